@@ -1,0 +1,204 @@
+package abi
+
+import (
+	"slices"
+	"strconv"
+)
+
+// Putting maps in order takes two passes over checked bytes, each linear but
+// for the sorting of keys, however deep the maps nest. The first (index, or
+// the JSON reader) notes for every map the sorted order of its pairs as
+// offsets into the source. The second (emitter) writes the source in that
+// order, and every head in its shortest form. Sorting the written pairs of
+// each map in place instead would copy a value once for each level above it.
+
+// ordering is what the first pass notes.
+type ordering struct {
+	maps  []mapOrder // of every map, in the order of their heads
+	pairs []pair     // of the maps that were not in order, now sorted
+	open  []pair     // of the maps whose end has not been reached
+}
+
+// mapOrder says how to write one map.
+type mapOrder struct {
+	first, count uint32 // its pairs in ordering.pairs; count 0: it was in order
+	next         uint32 // the index in ordering.maps after it and all maps in it
+	end          uint32 // the source offset after it
+}
+
+// pair is a key with its value: source[key:value] is the key's content.
+type pair struct {
+	key, value uint32
+	inner      uint32 // the index in ordering.maps of the first map in the value
+	origin     uint32 // the offset that an error about the key names
+}
+
+// begin notes a map's head. Its result goes to end.
+func (o *ordering) begin() (slot, base int) {
+	o.maps = append(o.maps, mapOrder{})
+	return len(o.maps) - 1, len(o.open)
+}
+
+// add notes a pair of the map begun last; value is the offset of the value.
+func (o *ordering) add(key, value, origin int) {
+	o.open = append(o.open, pair{
+		key: uint32(key), value: uint32(value), inner: uint32(len(o.maps)), origin: uint32(origin),
+	})
+}
+
+// end closes a map that ends at off, and reports a duplicate key.
+func (o *ordering) end(b []byte, slot, base, off int) *DataError {
+	pairs := o.open[base:]
+	o.open = o.open[:base]
+	m := &o.maps[slot]
+	m.next, m.end = uint32(len(o.maps)), uint32(off)
+
+	compare := func(x, y pair) int {
+		return compareKeys(b[x.key:x.value], b[y.key:y.value])
+	}
+	inOrder := true
+	for i := 1; i < len(pairs) && inOrder; i++ {
+		inOrder = compare(pairs[i-1], pairs[i]) < 0
+	}
+	if inOrder {
+		return nil
+	}
+	slices.SortFunc(pairs, compare)
+	for i := 1; i < len(pairs); i++ {
+		if compare(pairs[i-1], pairs[i]) == 0 {
+			at := max(pairs[i-1].origin, pairs[i].origin)
+			return duplicateKey(b[pairs[i].key:pairs[i].value], int(at))
+		}
+	}
+	m.first, m.count = uint32(len(o.pairs)), uint32(len(pairs))
+	o.pairs = append(o.pairs, pairs...)
+	return nil
+}
+
+// index runs the first pass over the checked item at off. The error can only
+// be a duplicate key.
+func (o *ordering) index(b []byte, off int) (int, *DataError) {
+	major := majorOf(b[off])
+	if major == majorOther {
+		return skipOther(b, off), nil
+	}
+	arg, next := readArg(b, off)
+	switch major {
+	case majorBytes, majorText:
+		return next + int(arg), nil
+	case majorArray:
+		for i := range int(arg) {
+			var err *DataError
+			if next, err = o.index(b, next); err != nil {
+				return 0, err.under(strconv.Itoa(i))
+			}
+		}
+	case majorMap:
+		return o.indexMap(b, next, int(arg))
+	}
+	return next, nil
+}
+
+func (o *ordering) indexMap(b []byte, next, n int) (int, *DataError) {
+	slot, base := o.begin()
+	for range n {
+		origin := next
+		size, key := readArg(b, origin)
+		value := key + int(size)
+		o.add(key, value, origin)
+		var err *DataError
+		if next, err = o.index(b, value); err != nil {
+			return 0, err.under(segmentOf(b[key:value]))
+		}
+	}
+	return next, o.end(b, slot, base, next)
+}
+
+// skipOther returns the offset after a checked item of major type 7.
+func skipOther(b []byte, off int) int {
+	switch b[off] {
+	case byteFloat16:
+		return off + 3
+	case byteFloat32:
+		return off + 5
+	case byteFloat64:
+		return off + 9
+	default:
+		return off + 1
+	}
+}
+
+// emitter runs the second pass.
+type emitter struct {
+	src  []byte
+	o    *ordering
+	next int // the index in o.maps of the map that comes next in the source
+	dst  []byte
+}
+
+// item writes the item at off and returns the source offset after it.
+func (e *emitter) item(off int) int {
+	major := majorOf(e.src[off])
+	if major == majorOther {
+		return e.other(off)
+	}
+	arg, next := readArg(e.src, off)
+	e.dst = appendHead(e.dst, major, arg)
+	switch major {
+	case majorBytes, majorText:
+		end := next + int(arg)
+		e.dst = append(e.dst, e.src[next:end]...)
+		return end
+	case majorArray:
+		for range arg {
+			next = e.item(next)
+		}
+	case majorMap:
+		return e.mapping(next, arg)
+	}
+	return next
+}
+
+func (e *emitter) mapping(next int, n uint64) int {
+	m := e.o.maps[e.next]
+	e.next++
+	if m.count == 0 {
+		for range n {
+			next = e.item(next) // the key
+			next = e.item(next)
+		}
+		return next
+	}
+	for _, p := range e.o.pairs[m.first : m.first+m.count] {
+		e.dst = appendHead(e.dst, majorText, uint64(p.value-p.key))
+		e.dst = append(e.dst, e.src[p.key:p.value]...)
+		e.next = int(p.inner)
+		e.item(int(p.value))
+	}
+	e.next = int(m.next)
+	return int(m.end)
+}
+
+func (e *emitter) other(off int) int {
+	switch e.src[off] {
+	case byteFloat16, byteFloat32, byteFloat64:
+		f, next := readFloat(e.src, off)
+		e.dst = appendFloat(e.dst, f)
+		return next
+	default:
+		e.dst = append(e.dst, e.src[off])
+		return off + 1
+	}
+}
+
+// reencode returns a checked item in Core Deterministic Encoding, unless a key
+// is there twice.
+func reencode(b []byte) (Raw, *DataError) {
+	var o ordering
+	if _, err := o.index(b, 0); err != nil {
+		return nil, err
+	}
+	e := emitter{src: b, o: &o, dst: make([]byte, 0, len(b))}
+	e.item(0)
+	return e.dst, nil
+}

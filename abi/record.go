@@ -1,0 +1,132 @@
+package abi
+
+import (
+	"fmt"
+	"reflect"
+
+	"github.com/fxamacker/cbor/v2"
+)
+
+// MaxRecord is the length in bytes of what [Unmarshal] accepts: a record holds
+// a message or a few beside its own fields.
+const MaxRecord = 64 << 20
+
+// maxRecordDepth leaves room for a record's own fields around a message.
+const maxRecordDepth = MaxMessageDepth + 24
+
+var recordEncoding = must(cbor.EncOptions{
+	Sort:          cbor.SortCoreDeterministic,
+	ShortestFloat: cbor.ShortestFloat16,
+	NaNConvert:    cbor.NaNConvertReject,
+	InfConvert:    cbor.InfConvertReject,
+	BigIntConvert: cbor.BigIntConvertReject,
+	Time:          cbor.TimeRFC3339NanoUTC,
+	TimeTag:       cbor.EncTagNone,
+	IndefLength:   cbor.IndefLengthForbidden,
+	TagsMd:        cbor.TagsForbidden,
+}.EncMode())
+
+var recordDecoding = must(cbor.DecOptions{
+	DupMapKey:         cbor.DupMapKeyEnforcedAPF,
+	IndefLength:       cbor.IndefLengthForbidden,
+	TagsMd:            cbor.TagsForbidden,
+	NaN:               cbor.NaNDecodeForbidden,
+	Inf:               cbor.InfDecodeForbidden,
+	UTF8:              cbor.UTF8RejectInvalid,
+	FieldNameMatching: cbor.FieldNameMatchingCaseSensitive,
+	ExtraReturnErrors: cbor.ExtraDecErrorUnknownField,
+	MaxNestedLevels:   maxRecordDepth,
+	MaxArrayElements:  DefaultLimits.MaxElements,
+	MaxMapPairs:       DefaultLimits.MaxElements / 2,
+	DefaultMapType:    reflect.TypeFor[map[string]any](),
+}.DecMode())
+
+// must returns a codec's mode; an error is a mistake in the options above.
+func must[M any](mode M, err error) M {
+	if err != nil {
+		panic(err)
+	}
+	return mode
+}
+
+// Marshal encodes one of the host's own records (journal rows, database
+// columns) in Core Deterministic Encoding, by its "cbor" struct tags. [Raw],
+// [Event] and [Error] within are written as they cross the boundary, except
+// that a nil Raw becomes CBOR undefined, so that Unmarshal brings nil back.
+// In structs with keys, "omitzero" leaves a nil Raw out; "omitempty" does not.
+//
+// It may be called by any number of goroutines.
+func Marshal(v any) ([]byte, error) {
+	b, err := recordEncoding.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("encode record %T: %w", v, err)
+	}
+	return b, nil
+}
+
+// Unmarshal decodes a record that [Marshal] wrote into v, a pointer. It
+// refuses what Marshal cannot have written: unknown and duplicate keys, tags,
+// indefinite lengths, NaN, infinities, invalid UTF-8, trailing data, more than
+// [MaxRecord] bytes. Nothing in v refers to b afterwards.
+//
+// It may be called by any number of goroutines.
+func Unmarshal(b []byte, v any) error {
+	if len(b) > MaxRecord {
+		return fmt.Errorf("decode record %T: %w", v,
+			&DataError{Offset: MaxRecord, Reason: fmt.Sprintf("longer than %d bytes", MaxRecord)})
+	}
+	if err := recordDecoding.Unmarshal(b, v); err != nil {
+		return fmt.Errorf("decode record %T: %w", v, err)
+	}
+	return nil
+}
+
+// MarshalCBOR returns the item itself, undefined for nil. It implements
+// cbor.Marshaler.
+func (r Raw) MarshalCBOR() ([]byte, error) {
+	if r == nil {
+		return []byte{byteUndef}, nil
+	}
+	return r, nil
+}
+
+// UnmarshalCBOR takes a copy of the item, in canonical form. It implements
+// cbor.Unmarshaler.
+func (r *Raw) UnmarshalCBOR(b []byte) error {
+	if len(b) == 1 && b[0] == byteUndef {
+		*r = nil
+		return nil
+	}
+	canonical, err := Canonical(b, MaxValueDepth)
+	if err != nil {
+		return err
+	}
+	*r = append(Raw(nil), canonical...)
+	return nil
+}
+
+// MarshalCBOR is [Event.Encode]. It implements cbor.Marshaler.
+func (m Event) MarshalCBOR() ([]byte, error) { return m.Encode() }
+
+// UnmarshalCBOR is [DecodeEvent] of a copy. It implements cbor.Unmarshaler.
+func (m *Event) UnmarshalCBOR(b []byte) error {
+	ev, err := DecodeEvent(append([]byte(nil), b...))
+	if err != nil {
+		return err
+	}
+	*m = ev
+	return nil
+}
+
+// MarshalCBOR is [Error.Encode]. It implements cbor.Marshaler.
+func (e Error) MarshalCBOR() ([]byte, error) { return e.Encode() }
+
+// UnmarshalCBOR is [DecodeError] of a copy. It implements cbor.Unmarshaler.
+func (e *Error) UnmarshalCBOR(b []byte) error {
+	m, err := DecodeError(append([]byte(nil), b...))
+	if err != nil {
+		return err
+	}
+	*e = m
+	return nil
+}

@@ -1,0 +1,162 @@
+package abi
+
+import (
+	"encoding/base64"
+	"math"
+	"strconv"
+	"unicode/utf8"
+)
+
+// ToJSON is [AppendJSON] to a new slice.
+func ToJSON(r Raw) ([]byte, error) {
+	return AppendJSON(make([]byte, 0, len(r)+len(r)/4+16), r)
+}
+
+// AppendJSON appends a value as JSON without white space, keys in the order
+// of the canonical encoding. Integers show as integers and floats always as
+// floats (1.0), byte strings as {"$bytes": "BASE64"}. <, > and & stay as they
+// are; U+0085, U+2028 and U+2029 are escaped, so that no client splits a line
+// at them. [FromJSON] gives the value back. The error, a *[DataError], is that
+// of [Canonical]; dst is then returned as it was.
+func AppendJSON(dst []byte, r Raw) ([]byte, error) {
+	r, err := Canonical(r, MaxValueDepth)
+	if err != nil {
+		return dst, err
+	}
+	w := jsonWriter{src: r, dst: dst}
+	w.item(0)
+	return w.dst, nil
+}
+
+// jsonWriter writes checked, canonical CBOR as JSON.
+type jsonWriter struct {
+	src Raw
+	dst []byte
+}
+
+// item writes the item at off and returns the offset after it.
+func (w *jsonWriter) item(off int) int {
+	major := majorOf(w.src[off])
+	if major == majorOther {
+		return w.other(off)
+	}
+	arg, next := readArg(w.src, off)
+	switch major {
+	case majorUint:
+		w.dst = strconv.AppendUint(w.dst, arg, 10)
+	case majorNint:
+		w.dst = strconv.AppendInt(w.dst, -1-int64(arg), 10)
+	case majorBytes:
+		end := next + int(arg)
+		w.dst = append(w.dst, `{"`+bytesKey+`":"`...)
+		w.dst = base64.StdEncoding.AppendEncode(w.dst, w.src[next:end])
+		w.dst = append(w.dst, `"}`...)
+		return end
+	case majorText:
+		end := next + int(arg)
+		w.dst = appendQuoted(w.dst, w.src[next:end])
+		return end
+	case majorArray:
+		w.dst = append(w.dst, '[')
+		for i := range arg {
+			if i > 0 {
+				w.dst = append(w.dst, ',')
+			}
+			next = w.item(next)
+		}
+		w.dst = append(w.dst, ']')
+	case majorMap:
+		w.dst = append(w.dst, '{')
+		for i := range arg {
+			if i > 0 {
+				w.dst = append(w.dst, ',')
+			}
+			next = w.item(next)
+			w.dst = append(w.dst, ':')
+			next = w.item(next)
+		}
+		w.dst = append(w.dst, '}')
+	}
+	return next
+}
+
+func (w *jsonWriter) other(off int) int {
+	switch w.src[off] {
+	case byteFalse:
+		w.dst = append(w.dst, "false"...)
+	case byteTrue:
+		w.dst = append(w.dst, "true"...)
+	case byteNull:
+		w.dst = append(w.dst, "null"...)
+	default:
+		f, next := readFloat(w.src, off)
+		w.dst = appendJSONFloat(w.dst, f)
+		return next
+	}
+	return off + 1
+}
+
+// appendJSONFloat appends a finite float so that it reads as one: with a point
+// or an exponent.
+func appendJSONFloat(dst []byte, f float64) []byte {
+	format := byte('f')
+	if abs := math.Abs(f); abs != 0 && (abs < 1e-6 || abs >= 1e21) {
+		format = 'e'
+	}
+	start := len(dst)
+	dst = strconv.AppendFloat(dst, f, format, -1, 64)
+	for _, c := range dst[start:] {
+		if c == '.' || c == 'e' {
+			return dst
+		}
+	}
+	return append(dst, ".0"...)
+}
+
+const hexDigits = "0123456789abcdef"
+
+// appendQuoted appends valid UTF-8 as a JSON string.
+func appendQuoted(dst, s []byte) []byte {
+	dst = append(dst, '"')
+	start := 0 // of what is to be copied as it is
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c >= ' ' && c < utf8.RuneSelf && c != '"' && c != '\\' {
+			i++
+			continue
+		}
+		size, r := 1, rune(c)
+		if c >= utf8.RuneSelf {
+			if r, size = utf8.DecodeRune(s[i:]); r != 0x85 && r != 0x2028 && r != 0x2029 {
+				i += size
+				continue
+			}
+		}
+		dst = append(dst, s[start:i]...)
+		dst = appendEscape(dst, r)
+		i += size
+		start = i
+	}
+	dst = append(dst, s[start:]...)
+	return append(dst, '"')
+}
+
+// appendEscape appends the escape sequence of a character below 0x10000.
+func appendEscape(dst []byte, r rune) []byte {
+	switch r {
+	case '"', '\\':
+		return append(dst, '\\', byte(r))
+	case '\b':
+		return append(dst, `\b`...)
+	case '\f':
+		return append(dst, `\f`...)
+	case '\n':
+		return append(dst, `\n`...)
+	case '\r':
+		return append(dst, `\r`...)
+	case '\t':
+		return append(dst, `\t`...)
+	default:
+		return append(dst, '\\', 'u', hexDigits[r>>12&15], hexDigits[r>>8&15], hexDigits[r>>4&15], hexDigits[r&15])
+	}
+}
