@@ -1,0 +1,125 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// Code is a machine-readable error code.
+type Code string
+
+// The codes of the API's errors; [Code.HTTPStatus] is their one table.
+const (
+	CodeInvalidMessage       Code = "invalid_message"
+	CodeInvalidArgument      Code = "invalid_argument"
+	CodeUnauthenticated      Code = "unauthenticated"
+	CodePermissionDenied     Code = "permission_denied"
+	CodeNotFound             Code = "not_found"
+	CodeMethodNotAllowed     Code = "method_not_allowed"
+	CodeConflict             Code = "conflict"
+	CodeFailedPrecondition   Code = "failed_precondition"
+	CodeGone                 Code = "gone"
+	CodeTooLarge             Code = "too_large"
+	CodeUnsupportedMediaType Code = "unsupported_media_type"
+	CodeInvalidPlugin        Code = "invalid_plugin"
+	CodeSchemaViolation      Code = "schema_violation"
+	CodeIdempotencyMismatch  Code = "idempotency_mismatch"
+	CodeLimitExceeded        Code = "limit_exceeded"
+	CodeInternal             Code = "internal"
+	CodeUnavailable          Code = "unavailable"
+)
+
+// Codes of failed runs, beside the steps' own.
+const (
+	RunTrap             = "trap"
+	RunFuelExhausted    = "fuel_exhausted"
+	RunDeadlineExceeded = "deadline_exceeded"
+	RunLimitExceeded    = "limit_exceeded"
+	RunInvalidOutput    = "invalid_output"
+	RunSchemaViolation  = "schema_violation"
+	RunTimeout          = "timeout"
+	RunCancelled        = "cancelled"
+	RunPermissionDenied = "permission_denied"
+)
+
+// Codes of blocked runs.
+const (
+	BlockedReplayMismatch = "replay_mismatch"
+	BlockedHostCrash      = "host_crash"
+	BlockedHostError      = "host_error" // the host could not run the step
+)
+
+var httpStatus = map[Code]int{
+	CodeInvalidMessage:       http.StatusBadRequest,
+	CodeInvalidArgument:      http.StatusBadRequest,
+	CodeUnauthenticated:      http.StatusUnauthorized,
+	CodePermissionDenied:     http.StatusForbidden,
+	CodeNotFound:             http.StatusNotFound,
+	CodeMethodNotAllowed:     http.StatusMethodNotAllowed,
+	CodeConflict:             http.StatusConflict,
+	CodeFailedPrecondition:   http.StatusConflict,
+	CodeGone:                 http.StatusGone,
+	CodeTooLarge:             http.StatusRequestEntityTooLarge,
+	CodeUnsupportedMediaType: http.StatusUnsupportedMediaType,
+	CodeInvalidPlugin:        http.StatusUnprocessableEntity,
+	CodeSchemaViolation:      http.StatusUnprocessableEntity,
+	CodeIdempotencyMismatch:  http.StatusUnprocessableEntity,
+	CodeLimitExceeded:        http.StatusTooManyRequests,
+	CodeInternal:             http.StatusInternalServerError,
+	CodeUnavailable:          http.StatusServiceUnavailable,
+}
+
+// HTTPStatus is the status that the API answers for the code; 500 for a code
+// that is not in the table.
+func (c Code) HTTPStatus() int {
+	if s, ok := httpStatus[c]; ok {
+		return s
+	}
+	return http.StatusInternalServerError
+}
+
+// Error is an error of the host: a code for programs, a message for people and
+// the cause for the log. The message says all that people may see.
+type Error struct {
+	Code    Code
+	Message string
+	Cause   error
+	// Problems lists every fault of an invalid plugin.
+	Problems []Problem
+	// RetryAfter is how long to wait before trying again; 0 is unknown.
+	RetryAfter time.Duration
+}
+
+// Error implements error: the message.
+func (e *Error) Error() string { return e.Message }
+
+// Unwrap gives the cause.
+func (e *Error) Unwrap() error { return e.Cause }
+
+// Errorf makes an [*Error] with that message; a %w verb's operand is its cause.
+func Errorf(code Code, format string, args ...any) *Error {
+	err := fmt.Errorf(format, args...)
+	return &Error{Code: code, Message: err.Error(), Cause: errors.Unwrap(err)}
+}
+
+// CodeOf gives the code of an error: that of the first [*Error] in its chain,
+// else CodeInternal.
+func CodeOf(err error) Code {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return CodeInternal
+}
+
+// MessageOf gives the message for people of an error: that of the first
+// [*Error] in its chain; of any other error a text that tells nothing inside.
+func MessageOf(err error) string {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Message
+	}
+	return "internal error"
+}

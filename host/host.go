@@ -1,0 +1,112 @@
+// Package host is the vocabulary of the server: what a run, a session, a
+// tenant and a stream event are, the limits, the error codes and their HTTP
+// statuses, the Store interface, and the services that the HTTP API calls.
+//
+// It must not know how any of it is done: it holds no logic beyond small
+// methods of its types, and imports only package abi of this project.
+package host
+
+import (
+	"time"
+
+	"github.com/weftrun/weft/abi"
+)
+
+// DefaultTenant is the one tenant of a server without keys.
+const DefaultTenant = "default"
+
+// Status is the state of a run as clients see it.
+type Status string
+
+// The statuses of a run. All but StatusRunning are final.
+const (
+	StatusRunning   Status = "running"
+	StatusCompleted Status = "completed"
+	StatusFailed    Status = "failed"
+	StatusCancelled Status = "cancelled"
+)
+
+// Final reports whether a run with this status has ended.
+func (s Status) Final() bool { return s != StatusRunning }
+
+// SessionKey names a session.
+type SessionKey struct {
+	Tenant  string
+	Session string
+}
+
+// Run is the durable record of one execution of a workflow. A handler id
+// points to its latest run.
+type Run struct {
+	Tenant    string
+	HandlerID string
+	RunID     string
+	SessionID string
+	Workflow  string
+	Status    Status
+	// Error is the message for people of a failed run, ErrorCode its code.
+	Error     string
+	ErrorCode string
+	// Result is the stop event of a completed run, else nil.
+	Result *StreamEvent
+	// Times are nanoseconds since the Unix epoch; Completed is 0 while running.
+	Started   int64
+	Updated   int64
+	Completed int64
+	Paused    bool
+	// Blocked says why a running run cannot go on without help, else nil.
+	Blocked *Blocked
+	// Steps and Fuel count finished invocations and what they burnt.
+	Steps uint64
+	Fuel  uint64
+}
+
+// Blocked is the reason for which a run stands still until somebody helps.
+type Blocked struct {
+	Code    string `cbor:"1,keyasint"` // replay_mismatch, host_crash
+	Message string `cbor:"2,keyasint"`
+}
+
+// StreamEvent is one event of a handler's stream, as it leaves the server.
+type StreamEvent struct {
+	Seq      uint64   `cbor:"1,keyasint"` // over all runs of the handler, hidden events counted
+	RunID    string   `cbor:"2,keyasint"`
+	Type     string   `cbor:"3,keyasint"`
+	Types    []string `cbor:"4,keyasint,omitempty"` // declared ancestors, nearest first
+	Base     bool     `cbor:"5,keyasint,omitempty"` // a type of the runtime, not the workflow's own
+	Internal bool     `cbor:"6,keyasint,omitempty"` // shown on request only
+	Terminal bool     `cbor:"7,keyasint,omitempty"` // the last of its run
+	Body     abi.Raw  `cbor:"8,keyasint"`
+	Workflow string   `cbor:"9,keyasint"`
+}
+
+// QualifiedName is the event's name with its name space: workflows.events.NAME
+// for the base and runtime types, WORKFLOW.NAME for a plugin's own.
+func (e *StreamEvent) QualifiedName() string {
+	if e.Base {
+		return "workflows.events." + e.Type
+	}
+	return e.Workflow + "." + e.Type
+}
+
+// PluginInfo describes an uploaded version of a plugin.
+type PluginInfo struct {
+	Name            string
+	Workflow        string
+	Version         int // 1 for a plugin's first upload, counting up
+	SHA256          string
+	RewrittenSHA256 string
+	Size            int
+	Manifest        abi.Raw // canonical CBOR of the manifest
+	Imports         []string
+	Created         time.Time
+	Runs            int // running runs that hold this version
+}
+
+// Problem is one fault of an uploaded plugin or a composed workflow.
+type Problem struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Step    string `json:"step,omitempty"`
+	Event   string `json:"event,omitempty"`
+}

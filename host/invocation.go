@@ -1,0 +1,67 @@
+package host
+
+import (
+	"context"
+
+	"github.com/weftrun/weft/abi"
+)
+
+// Invocation is one attempt's run of a guest, from a pristine instance.
+type Invocation struct {
+	Digest    string // of the original module
+	ImageHash string // that the version was stored with; "": not checked
+	Input     []byte // encoded step input; not modified
+	Clock     int64  // virtual clock at the start, Unix nanoseconds
+	Seed      [32]byte
+	Limits    Limits // complete: no zero fields
+	Calls     Calls
+	Token     Token
+}
+
+// InvocationResult is what a guest's run came to, when it was not unwound.
+type InvocationResult struct {
+	// Output is the one output of the guest, and Code what weft_step returned.
+	// Both are unset when Err is set.
+	Output []byte
+	Code   uint32
+	// Err says how the guest failed: trap, fuel_exhausted, deadline_exceeded,
+	// limit_exceeded, invalid_output.
+	Err *abi.Error
+	// Fuel is what it burnt, in units; an estimate until metering exists.
+	Fuel uint64
+}
+
+// Calls answers the host calls of one invocation, on the guest's goroutine.
+type Calls interface {
+	// Call answers the request of an import of abi.HostCalls. clock is the
+	// guest's virtual clock, newClock (>= clock) what it becomes. req is a
+	// copy that Call may keep; the guest gets a copy of resp. An error unwinds
+	// the guest at once: Invoke then returns that error.
+	Call(im abi.Import, req []byte, clock int64) (resp []byte, status abi.Status, newClock int64, err error)
+	// Print takes what the guest wrote to file 1 or 2. text is valid during
+	// the call only.
+	Print(fd uint32, text []byte)
+}
+
+// Token is an invocation's right to run on a core.
+type Token interface {
+	// Checkpoint is called now and then on the guest's goroutine, with the
+	// units burnt since the last call. It may wait while another tenant is
+	// due. An error unwinds the guest.
+	Checkpoint(units uint64) error
+}
+
+// Sandbox runs guests. All methods may be called from any goroutine.
+type Sandbox interface {
+	// Inspect checks a module without running it: its problems (all of them),
+	// and the weft:v1 and WASI imports it has.
+	Inspect(ctx context.Context, wasm []byte) (imports []string, problems []Problem)
+	// Describe compiles a module, makes its pristine image and returns the
+	// manifest it gives and the image's hash. Errors are *Error with
+	// CodeInvalidPlugin and Problems for the module's own faults.
+	Describe(ctx context.Context, digest string, wasm []byte) (manifest []byte, imageHash string, err error)
+	// Invoke runs weft_step once. The error is that of a Calls or Token
+	// method, ctx's (the guest was stopped), or a fault of the host; the
+	// guest's own failures are in the result.
+	Invoke(ctx context.Context, inv Invocation) (InvocationResult, error)
+}

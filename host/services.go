@@ -1,0 +1,168 @@
+package host
+
+import (
+	"context"
+	"time"
+
+	"github.com/weftrun/weft/abi"
+)
+
+// OnBusy says what a start does when another run of its session is active.
+type OnBusy string
+
+// The values of OnBusy.
+const (
+	OnBusyShare  OnBusy = "share"
+	OnBusyQueue  OnBusy = "queue"
+	OnBusyReject OnBusy = "reject"
+)
+
+// StartRequest asks for a run.
+type StartRequest struct {
+	Tenant    string
+	Workflow  string
+	HandlerID string // "": the server makes one
+	SessionID string // "": the handler's private one
+	// Event is the start event; its Type "" means the workflow's start type.
+	Event  abi.Event
+	OnBusy OnBusy // "": share
+	// Wait makes Start return when the run has ended, else when its start is
+	// durable.
+	Wait bool
+}
+
+// Runs starts, shows and steers runs. All methods may be called from any
+// goroutine. What they return is durable. Errors are [*Error]s.
+type Runs interface {
+	// Start begins a run, and with Wait waits for its end. When ctx ends
+	// first, the run goes on and ctx's error is returned.
+	//
+	// # Errors
+	//
+	// CodeNotFound: no such workflow. CodeInvalidArgument: the start event
+	// breaks its schema, or an id is not legal. CodeConflict: the handler is
+	// active or belongs to another workflow or session.
+	// CodeSchemaViolation: the session's state breaks the workflow's schema.
+	Start(ctx context.Context, req StartRequest) (Run, error)
+	// Get reads the latest run of a handler, or any run by its run id.
+	Get(ctx context.Context, tenant, id string) (Run, error)
+	// List lists handlers' latest runs. more says whether others follow.
+	List(ctx context.Context, q RunQuery) (runs []Run, more bool, err error)
+	// Send gives an event to a running run: to the step if one is named, else
+	// to all that accept it.
+	//
+	// # Errors
+	//
+	// CodeNotFound, CodeConflict (the run has ended), CodeInvalidArgument
+	// (unknown type or step, a type that may not be sent, fields that break
+	// the type's schema; Problems empty), CodeLimitExceeded.
+	Send(ctx context.Context, tenant, id string, event abi.Event, step string) error
+	// Cancel ends a running run; with purge it deletes the handler, running or
+	// not. Without purge an ended one is CodeNotFound.
+	Cancel(ctx context.Context, tenant, id string, purge bool) (deleted bool, err error)
+	// Events opens a handler's stream. after is the sequence number behind
+	// which it begins; see StreamFromNow and StreamFromRun.
+	Events(ctx context.Context, tenant, id string, after int64) (Stream, error)
+}
+
+// Special values of the after argument of [Runs.Events].
+const (
+	StreamFromRun int64 = -1 // from the latest run's first event
+	StreamFromNow int64 = -2 // what comes from now on
+)
+
+// Stream is an open subscription to a handler's durable events, those hidden
+// by default included. One goroutine uses it.
+type Stream interface {
+	// Next gives the next events, at least one. It waits for at most wait;
+	// with nothing by then it returns none and nil. After the terminal event
+	// of the latest run it returns io.EOF. CodeNotFound when the handler was
+	// purged meanwhile.
+	Next(ctx context.Context, wait time.Duration) ([]StreamEvent, error)
+	// Ended reports whether, when the stream was opened, the run had ended and
+	// nothing was left behind the starting point.
+	Ended() bool
+	// Close gives the subscription back. It may be called twice.
+	Close()
+}
+
+// WorkflowInfo is what the API shows of a workflow: the newest version.
+type WorkflowInfo struct {
+	Name        string
+	Description string
+	Plugins     []string // names of the plugins that make it up
+	Digest      string
+	StartType   string
+	StartSchema abi.Raw // with "title"; {} properties if undeclared
+	StopTypes   []string
+	StopSchema  abi.Raw
+	// Events lists every event type, declared or of the runtime's base, that
+	// the workflow knows: in order of name.
+	Events []EventInfo
+	// Graph has the nodes and edges of the representation.
+	Graph Graph
+}
+
+// EventInfo describes one event type of a workflow.
+type EventInfo struct {
+	Type   string
+	Types  []string // declared ancestors, nearest first
+	Kind   abi.EventKind
+	Base   bool
+	Schema abi.Raw
+}
+
+// Graph is a workflow drawn as steps and events.
+type Graph struct {
+	Nodes []GraphNode
+	Edges []GraphEdge
+}
+
+// GraphNode is a step, an event or the outside world.
+type GraphNode struct {
+	ID          string
+	Label       string
+	Kind        string // step, event, external
+	Description string
+	EventType   string
+	EventTypes  []string
+	Schema      abi.Raw
+	ProducedBy  []string
+}
+
+// GraphEdge leads from a step to an event it emits or from an event to a step
+// that accepts it.
+type GraphEdge struct{ Source, Target string }
+
+// Plugins stores and shows uploaded plugins and the workflows they make. All
+// methods may be called from any goroutine; errors are [*Error]s.
+type Plugins interface {
+	// Put uploads a version of a plugin. created is false when the same bytes
+	// are the newest version already.
+	//
+	// # Errors
+	//
+	// CodeInvalidPlugin with all Problems; CodeConflict when another plugin has
+	// that workflow; CodeInvalidArgument for a bad name; CodeTooLarge.
+	Put(ctx context.Context, tenant, name string, wasm []byte) (info PluginInfo, created bool, err error)
+	// Plugin gives the newest version.
+	Plugin(ctx context.Context, tenant, name string) (PluginInfo, error)
+	// List gives the newest version of each plugin, by name.
+	List(ctx context.Context, tenant string) ([]PluginInfo, error)
+	// Versions gives all versions, oldest first.
+	Versions(ctx context.Context, tenant, name string) ([]PluginInfo, error)
+	// Delete removes a plugin; CodeConflict while runs hold it.
+	Delete(ctx context.Context, tenant, name string) error
+	// Workflows lists the names of the workflows, sorted.
+	Workflows(ctx context.Context, tenant string) ([]string, error)
+	// Workflow describes one.
+	Workflow(ctx context.Context, tenant, name string) (WorkflowInfo, error)
+}
+
+// Health tells whether the server can serve.
+type Health interface {
+	// Healthy is nil when the store works; Ready also wants the server not to
+	// be starting or draining.
+	Healthy() error
+	Ready() error
+}

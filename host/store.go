@@ -1,0 +1,215 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/weftrun/weft/abi"
+)
+
+// Errors of a Store beside ErrNotFound are answers to Append.
+var (
+	// ErrNotFound: there is no such row.
+	ErrNotFound = errors.New("not found")
+	// ErrFenced: the batch's epoch is not the newest; another owner has taken
+	// over. Nothing was written.
+	ErrFenced = errors.New("fenced: another owner has taken over")
+	// ErrNotCommitted: the store says that the batch was surely not written
+	// (full, busy). The same batch may be tried again.
+	ErrNotCommitted = errors.New("not committed")
+)
+
+// WakeNever is the WakeAt of a session that waits for something from outside
+// only.
+const WakeNever int64 = -1
+
+// Batch is what one commit writes: a prefix of the journal's queue, all or
+// nothing.
+type Batch struct {
+	Epoch    uint64
+	Sessions []SessionBatch
+}
+
+// SessionBatch is a batch's part for one session.
+type SessionBatch struct {
+	Key SessionKey
+	// First and Last are the positions of the new entries, Data their encoding
+	// (one row). A store refuses a First that is not the stored last position
+	// plus one. Data is nil and First 0 when the part only deletes.
+	First, Last uint64
+	Data        []byte
+	// WakeAt says when the session has something to do by itself: 0 now, a
+	// time in Unix nanoseconds, or WakeNever.
+	WakeAt int64
+	// Runs holds the new records of the runs that changed, each run once.
+	Runs []Run
+	// Started names the runs of Runs that the batch makes: each becomes its
+	// handler's latest.
+	Started []string
+	// Stream holds new stream events in order.
+	Stream []StreamRow
+	// Purge deletes handlers with their runs and streams, after the rest was
+	// written; with the last handler of a private session (the session id is
+	// the handler id) the session and its journal go too.
+	Purge []string
+}
+
+// StreamRow holds consecutive new events of one handler's stream.
+type StreamRow struct {
+	HandlerID string
+	RunID     string
+	Events    []StreamEvent
+}
+
+// StoredSession is a session as a store has it.
+type StoredSession struct {
+	Last   uint64   // position of the last entry
+	Rows   [][]byte // the journal rows' Data in order
+	WakeAt int64
+}
+
+// Handler is what a handler id points to.
+type Handler struct {
+	HandlerID string
+	SessionID string
+	Workflow  string
+	Run       Run // the latest
+}
+
+// RunQuery selects the latest runs of handlers. Empty filters do not filter;
+// results are ordered by start, newest first, ties by handler id descending.
+type RunQuery struct {
+	Tenant    string
+	Statuses  []string
+	Workflows []string
+	Session   string
+	Since     int64 // Updated >= Since, Unix nanoseconds
+	Blocked   bool  // only blocked ones
+	Limit     int   // 1 to 1000
+	// After continues behind a run: its (Started, HandlerID); zero is the top.
+	AfterStarted int64
+	AfterHandler string
+}
+
+// ModuleRecord is the durable part of a module, by the digest of its original
+// bytes.
+type ModuleRecord struct {
+	Digest    string // SHA-256 of the original, lower-case hex
+	Rewritten string // SHA-256 of what runs
+	ImageHash string // of the pristine image; "" until it was made
+	Manifest  abi.Raw
+	Imports   []string
+	Bytes     []byte // the original
+}
+
+// PluginVersion is one upload under a plugin's name.
+type PluginVersion struct {
+	Tenant   string
+	Name     string
+	Workflow string
+	Version  int
+	Digest   string
+	Size     int
+	Created  int64 // Unix nanoseconds
+}
+
+// Store keeps everything durable. All methods may be called from any
+// goroutine; Append from one at a time. What is passed in belongs to the
+// caller again when the call returns, and what is returned belongs to the
+// caller. When Append returns nil, the batch survives a power loss.
+//
+// # Errors
+//
+// ErrNotFound for a missing row. Append: ErrFenced, ErrNotCommitted; any other
+// error leaves open whether the batch was written.
+type Store interface {
+	// Claim makes the caller the owner: it returns a new epoch, higher than
+	// all before, and fences the epochs before it.
+	Claim(ctx context.Context) (epoch uint64, err error)
+	// Append writes a batch in one transaction.
+	Append(ctx context.Context, b Batch) error
+	// LoadSession reads a session whole.
+	LoadSession(ctx context.Context, key SessionKey) (StoredSession, error)
+	// Due lists sessions whose WakeAt lies at or before the given time, in the
+	// order of WakeAt, at most limit, and the earliest WakeAt after that time
+	// (WakeNever if there is none).
+	Due(ctx context.Context, until int64, limit int) (due []SessionKey, next int64, err error)
+
+	// Handler reads what a handler id points to.
+	Handler(ctx context.Context, tenant, id string) (Handler, error)
+	// Run reads a run by its run id.
+	Run(ctx context.Context, tenant, runID string) (Run, error)
+	// Runs lists handlers' latest runs.
+	Runs(ctx context.Context, q RunQuery) ([]Run, error)
+	// CountRuns counts the running runs of each workflow of a tenant.
+	CountRuns(ctx context.Context, tenant string) (map[string]int, error)
+	// Stream reads events of a handler's stream with Seq > after, in order,
+	// about limit of them (a store may give more, up to the end of a row).
+	// after is -1 for the stream's beginning.
+	Stream(ctx context.Context, tenant, handlerID string, after int64, limit int) ([]StreamEvent, error)
+	// StreamEnd gives the last sequence number of a handler's stream, or -1,
+	// and the first one of its latest run.
+	StreamEnd(ctx context.Context, tenant, handlerID string) (last, latestRunFirst int64, err error)
+
+	// PutModule stores a module; the same digest again is a no-op that may
+	// complete an empty ImageHash.
+	PutModule(ctx context.Context, m ModuleRecord) error
+	// Module reads a module by its original digest.
+	Module(ctx context.Context, digest string) (ModuleRecord, error)
+	// PutPlugin stores the next version of a plugin.
+	PutPlugin(ctx context.Context, v PluginVersion) error
+	// Plugins lists the newest version of every plugin of a tenant ("" for all
+	// tenants), by name.
+	Plugins(ctx context.Context, tenant string) ([]PluginVersion, error)
+	// PluginVersions lists the versions of one plugin, oldest first.
+	PluginVersions(ctx context.Context, tenant, name string) ([]PluginVersion, error)
+	// DeletePlugin removes a plugin with all its versions; modules that no
+	// version names go too.
+	DeletePlugin(ctx context.Context, tenant, name string) error
+
+	// Meta reads a small named value of the server itself; SetMeta writes it.
+	Meta(ctx context.Context, key string) ([]byte, error)
+	SetMeta(ctx context.Context, key string, value []byte) error
+
+	// Stats gives counters since the store was opened.
+	Stats() StoreStats
+	// Close releases everything. It may be called twice.
+	Close() error
+}
+
+// StoreStats counts a store's work since it was opened.
+type StoreStats struct {
+	Commits      uint64        // transactions of Append
+	JournalBytes uint64        // of journal rows
+	CommitTime   time.Duration // spent in Append
+}
+
+// JournalEntry is one entry of a session's journal on its way to the store. It
+// is immutable.
+type JournalEntry interface {
+	// Append appends the entry's encoding, one CBOR item. Without record, the
+	// parts that only a replay of its attempt needs are left out.
+	Append(dst []byte, record bool) ([]byte, error)
+}
+
+// JournalItem is what one tick adds to the journal's queue. It belongs to the
+// journal from then on and is not modified.
+type JournalItem struct {
+	Key SessionKey
+	// Seq is the entry's position in its session; 0 and a nil Entry: none, the
+	// item only purges.
+	Seq   uint64
+	Entry JournalEntry
+	// Invocation and Attempt name the attempt that made the entry, or are 0.
+	// Finish: the entry ends it, so nobody will replay it.
+	Invocation, Attempt uint64
+	Finish              bool
+	WakeAt              int64
+	Runs                []Run
+	Started             []string
+	Stream              []StreamRow
+	Purge               []string
+	// Size is about how many bytes the item holds in memory.
+	Size int
+}
