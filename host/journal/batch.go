@@ -1,0 +1,94 @@
+package journal
+
+import (
+	"fmt"
+
+	"github.com/weftrun/weft/host"
+)
+
+// attempt names an attempt within a batch.
+type attempt struct {
+	key                 host.SessionKey
+	invocation, attempt uint64
+}
+
+// part gathers one session's share of a batch.
+type part struct {
+	host.SessionBatch
+	entries [][]byte
+	runs    map[string]int // run id -> index in Runs
+}
+
+// batch encodes items into one transaction's worth. An attempt whose finish is
+// in the batch writes no record, as nobody will replay it; dropped counts the
+// entries that were written without.
+func (j *Journal) batch(items []queued) (b host.Batch, dropped uint64, err error) {
+	finished := map[attempt]bool{}
+	for i := range items {
+		if it := &items[i]; it.Finish {
+			finished[attempt{it.Key, it.Invocation, it.Attempt}] = true
+		}
+	}
+	var order []*part
+	parts := map[host.SessionKey]*part{}
+	for i := range items {
+		it := &items[i]
+		p := parts[it.Key]
+		if p == nil {
+			p = &part{SessionBatch: host.SessionBatch{Key: it.Key}, runs: map[string]int{}}
+			parts[it.Key] = p
+			order = append(order, p)
+		}
+		record := it.Invocation == 0 || !finished[attempt{it.Key, it.Invocation, it.Attempt}]
+		if !record {
+			dropped++
+		}
+		if err := p.add(&it.JournalItem, record); err != nil {
+			return host.Batch{}, 0, err
+		}
+	}
+	b = host.Batch{Epoch: j.epoch, Sessions: make([]host.SessionBatch, len(order))}
+	for i, p := range order {
+		if len(p.entries) > 0 {
+			p.Data = encodeRow(p.entries)
+		}
+		b.Sessions[i] = p.SessionBatch
+	}
+	return b, dropped, nil
+}
+
+func (p *part) add(it *host.JournalItem, record bool) error {
+	if it.Entry != nil {
+		data, err := it.Entry.Append(nil, record)
+		if err != nil {
+			return fmt.Errorf("encode entry %d of session %q: %w", it.Seq, it.Key.Session, err)
+		}
+		if p.First == 0 {
+			p.First = it.Seq
+		} else if it.Seq != p.Last+1 {
+			return fmt.Errorf("session %q: entry %d follows %d", it.Key.Session, it.Seq, p.Last)
+		}
+		p.Last = it.Seq
+		p.entries = append(p.entries, data)
+	}
+	p.WakeAt = it.WakeAt
+	for _, r := range it.Runs {
+		if i, ok := p.runs[r.RunID]; ok {
+			p.Runs[i] = r
+			continue
+		}
+		p.runs[r.RunID] = len(p.Runs)
+		p.Runs = append(p.Runs, r)
+	}
+	p.Started = append(p.Started, it.Started...)
+	for _, row := range it.Stream {
+		if n := len(p.Stream); n > 0 && p.Stream[n-1].HandlerID == row.HandlerID && p.Stream[n-1].RunID == row.RunID {
+			last := &p.Stream[n-1]
+			last.Events = append(last.Events[:len(last.Events):len(last.Events)], row.Events...)
+			continue
+		}
+		p.Stream = append(p.Stream, row)
+	}
+	p.Purge = append(p.Purge, it.Purge...)
+	return nil
+}

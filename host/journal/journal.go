@@ -1,0 +1,416 @@
+// Package journal turns the entries of all sessions into durable batches: one
+// FIFO queue, group commit, output commit.
+//
+// It must not know what an entry means, nor own a goroutine: it is stepped
+// (see [Journal.Step]), so that a simulation can decide every interleaving;
+// [Journal.Run] is the small runner that a server uses.
+//
+// # Protocol
+//
+// Invariants:
+//
+//  1. An item takes its queue position under its session's mutex, together
+//     with its position in the session. So the queue holds each session's
+//     entries in order, and an effect that another can see stands before
+//     whatever follows from seeing it.
+//  2. A batch is a prefix of the queue, in one transaction, one at a time.
+//  3. A position is durable when the transaction that holds it has committed;
+//     durable positions are a prefix of the queue too.
+//  4. Nothing that was made at a position leaves the host before that position
+//     is durable: answers wait with [Journal.Wait], stream events are handed on
+//     by the committer after the commit.
+//  5. A failed commit that surely wrote nothing is tried again as the same
+//     batch; after any other failure the queue is dead and nothing that waited
+//     is answered: the process has to fold the store anew.
+//
+// A commit starts when somebody waits for a position in the queue, when the
+// queue's head is older than Linger, or when the queue holds MaxBatchBytes. So
+// a run that a client waits for is one commit, at its end: steps do not wait.
+//
+//	Append:  queue += item; return position
+//	Step:    if none in flight and (demanded or old or large): batch = prefix
+//	commit:  store.Append(batch); durable = position; publish; release waiters
+//
+// Rejected: a commit for each entry (a step would pay a sync each), a fixed
+// tick (adds its length to every answer), a queue for each session (a batch
+// would have to order them against each other to keep invariant 1).
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/weftrun/weft/host"
+)
+
+// Config says how a journal behaves. The zero value works, but for Store.
+type Config struct {
+	Store host.Store
+	// Published is called on the committer's goroutine with the stream rows of
+	// a batch, in order, once they are durable. nil: nobody listens.
+	Published func(tenant string, rows []host.StreamRow)
+	// Purged is called likewise for deleted handlers.
+	Purged func(tenant, handlerID string)
+	// Linger is how long an entry may wait for a commit that nobody demands.
+	// Default 5 ms: a power loss can take that much unseen work, and a short
+	// run ends within it.
+	Linger time.Duration
+	// MaxBatchBytes starts a commit and bounds a batch. Default 8 MiB.
+	MaxBatchBytes int
+	// MaxPendingBytes and MaxTenantPendingBytes bound what is not yet durable;
+	// above, [Journal.Congested] holds. Defaults 256 MiB and 64 MiB.
+	MaxPendingBytes       int
+	MaxTenantPendingBytes int
+	// Wake is called after a commit, on the committer's goroutine. nil: none.
+	Wake func()
+}
+
+// Retry delays after a commit that surely wrote nothing.
+const (
+	minRetry = 10 * time.Millisecond
+	maxRetry = time.Second
+)
+
+// ErrClosed is what waiters get when the journal was closed before their
+// position was durable.
+var ErrClosed = errors.New("the journal is closed")
+
+// Journal is the queue of entries that are not yet durable. All methods may be
+// called from any goroutine.
+type Journal struct {
+	cfg   Config
+	epoch uint64
+	wake  chan struct{} // capacity 1: something for Run to look at
+
+	mu       sync.Mutex // guards what follows; no I/O under it
+	queue    []queued
+	next     uint64 // position of the next item, from 1
+	durable  uint64 // highest durable position
+	demanded uint64 // highest position that somebody waits for
+	inFlight bool
+	retryAt  time.Time
+	retry    time.Duration
+	waiters  waiters
+	pending  int
+	tenants  map[string]int // pending bytes
+	failed   error
+	stats    Stats
+}
+
+type queued struct {
+	host.JournalItem
+	at time.Time
+}
+
+// Stats counts a journal's work.
+type Stats struct {
+	Items    uint64 // appended
+	Batches  uint64 // committed
+	Retries  uint64 // commits that surely wrote nothing
+	Dropped  uint64 // attempt records left out, as their finish was in the batch
+	Pending  int    // bytes not yet durable
+	Position uint64 // of the newest item
+	Durable  uint64 // highest durable position
+}
+
+// Open claims the store and returns an empty queue.
+func Open(ctx context.Context, cfg Config) (*Journal, error) {
+	if cfg.Linger == 0 {
+		cfg.Linger = 5 * time.Millisecond
+	}
+	if cfg.MaxBatchBytes == 0 {
+		cfg.MaxBatchBytes = 8 << 20
+	}
+	if cfg.MaxPendingBytes == 0 {
+		cfg.MaxPendingBytes = 256 << 20
+	}
+	if cfg.MaxTenantPendingBytes == 0 {
+		cfg.MaxTenantPendingBytes = 64 << 20
+	}
+	epoch, err := cfg.Store.Claim(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("claim the store: %w", err)
+	}
+	return &Journal{
+		cfg:     cfg,
+		epoch:   epoch,
+		wake:    make(chan struct{}, 1),
+		next:    1,
+		tenants: map[string]int{},
+	}, nil
+}
+
+// Append adds an item and returns its queue position. It never blocks; call it
+// under the session's mutex (invariant 1). now is the time for Linger.
+func (j *Journal) Append(now time.Time, it host.JournalItem) uint64 {
+	j.mu.Lock()
+	pos := j.next
+	j.next++
+	first := len(j.queue) == 0
+	j.queue = append(j.queue, queued{it, now})
+	j.pending += it.Size
+	j.tenants[it.Key.Tenant] += it.Size
+	j.stats.Items++
+	large := j.pending >= j.cfg.MaxBatchBytes
+	j.mu.Unlock()
+	if first || large {
+		j.signal()
+	}
+	return pos
+}
+
+// Durable gives the highest durable position.
+func (j *Journal) Durable() uint64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.durable
+}
+
+// Wait returns when the position is durable, and so makes its commit begin.
+//
+// # Errors
+//
+// ctx's error; the queue's own, which wraps the store's, when the position
+// will not become durable; ErrClosed.
+func (j *Journal) Wait(ctx context.Context, pos uint64) error {
+	j.mu.Lock()
+	if pos <= j.durable {
+		j.mu.Unlock()
+		return nil
+	}
+	if j.failed != nil {
+		defer j.mu.Unlock()
+		return j.failed
+	}
+	w := &waiter{pos: pos, done: make(chan error, 1)}
+	j.waiters.push(w)
+	fresh := pos > j.demanded
+	if fresh {
+		j.demanded = pos
+	}
+	j.mu.Unlock()
+	if fresh {
+		j.signal()
+	}
+	select {
+	case err := <-w.done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err() // the waiter's channel is buffered: nobody blocks on it
+	}
+}
+
+// Congested reports whether so much is waiting for the disk, in all or of this
+// tenant, that no further work should be started.
+func (j *Journal) Congested(tenant string) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.failed != nil || !j.retryAt.IsZero() ||
+		j.pending > j.cfg.MaxPendingBytes || j.tenants[tenant] > j.cfg.MaxTenantPendingBytes
+}
+
+// Err is the failure that killed the queue, or nil; a commit that is being
+// tried again counts as a failure too.
+func (j *Journal) Err() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.failed == nil && !j.retryAt.IsZero() {
+		return errors.New("the store does not take commits at the moment")
+	}
+	return j.failed
+}
+
+// Stats gives the counters.
+func (j *Journal) Stats() Stats {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	s := j.stats
+	s.Pending, s.Position, s.Durable = j.pending, j.next-1, j.durable
+	return s
+}
+
+// Step decides what to do at the given time: it returns a commit to be carried
+// out (by calling it, once, from any goroutine), or nil and the time at which
+// to step again (zero: when something happens).
+func (j *Journal) Step(now time.Time) (commit func(context.Context) error, next time.Time) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.failed != nil || j.inFlight || len(j.queue) == 0 {
+		return nil, time.Time{}
+	}
+	if now.Before(j.retryAt) {
+		return nil, j.retryAt
+	}
+	due := j.queue[0].at.Add(j.cfg.Linger)
+	if j.demanded <= j.durable && j.pending < j.cfg.MaxBatchBytes && now.Before(due) {
+		return nil, due
+	}
+	items := j.prefix()
+	j.inFlight = true
+	return func(ctx context.Context) error { return j.commit(ctx, items) }, time.Time{}
+}
+
+// prefix is what the next batch holds. The items stay in the queue until they
+// are durable. Called with mu held.
+func (j *Journal) prefix() []queued {
+	size := 0
+	for i := range j.queue {
+		size += j.queue[i].Size
+		if size > j.cfg.MaxBatchBytes && i > 0 {
+			return j.queue[:i:i]
+		}
+	}
+	return j.queue[:len(j.queue):len(j.queue)]
+}
+
+func (j *Journal) commit(ctx context.Context, items []queued) error {
+	b, dropped, err := j.batch(items)
+	if err == nil {
+		err = j.cfg.Store.Append(ctx, b)
+	}
+	if err != nil {
+		j.commitFailed(err)
+		return err
+	}
+	for i := range b.Sessions {
+		s := &b.Sessions[i]
+		if j.cfg.Published != nil && len(s.Stream) > 0 {
+			j.cfg.Published(s.Key.Tenant, s.Stream)
+		}
+		if j.cfg.Purged != nil {
+			for _, id := range s.Purge {
+				j.cfg.Purged(s.Key.Tenant, id)
+			}
+		}
+	}
+	j.committed(items, dropped)
+	if j.cfg.Wake != nil {
+		j.cfg.Wake()
+	}
+	return nil
+}
+
+func (j *Journal) committed(items []queued, dropped uint64) {
+	j.mu.Lock()
+	j.inFlight = false
+	j.retry, j.retryAt = 0, time.Time{}
+	j.durable += uint64(len(items))
+	for i := range items {
+		j.pending -= items[i].Size
+		t := items[i].Key.Tenant
+		if j.tenants[t] -= items[i].Size; j.tenants[t] <= 0 {
+			delete(j.tenants, t)
+		}
+	}
+	rest := j.queue[len(items):]
+	clear(items) // let the entries go; the backing array lives on
+	if len(rest) == 0 {
+		rest = nil
+	}
+	j.queue = rest
+	j.stats.Batches++
+	j.stats.Dropped += dropped
+	ready := j.waiters.upTo(j.durable)
+	j.mu.Unlock()
+	for _, w := range ready {
+		w.done <- nil
+	}
+	j.signal()
+}
+
+func (j *Journal) commitFailed(err error) {
+	j.mu.Lock()
+	j.inFlight = false
+	if errors.Is(err, host.ErrNotCommitted) {
+		j.stats.Retries++
+		j.retry = min(max(2*j.retry, minRetry), maxRetry)
+		j.retryAt = time.Now().Add(j.retry)
+		j.mu.Unlock()
+		j.signal()
+		return
+	}
+	j.mu.Unlock()
+	j.fail(fmt.Errorf("the journal stopped: %w", err))
+}
+
+// fail kills the queue: nothing that waits will be answered with success.
+func (j *Journal) fail(err error) {
+	j.mu.Lock()
+	if j.failed == nil {
+		j.failed = err
+	}
+	ready := j.waiters.upTo(^uint64(0))
+	err = j.failed
+	j.mu.Unlock()
+	for _, w := range ready {
+		w.done <- err
+	}
+	j.signal()
+}
+
+func (j *Journal) signal() {
+	select {
+	case j.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run steps the journal until ctx ends, then commits what is queued and
+// returns nil; or it returns the failure that killed the queue. Waiters of
+// positions that did not become durable get ErrClosed.
+func (j *Journal) Run(ctx context.Context) error {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		commit, next := j.Step(time.Now())
+		if commit != nil {
+			// A commit under way is carried to its end even while stopping.
+			if err := commit(context.WithoutCancel(ctx)); err != nil && j.dead() {
+				return j.Err()
+			}
+			continue
+		}
+		if next.IsZero() {
+			next = time.Now().Add(time.Hour)
+		}
+		timer.Reset(time.Until(next))
+		select {
+		case <-j.wake:
+		case <-timer.C:
+		case <-ctx.Done():
+			return j.drain(context.WithoutCancel(ctx))
+		}
+	}
+}
+
+func (j *Journal) dead() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.failed != nil
+}
+
+// drain commits what is left, trying a store that refuses a few times.
+func (j *Journal) drain(ctx context.Context) error {
+	defer j.fail(ErrClosed)
+	for range 5 {
+		j.mu.Lock()
+		j.demanded = j.next
+		j.retryAt = time.Time{}
+		empty := len(j.queue) == 0
+		j.mu.Unlock()
+		if empty {
+			return nil
+		}
+		commit, _ := j.Step(time.Now())
+		if commit == nil {
+			return j.Err()
+		}
+		if err := commit(ctx); err != nil && j.dead() {
+			return err
+		}
+	}
+	return errors.New("the store took no commit; what was not durable is lost")
+}

@@ -1,0 +1,375 @@
+package journal_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/journal"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fakeStore keeps batches, and fails as told.
+type fakeStore struct {
+	host.Store
+	mu      sync.Mutex
+	batches []host.Batch
+	fail    []error // for the next appends; nil: succeed
+	gate    chan struct{}
+}
+
+func (f *fakeStore) Claim(context.Context) (uint64, error) { return 7, nil }
+
+func (f *fakeStore) Append(_ context.Context, b host.Batch) error {
+	if f.gate != nil {
+		<-f.gate
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.fail) > 0 {
+		err := f.fail[0]
+		f.fail = f.fail[1:]
+		if err != nil {
+			return err
+		}
+	}
+	f.batches = append(f.batches, b)
+	return nil
+}
+
+func (f *fakeStore) LoadSession(_ context.Context, key host.SessionKey) (host.StoredSession, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var out host.StoredSession
+	for _, b := range f.batches {
+		for _, s := range b.Sessions {
+			if s.Key == key {
+				out.Rows = append(out.Rows, s.Data)
+				out.Last = s.Last
+			}
+		}
+	}
+	if out.Rows == nil {
+		return out, host.ErrNotFound
+	}
+	return out, nil
+}
+
+// fakeEntry is an entry whose record is a second item of its array.
+type fakeEntry struct {
+	_      struct{} `cbor:",toarray"`
+	Text   string
+	Record bool
+}
+
+func (e fakeEntry) Append(dst []byte, record bool) ([]byte, error) {
+	e.Record = e.Record && record
+	b, err := abi.Marshal(e)
+	return append(dst, b...), err
+}
+
+var epoch = time.Unix(1_000_000, 0)
+
+func key(s string) host.SessionKey { return host.SessionKey{Tenant: "t", Session: s} }
+
+func item(session string, seq uint64, text string) host.JournalItem {
+	return host.JournalItem{Key: key(session), Seq: seq, Entry: fakeEntry{Text: text, Record: true}, Size: 100}
+}
+
+func open(t *testing.T, f *fakeStore, change func(*journal.Config)) *journal.Journal {
+	t.Helper()
+	cfg := journal.Config{Store: f}
+	if change != nil {
+		change(&cfg)
+	}
+	j, err := journal.Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
+// step carries out what the journal wants at a time, and says whether it
+// committed.
+func step(t *testing.T, j *journal.Journal, now time.Time) bool {
+	t.Helper()
+	commit, _ := j.Step(now)
+	if commit == nil {
+		return false
+	}
+	if err := commit(t.Context()); err != nil {
+		t.Logf("commit: %v", err)
+	}
+	return true
+}
+
+func loaded(t *testing.T, j *journal.Journal, session string) []string {
+	t.Helper()
+	var out []string
+	_, err := j.Load(t.Context(), key(session), func(array []byte) error {
+		es, err := journal.DecodeArray[fakeEntry](array)
+		for _, e := range es {
+			out = append(out, fmt.Sprintf("%s/%v", e.Text, e.Record))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestNobodyDemandsSoItLingers(t *testing.T) {
+	f := &fakeStore{}
+	j := open(t, f, nil)
+	j.Append(epoch, item("a", 1, "one"))
+	commit, next := j.Step(epoch.Add(time.Millisecond))
+	if commit != nil || !next.Equal(epoch.Add(5*time.Millisecond)) {
+		t.Fatalf("step before the linger: commit %v, next %v", commit != nil, next)
+	}
+	if !step(t, j, epoch.Add(5*time.Millisecond)) || j.Durable() != 1 {
+		t.Fatal("no commit after the linger")
+	}
+	if step(t, j, epoch.Add(time.Hour)) {
+		t.Fatal("a commit of nothing")
+	}
+}
+
+func TestOneCommitForAllThatIsQueued(t *testing.T) {
+	f := &fakeStore{}
+	j := open(t, f, nil)
+	for i := range 10 {
+		j.Append(epoch, item("a", uint64(i+1), fmt.Sprint("a", i)))
+		j.Append(epoch, item("b", uint64(i+1), fmt.Sprint("b", i)))
+	}
+	done := make(chan error, 1)
+	go func() { done <- j.Wait(context.Background(), 20) }()
+	for j.Durable() == 0 {
+		step(t, j, epoch) // the demand alone makes it due
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if len(f.batches) != 1 || len(f.batches[0].Sessions) != 2 || f.batches[0].Epoch != 7 {
+		t.Fatalf("batches: %+v", f.batches)
+	}
+	if s := f.batches[0].Sessions[0]; s.First != 1 || s.Last != 10 {
+		t.Fatalf("positions %d to %d", s.First, s.Last)
+	}
+	if got := loaded(t, j, "b"); len(got) != 10 || got[9] != "b9/true" {
+		t.Fatalf("loaded %v", got)
+	}
+}
+
+func TestRecordIsLeftOutWhenTheFinishIsInTheBatch(t *testing.T) {
+	f := &fakeStore{}
+	j := open(t, f, nil)
+	add := func(seq, inv uint64, finish bool) {
+		it := item("a", seq, fmt.Sprint("inv", inv))
+		it.Invocation, it.Attempt, it.Finish = inv, 1, finish
+		j.Append(epoch, it)
+	}
+	add(1, 1, false)
+	add(2, 2, false)
+	add(3, 1, true)
+	step(t, j, epoch.Add(time.Second))
+	add(4, 2, true)
+	step(t, j, epoch.Add(2*time.Second))
+	want := []string{"inv1/false", "inv2/true", "inv1/false", "inv2/false"}
+	if got := loaded(t, j, "a"); !slices.Equal(got, want) {
+		t.Fatalf("loaded %v, want %v", got, want)
+	}
+	if s := j.Stats(); s.Dropped != 3 || s.Batches != 2 {
+		t.Fatalf("stats %+v", s)
+	}
+}
+
+func TestPublishesInOrderAfterTheCommitAndBeforeTheAnswer(t *testing.T) {
+	var published []string
+	f := &fakeStore{}
+	var j *journal.Journal
+	j = open(t, f, func(c *journal.Config) {
+		c.Published = func(tenant string, rows []host.StreamRow) {
+			f.mu.Lock()
+			committed := len(f.batches)
+			f.mu.Unlock()
+			if committed != 1 || j.Durable() != 0 {
+				t.Errorf("published with %d commits, durable %d", committed, j.Durable())
+			}
+			for _, r := range rows {
+				for _, e := range r.Events {
+					published = append(published, fmt.Sprint(tenant, "/", r.HandlerID, "/", e.Seq))
+				}
+			}
+		}
+	})
+	for i := range 3 {
+		it := item("a", uint64(i+1), "x")
+		it.Stream = []host.StreamRow{{HandlerID: "h", RunID: "r", Events: []host.StreamEvent{{Seq: uint64(i)}}}}
+		it.Runs = []host.Run{{RunID: "r", Steps: uint64(i)}}
+		j.Append(epoch, it)
+	}
+	step(t, j, epoch.Add(time.Second))
+	if want := []string{"t/h/0", "t/h/1", "t/h/2"}; !slices.Equal(published, want) {
+		t.Fatalf("published %v", published)
+	}
+	s := f.batches[0].Sessions[0]
+	if len(s.Stream) != 1 || len(s.Runs) != 1 || s.Runs[0].Steps != 2 {
+		t.Fatalf("a batch holds each run once and its stream in one row: %+v", s)
+	}
+}
+
+func TestRefusedCommitIsTriedAgainAsTheSameBatch(t *testing.T) {
+	f := &fakeStore{fail: []error{fmt.Errorf("disk full: %w", host.ErrNotCommitted)}}
+	j := open(t, f, nil)
+	j.Append(epoch, item("a", 1, "one"))
+	step(t, j, epoch.Add(time.Second))
+	if j.Durable() != 0 || !j.Congested("t") || j.Err() == nil {
+		t.Fatal("a refused commit must stop dispatch")
+	}
+	j.Append(epoch, item("a", 2, "two"))
+	commit, next := j.Step(time.Now().Add(-time.Hour))
+	if commit != nil || next.IsZero() {
+		t.Fatal("tried again at once")
+	}
+	step(t, j, next)
+	if j.Durable() != 2 || j.Congested("t") || j.Err() != nil {
+		t.Fatalf("durable %d, congested %v, err %v", j.Durable(), j.Congested("t"), j.Err())
+	}
+	if got := loaded(t, j, "a"); !slices.Equal(got, []string{"one/true", "two/true"}) {
+		t.Fatalf("loaded %v", got)
+	}
+}
+
+func TestUnknownOutcomeKillsTheQueue(t *testing.T) {
+	cause := errors.New("I/O error")
+	f := &fakeStore{fail: []error{cause}}
+	j := open(t, f, nil)
+	pos := j.Append(epoch, item("a", 1, "one"))
+	done := make(chan error, 1)
+	go func() { done <- j.Wait(context.Background(), pos) }()
+	for !step(t, j, epoch) {
+	}
+	if err := <-done; !errors.Is(err, cause) {
+		t.Fatalf("waiter got %v", err)
+	}
+	if err := j.Wait(t.Context(), pos); !errors.Is(err, cause) {
+		t.Fatalf("later waiter got %v", err)
+	}
+	if step(t, j, epoch.Add(time.Hour)) {
+		t.Fatal("a dead queue commits")
+	}
+}
+
+func TestCongestionByTenantAndInAll(t *testing.T) {
+	j := open(t, &fakeStore{}, func(c *journal.Config) { c.MaxTenantPendingBytes, c.MaxPendingBytes = 250, 450 })
+	seq := map[string]uint64{}
+	add := func(tenant string) {
+		it := item("s", seq[tenant]+1, "x")
+		seq[tenant]++
+		it.Key.Tenant = tenant
+		j.Append(epoch, it)
+	}
+	for range 3 {
+		add("a")
+	}
+	if !j.Congested("a") || j.Congested("b") {
+		t.Fatal("only the tenant above its bound must wait")
+	}
+	add("b")
+	add("b")
+	if !j.Congested("c") {
+		t.Fatal("above the bound for all, all must wait")
+	}
+	step(t, j, epoch.Add(time.Second))
+	if j.Congested("a") || j.Congested("b") {
+		t.Fatal("congested with an empty queue")
+	}
+}
+
+func TestRunDrainsOnStop(t *testing.T) {
+	f := &fakeStore{}
+	j := open(t, f, func(c *journal.Config) { c.Linger = time.Hour })
+	ctx, stop := context.WithCancel(t.Context())
+	ran := make(chan error, 1)
+	go func() { ran <- j.Run(ctx) }()
+	j.Append(time.Now(), item("a", 1, "one"))
+	stop()
+	if err := <-ran; err != nil {
+		t.Fatal(err)
+	}
+	if j.Durable() != 1 {
+		t.Fatal("what was queued at the stop is lost")
+	}
+	if err := j.Wait(context.Background(), 99); !errors.Is(err, journal.ErrClosed) {
+		t.Fatalf("a wait after the end: %v", err)
+	}
+}
+
+func TestWaitersUnderLoad(t *testing.T) {
+	f := &fakeStore{}
+	j := open(t, f, nil)
+	ctx, stop := context.WithCancel(t.Context())
+	ran := make(chan error, 1)
+	go func() { ran <- j.Run(ctx) }()
+	var wg sync.WaitGroup
+	for c := range 16 {
+		wg.Go(func() {
+			for i := range 200 {
+				pos := j.Append(time.Now(), item(fmt.Sprint("s", c), uint64(i+1), "x"))
+				if err := j.Wait(context.Background(), pos); err != nil {
+					t.Error(err)
+					return
+				}
+				if j.Durable() < pos {
+					t.Error("answered before durable")
+				}
+			}
+		})
+	}
+	wg.Wait()
+	stop()
+	if err := <-ran; err != nil {
+		t.Fatal(err)
+	}
+	if s := j.Stats(); s.Durable != 16*200 || s.Pending != 0 {
+		t.Fatalf("stats %+v", s)
+	}
+}
+
+func TestCorruptAndNewerRowsAreRefused(t *testing.T) {
+	f := &fakeStore{}
+	j := open(t, f, nil)
+	j.Append(epoch, item("a", 1, "one"))
+	step(t, j, epoch.Add(time.Second))
+	row := f.batches[0].Sessions[0].Data
+	load := func() error {
+		_, err := j.Load(t.Context(), key("a"), func([]byte) error { return nil })
+		return err
+	}
+	for i := range row {
+		row[i] ^= 0x40
+		if err := load(); err == nil {
+			t.Fatalf("a flipped bit in byte %d goes unseen", i)
+		} else if i > 0 && !errors.Is(err, journal.ErrCorrupt) {
+			t.Fatalf("byte %d: %v", i, err)
+		}
+		row[i] ^= 0x40
+	}
+	if err := load(); err != nil {
+		t.Fatal(err)
+	}
+	f.batches[0].Sessions[0].Data = row[:3]
+	if err := load(); !errors.Is(err, journal.ErrCorrupt) {
+		t.Fatalf("a torn row: %v", err)
+	}
+}

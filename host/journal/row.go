@@ -1,0 +1,101 @@
+package journal
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+)
+
+// A row is version (1 byte), CRC-32C of the rest (4 bytes, big endian), and a
+// CBOR array of entries.
+const (
+	rowVersion = 1
+	rowHeader  = 5
+)
+
+// ErrCorrupt is a row that does not read: its session is not to be used.
+var ErrCorrupt = errors.New("corrupt journal row")
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func encodeRow(entries [][]byte) []byte {
+	size := rowHeader + 9
+	for _, e := range entries {
+		size += len(e)
+	}
+	row := make([]byte, rowHeader, size)
+	row[0] = rowVersion
+	row = appendArrayHead(row, uint64(len(entries)))
+	for _, e := range entries {
+		row = append(row, e...)
+	}
+	binary.BigEndian.PutUint32(row[1:], crc32.Checksum(row[rowHeader:], castagnoli))
+	return row
+}
+
+// appendArrayHead writes the head of a CBOR array of n items.
+func appendArrayHead(dst []byte, n uint64) []byte {
+	const array = 0x80
+	switch {
+	case n < 24:
+		return append(dst, array|byte(n))
+	case n <= 0xff:
+		return append(dst, array|24, byte(n))
+	case n <= 0xffff:
+		return binary.BigEndian.AppendUint16(append(dst, array|25), uint16(n))
+	default:
+		return binary.BigEndian.AppendUint32(append(dst, array|26), uint32(n))
+	}
+}
+
+// checkRow verifies a row and returns the CBOR array of its entries.
+func checkRow(row []byte) ([]byte, error) {
+	if len(row) < rowHeader {
+		return nil, fmt.Errorf("%w: %d bytes", ErrCorrupt, len(row))
+	}
+	if row[0] != rowVersion {
+		return nil, fmt.Errorf("journal row has format version %d, this weft reads %d: it was written by a newer weft", row[0], rowVersion)
+	}
+	if want, got := binary.BigEndian.Uint32(row[1:]), crc32.Checksum(row[rowHeader:], castagnoli); want != got {
+		return nil, fmt.Errorf("%w: checksum %08x instead of %08x", ErrCorrupt, got, want)
+	}
+	return row[rowHeader:], nil
+}
+
+// Load reads a session's entries, in order, decoding each row's array into
+// entries of the caller's type by decode. It returns the position of the last
+// entry.
+//
+// # Errors
+//
+// host.ErrNotFound; ErrCorrupt; a row of a newer format; decode's.
+func (j *Journal) Load(ctx context.Context, key host.SessionKey, decode func(array []byte) error) (last uint64, err error) {
+	stored, err := j.cfg.Store.LoadSession(ctx, key)
+	if err != nil {
+		return 0, err
+	}
+	for i, row := range stored.Rows {
+		array, err := checkRow(row)
+		if err == nil {
+			err = decode(array)
+		}
+		if err != nil {
+			return 0, fmt.Errorf("session %q, journal row %d: %w", key.Session, i, err)
+		}
+	}
+	return stored.Last, nil
+}
+
+// DecodeArray decodes a row's array into a slice.
+func DecodeArray[T any](array []byte) ([]T, error) {
+	var out []T
+	if err := abi.Unmarshal(array, &out); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	return out, nil
+}
