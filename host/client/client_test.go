@@ -1,0 +1,293 @@
+package client_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/client"
+)
+
+// errorOf gives the *host.Error that an error has to be.
+func errorOf(t *testing.T, err error) *host.Error {
+	t.Helper()
+	var e *host.Error
+	if !errors.As(err, &e) {
+		t.Fatalf("error = %v (%T), want a *host.Error", err, err)
+	}
+	return e
+}
+
+func raw(t *testing.T, text string) abi.Raw {
+	t.Helper()
+	r, err := abi.FromJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestNew(t *testing.T) {
+	for _, bad := range []string{"", "ftp://x", "http://", "://", "http://x/?a=b", "http://a b"} {
+		if _, err := client.New(bad, client.Options{}); host.CodeOf(err) != host.CodeInvalidArgument {
+			t.Errorf("New(%q) = %v", bad, err)
+		}
+	}
+	for _, good := range []string{"localhost:8080", "http://127.0.0.1:1/", "https://x/base"} {
+		if _, err := client.New(good, client.Options{}); err != nil {
+			t.Errorf("New(%q) = %v", good, err)
+		}
+	}
+}
+
+func TestStart(t *testing.T) {
+	stamp := time.Date(2026, 11, 21, 2, 47, 31, 384221000, time.UTC).UnixNano()
+	f := &fake{
+		run: host.Run{
+			HandlerID: "h", RunID: "r", SessionID: "s", Workflow: "w", Status: host.StatusCompleted,
+			Started: stamp, Updated: stamp, Completed: stamp + 1000, Paused: true, Steps: 3,
+			Result:  &host.StreamEvent{Type: "StopEvent", Base: true, RunID: "r", Terminal: true, Body: raw(t, `{"result":[1,2.0]}`)},
+			Blocked: &host.Blocked{Code: "c", Message: "m"},
+		},
+		flow: host.WorkflowInfo{StartType: "StartEvent", Events: []host.EventInfo{{Type: "StartEvent"}}},
+	}
+	c := serve(t, f, nil)
+	rec, err := c.Start(t.Context(), client.StartRequest{
+		Workflow: "w", Event: json.RawMessage(`{"a":1.0}`), HandlerID: "h", SessionID: "s", OnBusy: host.OnBusyReject, Wait: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(rec.Run, f.run) {
+		t.Errorf("run = %+v, want %+v", rec.Run, f.run)
+	}
+	if !strings.HasPrefix(string(rec.JSON), `{"handler_id":"h","workflow_name":"w"`) {
+		t.Errorf("JSON = %s", rec.JSON)
+	}
+	if f.start.Workflow != "w" || f.start.HandlerID != "h" || f.start.SessionID != "s" || f.start.OnBusy != host.OnBusyReject || !f.start.Wait || f.startBody != `{"a":1.0}` {
+		t.Errorf("request = %+v %s", f.start, f.startBody)
+	}
+	if _, err := c.Start(t.Context(), client.StartRequest{Workflow: "w"}); err != nil || f.start.Wait || f.start.HandlerID != "" || f.startBody != "{}" {
+		t.Errorf("request = %+v %s, %v", f.start, f.startBody, err)
+	}
+	if _, err := c.Start(t.Context(), client.StartRequest{Workflow: "w", Event: json.RawMessage(`{`)}); host.CodeOf(err) != host.CodeInvalidArgument {
+		t.Errorf("broken event: %v", err)
+	}
+}
+
+func TestFailedRunIsARecord(t *testing.T) {
+	f := &fake{run: host.Run{HandlerID: "h", RunID: "r", Status: host.StatusFailed, Error: "boom", Started: 1000, Updated: 2000, Completed: 3000}}
+	c := serve(t, f, nil)
+	rec, err := c.Get(t.Context(), "h")
+	if err != nil || rec.Status != host.StatusFailed || rec.Error != "boom" || rec.Completed == 0 {
+		t.Errorf("record = %+v, %v", rec, err)
+	}
+	f.run.Status, f.run.Completed = host.StatusRunning, 0
+	if rec, err := c.Get(t.Context(), "h"); err != nil || rec.Status != host.StatusRunning || rec.Completed != 0 {
+		t.Errorf("record = %+v, %v", rec, err)
+	}
+	f.err = host.Errorf(host.CodeInternal, "no disk")
+	if _, err := c.Get(t.Context(), "h"); errorOf(t, err).Code != host.CodeInternal || err.Error() != "no disk" {
+		t.Errorf("error = %v", err)
+	}
+}
+
+func TestList(t *testing.T) {
+	f := &fake{runs: []host.Run{{HandlerID: "a", Started: 7}, {HandlerID: "b", Started: 5}}, more: true}
+	c := serve(t, f, nil)
+	q := client.ListQuery{Statuses: []string{"running", "failed"}, Workflows: []string{"w"}, Session: "s", Since: time.Unix(3, 5), Blocked: true, Limit: 2}
+	p, err := c.List(t.Context(), q)
+	if err != nil || len(p.Records) != 2 || p.Records[1].HandlerID != "b" || p.Next == "" {
+		t.Fatalf("page = %+v, %v", p, err)
+	}
+	want := host.RunQuery{Tenant: host.DefaultTenant, Statuses: []string{"failed", "running"}, Workflows: []string{"w"}, Session: "s", Since: 3_000_000_005, Blocked: true, Limit: 2}
+	if !reflect.DeepEqual(f.query, want) {
+		t.Errorf("query = %+v, want %+v", f.query, want)
+	}
+	f.more = false
+	q.Cursor = p.Next
+	if p, err = c.List(t.Context(), q); err != nil || p.Next != "" || f.query.AfterHandler != "b" || f.query.AfterStarted != 5 {
+		t.Errorf("second page = %+v, %v, asked %+v", p, err, f.query)
+	}
+	if _, err := c.List(t.Context(), client.ListQuery{}); err != nil || f.query.Limit != 1000 {
+		t.Errorf("query = %+v, %v", f.query, err)
+	}
+	if _, err := c.List(t.Context(), client.ListQuery{Limit: 5000}); errorOf(t, err).Code != host.CodeInvalidArgument {
+		t.Errorf("error = %v", err)
+	}
+}
+
+func TestSendAndCancel(t *testing.T) {
+	f := &fake{run: host.Run{Status: host.StatusRunning, Workflow: "w"}}
+	c := serve(t, f, nil)
+	if err := c.Send(t.Context(), "h/x", "Answer", json.RawMessage(`{"text":"a"}`), "step"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := abi.ToJSON(f.sent.Body); err != nil || f.sent.Type != "Answer" || string(got) != `{"text":"a"}` || f.step != "step" {
+		t.Errorf("sent = %s %s to %q, %v", f.sent.Type, got, f.step, err)
+	}
+	if err := c.Send(t.Context(), "h", "Answer", nil, ""); err != nil || f.step != "" {
+		t.Errorf("step = %q, %v", f.step, err)
+	}
+	for _, purge := range []bool{false, true} {
+		if deleted, err := c.Cancel(t.Context(), "h", purge); err != nil || deleted != purge || f.purge != purge {
+			t.Errorf("Cancel(%v) = %v, %v", purge, deleted, err)
+		}
+	}
+	f.run.Status = host.StatusCompleted
+	if err := c.Send(t.Context(), "h", "Answer", nil, ""); errorOf(t, err).Code != host.CodeConflict {
+		t.Errorf("error = %v", err)
+	}
+}
+
+func TestPlugins(t *testing.T) {
+	f := &fake{info: host.PluginInfo{
+		Workflow: "w", Version: 2, SHA256: "s", RewrittenSHA256: "r", Size: 9,
+		Manifest: raw(t, `{"abi":1}`), Imports: []string{"now"}, Created: time.Unix(9, 0).UTC(), Runs: 1,
+	}}
+	c := serve(t, f, nil)
+	info, created, err := c.PutPlugin(t.Context(), "p", []byte("wasm"))
+	if err != nil || !created || !reflect.DeepEqual(info, f.info) || string(f.put) != "wasm" {
+		t.Errorf("put = %+v, %v, %v", info, created, err)
+	}
+	if _, created, err = c.PutPlugin(t.Context(), "p", nil); err != nil || created {
+		t.Errorf("again = %v, %v", created, err)
+	}
+	if info, err = c.Plugin(t.Context(), "p"); err != nil || !reflect.DeepEqual(info, f.info) {
+		t.Errorf("plugin = %+v, %v", info, err)
+	}
+	if list, err := c.Plugins(t.Context()); err != nil || len(list) != 1 || list[0].SHA256 != "s" || list[0].Manifest != nil {
+		t.Errorf("plugins = %+v, %v", list, err)
+	}
+	if list, err := c.Versions(t.Context(), "p"); err != nil || len(list) != 2 {
+		t.Errorf("versions = %+v, %v", list, err)
+	}
+	if err := c.DeletePlugin(t.Context(), "p"); err != nil {
+		t.Error(err)
+	}
+	f.err = &host.Error{Code: host.CodeInvalidPlugin, Message: "1 problem", Problems: []host.Problem{{Code: "c", Message: "m", Step: "s", Event: "e"}}}
+	_, _, err = c.PutPlugin(t.Context(), "p", []byte("x"))
+	if e := errorOf(t, err); e.Code != host.CodeInvalidPlugin || !reflect.DeepEqual(e.Problems, f.err.(*host.Error).Problems) || e.Message != "1 problem" {
+		t.Errorf("error = %+v", e)
+	}
+	if err := c.DeletePlugin(t.Context(), "p"); errorOf(t, err).Code != host.CodeInvalidPlugin {
+		t.Errorf("error = %v", err)
+	}
+}
+
+func TestWorkflow(t *testing.T) {
+	schema := raw(t, `{"title":"Hello","type":"object"}`)
+	stop := raw(t, `{"title":"StopEvent"}`)
+	f := &fake{flow: host.WorkflowInfo{
+		Description: "d", Plugins: []string{"p"}, StartType: "Hello", StartSchema: schema, StopTypes: []string{"StopEvent"}, StopSchema: stop,
+		Events: []host.EventInfo{
+			{Type: "Hello", Types: []string{"StartEvent"}, Kind: abi.KindStart, Schema: schema},
+			{Type: "StopEvent", Kind: abi.KindStop, Base: true, Schema: stop},
+		},
+		Graph: host.Graph{
+			Nodes: []host.GraphNode{
+				{ID: "s", Label: "s", Kind: "step", Description: "x"},
+				{ID: "Hello", Label: "Hello", Kind: "event", EventType: "Hello", EventTypes: []string{"Hello", "StartEvent"}, Schema: schema, ProducedBy: []string{}},
+			},
+			Edges: []host.GraphEdge{{Source: "Hello", Target: "s"}},
+		},
+	}}
+	c := serve(t, f, nil)
+	got, err := c.Workflow(t.Context(), "w")
+	if err != nil || !reflect.DeepEqual(got, f.flow) {
+		t.Errorf("workflow =\n%+v, want\n%+v, %v", got, f.flow, err)
+	}
+	if start, _, err := c.Schema(t.Context(), "w"); err != nil || string(start) != `{"type":"object","title":"Hello"}` {
+		t.Errorf("schema = %s, %v", start, err)
+	}
+	if names, err := c.Workflows(t.Context()); err != nil || len(names) != 2 {
+		t.Errorf("workflows = %v, %v", names, err)
+	}
+}
+
+func TestHealth(t *testing.T) {
+	f := &fake{}
+	c := serve(t, f, nil)
+	if err := errors.Join(c.Health(t.Context()), c.Ready(t.Context())); err != nil {
+		t.Error(err)
+	}
+	f.err = host.Errorf(host.CodeUnavailable, "draining")
+	if err := c.Ready(t.Context()); errorOf(t, err).Code != host.CodeUnavailable || err.Error() != "draining" {
+		t.Errorf("error = %v", err)
+	}
+}
+
+func TestForeignErrors(t *testing.T) {
+	tests := []struct {
+		name, body string
+		status     int
+		header     string
+		code       host.Code
+		message    string
+	}{
+		{"a proxy's page", "<h1>Bad Gateway</h1>", 502, "", host.CodeInternal, "The server answered 502 Bad Gateway: <h1>Bad Gateway</h1>"},
+		{"nothing", "", 404, "", host.CodeNotFound, "The server answered 404 Not Found"},
+		{"no code", `{"detail":"Nope"}`, 409, "", host.CodeConflict, "Nope"},
+		{"a structure", `{"detail":[{"a":1}]}`, 422, "", host.CodeSchemaViolation, `[{"a":1}]`},
+		{"try later", `{"detail":"busy","code":"limit_exceeded"}`, 429, "7", host.CodeLimitExceeded, "busy"},
+		{"not a record", `{}`, 500, "", host.CodeInternal, "The server answered 500 Internal Server Error: {}"},
+		{"not JSON", `hello`, 200, "", host.CodeInvalidMessage, ""},
+		{"half a record", `{"handler_id":1}`, 200, "", host.CodeInvalidMessage, ""},
+		{"a result of no value", `{"handler_id":"h","result":{"type":"X"}}`, 200, "", host.CodeInvalidMessage, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				if tt.header != "" {
+					w.Header().Set("Retry-After", tt.header)
+				}
+				w.WriteHeader(tt.status)
+				_, _ = io.WriteString(w, tt.body)
+			}), client.Options{})
+			_, err := c.Get(t.Context(), "h")
+			e := errorOf(t, err)
+			if e.Code != tt.code || tt.message != "" && e.Message != tt.message {
+				t.Errorf("error = %s %q", e.Code, e.Message)
+			}
+			if want := tt.header == "7"; want != (e.RetryAfter == 7*time.Second) {
+				t.Errorf("RetryAfter = %v", e.RetryAfter)
+			}
+		})
+	}
+}
+
+func TestNoServer(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(addr, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := errorOf(t, c.Health(t.Context()))
+	if e.Code != host.CodeUnavailable || !strings.Contains(e.Message, addr) || !strings.Contains(e.Message, "weft serve") {
+		t.Errorf("error = %s %q", e.Code, e.Message)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := c.Health(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("error = %v", err)
+	}
+	if _, err := c.Events(t.Context(), "h", host.StreamFromNow, false); errorOf(t, err).Code != host.CodeUnavailable {
+		t.Errorf("error = %v", err)
+	}
+}

@@ -1,0 +1,166 @@
+package client_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/client"
+	"github.com/weftrun/weft/host/httpapi"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fake is a host that answers what a test sets, and notes what it was asked.
+type fake struct {
+	mu     sync.Mutex
+	run    host.Run
+	runs   []host.Run
+	more   bool
+	err    error
+	events []host.StreamEvent
+	info   host.PluginInfo
+	flow   host.WorkflowInfo
+
+	start     host.StartRequest
+	startBody string
+	query     host.RunQuery
+	sent      abi.Event
+	step      string
+	purge     bool
+	put       []byte
+	opened    []int64 // the positions of the streams
+	// hold keeps streams open behind their last event until the client goes.
+	hold bool
+}
+
+func (f *fake) Start(_ context.Context, req host.StartRequest) (host.Run, error) {
+	f.start = req
+	text, err := abi.ToJSON(req.Event.Body)
+	if err != nil {
+		return host.Run{}, err
+	}
+	f.startBody = string(text)
+	return f.run, f.err
+}
+
+func (f *fake) Get(context.Context, string, string) (host.Run, error) { return f.run, f.err }
+
+func (f *fake) List(_ context.Context, q host.RunQuery) ([]host.Run, bool, error) {
+	f.query = q
+	return f.runs, f.more, f.err
+}
+
+func (f *fake) Send(_ context.Context, _, _ string, e abi.Event, step string) error {
+	f.sent, f.step = e, step
+	return f.err
+}
+
+func (f *fake) Cancel(_ context.Context, _, _ string, purge bool) (bool, error) {
+	f.purge = purge
+	return purge, f.err
+}
+
+type fakeStream struct {
+	events []host.StreamEvent
+	hold   bool
+}
+
+func (f *fake) Events(_ context.Context, _, _ string, after int64) (host.Stream, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.opened = append(f.opened, after)
+	if f.err != nil {
+		return nil, f.err
+	}
+	s := &fakeStream{hold: f.hold}
+	for _, e := range f.events {
+		if int64(e.Seq) > after && after != host.StreamFromNow {
+			s.events = append(s.events, e)
+		}
+	}
+	return s, nil
+}
+
+func (s *fakeStream) Next(ctx context.Context, _ time.Duration) ([]host.StreamEvent, error) {
+	if len(s.events) == 0 {
+		if s.hold {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		return nil, io.EOF
+	}
+	batch := s.events[:1]
+	s.events = s.events[1:]
+	return batch, nil
+}
+
+func (s *fakeStream) Ended() bool { return len(s.events) == 0 && !s.hold }
+func (s *fakeStream) Close()      {}
+
+func (f *fake) Healthy() error { return f.err }
+func (f *fake) Ready() error   { return f.err }
+
+// plugins is the fake's host.Plugins.
+type plugins struct{ f *fake }
+
+func (p plugins) Put(_ context.Context, _, name string, wasm []byte) (host.PluginInfo, bool, error) {
+	first := p.f.put == nil
+	p.f.put = wasm
+	p.f.info.Name = name
+	return p.f.info, first, p.f.err
+}
+
+func (p plugins) Plugin(context.Context, string, string) (host.PluginInfo, error) {
+	return p.f.info, p.f.err
+}
+
+func (p plugins) List(context.Context, string) ([]host.PluginInfo, error) {
+	return []host.PluginInfo{p.f.info}, p.f.err
+}
+
+func (p plugins) Versions(context.Context, string, string) ([]host.PluginInfo, error) {
+	return []host.PluginInfo{p.f.info, p.f.info}, p.f.err
+}
+func (p plugins) Delete(context.Context, string, string) error { return p.f.err }
+
+func (p plugins) Workflows(context.Context, string) ([]string, error) {
+	return []string{"a", "b"}, p.f.err
+}
+
+func (p plugins) Workflow(_ context.Context, _, name string) (host.WorkflowInfo, error) {
+	p.f.flow.Name = name
+	return p.f.flow, nil
+}
+
+// serve serves a fake through the real API, within a layer of the test's.
+func serve(t *testing.T, f *fake, layer func(http.Handler) http.Handler) *client.Client {
+	t.Helper()
+	h := httpapi.New(httpapi.Config{Runs: f, Plugins: plugins{f}, Health: f}).Handler()
+	if layer != nil {
+		h = layer(h)
+	}
+	return clientOf(t, h, client.Options{})
+}
+
+// clientOf serves a handler and gives a client that retries at once.
+func clientOf(t *testing.T, h http.Handler, opts client.Options) *client.Client {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	opts.RetryDelay = time.Nanosecond
+	c, err := client.New(s.URL+"/", opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}

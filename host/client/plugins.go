@@ -1,0 +1,253 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+)
+
+// pluginJSON is a plugin as the API writes it.
+type pluginJSON struct {
+	Name      string          `json:"name"`
+	Workflow  string          `json:"workflow"`
+	Version   int             `json:"version"`
+	SHA256    string          `json:"sha256"`
+	Rewritten string          `json:"rewritten_sha256"`
+	Size      int             `json:"size"`
+	Manifest  json.RawMessage `json:"manifest"`
+	Imports   []string        `json:"imports"`
+	Created   time.Time       `json:"created_at"`
+	Runs      int             `json:"runs"`
+}
+
+func (j *pluginJSON) info() (host.PluginInfo, error) {
+	manifest, err := rawOf(j.Manifest)
+	return host.PluginInfo{
+		Name: j.Name, Workflow: j.Workflow, Version: j.Version, SHA256: j.SHA256, RewrittenSHA256: j.Rewritten,
+		Size: j.Size, Manifest: manifest, Imports: j.Imports, Created: j.Created.UTC(), Runs: j.Runs,
+	}, err
+}
+
+// rawOf encodes JSON; nothing and null are nil.
+func rawOf(text json.RawMessage) (abi.Raw, error) {
+	if len(text) == 0 || string(text) == "null" {
+		return nil, nil
+	}
+	raw, err := abi.FromJSON(text)
+	if err != nil {
+		return nil, &host.Error{Code: host.CodeInvalidMessage, Message: "The server's answer is not understood: " + err.Error(), Cause: err}
+	}
+	return raw, nil
+}
+
+// PutPlugin uploads a version of a plugin. created is false when the same
+// bytes are the newest version already.
+//
+// # Errors
+//
+// CodeInvalidPlugin with all Problems, CodeConflict, CodeInvalidArgument,
+// CodeTooLarge, CodePermissionDenied.
+func (c *Client) PutPlugin(ctx context.Context, name string, wasm []byte) (info host.PluginInfo, created bool, err error) {
+	if wasm == nil {
+		wasm = []byte{}
+	}
+	a, err := c.do(ctx, request{
+		method: http.MethodPut, path: "/plugins/" + url.PathEscape(name), contentType: "application/wasm", body: wasm,
+	})
+	if err != nil {
+		return host.PluginInfo{}, false, err
+	}
+	if a.status != http.StatusOK && a.status != http.StatusCreated {
+		return host.PluginInfo{}, false, a.failure()
+	}
+	var j pluginJSON
+	if err := a.decode(&j); err != nil {
+		return host.PluginInfo{}, false, err
+	}
+	info, err = j.info()
+	return info, a.status == http.StatusCreated, err
+}
+
+// Plugin reads the newest version of a plugin.
+func (c *Client) Plugin(ctx context.Context, name string) (host.PluginInfo, error) {
+	var j pluginJSON
+	if err := c.getJSON(ctx, "/plugins/"+url.PathEscape(name), nil, &j); err != nil {
+		return host.PluginInfo{}, err
+	}
+	return j.info()
+}
+
+// Plugins lists the newest version of each plugin, by name, without manifests.
+func (c *Client) Plugins(ctx context.Context) ([]host.PluginInfo, error) {
+	var list struct {
+		Plugins []pluginJSON `json:"plugins"`
+	}
+	if err := c.getJSON(ctx, "/plugins", nil, &list); err != nil {
+		return nil, err
+	}
+	return infos(list.Plugins)
+}
+
+// Versions lists all versions of a plugin, oldest first, without manifests.
+func (c *Client) Versions(ctx context.Context, name string) ([]host.PluginInfo, error) {
+	var list struct {
+		Versions []pluginJSON `json:"versions"`
+	}
+	if err := c.getJSON(ctx, "/plugins/"+url.PathEscape(name)+"/versions", nil, &list); err != nil {
+		return nil, err
+	}
+	return infos(list.Versions)
+}
+
+func infos(list []pluginJSON) ([]host.PluginInfo, error) {
+	all := make([]host.PluginInfo, len(list))
+	for i := range list {
+		var err error
+		if all[i], err = list[i].info(); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// DeletePlugin removes a plugin; CodeConflict while runs hold it.
+func (c *Client) DeletePlugin(ctx context.Context, name string) error {
+	_, err := c.want(ctx, http.StatusNoContent, request{method: http.MethodDelete, path: "/plugins/" + url.PathEscape(name)})
+	return err
+}
+
+// Workflows lists the names of the workflows, sorted.
+func (c *Client) Workflows(ctx context.Context) ([]string, error) {
+	var list struct {
+		Workflows []string `json:"workflows"`
+	}
+	err := c.getJSON(ctx, "/workflows", nil, &list)
+	return list.Workflows, err
+}
+
+// Schema reads the JSON Schemas of a workflow's start and stop events. Their
+// titles are the types' names.
+func (c *Client) Schema(ctx context.Context, name string) (start, stop json.RawMessage, err error) {
+	var s struct{ Start, Stop json.RawMessage }
+	err = c.getJSON(ctx, "/workflows/"+url.PathEscape(name)+"/schema", nil, &s)
+	return s.Start, s.Stop, err
+}
+
+// Workflow describes a workflow. It takes four requests; what the API does not
+// show (the digest) stays zero.
+func (c *Client) Workflow(ctx context.Context, name string) (host.WorkflowInfo, error) {
+	path := "/workflows/" + url.PathEscape(name)
+	var about struct {
+		Name    string   `json:"name"`
+		Plugins []string `json:"plugins"`
+	}
+	var schema struct{ Start, Stop json.RawMessage }
+	var events struct{ Events []json.RawMessage }
+	var drawing struct{ Graph graphJSON }
+	for _, part := range []struct {
+		path string
+		v    any
+	}{{path, &about}, {path + "/schema", &schema}, {path + "/events", &events}, {path + "/representation", &drawing}} {
+		if err := c.getJSON(ctx, part.path, nil, part.v); err != nil {
+			return host.WorkflowInfo{}, err
+		}
+	}
+	info := host.WorkflowInfo{Name: about.Name, Plugins: about.Plugins, Description: drawing.Graph.Description}
+	var err error
+	if info.StartType, info.StartSchema, err = titled(schema.Start); err != nil {
+		return info, err
+	}
+	stopType, stopSchema, err := titled(schema.Stop)
+	if err != nil {
+		return info, err
+	}
+	info.StopTypes, info.StopSchema = []string{stopType}, stopSchema
+	if info.Graph, err = drawing.Graph.graph(); err != nil {
+		return info, err
+	}
+	for _, text := range events.Events {
+		e, err := eventInfo(text, &info.Graph)
+		if err != nil {
+			return info, err
+		}
+		info.Events = append(info.Events, e)
+	}
+	return info, nil
+}
+
+// titled encodes a schema and gives its title.
+func titled(text json.RawMessage) (title string, schema abi.Raw, err error) {
+	var t struct {
+		Title string `json:"title"`
+	}
+	if err := json.Unmarshal(text, &t); err != nil {
+		return "", nil, &host.Error{Code: host.CodeInvalidMessage, Message: "The server's schema is not understood: " + err.Error(), Cause: err}
+	}
+	schema, err = rawOf(text)
+	return t.Title, schema, err
+}
+
+// eventInfo describes an event type by its schema and its place in the graph,
+// which knows the ancestors.
+func eventInfo(text json.RawMessage, g *host.Graph) (host.EventInfo, error) {
+	title, schema, err := titled(text)
+	if err != nil {
+		return host.EventInfo{}, err
+	}
+	e := host.EventInfo{Type: title, Schema: schema}
+	e.Kind, e.Base = abi.BaseKinds[title]
+	i := slices.IndexFunc(g.Nodes, func(n host.GraphNode) bool { return n.EventType == title })
+	if i < 0 || len(g.Nodes[i].EventTypes) == 0 {
+		return e, nil
+	}
+	e.Types = g.Nodes[i].EventTypes[1:]
+	for _, ancestor := range e.Types {
+		if kind, ok := abi.BaseKinds[ancestor]; ok && e.Kind == abi.KindPlain {
+			e.Kind = kind
+		}
+	}
+	return e, nil
+}
+
+// graphJSON is a graph as the API writes it.
+type graphJSON struct {
+	Description string `json:"description"`
+	Nodes       []struct {
+		ID          string          `json:"id"`
+		Label       string          `json:"label"`
+		Kind        string          `json:"node_type"`
+		Description string          `json:"description"`
+		EventType   string          `json:"event_type"`
+		EventTypes  []string        `json:"event_types"`
+		Schema      json.RawMessage `json:"event_schema"`
+		ProducedBy  []string        `json:"produced_by"`
+	} `json:"nodes"`
+	Edges []struct {
+		Source string `json:"source"`
+		Target string `json:"target"`
+	} `json:"edges"`
+}
+
+func (j *graphJSON) graph() (host.Graph, error) {
+	var g host.Graph
+	for _, n := range j.Nodes {
+		schema, err := rawOf(n.Schema)
+		if err != nil {
+			return g, err
+		}
+		g.Nodes = append(g.Nodes, host.GraphNode{
+			ID: n.ID, Label: n.Label, Kind: n.Kind, Description: n.Description,
+			EventType: n.EventType, EventTypes: n.EventTypes, Schema: schema, ProducedBy: n.ProducedBy,
+		})
+	}
+	for _, e := range j.Edges {
+		g.Edges = append(g.Edges, host.GraphEdge{Source: e.Source, Target: e.Target})
+	}
+	return g, nil
+}

@@ -1,0 +1,94 @@
+package client
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+)
+
+// basePrefix is the name space of the base and runtime event types.
+const basePrefix = "workflows.events."
+
+// internalType is the ancestor that marks internal events.
+const internalType = "InternalDispatchEvent"
+
+// recordJSON is a record as the API writes it.
+type recordJSON struct {
+	HandlerID   string        `json:"handler_id"`
+	Workflow    string        `json:"workflow_name"`
+	RunID       string        `json:"run_id"`
+	Error       string        `json:"error"`
+	Result      *envelopeJSON `json:"result"`
+	Status      host.Status   `json:"status"`
+	StartedAt   *time.Time    `json:"started_at"`
+	UpdatedAt   *time.Time    `json:"updated_at"`
+	CompletedAt *time.Time    `json:"completed_at"`
+	SessionID   string        `json:"session_id"`
+	Paused      bool          `json:"paused"`
+	Steps       uint64        `json:"steps"`
+	Blocked     *struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	} `json:"blocked"`
+}
+
+// envelopeJSON is an event as the API writes it.
+type envelopeJSON struct {
+	Value         json.RawMessage `json:"value"`
+	QualifiedName string          `json:"qualified_name"`
+	Type          string          `json:"type"`
+	Types         []string        `json:"types"`
+}
+
+func decodeRecord(text []byte) (Record, error) {
+	var r recordJSON
+	if err := json.Unmarshal(text, &r); err != nil {
+		return Record{}, &host.Error{Code: host.CodeInvalidMessage, Message: "The server's record is not understood: " + err.Error(), Cause: err}
+	}
+	rec := Record{JSON: text, Run: host.Run{
+		HandlerID: r.HandlerID, RunID: r.RunID, SessionID: r.SessionID, Workflow: r.Workflow,
+		Status: r.Status, Error: r.Error, Paused: r.Paused, Steps: r.Steps,
+		Started: nanos(r.StartedAt), Updated: nanos(r.UpdatedAt), Completed: nanos(r.CompletedAt),
+	}}
+	if r.Blocked != nil {
+		rec.Blocked = &host.Blocked{Code: r.Blocked.Code, Message: r.Blocked.Message}
+	}
+	if r.Result != nil {
+		e, err := r.Result.event()
+		if err != nil {
+			return Record{}, err
+		}
+		e.RunID, e.Terminal = r.RunID, true
+		rec.Result = &e
+	}
+	return rec, nil
+}
+
+func nanos(t *time.Time) int64 {
+	if t == nil {
+		return 0
+	}
+	return t.UnixNano()
+}
+
+// event makes the stream event that an envelope shows. Its run and sequence
+// number are not in there.
+func (j *envelopeJSON) event() (host.StreamEvent, error) {
+	body, err := abi.FromJSON(j.Value)
+	if err != nil {
+		return host.StreamEvent{}, &host.Error{Code: host.CodeInvalidMessage, Message: "The server's event is not understood: " + err.Error(), Cause: err}
+	}
+	e := host.StreamEvent{Type: j.Type, Types: j.Types, Body: body}
+	if strings.HasPrefix(j.QualifiedName, basePrefix) {
+		e.Base = true
+	} else {
+		e.Workflow = strings.TrimSuffix(j.QualifiedName, "."+j.Type)
+	}
+	e.Internal = slices.Contains(j.Types, internalType)
+	e.Terminal = j.Type == abi.TypeStop && e.Base || slices.Contains(j.Types, abi.TypeStop)
+	return e, nil
+}

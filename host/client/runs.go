@@ -1,0 +1,172 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/weftrun/weft/host"
+)
+
+// StartRequest asks for a run.
+type StartRequest struct {
+	Workflow string
+	// Event is the start event in JSON: its plain fields, or an envelope with
+	// type and value. nil is an event without fields.
+	Event     json.RawMessage
+	HandlerID string      // "": the server makes one
+	SessionID string      // "": the handler's private one
+	OnBusy    host.OnBusy // "": share
+	// Wait makes Start return when the run has ended, else when its start is
+	// durable.
+	Wait bool
+}
+
+// Record is the record of a run: decoded, and as the server sent it. The API
+// carries no tenant, error code and fuel; those are zero.
+type Record struct {
+	host.Run
+	JSON json.RawMessage
+}
+
+// Start begins a run. A run that fails is no error: its record says so.
+func (c *Client) Start(ctx context.Context, r StartRequest) (Record, error) {
+	body, err := json.Marshal(struct {
+		Event     json.RawMessage `json:"start_event,omitempty"`
+		HandlerID string          `json:"handler_id,omitempty"`
+		SessionID string          `json:"session,omitempty"`
+		OnBusy    host.OnBusy     `json:"on_busy,omitempty"`
+	}{r.Event, r.HandlerID, r.SessionID, r.OnBusy})
+	if err != nil {
+		return Record{}, &host.Error{Code: host.CodeInvalidArgument, Message: "The start event is not JSON", Cause: err}
+	}
+	path := "/workflows/" + url.PathEscape(r.Workflow) + "/run"
+	if !r.Wait {
+		path += "-nowait"
+	}
+	return c.record(ctx, postJSON(path, body))
+}
+
+// Get reads the record of a handler's latest run, or of a run by its id.
+func (c *Client) Get(ctx context.Context, id string) (Record, error) {
+	return c.record(ctx, request{method: http.MethodGet, path: "/handlers/" + url.PathEscape(id)})
+}
+
+func postJSON(path string, body []byte) request {
+	return request{method: http.MethodPost, path: path, contentType: "application/json", body: body}
+}
+
+// record sends a request whose answer is a record. The status tells how the
+// run stands, so that of a failed run is the one of a failed request.
+func (c *Client) record(ctx context.Context, r request) (Record, error) {
+	a, err := c.do(ctx, r)
+	if err != nil {
+		return Record{}, err
+	}
+	switch a.status {
+	case http.StatusOK, http.StatusAccepted:
+		return decodeRecord(a.body)
+	case http.StatusInternalServerError:
+		var probe struct {
+			HandlerID string `json:"handler_id"`
+		}
+		if json.Unmarshal(a.body, &probe) == nil && probe.HandlerID != "" {
+			return decodeRecord(a.body)
+		}
+	}
+	return Record{}, a.failure()
+}
+
+// ListQuery selects handlers by their latest runs. Empty filters do not filter.
+type ListQuery struct {
+	Statuses  []string
+	Workflows []string
+	Session   string
+	Since     time.Time // updated at or after
+	Blocked   bool      // only blocked ones
+	Limit     int       // 1 to 1000; 0: 1000
+	Cursor    string    // Next of the page before, with the same filters
+}
+
+// Page is a part of a listing, newest first.
+type Page struct {
+	Records []Record
+	Next    string // the cursor of the next page; "" at the end
+}
+
+// List lists handlers' latest runs.
+func (c *Client) List(ctx context.Context, q ListQuery) (Page, error) {
+	v := url.Values{"status": q.Statuses, "workflow_name": q.Workflows}
+	set := func(name, value string) {
+		if value != "" {
+			v.Set(name, value)
+		}
+	}
+	set("session", q.Session)
+	set("cursor", q.Cursor)
+	if !q.Since.IsZero() {
+		set("since", q.Since.UTC().Format(time.RFC3339Nano))
+	}
+	if q.Blocked {
+		set("blocked", "true")
+	}
+	if q.Limit != 0 {
+		set("limit", strconv.Itoa(q.Limit))
+	}
+	var list struct {
+		Handlers   []json.RawMessage `json:"handlers"`
+		NextCursor string            `json:"next_cursor"`
+	}
+	if err := c.getJSON(ctx, "/handlers", v, &list); err != nil {
+		return Page{}, err
+	}
+	p := Page{Next: list.NextCursor, Records: make([]Record, len(list.Handlers))}
+	for i, text := range list.Handlers {
+		var err error
+		if p.Records[i], err = decodeRecord(text); err != nil {
+			return Page{}, err
+		}
+	}
+	return p, nil
+}
+
+// Send gives an event to a running run: to the step if one is named, else to
+// all that accept it. fields is a JSON object, nil is {}.
+func (c *Client) Send(ctx context.Context, id, eventType string, fields json.RawMessage, step string) error {
+	if fields == nil {
+		fields = json.RawMessage("{}")
+	}
+	type envelope struct {
+		Type  string          `json:"type"`
+		Value json.RawMessage `json:"value"`
+	}
+	body, err := json.Marshal(struct {
+		Event envelope `json:"event"`
+		Step  string   `json:"step,omitempty"`
+	}{envelope{eventType, fields}, step})
+	if err != nil {
+		return &host.Error{Code: host.CodeInvalidArgument, Message: "The event is not JSON", Cause: err}
+	}
+	_, err = c.want(ctx, http.StatusOK, postJSON("/events/"+url.PathEscape(id), body))
+	return err
+}
+
+// Cancel ends a running run; with purge it deletes the handler, running or
+// not, and deleted is true.
+func (c *Client) Cancel(ctx context.Context, id string, purge bool) (deleted bool, err error) {
+	a, err := c.want(ctx, http.StatusOK, request{
+		method: http.MethodPost, path: "/handlers/" + url.PathEscape(id) + "/cancel",
+		query: url.Values{"purge": {strconv.FormatBool(purge)}},
+	})
+	if err != nil {
+		return false, err
+	}
+	var result struct {
+		Status string `json:"status"`
+	}
+	err = a.decode(&result)
+	return result.Status == "deleted", err
+}

@@ -1,0 +1,344 @@
+package client
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/weftrun/weft/host"
+)
+
+// Bounds of what a stream holds.
+const (
+	maxLine     = 64 << 20 // bytes of one line
+	queued      = 64       // events read ahead
+	maxDelay    = 5 * time.Second
+	maxBatch    = 256
+	lineBuffer  = 64 << 10
+	failureText = 64 << 10 // of the answer to a refused stream
+)
+
+// errIdle ends a connection that has been silent for too long.
+var errIdle = errors.New("no heartbeat came")
+
+// Stream is an open subscription to a handler's events; it implements
+// [host.Stream]. A goroutine reads ahead and reconnects when the connection is
+// lost, from behind the last event it got; it ends with the stream or with
+// Close.
+type Stream struct {
+	c        *Client
+	id       string
+	after    int64
+	internal bool
+
+	ended  bool
+	events chan host.StreamEvent // closed by the reader when err is set
+	err    error
+	cancel context.CancelFunc
+}
+
+var _ host.Stream = (*Stream)(nil)
+
+// Events opens a handler's stream behind a sequence number, or at
+// [host.StreamFromRun] or [host.StreamFromNow]. Internal events come only if
+// asked for. The caller closes the stream; it also ends with ctx.
+//
+// Over HTTP an event's run is not told, and the terminal event is recognised
+// by its type.
+func (c *Client) Events(ctx context.Context, id string, after int64, internal bool) (*Stream, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	s := &Stream{c: c, id: id, after: after, internal: internal, cancel: cancel, events: make(chan host.StreamEvent, queued)}
+	conn, err := s.connect(ctx)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	if conn == nil {
+		s.ended = true
+		s.finish(io.EOF)
+		cancel()
+		return s, nil
+	}
+	go s.run(ctx, conn)
+	return s, nil
+}
+
+// Next gives the next events, at least one. It waits for at most wait; with
+// nothing by then it returns none and nil. After the terminal event of the
+// latest run it returns io.EOF; after a lost connection that could not be
+// restored a [*host.Error].
+func (s *Stream) Next(ctx context.Context, wait time.Duration) ([]host.StreamEvent, error) {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case e, ok := <-s.events:
+		if !ok {
+			return nil, s.err
+		}
+		return s.more([]host.StreamEvent{e}), nil
+	case <-timer.C:
+		return nil, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// more adds what is there already.
+func (s *Stream) more(batch []host.StreamEvent) []host.StreamEvent {
+	for len(batch) < maxBatch {
+		select {
+		case e, ok := <-s.events:
+			if !ok {
+				return batch
+			}
+			batch = append(batch, e)
+		default:
+			return batch
+		}
+	}
+	return batch
+}
+
+// Ended reports whether, when the stream was opened, the run had ended and
+// nothing was left behind the starting point.
+func (s *Stream) Ended() bool { return s.ended }
+
+// Close ends the stream and returns when its goroutine has. It may be called
+// twice.
+func (s *Stream) Close() {
+	s.cancel()
+	for range s.events {
+		// Until the reader has closed it.
+	}
+}
+
+// finish tells Next how the stream ended.
+func (s *Stream) finish(err error) {
+	s.err = err
+	close(s.events)
+}
+
+// connection is one HTTP answer that events are read from. It counts as lost
+// when it is silent for too long.
+type connection struct {
+	ctx      context.Context // errIdle is its cause after too long a silence
+	cancel   context.CancelCauseFunc
+	body     io.ReadCloser
+	lines    *bufio.Reader
+	idle     *time.Timer
+	patience time.Duration
+}
+
+func (c *connection) close() {
+	c.idle.Stop()
+	c.cancel(nil)
+	_ = c.body.Close()
+}
+
+// reason gives the better reason for an error of the connection.
+func (c *connection) reason(err error) error {
+	if errors.Is(context.Cause(c.ctx), errIdle) {
+		return errIdle
+	}
+	return err
+}
+
+// connect asks for the stream; nil means that nothing is left of it.
+func (s *Stream) connect(ctx context.Context) (*connection, error) {
+	q := url.Values{"sse": {"true"}, "after_sequence": {"now"}, "include_internal": {strconv.FormatBool(s.internal)}}
+	if s.after != host.StreamFromNow {
+		q.Set("after_sequence", strconv.FormatInt(s.after, 10))
+	}
+	header := map[string]string{"Accept": "text/event-stream"}
+	if s.after >= 0 {
+		header["Last-Event-ID"] = strconv.FormatInt(s.after, 10)
+	}
+	conn := &connection{patience: s.c.opts.Idle}
+	conn.ctx, conn.cancel = context.WithCancelCause(ctx)
+	conn.idle = time.AfterFunc(conn.patience, func() { conn.cancel(errIdle) })
+	resp, err := s.c.send(conn.ctx, request{
+		method: http.MethodGet, path: "/events/" + url.PathEscape(s.id), query: q, header: header,
+	})
+	if err != nil {
+		conn.idle.Stop()
+		if conn.reason(err) == errIdle {
+			err = s.c.unreachable(ctx, errIdle)
+		}
+		conn.cancel(nil)
+		return nil, err
+	}
+	conn.body, conn.lines = resp.Body, bufio.NewReaderSize(resp.Body, lineBuffer)
+	if resp.StatusCode == http.StatusOK {
+		return conn, nil
+	}
+	defer conn.close()
+	if resp.StatusCode == http.StatusNoContent {
+		return nil, nil
+	}
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, failureText)) // the status says enough if it breaks off
+	a := answer{resp.StatusCode, resp.Header, text}
+	return nil, a.failure()
+}
+
+// run reads connection after connection until the stream is over.
+func (s *Stream) run(ctx context.Context, conn *connection) {
+	defer s.cancel()
+	for retries := 0; ; {
+		got, over, err := s.read(ctx, conn)
+		conn.close()
+		switch {
+		case ctx.Err() != nil:
+			s.finish(ctx.Err())
+			return
+		case over:
+			s.finish(io.EOF)
+			return
+		}
+		if got {
+			retries = 0
+		}
+		conn, err = s.reconnect(ctx, &retries, err)
+		if err != nil {
+			s.finish(err)
+			return
+		}
+	}
+}
+
+// reconnect tries until it has a connection, the stream turns out to be over
+// (io.EOF), the server refuses, or the retries are used up. cause is why the
+// last connection ended.
+func (s *Stream) reconnect(ctx context.Context, retries *int, cause error) (*connection, error) {
+	for {
+		if *retries >= s.c.opts.Retries {
+			return nil, &host.Error{
+				Code: host.CodeUnavailable, Cause: cause,
+				Message: fmt.Sprintf("The event stream of %s was lost: %v", s.id, cause),
+			}
+		}
+		if err := pause(ctx, min(s.c.opts.RetryDelay<<min(*retries, 10), maxDelay)); err != nil {
+			return nil, err
+		}
+		*retries++
+		conn, err := s.connect(ctx)
+		switch {
+		case err == nil && conn == nil:
+			return nil, io.EOF
+		case err == nil:
+			return conn, nil
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case host.CodeOf(err) != host.CodeUnavailable:
+			return nil, err
+		}
+		cause = err
+	}
+}
+
+// pause waits, unless ctx ends.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// read reads a connection to its end. got tells whether an event came, over
+// whether the server ended the stream after a terminal event; err says why the
+// connection ended otherwise.
+func (s *Stream) read(ctx context.Context, conn *connection) (got, over bool, err error) {
+	last := false // whether the last event was terminal
+	for {
+		seq, data, err := conn.next()
+		switch {
+		case errors.Is(err, io.EOF) && last:
+			return got, true, nil
+		case errors.Is(err, io.EOF):
+			return got, false, errors.New("the server closed it")
+		case err != nil:
+			return got, false, conn.reason(err)
+		}
+		conn.idle.Stop() // a slow reader of ours is no silence of the server
+		var j envelopeJSON
+		if err := json.Unmarshal(data, &j); err != nil {
+			return got, false, fmt.Errorf("an event is not understood: %w", err)
+		}
+		e, err := j.event()
+		if err != nil {
+			return got, false, err
+		}
+		e.Seq = seq
+		select {
+		case s.events <- e:
+			got, last, s.after = true, e.Terminal, int64(seq)
+		case <-ctx.Done():
+			return got, false, ctx.Err()
+		}
+	}
+}
+
+// next reads one event of the server-sent ones: its id and data.
+func (c *connection) next() (seq uint64, data []byte, err error) {
+	for {
+		c.idle.Reset(c.patience)
+		line, err := c.line()
+		if err != nil {
+			return 0, nil, err
+		}
+		field, content, _ := bytes.Cut(line, []byte(":"))
+		content = bytes.TrimPrefix(content, []byte(" "))
+		switch {
+		case len(line) == 0 && data != nil:
+			return seq, data, nil
+		case string(field) == "id":
+			if n, err := strconv.ParseUint(string(content), 10, 63); err == nil {
+				seq = n
+			}
+		case string(field) == "data":
+			if data != nil {
+				data = append(data, '\n')
+			}
+			if data = append(data, content...); len(data) > maxLine {
+				return 0, nil, errTooLong
+			}
+		}
+	}
+}
+
+var errTooLong = fmt.Errorf("an event is longer than %d bytes", maxLine)
+
+// line reads a line without its end. It is valid until the next call.
+func (c *connection) line() ([]byte, error) {
+	var long []byte
+	for {
+		part, err := c.lines.ReadSlice('\n')
+		if errors.Is(err, bufio.ErrBufferFull) {
+			if long = append(long, part...); len(long) > maxLine {
+				return nil, errTooLong
+			}
+			continue
+		}
+		if err != nil {
+			if errors.Is(err, io.EOF) && len(long)+len(part) > 0 {
+				err = io.ErrUnexpectedEOF
+			}
+			return nil, err
+		}
+		if long != nil {
+			part = append(long, part...)
+		}
+		return bytes.TrimRight(part, "\r\n"), nil
+	}
+}

@@ -1,0 +1,273 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"math/rand/v2"
+	"net/url"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+)
+
+// fuzzInfo is the workflow that fuzzed starts are for.
+var fuzzInfo = host.WorkflowInfo{
+	Name: "hello", StartType: "Hello",
+	Events: []host.EventInfo{{Type: "Hello"}, {Type: "Mid"}},
+}
+
+// seeds are request bodies of all shapes.
+var seeds = []string{
+	``, `{}`, `null`, ` { } `, `[1,2]`, `{nope`, `{"a":1}x`, `{"start_event":{"name":"Ann"},"handler_id":"h1"}`,
+	`{"start_event":{"type":"Hello","value":{"name":"Ann","times":2}}}`,
+	`{"start_event":{"__is_pydantic":true,"qualified_name":"m.Hello","value":{"_data":{"a":[1,2.5,"\u00e9\ud83d\ude00"]},"b":null}}}`,
+	`{"start_event":"{\"name\":\"Ann\"}","kwargs":{"x":{"$bytes":"AQI="}},"on_busy":"queue","session":"s","context":{}}`,
+	`{"event":{"type":"Answer","data":{"text":"a"}},"step":"s"}`, `{"event":"{\"qualified_name\":\"a.B\",\"value\":{}}"}`,
+	`{"event":{"type":"A","value":{"a":1,"a":2}}}`, `{"start_event":{"a":"\\\"}","b":{"c":"]"}}}`, `{"\u0065vent":{"type":"A\n","value":{}}}`,
+	"\xa1kstart_event\xa1dname\xc3Ann", "\xa1eevent\xa2dtypeaAevalue\xa1e_data\xa1ax\x01", "\xa2aa\x01aa\x01",
+}
+
+// FuzzRequests holds the decoders of starts and posted events to this: they
+// never panic, what they accept is strict JSON or CBOR as abi has it, and the
+// bodies that they give are canonical maps.
+func FuzzRequests(f *testing.F) {
+	for _, s := range seeds {
+		f.Add([]byte(s), false)
+		f.Add([]byte(s), true)
+	}
+	f.Fuzz(func(t *testing.T, body []byte, isCBOR bool) {
+		v, err := parseBody(body, isCBOR)
+		if err != nil || !v.object() {
+			return
+		}
+		if req, err := parseStart(v, &fuzzInfo); err == nil {
+			checkAccepted(t, body, isCBOR, req.Event.Body)
+		} else {
+			checkRefused(t, err)
+		}
+		if event, _, err := parseSend(v, "hello"); err == nil {
+			checkAccepted(t, body, isCBOR, event.Body)
+			if event.Type == "" && !bytes.Contains(body, []byte("qualified_name")) && !bytes.ContainsRune(body, '\\') {
+				t.Errorf("event without a type from %q", body)
+			}
+		} else {
+			checkRefused(t, err)
+		}
+	})
+}
+
+func checkAccepted(t *testing.T, body []byte, isCBOR bool, got abi.Raw) {
+	t.Helper()
+	canonical, err := abi.Canonical(got, abi.MaxValueDepth)
+	if err != nil || !bytes.Equal(canonical, got) || got[0]>>5 != cborMap {
+		t.Fatalf("body %x of %q is no canonical map: %v", got, body, err)
+	}
+	if isCBOR {
+		return
+	}
+	if !json.Valid(body) {
+		t.Fatalf("%q was accepted", body)
+	}
+	if _, err := abi.FromJSON(body); err != nil && !strings.Contains(err.Error(), "nested too deep") {
+		t.Fatalf("%q was accepted: %v", body, err)
+	}
+}
+
+func checkRefused(t *testing.T, err error) {
+	t.Helper()
+	if code := host.CodeOf(err); code.HTTPStatus() != 400 {
+		t.Fatalf("refused with %s: %v", code, err)
+	}
+	if text := appendString(nil, host.MessageOf(err)); !json.Valid(text) {
+		t.Fatalf("error text is not JSON: %q", text)
+	}
+}
+
+// FuzzList holds the parameters of a listing to this: no panic, and a cursor
+// that was made is read back.
+func FuzzList(f *testing.F) {
+	f.Add("status=running&limit=3", int64(5), "h1")
+	f.Add("cursor=AAAA&since=2026-11-21T02:47:31Z", int64(-1), "")
+	f.Fuzz(func(t *testing.T, query string, started int64, handler string) {
+		values, err := url.ParseQuery(query)
+		if err != nil {
+			return
+		}
+		q, err := parseList(values)
+		if err != nil || handler == "" {
+			return
+		}
+		values.Set("cursor", makeCursor(&q, started, handler))
+		again, err := parseList(values)
+		if err != nil || again.AfterStarted != started || again.AfterHandler != handler {
+			t.Errorf("cursor of %q: %+v, %v", query, again, err)
+		}
+		if _, err := parseStream(values, handler); err != nil && host.CodeOf(err) != host.CodeInvalidArgument {
+			t.Error(err)
+		}
+	})
+}
+
+// FuzzString holds appendString to what abi does with texts.
+func FuzzString(f *testing.F) {
+	for _, s := range []string{"", "plain", "\"\\\n\r\t\x00\x1f\x7f", "é\u0085\u2028\u2029😀", "\xff\xc3"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		got := appendString(nil, s)
+		var back string
+		// A conversion to runes replaces each invalid byte.
+		if err := json.Unmarshal(got, &back); err != nil || back != string([]rune(s)) {
+			t.Fatalf("%q became %s: %v", s, got, err)
+		}
+		if bytes.ContainsAny(got, "\u2028\u2029\u0085\n\r") {
+			t.Fatalf("%q became %q", s, got)
+		}
+	})
+}
+
+// merged is what merge has to give, by way of Go maps.
+func merged(t *testing.T, base, over map[string]any, drop string) abi.Raw {
+	t.Helper()
+	all := map[string]any{}
+	for _, m := range []map[string]any{base, over} {
+		for k, v := range m {
+			all[k] = v
+		}
+	}
+	delete(all, drop)
+	raw, err := abi.EncodeValue(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+func TestMerge(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	rng := rand.New(rand.NewPCG(seed, 1))
+	random := func() map[string]any {
+		m := map[string]any{}
+		for range rng.IntN(40) {
+			m[strings.Repeat("k", rng.IntN(3))+string(rune('a'+rng.IntN(6)))] = []any{rng.IntN(1000), "x", nil, 1.5, []byte{1}, map[string]any{"a": true}}
+		}
+		return m
+	}
+	for range 200 {
+		base, over, drop := random(), random(), string(rune('a'+rng.IntN(6)))
+		rawBase, rawOver := merged(t, base, nil, ""), merged(t, over, nil, "")
+		if got, want := merge(rawBase, rawOver, drop), merged(t, base, over, drop); !bytes.Equal(got, want) {
+			t.Fatalf("seed %d: merge of %v and %v without %q:\n got %x\nwant %x", seed, base, over, drop, got, want)
+		}
+	}
+}
+
+func TestLookup(t *testing.T) {
+	raw, err := abi.FromJSON([]byte(`{"a":[1,{"result":2}],"result":{"b":"c"},"zz":null}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := abi.ToJSON(lookup(raw, "result")); err != nil || string(got) != `{"b":"c"}` {
+		t.Errorf("lookup = %s, %v", got, err)
+	}
+	if got := lookup(raw, "nope"); got != nil {
+		t.Errorf("lookup = %x", got)
+	}
+	if got := lookup(abi.Null, "nope"); got != nil {
+		t.Errorf("lookup = %x", got)
+	}
+}
+
+// TestBigStartCostsFewCopies asserts that a body of many megabytes is not
+// taken apart into Go values.
+func TestBigStartCostsFewCopies(t *testing.T) {
+	const size = 12 << 20
+	plain := []byte(`{"handler_id":"h","start_event":{"type":"Hello","value":{"text":"` + strings.Repeat("word ", size/5) + `","n":1}}}`)
+	for name, most := range map[string]uint64{"plain": 4, "quoted": 7} {
+		body := plain
+		if name == "quoted" {
+			quoted, err := json.Marshal(`{"text":"` + strings.Repeat("word ", size/5) + `"}`)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body = append(append([]byte(`{"start_event":`), quoted...), '}')
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		v, err := parseBody(body, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req, err := parseStart(v, &fuzzInfo)
+		if err != nil {
+			t.Fatal(err)
+		}
+		runtime.ReadMemStats(&after)
+		if len(req.Event.Body) < size/5*5 {
+			t.Errorf("%s: body of %d bytes", name, len(req.Event.Body))
+		}
+		if got := after.TotalAlloc - before.TotalAlloc; got > most*size {
+			t.Errorf("%s: %d bytes allocated for %d, want at most %d times that", name, got, size, most)
+		}
+	}
+}
+
+// event gives an event like those of a stream.
+func event(tb testing.TB) host.StreamEvent {
+	raw, err := abi.FromJSON([]byte(`{"i":7,"text":"half a sentence of text","f":0.5}`))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return host.StreamEvent{Seq: 12345, Type: "ProgressEvent", Types: []string{"Event"}, Workflow: "stream", Body: raw}
+}
+
+func TestAllocations(t *testing.T) {
+	e := event(t)
+	w := eventWriter{o: streamOptions{sse: true, qualified: true}}
+	buf := make([]byte, 0, 4096)
+	// One is the qualified name.
+	if n := testing.AllocsPerRun(100, func() { buf, _ = w.append(buf[:0], &e) }); n > 1 {
+		t.Errorf("an event costs %v allocations", n)
+	}
+	run := host.Run{HandlerID: "h", RunID: "r", Workflow: "w", SessionID: "s", Status: host.StatusCompleted, Result: &e, Started: 1, Updated: 2, Completed: 3}
+	if n := testing.AllocsPerRun(100, func() { buf, _ = appendRecord(buf[:0], &run, false) }); n > 1 {
+		t.Errorf("a record costs %v allocations", n)
+	}
+	body := []byte(`{"handler_id":"h","start_event":{"text":"x"}}`)
+	v, err := parseBody(body, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := testing.AllocsPerRun(100, func() { _, err = parseStart(v, &fuzzInfo) }); n > 16 || err != nil {
+		t.Errorf("a start costs %v allocations (%v)", n, err)
+	}
+}
+
+func BenchmarkStreamEvent(b *testing.B) {
+	e := event(b)
+	w := eventWriter{o: streamOptions{sse: true, qualified: true}}
+	var buf []byte
+	b.ReportAllocs()
+	for b.Loop() {
+		buf, _ = w.append(buf[:0], &e)
+	}
+	b.SetBytes(int64(len(buf)))
+}
+
+func BenchmarkParseStart(b *testing.B) {
+	body := []byte(`{"handler_id":"h","start_event":{"text":"some text","n":3}}`)
+	b.ReportAllocs()
+	for b.Loop() {
+		v, err := parseBody(body, false)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := parseStart(v, &fuzzInfo); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

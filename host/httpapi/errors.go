@@ -1,0 +1,159 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/weftrun/weft/host"
+)
+
+// errShutdown answers requests that were waiting when the server shut down.
+var errShutdown = &host.Error{
+	Code:    host.CodeUnavailable,
+	Message: "The server is shutting down; what was started goes on",
+}
+
+// Texts that clients of the compatible routes know. Which rooms word their own
+// not-found errors how does not matter to them.
+const (
+	textNotFound         = "Not Found"
+	textMethodNotAllowed = "Method Not Allowed"
+	textHandlerNotFound  = "Handler not found"
+	textWorkflowNotFound = "Workflow not found"
+	textPluginNotFound   = "Plugin not found"
+)
+
+// orNotFound rewords a not-found error; others stay.
+func orNotFound(err error, text string) error {
+	if err != nil && host.CodeOf(err) == host.CodeNotFound {
+		return &host.Error{Code: host.CodeNotFound, Message: text, Cause: err}
+	}
+	return err
+}
+
+// invalid is a 400 for a request that is readable but says nothing sensible.
+func invalid(format string, args ...any) *host.Error {
+	return host.Errorf(host.CodeInvalidArgument, format, args...)
+}
+
+// fail answers an error. It is echo's error handler.
+func (s *Server) fail(err error, c echo.Context) {
+	r := c.Request()
+	if c.Response().Committed {
+		s.cfg.Log.Error("answer cut short", "method", r.Method, "path", r.URL.Path, "error", err)
+		// Nothing but a broken connection tells the client that this is not all.
+		panic(http.ErrAbortHandler)
+	}
+	known := s.explain(err, c)
+	status := known.Code.HTTPStatus()
+	if known.Code == host.CodeInternal {
+		s.cfg.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err, "cause", known.Cause)
+	}
+	h := c.Response().Header()
+	if known.RetryAfter > 0 {
+		seconds := (known.RetryAfter + time.Second - 1) / time.Second
+		h.Set("Retry-After", strconv.FormatInt(int64(seconds), 10))
+	}
+	body := append([]byte{'{'}, errorFields(nil, known.Code, known.Message)...)
+	body = appendProblems(body, known.Problems)
+	if err := s.sendJSON(c, status, append(body, '}')); err != nil {
+		s.cfg.Log.Debug("error not delivered", "path", r.URL.Path, "error", err)
+	}
+}
+
+// explain turns any error into one that a client may see.
+func (s *Server) explain(err error, c echo.Context) *host.Error {
+	var known *host.Error
+	var routing *echo.HTTPError
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.As(err, &routing):
+		return routingError(routing, c)
+	case errors.Is(err, context.Canceled) && s.ctx.Err() != nil:
+		return errShutdown
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return &host.Error{Code: host.CodeUnavailable, Message: "The request was given up", Cause: err}
+	default:
+		return &host.Error{Code: host.CodeInternal, Message: host.MessageOf(err), Cause: err}
+	}
+}
+
+// routingError translates what the router answers by itself.
+func routingError(err *echo.HTTPError, c echo.Context) *host.Error {
+	switch err.Code {
+	case http.StatusNotFound:
+		return &host.Error{Code: host.CodeNotFound, Message: textNotFound}
+	case http.StatusMethodNotAllowed:
+		// The router lists OPTIONS always, and no route has it.
+		h := c.Response().Header()
+		h.Set("Allow", strings.TrimPrefix(h.Get("Allow"), "OPTIONS, "))
+		return &host.Error{Code: host.CodeMethodNotAllowed, Message: textMethodNotAllowed}
+	default:
+		return &host.Error{Code: host.CodeInternal, Message: "internal error", Cause: err}
+	}
+}
+
+// errorFields appends the fields of an error's JSON object, without braces.
+func errorFields(dst []byte, code host.Code, detail string) []byte {
+	dst = append(dst, `"detail":`...)
+	dst = appendString(dst, detail)
+	dst = append(dst, `,"code":`...)
+	return appendString(dst, string(code))
+}
+
+// appendProblems appends the problems field, if there are any.
+func appendProblems(dst []byte, problems []host.Problem) []byte {
+	if len(problems) == 0 {
+		return dst
+	}
+	dst = append(dst, `,"problems":[`...)
+	for i, p := range problems {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, `{"code":`...)
+		dst = appendString(dst, p.Code)
+		dst = append(dst, `,"message":`...)
+		dst = appendString(dst, p.Message)
+		if p.Step != "" {
+			dst = append(dst, `,"step":`...)
+			dst = appendString(dst, p.Step)
+		}
+		if p.Event != "" {
+			dst = append(dst, `,"event":`...)
+			dst = appendString(dst, p.Event)
+		}
+		dst = append(dst, '}')
+	}
+	return append(dst, ']')
+}
+
+// observe is the outermost layer: it logs requests and turns a panic into a
+// 500 and a line in the log.
+func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) (err error) {
+		r := c.Request()
+		start := time.Now()
+		defer func() {
+			if p := recover(); p != nil {
+				if p == http.ErrAbortHandler {
+					panic(p)
+				}
+				s.cfg.Log.Error("panic in a handler", "method", r.Method, "path", r.URL.Path,
+					"panic", p, "stack", string(debug.Stack()))
+				err = &host.Error{Code: host.CodeInternal, Message: "internal error"}
+			}
+			s.cfg.Log.Debug("request", "method", r.Method, "path", r.URL.Path,
+				"status", c.Response().Status, "took", time.Since(start), "error", err)
+		}()
+		return next(c)
+	}
+}

@@ -1,0 +1,163 @@
+package httpapi
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/weftrun/weft/host"
+)
+
+// guard keeps web pages away from a server that asks for no keys. A page can
+// make a browser send requests to loopback addresses; what it cannot do is
+// forge the Host, Origin and Sec-Fetch-Site headers. A foreign Host means DNS
+// rebinding, a foreign Origin or site a cross-site request.
+type guard struct {
+	hosts   map[string]bool // names beside the loopback ones, lower case
+	origins map[string]bool // foreign origins that may use the API
+}
+
+func newGuard(cfg Config) guard {
+	g := guard{hosts: map[string]bool{}, origins: map[string]bool{}}
+	if name := hostName(cfg.Addr); name != "" {
+		if ip, err := netip.ParseAddr(name); err != nil || !ip.IsUnspecified() {
+			g.hosts[name] = true
+		}
+	}
+	for _, name := range cfg.AllowedHosts {
+		g.hosts[strings.ToLower(name)] = true
+	}
+	for _, origin := range cfg.CORSOrigins {
+		// The origin "null" is that of every sandboxed page and file.
+		if origin != "null" && origin != "" {
+			g.origins[strings.ToLower(origin)] = true
+		}
+	}
+	return g
+}
+
+// check refuses a request that a web page may have forged. cors is the
+// request's origin when it is a foreign one that may use the API. Open paths
+// tell nothing worth protecting and are read by probes under any name.
+func (g *guard) check(r *http.Request, open bool) (cors string, err error) {
+	if !open && !g.knownHost(r.Host) {
+		return "", forbidden("Host %q is not a name of this server", r.Host)
+	}
+	switch origins := r.Header.Values("Origin"); {
+	case len(origins) == 0 || len(origins) == 1 && ownOrigin(r, origins[0]):
+	case len(origins) == 1 && g.origins[strings.ToLower(origins[0])]:
+		return origins[0], nil
+	case !open:
+		return "", forbidden("Origin %q may not use this server", origins[0])
+	}
+	if site := r.Header.Get("Sec-Fetch-Site"); !open && (site == "cross-site" || site == "same-site") {
+		return "", forbidden("A %s request may not use this server", site)
+	}
+	return "", nil
+}
+
+func forbidden(format, arg string) error {
+	return host.Errorf(host.CodePermissionDenied, format, clip(arg))
+}
+
+// clip shortens text of a client for a message.
+func clip(s string) string {
+	const most = 100
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "..."
+}
+
+// knownHost reports whether a Host header names this server.
+func (g *guard) knownHost(header string) bool {
+	name := hostName(header)
+	if name == "localhost" || g.hosts[name] {
+		return true
+	}
+	ip, err := netip.ParseAddr(name)
+	return err == nil && ip.Unmap().IsLoopback()
+}
+
+// hostName gives the name in a host[:port], lower case, without brackets and
+// the root's dot.
+func hostName(hostport string) string {
+	name := hostport
+	if h, _, err := net.SplitHostPort(hostport); err == nil {
+		name = h
+	}
+	name = strings.TrimSuffix(strings.TrimPrefix(name, "["), "]")
+	return strings.TrimSuffix(strings.ToLower(name), ".")
+}
+
+// ownOrigin reports whether the origin is the one that the request went to.
+func ownOrigin(r *http.Request, origin string) bool {
+	scheme := "http"
+	if r.TLS != nil {
+		scheme = "https"
+	}
+	return strings.EqualFold(origin, scheme+"://"+r.Host)
+}
+
+// protect applies the guard and answers preflights.
+func (s *Server) protect(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		r := c.Request()
+		h := c.Response().Header()
+		h.Set("Vary", "Origin")
+		h.Set("Server", s.banner)
+		h.Set("X-Content-Type-Options", "nosniff")
+		open := r.URL.Path == "/health" || r.URL.Path == "/ready"
+		cors, err := s.guard.check(r, open)
+		if err != nil {
+			return err
+		}
+		if cors != "" {
+			h.Set("Access-Control-Allow-Origin", cors)
+			h.Set("Access-Control-Allow-Credentials", "true")
+		}
+		if r.Method != http.MethodOptions {
+			return next(c)
+		}
+		if cors != "" && r.Header.Get("Access-Control-Request-Method") != "" {
+			return preflight(c)
+		}
+		return optionsNotAllowed(c)
+	}
+}
+
+// preflight tells a browser that the page of an allowed origin may go on.
+func preflight(c echo.Context) error {
+	h := c.Response().Header()
+	h.Set("Vary", "Origin, Access-Control-Request-Method, Access-Control-Request-Headers")
+	h.Set("Access-Control-Allow-Methods", "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT")
+	h.Set("Access-Control-Max-Age", "600")
+	if asked := c.Request().Header.Get("Access-Control-Request-Headers"); asked != "" {
+		h.Set("Access-Control-Allow-Headers", asked)
+	}
+	return send(c, http.StatusOK, "text/plain; charset=utf-8", []byte("OK"))
+}
+
+// optionsNotAllowed answers OPTIONS outside CORS like any method that a route
+// does not have; the router would answer it by itself.
+func optionsNotAllowed(c echo.Context) error {
+	if allow, ok := c.Get(echo.ContextKeyHeaderAllow).(string); ok && allow != "" {
+		return echo.MethodNotAllowedHandler(c)
+	}
+	return echo.ErrNotFound
+}
+
+// canonicalPath refuses paths with empty segments, which the router would let
+// an empty parameter match.
+func canonicalPath(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		path := echo.GetPath(c.Request())
+		if path != "/" && strings.HasSuffix(path, "/") || strings.Contains(path, "//") {
+			return echo.ErrNotFound
+		}
+		return next(c)
+	}
+}

@@ -1,0 +1,218 @@
+package httpapi
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/weftrun/weft/host"
+)
+
+// maxPage is the greatest and the default number of records of a listing.
+const maxPage = 1000
+
+// flushSize is how much of a long answer is gathered before it is written, in
+// bytes.
+const flushSize = 256 << 10
+
+// getHandler answers the record of a handler's latest run, or of a run.
+func (s *Server) getHandler(c echo.Context) error { return s.answerRun(c, false) }
+
+// getResult answers the same with the bare result.
+func (s *Server) getResult(c echo.Context) error { return s.answerRun(c, true) }
+
+func (s *Server) answerRun(c echo.Context, bare bool) error {
+	run, err := s.cfg.Runs.Get(c.Request().Context(), host.DefaultTenant, param(c, "id"))
+	if err != nil {
+		return orNotFound(err, textHandlerNotFound)
+	}
+	return s.answerJSON(c, recordStatus(&run), func(dst []byte) ([]byte, error) {
+		return appendRecord(dst, &run, bare)
+	})
+}
+
+// cancelHandler ends a run, or with purge deletes its handler.
+func (s *Server) cancelHandler(c echo.Context) error {
+	purge := isTrue(c.QueryParams(), "purge", false)
+	deleted, err := s.cfg.Runs.Cancel(c.Request().Context(), host.DefaultTenant, param(c, "id"), purge)
+	if err != nil {
+		return orNotFound(err, textHandlerNotFound)
+	}
+	if deleted {
+		return s.sendJSON(c, http.StatusOK, []byte(`{"status":"deleted"}`))
+	}
+	return s.sendJSON(c, http.StatusOK, []byte(`{"status":"cancelled"}`))
+}
+
+// listHandlers answers a page of records.
+func (s *Server) listHandlers(c echo.Context) error {
+	q, err := parseList(c.QueryParams())
+	if err != nil {
+		return err
+	}
+	runs, more, err := s.cfg.Runs.List(c.Request().Context(), q)
+	if err != nil {
+		return err
+	}
+	if prefersCBOR(c.Request()) {
+		return s.answerJSON(c, http.StatusOK, func(dst []byte) ([]byte, error) {
+			return appendPage(dst, runs, more, &q, func(b []byte) ([]byte, error) { return b, nil })
+		})
+	}
+	return streamPage(c, runs, more, &q)
+}
+
+// streamPage writes a page piece by piece: a thousand records may hold much.
+func streamPage(c echo.Context, runs []host.Run, more bool, q *host.RunQuery) error {
+	write := func(b []byte) ([]byte, error) {
+		if len(b) < flushSize {
+			return b, nil
+		}
+		extendDeadline(c)
+		_, err := c.Response().Write(b)
+		return b[:0], err
+	}
+	c.Response().Header().Set("Content-Type", echo.MIMEApplicationJSON)
+	return withBuffer(
+		func(dst []byte) ([]byte, error) { return appendPage(dst, runs, more, q, write) },
+		func(rest []byte) error {
+			if !c.Response().Committed {
+				c.Response().Header().Set("Content-Length", strconv.Itoa(len(rest)))
+			}
+			extendDeadline(c)
+			_, err := c.Response().Write(rest)
+			return err
+		})
+}
+
+// appendPage appends a listing. spill is called after each record, with what
+// there is, and returns the buffer to go on with.
+func appendPage(dst []byte, runs []host.Run, more bool, q *host.RunQuery, spill func([]byte) ([]byte, error)) ([]byte, error) {
+	dst = append(dst, `{"handlers":[`...)
+	for i := range runs {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		var err error
+		if dst, err = appendRecord(dst, &runs[i], false); err != nil {
+			return dst, err
+		}
+		if dst, err = spill(dst); err != nil {
+			return dst, err
+		}
+	}
+	dst = append(dst, `],"next_cursor":`...)
+	if !more || len(runs) == 0 {
+		return append(dst, "null}"...), nil
+	}
+	last := &runs[len(runs)-1]
+	dst = append(dst, '"')
+	dst = append(dst, makeCursor(q, last.Started, last.HandlerID)...)
+	return append(dst, `"}`...), nil
+}
+
+// parseList reads the query of a listing.
+func parseList(v url.Values) (host.RunQuery, error) {
+	q := host.RunQuery{
+		Tenant:    host.DefaultTenant,
+		Statuses:  filterOf(v["status"]),
+		Workflows: filterOf(v["workflow_name"]),
+		Session:   v.Get("session"),
+		Blocked:   isTrue(v, "blocked", false),
+		Limit:     maxPage,
+	}
+	if text := v.Get("limit"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > maxPage {
+			return q, invalid("Invalid limit: '%s'. It is a number from 1 to %d", clip(text), maxPage)
+		}
+		q.Limit = n
+	}
+	if text := v.Get("since"); text != "" {
+		var err error
+		if q.Since, err = parseSince(text); err != nil {
+			return q, err
+		}
+	}
+	if text := v.Get("cursor"); text != "" {
+		if err := readCursor(text, &q); err != nil {
+			return q, err
+		}
+	}
+	return q, nil
+}
+
+// filterOf gives the values of a filter, each once and sorted. Empty ones do
+// not filter.
+func filterOf(values []string) []string {
+	values = slices.DeleteFunc(slices.Clone(values), func(s string) bool { return s == "" })
+	slices.Sort(values)
+	return slices.Compact(values)
+}
+
+// parseSince reads a time as Unix nanoseconds; one beyond their range is their
+// nearest end. A space stands for the plus that an unescaped query loses.
+func parseSince(text string) (int64, error) {
+	t, err := time.Parse(time.RFC3339, strings.Replace(text, " ", "+", 1))
+	if err != nil {
+		return 0, invalid("Invalid since: '%s'. It is a time like 2026-11-21T02:47:31Z", clip(text))
+	}
+	switch sec := t.Unix(); {
+	case sec < 0:
+		return 0, nil
+	case sec >= math.MaxInt64/int64(time.Second):
+		return math.MaxInt64, nil
+	default:
+		return t.UnixNano(), nil
+	}
+}
+
+// A cursor is the hash of the filter it belongs to and the position behind
+// which the next page begins. Clients take it for opaque.
+const cursorHash = 8
+
+func makeCursor(q *host.RunQuery, started int64, handler string) string {
+	b := filterHash(q)
+	b = binary.BigEndian.AppendUint64(b, uint64(started))
+	return base64.RawURLEncoding.EncodeToString(append(b, handler...))
+}
+
+// readCursor sets the position of a query that has its filters already.
+func readCursor(text string, q *host.RunQuery) error {
+	b, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || len(b) <= cursorHash+8 {
+		return invalid("Invalid cursor: '%s'", clip(text))
+	}
+	if string(b[:cursorHash]) != string(filterHash(q)) {
+		return invalid("The cursor belongs to a listing with other filters")
+	}
+	q.AfterStarted = int64(binary.BigEndian.Uint64(b[cursorHash:]))
+	q.AfterHandler = string(b[cursorHash+8:])
+	return nil
+}
+
+// filterHash identifies a query's filters; the limit is none.
+func filterHash(q *host.RunQuery) []byte {
+	h := sha256.New()
+	put := func(list []string) {
+		var n [8]byte
+		for _, s := range append([]string{strconv.Itoa(len(list))}, list...) {
+			binary.BigEndian.PutUint64(n[:], uint64(len(s)))
+			h.Write(n[:])
+			h.Write([]byte(s))
+		}
+	}
+	put(q.Statuses)
+	put(q.Workflows)
+	put([]string{q.Tenant, q.Session, strconv.FormatInt(q.Since, 10), strconv.FormatBool(q.Blocked)})
+	return h.Sum(nil)[:cursorHash]
+}

@@ -1,0 +1,123 @@
+package httpapi
+
+import (
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/weftrun/weft/host"
+)
+
+// pluginName is what a plugin may be called.
+var pluginName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,127}$`)
+
+// wasmTypes are the content types of an upload: none, the right ones, and what
+// curl says of any body.
+var wasmTypes = []string{"", "application/wasm", "application/octet-stream", "application/x-www-form-urlencoded"}
+
+// putPlugin uploads a version of a plugin.
+func (s *Server) putPlugin(c echo.Context) error {
+	name := param(c, "name")
+	if !pluginName.MatchString(name) {
+		return invalid("A plugin's name matches %s, and '%s' does not", pluginName, clip(name))
+	}
+	if kind := mediaType(c.Request().Header.Get("Content-Type")); !slices.Contains(wasmTypes, kind) {
+		return host.Errorf(host.CodeUnsupportedMediaType, "A plugin is uploaded as application/wasm, not as '%s'", clip(kind))
+	}
+	wasm, err := readBody(c, s.cfg.MaxPlugin)
+	if err != nil {
+		return err
+	}
+	info, created, err := s.cfg.Plugins.Put(c.Request().Context(), host.DefaultTenant, name, wasm)
+	if err != nil {
+		return err
+	}
+	status := http.StatusOK
+	if created {
+		status = http.StatusCreated
+	}
+	return s.answerPlugin(c, status, &info)
+}
+
+// getPlugin answers the newest version of a plugin.
+func (s *Server) getPlugin(c echo.Context) error {
+	info, err := s.cfg.Plugins.Plugin(c.Request().Context(), host.DefaultTenant, param(c, "name"))
+	if err != nil {
+		return orNotFound(err, textPluginNotFound)
+	}
+	return s.answerPlugin(c, http.StatusOK, &info)
+}
+
+// listPlugins answers the newest version of each plugin.
+func (s *Server) listPlugins(c echo.Context) error {
+	list, err := s.cfg.Plugins.List(c.Request().Context(), host.DefaultTenant)
+	if err != nil {
+		return err
+	}
+	return s.answerPlugins(c, `{"plugins":[`, list)
+}
+
+// listVersions answers all versions of a plugin.
+func (s *Server) listVersions(c echo.Context) error {
+	list, err := s.cfg.Plugins.Versions(c.Request().Context(), host.DefaultTenant, param(c, "name"))
+	if err != nil {
+		return orNotFound(err, textPluginNotFound)
+	}
+	return s.answerPlugins(c, `{"versions":[`, list)
+}
+
+// deletePlugin removes a plugin.
+func (s *Server) deletePlugin(c echo.Context) error {
+	if err := s.cfg.Plugins.Delete(c.Request().Context(), host.DefaultTenant, param(c, "name")); err != nil {
+		return orNotFound(err, textPluginNotFound)
+	}
+	c.Response().WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func (s *Server) answerPlugin(c echo.Context, status int, info *host.PluginInfo) error {
+	return s.answerJSON(c, status, func(dst []byte) ([]byte, error) {
+		dst = appendPlugin(append(dst, '{'), info)
+		dst = append(dst, `,"rewritten_sha256":`...)
+		dst = appendString(dst, info.RewrittenSHA256)
+		dst = append(dst, `,"manifest":`...)
+		dst, err := appendRaw(dst, info.Manifest)
+		dst = append(dst, `,"imports":`...)
+		dst = appendStrings(dst, info.Imports)
+		return append(dst, '}'), err
+	})
+}
+
+func (s *Server) answerPlugins(c echo.Context, open string, list []host.PluginInfo) error {
+	return s.answerJSON(c, http.StatusOK, func(dst []byte) ([]byte, error) {
+		dst = append(dst, open...)
+		for i := range list {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = append(appendPlugin(append(dst, '{'), &list[i]), '}')
+		}
+		return append(dst, "]}"...), nil
+	})
+}
+
+// appendPlugin appends the fields that listings show, without braces.
+func appendPlugin(dst []byte, info *host.PluginInfo) []byte {
+	dst = append(dst, `"name":`...)
+	dst = appendString(dst, info.Name)
+	dst = append(dst, `,"workflow":`...)
+	dst = appendString(dst, info.Workflow)
+	dst = append(dst, `,"version":`...)
+	dst = strconv.AppendInt(dst, int64(info.Version), 10)
+	dst = append(dst, `,"sha256":`...)
+	dst = appendString(dst, info.SHA256)
+	dst = append(dst, `,"size":`...)
+	dst = strconv.AppendInt(dst, int64(info.Size), 10)
+	dst = append(dst, `,"created_at":`...)
+	dst = appendStamp(dst, info.Created.UnixNano())
+	dst = append(dst, `,"runs":`...)
+	return strconv.AppendInt(dst, int64(info.Runs), 10)
+}

@@ -1,0 +1,106 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/weftrun/weft/host"
+)
+
+func TestPlugins(t *testing.T) {
+	f := newFake(t)
+	h := newServer(t, f).Handler()
+	for _, step := range []struct {
+		body, contentType string
+		want              int
+	}{
+		{"one", "", 201}, {"one", "application/wasm", 200}, {"two", "application/octet-stream", 201},
+		{"two", "application/x-www-form-urlencoded", 200}, {"three", "Application/WASM; x=y", 201},
+		{"four", "application/json", 415}, {"four", "text/plain", 415},
+	} {
+		w := call(t, h, "PUT", "/plugins/p.1_a-b", step.body, "Content-Type", step.contentType)
+		if w.Code != step.want {
+			t.Errorf("%s as %q: %d %s", step.body, step.contentType, w.Code, w.Body)
+		}
+	}
+	w := call(t, h, "GET", "/plugins/p.1_a-b", "")
+	var info map[string]any
+	if err := json.Unmarshal(w.Body.Bytes(), &info); err != nil {
+		t.Fatal(err)
+	}
+	for _, field := range []string{"name", "workflow", "version", "sha256", "rewritten_sha256", "size", "manifest", "imports", "created_at", "runs"} {
+		if info[field] == nil {
+			t.Errorf("no %s in %s", field, w.Body)
+		}
+	}
+	if info["size"] != 5.0 || info["manifest"].(map[string]any)["workflow"] != "p.1_a-b" {
+		t.Errorf("plugin = %v", info)
+	}
+	var lists struct{ Plugins, Versions []map[string]any }
+	for _, path := range []string{"/plugins", "/plugins/p.1_a-b/versions"} {
+		if err := json.Unmarshal(call(t, h, "GET", path, "").Body.Bytes(), &lists); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(lists.Plugins) != 1 || len(lists.Versions) != 3 || lists.Versions[0]["version"] != 1.0 {
+		t.Errorf("lists = %+v", lists)
+	}
+	if w := call(t, h, "DELETE", "/plugins/p.1_a-b", ""); w.Code != 204 || w.Body.Len() > 0 {
+		t.Errorf("delete = %d %s", w.Code, w.Body)
+	}
+	for _, r := range [][2]string{{"DELETE", "/plugins/p.1_a-b"}, {"GET", "/plugins/p.1_a-b"}, {"GET", "/plugins/p.1_a-b/versions"}} {
+		wantError(t, call(t, h, r[0], r[1], ""), http.StatusNotFound, host.CodeNotFound)
+	}
+	if w := call(t, h, "GET", "/plugins", ""); w.Body.String() != `{"plugins":[]}` {
+		t.Errorf("no plugins = %s", w.Body)
+	}
+}
+
+func TestPluginNames(t *testing.T) {
+	h := newServer(t, newFake(t)).Handler()
+	for _, good := range []string{"a", "0", "a.b_c-d", strings.Repeat("a", 128)} {
+		if w := call(t, h, "PUT", "/plugins/"+good, "x"); w.Code != 201 {
+			t.Errorf("%s: %d", good, w.Code)
+		}
+	}
+	for _, bad := range []string{"A", ".a", "-a", "_a", "a%2Fb", "a%20", "a%0A", "%C3%A4", strings.Repeat("a", 129)} {
+		wantError(t, call(t, h, "PUT", "/plugins/"+bad, "x"), 400, host.CodeInvalidArgument)
+	}
+}
+
+func TestInvalidPlugin(t *testing.T) {
+	f := newFake(t)
+	h := newServer(t, f).Handler()
+	f.pluginErr = &host.Error{Code: host.CodeInvalidPlugin, Message: "2 problems", Problems: []host.Problem{
+		{Code: "no_stop", Message: `no "stop"`}, {Code: "unreachable", Message: "m", Step: "s", Event: "E"},
+	}}
+	const want = `{"detail":"2 problems","code":"invalid_plugin","problems":[{"code":"no_stop","message":"no \"stop\""},` +
+		`{"code":"unreachable","message":"m","step":"s","event":"E"}]}`
+	if w := call(t, h, "PUT", "/plugins/p", "x"); w.Code != 422 || w.Body.String() != want {
+		t.Errorf("answer = %d %s", w.Code, w.Body)
+	}
+}
+
+func TestWorkflow(t *testing.T) {
+	h := newServer(t, newFake(t)).Handler()
+	if got := call(t, h, "GET", "/workflows/hello", "").Body.String(); got != `{"name":"hello","plugins":["hello"],"settings":{}}` {
+		t.Errorf("workflow = %s", got)
+	}
+	// Every schema has a title, declared or not.
+	got := call(t, h, "GET", "/workflows/hello/events", "").Body.String()
+	for _, want := range []string{`"title":"Hello"`, `{"title":"Mid","`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %s in %s", want, got)
+		}
+	}
+	if !json.Valid([]byte(got)) {
+		t.Errorf("not JSON: %s", got)
+	}
+	for _, path := range []string{"", "/schema", "/representation"} {
+		if got := wantError(t, call(t, h, "GET", "/workflows/nope"+path, ""), 404, host.CodeNotFound); got != "Workflow not found" {
+			t.Errorf("%s: %q", path, got)
+		}
+	}
+}

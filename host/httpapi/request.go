@@ -1,0 +1,119 @@
+package httpapi
+
+import (
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/weftrun/weft/host"
+)
+
+// A body has this much time to arrive, and more for its size.
+const (
+	bodyGrace   = 30 * time.Second
+	bodyMinRate = 64 << 10 // bytes a second
+)
+
+// firstRead bounds what is allocated before any of a body has arrived.
+const firstRead = 256 << 10
+
+// param gives a path parameter. The router matches escaped paths as they are.
+func param(c echo.Context, name string) string {
+	p := c.Param(name)
+	if c.Request().URL.RawPath == "" {
+		return p
+	}
+	if plain, err := url.PathUnescape(p); err == nil {
+		return plain
+	}
+	return p
+}
+
+// isTrue reads a boolean of the query: "true" in any case, all else is false,
+// and an absent one its default.
+func isTrue(q url.Values, name string, absent bool) bool {
+	if !q.Has(name) {
+		return absent
+	}
+	return strings.EqualFold(q.Get(name), "true")
+}
+
+// mediaType gives the type of a header value, lower case without parameters;
+// an unreadable one as it is.
+func mediaType(header string) string {
+	if header == "" {
+		return ""
+	}
+	if t, _, err := mime.ParseMediaType(header); err == nil {
+		return t
+	}
+	return strings.ToLower(header)
+}
+
+// readBody reads a request's body of at most limit bytes. The bytes belong to
+// the caller.
+//
+// # Errors
+//
+// CodeTooLarge; CodeUnsupportedMediaType for an encoded body;
+// CodeInvalidMessage when it ends early or comes too slowly.
+func readBody(c echo.Context, limit int64) ([]byte, error) {
+	r := c.Request()
+	if enc := r.Header.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
+		return nil, host.Errorf(host.CodeUnsupportedMediaType, "Content-Encoding %q is not accepted", clip(enc))
+	}
+	if r.ContentLength > limit {
+		return nil, tooLarge(limit)
+	}
+	if r.ContentLength == 0 {
+		return nil, nil
+	}
+	expect := limit
+	if r.ContentLength > 0 {
+		expect = r.ContentLength
+	}
+	rc := http.NewResponseController(c.Response())
+	// Not every writer has deadlines (a test's recorder has none).
+	_ = rc.SetReadDeadline(time.Now().Add(bodyGrace + time.Duration(expect/bodyMinRate)*time.Second))
+	// A deadline left behind would end the request's context later on.
+	defer func() { _ = rc.SetReadDeadline(time.Time{}) }()
+	return readAll(http.MaxBytesReader(c.Response().Writer, r.Body, limit), expect)
+}
+
+// readAll reads to the end. It grows the buffer with what has arrived, so that
+// a mere announcement of a long body costs nothing.
+func readAll(body io.Reader, expect int64) ([]byte, error) {
+	buf := make([]byte, 0, min(expect, firstRead)+1)
+	for {
+		n, err := body.Read(buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		switch {
+		case errors.Is(err, io.EOF):
+			return buf, nil
+		case err != nil:
+			return nil, bodyError(err)
+		}
+		if len(buf) == cap(buf) {
+			size := min(int64(cap(buf))*4, expect+1)
+			buf = append(make([]byte, 0, max(size, int64(cap(buf))*2)), buf...)
+		}
+	}
+}
+
+func bodyError(err error) error {
+	var long *http.MaxBytesError
+	if errors.As(err, &long) {
+		return tooLarge(long.Limit)
+	}
+	return &host.Error{Code: host.CodeInvalidMessage, Message: "The request body could not be read to its end", Cause: err}
+}
+
+func tooLarge(limit int64) error {
+	return host.Errorf(host.CodeTooLarge, "The request body is longer than %d bytes", limit)
+}

@@ -1,0 +1,212 @@
+// Package httpapi serves the HTTP API: it reads requests into calls of the
+// host's services and writes what they answer as JSON, CBOR, server-sent
+// events or NDJSON.
+//
+// It must not know how a run is executed, stored or streamed: it sees
+// [host.Runs], [host.Plugins] and [host.Health], and event bodies only as
+// encoded values that it transcodes. It keeps no state beyond open requests.
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/weftrun/weft/host"
+)
+
+// Defaults of [Config].
+const (
+	DefaultHeartbeat = 25 * time.Second
+	DefaultMaxPlugin = 32 << 20 // bytes
+)
+
+// Bounds of a connection. Answers and bodies have deadlines of their own,
+// because a waiting run or a stream may take as long as it likes.
+const (
+	headerTimeout  = 10 * time.Second
+	idleTimeout    = 2 * time.Minute
+	maxHeaderBytes = 64 << 10
+)
+
+// Config says what a [Server] serves and within which bounds. Runs, Plugins
+// and Health are required; every other field's zero value is its default.
+type Config struct {
+	Runs    host.Runs
+	Plugins host.Plugins
+	Health  host.Health
+
+	// Log takes failures that clients are not told about, and every request at
+	// debug level. Default: discarded.
+	Log *slog.Logger
+	// Addr is the host:port that the server listens on. Unless it is a
+	// wildcard, its host is one under which requests may name the server,
+	// beside the loopback names that always may.
+	Addr string
+	// AllowedHosts are further host names, without port, under which requests
+	// may name the server.
+	AllowedHosts []string
+	// CORSOrigins are the foreign origins (scheme://host[:port]) whose pages
+	// may use the API. Default: none, and no CORS headers.
+	CORSOrigins []string
+	// Heartbeat is the silence after which an event stream gets a comment.
+	// Default: [DefaultHeartbeat].
+	Heartbeat time.Duration
+	// MaxBody bounds a request body in bytes. Default: [host.MaxRequestBytes].
+	MaxBody int64
+	// MaxPlugin bounds an uploaded plugin in bytes. Default: [DefaultMaxPlugin].
+	MaxPlugin int64
+	// Version is the server's, for the Server header. Default: left out.
+	Version string
+}
+
+// withDefaults fills in the zero fields.
+func (c Config) withDefaults() Config {
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Heartbeat <= 0 {
+		c.Heartbeat = DefaultHeartbeat
+	}
+	if c.MaxBody <= 0 {
+		c.MaxBody = host.MaxRequestBytes
+	}
+	if c.MaxPlugin <= 0 {
+		c.MaxPlugin = DefaultMaxPlugin
+	}
+	return c
+}
+
+// Server serves the API. Its methods may be called from any goroutine.
+type Server struct {
+	cfg    Config
+	guard  guard
+	banner string // the Server header
+	echo   *echo.Echo
+	http   *http.Server
+	// ctx ends when Shutdown begins; waiting requests end with it.
+	ctx  context.Context
+	stop context.CancelCauseFunc
+}
+
+// New makes a server; it does not listen yet.
+func New(cfg Config) *Server {
+	s := &Server{cfg: cfg.withDefaults(), banner: "weft", echo: echo.New()}
+	if s.cfg.Version != "" {
+		s.banner = "weft/" + s.cfg.Version
+	}
+	s.guard = newGuard(s.cfg)
+	s.ctx, s.stop = context.WithCancelCause(context.Background())
+	s.routes()
+	s.http = &http.Server{
+		Handler:           s.echo,
+		ReadHeaderTimeout: headerTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(s.cfg.Log.Handler(), slog.LevelDebug),
+	}
+	return s
+}
+
+// Handler is the API as a handler for another HTTP server. Requests that wait
+// and streams end when [Server.Shutdown] is called here, too.
+func (s *Server) Handler() http.Handler { return s.echo }
+
+// Serve answers requests from the listener, which it closes at the end. It
+// returns nil after Shutdown, else the listener's error. It may be called for
+// several listeners.
+func (s *Server) Serve(l net.Listener) error {
+	if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// Shutdown stops listening, ends streams after a whole event and requests that
+// wait for a run (those with 503), and returns when all requests of Serve have
+// ended. When ctx ends first, it closes their connections and returns ctx's
+// error. It may be called twice.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.stop(errShutdown)
+	err := s.http.Shutdown(ctx)
+	if err != nil {
+		_ = s.http.Close() // the deadline passed; its error is the one to tell
+	}
+	return err
+}
+
+// untilShutdown derives the context of a request that may wait for long: it
+// also ends, with errShutdown as its cause, when the server shuts down.
+func (s *Server) untilShutdown(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(s.ctx, func() { cancel(context.Cause(s.ctx)) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+// routes joins paths to handlers. A route that can be read can also be asked
+// for its headers (HEAD), except a stream.
+func (s *Server) routes() {
+	e := s.echo
+	e.HTTPErrorHandler = s.fail
+	e.Use(s.observe, s.protect, canonicalPath)
+	read := func(path string, h echo.HandlerFunc) {
+		e.GET(path, h)
+		e.HEAD(path, h)
+	}
+
+	read("/health", s.health)
+	read("/ready", s.ready)
+
+	read("/plugins", s.listPlugins)
+	e.PUT("/plugins/:name", s.putPlugin)
+	read("/plugins/:name", s.getPlugin)
+	e.DELETE("/plugins/:name", s.deletePlugin)
+	read("/plugins/:name/versions", s.listVersions)
+
+	read("/workflows", s.listWorkflows)
+	read("/workflows/:name", s.getWorkflow)
+	read("/workflows/:name/schema", s.workflowSchema)
+	read("/workflows/:name/events", s.workflowEvents)
+	read("/workflows/:name/representation", s.workflowGraph)
+	e.POST("/workflows/:name/run", s.run)
+	e.POST("/workflows/:name/run-nowait", s.runNoWait)
+
+	read("/handlers", s.listHandlers)
+	read("/handlers/:id", s.getHandler)
+	e.POST("/handlers/:id/cancel", s.cancelHandler)
+	read("/results/:id", s.getResult)
+	e.GET("/events/:id", s.streamEvents)
+	e.POST("/events/:id", s.sendEvent)
+}
+
+// health answers whether the store works.
+func (s *Server) health(c echo.Context) error { return s.healthAnswer(c, s.cfg.Health.Healthy()) }
+
+// ready answers whether the server takes work.
+func (s *Server) ready(c echo.Context) error { return s.healthAnswer(c, s.cfg.Health.Ready()) }
+
+func (s *Server) healthAnswer(c echo.Context, err error) error {
+	if err == nil {
+		return s.sendJSON(c, http.StatusOK, []byte(`{"status":"healthy"}`))
+	}
+	s.cfg.Log.Warn("not healthy", "path", c.Path(), "error", err)
+	body := append([]byte(`{"status":"unhealthy",`), errorFields(nil, host.CodeUnavailable, unhealthyText(err))...)
+	return s.sendJSON(c, http.StatusServiceUnavailable, append(body, '}'))
+}
+
+// unhealthyText is what a probe may know of the reason.
+func unhealthyText(err error) string {
+	var known *host.Error
+	if errors.As(err, &known) {
+		return known.Message
+	}
+	return "The server is not ready"
+}

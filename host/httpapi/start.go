@@ -1,0 +1,171 @@
+package httpapi
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+)
+
+// run starts a run and answers its record when it has ended.
+func (s *Server) run(c echo.Context) error {
+	req, err := s.readStart(c)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := s.untilShutdown(c.Request().Context())
+	defer cancel()
+	req.Wait = true
+	run, err := s.cfg.Runs.Start(ctx, req)
+	if err != nil {
+		return orNotFound(err, textWorkflowNotFound)
+	}
+	return s.sendRecord(c, recordStatus(&run), &run)
+}
+
+// runNoWait starts a run and answers its record when the start is durable.
+func (s *Server) runNoWait(c echo.Context) error {
+	req, err := s.readStart(c)
+	if err != nil {
+		return err
+	}
+	run, err := s.cfg.Runs.Start(c.Request().Context(), req)
+	if err != nil {
+		return orNotFound(err, textWorkflowNotFound)
+	}
+	return s.sendRecord(c, http.StatusOK, &run)
+}
+
+// readStart reads the request of a start. The workflow is looked up first: an
+// unknown one is a 404 whatever the body says.
+func (s *Server) readStart(c echo.Context) (host.StartRequest, error) {
+	info, err := s.cfg.Plugins.Workflow(c.Request().Context(), host.DefaultTenant, param(c, "name"))
+	if err != nil {
+		return host.StartRequest{}, orNotFound(err, textWorkflowNotFound)
+	}
+	body, err := s.readValue(c)
+	if err != nil {
+		return host.StartRequest{}, err
+	}
+	return parseStart(body, &info)
+}
+
+// parseStart reads the body of a start. The event's fields are checked against
+// their schema where the run is made.
+func parseStart(body value, info *host.WorkflowInfo) (host.StartRequest, error) {
+	req := host.StartRequest{Tenant: host.DefaultTenant, Workflow: info.Name}
+	fields, err := body.fields("start_event", "kwargs", "handler_id", "session", "on_busy", "context")
+	if err != nil {
+		return req, err
+	}
+	if req.Event, err = startEvent(fields["start_event"], info); err != nil {
+		return req, err
+	}
+	if kwargs := fields["kwargs"]; kwargs.given() {
+		extra, err := objectOf(kwargs)
+		if err != nil {
+			return req, err
+		}
+		req.Event.Body = merge(extra, req.Event.Body, "")
+	}
+	if req.HandlerID, err = fields["handler_id"].optionalText(); err != nil {
+		return req, err
+	}
+	if req.SessionID, err = fields["session"].optionalText(); err != nil {
+		return req, err
+	}
+	if req.OnBusy, err = onBusy(fields["on_busy"]); err != nil {
+		return req, err
+	}
+	if fields["context"].given() {
+		return req, invalid("'context' is not supported yet: a run cannot be restored from a snapshot")
+	}
+	return req, nil
+}
+
+// startEvent reads the start event; none is one without fields. Where the
+// client names no type it stays open, so that it fits whatever version of the
+// workflow the run is made with.
+func startEvent(v value, info *host.WorkflowInfo) (abi.Event, error) {
+	if !v.given() {
+		return abi.Event{Body: abi.EmptyMap}, nil
+	}
+	e, err := readEvent(v, true)
+	if err != nil {
+		return abi.Event{}, err
+	}
+	typ := e.typeName(info.Name)
+	if typ == "" || typ == info.StartType {
+		return abi.Event{Type: typ, Body: e.body}, nil
+	}
+	names := make([]string, len(info.Events))
+	for i, known := range info.Events {
+		names[i] = known.Type
+	}
+	if slices.Contains(names, typ) {
+		return abi.Event{}, invalid("Start event must be an instance of %s", info.StartType)
+	}
+	return abi.Event{}, invalid("Validation error for 'start_event': Invalid event type: %s. Expected one of %s",
+		typ, strings.Join(names, ", "))
+}
+
+func onBusy(v value) (host.OnBusy, error) {
+	text, err := v.optionalText()
+	if err != nil {
+		return "", err
+	}
+	switch busy := host.OnBusy(text); busy {
+	case "", host.OnBusyShare, host.OnBusyQueue, host.OnBusyReject:
+		return busy, nil
+	default:
+		return "", invalid("'on_busy' must be share, queue or reject, not %q", clip(text))
+	}
+}
+
+// sendEvent gives an event to a running run. A run that has ended is answered
+// with its conflict before anything is said about the event.
+func (s *Server) sendEvent(c echo.Context) error {
+	ctx, id := c.Request().Context(), param(c, "id")
+	run, err := s.cfg.Runs.Get(ctx, host.DefaultTenant, id)
+	if err != nil {
+		return orNotFound(err, textHandlerNotFound)
+	}
+	if run.Status.Final() {
+		return host.Errorf(host.CodeConflict, "Workflow already completed")
+	}
+	body, err := s.readValue(c)
+	if err != nil {
+		return err
+	}
+	event, step, err := parseSend(body, run.Workflow)
+	if err != nil {
+		return err
+	}
+	if err := s.cfg.Runs.Send(ctx, host.DefaultTenant, id, event, step); err != nil {
+		return orNotFound(err, textHandlerNotFound)
+	}
+	return s.sendJSON(c, http.StatusOK, []byte(`{"status":"sent"}`))
+}
+
+// parseSend reads the body of a posted event.
+func parseSend(body value, workflow string) (event abi.Event, step string, err error) {
+	fields, err := body.fields("event", "step")
+	if err != nil {
+		return abi.Event{}, "", err
+	}
+	if !fields["event"].given() {
+		return abi.Event{}, "", invalid("Event data is required")
+	}
+	e, err := readEvent(fields["event"], false)
+	if err != nil {
+		return abi.Event{}, "", err
+	}
+	if step, err = fields["step"].optionalText(); err != nil {
+		return abi.Event{}, "", err
+	}
+	return abi.Event{Type: e.typeName(workflow), Body: e.body}, step, nil
+}
