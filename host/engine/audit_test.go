@@ -1,0 +1,136 @@
+package engine
+
+import (
+	"math/bits"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// audit checks what must hold of every session between two ticks.
+func audit(t reporter, s *Session) {
+	t.Helper()
+	seats, invocations, timers := 0, 0, 0
+	for id, r := range s.runs {
+		if r.rec.Status.Final() || r.rec.RunID != id {
+			t.Fatalf("run %s is active with status %s", id, r.rec.Status)
+		}
+		if len(r.unhandled) != 0 {
+			t.Fatalf("run %s: %d unhandled events were not told of", id, len(r.unhandled))
+		}
+		a := auditRun(t, s, r)
+		invocations += a.invocations
+		timers += a.timers
+		if r.rec.Blocked == nil {
+			seats += a.seats
+		}
+	}
+	if seats != s.seats || invocations != len(s.invocations) || timers != len(s.timers.heap) || timers != len(s.timers.byID) {
+		t.Fatalf("seats %d/%d, invocations %d/%d, timers %d/%d/%d", s.seats, seats, len(s.invocations), invocations, len(s.timers.heap), len(s.timers.byID), timers)
+	}
+	for i, tm := range s.timers.heap {
+		if tm.slot != i || s.timers.byID[tm.id] != tm {
+			t.Fatalf("timer %d is not where it says", tm.id)
+		}
+	}
+	if len(s.Open()) != seats {
+		t.Fatalf("%d attempts are open, %d hold a slot", len(s.Open()), seats)
+	}
+	if s.root == nil || !s.root.IsMap() {
+		t.Fatal("the state is no map")
+	}
+}
+
+type runAudit struct{ seats, invocations, timers int }
+
+func auditRun(t reporter, s *Session, r *run) runAudit {
+	t.Helper()
+	var a runAudit
+	alive := make(map[*collection]int)
+	busy := make([]int, len(r.pools))
+	queued := make([]int, len(r.pools))
+	count := func(tm *timer) {
+		if tm != nil && tm.slot >= 0 {
+			a.timers++
+		}
+	}
+	count(r.deadline)
+	for inv := r.oldest; inv != nil; inv = inv.newer {
+		a.invocations++
+		alive[inv.in]++
+		count(inv.timer)
+		if s.invocations[inv.id] != inv || inv.newer == nil && r.newest != inv {
+			t.Fatalf("invocation %d is not where it should be", inv.id)
+		}
+		switch inv.phase {
+		case phaseRunning:
+			a.seats++
+			busy[inv.step.index]++
+			if r.pools[inv.step.index].taken[inv.worker/64]&(1<<(inv.worker%64)) == 0 {
+				t.Fatalf("invocation %d holds a worker that is free", inv.id)
+			}
+		case phaseQueued:
+			queued[inv.step.index]++
+		}
+	}
+	if a.invocations != r.alive {
+		t.Fatalf("run %s: %d invocations, %d counted", r.rec.RunID, a.invocations, r.alive)
+	}
+	for i := range r.pools {
+		auditPool(t, r, i, busy[i], queued[i])
+	}
+	for id, c := range r.collections {
+		if c.id != id || c.parent == nil {
+			t.Fatalf("collection %d is not where it should be", id)
+		}
+		alive[c.parent]++
+	}
+	for c, n := range alive {
+		if c.alive != n || c.parent != nil && r.collections[c.id] != c {
+			t.Fatalf("collection %d: %d alive, %d counted", c.id, n, c.alive)
+		}
+	}
+	for id, c := range r.collections {
+		if alive[c] == 0 {
+			t.Fatalf("collection %d is open with nobody in it", id)
+		}
+	}
+	return a
+}
+
+func auditPool(t reporter, r *run, i, busy, queued int) {
+	t.Helper()
+	p, st := &r.pools[i], r.graph.steps[i]
+	taken := 0
+	for _, word := range p.taken {
+		taken += bits.OnesCount64(word)
+	}
+	waiting := 0
+	for inv := p.first; inv != nil; inv = inv.queued {
+		waiting++
+	}
+	if p.busy != busy || taken != busy || busy > st.workers || waiting != queued || waiting != p.waiting {
+		t.Fatalf("step %s: busy %d/%d/%d of %d, waiting %d/%d/%d", st.name, p.busy, busy, taken, st.workers, p.waiting, waiting, queued)
+	}
+	if waiting > 0 && busy < st.workers && r.rec.Blocked == nil {
+		t.Fatalf("step %s: %d wait while a slot is free", st.name, waiting)
+	}
+}
+
+// TestEntryTagsAreUnique holds the journal's format together: of two fields with
+// one key the codec would drop one in silence.
+func TestEntryTagsAreUnique(t *testing.T) {
+	for _, typ := range []reflect.Type{
+		reflect.TypeFor[Entry](), reflect.TypeFor[StartPart](), reflect.TypeFor[CollectPart](), reflect.TypeFor[FinishPart](),
+		reflect.TypeFor[RetryPart](), reflect.TypeFor[AttemptOpen](), reflect.TypeFor[CallRecord](), reflect.TypeFor[LogRecord](),
+	} {
+		seen := make(map[string]string)
+		for f := range typ.Fields() {
+			key, _, _ := strings.Cut(f.Tag.Get("cbor"), ",")
+			if key == "" || seen[key] != "" {
+				t.Errorf("%s.%s has the key %q, as has %q", typ.Name(), f.Name, key, seen[key])
+			}
+			seen[key] = f.Name
+		}
+	}
+}

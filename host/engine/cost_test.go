@@ -1,0 +1,253 @@
+package engine
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+)
+
+const chainManifest = `{"abi": 1, "workflow": "chain", "events": {"Hop": {}}, "steps": [
+  {"name": "start", "accepts": ["StartEvent"], "emits": ["Hop"]},
+  {"name": "hop", "accepts": ["Hop"], "emits": ["Hop", "StopEvent"]}]}`
+
+const fanManifest = `{"abi": 1, "workflow": "fan", "events": {"Item": {}, "Done": {}}, "steps": [
+  {"name": "start", "accepts": ["StartEvent"], "emits": [["list", ["Item"]]]},
+  {"name": "work", "accepts": ["Item"], "emits": ["Done"]},
+  {"name": "end", "accepts": [["list", ["Done"]]], "emits": ["StopEvent"]}]}`
+
+const collectManifest = `{"abi": 1, "workflow": "collect", "events": {"Item": {}, "Done": {}}, "steps": [
+  {"name": "start", "accepts": ["StartEvent"], "emits": [["list", ["Item"]]]},
+  {"name": "work", "accepts": ["Item"], "emits": ["Done"]},
+  {"name": "end", "accepts": ["Done"], "emits": ["StopEvent"]}]}`
+
+// machine drives a session with one workflow, as fast as it goes.
+type machine struct {
+	t reporter
+	s *Session
+	n int // runs started
+}
+
+func newMachine(t reporter, manifest string) *machine {
+	g := mustGraph(t, manifest)
+	key := host.SessionKey{Tenant: "t", Session: "s"}
+	return &machine{t: t, s: New(key, func(string) (*Graph, error) { return g, nil })}
+}
+
+func (m *machine) reduce(tick Tick) Result {
+	res, err := m.s.Reduce(m.s.Now()+1, tick)
+	if err != nil {
+		m.t.Fatalf("%T: %v", tick, err)
+	}
+	return res
+}
+
+// start starts a run and gives its first invocation.
+func (m *machine) start() uint64 {
+	m.n++
+	return m.opened(m.reduce(StartRun{RunID: fmt.Sprint("r", m.n), HandlerID: "h", Event: abi.Event{Type: abi.TypeStart}}))
+}
+
+// opened is the first invocation that a result starts.
+func (m *machine) opened(res Result) uint64 {
+	for _, c := range res.Commands {
+		if c, ok := c.(StartAttempt); ok {
+			return c.Invocation
+		}
+	}
+	m.t.Fatal("nothing was started")
+	return 0
+}
+
+func (m *machine) finish(invocation uint64, out abi.StepOutput) Result {
+	return m.reduce(Finish{Invocation: invocation, Attempt: 1, Output: out})
+}
+
+func one(typ string) abi.StepOutput {
+	return abi.StepOutput{Events: []abi.Event{{Type: typ, Body: abi.EmptyMap}}}
+}
+
+func many(typ string, n int) abi.StepOutput {
+	out := abi.StepOutput{List: true, Events: make([]abi.Event, n)}
+	for i := range out.Events {
+		out.Events[i] = abi.Event{Type: typ, Body: abi.EmptyMap}
+	}
+	return out
+}
+
+// fanOut runs a fan-out of n to its end.
+func (m *machine) fanOut(n int) {
+	res := m.finish(m.start(), many("Item", n))
+	var open []uint64
+	take := func(res Result) {
+		for _, c := range res.Commands {
+			if c, ok := c.(StartAttempt); ok {
+				open = append(open, c.Invocation)
+			}
+		}
+	}
+	take(res)
+	for range n {
+		next := open[0]
+		open = open[1:]
+		take(m.finish(next, one("Done")))
+	}
+	inv, ok := m.s.Invocation(open[0])
+	if !ok || !inv.List || len(inv.Trigger) != n {
+		m.t.Fatalf("the collector got %d events of %d", len(inv.Trigger), n)
+	}
+	m.finish(open[0], one(abi.TypeStop))
+}
+
+// collectAll runs n branches of which each asks for all n events.
+func (m *machine) collectAll(n int) {
+	expected := make([]string, n)
+	for i := range expected {
+		expected[i] = "Done"
+	}
+	open := m.s.Open
+	m.finish(m.start(), many("Item", n))
+	for done := 0; m.s.Active() > 0; {
+		for _, id := range open() {
+			inv, ok := m.s.Invocation(id)
+			if !ok {
+				continue
+			}
+			if inv.Step == "work" {
+				m.finish(id, one("Done"))
+				continue
+			}
+			res := m.reduce(Call{Invocation: id, Attempt: 1, N: 1, Request: CollectEvents{Event: inv.Trigger[0], Expected: expected}})
+			done++
+			if res.Response.Complete != (done == n) {
+				m.t.Fatalf("complete is %t after %d of %d", res.Response.Complete, done, n)
+			}
+			if res.Response.Complete {
+				m.finish(id, one(abi.TypeStop))
+			} else {
+				m.finish(id, abi.StepOutput{})
+			}
+		}
+	}
+}
+
+// TestWorkIsProportional counts the items that the session looks at: a
+// fan-out of ten times as many branches may cost ten times as much.
+func TestWorkIsProportional(t *testing.T) {
+	shapes := map[string]struct {
+		manifest string
+		run      func(m *machine, n int)
+	}{
+		"fan-out": {fanManifest, (*machine).fanOut},
+		"collect": {collectManifest, (*machine).collectAll},
+		"hops": {chainManifest, func(m *machine, n int) {
+			at := m.start()
+			for range n {
+				at = m.opened(m.finish(at, one("Hop")))
+			}
+			m.finish(at, one(abi.TypeStop))
+		}},
+		"queue": {chainManifest, func(m *machine, n int) { // n events wait for four workers
+			at := m.start()
+			for range n {
+				m.reduce(Call{Invocation: at, Attempt: 1, Request: SendEvent{Event: abi.Event{Type: "Hop"}}})
+			}
+			m.finish(at, abi.StepOutput{})
+			for m.s.Active() > 0 {
+				for _, id := range m.s.Open() {
+					if m.s.lastSeat > uint64(n) {
+						m.finish(id, one(abi.TypeStop))
+						break
+					}
+					m.finish(id, abi.StepOutput{})
+				}
+			}
+		}},
+		"cancel": {fanManifest, func(m *machine, n int) { // with all branches queued
+			m.finish(m.start(), many("Item", n))
+			m.reduce(Cancel{RunID: fmt.Sprint("r", m.n)})
+		}},
+	}
+	for name, shape := range shapes {
+		t.Run(name, func(t *testing.T) {
+			var per [3]float64
+			for i, n := range []int{100, 1000, 10_000} {
+				m := newMachine(t, shape.manifest)
+				shape.run(m, n)
+				per[i] = float64(m.s.visited) / float64(n)
+				t.Logf("%d: %.2f items each", n, per[i])
+			}
+			if per[1] > per[0]*1.05 || per[2] > per[0]*1.05 || per[2] > 20 {
+				t.Errorf("items looked at for each branch: %.2f, %.2f, %.2f of 100, 1,000, 10,000; want the same", per[0], per[1], per[2])
+			}
+		})
+	}
+}
+
+// hopAllocs is the budget of one tick of a chain, which ends an invocation and
+// starts the next: the entry with its event, the invocation with its trigger,
+// and the commands.
+const hopAllocs = 15
+
+func TestHopAllocations(t *testing.T) {
+	m := newMachine(t, chainManifest)
+	at := m.start()
+	out := one("Hop")
+	got := testing.AllocsPerRun(1000, func() { at = m.opened(m.finish(at, out)) })
+	t.Logf("%.1f allocations", got)
+	if got > hopAllocs {
+		t.Errorf("a tick of a chain makes %.1f allocations, budget %d", got, hopAllocs)
+	}
+}
+
+func BenchmarkHop(b *testing.B) {
+	m := newMachine(b, chainManifest)
+	at := m.start()
+	out := one("Hop")
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		if i%100_000 == 99_999 { // below the limit of events
+			m.finish(at, one(abi.TypeStop))
+			at = m.start()
+		}
+		at = m.opened(m.finish(at, out))
+	}
+}
+
+func BenchmarkFanOut(b *testing.B) {
+	for _, n := range []int{100, 1000, 10_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			m := newMachine(b, fanManifest)
+			b.ReportAllocs()
+			for b.Loop() {
+				m.fanOut(n)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/branch")
+		})
+	}
+}
+
+func BenchmarkIncrement(b *testing.B) {
+	m := newMachine(b, chainManifest)
+	at := m.start()
+	edits := []abi.Edit{{Op: abi.OpIncrement, Path: "count", Value: abi.Raw{1}}}
+	b.ReportAllocs()
+	for b.Loop() {
+		m.reduce(Call{Invocation: at, Attempt: 1, Request: EditState{Edits: edits}})
+	}
+}
+
+func BenchmarkFold(b *testing.B) {
+	m := newMachine(b, chainManifest)
+	at := m.start()
+	m.reduce(Call{Invocation: at, Attempt: 1, Request: WriteStream{Event: abi.Event{Type: "Hop"}}})
+	e := &Entry{Kind: EntryStream, RunID: "r1", Invocation: at, Attempt: 1, Event: &abi.Event{Type: "Hop", Body: abi.EmptyMap}}
+	b.ReportAllocs()
+	for b.Loop() {
+		e.Seq, e.At = m.s.Seq()+1, m.s.Now()
+		if _, err := m.s.Fold(e); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,387 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/state"
+)
+
+// decision is what a tick comes to: an entry, or nothing to journal. root is
+// the state after the entry if deciding made it already.
+type decision struct {
+	entry    *Entry
+	response Response
+	root     *state.Node
+}
+
+// decide turns a tick into the entry it becomes. It changes nothing.
+func (s *Session) decide(at int64, t Tick) (decision, error) {
+	e := &Entry{Seq: s.seq + 1, At: at}
+	switch t := t.(type) {
+	case StartRun:
+		return s.decideStart(e, t)
+	case PostEvent:
+		return s.decidePost(e, t)
+	case Call:
+		return s.decideCall(e, t)
+	case Finish:
+		return s.decideFinish(e, t)
+	case Timer:
+		return s.decideTimer(e)
+	case Cancel:
+		e.Kind, e.RunID = EntryCancel, t.RunID
+		_, err := s.activeRun(t.RunID)
+		return decision{entry: e}, err
+	case Block:
+		r, err := s.activeRun(t.RunID)
+		if err == nil && r.rec.Blocked != nil {
+			err = ErrStale
+		}
+		e.Kind, e.RunID, e.Block = EntryBlock, t.RunID, &t.Reason
+		return decision{entry: e}, err
+	case Shift:
+		if t.Lost <= 0 && !t.Crash {
+			return decision{}, nil
+		}
+		e.Kind, e.Lost, e.Crash = EntryShift, t.Lost, t.Crash
+		return decision{entry: e}, nil
+	}
+	return decision{}, fmt.Errorf("unknown tick %T", t)
+}
+
+func (s *Session) activeRun(id string) (*run, error) {
+	r, ok := s.runs[id]
+	if !ok {
+		return nil, ErrUnknownRun
+	}
+	return r, nil
+}
+
+// openAttempt finds an attempt that may still do something.
+func (s *Session) openAttempt(invocation, attempt uint64) (*invocation, error) {
+	inv, ok := s.invocations[invocation]
+	if !ok || inv.phase != phaseRunning || inv.attempt != attempt || inv.run.rec.Blocked != nil {
+		return nil, ErrStale
+	}
+	return inv, nil
+}
+
+func (s *Session) decideStart(e *Entry, t StartRun) (decision, error) {
+	if t.RunID == "" || t.HandlerID == "" {
+		return decision{}, host.Errorf(host.CodeInvalidArgument, "a run needs an id and a handler")
+	}
+	if _, active, _ := s.HandlerRun(t.HandlerID); active {
+		return decision{}, host.Errorf(host.CodeConflict, "Handler %s is already running", clip(t.HandlerID))
+	}
+	if _, ok := s.runs[t.RunID]; ok {
+		return decision{}, host.Errorf(host.CodeConflict, "Run %s is already active", clip(t.RunID))
+	}
+	g, err := s.graphs(t.Version)
+	if err != nil {
+		return decision{}, fmt.Errorf("find the workflow of version %s: %w", t.Version, err)
+	}
+	if t.Event.Type == "" {
+		t.Event.Type = g.start
+	}
+	if !g.mayStart(t.Event.Type) {
+		return decision{}, host.Errorf(host.CodeInvalidArgument, "Start event must be of type %s, not %s", g.start, clip(t.Event.Type))
+	}
+	limits := complete(t.Limits)
+	root, changes := state.FillDefaults(s.root, g.defaults)
+	if err := g.schema.Check(root, nil); err != nil {
+		return decision{}, host.Errorf(host.CodeSchemaViolation, "The session's state breaks the schema of workflow %s at %w", g.Workflow(), schemaBreach(err))
+	}
+	if root.Bytes() > limits.StateBytes {
+		return decision{}, host.Errorf(host.CodeLimitExceeded, "the state of the session has %d bytes, more than %d", root.Bytes(), limits.StateBytes)
+	}
+	e.Kind, e.RunID = EntryStart, t.RunID
+	e.Start = &StartPart{
+		HandlerID: t.HandlerID, Version: t.Version, Event: sanitized(t.Event), Seed: t.Seed,
+		Timeout: max(t.Timeout, 0), Limits: limits,
+	}
+	if len(changes) > 0 {
+		e.Changes = state.EncodeChanges(changes)
+	}
+	return decision{entry: e, root: root}, nil
+}
+
+// schemaBreach says where and why, without the code that the error has anyway.
+func schemaBreach(err error) error {
+	if breach := (*state.SchemaError)(nil); errors.As(err, &breach) {
+		return fmt.Errorf("%q: %s", breach.Path, breach.Reason)
+	}
+	return err
+}
+
+// mayStart reports whether a run may begin with the type: the start type, or a
+// subtype of it that a step accepts.
+func (g *Graph) mayStart(typ string) bool {
+	t, ok := g.types[typ]
+	return ok && (typ == g.start || t.kind == abi.KindStart && len(g.routes[typ]) > 0)
+}
+
+func (g *Graph) knows(typ string) bool { return g.types[typ] != nil }
+
+func (s *Session) decidePost(e *Entry, t PostEvent) (decision, error) {
+	r, err := s.activeRun(t.RunID)
+	if err != nil {
+		return decision{}, err
+	}
+	if refused := r.graph.CheckPost(t.Event.Type, t.Step); refused != nil {
+		return decision{}, refused
+	}
+	if r.routed >= r.limits.RunEvents {
+		return decision{}, host.Errorf(host.CodeLimitExceeded, "the run has had %d events, its limit", r.routed)
+	}
+	ev := sanitized(t.Event)
+	e.Kind, e.RunID, e.Event, e.Step = EntryPost, t.RunID, &ev, t.Step
+	return decision{entry: e}, nil
+}
+
+// decideCall decides a host call of an open attempt.
+func (s *Session) decideCall(e *Entry, t Call) (decision, error) {
+	inv, err := s.openAttempt(t.Invocation, t.Attempt)
+	if err != nil {
+		return decision{}, err
+	}
+	e.RunID, e.Invocation, e.Attempt, e.N = inv.run.rec.RunID, inv.id, inv.attempt, t.N
+	switch req := t.Request.(type) {
+	case EditState:
+		return s.decideEdit(e, inv, req)
+	case CommitState:
+		return s.decideCommit(e, inv, req)
+	case SendEvent:
+		return s.decideSend(e, inv, req)
+	case WriteStream:
+		return s.decideWrite(e, inv, req)
+	case CollectEvents:
+		req.Event.Body = sanitized(req.Event).Body
+		return s.decideCollect(e, inv, req)
+	}
+	return decision{}, fmt.Errorf("unknown request %T", t.Request)
+}
+
+func (s *Session) decideEdit(e *Entry, inv *invocation, req EditState) (decision, error) {
+	root, results, changes, err := state.Apply(s.root, req.Edits, inv.run.graph.defaults)
+	if err != nil {
+		return decision{}, stateRefusal(err)
+	}
+	d, err := s.decideChanges(e, inv, root, changes)
+	d.response.Results = results
+	return d, err
+}
+
+func (s *Session) decideCommit(e *Entry, inv *invocation, req CommitState) (decision, error) {
+	if now, _ := state.Get(s.root, req.Path); now != req.Base {
+		return decision{}, ErrConflict
+	}
+	root, changes, err := state.Replace(s.root, req.Path, req.Value)
+	if err != nil {
+		return decision{}, stateRefusal(err)
+	}
+	return s.decideChanges(e, inv, root, changes)
+}
+
+// decideChanges makes the entry of changes to the state, if there are any and
+// they keep the workflow's schema and the limit.
+func (s *Session) decideChanges(e *Entry, inv *invocation, root *state.Node, changes []state.Change) (decision, error) {
+	if len(changes) == 0 {
+		return decision{}, nil
+	}
+	if err := inv.run.graph.schema.Check(root, changes); err != nil {
+		return decision{}, stateRefusal(err)
+	}
+	if n, most := root.Bytes(), inv.run.limits.StateBytes; n > most && n > s.root.Bytes() {
+		return decision{}, refusal("limit_exceeded", "the state would have %d bytes, more than %d", n, most)
+	}
+	e.Kind, e.Changes = EntryEdit, state.EncodeChanges(changes)
+	return decision{entry: e, root: root}, nil
+}
+
+// stateRefusal turns an error of package state into one for the guest.
+func stateRefusal(err error) error {
+	if breach := (*state.SchemaError)(nil); errors.As(err, &breach) {
+		return refusal("schema_violation", "%q: %s", breach.Path, breach.Reason)
+	}
+	if refused := (*state.Error)(nil); errors.As(err, &refused) {
+		if refused.Path == "" {
+			return refusal(refused.Code, "%s", refused.Message)
+		}
+		return refusal(refused.Code, "%q: %s", refused.Path, refused.Message)
+	}
+	return fmt.Errorf("edit the state: %w", err)
+}
+
+func (s *Session) decideSend(e *Entry, inv *invocation, req SendEvent) (decision, error) {
+	if err := inv.step.checkSend(inv.run.graph, req.Event.Type, req.Step); err != nil {
+		return decision{}, err
+	}
+	ev := sanitized(req.Event)
+	e.Kind, e.Event, e.Step = EntrySend, &ev, req.Step
+	return decision{entry: e}, nil
+}
+
+// checkSend says whether the step may send such an event, to the step if one is
+// named. It returns an [*abi.Error] or nil.
+func (st *step) checkSend(g *Graph, typ, to string) error {
+	kind, known := g.Kind(typ)
+	switch {
+	case IsRuntimeType(typ):
+		return refuseRuntimeType(typ)
+	case known && kind == abi.KindStop:
+		return refusal("failed_precondition", "step %s sends the stop event %s: return it, a run ends only by a step's result", st.name, typ)
+	case known && kind == abi.KindStart:
+		return refusal("failed_precondition", "step %s sends the start event %s: it begins a run, send an event of another type", st.name, typ)
+	case !st.single[typ]:
+		return refusal(host.RunInvalidOutput, "step %s sends %s, which it does not declare: add it to its emits", st.name, clip(typ))
+	case to != "" && !g.HasStep(to):
+		return refusal("not_found", "step %s sends %s to %s, which is no step", st.name, typ, clip(to))
+	case to != "" && !g.Accepts(to, typ):
+		return refusal("failed_precondition", "step %s sends %s to step %s, which does not accept it", st.name, typ, to)
+	}
+	return nil
+}
+
+func refuseRuntimeType(typ string) *abi.Error {
+	return refusal("permission_denied", "only the server makes events of the type %s", typ)
+}
+
+func (s *Session) decideWrite(e *Entry, inv *invocation, req WriteStream) (decision, error) {
+	typ := req.Event.Type
+	kind, known := inv.run.graph.Kind(typ)
+	switch {
+	case IsRuntimeType(typ):
+		return decision{}, refuseRuntimeType(typ)
+	case !known:
+		return decision{}, refusal(host.RunInvalidOutput, "step %s writes %s to the stream, which is not declared: declare it in events", inv.step.name, clip(typ))
+	case kind == abi.KindStop:
+		warning := fmt.Sprintf("step %s wrote the stop event %s to the stream: it was left out, the run's result follows when a step returns it", inv.step.name, typ)
+		return decision{response: Response{Warning: warning}}, nil
+	}
+	ev := sanitized(req.Event)
+	e.Kind, e.Event = EntryStream, &ev
+	return decision{entry: e}, nil
+}
+
+func (s *Session) decideFinish(e *Entry, t Finish) (decision, error) {
+	inv, err := s.openAttempt(t.Invocation, t.Attempt)
+	if err != nil {
+		return decision{}, err
+	}
+	e.Kind, e.RunID, e.Invocation, e.Attempt = EntryFinish, inv.run.rec.RunID, inv.id, inv.attempt
+	p := &FinishPart{Fuel: t.Fuel}
+	e.Finish = p
+	if p.Err = t.Output.Err; p.Err == nil {
+		p.Err = inv.step.checkOutput(t.Output)
+	}
+	if p.Err != nil {
+		p.Err = sanitizedError(p.Err)
+		e.Retry = inv.retry(e.At, p.Err)
+		return decision{entry: e}, nil
+	}
+	p.List = t.Output.List
+	if len(t.Output.Events) > 0 {
+		p.Events = make([]abi.Event, len(t.Output.Events))
+		for i, ev := range t.Output.Events {
+			p.Events[i] = sanitized(ev)
+		}
+	}
+	return decision{entry: e}, nil
+}
+
+// checkOutput says whether the step may return such a result.
+func (st *step) checkOutput(out abi.StepOutput) *abi.Error {
+	fail := func(typ, what, mend string) *abi.Error {
+		return refusal(host.RunInvalidOutput, "step %s returned %s%s: %s", st.name, clip(typ), what, mend)
+	}
+	if !out.List && len(out.Events) > 1 {
+		return fail("several events", "", "return them as a list")
+	}
+	for i := range out.Events {
+		typ := out.Events[i].Type
+		switch {
+		case IsRuntimeType(typ):
+			return fail(typ, "", "only the server makes events of this type")
+		case !out.List && st.single[typ]:
+		case !out.List:
+			return fail(typ, ", which it does not declare", "add it to its emits")
+		}
+	}
+	if !out.List {
+		return nil
+	}
+	if len(st.lists) == 0 {
+		return fail("a list", ", which it does not declare", "add [\"list\", [type]] to its emits")
+	}
+	longest := -1 // how far the best fitting list emit goes
+	for i := range st.lists {
+		n := 0
+		for n < len(out.Events) && st.lists[i].types[out.Events[n].Type] {
+			n++
+		}
+		longest = max(longest, n)
+	}
+	if longest < len(out.Events) {
+		return fail(out.Events[longest].Type, " in a list, which it does not declare", "add it to that list in its emits")
+	}
+	return nil
+}
+
+// retry decides whether the invocation's failed attempt is followed by another.
+func (inv *invocation) retry(now int64, err *abi.Error) *RetryPart {
+	return retryAt(now, attemptFailure{
+		policy: inv.step.decl.Retry, err: err, attempt: inv.attempt, elapsed: now - inv.start,
+		seed: inv.run.seed, invocation: inv.id,
+	})
+}
+
+func (s *Session) decideTimer(e *Entry) (decision, error) {
+	t := s.timers.first()
+	if t == nil || t.at > e.At {
+		return decision{}, nil
+	}
+	e.Kind, e.RunID, e.Timer = EntryTimer, t.run.rec.RunID, t.id
+	if t.inv != nil {
+		e.Invocation, e.Attempt = t.inv.id, t.inv.attempt
+	}
+	if t.kind == timerAttempt {
+		e.Retry = t.inv.retry(e.At, t.overdue())
+	}
+	return decision{entry: e}, nil
+}
+
+// overdue is the error of an attempt that took too long.
+func (t *timer) overdue() *abi.Error {
+	return refusal(host.RunTimeout, "step %s timed out after %s", t.inv.step.name, showSeconds(t.span))
+}
+
+// sanitized is an event from outside of the session as it is kept: without an
+// id, as ids are given here, and with a body.
+func sanitized(ev abi.Event) abi.Event {
+	ev.ID = 0
+	if ev.Body == nil {
+		ev.Body = abi.EmptyMap
+	}
+	return ev
+}
+
+// maxMessage bounds the message of a step's error in bytes: it is part of the
+// run's record.
+const maxMessage = 16 << 10
+
+// sanitizedError bounds an error and makes it text that can be stored.
+func sanitizedError(err *abi.Error) *abi.Error {
+	out := *err
+	if out.Code = clip(out.Code); out.Code == "" {
+		out.Code = "internal"
+	}
+	if len(out.Message) > maxMessage {
+		out.Message = out.Message[:maxMessage] + "..."
+	}
+	out.Message = strings.ToValidUTF8(out.Message, "\ufffd")
+	return &out
+}

@@ -1,0 +1,136 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+)
+
+// externalNode is the id of the drawn outside world, where people answer.
+const externalNode = "external_step"
+
+// Drawing gives the workflow as nodes and edges, both in the order of their
+// names. An event node's schema carries the type's name as title; it is nil for
+// types without a declared schema. Where a step and an event type share a name,
+// the step's id is "step:" and the name.
+func (g *Graph) Drawing() host.Graph {
+	d := drawing{g: g, events: make(map[string]*host.GraphNode)}
+	for _, st := range g.steps {
+		d.step(st)
+	}
+	var out host.Graph
+	for _, st := range g.steps {
+		out.Nodes = append(out.Nodes, host.GraphNode{ID: d.stepID(st), Label: st.name, Kind: "step", Description: st.decl.Description})
+	}
+	for _, name := range sortedKeys(d.events) {
+		n := d.events[name]
+		slices.Sort(n.ProducedBy)
+		n.ProducedBy = slices.Compact(n.ProducedBy)
+		out.Nodes = append(out.Nodes, *n)
+	}
+	if d.external {
+		out.Nodes = append(out.Nodes, host.GraphNode{ID: externalNode, Label: externalNode, Kind: "external"})
+	}
+	slices.SortStableFunc(out.Nodes, func(a, b host.GraphNode) int { return strings.Compare(a.ID, b.ID) })
+	slices.SortFunc(d.edges, func(a, b host.GraphEdge) int {
+		return cmp.Or(strings.Compare(a.Source, b.Source), strings.Compare(a.Target, b.Target))
+	})
+	out.Edges = slices.Compact(d.edges)
+	return out
+}
+
+// drawing is a graph being drawn.
+type drawing struct {
+	g        *Graph
+	events   map[string]*host.GraphNode
+	edges    []host.GraphEdge
+	external bool
+}
+
+func (d *drawing) stepID(st *step) string {
+	if _, clash := d.g.types[st.name]; clash || st.name == externalNode || IsRuntimeType(st.name) {
+		return "step:" + st.name
+	}
+	return st.name
+}
+
+func (d *drawing) edge(source, target string) {
+	d.edges = append(d.edges, host.GraphEdge{Source: source, Target: target})
+}
+
+// step draws a step's emits and accepts, and what it catches.
+func (d *drawing) step(st *step) {
+	id := d.stepID(st)
+	for _, emit := range st.decl.Emits {
+		for _, typ := range emit.Types {
+			n := d.event(typ)
+			n.ProducedBy = append(n.ProducedBy, id)
+			d.edge(id, typ)
+		}
+	}
+	for _, typ := range slotTypes(st) {
+		d.event(typ)
+		d.edge(typ, id)
+		if !st.decl.AcceptSubtypes || IsRuntimeType(typ) {
+			continue
+		}
+		for _, sub := range d.g.types[typ].descendants {
+			if t := d.g.types[sub]; t.used {
+				d.event(sub)
+				d.edge(sub, id)
+			}
+		}
+	}
+	if st.catcher != nil {
+		n := d.event(abi.TypeStepFailed)
+		n.ProducedBy = append(n.ProducedBy, id)
+		d.edge(id, abi.TypeStepFailed)
+	}
+}
+
+// event draws an event type once, with its edges to the outside.
+func (d *drawing) event(typ string) *host.GraphNode {
+	if n, ok := d.events[typ]; ok {
+		return n
+	}
+	n := &host.GraphNode{
+		ID: typ, Label: typ, Kind: "event", EventType: typ,
+		EventTypes: append([]string{typ}, d.g.Ancestors(typ)...),
+	}
+	d.events[typ] = n
+	t, ok := d.g.types[typ]
+	if !ok {
+		return n // StepFailedEvent
+	}
+	n.Description, n.Schema = t.decl.Description, titled(t.decl.Schema, typ)
+	switch t.kind {
+	case abi.KindInputRequired:
+		d.external = true
+		d.edge(typ, externalNode)
+	case abi.KindHumanResponse:
+		d.external = true
+		d.edge(externalNode, typ)
+	}
+	return n
+}
+
+// titled is a schema with a title, unless it has one.
+func titled(schema abi.Raw, title string) abi.Raw {
+	if schema == nil {
+		return nil
+	}
+	v, err := abi.DecodeValue(schema)
+	m, ok := v.(map[string]any)
+	if err != nil || !ok || m["title"] != nil {
+		return schema
+	}
+	m["title"] = title
+	out, err := abi.EncodeValue(m)
+	if err != nil {
+		return schema
+	}
+	return out
+}

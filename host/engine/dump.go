@@ -1,0 +1,190 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weftrun/weft/abi"
+)
+
+// Dump writes everything that the session holds as canonical text: sessions
+// that will behave alike dump alike. It is for tests and for people; the form
+// may change.
+func (s *Session) Dump() string {
+	d := &dumper{}
+	d.line("session %s/%s seq=%d now=%d", s.key.Tenant, s.key.Session, s.seq, s.now)
+	d.line("last event=%d invocation=%d timer=%d collection=%d seat=%d", s.lastEvent, s.lastInvocation, s.lastTimer, s.lastCollection, s.lastSeat)
+	d.line("seats=%d wake=%d", s.seats, s.WakeAt())
+	d.line("state %s", showRaw(s.root.Encode()))
+	for _, id := range sortedKeys(s.handlers) {
+		h := s.handlers[id]
+		d.line("handler %s run=%s next=%d", id, h.run, h.next)
+	}
+	for _, id := range sortedKeys(s.runs) {
+		d.run(s.runs[id])
+	}
+	timers := slices.Clone(s.timers.heap)
+	slices.SortFunc(timers, func(a, b *timer) int {
+		if timerHeap([]*timer{a, b}).Less(0, 1) {
+			return -1
+		}
+		return 1
+	})
+	for _, t := range timers {
+		d.line("timer %d %s run=%s at=%d%s", t.id, t.kind, t.run.rec.RunID, t.at, owner(t))
+	}
+	if s.ended.RunID != "" {
+		d.line("ended %s %s error=%q code=%q steps=%d fuel=%d", s.ended.RunID, s.ended.Status, s.ended.Error, s.ended.ErrorCode, s.ended.Steps, s.ended.Fuel)
+	}
+	return d.b.String()
+}
+
+func owner(t *timer) string {
+	if t.inv == nil {
+		return ""
+	}
+	return fmt.Sprintf(" invocation=%d", t.inv.id)
+}
+
+type dumper struct{ b strings.Builder }
+
+func (d *dumper) line(format string, args ...any) { fmt.Fprintf(&d.b, format+"\n", args...) }
+
+func (d *dumper) run(r *run) {
+	d.line("run %s handler=%s workflow=%s version=%s status=%s steps=%d fuel=%d updated=%d", r.rec.RunID, r.handler.id, r.rec.Workflow, r.version, r.rec.Status, r.rec.Steps, r.rec.Fuel, r.rec.Updated)
+	d.line("  routed=%d stream=%d alive=%d seed=%x", r.routed, r.streamBytes, r.alive, r.seed[:4])
+	if b := r.rec.Blocked; b != nil {
+		d.line("  blocked %s %q", b.Code, b.Message)
+	}
+	if t := r.deadline; t != nil {
+		d.line("  deadline timer=%d at=%d armed=%t", t.id, t.at, t.slot >= 0)
+	}
+	for i := range r.pools {
+		d.pool(r.graph.steps[i], &r.pools[i])
+	}
+	d.collection(r.outermost)
+	for _, id := range sortedKeys(r.collections) {
+		d.collection(r.collections[id])
+	}
+	var keys []bufferKey
+	for k := range r.buffers {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b bufferKey) int {
+		if a.step != b.step {
+			return a.step - b.step
+		}
+		return strings.Compare(a.name, b.name)
+	})
+	for _, k := range keys {
+		d.line("  buffer %s %q%s", r.graph.steps[k.step].name, k.name, r.buffers[k].show())
+	}
+	for inv := r.oldest; inv != nil; inv = inv.newer {
+		d.invocation(inv)
+	}
+}
+
+func (d *dumper) pool(st *step, p *pool) {
+	if p.busy == 0 && p.first == nil {
+		return
+	}
+	var queue []uint64
+	for inv := p.first; inv != nil; inv = inv.queued {
+		queue = append(queue, inv.id)
+	}
+	d.line("  step %s busy=%d queue=%v", st.name, p.busy, queue)
+}
+
+func (d *dumper) collection(c *collection) {
+	parent := "none"
+	if c.parent != nil {
+		parent = fmt.Sprint(c.parent.id)
+	}
+	d.line("  collection %d parent=%s alive=%d", c.id, parent, c.alive)
+	for i := range c.collectors {
+		k := &c.collectors[i]
+		d.line("    collector %s fired=%t%s%s", k.step.name, k.fired, showEvents(k.events), k.lineage.show())
+	}
+	for _, index := range sortedKeys(c.joins) {
+		j := c.joins[index]
+		if j.ready == 0 {
+			continue
+		}
+		var b strings.Builder
+		for _, slot := range j.slots {
+			b.WriteString(" [")
+			for _, e := range slot {
+				b.WriteString(showEvents([]abi.Event{e.event}) + e.lineage.show())
+			}
+			b.WriteString(" ]")
+		}
+		d.line("    join %d%s", index, b.String())
+	}
+}
+
+func (d *dumper) invocation(inv *invocation) {
+	d.line("  invocation %d step=%s %s attempt=%d in=%d%s%s", inv.id, inv.step.name, inv.phase, inv.attempt, inv.in.id, showEvents(inv.trigger), inv.lineage.show())
+	if inv.began {
+		d.line("    start=%d worker=%d seat=%d", inv.start, inv.worker, inv.seat)
+	}
+	if t := inv.timer; t != nil {
+		d.line("    timer=%d at=%d armed=%t", t.id, t.at, t.slot >= 0)
+	}
+	if inv.lastErr != nil {
+		d.line("    error %s", inv.lastErr)
+	}
+	if inv.calls.fresh > 0 {
+		d.line("    fresh=%d", inv.calls.fresh)
+	}
+	var keys []collectKey
+	for k := range inv.calls.made {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b collectKey) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+	for _, k := range keys {
+		d.line("    collected %q given=%d fresh=%d", k.buffer, k.given, k.fresh)
+		for _, set := range inv.calls.made[k].sets {
+			d.line("      %v%s", set.expected, showEvents(set.events))
+		}
+	}
+}
+
+func (p phase) String() string {
+	return [...]string{phaseQueued: "queued", phaseRunning: "running", phaseWaiting: "waiting"}[p]
+}
+
+func (l lineage) show() string {
+	if len(l) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" recovered=%v", []recovery(l))
+}
+
+// show lists what is buffered by type, in the order of arrival.
+func (b *buffer) show() string {
+	var out strings.Builder
+	for _, typ := range sortedKeys(b.types) {
+		of := b.types[typ]
+		for _, id := range of.ids[len(of.ids)-of.live:] {
+			out.WriteString(showEvents([]abi.Event{b.events[id]}))
+		}
+	}
+	return out.String()
+}
+
+func showEvents(events []abi.Event) string {
+	var b strings.Builder
+	for _, ev := range events {
+		fmt.Fprintf(&b, " %s#%d%s", ev.Type, ev.ID, showRaw(ev.Body))
+	}
+	return b.String()
+}
+
+func showRaw(r abi.Raw) string {
+	text, err := abi.ToJSON(r)
+	if err != nil {
+		return fmt.Sprintf("%x", []byte(r))
+	}
+	return string(text)
+}

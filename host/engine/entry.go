@@ -1,0 +1,129 @@
+package engine
+
+import (
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+)
+
+// EntryKind says what an entry records. The numbers are the journal's format.
+type EntryKind uint8
+
+// The kinds of entries.
+const (
+	EntryStart   EntryKind = 1
+	EntryPost    EntryKind = 2
+	EntryEdit    EntryKind = 3
+	EntrySend    EntryKind = 4
+	EntryStream  EntryKind = 5
+	EntryCollect EntryKind = 6
+	EntryFinish  EntryKind = 7
+	EntryTimer   EntryKind = 8
+	EntryCancel  EntryKind = 9
+	EntryBlock   EntryKind = 10
+	EntryShift   EntryKind = 11
+)
+
+// Entry is one position of a session's journal: an effect, resolved, so that
+// folding it needs no plugin, schema or edit semantics. It is immutable once
+// Reduce has returned it, but for Open, Calls and Logs, which whoever journals
+// it may set before; Fold does not look at those three.
+type Entry struct {
+	Seq  uint64    `cbor:"1,keyasint"`
+	At   int64     `cbor:"2,keyasint"` // Unix nanoseconds, never before the entry before
+	Kind EntryKind `cbor:"3,keyasint"`
+
+	RunID      string `cbor:"4,keyasint,omitempty"`
+	Invocation uint64 `cbor:"5,keyasint,omitempty"`
+	Attempt    uint64 `cbor:"6,keyasint,omitempty"`
+	N          uint64 `cbor:"7,keyasint,omitempty"` // of the call
+
+	Start   *StartPart    `cbor:"8,keyasint,omitempty"`
+	Event   *abi.Event    `cbor:"9,keyasint,omitempty"`
+	Step    string        `cbor:"10,keyasint,omitempty"`
+	Changes []byte        `cbor:"11,keyasint,omitempty"` // state.EncodeChanges
+	Collect *CollectPart  `cbor:"12,keyasint,omitempty"`
+	Finish  *FinishPart   `cbor:"13,keyasint,omitempty"`
+	Timer   uint64        `cbor:"14,keyasint,omitempty"` // id of the fired timer
+	Block   *host.Blocked `cbor:"15,keyasint,omitempty"`
+	Lost    int64         `cbor:"16,keyasint,omitempty"`
+	Crash   bool          `cbor:"17,keyasint,omitempty"` // of an EntryShift
+	Retry   *RetryPart    `cbor:"18,keyasint,omitempty"` // of a failed attempt; nil: it was the last
+
+	// Open is on the first entry of an attempt: what its input was made of.
+	Open *AttemptOpen `cbor:"30,keyasint,omitempty"`
+	// Calls is the part of the attempt's record that was not yet written, up
+	// to and with the entry's own call.
+	Calls []CallRecord `cbor:"31,keyasint,omitempty"`
+	// Logs is what the attempt logged since its entry before.
+	Logs []LogRecord `cbor:"32,keyasint,omitempty"`
+}
+
+// StartPart is the part of an EntryStart.
+type StartPart struct {
+	HandlerID string      `cbor:"1,keyasint"`
+	Version   string      `cbor:"2,keyasint"`
+	Event     abi.Event   `cbor:"3,keyasint"`
+	Seed      [32]byte    `cbor:"4,keyasint"`
+	Timeout   int64       `cbor:"5,keyasint,omitempty"`
+	Limits    host.Limits `cbor:"6,keyasint"`
+}
+
+// CollectPart is the part of an EntryCollect: ids of events in the buffer.
+type CollectPart struct {
+	Buffer string `cbor:"1,keyasint,omitempty"`
+	// Added is the id under which an event was buffered: the entry's Event, or
+	// without one that of the invocation's trigger. 0: it was there.
+	Added   uint64   `cbor:"2,keyasint,omitempty"`
+	Release []uint64 `cbor:"3,keyasint,omitempty"` // the complete set, in its order
+	// Complete says that a set was released, of nothing perhaps.
+	Complete bool `cbor:"6,keyasint,omitempty"`
+	// Given is the id by which the event was recognised as one of the
+	// invocation's trigger; 0: the guest made it.
+	Given    uint64   `cbor:"4,keyasint,omitempty"`
+	Expected []string `cbor:"5,keyasint,omitempty"` // of the release
+}
+
+// FinishPart is the part of an EntryFinish.
+type FinishPart struct {
+	Events []abi.Event `cbor:"1,keyasint,omitempty"`
+	List   bool        `cbor:"2,keyasint,omitempty"`
+	Err    *abi.Error  `cbor:"3,keyasint,omitempty"`
+	Fuel   uint64      `cbor:"4,keyasint,omitempty"`
+}
+
+// RetryPart says that a failed attempt, ended by an EntryFinish or by the
+// EntryTimer of its step's timeout, is followed by another.
+type RetryPart struct {
+	Due int64 `cbor:"1,keyasint"` // when, Unix nanoseconds
+}
+
+// AttemptOpen is what an attempt's input is made of, beside what the session
+// itself holds (trigger, attempt number, last error). Nothing that an operator
+// can change reaches a replay.
+type AttemptOpen struct {
+	Clock  int64       `cbor:"1,keyasint"`
+	Seed   [32]byte    `cbor:"2,keyasint"`
+	Limits host.Limits `cbor:"3,keyasint"`
+}
+
+// CallRecord is one host call of an attempt: what was asked and answered.
+type CallRecord struct {
+	N        uint64     `cbor:"1,keyasint"`
+	Import   abi.Import `cbor:"2,keyasint"`
+	Request  []byte     `cbor:"3,keyasint,omitempty"` // whole when short, else its SHA-256
+	Hashed   bool       `cbor:"4,keyasint,omitempty"`
+	Status   abi.Status `cbor:"5,keyasint,omitempty"`
+	Response []byte     `cbor:"6,keyasint,omitempty"`
+	Clock    int64      `cbor:"7,keyasint"` // the guest's virtual clock after the call
+}
+
+// LogRecord is a line that a guest logged.
+type LogRecord struct {
+	Level   int64   `cbor:"1,keyasint,omitempty"`
+	Message string  `cbor:"2,keyasint"`
+	Attrs   abi.Raw `cbor:"3,keyasint,omitempty"`
+	Clock   int64   `cbor:"4,keyasint"`
+	FD      uint32  `cbor:"5,keyasint,omitempty"` // 1 or 2 if it was printed
+	// Complete: a printed line that ended; the next print begins another.
+	Complete bool `cbor:"-"`
+}

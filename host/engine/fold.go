@@ -1,0 +1,294 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/state"
+)
+
+// fold applies an entry. root is the state that the entry's changes lead to, if
+// the caller has it; it spares working that out again.
+func (s *Session) fold(e *Entry, root *state.Node) ([]Command, error) {
+	if e.Seq != s.seq+1 {
+		return nil, corrupt(e, "it follows entry %d", s.seq)
+	}
+	if e.At < s.now {
+		return nil, corrupt(e, "time goes back")
+	}
+	s.seq, s.now = e.Seq, e.At
+	s.visited++
+	var err error
+	switch e.Kind {
+	case EntryStart:
+		err = s.foldStart(e, root)
+	case EntryTimer:
+		err = s.foldTimer(e)
+	case EntryEdit, EntrySend, EntryStream, EntryCollect, EntryFinish:
+		err = s.foldAttempt(e, root)
+	case EntryPost, EntryCancel, EntryBlock:
+		err = s.foldOutside(e)
+	case EntryShift:
+		if e.Lost < 0 {
+			return nil, corrupt(e, "time was gained")
+		}
+		s.shift(e.Lost)
+	default:
+		err = corrupt(e, "unknown kind %d", e.Kind)
+	}
+	out := s.out
+	s.out = nil
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// change applies changes to the state.
+func (s *Session) change(e *Entry, root *state.Node) error {
+	if root != nil {
+		s.root = root
+		return nil
+	}
+	if len(e.Changes) == 0 {
+		return nil
+	}
+	changes, err := state.DecodeChanges(e.Changes)
+	if err == nil {
+		root, err = state.Fold(s.root, changes)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: entry %d: %w", errCorrupt, e.Seq, err)
+	}
+	s.root = root
+	return nil
+}
+
+func (s *Session) foldStart(e *Entry, root *state.Node) error {
+	if e.Start == nil || e.RunID == "" || s.runs[e.RunID] != nil {
+		return corrupt(e, "no start of a new run")
+	}
+	if _, active, _ := s.HandlerRun(e.Start.HandlerID); active {
+		return corrupt(e, "the handler is active")
+	}
+	g, err := s.graphs(e.Start.Version)
+	if err != nil {
+		return fmt.Errorf("entry %d: find the workflow of version %s: %w", e.Seq, e.Start.Version, err)
+	}
+	if !g.mayStart(e.Start.Event.Type) {
+		return corrupt(e, "%s starts no run", clip(e.Start.Event.Type))
+	}
+	if err := s.change(e, root); err != nil {
+		return err
+	}
+	r := s.begin(e, g)
+	s.changed(r)
+	r.routed++
+	s.route(r, emission{event: e.Start.Event, in: r.outermost})
+	s.settle(r, true)
+	return nil
+}
+
+// foldOutside folds what clients and operators do to a run.
+func (s *Session) foldOutside(e *Entry) error {
+	r, ok := s.runs[e.RunID]
+	if !ok {
+		return corrupt(e, "unknown run")
+	}
+	switch e.Kind {
+	case EntryCancel:
+		s.cancel(r)
+	case EntryBlock:
+		if e.Block == nil || r.rec.Blocked != nil {
+			return corrupt(e, "the run is blocked already, or for no reason")
+		}
+		s.block(r, *e.Block)
+	case EntryPost:
+		if e.Event == nil || !r.graph.knows(e.Event.Type) {
+			return corrupt(e, "no event of a known type")
+		}
+		r.routed++
+		s.changed(r)
+		s.route(r, emission{event: *e.Event, in: r.outermost, step: e.Step})
+		s.settle(r, true)
+	}
+	return nil
+}
+
+// foldAttempt folds what an open attempt did.
+func (s *Session) foldAttempt(e *Entry, root *state.Node) error {
+	inv, err := s.openAttempt(e.Invocation, e.Attempt)
+	if err != nil || inv.run.rec.RunID != e.RunID {
+		return corrupt(e, "attempt %d of invocation %d is not open", e.Attempt, e.Invocation)
+	}
+	r := inv.run
+	switch e.Kind {
+	case EntryEdit:
+		return s.change(e, root)
+	case EntryCollect:
+		if e.Collect == nil {
+			return corrupt(e, "nothing is collected")
+		}
+		return s.foldCollect(e, inv)
+	case EntryFinish:
+		return s.foldFinish(e, inv)
+	}
+	if e.Event == nil || !r.graph.knows(e.Event.Type) {
+		return corrupt(e, "no event of a known type")
+	}
+	if e.Kind == EntryStream {
+		if s.published(inv, *e.Event) {
+			s.settle(r, false)
+		}
+		return nil
+	}
+	asks := r.kind(*e.Event) == abi.KindInputRequired
+	if !s.admit(inv, 1) || asks && !s.published(inv, *e.Event) {
+		return nil
+	}
+	s.route(r, emission{event: *e.Event, in: inv.in, lineage: inv.lineage, step: e.Step, shown: asks})
+	s.settle(r, false)
+	return nil
+}
+
+func (r *run) kind(ev abi.Event) abi.EventKind { return r.graph.types[ev.Type].kind }
+
+// admit counts events that an invocation emits; beyond the limit the run fails.
+func (s *Session) admit(inv *invocation, n int) bool {
+	r := inv.run
+	if n <= r.limits.RunEvents-r.routed {
+		r.routed += n
+		return true
+	}
+	s.fail(r, inv.failure(refusal(host.RunLimitExceeded, "the run has more than %d events", r.limits.RunEvents), s.now))
+	return false
+}
+
+// published puts an event of the workflow's own on the stream; beyond the limit
+// the run fails instead.
+func (s *Session) published(inv *invocation, ev abi.Event) bool {
+	r := inv.run
+	n := len(ev.Type) + len(ev.Body)
+	if n <= r.limits.StreamBytes-r.streamBytes {
+		r.streamBytes += n
+		s.publish(r, r.streamEvent(ev))
+		return true
+	}
+	s.fail(r, inv.failure(refusal(host.RunLimitExceeded, "the run has written more than %d bytes to its stream", r.limits.StreamBytes), s.now))
+	return false
+}
+
+// failure is the end of the invocation by an error, now.
+func (inv *invocation) failure(err *abi.Error, now int64) failure {
+	return failure{step: inv.step.name, err: err, attempts: inv.attempt, elapsed: now - inv.start}
+}
+
+func (s *Session) foldFinish(e *Entry, inv *invocation) error {
+	p, r := e.Finish, inv.run
+	if p == nil || !p.List && len(p.Events) > 1 {
+		return corrupt(e, "no result")
+	}
+	for i := range p.Events {
+		if !r.graph.knows(p.Events[i].Type) {
+			return corrupt(e, "%s is no known type", clip(p.Events[i].Type))
+		}
+	}
+	r.rec.Fuel += p.Fuel
+	if p.Err != nil {
+		s.failed(inv, p.Err, e.Retry)
+		return nil
+	}
+	output := ""
+	if len(p.Events) > 0 {
+		output = p.Events[0].Type
+	}
+	s.unseat(inv, output)
+	s.remove(inv)
+	r.rec.Steps++
+	if !p.List && len(p.Events) == 1 && r.kind(p.Events[0]) == abi.KindStop {
+		s.complete(r, p.Events[0])
+		return nil
+	}
+	if !s.admit(inv, len(p.Events)) {
+		return nil
+	}
+	for _, ev := range p.Events {
+		if r.kind(ev) == abi.KindInputRequired && !s.published(inv, ev) {
+			return nil
+		}
+	}
+	s.changed(r)
+	s.refill(r, inv.step)
+	s.emitResult(inv, p)
+	s.settle(r, true)
+	return nil
+}
+
+// emitResult routes what an invocation returned. A list opens a collection.
+func (s *Session) emitResult(inv *invocation, p *FinishPart) {
+	r, in := inv.run, inv.in
+	if p.List {
+		in = s.open(r, inv.step, p.Events, inv.in, inv.lineage)
+	}
+	for _, ev := range p.Events {
+		s.route(r, emission{event: ev, in: in, lineage: inv.lineage, shown: r.kind(ev) == abi.KindInputRequired})
+	}
+	if p.List {
+		s.release(r, in)
+	}
+	s.release(r, inv.in)
+}
+
+// failed ends an attempt that failed: it is tried again, or caught by another
+// step, or the run fails.
+func (s *Session) failed(inv *invocation, err *abi.Error, retry *RetryPart) {
+	r := inv.run
+	s.unseat(inv, "")
+	f := inv.failure(err, s.now)
+	catcher := inv.step.catcher
+	switch {
+	case retry != nil:
+		inv.attempt++
+		inv.lastErr = err
+		inv.calls.fresh = 0
+		inv.phase = phaseWaiting
+		inv.timer = s.arm(&timer{kind: timerRetry, at: retry.Due, run: r, inv: inv})
+		s.changed(r)
+		s.refill(r, inv.step)
+	case catcher != nil && inv.lineage.count(catcher.index) < catcher.maxRecoveries:
+		s.remove(inv)
+		r.rec.Steps++
+		s.changed(r)
+		s.refill(r, inv.step)
+		ev := s.newEvent(abi.Event{Type: abi.TypeStepFailed, Body: failedBody(f, inv)})
+		s.invoke(r, catcher, []abi.Event{ev}, inv.in, inv.lineage.recovered(catcher.index))
+		s.release(r, inv.in)
+	default:
+		s.remove(inv)
+		r.rec.Steps++
+		s.fail(r, f)
+		return
+	}
+	s.settle(r, true)
+}
+
+func (s *Session) foldTimer(e *Entry) error {
+	t, ok := s.timers.byID[e.Timer]
+	if !ok || t.run.rec.RunID != e.RunID || t.at > e.At {
+		return corrupt(e, "timer %d is not due", e.Timer)
+	}
+	s.disarm(t)
+	switch t.kind {
+	case timerDeadline:
+		s.timeOut(t.run, t.span)
+	case timerAttempt:
+		s.emit(Abandon{Invocation: t.inv.id})
+		s.failed(t.inv, t.overdue(), e.Retry)
+	case timerRetry:
+		t.inv.timer = nil
+		s.changed(t.run)
+		s.seatOrQueue(t.inv)
+	}
+	return nil
+}

@@ -1,0 +1,174 @@
+package engine
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/weftrun/weft/abi"
+)
+
+// reporter is what the helpers need of a *testing.T, a *testing.B or a *rapid.T.
+type reporter interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+	FailNow()
+}
+
+var update = flag.Bool("update", false, "rewrite what the histories of testdata/engine expect")
+
+const histories = "../../testdata/engine"
+
+// TestHistories plays the histories of testdata/engine: a manifest and ticks
+// come to entries, commands and in the end to a dump of the session. Each is
+// replayed beside: a session that folds the encoded entries equals the one that
+// decided them after every tick.
+//
+// A file begins with the rule that it holds, and has the sections manifest.json
+// (manifest-V.json for a version V other than v1), ticks, want and dump. See
+// [player.play] for the language of the ticks.
+func TestHistories(t *testing.T) {
+	files, err := filepath.Glob(histories + "/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) < 50 {
+		t.Errorf("%d histories, want at least 50", len(files))
+	}
+	for _, name := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) { playHistory(t, name) })
+	}
+}
+
+func playHistory(t *testing.T, name string) {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := parseArchive(string(text))
+	graphs := make(map[string]*Graph)
+	for _, f := range a.files {
+		base, ok := strings.CutSuffix(f.name, ".json")
+		if !ok {
+			continue
+		}
+		version := "v1"
+		if v, other := strings.CutPrefix(base, "manifest-"); other {
+			version = v
+		}
+		graphs[version] = mustGraph(t, f.text)
+	}
+	p := newPlayer(t, graphs)
+	for line := range strings.Lines(a.file("ticks")) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			p.play(line)
+		}
+	}
+	want, dump := p.out.String(), p.live.Dump()
+	if *update {
+		a.set("want", want)
+		a.set("dump", dump)
+		if err := os.WriteFile(name, []byte(a.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	diffText(t, "want", a.file("want"), want)
+	diffText(t, "dump", a.file("dump"), dump)
+}
+
+// diffText reports the first line in which two texts differ.
+func diffText(t reporter, what, want, got string) {
+	t.Helper()
+	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
+	for i := range max(len(w), len(g)) {
+		line := func(lines []string) string {
+			if i < len(lines) {
+				return lines[i]
+			}
+			return "(end)"
+		}
+		if line(w) != line(g) {
+			t.Fatalf("%s, line %d:\n got %s\nwant %s\n(go test ./host/engine -update rewrites it)", what, i+1, line(g), line(w))
+		}
+	}
+}
+
+func mustGraph(t reporter, manifest string) *Graph {
+	t.Helper()
+	g, problems := Compile(mustManifest(t, manifest))
+	for _, p := range problems {
+		t.Errorf("manifest: %+v", p)
+	}
+	if g == nil {
+		t.FailNow()
+	}
+	return g
+}
+
+func mustManifest(t reporter, text string) *abi.Manifest {
+	t.Helper()
+	raw, err := abi.FromJSON([]byte(text))
+	if err != nil {
+		t.Fatalf("manifest: %v", err)
+	}
+	m, err := abi.DecodeManifest(raw)
+	if err != nil {
+		t.Fatalf("manifest: %v", err)
+	}
+	return &m
+}
+
+// archive is a text with named sections, each after a line "-- NAME --".
+type archive struct {
+	comment string
+	files   []section
+}
+
+type section struct{ name, text string }
+
+func parseArchive(text string) *archive {
+	a := &archive{}
+	for line := range strings.Lines(text) {
+		name, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "-- ")
+		if name, end := strings.CutSuffix(name, " --"); ok && end {
+			a.files = append(a.files, section{name: name})
+		} else if n := len(a.files); n > 0 {
+			a.files[n-1].text += line
+		} else {
+			a.comment += line
+		}
+	}
+	return a
+}
+
+func (a *archive) file(name string) string {
+	for _, f := range a.files {
+		if f.name == name {
+			return f.text
+		}
+	}
+	return ""
+}
+
+func (a *archive) set(name, text string) {
+	for i := range a.files {
+		if a.files[i].name == name {
+			a.files[i].text = text
+			return
+		}
+	}
+	a.files = append(a.files, section{name, text})
+}
+
+func (a *archive) String() string {
+	out := a.comment
+	for _, f := range a.files {
+		out += "-- " + f.name + " --\n" + f.text
+	}
+	return out
+}

@@ -1,0 +1,172 @@
+package engine
+
+import (
+	"math/bits"
+	"strconv"
+
+	"github.com/weftrun/weft/abi"
+)
+
+// phase is where an invocation stands.
+type phase uint8
+
+const (
+	phaseQueued  phase = iota // waits for a worker slot
+	phaseRunning              // an attempt holds a worker slot
+	phaseWaiting              // waits for the time of its next attempt
+)
+
+// invocation is one trigger's way through a step, over all its attempts.
+type invocation struct {
+	id      uint64
+	run     *run
+	step    *step
+	trigger []abi.Event
+	in      *collection
+	lineage lineage
+
+	attempt uint64
+	lastErr *abi.Error
+	began   bool
+	start   int64 // of the first attempt
+	phase   phase
+	worker  int
+	seat    uint64 // counts the slots given, for the order of Open
+	timer   *timer // of the attempt's timeout, or of the next attempt
+	calls   collectCalls
+
+	queued       *invocation // the next one in the step's queue
+	older, newer *invocation // of the run
+}
+
+// pool is the workers of a step in a run, and the queue before them.
+type pool struct {
+	busy        int
+	taken       [(abi.MaxWorkers + 63) / 64]uint64 // worker numbers, a bit each
+	first, last *invocation
+	waiting     int // length of the queue
+}
+
+// acquire takes the smallest free worker number.
+func (p *pool) acquire() int {
+	p.busy++
+	for i, word := range p.taken {
+		if ^word != 0 {
+			n := bits.TrailingZeros64(^word)
+			p.taken[i] |= 1 << n
+			return i*64 + n
+		}
+	}
+	return -1 // not reached: busy is below the number of workers
+}
+
+func (p *pool) release(worker int) {
+	p.busy--
+	p.taken[worker/64] &^= 1 << (worker % 64)
+}
+
+func (p *pool) push(inv *invocation) {
+	if p.last == nil {
+		p.first = inv
+	} else {
+		p.last.queued = inv
+	}
+	p.last = inv
+	p.waiting++
+}
+
+func (p *pool) pop() *invocation {
+	inv := p.first
+	p.first, inv.queued = inv.queued, nil
+	if p.first == nil {
+		p.last = nil
+	}
+	p.waiting--
+	return inv
+}
+
+// invoke makes an invocation of a step and gives it a slot, or queues it.
+func (s *Session) invoke(r *run, st *step, trigger []abi.Event, in *collection, from lineage) {
+	s.visited++
+	s.lastInvocation++
+	inv := &invocation{id: s.lastInvocation, run: r, step: st, trigger: trigger, in: in, lineage: from, attempt: 1}
+	s.invocations[inv.id] = inv
+	in.alive++
+	r.alive++
+	inv.older = r.newest
+	if r.newest == nil {
+		r.oldest = inv
+	} else {
+		r.newest.newer = inv
+	}
+	r.newest = inv
+	s.seatOrQueue(inv)
+}
+
+// seatOrQueue gives the invocation's attempt a worker slot if one is free and
+// nobody waits before it.
+func (s *Session) seatOrQueue(inv *invocation) {
+	p := &inv.run.pools[inv.step.index]
+	if p.busy < inv.step.workers && p.first == nil && inv.run.rec.Blocked == nil {
+		s.seat(inv)
+		return
+	}
+	inv.phase = phaseQueued
+	p.push(inv)
+	s.publishState(inv, "preparing", "<enqueued>", "")
+}
+
+// seat starts the current attempt.
+func (s *Session) seat(inv *invocation) {
+	inv.worker = inv.run.pools[inv.step.index].acquire()
+	inv.phase = phaseRunning
+	s.seats++
+	s.lastSeat++
+	inv.seat = s.lastSeat
+	if !inv.began {
+		inv.began, inv.start = true, s.now
+	}
+	if span := int64(inv.step.decl.Timeout); span > 0 {
+		inv.timer = s.arm(&timer{kind: timerAttempt, at: later(s.now, span), span: span, run: inv.run, inv: inv})
+	}
+	s.publishState(inv, "running", strconv.Itoa(inv.worker), "")
+	s.emit(StartAttempt{Invocation: inv.id})
+}
+
+// unseat takes the slot from an attempt that ended; output is the type of the
+// event it gave, "" for none.
+func (s *Session) unseat(inv *invocation, output string) {
+	inv.run.pools[inv.step.index].release(inv.worker)
+	s.seats--
+	s.disarm(inv.timer)
+	inv.timer = nil
+	s.publishState(inv, "not_running", strconv.Itoa(inv.worker), output)
+}
+
+// refill gives a free slot of the step to whoever waits longest.
+func (s *Session) refill(r *run, st *step) {
+	p := &r.pools[st.index]
+	if p.first != nil && p.busy < st.workers && r.rec.Blocked == nil {
+		s.visited++
+		s.seat(p.pop())
+	}
+}
+
+// remove takes out an invocation that ended and is in no queue. Its part of the
+// collection is released by the caller, when what it emitted is on its way.
+func (s *Session) remove(inv *invocation) {
+	r := inv.run
+	delete(s.invocations, inv.id)
+	r.alive--
+	if inv.older == nil {
+		r.oldest = inv.newer
+	} else {
+		inv.older.newer = inv.newer
+	}
+	if inv.newer == nil {
+		r.newest = inv.older
+	} else {
+		inv.newer.older = inv.older
+	}
+	inv.older, inv.newer = nil, nil
+}

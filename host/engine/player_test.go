@@ -1,0 +1,183 @@
+package engine
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/state"
+)
+
+// player plays ticks on a session, and its entries on another.
+type player struct {
+	t      reporter
+	live   *Session
+	copied *Session
+	now    int64
+	bases  map[string]base
+	out    strings.Builder
+}
+
+// base is what a begin remembers for a commit.
+type base struct {
+	path state.Path
+	node *state.Node
+}
+
+func newPlayer(t reporter, graphs map[string]*Graph) *player {
+	find := func(version string) (*Graph, error) {
+		if g, ok := graphs[version]; ok {
+			return g, nil
+		}
+		return nil, fmt.Errorf("no version %q", version)
+	}
+	key := host.SessionKey{Tenant: "t", Session: "s"}
+	return &player{t: t, live: New(key, find), copied: New(key, find), bases: make(map[string]base)}
+}
+
+// play plays one line:
+//
+//	[@TIME] start RUN HANDLER EVENT [version=V] [timeout=D] [events=N] [stream=N] [state=N]
+//	[@TIME] post RUN EVENT [step=NAME]
+//	[@TIME] finish INVOCATION null | EVENT | [EVENT...] | error CODE "MESSAGE" [final] [attempt=N] [fuel=N]
+//	[@TIME] edit INVOCATION OP PATH [VALUE] [; OP PATH [VALUE]]...
+//	[@TIME] begin NAME PATH
+//	[@TIME] commit INVOCATION NAME VALUE
+//	[@TIME] send INVOCATION EVENT [step=NAME]
+//	[@TIME] write INVOCATION EVENT
+//	[@TIME] collect INVOCATION EVENT TYPE,TYPE... [buffer=NAME]
+//	[@TIME] timer
+//	[@TIME] cancel RUN
+//	[@TIME] block RUN CODE MESSAGE
+//	[@TIME] shift DURATION
+//
+// EVENT is TYPE, #ID and a JSON object, the last two optional; TIME is a
+// duration since the epoch.
+func (p *player) play(line string) {
+	p.t.Helper()
+	fmt.Fprintf(&p.out, "> %s\n", line)
+	in := &scanner{t: p.t, rest: line}
+	verb := in.word()
+	if at, ok := strings.CutPrefix(verb, "@"); ok {
+		p.now = int64(in.duration(at))
+		verb = in.word()
+	}
+	if verb == "begin" {
+		name := in.word()
+		path, err := state.ParsePath(in.word())
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		node, _ := state.Get(p.live.State(), path)
+		p.bases[name] = base{path, node}
+		return
+	}
+	_, _ = p.tick(p.read(verb, in)) // it is written down
+}
+
+// tick reduces a tick, writes down what came of it and replays it.
+func (p *player) tick(tick Tick) (Result, error) {
+	p.t.Helper()
+	before := p.live.Dump()
+	res, err := p.live.Reduce(p.now, tick)
+	if errors.Is(err, errCorrupt) {
+		p.t.Fatalf("%T is decided but cannot be folded: %v", tick, err)
+	}
+	audit(p.t, p.live)
+	p.show(res, err)
+	if res.Entry == nil {
+		if after := p.live.Dump(); after != before {
+			diffText(p.t, "session after a tick without an entry", before, after)
+		}
+		return res, err
+	}
+	commands, ferr := p.copied.Fold(recoded(p.t, res.Entry))
+	if ferr != nil {
+		p.t.Fatalf("fold: %v", ferr)
+	}
+	if !reflect.DeepEqual(commands, res.Commands) {
+		p.t.Fatalf("replay gives other commands:\n got %v\nwant %v", commands, res.Commands)
+	}
+	diffText(p.t, "replayed session", p.live.Dump(), p.copied.Dump())
+	return res, err
+}
+
+// recoded is the entry after its way through the journal.
+func recoded(t reporter, e *Entry) *Entry {
+	t.Helper()
+	b, err := abi.Marshal(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out Entry
+	if err := abi.Unmarshal(b, &out); err != nil {
+		t.Fatalf("%v: %x", err, b)
+	}
+	again, err := abi.Marshal(&out)
+	if err != nil || !bytes.Equal(b, again) {
+		t.Fatalf("entry changes on its way through the journal: %x, %x, %v", b, again, err)
+	}
+	return &out
+}
+
+func (p *player) read(verb string, in *scanner) Tick {
+	switch verb {
+	case "start":
+		s := StartRun{RunID: in.word(), HandlerID: in.word(), Event: in.event(), Seed: [32]byte{7}}
+		s.Version = in.option("version", "v1")
+		s.Timeout = int64(in.duration(in.option("timeout", "0s")))
+		s.Limits = host.Limits{RunEvents: int(in.uintOption("events", 0)), StreamBytes: int(in.uintOption("stream", 0)), StateBytes: int(in.uintOption("state", 0))}
+		return s
+	case "post":
+		return PostEvent{RunID: in.word(), Event: in.event(), Step: in.option("step", "")}
+	case "finish":
+		f := Finish{Invocation: in.uint(), Attempt: 1}
+		f.Output = in.output()
+		f.Attempt = in.uintOption("attempt", 1)
+		f.Fuel = in.uintOption("fuel", 0)
+		return f
+	case "timer":
+		return Timer{}
+	case "cancel":
+		return Cancel{RunID: in.word()}
+	case "block":
+		return Block{RunID: in.word(), Reason: host.Blocked{Code: in.word(), Message: in.rest}}
+	case "shift":
+		return Shift{Lost: int64(in.duration(in.word()))}
+	}
+	c := Call{Invocation: in.uint(), Attempt: 1, N: 1}
+	c.Attempt = in.uintOption("attempt", 1)
+	c.Request = p.request(verb, in)
+	return c
+}
+
+func (p *player) request(verb string, in *scanner) Request {
+	switch verb {
+	case "edit":
+		return EditState{Edits: in.edits()}
+	case "commit":
+		b := p.bases[in.word()]
+		value, err := state.Decode(in.json())
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		return CommitState{Path: b.path, Base: b.node, Value: value}
+	case "send":
+		return SendEvent{Event: in.event(), Step: in.option("step", "")}
+	case "write":
+		return WriteStream{Event: in.event()}
+	case "collect":
+		c := CollectEvents{Event: in.event()}
+		if list := in.word(); list != "-" {
+			c.Expected = strings.Split(list, ",")
+		}
+		c.Buffer = in.option("buffer", "")
+		return c
+	}
+	p.t.Fatalf("unknown verb %q", verb)
+	return nil
+}

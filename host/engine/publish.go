@@ -1,0 +1,185 @@
+package engine
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+)
+
+// publish puts an event on the stream of the run's handler.
+func (s *Session) publish(r *run, ev host.StreamEvent) host.StreamEvent {
+	ev.Seq = r.handler.next
+	r.handler.next++
+	ev.RunID, ev.Workflow = r.rec.RunID, r.rec.Workflow
+	s.emit(Publish{HandlerID: r.handler.id, Event: ev})
+	return ev
+}
+
+// streamEvent is an event of the workflow's own, or of a base type.
+func (r *run) streamEvent(ev abi.Event) host.StreamEvent {
+	return host.StreamEvent{Type: ev.Type, Types: r.graph.Ancestors(ev.Type), Base: isBase(ev.Type), Body: ev.Body}
+}
+
+var (
+	terminalAncestors = []string{abi.TypeStop}
+	internalAncestors = []string{"InternalDispatchEvent"}
+)
+
+// runtimeEvent is a terminal event of the runtime's own.
+func runtimeEvent(typ string, body abi.Raw) host.StreamEvent {
+	return host.StreamEvent{Type: typ, Types: terminalAncestors, Base: true, Body: body}
+}
+
+// publishInternal publishes an event that clients see on request only.
+func (s *Session) publishInternal(r *run, typ string, body abi.Raw) {
+	s.publish(r, host.StreamEvent{Type: typ, Types: internalAncestors, Base: true, Internal: true, Body: body})
+}
+
+// publishState tells where an invocation stands.
+func (s *Session) publishState(inv *invocation, stepState, worker, output string) {
+	s.publishInternal(inv.run, abi.TypeStepStateChanged,
+		stateChangedBody(inv.step.name, stepState, worker, inv.step.inputName(inv.trigger), output))
+}
+
+// body writes a CBOR item, in Core Deterministic Encoding as long as the keys
+// come in its order (shorter ones first). It is for the runtime's own small
+// events, of which there are several an invocation.
+type body []byte
+
+func (b body) head(major byte, n uint64) body {
+	major <<= 5
+	switch {
+	case n < 24:
+		return append(b, major|byte(n))
+	case n < 1<<8:
+		return append(b, major|24, byte(n))
+	case n < 1<<16:
+		return append(b, major|25, byte(n>>8), byte(n))
+	case n < 1<<32:
+		return append(b, major|26, byte(n>>24), byte(n>>16), byte(n>>8), byte(n))
+	}
+	return append(b, major|27, byte(n>>56), byte(n>>48), byte(n>>40), byte(n>>32), byte(n>>24), byte(n>>16), byte(n>>8), byte(n))
+}
+
+func (b body) uint(n uint64) body   { return b.head(0, n) }
+func (b body) text(s string) body   { return append(b.head(3, uint64(len(s))), s...) }
+func (b body) array(n int) body     { return b.head(4, uint64(n)) }
+func (b body) pairs(n int) body     { return b.head(5, uint64(n)) }
+func (b body) item(raw []byte) body { return append(b, raw...) }
+
+// textOrNull writes null for "".
+func (b body) textOrNull(s string) body {
+	if s == "" {
+		return b.item(abi.Null)
+	}
+	return b.text(s)
+}
+
+// seconds writes nanoseconds as a float of seconds.
+func (b body) seconds(ns int64) body {
+	raw, _ := abi.EncodeValue(float64(ns) / 1e9) // a finite float always encodes
+	return b.item(raw)
+}
+
+func (b body) bool(v bool) body {
+	if v {
+		return append(b, 0xf5)
+	}
+	return append(b, 0xf4)
+}
+
+func stateChangedBody(step, stepState, worker, input, output string) abi.Raw {
+	const keys = len("name") + len("worker_id") + len("step_state") + len("input_event_name") + len("output_event_name")
+	b := make(body, 0, 1+keys+10*3+len(step)+len(stepState)+len(worker)+len(input)+len(output))
+	b = b.pairs(5)
+	b = b.text("name").text(step)
+	b = b.text("worker_id").text(worker)
+	b = b.text("step_state").text(stepState)
+	b = b.text("input_event_name").text(input)
+	b = b.text("output_event_name").textOrNull(output)
+	return abi.Raw(b)
+}
+
+func unhandledBody(g *Graph, e emission, idle bool) abi.Raw {
+	named := host.StreamEvent{Type: e.event.Type, Base: isBase(e.event.Type), Workflow: g.Workflow()}
+	if IsRuntimeType(e.event.Type) {
+		named.Base = true
+	}
+	b := body(nil).pairs(4)
+	b = b.text("idle").bool(idle)
+	b = b.text("step_name").textOrNull(e.step)
+	b = b.text("event_type").text(e.event.Type)
+	b = b.text("qualified_name").text(named.QualifiedName())
+	return abi.Raw(b)
+}
+
+func timedOutBody(span int64, active []string) abi.Raw {
+	b := body(nil).pairs(2)
+	b = b.text("timeout").seconds(span)
+	b = b.text("active_steps").array(len(active))
+	for _, name := range active {
+		b = b.text(name)
+	}
+	return abi.Raw(b)
+}
+
+// failure is the end of an invocation that has no further attempt.
+type failure struct {
+	step     string
+	err      *abi.Error
+	attempts uint64
+	elapsed  int64 // nanoseconds since the first attempt began
+}
+
+// body is that of the failure's event; input is nil or the envelope of what the
+// step failed on.
+func (f failure) body(input abi.Raw) abi.Raw {
+	n := 4
+	if input != nil {
+		n++
+	}
+	b := make(body, 0, 128+len(f.err.Message)+len(input)).pairs(n)
+	b = b.text("attempts").uint(f.attempts)
+	b = b.text("exception").pairs(2)
+	b = b.text("exception_type").text(f.err.Code)
+	b = b.text("exception_message").text(f.err.Message)
+	b = b.text("step_name").text(f.step)
+	if input != nil {
+		b = b.text("input_event").item(input)
+	}
+	b = b.text("elapsed_seconds").seconds(f.elapsed)
+	return abi.Raw(b)
+}
+
+// failedBody is the body of a StepFailedEvent. An input that would make it
+// deeper or larger than a value may be is left out.
+func failedBody(f failure, inv *invocation) abi.Raw {
+	var input body
+	if inv.step.mode != modeOne {
+		input = input.array(len(inv.trigger))
+	}
+	for _, ev := range inv.trigger {
+		input = input.pairs(2).text("type").text(ev.Type).text("value").item(ev.Body)
+	}
+	whole := f.body(abi.Raw(input))
+	if abi.CheckValue(whole, abi.MaxValueDepth) != nil {
+		return f.body(abi.Null)
+	}
+	return whole
+}
+
+// showSeconds writes nanoseconds as seconds in the way of the field's own
+// server: 45.0s, 0.5s, 1e-09s.
+func showSeconds(ns int64) string {
+	f := float64(ns) / 1e9
+	if f != 0 && (f < 1e-4 || f >= 1e16) {
+		return strconv.FormatFloat(f, 'e', -1, 64) + "s"
+	}
+	text := strconv.FormatFloat(f, 'f', -1, 64)
+	if !strings.Contains(text, ".") {
+		text += ".0"
+	}
+	return text + "s"
+}

@@ -1,0 +1,96 @@
+package engine
+
+import "github.com/weftrun/weft/abi"
+
+// emission is an event on its way to the steps.
+type emission struct {
+	event   abi.Event
+	in      *collection
+	lineage lineage
+	step    string // the only one it is meant for; "": all that accept it
+	shown   bool   // on the stream: no step needs to take it
+}
+
+// newEvent gives an event its id. Ids that guests and clients name are not
+// looked at.
+func (s *Session) newEvent(ev abi.Event) abi.Event {
+	s.lastEvent++
+	ev.ID = s.lastEvent
+	return ev
+}
+
+// route brings an event to every step that accepts it. An event that none
+// takes is told of when the entry is folded.
+func (s *Session) route(r *run, e emission) {
+	e.event = s.newEvent(e.event)
+	taken := false
+	for _, to := range r.graph.routes[e.event.Type] {
+		s.visited++
+		if (e.step == "" || e.step == to.step.name) && s.deliver(r, to, e) {
+			taken = true
+		}
+	}
+	if !taken && !e.shown {
+		r.unhandled = append(r.unhandled, e)
+	}
+}
+
+// deliver brings an event to one step. It is false if the step collects and
+// the event belongs to no collection that leads there.
+func (s *Session) deliver(r *run, to route, e emission) bool {
+	switch to.step.mode {
+	case modeJoin:
+		j := e.in.join(to.step)
+		j.put(to.slots, e)
+		if trigger, from, ok := j.take(); ok {
+			s.invoke(r, to.step, trigger, e.in, from)
+		}
+		return true
+	case modeCollect:
+		return s.collect(r, to.step, e)
+	default:
+		s.invoke(r, to.step, []abi.Event{e.event}, e.in, e.lineage)
+		return true
+	}
+}
+
+// join holds events of a step that wants one of every slot.
+type join struct {
+	slots [][]emission // first come, first joined
+	ready int          // slots that have an event
+}
+
+// put adds an event to the emptiest of the slots that take it.
+func (j *join) put(slots []int, e emission) {
+	best := slots[0]
+	for _, i := range slots[1:] {
+		if len(j.slots[i]) < len(j.slots[best]) {
+			best = i
+		}
+	}
+	if len(j.slots[best]) == 0 {
+		j.ready++
+	}
+	j.slots[best] = append(j.slots[best], e)
+}
+
+// take removes the oldest event of each slot, in the order of the slots, if
+// all have one.
+func (j *join) take() ([]abi.Event, lineage, bool) {
+	if j.ready < len(j.slots) {
+		return nil, nil, false
+	}
+	trigger := make([]abi.Event, len(j.slots))
+	var from lineage
+	for i, slot := range j.slots {
+		trigger[i] = slot[0].event
+		from = from.merge(slot[0].lineage)
+		slot[0] = emission{}
+		j.slots[i] = slot[1:]
+		if len(j.slots[i]) == 0 {
+			j.slots[i] = nil
+			j.ready--
+		}
+	}
+	return trigger, from, true
+}

@@ -1,0 +1,163 @@
+package engine
+
+import (
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+)
+
+// run is an active run.
+type run struct {
+	rec     host.Run
+	graph   *Graph
+	version string
+	limits  host.Limits
+	seed    [32]byte
+	handler *handler
+
+	pools       []pool // by step
+	outermost   *collection
+	collections map[uint64]*collection // open ones, without the outermost
+	buffers     map[bufferKey]*buffer
+	deadline    *timer
+
+	// The invocations that have not ended, oldest first.
+	oldest, newest *invocation
+	alive          int
+
+	routed      int // events, against the limit
+	streamBytes int // of the workflow's own events
+	// unhandled events of the entry that is being folded.
+	unhandled []emission
+}
+
+// begin makes a run active. Its start event is routed by the caller.
+func (s *Session) begin(e *Entry, g *Graph) *run {
+	p := e.Start
+	h := s.handlers[p.HandlerID]
+	if h == nil {
+		h = &handler{id: p.HandlerID}
+		s.handlers[p.HandlerID] = h
+	}
+	h.run = e.RunID
+	r := &run{
+		rec: host.Run{
+			Tenant: s.key.Tenant, HandlerID: p.HandlerID, RunID: e.RunID, SessionID: s.key.Session,
+			Workflow: g.Workflow(), Status: host.StatusRunning, Started: e.At, Updated: e.At,
+		},
+		graph: g, version: p.Version, limits: p.Limits, seed: p.Seed, handler: h,
+		pools:     make([]pool, len(g.steps)),
+		outermost: &collection{},
+	}
+	s.runs[e.RunID] = r
+	if p.Timeout > 0 {
+		r.deadline = s.arm(&timer{kind: timerDeadline, at: later(e.At, p.Timeout), span: p.Timeout, run: r})
+	}
+	return r
+}
+
+// settle ends the folding of an entry for a run that goes on: it tells of the
+// events that nobody took and, if nothing but the outside can move the
+// run, that it is idle.
+func (s *Session) settle(r *run, tellIdle bool) {
+	idle := r.alive == 0
+	for _, e := range r.unhandled {
+		s.publishInternal(r, abi.TypeUnhandled, unhandledBody(r.graph, e, idle))
+	}
+	clear(r.unhandled)
+	r.unhandled = r.unhandled[:0]
+	if tellIdle && idle && r.rec.Blocked == nil {
+		s.publishInternal(r, abi.TypeIdle, abi.EmptyMap)
+	}
+}
+
+// changed announces that the record of a run is another one.
+func (s *Session) changed(r *run) {
+	r.rec.Updated = s.now
+	s.emit(RunChanged{Run: r.rec})
+}
+
+// end gives a run its final status and takes everything of it out of the
+// session. last is its terminal event.
+func (s *Session) end(r *run, status host.Status, last host.StreamEvent) host.StreamEvent {
+	last.Terminal = true
+	last = s.publish(r, last)
+	for inv := r.oldest; inv != nil; inv = inv.newer {
+		s.visited++
+		if inv.phase == phaseRunning && r.rec.Blocked == nil {
+			s.seats--
+			s.emit(Abandon{Invocation: inv.id})
+		}
+		s.disarm(inv.timer)
+		delete(s.invocations, inv.id)
+	}
+	s.disarm(r.deadline)
+	r.rec.Status, r.rec.Completed, r.rec.Blocked = status, s.now, nil
+	delete(s.runs, r.rec.RunID)
+	r.alive, r.oldest, r.newest = 0, nil, nil
+	return last
+}
+
+// over announces the end of a run, when its record is complete.
+func (s *Session) over(r *run) {
+	s.changed(r)
+	s.ended = r.rec
+	s.emit(RunEnded{RunID: r.rec.RunID, HandlerID: r.rec.HandlerID})
+}
+
+// complete ends a run with the stop event that a step returned.
+func (s *Session) complete(r *run, stop abi.Event) {
+	last := s.end(r, host.StatusCompleted, r.streamEvent(stop))
+	r.rec.Result = &last
+	s.over(r)
+}
+
+// fail ends a run with a failure of a step.
+func (s *Session) fail(r *run, f failure) {
+	s.end(r, host.StatusFailed, runtimeEvent(abi.TypeWorkflowFailed, f.body(nil)))
+	r.rec.Error, r.rec.ErrorCode = f.err.Message, f.err.Code
+	s.over(r)
+}
+
+// timeOut ends a run at its deadline.
+func (s *Session) timeOut(r *run, span int64) {
+	var active []string
+	for _, st := range r.graph.steps {
+		if r.pools[st.index].busy > 0 {
+			active = append(active, st.name)
+		}
+	}
+	s.end(r, host.StatusFailed, runtimeEvent(abi.TypeWorkflowTimedOut, timedOutBody(span, active)))
+	r.rec.Error, r.rec.ErrorCode = "Workflow timed out after "+showSeconds(span), host.RunTimeout
+	s.over(r)
+}
+
+// cancel ends a run because somebody asked for it.
+func (s *Session) cancel(r *run) {
+	s.end(r, host.StatusCancelled, runtimeEvent(abi.TypeWorkflowCancelled, abi.EmptyMap))
+	r.rec.ErrorCode = host.RunCancelled
+	s.over(r)
+}
+
+// block stops a run where it stands: its attempts are abandoned but keep their
+// slots, its timers stand still, and events that come wait in the queues.
+func (s *Session) block(r *run, reason host.Blocked) {
+	for inv := r.oldest; inv != nil; inv = inv.newer {
+		s.visited++
+		if inv.phase == phaseRunning {
+			s.seats--
+			s.emit(Abandon{Invocation: inv.id})
+		}
+		s.disarm(inv.timer)
+	}
+	s.disarm(r.deadline)
+	r.rec.Blocked = &reason
+	s.changed(r)
+}
+
+// later adds a span to a time without running over.
+func later(at, span int64) int64 {
+	if span > 0 && at > (1<<63-1)-span {
+		return 1<<63 - 1
+	}
+	return at + span
+}

@@ -1,0 +1,194 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/state"
+)
+
+// Session is the state machine: the session's state and its active runs. It is
+// used by one goroutine at a time.
+type Session struct {
+	key    host.SessionKey
+	graphs func(version string) (*Graph, error)
+
+	seq  uint64
+	now  int64
+	root *state.Node
+
+	// The ids given last; they count up over the whole life of the session.
+	lastEvent      uint64
+	lastInvocation uint64
+	lastTimer      uint64
+	lastCollection uint64
+	lastSeat       uint64
+
+	handlers    map[string]*handler
+	runs        map[string]*run
+	invocations map[uint64]*invocation // of active runs
+	timers      timers
+	// seats counts the attempts that hold a worker slot in runs that are not
+	// blocked.
+	seats int
+	ended host.Run // the run that ended last
+
+	// out gathers the commands of the entry that is being folded.
+	out []Command
+	// visited counts the items that folding looked at: what a tick costs.
+	visited uint64
+}
+
+// handler is what a session remembers of a handler beyond its runs.
+type handler struct {
+	id   string
+	run  string // the latest
+	next uint64 // sequence number of its stream
+}
+
+// New makes an empty session. graphs finds the compiled workflow of a version;
+// it is asked when a run starts, and must give an equal graph for the same
+// version always.
+func New(key host.SessionKey, graphs func(version string) (*Graph, error)) *Session {
+	return &Session{
+		key:         key,
+		graphs:      graphs,
+		root:        state.Empty(),
+		handlers:    make(map[string]*handler),
+		runs:        make(map[string]*run),
+		invocations: make(map[uint64]*invocation),
+		timers:      timers{byID: make(map[uint64]*timer)},
+	}
+}
+
+// Reduce decides a tick at a time in Unix nanoseconds (one before the last
+// entry's counts as that) and folds the entry it becomes. On an error the
+// session is unchanged. The tick's contents belong to the session afterwards.
+//
+// # Errors
+//
+// [ErrStale], [ErrConflict] (CommitState only), [ErrUnknownRun]; [*abi.Error]
+// for the mistake of the guest that made the call; [*host.Error] for a client's
+// (StartRun, PostEvent).
+func (s *Session) Reduce(now int64, t Tick) (Result, error) {
+	d, err := s.decide(max(now, s.now), t)
+	if err != nil || d.entry == nil {
+		return Result{Response: d.response}, err
+	}
+	commands, err := s.fold(d.entry, d.root)
+	if err != nil {
+		return Result{}, err
+	}
+	return Result{Entry: d.entry, Response: d.response, Commands: commands}, nil
+}
+
+// Fold applies an entry of the journal, which is not kept. An error means that
+// the journal is corrupt: the session is then of no use any more.
+func (s *Session) Fold(e *Entry) ([]Command, error) { return s.fold(e, nil) }
+
+// Key names the session.
+func (s *Session) Key() host.SessionKey { return s.key }
+
+// Seq is the position of the last entry, 0 before the first.
+func (s *Session) Seq() uint64 { return s.seq }
+
+// Now is the time of the last entry in Unix nanoseconds.
+func (s *Session) Now() int64 { return s.now }
+
+// State is the committed state of the session, a map, never nil.
+func (s *Session) State() *state.Node { return s.root }
+
+// Active is the number of runs that have not ended.
+func (s *Session) Active() int { return len(s.runs) }
+
+// Record is the record of an active run, or of the one that ended last.
+func (s *Session) Record(runID string) (host.Run, bool) {
+	if r, ok := s.runs[runID]; ok {
+		return r.rec, true
+	}
+	return s.ended, runID != "" && s.ended.RunID == runID
+}
+
+// HandlerRun gives the latest run of a handler and whether it is active; known
+// is false for a handler that never ran in this session.
+func (s *Session) HandlerRun(handlerID string) (runID string, active, known bool) {
+	h, ok := s.handlers[handlerID]
+	if !ok {
+		return "", false, false
+	}
+	_, active = s.runs[h.run]
+	return h.run, active, true
+}
+
+// WakeAt says when the session has something to do by itself: 0 if an attempt
+// is open in a run that is not blocked, else the time of the next timer in Unix
+// nanoseconds, else [host.WakeNever].
+func (s *Session) WakeAt() int64 {
+	if s.seats > 0 {
+		return 0
+	}
+	return s.NextTimer()
+}
+
+// NextTimer is when the earliest timer is due, in Unix nanoseconds, or
+// [host.WakeNever]; other than [Session.WakeAt] it tells so while attempts are
+// open too.
+func (s *Session) NextTimer() int64 {
+	if t := s.timers.first(); t != nil {
+		return max(t.at, 1) // a WakeAt of 0 says that an attempt is open
+	}
+	return host.WakeNever
+}
+
+// Invocation is a view of an invocation: what the input of its current attempt
+// is made of. Its slices must not be changed.
+type Invocation struct {
+	ID        uint64
+	RunID     string
+	HandlerID string
+	Workflow  string
+	Version   string
+	Step      string
+	Trigger   []abi.Event
+	List      bool
+	Attempt   uint64
+	LastError *abi.Error
+	Limits    host.Limits
+	RunSeed   [32]byte
+}
+
+// Invocation gives an invocation that has not ended.
+func (s *Session) Invocation(id uint64) (Invocation, bool) {
+	inv, ok := s.invocations[id]
+	if !ok {
+		return Invocation{}, false
+	}
+	r := inv.run
+	return Invocation{
+		ID: id, RunID: r.rec.RunID, HandlerID: r.rec.HandlerID, Workflow: r.rec.Workflow, Version: r.version,
+		Step: inv.step.name, Trigger: inv.trigger, List: inv.step.mode != modeOne,
+		Attempt: inv.attempt, LastError: inv.lastErr, Limits: r.limits, RunSeed: r.seed,
+	}, true
+}
+
+// Open lists the invocations that hold a worker slot and whose run is not
+// blocked, in the order in which they got it. It costs O(n log n) of all
+// invocations and is meant for a session that was just loaded.
+func (s *Session) Open() []uint64 {
+	var open []*invocation
+	for _, inv := range s.invocations {
+		if inv.phase == phaseRunning && inv.run.rec.Blocked == nil {
+			open = append(open, inv)
+		}
+	}
+	slices.SortFunc(open, func(a, b *invocation) int { return cmp.Compare(a.seat, b.seat) })
+	ids := make([]uint64, len(open))
+	for i, inv := range open {
+		ids[i] = inv.id
+	}
+	return ids
+}
+
+func (s *Session) emit(c Command) { s.out = append(s.out, c) }

@@ -1,0 +1,162 @@
+// Package engine is the semantics of runs: a session is a pure state machine
+// that takes ticks and gives journal entries and commands.
+//
+// It must not know time, goroutines, storage or guests. It imports no I/O, no
+// context, no sync, no clock and no random: the same ticks give the same
+// entries, and folding the same entries gives the same session, always.
+//
+// # Protocol
+//
+// A tick (something that wants to happen) is decided by [Session.Reduce]: it
+// is refused and changes nothing, or it becomes an [Entry], in which every
+// effect stands resolved, and the entry is folded into the session. A session
+// is loaded by folding its entries with [Session.Fold] alone; Reduce is decide
+// then Fold, so that both ways meet in the same code.
+package engine
+
+import (
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/state"
+)
+
+// Tick is something that wants to happen to a session: one of the types below.
+type Tick interface{ tick() }
+
+type (
+	// StartRun begins a run. The caller has checked the start event against
+	// its schema.
+	StartRun struct {
+		RunID     string
+		HandlerID string
+		Version   string // digest of the module; the graph is looked up by it
+		Event     abi.Event
+		Seed      [32]byte
+		Timeout   int64 // nanoseconds of serving time; 0: none
+		Limits    host.Limits
+	}
+	// PostEvent brings an event from outside.
+	PostEvent struct {
+		RunID string
+		Event abi.Event
+		Step  string // "": every step that accepts it
+	}
+	// Call is a host call with an effect, made by an open attempt.
+	Call struct {
+		Invocation uint64
+		Attempt    uint64
+		N          uint64 // ordinal of the call in its attempt, from 1
+		Request    Request
+	}
+	// Finish ends an attempt, with an output or an error.
+	Finish struct {
+		Invocation uint64
+		Attempt    uint64
+		Output     abi.StepOutput
+		Fuel       uint64
+	}
+	// Timer fires the earliest timer if it is due.
+	Timer struct{}
+	// Cancel ends a run.
+	Cancel struct{ RunID string }
+	// Block stops a run until somebody helps.
+	Block struct {
+		RunID  string
+		Reason host.Blocked
+	}
+	// Shift moves the serving-time deadlines of all active runs on by the time
+	// in which the server was not serving, in nanoseconds. Crash says that the
+	// server before ended uncleanly; the flag is kept in the entry.
+	Shift struct {
+		Lost  int64
+		Crash bool
+	}
+)
+
+func (StartRun) tick()  {}
+func (PostEvent) tick() {}
+func (Call) tick()      {}
+func (Finish) tick()    {}
+func (Timer) tick()     {}
+func (Cancel) tick()    {}
+func (Block) tick()     {}
+func (Shift) tick()     {}
+
+// Request is the effect that a host call asks for: one of the types below.
+type Request interface{ request() }
+
+type (
+	// EditState applies a batch of edits. Response: Results.
+	EditState struct{ Edits []abi.Edit }
+	// CommitState replaces the value at Path if the node there still is Base
+	// (nil: absent), else it is refused with [ErrConflict].
+	CommitState struct {
+		Path  state.Path
+		Base  *state.Node
+		Value *state.Node
+	}
+	// SendEvent emits an event.
+	SendEvent struct {
+		Event abi.Event
+		Step  string
+	}
+	// WriteStream publishes an event.
+	WriteStream struct{ Event abi.Event }
+	// CollectEvents buffers an event. Response: Collected, nil until complete.
+	CollectEvents struct {
+		Event    abi.Event
+		Expected []string
+		Buffer   string
+	}
+)
+
+func (EditState) request()     {}
+func (CommitState) request()   {}
+func (SendEvent) request()     {}
+func (WriteStream) request()   {}
+func (CollectEvents) request() {}
+
+// Response is what a call's request gives back to the guest.
+type Response struct {
+	Results   []abi.Raw   // of EditState, one for each edit
+	Collected []abi.Event // of CollectEvents
+	Complete  bool        // of CollectEvents: Collected is the released set
+	// Warning is for the log of the invocation; "" for none. The call succeeded.
+	Warning string
+}
+
+// Result is what a reduced tick came to.
+type Result struct {
+	// Entry is to be journaled; nil if nothing changed (a batch of tests).
+	Entry    *Entry
+	Response Response
+	Commands []Command
+}
+
+// Command is something that the session wants done: one of the types below.
+type Command interface{ command() }
+
+type (
+	// StartAttempt: an invocation has a worker slot; run its current attempt.
+	StartAttempt struct{ Invocation uint64 }
+	// Abandon: an invocation is no longer wanted; stop it if it runs.
+	Abandon struct{ Invocation uint64 }
+	// Publish: an event for a handler's stream, to be shown when durable.
+	Publish struct {
+		HandlerID string
+		Event     host.StreamEvent
+	}
+	// RunChanged: the record of a run changed; see [Session.Record].
+	RunChanged struct{ Run host.Run }
+	// RunEnded: the run has its final status; its RunChanged came before.
+	RunEnded struct {
+		RunID     string
+		HandlerID string
+	}
+)
+
+func (StartAttempt) command() {}
+func (Abandon) command()      {}
+func (Publish) command()      {}
+func (RunChanged) command()   {}
+func (RunEnded) command()     {}

@@ -1,0 +1,108 @@
+package engine
+
+import "container/heap"
+
+// timerKind is what happens when a timer fires.
+type timerKind uint8
+
+const (
+	timerDeadline timerKind = iota + 1 // the run times out
+	timerAttempt                       // the attempt fails with a timeout
+	timerRetry                         // the next attempt is due
+)
+
+func (k timerKind) String() string {
+	return [...]string{timerDeadline: "deadline", timerAttempt: "attempt", timerRetry: "retry"}[k]
+}
+
+// servingTime reports whether the timer counts only time in which the server
+// was serving; the others count time on the wall.
+func (k timerKind) servingTime() bool { return k != timerRetry }
+
+// timer is something that happens at a time.
+type timer struct {
+	id   uint64
+	kind timerKind
+	at   int64 // Unix nanoseconds
+	span int64 // what it was set to
+	run  *run
+	inv  *invocation // nil for a deadline
+	slot int         // in the heap; -1: not armed
+}
+
+// timers is a heap of the armed timers: earliest first, of two at the same
+// time the one armed first.
+type timers struct {
+	heap timerHeap
+	byID map[uint64]*timer
+}
+
+func (t *timers) first() *timer {
+	if len(t.heap) == 0 {
+		return nil
+	}
+	return t.heap[0]
+}
+
+// arm gives the timer an id and lets it run.
+func (s *Session) arm(t *timer) *timer {
+	s.lastTimer++
+	t.id = s.lastTimer
+	heap.Push(&s.timers.heap, t)
+	s.timers.byID[t.id] = t
+	return t
+}
+
+// disarm stops a timer; nil and one that does not run are left alone.
+func (s *Session) disarm(t *timer) {
+	if t == nil || t.slot < 0 {
+		return
+	}
+	heap.Remove(&s.timers.heap, t.slot)
+	delete(s.timers.byID, t.id)
+}
+
+// shift moves the timers that count serving time.
+func (s *Session) shift(lost int64) {
+	for _, t := range s.timers.heap {
+		s.visited++
+		if t.kind.servingTime() {
+			t.at = later(t.at, lost)
+		}
+	}
+	heap.Init(&s.timers.heap)
+}
+
+// timerHeap implements heap.Interface.
+type timerHeap []*timer
+
+func (h timerHeap) Len() int { return len(h) }
+
+func (h timerHeap) Less(i, j int) bool {
+	if h[i].at != h[j].at {
+		return h[i].at < h[j].at
+	}
+	return h[i].id < h[j].id
+}
+
+func (h timerHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].slot, h[j].slot = i, j
+}
+
+// Push implements heap.Interface.
+func (h *timerHeap) Push(x any) {
+	t := x.(*timer)
+	t.slot = len(*h)
+	*h = append(*h, t)
+}
+
+// Pop implements heap.Interface.
+func (h *timerHeap) Pop() any {
+	old := *h
+	t := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	t.slot = -1
+	return t
+}
