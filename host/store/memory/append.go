@@ -1,0 +1,235 @@
+package memory
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/weftrun/weft/host"
+)
+
+// change applies the parts of one batch and can take them back: a batch is all
+// or nothing. The store's mutex is held.
+type change struct {
+	store *Store
+	undo  []func()
+}
+
+func (c *change) undoBy(fn func()) { c.undo = append(c.undo, fn) }
+
+// revert takes everything back, the latest first.
+func (c *change) revert() {
+	for _, fn := range slices.Backward(c.undo) {
+		fn()
+	}
+}
+
+// set puts a value into a map, nil deletes it, so that it can be taken back.
+func set[K comparable, V any](c *change, m map[K]*V, key K, value *V) {
+	old, had := m[key]
+	c.undoBy(func() {
+		if had {
+			m[key] = old
+		} else {
+			delete(m, key)
+		}
+	})
+	if value == nil {
+		delete(m, key)
+	} else {
+		m[key] = value
+	}
+}
+
+// assign sets a variable so that it can be taken back.
+func assign[V any](c *change, to *V, value V) {
+	old := *to
+	c.undoBy(func() { *to = old })
+	*to = value
+}
+
+func (c *change) apply(p *host.SessionBatch) error {
+	if err := checkPart(p); err != nil {
+		return err
+	}
+	s, err := c.putSession(p)
+	if err != nil || s == nil {
+		return err
+	}
+	if err := c.putRuns(s, p); err != nil {
+		return err
+	}
+	if err := c.putStream(p); err != nil {
+		return err
+	}
+	c.purge(s, p)
+	return nil
+}
+
+// checkPart refuses a part that contradicts itself.
+func checkPart(p *host.SessionBatch) error {
+	switch {
+	case p.First == 0 && (p.Last != 0 || len(p.Data)+len(p.Runs)+len(p.Started)+len(p.Stream) > 0):
+		return fmt.Errorf("session %q: a part without entries only deletes", p.Key.Session)
+	case p.First > p.Last || p.Last > math.MaxInt64:
+		return fmt.Errorf("session %q: positions %d to %d", p.Key.Session, p.First, p.Last)
+	case p.WakeAt < host.WakeNever:
+		return fmt.Errorf("session %q: wakes at %d", p.Key.Session, p.WakeAt)
+	}
+	for i := range p.Runs {
+		if r := &p.Runs[i]; r.Tenant != p.Key.Tenant || r.SessionID != p.Key.Session {
+			return fmt.Errorf("run %q of session %q in a part of session %q", r.RunID, r.SessionID, p.Key.Session)
+		}
+	}
+	for i := range p.Stream {
+		if err := checkEvents(&p.Stream[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkEvents(row *host.StreamRow) error {
+	if len(row.Events) == 0 {
+		return fmt.Errorf("handler %q: a stream row without events", row.HandlerID)
+	}
+	for i := range row.Events {
+		seq := row.Events[i].Seq
+		if seq > math.MaxInt64 || i > 0 && seq != row.Events[i-1].Seq+1 {
+			return fmt.Errorf("handler %q: stream event %d is out of order", row.HandlerID, seq)
+		}
+	}
+	return nil
+}
+
+// putSession moves the session to its new position. It answers nil for a part
+// that deletes in a session that does not exist.
+func (c *change) putSession(p *host.SessionBatch) (*session, error) {
+	s := c.store.sessions[p.Key]
+	if p.First == 0 {
+		return s, nil
+	}
+	last := uint64(0)
+	if s != nil {
+		last = s.last
+	}
+	if p.First != last+1 {
+		return nil, fmt.Errorf("session %q does not end before position %d", p.Key.Session, p.First)
+	}
+	if s == nil {
+		assign(c, &c.store.made, c.store.made+1)
+		s = &session{order: c.store.made}
+		set(c, c.store.sessions, p.Key, s)
+	}
+	assign(c, &s.last, p.Last)
+	assign(c, &s.wakeAt, p.WakeAt)
+	assign(c, &s.rows, append(s.rows, slices.Clone(p.Data)))
+	return s, nil
+}
+
+// putRuns writes the new runs in the order of their start, then the changed
+// ones.
+func (c *change) putRuns(s *session, p *host.SessionBatch) error {
+	for _, runID := range p.Started {
+		i := slices.IndexFunc(p.Runs, func(r host.Run) bool { return r.RunID == runID })
+		if i < 0 {
+			return fmt.Errorf("started run %q is not among the runs", runID)
+		}
+		if err := c.startRun(s, p.Key, &p.Runs[i]); err != nil {
+			return err
+		}
+	}
+	for i := range p.Runs {
+		if slices.Contains(p.Started, p.Runs[i].RunID) {
+			continue
+		}
+		if err := c.changeRun(&p.Runs[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *change) startRun(s *session, key host.SessionKey, r *host.Run) error {
+	runKey, handlerKey := id{r.Tenant, r.RunID}, id{r.Tenant, r.HandlerID}
+	if c.store.runs[runKey] != nil {
+		return fmt.Errorf("run %q exists already", r.RunID)
+	}
+	h := c.store.handlers[handlerKey]
+	if h == nil {
+		h = &handler{session: key}
+		set(c, c.store.handlers, handlerKey, h)
+		assign(c, &s.handlers, s.handlers+1)
+	}
+	if h.session != key {
+		return fmt.Errorf("handler %q belongs to another session than %q", r.HandlerID, r.SessionID)
+	}
+	stored := cloneRun(r)
+	set(c, c.store.runs, runKey, &stored)
+	assign(c, &h.runs, append(h.runs, &stored))
+	assign(c, &h.firstSeq, -1)
+	assign(c, &s.private, s.private || r.HandlerID == key.Session)
+	return nil
+}
+
+func (c *change) changeRun(r *host.Run) error {
+	old := c.store.runs[id{r.Tenant, r.RunID}]
+	if old == nil || old.HandlerID != r.HandlerID || old.SessionID != r.SessionID ||
+		old.Workflow != r.Workflow || old.Started != r.Started {
+		return fmt.Errorf("there is no such run as %q", r.RunID)
+	}
+	assign(c, old, cloneRun(r))
+	return nil
+}
+
+func (c *change) putStream(p *host.SessionBatch) error {
+	for i := range p.Stream {
+		row := &p.Stream[i]
+		h := c.store.handlers[id{p.Key.Tenant, row.HandlerID}]
+		if h == nil || h.session != p.Key {
+			return fmt.Errorf("handler %q is not of session %q", row.HandlerID, p.Key.Session)
+		}
+		first := int64(row.Events[0].Seq)
+		if first <= h.lastSeq() {
+			return fmt.Errorf("handler %q: its stream has event %d already", row.HandlerID, first)
+		}
+		stream := h.stream
+		for j := range row.Events {
+			stream = append(stream, cloneEvent(&row.Events[j]))
+		}
+		assign(c, &h.stream, stream)
+		if h.firstSeq < 0 && row.RunID == h.latest().RunID {
+			assign(c, &h.firstSeq, first)
+		}
+	}
+	for i := range p.Runs {
+		// A run that began without events has its first one to come.
+		h := c.store.handlers[id{p.Key.Tenant, p.Runs[i].HandlerID}]
+		if h.firstSeq < 0 {
+			assign(c, &h.firstSeq, h.lastSeq()+1)
+		}
+	}
+	return nil
+}
+
+// purge deletes the part's handlers, and a private session with its last one.
+func (c *change) purge(s *session, p *host.SessionBatch) {
+	if len(p.Purge) == 0 {
+		return
+	}
+	for _, name := range p.Purge {
+		key := id{p.Key.Tenant, name}
+		h := c.store.handlers[key]
+		if h == nil || h.session != p.Key {
+			continue
+		}
+		for _, r := range h.runs {
+			set(c, c.store.runs, id{r.Tenant, r.RunID}, nil)
+		}
+		set(c, c.store.handlers, key, nil)
+		assign(c, &s.handlers, s.handlers-1)
+	}
+	if s.private && s.handlers == 0 {
+		set(c, c.store.sessions, p.Key, nil)
+	}
+}

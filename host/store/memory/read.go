@@ -1,0 +1,192 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/weftrun/weft/host"
+)
+
+// LoadSession implements [host.Store].
+func (s *Store) LoadSession(ctx context.Context, key host.SessionKey) (stored host.StoredSession, err error) {
+	err = s.view(ctx, func() error {
+		found := s.sessions[key]
+		if found == nil {
+			return notFound("session", key.Session)
+		}
+		stored = host.StoredSession{Last: found.last, WakeAt: found.wakeAt}
+		for _, row := range found.rows {
+			stored.Rows = append(stored.Rows, slices.Clone(row))
+		}
+		return nil
+	})
+	return stored, err
+}
+
+// Due implements [host.Store].
+func (s *Store) Due(ctx context.Context, until int64, limit int) (due []host.SessionKey, next int64, err error) {
+	type waiting struct {
+		key   host.SessionKey
+		at    int64
+		order uint64
+	}
+	var found []waiting
+	next = host.WakeNever
+	err = s.view(ctx, func() error {
+		for key, session := range s.sessions {
+			switch at := session.wakeAt; {
+			case at == host.WakeNever:
+			case at <= until:
+				found = append(found, waiting{key, at, session.order})
+			case next == host.WakeNever || at < next:
+				next = at
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	slices.SortFunc(found, func(a, b waiting) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.order, b.order))
+	})
+	for _, w := range found[:min(len(found), max(limit, 0))] {
+		due = append(due, w.key)
+	}
+	return due, next, nil
+}
+
+// Handler implements [host.Store].
+func (s *Store) Handler(ctx context.Context, tenant, handlerID string) (found host.Handler, err error) {
+	err = s.view(ctx, func() error {
+		h := s.handlers[id{tenant, handlerID}]
+		if h == nil {
+			return notFound("handler", handlerID)
+		}
+		r := cloneRun(h.latest())
+		found = host.Handler{HandlerID: r.HandlerID, SessionID: r.SessionID, Workflow: r.Workflow, Run: r}
+		return nil
+	})
+	return found, err
+}
+
+// Run implements [host.Store].
+func (s *Store) Run(ctx context.Context, tenant, runID string) (found host.Run, err error) {
+	err = s.view(ctx, func() error {
+		r := s.runs[id{tenant, runID}]
+		if r == nil {
+			return notFound("run", runID)
+		}
+		found = cloneRun(r)
+		return nil
+	})
+	return found, err
+}
+
+// maxListed bounds a listing whatever its query says.
+const maxListed = 1000
+
+// Runs implements [host.Store].
+func (s *Store) Runs(ctx context.Context, q host.RunQuery) (runs []host.Run, err error) {
+	err = s.view(ctx, func() error {
+		var found []*host.Run
+		for key, h := range s.handlers {
+			if r := h.latest(); key.tenant == q.Tenant && matches(r, &q) {
+				found = append(found, r)
+			}
+		}
+		slices.SortFunc(found, func(a, b *host.Run) int {
+			return -cmp.Or(cmp.Compare(a.Started, b.Started), strings.Compare(a.HandlerID, b.HandlerID))
+		})
+		for _, r := range found[:min(len(found), max(q.Limit, 1), maxListed)] {
+			runs = append(runs, cloneRun(r))
+		}
+		return nil
+	})
+	return runs, err
+}
+
+// matches reports whether a query selects a run of its tenant.
+func matches(r *host.Run, q *host.RunQuery) bool {
+	switch {
+	case len(q.Statuses) > 0 && !slices.Contains(q.Statuses, string(r.Status)),
+		len(q.Workflows) > 0 && !slices.Contains(q.Workflows, r.Workflow),
+		q.Session != "" && q.Session != r.SessionID,
+		q.Since != 0 && r.Updated < q.Since,
+		q.Blocked && r.Blocked == nil:
+		return false
+	case q.AfterStarted == 0 && q.AfterHandler == "":
+		return true
+	}
+	return r.Started < q.AfterStarted || r.Started == q.AfterStarted && r.HandlerID < q.AfterHandler
+}
+
+// CountRuns implements [host.Store].
+func (s *Store) CountRuns(ctx context.Context, tenant string) (map[string]int, error) {
+	counts := map[string]int{}
+	err := s.view(ctx, func() error {
+		for key, r := range s.runs {
+			if key.tenant == tenant && r.Status == host.StatusRunning {
+				counts[r.Workflow]++
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return counts, nil
+}
+
+// Stream implements [host.Store].
+func (s *Store) Stream(ctx context.Context, tenant, handlerID string, after int64, limit int) (events []host.StreamEvent, err error) {
+	err = s.view(ctx, func() error {
+		h := s.handlers[id{tenant, handlerID}]
+		if h == nil {
+			return notFound("handler", handlerID)
+		}
+		i := sort.Search(len(h.stream), func(i int) bool { return int64(h.stream[i].Seq) > after })
+		for ; i < len(h.stream) && len(events) < max(limit, 1); i++ {
+			events = append(events, cloneEvent(&h.stream[i]))
+		}
+		return nil
+	})
+	return events, err
+}
+
+// StreamEnd implements [host.Store].
+func (s *Store) StreamEnd(ctx context.Context, tenant, handlerID string) (last, latestRunFirst int64, err error) {
+	err = s.view(ctx, func() error {
+		h := s.handlers[id{tenant, handlerID}]
+		if h == nil {
+			return notFound("handler", handlerID)
+		}
+		last, latestRunFirst = h.lastSeq(), h.firstSeq
+		return nil
+	})
+	return last, latestRunFirst, err
+}
+
+// Meta implements [host.Store].
+func (s *Store) Meta(ctx context.Context, key string) (value []byte, err error) {
+	err = s.view(ctx, func() error {
+		stored, ok := s.meta[key]
+		if !ok {
+			return notFound("value", key)
+		}
+		value = slices.Clone(stored)
+		return nil
+	})
+	return value, err
+}
+
+// SetMeta implements [host.Store].
+func (s *Store) SetMeta(ctx context.Context, key string, value []byte) error {
+	return s.update(ctx, func() error {
+		s.meta[key] = slices.Clone(value)
+		return nil
+	})
+}

@@ -1,0 +1,189 @@
+// Package memory is a store that forgets: for tests, and for servers whose runs
+// may be thrown away.
+//
+// It implements [host.Store] with the promises of the durable ones, but that
+// nothing survives Close. It must not know what a journal row means, and does
+// no I/O; plain maps under one mutex are all there is.
+package memory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weftrun/weft/host"
+)
+
+// errClosed answers every call after Close.
+var errClosed = errors.New("the store is closed")
+
+// Store is a [host.Store] in memory. Its zero value is not usable; see [New].
+type Store struct {
+	// mu guards all that follows. Nothing is called under it that waits.
+	mu       sync.RWMutex
+	closed   bool
+	epoch    uint64
+	made     uint64 // sessions made so far
+	sessions map[host.SessionKey]*session
+	handlers map[id]*handler
+	runs     map[id]*host.Run
+	modules  map[string]host.ModuleRecord
+	plugins  map[id][]host.PluginVersion // oldest first
+	meta     map[string][]byte
+	stats    host.StoreStats
+}
+
+// id is a name inside a tenant.
+type id struct{ tenant, name string }
+
+type session struct {
+	order    uint64 // of creation
+	last     uint64
+	rows     [][]byte
+	wakeAt   int64
+	private  bool // a handler with the session's own name has run in it
+	handlers int
+}
+
+type handler struct {
+	session  host.SessionKey
+	runs     []*host.Run // in order of start; never empty
+	stream   []host.StreamEvent
+	firstSeq int64 // of the latest run's first event, had or to come; negative while a batch starts it
+}
+
+func (h *handler) latest() *host.Run { return h.runs[len(h.runs)-1] }
+
+// lastSeq is the number of the stream's last event, or -1.
+func (h *handler) lastSeq() int64 {
+	if len(h.stream) == 0 {
+		return -1
+	}
+	return int64(h.stream[len(h.stream)-1].Seq)
+}
+
+var _ host.Store = (*Store)(nil)
+
+// New makes an empty store.
+func New() *Store {
+	return &Store{
+		sessions: map[host.SessionKey]*session{},
+		handlers: map[id]*handler{},
+		runs:     map[id]*host.Run{},
+		modules:  map[string]host.ModuleRecord{},
+		plugins:  map[id][]host.PluginVersion{},
+		meta:     map[string][]byte{},
+	}
+}
+
+// Close implements [host.Store]: everything is forgotten.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	s.sessions, s.handlers, s.runs = nil, nil, nil
+	s.modules, s.plugins, s.meta = nil, nil, nil
+	return nil
+}
+
+// Stats implements [host.Store].
+func (s *Store) Stats() host.StoreStats {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.stats
+}
+
+// Claim implements [host.Store].
+func (s *Store) Claim(ctx context.Context) (epoch uint64, err error) {
+	err = s.update(ctx, func() error {
+		s.epoch++
+		epoch = s.epoch
+		return nil
+	})
+	return epoch, err
+}
+
+// Append implements [host.Store].
+func (s *Store) Append(ctx context.Context, b host.Batch) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%w: %w", host.ErrNotCommitted, err)
+	}
+	begun := time.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return errClosed
+	}
+	defer func() { s.stats.CommitTime += time.Since(begun) }()
+	if s.epoch == 0 || b.Epoch != s.epoch {
+		return host.ErrFenced
+	}
+	c := change{store: s}
+	for i := range b.Sessions {
+		if err := c.apply(&b.Sessions[i]); err != nil {
+			c.revert()
+			return fmt.Errorf("batch refused: %w", err)
+		}
+	}
+	s.stats.Commits++
+	for i := range b.Sessions {
+		s.stats.JournalBytes += uint64(len(b.Sessions[i].Data))
+	}
+	return nil
+}
+
+// update runs fn as the only user of the store.
+func (s *Store) update(ctx context.Context, fn func() error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return errClosed
+	}
+	return fn()
+}
+
+// view runs fn while nobody writes.
+func (s *Store) view(ctx context.Context, fn func() error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.closed {
+		return errClosed
+	}
+	return fn()
+}
+
+func notFound(what, name string) error {
+	return fmt.Errorf("%s %s: %w", what, name, host.ErrNotFound)
+}
+
+func cloneRun(r *host.Run) host.Run {
+	c := *r
+	if r.Result != nil {
+		e := cloneEvent(r.Result)
+		c.Result = &e
+	}
+	if r.Blocked != nil {
+		b := *r.Blocked
+		c.Blocked = &b
+	}
+	return c
+}
+
+func cloneEvent(e *host.StreamEvent) host.StreamEvent {
+	c := *e
+	c.Types = slices.Clone(e.Types)
+	c.Body = slices.Clone(e.Body)
+	return c
+}

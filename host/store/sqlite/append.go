@@ -1,0 +1,467 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+)
+
+// statements are the prepared statements of the writing connection.
+type statements struct {
+	begin, commit, rollback *sql.Stmt
+
+	epoch *sql.Stmt
+
+	insertSession *sql.Stmt
+	updateSession *sql.Stmt
+	findSession   *sql.Stmt
+	insertJournal *sql.Stmt
+
+	insertHandler *sql.Stmt
+	reuseHandler  *sql.Stmt
+	supersedeRun  *sql.Stmt
+	insertRun     *sql.Stmt
+	updateRun     *sql.Stmt
+	insertStream  *sql.Stmt
+	setFirstSeq   *sql.Stmt
+
+	deleteHandler *sql.Stmt
+	deleteSession *sql.Stmt
+
+	all []*sql.Stmt
+}
+
+// close closes all of them. SQLite keeps a connection open that has any, and
+// package sql does not know them once the connection is gone.
+func (s *statements) close() error {
+	var errs []error
+	for _, stmt := range s.all {
+		errs = append(errs, stmt.Close())
+	}
+	return errors.Join(errs...)
+}
+
+func prepareStatements(ctx context.Context, conn *sql.Conn) (*statements, error) {
+	s := &statements{}
+	for _, p := range []struct {
+		to  **sql.Stmt
+		sql string
+	}{
+		// IMMEDIATE takes the write lock at once: the transaction cannot fail
+		// half-way because another got it first.
+		{&s.begin, `BEGIN IMMEDIATE`},
+		{&s.commit, `COMMIT`},
+		{&s.rollback, `ROLLBACK`},
+
+		{&s.epoch, `SELECT epoch FROM store`},
+
+		{&s.insertSession, `INSERT INTO sessions (tenant, session, last, wake_at, private)
+			VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING`},
+		{&s.updateSession, `UPDATE sessions SET last = ?3, wake_at = ?4, private = private OR ?5
+			WHERE tenant = ?1 AND session = ?2 AND last = ?6 RETURNING id`},
+		{&s.findSession, `SELECT id FROM sessions WHERE tenant = ? AND session = ?`},
+		{&s.insertJournal, `INSERT INTO journal (sid, first, data) VALUES (?, ?, ?)`},
+
+		{&s.insertHandler, `INSERT INTO handlers (tenant, handler, sid, first_seq)
+			VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING`},
+		{&s.reuseHandler, `UPDATE handlers SET first_seq = ?4
+			WHERE tenant = ?1 AND handler = ?2 AND sid = ?3 RETURNING id`},
+		{&s.supersedeRun, `UPDATE runs SET latest = 0 WHERE id = (SELECT max(id) FROM runs WHERE hid = ?)`},
+		{&s.insertRun, `INSERT INTO runs (hid, sid, latest, tenant, run, handler, session, workflow, started,
+				status, updated, completed, paused, blocked_code, blocked_message, steps, fuel, error, error_code, result)
+			VALUES (?1, ?2, 1, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)
+			ON CONFLICT DO NOTHING`},
+		{&s.updateRun, `UPDATE runs SET status = ?7, updated = ?8, completed = ?9, paused = ?10, blocked_code = ?11,
+				blocked_message = ?12, steps = ?13, fuel = ?14, error = ?15, error_code = ?16, result = ?17
+			WHERE tenant = ?1 AND run = ?2 AND handler = ?3 AND session = ?4 AND workflow = ?5 AND started = ?6`},
+		{&s.insertStream, `INSERT INTO stream (hid, first_seq, last_seq, run, events)
+			SELECT id, ?4, ?5, ?6, ?7 FROM handlers
+			WHERE tenant = ?1 AND handler = ?2 AND sid = ?3
+				AND ?4 > coalesce((SELECT max(last_seq) FROM stream WHERE hid = handlers.id), -1)`},
+		{&s.setFirstSeq, `UPDATE handlers
+			SET first_seq = coalesce((SELECT max(last_seq) FROM stream WHERE hid = handlers.id), -1) + 1
+			WHERE tenant = ? AND handler = ? AND first_seq < 0`},
+
+		{&s.deleteHandler, `DELETE FROM handlers WHERE tenant = ? AND handler = ? AND sid = ?`},
+		{&s.deleteSession, `DELETE FROM sessions WHERE id = ? AND private
+			AND NOT EXISTS (SELECT 1 FROM runs WHERE sid = sessions.id AND latest = 1)`},
+	} {
+		stmt, err := conn.PrepareContext(ctx, p.sql)
+		if err != nil {
+			return nil, errors.Join(err, s.close())
+		}
+		*p.to = stmt
+		s.all = append(s.all, stmt)
+	}
+	return s, nil
+}
+
+// Append implements [host.Store]. A context that has ended before the
+// transaction began makes it [host.ErrNotCommitted]; later it has no effect.
+func (s *Store) Append(ctx context.Context, b host.Batch) error {
+	if err := ctx.Err(); err != nil {
+		return notCommitted(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.broken != nil {
+		return s.broken
+	}
+	begun := time.Now()
+	defer func() { s.commitTime.Add(int64(time.Since(begun))) }()
+	var journalBytes uint64
+	err := s.transact(ctx, func(ctx context.Context) error {
+		if err := s.checkEpoch(ctx, b.Epoch); err != nil {
+			return appendError(err)
+		}
+		for i := range b.Sessions {
+			if err := s.appendSession(ctx, &b.Sessions[i]); err != nil {
+				return appendError(err)
+			}
+			journalBytes += uint64(len(b.Sessions[i].Data))
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	s.commits.Add(1)
+	s.journalBytes.Add(journalBytes)
+	return nil
+}
+
+func (s *Store) checkEpoch(ctx context.Context, epoch uint64) error {
+	var newest int64
+	if err := s.stmts.epoch.QueryRowContext(ctx).Scan(&newest); err != nil {
+		return err
+	}
+	// Before the first Claim nobody owns the store, with epoch 0 neither.
+	if newest == 0 || epoch != uint64(newest) {
+		return host.ErrFenced
+	}
+	return nil
+}
+
+func (s *Store) appendSession(ctx context.Context, p *host.SessionBatch) error {
+	if err := checkPart(p); err != nil {
+		return err
+	}
+	sid, err := s.putSession(ctx, p)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil // nothing to delete
+	}
+	if err != nil {
+		return err
+	}
+	if err := s.putRuns(ctx, sid, p); err != nil {
+		return err
+	}
+	if err := s.putStream(ctx, sid, p); err != nil {
+		return err
+	}
+	return s.purge(ctx, sid, p)
+}
+
+// checkPart refuses what no table would notice.
+func checkPart(p *host.SessionBatch) error {
+	switch {
+	case p.First == 0 && (p.Last != 0 || len(p.Data)+len(p.Runs)+len(p.Started)+len(p.Stream) > 0):
+		return refuse("session %q: a part without entries only deletes", p.Key.Session)
+	case p.First > p.Last || p.Last > math.MaxInt64:
+		return refuse("session %q: positions %d to %d", p.Key.Session, p.First, p.Last)
+	case p.WakeAt < host.WakeNever:
+		return refuse("session %q: wakes at %d", p.Key.Session, p.WakeAt)
+	}
+	for i := range p.Runs {
+		if r := &p.Runs[i]; r.Tenant != p.Key.Tenant || r.SessionID != p.Key.Session {
+			return refuse("run %q of session %q in a part of session %q", r.RunID, r.SessionID, p.Key.Session)
+		}
+	}
+	for i := range p.Stream {
+		if err := checkEvents(&p.Stream[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkEvents(row *host.StreamRow) error {
+	if len(row.Events) == 0 {
+		return refuse("handler %q: a stream row without events", row.HandlerID)
+	}
+	for i := range row.Events {
+		seq := row.Events[i].Seq
+		if seq > math.MaxInt64 || i > 0 && seq != row.Events[i-1].Seq+1 {
+			return refuse("handler %q: stream event %d is out of order", row.HandlerID, seq)
+		}
+	}
+	return nil
+}
+
+// putSession moves the session to its new position, and writes the entries up
+// to it. It answers sql.ErrNoRows for a part that deletes in a session that
+// does not exist.
+func (s *Store) putSession(ctx context.Context, p *host.SessionBatch) (sid int64, err error) {
+	if p.First == 0 {
+		err := s.stmts.findSession.QueryRowContext(ctx, p.Key.Tenant, p.Key.Session).Scan(&sid)
+		return sid, err
+	}
+	if p.First == 1 {
+		sid, err = s.makeSession(ctx, p)
+	} else {
+		err = s.stmts.updateSession.QueryRowContext(ctx, p.Key.Tenant, p.Key.Session, int64(p.Last),
+			wakeColumn(p.WakeAt), startsPrivate(p), int64(p.First-1)).Scan(&sid)
+		if errors.Is(err, sql.ErrNoRows) {
+			err = refuse("session %q does not end before position %d", p.Key.Session, p.First)
+		}
+	}
+	if err != nil {
+		return 0, err
+	}
+	data := p.Data
+	if data == nil {
+		data = []byte{} // nil would be NULL
+	}
+	_, err = s.stmts.insertJournal.ExecContext(ctx, sid, int64(p.First), data)
+	return sid, err
+}
+
+func (s *Store) makeSession(ctx context.Context, p *host.SessionBatch) (sid int64, err error) {
+	res, err := s.stmts.insertSession.ExecContext(ctx, p.Key.Tenant, p.Key.Session, int64(p.Last),
+		wakeColumn(p.WakeAt), startsPrivate(p))
+	if err != nil {
+		return 0, err
+	}
+	if n, err := res.RowsAffected(); err != nil {
+		return 0, err
+	} else if n == 0 {
+		return 0, refuse("session %q has a position 1 already", p.Key.Session)
+	}
+	return res.LastInsertId()
+}
+
+// wakeColumn is the column's form of WakeAt: the index of those that wake by
+// themselves leaves out NULL.
+func wakeColumn(at int64) sql.NullInt64 {
+	return sql.NullInt64{Int64: at, Valid: at != host.WakeNever}
+}
+
+// startsPrivate reports whether the part starts a run of the handler whose
+// private session this is.
+func startsPrivate(p *host.SessionBatch) int {
+	for _, id := range p.Started {
+		if r := findRun(p.Runs, id); r != nil && r.HandlerID == p.Key.Session {
+			return 1
+		}
+	}
+	return 0
+}
+
+func findRun(runs []host.Run, id string) *host.Run {
+	for i := range runs {
+		if runs[i].RunID == id {
+			return &runs[i]
+		}
+	}
+	return nil
+}
+
+// putRuns writes the new runs in the order of their start, then the changed
+// ones.
+func (s *Store) putRuns(ctx context.Context, sid int64, p *host.SessionBatch) error {
+	for _, id := range p.Started {
+		r := findRun(p.Runs, id)
+		if r == nil {
+			return refuse("started run %q is not among the runs", id)
+		}
+		if err := s.startRun(ctx, sid, p, r); err != nil {
+			return err
+		}
+	}
+	for i := range p.Runs {
+		if slices.Contains(p.Started, p.Runs[i].RunID) {
+			continue
+		}
+		if err := s.changeRun(ctx, &p.Runs[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) startRun(ctx context.Context, sid int64, p *host.SessionBatch, r *host.Run) error {
+	hid, err := s.putHandler(ctx, sid, r, firstEvent(p, r))
+	if err != nil {
+		return err
+	}
+	result, err := encodeResult(r.Result)
+	if err != nil {
+		return err
+	}
+	blockedCode, blockedMessage := blockedColumns(r)
+	return s.changeOne(ctx, s.stmts.insertRun, "run "+r.RunID+" exists already",
+		hid, sid, r.Tenant, r.RunID, r.HandlerID, r.SessionID, r.Workflow, r.Started,
+		string(r.Status), r.Updated, r.Completed, r.Paused, blockedCode, blockedMessage,
+		int64(r.Steps), int64(r.Fuel), r.Error, r.ErrorCode, result)
+}
+
+// putHandler makes the run's handler, or takes the place of its latest run.
+func (s *Store) putHandler(ctx context.Context, sid int64, r *host.Run, firstSeq int64) (hid int64, err error) {
+	res, err := s.stmts.insertHandler.ExecContext(ctx, r.Tenant, r.HandlerID, sid, firstSeq)
+	if err != nil {
+		return 0, err
+	}
+	if n, err := res.RowsAffected(); err != nil {
+		return 0, err
+	} else if n == 1 {
+		return res.LastInsertId()
+	}
+	err = s.stmts.reuseHandler.QueryRowContext(ctx, r.Tenant, r.HandlerID, sid, firstSeq).Scan(&hid)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, refuse("handler %q belongs to another session than %q", r.HandlerID, r.SessionID)
+	}
+	if err != nil {
+		return 0, err
+	}
+	_, err = s.stmts.supersedeRun.ExecContext(ctx, hid)
+	return hid, err
+}
+
+// firstEvent is the number of a run's first event in the part, or -1.
+func firstEvent(p *host.SessionBatch, r *host.Run) int64 {
+	for i := range p.Stream {
+		if row := &p.Stream[i]; row.RunID == r.RunID && row.HandlerID == r.HandlerID {
+			return int64(row.Events[0].Seq)
+		}
+	}
+	return -1
+}
+
+func (s *Store) changeRun(ctx context.Context, r *host.Run) error {
+	result, err := encodeResult(r.Result)
+	if err != nil {
+		return err
+	}
+	blockedCode, blockedMessage := blockedColumns(r)
+	return s.changeOne(ctx, s.stmts.updateRun, "there is no such run as "+r.RunID,
+		r.Tenant, r.RunID, r.HandlerID, r.SessionID, r.Workflow, r.Started,
+		string(r.Status), r.Updated, r.Completed, r.Paused, blockedCode, blockedMessage,
+		int64(r.Steps), int64(r.Fuel), r.Error, r.ErrorCode, result)
+}
+
+// changeOne executes a statement that has to change one row, and else refuses
+// the batch for the given reason.
+func (s *Store) changeOne(ctx context.Context, stmt *sql.Stmt, reason string, args ...any) error {
+	res, err := stmt.ExecContext(ctx, args...)
+	if err != nil {
+		return err
+	}
+	n, err := res.RowsAffected()
+	if err == nil && n != 1 {
+		return refuse("%s", reason)
+	}
+	return err
+}
+
+func blockedColumns(r *host.Run) (code, message sql.NullString) {
+	if r.Blocked == nil {
+		return code, message
+	}
+	return sql.NullString{String: r.Blocked.Code, Valid: true}, sql.NullString{String: r.Blocked.Message, Valid: true}
+}
+
+// encodeResult encodes a run's result, if it has one.
+func encodeResult(e *host.StreamEvent) ([]byte, error) {
+	if e == nil {
+		return nil, nil
+	}
+	return encode(e)
+}
+
+// encode encodes a value for a column. What could not be decoded again is
+// refused now, while its writer can still be told.
+func encode(v any) ([]byte, error) {
+	data, err := abi.Marshal(v)
+	if err != nil {
+		return nil, refuse("a record cannot be encoded: %v", err)
+	}
+	if len(data) > abi.MaxRecord {
+		return nil, refuse("a record of %d bytes is longer than %d", len(data), abi.MaxRecord)
+	}
+	return data, nil
+}
+
+// putStream writes the part's stream events, then tells each handler whose
+// latest run has none yet at which number these will begin.
+func (s *Store) putStream(ctx context.Context, sid int64, p *host.SessionBatch) error {
+	for i := range p.Stream {
+		row := &p.Stream[i]
+		for events := row.Events; len(events) > 0; {
+			n := rowLength(events)
+			if err := s.putStreamRow(ctx, sid, p.Key.Tenant, row, events[:n]); err != nil {
+				return err
+			}
+			events = events[n:]
+		}
+	}
+	for _, id := range p.Started {
+		r := findRun(p.Runs, id)
+		if firstEvent(p, r) >= 0 {
+			continue
+		}
+		if _, err := s.stmts.setFirstSeq.ExecContext(ctx, r.Tenant, r.HandlerID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) putStreamRow(ctx context.Context, sid int64, tenant string, row *host.StreamRow, events []host.StreamEvent) error {
+	data, err := encode(events)
+	if err != nil {
+		return err
+	}
+	return s.changeOne(ctx, s.stmts.insertStream,
+		"handler "+row.HandlerID+" is not of the session, or its stream has such events already",
+		tenant, row.HandlerID, sid, int64(events[0].Seq), int64(events[len(events)-1].Seq), row.RunID, data)
+}
+
+// Bounds of one row of the stream table: a reader gets whole rows. One event
+// may be longer.
+const (
+	rowEvents = 256
+	rowBytes  = 256 << 10
+)
+
+// rowLength is how many of the events, at least one, go into one row.
+func rowLength(events []host.StreamEvent) int {
+	bytes := 0
+	for i := range events {
+		bytes += len(events[i].Body)
+		if i == rowEvents || i > 0 && bytes > rowBytes {
+			return i
+		}
+	}
+	return len(events)
+}
+
+// purge deletes the part's handlers; runs and streams go with them. A private
+// session goes with its last handler, and its journal with it.
+func (s *Store) purge(ctx context.Context, sid int64, p *host.SessionBatch) error {
+	if len(p.Purge) == 0 {
+		return nil
+	}
+	for _, id := range p.Purge {
+		if _, err := s.stmts.deleteHandler.ExecContext(ctx, p.Key.Tenant, id, sid); err != nil {
+			return err
+		}
+	}
+	_, err := s.stmts.deleteSession.ExecContext(ctx, sid)
+	return err
+}

@@ -1,0 +1,179 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+	"strings"
+
+	"github.com/weftrun/weft/host"
+)
+
+// maxBranches bounds how many values of a filter are looked up one by one; with
+// more of them a listing walks over all runs and filters.
+const maxBranches = 8
+
+// maxListed bounds a listing whatever its query says.
+const maxListed = 1000
+
+// listing is one walk along an index of the latest runs, newest start first.
+type listing struct {
+	index string
+	where []string
+	args  []any
+}
+
+func (l *listing) filter(condition string, args ...any) {
+	l.where = append(l.where, condition)
+	l.args = append(l.args, args...)
+}
+
+// filterIn keeps the rows whose column has one of the values.
+func (l *listing) filterIn(column string, values []string) {
+	if len(values) == 0 {
+		return
+	}
+	l.where = append(l.where, column+" IN (?"+strings.Repeat(", ?", len(values)-1)+")")
+	for _, v := range values {
+		l.args = append(l.args, v)
+	}
+}
+
+// Runs implements [host.Store]. Each listing walks along an index in the order
+// of the answer and stops at the limit; with several statuses or workflows one
+// walk for each is merged.
+func (s *Store) Runs(ctx context.Context, q host.RunQuery) ([]host.Run, error) {
+	limit := min(max(q.Limit, 1), maxListed)
+	tx, err := s.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true}) // one snapshot for all walks
+	if err != nil {
+		return nil, notFound(err, "runs")
+	}
+	defer func() { _ = tx.Rollback() }()
+	var runs []host.Run
+	walks := listings(q)
+	for _, l := range walks {
+		if runs, err = l.read(ctx, tx, runs, limit); err != nil {
+			return nil, notFound(err, "runs")
+		}
+	}
+	if len(walks) > 1 {
+		slices.SortFunc(runs, func(a, b host.Run) int { return -compareStart(&a, &b) })
+	}
+	return runs[:min(len(runs), limit)], nil
+}
+
+func compareStart(a, b *host.Run) int {
+	if a.Started != b.Started {
+		if a.Started < b.Started {
+			return -1
+		}
+		return 1
+	}
+	return strings.Compare(a.HandlerID, b.HandlerID)
+}
+
+// listings chooses the index that a query walks along: the one of its most
+// telling filter.
+func listings(q host.RunQuery) []listing {
+	statuses, workflows := distinct(q.Statuses), distinct(q.Workflows)
+	switch {
+	case q.Session != "":
+		l := listing{index: "runs_session"}
+		l.filter("sid = (SELECT id FROM sessions WHERE tenant = ? AND session = ?)", q.Tenant, q.Session)
+		l.filterIn("status", statuses)
+		l.filterIn("workflow", workflows)
+		return []listing{l.rest(q)}
+	case q.Blocked:
+		l := listing{index: "runs_blocked"}
+		l.filter("tenant = ?", q.Tenant)
+		l.filterIn("status", statuses)
+		l.filterIn("workflow", workflows)
+		return []listing{l.rest(q)}
+	case len(workflows) > 0 && len(workflows) <= maxBranches:
+		return branches(q, "runs_workflow", "workflow", workflows, "status", statuses)
+	case len(statuses) > 0 && len(statuses) <= maxBranches:
+		return branches(q, "runs_status", "status", statuses, "workflow", workflows)
+	}
+	l := listing{index: "runs_started"}
+	l.filter("tenant = ?", q.Tenant)
+	l.filterIn("status", statuses)
+	l.filterIn("workflow", workflows)
+	return []listing{l.rest(q)}
+}
+
+// branches is one walk for each value of the column that the index leads with.
+func branches(q host.RunQuery, index, column string, values []string, other string, others []string) []listing {
+	walks := make([]listing, 0, len(values))
+	for _, v := range values {
+		l := listing{index: index}
+		l.filter("tenant = ?", q.Tenant)
+		l.filter(column+" = ?", v)
+		l.filterIn(other, others)
+		walks = append(walks, l.rest(q))
+	}
+	return walks
+}
+
+// rest adds the filters that every listing has.
+func (l listing) rest(q host.RunQuery) listing {
+	l.filter("latest = 1")
+	if q.Blocked {
+		l.filter("blocked_code IS NOT NULL")
+	}
+	if q.Since != 0 {
+		l.filter("updated >= ?", q.Since)
+	}
+	if q.AfterStarted != 0 || q.AfterHandler != "" {
+		l.filter("(started, handler) < (?, ?)", q.AfterStarted, q.AfterHandler)
+	}
+	return l
+}
+
+// statement is the walk as SQL; its last argument is the limit.
+func (l listing) statement() string {
+	return "SELECT " + runColumns + " FROM runs INDEXED BY " + l.index +
+		" WHERE " + strings.Join(l.where, " AND ") + " ORDER BY started DESC, handler DESC LIMIT ?"
+}
+
+// read appends the walk's runs to those given.
+func (l listing) read(ctx context.Context, tx *sql.Tx, runs []host.Run, limit int) ([]host.Run, error) {
+	rows, err := tx.QueryContext(ctx, l.statement(), append(l.args, limit)...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		r, err := scanRun(rows)
+		if err != nil {
+			return nil, err
+		}
+		runs = append(runs, r)
+	}
+	return runs, rows.Err()
+}
+
+// distinct is a sorted copy without repetitions.
+func distinct(values []string) []string {
+	sorted := slices.Clone(values)
+	slices.Sort(sorted)
+	return slices.Compact(sorted)
+}
+
+// CountRuns implements [host.Store].
+func (s *Store) CountRuns(ctx context.Context, tenant string) (map[string]int, error) {
+	rows, err := s.query.countRuns.QueryContext(ctx, tenant)
+	if err != nil {
+		return nil, notFound(err, "the running runs")
+	}
+	defer func() { _ = rows.Close() }()
+	counts := map[string]int{}
+	for rows.Next() {
+		var workflow string
+		var n int
+		if err := rows.Scan(&workflow, &n); err != nil {
+			return nil, notFound(err, "the running runs")
+		}
+		counts[workflow] = n
+	}
+	return counts, notFound(rows.Err(), "the running runs")
+}

@@ -1,0 +1,241 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+)
+
+// queries are the prepared statements of the reading connections. Each answers
+// by itself, from one snapshot.
+type queries struct {
+	session, due, handler, run, stream, streamEnd, countRuns, meta, module *sql.Stmt
+}
+
+// runColumns are what scanRun reads, in its order.
+const runColumns = `tenant, handler, run, session, workflow, status, started, updated, completed, paused,
+	blocked_code, blocked_message, steps, fuel, error, error_code, result`
+
+func prepareQueries(ctx context.Context, db *sql.DB) (*queries, error) {
+	q := &queries{}
+	for _, p := range []struct {
+		to  **sql.Stmt
+		sql string
+	}{
+		{&q.session, `SELECT s.last, s.wake_at, j.data FROM sessions s JOIN journal j ON j.sid = s.id
+			WHERE s.tenant = ? AND s.session = ? ORDER BY j.first`},
+		{&q.due, `SELECT * FROM (SELECT tenant, session, wake_at FROM sessions
+				WHERE wake_at <= ?1 ORDER BY wake_at, id LIMIT ?2)
+			UNION ALL
+			SELECT NULL, NULL, min(wake_at) FROM sessions WHERE wake_at > ?1`},
+		{&q.handler, `SELECT ` + runColumns + ` FROM runs
+			WHERE hid = (SELECT id FROM handlers WHERE tenant = ? AND handler = ?) ORDER BY id DESC LIMIT 1`},
+		{&q.run, `SELECT ` + runColumns + ` FROM runs WHERE tenant = ? AND run = ?`},
+		{&q.stream, `SELECT s.events FROM handlers h LEFT JOIN stream s ON s.hid = h.id AND s.last_seq > ?3
+			WHERE h.tenant = ?1 AND h.handler = ?2 ORDER BY s.last_seq LIMIT ?4`},
+		{&q.streamEnd, `SELECT coalesce((SELECT max(last_seq) FROM stream WHERE hid = h.id), -1), h.first_seq
+			FROM handlers h WHERE h.tenant = ? AND h.handler = ?`},
+		{&q.countRuns, `SELECT workflow, count(*) FROM runs INDEXED BY runs_running
+			WHERE tenant = ? AND status = 'running' GROUP BY workflow`},
+		{&q.meta, `SELECT value FROM meta WHERE key = ?`},
+		{&q.module, `SELECT m.rewritten, m.image_hash, m.manifest, m.imports, b.bytes
+			FROM modules m JOIN module_bytes b ON b.digest = m.digest WHERE m.digest = ?`},
+	} {
+		var err error
+		if *p.to, err = db.PrepareContext(ctx, p.sql); err != nil {
+			return nil, err
+		}
+	}
+	return q, nil
+}
+
+// LoadSession implements [host.Store].
+func (s *Store) LoadSession(ctx context.Context, key host.SessionKey) (_ host.StoredSession, err error) {
+	var stored host.StoredSession
+	defer func() { err = notFound(err, "session "+key.Session) }()
+	rows, err := s.query.session.QueryContext(ctx, key.Tenant, key.Session)
+	if err != nil {
+		return stored, err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var last int64
+		var wake sql.NullInt64
+		var data []byte
+		if err := rows.Scan(&last, &wake, &data); err != nil {
+			return host.StoredSession{}, err
+		}
+		stored.Last = uint64(last)
+		stored.WakeAt = wakeAt(wake)
+		stored.Rows = append(stored.Rows, data)
+	}
+	if err := rows.Err(); err != nil {
+		return host.StoredSession{}, err
+	}
+	if stored.Last == 0 {
+		return stored, sql.ErrNoRows
+	}
+	return stored, nil
+}
+
+func wakeAt(column sql.NullInt64) int64 {
+	if !column.Valid {
+		return host.WakeNever
+	}
+	return column.Int64
+}
+
+// Due implements [host.Store].
+func (s *Store) Due(ctx context.Context, until int64, limit int) (due []host.SessionKey, next int64, err error) {
+	rows, err := s.query.due.QueryContext(ctx, until, max(limit, 0))
+	if err != nil {
+		return nil, 0, notFound(err, "the sessions that are due")
+	}
+	defer func() { _ = rows.Close() }()
+	next = host.WakeNever
+	for rows.Next() {
+		var tenant, session sql.NullString
+		var wake sql.NullInt64
+		if err := rows.Scan(&tenant, &session, &wake); err != nil {
+			return nil, 0, notFound(err, "the sessions that are due")
+		}
+		if session.Valid {
+			due = append(due, host.SessionKey{Tenant: tenant.String, Session: session.String})
+		} else {
+			next = wakeAt(wake)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return nil, 0, notFound(err, "the sessions that are due")
+	}
+	return due, next, nil
+}
+
+// Handler implements [host.Store].
+func (s *Store) Handler(ctx context.Context, tenant, id string) (host.Handler, error) {
+	r, err := scanRun(s.query.handler.QueryRowContext(ctx, tenant, id))
+	if err != nil {
+		return host.Handler{}, notFound(err, "handler "+id)
+	}
+	return host.Handler{HandlerID: r.HandlerID, SessionID: r.SessionID, Workflow: r.Workflow, Run: r}, nil
+}
+
+// Run implements [host.Store].
+func (s *Store) Run(ctx context.Context, tenant, runID string) (host.Run, error) {
+	r, err := scanRun(s.query.run.QueryRowContext(ctx, tenant, runID))
+	return r, notFound(err, "run "+runID)
+}
+
+// scanner is a row of a result: *sql.Row or *sql.Rows.
+type scanner interface{ Scan(dest ...any) error }
+
+func scanRun(row scanner) (host.Run, error) {
+	var r host.Run
+	var status string
+	var blockedCode, blockedMessage sql.NullString
+	var steps, fuel int64
+	var result []byte
+	err := row.Scan(&r.Tenant, &r.HandlerID, &r.RunID, &r.SessionID, &r.Workflow, &status,
+		&r.Started, &r.Updated, &r.Completed, &r.Paused, &blockedCode, &blockedMessage, &steps, &fuel,
+		&r.Error, &r.ErrorCode, &result)
+	if err != nil {
+		return host.Run{}, err
+	}
+	r.Status = host.Status(status)
+	r.Steps, r.Fuel = uint64(steps), uint64(fuel)
+	if blockedCode.Valid {
+		r.Blocked = &host.Blocked{Code: blockedCode.String, Message: blockedMessage.String}
+	}
+	if result != nil {
+		r.Result = &host.StreamEvent{}
+		if err := abi.Unmarshal(result, r.Result); err != nil {
+			return host.Run{}, fmt.Errorf("result of run %s: %w", r.RunID, err)
+		}
+	}
+	return r, nil
+}
+
+// pageBytes is about how many bytes of encoded events one call of Stream reads.
+// It keeps a page of large events from filling the memory of a slow reader.
+const pageBytes = 4 << 20
+
+// Stream implements [host.Store]. It gives less than limit events when these
+// are large, but none only at the end.
+func (s *Store) Stream(ctx context.Context, tenant, handlerID string, after int64, limit int) (_ []host.StreamEvent, err error) {
+	defer func() { err = notFound(err, "stream of handler "+handlerID) }()
+	rows, err := s.query.stream.QueryContext(ctx, tenant, handlerID, after, max(limit, 1))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	var events []host.StreamEvent
+	exists, bytes := false, 0
+	for len(events) < max(limit, 1) && bytes < pageBytes && rows.Next() {
+		exists = true
+		var data []byte
+		if err := rows.Scan(&data); err != nil {
+			return nil, err
+		}
+		if data == nil {
+			continue // the handler, without events
+		}
+		bytes += len(data)
+		if events, err = decodeEvents(events, data, after); err != nil {
+			return nil, err
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	if !exists {
+		return nil, sql.ErrNoRows
+	}
+	return events, nil
+}
+
+// decodeEvents appends the events of a row that come after the given number.
+func decodeEvents(to []host.StreamEvent, data []byte, after int64) ([]host.StreamEvent, error) {
+	var row []host.StreamEvent
+	if err := abi.Unmarshal(data, &row); err != nil {
+		return nil, err
+	}
+	for len(row) > 0 && int64(row[0].Seq) <= after {
+		row = row[1:]
+	}
+	return append(to, row...), nil
+}
+
+// StreamEnd implements [host.Store].
+func (s *Store) StreamEnd(ctx context.Context, tenant, handlerID string) (last, latestRunFirst int64, err error) {
+	err = s.query.streamEnd.QueryRowContext(ctx, tenant, handlerID).Scan(&last, &latestRunFirst)
+	if err != nil {
+		return 0, 0, notFound(err, "stream of handler "+handlerID)
+	}
+	return last, latestRunFirst, nil
+}
+
+// Meta implements [host.Store].
+func (s *Store) Meta(ctx context.Context, key string) ([]byte, error) {
+	var value []byte
+	err := s.query.meta.QueryRowContext(ctx, key).Scan(&value)
+	return value, notFound(err, "value "+key)
+}
+
+// SetMeta implements [host.Store].
+func (s *Store) SetMeta(ctx context.Context, key string, value []byte) error {
+	if value == nil {
+		value = []byte{} // nil would be NULL
+	}
+	err := s.update(ctx, func(ctx context.Context) error {
+		_, err := s.conn.ExecContext(ctx,
+			`INSERT INTO meta (key, value) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = ?2`, key, value)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("writing value %s: %w", key, err)
+	}
+	return nil
+}

@@ -1,0 +1,277 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/weftrun/weft/host"
+)
+
+// RunSame holds two stores against each other: whatever batches both get, they
+// take and refuse the same ones and answer every question alike. open is called
+// often; the stores are closed after use.
+func RunSame(t *testing.T, openOne, openOther func(t *testing.T) host.Store) {
+	rapid.Check(t, func(rt *rapid.T) {
+		one, other := openOne(t), openOther(t)
+		defer func() {
+			if err := errors.Join(one.Close(), other.Close()); err != nil {
+				rt.Error(err)
+			}
+		}()
+		p := &pair{rt: rt, ctx: t.Context(), one: one, other: other,
+			last: map[host.SessionKey]uint64{}, seq: map[id]int{}, runs: map[string]host.Run{}}
+		p.claim()
+		for range rapid.IntRange(1, 25).Draw(rt, "batches") {
+			if rare.Draw(rt, "claim") {
+				p.claim()
+			}
+			p.append()
+			p.list()
+		}
+		for _, tenant := range []string{"t", "u"} {
+			for _, session := range []string{"a", "b", "c"} {
+				p.compare(host.SessionKey{Tenant: tenant, Session: session})
+			}
+		}
+	})
+}
+
+// pair is two stores that get the same batches. What it knows of them serves
+// to make batches that are mostly accepted.
+type pair struct {
+	rt         *rapid.T
+	ctx        context.Context
+	one, other host.Store
+	epoch      uint64
+	last       map[host.SessionKey]uint64
+	seq        map[id]int          // the next event of each handler
+	runs       map[string]host.Run // by run id, which are unique here
+	started    int
+}
+
+// id is a name inside a tenant.
+type id struct{ tenant, name string }
+
+var (
+	drawTenant  = rapid.SampledFrom([]string{"t", "u"})
+	drawName    = rapid.SampledFrom([]string{"a", "b", "c"})
+	drawFlow    = rapid.SampledFrom([]string{"flow", "talk"})
+	drawStatus  = rapid.SampledFrom([]host.Status{"running", "running", "completed", "failed", "cancelled"})
+	drawWake    = rapid.SampledFrom([]int64{host.WakeNever, 0, 10, 20, 30})
+	drawInstant = rapid.Int64Range(1, 8)
+
+	rare      = rapid.Map(rapid.IntRange(0, 39), func(n int) bool { return n == 23 })
+	sometimes = rapid.SampledFrom([]bool{false, false, false, true})
+)
+
+// handlersOf are the handlers that run in a session: its own and others.
+func handlersOf(session string) []string { return []string{session, session + "1", session + "2"} }
+
+// both wants an operation to succeed or fail on both stores.
+func (p *pair) both(what string, op func(s host.Store) error) error {
+	one, other := op(p.one), op(p.other)
+	for _, kind := range []error{nil, host.ErrNotFound, host.ErrFenced, host.ErrNotCommitted} {
+		if errors.Is(one, kind) != errors.Is(other, kind) {
+			p.rt.Fatalf("%s: one store answers %v, the other %v", what, one, other)
+		}
+	}
+	return one
+}
+
+// ask wants an answer to be the same from both stores.
+func ask[A any](p *pair, what string, op func(s host.Store) (A, error)) A {
+	var answers []A
+	_ = p.both(what, func(s host.Store) error {
+		a, err := op(s)
+		answers = append(answers, a)
+		return err
+	})
+	if !reflect.DeepEqual(answers[0], answers[1]) {
+		p.rt.Fatalf("%s: one store answers\n  %+v, the other\n  %+v", what, answers[0], answers[1])
+	}
+	return answers[0]
+}
+
+func (p *pair) claim() {
+	p.epoch = ask(p, "Claim", func(s host.Store) (uint64, error) { return s.Claim(p.ctx) })
+}
+
+// append draws a batch of one or two parts, gives it to both, and compares
+// what it touched.
+func (p *pair) append() {
+	b := host.Batch{Epoch: p.epoch}
+	if rare.Draw(p.rt, "stale") {
+		b.Epoch--
+	}
+	runs := maps.Clone(p.runs)
+	for range rapid.IntRange(1, 2).Draw(p.rt, "parts") {
+		b.Sessions = append(b.Sessions, p.drawPart())
+	}
+	if err := p.both("Append", func(s host.Store) error { return s.Append(p.ctx, b) }); err != nil {
+		p.rt.Logf("both refuse: %v", err)
+		p.runs = runs
+	}
+	for _, part := range b.Sessions {
+		p.compare(part.Key)
+	}
+}
+
+func (p *pair) drawPart() host.SessionBatch {
+	key := host.SessionKey{Tenant: drawTenant.Draw(p.rt, "tenant"), Session: drawName.Draw(p.rt, "session")}
+	part := host.SessionBatch{Key: key, WakeAt: drawWake.Draw(p.rt, "wake")}
+	if sometimes.Draw(p.rt, "purge") {
+		part.Purge = rapid.SliceOfN(p.handler(key), 1, 3).Draw(p.rt, "purged")
+	}
+	if part.Purge == nil || rapid.Bool().Draw(p.rt, "write") {
+		part.First = p.last[key] + 1
+		if rare.Draw(p.rt, "misplaced") {
+			part.First = rapid.Uint64Range(0, 3).Draw(p.rt, "first")
+		}
+		part.Last = part.First + rapid.Uint64Range(0, 2).Draw(p.rt, "entries")
+		part.Data = rapid.SliceOfN(rapid.Byte(), 1, 20).Draw(p.rt, "data")
+		p.drawRuns(&part)
+		p.drawStream(&part)
+		p.last[key] = part.Last
+	}
+	for _, name := range part.Purge {
+		p.seq[id{key.Tenant, name}] = 0
+	}
+	return part
+}
+
+// handler draws a handler of the session, rarely one of another's.
+func (p *pair) handler(key host.SessionKey) *rapid.Generator[string] {
+	session := key.Session
+	if rare.Draw(p.rt, "foreign") {
+		session = drawName.Draw(p.rt, "session")
+	}
+	return rapid.SampledFrom(handlersOf(session))
+}
+
+func (p *pair) drawRuns(part *host.SessionBatch) {
+	for _, runID := range slices.Sorted(maps.Keys(p.runs)) {
+		r := p.runs[runID]
+		if r.Tenant == part.Key.Tenant && r.SessionID == part.Key.Session && sometimes.Draw(p.rt, "change") {
+			p.putRun(part, r)
+		}
+	}
+	for range rapid.IntRange(0, 2).Draw(p.rt, "starts") {
+		p.started++
+		r := host.Run{
+			Tenant: part.Key.Tenant, SessionID: part.Key.Session, RunID: fmt.Sprintf("run%03d", p.started),
+			HandlerID: p.handler(part.Key).Draw(p.rt, "handler"), Workflow: drawFlow.Draw(p.rt, "workflow"),
+			Started: drawInstant.Draw(p.rt, "started"),
+		}
+		p.putRun(part, r)
+		if !rare.Draw(p.rt, "unannounced") {
+			part.Started = append(part.Started, r.RunID)
+		}
+	}
+}
+
+// putRun puts a run with a new state into the part.
+func (p *pair) putRun(part *host.SessionBatch, r host.Run) {
+	r.Status = drawStatus.Draw(p.rt, "status")
+	r.Updated = drawInstant.Draw(p.rt, "updated")
+	r.Steps = rapid.Uint64().Draw(p.rt, "steps")
+	r.Blocked, r.Result = nil, nil
+	if sometimes.Draw(p.rt, "blocked") {
+		r.Blocked = &host.Blocked{Code: "code", Message: "message"}
+	}
+	if r.Status == host.StatusCompleted {
+		e := event(r, 3)
+		r.Result = &e
+	}
+	p.runs[r.RunID] = r
+	part.Runs = append(part.Runs, r)
+}
+
+func (p *pair) drawStream(part *host.SessionBatch) {
+	for _, r := range part.Runs {
+		n := rapid.IntRange(0, 3).Draw(p.rt, "events")
+		if n == 0 {
+			continue
+		}
+		handler := id{r.Tenant, r.HandlerID}
+		first := p.seq[handler]
+		if rare.Draw(p.rt, "misnumbered") {
+			first = rapid.IntRange(0, 5).Draw(p.rt, "first event")
+		}
+		part.Stream = append(part.Stream, events(r, first, n))
+		p.seq[handler] = first + n
+	}
+}
+
+// list asks both stores for a random listing.
+func (p *pair) list() {
+	q := host.RunQuery{
+		Tenant:    drawTenant.Draw(p.rt, "tenant"),
+		Workflows: rapid.SliceOfN(drawFlow, 0, 2).Draw(p.rt, "workflows"),
+		Since:     rapid.Int64Range(0, 8).Draw(p.rt, "since"),
+		Blocked:   sometimes.Draw(p.rt, "blocked"),
+		Limit:     rapid.IntRange(1, 5).Draw(p.rt, "limit"),
+	}
+	for range rapid.IntRange(0, 2).Draw(p.rt, "statuses") {
+		q.Statuses = append(q.Statuses, string(drawStatus.Draw(p.rt, "status")))
+	}
+	if sometimes.Draw(p.rt, "of a session") {
+		q.Session = drawName.Draw(p.rt, "session")
+	}
+	if sometimes.Draw(p.rt, "further") {
+		q.AfterStarted, q.AfterHandler = drawInstant.Draw(p.rt, "after"), drawName.Draw(p.rt, "after handler")
+	}
+	ask(p, fmt.Sprintf("Runs(%+v)", q), func(s host.Store) ([]host.Run, error) { return s.Runs(p.ctx, q) })
+}
+
+// compare wants both stores to hold the same of a session, and learns how it
+// stands there.
+func (p *pair) compare(key host.SessionKey) {
+	type due struct {
+		Keys []host.SessionKey
+		Next int64
+	}
+	ask(p, "Due", func(s host.Store) (due, error) {
+		keys, next, err := s.Due(p.ctx, 20, 100)
+		slices.SortFunc(keys, func(a, b host.SessionKey) int { // those of one time come in any order
+			return slices.Compare([]string{a.Tenant, a.Session}, []string{b.Tenant, b.Session})
+		})
+		return due{keys, next}, err
+	})
+	ask(p, "CountRuns", func(s host.Store) (map[string]int, error) { return s.CountRuns(p.ctx, key.Tenant) })
+	stored := ask(p, "LoadSession", func(s host.Store) (host.StoredSession, error) { return s.LoadSession(p.ctx, key) })
+	p.last[key] = stored.Last
+	for _, name := range handlersOf(key.Session) {
+		p.compareHandler(id{key.Tenant, name})
+	}
+	for runID, r := range p.runs {
+		if r.Tenant != key.Tenant || r.SessionID != key.Session {
+			continue
+		}
+		stored := ask(p, "Run", func(s host.Store) (host.Run, error) { return s.Run(p.ctx, r.Tenant, runID) })
+		if stored.RunID == "" {
+			delete(p.runs, runID) // it was purged
+		}
+	}
+}
+
+func (p *pair) compareHandler(h id) {
+	ask(p, "Handler", func(s host.Store) (host.Handler, error) { return s.Handler(p.ctx, h.tenant, h.name) })
+	ask(p, "StreamEnd", func(s host.Store) ([2]int64, error) {
+		last, first, err := s.StreamEnd(p.ctx, h.tenant, h.name)
+		return [2]int64{last, first}, err
+	})
+	stream := ask(p, "Stream", func(s host.Store) ([]host.StreamEvent, error) {
+		return wholeStream(p.ctx, s, h.tenant, h.name, -1, 2)
+	})
+	p.seq[h] = 0
+	if len(stream) > 0 {
+		p.seq[h] = int(stream[len(stream)-1].Seq) + 1
+	}
+}

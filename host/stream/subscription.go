@@ -1,0 +1,276 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/weftrun/weft/host"
+)
+
+// Bounds of a subscription's buffer of live events, and of a page that it reads
+// from the store.
+const (
+	bufferEvents = 1024
+	bufferBytes  = 1 << 20 // of events' bodies
+	pageEvents   = 256
+)
+
+// errClosed answers Next after Close.
+var errClosed = errors.New("the subscription is closed")
+
+// Subscription is an open stream; it implements [host.Stream]. One goroutine
+// uses it, but Close may be called from any.
+//
+// The bodies of the events that it gives are shared with other subscriptions:
+// they must not be changed.
+type Subscription struct {
+	hub  *Hub
+	key  key
+	wake chan struct{} // has room for one: something below has changed
+
+	// mu guards what follows, which publishers write. Nothing waits under it.
+	mu      sync.Mutex
+	chunks  [][]host.StreamEvent // live events in order
+	events  int                  // in chunks
+	bytes   int                  // of their bodies
+	lagging bool                 // live events were dropped: only the store has them
+	ended   error                // why there will be no more, else nil
+
+	// What follows is the reader's alone.
+	spare   [][]host.StreamEvent // changes places with chunks
+	pos     int64                // number of the last event given, or that of the starting point
+	reading bool                 // the store may have events that the buffer has not
+	over    bool                 // the latest run has ended, and nothing lies behind pos
+	born    bool                 // over when the subscription was opened
+}
+
+var _ host.Stream = (*Subscription)(nil)
+
+func newSubscription(h *Hub, k key) *Subscription {
+	return &Subscription{hub: h, key: k, wake: make(chan struct{}, 1)}
+}
+
+// begin finds the starting point. The subscription is registered already, so
+// that nothing falls between what is durable now and what is published later.
+func (s *Subscription) begin(ctx context.Context, after int64) error {
+	s.pos, s.reading = after, true
+	if after < 0 {
+		last, first, err := s.hub.src.StreamEnd(ctx, s.key.tenant, s.key.handler)
+		if err != nil {
+			return sourceError(err)
+		}
+		s.pos = last
+		if after == host.StreamFromRun {
+			s.pos = first - 1
+		}
+	}
+	over, err := s.isOver(ctx)
+	s.over, s.born = over, over
+	return err
+}
+
+// isOver reports whether the latest run has ended and no event lies behind pos.
+// It reads the run first: when that is final, the end that is read after it
+// includes the run's last event.
+func (s *Subscription) isOver(ctx context.Context) (bool, error) {
+	handler, err := s.hub.src.Handler(ctx, s.key.tenant, s.key.handler)
+	if err != nil {
+		return false, sourceError(err)
+	}
+	if !handler.Run.Status.Final() {
+		return false, nil
+	}
+	last, _, err := s.hub.src.StreamEnd(ctx, s.key.tenant, s.key.handler)
+	if err != nil {
+		return false, sourceError(err)
+	}
+	return s.pos >= last, nil
+}
+
+// Ended implements [host.Stream].
+func (s *Subscription) Ended() bool { return s.born }
+
+// Close implements [host.Stream].
+func (s *Subscription) Close() {
+	s.hub.remove(s)
+	s.end(errClosed)
+}
+
+// Next implements [host.Stream]. After an error of ctx or of the store it may
+// be called again; nothing is lost.
+func (s *Subscription) Next(ctx context.Context, wait time.Duration) ([]host.StreamEvent, error) {
+	var timer *time.Timer
+	for {
+		events, err := s.step(ctx)
+		if len(events) > 0 || err != nil {
+			return events, err
+		}
+		if timer == nil {
+			timer = time.NewTimer(wait)
+			defer timer.Stop()
+		}
+		select {
+		case <-s.wake:
+		case <-timer.C:
+			return nil, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// step gives the events that are there; none and nil when it has to wait.
+func (s *Subscription) step(ctx context.Context) ([]host.StreamEvent, error) {
+	for {
+		live, err := s.take()
+		if err != nil {
+			return nil, err
+		}
+		if len(live) > 0 {
+			return s.advance(ctx, live)
+		}
+		if !s.reading {
+			return nil, nil
+		}
+		page, err := s.hub.src.Stream(ctx, s.key.tenant, s.key.handler, s.pos, pageEvents)
+		if err != nil {
+			return nil, sourceError(err)
+		}
+		if len(page) > 0 {
+			return s.advance(ctx, page)
+		}
+		if s.over, err = s.isOver(ctx); err != nil {
+			return nil, err
+		}
+		s.reading = false // from here on the buffer has everything
+	}
+}
+
+// take empties the buffer, unless the store has to be read before. The error
+// says why there is nothing more to come.
+func (s *Subscription) take() ([]host.StreamEvent, error) {
+	s.mu.Lock()
+	if s.ended != nil || s.over {
+		defer s.mu.Unlock()
+		if s.ended != nil {
+			return nil, s.ended
+		}
+		return nil, io.EOF
+	}
+	if s.lagging {
+		// First the buffer opens again, then the store is read.
+		s.lagging, s.reading = false, true
+	}
+	if s.reading {
+		s.mu.Unlock()
+		return nil, nil
+	}
+	chunks, n := s.chunks, s.events
+	s.chunks, s.events, s.bytes = s.spare[:0], 0, 0
+	s.mu.Unlock()
+
+	if n == 0 {
+		s.spare = chunks
+		return nil, nil
+	}
+	events := s.sequel(make([]host.StreamEvent, 0, n), chunks)
+	clear(chunks) // the spare must not keep the events
+	s.spare = chunks
+	return events, nil
+}
+
+// sequel appends the live events that follow pos without a gap. It leaves out
+// those that the store has given already.
+func (s *Subscription) sequel(to []host.StreamEvent, chunks [][]host.StreamEvent) []host.StreamEvent {
+	next := s.pos + 1
+	for _, chunk := range chunks {
+		for i := range chunk {
+			switch seq := int64(chunk[i].Seq); {
+			case seq == next:
+				to = append(to, chunk[i])
+				next++
+			case seq > next:
+				// Something was not published. The store has it, and the rest.
+				s.reading = true
+				return to
+			case chunk[i].Terminal:
+				// It lies before a starting point that is yet to come.
+				s.reading = true
+			}
+		}
+	}
+	return to
+}
+
+// advance moves on to the end of the events, which are about to be given. When
+// a run's terminal event is among them, it finds out whether the stream is over.
+func (s *Subscription) advance(ctx context.Context, events []host.StreamEvent) ([]host.StreamEvent, error) {
+	pos := int64(events[len(events)-1].Seq)
+	for i := len(events) - 1; i >= 0; i-- {
+		if !events[i].Terminal {
+			continue
+		}
+		_, latestRunFirst, err := s.hub.src.StreamEnd(ctx, s.key.tenant, s.key.handler)
+		if err != nil {
+			s.reading = true // the events are given by the store when it can
+			return nil, sourceError(err)
+		}
+		s.over = int64(events[i].Seq) >= latestRunFirst // else a newer run has begun
+		break
+	}
+	s.pos = pos
+	return events, nil
+}
+
+// offer puts live events into the buffer; bytes is the length of their bodies.
+func (s *Subscription) offer(events []host.StreamEvent, bytes int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended != nil || s.lagging {
+		return
+	}
+	if s.events+len(events) > bufferEvents || s.bytes+bytes > bufferBytes {
+		s.drop()
+	} else {
+		s.chunks = append(s.chunks, events)
+		s.events += len(events)
+		s.bytes += bytes
+	}
+	s.signal()
+}
+
+// lag sends the reader to the store.
+func (s *Subscription) lag() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.drop()
+	s.signal()
+}
+
+// end makes the subscription end with the given error; the first one counts.
+func (s *Subscription) end(reason error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended == nil {
+		s.drop()
+		s.ended = reason
+	}
+	s.signal()
+}
+
+// drop gives up the live events; s.mu is held.
+func (s *Subscription) drop() {
+	clear(s.chunks)
+	s.chunks, s.events, s.bytes, s.lagging = s.chunks[:0], 0, 0, true
+}
+
+// signal wakes the reader; s.mu is held.
+func (s *Subscription) signal() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
