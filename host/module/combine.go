@@ -1,0 +1,181 @@
+package module
+
+// seen is what a schema and those it applies to the same value have evaluated:
+// for unevaluatedProperties and unevaluatedItems. nil: nobody asks.
+type seen struct {
+	allProperties bool
+	properties    map[string]bool
+	items         int // the first so many
+	contained     map[int]bool
+}
+
+func (s *seen) property(name string) {
+	if s == nil {
+		return
+	}
+	if s.properties == nil {
+		s.properties = map[string]bool{}
+	}
+	s.properties[name] = true
+}
+
+func (s *seen) merge(other *seen) {
+	if s == nil || other == nil {
+		return
+	}
+	s.allProperties = s.allProperties || other.allProperties
+	s.items = max(s.items, other.items)
+	for name := range other.properties {
+		s.property(name)
+	}
+	for i := range other.contained {
+		s.contain(i)
+	}
+}
+
+func (s *seen) contain(i int) {
+	if s == nil {
+		return
+	}
+	if s.contained == nil {
+		s.contained = map[int]bool{}
+	}
+	s.contained[i] = true
+}
+
+// combined applies the schemas that look at the same value.
+func (e *evaluation) combined(s *schema, v any, out *seen) bool {
+	ok := true
+	for _, list := range [][]*schema{s.refs, s.allOf} {
+		for _, part := range list {
+			if ok = e.apply(part, v, out) && ok; !ok && (e.quiet > 0 || e.over()) {
+				return false
+			}
+		}
+	}
+	if s.not != nil && e.silently(s.not, v, nil) {
+		ok = e.wrong("must not be of the form that is excluded")
+	}
+	if s.anyOf != nil {
+		ok = e.anyOf(s.anyOf, v, out) && ok
+	}
+	if s.oneOf != nil {
+		ok = e.oneOf(s.oneOf, v, out) && ok
+	}
+	if s.condition != nil {
+		branch := s.otherwise
+		if e.attempt(s.condition, v, out) {
+			branch = s.consequence
+		}
+		if branch != nil {
+			ok = e.apply(branch, v, out) && ok
+		}
+	}
+	return ok && e.stop == ""
+}
+
+// attempt applies a schema silently; what it has evaluated counts if it holds.
+func (e *evaluation) attempt(s *schema, v any, out *seen) bool {
+	if out == nil {
+		return e.silently(s, v, nil)
+	}
+	tried := &seen{}
+	if !e.silently(s, v, tried) {
+		return false
+	}
+	out.merge(tried)
+	return true
+}
+
+func (e *evaluation) anyOf(alternatives []*schema, v any, out *seen) bool {
+	ok := false
+	for _, s := range alternatives {
+		if e.attempt(s, v, out) {
+			if ok = true; out == nil {
+				return true
+			}
+		}
+	}
+	return ok || e.fitsNone(alternatives, v)
+}
+
+func (e *evaluation) oneOf(alternatives []*schema, v any, out *seen) bool {
+	fits := -1
+	for i, s := range alternatives {
+		if !e.attempt(s, v, out) {
+			continue
+		}
+		if fits >= 0 {
+			return e.wrong("fits two of its alternatives, %d and %d, where one is allowed", fits+1, i+1)
+		}
+		fits = i
+	}
+	return fits >= 0 || e.fitsNone(alternatives, v)
+}
+
+// fitsNone explains why a value fits none of the alternatives: if just one is
+// of its type, by what is wrong with that.
+func (e *evaluation) fitsNone(alternatives []*schema, v any) bool {
+	if e.quiet > 0 || e.over() {
+		return false
+	}
+	var of types
+	var near []*schema
+	for _, s := range alternatives {
+		if accepted := s.accepts(); accepted&typesOf(v) != 0 {
+			near = append(near, s)
+		} else {
+			of |= accepted
+		}
+	}
+	switch len(near) {
+	case 0:
+		return e.wrong("must be %s, got %s", of, describe(v))
+	case 1:
+		e.apply(near[0], v, nil)
+		return false
+	}
+	return e.wrong("fits none of its %d alternatives", len(alternatives))
+}
+
+// accepts gives the types that a schema may take, as far as it is plain to see.
+func (s *schema) accepts() types {
+	for range maxNesting {
+		switch {
+		case s.always != nil && !*s.always:
+			return 0
+		case s.types&typeNumber != 0:
+			return s.types | typeInteger
+		case s.types != 0:
+			return s.types
+		case s.konst != nil:
+			return typesOf(*s.konst)
+		case len(s.refs) == 0:
+			return 1<<len(typeNames) - 1
+		}
+		s = s.refs[0]
+	}
+	return 1<<len(typeNames) - 1
+}
+
+// unevaluated looks at what nothing else has looked at.
+func (e *evaluation) unevaluated(s *schema, v any, out *seen) bool {
+	ok := true
+	if o, is := asObject(v); is && s.unevaluatedProperties != nil && !out.allProperties {
+		for i := range o {
+			if !out.properties[o[i].key] {
+				ok = e.surplus(s.unevaluatedProperties, &o[i]) && ok
+			}
+		}
+		out.allProperties = true
+	}
+	if list, is := v.([]any); is && s.unevaluatedItems != nil {
+		for i := out.items; i < len(list) && !e.over(); i++ {
+			if !out.contained[i] {
+				ok = e.within(i, s.unevaluatedItems, list[i]) && ok
+			}
+		}
+		out.items = len(list)
+	}
+	return ok
+}

@@ -1,0 +1,131 @@
+package module
+
+import (
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+)
+
+// maxExtends bounds the chain of types from which a schema is inherited.
+const maxExtends = 32
+
+// eventTypes holds the compiled schemas of a manifest's event types, by type:
+// a type without a schema has the nearest one of those that it extends.
+type eventTypes map[string]*schema
+
+// compileEvents compiles the schemas of a manifest, or lists everything that is
+// wrong with them.
+func compileEvents(m *abi.Manifest) (eventTypes, []host.Problem) {
+	own := map[string]*schema{}
+	var problems []host.Problem
+	total := 0
+	for _, typ := range slices.Sorted(maps.Keys(m.Events)) {
+		raw := m.Events[typ].Schema
+		if raw == nil {
+			continue
+		}
+		if total += len(raw); total > maxManifestSchema {
+			return nil, append(problems, host.Problem{Code: "invalid_schema", Event: typ,
+				Message: fmt.Sprintf("the schemas of the event types have more than %d bytes in all", maxManifestSchema)})
+		}
+		s, faults := compileSchema(raw)
+		for _, fault := range faults {
+			problems = append(problems, host.Problem{Code: "invalid_schema", Event: typ, Message: fmt.Sprintf("the schema of event type %s: %s", typ, fault)})
+		}
+		own[typ] = s
+	}
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	all := eventTypes{}
+	for typ := range m.Events {
+		if s := inherited(m, own, typ); s != nil {
+			all[typ] = s
+		}
+	}
+	return all, nil
+}
+
+// inherited finds the schema of a type: its own, or the nearest of its
+// ancestors'.
+func inherited(m *abi.Manifest, own map[string]*schema, typ string) *schema {
+	for range maxExtends {
+		if s := own[typ]; s != nil {
+			return s
+		}
+		decl, declared := m.Events[typ]
+		if !declared || decl.Extends == "" {
+			return nil
+		}
+		typ = decl.Extends
+	}
+	return nil
+}
+
+// prepare checks the body of an event and takes out the fields that count as
+// absent: those that are null, are declared and not required, and may not be
+// null. It returns the body itself when there are none.
+func (s *schema) prepare(body abi.Raw, root string) (abi.Raw, *host.Error) {
+	v, err := view(body)
+	if err != nil {
+		return nil, host.Errorf(host.CodeInvalidArgument, "%s: %w", root, err)
+	}
+	fields, ok := v.(object)
+	if !ok {
+		return nil, host.Errorf(host.CodeInvalidArgument, "%s: must be an object, got %s", root, describe(v))
+	}
+	given := fields
+	if slices.ContainsFunc(fields, s.absent) {
+		given = slices.DeleteFunc(slices.Clone(fields), s.absent)
+	}
+	if problems := evaluate(s, given, root); len(problems) > 0 {
+		return nil, host.Errorf(host.CodeInvalidArgument, "%s", strings.Join(problems, "; "))
+	}
+	if len(given) == len(fields) {
+		return body, nil
+	}
+	out := appendMapHead(make(abi.Raw, 0, len(body)), len(given))
+	for _, m := range given {
+		out = append(out, body[m.start:m.end]...)
+	}
+	return out, nil
+}
+
+// absent tells whether a field counts as absent.
+func (s *schema) absent(m member) bool {
+	if m.value != nil {
+		return false
+	}
+	declared, required, nullable := false, false, true
+	for depth := 0; s != nil && depth < maxNesting; depth++ {
+		required = required || slices.Contains(s.required, m.key)
+		if p, ok := s.properties[m.key]; ok {
+			declared = true
+			nullable = nullable && evaluate(p, nil, "") == nil
+		}
+		if len(s.refs) == 0 {
+			break
+		}
+		s = s.refs[0]
+	}
+	return declared && !required && !nullable
+}
+
+// appendMapHead appends the head of a map of n entries.
+func appendMapHead(dst []byte, n int) []byte {
+	const major = 5 << 5
+	switch {
+	case n < 24:
+		return append(dst, major|byte(n))
+	case n < 1<<8:
+		return append(dst, major|24, byte(n))
+	case n < 1<<16:
+		return binary.BigEndian.AppendUint16(append(dst, major|25), uint16(n))
+	}
+	return binary.BigEndian.AppendUint32(append(dst, major|26), uint32(n))
+}

@@ -1,0 +1,162 @@
+package module
+
+import (
+	"fmt"
+	"math/big"
+	"strconv"
+	"strings"
+)
+
+const (
+	maxShownText  = 60  // bytes of a value or pattern in a message
+	maxShownAll   = 200 // bytes of a list of values
+	maxShownSteps = 20  // of a path
+)
+
+// path is where a value stands: names of members and indices of items.
+type path []any
+
+// String shows the path as start_event.items[2].name.
+func (p path) String() string {
+	var b strings.Builder
+	for i, step := range p {
+		if i == maxShownSteps {
+			b.WriteString("...")
+			break
+		}
+		switch step := step.(type) {
+		case int:
+			fmt.Fprintf(&b, "[%d]", step)
+		case string:
+			switch {
+			case !plainName(step):
+				b.WriteString("[" + clip(step) + "]")
+			case i > 0:
+				b.WriteString("." + step)
+			default:
+				b.WriteString(step)
+			}
+		}
+	}
+	return b.String()
+}
+
+// plainName tells whether a name can stand in a path without quotes.
+func plainName(name string) bool {
+	for _, r := range name {
+		letter := r == '_' || r == '-' || r == '$' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
+		if !letter {
+			return false
+		}
+	}
+	return name != "" && len(name) <= maxShownText
+}
+
+// String names the types: "a string, an integer or null".
+func (t types) String() string {
+	var names []string
+	for _, known := range typeNames {
+		if t&known.is == 0 || known.is == typeInteger && t&typeNumber != 0 {
+			continue
+		}
+		names = append(names, known.one)
+	}
+	switch n := len(names); n {
+	case 0:
+		return "absent"
+	case 1:
+		return names[0]
+	default:
+		return strings.Join(names[:n-1], ", ") + " or " + names[n-1]
+	}
+}
+
+// describe says what a value is that has the wrong type. Only numbers are
+// shown themselves, as 1.5 explains itself where an integer is wanted.
+func describe(v any) string {
+	switch v := v.(type) {
+	case int64, uint64, float64:
+		return show(v)
+	case blob:
+		return "a byte string"
+	}
+	return typesOf(v).String()
+}
+
+// show writes a value as JSON, cut short.
+func show(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "null"
+	case text:
+		return clip(string(v[:min(len(v), maxShownText+1)]))
+	case float64:
+		s := strconv.FormatFloat(v, 'g', -1, 64)
+		if !strings.ContainsAny(s, ".e") {
+			s += ".0"
+		}
+		return s
+	case []any:
+		return "a certain array"
+	case object:
+		return "a certain object"
+	case blob:
+		return "a certain byte string"
+	}
+	return fmt.Sprint(v)
+}
+
+// showAll lists values, cut short.
+func showAll(values []any) string {
+	var b strings.Builder
+	for i, v := range values {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		if b.Len() > maxShownAll {
+			fmt.Fprintf(&b, "and %d more", len(values)-i)
+			break
+		}
+		b.WriteString(show(v))
+	}
+	return b.String()
+}
+
+// showRat writes a bound of a schema as a decimal number.
+func showRat(r *big.Rat) string {
+	if r.IsInt() {
+		return clipPlain(r.Num().String())
+	}
+	f, _ := r.Float64()
+	return strconv.FormatFloat(f, 'g', -1, 64)
+}
+
+func clipPlain(s string) string {
+	if len(s) > maxShownText {
+		return s[:maxShownText] + "..."
+	}
+	return s
+}
+
+// clip quotes text, cut short.
+func clip(s string) string {
+	if len(s) > maxShownText {
+		return strconv.Quote(strings.ToValidUTF8(s[:maxShownText], "")) + "..."
+	}
+	return strconv.Quote(s)
+}
+
+// evaluate lists what is wrong with a value, named after root.
+func evaluate(s *schema, v any, root string) []string {
+	e := &evaluation{path: path{root}, left: budget}
+	if e.apply(s, v, nil) {
+		return nil
+	}
+	if e.stop != "" {
+		return append(e.problems, root+": "+e.stop)
+	}
+	if e.more {
+		e.problems = append(e.problems, "and more")
+	}
+	return e.problems
+}

@@ -1,0 +1,315 @@
+package module
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"pgregory.net/rapid"
+
+	"github.com/weftrun/weft/abi"
+)
+
+func fromJSON(tb testing.TB, text string) abi.Raw {
+	tb.Helper()
+	raw, err := abi.FromJSON([]byte(text))
+	if err != nil {
+		tb.Fatalf("%s: %v", text, err)
+	}
+	return raw
+}
+
+func mustCompile(tb testing.TB, text string) *schema {
+	tb.Helper()
+	s, problems := compileSchema(fromJSON(tb, text))
+	if len(problems) > 0 {
+		tb.Fatalf("%.200s: %q", text, problems)
+	}
+	return s
+}
+
+// problems evaluates JSON texts.
+func problems(tb testing.TB, schema, value string) []string {
+	tb.Helper()
+	v, err := view(fromJSON(tb, value))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return evaluate(mustCompile(tb, schema), v, "v")
+}
+
+func TestEvaluate(t *testing.T) {
+	tests := []struct{ schema, value, want string }{
+		{`{}`, `{"a":1}`, ``},
+		{`{"type":"integer"}`, `3`, ``},
+		{`{"type":"integer"}`, `3.0`, ``},
+		{`{"type":"integer"}`, `3.5`, `v: must be an integer, got 3.5`},
+		{`{"type":"integer"}`, `"3"`, `v: must be an integer, got a string`},
+		{`{"type":"integer"}`, `18446744073709551615`, ``},
+		{`{"type":"number"}`, `3`, ``},
+		{`{"type":"string"}`, `3`, `v: must be a string, got 3`},
+		{`{"type":"string"}`, `null`, `v: must be a string, got null`},
+		{`{"type":["integer","null"]}`, `true`, `v: must be null or an integer, got a boolean`},
+		{`{"type":"object"}`, `{"$bytes":"AAE="}`, ``},
+		{`{"type":"string"}`, `{"$bytes":"AAE="}`, `v: must be a string, got a byte string`},
+		{`{"properties":{"$bytes":{"pattern":"^B"},"x":{}}}`, `{"$bytes":"AAE="}`, `v.$bytes: must match the pattern "^B"`},
+		{`{"properties":{"a":{"type":"integer"},"b":{"type":"string"}},"required":["a","c"]}`, `{"a":"x","b":1}`,
+			`v.c: is required; v.a: must be an integer, got a string; v.b: must be a string, got 1`},
+		{`{"additionalProperties":false,"properties":{"a":{}}}`, `{"a":1,"b c":2}`, `v["b c"]: is not a field of this type`},
+		{`{"items":{"type":"integer"}}`, `[1,"x"]`, `v[1]: must be an integer, got a string`},
+		{`{"properties":{"l":{"items":{"properties":{"n":{"minimum":3}}}}}}`, `{"l":[{},{"n":2}]}`, `v.l[1].n: must be at least 3, got 2`},
+		{`{"maximum":0.1}`, `0.1`, ``},
+		{`{"exclusiveMaximum":0.1}`, `0.1`, `v: must be less than 0.1, got 0.1`},
+		{`{"multipleOf":0.01}`, `4.35`, ``},
+		{`{"multipleOf":2}`, `3`, `v: must be a multiple of 2, got 3`},
+		{`{"minimum":18446744073709551614}`, `18446744073709551613`, `v: must be at least 18446744073709551614, got 18446744073709551613`},
+		{`{"enum":["a",1,null]}`, `1.0`, ``},
+		{`{"enum":["a",1,null]}`, `"b"`, `v: must be one of "a", 1, null`},
+		{`{"const":{"a":[1]}}`, `{"a":[1.0]}`, ``},
+		{`{"const":"x"}`, `"y"`, `v: must be "x"`},
+		{`{"minLength":2,"maxLength":3}`, `"é"`, `v: must have at least 2 characters, has 1`},
+		{`{"maxItems":1,"uniqueItems":true}`, `[1,1.0]`, `v: must have at most 1 items, has 2; v: must have distinct items: 0 and 1 are equal`},
+		{`{"contains":{"type":"string"},"maxContains":1}`, `["a","b"]`, `v: must have at most 1 items of a certain form, has 2`},
+		{`{"prefixItems":[{"type":"string"}],"items":false}`, `["a",1]`, `v[1]: is not allowed`},
+		{`{"anyOf":[{"type":"integer"},{"type":"null"}]}`, `"x"`, `v: must be null or an integer, got a string`},
+		{`{"anyOf":[{"$ref":"#/$defs/p"},{"type":"null"}],"$defs":{"p":{"type":"object","required":["n"]}}}`, `{}`, `v.n: is required`},
+		{`{"oneOf":[{"type":"integer"},{"minimum":0}]}`, `3`, `v: fits two of its alternatives, 1 and 2, where one is allowed`},
+		{`{"not":{"type":"integer"}}`, `3`, `v: must not be of the form that is excluded`},
+		{`{"if":{"required":["a"]},"then":{"required":["b"]},"else":{"required":["c"]}}`, `{"a":1}`, `v.b: is required`},
+		{`{"dependentRequired":{"a":["b"]},"dependentSchemas":{"a":{"required":["c"]}}}`, `{"a":1}`, `v.b: is required; v.c: is required`},
+		{`{"propertyNames":{"maxLength":1}}`, `{"ab":1}`, `v: has a field with a name that is not allowed: "ab"`},
+		{`{"patternProperties":{"^a":{"type":"integer"}}}`, `{"ab":"x"}`, `v.ab: must be an integer, got a string`},
+		{`{"allOf":[{"properties":{"a":{}}}],"unevaluatedProperties":false}`, `{"a":1}`, ``},
+		{`{"allOf":[{"properties":{"a":{}}}],"unevaluatedProperties":false}`, `{"b":1}`, `v.b: is not a field of this type`},
+		{`{"properties":{"a":{}},"allOf":[{"unevaluatedProperties":false}]}`, `{"a":1}`, `v.a: is not a field of this type`},
+		{`{"$dynamicRef":"#n","$defs":{"x":{"$dynamicAnchor":"n","type":"integer"}}}`, `"a"`, `v: must be an integer, got a string`},
+		{`{"type":"object","properties":{"next":{"$ref":"#"}},"required":["n"]}`, `{"n":1,"next":{"n":1,"next":{}}}`, `v.next.next.n: is required`},
+		{`{"format":"email","contentEncoding":"base64"}`, `"?"`, ``},
+	}
+	for _, tt := range tests {
+		if got := strings.Join(problems(t, tt.schema, tt.value), "; "); got != tt.want {
+			t.Errorf("%s of %s:\n got %s\nwant %s", tt.schema, tt.value, got, tt.want)
+		}
+	}
+}
+
+func TestOnlyTenProblemsAreListed(t *testing.T) {
+	got := problems(t, `{"items":{"type":"string"}}`, `[`+strings.Repeat("1,", 100)+`1]`)
+	if len(got) != maxEvents+1 || got[maxEvents] != "and more" {
+		t.Errorf("%d problems: %q", len(got), got)
+	}
+}
+
+// A small schema that would take for ever, and one that refers to itself, end
+// with a problem in bounded time.
+func TestCostlySchemasEnd(t *testing.T) {
+	doubling := func(leaf, keyword string) string {
+		defs := []string{`"a0":` + leaf}
+		for i := 1; i <= 40; i++ {
+			defs = append(defs, fmt.Sprintf(`"a%d":{"%s":[{"$ref":"#/$defs/a%d"},{"$ref":"#/$defs/a%d"}]}`, i, keyword, i-1, i-1))
+		}
+		return `{"$ref":"#/$defs/a40","$defs":{` + strings.Join(defs, ",") + `}}`
+	}
+	deep := strings.Repeat(`{"x":`, 60) + `1` + strings.Repeat(`}`, 60)
+	text := `"` + strings.Repeat("a", 4<<20) + `"`
+	tests := []struct{ name, schema, value, want string }{
+		{"allOf", doubling(`{}`, "allOf"), `1`, "too costly"},
+		{"anyOf", doubling(`{"type":"string"}`, "anyOf"), `1`, "too costly"},
+		{"not", `{"not":{"$ref":"#/$defs/a"},"$defs":{"a":{"properties":{"x":{"anyOf":[{"$ref":"#/$defs/a"},{"$ref":"#/$defs/a"}]}},"required":["y"]}}}`, deep, "too costly"},
+		{"reference to itself", `{"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/a"}}}`, `1`, "refers to itself"},
+		{"pattern", `{"pattern":"(a?){300}b"}`, text, "too costly"},
+		{"errors", `{"items":{"type":"string"}}`, `[` + strings.Repeat("1,", 1<<20) + `1]`, "must be a string"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			began := time.Now()
+			got := strings.Join(problems(t, tt.schema, tt.value), "; ")
+			if !strings.Contains(got, tt.want) {
+				t.Errorf("problems = %.300s, want %q", got, tt.want)
+			}
+			if took := time.Since(began); took > 30*time.Second {
+				t.Errorf("it took %v", took)
+			}
+		})
+	}
+}
+
+// Looking at a large text does not copy it.
+func TestLargeTextsAreNotCopied(t *testing.T) {
+	s := mustCompile(t, `{"type":"object","properties":{"t":{"type":"string","minLength":1},"b":{"type":"object"}},"required":["t"]}`)
+	body, err := abi.EncodeValue(map[string]any{"t": strings.Repeat("x", 12<<20), "b": make([]byte, 12<<20)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := testing.Benchmark(func(b *testing.B) {
+		for b.Loop() {
+			if _, err := s.prepare(body, "v"); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	if n := result.AllocedBytesPerOp(); n > 64<<10 {
+		t.Errorf("%d bytes are allocated to look at 24 MiB", n)
+	}
+}
+
+func TestBadSchemas(t *testing.T) {
+	tests := []struct{ schema, want string }{
+		{`{"type":"intger"}`, `'/type'`},
+		{`{"properties":{"n":{"minLength":"x"}}}`, `'/properties/n/minLength'`},
+		{`{"pattern":"("}`, `regex`},
+		{`{"pattern":"a{900}b{900}c{900}"}`, `too large`},
+		{`{"$ref":"https://example.com/x"}`, `cannot refer to another document`},
+		{`{"$ref":"file:///etc/passwd"}`, `cannot refer to another document`},
+		{`{"$ref":"#/$defs/none"}`, `not found`},
+		{`{"$schema":"http://json-schema.org/draft-07/schema#"}`, `$schema`},
+		{`{"$defs":{"a":{"$id":"b"}}}`, `$id is only allowed at the top`},
+	}
+	for _, tt := range tests {
+		s, problems := compileSchema(fromJSON(t, tt.schema))
+		got := strings.Join(problems, "; ")
+		if s != nil || !strings.Contains(got, tt.want) {
+			t.Errorf("%s: problems %q, want %q", tt.schema, got, tt.want)
+		}
+		if strings.Contains(got, schemaURL) || strings.Contains(got, "\n") {
+			t.Errorf("%s: message %q", tt.schema, got)
+		}
+	}
+	if _, problems := compileSchema(fromJSON(t, `{"description":"`+strings.Repeat("x", maxSchemaBytes)+`"}`)); len(problems) != 1 {
+		t.Errorf("a large schema: %q", problems)
+	}
+}
+
+// The library's own evaluation and ours agree on every value.
+func TestNoDifferenceToTheLibrary(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text, _ := json.Marshal(map[string]any{"allOf": []any{drawSchema(t, 3)}})
+		raw, err := abi.FromJSON(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ours, problems := compileSchema(raw)
+		if len(problems) > 0 {
+			t.Fatalf("%s: %q", text, problems)
+		}
+		document, _ := abi.DecodeValue(raw)
+		c := jsonschema.NewCompiler()
+		if err := c.AddResource(schemaURL, document); err != nil {
+			t.Fatal(err)
+		}
+		theirs := c.MustCompile(schemaURL)
+		for range 5 {
+			value, _ := json.Marshal(drawValue(t, 3))
+			body, err := abi.FromJSON(value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			decoded, _ := abi.DecodeValue(body)
+			looked, err := view(body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, got := theirs.Validate(decoded), evaluate(ours, looked, "v")
+			if (want == nil) != (got == nil) {
+				t.Fatalf("%s of %s: the library says %v, we say %q", text, value, want, got)
+			}
+		}
+	})
+}
+
+var keys = []string{"a", "b", "cc"}
+
+func drawValue(t *rapid.T, depth int) any {
+	kinds := 6
+	if depth > 0 {
+		kinds = 8
+	}
+	switch rapid.IntRange(0, kinds-1).Draw(t, "kind") {
+	case 0:
+		return nil
+	case 1:
+		return rapid.Bool().Draw(t, "bool")
+	case 2, 3:
+		return rapid.IntRange(-2, 4).Draw(t, "int")
+	case 4:
+		return float64(rapid.IntRange(-4, 8).Draw(t, "half")) / 2
+	case 5:
+		return rapid.SampledFrom([]string{"", "a", "ab", "é"}).Draw(t, "text")
+	case 6:
+		list := []any{}
+		for range rapid.IntRange(0, 3).Draw(t, "items") {
+			list = append(list, drawValue(t, depth-1))
+		}
+		return list
+	}
+	object := map[string]any{}
+	for _, key := range keys {
+		if rapid.Bool().Draw(t, "has "+key) {
+			object[key] = drawValue(t, depth-1)
+		}
+	}
+	return object
+}
+
+// drawSchema draws a schema with some of all keywords.
+func drawSchema(t *rapid.T, depth int) any {
+	if depth == 0 || rapid.IntRange(0, 9).Draw(t, "plain") == 0 {
+		return rapid.Bool().Draw(t, "schema")
+	}
+	sub := func() any { return drawSchema(t, depth-1) }
+	subs := func() []any { return []any{sub(), sub()} }
+	small := func() any { return rapid.IntRange(0, 2).Draw(t, "bound") }
+	names := func() any { return rapid.SliceOfNDistinct(rapid.SampledFrom(keys), 0, 2, rapid.ID).Draw(t, "names") }
+	draw := map[string]func() any{
+		"type": func() any {
+			return rapid.SampledFrom([]string{"null", "boolean", "number", "integer", "string", "array", "object"}).Draw(t, "type")
+		},
+		"const": func() any { return drawValue(t, 1) }, "enum": func() any { return []any{drawValue(t, 1), 1, "a", nil} },
+		"allOf": func() any { return subs() }, "anyOf": func() any { return subs() }, "oneOf": func() any { return subs() },
+		"not": sub, "if": sub, "then": sub, "else": sub,
+		"minProperties": small, "maxProperties": small, "required": names,
+		"properties":            func() any { return map[string]any{"a": sub(), "b": sub()} },
+		"patternProperties":     func() any { return map[string]any{"^c": sub()} },
+		"additionalProperties":  sub,
+		"propertyNames":         sub,
+		"dependentRequired":     func() any { return map[string]any{"a": names()} },
+		"dependentSchemas":      func() any { return map[string]any{"b": sub()} },
+		"unevaluatedProperties": sub,
+		"minItems":              small, "maxItems": small, "uniqueItems": func() any { return true },
+		"prefixItems": func() any { return subs() }, "items": sub, "contains": sub, "minContains": small, "maxContains": small,
+		"unevaluatedItems": sub,
+		"minLength":        small, "maxLength": small, "pattern": func() any { return "^a" },
+		"minimum": small, "maximum": small, "exclusiveMinimum": small, "exclusiveMaximum": small, "multipleOf": func() any { return 1.5 },
+	}
+	all := make([]string, 0, len(draw))
+	for name := range draw {
+		all = append(all, name)
+	}
+	slices.Sort(all)
+	s := map[string]any{}
+	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom(all), 1, 4, rapid.ID).Draw(t, "keywords") {
+		s[name] = draw[name]()
+	}
+	return s
+}
+
+func FuzzView(f *testing.F) {
+	f.Add([]byte{0xa1, 0x61, 'a', 0x82, 0x01, 0xf9, 0x3c, 0x00})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		v, err := view(b)
+		decoded, invalid := abi.DecodeValue(b)
+		if invalid == nil && err != nil {
+			t.Fatalf("% x is %v, and cannot be looked at", b, decoded)
+		}
+		if err == nil && invalid == nil {
+			appendKey(nil, v)
+			if !equal(v, v) {
+				t.Fatalf("% x is not equal to itself", b)
+			}
+		}
+	})
+}

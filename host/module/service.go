@@ -1,0 +1,270 @@
+// Package module keeps the plugins of all tenants: it takes uploads, has them
+// checked and described by the sandbox, compiles what they declare, keeps every
+// version, and checks events against the schemas that a version declares.
+//
+// The package must not know how guests run, how a workflow is executed, or what
+// HTTP is.
+package module
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/engine"
+)
+
+// Config is what a Service is made of. Store and Sandbox are needed.
+type Config struct {
+	Store   host.Store
+	Sandbox host.Sandbox
+	// Limits: ModuleBytes is in use; zero is its default.
+	Limits host.Limits
+	// Log takes what operators should know. nil: nothing is logged.
+	Log *slog.Logger
+	// Now is the clock; nil: time.Now.
+	Now func() time.Time
+}
+
+// Service implements [host.Plugins], gives the scheduler its versions and the
+// sandbox its modules. All methods may be called from any goroutine.
+type Service struct {
+	store   host.Store
+	sandbox host.Sandbox
+	limits  host.Limits
+	log     *slog.Logger
+	now     func() time.Time
+
+	// changing is held while an upload or a deletion is being stored, so that
+	// the table below follows the store. Reading does not wait for it.
+	changing sync.Mutex
+
+	mu      sync.RWMutex // guards tenants; nothing is called under it
+	tenants map[string]*tenant
+
+	compiled cache
+}
+
+var _ host.Plugins = (*Service)(nil)
+
+// tenant is the name space of one tenant.
+type tenant struct {
+	plugins   map[string]host.PluginVersion // the newest version, by name
+	workflows map[string]string             // plugin by workflow
+}
+
+// New makes a service with the plugins of the store. Nothing is compiled until
+// it is asked for.
+func New(c Config) (*Service, error) {
+	s := &Service{
+		store:   c.Store,
+		sandbox: c.Sandbox,
+		limits:  c.Limits,
+		log:     c.Log,
+		now:     c.Now,
+		tenants: map[string]*tenant{},
+	}
+	s.limits.ModuleBytes = cmp.Or(s.limits.ModuleBytes, host.DefaultLimits().ModuleBytes)
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	stored, err := s.store.Plugins(context.Background(), "")
+	if err != nil {
+		return nil, host.Errorf(host.CodeUnavailable, "the plugins cannot be loaded: %w", err)
+	}
+	for _, v := range stored {
+		s.set(v)
+	}
+	return s, nil
+}
+
+// set makes a version the newest of its plugin.
+func (s *Service) set(v host.PluginVersion) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.tenants[v.Tenant]
+	if t == nil {
+		t = &tenant{plugins: map[string]host.PluginVersion{}, workflows: map[string]string{}}
+		s.tenants[v.Tenant] = t
+	}
+	if old, ok := t.plugins[v.Name]; ok {
+		delete(t.workflows, old.Workflow)
+	}
+	t.plugins[v.Name] = v
+	t.workflows[v.Workflow] = v.Name
+}
+
+// unset forgets a plugin.
+func (s *Service) unset(v host.PluginVersion) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.tenants[v.Tenant]
+	delete(t.plugins, v.Name)
+	delete(t.workflows, v.Workflow)
+	if len(t.plugins) == 0 {
+		delete(s.tenants, v.Tenant)
+	}
+}
+
+// newest finds the newest version of a plugin.
+func (s *Service) newest(tenant, name string) (host.PluginVersion, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if t := s.tenants[tenant]; t != nil {
+		v, ok := t.plugins[name]
+		return v, ok
+	}
+	return host.PluginVersion{}, false
+}
+
+// ofWorkflow finds the newest version of the plugin that makes a workflow.
+func (s *Service) ofWorkflow(tenant, workflow string) (host.PluginVersion, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	t := s.tenants[tenant]
+	if t == nil {
+		return host.PluginVersion{}, false
+	}
+	name, ok := t.workflows[workflow]
+	if !ok {
+		return host.PluginVersion{}, false
+	}
+	return t.plugins[name], true
+}
+
+// Version is a version of a workflow, to run.
+type Version struct {
+	Plugin    string
+	Number    int    // 1 for a plugin's first upload, counting up
+	Digest    string // of the original module
+	Rewritten string // of what runs
+	ImageHash string
+	Graph     *engine.Graph
+}
+
+// Newest gives the version that new runs of a workflow take.
+//
+// # Errors
+//
+// [*host.Error] with CodeNotFound; with CodeInternal when the stored version
+// cannot be used any more.
+func (s *Service) Newest(tenant, workflow string) (*Version, error) {
+	v, ok := s.ofWorkflow(tenant, workflow)
+	if !ok {
+		return nil, workflowNotFound()
+	}
+	c, err := s.version(context.Background(), v.Digest)
+	if err != nil {
+		return nil, err
+	}
+	return &Version{Plugin: v.Name, Number: v.Version, Digest: v.Digest, Rewritten: c.rewritten, ImageHash: c.imageHash, Graph: c.graph}, nil
+}
+
+func workflowNotFound() *host.Error {
+	return host.Errorf(host.CodeNotFound, "Workflow not found")
+}
+
+// Graph gives the graph of any stored version, by the digest of its module.
+//
+// # Errors
+//
+// As Newest.
+func (s *Service) Graph(digest string) (*engine.Graph, error) {
+	c, err := s.version(context.Background(), digest)
+	if err != nil {
+		return nil, err
+	}
+	return c.graph, nil
+}
+
+// Image gives the hash of the pristine image that a version was stored with.
+//
+// # Errors
+//
+// As Newest.
+func (s *Service) Image(digest string) (string, error) {
+	c, err := s.version(context.Background(), digest)
+	if err != nil {
+		return "", err
+	}
+	return c.imageHash, nil
+}
+
+// Wasm reads the original bytes of a module: the service is the sandbox's
+// source. The caller owns them.
+//
+// # Errors
+//
+// [*host.Error] with CodeNotFound or CodeUnavailable.
+func (s *Service) Wasm(ctx context.Context, digest string) ([]byte, error) {
+	m, err := s.store.Module(ctx, digest)
+	if err != nil {
+		return nil, moduleError(digest, err)
+	}
+	return m.Bytes, nil
+}
+
+func moduleError(digest string, err error) error {
+	if errors.Is(err, host.ErrNotFound) {
+		return host.Errorf(host.CodeNotFound, "module %s is not stored: %w", digest, err)
+	}
+	return host.Errorf(host.CodeUnavailable, "module %s cannot be read: %w", digest, err)
+}
+
+// CheckEvent checks the body of an event against the schema that a version
+// declares for its type, or inherits. A field that is null and need not be
+// there counts as absent. Types without a schema take anything.
+//
+// The error is CodeInvalidArgument, and names each field and what is wrong
+// with it, as in "start_event.n: must be an integer, got a string".
+func (s *Service) CheckEvent(digest, typ string, body abi.Raw) *host.Error {
+	_, err := s.PrepareEvent(digest, typ, body)
+	return err
+}
+
+// PrepareEvent is CheckEvent, and gives the body without the fields that count
+// as absent. It fills in no defaults. The result may be body itself.
+func (s *Service) PrepareEvent(digest, typ string, body abi.Raw) (abi.Raw, *host.Error) {
+	c, err := s.version(context.Background(), digest)
+	if err != nil {
+		return nil, asHostError(err)
+	}
+	schema := c.events[typ]
+	if schema == nil {
+		return body, nil
+	}
+	root := "event"
+	if kind, _ := c.graph.Kind(typ); kind == abi.KindStart {
+		root = "start_event"
+	}
+	return schema.prepare(body, root)
+}
+
+// asHostError gives the [*host.Error] in err, or makes one.
+func asHostError(err error) *host.Error {
+	var e *host.Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return host.Errorf(host.CodeInternal, "internal error: %w", err)
+}
+
+// Workflows implements [host.Plugins].
+func (s *Service) Workflows(_ context.Context, tenant string) ([]string, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if t := s.tenants[tenant]; t != nil {
+		return slices.Sorted(maps.Keys(t.workflows)), nil
+	}
+	return nil, nil
+}

@@ -1,0 +1,498 @@
+package module
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/sandbox"
+	"github.com/weftrun/weft/host/store/memory"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const tenantA, tenantB = "a", "b"
+
+// paper is a sandbox whose modules are their own manifests.
+type paper struct {
+	host.Sandbox
+	mu        sync.Mutex
+	problems  []host.Problem // of Inspect
+	described int
+}
+
+func (p *paper) Inspect(context.Context, []byte) ([]string, []host.Problem) {
+	return []string{"weft:v1.output"}, p.problems
+}
+
+func (p *paper) Describe(_ context.Context, digest string, wasm []byte) ([]byte, string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.described++
+	return wasm, "image of " + digest, nil
+}
+
+// bed is a service over a memory store.
+type bed struct {
+	*Service
+	store host.Store
+	paper *paper
+}
+
+func newBed(t *testing.T, edit func(*Config)) bed {
+	t.Helper()
+	b := bed{store: memory.New(), paper: &paper{}}
+	t.Cleanup(func() {
+		if err := b.store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	b.Service = b.open(t, edit)
+	return b
+}
+
+// open makes a service over the store as it is.
+func (b bed) open(t *testing.T, edit func(*Config)) *Service {
+	t.Helper()
+	c := Config{Store: b.store, Sandbox: b.paper, Now: func() time.Time { return time.Unix(1_800_000_000, 5) }}
+	if edit != nil {
+		edit(&c)
+	}
+	s, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// manifest is the manifest of a workflow with one step; edit may change it.
+func manifest(t *testing.T, workflow string, edit func(*abi.Manifest)) []byte {
+	t.Helper()
+	m := abi.Manifest{
+		ABI: abi.Version, Workflow: workflow, Description: "does " + workflow,
+		Steps:  []abi.StepDecl{{Name: "run", Accepts: []abi.Slot{{Types: []string{abi.TypeStart}}}, Emits: []abi.Emit{{Types: []string{abi.TypeStop}}}}},
+		Events: map[string]abi.EventDecl{},
+	}
+	if edit != nil {
+		edit(&m)
+	}
+	b, err := m.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// declares gives an event type a schema.
+func declares(t *testing.T, typ string, kind abi.EventKind, extends, schema string) func(*abi.Manifest) {
+	return func(m *abi.Manifest) {
+		decl := abi.EventDecl{Kind: kind, Extends: extends}
+		if schema != "" {
+			decl.Schema = fromJSON(t, schema)
+		}
+		m.Events[typ] = decl
+	}
+}
+
+func (b bed) put(t *testing.T, tenant, name string, wasm []byte) host.PluginInfo {
+	t.Helper()
+	info, _, err := b.Put(t.Context(), tenant, name, wasm)
+	if err != nil {
+		t.Fatalf("Put: %v: %+v", err, problemsOf(err))
+	}
+	return info
+}
+
+func problemsOf(err error) []host.Problem {
+	var e *host.Error
+	if errors.As(err, &e) {
+		return e.Problems
+	}
+	return nil
+}
+
+func wantCode(t *testing.T, err error, code host.Code, parts ...string) {
+	t.Helper()
+	if err == nil || host.CodeOf(err) != code {
+		t.Fatalf("error = %v, want %s", err, code)
+	}
+	for _, part := range parts {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("error = %q, want %q in it", err, part)
+		}
+	}
+}
+
+func TestPut(t *testing.T) {
+	b := newBed(t, nil)
+	first, second := manifest(t, "w", nil), manifest(t, "w", func(m *abi.Manifest) { m.Version = "2" })
+	info, created, err := b.Put(t.Context(), tenantA, "p", first)
+	if err != nil || !created {
+		t.Fatalf("Put = %+v, %v, %v", info, created, err)
+	}
+	if info.Name != "p" || info.Workflow != "w" || info.Version != 1 || info.Size != len(first) || len(info.SHA256) != 64 ||
+		len(info.RewrittenSHA256) != 64 || info.RewrittenSHA256 == info.SHA256 || !bytes.Equal(info.Manifest, first) ||
+		!slices.Equal(info.Imports, []string{"weft:v1.output"}) || !info.Created.Equal(time.Unix(1_800_000_000, 5)) {
+		t.Errorf("info = %+v", info)
+	}
+	if again, created, err := b.Put(t.Context(), tenantA, "p", first); err != nil || created || again.Version != 1 {
+		t.Errorf("the same bytes: %+v, %v, %v", again, created, err)
+	}
+	if b.paper.described != 1 {
+		t.Errorf("described %d times, want once", b.paper.described)
+	}
+	if next, created, err := b.Put(t.Context(), tenantA, "p", second); err != nil || !created || next.Version != 2 {
+		t.Errorf("other bytes: %+v, %v, %v", next, created, err)
+	}
+	if back, created, err := b.Put(t.Context(), tenantA, "p", first); err != nil || !created || back.Version != 3 {
+		t.Errorf("older bytes again: %+v, %v, %v", back, created, err)
+	}
+	versions, err := b.Versions(t.Context(), tenantA, "p")
+	if err != nil || len(versions) != 3 || versions[0].SHA256 != info.SHA256 || versions[1].Version != 2 {
+		t.Errorf("versions = %+v, %v", versions, err)
+	}
+}
+
+func TestPutRefuses(t *testing.T) {
+	b := newBed(t, func(c *Config) { c.Limits.ModuleBytes = 5000 })
+	b.put(t, tenantA, "p", manifest(t, "w", nil))
+	for _, name := range []string{"", "P", "-a", "a b", "../a", strings.Repeat("a", 129), "a\n"} {
+		_, _, err := b.Put(t.Context(), tenantA, name, manifest(t, "x", nil))
+		wantCode(t, err, host.CodeInvalidArgument, "no name for a plugin")
+	}
+	_, _, err := b.Put(t.Context(), tenantA, "q", make([]byte, 5001))
+	wantCode(t, err, host.CodeTooLarge, "5001", "5000")
+	_, _, err = b.Put(t.Context(), tenantA, "q", manifest(t, "w", nil))
+	wantCode(t, err, host.CodeConflict, "workflow w belongs to plugin p")
+	_, _, err = b.Put(t.Context(), tenantA, "q", []byte{0xff})
+	wantCode(t, err, host.CodeInvalidPlugin, "manifest")
+	if list, err := b.List(t.Context(), tenantA); err != nil || len(list) != 1 {
+		t.Errorf("after refusals: %+v, %v", list, err)
+	}
+	// Another tenant has its own names.
+	b.put(t, tenantB, "q", manifest(t, "w", nil))
+}
+
+// All problems of what is declared come together, each with its event.
+func TestPutListsAllProblems(t *testing.T) {
+	b := newBed(t, nil)
+	_, _, err := b.Put(t.Context(), tenantA, "p", manifest(t, "w", func(m *abi.Manifest) {
+		declares(t, abi.TypeStart, "", "", `{"type":"objekt"}`)(m)
+		declares(t, "Odd", "", "", `{"properties":{"n":{"pattern":"("}}}`)(m)
+		m.Steps = append(m.Steps, m.Steps[0]) // a duplicate
+	}))
+	wantCode(t, err, host.CodeInvalidPlugin)
+	found := map[string]bool{}
+	for _, p := range problemsOf(err) {
+		t.Logf("%+v", p)
+		found[p.Code+" "+p.Event+p.Step] = true
+	}
+	for _, want := range []string{"duplicate_step run", "invalid_schema StartEvent", "invalid_schema Odd"} {
+		if !found[want] {
+			t.Errorf("no problem %q", want)
+		}
+	}
+	b.paper.problems = []host.Problem{{Code: "x", Message: "first"}, {Code: "y", Message: "second"}}
+	_, _, err = b.Put(t.Context(), tenantA, "p", manifest(t, "w", nil))
+	wantCode(t, err, host.CodeInvalidPlugin, "2 problems")
+	if !slices.Equal(problemsOf(err), b.paper.problems) {
+		t.Errorf("problems = %+v", problemsOf(err))
+	}
+}
+
+func TestNewVersionMayRenameItsWorkflow(t *testing.T) {
+	b := newBed(t, nil)
+	b.put(t, tenantA, "p", manifest(t, "old", nil))
+	b.put(t, tenantA, "p", manifest(t, "new", nil))
+	if names, err := b.Workflows(t.Context(), tenantA); err != nil || !slices.Equal(names, []string{"new"}) {
+		t.Errorf("workflows = %v, %v", names, err)
+	}
+	b.put(t, tenantA, "q", manifest(t, "old", nil))
+}
+
+func TestPluginsAreKeptOverARestart(t *testing.T) {
+	b := newBed(t, nil)
+	b.put(t, tenantA, "p", manifest(t, "w", nil))
+	second := b.put(t, tenantA, "p", manifest(t, "w", func(m *abi.Manifest) { m.Version = "2" }))
+	b.put(t, tenantA, "a", manifest(t, "v", nil))
+	b.put(t, tenantB, "p", manifest(t, "z", nil))
+	b.Service = b.open(t, nil)
+	list, err := b.List(t.Context(), tenantA)
+	if err != nil || len(list) != 2 || list[0].Name != "a" || list[1].SHA256 != second.SHA256 {
+		t.Errorf("list = %+v, %v", list, err)
+	}
+	v, err := b.Newest(tenantA, "w")
+	if err != nil || v.Digest != second.SHA256 || v.Number != 2 || v.Plugin != "p" || v.ImageHash != "image of "+v.Digest ||
+		v.Rewritten != second.RewrittenSHA256 || v.Graph.Workflow() != "w" {
+		t.Errorf("newest = %+v, %v", v, err)
+	}
+	if hash, err := b.Image(v.Digest); err != nil || hash != v.ImageHash {
+		t.Errorf("image = %q, %v", hash, err)
+	}
+	if g, err := b.Graph(v.Digest); err != nil || g != v.Graph {
+		t.Errorf("graph = %p, %v, want %p", g, err, v.Graph)
+	}
+	wasm, err := b.Wasm(t.Context(), v.Digest)
+	if err != nil || len(wasm) != second.Size {
+		t.Errorf("wasm has %d bytes, %v", len(wasm), err)
+	}
+	names, err := b.Workflows(t.Context(), tenantA)
+	if err != nil || !slices.Equal(names, []string{"v", "w"}) {
+		t.Errorf("workflows = %v, %v", names, err)
+	}
+}
+
+func TestUnknownNames(t *testing.T) {
+	b := newBed(t, nil)
+	b.put(t, tenantA, "p", manifest(t, "w", nil))
+	none := strings.Repeat("0", 64)
+	_, err := b.Newest(tenantB, "w")
+	wantCode(t, err, host.CodeNotFound, "Workflow not found")
+	_, err = b.Newest(tenantA, "x")
+	wantCode(t, err, host.CodeNotFound, "Workflow not found")
+	_, err = b.Workflow(t.Context(), tenantB, "w")
+	wantCode(t, err, host.CodeNotFound, "Workflow not found")
+	_, err = b.Plugin(t.Context(), tenantB, "p")
+	wantCode(t, err, host.CodeNotFound)
+	_, err = b.Versions(t.Context(), tenantB, "p")
+	wantCode(t, err, host.CodeNotFound)
+	wantCode(t, b.Delete(t.Context(), tenantB, "p"), host.CodeNotFound)
+	_, err = b.Graph(none)
+	wantCode(t, err, host.CodeNotFound)
+	_, err = b.Image(none)
+	wantCode(t, err, host.CodeNotFound)
+	_, err = b.Wasm(t.Context(), none)
+	wantCode(t, err, host.CodeNotFound)
+	if err := b.CheckEvent(none, "E", abi.EmptyMap); err == nil || err.Code != host.CodeNotFound {
+		t.Errorf("CheckEvent = %v", err)
+	}
+	if list, err := b.List(t.Context(), tenantB); err != nil || len(list) != 0 {
+		t.Errorf("list = %v, %v", list, err)
+	}
+	if names, err := b.Workflows(t.Context(), tenantB); err != nil || len(names) != 0 {
+		t.Errorf("workflows = %v, %v", names, err)
+	}
+}
+
+// running stores a run of the workflow, with the given status.
+func (b bed) running(t *testing.T, workflow string, first uint64, status host.Status) {
+	t.Helper()
+	epoch, err := b.store.Claim(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := host.Run{Tenant: tenantA, HandlerID: "h", RunID: "r", SessionID: "h", Workflow: workflow, Status: status, Started: 1, Updated: 1}
+	batch := host.SessionBatch{Key: host.SessionKey{Tenant: tenantA, Session: "h"}, First: first, Last: first, Data: []byte{1}, WakeAt: host.WakeNever, Runs: []host.Run{run}}
+	if first == 1 {
+		batch.Started = []string{"r"}
+	}
+	if err := b.store.Append(t.Context(), host.Batch{Epoch: epoch, Sessions: []host.SessionBatch{batch}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDelete(t *testing.T) {
+	b := newBed(t, nil)
+	info := b.put(t, tenantA, "p", manifest(t, "w", nil))
+	b.running(t, "w", 1, host.StatusRunning)
+	if info, err := b.Plugin(t.Context(), tenantA, "p"); err != nil || info.Runs != 1 {
+		t.Errorf("plugin = %+v, %v, want one run", info, err)
+	}
+	wantCode(t, b.Delete(t.Context(), tenantA, "p"), host.CodeConflict, "1 runs of workflow w hold plugin p")
+	if _, err := b.Newest(tenantA, "w"); err != nil {
+		t.Errorf("after a refused deletion: %v", err)
+	}
+	b.running(t, "w", 2, host.StatusCompleted)
+	if err := b.Delete(t.Context(), tenantA, "p"); err != nil {
+		t.Fatal(err)
+	}
+	_, err := b.Newest(tenantA, "w")
+	wantCode(t, err, host.CodeNotFound)
+	wantCode(t, b.Delete(t.Context(), tenantA, "p"), host.CodeNotFound)
+	_, err = b.Wasm(t.Context(), info.SHA256)
+	wantCode(t, err, host.CodeNotFound)
+	if again := b.put(t, tenantA, "p", manifest(t, "w", nil)); again.Version != 1 {
+		t.Errorf("uploaded again: version %d", again.Version)
+	}
+}
+
+func TestConcurrentUploads(t *testing.T) {
+	b := newBed(t, nil)
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			name := []string{"p", "q"}[i%2]
+			_, _, err := b.Put(t.Context(), tenantA, name, manifest(t, "w", nil))
+			if err != nil && host.CodeOf(err) != host.CodeConflict {
+				t.Errorf("Put = %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	list, err := b.List(t.Context(), tenantA)
+	if err != nil || len(list) != 1 || list[0].Version != 1 {
+		t.Errorf("list = %+v, %v, want one version of one plugin", list, err)
+	}
+}
+
+func TestPrepareEvent(t *testing.T) {
+	b := newBed(t, nil)
+	info := b.put(t, tenantA, "p", manifest(t, "w", func(m *abi.Manifest) {
+		declares(t, abi.TypeStart, "", "", `{"type":"object","properties":{"n":{"type":"integer"},"s":{"type":["string","null"]},"any":{},"l":{"items":{"type":"string"}}},"required":["n"]}`)(m)
+		declares(t, "Parent", "", "", `{"properties":{"q":{"type":"string"}}}`)(m)
+		declares(t, "Child", "", "Parent", "")(m)
+		declares(t, "Free", "", "", "")(m)
+		m.Steps = append(m.Steps, abi.StepDecl{Name: "more", Accepts: []abi.Slot{{Kind: abi.SlotAny, Types: []string{"Child", "Parent", "Free"}}}, Emits: m.Steps[0].Emits})
+		m.Steps[0].Emits = append(m.Steps[0].Emits, abi.Emit{Types: []string{"Child"}}, abi.Emit{Types: []string{"Parent"}}, abi.Emit{Types: []string{"Free"}})
+	}))
+	tests := []struct{ typ, body, want string }{
+		{abi.TypeStart, `{"n":3}`, `{"n":3}`},
+		{abi.TypeStart, `{"n":3.0}`, `{"n":3.0}`},
+		{abi.TypeStart, `{"n":"3"}`, `start_event.n: must be an integer, got a string`},
+		{abi.TypeStart, `{}`, `start_event.n: is required`},
+		{abi.TypeStart, `{"n":null}`, `start_event.n: must be an integer, got null`},
+		{abi.TypeStart, `{"n":1,"l":[1,"x",2]}`, `start_event.l[0]: must be a string, got 1; start_event.l[2]: must be a string, got 2`},
+		{abi.TypeStart, `{"n":1,"s":null,"any":null,"other":null}`, `{"n":1,"s":null,"any":null,"other":null}`},
+		{"Parent", `{"q":null,"x":1}`, `{"x":1}`},
+		{"Child", `{"q":null}`, `{}`},
+		{"Child", `{"q":1}`, `event.q: must be a string, got 1`},
+		{"Free", `{"q":null}`, `{"q":null}`},
+		{"Unknown", `{"q":null}`, `{"q":null}`},
+	}
+	for _, tt := range tests {
+		body := fromJSON(t, tt.body)
+		out, err := b.PrepareEvent(info.SHA256, tt.typ, body)
+		check := b.CheckEvent(info.SHA256, tt.typ, body)
+		if (err == nil) != (check == nil) {
+			t.Errorf("%s %s: PrepareEvent says %v, CheckEvent %v", tt.typ, tt.body, err, check)
+		}
+		if err != nil {
+			if err.Code != host.CodeInvalidArgument || err.Message != tt.want {
+				t.Errorf("%s %s: %s: %s, want %s", tt.typ, tt.body, err.Code, err.Message, tt.want)
+			}
+			continue
+		}
+		if want := fromJSON(t, tt.want); !bytes.Equal(out, want) {
+			t.Errorf("%s %s: % x, want %s", tt.typ, tt.body, out, tt.want)
+		}
+	}
+	if _, err := b.PrepareEvent(info.SHA256, abi.TypeStart, abi.Raw{0x01}); err == nil {
+		t.Error("a number was taken as an event")
+	}
+}
+
+func TestWorkflow(t *testing.T) {
+	b := newBed(t, nil)
+	info := b.put(t, tenantA, "p", manifest(t, "w", func(m *abi.Manifest) {
+		declares(t, "Done", abi.KindStop, "", `{"type":"object","properties":{"n":{"type":"integer"}},"title":"other"}`)(m)
+		m.Steps[0].Emits = []abi.Emit{{Types: []string{"Done"}}}
+	}))
+	w, err := b.Workflow(t.Context(), tenantA, "w")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.Name != "w" || w.Description != "does w" || !slices.Equal(w.Plugins, []string{"p"}) || w.Digest != info.SHA256 ||
+		w.StartType != abi.TypeStart || !slices.Equal(w.StopTypes, []string{"Done"}) || len(w.Graph.Nodes) == 0 {
+		t.Errorf("workflow = %+v", w)
+	}
+	if want := fromJSON(t, `{"title":"StartEvent","type":"object","properties":{}}`); !bytes.Equal(w.StartSchema, want) {
+		t.Errorf("start schema = % x", w.StartSchema)
+	}
+	if want := fromJSON(t, `{"title":"Done","type":"object","properties":{"n":{"type":"integer"}}}`); !bytes.Equal(w.StopSchema, want) {
+		t.Errorf("stop schema = % x", w.StopSchema)
+	}
+	var types []string
+	for _, e := range w.Events {
+		types = append(types, e.Type)
+		if e.Base == (e.Type == "Done") || len(e.Schema) == 0 {
+			t.Errorf("event %+v", e)
+		}
+	}
+	if !slices.Contains(types, "Done") || !slices.Contains(types, abi.TypeStart) || !slices.IsSorted(types) {
+		t.Errorf("events = %v", types)
+	}
+}
+
+// source breaks the circle of sandbox and service.
+type source struct{ s *Service }
+
+func (s *source) Wasm(ctx context.Context, digest string) ([]byte, error) {
+	return s.s.Wasm(ctx, digest)
+}
+
+// A real plugin goes through all stages, and a module that cannot describe
+// itself is refused.
+func TestPutWithTheRealSandbox(t *testing.T) {
+	from := &source{}
+	box, err := sandbox.New(t.Context(), sandbox.Config{Source: from, CacheDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := box.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	b := newBed(t, func(c *Config) { c.Sandbox = box })
+	from.s = b.Service
+	wasm := read(t, pluginPath(t, "wordcount-tinygo"))
+	info := b.put(t, tenantA, "wordcount", wasm)
+	if info.RewrittenSHA256 != box.Rewritten(wasm) {
+		t.Errorf("rewritten digest = %s, want the sandbox's", info.RewrittenSHA256)
+	}
+	bad := b.CheckEvent(info.SHA256, abi.TypeStart, fromJSON(t, `{"text":1,"chunk_lines":0}`))
+	if bad == nil || !strings.Contains(bad.Message, "start_event.text: must be a string, got 1") {
+		t.Errorf("CheckEvent = %v", bad)
+	}
+	if err := b.CheckEvent(info.SHA256, abi.TypeStart, fromJSON(t, `{"text":"a b"}`)); err != nil {
+		t.Errorf("CheckEvent = %v", err)
+	}
+	for name, code := range map[string]string{
+		"describe_garbage": "invalid_manifest", "describe_trap": "describe_trap", "command": "command_module", "good": "",
+	} {
+		_, _, err := b.Put(t.Context(), tenantA, "p", read(t, filepath.Join("..", "..", "testdata", "hostile", name+".wasm")))
+		if code == "" {
+			if err != nil {
+				t.Errorf("%s: %v: %+v", name, err, problemsOf(err))
+			}
+			continue
+		}
+		wantCode(t, err, host.CodeInvalidPlugin)
+		if !slices.ContainsFunc(problemsOf(err), func(p host.Problem) bool { return p.Code == code }) {
+			t.Errorf("%s: problems %+v, want %s", name, problemsOf(err), code)
+		}
+	}
+}
+
+func pluginPath(t *testing.T, name string) string {
+	t.Helper()
+	folder := os.Getenv("WEFT_PLUGINS")
+	if folder == "" {
+		folder = filepath.Join("..", "..", "build", "plugins")
+	}
+	path := filepath.Join(folder, name+".wasm")
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		t.Fatalf("%s is missing: run make plugins, or set WEFT_PLUGINS to the folder of the built plugins", path)
+	}
+	return path
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}

@@ -1,0 +1,262 @@
+package module
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/weftrun/weft/host"
+)
+
+// legalName is what plugins and workflows may be called.
+var legalName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,127}$`)
+
+// rewriter is what a sandbox has that does not run modules as they are.
+type rewriter interface {
+	// Rewritten gives the digest of what runs in place of the module.
+	Rewritten(wasm []byte) string
+}
+
+// rewritten gives the digest of what runs: the sandbox's, if it has one. Else
+// the module runs as it is, and the digest is SHA-256 over a name for that, a
+// zero byte and the module.
+func (s *Service) rewritten(wasm []byte) string {
+	if r, ok := s.sandbox.(rewriter); ok {
+		return r.Rewritten(wasm)
+	}
+	h := sha256.New()
+	h.Write([]byte("weft-rewrite-0\x00"))
+	h.Write(wasm)
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Put implements [host.Plugins]. Nothing is stored before everything has been
+// checked. The stages are: the module, its description, and what it declares;
+// all problems of a stage come together, and end the upload.
+func (s *Service) Put(ctx context.Context, tenant, name string, wasm []byte) (host.PluginInfo, bool, error) {
+	if !legalName.MatchString(name) {
+		return host.PluginInfo{}, false, host.Errorf(host.CodeInvalidArgument,
+			"%.140q is no name for a plugin: use 1 to 128 of a-z, 0-9, '.', '_' and '-', beginning with a letter or digit", name)
+	}
+	if limit := s.limits.ModuleBytes; len(wasm) > limit {
+		return host.PluginInfo{}, false, host.Errorf(host.CodeTooLarge, "the module has %d bytes, at most %d are allowed", len(wasm), limit)
+	}
+	sum := sha256.Sum256(wasm)
+	digest := hex.EncodeToString(sum[:])
+	if newest, ok := s.newest(tenant, name); ok && newest.Digest == digest {
+		info, err := s.info(ctx, newest)
+		return info, false, err
+	}
+	v, err := s.check(ctx, digest, wasm)
+	if err != nil {
+		return host.PluginInfo{}, false, err
+	}
+	stored, created, err := s.keep(ctx, tenant, name, v, wasm)
+	if err != nil {
+		return host.PluginInfo{}, false, err
+	}
+	info, err := s.info(ctx, stored)
+	return info, created, err
+}
+
+// check runs an upload through all stages.
+func (s *Service) check(ctx context.Context, digest string, wasm []byte) (*version, error) {
+	imports, problems := s.sandbox.Inspect(ctx, wasm)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if len(problems) > 0 {
+		return nil, invalid(problems)
+	}
+	manifest, imageHash, err := s.sandbox.Describe(ctx, digest, wasm)
+	if err != nil {
+		var e *host.Error
+		if errors.As(err, &e) && e.Code == host.CodeInvalidPlugin {
+			return nil, invalid(e.Problems)
+		}
+		return nil, err
+	}
+	v, problems := compile(manifest)
+	if len(problems) > 0 {
+		return nil, invalid(problems)
+	}
+	v.digest, v.rewritten, v.imageHash, v.size, v.imports = digest, s.rewritten(wasm), imageHash, len(wasm), imports
+	return v, nil
+}
+
+// invalid is the error of a plugin with problems.
+func invalid(problems []host.Problem) error {
+	e := host.Errorf(host.CodeInvalidPlugin, "the plugin has %d problems, nothing was changed: %s", len(problems), problems[0].Message)
+	if len(problems) == 1 {
+		e = host.Errorf(host.CodeInvalidPlugin, "the plugin has a problem, nothing was changed: %s", problems[0].Message)
+	}
+	e.Problems = problems
+	return e
+}
+
+// keep stores a checked upload as the plugin's next version.
+func (s *Service) keep(ctx context.Context, tenant, name string, v *version, wasm []byte) (stored host.PluginVersion, created bool, err error) {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	workflow := v.graph.Workflow()
+	if other, ok := s.ofWorkflow(tenant, workflow); ok && other.Name != name {
+		return stored, false, host.Errorf(host.CodeConflict, "workflow %s belongs to plugin %s: upload under that name, or give the workflow another one", workflow, other.Name)
+	}
+	newest, known := s.newest(tenant, name)
+	if known && newest.Digest == v.digest { // another upload was faster
+		return newest, false, nil
+	}
+	err = s.store.PutModule(ctx, host.ModuleRecord{
+		Digest: v.digest, Rewritten: v.rewritten, ImageHash: v.imageHash, Manifest: v.manifest, Imports: v.imports, Bytes: wasm,
+	})
+	if err != nil {
+		return stored, false, storeError("the module could not be stored", err)
+	}
+	stored = host.PluginVersion{
+		Tenant: tenant, Name: name, Workflow: workflow, Version: newest.Version + 1,
+		Digest: v.digest, Size: v.size, Created: s.now().UnixNano(),
+	}
+	if err := s.store.PutPlugin(ctx, stored); err != nil {
+		return stored, false, storeError("the version could not be stored", err)
+	}
+	s.set(stored)
+	s.log.Info("stored a plugin", "tenant", tenant, "plugin", name, "version", stored.Version, "workflow", workflow, "digest", v.digest)
+	return stored, true, nil
+}
+
+func storeError(what string, err error) error {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return host.Errorf(host.CodeUnavailable, "%s: %w", what, err)
+}
+
+// info describes the newest version of a plugin, with the runs of its workflow.
+func (s *Service) info(ctx context.Context, v host.PluginVersion) (host.PluginInfo, error) {
+	runs, err := s.store.CountRuns(ctx, v.Tenant)
+	if err != nil {
+		return host.PluginInfo{}, storeError("the runs could not be counted", err)
+	}
+	info, err := s.describe(ctx, v)
+	info.Runs = runs[v.Workflow]
+	return info, err
+}
+
+// describe describes a version, without its runs.
+func (s *Service) describe(ctx context.Context, v host.PluginVersion) (host.PluginInfo, error) {
+	c, err := s.version(ctx, v.Digest)
+	if err != nil {
+		return host.PluginInfo{}, err
+	}
+	return host.PluginInfo{
+		Name: v.Name, Workflow: v.Workflow, Version: v.Version, SHA256: v.Digest, RewrittenSHA256: c.rewritten, Size: v.Size,
+		Manifest: c.manifest, Imports: slices.Clone(c.imports), Created: time.Unix(0, v.Created).UTC(),
+	}, nil
+}
+
+// Plugin implements [host.Plugins].
+func (s *Service) Plugin(ctx context.Context, tenant, name string) (host.PluginInfo, error) {
+	v, ok := s.newest(tenant, name)
+	if !ok {
+		return host.PluginInfo{}, pluginNotFound()
+	}
+	return s.info(ctx, v)
+}
+
+func pluginNotFound() *host.Error {
+	return host.Errorf(host.CodeNotFound, "Plugin not found")
+}
+
+// List implements [host.Plugins].
+func (s *Service) List(ctx context.Context, tenant string) ([]host.PluginInfo, error) {
+	runs, err := s.store.CountRuns(ctx, tenant)
+	if err != nil {
+		return nil, storeError("the runs could not be counted", err)
+	}
+	s.mu.RLock()
+	var newest []host.PluginVersion
+	if t := s.tenants[tenant]; t != nil {
+		for _, v := range t.plugins {
+			newest = append(newest, v)
+		}
+	}
+	s.mu.RUnlock()
+	infos := make([]host.PluginInfo, 0, len(newest))
+	for _, v := range newest {
+		info, err := s.describe(ctx, v)
+		if err != nil {
+			return nil, err
+		}
+		info.Runs = runs[v.Workflow]
+		infos = append(infos, info)
+	}
+	slices.SortFunc(infos, byName)
+	return infos, nil
+}
+
+// Versions implements [host.Plugins]. The store counts runs by workflow: they
+// show with the newest version.
+func (s *Service) Versions(ctx context.Context, tenant, name string) ([]host.PluginInfo, error) {
+	stored, err := s.store.PluginVersions(ctx, tenant, name)
+	if errors.Is(err, host.ErrNotFound) || err == nil && len(stored) == 0 {
+		return nil, pluginNotFound()
+	}
+	if err != nil {
+		return nil, storeError("the versions could not be read", err)
+	}
+	infos := make([]host.PluginInfo, 0, len(stored))
+	for i, v := range stored {
+		describe := s.describe
+		if i == len(stored)-1 {
+			describe = s.info
+		}
+		info, err := describe(ctx, v)
+		if err != nil {
+			return nil, err
+		}
+		infos = append(infos, info)
+	}
+	return infos, nil
+}
+
+// Delete implements [host.Plugins].
+func (s *Service) Delete(ctx context.Context, tenant, name string) error {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	v, ok := s.newest(tenant, name)
+	if !ok {
+		return pluginNotFound()
+	}
+	s.unset(v) // so that no run starts any more
+	err := s.deleteStored(ctx, v)
+	if err != nil {
+		s.set(v)
+		return err
+	}
+	s.log.Info("deleted a plugin", "tenant", tenant, "plugin", name)
+	return nil
+}
+
+func (s *Service) deleteStored(ctx context.Context, v host.PluginVersion) error {
+	runs, err := s.store.CountRuns(ctx, v.Tenant)
+	if err != nil {
+		return storeError("the runs could not be counted", err)
+	}
+	versions, err := s.store.PluginVersions(ctx, v.Tenant, v.Name)
+	if err != nil {
+		return storeError("the versions could not be read", err)
+	}
+	for _, old := range versions { // an older one may have made another workflow
+		if n := runs[old.Workflow]; n > 0 {
+			return host.Errorf(host.CodeConflict, "%d runs of workflow %s hold plugin %s: cancel them or let them end", n, old.Workflow, v.Name)
+		}
+	}
+	if err := s.store.DeletePlugin(ctx, v.Tenant, v.Name); err != nil && !errors.Is(err, host.ErrNotFound) {
+		return storeError("the plugin could not be deleted", err)
+	}
+	return nil
+}

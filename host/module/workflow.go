@@ -1,0 +1,67 @@
+package module
+
+import (
+	"context"
+	"strings"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+)
+
+func byName(a, b host.PluginInfo) int { return strings.Compare(a.Name, b.Name) }
+
+// Workflow implements [host.Plugins].
+func (s *Service) Workflow(ctx context.Context, tenant, name string) (host.WorkflowInfo, error) {
+	v, ok := s.ofWorkflow(tenant, name)
+	if !ok {
+		return host.WorkflowInfo{}, workflowNotFound()
+	}
+	c, err := s.version(ctx, v.Digest)
+	if err != nil {
+		return host.WorkflowInfo{}, err
+	}
+	g, m := c.graph, c.graph.Manifest()
+	info := host.WorkflowInfo{
+		Name: name, Description: m.Description, Plugins: []string{v.Name}, Digest: v.Digest,
+		StartType: g.StartType(), StopTypes: g.StopTypes(), Graph: g.Drawing(),
+	}
+	if info.StartSchema, err = c.shown(info.StartType); err != nil {
+		return host.WorkflowInfo{}, err
+	}
+	stop := abi.TypeStop
+	if len(info.StopTypes) > 0 {
+		stop = info.StopTypes[0]
+	}
+	if info.StopSchema, err = c.shown(stop); err != nil {
+		return host.WorkflowInfo{}, err
+	}
+	for _, typ := range g.EventTypes() {
+		kind, _ := g.Kind(typ)
+		_, base := abi.BaseKinds[typ]
+		event := host.EventInfo{Type: typ, Types: g.Ancestors(typ), Kind: kind, Base: base}
+		if event.Schema, err = c.shown(typ); err != nil {
+			return host.WorkflowInfo{}, err
+		}
+		info.Events = append(info.Events, event)
+	}
+	return info, nil
+}
+
+// shown gives the schema of an event type as clients see it: as declared, or
+// that of an object without declared properties, with the type's name as title.
+func (v *version) shown(typ string) (abi.Raw, error) {
+	schema := map[string]any{"type": "object", "properties": map[string]any{}}
+	if raw := v.graph.Manifest().Events[typ].Schema; raw != nil {
+		decoded, err := abi.DecodeValue(raw)
+		if err != nil {
+			return nil, host.Errorf(host.CodeInternal, "the schema of event type %s cannot be read: %w", typ, err)
+		}
+		schema, _ = decoded.(map[string]any) // it was compiled as one
+	}
+	schema["title"] = typ
+	raw, err := abi.EncodeValue(schema)
+	if err != nil {
+		return nil, host.Errorf(host.CodeInternal, "the schema of event type %s cannot be written: %w", typ, err)
+	}
+	return raw, nil
+}

@@ -1,0 +1,77 @@
+package sandbox
+
+import (
+	"testing"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+)
+
+func BenchmarkInvoke(b *testing.B) {
+	guests := []struct {
+		name string
+		wasm func() []byte
+	}{
+		{"wat", func() []byte { return hostile(b, "good") }},
+		{"tinygo", func() []byte { return plugin(b, "counter-tinygo") }},
+		{"go", func() []byte { return plugin(b, "counter-go") }},
+	}
+	for _, g := range guests {
+		for _, mode := range []struct {
+			name   string
+			spares int
+		}{{"fresh", -1}, {"spares", 0}} {
+			b.Run(g.name+"/"+mode.name, func(b *testing.B) {
+				s := newBench(b, func(c *Config) { c.Spares = mode.spares })
+				inv := s.invocation(s.library.add(g.wasm()), nil)
+				if g.name != "wat" {
+					inv = counterStep(b, s, inv)
+				}
+				b.ReportAllocs()
+				for b.Loop() {
+					res, err := s.Invoke(b.Context(), inv)
+					if err != nil || res.Err != nil {
+						b.Fatalf("Invoke = %+v, %v", res, err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// counterStep is an invocation of the counter plugin's step, with a state that
+// counts 41 runs.
+func counterStep(tb testing.TB, s bench, inv host.Invocation) host.Invocation {
+	tb.Helper()
+	input := abi.StepInput{
+		Step:    "increment",
+		Trigger: []abi.Event{{Type: abi.TypeStart, Body: abi.EmptyMap, ID: 1}},
+		Run:     abi.RunInfo{Tenant: "default", Workflow: "counter", RunID: "r", SessionID: "s", Invocation: 1, Attempt: 1, Clock: inv.Clock},
+	}
+	var err error
+	if inv.Input, err = input.Encode(); err != nil {
+		tb.Fatal(err)
+	}
+	state, err := abi.EncodeValue(map[string]any{"count": 41})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	calls := &answers{abi.ImportStateBegin: state}
+	inv.Calls, inv.Token = calls, calls
+	return inv
+}
+
+// answers is a host.Calls that has one answer for each import, and a
+// host.Token that never waits.
+type answers map[abi.Import]abi.Raw
+
+func (a answers) Call(im abi.Import, _ []byte, clock int64) ([]byte, abi.Status, int64, error) {
+	if answer, ok := a[im]; ok {
+		return answer, abi.StatusOK, clock, nil
+	}
+	return abi.Null, abi.StatusOK, clock, nil
+}
+
+func (answers) Print(uint32, []byte) {}
+
+func (answers) Checkpoint(uint64) error { return nil }

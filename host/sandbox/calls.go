@@ -1,0 +1,224 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host/sandbox/wasi"
+)
+
+// hostFunc is one import of weft:v1.
+type hostFunc struct {
+	is    funcType
+	serve func(g *guest, args []uint64)
+}
+
+// imports are the functions of weft:v1.
+var imports = makeImports()
+
+func makeImports() map[abi.Import]hostFunc {
+	i32s := func(n int) string { return string(bytes.Repeat([]byte{typeI32}, n)) }
+	all := map[abi.Import]hostFunc{
+		abi.ImportInput:    {funcType{params: i32s(3)}, serveInput},
+		abi.ImportResponse: {funcType{params: i32s(3)}, serveResponse},
+		abi.ImportOutput:   {funcType{params: i32s(2)}, serveOutput},
+	}
+	for _, im := range abi.HostCalls {
+		all[im] = hostFunc{funcType{i32s(2), string([]byte{typeI64})}, func(g *guest, args []uint64) {
+			args[0] = g.hostCall(im, uint32(args[0]), uint32(args[1]))
+		}}
+	}
+	return all
+}
+
+// importNames lists the imports of weft:v1, sorted.
+func importNames() []string {
+	names := make([]string, 0, len(imports))
+	for im := range imports {
+		names = append(names, string(im))
+	}
+	slices.Sort(names)
+	return names
+}
+
+// serveImports makes those imports available in the runtime that a module asks
+// for, and no others.
+func serveImports(ctx context.Context, r wazero.Runtime, m *binaryModule) error {
+	names := map[string][]string{}
+	for _, im := range m.imports {
+		if !slices.Contains(names[im.module], im.name) {
+			names[im.module] = append(names[im.module], im.name)
+		}
+	}
+	if asked := names[wasi.ModuleName]; len(asked) > 0 {
+		hostOf := func(ctx context.Context) wasi.Host { return guestOf(ctx) }
+		if err := wasi.Instantiate(ctx, r, asked, hostOf); err != nil {
+			return err
+		}
+	}
+	asked := names[abi.ImportModule]
+	if len(asked) == 0 {
+		return nil
+	}
+	builder := r.NewHostModuleBuilder(abi.ImportModule)
+	for _, name := range asked {
+		f := imports[abi.Import(name)]
+		serve := api.GoModuleFunc(func(ctx context.Context, _ api.Module, stack []uint64) {
+			f.serve(guestOf(ctx), stack)
+		})
+		builder.NewFunctionBuilder().WithGoModuleFunction(serve, []byte(f.is.params), []byte(f.is.results)).Export(name)
+	}
+	if _, err := builder.Instantiate(ctx); err != nil {
+		return fmt.Errorf("instantiate %s: %w", abi.ImportModule, err)
+	}
+	return nil
+}
+
+// giveUp unwinds the guest with a failure of its own.
+func (g *guest) giveUp(code, format string, args ...any) {
+	g.fail = &abi.Error{Code: code, Message: fmt.Sprintf(format, args...)}
+	panic(unwound)
+}
+
+// forbidden unwinds a guest that calls, before weft_step, what only weft_step
+// may call.
+func (g *guest) forbidden(name abi.Import) {
+	g.giveUp(codeForbidden, "%s called %s.%s; before weft_step a guest may call output (in %s), log and WASI only",
+		g.phase.entry(), abi.ImportModule, name, abi.ExportDescribe)
+}
+
+// region finds a range of the guest's memory; one out of range traps.
+func (g *guest) region(what abi.Import, ptr, length uint32) []byte {
+	view, ok := g.mem.Read(ptr, length)
+	if !ok {
+		g.giveUp(codeTrap, "%s: %d bytes at address %d are out of range: the memory has %d bytes", what, length, ptr, g.mem.Size())
+	}
+	return view
+}
+
+// copyOut serves input and response: src[off:off+length] to address dst.
+func (g *guest) copyOut(what abi.Import, src []byte, args []uint64) {
+	dst, off, length := uint32(args[0]), uint32(args[1]), uint32(args[2])
+	if uint64(off)+uint64(length) > uint64(len(src)) {
+		g.giveUp(codeTrap, "%s: %d bytes from offset %d are out of range: there are %d", what, length, off, len(src))
+	}
+	copy(g.region(what, dst, length), src[off:])
+}
+
+func serveInput(g *guest, args []uint64) {
+	if g.phase != phaseStep {
+		g.forbidden(abi.ImportInput)
+	}
+	g.copyOut(abi.ImportInput, g.input, args)
+}
+
+func serveResponse(g *guest, args []uint64) {
+	g.copyOut(abi.ImportResponse, g.response, args)
+}
+
+func serveOutput(g *guest, args []uint64) {
+	if g.phase == phaseInitialize {
+		g.forbidden(abi.ImportOutput)
+	}
+	ptr, length := uint32(args[0]), uint32(args[1])
+	if g.outputs++; g.outputs > 1 {
+		g.giveUp(codeOutput, "%s called output twice", g.phase.entry())
+	}
+	if limit := g.limits.OutputBytes; uint64(length) > uint64(limit) {
+		g.giveUp(codeLimit, "the output has %d bytes, at most %d are allowed", length, limit)
+	}
+	g.output = bytes.Clone(g.region(abi.ImportOutput, ptr, length))
+}
+
+// hostCall serves an import of abi.HostCalls and gives its result.
+func (g *guest) hostCall(im abi.Import, ptr, length uint32) uint64 {
+	if g.phase != phaseStep && im != abi.ImportLog {
+		g.forbidden(im)
+	}
+	if g.counts.calls++; g.counts.calls > g.limits.HostCalls {
+		g.giveUp(codeLimit, "more than %d host calls in one invocation", g.limits.HostCalls)
+	}
+	g.checkCallBytes(im, "request", int64(length))
+	if im == abi.ImportLog {
+		g.countLog(int(length), 1)
+	}
+	view := g.region(im, ptr, length)
+	if g.phase != phaseStep {
+		g.response = abi.Null // what is logged there is of no invocation
+		return uint64(abi.StatusOK)<<32 | uint64(len(g.response))
+	}
+	burnt := g.burn()
+	if g.token != nil {
+		if err := g.watch.checkpoint(g.token, burnt); err != nil {
+			g.unwind(err)
+		}
+	}
+	response, status, clock, err := g.calls.Call(im, bytes.Clone(view), g.clock)
+	if err != nil {
+		g.unwind(err)
+	}
+	g.checkCallBytes(im, "response", int64(len(response)))
+	g.response, g.clock = response, max(g.clock, clock)
+	g.mark = g.watch.elapsed()
+	return uint64(status)<<32 | uint64(len(response))
+}
+
+// unwind leaves the guest with an error that is not its own.
+func (g *guest) unwind(err error) {
+	g.stop = err
+	panic(unwound)
+}
+
+func (g *guest) checkCallBytes(im abi.Import, what string, n int64) {
+	if limit := g.limits.CallBytes; n > int64(limit) {
+		g.giveUp(codeLimit, "the %s of %s has %d bytes, at most %d are allowed", what, im, n, limit)
+	}
+}
+
+// countLog charges text that goes to the log.
+func (g *guest) countLog(size, lines int) {
+	g.counts.logBytes += size
+	g.counts.logLines += lines
+	if limit := g.limits.LogBytes; g.counts.logBytes > limit {
+		g.giveUp(codeLimit, "more than %d bytes of log in one invocation", limit)
+	}
+	if limit := g.limits.LogLines; g.counts.logLines > limit {
+		g.giveUp(codeLimit, "more than %d lines of log in one invocation", limit)
+	}
+}
+
+// The methods below make the guest a wasi.Host.
+
+// Clock implements wasi.Host.
+func (g *guest) Clock() int64 { return g.clock }
+
+// Poll implements wasi.Host.
+func (g *guest) Poll(until int64) {
+	if g.counts.polls++; g.counts.polls > maxPolls {
+		g.giveUp(codeLimit, "poll_oneoff was called more than %d times in one invocation", maxPolls)
+	}
+	g.clock = max(g.clock, until)
+}
+
+// Random implements wasi.Host.
+func (g *guest) Random(p []byte) { _, _ = g.random.Read(p) } // it never fails
+
+// Print implements wasi.Host.
+func (g *guest) Print(fd uint32, text []byte) {
+	g.tail.write(text)
+	g.countLog(len(text), bytes.Count(text, []byte{'\n'}))
+	if g.phase == phaseStep {
+		g.calls.Print(fd, text)
+	}
+}
+
+// Exit implements wasi.Host.
+func (g *guest) Exit(code uint32) {
+	g.giveUp(codeTrap, "called proc_exit(%d)", code)
+}

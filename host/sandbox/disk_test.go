@@ -1,0 +1,176 @@
+package sandbox
+
+import (
+	"bytes"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/weftrun/weft/host"
+)
+
+// codeFiles lists the files below a folder of compiled code: of machine code,
+// and seals.
+func codeFiles(t *testing.T, folder string) (code, seals []string) {
+	t.Helper()
+	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil || entry.IsDir():
+		case entry.Name() == sealName:
+			seals = append(seals, path)
+		default:
+			code = append(code, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return code, seals
+}
+
+func TestCompiledCodeOnDisk(t *testing.T) {
+	wasm := hostile(t, "call_flood")
+	flip := func(offset int) func(*testing.T, string) {
+		return func(t *testing.T, path string) {
+			b := readFile(t, path)
+			b[(offset+len(b))%len(b)] ^= 0xff
+			writeFile(t, path, b)
+		}
+	}
+	tests := []struct {
+		name   string
+		damage func(t *testing.T, code, seal string)
+		warns  bool
+	}{
+		{"intact", func(*testing.T, string, string) {}, false},
+		{"no file", func(t *testing.T, code, _ string) { removeFile(t, code) }, true},
+		{"no seal", func(t *testing.T, _, seal string) { removeFile(t, seal) }, false},
+		{"magic", func(t *testing.T, code, _ string) { flip(0)(t, code) }, true},
+		// The number of functions, which the reader would allocate by.
+		{"count", func(t *testing.T, code, _ string) { flip(15)(t, code) }, true},
+		{"offsets", func(t *testing.T, code, _ string) { flip(20)(t, code) }, true},
+		{"machine code", func(t *testing.T, code, _ string) { flip(-100)(t, code) }, true},
+		{"empty", func(t *testing.T, code, _ string) { writeFile(t, code, nil) }, true},
+		{"truncated", func(t *testing.T, code, _ string) { b := readFile(t, code); writeFile(t, code, b[:len(b)/2]) }, true},
+		{"seal", func(t *testing.T, _, seal string) { flip(3)(t, seal) }, true},
+		{"file added", func(t *testing.T, code, _ string) { writeFile(t, code+"2", []byte("x")) }, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			folder := filepath.Join(t.TempDir(), "code")
+			run := func() (log string) {
+				var text bytes.Buffer
+				b := newBench(t, func(c *Config) {
+					c.CacheDir = folder
+					c.Log = slog.New(slog.NewTextHandler(&text, nil))
+				})
+				inv := b.invocation(b.library.add(wasm), nil)
+				inv.Limits.HostCalls = 10
+				res, err := b.Invoke(t.Context(), inv)
+				if err != nil || res.Err == nil || res.Err.Code != codeLimit {
+					t.Fatalf("Invoke = %+v, %v", res, err)
+				}
+				if err := b.Close(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				return text.String()
+			}
+			if log := run(); log != "" {
+				t.Errorf("first start logs %s", log)
+			}
+			code, seals := codeFiles(t, folder)
+			if len(code) != 1 || len(seals) != 1 {
+				t.Fatalf("on disk are %q and %q", code, seals)
+			}
+			good := readFile(t, code[0])
+			tt.damage(t, code[0], seals[0])
+			if log := run(); strings.Contains(log, "damaged") != tt.warns {
+				t.Errorf("second start logs %q", log)
+			}
+			again, seals := codeFiles(t, folder)
+			if len(again) != 1 || len(seals) != 1 || again[0] != code[0] || len(readFile(t, again[0])) != len(good) {
+				t.Errorf("after it on disk are %q and %q", again, seals)
+			}
+			if log := run(); log != "" {
+				t.Errorf("third start logs %s", log)
+			}
+		})
+	}
+}
+
+func TestFolderOfCodeIsClosedToOthers(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "code")
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	newBench(t, func(c *Config) { c.CacheDir = folder })
+	info, err := os.Stat(folder)
+	if err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("mode = %v, %v", info.Mode(), err)
+	}
+}
+
+// A folder that cannot be written to costs a warning, not the service.
+func TestCompilingWithoutTheDisk(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "code")
+	wasm := hostile(t, "good")
+	b := newBench(t, func(c *Config) { c.CacheDir = folder })
+	if err := os.Remove(folder); err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, folder, []byte("a file, not a folder"))
+	if _, err := b.Invoke(t.Context(), b.invocation(b.library.add(wasm), nil)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestManyWaitForOneCompilation(t *testing.T) {
+	folder := t.TempDir()
+	b := newBench(t, func(c *Config) { c.CacheDir = folder })
+	digest := b.library.add(hostile(t, "good"))
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			if res, err := b.Invoke(t.Context(), b.invocation(digest, nil)); err != nil || res.Err != nil {
+				t.Errorf("Invoke = %+v, %v", res, err)
+			}
+		})
+	}
+	wg.Wait()
+	if b.library.reads != 1 {
+		t.Errorf("the module was read %d times, want once", b.library.reads)
+	}
+}
+
+func TestRewrittenDigest(t *testing.T) {
+	b := newBench(t, nil)
+	small := newBench(t, func(c *Config) { c.Limits = host.Limits{TableEntries: 100} })
+	for name, depends := range map[string]bool{"good": false, "table_grow": true} {
+		wasm := hostile(t, name)
+		if b.Rewritten(wasm) == digestOf(wasm) || b.Rewritten(wasm) != b.Rewritten(bytes.Clone(wasm)) {
+			t.Errorf("%s: digest of what runs = %s", name, b.Rewritten(wasm))
+		}
+		if (b.Rewritten(wasm) != small.Rewritten(wasm)) != depends {
+			t.Errorf("%s: other limits give %s and %s", name, b.Rewritten(wasm), small.Rewritten(wasm))
+		}
+	}
+}
+
+func writeFile(t *testing.T, path string, b []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func removeFile(t *testing.T, path string) {
+	t.Helper()
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+}

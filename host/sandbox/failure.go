@@ -1,0 +1,179 @@
+package sandbox
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/tetratelabs/wazero/sys"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+)
+
+// Codes of a guest's own failures.
+const (
+	codeTrap     = host.RunTrap
+	codeDeadline = host.RunDeadlineExceeded
+	codeLimit    = host.RunLimitExceeded
+	codeOutput   = host.RunInvalidOutput
+	// codeForbidden is a call that the phase does not allow; it never leaves
+	// the sandbox, as weft_step may call everything.
+	codeForbidden = "forbidden_call"
+)
+
+const (
+	maxTailText = 1024 // bytes of last output in a message
+	maxFuncText = 200  // bytes of a function's name in a message
+)
+
+// verdict says what the end of a call into the guest means: nil and nil when it
+// returned, the guest's own failure, or an error that is not the guest's.
+func (g *guest) verdict(ctx context.Context, err error) (*abi.Error, error) {
+	switch exit := (*sys.ExitError)(nil); {
+	case err == nil:
+		return nil, nil
+	case errors.As(err, &exit) && exit == unwound:
+		return g.withTail(g.fail), g.stop
+	case exit != nil && g.watch.over.Load():
+		return &abi.Error{Code: codeDeadline, Message: fmt.Sprintf("%s held a core for more than %v", g.entry(), g.watch.limit)}, nil
+	case exit != nil && ctx.Err() != nil:
+		return nil, ctx.Err()
+	}
+	reason, ok := trapReason(err)
+	if !ok {
+		return nil, fmt.Errorf("run %s of module %s: %w", g.phase.entry(), g.module.digest, err)
+	}
+	if name := g.module.trapFunction(err); name != "" {
+		reason += " in function " + name
+	}
+	if g.linear.refused {
+		reason += fmt.Sprintf(" (after memory.grow was refused at the limit of %d bytes)", g.linear.limit)
+	}
+	return g.withTail(&abi.Error{Code: codeTrap, Message: reason}), nil
+}
+
+// entry names what was running for people.
+func (g *guest) entry() string {
+	if g.phase == phaseStep {
+		return "the invocation"
+	}
+	return g.phase.entry()
+}
+
+// withTail adds to a trap what the guest printed last: there TinyGo and Go say
+// why they panic.
+func (g *guest) withTail(fail *abi.Error) *abi.Error {
+	if fail == nil || fail.Code != codeTrap {
+		return fail
+	}
+	if text := g.tail.text(); text != "" {
+		fail.Message += "; its last output: " + text
+	}
+	return fail
+}
+
+// trapReason finds the reason of a trap: the innermost error, if it is one of
+// WebAssembly's own. Its type is internal to the compiler's runtime, and texts
+// would not do, as a guest's function names are part of them.
+func trapReason(err error) (reason string, ok bool) {
+	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(err) {
+		err = inner
+	}
+	if fmt.Sprintf("%T", err) != "*wasmruntime.Error" {
+		return "", false
+	}
+	return err.Error(), true
+}
+
+// trapFunction finds the name of the function that trapped: the first line of
+// the stack trace, as MODULE.NAME(types) types, or MODULE.$INDEX when it has no
+// name; then the name of an export will do. "" when there is no trace.
+func (m *module) trapFunction(err error) string {
+	_, trace, _ := strings.Cut(err.Error(), "wasm stack trace:\n\t")
+	line, _, _ := strings.Cut(trace, "\n")
+	if before, ok := strings.CutSuffix(line, ")"); ok {
+		if i := strings.LastIndex(before, ") ("); i >= 0 { // several results
+			line = line[:i+1]
+		}
+	}
+	if i := strings.LastIndexByte(line, '('); i >= 0 {
+		line = line[:i]
+	}
+	line = strings.TrimPrefix(line, ".")
+	if index, ok := strings.CutPrefix(line, "$"); ok {
+		n, _ := strconv.ParseUint(index, 10, 32)
+		line = cmp.Or(m.exports[uint32(n)], index)
+	}
+	if len(line) > maxFuncText {
+		line = line[:maxFuncText] + "..."
+	}
+	return oneLine(line)
+}
+
+// oneLine makes text of a guest's fit into a message of one line.
+func oneLine(text string) string {
+	text = strings.ToValidUTF8(text, "?")
+	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' || r == 0 })
+	kept := lines[:0]
+	for _, line := range lines {
+		if line = strings.TrimSpace(line); line != "" {
+			kept = append(kept, line)
+		}
+	}
+	return strings.Join(kept, " | ")
+}
+
+// checkOutput looks at what a guest that returned has handed over: one step
+// output, whose first item is what weft_step returned.
+func (g *guest) checkOutput(code uint32) *abi.Error {
+	invalid := func(format string, args ...any) *abi.Error {
+		return &abi.Error{Code: codeOutput, Message: fmt.Sprintf(format, args...)}
+	}
+	if g.outputs == 0 {
+		return invalid("%s returned without calling output", abi.ExportStep)
+	}
+	kind, ok := outputKind(g.output)
+	switch {
+	case !ok:
+		return invalid("the output is no step output: it must be [0, events] or [1, error] in CBOR")
+	case code > 1:
+		return invalid("%s returned %d, it must return 0, or 1 with an error", abi.ExportStep, code)
+	case uint64(code) != kind:
+		return invalid("%s returned %d, but its output begins with %d", abi.ExportStep, code, kind)
+	}
+	return nil
+}
+
+// outputKind reads the first item of a step output: 0 or 1.
+func outputKind(output []byte) (kind uint64, ok bool) {
+	const array, uint = 4, 0
+	major, n, rest, ok := cborHead(output)
+	if !ok || major != array || n < 2 {
+		return 0, false
+	}
+	major, kind, _, ok = cborHead(rest)
+	return kind, ok && major == uint && kind <= 1
+}
+
+// cborHead reads the head of a CBOR item of definite length.
+func cborHead(b []byte) (major byte, arg uint64, rest []byte, ok bool) {
+	if len(b) == 0 {
+		return 0, 0, nil, false
+	}
+	major, info, rest := b[0]>>5, b[0]&0x1f, b[1:]
+	if info < 24 {
+		return major, uint64(info), rest, true
+	}
+	size := 1 << (info - 24)
+	if info > 27 || len(rest) < size {
+		return 0, 0, nil, false
+	}
+	for _, b := range rest[:size] {
+		arg = arg<<8 | uint64(b)
+	}
+	return major, arg, rest[size:], true
+}

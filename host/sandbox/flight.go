@@ -1,0 +1,58 @@
+package sandbox
+
+import (
+	"context"
+	"sync"
+)
+
+// flight computes a value once, for all who ask. Those who ask meanwhile share
+// the attempt; one that fails is forgotten. All methods may be called from any
+// goroutine.
+type flight[T any] struct {
+	mu   sync.Mutex // guards last; nothing is called under it
+	last *attempt[T]
+}
+
+type attempt[T any] struct {
+	done  chan struct{} // closed when value and err are set
+	value T
+	err   error
+}
+
+// get gives the value, by compute if there is none. compute runs in a goroutine
+// that start begins: it does not end with the first who asked.
+func (f *flight[T]) get(ctx context.Context, start func(func()) error, compute func() (T, error)) (T, error) {
+	f.mu.Lock()
+	a := f.last
+	if a == nil {
+		a = &attempt[T]{done: make(chan struct{})}
+		if err := start(func() { f.run(a, compute) }); err != nil {
+			f.mu.Unlock()
+			return a.value, err
+		}
+		f.last = a
+	}
+	f.mu.Unlock()
+	select {
+	case <-a.done:
+		return a.value, a.err
+	default:
+	}
+	select {
+	case <-a.done:
+		return a.value, a.err
+	case <-ctx.Done():
+		var none T
+		return none, ctx.Err()
+	}
+}
+
+func (f *flight[T]) run(a *attempt[T], compute func() (T, error)) {
+	a.value, a.err = compute()
+	if a.err != nil {
+		f.mu.Lock()
+		f.last = nil
+		f.mu.Unlock()
+	}
+	close(a.done)
+}

@@ -1,0 +1,222 @@
+package sandbox
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/weftrun/weft/host"
+)
+
+// modules holds the compiled modules: those in use, and the last used of the
+// others within a budget. All methods may be called from any goroutine.
+type modules struct {
+	budget int // sum of the wasm bytes of the modules not in use
+
+	mu       sync.Mutex // guards what follows; nothing slow happens under it
+	byDigest map[string]*slot
+	idle     list.List // of *slot without users, the last used first
+	bytes    int       // of idle
+}
+
+// slot is the place of one module, compiled or being compiled.
+type slot struct {
+	digest string
+	flight flight[*module]
+
+	// Guarded by modules.mu.
+	users  int           // leases, and the goroutine that compiles
+	place  *list.Element // in idle, nil with users
+	module *module       // nil until it is compiled
+}
+
+// lease is the right to use a module until release. Whoever holds it may pass
+// it on.
+type lease struct {
+	module *module
+	slot   *slot
+	of     *modules
+}
+
+// lease gives a compiled module. wasm may be nil; then the source is asked.
+//
+// # Errors
+//
+// [*host.Error] with CodeInvalidPlugin and problems for the module's own
+// faults, what the source says, ctx's error.
+func (s *Sandbox) lease(ctx context.Context, digest string, wasm []byte) (*lease, error) {
+	if err := s.enter(); err != nil {
+		return nil, err
+	}
+	e, m := s.modules.use(digest)
+	if m == nil {
+		var err error
+		if m, err = s.compiled(ctx, e, wasm); err != nil {
+			s.modules.leave(e)
+			s.work.Done()
+			return nil, err
+		}
+	}
+	return &lease{module: m, slot: e, of: &s.modules}, nil
+}
+
+// compiled waits for the module of a slot, and has it compiled if nobody does.
+// The compiling goroutine is a user of the slot of its own.
+func (s *Sandbox) compiled(ctx context.Context, e *slot, wasm []byte) (*module, error) {
+	start := func(load func()) error {
+		s.modules.use(e.digest)
+		err := s.start(func() {
+			load()
+			s.modules.leave(e)
+		})
+		if err != nil {
+			s.modules.leave(e)
+		}
+		return err
+	}
+	return e.flight.get(ctx, start, func() (*module, error) {
+		m, err := s.load(e.digest, wasm)
+		if err == nil {
+			s.modules.put(e, m)
+		}
+		return m, err
+	})
+}
+
+// start runs f in a goroutine that Close waits for.
+func (s *Sandbox) start(f func()) error {
+	if err := s.enter(); err != nil {
+		return err
+	}
+	go func() {
+		defer s.work.Done()
+		f()
+	}()
+	return nil
+}
+
+// load makes a module ready to be instantiated.
+func (s *Sandbox) load(digest string, wasm []byte) (*module, error) {
+	stored := wasm == nil
+	if stored {
+		var err error
+		if wasm, err = s.fetch(digest); err != nil {
+			return nil, err
+		}
+	}
+	if actual := digestOf(wasm); actual != digest {
+		return nil, host.Errorf(host.CodeInternal, "module %s is damaged: its bytes have the digest %s", digest, actual)
+	}
+	m, err := s.newModule(digest, wasm)
+	if err != nil && stored {
+		return nil, asStored(digest, err)
+	}
+	return m, err
+}
+
+func (s *Sandbox) fetch(digest string) ([]byte, error) {
+	if s.source == nil {
+		return nil, host.Errorf(host.CodeNotFound, "module %s is not known", digest)
+	}
+	wasm, err := s.source.Wasm(s.base, digest)
+	if err != nil {
+		var e *host.Error
+		if errors.As(err, &e) {
+			return nil, err
+		}
+		return nil, host.Errorf(host.CodeInternal, "module %s cannot be read: %w", digest, err)
+	}
+	return wasm, nil
+}
+
+// release ends the lease.
+func (l *lease) release() {
+	s := l.module.sandbox // the module may be closed by leave
+	l.of.leave(l.slot)
+	s.work.Done()
+}
+
+// again makes a second lease of the same module, unless the sandbox closes.
+func (l *lease) again() (*lease, error) {
+	if err := l.module.sandbox.enter(); err != nil {
+		return nil, err
+	}
+	l.of.use(l.slot.digest)
+	second := *l
+	return &second, nil
+}
+
+// use finds or makes the slot of a module, and counts a user. The module is
+// nil if it is yet to be compiled.
+func (c *modules) use(digest string) (*slot, *module) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.byDigest[digest]
+	if e == nil {
+		if c.byDigest == nil {
+			c.byDigest = map[string]*slot{}
+		}
+		e = &slot{digest: digest}
+		c.byDigest[digest] = e
+	}
+	e.users++
+	if e.place != nil {
+		c.idle.Remove(e.place)
+		e.place = nil
+		c.bytes -= e.module.size
+	}
+	return e, e.module
+}
+
+// put keeps the compiled module in its slot.
+func (c *modules) put(e *slot, m *module) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e.module = m
+}
+
+// leave counts a user off. What no longer fits the budget is closed.
+func (c *modules) leave(e *slot) {
+	var surplus []*module
+	c.mu.Lock()
+	if e.users--; e.users == 0 {
+		surplus = c.rest(e)
+	}
+	c.mu.Unlock()
+	for _, m := range surplus {
+		m.close()
+	}
+}
+
+// rest puts a slot without users among the idle ones, and takes those out that
+// are too many. The caller holds mu.
+func (c *modules) rest(e *slot) (surplus []*module) {
+	if e.module == nil { // it could not be compiled
+		delete(c.byDigest, e.digest)
+		return nil
+	}
+	e.place = c.idle.PushFront(e)
+	c.bytes += e.module.size
+	for c.bytes > c.budget {
+		last := c.idle.Remove(c.idle.Back()).(*slot)
+		last.place = nil
+		c.bytes -= last.module.size
+		delete(c.byDigest, last.digest)
+		surplus = append(surplus, last.module)
+	}
+	return surplus
+}
+
+// closeAll closes all modules; none has users.
+func (c *modules) closeAll() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, e := range c.byDigest {
+		if e.module != nil {
+			e.module.close()
+		}
+	}
+	c.byDigest, c.bytes = nil, 0
+	c.idle.Init()
+}

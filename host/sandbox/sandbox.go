@@ -1,0 +1,289 @@
+// Package sandbox runs guests: it checks uploaded modules, compiles them, makes
+// their pristine image and runs one invocation at a time in an instance that
+// nobody has used before, within limits, with a deterministic WASI and the
+// imports of the ABI.
+//
+// This is the reference implementation: a fresh instance per invocation, and
+// deadlines instead of fuel. Whatever is faster must give the same results.
+//
+// The package must not know what the host calls mean, what a run or a session
+// is, or where modules are stored: it is given a host.Calls to answer the
+// calls, a host.Token to ask for its core, and a [Source] for the bytes.
+package sandbox
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/sandbox/wasi"
+)
+
+// Source gives the bytes of stored modules. Its method may be called from any
+// goroutine; the bytes are not modified.
+type Source interface {
+	// Wasm reads the original bytes of a module by their SHA-256 in hex.
+	Wasm(ctx context.Context, digest string) ([]byte, error)
+}
+
+// Config is what a Sandbox is made of.
+type Config struct {
+	// CacheDir is the folder that keeps compiled code over restarts; it is made
+	// if need be, and closed to other users, as its entries are native code.
+	// It belongs to one process. "": compiled code is kept in memory only.
+	CacheDir string
+	// Source has the modules that Invoke names; nil: there are only those that
+	// were given to Inspect or Describe a short while ago.
+	Source Source
+	// Limits holds what modules are checked against at upload and what making
+	// an image may use; zero fields mean their defaults. An invocation brings
+	// its own, and gets at most MemoryBytes of these.
+	Limits host.Limits
+	// Log takes what operators should know. nil: nothing is logged.
+	Log *slog.Logger
+	// CodeBytes bounds the modules that stay compiled in memory, by the sum of
+	// their wasm bytes, beside those in use; default 256 MiB.
+	CodeBytes int
+	// Spares is how many pristine instances of each module in use are made
+	// ahead, in the background; default (0) one per core, negative none. All
+	// spares together take at most 64 MiB.
+	Spares int
+}
+
+const (
+	defaultCodeBytes = 256 << 20
+	maxSpareBytes    = 64 << 20
+	describeTime     = 10 * time.Second
+)
+
+// Sandbox implements [host.Sandbox]. All methods may be called from any
+// goroutine.
+type Sandbox struct {
+	source   Source
+	limits   host.Limits
+	log      *slog.Logger
+	cacheDir string
+	spares   int
+	modules  modules
+	arena    arena
+
+	describeTime time.Duration // of _initialize and weft_describe, each
+
+	spareBytes atomic.Int64
+	fill       chan *lease
+
+	// base ends when the sandbox closes; loading and making images run in it.
+	base   context.Context
+	cancel context.CancelFunc
+	work   sync.WaitGroup // of all that uses modules
+
+	mu     sync.Mutex // guards closed, against work.Wait
+	closed bool
+}
+
+var _ host.Sandbox = (*Sandbox)(nil)
+
+// errClosed is what a closed sandbox answers.
+var errClosed = host.Errorf(host.CodeUnavailable, "the sandbox is closed")
+
+// New makes a sandbox, to be closed by Close. ctx is not kept.
+func New(_ context.Context, c Config) (*Sandbox, error) {
+	if c.CacheDir != "" {
+		if err := os.MkdirAll(c.CacheDir, 0o700); err != nil {
+			return nil, fmt.Errorf("make the folder of compiled code: %w", err)
+		}
+		if err := os.Chmod(c.CacheDir, 0o700); err != nil { // it may have been there
+			return nil, fmt.Errorf("close the folder of compiled code to others: %w", err)
+		}
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &Sandbox{
+		source:   c.Source,
+		limits:   withDefaults(c.Limits),
+		log:      c.Log,
+		cacheDir: c.CacheDir,
+		spares:   max(0, cmp.Or(c.Spares, runtime.GOMAXPROCS(0))),
+		fill:     make(chan *lease, 64),
+
+		describeTime: describeTime,
+	}
+	s.modules.budget = cmp.Or(c.CodeBytes, defaultCodeBytes)
+	s.base, s.cancel = context.WithCancel(context.Background())
+	s.work.Go(s.filler)
+	return s, nil
+}
+
+// withDefaults completes the limits that concern modules and images.
+func withDefaults(l host.Limits) host.Limits {
+	d := host.DefaultLimits()
+	l.ModuleBytes = cmp.Or(l.ModuleBytes, d.ModuleBytes)
+	l.MemoryBytes = cmp.Or(l.MemoryBytes, d.MemoryBytes)
+	l.TableEntries = cmp.Or(l.TableEntries, d.TableEntries)
+	l.HostCalls = cmp.Or(l.HostCalls, d.HostCalls)
+	l.CallBytes = cmp.Or(l.CallBytes, d.CallBytes)
+	l.OutputBytes = cmp.Or(l.OutputBytes, d.OutputBytes)
+	l.LogBytes = cmp.Or(l.LogBytes, d.LogBytes)
+	l.LogLines = cmp.Or(l.LogLines, d.LogLines)
+	return l
+}
+
+// enter counts the caller as one who uses modules; if it answers nil, the
+// caller is to call s.work.Done.
+func (s *Sandbox) enter() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return errClosed
+	}
+	s.work.Add(1)
+	return nil
+}
+
+// Close waits for what is running and gives everything back. Callers that want
+// it to be quick cancel their invocations first. It may be called twice.
+//
+// # Errors
+//
+// ctx's, if that ends first; then nothing that is in use has been given back.
+func (s *Sandbox) Close(ctx context.Context) error {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.cancel()
+	idle := make(chan struct{})
+	go func() {
+		s.work.Wait()
+		close(idle)
+	}()
+	select {
+	case <-idle:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	s.modules.closeAll()
+	return nil
+}
+
+// Inspect implements [host.Sandbox]. With no problems of structure it compiles
+// the module too, and keeps the result for Describe.
+func (s *Sandbox) Inspect(ctx context.Context, wasm []byte) (imports []string, problems []host.Problem) {
+	m, problems := inspect(wasm, s.limits)
+	if m != nil {
+		imports = importList(m)
+	}
+	if len(problems) > 0 {
+		return imports, problems
+	}
+	lease, err := s.lease(ctx, digestOf(wasm), wasm)
+	if err != nil {
+		return imports, problemsOf(err)
+	}
+	lease.release()
+	return imports, nil
+}
+
+// Describe implements [host.Sandbox].
+func (s *Sandbox) Describe(ctx context.Context, digest string, wasm []byte) (manifest []byte, imageHash string, err error) {
+	if wasm == nil {
+		wasm = []byte{} // given, if empty: the source is not asked
+	}
+	lease, err := s.lease(ctx, digest, wasm)
+	if err != nil {
+		return nil, "", err
+	}
+	defer lease.release()
+	im, err := lease.image(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	return im.manifest, im.hash, nil
+}
+
+// Invoke implements [host.Sandbox].
+func (s *Sandbox) Invoke(ctx context.Context, inv host.Invocation) (host.InvocationResult, error) {
+	if err := ctx.Err(); err != nil {
+		return host.InvocationResult{}, err
+	}
+	if limit := inv.Limits.InputBytes; len(inv.Input) > limit {
+		return failed(codeLimit, "the input has %d bytes, at most %d are allowed", len(inv.Input), limit), nil
+	}
+	lease, err := s.lease(ctx, inv.Digest, nil)
+	if err != nil {
+		return host.InvocationResult{}, err
+	}
+	defer lease.release()
+	im, err := lease.image(ctx)
+	if err != nil {
+		return host.InvocationResult{}, asStored(inv.Digest, err)
+	}
+	if inv.ImageHash != "" && inv.ImageHash != im.hash {
+		return host.InvocationResult{}, host.Errorf(host.CodeFailedPrecondition,
+			"the image of module %s has the hash %s, it was stored with %s: the host makes it differently now", inv.Digest, im.hash, inv.ImageHash)
+	}
+	if im.bytes > inv.Limits.MemoryBytes {
+		return failed(codeLimit, "the module begins with %d bytes of memory, at most %d are allowed", im.bytes, inv.Limits.MemoryBytes), nil
+	}
+	g, err := lease.module.acquire()
+	if err != nil {
+		return host.InvocationResult{}, asStored(inv.Digest, err)
+	}
+	defer s.refill(lease)
+	defer g.drop()
+	return g.invoke(ctx, &inv)
+}
+
+func failed(code, format string, args ...any) host.InvocationResult {
+	return host.InvocationResult{Err: &abi.Error{Code: code, Message: fmt.Sprintf(format, args...)}}
+}
+
+// asStored is the error of a module that was good when it was uploaded: its
+// problems are the host's now.
+func asStored(digest string, err error) error {
+	var e *host.Error
+	if !errors.As(err, &e) || e.Code != host.CodeInvalidPlugin {
+		return err
+	}
+	text := e.Message
+	for _, p := range e.Problems {
+		text += "; " + p.Message
+	}
+	return host.Errorf(host.CodeInternal, "module %s does not load any more: %s", digest, text)
+}
+
+// invalid is the error of a module with the given problems.
+func invalid(problems ...host.Problem) *host.Error {
+	e := host.Errorf(host.CodeInvalidPlugin, "the module cannot be used: %d problem(s)", len(problems))
+	e.Problems = problems
+	return e
+}
+
+// problemsOf gives the problems of an error of lease or image; an error that
+// is not the module's own becomes a problem that says so.
+func problemsOf(err error) []host.Problem {
+	var e *host.Error
+	if errors.As(err, &e) && len(e.Problems) > 0 {
+		return e.Problems
+	}
+	return []host.Problem{{Code: string(host.CodeOf(err)), Message: "the module could not be checked: " + host.MessageOf(err)}}
+}
+
+// digestOf is SHA-256 in hex.
+func digestOf(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+var _ wasi.Host = (*guest)(nil)

@@ -1,0 +1,203 @@
+// Package wasi serves the imports of wasi_snapshot_preview1 to a guest, as a
+// deterministic subset: just what TinyGo, Go and Rust need to start, to print,
+// to tell the time and to sleep. There are no files, no sockets, no arguments,
+// no environment and no waiting.
+//
+//	args_*, environ_*                  empty
+//	clock_time_get, clock_res_get      the invocation's virtual clock, in steps of 1 ns
+//	random_get                         the invocation's seeded stream
+//	fd_write to 1 and 2                text for the log
+//	fd_read from 0                     end of file
+//	fd_close, fd_fdstat_*, fd_seek,    of 0, 1 and 2: character devices
+//	fd_tell, fd_filestat_get,
+//	fd_datasync, fd_sync
+//	fd_prestat_*, other fd_*           EBADF: no such file
+//	poll_oneoff                        moves the virtual clock to the earliest deadline and returns at once
+//	proc_exit                          ends the guest
+//	sched_yield                        does nothing
+//	path_*, sock_*, proc_raise         ENOSYS
+//
+// The package must not know what an invocation is: it talks to a [Host]. It
+// keeps no state, and so any number of guests may use what it serves at once.
+package wasi
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+)
+
+// ModuleName is the import module that this package serves.
+const ModuleName = "wasi_snapshot_preview1"
+
+// Host is what an invocation gives to WASI. Its methods are called on the
+// guest's goroutine. Each may unwind the guest by a panic.
+type Host interface {
+	// Clock is the virtual clock, in nanoseconds since the Unix epoch.
+	Clock() int64
+	// Poll counts one poll_oneoff and moves the virtual clock forward to the
+	// given time; a time that is past moves nothing.
+	Poll(until int64)
+	// Random fills p from the guest's seeded stream.
+	Random(p []byte)
+	// Print takes text that the guest wrote to file 1 or 2. text is valid
+	// during the call only.
+	Print(fd uint32, text []byte)
+	// Exit ends the guest; it does not return.
+	Exit(code uint32)
+}
+
+// The errnos of preview 1 that are in use here.
+const (
+	errnoSuccess = 0
+	errnoBadf    = 8
+	errnoFault   = 21
+	errnoInval   = 28
+	errnoNosys   = 52
+	errnoSpipe   = 70
+)
+
+// call serves one import. args are the raw parameters; the result is an errno.
+type call func(h Host, mem api.Memory, args []uint64) uint32
+
+type function struct {
+	params string // of the signature: i for i32, I for i64
+	call   call
+	none   bool // has no result
+}
+
+// functions holds every function of preview 1: those that are not served are
+// there too, since toolchains import them whether they are used or not.
+var functions = map[string]function{
+	"args_get":                {params: "ii", call: succeed},
+	"args_sizes_get":          {params: "ii", call: noStrings},
+	"environ_get":             {params: "ii", call: succeed},
+	"environ_sizes_get":       {params: "ii", call: noStrings},
+	"clock_res_get":           {params: "ii", call: clockRes},
+	"clock_time_get":          {params: "iIi", call: clockTime},
+	"fd_advise":               {params: "iIIi", call: badFile},
+	"fd_allocate":             {params: "iII", call: badFile},
+	"fd_close":                {params: "i", call: onStdio},
+	"fd_datasync":             {params: "i", call: onStdio},
+	"fd_fdstat_get":           {params: "ii", call: fdstatGet},
+	"fd_fdstat_set_flags":     {params: "ii", call: onStdio},
+	"fd_fdstat_set_rights":    {params: "iII", call: onStdio},
+	"fd_filestat_get":         {params: "ii", call: filestatGet},
+	"fd_filestat_set_size":    {params: "iI", call: badFile},
+	"fd_filestat_set_times":   {params: "iIIi", call: badFile},
+	"fd_pread":                {params: "iiiIi", call: seekStdio},
+	"fd_prestat_get":          {params: "ii", call: badFile},
+	"fd_prestat_dir_name":     {params: "iii", call: badFile},
+	"fd_pwrite":               {params: "iiiIi", call: seekStdio},
+	"fd_read":                 {params: "iiii", call: fdRead},
+	"fd_readdir":              {params: "iiiIi", call: badFile},
+	"fd_renumber":             {params: "ii", call: badFile},
+	"fd_seek":                 {params: "iIii", call: seekStdio},
+	"fd_sync":                 {params: "i", call: onStdio},
+	"fd_tell":                 {params: "ii", call: seekStdio},
+	"fd_write":                {params: "iiii", call: fdWrite},
+	"path_create_directory":   {params: "iii", call: noSystem},
+	"path_filestat_get":       {params: "iiiii", call: noSystem},
+	"path_filestat_set_times": {params: "iiiiIIi", call: noSystem},
+	"path_link":               {params: "iiiiiii", call: noSystem},
+	"path_open":               {params: "iiiiiIIii", call: noSystem},
+	"path_readlink":           {params: "iiiiii", call: noSystem},
+	"path_remove_directory":   {params: "iii", call: noSystem},
+	"path_rename":             {params: "iiiiii", call: noSystem},
+	"path_symlink":            {params: "iiiii", call: noSystem},
+	"path_unlink_file":        {params: "iii", call: noSystem},
+	"poll_oneoff":             {params: "iiii", call: pollOneoff},
+	"proc_exit":               {params: "i", call: procExit, none: true},
+	"proc_raise":              {params: "i", call: noSystem},
+	"random_get":              {params: "ii", call: randomGet},
+	"sched_yield":             {params: "", call: succeed},
+	"sock_accept":             {params: "iii", call: noSystem},
+	"sock_recv":               {params: "iiiiii", call: noSystem},
+	"sock_send":               {params: "iiiii", call: noSystem},
+	"sock_shutdown":           {params: "ii", call: noSystem},
+}
+
+// Names lists the functions that a guest may import, sorted.
+func Names() []string {
+	return slices.Sorted(maps.Keys(functions))
+}
+
+// Signature gives the parameters and results of a function.
+func Signature(name string) (params, results []api.ValueType, ok bool) {
+	f, ok := functions[name]
+	if !ok {
+		return nil, nil, false
+	}
+	for _, letter := range f.params {
+		if letter == 'I' {
+			params = append(params, api.ValueTypeI64)
+		} else {
+			params = append(params, api.ValueTypeI32)
+		}
+	}
+	if !f.none {
+		results = []api.ValueType{api.ValueTypeI32}
+	}
+	return params, results, true
+}
+
+// Instantiate makes the named functions importable in the runtime, once. hostOf
+// finds the guest's host in the context of the call.
+//
+// # Errors
+//
+// A name that [Names] does not have, or what the runtime says.
+func Instantiate(ctx context.Context, r wazero.Runtime, names []string, hostOf func(context.Context) Host) error {
+	builder := r.NewHostModuleBuilder(ModuleName)
+	for _, name := range names {
+		params, results, ok := Signature(name)
+		if !ok {
+			return fmt.Errorf("%s.%s is not known", ModuleName, name)
+		}
+		f := functions[name]
+		serve := api.GoModuleFunc(func(ctx context.Context, mod api.Module, stack []uint64) {
+			errno := f.call(hostOf(ctx), mod.Memory(), stack)
+			if !f.none {
+				stack[0] = uint64(errno)
+			}
+		})
+		builder.NewFunctionBuilder().WithGoModuleFunction(serve, params, results).Export(name)
+	}
+	if _, err := builder.Instantiate(ctx); err != nil {
+		return fmt.Errorf("instantiate %s (%s): %w", ModuleName, strings.Join(names, ", "), err)
+	}
+	return nil
+}
+
+func succeed(Host, api.Memory, []uint64) uint32 { return errnoSuccess }
+
+func badFile(Host, api.Memory, []uint64) uint32 { return errnoBadf }
+
+func noSystem(Host, api.Memory, []uint64) uint32 { return errnoNosys }
+
+func procExit(h Host, _ api.Memory, args []uint64) uint32 {
+	h.Exit(uint32(args[0]))
+	return errnoSuccess
+}
+
+// noStrings answers the sizes of arguments and environment: none.
+func noStrings(_ Host, mem api.Memory, args []uint64) uint32 {
+	if !mem.WriteUint32Le(uint32(args[0]), 0) || !mem.WriteUint32Le(uint32(args[1]), 0) {
+		return errnoFault
+	}
+	return errnoSuccess
+}
+
+func randomGet(h Host, mem api.Memory, args []uint64) uint32 {
+	view, ok := mem.Read(uint32(args[0]), uint32(args[1]))
+	if !ok {
+		return errnoFault
+	}
+	h.Random(view)
+	return errnoSuccess
+}

@@ -1,0 +1,2 @@
+;; Nothing is in it.
+(module)
