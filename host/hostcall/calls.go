@@ -1,0 +1,250 @@
+package hostcall
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/state"
+)
+
+// answer makes a live call. An [*abi.Error] is the guest's answer; any other
+// error unwinds the guest.
+func (a *Attempt) answer(im abi.Import, req []byte, clock int64) ([]byte, error) {
+	if a.region != nil {
+		if err := a.checkRegion(); err != nil {
+			return nil, err
+		}
+		switch im {
+		case abi.ImportStateGet, abi.ImportLog, abi.ImportNow, abi.ImportRandom,
+			abi.ImportStateCommit, abi.ImportStateAbort:
+		default:
+			return nil, precondition("%s inside an edit: between state_begin and state_commit only state_get, log, now and random may be called", im)
+		}
+	}
+	resp, err := a.dispatch(im, req, clock)
+	if err == nil && len(resp) > a.open.Limits.CallBytes {
+		return nil, &abi.Error{Code: abi.StatusLimitExceeded.Code(),
+			Message: fmt.Sprintf("the answer of %s has %d bytes, more than %d (limit call_bytes)", im, len(resp), a.open.Limits.CallBytes)}
+	}
+	return resp, guestError(err)
+}
+
+func (a *Attempt) dispatch(im abi.Import, req []byte, clock int64) ([]byte, error) {
+	switch im {
+	case abi.ImportStateGet:
+		return a.stateGet(req)
+	case abi.ImportStateEdit:
+		return a.stateEdit(req, clock)
+	case abi.ImportStateBegin:
+		return a.stateBegin(req)
+	case abi.ImportStateCommit:
+		return a.stateCommit(req, clock)
+	case abi.ImportStateAbort:
+		return a.stateAbort(req)
+	case abi.ImportSendEvent:
+		return a.sendEvent(req, clock)
+	case abi.ImportCollect:
+		return a.collect(req, clock)
+	case abi.ImportWriteStream:
+		return a.writeStream(req, clock)
+	case abi.ImportNow:
+		if err := abi.DecodeEmpty(req); err != nil {
+			return nil, invalid(err)
+		}
+		return abi.EncodeValue(clock)
+	case abi.ImportRandom:
+		b, err := a.draw(req)
+		if err != nil {
+			return nil, err
+		}
+		return abi.EncodeValue(b)
+	case abi.ImportLog:
+		if err := a.log(req, clock); err != nil {
+			return nil, err
+		}
+		return abi.Null, nil
+	default:
+		return nil, &abi.Error{Code: abi.StatusUnavailable.Code(), Message: fmt.Sprintf("%s is not served by this version of weft", im)}
+	}
+}
+
+func (a *Attempt) stateGet(req []byte) ([]byte, error) {
+	m, err := abi.DecodeStateGet(req)
+	if err != nil {
+		return nil, invalid(err)
+	}
+	p, err := state.ParsePath(m.Path)
+	if err != nil {
+		return nil, err
+	}
+	if n, ok := state.Get(a.live.State(), p); ok {
+		return n.Encode(), nil
+	}
+	if m.Default != nil {
+		return m.Default, nil
+	}
+	return nil, missing(m.Path)
+}
+
+func (a *Attempt) stateEdit(req []byte, clock int64) ([]byte, error) {
+	edits, err := abi.DecodeEdits(req)
+	if err != nil {
+		return nil, invalid(err)
+	}
+	return a.effect(abi.ImportStateEdit, req, clock, engine.EditState{Edits: edits}, func(r engine.Response) ([]byte, error) {
+		return abi.EncodeResults(r.Results)
+	})
+}
+
+func (a *Attempt) stateBegin(req []byte) ([]byte, error) {
+	m, err := abi.DecodeStateBegin(req)
+	if err != nil {
+		return nil, invalid(err)
+	}
+	p, err := state.ParsePath(m.Path)
+	if err != nil {
+		return nil, err
+	}
+	n, ok, err := a.live.Begin(p, a.losses >= ticketAfter)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		a.live.End()
+		return nil, missing(m.Path)
+	}
+	a.region = &region{path: p, base: n, begin: a.n, start: a.live.Now()}
+	return n.Encode(), nil
+}
+
+func (a *Attempt) stateCommit(req []byte, clock int64) ([]byte, error) {
+	if a.region == nil {
+		return nil, precondition("state_commit without an open edit: call state_begin first")
+	}
+	m, err := abi.DecodeStateCommit(req)
+	if err != nil {
+		return nil, a.closeRegion(invalid(err))
+	}
+	value, err := state.Decode(m.Value)
+	if err != nil {
+		return nil, a.closeRegion(invalid(err))
+	}
+	r := a.region
+	resp, err := a.effect(abi.ImportStateCommit, req, clock,
+		engine.CommitState{Path: r.path, Base: r.base, Value: value}, nullResponse)
+	switch {
+	case errors.Is(err, engine.ErrConflict), errors.Is(err, ErrParked):
+		a.lose()
+		return nil, err
+	case err != nil:
+		return nil, a.closeRegion(err)
+	}
+	a.region = nil
+	a.losses = 0
+	return resp, nil
+}
+
+// closeRegion ends the open edit without a change.
+func (a *Attempt) closeRegion(err error) error {
+	a.region = nil
+	a.live.End()
+	return err
+}
+
+func (a *Attempt) stateAbort(req []byte) ([]byte, error) {
+	if err := abi.DecodeEmpty(req); err != nil {
+		return nil, invalid(err)
+	}
+	if a.region == nil {
+		return nil, precondition("state_abort without an open edit")
+	}
+	_ = a.closeRegion(nil)
+	return abi.Null, nil
+}
+
+func (a *Attempt) sendEvent(req []byte, clock int64) ([]byte, error) {
+	m, err := abi.DecodeSendEvent(req)
+	if err != nil {
+		return nil, invalid(err)
+	}
+	return a.effect(abi.ImportSendEvent, req, clock, engine.SendEvent{Event: m.Event, Step: m.Step}, nullResponse)
+}
+
+func (a *Attempt) writeStream(req []byte, clock int64) ([]byte, error) {
+	m, err := abi.DecodeWriteStream(req)
+	if err != nil {
+		return nil, invalid(err)
+	}
+	return a.effect(abi.ImportWriteStream, req, clock, engine.WriteStream{Event: m.Event}, nullResponse)
+}
+
+func (a *Attempt) collect(req []byte, clock int64) ([]byte, error) {
+	m, err := abi.DecodeCollectEvents(req)
+	if err != nil {
+		return nil, invalid(err)
+	}
+	r := engine.CollectEvents{Event: m.Event, Expected: m.Expected, Buffer: m.Buffer}
+	return a.effect(abi.ImportCollect, req, clock, r, func(r engine.Response) ([]byte, error) {
+		if !r.Complete {
+			return abi.Null, nil
+		}
+		return abi.EncodeEvents(r.Collected)
+	})
+}
+
+func nullResponse(engine.Response) ([]byte, error) { return abi.Null, nil }
+
+// effect makes an effect: its record, with the response that encode makes,
+// goes into the effect's own entry.
+func (a *Attempt) effect(im abi.Import, req []byte, clock int64, r engine.Request, encode func(engine.Response) ([]byte, error)) ([]byte, error) {
+	var resp []byte
+	var late error
+	err := a.live.Effect(a.n, r, func(res *engine.Result) {
+		if resp, late = encode(res.Response); late != nil {
+			late = fmt.Errorf("encode the answer of %s: %w", im, late)
+			return
+		}
+		late = a.remember(im, req, resp, abi.StatusOK, clock)
+		if res.Entry != nil {
+			a.attach(res.Entry)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return resp, late
+}
+
+// draw takes bytes from the attempt's random stream.
+func (a *Attempt) draw(req []byte) ([]byte, error) {
+	m, err := abi.DecodeRandom(req)
+	if err != nil {
+		return nil, invalid(err)
+	}
+	b := make([]byte, m.N)
+	_, _ = a.random.Read(b) // never fails
+	return b, nil
+}
+
+func invalid(err error) error {
+	return &abi.Error{Code: abi.StatusInvalidMessage.Code(), Message: err.Error()}
+}
+
+func precondition(format string, args ...any) error {
+	return &abi.Error{Code: abi.StatusFailedPrecondition.Code(), Message: fmt.Sprintf(format, args...)}
+}
+
+func missing(path string) error {
+	return &abi.Error{Code: abi.StatusNotFound.Code(), Message: fmt.Sprintf("the state has nothing at %q, and no default was given", path)}
+}
+
+// guestError turns errors of package state into the guest's answer.
+func guestError(err error) error {
+	var e *state.Error
+	if errors.As(err, &e) {
+		return &abi.Error{Code: e.Code, Message: e.Error()}
+	}
+	return err
+}

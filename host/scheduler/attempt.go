@@ -1,0 +1,336 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/state"
+)
+
+// attempt is an open attempt of an invocation. It pins its session.
+type attempt struct {
+	ss      *session
+	inv     uint64
+	view    engine.Invocation
+	answers Answers
+	replay  bool // it has a record, or ran before
+
+	// Guarded by ss.mu.
+	running   bool
+	cancel    context.CancelFunc // of the run under way
+	abandoned bool               // nobody wants it: drop it when its guest is out
+	parked    bool               // waits for a write ticket
+	unparked  bool               // the ticket came free before the guest was out
+}
+
+// open begins an invocation's attempt: fresh, or with what is stored of it.
+// Called with ss.mu held.
+func (ss *session) open(inv uint64, stored *opened) {
+	view, ok := ss.eng.Invocation(inv)
+	if !ok {
+		return
+	}
+	if old := ss.attempts[inv]; old != nil && old.view.Attempt == view.Attempt {
+		return
+	}
+	at := &attempt{ss: ss, inv: inv, view: view}
+	o := engine.AttemptOpen{Limits: view.Limits}
+	var record []engine.CallRecord
+	if stored != nil && stored.open != nil && stored.attempt == view.Attempt {
+		o, record = *stored.open, stored.record
+		at.replay = true
+	} else {
+		o.Clock = max(ss.s.now(), ss.eng.Now())
+		ss.s.cfg.Entropy(o.Seed[:])
+	}
+	at.answers = ss.s.cfg.Answers(live{at}, o, record)
+	ss.attempts[inv] = at
+	ss.pin()
+	ss.s.ready(at)
+}
+
+// ready puts an attempt into its tenant's queue.
+func (s *Scheduler) ready(at *attempt) {
+	s.mu.Lock()
+	s.queue.push(at.ss.key.Tenant, readyItem{at: at})
+	s.mu.Unlock()
+	s.signal()
+}
+
+// abandon ends an attempt that is no longer wanted. Called with ss.mu held.
+func (ss *session) abandon(inv uint64) {
+	at := ss.attempts[inv]
+	if at == nil {
+		return
+	}
+	delete(ss.attempts, inv)
+	at.abandoned = true
+	if at.cancel != nil {
+		at.cancel()
+	}
+	ss.giveUp(at)
+	if at.parked {
+		at.parked = false
+		ss.release() // no run of it is under way that would
+	}
+}
+
+// run is one run of an attempt's guest, with a token in hand.
+func (s *Scheduler) run(at *attempt) {
+	tok := &token{s: s, at: at, tenant: at.ss.key.Tenant, since: s.cfg.Now()}
+	ctx, ok := at.begin()
+	if !ok {
+		tok.release()
+		at.ss.release()
+		return
+	}
+	inv, err := at.invocation(tok)
+	var res host.InvocationResult
+	if err == nil {
+		res, err = s.cfg.Sandbox.Invoke(ctx, inv)
+	}
+	tok.release()
+	at.end(res, err)
+}
+
+// begin marks the attempt as running; false if nobody wants it.
+func (at *attempt) begin() (context.Context, bool) {
+	ss := at.ss
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if at.abandoned || ss.dead {
+		return nil, false
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	at.cancel, at.running = cancel, true
+	at.answers.Restart()
+	ss.s.mu.Lock()
+	ss.s.counters.Attempts++
+	if at.replay {
+		ss.s.counters.Replayed++
+	}
+	ss.s.mu.Unlock()
+	at.replay = true
+	return ctx, true
+}
+
+// invocation is the sandbox's part of the attempt.
+func (at *attempt) invocation(tok *token) (host.Invocation, error) {
+	m, err := at.ss.s.cfg.Modules.ByDigest(at.view.Version)
+	if err != nil {
+		return host.Invocation{}, err
+	}
+	o := at.answers.Open()
+	in := abi.StepInput{
+		Step: at.view.Step, Trigger: at.view.Trigger, List: at.view.List,
+		Run: abi.RunInfo{
+			Tenant: at.ss.key.Tenant, Workflow: at.view.Workflow, RunID: at.view.RunID, SessionID: at.ss.key.Session,
+			Invocation: at.inv, Attempt: at.view.Attempt, Clock: o.Clock, LastError: at.view.LastError,
+		},
+	}
+	input, err := in.Encode()
+	if err != nil {
+		return host.Invocation{}, err
+	}
+	return host.Invocation{
+		Digest: at.view.Version, ImageHash: m.ImageHash, Input: input,
+		Clock: o.Clock, Seed: o.Seed, Limits: o.Limits, Calls: at.answers, Token: tok,
+	}, nil
+}
+
+// end settles what a run of the guest came to.
+func (at *attempt) end(res host.InvocationResult, err error) {
+	ss, s := at.ss, at.ss.s
+	ss.mu.Lock()
+	at.running = false
+	at.cancel()
+	at.cancel = nil
+	var u Unwound
+	switch {
+	case at.abandoned || ss.dead:
+		u.Stale = true
+	case err != nil:
+		u = at.classify(err)
+	}
+	switch {
+	case u.Stale:
+		ss.drop(at)
+	case u.Again:
+		s.count(&s.counters.Conflicts)
+		s.ready(at)
+		ss.mu.Unlock()
+		return // keeps its pin
+	case u.Parked:
+		s.count(&s.counters.Parks)
+		if at.unparked {
+			at.unparked = false
+			s.ready(at)
+		} else {
+			at.parked = true
+		}
+		ss.mu.Unlock()
+		return
+	case u.Block != nil:
+		ss.giveUp(at)
+		_, _, err := ss.tick(engine.Block{RunID: at.view.RunID, Reason: *u.Block}, nil)
+		if err != nil && !errors.Is(err, engine.ErrStale) {
+			s.cfg.Log.Error("a run cannot be blocked", "run", at.view.RunID, "error", err)
+		}
+		ss.drop(at)
+	default:
+		at.finish(res, u.Fail)
+		ss.drop(at)
+	}
+	ss.mu.Unlock()
+	ss.release()
+	s.signal()
+}
+
+// classify says what an error that unwound the guest means.
+func (at *attempt) classify(err error) Unwound {
+	if errors.Is(err, context.Canceled) {
+		return Unwound{Stale: true} // the server stops: the attempt stays open in the journal
+	}
+	if u := at.ss.s.cfg.Classify(err); u != (Unwound{}) {
+		return u
+	}
+	at.ss.s.cfg.Log.Error("the host could not run a step", "tenant", at.ss.key.Tenant, "run", at.view.RunID, "step", at.view.Step, "error", err)
+	return Unwound{Block: &host.Blocked{Code: host.BlockedHostError, Message: host.MessageOf(err)}}
+}
+
+// finish ends the attempt with what its guest gave. Called with ss.mu held.
+func (at *attempt) finish(res host.InvocationResult, fail *abi.Error) {
+	ss := at.ss
+	out := abi.StepOutput{Err: fail}
+	switch {
+	case fail != nil:
+	case res.Err != nil:
+		out.Err = res.Err
+	default:
+		var err error
+		if out, err = abi.DecodeStepOutput(res.Output); err != nil {
+			out = abi.StepOutput{Err: &abi.Error{Code: host.RunInvalidOutput, Message: "the step's output does not decode: " + err.Error()}}
+		}
+	}
+	ss.giveUp(at)
+	_, _, err := ss.tick(engine.Finish{Invocation: at.inv, Attempt: at.view.Attempt, Output: out, Fuel: res.Fuel}, func(r *engine.Result) {
+		at.log(at.answers.Logs())
+		if r.Entry != nil {
+			at.answers.Finish(r.Entry)
+		}
+	})
+	if err != nil && !errors.Is(err, engine.ErrStale) {
+		ss.s.cfg.Log.Error("a step's end is refused", "run", at.view.RunID, "step", at.view.Step, "error", err)
+	}
+}
+
+// drop forgets an attempt that is over. Called with ss.mu held.
+func (ss *session) drop(at *attempt) {
+	if ss.attempts[at.inv] == at {
+		delete(ss.attempts, at.inv)
+	}
+	ss.giveUp(at)
+}
+
+// log shows the guest's log lines in the server's log.
+func (at *attempt) log(lines []engine.LogRecord) {
+	log := at.ss.s.cfg.Log
+	for i := range lines {
+		log.Log(context.Background(), slogLevel(lines[i].Level), lines[i].Message, "tenant", at.ss.key.Tenant,
+			"workflow", at.view.Workflow, "run", at.view.RunID, "step", at.view.Step)
+	}
+}
+
+// live is what an attempt's host calls act on.
+type live struct{ at *attempt }
+
+func (l live) Now() int64 { return l.at.ss.s.now() }
+
+func (l live) State() *state.Node { return l.at.ss.state.Load() }
+
+// Effect makes an effect of the attempt; see hostcall.Live.
+func (l live) Effect(n uint64, req engine.Request, attach func(*engine.Result)) error {
+	at, ss := l.at, l.at.ss
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if at.abandoned || ss.dead {
+		return engine.ErrStale
+	}
+	if ss.mustPark(at, writes(req)) {
+		return ss.s.cfg.Parked
+	}
+	res, _, err := ss.tick(engine.Call{Invocation: at.inv, Attempt: at.view.Attempt, N: n, Request: req}, func(r *engine.Result) {
+		if r.Entry != nil {
+			at.log(at.answers.Logs())
+		}
+		attach(r)
+	})
+	if _, ok := req.(engine.CommitState); ok {
+		ss.giveUp(at)
+	}
+	if res.Response.Warning != "" {
+		at.log([]engine.LogRecord{{Level: int64(slog.LevelWarn), Message: res.Response.Warning}})
+	}
+	return err
+}
+
+// token is the right of one run to use a core.
+type token struct {
+	s      *Scheduler
+	at     *attempt
+	tenant string
+	since  time.Time
+	calls  uint
+}
+
+// yieldEvery is how many checkpoints pass between two looks at the queue, and
+// minSlice how long a run may keep its token at least.
+const (
+	yieldEvery = 16
+	minSlice   = time.Millisecond
+)
+
+// Checkpoint gives the token to another tenant that is due, and waits for one.
+func (t *token) Checkpoint(uint64) error {
+	if t.calls++; t.calls%yieldEvery != 0 {
+		return nil
+	}
+	s := t.s
+	now := s.cfg.Now()
+	held := now.Sub(t.since)
+	if held < minSlice {
+		return nil
+	}
+	s.mu.Lock()
+	if !s.queue.due(t.tenant, held) {
+		s.mu.Unlock()
+		return nil
+	}
+	back := make(chan struct{})
+	s.queue.push(t.tenant, readyItem{at: t.at, resume: back})
+	s.queue.release(t.tenant, held)
+	s.counters.Yields++
+	s.mu.Unlock()
+	s.signal()
+	<-back
+	t.since = s.cfg.Now()
+	return nil
+}
+
+func (t *token) release() {
+	s := t.s
+	s.mu.Lock()
+	s.queue.release(t.tenant, s.cfg.Now().Sub(t.since))
+	s.mu.Unlock()
+}
+
+func (s *Scheduler) count(c *uint64) {
+	s.mu.Lock()
+	*c++
+	s.mu.Unlock()
+}

@@ -1,0 +1,34 @@
+package scheduler
+
+import (
+	"crypto/rand"
+	"log/slog"
+	"runtime"
+	"time"
+
+	"github.com/weftrun/weft/host"
+)
+
+func (c *Config) setDefaults() {
+	if c.Tokens == 0 {
+		c.Tokens = runtime.GOMAXPROCS(0)
+	}
+	if c.IdleAfter == 0 {
+		c.IdleAfter = time.Second
+	}
+	if c.Limits == (host.Limits{}) {
+		c.Limits = host.DefaultLimits()
+	}
+	if c.Timeout == 0 {
+		c.Timeout = host.DefaultRunTimeout
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Entropy == nil {
+		c.Entropy = func(b []byte) { _, _ = rand.Read(b) } // never fails
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+}

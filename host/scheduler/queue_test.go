@@ -1,0 +1,160 @@
+package scheduler
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/weftrun/weft/host"
+)
+
+func newQueue(tokens int) *fairQueue {
+	q := &fairQueue{}
+	q.init(tokens)
+	return q
+}
+
+func nobody(string) bool { return false }
+
+func item(tenant string, n uint64) readyItem {
+	return readyItem{at: &attempt{ss: &session{key: host.SessionKey{Tenant: tenant}}, inv: n}}
+}
+
+func TestATenantsAttemptsStartInOrder(t *testing.T) {
+	q := newQueue(1)
+	for i := range uint64(3000) {
+		q.push("a", item("a", i))
+	}
+	for i := range uint64(3000) {
+		it, ok := q.pop(nobody)
+		if !ok || it.at.inv != i {
+			t.Fatalf("pop %d gave %+v, %v", i, it, ok)
+		}
+		if _, ok := q.pop(nobody); ok {
+			t.Fatal("more guests than tokens")
+		}
+		q.release("a", time.Millisecond)
+	}
+	if len(q.tenants) != 0 {
+		t.Fatal("an idle tenant with nothing to remember stays")
+	}
+}
+
+// A tenant with a long queue of long steps gets its share and no more: one that
+// comes with short steps waits for one slice at most.
+func TestTokensAreSharedByTimeHeld(t *testing.T) {
+	q := newQueue(1)
+	for i := range uint64(10_000) {
+		q.push("noisy", item("noisy", i))
+		q.push("quiet", item("quiet", i))
+	}
+	held := map[string]time.Duration{}
+	cost := map[string]time.Duration{"noisy": 10 * time.Millisecond, "quiet": time.Millisecond}
+	for range 5_000 {
+		it, ok := q.pop(nobody)
+		if !ok {
+			t.Fatal("a token is idle while attempts are ready")
+		}
+		tenant := it.at.ss.key.Tenant
+		held[tenant] += cost[tenant]
+		q.release(tenant, cost[tenant])
+		if d := held["noisy"] - held["quiet"]; d > 10*time.Millisecond || d < -10*time.Millisecond {
+			t.Fatalf("shares are %v apart", d)
+		}
+	}
+}
+
+func TestNobodySavesUpIdleness(t *testing.T) {
+	q := newQueue(1)
+	for i := range uint64(1000) {
+		q.push("busy", item("busy", i))
+	}
+	for range 500 {
+		q.pop(nobody)
+		q.release("busy", time.Millisecond)
+	}
+	for i := range uint64(100) {
+		q.push("late", item("late", i))
+	}
+	var order []string
+	for range 20 {
+		it, _ := q.pop(nobody)
+		order = append(order, it.at.ss.key.Tenant)
+		q.release(it.at.ss.key.Tenant, time.Millisecond)
+	}
+	if n := len(slices.DeleteFunc(order, func(s string) bool { return s == "late" })); n < 9 {
+		t.Fatalf("a tenant that was idle took %d of 20 turns in a row", 20-n)
+	}
+}
+
+func TestDueSaysWhenAnotherTenantIsBehind(t *testing.T) {
+	q := newQueue(1)
+	q.push("a", item("a", 1))
+	q.pop(nobody)
+	if q.due("a", time.Second) {
+		t.Fatal("nobody waits")
+	}
+	q.push("a", item("a", 2))
+	if q.due("a", time.Second) {
+		t.Fatal("a tenant does not give way to itself")
+	}
+	q.push("b", item("b", 1))
+	if !q.due("a", time.Second) {
+		t.Fatal("b is behind and waits")
+	}
+}
+
+func TestSkippedTenantsKeepTheirPlace(t *testing.T) {
+	q := newQueue(2)
+	q.push("a", item("a", 1))
+	q.push("b", item("b", 1))
+	it, ok := q.pop(func(tenant string) bool { return tenant == "a" })
+	if !ok || it.at.ss.key.Tenant != "b" {
+		t.Fatalf("got %+v", it)
+	}
+	if _, ok := q.pop(func(string) bool { return true }); ok {
+		t.Fatal("popped a skipped tenant")
+	}
+	if it, ok := q.pop(nobody); !ok || it.at.ss.key.Tenant != "a" {
+		t.Fatal("a lost its place")
+	}
+}
+
+func TestTimersGiveTheEarliest(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var h timerHeap
+		model := map[host.SessionKey]int64{}
+		for range rapid.IntRange(1, 50).Draw(t, "steps") {
+			key := host.SessionKey{Session: fmt.Sprint(rapid.IntRange(0, 9).Draw(t, "key"))}
+			at := rapid.Int64Range(-1, 20).Draw(t, "at")
+			h.set(key, at)
+			if at == host.WakeNever {
+				delete(model, key)
+			} else {
+				model[key] = at
+			}
+			least := host.WakeNever
+			for _, v := range model {
+				if least == host.WakeNever || v < least {
+					least = v
+				}
+			}
+			key, got, ok := h.first()
+			if ok != (len(model) > 0) || ok && (got != least || model[key] != got) {
+				t.Fatalf("first gives %v at %d, want %d", key, got, least)
+			}
+		}
+	})
+}
+
+func TestDownSinceCountsOverlapsOnly(t *testing.T) {
+	s := &Scheduler{down: []interval{{10, 20}, {30, 35}, {50, 60}}}
+	for from, want := range map[int64]int64{0: 25, 10: 25, 15: 20, 20: 15, 32: 13, 40: 10, 55: 5, 60: 0, 99: 0} {
+		if got := s.downSince(from); got != want {
+			t.Errorf("down since %d: %d, want %d", from, got, want)
+		}
+	}
+}

@@ -1,0 +1,156 @@
+package scheduler
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/engine"
+)
+
+// Names of the store's meta values, and how often the second is written.
+const (
+	metaUnclean = "unclean_boot" // non-empty while a server runs on the store
+	metaAlive   = "alive_until"  // Unix nanoseconds, 8 bytes big endian
+	metaDown    = "down"         // intervals in which no server ran: pairs like metaAlive
+	markEvery   = 5 * time.Second
+)
+
+// maxDown bounds the intervals that are kept: a run that sleeps over more
+// restarts than these has the oldest counted as serving time.
+const maxDown = 4096
+
+// interval is a time in which no server ran, in Unix nanoseconds.
+type interval struct{ from, to int64 }
+
+// maxCrashes is how many crashes of the server an attempt may be open at
+// before its run is blocked, so that a guest that kills the host cannot take
+// the others with it.
+const maxCrashes = 3
+
+// markBoot reads how the server before ended, and marks this one as running.
+func (s *Scheduler) markBoot(ctx context.Context) error {
+	mark, err := s.cfg.Store.Meta(ctx, metaUnclean)
+	if err != nil && !errors.Is(err, host.ErrNotFound) {
+		return fmt.Errorf("read the boot mark: %w", err)
+	}
+	s.crash = len(mark) > 0
+	alive, err := s.cfg.Store.Meta(ctx, metaAlive)
+	if err == nil || errors.Is(err, host.ErrNotFound) {
+		err = s.readDown(ctx, alive)
+	}
+	if err != nil {
+		return fmt.Errorf("read the times in which the server was down: %w", err)
+	}
+	if err := s.cfg.Store.SetMeta(ctx, metaUnclean, []byte{1}); err != nil {
+		return fmt.Errorf("write the boot mark: %w", err)
+	}
+	return s.markAlive(ctx)
+}
+
+// readDown reads the times in which no server ran, and adds the one that ends
+// with this boot.
+func (s *Scheduler) readDown(ctx context.Context, alive []byte) error {
+	raw, err := s.cfg.Store.Meta(ctx, metaDown)
+	if err != nil && !errors.Is(err, host.ErrNotFound) {
+		return err
+	}
+	for ; len(raw) >= 16; raw = raw[16:] {
+		s.down = append(s.down, interval{int64(binary.BigEndian.Uint64(raw)), int64(binary.BigEndian.Uint64(raw[8:]))})
+	}
+	if len(alive) != 8 {
+		return nil // the store's first server
+	}
+	s.down = append(s.down, interval{int64(binary.BigEndian.Uint64(alive)), s.boot})
+	s.down = s.down[max(0, len(s.down)-maxDown):]
+	out := make([]byte, 0, 16*len(s.down))
+	for _, d := range s.down {
+		out = binary.BigEndian.AppendUint64(out, uint64(d.from))
+		out = binary.BigEndian.AppendUint64(out, uint64(d.to))
+	}
+	return s.cfg.Store.SetMeta(ctx, metaDown, out)
+}
+
+// downSince is how long no server ran after a time.
+func (s *Scheduler) downSince(t int64) int64 {
+	var sum int64
+	for i := len(s.down) - 1; i >= 0 && s.down[i].to > t; i-- {
+		sum += max(0, s.down[i].to-max(s.down[i].from, t))
+	}
+	return sum
+}
+
+func (s *Scheduler) markAlive(ctx context.Context) error {
+	s.lastMark = s.now()
+	return s.cfg.Store.SetMeta(ctx, metaAlive, binary.BigEndian.AppendUint64(nil, uint64(s.lastMark)))
+}
+
+// mark notes that the server is serving: timeouts count that time only.
+func (s *Scheduler) mark() {
+	now := s.now()
+	err := s.cfg.Store.SetMeta(context.Background(), metaAlive, binary.BigEndian.AppendUint64(nil, uint64(now)))
+	if err != nil {
+		s.cfg.Log.Warn("the store does not take the alive mark", "error", err)
+	}
+	s.mu.Lock()
+	s.marking, s.lastMark = false, now
+	s.mu.Unlock()
+	s.signal()
+}
+
+// Close notes that the server ended cleanly. Call it after Run has returned
+// and the journal is drained.
+func (s *Scheduler) Close(ctx context.Context) error {
+	if err := s.markAlive(ctx); err != nil {
+		return err
+	}
+	return s.cfg.Store.SetMeta(ctx, metaUnclean, nil)
+}
+
+// recover goes on with a session that was just folded: it accounts for the
+// time in which the server was down, blocks what has seen too many crashes, and
+// opens the attempts that were open. Nobody else uses the session yet.
+func (ss *session) recover(records map[uint64]*opened) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if ss.eng.Active() == 0 {
+		return
+	}
+	s := ss.s
+	if last := ss.eng.Now(); last < s.boot {
+		open := ss.eng.Open()
+		if _, _, err := ss.tick(engine.Shift{Lost: s.downSince(last), Crash: s.crash}, nil); err != nil {
+			s.cfg.Log.Error("a session cannot account for the time down", "session", ss.key.Session, "error", err)
+		}
+		if s.crash {
+			ss.countCrashes(open)
+		}
+	}
+	for _, inv := range ss.eng.Open() {
+		ss.open(inv, records[inv])
+	}
+	s.setTimer(ss.key, ss.eng.NextTimer())
+}
+
+// countCrashes notes one more crash for each open invocation and blocks the
+// runs of those that have seen too many. Called with mu held.
+func (ss *session) countCrashes(open []uint64) {
+	for _, inv := range open {
+		ss.crashes[inv]++
+		if ss.crashes[inv] < maxCrashes {
+			continue
+		}
+		view, ok := ss.eng.Invocation(inv)
+		if !ok {
+			continue
+		}
+		reason := host.Blocked{Code: host.BlockedHostCrash,
+			Message: fmt.Sprintf("step %q was running at %d crashes of the server", view.Step, ss.crashes[inv])}
+		if _, _, err := ss.tick(engine.Block{RunID: view.RunID, Reason: reason}, nil); err != nil && !errors.Is(err, engine.ErrStale) {
+			ss.s.cfg.Log.Error("a run cannot be blocked", "run", view.RunID, "error", err)
+		}
+	}
+}

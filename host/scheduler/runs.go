@@ -1,0 +1,439 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/engine"
+)
+
+// Start begins a run; see host.Runs.
+func (s *Scheduler) Start(ctx context.Context, req host.StartRequest) (host.Run, error) {
+	if err := s.accepting(); err != nil {
+		return host.Run{}, err
+	}
+	if err := checkStart(&req); err != nil {
+		return host.Run{}, err
+	}
+	mod, err := s.cfg.Modules.Newest(req.Tenant, req.Workflow)
+	if err != nil {
+		return host.Run{}, err
+	}
+	if req.Event, err = s.startEvent(mod, req.Event); err != nil {
+		return host.Run{}, err
+	}
+	st, err := s.reserve(ctx, &req)
+	if err != nil {
+		return host.Run{}, err
+	}
+	defer st.unreserve()
+
+	ss, err := s.acquire(ctx, host.SessionKey{Tenant: req.Tenant, Session: st.session}, true)
+	if err != nil {
+		return host.Run{}, err
+	}
+	defer ss.release()
+	run, pos, end, err := ss.start(&req, mod)
+	if err != nil {
+		return host.Run{}, err
+	}
+	if !req.Wait {
+		if err := s.cfg.Journal.Wait(ctx, pos); err != nil {
+			return host.Run{}, unavailable(err)
+		}
+		return run, nil
+	}
+	// The handler is active in memory now: nobody needs the reservation to see
+	// it, but others must not read a store that does not have it yet.
+	return s.await(ctx, end)
+}
+
+// maxID bounds the ids that clients give, in bytes.
+const maxID = 256
+
+func checkStart(req *host.StartRequest) error {
+	if req.OnBusy == host.OnBusyQueue {
+		return host.Errorf(host.CodeInvalidArgument, "on_busy \"queue\" is not supported yet: use \"share\" or \"reject\"")
+	}
+	for name, id := range map[string]string{"handler_id": req.HandlerID, "session": req.SessionID} {
+		if len(id) > maxID || !utf8.ValidString(id) || strings.ContainsFunc(id, unicode.IsControl) {
+			return host.Errorf(host.CodeInvalidArgument, "%s must be at most %d bytes of text without control characters", name, maxID)
+		}
+	}
+	return nil
+}
+
+// accepting refuses work while the scheduler stops or the store is down.
+func (s *Scheduler) accepting() error {
+	s.mu.Lock()
+	stopping := s.stopping
+	s.mu.Unlock()
+	if stopping {
+		return &host.Error{Code: host.CodeUnavailable, Message: "the server is shutting down"}
+	}
+	if err := s.cfg.Journal.Err(); err != nil {
+		return unavailable(err)
+	}
+	return nil
+}
+
+// startEvent checks the start event and gives it its type.
+func (s *Scheduler) startEvent(mod Module, ev abi.Event) (abi.Event, error) {
+	want := mod.Graph.StartType()
+	if ev.Type == "" {
+		ev.Type = want
+	}
+	if ev.Type != want {
+		return ev, host.Errorf(host.CodeInvalidArgument, "Start event must be a %s, not a %s", want, ev.Type)
+	}
+	if ev.Body == nil {
+		ev.Body = abi.EmptyMap
+	}
+	body, err := s.cfg.Modules.PrepareEvent(mod.Digest, ev.Type, ev.Body)
+	ev.Body = body
+	return ev, err
+}
+
+// reservation holds a handler id from the look at the store to the durable
+// start, so that two starts cannot both find it free.
+type reservation struct {
+	s       *Scheduler
+	key     handlerKey
+	session string
+}
+
+func (r *reservation) unreserve() {
+	r.s.mu.Lock()
+	delete(r.s.starting, r.key)
+	r.s.mu.Unlock()
+}
+
+func alreadyRunning(id string) error {
+	return host.Errorf(host.CodeConflict, "Handler '%s' is already running", id)
+}
+
+// reserve settles the handler and the session of a start.
+func (s *Scheduler) reserve(ctx context.Context, req *host.StartRequest) (*reservation, error) {
+	given := req.HandlerID != ""
+	if !given {
+		req.HandlerID = s.newID()
+	}
+	r := &reservation{s: s, key: handlerKey{req.Tenant, req.HandlerID}, session: req.SessionID}
+	s.mu.Lock()
+	_, busy := s.starting[r.key]
+	if !busy {
+		s.starting[r.key] = struct{}{}
+	}
+	s.mu.Unlock()
+	if busy {
+		return nil, alreadyRunning(req.HandlerID)
+	}
+	if r.session == "" {
+		r.session = req.HandlerID
+	}
+	if !given {
+		return r, nil
+	}
+	if err := s.checkReuse(ctx, req, r); err != nil {
+		r.unreserve()
+		return nil, err
+	}
+	return r, nil
+}
+
+// checkReuse allows a known handler id only if its run has ended and workflow
+// and session are the same.
+func (s *Scheduler) checkReuse(ctx context.Context, req *host.StartRequest, r *reservation) error {
+	h, err := s.cfg.Store.Handler(ctx, req.Tenant, req.HandlerID)
+	switch {
+	case errors.Is(err, host.ErrNotFound):
+		return nil
+	case err != nil:
+		return unavailable(err)
+	case !h.Run.Status.Final():
+		return alreadyRunning(req.HandlerID)
+	case h.Workflow != req.Workflow:
+		return host.Errorf(host.CodeConflict, "Handler '%s' belongs to workflow '%s', not '%s'", req.HandlerID, h.Workflow, req.Workflow)
+	case req.SessionID != "" && req.SessionID != h.SessionID:
+		return host.Errorf(host.CodeConflict, "Handler '%s' belongs to session '%s', not '%s'", req.HandlerID, h.SessionID, req.SessionID)
+	}
+	r.session = h.SessionID
+	return nil
+}
+
+// start ticks a run's start and returns its record, the position, and, for a
+// start that waits, where its end will be told.
+func (ss *session) start(req *host.StartRequest, mod Module) (host.Run, uint64, chan ended, error) {
+	s := ss.s
+	t := engine.StartRun{
+		RunID: s.newID(), HandlerID: req.HandlerID, Version: mod.Digest,
+		Event: req.Event, Timeout: int64(s.cfg.Timeout), Limits: s.cfg.Limits,
+	}
+	if d, set := mod.Graph.Timeout(); set {
+		t.Timeout = int64(d)
+	}
+	s.cfg.Entropy(t.Seed[:])
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if _, active, _ := ss.eng.HandlerRun(req.HandlerID); active {
+		return host.Run{}, 0, nil, alreadyRunning(req.HandlerID)
+	}
+	if req.OnBusy == host.OnBusyReject && ss.eng.Active() > 0 {
+		return host.Run{}, 0, nil, host.Errorf(host.CodeConflict, "session '%s' is busy", ss.key.Session)
+	}
+	var end chan ended
+	if req.Wait {
+		end = make(chan ended, 1)
+		ss.ended[t.RunID] = append(ss.ended[t.RunID], end)
+	}
+	var run host.Run
+	_, pos, err := ss.tick(t, func(r *engine.Result) {
+		for _, c := range r.Commands {
+			if c, ok := c.(engine.RunChanged); ok && c.Run.RunID == t.RunID {
+				run = c.Run
+			}
+		}
+	})
+	if err != nil {
+		delete(ss.ended, t.RunID)
+		return host.Run{}, 0, nil, refused(err)
+	}
+	return run, pos, end, nil
+}
+
+// await waits for a run's end and its durability.
+func (s *Scheduler) await(ctx context.Context, end chan ended) (host.Run, error) {
+	select {
+	case e := <-end:
+		if err := s.cfg.Journal.Wait(ctx, e.pos); err != nil {
+			return host.Run{}, unavailable(err)
+		}
+		return e.run, nil
+	case <-s.stopped:
+		return host.Run{}, &host.Error{Code: host.CodeUnavailable, Message: "the server is shutting down; the run goes on when it is back"}
+	case <-ctx.Done():
+		return host.Run{}, ctx.Err()
+	}
+}
+
+// refused turns what a tick was refused with into an error for clients.
+func refused(err error) error {
+	var he *host.Error
+	var ae *abi.Error
+	switch {
+	case errors.As(err, &he):
+		return he
+	case errors.As(err, &ae):
+		return &host.Error{Code: host.Code(ae.Code), Message: ae.Message, Cause: err}
+	case errors.Is(err, engine.ErrStale), errors.Is(err, engine.ErrUnknownRun):
+		return completed
+	default:
+		return &host.Error{Code: host.CodeInternal, Message: "internal error", Cause: err}
+	}
+}
+
+var (
+	notFound  = &host.Error{Code: host.CodeNotFound, Message: "Handler not found"}
+	completed = &host.Error{Code: host.CodeConflict, Message: "Workflow already completed"}
+)
+
+// Get reads the latest run of a handler, or any run by its id; see host.Runs.
+func (s *Scheduler) Get(ctx context.Context, tenant, id string) (host.Run, error) {
+	h, err := s.cfg.Store.Handler(ctx, tenant, id)
+	if err == nil {
+		return h.Run, nil
+	}
+	if !errors.Is(err, host.ErrNotFound) {
+		return host.Run{}, unavailable(err)
+	}
+	run, err := s.cfg.Store.Run(ctx, tenant, id)
+	if errors.Is(err, host.ErrNotFound) {
+		return host.Run{}, notFound
+	}
+	if err != nil {
+		return host.Run{}, unavailable(err)
+	}
+	return run, nil
+}
+
+// List lists handlers' latest runs; see host.Runs.
+func (s *Scheduler) List(ctx context.Context, q host.RunQuery) ([]host.Run, bool, error) {
+	limit := q.Limit
+	q.Limit++
+	runs, err := s.cfg.Store.Runs(ctx, q)
+	if err != nil {
+		return nil, false, unavailable(err)
+	}
+	if len(runs) > limit {
+		return runs[:limit], true, nil
+	}
+	return runs, false, nil
+}
+
+// active finds a handler's running run and pins its session.
+func (s *Scheduler) active(ctx context.Context, tenant, id string) (*session, host.Run, error) {
+	run, err := s.Get(ctx, tenant, id)
+	if err != nil {
+		return nil, host.Run{}, err
+	}
+	if run.Status.Final() {
+		return nil, run, completed
+	}
+	ss, err := s.acquire(ctx, host.SessionKey{Tenant: tenant, Session: run.SessionID}, false)
+	return ss, run, err
+}
+
+// Send gives an event to a running run; see host.Runs.
+func (s *Scheduler) Send(ctx context.Context, tenant, id string, ev abi.Event, step string) error {
+	if err := s.accepting(); err != nil {
+		return err
+	}
+	ss, run, err := s.active(ctx, tenant, id)
+	if err != nil {
+		return err
+	}
+	defer ss.release()
+	ss.mu.Lock()
+	version, ok := ss.versions[run.RunID]
+	ss.mu.Unlock()
+	if !ok {
+		return completed
+	}
+	mod, err := s.cfg.Modules.ByDigest(version)
+	if err != nil {
+		return err
+	}
+	if err := mod.Graph.CheckPost(ev.Type, step); err != nil {
+		return err
+	}
+	if ev.Body == nil {
+		ev.Body = abi.EmptyMap
+	}
+	if ev.Body, err = s.cfg.Modules.PrepareEvent(version, ev.Type, ev.Body); err != nil {
+		return err
+	}
+	ss.mu.Lock()
+	_, pos, err := ss.tick(engine.PostEvent{RunID: run.RunID, Event: ev, Step: step}, nil)
+	ss.mu.Unlock()
+	if err != nil {
+		return refused(err)
+	}
+	if err := s.cfg.Journal.Wait(ctx, pos); err != nil {
+		return unavailable(err)
+	}
+	return nil
+}
+
+// Cancel ends a running run, or with purge deletes a handler; see host.Runs.
+func (s *Scheduler) Cancel(ctx context.Context, tenant, id string, purge bool) (bool, error) {
+	if err := s.accepting(); err != nil {
+		return false, err
+	}
+	ss, run, err := s.active(ctx, tenant, id)
+	if errors.Is(err, completed) {
+		if !purge {
+			return false, notFound
+		}
+		ss, err = s.acquire(ctx, host.SessionKey{Tenant: tenant, Session: run.SessionID}, true)
+	}
+	if err != nil {
+		return false, err
+	}
+	defer ss.release()
+	ss.mu.Lock()
+	var pos uint64
+	if !run.Status.Final() {
+		_, pos, err = ss.tick(engine.Cancel{RunID: run.RunID}, nil)
+		err = cancelled(err, purge)
+	}
+	if err == nil && purge {
+		pos = ss.purge(run)
+	}
+	ss.mu.Unlock()
+	if err != nil {
+		return false, err
+	}
+	if err := s.cfg.Journal.Wait(ctx, pos); err != nil {
+		return false, unavailable(err)
+	}
+	return purge, nil
+}
+
+// cancelled turns the error of a cancel tick into the client's.
+func cancelled(err error, purge bool) error {
+	if err == nil {
+		return nil
+	}
+	err = refused(err)
+	if errors.Is(err, completed) {
+		if purge {
+			return nil // it ended meanwhile
+		}
+		return notFound
+	}
+	return err
+}
+
+// purge queues the deletion of a handler. A session that nothing else uses
+// leaves memory with it: whoever wants it next loads what the store has after
+// the deletion. Called with mu held.
+func (ss *session) purge(run host.Run) uint64 {
+	s := ss.s
+	if ss.dead {
+		return ss.lastPos
+	}
+	ss.lastPos = s.cfg.Journal.Append(s.cfg.Now(), host.JournalItem{
+		Key: ss.key, WakeAt: ss.eng.WakeAt(), Purge: []string{run.HandlerID}, Size: 128,
+	})
+	if ss.eng.Active() == 0 {
+		ss.dead = true
+		s.mu.Lock()
+		if s.sessions[ss.key] == ss {
+			delete(s.sessions, ss.key)
+		}
+		s.timers.remove(ss.key)
+		s.barriers[ss.key] = ss.lastPos
+		s.mu.Unlock()
+	}
+	return ss.lastPos
+}
+
+// Events opens a handler's stream; see host.Runs.
+func (s *Scheduler) Events(ctx context.Context, tenant, id string, after int64) (host.Stream, error) {
+	run, err := s.Get(ctx, tenant, id)
+	if err != nil {
+		return nil, err
+	}
+	return s.cfg.Streams.Subscribe(ctx, tenant, run.HandlerID, after)
+}
+
+// newID makes a handler's or run's id: 12 letters and digits, 71 bits.
+func (s *Scheduler) newID() string {
+	const letters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	var raw [24]byte
+	id := make([]byte, 0, 12)
+	for len(id) < cap(id) {
+		s.cfg.Entropy(raw[:])
+		for _, b := range raw {
+			// 248 is the largest multiple of 62 in a byte: no letter is favoured.
+			if b < 248 && len(id) < cap(id) {
+				id = append(id, letters[b%62])
+			}
+		}
+	}
+	return string(id)
+}
+
+// Health tells whether the server can serve.
+func (s *Scheduler) Health() error {
+	if err := s.cfg.Journal.Err(); err != nil {
+		return fmt.Errorf("the store does not work: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,243 @@
+// Package scheduler owns the sessions in memory: it feeds their ticks to the
+// reducer, hands the entries to the journal, gives run tokens to attempts,
+// fairly between tenants, fires timers, loads and evicts sessions, and answers
+// the API's questions about runs.
+//
+// It must not know HTTP, SQL or Wasm: guests, the journal, the store and the
+// answers to host calls are interfaces that it declares.
+//
+// # Protocol
+//
+// A session in memory is a reducer behind a mutex. Whatever changes it (a
+// start, a post, a host call, a finish, a timer, a cancel) is one tick:
+//
+//	lock session
+//	    result = reducer.Reduce(now, tick)      decide and fold
+//	    journal.Append(entry)                   takes its queue position
+//	    carry out commands                      ready attempts, end waiters
+//	unlock
+//	if a client waits: journal.Wait(position)   then answer
+//
+// Invariants:
+//
+//  1. Lock order: a session's mutex before the scheduler's. No I/O and no guest
+//     under either.
+//  2. Who uses a session pins it; a session without pins, open attempts and
+//     un-durable entries may leave memory.
+//  3. A guest runs only while its attempt holds a token. Tokens are as many as
+//     cores.
+//  4. An attempt is open from its worker slot to its finish entry. It runs as
+//     often as it takes; each run starts pristine and replays its record.
+//  5. The scheduler owns no goroutine of its own: [Scheduler.Step] says what is
+//     to be done, [Scheduler.Run] is the small runner that does it.
+package scheduler
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/state"
+)
+
+// Journal makes entries durable. See package journal.
+type Journal interface {
+	Append(now time.Time, it host.JournalItem) (pos uint64)
+	Wait(ctx context.Context, pos uint64) error
+	Durable() uint64
+	Congested(tenant string) bool
+	Err() error
+	// Load reads a session's entries: decode gets arrays of them, in order.
+	Load(ctx context.Context, key host.SessionKey, decode func(array []byte) error) (last uint64, err error)
+}
+
+// Store is the part of host.Store that the scheduler reads.
+type Store interface {
+	Handler(ctx context.Context, tenant, id string) (host.Handler, error)
+	Run(ctx context.Context, tenant, runID string) (host.Run, error)
+	Runs(ctx context.Context, q host.RunQuery) ([]host.Run, error)
+	Due(ctx context.Context, until int64, limit int) (due []host.SessionKey, next int64, err error)
+	Meta(ctx context.Context, key string) ([]byte, error)
+	SetMeta(ctx context.Context, key string, value []byte) error
+}
+
+// Module is a version of a workflow's module.
+type Module struct {
+	Digest    string
+	ImageHash string
+	Graph     *engine.Graph
+}
+
+// Modules gives the versions of workflows. Errors are [*host.Error]s.
+type Modules interface {
+	// Newest is what a new run of a workflow takes.
+	Newest(tenant, workflow string) (Module, error)
+	// ByDigest gives any stored version.
+	ByDigest(digest string) (Module, error)
+	// PrepareEvent checks an event from outside against its type's schema and
+	// gives the body as steps are to see it.
+	PrepareEvent(digest, typ string, body abi.Raw) (abi.Raw, error)
+}
+
+// Streams opens subscriptions to durable events.
+type Streams interface {
+	Subscribe(ctx context.Context, tenant, handlerID string, after int64) (host.Stream, error)
+}
+
+// Live is what the answers to an attempt's host calls are made from and act on.
+// See package hostcall.
+type Live interface {
+	Now() int64
+	State() *state.Node
+	Begin(p state.Path, want bool) (n *state.Node, ok bool, err error)
+	End()
+	Effect(n uint64, req engine.Request, attach func(*engine.Result)) error
+}
+
+// Answers answers the host calls of one attempt over all its runs, and keeps
+// its record. One goroutine at a time uses it.
+type Answers interface {
+	host.Calls
+	Restart()
+	Open() engine.AttemptOpen
+	Finish(e *engine.Entry)
+	Logs() []engine.LogRecord
+}
+
+// Config says what a scheduler works with. Fields without a default must be
+// set.
+type Config struct {
+	Journal Journal
+	Store   Store
+	Modules Modules
+	Streams Streams
+	Sandbox host.Sandbox
+	// Answers makes the answers of an attempt. parked is the error that its
+	// Live gives when the attempt has to wait for a write ticket.
+	Answers func(live Live, open engine.AttemptOpen, record []engine.CallRecord) Answers
+	// Classify says what an error that unwound a guest means.
+	Classify func(error) Unwound
+	// Parked is the error by which Live unwinds a guest that waits for a
+	// ticket; Classify knows it.
+	Parked error
+
+	// Tokens is how many guests run at once. Default: the number of cores.
+	Tokens int
+	// IdleAfter is how long a session that has nothing to do stays in memory.
+	// Default 1 s.
+	IdleAfter time.Duration
+	// Limits are the limits of new runs. Default: host.DefaultLimits.
+	Limits host.Limits
+	// Timeout of runs whose manifest names none. Default 45 s.
+	Timeout time.Duration
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+	// Entropy fills a buffer with random bytes. Default crypto/rand.
+	Entropy func([]byte)
+	Log     *slog.Logger
+}
+
+// Unwound says what is to become of an attempt whose guest was unwound.
+type Unwound struct {
+	// Exactly one of these holds.
+	Again  bool       // run it again at once: a commit lost
+	Parked bool       // run it again when a write ticket is free
+	Stale  bool       // nobody wants it any more
+	Fail   *abi.Error // the attempt failed
+	// Block: the run stands still until somebody helps.
+	Block *host.Blocked
+}
+
+// Scheduler owns the sessions in memory. Its methods may be called from any
+// goroutine.
+type Scheduler struct {
+	cfg  Config
+	wake chan struct{} // capacity 1: something for Run to look at
+	work sync.WaitGroup
+	// stopped is closed when the scheduler begins to stop.
+	stopped chan struct{}
+	boot    int64 // when this scheduler was made, Unix nanoseconds
+
+	down  []interval // times in which no server ran, oldest first
+	crash bool       // the server before ended uncleanly
+
+	mu       sync.Mutex // guards what follows
+	sessions map[host.SessionKey]*session
+	barriers map[host.SessionKey]uint64 // purged: positions to wait for before loading
+	starting map[handlerKey]struct{}    // handler ids whose start is not durable yet
+	queue    fairQueue
+	timers   timerHeap
+	idle     []idleSession
+	nextDue  int64 // when to ask the store for due sessions; host.WakeNever: not
+	asking   bool
+	lastMark int64 // when alive was last written
+	marking  bool
+	stopping bool
+	counters Counters
+}
+
+// Counters counts the scheduler's work, for tests and metrics.
+type Counters struct {
+	Attempts  uint64 // runs of guests
+	Conflicts uint64 // commits that lost
+	Parks     uint64 // waits for a write ticket
+	Replayed  uint64 // runs of guests beyond an attempt's first
+	Loaded    uint64 // sessions folded from the store
+	Evicted   uint64
+	Yields    uint64 // tokens given up in mid-run
+}
+
+type handlerKey struct{ tenant, handler string }
+
+type idleSession struct {
+	key   host.SessionKey
+	since time.Time
+}
+
+// New makes a scheduler over what the store holds. It loads nothing yet: the
+// first Step begins with the sessions that have something to do.
+func New(ctx context.Context, cfg Config) (*Scheduler, error) {
+	cfg.setDefaults()
+	s := &Scheduler{
+		cfg:      cfg,
+		wake:     make(chan struct{}, 1),
+		stopped:  make(chan struct{}),
+		sessions: map[host.SessionKey]*session{},
+		barriers: map[host.SessionKey]uint64{},
+		starting: map[handlerKey]struct{}{},
+		boot:     cfg.Now().UnixNano(),
+	}
+	s.queue.init(cfg.Tokens)
+	s.nextDue = s.boot
+	if err := s.markBoot(ctx); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Counters gives the counters.
+func (s *Scheduler) Counters() Counters {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.counters
+}
+
+// Loaded is the number of sessions in memory.
+func (s *Scheduler) Loaded() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.sessions)
+}
+
+func (s *Scheduler) now() int64 { return s.cfg.Now().UnixNano() }
+
+func (s *Scheduler) signal() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}

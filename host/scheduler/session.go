@@ -1,0 +1,343 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/state"
+)
+
+// session is a session in memory.
+type session struct {
+	s      *Scheduler
+	key    host.SessionKey
+	loaded chan struct{} // closed when eng or err is set
+	err    error         // of loading
+
+	pins int // guarded by Scheduler.mu
+
+	mu       sync.Mutex // guards what follows; see the package's protocol
+	eng      *engine.Session
+	state    atomic.Pointer[state.Node] // eng.State(), for readers without the mutex
+	attempts map[uint64]*attempt        // open ones, by invocation
+	ended    map[string][]chan ended    // who waits for a run's end
+	versions map[string]string          // active run -> module digest
+	crashes  map[uint64]int             // crashes that an open invocation has seen
+	ticket   *ticket
+	lastPos  uint64 // queue position of the newest entry
+	dead     bool   // purged: nothing may be appended any more
+}
+
+// ended is how a run ended, and the queue position at which it did.
+type ended struct {
+	run host.Run
+	pos uint64
+}
+
+// errDead is what a tick gets that reaches a session which was purged.
+var errDead = &host.Error{Code: host.CodeNotFound, Message: "Handler not found"}
+
+// acquire pins a session, loading it if need be; with create it is made if the
+// store has none.
+func (s *Scheduler) acquire(ctx context.Context, key host.SessionKey, create bool) (*session, error) {
+	s.mu.Lock()
+	ss, ok := s.sessions[key]
+	if !ok {
+		ss = &session{s: s, key: key, loaded: make(chan struct{}), attempts: map[uint64]*attempt{},
+			ended: map[string][]chan ended{}, versions: map[string]string{}, crashes: map[uint64]int{}}
+		s.sessions[key] = ss
+	}
+	ss.pins++
+	barrier := s.barriers[key]
+	s.mu.Unlock()
+
+	if !ok {
+		// Not bound to this caller's context: others may wait for the same.
+		ss.load(context.WithoutCancel(ctx), barrier)
+		close(ss.loaded)
+	}
+	select {
+	case <-ss.loaded:
+	case <-ctx.Done():
+		ss.release()
+		return nil, ctx.Err()
+	}
+	err := ss.err
+	if err == nil && !create && ss.empty() {
+		err = &host.Error{Code: host.CodeNotFound, Message: "Session not found"}
+	}
+	if err != nil {
+		ss.release()
+		return nil, err
+	}
+	return ss, nil
+}
+
+// release gives back a pin. Errors of loading do not stay in memory.
+func (ss *session) release() {
+	s := ss.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ss.pins--
+	if ss.pins > 0 {
+		return
+	}
+	select {
+	case <-ss.loaded:
+	default:
+		return
+	}
+	if ss.err != nil || ss.eng == nil {
+		if s.sessions[ss.key] == ss {
+			delete(s.sessions, ss.key)
+		}
+		return
+	}
+	if s.sessions[ss.key] == ss {
+		s.idle = append(s.idle, idleSession{ss.key, s.cfg.Now()})
+		s.signal()
+	}
+}
+
+func (ss *session) pin() {
+	ss.s.mu.Lock()
+	ss.pins++
+	ss.s.mu.Unlock()
+}
+
+// empty reports whether nothing ever happened in the session.
+func (ss *session) empty() bool {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	return ss.eng.Seq() == 0
+}
+
+func (ss *session) graph(version string) (*engine.Graph, error) {
+	m, err := ss.s.cfg.Modules.ByDigest(version)
+	if err != nil {
+		return nil, err
+	}
+	return m.Graph, nil
+}
+
+// load folds the session's entries.
+func (ss *session) load(ctx context.Context, barrier uint64) {
+	if err := ss.s.cfg.Journal.Wait(ctx, barrier); err != nil {
+		ss.err = unavailable(err)
+		return
+	}
+	eng := engine.New(ss.key, ss.graph)
+	records := map[uint64]*opened{}
+	_, err := ss.s.cfg.Journal.Load(ctx, ss.key, func(array []byte) error {
+		var entries []engine.Entry
+		if err := abi.Unmarshal(array, &entries); err != nil {
+			return fmt.Errorf("decode entries: %w", err)
+		}
+		for i := range entries {
+			if err := ss.foldStored(eng, &entries[i], records); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, host.ErrNotFound) {
+		ss.s.cfg.Log.Error("a session cannot be loaded", "tenant", ss.key.Tenant, "session", ss.key.Session, "error", err)
+		ss.err = &host.Error{Code: host.CodeInternal, Message: fmt.Sprintf("session %q cannot be loaded: its journal does not read", ss.key.Session), Cause: err}
+		return
+	}
+	ss.eng = eng
+	ss.state.Store(eng.State())
+	if err == nil {
+		ss.s.mu.Lock()
+		ss.s.counters.Loaded++
+		ss.s.mu.Unlock()
+		ss.recover(records)
+	}
+}
+
+// opened gathers an open attempt's record while its entries are folded.
+type opened struct {
+	attempt uint64
+	open    *engine.AttemptOpen
+	record  []engine.CallRecord
+}
+
+func (ss *session) foldStored(eng *engine.Session, e *engine.Entry, records map[uint64]*opened) error {
+	cmds, err := eng.Fold(e)
+	if err != nil {
+		return err
+	}
+	if e.Start != nil {
+		ss.versions[e.RunID] = e.Start.Version
+	}
+	if e.Invocation != 0 {
+		o := records[e.Invocation]
+		if o == nil || o.attempt != e.Attempt {
+			o = &opened{attempt: e.Attempt}
+			records[e.Invocation] = o
+		}
+		if e.Open != nil {
+			o.open = e.Open
+		}
+		o.record = append(o.record, e.Calls...)
+		if e.Finish != nil {
+			delete(records, e.Invocation)
+		}
+	}
+	if e.Crash {
+		for _, inv := range eng.Open() {
+			ss.crashes[inv]++
+		}
+	}
+	for _, c := range cmds {
+		switch c := c.(type) {
+		case engine.StartAttempt:
+			delete(ss.crashes, c.Invocation)
+		case engine.Abandon:
+			delete(records, c.Invocation)
+		case engine.RunEnded:
+			delete(ss.versions, c.RunID)
+		}
+	}
+	return nil
+}
+
+// tick reduces a tick, journals its entry and carries out the commands. It
+// returns the entry's queue position. attach may complete the entry. Called
+// with mu held.
+func (ss *session) tick(t engine.Tick, attach func(*engine.Result)) (engine.Result, uint64, error) {
+	if ss.dead {
+		return engine.Result{}, 0, errDead
+	}
+	now := ss.s.cfg.Now()
+	res, err := ss.eng.Reduce(now.UnixNano(), t)
+	if err != nil {
+		return engine.Result{}, 0, err
+	}
+	if attach != nil {
+		attach(&res)
+	}
+	if res.Entry == nil {
+		return res, ss.lastPos, nil
+	}
+	ss.state.Store(ss.eng.State())
+	if st, ok := t.(engine.StartRun); ok {
+		ss.versions[st.RunID] = st.Version
+	}
+	it := ss.item(res)
+	ss.lastPos = ss.s.cfg.Journal.Append(now, it)
+	ss.carryOut(res.Commands)
+	return res, ss.lastPos, nil
+}
+
+// item is what the journal needs of a reduced tick.
+func (ss *session) item(res engine.Result) host.JournalItem {
+	e := res.Entry
+	it := host.JournalItem{
+		Key: ss.key, Seq: e.Seq, Entry: entry{e},
+		Invocation: e.Invocation, Attempt: e.Attempt, Finish: e.Finish != nil,
+		WakeAt: ss.eng.WakeAt(), Size: entrySize(e),
+	}
+	if e.Start != nil {
+		it.Started = []string{e.RunID}
+	}
+	for _, c := range res.Commands {
+		switch c := c.(type) {
+		case engine.Publish:
+			it.Size += len(c.Event.Body) + 64
+			if n := len(it.Stream); n > 0 && it.Stream[n-1].HandlerID == c.HandlerID && it.Stream[n-1].RunID == c.Event.RunID {
+				it.Stream[n-1].Events = append(it.Stream[n-1].Events, c.Event)
+				continue
+			}
+			it.Stream = append(it.Stream, host.StreamRow{HandlerID: c.HandlerID, RunID: c.Event.RunID, Events: []host.StreamEvent{c.Event}})
+		case engine.RunChanged:
+			it.Runs = append(it.Runs, c.Run)
+		}
+	}
+	return it
+}
+
+// carryOut does what a tick's commands want. Called with mu held.
+func (ss *session) carryOut(cmds []engine.Command) {
+	var changed map[string]host.Run
+	for _, c := range cmds {
+		switch c := c.(type) {
+		case engine.StartAttempt:
+			delete(ss.crashes, c.Invocation)
+			ss.open(c.Invocation, nil)
+		case engine.Abandon:
+			ss.abandon(c.Invocation)
+		case engine.RunChanged:
+			if c.Run.Status.Final() {
+				if changed == nil {
+					changed = map[string]host.Run{}
+				}
+				changed[c.Run.RunID] = c.Run
+			}
+		case engine.RunEnded:
+			delete(ss.versions, c.RunID)
+			for _, w := range ss.ended[c.RunID] {
+				w <- ended{run: changed[c.RunID], pos: ss.lastPos}
+			}
+			delete(ss.ended, c.RunID)
+		}
+	}
+	ss.s.setTimer(ss.key, ss.eng.NextTimer())
+}
+
+// entry is an engine entry as the journal writes it.
+type entry struct{ *engine.Entry }
+
+// Append implements host.JournalEntry.
+func (e entry) Append(dst []byte, record bool) ([]byte, error) {
+	v := e.Entry
+	if !record && (v.Calls != nil || v.Open != nil) {
+		short := *v
+		short.Calls, short.Open = nil, nil
+		v = &short
+	}
+	b, err := abi.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	if dst == nil {
+		return b, nil
+	}
+	return append(dst, b...), nil
+}
+
+// entrySize is about how many bytes an entry holds in memory.
+func entrySize(e *engine.Entry) int {
+	n := 256 + len(e.Changes)
+	if e.Event != nil {
+		n += len(e.Event.Body)
+	}
+	if e.Start != nil {
+		n += len(e.Start.Event.Body)
+	}
+	if e.Finish != nil {
+		for i := range e.Finish.Events {
+			n += len(e.Finish.Events[i].Body) + 64
+		}
+	}
+	for i := range e.Calls {
+		n += len(e.Calls[i].Request) + len(e.Calls[i].Response) + 64
+	}
+	for i := range e.Logs {
+		n += len(e.Logs[i].Message) + len(e.Logs[i].Attrs) + 64
+	}
+	return n
+}
+
+func unavailable(err error) error {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return &host.Error{Code: host.CodeUnavailable, Message: "the store does not work at the moment", Cause: err}
+}

@@ -1,0 +1,330 @@
+package scheduler
+
+import (
+	"context"
+	"time"
+
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/engine"
+)
+
+// dueBatch is how many sessions with something to do are asked for at once,
+// beside those that are in memory, and loadAtOnce how many of them are loaded
+// side by side.
+const (
+	dueBatch   = 256
+	loadAtOnce = 4
+)
+
+// maxBarriers is how many purged sessions are remembered before those whose
+// deletion is durable are forgotten.
+const maxBarriers = 1024
+
+// stalled is how soon to look again when the journal takes no more.
+const stalled = 5 * time.Millisecond
+
+// Step decides what is to be done at the given time. Each piece of work is to
+// be carried out, once, on a goroutine of its own; next is when to step again
+// (zero: when [Scheduler.Wake] says so).
+func (s *Scheduler) Step(now time.Time) (work []func(), next time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopping {
+		return s.resumeOnly(), time.Time{}
+	}
+	at := func(t time.Time) {
+		if next.IsZero() || t.Before(next) {
+			next = t
+		}
+	}
+	congested := false
+	skip := func(tenant string) bool {
+		if s.cfg.Journal.Congested(tenant) {
+			congested = true
+			return true
+		}
+		return false
+	}
+	for {
+		it, ok := s.queue.pop(skip)
+		if !ok {
+			break
+		}
+		if it.resume != nil {
+			close(it.resume)
+			continue
+		}
+		work = append(work, func() { s.run(it.at) })
+	}
+	if congested {
+		at(now.Add(stalled))
+	}
+	for {
+		key, due, ok := s.timers.first()
+		if !ok {
+			break
+		}
+		if due > now.UnixNano() {
+			at(time.Unix(0, due))
+			break
+		}
+		s.timers.remove(key)
+		work = append(work, func() { s.fire(key) })
+	}
+	if t := s.evict(now); !t.IsZero() {
+		at(t)
+	}
+	if s.nextDue != host.WakeNever && !s.asking {
+		if s.nextDue <= now.UnixNano() {
+			s.asking = true
+			work = append(work, s.askDue)
+		} else {
+			at(time.Unix(0, s.nextDue))
+		}
+	}
+	if t := time.Unix(0, s.lastMark).Add(markEvery); t.After(now) {
+		at(t)
+	} else if !s.marking {
+		s.marking = true
+		work = append(work, s.mark)
+	}
+	return work, next
+}
+
+// resumeOnly lets guests that gave up their token run to their end while the
+// scheduler stops. Called with mu held.
+func (s *Scheduler) resumeOnly() []func() {
+	for {
+		it, ok := s.queue.pop(func(string) bool { return false })
+		if !ok {
+			return nil
+		}
+		if it.resume != nil {
+			close(it.resume)
+			continue
+		}
+		s.queue.release(it.at.ss.key.Tenant, 0)
+	}
+}
+
+// evict forgets sessions that have had nothing to do for long enough; it
+// returns when to look again. Called with mu held.
+func (s *Scheduler) evict(now time.Time) time.Time {
+	keep := s.idle[:0]
+	var next time.Time
+	durable := s.cfg.Journal.Durable()
+	for i, it := range s.idle {
+		if now.Sub(it.since) < s.cfg.IdleAfter {
+			keep = append(keep, s.idle[i:]...)
+			next = it.since.Add(s.cfg.IdleAfter)
+			break
+		}
+		ss := s.sessions[it.key]
+		if ss == nil || ss.pins > 0 {
+			continue // it comes back to the list with its last release
+		}
+		// Without pins nobody else looks at what ss.mu guards.
+		if ss.lastPos > durable {
+			it.since = now
+			keep = append(keep, it)
+			continue
+		}
+		delete(s.sessions, it.key)
+		s.timers.remove(it.key)
+		s.counters.Evicted++
+		if ss.eng != nil {
+			s.due(ss.eng.NextTimer())
+		}
+	}
+	clear(s.idle[len(keep):])
+	s.idle = keep
+	if next.IsZero() && len(keep) > 0 {
+		next = now.Add(s.cfg.IdleAfter)
+	}
+	if len(s.barriers) > maxBarriers {
+		for key, pos := range s.barriers {
+			if pos <= durable {
+				delete(s.barriers, key)
+			}
+		}
+	}
+	return next
+}
+
+// due notes that an unloaded session has something to do at a time. Called
+// with mu held.
+func (s *Scheduler) due(at int64) {
+	if at != host.WakeNever && (s.nextDue == host.WakeNever || at < s.nextDue) {
+		s.nextDue = at
+	}
+}
+
+// askDue loads the sessions that the store says have something to do.
+func (s *Scheduler) askDue() {
+	ctx := context.Background()
+	until := s.now()
+	s.mu.Lock()
+	limit := len(s.sessions) + dueBatch
+	s.mu.Unlock()
+	keys, next, err := s.cfg.Store.Due(ctx, until, limit)
+	if err != nil {
+		s.cfg.Log.Error("the store does not say which sessions are due", "error", err)
+		next = until + int64(time.Second)
+	}
+	if len(keys) == limit {
+		next = until // there may be more
+	}
+	s.loadAll(ctx, keys)
+	s.mu.Lock()
+	s.asking = false
+	s.nextDue = next
+	s.mu.Unlock()
+	s.signal()
+}
+
+// loadAll loads sessions, a few side by side, which begins what they have to do.
+func (s *Scheduler) loadAll(ctx context.Context, keys []host.SessionKey) {
+	slots := make(chan struct{}, loadAtOnce)
+	for _, key := range keys {
+		s.mu.Lock()
+		_, there := s.sessions[key]
+		stop := s.stopping
+		s.mu.Unlock()
+		if there {
+			continue
+		}
+		if stop {
+			break
+		}
+		slots <- struct{}{}
+		go func() {
+			defer func() { <-slots }()
+			ss, err := s.acquire(ctx, key, false)
+			if err != nil {
+				s.cfg.Log.Error("a session that is due cannot be loaded", "tenant", key.Tenant, "session", key.Session, "error", err)
+				return
+			}
+			ss.release()
+		}()
+	}
+	for range loadAtOnce {
+		slots <- struct{}{}
+	}
+}
+
+// setTimer notes when a loaded session's next timer is due.
+func (s *Scheduler) setTimer(key host.SessionKey, at int64) {
+	s.mu.Lock()
+	earlier := s.timers.set(key, at)
+	s.mu.Unlock()
+	if earlier {
+		s.signal()
+	}
+}
+
+// fire ticks a session's timers that are due.
+func (s *Scheduler) fire(key host.SessionKey) {
+	ss, err := s.acquire(context.Background(), key, false)
+	if err != nil {
+		s.cfg.Log.Error("a timer cannot fire", "tenant", key.Tenant, "session", key.Session, "error", err)
+		return
+	}
+	ss.mu.Lock()
+	ss.fireDue()
+	ss.mu.Unlock()
+	ss.release()
+}
+
+// fireDue ticks every timer that is due. Called with mu held.
+func (ss *session) fireDue() {
+	for {
+		at := ss.eng.NextTimer()
+		if ss.dead || at == host.WakeNever || at > ss.s.now() {
+			break
+		}
+		if _, _, err := ss.tick(engine.Timer{}, nil); err != nil {
+			ss.s.cfg.Log.Error("a timer is refused", "session", ss.key.Session, "error", err)
+			break
+		}
+	}
+	ss.s.setTimer(ss.key, ss.eng.NextTimer())
+}
+
+// Wake says that there is something to step for.
+func (s *Scheduler) Wake() <-chan struct{} { return s.wake }
+
+// Nudge makes the runner step: the journal calls it after a commit.
+func (s *Scheduler) Nudge() { s.signal() }
+
+// Run steps the scheduler until ctx ends. Then it stops taking work, gives
+// running guests the grace time to end, abandons what still runs (the journal
+// has it open) and returns when all is out.
+func (s *Scheduler) Run(ctx context.Context, grace time.Duration) error {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for ctx.Err() == nil {
+		work, next := s.Step(s.cfg.Now())
+		for _, w := range work {
+			s.work.Go(w)
+		}
+		if next.IsZero() {
+			next = s.cfg.Now().Add(time.Hour)
+		}
+		timer.Reset(next.Sub(s.cfg.Now()))
+		select {
+		case <-s.wake:
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+	}
+	return s.stop(grace)
+}
+
+func (s *Scheduler) stop(grace time.Duration) error {
+	s.mu.Lock()
+	s.stopping = true
+	close(s.stopped)
+	s.resumeOnly()
+	s.mu.Unlock()
+	out := make(chan struct{})
+	go func() {
+		s.work.Wait()
+		close(out)
+	}()
+	limit := time.NewTimer(grace)
+	defer limit.Stop()
+	expired := limit.C
+	for {
+		select {
+		case <-out:
+			return nil
+		case <-s.wake:
+			s.mu.Lock()
+			s.resumeOnly()
+			s.mu.Unlock()
+		case <-expired:
+			s.cancelRunning()
+			expired = nil
+		}
+	}
+}
+
+// cancelRunning stops the guests that still run; their attempts stay open in
+// the journal.
+func (s *Scheduler) cancelRunning() {
+	s.mu.Lock()
+	all := make([]*session, 0, len(s.sessions))
+	for _, ss := range s.sessions {
+		all = append(all, ss)
+	}
+	s.mu.Unlock()
+	for _, ss := range all {
+		ss.mu.Lock()
+		for _, at := range ss.attempts {
+			if at.cancel != nil {
+				at.cancel()
+			}
+		}
+		ss.mu.Unlock()
+	}
+}
