@@ -1,0 +1,71 @@
+// Accumulator fans out over a list and collects what comes back: a step that
+// returns a list, workers that share one state, a step that takes the list.
+package main
+
+import (
+	"slices"
+
+	"github.com/weftrun/weft/sdk-guest/go/weft"
+)
+
+// StartEvent lists what to process.
+type StartEvent struct {
+	weft.Start
+	Items []string
+}
+
+// ItemEvent is one item on its way to a worker.
+type ItemEvent struct {
+	Item  string
+	Index int
+}
+
+// ProcessedItemEvent says that an item's result is in the state.
+type ProcessedItemEvent struct{ Index int }
+
+// Result is what became of one item.
+type Result struct {
+	Index     int
+	Original  string
+	Processed string
+}
+
+// State gathers the results, in whatever order the workers end.
+type State struct{ Results []Result }
+
+func start(ctx *weft.Context[State], ev StartEvent) ([]ItemEvent, error) {
+	items := make([]ItemEvent, len(ev.Items))
+	for i, item := range ev.Items {
+		items[i] = ItemEvent{Item: item, Index: i}
+	}
+	return items, ctx.Set("results", []Result{}) // the session may have old ones
+}
+
+func process(ctx *weft.Context[State], ev ItemEvent) (ProcessedItemEvent, error) {
+	err := ctx.Edit(func(s *State) error {
+		s.Results = append(s.Results, Result{
+			Index:     ev.Index,
+			Original:  ev.Item,
+			Processed: "Processed: " + ev.Item,
+		})
+		return nil
+	})
+	return ProcessedItemEvent{ev.Index}, err
+}
+
+// finalize takes all the events that came of the list, so it runs once, after
+// the last worker.
+func finalize(ctx *weft.Context[State], _ []ProcessedItemEvent) (weft.Stop, error) {
+	s, err := ctx.State()
+	slices.SortFunc(s.Results, func(a, b Result) int { return a.Index - b.Index })
+	return weft.Result(s.Results), err
+}
+
+func init() {
+	weft.Define("accumulator",
+		weft.Step("start", start),
+		weft.Step("process_item", process, weft.Workers(4)),
+		weft.Step("finalize", finalize))
+}
+
+func main() {}

@@ -1,0 +1,3 @@
+module github.com/weftrun/weft/sdk-guest/go
+
+go 1.24

@@ -1,0 +1,147 @@
+package weft
+
+import (
+	"errors"
+
+	"github.com/weftrun/weft/sdk-guest/go/internal/boundary"
+	"github.com/weftrun/weft/sdk-guest/go/internal/codec"
+)
+
+// object is a map of the manifest.
+type object = map[string]any
+
+// put sets a key unless the text is empty.
+func put(o object, key, text string) {
+	if text != "" {
+		o[key] = text
+	}
+}
+
+// describe hands over the manifest.
+func describe() {
+	m, err := defined.manifest()
+	if err != nil {
+		defined.refuse(err)
+	}
+	b, err := codec.Append(make([]byte, 0, 1024), m)
+	if err != nil {
+		defined.refuse(err)
+	}
+	boundary.Output(b)
+}
+
+func (w *workflow) manifest() (object, error) {
+	var steps []any
+	for _, s := range w.steps {
+		steps = append(steps, s.manifest())
+	}
+	events := object{}
+	for _, et := range w.events {
+		o, err := et.manifest()
+		if err != nil {
+			return nil, err
+		}
+		if o != nil {
+			events[et.name] = o
+		}
+	}
+	m := object{"abi": abiVersion, "workflow": w.name, "steps": steps, "events": events}
+	put(m, "version", w.version)
+	put(m, "description", w.doc)
+	if w.hasTimeout {
+		m["timeout"] = int64(w.timeout)
+	}
+	if w.state == nil {
+		return m, nil
+	}
+	state, err := w.stateManifest()
+	m["state"] = state
+	return m, err
+}
+
+func (w *workflow) stateManifest() (object, error) {
+	schema, err := w.statePlan.Schema()
+	if err != nil {
+		return nil, err
+	}
+	schema["title"] = w.state.Name()
+	ptr, _ := w.statePlan.New()
+	if w.initial != nil {
+		ptr = w.statePlan.Box(w.initial)
+	} else {
+		w.statePlan.Defaults(ptr)
+	}
+	e := &codec.Encoder{}
+	w.statePlan.Encode(e, ptr)
+	if e.Err() != nil {
+		return nil, errors.New("the initial state: " + e.Err().Error())
+	}
+	return object{"schema": schema, "default": codec.Raw(e.B)}, nil
+}
+
+func (s *step) manifest() object {
+	o := object{"name": s.name, "accepts": s.acceptsManifest()}
+	var emits []any
+	for _, et := range s.emits {
+		emits = append(emits, et.name)
+	}
+	if len(s.emitLists) > 0 {
+		emits = append(emits, []any{"list", names(s.emitLists)})
+	}
+	if len(emits) > 0 {
+		o["emits"] = emits
+	}
+	if s.workers > 0 {
+		o["workers"] = s.workers
+	}
+	if s.timeout > 0 {
+		o["timeout"] = int64(s.timeout)
+	}
+	if s.retry != nil {
+		o["retry"] = s.retry
+	}
+	put(o, "description", s.doc)
+	return o
+}
+
+func (s *step) acceptsManifest() []any {
+	switch s.input {
+	case inputAny:
+		return []any{[]any{"any", names(s.accepts)}}
+	case inputList, inputListAny:
+		slot := []any{"list", names(s.accepts)}
+		if s.take > 0 {
+			slot = append(slot, s.take)
+		}
+		return []any{slot}
+	}
+	return names(s.accepts) // one, or a join
+}
+
+func names(types []*eventType) []any {
+	var list []any
+	for _, et := range types {
+		list = append(list, et.name)
+	}
+	return list
+}
+
+// manifest gives the declaration of the type, or nil if it needs none: the
+// SDK's own stop event is the base type as every host knows it.
+func (et *eventType) manifest() (object, error) {
+	if et.plan.Type() == typeStop {
+		return nil, nil
+	}
+	schema, err := et.plan.Schema()
+	if err != nil {
+		return nil, err
+	}
+	schema["title"] = et.name
+	o := object{"schema": schema}
+	put(o, "kind", et.kind)
+	if et.base != et.name {
+		put(o, "extends", et.base)
+	}
+	put(o, "description", et.doc)
+	return o, nil
+}

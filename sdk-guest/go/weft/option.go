@@ -1,0 +1,157 @@
+package weft
+
+import (
+	"reflect"
+	"time"
+)
+
+// Option is a part of a workflow: a [Step], or a setting.
+type Option interface {
+	applyWorkflow(w *workflow) error
+}
+
+// StepOption is a setting of a step.
+type StepOption interface {
+	applyStep(s *step) error
+}
+
+type workflowOption func(*workflow) error
+
+func (f workflowOption) applyWorkflow(w *workflow) error { return f(w) }
+
+type stepOption func(*step) error
+
+func (f stepOption) applyStep(s *step) error { return f(s) }
+
+// TimeoutOption is the option that [Timeout] gives.
+type TimeoutOption time.Duration
+
+// Timeout limits a run (as an option of [Define]) or one invocation (as an
+// option of [Step]). Without it the host's default counts; a workflow with
+// Timeout(0) has none, as one that waits for people needs.
+func Timeout(d time.Duration) TimeoutOption { return TimeoutOption(d) }
+
+func (t TimeoutOption) applyWorkflow(w *workflow) error {
+	w.timeout, w.hasTimeout = time.Duration(t), true
+	return nil
+}
+
+func (t TimeoutOption) applyStep(s *step) error {
+	if t <= 0 {
+		return misuse("a step's timeout must be above 0: leave it out for none")
+	}
+	s.timeout = time.Duration(t)
+	return nil
+}
+
+// DocOption is the option that [Doc] gives.
+type DocOption string
+
+// Doc describes a workflow or a step to people.
+func Doc(text string) DocOption { return DocOption(text) }
+
+func (d DocOption) applyWorkflow(w *workflow) error { w.doc = string(d); return nil }
+
+func (d DocOption) applyStep(s *step) error { s.doc = string(d); return nil }
+
+// Version names the version of the workflow, for people.
+func Version(text string) Option {
+	return workflowOption(func(w *workflow) error { w.version = text; return nil })
+}
+
+// State declares the type of the session's state and, if a value is given, the
+// state that a new session starts with. It is needed for that value only: the
+// type is known from the steps' contexts. Without a value the fields start as
+// their default tags say, else zero.
+func State[S any](initial ...S) Option {
+	return workflowOption(func(w *workflow) error {
+		w.useState(reflect.TypeOf((*S)(nil)).Elem())
+		if len(initial) > 0 {
+			w.initial = initial[0]
+		}
+		return nil
+	})
+}
+
+// Workers limits how many invocations of the step run at once in a run: 1 to
+// 1000, without it 4.
+func Workers(n int) StepOption {
+	return stepOption(func(s *step) error {
+		if n < 1 || n > 1000 {
+			return misuse("workers must be 1 to 1000")
+		}
+		s.workers = n
+		return nil
+	})
+}
+
+// Take makes a step that collects a list fire at the n-th arrival; without it,
+// it fires when no more events can come.
+func Take(n int) StepOption {
+	return stepOption(func(s *step) error {
+		if n < 1 {
+			return misuse("take must be at least 1")
+		}
+		s.take = n
+		return nil
+	})
+}
+
+// Accepts lists the events that a step with an argument of type [Event] (or
+// []Event) takes, by empty values:
+//
+//	weft.Step("next", next, weft.Accepts(StartEvent{}, LoopEvent{}))
+func Accepts(events ...Event) StepOption {
+	return stepOption(func(s *step) error {
+		for _, ev := range events {
+			et, err := eventOf(reflect.TypeOf(ev))
+			if err != nil {
+				return err
+			}
+			s.accepts = append(s.accepts, et)
+		}
+		return nil
+	})
+}
+
+// Emits lists, by empty values, the events that a step with a result of type
+// [Event] may return, and those that it sends by [Context.Send]. A list that
+// it may return is listed as one:
+//
+//	weft.Step("next", next, weft.Emits(LoopEvent{}, FirstEvent{}, []ItemEvent{}))
+func Emits(events ...Event) StepOption {
+	return stepOption(func(s *step) error {
+		for _, ev := range events {
+			t := reflect.TypeOf(ev)
+			list := t.Kind() == reflect.Slice
+			if list {
+				t = t.Elem()
+			}
+			et, err := eventOf(t)
+			if err != nil {
+				return err
+			}
+			if list {
+				s.emitLists = append(s.emitLists, et)
+			} else {
+				s.emits = append(s.emits, et)
+			}
+		}
+		return nil
+	})
+}
+
+// Streams lists, by empty values, the events that a step writes to the run's
+// stream by [Context.Stream].
+func Streams(events ...Event) StepOption {
+	return stepOption(func(s *step) error {
+		for _, ev := range events {
+			et, err := eventOf(reflect.TypeOf(ev))
+			if err != nil {
+				return err
+			}
+			s.streams = append(s.streams, et)
+		}
+		return nil
+	})
+}

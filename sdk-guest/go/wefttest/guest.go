@@ -1,0 +1,66 @@
+package wefttest
+
+import (
+	"errors"
+
+	"github.com/weftrun/weft/sdk-guest/go/internal/boundary"
+)
+
+// Calls answers the host calls of a guest.
+type Calls interface {
+	// Call answers the import of that name. The request is valid during the
+	// call only; the response is the guest's to keep.
+	Call(name string, request []byte) (status uint32, response []byte)
+}
+
+// Guest runs the steps of a workflow. The one of this process is used unless
+// [NewSessionOn] is given another, say a WebAssembly module.
+type Guest interface {
+	// Describe gives the manifest.
+	Describe() ([]byte, error)
+	// Step runs one invocation. The status is what weft_step returned.
+	Step(calls Calls, input []byte) (output []byte, status int, err error)
+}
+
+// inProcess is the workflow that this process defines.
+type inProcess struct{}
+
+// exchange is the host of one describe or invocation in this process.
+type exchange struct {
+	Calls
+	input   []byte
+	outputs [][]byte
+}
+
+func (x *exchange) Input() []byte { return x.input }
+
+func (x *exchange) Output(output []byte) {
+	x.outputs = append(x.outputs, append([]byte(nil), output...))
+}
+
+// noCalls refuses all host calls, as they are while a module is described.
+type noCalls struct{}
+
+func (noCalls) Call(name string, _ []byte) (uint32, []byte) {
+	return fail("failed_precondition", name+" may not be called while the module is described")
+}
+
+func (x *exchange) do(what func()) ([]byte, error) {
+	outer := boundary.Native
+	boundary.Native = x
+	defer func() { boundary.Native = outer }()
+	what()
+	if len(x.outputs) != 1 {
+		return nil, errors.New("a guest must call output once")
+	}
+	return x.outputs[0], nil
+}
+
+func (inProcess) Describe() ([]byte, error) {
+	return (&exchange{Calls: noCalls{}}).do(boundary.Describe)
+}
+
+func (inProcess) Step(calls Calls, input []byte) (output []byte, status int, err error) {
+	output, err = (&exchange{Calls: calls, input: input}).do(func() { status = boundary.Step(len(input)) })
+	return output, status, err
+}
