@@ -116,7 +116,8 @@ func loaded(t *testing.T, j *journal.Journal, session string) []string {
 	t.Helper()
 	var out []string
 	_, err := j.Load(t.Context(), key(session), func(array []byte) error {
-		es, err := journal.DecodeArray[fakeEntry](array)
+		var es []fakeEntry
+		err := abi.Unmarshal(array, &es)
 		for _, e := range es {
 			out = append(out, fmt.Sprintf("%s/%v", e.Text, e.Record))
 		}

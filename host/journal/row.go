@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"hash/crc32"
 
-	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 )
 
@@ -89,13 +88,4 @@ func (j *Journal) Load(ctx context.Context, key host.SessionKey, decode func(arr
 		}
 	}
 	return stored.Last, nil
-}
-
-// DecodeArray decodes a row's array into a slice.
-func DecodeArray[T any](array []byte) ([]T, error) {
-	var out []T
-	if err := abi.Unmarshal(array, &out); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
-	}
-	return out, nil
 }

@@ -1,0 +1,153 @@
+# `make help` lists the targets. `make run` needs Go alone; `make test` installs
+# the guests' compilers (.ci/toolchain), `make check` builds its tools (.ci/tools).
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.ONESHELL:
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+
+# Settings: make run ADDR=127.0.0.1:9000 DATA=/tmp/weft
+ADDR = 127.0.0.1:8080
+DATA = ./data
+JOBS = $(shell nproc 2>/dev/null || echo 2)
+TESTFLAGS =
+BENCHFLAGS =
+
+CACHE := $(or $(XDG_CACHE_HOME),$(if $(HOME),$(HOME)/.cache))
+TOOLCHAIN := $(or $(WEFT_TOOLCHAIN),$(if $(CACHE),$(CACHE)/weft-toolchain))
+VERSION = $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+
+# Each module is built by its own go.mod, which no build may change; the version
+# comes from VERSION, so that a copy without git builds as well.
+export GOWORK := off
+export GOFLAGS := $(strip $(filter-out -mod=% -buildvcs=%,$(GOFLAGS)) -mod=readonly -buildvcs=false)
+export PATH := $(if $(TOOLCHAIN),$(TOOLCHAIN)/bin:)$(PATH)
+# Where tests of the real server find it and the example plugins.
+export WEFT_BIN := $(CURDIR)/bin/weft
+export WEFT_PLUGINS := $(CURDIR)/build/plugins
+
+# A sub-make that uses all cores, unless make was told how many to use.
+parallel = $(MAKE) $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS) --output-sync=target)
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: run
+run: build ## Serve the example workflows and count the words of real text (ADDR, DATA); Ctrl-C ends it
+	@$(parallel) plugins-go
+	@exec bin/weft serve --addr '$(ADDR)' --data '$(DATA)' --examples --demo
+
+.PHONY: test
+test: toolchain build ## Install the guests' compilers once, build all plugins, run all tests
+	@$(parallel) plugins-go plugins-tinygo plugins-rust
+	@.ci/test $(TESTFLAGS)
+
+.PHONY: check
+check: need-go ## Formatting, vet, linters, tidy go.mod files, shell scripts
+	@.ci/check
+
+.PHONY: build
+build: bin/weft ## Build bin/weft
+
+.PHONY: plugins
+plugins: need-go ## Build every example plugin in every language whose compiler is there
+	@targets=plugins-go
+	missing() { printf 'weft: no %s, so the %s builds are left out (make toolchain installs it)\n' "$$1" "$$2"; }
+	if command -v tinygo >/dev/null; then targets+=' plugins-tinygo'; else missing TinyGo '*-tinygo.wasm'; fi
+	if [ -z '$(rust_plugins)' ]; then :
+	elif $(find_cargo) >/dev/null; then targets+=' plugins-rust'; else missing 'Rust for wasm32' '*-rust.wasm'; fi
+	$(parallel) $$targets
+
+.PHONY: fmt
+fmt: need-go ## Format all Go files
+	@gofmt -l -w abi host cmd sdk-guest plugins testdata
+
+.PHONY: bench
+bench: build ## Run the Go benchmarks (BENCHFLAGS=-count=6 for benchstat)
+	@$(parallel) plugins-go
+	@.ci/bench $(BENCHFLAGS)
+
+.PHONY: toolchain
+toolchain: need-go ## Install the guests' compilers (Debian; root or sudo), once
+	@if ! command -v apt-get >/dev/null && command -v tinygo >/dev/null; then
+		echo 'weft: not a Debian system, using the compilers on PATH'
+	else
+		.ci/toolchain/install
+	fi
+
+.PHONY: clean
+clean: ## Remove what was built; ./data stays
+	@rm -rf bin build
+
+.PHONY: need-go
+need-go:
+	@.ci/need-go
+
+.PHONY: FORCE
+FORCE:
+
+# The go command knows best what has changed.
+bin/weft: FORCE | need-go
+	@echo 'weft: building bin/weft'
+	CGO_ENABLED=0 go build -trimpath -ldflags='-X main.version=$(VERSION)' -o $@ ./cmd/weft
+
+# ---- example plugins: plugins/NAME -> build/plugins/NAME-LANG.wasm ----------
+
+go_plugins := $(patsubst plugins/%/go.mod,%,$(wildcard plugins/*/go.mod))
+rust_plugins := $(patsubst plugins/%-rust/Cargo.toml,%,$(wildcard plugins/*-rust/Cargo.toml))
+# Folders are listed too: a file that is gone has changed its folder.
+sources := $(shell find plugins sdk-guest \( -name target -o -name testdata \) -prune -o \
+	! -name '*_test.go' ! -name '*.md' -print 2>/dev/null)
+sources_of = $(filter $(1) $(1)/%,$(sources))
+
+GO_GUEST = GOOS=wasip1 GOARCH=wasm CGO_ENABLED=0 go build -buildmode=c-shared -trimpath -ldflags='-s -w'
+TINYGO_GUEST = tinygo build -target=wasip1 -buildmode=c-shared -scheduler=none -gc=leaking -no-debug
+# Prints a cargo that has a std for wasm32: the toolchain's, else the user's own.
+find_cargo = { command -v wasm32-cargo || \
+	{ [ -d "$$(rustc --print target-libdir --target wasm32-unknown-unknown 2>/dev/null)" ] && command -v cargo; }; }
+
+# A plugin that is gone must not be served from what was built of it.
+remove_stale = @rm -f $(filter-out $^,$(wildcard build/plugins/*-$(1).wasm))
+
+.PHONY: plugins-go plugins-tinygo plugins-rust
+plugins-go: $(go_plugins:%=build/plugins/%-go.wasm) ## Build the example plugins with Go alone
+	$(call remove_stale,go)
+plugins-tinygo: $(go_plugins:%=build/plugins/%-tinygo.wasm) ## Build them with TinyGo
+	$(call remove_stale,tinygo)
+plugins-rust: $(rust_plugins:%=build/plugins/%-rust.wasm) ## Build those written in Rust
+	$(call remove_stale,rust)
+
+define go_plugin
+build/plugins/$(1)-go.wasm: $(call sources_of,plugins/$(1)) $(call sources_of,sdk-guest/go) build/stamp-go | need-go
+	@echo 'weft: building $$@'
+	cd plugins/$(1) && $$(GO_GUEST) -o '$(CURDIR)/$$@' .
+
+build/plugins/$(1)-tinygo.wasm: $(call sources_of,plugins/$(1)) $(call sources_of,sdk-guest/go) build/stamp-tinygo | need-go
+	@echo 'weft: building $$@'
+	cd plugins/$(1) && $$(TINYGO_GUEST) $$(file <plugins/$(1)/tinygo.flags) -o '$(CURDIR)/$$@' .
+endef
+$(foreach name,$(go_plugins),$(eval $(call go_plugin,$(name))))
+
+define rust_plugin
+build/plugins/$(1)-rust.wasm: $(call sources_of,plugins/$(1)-rust) $(call sources_of,sdk-guest/rust) build/stamp-rust
+	@echo 'weft: building $$@'
+	cargo=$$$$($$(find_cargo)) || { echo 'weft: no Rust for wasm32 (make toolchain installs it)' >&2; exit 1; }
+	crate=$$$$(sed -n 's/^name *= *"\(.*\)"/\1/p' plugins/$(1)-rust/Cargo.toml | sed 1q)
+	cd plugins/$(1)-rust
+	env -u MAKEFLAGS -u MFLAGS CARGO_TARGET_DIR='$(CURDIR)/build/cargo' CARGO_BUILD_TARGET=wasm32-unknown-unknown "$$$$cargo" build --quiet --release $$$$(if [ -f Cargo.lock ]; then echo --locked; fi)
+	install -m 644 "$(CURDIR)/build/cargo/wasm32-unknown-unknown/release/$$$${crate//-/_}.wasm" '$(CURDIR)/$$@'
+endef
+$(foreach name,$(rust_plugins),$(eval $(call rust_plugin,$(name))))
+
+# A stamp changes when its compiler or the way to call it does, so that all that
+# it built is built anew.
+build/stamp-go: stamp = $$(go env GOVERSION) $(GO_GUEST)
+build/stamp-tinygo: stamp = $$(tinygo version) $(TINYGO_GUEST)
+build/stamp-rust: stamp = $$(env -u MAKEFLAGS -u MFLAGS $$($(find_cargo)) --version)
+build/stamp-%: FORCE | need-go
+	@mkdir -p build/plugins
+	new="$(stamp)"
+	[ "$$new" = "$$(cat $@ 2>/dev/null)" ] || printf '%s\n' "$$new" >$@

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weftrun/weft/host"
+)
+
+// quiet is the silence after which the events of a running run count as read:
+// the stream does not say where the past ends.
+const quiet = 500 * time.Millisecond
+
+// errCaughtUp ends a viewer that shows only what is there already.
+var errCaughtUp = errors.New("caught up")
+
+// eventsOptions are the flags of `weft events`.
+type eventsOptions struct {
+	after    string
+	follow   bool
+	internal bool
+}
+
+func newEvents() *cobra.Command {
+	var o eventsOptions
+	cmd := &cobra.Command{
+		Use:   "events ID",
+		Short: "Show the events of a run",
+		Long: `Show the events that a run has written to its stream, one a line: its sequence
+number, type and fields. They begin with the first one of the handler's latest
+run, or behind the one that --after names; numbers go on over the runs of a
+handler and count hidden events, so they have gaps.
+
+With --follow the command goes on until the run ends, and reconnects if the
+connection is lost.`,
+		Example: `  weft events 7f3k2m9x4q1z
+  weft events 7f3k2m9x4q1z --follow --internal
+  weft events 7f3k2m9x4q1z --after 120 --json
+  weft events 7f3k2m9x4q1z --after now --follow`,
+		Args: takes("ID"),
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.after, "after", "", "sequence number `N` behind which to begin, or now (default: from the run's first event)")
+	f.BoolVar(&o.follow, "follow", false, "go on until the run ends")
+	f.BoolVar(&o.internal, "internal", false, "also those that tell of steps at work")
+	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
+		after, err := parseAfter(o.after)
+		if err != nil {
+			return err
+		}
+		err = follow(ctx, r, args[0], after, o.internal, o.viewer(r))
+		if errors.Is(err, errCaughtUp) {
+			return nil
+		}
+		return r.unknownRun(err, args[0])
+	})
+}
+
+// viewer chooses how the events are shown.
+func (o *eventsOptions) viewer(r *remote) viewer {
+	var v viewer = &eventLines{r: r}
+	if r.json {
+		v = &jsonLines{print: r.print}
+	}
+	if !o.follow {
+		v = untilQuiet{v}
+	}
+	return v
+}
+
+// parseAfter reads --after.
+func parseAfter(text string) (int64, error) {
+	switch text {
+	case "":
+		return host.StreamFromRun, nil
+	case "now":
+		return host.StreamFromNow, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < host.StreamFromRun {
+		return 0, usage("--after %q: it is a sequence number, or now", text)
+	}
+	return n, nil
+}
+
+// eventLines prints each event as a line with its number.
+type eventLines struct{ r *remote }
+
+func (v *eventLines) show(events []host.StreamEvent) error {
+	for i := range events {
+		line, err := eventLine(&events[i])
+		if err != nil {
+			return err
+		}
+		if err := v.r.print(strconv.FormatUint(events[i].Seq, 10) + gap + line + "\n"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *eventLines) patience() time.Duration { return untold }
+func (v *eventLines) close() error            { return nil }
+
+// untilQuiet ends with errCaughtUp when no more events come.
+type untilQuiet struct{ viewer }
+
+func (v untilQuiet) show(events []host.StreamEvent) error {
+	if len(events) == 0 {
+		return errCaughtUp
+	}
+	return v.viewer.show(events)
+}
+
+func (v untilQuiet) patience() time.Duration { return quiet }

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+)
+
+// wasmMagic begins every WebAssembly module.
+const wasmMagic = "\x00asm"
+
+func newPush() *cobra.Command {
+	var name string
+	cmd := &cobra.Command{
+		Use:   "push FILE.wasm",
+		Short: "Upload a plugin",
+		Long: `Upload a plugin, and so make its workflow available or renew it.
+
+The module is checked as a whole before anything changes: an event that no step
+takes, a step that nothing reaches and the like are all listed, and what was
+there before stays. Runs under way finish with the version they began with. The
+same bytes again change nothing.
+
+The plugin's name is the file's, without .wasm and without -go or -tinygo, which
+the build puts there. Its workflow is named by the plugin itself.`,
+		Example: `  weft push build/plugins/counter-go.wasm
+  weft push step.wasm --name greet
+  weft push step.wasm --json | jq .sha256`,
+		Args: takes("FILE.wasm"),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return []string{"wasm"}, cobra.ShellCompDirectiveFilterFileExt
+		},
+	}
+	cmd.Flags().StringVar(&name, "name", "", "`NAME` of the plugin (default: from the file's name)")
+	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
+		if name == "" {
+			name = exampleName(args[0])
+		}
+		return push(ctx, r, args[0], name)
+	})
+}
+
+func push(ctx context.Context, r *remote, file, name string) error {
+	wasm, err := readModule(file)
+	if err != nil {
+		return err
+	}
+	info, created, err := r.PutPlugin(ctx, name, wasm)
+	if err != nil {
+		return refusal(file, err)
+	}
+	if r.json {
+		return r.printAnswer()
+	}
+	state := "uploaded"
+	if !created {
+		state = "unchanged"
+	}
+	return r.print(fmt.Sprintf("%s %s, version %d\n", state, printable(info.Name), info.Version) + summary(&info) +
+		fmt.Sprintf("run it with: %s\n", r.hint("run", printable(info.Workflow))))
+}
+
+// readModule reads a file that is to be a WebAssembly module.
+func readModule(file string) ([]byte, error) {
+	wasm, err := readAtMost(file, int64(host.DefaultLimits().ModuleBytes))
+	if err != nil {
+		return nil, err
+	}
+	if !strings.HasPrefix(string(wasm), wasmMagic) {
+		return nil, fmt.Errorf("%s is no WebAssembly module: build one with GOOS=wasip1 GOARCH=wasm go build -buildmode=c-shared", file)
+	}
+	return wasm, nil
+}
+
+// readAtMost reads a file of at most limit bytes.
+func readAtMost(file string, limit int64) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	b, err := readSome(f, file, limit)
+	return b, errors.Join(err, f.Close())
+}
+
+// readSome reads to the end of what may hold at most limit bytes.
+func readSome(from io.Reader, name string, limit int64) ([]byte, error) {
+	b, err := io.ReadAll(io.LimitReader(from, limit+1))
+	if err == nil && int64(len(b)) > limit {
+		err = fmt.Errorf("%s is longer than the %d MiB that a request may have", name, limit>>20)
+	}
+	return b, err
+}
+
+// refusal shows every problem of a refused plugin, one a line.
+func refusal(file string, err error) error {
+	var e *host.Error
+	if !errors.As(err, &e) || len(e.Problems) == 0 {
+		return err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s is refused for %s, and nothing has changed:", file, counted(uint64(len(e.Problems)), "problem"))
+	for _, p := range e.Problems {
+		b.WriteString("\n  - ")
+		if p.Step != "" {
+			fmt.Fprintf(&b, "step %s: ", printable(p.Step))
+		}
+		if p.Event != "" {
+			fmt.Fprintf(&b, "event %s: ", printable(p.Event))
+		}
+		b.WriteString(printable(p.Message))
+	}
+	return errors.New(b.String())
+}
+
+// summary shows what a plugin is and what it asks for.
+func summary(info *host.PluginInfo) string {
+	steps, resources := declared(info)
+	var s sheet
+	s.add("workflow", info.Workflow)
+	s.add("digest", digest(info.SHA256))
+	s.add("size", bytesOf(info.Size))
+	s.add("steps", strings.Join(steps, ", "))
+	s.add("asks for", asked(info.Imports))
+	s.add("resources", strings.Join(resources, ", "))
+	return s.render("  ")
+}
+
+// mostListed is how many functions of a module other than ours are worth naming.
+const mostListed = 4
+
+// asked shows which functions of the host a plugin imports, by module.
+func asked(imports []string) string {
+	var modules []string
+	functions := map[string][]string{}
+	for _, name := range imports {
+		module, function, _ := strings.Cut(name, ".")
+		if functions[module] == nil {
+			modules = append(modules, module)
+		}
+		functions[module] = append(functions[module], function)
+	}
+	if i := slices.Index(modules, abi.ImportModule); i > 0 { // ours first: the rest comes with every build
+		modules = slices.Insert(slices.Delete(modules, i, i+1), 0, abi.ImportModule)
+	}
+	for i, module := range modules {
+		list := strings.Join(functions[module], ", ")
+		if n := len(functions[module]); module != abi.ImportModule && n > mostListed {
+			list = fmt.Sprintf("%d functions", n)
+		}
+		modules[i] = module + " (" + list + ")"
+	}
+	return strings.Join(modules, ", ")
+}
+
+// declared reads the names of the steps and of the resources from a plugin's
+// manifest, as far as they are there.
+func declared(info *host.PluginInfo) (steps, resources []string) {
+	var manifest struct {
+		Steps     []struct{ Name string }
+		Resources []struct {
+			Name, Kind string
+			Optional   bool
+		}
+	}
+	text, err := abi.ToJSON(info.Manifest)
+	if err != nil || json.Unmarshal(text, &manifest) != nil {
+		return nil, nil // the summary then has less to say
+	}
+	for _, s := range manifest.Steps {
+		steps = append(steps, s.Name)
+	}
+	for _, res := range manifest.Resources {
+		text := res.Name + " (" + res.Kind + ")"
+		if res.Optional {
+			text = res.Name + " (" + res.Kind + ", optional)"
+		}
+		resources = append(resources, text)
+	}
+	return steps, resources
+}

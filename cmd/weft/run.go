@@ -1,0 +1,221 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/client"
+)
+
+// runOptions are the flags of `weft run`.
+type runOptions struct {
+	files   []string
+	stdin   string
+	handler string
+	session string
+	watch   bool
+	noWait  bool
+	timeout time.Duration
+}
+
+func newRun() *cobra.Command {
+	var o runOptions
+	cmd := &cobra.Command{
+		Use:   "run WORKFLOW [key=value | key:=JSON]...",
+		Short: "Start a run and wait for its result",
+		Long: `Start a run of a workflow, wait for its end and print its result as JSON.
+
+The start event's fields are given as key=value. How a value is read is said by
+the workflow's schema ('weft workflows NAME' shows it): 3 is a number where the
+field is one, a list or an object is written as JSON, and where the schema does
+not say, a value is text. key:=JSON is read as JSON always.
+
+The result goes to the standard output, all else to the standard error. With
+--watch the steps are shown while they work, and what they write to the stream.
+Interrupting the command leaves the run going.
+
+Exit codes: 0 the run completed; 1 it could not be started or followed; 2 the
+command line is wrong; 3 it failed, was cancelled or took longer than --timeout.`,
+		Example: `  weft run counter --session mine
+  weft run accumulator 'items=["a","b"]' --watch
+  weft run wordcount --file text=README.md top=3
+  git log | weft run wordcount --stdin text
+  id=$(weft run human --no-wait)`,
+		Args: takes("WORKFLOW", "key=value..."),
+	}
+	f := cmd.Flags()
+	f.StringArrayVar(&o.files, "file", nil, "field whose value is the text of a file, `key=PATH` (- is the standard input; repeatable)")
+	f.StringVar(&o.stdin, "stdin", "", "field (`key`) whose value is the text of the standard input")
+	f.StringVar(&o.handler, "handler", "", "`ID` to hold the run by; that of a finished one runs again on its state")
+	f.StringVar(&o.session, "session", "", "session (`ID`) whose state the run works on; made if it is new")
+	f.BoolVar(&o.watch, "watch", false, "show the steps while they work")
+	f.BoolVar(&o.noWait, "no-wait", false, "do not wait: print the handler's id")
+	f.DurationVar(&o.timeout, "timeout", 0, "stop waiting after this time, such as 30s; the run goes on (default: never)")
+	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
+		if o.noWait && (o.watch || o.timeout > 0) {
+			return usage("--no-wait does not go with --watch and --timeout, which wait")
+		}
+		return start(ctx, r, o, args[0], args[1:])
+	})
+}
+
+// start starts a run and, if that is wanted, sees it to its end.
+func start(ctx context.Context, r *remote, o runOptions, workflow string, args []string) error {
+	event, err := startEvent(ctx, r, o, workflow, args)
+	if err != nil {
+		return err
+	}
+	// It is started without waiting, so that its id is known whatever happens.
+	rec, err := r.Start(ctx, client.StartRequest{
+		Workflow: workflow, Event: event, HandlerID: o.handler, SessionID: o.session,
+	})
+	if err != nil {
+		return refusedStart(ctx, r, err, workflow)
+	}
+	if o.noWait {
+		return started(r, rec)
+	}
+	if o.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, o.timeout)
+		defer cancel()
+	}
+	ended := rec
+	err = follow(ctx, r, rec.HandlerID, host.StreamFromRun, o.watch, newViewer(r, o, rec))
+	if err == nil {
+		ended, err = r.Get(ctx, rec.RunID)
+	}
+	if err != nil {
+		return r.leftGoing(err, rec.HandlerID, o.timeout)
+	}
+	return outcome(r, ended)
+}
+
+// refusedStart words why a run was not started.
+func refusedStart(ctx context.Context, r *remote, err error, workflow string) error {
+	if host.CodeOf(err) == host.CodeInvalidArgument {
+		return fmt.Errorf("%s; %q shows what it takes", sentence(host.MessageOf(err)), r.hint("workflows", workflow))
+	}
+	return r.unknownWorkflow(ctx, err, workflow)
+}
+
+// startEvent reads the start event from the command line.
+func startEvent(ctx context.Context, r *remote, o runOptions, workflow string, args []string) (json.RawMessage, error) {
+	fields, err := parseFields(args)
+	if err != nil {
+		return nil, err
+	}
+	texts, err := fileFields(o.files, o.stdin, r.in)
+	if err != nil {
+		return nil, err
+	}
+	fields = append(fields, texts...)
+	if len(fields) == 0 {
+		return nil, nil
+	}
+	text, _, err := r.Schema(ctx, workflow)
+	if err != nil {
+		return nil, r.unknownWorkflow(ctx, err, workflow)
+	}
+	s, err := readSchema(text)
+	if err != nil {
+		return nil, err
+	}
+	for _, note := range strays(fields, s) {
+		r.note("%s", note)
+	}
+	return eventOf(fields, s)
+}
+
+// started tells of a run that is not waited for.
+func started(r *remote, rec client.Record) error {
+	if r.json {
+		return r.printJSON(rec.JSON)
+	}
+	r.note("started %s; follow it with %q", printable(rec.Workflow), r.hint("events", rec.HandlerID, "--follow"))
+	return r.print(rec.HandlerID + "\n")
+}
+
+// leftGoing says what to do about a run that is not watched any more.
+func (r *remote) leftGoing(err error, id string, timeout time.Duration) error {
+	goesOn := fmt.Sprintf("the run goes on: %q follows it, %q ends it", r.hint("events", id, "--follow"), r.hint("cancel", id))
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return &exitError{exitRunEnded, fmt.Errorf("%s has not ended within %s; %s", id, timeout, goesOn)}
+	case errors.Is(err, context.Canceled):
+		return fmt.Errorf("interrupted; %s", goesOn)
+	case host.CodeOf(err) == host.CodeNotFound:
+		return &exitError{exitRunEnded, fmt.Errorf("%s was deleted before it ended", id)}
+	}
+	return fmt.Errorf("%w; perhaps %s", r.explain(err), goesOn)
+}
+
+// outcome prints the result of a run that has ended, or says why there is none.
+func outcome(r *remote, rec client.Record) error {
+	if r.json {
+		if err := r.printJSON(rec.JSON); err != nil {
+			return err
+		}
+	}
+	if rec.Status != host.StatusCompleted {
+		return &exitError{exitRunEnded, ending(rec)}
+	}
+	if r.json {
+		return nil
+	}
+	result, err := resultOf(rec.Result)
+	if err != nil {
+		return err
+	}
+	if err := r.printJSON(result); err != nil {
+		return err
+	}
+	r.note("%s completed in %s, %s; handler %s", printable(rec.Workflow),
+		span(time.Duration(rec.Completed-rec.Started)), counted(rec.Steps, "step"), rec.HandlerID)
+	return nil
+}
+
+// ending says how a run ended that did not complete.
+func ending(rec client.Record) error {
+	text := fmt.Sprintf("%s %s", rec.HandlerID, rec.Status)
+	switch rec.Status {
+	case host.StatusCancelled:
+		text = rec.HandlerID + " was cancelled"
+	case host.StatusRunning:
+		text = rec.HandlerID + " has not ended" // its stream has, which should not be
+	}
+	if rec.Error != "" && rec.Status == host.StatusFailed {
+		text += ": " + sentence(rec.Error)
+	}
+	return errors.New(text)
+}
+
+// resultOf gives the result that a stop event carries as JSON: the result of a
+// base one, all fields of any other.
+func resultOf(e *host.StreamEvent) ([]byte, error) {
+	if e == nil {
+		return []byte("null"), nil
+	}
+	body, err := abi.ToJSON(e.Body)
+	if err != nil {
+		return nil, fmt.Errorf("read the result: %w", err)
+	}
+	if !e.Base || e.Type != abi.TypeStop {
+		return body, nil
+	}
+	var stop struct{ Result json.RawMessage }
+	if err := json.Unmarshal(body, &stop); err != nil {
+		return nil, fmt.Errorf("read the result: %w", err)
+	}
+	if stop.Result == nil {
+		return []byte("null"), nil
+	}
+	return stop.Result, nil
+}

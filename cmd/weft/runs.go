@@ -1,0 +1,192 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/client"
+)
+
+// Numbers of runs: how many are listed at first, and by one request.
+const (
+	defaultListed = 20
+	maxPage       = 1000
+)
+
+// listOptions are the flags of `weft runs`.
+type listOptions struct {
+	statuses  []string
+	workflows []string
+	session   string
+	since     string
+	blocked   bool
+	limit     int
+	all       bool
+}
+
+func newRuns() *cobra.Command {
+	var o listOptions
+	cmd := &cobra.Command{
+		Use:   "runs",
+		Short: "List runs, newest first",
+		Long: `List handlers with their latest runs, newest first. All filters that are given
+have to fit; of one that is repeated, one value has to.`,
+		Example: `  weft runs
+  weft runs --status failed --status cancelled --since 24h
+  weft runs --workflow wordcount --all --json
+  weft runs --blocked                   # those that wait for an operator`,
+		Args: takes(),
+	}
+	f := cmd.Flags()
+	f.StringArrayVar(&o.statuses, "status", nil, "`STATUS`: running, completed, failed or cancelled (repeatable)")
+	f.StringArrayVar(&o.workflows, "workflow", nil, "runs of this `WORKFLOW` (repeatable)")
+	f.StringVar(&o.session, "session", "", "runs of this session (`ID`)")
+	f.StringVar(&o.since, "since", "", "runs that changed within a `TIME`, such as 90m or 7d, or since 2026-11-21T09:00:00Z")
+	f.BoolVar(&o.blocked, "blocked", false, "runs that cannot go on without help")
+	f.IntVar(&o.limit, "limit", defaultListed, "`N` at most, 1 to "+strconv.Itoa(maxPage))
+	f.BoolVar(&o.all, "all", false, "all there are, whatever --limit says")
+	return clientCommand(cmd, func(ctx context.Context, r *remote, _ []string) error { return listRuns(ctx, r, o, time.Now()) })
+}
+
+func listRuns(ctx context.Context, r *remote, o listOptions, now time.Time) error {
+	q, err := o.query(now)
+	if err != nil {
+		return err
+	}
+	page, err := r.List(ctx, q)
+	if err != nil {
+		return err
+	}
+	if r.json && !o.all {
+		return r.printAnswer()
+	}
+	records := page.Records
+	for o.all && page.Next != "" {
+		q.Cursor = page.Next
+		if page, err = r.List(ctx, q); err != nil {
+			return err
+		}
+		records = append(records, page.Records...)
+	}
+	switch {
+	case r.json:
+		return r.printJSON(listing(records))
+	case len(records) == 0:
+		r.note("no runs")
+		return nil
+	}
+	if err := r.print(runTable(records, now).render(r.screen.cols)); err != nil {
+		return err
+	}
+	if page.Next != "" {
+		r.note("there are more: --limit N or --all shows them")
+	}
+	return nil
+}
+
+// query turns the flags into the API's filters.
+func (o *listOptions) query(now time.Time) (client.ListQuery, error) {
+	q := client.ListQuery{
+		Statuses: o.statuses, Workflows: o.workflows, Session: o.session, Blocked: o.blocked, Limit: o.limit,
+	}
+	for _, s := range o.statuses {
+		switch host.Status(s) {
+		case host.StatusRunning, host.StatusCompleted, host.StatusFailed, host.StatusCancelled:
+		default:
+			return q, usage("--status %q: it is running, completed, failed or cancelled", s)
+		}
+	}
+	if o.limit < 1 || o.limit > maxPage {
+		return q, usage("--limit %d: it is a number from 1 to %d; --all lists all there are", o.limit, maxPage)
+	}
+	if o.all {
+		q.Limit = maxPage
+	}
+	var err error
+	q.Since, err = parseSince(o.since, now)
+	return q, err
+}
+
+// parseSince reads a point in time, or how long it is past; "" is the zero
+// time.
+func parseSince(text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if t, err := time.Parse(time.RFC3339, text); err == nil {
+		return t, nil
+	}
+	d, err := time.ParseDuration(text)
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		var n int
+		if n, err = strconv.Atoi(days); err == nil && n > 36500 {
+			err = errors.New("too long ago")
+		}
+		d = time.Duration(n) * 24 * time.Hour
+	}
+	if err != nil || d < 0 {
+		return time.Time{}, usage("--since %q: it is a time like 90m, 24h or 7d, or a point in time like 2026-11-21T09:00:00Z", text)
+	}
+	return now.Add(-d), nil
+}
+
+// listing joins the records of several pages to one answer of the API's form.
+func listing(records []client.Record) []byte {
+	var b bytes.Buffer
+	b.WriteString(`{"handlers":[`)
+	for i, rec := range records {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.Write(rec.JSON)
+	}
+	b.WriteString(`],"next_cursor":null}`)
+	return b.Bytes()
+}
+
+func runTable(records []client.Record, now time.Time) *table {
+	t := &table{columns: []column{
+		{title: "HANDLER"}, {title: "WORKFLOW", elastic: true}, {title: "STATUS"},
+		{title: "STARTED"}, {title: "DURATION", right: true}, {title: "ERROR", elastic: true},
+	}}
+	for i := range records {
+		run := &records[i].Run
+		t.add(run.HandlerID, run.Workflow, statusOf(run), ago(time.Unix(0, run.Started), now), lasted(run, now), complaint(run))
+	}
+	return t
+}
+
+// statusOf shows a run's status, with what holds up a running one.
+func statusOf(run *host.Run) string {
+	switch {
+	case run.Blocked != nil:
+		return string(run.Status) + " (blocked)"
+	case run.Paused:
+		return string(run.Status) + " (paused)"
+	}
+	return string(run.Status)
+}
+
+// lasted says how long a run took, or has been running.
+func lasted(run *host.Run, now time.Time) string {
+	end := now.UnixNano()
+	if run.Completed != 0 {
+		end = run.Completed
+	}
+	return span(time.Duration(end - run.Started))
+}
+
+// complaint is what is wrong with a run, if anything is.
+func complaint(run *host.Run) string {
+	if run.Blocked != nil {
+		return run.Blocked.Message
+	}
+	return run.Error
+}

@@ -1,0 +1,278 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/weftrun/weft/host/hosttest"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"weft": main})
+}
+
+// patience bounds how long a script waits for what a program prints.
+const patience = time.Minute
+
+// scriptPlugins are the examples that the scripts run.
+var scriptPlugins = []string{"accumulator", "branch", "chain", "counter", "human", "stream", "wordcount"}
+
+// TestScripts plays testdata/script: the command line as people and programs
+// use it, against a server in a process of its own. Beside testscript's own,
+// scripts have these commands:
+//
+//	startserver [FLAG...]           starts a server on $WORK/data and sets WEFT_SERVER
+//	stopserver                      interrupts it and checks that it ends well
+//	exits CODE COMMAND...           runs a command that has to exit with the code
+//	spawn NAME PATTERN COMMAND...   starts a command and waits until it prints the pattern
+//	interrupt NAME                  sends it Ctrl-C
+//	join NAME CODE                  waits for its end; its output is that of the last command
+//	setenv VAR FILE                 takes a file's text (stdout: of the last command)
+//	freeaddr VAR                    finds an address where nobody listens
+//
+// and the variables PLUGINS (a folder), BUILD (go or tinygo) and HOSTILE (a
+// folder of modules that are refused).
+func TestScripts(t *testing.T) {
+	plugins, build := builtPlugins(t)
+	testscript.Run(t, testscript.Params{
+		Dir:                 filepath.Join(hosttest.Root(), "testdata", "script"),
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("PLUGINS", plugins)
+			e.Setenv("BUILD", build)
+			e.Setenv("HOSTILE", filepath.Join(hosttest.Root(), "testdata", "hostile"))
+			e.Values[spawnedKey{}] = map[string]*spawned{}
+			return nil
+		},
+		Condition: func(cond string) (bool, error) {
+			if cond == "root" {
+				return os.Geteuid() == 0, nil
+			}
+			return false, fmt.Errorf("unknown condition %q", cond)
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"startserver": startServer, "stopserver": stopServer, "exits": exits,
+			"spawn": spawn, "interrupt": interrupt, "join": join, "setenv": setenv, "freeaddr": freeAddr,
+		},
+	})
+}
+
+// builtPlugins finds the built examples: TinyGo's, which compile faster, if all
+// are there, else Go's.
+func builtPlugins(t *testing.T) (dir, build string) {
+	t.Helper()
+	dir = os.Getenv("WEFT_PLUGINS")
+	if dir == "" {
+		dir = filepath.Join(hosttest.Root(), "build", "plugins")
+	}
+	var missing error
+	for _, build := range []string{"tinygo", "go"} {
+		missing = nil
+		for _, name := range scriptPlugins {
+			_, err := os.Stat(filepath.Join(dir, name+"-"+build+".wasm"))
+			missing = errors.Join(missing, err)
+		}
+		if missing == nil {
+			return dir, build
+		}
+	}
+	t.Fatalf("the scripts need the example plugins: build them with 'make plugins'\n%v", missing)
+	return "", ""
+}
+
+// spawned is a command that runs beside the script.
+type spawned struct {
+	cmd      *exec.Cmd
+	found    chan []string // what the pattern matched, once
+	out, err output
+	readers  sync.WaitGroup
+}
+
+// output collects what a command prints.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) add(line string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.text.WriteString(line)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// spawnedKey is where a script's Values hold its map of spawned commands.
+type spawnedKey struct{}
+
+func spawnedIn(ts *testscript.TestScript) map[string]*spawned {
+	return ts.Value(spawnedKey{}).(map[string]*spawned)
+}
+
+// spawnCommand starts a command and returns what the pattern matched.
+func spawnCommand(ts *testscript.TestScript, name, pattern string, args []string) []string {
+	path, err := exec.LookPath(args[0])
+	ts.Check(err)
+	p := &spawned{cmd: exec.Command(path, args[1:]...), found: make(chan []string, 1)}
+	p.cmd.Dir = ts.Getenv("WORK")
+	p.cmd.Env = environ(ts)
+	stdout, err := p.cmd.StdoutPipe()
+	ts.Check(err)
+	stderr, err := p.cmd.StderrPipe()
+	ts.Check(err)
+	ts.Check(p.cmd.Start())
+	ts.Defer(func() { _ = p.end() }) // it may have ended: join says so
+	p.read(stdout, &p.out, regexp.MustCompile(pattern))
+	p.read(stderr, &p.err, regexp.MustCompile(pattern))
+	ended := make(chan struct{})
+	go func() {
+		p.readers.Wait()
+		close(ended)
+	}()
+	spawnedIn(ts)[name] = p
+	select {
+	case match := <-p.found:
+		return match
+	case <-ended:
+	case <-time.After(patience):
+	}
+	ts.Fatalf("%s has not printed %q:\n%s%s", name, pattern, &p.out, &p.err)
+	return nil
+}
+
+// environ is the script's environment.
+func environ(ts *testscript.TestScript) []string {
+	var env []string
+	for _, name := range []string{"PATH", "HOME", "TMPDIR", "WORK", "WEFT_SERVER", "GOCOVERDIR"} {
+		env = append(env, name+"="+ts.Getenv(name))
+	}
+	return env
+}
+
+// read collects a stream to its end and reports the pattern's first match.
+func (p *spawned) read(from io.Reader, to *output, pattern *regexp.Regexp) {
+	p.readers.Go(func() {
+		lines := bufio.NewReader(from)
+		for {
+			line, err := lines.ReadString('\n')
+			to.add(line)
+			if match := pattern.FindStringSubmatch(line); match != nil {
+				select {
+				case p.found <- match:
+				default: // one match is enough
+				}
+			}
+			if err != nil {
+				return
+			}
+		}
+	})
+}
+
+// end kills the command if it still runs.
+func (p *spawned) end() error {
+	if p.cmd.ProcessState != nil {
+		return nil
+	}
+	_ = p.cmd.Process.Kill() // it may have ended by now
+	p.readers.Wait()
+	return p.cmd.Wait()
+}
+
+func spawn(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 3 {
+		ts.Fatalf("usage: spawn NAME PATTERN COMMAND...")
+	}
+	spawnCommand(ts, args[0], args[1], args[2:])
+}
+
+func interrupt(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: interrupt NAME")
+	}
+	ts.Check(spawnedIn(ts)[args[0]].cmd.Process.Signal(os.Interrupt))
+}
+
+func join(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: join NAME CODE")
+	}
+	p := spawnedIn(ts)[args[0]]
+	p.readers.Wait()
+	_ = p.cmd.Wait() // its code is looked at here
+	if got := strconv.Itoa(p.cmd.ProcessState.ExitCode()); got != args[1] {
+		ts.Fatalf("%s has exited with %s:\n%s%s", args[0], got, &p.out, &p.err)
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]+".out"), []byte(p.out.String()), 0o600))
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]+".err"), []byte(p.err.String()), 0o600))
+}
+
+func startServer(ts *testscript.TestScript, neg bool, args []string) {
+	if neg {
+		ts.Fatalf("usage: startserver [FLAG...]")
+	}
+	command := append([]string{"weft", "serve", "--addr", "127.0.0.1:0", "--data", "data"}, args...)
+	match := spawnCommand(ts, "server", `serves on (http://([0-9.:]+)),`, command)
+	ts.Setenv("WEFT_SERVER", match[1])
+	ts.Setenv("ADDR", match[2])
+}
+
+func stopServer(ts *testscript.TestScript, neg bool, args []string) {
+	interrupt(ts, neg, []string{"server"})
+	join(ts, neg, []string{"server", "0"})
+}
+
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND...")
+	}
+	err := ts.Exec(args[1], args[2:]...)
+	code := 0
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit):
+		code = exit.ExitCode()
+	case err != nil:
+		ts.Fatalf("%v", err)
+	}
+	if strconv.Itoa(code) != args[0] {
+		ts.Fatalf("exit code %d:\n%s%s", code, ts.ReadFile("stdout"), ts.ReadFile("stderr"))
+	}
+}
+
+func setenv(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: setenv VAR FILE")
+	}
+	ts.Setenv(args[0], strings.TrimSpace(ts.ReadFile(args[1])))
+}
+
+func freeAddr(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: freeaddr VAR")
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ts.Check(err)
+	ts.Setenv(args[0], l.Addr().String())
+	ts.Check(l.Close())
+}

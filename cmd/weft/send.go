@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+)
+
+// sendOptions are the flags of `weft send`.
+type sendOptions struct {
+	step  string
+	event string
+}
+
+func newSend() *cobra.Command {
+	var o sendOptions
+	cmd := &cobra.Command{
+		Use:   "send ID TYPE [key=value | key:=JSON]...",
+		Short: "Give an event to a running run",
+		Long: `Give an event to a running run: the answer of a person, or anything else that
+its workflow takes from outside. The event's fields are given like those of a
+start event ('weft run --help'), or all at once with --json-event.`,
+		Example: `  weft send 7f3k2m9x4q1z HumanResponseEvent response=42
+  weft send 7f3k2m9x4q1z HumanResponseEvent role=manager approved:=true
+  weft send 7f3k2m9x4q1z ItemEvent --json-event '{"item":"a","index":0}' --step process_item`,
+		Args: takes("ID", "TYPE", "key=value..."),
+	}
+	cmd.Flags().StringVar(&o.step, "step", "", "`STEP` to give it to (default: all that accept the type)")
+	cmd.Flags().StringVar(&o.event, "json-event", "", "the event's fields as one `JSON` object")
+	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
+		id, eventType := args[0], args[1]
+		event, err := sentEvent(ctx, r, o, id, eventType, args[2:])
+		if err != nil {
+			return err
+		}
+		if err := r.Send(ctx, id, eventType, event, o.step); err != nil {
+			return r.unknownRun(err, id)
+		}
+		if r.json {
+			return r.printAnswer()
+		}
+		r.note("sent %s to %s", eventType, id)
+		return nil
+	})
+}
+
+// sentEvent reads the event's fields from the command line.
+func sentEvent(ctx context.Context, r *remote, o sendOptions, id, eventType string, args []string) (json.RawMessage, error) {
+	if o.event != "" {
+		var object map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(o.event), &object); err != nil || object == nil {
+			return nil, usage("--json-event %q is no JSON object", short(o.event))
+		}
+		if len(args) > 0 {
+			return nil, usage("the event's fields come from --json-event or from %q, not from both", args[0])
+		}
+		return json.RawMessage(o.event), nil
+	}
+	fields, err := parseFields(args)
+	if err != nil || len(fields) == 0 {
+		return nil, err
+	}
+	rec, err := r.Get(ctx, id)
+	if err != nil {
+		return nil, r.unknownRun(err, id)
+	}
+	s, err := schemaOf(ctx, r, rec.Workflow, eventType)
+	if err != nil {
+		return nil, err
+	}
+	if s != nil {
+		for _, note := range strays(fields, s) {
+			r.note("%s", note)
+		}
+	}
+	return eventOf(fields, s)
+}
+
+// schemaOf gives the schema of an event type; nil if the workflow has no such
+// type any more or says nothing about it.
+func schemaOf(ctx context.Context, r *remote, workflow, eventType string) (*eventSchema, error) {
+	info, err := r.Workflow(ctx, workflow)
+	if host.CodeOf(err) == host.CodeNotFound {
+		return nil, nil // its plugin may be gone, the run is not
+	}
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(info.Events, func(e host.EventInfo) bool { return e.Type == eventType })
+	if i < 0 || info.Events[i].Schema == nil {
+		return nil, nil
+	}
+	text, err := abi.ToJSON(info.Events[i].Schema)
+	if err != nil {
+		return nil, err
+	}
+	return readSchema(text)
+}
+
+func newCancel() *cobra.Command {
+	var purge bool
+	cmd := &cobra.Command{
+		Use:   "cancel ID",
+		Short: "End a running run, or delete a handler",
+		Long: `End a running run. Its record, events and state stay.
+
+With --purge the handler is deleted with all its runs, their events and, unless
+it worked in a named session, its state; whether the run has ended or not.`,
+		Example: `  weft cancel 7f3k2m9x4q1z
+  weft cancel 7f3k2m9x4q1z --purge`,
+		Args: takes("ID"),
+	}
+	cmd.Flags().BoolVar(&purge, "purge", false, "delete the handler with all that belongs to it")
+	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
+		deleted, err := r.Cancel(ctx, args[0], purge)
+		if err != nil {
+			return notCancelled(ctx, r, err, args[0])
+		}
+		switch {
+		case r.json:
+			return r.printAnswer()
+		case deleted:
+			r.note("deleted %s", args[0])
+		default:
+			r.note("cancelled %s", args[0])
+		}
+		return nil
+	})
+}
+
+// notCancelled words the not-found error of a cancel, which also says that a
+// run has ended already.
+func notCancelled(ctx context.Context, r *remote, err error, id string) error {
+	if host.CodeOf(err) != host.CodeNotFound {
+		return err
+	}
+	rec, lookup := r.Get(ctx, id)
+	if lookup != nil {
+		return r.unknownRun(err, id)
+	}
+	return reworded(err, host.CodeNotFound, "%s has ended already (%s); --purge deletes it", id, rec.Status)
+}

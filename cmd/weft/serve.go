@@ -1,0 +1,251 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weftrun/weft/cmd/weft/wire"
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/httpapi"
+)
+
+// defaultAddr is where the server listens and the client looks for it.
+const defaultAddr = "127.0.0.1:8080"
+
+// stopWithin is how long a stopping server may take.
+const stopWithin = 10 * time.Second
+
+// serveOptions are the flags of `weft serve`.
+type serveOptions struct {
+	addr        string
+	data        string
+	examples    string
+	demo        bool
+	allowRemote bool
+	hosts       []string
+	origins     []string
+	logLevel    string
+	logFormat   string
+	runTimeout  time.Duration
+}
+
+func newServe() *cobra.Command {
+	var o serveOptions
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the server",
+		Long: `Run the server until it is interrupted.
+
+Everything is kept in one directory (--data): the SQLite database and the cache
+of compiled modules. A second server on the same directory is refused. Runs that
+are cut off by a stop or a crash go on at the next start.
+
+The server has no keys yet, so it listens on loopback addresses only, unless
+--allow-remote is given, and answers only requests that name it by a loopback
+name or one of --allowed-host.`,
+		Example: `  weft serve
+  weft serve --addr 127.0.0.1:9000 --data /var/lib/weft
+  weft serve --examples                 # with build/plugins/*-go.wasm loaded
+  weft serve --examples=./my-plugins    # with every .wasm of that directory
+  weft serve --data :memory:            # keep nothing`,
+		Args: takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return serve(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.addr, "addr", defaultAddr, "address to listen on, HOST:PORT (port 0: any free one)")
+	f.StringVar(&o.data, "data", "data", "directory of the database and the cache, or "+wire.InMemory)
+	f.StringVar(&o.examples, "examples", "", "load the example plugins at start: build/plugins/*-go.wasm, or with =DIR every .wasm of DIR")
+	f.Lookup("examples").NoOptDefVal = defaultExamples
+	f.BoolVar(&o.demo, "demo", false, "after the start, run the wordcount example over real text and print the result")
+	f.BoolVar(&o.allowRemote, "allow-remote", false, "listen on an address that is not loopback, without keys: whoever reaches it can do everything")
+	f.StringSliceVar(&o.hosts, "allowed-host", nil, "further host name by which requests may name the server (repeatable)")
+	f.StringSliceVar(&o.origins, "cors-origin", nil, "foreign origin whose pages may use the API (repeatable)")
+	f.StringVar(&o.logLevel, "log-level", "info", "least level to log: debug, info, warn, error")
+	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
+	f.DurationVar(&o.runTimeout, "run-timeout", host.DefaultRunTimeout, "timeout of runs whose workflow names none")
+	return cmd
+}
+
+func serve(ctx context.Context, o serveOptions, stdout, stderr io.Writer) error {
+	log, err := newLog(o, stderr)
+	if err != nil {
+		return err
+	}
+	if err := checkAddr(o); err != nil {
+		return err
+	}
+	// Listen first: a port in use is found before the store is touched.
+	l, err := net.Listen("tcp", o.addr)
+	if err != nil {
+		return listenError(o.addr, err)
+	}
+	h, err := wire.Open(ctx, wire.Config{Data: o.data, Timeout: o.runTimeout, Log: log})
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	addr := l.Addr().String()
+	api := httpapi.New(httpapi.Config{
+		Runs: h.Runs, Plugins: h.Plugins, Health: h, Log: log,
+		Addr: addr, AllowedHosts: o.hosts, CORSOrigins: o.origins, Version: version,
+	})
+	served := make(chan error, 1)
+	go func() { served <- api.Serve(l) }()
+
+	err = after(ctx, o, h, addr, stdout)
+	if err == nil {
+		select {
+		case <-ctx.Done():
+			log.Info("stopping: what runs goes on at the next start")
+		case err = <-served:
+		case <-h.Dead():
+			err = errors.New("the store failed in a way that only a new start can settle")
+		}
+	}
+	return errors.Join(err, stop(ctx, h, api))
+}
+
+// after is what follows the start: the examples, the word that it serves, the
+// demonstration.
+func after(ctx context.Context, o serveOptions, h *wire.Host, addr string, stdout io.Writer) error {
+	if o.examples != "" {
+		n, err := loadExamples(ctx, h, o.examples, stdout)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(stdout, "%d example plugins loaded\n", n)
+	}
+	fmt.Fprintf(stdout, "weft %s serves on http://%s, data in %s\n", version, addr, o.data)
+	if o.demo {
+		return demo(ctx, "http://"+addr, stdout)
+	}
+	return nil
+}
+
+// stop ends everything in order, within stopWithin.
+func stop(ctx context.Context, h *wire.Host, api *httpapi.Server) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
+	defer cancel()
+	h.Drain()
+	return errors.Join(api.Shutdown(ctx), h.Close(ctx))
+}
+
+func newLog(o serveOptions, w io.Writer) (*slog.Logger, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
+		return nil, usage("--log-level %q: use debug, info, warn or error", o.logLevel)
+	}
+	opts := &slog.HandlerOptions{Level: level}
+	switch o.logFormat {
+	case "text":
+		return slog.New(slog.NewTextHandler(w, opts)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(w, opts)), nil
+	default:
+		return nil, usage("--log-format %q: use text or json", o.logFormat)
+	}
+}
+
+// checkAddr refuses an address that others can reach, unless told otherwise.
+func checkAddr(o serveOptions) error {
+	name, _, err := net.SplitHostPort(o.addr)
+	if err != nil {
+		return usage("--addr %q is no HOST:PORT, such as %s", o.addr, defaultAddr)
+	}
+	if o.allowRemote || name == "localhost" {
+		return nil
+	}
+	if ip, err := netip.ParseAddr(name); err == nil && ip.Unmap().IsLoopback() {
+		return nil
+	}
+	return usage("--addr %q can be reached from other machines, and this server has no keys: whoever reaches it can do everything; "+
+		"listen on 127.0.0.1, or add --allow-remote (and --allowed-host NAME) if something in front of it guards it", o.addr)
+}
+
+// listenError says in one sentence why the address cannot be had.
+func listenError(addr string, err error) error {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("%s is in use: stop what listens there, or choose another address with --addr", addr)
+	case errors.Is(err, syscall.EACCES):
+		return fmt.Errorf("%s may not be used by this user: choose a port above 1023 with --addr", addr)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return fmt.Errorf("%s is no address of this machine: choose another with --addr", addr)
+	}
+	return fmt.Errorf("cannot listen on %s: %w", addr, err)
+}
+
+// defaultExamples is where `make plugins` puts the examples, and goSuffix marks
+// those that need no other toolchain than Go.
+const (
+	defaultExamples = "build/plugins"
+	goSuffix        = "-go"
+)
+
+// loadExamples uploads the examples and returns how many there were. Of the
+// default directory it takes the Go builds, each under the example's name; of
+// any other every module, under its file's name without the language.
+func loadExamples(ctx context.Context, h *wire.Host, dir string, stdout io.Writer) (int, error) {
+	pattern := "*.wasm"
+	if dir == defaultExamples {
+		pattern = "*" + goSuffix + ".wasm"
+	}
+	files, err := filepath.Glob(filepath.Join(dir, pattern))
+	if err != nil || len(files) == 0 {
+		return 0, fmt.Errorf("no %s in %s: build the examples with 'make plugins', or name a directory with --examples=DIR", pattern, dir)
+	}
+	for i, file := range files {
+		if ctx.Err() != nil {
+			return 0, ctx.Err()
+		}
+		wasm, err := os.ReadFile(file)
+		if err != nil {
+			return 0, err
+		}
+		name := exampleName(file)
+		fmt.Fprintf(stdout, "loading %d/%d: %s\n", i+1, len(files), name)
+		if _, _, err := h.Plugins.Put(ctx, host.DefaultTenant, name, wasm); err != nil {
+			return 0, pluginError(file, err)
+		}
+	}
+	return len(files), nil
+}
+
+// exampleName is the plugin's name of a built example: NAME of NAME-go.wasm and
+// NAME-tinygo.wasm, and all of any other file.
+func exampleName(file string) string {
+	name := strings.TrimSuffix(filepath.Base(file), ".wasm")
+	for _, lang := range []string{goSuffix, "-tinygo"} {
+		if s, ok := strings.CutSuffix(name, lang); ok && s != "" {
+			return s
+		}
+	}
+	return name
+}
+
+// pluginError shows every problem of a refused plugin.
+func pluginError(file string, err error) error {
+	var e *host.Error
+	if !errors.As(err, &e) || len(e.Problems) == 0 {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s", file, e.Message)
+	for _, p := range e.Problems {
+		fmt.Fprintf(&b, "\n  - %s", p.Message)
+	}
+	return errors.New(b.String())
+}

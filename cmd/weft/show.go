@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/client"
+)
+
+func newShow() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "show ID",
+		Short: "Show a run with its result",
+		Long: `Show the latest run of a handler, or any run by its run id: how it stands, what
+it waits for or why it failed, and its result.
+
+The exit code says whether it could be read, not how the run ended; scripts look
+at "status" in --json.`,
+		Example: `  weft show 7f3k2m9x4q1z
+  weft show 7f3k2m9x4q1z --json | jq -r .status`,
+		Args: takes("ID"),
+	}
+	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
+		rec, err := r.Get(ctx, args[0])
+		if err != nil {
+			return r.unknownRun(err, args[0])
+		}
+		if r.json {
+			return r.printAnswer()
+		}
+		return showRecord(r, rec, time.Now())
+	})
+}
+
+func showRecord(r *remote, rec client.Record, now time.Time) error {
+	s := recordSheet(rec, now)
+	if rec.Status != host.StatusCompleted {
+		return r.print(s.render(""))
+	}
+	result, err := resultOf(rec.Result)
+	if err != nil {
+		return err
+	}
+	return r.print(s.render("") + "\n" + printableJSON(indented(result)) + "\n")
+}
+
+func recordSheet(rec client.Record, now time.Time) *sheet {
+	started := time.Unix(0, rec.Started)
+	s := &sheet{}
+	s.add("handler", rec.HandlerID)
+	s.add("run", rec.RunID)
+	s.add("workflow", rec.Workflow)
+	s.add("session", rec.SessionID)
+	s.add("status", statusOf(&rec.Run))
+	s.add("started", stamp(started)+" ("+ago(started, now)+")")
+	if rec.Completed != 0 {
+		s.add("ended", stamp(time.Unix(0, rec.Completed)))
+	}
+	s.add("duration", lasted(&rec.Run, now))
+	s.add("steps", fmt.Sprint(rec.Steps))
+	if rec.Blocked != nil {
+		s.add("blocked", rec.Blocked.Code+": "+rec.Blocked.Message)
+	}
+	for _, w := range waiting(rec.JSON) {
+		s.add("waits for", w)
+	}
+	s.add("error", rec.Error)
+	return s
+}
+
+// waiting reads what a run waits for, as far as its record tells.
+func waiting(record []byte) []string {
+	var about struct {
+		Waiting []struct {
+			Step  string    `json:"step"`
+			Type  string    `json:"type"`
+			ID    string    `json:"waiter_id"`
+			Since time.Time `json:"since"`
+		} `json:"waiting_for"`
+	}
+	if json.Unmarshal(record, &about) != nil {
+		return nil // the client has understood the rest
+	}
+	var list []string
+	for _, w := range about.Waiting {
+		var text strings.Builder
+		fmt.Fprintf(&text, "%s in step %s", w.Type, w.Step)
+		if w.ID != "" {
+			fmt.Fprintf(&text, ", waiter %s", w.ID)
+		}
+		if !w.Since.IsZero() {
+			fmt.Fprintf(&text, ", since %s", stamp(w.Since))
+		}
+		list = append(list, text.String())
+	}
+	return list
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/client"
+)
+
+var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+func TestTableFitsTheTerminal(t *testing.T) {
+	records := []client.Record{
+		{Run: host.Run{
+			HandlerID: "h1", Workflow: "wordcount", Status: host.StatusFailed, Error: strings.Repeat("long ", 40),
+			Started: now.Add(-time.Hour).UnixNano(), Completed: now.Add(-time.Hour + 1500*time.Millisecond).UnixNano(),
+		}},
+		{Run: host.Run{
+			HandlerID: "a-handler-of-some-length", Workflow: "x", Status: host.StatusRunning,
+			Blocked: &host.Blocked{Code: "host_crash", Message: "three\ncrashes\x1b[2J"}, Started: now.Add(-time.Minute).UnixNano(),
+		}},
+	}
+	table := runTable(records, now)
+	for _, width := range []int{0, 200, 100, 82} {
+		text := table.render(width)
+		for line := range strings.Lines(text) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); width > 0 && n > width {
+				t.Errorf("width %d: a line of %d: %q", width, n, line)
+			}
+		}
+		if !strings.Contains(text, "a-handler-of-some-length") {
+			t.Errorf("width %d: an id is cut:\n%s", width, text)
+		}
+		if strings.Contains(text, "\x1b") || strings.Count(text, "\n") != 3 {
+			t.Errorf("width %d: what others wrote reaches the terminal: %q", width, text)
+		}
+	}
+	want := `HANDLER                   WORKFLOW  STATUS             STARTED  DURATION  ERROR
+h1                        wordcou…  failed             1h ago      1.50s  long lo…
+a-handler-of-some-length  x         running (blocked)  1m ago      1m00s  three\n…
+`
+	if got := table.render(40); got != want {
+		t.Errorf("too narrow:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+func TestCut(t *testing.T) {
+	for _, tt := range []struct {
+		text  string
+		width int
+		want  string
+	}{{"abc", 3, "abc"}, {"abcd", 3, "ab…"}, {"äöüß", 3, "äö…"}, {"ab", 1, "…"}, {"ab", 0, ""}} {
+		if got := cut(tt.text, tt.width); got != tt.want {
+			t.Errorf("cut(%q, %d) = %q, want %q", tt.text, tt.width, got, tt.want)
+		}
+	}
+}
+
+func TestTimesAndSizes(t *testing.T) {
+	for want, d := range map[string]time.Duration{
+		"now": -time.Hour, "59s ago": 59 * time.Second, "1m ago": 119 * time.Second, "47h ago": 47*time.Hour + time.Minute, "3d ago": 80 * time.Hour,
+	} {
+		if got := ago(now.Add(-d), now); got != want {
+			t.Errorf("%v: %q, want %q", d, got, want)
+		}
+	}
+	for want, d := range map[string]time.Duration{
+		"0s": -1, "750µs": 750 * time.Microsecond, "12ms": 12 * time.Millisecond, "1.50s": 1500 * time.Millisecond, "2m05s": 125 * time.Second, "3h00m": 3 * time.Hour,
+	} {
+		if got := span(d); got != want {
+			t.Errorf("%v: %q, want %q", d, got, want)
+		}
+	}
+	for want, n := range map[string]int{"999 B": 999, "1.5 kB": 1500, "2.9 MB": 2_900_000} {
+		if got := bytesOf(n); got != want {
+			t.Errorf("%d: %q, want %q", n, got, want)
+		}
+	}
+}
+
+func TestSince(t *testing.T) {
+	for text, want := range map[string]time.Time{
+		"": {}, "90m": now.Add(-90 * time.Minute), "7d": now.AddDate(0, 0, -7), "2026-11-20T00:00:00Z": time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC),
+	} {
+		if got, err := parseSince(text, now); err != nil || !got.Equal(want) {
+			t.Errorf("%q: %v, %v; want %v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"yesterday", "-1h", "-3d", "d", "99999999d", "5"} {
+		if _, err := parseSince(text, now); err == nil {
+			t.Errorf("%q is accepted", text)
+		}
+	}
+}
+
+func TestRecordShowsWhatTheRunWaitsFor(t *testing.T) {
+	rec := client.Record{
+		Run:  host.Run{HandlerID: "h", Status: host.StatusRunning, Started: now.UnixNano()},
+		JSON: json.RawMessage(`{"waiting_for":[{"step":"ask","type":"HumanResponseEvent","waiter_id":"manager"}]}`),
+	}
+	text := recordSheet(rec, now).render("")
+	if !strings.Contains(text, "waits for  HumanResponseEvent in step ask, waiter manager\n") {
+		t.Error(text)
+	}
+}
+
+func TestPrintable(t *testing.T) {
+	if got, want := printable("a\x1b[2Jb\nc\u202e\u009b\td"), `a\u001b[2Jb\nc\u202e\u009b d`; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	in := "{\n  \"a\": \"x\u009b\u202e\U000e0001ß\"\n}"
+	shown := printableJSON(in)
+	if strings.ContainsAny(shown, "\u009b\u202e\U000e0001") || !strings.Contains(shown, "ß") {
+		t.Errorf("%q", shown)
+	}
+	var before, after any
+	if err := json.Unmarshal([]byte(in), &before); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal([]byte(shown), &after); err != nil {
+		t.Fatal(err)
+	}
+	if before.(map[string]any)["a"] != after.(map[string]any)["a"] {
+		t.Errorf("%q means something else than %q", shown, in)
+	}
+}
+
+func TestNear(t *testing.T) {
+	known := []string{"accumulator", "counter", "counter-race", "wordcount"}
+	for name, want := range map[string]string{
+		"coutner": "counter", "Counter": "counter", "wordcuont": "wordcount", "accum": "accumulator", "race": "counter-race",
+		"zebra": "", "": "", "n": "",
+	} {
+		got := near(name, known)
+		if want == "" && len(got) > 0 || want != "" && (len(got) == 0 || got[0] != want) {
+			t.Errorf("%q: %q, want %q", name, got, want)
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// versionWait is how long `weft version` waits for the server.
+const versionWait = 2 * time.Second
+
+// versions is what `weft version` knows.
+type versions struct {
+	Client struct {
+		Version  string `json:"version"`
+		Go       string `json:"go"`
+		Platform string `json:"platform"`
+	} `json:"client"`
+	// Server is nil when there is no answer from it.
+	Server *serverVersion `json:"server"`
+}
+
+type serverVersion struct {
+	Address string `json:"address"`
+	Version string `json:"version"` // "": it does not say
+}
+
+func newVersion() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "version",
+		Short:   "Show the version, and the server's if it can be reached",
+		Example: `  weft version --json | jq -r .server.version`,
+		Args:    takes(),
+	}
+	return clientCommand(cmd, func(ctx context.Context, r *remote, _ []string) error {
+		var v versions
+		v.Client.Version = version
+		v.Client.Go = runtime.Version()
+		v.Client.Platform = runtime.GOOS + "/" + runtime.GOARCH
+		v.Server = askVersion(ctx, r)
+		if r.json {
+			text, err := json.Marshal(v)
+			if err != nil {
+				return err
+			}
+			return r.printJSON(text)
+		}
+		return r.print(v.text(r.server))
+	})
+}
+
+// askVersion reads the server's version from the header of its answers; nil if
+// none comes.
+func askVersion(ctx context.Context, r *remote) *serverVersion {
+	ctx, cancel := context.WithTimeout(ctx, versionWait)
+	defer cancel()
+	// An unhealthy server has a version as well.
+	if err := r.Health(ctx); err != nil && r.last.header == nil {
+		return nil
+	}
+	name, number, _ := strings.Cut(r.last.header.Get("Server"), "/")
+	if name != "weft" {
+		number = ""
+	}
+	return &serverVersion{Address: r.server, Version: number}
+}
+
+func (v *versions) text(server string) string {
+	text := fmt.Sprintf("weft %s (%s, %s)\n", v.Client.Version, v.Client.Go, v.Client.Platform)
+	switch {
+	case v.Server == nil:
+		return text + "no server listens at " + server + "\n"
+	case v.Server.Version == "":
+		return text + "the server at " + server + " does not tell its version\n"
+	}
+	return text + "server " + printable(v.Server.Version) + " at " + server + "\n"
+}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/client"
+)
+
+// stepCount is how far a step is.
+type stepCount struct {
+	name    string
+	queued  int
+	running int
+	done    int
+}
+
+func (s *stepCount) String() string {
+	var parts []string
+	for _, p := range []struct {
+		n    int
+		word string
+	}{{s.running, "running"}, {s.done, "done"}, {s.queued, "queued"}} {
+		if p.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.word))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// progress counts invocations of steps by the run's internal events.
+type progress struct {
+	steps []*stepCount // in the order in which they first ran
+	byID  map[string]*stepCount
+}
+
+// apply takes a change of a step's state. It returns the step, and whether it
+// is the first that is heard of it; nil for events that are no such change.
+func (p *progress) apply(e *host.StreamEvent) (step *stepCount, first bool) {
+	if e.Type != abi.TypeStepStateChanged || !e.Internal {
+		return nil, false
+	}
+	var change struct {
+		Name  string
+		State string `json:"step_state"`
+	}
+	body, err := abi.ToJSON(e.Body)
+	if err != nil || json.Unmarshal(body, &change) != nil {
+		return nil, false
+	}
+	step = p.byID[change.Name]
+	if step == nil {
+		if p.byID == nil {
+			p.byID = map[string]*stepCount{}
+		}
+		step, first = &stepCount{name: change.Name}, true
+		p.byID[change.Name] = step
+		p.steps = append(p.steps, step)
+	}
+	switch change.State {
+	case "preparing":
+		step.queued++
+	case "running":
+		// Whoever is queued comes first, so one of them it is.
+		step.queued = max(step.queued-1, 0)
+		step.running++
+	case "not_running":
+		step.running = max(step.running-1, 0)
+		step.done++
+	}
+	return step, first
+}
+
+// plainEvery is how often the plain view tells of steps that go on.
+const plainEvery = time.Second
+
+// plainView shows a run as lines: each step when it first runs, at most once a
+// second how far those are that went on, and their counts at the end.
+type plainView struct {
+	r        *remote
+	id       string
+	now      func() time.Time
+	progress progress
+	told     time.Time             // when counts were last shown
+	changed  map[*stepCount]string // since then, with what was shown
+}
+
+func newPlainView(r *remote, rec client.Record) *plainView {
+	r.note("started %s; handler %s", printable(rec.Workflow), rec.HandlerID)
+	return &plainView{r: r, id: rec.HandlerID, now: time.Now, told: time.Now(), changed: map[*stepCount]string{}}
+}
+
+func (v *plainView) show(events []host.StreamEvent) error {
+	for i := range events {
+		if step, first := v.progress.apply(&events[i]); step != nil {
+			if first {
+				v.r.note("step %s started", printable(step.name))
+			}
+			v.changed[step] = ""
+			continue
+		}
+		if events[i].Internal || events[i].Terminal {
+			continue
+		}
+		if err := showEvent(v.r, v.id, &events[i], v.r.note); err != nil {
+			return err
+		}
+	}
+	if len(v.changed) > 0 && v.now().Sub(v.told) >= plainEvery {
+		v.tell()
+	}
+	return nil
+}
+
+// tell shows the counts of the steps that have changed.
+func (v *plainView) tell() {
+	for _, step := range v.progress.steps {
+		if _, ok := v.changed[step]; ok {
+			v.r.note("step %s: %s", printable(step.name), step)
+		}
+	}
+	v.told = v.now()
+	clear(v.changed)
+}
+
+func (v *plainView) patience() time.Duration { return plainEvery }
+
+func (v *plainView) close() error {
+	v.tell()
+	return nil
+}
+
+// showEvent shows an event of the stream, and how to answer it if it asks.
+func showEvent(r *remote, id string, e *host.StreamEvent, line func(string, ...any)) error {
+	text, err := eventLine(e)
+	if err != nil {
+		return err
+	}
+	line("%s", text)
+	if asks(e) {
+		line("%s", answerHint(r, id))
+	}
+	return nil
+}

@@ -1,0 +1,274 @@
+// Package wire joins the rooms of the host: it is where the interfaces that
+// they declare meet what implements them.
+//
+// It must not know how any room works: no logic lives here beyond the joints.
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/hostcall"
+	"github.com/weftrun/weft/host/journal"
+	"github.com/weftrun/weft/host/module"
+	"github.com/weftrun/weft/host/sandbox"
+	"github.com/weftrun/weft/host/scheduler"
+	"github.com/weftrun/weft/host/store/memory"
+	"github.com/weftrun/weft/host/store/sqlite"
+	"github.com/weftrun/weft/host/stream"
+)
+
+// InMemory is the data directory's name that means: keep nothing.
+const InMemory = ":memory:"
+
+// Config says what host to open.
+type Config struct {
+	// Data is the directory of the database and the compile cache, made if it
+	// is not there; InMemory keeps nothing.
+	Data string
+	// Limits of new runs. Default: host.DefaultLimits.
+	Limits host.Limits
+	// IdleAfter, Tokens and Timeout: see scheduler.Config.
+	IdleAfter time.Duration
+	Tokens    int
+	Timeout   time.Duration
+	Log       *slog.Logger
+}
+
+// Host is a whole host, without its HTTP server.
+type Host struct {
+	Runs    *scheduler.Scheduler
+	Plugins *module.Service
+	Store   host.Store
+	Journal *journal.Journal
+	Sandbox *sandbox.Sandbox
+	Streams *stream.Hub
+
+	log      *slog.Logger
+	stopRuns context.CancelFunc
+	stopJrnl context.CancelFunc
+	runs     chan error
+	jrnl     chan error
+	dead     chan struct{}
+	once     sync.Once
+	err      error
+
+	mu       sync.Mutex // guards draining
+	draining bool
+}
+
+// Open opens the store, recovers what it holds and begins to run it.
+func Open(ctx context.Context, cfg Config) (h *Host, err error) {
+	if cfg.Limits == (host.Limits{}) {
+		cfg.Limits = host.DefaultLimits()
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	h = &Host{log: cfg.Log, runs: make(chan error, 1), jrnl: make(chan error, 1), dead: make(chan struct{})}
+	opened := h // the result is nil where this fails
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, opened.release(context.WithoutCancel(ctx)))
+		}
+	}()
+	if h.Store, err = openStore(cfg.Data); err != nil {
+		return nil, err
+	}
+	if err := h.openSandbox(ctx, cfg); err != nil {
+		return nil, err
+	}
+	h.Plugins, err = module.New(module.Config{Store: h.Store, Sandbox: h.Sandbox, Limits: cfg.Limits, Log: cfg.Log})
+	if err != nil {
+		return nil, fmt.Errorf("load the plugins: %w", err)
+	}
+	h.Streams = stream.NewHub(h.Store)
+	h.Journal, err = journal.Open(ctx, journal.Config{
+		Store: h.Store, Published: h.Streams.Publish, Purged: h.Streams.Purged,
+		Wake: func() { h.Runs.Nudge() },
+	})
+	if err != nil {
+		return nil, err
+	}
+	h.Runs, err = scheduler.New(ctx, scheduler.Config{
+		Journal: h.Journal, Store: h.Store, Modules: modules{h.Plugins}, Streams: streams{h.Streams}, Sandbox: h.Sandbox,
+		Answers: func(l scheduler.Live, o engine.AttemptOpen, r []engine.CallRecord) scheduler.Answers {
+			return hostcall.New(l, o, r)
+		},
+		Classify: classify, Parked: hostcall.ErrParked,
+		Tokens: cfg.Tokens, IdleAfter: cfg.IdleAfter, Limits: cfg.Limits, Timeout: cfg.Timeout, Log: cfg.Log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	h.begin(ctx)
+	return h, nil
+}
+
+func openStore(data string) (host.Store, error) {
+	if data == InMemory {
+		return memory.New(), nil
+	}
+	s, err := sqlite.Open(data)
+	if err != nil {
+		return nil, err // not s: an interface that holds a nil pointer is not nil
+	}
+	return s, nil
+}
+
+func (h *Host) openSandbox(ctx context.Context, cfg Config) error {
+	cache := ""
+	if cfg.Data != InMemory {
+		cache = filepath.Join(cfg.Data, "cache")
+	}
+	var err error
+	h.Sandbox, err = sandbox.New(ctx, sandbox.Config{CacheDir: cache, Source: source{h}, Limits: cfg.Limits, Log: cfg.Log})
+	if err != nil {
+		return fmt.Errorf("start the sandbox: %w", err)
+	}
+	return nil
+}
+
+// source gives the sandbox the bytes of modules, once there is a service.
+type source struct{ h *Host }
+
+func (s source) Wasm(ctx context.Context, digest string) ([]byte, error) {
+	m, err := s.h.Store.Module(ctx, digest)
+	return m.Bytes, err
+}
+
+// begin starts the runners of the journal and the scheduler.
+func (h *Host) begin(ctx context.Context) {
+	jctx, stopJrnl := context.WithCancel(context.WithoutCancel(ctx))
+	rctx, stopRuns := context.WithCancel(context.WithoutCancel(ctx))
+	h.stopJrnl, h.stopRuns = stopJrnl, stopRuns
+	go func() {
+		err := h.Journal.Run(jctx)
+		close(h.dead)
+		h.jrnl <- err
+	}()
+	go func() { h.runs <- h.Runs.Run(rctx, grace) }()
+}
+
+// grace is how long running guests may take to end when the host closes.
+const grace = 5 * time.Second
+
+// Dead is closed when the journal has stopped: by Close, or because the store
+// failed in a way after which only a new start can tell what is durable.
+func (h *Host) Dead() <-chan struct{} { return h.dead }
+
+// Drain makes Ready fail, so that load balancers send no more work.
+func (h *Host) Drain() {
+	h.mu.Lock()
+	h.draining = true
+	h.mu.Unlock()
+}
+
+// Healthy implements host.Health.
+func (h *Host) Healthy() error { return h.Runs.Health() }
+
+// Ready implements host.Health.
+func (h *Host) Ready() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.draining {
+		return errors.New("the server is draining")
+	}
+	return h.Runs.Health()
+}
+
+// Close stops the runs (they go on at the next Open), makes everything that
+// happened durable and releases the store. It returns when all is out; it may
+// be called twice.
+func (h *Host) Close(ctx context.Context) error {
+	h.once.Do(func() { h.err = h.close(ctx) })
+	return h.err
+}
+
+func (h *Host) close(ctx context.Context) error {
+	h.Drain()
+	h.stopRuns()
+	err := <-h.runs
+	h.stopJrnl()
+	jerr := <-h.jrnl
+	if jerr == nil {
+		jerr = h.Runs.Close(ctx)
+	}
+	return errors.Join(err, jerr, h.release(ctx))
+}
+
+func (h *Host) release(ctx context.Context) error {
+	var errs []error
+	if h.Streams != nil {
+		h.Streams.Close()
+	}
+	if h.Sandbox != nil {
+		errs = append(errs, h.Sandbox.Close(ctx))
+	}
+	if h.Store != nil {
+		errs = append(errs, h.Store.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// modules gives the scheduler its view of the module service.
+type modules struct{ s *module.Service }
+
+func (m modules) Newest(tenant, workflow string) (scheduler.Module, error) {
+	v, err := m.s.Newest(tenant, workflow)
+	if err != nil {
+		return scheduler.Module{}, err
+	}
+	return scheduler.Module{Digest: v.Digest, ImageHash: v.ImageHash, Graph: v.Graph}, nil
+}
+
+func (m modules) ByDigest(digest string) (scheduler.Module, error) {
+	g, err := m.s.Graph(digest)
+	if err != nil {
+		return scheduler.Module{}, err
+	}
+	image, err := m.s.Image(digest)
+	return scheduler.Module{Digest: digest, ImageHash: image, Graph: g}, err
+}
+
+func (m modules) PrepareEvent(digest, typ string, body abi.Raw) (abi.Raw, error) {
+	out, err := m.s.PrepareEvent(digest, typ, body)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+type streams struct{ h *stream.Hub }
+
+func (s streams) Subscribe(ctx context.Context, tenant, handlerID string, after int64) (host.Stream, error) {
+	return s.h.Subscribe(ctx, tenant, handlerID, after)
+}
+
+// classify says what an error that unwound a guest means.
+func classify(err error) scheduler.Unwound {
+	var limit *hostcall.LimitError
+	var mismatch *hostcall.Mismatch
+	switch {
+	case errors.Is(err, engine.ErrConflict):
+		return scheduler.Unwound{Again: true}
+	case errors.Is(err, hostcall.ErrParked):
+		return scheduler.Unwound{Parked: true}
+	case errors.Is(err, engine.ErrStale):
+		return scheduler.Unwound{Stale: true}
+	case errors.As(err, &limit):
+		return scheduler.Unwound{Fail: limit.Err}
+	case errors.As(err, &mismatch):
+		return scheduler.Unwound{Block: &host.Blocked{Code: host.BlockedReplayMismatch, Message: mismatch.Error()}}
+	default:
+		return scheduler.Unwound{}
+	}
+}

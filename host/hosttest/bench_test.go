@@ -1,0 +1,100 @@
+package hosttest_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/weftrun/weft/host/hosttest"
+)
+
+// BenchmarkHTTP runs workflows over HTTP with SQLite on disk. Beside ns/op (one
+// run, all clients together) it reports the latency that a client sees, runs a
+// second, synced transactions and CPU time a run (server and client together).
+func BenchmarkHTTP(b *testing.B) {
+	text := strings.Repeat("the quick brown fox jumps over the lazy dog\n", 20_000)
+	for _, lang := range []string{"tinygo", "go"} {
+		for _, c := range []struct{ name, workflow, body string }{
+			{"chain1", "chain", `{"start_event":{"n":1}}`},
+			{"chain10", "chain", `{"start_event":{"n":10}}`},
+			{"wordcount", "wordcount", fmt.Sprintf(`{"start_event":{"text":%q}}`, text)},
+		} {
+			for _, clients := range []int{1, 64} {
+				b.Run(fmt.Sprintf("%s/%s/clients=%d", lang, c.name, clients), func(b *testing.B) {
+					benchHTTP(b, lang, c.workflow, c.body, clients)
+				})
+			}
+		}
+	}
+}
+
+func benchHTTP(b *testing.B, lang, workflow, body string, clients int) {
+	h := hosttest.New(b, hosttest.Config{Data: b.TempDir()})
+	h.Load(b, lang, workflow)
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: clients}}
+	defer client.CloseIdleConnections()
+	url := h.URL + "/workflows/" + workflow + "/run"
+	run := func() error {
+		res, err := client.Post(url, "application/json", strings.NewReader(body))
+		if err != nil {
+			return err
+		}
+		defer func() { _ = res.Body.Close() }()
+		out, err := io.ReadAll(res.Body)
+		if err == nil && (res.StatusCode != http.StatusOK || !bytes.Contains(out, []byte(`"completed"`))) {
+			err = fmt.Errorf("status %d: %.200s", res.StatusCode, out)
+		}
+		return err
+	}
+	if err := run(); err != nil { // warm
+		b.Fatal(err)
+	}
+	commits, cpu := h.Store.Stats().Commits, cpuTime()
+	times := make([][]time.Duration, clients)
+	var left atomic.Int64
+	left.Store(int64(b.N))
+	var wg sync.WaitGroup
+	b.ResetTimer()
+	for c := range clients {
+		wg.Go(func() {
+			for left.Add(-1) >= 0 {
+				began := time.Now()
+				if err := run(); err != nil {
+					b.Error(err)
+					return
+				}
+				times[c] = append(times[c], time.Since(began))
+			}
+		})
+	}
+	wg.Wait()
+	b.StopTimer()
+	all := slices.Concat(times...)
+	if len(all) == 0 {
+		b.Fatal("no run completed")
+	}
+	slices.Sort(all)
+	n := float64(b.N)
+	b.ReportMetric(float64(all[len(all)/2].Microseconds())/1e3, "p50-ms")
+	b.ReportMetric(float64(all[len(all)*99/100].Microseconds())/1e3, "p99-ms")
+	b.ReportMetric(n/b.Elapsed().Seconds(), "runs/s")
+	b.ReportMetric(float64(h.Store.Stats().Commits-commits)/n, "commits/run")
+	b.ReportMetric(float64((cpuTime()-cpu).Microseconds())/1e3/n, "cpu-ms/run")
+}
+
+// cpuTime is the CPU time of the process.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}

@@ -1,0 +1,125 @@
+package hosttest_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/hosttest"
+)
+
+func hostile(t *testing.T, name string) []byte {
+	t.Helper()
+	wasm, err := os.ReadFile(filepath.Join(hosttest.Root(), "testdata", "hostile", name+".wasm"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return wasm
+}
+
+// A step that misbehaves fails its own run, by name, and touches no other.
+func TestHostileStepsFailAlone(t *testing.T) {
+	limits := host.DefaultLimits()
+	limits.WallTime = 300 * time.Millisecond
+	limits.HostCalls = 1000
+	limits.LogLines = 100
+	h := hosttest.New(t, hosttest.Config{Limits: limits})
+	h.Load(t, "tinygo", "counter")
+	runs := 0
+	for _, c := range []struct{ name, code, text string }{
+		{"unreachable", "trap", "unreachable"},
+		{"divide", "trap", "divide by zero"},
+		{"recursion", "trap", "stack overflow"},
+		{"input_address", "trap", "out of range"},
+		{"output_range", "trap", "out of range"},
+		{"request_range", "trap", "out of range"},
+		{"loop", "deadline_exceeded", "held a core"},
+		{"output_none", "invalid_output", "without calling output"},
+		{"output_twice", "invalid_output", "twice"},
+		{"output_garbage", "invalid_output", "output"},
+		{"code_wrong", "invalid_output", "weft_step returned 1"},
+		{"call_flood", "limit_exceeded", "host calls"},
+		{"log_flood", "limit_exceeded", "log"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if status, out := h.Do(t, http.MethodPut, "/plugins/hostile", hostile(t, c.name)); status != http.StatusCreated {
+				t.Fatalf("upload: %d %s", status, out)
+			}
+			r := h.RunNoWait(t, "hostile", `{}`)
+			runs++
+			expect(t, h.Result(t, "counter", in("beside", nil)), jsonInt(runs))
+			events := h.Events(t, r.HandlerID, "", nil)
+			last := events[len(events)-1]
+			var failed struct {
+				StepName  string `json:"step_name"`
+				Exception struct {
+					Type    string `json:"exception_type"`
+					Message string `json:"exception_message"`
+				}
+			}
+			if err := json.Unmarshal(last.Value, &failed); err != nil || last.Type != "WorkflowFailedEvent" {
+				t.Fatalf("the stream ends with %s %s", last.Type, last.Value)
+			}
+			if failed.Exception.Type != c.code || !strings.Contains(failed.Exception.Message, c.text) || failed.StepName == "" {
+				t.Errorf("failed with %s", last.Value)
+			}
+			status, out := h.Do(t, http.MethodGet, "/handlers/"+r.HandlerID, nil)
+			if status != http.StatusInternalServerError || record(t, out).Error != failed.Exception.Message {
+				t.Errorf("record: %d %s", status, out)
+			}
+		})
+	}
+}
+
+func jsonInt(n int) string {
+	b, _ := json.Marshal(n)
+	return string(b)
+}
+
+// Every problem of an upload is told at once, and nothing is stored.
+func TestRefusedUploadsTellAllProblems(t *testing.T) {
+	h := hosttest.New(t, hosttest.Config{})
+	counter := hosttest.Plugin(t, "counter-tinygo")
+	for name, c := range map[string]struct {
+		wasm  []byte
+		words []string // each in some problem
+	}{
+		"text":             {[]byte("hello, I am no module"), []string{"wasm"}},
+		"nothing":          {[]byte{}, []string{"not a WebAssembly binary"}},
+		"truncated":        {counter[:len(counter)/2], []string{"end"}},
+		"component":        {append([]byte("\x00asm\x0d\x00\x01\x00"), counter[8:]...), []string{"component"}},
+		"command":          {hostile(t, "command"), []string{"_start", "weft_describe", "weft_step"}},
+		"empty module":     {hostile(t, "empty"), []string{"memory", "weft_describe", "weft_step"}},
+		"forbidden import": {hostile(t, "forbidden_import"), []string{"env.system"}},
+		"wrong signatures": {hostile(t, "wrong_signatures"), []string{"state_get", "must be (i32, i32) -> (i64)"}},
+		"garbage manifest": {hostile(t, "describe_garbage"), []string{"manifest"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status, out := h.Do(t, http.MethodPut, "/plugins/bad", c.wasm)
+			var body struct {
+				Detail, Code string
+				Problems     []struct{ Code, Message string }
+			}
+			if err := json.Unmarshal(out, &body); err != nil {
+				t.Fatalf("%d %s", status, out)
+			}
+			if status != http.StatusUnprocessableEntity || body.Code != "invalid_plugin" || len(body.Problems) == 0 {
+				t.Fatalf("%d %s", status, out)
+			}
+			all := string(out)
+			for _, w := range c.words {
+				if !strings.Contains(all, w) {
+					t.Errorf("no problem speaks of %q: %s", w, all)
+				}
+			}
+			if status, _ := h.Do(t, http.MethodGet, "/plugins/bad", nil); status != http.StatusNotFound {
+				t.Errorf("a refused plugin is there: %d", status)
+			}
+		})
+	}
+}

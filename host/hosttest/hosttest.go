@@ -1,0 +1,121 @@
+// Package hosttest opens a whole host in the test's process: the production
+// wiring, a real HTTP server on a free loopback port, and the example plugins.
+//
+// It must not be imported outside of tests.
+package hosttest
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/weftrun/weft/cmd/weft/wire"
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/client"
+	"github.com/weftrun/weft/host/httpapi"
+)
+
+// Host is a running host with its server.
+type Host struct {
+	*wire.Host
+	URL    string
+	Client *client.Client
+
+	server *httpapi.Server
+	served chan error
+}
+
+// Config says what host to open. The zero value is a host in memory.
+type Config struct {
+	// Data is the directory to keep data in. Default: wire.InMemory.
+	Data string
+	// IdleAfter: see scheduler.Config.
+	IdleAfter time.Duration
+	Tokens    int
+	Timeout   time.Duration
+	Limits    host.Limits
+	// Log writes the server's log to the test's.
+	Log bool
+}
+
+// New opens a host that closes with the test.
+func New(tb testing.TB, cfg Config) *Host {
+	tb.Helper()
+	if cfg.Data == "" {
+		cfg.Data = wire.InMemory
+	}
+	log := slog.New(slog.DiscardHandler)
+	if cfg.Log {
+		log = slog.New(slog.NewTextHandler(tb.Output(), nil))
+	}
+	w, err := wire.Open(tb.Context(), wire.Config{
+		Data: cfg.Data, IdleAfter: cfg.IdleAfter, Tokens: cfg.Tokens, Timeout: cfg.Timeout, Limits: cfg.Limits, Log: log,
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	h := &Host{Host: w, URL: "http://" + l.Addr().String(), served: make(chan error, 1)}
+	h.server = httpapi.New(httpapi.Config{Runs: w.Runs, Plugins: w.Plugins, Health: w, Log: log, Addr: l.Addr().String(), Version: "test"})
+	go func() { h.served <- h.server.Serve(l) }()
+	if h.Client, err = client.New(h.URL, client.Options{}); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		h.Client.Close()
+		h.Stop(tb)
+	})
+	return h
+}
+
+// Stop closes the host; the test's end does it too. It may be called twice.
+func (h *Host) Stop(tb testing.TB) {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := h.server.Shutdown(ctx); err != nil {
+		tb.Errorf("stop the server: %v", err)
+	}
+	if err := h.Close(ctx); err != nil {
+		tb.Errorf("close the host: %v", err)
+	}
+}
+
+// Root is the project's top folder.
+func Root() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Dir(filepath.Dir(filepath.Dir(file)))
+}
+
+// Plugin reads a built example, such as "counter-tinygo". `make plugins`
+// builds them.
+func Plugin(tb testing.TB, build string) []byte {
+	tb.Helper()
+	dir := os.Getenv("WEFT_PLUGINS")
+	if dir == "" {
+		dir = filepath.Join(Root(), "build", "plugins")
+	}
+	wasm, err := os.ReadFile(filepath.Join(dir, build+".wasm"))
+	if err != nil {
+		tb.Fatalf("%v; build the plugins first: make plugins", err)
+	}
+	return wasm
+}
+
+// Load uploads built examples under their names: "counter-tinygo" as counter.
+func (h *Host) Load(tb testing.TB, lang string, names ...string) {
+	tb.Helper()
+	for _, name := range names {
+		if _, _, err := h.Plugins.Put(tb.Context(), host.DefaultTenant, name, Plugin(tb, name+"-"+lang)); err != nil {
+			tb.Fatalf("plugin %s-%s: %v", name, lang, err)
+		}
+	}
+}

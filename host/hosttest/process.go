@@ -1,0 +1,141 @@
+package hosttest
+
+import (
+	"bufio"
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// Binary is the path of the weft binary: $WEFT_BIN, or one that is built once
+// for the test process.
+func Binary(tb testing.TB) string {
+	tb.Helper()
+	if bin := os.Getenv("WEFT_BIN"); bin != "" {
+		return bin
+	}
+	bin, err := buildBinary()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return bin
+}
+
+var buildBinary = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "weft-bin-")
+	if err != nil {
+		return "", err
+	}
+	bin := filepath.Join(dir, "weft")
+	cmd := exec.Command("go", "build", "-o", bin, "./cmd/weft")
+	cmd.Dir = Root()
+	cmd.Stderr = os.Stderr
+	return bin, cmd.Run()
+})
+
+// BuildPlugin compiles a plugin of testdata/plugins with the Go toolchain.
+func BuildPlugin(tb testing.TB, name string) []byte {
+	tb.Helper()
+	out := filepath.Join(tb.TempDir(), name+".wasm")
+	cmd := exec.Command("go", "build", "-buildmode=c-shared", "-ldflags=-s -w", "-o", out, ".")
+	cmd.Dir = filepath.Join(Root(), "testdata", "plugins", name)
+	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOWORK=off", "GOFLAGS=", "CGO_ENABLED=0")
+	if msg, err := cmd.CombinedOutput(); err != nil {
+		tb.Fatalf("build plugin %s: %v\n%s", name, err, msg)
+	}
+	wasm, err := os.ReadFile(out)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return wasm
+}
+
+// Process is a server in a process of its own. Its methods that make requests
+// are those of Host.
+type Process struct {
+	Host
+	cmd *exec.Cmd
+	log *tail
+}
+
+var serving = regexp.MustCompile(`serves on (http://\S+),`)
+
+// Serve starts the binary on a data directory and a free port, and returns when
+// it serves.
+func Serve(tb testing.TB, data string, args ...string) *Process {
+	tb.Helper()
+	p := &Process{log: &tail{}}
+	p.cmd = exec.Command(Binary(tb), append([]string{"serve", "--addr", "127.0.0.1:0", "--data", data}, args...)...)
+	p.cmd.Stderr = p.log
+	stdout, err := p.cmd.StdoutPipe()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { p.Kill(tb) })
+	lines := bufio.NewScanner(stdout)
+	for lines.Scan() {
+		if m := serving.FindStringSubmatch(lines.Text()); m != nil {
+			p.URL = m[1]
+			go func() {
+				for lines.Scan() { // so that the server never blocks on a full pipe
+				}
+			}()
+			return p
+		}
+	}
+	tb.Fatalf("the server did not start:\n%s", p.log)
+	return nil
+}
+
+// Kill is kill -9. It may be called twice.
+func (p *Process) Kill(tb testing.TB) {
+	tb.Helper()
+	if p.cmd.ProcessState != nil {
+		return
+	}
+	_ = p.cmd.Process.Kill()
+	_ = p.cmd.Wait() // says that it was killed
+	if tb.Failed() {
+		tb.Logf("the server's log:\n%s", p.log)
+	}
+}
+
+// Interrupt is Ctrl-C; it returns the exit code.
+func (p *Process) Interrupt(tb testing.TB) int {
+	tb.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil {
+		tb.Fatal(err)
+	}
+	_ = p.cmd.Wait()
+	return p.cmd.ProcessState.ExitCode()
+}
+
+// tail keeps the end of what is written to it.
+type tail struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.buf.Len() > 1<<16 {
+		t.buf.Next(t.buf.Len() / 2)
+	}
+	return t.buf.Write(b)
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.TrimSpace(t.buf.String())
+}
