@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -34,12 +35,14 @@ func demo(ctx context.Context, server string, w io.Writer) error {
 		return err
 	}
 	defer c.Close()
-	start, err := json.Marshal(map[string]string{"text": text})
-	if err != nil {
+	var start bytes.Buffer
+	enc := json.NewEncoder(&start)
+	enc.SetEscapeHTML(false) // program text would grow by a tenth
+	if err := enc.Encode(map[string]string{"text": text}); err != nil {
 		return err
 	}
 	began := time.Now()
-	run, err := c.Start(ctx, client.StartRequest{Workflow: "wordcount", Event: start, Wait: true})
+	run, err := c.Start(ctx, client.StartRequest{Workflow: "wordcount", Event: start.Bytes(), Wait: true})
 	if err != nil {
 		return fmt.Errorf("run wordcount: %w", err)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -44,7 +45,7 @@ func parseFields(args []string) ([]field, error) {
 
 // fileFields reads the fields of --file key=PATH and --stdin key. The path "-"
 // is the standard input, which can be read once.
-func fileFields(files []string, stdin string, in io.Reader) ([]field, error) {
+func fileFields(ctx context.Context, files []string, stdin string, in io.Reader) ([]field, error) {
 	if stdin != "" {
 		files = append(files[:len(files):len(files)], stdin+"=-")
 	}
@@ -59,7 +60,7 @@ func fileFields(files []string, stdin string, in io.Reader) ([]field, error) {
 			return nil, usage("the standard input can be given to one field only")
 		}
 		used = used || path == "-"
-		text, err := readText(path, in)
+		text, err := readText(ctx, path, in)
 		if err != nil {
 			return nil, fmt.Errorf("field %s: %w", key, err)
 		}
@@ -69,18 +70,28 @@ func fileFields(files []string, stdin string, in io.Reader) ([]field, error) {
 }
 
 // readText reads a file that is to be sent as text.
-func readText(path string, in io.Reader) (string, error) {
-	var b []byte
-	var err error
-	if path == "-" {
-		b, err = readSome(in, "the standard input", host.MaxRequestBytes)
-	} else {
-		b, err = readAtMost(path, host.MaxRequestBytes)
+func readText(ctx context.Context, path string, in io.Reader) (string, error) {
+	if path != "-" {
+		b, err := readAtMost(path, host.MaxRequestBytes)
+		return string(b), err
 	}
-	if err != nil {
-		return "", err
+	type input struct {
+		text []byte
+		err  error
 	}
-	return string(b), nil
+	read := make(chan input, 1)
+	// A read of a terminal cannot be called off: when ctx ends, this is left
+	// behind, and ends with the program.
+	go func() {
+		b, err := readSome(in, "the standard input", host.MaxRequestBytes)
+		read <- input{b, err}
+	}()
+	select {
+	case got := <-read:
+		return string(got.text), got.err
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
 }
 
 // eventOf makes the JSON object of an event from its fields. Where the schema

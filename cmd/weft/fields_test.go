@@ -1,6 +1,9 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -106,7 +109,7 @@ func TestFilesAndStandardInput(t *testing.T) {
 	if err := os.WriteFile(file, []byte("line\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	fields, err := fileFields([]string{"text=" + file}, "more", strings.NewReader("in\n"))
+	fields, err := fileFields(t.Context(), []string{"text=" + file}, "more", strings.NewReader("in\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,9 +126,20 @@ func TestFilesAndStandardInput(t *testing.T) {
 		{[]string{"text=-"}, "more", "one field only"},
 		{[]string{"text=" + file + "x"}, "", "field text: open"},
 	} {
-		if _, err := fileFields(tt.files, tt.stdin, strings.NewReader("")); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if _, err := fileFields(t.Context(), tt.files, tt.stdin, strings.NewReader("")); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%v %q: %v; want %q", tt.files, tt.stdin, err, tt.want)
 		}
+	}
+}
+
+// A terminal where nobody types must not outlive Ctrl-C.
+func TestStandardInputIsGivenUp(t *testing.T) {
+	in, typist := io.Pipe()
+	defer func() { _ = typist.Close() }()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := fileFields(ctx, nil, "text", in); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
 	}
 }
 

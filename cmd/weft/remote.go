@@ -113,7 +113,7 @@ func (r *remote) explain(err error) error {
 		return errors.New("interrupted")
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("no server listens at %s: start one with 'weft serve', or name another with --server", r.server)
-	case errors.As(err, &known) && known == err:
+	case errors.As(err, &known) && err.Error() == known.Message: // nothing was added yet
 		return errors.New(sentence(known.Message))
 	}
 	return err

@@ -112,7 +112,7 @@ func startEvent(ctx context.Context, r *remote, o runOptions, workflow string, a
 	if err != nil {
 		return nil, err
 	}
-	texts, err := fileFields(o.files, o.stdin, r.in)
+	texts, err := fileFields(ctx, o.files, o.stdin, r.in)
 	if err != nil {
 		return nil, err
 	}

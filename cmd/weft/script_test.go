@@ -44,6 +44,7 @@ var scriptPlugins = []string{"accumulator", "branch", "chain", "counter", "human
 //	join NAME CODE                  waits for its end; its output is that of the last command
 //	setenv VAR FILE                 takes a file's text (stdout: of the last command)
 //	freeaddr VAR                    finds an address where nobody listens
+//	bigfile FILE BYTES              makes a text of at least that many bytes
 //
 // and the variables PLUGINS (a folder), BUILD (go or tinygo) and HOSTILE (a
 // folder of modules that are refused).
@@ -57,6 +58,8 @@ func TestScripts(t *testing.T) {
 			e.Setenv("PLUGINS", plugins)
 			e.Setenv("BUILD", build)
 			e.Setenv("HOSTILE", filepath.Join(hosttest.Root(), "testdata", "hostile"))
+			// The race detector makes each program sleep for a second at its end.
+			e.Setenv("GORACE", os.Getenv("GORACE")+" atexit_sleep_ms=0")
 			e.Values[spawnedKey{}] = map[string]*spawned{}
 			return nil
 		},
@@ -68,7 +71,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"startserver": startServer, "stopserver": stopServer, "exits": exits,
-			"spawn": spawn, "interrupt": interrupt, "join": join, "setenv": setenv, "freeaddr": freeAddr,
+			"spawn": spawn, "interrupt": interrupt, "join": join, "setenv": setenv, "freeaddr": freeAddr, "bigfile": bigFile,
 		},
 	})
 }
@@ -163,7 +166,7 @@ func spawnCommand(ts *testscript.TestScript, name, pattern string, args []string
 // environ is the script's environment.
 func environ(ts *testscript.TestScript) []string {
 	var env []string
-	for _, name := range []string{"PATH", "HOME", "TMPDIR", "WORK", "WEFT_SERVER", "GOCOVERDIR"} {
+	for _, name := range []string{"PATH", "HOME", "TMPDIR", "WORK", "WEFT_SERVER", "GORACE"} {
 		env = append(env, name+"="+ts.Getenv(name))
 	}
 	return env
@@ -275,4 +278,14 @@ func freeAddr(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	ts.Setenv(args[0], l.Addr().String())
 	ts.Check(l.Close())
+}
+
+func bigFile(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: bigfile FILE BYTES")
+	}
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	const line = "It is a truth universally acknowledged, that a \"word\" counts.\n"
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(strings.Repeat(line, n/len(line)+1)), 0o600))
 }

@@ -8,8 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -102,10 +100,17 @@ func serve(ctx context.Context, o serveOptions, stdout, stderr io.Writer) error 
 		Runs: h.Runs, Plugins: h.Plugins, Health: h, Log: log,
 		Addr: addr, AllowedHosts: o.hosts, CORSOrigins: o.origins, Version: version,
 	})
+	// The first answer comes when the examples are there: requests wait in the
+	// listener until then, as they do while the store is recovered.
+	if err := announce(ctx, o, h, addr, stdout); err != nil {
+		return errors.Join(err, l.Close(), stop(ctx, h, api))
+	}
 	served := make(chan error, 1)
 	go func() { served <- api.Serve(l) }()
 
-	err = after(ctx, o, h, addr, stdout)
+	if o.demo {
+		err = demo(ctx, "http://"+addr, stdout)
+	}
 	if err == nil {
 		select {
 		case <-ctx.Done():
@@ -118,9 +123,8 @@ func serve(ctx context.Context, o serveOptions, stdout, stderr io.Writer) error 
 	return errors.Join(err, stop(ctx, h, api))
 }
 
-// after is what follows the start: the examples, the word that it serves, the
-// demonstration.
-func after(ctx context.Context, o serveOptions, h *wire.Host, addr string, stdout io.Writer) error {
+// announce loads the examples and prints the word that the server serves.
+func announce(ctx context.Context, o serveOptions, h *wire.Host, addr string, stdout io.Writer) error {
 	if o.examples != "" {
 		n, err := loadExamples(ctx, h, o.examples, stdout)
 		if err != nil {
@@ -129,9 +133,6 @@ func after(ctx context.Context, o serveOptions, h *wire.Host, addr string, stdou
 		fmt.Fprintf(stdout, "%d example plugins loaded\n", n)
 	}
 	fmt.Fprintf(stdout, "weft %s serves on http://%s, data in %s\n", version, addr, o.data)
-	if o.demo {
-		return demo(ctx, "http://"+addr, stdout)
-	}
 	return nil
 }
 
@@ -186,54 +187,6 @@ func listenError(addr string, err error) error {
 		return fmt.Errorf("%s is no address of this machine: choose another with --addr", addr)
 	}
 	return fmt.Errorf("cannot listen on %s: %w", addr, err)
-}
-
-// defaultExamples is where `make plugins` puts the examples, and goSuffix marks
-// those that need no other toolchain than Go.
-const (
-	defaultExamples = "build/plugins"
-	goSuffix        = "-go"
-)
-
-// loadExamples uploads the examples and returns how many there were. Of the
-// default directory it takes the Go builds, each under the example's name; of
-// any other every module, under its file's name without the language.
-func loadExamples(ctx context.Context, h *wire.Host, dir string, stdout io.Writer) (int, error) {
-	pattern := "*.wasm"
-	if dir == defaultExamples {
-		pattern = "*" + goSuffix + ".wasm"
-	}
-	files, err := filepath.Glob(filepath.Join(dir, pattern))
-	if err != nil || len(files) == 0 {
-		return 0, fmt.Errorf("no %s in %s: build the examples with 'make plugins', or name a directory with --examples=DIR", pattern, dir)
-	}
-	for i, file := range files {
-		if ctx.Err() != nil {
-			return 0, ctx.Err()
-		}
-		wasm, err := os.ReadFile(file)
-		if err != nil {
-			return 0, err
-		}
-		name := exampleName(file)
-		fmt.Fprintf(stdout, "loading %d/%d: %s\n", i+1, len(files), name)
-		if _, _, err := h.Plugins.Put(ctx, host.DefaultTenant, name, wasm); err != nil {
-			return 0, pluginError(file, err)
-		}
-	}
-	return len(files), nil
-}
-
-// exampleName is the plugin's name of a built example: NAME of NAME-go.wasm and
-// NAME-tinygo.wasm, and all of any other file.
-func exampleName(file string) string {
-	name := strings.TrimSuffix(filepath.Base(file), ".wasm")
-	for _, lang := range []string{goSuffix, "-tinygo"} {
-		if s, ok := strings.CutSuffix(name, lang); ok && s != "" {
-			return s
-		}
-	}
-	return name
 }
 
 // pluginError shows every problem of a refused plugin.

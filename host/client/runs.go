@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -34,7 +35,7 @@ type Record struct {
 
 // Start begins a run. A run that fails is no error: its record says so.
 func (c *Client) Start(ctx context.Context, r StartRequest) (Record, error) {
-	body, err := json.Marshal(struct {
+	body, err := marshal(struct {
 		Event     json.RawMessage `json:"start_event,omitempty"`
 		HandlerID string          `json:"handler_id,omitempty"`
 		SessionID string          `json:"session,omitempty"`
@@ -53,6 +54,16 @@ func (c *Client) Start(ctx context.Context, r StartRequest) (Record, error) {
 // Get reads the record of a handler's latest run, or of a run by its id.
 func (c *Client) Get(ctx context.Context, id string) (Record, error) {
 	return c.record(ctx, request{method: http.MethodGet, path: "/handlers/" + url.PathEscape(id)})
+}
+
+// marshal is json.Marshal without the escapes for HTML, which make program text
+// much longer.
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
 func postJSON(path string, body []byte) request {
@@ -143,7 +154,7 @@ func (c *Client) Send(ctx context.Context, id, eventType string, fields json.Raw
 		Type  string          `json:"type"`
 		Value json.RawMessage `json:"value"`
 	}
-	body, err := json.Marshal(struct {
+	body, err := marshal(struct {
 		Event envelope `json:"event"`
 		Step  string   `json:"step,omitempty"`
 	}{envelope{eventType, fields}, step})

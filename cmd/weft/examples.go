@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/weftrun/weft/cmd/weft/wire"
+	"github.com/weftrun/weft/host"
+)
+
+// defaultExamples is where `make plugins` puts the examples, and goSuffix marks
+// those that need no other toolchain than Go.
+const (
+	defaultExamples = "build/plugins"
+	goSuffix        = "-go"
+	tinygoSuffix    = "-tinygo"
+)
+
+// loadExamples uploads the examples, as many at once as there are cores, and
+// returns how many there were.
+func loadExamples(ctx context.Context, h *wire.Host, dir string, stdout io.Writer) (int, error) {
+	files, err := exampleFiles(dir)
+	if err != nil {
+		return 0, err
+	}
+	var (
+		wg   sync.WaitGroup
+		mu   sync.Mutex // guards what follows, and stdout
+		done int
+		errs []error
+	)
+	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for _, file := range files {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			err := loadExample(ctx, h, file)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				errs = append(errs, err)
+				return
+			}
+			done++
+			fmt.Fprintf(stdout, "loaded %d/%d: %s\n", done, len(files), exampleName(file))
+		})
+	}
+	wg.Wait()
+	return done, errors.Join(errs...)
+}
+
+func loadExample(ctx context.Context, h *wire.Host, file string) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	wasm, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	if _, _, err := h.Plugins.Put(ctx, host.DefaultTenant, exampleName(file), wasm); err != nil {
+		return pluginError(file, err)
+	}
+	return nil
+}
+
+// exampleFiles lists the modules of a directory: of the default one the Go
+// builds, of any other all, but one for each example: the Go build where there
+// is one.
+func exampleFiles(dir string) ([]string, error) {
+	pattern := "*.wasm"
+	if dir == defaultExamples {
+		pattern = "*" + goSuffix + ".wasm"
+	}
+	files, err := filepath.Glob(filepath.Join(dir, pattern))
+	if err != nil || len(files) == 0 {
+		return nil, fmt.Errorf("no %s in %s: build the examples with 'make plugins', or name a directory with --examples=DIR", pattern, dir)
+	}
+	return slices.DeleteFunc(slices.Clone(files), func(file string) bool {
+		return strings.HasSuffix(file, tinygoSuffix+".wasm") &&
+			slices.Contains(files, filepath.Join(dir, exampleName(file)+goSuffix+".wasm"))
+	}), nil
+}
+
+// exampleName is the plugin's name of a built example: NAME of NAME-go.wasm and
+// NAME-tinygo.wasm, and all of any other file.
+func exampleName(file string) string {
+	name := strings.TrimSuffix(filepath.Base(file), ".wasm")
+	for _, lang := range []string{goSuffix, tinygoSuffix} {
+		if s, ok := strings.CutSuffix(name, lang); ok && s != "" {
+			return s
+		}
+	}
+	return name
+}
