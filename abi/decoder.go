@@ -74,7 +74,7 @@ func (d *decoder) check(off int, field, fault string) {
 func (d *decoder) adopt(field string, err *DataError) {
 	if d.err == nil {
 		if at := pathOf(d.path, field); at != "" {
-			err.under(at)
+			err = err.under(at)
 		}
 		d.err = err
 	}

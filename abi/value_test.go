@@ -117,7 +117,7 @@ func TestEncodeValueRefuses(t *testing.T) {
 		{list{abi.Raw{0x01, 0x02}}, "0: trailing data"},
 		{list{abi.Raw{0x82, 0x01}}, "0: unexpected end of data"},
 		{list{abi.Raw(unhex(t, "a3 6162 01 6161 02 6162 03"))}, "0.b: duplicate key"},
-		{nest(abi.Raw(mustValue(nest(1, 10))), abi.MaxValueDepth-9), "nested too deep"},
+		{nest(mustValue(nest(1, 10)), abi.MaxValueDepth-9), "nested too deep"},
 	} {
 		_, err := abi.EncodeValue(c.value)
 		var fault *abi.DataError

@@ -174,9 +174,10 @@ func TestPlugins(t *testing.T) {
 	if err := c.DeletePlugin(t.Context(), "p"); err != nil {
 		t.Error(err)
 	}
-	f.err = &host.Error{Code: host.CodeInvalidPlugin, Message: "1 problem", Problems: []host.Problem{{Code: "c", Message: "m", Step: "s", Event: "e"}}}
+	refusal := &host.Error{Code: host.CodeInvalidPlugin, Message: "1 problem", Problems: []host.Problem{{Code: "c", Message: "m", Step: "s", Event: "e"}}}
+	f.err = refusal
 	_, _, err = c.PutPlugin(t.Context(), "p", []byte("x"))
-	if e := errorOf(t, err); e.Code != host.CodeInvalidPlugin || !reflect.DeepEqual(e.Problems, f.err.(*host.Error).Problems) || e.Message != "1 problem" {
+	if e := errorOf(t, err); e.Code != host.CodeInvalidPlugin || !reflect.DeepEqual(e.Problems, refusal.Problems) || e.Message != "1 problem" {
 		t.Errorf("error = %+v", e)
 	}
 	if err := c.DeletePlugin(t.Context(), "p"); errorOf(t, err).Code != host.CodeInvalidPlugin {

@@ -164,12 +164,12 @@ func (s *Stream) connect(ctx context.Context) (*connection, error) {
 	conn := &connection{patience: s.c.opts.Idle}
 	conn.ctx, conn.cancel = context.WithCancelCause(ctx)
 	conn.idle = time.AfterFunc(conn.patience, func() { conn.cancel(errIdle) })
-	resp, err := s.c.send(conn.ctx, request{
+	resp, err := s.c.send(conn.ctx, request{ //nolint:bodyclose // connection.close closes it
 		method: http.MethodGet, path: "/events/" + url.PathEscape(s.id), query: q, header: header,
 	})
 	if err != nil {
 		conn.idle.Stop()
-		if conn.reason(err) == errIdle {
+		if errors.Is(conn.reason(err), errIdle) {
 			err = s.c.unreachable(ctx, errIdle)
 		}
 		conn.cancel(nil)

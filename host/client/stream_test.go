@@ -50,10 +50,10 @@ func TestEvents(t *testing.T) {
 		t.Error("ended")
 	}
 	got, err := readAll(t, s)
-	if err != io.EOF || !reflect.DeepEqual(got, f.events) {
+	if !errors.Is(err, io.EOF) || !reflect.DeepEqual(got, f.events) {
 		t.Errorf("events =\n%+v, want\n%+v, %v", got, f.events, err)
 	}
-	if _, err := s.Next(t.Context(), time.Minute); err != io.EOF {
+	if _, err := s.Next(t.Context(), time.Minute); !errors.Is(err, io.EOF) {
 		t.Errorf("after the end: %v", err)
 	}
 	s.Close()
@@ -61,13 +61,13 @@ func TestEvents(t *testing.T) {
 	if s, err = c.Events(t.Context(), "h", 4, false); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := readAll(t, s); err != io.EOF || len(got) != 1 || got[0].Seq != 6 {
+	if got, err := readAll(t, s); !errors.Is(err, io.EOF) || len(got) != 1 || got[0].Seq != 6 {
 		t.Errorf("events = %+v, %v", got, err)
 	}
 	if s, err = c.Events(t.Context(), "h", 6, false); err != nil || !s.Ended() {
 		t.Fatalf("Ended = false, %v", err)
 	}
-	if got, err := readAll(t, s); err != io.EOF || len(got) > 0 {
+	if got, err := readAll(t, s); !errors.Is(err, io.EOF) || len(got) > 0 {
 		t.Errorf("events = %+v, %v", got, err)
 	}
 	f.err = host.Errorf(host.CodeNotFound, "gone")
@@ -108,7 +108,7 @@ func TestEventsResume(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := readAll(t, s); err != io.EOF || !reflect.DeepEqual(got, f.events) {
+	if got, err := readAll(t, s); !errors.Is(err, io.EOF) || !reflect.DeepEqual(got, f.events) {
 		t.Errorf("events = %+v, %v", got, err)
 	}
 	close(requests)
@@ -189,7 +189,7 @@ func TestEventsOfAnUnsteadyServer(t *testing.T) {
 				t.Errorf("events %s, want %s", ids, tt.ids)
 			}
 			switch {
-			case tt.want == "" && err != io.EOF:
+			case tt.want == "" && !errors.Is(err, io.EOF):
 				t.Errorf("error = %v, want EOF", err)
 			case tt.want != "" && !strings.Contains(errorOf(t, err).Message, tt.want):
 				t.Errorf("error = %v, want %q in it", err, tt.want)

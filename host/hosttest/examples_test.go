@@ -24,9 +24,12 @@ type fields = map[string]any
 func TestExamples(t *testing.T) {
 	for _, lang := range []string{"tinygo", "go"} {
 		t.Run(lang, func(t *testing.T) {
-			h := hosttest.New(t, hosttest.Config{})
-			h.Load(t, lang, "counter", "counter-race", "metadata", "history", "quiz", "accumulator", "wordcount",
-				"concurrent", "branch", "loop", "chain", "human", "stream")
+			p := hosttest.Serve(t, t.TempDir())
+			for _, name := range []string{"counter", "counter-race", "metadata", "history", "quiz", "accumulator", "wordcount",
+				"concurrent", "branch", "loop", "chain", "human", "stream"} {
+				put(t, p, name, hosttest.Plugin(t, name+"-"+lang))
+			}
+			h := &p.Host
 			for name, test := range map[string]func(*testing.T, *hosttest.Host){
 				"counter": counter, "counter-race": counterRace, "metadata": metadata, "history": history, "quiz": quiz,
 				"accumulator": accumulator, "wordcount": wordcount, "small": small, "human": human, "stream": streamed,

@@ -144,7 +144,7 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		start := time.Now()
 		defer func() {
 			if p := recover(); p != nil {
-				if p == http.ErrAbortHandler {
+				if p == http.ErrAbortHandler { //nolint:errorlint // a panic's value, which net/http compares the same way
 					panic(p)
 				}
 				s.cfg.Log.Error("panic in a handler", "method", r.Method, "path", r.URL.Path,

@@ -20,6 +20,14 @@ const (
 	bodyMinRate = 64 << 10 // bytes a second
 )
 
+// Of a body that is too long this much is read all the same, for so long: most
+// clients send all before they read, and would see a broken connection instead
+// of the answer.
+const (
+	drainBytes = 64 << 20
+	drainTime  = 10 * time.Second
+)
+
 // firstRead bounds what is allocated before any of a body has arrived.
 const firstRead = 256 << 10
 
@@ -68,7 +76,12 @@ func readBody(c echo.Context, limit int64) ([]byte, error) {
 	if enc := r.Header.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
 		return nil, host.Errorf(host.CodeUnsupportedMediaType, "Content-Encoding %q is not accepted", clip(enc))
 	}
+	rc := http.NewResponseController(c.Response())
 	if r.ContentLength > limit {
+		// Who asks first (Expect) is told without sending anything.
+		if r.Header.Get("Expect") == "" {
+			drain(rc, r.Body)
+		}
 		return nil, tooLarge(limit)
 	}
 	if r.ContentLength == 0 {
@@ -78,12 +91,23 @@ func readBody(c echo.Context, limit int64) ([]byte, error) {
 	if r.ContentLength > 0 {
 		expect = r.ContentLength
 	}
-	rc := http.NewResponseController(c.Response())
 	// Not every writer has deadlines (a test's recorder has none).
 	_ = rc.SetReadDeadline(time.Now().Add(bodyGrace + time.Duration(expect/bodyMinRate)*time.Second))
 	// A deadline left behind would end the request's context later on.
 	defer func() { _ = rc.SetReadDeadline(time.Time{}) }()
-	return readAll(http.MaxBytesReader(c.Response().Writer, r.Body, limit), expect)
+	body, err := readAll(http.MaxBytesReader(c.Response().Writer, r.Body, limit), expect)
+	if host.CodeOf(err) == host.CodeTooLarge {
+		drain(rc, r.Body)
+	}
+	return body, err
+}
+
+// drain reads the rest of a body that is refused for its length.
+func drain(rc *http.ResponseController, body io.Reader) {
+	_ = rc.SetReadDeadline(time.Now().Add(drainTime))
+	// The client is told of the length, whatever else is wrong with its body.
+	_, _ = io.CopyN(io.Discard, body, drainBytes)
+	_ = rc.SetReadDeadline(time.Time{})
 }
 
 // readAll reads to the end. It grows the buffer with what has arrived, so that

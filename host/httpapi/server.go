@@ -34,6 +34,9 @@ const (
 	maxHeaderBytes = 64 << 10
 )
 
+// shutdownGrace is how long [Server.Shutdown] lets clients finish.
+const shutdownGrace = 3 * time.Second
+
 // Config says what a [Server] serves and within which bounds. Runs, Plugins
 // and Health are required; every other field's zero value is its default.
 type Config struct {
@@ -129,13 +132,21 @@ func (s *Server) Serve(l net.Listener) error {
 
 // Shutdown stops listening, ends streams after a whole event and requests that
 // wait for a run (those with 503), and returns when all requests of Serve have
-// ended. When ctx ends first, it closes their connections and returns ctx's
-// error. It may be called twice.
+// ended. A client that sends or reads too slowly, or opened a connection and
+// asked nothing yet, holds it up for shutdownGrace at most: then the connections
+// are closed. When ctx ends first, that happens at once and ctx's error is
+// returned. It may be called twice.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stop(errShutdown)
-	err := s.http.Shutdown(ctx)
-	if err != nil {
-		_ = s.http.Close() // the deadline passed; its error is the one to tell
+	grace, cancel := context.WithTimeout(ctx, shutdownGrace)
+	defer cancel()
+	err := s.http.Shutdown(grace)
+	if err == nil {
+		return nil
+	}
+	_ = s.http.Close() // of connections that are given up
+	if grace.Err() != nil {
+		return ctx.Err()
 	}
 	return err
 }

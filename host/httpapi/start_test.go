@@ -1,9 +1,12 @@
 package httpapi_test
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -323,7 +326,7 @@ func TestBodyLimits(t *testing.T) {
 	f := newFake(t)
 	s := httptest.NewServer(newServer(t, f, func(c *httpapi.Config) { c.MaxBody, c.MaxPlugin = 1000, 2000 }).Handler())
 	defer s.Close()
-	post := func(method, path string, body io.Reader, encoding string) *http.Response {
+	post := func(method, path string, body io.Reader, encoding string) (status int) {
 		req, err := http.NewRequest(method, s.URL+path, body)
 		if err != nil {
 			t.Fatal(err)
@@ -337,7 +340,7 @@ func TestBodyLimits(t *testing.T) {
 		}
 		_, _ = io.Copy(io.Discard, resp.Body)
 		_ = resp.Body.Close()
-		return resp
+		return resp.StatusCode
 	}
 	pad := func(n int) string {
 		return `{"kwargs":{"a":"` + strings.Repeat("x", n-len(`{"kwargs":{"a":""}}`)) + `"}}`
@@ -360,8 +363,42 @@ func TestBodyLimits(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := post(tt.method, tt.path, tt.body, tt.encoding).StatusCode; got != tt.want {
+			if got := post(tt.method, tt.path, tt.body, tt.encoding); got != tt.want {
 				t.Errorf("status = %d, want %d", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestRefusedBodyIsTakenIn plays a client that sends all before it reads: it
+// gets the answer, not a broken connection.
+func TestRefusedBodyIsTakenIn(t *testing.T) {
+	f := newFake(t)
+	s := httptest.NewServer(newServer(t, f, func(c *httpapi.Config) { c.MaxBody = 1000 }).Handler())
+	defer s.Close()
+	const size = 8 << 20 // more than the buffers between the two
+	body := bytes.Repeat([]byte("x"), size)
+	for name, request := range map[string][]byte{
+		"announced": append(fmt.Appendf(nil, "POST /workflows/plain/run HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n", size), body...),
+		"chunked": append(append(fmt.Appendf(nil, "POST /workflows/plain/run HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n", size),
+			body...), "\r\n0\r\n\r\n"...),
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn, err := net.Dial("tcp", s.Listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = conn.Close() }()
+			if _, err := conn.Write(request); err != nil {
+				t.Fatalf("send the body: %v", err)
+			}
+			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = resp.Body.Close() }()
+			if resp.StatusCode != http.StatusRequestEntityTooLarge {
+				t.Errorf("status = %d, want 413", resp.StatusCode)
 			}
 		})
 	}

@@ -32,8 +32,9 @@ func waits(f *fakeHost) <-chan struct{} {
 	return c
 }
 
-// open begins a stream of events.
-func open(t *testing.T, s *httptest.Server, target string) *http.Response {
+// open begins a stream of events, which no cache may keep. The body closes
+// itself at the end of the test.
+func open(t *testing.T, s *httptest.Server, target string) io.ReadCloser {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	t.Cleanup(cancel)
@@ -46,7 +47,10 @@ func open(t *testing.T, s *httptest.Server, target string) *http.Response {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = resp.Body.Close() })
-	return resp
+	if got := resp.Header.Get("Cache-Control"); resp.StatusCode != http.StatusOK || got != "no-cache" {
+		t.Errorf("status %d, Cache-Control = %q", resp.StatusCode, got)
+	}
+	return resp.Body
 }
 
 func readLines(t *testing.T, r *bufio.Reader, n int) string {
@@ -69,11 +73,7 @@ func TestStreamIsLive(t *testing.T) {
 	defer s.Close()
 	call(t, s.Config.Handler, "POST", "/workflows/slow/run-nowait", `{"handler_id":"s"}`)
 
-	resp := open(t, s, "/events/s")
-	if got := resp.Header.Get("Cache-Control"); got != "no-cache" {
-		t.Errorf("Cache-Control = %q", got)
-	}
-	r := bufio.NewReader(resp.Body)
+	r := bufio.NewReader(open(t, s, "/events/s"))
 	<-waiting
 	f.publish("s", host.StreamEvent{Type: "Progress"}, map[string]any{"pct": 2})
 	want := "id: 2\ndata: {\"value\":{\"pct\":2},\"qualified_name\":\"slow.Progress\",\"type\":\"Progress\",\"types\":null}\n\n"
@@ -100,12 +100,12 @@ func TestStreamHeartbeat(t *testing.T) {
 	s := httptest.NewServer(newServer(t, f, func(c *httpapi.Config) { c.Heartbeat = 10 * time.Millisecond }).Handler())
 	defer s.Close()
 	call(t, s.Config.Handler, "POST", "/workflows/slow/run-nowait", `{"handler_id":"s"}`)
-	r := bufio.NewReader(open(t, s, "/events/s").Body)
+	r := bufio.NewReader(open(t, s, "/events/s"))
 	if got := readLines(t, r, 4); got != ": heartbeat\n\n: heartbeat\n\n" {
 		t.Errorf("silence = %q", got)
 	}
 	// NDJSON has no comments: the next thing is an event.
-	lines := bufio.NewReader(open(t, s, "/events/s?sse=false&after_sequence=0").Body)
+	lines := bufio.NewReader(open(t, s, "/events/s?sse=false&after_sequence=0"))
 	if got := readLines(t, lines, 1); !strings.HasPrefix(got, `{"value":{"pct":1}`) {
 		t.Errorf("line = %q", got)
 	}
@@ -200,12 +200,12 @@ func TestStreamEndsWhenPurged(t *testing.T) {
 	s := httptest.NewServer(newServer(t, f).Handler())
 	defer s.Close()
 	call(t, s.Config.Handler, "POST", "/workflows/slow/run-nowait", `{"handler_id":"s"}`)
-	resp := open(t, s, "/events/s")
+	body := open(t, s, "/events/s")
 	<-waiting
 	if w := call(t, s.Config.Handler, "POST", "/handlers/s/cancel?purge=True", ""); w.Body.String() != `{"status":"deleted"}` {
 		t.Fatalf("cancel = %s", w.Body)
 	}
-	if rest, err := io.ReadAll(resp.Body); err != nil || len(rest) > 0 {
+	if rest, err := io.ReadAll(body); err != nil || len(rest) > 0 {
 		t.Errorf("rest = %q, %v", rest, err)
 	}
 }
@@ -236,9 +236,9 @@ func TestStreamIsClosedWhenTheClientGoes(t *testing.T) {
 	s := httptest.NewServer(newServer(t, f, func(c *httpapi.Config) { c.Runs = closeSignal{f, closed} }).Handler())
 	defer s.Close()
 	call(t, s.Config.Handler, "POST", "/workflows/slow/run-nowait", `{"handler_id":"s"}`)
-	resp := open(t, s, "/events/s")
+	body := open(t, s, "/events/s")
 	<-waiting
-	_ = resp.Body.Close()
+	_ = body.Close()
 	<-closed
 }
 
@@ -259,8 +259,7 @@ func TestBrokenStreamIsCutOff(t *testing.T) {
 	f := newFake(t)
 	s := httptest.NewServer(newServer(t, f, func(c *httpapi.Config) { c.Runs = brokenStream{f} }).Handler())
 	defer s.Close()
-	resp := open(t, s, "/events/x")
-	if rest, err := io.ReadAll(resp.Body); err == nil {
+	if rest, err := io.ReadAll(open(t, s, "/events/x")); err == nil {
 		t.Errorf("a whole stream: %q", rest)
 	}
 }

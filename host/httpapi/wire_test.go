@@ -111,11 +111,24 @@ func replayWire(t *testing.T, h http.Handler, differences map[string]difference)
 
 // exchange is a recorded request and its answer.
 type exchange struct {
-	name     string
-	req      *http.Request
-	reqBody  []byte
-	resp     *http.Response
-	respBody []byte
+	name    string
+	req     *http.Request
+	reqBody []byte
+	answer  reply
+}
+
+// reply is an answer that was read to its end.
+type reply struct {
+	status int
+	header http.Header
+	length int64 // as the header tells it, -1 if it does not
+	body   []byte
+}
+
+// readReply reads an answer; closing it is the caller's.
+func readReply(resp *http.Response) (reply, error) {
+	body, err := io.ReadAll(resp.Body)
+	return reply{resp.StatusCode, resp.Header, resp.ContentLength, body}, err
 }
 
 func readExchange(t *testing.T, file string) exchange {
@@ -138,10 +151,12 @@ func readExchange(t *testing.T, file string) exchange {
 	if x.reqBody, err = io.ReadAll(x.req.Body); err != nil {
 		t.Fatalf("%s: %v", file, err)
 	}
-	if x.resp, err = http.ReadResponse(bufio.NewReader(bytes.NewReader(text[ruler[1]:])), x.req); err != nil {
+	resp, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(text[ruler[1]:])), x.req)
+	if err != nil {
 		t.Fatalf("%s: %v", file, err)
 	}
-	if x.respBody, err = io.ReadAll(x.resp.Body); err != nil {
+	defer func() { _ = resp.Body.Close() }()
+	if x.answer, err = readReply(resp); err != nil {
 		t.Fatalf("%s: %v", file, err)
 	}
 	return x
@@ -176,43 +191,41 @@ func (p *player) play(t *testing.T, x exchange, d difference) {
 	if d.drain != "" {
 		p.get(t, "/events/"+d.drain+"?after_sequence=-1")
 	}
-	resp, body := p.send(t, x, shift)
-
-	wantStatus := x.resp.StatusCode
+	got, want := p.send(t, x, shift), x.answer
 	if d.status != 0 {
-		wantStatus = d.status
+		want.status = d.status
 	}
-	if resp.StatusCode != wantStatus {
-		t.Fatalf("status = %d, want %d: %s", resp.StatusCode, wantStatus, body)
+	if got.status != want.status {
+		t.Fatalf("status = %d, want %d: %s", got.status, want.status, got.body)
 	}
 	for _, name := range []string{"Content-Type", "Access-Control-Allow-Origin", "Access-Control-Allow-Credentials", "Access-Control-Max-Age", "Access-Control-Allow-Headers"} {
-		if got, want := resp.Header.Get(name), x.resp.Header.Get(name); got != want {
-			t.Errorf("%s = %q, want %q", name, got, want)
+		if g, w := got.header.Get(name), want.header.Get(name); g != w {
+			t.Errorf("%s = %q, want %q", name, g, w)
 		}
 	}
-	if x.resp.ContentLength >= 0 && resp.ContentLength < 0 {
+	if want.length >= 0 && got.length < 0 {
 		t.Error("no Content-Length")
 	}
-	switch x.resp.Header.Get("Content-Type") {
+	switch want.header.Get("Content-Type") {
 	case "text/event-stream; charset=utf-8":
-		p.compareEvents(t, readSSE(t, body, true), readSSE(t, x.respBody, false), shift)
+		p.compareEvents(t, readSSE(t, got.body, true), readSSE(t, want.body, false), shift)
 	case "application/x-ndjson":
-		p.compareEvents(t, readNDJSON(body), readNDJSON(x.respBody), 0)
+		p.compareEvents(t, readNDJSON(got.body), readNDJSON(want.body), 0)
 	case "application/json":
-		if len(x.respBody) > 0 {
-			p.compareJSON(t, body, x.respBody, d)
-		} else if len(body) > 0 {
-			t.Errorf("body = %q, want none", body)
+		if len(want.body) > 0 {
+			p.compareJSON(t, got.body, want.body, d)
+		} else if len(got.body) > 0 {
+			t.Errorf("body = %q, want none", got.body)
 		}
 	default:
-		if !bytes.Equal(body, x.respBody) {
-			t.Errorf("body = %q, want %q", body, x.respBody)
+		if !bytes.Equal(got.body, want.body) {
+			t.Errorf("body = %q, want %q", got.body, want.body)
 		}
 	}
 }
 
 // send sends a request as it was recorded, on a connection of its own.
-func (p *player) send(t *testing.T, x exchange, shift int) (*http.Response, []byte) {
+func (p *player) send(t *testing.T, x exchange, shift int) reply {
 	t.Helper()
 	target := x.req.URL.RequestURI()
 	header := x.req.Header.Clone()
@@ -232,18 +245,18 @@ func (p *player) send(t *testing.T, x exchange, shift int) (*http.Response, []by
 	return p.do(t, req)
 }
 
-func (p *player) do(t *testing.T, req *http.Request) (*http.Response, []byte) {
+func (p *player) do(t *testing.T, req *http.Request) reply {
 	t.Helper()
 	resp, err := p.server.Client().Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(resp.Body)
+	r, err := readReply(resp)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return resp, body
+	return r
 }
 
 func (p *player) get(t *testing.T, target string) []byte {
@@ -252,8 +265,7 @@ func (p *player) get(t *testing.T, target string) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, body := p.do(t, req)
-	return body
+	return p.do(t, req).body
 }
 
 // firstID is the id of the first event of a handler's latest run.

@@ -185,7 +185,7 @@ func TestApplyErrors(t *testing.T) {
 				edits = append(edits, edit(t, s))
 			}
 			next, results, changes, err := Apply(root, edits, nil)
-			e := wantCode(t, err, tt.code)
+			e := coded(t, err, tt.code)
 			if e.Path != tt.path {
 				t.Errorf("path %q, want %q in %v", e.Path, tt.path, err)
 			}
@@ -206,7 +206,7 @@ func TestApplyMalformedValue(t *testing.T) {
 	_, _, _, err := Apply(nil, []abi.Edit{{Op: abi.OpSet, Path: "a", Value: abi.Raw{0xff}}}, nil)
 	wantCode(t, err, abi.StatusInvalidMessage)
 	_, _, _, err = Apply(nil, []abi.Edit{{Op: abi.Op(strings.Repeat("x", 9000)), Path: strings.Repeat("p", 4000)}}, nil)
-	if e := wantCode(t, err, abi.StatusInvalidMessage); len(e.Error()) > 2000 {
+	if e := coded(t, err, abi.StatusInvalidMessage); len(e.Error()) > 2000 {
 		t.Errorf("an error of %d bytes", len(e.Error()))
 	}
 	_, _, _, err = Apply(nil, []abi.Edit{{Op: abi.OpClear}}, fromJSON(t, `[]`))

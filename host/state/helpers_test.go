@@ -234,7 +234,13 @@ func visitAll(n *Node, f func(any) bool) {
 }
 
 // wantCode checks an error's code.
-func wantCode(tb testingTB, err error, code abi.Status) *Error {
+func wantCode(tb testingTB, err error, code abi.Status) {
+	tb.Helper()
+	_ = coded(tb, err, code)
+}
+
+// coded gives the error with the code that err has to be.
+func coded(tb testingTB, err error, code abi.Status) *Error {
 	tb.Helper()
 	var e *Error
 	if !errors.As(err, &e) || e.Code != code.Code() {

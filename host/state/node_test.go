@@ -98,7 +98,7 @@ func TestDecodeRefuses(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := Decode(tt.raw)
-			e := wantCode(t, err, tt.code)
+			e := coded(t, err, tt.code)
 			if cause := (*abi.DataError)(nil); tt.code == abi.StatusInvalidMessage && !errors.As(e, &cause) {
 				t.Errorf("no cause in %v", err)
 			}

@@ -23,7 +23,7 @@ func TestParsePath(t *testing.T) {
 		"65 segments": strings.Repeat("a.", 64) + "a", "4097 bytes": strings.Repeat("x", 4097),
 	} {
 		_, err := ParsePath(s)
-		e := wantCode(t, err, abi.StatusInvalidMessage)
+		e := coded(t, err, abi.StatusInvalidMessage)
 		if len(e.Path) > maxShown+3 {
 			t.Errorf("%s: the error repeats %d bytes of path", name, len(e.Path))
 		}

@@ -92,7 +92,7 @@ func prepareStatements(ctx context.Context, conn *sql.Conn) (*statements, error)
 		{&s.deleteSession, `DELETE FROM sessions WHERE id = ? AND private
 			AND NOT EXISTS (SELECT 1 FROM runs WHERE sid = sessions.id AND latest = 1)`},
 	} {
-		stmt, err := conn.PrepareContext(ctx, p.sql)
+		stmt, err := conn.PrepareContext(ctx, p.sql) //nolint:sqlclosecheck // statements.close closes it
 		if err != nil {
 			return nil, errors.Join(err, s.close())
 		}

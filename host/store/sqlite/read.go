@@ -44,10 +44,11 @@ func prepareQueries(ctx context.Context, db *sql.DB) (*queries, error) {
 		{&q.module, `SELECT m.rewritten, m.image_hash, m.manifest, m.imports, b.bytes
 			FROM modules m JOIN module_bytes b ON b.digest = m.digest WHERE m.digest = ?`},
 	} {
-		var err error
-		if *p.to, err = db.PrepareContext(ctx, p.sql); err != nil {
+		stmt, err := db.PrepareContext(ctx, p.sql) //nolint:sqlclosecheck // closing db closes it
+		if err != nil {
 			return nil, err
 		}
+		*p.to = stmt
 	}
 	return q, nil
 }
