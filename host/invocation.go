@@ -43,6 +43,15 @@ type Calls interface {
 	Print(fd uint32, text []byte)
 }
 
+// Replayer is what Calls may be as well: calls that are answered from the record
+// of an earlier run of the same attempt. The time until the last of them is no
+// part of the invocation's wall time: no limit can end a replay.
+type Replayer interface {
+	// Replaying reports whether the next call is answered from the record. It
+	// is called on the guest's goroutine.
+	Replaying() bool
+}
+
 // Token is an invocation's right to run on a core.
 type Token interface {
 	// Checkpoint is called now and then on the guest's goroutine, with the

@@ -19,10 +19,12 @@ func (c *compiler) step(decl *abi.StepDecl) {
 	case name == abi.CatchCancelled || name == abi.CatchTimeout:
 		c.problem("reserved_name", name, "", "%q is reserved and cannot name a step: choose another name", name)
 	case c.g.byName[name] != nil:
+		// It is compiled all the same, so that its other problems are told too.
 		c.problem("duplicate_step", name, "", "two steps are called %s: rename one of them", name)
-		return
 	}
-	c.g.byName[name] = st
+	if c.g.byName[name] == nil {
+		c.g.byName[name] = st
+	}
 	c.g.steps = append(c.g.steps, st)
 	if st.workers == 0 {
 		st.workers = defaultWorkers

@@ -45,6 +45,8 @@ func TestProblems(t *testing.T) {
 		{"accepts stop", `{"Bye": {"kind": "stop"}}`, `{"name": "s", "accepts": ["StartEvent"], "emits": ["Bye"]}, {"name": "a", "accepts": ["Bye"], "emits": ["StopEvent"]}`,
 			[]string{"accepts_stop a Bye"}},
 		{"duplicate step", `{}`, begin + ", " + begin, []string{"duplicate_step start -"}},
+		{"duplicate step with problems of its own", `{"A": {}, "B": {}}`, begin + `, {"name": "start", "accepts": ["A"], "emits": ["B"]}`,
+			[]string{"dead_end start -", "duplicate_step start -", "never_accepted start B", "never_produced start A"}},
 		{"collector without producer", `{"A": {}}`,
 			`{"name": "s", "accepts": ["StartEvent"], "emits": ["A"]}, {"name": "c", "accepts": [["list", ["A"]]], "emits": ["StopEvent"]}`, []string{"collector_without_producer c A"}},
 		{"collector behind a join and a catch", `{"A": {}, "B": {}, "C": {}}`,

@@ -35,6 +35,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/weftrun/weft/abi"
@@ -201,11 +202,15 @@ func (a *Attempt) Call(im abi.Import, req []byte, clock int64) ([]byte, abi.Stat
 		status := abi.StatusOf(mistake.Code)
 		return resp, status, clock, a.remember(im, req, resp, status, clock)
 	}
-	if a.n > uint64(len(a.record)) { // an effect has remembered itself
-		err = a.remember(im, req, resp, abi.StatusOK, clock)
+	if a.n <= uint64(len(a.record)) { // an effect has remembered itself
+		r := &a.record[a.n-1]
+		return r.Response, r.Status, clock, nil
 	}
-	return resp, abi.StatusOK, clock, err
+	return resp, abi.StatusOK, clock, a.remember(im, req, resp, abi.StatusOK, clock)
 }
+
+// Replaying implements host.Replayer.
+func (a *Attempt) Replaying() bool { return a.n < uint64(a.replayed) }
 
 func (a *Attempt) replay(im abi.Import, req []byte) ([]byte, abi.Status, int64, error) {
 	r := &a.record[a.n-1]
@@ -262,7 +267,8 @@ func show(req []byte) string {
 	const most = 200
 	s := abi.Diag(req)
 	if len(s) > most {
-		s = s[:most] + "..."
+		// The cut may go through a letter, and this becomes part of an entry.
+		s = strings.ToValidUTF8(s[:most], "") + "..."
 	}
 	return s
 }

@@ -257,9 +257,15 @@ func TestAbandonedAnywhereEffectsOnce(t *testing.T) {
 					a.Restart()
 				}
 				reads := w.reads
+				if a.Replaying() != (replayed > 0) {
+					t.Errorf("with %d calls in the record, Replaying() = %v", replayed, a.Replaying())
+				}
 				second := &guest{a: a, clock: 500}
 				if err := second.run(); err != nil {
 					t.Fatal(err)
+				}
+				if a.Replaying() {
+					t.Error("still replaying at the end")
 				}
 				if got := w.stateNow(); got != wantState {
 					t.Errorf("state %s, want %s", got, wantState)

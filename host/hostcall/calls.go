@@ -24,11 +24,22 @@ func (a *Attempt) answer(im abi.Import, req []byte, clock int64) ([]byte, error)
 		}
 	}
 	resp, err := a.dispatch(im, req, clock)
-	if err == nil && len(resp) > a.open.Limits.CallBytes {
-		return nil, &abi.Error{Code: abi.StatusLimitExceeded.Code(),
-			Message: fmt.Sprintf("the answer of %s has %d bytes, more than %d (limit call_bytes)", im, len(resp), a.open.Limits.CallBytes)}
+	if err == nil {
+		err = a.checkLength(im, resp)
+	}
+	if err != nil && im == abi.ImportStateBegin && a.region != nil && a.region.begin == a.n {
+		err = a.closeRegion(err) // the guest does not get the value: there is no edit
 	}
 	return resp, guestError(err)
+}
+
+// checkLength refuses an answer that is too long with an [*abi.Error].
+func (a *Attempt) checkLength(im abi.Import, resp []byte) error {
+	if len(resp) <= a.open.Limits.CallBytes {
+		return nil
+	}
+	return &abi.Error{Code: abi.StatusLimitExceeded.Code(),
+		Message: fmt.Sprintf("the answer of %s has %d bytes, more than %d (limit call_bytes)", im, len(resp), a.open.Limits.CallBytes)}
 }
 
 func (a *Attempt) dispatch(im abi.Import, req []byte, clock int64) ([]byte, error) {
@@ -197,16 +208,23 @@ func (a *Attempt) collect(req []byte, clock int64) ([]byte, error) {
 func nullResponse(engine.Response) ([]byte, error) { return abi.Null, nil }
 
 // effect makes an effect: its record, with the response that encode makes,
-// goes into the effect's own entry.
+// goes into the effect's own entry. A response that is too long is recorded as
+// the error that the guest gets instead; the effect stands.
 func (a *Attempt) effect(im abi.Import, req []byte, clock int64, r engine.Request, encode func(engine.Response) ([]byte, error)) ([]byte, error) {
 	var resp []byte
 	var late error
 	err := a.live.Effect(a.n, r, func(res *engine.Result) {
-		if resp, late = encode(res.Response); late != nil {
+		status := abi.StatusOK
+		resp, late = encode(res.Response)
+		if long := (*abi.Error)(nil); late == nil && errors.As(a.checkLength(im, resp), &long) {
+			status = abi.StatusOf(long.Code)
+			resp, late = long.Encode()
+		}
+		if late != nil {
 			late = fmt.Errorf("encode the answer of %s: %w", im, late)
 			return
 		}
-		late = a.remember(im, req, resp, abi.StatusOK, clock)
+		late = a.remember(im, req, resp, status, clock)
 		if res.Entry != nil {
 			a.attach(res.Entry)
 		}
@@ -244,7 +262,11 @@ func missing(path string) error {
 func guestError(err error) error {
 	var e *state.Error
 	if errors.As(err, &e) {
-		return &abi.Error{Code: e.Code, Message: e.Error()}
+		message := e.Message
+		if e.Path != "" {
+			message = fmt.Sprintf("%q: %s", e.Path, message)
+		}
+		return &abi.Error{Code: e.Code, Message: message}
 	}
 	return err
 }

@@ -23,6 +23,7 @@ import (
 // Defaults of [Config].
 const (
 	DefaultHeartbeat = 25 * time.Second
+	DefaultGrace     = 3 * time.Second
 	DefaultMaxPlugin = 32 << 20 // bytes
 )
 
@@ -33,9 +34,6 @@ const (
 	idleTimeout    = 2 * time.Minute
 	maxHeaderBytes = 64 << 10
 )
-
-// shutdownGrace is how long [Server.Shutdown] lets clients finish.
-const shutdownGrace = 3 * time.Second
 
 // Config says what a [Server] serves and within which bounds. Runs, Plugins
 // and Health are required; every other field's zero value is its default.
@@ -60,6 +58,9 @@ type Config struct {
 	// Heartbeat is the silence after which an event stream gets a comment.
 	// Default: [DefaultHeartbeat].
 	Heartbeat time.Duration
+	// Grace is how long [Server.Shutdown] lets clients finish that send or read
+	// slowly. Default: [DefaultGrace].
+	Grace time.Duration
 	// MaxBody bounds a request body in bytes. Default: [host.MaxRequestBytes].
 	MaxBody int64
 	// MaxPlugin bounds an uploaded plugin in bytes. Default: [DefaultMaxPlugin].
@@ -75,6 +76,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Heartbeat <= 0 {
 		c.Heartbeat = DefaultHeartbeat
+	}
+	if c.Grace <= 0 {
+		c.Grace = DefaultGrace
 	}
 	if c.MaxBody <= 0 {
 		c.MaxBody = host.MaxRequestBytes
@@ -133,12 +137,12 @@ func (s *Server) Serve(l net.Listener) error {
 // Shutdown stops listening, ends streams after a whole event and requests that
 // wait for a run (those with 503), and returns when all requests of Serve have
 // ended. A client that sends or reads too slowly, or opened a connection and
-// asked nothing yet, holds it up for shutdownGrace at most: then the connections
+// asked nothing yet, holds it up for Config.Grace at most: then the connections
 // are closed. When ctx ends first, that happens at once and ctx's error is
 // returned. It may be called twice.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stop(errShutdown)
-	grace, cancel := context.WithTimeout(ctx, shutdownGrace)
+	grace, cancel := context.WithTimeout(ctx, s.cfg.Grace)
 	defer cancel()
 	err := s.http.Shutdown(grace)
 	if err == nil {

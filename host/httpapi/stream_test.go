@@ -325,3 +325,36 @@ func TestShutdown(t *testing.T) {
 		t.Errorf("run = %d %s", w.Code, w.Body)
 	}
 }
+
+// TestShutdownOfSlowClients: a client that does not finish its request cannot
+// keep the server from stopping, and is no fault of the server.
+func TestShutdownOfSlowClients(t *testing.T) {
+	server := newServer(t, newFake(t), func(c *httpapi.Config) { c.Grace = time.Millisecond })
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(l) }()
+	conn, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	// Who expects to be told to go on is told when the handler reads.
+	const head = "POST /workflows/plain/run HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 100\r\n\r\n"
+	if _, err := io.WriteString(conn, head); err != nil {
+		t.Fatal(err)
+	}
+	if resp, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || resp.StatusCode != http.StatusContinue {
+		t.Fatalf("answer to the headers = %v, %v", resp, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := server.Shutdown(ctx); err != nil {
+		t.Errorf("Shutdown: %v", err)
+	}
+	if err := <-served; err != nil {
+		t.Errorf("Serve: %v", err)
+	}
+}

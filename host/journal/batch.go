@@ -2,6 +2,7 @@ package journal
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/weftrun/weft/host"
 )
@@ -17,6 +18,7 @@ type part struct {
 	host.SessionBatch
 	entries [][]byte
 	runs    map[string]int // run id -> index in Runs
+	merged  bool           // the last of Stream has an array of its own, no item's
 }
 
 // batch encodes items into one transaction's worth. An attempt whose finish is
@@ -84,10 +86,14 @@ func (p *part) add(it *host.JournalItem, record bool) error {
 	for _, row := range it.Stream {
 		if n := len(p.Stream); n > 0 && p.Stream[n-1].HandlerID == row.HandlerID && p.Stream[n-1].RunID == row.RunID {
 			last := &p.Stream[n-1]
-			last.Events = append(last.Events[:len(last.Events):len(last.Events)], row.Events...)
+			if !p.merged {
+				// The item keeps its array; the row gets one, once.
+				last.Events, p.merged = slices.Clip(last.Events), true
+			}
+			last.Events = append(last.Events, row.Events...)
 			continue
 		}
-		p.Stream = append(p.Stream, row)
+		p.Stream, p.merged = append(p.Stream, row), false
 	}
 	p.Purge = append(p.Purge, it.Purge...)
 	return nil

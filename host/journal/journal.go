@@ -91,8 +91,9 @@ type Journal struct {
 	durable  uint64 // highest durable position
 	demanded uint64 // highest position that somebody waits for
 	inFlight bool
-	retryAt  time.Time
-	retry    time.Duration
+	refused  bool          // the newest commit surely wrote nothing
+	retry    time.Duration // how long to wait before it is tried again
+	retryAt  time.Time     // when, once Step has seen that it was refused
 	waiters  waiters
 	pending  int
 	tenants  map[string]int // pending bytes
@@ -208,7 +209,7 @@ func (j *Journal) Wait(ctx context.Context, pos uint64) error {
 func (j *Journal) Congested(tenant string) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.failed != nil || !j.retryAt.IsZero() ||
+	return j.failed != nil || j.refused ||
 		j.pending > j.cfg.MaxPendingBytes || j.tenants[tenant] > j.cfg.MaxTenantPendingBytes
 }
 
@@ -217,7 +218,7 @@ func (j *Journal) Congested(tenant string) bool {
 func (j *Journal) Err() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.failed == nil && !j.retryAt.IsZero() {
+	if j.failed == nil && j.refused {
 		return errors.New("the store does not take commits at the moment")
 	}
 	return j.failed
@@ -241,6 +242,9 @@ func (j *Journal) Step(now time.Time) (commit func(context.Context) error, next 
 	if j.failed != nil || j.inFlight || len(j.queue) == 0 {
 		return nil, time.Time{}
 	}
+	if j.refused && j.retryAt.IsZero() {
+		j.retryAt = now.Add(j.retry)
+	}
 	if now.Before(j.retryAt) {
 		return nil, j.retryAt
 	}
@@ -254,13 +258,24 @@ func (j *Journal) Step(now time.Time) (commit func(context.Context) error, next 
 }
 
 // prefix is what the next batch holds. The items stay in the queue until they
-// are durable. Called with mu held.
+// are durable. A store deletes after it has written the rest of a session's
+// part, so what a session writes after a purge goes into the batch behind: it
+// may be a new run of the handler. Called with mu held.
 func (j *Journal) prefix() []queued {
 	size := 0
+	var purged map[host.SessionKey]struct{}
 	for i := range j.queue {
-		size += j.queue[i].Size
-		if size > j.cfg.MaxBatchBytes && i > 0 {
+		it := &j.queue[i]
+		size += it.Size
+		_, cut := purged[it.Key]
+		if cut && it.Entry != nil || size > j.cfg.MaxBatchBytes && i > 0 {
 			return j.queue[:i:i]
+		}
+		if len(it.Purge) > 0 {
+			if purged == nil {
+				purged = map[host.SessionKey]struct{}{}
+			}
+			purged[it.Key] = struct{}{}
 		}
 	}
 	return j.queue[:len(j.queue):len(j.queue)]
@@ -296,7 +311,7 @@ func (j *Journal) commit(ctx context.Context, items []queued) error {
 func (j *Journal) committed(items []queued, dropped uint64) {
 	j.mu.Lock()
 	j.inFlight = false
-	j.retry, j.retryAt = 0, time.Time{}
+	j.refused, j.retry, j.retryAt = false, 0, time.Time{}
 	j.durable += uint64(len(items))
 	for i := range items {
 		j.pending -= items[i].Size
@@ -326,8 +341,9 @@ func (j *Journal) commitFailed(err error) {
 	j.inFlight = false
 	if errors.Is(err, host.ErrNotCommitted) {
 		j.stats.Retries++
+		j.refused = true
 		j.retry = min(max(2*j.retry, minRetry), maxRetry)
-		j.retryAt = time.Now().Add(j.retry)
+		j.retryAt = time.Time{}
 		j.mu.Unlock()
 		j.signal()
 		return
@@ -395,10 +411,10 @@ func (j *Journal) dead() bool {
 // drain commits what is left, trying a store that refuses a few times.
 func (j *Journal) drain(ctx context.Context) error {
 	defer j.fail(ErrClosed)
-	for range 5 {
+	for refusals := 0; refusals < 5; {
 		j.mu.Lock()
 		j.demanded = j.next
-		j.retryAt = time.Time{}
+		j.refused = false
 		empty := len(j.queue) == 0
 		j.mu.Unlock()
 		if empty {
@@ -408,8 +424,11 @@ func (j *Journal) drain(ctx context.Context) error {
 		if commit == nil {
 			return j.Err()
 		}
-		if err := commit(ctx); err != nil && j.dead() {
-			return err
+		if err := commit(ctx); err != nil {
+			if j.dead() {
+				return err
+			}
+			refusals++
 		}
 	}
 	return errors.New("the store took no commit; what was not durable is lost")

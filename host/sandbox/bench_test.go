@@ -7,6 +7,7 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
+// BenchmarkInvoke compares the ways to give an invocation its instance.
 func BenchmarkInvoke(b *testing.B) {
 	guests := []struct {
 		name string
@@ -18,11 +19,15 @@ func BenchmarkInvoke(b *testing.B) {
 	}
 	for _, g := range guests {
 		for _, mode := range []struct {
-			name   string
-			spares int
-		}{{"fresh", -1}, {"spares", 0}} {
+			name string
+			edit func(*Config)
+		}{
+			{"reference", func(c *Config) { c.Reference, c.Spares = true, -1 }},
+			{"image", func(c *Config) { c.Spares = -1 }}, // a fresh instance each time
+			{"reset", nil},
+		} {
 			b.Run(g.name+"/"+mode.name, func(b *testing.B) {
-				s := newBench(b, func(c *Config) { c.Spares = mode.spares })
+				s := newBench(b, mode.edit)
 				inv := s.invocation(s.library.add(g.wasm()), nil)
 				if g.name != "wat" {
 					inv = counterStep(b, s, inv)

@@ -19,9 +19,11 @@ const (
 	sectionMemory  = 5
 	sectionGlobal  = 6
 	sectionExport  = 7
+	sectionStart   = 8
 	sectionElement = 9
 	sectionCode    = 10
 	sectionData    = 11
+	sectionCount   = 12 // of data segments
 
 	kindFunc   = 0
 	kindTable  = 1
@@ -35,6 +37,9 @@ const (
 
 	typeI32  = 0x7f
 	typeI64  = 0x7e
+	typeF32  = 0x7d
+	typeF64  = 0x7c
+	typeV128 = 0x7b
 	formFunc = 0x60
 
 	wasmPageBytes = 65_536
@@ -66,11 +71,16 @@ type binaryModule struct {
 	globals  uint32
 	elements uint32
 	data     uint32
-	// tableSection is where the section of tables stands, its id included; an
-	// empty range when there is none.
-	tableSection [2]int
-	bodies       []binaryBody
+	bodies   []binaryBody
+	sections [sectionCount + 1]binarySection // by id
 }
+
+// binarySection is where a section stands in the module: its id at start, what
+// is in it from payload to end. All are 0 when there is none.
+type binarySection struct{ start, payload, end int }
+
+// there tells whether the module has the section.
+func (s binarySection) there() bool { return s.end > 0 }
 
 // funcType is a signature: value types as their bytes.
 type funcType struct{ params, results string }
@@ -256,22 +266,19 @@ func readModule(wasm []byte) (*binaryModule, error) {
 	}
 	m := &binaryModule{}
 	r := &binaryReader{b: wasm[8:], off: 8}
-	seen := [sectionData + 2]bool{}
 	for len(r.b) > 0 && r.err == nil {
 		start := r.off
 		id, size := r.byte(), r.uint(32)
-		section := &binaryReader{off: r.off, b: r.take(size)}
+		payload := r.off
+		section := &binaryReader{off: payload, b: r.take(size)}
 		if r.err != nil {
 			break
 		}
-		if id != sectionCustom && int(id) < len(seen) {
-			if seen[id] {
+		if id != sectionCustom && int(id) < len(m.sections) {
+			if m.sections[id].there() {
 				return nil, fmt.Errorf("at byte %d: section %d is there twice", start, id)
 			}
-			seen[id] = true
-		}
-		if id == sectionTable {
-			m.tableSection = [2]int{start, r.off}
+			m.sections[id] = binarySection{start, payload, r.off}
 		}
 		m.read(id, section)
 		if section.err != nil {
@@ -385,11 +392,11 @@ func valueType(b byte) string {
 		return "i32"
 	case typeI64:
 		return "i64"
-	case 0x7d:
+	case typeF32:
 		return "f32"
-	case 0x7c:
+	case typeF64:
 		return "f64"
-	case 0x7b:
+	case typeV128:
 		return "v128"
 	case typeFuncref:
 		return "funcref"

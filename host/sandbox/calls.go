@@ -166,6 +166,9 @@ func (g *guest) hostCall(im abi.Import, ptr, length uint32) uint64 {
 	g.checkCallBytes(im, "response", int64(len(response)))
 	g.response, g.clock = response, max(g.clock, clock)
 	g.mark = g.watch.elapsed()
+	if g.watch.replaying.Load() && !g.replaying() {
+		g.watch.restart()
+	}
 	return uint64(status)<<32 | uint64(len(response))
 }
 

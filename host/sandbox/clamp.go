@@ -1,32 +1,6 @@
 package sandbox
 
-import (
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
-)
-
-// rewriterVersion names what clampTables does. It is part of the digest of
-// what runs, and changes when the same module would run as other bytes.
-const rewriterVersion = "weft-rewrite-1"
-
-// Rewritten gives the digest of what the sandbox runs in place of the given
-// module: SHA-256, in hex, over the rewriter's version, a zero byte and the
-// rewritten bytes. So far only the maxima of tables are rewritten.
-func (s *Sandbox) Rewritten(wasm []byte) string {
-	m, err := readModule(wasm)
-	if err != nil {
-		return rewrittenDigest(wasm)
-	}
-	return rewrittenDigest(clampTables(wasm, m, s.limits.TableEntries))
-}
-
-func rewrittenDigest(runs []byte) string {
-	h := sha256.New()
-	h.Write([]byte(rewriterVersion + "\x00"))
-	h.Write(runs)
-	return hex.EncodeToString(h.Sum(nil))
-}
+import "encoding/binary"
 
 // clampTables gives every table a maximum, so that all of them together stay
 // within the limit: without one, table.grow takes the host's memory (76 bytes
@@ -55,10 +29,15 @@ func clampTables(wasm []byte, m *binaryModule, entries int) []byte {
 	if !changed {
 		return wasm
 	}
+	at := m.sections[sectionTable]
 	runs := make([]byte, 0, len(wasm)+len(section))
-	runs = append(runs, wasm[:m.tableSection[0]]...)
-	runs = append(runs, sectionTable)
-	runs = binary.AppendUvarint(runs, uint64(len(section)))
-	runs = append(runs, section...)
-	return append(runs, wasm[m.tableSection[1]:]...)
+	runs = append(runs, wasm[:at.start]...)
+	runs = appendSection(runs, sectionTable, section)
+	return append(runs, wasm[at.end:]...)
+}
+
+// appendSection adds a section with the given payload to a module.
+func appendSection(to []byte, id byte, payload []byte) []byte {
+	to = binary.AppendUvarint(append(to, id), uint64(len(payload)))
+	return append(to, payload...)
 }

@@ -22,9 +22,9 @@ const sealName = "seal"
 
 // compileCached compiles by way of the module's folder on disk: what is sealed
 // there is loaded, anything else is deleted and made anew.
-func (m *module) compileCached(bin *binaryModule, runs []byte) error {
+func (m *module) compileCached(bin *binaryModule) error {
 	// The limit of memory is part of the name, as code may depend on it.
-	name := fmt.Sprintf("%s-%d", rewrittenDigest(runs), m.sandbox.limits.MemoryBytes/wasmPageBytes)
+	name := fmt.Sprintf("%s-%d", rewrittenDigest(m.runs.wasm), m.sandbox.limits.MemoryBytes/wasmPageBytes)
 	folder := filepath.Join(m.sandbox.cacheDir, name)
 	sealed, err := checkSeal(folder)
 	if err != nil {
@@ -39,7 +39,7 @@ func (m *module) compileCached(bin *binaryModule, runs []byte) error {
 		m.cache = nil
 		return fmt.Errorf("open the folder of compiled code: %w", err)
 	}
-	if err := m.build(bin, runs); err != nil {
+	if err := m.build(bin); err != nil {
 		return errors.Join(err, os.RemoveAll(folder))
 	}
 	if err := writeSeal(folder, sealed); err != nil {

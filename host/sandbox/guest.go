@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
 
@@ -35,15 +36,25 @@ const maxPolls = 100_000
 // in the guest's stop and fail.
 var unwound = sys.NewExitError(1)
 
-// guest is one instance of a module and what its one invocation knows. One
+// isUnwound tells whether a call ended because an import unwound the guest.
+func isUnwound(err error) bool {
+	var exit *sys.ExitError
+	return errors.As(err, &exit) && exit == unwound
+}
+
+// guest is one instance of a module and what its present invocation knows. One
 // goroutine uses it, and owns it: from the pool that made it, it passes to
-// Invoke, which drops it.
+// Invoke, which resets it for the pool or drops it.
 type guest struct {
 	module   *module
 	instance api.Module
 	mem      api.Memory
 	linear   linear
 	step     api.Function
+	globals  []api.MutableGlobal // see mutable
+	// unharmed says that the last call returned or was unwound by an import, so
+	// that the instance can be used again once it is reset.
+	unharmed bool
 
 	watch *watch // of the present call
 	stack [1]uint64
@@ -100,7 +111,7 @@ func (g *guest) begin(inv *host.Invocation) {
 	g.random.Seed(inv.Seed)
 	g.response, g.output, g.outputs = nil, nil, 0
 	g.counts, g.burnt = counts{}, 0
-	g.linear.refused = false
+	g.linear.refused, g.stop, g.fail = false, nil, nil
 	g.tail.reset()
 }
 
@@ -110,10 +121,21 @@ func (g *guest) enter(ctx context.Context, limit time.Duration, do func(*call) e
 	run, cancel := context.WithCancel(ctx)
 	defer cancel()
 	g.watch, g.mark = newWatch(limit, cancel), 0
+	g.watch.replaying.Store(g.replaying())
 	defer g.watch.arm()()
+	g.unharmed = false
 	err := do(&call{Context: run, guest: g})
 	g.burn()
+	// An instance is closed, from another goroutine and maybe only after the
+	// call has returned, if run ended during the call.
+	g.unharmed = run.Err() == nil && (err == nil || isUnwound(err))
 	return err
+}
+
+// replaying reports whether the next host call is answered from a record.
+func (g *guest) replaying() bool {
+	r, ok := g.calls.(host.Replayer)
+	return ok && g.phase == phaseStep && r.Replaying()
 }
 
 // burn charges what the guest has computed since the last charge.

@@ -67,10 +67,11 @@ func (a *arena) give(buf []byte) {
 // It gives its buffer back by release, not by Free: the compiler's runtime may
 // call Free while the guest still runs.
 type linear struct {
-	arena   *arena
-	buf     []byte
-	limit   uint64 // bytes that Reallocate gives at most; the first call is free
-	refused bool   // growth was refused
+	arena    *arena
+	buf      []byte
+	limit    uint64 // bytes that Reallocate gives at most; the first call is free
+	expected uint64 // capacity to begin with
+	refused  bool   // growth was refused
 }
 
 var _ experimental.LinearMemory = (*linear)(nil)
@@ -86,7 +87,7 @@ func (l *linear) Reallocate(size uint64) []byte {
 		return nil
 	}
 	if size > uint64(cap(l.buf)) || first {
-		grown := l.arena.take(max(size, min(2*uint64(cap(l.buf)), l.limit)))
+		grown := l.arena.take(max(size, l.expected, min(2*uint64(cap(l.buf)), l.limit)))
 		grown = append(grown, l.buf...)
 		l.arena.give(l.buf)
 		l.buf = grown

@@ -3,10 +3,7 @@ package sandbox
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
 	"errors"
-	"fmt"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -28,9 +25,10 @@ import (
 // compiled code on disk is a folder of its own that can be checked and removed.
 type module struct {
 	sandbox  *Sandbox
-	digest   string            // of the original
-	seed     [32]byte          // the same, as bytes: seeds the image's random stream
-	size     int               // of the original, in bytes
+	digest   string   // of the original
+	seed     [32]byte // the same, as bytes: seeds the image's random stream
+	size     int      // bytes of the original and of the snapshot
+	runs     rewritten
 	exports  map[uint32]string // names of the exported functions, by index
 	runtime  wazero.Runtime
 	cache    wazero.CompilationCache // nil: only in memory
@@ -41,13 +39,6 @@ type module struct {
 
 	spares  chan *guest // pristine, not yet used by anybody
 	filling atomic.Bool // it is in the filler's queue
-}
-
-// image is what a pristine instance is like.
-type image struct {
-	manifest []byte
-	hash     string // SHA-256 in hex
-	bytes    int    // of memory
 }
 
 // anonymous is the configuration of all instances: no name, no start function.
@@ -72,25 +63,27 @@ func (s *Sandbox) newModule(digest string, wasm []byte) (*module, error) {
 		}
 	}
 	began := time.Now()
-	if err := m.compile(bin, clampTables(wasm, bin, s.limits.TableEntries)); err != nil {
+	m.runs = s.rewrite(wasm, bin)
+	if err := m.compile(bin); err != nil {
 		return nil, err
 	}
+	m.runs.wasm = nil // the compiled module is enough
 	s.log.Debug("compiled a module", "digest", digest, "bytes", len(wasm), "took", time.Since(began))
 	return m, nil
 }
 
 // compile makes the runtime with all that the module imports, and compiles,
 // by way of the disk if the sandbox has a folder there.
-func (m *module) compile(bin *binaryModule, runs []byte) error {
+func (m *module) compile(bin *binaryModule) error {
 	s := m.sandbox
 	if s.cacheDir != "" {
-		err := m.compileCached(bin, runs)
+		err := m.compileCached(bin)
 		if err == nil {
 			return nil
 		}
 		s.log.Debug("compiling by way of the disk failed", "digest", m.digest, "error", err)
 	}
-	if err := m.build(bin, runs); err != nil {
+	if err := m.build(bin); err != nil {
 		return err
 	}
 	if s.cacheDir != "" {
@@ -100,7 +93,7 @@ func (m *module) compile(bin *binaryModule, runs []byte) error {
 }
 
 // build makes the runtime and compiles. After an error nothing is left open.
-func (m *module) build(bin *binaryModule, runs []byte) (err error) {
+func (m *module) build(bin *binaryModule) (err error) {
 	config := wazero.NewRuntimeConfigCompiler().
 		WithCoreFeatures(api.CoreFeaturesV2).
 		WithCloseOnContextDone(true).
@@ -123,7 +116,7 @@ func (m *module) build(bin *binaryModule, runs []byte) (err error) {
 	if err := serveImports(ctx, m.runtime, bin); err != nil {
 		return host.Errorf(host.CodeInternal, "imports of module %s: %w", m.digest, err)
 	}
-	if m.compiled, err = m.runtime.CompileModule(ctx, runs); err != nil {
+	if m.compiled, err = m.runtime.CompileModule(ctx, m.runs.wasm); err != nil {
 		return invalid(host.Problem{Code: problemInvalid, Message: "the module is not valid: " + oneLine(err.Error())})
 	}
 	return nil
@@ -156,98 +149,18 @@ func (m *module) closeRuntime() {
 	m.runtime, m.cache, m.compiled = nil, nil, nil
 }
 
-// image gives the module's image; the first who asks has it made.
-//
-// # Errors
-//
-// CodeInvalidPlugin with a problem when the guest fails; ctx's error.
-func (l *lease) image(ctx context.Context) (*image, error) {
-	m := l.module
-	if im := m.made.Load(); im != nil {
-		return im, nil
-	}
-	start := func(f func()) error {
-		own, err := l.again() // it may outlast the one who asked
-		if err != nil {
-			return err
-		}
-		go func() {
-			defer own.release()
-			f()
-		}()
-		return nil
-	}
-	return m.flight.get(ctx, start, m.makeImage)
-}
-
-func (m *module) makeImage() (*image, error) {
-	g, err := m.pristine()
-	if err != nil {
-		return nil, err
-	}
-	im := &image{manifest: g.output, hash: g.imageHash(), bytes: int(g.mem.Size())}
-	m.made.Store(im)
-	if !m.keep(g) {
-		g.drop()
-	}
-	return im, nil
-}
-
-// imageHash is SHA-256, in hex, over the memory's size in bytes, as eight bytes
-// with the lowest first, and the memory.
-func (g *guest) imageHash() string {
-	size := g.mem.Size()
-	view, _ := g.mem.Read(0, size)
-	h := sha256.New()
-	h.Write(binary.LittleEndian.AppendUint64(nil, uint64(size)))
-	h.Write(view)
-	return hex.EncodeToString(h.Sum(nil))
-}
-
-// pristine makes a fresh instance and brings it to the image: start function,
-// _initialize, weft_describe, at clock 0 and with a random stream seeded by
-// the digest. The caller owns it.
-func (m *module) pristine() (g *guest, err error) {
-	g = &guest{module: m, limits: m.sandbox.limits}
-	g.linear = linear{arena: &m.sandbox.arena, limit: uint64(g.limits.MemoryBytes)}
-	g.random.Seed(m.seed)
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("instantiate module %s: %v", m.digest, r)
-		}
-		if err != nil {
-			g.drop()
-		}
-	}()
-	if err := g.enterFor(phaseInitialize, g.instantiate); err != nil {
-		return g, err
-	}
-	g.step = g.instance.ExportedFunction(abi.ExportStep)
-	if f := g.instance.ExportedFunction(abi.ExportInitialize); f != nil {
-		if err := g.enterFor(phaseInitialize, caller(f)); err != nil {
-			return g, err
-		}
-	}
-	if err := g.enterFor(phaseDescribe, caller(g.instance.ExportedFunction(abi.ExportDescribe))); err != nil {
-		return g, err
-	}
-	if g.outputs == 0 {
-		return g, g.describeProblem(&abi.Error{Code: codeOutput, Message: "returned without calling output"})
-	}
-	return g, nil
-}
-
 // caller calls an export without parameters and results.
 func caller(f api.Function) func(*call) error {
 	return func(ctx *call) error { return f.CallWithStack(ctx, nil) }
 }
 
-// instantiate makes the instance, and runs its start function.
+// instantiate makes the instance, and runs its start function if it has one.
 func (g *guest) instantiate(ctx *call) (err error) {
 	ctx.values = experimental.WithMemoryAllocator(context.Background(), &g.linear)
 	g.instance, err = g.module.runtime.InstantiateModule(ctx, g.module.compiled, anonymous)
 	if err == nil {
 		g.mem = g.instance.Memory()
+		g.step = g.instance.ExportedFunction(abi.ExportStep)
 	}
 	return err
 }

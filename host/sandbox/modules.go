@@ -12,7 +12,7 @@ import (
 // modules holds the compiled modules: those in use, and the last used of the
 // others within a budget. All methods may be called from any goroutine.
 type modules struct {
-	budget int // sum of the wasm bytes of the modules not in use
+	budget int // sum of the sizes of the modules not in use
 
 	mu       sync.Mutex // guards what follows; nothing slow happens under it
 	byDigest map[string]*slot

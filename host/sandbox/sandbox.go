@@ -3,8 +3,12 @@
 // nobody has used before, within limits, with a deterministic WASI and the
 // imports of the ABI.
 //
-// This is the reference implementation: a fresh instance per invocation, and
-// deadlines instead of fuel. Whatever is faster must give the same results.
+// Every invocation begins in the module's image: memory and globals as
+// initializing the module leaves them. The reference way is to initialize a
+// fresh instance for each invocation. Where memory and globals are all that can
+// differ, the host copies the image instead, into a fresh instance or over what
+// the last invocation has left; the results are the same, byte for byte.
+// Deadlines, not fuel, stop guests.
 //
 // The package must not know what the host calls mean, what a run or a session
 // is, or where modules are stored: it is given a host.Calls to answer the
@@ -53,17 +57,21 @@ type Config struct {
 	// Log takes what operators should know. nil: nothing is logged.
 	Log *slog.Logger
 	// CodeBytes bounds the modules that stay compiled in memory, by the sum of
-	// their wasm bytes, beside those in use; default 256 MiB.
+	// their wasm bytes and images, beside those in use; default 256 MiB.
 	CodeBytes int
-	// Spares is how many pristine instances of each module in use are made
-	// ahead, in the background; default (0) one per core, negative none. All
-	// spares together take at most 64 MiB.
+	// Reference has every instance made by the guest's own code, and used once.
+	// It is slow, and for tests that hold the other ways against it.
+	Reference bool
+	// Spares is how many pristine instances of each module in use are kept or
+	// made ahead, in the background; default (0) one per core, negative none:
+	// every invocation waits for a fresh one. All spares together take at most
+	// 128 MiB.
 	Spares int
 }
 
 const (
 	defaultCodeBytes = 256 << 20
-	maxSpareBytes    = 64 << 20
+	maxSpareBytes    = 128 << 20
 	describeTime     = 10 * time.Second
 )
 
@@ -75,8 +83,10 @@ type Sandbox struct {
 	log      *slog.Logger
 	cacheDir string
 	spares   int
-	modules  modules
-	arena    arena
+
+	reference bool
+	modules   modules
+	arena     arena
 
 	describeTime time.Duration // of _initialize and weft_describe, each
 
@@ -118,6 +128,7 @@ func New(_ context.Context, c Config) (*Sandbox, error) {
 		spares:   max(0, cmp.Or(c.Spares, runtime.GOMAXPROCS(0))),
 		fill:     make(chan *lease, 64),
 
+		reference:    c.Reference,
 		describeTime: describeTime,
 	}
 	s.modules.budget = cmp.Or(c.CodeBytes, defaultCodeBytes)
@@ -240,8 +251,7 @@ func (s *Sandbox) Invoke(ctx context.Context, inv host.Invocation) (host.Invocat
 	if err != nil {
 		return host.InvocationResult{}, asStored(inv.Digest, err)
 	}
-	defer s.refill(lease)
-	defer g.drop()
+	defer s.recycle(lease, g)
 	return g.invoke(ctx, &inv)
 }
 

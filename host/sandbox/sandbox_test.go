@@ -303,6 +303,27 @@ func TestWaitingForTheTokenDoesNotCount(t *testing.T) {
 	w.fire()
 }
 
+// However long a replay takes, the time for what follows it is whole.
+func TestReplayIsNoPartOfTheWallTime(t *testing.T) {
+	over := false
+	w := newWatch(time.Hour, func() { over = true })
+	w.replaying.Store(true)
+	w.start = time.Now().Add(-10 * time.Hour)
+	w.fire()
+	if over {
+		t.Fatal("a replay was ended by its wall time")
+	}
+	w.restart()
+	if held := w.held(); held > time.Minute {
+		t.Errorf("after the replay %v count as held", held)
+	}
+	w.start = w.start.Add(-2 * time.Hour)
+	w.fire()
+	if !over {
+		t.Error("nothing bounds what follows a replay")
+	}
+}
+
 // checkpoint hands the time of the token's Checkpoint to the watch.
 func TestCheckpointCountsAsWaiting(t *testing.T) {
 	w := newWatch(time.Hour, func() {})

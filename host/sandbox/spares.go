@@ -2,10 +2,11 @@ package sandbox
 
 import "errors"
 
-// Pristine instances are made ahead by one goroutine of the sandbox, the
-// filler. Ownership: the filler makes an instance and puts it into the module's
-// spares; whoever takes it out (Invoke, or the module's close) drops it. Close
-// ends the filler and then closes the modules.
+// Pristine instances are kept as a module's spares. An invocation takes one,
+// and puts it back when it is reset; those that cannot be reset are replaced
+// ahead of use by one goroutine of the sandbox, the filler. Ownership: whoever
+// takes an instance out of the spares (Invoke, or the module's close) puts it
+// back or drops it. Close ends the filler and then closes the modules.
 
 // acquire gives a pristine instance, which the caller owns: a spare if there is
 // one, else it makes one.
@@ -17,6 +18,17 @@ func (m *module) acquire() (*guest, error) {
 	default:
 		return m.pristine()
 	}
+}
+
+// recycle takes an instance from an invocation: it is reset and kept, or else
+// dropped and replaced.
+func (s *Sandbox) recycle(l *lease, g *guest) {
+	m := l.module
+	if im := m.made.Load(); im.snapshot != nil && len(m.spares) < cap(m.spares) && g.reset(im.snapshot) && m.keep(g) {
+		return
+	}
+	g.drop()
+	s.refill(l)
 }
 
 // keep puts a pristine instance among the spares, if there is room.

@@ -25,6 +25,9 @@ type watch struct {
 	waiting atomic.Int64 // when the present wait began, as elapsed() + 1; 0: none
 	over    atomic.Bool  // it has cancelled the call
 	ended   atomic.Bool
+	// replaying: the guest is on its way to where an earlier run came to, which
+	// takes as long as it takes.
+	replaying atomic.Bool
 }
 
 // newWatch starts a watch; its timer is to be stopped by stop.
@@ -64,10 +67,20 @@ func (w *watch) held() time.Duration {
 	return held
 }
 
+// restart forgets the time held so far. Called on the guest's goroutine.
+func (w *watch) restart() {
+	w.waited.Store(int64(w.elapsed()))
+	w.replaying.Store(false)
+}
+
 // fire runs when the limit may be over. A timer that it starts anew outlives
 // the call, and then does nothing.
 func (w *watch) fire() {
 	if w.ended.Load() {
+		return
+	}
+	if w.replaying.Load() {
+		time.AfterFunc(w.limit, w.fire)
 		return
 	}
 	if left := w.limit - w.held(); left > 0 {

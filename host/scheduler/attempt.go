@@ -322,11 +322,17 @@ func (t *token) Checkpoint(uint64) error {
 	return nil
 }
 
+// release gives the token back for good, and wakes the runner if somebody waits
+// for it: not every run of a guest ends in something that does.
 func (t *token) release() {
 	s := t.s
 	s.mu.Lock()
 	s.queue.release(t.tenant, s.cfg.Now().Sub(t.since))
+	wanted := s.queue.ready > 0
 	s.mu.Unlock()
+	if wanted {
+		s.signal()
+	}
 }
 
 func (s *Scheduler) count(c *uint64) {

@@ -34,16 +34,13 @@ func (s *Scheduler) Start(ctx context.Context, req host.StartRequest) (host.Run,
 	}
 	defer st.unreserve()
 
-	ss, err := s.acquire(ctx, host.SessionKey{Tenant: req.Tenant, Session: st.session}, true)
+	ss, run, end, err := s.startIn(ctx, st, &req, mod)
 	if err != nil {
 		return host.Run{}, err
 	}
 	defer ss.release()
-	run, pos, end, err := ss.start(&req, mod)
-	if err != nil {
-		return host.Run{}, err
-	}
 	if !req.Wait {
+		pos := st.pos
 		if err := s.cfg.Journal.Wait(ctx, pos); err != nil {
 			return host.Run{}, unavailable(err)
 		}
@@ -52,6 +49,38 @@ func (s *Scheduler) Start(ctx context.Context, req host.StartRequest) (host.Run,
 	// The handler is active in memory now: nobody needs the reservation to see
 	// it, but others must not read a store that does not have it yet.
 	return s.await(ctx, end)
+}
+
+// startIn starts the run in its session, which it pins. A session that was
+// purged meanwhile is another one now.
+func (s *Scheduler) startIn(ctx context.Context, st *reservation, req *host.StartRequest, mod Module) (*session, host.Run, chan ended, error) {
+	for {
+		ss, err := s.sessionOf(ctx, st)
+		if err != nil {
+			return nil, host.Run{}, nil, err
+		}
+		run, pos, end, err := ss.start(req, mod)
+		if err == nil {
+			st.pos = pos
+			return ss, run, end, nil
+		}
+		ss.release()
+		if !errors.Is(err, errDead) {
+			return nil, host.Run{}, nil, err
+		}
+	}
+}
+
+// sessionOf pins the session of a start.
+func (s *Scheduler) sessionOf(ctx context.Context, st *reservation) (*session, error) {
+	key := host.SessionKey{Tenant: st.key.tenant, Session: st.session}
+	if st.private {
+		st.private = false // from now on others may know it
+		if ss := s.begin(key); ss != nil {
+			return ss, nil
+		}
+	}
+	return s.acquire(ctx, key, true)
 }
 
 // maxID bounds the ids that clients give, in bytes.
@@ -106,11 +135,20 @@ type reservation struct {
 	s       *Scheduler
 	key     handlerKey
 	session string
+	private bool   // the session is new, and its id is known to nobody else
+	pos     uint64 // of the start; 0 while there is none
 }
 
+// unreserve gives the handler id back. If its client left before the start was
+// durable, the id stays taken until it is: the store does not know it yet.
 func (r *reservation) unreserve() {
+	durable := r.s.cfg.Journal.Durable()
 	r.s.mu.Lock()
-	delete(r.s.starting, r.key)
+	if r.pos > durable {
+		r.s.starting[r.key] = r.pos
+	} else {
+		delete(r.s.starting, r.key)
+	}
 	r.s.mu.Unlock()
 }
 
@@ -125,17 +163,21 @@ func (s *Scheduler) reserve(ctx context.Context, req *host.StartRequest) (*reser
 		req.HandlerID = s.newID()
 	}
 	r := &reservation{s: s, key: handlerKey{req.Tenant, req.HandlerID}, session: req.SessionID}
+	durable := s.cfg.Journal.Durable()
 	s.mu.Lock()
-	_, busy := s.starting[r.key]
+	pos, busy := s.starting[r.key]
+	if pos != 0 && pos <= durable {
+		busy = false
+	}
 	if !busy {
-		s.starting[r.key] = struct{}{}
+		s.starting[r.key] = 0
 	}
 	s.mu.Unlock()
 	if busy {
 		return nil, alreadyRunning(req.HandlerID)
 	}
 	if r.session == "" {
-		r.session = req.HandlerID
+		r.session, r.private = req.HandlerID, !given
 	}
 	if !given {
 		return r, nil
@@ -346,16 +388,7 @@ func (s *Scheduler) Cancel(ctx context.Context, tenant, id string, purge bool) (
 		return false, err
 	}
 	defer ss.release()
-	ss.mu.Lock()
-	var pos uint64
-	if !run.Status.Final() {
-		_, pos, err = ss.tick(engine.Cancel{RunID: run.RunID}, nil)
-		err = cancelled(err, purge)
-	}
-	if err == nil && purge {
-		pos = ss.purge(run)
-	}
-	ss.mu.Unlock()
+	pos, err := ss.cancel(run, purge)
 	if err != nil {
 		return false, err
 	}
@@ -363,6 +396,27 @@ func (s *Scheduler) Cancel(ctx context.Context, tenant, id string, purge bool) (
 		return false, unavailable(err)
 	}
 	return purge, nil
+}
+
+// cancel ends a run, and with purge deletes its handler, whose latest run may be
+// a newer one by now.
+func (ss *session) cancel(run host.Run, purge bool) (pos uint64, err error) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	target, active := run.RunID, !run.Status.Final()
+	if purge {
+		if latest, running, _ := ss.eng.HandlerRun(run.HandlerID); running {
+			target, active = latest, true
+		}
+	}
+	if active {
+		_, pos, err = ss.tick(engine.Cancel{RunID: target}, nil)
+		err = cancelled(err, purge)
+	}
+	if err == nil && purge {
+		pos = ss.purge(run)
+	}
+	return pos, err
 }
 
 // cancelled turns the error of a cancel tick into the client's.

@@ -168,13 +168,17 @@ type Scheduler struct {
 	mu       sync.Mutex // guards what follows
 	sessions map[host.SessionKey]*session
 	barriers map[host.SessionKey]uint64 // purged: positions to wait for before loading
-	starting map[handlerKey]struct{}    // handler ids whose start is not durable yet
+	// starting holds the handler ids whose start is not durable yet: at what
+	// position it will be, 0 if that is not known yet.
+	starting map[handlerKey]uint64
 	queue    fairQueue
 	timers   timerHeap
 	idle     []idleSession
 	nextDue  int64 // when to ask the store for due sessions; host.WakeNever: not
 	asking   bool
-	lastMark int64 // when alive was last written
+	toLoad   []host.SessionKey // due ones that the store named
+	loaders  int               // how many of them are being loaded
+	lastMark int64             // when alive was last written
 	marking  bool
 	stopping bool
 	counters Counters
@@ -208,7 +212,7 @@ func New(ctx context.Context, cfg Config) (*Scheduler, error) {
 		stopped:  make(chan struct{}),
 		sessions: map[host.SessionKey]*session{},
 		barriers: map[host.SessionKey]uint64{},
-		starting: map[handlerKey]struct{}{},
+		starting: map[handlerKey]uint64{},
 		boot:     cfg.Now().UnixNano(),
 	}
 	s.queue.init(cfg.Tokens)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
@@ -20,7 +21,8 @@ type session struct {
 	loaded chan struct{} // closed when eng or err is set
 	err    error         // of loading
 
-	pins int // guarded by Scheduler.mu
+	pins      int       // guarded by Scheduler.mu
+	idleSince time.Time // of its entry in the idle list; guarded by Scheduler.mu
 
 	mu       sync.Mutex // guards what follows; see the package's protocol
 	eng      *engine.Session
@@ -43,14 +45,35 @@ type ended struct {
 // errDead is what a tick gets that reaches a session which was purged.
 var errDead = &host.Error{Code: host.CodeNotFound, Message: "Handler not found"}
 
+func (s *Scheduler) newSession(key host.SessionKey) *session {
+	return &session{s: s, key: key, loaded: make(chan struct{}), attempts: map[uint64]*attempt{},
+		ended: map[string][]chan ended{}, versions: map[string]string{}, crashes: map[uint64]int{}}
+}
+
+// begin pins a session that nobody can know yet, as its id was drawn just now:
+// the store need not be asked for it. nil: the id was drawn before.
+func (s *Scheduler) begin(key host.SessionKey) *session {
+	ss := s.newSession(key)
+	ss.pins = 1
+	ss.eng = engine.New(key, ss.graph)
+	ss.state.Store(ss.eng.State())
+	close(ss.loaded)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sessions[key] != nil {
+		return nil
+	}
+	s.sessions[key] = ss
+	return ss
+}
+
 // acquire pins a session, loading it if need be; with create it is made if the
 // store has none.
 func (s *Scheduler) acquire(ctx context.Context, key host.SessionKey, create bool) (*session, error) {
 	s.mu.Lock()
 	ss, ok := s.sessions[key]
 	if !ok {
-		ss = &session{s: s, key: key, loaded: make(chan struct{}), attempts: map[uint64]*attempt{},
-			ended: map[string][]chan ended{}, versions: map[string]string{}, crashes: map[uint64]int{}}
+		ss = s.newSession(key)
 		s.sessions[key] = ss
 	}
 	ss.pins++
@@ -100,7 +123,8 @@ func (ss *session) release() {
 		return
 	}
 	if s.sessions[ss.key] == ss {
-		s.idle = append(s.idle, idleSession{ss.key, s.cfg.Now()})
+		ss.idleSince = s.cfg.Now()
+		s.idle = append(s.idle, idleSession{ss.key, ss.idleSince})
 		s.signal()
 	}
 }
@@ -226,12 +250,12 @@ func (ss *session) tick(t engine.Tick, attach func(*engine.Result)) (engine.Resu
 	if res.Entry == nil {
 		return res, ss.lastPos, nil
 	}
-	ss.state.Store(ss.eng.State())
 	if st, ok := t.(engine.StartRun); ok {
 		ss.versions[st.RunID] = st.Version
 	}
 	it := ss.item(res)
 	ss.lastPos = ss.s.cfg.Journal.Append(now, it)
+	ss.state.Store(ss.eng.State()) // readers need no mutex: they see what is in the queue already
 	ss.carryOut(res.Commands)
 	return res, ss.lastPos, nil
 }

@@ -74,9 +74,15 @@ func (s *Scheduler) Step(now time.Time) (work []func(), next time.Time) {
 	if t := s.evict(now); !t.IsZero() {
 		at(t)
 	}
+	for s.loaders < loadAtOnce && len(s.toLoad) > 0 {
+		key := s.toLoad[0]
+		s.toLoad = s.toLoad[1:]
+		s.loaders++
+		work = append(work, func() { s.loadDue(key) })
+	}
 	if s.nextDue != host.WakeNever && !s.asking {
 		if s.nextDue <= now.UnixNano() {
-			s.asking = true
+			s.asking, s.nextDue = true, host.WakeNever
 			work = append(work, s.askDue)
 		} else {
 			at(time.Unix(0, s.nextDue))
@@ -110,23 +116,24 @@ func (s *Scheduler) resumeOnly() []func() {
 // evict forgets sessions that have had nothing to do for long enough; it
 // returns when to look again. Called with mu held.
 func (s *Scheduler) evict(now time.Time) time.Time {
-	keep := s.idle[:0]
 	var next time.Time
 	durable := s.cfg.Journal.Durable()
-	for i, it := range s.idle {
+	for n := len(s.idle); n > 0; n-- { // the longest idle is first, and looked at once
+		it := s.idle[0]
 		if now.Sub(it.since) < s.cfg.IdleAfter {
-			keep = append(keep, s.idle[i:]...)
 			next = it.since.Add(s.cfg.IdleAfter)
 			break
 		}
+		s.idle[0] = idleSession{}
+		s.idle = s.idle[1:]
 		ss := s.sessions[it.key]
-		if ss == nil || ss.pins > 0 {
-			continue // it comes back to the list with its last release
+		if ss == nil || ss.pins > 0 || !ss.idleSince.Equal(it.since) {
+			continue // it comes back, or came back, to the list with its last release
 		}
 		// Without pins nobody else looks at what ss.mu guards.
 		if ss.lastPos > durable {
-			it.since = now
-			keep = append(keep, it)
+			it.since, ss.idleSince = now, now
+			s.idle = append(s.idle, it)
 			continue
 		}
 		delete(s.sessions, it.key)
@@ -136,15 +143,20 @@ func (s *Scheduler) evict(now time.Time) time.Time {
 			s.due(ss.eng.NextTimer())
 		}
 	}
-	clear(s.idle[len(keep):])
-	s.idle = keep
-	if next.IsZero() && len(keep) > 0 {
+	if next.IsZero() && len(s.idle) > 0 {
 		next = now.Add(s.cfg.IdleAfter)
 	}
 	if len(s.barriers) > maxBarriers {
 		for key, pos := range s.barriers {
 			if pos <= durable {
 				delete(s.barriers, key)
+			}
+		}
+	}
+	if len(s.starting) > maxBarriers {
+		for key, pos := range s.starting {
+			if pos != 0 && pos <= durable {
+				delete(s.starting, key)
 			}
 		}
 	}
@@ -159,14 +171,15 @@ func (s *Scheduler) due(at int64) {
 	}
 }
 
-// askDue loads the sessions that the store says have something to do.
+// askDue asks the store which sessions have something to do: Step has them
+// loaded, a few side by side, and nobody asks again before they are. Sessions
+// that leave memory meanwhile note their own time: it must not be lost.
 func (s *Scheduler) askDue() {
-	ctx := context.Background()
 	until := s.now()
 	s.mu.Lock()
 	limit := len(s.sessions) + dueBatch
 	s.mu.Unlock()
-	keys, next, err := s.cfg.Store.Due(ctx, until, limit)
+	keys, next, err := s.cfg.Store.Due(context.Background(), until, limit)
 	if err != nil {
 		s.cfg.Log.Error("the store does not say which sessions are due", "error", err)
 		next = until + int64(time.Second)
@@ -174,41 +187,45 @@ func (s *Scheduler) askDue() {
 	if len(keys) == limit {
 		next = until // there may be more
 	}
-	s.loadAll(ctx, keys)
 	s.mu.Lock()
-	s.asking = false
-	s.nextDue = next
+	s.due(next)
+	for _, key := range keys {
+		if s.sessions[key] == nil {
+			s.toLoad = append(s.toLoad, key)
+		}
+	}
+	s.asking = len(s.toLoad) > 0
 	s.mu.Unlock()
 	s.signal()
 }
 
-// loadAll loads sessions, a few side by side, which begins what they have to do.
-func (s *Scheduler) loadAll(ctx context.Context, keys []host.SessionKey) {
-	slots := make(chan struct{}, loadAtOnce)
-	for _, key := range keys {
+// loadDue loads a session, which begins what it has to do.
+func (s *Scheduler) loadDue(key host.SessionKey) {
+	s.ensure(key, "a session that is due cannot be loaded", func(*session) {})
+	s.mu.Lock()
+	s.loaders--
+	s.asking = s.loaders > 0 || len(s.toLoad) > 0
+	s.mu.Unlock()
+	s.signal()
+}
+
+// retryLoad is when a session that is due but does not load is tried again.
+const retryLoad = 10 * time.Second
+
+// ensure loads a session if need be and uses it. One that cannot be loaded is
+// due again later.
+func (s *Scheduler) ensure(key host.SessionKey, complaint string, use func(*session)) {
+	ss, err := s.acquire(context.Background(), key, false)
+	switch {
+	case err == nil:
+		use(ss)
+		ss.release()
+	case host.CodeOf(err) != host.CodeNotFound: // else it was purged
+		s.cfg.Log.Error(complaint, "tenant", key.Tenant, "session", key.Session, "error", err)
 		s.mu.Lock()
-		_, there := s.sessions[key]
-		stop := s.stopping
+		s.due(s.now() + int64(retryLoad))
 		s.mu.Unlock()
-		if there {
-			continue
-		}
-		if stop {
-			break
-		}
-		slots <- struct{}{}
-		go func() {
-			defer func() { <-slots }()
-			ss, err := s.acquire(ctx, key, false)
-			if err != nil {
-				s.cfg.Log.Error("a session that is due cannot be loaded", "tenant", key.Tenant, "session", key.Session, "error", err)
-				return
-			}
-			ss.release()
-		}()
-	}
-	for range loadAtOnce {
-		slots <- struct{}{}
+		s.signal()
 	}
 }
 
@@ -224,22 +241,21 @@ func (s *Scheduler) setTimer(key host.SessionKey, at int64) {
 
 // fire ticks a session's timers that are due.
 func (s *Scheduler) fire(key host.SessionKey) {
-	ss, err := s.acquire(context.Background(), key, false)
-	if err != nil {
-		s.cfg.Log.Error("a timer cannot fire", "tenant", key.Tenant, "session", key.Session, "error", err)
-		return
-	}
-	ss.mu.Lock()
-	ss.fireDue()
-	ss.mu.Unlock()
-	ss.release()
+	s.ensure(key, "a timer cannot fire", func(ss *session) {
+		ss.mu.Lock()
+		ss.fireDue()
+		ss.mu.Unlock()
+	})
 }
 
 // fireDue ticks every timer that is due. Called with mu held.
 func (ss *session) fireDue() {
 	for {
+		if ss.dead {
+			return // the timers under its key are those of another by now
+		}
 		at := ss.eng.NextTimer()
-		if ss.dead || at == host.WakeNever || at > ss.s.now() {
+		if at == host.WakeNever || at > ss.s.now() {
 			break
 		}
 		if _, _, err := ss.tick(engine.Timer{}, nil); err != nil {

@@ -119,12 +119,13 @@ func (h *Hub) Resync() {
 }
 
 // Purged ends the subscriptions of a handler that has been deleted: each gets a
-// CodeNotFound.
+// CodeNotFound, behind those published events that it has not taken yet, unless
+// it is so far behind that it would have to look for them in the store.
 func (h *Hub) Purged(tenant, handlerID string) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	for s := range h.topics[key{tenant, handlerID}] {
-		s.end(errNotFound(nil))
+		s.end(errNotFound(nil), true)
 	}
 }
 
@@ -139,7 +140,7 @@ func (h *Hub) Close() {
 	h.closed = true
 	for _, topic := range h.topics {
 		for s := range topic {
-			s.end(errStopping())
+			s.end(errStopping(), false)
 		}
 	}
 }

@@ -96,7 +96,7 @@ func (s *Subscription) Ended() bool { return s.born }
 // Close implements [host.Stream].
 func (s *Subscription) Close() {
 	s.hub.remove(s)
-	s.end(errClosed)
+	s.end(errClosed, false)
 }
 
 // Next implements [host.Stream]. After an error of ctx or of the store it may
@@ -105,8 +105,11 @@ func (s *Subscription) Next(ctx context.Context, wait time.Duration) ([]host.Str
 	var timer *time.Timer
 	for {
 		events, err := s.step(ctx)
-		if len(events) > 0 || err != nil {
-			return events, err
+		if len(events) > 0 {
+			return events, nil // an error comes again
+		}
+		if err != nil {
+			return nil, err
 		}
 		if timer == nil {
 			timer = time.NewTimer(wait)
@@ -127,7 +130,7 @@ func (s *Subscription) step(ctx context.Context) ([]host.StreamEvent, error) {
 	for {
 		live, err := s.take()
 		if err != nil {
-			return nil, err
+			return live, err
 		}
 		if len(live) > 0 {
 			return s.advance(ctx, live)
@@ -156,7 +159,7 @@ func (s *Subscription) take() ([]host.StreamEvent, error) {
 	if s.ended != nil || s.over {
 		defer s.mu.Unlock()
 		if s.ended != nil {
-			return nil, s.ended
+			return s.lastWords(), s.ended
 		}
 		return nil, io.EOF
 	}
@@ -180,6 +183,21 @@ func (s *Subscription) take() ([]host.StreamEvent, error) {
 	clear(chunks) // the spare must not keep the events
 	s.spare = chunks
 	return events, nil
+}
+
+// lastWords gives what the buffer holds of a handler that has been deleted, its
+// terminal event perhaps; s.mu is held. The store is not asked any more: another
+// handler may have the name by now.
+func (s *Subscription) lastWords() []host.StreamEvent {
+	if s.events == 0 || s.reading || s.over {
+		return nil
+	}
+	events := s.sequel(make([]host.StreamEvent, 0, s.events), s.chunks)
+	s.drop()
+	if len(events) > 0 {
+		s.pos = int64(events[len(events)-1].Seq)
+	}
+	return events
 }
 
 // sequel appends the live events that follow pos without a gap. It leaves out
@@ -251,12 +269,15 @@ func (s *Subscription) lag() {
 }
 
 // end makes the subscription end with the given error; the first one counts.
-func (s *Subscription) end(reason error) {
+// What is in the buffer is still given if keep says so.
+func (s *Subscription) end(reason error, keep bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended == nil {
-		s.drop()
 		s.ended = reason
+	}
+	if !keep {
+		s.drop()
 	}
 	s.signal()
 }

@@ -1,0 +1,214 @@
+package scheduler_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/hostcall"
+	"github.com/weftrun/weft/host/journal"
+	"github.com/weftrun/weft/host/scheduler"
+	"github.com/weftrun/weft/host/store/memory"
+)
+
+// bench is a scheduler, with all that is below it, that a test steps by hand.
+type bench struct {
+	t       *testing.T
+	store   host.Store
+	journal *journal.Journal
+	sched   *scheduler.Scheduler
+	modules simModules
+	tokens  int
+	log     io.Writer // of the server; default: the test's
+
+	mu    sync.Mutex // guards now
+	now   time.Time
+	guest func(ctx context.Context, g *call) (abi.StepOutput, error)
+}
+
+// call is one run of a guest: a Go function.
+type call struct {
+	in    abi.StepInput
+	inv   host.Invocation
+	clock int64
+}
+
+// do makes a host call. A nil answer and no error: the host refused it.
+func (c *call) do(im abi.Import, req any) (abi.Raw, error) {
+	b, err := abi.EncodeValue(req)
+	if err != nil {
+		return nil, err
+	}
+	resp, status, clock, err := c.inv.Calls.Call(im, b, c.clock)
+	if err != nil || status != abi.StatusOK {
+		return nil, err
+	}
+	c.clock = clock
+	return resp, nil
+}
+
+// Inspect, Describe and Invoke implement host.Sandbox.
+func (b *bench) Inspect(context.Context, []byte) ([]string, []host.Problem) { return nil, nil }
+func (b *bench) Describe(context.Context, string, []byte) ([]byte, string, error) {
+	return nil, "", nil
+}
+func (b *bench) Invoke(ctx context.Context, inv host.Invocation) (host.InvocationResult, error) {
+	in, err := abi.DecodeStepInput(inv.Input)
+	if err != nil {
+		return host.InvocationResult{}, err
+	}
+	out, err := b.guest(ctx, &call{in: in, inv: inv, clock: inv.Clock})
+	if err != nil {
+		return host.InvocationResult{}, err
+	}
+	data, err := out.Encode()
+	return host.InvocationResult{Output: data, Fuel: 1}, err
+}
+
+func (b *bench) clock() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.now
+}
+
+func (b *bench) advance(d time.Duration) {
+	b.mu.Lock()
+	b.now = b.now.Add(d)
+	b.mu.Unlock()
+}
+
+// twoStep is a workflow whose start emits Work, in a list, and whose run ends by
+// a Close from outside or its deadline.
+const twoStep = `{"abi": 1, "workflow": "two", "timeout": 60000000000,
+  "events": {"Work": {}, "Close": {"kind": "human_response"}},
+  "steps": [
+    {"name": "begin", "accepts": ["StartEvent"], "emits": [["list", ["Work"]]]},
+    {"name": "work", "accepts": ["Work"], "emits": ["StopEvent"], "workers": 100},
+    {"name": "close", "accepts": ["Close"], "emits": ["StopEvent"]}]}`
+
+// open makes a bench over its store, a fresh one if it has none.
+func (b *bench) open(t *testing.T) *bench {
+	t.Helper()
+	b.t = t
+	if b.store == nil {
+		b.store, b.now = memory.New(), time.Unix(1_700_000_000, 0)
+	}
+	if b.modules == nil {
+		b.modules = newSimModules(t, map[string]string{"two": twoStep})
+	}
+	if b.log == nil {
+		b.log = t.Output()
+	}
+	var err error
+	b.journal, err = journal.Open(t.Context(), journal.Config{Store: b.store, Wake: func() { b.sched.Nudge() }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.sched, err = scheduler.New(t.Context(), scheduler.Config{
+		Journal: b.journal, Store: b.store, Modules: b.modules, Sandbox: b,
+		Answers: func(l scheduler.Live, o engine.AttemptOpen, r []engine.CallRecord) scheduler.Answers {
+			return hostcall.New(l, o, r)
+		},
+		Classify: classify, Parked: hostcall.ErrParked, Tokens: b.tokens, IdleAfter: 20 * time.Millisecond, Now: b.clock,
+		Log: slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// step gives the scheduler's work at this time.
+func (b *bench) step() []func() {
+	work, _ := b.sched.Step(b.clock())
+	return work
+}
+
+// commit makes what is queued durable.
+func (b *bench) commit() {
+	b.t.Helper()
+	for {
+		commit, _ := b.journal.Step(b.clock().Add(time.Hour))
+		if commit == nil {
+			return
+		}
+		if err := commit(b.t.Context()); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
+// rest carries out everything until nothing is left to do.
+func (b *bench) rest() {
+	b.t.Helper()
+	for {
+		work := b.step()
+		for _, w := range work {
+			w()
+		}
+		b.commit()
+		if len(work) == 0 {
+			return
+		}
+	}
+}
+
+// await runs a client's request while everything goes on.
+func await[T any](b *bench, request func() (T, error)) (T, error) {
+	type answer struct {
+		v   T
+		err error
+	}
+	done := make(chan answer, 1)
+	go func() {
+		v, err := request()
+		done <- answer{v, err}
+	}()
+	for {
+		select {
+		case a := <-done:
+			b.rest()
+			return a.v, a.err
+		default:
+			b.rest()
+			runtime.Gosched()
+		}
+	}
+}
+
+// start starts a run of twoStep with so many Work events.
+func (b *bench) start(handler, session string) host.Run {
+	b.t.Helper()
+	run, err := await(b, func() (host.Run, error) {
+		return b.sched.Start(b.t.Context(), host.StartRequest{Tenant: "t", Workflow: "two", HandlerID: handler, SessionID: session})
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return run
+}
+
+// status is a run's, as the store has it.
+func (b *bench) status(runID string) host.Status {
+	b.t.Helper()
+	run, err := b.store.Run(b.t.Context(), "t", runID)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return run.Status
+}
+
+func list(n int) abi.StepOutput {
+	events := make([]abi.Event, n)
+	for i := range events {
+		events[i] = abi.Event{Type: "Work", Body: abi.EmptyMap}
+	}
+	return abi.StepOutput{Events: events, List: true}
+}

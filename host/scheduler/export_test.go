@@ -1,0 +1,51 @@
+package scheduler
+
+import "fmt"
+
+// Leak names what a scheduler that has nothing to do still holds, or is "".
+// Nothing may run in it meanwhile.
+func (s *Scheduler) Leak() string {
+	s.mu.Lock()
+	sessions := make([]*session, 0, len(s.sessions))
+	for _, ss := range s.sessions {
+		if ss.pins != 0 {
+			defer s.mu.Unlock()
+			return fmt.Sprintf("session %s has %d pins, attempts %v", ss.key.Session, ss.pins, ss.attempts)
+		}
+		sessions = append(sessions, ss)
+	}
+	defer s.mu.Unlock()
+	for _, ss := range sessions { // without pins nobody else looks at them
+		if ss.ticket != nil || len(ss.attempts) > 0 || len(ss.ended) > 0 {
+			return fmt.Sprintf("session %s: ticket %v, attempts %v, waiting clients %v", ss.key.Session, ss.ticket, ss.attempts, ss.ended)
+		}
+	}
+	durable := s.cfg.Journal.Durable()
+	for key, pos := range s.starting {
+		if pos == 0 || pos > durable {
+			return fmt.Sprintf("handler id %s stays reserved", key.handler)
+		}
+	}
+	switch q := &s.queue; {
+	case q.tokens != s.cfg.Tokens:
+		return fmt.Sprintf("%d of %d tokens are free", q.tokens, s.cfg.Tokens)
+	case q.ready != 0 || len(q.tenants) != 0:
+		return fmt.Sprintf("%d items are ready, tenants %v", q.ready, q.tenants)
+	case s.asking || s.loaders != 0 || len(s.toLoad) != 0:
+		return fmt.Sprintf("asking %v, %d loaders, %d to load", s.asking, s.loaders, len(s.toLoad))
+	}
+	return ""
+}
+
+// Overslept reports whether attempts and tokens are there, and nothing makes the
+// runner bring them together.
+func (s *Scheduler) Overslept() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for tenant, t := range s.queue.tenants {
+		if t.len() > 0 && s.queue.tokens > 0 && !s.cfg.Journal.Congested(tenant) && len(s.wake) == 0 {
+			return true
+		}
+	}
+	return false
+}

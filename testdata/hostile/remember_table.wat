@@ -1,0 +1,15 @@
+;; Writes its table, and traps when it finds that it has.
+(module
+  (import "weft:v1" "output" (func $output (param i32 i32)))
+  (memory (export "memory") 1)
+  (data (i32.const 0) "\a4cabi\01esteps\81\a3dnamecruneemits\81iStopEventgaccepts\81jStartEventfevents\a0hworkflowghostile")
+  (data (i32.const 512) "\82\00\f6") ;; [0, nil]
+  (func (export "weft_describe") (call $output (i32.const 0) (i32.const 85)))
+  (table 2 funcref)
+  (elem (i32.const 0) $mark)
+  (func $mark)
+  (func (export "weft_step") (param i32) (result i32)
+    (if (i32.eqz (ref.is_null (table.get 0 (i32.const 1)))) (then (unreachable)))
+    (table.set 0 (i32.const 1) (ref.func $mark))
+    (call $output (i32.const 512) (i32.const 3))
+    (i32.const 0)))
