@@ -136,12 +136,21 @@ func announce(ctx context.Context, o serveOptions, h *wire.Host, addr string, st
 	return nil
 }
 
-// stop ends everything in order, within stopWithin.
+// stop ends everything in order, within stopWithin. What does not end by then
+// ends with the process: the next start goes on from the journal, as after a
+// crash.
 func stop(ctx context.Context, h *wire.Host, api *httpapi.Server) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
 	defer cancel()
 	h.Drain()
-	return errors.Join(api.Shutdown(ctx), h.Close(ctx))
+	stopped := make(chan error, 1)
+	go func() { stopped <- errors.Join(api.Shutdown(ctx), h.Close(ctx)) }()
+	select {
+	case err := <-stopped:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("not everything stopped within %s: what was running goes on at the next start", stopWithin)
+	}
 }
 
 func newLog(o serveOptions, w io.Writer) (*slog.Logger, error) {

@@ -346,9 +346,11 @@ func TestShutdownOfSlowClients(t *testing.T) {
 	if _, err := io.WriteString(conn, head); err != nil {
 		t.Fatal(err)
 	}
-	if resp, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || resp.StatusCode != http.StatusContinue {
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil || resp.StatusCode != http.StatusContinue {
 		t.Fatalf("answer to the headers = %v, %v", resp, err)
 	}
+	defer func() { _ = resp.Body.Close() }()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	if err := server.Shutdown(ctx); err != nil {

@@ -414,7 +414,7 @@ func (j *Journal) drain(ctx context.Context) error {
 	for refusals := 0; refusals < 5; {
 		j.mu.Lock()
 		j.demanded = j.next
-		j.refused = false
+		j.refused, j.retryAt = false, time.Time{}
 		empty := len(j.queue) == 0
 		j.mu.Unlock()
 		if empty {

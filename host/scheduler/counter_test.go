@@ -32,6 +32,9 @@ func TestEightWorkersEditOneCounter(t *testing.T) {
 	var readersParked, reads atomic.Int64
 	seen := func(c *call) (n int64, err error) {
 		raw, err := c.do(abi.ImportStateGet, []any{"n", 0})
+		if errors.Is(err, hostcall.ErrParked) {
+			readersParked.Add(1)
+		}
 		if err != nil {
 			return 0, err
 		}
@@ -83,9 +86,6 @@ func TestEightWorkersEditOneCounter(t *testing.T) {
 			var last int64
 			for range 50 {
 				n, err := seen(c)
-				if errors.Is(err, hostcall.ErrParked) {
-					readersParked.Add(1)
-				}
 				if err != nil {
 					return abi.StepOutput{}, err
 				}

@@ -47,7 +47,7 @@ func (s simSandbox) Invoke(ctx context.Context, inv host.Invocation) (host.Invoc
 	g := &simGuest{w: s.w, ctx: ctx, inv: inv, in: in, clock: inv.Clock}
 	g.tag = triggerTag(&in)
 	h := fnv.New64a()
-	fmt.Fprint(h, in.Step, g.tag, in.Run.Attempt)
+	_, _ = fmt.Fprint(h, in.Step, g.tag, in.Run.Attempt)
 	g.rng = rand.New(rand.NewPCG(h.Sum64(), s.w.sim.seed))
 	out, trap, err := g.program()
 	if err != nil {

@@ -2,7 +2,7 @@ package scheduler_test
 
 import (
 	"context"
-	"flag"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -21,10 +21,7 @@ import (
 	"github.com/weftrun/weft/host/store/memory"
 )
 
-func TestMain(m *testing.M) {
-	flag.Parse()
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // simSeeds is how many seeds a run of the tests plays.
 const simSeeds = 200
@@ -492,7 +489,7 @@ func (s *sim) spawnReader(handler string) {
 				return
 			}
 			if err != nil {
-				if err != io.EOF {
+				if !errors.Is(err, io.EOF) {
 					s.expect("next", err, host.CodeNotFound, host.CodeUnavailable)
 				}
 				return
@@ -505,7 +502,7 @@ func (s *sim) spawnReader(handler string) {
 
 // expect fails on an error that a client must not get.
 func (s *sim) expect(what string, err error, codes ...host.Code) {
-	if err == nil || s.w.dead.Load() || s.w.ctx.Err() != nil || err == context.Canceled {
+	if err == nil || s.w.dead.Load() || s.w.ctx.Err() != nil || errors.Is(err, context.Canceled) {
 		return
 	}
 	for _, c := range codes {
