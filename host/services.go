@@ -155,7 +155,7 @@ type Plugins interface {
 	Delete(ctx context.Context, tenant, name string) error
 	// Workflows lists the names of the workflows, sorted.
 	Workflows(ctx context.Context, tenant string) ([]string, error)
-	// Workflow describes one.
+	// Workflow describes one. What it gives is shared and must not be changed.
 	Workflow(ctx context.Context, tenant, name string) (WorkflowInfo, error)
 }
 

@@ -20,6 +20,9 @@ type version struct {
 	imports   []string
 	graph     *engine.Graph
 	events    eventTypes
+	// info describes the workflow, all but its plugins and digest. It is made once, when
+	// first asked for, as every start over HTTP asks; nobody may change it.
+	info func() (host.WorkflowInfo, error)
 }
 
 // compile compiles a manifest, or lists everything that is wrong with it.
@@ -37,7 +40,9 @@ func compile(raw abi.Raw) (*version, []host.Problem) {
 	if problems = append(problems, faults...); len(problems) > 0 {
 		return nil, problems
 	}
-	return &version{manifest: canonical, graph: graph, events: events}, nil
+	v := &version{manifest: canonical, graph: graph, events: events}
+	v.info = sync.OnceValues(v.describe)
+	return v, nil
 }
 
 // version gives a stored version, compiled.

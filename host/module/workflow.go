@@ -20,26 +20,36 @@ func (s *Service) Workflow(ctx context.Context, tenant, name string) (host.Workf
 	if err != nil {
 		return host.WorkflowInfo{}, err
 	}
-	g, m := c.graph, c.graph.Manifest()
-	info := host.WorkflowInfo{
-		Name: name, Description: m.Description, Plugins: []string{v.Name}, Digest: v.Digest,
+	info, err := c.info()
+	if err != nil {
+		return host.WorkflowInfo{}, err
+	}
+	info.Plugins, info.Digest = []string{v.Name}, v.Digest
+	return info, nil
+}
+
+// describe makes what a version shows of itself; see version.info.
+func (v *version) describe() (info host.WorkflowInfo, err error) {
+	g, m := v.graph, v.graph.Manifest()
+	info = host.WorkflowInfo{
+		Name: g.Workflow(), Description: m.Description,
 		StartType: g.StartType(), StopTypes: g.StopTypes(), Graph: g.Drawing(),
 	}
-	if info.StartSchema, err = c.shown(info.StartType); err != nil {
+	if info.StartSchema, err = v.shown(info.StartType); err != nil {
 		return host.WorkflowInfo{}, err
 	}
 	stop := abi.TypeStop
 	if len(info.StopTypes) > 0 {
 		stop = info.StopTypes[0]
 	}
-	if info.StopSchema, err = c.shown(stop); err != nil {
+	if info.StopSchema, err = v.shown(stop); err != nil {
 		return host.WorkflowInfo{}, err
 	}
 	for _, typ := range g.EventTypes() {
 		kind, _ := g.Kind(typ)
 		_, base := abi.BaseKinds[typ]
 		event := host.EventInfo{Type: typ, Types: g.Ancestors(typ), Kind: kind, Base: base}
-		if event.Schema, err = c.shown(typ); err != nil {
+		if event.Schema, err = v.shown(typ); err != nil {
 			return host.WorkflowInfo{}, err
 		}
 		info.Events = append(info.Events, event)
