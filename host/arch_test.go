@@ -37,8 +37,10 @@ var rooms = []room{
 	{"host/httpapi", []string{"abi", "host"}},
 	{"host/scheduler", []string{"abi", "host", "host/state", "host/engine"}},
 	{"host/engine", []string{"abi", "host", "host/state"}},
-	{"host/sandbox", []string{"abi", "host", "host/sandbox/rewrite", "host/sandbox/wasi"}},
-	{"host/sandbox/rewrite", []string{"abi", "host"}},
+	{"host/sandbox", []string{"abi", "host", "host/sandbox/memory", "host/sandbox/rewrite", "host/sandbox/wasi"}},
+	{"host/sandbox/rewrite", nil},
+	{"host/sandbox/memory", nil},
+	{"host/sandbox/spectest", []string{"host/sandbox/rewrite"}},
 	{"host/sandbox/wasi", []string{"abi", "host"}},
 	{"host/hostcall", []string{"abi", "host", "host/state", "host/engine"}},
 	{"host/state", []string{"abi", "host"}},
@@ -63,7 +65,9 @@ var modules = map[string]string{
 	"github.com/spf13/cobra":                     "cmd/weft",
 	"github.com/spf13/pflag":                     "cmd/weft",
 	"github.com/tetratelabs/wazero":              "host/sandbox",
+	"golang.org/x/sys":                           "host/sandbox",
 	"modernc.org/sqlite":                         "host/store/sqlite",
+	"github.com/extism/go-sdk":                   testOnly,
 	"github.com/rogpeppe/go-internal/testscript": testOnly,
 	"go.uber.org/goleak":                         testOnly,
 	"pgregory.net/rapid":                         testOnly,
@@ -72,7 +76,7 @@ var modules = map[string]string{
 const testOnly = "test files"
 
 // testPackages are linked into tests only, without being called _test.go.
-var testPackages = []string{"host/store/storetest", "host/hosttest"}
+var testPackages = []string{"host/sandbox/spectest", "host/store/storetest", "host/hosttest"}
 
 // pure packages compute: no clock, no chance, no I/O, no goroutine. What they
 // answer depends on their arguments alone, so that replay gives the same.
@@ -150,16 +154,17 @@ func TestEveryPackageSaysWhatItIsFor(t *testing.T) {
 	}
 }
 
-// TestLimitsAreDocumented holds the first table of docs/limits.md to DefaultLimits.
+// TestLimitsAreDocumented holds the first table of docs/limits.md to
+// DefaultLimits and MaxLimits.
 func TestLimitsAreDocumented(t *testing.T) {
 	page, err := os.ReadFile("../docs/limits.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	limits := reflect.ValueOf(host.DefaultLimits())
+	limits, most := reflect.ValueOf(host.DefaultLimits()), reflect.ValueOf(host.MaxLimits())
 	for i := range limits.NumField() {
 		name := limits.Type().Field(i).Name
-		row := fmt.Sprintf("| `%s` | %s |", name, shown(name, limits.Field(i)))
+		row := fmt.Sprintf("| `%s` | %s | %s |", name, shown(name, limits.Field(i)), shown(name, most.Field(i)))
 		if !strings.Contains(string(page), row) {
 			t.Errorf("docs/limits.md has no row that begins with %q", row)
 		}

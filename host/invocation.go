@@ -14,8 +14,11 @@ type Invocation struct {
 	Clock     int64  // virtual clock at the start, Unix nanoseconds
 	Seed      [32]byte
 	Limits    Limits // complete: no zero fields
-	Calls     Calls
-	Token     Token
+	// Buffer is room for the output; the result's Output may be part of it. nil:
+	// the output gets memory of its own.
+	Buffer []byte
+	Calls  Calls
+	Token  Token
 }
 
 // InvocationResult is what a guest's run came to, when it was not unwound.
@@ -27,7 +30,7 @@ type InvocationResult struct {
 	// Err says how the guest failed: trap, fuel_exhausted, deadline_exceeded,
 	// limit_exceeded, invalid_output.
 	Err *abi.Error
-	// Fuel is what it burnt, in units; an estimate until metering exists.
+	// Fuel is what it burnt, in units: the same for the same invocation.
 	Fuel uint64
 }
 
@@ -54,21 +57,30 @@ type Replayer interface {
 
 // Token is an invocation's right to run on a core.
 type Token interface {
-	// Checkpoint is called now and then on the guest's goroutine, with the
-	// units burnt since the last call. It may wait while another tenant is
-	// due. An error unwinds the guest.
+	// Checkpoint is called on the guest's goroutine before each host call and
+	// else whenever about 50,000 units have been burnt, with the units burnt
+	// since the last call: the same numbers in each run of the same
+	// invocation. It may wait while another tenant is due. An error unwinds
+	// the guest.
 	Checkpoint(units uint64) error
+}
+
+// Description is what a sandbox finds out about a module.
+type Description struct {
+	Manifest  []byte // that weft_describe gives; not modified
+	ImageHash string // of the pristine image
+	Rewritten string // digest of what runs in place of the module
 }
 
 // Sandbox runs guests. All methods may be called from any goroutine.
 type Sandbox interface {
-	// Inspect checks a module without running it: its problems (all of them),
-	// and the weft:v1 and WASI imports it has.
-	Inspect(ctx context.Context, wasm []byte) (imports []string, problems []Problem)
-	// Describe compiles a module, makes its pristine image and returns the
-	// manifest it gives and the image's hash. Errors are *Error with
-	// CodeInvalidPlugin and Problems for the module's own faults.
-	Describe(ctx context.Context, digest string, wasm []byte) (manifest []byte, imageHash string, err error)
+	// Inspect checks a module against the limits of those who upload it: its
+	// problems (all of a stage), and the weft:v1 and WASI imports it has.
+	Inspect(ctx context.Context, wasm []byte, limits Limits) (imports []string, problems []Problem)
+	// Describe builds a module, if that was not done before, and says what it
+	// is. Errors are *Error with CodeInvalidPlugin and Problems for the
+	// module's own faults.
+	Describe(ctx context.Context, digest string, wasm []byte, limits Limits) (Description, error)
 	// Invoke runs weft_step once. The error is that of a Calls or Token
 	// method, ctx's (the guest was stopped), or a fault of the host; the
 	// guest's own failures are in the result.

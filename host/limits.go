@@ -3,9 +3,12 @@ package host
 import "time"
 
 // Limits bound what one invocation, run, session or request may use. The zero
-// value of a field means its default ([DefaultLimits]), never "none". A limit
-// in force is part of an attempt's input: a change of the settings does not
-// reach attempts that are open.
+// value of a field means its default ([DefaultLimits]), never "none".
+//
+// A run takes the limits of its tenant and plugin ([LimitTable]) when it
+// starts, and keeps them: they are part of each attempt's input, and a change
+// of the settings reaches new runs only. In files and messages a field is named
+// in snake case: MemoryBytes is memory_bytes.
 type Limits struct {
 	ModuleBytes  int `cbor:"1,keyasint,omitempty"` // of an uploaded module
 	MemoryBytes  int `cbor:"2,keyasint,omitempty"` // of one instance's memory
@@ -20,7 +23,7 @@ type Limits struct {
 	LogBytes    int           `cbor:"10,keyasint,omitempty"` // an invocation
 	LogLines    int           `cbor:"11,keyasint,omitempty"` // an invocation
 	RegionCalls int           `cbor:"12,keyasint,omitempty"` // host calls in one edit region
-	RegionTime  time.Duration `cbor:"13,keyasint,omitempty"` // an edit region
+	RegionTime  time.Duration `cbor:"13,keyasint,omitempty"` // an edit region, without waiting for a run token
 
 	StateBytes   int `cbor:"14,keyasint,omitempty"` // of a session's state
 	RunEvents    int `cbor:"15,keyasint,omitempty"` // that a run may route
@@ -29,6 +32,13 @@ type Limits struct {
 	Suspensions  int `cbor:"18,keyasint,omitempty"` // of an invocation
 	InboxEvents  int `cbor:"19,keyasint,omitempty"` // of a run
 	QueuedStarts int `cbor:"20,keyasint,omitempty"` // of a session
+
+	CallDepth    int           `cbor:"21,keyasint,omitempty"` // bytes of the frames of nested calls, an invocation
+	RegionFuel   uint64        `cbor:"22,keyasint,omitempty"` // units one edit region may burn
+	DescribeFuel uint64        `cbor:"23,keyasint,omitempty"` // units of making a module's image: _initialize and weft_describe
+	DescribeTime time.Duration `cbor:"24,keyasint,omitempty"` // of the same
+	CompileTime  time.Duration `cbor:"25,keyasint,omitempty"` // of a module, in a process of its own
+	CompileBytes int           `cbor:"26,keyasint,omitempty"` // of that process's address space
 }
 
 // DefaultLimits returns the defaults. Sources of the figures: docs/limits.md.
@@ -54,7 +64,38 @@ func DefaultLimits() Limits {
 		Suspensions:  1_000,
 		InboxEvents:  1_000,
 		QueuedStarts: 1_000,
+		CallDepth:    1 << 20,
+		RegionFuel:   30_000_000,
+		DescribeFuel: 1_000_000_000,
+		DescribeTime: 10 * time.Second,
+		CompileTime:  2 * time.Minute,
+		CompileBytes: 8 << 30,
 	}
+}
+
+// MaxLimits returns the most that each limit can be set to: beyond it a value
+// is unsafe, or means nothing as another bound comes first.
+func MaxLimits() Limits {
+	var l Limits
+	for i := range limitSettings {
+		s := &limitSettings[i]
+		s.set(&l, s.most)
+	}
+	return l
+}
+
+// Complete returns the limits with the default in place of each zero field.
+func (l Limits) Complete() Limits { return l.over(DefaultLimits()) }
+
+// over returns the limits with those of under in place of each zero field.
+func (l Limits) over(under Limits) Limits {
+	for i := range limitSettings {
+		s := &limitSettings[i]
+		if s.get(&l) == 0 {
+			s.set(&l, s.get(&under))
+		}
+	}
+	return l
 }
 
 // DefaultRunTimeout is the timeout of a run whose manifest names none: time in

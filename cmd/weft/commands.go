@@ -15,7 +15,7 @@ func addClientCommands(root *cobra.Command) {
 		}
 		root.AddCommand(commands...)
 	}
-	group("plugins", "Plugins and workflows:", newPush(), newPlugins(), newWorkflows())
+	group("plugins", "Plugins and workflows:", newPush(), newInspect(), newPlugins(), newWorkflows())
 	group("runs", "Runs:", newRun(), newRuns(), newShow(), newSend(), newCancel(), newEvents())
 	root.AddCommand(newVersion())
 }

@@ -72,7 +72,7 @@ func push(ctx context.Context, r *remote, file, name string) error {
 
 // readModule reads a file that is to be a WebAssembly module.
 func readModule(file string) ([]byte, error) {
-	wasm, err := readAtMost(file, int64(host.DefaultLimits().ModuleBytes))
+	wasm, err := readAtMost(file, int64(host.MaxLimits().ModuleBytes)) // the server has its own limit
 	if err != nil {
 		return nil, err
 	}

@@ -29,6 +29,7 @@ const stopWithin = 10 * time.Second
 type serveOptions struct {
 	addr        string
 	data        string
+	limits      string
 	examples    string
 	demo        bool
 	allowRemote bool
@@ -52,9 +53,14 @@ are cut off by a stop or a crash go on at the next start.
 
 The server has no keys yet, so it listens on loopback addresses only, unless
 --allow-remote is given, and answers only requests that name it by a loopback
-name or one of --allowed-host.`,
+name or one of --allowed-host.
+
+What plugins may use is limited; --limits names a file that changes the limits for
+all, for tenants, or for plugins. Runs that have started keep theirs. 'weft limits'
+shows the limits, and says how such a file is written.`,
 		Example: `  weft serve
   weft serve --addr 127.0.0.1:9000 --data /var/lib/weft
+  weft serve --limits limits.json       # checked first: weft limits --limits limits.json
   weft serve --examples                 # with build/plugins/*-go.wasm loaded
   weft serve --examples=./my-plugins    # with every .wasm of that directory
   weft serve --data :memory:            # keep nothing`,
@@ -66,6 +72,7 @@ name or one of --allowed-host.`,
 	f := cmd.Flags()
 	f.StringVar(&o.addr, "addr", defaultAddr, "address to listen on, HOST:PORT (port 0: any free one)")
 	f.StringVar(&o.data, "data", "data", "directory of the database and the cache, or "+wire.InMemory)
+	f.StringVar(&o.limits, "limits", "", "`FILE` with the limits of tenants and plugins (JSON; see 'weft limits')")
 	f.StringVar(&o.examples, "examples", "", "load the example plugins at start: build/plugins/*-go.wasm, or with =DIR every .wasm of DIR")
 	f.Lookup("examples").NoOptDefVal = defaultExamples
 	f.BoolVar(&o.demo, "demo", false, "after the start, run the wordcount example over real text and print the result")
@@ -86,12 +93,20 @@ func serve(ctx context.Context, o serveOptions, stdout, stderr io.Writer) error 
 	if err := checkAddr(o); err != nil {
 		return err
 	}
+	limits, err := readLimits(o.limits)
+	if err != nil {
+		return err
+	}
 	// Listen first: a port in use is found before the store is touched.
 	l, err := net.Listen("tcp", o.addr)
 	if err != nil {
 		return listenError(o.addr, err)
 	}
-	h, err := wire.Open(ctx, wire.Config{Data: o.data, Timeout: o.runTimeout, Log: log})
+	program, err := compiler()
+	if err != nil {
+		return fmt.Errorf("find this program, to start it as a compiler: %w", err)
+	}
+	h, err := wire.Open(ctx, wire.Config{Data: o.data, Limits: limits, Timeout: o.runTimeout, Log: log, Compiler: program})
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
@@ -99,6 +114,7 @@ func serve(ctx context.Context, o serveOptions, stdout, stderr io.Writer) error 
 	api := httpapi.New(httpapi.Config{
 		Runs: h.Runs, Plugins: h.Plugins, Health: h, Log: log,
 		Addr: addr, AllowedHosts: o.hosts, CORSOrigins: o.origins, Version: version,
+		MaxPlugin: int64(limits.MaxModuleBytes()),
 	})
 	// The first answer comes when the examples are there: requests wait in the
 	// listener until then, as they do while the store is recovered.

@@ -90,7 +90,7 @@ func (s *Session) decideStart(e *Entry, t StartRun) (decision, error) {
 	if !g.mayStart(t.Event.Type) {
 		return decision{}, host.Errorf(host.CodeInvalidArgument, "Start event must be of type %s, not %s", g.start, clip(t.Event.Type))
 	}
-	limits := complete(t.Limits)
+	limits := t.Limits.Complete()
 	root, changes := state.FillDefaults(s.root, g.defaults)
 	if err := g.schema.Check(root, nil); err != nil {
 		return decision{}, host.Errorf(host.CodeSchemaViolation, "The session's state breaks the schema of workflow %s at %w", g.Workflow(), schemaBreach(err))

@@ -44,7 +44,7 @@ func (s *Session) begin(e *Entry, g *Graph) *run {
 			Tenant: s.key.Tenant, HandlerID: p.HandlerID, RunID: e.RunID, SessionID: s.key.Session,
 			Workflow: g.Workflow(), Status: host.StatusRunning, Started: e.At, Updated: e.At,
 		},
-		graph: g, version: p.Version, limits: p.Limits, seed: p.Seed, handler: h,
+		graph: g, version: p.Version, limits: p.Limits.Complete(), seed: p.Seed, handler: h,
 		pools:     make([]pool, len(g.steps)),
 		outermost: &collection{},
 	}

@@ -27,6 +27,8 @@
 //     already durable.
 //  6. The guest's clock and the position of its random stream are those of the
 //     first run: each record says the clock, and replayed draws are drawn again.
+//  7. An open edit has a bound of fuel, which is counted from what the guest
+//     burns: the same in each run. In a replay no edit is open.
 package hostcall
 
 import (
@@ -36,7 +38,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
-	"time"
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
@@ -134,7 +135,8 @@ type region struct {
 	path  state.Path
 	base  *state.Node
 	begin uint64 // the call that opened it
-	start int64  // host time, Unix nanoseconds
+	start int64  // host time, Unix nanoseconds, later by what it was idle
+	fuel  uint64 // units burnt since
 }
 
 // New makes an attempt. record holds what earlier entries of it carry: empty
@@ -287,16 +289,4 @@ func (a *Attempt) back() {
 		a.bytes += recordSize(&a.record[i])
 	}
 	a.region = nil
-}
-
-// checkRegion bounds an open edit in host calls and time.
-func (a *Attempt) checkRegion() error {
-	l := a.open.Limits
-	if calls := a.n - a.region.begin; calls > uint64(l.RegionCalls) {
-		return limitf("more than %d host calls between state_begin and state_commit (limit region_calls)", l.RegionCalls)
-	}
-	if took := time.Duration(a.live.Now() - a.region.start); took > l.RegionTime {
-		return limitf("an edit was open for %s, longer than %s (limit region_time)", took.Round(time.Millisecond), l.RegionTime)
-	}
-	return nil
 }

@@ -28,7 +28,7 @@ func TestHostileStepsFailAlone(t *testing.T) {
 	limits.WallTime = 300 * time.Millisecond
 	limits.HostCalls = 1000
 	limits.LogLines = 100
-	h := hosttest.New(t, hosttest.Config{Limits: limits})
+	h := hosttest.New(t, hosttest.Config{Limits: host.NewLimitTable(limits)})
 	h.Load(t, "tinygo", "counter")
 	runs := 0
 	for _, c := range []struct{ name, code, text string }{

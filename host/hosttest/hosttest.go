@@ -38,7 +38,8 @@ type Config struct {
 	IdleAfter time.Duration
 	Tokens    int
 	Timeout   time.Duration
-	Limits    host.Limits
+	// Limits: see wire.Config.
+	Limits *host.LimitTable
 	// Log writes the server's log to the test's.
 	Log bool
 }
@@ -64,7 +65,8 @@ func New(tb testing.TB, cfg Config) *Host {
 		tb.Fatal(err)
 	}
 	h := &Host{Host: w, URL: "http://" + l.Addr().String(), served: make(chan error, 1)}
-	h.server = httpapi.New(httpapi.Config{Runs: w.Runs, Plugins: w.Plugins, Health: w, Log: log, Addr: l.Addr().String(), Version: "test"})
+	h.server = httpapi.New(httpapi.Config{Runs: w.Runs, Plugins: w.Plugins, Health: w, Log: log, Addr: l.Addr().String(),
+		MaxPlugin: int64(cfg.Limits.MaxModuleBytes()), Version: "test"})
 	go func() { h.served <- h.server.Serve(l) }()
 	if h.Client, err = client.New(h.URL, client.Options{}); err != nil {
 		tb.Fatal(err)

@@ -7,7 +7,6 @@
 package module
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -25,8 +24,8 @@ import (
 type Config struct {
 	Store   host.Store
 	Sandbox host.Sandbox
-	// Limits: ModuleBytes is in use; zero is its default.
-	Limits host.Limits
+	// Limits has the limits of uploads by tenant and plugin; nil: the defaults.
+	Limits *host.LimitTable
 	// Log takes what operators should know. nil: nothing is logged.
 	Log *slog.Logger
 	// Now is the clock; nil: time.Now.
@@ -38,7 +37,7 @@ type Config struct {
 type Service struct {
 	store   host.Store
 	sandbox host.Sandbox
-	limits  host.Limits
+	limits  *host.LimitTable
 	log     *slog.Logger
 	now     func() time.Time
 
@@ -71,7 +70,6 @@ func New(c Config) (*Service, error) {
 		now:     c.Now,
 		tenants: map[string]*tenant{},
 	}
-	s.limits.ModuleBytes = cmp.Or(s.limits.ModuleBytes, host.DefaultLimits().ModuleBytes)
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -32,15 +33,15 @@ type paper struct {
 	described int
 }
 
-func (p *paper) Inspect(context.Context, []byte) ([]string, []host.Problem) {
+func (p *paper) Inspect(context.Context, []byte, host.Limits) ([]string, []host.Problem) {
 	return []string{"weft:v1.output"}, p.problems
 }
 
-func (p *paper) Describe(_ context.Context, digest string, wasm []byte) ([]byte, string, error) {
+func (p *paper) Describe(_ context.Context, digest string, wasm []byte, _ host.Limits) (host.Description, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.described++
-	return wasm, "image of " + digest, nil
+	return host.Description{Manifest: wasm, ImageHash: "image of " + digest, Rewritten: "rewritten " + digest}, nil
 }
 
 // bed is a service over a memory store.
@@ -165,7 +166,7 @@ func TestPut(t *testing.T) {
 }
 
 func TestPutRefuses(t *testing.T) {
-	b := newBed(t, func(c *Config) { c.Limits.ModuleBytes = 5000 })
+	b := newBed(t, func(c *Config) { c.Limits = host.NewLimitTable(host.Limits{ModuleBytes: 5000}) })
 	b.put(t, tenantA, "p", manifest(t, "w", nil))
 	for _, name := range []string{"", "P", "-a", "a b", "../a", strings.Repeat("a", 129), "a\n"} {
 		_, _, err := b.Put(t.Context(), tenantA, name, manifest(t, "x", nil))
@@ -182,6 +183,38 @@ func TestPutRefuses(t *testing.T) {
 	}
 	// Another tenant has its own names.
 	b.put(t, tenantB, "q", manifest(t, "w", nil))
+}
+
+// How long a module may be depends on its tenant and its name; what was taken
+// stays, and can be run.
+func TestPutHasTheLimitsOfTenantAndPlugin(t *testing.T) {
+	limits, err := host.ParseLimits([]byte(`{"defaults": {"module_bytes": 2000}, "plugins": {"long": {"module_bytes": 4000}},
+		"tenants": {"b": {"module_bytes": 3000, "plugins": {"long": {"module_bytes": 5000}}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newBed(t, func(c *Config) { c.Limits = limits })
+	for _, c := range []struct {
+		tenant, name string
+		limit        int
+	}{{tenantA, "p", 2000}, {tenantA, "long", 4000}, {tenantB, "p", 3000}, {tenantB, "long", 5000}} {
+		const field = 16 // at most: a field's name, and the head of its text
+		padded := func(size int) []byte {
+			short := len(manifest(t, "w-"+c.name, nil))
+			return manifest(t, "w-"+c.name, func(m *abi.Manifest) { m.Version = strings.Repeat("v", size-short-field) })
+		}
+		good := padded(c.limit)
+		if len(good) > c.limit || len(good) < c.limit-field {
+			t.Fatalf("%d bytes, for a limit of %d", len(good), c.limit)
+		}
+		b.put(t, c.tenant, c.name, good)
+		_, _, err := b.Put(t.Context(), c.tenant, c.name, make([]byte, c.limit+1))
+		wantCode(t, err, host.CodeTooLarge, strconv.Itoa(c.limit), "module_bytes")
+	}
+	tight := b.open(t, func(c *Config) { c.Limits = host.NewLimitTable(host.Limits{ModuleBytes: 1}) })
+	if v, err := tight.Newest(tenantB, "w-long"); err != nil || v.Plugin != "long" {
+		t.Errorf("%+v, %v", v, err)
+	}
 }
 
 // All problems of what is declared come together, each with its event.
@@ -448,8 +481,9 @@ func TestPutWithTheRealSandbox(t *testing.T) {
 	from.s = b.Service
 	wasm := read(t, pluginPath(t, "wordcount-tinygo"))
 	info := b.put(t, tenantA, "wordcount", wasm)
-	if info.RewrittenSHA256 != box.Rewritten(wasm) {
-		t.Errorf("rewritten digest = %s, want the sandbox's", info.RewrittenSHA256)
+	described, err := box.Describe(t.Context(), info.SHA256, wasm, host.Limits{})
+	if err != nil || info.RewrittenSHA256 != described.Rewritten {
+		t.Errorf("rewritten digest = %s, want the sandbox's, %s (%v)", info.RewrittenSHA256, described.Rewritten, err)
 	}
 	bad := b.CheckEvent(info.SHA256, abi.TypeStart, fromJSON(t, `{"text":1,"chunk_lines":0}`))
 	if bad == nil || !strings.Contains(bad.Message, "start_event.text: must be a string, got 1") {

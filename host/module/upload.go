@@ -15,25 +15,6 @@ import (
 // legalName is what plugins and workflows may be called.
 var legalName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,127}$`)
 
-// rewriter is what a sandbox has that does not run modules as they are.
-type rewriter interface {
-	// Rewritten gives the digest of what runs in place of the module.
-	Rewritten(wasm []byte) string
-}
-
-// rewritten gives the digest of what runs: the sandbox's, if it has one. Else
-// the module runs as it is, and the digest is SHA-256 over a name for that, a
-// zero byte and the module.
-func (s *Service) rewritten(wasm []byte) string {
-	if r, ok := s.sandbox.(rewriter); ok {
-		return r.Rewritten(wasm)
-	}
-	h := sha256.New()
-	h.Write([]byte("weft-rewrite-0\x00"))
-	h.Write(wasm)
-	return hex.EncodeToString(h.Sum(nil))
-}
-
 // Put implements [host.Plugins]. Nothing is stored before everything has been
 // checked. The stages are: the module, its description, and what it declares;
 // all problems of a stage come together, and end the upload.
@@ -42,8 +23,9 @@ func (s *Service) Put(ctx context.Context, tenant, name string, wasm []byte) (ho
 		return host.PluginInfo{}, false, host.Errorf(host.CodeInvalidArgument,
 			"%.140q is no name for a plugin: use 1 to 128 of a-z, 0-9, '.', '_' and '-', beginning with a letter or digit", name)
 	}
-	if limit := s.limits.ModuleBytes; len(wasm) > limit {
-		return host.PluginInfo{}, false, host.Errorf(host.CodeTooLarge, "the module has %d bytes, at most %d are allowed", len(wasm), limit)
+	limits := s.limits.Limits(tenant, name)
+	if limit := limits.ModuleBytes; len(wasm) > limit {
+		return host.PluginInfo{}, false, host.Errorf(host.CodeTooLarge, "the module has %d bytes, at most %d are allowed (limit module_bytes)", len(wasm), limit)
 	}
 	sum := sha256.Sum256(wasm)
 	digest := hex.EncodeToString(sum[:])
@@ -51,7 +33,7 @@ func (s *Service) Put(ctx context.Context, tenant, name string, wasm []byte) (ho
 		info, err := s.info(ctx, newest)
 		return info, false, err
 	}
-	v, err := s.check(ctx, digest, wasm)
+	v, err := s.check(ctx, digest, wasm, limits)
 	if err != nil {
 		return host.PluginInfo{}, false, err
 	}
@@ -64,15 +46,15 @@ func (s *Service) Put(ctx context.Context, tenant, name string, wasm []byte) (ho
 }
 
 // check runs an upload through all stages.
-func (s *Service) check(ctx context.Context, digest string, wasm []byte) (*version, error) {
-	imports, problems := s.sandbox.Inspect(ctx, wasm)
+func (s *Service) check(ctx context.Context, digest string, wasm []byte, limits host.Limits) (*version, error) {
+	imports, problems := s.sandbox.Inspect(ctx, wasm, limits)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	if len(problems) > 0 {
 		return nil, invalid(problems)
 	}
-	manifest, imageHash, err := s.sandbox.Describe(ctx, digest, wasm)
+	described, err := s.sandbox.Describe(ctx, digest, wasm, limits)
 	if err != nil {
 		var e *host.Error
 		if errors.As(err, &e) && e.Code == host.CodeInvalidPlugin {
@@ -80,11 +62,11 @@ func (s *Service) check(ctx context.Context, digest string, wasm []byte) (*versi
 		}
 		return nil, err
 	}
-	v, problems := compile(manifest)
+	v, problems := compile(described.Manifest)
 	if len(problems) > 0 {
 		return nil, invalid(problems)
 	}
-	v.digest, v.rewritten, v.imageHash, v.size, v.imports = digest, s.rewritten(wasm), imageHash, len(wasm), imports
+	v.digest, v.rewritten, v.imageHash, v.size, v.imports = digest, described.Rewritten, described.ImageHash, len(wasm), imports
 	return v, nil
 }
 

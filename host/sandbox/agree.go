@@ -18,15 +18,15 @@ type Disagreement struct {
 
 // Error implements error.
 func (d *Disagreement) Error() string {
-	return fmt.Sprintf("run %d differs from the first: output % x, code %d, error %v; first: output % x, code %d, error %v",
-		d.Run, clip(d.Other.Output), d.Other.Code, d.Other.Err, clip(d.First.Output), d.First.Code, d.First.Err)
+	return fmt.Sprintf("run %d differs from the first: output % x, code %d, error %v, fuel %d; first: output % x, code %d, error %v, fuel %d",
+		d.Run, clip(d.Other.Output), d.Other.Code, d.Other.Err, d.Other.Fuel, clip(d.First.Output), d.First.Code, d.First.Err, d.First.Fuel)
 }
 
 // clip keeps what a message can show of an output.
 func clip(b []byte) []byte { return b[:min(len(b), 64)] }
 
 // Agree runs the same invocation runs times, one after the other, each in an
-// instance of its own, and compares output, code and error byte for byte. make
+// instance of its own, and compares output, code, error and fuel byte for byte. make
 // gives the invocation of each run: the same module and input, with Calls that
 // answer alike. It is for tests, which hold ways of running guests against
 // each other with it.
@@ -50,9 +50,9 @@ func (s *Sandbox) Agree(ctx context.Context, runs int, make func(run int) host.I
 	return first, nil
 }
 
-// same tells whether two results are equal, but for the estimated fuel.
+// same tells whether two results are equal.
 func same(a, b host.InvocationResult) bool {
-	return bytes.Equal(a.Output, b.Output) && a.Code == b.Code && sameError(a.Err, b.Err)
+	return bytes.Equal(a.Output, b.Output) && a.Code == b.Code && a.Fuel == b.Fuel && sameError(a.Err, b.Err)
 }
 
 func sameError(a, b *abi.Error) bool {

@@ -10,12 +10,13 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host/sandbox/rewrite"
 	"github.com/weftrun/weft/host/sandbox/wasi"
 )
 
 // hostFunc is one import of weft:v1.
 type hostFunc struct {
-	is    funcType
+	is    rewrite.FuncType
 	serve func(g *guest, args []uint64)
 }
 
@@ -23,14 +24,14 @@ type hostFunc struct {
 var imports = makeImports()
 
 func makeImports() map[abi.Import]hostFunc {
-	i32s := func(n int) string { return string(bytes.Repeat([]byte{typeI32}, n)) }
+	i32s := func(n int) string { return string(bytes.Repeat([]byte{api.ValueTypeI32}, n)) }
 	all := map[abi.Import]hostFunc{
-		abi.ImportInput:    {funcType{params: i32s(3)}, serveInput},
-		abi.ImportResponse: {funcType{params: i32s(3)}, serveResponse},
-		abi.ImportOutput:   {funcType{params: i32s(2)}, serveOutput},
+		abi.ImportInput:    {rewrite.FuncType{Params: i32s(3)}, serveInput},
+		abi.ImportResponse: {rewrite.FuncType{Params: i32s(3)}, serveResponse},
+		abi.ImportOutput:   {rewrite.FuncType{Params: i32s(2)}, serveOutput},
 	}
 	for _, im := range abi.HostCalls {
-		all[im] = hostFunc{funcType{i32s(2), string([]byte{typeI64})}, func(g *guest, args []uint64) {
+		all[im] = hostFunc{rewrite.FuncType{Params: i32s(2), Results: string([]byte{api.ValueTypeI64})}, func(g *guest, args []uint64) {
 			args[0] = g.hostCall(im, uint32(args[0]), uint32(args[1]))
 		}}
 	}
@@ -48,34 +49,57 @@ func importNames() []string {
 }
 
 // serveImports makes those imports available in the runtime that a module asks
-// for, and no others.
-func serveImports(ctx context.Context, r wazero.Runtime, m *binaryModule) error {
+// for, and the meter's, and no others.
+func serveImports(ctx context.Context, r wazero.Runtime, asked []importName) error {
 	names := map[string][]string{}
-	for _, im := range m.imports {
-		if !slices.Contains(names[im.module], im.name) {
-			names[im.module] = append(names[im.module], im.name)
+	for _, im := range asked {
+		if !slices.Contains(names[im.Module], im.Name) {
+			names[im.Module] = append(names[im.Module], im.Name)
 		}
 	}
 	if asked := names[wasi.ModuleName]; len(asked) > 0 {
-		hostOf := func(ctx context.Context) wasi.Host { return guestOf(ctx) }
+		hostOf := func(ctx context.Context) wasi.Host {
+			g := guestOf(ctx)
+			g.charge(wasiFuel)
+			return g
+		}
 		if err := wasi.Instantiate(ctx, r, asked, hostOf); err != nil {
 			return err
 		}
 	}
-	asked := names[abi.ImportModule]
-	if len(asked) == 0 {
+	if err := serveMeter(ctx, r); err != nil {
+		return err
+	}
+	if len(names[abi.ImportModule]) == 0 {
 		return nil
 	}
 	builder := r.NewHostModuleBuilder(abi.ImportModule)
-	for _, name := range asked {
+	for _, name := range names[abi.ImportModule] {
 		f := imports[abi.Import(name)]
 		serve := api.GoModuleFunc(func(ctx context.Context, _ api.Module, stack []uint64) {
 			f.serve(guestOf(ctx), stack)
 		})
-		builder.NewFunctionBuilder().WithGoModuleFunction(serve, []byte(f.is.params), []byte(f.is.results)).Export(name)
+		builder.NewFunctionBuilder().WithGoModuleFunction(serve, []byte(f.is.Params), []byte(f.is.Results)).Export(name)
 	}
 	if _, err := builder.Instantiate(ctx); err != nil {
 		return fmt.Errorf("instantiate %s: %w", abi.ImportModule, err)
+	}
+	return nil
+}
+
+// serveMeter makes the functions available that the rewriter has modules import.
+func serveMeter(ctx context.Context, r wazero.Runtime) error {
+	builder := r.NewHostModuleBuilder(rewrite.MeterModule)
+	for name, serve := range map[string]func(*guest){rewrite.FuncRefuel: (*guest).refuel, rewrite.FuncOverflow: (*guest).overflow} {
+		f := api.GoModuleFunc(func(ctx context.Context, instance api.Module, _ []uint64) {
+			g := guestOf(ctx)
+			g.meter.bind(instance) // a start function runs before the instance is there
+			serve(g)
+		})
+		builder.NewFunctionBuilder().WithGoModuleFunction(f, nil, nil).Export(name)
+	}
+	if _, err := builder.Instantiate(ctx); err != nil {
+		return fmt.Errorf("instantiate %s: %w", rewrite.MeterModule, err)
 	}
 	return nil
 }
@@ -108,7 +132,27 @@ func (g *guest) copyOut(what abi.Import, src []byte, args []uint64) {
 	if uint64(off)+uint64(length) > uint64(len(src)) {
 		g.giveUp(codeTrap, "%s: %d bytes from offset %d are out of range: there are %d", what, length, off, len(src))
 	}
-	copy(g.region(what, dst, length), src[off:])
+	g.charge(bytesFuel(int(length)))
+	copyPieces(g.region(what, dst, length), src[off:])
+}
+
+// copyPieces copies in pieces, between which the garbage collector can have the
+// goroutine stop; len(to) bytes are copied.
+func copyPieces(to, from []byte) {
+	for len(to) > 0 {
+		n := copy(to[:min(len(to), rewrite.Piece)], from)
+		to, from = to[n:], from[n:]
+	}
+}
+
+// clone copies a view of the guest's memory, into room if there is enough.
+func clone(view, room []byte) []byte {
+	if cap(room) < len(view) {
+		room = make([]byte, len(view))
+	}
+	room = room[:len(view)]
+	copyPieces(room, view)
+	return room
 }
 
 func serveInput(g *guest, args []uint64) {
@@ -131,9 +175,11 @@ func serveOutput(g *guest, args []uint64) {
 		g.giveUp(codeOutput, "%s called output twice", g.phase.entry())
 	}
 	if limit := g.limits.OutputBytes; uint64(length) > uint64(limit) {
-		g.giveUp(codeLimit, "the output has %d bytes, at most %d are allowed", length, limit)
+		g.giveUp(codeLimit, "the output has %d bytes, at most %d are allowed (limit output_bytes)", length, limit)
 	}
-	g.output = bytes.Clone(g.region(abi.ImportOutput, ptr, length))
+	view := g.region(abi.ImportOutput, ptr, length)
+	g.charge(bytesFuel(len(view)))
+	g.output = clone(view, g.buffer)
 }
 
 // hostCall serves an import of abi.HostCalls and gives its result.
@@ -142,7 +188,7 @@ func (g *guest) hostCall(im abi.Import, ptr, length uint32) uint64 {
 		g.forbidden(im)
 	}
 	if g.counts.calls++; g.counts.calls > g.limits.HostCalls {
-		g.giveUp(codeLimit, "more than %d host calls in one invocation", g.limits.HostCalls)
+		g.giveUp(codeLimit, "more than %d host calls in one invocation (limit host_calls)", g.limits.HostCalls)
 	}
 	g.checkCallBytes(im, "request", int64(length))
 	if im == abi.ImportLog {
@@ -153,21 +199,17 @@ func (g *guest) hostCall(im abi.Import, ptr, length uint32) uint64 {
 		g.response = abi.Null // what is logged there is of no invocation
 		return uint64(abi.StatusOK)<<32 | uint64(len(g.response))
 	}
-	burnt := g.burn()
-	if g.token != nil {
-		if err := g.watch.checkpoint(g.token, burnt); err != nil {
-			g.unwind(err)
-		}
-	}
-	response, status, clock, err := g.calls.Call(im, bytes.Clone(view), g.clock)
+	request := clone(view, nil)
+	g.meter.charge(callFuel + bytesFuel(len(request)))
+	g.refuel() // the token is asked before each call
+	response, status, clock, err := g.calls.Call(im, request, g.clock)
 	if err != nil {
 		g.unwind(err)
 	}
 	g.checkCallBytes(im, "response", int64(len(response)))
 	g.response, g.clock = response, max(g.clock, clock)
-	g.mark = g.watch.elapsed()
-	if g.watch.replaying.Load() && !g.replaying() {
-		g.watch.restart()
+	if g.meter.replaying && !g.replaying() {
+		g.meter.live()
 	}
 	return uint64(status)<<32 | uint64(len(response))
 }
@@ -180,7 +222,7 @@ func (g *guest) unwind(err error) {
 
 func (g *guest) checkCallBytes(im abi.Import, what string, n int64) {
 	if limit := g.limits.CallBytes; n > int64(limit) {
-		g.giveUp(codeLimit, "the %s of %s has %d bytes, at most %d are allowed", what, im, n, limit)
+		g.giveUp(codeLimit, "the %s of %s has %d bytes, at most %d are allowed (limit call_bytes)", what, im, n, limit)
 	}
 }
 
@@ -189,10 +231,10 @@ func (g *guest) countLog(size, lines int) {
 	g.counts.logBytes += size
 	g.counts.logLines += lines
 	if limit := g.limits.LogBytes; g.counts.logBytes > limit {
-		g.giveUp(codeLimit, "more than %d bytes of log in one invocation", limit)
+		g.giveUp(codeLimit, "more than %d bytes of log in one invocation (limit log_bytes)", limit)
 	}
 	if limit := g.limits.LogLines; g.counts.logLines > limit {
-		g.giveUp(codeLimit, "more than %d lines of log in one invocation", limit)
+		g.giveUp(codeLimit, "more than %d lines of log in one invocation (limit log_lines)", limit)
 	}
 }
 
@@ -210,10 +252,18 @@ func (g *guest) Poll(until int64) {
 }
 
 // Random implements wasi.Host.
-func (g *guest) Random(p []byte) { _, _ = g.random.Read(p) } // it never fails
+func (g *guest) Random(p []byte) {
+	g.charge(16 * bytesFuel(len(p))) // about a nanosecond a byte
+	for len(p) > 0 {
+		n := min(len(p), rewrite.Piece)
+		_, _ = g.random.Read(p[:n]) // it never fails
+		p = p[n:]
+	}
+}
 
 // Print implements wasi.Host.
 func (g *guest) Print(fd uint32, text []byte) {
+	g.charge(bytesFuel(len(text)))
 	g.tail.write(text)
 	g.countLog(len(text), bytes.Count(text, []byte{'\n'}))
 	if g.phase == phaseStep {

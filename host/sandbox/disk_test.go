@@ -22,7 +22,7 @@ func codeFiles(t *testing.T, folder string) (code, seals []string) {
 		case err != nil || entry.IsDir():
 		case entry.Name() == sealName:
 			seals = append(seals, path)
-		default:
+		case strings.Contains(path, string(filepath.Separator)+"wazero-"): // the others come with it
 			code = append(code, path)
 		}
 		return err
@@ -49,7 +49,7 @@ func TestCompiledCodeOnDisk(t *testing.T) {
 	}{
 		{"intact", func(*testing.T, string, string) {}, false},
 		{"no file", func(t *testing.T, code, _ string) { removeFile(t, code) }, true},
-		{"no seal", func(t *testing.T, _, seal string) { removeFile(t, seal) }, false},
+		{"no seal", func(t *testing.T, _, seal string) { removeFile(t, seal) }, true},
 		{"magic", func(t *testing.T, code, _ string) { flip(0)(t, code) }, true},
 		// The number of functions, which the reader would allocate by.
 		{"count", func(t *testing.T, code, _ string) { flip(15)(t, code) }, true},
@@ -149,14 +149,21 @@ func TestManyWaitForOneCompilation(t *testing.T) {
 
 func TestRewrittenDigest(t *testing.T) {
 	b := newBench(t, nil)
-	small := newBench(t, func(c *Config) { c.Limits = host.Limits{TableEntries: 100} })
 	for name, depends := range map[string]bool{"good": false, "table_grow": true} {
 		wasm := hostile(t, name)
-		if b.Rewritten(wasm) == digestOf(wasm) || b.Rewritten(wasm) != b.Rewritten(bytes.Clone(wasm)) {
-			t.Errorf("%s: digest of what runs = %s", name, b.Rewritten(wasm))
+		digest := func(limits host.Limits) string {
+			d, err := b.Describe(t.Context(), b.library.add(wasm), wasm, limits)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d.Rewritten
 		}
-		if (b.Rewritten(wasm) != small.Rewritten(wasm)) != depends {
-			t.Errorf("%s: other limits give %s and %s", name, b.Rewritten(wasm), small.Rewritten(wasm))
+		first := digest(host.Limits{})
+		if first == digestOf(wasm) || first != digest(host.Limits{}) {
+			t.Errorf("%s: digest of what runs = %s", name, first)
+		}
+		if small := digest(host.Limits{TableEntries: 100}); (small != first) != depends {
+			t.Errorf("%s: other limits give %s and %s", name, first, small)
 		}
 	}
 }

@@ -1,14 +1,10 @@
 package sandbox
 
 import (
-	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
-
-	"github.com/tetratelabs/wazero/sys"
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
@@ -17,6 +13,7 @@ import (
 // Codes of a guest's own failures.
 const (
 	codeTrap     = host.RunTrap
+	codeFuel     = host.RunFuelExhausted
 	codeDeadline = host.RunDeadlineExceeded
 	codeLimit    = host.RunLimitExceeded
 	codeOutput   = host.RunInvalidOutput
@@ -32,16 +29,12 @@ const (
 
 // verdict says what the end of a call into the guest means: nil and nil when it
 // returned, the guest's own failure, or an error that is not the guest's.
-func (g *guest) verdict(ctx context.Context, err error) (*abi.Error, error) {
-	switch exit := (*sys.ExitError)(nil); {
-	case err == nil:
+func (g *guest) verdict(err error) (*abi.Error, error) {
+	if err == nil {
 		return nil, nil
-	case errors.As(err, &exit) && exit == unwound:
+	}
+	if isUnwound(err) {
 		return g.withTail(g.fail), g.stop
-	case exit != nil && g.watch.over.Load():
-		return &abi.Error{Code: codeDeadline, Message: fmt.Sprintf("%s held a core for more than %v", g.entry(), g.watch.limit)}, nil
-	case exit != nil && ctx.Err() != nil:
-		return nil, ctx.Err()
 	}
 	reason, ok := trapReason(err)
 	if !ok {
@@ -50,10 +43,16 @@ func (g *guest) verdict(ctx context.Context, err error) (*abi.Error, error) {
 	if name := g.module.trapFunction(err); name != "" {
 		reason += " in function " + name
 	}
-	if g.linear.refused {
-		reason += fmt.Sprintf(" (after memory.grow was refused at the limit of %d bytes)", g.linear.limit)
+	if g.linear.Refused() {
+		reason += fmt.Sprintf(" (after memory.grow was refused at the limit of %d bytes)", g.limits.MemoryBytes)
 	}
 	return g.withTail(&abi.Error{Code: codeTrap, Message: reason}), nil
+}
+
+// isTrap tells whether a call ended by a trap of WebAssembly.
+func isTrap(err error) bool {
+	_, ok := trapReason(err)
+	return ok
 }
 
 // entry names what was running for people.
@@ -89,12 +88,32 @@ func trapReason(err error) (reason string, ok bool) {
 	return err.Error(), true
 }
 
-// trapFunction finds the name of the function that trapped: the first line of
-// the stack trace, as MODULE.NAME(types) types, or MODULE.$INDEX when it has no
-// name; then the name of an export will do. "" when there is no trace.
+// trapFunction finds the name of the function that trapped, in the stack trace:
+// one line for each function, as MODULE.NAME(types) types, or MODULE.$INDEX when
+// it has no name. Functions of the rewriter's are passed over: who called them is
+// meant. "" when there is no trace.
 func (m *module) trapFunction(err error) string {
 	_, trace, _ := strings.Cut(err.Error(), "wasm stack trace:\n\t")
-	line, _, _ := strings.Cut(trace, "\n")
+	for line := range strings.SplitSeq(trace, "\n\t") {
+		name := traceName(line)
+		if strings.HasPrefix(name, helperPrefix) {
+			continue
+		}
+		if index, ok := strings.CutPrefix(name, "$"); ok {
+			n, _ := strconv.ParseUint(index, 10, 32)
+			name = m.plan.functionName(uint32(n))
+		}
+		if len(name) > maxFuncText {
+			name = name[:maxFuncText] + "..."
+		}
+		return oneLine(name)
+	}
+	return ""
+}
+
+// traceName takes the name out of a line of a stack trace.
+func traceName(line string) string {
+	line, _, _ = strings.Cut(line, "\n")
 	if before, ok := strings.CutSuffix(line, ")"); ok {
 		if i := strings.LastIndex(before, ") ("); i >= 0 { // several results
 			line = line[:i+1]
@@ -103,15 +122,7 @@ func (m *module) trapFunction(err error) string {
 	if i := strings.LastIndexByte(line, '('); i >= 0 {
 		line = line[:i]
 	}
-	line = strings.TrimPrefix(line, ".")
-	if index, ok := strings.CutPrefix(line, "$"); ok {
-		n, _ := strconv.ParseUint(index, 10, 32)
-		line = cmp.Or(m.exports[uint32(n)], index)
-	}
-	if len(line) > maxFuncText {
-		line = line[:maxFuncText] + "..."
-	}
-	return oneLine(line)
+	return strings.TrimPrefix(line, ".")
 }
 
 // oneLine makes text of a guest's fit into a message of one line.

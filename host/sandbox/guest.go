@@ -11,6 +11,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/sandbox/memory"
 )
 
 // phase says what a guest is doing, and so which imports it may call.
@@ -25,6 +26,21 @@ const (
 // entry is the export that runs in the phase.
 func (p phase) entry() string {
 	return [...]string{abi.ExportInitialize, abi.ExportDescribe, abi.ExportStep}[p]
+}
+
+// fuelLimit and timeLimit name the limits of the phase.
+func (p phase) fuelLimit() string {
+	if p == phaseStep {
+		return "fuel"
+	}
+	return "describe_fuel"
+}
+
+func (p phase) timeLimit() string {
+	if p == phaseStep {
+		return "wall_time"
+	}
+	return "describe_time"
 }
 
 // maxPolls bounds poll_oneoff: each moves the virtual clock at no cost.
@@ -49,14 +65,16 @@ type guest struct {
 	module   *module
 	instance api.Module
 	mem      api.Memory
-	linear   linear
+	linear   *memory.Linear
 	step     api.Function
 	globals  []api.MutableGlobal // see mutable
-	// unharmed says that the last call returned or was unwound by an import, so
-	// that the instance can be used again once it is reset.
+	// unharmed says that the last call returned, trapped or was unwound by an
+	// import, so that the instance can be used again once it is reset.
 	unharmed bool
+	deep     bool // the last call used up its call depth
 
-	watch *watch // of the present call
+	meter meter
+	call  call // of the present call
 	stack [1]uint64
 
 	phase  phase
@@ -64,6 +82,7 @@ type guest struct {
 	calls  host.Calls // only in phaseStep
 	token  host.Token // may be nil
 	input  []byte
+	buffer []byte // room for the output
 	clock  int64
 	random rand.ChaCha8
 
@@ -72,24 +91,21 @@ type guest struct {
 	outputs  int
 	counts   counts
 	tail     tail
-	burnt    uint64
-	mark     time.Duration // on watch: when the guest last began to compute
 
-	stop error      // of calls or token: unwinds
+	stop error      // of calls, token or ctx: unwinds
 	fail *abi.Error // the guest's own failure
 }
 
 // counts is what an invocation has used of its limits.
 type counts struct{ calls, logBytes, logLines, polls int }
 
-// call is the context of one call into an instance. The imports find the guest
-// in it without a look-up. It is not changed, as the compiler's runtime looks at
-// it from another goroutine, even a moment after the call has returned.
+// call is the context of one call into an instance: the imports find the guest
+// in it without a look-up.
 type call struct {
-	context.Context // ends when the guest is to stop
+	context.Context // the caller's; no values of it are shown
 	guest           *guest
 	// values has the memory allocator while the instance is made, else it is
-	// nil: nothing else looks for values, and none of the caller's are shown.
+	// nil: nothing else looks for values.
 	values context.Context
 }
 
@@ -106,63 +122,90 @@ func guestOf(ctx context.Context) *guest { return ctx.(*call).guest }
 
 // begin readies a pristine guest for an invocation.
 func (g *guest) begin(inv *host.Invocation) {
-	g.phase, g.limits, g.linear.limit = phaseStep, inv.Limits, uint64(inv.Limits.MemoryBytes)
-	g.calls, g.token, g.input, g.clock = inv.Calls, inv.Token, inv.Input, inv.Clock
+	g.phase, g.limits = phaseStep, inv.Limits
+	g.linear.SetLimit(uint64(inv.Limits.MemoryBytes))
+	g.calls, g.token, g.input, g.buffer, g.clock = inv.Calls, inv.Token, inv.Input, inv.Buffer, inv.Clock
 	g.random.Seed(inv.Seed)
+	g.clean()
+}
+
+// clean forgets what the last call came to.
+func (g *guest) clean() {
 	g.response, g.output, g.outputs = nil, nil, 0
-	g.counts, g.burnt = counts{}, 0
-	g.linear.refused, g.stop, g.fail = false, nil, nil
+	g.counts, g.stop, g.fail = counts{}, nil, nil
 	g.tail.reset()
 }
 
-// enter makes one call into the instance, which ends when it returns, is
-// unwound, traps, or is stopped because ctx ended or its time was up.
-func (g *guest) enter(ctx context.Context, limit time.Duration, do func(*call) error) error {
-	run, cancel := context.WithCancel(ctx)
-	defer cancel()
-	g.watch, g.mark = newWatch(limit, cancel), 0
-	g.watch.replaying.Store(g.replaying())
-	defer g.watch.arm()()
-	g.unharmed = false
-	err := do(&call{Context: run, guest: g})
-	g.burn()
-	// An instance is closed, from another goroutine and maybe only after the
-	// call has returned, if run ended during the call.
-	g.unharmed = run.Err() == nil && (err == nil || isUnwound(err))
+// enter makes one call into the instance. It ends when it returns, traps or is
+// unwound: by an import that gives up, or at a refuel because ctx ended, its
+// time was up or its fuel was spent.
+func (g *guest) enter(ctx context.Context, fuel uint64, limit time.Duration, do func(*call) error) error {
+	g.call.Context, g.call.guest = ctx, g
+	g.unharmed, g.deep = false, false
+	g.meter.replaying = g.replaying()
+	g.meter.reset(fuel, limit, g.limits.CallDepth)
+	err := do(&g.call)
+	g.unharmed = err == nil || isUnwound(err) || isTrap(err)
 	return err
 }
 
 // replaying reports whether the next host call is answered from a record.
 func (g *guest) replaying() bool {
+	if g.phase != phaseStep {
+		return false
+	}
 	r, ok := g.calls.(host.Replayer)
-	return ok && g.phase == phaseStep && r.Replaying()
+	return ok && r.Replaying()
 }
 
-// burn charges what the guest has computed since the last charge.
-func (g *guest) burn() (since uint64) {
-	now := g.watch.elapsed()
-	since = units(now - g.mark)
-	g.mark = now
-	g.burnt += since
-	return since
+// refuel serves the import that the guest's code calls when its slice of fuel
+// has run out: here it is stopped, and here it makes room for others.
+func (g *guest) refuel() {
+	switch {
+	case g.meter.exhausted():
+		g.giveUp(codeFuel, "%s burnt more than %d units of fuel (limit %s)", g.entry(), g.meter.budget, g.phase.fuelLimit())
+	case g.call.Err() != nil:
+		g.unwind(g.call.Err())
+	case g.meter.overdue():
+		g.giveUp(codeDeadline, "%s held a core for more than %v (limit %s)", g.entry(), g.meter.limit, g.phase.timeLimit())
+	}
+	if err := g.meter.checkpoint(g.token); err != nil {
+		g.unwind(err)
+	}
+	g.meter.grant()
+}
+
+// charge burns fuel for work of the host on the guest's behalf.
+func (g *guest) charge(units uint64) {
+	g.meter.charge(units)
+	if g.meter.left != nil && int64(g.meter.left.Get()) < 0 {
+		g.refuel()
+	}
+}
+
+// overflow serves the import that the guest's code calls when its frames do not
+// fit any more.
+func (g *guest) overflow() {
+	g.deep = true
+	g.giveUp(codeLimit, "the frames of nested calls have more than %d bytes (limit call_depth): a recursion does not end, or is too deep", g.limits.CallDepth)
 }
 
 // invoke runs weft_step. The error is not the guest's.
 func (g *guest) invoke(ctx context.Context, inv *host.Invocation) (host.InvocationResult, error) {
 	g.begin(inv)
 	g.stack[0] = uint64(len(inv.Input))
-	err := g.enter(ctx, inv.Limits.WallTime, func(ctx *call) error {
+	err := g.enter(ctx, inv.Limits.Fuel, inv.Limits.WallTime, func(ctx *call) error {
 		return g.step.CallWithStack(ctx, g.stack[:])
 	})
-	code := uint32(g.stack[0])
-	fail, err := g.verdict(ctx, err)
+	code, fuel := uint32(g.stack[0]), g.meter.burnt()
+	fail, err := g.verdict(err)
 	if err == nil && fail == nil {
 		fail = g.checkOutput(code)
 	}
 	if err != nil || fail != nil {
-		return host.InvocationResult{Err: fail, Fuel: g.burnt}, err
+		return host.InvocationResult{Err: fail, Fuel: fuel}, err
 	}
-	return host.InvocationResult{Output: g.output, Code: code, Fuel: g.burnt}, nil
+	return host.InvocationResult{Output: g.output, Code: code, Fuel: fuel}, nil
 }
 
 // drop ends the guest's life and gives its memory back.
@@ -170,5 +213,5 @@ func (g *guest) drop() {
 	if g.instance != nil {
 		_ = g.instance.Close(context.Background()) // a closed one is no error
 	}
-	g.linear.release()
+	g.linear.Release()
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/sandbox/rewrite"
 )
 
 // bounded is the time in which each hostile guest has to be dealt with, on a
@@ -20,9 +21,9 @@ func TestHostileInvocations(t *testing.T) {
 		code string
 		want []string // in the message
 	}{
-		{"loop", codeDeadline, []string{"held a core for more than 200ms"}},
-		{"recursion", codeTrap, []string{"stack overflow"}},
-		{"deep_trap", codeTrap, []string{"unreachable in function deeper"}},
+		{"loop", codeFuel, []string{"burnt more than 50000000 units of fuel (limit fuel)"}},
+		{"recursion", codeLimit, []string{"the frames of nested calls have more than 1048576 bytes (limit call_depth)"}},
+		{"deep_trap", codeLimit, []string{"limit call_depth"}},
 		{"memory_grow", codeTrap, []string{"unreachable", "weft_step", "memory.grow was refused at the limit of 8388608 bytes"}},
 		{"unreachable", codeTrap, []string{"unreachable in function boom"}},
 		{"divide", codeTrap, []string{"divide by zero"}},
@@ -53,9 +54,7 @@ func TestHostileInvocations(t *testing.T) {
 			inv.Limits.MemoryBytes = 8 << 20
 			inv.Limits.HostCalls = 1000
 			inv.Limits.LogLines = 100
-			if tt.code == codeDeadline {
-				inv.Limits.WallTime = 200 * time.Millisecond
-			}
+			inv.Limits.Fuel = 50_000_000
 			res, err := b.Invoke(within(t, bounded), inv)
 			if err != nil {
 				t.Fatal(err)
@@ -85,14 +84,13 @@ func TestHostileInvocations(t *testing.T) {
 }
 
 func TestHostileModules(t *testing.T) {
-	b := newBench(t, nil)
-	b.describeTime = 200 * time.Millisecond
+	b := newBench(t, func(c *Config) { c.Limits.DescribeFuel = 1_000_000 })
 	tests := []struct {
 		name string
 		want []string // CODE: part of the message; all of them, in order
 	}{
 		{"good", nil},
-		{"describe_loop", []string{"describe_deadline_exceeded: weft_describe: held a core for more than 200ms"}},
+		{"describe_loop", []string{"describe_fuel_exhausted: weft_describe: burnt more than 1000000 units of fuel (limit describe_fuel)"}},
 		{"describe_trap", []string{"describe_trap: weft_describe: unreachable"}},
 		{"describe_call", []string{"describe_forbidden_call: weft_describe: called weft:v1.state_get"}},
 		{"describe_none", []string{"describe_invalid_output: weft_describe: returned without calling output"}},
@@ -100,7 +98,7 @@ func TestHostileModules(t *testing.T) {
 		{"initialize_trap", []string{"describe_trap: _initialize: unreachable"}},
 		{"initialize_output", []string{"describe_forbidden_call: _initialize: called weft:v1.output"}},
 		{"start_trap", []string{"describe_trap: _initialize: unreachable"}},
-		{"start_loop", []string{"describe_deadline_exceeded: _initialize: held a core"}},
+		{"start_loop", []string{"describe_fuel_exhausted: _initialize: burnt more than 1000000 units"}},
 		{"data_range", []string{"invalid_module: out of bounds memory access"}},
 		{"command", []string{"missing_export: weft_describe", "missing_export: weft_step", "command_module: buildmode=c-shared"}},
 		{"empty", []string{"missing_export: weft_describe", "missing_export: weft_step", "missing_export: memory"}},
@@ -132,13 +130,13 @@ func TestHostileModules(t *testing.T) {
 func check(t *testing.T, b bench, wasm []byte) []host.Problem {
 	t.Helper()
 	ctx := within(t, bounded)
-	if _, problems := b.Inspect(ctx, wasm); len(problems) > 0 {
-		if _, _, err := b.Describe(ctx, digestOf(wasm), wasm); host.CodeOf(err) != host.CodeInvalidPlugin {
+	if _, problems := b.Inspect(ctx, wasm, host.Limits{}); len(problems) > 0 {
+		if _, err := b.Describe(ctx, digestOf(wasm), wasm, host.Limits{}); host.CodeOf(err) != host.CodeInvalidPlugin {
 			t.Errorf("Inspect finds problems, Describe answers %v", err)
 		}
 		return problems
 	}
-	_, _, err := b.Describe(ctx, digestOf(wasm), wasm)
+	_, err := b.Describe(ctx, digestOf(wasm), wasm, host.Limits{})
 	if err == nil {
 		return nil
 	}
@@ -181,9 +179,9 @@ func TestHostileBytes(t *testing.T) {
 		{"component", append([]byte("\x00asm\x0d\x00\x01\x00"), good[8:]...), []string{"component: this is a component, not a core module"}},
 		{"version", append([]byte("\x00asm\x02\x00\x00\x00"), good[8:]...), []string{"malformed: version 02 00 00 00"}},
 		{"large", make([]byte, 1001), []string{"too_large: 1001 bytes, at most 1000"}},
-		{"section twice", append(append([]byte{}, good...), good[8:]...), []string{"malformed: section 1 is there twice"}},
+		{"section twice", append(append([]byte{}, good...), good[8:]...), []string{"malformed: section 1 is out of order, or there twice"}},
 		{"number", append([]byte("\x00asm\x01\x00\x00\x00"), 1, 0xff, 0xff, 0xff, 0xff, 0x7f), []string{"malformed: more than 32 bits"}},
-		{"garbage in code", corruptCode(good), []string{"invalid_module: the module is not valid"}},
+		{"garbage in code", corruptCode(good), []string{"malformed: instruction 0xf7 is not supported"}},
 		{"locals", withLocals(50_000), []string{"too_many: 50000 locals", "missing_export: weft_describe", "missing_export: weft_step", "missing_export: memory"}},
 	}
 	for _, tt := range tests {
@@ -203,11 +201,11 @@ func corruptCode(good []byte) []byte {
 // withLocals is a module with one function that has many locals.
 func withLocals(n uint64) []byte {
 	body := binary.AppendUvarint([]byte{1}, n) // one group
-	body = append(body, typeI64, 0x0b)
+	body = append(body, rewrite.TypeI64, 0x0b)
 	wasm := append([]byte{}, "\x00asm\x01\x00\x00\x00"...)
-	wasm = append(wasm, sectionType, 4, 1, formFunc, 0, 0)
-	wasm = append(wasm, sectionFunc, 2, 1, 0)
-	wasm = append(wasm, sectionCode, byte(len(body)+2), 1, byte(len(body)))
+	wasm = append(wasm, 1, 4, 1, 0x60, 0, 0) // a type
+	wasm = append(wasm, 3, 2, 1, 0)          // a function
+	wasm = append(wasm, 10, byte(len(body)+2), 1, byte(len(body)))
 	return append(wasm, body...)
 }
 
@@ -231,7 +229,7 @@ func TestMemoryIsGivenBack(t *testing.T) {
 	runtime.GC()
 	var after runtime.MemStats
 	runtime.ReadMemStats(&after)
-	if limit := uint64(maxKeptBytes + maxSpareBytes + 64<<20); after.HeapAlloc > limit {
+	if limit := uint64(128 << 20); after.HeapAlloc > limit {
 		t.Errorf("%d bytes of heap are in use, want at most %d", after.HeapAlloc, limit)
 	}
 }
@@ -250,15 +248,5 @@ func FuzzInspect(f *testing.F) {
 			return
 		}
 		importList(m)
-		runs := clampTables(wasm, m, limits.TableEntries)
-		clamped, again := inspect(runs, limits)
-		if len(again) > 0 {
-			t.Fatalf("the clamped module has problems: %v", again)
-		}
-		for _, table := range clamped.tables {
-			if table.flags&limitsHasMax == 0 || table.max > uint64(limits.TableEntries) && table.min <= table.max {
-				t.Fatalf("table %+v is not clamped", table)
-			}
-		}
 	})
 }

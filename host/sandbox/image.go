@@ -1,169 +1,101 @@
 package sandbox
 
 import (
-	"bytes"
-	"context"
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
 	"fmt"
 
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host/sandbox/memory"
+	"github.com/weftrun/weft/host/sandbox/rewrite"
 )
 
-// image is what a pristine instance is like. It is a function of the module
-// alone: start function, _initialize and weft_describe run at clock 0 and with
-// a random stream seeded by the digest, and what is there then is the image. It
-// is not changed once it is made.
-type image struct {
-	manifest []byte
-	hash     string // SHA-256 in hex
-	bytes    int    // of memory
-	// snapshot makes instances like the image without running them; nil when
-	// each has to be brought there by the guest's own code.
-	snapshot *snapshot
-}
+// A module's image is what a pristine instance is like. It is a function of the
+// module alone: start function, _initialize and weft_describe run at clock 0 and
+// with a random stream seeded by the digest, and what is there then is the
+// image: the memory with its size, and the mutable globals. Where an invocation
+// can change anything else, and where the image is too large to keep, every
+// instance is brought to it by the guest's own code.
 
-// snapshot is a memory and the mutable globals.
-type snapshot struct {
-	size    int // bytes of memory
-	runs    []pageRun
-	globals []uint64 // as the module's rewritten.globals
-}
-
-// pageRun is a part of memory between pages that are zero. Its offset, and its
-// length but for the last, are multiples of imagePage.
-type pageRun struct {
-	offset int
-	data   []byte
-}
-
-const (
-	// imagePage is the unit in which memories are compared with the image.
-	imagePage = 4096
-	// maxSnapshot bounds the bytes that a snapshot keeps. Modules with larger
-	// images have no snapshot.
-	maxSnapshot = 32 << 20
-)
-
-var zeroPage [imagePage]byte
-
-// image gives the module's image; the first who asks has it made.
-//
-// # Errors
-//
-// CodeInvalidPlugin with a problem when the guest fails; ctx's error.
-func (l *lease) image(ctx context.Context) (*image, error) {
-	m := l.module
-	if im := m.made.Load(); im != nil {
-		return im, nil
-	}
-	start := func(f func()) error {
-		own, err := l.again() // it may outlast the one who asked
-		if err != nil {
-			return err
-		}
-		go func() {
-			defer own.release()
-			f()
-		}()
-		return nil
-	}
-	return m.flight.get(ctx, start, m.makeImage)
-}
-
-func (m *module) makeImage() (*image, error) {
-	g, err := m.initialized()
-	if err != nil {
-		return nil, err
-	}
-	im := &image{manifest: g.output, hash: g.imageHash(), bytes: len(g.linear.buf)}
-	if m.runs.restorable {
-		im.snapshot = takeSnapshot(g)
-	}
-	if im.snapshot != nil {
-		m.runs.segments = nil // no instance begins without the snapshot any more
-		m.size += im.snapshot.bytes()
-	}
-	m.made.Store(im)
-	if !m.keep(g) {
-		g.drop()
-	}
-	return im, nil
-}
-
-// imageHash is SHA-256, in hex, over the memory's size in bytes, as eight bytes
-// with the lowest first, and the memory.
-func (g *guest) imageHash() string {
-	h := sha256.New()
-	h.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(g.linear.buf))))
-	h.Write(g.linear.buf)
-	return hex.EncodeToString(h.Sum(nil))
-}
+// maxSnapshot bounds the bytes that a snapshot keeps, zero pages left out.
+const maxSnapshot = 32 << 20
 
 // pristine makes an instance like the image. The caller owns it.
 func (m *module) pristine() (*guest, error) {
-	if im := m.made.Load(); im != nil && im.snapshot != nil {
-		return m.restored(im.snapshot)
+	if m.snapshot != nil {
+		return m.restored()
 	}
-	return m.initialized()
+	g, _, err := m.initialized()
+	return g, err
 }
 
-// initialized makes an instance by running what makes the image.
-func (m *module) initialized() (g *guest, err error) {
-	g = m.newGuest()
+// initialized makes an instance by running what makes the image, and gives the
+// fuel of that.
+func (m *module) initialized() (_ *guest, fuel uint64, err error) {
+	made, err := m.newGuest(0)
+	if err != nil {
+		return nil, 0, err
+	}
+	g := &making{guest: made}
+	g.clean()
 	g.random.Seed(m.seed)
 	defer func() { err = g.unlessMade(recover(), err) }()
 	if err := g.enterFor(phaseInitialize, g.instantiate); err != nil {
-		return g, err
+		return nil, 0, err
 	}
-	for _, s := range m.runs.segments {
-		copy(g.linear.buf[s.offset:], s.data)
+	for _, s := range m.segments {
+		copyPieces(g.linear.Bytes()[s.Offset:][:len(s.Data)], s.Data)
 	}
-	if f := g.instance.ExportedFunction(abi.ExportInitialize); f != nil {
-		if err := g.enterFor(phaseInitialize, caller(f)); err != nil {
-			return g, err
+	for _, name := range []string{rewrite.ExportStart, abi.ExportInitialize} {
+		if f := g.instance.ExportedFunction(name); f != nil {
+			if err := g.enterFor(phaseInitialize, caller(f)); err != nil {
+				return nil, 0, err
+			}
 		}
 	}
 	if err := g.enterFor(phaseDescribe, caller(g.instance.ExportedFunction(abi.ExportDescribe))); err != nil {
-		return g, err
+		return nil, 0, err
 	}
 	if g.outputs == 0 {
-		return g, g.describeProblem(&abi.Error{Code: codeOutput, Message: "returned without calling output"})
+		return nil, 0, g.describeProblem(&abi.Error{Code: codeOutput, Message: "returned without calling output"})
 	}
-	return g, nil
+	return made, g.burnt, nil
 }
 
 // restored makes an instance and fills in the snapshot. No code of the guest
-// runs: a restorable module has no start function.
-func (m *module) restored(s *snapshot) (g *guest, err error) {
-	g = m.newGuest()
-	g.linear.expected = uint64(s.size)
+// runs: the start function of a restorable module is an export.
+func (m *module) restored() (g *guest, err error) {
+	if g, err = m.newGuest(m.snapshot.Size()); err != nil {
+		return nil, err
+	}
 	defer func() { err = g.unlessMade(recover(), err) }()
-	if err := g.instantiate(&call{Context: m.sandbox.base, guest: g}); err != nil {
+	m.snapshot.Fill(g.linear) // before the instance is made: so there is nothing to clear
+	g.call = call{Context: m.sandbox.base, guest: g}
+	if err := g.instantiate(&g.call); err != nil {
 		if m.sandbox.base.Err() != nil {
-			return g, errClosed
+			return nil, errClosed
 		}
-		return g, fmt.Errorf("instantiate module %s: %w", m.digest, err)
+		return nil, fmt.Errorf("instantiate module %s: %w", m.digest, err)
 	}
-	if missing := s.size - len(g.linear.buf); missing > 0 {
+	if missing := m.snapshot.Size() - len(g.linear.Bytes()); missing > 0 {
 		if _, ok := g.mem.Grow(uint32(missing / wasmPageBytes)); !ok {
-			return g, fmt.Errorf("instantiate module %s: the memory does not grow to the %d bytes of its image", m.digest, s.size)
+			return nil, fmt.Errorf("instantiate module %s: the memory does not grow to the %d bytes of its image", m.digest, m.snapshot.Size())
 		}
 	}
-	for _, run := range s.runs { // between them it is zero
-		copy(g.linear.buf[run.offset:], run.data)
-	}
-	g.setGlobals(s)
+	g.setGlobals()
 	return g, nil
 }
 
-func (m *module) newGuest() *guest {
-	g := &guest{module: m, limits: m.sandbox.limits}
-	g.linear = linear{arena: &m.sandbox.arena, limit: uint64(g.limits.MemoryBytes)}
-	return g
+// newGuest reserves the memory of an instance, which begins with about size
+// bytes.
+func (m *module) newGuest(size int) (*guest, error) {
+	limit := uint64(m.sandbox.limits.MemoryBytes)
+	linear, err := m.sandbox.memories.Take(limit, uint64(size))
+	if err != nil {
+		return nil, fmt.Errorf("memory for an instance of module %s: %w", m.digest, err)
+	}
+	linear.SetLimit(limit)
+	return &guest{module: m, limits: m.sandbox.limits, linear: linear}, nil
 }
 
 // unlessMade drops the guest if making it failed or panicked.
@@ -177,104 +109,57 @@ func (g *guest) unlessMade(panicked any, err error) error {
 	return err
 }
 
-// takeSnapshot keeps what is in a pristine instance; nil when it is too large.
-func takeSnapshot(g *guest) *snapshot {
-	memory := g.linear.buf
-	s := &snapshot{size: len(memory)}
-	total := 0
-	for at := 0; at < len(memory); at += imagePage {
-		page := memory[at:min(at+imagePage, len(memory))]
-		if bytes.Equal(page, zeroPage[:len(page)]) {
-			continue
-		}
-		if total += len(page); total > maxSnapshot {
-			return nil
-		}
-		if n := len(s.runs); n > 0 && s.runs[n-1].end() == at {
-			s.runs[n-1].data = memory[s.runs[n-1].offset : at+len(page)]
-			continue
-		}
-		s.runs = append(s.runs, pageRun{at, page})
+// takeImage notes what a pristine instance is like, and keeps a snapshot if the
+// module can be restored from one.
+func (m *module) takeImage(g *guest, fuel uint64) {
+	p := m.plan
+	p.Manifest, p.DescribeFuel = g.output, fuel
+	p.ImageHash, p.ImageBytes = g.linear.Hash(), len(g.linear.Bytes())
+	if !p.Restorable {
+		return
 	}
-	for i := range s.runs {
-		s.runs[i].data = bytes.Clone(s.runs[i].data)
+	if m.snapshot = memory.Take(g.linear, maxSnapshot); m.snapshot == nil {
+		p.Restorable = false
+		p.Fallback = append(p.Fallback, fmt.Sprintf("the image has more than %d bytes that are not zero", maxSnapshot))
+		return
 	}
 	for _, global := range g.mutable() {
-		s.globals = append(s.globals, global.Get())
+		p.GlobalValues = append(p.GlobalValues, global.Get())
 	}
-	return s
+	m.segments = nil // no instance begins without the snapshot any more
+	m.size += m.snapshot.Kept()
 }
-
-// bytes is what the snapshot takes of the host's memory.
-func (s *snapshot) bytes() (n int) {
-	for _, run := range s.runs {
-		n += len(run.data)
-	}
-	return n
-}
-
-func (r pageRun) end() int { return r.offset + len(r.data) }
 
 // mutable finds the mutable globals of a restorable module's instance.
 func (g *guest) mutable() []api.MutableGlobal {
 	if g.globals == nil {
-		for _, name := range g.module.runs.globals {
-			g.globals = append(g.globals, g.instance.ExportedGlobal(name).(api.MutableGlobal))
+		for _, global := range g.module.plan.Globals {
+			g.globals = append(g.globals, g.instance.ExportedGlobal(global.Name).(api.MutableGlobal))
 		}
 	}
 	return g.globals
 }
 
-func (g *guest) setGlobals(s *snapshot) {
+func (g *guest) setGlobals() {
 	for i, global := range g.mutable() {
-		global.Set(s.globals[i])
+		global.Set(g.module.plan.GlobalValues[i])
 	}
 }
 
-// reset brings an instance that an invocation has used back to the snapshot:
-// pages that differ are copied, so it costs what the guest wrote and a look at
-// the rest. It gives false for one that cannot be brought back, or that is
-// better replaced: its memory has grown, or it is so large that looking at it
-// costs more than a new one.
-func (g *guest) reset(s *snapshot) bool {
-	memory := g.linear.buf
-	if !g.unharmed || len(memory) != s.size || len(memory) > maxKeptBuffer {
+// reset brings an instance that an invocation has used back to the image: it
+// costs a look at the memory, and a copy of the pages that the guest wrote. It
+// gives false for one that cannot be brought back.
+func (g *guest) reset() bool {
+	if !g.unharmed || !g.module.snapshot.Reset(g.linear) {
 		return false
 	}
-	at := 0
-	for _, run := range s.runs {
-		clearPages(memory[at:run.offset])
-		copyPages(memory[run.offset:run.end()], run.data)
-		at = run.end()
+	g.setGlobals()
+	if g.deep {
+		// The recursion may have left megabytes of stack with the function; a
+		// new one begins with a small stack.
+		g.step = g.instance.ExportedFunction(abi.ExportStep)
 	}
-	clearPages(memory[at:])
-	g.setGlobals(s)
-	// A recursion that ended well may have left hundreds of megabytes of stack
-	// with the function; a new one begins with a small stack.
-	g.step = g.instance.ExportedFunction(abi.ExportStep)
-	g.calls, g.token, g.input, g.response, g.output = nil, nil, nil, nil, nil
+	g.calls, g.token, g.input, g.buffer, g.response, g.output = nil, nil, nil, nil, nil, nil
+	g.call.Context = nil
 	return true
-}
-
-// copyPages makes to equal to from, of the same length, and writes only pages
-// that differ.
-func copyPages(to, from []byte) {
-	for len(to) > 0 {
-		n := min(imagePage, len(to))
-		if !bytes.Equal(to[:n], from[:n]) {
-			copy(to[:n], from[:n])
-		}
-		to, from = to[n:], from[n:]
-	}
-}
-
-// clearPages makes all zero, and writes only pages that are not.
-func clearPages(to []byte) {
-	for len(to) > 0 {
-		n := min(imagePage, len(to))
-		if !bytes.Equal(to[:n], zeroPage[:n]) {
-			clear(to[:n])
-		}
-		to = to[n:]
-	}
 }

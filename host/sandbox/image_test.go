@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
@@ -21,9 +20,9 @@ import (
 func ways(t *testing.T) map[string]bench {
 	t.Helper()
 	return map[string]bench{
-		"reference": newBench(t, func(c *Config) { c.Reference, c.Spares = true, -1 }),
-		"image":     newBench(t, func(c *Config) { c.Spares = -1 }),
-		"reset":     newBench(t, func(c *Config) { c.Spares = 1 }),
+		"reference": newBench(t, func(c *Config) { c.Reference, c.Spares, c.Limits.DescribeFuel = true, -1, 20_000_000 }),
+		"image":     newBench(t, func(c *Config) { c.Spares, c.Limits.DescribeFuel = -1, 20_000_000 }),
+		"reset":     newBench(t, func(c *Config) { c.Spares, c.Limits.DescribeFuel = 1, 20_000_000 }),
 	}
 }
 
@@ -76,7 +75,7 @@ func TestWaysAgreeOnPlugins(t *testing.T) {
 			for _, way := range []string{"reference", "image", "reset"} {
 				b := all[way]
 				digest := b.library.add(wasm)
-				raw, image, err := b.Describe(t.Context(), digest, wasm)
+				raw, image, err := describe(t, b, wasm)
 				if err != nil {
 					t.Fatalf("%s: %v: %+v", way, err, problemsOf(err))
 				}
@@ -157,27 +156,27 @@ func invokeSteps(t *testing.T, b bench, digest string, raw []byte) (seen []obser
 // that is made and one that is reset, and compares them with the image.
 func checkPristine(t *testing.T, b bench, digest, hash string, snapshot bool) {
 	t.Helper()
-	l, err := b.lease(t.Context(), digest, nil)
+	l, err := b.lease(t.Context(), moduleKey{digest, host.DefaultLimits().TableEntries}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.release()
-	im := l.module.made.Load()
-	if (im.snapshot != nil) != snapshot {
-		t.Fatalf("snapshot = %v, want one: %v", im.snapshot != nil, snapshot)
+	p := l.module.plan
+	if (l.module.snapshot != nil) != snapshot || p.Restorable != snapshot {
+		t.Fatalf("snapshot = %v, want one: %v; reasons: %q", l.module.snapshot != nil, snapshot, p.Fallback)
 	}
 	for _, from := range []func() (*guest, error){l.module.acquire, l.module.pristine} {
 		g, err := from()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if actual := g.imageHash(); actual != hash {
+		if actual := g.linear.Hash(); actual != hash {
 			t.Errorf("an instance has the image %s, want %s", actual, hash)
 		}
 		if snapshot {
 			for i, global := range g.mutable() {
-				if global.Get() != im.snapshot.globals[i] {
-					t.Errorf("global %s = %#x, want %#x", l.module.runs.globals[i], global.Get(), im.snapshot.globals[i])
+				if global.Get() != p.GlobalValues[i] {
+					t.Errorf("global %s = %#x, want %#x", p.Globals[i].Name, global.Get(), p.GlobalValues[i])
 				}
 			}
 		}
@@ -188,9 +187,6 @@ func checkPristine(t *testing.T, b bench, digest, hash string, snapshot bool) {
 // The hostile guests end in the same way, however they get their instance.
 func TestWaysAgreeOnHostileGuests(t *testing.T) {
 	all := ways(t)
-	for _, b := range all {
-		b.describeTime = 200 * time.Millisecond
-	}
 	paths, err := filepath.Glob(filepath.Join("..", "..", "testdata", "hostile", "*.wasm"))
 	if err != nil || len(paths) == 0 {
 		t.Fatal("no hostile modules", err)
@@ -222,12 +218,12 @@ func hostileOutcome(t *testing.T, b bench, wasm []byte) (o outcome) {
 		return o
 	}
 	var err error
-	if _, o.hash, err = b.Describe(t.Context(), b.library.add(wasm), wasm); err != nil {
+	if _, o.hash, err = describe(t, b, wasm); err != nil {
 		t.Fatal(err)
 	}
 	inv := b.invocation(digestOf(wasm), []byte("twelve bytes"))
 	inv.Limits.MemoryBytes = 8 << 20
-	inv.Limits.HostCalls, inv.Limits.LogLines, inv.Limits.WallTime = 1000, 100, 200*time.Millisecond
+	inv.Limits.HostCalls, inv.Limits.LogLines, inv.Limits.Fuel = 1000, 100, 50_000_000
 	for range 3 {
 		o.seen = append(o.seen, observe(t, b, inv, answers{}))
 	}
@@ -244,7 +240,7 @@ func TestNothingIsRemembered(t *testing.T) {
 		} {
 			t.Run(way+"/"+name, func(t *testing.T) {
 				wasm := hostile(t, name)
-				_, hash, err := b.Describe(t.Context(), b.library.add(wasm), wasm)
+				_, hash, err := describe(t, b, wasm)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -283,21 +279,17 @@ func TestRecycling(t *testing.T) {
 	b := newBench(t, func(c *Config) { c.Spares = 1 })
 	for name, again := range map[string]bool{
 		"good": true, "remember": true, "output_twice": true, "call_flood": true,
-		"unreachable": false, "recursion": false, "loop": false, "remember_growth": false,
+		"unreachable": true, "recursion": true, "loop": true, "remember_growth": false,
 	} {
 		t.Run(name, func(t *testing.T) {
 			inv := b.invocation(b.library.add(hostile(t, name)), nil)
-			inv.Limits.HostCalls, inv.Limits.WallTime = 100, 200*time.Millisecond
-			l, err := b.lease(t.Context(), inv.Digest, nil)
+			inv.Limits.HostCalls, inv.Limits.Fuel = 100, 50_000_000
+			l, err := b.lease(t.Context(), moduleKey{inv.Digest, inv.Limits.TableEntries}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer l.release()
-			im, err := l.image(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			g, err := l.module.restored(im.snapshot)
+			g, err := l.module.restored()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -305,24 +297,12 @@ func TestRecycling(t *testing.T) {
 			if _, err := g.invoke(t.Context(), &inv); err != nil {
 				t.Fatal(err)
 			}
-			if reset := g.reset(im.snapshot); reset != again {
+			if reset := g.reset(); reset != again {
 				t.Errorf("reset = %v, want %v", reset, again)
 			}
-			if again && g.imageHash() != im.hash {
+			if again && g.linear.Hash() != l.module.plan.ImageHash {
 				t.Error("it is not as the image")
 			}
 		})
-	}
-}
-
-func TestSnapshotTooLarge(t *testing.T) {
-	g := &guest{module: &module{}}
-	g.linear.buf = bytes.Repeat([]byte{1}, maxSnapshot+1)
-	if takeSnapshot(g) != nil {
-		t.Error("it was taken")
-	}
-	g.linear.buf = g.linear.buf[:maxSnapshot]
-	if s := takeSnapshot(g); s == nil || s.bytes() != maxSnapshot || len(s.runs) != 1 {
-		t.Error("it was not taken")
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/sandbox/rewrite"
 	"github.com/weftrun/weft/host/sandbox/wasi"
 )
 
@@ -31,22 +32,14 @@ const (
 	problemInvalid       = "invalid_module"
 )
 
-// Counts that no module of a toolchain comes near; beyond them compiling takes
-// memory and time out of proportion to the module's size.
 const (
-	maxTypes     = 10_000
-	maxImports   = 1_000
-	maxFunctions = 200_000
-	maxTables    = 16
-	maxGlobals   = 10_000
-	maxExports   = 10_000
-	maxSegments  = 100_000
-	maxParams    = 100 // parameters or results of one type
-	maxBodyBytes = 4 << 20
-	maxLocals    = 10_000
-
 	maxProblems = 50 // that are listed
 	maxNameText = 80 // bytes of a module's own names in a message
+)
+
+const (
+	wasmPageBytes = 65_536
+	wasmMaxPages  = 65_536
 )
 
 const buildAdvice = "build a reactor: TinyGo -target=wasip1 -buildmode=c-shared, Go GOOS=wasip1 GOARCH=wasm -buildmode=c-shared, Rust a cdylib for wasm32-unknown-unknown"
@@ -54,20 +47,22 @@ const buildAdvice = "build a reactor: TinyGo -target=wasip1 -buildmode=c-shared,
 // reserved are the beginnings of export names that belong to the ABI.
 var reserved = []string{"weft:", "weft_"}
 
+const i32 = "\x7f" // a signature's one value
+
 // wanted are the function exports that the host looks up.
 var wanted = []struct {
 	name     string
-	is       funcType
+	is       rewrite.FuncType
 	optional bool
 }{
-	{abi.ExportDescribe, funcType{}, false},
-	{abi.ExportStep, funcType{string([]byte{typeI32}), string([]byte{typeI32})}, false},
-	{abi.ExportInitialize, funcType{}, true},
+	{abi.ExportDescribe, rewrite.FuncType{}, false},
+	{abi.ExportStep, rewrite.FuncType{Params: i32, Results: i32}, false},
+	{abi.ExportInitialize, rewrite.FuncType{}, true},
 }
 
 // inspection collects the problems of one module.
 type inspection struct {
-	m        *binaryModule
+	m        *rewrite.Module
 	limits   host.Limits
 	problems []host.Problem
 }
@@ -78,13 +73,13 @@ func (i *inspection) add(code, format string, args ...any) {
 
 // inspect reads a module and lists all that the sandbox has against it; with
 // problems the module may be nil.
-func inspect(wasm []byte, limits host.Limits) (*binaryModule, []host.Problem) {
+func inspect(wasm []byte, limits host.Limits) (*rewrite.Module, []host.Problem) {
 	i := &inspection{limits: limits}
 	if len(wasm) > limits.ModuleBytes {
-		i.add(problemTooLarge, "the module has %d bytes, at most %d are allowed: strip debug information and names", len(wasm), limits.ModuleBytes)
+		i.add(problemTooLarge, "the module has %d bytes, at most %d are allowed (limit module_bytes): strip debug information and names", len(wasm), limits.ModuleBytes)
 		return nil, i.problems
 	}
-	m, err := readModule(wasm)
+	m, err := rewrite.Parse(wasm)
 	if err != nil {
 		i.unreadable(err)
 		return nil, i.problems
@@ -104,11 +99,11 @@ func inspect(wasm []byte, limits host.Limits) (*binaryModule, []host.Problem) {
 
 func (i *inspection) unreadable(err error) {
 	switch {
-	case errors.Is(err, errNotWasm):
+	case errors.Is(err, rewrite.ErrNotWasm):
 		i.add(problemNotWasm, "%v; upload the binary .wasm file", err)
-	case errors.Is(err, errComponent):
+	case errors.Is(err, rewrite.ErrComponent):
 		i.add(problemComponent, "this is a component, not a core module: %s", buildAdvice)
-	case errors.Is(err, errTruncated):
+	case errors.Is(err, rewrite.ErrTruncated):
 		i.add(problemTruncated, "the module ends too early: %v; was it uploaded whole?", err)
 	default:
 		i.add(problemMalformed, "the module cannot be read: %v", err)
@@ -117,73 +112,48 @@ func (i *inspection) unreadable(err error) {
 
 // counts compares the module's counts with what the host compiles.
 func (i *inspection) counts() {
-	m := i.m
-	for _, c := range []struct {
-		what string
-		n    int
-		max  int
-	}{
-		{"types", len(m.types), maxTypes},
-		{"imports", len(m.imports), maxImports},
-		{"functions", len(m.funcs), maxFunctions},
-		{"tables", len(m.tables), maxTables},
-		{"globals", int(m.globals), maxGlobals},
-		{"exports", len(m.exports), maxExports},
-		{"element segments", int(m.elements), maxSegments},
-		{"data segments", int(m.data), maxSegments},
-	} {
-		if c.n > c.max {
-			i.add(problemTooMany, "the module has %d %s, at most %d are allowed", c.n, c.what, c.max)
-		}
-	}
-	for n, t := range m.types {
-		if len(t.params) > maxParams || len(t.results) > maxParams {
-			i.add(problemTooMany, "type %d has %d parameters and %d results, at most %d each are allowed", n, len(t.params), len(t.results), maxParams)
-		}
-	}
-	for n, b := range m.bodies {
-		if b.size > maxBodyBytes {
-			i.add(problemTooMany, "function %d of the module has %d bytes of code, at most %d are allowed", n, b.size, maxBodyBytes)
-		}
-		if b.locals > maxLocals {
-			i.add(problemTooMany, "function %d of the module has %d locals, at most %d are allowed", n, b.locals, maxLocals)
-		}
+	for _, excess := range rewrite.DefaultCaps().Exceeded(i.m) {
+		i.add(problemTooMany, "%s", excess)
 	}
 }
 
 // importsAllowed checks every import against the two lists of functions.
 func (i *inspection) importsAllowed() {
-	for _, im := range i.m.imports {
-		if im.kind == kindMemory {
-			i.add(problemMemoryImport, "the module imports its memory (%s): it must define and export its own, named %q", im.text(), abi.ExportMemory)
+	for _, im := range i.m.Imports {
+		if im.Kind == rewrite.KindMemory {
+			i.add(problemMemoryImport, "the module imports its memory (%s): it must define and export its own, named %q", importText(im), abi.ExportMemory)
 			continue
 		}
-		if im.kind != kindFunc {
-			i.add(problemImport, "import %s is a %s: only functions can be imported", im.text(), kindName(im.kind))
+		if im.Kind != rewrite.KindFunc {
+			i.add(problemImport, "import %s is a %s: only functions can be imported", importText(im), kindName(im.Kind))
 			continue
 		}
-		want, known := importSignature(im.module, im.name)
+		want, known := importSignature(im.Module, im.Name)
 		if !known {
-			i.add(problemImport, "import %s is not allowed; %s", im.text(), allowedOf(im.module))
+			i.add(problemImport, "import %s is not allowed; %s", importText(im), allowedOf(im.Module))
 			continue
 		}
-		if got, ok := i.m.typeAt(im.typeIndex); !ok || got != want {
-			i.add(problemSignature, "import %s must be %s, not %s", im.text(), want, got)
+		var got rewrite.FuncType
+		if int64(im.Type) < int64(len(i.m.Types)) {
+			got = i.m.Types[im.Type]
+		}
+		if int64(im.Type) >= int64(len(i.m.Types)) || got != want {
+			i.add(problemSignature, "import %s must be %s, not %s", importText(im), want, got)
 		}
 	}
 }
 
 // importSignature gives the type of a function that guests may import.
-func importSignature(module, name string) (funcType, bool) {
+func importSignature(module, name string) (rewrite.FuncType, bool) {
 	switch module {
 	case abi.ImportModule:
 		f, ok := imports[abi.Import(name)]
 		return f.is, ok
 	case wasi.ModuleName:
 		params, results, ok := wasi.Signature(name)
-		return funcType{string(params), string(results)}, ok
+		return rewrite.FuncType{Params: string(params), Results: string(results)}, ok
 	}
-	return funcType{}, false
+	return rewrite.FuncType{}, false
 }
 
 // allowedOf says what can be imported from a module.
@@ -197,23 +167,23 @@ func allowedOf(module string) string {
 	return fmt.Sprintf("imports may come from %s and %s", abi.ImportModule, wasi.ModuleName)
 }
 
-func (im binaryImport) text() string { return short(im.module) + "." + short(im.name) }
+func importText(im rewrite.Import) string { return short(im.Module) + "." + short(im.Name) }
 
 // memory checks that there is one memory of the one kind, not too large.
 func (i *inspection) memory() {
-	if len(i.m.memories) > 1 {
-		i.add(problemMemories, "the module has %d memories, one is allowed", len(i.m.memories))
+	if len(i.m.Memories) > 1 {
+		i.add(problemMemories, "the module has %d memories, one is allowed", len(i.m.Memories))
 	}
-	for _, mem := range i.m.memories {
-		if mem.flags&(limitsShared|limits64) != 0 {
+	for _, mem := range i.m.Memories {
+		if mem.Shared || mem.Is64 {
 			i.add(problemMemoryKind, "the memory is shared or 64 bits wide: build without threads and memory64")
 			continue
 		}
-		if limit := uint64(i.limits.MemoryBytes); mem.min*wasmPageBytes > limit {
-			i.add(problemTooLarge, "the memory begins with %d bytes, at most %d are allowed: make the stack or the initial heap smaller", mem.min*wasmPageBytes, limit)
+		if limit := uint64(i.limits.MemoryBytes); mem.Min*wasmPageBytes > limit {
+			i.add(problemTooLarge, "the memory begins with %d bytes, at most %d are allowed (limit memory_bytes): make the stack or the initial heap smaller", mem.Min*wasmPageBytes, limit)
 		}
-		if mem.min > wasmMaxPages || mem.flags&limitsHasMax != 0 && mem.max < mem.min {
-			i.add(problemMalformed, "the memory's limits are %d to %d pages", mem.min, mem.max)
+		if mem.Min > wasmMaxPages || mem.HasMax && mem.Max < mem.Min {
+			i.add(problemMalformed, "the memory's limits are %d to %d pages", mem.Min, mem.Max)
 		}
 	}
 }
@@ -221,65 +191,65 @@ func (i *inspection) memory() {
 // tables checks the tables' initial sizes; their maxima are clamped.
 func (i *inspection) tables() {
 	total := uint64(0)
-	for _, t := range i.m.tables {
-		if t.flags&(limitsShared|limits64) != 0 {
+	for _, t := range i.m.Tables {
+		if t.Shared || t.Is64 {
 			i.add(problemMalformed, "a table is shared or 64 bits wide")
 		}
-		total += min(t.min, 1<<32)
+		total += min(t.Min, 1<<32)
 	}
 	if total > uint64(i.limits.TableEntries) {
-		i.add(problemTooLarge, "the tables begin with %d entries, at most %d are allowed", total, i.limits.TableEntries)
+		i.add(problemTooLarge, "the tables begin with %d entries, at most %d are allowed (limit table_entries)", total, i.limits.TableEntries)
 	}
 }
 
 // exports checks the names that the host looks up and those it keeps for itself.
 func (i *inspection) exports() {
-	byName := map[string]binaryExport{}
-	for _, ex := range i.m.exports {
-		byName[ex.name] = ex
+	byName := map[string]rewrite.Export{}
+	for _, ex := range i.m.Exports {
+		byName[ex.Name] = ex
 	}
 	for _, w := range wanted {
 		ex, there := byName[w.name]
 		switch {
 		case !there && !w.optional:
 			i.add(problemMissingExport, "export %s %s is missing: a plugin made with an SDK has it", w.name, w.is)
-		case there && ex.kind != kindFunc:
-			i.add(problemSignature, "export %s must be a function %s, not a %s", w.name, w.is, kindName(ex.kind))
+		case there && ex.Kind != rewrite.KindFunc:
+			i.add(problemSignature, "export %s must be a function %s, not a %s", w.name, w.is, kindName(ex.Kind))
 		case there:
-			if got, ok := i.m.signature(ex.index); !ok || got != w.is {
+			if got, ok := i.m.Signature(ex.Index); !ok || got != w.is {
 				i.add(problemSignature, "export %s must be %s, not %s", w.name, w.is, got)
 			}
 		}
 	}
 	if ex, there := byName[abi.ExportMemory]; !there {
 		i.add(problemMissingExport, "export %s is missing: the module must export its memory under this name", abi.ExportMemory)
-	} else if ex.kind != kindMemory {
-		i.add(problemSignature, "export %s must be the memory, not a %s", abi.ExportMemory, kindName(ex.kind))
+	} else if ex.Kind != rewrite.KindMemory {
+		i.add(problemSignature, "export %s must be the memory, not a %s", abi.ExportMemory, kindName(ex.Kind))
 	}
 	_, start := byName["_start"]
 	_, initialize := byName[abi.ExportInitialize]
 	if start && !initialize {
 		i.add(problemCommand, "the module is a command (it exports _start and no %s): %s", abi.ExportInitialize, buildAdvice)
 	}
-	for _, ex := range i.m.exports {
-		if ex.name != abi.ExportDescribe && ex.name != abi.ExportStep && slices.ContainsFunc(reserved, func(prefix string) bool { return strings.HasPrefix(ex.name, prefix) }) {
-			i.add(problemReserved, "export %s: names that begin with %s are reserved", short(ex.name), strings.Join(reserved, " or "))
+	for _, ex := range i.m.Exports {
+		if ex.Name != abi.ExportDescribe && ex.Name != abi.ExportStep && slices.ContainsFunc(reserved, func(prefix string) bool { return strings.HasPrefix(ex.Name, prefix) }) {
+			i.add(problemReserved, "export %s: names that begin with %s are reserved", short(ex.Name), strings.Join(reserved, " or "))
 		}
 	}
 }
 
 // importList lists the functions that a module imports, as module.name, sorted.
-func importList(m *binaryModule) []string {
+func importList(m *rewrite.Module) []string {
 	var names []string
-	for _, im := range m.imports {
-		names = append(names, im.module+"."+im.name)
+	for _, im := range m.Imports {
+		names = append(names, im.Module+"."+im.Name)
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
 func kindName(kind byte) string {
-	names := [...]string{kindFunc: "function", kindTable: "table", kindMemory: "memory", kindGlobal: "global", kindTag: "tag"}
+	names := [...]string{rewrite.KindFunc: "function", rewrite.KindTable: "table", rewrite.KindMemory: "memory", rewrite.KindGlobal: "global", 4: "tag"}
 	if int(kind) < len(names) {
 		return names[kind]
 	}

@@ -4,10 +4,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"runtime"
 	"strings"
-	"sync/atomic"
-	"time"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -16,10 +15,12 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/sandbox/memory"
+	"github.com/weftrun/weft/host/sandbox/rewrite"
 )
 
-// module is a compiled module. All methods may be called from any goroutine
-// that holds a lease.
+// module is a compiled module with its image. All methods may be called from
+// any goroutine that holds a lease.
 //
 // Each module has a runtime of its own: so it is closed as a whole, and its
 // compiled code on disk is a folder of its own that can be checked and removed.
@@ -27,79 +28,37 @@ type module struct {
 	sandbox  *Sandbox
 	digest   string   // of the original
 	seed     [32]byte // the same, as bytes: seeds the image's random stream
-	size     int      // bytes of the original and of the snapshot
-	runs     rewritten
-	exports  map[uint32]string // names of the exported functions, by index
+	plan     *plan
+	size     int // bytes that it takes while nobody uses it, about
 	runtime  wazero.Runtime
 	cache    wazero.CompilationCache // nil: only in memory
 	compiled wazero.CompiledModule
 
-	flight flight[*image]
-	made   atomic.Pointer[image] // of flight, when it has landed
+	segments []rewrite.Segment // that a new memory begins with, until there is a snapshot
+	snapshot *memory.Snapshot  // nil: instances are brought to the image by the guest's own code
 
-	spares  chan *guest // pristine, not yet used by anybody
-	filling atomic.Bool // it is in the filler's queue
+	shelf shelf // its spares
 }
 
 // anonymous is the configuration of all instances: no name, no start function.
 var anonymous = wazero.NewModuleConfig().WithName("").WithStartFunctions()
 
-// newModule checks and compiles a module.
+// compile makes a runtime with all that the module imports, and compiles the
+// rewritten bytes; folder, if not "", is where compiled code is kept. After an
+// error nothing is left open.
 //
 // # Errors
 //
-// CodeInvalidPlugin with problems.
-func (s *Sandbox) newModule(digest string, wasm []byte) (*module, error) {
-	bin, problems := inspect(wasm, s.limits)
-	if len(problems) > 0 {
-		return nil, invalid(problems...)
-	}
-	m := &module{sandbox: s, digest: digest, size: len(wasm), spares: make(chan *guest, s.spares)}
-	m.seed = sha256.Sum256(wasm)
-	m.exports = map[uint32]string{}
-	for _, ex := range bin.exports {
-		if ex.kind == kindFunc {
-			m.exports[ex.index] = ex.name
-		}
-	}
-	began := time.Now()
-	m.runs = s.rewrite(wasm, bin)
-	if err := m.compile(bin); err != nil {
-		return nil, err
-	}
-	m.runs.wasm = nil // the compiled module is enough
-	s.log.Debug("compiled a module", "digest", digest, "bytes", len(wasm), "took", time.Since(began))
-	return m, nil
-}
-
-// compile makes the runtime with all that the module imports, and compiles,
-// by way of the disk if the sandbox has a folder there.
-func (m *module) compile(bin *binaryModule) error {
-	s := m.sandbox
-	if s.cacheDir != "" {
-		err := m.compileCached(bin)
-		if err == nil {
-			return nil
-		}
-		s.log.Debug("compiling by way of the disk failed", "digest", m.digest, "error", err)
-	}
-	if err := m.build(bin); err != nil {
-		return err
-	}
-	if s.cacheDir != "" {
-		s.log.Warn("compiled code cannot be kept on disk", "digest", m.digest, "folder", s.cacheDir)
-	}
-	return nil
-}
-
-// build makes the runtime and compiles. After an error nothing is left open.
-func (m *module) build(bin *binaryModule) (err error) {
+// CodeInvalidPlugin with a problem for what the compiler has against it.
+func (m *module) compile(wasm []byte, folder string) (err error) {
 	config := wazero.NewRuntimeConfigCompiler().
 		WithCoreFeatures(api.CoreFeaturesV2).
-		WithCloseOnContextDone(true).
 		WithDebugInfoEnabled(false). // DWARF has paths of the machine that built it; names do not need it
-		WithMemoryLimitPages(uint32(min(m.sandbox.limits.MemoryBytes/wasmPageBytes, wasmMaxPages)))
-	if m.cache != nil {
+		WithMemoryLimitPages(wasmMaxPages)
+	if folder != "" {
+		if m.cache, err = wazero.NewCompilationCacheWithDir(folder); err != nil {
+			return fmt.Errorf("open the folder of compiled code: %w", err)
+		}
 		config = config.WithCompilationCache(m.cache)
 	}
 	ctx := context.Background() // neither can be interrupted
@@ -113,26 +72,26 @@ func (m *module) build(bin *binaryModule) (err error) {
 			m.closeRuntime()
 		}
 	}()
-	if err := serveImports(ctx, m.runtime, bin); err != nil {
+	if err := serveImports(ctx, m.runtime, m.plan.Imports); err != nil {
 		return host.Errorf(host.CodeInternal, "imports of module %s: %w", m.digest, err)
 	}
-	if m.compiled, err = m.runtime.CompileModule(ctx, m.runs.wasm); err != nil {
+	if m.compiled, err = m.runtime.CompileModule(ctx, wasm); err != nil {
 		return invalid(host.Problem{Code: problemInvalid, Message: "the module is not valid: " + oneLine(err.Error())})
 	}
 	return nil
 }
 
+// newModule has the fields that need no work.
+func (s *Sandbox) newModule(wasm []byte, p *plan) *module {
+	m := &module{sandbox: s, digest: p.Digest, plan: p, seed: p.Seed, size: len(wasm)}
+	m.shelf.room = s.spares
+	return m
+}
+
 // close gives everything back. No instance but the spares may be left.
 func (m *module) close() {
-	for {
-		select {
-		case g := <-m.spares:
-			m.sandbox.spareBytes.Add(-int64(cap(g.linear.buf)))
-			g.drop()
-			continue
-		default:
-		}
-		break
+	for g := m.sandbox.pool.take(&m.shelf); g != nil; g = m.sandbox.pool.take(&m.shelf) {
+		g.drop()
 	}
 	m.closeRuntime()
 }
@@ -156,20 +115,31 @@ func caller(f api.Function) func(*call) error {
 
 // instantiate makes the instance, and runs its start function if it has one.
 func (g *guest) instantiate(ctx *call) (err error) {
-	ctx.values = experimental.WithMemoryAllocator(context.Background(), &g.linear)
+	ctx.values = experimental.WithMemoryAllocator(context.Background(), g.linear)
 	g.instance, err = g.module.runtime.InstantiateModule(ctx, g.module.compiled, anonymous)
+	ctx.values = nil
 	if err == nil {
 		g.mem = g.instance.Memory()
 		g.step = g.instance.ExportedFunction(abi.ExportStep)
+		g.meter.bind(g.instance)
 	}
 	return err
 }
 
-// enterFor makes one of the calls that bring an instance to the image.
-func (g *guest) enterFor(p phase, do func(*call) error) error {
+// making brings an instance to the image by calls of the guest's own code, which
+// share the fuel and the time of describing.
+type making struct {
+	*guest
+	burnt uint64
+}
+
+// enterFor makes one of the calls.
+func (g *making) enterFor(p phase, do func(*call) error) error {
 	g.phase = p
-	err := g.enter(g.module.sandbox.base, g.module.sandbox.describeTime, do)
-	fail, hostErr := g.verdict(g.module.sandbox.base, err)
+	limits := &g.module.sandbox.limits
+	err := g.enter(g.module.sandbox.base, limits.DescribeFuel-g.burnt, limits.DescribeTime, do)
+	g.burnt += min(g.meter.burnt(), limits.DescribeFuel-g.burnt)
+	fail, hostErr := g.verdict(err)
 	switch {
 	case g.module.sandbox.base.Err() != nil:
 		return errClosed
@@ -194,3 +164,6 @@ func (g *guest) describeProblem(fail *abi.Error) error {
 	text := strings.TrimPrefix(fail.Message, g.phase.entry()+" ")
 	return invalid(host.Problem{Code: "describe_" + fail.Code, Message: g.phase.entry() + ": " + text})
 }
+
+// seedOf is the seed of a module's image.
+func seedOf(wasm []byte) [32]byte { return sha256.Sum256(wasm) }

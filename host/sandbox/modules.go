@@ -9,20 +9,27 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
+// moduleKey says which module: the SHA-256 of the original in hex, and what its
+// tables are clamped to, as that is a part of what runs.
+type moduleKey struct {
+	digest string
+	tables int
+}
+
 // modules holds the compiled modules: those in use, and the last used of the
 // others within a budget. All methods may be called from any goroutine.
 type modules struct {
 	budget int // sum of the sizes of the modules not in use
 
-	mu       sync.Mutex // guards what follows; nothing slow happens under it
-	byDigest map[string]*slot
-	idle     list.List // of *slot without users, the last used first
-	bytes    int       // of idle
+	mu    sync.Mutex // guards what follows; nothing slow happens under it
+	byKey map[moduleKey]*slot
+	idle  list.List // of *slot without users, the last used first
+	bytes int       // of idle
 }
 
 // slot is the place of one module, compiled or being compiled.
 type slot struct {
-	digest string
+	key    moduleKey
 	flight flight[*module]
 
 	// Guarded by modules.mu.
@@ -36,36 +43,36 @@ type slot struct {
 type lease struct {
 	module *module
 	slot   *slot
-	of     *modules
 }
 
-// lease gives a compiled module. wasm may be nil; then the source is asked.
+// lease gives a module that is ready to run. wasm may be nil; then the source
+// is asked.
 //
 // # Errors
 //
 // [*host.Error] with CodeInvalidPlugin and problems for the module's own
 // faults, what the source says, ctx's error.
-func (s *Sandbox) lease(ctx context.Context, digest string, wasm []byte) (*lease, error) {
+func (s *Sandbox) lease(ctx context.Context, key moduleKey, wasm []byte) (lease, error) {
 	if err := s.enter(); err != nil {
-		return nil, err
+		return lease{}, err
 	}
-	e, m := s.modules.use(digest)
+	e, m := s.modules.use(key)
 	if m == nil {
 		var err error
 		if m, err = s.compiled(ctx, e, wasm); err != nil {
 			s.modules.leave(e)
 			s.work.Done()
-			return nil, err
+			return lease{}, err
 		}
 	}
-	return &lease{module: m, slot: e, of: &s.modules}, nil
+	return lease{module: m, slot: e}, nil
 }
 
 // compiled waits for the module of a slot, and has it compiled if nobody does.
 // The compiling goroutine is a user of the slot of its own.
 func (s *Sandbox) compiled(ctx context.Context, e *slot, wasm []byte) (*module, error) {
 	start := func(load func()) error {
-		s.modules.use(e.digest)
+		s.modules.use(e.key)
 		err := s.start(func() {
 			load()
 			s.modules.leave(e)
@@ -76,7 +83,7 @@ func (s *Sandbox) compiled(ctx context.Context, e *slot, wasm []byte) (*module, 
 		return err
 	}
 	return e.flight.get(ctx, start, func() (*module, error) {
-		m, err := s.load(e.digest, wasm)
+		m, err := s.load(e.key, wasm)
 		if err == nil {
 			s.modules.put(e, m)
 		}
@@ -96,21 +103,26 @@ func (s *Sandbox) start(f func()) error {
 	return nil
 }
 
-// load makes a module ready to be instantiated.
-func (s *Sandbox) load(digest string, wasm []byte) (*module, error) {
+// load makes a module ready to be instantiated: from the disk if it was built
+// before, else by building it. What is on disk is named by the digest of the
+// original, so that is not read.
+func (s *Sandbox) load(key moduleKey, wasm []byte) (*module, error) {
+	if m := s.loadBuilt(key); m != nil {
+		return m, nil
+	}
 	stored := wasm == nil
 	if stored {
 		var err error
-		if wasm, err = s.fetch(digest); err != nil {
+		if wasm, err = s.fetch(key.digest); err != nil {
 			return nil, err
 		}
 	}
-	if actual := digestOf(wasm); actual != digest {
-		return nil, host.Errorf(host.CodeInternal, "module %s is damaged: its bytes have the digest %s", digest, actual)
+	if actual := digestOf(wasm); actual != key.digest {
+		return nil, host.Errorf(host.CodeInternal, "module %s is damaged: its bytes have the digest %s", key.digest, actual)
 	}
-	m, err := s.newModule(digest, wasm)
+	m, err := s.build(key, wasm)
 	if err != nil && stored {
-		return nil, asStored(digest, err)
+		return nil, asStored(key.digest, err)
 	}
 	return m, err
 }
@@ -131,34 +143,34 @@ func (s *Sandbox) fetch(digest string) ([]byte, error) {
 }
 
 // release ends the lease.
-func (l *lease) release() {
+func (l lease) release() {
 	s := l.module.sandbox // the module may be closed by leave
-	l.of.leave(l.slot)
+	s.modules.leave(l.slot)
 	s.work.Done()
 }
 
 // again makes a second lease of the same module, unless the sandbox closes.
-func (l *lease) again() (*lease, error) {
-	if err := l.module.sandbox.enter(); err != nil {
-		return nil, err
+func (l lease) again() (lease, error) {
+	s := l.module.sandbox
+	if err := s.enter(); err != nil {
+		return lease{}, err
 	}
-	l.of.use(l.slot.digest)
-	second := *l
-	return &second, nil
+	s.modules.use(l.slot.key)
+	return l, nil
 }
 
 // use finds or makes the slot of a module, and counts a user. The module is
 // nil if it is yet to be compiled.
-func (c *modules) use(digest string) (*slot, *module) {
+func (c *modules) use(key moduleKey) (*slot, *module) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e := c.byDigest[digest]
+	e := c.byKey[key]
 	if e == nil {
-		if c.byDigest == nil {
-			c.byDigest = map[string]*slot{}
+		if c.byKey == nil {
+			c.byKey = map[moduleKey]*slot{}
 		}
-		e = &slot{digest: digest}
-		c.byDigest[digest] = e
+		e = &slot{key: key}
+		c.byKey[key] = e
 	}
 	e.users++
 	if e.place != nil {
@@ -193,7 +205,7 @@ func (c *modules) leave(e *slot) {
 // are too many. The caller holds mu.
 func (c *modules) rest(e *slot) (surplus []*module) {
 	if e.module == nil { // it could not be compiled
-		delete(c.byDigest, e.digest)
+		delete(c.byKey, e.key)
 		return nil
 	}
 	e.place = c.idle.PushFront(e)
@@ -202,7 +214,7 @@ func (c *modules) rest(e *slot) (surplus []*module) {
 		last := c.idle.Remove(c.idle.Back()).(*slot)
 		last.place = nil
 		c.bytes -= last.module.size
-		delete(c.byDigest, last.digest)
+		delete(c.byKey, last.key)
 		surplus = append(surplus, last.module)
 	}
 	return surplus
@@ -212,11 +224,11 @@ func (c *modules) rest(e *slot) (surplus []*module) {
 func (c *modules) closeAll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, e := range c.byDigest {
+	for _, e := range c.byKey {
 		if e.module != nil {
 			e.module.close()
 		}
 	}
-	c.byDigest, c.bytes = nil, 0
+	c.byKey, c.bytes = nil, 0
 	c.idle.Init()
 }

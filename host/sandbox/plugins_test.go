@@ -18,12 +18,12 @@ func TestPlugins(t *testing.T) {
 	for _, compiler := range compilers {
 		t.Run(compiler, func(t *testing.T) {
 			wasm := plugin(t, "counter-"+compiler)
-			imports, problems := b.Inspect(t.Context(), wasm)
+			imports, problems := b.Inspect(t.Context(), wasm, host.Limits{})
 			if len(problems) > 0 {
 				t.Fatalf("problems: %+v", problems)
 			}
 			t.Log(imports)
-			raw, hash, err := b.Describe(t.Context(), b.library.add(wasm), wasm)
+			raw, hash, err := describe(t, b, wasm)
 			if err != nil {
 				t.Fatalf("%v: %+v", err, problemsOf(err))
 			}
@@ -57,14 +57,14 @@ func TestImagesAreEqual(t *testing.T) {
 		var first string
 		for range 2 {
 			b := newBench(t, nil)
-			_, hash, err := b.Describe(t.Context(), b.library.add(wasm), wasm)
+			_, hash, err := describe(t, b, wasm)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if first == "" {
 				first = hash
 			}
-			l, err := b.lease(t.Context(), digestOf(wasm), nil)
+			l, err := b.lease(t.Context(), moduleKey{digestOf(wasm), host.DefaultLimits().TableEntries}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -72,7 +72,7 @@ func TestImagesAreEqual(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if again := g.imageHash(); hash != first || again != first {
+			if again := g.linear.Hash(); hash != first || again != first {
 				t.Errorf("%s: image hashes %s, %s and %s", compiler, first, hash, again)
 			}
 			g.drop()

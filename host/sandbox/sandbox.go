@@ -8,7 +8,9 @@
 // fresh instance for each invocation. Where memory and globals are all that can
 // differ, the host copies the image instead, into a fresh instance or over what
 // the last invocation has left; the results are the same, byte for byte.
-// Deadlines, not fuel, stop guests.
+// Modules are rewritten when they are uploaded, so that their own code counts
+// the fuel it burns, and asks the host whenever a slice of it is spent: there
+// runaway code stops, at the same place each time (package rewrite).
 //
 // The package must not know what the host calls mean, what a run or a session
 // is, or where modules are stored: it is given a host.Calls to answer the
@@ -16,6 +18,7 @@
 package sandbox
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -26,11 +29,10 @@ import (
 	"os"
 	"runtime"
 	"sync"
-	"sync/atomic"
-	"time"
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/sandbox/memory"
 	"github.com/weftrun/weft/host/sandbox/wasi"
 )
 
@@ -50,10 +52,16 @@ type Config struct {
 	// Source has the modules that Invoke names; nil: there are only those that
 	// were given to Inspect or Describe a short while ago.
 	Source Source
-	// Limits holds what modules are checked against at upload and what making
-	// an image may use; zero fields mean their defaults. An invocation brings
-	// its own, and gets at most MemoryBytes of these.
+	// Limits are the largest that any tenant or plugin has, and what compiling
+	// modules and making images may use; zero fields mean their defaults. An
+	// upload and an invocation bring their own, and get at most MemoryBytes of
+	// these.
 	Limits host.Limits
+	// Compiler starts a program that calls [CompileMain], to build modules in a
+	// process of its own: the program's path, and its arguments from the zeroth
+	// on, which is the name that it goes by. It needs a CacheDir. nil: modules are
+	// built in this process, as is good for tests.
+	Compiler []string
 	// Log takes what operators should know. nil: nothing is logged.
 	Log *slog.Logger
 	// CodeBytes bounds the modules that stay compiled in memory, by the sum of
@@ -62,17 +70,18 @@ type Config struct {
 	// Reference has every instance made by the guest's own code, and used once.
 	// It is slow, and for tests that hold the other ways against it.
 	Reference bool
-	// Spares is how many pristine instances of each module in use are kept or
-	// made ahead, in the background; default (0) one per core, negative none:
-	// every invocation waits for a fresh one. All spares together take at most
-	// 128 MiB.
+	// Spares is how many pristine instances of each module are kept or made
+	// ahead, in the background; default (0) one per core, negative none: every
+	// invocation waits for a fresh one.
 	Spares int
+	// PoolBytes bounds the memory of all spares together; default 1 GiB. The
+	// modules used the longest ago give back first.
+	PoolBytes int64
 }
 
 const (
 	defaultCodeBytes = 256 << 20
-	maxSpareBytes    = 128 << 20
-	describeTime     = 10 * time.Second
+	defaultPoolBytes = 1 << 30
 )
 
 // Sandbox implements [host.Sandbox]. All methods may be called from any
@@ -85,13 +94,12 @@ type Sandbox struct {
 	spares   int
 
 	reference bool
+	compiler  []string
+	compiling chan struct{} // a place for each build that may run at a time
 	modules   modules
-	arena     arena
-
-	describeTime time.Duration // of _initialize and weft_describe, each
-
-	spareBytes atomic.Int64
-	fill       chan *lease
+	memories  *memory.Pool
+	pool      pool
+	fill      chan lease
 
 	// base ends when the sandbox closes; loading and making images run in it.
 	base   context.Context
@@ -116,38 +124,52 @@ func New(_ context.Context, c Config) (*Sandbox, error) {
 		if err := os.Chmod(c.CacheDir, 0o700); err != nil { // it may have been there
 			return nil, fmt.Errorf("close the folder of compiled code to others: %w", err)
 		}
+		if err := removeUnfinished(c.CacheDir); err != nil {
+			return nil, err
+		}
+	}
+	if c.Compiler != nil && (c.CacheDir == "" || len(c.Compiler) < 2) {
+		return nil, errors.New("a compiler in a process of its own needs a folder for compiled code, a path and a name")
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Sandbox{
 		source:   c.Source,
-		limits:   withDefaults(c.Limits),
+		limits:   complete(c.Limits, host.DefaultLimits()),
 		log:      c.Log,
 		cacheDir: c.CacheDir,
 		spares:   max(0, cmp.Or(c.Spares, runtime.GOMAXPROCS(0))),
-		fill:     make(chan *lease, 64),
+		fill:     make(chan lease, 64),
 
-		reference:    c.Reference,
-		describeTime: describeTime,
+		reference: c.Reference,
+		compiler:  c.Compiler,
+		compiling: make(chan struct{}, runtime.GOMAXPROCS(0)),
+		memories:  memory.New(memory.Config{}),
 	}
 	s.modules.budget = cmp.Or(c.CodeBytes, defaultCodeBytes)
+	s.pool.budget = cmp.Or(c.PoolBytes, defaultPoolBytes)
 	s.base, s.cancel = context.WithCancel(context.Background())
 	s.work.Go(s.filler)
 	return s, nil
 }
 
-// withDefaults completes the limits that concern modules and images.
-func withDefaults(l host.Limits) host.Limits {
-	d := host.DefaultLimits()
-	l.ModuleBytes = cmp.Or(l.ModuleBytes, d.ModuleBytes)
-	l.MemoryBytes = cmp.Or(l.MemoryBytes, d.MemoryBytes)
-	l.TableEntries = cmp.Or(l.TableEntries, d.TableEntries)
-	l.HostCalls = cmp.Or(l.HostCalls, d.HostCalls)
-	l.CallBytes = cmp.Or(l.CallBytes, d.CallBytes)
-	l.OutputBytes = cmp.Or(l.OutputBytes, d.OutputBytes)
-	l.LogBytes = cmp.Or(l.LogBytes, d.LogBytes)
-	l.LogLines = cmp.Or(l.LogLines, d.LogLines)
+// complete fills in the limits that concern modules and guests where they are
+// zero.
+func complete(l, defaults host.Limits) host.Limits {
+	l.ModuleBytes = cmp.Or(l.ModuleBytes, defaults.ModuleBytes)
+	l.MemoryBytes = cmp.Or(l.MemoryBytes, defaults.MemoryBytes) / wasmPageBytes * wasmPageBytes
+	l.TableEntries = cmp.Or(l.TableEntries, defaults.TableEntries)
+	l.HostCalls = cmp.Or(l.HostCalls, defaults.HostCalls)
+	l.CallBytes = cmp.Or(l.CallBytes, defaults.CallBytes)
+	l.OutputBytes = cmp.Or(l.OutputBytes, defaults.OutputBytes)
+	l.LogBytes = cmp.Or(l.LogBytes, defaults.LogBytes)
+	l.LogLines = cmp.Or(l.LogLines, defaults.LogLines)
+	l.CallDepth = cmp.Or(l.CallDepth, defaults.CallDepth)
+	l.DescribeFuel = cmp.Or(l.DescribeFuel, defaults.DescribeFuel)
+	l.DescribeTime = cmp.Or(l.DescribeTime, defaults.DescribeTime)
+	l.CompileTime = cmp.Or(l.CompileTime, defaults.CompileTime)
+	l.CompileBytes = cmp.Or(l.CompileBytes, defaults.CompileBytes)
 	return l
 }
 
@@ -185,42 +207,45 @@ func (s *Sandbox) Close(ctx context.Context) error {
 		return ctx.Err()
 	}
 	s.modules.closeAll()
+	s.memories.Close()
 	return nil
 }
 
-// Inspect implements [host.Sandbox]. With no problems of structure it compiles
-// the module too, and keeps the result for Describe.
-func (s *Sandbox) Inspect(ctx context.Context, wasm []byte) (imports []string, problems []host.Problem) {
-	m, problems := inspect(wasm, s.limits)
+// Inspect implements [host.Sandbox]. With no problems of structure it builds
+// the module too, and keeps the result.
+func (s *Sandbox) Inspect(ctx context.Context, wasm []byte, limits host.Limits) (imports []string, problems []host.Problem) {
+	limits = complete(limits, s.limits)
+	m, problems := inspect(wasm, limits)
 	if m != nil {
 		imports = importList(m)
 	}
 	if len(problems) > 0 {
 		return imports, problems
 	}
-	lease, err := s.lease(ctx, digestOf(wasm), wasm)
+	lease, err := s.lease(ctx, moduleKey{digestOf(wasm), limits.TableEntries}, wasm)
 	if err != nil {
 		return imports, problemsOf(err)
 	}
-	lease.release()
-	return imports, nil
+	defer lease.release()
+	return imports, lease.module.plan.breaches(limits)
 }
 
 // Describe implements [host.Sandbox].
-func (s *Sandbox) Describe(ctx context.Context, digest string, wasm []byte) (manifest []byte, imageHash string, err error) {
+func (s *Sandbox) Describe(ctx context.Context, digest string, wasm []byte, limits host.Limits) (host.Description, error) {
 	if wasm == nil {
 		wasm = []byte{} // given, if empty: the source is not asked
 	}
-	lease, err := s.lease(ctx, digest, wasm)
+	limits = complete(limits, s.limits)
+	lease, err := s.lease(ctx, moduleKey{digest, limits.TableEntries}, wasm)
 	if err != nil {
-		return nil, "", err
+		return host.Description{}, err
 	}
 	defer lease.release()
-	im, err := lease.image(ctx)
-	if err != nil {
-		return nil, "", err
+	p := lease.module.plan
+	if problems := p.breaches(limits); len(problems) > 0 {
+		return host.Description{}, invalid(problems...)
 	}
-	return im.manifest, im.hash, nil
+	return host.Description{Manifest: bytes.Clone(p.Manifest), ImageHash: p.ImageHash, Rewritten: p.Rewritten}, nil
 }
 
 // Invoke implements [host.Sandbox].
@@ -229,23 +254,20 @@ func (s *Sandbox) Invoke(ctx context.Context, inv host.Invocation) (host.Invocat
 		return host.InvocationResult{}, err
 	}
 	if limit := inv.Limits.InputBytes; len(inv.Input) > limit {
-		return failed(codeLimit, "the input has %d bytes, at most %d are allowed", len(inv.Input), limit), nil
+		return failed(codeLimit, "the input has %d bytes, at most %d are allowed (limit input_bytes)", len(inv.Input), limit), nil
 	}
-	lease, err := s.lease(ctx, inv.Digest, nil)
+	lease, err := s.lease(ctx, moduleKey{inv.Digest, inv.Limits.TableEntries}, nil)
 	if err != nil {
 		return host.InvocationResult{}, err
 	}
 	defer lease.release()
-	im, err := lease.image(ctx)
-	if err != nil {
-		return host.InvocationResult{}, asStored(inv.Digest, err)
-	}
-	if inv.ImageHash != "" && inv.ImageHash != im.hash {
+	p := lease.module.plan
+	if inv.ImageHash != "" && inv.ImageHash != p.ImageHash {
 		return host.InvocationResult{}, host.Errorf(host.CodeFailedPrecondition,
-			"the image of module %s has the hash %s, it was stored with %s: the host makes it differently now", inv.Digest, im.hash, inv.ImageHash)
+			"the image of module %s has the hash %s, it was stored with %s: the host makes it differently now", inv.Digest, p.ImageHash, inv.ImageHash)
 	}
-	if im.bytes > inv.Limits.MemoryBytes {
-		return failed(codeLimit, "the module begins with %d bytes of memory, at most %d are allowed", im.bytes, inv.Limits.MemoryBytes), nil
+	if p.ImageBytes > inv.Limits.MemoryBytes {
+		return failed(codeLimit, "the module begins with %d bytes of memory, at most %d are allowed (limit memory_bytes)", p.ImageBytes, inv.Limits.MemoryBytes), nil
 	}
 	g, err := lease.module.acquire()
 	if err != nil {

@@ -24,6 +24,12 @@ import (
 var codeDir string
 
 func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == compilerArgument { // see TestBuildingElsewhere
+		if err := CompileMain(os.Stdin, os.Stdout, os.Exit); err != nil {
+			panic(err)
+		}
+		os.Exit(0)
+	}
 	var err error
 	if codeDir, err = os.MkdirTemp("", "weft-code-"); err != nil {
 		panic(err)
@@ -116,6 +122,13 @@ func newBench(tb testing.TB, edit func(*Config)) bench {
 	return b
 }
 
+// describe adds a module to the library, and describes it.
+func describe(tb testing.TB, b bench, wasm []byte) (manifest []byte, hash string, err error) {
+	tb.Helper()
+	d, err := b.Describe(context.Background(), b.library.add(wasm), wasm, host.Limits{})
+	return d.Manifest, d.ImageHash, err
+}
+
 // invocation of a module that is in the library.
 func (b bench) invocation(digest string, input []byte) host.Invocation {
 	s := &script{}
@@ -188,8 +201,8 @@ func TestInvoke(t *testing.T) {
 			t.Error("nothing was burnt")
 		}
 	}
-	if b.library.reads != 1 {
-		t.Errorf("the module was read %d times, want once", b.library.reads)
+	if b.library.reads > 1 {
+		t.Errorf("the module was read %d times, want at most once", b.library.reads)
 	}
 }
 
@@ -207,7 +220,7 @@ func TestInvokeUnknownModule(t *testing.T) {
 func TestImageHashIsChecked(t *testing.T) {
 	b := newBench(t, nil)
 	wasm := hostile(t, "good")
-	_, hash, err := b.Describe(t.Context(), b.library.add(wasm), wasm)
+	_, hash, err := describe(t, b, wasm)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,74 +282,6 @@ func TestContextStopsAGuest(t *testing.T) {
 	}
 }
 
-// Time spent waiting for the run token is not time of holding it.
-func TestWaitingForTheTokenDoesNotCount(t *testing.T) {
-	const limit = time.Hour
-	ago := time.Now().Add(-10 * limit)
-	tests := []struct {
-		name            string
-		waited, waiting time.Duration // waiting: since when after the start; 0: not now
-		over            bool
-	}{
-		{"has waited", 9*limit + limit/2, 0, false},
-		{"waits", 0, limit / 2, false},
-		{"has waited and waits", 5 * limit, 5*limit + limit/2, false},
-		{"has held it", 8 * limit, 0, true},
-		{"held it before it waits", 0, 2 * limit, true},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			cancelled := false
-			w := newWatch(limit, func() { cancelled = true })
-			w.start = ago
-			w.waited.Store(int64(tt.waited))
-			w.waiting.Store(int64(tt.waiting))
-			w.fire()
-			if cancelled != tt.over || w.over.Load() != tt.over {
-				t.Errorf("cancelled = %v after holding a core for %v", cancelled, w.held())
-			}
-		})
-	}
-	w := newWatch(limit, func() { t.Error("cancelled after the end") })
-	w.start = ago
-	w.arm()()
-	w.fire()
-}
-
-// However long a replay takes, the time for what follows it is whole.
-func TestReplayIsNoPartOfTheWallTime(t *testing.T) {
-	over := false
-	w := newWatch(time.Hour, func() { over = true })
-	w.replaying.Store(true)
-	w.start = time.Now().Add(-10 * time.Hour)
-	w.fire()
-	if over {
-		t.Fatal("a replay was ended by its wall time")
-	}
-	w.restart()
-	if held := w.held(); held > time.Minute {
-		t.Errorf("after the replay %v count as held", held)
-	}
-	w.start = w.start.Add(-2 * time.Hour)
-	w.fire()
-	if !over {
-		t.Error("nothing bounds what follows a replay")
-	}
-}
-
-// checkpoint hands the time of the token's Checkpoint to the watch.
-func TestCheckpointCountsAsWaiting(t *testing.T) {
-	w := newWatch(time.Hour, func() {})
-	during := int64(0)
-	err := w.checkpoint(&script{checkpoint: func(uint64) error {
-		during = w.waiting.Load()
-		return errors.New("no core")
-	}}, 1)
-	if err == nil || during == 0 || w.waiting.Load() != 0 || w.waited.Load() <= 0 {
-		t.Errorf("checkpoint: %v; waiting %d, then %d; waited %d", err, during, w.waiting.Load(), w.waited.Load())
-	}
-}
-
 func TestCloseRefusesAndMayBeCalledTwice(t *testing.T) {
 	b := newBench(t, nil)
 	wasm := hostile(t, "good")
@@ -351,9 +296,9 @@ func TestCloseRefusesAndMayBeCalledTwice(t *testing.T) {
 	}
 	_, err := b.Invoke(t.Context(), b.invocation(digest, nil))
 	wantError(t, err, host.CodeUnavailable, "closed")
-	_, _, err = b.Describe(t.Context(), digest, wasm)
+	_, err = b.Describe(t.Context(), digest, wasm, host.Limits{})
 	wantError(t, err, host.CodeUnavailable, "closed")
-	if _, problems := b.Inspect(t.Context(), wasm); len(problems) != 1 || problems[0].Code != string(host.CodeUnavailable) {
+	if _, problems := b.Inspect(t.Context(), wasm, host.Limits{}); len(problems) != 1 || problems[0].Code != string(host.CodeUnavailable) {
 		t.Errorf("problems = %v", problems)
 	}
 }
@@ -388,14 +333,14 @@ func TestCloseWaitsAtMostForItsContext(t *testing.T) {
 func (c *modules) inUse() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.idle.Len() != len(c.byDigest)
+	return c.idle.Len() != len(c.byKey)
 }
 
 func TestModulesBeyondTheBudgetAreClosed(t *testing.T) {
 	b := newBench(t, func(c *Config) { c.CodeBytes = 500 })
 	names := []string{"good", "divide", "loop", "output_none"}
 	for _, name := range names {
-		if _, problems := b.Inspect(t.Context(), hostile(t, name)); len(problems) > 0 {
+		if _, problems := b.Inspect(t.Context(), hostile(t, name), host.Limits{}); len(problems) > 0 {
 			t.Fatal(problems)
 		}
 	}
@@ -405,8 +350,8 @@ func TestModulesBeyondTheBudgetAreClosed(t *testing.T) {
 	}
 	b.modules.mu.Lock()
 	defer b.modules.mu.Unlock()
-	if b.modules.bytes > 500 || b.modules.idle.Len() != len(b.modules.byDigest) || b.modules.idle.Len() >= len(names) {
-		t.Errorf("%d modules of %d bytes are kept", len(b.modules.byDigest), b.modules.bytes)
+	if b.modules.bytes > 500 || b.modules.idle.Len() != len(b.modules.byKey) || b.modules.idle.Len() >= len(names) {
+		t.Errorf("%d modules of %d bytes are kept", len(b.modules.byKey), b.modules.bytes)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"time"
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
@@ -43,6 +42,7 @@ func (ss *session) open(inv uint64, stored *opened) {
 	var record []engine.CallRecord
 	if stored != nil && stored.open != nil && stored.attempt == view.Attempt {
 		o, record = *stored.open, stored.record
+		o.Limits = o.Limits.Complete() // an older server may have known fewer
 		at.replay = true
 	} else {
 		o.Clock = max(ss.s.now(), ss.eng.Now())
@@ -82,10 +82,10 @@ func (ss *session) abandon(inv uint64) {
 
 // run is one run of an attempt's guest, with a token in hand.
 func (s *Scheduler) run(at *attempt) {
-	tok := &token{s: s, at: at, tenant: at.ss.key.Tenant, since: s.cfg.Now()}
+	tok := s.token(at)
 	ctx, ok := at.begin()
 	if !ok {
-		tok.release()
+		tok.release(0)
 		at.ss.release()
 		return
 	}
@@ -94,7 +94,7 @@ func (s *Scheduler) run(at *attempt) {
 	if err == nil {
 		res, err = s.cfg.Sandbox.Invoke(ctx, inv)
 	}
-	tok.release()
+	tok.release(res.Fuel)
 	at.end(res, err)
 }
 
@@ -111,6 +111,7 @@ func (at *attempt) begin() (context.Context, bool) {
 	at.answers.Restart()
 	ss.s.mu.Lock()
 	ss.s.counters.Attempts++
+	ss.s.account(ss.key.Tenant).used.Attempts++
 	if at.replay {
 		ss.s.counters.Replayed++
 	}
@@ -210,7 +211,7 @@ func (at *attempt) finish(res host.InvocationResult, fail *abi.Error) {
 	switch {
 	case fail != nil:
 	case res.Err != nil:
-		out.Err = res.Err
+		out.Err = final(res.Err)
 	default:
 		var err error
 		if out, err = abi.DecodeStepOutput(res.Output); err != nil {
@@ -227,6 +228,19 @@ func (at *attempt) finish(res host.InvocationResult, fail *abi.Error) {
 	if err != nil && !errors.Is(err, engine.ErrStale) {
 		ss.s.cfg.Log.Error("a step's end is refused", "run", at.view.RunID, "step", at.view.Step, "error", err)
 	}
+}
+
+// final is the failure of a guest as retry policies are to see it. A guest that
+// used up a limit would do so again: no policy has that tried, as with the
+// limits that host calls find broken. Traps, the time on a core and bad output
+// are left to the policy.
+func final(err *abi.Error) *abi.Error {
+	if err.Retryable != nil || err.Code != host.RunFuelExhausted && err.Code != host.RunLimitExceeded {
+		return err
+	}
+	out, no := *err, false
+	out.Retryable = &no
+	return &out
 }
 
 // drop forgets an attempt that is over. Called with ss.mu held.
@@ -277,62 +291,6 @@ func (l live) Effect(n uint64, req engine.Request, attach func(*engine.Result)) 
 		at.log([]engine.LogRecord{{Level: int64(slog.LevelWarn), Message: res.Response.Warning}})
 	}
 	return err
-}
-
-// token is the right of one run to use a core.
-type token struct {
-	s      *Scheduler
-	at     *attempt
-	tenant string
-	since  time.Time
-	calls  uint
-}
-
-// yieldEvery is how many checkpoints pass between two looks at the queue, and
-// minSlice how long a run may keep its token at least.
-const (
-	yieldEvery = 16
-	minSlice   = time.Millisecond
-)
-
-// Checkpoint gives the token to another tenant that is due, and waits for one.
-func (t *token) Checkpoint(uint64) error {
-	if t.calls++; t.calls%yieldEvery != 0 {
-		return nil
-	}
-	s := t.s
-	now := s.cfg.Now()
-	held := now.Sub(t.since)
-	if held < minSlice {
-		return nil
-	}
-	s.mu.Lock()
-	if !s.queue.due(t.tenant, held) {
-		s.mu.Unlock()
-		return nil
-	}
-	back := make(chan struct{})
-	s.queue.push(t.tenant, readyItem{at: t.at, resume: back})
-	s.queue.release(t.tenant, held)
-	s.counters.Yields++
-	s.mu.Unlock()
-	s.signal()
-	<-back
-	t.since = s.cfg.Now()
-	return nil
-}
-
-// release gives the token back for good, and wakes the runner if somebody waits
-// for it: not every run of a guest ends in something that does.
-func (t *token) release() {
-	s := t.s
-	s.mu.Lock()
-	s.queue.release(t.tenant, s.cfg.Now().Sub(t.since))
-	wanted := s.queue.ready > 0
-	s.mu.Unlock()
-	if wanted {
-		s.signal()
-	}
 }
 
 func (s *Scheduler) count(c *uint64) {

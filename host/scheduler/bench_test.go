@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"runtime"
@@ -26,7 +27,9 @@ type bench struct {
 	sched   *scheduler.Scheduler
 	modules simModules
 	tokens  int
+	limits  *host.LimitTable
 	log     io.Writer // of the server; default: the test's
+	real    bool      // the clock is package time's, a bubble's mostly
 
 	mu    sync.Mutex // guards now
 	now   time.Time
@@ -38,7 +41,22 @@ type call struct {
 	in    abi.StepInput
 	inv   host.Invocation
 	clock int64
+	burnt uint64 // units so far
 }
+
+// burn computes for so many units, a slice at a time, as metered guests do.
+func (c *call) burn(ctx context.Context, units uint64) error {
+	for ; units > 0 && ctx.Err() == nil; units -= min(units, slice) {
+		c.burnt += min(units, slice)
+		if err := c.inv.Token.Checkpoint(min(units, slice)); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// slice is what a guest burns between two checkpoints, in units.
+const slice = 50_000
 
 // do makes a host call. A nil answer and no error: the host refused it.
 func (c *call) do(im abi.Import, req any) (abi.Raw, error) {
@@ -55,24 +73,33 @@ func (c *call) do(im abi.Import, req any) (abi.Raw, error) {
 }
 
 // Inspect, Describe and Invoke implement host.Sandbox.
-func (b *bench) Inspect(context.Context, []byte) ([]string, []host.Problem) { return nil, nil }
-func (b *bench) Describe(context.Context, string, []byte) ([]byte, string, error) {
-	return nil, "", nil
+func (b *bench) Inspect(context.Context, []byte, host.Limits) ([]string, []host.Problem) {
+	return nil, nil
+}
+func (b *bench) Describe(context.Context, string, []byte, host.Limits) (host.Description, error) {
+	return host.Description{}, nil
 }
 func (b *bench) Invoke(ctx context.Context, inv host.Invocation) (host.InvocationResult, error) {
 	in, err := abi.DecodeStepInput(inv.Input)
 	if err != nil {
 		return host.InvocationResult{}, err
 	}
-	out, err := b.guest(ctx, &call{in: in, inv: inv, clock: inv.Clock})
+	c := &call{in: in, inv: inv, clock: inv.Clock}
+	out, err := b.guest(ctx, c)
+	if own := (*abi.Error)(nil); errors.As(err, &own) && !errors.As(err, new(*hostcall.LimitError)) {
+		return host.InvocationResult{Err: own, Fuel: c.burnt + 1}, nil
+	}
 	if err != nil {
-		return host.InvocationResult{}, err
+		return host.InvocationResult{Fuel: c.burnt}, err
 	}
 	data, err := out.Encode()
-	return host.InvocationResult{Output: data, Fuel: 1}, err
+	return host.InvocationResult{Output: data, Fuel: c.burnt + 1}, err
 }
 
 func (b *bench) clock() time.Time {
+	if b.real {
+		return time.Now()
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.now
@@ -116,7 +143,7 @@ func (b *bench) open(t *testing.T) *bench {
 		Answers: func(l scheduler.Live, o engine.AttemptOpen, r []engine.CallRecord) scheduler.Answers {
 			return hostcall.New(l, o, r)
 		},
-		Classify: classify, Parked: hostcall.ErrParked, Tokens: b.tokens, IdleAfter: 20 * time.Millisecond, Now: b.clock,
+		Classify: classify, Parked: hostcall.ErrParked, Tokens: b.tokens, IdleAfter: 20 * time.Millisecond, Now: b.clock, Limits: b.limits,
 		Log: slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {

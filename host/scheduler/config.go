@@ -16,9 +16,6 @@ func (c *Config) setDefaults() {
 	if c.IdleAfter == 0 {
 		c.IdleAfter = time.Second
 	}
-	if c.Limits == (host.Limits{}) {
-		c.Limits = host.DefaultLimits()
-	}
 	if c.Timeout == 0 {
 		c.Timeout = host.DefaultRunTimeout
 	}

@@ -31,6 +31,8 @@ func (s *Scheduler) Leak() string {
 		return fmt.Sprintf("%d of %d tokens are free", q.tokens, s.cfg.Tokens)
 	case q.ready != 0 || len(q.tenants) != 0:
 		return fmt.Sprintf("%d items are ready, tenants %v", q.ready, q.tenants)
+	case len(q.held) != 0:
+		return fmt.Sprintf("tenants %v are held", q.held)
 	case s.asking || s.loaders != 0 || len(s.toLoad) != 0:
 		return fmt.Sprintf("asking %v, %d loaders, %d to load", s.asking, s.loaders, len(s.toLoad))
 	}
@@ -43,7 +45,7 @@ func (s *Scheduler) Overslept() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for tenant, t := range s.queue.tenants {
-		if t.len() > 0 && s.queue.tokens > 0 && !s.cfg.Journal.Congested(tenant) && len(s.wake) == 0 {
+		if t.waits() && s.queue.tokens > 0 && !s.cfg.Journal.Congested(tenant) && len(s.wake) == 0 {
 			return true
 		}
 	}

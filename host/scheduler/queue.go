@@ -1,26 +1,33 @@
 package scheduler
 
-import "time"
-
 // fairQueue holds the attempts that are ready to run, and the run tokens.
 //
-// Fairness is by virtual time: each tenant's clock advances by the time in
-// which its attempts hold tokens, and the tenant that is behind goes first. A
-// tenant that comes back from idling starts at the clock of the one that is
-// furthest behind, so that nobody saves up idleness (start-time fair queueing;
-// Goyal, Vin, Cheng, SIGCOMM 1996).
+// Fairness is by virtual time, which is counted and not measured: each tenant's
+// clock advances by the units that its guests burn, replays included, and by
+// what the host does for them at a flat rate (startCost, callCost), and the
+// tenant that is behind goes first. A tenant that comes back from idling starts
+// at the clock of the one that is furthest behind, so that nobody saves up
+// idleness (start-time fair queueing; Goyal, Vin, Cheng, SIGCOMM 1996).
+//
+// A guest that gave its token up goes on before its tenant's others begin: so a
+// tenant has at most as many guests begun as there are tokens.
 type fairQueue struct {
 	tokens  int // free
 	tenants map[string]*tenantQueue
 	ready   int
+	clock   uint64 // see level
+	// held are tenants that get no token for now; to wait is to be idle.
+	held map[string]bool
 }
 
+// tenantQueue is what the queue knows of a tenant that is busy, or ahead.
 type tenantQueue struct {
 	name    string
-	items   []readyItem // FIFO from head
-	head    int
-	virtual time.Duration
+	begun   fifo // guests that wait to go on
+	fresh   fifo // attempts whose guest is to begin
+	virtual uint64
 	running int
+	held    bool
 }
 
 // readyItem is an attempt that wants a token: to start a run of its guest, or
@@ -30,33 +37,61 @@ type readyItem struct {
 	resume chan struct{}
 }
 
+// What a tenant's clock advances by beside the units burnt, as the host works
+// for it: about what guests burn in the time that it takes.
+const (
+	startCost = 100_000 // to reset an instance, to settle the attempt's end
+	callCost  = 1_000   // a host call, or another checkpoint
+)
+
+// turn is how far a tenant's clock may be ahead of one that waits before a guest
+// of it gives the token up, beside what is burnt up to its next checkpoint;
+// about 0.15 ms of ordinary code.
+const turn = 500_000
+
 func (q *fairQueue) init(tokens int) {
 	q.tokens = tokens
 	q.tenants = map[string]*tenantQueue{}
+	q.held = map[string]bool{}
 }
 
 // push adds an item at the end of its tenant's queue.
 func (q *fairQueue) push(tenant string, it readyItem) {
 	t := q.tenants[tenant]
 	if t == nil {
-		t = &tenantQueue{name: tenant}
-		t.virtual, _ = q.floor()
+		t = &tenantQueue{name: tenant, held: q.held[tenant]}
 		q.tenants[tenant] = t
-	} else if t.running == 0 && t.len() == 0 {
-		least, _ := q.floor()
-		t.virtual = max(t.virtual, least)
 	}
-	t.items = append(t.items, it)
+	if t.running == 0 && t.len() == 0 {
+		q.catchUp(t)
+	}
+	if it.resume != nil {
+		t.begun.push(it)
+	} else {
+		t.fresh.push(it)
+	}
 	q.ready++
 }
 
-func (t *tenantQueue) len() int { return len(t.items) - t.head }
+func (t *tenantQueue) len() int { return t.begun.len() + t.fresh.len() }
+
+// catchUp takes from a tenant what it was behind while it was idle.
+func (q *fairQueue) catchUp(t *tenantQueue) { t.virtual = max(t.virtual, q.level()) }
+
+// level is where a tenant begins that was idle: with the busy one that is
+// furthest behind or, if none is busy, where that was last.
+func (q *fairQueue) level() uint64 {
+	if least, busy := q.floor(); busy {
+		q.clock = max(q.clock, least)
+	}
+	return q.clock
+}
 
 // floor is the virtual time of the busy tenant that is furthest behind, if any
 // is busy.
-func (q *fairQueue) floor() (least time.Duration, found bool) {
+func (q *fairQueue) floor() (least uint64, found bool) {
 	for _, t := range q.tenants {
-		if t.running+t.len() > 0 && (!found || t.virtual < least) {
+		if t.running+t.len() > 0 && !t.held && (!found || t.virtual < least) {
 			least, found = t.virtual, true
 		}
 	}
@@ -70,20 +105,19 @@ func (q *fairQueue) pop(skip func(tenant string) bool) (readyItem, bool) {
 	}
 	var best *tenantQueue
 	for _, t := range q.tenants {
-		if t.len() > 0 && (best == nil || t.virtual < best.virtual || t.virtual == best.virtual && t.name < best.name) && !skip(t.name) {
+		if t.waits() && (best == nil || t.virtual < best.virtual || t.virtual == best.virtual && t.name < best.name) && !skip(t.name) {
 			best = t
 		}
 	}
 	if best == nil {
 		return readyItem{}, false
 	}
-	it := best.items[best.head]
-	best.items[best.head] = readyItem{}
-	if best.head++; best.head == len(best.items) {
-		best.items, best.head = best.items[:0], 0
-	} else if best.head > 1024 && best.head*2 > len(best.items) {
-		best.items = append(best.items[:0], best.items[best.head:]...)
-		best.head = 0
+	var it readyItem
+	if best.begun.len() > 0 {
+		it = best.begun.pop()
+	} else {
+		it = best.fresh.pop()
+		best.virtual += startCost
 	}
 	best.running++
 	q.ready--
@@ -91,34 +125,89 @@ func (q *fairQueue) pop(skip func(tenant string) bool) (readyItem, bool) {
 	return it, true
 }
 
-// release gives a token back that a tenant held for so long.
-func (q *fairQueue) release(tenant string, held time.Duration) {
+// waits reports whether the tenant could use a token.
+func (t *tenantQueue) waits() bool { return t.len() > 0 && !t.held }
+
+// charge advances the clock of a tenant that holds a token.
+func (q *fairQueue) charge(tenant string, units uint64) { q.tenants[tenant].virtual += units }
+
+// release gives a tenant's token back.
+func (q *fairQueue) release(tenant string) {
 	q.tokens++
 	t := q.tenants[tenant]
 	t.running--
-	t.virtual += held
 	if t.running > 0 || t.len() > 0 {
 		return
 	}
 	// What an idle tenant is ahead of the others is remembered; once nobody is
 	// busy, nobody is ahead.
 	if least, busy := q.floor(); !busy {
-		clear(q.tenants)
+		q.forget()
 	} else if t.virtual <= least {
 		delete(q.tenants, tenant)
 	}
 }
 
-// due reports whether another tenant is behind this one and waits.
-func (q *fairQueue) due(tenant string, held time.Duration) bool {
+// forget drops the tenants that have nothing here any more.
+func (q *fairQueue) forget() {
+	for name, t := range q.tenants {
+		if t.running+t.len() == 0 {
+			delete(q.tenants, name)
+		}
+	}
+}
+
+// due reports whether another tenant, not named by skip, waits and is a turn
+// behind this one.
+func (q *fairQueue) due(tenant string, skip func(tenant string) bool) bool {
 	if q.tokens > 0 || q.ready == 0 {
 		return false
 	}
 	self := q.tenants[tenant]
 	for _, t := range q.tenants {
-		if t != self && t.len() > 0 && t.virtual < self.virtual+held {
+		if t != self && t.waits() && t.virtual+turn <= self.virtual && !skip(t.name) {
 			return true
 		}
 	}
 	return false
+}
+
+// hold keeps a tenant from tokens until admit. What it has running goes on.
+func (q *fairQueue) hold(tenant string) {
+	q.level() // notes how far the tenant came: it may be the only one
+	q.held[tenant] = true
+	if t := q.tenants[tenant]; t != nil {
+		t.held = true
+	}
+}
+
+// admit ends a hold: the tenant comes back as from idling.
+func (q *fairQueue) admit(tenant string) {
+	delete(q.held, tenant)
+	if t := q.tenants[tenant]; t != nil {
+		q.catchUp(t) // while it does not count itself
+		t.held = false
+	}
+}
+
+// fifo is a queue of items, first in, first out.
+type fifo struct {
+	items []readyItem
+	head  int
+}
+
+func (f *fifo) len() int { return len(f.items) - f.head }
+
+func (f *fifo) push(it readyItem) { f.items = append(f.items, it) }
+
+func (f *fifo) pop() readyItem {
+	it := f.items[f.head]
+	f.items[f.head] = readyItem{}
+	if f.head++; f.head == len(f.items) {
+		f.items, f.head = f.items[:0], 0
+	} else if f.head > 1024 && f.head*2 > len(f.items) {
+		f.items = append(f.items[:0], f.items[f.head:]...)
+		f.head = 0
+	}
+	return it
 }

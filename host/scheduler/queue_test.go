@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 
@@ -36,33 +35,39 @@ func TestATenantsAttemptsStartInOrder(t *testing.T) {
 		if _, ok := q.pop(nobody); ok {
 			t.Fatal("more guests than tokens")
 		}
-		q.release("a", time.Millisecond)
+		q.end("a", 1_000_000)
 	}
 	if len(q.tenants) != 0 {
 		t.Fatal("an idle tenant with nothing to remember stays")
 	}
 }
 
+// end charges what a run burnt and gives its token back.
+func (q *fairQueue) end(tenant string, units uint64) {
+	q.charge(tenant, units)
+	q.release(tenant)
+}
+
 // A tenant with a long queue of long steps gets its share and no more: one that
-// comes with short steps waits for one slice at most.
-func TestTokensAreSharedByTimeHeld(t *testing.T) {
+// comes with short steps waits for one of them at most.
+func TestTokensAreSharedByUnits(t *testing.T) {
 	q := newQueue(1)
 	for i := range uint64(10_000) {
 		q.push("noisy", item("noisy", i))
 		q.push("quiet", item("quiet", i))
 	}
-	held := map[string]time.Duration{}
-	cost := map[string]time.Duration{"noisy": 10 * time.Millisecond, "quiet": time.Millisecond}
+	burnt := map[string]int{}
+	cost := map[string]uint64{"noisy": 10_000_000, "quiet": 1_000_000}
 	for range 5_000 {
 		it, ok := q.pop(nobody)
 		if !ok {
 			t.Fatal("a token is idle while attempts are ready")
 		}
 		tenant := it.at.ss.key.Tenant
-		held[tenant] += cost[tenant]
-		q.release(tenant, cost[tenant])
-		if d := held["noisy"] - held["quiet"]; d > 10*time.Millisecond || d < -10*time.Millisecond {
-			t.Fatalf("shares are %v apart", d)
+		burnt[tenant] += int(cost[tenant]) + startCost
+		q.end(tenant, cost[tenant])
+		if d := burnt["noisy"] - burnt["quiet"]; d > 10_000_000+startCost || d < -10_000_000-startCost {
+			t.Fatalf("shares are %d units apart", d)
 		}
 	}
 }
@@ -74,7 +79,7 @@ func TestNobodySavesUpIdleness(t *testing.T) {
 	}
 	for range 500 {
 		q.pop(nobody)
-		q.release("busy", time.Millisecond)
+		q.end("busy", 1_000_000)
 	}
 	for i := range uint64(100) {
 		q.push("late", item("late", i))
@@ -83,27 +88,91 @@ func TestNobodySavesUpIdleness(t *testing.T) {
 	for range 20 {
 		it, _ := q.pop(nobody)
 		order = append(order, it.at.ss.key.Tenant)
-		q.release(it.at.ss.key.Tenant, time.Millisecond)
+		q.end(it.at.ss.key.Tenant, 1_000_000)
 	}
 	if n := len(slices.DeleteFunc(order, func(s string) bool { return s == "late" })); n < 9 {
 		t.Fatalf("a tenant that was idle took %d of 20 turns in a row", 20-n)
 	}
 }
 
-func TestDueSaysWhenAnotherTenantIsBehind(t *testing.T) {
+func TestDueSaysWhenAnotherTenantIsATurnBehind(t *testing.T) {
 	q := newQueue(1)
 	q.push("a", item("a", 1))
 	q.pop(nobody)
-	if q.due("a", time.Second) {
+	q.charge("a", 1e9)
+	if q.due("a", nobody) {
 		t.Fatal("nobody waits")
 	}
 	q.push("a", item("a", 2))
-	if q.due("a", time.Second) {
+	if q.due("a", nobody) {
 		t.Fatal("a tenant does not give way to itself")
 	}
 	q.push("b", item("b", 1))
-	if !q.due("a", time.Second) {
-		t.Fatal("b is behind and waits")
+	if q.charge("a", turn-1); q.due("a", nobody) {
+		t.Fatal("b came just now, and is less than a turn behind")
+	}
+	if q.charge("a", 1); !q.due("a", nobody) {
+		t.Fatal("b is a turn behind and waits")
+	}
+	if q.due("a", func(tenant string) bool { return tenant == "b" }) {
+		t.Fatal("b could do nothing with a token")
+	}
+	if q.hold("b"); q.due("a", nobody) {
+		t.Fatal("b is held")
+	}
+}
+
+// A guest that gave its token up goes on before its tenant begins another.
+func TestBegunGuestsGoFirst(t *testing.T) {
+	q := newQueue(1)
+	q.push("a", item("a", 1))
+	q.push("a", item("a", 2))
+	begun, _ := q.pop(nobody)
+	begun.resume = make(chan struct{})
+	q.push("a", begun)
+	q.release("a")
+	if it, ok := q.pop(nobody); !ok || it.resume != begun.resume {
+		t.Fatalf("popped %+v, %v", it, ok)
+	}
+}
+
+// A held tenant gets no token, and its being held saves it nothing up: whoever
+// comes meanwhile, or is there, is not behind it afterwards, nor far ahead.
+func TestHeldTenants(t *testing.T) {
+	q := newQueue(1)
+	for i := range uint64(200) {
+		q.push("held", item("held", i))
+	}
+	q.pop(nobody)
+	q.charge("held", 1e12) // it was alone for long
+	q.hold("held")
+	q.release("held")
+	if it, ok := q.pop(nobody); ok {
+		t.Fatalf("a held tenant got a token: %+v", it)
+	}
+	for i := range uint64(200) {
+		q.push("late", item("late", i))
+	}
+	for range 100 { // late has all cores to itself
+		if it, ok := q.pop(nobody); !ok || it.at.ss.key.Tenant != "late" {
+			t.Fatalf("popped %+v, %v", it, ok)
+		}
+		q.end("late", 1_000_000)
+	}
+	q.admit("held")
+	turns := map[string]int{}
+	for range 50 {
+		it, _ := q.pop(nobody)
+		turns[it.at.ss.key.Tenant]++
+		q.end(it.at.ss.key.Tenant, 1_000_000)
+	}
+	if d := turns["held"] - turns["late"]; d < -1 || d > 1 {
+		t.Fatalf("turns: %v", turns)
+	}
+	q.hold("nobody")
+	q.admit("nobody")
+	if len(q.held) != 0 {
+		t.Fatalf("held: %v", q.held)
 	}
 }
 

@@ -215,7 +215,8 @@ func (ss *session) start(req *host.StartRequest, mod Module) (host.Run, uint64, 
 	s := ss.s
 	t := engine.StartRun{
 		RunID: s.newID(), HandlerID: req.HandlerID, Version: mod.Digest,
-		Event: req.Event, Timeout: int64(s.cfg.Timeout), Limits: s.cfg.Limits,
+		Event: req.Event, Timeout: int64(s.cfg.Timeout),
+		Limits: s.cfg.Limits.Limits(req.Tenant, mod.Plugin),
 	}
 	if d, set := mod.Graph.Timeout(); set {
 		t.Timeout = int64(d)

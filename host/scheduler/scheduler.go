@@ -25,7 +25,9 @@
 //  2. Who uses a session pins it; a session without pins, open attempts and
 //     un-durable entries may leave memory.
 //  3. A guest runs only while its attempt holds a token. Tokens are as many as
-//     cores.
+//     cores. At its checkpoints it gives the token to a tenant that is due, and
+//     waits while its own is over its fuel budget. Both are decided by the units
+//     that guests burn, not by measured time.
 //  4. An attempt is open from its worker slot to its finish entry. It runs as
 //     often as it takes; each run starts pristine and replays its record.
 //  5. The scheduler owns no goroutine of its own: [Scheduler.Step] says what is
@@ -70,6 +72,7 @@ type Module struct {
 	Digest    string
 	ImageHash string
 	Graph     *engine.Graph
+	Plugin    string // its name; ByDigest need not know it
 }
 
 // Modules gives the versions of workflows. Errors are [*host.Error]s.
@@ -103,6 +106,10 @@ type Live interface {
 type Answers interface {
 	host.Calls
 	Restart()
+	// Burn counts units that the guest burnt, up to now; its error unwinds the
+	// guest. Idle says for how long the guest waited for its token after that.
+	Burn(units uint64) error
+	Idle(waited time.Duration)
 	Open() engine.AttemptOpen
 	Finish(e *engine.Entry)
 	Logs() []engine.LogRecord
@@ -130,8 +137,9 @@ type Config struct {
 	// IdleAfter is how long a session that has nothing to do stays in memory.
 	// Default 1 s.
 	IdleAfter time.Duration
-	// Limits are the limits of new runs. Default: host.DefaultLimits.
-	Limits host.Limits
+	// Limits has the limits that new runs take by their tenant and plugin, and
+	// the tenants' fuel budgets. Default: host.DefaultLimits, and no budgets.
+	Limits *host.LimitTable
 	// Timeout of runs whose manifest names none. Default 45 s.
 	Timeout time.Duration
 	// Now is the clock. Default time.Now.
@@ -172,6 +180,7 @@ type Scheduler struct {
 	// position it will be, 0 if that is not known yet.
 	starting map[handlerKey]uint64
 	queue    fairQueue
+	accounts map[string]*account // of the tenants that have run something
 	timers   timerHeap
 	idle     []idleSession
 	nextDue  int64 // when to ask the store for due sessions; host.WakeNever: not
@@ -193,6 +202,7 @@ type Counters struct {
 	Loaded    uint64 // sessions folded from the store
 	Evicted   uint64
 	Yields    uint64 // tokens given up in mid-run
+	Holds     uint64 // times that a tenant was over its fuel budget
 }
 
 type handlerKey struct{ tenant, handler string }
@@ -213,6 +223,7 @@ func New(ctx context.Context, cfg Config) (*Scheduler, error) {
 		sessions: map[host.SessionKey]*session{},
 		barriers: map[host.SessionKey]uint64{},
 		starting: map[handlerKey]uint64{},
+		accounts: map[string]*account{},
 		boot:     cfg.Now().UnixNano(),
 	}
 	s.queue.init(cfg.Tokens)

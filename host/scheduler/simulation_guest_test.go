@@ -32,10 +32,12 @@ const simManifest = `{"abi": 1, "workflow": %q, "timeout": %d,
 // and makes its host calls one interleaving point at a time.
 type simSandbox struct{ w *world }
 
-func (s simSandbox) Inspect(context.Context, []byte) ([]string, []host.Problem) { return nil, nil }
+func (s simSandbox) Inspect(context.Context, []byte, host.Limits) ([]string, []host.Problem) {
+	return nil, nil
+}
 
-func (s simSandbox) Describe(context.Context, string, []byte) ([]byte, string, error) {
-	return nil, "", nil
+func (s simSandbox) Describe(context.Context, string, []byte, host.Limits) (host.Description, error) {
+	return host.Description{}, nil
 }
 
 // Invoke runs a guest to its end, or to the error that unwinds it.
@@ -186,7 +188,7 @@ func (g *simGuest) operation() error {
 	default:
 		for range 40 {
 			g.w.sim.advance(200 * time.Microsecond)
-			if err := g.inv.Token.Checkpoint(1); err != nil {
+			if err := g.inv.Token.Checkpoint(50_000); err != nil {
 				return err
 			}
 			g.w.yield("checkpoint")

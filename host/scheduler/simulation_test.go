@@ -71,11 +71,12 @@ func (s *simStats) add(c scheduler.Counters) {
 	s.Loaded += c.Loaded
 	s.Evicted += c.Evicted
 	s.Yields += c.Yields
+	s.Holds += c.Holds
 }
 
 func (s *simStats) check(t *testing.T) {
 	for name, n := range map[string]uint64{
-		"conflicts": s.Conflicts, "parks": s.Parks, "replays": s.Replayed, "loads": s.Loaded, "evictions": s.Evicted, "yields": s.Yields,
+		"conflicts": s.Conflicts, "parks": s.Parks, "replays": s.Replayed, "loads": s.Loaded, "evictions": s.Evicted, "yields": s.Yields, "holds": s.Holds,
 		"crashes": uint64(s.Crashes), "refused commits": uint64(s.Refused), "cancels": uint64(s.Cancels), "purges": uint64(s.Purges),
 		"runs blocked by crashes": uint64(s.Blocked),
 	} {
@@ -96,9 +97,11 @@ type sim struct {
 	modules    simModules
 	tokens     int
 	batchBytes int
-	crashes    int  // per 10,000 steps
-	refusals   int  // per 100 commits
-	hot        bool // one session, one path, and everybody edits it
+	limits     *host.LimitTable
+	calm       time.Duration // after which everything has come to an end
+	crashes    int           // per 10,000 steps
+	refusals   int           // per 100 commits
+	hot        bool          // one session, one path, and everybody edits it
 	chaos      bool
 	atRest     bool // nothing was to do for a while
 
@@ -200,6 +203,11 @@ func (s *sim) play() {
 	s.now = time.Unix(1_700_000_000, 0)
 	s.tokens = 1 + s.rng.IntN(4)
 	s.batchBytes = []int{1 << 10, 8 << 10, 1 << 20}[s.rng.IntN(3)]
+	s.calm = 20 * time.Second
+	if s.rng.IntN(3) == 0 { // little enough to be over it
+		s.calm = 10 * time.Minute
+		s.limits = must(host.ParseLimits([]byte(`{"tenants": {"u": {"tenant_fuel_per_second": 2e6}}}`)))
+	}
 	s.crashes = []int{0, 20, 100, 300}[s.rng.IntN(4)]
 	s.refusals = []int{0, 5, 30}[s.rng.IntN(3)]
 	if s.hot = s.rng.IntN(4) == 0; s.hot {
@@ -212,7 +220,7 @@ func (s *sim) play() {
 		s.verdict()
 	}
 	s.chaos = false
-	s.quiet(20 * time.Second)
+	s.quiet(s.calm)
 	s.atRest = true
 	s.checkDurable()
 	s.verdict()
@@ -275,6 +283,13 @@ func (s *sim) restart() {
 	s.w = s.open()
 }
 
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
 func (s *sim) must(err error) {
 	if err != nil {
 		s.failf("%v", err)
@@ -332,7 +347,7 @@ func (s *sim) endAll() {
 		}
 		s.spawnSend(run.RunID, "Close")
 	}
-	s.quiet(20 * time.Second)
+	s.quiet(s.calm)
 	for _, op := range s.facts.starts {
 		if op.runID == "" || op.gone {
 			continue
@@ -349,7 +364,7 @@ func (s *sim) endAll() {
 // leave checks that a server with nothing to do holds nothing, and ends it.
 func (s *sim) leave() {
 	s.w.cancel() // subscribers and clients go
-	s.quiet(20 * time.Second)
+	s.quiet(s.calm)
 	if n := s.w.sched.Loaded(); n != 0 {
 		s.failf("%d sessions stay in memory", n)
 	}

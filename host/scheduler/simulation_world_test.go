@@ -145,7 +145,7 @@ func (w *world) commit() bool {
 func (w *world) crash() {
 	w.dead.Store(true)
 	w.cancel()
-	for range 10_000 {
+	for n := range 10_000 {
 		w.mu.Lock()
 		ready, live := w.ready, w.live
 		w.ready = nil
@@ -158,7 +158,8 @@ func (w *world) crash() {
 			w.hub.Close()
 			return
 		}
-		work, _ := w.sched.Step(w.sim.clock())
+		// Later and later: a guest may wait for its tenant's budget.
+		work, _ := w.sched.Step(w.sim.clock().Add(time.Duration(n) * time.Second))
 		for _, fn := range work {
 			w.mu.Lock()
 			w.live++
@@ -193,7 +194,7 @@ func (s *sim) open() *world {
 		Answers: func(l scheduler.Live, o engine.AttemptOpen, r []engine.CallRecord) scheduler.Answers {
 			return hostcall.New(l, o, r)
 		},
-		Classify: classify, Parked: hostcall.ErrParked, Tokens: s.tokens, IdleAfter: 20 * time.Millisecond,
+		Classify: classify, Parked: hostcall.ErrParked, Tokens: s.tokens, IdleAfter: 20 * time.Millisecond, Limits: s.limits,
 		Now: s.clock, Entropy: func(b []byte) { s.entropy(w, b) }, Log: slog.New(simLog{w}),
 	})
 	if err != nil {
@@ -383,7 +384,7 @@ func (m simModules) ByDigest(digest string) (scheduler.Module, error) {
 	if !ok {
 		return scheduler.Module{}, host.Errorf(host.CodeNotFound, "no workflow %s", digest)
 	}
-	return scheduler.Module{Digest: digest, Graph: g}, nil
+	return scheduler.Module{Digest: digest, Graph: g, Plugin: digest + "-plugin"}, nil
 }
 
 func (m simModules) PrepareEvent(_, _ string, body abi.Raw) (abi.Raw, error) { return body, nil }

@@ -37,6 +37,9 @@ func (s *Scheduler) Step(now time.Time) (work []func(), next time.Time) {
 			next = t
 		}
 	}
+	if t := s.admit(now); !t.IsZero() {
+		at(t)
+	}
 	congested := false
 	skip := func(tenant string) bool {
 		if s.cfg.Journal.Congested(tenant) {
@@ -98,8 +101,9 @@ func (s *Scheduler) Step(now time.Time) (work []func(), next time.Time) {
 }
 
 // resumeOnly lets guests that gave up their token run to their end while the
-// scheduler stops. Called with mu held.
+// scheduler stops, whatever their tenant's budget. Called with mu held.
 func (s *Scheduler) resumeOnly() []func() {
+	s.admit(s.cfg.Now())
 	for {
 		it, ok := s.queue.pop(func(string) bool { return false })
 		if !ok {
@@ -109,7 +113,7 @@ func (s *Scheduler) resumeOnly() []func() {
 			close(it.resume)
 			continue
 		}
-		s.queue.release(it.at.ss.key.Tenant, 0)
+		s.queue.release(it.at.ss.key.Tenant)
 	}
 }
 

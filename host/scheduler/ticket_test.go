@@ -43,7 +43,7 @@ func holding(t *testing.T) (ss *session, holder, waiter *attempt) {
 	s.queue.init(1)
 	ss = &session{s: s, attempts: map[uint64]*attempt{}}
 	ss.eng = engine.New(host.SessionKey{Tenant: "t", Session: "s"}, func(string) (*engine.Graph, error) { return g, nil })
-	start := engine.StartRun{RunID: "r", HandlerID: "h", Version: "v", Event: abi.Event{Type: abi.TypeStart, Body: abi.EmptyMap}, Limits: s.cfg.Limits}
+	start := engine.StartRun{RunID: "r", HandlerID: "h", Version: "v", Event: abi.Event{Type: abi.TypeStart, Body: abi.EmptyMap}, Limits: host.DefaultLimits()}
 	if _, err := ss.eng.Reduce(1, start); err != nil {
 		t.Fatal(err)
 	}

@@ -34,13 +34,20 @@ type Config struct {
 	// Data is the directory of the database and the compile cache, made if it
 	// is not there; InMemory keeps nothing.
 	Data string
-	// Limits of new runs. Default: host.DefaultLimits.
-	Limits host.Limits
+	// Limits of uploads and new runs, and the tenants' budgets. nil: the defaults.
+	Limits *host.LimitTable
 	// IdleAfter, Tokens and Timeout: see scheduler.Config.
 	IdleAfter time.Duration
 	Tokens    int
 	Timeout   time.Duration
 	Log       *slog.Logger
+	// Compiler is the command that builds modules in a process of its own; see
+	// sandbox.Config. It is not used with InMemory. nil: they are built in this
+	// process.
+	Compiler []string
+	// Observe is called after each invocation of a guest, on any goroutine. It
+	// may be nil.
+	Observe func(*host.Invocation, *host.InvocationResult)
 }
 
 // Host is a whole host, without its HTTP server.
@@ -67,9 +74,6 @@ type Host struct {
 
 // Open opens the store, recovers what it holds and begins to run it.
 func Open(ctx context.Context, cfg Config) (h *Host, err error) {
-	if cfg.Limits == (host.Limits{}) {
-		cfg.Limits = host.DefaultLimits()
-	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
@@ -99,7 +103,7 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 		return nil, err
 	}
 	h.Runs, err = scheduler.New(ctx, scheduler.Config{
-		Journal: h.Journal, Store: h.Store, Modules: modules{h.Plugins}, Streams: streams{h.Streams}, Sandbox: h.Sandbox,
+		Journal: h.Journal, Store: h.Store, Modules: modules{h.Plugins}, Streams: streams{h.Streams}, Sandbox: observed(h.Sandbox, cfg.Observe),
 		Answers: func(l scheduler.Live, o engine.AttemptOpen, r []engine.CallRecord) scheduler.Answers {
 			return hostcall.New(l, o, r)
 		},
@@ -125,16 +129,38 @@ func openStore(data string) (host.Store, error) {
 }
 
 func (h *Host) openSandbox(ctx context.Context, cfg Config) error {
-	cache := ""
-	if cfg.Data != InMemory {
+	cache, compiler := "", cfg.Compiler
+	if cfg.Data == InMemory {
+		compiler = nil
+	} else {
 		cache = filepath.Join(cfg.Data, "cache")
 	}
 	var err error
-	h.Sandbox, err = sandbox.New(ctx, sandbox.Config{CacheDir: cache, Source: source{h}, Limits: cfg.Limits, Log: cfg.Log})
+	h.Sandbox, err = sandbox.New(ctx, sandbox.Config{CacheDir: cache, Compiler: compiler, Source: source{h}, Limits: cfg.Limits.Limits("", ""), Log: cfg.Log})
 	if err != nil {
 		return fmt.Errorf("start the sandbox: %w", err)
 	}
 	return nil
+}
+
+// observedSandbox tells of invocations.
+type observedSandbox struct {
+	host.Sandbox
+	observe func(*host.Invocation, *host.InvocationResult)
+}
+
+func observed(s host.Sandbox, observe func(*host.Invocation, *host.InvocationResult)) host.Sandbox {
+	if observe == nil {
+		return s
+	}
+	return observedSandbox{s, observe}
+}
+
+// Invoke implements host.Sandbox.
+func (s observedSandbox) Invoke(ctx context.Context, inv host.Invocation) (host.InvocationResult, error) {
+	res, err := s.Sandbox.Invoke(ctx, inv)
+	s.observe(&inv, &res)
+	return res, err
 }
 
 // source gives the sandbox the bytes of modules, once there is a service.
@@ -227,7 +253,7 @@ func (m modules) Newest(tenant, workflow string) (scheduler.Module, error) {
 	if err != nil {
 		return scheduler.Module{}, err
 	}
-	return scheduler.Module{Digest: v.Digest, ImageHash: v.ImageHash, Graph: v.Graph}, nil
+	return scheduler.Module{Digest: v.Digest, ImageHash: v.ImageHash, Graph: v.Graph, Plugin: v.Plugin}, nil
 }
 
 func (m modules) ByDigest(digest string) (scheduler.Module, error) {

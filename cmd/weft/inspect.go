@@ -1,0 +1,330 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/cmd/weft/wire"
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/sandbox"
+)
+
+type inspectOptions struct {
+	files   []string
+	stdin   string
+	noRun   bool
+	json    bool
+	timeout time.Duration
+}
+
+func newInspect() *cobra.Command {
+	var o inspectOptions
+	cmd := &cobra.Command{
+		Use:   "inspect FILE.wasm [key=value | key:=JSON]...",
+		Short: "Say what a plugin is, what it asks for, and what it burns",
+		Long: `Inspect builds a plugin as an upload does, without a server, and says what it is:
+what it imports and so may ask for, its steps, what the rewriter did to meter it,
+whether its instances are reset in place or made anew for each invocation and
+why, and what its image takes.
+
+Then it runs the workflow once, in this process, with the start event's fields as
+'weft run' takes them, and says how much fuel each step burnt. Fuel is counted,
+not timed: the same event burns the same units on every machine.`,
+		Example: `  weft inspect step.wasm
+  weft inspect build/plugins/wordcount-go.wasm --file text=README.md
+  weft inspect step.wasm --no-run --json | jq .rewriter`,
+		Args: takes("FILE.wasm", "[key=value]..."),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return []string{"wasm"}, cobra.ShellCompDirectiveFilterFileExt
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return inspect(cmd.Context(), o, args, cmd.InOrStdin(), cmd.OutOrStdout())
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVar(&o.files, "file", nil, "take a field from a file: `key=PATH`, - is the standard input")
+	flags.StringVar(&o.stdin, "stdin", "", "take the field `key` from the standard input")
+	flags.BoolVar(&o.noRun, "no-run", false, "do not run the workflow")
+	flags.BoolVar(&o.json, "json", false, "print everything as JSON")
+	flags.DurationVar(&o.timeout, "timeout", time.Minute, "how long the run may take; a run that asks a question waits for ever")
+	return cmd
+}
+
+// inspection is what inspect finds out.
+type inspection struct {
+	Module   moduleReport  `json:"module"`
+	Rewriter rewriteReport `json:"rewriter"`
+	Image    imageReport   `json:"image"`
+	Problems []problem     `json:"problems,omitempty"`
+	Manifest any           `json:"manifest,omitempty"`
+	Run      *sampleRun    `json:"run,omitempty"`
+}
+
+type moduleReport struct {
+	SHA256    string          `json:"sha256"`
+	Bytes     int             `json:"bytes"`
+	Functions int             `json:"functions"`
+	Globals   int             `json:"globals"`
+	Imports   []string        `json:"imports"`
+	Exports   []string        `json:"exports"`
+	Memory    sandbox.Extent  `json:"memory_bytes"`
+	Tables    []extent        `json:"tables,omitempty"`
+	Custom    []customSection `json:"custom_sections,omitempty"`
+}
+
+type (
+	extent        = sandbox.Extent
+	customSection = sandbox.CustomSection
+)
+
+type rewriteReport struct {
+	Version string `json:"version"`
+	SHA256  string `json:"sha256,omitempty"`
+	Bytes   int    `json:"bytes,omitempty"`
+	Stats   any    `json:"stats,omitempty"`
+}
+
+type imageReport struct {
+	SHA256       string   `json:"sha256,omitempty"`
+	Bytes        int      `json:"bytes"`
+	Kept         int      `json:"kept_bytes"`
+	DescribeFuel uint64   `json:"describe_fuel"`
+	InPlace      bool     `json:"reset_in_place"`
+	Reasons      []string `json:"reasons,omitempty"`
+}
+
+type problem struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// sampleRun is one run of the workflow.
+type sampleRun struct {
+	Status string       `json:"status"`
+	Error  string       `json:"error,omitempty"`
+	Fuel   uint64       `json:"fuel"`
+	Steps  []sampleStep `json:"steps"`
+}
+
+// sampleStep sums up the invocations of one step.
+type sampleStep struct {
+	Step        string `json:"step"`
+	Invocations int    `json:"invocations"`
+	Fuel        uint64 `json:"fuel"`
+	Most        uint64 `json:"most"` // of one invocation
+}
+
+func inspect(ctx context.Context, o inspectOptions, args []string, in io.Reader, out io.Writer) error {
+	wasm, err := readModule(args[0])
+	if err != nil {
+		return err
+	}
+	meter := &sampleMeter{}
+	h, err := wire.Open(ctx, wire.Config{Data: wire.InMemory, Observe: meter.observe})
+	if err != nil {
+		return err
+	}
+	report, problems := h.Sandbox.Report(ctx, wasm, host.Limits{})
+	found := inspected(report, problems)
+	if len(problems) == 0 && !o.noRun {
+		found.Run, err = runSample(ctx, h, meter, o, wasm, args[1:], in)
+	}
+	err = errors.Join(err, h.Close(context.WithoutCancel(ctx)))
+	if o.json {
+		text, jsonErr := json.MarshalIndent(found, "", "  ")
+		_, writeErr := fmt.Fprintf(out, "%s\n", text)
+		err = errors.Join(err, jsonErr, writeErr)
+	} else if _, writeErr := io.WriteString(out, found.text(&report)); writeErr != nil {
+		err = errors.Join(err, writeErr)
+	}
+	if len(problems) > 0 {
+		err = errors.Join(err, fmt.Errorf("%s cannot be uploaded: %s", args[0], counted(uint64(len(problems)), "problem")))
+	}
+	return err
+}
+
+// inspected turns a report into what is shown.
+func inspected(r sandbox.Report, problems []host.Problem) *inspection {
+	found := &inspection{
+		Module: moduleReport{
+			SHA256: r.Digest, Bytes: r.Bytes, Functions: r.Functions, Globals: r.Globals, Imports: r.Imports,
+			Exports: r.Exports, Memory: r.Memory, Tables: r.Tables, Custom: r.Custom,
+		},
+		Rewriter: rewriteReport{Version: r.Rewriter, SHA256: r.Rewritten, Bytes: r.RewrittenBytes},
+		Image: imageReport{
+			SHA256: r.ImageHash, Bytes: r.ImageBytes, Kept: r.SnapshotBytes, DescribeFuel: r.DescribeFuel,
+			InPlace: r.InPlace, Reasons: r.Reasons,
+		},
+	}
+	if r.Rewritten != "" {
+		found.Rewriter.Stats = r.Stats
+	}
+	if text, err := abi.ToJSON(r.Manifest); err == nil {
+		found.Manifest = json.RawMessage(text)
+	}
+	for _, p := range problems {
+		found.Problems = append(found.Problems, problem{p.Code, p.Message})
+	}
+	return found
+}
+
+// text shows it to people.
+func (f *inspection) text(r *sandbox.Report) string {
+	var s sheet
+	steps, resources := declared(&host.PluginInfo{Manifest: r.Manifest})
+	s.add("digest", f.Module.SHA256)
+	s.add("size", fmt.Sprintf("%s in %s", bytesOf(r.Bytes), counted(uint64(r.Functions), "function")))
+	for _, c := range r.Custom {
+		s.add("section", fmt.Sprintf("%s, %s, is not run", c.Name, bytesOf(c.Bytes)))
+	}
+	s.add("asks for", asked(r.Imports))
+	s.add("steps", strings.Join(steps, ", "))
+	s.add("resources", strings.Join(resources, ", "))
+	for _, p := range f.Problems {
+		s.add("problem", p.Message)
+	}
+	if r.Rewritten != "" {
+		f.built(&s, r)
+	}
+	if f.Run != nil {
+		f.Run.add(&s)
+	}
+	return s.render("")
+}
+
+// built shows what came of building the module.
+func (f *inspection) built(s *sheet, r *sandbox.Report) {
+	t := &r.Stats
+	s.add("rewritten", fmt.Sprintf("by %s to %s (%.2f times)", r.Rewriter, bytesOf(r.RewrittenBytes), float64(r.RewrittenBytes)/float64(max(r.Bytes, 1))))
+	s.add("charges", fmt.Sprintf("%d in %d functions with %d loops, the largest takes %d units", t.Charges, t.Functions, t.Loops, t.MaxCharge))
+	s.add("call depth", fmt.Sprintf("bounded, but in the %d functions that call nobody; the largest frame counts %s", t.LeafFunctions, bytesOf(t.MaxFrame)))
+	s.add("bulk work", fmt.Sprintf("%d places work in pieces, %d are small by themselves", t.BulkSites, t.BulkConst))
+	how := "one for many invocations, reset in place"
+	if !r.InPlace {
+		how = "a new one for each invocation: " + strings.Join(r.Reasons, "; ")
+	}
+	s.add("instances", how)
+	s.add("image", fmt.Sprintf("%s of memory, of which %s are kept; %s", bytesOf(r.ImageBytes), bytesOf(r.SnapshotBytes), digest(r.ImageHash)))
+	s.add("describing", fmt.Sprintf("%s of fuel", counted(r.DescribeFuel, "unit")))
+}
+
+// add shows a run.
+func (run *sampleRun) add(s *sheet) {
+	state := run.Status
+	if run.Error != "" {
+		state += ": " + run.Error
+	}
+	s.add("sample run", fmt.Sprintf("%s, %s of fuel", state, counted(run.Fuel, "unit")))
+	for _, step := range run.Steps {
+		text := fmt.Sprintf("%s: %s", step.Step, counted(step.Fuel, "unit"))
+		if step.Invocations > 1 {
+			text += fmt.Sprintf(" in %d invocations, %d at most", step.Invocations, step.Most)
+		}
+		s.add("", text)
+	}
+}
+
+// runSample runs the workflow of the module once.
+func runSample(ctx context.Context, h *wire.Host, meter *sampleMeter, o inspectOptions, wasm []byte, args []string, in io.Reader) (*sampleRun, error) {
+	info, _, err := h.Plugins.Put(ctx, host.DefaultTenant, "inspected", wasm)
+	if err != nil {
+		return nil, refusal("the plugin", err)
+	}
+	event, err := sampleEvent(ctx, h, info.Workflow, o, args, in)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, o.timeout)
+	defer cancel()
+	run, err := h.Runs.Start(ctx, host.StartRequest{Tenant: host.DefaultTenant, Workflow: info.Workflow, Event: abi.Event{Body: event}, Wait: true})
+	if errors.Is(err, context.DeadlineExceeded) {
+		done := meter.run()
+		done.Status, done.Error = "not ended", fmt.Sprintf("after %v: it waits for an event, or has much to do (--timeout)", o.timeout)
+		return done, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the sample run: %s; give the start event's fields as for 'weft run', or --no-run", sentence(host.MessageOf(err)))
+	}
+	done := meter.run()
+	done.Status = string(run.Status)
+	done.Error = run.Error
+	return done, nil
+}
+
+// sampleEvent reads the start event's fields from the command line.
+func sampleEvent(ctx context.Context, h *wire.Host, workflow string, o inspectOptions, args []string, in io.Reader) (abi.Raw, error) {
+	fields, err := parseFields(args)
+	if err != nil {
+		return nil, err
+	}
+	texts, err := fileFields(ctx, o.files, o.stdin, in)
+	if err != nil {
+		return nil, err
+	}
+	if fields = append(fields, texts...); len(fields) == 0 {
+		return abi.EmptyMap, nil
+	}
+	info, err := h.Plugins.Workflow(ctx, host.DefaultTenant, workflow)
+	if err != nil {
+		return nil, err
+	}
+	text, err := abi.ToJSON(info.StartSchema)
+	if err != nil {
+		return nil, err
+	}
+	schema, err := readSchema(text)
+	if err != nil {
+		return nil, err
+	}
+	event, err := eventOf(fields, schema)
+	if err != nil {
+		return nil, err
+	}
+	return abi.FromJSON(event)
+}
+
+// sampleMeter sums up the fuel of invocations by step. The host calls observe
+// from any goroutine.
+type sampleMeter struct {
+	mu    sync.Mutex // guards steps
+	steps []sampleStep
+}
+
+func (m *sampleMeter) observe(inv *host.Invocation, res *host.InvocationResult) {
+	in, err := abi.DecodeStepInput(inv.Input)
+	if err != nil {
+		return // the host has encoded it
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	i := slices.IndexFunc(m.steps, func(s sampleStep) bool { return s.Step == in.Step })
+	if i < 0 {
+		i = len(m.steps)
+		m.steps = append(m.steps, sampleStep{Step: in.Step})
+	}
+	s := &m.steps[i]
+	s.Invocations++
+	s.Fuel += res.Fuel
+	s.Most = max(s.Most, res.Fuel)
+}
+
+// run gives the sums so far.
+func (m *sampleMeter) run() *sampleRun {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	run := &sampleRun{Steps: slices.Clone(m.steps)}
+	for _, s := range run.Steps {
+		run.Fuel += s.Fuel
+	}
+	return run
+}

@@ -1,0 +1,40 @@
+package hostcall
+
+import "time"
+
+// Burn counts units that the guest has burnt, on its goroutine: those before a
+// host call come before the call. The error ends the guest: it belongs to an
+// open edit that burnt too much, be it in a loop without host calls.
+func (a *Attempt) Burn(units uint64) error {
+	if a.region == nil {
+		return nil
+	}
+	a.region.fuel += units
+	if limit := a.open.Limits.RegionFuel; a.region.fuel > limit {
+		return limitf("an edit burnt %d units between state_begin and state_commit, more than %d (limit region_fuel)", a.region.fuel, limit)
+	}
+	return a.checkRegionTime()
+}
+
+// Idle says that the guest had to wait for its run token: that time is not the
+// open edit's.
+func (a *Attempt) Idle(waited time.Duration) {
+	if a.region != nil {
+		a.region.start += int64(max(waited, 0))
+	}
+}
+
+// checkRegion bounds an open edit at a host call inside it.
+func (a *Attempt) checkRegion() error {
+	if calls, limit := a.n-a.region.begin, a.open.Limits.RegionCalls; calls > uint64(limit) {
+		return limitf("an edit made %d host calls between state_begin and state_commit, more than %d (limit region_calls)", calls, limit)
+	}
+	return a.checkRegionTime()
+}
+
+func (a *Attempt) checkRegionTime() error {
+	if took, limit := time.Duration(a.live.Now()-a.region.start), a.open.Limits.RegionTime; took > limit {
+		return limitf("an edit was open for %s, longer than %s (limit region_time)", took.Round(time.Millisecond), limit)
+	}
+	return nil
+}

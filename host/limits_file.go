@@ -1,0 +1,331 @@
+package host
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// LimitFileError lists what is wrong with a file of limits.
+type LimitFileError struct {
+	// Problems has one line for each, which begins with its place; at least one.
+	Problems []string
+}
+
+// Error gives all problems, one a line if there are several.
+func (e *LimitFileError) Error() string {
+	if len(e.Problems) == 1 {
+		return e.Problems[0]
+	}
+	return fmt.Sprintf("%d problems:\n  - %s", len(e.Problems), strings.Join(e.Problems, "\n  - "))
+}
+
+// ParseLimits reads the settings of a [LimitTable], a JSON object:
+//
+//	{"defaults": {"memory_bytes": "128MiB", "tenant_fuel_per_second": 2e9},
+//	 "plugins":  {"crunch": {"fuel": 50000000000, "wall_time": "2m"}},
+//	 "tenants":  {"acme": {"fuel": 1000000000, "plugins": {"crunch": {"call_depth": "4MiB"}}}}}
+//
+// The names of the settings are those of [Limits] in snake case. A setting that
+// is absent is inherited. tenant_fuel_per_second holds for all that a tenant
+// runs, so it cannot be set for a plugin; 0 is none.
+//
+// # Errors
+//
+// A [*LimitFileError] with everything that is wrong: unknown names, names given
+// twice, values of a wrong type or out of bounds, each with its place and what
+// is allowed; or with the first place at which the text is no JSON.
+func ParseLimits(text []byte) (*LimitTable, error) {
+	p := &limitParser{text: text, dec: json.NewDecoder(bytes.NewReader(text))}
+	p.dec.UseNumber()
+	t := &LimitTable{plugins: map[string]limitLayer{}, tenants: map[string]tenantLayer{}}
+	if err := p.file(t); err != nil {
+		p.problems = append(p.problems, err.Error()) // what follows cannot be read
+	}
+	if len(p.problems) > 0 {
+		return nil, &LimitFileError{Problems: p.problems}
+	}
+	t.base = t.all.limits.Complete()
+	return t, nil
+}
+
+// limitPath is a place in a file of limits: the names on the way to it.
+type limitPath []string
+
+// String joins the names by dots; a name that is not plain is quoted.
+func (p limitPath) String() string {
+	var b strings.Builder
+	for i, name := range p {
+		if i > 0 {
+			b.WriteByte('.')
+		}
+		if strings.ContainsFunc(name, func(r rune) bool { return r != '_' && r != '-' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+			name = strconv.Quote(name)
+		}
+		b.WriteString(name)
+	}
+	return b.String()
+}
+
+func (p limitPath) at(name string) limitPath { return append(p[:len(p):len(p)], name) }
+
+// maxLimitProblems is how many problems of a file are told.
+const maxLimitProblems = 50
+
+// limitParser reads a file of limits token by token, as errors name their
+// place. Its methods return an error only if the text is no JSON.
+type limitParser struct {
+	text     []byte
+	dec      *json.Decoder
+	problems []string
+}
+
+// token reads the next token, and says where it begins.
+func (p *limitParser) token() (tok json.Token, at int64, err error) {
+	at = p.dec.InputOffset()
+	for at < int64(len(p.text)) && strings.IndexByte(" \t\r\n,:", p.text[at]) >= 0 {
+		at++
+	}
+	tok, err = p.dec.Token()
+	if err == nil || errors.Is(err, io.EOF) && at == int64(len(p.text)) {
+		return tok, at, err
+	}
+	reason := "the text ends in the middle"
+	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
+		reason = "no JSON: " + err.Error()
+		at = max(syntax.Offset-1, 0)
+	}
+	return nil, at, errors.New(p.place(at) + reason)
+}
+
+// place is the beginning of a problem's line.
+func (p *limitParser) place(at int64) string {
+	before := p.text[:min(at, int64(len(p.text)))]
+	line := bytes.Count(before, []byte("\n")) + 1
+	column := utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1
+	return fmt.Sprintf("line %d, column %d: ", line, column)
+}
+
+func (p *limitParser) problem(at int64, path limitPath, format string, args ...any) {
+	if len(p.problems) == maxLimitProblems {
+		return
+	}
+	text := p.place(at)
+	if len(path) > 0 {
+		text += path.String() + ": "
+	}
+	p.problems = append(p.problems, text+fmt.Sprintf(format, args...))
+}
+
+// skip passes over the rest of a value whose first token was read.
+func (p *limitParser) skip(first json.Token) error {
+	depth := 0
+	for tok := first; ; {
+		switch tok {
+		case json.Delim('{'), json.Delim('['):
+			depth++
+		case json.Delim('}'), json.Delim(']'):
+			depth--
+		}
+		if depth == 0 {
+			return nil
+		}
+		var err error
+		if tok, _, err = p.token(); err != nil {
+			return p.cut(err)
+		}
+	}
+}
+
+// cut words the end of the text where something has to follow.
+func (p *limitParser) cut(err error) error {
+	if errors.Is(err, io.EOF) {
+		return errors.New(p.place(int64(len(p.text))) + "the text ends in the middle")
+	}
+	return err
+}
+
+// object reads an object, and has each read the value of a name.
+func (p *limitParser) object(path limitPath, each func(name string, at int64) error) error {
+	tok, at, err := p.token()
+	if err != nil {
+		return p.cut(err)
+	}
+	if tok != json.Delim('{') {
+		p.problem(at, path, "must be an object, not %s", shownToken(tok))
+		return p.skip(tok)
+	}
+	seen := map[string]bool{}
+	for p.dec.More() {
+		tok, at, err := p.token()
+		if err != nil {
+			return p.cut(err)
+		}
+		name, _ := tok.(string) // the decoder takes nothing else here
+		if seen[name] {
+			p.problem(at, path.at(name), "is given twice")
+		}
+		seen[name] = true
+		if err := each(name, at); err != nil {
+			return err
+		}
+	}
+	if _, _, err = p.token(); err != nil {
+		return p.cut(err)
+	}
+	return nil
+}
+
+// skipNext passes over the next value.
+func (p *limitParser) skipNext() error {
+	tok, _, err := p.token()
+	if err != nil {
+		return p.cut(err)
+	}
+	return p.skip(tok)
+}
+
+func (p *limitParser) file(t *LimitTable) error {
+	if len(bytes.TrimSpace(p.text)) == 0 {
+		return errors.New("the file is empty: {} is one that changes nothing")
+	}
+	err := p.object(nil, func(name string, at int64) error {
+		path := limitPath{name}
+		switch name {
+		case "defaults":
+			return p.layer(path, &t.all, true, nil)
+		case "plugins":
+			return p.pluginLayers(path, t.plugins)
+		case "tenants":
+			return p.tenantLayers(path, t.tenants)
+		}
+		p.problem(at, nil, "unknown name %s: use defaults, plugins or tenants", shownToken(name))
+		return p.skipNext()
+	})
+	if err != nil {
+		return err
+	}
+	_, at, err := p.token()
+	if err == nil {
+		return errors.New(p.place(at) + "more follows the end of the object")
+	}
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+func (p *limitParser) pluginLayers(path limitPath, into map[string]limitLayer) error {
+	return p.object(path, func(name string, at int64) error {
+		p.checkName(path, name, at)
+		var l limitLayer
+		err := p.layer(path.at(name), &l, false, nil)
+		into[name] = l
+		return err
+	})
+}
+
+func (p *limitParser) tenantLayers(path limitPath, into map[string]tenantLayer) error {
+	return p.object(path, func(name string, at int64) error {
+		p.checkName(path, name, at)
+		l := tenantLayer{plugins: map[string]limitLayer{}}
+		err := p.layer(path.at(name), &l.limitLayer, true, l.plugins)
+		into[name] = l
+		return err
+	})
+}
+
+// maxLimitName bounds the names of tenants and plugins, in bytes.
+const maxLimitName = 128
+
+// checkName refuses what no tenant or plugin can be called.
+func (p *limitParser) checkName(path limitPath, name string, at int64) {
+	if name == "" || len(name) > maxLimitName || strings.ContainsFunc(name, unicode.IsControl) {
+		p.problem(at, path, "%s is no name: it has 1 to %d bytes, without control characters", shownToken(name), maxLimitName)
+	}
+}
+
+// layer reads the settings of one place. tenantWide: tenant_fuel_per_second may
+// be among them; plugins takes the plugins of a tenant, nil elsewhere.
+func (p *limitParser) layer(path limitPath, l *limitLayer, tenantWide bool, plugins map[string]limitLayer) error {
+	return p.object(path, func(name string, at int64) error {
+		s := settingNamed(name)
+		switch {
+		case name == "plugins" && plugins != nil:
+			return p.pluginLayers(path.at(name), plugins)
+		case name == tenantFuelSetting.name && tenantWide:
+			v, ok, err := p.value(path.at(name), &tenantFuelSetting)
+			if ok {
+				l.fuel, l.budgeted = uint64(v), true
+			}
+			return err
+		case name == tenantFuelSetting.name:
+			p.problem(at, path.at(name), "holds for all that a tenant runs: set it in defaults or for a tenant, not for a plugin")
+			return p.skipNext()
+		case s == nil:
+			p.problem(at, path, "unknown setting %s: use %s", shownToken(name), knownSettings(tenantWide))
+			return p.skipNext()
+		}
+		v, ok, err := p.value(path.at(name), s)
+		if ok {
+			s.set(&l.limits, v)
+		}
+		return err
+	})
+}
+
+// value reads the value of a setting; ok is false if it is none.
+func (p *limitParser) value(path limitPath, s *limitSetting) (v int64, ok bool, err error) {
+	tok, at, err := p.token()
+	if err != nil {
+		return 0, false, p.cut(err)
+	}
+	if v, ok = s.parse(tok); ok {
+		return v, true, nil
+	}
+	p.problem(at, path, "takes %s, not %s", s.takes(), shownToken(tok))
+	return 0, false, p.skip(tok)
+}
+
+// knownSettings lists the names of all settings.
+func knownSettings(tenantWide bool) string {
+	names := make([]string, 0, len(limitSettings)+1)
+	for i := range limitSettings {
+		names = append(names, limitSettings[i].name)
+	}
+	if tenantWide {
+		names = append(names, tenantFuelSetting.name)
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
+}
+
+// shownToken is a token of the file for people, cut where it gets long.
+func shownToken(tok json.Token) string {
+	const most = 60
+	switch tok := tok.(type) {
+	case nil:
+		return "null"
+	case json.Delim:
+		if tok == '[' {
+			return "a list"
+		}
+		return "an object"
+	case string:
+		if len(tok) > most {
+			tok = strings.ToValidUTF8(tok[:most], "") + "..."
+		}
+		return strconv.Quote(tok)
+	case json.Number:
+		if len(tok) > most {
+			tok = tok[:most] + "..."
+		}
+		return tok.String()
+	}
+	return fmt.Sprint(tok)
+}

@@ -1,0 +1,232 @@
+package host
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weftrun/weft/abi"
+)
+
+// limitSetting is one setting of a file of limits: its name, the values it
+// takes and, of a field of [Limits], where it is.
+type limitSetting struct {
+	name        string
+	form        limitForm
+	least, most int64
+	get         func(*Limits) int64
+	set         func(*Limits, int64)
+}
+
+// limitForm says how the values of a setting are written.
+type limitForm uint8
+
+const (
+	formCount limitForm = iota // a number
+	formSize                   // bytes: a number, or a text such as "64MiB"
+	formSpan                   // a text such as "30s"; the value is in nanoseconds
+)
+
+// The sizes that settings are written in.
+const (
+	kib = 1 << 10
+	mib = 1 << 20
+	gib = 1 << 30
+)
+
+// limitSettings are the fields of [Limits], in their order. Each most is what is
+// safe for the host, whoever asks for it; each least is what anything runs with.
+var limitSettings = []limitSetting{
+	bytesSetting("module_bytes", kib, 256*mib, func(l *Limits) *int { return &l.ModuleBytes }),
+	bytesSetting("memory_bytes", 64*kib, 4*gib, func(l *Limits) *int { return &l.MemoryBytes }), // pages; what 32 bits address
+	countSetting("table_entries", 1, 10_000_000, func(l *Limits) *int { return &l.TableEntries }),
+	countSetting("fuel", 1_000, 1e15, func(l *Limits) *uint64 { return &l.Fuel }),
+	spanSetting("wall_time", time.Millisecond, 24*time.Hour, func(l *Limits) *time.Duration { return &l.WallTime }),
+	countSetting("host_calls", 1, 1e9, func(l *Limits) *int { return &l.HostCalls }),
+	bytesSetting("call_bytes", kib, int64(abi.DefaultLimits.MaxBytes), func(l *Limits) *int { return &l.CallBytes }), // what decodes
+	bytesSetting("input_bytes", kib, int64(abi.DefaultLimits.MaxBytes), func(l *Limits) *int { return &l.InputBytes }),
+	bytesSetting("output_bytes", kib, int64(abi.DefaultLimits.MaxBytes), func(l *Limits) *int { return &l.OutputBytes }),
+	bytesSetting("log_bytes", kib, 64*mib, func(l *Limits) *int { return &l.LogBytes }),
+	countSetting("log_lines", 1, 1_000_000, func(l *Limits) *int { return &l.LogLines }),
+	countSetting("region_calls", 1, 1_000_000, func(l *Limits) *int { return &l.RegionCalls }),
+	spanSetting("region_time", time.Millisecond, 10*time.Minute, func(l *Limits) *time.Duration { return &l.RegionTime }),
+	bytesSetting("state_bytes", kib, gib, func(l *Limits) *int { return &l.StateBytes }),
+	countSetting("run_events", 1, 1e9, func(l *Limits) *int { return &l.RunEvents }),
+	bytesSetting("stream_bytes", kib, 64*gib, func(l *Limits) *int { return &l.StreamBytes }),
+	bytesSetting("record_bytes", kib, 256*mib, func(l *Limits) *int { return &l.RecordBytes }), // one row may carry it
+	countSetting("suspensions", 1, 1_000_000, func(l *Limits) *int { return &l.Suspensions }),
+	countSetting("inbox_events", 1, 1_000_000, func(l *Limits) *int { return &l.InboxEvents }),
+	countSetting("queued_starts", 1, 1_000_000, func(l *Limits) *int { return &l.QueuedStarts }),
+	bytesSetting("call_depth", 4*kib, 64*mib, func(l *Limits) *int { return &l.CallDepth }),
+	countSetting("region_fuel", 1_000, 1e12, func(l *Limits) *uint64 { return &l.RegionFuel }),
+	countSetting("describe_fuel", 1_000, 1e12, func(l *Limits) *uint64 { return &l.DescribeFuel }),
+	spanSetting("describe_time", time.Millisecond, 10*time.Minute, func(l *Limits) *time.Duration { return &l.DescribeTime }),
+	spanSetting("compile_time", 100*time.Millisecond, time.Hour, func(l *Limits) *time.Duration { return &l.CompileTime }),
+	bytesSetting("compile_bytes", 256*mib, 64*gib, func(l *Limits) *int { return &l.CompileBytes }),
+}
+
+// The bounds of a tenant's fuel budget, in units a second, beside 0: none. A
+// smaller one would have a guest wait for long between two of its checkpoints.
+const (
+	leastTenantFuel = 1_000_000
+	mostTenantFuel  = 1_000_000_000_000
+)
+
+// tenantFuelSetting is no limit of an invocation but of all that a tenant does,
+// so it is no field of [Limits].
+var tenantFuelSetting = limitSetting{name: "tenant_fuel_per_second", form: formCount, least: leastTenantFuel, most: mostTenantFuel}
+
+type limitNumber interface{ ~int | ~uint64 | ~int64 }
+
+func newSetting[T limitNumber](name string, form limitForm, least, most int64, field func(*Limits) *T) limitSetting {
+	return limitSetting{
+		name: name, form: form, least: least, most: most,
+		get: func(l *Limits) int64 { return int64(*field(l)) },
+		set: func(l *Limits, v int64) { *field(l) = T(v) },
+	}
+}
+
+func countSetting[T limitNumber](name string, least, most int64, field func(*Limits) *T) limitSetting {
+	return newSetting(name, formCount, least, most, field)
+}
+
+func bytesSetting(name string, least, most int64, field func(*Limits) *int) limitSetting {
+	return newSetting(name, formSize, least, most, field)
+}
+
+func spanSetting(name string, least, most time.Duration, field func(*Limits) *time.Duration) limitSetting {
+	return newSetting(name, formSpan, int64(least), int64(most), field)
+}
+
+// settingNamed finds the setting of a field of [Limits]; nil if there is none.
+func settingNamed(name string) *limitSetting {
+	for i := range limitSettings {
+		if limitSettings[i].name == name {
+			return &limitSettings[i]
+		}
+	}
+	return nil
+}
+
+// parse reads a value, a token of encoding/json with numbers as json.Number.
+// ok is false if it is none of the setting's values.
+func (s *limitSetting) parse(token any) (v int64, ok bool) {
+	switch t := token.(type) {
+	case json.Number:
+		if s.form == formSpan {
+			return 0, false
+		}
+		v, ok = wholeNumber(t.String())
+	case string:
+		switch s.form {
+		case formSize:
+			v, ok = parseSize(t)
+		case formSpan:
+			d, err := time.ParseDuration(t)
+			v, ok = int64(d), err == nil
+		}
+	}
+	if s == &tenantFuelSetting && v == 0 {
+		return 0, ok
+	}
+	return v, ok && v >= s.least && v <= s.most
+}
+
+// wholeNumber reads a JSON number that is a whole one, 1e9 too.
+func wholeNumber(text string) (int64, bool) {
+	if v, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return v, true
+	}
+	const exact = 1 << 53 // below it a float64 has every whole number
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || f < -exact || f > exact || f != float64(int64(f)) {
+		return 0, false
+	}
+	return int64(f), true
+}
+
+// sizeUnits are the units of sizes, greater ones first.
+var sizeUnits = []struct {
+	name  string
+	bytes int64
+}{
+	{"TiB", 1 << 40}, {"GiB", gib}, {"MiB", mib}, {"KiB", kib},
+	{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}, {"B", 1},
+}
+
+// parseSize reads a text such as 64MiB, with or without a space in it.
+func parseSize(text string) (int64, bool) {
+	for _, u := range sizeUnits {
+		number, found := strings.CutSuffix(text, u.name)
+		if !found {
+			continue
+		}
+		n, err := strconv.ParseUint(strings.TrimSuffix(number, " "), 10, 62)
+		if err != nil || n > uint64(1<<62/u.bytes) {
+			return 0, false
+		}
+		return int64(n) * u.bytes, true
+	}
+	return 0, false
+}
+
+// takes says which values the setting has.
+func (s *limitSetting) takes() string {
+	span := fmt.Sprintf("from %s to %s", s.show(s.least), s.show(s.most))
+	switch {
+	case s == &tenantFuelSetting:
+		return "a number of units " + span + ", or 0 for none"
+	case s.form == formSize:
+		return "a size " + span + `, as a number of bytes or a text such as "64MiB"`
+	case s.form == formSpan:
+		return "a time " + span + `, as a text such as "30s"`
+	}
+	return "a number " + span
+}
+
+// show is a value for people: 64MiB, 30s, 10,000.
+func (s *limitSetting) show(v int64) string {
+	switch s.form {
+	case formSize:
+		for _, u := range sizeUnits[:4] {
+			if v >= u.bytes && v%u.bytes == 0 {
+				return strconv.FormatInt(v/u.bytes, 10) + u.name
+			}
+		}
+		return grouped(v) + "B"
+	case formSpan:
+		return shortSpan(time.Duration(v))
+	}
+	return grouped(v)
+}
+
+// value is a value as a file of limits has it: an int64, or a string for times.
+func (s *limitSetting) value(v int64) any {
+	if s.form == formSpan {
+		return shortSpan(time.Duration(v))
+	}
+	return v
+}
+
+// shortSpan is a duration without zero minutes and seconds at its end.
+func shortSpan(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+// grouped writes a number with commas: 10,000.
+func grouped(v int64) string {
+	text := strconv.FormatInt(v, 10)
+	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}

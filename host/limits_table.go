@@ -1,0 +1,166 @@
+package host
+
+import "maps"
+
+// LimitTable says which limits hold for whom: the built-in defaults, changed for
+// all, for a plugin by its name in all tenants, for a tenant, and for a plugin
+// of a tenant. The later in this order wins, field by field; what says nothing
+// of a field leaves it as it is.
+//
+// A tenant's own settings go before those of a plugin's name because whoever
+// uploads a plugin chooses its name: a tenant that is held to less must not get
+// more by it.
+//
+// A table does not change. Its methods may be called from any goroutine, and on
+// nil, which has the built-in defaults for all.
+type LimitTable struct {
+	base    Limits // complete
+	all     limitLayer
+	plugins map[string]limitLayer
+	tenants map[string]tenantLayer
+}
+
+// limitLayer is what one place of the settings says; zero fields inherit.
+type limitLayer struct {
+	limits Limits
+	// fuel is a tenant's budget in units a second, if budgeted says so.
+	fuel     uint64
+	budgeted bool
+}
+
+// tenantLayer is what the settings say of a tenant.
+type tenantLayer struct {
+	limitLayer
+	plugins map[string]limitLayer
+}
+
+// NewLimitTable makes a table with the same limits for all. Zero fields mean
+// their defaults.
+func NewLimitTable(l Limits) *LimitTable {
+	return &LimitTable{base: l.Complete(), all: limitLayer{limits: l}}
+}
+
+// Limits gives the limits that hold for a plugin of a tenant: for its upload,
+// and for a run of its workflow that starts now. They are complete.
+func (t *LimitTable) Limits(tenant, plugin string) Limits {
+	if t == nil {
+		return DefaultLimits()
+	}
+	l := t.base
+	if p, ok := t.plugins[plugin]; ok {
+		l = p.limits.over(l)
+	}
+	if own, ok := t.tenants[tenant]; ok {
+		l = own.limits.over(l)
+		if p, ok := own.plugins[plugin]; ok {
+			l = p.limits.over(l)
+		}
+	}
+	return l
+}
+
+// TenantFuel gives the fuel budget of a tenant, in units a second over all that
+// it runs; 0: it has none.
+func (t *LimitTable) TenantFuel(tenant string) uint64 {
+	if t == nil {
+		return 0
+	}
+	if own := t.tenants[tenant]; own.budgeted {
+		return own.fuel
+	}
+	return t.all.fuel
+}
+
+// MaxModuleBytes is the greatest ModuleBytes that holds for anybody.
+func (t *LimitTable) MaxModuleBytes() int {
+	if t == nil {
+		return DefaultLimits().ModuleBytes
+	}
+	most := t.base.ModuleBytes
+	layers := func(named map[string]limitLayer) {
+		for _, l := range named {
+			most = max(most, l.limits.ModuleBytes)
+		}
+	}
+	layers(t.plugins)
+	for _, own := range t.tenants {
+		most = max(most, own.limits.ModuleBytes)
+		layers(own.plugins)
+	}
+	return most
+}
+
+// Named gives the names of the tenants that the table has settings of, and of
+// the plugins that it has settings of in any tenant; in no order.
+func (t *LimitTable) Named() (tenants, plugins []string) {
+	if t == nil {
+		return nil, nil
+	}
+	names := map[string]bool{}
+	for name := range t.plugins {
+		names[name] = true
+	}
+	for tenant, own := range t.tenants {
+		tenants = append(tenants, tenant)
+		for name := range own.plugins {
+			names[name] = true
+		}
+	}
+	for name := range maps.Keys(names) {
+		plugins = append(plugins, name)
+	}
+	return tenants, plugins
+}
+
+// LimitInForce is a setting as it holds for somebody.
+type LimitInForce struct {
+	Name  string
+	Value any    // as a file of limits has it: an int64, or a string for times
+	Text  string // the value for people: 64MiB, 30s, 10,000
+	Most  string // what it can be set to, for people
+	From  string // the place of the settings that says so; "": built in
+}
+
+// InForce lists every setting as it holds for a plugin of a tenant, in the order
+// of the fields of [Limits], and the tenant's fuel budget at the end.
+func (t *LimitTable) InForce(tenant, plugin string) []LimitInForce {
+	if t == nil {
+		t = NewLimitTable(Limits{})
+	}
+	own := t.tenants[tenant]
+	layers := []struct {
+		from string
+		limitLayer
+	}{
+		{limitPath{"tenants", tenant, "plugins", plugin}.String(), own.plugins[plugin]},
+		{limitPath{"tenants", tenant}.String(), own.limitLayer},
+		{limitPath{"plugins", plugin}.String(), t.plugins[plugin]},
+		{"defaults", t.all},
+	}
+	held := t.Limits(tenant, plugin)
+	list := make([]LimitInForce, 0, len(limitSettings)+1)
+	for i := range limitSettings {
+		s := &limitSettings[i]
+		v := s.get(&held)
+		in := LimitInForce{Name: s.name, Value: s.value(v), Text: s.show(v), Most: s.show(s.most)}
+		for _, l := range layers {
+			if s.get(&l.limits) != 0 {
+				in.From = l.from
+				break
+			}
+		}
+		list = append(list, in)
+	}
+	s, fuel := &tenantFuelSetting, int64(t.TenantFuel(tenant))
+	in := LimitInForce{Name: s.name, Value: s.value(fuel), Text: s.show(fuel), Most: s.show(s.most)}
+	if fuel == 0 {
+		in.Text = "none"
+	}
+	for _, l := range layers {
+		if l.budgeted {
+			in.From = l.from
+			break
+		}
+	}
+	return append(list, in)
+}

@@ -1,0 +1,178 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/sandbox/rewrite"
+)
+
+// A module is built once for each digest: inspected, validated, rewritten,
+// compiled, and run as far as weft_describe for its image. All that works on a
+// stranger's bytes as a whole, in a compiler that cannot be interrupted, and so
+// it is done in a process of its own, which leaves its results in a folder; the
+// server loads them from there.
+
+// build builds a module, and keeps what comes of it on disk if there is a
+// folder for that. Not more builds than cores run at a time.
+//
+// # Errors
+//
+// CodeInvalidPlugin with problems.
+func (s *Sandbox) build(key moduleKey, wasm []byte) (*module, error) {
+	select {
+	case s.compiling <- struct{}{}:
+		defer func() { <-s.compiling }()
+	case <-s.base.Done():
+		return nil, errClosed
+	}
+	began := time.Now()
+	defer func() {
+		s.log.Debug("built a module", "digest", key.digest, "bytes", len(wasm), "took", time.Since(began))
+	}()
+	if s.cacheDir == "" {
+		return s.buildHere(key, wasm, "")
+	}
+	folder, err := s.buildFolder(key, wasm)
+	if err != nil {
+		if host.CodeOf(err) == host.CodeInvalidPlugin || s.compiler != nil || s.base.Err() != nil {
+			return nil, err
+		}
+		s.log.Warn("compiled code cannot be kept on disk", "digest", key.digest, "folder", s.cacheDir, "error", err)
+		return s.buildHere(key, wasm, "")
+	}
+	m, err := s.open(key, folder)
+	if err != nil {
+		return nil, host.Errorf(host.CodeInternal, "module %s was built, but does not load: %w", key.digest, err)
+	}
+	return m, nil
+}
+
+// buildFolder builds a module into its sealed folder.
+func (s *Sandbox) buildFolder(key moduleKey, wasm []byte) (folder string, err error) {
+	temporary, err := os.MkdirTemp(s.cacheDir, unfinishedHere())
+	if err != nil {
+		return "", fmt.Errorf("make a folder for compiled code: %w", err)
+	}
+	defer os.RemoveAll(temporary)
+	if s.compiler != nil {
+		err = s.buildElsewhere(key, wasm, temporary)
+	} else {
+		err = s.buildInto(key, wasm, temporary)
+	}
+	if err != nil {
+		return "", err
+	}
+	if err := writeSeal(temporary); err != nil {
+		return "", err
+	}
+	folder = s.folder(key)
+	if checkSeal(folder) == nil {
+		return folder, nil // another sandbox of this process was faster
+	}
+	if err := os.RemoveAll(folder); err != nil {
+		return "", fmt.Errorf("remove old compiled code: %w", err)
+	}
+	if err := os.Rename(temporary, folder); err != nil {
+		return "", fmt.Errorf("keep compiled code: %w", err)
+	}
+	return folder, nil
+}
+
+// buildInto builds a module, and leaves all that comes of it in a folder.
+func (s *Sandbox) buildInto(key moduleKey, wasm []byte, folder string) error {
+	m, runs, err := s.make(key, wasm, filepath.Join(folder, codeFolder))
+	if err != nil {
+		return err
+	}
+	defer m.close()
+	return m.save(folder, runs)
+}
+
+// buildHere builds a module to be used at once.
+func (s *Sandbox) buildHere(key moduleKey, wasm []byte, folder string) (*module, error) {
+	m, _, err := s.make(key, wasm, folder)
+	return m, err
+}
+
+// make does the building; runs are the rewritten bytes.
+func (s *Sandbox) make(key moduleKey, wasm []byte, folder string) (m *module, runs []byte, err error) {
+	limits := s.limits
+	limits.TableEntries = key.tables
+	bin, problems := inspect(wasm, limits)
+	if len(problems) > 0 {
+		return nil, nil, invalid(problems...)
+	}
+	if err := s.validate(wasm); err != nil {
+		return nil, nil, err
+	}
+	options := rewrite.Options{TableEntries: key.tables, MemoryPages: uint32(limits.MemoryBytes / wasmPageBytes), Extract: !s.reference}
+	m, runs, err = s.assemble(wasm, bin, options, folder)
+	if err != nil {
+		return nil, nil, err
+	}
+	g, fuel, err := m.initialized()
+	if err != nil {
+		m.close()
+		return nil, nil, err
+	}
+	if m.takeImage(g, fuel); m.segments != nil {
+		// The image is too large for a snapshot: now the data has to stay in.
+		g.drop()
+		m.close()
+		return s.remake(m.plan, wasm, bin, options, folder)
+	}
+	if !s.pool.put(&m.shelf, g) {
+		g.drop()
+	}
+	return m, runs, nil
+}
+
+// remake builds a module again, whose instances make their image themselves.
+func (s *Sandbox) remake(p *plan, wasm []byte, bin *rewrite.Module, options rewrite.Options, folder string) (*module, []byte, error) {
+	options.Extract = false
+	m, runs, err := s.assemble(wasm, bin, options, folder)
+	if err != nil {
+		return nil, nil, err
+	}
+	p.Rewritten, p.Stats, p.Globals = m.plan.Rewritten, m.plan.Stats, m.plan.Globals
+	m.plan = p
+	return m, runs, nil
+}
+
+// assemble rewrites and compiles.
+func (s *Sandbox) assemble(wasm []byte, bin *rewrite.Module, options rewrite.Options, folder string) (*module, []byte, error) {
+	r, err := rewrite.Rewrite(wasm, options)
+	if err != nil {
+		return nil, nil, invalid(host.Problem{Code: problemInvalid, Message: "the module cannot be rewritten: " + oneLine(err.Error())})
+	}
+	p := newPlan(wasm, bin, r)
+	if !options.Extract {
+		p.Restorable = false
+	}
+	m := s.newModule(r.Wasm, p)
+	m.segments = r.Segments
+	if err := m.compile(r.Wasm, folder); err != nil {
+		return nil, nil, err
+	}
+	return m, r.Wasm, nil
+}
+
+// validate checks the original by WebAssembly's rules, so that the rewriter
+// works on nothing else.
+func (s *Sandbox) validate(wasm []byte) error {
+	ctx := context.Background()
+	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(api.CoreFeaturesV2).WithDebugInfoEnabled(false))
+	defer r.Close(ctx)
+	if _, err := r.CompileModule(ctx, wasm); err != nil {
+		return invalid(host.Problem{Code: problemInvalid, Message: "the module is not valid: " + oneLine(err.Error())})
+	}
+	return nil
+}

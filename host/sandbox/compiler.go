@@ -1,0 +1,179 @@
+package sandbox
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/weftrun/weft/host"
+)
+
+// The process that builds a module speaks in this way: on its standard input
+// come a line of JSON, the order, and the module's bytes; then the input stays
+// open for as long as somebody wants the result. On its standard output goes one
+// line of JSON, the report. Its files are in the folder that the order names.
+
+// order is what is to be built.
+type order struct {
+	Folder string
+	Digest string
+	Tables int // entries of all tables
+	Bytes  int // of the module
+	Limits host.Limits
+}
+
+// report is how it went: Problems are the module's own.
+type report struct {
+	Problems []host.Problem `json:",omitempty"`
+	Error    string         `json:",omitempty"`
+}
+
+// Problems of modules that take too much to build.
+const (
+	problemCompileTime  = "compile_time"
+	problemCompileBytes = "compile_bytes"
+	problemCompileFault = "compile_fault"
+)
+
+const (
+	maxReportBytes = 1 << 20
+	maxStderrBytes = 64 << 10
+)
+
+// buildElsewhere has a module built into a folder by the compiler's process,
+// with limits on its address space and its time.
+func (s *Sandbox) buildElsewhere(key moduleKey, wasm []byte, folder string) error {
+	ctx, cancel := context.WithTimeout(s.base, s.limits.CompileTime)
+	defer cancel()
+	line, err := json.Marshal(order{Folder: folder, Digest: key.digest, Tables: key.tables, Bytes: len(wasm), Limits: s.limits})
+	if err != nil {
+		return fmt.Errorf("encode the compiler's order: %w", err)
+	}
+	cmd := exec.CommandContext(ctx, s.compiler[0])
+	cmd.Args = s.compiler[1:]
+	return s.runCompiler(ctx, cmd, append(line, '\n'), wasm)
+}
+
+func (s *Sandbox) runCompiler(ctx context.Context, cmd *exec.Cmd, line, wasm []byte) error {
+	stdout, stderr := &capped{max: maxReportBytes}, &capped{max: maxStderrBytes}
+	cmd.Stdout, cmd.Stderr = stdout, stderr
+	cmd.Env, cmd.Dir = []string{}, s.cacheDir // it is to know nothing of the server
+	cmd.WaitDelay = time.Second
+	apart(cmd)
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return fmt.Errorf("start the compiler: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start the compiler: %w", err)
+	}
+	_, writeErr := io.Copy(stdin, io.MultiReader(bytes.NewReader(line), bytes.NewReader(wasm)))
+	waitErr := cmd.Wait() // closes stdin, once the process has ended
+	var r report
+	if err := json.Unmarshal(stdout.b.Bytes(), &r); err == nil && waitErr == nil {
+		switch {
+		case len(r.Problems) > 0:
+			return invalid(r.Problems...)
+		case r.Error != "":
+			return fmt.Errorf("the compiler: %s", oneLine(r.Error))
+		}
+		return nil
+	}
+	return s.compilerFault(ctx, stderr.b.String(), errors.Join(waitErr, writeErr))
+}
+
+// compilerFault is the error of a compiler that ended without a report: what it
+// was given was too much for it.
+func (s *Sandbox) compilerFault(ctx context.Context, said string, err error) error {
+	overCPU := strings.Contains(said, "SIGXCPU") || err != nil && strings.Contains(err.Error(), "cpu time limit")
+	noMemory := strings.Contains(said, "out of memory") || strings.Contains(said, "cannot allocate memory") || strings.Contains(said, "failed to reserve")
+	switch {
+	case s.base.Err() != nil:
+		return errClosed
+	case ctx.Err() != nil || overCPU:
+		return invalid(host.Problem{Code: problemCompileTime, Message: fmt.Sprintf(
+			"compiling the module takes more than %v (limit compile_time): split large functions, or the module", s.limits.CompileTime)})
+	case noMemory:
+		return invalid(host.Problem{Code: problemCompileBytes, Message: fmt.Sprintf(
+			"compiling the module takes more than %d bytes of address space (limit compile_bytes): split large functions, or the module", s.limits.CompileBytes)})
+	}
+	s.log.Error("the compiler's process failed", "error", err, "said", oneLine(said))
+	return invalid(host.Problem{Code: problemCompileFault, Message: "the compiler cannot cope with the module; the server's log says more"})
+}
+
+// capped keeps the first bytes of what is written to it.
+type capped struct {
+	b   bytes.Buffer
+	max int
+}
+
+// Write implements io.Writer.
+func (w *capped) Write(p []byte) (int, error) {
+	w.b.Write(p[:min(len(p), w.max-w.b.Len())])
+	return len(p), nil
+}
+
+// CompileMain is the compiler's process: it builds the one module that in asks
+// for, and reports to out. It limits its own address space and CPU time first,
+// and ends the process when in ends before it is done: then nobody waits.
+//
+// # Errors
+//
+// When in is not what a [Sandbox] with [Config.Compiler] writes, or the limits
+// cannot be set. A module that cannot be built is no error.
+func CompileMain(in io.Reader, out io.Writer, exit func(code int)) error {
+	r := bufio.NewReaderSize(in, 64<<10)
+	line, err := r.ReadBytes('\n')
+	if err != nil {
+		return fmt.Errorf("read the order: %w", err)
+	}
+	var o order
+	if err := json.Unmarshal(line, &o); err != nil {
+		return fmt.Errorf("read the order: %w", err)
+	}
+	limits := complete(o.Limits, host.DefaultLimits())
+	if o.Bytes < 0 || o.Bytes > limits.ModuleBytes {
+		return fmt.Errorf("the order has a module of %d bytes, at most %d are allowed", o.Bytes, limits.ModuleBytes)
+	}
+	if err := confine(uint64(limits.CompileBytes), limits.CompileTime); err != nil {
+		return err
+	}
+	debug.SetMemoryLimit(int64(limits.CompileBytes) / 2)
+	wasm := make([]byte, o.Bytes)
+	if _, err := io.ReadFull(r, wasm); err != nil {
+		return fmt.Errorf("read the module: %w", err)
+	}
+	go func() {
+		_, _ = r.ReadByte()
+		exit(1)
+	}()
+	if err := json.NewEncoder(out).Encode(o.fill(wasm, limits)); err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	return nil
+}
+
+// fill does what the order says.
+func (o *order) fill(wasm []byte, limits host.Limits) report {
+	s, err := New(context.Background(), Config{Limits: limits, Spares: -1})
+	if err != nil {
+		return report{Error: err.Error()}
+	}
+	err = s.buildInto(moduleKey{o.Digest, o.Tables}, wasm, o.Folder)
+	if err = errors.Join(err, s.Close(context.Background())); err == nil {
+		return report{}
+	}
+	var e *host.Error
+	if errors.As(err, &e) && e.Code == host.CodeInvalidPlugin {
+		return report{Problems: e.Problems}
+	}
+	return report{Error: err.Error()}
+}

@@ -1,0 +1,135 @@
+package sandbox
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weftrun/weft/host"
+)
+
+// compilerArgument has the test's program be a compiler.
+const compilerArgument = "weft-compiler-of-tests"
+
+func elsewhere(t *testing.T, edit func(*Config)) bench {
+	t.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newBench(t, func(c *Config) {
+		c.CacheDir, c.Compiler = t.TempDir(), []string{program, program, compilerArgument}
+		if edit != nil {
+			edit(c)
+		}
+	})
+}
+
+// What a process of its own builds is what this one builds.
+func TestBuildingElsewhere(t *testing.T) {
+	there, here := elsewhere(t, nil), newBench(t, func(c *Config) { c.CacheDir = "" })
+	for _, wasm := range [][]byte{hostile(t, "good"), hostile(t, "remember_table"), plugin(t, "counter-tinygo")} {
+		want, err := here.Describe(t.Context(), here.library.add(wasm), wasm, host.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := there.Describe(t.Context(), there.library.add(wasm), wasm, host.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got.Manifest, want.Manifest) || got.ImageHash != want.ImageHash || got.Rewritten != want.Rewritten {
+			t.Errorf("described there: %+v, here: %+v", got, want)
+		}
+		inv := here.invocation(digestOf(wasm), nil)
+		if a, b := observe(t, there, inv, answers{}), observe(t, here, inv, answers{}); !a.equal(b) {
+			t.Errorf("there: %+v, here: %+v", a, b)
+		}
+	}
+	code, seals := codeFiles(t, there.cacheDir)
+	if len(seals) != 3 || len(code) < 3 {
+		t.Errorf("on disk are %q and %q", code, seals)
+	}
+}
+
+// A module's problems come back as they are; nothing is left of it on disk.
+func TestProblemsFromElsewhere(t *testing.T) {
+	b := elsewhere(t, func(c *Config) { c.Limits.DescribeFuel = 1_000_000 })
+	for name, want := range map[string]string{
+		"describe_loop": "describe_fuel_exhausted", "describe_trap": "describe_trap", "data_range": problemInvalid,
+	} {
+		problems := check(t, b, hostile(t, name))
+		if len(problems) != 1 || problems[0].Code != want {
+			t.Errorf("%s: %+v, want %s", name, problems, want)
+		}
+	}
+	entries, err := os.ReadDir(b.cacheDir)
+	if err != nil || len(entries) != 0 {
+		t.Errorf("on disk are %v, %v", entries, err)
+	}
+}
+
+// A compiler that takes too much ends; the server says why, and goes on.
+func TestCompilerLimits(t *testing.T) {
+	wasm := plugin(t, "counter-tinygo")
+	for _, tt := range []struct {
+		name string
+		edit func(*host.Limits)
+		want string
+		text string
+	}{
+		{"time", func(l *host.Limits) { l.CompileTime = time.Millisecond }, problemCompileTime, "more than 1ms (limit compile_time)"},
+		{"memory", func(l *host.Limits) { l.CompileBytes = 100 << 20 }, problemCompileBytes, "more than 104857600 bytes of address space (limit compile_bytes)"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := elsewhere(t, func(c *Config) { tt.edit(&c.Limits) })
+			problems := check(t, b, wasm)
+			if len(problems) != 1 || problems[0].Code != tt.want || !strings.Contains(problems[0].Message, tt.text) {
+				t.Errorf("problems = %+v, want %s: %s", problems, tt.want, tt.text)
+			}
+		})
+	}
+}
+
+func TestCompilerThatIsNone(t *testing.T) {
+	wasm := hostile(t, "good")
+	for name, program := range map[string]string{"absent": filepath.Join(t.TempDir(), "nothing"), "another": "/bin/true"} {
+		b := elsewhere(t, func(c *Config) { c.Compiler = []string{program, program} })
+		if problems := check2(t, b, wasm); len(problems) != 1 {
+			t.Errorf("%s: %+v", name, problems)
+		}
+	}
+}
+
+// check2 is the problems of Inspect alone.
+func check2(t *testing.T, b bench, wasm []byte) []host.Problem {
+	t.Helper()
+	_, problems := b.Inspect(within(t, bounded), wasm, host.Limits{})
+	return problems
+}
+
+// The compiler refuses orders that no sandbox gives.
+func TestCompileMainRefuses(t *testing.T) {
+	line := func(o order) string {
+		b, err := json.Marshal(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b) + "\n"
+	}
+	for name, in := range map[string]string{
+		"nothing":   "",
+		"no line":   "{}",
+		"no order":  "hello\n",
+		"negative":  line(order{Bytes: -1}),
+		"too large": line(order{Bytes: 1 << 40}),
+	} {
+		if err := CompileMain(strings.NewReader(in), io.Discard, func(int) {}); err == nil {
+			t.Errorf("%s: taken", name)
+		}
+	}
+}

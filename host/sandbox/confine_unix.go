@@ -1,0 +1,42 @@
+//go:build unix
+
+package sandbox
+
+import (
+	"fmt"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// confine limits the address space and the CPU time of this process, for good,
+// and has it leave no core file.
+func confine(addressSpace uint64, cpu time.Duration) error {
+	seconds := uint64(cpu/time.Second) + 1
+	for _, l := range []struct {
+		name     string
+		resource int
+		max      uint64
+	}{
+		{"the address space", unix.RLIMIT_AS, addressSpace},
+		{"the CPU time", unix.RLIMIT_CPU, seconds},
+		{"the size of core files", unix.RLIMIT_CORE, 0},
+	} {
+		var now unix.Rlimit
+		if err := unix.Getrlimit(l.resource, &now); err != nil {
+			return fmt.Errorf("read the limit of %s: %w", l.name, err)
+		}
+		now.Cur = min(now.Max, l.max)
+		now.Max = now.Cur
+		if err := unix.Setrlimit(l.resource, &now); err != nil {
+			return fmt.Errorf("limit %s: %w", l.name, err)
+		}
+	}
+	return nil
+}
+
+// apart keeps a process from getting the signals of the terminal that the server
+// runs in: the server ends it.
+func apart(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }

@@ -1,0 +1,94 @@
+package sandbox
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/sandbox/rewrite"
+)
+
+// plan is what building a module found out about it, beside the bytes that run,
+// their compiled code and the snapshot. It is kept on disk with those, as JSON.
+type plan struct {
+	Digest    string   // SHA-256 of the original, in hex
+	Seed      [32]byte // the same, as bytes
+	Bytes     int      // of the original
+	Rewritten string   // digest of what runs
+
+	Imports     []importName
+	ImportFuncs uint32            // functions that the original imports
+	Names       map[uint32]string // of the functions that are exported, by their index in the original
+
+	Restorable bool     // there is a snapshot, and GlobalValues
+	Fallback   []string // why not
+	Globals    []rewrite.Global
+	Stats      rewrite.Stats
+
+	Manifest     []byte
+	ImageHash    string
+	ImageBytes   int // of memory
+	GlobalValues []uint64
+	DescribeFuel uint64
+}
+
+// importName is a function that a module imports.
+type importName struct{ Module, Name string }
+
+// newPlan notes what is known of a module before it runs.
+func newPlan(wasm []byte, m *rewrite.Module, r *rewrite.Result) *plan {
+	p := &plan{
+		Digest: digestOf(wasm), Seed: sha256.Sum256(wasm), Bytes: len(wasm), Rewritten: rewrittenDigest(r.Wasm),
+		Names: map[uint32]string{}, Restorable: r.Restorable, Fallback: r.Fallback, Globals: r.Globals, Stats: r.Stats,
+	}
+	for _, im := range m.Imports {
+		p.Imports = append(p.Imports, importName{im.Module, im.Name})
+		p.ImportFuncs++ // the inspection lets no others pass
+	}
+	for _, ex := range m.Exports {
+		if ex.Kind == rewrite.KindFunc {
+			p.Names[ex.Index] = ex.Name
+		}
+	}
+	return p
+}
+
+// breaches lists the limits that the module's image does not keep.
+func (p *plan) breaches(limits host.Limits) (problems []host.Problem) {
+	if p.ImageBytes > limits.MemoryBytes {
+		problems = append(problems, host.Problem{Code: problemTooLarge, Message: fmt.Sprintf(
+			"after weft_describe the memory has %d bytes, at most %d are allowed (limit memory_bytes): make the stack or the initial heap smaller", p.ImageBytes, limits.MemoryBytes)})
+	}
+	if p.DescribeFuel > limits.DescribeFuel {
+		problems = append(problems, host.Problem{Code: "describe_" + codeFuel, Message: fmt.Sprintf(
+			"_initialize and weft_describe burn %d units of fuel, at most %d are allowed (limit describe_fuel)", p.DescribeFuel, limits.DescribeFuel)})
+	}
+	return problems
+}
+
+// rewrittenDigest is the digest of what runs in place of a module: SHA-256, in
+// hex, over the rewriter's version, a zero byte and the rewritten bytes.
+func rewrittenDigest(runs []byte) string {
+	h := sha256.New()
+	h.Write([]byte(rewrite.Version + "\x00"))
+	h.Write(runs)
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+const (
+	injectedFuncs = 2       // imports that the rewriter adds after those of the module
+	helperPrefix  = "weft:" // of the names of functions that it adds at the end
+)
+
+// functionName names a function of the module that runs for people: by the name
+// of an export, else by its index in the original.
+func (p *plan) functionName(index uint32) string {
+	if index >= p.ImportFuncs+injectedFuncs {
+		index -= injectedFuncs
+	}
+	if name, ok := p.Names[index]; ok {
+		return name
+	}
+	return fmt.Sprint(index)
+}

@@ -1,0 +1,240 @@
+package sandbox
+
+import (
+	"container/list"
+	"errors"
+	"sync"
+
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/sandbox/memory"
+)
+
+// Pristine instances are kept as a module's spares. An invocation takes one,
+// and puts it back when it is reset; those that cannot be reset are replaced
+// ahead of use by one goroutine of the sandbox, the filler. All spares share one
+// budget of bytes: when it is spent, the module that was used the longest ago
+// gives its spares back first, and makes an instance anew when it is used again.
+// Ownership: whoever takes an instance out of the pool puts it back or drops it.
+
+// spareOverhead is about what an instance takes beside its memory: its stack,
+// tables and structures.
+const spareOverhead = 64 << 10
+
+// pool holds the spares of all modules. All methods may be called from any
+// goroutine.
+type pool struct {
+	budget int64 // bytes of all spares
+
+	mu    sync.Mutex // guards what follows, and the shelves; nothing slow happens under it
+	order list.List  // of *shelf with spares, the last used first
+	bytes int64
+}
+
+// shelf has the spares of one module.
+type shelf struct {
+	room  int // spares that it holds at most; not changed
+	spare []*guest
+	place *list.Element // in pool.order; nil without spares
+	// filling: it is in the filler's queue.
+	filling bool
+}
+
+// bytes is what a spare takes of the budget.
+func (g *guest) bytes() int64 { return int64(len(g.linear.Bytes())) + spareOverhead }
+
+// take gives a spare, or nil. The caller owns it.
+func (p *pool) take(s *shelf) *guest {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(s.spare) == 0 {
+		return nil
+	}
+	p.order.MoveToFront(s.place)
+	return p.remove(s)
+}
+
+// remove takes the last spare of a shelf that has one. The caller holds mu.
+func (p *pool) remove(s *shelf) *guest {
+	last := len(s.spare) - 1
+	g := s.spare[last]
+	s.spare[last] = nil
+	s.spare = s.spare[:last]
+	p.bytes -= g.bytes()
+	if last == 0 {
+		p.order.Remove(s.place)
+		s.place = nil
+	}
+	return g
+}
+
+// put keeps a pristine instance, if its shelf has room and the budget too, once
+// other modules have given back what they did not use lately.
+func (p *pool) put(s *shelf, g *guest) bool {
+	size := g.bytes()
+	var surplus []*guest
+	defer func() {
+		for _, g := range surplus {
+			g.drop()
+		}
+	}()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(s.spare) >= s.room || size > p.budget {
+		return false
+	}
+	for p.bytes+size > p.budget {
+		last := p.order.Back().Value.(*shelf)
+		if last == s {
+			return false
+		}
+		surplus = append(surplus, p.remove(last))
+	}
+	p.bytes += size
+	s.spare = append(s.spare, g)
+	if s.place == nil {
+		s.place = p.order.PushFront(s)
+	} else {
+		p.order.MoveToFront(s.place)
+	}
+	return true
+}
+
+// beginFilling marks the shelf as being filled. It gives false for one that is
+// full, or marked already.
+func (p *pool) beginFilling(s *shelf) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s.filling || len(s.spare) >= s.room {
+		return false
+	}
+	s.filling = true
+	return true
+}
+
+func (p *pool) endFilling(s *shelf) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.filling = false
+}
+
+// wants reports whether the shelf has room.
+func (p *pool) wants(s *shelf) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(s.spare) < s.room
+}
+
+// clear drops the spares of all modules.
+func (p *pool) clear() {
+	for {
+		p.mu.Lock()
+		back := p.order.Back()
+		if back == nil {
+			p.mu.Unlock()
+			return
+		}
+		g := p.remove(back.Value.(*shelf))
+		p.mu.Unlock()
+		g.drop()
+	}
+}
+
+// acquire gives a pristine instance, which the caller owns: a spare if there is
+// one, else it makes one. A host that is short of memory gives back all spares
+// before it gives up.
+//
+// # Errors
+//
+// CodeUnavailable when the host has no memory for it now.
+func (m *module) acquire() (*guest, error) {
+	if g := m.sandbox.pool.take(&m.shelf); g != nil {
+		return g, nil
+	}
+	g, err := m.pristine()
+	if errors.Is(err, memory.ErrHostMemory) {
+		m.sandbox.log.Warn("the host is short of memory: all spare instances are given back", "error", err)
+		m.sandbox.pool.clear()
+		if g, err = m.pristine(); errors.Is(err, memory.ErrHostMemory) {
+			return nil, host.Errorf(host.CodeUnavailable, "the host has no memory for an instance now: %w", err)
+		}
+	}
+	return g, err
+}
+
+// recycle takes an instance from an invocation: it is reset and kept, or else
+// dropped and replaced.
+func (s *Sandbox) recycle(l lease, g *guest) {
+	m := l.module
+	if m.snapshot != nil && g.reset() {
+		if !s.pool.put(&m.shelf, g) {
+			g.drop() // there are enough
+		}
+		return
+	}
+	g.drop()
+	s.refill(l)
+}
+
+// refill asks the filler, if it is not asked already, to make the spares whole.
+func (s *Sandbox) refill(l lease) {
+	shelf := &l.module.shelf
+	if !s.pool.beginFilling(shelf) {
+		return
+	}
+	second, err := l.again()
+	if err != nil {
+		return // closing
+	}
+	select {
+	case s.fill <- second:
+	default: // it has enough to do
+		s.pool.endFilling(shelf)
+		second.release()
+	}
+}
+
+// filler makes spares until the sandbox closes.
+func (s *Sandbox) filler() {
+	for {
+		select {
+		case l := <-s.fill:
+			l.module.fill()
+			l.release()
+		case <-s.base.Done():
+			s.unfill()
+			return
+		}
+	}
+}
+
+// unfill gives back what nobody will fill any more. New requests do not come,
+// as the sandbox is closed before base ends.
+func (s *Sandbox) unfill() {
+	for {
+		select {
+		case l := <-s.fill:
+			l.release()
+		default:
+			return
+		}
+	}
+}
+
+func (m *module) fill() {
+	pool := &m.sandbox.pool
+	defer pool.endFilling(&m.shelf)
+	for pool.wants(&m.shelf) && m.sandbox.base.Err() == nil {
+		g, err := m.pristine()
+		if errors.Is(err, errClosed) {
+			return
+		}
+		if err != nil {
+			m.sandbox.log.Warn("making an instance ahead failed", "digest", m.digest, "error", err)
+			return
+		}
+		if !pool.put(&m.shelf, g) {
+			g.drop()
+			return
+		}
+	}
+}

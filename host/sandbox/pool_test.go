@@ -1,0 +1,62 @@
+package sandbox
+
+import (
+	"testing"
+
+	"github.com/weftrun/weft/host/sandbox/memory"
+)
+
+// spare is an instance with a memory of the given wasm pages.
+func spare(t *testing.T, pages int) *guest {
+	t.Helper()
+	memories := memory.New(memory.Config{})
+	t.Cleanup(memories.Close)
+	linear, err := memories.Take(1<<20, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	linear.SetLimit(1 << 20)
+	linear.Reallocate(uint64(pages) * wasmPageBytes)
+	return &guest{linear: linear}
+}
+
+// The modules that were used the longest ago give back first, and only they.
+func TestPoolGivesBackTheLeastRecentlyUsed(t *testing.T) {
+	one := spare(t, 1).bytes()
+	p := &pool{budget: 4 * one}
+	shelves := []*shelf{{room: 2}, {room: 2}, {room: 4}}
+	put := func(i int) bool { return p.put(shelves[i], spare(t, 1)) }
+	counts := func() [3]int {
+		return [3]int{len(shelves[0].spare), len(shelves[1].spare), len(shelves[2].spare)}
+	}
+	for _, i := range []int{0, 0, 1, 1} {
+		if !put(i) {
+			t.Fatalf("no room: %v", counts())
+		}
+	}
+	if put(0) {
+		t.Error("a shelf holds more than its room")
+	}
+	if g := p.take(shelves[0]); g == nil || !p.put(shelves[0], g) { // now 1 is the older one
+		t.Fatal("an instance went amiss")
+	}
+	if !put(2) || counts() != [3]int{2, 1, 1} {
+		t.Errorf("spares %v, want 2, 1, 1", counts())
+	}
+	if !put(2) || counts() != [3]int{2, 0, 2} {
+		t.Errorf("spares %v, want 2, 0, 2", counts())
+	}
+	if !put(2) || !put(2) || counts() != [3]int{0, 0, 4} || put(2) {
+		t.Errorf("spares %v, want 0, 0, 4", counts())
+	}
+	if p.put(shelves[0], spare(t, 16)) {
+		t.Error("an instance beyond the budget was kept")
+	}
+	if p.bytes != 4*one {
+		t.Errorf("%d bytes are counted, want %d", p.bytes, 4*one)
+	}
+	p.clear()
+	if counts() != [3]int{} || p.bytes != 0 || p.order.Len() != 0 || p.take(shelves[2]) != nil {
+		t.Errorf("after clear: %v, %d bytes", counts(), p.bytes)
+	}
+}

@@ -1,0 +1,101 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"slices"
+
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/sandbox/rewrite"
+)
+
+// Report says what a module is, what the host makes of it, and why. Counts are
+// of the original unless the name says otherwise.
+type Report struct {
+	Digest    string // SHA-256 in hex
+	Bytes     int
+	Functions int
+	Globals   int
+	Imports   []string // as module.name, sorted: what the module can ask for
+	Exports   []string // of functions, sorted
+	Memory    Extent   // in bytes
+	Tables    []Extent // in entries
+	Custom    []CustomSection
+
+	Rewriter       string // version
+	Rewritten      string // digest of what runs
+	RewrittenBytes int
+	Stats          rewrite.Stats
+
+	Manifest      []byte // that weft_describe gives
+	DescribeFuel  uint64 // units that _initialize and weft_describe burn together
+	ImageHash     string
+	ImageBytes    int // of memory
+	SnapshotBytes int // of the image that are kept, pages of zeros left out
+
+	// InPlace says that an instance is used again, reset to the image. Else each
+	// invocation gets an instance of its own that the guest's code has brought to
+	// the image, for the reasons given.
+	InPlace bool
+	Reasons []string
+}
+
+// Extent is where something begins, and what it may grow to.
+type Extent struct {
+	Min, Max uint64
+	Bounded  bool // by the module itself; else Max is 0
+}
+
+// CustomSection is a section that has no part in running.
+type CustomSection struct {
+	Name  string
+	Bytes int
+}
+
+// Report builds a module, if that was not done before, and says all about it.
+// With problems, the report has what can be known in spite of them.
+func (s *Sandbox) Report(ctx context.Context, wasm []byte, limits host.Limits) (Report, []host.Problem) {
+	limits = complete(limits, s.limits)
+	r := Report{Digest: digestOf(wasm), Bytes: len(wasm), Rewriter: rewrite.Version}
+	m, problems := inspect(wasm, limits)
+	if m != nil {
+		r.read(m)
+	}
+	if len(problems) > 0 {
+		return r, problems
+	}
+	lease, err := s.lease(ctx, moduleKey{r.Digest, limits.TableEntries}, wasm)
+	if err != nil {
+		return r, problemsOf(err)
+	}
+	defer lease.release()
+	p := lease.module.plan
+	r.Rewritten, r.RewrittenBytes, r.Stats = p.Rewritten, p.Stats.BytesOut, p.Stats
+	r.Manifest, r.DescribeFuel = bytes.Clone(p.Manifest), p.DescribeFuel
+	r.ImageHash, r.ImageBytes = p.ImageHash, p.ImageBytes
+	r.InPlace, r.Reasons = p.Restorable, slices.Clone(p.Fallback)
+	if lease.module.snapshot != nil {
+		r.SnapshotBytes = lease.module.snapshot.Kept()
+	}
+	return r, p.breaches(limits)
+}
+
+// read notes what stands in the module.
+func (r *Report) read(m *rewrite.Module) {
+	r.Functions, r.Globals, r.Imports = len(m.Funcs), len(m.Globals), importList(m)
+	for _, ex := range m.Exports {
+		if ex.Kind == rewrite.KindFunc {
+			r.Exports = append(r.Exports, ex.Name)
+		}
+	}
+	slices.Sort(r.Exports)
+	for _, mem := range m.Memories {
+		r.Memory = Extent{mem.Min * wasmPageBytes, mem.Max * wasmPageBytes, mem.HasMax}
+	}
+	for _, t := range m.Tables {
+		r.Tables = append(r.Tables, Extent{t.Min, t.Max, t.HasMax})
+	}
+	for _, c := range m.Custom {
+		r.Custom = append(r.Custom, CustomSection{c.Name, c.Bytes})
+	}
+}

@@ -1,0 +1,161 @@
+package rewrite
+import "os"
+
+// bulk.go has what stands in for bulk instructions: helper functions that work
+// in pieces, each with a charge. A helper begins with the piece that is not
+// whole, so that the common short case is one comparison away from it. What is
+// out of bounds is left to the original instruction: it traps without effect.
+
+// noConstant is what stands before a bulk instruction if it is no i32.const.
+const noConstant = -1
+
+// helper names one helper function: an instruction with its immediates.
+type helper struct {
+	sub  byte // of the prefix opMisc
+	x, y uint32
+}
+
+// smallSegment is the size in bytes up to which segments are initialized from in
+// one go, at the cost of all of it. It keeps the helpers' bytes in proportion to
+// the module's.
+const smallSegment = 512
+
+// isBulk tells whether an instruction works on many bytes or entries.
+func (in *instruction) isBulk() bool {
+	if in.op != opMisc {
+		return false
+	}
+	switch in.sub {
+	case miscMemoryInit, miscMemoryCopy, miscMemoryFill, miscTableInit, miscTableCopy, miscTableGrow, miscTableFill:
+		return true
+	}
+	return false
+}
+
+// constantBulk tells whether an instruction is a bulk instruction that moves at
+// most a piece, whatever its operands are, and how many bytes; length is the
+// constant right before it, or noConstant.
+func (m *Module) constantBulk(in *instruction, length int64) (bytes uint64, ok bool) {
+	if !in.isBulk() {
+		return 0, false
+	}
+	size := uint64(1)
+	switch in.sub {
+	case miscTableInit, miscTableCopy, miscTableGrow, miscTableFill:
+		size = entryBytes
+	}
+	if length != noConstant && uint64(length)*size <= Piece {
+		return uint64(length) * size, true
+	}
+	switch in.sub {
+	case miscMemoryInit:
+		bytes, ok = at(m.dataSizes, in.x)
+	case miscTableInit:
+		bytes, ok = at(m.elementSizes, in.x)
+	}
+	return bytes * size, ok && bytes*size <= smallSegment
+}
+
+func at(sizes []uint32, index uint32) (uint64, bool) {
+	if uint64(index) >= uint64(len(sizes)) {
+		return 0, false
+	}
+	return uint64(sizes[index]), true
+}
+
+// assembler writes code.
+type assembler struct{ b []byte }
+
+func (a *assembler) op(ops ...byte)              { a.b = append(a.b, ops...) }
+func (a *assembler) with(op byte, index uint32) { a.b = appendUint(append(a.b, op), uint64(index)) }
+func (a *assembler) i32(v int32)                 { a.b = appendInt(append(a.b, opI32Const), int64(v)) }
+func (a *assembler) i64(v int64)                 { a.b = appendInt(append(a.b, opI64Const), v) }
+func (a *assembler) get(locals ...uint32) {
+	for _, l := range locals {
+		a.with(opLocalGet, l)
+	}
+}
+func (a *assembler) set(local uint32) { a.with(opLocalSet, local) }
+
+// meter has the indices that metering code names.
+type meter struct {
+	refuel, overflow uint32 // functions
+	fuel, depth      uint32 // globals
+}
+
+// charge takes units off the fuel, and calls refuel if it is short then.
+func (a *assembler) charge(m meter, units uint32) {
+	a.with(opGlobalGet, m.fuel)
+	a.i64(int64(units))
+	a.charged(m)
+}
+
+var variant = os.Getenv("VARIANT")
+
+// charged takes the units on the stack off the fuel, which is below them.
+func (a *assembler) charged(m meter) {
+	a.op(opI64Sub)
+	a.with(opGlobalSet, m.fuel)
+	switch variant {
+	case "2":
+		a.op(opBlock, blockEmpty)
+		a.with(opGlobalGet, m.fuel)
+		a.i64(0)
+		a.op(0x59, opBrIf, 0)
+		a.with(opCall, m.refuel)
+		a.op(opEnd)
+		return
+	case "3":
+		a.with(opGlobalGet, m.fuel)
+		a.i64(0)
+		a.op(0x59, opIf, blockEmpty, opElse)
+		a.with(opCall, m.refuel)
+		a.op(opEnd)
+		return
+	case "4":
+		a.with(opGlobalGet, m.fuel)
+		a.i64(0)
+		a.op(opI64LtS, opIf, blockEmpty)
+		a.with(opCall, m.refuel)
+		a.op(opElse, opEnd)
+		return
+	case "5":
+		a.with(opGlobalGet, m.fuel)
+		a.i64(0)
+		a.op(opI64LtS, opIf, blockEmpty)
+		a.op(opEnd)
+		return
+	case "6":
+		a.with(opGlobalGet, m.fuel)
+		a.i64(0)
+		a.op(opI64LtS, opIf, blockEmpty, opUnreachable)
+		a.op(opEnd)
+		return
+	}
+	a.with(opGlobalGet, m.fuel)
+	a.i64(0)
+	a.op(opI64LtS, opIf, blockEmpty)
+	a.with(opCall, m.refuel)
+	a.op(opEnd)
+}
+
+// enter takes a frame off the depth, and calls overflow if it does not fit.
+func (a *assembler) enter(m meter, frame uint32) {
+	a.with(opGlobalGet, m.depth)
+	a.i32(int32(frame))
+	a.op(opI32Sub)
+	a.with(opGlobalSet, m.depth)
+	a.with(opGlobalGet, m.depth)
+	a.i32(0)
+	a.op(opI32LtS, opIf, blockEmpty)
+	a.with(opCall, m.overflow)
+	a.op(opUnreachable, opEnd)
+}
+
+// leave gives a frame back.
+func (a *assembler) leave(m meter, frame uint32) {
+	a.with(opGlobalGet, m.depth)
+	a.i32(int32(frame))
+	a.op(opI32Add)
+	a.with(opGlobalSet, m.depth)
+}

@@ -1,0 +1,189 @@
+package rewrite
+import "os"
+
+// emit.go writes functions again: with charges, with their frame taken off the
+// depth and given back, with functions renumbered and bulk instructions replaced
+// by calls of helpers.
+
+// code writes the entries of the code section, helpers included.
+func (w *rewriter) code() ([]byte, error) {
+	stats := &w.result.Stats
+	stats.Functions = len(w.m.Funcs)
+	section := make([]byte, 0, len(w.m.sections[sectionCode])*5/4)
+	e := &emitter{rewriter: w, function: &w.scanner.function}
+	for own := range w.m.Funcs {
+		if err := w.scanner.scan(own); err != nil {
+			return nil, err
+		}
+		w.placer.place(&w.scanner.function)
+		e.body()
+		section = appendBytes(section, e.b)
+	}
+	for _, h := range w.helpers {
+		section = appendBytes(section, w.m.helperBody(h, w.meter))
+	}
+	stats.Helpers = len(w.helpers)
+	return section, nil
+}
+
+// emitter writes one function after the other.
+type emitter struct {
+	*rewriter
+	*function
+	assembler // the function as it becomes
+
+	in       instruction
+	r        reader
+	depth    uint32 // of open blocks
+	dead     uint32 // of open blocks in unreachable code, and 1
+	constant int64  // of the i32.const right before, or noConstant
+	copied   int    // bytes of the original that are written, or replaced
+	next     int    // event
+}
+
+// body writes the function that was scanned and placed.
+func (e *emitter) body() {
+	e.b = append(e.b[:0], e.function.body.decl...)
+	e.r = reader{b: e.function.body.code}
+	e.depth, e.dead, e.constant, e.copied, e.next = 0, 0, noConstant, 0, 0
+	e.put(e.entry)
+	frame := uint32(0)
+	e.result.Stats.Loops += e.loops
+	if os.Getenv("NODEPTH") != "" { e.calls = false }
+	if e.calls {
+		frame = e.frameBytes()
+		e.result.Stats.MaxFrame = max(e.result.Stats.MaxFrame, int(frame))
+		e.enter(e.meter, frame)
+		if e.returns {
+			e.openResults()
+		}
+	} else {
+		e.result.Stats.LeafFunctions++
+	}
+	for len(e.r.b) > 0 && e.r.err == nil {
+		e.instruction()
+	}
+	if !e.calls {
+		e.flush(e.at())
+		return
+	}
+	e.flush(e.at() - 1) // all but the last end
+	if e.returns {
+		e.op(opEnd)
+	}
+	e.leave(e.meter, frame)
+	e.op(opEnd)
+}
+
+// put writes a charge.
+func (e *emitter) put(units uint16) {
+	e.charge(e.meter, uint32(units))
+	e.result.Stats.Charges++
+	e.result.Stats.MaxCharge = max(e.result.Stats.MaxCharge, int(units))
+}
+
+// openResults opens the block around the body, which takes the place of the
+// function as the target of branches.
+func (e *emitter) openResults() {
+	e.op(opBlock)
+	switch results := e.typ.Results; len(results) {
+	case 0:
+		e.op(blockEmpty)
+	case 1:
+		e.op(results[0])
+	default:
+		e.b = appendInt(e.b, int64(e.typeIndex(FuncType{Results: results})))
+	}
+}
+
+// at gives the position in the original code.
+func (e *emitter) at() int { return len(e.function.body.code) - len(e.r.b) }
+
+// flush writes the original code up to a position.
+func (e *emitter) flush(to int) {
+	e.b = append(e.b, e.function.body.code[e.copied:to]...)
+	e.copied = to
+}
+
+func (e *emitter) instruction() {
+	start := e.at()
+	for e.next < len(e.events) && int(e.events[e.next].pos) == start {
+		if amount := e.events[e.next].amount; amount > 0 {
+			e.flush(start)
+			e.put(amount)
+		}
+		e.next++
+	}
+	e.r.next(&e.in)
+	last := e.constant
+	e.constant = noConstant
+	switch e.in.op {
+	case opBlock, opLoop, opIf:
+		e.depth++
+		if e.dead > 0 {
+			e.dead++
+		}
+	case opElse:
+		if e.dead == 1 {
+			e.dead = 0
+		}
+	case opEnd:
+		e.depth--
+		if e.dead > 0 {
+			e.dead--
+		}
+	case opBr, opBrTable, opReturn, opUnreachable:
+		e.away(start)
+	case opI32Const:
+		e.constant = int64(uint32(e.in.val))
+	case opCall, opRefFunc:
+		e.flush(start)
+		e.with(e.in.op, e.rewriter.function(e.in.x))
+		e.copied = e.at()
+	case opMisc:
+		e.bulk(start, last)
+	}
+}
+
+// away is an instruction behind which control does not go on.
+func (e *emitter) away(start int) {
+	switch e.in.op {
+	case opBrTable:
+		for range uint64(e.in.x) + 1 {
+			e.r.u32()
+		}
+	case opReturn:
+		if e.calls {
+			e.flush(start)
+			e.with(opBr, e.depth)
+			e.copied = e.at()
+		}
+	}
+	if e.dead == 0 {
+		e.dead = 1
+	}
+}
+
+// bulk replaces a bulk instruction by the call of its helper, unless it moves
+// little, or is never reached.
+func (e *emitter) bulk(start int, length int64) {
+	if !e.in.isBulk() || e.dead > 0 {
+		return
+	}
+	e.result.Stats.BulkSites++
+	if _, small := e.m.constantBulk(&e.in, length); small {
+		e.result.Stats.BulkConst++
+		return
+	}
+	h := helper{sub: e.in.sub}
+	switch e.in.sub {
+	case miscTableInit, miscTableCopy:
+		h.x, h.y = e.in.x, e.in.y
+	case miscMemoryCopy, miscMemoryFill:
+	default:
+		h.x = e.in.x
+	}
+	e.flush(start)
+	e.with(opCall, e.helper(h))
+	e.copied = e.at()
+}

@@ -1,0 +1,201 @@
+package rewrite
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+)
+
+// image.go finds out whether memory and numeric globals are all that tells one
+// instance from another, and takes apart what a new one begins with.
+
+const (
+	pageBytes = 64 << 10
+	// maxRestored bounds the mutable globals of a restorable module: more would
+	// cost more than they save.
+	maxRestored = 1_000
+)
+
+// uses are the functions that first use each of certain instructions, and 1; 0
+// if none does. The index is the second byte after opMisc, or 0 for table.set.
+type uses [miscTableFill + 1]uint32
+
+// note looks at an instruction of a function.
+func (u *uses) note(function uint32, in *instruction) {
+	at := byte(0)
+	switch {
+	case in.op == opMisc && in.sub > miscLastTruncate:
+		at = in.sub
+	case in.op != opTableSet:
+		return
+	}
+	if u[at] == 0 {
+		u[at] = function + 1
+	}
+}
+
+var miscNames = [...]string{
+	0: "table.set", miscMemoryInit: "memory.init", miscDataDrop: "data.drop", miscMemoryCopy: "memory.copy", miscMemoryFill: "memory.fill",
+	miscTableInit: "table.init", miscElemDrop: "elem.drop", miscTableCopy: "table.copy", miscTableGrow: "table.grow",
+	miscTableSize: "table.size", miscTableFill: "table.fill",
+}
+
+// name names the helper in traps.
+func (h helper) name() string {
+	text := "weft:" + miscNames[h.sub]
+	switch h.sub {
+	case miscMemoryFill, miscMemoryCopy:
+		return text
+	case miscTableInit, miscTableCopy:
+		return text + " " + strconv.Itoa(int(h.x)) + " " + strconv.Itoa(int(h.y))
+	}
+	return text + " " + strconv.Itoa(int(h.x))
+}
+
+// judge finds what stands in the way of an image, and takes the data segments
+// out if nothing does and it is wanted.
+func (w *rewriter) judge() {
+	w.judgeImports()
+	w.judgeGlobals()
+	for _, at := range []byte{0, miscDataDrop, miscTableInit, miscElemDrop, miscTableCopy, miscTableGrow, miscTableFill} {
+		if function := w.m.uses[at]; function > 0 {
+			w.fallback("function %d uses %s", function-1, miscNames[at])
+		}
+	}
+	segments := w.segments()
+	w.result.Restorable = len(w.result.Fallback) == 0
+	if w.extracts = w.Extract && w.result.Restorable; !w.extracts {
+		return
+	}
+	w.result.Segments = segments
+	for i, active := range w.m.dataActive {
+		if active {
+			w.m.dataSizes[i] = 0
+		}
+	}
+}
+
+// fallback adds a reason.
+func (w *rewriter) fallback(format string, args ...any) {
+	w.result.Fallback = append(w.result.Fallback, fmt.Sprintf(format, args...))
+}
+
+func (w *rewriter) judgeImports() {
+	var seen [KindGlobal + 1]bool
+	for i := range w.m.Imports {
+		im := &w.m.Imports[i]
+		switch {
+		case im.Kind == KindFunc, im.Kind == KindGlobal && !im.Global.Mutable, seen[im.Kind]:
+			continue
+		case im.Kind == KindTable:
+			w.fallback("a table is imported")
+		case im.Kind == KindMemory:
+			w.fallback("the memory is imported")
+		case im.Kind == KindGlobal:
+			w.fallback("a mutable global is imported")
+		}
+		seen[im.Kind] = true
+	}
+	if len(w.m.Memories) > 1 {
+		w.fallback("%d memories", len(w.m.Memories))
+	}
+}
+
+func (w *rewriter) judgeGlobals() {
+	mutable, other := 0, -1
+	for i, g := range w.m.Globals {
+		if !g.Mutable {
+			continue
+		}
+		mutable++
+		if other < 0 && (g.Type < TypeF64 || g.Type > TypeI32) {
+			other = i
+		}
+	}
+	if other >= 0 {
+		w.fallback("global %d is a mutable %s", int(w.m.imported(KindGlobal))+other, TypeName(w.m.Globals[other].Type))
+	}
+	if mutable > maxRestored {
+		w.fallback("%d mutable globals, more than %d", mutable, maxRestored)
+	}
+}
+
+// segments lists the active data segments. One that is out of range, or whose
+// offset is no plain number, is for the instantiation to deal with.
+func (w *rewriter) segments() (list []Segment) {
+	size := uint64(0)
+	if len(w.m.Memories) > 0 {
+		size = w.m.Memories[0].Min * pageBytes
+	}
+	n, entries := w.m.vector(sectionData)
+	r := &reader{b: entries}
+	for i := range n {
+		d := r.data()
+		if d.flag == dataPassive {
+			continue
+		}
+		offset, ok := d.address()
+		switch {
+		case !ok:
+			w.fallback("the offset of data segment %d is no plain number", i)
+			return nil
+		case d.memory != 0 || uint64(offset)+uint64(len(d.bytes)) > size:
+			w.fallback("data segment %d is out of range", i)
+			return nil
+		}
+		list = append(list, Segment{offset, d.bytes})
+	}
+	return list
+}
+
+// dataSections gives the count of data segments and the segments. Those that
+// were taken out stay as empty ones if others are named by their index.
+func (w *rewriter) dataSections() (count, data []byte) {
+	named := w.m.uses[miscMemoryInit]+w.m.uses[miscDataDrop] > 0
+	n, entries := w.m.vector(sectionData)
+	switch {
+	case w.extracts && !named:
+		return nil, nil
+	case !w.extracts:
+		return w.m.sections[sectionCount], w.m.sections[sectionData]
+	}
+	data = appendUint(nil, n)
+	r := &reader{b: entries}
+	for range n {
+		d := r.data()
+		if d.flag != dataPassive {
+			d.bytes = nil
+		}
+		data = appendBytes(appendUint(data, dataPassive), d.bytes)
+	}
+	return appendUint(nil, n), data
+}
+
+// clamp gives memory and tables their maxima. What the tables do not begin with
+// is shared out evenly: without a maximum, table.grow takes the host's memory.
+func (w *rewriter) clamp() {
+	if w.MemoryPages > 0 {
+		for i := range w.m.Memories {
+			clampTo(&w.m.Memories[i], uint64(w.MemoryPages))
+		}
+	}
+	if w.TableEntries <= 0 || len(w.m.Tables) == 0 {
+		return
+	}
+	spare := uint64(w.TableEntries)
+	for i := range w.m.Tables {
+		spare -= min(w.m.Tables[i].Min, spare)
+	}
+	spare /= uint64(len(w.m.Tables))
+	for i := range w.m.Tables {
+		t := &w.m.Tables[i].Limits
+		clampTo(t, t.Min+min(spare, math.MaxUint32-min(t.Min, math.MaxUint32)))
+	}
+}
+
+// clampTo sets a maximum, but not below what there is at the beginning.
+func clampTo(l *Limits, most uint64) {
+	if most = max(most, l.Min); !l.HasMax || l.Max > most {
+		l.HasMax, l.Max = true, most
+	}
+}

@@ -1,0 +1,46 @@
+package rewrite
+
+import "fmt"
+
+// readCode reads each instruction of each function once, for its form and for
+// what Body says of it.
+func (m *Module) readCode() error {
+	imported := m.imported(KindFunc)
+	for i := range m.Bodies {
+		b := &m.Bodies[i]
+		r := &reader{b: b.code, off: b.offset}
+		r.measure(b, func(in *instruction) { m.uses.note(imported+uint32(i), in) })
+		if r.err != nil {
+			return fmt.Errorf("function %d: %w", int(imported)+i, r.err)
+		}
+	}
+	return nil
+}
+
+func (r *reader) measure(b *Body, note func(in *instruction)) {
+	var in instruction
+	for depth := 1; depth > 0 && r.err == nil; {
+		switch r.next(&in); in.op {
+		case opBlock, opLoop, opIf:
+			depth++
+			b.Nesting = max(b.Nesting, depth-1)
+		case opEnd:
+			depth--
+		case opTableSet, opMisc:
+			note(&in)
+		case opBrTable:
+			n := in.x
+			if uint64(n) >= uint64(len(r.b)) {
+				r.fail("%w: labels are missing", ErrTruncated)
+				return
+			}
+			b.Targets = max(b.Targets, int(n)+1)
+			for range uint64(n) + 1 {
+				r.u32()
+			}
+		}
+	}
+	if len(r.b) > 0 {
+		r.fail("code after the end")
+	}
+}

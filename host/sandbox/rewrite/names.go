@@ -1,0 +1,66 @@
+package rewrite
+
+// names.go keeps of custom sections what names functions.
+
+const (
+	nameSection      = "name"
+	nameSubsectionFn = 1
+)
+
+// funcName is the name of a function of the original.
+type funcName struct {
+	index uint32
+	name  string
+}
+
+// nameFunctions collects the names for FuncName and the new name section. A
+// section of names that cannot be read names nothing.
+func (w *rewriter) nameFunctions() {
+	for _, e := range w.m.Exports {
+		if e.Kind == KindFunc {
+			w.result.exports = append(w.result.exports, funcName{e.Index, e.Name})
+		}
+	}
+	for _, c := range w.m.Custom {
+		if c.Name != nameSection {
+			w.result.Stats.Dropped++
+			w.result.Stats.DroppedBytes += c.Bytes
+		}
+	}
+	functions := uint32(len(w.scanner.funcTypes))
+	r := &reader{b: w.m.names}
+	for len(r.b) > 0 && r.err == nil {
+		id, sub := r.byte(), &reader{}
+		sub.b = r.take(r.uint(32))
+		if id != nameSubsectionFn {
+			continue
+		}
+		var names []funcName
+		sub.each(func() {
+			if n := (funcName{sub.u32(), sub.name()}); n.index < functions && (len(names) == 0 || n.index > names[len(names)-1].index) {
+				names = append(names, n)
+			}
+		})
+		if sub.err == nil {
+			w.result.names = names
+		}
+	}
+}
+
+// nameSection names the functions of the rewritten module; helpers too.
+func (w *rewriter) nameSection() []byte {
+	n := len(w.result.names) + len(w.helpers)
+	if n == 0 {
+		return nil
+	}
+	names := appendUint(nil, uint64(n))
+	for _, f := range w.result.names {
+		names = appendBytes(appendUint(names, uint64(w.function(f.index))), f.name)
+	}
+	first := w.result.imported + added + w.result.functions
+	for i, h := range w.helpers {
+		names = appendBytes(appendUint(names, uint64(first)+uint64(i)), h.name())
+	}
+	section := appendBytes(nil, nameSection)
+	return appendBytes(append(section, nameSubsectionFn), names)
+}

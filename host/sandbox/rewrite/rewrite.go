@@ -1,0 +1,263 @@
+// Package rewrite makes a metered WebAssembly 2.0 module of any other.
+package rewrite
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// ErrReserved is wrapped for a module that has a name that the rewriting adds.
+var ErrReserved = errors.New("reserved name")
+
+// Version is part of the digest of rewritten bytes. It changes when the same
+// module would become other bytes.
+const Version = "weft-rewrite-3"
+
+// Names in rewritten modules.
+const (
+	MeterModule  = "weft:meter"   // the module of the two imports
+	FuncRefuel   = "refuel"       // () -> (): the fuel global is below zero
+	FuncOverflow = "overflow"     // () -> (): the frames do not fit any more; never returns
+	ExportFuel   = "weft:fuel"    // mutable i64: units left of the slice
+	ExportDepth  = "weft:depth"   // mutable i32: bytes of frames left; DefaultDepth in a new instance
+	ExportStart  = "weft:start"   // the start function, with Options.Extract
+	GlobalPrefix = "weft:global:" // and the index of a mutable global of the original
+)
+
+// Amounts.
+const (
+	MaxCharge    = 10_000   // units that one charge takes at most
+	Slice        = 40_000   // units that a host may put into the fuel global at most
+	Piece        = 64 << 10 // bytes of bulk work between two charges at most
+	DefaultDepth = 1 << 20  // bytes of frames
+)
+
+// Options say what Rewrite does besides metering.
+type Options struct {
+	TableEntries int    // clamp of all tables together; 0: tables are not clamped
+	MemoryPages  uint32 // clamp of the memory's maximum; 0: not clamped
+	Extract      bool   // take active data segments (if restorable) and the start function out
+}
+
+// Result is a rewritten module and what a host has to know of it.
+type Result struct {
+	Wasm       []byte
+	Restorable bool
+	Fallback   []string
+	HasStart   bool
+	Globals    []Global
+	Segments   []Segment
+	Stats      Stats
+
+	imported, functions uint32     // functions of the original
+	exports, names      []funcName // of the original, by its indices
+	helpers             []helper
+}
+
+// Global is a mutable global that the module exports.
+type Global struct {
+	Name  string
+	Type  byte
+	Index uint32
+}
+
+// Segment is a data segment that a new memory begins with.
+type Segment struct {
+	Offset uint32
+	Data   []byte
+}
+
+// Stats are counts of one rewriting.
+type Stats struct {
+	BytesIn, BytesOut int
+	Functions         int
+	LeafFunctions     int
+	Loops             int
+	Charges           int
+	BulkSites         int
+	BulkConst         int
+	Helpers           int
+	MaxCharge         int
+	MaxFrame          int
+	Dropped           int
+	DroppedBytes      int
+}
+
+// FuncName names the function of the rewritten module with the given index: by
+// an export of the original, else by its name section, else "function N" with
+// the index that it has in the original.
+func (r *Result) FuncName(rewrittenIndex uint32) string {
+	switch helper := rewrittenIndex - r.imported - added - r.functions; {
+	case rewrittenIndex == r.imported:
+		return MeterModule + "." + FuncRefuel
+	case rewrittenIndex == r.imported+1:
+		return MeterModule + "." + FuncOverflow
+	case rewrittenIndex < r.imported:
+	case rewrittenIndex-r.imported-added < r.functions:
+		rewrittenIndex -= added
+	case uint64(helper) < uint64(len(r.helpers)):
+		return r.helpers[helper].name()
+	default:
+		return "function " + strconv.FormatUint(uint64(rewrittenIndex), 10) + " of the rewritten module"
+	}
+	for _, names := range [][]funcName{r.exports, r.names} {
+		for i := range names {
+			if names[i].index == rewrittenIndex {
+				return names[i].name
+			}
+		}
+	}
+	return "function " + strconv.FormatUint(uint64(rewrittenIndex), 10)
+}
+
+// added are the imports that the rewriting adds.
+const added = 2
+
+// rewriter is one rewriting.
+type rewriter struct {
+	Options
+	m           *Module
+	result      *Result
+	scanner     scanner
+	placer      placer
+	meter       meter
+	types       map[FuncType]uint32
+	typesBefore int // types of the original
+	plainType   uint32
+	helpers     []helper
+	helperAt    map[helper]uint32 // index in helpers
+	own         []Export          // that the rewriting adds
+	extracts    bool              // takes the data segments out
+}
+
+// Rewrite reads a module that is valid WebAssembly 2.0 and writes the metered
+// one. The result keeps no part of wasm except the data of its segments.
+//
+// # Errors
+//
+// Those of Parse; ErrReserved; others say where the module is not valid. An
+// invalid module may also give garbage: the caller validates before. It never
+// panics, and takes a small multiple of the module's memory.
+func Rewrite(wasm []byte, o Options) (*Result, error) {
+	return rewriteWith(wasm, o, placed)
+}
+
+func rewriteWith(wasm []byte, o Options, p policy) (*Result, error) {
+	m, err := Parse(wasm)
+	if err != nil {
+		return nil, err
+	}
+	if err := reserved(m); err != nil {
+		return nil, err
+	}
+	w := newRewriter(m, o, p)
+	w.result.Stats.BytesIn = len(wasm)
+	w.clamp()
+	w.judge()
+	code, err := w.code()
+	if err != nil {
+		return nil, err
+	}
+	w.result.Wasm = w.module(code)
+	w.result.Stats.BytesOut = len(w.result.Wasm)
+	w.result.helpers = w.helpers
+	return w.result, nil
+}
+
+// reserved refuses names that the rewriting adds.
+func reserved(m *Module) error {
+	for i := range m.Imports {
+		if m.Imports[i].Module == MeterModule {
+			return fmt.Errorf("%w: an import from %s", ErrReserved, MeterModule)
+		}
+	}
+	for i := range m.Exports {
+		if name := m.Exports[i].Name; name == ExportFuel || name == ExportDepth || name == ExportStart || strings.HasPrefix(name, GlobalPrefix) {
+			return fmt.Errorf("%w: an export %s", ErrReserved, name)
+		}
+	}
+	return nil
+}
+
+func newRewriter(m *Module, o Options, p policy) *rewriter {
+	imported, globals := m.imported(KindFunc), m.imported(KindGlobal)+uint32(len(m.Globals))
+	w := &rewriter{
+		Options: o, m: m, placer: placer{policy: p},
+		result:      &Result{imported: imported, functions: uint32(len(m.Funcs))},
+		types:       make(map[FuncType]uint32, len(m.Types)),
+		typesBefore: len(m.Types),
+		helperAt:    map[helper]uint32{},
+		meter:       meter{refuel: imported, overflow: imported + 1, fuel: globals, depth: globals + 1},
+	}
+	for i := len(m.Types) - 1; i >= 0; i-- { // the first of equal ones stays
+		w.types[m.Types[i]] = uint32(i)
+	}
+	w.plainType = w.typeIndex(FuncType{})
+	w.scanner.m = m
+	for i := range m.Imports {
+		if m.Imports[i].Kind == KindFunc {
+			w.scanner.funcTypes = append(w.scanner.funcTypes, m.Imports[i].Type)
+		}
+	}
+	w.scanner.funcTypes = append(w.scanner.funcTypes, m.Funcs...)
+	w.nameFunctions()
+	return w
+}
+
+// typeIndex finds a type, or adds it.
+func (w *rewriter) typeIndex(t FuncType) uint32 {
+	index, there := w.types[t]
+	if !there {
+		index = uint32(len(w.m.Types))
+		w.types[t] = index
+		w.m.Types = append(w.m.Types, t)
+	}
+	return index
+}
+
+// function gives the index that a function of the original has.
+func (w *rewriter) function(index uint32) uint32 {
+	if index >= w.result.imported {
+		index += added
+	}
+	return index
+}
+
+// helper gives the index of a helper, which is added if it is new.
+func (w *rewriter) helper(h helper) uint32 {
+	n, there := w.helperAt[h]
+	if !there {
+		n = uint32(len(w.helpers))
+		w.helperAt[h] = n
+		w.helpers = append(w.helpers, h)
+	}
+	return w.result.imported + added + w.result.functions + n
+}
+
+// module puts the sections together.
+func (w *rewriter) module(code []byte) []byte {
+	w.own = w.ownExports()
+	functions := w.funcSection() // before the types, as it adds some
+	b := make([]byte, 0, len(code)+len(code)/8+1<<10)
+	b = append(b, header...)
+	b = appendSection(b, sectionType, w.typeSection())
+	b = appendSection(b, sectionImport, w.importSection())
+	b = appendSection(b, sectionFunc, functions)
+	b = appendSection(b, sectionTable, w.tableSection())
+	b = appendSection(b, sectionMemory, w.memorySection())
+	b = appendSection(b, sectionGlobal, w.globalSection())
+	b = appendSection(b, sectionExport, w.exportSection())
+	b = appendSection(b, sectionStart, w.startSection())
+	b = appendSection(b, sectionElement, w.elementSection())
+	count, data := w.dataSections()
+	b = appendSection(b, sectionCount, count)
+	if n := len(w.m.Funcs) + len(w.helpers); n > 0 {
+		number := appendUint(nil, uint64(n))
+		b = appendUint(append(b, sectionCode), uint64(len(number)+len(code)))
+		b = append(append(b, number...), code...)
+	}
+	b = appendSection(b, sectionData, data)
+	return appendSection(b, sectionCustom, w.nameSection())
+}

@@ -1,0 +1,336 @@
+package rewrite
+
+import "fmt"
+
+// scan.go reads a function forward: what in it can be charged where, how deep
+// its operands get, and what stands in the way of an image.
+
+// eventKind is the kind of a point at which control may go another way, or code
+// has become so long that it is charged again.
+type eventKind uint8
+
+const (
+	eventSplit eventKind = iota // before an instruction of straight code
+	eventBlock
+	eventLoop
+	eventIf
+	eventElse
+	eventEndBlock
+	eventEndLoop
+	eventEndIf   // without an else
+	eventEndElse // of an if with an else
+	eventEndFunc
+	eventBr
+	eventBrIf
+	eventBrTable
+	eventReturn
+	eventTrap // unreachable
+)
+
+// event is such a point. A charge may be put behind its instruction, at pos.
+type event struct {
+	pos    uint32 // in code, behind the instruction
+	cost   uint32 // of the code since the event before, with the instruction
+	label  uint32 // of a branch; position of what follows the opcode of a br_table
+	amount uint16 // of the charge put here; 0: none
+	mark   uint16 // units that the code behind an end may ask of the branches to it
+	kind   eventKind
+}
+
+// noMark lets the code behind an end ask for all it needs.
+const noMark = 1<<16 - 1
+
+// function is one function as scan finds it, reused from one to the next.
+type function struct {
+	index  uint32 // in the original
+	typ    FuncType
+	body   *Body
+	events []event // of reachable code
+
+	calls     bool // calls a function other than a bulk helper
+	returns   bool // leaves from within, by return or a branch to its outermost label
+	vectors   bool
+	maxHeight int // operands
+	loops     int
+	entry     uint16 // the charge at the entry
+
+	frames []frame // while scanning
+}
+
+// frame is a block that is open while scanning.
+type frame struct {
+	end     eventKind // that it closes with
+	height  int       // of the operands below it and its parameters
+	params  int
+	results int
+}
+
+// straightMost bounds the units of straight code without an event, so that
+// charges stay far below MaxCharge.
+const straightMost = 1_000
+
+// scanner reads functions of one module.
+type scanner struct {
+	m         *Module
+	funcTypes []uint32 // of all functions, imports first
+	function
+
+	in       instruction
+	r        reader
+	dead     int // blocks opened in unreachable code, and 1
+	height   int
+	straight uint32 // units since the last event
+	constant int64  // of the i32.const right before, or noConstant
+}
+
+// scan reads the own function with the given number.
+func (s *scanner) scan(own int) error {
+	f := &s.function
+	*f = function{events: f.events[:0], frames: f.frames[:0], body: &s.m.Bodies[own]}
+	f.index = uint32(len(s.funcTypes) - len(s.m.Funcs) + own)
+	typ, ok := s.m.typeAt(s.m.Funcs[own])
+	if !ok {
+		return fmt.Errorf("function %d has no type", f.index)
+	}
+	f.typ = typ
+	s.r = reader{b: f.body.code, off: f.body.offset}
+	s.dead, s.height, s.constant = 0, 0, noConstant
+	s.straight = costEntry + uint32(min(f.body.Locals/localsPerUnit, costMaxLocals))
+	s.push(eventEndFunc, 0, len(typ.Results))
+	for len(f.frames) > 0 && s.r.err == nil {
+		start := s.at()
+		s.r.next(&s.in)
+		s.step(start)
+	}
+	if s.r.err != nil {
+		return fmt.Errorf("function %d: %w", f.index, s.r.err)
+	}
+	return nil
+}
+
+// at gives the reader's position in the code.
+func (s *scanner) at() uint32 { return uint32(len(s.body.code) - len(s.r.b)) }
+
+func (s *scanner) step(start uint32) {
+	if s.dead > 0 {
+		s.skipDead()
+		return
+	}
+	cost := s.in.cost()
+	if bytes, ok := s.m.constantBulk(&s.in, s.constant); ok {
+		cost = bulkConstant(bytes)
+	}
+	s.constant = noConstant
+	if s.straight > 0 && s.straight+cost > straightMost {
+		s.events = append(s.events, event{pos: start, cost: s.straight, kind: eventSplit, mark: noMark})
+		s.straight = 0
+	}
+	s.straight += cost
+	switch s.in.op {
+	case opBlock, opLoop, opIf:
+		s.open()
+	case opElse:
+		s.otherArm()
+	case opEnd:
+		s.close()
+	case opBr, opBrIf, opBrTable, opReturn, opUnreachable:
+		s.branch(start)
+	case opCall, opCallIndirect:
+		s.call()
+	default:
+		s.plain()
+	}
+}
+
+// plain is an instruction that control passes in a straight line.
+func (s *scanner) plain() {
+	switch s.in.op {
+	case opI32Const:
+		s.constant = int64(uint32(s.in.val))
+	case opVector:
+		s.vectors = true
+	}
+	s.move(s.in.effect())
+}
+
+// move takes operands and leaves others. A module that is not valid may take
+// what is not there.
+func (s *scanner) move(pops, pushes int) {
+	s.height = max(s.height-pops, 0) + pushes
+	s.maxHeight = max(s.maxHeight, s.height)
+}
+
+// event records a point behind the instruction that was just read.
+func (s *scanner) event(kind eventKind, label uint32) {
+	s.events = append(s.events, event{pos: s.at(), cost: s.straight, label: label, kind: kind, mark: noMark})
+	s.straight = 0
+}
+
+func (s *scanner) push(end eventKind, params, results int) {
+	s.frames = append(s.frames, frame{end: end, height: max(s.height-params, 0), params: params, results: results})
+}
+
+func (s *scanner) open() {
+	if s.in.op == opIf {
+		s.move(1, 0)
+	}
+	typ, ok := s.m.blockType(s.in.block)
+	if !ok {
+		s.r.fail("a block of a type that is not there")
+		return
+	}
+	params, results := len(typ.Params), len(typ.Results)
+	switch s.in.op {
+	case opBlock:
+		s.event(eventBlock, 0)
+		s.push(eventEndBlock, params, results)
+	case opLoop:
+		s.loops++
+		s.event(eventLoop, 0)
+		s.push(eventEndLoop, params, results)
+	case opIf:
+		s.event(eventIf, 0)
+		s.push(eventEndIf, params, results)
+	}
+}
+
+// blockType gives the signature of a block.
+func (m *Module) blockType(block int64) (FuncType, bool) {
+	switch {
+	case block >= 0:
+		return m.typeAt(uint32(block))
+	case block == blockEmpty-0x80:
+		return FuncType{}, true
+	}
+	return FuncType{Results: string([]byte{byte(block + 0x80)})}, true
+}
+
+func (s *scanner) otherArm() {
+	f := &s.frames[len(s.frames)-1]
+	if f.end != eventEndIf {
+		s.r.fail("an else without its if")
+		return
+	}
+	s.event(eventElse, 0)
+	f.end = eventEndElse
+	s.height = f.height + f.params
+}
+
+func (s *scanner) close() {
+	f := s.frames[len(s.frames)-1]
+	s.event(f.end, 0)
+	s.frames = s.frames[:len(s.frames)-1]
+	s.height = f.height
+	s.move(0, f.results)
+}
+
+func (s *scanner) branch(start uint32) {
+	depth := uint32(len(s.frames) - 1)
+	leaves := func(label uint32) {
+		if label > depth {
+			s.r.fail("a branch out of %d blocks, of %d", label, depth)
+		}
+		s.returns = s.returns || label == depth
+	}
+	switch s.in.op {
+	case opBrIf:
+		leaves(s.in.x)
+		s.event(eventBrIf, s.in.x)
+		s.move(1, 0)
+		return
+	case opBr:
+		leaves(s.in.x)
+		s.event(eventBr, s.in.x)
+	case opBrTable:
+		labels := start + 1
+		for range uint64(s.in.x) + 1 {
+			if leaves(s.r.u32()); s.r.err != nil {
+				return
+			}
+		}
+		s.event(eventBrTable, labels)
+	case opReturn:
+		s.returns = true
+		s.event(eventReturn, 0)
+	case opUnreachable:
+		s.event(eventTrap, 0)
+	}
+	s.dead = 1
+}
+
+func (s *scanner) call() {
+	var typ FuncType
+	var ok bool
+	if s.in.op == opCall {
+		if uint64(s.in.x) < uint64(len(s.funcTypes)) {
+			typ, ok = s.m.typeAt(s.funcTypes[s.in.x])
+		}
+	} else {
+		s.move(1, 0)
+		typ, ok = s.m.typeAt(s.in.x)
+	}
+	if !ok {
+		s.r.fail("a call of a function that is not there")
+		return
+	}
+	s.calls = true
+	s.move(len(typ.Params), len(typ.Results))
+}
+
+// skipDead passes code that control cannot reach, up to the end or else that
+// makes it reachable again.
+func (s *scanner) skipDead() {
+	switch s.in.op {
+	case opBlock, opLoop, opIf:
+		s.dead++
+	case opBrTable:
+		for n := uint64(s.in.x) + 1; n > 0 && s.r.err == nil; n-- {
+			s.r.u32()
+		}
+	case opElse:
+		if s.dead == 1 {
+			s.dead = 0
+			s.otherArm()
+		}
+	case opEnd:
+		if s.dead--; s.dead == 0 {
+			s.close()
+		}
+	}
+}
+
+// frameBytes is what the function takes of the depth: 8 bytes for each
+// parameter, result, local and operand, 16 for vectors (for all operands of a
+// function that has vector instructions), and what a call takes itself.
+func (f *function) frameBytes() uint32 {
+	bytes := uint64(frameBase)
+	for _, types := range []string{f.typ.Params, f.typ.Results} {
+		for i := range len(types) {
+			bytes += valueBytes(types[i])
+		}
+	}
+	r := reader{b: f.body.decl}
+	r.each(func() {
+		n := uint64(r.u32())
+		bytes += n * valueBytes(r.byte())
+	})
+	operand := uint64(8)
+	if f.vectors {
+		operand = 16
+	}
+	bytes += uint64(f.maxHeight) * operand
+	return uint32(min(bytes, frameMost))
+}
+
+const (
+	frameBase = 48
+	// frameMost keeps the depth from wrapping around.
+	frameMost = 1 << 30
+)
+
+func valueBytes(t byte) uint64 {
+	if t == TypeV128 {
+		return 16
+	}
+	return 8
+}

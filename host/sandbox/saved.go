@@ -1,0 +1,221 @@
+package sandbox
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/cpu"
+
+	"github.com/weftrun/weft/host/sandbox/memory"
+	"github.com/weftrun/weft/host/sandbox/rewrite"
+)
+
+// What is in the folder of a built module.
+const (
+	planFile   = "plan.json"
+	runsFile   = "runs.wasm"
+	imageFile  = "image"
+	codeFolder = "code"
+	// sealName is the file that lists the digests of the others. The compiler's
+	// runtime believes most of what it reads (it checks a sum of the machine code
+	// only, and takes counts from the file), so nothing is read that was not
+	// sealed.
+	sealName = "seal"
+	// unfinished begins the names of folders that are being filled; then comes
+	// the process.
+	unfinished = "unfinished-"
+)
+
+// buildVersion is all that compiled code depends on beside the module.
+var buildVersion = fmt.Sprintf("weft-build-1 %s wazero %s %s %s %+v", rewrite.Version, compilerVersion(), runtime.Version(), runtime.GOARCH, cpu.X86)
+
+// compilerVersion is the version of the compiler's module in this program.
+func compilerVersion() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, dep := range info.Deps {
+			if dep.Path == "github.com/tetratelabs/wazero" {
+				return dep.Version
+			}
+		}
+	}
+	return "unknown"
+}
+
+// folder is where a module is kept once it is built.
+func (s *Sandbox) folder(key moduleKey) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\x00%s\x00%d\x00%d\x00%v", buildVersion, key.digest, key.tables, s.limits.MemoryBytes, s.reference)
+	return filepath.Join(s.cacheDir, hex.EncodeToString(h.Sum(nil)))
+}
+
+// save writes what the server needs into a folder, where the compiled code is
+// already.
+func (m *module) save(folder string, runs []byte) error {
+	p, err := json.Marshal(m.plan)
+	if err != nil {
+		return fmt.Errorf("encode the plan: %w", err)
+	}
+	files := map[string][]byte{planFile: p, runsFile: runs}
+	if m.snapshot != nil {
+		files[imageFile] = m.snapshot.Encode()
+	}
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(folder, name), content, 0o600); err != nil {
+			return fmt.Errorf("write %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// loadBuilt gives a module that was built before, or nil. What is damaged is
+// removed.
+func (s *Sandbox) loadBuilt(key moduleKey) *module {
+	if s.cacheDir == "" {
+		return nil
+	}
+	folder := s.folder(key)
+	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	m, err := s.open(key, folder)
+	if err != nil {
+		s.log.Warn("compiled code on disk is damaged and made anew", "digest", key.digest, "error", err)
+		if err := os.RemoveAll(folder); err != nil {
+			s.log.Warn("damaged compiled code cannot be removed", "folder", folder, "error", err)
+		}
+		return nil
+	}
+	return m
+}
+
+// open loads what was built into a sealed folder.
+func (s *Sandbox) open(key moduleKey, folder string) (*module, error) {
+	if err := checkSeal(folder); err != nil {
+		return nil, err
+	}
+	read := func(name string) []byte {
+		b, err := os.ReadFile(filepath.Join(folder, name))
+		if err != nil {
+			s.log.Debug("a file of compiled code is missing", "file", name, "error", err)
+		}
+		return b
+	}
+	p := &plan{}
+	if err := json.Unmarshal(read(planFile), p); err != nil {
+		return nil, fmt.Errorf("the plan: %w", err)
+	}
+	runs := read(runsFile)
+	if p.Digest != key.digest || p.Rewritten != rewrittenDigest(runs) {
+		return nil, errors.New("the plan is that of another module")
+	}
+	m := s.newModule(runs, p)
+	if p.Restorable {
+		var err error
+		if m.snapshot, err = memory.Decode(read(imageFile), uint64(s.limits.MemoryBytes)); err != nil {
+			return nil, fmt.Errorf("the image: %w", err)
+		}
+		if m.snapshot.Hash() != p.ImageHash || len(p.GlobalValues) != len(p.Globals) {
+			return nil, errors.New("the image is not the one that was described")
+		}
+		m.size += m.snapshot.Kept()
+	}
+	if err := m.compile(runs, filepath.Join(folder, codeFolder)); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// removeUnfinished removes what builds of other processes have left that were
+// cut off.
+func removeUnfinished(folder string) error {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return fmt.Errorf("list the folder of compiled code: %w", err)
+	}
+	for _, entry := range entries {
+		if strings.HasPrefix(entry.Name(), unfinished) && !strings.HasPrefix(entry.Name(), unfinishedHere()) {
+			if err := os.RemoveAll(filepath.Join(folder, entry.Name())); err != nil {
+				return fmt.Errorf("remove what an unfinished build has left: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+func unfinishedHere() string { return fmt.Sprintf("%s%d-", unfinished, os.Getpid()) }
+
+// checkSeal compares the files of a folder with its seal.
+func checkSeal(folder string) error {
+	seal, err := os.ReadFile(filepath.Join(folder, sealName))
+	if err != nil {
+		return fmt.Errorf("read the seal: %w", err)
+	}
+	actual, err := sealOf(folder)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(seal, actual) {
+		return errors.New("the files are not those that were sealed")
+	}
+	return nil
+}
+
+// writeSeal seals a folder.
+func writeSeal(folder string) error {
+	seal, err := sealOf(folder)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(folder, sealName), seal, 0o600); err != nil {
+		return fmt.Errorf("write the seal: %w", err)
+	}
+	return nil
+}
+
+// sealOf lists the files of a folder, one line each: SHA-256 in hex and path.
+func sealOf(folder string) ([]byte, error) {
+	names, err := sealable(folder)
+	if err != nil {
+		return nil, err
+	}
+	var seal []byte
+	for _, name := range names {
+		content, err := os.ReadFile(filepath.Join(folder, name))
+		if err != nil {
+			return nil, fmt.Errorf("read compiled code: %w", err)
+		}
+		sum := sha256.Sum256(content)
+		seal = append(seal, hex.EncodeToString(sum[:])+"  "+name+"\n"...)
+	}
+	return seal, nil
+}
+
+// sealable lists the files that a seal covers, sorted: all but the seal itself.
+func sealable(folder string) (names []string, err error) {
+	err = filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(folder, path)
+		if err == nil && name != sealName {
+			names = append(names, name)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list compiled code: %w", err)
+	}
+	slices.Sort(names)
+	return names, nil
+}

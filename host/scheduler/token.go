@@ -1,0 +1,86 @@
+package scheduler
+
+// token is the right of one run of a guest to use a core; it implements
+// [host.Token]. The goroutine of the run uses it.
+//
+// What the guest burns is counted here first, and booked to its tenant, under
+// the scheduler's mutex, a turn at a time: a guest that has its core for itself
+// pays no more than an addition at its checkpoints.
+type token struct {
+	s      *Scheduler
+	at     *attempt
+	tenant string
+	due    uint64 // what is to be burnt before it is booked
+
+	burnt uint64 // units of this run, booked or not
+	units uint64 // not booked yet
+	cost  uint64 // likewise: what the host does
+}
+
+// token makes the token of a run.
+func (s *Scheduler) token(at *attempt) *token {
+	t := &token{s: s, at: at, tenant: at.ss.key.Tenant, due: turn}
+	s.mu.Lock()
+	if a := s.account(t.tenant); a.rate > 0 {
+		t.due = min(t.due, uint64(a.rate*refill.Seconds()))
+	}
+	s.mu.Unlock()
+	return t
+}
+
+// Checkpoint counts what the guest burnt. It gives the token up, and waits for
+// another, if another tenant is due or this one is over its budget. The error
+// is that of an edit that burnt too much.
+func (t *token) Checkpoint(units uint64) error {
+	t.burnt += units
+	t.units += units
+	t.cost += callCost
+	if err := t.at.answers.Burn(units); err != nil {
+		return err
+	}
+	if t.units+t.cost < t.due {
+		return nil
+	}
+	s := t.s
+	s.mu.Lock()
+	t.book()
+	held := s.queue.held[t.tenant]
+	if !held && !s.queue.due(t.tenant, s.cfg.Journal.Congested) {
+		s.mu.Unlock()
+		return nil
+	}
+	back := make(chan struct{})
+	s.queue.push(t.tenant, readyItem{at: t.at, resume: back})
+	s.queue.release(t.tenant)
+	s.counters.Yields++
+	s.mu.Unlock()
+	s.signal()
+	began := s.cfg.Now()
+	<-back
+	t.at.answers.Idle(s.cfg.Now().Sub(began))
+	return nil
+}
+
+// book charges the tenant. Called with mu held.
+func (t *token) book() {
+	t.s.charge(t.tenant, t.units, t.cost)
+	t.units, t.cost = 0, 0
+}
+
+// release gives the token back for good, and wakes the runner if somebody waits
+// for it: not every run of a guest ends in something that does. fuel is all
+// that the run burnt, as far as the sandbox knows.
+func (t *token) release(fuel uint64) {
+	if fuel > t.burnt {
+		t.units += fuel - t.burnt
+	}
+	s := t.s
+	s.mu.Lock()
+	t.book()
+	s.queue.release(t.tenant)
+	wanted := s.queue.ready > 0
+	s.mu.Unlock()
+	if wanted {
+		s.signal()
+	}
+}

@@ -1,0 +1,83 @@
+package scheduler
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/weftrun/weft/host"
+)
+
+// still are answers that let a guest burn what it likes.
+type still struct{ Answers }
+
+func (still) Burn(uint64) error  { return nil }
+func (still) Idle(time.Duration) {}
+
+// Congested implements Journal.
+func (sink) Congested(string) bool { return false }
+
+// running is the token of a guest that runs alone on the only core.
+func running(tb testing.TB, limits string) *token {
+	tb.Helper()
+	table, err := host.ParseLimits([]byte(limits))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	s := &Scheduler{cfg: Config{Journal: sink{}, Log: slog.New(slog.DiscardHandler), Limits: table}, wake: make(chan struct{}, 1), accounts: map[string]*account{}}
+	s.cfg.setDefaults()
+	s.queue.init(1)
+	at := &attempt{ss: &session{s: s, key: host.SessionKey{Tenant: "t"}}, answers: still{}}
+	s.queue.push("t", readyItem{at: at})
+	s.queue.pop(func(string) bool { return false })
+	return s.token(at)
+}
+
+// A guest that has its core for itself pays next to nothing at its checkpoints.
+func TestCheckpointAllocatesNothing(t *testing.T) {
+	for _, limits := range []string{`{}`, `{"defaults": {"tenant_fuel_per_second": 1e12}}`} {
+		tok := running(t, limits)
+		if n := testing.AllocsPerRun(1000, func() {
+			if err := tok.Checkpoint(50_000); err != nil {
+				t.Fatal(err)
+			}
+		}); n != 0 {
+			t.Errorf("with %s: %v allocations", limits, n)
+		}
+		tok.release(0)
+		if u := tok.s.Usage("t"); u.Fuel != 1001*50_000 {
+			t.Errorf("used %+v", u)
+		}
+	}
+}
+
+// A clock that is set back neither fills an account nor empties it.
+func TestAccountsAndTheClock(t *testing.T) {
+	start := time.Unix(1_800_000_000, 0)
+	a := &account{rate: 1e6, filled: start}
+	for _, c := range []struct {
+		at   time.Duration
+		want float64
+	}{{time.Second, 1e6}, {-time.Hour, 1e6}, {-time.Hour + time.Second/2, 1.5e6}, {time.Hour, 1e7}, {2 * time.Hour, 1e7}} {
+		if a.fill(start.Add(c.at)); a.credit != c.want {
+			t.Errorf("at %s: %v units, want %v", c.at, a.credit, c.want)
+		}
+	}
+	a.credit = -1e6
+	if got, want := a.missing(), time.Second+50*time.Millisecond; got != want {
+		t.Errorf("a million units short, and it waits for %s, want %s", got, want)
+	}
+}
+
+func BenchmarkCheckpoint(b *testing.B) {
+	for name, limits := range map[string]string{"alone": `{}`, "budget": `{"defaults": {"tenant_fuel_per_second": 1e12}}`} {
+		b.Run(name, func(b *testing.B) {
+			tok := running(b, limits)
+			for b.Loop() {
+				if err := tok.Checkpoint(50_000); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
