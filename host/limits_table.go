@@ -1,7 +1,5 @@
 package host
 
-import "maps"
-
 // LimitTable says which limits hold for whom: the built-in defaults, changed for
 // all, for a plugin by its name in all tenants, for a tenant, and for a plugin
 // of a tenant. The later in this order wins, field by field; what says nothing
@@ -71,21 +69,27 @@ func (t *LimitTable) TenantFuel(tenant string) uint64 {
 	return t.all.fuel
 }
 
-// MaxModuleBytes is the greatest ModuleBytes that holds for anybody.
-func (t *LimitTable) MaxModuleBytes() int {
+// Greatest has, of each limit, the greatest that holds for anybody: what the
+// server itself has to be ready for.
+func (t *LimitTable) Greatest() Limits {
 	if t == nil {
-		return DefaultLimits().ModuleBytes
+		return DefaultLimits()
 	}
-	most := t.base.ModuleBytes
-	layers := func(named map[string]limitLayer) {
-		for _, l := range named {
-			most = max(most, l.limits.ModuleBytes)
+	most := t.base
+	raise := func(l Limits) {
+		for i := range limitSettings {
+			s := &limitSettings[i]
+			s.set(&most, max(s.get(&most), s.get(&l)))
 		}
 	}
-	layers(t.plugins)
+	for _, l := range t.plugins {
+		raise(l.limits)
+	}
 	for _, own := range t.tenants {
-		most = max(most, own.limits.ModuleBytes)
-		layers(own.plugins)
+		raise(own.limits)
+		for _, l := range own.plugins {
+			raise(l.limits)
+		}
 	}
 	return most
 }
@@ -106,7 +110,7 @@ func (t *LimitTable) Named() (tenants, plugins []string) {
 			names[name] = true
 		}
 	}
-	for name := range maps.Keys(names) {
+	for name := range names {
 		plugins = append(plugins, name)
 	}
 	return tenants, plugins

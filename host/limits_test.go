@@ -161,20 +161,28 @@ func TestInForceSaysWhereFrom(t *testing.T) {
 	if list := none.InForce("t", "p"); len(list) != len(limitSettings)+1 || list[0].Text != "32MiB" || list[0].From != "" {
 		t.Errorf("without a file: %+v", list)
 	}
-	if none.Limits("t", "p") != DefaultLimits() || none.TenantFuel("t") != 0 || none.MaxModuleBytes() != DefaultLimits().ModuleBytes {
+	if none.Limits("t", "p") != DefaultLimits() || none.TenantFuel("t") != 0 || none.Greatest() != DefaultLimits() {
 		t.Error("no table is not the defaults")
 	}
 }
 
-func TestMaxModuleBytesLooksEverywhere(t *testing.T) {
+func TestGreatestLooksEverywhere(t *testing.T) {
+	want := DefaultLimits()
+	want.ModuleBytes = 64 << 20
 	for _, place := range []string{`"defaults": %s`, `"plugins": {"p": %s}`, `"tenants": {"t": %s}`, `"tenants": {"t": {"plugins": {"p": %s}}}`} {
-		text := "{" + fmt.Sprintf(place, `{"module_bytes": "64MiB"}`) + "}"
+		text := "{" + fmt.Sprintf(place, `{"module_bytes": "64MiB", "host_calls": 5}`) + "}"
 		table, err := ParseLimits([]byte(text))
-		if err != nil || table.MaxModuleBytes() != 64<<20 {
-			t.Errorf("%s: %d, %v", text, table.MaxModuleBytes(), err)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want.HostCalls = DefaultLimits().HostCalls; strings.HasPrefix(place, `"defaults"`) {
+			want.HostCalls = 5 // for all
+		}
+		if got := table.Greatest(); got != want {
+			t.Errorf("%s: %+v", text, got)
 		}
 	}
-	if got := NewLimitTable(Limits{ModuleBytes: 5000}).MaxModuleBytes(); got != 5000 {
+	if got := NewLimitTable(Limits{ModuleBytes: 5000}).Greatest().ModuleBytes; got != 5000 {
 		t.Errorf("%d", got)
 	}
 }

@@ -114,7 +114,7 @@ func serve(ctx context.Context, o serveOptions, stdout, stderr io.Writer) error 
 	api := httpapi.New(httpapi.Config{
 		Runs: h.Runs, Plugins: h.Plugins, Health: h, Log: log,
 		Addr: addr, AllowedHosts: o.hosts, CORSOrigins: o.origins, Version: version,
-		MaxPlugin: int64(limits.MaxModuleBytes()),
+		MaxPlugin: int64(limits.Greatest().ModuleBytes),
 	})
 	// The first answer comes when the examples are there: requests wait in the
 	// listener until then, as they do while the store is recovered.

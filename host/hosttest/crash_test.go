@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
@@ -37,10 +38,10 @@ func put(t *testing.T, p *hosttest.Process, name string, wasm []byte) {
 }
 
 // kill stops the server with kill -9 and starts it again on the same data.
-func kill(t *testing.T, p *hosttest.Process, data string) *hosttest.Process {
+func kill(t *testing.T, p *hosttest.Process, data string, args ...string) *hosttest.Process {
 	t.Helper()
 	p.Kill(t)
-	return hosttest.Serve(t, data)
+	return hosttest.Serve(t, data, args...)
 }
 
 // spins makes the crash plugin's step compute for a second or more, so that a
@@ -113,13 +114,18 @@ func pause(t *testing.T, rnd *rand.Rand, most time.Duration) {
 func TestKilledInsideAnEditRegion(t *testing.T) {
 	rnd := seed(t)
 	data := t.TempDir()
-	p := hosttest.Serve(t, data)
+	// The region has to be long enough to be killed in.
+	limits := filepath.Join(data, "limits.json")
+	if err := os.WriteFile(limits, []byte(`{"defaults": {"region_fuel": 100000000000}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := hosttest.Serve(t, data, "--limits", limits)
 	put(t, p, "crash", hosttest.BuildPlugin(t, "crash"))
 	r := p.RunNoWait(t, "crash", in("s", fields{"key": "k", "spins": spins, "region": true}))
 	for range 2 {
 		p.Events(t, r.HandlerID, "", func(e hosttest.Event) bool { return e.Type == "ProgressEvent" })
 		pause(t, rnd, 300*time.Millisecond)
-		p = kill(t, p, data)
+		p = kill(t, p, data, "--limits", limits)
 	}
 	p.Events(t, r.HandlerID, "", nil)
 	checkReport(t, p, r.HandlerID, 1)

@@ -34,7 +34,7 @@ func TestHostileStepsFailAlone(t *testing.T) {
 	for _, c := range []struct{ name, code, text string }{
 		{"unreachable", "trap", "unreachable"},
 		{"divide", "trap", "divide by zero"},
-		{"recursion", "trap", "stack overflow"},
+		{"recursion", "limit_exceeded", "call_depth"},
 		{"input_address", "trap", "out of range"},
 		{"output_range", "trap", "out of range"},
 		{"request_range", "trap", "out of range"},

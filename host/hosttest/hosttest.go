@@ -66,7 +66,7 @@ func New(tb testing.TB, cfg Config) *Host {
 	}
 	h := &Host{Host: w, URL: "http://" + l.Addr().String(), served: make(chan error, 1)}
 	h.server = httpapi.New(httpapi.Config{Runs: w.Runs, Plugins: w.Plugins, Health: w, Log: log, Addr: l.Addr().String(),
-		MaxPlugin: int64(cfg.Limits.MaxModuleBytes()), Version: "test"})
+		MaxPlugin: int64(cfg.Limits.Greatest().ModuleBytes), Version: "test"})
 	go func() { h.served <- h.server.Serve(l) }()
 	if h.Client, err = client.New(h.URL, client.Options{}); err != nil {
 		tb.Fatal(err)

@@ -32,6 +32,10 @@ func BenchmarkInvoke(b *testing.B) {
 				if g.name != "wat" {
 					inv = counterStep(b, s, inv)
 				}
+				inv.Buffer = make([]byte, 0, 4096)
+				if res, err := s.Invoke(b.Context(), inv); err != nil || res.Err != nil { // builds the module
+					b.Fatalf("Invoke = %+v, %v", res, err)
+				}
 				b.ReportAllocs()
 				for b.Loop() {
 					res, err := s.Invoke(b.Context(), inv)

@@ -61,7 +61,7 @@ func (s *Sandbox) buildFolder(key moduleKey, wasm []byte) (folder string, err er
 	if err != nil {
 		return "", fmt.Errorf("make a folder for compiled code: %w", err)
 	}
-	defer os.RemoveAll(temporary)
+	defer func() { _ = os.RemoveAll(temporary) }() // what is left, the next start removes
 	if s.compiler != nil {
 		err = s.buildElsewhere(key, wasm, temporary)
 	} else {
@@ -170,7 +170,7 @@ func (s *Sandbox) assemble(wasm []byte, bin *rewrite.Module, options rewrite.Opt
 func (s *Sandbox) validate(wasm []byte) error {
 	ctx := context.Background()
 	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(api.CoreFeaturesV2).WithDebugInfoEnabled(false))
-	defer r.Close(ctx)
+	defer func() { _ = r.Close(ctx) }()
 	if _, err := r.CompileModule(ctx, wasm); err != nil {
 		return invalid(host.Problem{Code: problemInvalid, Message: "the module is not valid: " + oneLine(err.Error())})
 	}

@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"runtime"
@@ -90,7 +89,7 @@ func (s *Sandbox) newModule(wasm []byte, p *plan) *module {
 
 // close gives everything back. No instance but the spares may be left.
 func (m *module) close() {
-	for g := m.sandbox.pool.take(&m.shelf); g != nil; g = m.sandbox.pool.take(&m.shelf) {
+	for _, g := range m.sandbox.pool.forget(&m.shelf) {
 		g.drop()
 	}
 	m.closeRuntime()
@@ -164,6 +163,3 @@ func (g *guest) describeProblem(fail *abi.Error) error {
 	text := strings.TrimPrefix(fail.Message, g.phase.entry()+" ")
 	return invalid(host.Problem{Code: "describe_" + fail.Code, Message: g.phase.entry() + ": " + text})
 }
-
-// seedOf is the seed of a module's image.
-func seedOf(wasm []byte) [32]byte { return sha256.Sum256(wasm) }

@@ -23,8 +23,8 @@ type modules struct {
 
 	mu    sync.Mutex // guards what follows; nothing slow happens under it
 	byKey map[moduleKey]*slot
-	idle  list.List // of *slot without users, the last used first
-	bytes int       // of idle
+	order list.List // of *slot with a module, the last used first
+	bytes int       // of the modules without users
 }
 
 // slot is the place of one module, compiled or being compiled.
@@ -34,7 +34,7 @@ type slot struct {
 
 	// Guarded by modules.mu.
 	users  int           // leases, and the goroutine that compiles
-	place  *list.Element // in idle, nil with users
+	place  *list.Element // in order
 	module *module       // nil until it is compiled
 }
 
@@ -172,12 +172,10 @@ func (c *modules) use(key moduleKey) (*slot, *module) {
 		e = &slot{key: key}
 		c.byKey[key] = e
 	}
-	e.users++
-	if e.place != nil {
-		c.idle.Remove(e.place)
-		e.place = nil
+	if e.users == 0 && e.module != nil {
 		c.bytes -= e.module.size
 	}
+	e.users++
 	return e, e.module
 }
 
@@ -185,7 +183,7 @@ func (c *modules) use(key moduleKey) (*slot, *module) {
 func (c *modules) put(e *slot, m *module) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e.module = m
+	e.module, e.place = m, c.order.PushFront(e)
 }
 
 // leave counts a user off. What no longer fits the budget is closed.
@@ -201,18 +199,22 @@ func (c *modules) leave(e *slot) {
 	}
 }
 
-// rest puts a slot without users among the idle ones, and takes those out that
-// are too many. The caller holds mu.
+// rest takes note that a slot has no users any more, and takes modules without
+// users out that are too many. The caller holds mu.
 func (c *modules) rest(e *slot) (surplus []*module) {
 	if e.module == nil { // it could not be compiled
 		delete(c.byKey, e.key)
 		return nil
 	}
-	e.place = c.idle.PushFront(e)
+	c.order.MoveToFront(e.place)
 	c.bytes += e.module.size
-	for c.bytes > c.budget {
-		last := c.idle.Remove(c.idle.Back()).(*slot)
-		last.place = nil
+	for place := c.order.Back(); place != nil && c.bytes > c.budget; {
+		last := place.Value.(*slot)
+		place = place.Prev()
+		if last.users > 0 {
+			continue
+		}
+		c.order.Remove(last.place)
 		c.bytes -= last.module.size
 		delete(c.byKey, last.key)
 		surplus = append(surplus, last.module)
@@ -230,5 +232,5 @@ func (c *modules) closeAll() {
 		}
 	}
 	c.byKey, c.bytes = nil, 0
-	c.idle.Init()
+	c.order.Init()
 }

@@ -26,7 +26,7 @@ type pool struct {
 	budget int64 // bytes of all spares
 
 	mu    sync.Mutex // guards what follows, and the shelves; nothing slow happens under it
-	order list.List  // of *shelf with spares, the last used first
+	order list.List  // of *shelf that have had spares, the last used first
 	bytes int64
 }
 
@@ -34,7 +34,7 @@ type pool struct {
 type shelf struct {
 	room  int // spares that it holds at most; not changed
 	spare []*guest
-	place *list.Element // in pool.order; nil without spares
+	place *list.Element // in pool.order; nil before the first spare
 	// filling: it is in the filler's queue.
 	filling bool
 }
@@ -60,11 +60,23 @@ func (p *pool) remove(s *shelf) *guest {
 	s.spare[last] = nil
 	s.spare = s.spare[:last]
 	p.bytes -= g.bytes()
-	if last == 0 {
+	return g
+}
+
+// forget gives all spares of a shelf that nobody will use any more.
+func (p *pool) forget(s *shelf) []*guest {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := s.spare
+	for _, g := range all {
+		p.bytes -= g.bytes()
+	}
+	s.spare = nil
+	if s.place != nil {
 		p.order.Remove(s.place)
 		s.place = nil
 	}
-	return g
+	return all
 }
 
 // put keeps a pristine instance, if its shelf has room and the budget too, once
@@ -82,10 +94,14 @@ func (p *pool) put(s *shelf, g *guest) bool {
 	if len(s.spare) >= s.room || size > p.budget {
 		return false
 	}
-	for p.bytes+size > p.budget {
-		last := p.order.Back().Value.(*shelf)
+	for place := p.order.Back(); place != nil && p.bytes+size > p.budget; {
+		last := place.Value.(*shelf)
 		if last == s {
 			return false
+		}
+		if len(last.spare) == 0 {
+			place = place.Prev()
+			continue
 		}
 		surplus = append(surplus, p.remove(last))
 	}
@@ -126,15 +142,15 @@ func (p *pool) wants(s *shelf) bool {
 
 // clear drops the spares of all modules.
 func (p *pool) clear() {
-	for {
-		p.mu.Lock()
-		back := p.order.Back()
-		if back == nil {
-			p.mu.Unlock()
-			return
+	var all []*guest
+	p.mu.Lock()
+	for place := p.order.Front(); place != nil; place = place.Next() {
+		for s := place.Value.(*shelf); len(s.spare) > 0; {
+			all = append(all, p.remove(s))
 		}
-		g := p.remove(back.Value.(*shelf))
-		p.mu.Unlock()
+	}
+	p.mu.Unlock()
+	for _, g := range all {
 		g.drop()
 	}
 }

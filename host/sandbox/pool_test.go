@@ -46,7 +46,7 @@ func TestPoolGivesBackTheLeastRecentlyUsed(t *testing.T) {
 	if !put(2) || counts() != [3]int{2, 0, 2} {
 		t.Errorf("spares %v, want 2, 0, 2", counts())
 	}
-	if !put(2) || !put(2) || counts() != [3]int{0, 0, 4} || put(2) {
+	if first, second := put(2), put(2); !first || !second || counts() != [3]int{0, 0, 4} || put(2) {
 		t.Errorf("spares %v, want 0, 0, 4", counts())
 	}
 	if p.put(shelves[0], spare(t, 16)) {
@@ -56,7 +56,10 @@ func TestPoolGivesBackTheLeastRecentlyUsed(t *testing.T) {
 		t.Errorf("%d bytes are counted, want %d", p.bytes, 4*one)
 	}
 	p.clear()
-	if counts() != [3]int{} || p.bytes != 0 || p.order.Len() != 0 || p.take(shelves[2]) != nil {
+	if counts() != [3]int{} || p.bytes != 0 || p.take(shelves[2]) != nil {
 		t.Errorf("after clear: %v, %d bytes", counts(), p.bytes)
+	}
+	if !put(1) || len(p.forget(shelves[1])) != 1 || p.bytes != 0 || shelves[1].place != nil {
+		t.Errorf("a shelf is not forgotten: %v, %d bytes", counts(), p.bytes)
 	}
 }

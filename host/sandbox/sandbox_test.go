@@ -333,7 +333,12 @@ func TestCloseWaitsAtMostForItsContext(t *testing.T) {
 func (c *modules) inUse() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.idle.Len() != len(c.byKey)
+	for _, e := range c.byKey {
+		if e.users > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 func TestModulesBeyondTheBudgetAreClosed(t *testing.T) {
@@ -350,7 +355,7 @@ func TestModulesBeyondTheBudgetAreClosed(t *testing.T) {
 	}
 	b.modules.mu.Lock()
 	defer b.modules.mu.Unlock()
-	if b.modules.bytes > 500 || b.modules.idle.Len() != len(b.modules.byKey) || b.modules.idle.Len() >= len(names) {
+	if b.modules.bytes > 500 || b.modules.order.Len() != len(b.modules.byKey) || b.modules.order.Len() >= len(names) {
 		t.Errorf("%d modules of %d bytes are kept", len(b.modules.byKey), b.modules.bytes)
 	}
 }

@@ -130,13 +130,13 @@ func openStore(data string) (host.Store, error) {
 
 func (h *Host) openSandbox(ctx context.Context, cfg Config) error {
 	cache, compiler := "", cfg.Compiler
+	var err error
 	if cfg.Data == InMemory {
 		compiler = nil
-	} else {
-		cache = filepath.Join(cfg.Data, "cache")
+	} else if cache, err = filepath.Abs(filepath.Join(cfg.Data, "cache")); err != nil { // the compiler runs in another folder
+		return fmt.Errorf("find the folder of compiled code: %w", err)
 	}
-	var err error
-	h.Sandbox, err = sandbox.New(ctx, sandbox.Config{CacheDir: cache, Compiler: compiler, Source: source{h}, Limits: cfg.Limits.Limits("", ""), Log: cfg.Log})
+	h.Sandbox, err = sandbox.New(ctx, sandbox.Config{CacheDir: cache, Compiler: compiler, Source: source{h}, Limits: cfg.Limits.Greatest(), Log: cfg.Log})
 	if err != nil {
 		return fmt.Errorf("start the sandbox: %w", err)
 	}

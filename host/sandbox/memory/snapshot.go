@@ -110,35 +110,43 @@ func hashZeros(h hash.Hash, n int) {
 // It gives false, and does nothing, when the memory is neither, or less than the
 // snapshot's size was reserved.
 func (s *Snapshot) Fill(l *Linear) bool {
-	switch {
-	case l.released || uint64(s.size) > l.reserved || l.mem != nil && len(l.mem) != s.size:
+	if l.released || uint64(s.size) > l.reserved || l.mem != nil && len(l.mem) != s.size {
 		return false
-	case l.mem != nil:
+	}
+	if l.mem != nil {
 		for _, r := range s.runs {
 			copy(l.mem[r.offset:], r.data)
 		}
-		return true
+	} else {
+		l.hold(s.size)
+		l.clean = nil
+		l.unguard()
+		s.overwrite(l.region)
+		l.ready = s.size
 	}
-	l.hold(s.size)
-	l.clean = nil
-	l.unguard()
-	base, dirty, at := l.region.base, min(l.region.dirty, s.size), 0
-	for _, r := range s.runs {
+	if s.size/pageBytes > vainPages { // else a few resets will show whether it pays
+		s.protect(l, l.region.base[:s.size])
+	}
+	return true
+}
+
+// overwrite makes the first s.size bytes of a region like the snapshot.
+func (s *Snapshot) overwrite(r *region) {
+	dirty, at := min(r.dirty, s.size), 0
+	for _, run := range s.runs {
 		if dirty > at {
-			clear(base[at:min(r.offset, dirty)])
+			clear(r.base[at:min(run.offset, dirty)])
 		}
-		if fresh := max(r.offset, dirty); l.region.mapped && r.end()-fresh >= populateFrom {
-			populate(base[fresh:r.end()])
+		if fresh := max(run.offset, dirty); r.mapped && run.end()-fresh >= populateFrom {
+			populate(r.base[fresh:run.end()])
 		}
-		copy(base[r.offset:], r.data)
-		at = r.end()
+		copy(r.base[run.offset:], run.data)
+		at = run.end()
 	}
 	if dirty > at {
-		clear(base[at:dirty])
+		clear(r.base[at:dirty])
 	}
-	l.ready = s.size
-	l.region.dirty = max(l.region.dirty, s.size)
-	return true
+	r.dirty = max(r.dirty, s.size)
 }
 
 // Reset brings a memory back to the snapshot, whatever was written to it. It

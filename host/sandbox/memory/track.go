@@ -12,8 +12,8 @@ package memory
 //     one before wrote; protecting them each time would cost a fault for each,
 //     more than comparing them, and interrupt the other processors.
 //  4. Only when so many were compared in vain that protecting all would have been
-//     cheaper, all are protected: a large memory at its first reset, one of two
-//     WebAssembly pages after some, and one that is reset once or twice never.
+//     cheaper, all are protected: one of two WebAssembly pages after some resets,
+//     or never if there are few. A large memory is when it is filled.
 //
 // Linear.clean is nil when the first does not hold: at first, and after any
 // failure. Then all pages are compared. So a kernel that does not tell costs

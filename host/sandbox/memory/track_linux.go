@@ -50,7 +50,7 @@ type (
 		size, flags, start, end, walkEnd, vec, vecLen, maxPages         uint64
 		categoryInverted, categoryMask, categoryAnyOfMask, returnedMask uint64
 	}
-	pageRegion struct{ start, end, categories uint64 }
+	pageRegion struct{ start, end, _ uint64 } // the last: categories
 )
 
 // scan is the room for what the kernel tells about one memory.

@@ -99,7 +99,7 @@ func BenchmarkKernels(b *testing.B) {
 				timed(b, meter, k, 1)
 				units := meterHost.total(meter) - before
 				timed(b, ex, k, 1)
-				over := float64(units) / float64(exactHost.total(ex)-exactBefore)
+				over := quarters * float64(units) / float64(exactHost.total(ex)-exactBefore)
 				runs := 30
 				without, with = time.Hour, time.Hour
 				exactly := time.Hour

@@ -1,5 +1,4 @@
 package rewrite
-import "os"
 
 // bulk.go has what stands in for bulk instructions: helper functions that work
 // in pieces, each with a charge. A helper begins with the piece that is not
@@ -66,10 +65,10 @@ func at(sizes []uint32, index uint32) (uint64, bool) {
 // assembler writes code.
 type assembler struct{ b []byte }
 
-func (a *assembler) op(ops ...byte)              { a.b = append(a.b, ops...) }
+func (a *assembler) op(ops ...byte)             { a.b = append(a.b, ops...) }
 func (a *assembler) with(op byte, index uint32) { a.b = appendUint(append(a.b, op), uint64(index)) }
-func (a *assembler) i32(v int32)                 { a.b = appendInt(append(a.b, opI32Const), int64(v)) }
-func (a *assembler) i64(v int64)                 { a.b = appendInt(append(a.b, opI64Const), v) }
+func (a *assembler) i32(v int32)                { a.b = appendInt(append(a.b, opI32Const), int64(v)) }
+func (a *assembler) i64(v int64)                { a.b = appendInt(append(a.b, opI64Const), v) }
 func (a *assembler) get(locals ...uint32) {
 	for _, l := range locals {
 		a.with(opLocalGet, l)
@@ -83,58 +82,20 @@ type meter struct {
 	fuel, depth      uint32 // globals
 }
 
-// charge takes units off the fuel, and calls refuel if it is short then.
+// charge takes units off the fuel.
 func (a *assembler) charge(m meter, units uint32) {
 	a.with(opGlobalGet, m.fuel)
 	a.i64(int64(units))
-	a.charged(m)
-}
-
-var variant = os.Getenv("VARIANT")
-
-// charged takes the units on the stack off the fuel, which is below them.
-func (a *assembler) charged(m meter) {
 	a.op(opI64Sub)
 	a.with(opGlobalSet, m.fuel)
-	switch variant {
-	case "2":
-		a.op(opBlock, blockEmpty)
-		a.with(opGlobalGet, m.fuel)
-		a.i64(0)
-		a.op(0x59, opBrIf, 0)
-		a.with(opCall, m.refuel)
-		a.op(opEnd)
-		return
-	case "3":
-		a.with(opGlobalGet, m.fuel)
-		a.i64(0)
-		a.op(0x59, opIf, blockEmpty, opElse)
-		a.with(opCall, m.refuel)
-		a.op(opEnd)
-		return
-	case "4":
-		a.with(opGlobalGet, m.fuel)
-		a.i64(0)
-		a.op(opI64LtS, opIf, blockEmpty)
-		a.with(opCall, m.refuel)
-		a.op(opElse, opEnd)
-		return
-	case "5":
-		a.with(opGlobalGet, m.fuel)
-		a.i64(0)
-		a.op(opI64LtS, opIf, blockEmpty)
-		a.op(opEnd)
-		return
-	case "6":
-		a.with(opGlobalGet, m.fuel)
-		a.i64(0)
-		a.op(opI64LtS, opIf, blockEmpty, opUnreachable)
-		a.op(opEnd)
-		return
-	}
+}
+
+// check calls refuel if the fuel is short. The call stands in the else so that
+// the compiler hands the registers on from the way that does not call.
+func (a *assembler) check(m meter) {
 	a.with(opGlobalGet, m.fuel)
 	a.i64(0)
-	a.op(opI64LtS, opIf, blockEmpty)
+	a.op(opI64GeS, opIf, blockEmpty, opElse)
 	a.with(opCall, m.refuel)
 	a.op(opEnd)
 }

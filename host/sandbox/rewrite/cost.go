@@ -1,31 +1,28 @@
 package rewrite
 
-// Units of instructions. One unit is about the third of a nanosecond of compiled
-// code; the table in the package comment is this one.
+// What instructions cost, in quarters of a unit. A unit is about a third of a
+// nanosecond of compiled code; the table in the package comment is this one.
 const (
-	costFree      = 0 // block, loop, else, end, nop, drop, unreachable
-	costPlain     = 1 // constants, locals, integer arithmetic, comparisons, br, return
-	costBranch    = 2 // if, br_if, select, global.get and set, references
-	costFloat     = 2 // floating-point arithmetic and conversions, vector arithmetic
-	costAccess    = 3 // loads and stores
-	costHard      = 5 // br_table, table.get and set, truncations, vector instructions that take several of the machine's
-	costCall      = 8
-	costIndirect  = 12
-	costDivide    = 12 // division, remainder, square root
-	costEntry     = 3  // of a function, besides a unit for each localsPerUnit
-	costBulk      = 12 // call of a bulk helper, or a bulk instruction of constant length
-	costSegment   = 20 // data.drop, elem.drop
-	costGrow      = 100
-	costMaxLocals = 2_000 // units of a function's locals at most
+	quarters = 4 // of a unit
 
-	localsPerUnit = 4
-	// bytesPerUnit is what bulk instructions move for a unit: a piece then takes
-	// less than MaxCharge.
-	bytesPerUnit = 8
+	costFree      = 0  // block, loop, else, end, nop, drop, unreachable, local.get, constants of numbers
+	costPlain     = 1  // integer arithmetic, comparisons, local.set, br, br_if, if, return, select, globals, references
+	costFloat     = 2  // floating-point arithmetic and conversions, vector arithmetic
+	costAccess    = 4  // loads and stores
+	costHard      = 6  // br_table, table.get and set, truncations, vector instructions that take several of the machine's
+	costCall      = 12 // and 1 for each parameter and result
+	costIndirect  = 20
+	costDivide    = 20    // division, remainder, square root
+	costEntry     = 6     // of a function, and 1 for each local
+	costMaxLocals = 8_000 // of a function's locals at most
+	costBulk      = 40    // a bulk instruction, besides what it moves
+	costSegment   = 80    // data.drop, elem.drop
+	costGrow      = 400   // memory.grow
+
+	// bytesPerUnit is what bulk instructions move for a unit.
+	bytesPerUnit = 16
 	// entryBytes is what an entry of a table counts as.
 	entryBytes = 8
-	// pieceEntries are the entries of a table between two charges.
-	pieceEntries = Piece / entryBytes
 )
 
 // plainCost is indexed by the opcodes that have no prefix.
@@ -36,16 +33,12 @@ var plainCost = func() (t [256]uint8) {
 		}
 	}
 	set(0, 255, costPlain)
-	for _, op := range []int{opUnreachable, opNop, opBlock, opLoop, opElse, opEnd, opDrop} {
+	for _, op := range []int{opUnreachable, opNop, opBlock, opLoop, opElse, opEnd, opDrop, opLocalGet, opI32Const, opI64Const, opF32Const, opF64Const} {
 		t[op] = costFree
-	}
-	for _, op := range []int{opIf, opBrIf, opSelect, opSelectTyped, opGlobalGet, opGlobalSet, opMemorySize, opRefNull, opRefIsNull, opRefFunc} {
-		t[op] = costBranch
 	}
 	t[opBrTable], t[opCall], t[opCallIndirect] = costHard, costCall, costIndirect
 	t[opTableGet], t[opTableSet] = costHard, costHard
 	set(opFirstLoad, opLastStore, costAccess)
-	t[opMemoryGrow] = costGrow
 	set(0x5b, 0x66, costFloat) // comparisons
 	set(0x6d, 0x70, costDivide)
 	set(0x7f, 0x82, costDivide)
@@ -57,8 +50,9 @@ var plainCost = func() (t [256]uint8) {
 	return t
 }()
 
-// cost gives the units of an instruction. Bulk instructions count as the call of
-// their helper; one of constant length costs bulkConstant.
+// cost gives the quarters of an instruction. Bulk instructions count as the call of
+// their helper, which charges for what it moves; one of constant length costs
+// bulkConstant; the parameters of calls are not counted.
 func (in *instruction) cost() uint32 {
 	switch in.op {
 	case opMisc:
@@ -66,7 +60,7 @@ func (in *instruction) cost() uint32 {
 		case miscDataDrop, miscElemDrop:
 			return costSegment
 		case miscTableSize:
-			return costBranch
+			return costPlain
 		}
 		if in.sub <= miscLastTruncate {
 			return costHard
@@ -74,6 +68,8 @@ func (in *instruction) cost() uint32 {
 		return costBulk
 	case opVector:
 		return vectorCost(in.sub)
+	case opMemoryGrow:
+		return costGrow
 	}
 	return uint32(plainCost[in.op])
 }
@@ -87,15 +83,17 @@ func vectorCost(op byte) uint32 {
 	case op == 227, op == 231, op == 239, op == 243: // square roots and divisions
 		return 2 * costDivide
 	case op == vecShuffle, op == 98, op >= 107 && op <= 109, op == 141, op == 172, op == 204, op == 205, op == 213,
-		op >= 232 && op <= 235, op >= 244 && op <= 255:
+		op >= 232 && op <= 235, op >= 244:
 		return costHard
 	}
 	return costFloat
 }
 
-// bulkConstant gives the units of a bulk instruction on a constant number of
+// bulkConstant gives the quarters of a bulk instruction on a constant number of
 // bytes, or of entries with their size.
-func bulkConstant(bytes uint64) uint32 { return costBulk + uint32(bytes/bytesPerUnit) }
+func bulkConstant(bytes uint64) uint32 {
+	return costBulk + uint32((bytes+bytesPerUnit-1)/bytesPerUnit)*quarters
+}
 
 // effect gives how many operands an instruction takes and leaves. It does not
 // know those whose numbers depend on types: blocks, branches and calls.

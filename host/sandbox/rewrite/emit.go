@@ -1,5 +1,4 @@
 package rewrite
-import "os"
 
 // emit.go writes functions again: with charges, with their frame taken off the
 // depth and given back, with functions renumbered and bulk instructions replaced
@@ -46,10 +45,9 @@ func (e *emitter) body() {
 	e.b = append(e.b[:0], e.function.body.decl...)
 	e.r = reader{b: e.function.body.code}
 	e.depth, e.dead, e.constant, e.copied, e.next = 0, 0, noConstant, 0, 0
-	e.put(e.entry)
+	e.put(e.entry, true)
 	frame := uint32(0)
 	e.result.Stats.Loops += e.loops
-	if os.Getenv("NODEPTH") != "" { e.calls = false }
 	if e.calls {
 		frame = e.frameBytes()
 		e.result.Stats.MaxFrame = max(e.result.Stats.MaxFrame, int(frame))
@@ -72,14 +70,26 @@ func (e *emitter) body() {
 		e.op(opEnd)
 	}
 	e.leave(e.meter, frame)
+	if e.tested {
+		e.look()
+	}
 	e.op(opEnd)
 }
 
 // put writes a charge.
-func (e *emitter) put(units uint16) {
+func (e *emitter) put(units uint16, check bool) {
 	e.charge(e.meter, uint32(units))
 	e.result.Stats.Charges++
 	e.result.Stats.MaxCharge = max(e.result.Stats.MaxCharge, int(units))
+	if check {
+		e.look()
+	}
+}
+
+// look writes a check.
+func (e *emitter) look() {
+	e.check(e.meter)
+	e.result.Stats.Checks++
 }
 
 // openResults opens the block around the body, which takes the place of the
@@ -108,9 +118,9 @@ func (e *emitter) flush(to int) {
 func (e *emitter) instruction() {
 	start := e.at()
 	for e.next < len(e.events) && int(e.events[e.next].pos) == start {
-		if amount := e.events[e.next].amount; amount > 0 {
+		if at := &e.events[e.next]; at.amount > 0 {
 			e.flush(start)
-			e.put(amount)
+			e.put(at.amount, at.check)
 		}
 		e.next++
 	}

@@ -81,9 +81,9 @@ func (c *helperCode) mask() int32 { return 1<<c.shift - 1 }
 // unitShift turns lengths into units.
 func (c *helperCode) unitShift() int32 {
 	if c.shift == 16 {
-		return 3
+		return 4
 	}
-	return 0
+	return 1
 }
 
 // begin charges for the rest and compares the length with a piece.
@@ -92,12 +92,11 @@ func (c *helperCode) begin(length uint32) {
 	c.get(length)
 	c.i32(c.mask())
 	c.op(opI32And)
-	if by := c.unitShift(); by > 0 {
-		c.i32(by)
-		c.op(opI32ShrU)
-	}
-	c.op(opI64ExtendU)
-	c.charged(c.meter)
+	c.i32(c.unitShift())
+	c.op(opI32ShrU)
+	c.op(opI64ExtendU, opI64Sub)
+	c.with(opGlobalSet, c.meter.fuel)
+	c.check(c.meter)
 	c.get(length)
 	c.i32(c.mask())
 	c.op(opI32GtU)
@@ -154,7 +153,8 @@ func (c *helperCode) grow() {
 		c.growInPieces(t)
 	} else {
 		c.op(opLoop, blockEmpty)
-		c.charge(c.meter, c.pieceUnits())
+		c.charge(c.meter, Piece/bytesPerUnit)
+		c.check(c.meter)
 		c.again(gPieces)
 		c.get(gInit, gLen)
 		c.original()
@@ -184,7 +184,8 @@ func (c *helperCode) growInPieces(t Table) {
 	c.original()
 	c.set(gBefore)
 	c.op(opLoop, blockEmpty)
-	c.charge(c.meter, c.pieceUnits())
+	c.charge(c.meter, Piece/bytesPerUnit)
+	c.check(c.meter)
 	c.get(gInit)
 	c.i32(1 << c.shift)
 	c.original()
@@ -202,7 +203,8 @@ func (c *helperCode) forward() {
 		c.advance(hFrom, func() { c.get(hRest) })
 	}
 	c.op(opLoop, blockEmpty)
-	c.charge(c.meter, c.pieceUnits())
+	c.charge(c.meter, Piece/bytesPerUnit)
+	c.check(c.meter)
 	c.get(hTo, hFrom)
 	c.i32(1 << c.shift)
 	c.original()
@@ -224,7 +226,8 @@ func (c *helperCode) backward() {
 	c.get(hRest)
 	c.original()
 	c.op(opLoop, blockEmpty)
-	c.charge(c.meter, c.pieceUnits())
+	c.charge(c.meter, Piece/bytesPerUnit)
+	c.check(c.meter)
 	c.get(hLen)
 	c.i32(1 << c.shift)
 	c.op(opI32Sub)
@@ -260,9 +263,6 @@ func (c *helperCode) advance(local uint32, by func()) {
 
 // hasSource tells whether the second operand is an address.
 func (c *helperCode) hasSource() bool { return c.sub != miscMemoryFill && c.sub != miscTableFill }
-
-// pieceUnits are those of a whole piece.
-func (c *helperCode) pieceUnits() uint32 { return Piece / bytesPerUnit }
 
 // original writes the instruction.
 func (c *helperCode) original() {

@@ -14,11 +14,11 @@ import (
 
 // meterHost serves the two imports of a rewritten module and counts.
 type meterHost struct {
-	slice   int64  // that refuel puts into the fuel global
-	refuels int    // calls
-	units   int64  // taken before the last refuel
-	longest int64  // units between two refuels
-	given   int64  // what was in the fuel global at the last refuel
+	slice   int64 // that refuel puts into the fuel global
+	refuels int   // calls
+	units   int64 // taken before the last refuel
+	longest int64 // units between two refuels
+	given   int64 // what was in the fuel global at the last refuel
 
 	guest  api.Module // whose global is
 	global api.MutableGlobal
@@ -73,10 +73,7 @@ type machine struct {
 	*meterHost
 }
 
-var (
-	compiler    = wazero.NewRuntimeConfigCompiler
-	interpreter = wazero.NewRuntimeConfigInterpreter
-)
+var compiler = wazero.NewRuntimeConfigCompiler
 
 func newMachine(tb testing.TB, config func() wazero.RuntimeConfig) machine {
 	tb.Helper()

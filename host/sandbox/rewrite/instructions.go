@@ -44,8 +44,8 @@ const (
 	opI32LtU       = 0x49
 	opI32GtU       = 0x4b
 	opI32LeU       = 0x4d
-	opI64LtS       = 0x53
 	opI64GtU       = 0x56
+	opI64GeS       = 0x59
 	opI32Add       = 0x6a
 	opI32Sub       = 0x6b
 	opI32And       = 0x71
@@ -152,7 +152,12 @@ func (r *reader) zero() {
 }
 
 func (r *reader) misc(in *instruction) {
-	in.sub = r.byte()
+	sub := r.u32() // any spelling of it
+	if sub > miscTableFill {
+		r.fail("instruction %#x %#x is not supported (WebAssembly 2.0)", in.op, sub)
+		return
+	}
+	in.sub = byte(sub)
 	switch in.sub {
 	case miscMemoryInit:
 		in.x = r.u32()
@@ -166,10 +171,6 @@ func (r *reader) misc(in *instruction) {
 		r.zero()
 	case miscTableInit, miscTableCopy:
 		in.x, in.y = r.u32(), r.u32()
-	default:
-		if in.sub > miscLastTruncate {
-			r.fail("instruction %#x %#x is not supported (WebAssembly 2.0)", in.op, in.sub)
-		}
 	}
 }
 

@@ -1,5 +1,4 @@
 package rewrite
-import "os"
 
 // place.go decides where a function is charged, and how much. It goes through
 // the events backward and keeps what the code from there on needs: the least and
@@ -7,37 +6,45 @@ import "os"
 // greatest, so nothing runs unpaid; where a cheap way would pay much for a dear
 // one, the dear one gets a charge of its own for the difference.
 
-// need is the units from a point to the next charge or the end.
+// need is what the code from a point on asks for, in quarters of a unit.
 type need struct {
-	lo uint32 // on the cheapest way that counts; cold if none does
-	hi uint32 // on the dearest
+	lo    uint32 // to the next charge, on the cheapest way that counts; cold if none does
+	hi    uint32 // and on the dearest
+	open  uint32 // of charges without a check, up to the next check, on the dearest way
+	exits bool   // whether a way leaves the function without a check
 }
 
 // cold is the lo of ways that are rare: those that end in a trap, or leave a
 // loop by a branch.
 const cold = 1<<32 - 1
 
-// policy says how much a way may pay for others.
+// policy says how much a way may pay for others, in quarters of a unit.
 type policy struct {
-	slack uint32 // units that any way may pay too much
+	slack uint32 // that any way may pay too much
 	ratio uint32 // and so many times its own
-	exit  uint32 // units that staying in a loop may pay for leaving it
+	exit  uint32 // that staying in a loop may pay for leaving it
 	least uint32 // smallest charge that is worth it
 	cold  bool   // whether cold ways need not be exact
+	fine  bool   // charges quarters as if they were units
 }
 
 // placed is the policy in use; its figures are in the package comment.
 var placed = policy{slack: 16, ratio: 1, exit: 2, least: 4, cold: true}
 
-// exact charges every way for itself. It is what tests compare with.
-var exact = policy{least: 1}
+// exact charges every way for itself, in quarters. It is what tests compare
+// with.
+var exact = policy{least: 1, fine: true}
 
 const (
 	// maxRounds bounds how often ends are marked anew.
 	maxRounds = 8
-	// needMost is where a charge is put whatever the policy says, so that the
-	// greatest is needMost and the greatest straight code.
-	needMost = 1_000
+	// needMost is where a check is put whatever the policy says, so that the
+	// greatest charge is that of needMost and of the greatest straight code.
+	needMost = 1_000 * quarters
+	// openMost bounds the charges without a check on any way. Twice that and the
+	// greatest charge stay within MaxCharge: what a function leaves open at its
+	// end, what its caller adds, and the check that finds it.
+	openMost = 2_400 * quarters
 )
 
 // label is a block that is open while going backward, which is from its end.
@@ -72,19 +79,18 @@ func (p *placer) place(f *function) {
 
 func (p *placer) pass() {
 	p.labels = p.labels[:0]
-	var now need
+	p.f.tested = false
+	now := need{exits: true}
 	for i := len(p.f.events) - 1; i >= 0; i-- {
 		e := &p.f.events[i]
-		e.amount = 0
+		e.amount, e.check = 0, false
 		now = p.before(i, e, now)
-		if minimal && e.kind != eventLoop { e.amount = 0; e.mark=noMark; p.marked=false }
-		if minimal && now.hi > 5000 {now.hi=5000}
 		now.hi += e.cost
 		if now.lo != cold {
 			now.lo += e.cost
 		}
 	}
-	p.f.entry = uint16(max(now.hi, 1))
+	p.f.entry = p.units(max(now.hi, 1))
 }
 
 // before turns the need behind an event into the one before its instruction.
@@ -103,9 +109,9 @@ func (p *placer) before(i int, e *event, now need) need {
 		p.labels = p.labels[:top]
 		return now
 	case eventLoop:
-		p.charge(e, max(now.hi, 1))
+		now.hi = max(now.hi, 1)
 		p.labels = p.labels[:top]
-		return need{}
+		return p.check(e, now)
 	case eventBlock:
 		p.labels = p.labels[:top]
 		return p.most(e, now)
@@ -117,38 +123,56 @@ func (p *placer) before(i int, e *event, now need) need {
 	case eventBrTable:
 		return p.table(e)
 	case eventReturn:
-		return need{}
+		return need{exits: true}
 	case eventTrap:
 		return p.rare(need{})
 	}
 	return p.most(e, now) // a split
 }
 
-// charge puts a charge behind an event.
-func (p *placer) charge(e *event, amount uint32) { e.amount = uint16(amount) }
+// units is a charge for so many quarters.
+func (p *placer) units(by uint32) uint16 {
+	if p.fine {
+		return uint16(by)
+	}
+	return uint16((by + quarters - 1) / quarters)
+}
 
-// most puts a charge behind the event if the need is too great to hand on.
+// check puts a charge with a check behind an event, for all that is needed.
+func (p *placer) check(e *event, now need) need {
+	e.amount, e.check = p.units(now.hi), true
+	return need{}
+}
+
+// most puts a check behind the event if the need is too great to hand on.
 func (p *placer) most(e *event, now need) need {
 	if now.hi > needMost {
-		p.charge(e, now.hi)
-		return need{}
+		return p.check(e, now)
 	}
 	return now
 }
 
 // rare marks a need as one of a cold way.
 func (p *placer) rare(n need) need {
-	if p.policy.cold {
+	if p.cold {
 		n.lo = cold
 	}
 	return n
 }
 
-// reduce charges what a need has above so many units.
+// reduce charges, behind an event, what a need has above so much: without a
+// check, if the ways from there on do not add up to too much. What a function
+// has charged so after a call, it checks at its end: the ends of many nested
+// calls may follow each other.
 func (p *placer) reduce(e *event, n need, to uint32) need {
 	by := n.hi - to
-	p.charge(e, by)
+	if n.open+by > openMost {
+		return p.check(e, n)
+	}
+	e.amount = p.units(by)
+	p.f.tested = p.f.tested || n.exits && e.called
 	n.hi = to
+	n.open += uint32(e.amount) * quarters
 	if n.lo != cold {
 		n.lo -= min(n.lo, by)
 	}
@@ -166,8 +190,7 @@ func (p *placer) end(i int, e *event, now need) need {
 	}
 	if e.kind == eventEndLoop {
 		if e.amount == 0 && now.hi > p.exit {
-			p.charge(e, now.hi)
-			now = need{}
+			now = p.reduce(e, now, 0)
 		}
 		l.after, l.branch, l.inner = now, need{}, len(p.labels)
 		now = p.rare(now)
@@ -200,7 +223,9 @@ func (p *placer) tooMuch(a, b need) bool {
 }
 
 // either is the need before a fork.
-func either(a, b need) need { return need{min(a.lo, b.lo), max(a.hi, b.hi)} }
+func either(a, b need) need {
+	return need{min(a.lo, b.lo), max(a.hi, b.hi), max(a.open, b.open), a.exits || b.exits}
+}
 
 // mark makes the code behind the end of a label charge, from the next round on,
 // what it needs above so many units.
@@ -245,7 +270,7 @@ func (p *placer) table(e *event) need {
 	p.eachTarget(e, func(_ *label, n need) {
 		all = either(all, n)
 		if n.lo != cold {
-			cheapest = need{min(cheapest.lo, n.lo), min(cheapest.hi, n.hi)}
+			cheapest.lo, cheapest.hi = min(cheapest.lo, n.lo), min(cheapest.hi, n.hi)
 		}
 	})
 	if cheapest.lo != cold {
@@ -264,5 +289,3 @@ func (p *placer) eachTarget(e *event, visit func(*label, need)) {
 		visit(p.target(r.u32()))
 	}
 }
-
-var minimal = os.Getenv("MINIMAL") != ""

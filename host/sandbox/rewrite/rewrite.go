@@ -76,6 +76,7 @@ type Stats struct {
 	LeafFunctions     int
 	Loops             int
 	Charges           int
+	Checks            int // that call refuel
 	BulkSites         int
 	BulkConst         int
 	Helpers           int

@@ -32,9 +32,11 @@ type event struct {
 	pos    uint32 // in code, behind the instruction
 	cost   uint32 // of the code since the event before, with the instruction
 	label  uint32 // of a branch; position of what follows the opcode of a br_table
-	amount uint16 // of the charge put here; 0: none
-	mark   uint16 // units that the code behind an end may ask of the branches to it
+	amount uint16 // units of the charge put here; 0: none
+	mark   uint16 // quarters that the code behind an end may ask of the branches to it
 	kind   eventKind
+	check  bool // whether the charge looks for fuel
+	called bool // whether a call may come before
 }
 
 // noMark lets the code behind an end ask for all it needs.
@@ -53,6 +55,7 @@ type function struct {
 	maxHeight int // operands
 	loops     int
 	entry     uint16 // the charge at the entry
+	tested    bool   // whether its end looks for fuel
 
 	frames []frame // while scanning
 }
@@ -65,9 +68,9 @@ type frame struct {
 	results int
 }
 
-// straightMost bounds the units of straight code without an event, so that
+// straightMost bounds the quarters of straight code without an event, so that
 // charges stay far below MaxCharge.
-const straightMost = 1_000
+const straightMost = 1_000 * quarters
 
 // scanner reads functions of one module.
 type scanner struct {
@@ -79,7 +82,7 @@ type scanner struct {
 	r        reader
 	dead     int // blocks opened in unreachable code, and 1
 	height   int
-	straight uint32 // units since the last event
+	straight uint32 // quarters since the last event
 	constant int64  // of the i32.const right before, or noConstant
 }
 
@@ -95,7 +98,7 @@ func (s *scanner) scan(own int) error {
 	f.typ = typ
 	s.r = reader{b: f.body.code, off: f.body.offset}
 	s.dead, s.height, s.constant = 0, 0, noConstant
-	s.straight = costEntry + uint32(min(f.body.Locals/localsPerUnit, costMaxLocals))
+	s.straight = costEntry + uint32(min(f.body.Locals, costMaxLocals))
 	s.push(eventEndFunc, 0, len(typ.Results))
 	for len(f.frames) > 0 && s.r.err == nil {
 		start := s.at()
@@ -122,7 +125,7 @@ func (s *scanner) step(start uint32) {
 	}
 	s.constant = noConstant
 	if s.straight > 0 && s.straight+cost > straightMost {
-		s.events = append(s.events, event{pos: start, cost: s.straight, kind: eventSplit, mark: noMark})
+		s.events = append(s.events, event{pos: start, cost: s.straight, kind: eventSplit, mark: noMark, called: s.calls})
 		s.straight = 0
 	}
 	s.straight += cost
@@ -162,7 +165,7 @@ func (s *scanner) move(pops, pushes int) {
 
 // event records a point behind the instruction that was just read.
 func (s *scanner) event(kind eventKind, label uint32) {
-	s.events = append(s.events, event{pos: s.at(), cost: s.straight, label: label, kind: kind, mark: noMark})
+	s.events = append(s.events, event{pos: s.at(), cost: s.straight, label: label, kind: kind, mark: noMark, called: s.calls})
 	s.straight = 0
 }
 
@@ -274,6 +277,7 @@ func (s *scanner) call() {
 		return
 	}
 	s.calls = true
+	s.straight += uint32(len(typ.Params) + len(typ.Results))
 	s.move(len(typ.Params), len(typ.Results))
 }
 

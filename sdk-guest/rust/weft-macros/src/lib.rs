@@ -1,0 +1,259 @@
+//! The macros of the `weft` crate, which re-exports them all; depend on that
+//! one. They turn plain structs and functions into what a workflow is made of:
+//!
+//! | macro | makes |
+//! |---|---|
+//! | `#[derive(Data)]` | a struct, tuple or enum that events and the state may hold |
+//! | `#[derive(Event)]` and its kinds | an event type |
+//! | `#[derive(Events)]` | a choice between event types |
+//! | `#[derive(State)]` | the type of a session's state |
+//! | `#[step]` | a step of a function |
+//! | `workflow!` | the plugin's exports |
+//!
+//! The crate must not know how anything is encoded or run: what it writes only
+//! names traits of the `weft` crate and calls functions of it.
+
+mod attributes;
+mod data;
+mod event;
+mod step;
+mod workflow;
+
+use proc_macro::TokenStream;
+use syn::{DeriveInput, Error, parse_macro_input};
+
+/// Tokens, or an error at the place where it is.
+type Expansion = Result<proc_macro2::TokenStream, Error>;
+
+fn finish(expansion: Expansion) -> TokenStream {
+    expansion.unwrap_or_else(Error::into_compile_error).into()
+}
+
+/// Makes a type part of the data model: one that events and the state may hold.
+///
+/// A struct with named fields becomes a map, a tuple struct a list, one with a
+/// single unnamed field that field, and an enum without data a text.
+///
+/// ```
+/// use weft::prelude::*;
+///
+/// /// What is ordered.
+/// #[derive(Data)]
+/// struct Line {
+///     /// the article's number
+///     #[weft(name = "sku")]
+///     article: String,
+///     #[weft(default = 1, min = 1, max = 100)]
+///     quantity: u32,
+///     note: Option<String>,
+///     colour: Colour,
+/// }
+///
+/// #[derive(Data)]
+/// enum Colour {
+///     Red,
+///     #[weft(name = "blueish")]
+///     Blue,
+/// }
+///
+/// let line: Line = Value::map([("sku", "A-1".into()), ("colour", "red".into())]).read()?;
+/// assert_eq!((line.quantity, line.note), (1, None));
+/// # Ok::<(), weft::Error>(())
+/// ```
+///
+/// Options of a field, as `#[weft(...)]`:
+///
+/// | option | meaning |
+/// |---|---|
+/// | `name = "key"` | another key than the field's name |
+/// | `default`, `default = VALUE` | the value when the key is absent or null |
+/// | `min = N`, `max = N` | bounds in the JSON Schema, of numbers |
+/// | `any` | a type that has serde's traits only: the schema says nothing |
+/// | `extra` | a map that keeps the keys which no other field declares |
+///
+/// A field of type `Option` may be absent, and is left out when it is `None`.
+/// Comments become descriptions in the schema.
+#[proc_macro_derive(Data, attributes(weft))]
+pub fn derive_data(input: TokenStream) -> TokenStream {
+    finish(data::expand(&parse_macro_input!(input as DeriveInput)))
+}
+
+/// Makes a struct an event that steps give and take. Its type's name is the
+/// struct's, unless `#[weft(name = "OtherEvent")]` says otherwise. Fields are
+/// as in [`Data`](macro@Data).
+///
+/// ```
+/// use weft::prelude::*;
+///
+/// #[derive(Event)]
+/// struct ItemEvent {
+///     item: String,
+///     index: usize,
+/// }
+/// assert_eq!(ItemEvent::TYPE.name(), "ItemEvent");
+/// ```
+#[proc_macro_derive(Event, attributes(weft))]
+pub fn derive_event(input: TokenStream) -> TokenStream {
+    event(input, event::Kind::Plain)
+}
+
+/// Makes a struct the event that starts the workflow. One named `StartEvent` is
+/// the base start event; any other name extends it. See [`Event`](macro@Event).
+#[proc_macro_derive(StartEvent, attributes(weft))]
+pub fn derive_start_event(input: TokenStream) -> TokenStream {
+    event(input, event::Kind::Start)
+}
+
+/// Makes a struct an event that ends the run, with the struct as its result.
+/// For a plain result use `Stop`. See [`Event`](macro@Event).
+#[proc_macro_derive(StopEvent, attributes(weft))]
+pub fn derive_stop_event(input: TokenStream) -> TokenStream {
+    event(input, event::Kind::Stop)
+}
+
+/// Makes a struct an event that asks a person for input. One named
+/// `InputRequiredEvent` is the base type. See [`Event`](macro@Event).
+#[proc_macro_derive(InputRequiredEvent, attributes(weft))]
+pub fn derive_input_required_event(input: TokenStream) -> TokenStream {
+    event(input, event::Kind::InputRequired)
+}
+
+/// Makes a struct an event that carries a person's answer. One named
+/// `HumanResponseEvent` is the base type. See [`Event`](macro@Event).
+#[proc_macro_derive(HumanResponseEvent, attributes(weft))]
+pub fn derive_human_response_event(input: TokenStream) -> TokenStream {
+    event(input, event::Kind::HumanResponse)
+}
+
+fn event(input: TokenStream, kind: event::Kind) -> TokenStream {
+    finish(event::expand(
+        &parse_macro_input!(input as DeriveInput),
+        kind,
+    ))
+}
+
+/// Makes an enum whose variants hold an event each a choice between them: the
+/// argument of a step that takes several types, or the result of one that
+/// gives one of several.
+///
+/// ```
+/// use weft::prelude::*;
+/// # #[derive(Event)] struct LoopEvent { i: u64 }
+/// # #[derive(Event)] struct DoneEvent { i: u64 }
+///
+/// #[derive(Events)]
+/// enum Next {
+///     Again(LoopEvent),
+///     Done(DoneEvent),
+/// }
+///
+/// #[step]
+/// fn turn(_: &Context, ev: LoopEvent) -> Result<Next> {
+///     Ok(if ev.i < 3 {
+///         Next::Again(LoopEvent { i: ev.i + 1 })
+///     } else {
+///         Next::Done(DoneEvent { i: ev.i })
+///     })
+/// }
+/// ```
+#[proc_macro_derive(Events)]
+pub fn derive_events(input: TokenStream) -> TokenStream {
+    finish(event::expand_choice(&parse_macro_input!(
+        input as DeriveInput
+    )))
+}
+
+/// Makes a struct the type of a session's state. A new session starts with its
+/// `Default`. Fields are as in [`Data`](macro@Data).
+#[proc_macro_derive(State, attributes(weft))]
+pub fn derive_state(input: TokenStream) -> TokenStream {
+    finish(event::expand_state(&parse_macro_input!(
+        input as DeriveInput
+    )))
+}
+
+/// Makes a function a step: it takes a context and an event, and gives a result
+/// with what comes next.
+///
+/// ```
+/// use weft::prelude::*;
+/// # #[derive(Event)] struct ItemEvent { item: String }
+/// # #[derive(Event)] struct DoneEvent { length: usize }
+///
+/// /// Measures an item.
+/// #[step(workers = 4, timeout = "30s", retry = fixed("10ms").attempts(3))]
+/// fn measure(ctx: &Context, ev: ItemEvent) -> Result<DoneEvent> {
+///     ctx.debug(format_args!("measuring {}", ev.item));
+///     Ok(DoneEvent { length: ev.item.len() })
+/// }
+/// ```
+///
+/// | takes | | gives | |
+/// |---|---|---|---|
+/// | `E` | one event | `E` | one event |
+/// | `Vec<E>` | all that one list of events led to | `Option<E>` | one event, or nothing |
+/// | `(A, B)` up to four | one event of each type | `Vec<E>` | a list of events |
+/// | | | `()` | nothing |
+///
+/// where `E` is an event or an enum with `#[derive(Events)]`.
+///
+/// | option | meaning |
+/// |---|---|
+/// | `name = "other"` | another name than the function's |
+/// | `workers = N` | how many invocations run at once in a run: 1 to 1000, else 4 |
+/// | `timeout = "30s"` | of one invocation |
+/// | `retry = RULES` | see the module `weft::retry` |
+/// | `take = N` | of a step that takes a list: fire at the N-th arrival |
+/// | `emits = [A, B]` | further events that it sends by `Context::send` |
+/// | `streams = [A, B]` | events that it writes by `Context::stream` |
+///
+/// The function stays an ordinary function. Its comment becomes the step's
+/// description.
+#[proc_macro_attribute]
+pub fn step(options: TokenStream, function: TokenStream) -> TokenStream {
+    let options = parse_macro_input!(options as step::Options);
+    finish(step::expand(
+        &options,
+        &parse_macro_input!(function as syn::ItemFn),
+    ))
+}
+
+/// Makes a plugin of steps: names the workflow, lists its steps and exports
+/// what the host calls. Use it once, at the end of `src/lib.rs`. It also
+/// defines `WORKFLOW`, which tests use.
+///
+/// ```
+/// use weft::prelude::*;
+///
+/// #[derive(StartEvent)]
+/// struct StartEvent;
+///
+/// #[derive(State, Default)]
+/// struct Tally {
+///     runs: u64,
+/// }
+///
+/// #[step]
+/// fn count(ctx: &Context<Tally>, _: StartEvent) -> Result<Stop> {
+///     let runs = ctx.edit(|t| {
+///         t.runs += 1;
+///         t.runs
+///     })?;
+///     Ok(Stop::new(runs))
+/// }
+///
+/// workflow!("tally", state = Tally, steps = [count]);
+/// ```
+///
+/// | option | meaning |
+/// |---|---|
+/// | `steps = [a, b]` | the steps |
+/// | `state = T` | the type of the session's state; without it, any state goes |
+/// | `timeout = "10m"`, `timeout = none` | of a run, else the host's default; `none` where people are waited for |
+/// | `version = "1.2"`, `description = "..."` | for people |
+#[proc_macro]
+pub fn workflow(input: TokenStream) -> TokenStream {
+    finish(workflow::expand(&parse_macro_input!(
+        input as workflow::Declaration
+    )))
+}

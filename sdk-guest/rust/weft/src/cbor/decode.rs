@@ -1,0 +1,629 @@
+//! Bytes to values.
+
+use std::ops::Range;
+
+use serde::Deserialize;
+use serde::de::{self, DeserializeOwned, DeserializeSeed, IntoDeserializer, Visitor};
+
+use super::entries::Entries;
+use super::{
+    ARRAY, BYTES, DOUBLE, Encoder, Error, FALSE, HALF, MAP, MAX_DEPTH, MAX_MESSAGE_DEPTH, NEGINT,
+    NULL, RAW, SINGLE, TEXT, TRUE, UINT,
+};
+
+/// Reads items one after the other. Hostile data give an error, never a panic,
+/// and no more memory is asked for than the data can fill.
+pub struct Decoder<'de> {
+    data: &'de [u8],
+    offset: usize,
+    depth: usize,
+    limit: usize,
+    /// The value that was asked to be ignored last.
+    ignored: Range<usize>,
+    /// Undeclared entries of the outermost map, if they are to be kept.
+    rest: Option<Vec<(Range<usize>, Range<usize>)>>,
+}
+
+impl<'de> Decoder<'de> {
+    /// Reads from data, values of at most [`MAX_DEPTH`].
+    pub fn new(data: &'de [u8]) -> Self {
+        Self::with_limit(data, MAX_DEPTH)
+    }
+
+    /// Reads from data, values of at most this depth.
+    pub fn with_limit(data: &'de [u8], limit: usize) -> Self {
+        Decoder {
+            data,
+            offset: 0,
+            depth: 0,
+            limit,
+            ignored: 0..0,
+            rest: None,
+        }
+    }
+
+    /// Where the next item begins.
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// Whether all was read.
+    pub fn is_at_end(&self) -> bool {
+        self.offset == self.data.len()
+    }
+
+    /// Fails if anything is left.
+    pub fn end(&self) -> Result<(), Error> {
+        if self.is_at_end() {
+            return Ok(());
+        }
+        Err(self.fault("more data than the one item expected"))
+    }
+
+    /// An error at the next item.
+    #[cold]
+    pub fn fault(&self, message: &str) -> Error {
+        Error::at(self.offset, message)
+    }
+
+    #[cold]
+    fn expected(&self, what: &str) -> Error {
+        match self.data.get(self.offset) {
+            None => self.fault("the data end too early"),
+            Some(initial) => {
+                self.fault(&format!("{} where {what} is expected", describe(*initial)))
+            }
+        }
+    }
+
+    /// The next item's initial byte; at the end one that no item has.
+    fn peek(&self) -> u8 {
+        self.data.get(self.offset).copied().unwrap_or(0xff)
+    }
+
+    /// Reads an item's head: its major type and argument. The item's offset is
+    /// kept if that fails.
+    fn head(&mut self) -> Result<(u8, u64), Error> {
+        let Some(&initial) = self.data.get(self.offset) else {
+            return Err(self.fault("the data end too early"));
+        };
+        let info = initial & 0x1f;
+        let n = match info {
+            0..24 => 0,
+            24..28 => 1usize << (info - 24),
+            _ => return Err(self.fault("an indefinite length or a reserved head")),
+        };
+        let from = self.offset + 1;
+        let Some(bytes) = self.data.get(from..from + n) else {
+            return Err(self.fault("the data end too early"));
+        };
+        let arg = bytes.iter().fold(0, |arg, b| arg << 8 | u64::from(*b));
+        self.offset = from + n;
+        Ok((initial >> 5, if n == 0 { info.into() } else { arg }))
+    }
+
+    /// Reads a head whose argument counts what follows.
+    fn count(&mut self, major: u8, what: &str) -> Result<usize, Error> {
+        if self.peek() >> 5 != major {
+            return Err(self.expected(what));
+        }
+        let start = self.offset;
+        let (_, n) = self.head()?;
+        self.fits(start, n)
+    }
+
+    /// Checks a count of what has at least one byte each.
+    fn fits(&self, start: usize, n: u64) -> Result<usize, Error> {
+        let left = self.data.len() - self.offset;
+        match usize::try_from(n) {
+            Ok(n) if n <= left => Ok(n),
+            _ => Err(Error::at(start, "a length beyond the end of the data")),
+        }
+    }
+
+    fn chunk(&mut self, major: u8, what: &str) -> Result<&'de [u8], Error> {
+        let n = self.count(major, what)?;
+        let chunk = &self.data[self.offset..self.offset + n];
+        self.offset += n;
+        Ok(chunk)
+    }
+
+    /// Reads a list's head: the number of its items.
+    pub fn array(&mut self) -> Result<usize, Error> {
+        self.count(ARRAY, "a list")
+    }
+
+    /// Reads a map's head: the number of its entries.
+    pub fn map(&mut self) -> Result<usize, Error> {
+        self.count(MAP, "a map")
+    }
+
+    /// Reads a text.
+    pub fn text(&mut self) -> Result<&'de str, Error> {
+        let start = self.offset;
+        let bytes = self.chunk(TEXT, "text")?;
+        std::str::from_utf8(bytes).map_err(|_| Error::at(start, "text that is not UTF-8"))
+    }
+
+    /// Reads a bool.
+    pub fn bool(&mut self) -> Result<bool, Error> {
+        match self.peek() {
+            v @ (FALSE | TRUE) => {
+                self.offset += 1;
+                Ok(v == TRUE)
+            }
+            _ => Err(self.expected("a bool")),
+        }
+    }
+
+    /// Reads null if it is next.
+    pub fn null(&mut self) -> bool {
+        let is = self.peek() == NULL;
+        self.offset += usize::from(is);
+        is
+    }
+
+    /// Reads a value of a type that has serde's traits.
+    pub fn value<T: Deserialize<'de>>(&mut self) -> Result<T, Error> {
+        T::deserialize(self)
+    }
+
+    /// Reads a map to a value, and keeps the entries that its type does not
+    /// declare.
+    pub fn open_value<T: DeserializeOwned>(mut self) -> Result<(T, Rest<'de>), Error> {
+        self.rest = Some(Vec::new());
+        let value = T::deserialize(&mut self)?;
+        self.end()?;
+        let entries = self.rest.take().unwrap_or_default();
+        Ok((
+            value,
+            Rest {
+                data: self.data,
+                entries,
+            },
+        ))
+    }
+
+    /// Reads one item and gives its bytes.
+    pub fn raw(&mut self) -> Result<&'de [u8], Error> {
+        let start = self.offset;
+        self.skip()?;
+        Ok(&self.data[start..self.offset])
+    }
+
+    /// Reads one item and drops it.
+    pub fn skip(&mut self) -> Result<(), Error> {
+        let start = self.offset;
+        let initial = self.peek();
+        let (major, n) = self.head()?;
+        match major {
+            UINT | NEGINT => {}
+            BYTES | TEXT => self.offset += self.fits(start, n)?,
+            ARRAY | MAP => {
+                let n = self.fits(start, n)?;
+                self.enter(start, MAX_MESSAGE_DEPTH)?;
+                for _ in 0..n {
+                    if major == MAP {
+                        self.skip()?;
+                    }
+                    self.skip()?;
+                }
+                self.depth -= 1;
+            }
+            _ => {
+                if !matches!(initial, FALSE | TRUE | NULL | HALF | SINGLE | DOUBLE) {
+                    return Err(Error::at(
+                        start,
+                        format!("{} where plain data is expected", describe(initial)),
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn enter(&mut self, start: usize, limit: usize) -> Result<(), Error> {
+        if self.depth >= limit {
+            return Err(Error::at(start, "values nest too deep"));
+        }
+        self.depth += 1;
+        Ok(())
+    }
+
+    fn float(&mut self) -> Result<f64, Error> {
+        let start = self.offset;
+        let initial = self.peek();
+        let (_, bits) = self.head()?;
+        let v = match initial {
+            HALF => from_half(bits as u16),
+            SINGLE => f64::from(f32::from_bits(bits as u32)),
+            _ => f64::from_bits(bits),
+        };
+        if v.is_finite() {
+            Ok(v)
+        } else {
+            Err(Error::at(start, "a number that is not finite"))
+        }
+    }
+
+    /// Reads a number as whatever it is; a whole float as an integer if asked.
+    fn number<V: Visitor<'de>>(&mut self, visitor: V, whole: bool) -> Result<V::Value, Error> {
+        let start = self.offset;
+        let result = match self.peek() >> 5 {
+            UINT => {
+                let (_, n) = self.head()?;
+                visitor.visit_u64(n)
+            }
+            NEGINT => {
+                let (_, n) = self.head()?;
+                match i64::try_from(n) {
+                    Ok(n) => visitor.visit_i64(!n),
+                    Err(_) => return Err(Error::at(start, "an integer below -2^63")),
+                }
+            }
+            _ if matches!(self.peek(), HALF | SINGLE | DOUBLE) => {
+                let v = self.float()?;
+                // From 2^63 on there is no i64, and an f64 has no fraction.
+                if whole && v.trunc() == v && v.abs() < 9_223_372_036_854_775_808.0 {
+                    visitor.visit_i64(v as i64)
+                } else {
+                    visitor.visit_f64(v)
+                }
+            }
+            _ => return Err(self.expected("a number")),
+        };
+        result.map_err(|e: Error| e.located(start))
+    }
+
+    fn list<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value, Error> {
+        let start = self.offset;
+        let left = self.array()?;
+        self.enter(start, self.limit)?;
+        let mut items = Items {
+            decoder: self,
+            left,
+            index: 0,
+        };
+        let value = visitor
+            .visit_seq(&mut items)
+            .map_err(|e| e.located(start))?;
+        if items.left > 0 {
+            let (index, left) = (items.index, items.left);
+            return Err(Error::at(
+                start,
+                format!(
+                    "a list of {} where one of {index} is expected",
+                    index + left
+                ),
+            ));
+        }
+        self.depth -= 1;
+        Ok(value)
+    }
+
+    fn dict<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value, Error> {
+        let start = self.offset;
+        let left = self.map()?;
+        self.enter(start, self.limit)?;
+        let mut fields = Fields {
+            top: self.depth == 1,
+            decoder: self,
+            left,
+            key: "",
+            key_at: 0..0,
+        };
+        let value = visitor
+            .visit_map(&mut fields)
+            .map_err(|e| e.located(start))?;
+        if fields.left > 0 {
+            return Err(Error::at(start, "a map with more entries than expected"));
+        }
+        self.depth -= 1;
+        Ok(value)
+    }
+}
+
+/// What the outermost map of a value had beyond its type's keys.
+pub struct Rest<'de> {
+    data: &'de [u8],
+    entries: Vec<(Range<usize>, Range<usize>)>,
+}
+
+impl Rest<'_> {
+    /// Adds the entries to an encoded map that has none of these keys.
+    pub fn merge_into(&self, map: Vec<u8>) -> Result<Vec<u8>, Error> {
+        if self.entries.is_empty() {
+            return Ok(map);
+        }
+        let mut decoder = Decoder::new(&map);
+        let n = decoder.map()?;
+        let mut entries = Entries::read(&map[decoder.offset()..], n)?;
+        for (key, whole) in &self.entries {
+            entries.add(&self.data[key.clone()], &self.data[whole.clone()]);
+        }
+        entries.sort()?;
+        let mut encoder = Encoder::new();
+        encoder.map(entries.len());
+        encoder.raw(&entries.concat());
+        Ok(encoder.into_bytes())
+    }
+}
+
+impl Error {
+    fn located(mut self, offset: usize) -> Self {
+        self.0.offset = self.0.offset.or(Some(offset));
+        self
+    }
+}
+
+/// Names the kind of an item by its initial byte, for messages.
+fn describe(initial: u8) -> &'static str {
+    match initial >> 5 {
+        UINT | NEGINT => "an integer",
+        BYTES => "bytes",
+        TEXT => "text",
+        ARRAY => "a list",
+        MAP => "a map",
+        6 => "a tag",
+        _ => match initial {
+            FALSE | TRUE => "a bool",
+            NULL => "null",
+            HALF | SINGLE | DOUBLE => "a float",
+            _ => "an unknown item",
+        },
+    }
+}
+
+/// Widens half-precision bits.
+fn from_half(bits: u16) -> f64 {
+    let sign = u32::from(bits & 0x8000) << 16;
+    let exponent = u32::from(bits >> 10 & 0x1f);
+    let fraction = u32::from(bits & 0x3ff);
+    match exponent {
+        0 => {
+            let magnitude = f64::from(fraction) / f64::from(1 << 24);
+            if sign == 0 { magnitude } else { -magnitude }
+        }
+        31 => f64::NAN, // or infinite: neither is data
+        _ => f32::from_bits(sign | (exponent + 112) << 23 | fraction << 13).into(),
+    }
+}
+
+impl<'de> de::Deserializer<'de> for &mut Decoder<'de> {
+    type Error = Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        let start = self.offset;
+        let result = match self.peek() >> 5 {
+            UINT | NEGINT => return self.number(visitor, false),
+            BYTES => visitor.visit_borrowed_bytes(self.chunk(BYTES, "bytes")?),
+            TEXT => visitor.visit_borrowed_str(self.text()?),
+            ARRAY => return self.list(visitor),
+            MAP => return self.dict(visitor),
+            _ => match self.peek() {
+                FALSE | TRUE => visitor.visit_bool(self.bool()?),
+                NULL => {
+                    self.offset += 1;
+                    visitor.visit_unit()
+                }
+                HALF | SINGLE | DOUBLE => return self.number(visitor, false),
+                _ => return Err(self.expected("plain data")),
+            },
+        };
+        result.map_err(|e: Error| e.located(start))
+    }
+
+    fn deserialize_i64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match self.peek() {
+            HALF | SINGLE | DOUBLE => self.number(visitor, true),
+            _ => self.deserialize_any(visitor),
+        }
+    }
+
+    fn deserialize_i8<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        self.deserialize_i64(visitor)
+    }
+
+    fn deserialize_i16<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        self.deserialize_i64(visitor)
+    }
+
+    fn deserialize_i32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        self.deserialize_i64(visitor)
+    }
+
+    fn deserialize_u8<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        self.deserialize_i64(visitor)
+    }
+
+    fn deserialize_u16<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        self.deserialize_i64(visitor)
+    }
+
+    fn deserialize_u32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        self.deserialize_i64(visitor)
+    }
+
+    fn deserialize_u64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        self.deserialize_i64(visitor)
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        if self.null() {
+            visitor.visit_none()
+        } else {
+            visitor.visit_some(self)
+        }
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        if name == RAW {
+            visitor.visit_borrowed_bytes(self.raw()?)
+        } else {
+            visitor.visit_newtype_struct(self)
+        }
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        if self.peek() >> 5 == MAP {
+            let start = self.offset;
+            if self.map()? != 1 {
+                return Err(Error::at(
+                    start,
+                    "an enum is a map with one entry, or a text",
+                ));
+            }
+            self.enter(start, self.limit)?;
+            let value = visitor.visit_enum(Variant { decoder: self })?;
+            self.depth -= 1;
+            return Ok(value);
+        }
+        visitor.visit_enum(self.text()?.into_deserializer())
+    }
+
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        let start = self.offset;
+        self.skip()?;
+        self.ignored = start..self.offset;
+        visitor.visit_unit()
+    }
+
+    serde::forward_to_deserialize_any! {
+        bool f32 f64 char str string bytes byte_buf unit unit_struct seq tuple tuple_struct map
+        struct identifier
+    }
+}
+
+/// The items of a list under way.
+struct Items<'a, 'de> {
+    decoder: &'a mut Decoder<'de>,
+    left: usize,
+    index: usize,
+}
+
+impl<'de> de::SeqAccess<'de> for Items<'_, 'de> {
+    type Error = Error;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(
+        &mut self,
+        seed: T,
+    ) -> Result<Option<T::Value>, Error> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        self.left -= 1;
+        let start = self.decoder.offset;
+        let value = seed
+            .deserialize(&mut *self.decoder)
+            .map_err(|e| e.within(&self.index.to_string(), Some(start)))?;
+        self.index += 1;
+        Ok(Some(value))
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.left)
+    }
+}
+
+/// The entries of a map under way.
+struct Fields<'a, 'de> {
+    decoder: &'a mut Decoder<'de>,
+    left: usize,
+    key: &'de str,
+    key_at: Range<usize>,
+    top: bool,
+}
+
+impl<'de> de::MapAccess<'de> for Fields<'_, 'de> {
+    type Error = Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, Error> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        self.left -= 1;
+        let start = self.decoder.offset;
+        let key = self.decoder.text()?;
+        // The host sends keys in order, so those that are equal are neighbours.
+        if key == self.key && !self.key_at.is_empty() {
+            return Err(Error::at(
+                start,
+                format!("the key \"{key}\" is there twice"),
+            ));
+        }
+        self.key = key;
+        self.key_at = start..self.decoder.offset;
+        let key = de::value::BorrowedStrDeserializer::<Error>::new(key);
+        seed.deserialize(key).map(Some)
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Error> {
+        let start = self.decoder.offset;
+        let value = seed
+            .deserialize(&mut *self.decoder)
+            .map_err(|e| e.within(self.key, Some(start)))?;
+        let end = self.decoder.offset;
+        if self.top
+            && self.decoder.ignored == (start..end)
+            && let Some(rest) = &mut self.decoder.rest
+        {
+            rest.push((self.key_at.clone(), self.key_at.start..end));
+        }
+        Ok(value)
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.left)
+    }
+}
+
+/// The one entry of a map that is an enum with data.
+struct Variant<'a, 'de> {
+    decoder: &'a mut Decoder<'de>,
+}
+
+impl<'de> de::EnumAccess<'de> for Variant<'_, 'de> {
+    type Error = Error;
+    type Variant = Self;
+
+    fn variant_seed<V: DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, Self), Error> {
+        let name = seed.deserialize(&mut *self.decoder)?;
+        Ok((name, self))
+    }
+}
+
+impl<'de> de::VariantAccess<'de> for Variant<'_, 'de> {
+    type Error = Error;
+
+    fn unit_variant(self) -> Result<(), Error> {
+        <()>::deserialize(self.decoder)
+    }
+
+    fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, Error> {
+        seed.deserialize(self.decoder)
+    }
+
+    fn tuple_variant<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Error> {
+        self.decoder.list(visitor)
+    }
+
+    fn struct_variant<V: Visitor<'de>>(
+        self,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        self.decoder.dict(visitor)
+    }
+}
