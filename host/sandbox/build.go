@@ -21,12 +21,12 @@ import (
 // server loads them from there.
 
 // build builds a module, and keeps what comes of it on disk if there is a
-// folder for that. Not more builds than cores run at a time.
+// folder for that, within limits. Not more builds than cores run at a time.
 //
 // # Errors
 //
 // CodeInvalidPlugin with problems.
-func (s *Sandbox) build(key moduleKey, wasm []byte) (*module, error) {
+func (s *Sandbox) build(key moduleKey, wasm []byte, limits *host.Limits) (*module, error) {
 	select {
 	case s.compiling <- struct{}{}:
 		defer func() { <-s.compiling }()
@@ -38,15 +38,15 @@ func (s *Sandbox) build(key moduleKey, wasm []byte) (*module, error) {
 		s.log.Debug("built a module", "digest", key.digest, "bytes", len(wasm), "took", time.Since(began))
 	}()
 	if s.cacheDir == "" {
-		return s.buildHere(key, wasm, "")
+		return s.buildHere(key, wasm, limits)
 	}
-	folder, err := s.buildFolder(key, wasm)
+	folder, err := s.buildFolder(key, wasm, limits)
 	if err != nil {
 		if host.CodeOf(err) == host.CodeInvalidPlugin || s.compiler != nil || s.base.Err() != nil {
 			return nil, err
 		}
 		s.log.Warn("compiled code cannot be kept on disk", "digest", key.digest, "folder", s.cacheDir, "error", err)
-		return s.buildHere(key, wasm, "")
+		return s.buildHere(key, wasm, limits)
 	}
 	m, err := s.open(key, folder)
 	if err != nil {
@@ -56,16 +56,16 @@ func (s *Sandbox) build(key moduleKey, wasm []byte) (*module, error) {
 }
 
 // buildFolder builds a module into its sealed folder.
-func (s *Sandbox) buildFolder(key moduleKey, wasm []byte) (folder string, err error) {
+func (s *Sandbox) buildFolder(key moduleKey, wasm []byte, limits *host.Limits) (folder string, err error) {
 	temporary, err := os.MkdirTemp(s.cacheDir, unfinishedHere())
 	if err != nil {
 		return "", fmt.Errorf("make a folder for compiled code: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(temporary) }() // what is left, the next start removes
 	if s.compiler != nil {
-		err = s.buildElsewhere(key, wasm, temporary)
+		err = s.buildElsewhere(key, wasm, limits, temporary)
 	} else {
-		err = s.buildInto(key, wasm, temporary)
+		err = s.buildInto(key, wasm, limits, temporary)
 	}
 	if err != nil {
 		return "", err
@@ -87,8 +87,8 @@ func (s *Sandbox) buildFolder(key moduleKey, wasm []byte) (folder string, err er
 }
 
 // buildInto builds a module, and leaves all that comes of it in a folder.
-func (s *Sandbox) buildInto(key moduleKey, wasm []byte, folder string) error {
-	m, runs, err := s.make(key, wasm, filepath.Join(folder, codeFolder))
+func (s *Sandbox) buildInto(key moduleKey, wasm []byte, limits *host.Limits, folder string) error {
+	m, runs, err := s.make(key, wasm, limits, filepath.Join(folder, codeFolder))
 	if err != nil {
 		return err
 	}
@@ -97,28 +97,28 @@ func (s *Sandbox) buildInto(key moduleKey, wasm []byte, folder string) error {
 }
 
 // buildHere builds a module to be used at once.
-func (s *Sandbox) buildHere(key moduleKey, wasm []byte, folder string) (*module, error) {
-	m, _, err := s.make(key, wasm, folder)
+func (s *Sandbox) buildHere(key moduleKey, wasm []byte, limits *host.Limits) (*module, error) {
+	m, _, err := s.make(key, wasm, limits, "")
 	return m, err
 }
 
 // make does the building; runs are the rewritten bytes.
-func (s *Sandbox) make(key moduleKey, wasm []byte, folder string) (m *module, runs []byte, err error) {
-	limits := s.limits
-	limits.TableEntries = key.tables
-	bin, problems := inspect(wasm, limits)
+func (s *Sandbox) make(key moduleKey, wasm []byte, limits *host.Limits, folder string) (m *module, runs []byte, err error) {
+	checked := *limits
+	checked.TableEntries = key.tables
+	bin, problems := inspect(wasm, checked)
 	if len(problems) > 0 {
 		return nil, nil, invalid(problems...)
 	}
 	if err := s.validate(wasm); err != nil {
 		return nil, nil, err
 	}
-	options := rewrite.Options{TableEntries: key.tables, MemoryPages: uint32(limits.MemoryBytes / wasmPageBytes), Extract: !s.reference}
+	options := rewrite.Options{TableEntries: key.tables, MemoryPages: wasmMaxPages, Extract: !s.reference}
 	m, runs, err = s.assemble(wasm, bin, options, folder)
 	if err != nil {
 		return nil, nil, err
 	}
-	g, fuel, err := m.initialized()
+	g, fuel, err := m.initialized(limits, limits.MemoryBytes)
 	if err != nil {
 		m.close()
 		return nil, nil, err

@@ -50,19 +50,19 @@ const (
 
 // buildElsewhere has a module built into a folder by the compiler's process,
 // with limits on its address space and its time.
-func (s *Sandbox) buildElsewhere(key moduleKey, wasm []byte, folder string) error {
-	ctx, cancel := context.WithTimeout(s.base, s.limits.CompileTime)
+func (s *Sandbox) buildElsewhere(key moduleKey, wasm []byte, limits *host.Limits, folder string) error {
+	ctx, cancel := context.WithTimeout(s.base, limits.CompileTime)
 	defer cancel()
-	line, err := json.Marshal(order{Folder: folder, Digest: key.digest, Tables: key.tables, Bytes: len(wasm), Limits: s.limits})
+	line, err := json.Marshal(order{Folder: folder, Digest: key.digest, Tables: key.tables, Bytes: len(wasm), Limits: *limits})
 	if err != nil {
 		return fmt.Errorf("encode the compiler's order: %w", err)
 	}
 	cmd := exec.CommandContext(ctx, s.compiler[0])
 	cmd.Args = s.compiler[1:]
-	return s.runCompiler(ctx, cmd, append(line, '\n'), wasm)
+	return s.runCompiler(ctx, cmd, limits, append(line, '\n'), wasm)
 }
 
-func (s *Sandbox) runCompiler(ctx context.Context, cmd *exec.Cmd, line, wasm []byte) error {
+func (s *Sandbox) runCompiler(ctx context.Context, cmd *exec.Cmd, limits *host.Limits, line, wasm []byte) error {
 	stdout, stderr := &capped{max: maxReportBytes}, &capped{max: maxStderrBytes}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	cmd.Env, cmd.Dir = []string{}, s.cacheDir // it is to know nothing of the server
@@ -87,12 +87,12 @@ func (s *Sandbox) runCompiler(ctx context.Context, cmd *exec.Cmd, line, wasm []b
 		}
 		return nil
 	}
-	return s.compilerFault(ctx, stderr.b.String(), errors.Join(waitErr, writeErr))
+	return s.compilerFault(ctx, limits, stderr.b.String(), errors.Join(waitErr, writeErr))
 }
 
 // compilerFault is the error of a compiler that ended without a report: what it
 // was given was too much for it.
-func (s *Sandbox) compilerFault(ctx context.Context, said string, err error) error {
+func (s *Sandbox) compilerFault(ctx context.Context, limits *host.Limits, said string, err error) error {
 	overCPU := strings.Contains(said, "SIGXCPU") || err != nil && strings.Contains(err.Error(), "cpu time limit")
 	noMemory := strings.Contains(said, "out of memory") || strings.Contains(said, "cannot allocate memory") || strings.Contains(said, "failed to reserve")
 	switch {
@@ -100,10 +100,10 @@ func (s *Sandbox) compilerFault(ctx context.Context, said string, err error) err
 		return errClosed
 	case ctx.Err() != nil || overCPU:
 		return invalid(host.Problem{Code: problemCompileTime, Message: fmt.Sprintf(
-			"compiling the module takes more than %v (limit compile_time): split large functions, or the module", s.limits.CompileTime)})
+			"compiling the module takes more than %v (limit compile_time): split large functions, or the module", limits.CompileTime)})
 	case noMemory:
 		return invalid(host.Problem{Code: problemCompileBytes, Message: fmt.Sprintf(
-			"compiling the module takes more than %d bytes of address space (limit compile_bytes): split large functions, or the module", s.limits.CompileBytes)})
+			"compiling the module takes more than %d bytes of address space (limit compile_bytes): split large functions, or the module", limits.CompileBytes)})
 	}
 	s.log.Error("the compiler's process failed", "error", err, "said", oneLine(said))
 	return invalid(host.Problem{Code: problemCompileFault, Message: "the compiler cannot cope with the module; the server's log says more"})
@@ -167,7 +167,7 @@ func (o *order) fill(wasm []byte, limits host.Limits) report {
 	if err != nil {
 		return report{Error: err.Error()}
 	}
-	err = s.buildInto(moduleKey{o.Digest, o.Tables}, wasm, o.Folder)
+	err = s.buildInto(moduleKey{o.Digest, o.Tables}, wasm, &limits, o.Folder)
 	if err = errors.Join(err, s.Close(context.Background())); err == nil {
 		return report{}
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/sandbox/memory"
 	"github.com/weftrun/weft/host/sandbox/rewrite"
 )
@@ -20,19 +21,22 @@ import (
 // maxSnapshot bounds the bytes that a snapshot keeps, zero pages left out.
 const maxSnapshot = 32 << 20
 
-// pristine makes an instance like the image. The caller owns it.
-func (m *module) pristine() (*guest, error) {
+// pristine makes an instance like the image, whose memory can grow to the given
+// bytes, or at least to those of the image. The caller owns it.
+func (m *module) pristine(memoryBytes int) (*guest, error) {
+	memoryBytes = max(memoryBytes, m.plan.ImageBytes)
 	if m.snapshot != nil {
-		return m.restored()
+		return m.restored(memoryBytes)
 	}
-	g, _, err := m.initialized()
+	g, _, err := m.initialized(&m.sandbox.stored, memoryBytes)
 	return g, err
 }
 
-// initialized makes an instance by running what makes the image, and gives the
-// fuel of that.
-func (m *module) initialized() (_ *guest, fuel uint64, err error) {
-	made, err := m.newGuest(0)
+// initialized makes an instance by running what makes the image, within limits,
+// and gives the fuel of that. The memory can grow to the given bytes; a guest
+// that wants more meanwhile fails, as its image would depend on the settings.
+func (m *module) initialized(limits *host.Limits, memoryBytes int) (_ *guest, fuel uint64, err error) {
+	made, err := m.newGuest(limits, memoryBytes, 0)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -59,17 +63,23 @@ func (m *module) initialized() (_ *guest, fuel uint64, err error) {
 	if g.outputs == 0 {
 		return nil, 0, g.describeProblem(&abi.Error{Code: codeOutput, Message: "returned without calling output"})
 	}
+	if g.linear.Refused() {
+		return nil, 0, g.describeProblem(&abi.Error{Code: codeLimit, Message: fmt.Sprintf("wants to grow the memory beyond %d bytes (limit memory_bytes)", memoryBytes)})
+	}
 	return made, g.burnt, nil
 }
 
 // restored makes an instance and fills in the snapshot. No code of the guest
 // runs: the start function of a restorable module is an export.
-func (m *module) restored() (g *guest, err error) {
-	if g, err = m.newGuest(m.snapshot.Size()); err != nil {
+func (m *module) restored(memoryBytes int) (_ *guest, err error) {
+	g, err := m.newGuest(&m.sandbox.stored, memoryBytes, m.snapshot.Size())
+	if err != nil {
 		return nil, err
 	}
 	defer func() { err = g.unlessMade(recover(), err) }()
-	m.snapshot.Fill(g.linear) // before the instance is made: so there is nothing to clear
+	if !m.snapshot.Fill(g.linear) { // before the instance is made: so there is nothing to clear
+		return nil, fmt.Errorf("instantiate module %s: its image of %d bytes does not fit into the memory", m.digest, m.snapshot.Size())
+	}
 	g.call = call{Context: m.sandbox.base, guest: g}
 	if err := g.instantiate(&g.call); err != nil {
 		if m.sandbox.base.Err() != nil {
@@ -87,15 +97,14 @@ func (m *module) restored() (g *guest, err error) {
 }
 
 // newGuest reserves the memory of an instance, which begins with about size
-// bytes.
-func (m *module) newGuest(size int) (*guest, error) {
-	limit := uint64(m.sandbox.limits.MemoryBytes)
-	linear, err := m.sandbox.memories.Take(limit, uint64(size))
+// bytes and can grow to memoryBytes.
+func (m *module) newGuest(limits *host.Limits, memoryBytes, size int) (*guest, error) {
+	linear, err := m.sandbox.memories.Take(uint64(memoryBytes), uint64(size))
 	if err != nil {
 		return nil, fmt.Errorf("memory for an instance of module %s: %w", m.digest, err)
 	}
-	linear.SetLimit(limit)
-	return &guest{module: m, limits: m.sandbox.limits, linear: linear}, nil
+	linear.SetLimit(uint64(memoryBytes))
+	return &guest{module: m, limits: *limits, linear: linear}, nil
 }
 
 // unlessMade drops the guest if making it failed or panicked.

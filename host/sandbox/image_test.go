@@ -156,7 +156,7 @@ func invokeSteps(t *testing.T, b bench, digest string, raw []byte) (seen []obser
 // that is made and one that is reset, and compares them with the image.
 func checkPristine(t *testing.T, b bench, digest, hash string, snapshot bool) {
 	t.Helper()
-	l, err := b.lease(t.Context(), moduleKey{digest, host.DefaultLimits().TableEntries}, nil)
+	l, err := b.lease(t.Context(), moduleKey{digest, host.DefaultLimits().TableEntries}, nil, &b.stored)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,8 +165,8 @@ func checkPristine(t *testing.T, b bench, digest, hash string, snapshot bool) {
 	if (l.module.snapshot != nil) != snapshot || p.Restorable != snapshot {
 		t.Fatalf("snapshot = %v, want one: %v; reasons: %q", l.module.snapshot != nil, snapshot, p.Fallback)
 	}
-	for _, from := range []func() (*guest, error){l.module.acquire, l.module.pristine} {
-		g, err := from()
+	for _, from := range []func(int) (*guest, error){l.module.acquire, l.module.pristine} {
+		g, err := from(0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -284,12 +284,12 @@ func TestRecycling(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inv := b.invocation(b.library.add(hostile(t, name)), nil)
 			inv.Limits.HostCalls, inv.Limits.Fuel = 100, 50_000_000
-			l, err := b.lease(t.Context(), moduleKey{inv.Digest, inv.Limits.TableEntries}, nil)
+			l, err := b.lease(t.Context(), moduleKey{inv.Digest, inv.Limits.TableEntries}, nil, &b.stored)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer l.release()
-			g, err := l.module.restored()
+			g, err := l.module.restored(inv.Limits.MemoryBytes)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -135,7 +135,7 @@ type making struct {
 // enterFor makes one of the calls.
 func (g *making) enterFor(p phase, do func(*call) error) error {
 	g.phase = p
-	limits := &g.module.sandbox.limits
+	limits := &g.limits
 	err := g.enter(g.module.sandbox.base, limits.DescribeFuel-g.burnt, limits.DescribeTime, do)
 	g.burnt += min(g.meter.burnt(), limits.DescribeFuel-g.burnt)
 	fail, hostErr := g.verdict(err)

@@ -46,20 +46,24 @@ type lease struct {
 }
 
 // lease gives a module that is ready to run. wasm may be nil; then the source
-// is asked.
+// is asked. The limits bound building the module, if it is not built yet.
 //
 // # Errors
 //
 // [*host.Error] with CodeInvalidPlugin and problems for the module's own
 // faults, what the source says, ctx's error.
-func (s *Sandbox) lease(ctx context.Context, key moduleKey, wasm []byte) (lease, error) {
+func (s *Sandbox) lease(ctx context.Context, key moduleKey, wasm []byte, limits *host.Limits) (lease, error) {
 	if err := s.enter(); err != nil {
 		return lease{}, err
 	}
 	e, m := s.modules.use(key)
-	if m == nil {
+	for m == nil {
 		var err error
-		if m, err = s.compiled(ctx, e, wasm); err != nil {
+		if m, err = s.compiled(ctx, e, wasm, limits); err != nil {
+			var b *breach
+			if errors.As(err, &b) && b.below(limits) {
+				continue // somebody else had it built, who may have less
+			}
 			s.modules.leave(e)
 			s.work.Done()
 			return lease{}, err
@@ -68,9 +72,24 @@ func (s *Sandbox) lease(ctx context.Context, key moduleKey, wasm []byte) (lease,
 	return lease{module: m, slot: e}, nil
 }
 
+// breach is the error of a module that could not be built within limits.
+type breach struct {
+	error
+	limits *host.Limits
+}
+
+// Unwrap gives the error of the module.
+func (b *breach) Unwrap() error { return b.error }
+
+// below reports whether others allow building to take more.
+func (b *breach) below(l *host.Limits) bool {
+	return b.limits.MemoryBytes < l.MemoryBytes || b.limits.DescribeFuel < l.DescribeFuel || b.limits.DescribeTime < l.DescribeTime ||
+		b.limits.CompileTime < l.CompileTime || b.limits.CompileBytes < l.CompileBytes
+}
+
 // compiled waits for the module of a slot, and has it compiled if nobody does.
 // The compiling goroutine is a user of the slot of its own.
-func (s *Sandbox) compiled(ctx context.Context, e *slot, wasm []byte) (*module, error) {
+func (s *Sandbox) compiled(ctx context.Context, e *slot, wasm []byte, limits *host.Limits) (*module, error) {
 	start := func(load func()) error {
 		s.modules.use(e.key)
 		err := s.start(func() {
@@ -83,7 +102,7 @@ func (s *Sandbox) compiled(ctx context.Context, e *slot, wasm []byte) (*module, 
 		return err
 	}
 	return e.flight.get(ctx, start, func() (*module, error) {
-		m, err := s.load(e.key, wasm)
+		m, err := s.load(e.key, wasm, limits)
 		if err == nil {
 			s.modules.put(e, m)
 		}
@@ -106,7 +125,7 @@ func (s *Sandbox) start(f func()) error {
 // load makes a module ready to be instantiated: from the disk if it was built
 // before, else by building it. What is on disk is named by the digest of the
 // original, so that is not read.
-func (s *Sandbox) load(key moduleKey, wasm []byte) (*module, error) {
+func (s *Sandbox) load(key moduleKey, wasm []byte, limits *host.Limits) (*module, error) {
 	if m := s.loadBuilt(key); m != nil {
 		return m, nil
 	}
@@ -120,11 +139,14 @@ func (s *Sandbox) load(key moduleKey, wasm []byte) (*module, error) {
 	if actual := digestOf(wasm); actual != key.digest {
 		return nil, host.Errorf(host.CodeInternal, "module %s is damaged: its bytes have the digest %s", key.digest, actual)
 	}
-	m, err := s.build(key, wasm)
-	if err != nil && stored {
+	m, err := s.build(key, wasm, limits)
+	switch {
+	case err != nil && stored:
 		return nil, asStored(key.digest, err)
+	case err != nil:
+		return nil, &breach{err, limits}
 	}
-	return m, err
+	return m, nil
 }
 
 func (s *Sandbox) fetch(digest string) ([]byte, error) {

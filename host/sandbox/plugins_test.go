@@ -64,11 +64,11 @@ func TestImagesAreEqual(t *testing.T) {
 			if first == "" {
 				first = hash
 			}
-			l, err := b.lease(t.Context(), moduleKey{digestOf(wasm), host.DefaultLimits().TableEntries}, nil)
+			l, err := b.lease(t.Context(), moduleKey{digestOf(wasm), host.DefaultLimits().TableEntries}, nil, &b.stored)
 			if err != nil {
 				t.Fatal(err)
 			}
-			g, err := l.module.pristine()
+			g, err := l.module.pristine(0)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -155,22 +155,26 @@ func (p *pool) clear() {
 	}
 }
 
-// acquire gives a pristine instance, which the caller owns: a spare if there is
-// one, else it makes one. A host that is short of memory gives back all spares
+// acquire gives a pristine instance, which the caller owns and whose memory can
+// grow to the given bytes: a spare if there is one, else it makes one. A host that is short of memory gives back all spares
 // before it gives up.
 //
 // # Errors
 //
 // CodeUnavailable when the host has no memory for it now.
-func (m *module) acquire() (*guest, error) {
-	if g := m.sandbox.pool.take(&m.shelf); g != nil {
-		return g, nil
+func (m *module) acquire(memoryBytes int) (*guest, error) {
+	s := m.sandbox
+	if memoryBytes <= s.limits.MemoryBytes {
+		memoryBytes = s.limits.MemoryBytes // as any other may want
+		if g := s.pool.take(&m.shelf); g != nil {
+			return g, nil
+		}
 	}
-	g, err := m.pristine()
+	g, err := m.pristine(memoryBytes)
 	if errors.Is(err, memory.ErrHostMemory) {
-		m.sandbox.log.Warn("the host is short of memory: all spare instances are given back", "error", err)
-		m.sandbox.pool.clear()
-		if g, err = m.pristine(); errors.Is(err, memory.ErrHostMemory) {
+		s.log.Warn("the host is short of memory: all spare instances are given back", "error", err)
+		s.pool.clear()
+		if g, err = m.pristine(memoryBytes); errors.Is(err, memory.ErrHostMemory) {
 			return nil, host.Errorf(host.CodeUnavailable, "the host has no memory for an instance now: %w", err)
 		}
 	}
@@ -240,7 +244,7 @@ func (m *module) fill() {
 	pool := &m.sandbox.pool
 	defer pool.endFilling(&m.shelf)
 	for pool.wants(&m.shelf) && m.sandbox.base.Err() == nil {
-		g, err := m.pristine()
+		g, err := m.pristine(m.sandbox.limits.MemoryBytes)
 		if errors.Is(err, errClosed) {
 			return
 		}

@@ -64,7 +64,7 @@ func (s *Sandbox) Report(ctx context.Context, wasm []byte, limits host.Limits) (
 	if len(problems) > 0 {
 		return r, problems
 	}
-	lease, err := s.lease(ctx, moduleKey{r.Digest, limits.TableEntries}, wasm)
+	lease, err := s.lease(ctx, moduleKey{r.Digest, limits.TableEntries}, wasm, &limits)
 	if err != nil {
 		return r, problemsOf(err)
 	}

@@ -52,10 +52,8 @@ type Config struct {
 	// Source has the modules that Invoke names; nil: there are only those that
 	// were given to Inspect or Describe a short while ago.
 	Source Source
-	// Limits are the largest that any tenant or plugin has, and what compiling
-	// modules and making images may use; zero fields mean their defaults. An
-	// upload and an invocation bring their own, and get at most MemoryBytes of
-	// these.
+	// Limits are the largest that any tenant or plugin has: uploads and
+	// invocations bring their own. Zero fields mean their defaults.
 	Limits host.Limits
 	// Compiler starts a program that calls [CompileMain], to build modules in a
 	// process of its own: the program's path, and its arguments from the zeroth
@@ -89,6 +87,7 @@ const (
 type Sandbox struct {
 	source   Source
 	limits   host.Limits
+	stored   host.Limits // for building modules that were taken once, within other limits maybe
 	log      *slog.Logger
 	cacheDir string
 	spares   int
@@ -137,6 +136,7 @@ func New(_ context.Context, c Config) (*Sandbox, error) {
 	s := &Sandbox{
 		source:   c.Source,
 		limits:   complete(c.Limits, host.DefaultLimits()),
+		stored:   host.MaxLimits(),
 		log:      c.Log,
 		cacheDir: c.CacheDir,
 		spares:   max(0, cmp.Or(c.Spares, runtime.GOMAXPROCS(0))),
@@ -222,7 +222,7 @@ func (s *Sandbox) Inspect(ctx context.Context, wasm []byte, limits host.Limits) 
 	if len(problems) > 0 {
 		return imports, problems
 	}
-	lease, err := s.lease(ctx, moduleKey{digestOf(wasm), limits.TableEntries}, wasm)
+	lease, err := s.lease(ctx, moduleKey{digestOf(wasm), limits.TableEntries}, wasm, &limits)
 	if err != nil {
 		return imports, problemsOf(err)
 	}
@@ -236,7 +236,7 @@ func (s *Sandbox) Describe(ctx context.Context, digest string, wasm []byte, limi
 		wasm = []byte{} // given, if empty: the source is not asked
 	}
 	limits = complete(limits, s.limits)
-	lease, err := s.lease(ctx, moduleKey{digest, limits.TableEntries}, wasm)
+	lease, err := s.lease(ctx, moduleKey{digest, limits.TableEntries}, wasm, &limits)
 	if err != nil {
 		return host.Description{}, err
 	}
@@ -256,7 +256,7 @@ func (s *Sandbox) Invoke(ctx context.Context, inv host.Invocation) (host.Invocat
 	if limit := inv.Limits.InputBytes; len(inv.Input) > limit {
 		return failed(codeLimit, "the input has %d bytes, at most %d are allowed (limit input_bytes)", len(inv.Input), limit), nil
 	}
-	lease, err := s.lease(ctx, moduleKey{inv.Digest, inv.Limits.TableEntries}, nil)
+	lease, err := s.lease(ctx, moduleKey{inv.Digest, inv.Limits.TableEntries}, nil, &s.stored)
 	if err != nil {
 		return host.InvocationResult{}, err
 	}
@@ -269,7 +269,7 @@ func (s *Sandbox) Invoke(ctx context.Context, inv host.Invocation) (host.Invocat
 	if p.ImageBytes > inv.Limits.MemoryBytes {
 		return failed(codeLimit, "the module begins with %d bytes of memory, at most %d are allowed (limit memory_bytes)", p.ImageBytes, inv.Limits.MemoryBytes), nil
 	}
-	g, err := lease.module.acquire()
+	g, err := lease.module.acquire(inv.Limits.MemoryBytes)
 	if err != nil {
 		return host.InvocationResult{}, asStored(inv.Digest, err)
 	}

@@ -38,7 +38,7 @@ const (
 )
 
 // buildVersion is all that compiled code depends on beside the module.
-var buildVersion = fmt.Sprintf("weft-build-1 %s wazero %s %s %s %+v", rewrite.Version, compilerVersion(), runtime.Version(), runtime.GOARCH, cpu.X86)
+var buildVersion = fmt.Sprintf("weft-build-2 %s wazero %s %s %s %+v", rewrite.Version, compilerVersion(), runtime.Version(), runtime.GOARCH, cpu.X86)
 
 // compilerVersion is the version of the compiler's module in this program.
 func compilerVersion() string {
@@ -55,7 +55,7 @@ func compilerVersion() string {
 // folder is where a module is kept once it is built.
 func (s *Sandbox) folder(key moduleKey) string {
 	h := sha256.New()
-	_, _ = fmt.Fprintf(h, "%s\x00%s\x00%d\x00%d\x00%v", buildVersion, key.digest, key.tables, s.limits.MemoryBytes, s.reference)
+	_, _ = fmt.Fprintf(h, "%s\x00%s\x00%d\x00%v", buildVersion, key.digest, key.tables, s.reference)
 	return filepath.Join(s.cacheDir, hex.EncodeToString(h.Sum(nil)))
 }
 
@@ -122,7 +122,7 @@ func (s *Sandbox) open(key moduleKey, folder string) (*module, error) {
 	m := s.newModule(runs, p)
 	if p.Restorable {
 		var err error
-		if m.snapshot, err = memory.Decode(read(imageFile), uint64(s.limits.MemoryBytes)); err != nil {
+		if m.snapshot, err = memory.Decode(read(imageFile), memory.MaxBytes); err != nil {
 			return nil, fmt.Errorf("the image: %w", err)
 		}
 		if m.snapshot.Hash() != p.ImageHash || len(p.GlobalValues) != len(p.Globals) {
