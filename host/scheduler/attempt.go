@@ -25,6 +25,7 @@ type attempt struct {
 	abandoned bool               // nobody wants it: drop it when its guest is out
 	parked    bool               // waits for a write ticket
 	unparked  bool               // the ticket came free before the guest was out
+	putOff    int                // times in a row that it was put off
 }
 
 // open begins an invocation's attempt: fresh, or with what is stored of it.
@@ -158,12 +159,19 @@ func (at *attempt) end(res host.InvocationResult, err error) {
 	case err != nil:
 		u = at.classify(err)
 	}
+	if !u.Later {
+		at.putOff = 0
+	}
 	switch {
 	case u.Stale:
 		ss.drop(at)
 	case u.Again:
 		s.count(&s.counters.Conflicts)
 		s.ready(at)
+		ss.mu.Unlock()
+		return // keeps its pin
+	case u.Later:
+		s.putOff(at, err)
 		ss.mu.Unlock()
 		return // keeps its pin
 	case u.Parked:
@@ -199,6 +207,9 @@ func (at *attempt) classify(err error) Unwound {
 	}
 	if u := at.ss.s.cfg.Classify(err); u != (Unwound{}) {
 		return u
+	}
+	if host.CodeOf(err) == host.CodeUnavailable {
+		return Unwound{Later: true}
 	}
 	at.ss.s.cfg.Log.Error("the host could not run a step", "tenant", at.ss.key.Tenant, "run", at.view.RunID, "step", at.view.Step, "error", err)
 	return Unwound{Block: &host.Blocked{Code: host.BlockedHostError, Message: host.MessageOf(err)}}

@@ -155,6 +155,7 @@ type Unwound struct {
 	Again  bool       // run it again at once: a commit lost
 	Parked bool       // run it again when a write ticket is free
 	Stale  bool       // nobody wants it any more
+	Later  bool       // run it again after a while: the host could not now
 	Fail   *abi.Error // the attempt failed
 	// Block: the run stands still until somebody helps.
 	Block *host.Blocked
@@ -183,6 +184,7 @@ type Scheduler struct {
 	accounts map[string]*account // of the tenants that have run something
 	timers   timerHeap
 	idle     []idleSession
+	put      []putOff // attempts that are to be tried later
 	nextDue  int64 // when to ask the store for due sessions; host.WakeNever: not
 	asking   bool
 	toLoad   []host.SessionKey // due ones that the store named
@@ -203,6 +205,7 @@ type Counters struct {
 	Evicted   uint64
 	Yields    uint64 // tokens given up in mid-run
 	Holds     uint64 // times that a tenant was over its fuel budget
+	PutOff    uint64 // runs of guests that the host could not do, and tried again later
 }
 
 type handlerKey struct{ tenant, handler string }

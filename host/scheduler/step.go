@@ -40,6 +40,9 @@ func (s *Scheduler) Step(now time.Time) (work []func(), next time.Time) {
 	if t := s.admit(now); !t.IsZero() {
 		at(t)
 	}
+	if t := s.takeUp(now); !t.IsZero() {
+		at(t)
+	}
 	congested := false
 	skip := func(tenant string) bool {
 		if s.cfg.Journal.Congested(tenant) {
