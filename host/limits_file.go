@@ -251,21 +251,21 @@ func (p *limitParser) checkName(path limitPath, name string, at int64) {
 	}
 }
 
-// layer reads the settings of one place. tenantWide: tenant_fuel_per_second may
-// be among them; plugins takes the plugins of a tenant, nil elsewhere.
+// layer reads the settings of one place. tenantWide: those of a tenant as a whole
+// may be among them; plugins takes the plugins of a tenant, nil elsewhere.
 func (p *limitParser) layer(path limitPath, l *limitLayer, tenantWide bool, plugins map[string]limitLayer) error {
 	return p.object(path, func(name string, at int64) error {
-		s := settingNamed(name)
+		s, tenants := settingNamed(name), tenantSettingNamed(name)
 		switch {
 		case name == "plugins" && plugins != nil:
 			return p.pluginLayers(path.at(name), plugins)
-		case name == tenantFuelSetting.name && tenantWide:
-			v, ok, err := p.value(path.at(name), &tenantFuelSetting)
+		case tenants >= 0 && tenantWide:
+			v, ok, err := p.value(path.at(name), &tenantSettings[tenants])
 			if ok {
-				l.fuel, l.budgeted = uint64(v), true
+				l.tenant[tenants].value, l.tenant[tenants].given = v, true
 			}
 			return err
-		case name == tenantFuelSetting.name:
+		case tenants >= 0:
 			p.problem(at, path.at(name), "holds for all that a tenant runs: set it in defaults or for a tenant, not for a plugin")
 			return p.skipNext()
 		case s == nil:
@@ -295,12 +295,14 @@ func (p *limitParser) value(path limitPath, s *limitSetting) (v int64, ok bool, 
 
 // knownSettings lists the names of all settings.
 func knownSettings(tenantWide bool) string {
-	names := make([]string, 0, len(limitSettings)+1)
+	names := make([]string, 0, len(limitSettings)+len(tenantSettings))
 	for i := range limitSettings {
 		names = append(names, limitSettings[i].name)
 	}
 	if tenantWide {
-		names = append(names, tenantFuelSetting.name)
+		for i := range tenantSettings {
+			names = append(names, tenantSettings[i].name)
+		}
 	}
 	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
 }

@@ -3,6 +3,7 @@ package host
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ type limitSetting struct {
 	name        string
 	form        limitForm
 	least, most int64
+	orNone      bool // 0 is a value too
 	get         func(*Limits) int64
 	set         func(*Limits, int64)
 }
@@ -74,9 +76,24 @@ const (
 	mostTenantFuel  = 1_000_000_000_000
 )
 
-// tenantFuelSetting is no limit of an invocation but of all that a tenant does,
-// so it is no field of [Limits].
-var tenantFuelSetting = limitSetting{name: "tenant_fuel_per_second", form: formCount, least: leastTenantFuel, most: mostTenantFuel}
+// tenantSettings are no limits of an invocation but of all that a tenant does, so
+// they are no fields of [Limits]. 0 is a value of each: none.
+var tenantSettings = [...]limitSetting{
+	tenantFuel:        {name: "tenant_fuel_per_second", form: formCount, least: leastTenantFuel, most: mostTenantFuel, orNone: true},
+	tenantInvocations: {name: "tenant_invocations", form: formCount, least: 1, most: 1_000_000, orNone: true},
+}
+
+// The places of the tenant's settings.
+const (
+	tenantFuel = iota
+	tenantInvocations
+)
+
+// tenantValues is what one place of the settings says of them.
+type tenantValues [len(tenantSettings)]struct {
+	value int64
+	given bool
+}
 
 type limitNumber interface{ ~int | ~uint64 | ~int64 }
 
@@ -98,6 +115,11 @@ func bytesSetting(name string, least, most int64, field func(*Limits) *int) limi
 
 func spanSetting(name string, least, most time.Duration, field func(*Limits) *time.Duration) limitSetting {
 	return newSetting(name, formSpan, int64(least), int64(most), field)
+}
+
+// tenantSettingNamed finds the place of a tenant's setting; -1 if there is none.
+func tenantSettingNamed(name string) int {
+	return slices.IndexFunc(tenantSettings[:], func(s limitSetting) bool { return s.name == name })
 }
 
 // settingNamed finds the setting of a field of [Limits]; nil if there is none.
@@ -128,7 +150,7 @@ func (s *limitSetting) parse(token any) (v int64, ok bool) {
 			v, ok = int64(d), err == nil
 		}
 	}
-	if s == &tenantFuelSetting && v == 0 {
+	if s.orNone && v == 0 {
 		return 0, ok
 	}
 	return v, ok && v >= s.least && v <= s.most
@@ -176,8 +198,8 @@ func parseSize(text string) (int64, bool) {
 func (s *limitSetting) takes() string {
 	span := fmt.Sprintf("from %s to %s", s.show(s.least), s.show(s.most))
 	switch {
-	case s == &tenantFuelSetting:
-		return "a number of units " + span + ", or 0 for none"
+	case s.orNone:
+		return "a number " + span + ", or 0 for none"
 	case s.form == formSize:
 		return "a size " + span + `, as a number of bytes or a text such as "64MiB"`
 	case s.form == formSpan:

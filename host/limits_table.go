@@ -21,9 +21,7 @@ type LimitTable struct {
 // limitLayer is what one place of the settings says; zero fields inherit.
 type limitLayer struct {
 	limits Limits
-	// fuel is a tenant's budget in units a second, if budgeted says so.
-	fuel     uint64
-	budgeted bool
+	tenant tenantValues
 }
 
 // tenantLayer is what the settings say of a tenant.
@@ -60,13 +58,24 @@ func (t *LimitTable) Limits(tenant, plugin string) Limits {
 // TenantFuel gives the fuel budget of a tenant, in units a second over all that
 // it runs; 0: it has none.
 func (t *LimitTable) TenantFuel(tenant string) uint64 {
+	return uint64(t.ofTenant(tenant, tenantFuel))
+}
+
+// TenantInvocations gives the most invocations of a tenant that run at a time; 0:
+// as many as there are cores.
+func (t *LimitTable) TenantInvocations(tenant string) int {
+	return int(t.ofTenant(tenant, tenantInvocations))
+}
+
+// ofTenant gives the value of one of tenantSettings.
+func (t *LimitTable) ofTenant(tenant string, setting int) int64 {
 	if t == nil {
 		return 0
 	}
-	if own := t.tenants[tenant]; own.budgeted {
-		return own.fuel
+	if own := t.tenants[tenant].tenant[setting]; own.given {
+		return own.value
 	}
-	return t.all.fuel
+	return t.all.tenant[setting].value
 }
 
 // Greatest has, of each limit, the greatest that holds for anybody: what the
@@ -126,7 +135,7 @@ type LimitInForce struct {
 }
 
 // InForce lists every setting as it holds for a plugin of a tenant, in the order
-// of the fields of [Limits], and the tenant's fuel budget at the end.
+// of the fields of [Limits], and those of the tenant as a whole at the end.
 func (t *LimitTable) InForce(tenant, plugin string) []LimitInForce {
 	if t == nil {
 		t = NewLimitTable(Limits{})
@@ -142,7 +151,7 @@ func (t *LimitTable) InForce(tenant, plugin string) []LimitInForce {
 		{"defaults", t.all},
 	}
 	held := t.Limits(tenant, plugin)
-	list := make([]LimitInForce, 0, len(limitSettings)+1)
+	list := make([]LimitInForce, 0, len(limitSettings)+len(tenantSettings))
 	for i := range limitSettings {
 		s := &limitSettings[i]
 		v := s.get(&held)
@@ -155,16 +164,19 @@ func (t *LimitTable) InForce(tenant, plugin string) []LimitInForce {
 		}
 		list = append(list, in)
 	}
-	s, fuel := &tenantFuelSetting, int64(t.TenantFuel(tenant))
-	in := LimitInForce{Name: s.name, Value: s.value(fuel), Text: s.show(fuel), Most: s.show(s.most)}
-	if fuel == 0 {
-		in.Text = "none"
-	}
-	for _, l := range layers {
-		if l.budgeted {
-			in.From = l.from
-			break
+	for i := range tenantSettings {
+		s, v := &tenantSettings[i], t.ofTenant(tenant, i)
+		in := LimitInForce{Name: s.name, Value: s.value(v), Text: s.show(v), Most: s.show(s.most)}
+		if v == 0 {
+			in.Text = "none"
 		}
+		for _, l := range layers {
+			if l.tenant[i].given {
+				in.From = l.from
+				break
+			}
+		}
+		list = append(list, in)
 	}
-	return append(list, in)
+	return list
 }

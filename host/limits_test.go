@@ -101,7 +101,7 @@ const layered = `{
 	"plugins": {"crunch": {"fuel": 3e9, "call_depth": 2097152, "host_calls": 30}},
 	"tenants": {
 		"acme": {"fuel": 4000000000, "log_lines": 40, "tenant_fuel_per_second": 0, "plugins": {"crunch": {"fuel": 5e9, "output_bytes": "1 MiB"}}},
-		"free": {"host_calls": 10, "tenant_fuel_per_second": 1e6}}}`
+		"free": {"host_calls": 10, "tenant_fuel_per_second": 1e6, "tenant_invocations": 2}}}`
 
 func TestMostSpecificLimitWins(t *testing.T) {
 	table, err := ParseLimits([]byte(layered))
@@ -133,6 +133,9 @@ func TestMostSpecificLimitWins(t *testing.T) {
 			t.Errorf("%s: %d units a second, want %d", tt.tenant, got, tt.fuel)
 		}
 	}
+	if n, none := table.TenantInvocations("free"), table.TenantInvocations("acme"); n != 2 || none != 0 {
+		t.Errorf("%d and %d invocations, want 2 and as many as there are cores", n, none)
+	}
 	tenants, plugins := table.Named()
 	slices.Sort(tenants)
 	if !slices.Equal(tenants, []string{"acme", "free"}) || !slices.Equal(plugins, []string{"crunch"}) {
@@ -151,17 +154,17 @@ func TestInForceSaysWhereFrom(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"fuel": "5,000,000,000 tenants.acme.plugins.crunch", "log_lines": "40 tenants.acme", "call_depth": "2MiB plugins.crunch",
-		"wall_time": "1m30s defaults", "state_bytes": "64MiB ", "tenant_fuel_per_second": "none tenants.acme",
+		"wall_time": "1m30s defaults", "state_bytes": "64MiB ", "tenant_fuel_per_second": "none tenants.acme", "tenant_invocations": "none ",
 	} {
 		if got[name] != want {
 			t.Errorf("%s: %q, want %q", name, got[name], want)
 		}
 	}
 	var none *LimitTable
-	if list := none.InForce("t", "p"); len(list) != len(limitSettings)+1 || list[0].Text != "32MiB" || list[0].From != "" {
+	if list := none.InForce("t", "p"); len(list) != len(limitSettings)+len(tenantSettings) || list[0].Text != "32MiB" || list[0].From != "" {
 		t.Errorf("without a file: %+v", list)
 	}
-	if none.Limits("t", "p") != DefaultLimits() || none.TenantFuel("t") != 0 || none.Greatest() != DefaultLimits() {
+	if none.Limits("t", "p") != DefaultLimits() || none.TenantFuel("t") != 0 || none.TenantInvocations("t") != 0 || none.Greatest() != DefaultLimits() {
 		t.Error("no table is not the defaults")
 	}
 }
@@ -221,7 +224,9 @@ func TestFilesOfLimitsAreChecked(t *testing.T) {
 		{`{"defaults": {"wall_time": 30}}`, []string{`takes a time from 1ms to 24h, as a text such as "30s", not 30`}},
 		{`{"defaults": {"wall_time": "30"}}`, []string{"takes a time"}},
 		{`{"defaults": {"wall_time": "-1s"}}`, []string{"takes a time"}},
-		{`{"defaults": {"tenant_fuel_per_second": 1000}}`, []string{"takes a number of units from 1,000,000 to 1,000,000,000,000, or 0 for none, not 1000"}},
+		{`{"defaults": {"tenant_fuel_per_second": 1000}}`, []string{"takes a number from 1,000,000 to 1,000,000,000,000, or 0 for none, not 1000"}},
+		{`{"plugins": {"p": {"tenant_invocations": 1}}}`, []string{"plugins.p.tenant_invocations: holds for all that a tenant runs"}},
+		{`{"tenants": {"t": {"tenant_invocations": -1}}}`, []string{"takes a number from 1 to 1,000,000, or 0 for none, not -1"}},
 		{`{"plugins": {"p": {"tenant_fuel_per_second": 0}}}`, []string{"plugins.p.tenant_fuel_per_second: holds for all that a tenant runs"}},
 		{`{"tenants": {"a": {"plugins": {"p.q": {"tenant_fuel_per_second": 0, "fuel": -5}}}}}`,
 			[]string{`tenants.a.plugins."p.q".tenant_fuel_per_second: holds`, `tenants.a.plugins."p.q".fuel: takes`}},

@@ -44,8 +44,8 @@ plugins. The later in this order wins, limit by limit; what is left out is inher
                             "plugins": {"crunch": {"call_depth": "4MiB"}}}}}
 
 Sizes are numbers of bytes or texts such as "64MiB", times are texts such as "30s".
-tenant_fuel_per_second is what all guests of a tenant may burn in a second; one that
-burns more waits. A run keeps the limits that held when it started.`,
+tenant_fuel_per_second is what all guests of a tenant may burn in a second, and
+tenant_invocations how many of them run at a time; what is more waits. A run keeps the limits that held when it started.`,
 		Example: `  weft limits
   weft limits --limits limits.json --tenant default --plugin crunch
   weft limits --limits limits.json --check

@@ -18,6 +18,8 @@ type fairQueue struct {
 	clock   uint64 // see level
 	// held are tenants that get no token for now; to wait is to be idle.
 	held map[string]bool
+	// most says how many tokens a tenant may have at a time; 0: all.
+	most func(tenant string) int
 }
 
 // tenantQueue is what the queue knows of a tenant that is busy, or ahead.
@@ -27,6 +29,7 @@ type tenantQueue struct {
 	fresh   fifo // attempts whose guest is to begin
 	virtual uint64
 	running int
+	most    int // tokens at a time; 0: all
 	held    bool
 }
 
@@ -49,8 +52,8 @@ const (
 // about 0.15 ms of ordinary code.
 const turn = 500_000
 
-func (q *fairQueue) init(tokens int) {
-	q.tokens = tokens
+func (q *fairQueue) init(tokens int, most func(tenant string) int) {
+	q.tokens, q.most = tokens, most
 	q.tenants = map[string]*tenantQueue{}
 	q.held = map[string]bool{}
 }
@@ -59,7 +62,7 @@ func (q *fairQueue) init(tokens int) {
 func (q *fairQueue) push(tenant string, it readyItem) {
 	t := q.tenants[tenant]
 	if t == nil {
-		t = &tenantQueue{name: tenant, held: q.held[tenant]}
+		t = &tenantQueue{name: tenant, most: q.most(tenant), held: q.held[tenant]}
 		q.tenants[tenant] = t
 	}
 	if t.running == 0 && t.len() == 0 {
@@ -91,7 +94,7 @@ func (q *fairQueue) level() uint64 {
 // is busy.
 func (q *fairQueue) floor() (least uint64, found bool) {
 	for _, t := range q.tenants {
-		if t.running+t.len() > 0 && !t.held && (!found || t.virtual < least) {
+		if t.running+t.len() > 0 && !t.held && !t.full() && (!found || t.virtual < least) {
 			least, found = t.virtual, true
 		}
 	}
@@ -126,7 +129,12 @@ func (q *fairQueue) pop(skip func(tenant string) bool) (readyItem, bool) {
 }
 
 // waits reports whether the tenant could use a token.
-func (t *tenantQueue) waits() bool { return t.len() > 0 && !t.held }
+func (t *tenantQueue) waits() bool {
+	return t.len() > 0 && !t.held && !t.full()
+}
+
+// full reports whether the tenant has all the tokens that it may have.
+func (t *tenantQueue) full() bool { return t.most > 0 && t.running >= t.most }
 
 // charge advances the clock of a tenant that holds a token.
 func (q *fairQueue) charge(tenant string, units uint64) { q.tenants[tenant].virtual += units }
@@ -135,6 +143,9 @@ func (q *fairQueue) charge(tenant string, units uint64) { q.tenants[tenant].virt
 func (q *fairQueue) release(tenant string) {
 	q.tokens++
 	t := q.tenants[tenant]
+	if t.full() {
+		q.catchUp(t) // it was kept from more, and that is no merit
+	}
 	t.running--
 	if t.running > 0 || t.len() > 0 {
 		return

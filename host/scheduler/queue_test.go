@@ -12,7 +12,7 @@ import (
 
 func newQueue(tokens int) *fairQueue {
 	q := &fairQueue{}
-	q.init(tokens)
+	q.init(tokens, func(string) int { return 0 })
 	return q
 }
 
@@ -173,6 +173,48 @@ func TestHeldTenants(t *testing.T) {
 	q.admit("nobody")
 	if len(q.held) != 0 {
 		t.Fatalf("held: %v", q.held)
+	}
+}
+
+// A tenant that may have one token at a time has one, and what it is behind
+// meanwhile gives neither it nor one that comes from idling an advantage.
+func TestTokensOfATenantAreBounded(t *testing.T) {
+	q := &fairQueue{}
+	q.init(3, func(tenant string) int { return map[string]int{"held to one": 1}[tenant] })
+	for i := range uint64(100) {
+		q.push("held to one", item("held to one", i))
+		q.push("busy", item("busy", i))
+	}
+	running := map[string]int{}
+	take := func(n int) {
+		for range n {
+			if it, ok := q.pop(nobody); ok {
+				running[it.at.ss.key.Tenant]++
+			}
+		}
+	}
+	take(5)
+	if running["held to one"] != 1 || running["busy"] != 2 {
+		t.Fatalf("running: %v", running)
+	}
+	for range 20 {
+		q.end("busy", 10_000_000)
+		running["busy"]--
+		if q.due("held to one", nobody) {
+			t.Fatal("due, though a token is free")
+		}
+		take(1)
+		if running["held to one"] != 1 || running["busy"] != 2 {
+			t.Fatalf("running: %v", running)
+		}
+	}
+	q.push("late", item("late", 0))
+	if late, busy := q.tenants["late"].virtual, q.tenants["busy"].virtual; late != busy {
+		t.Errorf("one that comes from idling is at %d, the busy one at %d", late, busy)
+	}
+	q.end("held to one", 1_000)
+	if own, busy := q.tenants["held to one"].virtual, q.tenants["busy"].virtual; own != busy {
+		t.Errorf("the bounded tenant is at %d, the busy one at %d", own, busy)
 	}
 }
 

@@ -229,7 +229,7 @@ func New(ctx context.Context, cfg Config) (*Scheduler, error) {
 		accounts: map[string]*account{},
 		boot:     cfg.Now().UnixNano(),
 	}
-	s.queue.init(cfg.Tokens)
+	s.queue.init(cfg.Tokens, cfg.Limits.TenantInvocations)
 	s.nextDue = s.boot
 	if err := s.markBoot(ctx); err != nil {
 		return nil, err

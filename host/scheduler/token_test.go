@@ -26,7 +26,7 @@ func running(tb testing.TB, limits string) *token {
 	}
 	s := &Scheduler{cfg: Config{Journal: sink{}, Log: slog.New(slog.DiscardHandler), Limits: table}, wake: make(chan struct{}, 1), accounts: map[string]*account{}}
 	s.cfg.setDefaults()
-	s.queue.init(1)
+	s.queue.init(1, s.cfg.Limits.TenantInvocations)
 	at := &attempt{ss: &session{s: s, key: host.SessionKey{Tenant: "t"}}, answers: still{}}
 	s.queue.push("t", readyItem{at: at})
 	s.queue.pop(func(string) bool { return false })
