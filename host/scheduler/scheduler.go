@@ -185,7 +185,7 @@ type Scheduler struct {
 	timers   timerHeap
 	idle     []idleSession
 	put      []putOff // attempts that are to be tried later
-	nextDue  int64 // when to ask the store for due sessions; host.WakeNever: not
+	nextDue  int64    // when to ask the store for due sessions; host.WakeNever: not
 	asking   bool
 	toLoad   []host.SessionKey // due ones that the store named
 	loaders  int               // how many of them are being loaded
