@@ -62,8 +62,10 @@ plugins: need-go ## Build every example plugin in every language whose compiler 
 	$(parallel) $$targets
 
 .PHONY: fmt
-fmt: need-go ## Format all Go files
+fmt: need-go ## Format all Go files, and the Rust ones if there is a cargo
 	@gofmt -l -w abi host cmd sdk-guest plugins testdata
+	cargo=$$(command -v wasm32-cargo || command -v cargo) || exit 0
+	for crate in sdk-guest/rust $(rust_plugins:%=plugins/%-rust); do (cd "$$crate" && "$$cargo" fmt --all); done
 
 .PHONY: bench
 bench: build ## Run the Go benchmarks (BENCHFLAGS=-count=6 for benchstat)

@@ -19,3 +19,23 @@ guest_workspace() {
 	printf 'go %s\n' "$(sed -n 's/^go //p' go.mod)" >"$1"
 	guest_modules | while read -r dir; do printf 'use "%s/%s"\n' "$PWD" "${dir#./}"; done >>"$1"
 }
+
+# rust_crates lists the folders of the Rust workspaces: the SDK, the example
+# plugins and what tests build.
+rust_crates() {
+	find ./sdk-guest ./plugins -name target -prune -o -name Cargo.lock -printf '%h\n' | sort
+}
+
+# rust_cargo prints a cargo for guests: the toolchain's, else the user's own.
+rust_cargo() { command -v wasm32-cargo || command -v cargo; }
+
+# cargo_in DIR ARGUMENT...: runs cargo there, for this machine and not for
+# WebAssembly, with a target folder that all share and the versions of Cargo.lock.
+cargo_in() {
+	local dir=$1 cargo rustc machine
+	shift
+	cargo=$(rust_cargo) || return
+	rustc=$(command -v wasm32-rustc || command -v rustc) || return
+	machine=$("$rustc" -vV | sed -n 's/^host: //p')
+	(cd "$dir" && env -u MAKEFLAGS -u MFLAGS CARGO_TARGET_DIR="$OLDPWD/build/cargo" CARGO_BUILD_TARGET="$machine" "$cargo" "$@")
+}
