@@ -157,6 +157,12 @@ fn arguments(function: &ItemFn) -> Result<(&Type, &Type), Error> {
     }
     let wanted = "a step takes a context and an event: `fn step(ctx: &Context, ev: SomeEvent) -> Result<NextEvent>`";
     let arguments: Vec<&FnArg> = signature.inputs.iter().collect();
+    if arguments.len() > 2 {
+        return Err(Error::new(
+            arguments[2].span(),
+            "a step takes one thing besides its context: for one event of each type write a tuple, `(a, b): (A, B)`",
+        ));
+    }
     let [FnArg::Typed(context), FnArg::Typed(event)] = arguments[..] else {
         return Err(Error::new(signature.span(), wanted));
     };

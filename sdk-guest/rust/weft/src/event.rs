@@ -174,6 +174,16 @@ pub(crate) fn names(types: &[&EventType]) -> String {
     names.join(" or ")
 }
 
+/// What may be a run's result: whatever serde can serialize, so all that derives
+/// [`Data`](macro@crate::Data), and the standard library's types.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a result",
+    note = "put #[derive(Data)] on it"
+)]
+pub trait Sendable: Serialize {}
+
+impl<T: Serialize + ?Sized> Sendable for T {}
+
 /// The event that ends the run: the base `StopEvent`. Its result is the run's.
 ///
 /// ```
@@ -192,7 +202,7 @@ pub struct Stop {
 impl Stop {
     /// The stop event with a result, which is encoded now. A result that
     /// cannot be sent fails the step that returns the event.
-    pub fn new(result: impl Serialize) -> Self {
+    pub fn new(result: impl Sendable) -> Self {
         let result = cbor::to_vec(&result);
         Stop {
             result: result.map(Raw::encoded).map_err(|e| e.to_string()),

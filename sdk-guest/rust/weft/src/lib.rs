@@ -80,8 +80,6 @@ mod error;
 mod event;
 #[cfg(test)]
 mod golden;
-#[cfg(doctest)]
-mod mistakes;
 mod panic;
 pub mod retry;
 mod state;
@@ -94,7 +92,7 @@ mod workflow;
 pub use context::{Context, Level, RunInfo};
 pub use data::{Data, Open};
 pub use error::{Error, Result, code};
-pub use event::{Event, EventKind, EventSet, EventType, Stop};
+pub use event::{Event, EventKind, EventSet, EventType, Sendable, Stop};
 pub use state::{Batch, State, Untyped};
 pub use step::{Input, Output};
 pub use value::{Bytes, Raw, Value};

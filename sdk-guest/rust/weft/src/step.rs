@@ -10,7 +10,7 @@ use crate::retry::Retry;
 /// of a tuple.
 #[diagnostic::on_unimplemented(
     message = "a step cannot take `{Self}`",
-    note = "it takes an event, an enum with #[derive(Events)], a Vec of one of these, or a tuple of events"
+    note = "it takes an event (a struct with #[derive(Event)]), an enum with #[derive(Events)], a Vec of one of these, or a tuple of events"
 )]
 pub trait Input: Sized {
     #[doc(hidden)]
@@ -24,7 +24,8 @@ pub trait Input: Sized {
 /// What a step can give.
 #[diagnostic::on_unimplemented(
     message = "a step cannot give `{Self}`",
-    note = "it gives an event, an enum with #[derive(Events)], an Option or a Vec of one of these, or ()"
+    note = "it gives an event (a struct with #[derive(Event)]), an enum with #[derive(Events)], an Option or a Vec of one of these, or ()",
+    note = "a value that ends the run is given as Stop::new(value); events of several types are sent by ctx.send"
 )]
 pub trait Output {
     #[doc(hidden)]
