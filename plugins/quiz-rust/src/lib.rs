@@ -192,14 +192,24 @@ impl State {
     }
 }
 
-/// Compares letter by letter in lower case.
+/// Compares letter by letter, without case.
 fn same_without_case(a: &str, b: &str) -> bool {
-    let lower = |text: &str| {
-        text.chars()
-            .flat_map(char::to_lowercase)
-            .collect::<String>()
+    a.chars().map(fold).eq(b.chars().map(fold))
+}
+
+/// The small letter of the capital, which is one for all that differ in case
+/// only: for s and the long s, for sigma and the final sigma. The Turkish i with
+/// and without its dot are letters of their own.
+fn fold(c: char) -> char {
+    let single = |list: &mut dyn Iterator<Item = char>| match (list.next(), list.next()) {
+        (Some(c), None) => Some(c),
+        _ => None,
     };
-    lower(a) == lower(b)
+    if matches!(c, '\u{130}' | '\u{131}') {
+        return c;
+    }
+    let capital = single(&mut c.to_uppercase()).unwrap_or(c);
+    single(&mut capital.to_lowercase()).unwrap_or(capital)
 }
 
 workflow!("quiz-rust", state = State, steps = [play]);
@@ -281,5 +291,16 @@ mod tests {
         let reply = play(&Session::new(&crate::WORKFLOW), "answer", Some("paris "));
         let feedback = reply.get("feedback").and_then(Value::as_str);
         assert_eq!(feedback, Some("Wrong! Answer: Paris")); // it is not trimmed
+    }
+
+    #[test]
+    fn case_does_not_matter() {
+        for given in ["paris", "PARIS", "pARi\u{17f}"] {
+            assert!(super::same_without_case(given, "Paris"), "{given}");
+        }
+        for given in ["", "Pari", "Pariss", "Par\u{131}s", "P\u{e4}ris"] {
+            assert!(!super::same_without_case(given, "Paris"), "{given}");
+        }
+        assert!(super::same_without_case("\u{212a}yoto", "kyoto"));
     }
 }

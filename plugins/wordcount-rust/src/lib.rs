@@ -16,17 +16,17 @@ struct StartEvent {
     text: String,
     /// lines in a chunk
     #[weft(default = 200, min = 1)]
-    chunk_lines: usize,
+    chunk_lines: u64, // a usize has 32 bits in a guest
     /// how many of the most frequent words to give
     #[weft(default = 10, min = 0)]
-    top: usize,
+    top: u64,
 }
 
 /// A part of the text: some whole lines.
 #[derive(Event)]
 struct ChunkEvent {
     text: String,
-    top: usize, // handed on to the last step
+    top: u64, // handed on to the last step
 }
 
 /// What one chunk holds.
@@ -34,7 +34,7 @@ struct ChunkEvent {
 struct CountedEvent {
     lines: usize,
     counts: Vec<WordCount>,
-    top: usize,
+    top: u64,
 }
 
 /// How often a word occurs. A tuple is a list: `["word", 3]`.
@@ -73,7 +73,8 @@ fn merge(_: &Context, all: Vec<CountedEvent>) -> Result<Stop> {
 }
 
 /// Cuts a text after every n lines.
-fn chunks(text: &str, n: usize) -> impl Iterator<Item = &str> {
+fn chunks(text: &str, n: u64) -> impl Iterator<Item = &str> {
+    let n = n.try_into().unwrap_or(usize::MAX);
     let mut rest = text;
     std::iter::from_fn(move || {
         let end = rest.split_inclusive('\n').take(n).map(str::len).sum();
@@ -101,7 +102,7 @@ fn summarize(all: Vec<CountedEvent>) -> Summary {
         distinct: total.len(),
         top: {
             let mut ranked = ranked(total);
-            ranked.truncate(top);
+            ranked.truncate(top.try_into().unwrap_or(usize::MAX));
             ranked
         },
     }
@@ -124,8 +125,8 @@ mod tests {
     #[test]
     fn chunks_are_the_text() {
         for text in ["", "a", "a\n", "a\nb\nc", "\n\n\n", "a\nb\nc\nd\n"] {
-            for n in 1..=4 {
-                let list: Vec<_> = chunks(text, n).collect();
+            for n in 1..=4_usize {
+                let list: Vec<_> = chunks(text, n as u64).collect();
                 assert_eq!(list.concat(), text);
                 for (i, chunk) in list.iter().enumerate() {
                     let lines = chunk.lines().count();
