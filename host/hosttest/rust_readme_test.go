@@ -1,0 +1,135 @@
+package hosttest_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/weftrun/weft/host/hosttest"
+)
+
+// The plugin that the Rust SDK's README makes from nothing: its blocks are the
+// files, its commands build, test, upload and run it.
+func TestRustReadme(t *testing.T) {
+	sdk := filepath.Join(hosttest.Root(), "sdk-guest", "rust")
+	raw, err := os.ReadFile(filepath.Join(sdk, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme := string(raw)
+	dir := filepath.Join(t.TempDir(), "greet-rust")
+	rust, toml := blocks(readme, "rust"), blocks(readme, "toml")
+	if len(rust) < 1 || len(toml) != 2 {
+		t.Fatalf("README.md has %d rust and %d toml blocks", len(rust), len(toml))
+	}
+	write(t, filepath.Join(dir, "src", "lib.rs"), rust[0])
+	write(t, filepath.Join(dir, "Cargo.toml"), strings.ReplaceAll(toml[0], "../../sdk-guest/rust", sdk))
+	write(t, filepath.Join(dir, ".cargo", "config.toml"), toml[1])
+	// The versions that are there already, and the folder that all builds share.
+	lock, err := os.ReadFile(filepath.Join(sdk, "Cargo.lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "Cargo.lock"), string(lock))
+	if err := os.Symlink(targets(), filepath.Join(dir, "target")); err != nil {
+		t.Fatal(err)
+	}
+	command := commands(readme)
+	for _, prefix := range []string{"cargo build", "cargo test"} {
+		line := only(t, command, prefix)
+		line = strings.ReplaceAll(line, "x86_64-unknown-linux-gnu", machine(t))
+		cargo(t, dir, append(strings.Fields(line)[1:], "--quiet", "--offline")...)
+	}
+	p := hosttest.Serve(t, t.TempDir())
+	for _, c := range [][2]string{{"weft push", "greet-rust"}, {"weft run", "Hello, Ada!"}} {
+		if out := shell(t, p, dir, only(t, command, c[0])); !strings.Contains(out, c[1]) {
+			t.Errorf("%s printed %q, want %q", c[0], out, c[1])
+		}
+	}
+	body := regexp.MustCompile(`-d '(.*)'`).FindStringSubmatch(only(t, command, "curl -X POST"))
+	if body == nil {
+		t.Fatal("the curl command of README.md has no body")
+	}
+	expect(t, p.Result(t, "greet-rust", body[1]), `"Hello, Ada!"`)
+}
+
+// blocks gives what stands between the fences of a language.
+func blocks(markdown, lang string) (list []string) {
+	for _, m := range regexp.MustCompile("(?ms)^```(\\w*)\n(.*?)^```$").FindAllStringSubmatch(markdown, -1) {
+		if m[1] == lang {
+			list = append(list, m[2])
+		}
+	}
+	return list
+}
+
+// commands gives the indented lines without their comments.
+func commands(markdown string) (list []string) {
+	for line := range strings.Lines(markdown) {
+		if command, ok := strings.CutPrefix(line, "    "); ok {
+			command, _, _ = strings.Cut(command, " #")
+			list = append(list, strings.TrimSpace(command))
+		}
+	}
+	return list
+}
+
+// only gives the command that begins so.
+func only(t *testing.T, commands []string, prefix string) string {
+	t.Helper()
+	for _, c := range commands {
+		if strings.HasPrefix(c, prefix) {
+			return c
+		}
+	}
+	t.Fatalf("README.md has no command %q", prefix)
+	return ""
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// machine is the name by which Rust knows this machine.
+func machine(t *testing.T) string {
+	t.Helper()
+	rustc := "wasm32-rustc"
+	if _, err := exec.LookPath(rustc); err != nil {
+		rustc = "rustc"
+	}
+	out, err := exec.Command(rustc, "-vV").Output()
+	if err != nil {
+		t.Fatalf("%s: %v", rustc, err)
+	}
+	m := regexp.MustCompile(`(?m)^host: (.+)$`).FindSubmatch(out)
+	if m == nil {
+		t.Fatalf("%s names no host: %s", rustc, out)
+	}
+	return string(m[1])
+}
+
+// shell runs a command of weft in a folder, for a server; it gives what was
+// printed.
+func shell(t *testing.T, p *hosttest.Process, dir, command string) string {
+	t.Helper()
+	cmd := exec.Command(hosttest.Binary(t), strings.Fields(command)[1:]...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "WEFT_SERVER="+p.URL)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s%s", command, err, out, stderr.Bytes())
+	}
+	return string(out) + stderr.String()
+}
