@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/hosttest"
 )
 
@@ -44,7 +45,11 @@ func probe(t *testing.T) []byte {
 
 func openProbe(t *testing.T) *hosttest.Host {
 	t.Helper()
-	h := hosttest.New(t, hosttest.Config{})
+	limits, err := host.ParseLimits([]byte(`{"plugins": {"probe-rust": {"fuel": 100000000}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := hosttest.New(t, hosttest.Config{Limits: limits})
 	if status, out := h.Do(t, http.MethodPut, "/plugins/probe-rust", probe(t)); status != http.StatusCreated {
 		t.Fatalf("upload: %d %s", status, out)
 	}
@@ -55,7 +60,9 @@ func openProbe(t *testing.T) *hosttest.Host {
 func TestRustFields(t *testing.T) {
 	h := openProbe(t)
 	large, _ := json.Marshal(strings.Repeat("\u00e4\u4e16\U0001f600 ", 60_000))
-	deep := strings.Repeat(`{"name":"n","inner":`, 30) + `{"name":"last","type":"the other"}` + strings.Repeat(`}`, 30)
+	// As deep as data may be, which is also a test of the guest's small stack.
+	deep := strings.Repeat(`{"name":"n","inner":`, 61) + `{"name":"last","type":"the other"}` + strings.Repeat(`}`, 61)
+	nested := strings.Repeat(`[{"a":`, 31) + `1` + strings.Repeat(`}]`, 31)
 	var list []string
 	for i := range 3000 {
 		list = append(list, fmt.Sprintf(`{"name":"%d"}`, i))
@@ -73,6 +80,7 @@ func TestRustFields(t *testing.T) {
 		`"list":[` + strings.Join(list, ",") + `]`:    `"list":[` + strings.Join(list, ",") + `]`,
 		`"any":[1,1.0,-9223372036854775808,"",{},[]]`: `"any":[1,1.0,-9223372036854775808,"",{},[]]`,
 		`"any":{"$bytes":"AAECAw=="}`:                 `"any":{"$bytes":"AAECAw=="}`,
+		`"any":` + nested:                             `"any":` + nested,
 		`"any":false`:                                 `"any":false`,
 		`"x":1,"\u00e9":{"y":[null]}`:                 `"more":{"x":1,"\u00e9":{"y":[null]}}`,
 	} {
@@ -143,7 +151,9 @@ func TestRustFailures(t *testing.T) {
 		{`{"what":"panic_in_edit","text":"x"}`, "panic: asked to: x (src/lib.rs:"},
 		{`{"what":"unwrap"}`, "called `Option::unwrap()` on a `None` value (src/lib.rs:"},
 		{`{"what":"index","text":"abc"}`, "index out of bounds: the len is 3 but the index is 3 (src/lib.rs:"},
-		{`{"what":"overflow","text":"256"}`, "a small number: ParseIntError"},
+		{`{"what":"number","text":"256"}`, "a small number: ParseIntError"},
+		{`{"what":"recurse"}`, "out of bounds memory access"},
+		{`{"what":"spin"}`, "fuel"},
 	} {
 		if r := run(c[0]); r.Status != "failed" || !strings.Contains(r.Error, c[1]) {
 			t.Errorf("%s: %s %q, want an error with %q", c[0], r.Status, r.Error, c[1])

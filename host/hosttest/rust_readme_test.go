@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -44,6 +45,7 @@ func TestRustReadme(t *testing.T) {
 		line = strings.ReplaceAll(line, "x86_64-unknown-linux-gnu", machine(t))
 		cargo(t, dir, append(strings.Fields(line)[1:], "--quiet", "--offline")...)
 	}
+	checkSizes(t, readme, filepath.Join(dir, "target", "wasm32-unknown-unknown", "release", "greet_rust.wasm"))
 	p := hosttest.Serve(t, t.TempDir())
 	for _, c := range [][2]string{{"weft push", "greet-rust"}, {"weft run", "Hello, Ada!"}} {
 		if out := shell(t, p, dir, only(t, command, c[0])); !strings.Contains(out, c[1]) {
@@ -55,6 +57,27 @@ func TestRustReadme(t *testing.T) {
 		t.Fatal("the curl command of README.md has no body")
 	}
 	expect(t, p.Result(t, "greet-rust", body[1]), `"Hello, Ada!"`)
+}
+
+// checkSizes compares what the README says of modules' sizes with a module and
+// with the examples that add no data of their own.
+func checkSizes(t *testing.T, readme, module string) {
+	t.Helper()
+	m := regexp.MustCompile(`has (\d+) to (\d+) KB`).FindStringSubmatch(readme)
+	if m == nil {
+		t.Fatal("README.md does not say how large a module is")
+	}
+	least, _ := strconv.Atoi(m[1])
+	most, _ := strconv.Atoi(m[2])
+	greet, err := os.ReadFile(module)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, wasm := range map[string][]byte{"greet": greet, "counter": hosttest.Plugin(t, "counter-rust"), "quiz": hosttest.Plugin(t, "quiz-rust")} {
+		if n := len(wasm); n < least*1000 || n > most*1000 {
+			t.Errorf("%s-rust.wasm has %d bytes, README.md says %s", name, n, m[0])
+		}
+	}
 }
 
 // blocks gives what stands between the fences of a language.

@@ -34,7 +34,9 @@ enum What {
     PanicInEdit,
     Unwrap,
     Index,
-    Overflow,
+    Number,
+    Spin,
+    Recurse,
     Ask,
 }
 
@@ -127,7 +129,11 @@ fn begin(ctx: &Context<State>, ev: StartEvent) -> Result<Next> {
         }),
         What::Unwrap => done(ev.any.unwrap()),
         What::Index => done(ev.text.as_bytes()[ev.text.len()].into()),
-        What::Overflow => done(ev.text.parse::<u8>().expect("a small number").into()),
+        What::Number => done(ev.text.parse::<u8>().expect("a small number").into()),
+        What::Spin => loop {
+            std::hint::black_box(&ev.text);
+        },
+        What::Recurse => done(depth(ev.small).into()),
         What::Ask => {
             let asked = ctx.edit(|s| {
                 s.asked += 1;
@@ -137,6 +143,15 @@ fn begin(ctx: &Context<State>, ev: StartEvent) -> Result<Next> {
             Ok(Next::Ask(InputRequiredEvent { prefix, asked }))
         }
     }
+}
+
+/// Calls itself until the stack is at its end.
+fn depth(n: i64) -> i64 {
+    let frame = std::hint::black_box([n; 64]);
+    if n == i64::MAX {
+        return 0;
+    }
+    depth(n + 1) + frame[63]
 }
 
 #[step]
