@@ -37,5 +37,5 @@ cargo_in() {
 	cargo=$(rust_cargo) || return
 	rustc=$(command -v wasm32-rustc || command -v rustc) || return
 	machine=$("$rustc" -vV | sed -n 's/^host: //p')
-	(cd "$dir" && env -u MAKEFLAGS -u MFLAGS CARGO_TARGET_DIR="$OLDPWD/build/cargo" CARGO_BUILD_TARGET="$machine" "$cargo" "$@")
+	(cd "$dir" && env -u MAKEFLAGS -u MFLAGS CARGO_TARGET_DIR="$OLDPWD/build/cargo" CARGO_BUILD_TARGET="$machine" "$cargo" "$@" </dev/null)
 }

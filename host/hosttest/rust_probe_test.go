@@ -23,8 +23,9 @@ func cargo(t *testing.T, dir string, args ...string) {
 	}
 	cmd := exec.Command(name, args...)
 	cmd.Dir = dir
-	// One target folder for all, so that a second test process finds the first one's work.
-	cmd.Env = append(os.Environ(), "CARGO_TARGET_DIR="+targets())
+	// One target folder for all, so that a second test process finds the first's
+	// work; make's own settings are none of cargo's.
+	cmd.Env = append(os.Environ(), "CARGO_TARGET_DIR="+targets(), "MAKEFLAGS=", "MFLAGS=")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%s in %s: %v\n%s\nmake toolchain installs Rust for guests", strings.Join(cmd.Args, " "), dir, err, out)
 	}

@@ -41,7 +41,7 @@ struct State {
     questions: Vec<Question>,
     #[weft(min = 0)]
     current_index: usize,
-    score: u32,
+    score: i64,
     answers_given: Vec<Given>,
 }
 
@@ -90,14 +90,14 @@ struct AskedNext {
     feedback: String,
     question: String,
     question_number: usize,
-    current_score: u32,
+    current_score: i64,
 }
 
 /// The answer to the action answer after the last question.
 #[derive(Data)]
 struct Complete {
     action: Reply,
-    score: u32,
+    score: i64,
     total: usize,
     percentage: f64,
 }
@@ -107,7 +107,7 @@ struct Complete {
 struct Status {
     action: Reply,
     current_index: usize,
-    score: u32,
+    score: i64,
     total: usize,
 }
 
@@ -172,7 +172,7 @@ impl State {
         let (score, total) = (self.score, self.questions.len());
         let percentage = match total {
             0 => 0.0,
-            _ => 100.0 * f64::from(score) / total as f64,
+            _ => 100.0 * score as f64 / total as f64,
         };
         Stop::new(Complete {
             action: Reply::Complete,
