@@ -27,15 +27,17 @@ type move struct {
 // included.
 func TestLanguagesAgree(t *testing.T) {
 	moves := slicesOf(countMoves, quizMoves, wordMoves, refusedMoves)
-	first := make([]string, len(moves))
-	for n, lang := range []string{"tinygo", "go", "rust"} {
+	first := make([]string, len(moves)) // what the first build gave
+	for _, lang := range []string{"tinygo", "go", "rust"} {
 		t.Run(lang, func(t *testing.T) {
-			h := hosttest.New(t, hosttest.Config{})
-			h.Load(t, lang, "counter", "quiz", "wordcount")
+			p := hosttest.Serve(t, t.TempDir())
+			for _, name := range []string{"counter", "quiz", "wordcount"} {
+				put(t, p, name, hosttest.Plugin(t, name+"-"+lang))
+			}
 			for i, m := range moves {
-				got := m.make(t, h, lang)
+				got := m.make(t, &p.Host, lang)
 				m.check(t, got)
-				if n == 0 {
+				if first[i] == "" {
 					first[i] = got
 				} else if got != first[i] {
 					t.Errorf("%s %.200s\ngives       %.2000s\nin the first %.2000s", m.workflow, m.fields, got, first[i])
