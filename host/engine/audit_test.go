@@ -49,6 +49,8 @@ func auditRun(t reporter, s *Session, r *run) runAudit {
 	alive := make(map[*collection]int)
 	busy := make([]int, len(r.pools))
 	queued := make([]int, len(r.pools))
+	suspended := make([]int, len(r.pools))
+	outside := 0
 	count := func(tm *timer) {
 		if tm != nil && tm.slot >= 0 {
 			a.timers++
@@ -71,6 +73,18 @@ func auditRun(t reporter, s *Session, r *run) runAudit {
 			}
 		case phaseQueued:
 			queued[inv.step.index]++
+		case phaseSuspended:
+			suspended[inv.step.index]++
+			count(inv.suspended.timer)
+			if w := inv.suspended.waiter; w != nil {
+				outside++
+				if w.shape == nil || w.place == nil || w.answer != nil || inv.waiters[w.id] != w {
+					t.Fatalf("invocation %d: the wait %s is not listed", inv.id, w.id)
+				}
+			}
+		}
+		if (inv.phase == phaseSuspended) != (inv.suspended != nil) {
+			t.Fatalf("invocation %d: phase %s, suspended %v", inv.id, inv.phase, inv.suspended)
 		}
 	}
 	if a.invocations != r.alive {
@@ -78,7 +92,11 @@ func auditRun(t reporter, s *Session, r *run) runAudit {
 	}
 	for i := range r.pools {
 		auditPool(t, r, i, busy[i], queued[i])
+		if r.pools[i].suspended != suspended[i] {
+			t.Fatalf("step %s: %d suspended, %d counted", r.graph.steps[i].name, suspended[i], r.pools[i].suspended)
+		}
 	}
+	auditWaits(t, r, outside)
 	for id, c := range r.collections {
 		if c.id != id || c.parent == nil {
 			t.Fatalf("collection %d is not where it should be", id)
@@ -96,6 +114,28 @@ func auditRun(t reporter, s *Session, r *run) runAudit {
 		}
 	}
 	return a
+}
+
+// auditWaits counts who waits, and what is kept for those who will.
+func auditWaits(t reporter, r *run, outside int) {
+	t.Helper()
+	listed, kept := 0, 0
+	for key, of := range r.waiting {
+		if len(of.shapes) == 0 {
+			t.Fatalf("nobody waits for %s", key)
+		}
+		for _, shape := range of.shapes {
+			for _, queue := range shape.byWant {
+				listed += queue.single.Len() + queue.broadcast.Len()
+			}
+		}
+	}
+	for _, events := range r.inbox.byType {
+		kept += len(events)
+	}
+	if listed != outside || r.outside != outside || kept != r.inbox.size || kept > r.limits.InboxEvents {
+		t.Fatalf("run %s: %d wait, %d listed, %d counted; %d events are kept, %d counted", r.rec.RunID, outside, listed, r.outside, kept, r.inbox.size)
+	}
 }
 
 func auditPool(t reporter, r *run, i, busy, queued int) {
@@ -122,7 +162,7 @@ func auditPool(t reporter, r *run, i, busy, queued int) {
 func TestEntryTagsAreUnique(t *testing.T) {
 	for _, typ := range []reflect.Type{
 		reflect.TypeFor[Entry](), reflect.TypeFor[StartPart](), reflect.TypeFor[CollectPart](), reflect.TypeFor[FinishPart](),
-		reflect.TypeFor[RetryPart](), reflect.TypeFor[AttemptOpen](), reflect.TypeFor[CallRecord](), reflect.TypeFor[LogRecord](),
+		reflect.TypeFor[RetryPart](), reflect.TypeFor[WaitPart](), reflect.TypeFor[AttemptOpen](), reflect.TypeFor[CallRecord](), reflect.TypeFor[LogRecord](),
 	} {
 		seen := make(map[string]string)
 		for f := range typ.Fields() {

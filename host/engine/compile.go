@@ -41,14 +41,36 @@ func (c *compiler) step(decl *abi.StepDecl) {
 	c.unsupported(decl)
 	c.slots(st)
 	c.emits(st)
+	c.waits(st)
 	c.retryPolicy(st)
+}
+
+// waits checks what a step waits for.
+func (c *compiler) waits(st *step) {
+	st.waits = make(map[string]bool, len(st.decl.Waits))
+	for _, typ := range st.decl.Waits {
+		t, known := c.g.types[typ]
+		switch {
+		case IsRuntimeType(typ):
+			c.problem("waits_runtime_type", st.name, typ, "step %s waits for %s, which never reaches a step: wait for a type of your own", st.name, typ)
+			continue
+		case !known:
+			c.problem("unknown_type", st.name, typ, "step %s waits for %s, which is not declared: declare it in events", st.name, clip(typ))
+			continue
+		case t.kind == abi.KindStart || t.kind == abi.KindStop:
+			c.problem("waits_for_ends", st.name, typ, "step %s waits for %s, which begins or ends a run: wait for a type of your own", st.name, typ)
+			continue
+		}
+		t.used = true
+		st.waits[typ] = true
+	}
+	for typ := range c.g.closure(sortedKeys(st.waits), st.decl.AcceptSubtypes) {
+		c.g.waits[typ] = append(c.g.waits[typ], st)
+	}
 }
 
 // unsupported refuses what this version of the engine cannot do, by name.
 func (c *compiler) unsupported(decl *abi.StepDecl) {
-	if len(decl.Waits) > 0 {
-		c.problem("unsupported", decl.Name, decl.Waits[0], "step %s declares waits, and this server cannot wait for events inside a step yet: accept the event in a step of its own", decl.Name)
-	}
 	if decl.Atomic {
 		c.problem("unsupported", decl.Name, "", "step %s is atomic, and this server has no atomic steps yet: leave atomic out", decl.Name)
 	}

@@ -138,6 +138,9 @@ func (s *Session) decidePost(e *Entry, t PostEvent) (decision, error) {
 		return decision{}, host.Errorf(host.CodeLimitExceeded, "the run has had %d events, its limit", r.routed)
 	}
 	ev := sanitized(t.Event)
+	if s.overflows(r, ev, t.Step) {
+		return decision{}, host.Errorf(host.CodeLimitExceeded, "the run keeps %d events that no step has waited for yet (limit inbox_events): try again later", r.inbox.size)
+	}
 	e.Kind, e.RunID, e.Event, e.Step = EntryPost, t.RunID, &ev, t.Step
 	return decision{entry: e}, nil
 }
@@ -161,6 +164,10 @@ func (s *Session) decideCall(e *Entry, t Call) (decision, error) {
 	case CollectEvents:
 		req.Event.Body = sanitized(req.Event).Body
 		return s.decideCollect(e, inv, req)
+	case WaitForEvent:
+		return s.decideWait(e, inv, req)
+	case Sleep:
+		return s.decideSleep(e, inv, req)
 	}
 	return decision{}, fmt.Errorf("unknown request %T", t.Request)
 }
@@ -221,6 +228,9 @@ func (s *Session) decideSend(e *Entry, inv *invocation, req SendEvent) (decision
 		return decision{}, err
 	}
 	ev := sanitized(req.Event)
+	if r := inv.run; s.overflows(r, ev, req.Step) {
+		return decision{}, refuseInbox(r)
+	}
 	e.Kind, e.Event, e.Step = EntrySend, &ev, req.Step
 	return decision{entry: e}, nil
 }
@@ -240,7 +250,7 @@ func (st *step) checkSend(g *Graph, typ, to string) error {
 		return refusal(host.RunInvalidOutput, "step %s sends %s, which it does not declare: add it to its emits", st.name, clip(typ))
 	case to != "" && !g.HasStep(to):
 		return refusal("not_found", "step %s sends %s to %s, which is no step", st.name, typ, clip(to))
-	case to != "" && !g.Accepts(to, typ):
+	case to != "" && !g.Accepts(to, typ) && !g.keeps(typ, to):
 		return refusal("failed_precondition", "step %s sends %s to step %s, which does not accept it", st.name, typ, to)
 	}
 	return nil
@@ -277,6 +287,9 @@ func (s *Session) decideFinish(e *Entry, t Finish) (decision, error) {
 	e.Finish = p
 	if p.Err = t.Output.Err; p.Err == nil {
 		p.Err = inv.step.checkOutput(t.Output)
+	}
+	if p.Err == nil && s.overflow(inv.run, t.Output.Events) {
+		p.Err = refuseInbox(inv.run)
 	}
 	if p.Err != nil {
 		p.Err = sanitizedError(p.Err)

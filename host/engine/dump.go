@@ -80,6 +80,11 @@ func (d *dumper) run(r *run) {
 	for _, k := range keys {
 		d.line("  buffer %s %q%s", r.graph.steps[k.step].name, k.name, r.buffers[k].show())
 	}
+	for _, typ := range sortedKeys(r.inbox.byType) {
+		for _, e := range r.inbox.byType[typ] {
+			d.line("  kept%s to=%q%s", showEvents([]abi.Event{e.event}), e.step, e.lineage.show())
+		}
+	}
 	for inv := r.oldest; inv != nil; inv = inv.newer {
 		d.invocation(inv)
 	}
@@ -131,6 +136,18 @@ func (d *dumper) invocation(inv *invocation) {
 	if t := inv.timer; t != nil {
 		d.line("    timer=%d at=%d armed=%t", t.id, t.at, t.slot >= 0)
 	}
+	if on := inv.suspended; on != nil {
+		d.line("    suspended at call %d", on.n)
+		if t := on.timer; t != nil {
+			d.line("      timer=%d at=%d armed=%t", t.id, t.at, t.slot >= 0)
+		}
+	}
+	if inv.suspensions > 0 {
+		d.line("    suspensions=%d slept=%d", inv.suspensions, inv.slept)
+	}
+	for _, id := range sortedKeys(inv.waiters) {
+		d.waiter(inv.waiters[id])
+	}
 	if inv.lastErr != nil {
 		d.line("    error %s", inv.lastErr)
 	}
@@ -150,8 +167,18 @@ func (d *dumper) invocation(inv *invocation) {
 	}
 }
 
+func (d *dumper) waiter(w *waiter) {
+	d.line("    wait %s for %s asked=%t broadcast=%t late=%d seq=%d since=%d", w.id, w.typ, w.asked, w.broadcast, w.late, w.seq, w.since)
+	if w.shape != nil {
+		d.line("      compares %q with %x", w.shape.fields, w.values)
+	}
+	if w.answer != nil {
+		d.line("      answer%s", showEvents([]abi.Event{*w.answer}))
+	}
+}
+
 func (p phase) String() string {
-	return [...]string{phaseQueued: "queued", phaseRunning: "running", phaseWaiting: "waiting"}[p]
+	return [...]string{phaseQueued: "queued", phaseRunning: "running", phaseWaiting: "waiting", phaseSuspended: "suspended"}[p]
 }
 
 func (l lineage) show() string {

@@ -21,6 +21,8 @@ const (
 	EntryCancel  EntryKind = 9
 	EntryBlock   EntryKind = 10
 	EntryShift   EntryKind = 11
+	EntryWait    EntryKind = 12
+	EntrySleep   EntryKind = 13
 )
 
 // Entry is one position of a session's journal: an effect, resolved, so that
@@ -48,6 +50,9 @@ type Entry struct {
 	Lost    int64         `cbor:"16,keyasint,omitempty"`
 	Crash   bool          `cbor:"17,keyasint,omitempty"` // of an EntryShift
 	Retry   *RetryPart    `cbor:"18,keyasint,omitempty"` // of a failed attempt; nil: it was the last
+	Due     int64         `cbor:"20,keyasint,omitempty"` // when a sleep or a wait ends; 0: a wait without a timeout
+
+	Wait *WaitPart `cbor:"19,keyasint,omitempty"` // of an EntryWait; its Event is what it asks
 
 	// Open is on the first entry of an attempt: what its input was made of.
 	Open *AttemptOpen `cbor:"30,keyasint,omitempty"`
@@ -89,6 +94,17 @@ type FinishPart struct {
 	List   bool        `cbor:"2,keyasint,omitempty"`
 	Err    *abi.Error  `cbor:"3,keyasint,omitempty"`
 	Fuel   uint64      `cbor:"4,keyasint,omitempty"`
+}
+
+// WaitPart is the part of an EntryWait.
+type WaitPart struct {
+	ID           string  `cbor:"1,keyasint"`
+	Type         string  `cbor:"2,keyasint"`
+	Requirements abi.Raw `cbor:"3,keyasint,omitempty"`
+	Broadcast    bool    `cbor:"4,keyasint,omitempty"`
+	// Taken is the id of the event of the inbox that answers at once; 0: none
+	// does, and the attempt is suspended.
+	Taken uint64 `cbor:"5,keyasint,omitempty"`
 }
 
 // RetryPart says that a failed attempt, ended by an EntryFinish or by the

@@ -25,7 +25,7 @@ func (s *Session) fold(e *Entry, root *state.Node) ([]Command, error) {
 		err = s.foldStart(e, root)
 	case EntryTimer:
 		err = s.foldTimer(e)
-	case EntryEdit, EntrySend, EntryStream, EntryCollect, EntryFinish:
+	case EntryEdit, EntrySend, EntryStream, EntryCollect, EntryFinish, EntryWait, EntrySleep:
 		err = s.foldAttempt(e, root)
 	case EntryPost, EntryCancel, EntryBlock:
 		err = s.foldOutside(e)
@@ -133,6 +133,10 @@ func (s *Session) foldAttempt(e *Entry, root *state.Node) error {
 		return s.foldCollect(e, inv)
 	case EntryFinish:
 		return s.foldFinish(e, inv)
+	case EntryWait:
+		return s.foldWait(e, inv)
+	case EntrySleep:
+		return s.foldSleep(e, inv)
 	}
 	if e.Event == nil || !r.graph.knows(e.Event.Type) {
 		return corrupt(e, "no event of a known type")
@@ -252,6 +256,10 @@ func (s *Session) failed(inv *invocation, err *abi.Error, retry *RetryPart) {
 		inv.attempt++
 		inv.lastErr = err
 		inv.calls.fresh = 0
+		inv.slept = 0
+		for _, w := range inv.waiters {
+			w.late = 0
+		}
 		inv.phase = phaseWaiting
 		inv.timer = s.arm(&timer{kind: timerRetry, at: retry.Due, run: r, inv: inv})
 		s.changed(r)
@@ -285,6 +293,12 @@ func (s *Session) foldTimer(e *Entry) error {
 	case timerAttempt:
 		s.emit(Abandon{Invocation: t.inv.id})
 		s.failed(t.inv, t.overdue(), e.Retry)
+	case timerSleep:
+		t.inv.slept = t.inv.suspended.n
+		s.resume(t.inv)
+	case timerWait:
+		t.inv.suspended.waiter.late = t.inv.suspended.n
+		s.resume(t.inv)
 	case timerRetry:
 		t.inv.timer = nil
 		s.changed(t.run)

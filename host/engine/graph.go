@@ -22,6 +22,7 @@ type Graph struct {
 	byName   map[string]*step
 	types    map[string]*eventType
 	routes   map[string][]route // by event type: the steps that accept it, in manifest order
+	waits    map[string][]*step // by event type: the steps that may wait for it, in manifest order
 	start    string
 	stops    []string
 	schema   *state.Schema
@@ -49,6 +50,7 @@ type step struct {
 	single map[string]bool
 	lists  []listEmit
 	out    map[string]bool // all types of single and lists
+	waits  map[string]bool // that it declares to wait for, without subtypes
 	// catcher handles this step's exhausted failures; nil: nobody.
 	catcher       *step
 	maxRecoveries uint64
@@ -115,6 +117,7 @@ func Compile(m *abi.Manifest) (*Graph, []host.Problem) {
 		byName:   make(map[string]*step, len(m.Steps)),
 		types:    make(map[string]*eventType, len(m.Events)+len(abi.BaseKinds)),
 		routes:   make(map[string][]route, len(m.Events)),
+		waits:    make(map[string][]*step),
 	}}
 	if !c.sizes() {
 		return nil, c.problems
@@ -152,9 +155,10 @@ func (c *compiler) sizes() bool {
 		for _, emit := range c.m.Steps[i].Emits {
 			named += len(emit.Types)
 		}
+		named += len(c.m.Steps[i].Waits)
 	}
 	if named > maxNamed {
-		c.problem("limit_exceeded", "", "", "the steps name %d event types in what they accept and emit, more than %d", named, maxNamed)
+		c.problem("limit_exceeded", "", "", "the steps name %d event types in what they accept, emit and wait for, more than %d", named, maxNamed)
 	}
 	return len(c.problems) == 0
 }
@@ -282,7 +286,7 @@ func (g *Graph) CheckPost(typ, step string) *host.Error {
 		return nil
 	case !g.HasStep(step):
 		return host.Errorf(host.CodeInvalidArgument, "Step %s does not exist", clip(step))
-	case !g.Accepts(step, typ):
+	case !g.Accepts(step, typ) && !g.keeps(typ, step):
 		return host.Errorf(host.CodeInvalidArgument, "Step %s does not accept events of type %s", step, typ)
 	}
 	return nil

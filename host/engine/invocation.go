@@ -11,9 +11,10 @@ import (
 type phase uint8
 
 const (
-	phaseQueued  phase = iota // waits for a worker slot
-	phaseRunning              // an attempt holds a worker slot
-	phaseWaiting              // waits for the time of its next attempt
+	phaseQueued    phase = iota // waits for a worker slot
+	phaseRunning                // an attempt holds a worker slot
+	phaseWaiting                // waits for the time of its next attempt
+	phaseSuspended              // waits for an event, or sleeps, in mid-attempt
 )
 
 // invocation is one trigger's way through a step, over all its attempts.
@@ -35,6 +36,11 @@ type invocation struct {
 	timer   *timer // of the attempt's timeout, or of the next attempt
 	calls   collectCalls
 
+	suspended   *suspension // in phaseSuspended
+	suspensions int         // of all attempts
+	waiters     map[string]*waiter
+	slept       uint64 // the call of this attempt whose sleep is over
+
 	queued       *invocation // the next one in the step's queue
 	older, newer *invocation // of the run
 }
@@ -45,6 +51,7 @@ type pool struct {
 	taken       [(abi.MaxWorkers + 63) / 64]uint64 // worker numbers, a bit each
 	first, last *invocation
 	waiting     int // length of the queue
+	suspended   int // invocations that are
 }
 
 // acquire takes the smallest free worker number.
@@ -126,20 +133,29 @@ func (s *Session) seat(inv *invocation) {
 	if !inv.began {
 		inv.began, inv.start = true, s.now
 	}
-	if span := int64(inv.step.decl.Timeout); span > 0 {
+	if span := int64(inv.step.decl.Timeout); span > 0 && inv.timer == nil {
 		inv.timer = s.arm(&timer{kind: timerAttempt, at: later(s.now, span), span: span, run: inv.run, inv: inv})
 	}
 	s.publishState(inv, "running", strconv.Itoa(inv.worker), "")
 	s.emit(StartAttempt{Invocation: inv.id})
 }
 
-// unseat takes the slot from an attempt that ended; output is the type of the
-// event it gave, "" for none.
+// unseat takes the slot, if it has one, from an attempt that ended; output is the
+// type of the event it gave, "" for none.
 func (s *Session) unseat(inv *invocation, output string) {
-	inv.run.pools[inv.step.index].release(inv.worker)
-	s.seats--
 	s.disarm(inv.timer)
 	inv.timer = nil
+	if inv.phase == phaseSuspended {
+		s.wake(inv)
+		return
+	}
+	s.vacate(inv, output)
+}
+
+// vacate takes the slot from an attempt.
+func (s *Session) vacate(inv *invocation, output string) {
+	inv.run.pools[inv.step.index].release(inv.worker)
+	s.seats--
 	s.publishState(inv, "not_running", strconv.Itoa(inv.worker), output)
 }
 

@@ -41,7 +41,7 @@ func newPlayer(t reporter, graphs map[string]*Graph) *player {
 
 // play plays one line:
 //
-//	[@TIME] start RUN HANDLER EVENT [version=V] [timeout=D] [events=N] [stream=N] [state=N]
+//	[@TIME] start RUN HANDLER EVENT [version=V] [timeout=D] [events=N] [stream=N] [state=N] [inbox=N] [suspensions=N]
 //	[@TIME] post RUN EVENT [step=NAME]
 //	[@TIME] finish INVOCATION null | EVENT | [EVENT...] | error CODE "MESSAGE" [final] [attempt=N] [fuel=N]
 //	[@TIME] edit INVOCATION OP PATH [VALUE] [; OP PATH [VALUE]]...
@@ -50,6 +50,8 @@ func newPlayer(t reporter, graphs map[string]*Graph) *player {
 //	[@TIME] send INVOCATION EVENT [step=NAME]
 //	[@TIME] write INVOCATION EVENT
 //	[@TIME] collect INVOCATION EVENT TYPE,TYPE... [buffer=NAME]
+//	[@TIME] wait INVOCATION TYPE [id=ID] [need=JSON] [ask=EVENT] [for=D] [broadcast=1] [n=N] [attempt=N]
+//	[@TIME] sleep INVOCATION DURATION [n=N] [attempt=N]
 //	[@TIME] timer
 //	[@TIME] cancel RUN
 //	[@TIME] block RUN CODE MESSAGE
@@ -130,7 +132,8 @@ func (p *player) read(verb string, in *scanner) Tick {
 		s := StartRun{RunID: in.word(), HandlerID: in.word(), Event: in.event(), Seed: [32]byte{7}}
 		s.Version = in.option("version", "v1")
 		s.Timeout = int64(in.duration(in.option("timeout", "0s")))
-		s.Limits = host.Limits{RunEvents: int(in.uintOption("events", 0)), StreamBytes: int(in.uintOption("stream", 0)), StateBytes: int(in.uintOption("state", 0))}
+		s.Limits = host.Limits{RunEvents: int(in.uintOption("events", 0)), StreamBytes: int(in.uintOption("stream", 0)), StateBytes: int(in.uintOption("state", 0)),
+			InboxEvents: int(in.uintOption("inbox", 0)), Suspensions: int(in.uintOption("suspensions", 0))}
 		return s
 	case "post":
 		return PostEvent{RunID: in.word(), Event: in.event(), Step: in.option("step", "")}
@@ -149,8 +152,8 @@ func (p *player) read(verb string, in *scanner) Tick {
 	case "shift":
 		return Shift{Lost: int64(in.duration(in.word()))}
 	}
-	c := Call{Invocation: in.uint(), Attempt: 1, N: 1}
-	c.Attempt = in.uintOption("attempt", 1)
+	c := Call{Invocation: in.uint()}
+	c.Attempt, c.N = in.uintOption("attempt", 1), in.uintOption("n", 1)
 	c.Request = p.request(verb, in)
 	return c
 }
@@ -170,6 +173,18 @@ func (p *player) request(verb string, in *scanner) Request {
 		return SendEvent{Event: in.event(), Step: in.option("step", "")}
 	case "write":
 		return WriteStream{Event: in.event()}
+	case "wait":
+		w := WaitForEvent{Type: in.word(), ID: in.option("id", "w"), Timeout: int64(in.duration(in.option("for", "0s"))), Broadcast: in.option("broadcast", "") != ""}
+		if need := in.option("need", ""); need != "" {
+			w.Requirements = (&scanner{t: p.t, rest: need}).json()
+		}
+		if ask := in.option("ask", ""); ask != "" {
+			ev := (&scanner{t: p.t, rest: ask}).event()
+			w.Ask = &ev
+		}
+		return w
+	case "sleep":
+		return Sleep{Duration: int64(in.duration(in.word()))}
 	case "collect":
 		c := CollectEvents{Event: in.event()}
 		if list := in.word(); list != "-" {

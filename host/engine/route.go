@@ -23,6 +23,9 @@ func (s *Session) newEvent(ev abi.Event) abi.Event {
 // takes is told of when the entry is folded.
 func (s *Session) route(r *run, e emission) {
 	e.event = s.newEvent(e.event)
+	if s.answerWaiters(r, e.event, e.step) {
+		return
+	}
 	taken := false
 	for _, to := range r.graph.routes[e.event.Type] {
 		s.visited++
@@ -30,7 +33,11 @@ func (s *Session) route(r *run, e emission) {
 			taken = true
 		}
 	}
-	if !taken && !e.shown {
+	switch {
+	case taken:
+	case r.graph.keeps(e.event.Type, e.step) && r.inbox.size < r.limits.InboxEvents:
+		r.inbox.put(e)
+	case !e.shown:
 		r.unhandled = append(r.unhandled, e)
 	}
 }

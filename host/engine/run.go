@@ -18,6 +18,9 @@ type run struct {
 	outermost   *collection
 	collections map[uint64]*collection // open ones, without the outermost
 	buffers     map[bufferKey]*buffer
+	waiting     map[string]*waiting // by event type
+	outside     int                 // invocations that wait for an event
+	inbox       inbox
 	deadline    *timer
 
 	// The invocations that have not ended, oldest first.
@@ -59,7 +62,7 @@ func (s *Session) begin(e *Entry, g *Graph) *run {
 // events that nobody took and, if nothing but the outside can move the
 // run, that it is idle.
 func (s *Session) settle(r *run, tellIdle bool) {
-	idle := r.alive == 0
+	idle := r.alive == r.outside
 	for _, e := range r.unhandled {
 		s.publishInternal(r, abi.TypeUnhandled, unhandledBody(r.graph, e, idle))
 	}
@@ -83,8 +86,12 @@ func (s *Session) end(r *run, status host.Status, last host.StreamEvent) host.St
 	last = s.publish(r, last)
 	for inv := r.oldest; inv != nil; inv = inv.newer {
 		s.visited++
-		if inv.phase == phaseRunning && r.rec.Blocked == nil {
+		switch {
+		case inv.phase == phaseRunning && r.rec.Blocked == nil:
 			s.seats--
+			s.emit(Abandon{Invocation: inv.id})
+		case inv.phase == phaseSuspended:
+			s.disarm(inv.suspended.timer)
 			s.emit(Abandon{Invocation: inv.id})
 		}
 		s.disarm(inv.timer)
@@ -122,7 +129,7 @@ func (s *Session) fail(r *run, f failure) {
 func (s *Session) timeOut(r *run, span int64) {
 	var active []string
 	for _, st := range r.graph.steps {
-		if r.pools[st.index].busy > 0 {
+		if r.pools[st.index].busy+r.pools[st.index].suspended > 0 {
 			active = append(active, st.name)
 		}
 	}
@@ -143,9 +150,12 @@ func (s *Session) cancel(r *run) {
 func (s *Session) block(r *run, reason host.Blocked) {
 	for inv := r.oldest; inv != nil; inv = inv.newer {
 		s.visited++
-		if inv.phase == phaseRunning {
+		switch inv.phase {
+		case phaseRunning:
 			s.seats--
 			s.emit(Abandon{Invocation: inv.id})
+		case phaseSuspended:
+			s.disarm(inv.suspended.timer)
 		}
 		s.disarm(inv.timer)
 	}

@@ -25,6 +25,7 @@ type Session struct {
 	lastTimer      uint64
 	lastCollection uint64
 	lastSeat       uint64
+	lastWait       uint64
 
 	handlers    map[string]*handler
 	runs        map[string]*run

@@ -24,6 +24,12 @@ func (p *player) show(res Result, err error) {
 	if res.Response.Complete {
 		say("collected%s", showEvents(res.Response.Collected))
 	}
+	if ev := res.Response.Event; ev.Type != "" {
+		say("answer%s", showEvents([]abi.Event{ev}))
+	}
+	if res.Response.Suspended {
+		say("suspended")
+	}
 	if res.Response.Warning != "" {
 		say("warning %s", res.Response.Warning)
 	}
@@ -102,6 +108,7 @@ func showEntry(e *Entry) string {
 	kinds := map[EntryKind]string{
 		EntryStart: "start", EntryPost: "post", EntryEdit: "edit", EntrySend: "send", EntryStream: "stream", EntryCollect: "collect",
 		EntryFinish: "finish", EntryTimer: "timer", EntryCancel: "cancel", EntryBlock: "block", EntryShift: "shift",
+		EntryWait: "wait", EntrySleep: "sleep",
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "entry %d %s", e.Seq, kinds[e.Kind])
@@ -143,6 +150,21 @@ func showEntry(e *Entry) string {
 		if p.Err != nil {
 			fmt.Fprintf(&b, " error %s", p.Err)
 		}
+	}
+	if p := e.Wait; p != nil {
+		fmt.Fprintf(&b, " for %s id=%s", p.Type, p.ID)
+		if p.Requirements != nil {
+			b.WriteString(" need=" + showRaw(p.Requirements))
+		}
+		if p.Broadcast {
+			b.WriteString(" broadcast")
+		}
+		if p.Taken != 0 {
+			fmt.Fprintf(&b, " taken=#%d", p.Taken)
+		}
+	}
+	if e.Due != 0 {
+		fmt.Fprintf(&b, " due=%s", time.Duration(e.Due))
 	}
 	if e.Timer != 0 {
 		fmt.Fprintf(&b, " timer=%d", e.Timer)

@@ -108,6 +108,18 @@ type (
 		Expected []string
 		Buffer   string
 	}
+	// WaitForEvent waits for an event. ID names the wait in its invocation.
+	// Response: Event once there is one, else Suspended.
+	WaitForEvent struct {
+		ID           string
+		Type         string
+		Requirements abi.Raw    // nil: none
+		Ask          *abi.Event // nil: none
+		Timeout      int64      // nanoseconds; 0: none
+		Broadcast    bool
+	}
+	// Sleep waits for a time. Response: Suspended, until it is over.
+	Sleep struct{ Duration int64 }
 )
 
 func (EditState) request()     {}
@@ -115,12 +127,18 @@ func (CommitState) request()   {}
 func (SendEvent) request()     {}
 func (WriteStream) request()   {}
 func (CollectEvents) request() {}
+func (WaitForEvent) request()  {}
+func (Sleep) request()         {}
 
 // Response is what a call's request gives back to the guest.
 type Response struct {
 	Results   []abi.Raw   // of EditState, one for each edit
 	Collected []abi.Event // of CollectEvents
 	Complete  bool        // of CollectEvents: Collected is the released set
+	Event     abi.Event   // of WaitForEvent
+	// Suspended: there is no answer yet. The guest is to be unwound; a
+	// [StartAttempt] says when the attempt can go on.
+	Suspended bool
 	// Warning is for the log of the invocation; "" for none. The call succeeded.
 	Warning string
 }

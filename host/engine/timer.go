@@ -9,15 +9,17 @@ const (
 	timerDeadline timerKind = iota + 1 // the run times out
 	timerAttempt                       // the attempt fails with a timeout
 	timerRetry                         // the next attempt is due
+	timerSleep                         // a sleep is over
+	timerWait                          // a wait took too long
 )
 
 func (k timerKind) String() string {
-	return [...]string{timerDeadline: "deadline", timerAttempt: "attempt", timerRetry: "retry"}[k]
+	return [...]string{timerDeadline: "deadline", timerAttempt: "attempt", timerRetry: "retry", timerSleep: "sleep", timerWait: "wait"}[k]
 }
 
 // servingTime reports whether the timer counts only time in which the server
 // was serving; the others count time on the wall.
-func (k timerKind) servingTime() bool { return k != timerRetry }
+func (k timerKind) servingTime() bool { return k == timerDeadline || k == timerAttempt }
 
 // timer is something that happens at a time.
 type timer struct {

@@ -79,7 +79,7 @@ func slotTypes(st *step) []string {
 // fromOutside reports whether events of the type come without a step.
 func (c *compiler) fromOutside(typ string) bool {
 	kind, known := c.g.Kind(typ)
-	return typ == abi.TypeStepFailed || known && (kind == abi.KindStart || kind == abi.KindHumanResponse)
+	return typ == abi.TypeStepFailed || len(c.g.waits[typ]) > 0 || known && (kind == abi.KindStart || kind == abi.KindHumanResponse)
 }
 
 // neverProduced reports accepted types that nobody makes.
@@ -107,7 +107,7 @@ func (c *compiler) neverAccepted() {
 				taken := len(may) == 0
 				for t := range may {
 					kind := c.g.types[t].kind
-					taken = taken || len(c.g.routes[t]) > 0 || kind == abi.KindStop || kind == abi.KindInputRequired || kind == abi.KindStart
+					taken = taken || len(c.g.routes[t]) > 0 || len(c.g.waits[t]) > 0 || kind == abi.KindStop || kind == abi.KindInputRequired || kind == abi.KindStart
 				}
 				if !taken {
 					c.problem("never_accepted", st.name, typ, "step %s emits %s, but no step accepts it: let a step accept it, or only write it to the stream", st.name, typ)

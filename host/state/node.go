@@ -1,6 +1,9 @@
 package state
 
 import (
+	"iter"
+	"math"
+
 	"github.com/weftrun/weft/abi"
 )
 
@@ -342,4 +345,40 @@ func (n *Node) without(e Elem) *Node {
 		i, _ = n.body.find(e.Key)
 	}
 	return &Node{kind: n.kind, body: n.body.edit(i, 1, nil)}
+}
+
+// Field returns the value at a map's key, or nil: also for keys that have no
+// path, and for a node that is no map.
+func (n *Node) Field(key string) *Node {
+	if n == nil {
+		return nil
+	}
+	return n.get(key)
+}
+
+// Entries gives the keys of a map and their values, in the order of the
+// encoding; nothing for a node that is no map.
+func (n *Node) Entries() iter.Seq2[string, *Node] {
+	return func(yield func(string, *Node) bool) {
+		if !n.IsMap() {
+			return
+		}
+		for c := newCursor(n.body); ; {
+			key, value := c.next()
+			if value == nil || !yield(key, value) {
+				return
+			}
+		}
+	}
+}
+
+// Identity is a text that two values share if they are equal for people who
+// compare them: a float that is a whole number is the integer, inside of lists
+// and maps it is not.
+func (n *Node) Identity() string {
+	if x, ok := n.number(); ok && x.isFloat && x.float == math.Trunc(x.float) && math.Abs(x.float) < 1<<63 {
+		whole := number{neg: x.float < 0, mag: uint64(math.Abs(x.float))}
+		return string(whole.appendInt(nil))
+	}
+	return string(n.Encode())
 }

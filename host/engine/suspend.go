@@ -1,0 +1,172 @@
+package engine
+
+import (
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+)
+
+// decideWait decides a wait_for_event: it has an answer already, the inbox has
+// one, or the attempt is suspended.
+func (s *Session) decideWait(e *Entry, inv *invocation, req WaitForEvent) (decision, error) {
+	st := inv.step
+	if !st.waits[req.Type] {
+		return decision{}, refusal("failed_precondition", "step %s waits for %s, which it does not declare: add it to its waits", st.name, clip(req.Type))
+	}
+	w := inv.waiters[req.ID]
+	switch {
+	case w != nil && w.typ != req.Type:
+		return decision{}, refusal("failed_precondition", "step %s waits for %s by the waiter id %s, by which it has waited for %s: give each wait an id of its own", st.name, req.Type, clip(req.ID), w.typ)
+	case w != nil && w.answer != nil:
+		return decision{response: Response{Event: *w.answer}}, nil
+	case w != nil && w.late == e.N:
+		return decision{}, refusal(abi.StatusTimeout.Code(), "step %s waited too long for %s", st.name, req.Type)
+	}
+	q, err := readRequirement(req.Requirements)
+	if err != nil {
+		return decision{}, refusal(abi.StatusInvalidMessage.Code(), "the requirements cannot be read: %s", err)
+	}
+	part := &WaitPart{ID: req.ID, Type: req.Type, Requirements: req.Requirements, Broadcast: req.Broadcast}
+	e.Kind, e.Wait = EntryWait, part
+	types := map[string]bool{req.Type: true}
+	if st.decl.AcceptSubtypes {
+		types = inv.run.graph.closure([]string{req.Type}, true)
+	}
+	if ev, ok := inv.run.inbox.find(types, q, st.name); ok {
+		part.Taken = ev.ID
+		return decision{entry: e, response: Response{Event: ev}}, nil
+	}
+	if req.Ask != nil && (w == nil || !w.asked) {
+		if err := inv.checkAsk(req.Ask.Type); err != nil {
+			return decision{}, err
+		}
+		ask := sanitized(*req.Ask)
+		e.Event = &ask
+	}
+	if req.Timeout > 0 {
+		e.Due = later(e.At, req.Timeout)
+	}
+	return s.decideSuspension(e, inv)
+}
+
+// checkAsk says whether an event can be published for a wait.
+func (inv *invocation) checkAsk(typ string) error {
+	kind, known := inv.run.graph.Kind(typ)
+	switch {
+	case IsRuntimeType(typ):
+		return refuseRuntimeType(typ)
+	case !known:
+		return refusal(host.RunInvalidOutput, "step %s asks by %s, which is not declared: declare it in events", inv.step.name, clip(typ))
+	case kind == abi.KindStop || kind == abi.KindStart:
+		return refusal("failed_precondition", "step %s asks by %s, which begins or ends a run: ask by %s or a type of the kind \"input_required\"", inv.step.name, typ, abi.TypeInputRequired)
+	}
+	return nil
+}
+
+func (s *Session) decideSleep(e *Entry, inv *invocation, req Sleep) (decision, error) {
+	if req.Duration <= 0 || inv.slept == e.N {
+		return decision{}, nil
+	}
+	e.Kind, e.Due = EntrySleep, later(e.At, req.Duration)
+	return s.decideSuspension(e, inv)
+}
+
+func (s *Session) decideSuspension(e *Entry, inv *invocation) (decision, error) {
+	if most := inv.run.limits.Suspensions; inv.suspensions >= most {
+		return decision{}, refusal(host.RunLimitExceeded, "step %s waits and sleeps more than %d times (limit suspensions)", inv.step.name, most)
+	}
+	return decision{entry: e, response: Response{Suspended: true}}, nil
+}
+
+func (s *Session) foldWait(e *Entry, inv *invocation) error {
+	p, r := e.Wait, inv.run
+	if p == nil || !inv.step.waits[p.Type] {
+		return corrupt(e, "nothing to wait for")
+	}
+	w := inv.waiters[p.ID]
+	if w == nil {
+		w = &waiter{id: p.ID, inv: inv, step: inv.step, typ: p.Type}
+		if inv.waiters == nil {
+			inv.waiters = make(map[string]*waiter)
+		}
+		inv.waiters[p.ID] = w
+	}
+	if w.typ != p.Type || w.answer != nil {
+		return corrupt(e, "the wait %s has its answer, or is another", clip(p.ID))
+	}
+	if p.Taken != 0 {
+		ev, ok := r.inbox.take(r.graph.closure([]string{p.Type}, true), p.Taken)
+		if !ok {
+			return corrupt(e, "event %d is not in the inbox", p.Taken)
+		}
+		w.answer = &ev
+		return nil
+	}
+	q, err := readRequirement(p.Requirements)
+	if err != nil {
+		return corrupt(e, "requirements: %v", err)
+	}
+	if e.Event != nil {
+		if !r.graph.knows(e.Event.Type) {
+			return corrupt(e, "no event of a known type")
+		}
+		w.asked = true
+		if !s.published(inv, *e.Event) {
+			return nil
+		}
+	}
+	s.lastWait++
+	w.seq, w.since, w.broadcast = s.lastWait, s.now, p.Broadcast
+	on := suspension{n: e.N, waiter: w}
+	if e.Due != 0 {
+		on.timer = s.arm(&timer{kind: timerWait, at: e.Due, run: r, inv: inv})
+	}
+	r.enlist(w, q)
+	s.suspend(inv, on)
+	s.settle(r, true)
+	return nil
+}
+
+func (s *Session) foldSleep(e *Entry, inv *invocation) error {
+	if e.Due < e.At {
+		return corrupt(e, "a sleep that ends before it begins")
+	}
+	s.suspend(inv, suspension{n: e.N, timer: s.arm(&timer{kind: timerSleep, at: e.Due, run: inv.run, inv: inv})})
+	s.settle(inv.run, false)
+	return nil
+}
+
+// overflows reports whether an event would go to an inbox that is full.
+func (s *Session) overflows(r *run, ev abi.Event, step string) bool {
+	return r.inbox.size >= r.limits.InboxEvents && s.toInbox(r, ev, step)
+}
+
+// overflow reports whether some of the events would.
+func (s *Session) overflow(r *run, events []abi.Event) bool {
+	if len(r.graph.waits) == 0 || len(events) <= r.limits.InboxEvents-r.inbox.size {
+		return false
+	}
+	n := 0
+	for _, ev := range events {
+		if s.toInbox(r, ev, "") {
+			n++
+		}
+	}
+	return n > r.limits.InboxEvents-r.inbox.size
+}
+
+// toInbox reports whether an event would be kept for a later wait.
+func (s *Session) toInbox(r *run, ev abi.Event, step string) bool {
+	if !r.graph.keeps(ev.Type, step) {
+		return false
+	}
+	for _, to := range r.graph.routes[ev.Type] {
+		if step == "" || step == to.step.name {
+			return false
+		}
+	}
+	return len(s.takers(r, ev, step)) == 0
+}
+
+func refuseInbox(r *run) *abi.Error {
+	return refusal(host.RunLimitExceeded, "the run keeps %d events that no step has waited for yet (limit inbox_events)", r.inbox.size)
+}

@@ -1,0 +1,377 @@
+package engine
+
+import (
+	"cmp"
+	"container/list"
+	"encoding/binary"
+	"slices"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host/state"
+)
+
+// An invocation that waits for an event, or sleeps, is suspended: its guest is
+// unwound, and the invocation holds no worker slot. When the event comes, or the
+// time, the attempt gets a slot again, is replayed to the call that waited, makes
+// it once more, and finds the answer here.
+//
+// An event goes one way: to the oldest waiter that it matches (and to all that
+// asked for it by broadcast), else to the steps that accept it, else, if a step
+// declares that it waits for the type, into the inbox of the run, where a later
+// wait finds it.
+
+// waiter is an invocation's wait for an event. It belongs to the invocation and
+// not to the attempt: what was answered stays so, and nobody is asked twice.
+type waiter struct {
+	id   string
+	inv  *invocation
+	step *step
+
+	typ       string
+	shape     *waitShape // nil while nobody waits
+	place     *list.Element
+	values    string // of the shape's fields
+	broadcast bool
+	seq       uint64 // the order in which waits began
+	since     int64
+
+	asked  bool       // its event is on the stream
+	answer *abi.Event // nil until one came
+	late   uint64     // the call of this attempt whose time ran out
+}
+
+// suspension is what a suspended invocation waits for.
+type suspension struct {
+	n      uint64  // the call
+	waiter *waiter // nil: it sleeps
+	timer  *timer  // nil: for as long as it takes
+}
+
+// waiting are the waiters for one type of event, by the fields that they
+// compare: so that an event is held against as many of them as there are kinds
+// of requirements, not against all.
+type waiting struct {
+	shapes []*waitShape
+}
+
+// waitShape are the waiters that compare the same fields.
+type waitShape struct {
+	key    string   // the fields, as one text
+	fields []string // sorted
+	byWant map[string]*waitQueue
+}
+
+// waitQueue are the waiters that want the same values, oldest first, those for
+// broadcasts apart. Their elements are *waiter.
+type waitQueue struct {
+	single, broadcast list.List
+}
+
+func (q *waitQueue) of(w *waiter) *list.List {
+	if w.broadcast {
+		return &q.broadcast
+	}
+	return &q.single
+}
+
+// requirement is a map of fields and wanted values.
+type requirement struct {
+	fields []string
+	values string
+}
+
+// readRequirement takes a wait's requirements apart. nil: it has none.
+func readRequirement(raw abi.Raw) (requirement, error) {
+	if raw == nil {
+		return requirement{}, nil
+	}
+	node, err := state.Decode(raw)
+	if err != nil {
+		return requirement{}, err
+	}
+	var q requirement
+	var values []byte
+	for key, value := range node.Entries() {
+		q.fields = append(q.fields, key)
+		values = appendText(values, value.Identity())
+	}
+	q.values = string(values)
+	return q, nil
+}
+
+// appendText writes a text so that texts in a row are told apart.
+func appendText(dst []byte, text string) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(text)))
+	return append(dst, text...)
+}
+
+func (q requirement) shape() string {
+	var b []byte
+	for _, f := range q.fields {
+		b = appendText(b, f)
+	}
+	return string(b)
+}
+
+// valuesIn are the values that an event's body has for the fields; false if it
+// lacks one.
+func valuesIn(body *state.Node, fields []string) (string, bool) {
+	var b []byte
+	for _, f := range fields {
+		v := body.Field(f)
+		if v == nil {
+			return "", false
+		}
+		b = appendText(b, v.Identity())
+	}
+	return string(b), true
+}
+
+// matches reports whether an event meets the requirement.
+func (q requirement) matches(ev abi.Event) bool {
+	if len(q.fields) == 0 {
+		return true
+	}
+	body, err := state.Decode(ev.Body)
+	if err != nil {
+		return false
+	}
+	values, ok := valuesIn(body, q.fields)
+	return ok && values == q.values
+}
+
+// enlist adds a waiter.
+func (r *run) enlist(w *waiter, q requirement) {
+	if r.waiting == nil {
+		r.waiting = make(map[string]*waiting)
+	}
+	of := r.waiting[w.key()]
+	if of == nil {
+		of = &waiting{}
+		r.waiting[w.key()] = of
+	}
+	key := q.shape()
+	for _, shape := range of.shapes {
+		if shape.key == key {
+			w.shape = shape
+		}
+	}
+	if w.shape == nil {
+		w.shape = &waitShape{key: key, fields: q.fields, byWant: make(map[string]*waitQueue)}
+		of.shapes = append(of.shapes, w.shape)
+	}
+	w.values = q.values
+	queue := w.shape.byWant[q.values]
+	if queue == nil {
+		queue = &waitQueue{}
+		w.shape.byWant[q.values] = queue
+	}
+	w.place = queue.of(w).PushBack(w)
+	r.outside++
+}
+
+// strike takes a waiter out.
+func (r *run) strike(w *waiter) {
+	queue := w.shape.byWant[w.values]
+	queue.of(w).Remove(w.place)
+	if queue.single.Len()+queue.broadcast.Len() == 0 {
+		delete(w.shape.byWant, w.values)
+	}
+	if of := r.waiting[w.key()]; len(w.shape.byWant) == 0 {
+		for i, shape := range of.shapes {
+			if shape == w.shape {
+				of.shapes = slices.Delete(of.shapes, i, i+1)
+				break
+			}
+		}
+		if len(of.shapes) == 0 {
+			delete(r.waiting, w.key())
+		}
+	}
+	w.shape, w.place = nil, nil
+	r.outside--
+}
+
+// subtypes is the key of r.waiting for those who take subtypes of a type too.
+func subtypes(typ string) string { return typ + "+" }
+
+// key is the waiter's in r.waiting.
+func (w *waiter) key() string {
+	if w.step.decl.AcceptSubtypes {
+		return subtypes(w.typ)
+	}
+	return w.typ
+}
+
+// shapes are the kinds of requirements that an event of a type is held against.
+func (r *run) shapes(typ string) []*waitShape {
+	if len(r.waiting) == 0 {
+		return nil
+	}
+	var out []*waitShape
+	add := func(key string) {
+		if of := r.waiting[key]; of != nil {
+			out = append(out, of.shapes...)
+		}
+	}
+	add(typ)
+	add(subtypes(typ))
+	for _, ancestor := range r.graph.Ancestors(typ) {
+		add(subtypes(ancestor))
+	}
+	return out
+}
+
+// takers finds the waiters that an event goes to: the oldest that it matches,
+// and those that asked for a broadcast. step, if not "", names the only step
+// that it is meant for.
+func (s *Session) takers(r *run, ev abi.Event, step string) []*waiter {
+	shapes := r.shapes(ev.Type)
+	if len(shapes) == 0 {
+		return nil
+	}
+	var body *state.Node
+	var oldest *waiter
+	var all []*waiter
+	consider := func(queue *list.List, broadcast bool) {
+		for at := queue.Front(); at != nil; at = at.Next() {
+			s.visited++
+			w := at.Value.(*waiter)
+			if step != "" && w.step.name != step {
+				continue
+			}
+			if broadcast {
+				all = append(all, w)
+			}
+			if oldest == nil || w.seq < oldest.seq {
+				oldest = w
+			}
+			if !broadcast {
+				return
+			}
+		}
+	}
+	for _, shape := range shapes {
+		s.visited++
+		values := ""
+		if len(shape.fields) > 0 {
+			if body == nil {
+				var err error
+				if body, err = state.Decode(ev.Body); err != nil {
+					return nil
+				}
+			}
+			var ok bool
+			if values, ok = valuesIn(body, shape.fields); !ok {
+				continue
+			}
+		}
+		if queue := shape.byWant[values]; queue != nil {
+			consider(&queue.single, false)
+			consider(&queue.broadcast, true)
+		}
+	}
+	if oldest != nil && !oldest.broadcast {
+		all = append(all, oldest)
+	}
+	slices.SortFunc(all, func(a, b *waiter) int { return cmp.Compare(a.seq, b.seq) })
+	return all
+}
+
+// answerWaiters brings an event to those who wait for it; false if nobody does.
+func (s *Session) answerWaiters(r *run, ev abi.Event, step string) bool {
+	takers := s.takers(r, ev, step)
+	for _, w := range takers {
+		w.answer = &ev
+		r.strike(w)
+		s.resume(w.inv)
+	}
+	return len(takers) > 0
+}
+
+// suspend takes the slot from an attempt that waits.
+func (s *Session) suspend(inv *invocation, on suspension) {
+	inv.suspended = &on
+	inv.suspensions++
+	inv.phase = phaseSuspended
+	inv.run.pools[inv.step.index].suspended++
+	s.vacate(inv, "")
+	s.changed(inv.run)
+	s.refill(inv.run, inv.step)
+}
+
+// wake ends a suspension, however it ended.
+func (s *Session) wake(inv *invocation) {
+	on := inv.suspended
+	if on.waiter != nil && on.waiter.shape != nil {
+		inv.run.strike(on.waiter)
+	}
+	s.disarm(on.timer)
+	inv.run.pools[inv.step.index].suspended--
+	inv.suspended = nil
+}
+
+// resume lets an attempt go on from where it waits.
+func (s *Session) resume(inv *invocation) {
+	s.wake(inv)
+	s.changed(inv.run)
+	s.seatOrQueue(inv)
+}
+
+// inbox keeps events that steps may wait for later.
+type inbox struct {
+	byType map[string][]emission
+	size   int
+}
+
+func (b *inbox) put(e emission) {
+	if b.byType == nil {
+		b.byType = make(map[string][]emission)
+	}
+	b.byType[e.event.Type] = append(b.byType[e.event.Type], e)
+	b.size++
+}
+
+// find gives the oldest event of one of the types that a wait of a step may have.
+func (b *inbox) find(types map[string]bool, q requirement, step string) (abi.Event, bool) {
+	var oldest abi.Event
+	for typ := range types {
+		for _, e := range b.byType[typ] {
+			if (e.step == "" || e.step == step) && q.matches(e.event) {
+				if oldest.ID == 0 || e.event.ID < oldest.ID {
+					oldest = e.event
+				}
+				break
+			}
+		}
+	}
+	return oldest, oldest.ID != 0
+}
+
+// take removes an event of one of the types by its id.
+func (b *inbox) take(types map[string]bool, id uint64) (abi.Event, bool) {
+	for typ := range types {
+		kept := b.byType[typ]
+		i := slices.IndexFunc(kept, func(e emission) bool { return e.event.ID == id })
+		if i < 0 {
+			continue
+		}
+		ev := kept[i].event
+		if b.byType[typ] = slices.Delete(kept, i, i+1); len(kept) == 1 {
+			delete(b.byType, typ)
+		}
+		b.size--
+		return ev, true
+	}
+	return abi.Event{}, false
+}
+
+// keeps reports whether an event that nobody takes is kept for a later wait.
+func (g *Graph) keeps(typ, step string) bool {
+	for _, st := range g.waits[typ] {
+		if step == "" || st.name == step {
+			return true
+		}
+	}
+	return false
+}
