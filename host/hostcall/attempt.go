@@ -27,7 +27,10 @@
 //     already durable.
 //  6. The guest's clock and the position of its random stream are those of the
 //     first run: each record says the clock, and replayed draws are drawn again.
-//  7. An open edit has a bound of fuel, which is counted from what the guest
+//  7. A call that suspends is an effect: its entry carries the record of the calls
+//     before it. It is made again when there is an answer, as the first live call
+//     of the replay, and only then remembered.
+//  8. An open edit has a bound of fuel, which is counted from what the guest
 //     burns: the same in each run. In a replay no edit is open.
 package hostcall
 
@@ -71,6 +74,10 @@ type Live interface {
 
 // ErrParked unwinds a guest that has to wait until a write ticket is free.
 var ErrParked = errors.New("waits for a write ticket")
+
+// ErrSuspended unwinds a guest whose call has no answer yet: it waits for an
+// event, or sleeps. Its attempt goes on by replay when there is one.
+var ErrSuspended = errors.New("waits for an event or a time")
 
 // ticketAfter is the number of lost commits after which an attempt gets the
 // write ticket.
@@ -128,6 +135,7 @@ type Attempt struct {
 	random   *rand.ChaCha8
 	logBytes int
 	logLines int
+	waits    map[string]int // without an id, by what they wait for
 }
 
 // region is an open edit.
@@ -157,13 +165,17 @@ func (a *Attempt) Restart() {
 	if a.region != nil {
 		a.back() // it was cut off inside an edit
 	}
-	a.n, a.replayed = 0, len(a.record)
+	a.n, a.replayed, a.waits = 0, len(a.record), nil
 	a.logs, a.logBytes, a.logLines = nil, 0, 0
 	// A stream of its own, beside the one that WASI's random_get draws from.
 	seed := a.open.Seed
 	seed[0] ^= 0xff
 	a.random = rand.NewChaCha8(seed)
 }
+
+// Record is the record, whole when no run of the guest is under way. The caller
+// must not change it, and not use the attempt any more.
+func (a *Attempt) Record() []engine.CallRecord { return a.record[:a.attached] }
 
 // Open is what the attempt's input is made of.
 func (a *Attempt) Open() engine.AttemptOpen { return a.open }
@@ -227,6 +239,10 @@ func (a *Attempt) replay(im abi.Import, req []byte) ([]byte, abi.Status, int64, 
 	case abi.ImportRandom:
 		if r.Status == abi.StatusOK {
 			_, _ = a.draw(req)
+		}
+	case abi.ImportWait:
+		if m, err := abi.DecodeWaitForEvent(req); err == nil {
+			_ = a.waiterID(&m) // counts it
 		}
 	case abi.ImportLog:
 		if a.n > a.lastEffect && r.Status == abi.StatusOK {

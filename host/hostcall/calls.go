@@ -60,6 +60,10 @@ func (a *Attempt) dispatch(im abi.Import, req []byte, clock int64) ([]byte, erro
 		return a.collect(req, clock)
 	case abi.ImportWriteStream:
 		return a.writeStream(req, clock)
+	case abi.ImportWait:
+		return a.wait(req, clock)
+	case abi.ImportSleep:
+		return a.sleep(req, clock)
 	case abi.ImportNow:
 		if err := abi.DecodeEmpty(req); err != nil {
 			return nil, invalid(err)
@@ -214,6 +218,11 @@ func (a *Attempt) effect(im abi.Import, req []byte, clock int64, r engine.Reques
 	var resp []byte
 	var late error
 	err := a.live.Effect(a.n, r, func(res *engine.Result) {
+		if res.Response.Suspended {
+			a.attach(res.Entry)
+			late = ErrSuspended
+			return
+		}
 		status := abi.StatusOK
 		resp, late = encode(res.Response)
 		if long := (*abi.Error)(nil); late == nil && errors.As(a.checkLength(im, resp), &long) {

@@ -25,6 +25,7 @@ type attempt struct {
 	abandoned bool               // nobody wants it: drop it when its guest is out
 	parked    bool               // waits for a write ticket
 	unparked  bool               // the ticket came free before the guest was out
+	resumed   bool               // what it waits for came before the guest was out
 	putOff    int                // times in a row that it was put off
 }
 
@@ -36,6 +37,7 @@ func (ss *session) open(inv uint64, stored *opened) {
 		return
 	}
 	if old := ss.attempts[inv]; old != nil && old.view.Attempt == view.Attempt {
+		old.resumed = true
 		return
 	}
 	at := &attempt{ss: ss, inv: inv, view: view}
@@ -174,6 +176,17 @@ func (at *attempt) end(res host.InvocationResult, err error) {
 		s.putOff(at, err)
 		ss.mu.Unlock()
 		return // keeps its pin
+	case u.Suspended:
+		s.count(&s.counters.Suspended)
+		if at.resumed {
+			at.resumed = false
+			s.ready(at)
+			ss.mu.Unlock()
+			return // keeps its pin
+		}
+		ss.drop(at)
+		o := at.answers.Open()
+		ss.suspended[at.inv] = &opened{attempt: at.view.Attempt, open: &o, record: at.answers.Record()}
 	case u.Parked:
 		s.count(&s.counters.Parks)
 		if at.unparked {

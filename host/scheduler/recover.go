@@ -131,7 +131,9 @@ func (ss *session) recover(records map[uint64]*opened) {
 	}
 	for _, inv := range ss.eng.Open() {
 		ss.open(inv, records[inv])
+		delete(records, inv)
 	}
+	ss.suspended = records
 	s.setTimer(ss.key, ss.eng.NextTimer())
 }
 

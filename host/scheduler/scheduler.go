@@ -29,7 +29,9 @@
 //     waits while its own is over its fuel budget. Both are decided by the units
 //     that guests burn, not by measured time.
 //  4. An attempt is open from its worker slot to its finish entry. It runs as
-//     often as it takes; each run starts pristine and replays its record.
+//     often as it takes; each run starts pristine and replays its record. While
+//     it waits for an event or sleeps it is closed, and its record alone is kept,
+//     for as long as its session stays in memory.
 //  5. The scheduler owns no goroutine of its own: [Scheduler.Step] says what is
 //     to be done, [Scheduler.Run] is the small runner that does it.
 package scheduler
@@ -111,6 +113,8 @@ type Answers interface {
 	Burn(units uint64) error
 	Idle(waited time.Duration)
 	Open() engine.AttemptOpen
+	// Record is the record of an attempt that is suspended.
+	Record() []engine.CallRecord
 	Finish(e *engine.Entry)
 	Logs() []engine.LogRecord
 }
@@ -152,11 +156,13 @@ type Config struct {
 // Unwound says what is to become of an attempt whose guest was unwound.
 type Unwound struct {
 	// Exactly one of these holds.
-	Again  bool       // run it again at once: a commit lost
-	Parked bool       // run it again when a write ticket is free
-	Stale  bool       // nobody wants it any more
-	Later  bool       // run it again after a while: the host could not now
-	Fail   *abi.Error // the attempt failed
+	Again  bool // run it again at once: a commit lost
+	Parked bool // run it again when a write ticket is free
+	Stale  bool // nobody wants it any more
+	// Suspended: it goes on when what it waits for has come.
+	Suspended bool
+	Later     bool       // run it again after a while: the host could not now
+	Fail      *abi.Error // the attempt failed
 	// Block: the run stands still until somebody helps.
 	Block *host.Blocked
 }
@@ -203,6 +209,7 @@ type Counters struct {
 	Replayed  uint64 // runs of guests beyond an attempt's first
 	Loaded    uint64 // sessions folded from the store
 	Evicted   uint64
+	Suspended uint64 // runs of guests that ended in a wait or a sleep
 	Yields    uint64 // tokens given up in mid-run
 	Holds     uint64 // times that a tenant was over its fuel budget
 	PutOff    uint64 // runs of guests that the host could not do, and tried again later

@@ -30,10 +30,12 @@ type session struct {
 	attempts map[uint64]*attempt        // open ones, by invocation
 	ended    map[string][]chan ended    // who waits for a run's end
 	versions map[string]string          // active run -> module digest
-	crashes  map[uint64]int             // crashes that an open invocation has seen
-	ticket   *ticket
-	lastPos  uint64 // queue position of the newest entry
-	dead     bool   // purged: nothing may be appended any more
+	// suspended has the records of invocations that wait or sleep.
+	suspended map[uint64]*opened
+	crashes   map[uint64]int // crashes that an open invocation has seen
+	ticket    *ticket
+	lastPos   uint64 // queue position of the newest entry
+	dead      bool   // purged: nothing may be appended any more
 }
 
 // ended is how a run ended, and the queue position at which it did.
@@ -47,7 +49,7 @@ var errDead = &host.Error{Code: host.CodeNotFound, Message: "Handler not found"}
 
 func (s *Scheduler) newSession(key host.SessionKey) *session {
 	return &session{s: s, key: key, loaded: make(chan struct{}), attempts: map[uint64]*attempt{},
-		ended: map[string][]chan ended{}, versions: map[string]string{}, crashes: map[uint64]int{}}
+		ended: map[string][]chan ended{}, versions: map[string]string{}, suspended: map[uint64]*opened{}, crashes: map[uint64]int{}}
 }
 
 // begin pins a session that nobody can know yet, as its id was drawn just now:
@@ -294,8 +296,10 @@ func (ss *session) carryOut(cmds []engine.Command) {
 		switch c := c.(type) {
 		case engine.StartAttempt:
 			delete(ss.crashes, c.Invocation)
-			ss.open(c.Invocation, nil)
+			ss.open(c.Invocation, ss.suspended[c.Invocation])
+			delete(ss.suspended, c.Invocation)
 		case engine.Abandon:
+			delete(ss.suspended, c.Invocation)
 			ss.abandon(c.Invocation)
 		case engine.RunChanged:
 			if c.Run.Status.Final() {

@@ -212,6 +212,8 @@ func classify(err error) scheduler.Unwound {
 		return scheduler.Unwound{Again: true}
 	case errors.Is(err, hostcall.ErrParked):
 		return scheduler.Unwound{Parked: true}
+	case errors.Is(err, hostcall.ErrSuspended):
+		return scheduler.Unwound{Suspended: true}
 	case errors.Is(err, engine.ErrStale):
 		return scheduler.Unwound{Stale: true}
 	case errors.As(err, &limit):

@@ -1,0 +1,58 @@
+package hostcall
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host/engine"
+)
+
+func (a *Attempt) wait(req []byte, clock int64) ([]byte, error) {
+	m, err := abi.DecodeWaitForEvent(req)
+	if err != nil {
+		return nil, invalid(err)
+	}
+	resp, err := a.effect(abi.ImportWait, req, clock, engine.WaitForEvent{
+		ID: a.waiterID(&m), Type: m.Type, Requirements: m.Requirements, Ask: m.WaiterEvent,
+		Timeout: int64(m.Timeout), Broadcast: m.Broadcast,
+	}, func(r engine.Response) ([]byte, error) { return r.Event.Encode() })
+	return resp, suspensionLimit(err)
+}
+
+// waiterID names a wait in its invocation: by the id that the guest gave, else by
+// what it waits for and how many such waits came before, so that the next attempt
+// names it alike.
+func (a *Attempt) waiterID(m *abi.WaitForEvent) string {
+	if m.WaiterID != "" {
+		return m.WaiterID
+	}
+	id := m.Type
+	if m.Requirements != nil {
+		id = fmt.Sprintf("%s %x", id, sha256.Sum256(m.Requirements))
+	}
+	if a.waits == nil {
+		a.waits = map[string]int{}
+	}
+	a.waits[id]++
+	return fmt.Sprintf("%s #%d", id, a.waits[id])
+}
+
+func (a *Attempt) sleep(req []byte, clock int64) ([]byte, error) {
+	m, err := abi.DecodeSleep(req)
+	if err != nil {
+		return nil, invalid(err)
+	}
+	resp, err := a.effect(abi.ImportSleep, req, clock, engine.Sleep{Duration: int64(m.Duration)}, nullResponse)
+	return resp, suspensionLimit(err)
+}
+
+// suspensionLimit ends an attempt that has waited and slept too often: it could
+// only try again.
+func suspensionLimit(err error) error {
+	if mistake := (*abi.Error)(nil); errors.As(err, &mistake) && mistake.Code == abi.StatusLimitExceeded.Code() {
+		return limitf("%s", mistake.Message)
+	}
+	return err
+}
