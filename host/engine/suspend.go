@@ -27,6 +27,13 @@ func (s *Session) decideWait(e *Entry, inv *invocation, req WaitForEvent) (decis
 	}
 	part := &WaitPart{ID: req.ID, Type: req.Type, Requirements: req.Requirements, Broadcast: req.Broadcast}
 	e.Kind, e.Wait = EntryWait, part
+	if req.Ask != nil && (w == nil || !w.asked) {
+		if err := inv.checkAsk(req.Ask.Type); err != nil {
+			return decision{}, err
+		}
+		ask := sanitized(*req.Ask)
+		e.Event = &ask
+	}
 	types := map[string]bool{req.Type: true}
 	if st.decl.AcceptSubtypes {
 		types = inv.run.graph.closure([]string{req.Type}, true)
@@ -34,13 +41,6 @@ func (s *Session) decideWait(e *Entry, inv *invocation, req WaitForEvent) (decis
 	if ev, ok := inv.run.inbox.find(types, q, st.name); ok {
 		part.Taken = ev.ID
 		return decision{entry: e, response: Response{Event: ev}}, nil
-	}
-	if req.Ask != nil && (w == nil || !w.asked) {
-		if err := inv.checkAsk(req.Ask.Type); err != nil {
-			return decision{}, err
-		}
-		ask := sanitized(*req.Ask)
-		e.Event = &ask
 	}
 	if req.Timeout > 0 {
 		e.Due = later(e.At, req.Timeout)
@@ -93,14 +93,6 @@ func (s *Session) foldWait(e *Entry, inv *invocation) error {
 	if w.typ != p.Type || w.answer != nil {
 		return corrupt(e, "the wait %s has its answer, or is another", clip(p.ID))
 	}
-	if p.Taken != 0 {
-		ev, ok := r.inbox.take(r.graph.closure([]string{p.Type}, true), p.Taken)
-		if !ok {
-			return corrupt(e, "event %d is not in the inbox", p.Taken)
-		}
-		w.answer = &ev
-		return nil
-	}
 	q, err := readRequirement(p.Requirements)
 	if err != nil {
 		return corrupt(e, "requirements: %v", err)
@@ -113,6 +105,14 @@ func (s *Session) foldWait(e *Entry, inv *invocation) error {
 		if !s.published(inv, *e.Event) {
 			return nil
 		}
+	}
+	if p.Taken != 0 {
+		ev, ok := r.inbox.take(r.graph.closure([]string{p.Type}, true), p.Taken)
+		if !ok {
+			return corrupt(e, "event %d is not in the inbox", p.Taken)
+		}
+		w.answer = &ev
+		return nil
 	}
 	s.lastWait++
 	w.seq, w.since, w.broadcast = s.lastWait, s.now, p.Broadcast

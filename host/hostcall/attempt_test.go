@@ -200,7 +200,7 @@ func (g *guest) run() error {
 		{abi.ImportStateAbort, func(abi.Raw) abi.Raw { return value([]any{}) }},
 		{abi.ImportStateCommit, func(abi.Raw) abi.Raw { return value([]any{1}) }}, // refused outside
 		{abi.ImportStateEdit, func(abi.Raw) abi.Raw { return value([]any{[]any{"increment", "a", 1}}) }},
-		{abi.ImportSleep, func(abi.Raw) abi.Raw { return value([]any{1}) }}, // not served
+		{abi.ImportRunWorkflow, func(abi.Raw) abi.Raw { return value([]any{1}) }}, // not served
 	}
 	for _, p := range program {
 		if _, err := g.call(p.im, p.req(nil)); err != nil {

@@ -91,6 +91,9 @@ func (s *step) manifest() object {
 	if len(emits) > 0 {
 		o["emits"] = emits
 	}
+	if len(s.waits) > 0 {
+		o["waits"] = names(s.waits)
+	}
 	if s.workers > 0 {
 		o["workers"] = s.workers
 	}

@@ -26,8 +26,8 @@ func (f stepOption) applyStep(s *step) error { return f(s) }
 // TimeoutOption is the option that [Timeout] gives.
 type TimeoutOption time.Duration
 
-// Timeout limits a run (as an option of [Define]) or one invocation (as an
-// option of [Step]). Without it the host's default counts; a workflow with
+// Timeout limits a run (as an option of [Define]), one invocation (as an option
+// of [Step]) or a wait (as an option of [Wait]). Without it the host's default counts; a workflow with
 // Timeout(0) has none, as one that waits for people needs.
 func Timeout(d time.Duration) TimeoutOption { return TimeoutOption(d) }
 

@@ -27,6 +27,7 @@ type step struct {
 	emits     []*eventType
 	emitLists []*eventType // one list of all of these
 	streams   []*eventType
+	waits     []*eventType
 
 	run   func(inv *invocation) error
 	fault error
@@ -88,7 +89,7 @@ func (s *step) applyWorkflow(w *workflow) error {
 	}
 	w.steps = append(w.steps, s)
 	w.useState(s.state)
-	for _, types := range [][]*eventType{s.accepts, s.emits, s.emitLists, s.streams} {
+	for _, types := range [][]*eventType{s.accepts, s.emits, s.emitLists, s.streams, s.waits} {
 		if err := w.useEvents(types); err != nil {
 			return err
 		}

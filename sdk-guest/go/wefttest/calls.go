@@ -30,16 +30,30 @@ func answer(v any) (uint32, []byte) {
 	return 0, b
 }
 
-// calls answers the host calls of one invocation.
+// calls answers the host calls of one run of an invocation.
 type calls struct {
+	waiter
 	run  *Run
-	step *stepDecl
-	in   *stream
 	path *string // of the open edit
+	made int     // calls
 }
 
 // Call implements [Calls].
 func (c *calls) Call(name string, request []byte) (uint32, []byte) {
+	if c.made++; c.made <= len(c.record) {
+		if name == "wait_for_event" {
+			c.count(request)
+		}
+		a := c.record[c.made-1]
+		return a.status, slices.Clone(a.response)
+	}
+	status, response := c.live(name, request)
+	c.record = append(c.record, answered{status, response})
+	return status, response
+}
+
+// live answers a call that was not made before.
+func (c *calls) live(name string, request []byte) (uint32, []byte) {
 	d := cbor.NewDecoder(slices.Clone(request)) // what is decoded shares its memory
 	if c.path != nil && !slices.Contains([]string{"state_get", "state_commit", "state_abort", "log", "now", "random"}, name) {
 		return fail("failed_precondition", name+" may not be called within an edit")
@@ -63,6 +77,10 @@ func (c *calls) Call(name string, request []byte) (uint32, []byte) {
 			c.run.publish(ev)
 		}
 		status, response = answer(nil)
+	case "wait_for_event":
+		status, response = c.wait(d)
+	case "sleep":
+		status, response = c.sleep(d)
 	case "now":
 		status, response = answer(c.run.session.Clock.UnixNano())
 	case "random":

@@ -61,6 +61,13 @@ func (inProcess) Describe() ([]byte, error) {
 }
 
 func (inProcess) Step(calls Calls, input []byte) (output []byte, status int, err error) {
-	output, err = (&exchange{Calls: calls, input: input}).do(func() { status = boundary.Step(len(input)) })
+	// A goroutine of its own, as a step that waits is ended in the middle.
+	done := make(chan struct{})
+	err = errWaits
+	go func() {
+		defer close(done)
+		output, err = (&exchange{Calls: calls, input: input}).do(func() { status = boundary.Step(len(input)) })
+	}()
+	<-done
 	return output, status, err
 }

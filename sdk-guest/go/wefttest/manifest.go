@@ -25,7 +25,8 @@ type eventDecl struct {
 type stepDecl struct {
 	Name    string
 	Accepts []any
-	Emits   []any `weft:",omitempty"`
+	Emits   []any    `weft:",omitempty"`
+	Waits   []string `weft:",omitempty"`
 
 	list  bool // collects
 	take  int
@@ -91,6 +92,11 @@ func texts(v any) []string {
 		list = append(list, item.(string))
 	}
 	return list
+}
+
+// waitedFor tells whether a step waits for events of the type.
+func (m *manifest) waitedFor(name string) bool {
+	return slices.ContainsFunc(m.Steps, func(s stepDecl) bool { return slices.Contains(s.Waits, name) })
 }
 
 // kind gives the kind of an event type.

@@ -97,6 +97,8 @@ type Run struct {
 	buffers map[string][]pending
 	joins   map[string][]event
 	invoked uint64
+	waiters []*waiter
+	kept    []event // that came before a step waited for them
 }
 
 // event is an event on its way.
@@ -168,8 +170,15 @@ func (r *Run) route(ev event) {
 	if m.kind(ev.name) == "input_required" {
 		r.publish(ev)
 	}
-	for _, s := range m.accepting(ev.name) {
+	if r.answer(ev) {
+		return
+	}
+	steps := m.accepting(ev.name)
+	for _, s := range steps {
 		r.deliver(s, ev)
+	}
+	if len(steps) == 0 && m.waitedFor(ev.name) {
+		r.kept = append(r.kept, ev)
 	}
 }
 
@@ -197,15 +206,24 @@ func (r *Run) enqueue(s *stepDecl, trigger []event, list bool, in *stream) {
 		st.alive++
 	}
 	r.queue = append(r.queue, func() error {
-		if err := r.invoke(s, trigger, list, in); err != nil {
-			return err
-		}
-		for st := in; st != nil; st = st.outer {
-			st.alive--
-			r.closeIfDone(st)
-		}
-		return nil
+		return r.goOn(&waiter{step: s, trigger: trigger, list: list, in: in})
 	})
+}
+
+// goOn runs an invocation, from its start or from where it waited.
+func (r *Run) goOn(w *waiter) error {
+	err := r.invoke(w)
+	if err == errWaits {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for st := w.in; st != nil; st = st.outer {
+		st.alive--
+		r.closeIfDone(st)
+	}
+	return nil
 }
 
 // join keeps an event until the step has one for each of its slots.
@@ -277,9 +295,18 @@ func (r *Run) closeIfDone(st *stream) {
 }
 
 // invoke runs a step and routes what it gives.
-func (r *Run) invoke(s *stepDecl, trigger []event, list bool, in *stream) error {
-	r.invoked++
-	output, status, err := r.session.guest.Step(&calls{run: r, step: s, in: in}, r.input(s, trigger, list))
+func (r *Run) invoke(w *waiter) error {
+	if w.invocation == 0 {
+		r.invoked++
+		w.invocation = r.invoked
+	}
+	s, in := w.step, w.in
+	w.waits = map[string]int{}
+	c := &calls{waiter: *w, run: r}
+	output, status, err := r.session.guest.Step(c, r.input(w))
+	if err == errWaits {
+		r.waiters = append(r.waiters, &c.waiter)
+	}
 	if err != nil {
 		return err
 	}
@@ -373,14 +400,14 @@ type Failure struct {
 func (f *Failure) Error() string { return f.Code + ": " + f.Message }
 
 // input encodes the input of an invocation.
-func (r *Run) input(s *stepDecl, trigger []event, list bool) []byte {
+func (r *Run) input(w *waiter) []byte {
 	e := &codec.Encoder{}
 	e.List(3)
-	e.Text(s.Name)
-	if list {
-		e.List(len(trigger))
+	e.Text(w.step.Name)
+	if w.list {
+		e.List(len(w.trigger))
 	}
-	for _, ev := range trigger {
+	for _, ev := range w.trigger {
 		e.List(3)
 		e.Text(ev.name)
 		e.Raw(ev.body)
@@ -391,7 +418,7 @@ func (r *Run) input(s *stepDecl, trigger []event, list bool) []byte {
 	e.Text(r.session.manifest.Workflow)
 	e.Text(r.id)
 	e.Text("session-1")
-	e.Uint(r.invoked)
+	e.Uint(w.invocation)
 	e.Uint(1)
 	e.Int(r.session.Clock.UnixNano())
 	return e.B

@@ -135,7 +135,7 @@ func TestRefusedCalls(t *testing.T) {
 			call(calls, "state_edit", []any{"test", "n", 2})
 			call(calls, "state_edit", []any{"append", "n", 2})
 			call(calls, "send_event", []any{"Other", map[string]any{}})
-			call(calls, "sleep", 1)
+			call(calls, "run_workflow", 1)
 			call(calls, "log")
 			return []any{"StopEvent", map[string]any{"result": nil}}
 		}},

@@ -35,6 +35,12 @@ func WriteEventToStream(request []byte) (uint32, []byte) {
 	return call("write_event_to_stream", request)
 }
 
+// WaitForEvent suspends the invocation until an event comes.
+func WaitForEvent(request []byte) (uint32, []byte) { return call("wait_for_event", request) }
+
+// Sleep suspends the invocation for a time.
+func Sleep(request []byte) (uint32, []byte) { return call("sleep", request) }
+
 // Now asks for the time.
 func Now(request []byte) (uint32, []byte) { return call("now", request) }
 

@@ -46,6 +46,12 @@ func hostCollectEvents(src unsafe.Pointer, n uint32) uint64
 //go:wasmimport weft:v1 write_event_to_stream
 func hostWriteEventToStream(src unsafe.Pointer, n uint32) uint64
 
+//go:wasmimport weft:v1 wait_for_event
+func hostWaitForEvent(src unsafe.Pointer, n uint32) uint64
+
+//go:wasmimport weft:v1 sleep
+func hostSleep(src unsafe.Pointer, n uint32) uint64
+
 //go:wasmimport weft:v1 now
 func hostNow(src unsafe.Pointer, n uint32) uint64
 
@@ -96,6 +102,16 @@ func CollectEvents(request []byte) (uint32, []byte) {
 // WriteEventToStream publishes an event to the run's stream.
 func WriteEventToStream(request []byte) (uint32, []byte) {
 	return fetch(hostWriteEventToStream(data(request), size(request)), request)
+}
+
+// WaitForEvent suspends the invocation until an event comes.
+func WaitForEvent(request []byte) (uint32, []byte) {
+	return fetch(hostWaitForEvent(data(request), size(request)), request)
+}
+
+// Sleep suspends the invocation for a time.
+func Sleep(request []byte) (uint32, []byte) {
+	return fetch(hostSleep(data(request), size(request)), request)
 }
 
 // Now asks for the time.

@@ -1,0 +1,85 @@
+package hosttest_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/weftrun/weft/host/hosttest"
+)
+
+func respond(t *testing.T, h *hosttest.Host, handler, role string, approved bool) {
+	t.Helper()
+	body := fmt.Sprintf(`{"event":{"type":"HumanResponseEvent","value":{"role":%q,"approved":%t}}}`, role, approved)
+	if status, out := h.Do(t, http.MethodPost, "/events/"+handler, body); status != http.StatusOK {
+		t.Fatalf("answer of %s: %d %s", role, status, out)
+	}
+}
+
+// asked waits until a question is on the stream.
+func asked(t *testing.T, h *hosttest.Host, handler, role string) {
+	t.Helper()
+	found := false
+	h.Events(t, handler, "", func(e hosttest.Event) bool {
+		found = e.Type == "InputRequiredEvent" && strings.HasPrefix(string(e.Value), fmt.Sprintf(`{"prefix":"%s, approve a desk?"}`, role))
+		return found
+	})
+	if !found {
+		t.Fatalf("%s is not asked", role)
+	}
+}
+
+func approval(t *testing.T, h *hosttest.Host) {
+	for name, tt := range map[string]struct {
+		answer func(handler string)
+		want   bool
+	}{
+		"in order": {func(id string) {
+			asked(t, h, id, "manager")
+			respond(t, h, id, "manager", true)
+			asked(t, h, id, "finance")
+			respond(t, h, id, "finance", true)
+		}, true},
+		"the second first": {func(id string) {
+			respond(t, h, id, "finance", true)
+			respond(t, h, id, "manager", true)
+		}, true},
+		"one refuses": {func(id string) {
+			respond(t, h, id, "manager", false)
+			asked(t, h, id, "finance")
+			respond(t, h, id, "finance", true)
+		}, false},
+		"others have a say": {func(id string) {
+			respond(t, h, id, "janitor", false)
+			respond(t, h, id, "manager", true)
+			respond(t, h, id, "manager", false) // kept, as nobody waits for it
+			respond(t, h, id, "finance", true)
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := h.RunNoWait(t, "approval", start(fields{"item": "a desk"}))
+			tt.answer(r.HandlerID)
+			events := h.Events(t, r.HandlerID, "", nil)
+			if len(events) != 3 || events[2].Type != "StopEvent" {
+				t.Errorf("events: %v", events)
+			}
+			_, out := h.Do(t, http.MethodGet, "/handlers/"+r.HandlerID, nil)
+			expect(t, string(record(t, out).Result.Value.Result), fmt.Sprintf(`{"by":["manager","finance"],"calls":1,"approved":%t}`, tt.want))
+		})
+	}
+}
+
+func sleeper(t *testing.T, h *hosttest.Host) {
+	for _, seconds := range []float64{0, 0.05} {
+		expect(t, h.Result(t, "sleeper", start(fields{"seconds": seconds})), `"slept"`)
+	}
+	r := h.RunNoWait(t, "sleeper", start(fields{"seconds": 3600}))
+	if status, out := h.Do(t, http.MethodPost, "/handlers/"+r.HandlerID+"/cancel", ""); status != http.StatusOK {
+		t.Errorf("cancel: %d %s", status, out)
+	}
+	events := h.Events(t, r.HandlerID, "", nil)
+	if len(events) != 1 || events[0].Type != "WorkflowCancelledEvent" {
+		t.Errorf("events: %v", events)
+	}
+}

@@ -1,0 +1,199 @@
+package weft
+
+import (
+	"reflect"
+	"time"
+	"unsafe"
+
+	"github.com/weftrun/weft/sdk-guest/go/internal/boundary"
+	"github.com/weftrun/weft/sdk-guest/go/internal/cbor"
+	"github.com/weftrun/weft/sdk-guest/go/internal/codec"
+)
+
+// WaitOption is a setting of [Wait].
+type WaitOption interface {
+	applyWait(w *wait) error
+}
+
+type waitOption func(*wait) error
+
+func (f waitOption) applyWait(w *wait) error { return f(w) }
+
+// wait is what a Wait asks of the host.
+type wait struct {
+	inv       *invocation
+	id        string
+	ask       any
+	asks      bool
+	where     map[string]any
+	timeout   time.Duration
+	broadcast bool
+}
+
+// Wait waits for an event of the type E, for as long as it takes: nothing of the
+// plugin runs or is held in memory meanwhile, and a restart of the server does not
+// matter. The step lists E in [Waits].
+//
+//	answer, err := weft.Wait[HumanResponse](ctx,
+//		weft.For("manager"),
+//		weft.Ask(InputRequired{Prefix: "approve?"}),
+//		weft.Where("role", "manager"),
+//		weft.Timeout(24*time.Hour))
+//
+// Two waits in a row get two events. One that was answered stays so when the step
+// is tried again after a failure: nobody is asked twice. After a timeout the error
+// has the code "timeout"; see [Code].
+func Wait[E, S any](ctx *Context[S], options ...WaitOption) (E, error) {
+	var ev E
+	et, err := eventOf(reflect.TypeOf((*E)(nil)).Elem())
+	if err != nil {
+		return ev, misuse("wait: " + err.Error())
+	}
+	w := &wait{inv: ctx.invocation}
+	for _, option := range options {
+		if err := option.applyWait(w); err != nil {
+			return ev, err
+		}
+	}
+	response, err := w.call(et)
+	if err != nil {
+		return ev, err
+	}
+	answer := invocation{in: cbor.NewDecoder(response), step: ctx.step}
+	answer.readEvent(et, unsafe.Pointer(&ev))
+	if err := answer.in.Err(); err != nil {
+		return ev, misuse("wait: " + err.Error())
+	}
+	return ev, nil
+}
+
+// call makes the request. Its keys are in the order of their lengths.
+func (w *wait) call(et *eventType) ([]byte, error) {
+	declared := false
+	for _, may := range w.inv.step.waits {
+		declared = declared || may == et
+	}
+	if !declared {
+		return nil, misuse("wait: " + et.name + " is not declared: add it to the step's options, weft.Waits(" + et.plan.Type().Name() + "{})")
+	}
+	n := 1
+	for _, given := range []bool{w.timeout > 0, w.broadcast, w.id != "", w.where != nil, w.asks} {
+		if given {
+			n++
+		}
+	}
+	w.inv.request = codec.Encoder{B: w.inv.request.B[:0]}
+	e := &w.inv.request
+	e.Map(n)
+	e.Text("type")
+	e.Text(et.name)
+	if w.timeout > 0 {
+		e.Text("timeout")
+		e.Uint(uint64(w.timeout))
+	}
+	if w.broadcast {
+		e.Text("broadcast")
+		e.Bool(true)
+	}
+	if w.id != "" {
+		e.Text("waiter_id")
+		e.Text(w.id)
+	}
+	if w.where != nil {
+		e.Text("requirements")
+		e.Value(w.where)
+	}
+	if w.asks {
+		e.Text("waiter_event")
+		if writeBoxed(e, w.inv.step.streams, w.ask) != nil {
+			t := reflect.TypeOf(w.ask)
+			if t == nil || t.Kind() != reflect.Struct {
+				return nil, misuse("wait: ask by an event, a struct, by value")
+			}
+			return nil, misuse("wait: " + typeName(t) + " is not declared: add it to the step's options, weft.Streams(" + t.Name() + "{})")
+		}
+	}
+	if e.Err() != nil {
+		return nil, misuse("wait: " + e.Err().Error())
+	}
+	status, response := boundary.WaitForEvent(e.B)
+	return response, callError(status, response, "wait", "")
+}
+
+// Waits lists, by empty values, the events that a step waits for by [Wait]. They
+// may come before the step waits: then they are kept for it.
+func Waits(events ...Event) StepOption {
+	return stepOption(func(s *step) error {
+		for _, ev := range events {
+			et, err := eventOf(reflect.TypeOf(ev))
+			if err != nil {
+				return err
+			}
+			s.waits = append(s.waits, et)
+		}
+		return nil
+	})
+}
+
+// For names a wait, for people and for the step's next attempt: the answer to a
+// wait of that name is the answer to it for good. Without it a wait is named by
+// what it waits for, and by how many such waits the step has made before.
+func For(id string) WaitOption {
+	return waitOption(func(w *wait) error {
+		if id == "" || len(id) > 128 {
+			return misuse("wait: a name has 1 to 128 bytes")
+		}
+		w.id = id
+		return nil
+	})
+}
+
+// Ask publishes an event on the run's stream when the wait begins, once. The step
+// lists its type in [Streams].
+func Ask(ev Event) WaitOption {
+	return waitOption(func(w *wait) error {
+		w.ask, w.asks = ev, true
+		return nil
+	})
+}
+
+// Where takes only events whose field has that value.
+func Where(field string, value any) WaitOption {
+	return waitOption(func(w *wait) error {
+		if w.where == nil {
+			w.where = map[string]any{}
+		}
+		w.where[field] = value
+		return nil
+	})
+}
+
+// Broadcast takes an event that others take too. Without it an event goes to the
+// one who has waited for it the longest.
+func Broadcast() WaitOption {
+	return waitOption(func(w *wait) error {
+		w.broadcast = true
+		return nil
+	})
+}
+
+func (t TimeoutOption) applyWait(w *wait) error {
+	if t <= 0 {
+		return misuse("wait: a timeout must be above 0: leave it out for none")
+	}
+	w.timeout = time.Duration(t)
+	return nil
+}
+
+// Sleep waits for a time, which may be long: nothing of the plugin runs or is held
+// in memory meanwhile, and a restart of the server does not matter. The time is
+// that on the wall, so it goes on while the server is down.
+func (inv *invocation) Sleep(d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	e := inv.begin(1)
+	e.Uint(uint64(d))
+	status, response := boundary.Sleep(e.B)
+	return callError(status, response, "sleep", "")
+}
