@@ -85,31 +85,28 @@ func pollOneoff(h Host, mem api.Memory, args []uint64) uint32 {
 	if n == 0 || n > maxSubscribed {
 		return errnoInval
 	}
-	subs, ok := mem.Read(in, n*subscriptionLen)
-	if !ok {
-		return errnoFault
+	subs, readable := mem.Read(in, n*subscriptionLen)
+	events, writable := mem.Read(out, n*eventLen)
+	count, counted := mem.Read(stored, 4)
+	if !readable || !writable || !counted {
+		return errnoFault // before the clock has moved
 	}
-	waits := make([]subscription, n)
+	var few [4]subscription // sleeping takes one, and no memory
+	waits := few[:0]
 	earliest := int64(math.MaxInt64)
-	for i := range waits {
-		waits[i] = subscribed(h, subs[i*subscriptionLen:])
-		earliest = min(earliest, waits[i].at)
+	for ; len(subs) > 0; subs = subs[subscriptionLen:] {
+		s := subscribed(h, subs)
+		waits, earliest = append(waits, s), min(earliest, s.at)
 	}
 	h.Poll(earliest)
-	count, now := uint32(0), h.Clock()
-	events, ok := mem.Read(out, n*eventLen)
-	if !ok {
-		return errnoFault
-	}
+	due, now := uint32(0), h.Clock()
 	for _, w := range waits {
 		if w.at <= now {
-			writeEvent(events[count*eventLen:], w)
-			count++
+			writeEvent(events[due*eventLen:], w)
+			due++
 		}
 	}
-	if !mem.WriteUint32Le(stored, count) {
-		return errnoFault
-	}
+	binary.LittleEndian.PutUint32(count, due)
 	return errnoSuccess
 }
 

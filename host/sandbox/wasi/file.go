@@ -9,7 +9,8 @@ import (
 const (
 	maxStdio = 2 // files 0, 1 and 2 are open, no others
 
-	maxVectors = 1024 // of one fd_write
+	maxVectors = 1024    // of one fd_write
+	maxWritten = 1 << 20 // bytes of one fd_write; the rest is for another
 	vectorLen  = 8
 
 	fdstatLen      = 24
@@ -93,19 +94,25 @@ func fdWrite(h Host, mem api.Memory, args []uint64) uint32 {
 	if !ok {
 		return errnoFault
 	}
+	_, ok = mem.Read(written, 4)
+	for rest := vectors; ok && len(rest) > 0; rest = rest[vectorLen:] {
+		_, ok = vector(mem, rest)
+	}
+	if !ok {
+		return errnoFault // before anything is written
+	}
 	total := uint32(0)
-	for ; len(vectors) > 0; vectors = vectors[vectorLen:] {
-		text, ok := mem.Read(binary.LittleEndian.Uint32(vectors), binary.LittleEndian.Uint32(vectors[4:]))
-		if !ok {
-			return errnoFault
-		}
-		if len(text) > 0 {
-			h.Print(fd, text)
-		}
+	for ; len(vectors) > 0 && total < maxWritten; vectors = vectors[vectorLen:] {
+		text, _ := vector(mem, vectors)
+		text = text[:min(len(text), int(maxWritten-total))]
 		total += uint32(len(text))
+		inPieces(text, func(piece []byte) { h.Print(fd, piece) })
 	}
-	if !mem.WriteUint32Le(written, total) {
-		return errnoFault
-	}
+	mem.WriteUint32Le(written, total)
 	return errnoSuccess
+}
+
+// vector finds the bytes that the first of some vectors means.
+func vector(mem api.Memory, vectors []byte) ([]byte, bool) {
+	return mem.Read(binary.LittleEndian.Uint32(vectors), binary.LittleEndian.Uint32(vectors[4:]))
 }

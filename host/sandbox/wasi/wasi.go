@@ -17,6 +17,8 @@
 //	sched_yield                        does nothing
 //	path_*, sock_*, proc_raise         ENOSYS
 //
+// docs/wasi.md lists them all, and says what Go, TinyGo and Rust make of them.
+//
 // The package must not know what an invocation is: it talks to a [Host]. It
 // keeps no state, and so any number of guests may use what it serves at once.
 package wasi
@@ -43,10 +45,13 @@ type Host interface {
 	// Poll counts one poll_oneoff and moves the virtual clock forward to the
 	// given time; a time that is past moves nothing.
 	Poll(until int64)
-	// Random fills p from the guest's seeded stream.
+	// Random fills p, at most 64 KiB, from the guest's seeded stream. More is
+	// asked for piece by piece, so that the host can charge for each, and stop
+	// the guest in between.
 	Random(p []byte)
-	// Print takes text that the guest wrote to file 1 or 2. text is valid
-	// during the call only.
+	// Print takes text, at most 64 KiB, that the guest wrote to file 1 or 2;
+	// longer texts come in pieces, as from Random. text is valid during the
+	// call only.
 	Print(fd uint32, text []byte)
 	// Exit ends the guest; it does not return.
 	Exit(code uint32)
@@ -198,6 +203,18 @@ func randomGet(h Host, mem api.Memory, args []uint64) uint32 {
 	if !ok {
 		return errnoFault
 	}
-	h.Random(view)
+	inPieces(view, h.Random)
 	return errnoSuccess
+}
+
+// maxPiece is the most that a host is asked to take or fill at once.
+const maxPiece = 64 << 10
+
+// inPieces calls f with all of b, from its beginning to its end.
+func inPieces(b []byte, f func(piece []byte)) {
+	for len(b) > 0 {
+		n := min(len(b), maxPiece)
+		f(b[:n:n])
+		b = b[n:]
+	}
 }
