@@ -1,0 +1,131 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"testing"
+
+	extism "github.com/extism/go-sdk"
+	"github.com/tetratelabs/wazero"
+
+	"github.com/weftrun/weft/host"
+)
+
+// echoed is an event of 256 bytes, as the output of a step: [0, bytes].
+func echoed() []byte {
+	const size = 256
+	head := []byte{0x82, 0, 0x58, size - 4}
+	return append(head, bytes.Repeat([]byte("weft"), (size-len(head))/4)...)
+}
+
+// BenchmarkEcho takes 256 bytes to a guest and back, by every way to run it:
+//
+//   - warm: wazero alone, one instance, nothing metered and nothing reset
+//   - pristine: as invocations are run, in an instance that is brought back
+//   - fresh: in a new instance, filled with the image
+//   - reference: in a new instance, initialized by the guest's own code
+//   - extism-warm: Extism's SDK, one instance, nothing reset
+//   - extism-stoppable: the same with a timeout
+//   - extism-fresh: a new instance for each call
+func BenchmarkEcho(b *testing.B) {
+	for _, compiler := range guestCompilers {
+		b.Run(compiler, func(b *testing.B) {
+			b.Run("warm", func(b *testing.B) { echoWarm(b, compiler) })
+			b.Run("pristine", func(b *testing.B) { echoOurs(b, compiler, nil) })
+			b.Run("fresh", func(b *testing.B) { echoOurs(b, compiler, func(c *Config) { c.Spares = -1 }) })
+			b.Run("reference", func(b *testing.B) {
+				echoOurs(b, compiler, func(c *Config) { c.Reference, c.Spares = true, -1 })
+			})
+			b.Run("extism-warm", func(b *testing.B) { echoExtism(b, compiler, 0, false) })
+			b.Run("extism-stoppable", func(b *testing.B) { echoExtism(b, compiler, 30_000, false) })
+			b.Run("extism-fresh", func(b *testing.B) { echoExtism(b, compiler, 0, true) })
+		})
+	}
+}
+
+func echoWarm(b *testing.B, compiler string) {
+	guest := newBare(b, guestBuild(b, "kernels", compiler, "echo"), wazero.NewRuntimeConfig())
+	event := echoed()
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := guest.call(context.Background(), event); err != nil {
+			b.Fatal(err)
+		}
+		// TinyGo's heap is never collected.
+		if guest.memory.used > hotMemoryBytes/2 {
+			b.StopTimer()
+			if err := guest.fresh(); err != nil {
+				b.Fatal(err)
+			}
+			b.StartTimer()
+		}
+	}
+	if !bytes.Equal(guest.output, event) {
+		b.Errorf("output = % x", guest.output)
+	}
+}
+
+func echoOurs(b *testing.B, compiler string, edit func(*Config)) {
+	s := newBench(b, edit)
+	inv := echoInvocation(s, guestBuild(b, "kernels", compiler, "echo"))
+	invoke := func() {
+		res, err := s.Invoke(context.Background(), inv)
+		if err != nil || res.Err != nil || !bytes.Equal(res.Output, inv.Input) {
+			b.Fatalf("Invoke = %+v, %v", res, err)
+		}
+	}
+	invoke() // which compiles the guest and makes its image
+	b.ReportAllocs()
+	for b.Loop() {
+		invoke()
+	}
+}
+
+// echoInvocation makes no host calls, and has room for its output.
+func echoInvocation(s bench, wasm []byte) host.Invocation {
+	inv := s.invocation(s.library.add(wasm), echoed())
+	inv.Calls, inv.Token = &stopwatch{}, &stopwatch{}
+	inv.Buffer = make([]byte, 0, len(inv.Input))
+	return inv
+}
+
+func echoExtism(b *testing.B, compiler string, timeout uint64, fresh bool) {
+	ctx := context.Background()
+	wasm := guestBuild(b, "kernels", compiler, "echo", "extism")
+	manifest := extism.Manifest{Wasm: []extism.Wasm{extism.WasmData{Data: wasm}}, Timeout: timeout}
+	compiled, err := extism.NewCompiledPlugin(ctx, manifest, extism.PluginConfig{EnableWasi: true}, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() {
+		if err := compiled.Close(ctx); err != nil {
+			b.Error(err)
+		}
+	}()
+	var instance *extism.Plugin
+	renew := func() {
+		if instance != nil {
+			if err := instance.Close(ctx); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if instance, err = compiled.Instance(ctx, extism.PluginInstanceConfig{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	renew()
+	event := echoed()
+	b.ReportAllocs()
+	for b.Loop() {
+		if fresh {
+			renew()
+		}
+		_, out, err := instance.Call("echo", event)
+		if err != nil || !bytes.Equal(out, event) {
+			b.Fatalf("Call = % x, %v", out, err)
+		}
+	}
+	if err := instance.Close(ctx); err != nil {
+		b.Error(err)
+	}
+}

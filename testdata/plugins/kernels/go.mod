@@ -1,0 +1,3 @@
+module github.com/weftrun/weft/testdata/plugins/kernels
+
+go 1.24
