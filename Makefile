@@ -13,6 +13,7 @@ ADDR = 127.0.0.1:8080
 DATA = ./data
 JOBS = $(shell nproc 2>/dev/null || echo 2)
 TESTFLAGS =
+BENCH = .
 BENCHFLAGS =
 
 CACHE := $(or $(XDG_CACHE_HOME),$(if $(HOME),$(HOME)/.cache))
@@ -68,9 +69,9 @@ fmt: need-go ## Format all Go files, and the Rust ones if there is a cargo
 	for crate in sdk-guest/rust $(rust_plugins:%=plugins/%-rust); do (cd "$$crate" && "$$cargo" fmt --all); done
 
 .PHONY: bench
-bench: build ## Run the Go benchmarks (BENCHFLAGS=-count=6 for benchstat)
-	@$(parallel) plugins-go
-	@.ci/bench $(BENCHFLAGS)
+bench: toolchain build ## Run the benchmarks (BENCH=Kernels: only those; BENCHFLAGS=-count=6 for benchstat)
+	@$(parallel) plugins-go plugins-tinygo
+	@BENCH='$(BENCH)' .ci/bench $(BENCHFLAGS)
 
 .PHONY: toolchain
 toolchain: need-go ## Install the guests' compilers (Debian; root or sudo), once

@@ -13,7 +13,7 @@ func TestWarmCallsAllocateNothing(t *testing.T) {
 	}
 	s := newBench(t, nil)
 	for _, compiler := range guestCompilers {
-		inv := echoInvocation(s, guestBuild(t, "kernels", compiler, "echo"))
+		inv := echoInvocation(s, guestBuild(t, "kernels", compiler, "echo"), "")
 		if allocated := testing.AllocsPerRun(200, func() {
 			if res, err := s.Invoke(context.Background(), inv); err != nil || res.Err != nil {
 				t.Fatalf("Invoke = %+v, %v", res, err)

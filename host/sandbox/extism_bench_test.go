@@ -11,17 +11,22 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// echoed is an event of 256 bytes, as the output of a step: [0, bytes].
-func echoed() []byte {
+// echoed is an event of 256 bytes, as the output of a step: [0, bytes]. With
+// calling as its last bytes the guest makes a host call.
+func echoed(last string) []byte {
 	const size = 256
-	head := []byte{0x82, 0, 0x58, size - 4}
-	return append(head, bytes.Repeat([]byte("weft"), (size-len(head))/4)...)
+	event := append([]byte{0x82, 0, 0x58, size - 4}, bytes.Repeat([]byte("weft"), size/4-1)...)
+	copy(event[size-len(last):], last)
+	return event
 }
+
+const calling = "!"
 
 // BenchmarkEcho takes 256 bytes to a guest and back, by every way to run it:
 //
 //   - warm: wazero alone, one instance, nothing metered and nothing reset
 //   - pristine: as invocations are run, in an instance that is brought back
+//   - pristine-calling: the same with one host call
 //   - fresh: in a new instance, filled with the image
 //   - reference: in a new instance, initialized by the guest's own code
 //   - extism-warm: Extism's SDK, one instance, nothing reset
@@ -31,10 +36,11 @@ func BenchmarkEcho(b *testing.B) {
 	for _, compiler := range guestCompilers {
 		b.Run(compiler, func(b *testing.B) {
 			b.Run("warm", func(b *testing.B) { echoWarm(b, compiler) })
-			b.Run("pristine", func(b *testing.B) { echoOurs(b, compiler, nil) })
-			b.Run("fresh", func(b *testing.B) { echoOurs(b, compiler, func(c *Config) { c.Spares = -1 }) })
+			b.Run("pristine", func(b *testing.B) { echoOurs(b, compiler, "", nil) })
+			b.Run("pristine-calling", func(b *testing.B) { echoOurs(b, compiler, calling, nil) })
+			b.Run("fresh", func(b *testing.B) { echoOurs(b, compiler, "", func(c *Config) { c.Spares = -1 }) })
 			b.Run("reference", func(b *testing.B) {
-				echoOurs(b, compiler, func(c *Config) { c.Reference, c.Spares = true, -1 })
+				echoOurs(b, compiler, "", func(c *Config) { c.Reference, c.Spares = true, -1 })
 			})
 			b.Run("extism-warm", func(b *testing.B) { echoExtism(b, compiler, 0, false) })
 			b.Run("extism-stoppable", func(b *testing.B) { echoExtism(b, compiler, 30_000, false) })
@@ -45,7 +51,7 @@ func BenchmarkEcho(b *testing.B) {
 
 func echoWarm(b *testing.B, compiler string) {
 	guest := newBare(b, guestBuild(b, "kernels", compiler, "echo"), wazero.NewRuntimeConfig())
-	event := echoed()
+	event := echoed("")
 	b.ReportAllocs()
 	for b.Loop() {
 		if err := guest.call(context.Background(), event); err != nil {
@@ -65,9 +71,9 @@ func echoWarm(b *testing.B, compiler string) {
 	}
 }
 
-func echoOurs(b *testing.B, compiler string, edit func(*Config)) {
+func echoOurs(b *testing.B, compiler, last string, edit func(*Config)) {
 	s := newBench(b, edit)
-	inv := echoInvocation(s, guestBuild(b, "kernels", compiler, "echo"))
+	inv := echoInvocation(s, guestBuild(b, "kernels", compiler, "echo"), last)
 	invoke := func() {
 		res, err := s.Invoke(context.Background(), inv)
 		if err != nil || res.Err != nil || !bytes.Equal(res.Output, inv.Input) {
@@ -81,9 +87,9 @@ func echoOurs(b *testing.B, compiler string, edit func(*Config)) {
 	}
 }
 
-// echoInvocation makes no host calls, and has room for its output.
-func echoInvocation(s bench, wasm []byte) host.Invocation {
-	inv := s.invocation(s.library.add(wasm), echoed())
+// echoInvocation has room for its output.
+func echoInvocation(s bench, wasm []byte, last string) host.Invocation {
+	inv := s.invocation(s.library.add(wasm), echoed(last))
 	inv.Calls, inv.Token = &stopwatch{}, &stopwatch{}
 	inv.Buffer = make([]byte, 0, len(inv.Input))
 	return inv
@@ -114,7 +120,7 @@ func echoExtism(b *testing.B, compiler string, timeout uint64, fresh bool) {
 		}
 	}
 	renew()
-	event := echoed()
+	event := echoed("")
 	b.ReportAllocs()
 	for b.Loop() {
 		if fresh {
