@@ -84,7 +84,7 @@ type guest struct {
 	input  []byte
 	buffer []byte // room for the output
 	clock  int64
-	random rand.ChaCha8
+	random chance
 
 	response []byte
 	output   []byte
@@ -94,6 +94,24 @@ type guest struct {
 
 	stop error      // of calls, token or ctx: unwinds
 	fail *abi.Error // the guest's own failure
+}
+
+// chance is a stream of random bytes. Most invocations draw none: the first who
+// does has it begin.
+type chance struct {
+	from   [32]byte
+	begun  bool
+	stream rand.ChaCha8
+}
+
+func (c *chance) seed(seed [32]byte) { c.from, c.begun = seed, false }
+
+func (c *chance) read(p []byte) {
+	if !c.begun {
+		c.stream.Seed(c.from)
+		c.begun = true
+	}
+	_, _ = c.stream.Read(p) // it never fails
 }
 
 // counts is what an invocation has used of its limits.
@@ -125,7 +143,7 @@ func (g *guest) begin(inv *host.Invocation) {
 	g.phase, g.limits = phaseStep, inv.Limits
 	g.linear.SetLimit(uint64(inv.Limits.MemoryBytes))
 	g.calls, g.token, g.input, g.buffer, g.clock = inv.Calls, inv.Token, inv.Input, inv.Buffer, inv.Clock
-	g.random.Seed(inv.Seed)
+	g.random.seed(inv.Seed)
 	g.clean()
 }
 
@@ -210,8 +228,13 @@ func (g *guest) invoke(ctx context.Context, inv *host.Invocation) (host.Invocati
 
 // drop ends the guest's life and gives its memory back.
 func (g *guest) drop() {
+	g.end()
+	g.linear.Release()
+}
+
+// end ends the guest's life: its memory is for somebody else.
+func (g *guest) end() {
 	if g.instance != nil {
 		_ = g.instance.Close(context.Background()) // a closed one is no error
 	}
-	g.linear.Release()
 }

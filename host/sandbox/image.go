@@ -42,7 +42,7 @@ func (m *module) initialized(limits *host.Limits, memoryBytes int) (_ *guest, fu
 	}
 	g := &making{guest: made}
 	g.clean()
-	g.random.Seed(m.seed)
+	g.random.seed(m.seed)
 	defer func() { err = g.unlessMade(recover(), err) }()
 	if err := g.enterFor(phaseInitialize, g.instantiate); err != nil {
 		return nil, 0, err
@@ -69,17 +69,44 @@ func (m *module) initialized(limits *host.Limits, memoryBytes int) (_ *guest, fu
 	return made, g.burnt, nil
 }
 
-// restored makes an instance and fills in the snapshot. No code of the guest
-// runs: the start function of a restorable module is an export.
-func (m *module) restored(memoryBytes int) (_ *guest, err error) {
+// restored makes an instance and fills in the snapshot.
+func (m *module) restored(memoryBytes int) (*guest, error) {
 	g, err := m.newGuest(&m.sandbox.stored, memoryBytes, m.snapshot.Size())
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = g.unlessMade(recover(), err) }()
 	if !m.snapshot.Fill(g.linear) { // before the instance is made: so there is nothing to clear
+		g.drop()
 		return nil, fmt.Errorf("instantiate module %s: its image of %d bytes does not fit into the memory", m.digest, m.snapshot.Size())
 	}
+	return g.over()
+}
+
+// replaced makes an instance like the image, and drops used, which may be nil.
+// It is made in the memory of that if it can be: of a large image most is there.
+func (m *module) replaced(used *guest) (*guest, error) {
+	memoryBytes := m.sandbox.limits.MemoryBytes
+	switch {
+	case used == nil:
+		return m.pristine(memoryBytes)
+	case m.snapshot == nil || !used.unharmed:
+		used.drop()
+		return m.pristine(memoryBytes)
+	}
+	used.end()
+	if !m.snapshot.Renew(used.linear) {
+		used.linear.Release()
+		return m.pristine(memoryBytes)
+	}
+	return m.guestIn(used.linear, &m.sandbox.stored, memoryBytes).over()
+}
+
+// over makes the instance of a guest whose memory is as the snapshot. No code of
+// the guest runs: the start function of a restorable module is an export. After
+// an error the guest is dropped.
+func (g *guest) over() (_ *guest, err error) {
+	m := g.module
+	defer func() { err = g.unlessMade(recover(), err) }()
 	g.call = call{Context: m.sandbox.base, guest: g}
 	if err := g.instantiate(&g.call); err != nil {
 		if m.sandbox.base.Err() != nil {
@@ -103,8 +130,12 @@ func (m *module) newGuest(limits *host.Limits, memoryBytes, size int) (*guest, e
 	if err != nil {
 		return nil, fmt.Errorf("memory for an instance of module %s: %w", m.digest, err)
 	}
+	return m.guestIn(linear, limits, memoryBytes), nil
+}
+
+func (m *module) guestIn(linear *memory.Linear, limits *host.Limits, memoryBytes int) *guest {
 	linear.SetLimit(uint64(memoryBytes))
-	return &guest{module: m, limits: *limits, linear: linear}, nil
+	return &guest{module: m, limits: *limits, linear: linear}
 }
 
 // unlessMade drops the guest if making it failed or panicked.

@@ -306,3 +306,41 @@ func TestRecycling(t *testing.T) {
 		})
 	}
 }
+
+// A guest whose memory has grown is replaced by one in the same memory, and that
+// is like the image.
+func TestReplacing(t *testing.T) {
+	b := newBench(t, nil)
+	inv := b.invocation(b.library.add(hostile(t, "remember_growth")), nil)
+	l, err := b.lease(t.Context(), moduleKey{inv.Digest, inv.Limits.TableEntries}, nil, &b.stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.release()
+	g, err := l.module.replaced(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for run := range 5 {
+		linear := g.linear
+		if res, err := g.invoke(t.Context(), &inv); err != nil || res.Err != nil {
+			t.Fatalf("run %d: %+v, %v", run, res, err)
+		}
+		if g.reset() {
+			t.Fatal("its memory has not grown")
+		}
+		g.unharmed = run != 3 // then nothing of it is to be used
+		if g, err = l.module.replaced(g); err != nil {
+			t.Fatal(err)
+		}
+		if hash := g.linear.Hash(); hash != l.module.plan.ImageHash || (g.linear == linear) != (run != 3) {
+			t.Errorf("run %d: image %s, want %s; in the same memory: %v", run, hash, l.module.plan.ImageHash, g.linear == linear)
+		}
+		for i, global := range g.mutable() {
+			if global.Get() != l.module.plan.GlobalValues[i] {
+				t.Errorf("run %d: global %d = %#x, want %#x", run, i, global.Get(), l.module.plan.GlobalValues[i])
+			}
+		}
+	}
+	g.drop()
+}

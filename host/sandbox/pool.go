@@ -182,32 +182,40 @@ func (m *module) acquire(memoryBytes int) (*guest, error) {
 }
 
 // recycle takes an instance from an invocation: it is reset and kept, or else
-// dropped and replaced.
+// replaced.
 func (s *Sandbox) recycle(l lease, g *guest) {
 	m := l.module
-	if m.snapshot != nil && g.reset() {
-		if !s.pool.put(&m.shelf, g) {
-			g.drop() // there are enough
-		}
-		return
+	switch {
+	case m.snapshot == nil || !g.reset():
+		s.refill(l, g)
+	case !s.pool.put(&m.shelf, g):
+		g.drop() // there are enough
 	}
-	g.drop()
-	s.refill(l)
 }
 
-// refill asks the filler, if it is not asked already, to make the spares whole.
-func (s *Sandbox) refill(l lease) {
+// filling is work for the filler.
+type filling struct {
+	lease
+	used *guest // to be replaced
+}
+
+// refill asks the filler, if it is not asked already, to replace an instance and
+// to make the spares whole.
+func (s *Sandbox) refill(l lease, used *guest) {
 	shelf := &l.module.shelf
 	if !s.pool.beginFilling(shelf) {
+		used.drop()
 		return
 	}
 	second, err := l.again()
 	if err != nil {
+		used.drop()
 		return // closing
 	}
 	select {
-	case s.fill <- second:
+	case s.fill <- filling{second, used}:
 	default: // it has enough to do
+		used.drop()
 		s.pool.endFilling(shelf)
 		second.release()
 	}
@@ -217,9 +225,9 @@ func (s *Sandbox) refill(l lease) {
 func (s *Sandbox) filler() {
 	for {
 		select {
-		case l := <-s.fill:
-			l.module.fill()
-			l.release()
+		case f := <-s.fill:
+			f.module.fill(f.used)
+			f.release()
 		case <-s.base.Done():
 			s.unfill()
 			return
@@ -232,19 +240,27 @@ func (s *Sandbox) filler() {
 func (s *Sandbox) unfill() {
 	for {
 		select {
-		case l := <-s.fill:
-			l.release()
+		case f := <-s.fill:
+			f.used.drop()
+			f.release()
 		default:
 			return
 		}
 	}
 }
 
-func (m *module) fill() {
+// fill makes the module's spares whole; the first takes the place of used.
+func (m *module) fill(used *guest) {
 	pool := &m.sandbox.pool
 	defer pool.endFilling(&m.shelf)
+	defer func() {
+		if used != nil {
+			used.drop()
+		}
+	}()
 	for pool.wants(&m.shelf) && m.sandbox.base.Err() == nil {
-		g, err := m.pristine(m.sandbox.limits.MemoryBytes)
+		g, err := m.replaced(used)
+		used = nil
 		if errors.Is(err, errClosed) {
 			return
 		}

@@ -98,7 +98,7 @@ type Sandbox struct {
 	modules   modules
 	memories  *memory.Pool
 	pool      pool
-	fill      chan lease
+	fill      chan filling
 
 	// base ends when the sandbox closes; loading and making images run in it.
 	base   context.Context
@@ -140,7 +140,7 @@ func New(_ context.Context, c Config) (*Sandbox, error) {
 		log:      c.Log,
 		cacheDir: c.CacheDir,
 		spares:   max(0, cmp.Or(c.Spares, runtime.GOMAXPROCS(0))),
-		fill:     make(chan lease, 64),
+		fill:     make(chan filling, 64),
 
 		reference: c.Reference,
 		compiler:  c.Compiler,
