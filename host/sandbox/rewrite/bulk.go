@@ -19,6 +19,19 @@ type helper struct {
 // the module's.
 const smallSegment = 512
 
+// shortBulk is the length in bytes up to which memory.copy and memory.fill are
+// done where they stand, at the cost of so many.
+const shortBulk = 256
+
+// maxShortLocals bounds the locals of functions in which that is so, as it takes
+// one more.
+const maxShortLocals = 100_000
+
+// isShort tells whether an instruction is one of those.
+func (in *instruction) isShort() bool {
+	return in.op == opMisc && (in.sub == miscMemoryCopy || in.sub == miscMemoryFill)
+}
+
 // isBulk tells whether an instruction works on many bytes or entries.
 func (in *instruction) isBulk() bool {
 	if in.op != opMisc {

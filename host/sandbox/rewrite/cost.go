@@ -15,6 +15,7 @@ const (
 	costDivide    = 20    // division, remainder, square root
 	costEntry     = 6     // of a function, and 1 for each local
 	costMaxLocals = 8_000 // of a function's locals at most
+	costMaxParams = 1_000 // of a call's parameters and results at most
 	costBulk      = 40    // a bulk instruction, besides what it moves
 	costSegment   = 80    // data.drop, elem.drop
 	costGrow      = 400   // memory.grow
@@ -83,7 +84,7 @@ func vectorCost(op byte) uint32 {
 	case op == 227, op == 231, op == 239, op == 243: // square roots and divisions
 		return 2 * costDivide
 	case op == vecShuffle, op == 98, op >= 107 && op <= 109, op == 141, op == 172, op == 204, op == 205, op == 213,
-		op >= 232 && op <= 235, op >= 244:
+		op >= 232 && op <= 235, op >= 244 && op <= 255:
 		return costHard
 	}
 	return costFloat

@@ -10,11 +10,15 @@ func (w *rewriter) code() ([]byte, error) {
 	stats.Functions = len(w.m.Funcs)
 	section := make([]byte, 0, len(w.m.sections[sectionCode])*5/4)
 	e := &emitter{rewriter: w, function: &w.scanner.function}
+	if err := w.findLeaves(); err != nil {
+		return nil, err
+	}
 	for own := range w.m.Funcs {
 		if err := w.scanner.scan(own); err != nil {
 			return nil, err
 		}
 		w.placer.place(&w.scanner.function)
+		e.unchecked = e.unchecked || w.scanner.leaf[e.function.index]
 		e.body()
 		section = appendBytes(section, e.b)
 	}
@@ -23,6 +27,31 @@ func (w *rewriter) code() ([]byte, error) {
 	}
 	stats.Helpers = len(w.helpers)
 	return section, nil
+}
+
+// findLeaves finds the small leaves: functions of little code without calls,
+// loops and checks, which nothing but direct calls can reach. They charge without
+// a check, and their callers count that as their own: many calls in a row meet a
+// check of the caller's, and each turn of a loop or recursion meets one anyway.
+func (w *rewriter) findLeaves() error {
+	s := &w.scanner
+	s.leaf = make([]bool, len(s.funcTypes))
+	referenced := w.m.referenced()
+	for own := range w.m.Funcs {
+		index := w.result.imported + uint32(own)
+		if referenced[index] || w.m.Bodies[own].Size > leafBytes {
+			continue
+		}
+		if err := s.scan(own); err != nil {
+			return err
+		}
+		if s.calls || s.leaves || s.bulk || s.loops > 0 { // a leaf of leaves would add up
+			continue
+		}
+		w.placer.place(&s.function)
+		s.leaf[index] = !s.checks && s.size <= leafMost
+	}
+	return nil
 }
 
 // emitter writes one function after the other.
@@ -36,16 +65,17 @@ type emitter struct {
 	depth    uint32 // of open blocks
 	dead     uint32 // of open blocks in unreachable code, and 1
 	constant int64  // of the i32.const right before, or noConstant
+	length   uint32 // the local for the length of bulk instructions
 	copied   int    // bytes of the original that are written, or replaced
 	next     int    // event
 }
 
 // body writes the function that was scanned and placed.
 func (e *emitter) body() {
-	e.b = append(e.b[:0], e.function.body.decl...)
+	e.locals()
 	e.r = reader{b: e.function.body.code}
 	e.depth, e.dead, e.constant, e.copied, e.next = 0, 0, noConstant, 0, 0
-	e.put(e.entry, true)
+	e.put(e.entry, !e.unchecked)
 	frame := uint32(0)
 	e.result.Stats.Loops += e.loops
 	if e.calls {
@@ -74,6 +104,19 @@ func (e *emitter) body() {
 		e.look()
 	}
 	e.op(opEnd)
+}
+
+// locals writes the declarations of locals; one more if it is needed.
+func (e *emitter) locals() {
+	decl := e.function.body.decl
+	if !e.short {
+		e.b = append(e.b[:0], decl...)
+		return
+	}
+	r := reader{b: decl}
+	e.b = appendUint(e.b[:0], uint64(r.u32())+1)
+	e.b = append(append(e.b, r.b...), 1, TypeI32)
+	e.length = uint32(len(e.typ.Params)) + uint32(e.function.body.Locals)
 }
 
 // put writes a charge.
@@ -194,6 +237,18 @@ func (e *emitter) bulk(start int, length int64) {
 		h.x = e.in.x
 	}
 	e.flush(start)
-	e.with(opCall, e.helper(h))
+	if e.short && e.in.isShort() {
+		e.with(opLocalTee, e.length)
+		e.get(e.length)
+		e.i32(shortBulk)
+		e.op(opI32GtU, opIf)
+		e.b = appendInt(e.b, int64(e.typeIndex(e.m.helperType(h))))
+		e.with(opCall, e.helper(h))
+		e.op(opElse)
+		e.b = append(e.b, e.function.body.code[start:e.at()]...)
+		e.op(opEnd)
+	} else {
+		e.with(opCall, e.helper(h))
+	}
 	e.copied = e.at()
 }

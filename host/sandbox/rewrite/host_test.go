@@ -26,14 +26,6 @@ type meterHost struct {
 
 const exitOverflow = 77
 
-var testSlice = int64(Slice)
-
-func init() {
-	if os.Getenv("BIG") != "" {
-		testSlice = 1 << 50
-	}
-}
-
 func (h *meterHost) refuel(_ context.Context, guest api.Module, _ []uint64) {
 	h.settle(guest)
 	h.refuels++
@@ -73,12 +65,15 @@ type machine struct {
 	*meterHost
 }
 
-var compiler = wazero.NewRuntimeConfigCompiler
+var (
+	compiler    = wazero.NewRuntimeConfigCompiler
+	interpreter = wazero.NewRuntimeConfigInterpreter
+)
 
 func newMachine(tb testing.TB, config func() wazero.RuntimeConfig) machine {
 	tb.Helper()
 	ctx := context.Background()
-	m := machine{wazero.NewRuntimeWithConfig(ctx, config().WithCoreFeatures(api.CoreFeaturesV2)), &meterHost{slice: testSlice}}
+	m := machine{wazero.NewRuntimeWithConfig(ctx, config().WithCoreFeatures(api.CoreFeaturesV2)), &meterHost{slice: Slice}}
 	tb.Cleanup(func() {
 		if err := m.Close(ctx); err != nil {
 			tb.Error(err)

@@ -9,12 +9,21 @@ func (m *Module) readCode() error {
 	for i := range m.Bodies {
 		b := &m.Bodies[i]
 		r := &reader{b: b.code, off: b.offset}
-		r.measure(b, func(in *instruction) { m.uses.note(imported+uint32(i), in) })
+		r.measure(b, func(in *instruction) { m.note(imported+uint32(i), in) })
 		if r.err != nil {
 			return fmt.Errorf("function %d: %w", int(imported)+i, r.err)
 		}
 	}
 	return nil
+}
+
+// note remembers what an instruction says of the whole module.
+func (m *Module) note(function uint32, in *instruction) {
+	if in.op == opRefFunc {
+		m.refs = append(m.refs, in.x)
+		return
+	}
+	m.uses.note(function, in)
 }
 
 func (r *reader) measure(b *Body, note func(in *instruction)) {
@@ -26,7 +35,7 @@ func (r *reader) measure(b *Body, note func(in *instruction)) {
 			b.Nesting = max(b.Nesting, depth-1)
 		case opEnd:
 			depth--
-		case opTableSet, opMisc:
+		case opTableSet, opMisc, opRefFunc:
 			note(&in)
 		case opBrTable:
 			n := in.x
@@ -43,4 +52,27 @@ func (r *reader) measure(b *Body, note func(in *instruction)) {
 	if len(r.b) > 0 {
 		r.fail("code after the end")
 	}
+}
+
+// referenced tells for each function whether anything but a direct call can
+// reach it: an export, an element segment, a reference, the start.
+func (m *Module) referenced() []bool {
+	list := make([]bool, int(m.imported(KindFunc))+len(m.Funcs))
+	add := func(index uint32) {
+		if uint64(index) < uint64(len(list)) {
+			list[index] = true
+		}
+	}
+	for _, e := range m.Exports {
+		if e.Kind == KindFunc {
+			add(e.Index)
+		}
+	}
+	if m.Start != nil {
+		add(*m.Start)
+	}
+	for _, index := range m.refs {
+		add(index)
+	}
+	return list
 }

@@ -88,6 +88,7 @@ type Module struct {
 	dataActive   []bool
 	elementSizes []uint32 // entries of element segments
 	uses         uses
+	refs         []uint32 // functions that are named as references, in their order in the module
 }
 
 // FuncType is a signature: value types as their bytes.
@@ -280,7 +281,7 @@ func (m *Module) read(id byte, r *reader) {
 	case sectionGlobal:
 		r.each(func() {
 			m.Globals = append(m.Globals, r.globalType())
-			r.constant()
+			r.constantRefs(&m.refs)
 		})
 	case sectionExport:
 		r.each(func() { m.Exports = append(m.Exports, Export{r.name(), r.byte(), r.u32()}) })
@@ -289,7 +290,7 @@ func (m *Module) read(id byte, r *reader) {
 		m.Start = &start
 	case sectionElement:
 		r.each(func() {
-			m.elementSizes = append(m.elementSizes, r.element().count)
+			m.elementSizes = append(m.elementSizes, r.element(&m.refs).count)
 			m.Elements++
 		})
 	case sectionCode:

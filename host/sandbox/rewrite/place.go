@@ -12,6 +12,7 @@ type need struct {
 	hi    uint32 // and on the dearest
 	open  uint32 // of charges without a check, up to the next check, on the dearest way
 	exits bool   // whether a way leaves the function without a check
+	calls bool   // whether a way calls without a check
 }
 
 // cold is the lo of ways that are rare: those that end in a trap, or leave a
@@ -41,10 +42,18 @@ const (
 	// needMost is where a check is put whatever the policy says, so that the
 	// greatest charge is that of needMost and of the greatest straight code.
 	needMost = 1_000 * quarters
-	// openMost bounds the charges without a check on any way. Twice that and the
-	// greatest charge stay within MaxCharge: what a function leaves open at its
-	// end, what its caller adds, and the check that finds it.
-	openMost = 2_400 * quarters
+	// openMost bounds the charges without a check on any way. Twice that, entryMost
+	// and the greatest charge stay within MaxCharge: what a function leaves open at
+	// its end, what its caller adds, an entry without a check, and the check that
+	// finds it all.
+	openMost = 2_200 * quarters
+	// entryMost bounds the charges of functions that check only behind their
+	// entry, but before they call or end.
+	entryMost = 400 * quarters
+	// leafMost bounds those of small leaves, which do not check at all: their
+	// callers count so much as open. leafBytes bounds their code.
+	leafMost  = 100 * quarters
+	leafBytes = 300
 )
 
 // label is a block that is open while going backward, which is from its end.
@@ -79,18 +88,21 @@ func (p *placer) place(f *function) {
 
 func (p *placer) pass() {
 	p.labels = p.labels[:0]
-	p.f.tested = false
+	p.f.tested, p.f.checks = false, false
 	now := need{exits: true}
 	for i := len(p.f.events) - 1; i >= 0; i-- {
 		e := &p.f.events[i]
 		e.amount, e.check = 0, false
 		now = p.before(i, e, now)
 		now.hi += e.cost
+		now.calls = now.calls || e.calls
 		if now.lo != cold {
 			now.lo += e.cost
 		}
 	}
 	p.f.entry = p.units(max(now.hi, 1))
+	p.f.size = uint32(p.f.entry)*quarters + now.open
+	p.f.unchecked = !now.exits && !now.calls && now.hi+now.open <= entryMost
 }
 
 // before turns the need behind an event into the one before its instruction.
@@ -109,7 +121,6 @@ func (p *placer) before(i int, e *event, now need) need {
 		p.labels = p.labels[:top]
 		return now
 	case eventLoop:
-		now.hi = max(now.hi, 1)
 		p.labels = p.labels[:top]
 		return p.check(e, now)
 	case eventBlock:
@@ -127,6 +138,9 @@ func (p *placer) before(i int, e *event, now need) need {
 	case eventTrap:
 		return p.rare(need{})
 	}
+	if e.kind == eventLeaf {
+		return p.leaf(e, now)
+	}
 	return p.most(e, now) // a split
 }
 
@@ -140,7 +154,8 @@ func (p *placer) units(by uint32) uint16 {
 
 // check puts a charge with a check behind an event, for all that is needed.
 func (p *placer) check(e *event, now need) need {
-	e.amount, e.check = p.units(now.hi), true
+	e.amount, e.check = p.units(max(now.hi, 1)), true // a charge of nothing would be none
+	p.f.checks = true
 	return need{}
 }
 
@@ -152,9 +167,19 @@ func (p *placer) most(e *event, now need) need {
 	return now
 }
 
+// leaf is the call of a small leaf, which charges without a check.
+func (p *placer) leaf(e *event, now need) need {
+	if now.hi > needMost || now.open+leafMost > openMost {
+		now = p.check(e, now)
+	}
+	p.f.tested = p.f.tested || now.exits && e.called
+	now.open += leafMost
+	return now
+}
+
 // rare marks a need as one of a cold way.
 func (p *placer) rare(n need) need {
-	if p.cold {
+	if p.policy.cold {
 		n.lo = cold
 	}
 	return n
@@ -224,7 +249,7 @@ func (p *placer) tooMuch(a, b need) bool {
 
 // either is the need before a fork.
 func either(a, b need) need {
-	return need{min(a.lo, b.lo), max(a.hi, b.hi), max(a.open, b.open), a.exits || b.exits}
+	return need{min(a.lo, b.lo), max(a.hi, b.hi), max(a.open, b.open), a.exits || b.exits, a.calls || b.calls}
 }
 
 // mark makes the code behind the end of a label charge, from the next round on,

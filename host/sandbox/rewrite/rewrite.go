@@ -13,7 +13,7 @@ var ErrReserved = errors.New("reserved name")
 
 // Version is part of the digest of rewritten bytes. It changes when the same
 // module would become other bytes.
-const Version = "weft-rewrite-3"
+const Version = "weft-rewrite-4"
 
 // Names in rewritten modules.
 const (

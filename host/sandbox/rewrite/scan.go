@@ -25,6 +25,7 @@ const (
 	eventBrTable
 	eventReturn
 	eventTrap // unreachable
+	eventLeaf // behind the call of a small leaf
 )
 
 // event is such a point. A charge may be put behind its instruction, at pos.
@@ -36,6 +37,7 @@ type event struct {
 	mark   uint16 // quarters that the code behind an end may ask of the branches to it
 	kind   eventKind
 	check  bool // whether the charge looks for fuel
+	calls  bool // whether the code since the event before calls
 	called bool // whether a call may come before
 }
 
@@ -49,12 +51,18 @@ type function struct {
 	body   *Body
 	events []event // of reachable code
 
-	calls     bool // calls a function other than a bulk helper
+	calls     bool // calls a function other than a small leaf or a bulk helper
+	leaves    bool // calls small leaves
+	bulk      bool // moves an unknown number of bytes or entries
+	short     bool // some of that right here, if they are few
 	returns   bool // leaves from within, by return or a branch to its outermost label
 	vectors   bool
 	maxHeight int // operands
 	loops     int
 	entry     uint16 // the charge at the entry
+	size      uint32 // quarters that are charged from there to the end or the first check
+	checks    bool   // whether any charge behind the entry looks for fuel
+	unchecked bool   // whether the entry goes without a check
 	tested    bool   // whether its end looks for fuel
 
 	frames []frame // while scanning
@@ -76,6 +84,7 @@ const straightMost = 1_000 * quarters
 type scanner struct {
 	m         *Module
 	funcTypes []uint32 // of all functions, imports first
+	leaf      []bool   // by function: small leaves
 	function
 
 	in       instruction
@@ -83,6 +92,7 @@ type scanner struct {
 	dead     int // blocks opened in unreachable code, and 1
 	height   int
 	straight uint32 // quarters since the last event
+	calling  bool   // since the last event
 	constant int64  // of the i32.const right before, or noConstant
 }
 
@@ -97,7 +107,7 @@ func (s *scanner) scan(own int) error {
 	}
 	f.typ = typ
 	s.r = reader{b: f.body.code, off: f.body.offset}
-	s.dead, s.height, s.constant = 0, 0, noConstant
+	s.dead, s.height, s.calling, s.constant = 0, 0, false, noConstant
 	s.straight = costEntry + uint32(min(f.body.Locals, costMaxLocals))
 	s.push(eventEndFunc, 0, len(typ.Results))
 	for len(f.frames) > 0 && s.r.err == nil {
@@ -119,14 +129,11 @@ func (s *scanner) step(start uint32) {
 		s.skipDead()
 		return
 	}
-	cost := s.in.cost()
-	if bytes, ok := s.m.constantBulk(&s.in, s.constant); ok {
-		cost = bulkConstant(bytes)
-	}
+	cost := s.cost()
 	s.constant = noConstant
 	if s.straight > 0 && s.straight+cost > straightMost {
-		s.events = append(s.events, event{pos: start, cost: s.straight, kind: eventSplit, mark: noMark, called: s.calls})
-		s.straight = 0
+		s.events = append(s.events, event{pos: start, cost: s.straight, kind: eventSplit, mark: noMark, calls: s.calling, called: s.calls})
+		s.straight, s.calling = 0, false
 	}
 	s.straight += cost
 	switch s.in.op {
@@ -143,6 +150,22 @@ func (s *scanner) step(start uint32) {
 	default:
 		s.plain()
 	}
+}
+
+// cost gives the quarters of the instruction, parameters of calls aside.
+func (s *scanner) cost() uint32 {
+	if !s.in.isBulk() {
+		return s.in.cost()
+	}
+	if bytes, ok := s.m.constantBulk(&s.in, s.constant); ok {
+		return bulkConstant(bytes)
+	}
+	s.bulk = true
+	if s.in.isShort() && s.body.Locals < maxShortLocals {
+		s.short = true
+		return bulkConstant(shortBulk)
+	}
+	return costBulk
 }
 
 // plain is an instruction that control passes in a straight line.
@@ -165,8 +188,8 @@ func (s *scanner) move(pops, pushes int) {
 
 // event records a point behind the instruction that was just read.
 func (s *scanner) event(kind eventKind, label uint32) {
-	s.events = append(s.events, event{pos: s.at(), cost: s.straight, label: label, kind: kind, mark: noMark, called: s.calls})
-	s.straight = 0
+	s.events = append(s.events, event{pos: s.at(), cost: s.straight, label: label, kind: kind, mark: noMark, calls: s.calling, called: s.calls})
+	s.straight, s.calling = 0, false
 }
 
 func (s *scanner) push(end eventKind, params, results int) {
@@ -229,7 +252,7 @@ func (s *scanner) close() {
 
 func (s *scanner) branch(start uint32) {
 	depth := uint32(len(s.frames) - 1)
-	leaves := func(label uint32) {
+	out := func(label uint32) {
 		if label > depth {
 			s.r.fail("a branch out of %d blocks, of %d", label, depth)
 		}
@@ -237,17 +260,17 @@ func (s *scanner) branch(start uint32) {
 	}
 	switch s.in.op {
 	case opBrIf:
-		leaves(s.in.x)
+		out(s.in.x)
 		s.event(eventBrIf, s.in.x)
 		s.move(1, 0)
 		return
 	case opBr:
-		leaves(s.in.x)
+		out(s.in.x)
 		s.event(eventBr, s.in.x)
 	case opBrTable:
 		labels := start + 1
 		for range uint64(s.in.x) + 1 {
-			if leaves(s.r.u32()); s.r.err != nil {
+			if out(s.r.u32()); s.r.err != nil {
 				return
 			}
 		}
@@ -276,9 +299,14 @@ func (s *scanner) call() {
 		s.r.fail("a call of a function that is not there")
 		return
 	}
-	s.calls = true
-	s.straight += uint32(len(typ.Params) + len(typ.Results))
+	s.straight += uint32(min(len(typ.Params)+len(typ.Results), costMaxParams))
 	s.move(len(typ.Params), len(typ.Results))
+	if s.in.op == opCall && s.leaf[s.in.x] {
+		s.leaves = true
+		s.event(eventLeaf, 0)
+		return
+	}
+	s.calls, s.calling = true, true
 }
 
 // skipDead passes code that control cannot reach, up to the end or else that
@@ -323,6 +351,9 @@ func (f *function) frameBytes() uint32 {
 		operand = 16
 	}
 	bytes += uint64(f.maxHeight) * operand
+	if f.short {
+		bytes += valueBytes(TypeI32)
+	}
 	return uint32(min(bytes, frameMost))
 }
 

@@ -1,13 +1,20 @@
 package rewrite
 
 // constant skips a constant expression with its end.
-func (r *reader) constant() {
+func (r *reader) constant() { r.constantRefs(nil) }
+
+// constantRefs skips a constant expression, and adds the functions in it.
+func (r *reader) constantRefs(refs *[]uint32) {
 	var in instruction
 	for r.err == nil {
 		switch r.next(&in); in.op {
 		case opEnd:
 			return
-		case opI32Const, opI64Const, opF32Const, opF64Const, opGlobalGet, opRefNull, opRefFunc:
+		case opRefFunc:
+			if refs != nil {
+				*refs = append(*refs, in.x)
+			}
+		case opI32Const, opI64Const, opF32Const, opF64Const, opGlobalGet, opRefNull:
 		case opVector:
 			if in.sub != vecConst {
 				r.fail("a constant expression with instruction %#x %#x (WebAssembly 2.0)", in.op, in.sub)
@@ -43,8 +50,9 @@ func (e *elementSegment) active() bool { return e.flag&elementPassive == 0 }
 // hasKind tells whether the flag is followed by a kind or type.
 func (e *elementSegment) hasKind() bool { return e.flag&(elementPassive|elementIndexed) != 0 }
 
-// element reads one element segment.
-func (r *reader) element() (e elementSegment) {
+// element reads one element segment, and adds the functions in it to refs,
+// unless that is nil.
+func (r *reader) element(refs *[]uint32) (e elementSegment) {
 	if e.flag = r.u32(); e.flag >= elementFlags {
 		r.fail("an element segment of unknown kind %d", e.flag)
 		return e
@@ -62,9 +70,13 @@ func (r *reader) element() (e elementSegment) {
 			return e
 		}
 	}
-	item := func() { r.u32() }
+	item := func() {
+		if index := r.u32(); refs != nil && r.err == nil {
+			*refs = append(*refs, index)
+		}
+	}
 	if e.flag&elementExprs != 0 {
-		item = r.constant
+		item = func() { r.constantRefs(refs) }
 	}
 	e.items = r.span(func() {
 		r.each(func() {

@@ -203,7 +203,7 @@ func (w *rewriter) elementSection() []byte {
 	b := appendUint(nil, n)
 	r := &reader{b: entries}
 	for range n {
-		e := r.element()
+		e := r.element(nil)
 		if r.err != nil {
 			break
 		}

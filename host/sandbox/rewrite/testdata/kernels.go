@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"hash/crc32"
+	"regexp"
 	"sort"
 	"strconv"
 	"strings"
@@ -161,4 +162,113 @@ func search(n int32) int32 {
 		*at = &tree{key: key}
 	}
 	return depth
+}
+
+var (
+	dates = regexp.MustCompile(`(\d{4})-(\d\d)-(\d\d)|[a-z]+@[a-z]+\.org`)
+	prose = strings.Repeat("on 2026-11-21 fox@dogs.org jumped, 12-3 times over the lazy one; ", 8)
+)
+
+//go:wasmexport regexp
+func matching(n int32) int32 {
+	found := 0
+	for range n {
+		found += len(dates.FindAllStringIndex(prose, -1))
+	}
+	return int32(found)
+}
+
+// event is what the CBOR kernel writes and reads again.
+type event struct {
+	id     uint64
+	kind   string
+	values []uint64
+	body   []byte
+}
+
+func appendHead(b []byte, major byte, n uint64) []byte {
+	switch major <<= 5; {
+	case n < 24:
+		return append(b, major|byte(n))
+	case n < 1<<8:
+		return append(b, major|24, byte(n))
+	case n < 1<<16:
+		return append(b, major|25, byte(n>>8), byte(n))
+	}
+	return append(b, major|26, byte(n>>24), byte(n>>16), byte(n>>8), byte(n))
+}
+
+func appendText(b []byte, s string) []byte { return append(appendHead(b, 3, uint64(len(s))), s...) }
+
+func (e *event) append(b []byte) []byte {
+	b = appendHead(b, 5, 4)
+	b = appendHead(appendText(b, "id"), 0, e.id)
+	b = appendText(appendText(b, "kind"), e.kind)
+	b = appendHead(appendText(b, "values"), 4, uint64(len(e.values)))
+	for _, v := range e.values {
+		b = appendHead(b, 0, v)
+	}
+	b = appendHead(appendText(b, "body"), 2, uint64(len(e.body)))
+	return append(b, e.body...)
+}
+
+type decoder struct{ b []byte }
+
+func (d *decoder) head() uint64 {
+	low := d.b[0] & 31
+	d.b = d.b[1:]
+	n, more := uint64(0), 0
+	switch low {
+	case 24, 25, 26:
+		more = 1 << (low - 24)
+	default:
+		return uint64(low)
+	}
+	for range more {
+		n = n<<8 | uint64(d.b[0])
+		d.b = d.b[1:]
+	}
+	return n
+}
+
+func (d *decoder) bytes() []byte {
+	n := d.head()
+	taken := d.b[:n]
+	d.b = d.b[n:]
+	return taken
+}
+
+func (d *decoder) event() (e event) {
+	for range d.head() {
+		switch string(d.bytes()) {
+		case "id":
+			e.id = d.head()
+		case "kind":
+			e.kind = string(d.bytes())
+		case "values":
+			e.values = make([]uint64, d.head())
+			for i := range e.values {
+				e.values[i] = d.head()
+			}
+		case "body":
+			e.body = bytes.Clone(d.bytes())
+		}
+	}
+	return e
+}
+
+var buffer []byte
+
+//go:wasmexport cbor
+func messages(n int32) int32 {
+	e := event{kind: "step.finished", values: make([]uint64, 20), body: block[:200]}
+	sum := uint64(0)
+	for i := range uint64(n) {
+		e.id = i * 1000
+		e.values[i%20] = i * i
+		buffer = e.append(buffer[:0])
+		back := (&decoder{buffer}).event()
+		sum += back.id + back.values[0] + uint64(len(back.body))
+	}
+	return int32(sum)
 }
