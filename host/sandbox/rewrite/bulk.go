@@ -14,6 +14,19 @@ type helper struct {
 	x, y uint32
 }
 
+// helperOf gives the helper that stands in for a bulk instruction.
+func helperOf(in *instruction) helper {
+	h := helper{sub: in.sub}
+	switch in.sub {
+	case miscTableInit, miscTableCopy:
+		h.x, h.y = in.x, in.y
+	case miscMemoryCopy, miscMemoryFill:
+	default:
+		h.x = in.x
+	}
+	return h
+}
+
 // smallSegment is the size in bytes up to which segments are initialized from in
 // one go, at the cost of all of it. It keeps the helpers' bytes in proportion to
 // the module's.

@@ -84,7 +84,7 @@ func vectorCost(op byte) uint32 {
 	case op == 227, op == 231, op == 239, op == 243: // square roots and divisions
 		return 2 * costDivide
 	case op == vecShuffle, op == 98, op >= 107 && op <= 109, op == 141, op == 172, op == 204, op == 205, op == 213,
-		op >= 232 && op <= 235, op >= 244 && op <= 255:
+		op >= 232 && op <= 235, op >= 244:
 		return costHard
 	}
 	return costFloat

@@ -18,7 +18,7 @@ func (w *rewriter) code() ([]byte, error) {
 			return nil, err
 		}
 		w.placer.place(&w.scanner.function)
-		e.unchecked = e.unchecked || w.scanner.leaf[e.function.index]
+		e.unchecked = e.unchecked || w.scanner.leaf[e.index]
 		e.body()
 		section = appendBytes(section, e.b)
 	}
@@ -228,14 +228,7 @@ func (e *emitter) bulk(start int, length int64) {
 		e.result.Stats.BulkConst++
 		return
 	}
-	h := helper{sub: e.in.sub}
-	switch e.in.sub {
-	case miscTableInit, miscTableCopy:
-		h.x, h.y = e.in.x, e.in.y
-	case miscMemoryCopy, miscMemoryFill:
-	default:
-		h.x = e.in.x
-	}
+	h := helperOf(&e.in)
 	e.flush(start)
 	if e.short && e.in.isShort() {
 		e.with(opLocalTee, e.length)

@@ -84,7 +84,7 @@ type instruction struct {
 	op   byte
 	sub  byte   // after a prefix
 	x, y uint32 // immediates: label; index; segment and table; type and table
-	val  int64  // of i32.const
+	val  int64  // of i32.const and i64.const
 	// block is the type of a block: a type index, or a negative number whose low
 	// seven bits are blockEmpty or a value type.
 	block int64
@@ -116,7 +116,7 @@ func (r *reader) next(in *instruction) {
 	case op == opI32Const:
 		in.val = r.int(32)
 	case op == opI64Const:
-		r.int(64)
+		in.val = r.int(64)
 	case op == opF32Const:
 		r.take(4)
 	case op == opF64Const:

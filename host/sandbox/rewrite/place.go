@@ -179,7 +179,7 @@ func (p *placer) leaf(e *event, now need) need {
 
 // rare marks a need as one of a cold way.
 func (p *placer) rare(n need) need {
-	if p.policy.cold {
+	if p.cold {
 		n.lo = cold
 	}
 	return n

@@ -101,7 +101,7 @@ func (m *machine) prepare(ctx context.Context, wasm []byte) (prepared, error) {
 	return prepared{compiled, result}, nil
 }
 
-// rewriteModule rewrites a valid module.
+// rewriteModule rewrites a valid module, and proves that it is metered.
 func rewriteModule(wasm []byte, o rewrite.Options) (result *rewrite.Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -111,6 +111,9 @@ func rewriteModule(wasm []byte, o rewrite.Options) (result *rewrite.Result, err 
 	result, err = rewrite.Rewrite(wasm, o)
 	if err != nil {
 		return nil, fmt.Errorf("%w: refuses a valid module: %w", errRewriter, err)
+	}
+	if err := rewrite.Verify(result.Wasm); err != nil {
+		return nil, fmt.Errorf("%w: %w", errRewriter, err)
 	}
 	return result, nil
 }

@@ -1,0 +1,447 @@
+package rewrite
+
+import (
+	"errors"
+	"fmt"
+)
+
+// What functions rely on and owe, in units that are charged since the last check.
+const (
+	openUnits = openMost / quarters
+	// atCall is what there may be at most when a function is called that is no
+	// small leaf, and atReturn when it returns.
+	atCall   = 2 * openUnits
+	atReturn = openUnits
+	// helperUnits is what a helper charges before it checks.
+	helperUnits = Piece / bytesPerUnit
+)
+
+// way is what is known at a point of the code, whichever way led there.
+type way struct {
+	live   bool
+	credit int // quarters that are charged and not used, at least
+	open   int // units that are charged since the last check, at most
+}
+
+// join adds another way to the same point.
+func (w *way) join(other way) {
+	switch {
+	case !other.live:
+	case !w.live:
+		*w = other
+	default:
+		w.credit, w.open = min(w.credit, other.credit), max(w.open, other.open)
+	}
+}
+
+// scope is an open block of a function.
+type scope struct {
+	loop    bool
+	label   way // of the branches to its end
+	other   way // of an if: to the else arm
+	isIf    bool
+	header  int // units that the head of a loop charges
+	height  int // of the operands below it and its parameters
+	params  int
+	results int
+}
+
+// flow follows the control of one function after the other.
+type flow struct {
+	*verifier
+	piece
+	r      reader
+	typ    FuncType
+	locals uint64
+	scopes []scope
+	now    way
+
+	pieces    int  // that were read
+	header    bool // the next piece is the head of a loop
+	headCheck bool // and the next its check
+	entered   bool // the frame was taken off the depth
+	left      bool // and was given back
+	frame     int64
+	height    int
+	highest   int
+	vectors   bool
+	constant  int64
+	last      way // at the end
+	most      int // open, anywhere
+}
+
+// facts are what has to be known of a function before it is followed.
+type facts struct {
+	alone bool // it has no calls, loops and checks
+	short bool // it has bulk instructions behind a comparison
+}
+
+// skim finds the facts of a function.
+func (f *flow) skim(index uint32) error {
+	f.begin(index)
+	found := &f.facts[index-f.imported]
+	found.alone = true
+	for len(f.r.b) > 0 {
+		if f.next(); f.err != nil {
+			return f.err
+		}
+		switch {
+		case f.kind == pieceCheck, f.kind == pieceEnter:
+			found.alone = false
+		case f.kind == pieceShort:
+			found.alone, found.short = false, true
+		case f.kind != pieceInstruction:
+		case f.in.op == opCall, f.in.op == opCallIndirect, f.in.op == opLoop:
+			found.alone = false
+		case f.in.op == opBrTable:
+			for range uint64(f.in.x) + 1 {
+				f.r.u32()
+			}
+		}
+	}
+	return f.r.err
+}
+
+func (f *flow) begin(index uint32) {
+	own := index - f.imported
+	body := &f.m.Bodies[own]
+	typ, ok := f.m.typeAt(f.m.Funcs[own])
+	*f = flow{verifier: f.verifier, scopes: f.scopes[:0], typ: typ, locals: body.Locals, constant: noConstant}
+	f.r = reader{b: body.code, off: body.offset}
+	if !ok {
+		f.r.fail("its type is not there")
+	}
+	f.piece.verifier, f.piece.r = f.verifier, &f.r
+	f.lastLocal = uint32(len(typ.Params)) + uint32(body.Locals) - 1
+}
+
+// follow follows one function to its end. It gives the units that it charges at
+// most without a check, and whether it returns: of small leaves.
+func (f *flow) follow(index uint32) (open int, returns bool, err error) {
+	f.begin(index)
+	body := &f.m.Bodies[index-f.imported]
+	if f.locals > 0 && f.facts[index-f.imported].short {
+		f.locals-- // the one for their length is free
+	}
+	f.now = way{live: true, credit: -costEntry - int(min(f.locals, costMaxLocals)), open: atCall}
+	f.scopes = append(f.scopes, scope{results: len(f.typ.Results)})
+	for len(f.scopes) > 0 && err == nil && f.r.err == nil {
+		if f.next(); f.err != nil {
+			err = f.err
+			break
+		}
+		f.pieces++
+		err = f.step()
+	}
+	if err == nil {
+		err = f.r.err
+	}
+	if err == nil {
+		err = f.ending(index, body)
+	}
+	if err != nil {
+		return 0, false, fmt.Errorf("at byte %d: %w", f.r.off, err)
+	}
+	return f.most - atCall, f.last.live, nil
+}
+
+func (f *flow) ending(index uint32, body *Body) error {
+	limit := atReturn
+	if f.facts[index-f.imported].alone {
+		limit = atCall + leafMost/quarters
+	}
+	switch {
+	case f.last.live && f.last.open > limit:
+		return fmt.Errorf("%d units may be open at the end", f.last.open)
+	case f.entered && f.frame < f.bytes(body):
+		return fmt.Errorf("the frame of %d bytes is too small for %d", f.frame, f.bytes(body))
+	}
+	return nil
+}
+
+// bytes is what the function takes of the stack, as documented.
+func (f *flow) bytes(body *Body) int64 {
+	scanned := function{typ: f.typ, body: body, maxHeight: f.highest, vectors: f.vectors}
+	return int64(scanned.frameBytes())
+}
+
+// step takes one piece.
+func (f *flow) step() error {
+	if (f.pieces == 1 || f.header) && f.kind != pieceCharge {
+		return errors.New("a function or loop without its charge")
+	}
+	if f.headCheck && f.kind != pieceCheck {
+		return errors.New("a loop without its check")
+	}
+	if f.left && f.kind != pieceCheck && (f.kind != pieceInstruction || f.in.op != opEnd) {
+		return errors.New("code behind the end of the frame")
+	}
+	header := f.header
+	f.header, f.headCheck = false, header
+	switch f.kind {
+	case pieceCharge:
+		return f.charge(header)
+	case pieceCheck:
+		f.now.open = 0
+	case pieceEnter:
+		if f.pieces > 3 || len(f.scopes) != 1 || f.entered {
+			return errors.New("a frame is taken off the depth amidst the function")
+		}
+		f.entered, f.frame = true, f.units
+	case pieceLeave:
+		if len(f.scopes) != 1 || !f.entered || f.units != f.frame {
+			return errors.New("a frame is given back that was not taken")
+		}
+		f.left = true
+	case pieceShort:
+		f.constant = noConstant
+		f.move(3, 0)
+		if err := f.beforeHelper(); err != nil {
+			return err
+		}
+		return f.pay(int(bulkConstant(shortBulk)))
+	case pieceInstruction:
+		return f.instruction()
+	}
+	return nil
+}
+
+func (f *flow) charge(header bool) error {
+	if !f.now.live {
+		return nil
+	}
+	if header {
+		f.scopes[len(f.scopes)-1].header = int(f.units)
+	}
+	f.now.credit += int(f.units) * quarters
+	return f.add(int(f.units))
+}
+
+// add adds units that are charged without a check so far.
+func (f *flow) add(units int) error {
+	f.now.open += units
+	f.most = max(f.most, f.now.open)
+	if f.now.open > MaxCharge || f.now.credit < 0 {
+		return fmt.Errorf("%d units may be open, and %d quarters are paid too much", f.now.open, f.now.credit)
+	}
+	return nil
+}
+
+// pay takes an instruction's cost off what was charged.
+func (f *flow) pay(cost int) error {
+	if !f.now.live {
+		return nil
+	}
+	if f.now.credit -= cost; f.now.credit < 0 {
+		return fmt.Errorf("%d quarters are not charged", -f.now.credit)
+	}
+	return nil
+}
+
+// beforeHelper is where a helper is called, which charges and checks at its
+// beginning. One behind a comparison may not be called.
+func (f *flow) beforeHelper() error {
+	if f.now.live && f.now.open+helperUnits > MaxCharge {
+		return fmt.Errorf("%d units may be open at a bulk instruction", f.now.open)
+	}
+	return nil
+}
+
+func (f *flow) move(pops, pushes int) {
+	if !f.now.live {
+		return
+	}
+	f.height = max(f.height-pops, 0) + pushes
+	f.highest = max(f.highest, f.height)
+}
+
+// instruction is one of the original.
+func (f *flow) instruction() error {
+	constant := f.constant
+	f.constant = noConstant
+	switch op := f.in.op; op {
+	case opBlock, opLoop, opIf:
+		return f.open()
+	case opElse:
+		return f.otherArm()
+	case opEnd:
+		return f.close()
+	case opBr, opBrIf, opBrTable, opReturn, opUnreachable:
+		return f.branch()
+	case opCall, opCallIndirect:
+		return f.call()
+	case opI32Const:
+		f.constant = int64(uint32(f.in.val))
+	}
+	if !f.now.live {
+		return nil
+	}
+	f.vectors = f.vectors || f.in.op == opVector
+	f.move(f.in.effect())
+	if !f.in.isBulk() {
+		return f.pay(int(f.in.cost()))
+	}
+	moved, ok := f.m.constantBulk(&f.in, constant)
+	if !ok {
+		return errors.New("a bulk instruction without bounds")
+	}
+	return f.pay(int(bulkConstant(moved)))
+}
+
+func (f *flow) open() error {
+	typ, ok := f.m.blockType(f.in.block)
+	if !ok {
+		return errors.New("a block of a type that is not there")
+	}
+	s := scope{loop: f.in.op == opLoop, isIf: f.in.op == opIf, params: len(typ.Params), results: len(typ.Results)}
+	if err := f.pay(int(f.in.cost())); err != nil {
+		return err
+	}
+	if s.isIf {
+		f.move(1, 0)
+		s.other = f.now
+	}
+	if s.loop && f.now.live {
+		f.header, f.now.credit = true, 0
+	}
+	s.height = max(f.height-s.params, 0)
+	f.scopes = append(f.scopes, s)
+	return nil
+}
+
+func (f *flow) otherArm() error {
+	s := &f.scopes[len(f.scopes)-1]
+	if !s.isIf {
+		return errors.New("an else without its if")
+	}
+	s.label.join(f.now)
+	f.now, s.other, s.isIf = s.other, way{}, false
+	f.height = s.height + s.params
+	return nil
+}
+
+func (f *flow) close() error {
+	s := &f.scopes[len(f.scopes)-1]
+	s.label.join(f.now)
+	s.label.join(s.other)
+	f.now = s.label
+	if f.height = s.height + s.results; f.now.live {
+		f.highest = max(f.highest, f.height)
+	}
+	if f.scopes = f.scopes[:len(f.scopes)-1]; len(f.scopes) > 0 {
+		return nil
+	}
+	f.last = f.now
+	if f.now.live && f.entered && !f.left {
+		return errors.New("the frame is not given back")
+	}
+	return nil
+}
+
+// to is a branch.
+func (f *flow) to(label uint32) error {
+	if uint64(label) >= uint64(len(f.scopes)) {
+		return errors.New("a branch out of the function")
+	}
+	at := len(f.scopes) - 1 - int(label)
+	s := &f.scopes[at]
+	switch {
+	case !f.now.live:
+	case at == 0 && f.entered:
+		return errors.New("a way out that keeps the frame")
+	case !s.loop:
+		s.label.join(f.now)
+	case f.now.open+s.header > MaxCharge:
+		return fmt.Errorf("%d units may be open at the next turn", f.now.open)
+	}
+	return nil
+}
+
+func (f *flow) branch() error {
+	err := f.pay(int(f.in.cost()))
+	switch f.in.op {
+	case opBr, opBrIf:
+		err = errors.Join(err, f.to(f.in.x))
+	case opReturn:
+		err = errors.Join(err, f.to(uint32(len(f.scopes)-1)))
+	case opBrTable:
+		for n := uint64(f.in.x) + 1; n > 0 && err == nil && f.r.err == nil; n-- {
+			err = f.to(f.r.u32())
+		}
+	}
+	if f.in.op == opBrIf {
+		f.move(1, 0)
+		return err
+	}
+	f.now = way{}
+	return err
+}
+
+func (f *flow) call() error {
+	if f.in.op == opCall && f.in.x >= f.helpers {
+		return f.helperCall()
+	}
+	cost, typ, ok := costCall, FuncType{}, false
+	if f.in.op == opCall {
+		typ, ok = f.m.Signature(f.in.x)
+	} else {
+		f.move(1, 0)
+		cost = costIndirect
+		typ, ok = f.m.typeAt(f.in.x)
+	}
+	if !ok {
+		return errors.New("a call of a function that is not there")
+	}
+	if !f.now.live {
+		return nil
+	}
+	f.move(len(typ.Params), len(typ.Results))
+	if err := f.pay(cost + min(len(typ.Params)+len(typ.Results), costMaxParams)); err != nil {
+		return err
+	}
+	if f.in.op == opCall {
+		if open, ok := f.trapping[f.in.x]; ok {
+			if f.now.open+open > MaxCharge {
+				return fmt.Errorf("%d units may be open at a call", f.now.open)
+			}
+			return nil
+		}
+		if open, ok := f.leaves[f.in.x]; ok {
+			return f.add(open)
+		}
+	}
+	return f.callAny()
+}
+
+func (f *flow) helperCall() error {
+	h, ok := f.m.Signature(f.in.x)
+	if !ok {
+		return errors.New("a call of a function that is not there")
+	}
+	if !f.now.live {
+		return nil
+	}
+	f.move(len(h.Params), len(h.Results))
+	if err := errors.Join(f.beforeHelper(), f.pay(costBulk)); err != nil {
+		return err
+	}
+	f.now.open = 0
+	return nil
+}
+
+// callAny is the call of a function that checks, or of one that is not known and
+// may do nothing.
+func (f *flow) callAny() error {
+	if !f.entered {
+		return errors.New("a call without a frame")
+	}
+	if f.now.open > atCall {
+		return fmt.Errorf("%d units may be open at a call", f.now.open)
+	}
+	if known := f.in.op == opCall && f.in.x >= f.imported; known {
+		f.now.open = atReturn
+	} else {
+		f.now.open = max(f.now.open, atReturn)
+	}
+	return nil
+}

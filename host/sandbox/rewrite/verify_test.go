@@ -1,0 +1,179 @@
+package rewrite
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"testing"
+)
+
+// placedPiece is a piece of a function and where it stands in its code.
+type placedPiece struct {
+	kind     pieceKind
+	from, to int
+	first    bool // of its function, or behind the head of a loop
+	units    int64
+}
+
+// pieces takes an own function of a rewritten module to pieces; none of a helper.
+func pieces(tb testing.TB, m *Module, own int) (list []placedPiece) {
+	tb.Helper()
+	v := &verifier{m: m, imported: m.imported(KindFunc), globals: m.imported(KindGlobal)}
+	if err := errors.Join(v.imports(), v.metersGlobals()); err != nil {
+		tb.Fatal(err)
+	}
+	if v.findHelpers(); v.imported+uint32(own) >= v.helpers {
+		return nil
+	}
+	f := &flow{verifier: v}
+	f.begin(v.imported + uint32(own))
+	first := true
+	for at := 0; len(f.r.b) > 0; at = len(m.Bodies[own].code) - len(f.r.b) {
+		if f.next(); f.err != nil {
+			tb.Fatal(f.err)
+		}
+		if f.kind == pieceInstruction && f.in.op == opBrTable {
+			for range uint64(f.in.x) + 1 {
+				f.r.u32()
+			}
+		}
+		list = append(list, placedPiece{f.kind, at, len(m.Bodies[own].code) - len(f.r.b), first, f.units})
+		first = f.kind == pieceInstruction && f.in.op == opLoop || first && f.kind == pieceCharge
+	}
+	return list
+}
+
+func without(b []byte, p placedPiece) []byte { return slices.Delete(slices.Clone(b), p.from, p.to) }
+
+// TestVerifyRefusesMissing takes out each charge, check and frame, one by one.
+func TestVerifyRefusesMissing(t *testing.T) {
+	for name, wasm := range map[string][]byte{"plain": plain().wasm(), "kernels": readFile(t, "testdata", "kernels.wasm")} {
+		rewritten := mustRewrite(t, wasm, Options{}).Wasm
+		if err := Verify(rewritten); err != nil {
+			t.Fatal(err)
+		}
+		m := mustParse(t, rewritten)
+		mutants, refused := 0, 0
+		for own := range m.Bodies {
+			original := m.Bodies[own].code
+			for _, p := range pieces(t, m, own) {
+				if p.kind == pieceInstruction || p.kind == pieceShort {
+					continue
+				}
+				mutants++
+				m.Bodies[own].code = without(original, p)
+				if err := Verify(m.assembled()); errors.Is(err, ErrUnmetered) {
+					refused++
+				} else if p.kind != pieceCheck && p.kind != pieceCharge || p.first {
+					t.Errorf("%s: accepts function %d without what is at %d of its code, of kind %d: %v", name, own, p.from, p.kind, err)
+				}
+			}
+			m.Bodies[own].code = original
+		}
+		t.Logf("%s: %d of %d mutants refused", name, refused, mutants)
+	}
+}
+
+// TestVerifyRefusesLess makes each charge of the kernels a unit less than half.
+func TestVerifyRefusesLess(t *testing.T) {
+	m := mustParse(t, mustRewrite(t, readFile(t, "testdata", "kernels.wasm"), Options{}).Wasm)
+	fuel := m.imported(KindGlobal) + uint32(len(m.Globals)) - 2
+	for own := range m.Bodies {
+		original := m.Bodies[own].code
+		for _, p := range pieces(t, m, own) {
+			if p.kind != pieceCharge || p.units < 4 {
+				continue
+			}
+			var a assembler
+			a.charge(meter{fuel: fuel}, uint32(p.units/2-1))
+			m.Bodies[own].code = slices.Concat(original[:p.from], a.b, original[p.to:])
+			if err := Verify(m.assembled()); !errors.Is(err, ErrUnmetered) {
+				t.Errorf("accepts %d units less in function %d: %v", p.units-p.units/2+1, own, err)
+			}
+		}
+		m.Bodies[own].code = original
+	}
+}
+
+// TestVerifyRefusesMutants changes the rewritten module of plain: imports are
+// functions 0 to 2, own ones 3 to 7, then helpers; globals 2 and 3 are the
+// meter's.
+func TestVerifyRefusesMutants(t *testing.T) {
+	const refuel, overflow, leaf, fuel, depth, helper = 1, 2, 3, 2, 3, 8
+	replace := func(own int, from, to []byte) func(*Module) {
+		return func(m *Module) {
+			b := m.Bodies[own].code
+			if !bytes.Contains(b, from) {
+				t.Errorf("function %d has no % x", own, from)
+			}
+			m.Bodies[own].code = bytes.Replace(b, from, to, 1)
+		}
+	}
+	section := func(id byte, from, to []byte) func(*Module) {
+		return func(m *Module) {
+			if !bytes.Contains(m.sections[id], from) {
+				t.Errorf("section %d has no % x", id, from)
+			}
+			m.sections[id] = bytes.Replace(m.sections[id], from, to, 1)
+		}
+	}
+	export := func(e Export) func(*Module) {
+		return func(m *Module) { m.Exports = append(m.Exports, e) }
+	}
+	add := code(opLocalGet, 0, i32(3), opI32Add)
+	for _, tt := range []struct {
+		name string
+		do   func(*Module)
+	}{
+		{"a raw memory.fill", replace(0, add, code(opLocalGet, 0, i32(0), i32(0), opLocalGet, 0, opMisc, miscMemoryFill, 0))},
+		{"a memory.copy beyond a piece", replace(3, i32(Piece), i32(Piece+1))},
+		{"a short bulk instruction that is long", replace(3, i32(shortBulk), i32(shortBulk+1))},
+		{"a short bulk instruction with another's helper", replace(3, code(opCall, helper), code(opCall, helper+1))},
+		{"a loop added", replace(0, add, code(opLoop, blockEmpty, opBr, 0, opEnd, add))},
+		{"instructions added", replace(0, add, code(add, bytes.Repeat(code(i32(1), opI32Add), 10)))},
+		{"a call of refuel", replace(0, add, code(add, opCall, refuel))},
+		{"a call of overflow", replace(1, code(opCall, leaf), code(opCall, leaf, opCall, overflow))},
+		{"a call without a frame", replace(2, i32(0), code(i32(0), opCall, leaf+1))},
+		{"a return that keeps the frame", replace(1, code(opBr, 1), code(opReturn))},
+		{"fuel written", replace(0, add, code(opI64Const, 0, opGlobalSet, fuel, add))},
+		{"fuel read", replace(0, add, code(opGlobalGet, fuel, opDrop, add))},
+		{"depth written", replace(0, add, code(opI32Const, 0, opGlobalSet, depth, add))},
+		{"a helper of larger pieces", replace(5, i32(Piece), i32(Piece*2))},
+		{"a helper without its check", replace(5, code(opCall, refuel), code(opNop, opNop))},
+		{"refuel in the table", section(sectionElement, []byte{7}, []byte{refuel})},
+		{"a small leaf in the table", section(sectionElement, []byte{7}, []byte{leaf})},
+		{"a helper in the table", section(sectionElement, []byte{7}, []byte{helper})},
+		{"imports in another order", section(sectionImport, []byte(FuncRefuel), []byte("refuse"))},
+		{"no imports", func(m *Module) { m.sections[sectionImport] = nil }},
+		{"fuel at the beginning", section(sectionGlobal, code(opI64Const, 0), code(opI64Const, 1))},
+		{"another depth", section(sectionGlobal, i32(DefaultDepth), i32(DefaultDepth-1))},
+		{"fuel that is constant", section(sectionGlobal, []byte{TypeI64, 1}, []byte{TypeI64, 0})},
+		{"a small leaf exported", export(Export{"leaf", KindFunc, leaf})},
+		{"refuel exported", export(Export{"again", KindFunc, refuel})},
+		{"fuel under another name", export(Export{"f", KindGlobal, fuel})},
+		{"depth under another name", export(Export{GlobalPrefix + "3", KindGlobal, depth})},
+		{"a reserved name for a function", export(Export{GlobalPrefix + "0", KindFunc, 4})},
+		{"a reserved name for a constant", export(Export{GlobalPrefix + "1", KindGlobal, 1})},
+		{"a start function with parameters", export(Export{ExportStart, KindFunc, 4})},
+		{"fuel not exported", func(m *Module) {
+			m.Exports = slices.DeleteFunc(m.Exports, func(e Export) bool { return e.Name == ExportFuel })
+		}},
+		{"a global not exported", func(m *Module) {
+			m.Exports = slices.DeleteFunc(m.Exports, func(e Export) bool { return e.Name == GlobalPrefix+"0" })
+		}},
+	} {
+		m := mustParse(t, mustRewrite(t, plain().wasm(), Options{}).Wasm)
+		if err := Verify(m.assembled()); err != nil {
+			t.Fatal(err)
+		}
+		if tt.do(m); !errors.Is(Verify(m.assembled()), ErrUnmetered) {
+			t.Errorf("%s: %v", tt.name, Verify(m.assembled()))
+		}
+	}
+	if err := Verify(append(mustRewrite(t, plain().wasm(), Options{}).Wasm, 0, 2, 1, 'x')); !errors.Is(err, ErrUnmetered) {
+		t.Errorf("a custom section: %v", err)
+	}
+	if err := Verify([]byte("\x00as")); !errors.Is(err, ErrNotWasm) {
+		t.Error(err)
+	}
+}
