@@ -30,7 +30,7 @@ type policy struct {
 }
 
 // placed is the policy in use; its figures are in the package comment.
-var placed = policy{slack: 16, ratio: 1, exit: 2, least: 4, cold: true}
+var placed = policy{slack: 32, ratio: 1, exit: 2, least: 4, cold: true}
 
 // exact charges every way for itself, in quarters. It is what tests compare
 // with.

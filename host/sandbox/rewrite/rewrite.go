@@ -1,4 +1,3 @@
-// Package rewrite makes a metered WebAssembly 2.0 module of any other.
 package rewrite
 
 import (
