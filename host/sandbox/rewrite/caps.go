@@ -20,6 +20,9 @@ type Caps struct {
 
 // DefaultCaps are counts that no module of a toolchain comes near. Beyond them
 // compiling takes memory and time out of proportion to the module's size.
+// Nesting is what costs most: time grows with its square (wazero v1.12.0 compiles
+// 5,000 loops inside each other in 0.5 s, metered in 3 s; 20,000 in 25 s and in
+// minutes). Go's compiler, which nests most, came to 549 in the example plugins.
 func DefaultCaps() Caps {
 	return Caps{
 		Types:     10_000,

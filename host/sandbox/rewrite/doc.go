@@ -25,6 +25,8 @@
 //     at most 2,200 that its caller adds without a check,
 //     at most 400 of an entry without a check,
 //     and one charge, of 5,200 at most.
+//     Counted, by a host whose slices are empty: 4,096 while the example plugins
+//     initialize themselves, 6,945 in code that is made for it (TestWorst).
 //  4. An entry has no check if each way from there meets one before it calls or
 //     ends, or if the function is a small leaf: at most 100 units and 300 bytes, no
 //     calls, loops or checks, and nothing but direct calls reaches it (no export,

@@ -159,7 +159,7 @@ func plain() guest {
 			{1, nil, code(opLoop, blockEmpty, opLocalGet, 0, i32(1), opI32Sub, opLocalTee, 0, opBrIf, 0, opEnd, i32(0))},
 			{1, nil, code(i32(0), opLocalGet, 0, opLocalGet, 0, opMisc, miscMemoryFill, 0,
 				i32(0), i32(0), i32(Piece), opMisc, miscMemoryCopy, 0, 0, i32(0))},
-			{0, nil, code(i32(0), opRefNull, TypeFuncref, i32(2), opMisc, miscTableFill, 0)},
+			{0, nil, code(i32(0), opRefNull, TypeFuncref, i32(2), opNop, opMisc, miscTableFill, 0)},
 		},
 	}
 }

@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -20,15 +21,23 @@ type meterHost struct {
 	longest int64 // units between two refuels
 	given   int64 // what was in the fuel global at the last refuel
 
+	stopAfter int // refuels; 0: never
+
 	guest  api.Module // whose global is
 	global api.MutableGlobal
 }
 
-const exitOverflow = 77
+// Exit codes of guests that were stopped.
+const (
+	exitOverflow = 77
+	exitStopped  = 78
+)
 
 func (h *meterHost) refuel(_ context.Context, guest api.Module, _ []uint64) {
 	h.settle(guest)
-	h.refuels++
+	if h.refuels++; h.refuels == h.stopAfter {
+		panic(sys.NewExitError(exitStopped))
+	}
 	h.given = h.slice
 	h.fuel(guest).Set(uint64(h.given))
 }
@@ -115,4 +124,13 @@ func mustRewrite(tb testing.TB, wasm []byte, o Options) *Result {
 		tb.Fatal(err)
 	}
 	return r
+}
+
+// compiles tells why the compiler does not take a module.
+func compiles(tb testing.TB, wasm []byte) error {
+	tb.Helper()
+	ctx := context.Background()
+	r := wazero.NewRuntimeWithConfig(ctx, compiler().WithCoreFeatures(api.CoreFeaturesV2))
+	_, err := r.CompileModule(ctx, wasm)
+	return errors.Join(err, r.Close(ctx))
 }

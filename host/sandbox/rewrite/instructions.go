@@ -1,8 +1,8 @@
 package rewrite
 
-// How each instruction of WebAssembly 2.0 looks in bytes. Only the canonical
-// spelling of the numbers after the prefixes 0xfc and 0xfd is accepted:
-// compilers disagree about others.
+// How each instruction of WebAssembly 2.0 looks in bytes. Numbers may be spelled
+// longer than they need, as the specification has it, but for those after the
+// prefix 0xfd: compilers disagree about them.
 
 // Opcodes with a form or a meaning of their own.
 const (
@@ -48,7 +48,9 @@ const (
 	opI64GeS       = 0x59
 	opI32Add       = 0x6a
 	opI32Sub       = 0x6b
+	opI32Mul       = 0x6c
 	opI32And       = 0x71
+	opI32Or        = 0x72
 	opI32ShrU      = 0x76
 	opI64Add       = 0x7c
 	opI64Sub       = 0x7d

@@ -11,7 +11,7 @@ import (
 type placedPiece struct {
 	kind     pieceKind
 	from, to int
-	first    bool // of its function, or behind the head of a loop
+	must     bool // stand there: at the beginning, and behind the head of a loop
 	units    int64
 }
 
@@ -27,7 +27,7 @@ func pieces(tb testing.TB, m *Module, own int) (list []placedPiece) {
 	}
 	f := &flow{verifier: v}
 	f.begin(v.imported + uint32(own))
-	first := true
+	loop, first := false, true
 	for at := 0; len(f.r.b) > 0; at = len(m.Bodies[own].code) - len(f.r.b) {
 		if f.next(); f.err != nil {
 			tb.Fatal(f.err)
@@ -37,8 +37,8 @@ func pieces(tb testing.TB, m *Module, own int) (list []placedPiece) {
 				f.r.u32()
 			}
 		}
-		list = append(list, placedPiece{f.kind, at, len(m.Bodies[own].code) - len(f.r.b), first, f.units})
-		first = f.kind == pieceInstruction && f.in.op == opLoop || first && f.kind == pieceCharge
+		list = append(list, placedPiece{f.kind, at, len(m.Bodies[own].code) - len(f.r.b), first || loop, f.units})
+		loop, first = f.kind == pieceInstruction && f.in.op == opLoop || loop && f.kind == pieceCharge, false
 	}
 	return list
 }
@@ -64,7 +64,7 @@ func TestVerifyRefusesMissing(t *testing.T) {
 				m.Bodies[own].code = without(original, p)
 				if err := Verify(m.assembled()); errors.Is(err, ErrUnmetered) {
 					refused++
-				} else if p.kind != pieceCheck && p.kind != pieceCharge || p.first {
+				} else if p.kind != pieceCheck && p.kind != pieceCharge || p.must {
 					t.Errorf("%s: accepts function %d without what is at %d of its code, of kind %d: %v", name, own, p.from, p.kind, err)
 				}
 			}
