@@ -43,16 +43,10 @@ func (m *Module) helperType(h helper) FuncType {
 
 // tableAt gives the type of a table, and whether it is the module's own.
 func (m *Module) tableAt(index uint32) (t Table, own bool) {
-	for i := range m.Imports {
-		if m.Imports[i].Kind != KindTable {
-			continue
-		}
-		if index == 0 {
-			return m.Imports[i].Table, false
-		}
-		index--
+	if uint64(index) < uint64(len(m.importedTables)) {
+		return m.importedTables[index], false
 	}
-	if uint64(index) < uint64(len(m.Tables)) {
+	if index -= uint32(len(m.importedTables)); uint64(index) < uint64(len(m.Tables)) {
 		return m.Tables[index], true
 	}
 	return Table{Type: TypeFuncref}, true

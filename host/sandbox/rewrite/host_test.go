@@ -3,6 +3,7 @@ package rewrite
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -126,11 +127,18 @@ func mustRewrite(tb testing.TB, wasm []byte, o Options) *Result {
 	return r
 }
 
-// compiles tells why the compiler does not take a module.
-func compiles(tb testing.TB, wasm []byte) error {
+// compiles tells why the compiler does not take a module. It panics on some that
+// are not valid.
+func compiles(tb testing.TB, wasm []byte) (err error) {
 	tb.Helper()
 	ctx := context.Background()
 	r := wazero.NewRuntimeWithConfig(ctx, compiler().WithCoreFeatures(api.CoreFeaturesV2))
-	_, err := r.CompileModule(ctx, wasm)
-	return errors.Join(err, r.Close(ctx))
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+		err = errors.Join(err, r.Close(ctx))
+	}()
+	_, err = r.CompileModule(ctx, wasm)
+	return err
 }

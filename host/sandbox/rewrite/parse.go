@@ -84,6 +84,8 @@ type Module struct {
 	offsets  [sections]int    // of the payloads in the module
 	names    []byte           // payload of the first custom section "name", after its name
 
+	importedTables []Table
+
 	dataSizes    []uint32 // bytes of data segments
 	dataActive   []bool
 	elementSizes []uint32 // entries of element segments
@@ -172,6 +174,16 @@ func (m *Module) Signature(funcIndex uint32) (FuncType, bool) {
 	return m.typeAt(m.Funcs[funcIndex])
 }
 
+// functionTypes gives the type indices of all functions, imported ones first.
+func (m *Module) functionTypes() (list []uint32) {
+	for i := range m.Imports {
+		if m.Imports[i].Kind == KindFunc {
+			list = append(list, m.Imports[i].Type)
+		}
+	}
+	return append(list, m.Funcs...)
+}
+
 func (m *Module) typeAt(index uint32) (FuncType, bool) {
 	if uint64(index) >= uint64(len(m.Types)) {
 		return FuncType{}, false
@@ -192,7 +204,8 @@ func (m *Module) imported(kind byte) (n uint32) {
 // Parse reads a core module of WebAssembly 2.0: its sections, and each
 // instruction for its form. It does not validate: types, indices and the bytes
 // of constant expressions are not looked at. The module's memory stays in use
-// by what is returned, which takes a small multiple of it.
+// by what is returned. Parse allocates at most 150 bytes for each of the module
+// and 64 KiB, all in all.
 //
 // # Errors
 //
@@ -271,7 +284,13 @@ func (m *Module) read(id byte, r *reader) {
 	case sectionType:
 		r.each(func() { m.Types = append(m.Types, r.funcType()) })
 	case sectionImport:
-		r.each(func() { m.Imports = append(m.Imports, r.importEntry()) })
+		r.each(func() {
+			im := r.importEntry()
+			if im.Kind == KindTable {
+				m.importedTables = append(m.importedTables, im.Table)
+			}
+			m.Imports = append(m.Imports, im)
+		})
 	case sectionFunc:
 		r.each(func() { m.Funcs = append(m.Funcs, r.u32()) })
 	case sectionTable:

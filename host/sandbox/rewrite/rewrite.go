@@ -139,7 +139,8 @@ type rewriter struct {
 //
 // Those of Parse; ErrReserved; others say where the module is not valid. An
 // invalid module may also give garbage: the caller validates before. It never
-// panics, and takes a small multiple of the module's memory.
+// panics, and allocates at most 300 bytes for each of the module and 64 KiB, all in
+// all.
 func Rewrite(wasm []byte, o Options) (*Result, error) {
 	return rewriteWith(wasm, o, placed)
 }
@@ -196,12 +197,7 @@ func newRewriter(m *Module, o Options, p policy) *rewriter {
 	}
 	w.plainType = w.typeIndex(FuncType{})
 	w.scanner.m = m
-	for i := range m.Imports {
-		if m.Imports[i].Kind == KindFunc {
-			w.scanner.funcTypes = append(w.scanner.funcTypes, m.Imports[i].Type)
-		}
-	}
-	w.scanner.funcTypes = append(w.scanner.funcTypes, m.Funcs...)
+	w.scanner.funcTypes = m.functionTypes()
 	w.nameFunctions()
 	return w
 }

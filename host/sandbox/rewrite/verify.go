@@ -33,7 +33,7 @@ var ErrUnmetered = errors.New("not metered")
 //   - A bulk instruction stands in a helper, moves at most Piece bytes whatever its
 //     operands are, or at most shortBulk after a comparison.
 //
-// It takes a small multiple of the module's memory.
+// It allocates at most 200 bytes for each of the original and 64 KiB, all in all.
 //
 // # Errors
 //
@@ -43,7 +43,7 @@ func Verify(wasm []byte) error {
 	if err != nil {
 		return err
 	}
-	v := &verifier{m: m, imported: m.imported(KindFunc), globals: m.imported(KindGlobal)}
+	v := newVerifier(m)
 	for _, rule := range []func() error{v.imports, v.metersGlobals, v.exports, v.sections, v.functions} {
 		if err := rule(); err != nil {
 			return fmt.Errorf("%w: %w", ErrUnmetered, err)
@@ -55,14 +55,27 @@ func Verify(wasm []byte) error {
 // verifier is one module that is looked at.
 type verifier struct {
 	m        *Module
-	imported uint32 // functions, with the two of the meter
-	globals  uint32 // imported ones
+	types    []uint32 // of all functions
+	imported uint32   // functions, with the two of the meter
+	globals  uint32   // imported ones
 	meter    meter
 	helpers  uint32 // index of the first helper; all from there on are
 	helperAt map[uint32]helper
 	facts    []facts        // of own functions
 	leaves   map[uint32]int // units that small leaves charge at most, by index
 	trapping map[uint32]int // the same of functions without calls and checks that never return
+}
+
+func newVerifier(m *Module) *verifier {
+	return &verifier{m: m, types: m.functionTypes(), imported: m.imported(KindFunc), globals: m.imported(KindGlobal)}
+}
+
+// signature is Module.Signature, at once.
+func (v *verifier) signature(index uint32) (FuncType, bool) {
+	if uint64(index) >= uint64(len(v.types)) {
+		return FuncType{}, false
+	}
+	return v.m.typeAt(v.types[index])
 }
 
 func (v *verifier) imports() error {

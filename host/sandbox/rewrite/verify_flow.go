@@ -383,7 +383,7 @@ func (f *flow) call() error {
 	}
 	cost, typ, ok := costCall, FuncType{}, false
 	if f.in.op == opCall {
-		typ, ok = f.m.Signature(f.in.x)
+		typ, ok = f.signature(f.in.x)
 	} else {
 		f.move(1, 0)
 		cost = costIndirect
@@ -414,7 +414,7 @@ func (f *flow) call() error {
 }
 
 func (f *flow) helperCall() error {
-	h, ok := f.m.Signature(f.in.x)
+	h, ok := f.signature(f.in.x)
 	if !ok {
 		return errors.New("a call of a function that is not there")
 	}

@@ -18,7 +18,7 @@ type placedPiece struct {
 // pieces takes an own function of a rewritten module to pieces; none of a helper.
 func pieces(tb testing.TB, m *Module, own int) (list []placedPiece) {
 	tb.Helper()
-	v := &verifier{m: m, imported: m.imported(KindFunc), globals: m.imported(KindGlobal)}
+	v := newVerifier(m)
 	if err := errors.Join(v.imports(), v.metersGlobals()); err != nil {
 		tb.Fatal(err)
 	}
