@@ -126,6 +126,7 @@ func (b *bare) Clock() int64         { return b.now }
 func (b *bare) Poll(until int64)     { b.now = max(b.now, until) }
 func (b *bare) Random(p []byte)      { clear(p) }
 func (b *bare) Print(uint32, []byte) {}
+func (b *bare) Work(int)             {}
 func (b *bare) Exit(code uint32)     { panic(sys.NewExitError(code)) }
 
 // hotMemory is a memory for one instance after another.

@@ -251,6 +251,9 @@ func (g *guest) Poll(until int64) {
 	g.clock = max(g.clock, until)
 }
 
+// Work implements wasi.Host.
+func (g *guest) Work(items int) { g.charge(itemFuel * uint64(items)) }
+
 // Random implements wasi.Host.
 func (g *guest) Random(p []byte) {
 	g.charge(16 * bytesFuel(len(p))) // about a nanosecond a byte

@@ -51,6 +51,10 @@ const (
 // buildElsewhere has a module built into a folder by the compiler's process,
 // with limits on its address space and its time.
 func (s *Sandbox) buildElsewhere(key moduleKey, wasm []byte, limits *host.Limits, folder string) error {
+	if len(wasm) > limits.ModuleBytes { // the compiler would not even read it
+		_, problems := inspect(wasm, *limits)
+		return invalid(problems...)
+	}
 	ctx, cancel := context.WithTimeout(s.base, limits.CompileTime)
 	defer cancel()
 	line, err := json.Marshal(order{Folder: folder, Digest: key.digest, Tables: key.tables, Bytes: len(wasm), Limits: *limits})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
@@ -125,9 +126,10 @@ func traceName(line string) string {
 	return strings.TrimPrefix(line, ".")
 }
 
-// oneLine makes text of a guest's fit into a message of one line.
+// oneLine makes text of a guest's fit into a message of one line, for any
+// terminal: nothing of it moves the cursor or turns the writing around.
 func oneLine(text string) string {
-	text = strings.ToValidUTF8(text, "?")
+	text = strings.Map(printable, strings.ToValidUTF8(text, "?"))
 	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' || r == 0 })
 	kept := lines[:0]
 	for _, line := range lines {
@@ -136,6 +138,17 @@ func oneLine(text string) string {
 		}
 	}
 	return strings.Join(kept, " | ")
+}
+
+// printable keeps what is seen, and the ends of lines.
+func printable(r rune) rune {
+	switch {
+	case unicode.IsPrint(r), r == '\n', r == '\r', r == 0:
+		return r
+	case unicode.IsSpace(r):
+		return ' '
+	}
+	return '?'
 }
 
 // checkOutput looks at what a guest that returned has handed over: one step

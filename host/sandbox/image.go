@@ -36,7 +36,7 @@ func (m *module) pristine(memoryBytes int) (*guest, error) {
 // and gives the fuel of that. The memory can grow to the given bytes; a guest
 // that wants more meanwhile fails, as its image would depend on the settings.
 func (m *module) initialized(limits *host.Limits, memoryBytes int) (_ *guest, fuel uint64, err error) {
-	made, err := m.newGuest(limits, memoryBytes, 0)
+	made, err := m.newGuest(limits, memoryBytes, max(m.plan.ImageBytes, wasmPageBytes))
 	if err != nil {
 		return nil, 0, err
 	}

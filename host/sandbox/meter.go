@@ -14,6 +14,7 @@ import (
 const (
 	callFuel     = 2_000 // a host call
 	wasiFuel     = 200   // a function of WASI
+	itemFuel     = 16    // an item of a list that WASI goes through
 	bytesPerUnit = 16    // of what is copied
 )
 

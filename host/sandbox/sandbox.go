@@ -80,6 +80,10 @@ type Config struct {
 const (
 	defaultCodeBytes = 256 << 20
 	defaultPoolBytes = 1 << 30
+	// keepEachCore bounds the bytes of memories kept for reuse, for each core:
+	// as much as the pool keeps of one memory. Guests that grow want them at
+	// once again, and nobody else has anything from them.
+	keepEachCore = 8 << 20
 )
 
 // Sandbox implements [host.Sandbox]. All methods may be called from any
@@ -145,7 +149,7 @@ func New(_ context.Context, c Config) (*Sandbox, error) {
 		reference: c.Reference,
 		compiler:  c.Compiler,
 		compiling: make(chan struct{}, runtime.GOMAXPROCS(0)),
-		memories:  memory.New(memory.Config{}),
+		memories:  memory.New(memory.Config{KeepBytes: keepEachCore * runtime.GOMAXPROCS(0)}),
 	}
 	s.modules.budget = cmp.Or(c.CodeBytes, defaultCodeBytes)
 	s.pool.budget = cmp.Or(c.PoolBytes, defaultPoolBytes)

@@ -1,4 +1,6 @@
-;; Makes host calls for ever.
+;; tries: to make host calls for ever
+;; at: invoke
+;; wants: limit_exceeded more than 1000 host calls
 (module
   (import "weft:v1" "output" (func $output (param i32 i32)))
   (import "weft:v1" "state_get" (func $state_get (param i32 i32) (result i64)))

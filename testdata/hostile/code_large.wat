@@ -1,4 +1,6 @@
-;; Returns 7.
+;; tries: to return 7
+;; at: invoke
+;; wants: invalid_output weft_step returned 7
 (module
   (import "weft:v1" "output" (func $output (param i32 i32)))
   (memory (export "memory") 1)

@@ -1,4 +1,6 @@
-;; Returns 1 with an output that is no error.
+;; tries: to return 1 with an output that is no error
+;; at: invoke
+;; wants: invalid_output weft_step returned 1, but its output begins with 0
 (module
   (import "weft:v1" "output" (func $output (param i32 i32)))
   (memory (export "memory") 1)

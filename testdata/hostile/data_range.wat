@@ -1,4 +1,6 @@
-;; A data segment lies outside the memory.
+;; tries: to begin with data outside of its memory
+;; at: upload
+;; wants: invalid_module out of bounds memory access
 (module
   (import "weft:v1" "output" (func $output (param i32 i32)))
   (memory (export "memory") 1)

@@ -1,4 +1,6 @@
-;; Traps at the bottom of a million calls: their frames are looked through for the trace.
+;; tries: to trap at the bottom of a million calls, whose frames would be looked through for the trace
+;; at: invoke
+;; wants: limit_exceeded frames of nested calls ... more than 1048576 bytes (limit call_depth)
 (module
   (import "weft:v1" "output" (func $output (param i32 i32)))
   (memory (export "memory") 1)

@@ -1,4 +1,6 @@
-;; weft_describe asks for state.
+;; tries: to ask for state in weft_describe
+;; at: describe
+;; wants: describe_forbidden_call weft_describe ... called weft:v1.state_get
 (module
   (import "weft:v1" "output" (func $output (param i32 i32)))
   (import "weft:v1" "state_get" (func $state_get (param i32 i32) (result i64)))

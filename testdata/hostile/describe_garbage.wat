@@ -1,4 +1,6 @@
-;; weft_describe gives bytes that are no manifest.
+;; tries: to give bytes that are no manifest
+;; at: manifest
+;; wants: invalid_manifest
 (module
   (import "weft:v1" "output" (func $output (param i32 i32)))
   (memory (export "memory") 1)

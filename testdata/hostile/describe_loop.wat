@@ -1,4 +1,6 @@
-;; weft_describe runs for ever.
+;; tries: to run for ever in weft_describe
+;; at: describe
+;; wants: describe_fuel_exhausted weft_describe ... more than 20000000 units of fuel (limit describe_fuel)
 (module
   (import "weft:v1" "output" (func $output (param i32 i32)))
   (memory (export "memory") 1)

@@ -1,4 +1,6 @@
-;; weft_describe says nothing.
+;; tries: to say nothing in weft_describe
+;; at: describe
+;; wants: describe_invalid_output weft_describe ... returned without calling output
 (module
   (import "weft:v1" "output" (func $output (param i32 i32)))
   (memory (export "memory") 1)

@@ -1,4 +1,6 @@
-;; weft_describe traps.
+;; tries: to trap in weft_describe
+;; at: describe
+;; wants: describe_trap weft_describe ... unreachable
 (module
   (import "weft:v1" "output" (func $output (param i32 i32)))
   (memory (export "memory") 1)

@@ -1,4 +1,6 @@
-;; weft_describe gives two manifests.
+;; tries: to give two manifests
+;; at: describe
+;; wants: describe_invalid_output weft_describe ... called output twice
 (module
   (import "weft:v1" "output" (func $output (param i32 i32)))
   (memory (export "memory") 1)

@@ -1,4 +1,6 @@
-;; Divides by zero.
+;; tries: to divide by zero
+;; at: invoke
+;; wants: trap integer divide by zero
 (module
   (import "weft:v1" "output" (func $output (param i32 i32)))
   (memory (export "memory") 1)

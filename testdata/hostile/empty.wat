@@ -1,2 +1,6 @@
-;; Nothing is in it.
+;; tries: nothing; nothing is in it
+;; at: upload
+;; wants: missing_export weft_describe
+;; wants: missing_export weft_step
+;; wants: missing_export memory
 (module)

@@ -1,4 +1,10 @@
-;; Imports what nobody gives: three functions, a table, a global.
+;; tries: to import what nobody gives: three functions, a table, a global
+;; at: upload
+;; wants: forbidden_import env.system is not allowed; imports may come from weft:v1 and wasi_snapshot_preview1
+;; wants: forbidden_import weft:v1.state_steal is not allowed; allowed of weft:v1 are call_resource, collect_events
+;; wants: forbidden_import wasi_snapshot_preview1.fork is not allowed
+;; wants: forbidden_import env.table is a table
+;; wants: forbidden_import env.global is a global
 (module
   (import "weft:v1" "output" (func $output (param i32 i32)))
   (import "env" "system" (func (param i32)))

@@ -1,4 +1,6 @@
-;; A well-behaved module, to compare with: it answers nothing.
+;; tries: nothing; it is well-behaved, to compare with, and answers nothing
+;; at: invoke
+;; wants: ok
 (module
   (import "weft:v1" "output" (func $output (param i32 i32)))
   (memory (export "memory") 1)

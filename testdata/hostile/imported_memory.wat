@@ -1,4 +1,6 @@
-;; Imports its memory.
+;; tries: to import its memory
+;; at: upload
+;; wants: imported_memory env.memory
 (module
   (import "weft:v1" "output" (func $output (param i32 i32)))
   (import "env" "memory" (memory 1))

@@ -1,4 +1,6 @@
-;; _initialize hands over an output.
+;; tries: to hand over an output in _initialize
+;; at: describe
+;; wants: describe_forbidden_call _initialize ... called weft:v1.output
 (module
   (import "weft:v1" "output" (func $output (param i32 i32)))
   (memory (export "memory") 1)

@@ -1,4 +1,6 @@
-;; _initialize traps.
+;; tries: to trap in _initialize
+;; at: describe
+;; wants: describe_trap _initialize ... unreachable
 (module
   (import "weft:v1" "output" (func $output (param i32 i32)))
   (memory (export "memory") 1)

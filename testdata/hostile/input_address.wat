@@ -1,4 +1,6 @@
-;; Has the input copied across the end of its memory.
+;; tries: to have the input copied across the end of its memory
+;; at: invoke
+;; wants: trap input: 12 bytes at address 65535 are out of range: the memory has 65536 bytes
 (module
   (import "weft:v1" "output" (func $output (param i32 i32)))
   (import "weft:v1" "input" (func $input (param i32 i32 i32)))

@@ -1,4 +1,6 @@
-;; Asks for more input than there is.
+;; tries: to have more input copied than there is
+;; at: invoke
+;; wants: trap input: 4294967295 bytes from offset 1 are out of range: there are 12
 (module
   (import "weft:v1" "output" (func $output (param i32 i32)))
   (import "weft:v1" "input" (func $input (param i32 i32 i32)))

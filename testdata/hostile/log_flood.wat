@@ -1,4 +1,6 @@
-;; Logs for ever.
+;; tries: to log for ever
+;; at: invoke
+;; wants: limit_exceeded more than 100 lines of log
 (module
   (import "weft:v1" "output" (func $output (param i32 i32)))
   (import "weft:v1" "log" (func $log (param i32 i32) (result i64)))

@@ -1,4 +1,6 @@
-;; Runs for ever.
+;; tries: to run for ever
+;; at: invoke
+;; wants: fuel_exhausted more than 20000000 units of fuel (limit fuel)
 (module
   (import "weft:v1" "output" (func $output (param i32 i32)))
   (memory (export "memory") 1)

@@ -1,4 +1,6 @@
-;; Grows its memory until that is refused, and traps then.
+;; tries: to grow its memory until that is refused, and to trap then
+;; at: invoke
+;; wants: trap unreachable ... weft_step ... memory.grow was refused at the limit of 8388608 bytes
 (module
   (import "weft:v1" "output" (func $output (param i32 i32)))
   (memory (export "memory") 1)

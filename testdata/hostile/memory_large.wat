@@ -1,4 +1,6 @@
-;; Begins with 4 GiB of memory.
+;; tries: to begin with 4 GiB of memory
+;; at: upload
+;; wants: too_large the memory begins with 4294967296 bytes
 (module
   (import "weft:v1" "output" (func $output (param i32 i32)))
   (memory (export "memory") 65536)

@@ -1,4 +1,6 @@
-;; Hands over no bytes.
+;; tries: to hand over an output without bytes
+;; at: invoke
+;; wants: invalid_output no step output
 (module
   (import "weft:v1" "output" (func $output (param i32 i32)))
   (memory (export "memory") 1)

@@ -1,4 +1,6 @@
-;; Returns without an output.
+;; tries: to return without an output
+;; at: invoke
+;; wants: invalid_output weft_step returned without calling output
 (module
   (import "weft:v1" "output" (func $output (param i32 i32)))
   (memory (export "memory") 1)

@@ -1,4 +1,6 @@
-;; Hands over an output that begins at the last address.
+;; tries: to hand over an output that begins at the last address
+;; at: invoke
+;; wants: trap output: 2 bytes at address 4294967295 are out of range
 (module
   (import "weft:v1" "output" (func $output (param i32 i32)))
   (memory (export "memory") 1)

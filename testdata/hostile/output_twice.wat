@@ -1,4 +1,6 @@
-;; Hands over two outputs.
+;; tries: to hand over two outputs
+;; at: invoke
+;; wants: invalid_output weft_step called output twice
 (module
   (import "weft:v1" "output" (func $output (param i32 i32)))
   (memory (export "memory") 1)

@@ -1,4 +1,7 @@
-;; Sleeps for ever: each poll_oneoff moves the virtual clock by 1 s.
+;; tries: to sleep for ever: each poll_oneoff moves the virtual clock by 1 s
+;; at: invoke
+;; wants: limit_exceeded poll_oneoff was called more than 100000 times
+;; limits: fuel=100000000
 (module
   (import "weft:v1" "output" (func $output (param i32 i32)))
   (import "wasi_snapshot_preview1" "poll_oneoff" (func $poll_oneoff (param i32 i32 i32 i32) (result i32)))

@@ -1,4 +1,6 @@
-;; Prints its whole memory for ever.
+;; tries: to print its whole memory for ever
+;; at: invoke
+;; wants: limit_exceeded more than 1048576 bytes of log
 (module
   (import "weft:v1" "output" (func $output (param i32 i32)))
   (import "wasi_snapshot_preview1" "fd_write" (func $fd_write (param i32 i32 i32 i32) (result i32)))

@@ -1,4 +1,6 @@
-;; Calls itself until the stack ends; it has no loop.
+;; tries: to nest calls for ever, without a loop
+;; at: invoke
+;; wants: limit_exceeded frames of nested calls ... more than 1048576 bytes (limit call_depth)
 (module
   (import "weft:v1" "output" (func $output (param i32 i32)))
   (memory (export "memory") 1)

@@ -1,4 +1,7 @@
-;; Marks memory, in pages of all kinds, and globals, and traps when it finds a mark. It calls the host after that.
+;; tries: to find the marks of an earlier invocation in memory, in pages of all kinds, and in globals; it calls the host after it has made them, and traps when it finds one
+;; at: invoke
+;; wants: ok
+;; runs: 6
 (module
   (import "weft:v1" "output" (func $output (param i32 i32)))
   (import "weft:v1" "state_get" (func $state_get (param i32 i32) (result i64)))

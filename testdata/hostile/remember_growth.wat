@@ -1,4 +1,7 @@
-;; Grows its memory and marks it there, and traps when it finds that it has grown.
+;; tries: to find that its memory has grown and is marked; it traps then
+;; at: invoke
+;; wants: ok
+;; runs: 6
 (module
   (import "weft:v1" "output" (func $output (param i32 i32)))
   (memory (export "memory") 1)

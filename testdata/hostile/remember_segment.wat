@@ -1,4 +1,7 @@
-;; Copies from a segment and drops it, and traps if it was dropped before.
+;; tries: to find that a segment was dropped; it traps then
+;; at: invoke
+;; wants: ok
+;; runs: 6
 (module
   (import "weft:v1" "output" (func $output (param i32 i32)))
   (memory (export "memory") 1)

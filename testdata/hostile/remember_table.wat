@@ -1,4 +1,7 @@
-;; Writes its table, and traps when it finds that it has.
+;; tries: to find that its table was written to; it traps then
+;; at: invoke
+;; wants: ok
+;; runs: 6
 (module
   (import "weft:v1" "output" (func $output (param i32 i32)))
   (memory (export "memory") 1)

@@ -1,4 +1,7 @@
-;; Marks a global that is a vector, and traps when it finds the mark.
+;; tries: to find a mark in a global that is a vector; it traps then
+;; at: invoke
+;; wants: ok
+;; runs: 6
 (module
   (import "weft:v1" "output" (func $output (param i32 i32)))
   (memory (export "memory") 1)

@@ -1,4 +1,6 @@
-;; Sends a request from outside its memory.
+;; tries: to send a request from outside of its memory
+;; at: invoke
+;; wants: trap state_get: 32 bytes at address 4294967280 are out of range
 (module
   (import "weft:v1" "output" (func $output (param i32 i32)))
   (import "weft:v1" "state_get" (func $state_get (param i32 i32) (result i64)))

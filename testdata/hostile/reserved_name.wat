@@ -1,4 +1,7 @@
-;; Exports names that belong to the ABI.
+;; tries: to export names that belong to the ABI
+;; at: upload
+;; wants: reserved_name weft_migrate
+;; wants: reserved_name weft:fuel
 (module
   (import "weft:v1" "output" (func $output (param i32 i32)))
   (memory (export "memory") 1)

@@ -1,4 +1,6 @@
-;; Asks for a response when there is none.
+;; tries: to ask for a response when there is none
+;; at: invoke
+;; wants: trap response: 1 bytes from offset 0 are out of range: there are 0
 (module
   (import "weft:v1" "output" (func $output (param i32 i32)))
   (import "weft:v1" "response" (func $response (param i32 i32 i32)))

@@ -1,4 +1,6 @@
-;; The start function runs for ever.
+;; tries: to run for ever in the start function
+;; at: describe
+;; wants: describe_fuel_exhausted more than 20000000 units of fuel (limit describe_fuel)
 (module
   (import "weft:v1" "output" (func $output (param i32 i32)))
   (memory (export "memory") 1)

@@ -1,4 +1,6 @@
-;; The start function traps.
+;; tries: to trap in the start function
+;; at: describe
+;; wants: describe_trap unreachable
 (module
   (import "weft:v1" "output" (func $output (param i32 i32)))
   (memory (export "memory") 1)

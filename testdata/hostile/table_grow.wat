@@ -1,4 +1,6 @@
-;; Grows its table by millions of entries; with no maximum of its own. It traps when that works.
+;; tries: to grow its table, which has no maximum of its own, by millions of entries; it traps when that works
+;; at: invoke
+;; wants: ok
 (module
   (import "weft:v1" "output" (func $output (param i32 i32)))
   (memory (export "memory") 1)

@@ -1,4 +1,6 @@
-;; Begins with a table of 10,000,000 entries.
+;; tries: to begin with a table of 10,000,000 entries
+;; at: upload
+;; wants: too_large the tables begin with 10000000 entries
 (module
   (import "weft:v1" "output" (func $output (param i32 i32)))
   (memory (export "memory") 1)

@@ -1,4 +1,6 @@
-;; Traps at once, in a function with a name.
+;; tries: to trap at once, in a function with a name
+;; at: invoke
+;; wants: trap unreachable in function boom
 (module
   (import "weft:v1" "output" (func $output (param i32 i32)))
   (memory (export "memory") 1)

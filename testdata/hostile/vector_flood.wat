@@ -1,4 +1,6 @@
-;; Writes a list of vectors that is as long as its memory.
+;; tries: to write a list of vectors that is as long as its memory
+;; at: invoke
+;; wants: ok
 (module
   (import "weft:v1" "output" (func $output (param i32 i32)))
   (import "wasi_snapshot_preview1" "fd_write" (func $fd_write (param i32 i32 i32 i32) (result i32)))

@@ -1,4 +1,10 @@
-;; All that the host looks up has another type, and an import too.
+;; tries: to give the host functions of other types than it looks up, and to import one so
+;; at: upload
+;; wants: wrong_signature weft:v1.state_get must be (i32, i32) -> (i64), not (i64) -> (i64)
+;; wants: wrong_signature weft_describe must be () -> (), not () -> (i32)
+;; wants: wrong_signature weft_step must be (i32) -> (i32), not () -> ()
+;; wants: wrong_signature _initialize must be () -> (), not (i32) -> ()
+;; wants: wrong_signature memory must be the memory, not a global
 (module
   (import "weft:v1" "state_get" (func (param i64) (result i64)))
   (memory 1)

@@ -91,6 +91,7 @@ func pollOneoff(h Host, mem api.Memory, args []uint64) uint32 {
 	if !readable || !writable || !counted {
 		return errnoFault // before the clock has moved
 	}
+	h.Work(int(n))
 	var few [4]subscription // sleeping takes one, and no memory
 	waits := few[:0]
 	earliest := int64(math.MaxInt64)

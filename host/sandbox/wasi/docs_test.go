@@ -151,6 +151,7 @@ func TestNoAllocations(t *testing.T) {
 // silent is a Host without effects.
 type silent struct{}
 
+func (silent) Work(int)             {}
 func (silent) Clock() int64         { return 0 }
 func (silent) Poll(int64)           {}
 func (silent) Random([]byte)        {}

@@ -94,6 +94,7 @@ func fdWrite(h Host, mem api.Memory, args []uint64) uint32 {
 	if !ok {
 		return errnoFault
 	}
+	h.Work(int(n))
 	_, ok = mem.Read(written, 4)
 	for rest := vectors; ok && len(rest) > 0; rest = rest[vectorLen:] {
 		_, ok = vector(mem, rest)

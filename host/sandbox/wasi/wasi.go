@@ -45,6 +45,9 @@ type Host interface {
 	// Poll counts one poll_oneoff and moves the virtual clock forward to the
 	// given time; a time that is past moves nothing.
 	Poll(until int64)
+	// Work is told of each list of the guest's, before the host goes through its
+	// items: their number is the guest's choice.
+	Work(items int)
 	// Random fills p, at most 64 KiB, from the guest's seeded stream. More is
 	// asked for piece by piece, so that the host can charge for each, and stop
 	// the guest in between.

@@ -50,6 +50,7 @@ type guest struct {
 	polls   int
 	printed map[uint32]string
 	exit    []uint32
+	worked  int // items of lists
 }
 
 func (g *guest) Clock() int64     { return g.now }
@@ -59,6 +60,8 @@ func (g *guest) Poll(until int64) {
 	g.polls++
 	g.now = max(g.now, until)
 }
+func (g *guest) Work(items int) { g.worked += items }
+
 func (g *guest) Print(fd uint32, text []byte) {
 	if g.printed == nil {
 		g.printed = map[uint32]string{}

@@ -1,0 +1,14 @@
+;; tries: to read the input in weft_describe
+;; at: describe
+;; wants: describe_forbidden_call called weft:v1.input
+(module
+  (import "weft:v1" "output" (func $output (param i32 i32)))
+  (import "weft:v1" "input" (func $input (param i32 i32 i32)))
+  (memory (export "memory") 1)
+  (data (i32.const 0) "\a4cabi\01esteps\81\a3dnamecruneemits\81iStopEventgaccepts\81jStartEventfevents\a0hworkflowghostile")
+  (data (i32.const 512) "\82\00\f6") ;; [0, nil]
+  (func (export "weft_describe")
+    (call $input (i32.const 0) (i32.const 0) (i32.const 0)))
+  (func (export "weft_step") (param i32) (result i32)
+    (call $output (i32.const 512) (i32.const 3))
+    (i32.const 0)))

@@ -1,0 +1,14 @@
+;; tries: to sleep for ever in weft_describe
+;; at: describe
+;; wants: describe_fuel_exhausted weft_describe
+(module
+  (import "weft:v1" "output" (func $output (param i32 i32)))
+  (import "wasi_snapshot_preview1" "poll_oneoff" (func $poll_oneoff (param i32 i32 i32 i32) (result i32)))
+  (memory (export "memory") 1)
+  (data (i32.const 0) "\a4cabi\01esteps\81\a3dnamecruneemits\81iStopEventgaccepts\81jStartEventfevents\a0hworkflowghostile")
+  (data (i32.const 512) "\82\00\f6") ;; [0, nil]
+  (func (export "weft_describe")
+    (loop $again (drop (call $poll_oneoff (i32.const 600) (i32.const 700) (i32.const 1) (i32.const 800))) (br $again)))
+  (func (export "weft_step") (param i32) (result i32)
+    (call $output (i32.const 512) (i32.const 3))
+    (i32.const 0)))

@@ -1,0 +1,13 @@
+;; tries: memory.fill that ends one byte behind its memory, after megabytes that are in it
+;; at: invoke
+;; wants: trap out of bounds memory access
+(module
+  (import "weft:v1" "output" (func $output (param i32 i32)))
+  (memory (export "memory") 128)
+  (data (i32.const 0) "\a4cabi\01esteps\81\a3dnamecruneemits\81iStopEventgaccepts\81jStartEventfevents\a0hworkflowghostile")
+  (data (i32.const 512) "\82\00\f6") ;; [0, nil]
+  (func (export "weft_describe") (call $output (i32.const 0) (i32.const 85)))
+  (func (export "weft_step") (param i32) (result i32)
+    (memory.fill (i32.const 1) (i32.const 1) (i32.const 0x800000))
+    (call $output (i32.const 512) (i32.const 3))
+    (i32.const 0)))

@@ -1,0 +1,19 @@
+;; tries: to leave marks in a table by a trap; the next invocation returns 7 if it finds one
+;; at: invoke
+;; wants: trap unreachable
+;; runs: 6
+(module
+  (import "weft:v1" "output" (func $output (param i32 i32)))
+  (memory (export "memory") 1)
+  (data (i32.const 0) "\a4cabi\01esteps\81\a3dnamecruneemits\81iStopEventgaccepts\81jStartEventfevents\a0hworkflowghostile")
+  (data (i32.const 512) "\82\00\f6") ;; [0, nil]
+  (table 2 10 funcref)
+  (elem declare func $mark)
+  (func $mark)
+  (func (export "weft_describe") (call $output (i32.const 0) (i32.const 85)))
+  (func (export "weft_step") (param i32) (result i32)
+    (if (i32.or (i32.eqz (ref.is_null (table.get 0 (i32.const 1)))) (i32.ne (table.size 0) (i32.const 2))) (then
+      (return (i32.const 7))))
+    (table.set 0 (i32.const 1) (ref.func $mark))
+    (drop (table.grow 0 (ref.func $mark) (i32.const 5)))
+    (unreachable)))

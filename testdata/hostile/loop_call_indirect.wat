@@ -1,0 +1,20 @@
+;; tries: to run for ever in calls through a table
+;; at: invoke
+;; wants: fuel_exhausted more than 20000000 units of fuel (limit fuel)
+(module
+  (import "weft:v1" "output" (func $output (param i32 i32)))
+  (memory (export "memory") 1)
+  (data (i32.const 0) "\a4cabi\01esteps\81\a3dnamecruneemits\81iStopEventgaccepts\81jStartEventfevents\a0hworkflowghostile")
+  (data (i32.const 512) "\82\00\f6") ;; [0, nil]
+  (type $plain (func))
+  (table $slots 2 funcref)
+  (elem (table $slots) (i32.const 0) func $one $two)
+  (func $one)
+  (func $two (call $one))
+  (func (export "weft_describe") (call $output (i32.const 0) (i32.const 85)))
+  (func (export "weft_step") (param i32) (result i32)
+    (loop $again
+      (call_indirect $slots (type $plain) (i32.and (local.tee 0 (i32.add (local.get 0) (i32.const 1))) (i32.const 1)))
+      (br $again))
+
+    (unreachable)))

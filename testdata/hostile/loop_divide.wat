@@ -1,0 +1,16 @@
+;; tries: to run for ever in the slowest arithmetic
+;; at: invoke
+;; wants: fuel_exhausted more than 20000000 units of fuel (limit fuel)
+(module
+  (import "weft:v1" "output" (func $output (param i32 i32)))
+  (memory (export "memory") 1)
+  (data (i32.const 0) "\a4cabi\01esteps\81\a3dnamecruneemits\81iStopEventgaccepts\81jStartEventfevents\a0hworkflowghostile")
+  (data (i32.const 512) "\82\00\f6") ;; [0, nil]
+  (func (export "weft_describe") (call $output (i32.const 0) (i32.const 85)))
+  (func (export "weft_step") (param i32) (result i32)
+    (loop $again
+      (drop (i64.rem_u (i64.const -1) (i64.or (i64.extend_i32_u (local.get 0)) (i64.const 3))))
+      (drop (f64.sqrt (f64.div (f64.const 1) (f64.convert_i32_u (local.tee 0 (i32.add (local.get 0) (i32.const 1)))))))
+      (br $again))
+
+    (unreachable)))

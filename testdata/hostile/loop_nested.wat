@@ -1,0 +1,19 @@
+;; tries: to run for ever in loops in loops, the innermost of which ends each time
+;; at: invoke
+;; wants: fuel_exhausted more than 20000000 units of fuel (limit fuel)
+(module
+  (import "weft:v1" "output" (func $output (param i32 i32)))
+  (memory (export "memory") 1)
+  (data (i32.const 0) "\a4cabi\01esteps\81\a3dnamecruneemits\81iStopEventgaccepts\81jStartEventfevents\a0hworkflowghostile")
+  (data (i32.const 512) "\82\00\f6") ;; [0, nil]
+  (func (export "weft_describe") (call $output (i32.const 0) (i32.const 85)))
+  (func (export "weft_step") (param i32) (result i32)
+    (loop $outer
+      (loop $middle
+        (local.set 0 (i32.const 3))
+        (loop $inner
+          (br_if $inner (local.tee 0 (i32.sub (local.get 0) (i32.const 1)))))
+        (br_if $middle (i32.eqz (local.get 0))))
+      (br $outer))
+
+    (unreachable)))

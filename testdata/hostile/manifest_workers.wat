@@ -1,0 +1,12 @@
+;; tries: a manifest with a million workers
+;; at: manifest
+;; wants: invalid_manifest workers
+(module
+  (import "weft:v1" "output" (func $output (param i32 i32)))
+  (memory (export "memory") 1)
+  (data (i32.const 0) "\a4cabi\01esteps\81\a4dnamecruneemits\81iStopEventgaccepts\81jStartEventgworkers\1a\00\0fB@fevents\a0hworkflowghostile")
+  (data (i32.const 512) "\82\00\f6") ;; [0, nil]
+  (func (export "weft_describe") (call $output (i32.const 0) (i32.const 98)))
+  (func (export "weft_step") (param i32) (result i32)
+    (call $output (i32.const 512) (i32.const 3))
+    (i32.const 0)))

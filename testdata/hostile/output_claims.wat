@@ -1,0 +1,13 @@
+;; tries: to hand over an output that claims 2^64-1 items
+;; at: invoke
+;; wants: invalid_output
+(module
+  (import "weft:v1" "output" (func $output (param i32 i32)))
+  (memory (export "memory") 1)
+  (data (i32.const 0) "\a4cabi\01esteps\81\a3dnamecruneemits\81iStopEventgaccepts\81jStartEventfevents\a0hworkflowghostile")
+  (data (i32.const 512) "\82\00\f6") ;; [0, nil]
+  (data (i32.const 600) "\9b\ff\ff\ff\ff\ff\ff\ff\ff\00")
+  (func (export "weft_describe") (call $output (i32.const 0) (i32.const 85)))
+  (func (export "weft_step") (param i32) (result i32)
+    (call $output (i32.const 600) (i32.const 10))
+    (i32.const 1)))

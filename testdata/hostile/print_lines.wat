@@ -1,0 +1,15 @@
+;; tries: to print empty lines for ever
+;; at: invoke
+;; wants: limit_exceeded more than 100 lines of log
+(module
+  (import "weft:v1" "output" (func $output (param i32 i32)))
+  (import "wasi_snapshot_preview1" "fd_write" (func $fd_write (param i32 i32 i32 i32) (result i32)))
+  (memory (export "memory") 1)
+  (data (i32.const 0) "\a4cabi\01esteps\81\a3dnamecruneemits\81iStopEventgaccepts\81jStartEventfevents\a0hworkflowghostile")
+  (data (i32.const 512) "\82\00\f6") ;; [0, nil]
+  (data (i32.const 600) "\bc\02\00\00\01\00\00\00")
+  (data (i32.const 700) "\0a")
+  (func (export "weft_describe") (call $output (i32.const 0) (i32.const 85)))
+  (func (export "weft_step") (param i32) (result i32)
+    (loop $again (drop (call $fd_write (i32.const 1) (i32.const 600) (i32.const 1) (i32.const 640))) (br $again))
+    (unreachable)))

@@ -1,0 +1,16 @@
+;; tries: to call through an entry behind the table that was refused
+;; at: invoke
+;; wants: trap
+(module
+  (import "weft:v1" "output" (func $output (param i32 i32)))
+  (memory (export "memory") 1)
+  (data (i32.const 0) "\a4cabi\01esteps\81\a3dnamecruneemits\81iStopEventgaccepts\81jStartEventfevents\a0hworkflowghostile")
+  (data (i32.const 512) "\82\00\f6") ;; [0, nil]
+  (type $plain (func))
+  (table 1 funcref)
+  (func (export "weft_describe") (call $output (i32.const 0) (i32.const 85)))
+  (func (export "weft_step") (param i32) (result i32)
+    (drop (table.grow 0 (ref.null func) (i32.const -1)))
+    (call_indirect (type $plain) (i32.const 65536))
+    (call $output (i32.const 512) (i32.const 3))
+    (i32.const 0)))
