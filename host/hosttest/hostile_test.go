@@ -45,6 +45,8 @@ func TestHostileStepsFailAlone(t *testing.T) {
 		{"code_wrong", "invalid_output", "weft_step returned 1"},
 		{"call_flood", "limit_exceeded", "host calls"},
 		{"log_flood", "limit_exceeded", "log"},
+		{"region_flood", "limit_exceeded", "limit host_calls"},
+		{"region_loop", "limit_exceeded", "limit region_fuel"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if status, out := h.Do(t, http.MethodPut, "/plugins/hostile", hostile(t, c.name)); status != http.StatusCreated {

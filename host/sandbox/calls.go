@@ -246,7 +246,7 @@ func (g *guest) Clock() int64 { return g.clock }
 // Poll implements wasi.Host.
 func (g *guest) Poll(until int64) {
 	if g.counts.polls++; g.counts.polls > maxPolls {
-		g.giveUp(codeLimit, "poll_oneoff was called more than %d times in one invocation", maxPolls)
+		g.giveUp(codeLimit, "poll_oneoff was called more than %d times in one invocation (limit polls, which is no setting)", maxPolls)
 	}
 	g.clock = max(g.clock, until)
 }

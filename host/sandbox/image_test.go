@@ -223,7 +223,7 @@ func hostileOutcome(t *testing.T, b bench, wasm []byte) (o outcome) {
 	}
 	inv := b.invocation(digestOf(wasm), []byte("twelve bytes"))
 	inv.Limits.MemoryBytes = 8 << 20
-	inv.Limits.HostCalls, inv.Limits.LogLines, inv.Limits.Fuel = 1000, 100, 50_000_000
+	inv.Limits.HostCalls, inv.Limits.LogLines, inv.Limits.Fuel = 1000, 100, 2_000_000
 	for range 3 {
 		o.seen = append(o.seen, observe(t, b, inv, answers{}))
 	}

@@ -1,6 +1,6 @@
 ;; tries: to grow memory and table in the start function as far as they go
-;; at: invoke
-;; wants: limit_exceeded begins with 67108864 bytes of memory
+;; at: describe
+;; wants: describe_limit_exceeded wants to grow the memory beyond 67108864 bytes (limit memory_bytes)
 (module
   (import "weft:v1" "output" (func $output (param i32 i32)))
   (memory (export "memory") 1)
