@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -166,13 +167,29 @@ func (s *Sandbox) assemble(wasm []byte, bin *rewrite.Module, options rewrite.Opt
 }
 
 // validate checks the original by WebAssembly's rules, so that the rewriter
-// works on nothing else.
+// works on nothing else. Custom sections have none: they are left out, as the
+// decoder would make room for all the names that a section claims to have.
 func (s *Sandbox) validate(wasm []byte) error {
 	ctx := context.Background()
 	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(api.CoreFeaturesV2).WithDebugInfoEnabled(false))
 	defer func() { _ = r.Close(ctx) }()
-	if _, err := r.CompileModule(ctx, wasm); err != nil {
+	if _, err := r.CompileModule(ctx, withoutCustom(wasm)); err != nil {
 		return invalid(host.Problem{Code: problemInvalid, Message: "the module is not valid: " + oneLine(err.Error())})
 	}
 	return nil
+}
+
+// withoutCustom copies a module that can be read, but for its custom sections.
+func withoutCustom(wasm []byte) []byte {
+	const header, custom = 8, 0
+	kept, rest := append([]byte{}, wasm[:header]...), wasm[header:]
+	for len(rest) > 0 {
+		size, n := binary.Uvarint(rest[1:])
+		section := rest[:1+n+int(size)]
+		if section[0] != custom {
+			kept = append(kept, section...)
+		}
+		rest = rest[len(section):]
+	}
+	return kept
 }

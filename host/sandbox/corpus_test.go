@@ -248,11 +248,24 @@ func invoker(ctx context.Context, b bench) func(host.Invocation) (host.Invocatio
 	}
 }
 
+// corpusBench is a sandbox for the corpus, which builds in another process. Beside
+// the race detector it builds here: there each process takes a second to exit.
+func corpusBench(t *testing.T, edit func(*Config)) bench {
+	t.Helper()
+	if !raced {
+		return elsewhere(t, edit)
+	}
+	return newBench(t, func(c *Config) {
+		c.CacheDir = t.TempDir()
+		edit(c)
+	})
+}
+
 // Every hostile module is refused or stopped by name, by counted means, and
 // again in the same way.
 func TestCorpus(t *testing.T) {
 	box, _ := corpusLimits()
-	b := elsewhere(t, func(c *Config) { c.Limits = box })
+	b := corpusBench(t, func(c *Config) { c.Limits = box })
 	all := append(readCorpus(t), binarySpecimens()...)
 	t.Logf("%d modules", len(all))
 	for _, s := range all {

@@ -256,8 +256,11 @@ func TestNeighbour(t *testing.T) {
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	box, _ := corpusLimits()
-	b := elsewhere(t, func(c *Config) { c.Limits, c.Spares, c.PoolBytes = box, 1, 64<<20 })
-	corpus := slices.DeleteFunc(append(readCorpus(t), binarySpecimens()...), (*specimen).timed)
+	b := corpusBench(t, func(c *Config) { c.Limits, c.Spares, c.PoolBytes = box, 1, 64<<20 })
+	corpus := slices.DeleteFunc(readCorpus(t), (*specimen).timed)
+	if !raced { // these are large, and most never run: compiling them would take a minute
+		corpus = append(corpus, binarySpecimens()...)
+	}
 	for _, s := range corpus {
 		s.runs = 1
 	}
