@@ -261,12 +261,23 @@ func corpusBench(t *testing.T, edit func(*Config)) bench {
 	})
 }
 
+// wholeCorpus has the generated modules too, but beside the race detector: they
+// are large, and most never run, and compiling them would take a minute.
+func wholeCorpus(t *testing.T) []*specimen {
+	t.Helper()
+	all := readCorpus(t)
+	if !raced {
+		all = append(all, binarySpecimens()...)
+	}
+	return all
+}
+
 // Every hostile module is refused or stopped by name, by counted means, and
 // again in the same way.
 func TestCorpus(t *testing.T) {
 	box, _ := corpusLimits()
 	b := corpusBench(t, func(c *Config) { c.Limits = box })
-	all := append(readCorpus(t), binarySpecimens()...)
+	all := wholeCorpus(t)
 	t.Logf("%d modules", len(all))
 	for _, s := range all {
 		t.Run(s.name, func(t *testing.T) {

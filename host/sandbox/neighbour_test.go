@@ -257,10 +257,7 @@ func TestNeighbour(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	box, _ := corpusLimits()
 	b := corpusBench(t, func(c *Config) { c.Limits, c.Spares, c.PoolBytes = box, 1, 64<<20 })
-	corpus := slices.DeleteFunc(readCorpus(t), (*specimen).timed)
-	if !raced { // these are large, and most never run: compiling them would take a minute
-		corpus = append(corpus, binarySpecimens()...)
-	}
+	corpus := slices.DeleteFunc(wholeCorpus(t), (*specimen).timed)
 	for _, s := range corpus {
 		s.runs = 1
 	}
