@@ -19,12 +19,13 @@ func BenchmarkInvoke(b *testing.B) {
 	}
 	for _, g := range guests {
 		for _, mode := range []struct {
-			name string
-			edit func(*Config)
+			name  string
+			batch int
+			edit  func(*Config)
 		}{
-			{"reference", func(c *Config) { c.Reference, c.Spares = true, -1 }},
-			{"image", func(c *Config) { c.Spares = -1 }}, // a fresh instance each time
-			{"reset", nil},
+			{"reference", 1, func(c *Config) { c.Reference, c.Spares = true, -1 }},
+			{"image", 1, func(c *Config) { c.Spares = -1 }}, // a fresh instance each time
+			{"reset", 64, nil},
 		} {
 			b.Run(g.name+"/"+mode.name, func(b *testing.B) {
 				s := newBench(b, mode.edit)
@@ -36,13 +37,12 @@ func BenchmarkInvoke(b *testing.B) {
 				if res, err := s.Invoke(b.Context(), inv); err != nil || res.Err != nil { // builds the module
 					b.Fatalf("Invoke = %+v, %v", res, err)
 				}
-				b.ReportAllocs()
-				for b.Loop() {
+				inBatches(b, mode.batch, func() {
 					res, err := s.Invoke(b.Context(), inv)
 					if err != nil || res.Err != nil {
 						b.Fatalf("Invoke = %+v, %v", res, err)
 					}
-				}
+				})
 			})
 		}
 	}

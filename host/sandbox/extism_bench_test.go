@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"testing"
+	"time"
 
 	extism "github.com/extism/go-sdk"
 	"github.com/tetratelabs/wazero"
@@ -36,11 +37,11 @@ func BenchmarkEcho(b *testing.B) {
 	for _, compiler := range guestCompilers {
 		b.Run(compiler, func(b *testing.B) {
 			b.Run("warm", func(b *testing.B) { echoWarm(b, compiler) })
-			b.Run("pristine", func(b *testing.B) { echoOurs(b, compiler, "", nil) })
-			b.Run("pristine-calling", func(b *testing.B) { echoOurs(b, compiler, calling, nil) })
-			b.Run("fresh", func(b *testing.B) { echoOurs(b, compiler, "", func(c *Config) { c.Spares = -1 }) })
+			b.Run("pristine", func(b *testing.B) { echoOurs(b, compiler, "", 64, nil) })
+			b.Run("pristine-calling", func(b *testing.B) { echoOurs(b, compiler, calling, 64, nil) })
+			b.Run("fresh", func(b *testing.B) { echoOurs(b, compiler, "", 1, func(c *Config) { c.Spares = -1 }) })
 			b.Run("reference", func(b *testing.B) {
-				echoOurs(b, compiler, "", func(c *Config) { c.Reference, c.Spares = true, -1 })
+				echoOurs(b, compiler, "", 1, func(c *Config) { c.Reference, c.Spares = true, -1 })
 			})
 			b.Run("extism-warm", func(b *testing.B) { echoExtism(b, compiler, 0, false) })
 			b.Run("extism-stoppable", func(b *testing.B) { echoExtism(b, compiler, 30_000, false) })
@@ -49,11 +50,29 @@ func BenchmarkEcho(b *testing.B) {
 	}
 }
 
+// inBatches calls f as often as b says. Beside ns/op, in which there is all that
+// other programs took meanwhile, it reports the median over batches of calls.
+func inBatches(b *testing.B, batch int, f func()) {
+	took := make([]time.Duration, 0, 1<<20/batch)
+	b.ReportAllocs()
+	began := time.Now()
+	for n := 1; b.Loop(); n++ {
+		f()
+		if n%batch == 0 {
+			now := time.Now()
+			took = append(took, now.Sub(began))
+			began = now
+		}
+	}
+	if len(took) > 0 {
+		b.ReportMetric(float64(median(took))/float64(batch)/1e3, "median-us")
+	}
+}
+
 func echoWarm(b *testing.B, compiler string) {
 	guest := newBare(b, guestBuild(b, "kernels", compiler, "echo"), wazero.NewRuntimeConfig())
 	event := echoed("")
-	b.ReportAllocs()
-	for b.Loop() {
+	inBatches(b, 64, func() {
 		if err := guest.call(context.Background(), event); err != nil {
 			b.Fatal(err)
 		}
@@ -65,13 +84,13 @@ func echoWarm(b *testing.B, compiler string) {
 			}
 			b.StartTimer()
 		}
-	}
+	})
 	if !bytes.Equal(guest.output, event) {
 		b.Errorf("output = % x", guest.output)
 	}
 }
 
-func echoOurs(b *testing.B, compiler, last string, edit func(*Config)) {
+func echoOurs(b *testing.B, compiler, last string, batch int, edit func(*Config)) {
 	s := newBench(b, edit)
 	inv := echoInvocation(s, guestBuild(b, "kernels", compiler, "echo"), last)
 	invoke := func() {
@@ -81,10 +100,7 @@ func echoOurs(b *testing.B, compiler, last string, edit func(*Config)) {
 		}
 	}
 	invoke() // which compiles the guest and makes its image
-	b.ReportAllocs()
-	for b.Loop() {
-		invoke()
-	}
+	inBatches(b, batch, invoke)
 }
 
 // echoInvocation has room for its output.
@@ -121,8 +137,7 @@ func echoExtism(b *testing.B, compiler string, timeout uint64, fresh bool) {
 	}
 	renew()
 	event := echoed("")
-	b.ReportAllocs()
-	for b.Loop() {
+	inBatches(b, 1, func() {
 		if fresh {
 			renew()
 		}
@@ -130,7 +145,7 @@ func echoExtism(b *testing.B, compiler string, timeout uint64, fresh bool) {
 		if err != nil || !bytes.Equal(out, event) {
 			b.Fatalf("Call = % x, %v", out, err)
 		}
-	}
+	})
 	if err := instance.Close(ctx); err != nil {
 		b.Error(err)
 	}

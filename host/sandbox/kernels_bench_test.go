@@ -100,7 +100,6 @@ type ratios struct {
 // them, and where wazero's WithCloseOnContextDone can. Times are taken inside of
 // the invocation, from the kernel's beginning to its end.
 func BenchmarkKernels(b *testing.B) {
-	var all []ratios
 	for _, compiler := range guestCompilers {
 		b.Run(compiler, func(b *testing.B) {
 			wasm := guestBuild(b, "kernels", compiler)
@@ -118,52 +117,45 @@ func BenchmarkKernels(b *testing.B) {
 					b.ReportMetric(float64(r.plain)/1e6, "plain-ms")
 					b.ReportMetric(r.metered, "metered/plain")
 					b.ReportMetric(r.closable, "closable/plain")
-					all = append(all, r)
 				})
 			}
 		})
 	}
-	b.Run("all", func(b *testing.B) {
-		if len(all) == 0 {
-			b.Skip("no kernel was chosen")
-		}
-		metered, closable := make([]float64, len(all)), make([]float64, len(all))
-		for i, r := range all {
-			metered[i], closable[i] = r.metered, r.closable
-		}
-		b.ReportMetric(0, "ns/op")
-		b.ReportMetric(median(metered), "metered/plain")
-		b.ReportMetric(slices.Max(metered), "worst-metered")
-		b.ReportMetric(median(closable), "closable/plain")
-		b.ReportMetric(slices.Max(closable), "worst-closable")
-	})
 }
+
+// closableEvery is the number of turns for each with the closable way, which
+// takes so long that little would be left for the others.
+const closableEvery = 8
 
 // inTurns runs a kernel in all ways, one after the other, again and again, and
 // gives the medians of the ratios within each turn.
 func inTurns(b *testing.B, ways []runner, input []byte, want uint64) ratios {
 	b.Helper()
-	turn := func(first int) (took [3]time.Duration) {
-		for i := range ways {
-			way := (first + i) % len(ways)
-			var sum uint64
-			var err error
-			if took[way], sum, err = ways[way](input); err != nil || sum != want {
-				b.Fatalf("way %d: checksum %#x, want %#x: %v", way, sum, want, err)
-			}
+	run := func(way int) time.Duration {
+		took, sum, err := ways[way](input)
+		if err != nil || sum != want {
+			b.Fatalf("way %d: checksum %#x, want %#x: %v", way, sum, want, err)
 		}
 		return took
 	}
-	for range 3 {
-		turn(0)
+	for range 2 {
+		for way := range ways {
+			run(way)
+		}
 	}
 	var plain []time.Duration
 	var metered, closable []float64
 	for n := 0; b.Loop(); n++ {
-		took := turn(n)
+		var took [2]time.Duration
+		for i := range took {
+			way := (n + i) % len(took)
+			took[way] = run(way)
+		}
 		plain = append(plain, took[0])
 		metered = append(metered, float64(took[1])/float64(took[0]))
-		closable = append(closable, float64(took[2])/float64(took[0]))
+		if n%closableEvery == 0 {
+			closable = append(closable, float64(run(2))/float64(took[0]))
+		}
 	}
 	return ratios{median(plain), median(metered), median(closable)}
 }
