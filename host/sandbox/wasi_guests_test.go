@@ -68,7 +68,8 @@ func buildGuest(name, compiler string, tags []string) ([]byte, error) {
 		cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-buildvcs=false")
 	case "rust":
 		name += "-rust"
-		target := filepath.Join(root, "build", "cargo")
+		// A folder for each set of features: what they make has one name.
+		target := filepath.Join(root, "build", "cargo", strings.Join(append([]string{"guest"}, tags...), "-"))
 		out = filepath.Join(target, "wasm32-unknown-unknown", "release", strings.ReplaceAll(name, "-", "_")+".wasm")
 		cmd = exec.Command(toolchain("wasm32-cargo"), "build", "--release", "--quiet", "--features="+listed)
 		cmd.Env = append(os.Environ(), "CARGO_TARGET_DIR="+target, "CARGO_BUILD_TARGET=wasm32-unknown-unknown", "MAKEFLAGS=", "MFLAGS=")
@@ -80,16 +81,19 @@ func buildGuest(name, compiler string, tags []string) ([]byte, error) {
 	return os.ReadFile(out)
 }
 
-// toolchain finds a compiler: on PATH, or where make toolchain puts it.
+// toolchain finds a compiler: on PATH, or where make toolchain puts it. In place
+// of its wasm32-cargo the user's own cargo will do.
 func toolchain(tool string) string {
-	if path, err := exec.LookPath(tool); err == nil {
-		return path
-	}
 	prefix := os.Getenv("WEFT_TOOLCHAIN")
 	if cache, err := os.UserCacheDir(); prefix == "" && err == nil {
 		prefix = filepath.Join(cache, "weft-toolchain")
 	}
-	return filepath.Join(prefix, "bin", tool)
+	for _, name := range []string{tool, filepath.Join(prefix, "bin", tool)} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	return strings.TrimPrefix(tool, "wasm32-")
 }
 
 // answerHead is the length of what comes before the bytes in an answer of a
