@@ -154,6 +154,10 @@ func (s *Sandbox) assemble(wasm []byte, bin *rewrite.Module, options rewrite.Opt
 	if err != nil {
 		return nil, nil, invalid(host.Problem{Code: problemInvalid, Message: "the module cannot be rewritten: " + oneLine(err.Error())})
 	}
+	if err := rewrite.Verify(r.Wasm); err != nil {
+		s.log.Error("a rewritten module is not metered", "digest", digestOf(wasm), "error", err)
+		return nil, nil, invalid(host.Problem{Code: problemInvalid, Message: "the module cannot be metered: " + oneLine(err.Error())})
+	}
 	p := newPlan(wasm, bin, r)
 	if !options.Extract {
 		p.Restorable = false
