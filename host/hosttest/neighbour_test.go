@@ -177,3 +177,29 @@ func TestHostileTenantGetsItsShareOnly(t *testing.T) {
 	}
 	t.Logf("%d modules, refused %q; in %d runs the good tenant burnt %d units, the hostile one %d meanwhile; %+v", len(corpus), refused, m.runs, m.good, m.evil, h.Runs.Counters())
 }
+
+// An output that the sandbox takes, but of events that are none, fails its run
+// by name.
+func TestHostileEvents(t *testing.T) {
+	h := hosttest.New(t, hosttest.Config{})
+	paths, err := filepath.Glob(filepath.Join(hosttest.Root(), "testdata", "hostile", "event_*.wat"))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no events: %v", err)
+	}
+	for _, path := range paths {
+		name := strings.TrimSuffix(filepath.Base(path), ".wat")
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, line, _ := strings.Cut(string(text), "\n;; host: ")
+		line, _, _ = strings.Cut(line, "\n")
+		code, part, _ := strings.Cut(line, " ")
+		if _, _, err := h.Plugins.Put(t.Context(), tenantHostile, "hostile", hostile(t, name)); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if r := runOf(t, h, tenantHostile); r.ErrorCode != code || part == "" || !strings.Contains(r.Error, part) {
+			t.Errorf("%s: %s: %q, want %s", name, r.ErrorCode, r.Error, line)
+		}
+	}
+}

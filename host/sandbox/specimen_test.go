@@ -30,6 +30,7 @@ type specimen struct {
 	limits host.Limits // of an invocation; complete
 	answer int         // bytes of the answer to each host call; 0: null
 	runs   int         // invocations, one after the other
+	opaque bool        // what its output is worth, the sandbox's caller finds out
 }
 
 // want is one problem, or what an invocation comes to: one of the codes, "ok"
@@ -135,6 +136,8 @@ func readHeader(text string) (*specimen, error) {
 			err = s.setLimits(value)
 		case "answer":
 			s.answer, err = strconv.Atoi(value)
+		case "host":
+			s.opaque = true
 		case "runs":
 			s.runs, err = strconv.Atoi(value)
 		default:
