@@ -1,4 +1,4 @@
-;; tries: to print all its memory a thousand times by one call, in vectors that overlap
+;; tries: to print all its memory a thousand times by one call, in vectors that overlap, and again
 ;; at: invoke
 ;; wants: limit_exceeded more than 1048576 bytes of log
 (module
@@ -13,6 +13,7 @@
       (i32.store (i32.add (i32.const 1024) (i32.shl (local.get 1) (i32.const 3))) (i32.const 0))
       (i32.store (i32.add (i32.const 1028) (i32.shl (local.get 1) (i32.const 3))) (i32.const 65536))
       (br_if $next (i32.lt_u (local.tee 1 (i32.add (local.get 1) (i32.const 1))) (i32.const 1000))))
+    (drop (call $fd_write (i32.const 1) (i32.const 1024) (i32.const 1000) (i32.const 600)))
     (drop (call $fd_write (i32.const 1) (i32.const 1024) (i32.const 1000) (i32.const 600)))
     (call $output (i32.const 512) (i32.const 3))
     (i32.const 0)))

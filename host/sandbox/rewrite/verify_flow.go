@@ -81,11 +81,22 @@ func (f *flow) skim(index uint32) error {
 	f.begin(index)
 	found := &f.facts[index-f.imported]
 	found.alone = true
+	dead := 0
 	for len(f.r.b) > 0 {
 		if f.next(); f.err != nil {
 			return f.err
 		}
+		if f.kind == pieceInstruction && f.in.op == opBrTable {
+			for range uint64(f.in.x) + 1 {
+				f.r.u32()
+			}
+		}
+		reached := dead == 0
+		if f.kind == pieceInstruction {
+			dead = deadAfter(dead, f.in.op)
+		}
 		switch {
+		case !reached:
 		case f.kind == pieceCheck, f.kind == pieceEnter:
 			found.alone = false
 		case f.kind == pieceShort:
@@ -93,13 +104,30 @@ func (f *flow) skim(index uint32) error {
 		case f.kind != pieceInstruction:
 		case f.in.op == opCall, f.in.op == opCallIndirect, f.in.op == opLoop:
 			found.alone = false
-		case f.in.op == opBrTable:
-			for range uint64(f.in.x) + 1 {
-				f.r.u32()
-			}
 		}
 	}
 	return f.r.err
+}
+
+// deadAfter counts the open blocks of code that is not reached, and one more: 0
+// in code that is. It goes by the order of the code alone: what follows a block
+// counts as reached.
+func deadAfter(dead int, op byte) int {
+	switch op {
+	case opBlock, opLoop, opIf:
+		if dead > 0 {
+			return dead + 1
+		}
+	case opElse:
+		if dead == 1 {
+			return 0
+		}
+	case opEnd:
+		return max(dead-1, 0)
+	case opBr, opBrTable, opReturn, opUnreachable:
+		return max(dead, 1)
+	}
+	return dead
 }
 
 func (f *flow) begin(index uint32) {
