@@ -180,6 +180,19 @@ func (a *Attempt) Record() []engine.CallRecord { return a.record[:a.attached] }
 // Open is what the attempt's input is made of.
 func (a *Attempt) Open() engine.AttemptOpen { return a.open }
 
+// Unfinished is the failure of a guest that ends, in its own eyes well, with an
+// edit open; else nil. The edit changes nothing; its ticket is the caller's to
+// give up.
+func (a *Attempt) Unfinished() *abi.Error {
+	if a.region == nil {
+		return nil
+	}
+	began := a.region.begin
+	a.region = nil
+	return &abi.Error{Code: abi.StatusFailedPrecondition.Code(), Message: fmt.Sprintf(
+		"the step ended inside an edit, which it began by host call %d: end each edit by state_commit or state_abort", began)}
+}
+
 // Finish completes the entry that ends the attempt.
 func (a *Attempt) Finish(e *engine.Entry) { a.attach(e) }
 

@@ -311,7 +311,7 @@ func TestCompileBombs(t *testing.T) {
 func TestCorpusTraces(t *testing.T) {
 	const runs, most = 10, 256 << 10
 	b := elsewhere(t, nil)
-	for _, name := range []string{"deeper", strings.Repeat("x", 1000)} {
+	for _, name := range []string{"deeper", strings.Repeat("x", 4<<20)} {
 		digest := b.library.add(trapBelow(name).wasm())
 		trap := func() {
 			res, err := b.Invoke(t.Context(), b.invocation(digest, nil))

@@ -25,6 +25,7 @@ type modules struct {
 	byKey map[moduleKey]*slot
 	order list.List // of *slot with a module, the last used first
 	bytes int       // of the modules without users
+	ticks int       // see age
 }
 
 // slot is the place of one module, compiled or being compiled.
@@ -34,6 +35,7 @@ type slot struct {
 
 	// Guarded by modules.mu.
 	users  int           // leases, and the goroutine that compiles
+	used   int           // the modules' ticks when the last user left
 	place  *list.Element // in order
 	module *module       // nil until it is compiled
 }
@@ -228,6 +230,7 @@ func (c *modules) rest(e *slot) (surplus []*module) {
 		delete(c.byKey, e.key)
 		return nil
 	}
+	e.used = c.ticks
 	c.order.MoveToFront(e.place)
 	c.bytes += e.module.size
 	for place := c.order.Back(); place != nil && c.bytes > c.budget; {
@@ -236,12 +239,35 @@ func (c *modules) rest(e *slot) (surplus []*module) {
 		if last.users > 0 {
 			continue
 		}
-		c.order.Remove(last.place)
-		c.bytes -= last.module.size
-		delete(c.byKey, last.key)
-		surplus = append(surplus, last.module)
+		surplus = append(surplus, c.remove(last))
 	}
 	return surplus
+}
+
+// remove takes a module without users out. The caller holds mu.
+func (c *modules) remove(e *slot) *module {
+	c.order.Remove(e.place)
+	c.bytes -= e.module.size
+	delete(c.byKey, e.key)
+	return e.module
+}
+
+// age lets a tick pass, and closes the modules that were not used for idle ticks.
+func (c *modules) age(idle int) {
+	var surplus []*module
+	c.mu.Lock()
+	c.ticks++
+	for place := c.order.Back(); place != nil; {
+		e := place.Value.(*slot)
+		place = place.Prev()
+		if e.users == 0 && e.used <= c.ticks-idle {
+			surplus = append(surplus, c.remove(e))
+		}
+	}
+	c.mu.Unlock()
+	for _, m := range surplus {
+		m.close()
+	}
 }
 
 // closeAll closes all modules; none has users.

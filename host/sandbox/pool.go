@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/sandbox/memory"
@@ -14,6 +15,7 @@ import (
 // ahead of use by one goroutine of the sandbox, the filler. All spares share one
 // budget of bytes: when it is spent, the module that was used the longest ago
 // gives its spares back first, and makes an instance anew when it is used again.
+// So does one that was not used for a while.
 // Ownership: whoever takes an instance out of the pool puts it back or drops it.
 
 // spareOverhead is about what an instance takes beside its memory: its stack,
@@ -28,6 +30,7 @@ type pool struct {
 	mu    sync.Mutex // guards what follows, and the shelves; nothing slow happens under it
 	order list.List  // of *shelf that have had spares, the last used first
 	bytes int64
+	ticks int // see age
 }
 
 // shelf has the spares of one module.
@@ -35,6 +38,7 @@ type shelf struct {
 	room  int // spares that it holds at most; not changed
 	spare []*guest
 	place *list.Element // in pool.order; nil before the first spare
+	used  int           // the pool's ticks at the last use
 	// filling: it is in the filler's queue.
 	filling bool
 }
@@ -49,8 +53,38 @@ func (p *pool) take(s *shelf) *guest {
 	if len(s.spare) == 0 {
 		return nil
 	}
-	p.order.MoveToFront(s.place)
+	p.touch(s)
 	return p.remove(s)
+}
+
+// touch notes that a shelf is used. The caller holds mu.
+func (p *pool) touch(s *shelf) {
+	s.used = p.ticks
+	if s.place == nil {
+		s.place = p.order.PushFront(s)
+	} else {
+		p.order.MoveToFront(s.place)
+	}
+}
+
+// age lets a tick pass, and drops the spares that were not used for idle ticks.
+func (p *pool) age(idle int) {
+	var surplus []*guest
+	p.mu.Lock()
+	p.ticks++
+	for place := p.order.Back(); place != nil; place = place.Prev() {
+		s := place.Value.(*shelf)
+		if s.used > p.ticks-idle {
+			break
+		}
+		for len(s.spare) > 0 {
+			surplus = append(surplus, p.remove(s))
+		}
+	}
+	p.mu.Unlock()
+	for _, g := range surplus {
+		g.drop()
+	}
 }
 
 // remove takes the last spare of a shelf that has one. The caller holds mu.
@@ -107,11 +141,7 @@ func (p *pool) put(s *shelf, g *guest) bool {
 	}
 	p.bytes += size
 	s.spare = append(s.spare, g)
-	if s.place == nil {
-		s.place = p.order.PushFront(s)
-	} else {
-		p.order.MoveToFront(s.place)
-	}
+	p.touch(s)
 	return true
 }
 
@@ -221,10 +251,22 @@ func (s *Sandbox) refill(l lease, used *guest) {
 	}
 }
 
-// filler makes spares until the sandbox closes.
+// What nobody has used for a while is given back: instances soon, as one is made
+// anew in microseconds to milliseconds; modules later, if they are on disk.
+const (
+	tick         = 15 * time.Second
+	idleInstance = 2  // ticks
+	idleModule   = 12 // ticks
+)
+
+// filler makes spares until the sandbox closes, and gives back what is idle.
 func (s *Sandbox) filler() {
+	passed := time.NewTicker(tick)
+	defer passed.Stop()
 	for {
 		select {
+		case <-passed.C:
+			s.age()
 		case f := <-s.fill:
 			f.module.fill(f.used)
 			f.release()
@@ -232,6 +274,14 @@ func (s *Sandbox) filler() {
 			s.unfill()
 			return
 		}
+	}
+}
+
+// age lets a tick pass.
+func (s *Sandbox) age() {
+	s.pool.age(idleInstance)
+	if s.cacheDir != "" {
+		s.modules.age(idleModule)
 	}
 }
 

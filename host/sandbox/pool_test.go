@@ -63,3 +63,41 @@ func TestPoolGivesBackTheLeastRecentlyUsed(t *testing.T) {
 		t.Errorf("a shelf is not forgotten: %v, %d bytes", counts(), p.bytes)
 	}
 }
+
+// What nobody uses is given back after a while, instances first, and is there
+// again when somebody does.
+func TestIdleModulesAreGivenBack(t *testing.T) {
+	b := newBench(t, func(c *Config) { c.CacheDir, c.Spares = t.TempDir(), 1 })
+	idle, busy := b.library.add(hostile(t, "good")), b.library.add(hostile(t, "remember"))
+	run := func(digest string) {
+		t.Helper()
+		if res, err := b.Invoke(t.Context(), b.invocation(digest, nil)); err != nil || res.Err != nil {
+			t.Fatalf("%+v, %v", res, err)
+		}
+	}
+	counts := func() (modules, instances int) {
+		b.modules.mu.Lock()
+		defer b.modules.mu.Unlock()
+		return len(b.modules.byKey), int(b.memories.Counts().Lent)
+	}
+	run(idle)
+	run(busy)
+	for range idleInstance {
+		run(busy)
+		b.age()
+	}
+	if modules, instances := counts(); modules != 2 || instances != 1 {
+		t.Errorf("%d modules and %d instances, want 2 and 1", modules, instances)
+	}
+	for range idleModule {
+		run(busy)
+		b.age()
+	}
+	if modules, instances := counts(); modules != 1 || instances != 1 {
+		t.Errorf("%d modules and %d instances, want 1 and 1", modules, instances)
+	}
+	run(idle)
+	if modules, instances := counts(); modules != 2 || instances != 2 {
+		t.Errorf("%d modules and %d instances, want 2 and 2", modules, instances)
+	}
+}

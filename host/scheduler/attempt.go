@@ -240,6 +240,8 @@ func (at *attempt) finish(res host.InvocationResult, fail *abi.Error) {
 		var err error
 		if out, err = abi.DecodeStepOutput(res.Output); err != nil {
 			out = abi.StepOutput{Err: &abi.Error{Code: host.RunInvalidOutput, Message: "the step's output does not decode: " + err.Error()}}
+		} else if open := at.answers.Unfinished(); open != nil && out.Err == nil {
+			out = abi.StepOutput{Err: open}
 		}
 	}
 	ss.giveUp(at)

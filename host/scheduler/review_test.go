@@ -309,3 +309,28 @@ func TestStopCutsOffAndGoesOnLater(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 }
+
+// A step that returns with an edit open has made a mistake: it fails by name, and
+// nothing of the edit, its ticket too, is left.
+func TestReturningInsideAnEdit(t *testing.T) {
+	b := &bench{tokens: 1}
+	b.guest = func(_ context.Context, g *call) (abi.StepOutput, error) {
+		if g.in.Run.RunID == "" || g.in.Run.SessionID == "open" {
+			_, err := g.do(abi.ImportStateBegin, []any{""})
+			return stopEvent(), err
+		}
+		_, err := g.do(abi.ImportStateEdit, []any{[]any{"set", "n", 1}})
+		return stopEvent(), err
+	}
+	live(t, b, func(t *testing.T) {
+		run, err := b.sched.Start(t.Context(), host.StartRequest{Tenant: "t", Workflow: "solo", SessionID: "open", Wait: true})
+		want := "the step ended inside an edit, which it began by host call 1: end each edit by state_commit or state_abort"
+		if err != nil || run.Status != host.StatusFailed || run.ErrorCode != "failed_precondition" || run.Error != want {
+			t.Errorf("%+v, %v", run, err)
+		}
+		run, err = b.sched.Start(t.Context(), host.StartRequest{Tenant: "t", Workflow: "solo", SessionID: "closed", Wait: true})
+		if err != nil || run.Status != host.StatusCompleted {
+			t.Errorf("%+v, %v", run, err)
+		}
+	})
+}

@@ -115,6 +115,8 @@ type Answers interface {
 	Open() engine.AttemptOpen
 	// Record is the record of an attempt that is suspended.
 	Record() []engine.CallRecord
+	// Unfinished is the failure of a guest that ended inside an edit, else nil.
+	Unfinished() *abi.Error
 	Finish(e *engine.Entry)
 	Logs() []engine.LogRecord
 }

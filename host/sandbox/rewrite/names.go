@@ -1,5 +1,7 @@
 package rewrite
 
+import "strings"
+
 // names.go keeps of custom sections what names functions.
 
 const (
@@ -37,7 +39,7 @@ func (w *rewriter) nameFunctions() {
 		}
 		var names []funcName
 		sub.each(func() {
-			if n := (funcName{sub.u32(), sub.name()}); n.index < functions && (len(names) == 0 || n.index > names[len(names)-1].index) {
+			if n := (funcName{sub.u32(), cutName(sub.name())}); n.index < functions && (len(names) == 0 || n.index > names[len(names)-1].index) {
 				names = append(names, n)
 			}
 		})
@@ -45,6 +47,18 @@ func (w *rewriter) nameFunctions() {
 			w.result.names = names
 		}
 	}
+}
+
+// maxFuncName bounds a function's name in bytes: a trap's trace has one for each
+// of its frames.
+const maxFuncName = 256
+
+// cutName cuts a name between letters.
+func cutName(name string) string {
+	if len(name) <= maxFuncName {
+		return name
+	}
+	return strings.ToValidUTF8(name[:maxFuncName], "")
 }
 
 // nameSection names the functions of the rewritten module; helpers too.

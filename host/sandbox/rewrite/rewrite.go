@@ -12,7 +12,7 @@ var ErrReserved = errors.New("reserved name")
 
 // Version is part of the digest of rewritten bytes. It changes when the same
 // module would become other bytes.
-const Version = "weft-rewrite-4"
+const Version = "weft-rewrite-5"
 
 // Names in rewritten modules.
 const (
