@@ -83,3 +83,33 @@ func sleeper(t *testing.T, h *hosttest.Host) {
 		t.Errorf("events: %v", events)
 	}
 }
+
+// Runs that wait and sleep survive kills of the server: what was asked is asked
+// once, what was counted is counted once, and a sleep ends at its time.
+func TestKilledWhileWaiting(t *testing.T) {
+	data := t.TempDir()
+	p := hosttest.Serve(t, data)
+	for _, name := range []string{"approval", "sleeper"} {
+		put(t, p, name, hosttest.Plugin(t, name+"-tinygo"))
+	}
+	asking := p.RunNoWait(t, "approval", start(fields{"item": "a desk"}))
+	sleeping := p.RunNoWait(t, "sleeper", start(fields{"seconds": 1}))
+	asked(t, &p.Host, asking.HandlerID, "manager")
+	p = kill(t, p, data)
+	respond(t, &p.Host, asking.HandlerID, "manager", true)
+	p = kill(t, p, data)
+	asked(t, &p.Host, asking.HandlerID, "finance")
+	p = kill(t, p, data)
+	respond(t, &p.Host, asking.HandlerID, "finance", true)
+	for id, want := range map[string]string{
+		asking.HandlerID:   `{"by":["manager","finance"],"calls":1,"approved":true}`,
+		sleeping.HandlerID: `"slept"`,
+	} {
+		events := p.Events(t, id, "", nil)
+		_, out := p.Do(t, http.MethodGet, "/handlers/"+id, nil)
+		expect(t, string(record(t, out).Result.Value.Result), want)
+		if id == asking.HandlerID && len(events) != 3 {
+			t.Errorf("events: %v", events)
+		}
+	}
+}
