@@ -113,3 +113,35 @@ func TestKilledWhileWaiting(t *testing.T) {
 		}
 	}
 }
+
+func flaky(t *testing.T, h *hosttest.Host) {
+	expect(t, h.Result(t, "flaky", start(fields{"fail_times": 2})), `{"attempts":3}`)
+	expect(t, h.Result(t, "flaky", start(fields{"fail_times": 5, "max_attempts": 6})), `{"attempts":6}`)
+	for _, most := range []int{1, 4} {
+		status, out := h.Do(t, http.MethodPost, "/workflows/flaky/run", start(fields{"fail_times": 9, "max_attempts": most}))
+		failed := record(t, out)
+		if status != http.StatusInternalServerError || !strings.Contains(string(out), `"flaky"`) {
+			t.Errorf("max_attempts %d: %d %s", most, status, out)
+		}
+		events := h.Events(t, failed.HandlerID, "", nil)
+		if last := events[len(events)-1]; last.Type != "WorkflowFailedEvent" || !strings.Contains(string(last.Value), fmt.Sprintf(`"attempts":%d`, most)) {
+			t.Errorf("max_attempts %d: %s %s", most, last.Type, last.Value)
+		}
+	}
+}
+
+func rescue(t *testing.T, h *hosttest.Host) {
+	expect(t, h.Result(t, "rescue", start(fields{"fail": false})), `"ok"`)
+	expect(t, h.Result(t, "rescue", start(fields{"fail": true})), `"recovered: asked to fail"`)
+}
+
+func spin(t *testing.T, h *hosttest.Host) {
+	r := h.RunNoWait(t, "spin", fields{})
+	if status, out := h.Do(t, http.MethodPost, "/handlers/"+r.HandlerID+"/cancel", ""); status != http.StatusOK {
+		t.Errorf("cancel: %d %s", status, out)
+	}
+	events := h.Events(t, r.HandlerID, "", nil)
+	if len(events) != 1 || events[0].Type != "WorkflowCancelledEvent" {
+		t.Errorf("events: %v", events)
+	}
+}

@@ -68,6 +68,25 @@ type InputRequired struct{}
 // person's answer. The base type is a struct named HumanResponseEvent.
 type HumanResponse struct{}
 
+// StepFailed is the event that a step with [Catches] gets when another has
+// failed for good.
+type StepFailed struct {
+	_              struct{} `weft:"StepFailedEvent"`
+	StepName       string
+	Exception      Exception
+	Attempts       uint64
+	ElapsedSeconds float64 // since the first attempt began
+	// InputEvent is what the step failed on, as {"type", "value"}, or a list of
+	// those; nil if it is too large.
+	InputEvent Value `weft:",omitempty"`
+}
+
+// Exception is the error of a step that failed.
+type Exception struct {
+	ExceptionType    string // its code
+	ExceptionMessage string
+}
+
 // Join, embedded in a struct whose other fields are events, makes it the
 // argument of a step that waits for one event of each.
 //
@@ -84,6 +103,7 @@ type Nothing struct{}
 var (
 	typeStart         = reflect.TypeOf(Start{})
 	typeStop          = reflect.TypeOf(Stop{})
+	typeStepFailed    = reflect.TypeOf(StepFailed{})
 	typeInputRequired = reflect.TypeOf(InputRequired{})
 	typeHumanResponse = reflect.TypeOf(HumanResponse{})
 	typeJoin          = reflect.TypeOf(Join{})

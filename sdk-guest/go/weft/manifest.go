@@ -94,6 +94,15 @@ func (s *step) manifest() object {
 	if len(s.waits) > 0 {
 		o["waits"] = names(s.waits)
 	}
+	switch {
+	case s.catchesAll:
+		o["catches"] = "*"
+	case len(s.catches) > 0:
+		o["catches"] = s.catches
+	}
+	if s.maxRecoveries != nil {
+		o["max_recoveries"] = *s.maxRecoveries
+	}
 	if s.workers > 0 {
 		o["workers"] = s.workers
 	}
@@ -130,9 +139,9 @@ func names(types []*eventType) []any {
 }
 
 // manifest gives the declaration of the type, or nil if it needs none: the
-// SDK's own stop event is the base type as every host knows it.
+// SDK's own events are those that every host knows.
 func (et *eventType) manifest() (object, error) {
-	if et.plan.Type() == typeStop {
+	if t := et.plan.Type(); t == typeStop || t == typeStepFailed {
 		return nil, nil
 	}
 	schema, err := et.plan.Schema()

@@ -141,6 +141,29 @@ func Emits(events ...Event) StepOption {
 	})
 }
 
+// Catches gives the step, whose argument is a [StepFailed], the failures of the
+// steps of those names, or of all others if none is named: those that are not
+// tried again. The run goes on with what the step returns.
+func Catches(steps ...string) StepOption {
+	return stepOption(func(s *step) error {
+		s.catchesAll = s.catchesAll || len(steps) == 0
+		s.catches = append(s.catches, steps...)
+		if s.catchesAll && len(s.catches) > 0 {
+			return misuse("Catches() catches all failures: name steps, or none")
+		}
+		return nil
+	})
+}
+
+// MaxRecoveries limits how often the step catches failures of what follows from
+// one event; without it, once. A failure beyond it fails the run.
+func MaxRecoveries(n uint64) StepOption {
+	return stepOption(func(s *step) error {
+		s.maxRecoveries = &n
+		return nil
+	})
+}
+
 // Streams lists, by empty values, the events that a step writes to the run's
 // stream by [Context.Stream].
 func Streams(events ...Event) StepOption {

@@ -28,6 +28,10 @@ type step struct {
 	emitLists []*eventType // one list of all of these
 	streams   []*eventType
 	waits     []*eventType
+	catches   []string
+	// catchesAll and maxRecoveries go with catches; nil: the host's default.
+	catchesAll    bool
+	maxRecoveries *uint64
 
 	run   func(inv *invocation) error
 	fault error

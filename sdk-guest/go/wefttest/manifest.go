@@ -27,6 +27,7 @@ type stepDecl struct {
 	Accepts []any
 	Emits   []any    `weft:",omitempty"`
 	Waits   []string `weft:",omitempty"`
+	Catches any      `weft:",omitempty"`
 
 	list  bool // collects
 	take  int
@@ -92,6 +93,26 @@ func texts(v any) []string {
 		list = append(list, item.(string))
 	}
 	return list
+}
+
+// catcher gives the step that catches the failures of another, or nil.
+func (m *manifest) catcher(failed *stepDecl) *stepDecl {
+	var all *stepDecl
+	for i := range m.Steps {
+		s := &m.Steps[i]
+		switch catches := s.Catches.(type) {
+		case string:
+			all = s
+		case []any:
+			if slices.Contains(catches, any(failed.Name)) {
+				return s
+			}
+		}
+	}
+	if all == failed {
+		return nil
+	}
+	return all
 }
 
 // waitedFor tells whether a step waits for events of the type.

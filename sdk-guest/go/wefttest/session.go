@@ -216,6 +216,9 @@ func (r *Run) goOn(w *waiter) error {
 	if err == errWaits {
 		return nil
 	}
+	if failure := (*Failure)(nil); errors.As(err, &failure) {
+		err = r.catch(w, failure)
+	}
 	if err != nil {
 		return err
 	}
@@ -292,6 +295,30 @@ func (r *Run) closeIfDone(st *stream) {
 			r.enqueue(s, c.events, true, st.outer)
 		}
 	}
+}
+
+// catch hands a failure to the step that catches it, once for each invocation.
+func (r *Run) catch(w *waiter, failure *Failure) error {
+	s := r.session.manifest.catcher(w.step)
+	if s == nil || w.caught {
+		return failure
+	}
+	body, err := codec.Append(nil, map[string]any{
+		"step_name": w.step.Name, "attempts": 1, "elapsed_seconds": 0.0,
+		"exception":   map[string]any{"exception_type": failure.Code, "exception_message": failure.Message},
+		"input_event": nil,
+	})
+	if err != nil {
+		return err
+	}
+	ev := event{name: "StepFailedEvent", body: body, id: r.nextID(), in: w.in}
+	for st := w.in; st != nil; st = st.outer {
+		st.alive++
+	}
+	r.queue = append(r.queue, func() error {
+		return r.goOn(&waiter{step: s, trigger: []event{ev}, in: w.in, caught: true})
+	})
+	return nil
 }
 
 // invoke runs a step and routes what it gives.

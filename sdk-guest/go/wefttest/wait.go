@@ -31,6 +31,7 @@ type waiter struct {
 	record  []answered
 
 	invocation uint64
+	caught     bool           // it catches a failure
 	waits      map[string]int // without a name, by what they wait for
 
 	id    string

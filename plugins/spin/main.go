@@ -1,0 +1,24 @@
+// Spin computes without end, to show what stops it.
+package main
+
+import "github.com/weftrun/weft/sdk-guest/go/weft"
+
+// StartEvent starts a run. It needs no fields.
+type StartEvent struct{ weft.Start }
+
+type context = weft.Context[weft.Untyped] // this workflow has no state
+
+// turns is there so that the loop has something to do.
+var turns uint64
+
+func spin(*context, StartEvent) (weft.Stop, error) {
+	for {
+		turns++
+	}
+}
+
+func init() {
+	weft.Define("spin", weft.Step("spin", spin))
+}
+
+func main() {}
