@@ -340,6 +340,9 @@ func (a *audit) entry(e *engine.Entry, cmds []engine.Command) {
 			a.sim.failf("session %s: call %d of %+v has an entry after call %d", a.session, e.N, key, c.last)
 		}
 		c.last = e.N
+		if e.Kind == engine.EntrySleep || e.Kind == engine.EntryWait && e.Wait.Taken == 0 {
+			c.last-- // it has no answer yet
+		}
 	}
 	for _, r := range e.Calls {
 		if r.N != c.recorded+1 {

@@ -14,14 +14,15 @@ import (
 
 // simManifest is the workflow that the simulation runs, by name and timeout in
 // nanoseconds. Every way of an event through the engine is in it: fan-out and
-// join, sends, collected events, retries, step timeouts, a catcher, a stop.
+// join, sends, collected events, waits and sleeps, retries, step timeouts, a
+// catcher, a stop.
 const simManifest = `{"abi": 1, "workflow": %q, "timeout": %d,
-  "events": {"Work": {}, "Part": {}, "Piece": {}, "Tick": {}, "Note": {}, "Close": {"kind": "human_response"}},
+  "events": {"Work": {}, "Part": {}, "Piece": {}, "Tick": {}, "Note": {}, "Nudge": {}, "Close": {"kind": "human_response"}},
   "steps": [
-    {"name": "begin", "accepts": ["StartEvent"], "emits": ["Work", "Tick", ["list", ["Part"]]]},
-    {"name": "work", "accepts": ["Work"], "emits": ["Work", "Tick", "StopEvent"], "workers": 2, "timeout": 2000000000,
+    {"name": "begin", "accepts": ["StartEvent"], "emits": ["Work", "Tick", "Nudge", ["list", ["Part"]]]},
+    {"name": "work", "accepts": ["Work"], "emits": ["Work", "Tick", "Nudge", "StopEvent"], "workers": 2, "timeout": 2000000000, "waits": ["Nudge"],
      "retry": {"wait": {"fixed": 30000000}, "stop": {"attempts": 3}}},
-    {"name": "part", "accepts": ["Part"], "emits": ["Piece", "Work", "Tick"], "workers": 3,
+    {"name": "part", "accepts": ["Part"], "emits": ["Piece", "Work", "Tick", "Nudge"], "workers": 3, "waits": ["Nudge"],
      "retry": {"wait": {"fixed": 0}, "stop": {"attempts": 2}}},
     {"name": "join", "accepts": [["list", ["Piece"]]], "emits": ["Work", "Tick"]},
     {"name": "gather", "accepts": ["Tick"], "emits": [], "workers": 2},
@@ -156,9 +157,12 @@ func (g *simGuest) program() (out []byte, trap *abi.Error, err error) {
 }
 
 func (g *simGuest) operation() error {
-	n := g.rng.IntN(12)
+	if (g.in.Step == "work" || g.in.Step == "part") && g.rng.IntN(10) == 0 {
+		return g.wait()
+	}
+	n := g.rng.IntN(15)
 	if g.w.sim.hot && n < 8 {
-		n = 2 + n%2*10
+		n = 2 + n%2*10 // an edit or a poke
 	}
 	switch n {
 	case 0, 1:
@@ -182,6 +186,12 @@ func (g *simGuest) operation() error {
 			return fmt.Errorf("a missing path gives %x: %w", resp, err)
 		}
 		return nil
+	case 14:
+		_, err := g.call(abi.ImportSleep, []any{g.rng.IntN(100_000_000)})
+		return err
+	case 13:
+		_, err := g.call(abi.ImportSendEvent, []any{[]any{"Nudge", map[string]any{"tag": g.token(), "k": g.rng.IntN(2)}}})
+		return err
 	case 12:
 		_, err := g.call(abi.ImportStateEdit, []any{[]any{"increment", "r.0.pokes", 1}})
 		return err
@@ -195,6 +205,30 @@ func (g *simGuest) operation() error {
 		}
 		return nil
 	}
+}
+
+// wait waits for a nudge, not for ever mostly, and tells what it was.
+func (g *simGuest) wait() error {
+	req := map[string]any{"type": "Nudge"}
+	if g.rng.IntN(4) > 0 {
+		req["timeout"] = 1 + g.rng.IntN(300_000_000)
+	}
+	if g.rng.IntN(2) == 0 {
+		req["requirements"] = map[string]any{"k": g.rng.IntN(2)}
+	}
+	if g.rng.IntN(3) == 0 {
+		req["waiter_id"] = "again"
+	}
+	if g.rng.IntN(4) == 0 {
+		req["broadcast"] = true
+	}
+	resp, err := g.call(abi.ImportWait, req)
+	if err != nil {
+		return err
+	}
+	h := fnv.New32a()
+	_, _ = h.Write(resp)
+	return g.tell(fmt.Sprint("nudged ", h.Sum32()))
 }
 
 // bump counts and keeps its token, in one edit.

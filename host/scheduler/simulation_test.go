@@ -72,11 +72,12 @@ func (s *simStats) add(c scheduler.Counters) {
 	s.Evicted += c.Evicted
 	s.Yields += c.Yields
 	s.Holds += c.Holds
+	s.Suspended += c.Suspended
 }
 
 func (s *simStats) check(t *testing.T) {
 	for name, n := range map[string]uint64{
-		"conflicts": s.Conflicts, "parks": s.Parks, "replays": s.Replayed, "loads": s.Loaded, "evictions": s.Evicted, "yields": s.Yields, "holds": s.Holds,
+		"conflicts": s.Conflicts, "parks": s.Parks, "replays": s.Replayed, "loads": s.Loaded, "evictions": s.Evicted, "yields": s.Yields, "holds": s.Holds, "waits and sleeps": s.Suspended,
 		"crashes": uint64(s.Crashes), "refused commits": uint64(s.Refused), "cancels": uint64(s.Cancels), "purges": uint64(s.Purges),
 		"runs blocked by crashes": uint64(s.Blocked),
 	} {
@@ -392,6 +393,8 @@ func (s *sim) request() {
 		s.spawnStart()
 	case n < 65:
 		s.spawnSend(s.someHandler(), "Work")
+	case n < 68:
+		s.spawnNudge(s.someHandler())
 	case n < 72 || s.hot && n >= 86:
 		s.spawnSend(s.someHandler(), "Close")
 	case n < 79:
@@ -465,6 +468,17 @@ func (s *sim) spawnSend(id, typ string) {
 			s.total.Sends++
 		}
 		s.expect("send", err, host.CodeConflict, host.CodeNotFound, host.CodeUnavailable)
+	})
+}
+
+// spawnNudge sends what steps wait for, or will.
+func (s *sim) spawnNudge(handler string) {
+	body, _ := abi.EncodeValue(map[string]any{"tag": fmt.Sprint("nudge", s.ops), "k": s.ops % 2})
+	ctx, w := s.hurried(), s.w
+	w.spawn("nudge", func() {
+		err := w.sched.Send(ctx, tenantOf(handler), handler, abi.Event{Type: "Nudge", Body: body}, "")
+		w.yield("nudged")
+		s.expect("nudge", err, host.CodeConflict, host.CodeNotFound, host.CodeUnavailable)
 	})
 }
 
