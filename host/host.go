@@ -56,9 +56,23 @@ type Run struct {
 	Paused    bool
 	// Blocked says why a running run cannot go on without help, else nil.
 	Blocked *Blocked
+	// WaitingFor is what a running run waits for from outside, the longest first,
+	// at most [MaxWaitingFor] of it; empty while it has something to do.
+	WaitingFor []Waiting
 	// Steps and Fuel count finished invocations and what they burnt.
 	Steps uint64
 	Fuel  uint64
+}
+
+// MaxWaitingFor bounds Run.WaitingFor.
+const MaxWaitingFor = 20
+
+// Waiting is an event that a run waits for from outside.
+type Waiting struct {
+	Step     string `cbor:"1,keyasint"` // that waits for it, or accepts it
+	Type     string `cbor:"2,keyasint"`
+	WaiterID string `cbor:"3,keyasint,omitempty"` // "": the step gave the wait no name, or accepts the event
+	Since    int64  `cbor:"4,keyasint"`           // Unix nanoseconds
 }
 
 // Blocked is the reason for which a run stands still until somebody helps.

@@ -34,6 +34,12 @@ type recordJSON struct {
 		Code    string `json:"code"`
 		Message string `json:"message"`
 	} `json:"blocked"`
+	WaitingFor []struct {
+		Step     string     `json:"step"`
+		Type     string     `json:"type"`
+		WaiterID string     `json:"waiter_id"`
+		Since    *time.Time `json:"since"`
+	} `json:"waiting_for"`
 }
 
 // envelopeJSON is an event as the API writes it.
@@ -54,6 +60,9 @@ func decodeRecord(text []byte) (Record, error) {
 		Status: r.Status, Error: r.Error, Paused: r.Paused, Steps: r.Steps,
 		Started: nanos(r.StartedAt), Updated: nanos(r.UpdatedAt), Completed: nanos(r.CompletedAt),
 	}}
+	for _, w := range r.WaitingFor {
+		rec.WaitingFor = append(rec.WaitingFor, host.Waiting{Step: w.Step, Type: w.Type, WaiterID: w.WaiterID, Since: nanos(w.Since)})
+	}
 	if r.Blocked != nil {
 		rec.Blocked = &host.Blocked{Code: r.Blocked.Code, Message: r.Blocked.Message}
 	}

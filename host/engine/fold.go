@@ -296,13 +296,16 @@ func (s *Session) foldTimer(e *Entry) error {
 	case timerSleep:
 		t.inv.slept = t.inv.suspended.n
 		s.resume(t.inv)
+		s.settle(t.run, false)
 	case timerWait:
 		t.inv.suspended.waiter.late = t.inv.suspended.n
 		s.resume(t.inv)
+		s.settle(t.run, false)
 	case timerRetry:
 		t.inv.timer = nil
 		s.changed(t.run)
 		s.seatOrQueue(t.inv)
+		s.settle(t.run, false)
 	}
 	return nil
 }

@@ -23,6 +23,7 @@ type Graph struct {
 	types    map[string]*eventType
 	routes   map[string][]route // by event type: the steps that accept it, in manifest order
 	waits    map[string][]*step // by event type: the steps that may wait for it, in manifest order
+	answers  []host.Waiting     // of people, that steps accept, in manifest order
 	start    string
 	stops    []string
 	schema   *state.Schema
@@ -176,6 +177,11 @@ func (c *compiler) route() bool {
 		}
 		for typ, in := range slots {
 			c.g.routes[typ] = append(c.g.routes[typ], route{step: st, slots: in})
+		}
+		for _, typ := range sortedKeys(slots) {
+			if c.g.types[typ].kind == abi.KindHumanResponse {
+				c.g.answers = append(c.g.answers, host.Waiting{Step: st.name, Type: typ})
+			}
 		}
 		routes += len(slots)
 		lists += len(st.lists)

@@ -1,6 +1,9 @@
 package engine
 
 import (
+	"container/list"
+	"slices"
+
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 )
@@ -19,7 +22,8 @@ type run struct {
 	collections map[uint64]*collection // open ones, without the outermost
 	buffers     map[bufferKey]*buffer
 	waiting     map[string]*waiting // by event type
-	outside     int                 // invocations that wait for an event
+	waiters     list.List           // of *waiter: all of them, oldest first
+	outside     int                 // how many there are
 	inbox       inbox
 	deadline    *timer
 
@@ -71,6 +75,10 @@ func (s *Session) settle(r *run, tellIdle bool) {
 	if tellIdle && idle && r.rec.Blocked == nil {
 		s.publishInternal(r, abi.TypeIdle, abi.EmptyMap)
 	}
+	if now := r.waitingFor(idle, s.now); !slices.Equal(now, r.rec.WaitingFor) {
+		r.rec.WaitingFor = now
+		s.changed(r)
+	}
 }
 
 // changed announces that the record of a run is another one.
@@ -98,7 +106,7 @@ func (s *Session) end(r *run, status host.Status, last host.StreamEvent) host.St
 		delete(s.invocations, inv.id)
 	}
 	s.disarm(r.deadline)
-	r.rec.Status, r.rec.Completed, r.rec.Blocked = status, s.now, nil
+	r.rec.Status, r.rec.Completed, r.rec.Blocked, r.rec.WaitingFor = status, s.now, nil, nil
 	delete(s.runs, r.rec.RunID)
 	r.alive, r.oldest, r.newest = 0, nil, nil
 	return last

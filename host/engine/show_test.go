@@ -83,6 +83,9 @@ func showCommand(c Command) string {
 		if r.Result != nil {
 			out += fmt.Sprintf(" result=%d", r.Result.Seq)
 		}
+		for _, w := range r.WaitingFor {
+			out += fmt.Sprintf(" waits=%s:%s:%s:%s", w.Step, w.Type, w.WaiterID, time.Duration(w.Since))
+		}
 		if r.Blocked != nil {
 			out += " blocked=" + r.Blocked.Code
 		}

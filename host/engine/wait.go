@@ -5,8 +5,10 @@ import (
 	"container/list"
 	"encoding/binary"
 	"slices"
+	"strings"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/state"
 )
 
@@ -28,9 +30,10 @@ type waiter struct {
 	step *step
 
 	typ       string
-	shape     *waitShape // nil while nobody waits
-	place     *list.Element
-	values    string // of the shape's fields
+	shape     *waitShape    // nil while nobody waits
+	place     *list.Element // in its queue
+	line      *list.Element // among all of the run
+	values    string        // of the shape's fields
 	broadcast bool
 	seq       uint64 // the order in which waits began
 	since     int64
@@ -166,7 +169,7 @@ func (r *run) enlist(w *waiter, q requirement) {
 		queue = &waitQueue{}
 		w.shape.byWant[q.values] = queue
 	}
-	w.place = queue.of(w).PushBack(w)
+	w.place, w.line = queue.of(w).PushBack(w), r.waiters.PushBack(w)
 	r.outside++
 }
 
@@ -188,7 +191,8 @@ func (r *run) strike(w *waiter) {
 			delete(r.waiting, w.key())
 		}
 	}
-	w.shape, w.place = nil, nil
+	r.waiters.Remove(w.line)
+	w.shape, w.place, w.line = nil, nil, nil
 	r.outside--
 }
 
@@ -287,6 +291,33 @@ func (s *Session) answerWaiters(r *run, ev abi.Event, step string) bool {
 		s.resume(w.inv)
 	}
 	return len(takers) > 0
+}
+
+// waitingFor is what the record says of what the run waits for: the waits of its
+// steps and, when it is idle, the answers of people that steps accept.
+func (r *run) waitingFor(idle bool, now int64) []host.Waiting {
+	var out []host.Waiting
+	for at := r.waiters.Front(); at != nil && len(out) < host.MaxWaitingFor; at = at.Next() {
+		w := at.Value.(*waiter)
+		wait := host.Waiting{Step: w.step.name, Type: w.typ, Since: w.since}
+		if !strings.HasPrefix(w.id, w.typ+" ") { // else nobody has named it
+			wait.WaiterID = w.id
+		}
+		out = append(out, wait)
+	}
+	if !idle {
+		return out
+	}
+	for _, wait := range r.graph.answers[:min(len(r.graph.answers), host.MaxWaitingFor-len(out))] {
+		wait.Since = now
+		for _, before := range r.rec.WaitingFor {
+			if before.WaiterID == "" && before.Step == wait.Step && before.Type == wait.Type {
+				wait.Since = before.Since
+			}
+		}
+		out = append(out, wait)
+	}
+	return out
 }
 
 // suspend takes the slot from an attempt that waits.

@@ -171,6 +171,9 @@ func human(t *testing.T, h *hosttest.Host) {
 			expect(t, string(e.Value), `{"prefix":"Enter a number: "}`)
 			return true
 		})
+		if _, out := h.Do(t, http.MethodGet, "/handlers/"+r.HandlerID, nil); !strings.Contains(string(out), `"waiting_for":[{"step":"answer","type":"HumanResponseEvent","since":"`) {
+			t.Errorf("the record does not say what it waits for: %s", out)
+		}
 		status, out := h.Do(t, http.MethodPost, "/events/"+r.HandlerID, `{"event":{"type":"HumanResponseEvent","value":{}}}`)
 		if status != http.StatusBadRequest || !strings.Contains(string(out), "response") {
 			t.Errorf("an answer without response: %d %s", status, out)

@@ -31,14 +31,23 @@ func asked(t *testing.T, h *hosttest.Host, handler, role string) {
 }
 
 func approval(t *testing.T, h *hosttest.Host) {
+	waits := func(id, what string) {
+		t.Helper()
+		_, out := h.Do(t, http.MethodGet, "/handlers/"+id, nil)
+		if !strings.Contains(string(out), what) {
+			t.Errorf("the record has no %s: %s", what, out)
+		}
+	}
 	for name, tt := range map[string]struct {
 		answer func(handler string)
 		want   bool
 	}{
 		"in order": {func(id string) {
 			asked(t, h, id, "manager")
+			waits(id, `"waiting_for":[{"step":"approve","type":"HumanResponseEvent","waiter_id":"manager","since":"`)
 			respond(t, h, id, "manager", true)
 			asked(t, h, id, "finance")
+			waits(id, `"waiter_id":"finance"`)
 			respond(t, h, id, "finance", true)
 		}, true},
 		"the second first": {func(id string) {

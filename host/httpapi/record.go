@@ -70,6 +70,27 @@ func appendRecord(dst []byte, run *host.Run, bare bool) ([]byte, error) {
 		dst = appendString(dst, run.Blocked.Message)
 		dst = append(dst, '}')
 	}
+	for i, w := range run.WaitingFor {
+		if i == 0 {
+			dst = append(dst, `,"waiting_for":[`...)
+		} else {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, `{"step":`...)
+		dst = appendString(dst, w.Step)
+		dst = append(dst, `,"type":`...)
+		dst = appendString(dst, w.Type)
+		if w.WaiterID != "" {
+			dst = append(dst, `,"waiter_id":`...)
+			dst = appendString(dst, w.WaiterID)
+		}
+		dst = append(dst, `,"since":`...)
+		dst = appendStamp(dst, w.Since)
+		dst = append(dst, '}')
+	}
+	if len(run.WaitingFor) > 0 {
+		dst = append(dst, ']')
+	}
 	dst = append(dst, `,"steps":`...)
 	dst = strconv.AppendUint(dst, run.Steps, 10)
 	return append(dst, '}'), nil

@@ -174,6 +174,7 @@ func cloneRun(r *host.Run) host.Run {
 		e := cloneEvent(r.Result)
 		c.Result = &e
 	}
+	c.WaitingFor = slices.Clone(r.WaitingFor)
 	if r.Blocked != nil {
 		b := *r.Blocked
 		c.Blocked = &b

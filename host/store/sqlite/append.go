@@ -74,11 +74,12 @@ func prepareStatements(ctx context.Context, conn *sql.Conn) (*statements, error)
 			WHERE tenant = ?1 AND handler = ?2 AND sid = ?3 RETURNING id`},
 		{&s.supersedeRun, `UPDATE runs SET latest = 0 WHERE id = (SELECT max(id) FROM runs WHERE hid = ?)`},
 		{&s.insertRun, `INSERT INTO runs (hid, sid, latest, tenant, run, handler, session, workflow, started,
-				status, updated, completed, paused, blocked_code, blocked_message, steps, fuel, error, error_code, result)
-			VALUES (?1, ?2, 1, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)
+				status, updated, completed, paused, blocked_code, blocked_message, steps, fuel, error, error_code, result, waiting)
+			VALUES (?1, ?2, 1, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)
 			ON CONFLICT DO NOTHING`},
 		{&s.updateRun, `UPDATE runs SET status = ?7, updated = ?8, completed = ?9, paused = ?10, blocked_code = ?11,
-				blocked_message = ?12, steps = ?13, fuel = ?14, error = ?15, error_code = ?16, result = ?17
+				blocked_message = ?12, steps = ?13, fuel = ?14, error = ?15, error_code = ?16, result = ?17,
+				waiting = ?18
 			WHERE tenant = ?1 AND run = ?2 AND handler = ?3 AND session = ?4 AND workflow = ?5 AND started = ?6`},
 		{&s.insertStream, `INSERT INTO stream (hid, first_seq, last_seq, run, events)
 			SELECT id, ?4, ?5, ?6, ?7 FROM handlers
@@ -300,7 +301,7 @@ func (s *Store) startRun(ctx context.Context, sid int64, p *host.SessionBatch, r
 	if err != nil {
 		return err
 	}
-	result, err := encodeResult(r.Result)
+	result, waiting, err := encodeParts(r)
 	if err != nil {
 		return err
 	}
@@ -308,7 +309,7 @@ func (s *Store) startRun(ctx context.Context, sid int64, p *host.SessionBatch, r
 	return s.changeOne(ctx, s.stmts.insertRun, "run "+r.RunID+" exists already",
 		hid, sid, r.Tenant, r.RunID, r.HandlerID, r.SessionID, r.Workflow, r.Started,
 		string(r.Status), r.Updated, r.Completed, r.Paused, blockedCode, blockedMessage,
-		int64(r.Steps), int64(r.Fuel), r.Error, r.ErrorCode, result)
+		int64(r.Steps), int64(r.Fuel), r.Error, r.ErrorCode, result, waiting)
 }
 
 // putHandler makes the run's handler, or takes the place of its latest run.
@@ -344,7 +345,7 @@ func firstEvent(p *host.SessionBatch, r *host.Run) int64 {
 }
 
 func (s *Store) changeRun(ctx context.Context, r *host.Run) error {
-	result, err := encodeResult(r.Result)
+	result, waiting, err := encodeParts(r)
 	if err != nil {
 		return err
 	}
@@ -352,7 +353,7 @@ func (s *Store) changeRun(ctx context.Context, r *host.Run) error {
 	return s.changeOne(ctx, s.stmts.updateRun, "there is no such run as "+r.RunID,
 		r.Tenant, r.RunID, r.HandlerID, r.SessionID, r.Workflow, r.Started,
 		string(r.Status), r.Updated, r.Completed, r.Paused, blockedCode, blockedMessage,
-		int64(r.Steps), int64(r.Fuel), r.Error, r.ErrorCode, result)
+		int64(r.Steps), int64(r.Fuel), r.Error, r.ErrorCode, result, waiting)
 }
 
 // changeOne executes a statement that has to change one row, and else refuses
@@ -376,12 +377,16 @@ func blockedColumns(r *host.Run) (code, message sql.NullString) {
 	return sql.NullString{String: r.Blocked.Code, Valid: true}, sql.NullString{String: r.Blocked.Message, Valid: true}
 }
 
-// encodeResult encodes a run's result, if it has one.
-func encodeResult(e *host.StreamEvent) ([]byte, error) {
-	if e == nil {
-		return nil, nil
+// encodeParts encodes a run's result, if it has one, and what it waits for, if it
+// does.
+func encodeParts(r *host.Run) (result, waiting []byte, err error) {
+	if r.Result != nil {
+		result, err = encode(r.Result)
 	}
-	return encode(e)
+	if err == nil && len(r.WaitingFor) > 0 {
+		waiting, err = encode(r.WaitingFor)
+	}
+	return result, waiting, err
 }
 
 // encode encodes a value for a column. What could not be decoded again is

@@ -17,7 +17,7 @@ type queries struct {
 
 // runColumns are what scanRun reads, in its order.
 const runColumns = `tenant, handler, run, session, workflow, status, started, updated, completed, paused,
-	blocked_code, blocked_message, steps, fuel, error, error_code, result`
+	blocked_code, blocked_message, steps, fuel, error, error_code, result, waiting`
 
 func prepareQueries(ctx context.Context, db *sql.DB) (*queries, error) {
 	q := &queries{}
@@ -138,10 +138,10 @@ func scanRun(row scanner) (host.Run, error) {
 	var status string
 	var blockedCode, blockedMessage sql.NullString
 	var steps, fuel int64
-	var result []byte
+	var result, waiting []byte
 	err := row.Scan(&r.Tenant, &r.HandlerID, &r.RunID, &r.SessionID, &r.Workflow, &status,
 		&r.Started, &r.Updated, &r.Completed, &r.Paused, &blockedCode, &blockedMessage, &steps, &fuel,
-		&r.Error, &r.ErrorCode, &result)
+		&r.Error, &r.ErrorCode, &result, &waiting)
 	if err != nil {
 		return host.Run{}, err
 	}
@@ -149,6 +149,11 @@ func scanRun(row scanner) (host.Run, error) {
 	r.Steps, r.Fuel = uint64(steps), uint64(fuel)
 	if blockedCode.Valid {
 		r.Blocked = &host.Blocked{Code: blockedCode.String, Message: blockedMessage.String}
+	}
+	if waiting != nil {
+		if err := abi.Unmarshal(waiting, &r.WaitingFor); err != nil {
+			return host.Run{}, fmt.Errorf("what run %s waits for: %w", r.RunID, err)
+		}
 	}
 	if result != nil {
 		r.Result = &host.StreamEvent{}

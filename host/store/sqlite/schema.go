@@ -9,7 +9,10 @@ import (
 
 // migrations make the schema, step by step; a database's schema number is the
 // count of the steps it has taken. A step that was released is never changed.
-var migrations = []string{schema1}
+var migrations = []string{schema1, schema2}
+
+// schema2: what a run waits for, a CBOR list; NULL: nothing.
+const schema2 = `ALTER TABLE runs ADD COLUMN waiting BLOB`
 
 // schema1: identities are texts at the border only. Inside, sessions and
 // handlers have small integers in the order of their creation, so that rows

@@ -265,6 +265,7 @@ func testOwnership(t *testing.T, open func(t *testing.T) host.Store) {
 	r := running("h", "", 10)
 	r.Status = host.StatusCompleted
 	r.Blocked = &host.Blocked{Code: "c", Message: "m"}
+	r.WaitingFor = []host.Waiting{{Step: "s", Type: "A"}}
 	result := event(r, 2)
 	result.Types = []string{"A", "B"}
 	r.Result = &result
@@ -278,6 +279,7 @@ func testOwnership(t *testing.T, open func(t *testing.T) host.Store) {
 
 	p.Data[0] ^= 0xff
 	p.Runs[0].Blocked.Code = "changed"
+	p.Runs[0].WaitingFor[0].Step = "changed"
 	p.Runs[0].Result.Body[1] ^= 0xff
 	p.Runs[0].Result.Types[0] = "changed"
 	p.Stream[0].Events[1].Body[1] ^= 0xff
@@ -291,6 +293,7 @@ func testOwnership(t *testing.T, open func(t *testing.T) host.Store) {
 	ok(t, "Handler", err)
 	h.Run.Result.Body[1] ^= 0xff
 	h.Run.Blocked.Code = "changed"
+	h.Run.WaitingFor[0].Step = "changed"
 	list, err := f.Runs(f.ctx, host.RunQuery{Tenant: tenant, Limit: 1})
 	ok(t, "Runs", err)
 	list[0].Result.Types[0] = "changed"

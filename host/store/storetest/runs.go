@@ -46,6 +46,9 @@ func testRecords(t *testing.T, open func(t *testing.T) host.Store) {
 	r.Blocked = &host.Blocked{}
 	change()
 	r.Blocked = nil
+	r.WaitingFor = []host.Waiting{{Step: "s", Type: "Answer", WaiterID: "boss", Since: 7}, {Step: "t", Type: "Answer", Since: 8}}
+	change()
+	r.WaitingFor = nil
 	r.Status, r.Completed = host.StatusFailed, 30
 	r.Error, r.ErrorCode = "it broke: \x00 \u00fc \U0001f9f5", host.RunTrap
 	change()
