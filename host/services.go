@@ -60,6 +60,21 @@ type Runs interface {
 	// Cancel ends a running run; with purge it deletes the handler, running or
 	// not. Without purge an ended one is CodeNotFound.
 	Cancel(ctx context.Context, tenant, id string, purge bool) (deleted bool, err error)
+	// Pause lets a running run begin no steps until it is resumed: attempts under
+	// way go on to their end or next wait, events that come are kept, and the
+	// timeouts of the workflow and its steps stand still. One that is paused
+	// stays so. It gives the run's record.
+	//
+	// # Errors
+	//
+	// CodeNotFound, CodeConflict (the run has ended).
+	Pause(ctx context.Context, tenant, id string) (Run, error)
+	// Resume lets a run that is paused or blocked go on, and gives its record.
+	//
+	// # Errors
+	//
+	// CodeNotFound, CodeConflict (the run has ended, or is neither).
+	Resume(ctx context.Context, tenant, id string) (Run, error)
 	// Events opens a handler's stream. after is the sequence number behind
 	// which it begins; see StreamFromNow and StreamFromRun.
 	Events(ctx context.Context, tenant, id string, after int64) (Stream, error)

@@ -16,7 +16,7 @@ func addClientCommands(root *cobra.Command) {
 		root.AddCommand(commands...)
 	}
 	group("plugins", "Plugins and workflows:", newPush(), newInspect(), newPlugins(), newWorkflows())
-	group("runs", "Runs:", newRun(), newRuns(), newShow(), newSend(), newCancel(), newEvents())
+	group("runs", "Runs:", newRun(), newRuns(), newShow(), newSend(), newPause(), newResume(), newCancel(), newEvents())
 	root.AddCommand(newVersion())
 }
 

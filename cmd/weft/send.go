@@ -102,6 +102,51 @@ func schemaOf(ctx context.Context, r *remote, workflow, eventType string) (*even
 	return readSchema(text)
 }
 
+func newPause() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "pause ID",
+		Short: "Let a run begin no steps until it is resumed",
+		Long: `Let a run begin no steps until it is resumed. Steps under way go on to their
+end or their next wait, events that come are kept, and the timeouts of the
+workflow and its steps stand still.`,
+		Example: `  weft pause 7f3k2m9x4q1z`,
+		Args:    takes("ID"),
+	}
+	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
+		_, err := r.Pause(ctx, args[0])
+		return r.steered(err, args[0], "paused")
+	})
+}
+
+func newResume() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "resume ID",
+		Short: "Let a run that is paused or blocked go on",
+		Long: `Let a run go on that was paused, or that is blocked (weft runs --blocked): its
+steps are replayed to where they were.`,
+		Example: `  weft resume 7f3k2m9x4q1z`,
+		Args:    takes("ID"),
+	}
+	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
+		_, err := r.Resume(ctx, args[0])
+		return r.steered(err, args[0], "resumed")
+	})
+}
+
+// steered says what was done to a run.
+func (r *remote) steered(err error, id, what string) error {
+	switch {
+	case host.CodeOf(err) == host.CodeNotFound:
+		return r.unknownRun(err, id)
+	case err != nil:
+		return err
+	case r.json:
+		return r.printAnswer()
+	}
+	r.note("%s %s", what, id)
+	return nil
+}
+
 func newCancel() *cobra.Command {
 	var purge bool
 	cmd := &cobra.Command{

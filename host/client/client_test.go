@@ -126,6 +126,17 @@ func TestList(t *testing.T) {
 	}
 }
 
+func TestPauseAndResume(t *testing.T) {
+	c := serve(t, &fake{}, nil)
+	if rec, err := c.Pause(t.Context(), "h"); err != nil || !rec.Paused {
+		t.Errorf("Pause = %+v, %v", rec, err)
+	}
+	want := []host.Waiting{{Step: "s", Type: "T", WaiterID: "w", Since: 1e9}}
+	if rec, err := c.Resume(t.Context(), "h"); err != nil || rec.Paused || len(rec.WaitingFor) != 1 || rec.WaitingFor[0] != want[0] {
+		t.Errorf("Resume = %+v, %v", rec, err)
+	}
+}
+
 func TestSendAndCancel(t *testing.T) {
 	f := &fake{run: host.Run{Status: host.StatusRunning, Workflow: "w"}}
 	c := serve(t, f, nil)

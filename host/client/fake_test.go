@@ -64,6 +64,14 @@ func (f *fake) Send(_ context.Context, _, _ string, e abi.Event, step string) er
 	return f.err
 }
 
+func (f *fake) Pause(context.Context, string, string) (host.Run, error) {
+	return host.Run{HandlerID: "h", Status: host.StatusRunning, Paused: true}, f.err
+}
+
+func (f *fake) Resume(context.Context, string, string) (host.Run, error) {
+	return host.Run{HandlerID: "h", Status: host.StatusRunning, WaitingFor: []host.Waiting{{Step: "s", Type: "T", WaiterID: "w", Since: 1e9}}}, f.err
+}
+
 func (f *fake) Cancel(_ context.Context, _, _ string, purge bool) (bool, error) {
 	f.purge = purge
 	return purge, f.err

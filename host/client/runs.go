@@ -165,6 +165,25 @@ func (c *Client) Send(ctx context.Context, id, eventType string, fields json.Raw
 	return err
 }
 
+// Pause lets a running run begin no steps until [Client.Resume], and gives its
+// record.
+func (c *Client) Pause(ctx context.Context, id string) (Record, error) {
+	return c.steer(ctx, id, "pause")
+}
+
+// Resume lets a run that is paused or blocked go on, and gives its record.
+func (c *Client) Resume(ctx context.Context, id string) (Record, error) {
+	return c.steer(ctx, id, "resume")
+}
+
+func (c *Client) steer(ctx context.Context, id, verb string) (Record, error) {
+	a, err := c.want(ctx, http.StatusOK, request{method: http.MethodPost, path: "/handlers/" + url.PathEscape(id) + "/" + verb})
+	if err != nil {
+		return Record{}, err
+	}
+	return decodeRecord(a.body)
+}
+
 // Cancel ends a running run; with purge it deletes the handler, running or
 // not, and deleted is true.
 func (c *Client) Cancel(ctx context.Context, id string, purge bool) (deleted bool, err error) {

@@ -152,7 +152,7 @@ func auditPool(t reporter, r *run, i, busy, queued int) {
 	if p.busy != busy || taken != busy || busy > st.workers || waiting != queued || waiting != p.waiting {
 		t.Fatalf("step %s: busy %d/%d/%d of %d, waiting %d/%d/%d", st.name, p.busy, busy, taken, st.workers, p.waiting, waiting, queued)
 	}
-	if waiting > 0 && busy < st.workers && r.rec.Blocked == nil {
+	if waiting > 0 && busy < st.workers && !r.held() {
 		t.Fatalf("step %s: %d wait while a slot is free", st.name, waiting)
 	}
 }

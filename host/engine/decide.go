@@ -43,6 +43,20 @@ func (s *Session) decide(at int64, t Tick) (decision, error) {
 		}
 		e.Kind, e.RunID, e.Block = EntryBlock, t.RunID, &t.Reason
 		return decision{entry: e}, err
+	case Pause:
+		r, err := s.activeRun(t.RunID)
+		if err != nil || r.rec.Paused {
+			return decision{}, err
+		}
+		e.Kind, e.RunID = EntryPause, t.RunID
+		return decision{entry: e}, nil
+	case Resume:
+		r, err := s.activeRun(t.RunID)
+		if err == nil && !r.held() {
+			err = host.Errorf(host.CodeConflict, "Run %s is neither paused nor blocked", clip(t.RunID))
+		}
+		e.Kind, e.RunID = EntryResume, t.RunID
+		return decision{entry: e}, err
 	case Shift:
 		if t.Lost <= 0 && !t.Crash {
 			return decision{}, nil

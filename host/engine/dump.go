@@ -54,6 +54,9 @@ func (d *dumper) line(format string, args ...any) { fmt.Fprintf(&d.b, format+"\n
 func (d *dumper) run(r *run) {
 	d.line("run %s handler=%s workflow=%s version=%s status=%s steps=%d fuel=%d updated=%d", r.rec.RunID, r.handler.id, r.rec.Workflow, r.version, r.rec.Status, r.rec.Steps, r.rec.Fuel, r.rec.Updated)
 	d.line("  routed=%d stream=%d alive=%d seed=%x", r.routed, r.streamBytes, r.alive, r.seed[:4])
+	if r.held() {
+		d.line("  held paused=%t since=%d", r.rec.Paused, r.heldAt)
+	}
 	if b := r.rec.Blocked; b != nil {
 		d.line("  blocked %s %q", b.Code, b.Message)
 	}

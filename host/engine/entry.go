@@ -23,6 +23,8 @@ const (
 	EntryShift   EntryKind = 11
 	EntryWait    EntryKind = 12
 	EntrySleep   EntryKind = 13
+	EntryPause   EntryKind = 14
+	EntryResume  EntryKind = 15
 )
 
 // Entry is one position of a session's journal: an effect, resolved, so that

@@ -27,7 +27,7 @@ func (s *Session) fold(e *Entry, root *state.Node) ([]Command, error) {
 		err = s.foldTimer(e)
 	case EntryEdit, EntrySend, EntryStream, EntryCollect, EntryFinish, EntryWait, EntrySleep:
 		err = s.foldAttempt(e, root)
-	case EntryPost, EntryCancel, EntryBlock:
+	case EntryPost, EntryCancel, EntryBlock, EntryPause, EntryResume:
 		err = s.foldOutside(e)
 	case EntryShift:
 		if e.Lost < 0 {
@@ -104,6 +104,16 @@ func (s *Session) foldOutside(e *Entry) error {
 			return corrupt(e, "the run is blocked already, or for no reason")
 		}
 		s.block(r, *e.Block)
+	case EntryPause:
+		if r.rec.Paused {
+			return corrupt(e, "the run is paused already")
+		}
+		s.pause(r)
+	case EntryResume:
+		if !r.held() {
+			return corrupt(e, "the run is neither paused nor blocked")
+		}
+		s.resumeRun(r)
 	case EntryPost:
 		if e.Event == nil || !r.graph.knows(e.Event.Type) {
 			return corrupt(e, "no event of a known type")

@@ -114,7 +114,7 @@ func (s *Session) invoke(r *run, st *step, trigger []abi.Event, in *collection, 
 // nobody waits before it.
 func (s *Session) seatOrQueue(inv *invocation) {
 	p := &inv.run.pools[inv.step.index]
-	if p.busy < inv.step.workers && p.first == nil && inv.run.rec.Blocked == nil {
+	if p.busy < inv.step.workers && p.first == nil && !inv.run.held() {
 		s.seat(inv)
 		return
 	}
@@ -162,7 +162,7 @@ func (s *Session) vacate(inv *invocation, output string) {
 // refill gives a free slot of the step to whoever waits longest.
 func (s *Session) refill(r *run, st *step) {
 	p := &r.pools[st.index]
-	if p.first != nil && p.busy < st.workers && r.rec.Blocked == nil {
+	if p.first != nil && p.busy < st.workers && !r.held() {
 		s.visited++
 		s.seat(p.pop())
 	}

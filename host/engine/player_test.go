@@ -55,6 +55,8 @@ func newPlayer(t reporter, graphs map[string]*Graph) *player {
 //	[@TIME] timer
 //	[@TIME] cancel RUN
 //	[@TIME] block RUN CODE MESSAGE
+//	[@TIME] pause RUN
+//	[@TIME] resume RUN
 //	[@TIME] shift DURATION
 //
 // EVENT is TYPE, #ID and a JSON object, the last two optional; TIME is a
@@ -149,6 +151,10 @@ func (p *player) read(verb string, in *scanner) Tick {
 		return Cancel{RunID: in.word()}
 	case "block":
 		return Block{RunID: in.word(), Reason: host.Blocked{Code: in.word(), Message: in.rest}}
+	case "pause":
+		return Pause{RunID: in.word()}
+	case "resume":
+		return Resume{RunID: in.word()}
 	case "shift":
 		return Shift{Lost: int64(in.duration(in.word()))}
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"container/heap"
 	"container/list"
 	"slices"
 
@@ -26,6 +27,7 @@ type run struct {
 	outside     int                 // how many there are
 	inbox       inbox
 	deadline    *timer
+	heldAt      int64 // since when it is paused or blocked
 
 	// The invocations that have not ended, oldest first.
 	oldest, newest *invocation
@@ -72,7 +74,7 @@ func (s *Session) settle(r *run, tellIdle bool) {
 	}
 	clear(r.unhandled)
 	r.unhandled = r.unhandled[:0]
-	if tellIdle && idle && r.rec.Blocked == nil {
+	if tellIdle && idle && !r.held() {
 		s.publishInternal(r, abi.TypeIdle, abi.EmptyMap)
 	}
 	if now := r.waitingFor(idle, s.now); !slices.Equal(now, r.rec.WaitingFor) {
@@ -168,8 +170,67 @@ func (s *Session) block(r *run, reason host.Blocked) {
 		s.disarm(inv.timer)
 	}
 	s.disarm(r.deadline)
+	if !r.rec.Paused {
+		r.heldAt = s.now
+	}
 	r.rec.Blocked = &reason
 	s.changed(r)
+}
+
+// held reports whether the run may begin no attempts.
+func (r *run) held() bool { return r.rec.Paused || r.rec.Blocked != nil }
+
+// pause lets attempts under way go on, and begins no others. The timers that
+// count serving time stand still; others go on, and what they bring waits.
+func (s *Session) pause(r *run) {
+	if r.rec.Blocked == nil {
+		r.heldAt = s.now
+		s.disarm(r.deadline)
+		for inv := r.oldest; inv != nil; inv = inv.newer {
+			s.visited++
+			if inv.timer != nil && inv.timer.kind.servingTime() {
+				s.disarm(inv.timer)
+			}
+		}
+	}
+	r.rec.Paused = true
+	s.changed(r)
+}
+
+// resumeRun undoes pause and block: attempts that were abandoned begin again,
+// with their record, and timers that stood still go on.
+func (s *Session) resumeRun(r *run) {
+	blocked := r.rec.Blocked != nil
+	r.rec.Paused, r.rec.Blocked = false, nil
+	s.changed(r)
+	rearm := func(t *timer) {
+		if t == nil || t.slot >= 0 {
+			return
+		}
+		if t.kind.servingTime() {
+			t.at = later(t.at, s.now-r.heldAt)
+		}
+		heap.Push(&s.timers.heap, t)
+		s.timers.byID[t.id] = t
+	}
+	rearm(r.deadline)
+	for inv := r.oldest; inv != nil; inv = inv.newer {
+		s.visited++
+		rearm(inv.timer)
+		switch {
+		case inv.phase == phaseSuspended:
+			rearm(inv.suspended.timer)
+		case inv.phase == phaseRunning && blocked:
+			s.seats++
+			s.emit(StartAttempt{Invocation: inv.id})
+		}
+	}
+	for _, st := range r.graph.steps {
+		for p := &r.pools[st.index]; p.first != nil && p.busy < st.workers; {
+			s.refill(r, st)
+		}
+	}
+	s.settle(r, true)
 }
 
 // later adds a span to a time without running over.

@@ -86,6 +86,9 @@ func showCommand(c Command) string {
 		for _, w := range r.WaitingFor {
 			out += fmt.Sprintf(" waits=%s:%s:%s:%s", w.Step, w.Type, w.WaiterID, time.Duration(w.Since))
 		}
+		if r.Paused {
+			out += " paused"
+		}
 		if r.Blocked != nil {
 			out += " blocked=" + r.Blocked.Code
 		}
@@ -111,7 +114,7 @@ func showEntry(e *Entry) string {
 	kinds := map[EntryKind]string{
 		EntryStart: "start", EntryPost: "post", EntryEdit: "edit", EntrySend: "send", EntryStream: "stream", EntryCollect: "collect",
 		EntryFinish: "finish", EntryTimer: "timer", EntryCancel: "cancel", EntryBlock: "block", EntryShift: "shift",
-		EntryWait: "wait", EntrySleep: "sleep",
+		EntryWait: "wait", EntrySleep: "sleep", EntryPause: "pause", EntryResume: "resume",
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "entry %d %s", e.Seq, kinds[e.Kind])

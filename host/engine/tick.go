@@ -64,6 +64,10 @@ type (
 		RunID  string
 		Reason host.Blocked
 	}
+	// Pause lets a run begin no attempts until it is resumed: what comes waits.
+	Pause struct{ RunID string }
+	// Resume lets a run that was paused or blocked go on.
+	Resume struct{ RunID string }
 	// Shift moves the serving-time deadlines of all active runs on by the time
 	// in which the server was not serving, in nanoseconds. Crash says that the
 	// server before ended uncleanly; the flag is kept in the entry.
@@ -80,6 +84,8 @@ func (Finish) tick()    {}
 func (Timer) tick()     {}
 func (Cancel) tick()    {}
 func (Block) tick()     {}
+func (Pause) tick()     {}
+func (Resume) tick()    {}
 func (Shift) tick()     {}
 
 // Request is the effect that a host call asks for: one of the types below.

@@ -154,3 +154,34 @@ func spin(t *testing.T, h *hosttest.Host) {
 		t.Errorf("events: %v", events)
 	}
 }
+
+// A paused run keeps what comes, over a kill of the server too, and goes on when
+// it is resumed.
+func TestPausedRun(t *testing.T) {
+	data := t.TempDir()
+	p := hosttest.Serve(t, data)
+	put(t, p, "approval", hosttest.Plugin(t, "approval-tinygo"))
+	r := p.RunNoWait(t, "approval", start(fields{"item": "a desk"}))
+	asked(t, &p.Host, r.HandlerID, "manager")
+	steer := func(verb string, status int, has string) {
+		t.Helper()
+		if got, out := p.Do(t, http.MethodPost, "/handlers/"+r.HandlerID+"/"+verb, ""); got != status || !strings.Contains(string(out), has) {
+			t.Errorf("%s: %d %s", verb, got, out)
+		}
+	}
+	steer("resume", http.StatusConflict, "neither paused nor blocked")
+	steer("pause", http.StatusOK, `"paused":true`)
+	steer("pause", http.StatusOK, `"paused":true`)
+	respond(t, &p.Host, r.HandlerID, "manager", true)
+	respond(t, &p.Host, r.HandlerID, "finance", true)
+	p = kill(t, p, data)
+	if _, out := p.Do(t, http.MethodGet, "/handlers/"+r.HandlerID, nil); !strings.Contains(string(out), `"status":"running"`) || !strings.Contains(string(out), `"paused":true`) {
+		t.Errorf("paused: %s", out)
+	}
+	steer("resume", http.StatusOK, `"paused":false`)
+	p.Events(t, r.HandlerID, "", nil)
+	_, out := p.Do(t, http.MethodGet, "/handlers/"+r.HandlerID, nil)
+	expect(t, string(record(t, out).Result.Value.Result), `{"by":["manager","finance"],"calls":1,"approved":true}`)
+	steer("pause", http.StatusConflict, "completed")
+	steer("resume", http.StatusConflict, "completed")
+}

@@ -338,6 +338,27 @@ func (f *fakeHost) Send(_ context.Context, _, id string, event abi.Event, step s
 	return nil
 }
 
+// Pause and Resume implement host.Runs.
+func (f *fakeHost) Pause(_ context.Context, _, id string) (host.Run, error) { return f.hold(id, true) }
+
+func (f *fakeHost) Resume(_ context.Context, _, id string) (host.Run, error) {
+	return f.hold(id, false)
+}
+
+func (f *fakeHost) hold(id string, paused bool) (host.Run, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, r, err := f.find(id)
+	switch {
+	case err != nil:
+		return host.Run{}, host.Errorf(host.CodeNotFound, "no run %q", id)
+	case r.Status.Final() || !paused && !r.Paused:
+		return host.Run{}, host.Errorf(host.CodeConflict, "Workflow already completed")
+	}
+	r.Paused = paused
+	return *r, nil
+}
+
 // Cancel implements host.Runs.
 func (f *fakeHost) Cancel(_ context.Context, _, id string, purge bool) (bool, error) {
 	f.mu.Lock()

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
@@ -51,6 +52,19 @@ func (s *Server) cancelHandler(c echo.Context) error {
 		return s.sendJSON(c, http.StatusOK, []byte(`{"status":"deleted"}`))
 	}
 	return s.sendJSON(c, http.StatusOK, []byte(`{"status":"cancelled"}`))
+}
+
+// pauseHandler and resumeHandler answer the run's record.
+func (s *Server) pauseHandler(c echo.Context) error { return s.steer(c, s.cfg.Runs.Pause) }
+
+func (s *Server) resumeHandler(c echo.Context) error { return s.steer(c, s.cfg.Runs.Resume) }
+
+func (s *Server) steer(c echo.Context, do func(ctx context.Context, tenant, id string) (host.Run, error)) error {
+	run, err := do(c.Request().Context(), host.DefaultTenant, param(c, "id"))
+	if err != nil {
+		return orNotFound(err, textHandlerNotFound)
+	}
+	return s.sendRecord(c, http.StatusOK, &run)
 }
 
 // listHandlers answers a page of records.

@@ -197,6 +197,8 @@ func (s *Server) routes() {
 	read("/handlers", s.listHandlers)
 	read("/handlers/:id", s.getHandler)
 	e.POST("/handlers/:id/cancel", s.cancelHandler)
+	e.POST("/handlers/:id/pause", s.pauseHandler)
+	e.POST("/handlers/:id/resume", s.resumeHandler)
 	read("/results/:id", s.getResult)
 	e.GET("/events/:id", s.streamEvents)
 	e.POST("/events/:id", s.sendEvent)

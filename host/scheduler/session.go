@@ -158,6 +158,24 @@ func (ss *session) load(ctx context.Context, barrier uint64) {
 		ss.err = unavailable(err)
 		return
 	}
+	eng, records, err := ss.foldAll(ctx)
+	if err != nil && !errors.Is(err, host.ErrNotFound) {
+		ss.s.cfg.Log.Error("a session cannot be loaded", "tenant", ss.key.Tenant, "session", ss.key.Session, "error", err)
+		ss.err = &host.Error{Code: host.CodeInternal, Message: fmt.Sprintf("session %q cannot be loaded: its journal does not read", ss.key.Session), Cause: err}
+		return
+	}
+	ss.eng = eng
+	ss.state.Store(eng.State())
+	if err == nil {
+		ss.s.mu.Lock()
+		ss.s.counters.Loaded++
+		ss.s.mu.Unlock()
+		ss.recover(records)
+	}
+}
+
+// foldAll folds what the store has of the session.
+func (ss *session) foldAll(ctx context.Context) (*engine.Session, map[uint64]*opened, error) {
 	eng := engine.New(ss.key, ss.graph)
 	records := map[uint64]*opened{}
 	_, err := ss.s.cfg.Journal.Load(ctx, ss.key, func(array []byte) error {
@@ -172,19 +190,7 @@ func (ss *session) load(ctx context.Context, barrier uint64) {
 		}
 		return nil
 	})
-	if err != nil && !errors.Is(err, host.ErrNotFound) {
-		ss.s.cfg.Log.Error("a session cannot be loaded", "tenant", ss.key.Tenant, "session", ss.key.Session, "error", err)
-		ss.err = &host.Error{Code: host.CodeInternal, Message: fmt.Sprintf("session %q cannot be loaded: its journal does not read", ss.key.Session), Cause: err}
-		return
-	}
-	ss.eng = eng
-	ss.state.Store(eng.State())
-	if err == nil {
-		ss.s.mu.Lock()
-		ss.s.counters.Loaded++
-		ss.s.mu.Unlock()
-		ss.recover(records)
-	}
+	return eng, records, err
 }
 
 // opened gathers an open attempt's record while its entries are folded.
@@ -226,7 +232,9 @@ func (ss *session) foldStored(eng *engine.Session, e *engine.Entry, records map[
 		case engine.StartAttempt:
 			delete(ss.crashes, c.Invocation)
 		case engine.Abandon:
-			delete(records, c.Invocation)
+			if e.Kind != engine.EntryBlock { // else it may be resumed
+				delete(records, c.Invocation)
+			}
 		case engine.RunEnded:
 			delete(ss.versions, c.RunID)
 		}

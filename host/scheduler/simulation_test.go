@@ -343,8 +343,20 @@ func (s *sim) endAll() {
 				s.failf("run %s is blocked after %d crashes: %s: %s", run.RunID, s.facts.crashes, b.Code, b.Message)
 			}
 			s.total.Blocked++
-			s.spawnCancel(run.RunID, false)
-			continue
+			if s.rng.IntN(3) == 0 {
+				s.spawnCancel(run.RunID, false)
+				continue
+			}
+		}
+		if run.Blocked != nil || run.Paused {
+			s.spawnSteer(op.handler, true)
+			s.quiet(s.calm)
+			if run, err = s.store.Run(ctx, run.Tenant, run.RunID); err != nil || run.Status.Final() {
+				continue
+			}
+			if run.Blocked != nil || run.Paused {
+				s.failf("run %s is not resumed: %+v", run.RunID, run)
+			}
 		}
 		s.spawnSend(run.RunID, "Close")
 	}
@@ -393,8 +405,10 @@ func (s *sim) request() {
 		s.spawnStart()
 	case n < 65:
 		s.spawnSend(s.someHandler(), "Work")
-	case n < 68:
+	case n < 67:
 		s.spawnNudge(s.someHandler())
+	case n < 69:
+		s.spawnSteer(s.someHandler(), s.rng.IntN(3) > 0)
 	case n < 72 || s.hot && n >= 86:
 		s.spawnSend(s.someHandler(), "Close")
 	case n < 79:
@@ -479,6 +493,20 @@ func (s *sim) spawnNudge(handler string) {
 		err := w.sched.Send(ctx, tenantOf(handler), handler, abi.Event{Type: "Nudge", Body: body}, "")
 		w.yield("nudged")
 		s.expect("nudge", err, host.CodeConflict, host.CodeNotFound, host.CodeUnavailable)
+	})
+}
+
+// spawnSteer pauses or resumes.
+func (s *sim) spawnSteer(handler string, resume bool) {
+	ctx, w := s.hurried(), s.w
+	w.spawn("steer", func() {
+		do := w.sched.Pause
+		if resume {
+			do = w.sched.Resume
+		}
+		_, err := do(ctx, tenantOf(handler), handler)
+		w.yield("steered")
+		s.expect("steer", err, host.CodeConflict, host.CodeNotFound, host.CodeUnavailable)
 	})
 }
 

@@ -1,0 +1,81 @@
+package scheduler
+
+import (
+	"context"
+
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/engine"
+)
+
+// Pause lets a run begin no steps; see host.Runs.
+func (s *Scheduler) Pause(ctx context.Context, tenant, id string) (host.Run, error) {
+	return s.steer(ctx, tenant, id, func(ss *session, runID string) (uint64, error) {
+		_, pos, err := ss.tick(engine.Pause{RunID: runID}, nil)
+		return pos, err
+	})
+}
+
+// Resume lets a run that is paused or blocked go on; see host.Runs. The attempts
+// of a blocked one are replayed, so their records are read from the store first:
+// memory has not kept them.
+func (s *Scheduler) Resume(ctx context.Context, tenant, id string) (host.Run, error) {
+	return s.steer(ctx, tenant, id, func(ss *session, runID string) (uint64, error) {
+		if rec, ok := ss.eng.Record(runID); ok && rec.Blocked != nil {
+			if err := ss.recall(ctx, runID); err != nil {
+				return 0, err
+			}
+		}
+		_, pos, err := ss.tick(engine.Resume{RunID: runID}, nil)
+		return pos, err
+	})
+}
+
+// steer makes a tick of a running run, and gives the run's record when that is
+// durable. do is called with the session's mu held, and may let go of it for a
+// while.
+func (s *Scheduler) steer(ctx context.Context, tenant, id string, do func(ss *session, runID string) (pos uint64, err error)) (host.Run, error) {
+	if err := s.accepting(); err != nil {
+		return host.Run{}, err
+	}
+	ss, run, err := s.active(ctx, tenant, id)
+	if err != nil {
+		return host.Run{}, err
+	}
+	defer ss.release()
+	ss.mu.Lock()
+	pos, err := do(ss, run.RunID)
+	rec, _ := ss.eng.Record(run.RunID)
+	ss.mu.Unlock()
+	if err != nil {
+		return host.Run{}, refused(err)
+	}
+	if err := s.cfg.Journal.Wait(ctx, pos); err != nil {
+		return host.Run{}, unavailable(err)
+	}
+	return rec, nil
+}
+
+// recall reads the records of a blocked run's open attempts, which nobody adds to
+// as long as it is blocked. Called with mu held, which it gives up meanwhile.
+func (ss *session) recall(ctx context.Context, runID string) error {
+	pos := ss.lastPos
+	ss.mu.Unlock()
+	err := ss.s.cfg.Journal.Wait(ctx, pos)
+	var records map[uint64]*opened
+	if err == nil {
+		_, records, err = ss.s.newSession(ss.key).foldAll(ctx)
+	}
+	ss.mu.Lock()
+	if err != nil {
+		return unavailable(err)
+	}
+	if rec, ok := ss.eng.Record(runID); !ok || rec.Blocked == nil {
+		return nil // the tick will tell
+	}
+	for inv, o := range records {
+		if view, ok := ss.eng.Invocation(inv); ok && view.RunID == runID {
+			ss.suspended[inv] = o
+		}
+	}
+	return nil
+}
