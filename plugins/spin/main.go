@@ -8,12 +8,12 @@ type StartEvent struct{ weft.Start }
 
 type context = weft.Context[weft.Untyped] // this workflow has no state
 
-// turns is there so that the loop has something to do.
-var turns uint64
+// Turns is there so that the loop has something to do.
+var Turns uint64
 
 func spin(*context, StartEvent) (weft.Stop, error) {
 	for {
-		turns++
+		Turns++
 	}
 }
 
