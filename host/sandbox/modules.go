@@ -253,7 +253,8 @@ func (c *modules) remove(e *slot) *module {
 }
 
 // age lets a tick pass, and closes the modules that were not used for idle ticks.
-func (c *modules) age(idle int) {
+// It tells how many.
+func (c *modules) age(idle int) int {
 	var surplus []*module
 	c.mu.Lock()
 	c.ticks++
@@ -268,6 +269,7 @@ func (c *modules) age(idle int) {
 	for _, m := range surplus {
 		m.close()
 	}
+	return len(surplus)
 }
 
 // closeAll closes all modules; none has users.

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"container/list"
 	"errors"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -31,6 +32,7 @@ type pool struct {
 	order list.List  // of *shelf that have had spares, the last used first
 	bytes int64
 	ticks int // see age
+	uses  int // since the last tick
 }
 
 // shelf has the spares of one module.
@@ -60,6 +62,7 @@ func (p *pool) take(s *shelf) *guest {
 // touch notes that a shelf is used. The caller holds mu.
 func (p *pool) touch(s *shelf) {
 	s.used = p.ticks
+	p.uses++
 	if s.place == nil {
 		s.place = p.order.PushFront(s)
 	} else {
@@ -67,11 +70,14 @@ func (p *pool) touch(s *shelf) {
 	}
 }
 
-// age lets a tick pass, and drops the spares that were not used for idle ticks.
-func (p *pool) age(idle int) {
+// age lets a tick pass, and drops the spares that were not used for idle ticks. It
+// tells how many, and whether all of the pool has rested since the tick before.
+func (p *pool) age(idle int) (dropped int, rested bool) {
 	var surplus []*guest
 	p.mu.Lock()
 	p.ticks++
+	rested = p.uses == 0
+	p.uses = 0
 	for place := p.order.Back(); place != nil; place = place.Prev() {
 		s := place.Value.(*shelf)
 		if s.used > p.ticks-idle {
@@ -85,6 +91,7 @@ func (p *pool) age(idle int) {
 	for _, g := range surplus {
 		g.drop()
 	}
+	return len(surplus), rested
 }
 
 // remove takes the last spare of a shelf that has one. The caller holds mu.
@@ -277,11 +284,16 @@ func (s *Sandbox) filler() {
 	}
 }
 
-// age lets a tick pass.
+// age lets a tick pass. What has been given back goes to the operating system when
+// nobody works: Go alone would keep it for long.
 func (s *Sandbox) age() {
-	s.pool.age(idleInstance)
+	given, rested := s.pool.age(idleInstance)
 	if s.cacheDir != "" {
-		s.modules.age(idleModule)
+		given += s.modules.age(idleModule)
+	}
+	if s.given += given; s.given > 0 && rested {
+		debug.FreeOSMemory()
+		s.given = 0
 	}
 }
 

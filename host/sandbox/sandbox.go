@@ -102,6 +102,7 @@ type Sandbox struct {
 	modules   modules
 	memories  *memory.Pool
 	pool      pool
+	given     int // by age, since the operating system got it
 	fill      chan filling
 
 	// base ends when the sandbox closes; loading and making images run in it.
