@@ -146,7 +146,7 @@ type GraphNode struct {
 }
 
 // GraphEdge leads from a step to an event it emits or from an event to a step
-// that accepts it.
+// that accepts it or waits for it.
 type GraphEdge struct{ Source, Target string }
 
 // Plugins stores and shows uploaded plugins and the workflows they make. All

@@ -61,7 +61,7 @@ func (d *drawing) edge(source, target string) {
 	d.edges = append(d.edges, host.GraphEdge{Source: source, Target: target})
 }
 
-// step draws a step's emits and accepts, and what it catches.
+// step draws a step's emits, accepts and waits, and what it catches.
 func (d *drawing) step(st *step) {
 	id := d.stepID(st)
 	for _, emit := range st.decl.Emits {
@@ -83,6 +83,10 @@ func (d *drawing) step(st *step) {
 				d.edge(sub, id)
 			}
 		}
+	}
+	for typ := range st.waits {
+		d.event(typ)
+		d.edge(typ, id)
 	}
 	if st.catcher != nil {
 		n := d.event(abi.TypeStepFailed)

@@ -1,0 +1,259 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"html"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weftrun/weft/host"
+)
+
+// drawers draw a workflow, by format.
+var drawers = map[string]func(*layers) string{
+	"text": drawText, "mermaid": drawMermaid, "dot": drawDOT, "svg": drawSVG,
+}
+
+func newGraph() *cobra.Command {
+	format := "text"
+	cmd := &cobra.Command{
+		Use:   "graph NAME",
+		Short: "Draw a workflow: its steps, and the events between them",
+		Long: `Draw a workflow: its steps, the events between them, and the outside world, which
+answers what steps ask.
+
+Formats are text, mermaid (for Markdown), dot (for Graphviz) and svg.`,
+		Example: `  weft graph wordcount
+  weft graph wordcount --format mermaid
+  weft graph wordcount --format svg > wordcount.svg`,
+		Args: takes("NAME"),
+	}
+	cmd.Flags().StringVar(&format, "format", format, "text, mermaid, dot or svg")
+	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
+		draw, ok := drawers[format]
+		if !ok {
+			return usage("unknown format %q: use text, mermaid, dot or svg", format)
+		}
+		info, err := r.Workflow(ctx, args[0])
+		if err := r.unknownWorkflow(ctx, err, args[0]); err != nil {
+			return err
+		}
+		if r.json {
+			return r.printAnswer()
+		}
+		return r.print(draw(newLayers(args[0], &info.Graph)))
+	})
+}
+
+// layers is a graph whose nodes stand in columns, so that most edges lead to the
+// right.
+type layers struct {
+	name    string
+	nodes   []host.GraphNode
+	edges   [][2]int // by the indices of nodes
+	column  []int
+	columns [][]int
+}
+
+// newLayers puts each node one column behind the furthest of those that lead to
+// it; edges that lead back, as in a loop, do not count. Edges from and to nodes
+// that are not there are left out.
+func newLayers(name string, g *host.Graph) *layers {
+	l := &layers{name: name, nodes: g.Nodes, column: make([]int, len(g.Nodes))}
+	index := map[string]int{}
+	for i, n := range g.Nodes {
+		index[n.ID] = i
+	}
+	out := make([][]int, len(g.Nodes))
+	reached := make([]bool, len(g.Nodes))
+	for _, e := range g.Edges {
+		from, ok := index[e.Source]
+		to, known := index[e.Target]
+		if ok && known {
+			l.edges = append(l.edges, [2]int{from, to})
+			out[from] = append(out[from], to)
+			reached[to] = true
+		}
+	}
+	order, seen := make([]int, 0, len(g.Nodes)), make([]bool, len(g.Nodes))
+	var visit func(int)
+	visit = func(i int) {
+		if seen[i] {
+			return
+		}
+		seen[i] = true
+		for _, to := range out[i] {
+			visit(to)
+		}
+		order = append(order, i)
+	}
+	for i, n := range g.Nodes { // what nothing leads to comes first, but for the outside
+		if !reached[i] && n.Kind != "external" {
+			visit(i)
+		}
+	}
+	for i := range g.Nodes {
+		visit(i)
+	}
+	slices.Reverse(order)
+	place := make([]int, len(g.Nodes))
+	for at, i := range order {
+		place[i] = at
+	}
+	for _, i := range order {
+		for _, to := range out[i] {
+			if place[to] > place[i] {
+				l.column[to] = max(l.column[to], l.column[i]+1)
+			}
+		}
+		for len(l.columns) <= l.column[i] {
+			l.columns = append(l.columns, nil)
+		}
+		l.columns[l.column[i]] = append(l.columns[l.column[i]], i)
+	}
+	return l
+}
+
+// around lists the labels of the nodes that lead to a node, and of those that it
+// leads to.
+func (l *layers) around(node int) (in, out []string) {
+	for _, e := range l.edges {
+		if e[1] == node {
+			in = append(in, printable(l.nodes[e[0]].Label))
+		}
+		if e[0] == node {
+			out = append(out, printable(l.nodes[e[1]].Label))
+		}
+	}
+	return in, out
+}
+
+// drawText lists the steps, each with what it takes and gives.
+func drawText(l *layers) string {
+	var b strings.Builder
+	for _, column := range l.columns {
+		for _, i := range column {
+			n := &l.nodes[i]
+			if n.Kind == "event" {
+				continue
+			}
+			in, out := l.around(i)
+			label := printable(n.Label)
+			if n.Kind == "external" {
+				label = "(outside)"
+			}
+			fmt.Fprintf(&b, "%s\n  takes  %s\n  gives  %s\n", label, listed(in), listed(out))
+		}
+	}
+	return b.String()
+}
+
+func listed(names []string) string {
+	if len(names) == 0 {
+		return "nothing"
+	}
+	return strings.Join(names, ", ")
+}
+
+// drawMermaid draws a flowchart of Mermaid.
+func drawMermaid(l *layers) string {
+	var b strings.Builder
+	b.WriteString("flowchart LR\n")
+	shapes := map[string][2]string{"event": {"(", ")"}, "external": {"{{", "}}"}}
+	quote := strings.NewReplacer(`"`, "#quot;", `\`, "#92;")
+	for i, n := range l.nodes {
+		shape, ok := shapes[n.Kind]
+		if !ok {
+			shape = [2]string{"[", "]"}
+		}
+		fmt.Fprintf(&b, "  n%d%s\"%s\"%s\n", i, shape[0], quote.Replace(printable(n.Label)), shape[1])
+	}
+	for _, e := range l.edges {
+		fmt.Fprintf(&b, "  n%d --> n%d\n", e[0], e[1])
+	}
+	return b.String()
+}
+
+// drawDOT draws a graph of Graphviz.
+func drawDOT(l *layers) string {
+	quote := func(s string) string {
+		return `"` + strings.NewReplacer(`"`, `\"`, `\`, `\\`).Replace(printable(s)) + `"`
+	}
+	shapes := map[string]string{"event": "ellipse", "external": "hexagon"}
+	var b strings.Builder
+	fmt.Fprintf(&b, "digraph %s {\n  rankdir=LR\n", quote(l.name))
+	for i, n := range l.nodes {
+		shape := shapes[n.Kind]
+		if shape == "" {
+			shape = "box"
+		}
+		fmt.Fprintf(&b, "  n%d [label=%s, shape=%s]\n", i, quote(n.Label), shape)
+	}
+	for _, e := range l.edges {
+		fmt.Fprintf(&b, "  n%d -> n%d\n", e[0], e[1])
+	}
+	b.WriteString("}\n")
+	return b.String()
+}
+
+// Sizes of a drawing in pixels.
+const (
+	svgLetter = 8 // about the width of one
+	svgHeight = 32
+	svgGapX   = 56
+	svgGapY   = 20
+	svgMargin = 16
+)
+
+// drawSVG draws the columns from the left to the right; edges that lead back go
+// below everything else.
+func drawSVG(l *layers) string {
+	x, width := make([]int, len(l.columns)), make([]int, len(l.columns))
+	y := make([]int, len(l.nodes))
+	right, bottom := svgMargin, 0
+	for c, column := range l.columns {
+		x[c] = right
+		for row, i := range column {
+			width[c] = max(width[c], svgLetter*(len([]rune(l.nodes[i].Label))+2))
+			y[i] = svgMargin + row*(svgHeight+svgGapY)
+			bottom = max(bottom, y[i]+svgHeight)
+		}
+		right += width[c] + svgGapX
+	}
+	var b strings.Builder
+	back := 0
+	for _, e := range l.edges {
+		from, to := l.column[e[0]], l.column[e[1]]
+		x1, y1 := x[from]+width[from], y[e[0]]+svgHeight/2
+		x2, y2 := x[to], y[e[1]]+svgHeight/2
+		if from < to {
+			fmt.Fprintf(&b, `<path d="M%d %d C%d %d %d %d %d %d" marker-end="url(#tip)"/>`+"\n", x1, y1, x1+svgGapX/2, y1, x2-svgGapX/2, y2, x2, y2)
+			continue
+		}
+		back++
+		low := bottom + svgGapY*back
+		fmt.Fprintf(&b, `<path d="M%d %d h%d V%d H%d V%d h%d" marker-end="url(#tip)"/>`+"\n", x1, y1, svgGapX/4, low, x2-svgGapX/4, y2, svgGapX/4)
+	}
+	for i, n := range l.nodes {
+		c := l.column[i]
+		round, fill := 2, "#dbe9ff"
+		switch n.Kind {
+		case "event":
+			round, fill = svgHeight/2, "#fff"
+		case "external":
+			fill = "#ffe9c7"
+		}
+		fmt.Fprintf(&b, `<rect x="%d" y="%d" width="%d" height="%d" rx="%d" fill="%s"/><text x="%d" y="%d">%s</text>`+"\n",
+			x[c], y[i], width[c], svgHeight, round, fill, x[c]+width[c]/2, y[i]+svgHeight/2+5, html.EscapeString(printable(n.Label)))
+	}
+	w, h := right-svgGapX+svgMargin, bottom+svgGapY*back+svgMargin
+	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="monospace" font-size="13" text-anchor="middle">
+<title>%s</title>
+<defs><marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" orient="auto"><path d="M0 0L8 4L0 8z" stroke="none" fill="#445"/></marker></defs>
+<g fill="none" stroke="#445">
+%s</g></svg>
+`, w, h, w, h, html.EscapeString(printable(l.name)), strings.ReplaceAll(b.String(), "<text ", `<text stroke="none" fill="#112" `))
+}
