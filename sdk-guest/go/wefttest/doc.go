@@ -12,6 +12,10 @@
 //		}
 //	}
 //
+// A step that waits for an event waits until [Run.Post] brings it, and
+// [Run.Waiting] names its waits; a sleep moves [Session.Clock]. A failure goes to
+// the step that catches it, without retries.
+//
 // It is no second engine: steps never run side by side, nothing is retried,
 // timed, validated or durable, and schemas are not checked. What passes here
 // may still be refused by a host.
