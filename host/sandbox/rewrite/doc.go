@@ -17,14 +17,17 @@
 //  1. What was charged is never less than what the instructions cost by the table
 //     below. Fuel is taken before it is used.
 //  2. Each loop header and each function entry begins with a charge. A check
-//     follows at each loop header, and at each entry but those of 4.
+//     follows at each loop header, and at each entry but those of 4. In a region, a
+//     turn is charged to the purse, and meets a check when that lacks the units: at
+//     least whenever a purse of 1,000 units is spent.
 //  3. At most MaxCharge units are charged between two checks, so that two refuels
 //     are at most Slice + MaxCharge = 50,000 units apart, if the host puts at most
 //     Slice into the fuel. By the time of one check that is:
-//     at most 2,200 units that a callee left unchecked at its end,
-//     at most 2,200 that its caller adds without a check,
+//     at most 2,200 units that a callee left unchecked at its end, of which 1,000
+//     are those of a purse,
+//     at most 1,200 that its caller adds without a check,
 //     at most 400 of an entry without a check,
-//     and one charge, of 5,200 at most.
+//     and one charge, of 5,200 at most, or one of 500 and what fills a purse.
 //     Counted, by a host whose slices are empty: 4,096 while the example plugins
 //     initialize themselves, 6,945 in code that is made for it (TestWorst).
 //  4. An entry has no check if each way from there meets one before it calls or
@@ -40,8 +43,8 @@
 //     off the depth before its code begins, and gives it back at its only end. It
 //     calls overflow as soon as the depth is below zero.
 //  7. One bulk instruction moves at most Piece bytes; entries of tables count 8.
-//  8. Nothing but the code of the meter, helpers included, reads or writes fuel and
-//     depth, and nothing but it calls refuel and overflow.
+//  8. Nothing but the code of the meter, helpers included, reads or writes fuel,
+//     depth and purses, and nothing but it calls refuel and overflow.
 //  9. Results, traps, memory and globals are those of the original, as long as
 //     neither refuel nor overflow ends it.
 //
@@ -56,6 +59,11 @@
 //	         global.set depth, global.get depth, i32.const 0, i32.lt_s,
 //	         if, call overflow, unreachable, end
 //	end      global.get depth, i32.const frame, i32.add, global.set depth; check
+//	fill     local.get purse, i64.const units, i64.lt_s, if,
+//	         global.get fuel, local.get purse, i64.add, i64.const 1000, i64.sub,
+//	         global.set fuel, check, i64.const 1000, local.set purse, end
+//	spend    local.get purse, i64.const units, i64.sub, local.set purse
+//	refund   global.get fuel, local.get purse, i64.add, global.set fuel
 //
 // The imports refuel and overflow follow those of the original, so its own
 // functions move up by two; fuel and depth are the last globals, helpers the last
@@ -93,6 +101,48 @@
 // by a branch, do not count as cheap ones. Go compiles a function to a loop around
 // a br_table, of which each arm is such a way.
 //
+// # Regions
+//
+// A charge in memory and a check at each turn is much for a loop of six
+// instructions. A region is a loop, with the loops in it, in which nothing is called,
+// no bulk instruction moves an unknown number of bytes, and no charge is large. Its
+// charges are taken from a purse, a local of the function that begins empty and is
+// filled from the fuel:
+//
+//	block                          ;; the end of the loop, with its results
+//	  block                        ;; for each label that is branched to, out of it
+//	    i64.const 0, local.set purse
+//	    loop
+//	      fill
+//	      loop                     ;; the original's
+//	        local.get purse, i64.const units, i64.ge_s, if
+//	          spend
+//	          what the loop does; a branch to its end
+//	        else
+//	          br 2                 ;; to fill
+//	        end
+//	      end
+//	    end
+//	    unreachable
+//	  end
+//	  refund, br                   ;; to where the branch went
+//	end
+//	refund
+//
+// So a turn costs a comparison and a subtraction in registers, and nothing in it
+// calls, for which the compiler would spill what the loop keeps in registers. Loops
+// in a region are written the same way, but for the purse and the ways out; charges
+// in it are spends, behind a fill if they have a check. The blocks, and the branches
+// that the meter adds, are free.
+//
+// What is burnt is what the charges of the same code without a region come to, unit
+// by unit. Only where a function is left by a trap in a region, or by refuel, what
+// is in the purse is not given back: at most 1,000 units, the same ones each time.
+// The fuel may rise by as much above what the host has put into it; what it has
+// taken is still the difference. Loops that charge more than 8 units a turn begin no
+// region, nor do those out of which branches lead to more than 8 labels, those that
+// take operands, and those beyond what doubles a function's code.
+//
 // # Bulk instructions
 //
 // memory.fill, copy and init, table.fill, copy, init and grow become calls of
@@ -110,7 +160,7 @@
 // # Frames
 //
 // A frame is 48 bytes and 8 for each parameter, result, local and operand at the
-// greatest height; 16 for each vector, and for each operand of functions with
+// greatest height, a purse included; 16 for each vector, and for each operand of functions with
 // vector instructions. DefaultDepth is 1 MiB of them. Functions that call nothing
 // but small leaves and helpers take none: one of each at most is on the stack.
 //

@@ -18,6 +18,9 @@ func (w *rewriter) code() ([]byte, error) {
 			return nil, err
 		}
 		w.placer.place(&w.scanner.function)
+		if w.placer.purse {
+			w.scanner.findRegions()
+		}
 		e.unchecked = e.unchecked || w.scanner.leaf[e.index]
 		e.body()
 		section = appendBytes(section, e.b)
@@ -62,19 +65,25 @@ type emitter struct {
 
 	in       instruction
 	r        reader
-	depth    uint32 // of open blocks
 	dead     uint32 // of open blocks in unreachable code, and 1
 	constant int64  // of the i32.const right before, or noConstant
 	length   uint32 // the local for the length of bulk instructions
 	copied   int    // bytes of the original that are written, or replaced
 	next     int    // event
+
+	blocks     []opened // of the original that are open
+	height     uint32   // open blocks, as written
+	region     written
+	nextRegion int    // the first that is not written yet
+	purse      uint32 // the local
 }
 
 // body writes the function that was scanned and placed.
 func (e *emitter) body() {
 	e.locals()
 	e.r = reader{b: e.function.body.code}
-	e.depth, e.dead, e.constant, e.copied, e.next = 0, 0, noConstant, 0, 0
+	e.dead, e.constant, e.copied, e.next = 0, noConstant, 0, 0
+	e.blocks, e.height, e.region, e.nextRegion = e.blocks[:0], 0, written{}, 0
 	e.put(e.entry, !e.unchecked)
 	frame := uint32(0)
 	e.result.Stats.Loops += e.loops
@@ -106,27 +115,58 @@ func (e *emitter) body() {
 	e.op(opEnd)
 }
 
-// locals writes the declarations of locals; one more if it is needed.
+// locals writes the declarations of locals; one more for a purse and one for the
+// length of bulk instructions, if they are needed.
 func (e *emitter) locals() {
-	decl := e.function.body.decl
-	if !e.short {
-		e.b = append(e.b[:0], decl...)
-		return
+	r := reader{b: e.function.body.decl}
+	groups := uint64(r.u32())
+	next := uint32(len(e.typ.Params)) + uint32(e.function.body.Locals)
+	var more []byte
+	for _, l := range []struct {
+		needed bool
+		local  *uint32
+		typ    byte
+	}{{len(e.regions) > 0, &e.purse, TypeI64}, {e.short, &e.length, TypeI32}} {
+		if l.needed {
+			*l.local = next
+			next++
+			groups++
+			more = append(more, 1, l.typ)
+		}
 	}
-	r := reader{b: decl}
-	e.b = appendUint(e.b[:0], uint64(r.u32())+1)
-	e.b = append(append(e.b, r.b...), 1, TypeI32)
-	e.length = uint32(len(e.typ.Params)) + uint32(e.function.body.Locals)
+	e.b = append(append(appendUint(e.b[:0], groups), r.b...), more...)
 }
 
 // put writes a charge.
 func (e *emitter) put(units uint16, check bool) {
+	e.count(units)
 	e.charge(e.meter, uint32(units))
-	e.result.Stats.Charges++
-	e.result.Stats.MaxCharge = max(e.result.Stats.MaxCharge, int(units))
 	if check {
 		e.look()
 	}
+}
+
+func (e *emitter) count(units uint16) {
+	e.result.Stats.Charges++
+	e.result.Stats.MaxCharge = max(e.result.Stats.MaxCharge, int(units))
+}
+
+// putEvent writes the charge of an event.
+func (e *emitter) putEvent(at *event) {
+	if e.region.region == nil {
+		e.put(at.amount, at.check)
+		return
+	}
+	e.count(at.amount)
+	units := uint32(at.amount)
+	if at.kind == eventLoop {
+		return // it stands there
+	}
+	if at.check {
+		e.fill(e.meter, e.purse, units)
+		e.result.Stats.Checks++
+	}
+	e.spend(e.purse, units)
 }
 
 // look writes a check.
@@ -163,7 +203,7 @@ func (e *emitter) instruction() {
 	for e.next < len(e.events) && int(e.events[e.next].pos) == start {
 		if at := &e.events[e.next]; at.amount > 0 {
 			e.flush(start)
-			e.put(at.amount, at.check)
+			e.putEvent(at)
 		}
 		e.next++
 	}
@@ -172,19 +212,15 @@ func (e *emitter) instruction() {
 	e.constant = noConstant
 	switch e.in.op {
 	case opBlock, opLoop, opIf:
-		e.depth++
-		if e.dead > 0 {
-			e.dead++
-		}
+		e.open(start)
 	case opElse:
 		if e.dead == 1 {
 			e.dead = 0
 		}
 	case opEnd:
-		e.depth--
-		if e.dead > 0 {
-			e.dead--
-		}
+		e.end(start)
+	case opBrIf:
+		e.branch(start)
 	case opBr, opBrTable, opReturn, opUnreachable:
 		e.away(start)
 	case opI32Const:
@@ -201,16 +237,12 @@ func (e *emitter) instruction() {
 // away is an instruction behind which control does not go on.
 func (e *emitter) away(start int) {
 	switch e.in.op {
+	case opBr:
+		e.branch(start)
 	case opBrTable:
-		for range uint64(e.in.x) + 1 {
-			e.r.u32()
-		}
+		e.table(start)
 	case opReturn:
-		if e.calls {
-			e.flush(start)
-			e.with(opBr, e.depth)
-			e.copied = e.at()
-		}
+		e.leaves(start)
 	}
 	if e.dead == 0 {
 		e.dead = 1

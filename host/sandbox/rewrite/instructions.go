@@ -44,6 +44,7 @@ const (
 	opI32LtU       = 0x49
 	opI32GtU       = 0x4b
 	opI32LeU       = 0x4d
+	opI64LtS       = 0x53
 	opI64GtU       = 0x56
 	opI64GeS       = 0x59
 	opI32Add       = 0x6a

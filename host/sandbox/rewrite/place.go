@@ -27,10 +27,11 @@ type policy struct {
 	least uint32 // smallest charge that is worth it
 	cold  bool   // whether cold ways need not be exact
 	fine  bool   // charges quarters as if they were units
+	purse bool   // whether loops without calls are paid from a purse
 }
 
 // placed is the policy in use; its figures are in the package comment.
-var placed = policy{slack: 32, ratio: 1, exit: 2, least: 4, cold: true}
+var placed = policy{slack: 32, ratio: 1, exit: 2, least: 4, cold: true, purse: true}
 
 // exact charges every way for itself, in quarters. It is what tests compare
 // with.
@@ -42,11 +43,11 @@ const (
 	// needMost is where a check is put whatever the policy says, so that the
 	// greatest charge is that of needMost and of the greatest straight code.
 	needMost = 1_000 * quarters
-	// openMost bounds the charges without a check on any way. Twice that, entryMost
-	// and the greatest charge stay within MaxCharge: what a function leaves open at
-	// its end, what its caller adds, an entry without a check, and the check that
-	// finds it all.
-	openMost = 2_200 * quarters
+	// openMost bounds the charges without a check on any way, besides what a purse
+	// holds. Twice that, a purse, entryMost and the greatest charge stay within
+	// MaxCharge: what a function leaves open at its end, what its caller adds, an
+	// entry without a check, and the check that finds it all.
+	openMost = 1_200 * quarters
 	// entryMost bounds the charges of functions that check only behind their
 	// entry, but before they call or end.
 	entryMost = 400 * quarters
@@ -95,7 +96,7 @@ func (p *placer) pass() {
 		e.amount, e.check = 0, false
 		now = p.before(i, e, now)
 		now.hi += e.cost
-		now.calls = now.calls || e.calls
+		now.calls = now.calls || e.doing == doingCalls
 		if now.lo != cold {
 			now.lo += e.cost
 		}

@@ -12,7 +12,7 @@ var ErrReserved = errors.New("reserved name")
 
 // Version is part of the digest of rewritten bytes. It changes when the same
 // module would become other bytes.
-const Version = "weft-rewrite-5"
+const Version = "weft-rewrite-6"
 
 // Names in rewritten modules.
 const (
@@ -74,6 +74,7 @@ type Stats struct {
 	Functions         int
 	LeafFunctions     int
 	Loops             int
+	Regions           int // loops that are paid from a purse, with those in them
 	Charges           int
 	Checks            int // that call refuel
 	BulkSites         int

@@ -32,14 +32,23 @@ const (
 type event struct {
 	pos    uint32 // in code, behind the instruction
 	cost   uint32 // of the code since the event before, with the instruction
-	label  uint32 // of a branch; position of what follows the opcode of a br_table
+	label  uint32 // of a branch; position of what follows the opcode of a br_table; of a loop that may be a region: its end
 	amount uint16 // units of the charge put here; 0: none
 	mark   uint16 // quarters that the code behind an end may ask of the branches to it
 	kind   eventKind
 	check  bool // whether the charge looks for fuel
-	calls  bool // whether the code since the event before calls
 	called bool // whether a call may come before
+	doing  doing
 }
+
+// doing is what the code since the event before does.
+type doing uint8
+
+const (
+	doingPlain doing = iota
+	doingBusy        // it calls small leaves or helpers, or is else not for a region
+	doingCalls       // it calls other functions
+)
 
 // noMark lets the code behind an end ask for all it needs.
 const noMark = 1<<16 - 1
@@ -65,7 +74,10 @@ type function struct {
 	unchecked bool   // whether the entry goes without a check
 	tested    bool   // whether its end looks for fuel
 
-	frames []frame // while scanning
+	regions []region // that are paid from the purse
+
+	frames []frame  // while scanning
+	blocks []uint32 // while regions are looked for: the events of open blocks
 }
 
 // frame is a block that is open while scanning.
@@ -92,14 +104,14 @@ type scanner struct {
 	dead     int // blocks opened in unreachable code, and 1
 	height   int
 	straight uint32 // quarters since the last event
-	calling  bool   // since the last event
+	doing    doing  // since the last event
 	constant int64  // of the i32.const right before, or noConstant
 }
 
 // scan reads the own function with the given number.
 func (s *scanner) scan(own int) error {
 	f := &s.function
-	*f = function{events: f.events[:0], frames: f.frames[:0], body: &s.m.Bodies[own]}
+	*f = function{events: f.events[:0], frames: f.frames[:0], regions: f.regions[:0], blocks: f.blocks[:0], body: &s.m.Bodies[own]}
 	f.index = uint32(len(s.funcTypes) - len(s.m.Funcs) + own)
 	typ, ok := s.m.typeAt(s.m.Funcs[own])
 	if !ok {
@@ -107,7 +119,7 @@ func (s *scanner) scan(own int) error {
 	}
 	f.typ = typ
 	s.r = reader{b: f.body.code, off: f.body.offset}
-	s.dead, s.height, s.calling, s.constant = 0, 0, false, noConstant
+	s.dead, s.height, s.doing, s.constant = 0, 0, doingPlain, noConstant
 	s.straight = costEntry + uint32(min(f.body.Locals, costMaxLocals))
 	s.push(eventEndFunc, 0, len(typ.Results))
 	for len(f.frames) > 0 && s.r.err == nil {
@@ -132,8 +144,8 @@ func (s *scanner) step(start uint32) {
 	cost := s.cost()
 	s.constant = noConstant
 	if s.straight > 0 && s.straight+cost > straightMost {
-		s.events = append(s.events, event{pos: start, cost: s.straight, kind: eventSplit, mark: noMark, calls: s.calling, called: s.calls})
-		s.straight, s.calling = 0, false
+		s.events = append(s.events, event{pos: start, cost: s.straight, kind: eventSplit, mark: noMark, called: s.calls, doing: s.doing})
+		s.straight, s.doing = 0, doingPlain
 	}
 	s.straight += cost
 	switch s.in.op {
@@ -160,7 +172,7 @@ func (s *scanner) cost() uint32 {
 	if bytes, ok := s.m.constantBulk(&s.in, s.constant); ok {
 		return bulkConstant(bytes)
 	}
-	s.bulk = true
+	s.bulk, s.doing = true, max(s.doing, doingBusy)
 	if s.in.isShort() && s.body.Locals < maxShortLocals {
 		s.short = true
 		return bulkConstant(shortBulk)
@@ -188,8 +200,8 @@ func (s *scanner) move(pops, pushes int) {
 
 // event records a point behind the instruction that was just read.
 func (s *scanner) event(kind eventKind, label uint32) {
-	s.events = append(s.events, event{pos: s.at(), cost: s.straight, label: label, kind: kind, mark: noMark, calls: s.calling, called: s.calls})
-	s.straight, s.calling = 0, false
+	s.events = append(s.events, event{pos: s.at(), cost: s.straight, label: label, kind: kind, mark: noMark, called: s.calls, doing: s.doing})
+	s.straight, s.doing = 0, doingPlain
 }
 
 func (s *scanner) push(end eventKind, params, results int) {
@@ -212,7 +224,11 @@ func (s *scanner) open() {
 		s.push(eventEndBlock, params, results)
 	case opLoop:
 		s.loops++
-		s.event(eventLoop, 0)
+		label := uint32(0)
+		if params > 0 {
+			label, s.doing = noRegion, max(s.doing, doingBusy)
+		}
+		s.event(eventLoop, label)
 		s.push(eventEndLoop, params, results)
 	case opIf:
 		s.event(eventIf, 0)
@@ -302,11 +318,11 @@ func (s *scanner) call() {
 	s.straight += uint32(min(len(typ.Params)+len(typ.Results), costMaxParams))
 	s.move(len(typ.Params), len(typ.Results))
 	if s.in.op == opCall && s.leaf[s.in.x] {
-		s.leaves = true
+		s.leaves, s.doing = true, max(s.doing, doingBusy)
 		s.event(eventLeaf, 0)
 		return
 	}
-	s.calls, s.calling = true, true
+	s.calls, s.doing = true, doingCalls
 }
 
 // skipDead passes code that control cannot reach, up to the end or else that
@@ -353,6 +369,9 @@ func (f *function) frameBytes() uint32 {
 	bytes += uint64(f.maxHeight) * operand
 	if f.short {
 		bytes += valueBytes(TypeI32)
+	}
+	if len(f.regions) > 0 {
+		bytes += valueBytes(TypeI64)
 	}
 	return uint32(min(bytes, frameMost))
 }

@@ -22,8 +22,12 @@ var ErrUnmetered = errors.New("not metered")
 //
 //   - The two imports, the two globals and their exports are there, and nothing
 //     else names them: neither code, nor exports, elements or references.
-//   - Each function begins with a charge, and each loop with a charge and a check.
-//     On every way, what is charged is at least what the instructions cost.
+//   - Each function begins with a charge, and each loop with a charge and a check,
+//     or with those that are paid from a purse. On every way, what is charged is at
+//     least what the instructions cost.
+//   - A purse begins empty, holds no more than was taken off the fuel, is spent from
+//     only as it was filled, is given back once on each way out, and its local is
+//     used for nothing else.
 //   - On every way through all functions at most MaxCharge units are charged
 //     between two checks. What a function may count on when it is called and what
 //     it owes when it returns are fixed, so that one function is looked at after

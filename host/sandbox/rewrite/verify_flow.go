@@ -10,8 +10,8 @@ const (
 	openUnits = openMost / quarters
 	// atCall is what there may be at most when a function is called that is no
 	// small leaf, and atReturn when it returns.
-	atCall   = 2 * openUnits
-	atReturn = openUnits
+	atCall   = 2*openUnits + purse
+	atReturn = openUnits + purse
 	// helperUnits is what a helper charges before it checks.
 	helperUnits = Piece / bytesPerUnit
 )
@@ -19,8 +19,10 @@ const (
 // way is what is known at a point of the code, whichever way led there.
 type way struct {
 	live   bool
-	credit int // quarters that are charged and not used, at least
-	open   int // units that are charged since the last check, at most
+	purse  bool
+	torn   bool // one of the ways that led there has a purse, and another has none
+	credit int  // quarters that are charged and not used, at least
+	open   int  // units that are charged since the last check, at most
 }
 
 // join adds another way to the same point.
@@ -30,18 +32,22 @@ func (w *way) join(other way) {
 	case !w.live:
 		*w = other
 	default:
+		w.torn = w.torn || other.torn || w.purse != other.purse
 		w.credit, w.open = min(w.credit, other.credit), max(w.open, other.open)
 	}
 }
 
 // scope is an open block of a function.
 type scope struct {
-	loop    bool
 	label   way // of the branches to its end
 	other   way // of an if: to the else arm
+	loop    bool
 	isIf    bool
-	header  int // units that the head of a loop charges
-	height  int // of the operands below it and its parameters
+	turn    bool  // what a loop does for as long as its purse is filled
+	purse   bool  // whether there is one at the head of a loop
+	header  int32 // units that the head of a loop charges
+	fills   int32 // units that are in the purse behind the head, at least
+	height  int   // of the operands below it and its parameters
 	params  int
 	results int
 }
@@ -70,66 +76,6 @@ type flow struct {
 	most      int // open, anywhere
 }
 
-// facts are what has to be known of a function before it is followed.
-type facts struct {
-	alone bool // it has no calls, loops and checks
-	short bool // it has bulk instructions behind a comparison
-}
-
-// skim finds the facts of a function.
-func (f *flow) skim(index uint32) error {
-	f.begin(index)
-	found := &f.facts[index-f.imported]
-	found.alone = true
-	dead := 0
-	for len(f.r.b) > 0 {
-		if f.next(); f.err != nil {
-			return f.err
-		}
-		if f.kind == pieceInstruction && f.in.op == opBrTable {
-			for range uint64(f.in.x) + 1 {
-				f.r.u32()
-			}
-		}
-		reached := dead == 0
-		if f.kind == pieceInstruction {
-			dead = deadAfter(dead, f.in.op)
-		}
-		switch {
-		case !reached:
-		case f.kind == pieceCheck, f.kind == pieceEnter:
-			found.alone = false
-		case f.kind == pieceShort:
-			found.alone, found.short = false, true
-		case f.kind != pieceInstruction:
-		case f.in.op == opCall, f.in.op == opCallIndirect, f.in.op == opLoop:
-			found.alone = false
-		}
-	}
-	return f.r.err
-}
-
-// deadAfter counts the open blocks of code that is not reached, and one more: 0
-// in code that is. It goes by the order of the code alone: what follows a block
-// counts as reached.
-func deadAfter(dead int, op byte) int {
-	switch op {
-	case opBlock, opLoop, opIf:
-		if dead > 0 {
-			return dead + 1
-		}
-	case opElse:
-		if dead == 1 {
-			return 0
-		}
-	case opEnd:
-		return max(dead-1, 0)
-	case opBr, opBrTable, opReturn, opUnreachable:
-		return max(dead, 1)
-	}
-	return dead
-}
-
 func (f *flow) begin(index uint32) {
 	own := index - f.imported
 	body := &f.m.Bodies[own]
@@ -139,7 +85,7 @@ func (f *flow) begin(index uint32) {
 	if !ok {
 		f.r.fail("its type is not there")
 	}
-	f.piece.verifier, f.piece.r = f.verifier, &f.r
+	f.piece.verifier, f.piece.r, f.purse = f.verifier, &f.r, f.facts[own].purse
 	f.lastLocal = uint32(len(typ.Params)) + uint32(body.Locals) - 1
 }
 
@@ -150,6 +96,9 @@ func (f *flow) follow(index uint32) (open int, returns bool, err error) {
 	body := &f.m.Bodies[index-f.imported]
 	if f.locals > 0 && f.facts[index-f.imported].short {
 		f.locals-- // the one for their length is free
+	}
+	if f.locals > 0 && f.purse != noPurse {
+		f.locals-- // and so is the purse
 	}
 	f.now = way{live: true, credit: -costEntry - int(min(f.locals, costMaxLocals)), open: atCall}
 	f.scopes = append(f.scopes, scope{results: len(f.typ.Results)})
@@ -179,6 +128,8 @@ func (f *flow) ending(index uint32, body *Body) error {
 		limit = atCall + leafMost/quarters
 	}
 	switch {
+	case f.last.live && f.last.purse:
+		return errors.New("a purse is not given back")
 	case f.last.live && f.last.open > limit:
 		return fmt.Errorf("%d units may be open at the end", f.last.open)
 	case f.entered && f.frame < f.bytes(body):
@@ -195,7 +146,8 @@ func (f *flow) bytes(body *Body) int64 {
 
 // step takes one piece.
 func (f *flow) step() error {
-	if (f.pieces == 1 || f.header) && f.kind != pieceCharge {
+	paid := f.header && (f.kind == pieceFill || f.kind == pieceTurn)
+	if (f.pieces == 1 || f.header) && f.kind != pieceCharge && !paid {
 		return errors.New("a function or loop without its charge")
 	}
 	if f.headCheck && f.kind != pieceCheck {
@@ -205,7 +157,16 @@ func (f *flow) step() error {
 		return errors.New("code behind the end of the frame")
 	}
 	header := f.header
-	f.header, f.headCheck = false, header
+	f.header, f.headCheck = false, header && !paid
+	switch f.kind {
+	case pieceEmpty, pieceFill, pieceTurn, pieceSpend, pieceRefund:
+		return f.purseStep(header)
+	case pieceInstruction:
+		return f.instruction()
+	}
+	if err := f.noPurseHere(); err != nil {
+		return err
+	}
 	switch f.kind {
 	case pieceCharge:
 		return f.charge(header)
@@ -228,8 +189,6 @@ func (f *flow) step() error {
 			return err
 		}
 		return f.pay(int(bulkConstant(shortBulk)))
-	case pieceInstruction:
-		return f.instruction()
 	}
 	return nil
 }
@@ -239,7 +198,7 @@ func (f *flow) charge(header bool) error {
 		return nil
 	}
 	if header {
-		f.scopes[len(f.scopes)-1].header = int(f.units)
+		f.scopes[len(f.scopes)-1].header = int32(f.units)
 	}
 	f.now.credit += int(f.units) * quarters
 	return f.add(int(f.units))
@@ -331,6 +290,7 @@ func (f *flow) open() error {
 	}
 	if s.loop && f.now.live {
 		f.header, f.now.credit = true, 0
+		s.purse = f.now.purse
 	}
 	s.height = max(f.height-s.params, 0)
 	f.scopes = append(f.scopes, s)
@@ -345,14 +305,23 @@ func (f *flow) otherArm() error {
 	s.label.join(f.now)
 	f.now, s.other, s.isIf = s.other, way{}, false
 	f.height = s.height + s.params
+	if s.turn {
+		return f.endTurn()
+	}
 	return nil
 }
 
 func (f *flow) close() error {
 	s := &f.scopes[len(f.scopes)-1]
+	if s.turn && s.isIf {
+		return errors.New("a turn without the way back to where the purse is filled")
+	}
 	s.label.join(f.now)
 	s.label.join(s.other)
 	f.now = s.label
+	if err := f.now.agree(); err != nil {
+		return err
+	}
 	if f.height = s.height + s.results; f.now.live {
 		f.highest = max(f.highest, f.height)
 	}
@@ -379,14 +348,20 @@ func (f *flow) to(label uint32) error {
 		return errors.New("a way out that keeps the frame")
 	case !s.loop:
 		s.label.join(f.now)
-	case f.now.open+s.header > MaxCharge:
+	case f.now.purse != s.purse:
+		return errors.New("there is a purse at one turn, and none at another")
+	case f.now.open+int(s.header) > MaxCharge:
 		return fmt.Errorf("%d units may be open at the next turn", f.now.open)
 	}
 	return nil
 }
 
 func (f *flow) branch() error {
-	err := f.pay(int(f.in.cost()))
+	cost := int(f.in.cost())
+	if f.lastOfTurn() {
+		cost = 0
+	}
+	err := f.pay(cost)
 	switch f.in.op {
 	case opBr, opBrIf:
 		err = errors.Join(err, f.to(f.in.x))
@@ -406,6 +381,9 @@ func (f *flow) branch() error {
 }
 
 func (f *flow) call() error {
+	if err := f.noPurseHere(); err != nil {
+		return err
+	}
 	if f.in.op == opCall && f.in.x >= f.helpers {
 		return f.helperCall()
 	}

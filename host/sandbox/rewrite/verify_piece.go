@@ -12,6 +12,11 @@ const (
 	pieceEnter
 	pieceLeave
 	pieceShort // a bulk instruction behind the comparison of its length
+	pieceEmpty // the purse is emptied, where a region begins
+	pieceFill  // it is filled, and perhaps spent from
+	pieceTurn  // the head of what a loop does for as long as it can be spent from
+	pieceSpend
+	pieceRefund // it is given back
 )
 
 // piece is an instruction of the original, or what the meter has put in.
@@ -22,6 +27,8 @@ type piece struct {
 	in        instruction
 	kind      pieceKind
 	units     int64 // of a charge; bytes of a frame
+	spent     bool  // whether those are spent where the purse is filled
+	purse     int64 // the local that is the purse; noPurse: none is known
 	err       error
 }
 
@@ -47,8 +54,10 @@ func (p *piece) next() {
 		if p.in.x == p.meter.refuel || p.in.x == p.meter.overflow {
 			p.err = errors.New("a call of refuel or overflow where no check is")
 		}
-	case opLocalTee:
-		p.short()
+	case opLocalGet, opLocalSet, opLocalTee, opI64Const:
+		if !p.ofPurse() && p.in.op == opLocalTee {
+			p.short()
+		}
 	}
 }
 
@@ -66,7 +75,7 @@ func (p *piece) follows(steps ...step) bool {
 		p.r.next(&in)
 		arg := int64(0)
 		switch in.op {
-		case opGlobalGet, opGlobalSet, opCall, opLocalGet:
+		case opGlobalGet, opGlobalSet, opCall, opLocalGet, opLocalSet, opBr:
 			arg = int64(in.x)
 		case opI32Const, opI64Const:
 			arg = in.val
@@ -89,6 +98,8 @@ func (p *piece) fuel() {
 	p.r.next(&what)
 	fuel := int64(p.meter.fuel)
 	switch {
+	case number.op == opLocalGet && int64(number.x) == p.purse && what.op == opI64Add && p.follows(step{opGlobalSet, fuel}):
+		p.kind = pieceRefund
 	case number.op != opI64Const:
 		p.err = errMeter
 	case what.op == opI64Sub && number.val > 0 && number.val <= MaxCharge && p.follows(step{opGlobalSet, fuel}):

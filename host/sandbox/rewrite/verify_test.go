@@ -26,6 +26,9 @@ func pieces(tb testing.TB, m *Module, own int) (list []placedPiece) {
 		return nil
 	}
 	f := &flow{verifier: v}
+	if err := f.skim(v.imported + uint32(own)); err != nil {
+		tb.Fatal(err)
+	}
 	f.begin(v.imported + uint32(own))
 	loop, first := false, true
 	for at := 0; len(f.r.b) > 0; at = len(m.Bodies[own].code) - len(f.r.b) {
@@ -62,9 +65,12 @@ func TestVerifyRefusesMissing(t *testing.T) {
 				}
 				mutants++
 				m.Bodies[own].code = without(original, p)
+				if p.kind == pieceTurn { // its else and end stay
+					m.Bodies[own].code = slices.Concat(original[:p.from], code(i32(1), opIf, blockEmpty), original[p.to:])
+				}
 				if err := Verify(m.assembled()); errors.Is(err, ErrUnmetered) {
 					refused++
-				} else if p.kind != pieceCheck && p.kind != pieceCharge || p.must {
+				} else if p.kind != pieceCheck && p.kind != pieceCharge && p.kind != pieceSpend || p.must {
 					t.Errorf("%s: accepts function %d without what is at %d of its code, of kind %d: %v", name, own, p.from, p.kind, err)
 				}
 			}

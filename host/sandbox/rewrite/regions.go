@@ -1,0 +1,143 @@
+package rewrite
+
+import "slices"
+
+// regions.go finds the loops whose turns are paid from a purse: a local of the
+// function that holds units that are charged already. A loop without calls is one,
+// with all loops in it; what leaves it gives back what is left in the purse.
+
+const (
+	// purse is what is put into the purse at once, in units.
+	purse = 1_000
+	// regionCharge bounds the charges with a check that are paid from it.
+	regionCharge = 500
+	// regionHead bounds the charge at the head of a region. Beyond that a turn takes
+	// long enough as it is, and the loops in it do better with regions of their own.
+	regionHead = 8
+	// regionBytes is about what a loop takes more in a region, and regionShare what
+	// all may take in small functions; in others it is as much as their code.
+	regionBytes = 50
+	regionShare = 1 << 10
+	// regionExits bounds the labels that branches lead to out of a region, as each
+	// takes a block.
+	regionExits = 8
+	// regionLocals bounds the locals of functions with a purse, which is one more.
+	regionLocals = 100_000
+	// regionNesting bounds the blocks inside each other in a region, as each loop
+	// takes another.
+	regionNesting = 100
+	// regionEvents bounds the size of a region, as loops that are none are looked
+	// at again for those in them.
+	regionEvents = 10_000
+	// noRegion is the label of a loop that can be none.
+	noRegion = 1<<32 - 1
+)
+
+// region is a loop that is paid from the purse, with all that is in it.
+type region struct {
+	first, last int      // events: of the loop, and of its end
+	loops       int      // with it
+	exits       []uint32 // labels of branches out of it, as seen from before it
+}
+
+// bytes is about what the region adds to the function's code.
+func (r *region) bytes() int { return regionBytes * (r.loops + (1+len(r.exits))/2) }
+
+// findRegions finds the regions of a function whose charges are placed.
+func (f *function) findRegions() {
+	f.regions = f.regions[:0]
+	if f.loops == 0 || f.body.Locals >= regionLocals {
+		return
+	}
+	f.closeLoops()
+	depth := uint32(0) // of open blocks
+	left := f.body.Size + regionShare
+	for i := 0; i < len(f.events); i++ {
+		e := &f.events[i]
+		if e.kind == eventLoop && e.label != noRegion && e.amount <= regionHead {
+			if r, ok := f.region(i, int(e.label), depth); ok && r.bytes() <= left {
+				left -= r.bytes()
+				f.regions = append(f.regions, r)
+				i = r.last
+				continue
+			}
+		}
+		depth = e.kind.nest(depth)
+	}
+}
+
+// nest counts the open blocks behind an event.
+func (k eventKind) nest(depth uint32) uint32 {
+	switch k {
+	case eventBlock, eventLoop, eventIf:
+		return depth + 1
+	case eventEndBlock, eventEndLoop, eventEndIf, eventEndElse:
+		return depth - 1
+	}
+	return depth
+}
+
+// closeLoops makes the end of each loop its label, or noRegion if something in it
+// stands in the way: calls, bulk instructions that are not short, large charges.
+func (f *function) closeLoops() {
+	f.blocks = f.blocks[:0]
+	busy, large := -1, -1 // the last events before and behind which it stands
+	for i := range f.events {
+		e := &f.events[i]
+		if e.doing != doingPlain {
+			busy = i
+		}
+		switch e.kind {
+		case eventBlock, eventLoop, eventIf:
+			f.blocks = append(f.blocks, uint32(i))
+		case eventEndBlock, eventEndLoop, eventEndIf, eventEndElse:
+			top := len(f.blocks) - 1
+			at := int(f.blocks[top])
+			f.blocks = f.blocks[:top]
+			if loop := &f.events[at]; loop.kind == eventLoop {
+				if busy > at || large >= at || i-at > regionEvents {
+					loop.label = noRegion
+				}
+				if loop.label != noRegion {
+					loop.label = uint32(i)
+				}
+			}
+		}
+		if e.check && e.amount > regionCharge {
+			large = i
+		}
+	}
+}
+
+// region makes a region of a loop, unless branches lead to too many
+// labels around it, or blocks are too deep in it.
+func (f *function) region(first, last int, outside uint32) (r region, ok bool) {
+	r = region{first: first, last: last}
+	depth := uint32(0) // of open blocks, the loop included
+	exit := func(label uint32) {
+		if label < depth || len(r.exits) > regionExits {
+			return
+		}
+		if label -= depth; !slices.Contains(r.exits, label) {
+			r.exits = append(r.exits, label)
+		}
+	}
+	for i := first; i < last && len(r.exits) <= regionExits && depth <= regionNesting; i++ {
+		e := &f.events[i]
+		switch e.kind {
+		case eventLoop:
+			r.loops++
+		case eventBr, eventBrIf:
+			exit(e.label)
+		case eventReturn:
+			exit(depth + outside)
+		case eventBrTable:
+			labels := reader{b: f.body.code[e.label:]}
+			for range uint64(labels.u32()) + 1 {
+				exit(labels.u32())
+			}
+		}
+		depth = e.kind.nest(depth)
+	}
+	return r, len(r.exits) <= regionExits && depth <= regionNesting
+}

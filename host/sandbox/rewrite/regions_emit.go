@@ -1,0 +1,252 @@
+package rewrite
+
+import "slices"
+
+// regions_emit.go writes regions: the blocks around them, charges that are paid
+// from the purse, and the ways out of them.
+
+// spend takes units off the purse.
+func (a *assembler) spend(local, units uint32) {
+	a.get(local)
+	a.i64(int64(units))
+	a.op(opI64Sub)
+	a.set(local)
+}
+
+// lacks compares the purse with units that are to be spent.
+func (a *assembler) lacks(local, units uint32) {
+	a.get(local)
+	a.i64(int64(units))
+	a.op(opI64LtS)
+}
+
+// fill fills the purse, if it lacks so many units, and checks.
+func (a *assembler) fill(m meter, local, units uint32) {
+	a.lacks(local, units)
+	a.op(opIf, blockEmpty)
+	a.with(opGlobalGet, m.fuel)
+	a.get(local)
+	a.op(opI64Add)
+	a.i64(purse)
+	a.op(opI64Sub)
+	a.with(opGlobalSet, m.fuel)
+	a.check(m)
+	a.i64(purse)
+	a.set(local)
+	a.op(opEnd)
+}
+
+// turn opens what stands in a loop that is paid from the purse, for as long as
+// that does not lack the units of a turn, and takes them.
+func (a *assembler) turn(local, units uint32) {
+	a.get(local)
+	a.i64(int64(units))
+	a.op(opI64GeS, opIf, blockEmpty)
+	a.spend(local, units)
+}
+
+// refund gives what is in the purse back.
+func (a *assembler) refund(m meter, local uint32) {
+	a.with(opGlobalGet, m.fuel)
+	a.get(local)
+	a.op(opI64Add)
+	a.with(opGlobalSet, m.fuel)
+}
+
+// opened is a block of the original that is open.
+type opened struct {
+	typ  int32  // as it is decoded; modules are too short for more types
+	at   uint32 // the number of open blocks with it, as written
+	end  uint32 // of a loop that is paid from the purse: the same with the block at its end
+	loop bool
+}
+
+// written is a region that is being written.
+type written struct {
+	*region        // nil: none
+	loop    int    // its index among the open blocks
+	base    uint32 // blocks that are open around it
+}
+
+// exit gives the number of open blocks, with itself, at the block of a way out.
+func (w *written) exit(i int) uint32 { return w.base + 1 + uint32(len(w.exits)-i) }
+
+// open is a block that begins.
+func (e *emitter) open(start int) {
+	block := opened{typ: int32(e.in.block), loop: e.in.op == opLoop}
+	if e.dead > 0 {
+		e.dead++
+	} else if block.loop {
+		if e.nextRegion < len(e.regions) && e.regions[e.nextRegion].first == e.next {
+			e.region = written{&e.regions[e.nextRegion], len(e.blocks), e.height}
+			e.nextRegion++
+			e.result.Stats.Regions++
+		}
+		if e.region.region != nil {
+			e.flush(start)
+			e.openTurns(&block)
+			return
+		}
+	}
+	e.height++
+	if len(e.regions) > 0 {
+		block.at = e.height
+		e.blocks = append(e.blocks, block)
+	}
+}
+
+// openTurns writes a loop that is paid from the purse: a block that takes its end's
+// place, and around the loop another, which fills the purse. A region begins with
+// blocks for the ways out of it, the first innermost, and an empty purse.
+func (e *emitter) openTurns(block *opened) {
+	block.end = e.height + 1
+	e.b = appendInt(append(e.b, opBlock), int64(block.typ))
+	if len(e.blocks) == e.region.loop {
+		exits := e.region.exits
+		for i := len(exits) - 1; i >= 0; i-- {
+			e.b = appendInt(append(e.b, opBlock), e.carried(exits[i]))
+		}
+		e.height += uint32(len(exits))
+		e.i64(0)
+		e.set(e.purse)
+	}
+	units := uint32(e.events[e.next].amount)
+	e.op(opLoop, blockEmpty)
+	e.fill(e.meter, e.purse, units)
+	e.result.Stats.Checks++
+	e.op(opLoop, blockEmpty)
+	e.turn(e.purse, units)
+	e.height += 4 // with the block, and that of turn
+	block.at = e.height - 1
+	e.blocks = append(e.blocks, *block)
+	e.copied = e.at()
+}
+
+// carried is the type of a block whose results are what branches to a label take
+// with them.
+func (e *emitter) carried(label uint32) int64 {
+	values := e.typ.Results
+	if at := len(e.blocks) - 1 - int(label); at >= 0 {
+		typ, _ := e.m.blockType(int64(e.blocks[at].typ))
+		if values = typ.Results; e.blocks[at].loop {
+			values = typ.Params
+		}
+	}
+	switch len(values) {
+	case 0:
+		return noResult
+	case 1:
+		return int64(values[0]) - 0x80
+	}
+	return int64(e.typeIndex(FuncType{Results: values}))
+}
+
+// end closes a block, or the function.
+func (e *emitter) end(start int) {
+	if e.dead > 0 {
+		e.dead--
+	}
+	top := len(e.blocks) - 1
+	if top < 0 {
+		e.height--
+		return
+	}
+	block := e.blocks[top]
+	e.blocks = e.blocks[:top]
+	if block.end == 0 {
+		e.height--
+		return
+	}
+	e.flush(start)
+	e.copied = e.at()
+	e.with(opBr, e.height-block.end)
+	e.op(opElse)
+	e.with(opBr, 2)
+	e.op(opEnd, opEnd, opEnd, opUnreachable) // which makes any results of what is around
+	e.height -= 3
+	if top == e.region.loop {
+		e.closeRegion()
+	}
+	e.op(opEnd)
+	e.height--
+	if top == e.region.loop {
+		e.refund(e.meter, e.purse)
+		e.region = written{}
+	}
+}
+
+// closeRegion writes the ways out of a region: each gives the purse back, and goes
+// where it went.
+func (e *emitter) closeRegion() {
+	exits := e.region.exits
+	e.region.region = nil
+	for _, label := range exits {
+		e.op(opEnd)
+		e.height--
+		e.refund(e.meter, e.purse)
+		e.with(opBr, e.label(label))
+	}
+}
+
+// label gives the label of a branch as it is to be written: in a region, that of
+// its way out.
+func (e *emitter) label(label uint32) uint32 {
+	if len(e.regions) == 0 {
+		return label
+	}
+	at := len(e.blocks) - 1 - int(label)
+	if e.region.region != nil && at < e.region.loop {
+		if i := slices.Index(e.region.exits, uint32(e.region.loop-1-at)); i >= 0 {
+			return e.height - e.region.exit(i)
+		}
+	}
+	if at < 0 {
+		return e.height
+	}
+	return e.height - e.blocks[at].at
+}
+
+// outermost gives the label of the function, or of the block in its place.
+func (e *emitter) outermost() uint32 {
+	if len(e.regions) == 0 {
+		return e.height
+	}
+	return e.label(uint32(len(e.blocks)))
+}
+
+// branch is br or br_if.
+func (e *emitter) branch(start int) {
+	if label := e.label(e.in.x); label != e.in.x {
+		e.flush(start)
+		e.with(e.in.op, label)
+		e.copied = e.at()
+	}
+}
+
+// table is br_table.
+func (e *emitter) table(start int) {
+	changes := e.region.region != nil
+	if changes {
+		e.flush(start)
+		e.with(opBrTable, e.in.x)
+	}
+	for range uint64(e.in.x) + 1 {
+		label := e.r.u32()
+		if changes {
+			e.b = appendUint(e.b, uint64(e.label(label)))
+		}
+	}
+	if changes {
+		e.copied = e.at()
+	}
+}
+
+// leaves is return: a branch to the function's end, if something is to be done
+// there or on the way.
+func (e *emitter) leaves(start int) {
+	if e.calls || e.region.region != nil {
+		e.flush(start)
+		e.with(opBr, e.outermost())
+		e.copied = e.at()
+	}
+}

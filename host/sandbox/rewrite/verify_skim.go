@@ -1,0 +1,69 @@
+package rewrite
+
+// verify_skim.go finds out what has to be known of a function before its control is
+// followed.
+
+// facts are what has to be known of a function before it is followed.
+type facts struct {
+	alone bool // it has no calls, loops and checks
+	short bool // it has bulk instructions behind a comparison
+	purse int64
+}
+
+// skim finds the facts of a function.
+func (f *flow) skim(index uint32) error {
+	f.begin(index)
+	found := &f.facts[index-f.imported]
+	found.alone, f.purse = true, noPurse
+	dead := 0
+	for len(f.r.b) > 0 {
+		if f.next(); f.err != nil {
+			return f.err
+		}
+		if f.kind == pieceInstruction && f.in.op == opBrTable {
+			for range uint64(f.in.x) + 1 {
+				f.r.u32()
+			}
+		}
+		reached := dead == 0
+		switch f.kind {
+		case pieceInstruction:
+			dead = deadAfter(dead, f.in.op)
+		case pieceTurn:
+			dead = deadAfter(dead, opIf)
+		}
+		switch {
+		case !reached:
+		case f.kind == pieceCheck, f.kind == pieceEnter, f.kind == pieceFill:
+			found.alone = false
+		case f.kind == pieceShort:
+			found.alone, found.short = false, true
+		case f.kind != pieceInstruction:
+		case f.in.op == opCall, f.in.op == opCallIndirect, f.in.op == opLoop:
+			found.alone = false
+		}
+	}
+	found.purse = f.purse
+	return f.r.err
+}
+
+// deadAfter counts the open blocks of code that is not reached, and one more: 0
+// in code that is. It goes by the order of the code alone: what follows a block
+// counts as reached.
+func deadAfter(dead int, op byte) int {
+	switch op {
+	case opBlock, opLoop, opIf:
+		if dead > 0 {
+			return dead + 1
+		}
+	case opElse:
+		if dead == 1 {
+			return 0
+		}
+	case opEnd:
+		return max(dead-1, 0)
+	case opBr, opBrTable, opReturn, opUnreachable:
+		return max(dead, 1)
+	}
+	return dead
+}
