@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"slices"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -94,11 +95,15 @@ func (s *Sandbox) runCompiler(ctx context.Context, cmd *exec.Cmd, limits *host.L
 	return s.compilerFault(ctx, limits, stderr.b.String(), errors.Join(waitErr, writeErr))
 }
 
+// outOfMemory is what a process without address space says, of which a thread
+// needs some too.
+var outOfMemory = []string{"out of memory", "cannot allocate memory", "failed to reserve", "failed to create new OS thread", "pthread_create"}
+
 // compilerFault is the error of a compiler that ended without a report: what it
 // was given was too much for it.
 func (s *Sandbox) compilerFault(ctx context.Context, limits *host.Limits, said string, err error) error {
 	overCPU := strings.Contains(said, "SIGXCPU") || err != nil && strings.Contains(err.Error(), "cpu time limit")
-	noMemory := strings.Contains(said, "out of memory") || strings.Contains(said, "cannot allocate memory") || strings.Contains(said, "failed to reserve")
+	noMemory := slices.ContainsFunc(outOfMemory, func(text string) bool { return strings.Contains(said, text) })
 	switch {
 	case s.base.Err() != nil:
 		return errClosed
