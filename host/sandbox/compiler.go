@@ -9,8 +9,8 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
-	"slices"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -78,6 +78,9 @@ func (s *Sandbox) runCompiler(ctx context.Context, cmd *exec.Cmd, limits *host.L
 		return fmt.Errorf("start the compiler: %w", err)
 	}
 	if err := cmd.Start(); err != nil {
+		if ctx.Err() != nil { // there is no time left
+			return s.compilerFault(ctx, limits, "", err)
+		}
 		return fmt.Errorf("start the compiler: %w", err)
 	}
 	_, writeErr := io.Copy(stdin, io.MultiReader(bytes.NewReader(line), bytes.NewReader(wasm)))
