@@ -109,6 +109,7 @@ func TestAnswerBeforeTheGuestIsOut(t *testing.T) {
 		resp, err := g.do(abi.ImportWait, map[string]any{"type": "Answer"})
 		if first {
 			first = false
+			b.commit() // else nobody knows the run yet
 			ev := abi.Event{Type: "Answer", Body: abi.EmptyMap}
 			sent := make(chan error, 1)
 			go func() { sent <- b.sched.Send(t.Context(), "t", "h", ev, "") }()
