@@ -61,7 +61,8 @@ func (m *meter) bind(instance api.Module) {
 	}
 }
 
-// burnt is what the call has burnt so far.
+// burnt is what the call has burnt so far: where a loop pays in advance, with what
+// it will give back (see Regions in package rewrite).
 func (m *meter) burnt() uint64 {
 	if m.left == nil {
 		return 0
@@ -95,9 +96,11 @@ func (m *meter) overdue() bool {
 // checkpoint tells the token what was burnt since it was told last, and may
 // wait there; that time does not count.
 func (m *meter) checkpoint(token host.Token) error {
-	burnt := m.burnt()
-	units := burnt - m.told
-	m.told = burnt
+	// What a loop had taken in advance and given back since may make it less.
+	units, burnt := uint64(0), m.burnt()
+	if burnt > m.told {
+		units, m.told = burnt-m.told, burnt
+	}
 	if token == nil {
 		return nil
 	}

@@ -110,6 +110,14 @@ func TestMeterCheckpoint(t *testing.T) {
 	if err := m.checkpoint(s); !errors.Is(err, refused) || s.units != 12 {
 		t.Errorf("checkpoint: %v, %d units", err, s.units)
 	}
+	m.left.Set(m.left.Get() + 10) // a loop gives back what it had paid in advance
+	if err := m.checkpoint(s); !errors.Is(err, refused) || s.units != 12 {
+		t.Errorf("checkpoint: %v, %d units", err, s.units)
+	}
+	m.charge(13)
+	if err := m.checkpoint(s); !errors.Is(err, refused) || s.units != 15 {
+		t.Errorf("checkpoint: %v, %d units", err, s.units)
+	}
 	if err := m.checkpoint(nil); err != nil {
 		t.Error(err)
 	}
