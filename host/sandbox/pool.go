@@ -193,8 +193,8 @@ func (p *pool) clear() {
 }
 
 // acquire gives a pristine instance, which the caller owns and whose memory can
-// grow to the given bytes: a spare if there is one, else it makes one. A host that is short of memory gives back all spares
-// before it gives up.
+// grow to the given bytes: a spare if there is one, else it makes one. A host
+// that is short of memory gives back all spares before it gives up.
 //
 // # Errors
 //

@@ -3,7 +3,9 @@ package scheduler_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -207,4 +209,41 @@ func TestRunsKeepTheirLimits(t *testing.T) {
 	if b.status(run.RunID) != host.StatusCompleted || strings.Contains(run.Error, "limit") {
 		t.Error("the old run does not end")
 	}
+}
+
+// A tenant with a bound on what it runs at a time keeps to it, while a core is
+// free; another takes that.
+func TestTenantInvocations(t *testing.T) {
+	var mu sync.Mutex
+	running, most := map[string]int{}, map[string]int{}
+	b := &bench{tokens: 3, limits: parsed(t, `{"tenants": {"bounded": {"tenant_invocations": 1}}}`)}
+	b.guest = func(_ context.Context, g *call) (abi.StepOutput, error) {
+		add := func(n int) {
+			mu.Lock()
+			defer mu.Unlock()
+			running[g.in.Run.Tenant] += n
+			most[g.in.Run.Tenant] = max(most[g.in.Run.Tenant], running[g.in.Run.Tenant])
+		}
+		add(1)
+		defer add(-1)
+		pass(time.Second)
+		return stopEvent(), nil
+	}
+	live(t, b, func(t *testing.T) {
+		for i := range 4 {
+			b.begin(t, "bounded", fmt.Sprint("b", i))
+			b.begin(t, "free", fmt.Sprint("f", i))
+		}
+		pass(time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
+		if most["bounded"] != 1 || most["free"] < 2 {
+			t.Errorf("at a time: %v, want 1 of the bounded tenant and more of the other", most)
+		}
+		for _, tenant := range []string{"bounded", "free"} {
+			if n := b.sched.Usage(tenant).Attempts; n != 4 {
+				t.Errorf("%s has had %d attempts, want 4", tenant, n)
+			}
+		}
+	})
 }
