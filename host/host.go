@@ -56,8 +56,9 @@ type Run struct {
 	Paused    bool
 	// Blocked says why a running run cannot go on without help, else nil.
 	Blocked *Blocked
-	// WaitingFor is what a running run waits for from outside, the longest first,
-	// at most [MaxWaitingFor] of it; empty while it has something to do.
+	// WaitingFor is what a running run waits for, the longest first, at most
+	// [MaxWaitingFor] of it: what its steps wait for and, while it has nothing to
+	// do, the answers of people that its steps accept.
 	WaitingFor []Waiting
 	// Steps and Fuel count finished invocations and what they burnt.
 	Steps uint64
@@ -67,12 +68,15 @@ type Run struct {
 // MaxWaitingFor bounds Run.WaitingFor.
 const MaxWaitingFor = 20
 
-// Waiting is an event that a run waits for from outside.
+// Waiting is what a run waits for: an event from outside, the run of a child, or
+// a time.
 type Waiting struct {
 	Step     string `cbor:"1,keyasint"` // that waits for it, or accepts it
-	Type     string `cbor:"2,keyasint"`
+	Type     string `cbor:"2,keyasint"` // of the event
 	WaiterID string `cbor:"3,keyasint,omitempty"` // "": the step gave the wait no name, or accepts the event
 	Since    int64  `cbor:"4,keyasint"`           // Unix nanoseconds
+	Child    string `cbor:"5,keyasint,omitempty"` // it waits for the end of this handler's run instead
+	Until    int64  `cbor:"6,keyasint,omitempty"` // it sleeps instead, to this time in Unix nanoseconds
 }
 
 // Blocked is the reason for which a run stands still until somebody helps.

@@ -39,6 +39,8 @@ type Limits struct {
 	DescribeTime time.Duration `cbor:"24,keyasint,omitempty"` // of the same
 	CompileTime  time.Duration `cbor:"25,keyasint,omitempty"` // of a module, in a process of its own
 	CompileBytes int           `cbor:"26,keyasint,omitempty"` // of that process's address space
+
+	ChildDepth int `cbor:"27,keyasint,omitempty"` // of runs that steps begin, each in the one before
 }
 
 // DefaultLimits returns the defaults. Sources of the figures: docs/limits.md.
@@ -70,6 +72,7 @@ func DefaultLimits() Limits {
 		DescribeTime: 10 * time.Second,
 		CompileTime:  2 * time.Minute,
 		CompileBytes: 8 << 30,
+		ChildDepth:   16,
 	}
 }
 

@@ -36,6 +36,7 @@ func audit(t reporter, s *Session) {
 	if len(s.Open()) != seats {
 		t.Fatalf("%d attempts are open, %d hold a slot", len(s.Open()), seats)
 	}
+	auditChildren(t, s)
 	if s.root == nil || !s.root.IsMap() {
 		t.Fatal("the state is no map")
 	}
@@ -162,7 +163,7 @@ func auditPool(t reporter, r *run, i, busy, queued int) {
 func TestEntryTagsAreUnique(t *testing.T) {
 	for _, typ := range []reflect.Type{
 		reflect.TypeFor[Entry](), reflect.TypeFor[StartPart](), reflect.TypeFor[CollectPart](), reflect.TypeFor[FinishPart](),
-		reflect.TypeFor[RetryPart](), reflect.TypeFor[WaitPart](), reflect.TypeFor[AttemptOpen](), reflect.TypeFor[CallRecord](), reflect.TypeFor[LogRecord](),
+		reflect.TypeFor[RetryPart](), reflect.TypeFor[ChildPart](), reflect.TypeFor[ChildEnd](), reflect.TypeFor[ChildShow](), reflect.TypeFor[Parent](), reflect.TypeFor[DeliveredPart](), reflect.TypeFor[WaitPart](), reflect.TypeFor[AttemptOpen](), reflect.TypeFor[CallRecord](), reflect.TypeFor[LogRecord](),
 	} {
 		seen := make(map[string]string)
 		for f := range typ.Fields() {

@@ -57,6 +57,12 @@ func (s *Session) decide(at int64, t Tick) (decision, error) {
 		}
 		e.Kind, e.RunID = EntryResume, t.RunID
 		return decision{entry: e}, err
+	case Delivered:
+		return s.decideDelivered(e, t)
+	case ChildEnded:
+		return s.decideEnded(e, t)
+	case ChildShown:
+		return s.decideShown(e, t)
 	case Shift:
 		if t.Lost <= 0 && !t.Crash {
 			return decision{}, nil
@@ -85,42 +91,55 @@ func (s *Session) openAttempt(invocation, attempt uint64) (*invocation, error) {
 }
 
 func (s *Session) decideStart(e *Entry, t StartRun) (decision, error) {
+	if _, _, known := s.HandlerRun(t.HandlerID); known && t.Parent != nil {
+		return decision{}, ErrStale // the message came before
+	}
+	var d decision
+	var err error
+	e.Kind, e.RunID, d.entry = EntryStart, t.RunID, e
+	if e.Start, d.root, e.Changes, err = s.prepareStart(t); err != nil {
+		return decision{}, err
+	}
+	return d, nil
+}
+
+// prepareStart checks a start. It gives what the entry has of it, and the state
+// with the workflow's defaults and how it came to that.
+func (s *Session) prepareStart(t StartRun) (part *StartPart, root *state.Node, changes []byte, err error) {
+	refuse := func(code host.Code, format string, args ...any) (*StartPart, *state.Node, []byte, error) {
+		return nil, nil, nil, host.Errorf(code, format, args...)
+	}
 	if t.RunID == "" || t.HandlerID == "" {
-		return decision{}, host.Errorf(host.CodeInvalidArgument, "a run needs an id and a handler")
+		return refuse(host.CodeInvalidArgument, "a run needs an id and a handler")
 	}
 	if _, active, _ := s.HandlerRun(t.HandlerID); active {
-		return decision{}, host.Errorf(host.CodeConflict, "Handler %s is already running", clip(t.HandlerID))
+		return refuse(host.CodeConflict, "Handler %s is already running", clip(t.HandlerID))
 	}
 	if _, ok := s.runs[t.RunID]; ok {
-		return decision{}, host.Errorf(host.CodeConflict, "Run %s is already active", clip(t.RunID))
+		return refuse(host.CodeConflict, "Run %s is already active", clip(t.RunID))
 	}
 	g, err := s.graphs(t.Version)
 	if err != nil {
-		return decision{}, fmt.Errorf("find the workflow of version %s: %w", t.Version, err)
+		return nil, nil, nil, fmt.Errorf("find the workflow of version %s: %w", t.Version, err)
 	}
 	if t.Event.Type == "" {
 		t.Event.Type = g.start
 	}
 	if !g.mayStart(t.Event.Type) {
-		return decision{}, host.Errorf(host.CodeInvalidArgument, "Start event must be of type %s, not %s", g.start, clip(t.Event.Type))
+		return refuse(host.CodeInvalidArgument, "Start event must be of type %s, not %s", g.start, clip(t.Event.Type))
 	}
-	limits := t.Limits.Complete()
-	root, changes := state.FillDefaults(s.root, g.defaults)
+	root, filled := state.FillDefaults(s.root, g.defaults)
 	if err := g.schema.Check(root, nil); err != nil {
-		return decision{}, host.Errorf(host.CodeSchemaViolation, "The session's state breaks the schema of workflow %s at %w", g.Workflow(), schemaBreach(err))
+		return refuse(host.CodeSchemaViolation, "The session's state breaks the schema of workflow %s at %w", g.Workflow(), schemaBreach(err))
 	}
-	if root.Bytes() > limits.StateBytes {
-		return decision{}, host.Errorf(host.CodeLimitExceeded, "the state of the session has %d bytes, more than %d", root.Bytes(), limits.StateBytes)
+	part = t.part()
+	if most := part.Limits.StateBytes; root.Bytes() > most {
+		return refuse(host.CodeLimitExceeded, "the state of the session has %d bytes, more than %d", root.Bytes(), most)
 	}
-	e.Kind, e.RunID = EntryStart, t.RunID
-	e.Start = &StartPart{
-		HandlerID: t.HandlerID, Version: t.Version, Event: sanitized(t.Event), Seed: t.Seed,
-		Timeout: max(t.Timeout, 0), Limits: limits,
+	if len(filled) > 0 {
+		changes = state.EncodeChanges(filled)
 	}
-	if len(changes) > 0 {
-		e.Changes = state.EncodeChanges(changes)
-	}
-	return decision{entry: e, root: root}, nil
+	return part, root, changes, nil
 }
 
 // schemaBreach says where and why, without the code that the error has anyway.
@@ -182,6 +201,8 @@ func (s *Session) decideCall(e *Entry, t Call) (decision, error) {
 		return s.decideWait(e, inv, req)
 	case Sleep:
 		return s.decideSleep(e, inv, req)
+	case RunWorkflow:
+		return s.decideRun(e, inv, req)
 	}
 	return decision{}, fmt.Errorf("unknown request %T", t.Request)
 }

@@ -16,6 +16,9 @@ func (s *Session) Dump() string {
 	d.line("session %s/%s seq=%d now=%d", s.key.Tenant, s.key.Session, s.seq, s.now)
 	d.line("last event=%d invocation=%d timer=%d collection=%d seat=%d", s.lastEvent, s.lastInvocation, s.lastTimer, s.lastCollection, s.lastSeat)
 	d.line("seats=%d wake=%d", s.seats, s.WakeAt())
+	if s.lastMessage > 0 {
+		d.line("last message=%d", s.lastMessage)
+	}
 	d.line("state %s", showRaw(s.root.Encode()))
 	for _, id := range sortedKeys(s.handlers) {
 		h := s.handlers[id]
@@ -33,6 +36,15 @@ func (s *Session) Dump() string {
 	})
 	for _, t := range timers {
 		d.line("timer %d %s run=%s at=%d%s", t.id, t.kind, t.run.rec.RunID, t.at, owner(t))
+	}
+	for _, id := range sortedKeys(s.children) {
+		c := s.children[id]
+		d.line("child %s of invocation %d, %s", id, c.inv.id, c.show())
+	}
+	for _, to := range s.MailTo() {
+		for _, m := range s.outbox.byTarget[to] {
+			d.line("message %d to %s %s", m.ID, to, m.show())
+		}
 	}
 	if s.ended.RunID != "" {
 		d.line("ended %s %s error=%q code=%q steps=%d fuel=%d", s.ended.RunID, s.ended.Status, s.ended.Error, s.ended.ErrorCode, s.ended.Steps, s.ended.Fuel)
@@ -54,6 +66,9 @@ func (d *dumper) line(format string, args ...any) { fmt.Fprintf(&d.b, format+"\n
 func (d *dumper) run(r *run) {
 	d.line("run %s handler=%s workflow=%s version=%s status=%s steps=%d fuel=%d updated=%d", r.rec.RunID, r.handler.id, r.rec.Workflow, r.version, r.rec.Status, r.rec.Steps, r.rec.Fuel, r.rec.Updated)
 	d.line("  routed=%d stream=%d alive=%d seed=%x", r.routed, r.streamBytes, r.alive, r.seed[:4])
+	if p := r.parent; p != nil {
+		d.line("  parent in %s stream=%t shown=%d depth=%d", p.session, p.stream, p.shown, p.depth)
+	}
 	if r.held() {
 		d.line("  held paused=%t since=%d", r.rec.Paused, r.heldAt)
 	}
@@ -140,7 +155,11 @@ func (d *dumper) invocation(inv *invocation) {
 		d.line("    timer=%d at=%d armed=%t", t.id, t.at, t.slot >= 0)
 	}
 	if on := inv.suspended; on != nil {
-		d.line("    suspended at call %d", on.n)
+		what := ""
+		if on.child != nil {
+			what = " for " + on.child.run
+		}
+		d.line("    suspended at call %d%s", on.n, what)
 		if t := on.timer; t != nil {
 			d.line("      timer=%d at=%d armed=%t", t.id, t.at, t.slot >= 0)
 		}
@@ -150,6 +169,9 @@ func (d *dumper) invocation(inv *invocation) {
 	}
 	for _, id := range sortedKeys(inv.waiters) {
 		d.waiter(inv.waiters[id])
+	}
+	for _, key := range sortedKeys(inv.children) {
+		d.line("    child %s %s", key, inv.children[key].show())
 	}
 	if inv.lastErr != nil {
 		d.line("    error %s", inv.lastErr)
@@ -178,6 +200,36 @@ func (d *dumper) waiter(w *waiter) {
 	if w.answer != nil {
 		d.line("      answer%s", showEvents([]abi.Event{*w.answer}))
 	}
+}
+
+func (c *child) show() string {
+	out := fmt.Sprintf("%s run=%s handler=%s session=%q stream=%t seen=%d since=%d", c.workflow, c.run, c.handler, c.session, c.stream, c.seen, c.since)
+	switch {
+	case c.result != nil:
+		out += " result" + showEvents([]abi.Event{*c.result})
+	case c.err != nil:
+		out += " " + c.err.Error()
+	}
+	return out
+}
+
+func (m *Message) show() string {
+	switch {
+	case m.Start != nil:
+		return fmt.Sprintf("start %s handler=%s version=%s%s seed=%x parent=%+v", m.Start.RunID, m.Start.HandlerID, m.Start.Version, showEvents([]abi.Event{m.Start.Event}), m.Start.Seed[:4], *m.Start.Parent)
+	case m.Ended != nil:
+		return "ended " + m.Ended.show()
+	case m.Shown != nil:
+		return fmt.Sprintf("shown %s %d %s%s", m.Shown.RunID, m.Shown.Seq, m.Shown.Type, showRaw(m.Shown.Body))
+	}
+	return "cancel " + m.Cancel
+}
+
+func (c *ChildEnd) show() string {
+	if c.Err != nil {
+		return c.RunID + " " + c.Err.Error()
+	}
+	return c.RunID + showEvents([]abi.Event{*c.Result})
 }
 
 func (p phase) String() string {

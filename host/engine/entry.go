@@ -25,6 +25,11 @@ const (
 	EntrySleep   EntryKind = 13
 	EntryPause   EntryKind = 14
 	EntryResume  EntryKind = 15
+	// Of children: see child.go and message.go.
+	EntryChild      EntryKind = 16
+	EntryDelivered  EntryKind = 17
+	EntryChildEnded EntryKind = 18
+	EntryChildShown EntryKind = 19
 )
 
 // Entry is one position of a session's journal: an effect, resolved, so that
@@ -56,6 +61,11 @@ type Entry struct {
 
 	Wait *WaitPart `cbor:"19,keyasint,omitempty"` // of an EntryWait; its Event is what it asks
 
+	Child     *ChildPart     `cbor:"21,keyasint,omitempty"`
+	Delivered *DeliveredPart `cbor:"22,keyasint,omitempty"`
+	Ended     *ChildEnd      `cbor:"23,keyasint,omitempty"` // of an EntryChildEnded
+	Shown     *ChildShow     `cbor:"24,keyasint,omitempty"` // of an EntryChildShown
+
 	// Open is on the first entry of an attempt: what its input was made of.
 	Open *AttemptOpen `cbor:"30,keyasint,omitempty"`
 	// Calls is the part of the attempt's record that was not yet written, up
@@ -73,6 +83,43 @@ type StartPart struct {
 	Seed      [32]byte    `cbor:"4,keyasint"`
 	Timeout   int64       `cbor:"5,keyasint,omitempty"`
 	Limits    host.Limits `cbor:"6,keyasint"`
+	Parent    *Parent     `cbor:"7,keyasint,omitempty"` // of a child
+}
+
+// Parent is what a child's run knows of the run that began it.
+type Parent struct {
+	Session string `cbor:"1,keyasint"`
+	Stream  bool   `cbor:"2,keyasint,omitempty"` // it shows the child's events
+	Depth   int    `cbor:"3,keyasint"`           // runs above the child
+}
+
+// ChildPart is the part of an EntryChild.
+type ChildPart struct {
+	Key      string `cbor:"1,keyasint"` // of the child in its invocation
+	Workflow string `cbor:"2,keyasint"`
+	// The rest is of a child that begins. An attempt that waits for one that an
+	// attempt before has begun has none of it.
+	RunID   string     `cbor:"3,keyasint,omitempty"`
+	Session string     `cbor:"4,keyasint,omitempty"` // "": the parent's own
+	Stream  bool       `cbor:"5,keyasint,omitempty"`
+	Start   *StartPart `cbor:"6,keyasint,omitempty"`
+}
+
+// DeliveredPart is the part of an EntryDelivered.
+type DeliveredPart struct {
+	To string `cbor:"1,keyasint"`
+	ID uint64 `cbor:"2,keyasint"` // of the last message
+}
+
+// Begins gives the run that the entry begins in its session; nil: none.
+func (e *Entry) Begins() (runID string, start *StartPart) {
+	switch {
+	case e.Start != nil:
+		return e.RunID, e.Start
+	case e.Child != nil && e.Child.Start != nil && e.Child.Session == "":
+		return e.Child.RunID, e.Child.Start
+	}
+	return "", nil
 }
 
 // CollectPart is the part of an EntryCollect: ids of events in the buffer.

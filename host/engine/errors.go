@@ -17,6 +17,9 @@ var (
 	ErrConflict = errors.New("conflict: the value has changed since it was read")
 	// ErrUnknownRun: the session has no such active run.
 	ErrUnknownRun = errors.New("the session has no such active run")
+	// ErrUnresolved: a RunWorkflow begins a child, and says too little of it. The
+	// caller is to find out the rest and ask again.
+	ErrUnresolved = errors.New("the child's workflow is not resolved")
 )
 
 // errCorrupt is in the chain of every error of [Session.Fold].

@@ -25,10 +25,16 @@ func (s *Session) fold(e *Entry, root *state.Node) ([]Command, error) {
 		err = s.foldStart(e, root)
 	case EntryTimer:
 		err = s.foldTimer(e)
-	case EntryEdit, EntrySend, EntryStream, EntryCollect, EntryFinish, EntryWait, EntrySleep:
+	case EntryEdit, EntrySend, EntryStream, EntryCollect, EntryFinish, EntryWait, EntrySleep, EntryChild:
 		err = s.foldAttempt(e, root)
 	case EntryPost, EntryCancel, EntryBlock, EntryPause, EntryResume:
 		err = s.foldOutside(e)
+	case EntryDelivered:
+		err = s.foldDelivered(e)
+	case EntryChildEnded:
+		err = s.foldEnded(e)
+	case EntryChildShown:
+		err = s.foldShown(e)
 	case EntryShift:
 		if e.Lost < 0 {
 			return nil, corrupt(e, "time was gained")
@@ -66,26 +72,34 @@ func (s *Session) change(e *Entry, root *state.Node) error {
 }
 
 func (s *Session) foldStart(e *Entry, root *state.Node) error {
-	if e.Start == nil || e.RunID == "" || s.runs[e.RunID] != nil {
+	if e.Start == nil {
 		return corrupt(e, "no start of a new run")
 	}
-	if _, active, _ := s.HandlerRun(e.Start.HandlerID); active {
+	return s.foldBegin(e, e.RunID, e.Start, root)
+}
+
+// foldBegin folds the beginning of a run.
+func (s *Session) foldBegin(e *Entry, runID string, p *StartPart, root *state.Node) error {
+	if runID == "" || s.runs[runID] != nil {
+		return corrupt(e, "no start of a new run")
+	}
+	if _, active, _ := s.HandlerRun(p.HandlerID); active {
 		return corrupt(e, "the handler is active")
 	}
-	g, err := s.graphs(e.Start.Version)
+	g, err := s.graphs(p.Version)
 	if err != nil {
-		return fmt.Errorf("entry %d: find the workflow of version %s: %w", e.Seq, e.Start.Version, err)
+		return fmt.Errorf("entry %d: find the workflow of version %s: %w", e.Seq, p.Version, err)
 	}
-	if !g.mayStart(e.Start.Event.Type) {
-		return corrupt(e, "%s starts no run", clip(e.Start.Event.Type))
+	if !g.mayStart(p.Event.Type) {
+		return corrupt(e, "%s starts no run", clip(p.Event.Type))
 	}
 	if err := s.change(e, root); err != nil {
 		return err
 	}
-	r := s.begin(e, g)
+	r := s.begin(runID, p, g)
 	s.changed(r)
 	r.routed++
-	s.route(r, emission{event: e.Start.Event, in: r.outermost})
+	s.route(r, emission{event: p.Event, in: r.outermost})
 	s.settle(r, true)
 	return nil
 }
@@ -147,6 +161,8 @@ func (s *Session) foldAttempt(e *Entry, root *state.Node) error {
 		return s.foldWait(e, inv)
 	case EntrySleep:
 		return s.foldSleep(e, inv)
+	case EntryChild:
+		return s.foldChild(e, inv, root)
 	}
 	if e.Event == nil || !r.graph.knows(e.Event.Type) {
 		return corrupt(e, "no event of a known type")
@@ -267,6 +283,7 @@ func (s *Session) failed(inv *invocation, err *abi.Error, retry *RetryPart) {
 		inv.lastErr = err
 		inv.calls.fresh = 0
 		inv.slept = 0
+		s.leave(inv, false)
 		for _, w := range inv.waiters {
 			w.late = 0
 		}

@@ -68,7 +68,7 @@ func playHistory(t *testing.T, name string) {
 			p.play(line)
 		}
 	}
-	want, dump := p.out.String(), p.live.Dump()
+	want, dump := p.out.String(), p.dumps()
 	if *update {
 		a.set("want", want)
 		a.set("dump", dump)

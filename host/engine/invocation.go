@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"container/list"
 	"math/bits"
 	"strconv"
 
@@ -36,9 +37,11 @@ type invocation struct {
 	timer   *timer // of the attempt's timeout, or of the next attempt
 	calls   collectCalls
 
-	suspended   *suspension // in phaseSuspended
-	suspensions int         // of all attempts
+	suspended   *suspension   // in phaseSuspended
+	suspensions int           // of all attempts
+	line        *list.Element // among the suspended ones of the run
 	waiters     map[string]*waiter
+	children    map[string]*child
 	slept       uint64 // the call of this attempt whose sleep is over
 
 	queued       *invocation // the next one in the step's queue
@@ -173,6 +176,7 @@ func (s *Session) refill(r *run, st *step) {
 func (s *Session) remove(inv *invocation) {
 	r := inv.run
 	delete(s.invocations, inv.id)
+	s.leave(inv, true)
 	r.alive--
 	if inv.older == nil {
 		r.oldest = inv.newer

@@ -17,6 +17,7 @@ type player struct {
 	t      reporter
 	live   *Session
 	copied *Session
+	stages map[string]stage
 	now    int64
 	bases  map[string]base
 	out    strings.Builder
@@ -36,12 +37,12 @@ func newPlayer(t reporter, graphs map[string]*Graph) *player {
 		return nil, fmt.Errorf("no version %q", version)
 	}
 	key := host.SessionKey{Tenant: "t", Session: "s"}
-	return &player{t: t, live: New(key, find), copied: New(key, find), bases: make(map[string]base)}
+	return &player{t: t, live: New(key, find), copied: New(key, find), stages: make(map[string]stage), bases: make(map[string]base)}
 }
 
 // play plays one line:
 //
-//	[@TIME] start RUN HANDLER EVENT [version=V] [timeout=D] [events=N] [stream=N] [state=N] [inbox=N] [suspensions=N]
+//	[@TIME] start RUN HANDLER EVENT [version=V] [timeout=D] [events=N] [stream=N] [state=N] [inbox=N] [suspensions=N] [depth=N]
 //	[@TIME] post RUN EVENT [step=NAME]
 //	[@TIME] finish INVOCATION null | EVENT | [EVENT...] | error CODE "MESSAGE" [final] [attempt=N] [fuel=N]
 //	[@TIME] edit INVOCATION OP PATH [VALUE] [; OP PATH [VALUE]]...
@@ -58,6 +59,7 @@ func newPlayer(t reporter, graphs map[string]*Graph) *player {
 //	[@TIME] pause RUN
 //	[@TIME] resume RUN
 //	[@TIME] shift DURATION
+//	in SESSION, carry SESSION [again], run INVOCATION...: see [player.child]
 //
 // EVENT is TYPE, #ID and a JSON object, the last two optional; TIME is a
 // duration since the epoch.
@@ -69,6 +71,9 @@ func (p *player) play(line string) {
 	if at, ok := strings.CutPrefix(verb, "@"); ok {
 		p.now = int64(in.duration(at))
 		verb = in.word()
+	}
+	if p.stageVerb(verb, in) {
+		return
 	}
 	if verb == "begin" {
 		name := in.word()
@@ -135,7 +140,7 @@ func (p *player) read(verb string, in *scanner) Tick {
 		s.Version = in.option("version", "v1")
 		s.Timeout = int64(in.duration(in.option("timeout", "0s")))
 		s.Limits = host.Limits{RunEvents: int(in.uintOption("events", 0)), StreamBytes: int(in.uintOption("stream", 0)), StateBytes: int(in.uintOption("state", 0)),
-			InboxEvents: int(in.uintOption("inbox", 0)), Suspensions: int(in.uintOption("suspensions", 0))}
+			ChildDepth: int(in.uintOption("depth", 0)), InboxEvents: int(in.uintOption("inbox", 0)), Suspensions: int(in.uintOption("suspensions", 0))}
 		return s
 	case "post":
 		return PostEvent{RunID: in.word(), Event: in.event(), Step: in.option("step", "")}
@@ -189,6 +194,8 @@ func (p *player) request(verb string, in *scanner) Request {
 			w.Ask = &ev
 		}
 		return w
+	case "run":
+		return p.child(in)
 	case "sleep":
 		return Sleep{Duration: int64(in.duration(in.word()))}
 	case "collect":

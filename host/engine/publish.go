@@ -14,6 +14,7 @@ func (s *Session) publish(r *run, ev host.StreamEvent) host.StreamEvent {
 	r.handler.next++
 	ev.RunID, ev.Workflow = r.rec.RunID, r.rec.Workflow
 	s.emit(Publish{HandlerID: r.handler.id, Event: ev})
+	s.passOn(r, ev)
 	return ev
 }
 

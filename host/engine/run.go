@@ -17,14 +17,16 @@ type run struct {
 	limits  host.Limits
 	seed    [32]byte
 	handler *handler
+	parent  *parentLink // nil: a client started it
+	result  *abi.Event  // that it completed with
 
 	pools       []pool // by step
 	outermost   *collection
 	collections map[uint64]*collection // open ones, without the outermost
 	buffers     map[bufferKey]*buffer
 	waiting     map[string]*waiting // by event type
-	waiters     list.List           // of *waiter: all of them, oldest first
-	outside     int                 // how many there are
+	outside     int                 // invocations that wait for events
+	suspended   list.List           // of *invocation: those that are, the longest first
 	inbox       inbox
 	deadline    *timer
 	heldAt      int64 // since when it is paused or blocked
@@ -40,26 +42,28 @@ type run struct {
 }
 
 // begin makes a run active. Its start event is routed by the caller.
-func (s *Session) begin(e *Entry, g *Graph) *run {
-	p := e.Start
+func (s *Session) begin(runID string, p *StartPart, g *Graph) *run {
 	h := s.handlers[p.HandlerID]
 	if h == nil {
 		h = &handler{id: p.HandlerID}
 		s.handlers[p.HandlerID] = h
 	}
-	h.run = e.RunID
+	h.run = runID
 	r := &run{
 		rec: host.Run{
-			Tenant: s.key.Tenant, HandlerID: p.HandlerID, RunID: e.RunID, SessionID: s.key.Session,
-			Workflow: g.Workflow(), Status: host.StatusRunning, Started: e.At, Updated: e.At,
+			Tenant: s.key.Tenant, HandlerID: p.HandlerID, RunID: runID, SessionID: s.key.Session,
+			Workflow: g.Workflow(), Status: host.StatusRunning, Started: s.now, Updated: s.now,
 		},
 		graph: g, version: p.Version, limits: p.Limits.Complete(), seed: p.Seed, handler: h,
 		pools:     make([]pool, len(g.steps)),
 		outermost: &collection{},
 	}
-	s.runs[e.RunID] = r
+	if p.Parent != nil {
+		r.parent = &parentLink{session: p.Parent.Session, stream: p.Parent.Stream, depth: p.Parent.Depth}
+	}
+	s.runs[runID] = r
 	if p.Timeout > 0 {
-		r.deadline = s.arm(&timer{kind: timerDeadline, at: later(e.At, p.Timeout), span: p.Timeout, run: r})
+		r.deadline = s.arm(&timer{kind: timerDeadline, at: later(s.now, p.Timeout), span: p.Timeout, run: r})
 	}
 	return r
 }
@@ -106,6 +110,7 @@ func (s *Session) end(r *run, status host.Status, last host.StreamEvent) host.St
 		}
 		s.disarm(inv.timer)
 		delete(s.invocations, inv.id)
+		s.leave(inv, true)
 	}
 	s.disarm(r.deadline)
 	r.rec.Status, r.rec.Completed, r.rec.Blocked, r.rec.WaitingFor = status, s.now, nil, nil
@@ -119,12 +124,13 @@ func (s *Session) over(r *run) {
 	s.changed(r)
 	s.ended = r.rec
 	s.emit(RunEnded{RunID: r.rec.RunID, HandlerID: r.rec.HandlerID})
+	s.tellParent(r)
 }
 
 // complete ends a run with the stop event that a step returned.
 func (s *Session) complete(r *run, stop abi.Event) {
 	last := s.end(r, host.StatusCompleted, r.streamEvent(stop))
-	r.rec.Result = &last
+	r.rec.Result, r.result = &last, &stop
 	s.over(r)
 }
 

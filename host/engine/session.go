@@ -26,11 +26,14 @@ type Session struct {
 	lastCollection uint64
 	lastSeat       uint64
 	lastWait       uint64
+	lastMessage    uint64
 
 	handlers    map[string]*handler
 	runs        map[string]*run
 	invocations map[uint64]*invocation // of active runs
 	timers      timers
+	children    map[string]*child // those that have not ended, by their run
+	outbox      outbox
 	// seats counts the attempts that hold a worker slot in runs that are not
 	// blocked.
 	seats int
@@ -60,6 +63,7 @@ func New(key host.SessionKey, graphs func(version string) (*Graph, error)) *Sess
 		handlers:    make(map[string]*handler),
 		runs:        make(map[string]*run),
 		invocations: make(map[uint64]*invocation),
+		children:    make(map[string]*child),
 		timers:      timers{byID: make(map[uint64]*timer)},
 	}
 }
@@ -124,10 +128,10 @@ func (s *Session) HandlerRun(handlerID string) (runID string, active, known bool
 }
 
 // WakeAt says when the session has something to do by itself: 0 if an attempt
-// is open in a run that is not blocked, else the time of the next timer in Unix
+// is open in a run that is not blocked or there are messages to deliver, else the time of the next timer in Unix
 // nanoseconds, else [host.WakeNever].
 func (s *Session) WakeAt() int64 {
-	if s.seats > 0 {
+	if s.seats > 0 || s.outbox.size > 0 {
 		return 0
 	}
 	return s.NextTimer()

@@ -84,7 +84,14 @@ func showCommand(c Command) string {
 			out += fmt.Sprintf(" result=%d", r.Result.Seq)
 		}
 		for _, w := range r.WaitingFor {
-			out += fmt.Sprintf(" waits=%s:%s:%s:%s", w.Step, w.Type, w.WaiterID, time.Duration(w.Since))
+			switch {
+			case w.Child != "":
+				out += fmt.Sprintf(" waits=%s:child %s:%s", w.Step, w.Child, time.Duration(w.Since))
+			case w.Until != 0:
+				out += fmt.Sprintf(" waits=%s:until %s:%s", w.Step, time.Duration(w.Until), time.Duration(w.Since))
+			default:
+				out += fmt.Sprintf(" waits=%s:%s:%s:%s", w.Step, w.Type, w.WaiterID, time.Duration(w.Since))
+			}
 		}
 		if r.Paused {
 			out += " paused"
@@ -93,6 +100,8 @@ func showCommand(c Command) string {
 			out += " blocked=" + r.Blocked.Code
 		}
 		return out
+	case Mail:
+		return "mail to " + c.To
 	case RunEnded:
 		return fmt.Sprintf("ended %s %s", c.RunID, c.HandlerID)
 	}
@@ -114,6 +123,7 @@ func showEntry(e *Entry) string {
 	kinds := map[EntryKind]string{
 		EntryStart: "start", EntryPost: "post", EntryEdit: "edit", EntrySend: "send", EntryStream: "stream", EntryCollect: "collect",
 		EntryFinish: "finish", EntryTimer: "timer", EntryCancel: "cancel", EntryBlock: "block", EntryShift: "shift",
+		EntryChild: "child", EntryDelivered: "delivered", EntryChildEnded: "child-ended", EntryChildShown: "child-shown",
 		EntryWait: "wait", EntrySleep: "sleep", EntryPause: "pause", EntryResume: "resume",
 	}
 	var b strings.Builder
@@ -168,6 +178,21 @@ func showEntry(e *Entry) string {
 		if p.Taken != 0 {
 			fmt.Fprintf(&b, " taken=#%d", p.Taken)
 		}
+	}
+	if p := e.Child; p != nil {
+		fmt.Fprintf(&b, " %s", p.Key)
+		if p.Start != nil {
+			fmt.Fprintf(&b, " run=%s handler=%s session=%q%s", p.RunID, p.Start.HandlerID, p.Session, showEvents([]abi.Event{p.Start.Event}))
+		}
+	}
+	if p := e.Delivered; p != nil {
+		fmt.Fprintf(&b, " %d to %s", p.ID, p.To)
+	}
+	if e.Ended != nil {
+		b.WriteString(" " + e.Ended.show())
+	}
+	if p := e.Shown; p != nil {
+		fmt.Fprintf(&b, " %s %d %s%s", p.RunID, p.Seq, p.Type, showRaw(p.Body))
 	}
 	if e.Due != 0 {
 		fmt.Fprintf(&b, " due=%s", time.Duration(e.Due))

@@ -34,6 +34,8 @@ type (
 		Seed      [32]byte
 		Timeout   int64 // nanoseconds of serving time; 0: none
 		Limits    host.Limits
+		// Parent is set for a child that a run of another session began.
+		Parent *Parent
 	}
 	// PostEvent brings an event from outside.
 	PostEvent struct {
@@ -75,18 +77,31 @@ type (
 		Lost  int64
 		Crash bool
 	}
+	// Delivered says that a session has, or needs no more, the messages to it up
+	// to and with one. See [Session.Mail].
+	Delivered struct {
+		To string
+		ID uint64
+	}
+	// ChildEnded brings the end of a child from another session.
+	ChildEnded struct{ End ChildEnd }
+	// ChildShown brings an event of a child's stream from another session.
+	ChildShown struct{ Show ChildShow }
 )
 
-func (StartRun) tick()  {}
-func (PostEvent) tick() {}
-func (Call) tick()      {}
-func (Finish) tick()    {}
-func (Timer) tick()     {}
-func (Cancel) tick()    {}
-func (Block) tick()     {}
-func (Pause) tick()     {}
-func (Resume) tick()    {}
-func (Shift) tick()     {}
+func (StartRun) tick()   {}
+func (PostEvent) tick()  {}
+func (Call) tick()       {}
+func (Finish) tick()     {}
+func (Timer) tick()      {}
+func (Cancel) tick()     {}
+func (Block) tick()      {}
+func (Pause) tick()      {}
+func (Resume) tick()     {}
+func (Shift) tick()      {}
+func (Delivered) tick()  {}
+func (ChildEnded) tick() {}
+func (ChildShown) tick() {}
 
 // Request is the effect that a host call asks for: one of the types below.
 type Request interface{ request() }
@@ -126,6 +141,18 @@ type (
 	}
 	// Sleep waits for a time. Response: Suspended, until it is over.
 	Sleep struct{ Duration int64 }
+	// RunWorkflow runs a workflow as a child. Response: Event once it has ended
+	// well, its error once it has failed, else Suspended.
+	RunWorkflow struct {
+		ID       string // "": the child belongs to this call
+		Workflow string
+		Shared   bool   // in the same session
+		Session  string // else in this one; "": in one of its own
+		Stream   bool   // the parent's stream shows its events too
+		// Start has the version, the checked event, the timeout and the limits.
+		// nil: see [ErrUnresolved].
+		Start *StartRun
+	}
 )
 
 func (EditState) request()     {}
@@ -135,13 +162,14 @@ func (WriteStream) request()   {}
 func (CollectEvents) request() {}
 func (WaitForEvent) request()  {}
 func (Sleep) request()         {}
+func (RunWorkflow) request()   {}
 
 // Response is what a call's request gives back to the guest.
 type Response struct {
 	Results   []abi.Raw   // of EditState, one for each edit
 	Collected []abi.Event // of CollectEvents
 	Complete  bool        // of CollectEvents: Collected is the released set
-	Event     abi.Event   // of WaitForEvent
+	Event     abi.Event   // of WaitForEvent and RunWorkflow
 	// Suspended: there is no answer yet. The guest is to be unwound; a
 	// [StartAttempt] says when the attempt can go on.
 	Suspended bool
@@ -177,9 +205,12 @@ type (
 		RunID     string
 		HandlerID string
 	}
+	// Mail: there is a message to another session, see [Session.Mail].
+	Mail struct{ To string }
 )
 
 func (StartAttempt) command() {}
+func (Mail) command()         {}
 func (Abandon) command()      {}
 func (Publish) command()      {}
 func (RunChanged) command()   {}

@@ -32,7 +32,6 @@ type waiter struct {
 	typ       string
 	shape     *waitShape    // nil while nobody waits
 	place     *list.Element // in its queue
-	line      *list.Element // among all of the run
 	values    string        // of the shape's fields
 	broadcast bool
 	seq       uint64 // the order in which waits began
@@ -45,9 +44,11 @@ type waiter struct {
 
 // suspension is what a suspended invocation waits for.
 type suspension struct {
-	n      uint64  // the call
-	waiter *waiter // nil: it sleeps
-	timer  *timer  // nil: for as long as it takes
+	n      uint64 // the call
+	since  int64
+	waiter *waiter // nil: it sleeps, or waits for a child
+	child  *child
+	timer  *timer // nil: for as long as it takes
 }
 
 // waiting are the waiters for one type of event, by the fields that they
@@ -169,7 +170,7 @@ func (r *run) enlist(w *waiter, q requirement) {
 		queue = &waitQueue{}
 		w.shape.byWant[q.values] = queue
 	}
-	w.place, w.line = queue.of(w).PushBack(w), r.waiters.PushBack(w)
+	w.place = queue.of(w).PushBack(w)
 	r.outside++
 }
 
@@ -191,8 +192,7 @@ func (r *run) strike(w *waiter) {
 			delete(r.waiting, w.key())
 		}
 	}
-	r.waiters.Remove(w.line)
-	w.shape, w.place, w.line = nil, nil, nil
+	w.shape, w.place = nil, nil
 	r.outside--
 }
 
@@ -297,13 +297,8 @@ func (s *Session) answerWaiters(r *run, ev abi.Event, step string) bool {
 // steps and, when it is idle, the answers of people that steps accept.
 func (r *run) waitingFor(idle bool, now int64) []host.Waiting {
 	var out []host.Waiting
-	for at := r.waiters.Front(); at != nil && len(out) < host.MaxWaitingFor; at = at.Next() {
-		w := at.Value.(*waiter)
-		wait := host.Waiting{Step: w.step.name, Type: w.typ, Since: w.since}
-		if !strings.HasPrefix(w.id, w.typ+" ") { // else nobody has named it
-			wait.WaiterID = w.id
-		}
-		out = append(out, wait)
+	for at := r.suspended.Front(); at != nil && len(out) < host.MaxWaitingFor; at = at.Next() {
+		out = append(out, at.Value.(*invocation).waitingFor())
 	}
 	if !idle {
 		return out
@@ -320,10 +315,30 @@ func (r *run) waitingFor(idle bool, now int64) []host.Waiting {
 	return out
 }
 
+// waitingFor is what the record says of what a suspended invocation waits for.
+func (inv *invocation) waitingFor() host.Waiting {
+	on := inv.suspended
+	wait := host.Waiting{Step: inv.step.name, Since: on.since}
+	switch {
+	case on.waiter != nil:
+		wait.Type = on.waiter.typ
+		if !strings.HasPrefix(on.waiter.id, wait.Type+" ") { // else nobody has named it
+			wait.WaiterID = on.waiter.id
+		}
+	case on.child != nil:
+		wait.Child = on.child.handler
+	default:
+		wait.Until = on.timer.at
+	}
+	return wait
+}
+
 // suspend takes the slot from an attempt that waits.
 func (s *Session) suspend(inv *invocation, on suspension) {
+	on.since = s.now
 	inv.suspended = &on
 	inv.suspensions++
+	inv.line = inv.run.suspended.PushBack(inv)
 	inv.phase = phaseSuspended
 	inv.run.pools[inv.step.index].suspended++
 	s.vacate(inv, "")
@@ -339,7 +354,8 @@ func (s *Session) wake(inv *invocation) {
 	}
 	s.disarm(on.timer)
 	inv.run.pools[inv.step.index].suspended--
-	inv.suspended = nil
+	inv.run.suspended.Remove(inv.line)
+	inv.suspended, inv.line = nil, nil
 }
 
 // resume lets an attempt go on from where it waits.

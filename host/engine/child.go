@@ -1,0 +1,336 @@
+package engine
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/state"
+)
+
+// A step may run a workflow as its child: the invocation is suspended until the
+// child's run has ended, and is answered with the child's stop event, or with its
+// error. In the parent's own session the child begins and ends by entries of that
+// session; in another one by messages (see message.go).
+//
+// A child to which the step gave an id belongs to the invocation: an attempt that
+// asks for it again gets the same one. Any other belongs to the attempt, and to
+// its call. What a child belongs to takes it along: it is cancelled when nobody
+// can ask for it any more.
+
+// child is a run that an invocation has begun.
+type child struct {
+	key      string // in its invocation
+	inv      *invocation
+	workflow string
+	run      string
+	handler  string
+	session  string // "": the parent's own
+	stream   bool   // its events are on the parent's stream too
+	seen     uint64 // the last of them that came from another session
+	since    int64
+
+	// How it ended: with a result or an error.
+	result *abi.Event
+	err    *abi.Error
+}
+
+func (c *child) ended() bool { return c.result != nil || c.err != nil }
+
+// parentLink is what a run knows of the run that began it.
+type parentLink struct {
+	session string
+	stream  bool
+	shown   uint64 // events that were passed on
+	depth   int    // of the child: 1 for that of a run that nobody began
+}
+
+// childKey names a child in its invocation: by the id that the step gave, or by
+// the attempt and its call.
+func childKey(id string, attempt, n uint64) string {
+	if id != "" {
+		return "=" + id
+	}
+	return fmt.Sprintf("#%d/%d", attempt, n)
+}
+
+// derive makes something that only this run can know from its seed and a place
+// in it.
+func (r *run) derive(what string, inv *invocation, n uint64) [32]byte {
+	h := sha256.New()
+	h.Write(r.seed[:])
+	h.Write([]byte(what))
+	var b [24]byte
+	binary.BigEndian.PutUint64(b[:], inv.id)
+	binary.BigEndian.PutUint64(b[8:], inv.attempt)
+	binary.BigEndian.PutUint64(b[16:], n)
+	h.Write(b[:])
+	return [32]byte(h.Sum(nil))
+}
+
+// derivedID is an id of 12 letters and digits, like those that are drawn.
+func derivedID(from [32]byte) string {
+	const letters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	id := make([]byte, 0, 12)
+	for {
+		for _, b := range from {
+			// 248 is the largest multiple of 62 in a byte: no letter is favoured.
+			if b < 248 {
+				if id = append(id, letters[b%62]); len(id) == cap(id) {
+					return string(id)
+				}
+			}
+		}
+		from = sha256.Sum256(from[:])
+	}
+}
+
+// decideRun decides a run_workflow: the child has ended, or goes on, or begins.
+func (s *Session) decideRun(e *Entry, inv *invocation, req RunWorkflow) (decision, error) {
+	key := childKey(req.ID, e.Attempt, e.N)
+	c := inv.children[key]
+	switch {
+	case c != nil && c.workflow != req.Workflow:
+		return decision{}, refusal("failed_precondition", "step %s runs %s by the id %s, by which it has run %s: give each child an id of its own", inv.step.name, clip(req.Workflow), clip(req.ID), c.workflow)
+	case c != nil && c.err != nil:
+		return decision{}, c.err
+	case c != nil && c.ended():
+		return decision{response: Response{Event: *c.result}}, nil
+	}
+	e.Kind, e.Child = EntryChild, &ChildPart{Key: key, Workflow: req.Workflow}
+	if c != nil { // of an attempt before, and still under way
+		return s.decideSuspension(e, inv)
+	}
+	if depth, most := inv.run.depth()+1, inv.run.limits.ChildDepth; depth > most {
+		return decision{}, refusal(host.RunLimitExceeded, "step %s runs %s as a child of a child, %d deep: more than %d (limit child_depth)", inv.step.name, clip(req.Workflow), depth, most)
+	}
+	if req.Start == nil {
+		return decision{}, ErrUnresolved
+	}
+	return s.decideChild(e, inv, req)
+}
+
+// decideChild decides the beginning of a child.
+func (s *Session) decideChild(e *Entry, inv *invocation, req RunWorkflow) (decision, error) {
+	part, r := e.Child, inv.run
+	id := derivedID(r.derive("handler", inv, e.N))
+	part.RunID, part.Stream = derivedID(r.derive("run", inv, e.N)), req.Stream
+	switch {
+	case req.Shared || req.Session == s.key.Session:
+	case req.Session != "":
+		part.Session = req.Session
+	default:
+		part.Session = id
+	}
+	t := *req.Start
+	t.RunID, t.HandlerID, t.Seed = part.RunID, id, r.derive("seed", inv, e.N)
+	t.Parent = &Parent{Session: s.key.Session, Stream: req.Stream, Depth: r.depth() + 1}
+	d := decision{entry: e}
+	var err error
+	if part.Session == "" {
+		part.Start, d.root, e.Changes, err = s.prepareStart(t)
+	} else {
+		part.Start = t.part()
+	}
+	if refused := (*host.Error)(nil); errors.As(err, &refused) {
+		return decision{}, &abi.Error{Code: string(refused.Code), Message: refused.Error()}
+	} else if err != nil {
+		return decision{}, err
+	}
+	if _, err := s.decideSuspension(e, inv); err != nil {
+		return decision{}, err
+	}
+	d.response.Suspended = true
+	return d, nil
+}
+
+// part is the start as an entry has it.
+func (t StartRun) part() *StartPart {
+	return &StartPart{
+		HandlerID: t.HandlerID, Version: t.Version, Event: sanitized(t.Event), Seed: t.Seed,
+		Timeout: max(t.Timeout, 0), Limits: t.Limits.Complete(), Parent: t.Parent,
+	}
+}
+
+// depth is how many runs are above this one.
+func (r *run) depth() int {
+	if r.parent == nil {
+		return 0
+	}
+	return r.parent.depth
+}
+
+func (s *Session) foldChild(e *Entry, inv *invocation, root *state.Node) error {
+	p := e.Child
+	if p == nil {
+		return corrupt(e, "no child")
+	}
+	c := inv.children[p.Key]
+	switch {
+	case c == nil && (p.Start == nil || s.children[p.RunID] != nil):
+		return corrupt(e, "no child %s that begins", clip(p.Key))
+	case c != nil && (p.Start != nil || c.ended()):
+		return corrupt(e, "the child %s has begun before, or has ended", clip(p.Key))
+	case c != nil:
+		s.suspend(inv, suspension{n: e.N, child: c})
+		s.settle(inv.run, false)
+		return nil
+	}
+	c = &child{key: p.Key, inv: inv, workflow: p.Workflow, run: p.RunID, handler: p.Start.HandlerID, session: p.Session, stream: p.Stream, since: s.now}
+	if inv.children == nil {
+		inv.children = make(map[string]*child)
+	}
+	inv.children[p.Key] = c
+	s.children[p.RunID] = c
+	s.suspend(inv, suspension{n: e.N, child: c})
+	s.settle(inv.run, false)
+	if p.Session == "" {
+		return s.foldBegin(e, p.RunID, p.Start, root)
+	}
+	s.post(Message{To: p.Session, Start: &StartRun{
+		RunID: p.RunID, HandlerID: p.Start.HandlerID, Version: p.Start.Version, Event: p.Start.Event, Seed: p.Start.Seed,
+		Timeout: p.Start.Timeout, Limits: p.Start.Limits, Parent: p.Start.Parent,
+	}})
+	return nil
+}
+
+// tellParent gives the end of a run to the run that began it.
+func (s *Session) tellParent(r *run) {
+	if r.parent == nil {
+		return
+	}
+	end := ChildEnd{RunID: r.rec.RunID, Result: r.result}
+	if end.Result == nil {
+		end.Err = r.failedChild()
+	}
+	if r.parent.session == s.key.Session {
+		s.childEnded(end)
+		return
+	}
+	s.post(Message{To: r.parent.session, Ended: &end})
+}
+
+// childEnded answers the invocation that waits for a child.
+func (s *Session) childEnded(end ChildEnd) {
+	c := s.children[end.RunID]
+	if c == nil {
+		return // nobody waits for it any more
+	}
+	delete(s.children, end.RunID)
+	c.result, c.err = end.Result, end.Err
+	inv := c.inv
+	if inv.phase != phaseSuspended || inv.suspended.child != c {
+		return // the next attempt will ask
+	}
+	s.resume(inv)
+	s.settle(inv.run, false)
+}
+
+// failedChild is the error of a run for the step that began it.
+func (r *run) failedChild() *abi.Error {
+	what := "failed: " + r.rec.Error
+	if r.rec.Status == host.StatusCancelled {
+		what = "was cancelled"
+	}
+	return &abi.Error{Code: r.rec.ErrorCode, Message: fmt.Sprintf("the child workflow %s (handler %s) %s", r.rec.Workflow, r.rec.HandlerID, what)}
+}
+
+// leave cancels the children of an invocation that nobody can ask for any more:
+// all of them if it is over, else those of the attempt that is.
+func (s *Session) leave(inv *invocation, over bool) {
+	if len(inv.children) == 0 {
+		return
+	}
+	for _, key := range sortedKeys(inv.children) {
+		c := inv.children[key]
+		if !over && key[0] == '=' {
+			continue
+		}
+		s.visited++
+		delete(inv.children, key)
+		if s.children[c.run] != c {
+			continue // it has ended
+		}
+		delete(s.children, c.run)
+		if c.session != "" {
+			s.post(Message{To: c.session, Cancel: c.run})
+		} else if r := s.runs[c.run]; r != nil {
+			s.cancel(r)
+		}
+	}
+}
+
+// decideEnded decides what another session tells of a child that began from here.
+func (s *Session) decideEnded(e *Entry, t ChildEnded) (decision, error) {
+	c := s.children[t.End.RunID]
+	if c == nil || c.session == "" {
+		return decision{}, ErrStale
+	}
+	end := t.End
+	if end.Err != nil {
+		end.Err = sanitizedError(end.Err)
+	}
+	e.Kind, e.RunID, e.Ended = EntryChildEnded, c.inv.run.rec.RunID, &end
+	return decision{entry: e}, nil
+}
+
+func (s *Session) foldEnded(e *Entry) error {
+	if e.Ended == nil || s.children[e.Ended.RunID] == nil || (e.Ended.Err == nil) == (e.Ended.Result == nil) {
+		return corrupt(e, "no end of a child")
+	}
+	s.childEnded(*e.Ended)
+	return nil
+}
+
+// passOn shows an event of a run on the stream of the run that began it, if that
+// asked for it.
+func (s *Session) passOn(r *run, ev host.StreamEvent) {
+	if r.parent == nil || !r.parent.stream || ev.Internal || ev.Terminal {
+		return
+	}
+	r.parent.shown++
+	shown := ChildShow{RunID: r.rec.RunID, Seq: r.parent.shown, Type: ev.Type, Types: ev.Types, Base: ev.Base, Body: ev.Body, Workflow: ev.Workflow}
+	if r.parent.session == s.key.Session {
+		s.show(shown)
+		return
+	}
+	s.post(Message{To: r.parent.session, Shown: &shown})
+}
+
+// show puts an event of a child on the stream of its parent.
+func (s *Session) show(shown ChildShow) {
+	c := s.children[shown.RunID]
+	if c == nil {
+		return
+	}
+	c.seen = shown.Seq
+	r := c.inv.run
+	ev := host.StreamEvent{
+		Seq: r.handler.next, RunID: r.rec.RunID, Type: shown.Type, Types: shown.Types, Base: shown.Base,
+		Body: shown.Body, Workflow: shown.Workflow,
+	}
+	r.handler.next++
+	s.emit(Publish{HandlerID: r.handler.id, Event: ev})
+	s.passOn(r, ev)
+}
+
+func (s *Session) decideShown(e *Entry, t ChildShown) (decision, error) {
+	c := s.children[t.Show.RunID]
+	if c == nil || t.Show.Seq <= c.seen {
+		return decision{}, ErrStale
+	}
+	show := t.Show
+	e.Kind, e.RunID, e.Shown = EntryChildShown, c.inv.run.rec.RunID, &show
+	return decision{entry: e}, nil
+}
+
+func (s *Session) foldShown(e *Entry) error {
+	if e.Shown == nil || s.children[e.Shown.RunID] == nil || e.Shown.Seq <= s.children[e.Shown.RunID].seen {
+		return corrupt(e, "no new event of a child")
+	}
+	s.show(*e.Shown)
+	return nil
+}

@@ -1,0 +1,123 @@
+package engine
+
+import (
+	"github.com/weftrun/weft/abi"
+)
+
+// A run that begins, ends or is cancelled in another session is told of by a
+// message. The entry that makes a message puts it into the session's outbox; it
+// stays there until an EntryDelivered says that the other session has an entry of
+// its own for it, or needs none. Whoever carries messages may do so more than
+// once: the receiver knows a child by its ids, which nobody can guess, and drops
+// what it has seen. So a message counts once, whatever crashes.
+//
+// Messages to one session are in the order in which they were made.
+
+// Message is one to another session of the tenant. Exactly one of its parts is
+// set.
+type Message struct {
+	ID uint64 // counts up in the sender's session
+	To string // the session
+
+	Start  *StartRun  // begin this child
+	Ended  *ChildEnd  // a child has ended
+	Shown  *ChildShow // a child's stream has an event for its parent's
+	Cancel string     // end this child
+}
+
+// Tick is what the message is for the session that it goes to.
+func (m *Message) Tick() Tick {
+	switch {
+	case m.Start != nil:
+		return *m.Start
+	case m.Ended != nil:
+		return ChildEnded{End: *m.Ended}
+	case m.Shown != nil:
+		return ChildShown{Show: *m.Shown}
+	}
+	return Cancel{RunID: m.Cancel}
+}
+
+// ChildEnd tells a parent how its child ended.
+type ChildEnd struct {
+	RunID  string     `cbor:"1,keyasint"` // the child's
+	Result *abi.Event `cbor:"2,keyasint,omitempty"`
+	Err    *abi.Error `cbor:"3,keyasint,omitempty"` // nil: it completed with Result
+}
+
+// ChildShow is an event of a child's stream that its parent's shows too.
+type ChildShow struct {
+	RunID    string   `cbor:"1,keyasint"` // the child's
+	Seq      uint64   `cbor:"2,keyasint"` // counts the child's events
+	Type     string   `cbor:"3,keyasint"`
+	Types    []string `cbor:"4,keyasint,omitempty"`
+	Base     bool     `cbor:"5,keyasint,omitempty"`
+	Body     abi.Raw  `cbor:"6,keyasint"`
+	Workflow string   `cbor:"7,keyasint"`
+}
+
+// outbox holds the messages that no EntryDelivered has named yet.
+type outbox struct {
+	byTarget map[string][]Message // oldest first; no empty ones
+	size     int
+}
+
+// post puts a message into the outbox.
+func (s *Session) post(m Message) {
+	s.lastMessage++
+	m.ID = s.lastMessage
+	if s.outbox.byTarget == nil {
+		s.outbox.byTarget = make(map[string][]Message)
+	}
+	s.outbox.byTarget[m.To] = append(s.outbox.byTarget[m.To], m)
+	s.outbox.size++
+	s.emit(Mail{To: m.To})
+}
+
+// Mail lists the oldest messages to a session that are to be delivered, at most
+// limit. They must not be changed.
+func (s *Session) Mail(to string, limit int) []Message {
+	all := s.outbox.byTarget[to]
+	return all[:min(len(all), limit):min(len(all), limit)]
+}
+
+// MailTo lists the sessions to which there are messages, in order of name.
+func (s *Session) MailTo() []string { return sortedKeys(s.outbox.byTarget) }
+
+// upTo counts the messages to a target up to one.
+func (o *outbox) upTo(to string, id uint64) int {
+	n := 0
+	for _, m := range o.byTarget[to] {
+		if m.ID > id {
+			break
+		}
+		n++
+	}
+	return n
+}
+
+func (s *Session) decideDelivered(e *Entry, t Delivered) (decision, error) {
+	if s.outbox.upTo(t.To, t.ID) == 0 {
+		return decision{}, nil
+	}
+	e.Kind, e.Delivered = EntryDelivered, &DeliveredPart{To: t.To, ID: t.ID}
+	return decision{entry: e}, nil
+}
+
+func (s *Session) foldDelivered(e *Entry) error {
+	p := e.Delivered
+	if p == nil {
+		return corrupt(e, "nothing was delivered")
+	}
+	n := s.outbox.upTo(p.To, p.ID)
+	if n == 0 {
+		return corrupt(e, "no message %d to session %s", p.ID, clip(p.To))
+	}
+	s.outbox.size -= n
+	if rest := s.outbox.byTarget[p.To][n:]; len(rest) > 0 {
+		s.outbox.byTarget[p.To] = rest
+	} else {
+		delete(s.outbox.byTarget, p.To)
+	}
+	return nil
+}
