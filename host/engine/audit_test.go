@@ -98,6 +98,19 @@ func auditRun(t reporter, s *Session, r *run) runAudit {
 		}
 	}
 	auditWaits(t, r, outside)
+	listed := 0
+	for at := r.suspended.Front(); at != nil; at = at.Next() {
+		listed++
+		if inv := at.Value.(*invocation); inv.phase != phaseSuspended || inv.line != at {
+			t.Fatalf("invocation %d is listed as suspended", inv.id)
+		}
+	}
+	for _, n := range suspended {
+		listed -= n
+	}
+	if listed != 0 {
+		t.Fatalf("%d more are listed as suspended than are", listed)
+	}
 	for id, c := range r.collections {
 		if c.id != id || c.parent == nil {
 			t.Fatalf("collection %d is not where it should be", id)
@@ -147,7 +160,7 @@ func auditPool(t reporter, r *run, i, busy, queued int) {
 		taken += bits.OnesCount64(word)
 	}
 	waiting := 0
-	for inv := p.first; inv != nil; inv = inv.queued {
+	for inv := p.first; inv != nil; inv = inv.behind {
 		waiting++
 	}
 	if p.busy != busy || taken != busy || busy > st.workers || waiting != queued || waiting != p.waiting {

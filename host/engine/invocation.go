@@ -44,8 +44,8 @@ type invocation struct {
 	children    map[string]*child
 	slept       uint64 // the call of this attempt whose sleep is over
 
-	queued       *invocation // the next one in the step's queue
-	older, newer *invocation // of the run
+	ahead, behind *invocation // in the step's queue
+	older, newer  *invocation // of the run
 }
 
 // pool is the workers of a step in a run, and the queue before them.
@@ -76,10 +76,10 @@ func (p *pool) release(worker int) {
 }
 
 func (p *pool) push(inv *invocation) {
-	if p.last == nil {
+	if inv.ahead = p.last; p.last == nil {
 		p.first = inv
 	} else {
-		p.last.queued = inv
+		p.last.behind = inv
 	}
 	p.last = inv
 	p.waiting++
@@ -87,12 +87,24 @@ func (p *pool) push(inv *invocation) {
 
 func (p *pool) pop() *invocation {
 	inv := p.first
-	p.first, inv.queued = inv.queued, nil
-	if p.first == nil {
-		p.last = nil
-	}
-	p.waiting--
+	p.leave(inv)
 	return inv
+}
+
+// leave takes an invocation out of the queue.
+func (p *pool) leave(inv *invocation) {
+	if inv.ahead == nil {
+		p.first = inv.behind
+	} else {
+		inv.ahead.behind = inv.behind
+	}
+	if inv.behind == nil {
+		p.last = inv.ahead
+	} else {
+		inv.behind.ahead = inv.ahead
+	}
+	inv.ahead, inv.behind = nil, nil
+	p.waiting--
 }
 
 // invoke makes an invocation of a step and gives it a slot, or queues it.
@@ -144,15 +156,19 @@ func (s *Session) seat(inv *invocation) {
 }
 
 // unseat takes the slot, if it has one, from an attempt that ended; output is the
-// type of the event it gave, "" for none.
+// type of the event it gave, "" for none. One that has waited may end by its
+// timeout before it has a slot again.
 func (s *Session) unseat(inv *invocation, output string) {
 	s.disarm(inv.timer)
 	inv.timer = nil
-	if inv.phase == phaseSuspended {
+	switch inv.phase {
+	case phaseSuspended:
 		s.wake(inv)
-		return
+	case phaseQueued:
+		inv.run.pools[inv.step.index].leave(inv)
+	default:
+		s.vacate(inv, output)
 	}
-	s.vacate(inv, output)
 }
 
 // vacate takes the slot from an attempt.
