@@ -71,8 +71,8 @@ const MaxWaitingFor = 20
 // Waiting is what a run waits for: an event from outside, the run of a child, or
 // a time.
 type Waiting struct {
-	Step     string `cbor:"1,keyasint"` // that waits for it, or accepts it
-	Type     string `cbor:"2,keyasint"` // of the event
+	Step     string `cbor:"1,keyasint"`           // that waits for it, or accepts it
+	Type     string `cbor:"2,keyasint"`           // of the event
 	WaiterID string `cbor:"3,keyasint,omitempty"` // "": the step gave the wait no name, or accepts the event
 	Since    int64  `cbor:"4,keyasint"`           // Unix nanoseconds
 	Child    string `cbor:"5,keyasint,omitempty"` // it waits for the end of this handler's run instead

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -67,35 +66,32 @@ func recordSheet(rec client.Record, now time.Time) *sheet {
 	if rec.Blocked != nil {
 		s.add("blocked", rec.Blocked.Code+": "+rec.Blocked.Message)
 	}
-	for _, w := range waiting(rec.JSON) {
+	for _, w := range waiting(rec.WaitingFor) {
 		s.add("waits for", w)
 	}
 	s.add("error", rec.Error)
 	return s
 }
 
-// waiting reads what a run waits for, as far as its record tells.
-func waiting(record []byte) []string {
-	var about struct {
-		Waiting []struct {
-			Step  string    `json:"step"`
-			Type  string    `json:"type"`
-			ID    string    `json:"waiter_id"`
-			Since time.Time `json:"since"`
-		} `json:"waiting_for"`
-	}
-	if json.Unmarshal(record, &about) != nil {
-		return nil // the client has understood the rest
-	}
+// waiting says what a run waits for.
+func waiting(all []host.Waiting) []string {
 	var list []string
-	for _, w := range about.Waiting {
+	for _, w := range all {
 		var text strings.Builder
-		fmt.Fprintf(&text, "%s in step %s", w.Type, w.Step)
-		if w.ID != "" {
-			fmt.Fprintf(&text, ", waiter %s", w.ID)
+		switch {
+		case w.Child != "":
+			fmt.Fprintf(&text, "its child %s", w.Child)
+		case w.Until != 0:
+			fmt.Fprintf(&text, "%s", stamp(time.Unix(0, w.Until)))
+		default:
+			text.WriteString(w.Type)
 		}
-		if !w.Since.IsZero() {
-			fmt.Fprintf(&text, ", since %s", stamp(w.Since))
+		fmt.Fprintf(&text, " in step %s", w.Step)
+		if w.WaiterID != "" {
+			fmt.Fprintf(&text, ", waiter %s", w.WaiterID)
+		}
+		if w.Since != 0 {
+			fmt.Fprintf(&text, ", since %s", stamp(time.Unix(0, w.Since)))
 		}
 		list = append(list, text.String())
 	}

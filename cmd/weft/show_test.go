@@ -99,12 +99,14 @@ func TestSince(t *testing.T) {
 
 func TestRecordShowsWhatTheRunWaitsFor(t *testing.T) {
 	rec := client.Record{
-		Run:  host.Run{HandlerID: "h", Status: host.StatusRunning, Started: now.UnixNano()},
-		JSON: json.RawMessage(`{"waiting_for":[{"step":"ask","type":"HumanResponseEvent","waiter_id":"manager"}]}`),
+		Run: host.Run{HandlerID: "h", Status: host.StatusRunning, Started: now.UnixNano(), WaitingFor: []host.Waiting{
+			{Step: "ask", Type: "HumanResponseEvent", WaiterID: "manager"}, {Step: "run", Child: "kid"}, {Step: "rest", Until: now.UnixNano()}}},
 	}
 	text := recordSheet(rec, now).render("")
-	if !strings.Contains(text, "waits for  HumanResponseEvent in step ask, waiter manager\n") {
-		t.Error(text)
+	for _, want := range []string{"waits for  HumanResponseEvent in step ask, waiter manager\n", "its child kid in step run\n", " in step rest\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in:\n%s", want, text)
+		}
 	}
 }
 

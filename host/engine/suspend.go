@@ -72,7 +72,10 @@ func (s *Session) decideSleep(e *Entry, inv *invocation, req Sleep) (decision, e
 
 func (s *Session) decideSuspension(e *Entry, inv *invocation) (decision, error) {
 	if most := inv.run.limits.Suspensions; inv.suspensions >= most {
-		return decision{}, refusal(host.RunLimitExceeded, "step %s waits and sleeps more than %d times (limit suspensions)", inv.step.name, most)
+		no := false
+		err := refusal(host.RunLimitExceeded, "step %s waits, sleeps and runs children more than %d times (limit suspensions)", inv.step.name, most)
+		err.Retryable = &no
+		return decision{}, err
 	}
 	return decision{entry: e, response: Response{Suspended: true}}, nil
 }

@@ -146,10 +146,11 @@ type (
 	RunWorkflow struct {
 		ID       string // "": the child belongs to this call
 		Workflow string
-		Shared   bool   // in the same session
-		Session  string // else in this one; "": in one of its own
-		Stream   bool   // the parent's stream shows its events too
-		// Start has the version, the checked event, the timeout and the limits.
+		Event    abi.Event // that the child starts with, as the guest gave it
+		Shared   bool      // in the same session
+		Session  string    // else in this one; "": in one of its own
+		Stream   bool      // the parent's stream shows its events too
+		// Start has the version, the checked Event, the timeout and the limits.
 		// nil: see [ErrUnresolved].
 		Start *StartRun
 	}

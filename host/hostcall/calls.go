@@ -64,6 +64,8 @@ func (a *Attempt) dispatch(im abi.Import, req []byte, clock int64) ([]byte, erro
 		return a.wait(req, clock)
 	case abi.ImportSleep:
 		return a.sleep(req, clock)
+	case abi.ImportRunWorkflow:
+		return a.runWorkflow(req, clock)
 	case abi.ImportNow:
 		if err := abi.DecodeEmpty(req); err != nil {
 			return nil, invalid(err)

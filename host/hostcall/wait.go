@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
 )
 
@@ -48,10 +49,23 @@ func (a *Attempt) sleep(req []byte, clock int64) ([]byte, error) {
 	return resp, suspensionLimit(err)
 }
 
-// suspensionLimit ends an attempt that has waited and slept too often: it could
-// only try again.
+func (a *Attempt) runWorkflow(req []byte, clock int64) ([]byte, error) {
+	m, err := abi.DecodeRunWorkflow(req)
+	if err != nil {
+		return nil, invalid(err)
+	}
+	r := engine.RunWorkflow{ID: m.ID, Workflow: m.Workflow, Event: m.Event, Stream: m.IncludeStream}
+	if m.Session != nil {
+		r.Shared, r.Session = m.Session.Shared, m.Session.ID
+	}
+	resp, err := a.effect(abi.ImportRunWorkflow, req, clock, r, func(r engine.Response) ([]byte, error) { return r.Event.Encode() })
+	return resp, suspensionLimit(err)
+}
+
+// suspensionLimit ends an attempt that has waited, slept and run children too
+// often: it could only try again.
 func suspensionLimit(err error) error {
-	if mistake := (*abi.Error)(nil); errors.As(err, &mistake) && mistake.Code == abi.StatusLimitExceeded.Code() {
+	if mistake := (*abi.Error)(nil); errors.As(err, &mistake) && mistake.Code == host.RunLimitExceeded && mistake.Retryable != nil {
 		return limitf("%s", mistake.Message)
 	}
 	return err

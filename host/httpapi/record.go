@@ -78,8 +78,17 @@ func appendRecord(dst []byte, run *host.Run, bare bool) ([]byte, error) {
 		}
 		dst = append(dst, `{"step":`...)
 		dst = appendString(dst, w.Step)
-		dst = append(dst, `,"type":`...)
-		dst = appendString(dst, w.Type)
+		switch {
+		case w.Child != "":
+			dst = append(dst, `,"child":`...)
+			dst = appendString(dst, w.Child)
+		case w.Until != 0:
+			dst = append(dst, `,"until":`...)
+			dst = appendStamp(dst, w.Until)
+		default:
+			dst = append(dst, `,"type":`...)
+			dst = appendString(dst, w.Type)
+		}
 		if w.WaiterID != "" {
 			dst = append(dst, `,"waiter_id":`...)
 			dst = appendString(dst, w.WaiterID)

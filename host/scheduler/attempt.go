@@ -295,6 +295,18 @@ func (l live) State() *state.Node { return l.at.ss.state.Load() }
 
 // Effect makes an effect of the attempt; see hostcall.Live.
 func (l live) Effect(n uint64, req engine.Request, attach func(*engine.Result)) error {
+	err := l.effect(n, req, attach)
+	if !errors.Is(err, engine.ErrUnresolved) {
+		return err
+	}
+	child := req.(engine.RunWorkflow)
+	if child.Start, err = l.at.resolve(child); err != nil {
+		return err
+	}
+	return l.effect(n, child, attach)
+}
+
+func (l live) effect(n uint64, req engine.Request, attach func(*engine.Result)) error {
 	at, ss := l.at, l.at.ss
 	ss.mu.Lock()
 	defer ss.mu.Unlock()

@@ -116,10 +116,13 @@ func (s *Scheduler) Close(ctx context.Context) error {
 func (ss *session) recover(records map[uint64]*opened) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
+	s := ss.s
+	for _, to := range ss.eng.MailTo() {
+		s.mail(route{ss.key, to}, time.Time{})
+	}
 	if ss.eng.Active() == 0 {
 		return
 	}
-	s := ss.s
 	if last := ss.eng.Now(); last < s.boot {
 		open := ss.eng.Open()
 		if _, _, err := ss.tick(engine.Shift{Lost: s.downSince(last), Crash: s.crash}, nil); err != nil {

@@ -90,10 +90,15 @@ func checkStart(req *host.StartRequest) error {
 	if req.OnBusy == host.OnBusyQueue {
 		return host.Errorf(host.CodeInvalidArgument, "on_busy \"queue\" is not supported yet: use \"share\" or \"reject\"")
 	}
-	for name, id := range map[string]string{"handler_id": req.HandlerID, "session": req.SessionID} {
-		if len(id) > maxID || !utf8.ValidString(id) || strings.ContainsFunc(id, unicode.IsControl) {
-			return host.Errorf(host.CodeInvalidArgument, "%s must be at most %d bytes of text without control characters", name, maxID)
-		}
+	if err := checkID("handler_id", req.HandlerID); err != nil {
+		return err
+	}
+	return checkID("session", req.SessionID)
+}
+
+func checkID(name, id string) error {
+	if len(id) > maxID || !utf8.ValidString(id) || strings.ContainsFunc(id, unicode.IsControl) {
+		return host.Errorf(host.CodeInvalidArgument, "%s must be at most %d bytes of text without control characters", name, maxID)
 	}
 	return nil
 }
@@ -213,14 +218,8 @@ func (s *Scheduler) checkReuse(ctx context.Context, req *host.StartRequest, r *r
 // start that waits, where its end will be told.
 func (ss *session) start(req *host.StartRequest, mod Module) (host.Run, uint64, chan ended, error) {
 	s := ss.s
-	t := engine.StartRun{
-		RunID: s.newID(), HandlerID: req.HandlerID, Version: mod.Digest,
-		Event: req.Event, Timeout: int64(s.cfg.Timeout),
-		Limits: s.cfg.Limits.Limits(req.Tenant, mod.Plugin),
-	}
-	if d, set := mod.Graph.Timeout(); set {
-		t.Timeout = int64(d)
-	}
+	t := s.startOf(req.Tenant, mod, req.Event)
+	t.RunID, t.HandlerID = s.newID(), req.HandlerID
 	s.cfg.Entropy(t.Seed[:])
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -248,6 +247,18 @@ func (ss *session) start(req *host.StartRequest, mod Module) (host.Run, uint64, 
 		return host.Run{}, 0, nil, refused(err)
 	}
 	return run, pos, end, nil
+}
+
+// startOf is a start with all that the workflow and the settings say of it.
+func (s *Scheduler) startOf(tenant string, mod Module, ev abi.Event) engine.StartRun {
+	t := engine.StartRun{
+		Version: mod.Digest, Event: ev, Timeout: int64(s.cfg.Timeout),
+		Limits: s.cfg.Limits.Limits(tenant, mod.Plugin),
+	}
+	if d, set := mod.Graph.Timeout(); set {
+		t.Timeout = int64(d)
+	}
+	return t
 }
 
 // await waits for a run's end and its durability.
@@ -389,7 +400,7 @@ func (s *Scheduler) Cancel(ctx context.Context, tenant, id string, purge bool) (
 		return false, err
 	}
 	defer ss.release()
-	pos, err := ss.cancel(run, purge)
+	pos, err := ss.cancel(ctx, run, purge)
 	if err != nil {
 		return false, err
 	}
@@ -399,25 +410,34 @@ func (s *Scheduler) Cancel(ctx context.Context, tenant, id string, purge bool) (
 	return purge, nil
 }
 
-// cancel ends a run, and with purge deletes its handler, whose latest run may be
-// a newer one by now.
-func (ss *session) cancel(run host.Run, purge bool) (pos uint64, err error) {
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
+// cancel ends a run with its children, and with purge deletes its handler, whose
+// latest run may be a newer one by now. It returns the queue position at which all
+// that is done.
+func (ss *session) cancel(ctx context.Context, run host.Run, purge bool) (pos uint64, err error) {
 	target, active := run.RunID, !run.Status.Final()
-	if purge {
-		if latest, running, _ := ss.eng.HandlerRun(run.HandlerID); running {
-			target, active = latest, true
+	for {
+		if active {
+			ss.mu.Lock()
+			_, _, err = ss.tick(engine.Cancel{RunID: target}, nil)
+			ss.mu.Unlock()
+			if err = cancelled(err, purge); err != nil {
+				return 0, err
+			}
+		}
+		if pos, err = ss.s.settle(ctx, ss.key); err != nil || !purge {
+			return pos, err
+		}
+		ss.mu.Lock()
+		target, active, _ = ss.eng.HandlerRun(run.HandlerID)
+		gone := ss.dead || !active && len(ss.eng.MailTo()) == 0
+		if gone {
+			pos = ss.purge(run)
+		}
+		ss.mu.Unlock()
+		if gone {
+			return pos, nil
 		}
 	}
-	if active {
-		_, pos, err = ss.tick(engine.Cancel{RunID: target}, nil)
-		err = cancelled(err, purge)
-	}
-	if err == nil && purge {
-		pos = ss.purge(run)
-	}
-	return pos, err
 }
 
 // cancelled turns the error of a cancel tick into the client's.

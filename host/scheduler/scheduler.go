@@ -192,8 +192,9 @@ type Scheduler struct {
 	accounts map[string]*account // of the tenants that have run something
 	timers   timerHeap
 	idle     []idleSession
-	put      []putOff // attempts that are to be tried later
-	nextDue  int64    // when to ask the store for due sessions; host.WakeNever: not
+	put      []putOff    // attempts that are to be tried later
+	outgoing []mailRoute // sessions with messages for others
+	nextDue  int64       // when to ask the store for due sessions; host.WakeNever: not
 	asking   bool
 	toLoad   []host.SessionKey // due ones that the store named
 	loaders  int               // how many of them are being loaded

@@ -205,8 +205,8 @@ func (ss *session) foldStored(eng *engine.Session, e *engine.Entry, records map[
 	if err != nil {
 		return err
 	}
-	if e.Start != nil {
-		ss.versions[e.RunID] = e.Start.Version
+	if runID, start := e.Begins(); start != nil {
+		ss.versions[runID] = start.Version
 	}
 	if e.Invocation != 0 {
 		o := records[e.Invocation]
@@ -260,8 +260,8 @@ func (ss *session) tick(t engine.Tick, attach func(*engine.Result)) (engine.Resu
 	if res.Entry == nil {
 		return res, ss.lastPos, nil
 	}
-	if st, ok := t.(engine.StartRun); ok {
-		ss.versions[st.RunID] = st.Version
+	if runID, start := res.Entry.Begins(); start != nil {
+		ss.versions[runID] = start.Version
 	}
 	it := ss.item(res)
 	ss.lastPos = ss.s.cfg.Journal.Append(now, it)
@@ -278,8 +278,8 @@ func (ss *session) item(res engine.Result) host.JournalItem {
 		Invocation: e.Invocation, Attempt: e.Attempt, Finish: e.Finish != nil,
 		WakeAt: ss.eng.WakeAt(), Size: entrySize(e),
 	}
-	if e.Start != nil {
-		it.Started = []string{e.RunID}
+	if runID, start := e.Begins(); start != nil {
+		it.Started = []string{runID}
 	}
 	for _, c := range res.Commands {
 		switch c := c.(type) {
@@ -316,6 +316,8 @@ func (ss *session) carryOut(cmds []engine.Command) {
 				}
 				changed[c.Run.RunID] = c.Run
 			}
+		case engine.Mail:
+			ss.s.mail(route{ss.key, c.To}, time.Time{})
 		case engine.RunEnded:
 			delete(ss.versions, c.RunID)
 			for _, w := range ss.ended[c.RunID] {
@@ -356,6 +358,15 @@ func entrySize(e *engine.Entry) int {
 	}
 	if e.Start != nil {
 		n += len(e.Start.Event.Body)
+	}
+	if e.Child != nil && e.Child.Start != nil {
+		n += len(e.Child.Start.Event.Body)
+	}
+	if e.Ended != nil && e.Ended.Result != nil {
+		n += len(e.Ended.Result.Body)
+	}
+	if e.Shown != nil {
+		n += len(e.Shown.Body)
 	}
 	if e.Finish != nil {
 		for i := range e.Finish.Events {

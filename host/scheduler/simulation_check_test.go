@@ -166,6 +166,7 @@ func (s *sim) checkDurable() {
 			s.checkSession(host.SessionKey{Tenant: tenant, Session: fmt.Sprint("s", i)}, sessions)
 		}
 	}
+	s.checkChildren(sessions)
 	ctx := context.Background()
 	for _, op := range s.facts.starts {
 		if op.runID == "" || op.gone {
@@ -182,6 +183,40 @@ func (s *sim) checkDurable() {
 	s.checkSends(sessions)
 	s.checkCancels()
 	s.checkReaders()
+}
+
+// checkChildren looks at the sessions that children have of their own, and at
+// rest whether every child whose parent is over is over too.
+func (s *sim) checkChildren(sessions map[host.SessionKey][]engine.Entry) {
+	for known := -1; known != len(sessions); {
+		known = len(sessions)
+		for key, entries := range sessions {
+			for i := range entries {
+				if c := entries[i].Child; c != nil && c.Session != "" {
+					if at := (host.SessionKey{Tenant: key.Tenant, Session: c.Session}); sessions[at] == nil {
+						s.checkSession(at, sessions)
+					}
+				}
+			}
+		}
+	}
+	if !s.atRest {
+		return
+	}
+	ctx := context.Background()
+	for key, entries := range sessions {
+		for i := range entries {
+			c := entries[i].Child
+			if c == nil || c.Start == nil {
+				continue
+			}
+			parent, err := s.store.Run(ctx, key.Tenant, entries[i].RunID)
+			child, kidErr := s.store.Run(ctx, key.Tenant, c.RunID)
+			if err == nil && parent.Status.Final() && kidErr == nil && !child.Status.Final() {
+				s.failf("run %s is over, its child %s in %q is not", parent.RunID, c.RunID, c.Session)
+			}
+		}
+	}
 }
 
 func (s *sim) checkSends(sessions map[host.SessionKey][]engine.Entry) {
@@ -281,6 +316,9 @@ func (s *sim) checkSession(key host.SessionKey, sessions map[host.SessionKey][]e
 	if at := eng.WakeAt(); s.atRest && at != host.WakeNever && at < s.clock().Add(-time.Second).UnixNano() {
 		s.failf("session %s has an attempt or a timer that nobody sees to:\n%s", name, eng.Dump())
 	}
+	if mail := eng.MailTo(); s.atRest && len(mail) > 0 {
+		s.failf("session %s has messages that nobody carries:\n%s", name, eng.Dump())
+	}
 	a.state(eng)
 	a.attempts(eng)
 }
@@ -319,6 +357,8 @@ func (a *audit) entry(e *engine.Entry, cmds []engine.Command) {
 		a.ended[p.Event.RunID] = p.Event.Terminal
 	}
 	switch e.Kind {
+	case engine.EntryDelivered:
+		a.sim.total.Messages++
 	case engine.EntryStream:
 		a.effects[effect{"note", tagOf(e.Event)}]++
 	case engine.EntrySend:
@@ -340,7 +380,7 @@ func (a *audit) entry(e *engine.Entry, cmds []engine.Command) {
 			a.sim.failf("session %s: call %d of %+v has an entry after call %d", a.session, e.N, key, c.last)
 		}
 		c.last = e.N
-		if e.Kind == engine.EntrySleep || e.Kind == engine.EntryWait && e.Wait.Taken == 0 {
+		if e.Kind == engine.EntrySleep || e.Kind == engine.EntryChild || e.Kind == engine.EntryWait && e.Wait.Taken == 0 {
 			c.last-- // it has no answer yet
 		}
 	}

@@ -29,6 +29,11 @@ const simManifest = `{"abi": 1, "workflow": %q, "timeout": %d,
     {"name": "rescue", "accepts": ["StepFailedEvent"], "catches": "*", "max_recoveries": 3, "emits": ["Work", "Tick"]},
     {"name": "close", "accepts": ["Close"], "emits": ["StopEvent"]}]}`
 
+// kidManifest is the workflow that guests run as a child.
+const kidManifest = `{"abi": 1, "workflow": "kid", "timeout": 5000000000, "events": {"Note": {}, "Nudge": {}},
+  "steps": [{"name": "kid", "accepts": ["StartEvent"], "emits": ["StopEvent"], "waits": ["Nudge"],
+     "retry": {"wait": {"fixed": 20000000}, "stop": {"attempts": 2}}}]}`
+
 // simSandbox runs guests that are Go functions: each is drawn by its trigger
 // and makes its host calls one interleaving point at a time.
 type simSandbox struct{ w *world }
@@ -157,8 +162,11 @@ func (g *simGuest) program() (out []byte, trap *abi.Error, err error) {
 }
 
 func (g *simGuest) operation() error {
-	if (g.in.Step == "work" || g.in.Step == "part") && g.rng.IntN(10) == 0 {
+	if (g.in.Step == "work" || g.in.Step == "part" || g.in.Step == "kid") && g.rng.IntN(10) == 0 {
 		return g.wait()
+	}
+	if (g.in.Step == "work" || g.in.Step == "part" || g.in.Step == "kid") && g.rng.IntN(12) == 0 {
+		return g.child()
 	}
 	n := g.rng.IntN(15)
 	if g.w.sim.hot && n < 8 {
@@ -190,6 +198,9 @@ func (g *simGuest) operation() error {
 		_, err := g.call(abi.ImportSleep, []any{g.rng.IntN(100_000_000)})
 		return err
 	case 13:
+		if g.in.Step == "kid" {
+			return nil
+		}
 		_, err := g.call(abi.ImportSendEvent, []any{[]any{"Nudge", map[string]any{"tag": g.token(), "k": g.rng.IntN(2)}}})
 		return err
 	case 12:
@@ -229,6 +240,34 @@ func (g *simGuest) wait() error {
 	h := fnv.New32a()
 	_, _ = h.Write(resp)
 	return g.tell(fmt.Sprint("nudged ", h.Sum32()))
+}
+
+// child runs a workflow, and tells what came of it.
+func (g *simGuest) child() error {
+	if g.deep() {
+		return nil
+	}
+	req := map[string]any{"workflow": "kid", "event": []any{"StartEvent", map[string]any{"tag": g.token() + "k"}}}
+	switch g.rng.IntN(4) {
+	case 0:
+		req["session"] = map[string]any{"shared": true}
+	case 1:
+		req["session"] = map[string]any{"id": fmt.Sprint("s", g.rng.IntN(simSessions))}
+	}
+	if g.rng.IntN(3) == 0 {
+		req["id"] = "once"
+	}
+	if g.rng.IntN(3) == 0 {
+		req["include_stream"] = true
+	}
+	resp, err := g.call(abi.ImportRunWorkflow, req)
+	if err != nil {
+		return err
+	}
+	g.w.sim.children.Add(1)
+	h := fnv.New32a()
+	_, _ = h.Write(resp)
+	return g.tell(fmt.Sprint("child ", h.Sum32()))
 }
 
 // bump counts and keeps its token, in one edit.
@@ -355,7 +394,7 @@ func (g *simGuest) tell(what string) error {
 func (g *simGuest) deep() bool { return len(g.tag) > 60 }
 
 func (g *simGuest) send() error {
-	if g.deep() || g.in.Step == "gather" || g.in.Step == "close" {
+	if g.deep() || g.in.Step == "gather" || g.in.Step == "close" || g.in.Step == "kid" {
 		return nil
 	}
 	typ := []string{"Work", "Tick"}[g.rng.IntN(2)]
@@ -408,6 +447,12 @@ func (g *simGuest) result() (out []byte, trap *abi.Error, err error) {
 	}
 	n := g.rng.IntN(100)
 	switch {
+	case g.in.Step == "kid" && n < 70:
+		return one(abi.TypeStop)
+	case g.in.Step == "kid" && n < 85:
+		return give(abi.StepOutput{Err: &abi.Error{Code: "drawn", Message: "by the seed"}})
+	case g.in.Step == "kid":
+		return give(abi.StepOutput{})
 	case g.in.Step == "close" || g.in.Step == "work" && n < 3:
 		return one(abi.TypeStop)
 	case g.in.Step == "gather" || g.deep():

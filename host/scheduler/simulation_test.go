@@ -9,6 +9,7 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,7 +61,7 @@ func TestSimulation(t *testing.T) {
 // simulation for a test that has stopped doing anything.
 type simStats struct {
 	scheduler.Counters
-	Crashes, CleanStops, Refused, Starts, Sends, Cancels, Purges, Ends, Blocked, StreamEvents, Entries int
+	Crashes, CleanStops, Refused, Starts, Sends, Cancels, Purges, Ends, Blocked, StreamEvents, Entries, Children, Messages int
 }
 
 func (s *simStats) add(c scheduler.Counters) {
@@ -79,7 +80,7 @@ func (s *simStats) check(t *testing.T) {
 	for name, n := range map[string]uint64{
 		"conflicts": s.Conflicts, "parks": s.Parks, "replays": s.Replayed, "loads": s.Loaded, "evictions": s.Evicted, "yields": s.Yields, "holds": s.Holds, "waits and sleeps": s.Suspended,
 		"crashes": uint64(s.Crashes), "refused commits": uint64(s.Refused), "cancels": uint64(s.Cancels), "purges": uint64(s.Purges),
-		"runs blocked by crashes": uint64(s.Blocked),
+		"runs blocked by crashes": uint64(s.Blocked), "children": uint64(s.Children), "messages between sessions": uint64(s.Messages),
 	} {
 		if n == 0 {
 			t.Errorf("the simulation has no %s: it does not test what it is to test", name)
@@ -111,6 +112,8 @@ type sim struct {
 	soon  time.Time // when something wants to be stepped; zero: nothing does
 	ops   int
 	facts facts
+
+	children atomic.Int64 // that guests have heard of
 
 	mu      sync.Mutex // guards what follows, which goroutines of a world use
 	chance  *rand.Rand // entropy
@@ -200,6 +203,7 @@ func (s *sim) play() {
 	s.modules = newSimModules(s.t, map[string]string{
 		"long":  fmt.Sprintf(simManifest, "long", int64(time.Hour)),
 		"brief": fmt.Sprintf(simManifest, "brief", int64(time.Second)),
+		"kid":   kidManifest,
 	})
 	s.now = time.Unix(1_700_000_000, 0)
 	s.tokens = 1 + s.rng.IntN(4)
@@ -385,6 +389,7 @@ func (s *sim) leave() {
 		s.failf("the scheduler holds on: %s", leak)
 	}
 	s.total.add(s.w.sched.Counters())
+	s.total.Children += int(s.children.Load())
 	s.w.crash()
 }
 

@@ -43,6 +43,10 @@ func (s *Scheduler) Step(now time.Time) (work []func(), next time.Time) {
 	if t := s.takeUp(now); !t.IsZero() {
 		at(t)
 	}
+	carry, t := s.mailWork(now)
+	if work = append(work, carry...); !t.IsZero() {
+		at(t)
+	}
 	congested := false
 	skip := func(tenant string) bool {
 		if s.cfg.Journal.Congested(tenant) {

@@ -105,9 +105,12 @@ func writes(req engine.Request) []state.Path {
 			paths = append(paths, p)
 		}
 		return paths
-	default:
-		return nil
+	case engine.RunWorkflow:
+		if r.Shared && r.Start != nil {
+			return []state.Path{nil} // the workflow's defaults may be filled in
+		}
 	}
+	return nil
 }
 
 // slogLevel is the level of a guest's log line; the numbers are slog's.

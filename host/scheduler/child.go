@@ -1,0 +1,54 @@
+package scheduler
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/engine"
+)
+
+// resolve finds out what the reducer has to know of a child that is to begin. Its
+// error is the guest's ([*abi.Error]), or one of the store.
+func (at *attempt) resolve(req engine.RunWorkflow) (*engine.StartRun, error) {
+	s, tenant := at.ss.s, at.ss.key.Tenant
+	if req.Session != "" {
+		if err := checkID("session", req.Session); err != nil {
+			return nil, guestError(err)
+		}
+	}
+	mod, err := s.cfg.Modules.Newest(tenant, req.Workflow)
+	if host.CodeOf(err) == host.CodeNotFound {
+		return nil, &abi.Error{Code: string(host.CodeNotFound), Message: fmt.Sprintf("step %s runs the workflow %s, which does not exist: upload a plugin that makes it", at.view.Step, req.Workflow)}
+	}
+	if err != nil {
+		return nil, childError(err)
+	}
+	ev := req.Event
+	if ev.Type == abi.TypeStart {
+		ev.Type = "" // as it is with a client's plain fields
+	}
+	if ev, err = s.startEvent(mod, ev); err != nil {
+		return nil, childError(err)
+	}
+	t := s.startOf(tenant, mod, ev)
+	return &t, nil
+}
+
+// childError turns a refusal into the guest's error; what may pass stays as it is.
+func childError(err error) error {
+	if code := host.CodeOf(err); code == host.CodeUnavailable || code == host.CodeInternal {
+		return err
+	}
+	return guestError(err)
+}
+
+// guestError is a refusal as a step gets it.
+func guestError(err error) *abi.Error {
+	var guest *abi.Error
+	if errors.As(err, &guest) {
+		return guest
+	}
+	return &abi.Error{Code: string(host.CodeOf(err)), Message: host.MessageOf(err)}
+}

@@ -1,0 +1,207 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/engine"
+)
+
+// The runs of a session begin, end and answer runs of other sessions by messages
+// (see package engine). A message stands in its sender's outbox, in the journal,
+// before anybody carries it; carrying it is a tick of the receiver and then a tick
+// of the sender that takes it out. All of them go through the one queue of the
+// journal, so that whatever a crash leaves is a prefix of that: a message may be
+// carried again then, and its receiver drops it. So may two goroutines carry the
+// same messages at once: each of them begins with the oldest.
+
+// mailBatch is how many messages are carried under one lock of the receiver.
+const mailBatch = 64
+
+// retryMail is when messages are tried again whose receiver does not load.
+const retryMail = 10 * time.Second
+
+// route is the way of messages from one session to another of its tenant.
+type route struct {
+	from host.SessionKey
+	to   string
+}
+
+func (r route) target() host.SessionKey {
+	return host.SessionKey{Tenant: r.from.Tenant, Session: r.to}
+}
+
+// mailRoute is a route with messages on it.
+type mailRoute struct {
+	route
+	due time.Time // zero: now
+}
+
+// mail has the messages of a route carried. Called with the sender's mu held, or
+// with none.
+func (s *Scheduler) mail(r route, due time.Time) {
+	s.mu.Lock()
+	known := slices.ContainsFunc(s.outgoing, func(m mailRoute) bool { return m.route == r && !m.due.After(due) })
+	if !known {
+		s.outgoing = append(s.outgoing, mailRoute{r, due})
+	}
+	s.mu.Unlock()
+	s.signal()
+}
+
+// mailWork takes out the routes whose messages are to be carried now; next is
+// when others will be, zero if there are none. Called with mu held.
+func (s *Scheduler) mailWork(now time.Time) (work []func(), next time.Time) {
+	kept := s.outgoing[:0]
+	for _, m := range s.outgoing {
+		if m.due.After(now) {
+			if kept = append(kept, m); next.IsZero() || m.due.Before(next) {
+				next = m.due
+			}
+			continue
+		}
+		work = append(work, func() {
+			if err := s.carry(context.Background(), m.route); err != nil {
+				s.cfg.Log.Error("messages to a session cannot be delivered, and are tried again", "tenant", m.from.Tenant,
+					"from", m.from.Session, "to", m.to, "error", err)
+				s.mail(m.route, s.cfg.Now().Add(retryMail))
+			}
+		})
+	}
+	clear(s.outgoing[len(kept):])
+	s.outgoing = kept
+	return work, next
+}
+
+// carry brings all messages of a route to their session.
+func (s *Scheduler) carry(ctx context.Context, r route) error {
+	from, err := s.acquire(ctx, r.from, false)
+	if host.CodeOf(err) == host.CodeNotFound {
+		return nil // it was purged
+	}
+	if err != nil {
+		return err
+	}
+	defer from.release()
+	for {
+		from.mu.Lock()
+		messages := from.eng.Mail(r.to, mailBatch)
+		dead := from.dead
+		from.mu.Unlock()
+		if dead || len(messages) == 0 {
+			return nil
+		}
+		refused, err := s.bring(ctx, r.target(), messages)
+		if err != nil {
+			return err
+		}
+		from.mu.Lock()
+		for _, end := range refused {
+			from.note(engine.ChildEnded{End: end})
+		}
+		from.note(engine.Delivered{To: r.to, ID: messages[len(messages)-1].ID})
+		from.mu.Unlock()
+	}
+}
+
+// note makes a tick for which it is well if it comes too late. Called with mu
+// held.
+func (ss *session) note(t engine.Tick) {
+	_, _, err := ss.tick(t, nil)
+	if err != nil && !tooLate(err) {
+		ss.s.cfg.Log.Error("a message's tick is refused", "session", ss.key.Session, "error", err)
+	}
+}
+
+// tooLate reports whether a tick was refused because what it is about is over.
+func tooLate(err error) bool {
+	return errors.Is(err, engine.ErrStale) || errors.Is(err, engine.ErrUnknownRun) || errors.Is(err, errDead)
+}
+
+// bring gives messages to the session that they are for. Children that cannot
+// begin there are given back as ended.
+func (s *Scheduler) bring(ctx context.Context, key host.SessionKey, messages []engine.Message) (refused []engine.ChildEnd, err error) {
+	begins := false
+	for i := range messages {
+		if m := messages[i].Start; m != nil {
+			begins = true
+			// The reducer is to find the version in memory.
+			if _, err := s.cfg.Modules.ByDigest(m.Version); host.CodeOf(err) == host.CodeUnavailable {
+				return nil, err
+			}
+		}
+	}
+	for {
+		refused, err = s.bringOnce(ctx, key, messages, begins)
+		if !errors.Is(err, errDead) {
+			return refused, err
+		}
+		// It was purged meanwhile: the next one under its key is another.
+	}
+}
+
+func (s *Scheduler) bringOnce(ctx context.Context, key host.SessionKey, messages []engine.Message, create bool) (refused []engine.ChildEnd, err error) {
+	to, err := s.acquire(ctx, key, create)
+	if host.CodeOf(err) == host.CodeNotFound {
+		return nil, nil // nobody is there any more
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer to.release()
+	to.mu.Lock()
+	defer to.mu.Unlock()
+	if to.dead {
+		return nil, errDead
+	}
+	for i := range messages {
+		m := &messages[i]
+		_, _, err := to.tick(m.Tick(), nil)
+		switch {
+		case err == nil || tooLate(err):
+		case m.Start != nil:
+			refused = append(refused, engine.ChildEnd{RunID: m.Start.RunID, Err: guestError(err)})
+		default:
+			s.cfg.Log.Error("a message is refused", "tenant", key.Tenant, "session", key.Session, "error", err)
+		}
+	}
+	return refused, nil
+}
+
+// settle carries what a session has to tell, and what comes of it in the sessions
+// that it tells: a run that is cancelled takes its children along before anybody
+// hears of it. It returns the newest queue position of them all.
+func (s *Scheduler) settle(ctx context.Context, key host.SessionKey) (pos uint64, err error) {
+	seen := map[host.SessionKey]bool{}
+	for todo := []host.SessionKey{key}; len(todo) > 0; todo = todo[1:] {
+		if seen[todo[0]] {
+			continue
+		}
+		seen[todo[0]] = true
+		last, targets := s.mailOf(ctx, todo[0])
+		pos = max(pos, last)
+		for _, to := range targets {
+			r := route{todo[0], to}
+			if err := s.carry(ctx, r); err != nil {
+				return pos, err
+			}
+			todo = append(todo, r.target())
+		}
+	}
+	return pos, nil
+}
+
+// mailOf gives a session's newest queue position and to whom it has messages.
+func (s *Scheduler) mailOf(ctx context.Context, key host.SessionKey) (pos uint64, to []string) {
+	ss, err := s.acquire(ctx, key, false)
+	if err != nil {
+		return 0, nil
+	}
+	defer ss.release()
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	return ss.lastPos, ss.eng.MailTo()
+}
