@@ -56,6 +56,8 @@ func (p *player) stageVerb(verb string, in *scanner) bool {
 	case "carry":
 		to := in.word()
 		p.carry(to, strings.TrimSpace(in.rest) == "again")
+	case "snap", "try":
+		p.try(verb, in)
 	default:
 		return false
 	}

@@ -71,8 +71,8 @@ func (c *compiler) waits(st *step) {
 
 // unsupported refuses what this version of the engine cannot do, by name.
 func (c *compiler) unsupported(decl *abi.StepDecl) {
-	if decl.Atomic {
-		c.problem("unsupported", decl.Name, "", "step %s is atomic, and this server has no atomic steps yet: leave atomic out", decl.Name)
+	if decl.Atomic && len(decl.Waits) > 0 {
+		c.problem("atomic_waits", decl.Name, decl.Waits[0], "step %s is atomic and waits for %s, which an atomic step may not: leave its waits out, or atomic", decl.Name, clip(decl.Waits[0]))
 	}
 	for _, target := range decl.Catches {
 		if target == abi.CatchCancelled || target == abi.CatchTimeout {

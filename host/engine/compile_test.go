@@ -83,14 +83,14 @@ func TestProblems(t *testing.T) {
 		{"waits", `{"A": {}}`, `{"name": "a", "accepts": ["StartEvent"], "emits": ["StopEvent", "A"], "waits": ["HumanResponseEvent", "A"]}`, nil},
 		{"waits for what there is not", `{}`, `{"name": "a", "accepts": ["StartEvent"], "emits": ["StopEvent"], "waits": ["A", "StartEvent", "StopEvent", "StepStateChanged"]}`,
 			[]string{"unknown_type a A", "waits_for_ends a StartEvent", "waits_for_ends a StopEvent", "waits_runtime_type a StepStateChanged"}},
-		{"atomic", `{}`, `{"name": "a", "accepts": ["StartEvent"], "emits": ["StopEvent"], "atomic": true}`, []string{"unsupported a -"}},
+		{"atomic", `{}`, `{"name": "a", "accepts": ["StartEvent"], "emits": ["StopEvent"], "atomic": true, "waits": ["HumanResponseEvent"]}`, []string{"atomic_waits a HumanResponseEvent"}},
 		{"catches the end of a run", `{}`, begin + `, {"name": "k", "accepts": ["StepFailedEvent"], "catches": ["cancelled", "timeout"], "emits": ["StopEvent"]}`, []string{"unreachable_step k -", "unsupported k -", "unsupported k -"}},
 		{"part", `{}, "part": true`, `{"name": "a", "accepts": ["StartEvent"]}`, []string{"unsupported - -"}},
 		{"state schema", `{}, "state": {"schema": {"type": "object", "oneOf": []}}`, begin, []string{"state_schema - -"}},
 		{"state defaults", `{}, "state": {"schema": {"properties": {"n": {"type": "integer"}}}, "default": {"n": "x"}}`, begin, []string{"state_default - -"}},
 		{"state without a required default", `{}, "state": {"schema": {"required": ["n"]}}`, begin, []string{"state_default - -"}},
-		{"all at once", `{"A": {}, "B": {"extends": "Nope"}}`, `{"name": "a", "accepts": ["A"], "emits": ["A"], "atomic": true}`,
-			[]string{"dead_end a -", "no_start - -", "no_stop - -", "unknown_type - B", "unreachable_step a -", "unsupported a -"}},
+		{"all at once", `{"A": {}, "B": {"extends": "Nope"}}`, `{"name": "a", "accepts": ["A"], "emits": ["A"]}`,
+			[]string{"dead_end a -", "no_start - -", "no_stop - -", "unknown_type - B", "unreachable_step a -"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

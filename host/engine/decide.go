@@ -234,14 +234,22 @@ func (s *Session) decideChanges(e *Entry, inv *invocation, root *state.Node, cha
 	if len(changes) == 0 {
 		return decision{}, nil
 	}
-	if err := inv.run.graph.schema.Check(root, changes); err != nil {
-		return decision{}, stateRefusal(err)
-	}
-	if n, most := root.Bytes(), inv.run.limits.StateBytes; n > most && n > s.root.Bytes() {
-		return decision{}, refusal("limit_exceeded", "the state would have %d bytes, more than %d", n, most)
+	if err := s.checkChanged(inv, s.root, root, changes); err != nil {
+		return decision{}, err
 	}
 	e.Kind, e.Changes = EntryEdit, state.EncodeChanges(changes)
 	return decision{entry: e, root: root}, nil
+}
+
+// checkChanged checks a changed state against the workflow's schema and the limit.
+func (s *Session) checkChanged(inv *invocation, before, after *state.Node, changes []state.Change) error {
+	if err := inv.run.graph.schema.Check(after, changes); err != nil {
+		return stateRefusal(err)
+	}
+	if n, most := after.Bytes(), inv.run.limits.StateBytes; n > most && n > before.Bytes() {
+		return refusal("limit_exceeded", "the state would have %d bytes, more than %d", n, most)
+	}
+	return nil
 }
 
 // stateRefusal turns an error of package state into one for the guest.
@@ -296,16 +304,9 @@ func refuseRuntimeType(typ string) *abi.Error {
 }
 
 func (s *Session) decideWrite(e *Entry, inv *invocation, req WriteStream) (decision, error) {
-	typ := req.Event.Type
-	kind, known := inv.run.graph.Kind(typ)
-	switch {
-	case IsRuntimeType(typ):
-		return decision{}, refuseRuntimeType(typ)
-	case !known:
-		return decision{}, refusal(host.RunInvalidOutput, "step %s writes %s to the stream, which is not declared: declare it in events", inv.step.name, clip(typ))
-	case kind == abi.KindStop:
-		warning := fmt.Sprintf("step %s wrote the stop event %s to the stream: it was left out, the run's result follows when a step returns it", inv.step.name, typ)
-		return decision{response: Response{Warning: warning}}, nil
+	warning, err := inv.checkWrite(req.Event.Type)
+	if err != nil || warning != "" {
+		return decision{response: Response{Warning: warning}}, err
 	}
 	ev := sanitized(req.Event)
 	e.Kind, e.Event = EntryStream, &ev
@@ -326,9 +327,17 @@ func (s *Session) decideFinish(e *Entry, t Finish) (decision, error) {
 	if p.Err == nil && s.overflow(inv.run, t.Output.Events) {
 		p.Err = refuseInbox(inv.run)
 	}
+	d := decision{entry: e}
+	if p.Err == nil && t.Stage != nil {
+		d.root, err = s.decideStage(e, inv, t.Stage)
+		if err != nil && !errors.As(err, &p.Err) {
+			return decision{}, err
+		}
+	}
 	if p.Err != nil {
 		p.Err = sanitizedError(p.Err)
 		e.Retry = inv.retry(e.At, p.Err)
+		p.Staged, e.Changes = nil, nil
 		return decision{entry: e}, nil
 	}
 	p.List = t.Output.List
@@ -338,7 +347,7 @@ func (s *Session) decideFinish(e *Entry, t Finish) (decision, error) {
 			p.Events[i] = sanitized(ev)
 		}
 	}
-	return decision{entry: e}, nil
+	return d, nil
 }
 
 // checkOutput says whether the step may return such a result.

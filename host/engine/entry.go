@@ -143,6 +143,16 @@ type FinishPart struct {
 	List   bool        `cbor:"2,keyasint,omitempty"`
 	Err    *abi.Error  `cbor:"3,keyasint,omitempty"`
 	Fuel   uint64      `cbor:"4,keyasint,omitempty"`
+	// Staged is what an atomic step sent and wrote, before its events; its edits
+	// are the entry's Changes.
+	Staged []StagedPart `cbor:"5,keyasint,omitempty"`
+}
+
+// StagedPart is an event that an atomic step sent, or wrote to the stream.
+type StagedPart struct {
+	Event  abi.Event `cbor:"1,keyasint"`
+	Step   string    `cbor:"2,keyasint,omitempty"`
+	Stream bool      `cbor:"3,keyasint,omitempty"`
 }
 
 // WaitPart is the part of an EntryWait.

@@ -156,7 +156,7 @@ func (s *Session) foldAttempt(e *Entry, root *state.Node) error {
 		}
 		return s.foldCollect(e, inv)
 	case EntryFinish:
-		return s.foldFinish(e, inv)
+		return s.foldFinish(e, inv, root)
 	case EntryWait:
 		return s.foldWait(e, inv)
 	case EntrySleep:
@@ -167,18 +167,13 @@ func (s *Session) foldAttempt(e *Entry, root *state.Node) error {
 	if e.Event == nil || !r.graph.knows(e.Event.Type) {
 		return corrupt(e, "no event of a known type")
 	}
+	effect := s.sent
 	if e.Kind == EntryStream {
-		if s.published(inv, *e.Event) {
-			s.settle(r, false)
-		}
-		return nil
+		effect = s.written
 	}
-	asks := r.kind(*e.Event) == abi.KindInputRequired
-	if !s.admit(inv, 1) || asks && !s.published(inv, *e.Event) {
-		return nil
+	if effect(inv, *e.Event, e.Step) {
+		s.settle(r, false)
 	}
-	s.route(r, emission{event: *e.Event, in: inv.in, lineage: inv.lineage, step: e.Step, shown: asks})
-	s.settle(r, false)
 	return nil
 }
 
@@ -214,7 +209,7 @@ func (inv *invocation) failure(err *abi.Error, now int64) failure {
 	return failure{step: inv.step.name, err: err, attempts: inv.attempt, elapsed: now - inv.start}
 }
 
-func (s *Session) foldFinish(e *Entry, inv *invocation) error {
+func (s *Session) foldFinish(e *Entry, inv *invocation, root *state.Node) error {
 	p, r := e.Finish, inv.run
 	if p == nil || !p.List && len(p.Events) > 1 {
 		return corrupt(e, "no result")
@@ -228,6 +223,12 @@ func (s *Session) foldFinish(e *Entry, inv *invocation) error {
 	if p.Err != nil {
 		s.failed(inv, p.Err, e.Retry)
 		return nil
+	}
+	if err := s.change(e, root); err != nil {
+		return err
+	}
+	if goesOn, err := s.foldStaged(e, inv); err != nil || !goesOn {
+		return err
 	}
 	output := ""
 	if len(p.Events) > 0 {

@@ -18,6 +18,7 @@ type player struct {
 	live   *Session
 	copied *Session
 	stages map[string]stage
+	atomic map[uint64]*staged
 	now    int64
 	bases  map[string]base
 	out    strings.Builder
@@ -37,7 +38,7 @@ func newPlayer(t reporter, graphs map[string]*Graph) *player {
 		return nil, fmt.Errorf("no version %q", version)
 	}
 	key := host.SessionKey{Tenant: "t", Session: "s"}
-	return &player{t: t, live: New(key, find), copied: New(key, find), stages: make(map[string]stage), bases: make(map[string]base)}
+	return &player{t: t, live: New(key, find), copied: New(key, find), stages: make(map[string]stage), atomic: make(map[uint64]*staged), bases: make(map[string]base)}
 }
 
 // play plays one line:
@@ -59,6 +60,7 @@ func newPlayer(t reporter, graphs map[string]*Graph) *player {
 //	[@TIME] pause RUN
 //	[@TIME] resume RUN
 //	[@TIME] shift DURATION
+//	snap INVOCATION, try INVOCATION get PATH | VERB...: see [player.try]
 //	in SESSION, carry SESSION [again], run INVOCATION...: see [player.child]
 //
 // EVENT is TYPE, #ID and a JSON object, the last two optional; TIME is a
@@ -149,6 +151,10 @@ func (p *player) read(verb string, in *scanner) Tick {
 		f.Output = in.output()
 		f.Attempt = in.uintOption("attempt", 1)
 		f.Fuel = in.uintOption("fuel", 0)
+		if st := p.atomic[f.Invocation]; st != nil {
+			f.Stage = &st.done
+			delete(p.atomic, f.Invocation)
+		}
 		return f
 	case "timer":
 		return Timer{}

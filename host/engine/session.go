@@ -162,6 +162,7 @@ type Invocation struct {
 	LastError *abi.Error
 	Limits    host.Limits
 	RunSeed   [32]byte
+	Atomic    bool
 }
 
 // Invocation gives an invocation that has not ended.
@@ -174,7 +175,7 @@ func (s *Session) Invocation(id uint64) (Invocation, bool) {
 	return Invocation{
 		ID: id, RunID: r.rec.RunID, HandlerID: r.rec.HandlerID, Workflow: r.rec.Workflow, Version: r.version,
 		Step: inv.step.name, Trigger: inv.trigger, List: inv.step.mode != modeOne,
-		Attempt: inv.attempt, LastError: inv.lastErr, Limits: r.limits, RunSeed: r.seed,
+		Attempt: inv.attempt, LastError: inv.lastErr, Limits: r.limits, RunSeed: r.seed, Atomic: inv.step.decl.Atomic,
 	}, true
 }
 

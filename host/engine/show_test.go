@@ -159,6 +159,13 @@ func showEntry(e *Entry) string {
 		fmt.Fprintf(&b, " buffer=%q given=%d added=%d release=%v", p.Buffer, p.Given, p.Added, p.Release)
 	}
 	if p := e.Finish; p != nil {
+		for _, st := range p.Staged {
+			how := "send"
+			if st.Stream {
+				how = "write"
+			}
+			fmt.Fprintf(&b, " %s%s", how, showEvents([]abi.Event{st.Event}))
+		}
 		if p.List {
 			b.WriteString(" list")
 		}

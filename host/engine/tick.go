@@ -56,6 +56,9 @@ type (
 		Attempt    uint64
 		Output     abi.StepOutput
 		Fuel       uint64
+		// Stage is what an atomic step did; nil for others, and looked at only if
+		// the output is no error.
+		Stage *Stage
 	}
 	// Timer fires the earliest timer if it is due.
 	Timer struct{}

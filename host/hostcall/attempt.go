@@ -32,6 +32,9 @@
 //     of the replay, and only then remembered.
 //  8. An open edit has a bound of fuel, which is counted from what the guest
 //     burns: the same in each run. In a replay no edit is open.
+//  9. The attempt of an atomic step has no effects before its finish, and so no
+//     record in the journal: it reads a snapshot and its own edits, and each run
+//     of its guest begins anew on a new one.
 package hostcall
 
 import (
@@ -66,6 +69,12 @@ type Live interface {
 	Begin(p state.Path, want bool) (n *state.Node, ok bool, err error)
 	// End gives back the ticket, if there is one, of an edit that was aborted.
 	End()
+	// Atomic reports whether the attempt is of an atomic step: its calls are tried
+	// instead of made, and take effect when it finishes.
+	Atomic() bool
+	// Try works out a call on the state that an atomic step sees, as
+	// engine.Session.Try does.
+	Try(root *state.Node, req engine.Request) (resp engine.Response, after *state.Node, effect bool, err error)
 	// Effect makes an effect. attach is called, with the result, before any
 	// other can see it, and completes the entry; it is not called when Effect
 	// fails, and its result has no Entry when nothing changed.
@@ -132,6 +141,7 @@ type Attempt struct {
 	n        uint64
 	replayed int // calls that this run answers from the record
 	region   *region
+	stage    *stage // of an atomic step, from its first call on
 	random   *rand.ChaCha8
 	logBytes int
 	logLines int
@@ -164,6 +174,9 @@ func New(live Live, open engine.AttemptOpen, record []engine.CallRecord) *Attemp
 func (a *Attempt) Restart() {
 	if a.region != nil {
 		a.back() // it was cut off inside an edit
+	}
+	if a.live.Atomic() {
+		a.record, a.attached, a.bytes, a.stage = nil, 0, 0, nil
 	}
 	a.n, a.replayed, a.waits = 0, len(a.record), nil
 	a.logs, a.logBytes, a.logLines = nil, 0, 0

@@ -45,6 +45,11 @@ func value(v any) abi.Raw { return must(abi.EncodeValue(v)) }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	return newWorldOf(t, manifest)
+}
+
+func newWorldOf(t *testing.T, manifest string) *world {
+	t.Helper()
 	m, err := abi.DecodeManifest(must(abi.FromJSON([]byte(manifest))))
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +125,11 @@ func (w *world) Begin(p state.Path, want bool) (*state.Node, bool, error) {
 	n, ok := state.Get(w.eng.State(), p)
 	return n, ok, nil
 }
-func (w *world) End() {}
+func (w *world) End()         {}
+func (w *world) Atomic() bool { return w.inv.Atomic }
+func (w *world) Try(root *state.Node, req engine.Request) (engine.Response, *state.Node, bool, error) {
+	return w.eng.Try(w.invID, w.inv.Attempt, root, req)
+}
 func (w *world) Effect(n uint64, req engine.Request, attach func(*engine.Result)) error {
 	if _, ok := req.(engine.CommitState); ok && w.rival != nil {
 		rival := w.rival
@@ -200,7 +209,7 @@ func (g *guest) run() error {
 		{abi.ImportStateAbort, func(abi.Raw) abi.Raw { return value([]any{}) }},
 		{abi.ImportStateCommit, func(abi.Raw) abi.Raw { return value([]any{1}) }}, // refused outside
 		{abi.ImportStateEdit, func(abi.Raw) abi.Raw { return value([]any{[]any{"increment", "a", 1}}) }},
-		{abi.ImportRunWorkflow, func(abi.Raw) abi.Raw { return value([]any{1}) }}, // not served
+		{abi.ImportRunWorkflow, func(abi.Raw) abi.Raw { return value([]any{1}) }}, // no request
 	}
 	for _, p := range program {
 		if _, err := g.call(p.im, p.req(nil)); err != nil {

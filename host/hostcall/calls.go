@@ -12,6 +12,11 @@ import (
 // answer makes a live call. An [*abi.Error] is the guest's answer; any other
 // error unwinds the guest.
 func (a *Attempt) answer(im abi.Import, req []byte, clock int64) ([]byte, error) {
+	if a.live.Atomic() {
+		if err := a.checkStage(); err != nil {
+			return nil, err
+		}
+	}
 	if a.region != nil {
 		if err := a.checkRegion(); err != nil {
 			return nil, err
@@ -96,7 +101,7 @@ func (a *Attempt) stateGet(req []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if n, ok := state.Get(a.live.State(), p); ok {
+	if n, ok := a.read(p); ok {
 		return n.Encode(), nil
 	}
 	if m.Default != nil {
@@ -124,12 +129,12 @@ func (a *Attempt) stateBegin(req []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, ok, err := a.live.Begin(p, a.losses >= ticketAfter)
+	n, ok, err := a.begin(p)
 	if err != nil {
 		return nil, err
 	}
 	if !ok {
-		a.live.End()
+		a.end()
 		return nil, missing(m.Path)
 	}
 	a.region = &region{path: p, base: n, begin: a.n, start: a.live.Now()}
@@ -159,14 +164,33 @@ func (a *Attempt) stateCommit(req []byte, clock int64) ([]byte, error) {
 		return nil, a.closeRegion(err)
 	}
 	a.region = nil
-	a.losses = 0
+	if a.stage == nil {
+		a.losses = 0
+	}
 	return resp, nil
+}
+
+// begin gives the value at a path for an edit.
+func (a *Attempt) begin(p state.Path) (*state.Node, bool, error) {
+	if a.stage != nil {
+		n, ok := a.read(p)
+		return n, ok, nil
+	}
+	return a.live.Begin(p, a.losses >= ticketAfter)
+}
+
+// end gives back the ticket of an edit, if there is one. That of an atomic step is
+// for all of it.
+func (a *Attempt) end() {
+	if a.stage == nil {
+		a.live.End()
+	}
 }
 
 // closeRegion ends the open edit without a change.
 func (a *Attempt) closeRegion(err error) error {
 	a.region = nil
-	a.live.End()
+	a.end()
 	return err
 }
 
@@ -217,6 +241,9 @@ func nullResponse(engine.Response) ([]byte, error) { return abi.Null, nil }
 // goes into the effect's own entry. A response that is too long is recorded as
 // the error that the guest gets instead; the effect stands.
 func (a *Attempt) effect(im abi.Import, req []byte, clock int64, r engine.Request, encode func(engine.Response) ([]byte, error)) ([]byte, error) {
+	if a.stage != nil {
+		return a.try(req, r, encode)
+	}
 	var resp []byte
 	var late error
 	err := a.live.Effect(a.n, r, func(res *engine.Result) {

@@ -6,6 +6,11 @@ import "time"
 // host call come before the call. The error ends the guest: it belongs to an
 // open edit that burnt too much, be it in a loop without host calls.
 func (a *Attempt) Burn(units uint64) error {
+	if a.stage != nil && a.stage.alone != nil {
+		if err := a.burnAlone(units); err != nil {
+			return err
+		}
+	}
 	if a.region == nil {
 		return nil
 	}
@@ -19,8 +24,10 @@ func (a *Attempt) Burn(units uint64) error {
 // Idle says that the guest had to wait for its run token: that time is not the
 // open edit's.
 func (a *Attempt) Idle(waited time.Duration) {
-	if a.region != nil {
-		a.region.start += int64(max(waited, 0))
+	for _, r := range []*region{a.region, a.stage.region()} {
+		if r != nil {
+			r.start += int64(max(waited, 0))
+		}
 	}
 }
 

@@ -173,6 +173,7 @@ func (at *attempt) end(res host.InvocationResult, err error) {
 		ss.mu.Unlock()
 		return // keeps its pin
 	case u.Later:
+		ss.giveUp(at)
 		s.putOff(at, err)
 		ss.mu.Unlock()
 		return // keeps its pin
@@ -205,7 +206,12 @@ func (at *attempt) end(res host.InvocationResult, err error) {
 		}
 		ss.drop(at)
 	default:
-		at.finish(res, u.Fail)
+		if lost := at.finish(res, u.Fail); lost {
+			s.count(&s.counters.Conflicts)
+			s.ready(at)
+			ss.mu.Unlock()
+			return // keeps its pin
+		}
 		ss.drop(at)
 	}
 	ss.mu.Unlock()
@@ -228,8 +234,9 @@ func (at *attempt) classify(err error) Unwound {
 	return Unwound{Block: &host.Blocked{Code: host.BlockedHostError, Message: host.MessageOf(err)}}
 }
 
-// finish ends the attempt with what its guest gave. Called with ss.mu held.
-func (at *attempt) finish(res host.InvocationResult, fail *abi.Error) {
+// finish ends the attempt with what its guest gave. That of an atomic step may have
+// lost: it is to be run again. Called with ss.mu held.
+func (at *attempt) finish(res host.InvocationResult, fail *abi.Error) (lost bool) {
 	ss := at.ss
 	out := abi.StepOutput{Err: fail}
 	switch {
@@ -245,15 +252,21 @@ func (at *attempt) finish(res host.InvocationResult, fail *abi.Error) {
 		}
 	}
 	ss.giveUp(at)
-	_, _, err := ss.tick(engine.Finish{Invocation: at.inv, Attempt: at.view.Attempt, Output: out, Fuel: res.Fuel}, func(r *engine.Result) {
+	tick := engine.Finish{Invocation: at.inv, Attempt: at.view.Attempt, Output: out, Fuel: res.Fuel, Stage: at.answers.Stage()}
+	_, _, err := ss.tick(tick, func(r *engine.Result) {
 		at.log(at.answers.Logs())
 		if r.Entry != nil {
 			at.answers.Finish(r.Entry)
 		}
 	})
-	if err != nil && !errors.Is(err, engine.ErrStale) {
+	switch {
+	case errors.Is(err, engine.ErrConflict):
+		at.answers.Lost()
+		return true
+	case err != nil && !errors.Is(err, engine.ErrStale):
 		ss.s.cfg.Log.Error("a step's end is refused", "run", at.view.RunID, "step", at.view.Step, "error", err)
 	}
+	return false
 }
 
 // final is the failure of a guest as retry policies are to see it. A guest that
@@ -293,6 +306,23 @@ func (l live) Now() int64 { return l.at.ss.s.now() }
 
 func (l live) State() *state.Node { return l.at.ss.state.Load() }
 
+func (l live) Atomic() bool { return l.at.view.Atomic }
+
+// Try works out a call of an atomic step; see hostcall.Live.
+func (l live) Try(root *state.Node, req engine.Request) (engine.Response, *state.Node, bool, error) {
+	at, ss := l.at, l.at.ss
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if at.abandoned || ss.dead {
+		return engine.Response{}, nil, false, engine.ErrStale
+	}
+	resp, after, effect, err := ss.eng.Try(at.inv, at.view.Attempt, root, req)
+	if resp.Warning != "" {
+		at.log([]engine.LogRecord{{Level: int64(slog.LevelWarn), Message: resp.Warning}})
+	}
+	return resp, after, effect, err
+}
+
 // Effect makes an effect of the attempt; see hostcall.Live.
 func (l live) Effect(n uint64, req engine.Request, attach func(*engine.Result)) error {
 	err := l.effect(n, req, attach)
@@ -322,8 +352,8 @@ func (l live) effect(n uint64, req engine.Request, attach func(*engine.Result)) 
 		}
 		attach(r)
 	})
-	if _, ok := req.(engine.CommitState); ok {
-		ss.giveUp(at)
+	if !errors.Is(err, engine.ErrUnresolved) {
+		ss.giveUp(at) // the write is done, or refused
 	}
 	if res.Response.Warning != "" {
 		at.log([]engine.LogRecord{{Level: int64(slog.LevelWarn), Message: res.Response.Warning}})

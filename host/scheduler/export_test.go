@@ -16,8 +16,8 @@ func (s *Scheduler) Leak() string {
 	}
 	defer s.mu.Unlock()
 	for _, ss := range sessions { // without pins nobody else looks at them
-		if ss.ticket != nil || len(ss.attempts) > 0 || len(ss.ended) > 0 {
-			return fmt.Sprintf("session %s: ticket %v, attempts %v, waiting clients %v", ss.key.Session, ss.ticket, ss.attempts, ss.ended)
+		if len(ss.tickets) > 0 || len(ss.attempts) > 0 || len(ss.ended) > 0 {
+			return fmt.Sprintf("session %s: ticket %v, attempts %v, waiting clients %v", ss.key.Session, ss.tickets, ss.attempts, ss.ended)
 		}
 	}
 	durable := s.cfg.Journal.Durable()

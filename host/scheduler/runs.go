@@ -389,25 +389,34 @@ func (s *Scheduler) Cancel(ctx context.Context, tenant, id string, purge bool) (
 	if err := s.accepting(); err != nil {
 		return false, err
 	}
+	for {
+		pos, err := s.cancelOnce(ctx, tenant, id, purge)
+		if errors.Is(err, errDead) {
+			continue // another handler's purge took the session out of memory
+		}
+		if err != nil {
+			return false, err
+		}
+		if err := s.cfg.Journal.Wait(ctx, pos); err != nil {
+			return false, unavailable(err)
+		}
+		return purge, nil
+	}
+}
+
+func (s *Scheduler) cancelOnce(ctx context.Context, tenant, id string, purge bool) (pos uint64, err error) {
 	ss, run, err := s.active(ctx, tenant, id)
 	if errors.Is(err, completed) {
 		if !purge {
-			return false, notFound
+			return 0, notFound
 		}
 		ss, err = s.acquire(ctx, host.SessionKey{Tenant: tenant, Session: run.SessionID}, true)
 	}
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	defer ss.release()
-	pos, err := ss.cancel(ctx, run, purge)
-	if err != nil {
-		return false, err
-	}
-	if err := s.cfg.Journal.Wait(ctx, pos); err != nil {
-		return false, unavailable(err)
-	}
-	return purge, nil
+	return ss.cancel(ctx, run, purge)
 }
 
 // cancel ends a run with its children, and with purge deletes its handler, whose
@@ -429,12 +438,15 @@ func (ss *session) cancel(ctx context.Context, run host.Run, purge bool) (pos ui
 		}
 		ss.mu.Lock()
 		target, active, _ = ss.eng.HandlerRun(run.HandlerID)
-		gone := ss.dead || !active && len(ss.eng.MailTo()) == 0
-		if gone {
+		dead, told := ss.dead, !active && len(ss.eng.MailTo()) == 0
+		if told && !dead {
 			pos = ss.purge(run)
 		}
 		ss.mu.Unlock()
-		if gone {
+		if dead {
+			return 0, errDead
+		}
+		if told {
 			return pos, nil
 		}
 	}
@@ -460,9 +472,6 @@ func cancelled(err error, purge bool) error {
 // the deletion. Called with mu held.
 func (ss *session) purge(run host.Run) uint64 {
 	s := ss.s
-	if ss.dead {
-		return ss.lastPos
-	}
 	ss.lastPos = s.cfg.Journal.Append(s.cfg.Now(), host.JournalItem{
 		Key: ss.key, WakeAt: ss.eng.WakeAt(), Purge: []string{run.HandlerID}, Size: 128,
 	})

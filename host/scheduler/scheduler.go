@@ -101,6 +101,8 @@ type Live interface {
 	Begin(p state.Path, want bool) (n *state.Node, ok bool, err error)
 	End()
 	Effect(n uint64, req engine.Request, attach func(*engine.Result)) error
+	Atomic() bool
+	Try(root *state.Node, req engine.Request) (resp engine.Response, after *state.Node, effect bool, err error)
 }
 
 // Answers answers the host calls of one attempt over all its runs, and keeps
@@ -117,6 +119,10 @@ type Answers interface {
 	Record() []engine.CallRecord
 	// Unfinished is the failure of a guest that ended inside an edit, else nil.
 	Unfinished() *abi.Error
+	// Stage is what an atomic step did; nil for others. Lost says that the state
+	// has changed meanwhile, and that it runs again.
+	Stage() *engine.Stage
+	Lost()
 	Finish(e *engine.Entry)
 	Logs() []engine.LogRecord
 }

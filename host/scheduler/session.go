@@ -33,7 +33,7 @@ type session struct {
 	// suspended has the records of invocations that wait or sleep.
 	suspended map[uint64]*opened
 	crashes   map[uint64]int // crashes that an open invocation has seen
-	ticket    *ticket
+	tickets   []*ticket
 	lastPos   uint64 // queue position of the newest entry
 	dead      bool   // purged: nothing may be appended any more
 }

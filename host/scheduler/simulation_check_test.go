@@ -356,6 +356,15 @@ func (a *audit) entry(e *engine.Entry, cmds []engine.Command) {
 		}
 		a.ended[p.Event.RunID] = p.Event.Terminal
 	}
+	if e.Finish != nil {
+		for i := range e.Finish.Staged {
+			kind := "send"
+			if e.Finish.Staged[i].Stream {
+				kind = "note"
+			}
+			a.effects[effect{kind, tagOf(&e.Finish.Staged[i].Event)}]++
+		}
+	}
 	switch e.Kind {
 	case engine.EntryDelivered:
 		a.sim.total.Messages++
@@ -451,6 +460,12 @@ func (a *audit) attempts(eng *engine.Session) {
 			continue // its guest was ended by a limit
 		}
 		for _, e := range done {
+			if kind, undone := strings.CutPrefix(e.kind, "no "); undone {
+				if n := a.effects[effect{kind, e.token}]; n != 0 {
+					a.sim.failf("session %s: atomic %+v has failed, its %s %s is there", a.session, key, kind, e.token)
+				}
+				continue
+			}
 			if a.effects[e] != 1 {
 				a.sim.failf("session %s: %+v has finished, its %s %s is there %d times", a.session, key,
 					e.kind, strings.TrimSpace(e.token), a.effects[e])

@@ -25,6 +25,8 @@ const simManifest = `{"abi": 1, "workflow": %q, "timeout": %d,
     {"name": "part", "accepts": ["Part"], "emits": ["Piece", "Work", "Tick", "Nudge"], "workers": 3, "waits": ["Nudge"],
      "retry": {"wait": {"fixed": 0}, "stop": {"attempts": 2}}},
     {"name": "join", "accepts": [["list", ["Piece"]]], "emits": ["Work", "Tick"]},
+    {"name": "whole", "accepts": ["Work"], "emits": ["Tick"], "atomic": true, "workers": 2,
+     "retry": {"wait": {"fixed": 10000000}, "stop": {"attempts": 2}}},
     {"name": "gather", "accepts": ["Tick"], "emits": [], "workers": 2},
     {"name": "rescue", "accepts": ["StepFailedEvent"], "catches": "*", "max_recoveries": 3, "emits": ["Work", "Tick"]},
     {"name": "close", "accepts": ["Close"], "emits": ["StopEvent"]}]}`
@@ -148,6 +150,9 @@ func (g *simGuest) program() (out []byte, trap *abi.Error, err error) {
 			return nil, nil, err
 		}
 	}
+	if g.in.Step == "whole" {
+		return g.whole()
+	}
 	most := 6
 	if g.w.sim.hot {
 		most = 12
@@ -240,6 +245,31 @@ func (g *simGuest) wait() error {
 	h := fnv.New32a()
 	_, _ = h.Write(resp)
 	return g.tell(fmt.Sprint("nudged ", h.Sum32()))
+}
+
+// whole is what an atomic step does: all of it takes effect, or nothing.
+func (g *simGuest) whole() (out []byte, trap *abi.Error, err error) {
+	for range g.rng.IntN(5) {
+		op := []func() error{g.bump, g.region, g.refusedEdit, g.readAndTell, g.send, g.drawAndTell}[g.rng.IntN(6)]
+		if err := op(); err != nil {
+			return nil, nil, err
+		}
+	}
+	if g.rng.IntN(20) == 0 {
+		if resp, err := g.call(abi.ImportSleep, []any{1000}); err != nil || resp != nil {
+			return nil, nil, fmt.Errorf("an atomic step sleeps: %x: %w", resp, err)
+		}
+	}
+	g.w.yield("guest end")
+	if g.rng.IntN(4) == 0 {
+		for i := range g.done {
+			g.done[i].kind = "no " + g.done[i].kind
+		}
+		out, err = abi.StepOutput{Err: &abi.Error{Code: "drawn", Message: "by the seed"}}.Encode()
+		return out, nil, err
+	}
+	out, err = abi.StepOutput{}.Encode()
+	return out, nil, err
 }
 
 // child runs a workflow, and tells what came of it.
@@ -398,6 +428,9 @@ func (g *simGuest) send() error {
 		return nil
 	}
 	typ := []string{"Work", "Tick"}[g.rng.IntN(2)]
+	if g.in.Step == "whole" {
+		typ = "Tick"
+	}
 	token := g.token()
 	resp, err := g.call(abi.ImportSendEvent, []any{[]any{typ, map[string]any{"tag": token}}})
 	if err != nil {

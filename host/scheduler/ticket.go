@@ -2,19 +2,36 @@ package scheduler
 
 import (
 	"log/slog"
+	"slices"
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/state"
 )
 
-// ticket is the write ticket of a session's path: whoever else wants to write
-// at, above or below it waits. It lives in memory only: it goes with the edit's
-// end, any end of the attempt, and the process, so it cannot leak or deadlock.
+// ticket is a write ticket: whoever else wants to write at, above or below its
+// paths waits. It lives in memory only: it goes with the edit's end, any end of
+// the attempt, and the process, so it cannot leak or deadlock. An attempt has one
+// at most. Tickets do not overlap.
+//
+// It is handed on in the order of the queue: the first who waits has it before
+// being run again, so that it does not lose to somebody who comes later.
 type ticket struct {
 	holder *attempt
-	path   state.Path
-	queue  []*attempt // who waits, in order
+	paths  []state.Path
+	queue  []writer
+}
+
+// writer is an attempt's place in a queue.
+type writer struct {
+	at    *attempt
+	paths []state.Path // that it wants to write
+}
+
+func overlap(a, b []state.Path) bool {
+	return slices.ContainsFunc(a, func(p state.Path) bool {
+		return slices.ContainsFunc(b, func(q state.Path) bool { return state.Overlaps(p, q) })
+	})
 }
 
 // Begin gives the value at a path for an edit; see hostcall.Live.
@@ -25,11 +42,12 @@ func (l live) Begin(p state.Path, want bool) (*state.Node, bool, error) {
 	if at.abandoned || ss.dead {
 		return nil, false, engine.ErrStale
 	}
-	if ss.mustPark(at, []state.Path{p}) {
+	paths := []state.Path{p}
+	if ss.mustPark(at, paths) {
 		return nil, false, ss.s.cfg.Parked
 	}
-	if want && ss.ticket == nil {
-		ss.ticket = &ticket{holder: at, path: p}
+	if want && !slices.ContainsFunc(ss.tickets, func(t *ticket) bool { return t.holder == at }) {
+		ss.tickets = append(ss.tickets, &ticket{holder: at, paths: paths})
 	}
 	n, ok := state.Get(ss.eng.State(), p)
 	return n, ok, nil
@@ -43,46 +61,47 @@ func (l live) End() {
 	ss.giveUp(l.at)
 }
 
-// mustPark puts an attempt in the queue of the ticket that covers one of the
-// paths, if another holds it. Called with mu held.
+// mustPark puts an attempt in the queue of a ticket that covers one of the paths,
+// if another holds it. Called with mu held.
 func (ss *session) mustPark(at *attempt, paths []state.Path) bool {
-	t := ss.ticket
-	if t == nil || t.holder == at {
-		return false
-	}
-	for _, p := range paths {
-		if state.Overlaps(t.path, p) {
-			t.queue = append(t.queue, at)
+	for _, t := range ss.tickets {
+		if t.holder != at && overlap(t.paths, paths) {
+			t.queue = append(t.queue, writer{at, paths})
 			return true
 		}
 	}
 	return false
 }
 
-// giveUp frees the ticket if the attempt holds it, and its place in the queue.
-// Called with mu held.
+// giveUp frees the ticket that the attempt holds, and its place in a queue. Called
+// with mu held.
 func (ss *session) giveUp(at *attempt) {
-	t := ss.ticket
-	if t == nil {
-		return
-	}
-	if t.holder != at {
-		for i, w := range t.queue {
-			if w == at {
-				t.queue = append(t.queue[:i], t.queue[i+1:]...)
-				return
-			}
+	for i, t := range ss.tickets {
+		if t.holder == at {
+			ss.tickets = slices.Delete(ss.tickets, i, i+1)
+			ss.handOn(t.queue)
+			return
 		}
-		return
+		if j := slices.IndexFunc(t.queue, func(w writer) bool { return w.at == at }); j >= 0 {
+			t.queue = slices.Delete(t.queue, j, j+1)
+			return
+		}
 	}
-	ss.ticket = nil
-	for _, w := range t.queue {
-		switch {
-		case w.parked:
-			w.parked = false
-			ss.s.ready(w)
-		case !w.abandoned:
-			w.unparked = true // its guest is still on the way out
+}
+
+// handOn gives tickets to those who waited for one that is free: to the first, and
+// to those behind who want other paths than those before them.
+func (ss *session) handOn(queue []writer) {
+	for _, w := range queue {
+		if w.at.abandoned || ss.mustPark(w.at, w.paths) {
+			continue
+		}
+		ss.tickets = append(ss.tickets, &ticket{holder: w.at, paths: w.paths})
+		if w.at.parked {
+			w.at.parked = false
+			ss.s.ready(w.at)
+		} else {
+			w.at.unparked = true // its guest is still on the way out
 		}
 	}
 }
@@ -98,7 +117,7 @@ func writes(req engine.Request) []state.Path {
 			if r.Edits[i].Op == abi.OpTest {
 				continue
 			}
-			p, err := state.ParsePath(r.Edits[i].Path)
+			p, err := state.Touches(r.Edits[i])
 			if err != nil {
 				continue // refused by the reducer, by name
 			}

@@ -51,7 +51,8 @@ func holding(t *testing.T) (ss *session, holder, waiter *attempt) {
 	view, _ := ss.eng.Invocation(inv)
 	holder = &attempt{ss: ss, inv: inv, view: view, answers: silent{}}
 	waiter = &attempt{ss: ss, inv: inv + 1, parked: true}
-	ss.ticket = &ticket{holder: holder, path: pathN(t), queue: []*attempt{waiter}}
+	n := []state.Path{pathN(t)}
+	ss.tickets = []*ticket{{holder: holder, paths: n, queue: []writer{{waiter, n}}}}
 	return ss, holder, waiter
 }
 
@@ -86,8 +87,8 @@ func TestTicketIsGivenUpAtTheEditsEnd(t *testing.T) {
 			if err := end(holder); err != nil {
 				t.Fatal(err)
 			}
-			if ss.ticket != nil || waiter.parked || ss.s.queue.ready != 1 {
-				t.Errorf("ticket %v, the waiter parked: %v, ready: %d", ss.ticket, waiter.parked, ss.s.queue.ready)
+			if len(ss.tickets) != 1 || ss.tickets[0].holder != waiter || waiter.parked || ss.s.queue.ready != 1 {
+				t.Errorf("tickets %v, the waiter parked: %v, ready: %d", ss.tickets, waiter.parked, ss.s.queue.ready)
 			}
 		})
 	}

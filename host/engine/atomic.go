@@ -1,0 +1,162 @@
+package engine
+
+import (
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/state"
+)
+
+// What an atomic step does takes effect with its success, as a part of the entry
+// that finishes the attempt, or not at all. Until then it is kept by whoever
+// answers the guest: the step reads one snapshot of the state and its own edits.
+// When it finishes, everything that it read or edited must be as it was in that
+// snapshot; its edits are then made anew on the state of that time, and come to
+// the same.
+
+// Stage is what an atomic step has done.
+type Stage struct {
+	// Seen is what the step read or edited in its snapshot. It may name a path
+	// more than once.
+	Seen []Seen
+	// Effects are its edits, sends and stream writes, in order: EditState,
+	// CommitState, SendEvent and WriteStream.
+	Effects []Request
+}
+
+// Seen is a value of a snapshot; a nil node: there was none.
+type Seen struct {
+	Path state.Path
+	Node *state.Node
+}
+
+// Try works out a call of an atomic step on the state that the step sees, root.
+// It changes nothing of the session. It gives the call's response, the state after
+// it, and whether there is an effect to be kept.
+//
+// # Errors
+//
+// [ErrStale], and [*abi.Error] for the guest's mistakes.
+func (s *Session) Try(invocation, attempt uint64, root *state.Node, req Request) (resp Response, after *state.Node, effect bool, err error) {
+	inv, err := s.openAttempt(invocation, attempt)
+	if err != nil {
+		return Response{}, nil, false, err
+	}
+	switch req := req.(type) {
+	case EditState, CommitState:
+		after, _, resp.Results, err = s.edited(inv, root, req)
+		return resp, after, true, err
+	case SendEvent:
+		return resp, root, true, inv.step.checkSend(inv.run.graph, req.Event.Type, req.Step)
+	case WriteStream:
+		resp.Warning, err = inv.checkWrite(req.Event.Type)
+		return resp, root, resp.Warning == "", err
+	}
+	return Response{}, nil, false, refusal(abi.StatusFailedPrecondition.Code(),
+		"step %s is atomic: it may edit the state, send events and write to the stream, and neither wait, sleep, collect events, run workflows nor call resources", inv.step.name)
+}
+
+// edited makes an edit on a state, with the checks that it has to pass.
+func (s *Session) edited(inv *invocation, root *state.Node, req Request) (after *state.Node, changes []state.Change, results []abi.Raw, err error) {
+	switch req := req.(type) {
+	case EditState:
+		after, results, changes, err = state.Apply(root, req.Edits, inv.run.graph.defaults)
+	case CommitState:
+		after, changes, err = state.Replace(root, req.Path, req.Value)
+	}
+	if err != nil {
+		return nil, nil, nil, stateRefusal(err)
+	}
+	if err := s.checkChanged(inv, root, after, changes); err != nil {
+		return nil, nil, nil, err
+	}
+	return after, changes, results, nil
+}
+
+// decideStage turns what an atomic step has done into parts of the entry that
+// finishes it. ErrConflict: the state is not what it was for the step any more.
+func (s *Session) decideStage(e *Entry, inv *invocation, stage *Stage) (*state.Node, error) {
+	for i := range stage.Seen {
+		s.visited++
+		if now, _ := state.Get(s.root, stage.Seen[i].Path); now != stage.Seen[i].Node {
+			return nil, ErrConflict
+		}
+	}
+	root := s.root
+	var all []state.Change
+	var sent []abi.Event
+	for _, effect := range stage.Effects {
+		s.visited++
+		switch req := effect.(type) {
+		case EditState, CommitState:
+			after, changes, _, err := s.edited(inv, root, req)
+			if err != nil {
+				return nil, ErrConflict // what it did not see has changed so that it may not
+			}
+			root, all = after, append(all, changes...)
+		case SendEvent:
+			ev := sanitized(req.Event)
+			e.Finish.Staged = append(e.Finish.Staged, StagedPart{Event: ev, Step: req.Step})
+			sent = append(sent, ev)
+		case WriteStream:
+			e.Finish.Staged = append(e.Finish.Staged, StagedPart{Event: sanitized(req.Event), Stream: true})
+		}
+	}
+	if s.overflow(inv.run, sent) {
+		return nil, refuseInbox(inv.run)
+	}
+	if len(all) > 0 {
+		e.Changes = state.EncodeChanges(all)
+	}
+	return root, nil
+}
+
+// foldStaged carries out what an atomic step has sent and written; false if the
+// run is over by that.
+func (s *Session) foldStaged(e *Entry, inv *invocation) (bool, error) {
+	r := inv.run
+	for i := range e.Finish.Staged {
+		p := &e.Finish.Staged[i]
+		if !r.graph.knows(p.Event.Type) {
+			return false, corrupt(e, "no event of a known type")
+		}
+		on := s.sent
+		if p.Stream {
+			on = s.written
+		}
+		if !on(inv, p.Event, p.Step) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// sent brings an event that a step sent on its way; false if the run is over by
+// that.
+func (s *Session) sent(inv *invocation, ev abi.Event, step string) bool {
+	r := inv.run
+	asks := r.kind(ev) == abi.KindInputRequired
+	if !s.admit(inv, 1) || asks && !s.published(inv, ev) {
+		return false
+	}
+	s.route(r, emission{event: ev, in: inv.in, lineage: inv.lineage, step: step, shown: asks})
+	return true
+}
+
+// written puts an event that a step wrote on the stream; false if the run is over
+// by that.
+func (s *Session) written(inv *invocation, ev abi.Event, _ string) bool { return s.published(inv, ev) }
+
+// checkWrite says whether the step may write such an event to the stream; a
+// warning says that it is left out.
+func (inv *invocation) checkWrite(typ string) (warning string, err error) {
+	kind, known := inv.run.graph.Kind(typ)
+	switch {
+	case IsRuntimeType(typ):
+		return "", refuseRuntimeType(typ)
+	case !known:
+		return "", refusal(host.RunInvalidOutput, "step %s writes %s to the stream, which is not declared: declare it in events", inv.step.name, clip(typ))
+	case kind == abi.KindStop:
+		return "step " + inv.step.name + " wrote the stop event " + typ + " to the stream: it was left out, the run's result follows when a step returns it", nil
+	}
+	return "", nil
+}
