@@ -19,7 +19,28 @@ func fail(code, message string) (uint32, []byte) {
 	if err != nil {
 		panic(err) // two texts always encode
 	}
-	return uint32(slices.Index(statuses, code)), b
+	return statusOf(code), b
+}
+
+// statusOf gives the number of a code; those of workflows' own have none.
+func statusOf(code string) uint32 {
+	if i := slices.Index(statuses, code); i > 0 {
+		return uint32(i)
+	}
+	return uint32(len(statuses) - 1)
+}
+
+// refuse gives the status and response of a call that failed as something else did.
+func refuse(failure *Failure) (uint32, []byte) {
+	fields := map[string]any{"code": failure.Code, "message": failure.Message}
+	if data, ok := failure.Fields["data"]; ok {
+		fields["data"] = data
+	}
+	b, err := codec.Append(nil, fields)
+	if err != nil {
+		return fail(failure.Code, failure.Message)
+	}
+	return statusOf(failure.Code), b
 }
 
 func answer(v any) (uint32, []byte) {
@@ -33,9 +54,10 @@ func answer(v any) (uint32, []byte) {
 // calls answers the host calls of one run of an invocation.
 type calls struct {
 	waiter
-	run  *Run
-	path *string // of the open edit
-	made int     // calls
+	run    *Run
+	path   *string // of the open edit
+	made   int     // calls
+	staged *staged // of an atomic step
 }
 
 // Call implements [Calls].
@@ -58,6 +80,9 @@ func (c *calls) live(name string, request []byte) (uint32, []byte) {
 	if c.path != nil && !slices.Contains([]string{"state_get", "state_commit", "state_abort", "log", "now", "random"}, name) {
 		return fail("failed_precondition", name+" may not be called within an edit")
 	}
+	if c.refused(name) {
+		return fail("failed_precondition", name+" may not be called in an atomic step")
+	}
 	var status uint32
 	var response []byte
 	switch name {
@@ -74,15 +99,17 @@ func (c *calls) live(name string, request []byte) (uint32, []byte) {
 	case "write_event_to_stream":
 		d.Array()
 		if ev := readEvent(d); d.Err() == nil {
-			c.run.publish(ev)
+			c.effect(func() { c.run.publish(ev) })
 		}
 		status, response = answer(nil)
 	case "wait_for_event":
 		status, response = c.wait(d)
+	case "run_workflow":
+		status, response = c.child(d)
 	case "sleep":
 		status, response = c.sleep(d)
 	case "now":
-		status, response = answer(c.run.session.Clock.UnixNano())
+		status, response = answer(c.run.session.root.Clock.UnixNano())
 	case "random":
 		d.Array()
 		b := make([]byte, d.Uint(4096))
@@ -104,7 +131,7 @@ func (c *calls) live(name string, request []byte) (uint32, []byte) {
 func (c *calls) get(d *cbor.Decoder) (uint32, []byte) {
 	n := d.Array()
 	path := d.Text()
-	v, err := lookup(c.run.session.state, path)
+	v, err := lookup(c.run.session.store.state, path)
 	if n > 1 {
 		if fallback := d.Value(); err != nil {
 			v, err = fallback, nil
@@ -119,7 +146,7 @@ func (c *calls) get(d *cbor.Decoder) (uint32, []byte) {
 // edit makes a batch of edits on a copy of the state.
 func (c *calls) edit(d *cbor.Decoder) (uint32, []byte) {
 	s := c.run.session
-	state, err := clone(s.state)
+	state, err := clone(s.store.state)
 	results := []any{}
 	for n := d.Array(); n > 0 && err == nil && !d.Failed(); n-- {
 		parts := d.Array()
@@ -146,7 +173,7 @@ func (c *calls) edit(d *cbor.Decoder) (uint32, []byte) {
 	case err != nil:
 		return fail("failed_precondition", err.Error())
 	}
-	s.state = state
+	s.store.state = state
 	return answer(results)
 }
 
@@ -156,7 +183,7 @@ func (c *calls) region(name string, d *cbor.Decoder) (uint32, []byte) {
 	n := d.Array()
 	if name == "state_begin" {
 		path := d.Text()
-		v, err := lookup(s.state, path)
+		v, err := lookup(s.store.state, path)
 		if err != nil {
 			return fail("not_found", err.Error())
 		}
@@ -172,11 +199,11 @@ func (c *calls) region(name string, d *cbor.Decoder) (uint32, []byte) {
 		return answer(nil)
 	}
 	value := d.Value()
-	state, err := update(s.state, path, func(any, bool) (any, bool, error) { return value, true, nil })
+	state, err := update(s.store.state, path, func(any, bool) (any, bool, error) { return value, true, nil })
 	if err != nil {
 		return fail("not_found", err.Error())
 	}
-	s.state = state
+	s.store.state = state
 	return answer(nil)
 }
 
@@ -195,12 +222,12 @@ func (c *calls) send(d *cbor.Decoder) (uint32, []byte) {
 	}
 	ev.id, ev.in = c.run.nextID(), c.in
 	if to == "" {
-		c.run.route(ev)
+		c.effect(func() { c.run.route(ev) })
 		return answer(nil)
 	}
 	for _, s := range c.run.session.manifest.accepting(ev.name) {
 		if s.Name == to {
-			c.run.deliver(s, ev)
+			c.effect(func() { c.run.deliver(s, ev) })
 			return answer(nil)
 		}
 	}

@@ -14,7 +14,9 @@
 //
 // A step that waits for an event waits until [Run.Post] brings it, and
 // [Run.Waiting] names its waits; a sleep moves [Session.Clock]. A failure goes to
-// the step that catches it, without retries.
+// the step that catches it, without retries; what an atomic step did is then undone.
+// For the workflows that steps run as children stand the functions and guests that
+// [Child] and [ChildOn] name; [Run.Children] are their runs.
 //
 // It is no second engine: steps never run side by side, nothing is retried,
 // timed, validated or durable, and schemas are not checked. What passes here

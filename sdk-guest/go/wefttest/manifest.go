@@ -29,6 +29,9 @@ type stepDecl struct {
 	Waits   []string `weft:",omitempty"`
 	Catches any      `weft:",omitempty"`
 
+	Atomic         bool `weft:",omitempty"`
+	AcceptSubtypes bool `weft:",omitempty"`
+
 	list  bool // collects
 	take  int
 	types []string // that it accepts
@@ -117,7 +120,24 @@ func (m *manifest) catcher(failed *stepDecl) *stepDecl {
 
 // waitedFor tells whether a step waits for events of the type.
 func (m *manifest) waitedFor(name string) bool {
-	return slices.ContainsFunc(m.Steps, func(s stepDecl) bool { return slices.Contains(s.Waits, name) })
+	return slices.ContainsFunc(m.Steps, func(s stepDecl) bool { return m.isOneOf(name, s.Waits, s.AcceptSubtypes) })
+}
+
+// is tells whether an event of one type counts as one of another.
+func (m *manifest) is(name, other string, subtypes bool) bool {
+	for range len(m.Events) + 1 {
+		if name == other {
+			return true
+		}
+		if name = m.Events[name].Extends; !subtypes {
+			break
+		}
+	}
+	return false
+}
+
+func (m *manifest) isOneOf(name string, types []string, subtypes bool) bool {
+	return slices.ContainsFunc(types, func(other string) bool { return m.is(name, other, subtypes) })
 }
 
 // kind gives the kind of an event type.
@@ -149,8 +169,8 @@ func (m *manifest) startType() string {
 func (m *manifest) accepting(name string) []*stepDecl {
 	var steps []*stepDecl
 	for i := range m.Steps {
-		if slices.Contains(m.Steps[i].types, name) {
-			steps = append(steps, &m.Steps[i])
+		if s := &m.Steps[i]; m.isOneOf(name, s.types, s.AcceptSubtypes) {
+			steps = append(steps, s)
 		}
 	}
 	return steps

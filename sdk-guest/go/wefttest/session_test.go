@@ -136,6 +136,7 @@ func TestRefusedCalls(t *testing.T) {
 			call(calls, "state_edit", []any{"append", "n", 2})
 			call(calls, "send_event", []any{"Other", map[string]any{}})
 			call(calls, "run_workflow", 1)
+			call(calls, "call_resource", "llm", "ask", nil)
 			call(calls, "log")
 			return []any{"StopEvent", map[string]any{"result": nil}}
 		}},
@@ -144,7 +145,7 @@ func TestRefusedCalls(t *testing.T) {
 	if _, err := session.Run(nil); err != nil {
 		t.Fatal(err)
 	}
-	want := "not_found ok failed_precondition ok failed_precondition ok ok conflict failed_precondition invalid_message unavailable invalid_message"
+	want := "not_found ok failed_precondition ok failed_precondition ok ok conflict failed_precondition invalid_message invalid_message unavailable invalid_message"
 	if strings.Join(got, " ") != want {
 		t.Errorf("got  %s\nwant %s", strings.Join(got, " "), want)
 	}

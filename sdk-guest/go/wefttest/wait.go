@@ -35,8 +35,11 @@ type waiter struct {
 	waits      map[string]int // without a name, by what they wait for
 
 	id    string
-	name  string // of the event
+	name  string // of the event; none: it waits for a child
 	where map[string]any
+
+	childID string              // that the step gave it
+	named   map[string]answered // how the children with an id ended
 }
 
 // waitRequest is a request of wait_for_event.
@@ -64,10 +67,10 @@ func (c *calls) wait(d *cbor.Decoder) (uint32, []byte) {
 	if asks, ok := req.WaiterEvent.([]any); ok && len(asks) > 1 {
 		name, _ := asks[0].(string)
 		fields, _ := asks[1].(map[string]any)
-		c.run.Stream = append(c.run.Stream, Event{name, fields})
+		c.run.show(Event{name, fields})
 	}
 	for i, ev := range c.run.kept {
-		if w.takes(ev) {
+		if c.run.takes(w, ev) {
 			c.run.kept = slices.Delete(c.run.kept, i, i+1)
 			return 0, encodeEvent(ev)
 		}
@@ -94,8 +97,8 @@ func (c *calls) count(request []byte) {
 }
 
 // takes tells whether the event is one that is waited for.
-func (w *waiter) takes(ev event) bool {
-	if ev.name != w.name {
+func (r *Run) takes(w *waiter, ev event) bool {
+	if w.name == "" || !r.session.manifest.is(ev.name, w.name, w.step.AcceptSubtypes) {
 		return false
 	}
 	body, _ := decode(ev.body)
@@ -119,11 +122,11 @@ func encodeEvent(ev event) []byte {
 
 // answer brings an event to the invocation that has waited for it the longest.
 func (r *Run) answer(ev event) bool {
-	for i, w := range r.waiters {
-		if !w.takes(ev) {
+	for _, w := range r.waiters {
+		if !r.takes(w, ev) {
 			continue
 		}
-		r.waiters = slices.Delete(r.waiters, i, i+1)
+		r.leave(w)
 		w.record = append(w.record, answered{0, encodeEvent(ev)})
 		r.queue = append(r.queue, func() error { return r.goOn(w) })
 		return true
@@ -131,8 +134,18 @@ func (r *Run) answer(ev event) bool {
 	return false
 }
 
-// Waiting lists what the run's steps wait for: the names of their waits, oldest
-// first.
+// leave takes an invocation off those that wait and tells whether it was there.
+func (r *Run) leave(w *waiter) bool {
+	i := slices.Index(r.waiters, w)
+	if i < 0 || r.Ended {
+		return false
+	}
+	r.waiters = slices.Delete(r.waiters, i, i+1)
+	return true
+}
+
+// Waiting lists what the run's steps wait for, oldest first: the names of their
+// waits, and the ids, or else the workflows, of their children.
 func (r *Run) Waiting() []string {
 	var ids []string
 	for _, w := range r.waiters {
@@ -144,6 +157,6 @@ func (r *Run) Waiting() []string {
 // sleep lets the session's clock go on.
 func (c *calls) sleep(d *cbor.Decoder) (uint32, []byte) {
 	d.Array()
-	c.run.session.Clock = c.run.session.Clock.Add(time.Duration(d.Int(0, 1<<63-1)))
+	c.run.session.root.Clock = c.run.session.root.Clock.Add(time.Duration(d.Int(0, 1<<63-1)))
 	return answer(nil)
 }
