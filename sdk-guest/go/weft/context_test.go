@@ -93,14 +93,34 @@ func TestBatchIsOneEdit(t *testing.T) {
 		if _, err = ctx.Batch().Set("n", make(chan int)).Do(); err == nil || !strings.Contains(err.Error(), "cannot be sent") {
 			t.Errorf("a channel: %v", err)
 		}
+		if err := errors.Join(ctx.Test("n", 3), ctx.Test("l.-1", "x")); err != nil {
+			t.Errorf("test: %v", err)
+		}
+		if err := ctx.Test("n", 4); CodeOf(err) != CodeConflict {
+			t.Errorf("a failed test: %v", err)
+		}
+		got, err = ctx.Batch().IncrementFloat("f", 0.5).Merge("m", map[string]int{"a": 1}).Set("l.-1", "y").Delete("l.0").Clear().Set("n", 3).Do()
+		if want := []any{0.5, nil, nil, true, nil, nil}; err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("results %v (%v)", got, err)
+		}
 		_, err = ctx.Batch().Do()
 		return nil, err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := session.State()["n"]; got != int64(3) {
-		t.Errorf("n is %v", got)
+	if got := session.State(); !reflect.DeepEqual(got, map[string]any{"n": int64(3)}) {
+		t.Errorf("state %v", got)
+	}
+}
+
+func TestClear(t *testing.T) {
+	session := define(t, State(tally{Count: 5}), Step("only", func(ctx *Context[tally], _ start) (Stop, error) {
+		return Result(nil), errors.Join(ctx.Set("count", 9), ctx.Set("more", 1), ctx.Clear())
+	}))
+	_, err := session.Run(nil)
+	if want := map[string]any{"count": int64(5), "log": []any{}}; err != nil || !reflect.DeepEqual(session.State(), want) {
+		t.Errorf("state %v (%v)", session.State(), err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package weft
 
 import (
+	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -151,7 +152,14 @@ func TestFaultsOfADefinition(t *testing.T) {
 		{"two event types are named first", []Option{Step("a", stopAt[first]), Step("b", stopAt[struct {
 			_ struct{} `weft:"first"`
 		}])}},
-		{"two rules for \"wait\"", []Option{Step("a", stopAt[first], Retry(Fixed(1), Fixed(2)))}},
+		{"two rules for how long to wait: keep one, or join them by Sum or Chain", []Option{Step("a", stopAt[first], Retry(Fixed(1), Fixed(2)))}},
+		{"Not is for a condition", []Option{Step("a", stopAt[first], Retry(Not(Attempts(1))))}},
+		{"Sum cannot hold a rule for \"stop\" here", []Option{Step("a", stopAt[first], Retry(Sum(Fixed(1), Forever())))}},
+		{"AnyOf cannot hold a rule for \"wait\" here", []Option{Step("a", stopAt[first], Retry(AnyOf(Fixed(1))))}},
+		{"AllOf cannot hold a rule for \"when\" here", []Option{Step("a", stopAt[first], Retry(AllOf(Attempts(1), Never())))}},
+		{"Chain is empty: give it rules", []Option{Step("a", stopAt[first], Retry(Not(Never()), Sum(Chain())))}},
+		{"NaN or infinite", []Option{Step("a", stopAt[first], Retry(Chain(Exponential(1, math.Inf(1), 2))))}},
+		{"an atomic step cannot wait", []Option{Step("a", stopAt[first], Atomic(), Waits(second{}))}},
 	} {
 		t.Run(test.want, func(t *testing.T) {
 			defer func() {
@@ -172,22 +180,4 @@ func TestFaultsOfADefinition(t *testing.T) {
 		}()
 		Define("another", ok)
 	})
-}
-
-func TestRetryRules(t *testing.T) {
-	for want, r := range map[string]RetryRule{
-		"a1656669786564 01":                                        Fixed(1),
-		"a16c696e6372656d656e74696e67 83010203":                    Incrementing(1, 2, 3),
-		"a16b6578706f6e656e7469616c 8301f9400003":                  Exponential(1, 2, 3),
-		"a16672616e646f6d 820102":                                  RandomWait(1, 2),
-		"a1726578706f6e656e7469616c5f6a6974746572 8401f9400003 04": ExponentialJitter(1, 2, 3, 4),
-		"a168617474656d707473 03":                                  Attempts(3),
-		"a16564656c6179 05":                                        GiveUpAfter(5),
-		"a164636f6465 8161 61":                                     OnCodes("a"),
-		"a1676d657373616765 6161":                                  OnMessage("a"),
-	} {
-		if got := hexOf(r.rule); got != strings.ReplaceAll(want, " ", "") {
-			t.Errorf("got %s, want %s", got, want)
-		}
-	}
 }

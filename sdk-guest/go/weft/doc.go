@@ -33,6 +33,10 @@
 //	       weft.Event   one of the events listed by [Emits], or nothing if nil
 //	       [Nothing]    nothing
 //
+// What takes long reads as a call: [Wait] for an event, [Context.Sleep], and [Run]
+// for another workflow as a child. Steps are given [Retry], [Workers], [Timeout],
+// [Atomic] and more by options.
+//
 // Fields are mapped to keys in snake case; the tags weft, default, doc, min,
 // max and enum steer that and fill the JSON Schema that clients see. See
 // [Start] for an example.

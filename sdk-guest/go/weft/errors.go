@@ -30,8 +30,8 @@ const (
 type Error struct {
 	Code    string
 	Message string
-	// Retryable overrules the step's retry policy: false makes the failure
-	// final. Nil leaves it to the policy.
+	// Retryable is false for a failure that is final, whatever the step's retry
+	// policy says; see [Error.Final]. True and nil leave it to the policy.
 	Retryable *bool
 	// Data is any further value for whoever handles the failure.
 	Data any
@@ -43,6 +43,12 @@ func (e *Error) Error() string { return e.Code + ": " + e.Message }
 // Final makes the failure one that is not tried again, and gives e.
 func (e *Error) Final() *Error {
 	e.Retryable = new(bool)
+	return e
+}
+
+// With gives the failure a value for whoever handles it, and gives e.
+func (e *Error) With(data any) *Error {
+	e.Data = data
 	return e
 }
 

@@ -177,6 +177,11 @@ func (et *eventType) readMarkers(t reflect.Type) {
 		marker = marker && f.Anonymous
 		if marker {
 			et.kind, et.base = k.kind, k.base
+		} else if f.Anonymous && f.Type.Kind() == reflect.Struct {
+			inner := eventType{}
+			if inner.readMarkers(f.Type); inner.kind != "" {
+				et.kind, et.base = inner.kind, inner.base
+			}
 		}
 		if !marker && f.Name != "_" {
 			continue

@@ -17,6 +17,13 @@ func put(o object, key, text string) {
 	}
 }
 
+// flag sets a key that is absent when false.
+func flag(o object, key string, is bool) {
+	if is {
+		o[key] = true
+	}
+}
+
 // describe hands over the manifest.
 func describe() {
 	m, err := defined.manifest()
@@ -37,7 +44,7 @@ func (w *workflow) manifest() (object, error) {
 	}
 	events := object{}
 	for _, et := range w.events {
-		o, err := et.manifest()
+		o, err := w.eventManifest(et)
 		if err != nil {
 			return nil, err
 		}
@@ -48,6 +55,10 @@ func (w *workflow) manifest() (object, error) {
 	m := object{"abi": abiVersion, "workflow": w.name, "steps": steps, "events": events}
 	put(m, "version", w.version)
 	put(m, "description", w.doc)
+	flag(m, "part", w.part)
+	if len(w.resources) > 0 {
+		m["resources"] = w.resources
+	}
 	if w.hasTimeout {
 		m["timeout"] = int64(w.timeout)
 	}
@@ -112,6 +123,8 @@ func (s *step) manifest() object {
 	if s.retry != nil {
 		o["retry"] = s.retry
 	}
+	flag(o, "atomic", s.atomic)
+	flag(o, "accept_subtypes", s.subtypes)
 	put(o, "description", s.doc)
 	return o
 }
@@ -138,9 +151,9 @@ func names(types []*eventType) []any {
 	return list
 }
 
-// manifest gives the declaration of the type, or nil if it needs none: the
+// eventManifest gives the declaration of a type, or nil if it needs none: the
 // SDK's own events are those that every host knows.
-func (et *eventType) manifest() (object, error) {
+func (w *workflow) eventManifest(et *eventType) (object, error) {
 	if t := et.plan.Type(); t == typeStop || t == typeStepFailed {
 		return nil, nil
 	}
@@ -151,9 +164,24 @@ func (et *eventType) manifest() (object, error) {
 	schema["title"] = et.name
 	o := object{"schema": schema}
 	put(o, "kind", et.kind)
-	if et.base != et.name {
-		put(o, "extends", et.base)
+	if base := w.baseOf(et); base != et.name {
+		put(o, "extends", base)
 	}
 	put(o, "description", et.doc)
 	return o, nil
+}
+
+// baseOf gives the type that an event extends: the first one of the workflow's that
+// its struct embeds, or that of its kind.
+func (w *workflow) baseOf(et *eventType) string {
+	t := et.plan.Type()
+	for i := 0; i < t.NumField(); i++ {
+		f := t.Field(i)
+		for _, other := range w.events {
+			if f.Anonymous && f.Type == other.plan.Type() {
+				return other.name
+			}
+		}
+	}
+	return et.base
 }

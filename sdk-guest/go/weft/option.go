@@ -59,6 +59,28 @@ func Version(text string) Option {
 	return workflowOption(func(w *workflow) error { w.version = text; return nil })
 }
 
+// Part makes the plugin's steps a part of workflows that are put together of several
+// plugins: it need not be a whole workflow by itself.
+func Part() Option {
+	return workflowOption(func(w *workflow) error { w.part = true; return nil })
+}
+
+// Resource, as an option of [Define], declares something outside of the workflow that
+// it needs and that the operator grants.
+//
+//	weft.Define("joke", weft.Resource{Name: "llm", Kind: "llm", Doc: "tells the joke"}, ...)
+type Resource struct {
+	Name     string // how the steps call it
+	Kind     string // what it is, for the operator
+	Doc      string `weft:"description,omitempty"`
+	Optional bool   `weft:"optional,omitempty"` // the workflow can do without it
+}
+
+func (r Resource) applyWorkflow(w *workflow) error {
+	w.resources = append(w.resources, r)
+	return nil
+}
+
 // State declares the type of the session's state and, if a value is given, the
 // state that a new session starts with. It is needed for that value only: the
 // type is known from the steps' contexts. Without a value the fields start as
@@ -83,6 +105,30 @@ func Workers(n int) StepOption {
 		s.workers = n
 		return nil
 	})
+}
+
+// Atomic makes what the step does to the state, sends and writes to the stream take
+// effect together when it succeeds, or not at all. It sees its own edits, and of
+// those of others none that come while it runs; if one of these would change what
+// it has read, it runs again from its start. In such a step [Wait], [Run],
+// [Context.Sleep] and [Context.Collect] fail with the code "failed_precondition".
+func Atomic() StepOption {
+	return stepOption(func(s *step) error { s.atomic = true; return nil })
+}
+
+// AcceptSubtypes gives the step, beside the events that it takes or waits for, those
+// that extend them: events whose struct embeds theirs.
+//
+//	type ItemEvent struct{ Name string }
+//	type BoxEvent struct {
+//		ItemEvent // a BoxEvent is an ItemEvent, with a size
+//		Size int
+//	}
+//
+// Where the step's argument is an ItemEvent it gets that part of a BoxEvent. Where it
+// is an [Event] that [Accepts] an ItemEvent, it gets the whole BoxEvent.
+func AcceptSubtypes() StepOption {
+	return stepOption(func(s *step) error { s.subtypes = true; return nil })
 }
 
 // Take makes a step that collects a list fire at the n-th arrival; without it,

@@ -7,31 +7,68 @@ import (
 )
 
 // RetryRule is a part of a retry policy: when to try again, how long to wait,
-// when to give up.
+// when to give up. It is a value: steps may share one.
 type RetryRule struct {
-	part string // "when", "wait" or "stop"
-	rule codec.Raw
+	part  string // "when", "wait" or "stop"
+	rule  codec.Raw
+	fault string // what is wrong with it
 }
 
+// The parts' keys in the manifest.
+const (
+	retryWhen = "when"
+	retryWait = "wait"
+	retryStop = "stop"
+)
+
 // rule makes a rule of one key.
-func rule(part, key string, v any) RetryRule {
-	b, err := codec.Append(nil, object{key: v})
+func rule(part, key string, v any) RetryRule { return bareRule(part, object{key: v}) }
+
+func bareRule(part string, v any) RetryRule {
+	b, err := codec.Append(nil, v)
 	if err != nil {
-		panic("weft: retry rule " + key + ": " + err.Error())
+		return RetryRule{fault: err.Error()}
 	}
-	return RetryRule{part, b}
+	return RetryRule{part: part, rule: b}
+}
+
+// group makes one rule of several of one part, which is one of the two.
+func group(name, key string, rules []RetryRule, a, b string) RetryRule {
+	var list []any
+	for _, r := range rules {
+		switch {
+		case r.fault != "":
+			return r
+		case r.part != rules[0].part || r.part != a && r.part != b:
+			return RetryRule{fault: name + " cannot hold a rule for " + quote(r.part) + " here: give it rules of one kind"}
+		}
+		list = append(list, r.rule)
+	}
+	if len(list) == 0 {
+		return RetryRule{fault: name + " is empty: give it rules"}
+	}
+	return rule(rules[0].part, key, list)
 }
 
 // Retry lets a step that failed be tried again. Parts that are not given are:
-// after every error, 5 s apart, at most 3 attempts in all.
+// after every error, 5 s apart, at most 3 attempts in all. Of several conditions
+// all must hold; of several rules to give up, the first that says so counts.
 //
-//	weft.Retry(weft.Fixed(time.Second), weft.Attempts(5), weft.OnCodes("flaky"))
+//	weft.Retry(
+//		weft.OnCodes("busy", "timeout"), weft.Not(weft.OnMessage("quota")),
+//		weft.Exponential(time.Second, 2, time.Minute),
+//		weft.Attempts(5), weft.GiveUpAfter(time.Hour))
+//
+// An error of the step overrules the conditions by [Error.Final].
 func Retry(rules ...RetryRule) StepOption {
 	return stepOption(func(s *step) error {
 		policy := object{}
 		for _, r := range rules {
-			if policy[r.part] != nil {
-				return misuse("the retry policy has two rules for " + quote(r.part) + ": keep one")
+			if known := policy[r.part]; known != nil && r.fault == "" {
+				r = r.beside(known)
+			}
+			if r.fault != "" {
+				return misuse("the retry policy: " + r.fault)
 			}
 			policy[r.part] = r.rule
 		}
@@ -41,38 +78,86 @@ func Retry(rules ...RetryRule) StepOption {
 	})
 }
 
+// beside joins the rule and another one of its part.
+func (r RetryRule) beside(other any) RetryRule {
+	both := []any{other, r.rule}
+	switch r.part {
+	case retryWhen:
+		return rule(r.part, "all", both)
+	case retryStop:
+		return rule(r.part, "any", both)
+	}
+	return RetryRule{fault: "two rules for how long to wait: keep one, or join them by Sum or Chain"}
+}
+
+// Always tries again after every error, as a policy without a condition does.
+func Always() RetryRule { return bareRule(retryWhen, "always") }
+
+// Never tries again after no error.
+func Never() RetryRule { return bareRule(retryWhen, "never") }
+
 // OnCodes tries again after errors with one of the codes only.
-func OnCodes(codes ...string) RetryRule { return rule("when", "code", codes) }
+func OnCodes(codes ...string) RetryRule { return rule(retryWhen, "code", codes) }
 
 // OnMessage tries again after errors only whose message contains the text.
-func OnMessage(text string) RetryRule { return rule("when", "message", text) }
+func OnMessage(text string) RetryRule { return rule(retryWhen, "message", text) }
+
+// Not tries again when the condition does not hold.
+func Not(condition RetryRule) RetryRule {
+	if condition.fault != "" {
+		return condition
+	}
+	if condition.part != retryWhen {
+		return RetryRule{fault: "Not is for a condition, such as OnCodes"}
+	}
+	return rule(retryWhen, "not", condition.rule)
+}
+
+// AnyOf makes one rule of several conditions, of which one must hold, or of
+// several rules to give up, of which the first to say so counts.
+func AnyOf(rules ...RetryRule) RetryRule { return group("AnyOf", "any", rules, retryWhen, retryStop) }
+
+// AllOf makes one rule of several conditions, which must all hold, or of several
+// rules to give up, which must all say so.
+func AllOf(rules ...RetryRule) RetryRule { return group("AllOf", "all", rules, retryWhen, retryStop) }
 
 // Fixed waits the same time before each attempt.
-func Fixed(d time.Duration) RetryRule { return rule("wait", "fixed", int64(d)) }
+func Fixed(d time.Duration) RetryRule { return rule(retryWait, "fixed", int64(d)) }
 
 // Incrementing waits start, then step longer each time, at most limit.
 func Incrementing(start, step, limit time.Duration) RetryRule {
-	return rule("wait", "incrementing", []int64{int64(start), int64(step), int64(limit)})
+	return rule(retryWait, "incrementing", []int64{int64(start), int64(step), int64(limit)})
 }
 
 // Exponential waits unit * base^(attempt-1), at most limit.
 func Exponential(unit time.Duration, base float64, limit time.Duration) RetryRule {
-	return rule("wait", "exponential", []any{int64(unit), base, int64(limit)})
+	return rule(retryWait, "exponential", []any{int64(unit), base, int64(limit)})
 }
 
 // RandomWait waits a random time of at least min and at most max.
 func RandomWait(min, max time.Duration) RetryRule {
-	return rule("wait", "random", []int64{int64(min), int64(max)})
+	return rule(retryWait, "random", []int64{int64(min), int64(max)})
 }
 
 // ExponentialJitter waits unit * base^(attempt-1), at most limit, and up to
 // jitter on top.
 func ExponentialJitter(unit time.Duration, base float64, limit, jitter time.Duration) RetryRule {
-	return rule("wait", "exponential_jitter", []any{int64(unit), base, int64(limit), int64(jitter)})
+	return rule(retryWait, "exponential_jitter", []any{int64(unit), base, int64(limit), int64(jitter)})
 }
 
-// Attempts gives up after n attempts in all.
-func Attempts(n uint64) RetryRule { return rule("stop", "attempts", n) }
+// Chain waits by the first rule before the second attempt, by the next before the
+// third, and so on; the last one stays.
+func Chain(waits ...RetryRule) RetryRule { return group("Chain", "chain", waits, retryWait, retryWait) }
 
-// GiveUpAfter makes no attempt that would start later than d after the first.
-func GiveUpAfter(d time.Duration) RetryRule { return rule("stop", "delay", int64(d)) }
+// Sum waits as long as all the rules together.
+func Sum(waits ...RetryRule) RetryRule { return group("Sum", "sum", waits, retryWait, retryWait) }
+
+// Attempts gives up after n attempts in all.
+func Attempts(n uint64) RetryRule { return rule(retryStop, "attempts", n) }
+
+// GiveUpAfter gives up at a failure that comes d or more after the first attempt
+// began.
+func GiveUpAfter(d time.Duration) RetryRule { return rule(retryStop, "delay", int64(d)) }
+
+// Forever never gives up.
+func Forever() RetryRule { return bareRule(retryStop, "never") }

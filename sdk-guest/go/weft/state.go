@@ -106,6 +106,19 @@ func (inv *invocation) Merge(path string, entries any) error {
 	return err
 }
 
+// Test fails with [CodeConflict] unless the value at a path equals v. It is of more
+// use in a [Context.Batch], which it makes fail as a whole.
+func (inv *invocation) Test(path string, v any) error {
+	_, err := inv.edit1("test", path, v)
+	return err
+}
+
+// Clear sets the whole state back to its declared defaults.
+func (inv *invocation) Clear() error {
+	_, err := inv.Batch().Clear().Do()
+	return err
+}
+
 // noValue stands for the value that an edit does not have.
 type noValue struct{}
 
@@ -173,6 +186,9 @@ func (b *Batch) Append(path string, v any) *Batch { return b.add("append", path,
 
 // Increment adds to the integer at a path; its result is the new value.
 func (b *Batch) Increment(path string, by int64) *Batch { return b.add("increment", path, by) }
+
+// IncrementFloat adds to the number at a path; its result is the new value.
+func (b *Batch) IncrementFloat(path string, by float64) *Batch { return b.add("increment", path, by) }
 
 // Merge puts the entries of a map or struct into the map at a path.
 func (b *Batch) Merge(path string, entries any) *Batch { return b.add("merge", path, entries) }

@@ -33,6 +33,8 @@ type step struct {
 	catchesAll    bool
 	maxRecoveries *uint64
 
+	atomic, subtypes bool
+
 	run   func(inv *invocation) error
 	fault error
 }
@@ -112,6 +114,9 @@ func (s *step) build(options []StepOption) error {
 	}
 	if s.take > 0 && s.input != inputList && s.input != inputListAny {
 		return errors.New("Take is for a step that takes a list: make its argument a slice of events")
+	}
+	if s.atomic && len(s.waits) > 0 {
+		return errors.New("an atomic step cannot wait: drop Atomic, or let another step wait")
 	}
 	return s.buildOutput()
 }
@@ -256,7 +261,7 @@ func (inv *invocation) readEvent(want *eventType, ptr unsafe.Pointer) {
 	d := inv.in
 	start := d.Offset()
 	n := d.Array()
-	if name := d.Text(); name != want.name && !d.Failed() {
+	if name := d.Text(); name != want.name && !inv.step.subtypes && !d.Failed() {
 		d.Fail(start, "event "+name+" where "+want.name+" is expected")
 	}
 	inv.readBody(n, want, ptr)
@@ -268,14 +273,35 @@ func (inv *invocation) readAnyEvent() any {
 	start := d.Offset()
 	n := d.Array()
 	name := d.Text()
-	for _, et := range inv.step.accepts {
+	et := inv.step.accepted(name)
+	if et == nil {
+		d.Fail(start, "event "+name+" is none of those that the step accepts")
+		return nil
+	}
+	ptr, unbox := et.plan.New()
+	inv.readBody(n, et, ptr)
+	return unbox()
+}
+
+// accepted gives the type as which the step takes an event of that name. An event
+// that extends an accepted one is taken as what it is, if the plugin knows it.
+func (s *step) accepted(name string) *eventType {
+	for _, et := range s.accepts {
 		if et.name == name {
-			ptr, unbox := et.plan.New()
-			inv.readBody(n, et, ptr)
-			return unbox()
+			return et
 		}
 	}
-	d.Fail(start, "event "+name+" is none of those that the step accepts")
+	if !s.subtypes {
+		return nil
+	}
+	for _, et := range defined.events {
+		if et.name == name {
+			return et
+		}
+	}
+	if len(s.accepts) == 1 {
+		return s.accepts[0]
+	}
 	return nil
 }
 

@@ -42,7 +42,7 @@ type wait struct {
 //
 // Two waits in a row get two events. One that was answered stays so when the step
 // is tried again after a failure: nobody is asked twice. After a timeout the error
-// has the code "timeout"; see [Code].
+// has the code "timeout"; see [CodeOf].
 func Wait[E, S any](ctx *Context[S], options ...WaitOption) (E, error) {
 	var ev E
 	et, err := eventOf(reflect.TypeOf((*E)(nil)).Elem())

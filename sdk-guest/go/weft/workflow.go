@@ -18,6 +18,8 @@ type workflow struct {
 	name, version, doc string
 	steps              []*step
 	events             []*eventType
+	resources          []any
+	part               bool
 	timeout            time.Duration
 	hasTimeout         bool
 	state              reflect.Type // nil: untyped

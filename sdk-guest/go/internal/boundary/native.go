@@ -38,6 +38,9 @@ func WriteEventToStream(request []byte) (uint32, []byte) {
 // WaitForEvent suspends the invocation until an event comes.
 func WaitForEvent(request []byte) (uint32, []byte) { return call("wait_for_event", request) }
 
+// RunWorkflow runs a child workflow and suspends the invocation until it ends.
+func RunWorkflow(request []byte) (uint32, []byte) { return call("run_workflow", request) }
+
 // Sleep suspends the invocation for a time.
 func Sleep(request []byte) (uint32, []byte) { return call("sleep", request) }
 

@@ -49,6 +49,9 @@ func hostWriteEventToStream(src unsafe.Pointer, n uint32) uint64
 //go:wasmimport weft:v1 wait_for_event
 func hostWaitForEvent(src unsafe.Pointer, n uint32) uint64
 
+//go:wasmimport weft:v1 run_workflow
+func hostRunWorkflow(src unsafe.Pointer, n uint32) uint64
+
 //go:wasmimport weft:v1 sleep
 func hostSleep(src unsafe.Pointer, n uint32) uint64
 
@@ -107,6 +110,11 @@ func WriteEventToStream(request []byte) (uint32, []byte) {
 // WaitForEvent suspends the invocation until an event comes.
 func WaitForEvent(request []byte) (uint32, []byte) {
 	return fetch(hostWaitForEvent(data(request), size(request)), request)
+}
+
+// RunWorkflow runs a child workflow and suspends the invocation until it ends.
+func RunWorkflow(request []byte) (uint32, []byte) {
+	return fetch(hostRunWorkflow(data(request), size(request)), request)
 }
 
 // Sleep suspends the invocation for a time.
