@@ -27,14 +27,14 @@ func TestExamples(t *testing.T) {
 			p := hosttest.Serve(t, t.TempDir())
 			for _, name := range []string{"counter", "counter-race", "metadata", "history", "quiz", "accumulator", "wordcount",
 				"concurrent", "branch", "loop", "chain", "human", "stream", "approval", "sleeper",
-				"flaky", "rescue", "spin"} {
+				"flaky", "rescue", "spin", "parent"} {
 				put(t, p, name, hosttest.Plugin(t, name+"-"+lang))
 			}
 			h := &p.Host
 			for name, test := range map[string]func(*testing.T, *hosttest.Host){
 				"counter": counter, "counter-race": counterRace, "metadata": metadata, "history": history, "quiz": quiz,
 				"accumulator": accumulator, "wordcount": wordcount, "small": small, "human": human, "stream": streamed,
-				"approval": approval, "sleeper": sleeper, "flaky": flaky, "rescue": rescue, "spin": spin,
+				"approval": approval, "sleeper": sleeper, "flaky": flaky, "rescue": rescue, "spin": spin, "parent": parent,
 				"bad start": badStart,
 			} {
 				t.Run(name, func(t *testing.T) { test(t, h) })
