@@ -141,10 +141,15 @@ func eventOf(t reflect.Type) (*eventType, error) {
 			return et, nil
 		}
 	}
-	if t.Kind() != reflect.Struct {
+	if t == nil || t.Kind() != reflect.Struct {
 		advice := "define a struct with a field for it"
-		if t.Kind() == reflect.Pointer {
+		switch {
+		case t == nil:
+			advice = "list events by empty values, FirstEvent{}"
+		case t.Kind() == reflect.Pointer:
 			advice = "use the struct itself"
+		case t.Kind() == reflect.Interface:
+			advice = "use weft.Event and list those that it stands for, by Accepts or Emits"
 		}
 		return nil, errors.New(typeName(t) + " is no event type: " + advice)
 	}

@@ -169,7 +169,7 @@ func Emits(events ...Event) StepOption {
 	return stepOption(func(s *step) error {
 		for _, ev := range events {
 			t := reflect.TypeOf(ev)
-			list := t.Kind() == reflect.Slice
+			list := t != nil && t.Kind() == reflect.Slice
 			if list {
 				t = t.Elem()
 			}

@@ -119,7 +119,6 @@ func TestAChildThatFails(t *testing.T) {
 			"a chan cannot be sent":               badTarget,
 			".C: a chan cannot be sent":           run(struct{ C chan int }{}),
 			"int cannot start a workflow":         run(3),
-			"third does not start test":           run(third{}), // which steps use as an event
 			"give SameSession() or InSession(id)": run(nil, SameSession(), InSession("a")),
 			"a child's name has 1 to 128 bytes":   run(nil, As("")),
 			"a session's id is not empty":         run(nil, InSession("")),
@@ -128,8 +127,17 @@ func TestAChildThatFails(t *testing.T) {
 				t.Errorf("got %v, want %s", err, want)
 			}
 		}
+		// A type that steps use as an event is sent under its name.
+		if err := run(third{}); CodeOf(err) != "invalid_argument" || !strings.Contains(err.Error(), "must be a kid, not a third") {
+			t.Errorf("another event: %v", err)
+		}
+		if _, err := Run[any](ctx, "late", object{"wait": "long"}); CodeOf(err) != "invalid_argument" {
+			t.Errorf("a start event of another shape: %v", err)
+		}
 		return nil, nil
-	}, wefttest.Child("late", func(struct{}) (any, error) { return nil, &wefttest.Failure{Code: "late", Message: "too late"} }),
+	}, wefttest.Child("late", func(struct {
+		Wait int `weft:",omitempty"`
+	}) (any, error) { return nil, &wefttest.Failure{Code: "late", Message: "too late"} }),
 		wefttest.Child("plain", func(struct{}) (any, error) { return nil, errors.New("plain") }),
 		wefttest.ChildOn("endless", endless{}))
 	if _, err := session.Run(nil); err != nil {

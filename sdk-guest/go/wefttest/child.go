@@ -31,7 +31,7 @@ func Child[E, R any](workflow string, run func(start E) (R, error)) Option {
 		s.starters[workflow] = func(r *Run, req *childRequest) (*Run, error) {
 			var start E
 			if err := codec.Unmarshal(req.fields, &start); err != nil {
-				return nil, &Failure{Code: "invalid_message", Message: err.Error()}
+				return nil, &Failure{Code: "invalid_argument", Message: "start event: " + err.Error()}
 			}
 			child := &Run{session: r.session}
 			result, err := run(start)
@@ -147,11 +147,10 @@ func (r *Run) runGuest(guest Guest, req *childRequest) (*Run, error) {
 	if err := s.open(); err != nil {
 		return nil, err
 	}
-	if s.manifest.kind(req.name) != "start" {
-		return nil, &Failure{Code: "invalid_message", Message: req.name + " does not start " + req.Workflow}
-	}
-	if req.name == "StartEvent" {
-		req.name = s.manifest.startType()
+	if want := s.manifest.startType(); req.name == "StartEvent" {
+		req.name = want
+	} else if req.name != want {
+		return nil, &Failure{Code: "invalid_argument", Message: "start event must be a " + want + ", not a " + req.name}
 	}
 	child := s.newRun()
 	child.parent, child.depth, child.shown = r, r.depth+1, req.IncludeStream
