@@ -39,6 +39,8 @@ type Limits struct {
 	DescribeTime time.Duration `cbor:"24,keyasint,omitempty"` // of the same
 	CompileTime  time.Duration `cbor:"25,keyasint,omitempty"` // of a module, in a process of its own
 	CompileBytes int           `cbor:"26,keyasint,omitempty"` // of that process's address space
+
+	CleanupTime time.Duration `cbor:"28,keyasint,omitempty"` // of cleaning up after a run that was cancelled or timed out
 }
 
 // DefaultLimits returns the defaults. Sources of the figures: docs/limits.md.
@@ -70,6 +72,7 @@ func DefaultLimits() Limits {
 		DescribeTime: 10 * time.Second,
 		CompileTime:  2 * time.Minute,
 		CompileBytes: 8 << 30,
+		CleanupTime:  10 * time.Second,
 	}
 }
 

@@ -67,6 +67,7 @@ var limitSettings = []limitSetting{
 	spanSetting("describe_time", time.Millisecond, 10*time.Minute, func(l *Limits) *time.Duration { return &l.DescribeTime }),
 	spanSetting("compile_time", 100*time.Millisecond, time.Hour, func(l *Limits) *time.Duration { return &l.CompileTime }),
 	bytesSetting("compile_bytes", 256*mib, 64*gib, func(l *Limits) *int { return &l.CompileBytes }),
+	spanSetting("cleanup_time", time.Millisecond, 10*time.Minute, func(l *Limits) *time.Duration { return &l.CleanupTime }), // who cancels waits for it
 }
 
 // The bounds of a tenant's fuel budget, in units a second, beside 0: none. A

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"math"
+	"slices"
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host/state"
@@ -73,11 +74,6 @@ func (c *compiler) waits(st *step) {
 func (c *compiler) unsupported(decl *abi.StepDecl) {
 	if decl.Atomic {
 		c.problem("unsupported", decl.Name, "", "step %s is atomic, and this server has no atomic steps yet: leave atomic out", decl.Name)
-	}
-	for _, target := range decl.Catches {
-		if target == abi.CatchCancelled || target == abi.CatchTimeout {
-			c.problem("unsupported", decl.Name, "", "step %s catches %q, and this server cannot run steps after the end of a run yet: leave it out", decl.Name, target)
-		}
 	}
 }
 
@@ -206,7 +202,10 @@ func (c *compiler) catchers() {
 func (c *compiler) catch(st *step, target string) {
 	failing := c.g.byName[target]
 	switch {
-	case target == abi.CatchCancelled || target == abi.CatchTimeout: // reported as unsupported
+	case target == abi.CatchCancelled || target == abi.CatchTimeout:
+		if clean := c.g.cleaners[target]; !slices.Contains(clean, st) {
+			c.g.cleaners[target] = append(clean, st)
+		}
 	case failing == nil:
 		c.problem("unknown_catch_target", st.name, "", "step %s catches the failures of %s, which is no step: name a step, or \"*\" for all", st.name, clip(target))
 	case failing == st:

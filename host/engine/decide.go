@@ -45,6 +45,9 @@ func (s *Session) decide(at int64, t Tick) (decision, error) {
 		return decision{entry: e}, err
 	case Pause:
 		r, err := s.activeRun(t.RunID)
+		if err == nil && r.ending != nil {
+			err = host.Errorf(host.CodeConflict, "Run %s is cleaning up before it ends: it cannot be paused, only cancelled", clip(t.RunID))
+		}
 		if err != nil || r.rec.Paused {
 			return decision{}, err
 		}
@@ -142,6 +145,9 @@ func (g *Graph) knows(typ string) bool { return g.types[typ] != nil }
 
 func (s *Session) decidePost(e *Entry, t PostEvent) (decision, error) {
 	r, err := s.activeRun(t.RunID)
+	if err == nil && r.ending != nil {
+		err = ErrUnknownRun // to clients it has ended
+	}
 	if err != nil {
 		return decision{}, err
 	}

@@ -60,6 +60,9 @@ func (d *dumper) run(r *run) {
 	if b := r.rec.Blocked; b != nil {
 		d.line("  blocked %s %q", b.Code, b.Message)
 	}
+	if e := r.ending; e != nil {
+		d.line("  ending by %s span=%d active=%v", e.cause, e.span, e.active)
+	}
 	if t := r.deadline; t != nil {
 		d.line("  deadline timer=%d at=%d armed=%t", t.id, t.at, t.slot >= 0)
 	}

@@ -105,8 +105,8 @@ func (s *Session) foldOutside(e *Entry) error {
 		}
 		s.block(r, *e.Block)
 	case EntryPause:
-		if r.rec.Paused {
-			return corrupt(e, "the run is paused already")
+		if r.rec.Paused || r.ending != nil {
+			return corrupt(e, "the run is paused already, or ends")
 		}
 		s.pause(r)
 	case EntryResume:
@@ -115,8 +115,8 @@ func (s *Session) foldOutside(e *Entry) error {
 		}
 		s.resumeRun(r)
 	case EntryPost:
-		if e.Event == nil || !r.graph.knows(e.Event.Type) {
-			return corrupt(e, "no event of a known type")
+		if e.Event == nil || !r.graph.knows(e.Event.Type) || r.ending != nil {
+			return corrupt(e, "no event of a known type, or the run ends")
 		}
 		r.routed++
 		s.changed(r)
@@ -300,6 +300,8 @@ func (s *Session) foldTimer(e *Entry) error {
 	switch t.kind {
 	case timerDeadline:
 		s.timeOut(t.run, t.span)
+	case timerGrace:
+		s.conclude(t.run)
 	case timerAttempt:
 		s.emit(Abandon{Invocation: t.inv.id})
 		s.failed(t.inv, t.overdue(), e.Retry)

@@ -26,8 +26,10 @@ type run struct {
 	waiters     list.List           // of *waiter: all of them, oldest first
 	outside     int                 // how many there are
 	inbox       inbox
-	deadline    *timer
-	heldAt      int64 // since when it is paused or blocked
+	deadline    *timer  // of the run, or of its clean-up
+	begun       int64   // when its start event was routed
+	ending      *ending // while it is cleaned up after, else nil
+	heldAt      int64   // since when it is paused or blocked
 
 	// The invocations that have not ended, oldest first.
 	oldest, newest *invocation
@@ -53,7 +55,7 @@ func (s *Session) begin(e *Entry, g *Graph) *run {
 			Tenant: s.key.Tenant, HandlerID: p.HandlerID, RunID: e.RunID, SessionID: s.key.Session,
 			Workflow: g.Workflow(), Status: host.StatusRunning, Started: e.At, Updated: e.At,
 		},
-		graph: g, version: p.Version, limits: p.Limits.Complete(), seed: p.Seed, handler: h,
+		graph: g, version: p.Version, limits: p.Limits.Complete(), seed: p.Seed, handler: h, begun: e.At,
 		pools:     make([]pool, len(g.steps)),
 		outermost: &collection{},
 	}
@@ -74,6 +76,12 @@ func (s *Session) settle(r *run, tellIdle bool) {
 	}
 	clear(r.unhandled)
 	r.unhandled = r.unhandled[:0]
+	if r.ending != nil { // nothing comes from outside any more
+		if r.alive == 0 {
+			s.conclude(r)
+		}
+		return
+	}
 	if tellIdle && idle && !r.held() {
 		s.publishInternal(r, abi.TypeIdle, abi.EmptyMap)
 	}
@@ -94,23 +102,9 @@ func (s *Session) changed(r *run) {
 func (s *Session) end(r *run, status host.Status, last host.StreamEvent) host.StreamEvent {
 	last.Terminal = true
 	last = s.publish(r, last)
-	for inv := r.oldest; inv != nil; inv = inv.newer {
-		s.visited++
-		switch {
-		case inv.phase == phaseRunning && r.rec.Blocked == nil:
-			s.seats--
-			s.emit(Abandon{Invocation: inv.id})
-		case inv.phase == phaseSuspended:
-			s.disarm(inv.suspended.timer)
-			s.emit(Abandon{Invocation: inv.id})
-		}
-		s.disarm(inv.timer)
-		delete(s.invocations, inv.id)
-	}
-	s.disarm(r.deadline)
+	s.drop(r)
 	r.rec.Status, r.rec.Completed, r.rec.Blocked, r.rec.WaitingFor = status, s.now, nil, nil
 	delete(s.runs, r.rec.RunID)
-	r.alive, r.oldest, r.newest = 0, nil, nil
 	return last
 }
 
@@ -123,6 +117,10 @@ func (s *Session) over(r *run) {
 
 // complete ends a run with the stop event that a step returned.
 func (s *Session) complete(r *run, stop abi.Event) {
+	if r.ending != nil {
+		s.conclude(r)
+		return
+	}
 	last := s.end(r, host.StatusCompleted, r.streamEvent(stop))
 	r.rec.Result = &last
 	s.over(r)
@@ -130,34 +128,23 @@ func (s *Session) complete(r *run, stop abi.Event) {
 
 // fail ends a run with a failure of a step.
 func (s *Session) fail(r *run, f failure) {
+	if r.ending != nil {
+		s.conclude(r)
+		return
+	}
 	s.end(r, host.StatusFailed, runtimeEvent(abi.TypeWorkflowFailed, f.body(nil)))
 	r.rec.Error, r.rec.ErrorCode = f.err.Message, f.err.Code
 	s.over(r)
 }
 
-// timeOut ends a run at its deadline.
-func (s *Session) timeOut(r *run, span int64) {
-	var active []string
-	for _, st := range r.graph.steps {
-		if r.pools[st.index].busy+r.pools[st.index].suspended > 0 {
-			active = append(active, st.name)
-		}
-	}
-	s.end(r, host.StatusFailed, runtimeEvent(abi.TypeWorkflowTimedOut, timedOutBody(span, active)))
-	r.rec.Error, r.rec.ErrorCode = "Workflow timed out after "+showSeconds(span), host.RunTimeout
-	s.over(r)
-}
-
-// cancel ends a run because somebody asked for it.
-func (s *Session) cancel(r *run) {
-	s.end(r, host.StatusCancelled, runtimeEvent(abi.TypeWorkflowCancelled, abi.EmptyMap))
-	r.rec.ErrorCode = host.RunCancelled
-	s.over(r)
-}
-
 // block stops a run where it stands: its attempts are abandoned but keep their
-// slots, its timers stand still, and events that come wait in the queues.
+// slots, its timers stand still, and events that come wait in the queues. One that
+// is being cleaned up after ends instead: nobody is to help it any more.
 func (s *Session) block(r *run, reason host.Blocked) {
+	if r.ending != nil {
+		s.conclude(r)
+		return
+	}
 	for inv := r.oldest; inv != nil; inv = inv.newer {
 		s.visited++
 		switch inv.phase {
