@@ -67,13 +67,21 @@ type Run struct {
 // MaxWaitingFor bounds Run.WaitingFor.
 const MaxWaitingFor = 20
 
-// Waiting is an event that a run waits for from outside.
+// Waiting is an event that a run waits for from outside, or something else that
+// has to come.
 type Waiting struct {
 	Step     string `cbor:"1,keyasint"` // that waits for it, or accepts it
 	Type     string `cbor:"2,keyasint"`
 	WaiterID string `cbor:"3,keyasint,omitempty"` // "": the step gave the wait no name, or accepts the event
 	Since    int64  `cbor:"4,keyasint"`           // Unix nanoseconds
+	// Reason is [WaitsForTurn] if it is no event that the run waits for; Step and
+	// Type are empty then.
+	Reason string `cbor:"5,keyasint,omitempty"`
 }
+
+// WaitsForTurn is the Reason of a run that has not begun, because other runs of its
+// session are before it.
+const WaitsForTurn = "session"
 
 // Blocked is the reason for which a run stands still until somebody helps.
 type Blocked struct {

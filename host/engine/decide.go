@@ -32,9 +32,14 @@ func (s *Session) decide(at int64, t Tick) (decision, error) {
 		return s.decideFinish(e, t)
 	case Timer:
 		return s.decideTimer(e)
+	case BeginRun:
+		return s.decideBegin(e), nil
 	case Cancel:
 		e.Kind, e.RunID = EntryCancel, t.RunID
 		_, err := s.activeRun(t.RunID)
+		if s.notBegun(t.RunID) != nil {
+			err = nil
+		}
 		return decision{entry: e}, err
 	case Block:
 		r, err := s.activeRun(t.RunID)
@@ -71,11 +76,13 @@ func (s *Session) decide(at int64, t Tick) (decision, error) {
 }
 
 func (s *Session) activeRun(id string) (*run, error) {
-	r, ok := s.runs[id]
-	if !ok {
-		return nil, ErrUnknownRun
+	if r, ok := s.runs[id]; ok {
+		return r, nil
 	}
-	return r, nil
+	if err := s.notBegun(id); err != nil {
+		return nil, err
+	}
+	return nil, ErrUnknownRun
 }
 
 // openAttempt finds an attempt that may still do something.
@@ -94,7 +101,7 @@ func (s *Session) decideStart(e *Entry, t StartRun) (decision, error) {
 	if _, active, _ := s.HandlerRun(t.HandlerID); active {
 		return decision{}, host.Errorf(host.CodeConflict, "Handler %s is already running", clip(t.HandlerID))
 	}
-	if _, ok := s.runs[t.RunID]; ok {
+	if _, ok := s.runs[t.RunID]; ok || s.notBegun(t.RunID) != nil {
 		return decision{}, host.Errorf(host.CodeConflict, "Run %s is already active", clip(t.RunID))
 	}
 	g, err := s.graphs(t.Version)
@@ -107,23 +114,17 @@ func (s *Session) decideStart(e *Entry, t StartRun) (decision, error) {
 	if !g.mayStart(t.Event.Type) {
 		return decision{}, host.Errorf(host.CodeInvalidArgument, "Start event must be of type %s, not %s", g.start, clip(t.Event.Type))
 	}
-	limits := t.Limits.Complete()
-	root, changes := state.FillDefaults(s.root, g.defaults)
-	if err := g.schema.Check(root, nil); err != nil {
-		return decision{}, host.Errorf(host.CodeSchemaViolation, "The session's state breaks the schema of workflow %s at %w", g.Workflow(), schemaBreach(err))
-	}
-	if root.Bytes() > limits.StateBytes {
-		return decision{}, host.Errorf(host.CodeLimitExceeded, "the state of the session has %d bytes, more than %d", root.Bytes(), limits.StateBytes)
-	}
-	e.Kind, e.RunID = EntryStart, t.RunID
-	e.Start = &StartPart{
+	e.RunID = t.RunID
+	part := &StartPart{
 		HandlerID: t.HandlerID, Version: t.Version, Event: sanitized(t.Event), Seed: t.Seed,
-		Timeout: max(t.Timeout, 0), Limits: limits,
+		Timeout: max(t.Timeout, 0), Limits: t.Limits.Complete(),
 	}
-	if len(changes) > 0 {
-		e.Changes = state.EncodeChanges(changes)
+	if t.Queue && s.waitsForTurn() {
+		return s.decideQueue(e, part)
 	}
-	return decision{entry: e, root: root}, nil
+	root, changes, err := s.stateFor(g, part.Limits)
+	e.Kind, e.Start, e.Changes = EntryStart, part, changes
+	return decision{entry: e, root: root}, err
 }
 
 // schemaBreach says where and why, without the code that the error has anyway.

@@ -25,6 +25,9 @@ const (
 	EntrySleep   EntryKind = 13
 	EntryPause   EntryKind = 14
 	EntryResume  EntryKind = 15
+
+	EntryQueue EntryKind = 20 // a start that waits for its session's turn
+	EntryBegin EntryKind = 21 // of the queued run that waits longest
 )
 
 // Entry is one position of a session's journal: an effect, resolved, so that
@@ -56,6 +59,9 @@ type Entry struct {
 
 	Wait *WaitPart `cbor:"19,keyasint,omitempty"` // of an EntryWait; its Event is what it asks
 
+	// Fault is why a queued run cannot begin, of an EntryBegin.
+	Fault *abi.Error `cbor:"25,keyasint,omitempty"`
+
 	// Open is on the first entry of an attempt: what its input was made of.
 	Open *AttemptOpen `cbor:"30,keyasint,omitempty"`
 	// Calls is the part of the attempt's record that was not yet written, up
@@ -65,7 +71,7 @@ type Entry struct {
 	Logs []LogRecord `cbor:"32,keyasint,omitempty"`
 }
 
-// StartPart is the part of an EntryStart.
+// StartPart is the part of an EntryStart and an EntryQueue.
 type StartPart struct {
 	HandlerID string      `cbor:"1,keyasint"`
 	Version   string      `cbor:"2,keyasint"`

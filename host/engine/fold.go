@@ -23,6 +23,10 @@ func (s *Session) fold(e *Entry, root *state.Node) ([]Command, error) {
 	switch e.Kind {
 	case EntryStart:
 		err = s.foldStart(e, root)
+	case EntryQueue:
+		err = s.foldQueue(e)
+	case EntryBegin:
+		err = s.foldBegin(e, root)
 	case EntryTimer:
 		err = s.foldTimer(e)
 	case EntryEdit, EntrySend, EntryStream, EntryCollect, EntryFinish, EntryWait, EntrySleep:
@@ -66,32 +70,31 @@ func (s *Session) change(e *Entry, root *state.Node) error {
 }
 
 func (s *Session) foldStart(e *Entry, root *state.Node) error {
-	if e.Start == nil || e.RunID == "" || s.runs[e.RunID] != nil {
-		return corrupt(e, "no start of a new run")
-	}
-	if _, active, _ := s.HandlerRun(e.Start.HandlerID); active {
-		return corrupt(e, "the handler is active")
-	}
-	g, err := s.graphs(e.Start.Version)
+	g, err := s.newRun(e)
 	if err != nil {
-		return fmt.Errorf("entry %d: find the workflow of version %s: %w", e.Seq, e.Start.Version, err)
-	}
-	if !g.mayStart(e.Start.Event.Type) {
-		return corrupt(e, "%s starts no run", clip(e.Start.Event.Type))
+		return err
 	}
 	if err := s.change(e, root); err != nil {
 		return err
 	}
-	r := s.begin(e, g)
+	s.launch(s.begin(e, g), e.Start.Event)
+	return nil
+}
+
+// launch brings a run that was just begun its start event.
+func (s *Session) launch(r *run, start abi.Event) {
 	s.changed(r)
 	r.routed++
-	s.route(r, emission{event: e.Start.Event, in: r.outermost})
+	s.route(r, emission{event: start, in: r.outermost})
 	s.settle(r, true)
-	return nil
 }
 
 // foldOutside folds what clients and operators do to a run.
 func (s *Session) foldOutside(e *Entry) error {
+	if q, waits := s.turns.of(e.RunID); waits && e.Kind == EntryCancel {
+		s.cancelQueued(q)
+		return nil
+	}
 	r, ok := s.runs[e.RunID]
 	if !ok {
 		return corrupt(e, "unknown run")

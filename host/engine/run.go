@@ -44,17 +44,10 @@ type run struct {
 // begin makes a run active. Its start event is routed by the caller.
 func (s *Session) begin(e *Entry, g *Graph) *run {
 	p := e.Start
-	h := s.handlers[p.HandlerID]
-	if h == nil {
-		h = &handler{id: p.HandlerID}
-		s.handlers[p.HandlerID] = h
-	}
+	h := s.handlerOf(p.HandlerID)
 	h.run = e.RunID
 	r := &run{
-		rec: host.Run{
-			Tenant: s.key.Tenant, HandlerID: p.HandlerID, RunID: e.RunID, SessionID: s.key.Session,
-			Workflow: g.Workflow(), Status: host.StatusRunning, Started: e.At, Updated: e.At,
-		},
+		rec:   s.record(e, g),
 		graph: g, version: p.Version, limits: p.Limits.Complete(), seed: p.Seed, handler: h, begun: e.At,
 		pools:     make([]pool, len(g.steps)),
 		outermost: &collection{},
@@ -64,6 +57,14 @@ func (s *Session) begin(e *Entry, g *Graph) *run {
 		r.deadline = s.arm(&timer{kind: timerDeadline, at: later(e.At, p.Timeout), span: p.Timeout, run: r})
 	}
 	return r
+}
+
+// record is the record of a run that its entry has just made.
+func (s *Session) record(e *Entry, g *Graph) host.Run {
+	return host.Run{
+		Tenant: s.key.Tenant, HandlerID: e.Start.HandlerID, RunID: e.RunID, SessionID: s.key.Session,
+		Workflow: g.Workflow(), Status: host.StatusRunning, Started: e.At, Updated: e.At,
+	}
 }
 
 // settle ends the folding of an entry for a run that goes on: it tells of the

@@ -84,7 +84,7 @@ func showCommand(c Command) string {
 			out += fmt.Sprintf(" result=%d", r.Result.Seq)
 		}
 		for _, w := range r.WaitingFor {
-			out += fmt.Sprintf(" waits=%s:%s:%s:%s", w.Step, w.Type, w.WaiterID, time.Duration(w.Since))
+			out += fmt.Sprintf(" waits=%s:%s:%s:%s", w.Step+w.Reason, w.Type, w.WaiterID, time.Duration(w.Since))
 		}
 		if r.Paused {
 			out += " paused"
@@ -115,6 +115,7 @@ func showEntry(e *Entry) string {
 		EntryStart: "start", EntryPost: "post", EntryEdit: "edit", EntrySend: "send", EntryStream: "stream", EntryCollect: "collect",
 		EntryFinish: "finish", EntryTimer: "timer", EntryCancel: "cancel", EntryBlock: "block", EntryShift: "shift",
 		EntryWait: "wait", EntrySleep: "sleep", EntryPause: "pause", EntryResume: "resume",
+		EntryQueue: "queue", EntryBegin: "begin",
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "entry %d %s", e.Seq, kinds[e.Kind])
@@ -177,6 +178,9 @@ func showEntry(e *Entry) string {
 	}
 	if e.Retry != nil {
 		fmt.Fprintf(&b, " retry=%s", time.Duration(e.Retry.Due))
+	}
+	if e.Fault != nil {
+		fmt.Fprintf(&b, " fault %s", e.Fault)
 	}
 	if e.Lost != 0 {
 		fmt.Fprintf(&b, " lost=%s", time.Duration(e.Lost))

@@ -34,7 +34,13 @@ type (
 		Seed      [32]byte
 		Timeout   int64 // nanoseconds of serving time; 0: none
 		Limits    host.Limits
+		// Queue has the run wait while others of the session are active, or wait
+		// themselves.
+		Queue bool
 	}
+	// BeginRun begins the queued run that waits longest, if no other run of the
+	// session is under way.
+	BeginRun struct{}
 	// PostEvent brings an event from outside.
 	PostEvent struct {
 		RunID string
@@ -57,7 +63,8 @@ type (
 	}
 	// Timer fires the earliest timer if it is due.
 	Timer struct{}
-	// Cancel ends a run.
+	// Cancel ends a run, when the steps that catch it have cleaned up; a second
+	// one ends it at once.
 	Cancel struct{ RunID string }
 	// Block stops a run until somebody helps.
 	Block struct {
@@ -78,6 +85,7 @@ type (
 )
 
 func (StartRun) tick()  {}
+func (BeginRun) tick()  {}
 func (PostEvent) tick() {}
 func (Call) tick()      {}
 func (Finish) tick()    {}
