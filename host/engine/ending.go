@@ -22,6 +22,13 @@ type ending struct {
 	active []string
 }
 
+// Ending reports whether an active run is being cleaned up after: to clients it has
+// ended, but for its record.
+func (s *Session) Ending(runID string) bool {
+	r, ok := s.runs[runID]
+	return ok && r.ending != nil
+}
+
 // message is for people: what happened to the run.
 func (e *ending) message() string {
 	if e.cause == abi.CatchTimeout {

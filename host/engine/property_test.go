@@ -112,7 +112,7 @@ type walk struct {
 	g       *Graph
 	runs    int
 	known   map[*collection]scope // collections that were seen open
-	ending  map[string]string   // run -> what it was cleaned up after
+	ending  map[string]string     // run -> what it was cleaned up after
 	journal []*Entry
 }
 

@@ -87,9 +87,6 @@ func (s *Scheduler) sessionOf(ctx context.Context, st *reservation) (*session, e
 const maxID = 256
 
 func checkStart(req *host.StartRequest) error {
-	if req.OnBusy == host.OnBusyQueue {
-		return host.Errorf(host.CodeInvalidArgument, "on_busy \"queue\" is not supported yet: use \"share\" or \"reject\"")
-	}
 	for name, id := range map[string]string{"handler_id": req.HandlerID, "session": req.SessionID} {
 		if len(id) > maxID || !utf8.ValidString(id) || strings.ContainsFunc(id, unicode.IsControl) {
 			return host.Errorf(host.CodeInvalidArgument, "%s must be at most %d bytes of text without control characters", name, maxID)
@@ -216,7 +213,7 @@ func (ss *session) start(req *host.StartRequest, mod Module) (host.Run, uint64, 
 	t := engine.StartRun{
 		RunID: s.newID(), HandlerID: req.HandlerID, Version: mod.Digest,
 		Event: req.Event, Timeout: int64(s.cfg.Timeout),
-		Limits: s.cfg.Limits.Limits(req.Tenant, mod.Plugin),
+		Limits: s.cfg.Limits.Limits(req.Tenant, mod.Plugin), Queue: req.OnBusy == host.OnBusyQueue,
 	}
 	if d, set := mod.Graph.Timeout(); set {
 		t.Timeout = int64(d)
@@ -344,8 +341,9 @@ func (s *Scheduler) Send(ctx context.Context, tenant, id string, ev abi.Event, s
 	defer ss.release()
 	ss.mu.Lock()
 	version, ok := ss.versions[run.RunID]
+	ending := ss.eng.Ending(run.RunID)
 	ss.mu.Unlock()
-	if !ok {
+	if !ok || ending {
 		return completed
 	}
 	mod, err := s.cfg.Modules.ByDigest(version)
@@ -371,92 +369,6 @@ func (s *Scheduler) Send(ctx context.Context, tenant, id string, ev abi.Event, s
 		return unavailable(err)
 	}
 	return nil
-}
-
-// Cancel ends a running run, or with purge deletes a handler; see host.Runs.
-func (s *Scheduler) Cancel(ctx context.Context, tenant, id string, purge bool) (bool, error) {
-	if err := s.accepting(); err != nil {
-		return false, err
-	}
-	ss, run, err := s.active(ctx, tenant, id)
-	if errors.Is(err, completed) {
-		if !purge {
-			return false, notFound
-		}
-		ss, err = s.acquire(ctx, host.SessionKey{Tenant: tenant, Session: run.SessionID}, true)
-	}
-	if err != nil {
-		return false, err
-	}
-	defer ss.release()
-	pos, err := ss.cancel(run, purge)
-	if err != nil {
-		return false, err
-	}
-	if err := s.cfg.Journal.Wait(ctx, pos); err != nil {
-		return false, unavailable(err)
-	}
-	return purge, nil
-}
-
-// cancel ends a run, and with purge deletes its handler, whose latest run may be
-// a newer one by now.
-func (ss *session) cancel(run host.Run, purge bool) (pos uint64, err error) {
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	target, active := run.RunID, !run.Status.Final()
-	if purge {
-		if latest, running, _ := ss.eng.HandlerRun(run.HandlerID); running {
-			target, active = latest, true
-		}
-	}
-	if active {
-		_, pos, err = ss.tick(engine.Cancel{RunID: target}, nil)
-		err = cancelled(err, purge)
-	}
-	if err == nil && purge {
-		pos = ss.purge(run)
-	}
-	return pos, err
-}
-
-// cancelled turns the error of a cancel tick into the client's.
-func cancelled(err error, purge bool) error {
-	if err == nil {
-		return nil
-	}
-	err = refused(err)
-	if errors.Is(err, completed) {
-		if purge {
-			return nil // it ended meanwhile
-		}
-		return notFound
-	}
-	return err
-}
-
-// purge queues the deletion of a handler. A session that nothing else uses
-// leaves memory with it: whoever wants it next loads what the store has after
-// the deletion. Called with mu held.
-func (ss *session) purge(run host.Run) uint64 {
-	s := ss.s
-	if ss.dead {
-		return ss.lastPos
-	}
-	ss.lastPos = s.cfg.Journal.Append(s.cfg.Now(), host.JournalItem{
-		Key: ss.key, WakeAt: ss.eng.WakeAt(), Purge: []string{run.HandlerID}, Size: 128,
-	})
-	if ss.eng.Active() == 0 {
-		ss.dead = true
-		s.mu.Lock()
-		if s.sessions[ss.key] == ss {
-			delete(s.sessions, ss.key)
-		}
-		s.timers.remove(ss.key)
-		s.barriers[ss.key] = ss.lastPos
-		s.mu.Unlock()
-	}
-	return ss.lastPos
 }
 
 // Events opens a handler's stream; see host.Runs.

@@ -60,7 +60,7 @@ func TestSimulation(t *testing.T) {
 // simulation for a test that has stopped doing anything.
 type simStats struct {
 	scheduler.Counters
-	Crashes, CleanStops, Refused, Starts, Sends, Cancels, Purges, Ends, Blocked, StreamEvents, Entries int
+	Crashes, CleanStops, Refused, Starts, Sends, Cancels, Purges, Ends, Blocked, StreamEvents, Entries, Tidied, Queued, Turns int
 }
 
 func (s *simStats) add(c scheduler.Counters) {
@@ -79,7 +79,7 @@ func (s *simStats) check(t *testing.T) {
 	for name, n := range map[string]uint64{
 		"conflicts": s.Conflicts, "parks": s.Parks, "replays": s.Replayed, "loads": s.Loaded, "evictions": s.Evicted, "yields": s.Yields, "holds": s.Holds, "waits and sleeps": s.Suspended,
 		"crashes": uint64(s.Crashes), "refused commits": uint64(s.Refused), "cancels": uint64(s.Cancels), "purges": uint64(s.Purges),
-		"runs blocked by crashes": uint64(s.Blocked),
+		"runs blocked by crashes": uint64(s.Blocked), "clean-ups": uint64(s.Tidied), "queued starts": uint64(s.Queued), "turns": uint64(s.Turns),
 	} {
 		if n == 0 {
 			t.Errorf("the simulation has no %s: it does not test what it is to test", name)
@@ -169,6 +169,9 @@ func (s *sim) refuse() bool {
 func (s *sim) finished(in *abi.StepInput, done []effect) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if in.Step == "tidy" {
+		s.total.Tidied++
+	}
 	s.attempt[attemptKey{in.Run.RunID, in.Run.Invocation, in.Run.Attempt}] = done
 }
 
@@ -327,51 +330,73 @@ func (s *sim) quiet(long time.Duration) {
 	}
 }
 
-// endAll closes what still runs, which it must be able to do.
+// endAll closes what still runs, which it must be able to do, one round after the
+// other: what waits for its session's turn begins when those before it have ended.
 func (s *sim) endAll() {
-	ctx := context.Background()
-	for _, op := range s.facts.starts {
-		if op.runID == "" || op.gone {
-			continue
+	for range len(s.facts.starts) {
+		running := s.running()
+		if len(running) == 0 {
+			break
 		}
-		run, err := s.store.Run(ctx, tenantOf(op.handler), op.runID)
-		if err != nil || run.Status.Final() {
-			continue
+		for _, run := range running {
+			s.endOne(run)
 		}
-		if b := run.Blocked; b != nil {
-			if b.Code != host.BlockedHostCrash || s.facts.crashes < 3 {
-				s.failf("run %s is blocked after %d crashes: %s: %s", run.RunID, s.facts.crashes, b.Code, b.Message)
-			}
-			s.total.Blocked++
-			if s.rng.IntN(3) == 0 {
-				s.spawnCancel(run.RunID, false)
-				continue
-			}
-		}
-		if run.Blocked != nil || run.Paused {
-			s.spawnSteer(op.handler, true)
-			s.quiet(s.calm)
-			if run, err = s.store.Run(ctx, run.Tenant, run.RunID); err != nil || run.Status.Final() {
-				continue
-			}
-			if run.Blocked != nil || run.Paused {
-				s.failf("run %s is not resumed: %+v", run.RunID, run)
-			}
-		}
-		s.spawnSend(run.RunID, "Close")
+		s.quiet(s.calm)
 	}
-	s.quiet(s.calm)
 	for _, op := range s.facts.starts {
 		if op.runID == "" || op.gone {
 			continue
 		}
-		run, err := s.store.Run(ctx, tenantOf(op.handler), op.runID)
+		run, err := s.store.Run(context.Background(), tenantOf(op.handler), op.runID)
 		if err != nil || !run.Status.Final() {
-			s.failf("run %s does not end: %+v, %v; leak: %s, journal %+v, %v; %d goroutines\n%s", op.runID, run, err, s.w.sched.Leak(), s.w.journal.Stats(), s.w.journal.Err(), s.w.live, s.dump(host.SessionKey{Tenant: run.Tenant, Session: run.SessionID}))
-			continue
+			s.failf("run %s has not ended: %+v, %v", op.runID, run, err)
 		}
 		s.total.Ends++
 	}
+	for _, run := range s.running() {
+		s.failf("run %s does not end: %+v; leak: %s, journal %+v, %v; %d goroutines\n%s", run.RunID, run, s.w.sched.Leak(), s.w.journal.Stats(), s.w.journal.Err(), s.w.live, s.dump(host.SessionKey{Tenant: run.Tenant, Session: run.SessionID}))
+	}
+}
+
+// running are the runs that have not ended, those too whose clients left before
+// they were told of them: other runs may wait for their turn behind them.
+func (s *sim) running() []host.Run {
+	var out []host.Run
+	for _, tenant := range []string{"t", "u"} {
+		for i := range simHandlers {
+			h, err := s.store.Handler(context.Background(), tenant, fmt.Sprint(tenant, i))
+			if err == nil && !h.Run.Status.Final() {
+				out = append(out, h.Run)
+			}
+		}
+	}
+	return out
+}
+
+// endOne closes a run, when it has been helped to go on.
+func (s *sim) endOne(run host.Run) {
+	if b := run.Blocked; b != nil {
+		if b.Code != host.BlockedHostCrash || s.facts.crashes < 3 {
+			s.failf("run %s is blocked after %d crashes: %s: %s", run.RunID, s.facts.crashes, b.Code, b.Message)
+		}
+		s.total.Blocked++
+		if s.rng.IntN(3) == 0 {
+			s.spawnCancel(run.HandlerID, false)
+			return
+		}
+	}
+	if run.Blocked != nil || run.Paused {
+		s.spawnSteer(run.HandlerID, true)
+		s.quiet(s.calm)
+		var err error
+		if run, err = s.store.Run(context.Background(), run.Tenant, run.RunID); err != nil || run.Status.Final() {
+			return
+		}
+		if run.Blocked != nil || run.Paused {
+			s.failf("run %s is not resumed: %+v", run.RunID, run)
+		}
+	}
+	s.spawnSend(run.HandlerID, "Close")
 }
 
 // leave checks that a server with nothing to do holds nothing, and ends it.
@@ -450,6 +475,9 @@ func (s *sim) spawnStart() {
 		req.SessionID = "s0"
 	} else if s.rng.IntN(2) == 0 {
 		req.SessionID = fmt.Sprint("s", s.rng.IntN(simSessions))
+	}
+	if !s.hot { // else many are to run at once
+		req.OnBusy = []host.OnBusy{host.OnBusyShare, host.OnBusyShare, host.OnBusyQueue, host.OnBusyQueue, host.OnBusyReject}[s.rng.IntN(5)]
 	}
 	req.Event.Body, _ = abi.EncodeValue(map[string]any{"tag": fmt.Sprint("op", s.ops)})
 	s.facts.starts = append(s.facts.starts, op)
