@@ -82,6 +82,8 @@ func waiting(record []byte) []string {
 			Type  string    `json:"type"`
 			ID    string    `json:"waiter_id"`
 			Since time.Time `json:"since"`
+
+			Reason string `json:"reason"`
 		} `json:"waiting_for"`
 	}
 	if json.Unmarshal(record, &about) != nil {
@@ -90,7 +92,14 @@ func waiting(record []byte) []string {
 	var list []string
 	for _, w := range about.Waiting {
 		var text strings.Builder
-		fmt.Fprintf(&text, "%s in step %s", w.Type, w.Step)
+		switch w.Reason {
+		case "":
+			fmt.Fprintf(&text, "%s in step %s", w.Type, w.Step)
+		case host.WaitsForTurn:
+			text.WriteString("the runs before it in its session")
+		default:
+			text.WriteString(w.Reason)
+		}
 		if w.ID != "" {
 			fmt.Fprintf(&text, ", waiter %s", w.ID)
 		}

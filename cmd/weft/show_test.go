@@ -100,9 +100,12 @@ func TestSince(t *testing.T) {
 func TestRecordShowsWhatTheRunWaitsFor(t *testing.T) {
 	rec := client.Record{
 		Run:  host.Run{HandlerID: "h", Status: host.StatusRunning, Started: now.UnixNano()},
-		JSON: json.RawMessage(`{"waiting_for":[{"step":"ask","type":"HumanResponseEvent","waiter_id":"manager"}]}`),
+		JSON: json.RawMessage(`{"waiting_for":[{"step":"ask","type":"HumanResponseEvent","waiter_id":"manager"},{"reason":"session"}]}`),
 	}
 	text := recordSheet(rec, now).render("")
+	if !strings.Contains(text, "waits for  the runs before it in its session\n") {
+		t.Error(text)
+	}
 	if !strings.Contains(text, "waits for  HumanResponseEvent in step ask, waiter manager\n") {
 		t.Error(text)
 	}

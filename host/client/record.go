@@ -39,6 +39,7 @@ type recordJSON struct {
 		Type     string     `json:"type"`
 		WaiterID string     `json:"waiter_id"`
 		Since    *time.Time `json:"since"`
+		Reason   string     `json:"reason"`
 	} `json:"waiting_for"`
 }
 
@@ -61,7 +62,7 @@ func decodeRecord(text []byte) (Record, error) {
 		Started: nanos(r.StartedAt), Updated: nanos(r.UpdatedAt), Completed: nanos(r.CompletedAt),
 	}}
 	for _, w := range r.WaitingFor {
-		rec.WaitingFor = append(rec.WaitingFor, host.Waiting{Step: w.Step, Type: w.Type, WaiterID: w.WaiterID, Since: nanos(w.Since)})
+		rec.WaitingFor = append(rec.WaitingFor, host.Waiting{Step: w.Step, Type: w.Type, WaiterID: w.WaiterID, Since: nanos(w.Since), Reason: w.Reason})
 	}
 	if r.Blocked != nil {
 		rec.Blocked = &host.Blocked{Code: r.Blocked.Code, Message: r.Blocked.Message}

@@ -76,10 +76,15 @@ func appendRecord(dst []byte, run *host.Run, bare bool) ([]byte, error) {
 		} else {
 			dst = append(dst, ',')
 		}
-		dst = append(dst, `{"step":`...)
-		dst = appendString(dst, w.Step)
-		dst = append(dst, `,"type":`...)
-		dst = appendString(dst, w.Type)
+		if w.Reason != "" {
+			dst = append(dst, `{"reason":`...)
+			dst = appendString(dst, w.Reason)
+		} else {
+			dst = append(dst, `{"step":`...)
+			dst = appendString(dst, w.Step)
+			dst = append(dst, `,"type":`...)
+			dst = appendString(dst, w.Type)
+		}
 		if w.WaiterID != "" {
 			dst = append(dst, `,"waiter_id":`...)
 			dst = appendString(dst, w.WaiterID)
