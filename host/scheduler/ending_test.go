@@ -3,6 +3,7 @@ package scheduler_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -247,6 +248,44 @@ func TestQueuedStartOutlivesTheServer(t *testing.T) {
 	}
 	if run := b.record(t, "third"); run.RunID != third.RunID || len(run.WaitingFor) != 1 || run.WaitingFor[0].Step != "ask" {
 		t.Errorf("the third has not begun: %+v", run)
+	}
+}
+
+// The end of a run and the begin of the one behind it are two entries. A server that
+// dies between their commits leaves a session that has something to do.
+func TestCrashBetweenTurns(t *testing.T) {
+	manifest := strings.Replace(fmt.Sprintf(tidying, int64(time.Hour)), `"catches": ["cancelled", "timeout"]`, `"catches": ["ask"]`, 1)
+	b := &bench{tokens: 1, batch: 1, modules: newSimModules(t, map[string]string{"solo": manifest}), guest: tidier(0)}
+	b.open(t)
+	for _, handler := range []string{"first", "second"} {
+		if _, err := await(b, func() (host.Run, error) { return b.ask(t, handler, "s", host.OnBusyQueue, false) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.rest()
+	ctx, leave := context.WithCancel(t.Context())
+	answered := make(chan error)
+	go func() {
+		_, err := b.sched.Cancel(ctx, "t", "first", false)
+		answered <- err
+	}()
+	for b.status(b.record(t, "first").RunID) == host.StatusRunning { // one commit, and no more
+		if commit, _ := b.journal.Step(b.clock().Add(time.Hour)); commit != nil {
+			if err := commit(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		runtime.Gosched()
+	}
+	leave()
+	<-answered
+	if run := b.record(t, "second"); len(run.WaitingFor) != 1 || run.WaitingFor[0].Reason != host.WaitsForTurn {
+		t.Fatalf("the second has begun already: %+v", run)
+	}
+	b.open(t)
+	b.rest()
+	if run := b.record(t, "second"); len(run.WaitingFor) != 1 || run.WaitingFor[0].Step != "ask" {
+		t.Errorf("the second has not begun: %+v", run)
 	}
 }
 
