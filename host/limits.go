@@ -40,7 +40,8 @@ type Limits struct {
 	CompileTime  time.Duration `cbor:"25,keyasint,omitempty"` // of a module, in a process of its own
 	CompileBytes int           `cbor:"26,keyasint,omitempty"` // of that process's address space
 
-	ChildDepth int `cbor:"27,keyasint,omitempty"` // of runs that steps begin, each in the one before
+	ChildDepth  int           `cbor:"27,keyasint,omitempty"` // of runs that steps begin, each in the one before
+	CleanupTime time.Duration `cbor:"28,keyasint,omitempty"` // of cleaning up after a run that was cancelled or timed out
 }
 
 // DefaultLimits returns the defaults. Sources of the figures: docs/limits.md.
@@ -73,6 +74,7 @@ func DefaultLimits() Limits {
 		CompileTime:  2 * time.Minute,
 		CompileBytes: 8 << 30,
 		ChildDepth:   16,
+		CleanupTime:  10 * time.Second,
 	}
 }
 

@@ -67,7 +67,8 @@ var limitSettings = []limitSetting{
 	spanSetting("describe_time", time.Millisecond, 10*time.Minute, func(l *Limits) *time.Duration { return &l.DescribeTime }),
 	spanSetting("compile_time", 100*time.Millisecond, time.Hour, func(l *Limits) *time.Duration { return &l.CompileTime }),
 	bytesSetting("compile_bytes", 256*mib, 64*gib, func(l *Limits) *int { return &l.CompileBytes }),
-	countSetting("child_depth", 1, 1_000, func(l *Limits) *int { return &l.ChildDepth }), // ends with one cascade of calls a level
+	countSetting("child_depth", 1, 1_000, func(l *Limits) *int { return &l.ChildDepth }),                                    // ends with one cascade of calls a level
+	spanSetting("cleanup_time", time.Millisecond, 10*time.Minute, func(l *Limits) *time.Duration { return &l.CleanupTime }), // who cancels waits for it
 }
 
 // The bounds of a tenant's fuel budget, in units a second, beside 0: none. A

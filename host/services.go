@@ -7,7 +7,8 @@ import (
 	"github.com/weftrun/weft/abi"
 )
 
-// OnBusy says what a start does when another run of its session is active.
+// OnBusy says what a start does when another run of its session is active: it
+// begins beside it, waits in the order of arrival until none is, or is refused.
 type OnBusy string
 
 // The values of OnBusy.
@@ -42,7 +43,9 @@ type Runs interface {
 	// CodeNotFound: no such workflow. CodeInvalidArgument: the start event
 	// breaks its schema, or an id is not legal. CodeConflict: the handler is
 	// active or belongs to another workflow or session.
-	// CodeSchemaViolation: the session's state breaks the workflow's schema.
+	// CodeSchemaViolation: the session's state breaks the workflow's schema (a
+	// run that queues fails of that when its turn comes). CodeLimitExceeded: too
+	// many starts wait for the session.
 	Start(ctx context.Context, req StartRequest) (Run, error)
 	// Get reads the latest run of a handler, or any run by its run id.
 	Get(ctx context.Context, tenant, id string) (Run, error)
@@ -53,12 +56,15 @@ type Runs interface {
 	//
 	// # Errors
 	//
-	// CodeNotFound, CodeConflict (the run has ended), CodeInvalidArgument
+	// CodeNotFound, CodeConflict (the run has ended, cleans up before it does, or
+	// has not begun), CodeInvalidArgument
 	// (unknown type or step, a type that may not be sent, fields that break
 	// the type's schema; Problems empty), CodeLimitExceeded.
 	Send(ctx context.Context, tenant, id string, event abi.Event, step string) error
 	// Cancel ends a running run; with purge it deletes the handler, running or
-	// not. Without purge an ended one is CodeNotFound.
+	// not. Without purge an ended one is CodeNotFound. It returns when the run has
+	// ended: if its steps clean up first, when they have; a second Cancel ends the
+	// clean-up. When ctx ends first the clean-up goes on, and nothing is deleted.
 	Cancel(ctx context.Context, tenant, id string, purge bool) (deleted bool, err error)
 	// Pause lets a running run begin no steps until it is resumed: attempts under
 	// way go on to their end or next wait, events that come are kept, and the
@@ -67,7 +73,8 @@ type Runs interface {
 	//
 	// # Errors
 	//
-	// CodeNotFound, CodeConflict (the run has ended).
+	// CodeNotFound, CodeConflict (the run has ended, cleans up before it does, or
+	// has not begun).
 	Pause(ctx context.Context, tenant, id string) (Run, error)
 	// Resume lets a run that is paused or blocked go on, and gives its record.
 	//

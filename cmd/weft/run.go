@@ -20,6 +20,7 @@ type runOptions struct {
 	stdin   string
 	handler string
 	session string
+	onBusy  string
 	watch   bool
 	noWait  bool
 	timeout time.Duration
@@ -55,6 +56,7 @@ command line is wrong; 3 it failed, was cancelled or took longer than --timeout.
 	f.StringVar(&o.stdin, "stdin", "", "field (`key`) whose value is the text of the standard input")
 	f.StringVar(&o.handler, "handler", "", "`ID` to hold the run by; that of a finished one runs again on its state")
 	f.StringVar(&o.session, "session", "", "session (`ID`) whose state the run works on; made if it is new")
+	f.StringVar(&o.onBusy, "on-busy", "", "if another run of the session is active: `share`, run beside it (the default), queue, wait for its end, or reject")
 	f.BoolVar(&o.watch, "watch", false, "show the steps while they work")
 	f.BoolVar(&o.noWait, "no-wait", false, "do not wait: print the handler's id")
 	f.DurationVar(&o.timeout, "timeout", 0, "stop waiting after this time, such as 30s; the run goes on (default: never)")
@@ -62,7 +64,11 @@ command line is wrong; 3 it failed, was cancelled or took longer than --timeout.
 		if o.noWait && (o.watch || o.timeout > 0) {
 			return usage("--no-wait does not go with --watch and --timeout, which wait")
 		}
-		return start(ctx, r, o, args[0], args[1:])
+		switch host.OnBusy(o.onBusy) {
+		case "", host.OnBusyShare, host.OnBusyQueue, host.OnBusyReject:
+			return start(ctx, r, o, args[0], args[1:])
+		}
+		return usage("--on-busy %q: it is share, queue or reject", o.onBusy)
 	})
 }
 
@@ -74,7 +80,7 @@ func start(ctx context.Context, r *remote, o runOptions, workflow string, args [
 	}
 	// It is started without waiting, so that its id is known whatever happens.
 	rec, err := r.Start(ctx, client.StartRequest{
-		Workflow: workflow, Event: event, HandlerID: o.handler, SessionID: o.session,
+		Workflow: workflow, Event: event, HandlerID: o.handler, SessionID: o.session, OnBusy: host.OnBusy(o.onBusy),
 	})
 	if err != nil {
 		return refusedStart(ctx, r, err, workflow)

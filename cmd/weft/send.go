@@ -152,7 +152,8 @@ func newCancel() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cancel ID",
 		Short: "End a running run, or delete a handler",
-		Long: `End a running run. Its record, events and state stay.
+		Long: `End a running run. Its record, events and state stay. If its steps clean up first,
+this waits for them; a second cancel does not.
 
 With --purge the handler is deleted with all its runs, their events and, unless
 it worked in a named session, its state; whether the run has ended or not.`,

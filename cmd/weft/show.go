@@ -79,6 +79,10 @@ func waiting(all []host.Waiting) []string {
 	for _, w := range all {
 		var text strings.Builder
 		switch {
+		case w.Reason == host.WaitsForTurn:
+			text.WriteString("the runs before it in its session")
+		case w.Reason != "":
+			text.WriteString(w.Reason)
 		case w.Child != "":
 			fmt.Fprintf(&text, "its child %s", w.Child)
 		case w.Until != 0:
@@ -86,7 +90,9 @@ func waiting(all []host.Waiting) []string {
 		default:
 			text.WriteString(w.Type)
 		}
-		fmt.Fprintf(&text, " in step %s", w.Step)
+		if w.Step != "" {
+			fmt.Fprintf(&text, " in step %s", w.Step)
+		}
 		if w.WaiterID != "" {
 			fmt.Fprintf(&text, ", waiter %s", w.WaiterID)
 		}

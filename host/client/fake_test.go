@@ -69,7 +69,7 @@ func (f *fake) Pause(context.Context, string, string) (host.Run, error) {
 }
 
 func (f *fake) Resume(context.Context, string, string) (host.Run, error) {
-	return host.Run{HandlerID: "h", Status: host.StatusRunning, WaitingFor: []host.Waiting{{Step: "s", Type: "T", WaiterID: "w", Since: 1e9}}}, f.err
+	return host.Run{HandlerID: "h", Status: host.StatusRunning, WaitingFor: []host.Waiting{{Step: "s", Type: "T", WaiterID: "w", Since: 1e9}, {Reason: host.WaitsForTurn, Since: 2e9}}}, f.err
 }
 
 func (f *fake) Cancel(_ context.Context, _, _ string, purge bool) (bool, error) {

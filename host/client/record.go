@@ -41,6 +41,7 @@ type recordJSON struct {
 		Child    string     `json:"child"`
 		Until    *time.Time `json:"until"`
 		Since    *time.Time `json:"since"`
+		Reason   string     `json:"reason"`
 	} `json:"waiting_for"`
 }
 
@@ -63,7 +64,9 @@ func decodeRecord(text []byte) (Record, error) {
 		Started: nanos(r.StartedAt), Updated: nanos(r.UpdatedAt), Completed: nanos(r.CompletedAt),
 	}}
 	for _, w := range r.WaitingFor {
-		rec.WaitingFor = append(rec.WaitingFor, host.Waiting{Step: w.Step, Type: w.Type, WaiterID: w.WaiterID, Child: w.Child, Until: nanos(w.Until), Since: nanos(w.Since)})
+		rec.WaitingFor = append(rec.WaitingFor, host.Waiting{
+			Step: w.Step, Type: w.Type, WaiterID: w.WaiterID, Child: w.Child, Until: nanos(w.Until), Since: nanos(w.Since), Reason: w.Reason,
+		})
 	}
 	if r.Blocked != nil {
 		rec.Blocked = &host.Blocked{Code: r.Blocked.Code, Message: r.Blocked.Message}

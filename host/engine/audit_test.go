@@ -25,6 +25,7 @@ func audit(t reporter, s *Session) {
 			seats += a.seats
 		}
 	}
+	auditTurns(t, s)
 	if seats != s.seats || invocations != len(s.invocations) || timers != len(s.timers.heap) || timers != len(s.timers.byID) {
 		t.Fatalf("seats %d/%d, invocations %d/%d, timers %d/%d/%d", s.seats, seats, len(s.invocations), invocations, len(s.timers.heap), len(s.timers.byID), timers)
 	}
@@ -39,6 +40,25 @@ func audit(t reporter, s *Session) {
 	auditChildren(t, s)
 	if s.root == nil || !s.root.IsMap() {
 		t.Fatal("the state is no map")
+	}
+}
+
+// auditTurns: runs that wait for their turn have nothing but their record.
+func auditTurns(t reporter, s *Session) {
+	t.Helper()
+	n := 0
+	for at := s.turns.line.Front(); at != nil; at = at.Next() {
+		n++
+		q := at.Value.(*queued)
+		if s.turns.byRun[q.rec.RunID] != at || s.runs[q.rec.RunID] != nil || q.rec.Status.Final() {
+			t.Fatalf("run %s waits for its turn and is %s", q.rec.RunID, q.rec.Status)
+		}
+		if id, active, _ := s.HandlerRun(q.rec.HandlerID); id != q.rec.RunID || !active {
+			t.Fatalf("handler %s waits with run %s, and has %s", q.rec.HandlerID, q.rec.RunID, id)
+		}
+	}
+	if n != len(s.turns.byRun) || s.TurnDue() && s.WakeAt() != 0 || s.Active() != n+len(s.runs) {
+		t.Fatalf("%d runs wait for their turn, %d counted; the session wakes at %d", n, len(s.turns.byRun), s.WakeAt())
 	}
 }
 
@@ -87,6 +107,9 @@ func auditRun(t reporter, s *Session, r *run) runAudit {
 		if (inv.phase == phaseSuspended) != (inv.suspended != nil) {
 			t.Fatalf("invocation %d: phase %s, suspended %v", inv.id, inv.phase, inv.suspended)
 		}
+	}
+	if r.ending != nil && (a.invocations == 0 || r.held() || r.deadline == nil || r.deadline.kind != timerGrace) {
+		t.Fatalf("run %s is cleaned up after by %d invocations, until %v", r.rec.RunID, a.invocations, r.deadline)
 	}
 	if a.invocations != r.alive {
 		t.Fatalf("run %s: %d invocations, %d counted", r.rec.RunID, a.invocations, r.alive)

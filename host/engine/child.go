@@ -129,11 +129,13 @@ func (s *Session) decideChild(e *Entry, inv *invocation, req RunWorkflow) (decis
 	t.RunID, t.HandlerID, t.Seed = part.RunID, id, r.derive("seed", inv, e.N)
 	t.Parent = &Parent{Session: s.key.Session, Stream: req.Stream, Depth: r.depth() + 1}
 	d := decision{entry: e}
+	part.Start = t.part()
 	var err error
 	if part.Session == "" {
-		part.Start, d.root, e.Changes, err = s.prepareStart(t)
-	} else {
-		part.Start = t.part()
+		var g *Graph
+		if part.Start, g, err = s.checkStart(t); err == nil {
+			d.root, e.Changes, err = s.stateFor(g, part.Start.Limits)
+		}
 	}
 	if refused := (*host.Error)(nil); errors.As(err, &refused) {
 		return decision{}, &abi.Error{Code: string(refused.Code), Message: refused.Error()}
@@ -188,7 +190,7 @@ func (s *Session) foldChild(e *Entry, inv *invocation, root *state.Node) error {
 	s.suspend(inv, suspension{n: e.N, child: c})
 	s.settle(inv.run, false)
 	if p.Session == "" {
-		return s.foldBegin(e, p.RunID, p.Start, root)
+		return s.foldRun(e, p.RunID, p.Start, root)
 	}
 	s.post(Message{To: p.Session, Start: &StartRun{
 		RunID: p.RunID, HandlerID: p.Start.HandlerID, Version: p.Start.Version, Event: p.Start.Event, Seed: p.Start.Seed,

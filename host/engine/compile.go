@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"math"
+	"slices"
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host/state"
@@ -38,7 +39,7 @@ func (c *compiler) step(decl *abi.StepDecl) {
 	if decl.MaxRecoveries != nil {
 		st.maxRecoveries = *decl.MaxRecoveries
 	}
-	c.unsupported(decl)
+	c.atomic(decl)
 	c.slots(st)
 	c.emits(st)
 	c.waits(st)
@@ -69,15 +70,10 @@ func (c *compiler) waits(st *step) {
 	}
 }
 
-// unsupported refuses what this version of the engine cannot do, by name.
-func (c *compiler) unsupported(decl *abi.StepDecl) {
+// atomic checks what an atomic step says of itself.
+func (c *compiler) atomic(decl *abi.StepDecl) {
 	if decl.Atomic && len(decl.Waits) > 0 {
 		c.problem("atomic_waits", decl.Name, decl.Waits[0], "step %s is atomic and waits for %s, which an atomic step may not: leave its waits out, or atomic", decl.Name, clip(decl.Waits[0]))
-	}
-	for _, target := range decl.Catches {
-		if target == abi.CatchCancelled || target == abi.CatchTimeout {
-			c.problem("unsupported", decl.Name, "", "step %s catches %q, and this server cannot run steps after the end of a run yet: leave it out", decl.Name, target)
-		}
 	}
 }
 
@@ -206,7 +202,10 @@ func (c *compiler) catchers() {
 func (c *compiler) catch(st *step, target string) {
 	failing := c.g.byName[target]
 	switch {
-	case target == abi.CatchCancelled || target == abi.CatchTimeout: // reported as unsupported
+	case target == abi.CatchCancelled || target == abi.CatchTimeout:
+		if clean := c.g.cleaners[target]; !slices.Contains(clean, st) {
+			c.g.cleaners[target] = append(clean, st)
+		}
 	case failing == nil:
 		c.problem("unknown_catch_target", st.name, "", "step %s catches the failures of %s, which is no step: name a step, or \"*\" for all", st.name, clip(target))
 	case failing == st:

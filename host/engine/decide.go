@@ -32,9 +32,14 @@ func (s *Session) decide(at int64, t Tick) (decision, error) {
 		return s.decideFinish(e, t)
 	case Timer:
 		return s.decideTimer(e)
+	case BeginRun:
+		return s.decideBegin(e), nil
 	case Cancel:
 		e.Kind, e.RunID = EntryCancel, t.RunID
 		_, err := s.activeRun(t.RunID)
+		if s.notBegun(t.RunID) != nil {
+			err = nil
+		}
 		return decision{entry: e}, err
 	case Block:
 		r, err := s.activeRun(t.RunID)
@@ -45,6 +50,9 @@ func (s *Session) decide(at int64, t Tick) (decision, error) {
 		return decision{entry: e}, err
 	case Pause:
 		r, err := s.activeRun(t.RunID)
+		if err == nil && r.ending != nil {
+			err = host.Errorf(host.CodeConflict, "Run %s is cleaning up before it ends: it cannot be paused, only cancelled", clip(t.RunID))
+		}
 		if err != nil || r.rec.Paused {
 			return decision{}, err
 		}
@@ -74,11 +82,13 @@ func (s *Session) decide(at int64, t Tick) (decision, error) {
 }
 
 func (s *Session) activeRun(id string) (*run, error) {
-	r, ok := s.runs[id]
-	if !ok {
-		return nil, ErrUnknownRun
+	if r, ok := s.runs[id]; ok {
+		return r, nil
 	}
-	return r, nil
+	if err := s.notBegun(id); err != nil {
+		return nil, err
+	}
+	return nil, ErrUnknownRun
 }
 
 // openAttempt finds an attempt that may still do something.
@@ -94,52 +104,42 @@ func (s *Session) decideStart(e *Entry, t StartRun) (decision, error) {
 	if _, _, known := s.HandlerRun(t.HandlerID); known && t.Parent != nil {
 		return decision{}, ErrStale // the message came before
 	}
-	var d decision
-	var err error
-	e.Kind, e.RunID, d.entry = EntryStart, t.RunID, e
-	if e.Start, d.root, e.Changes, err = s.prepareStart(t); err != nil {
+	part, g, err := s.checkStart(t)
+	if err != nil {
 		return decision{}, err
 	}
-	return d, nil
+	e.RunID = t.RunID
+	if t.Queue && s.waitsForTurn() {
+		return s.decideQueue(e, part)
+	}
+	root, changes, err := s.stateFor(g, part.Limits)
+	e.Kind, e.Start, e.Changes = EntryStart, part, changes
+	return decision{entry: e, root: root}, err
 }
 
-// prepareStart checks a start. It gives what the entry has of it, and the state
-// with the workflow's defaults and how it came to that.
-func (s *Session) prepareStart(t StartRun) (part *StartPart, root *state.Node, changes []byte, err error) {
-	refuse := func(code host.Code, format string, args ...any) (*StartPart, *state.Node, []byte, error) {
-		return nil, nil, nil, host.Errorf(code, format, args...)
-	}
+// checkStart checks a start but for the state that it begins on, and gives what
+// the entry has of it.
+func (s *Session) checkStart(t StartRun) (*StartPart, *Graph, error) {
 	if t.RunID == "" || t.HandlerID == "" {
-		return refuse(host.CodeInvalidArgument, "a run needs an id and a handler")
+		return nil, nil, host.Errorf(host.CodeInvalidArgument, "a run needs an id and a handler")
 	}
 	if _, active, _ := s.HandlerRun(t.HandlerID); active {
-		return refuse(host.CodeConflict, "Handler %s is already running", clip(t.HandlerID))
+		return nil, nil, host.Errorf(host.CodeConflict, "Handler %s is already running", clip(t.HandlerID))
 	}
-	if _, ok := s.runs[t.RunID]; ok {
-		return refuse(host.CodeConflict, "Run %s is already active", clip(t.RunID))
+	if _, ok := s.runs[t.RunID]; ok || s.notBegun(t.RunID) != nil {
+		return nil, nil, host.Errorf(host.CodeConflict, "Run %s is already active", clip(t.RunID))
 	}
 	g, err := s.graphs(t.Version)
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("find the workflow of version %s: %w", t.Version, err)
+		return nil, nil, fmt.Errorf("find the workflow of version %s: %w", t.Version, err)
 	}
 	if t.Event.Type == "" {
 		t.Event.Type = g.start
 	}
 	if !g.mayStart(t.Event.Type) {
-		return refuse(host.CodeInvalidArgument, "Start event must be of type %s, not %s", g.start, clip(t.Event.Type))
+		return nil, nil, host.Errorf(host.CodeInvalidArgument, "Start event must be of type %s, not %s", g.start, clip(t.Event.Type))
 	}
-	root, filled := state.FillDefaults(s.root, g.defaults)
-	if err := g.schema.Check(root, nil); err != nil {
-		return refuse(host.CodeSchemaViolation, "The session's state breaks the schema of workflow %s at %w", g.Workflow(), schemaBreach(err))
-	}
-	part = t.part()
-	if most := part.Limits.StateBytes; root.Bytes() > most {
-		return refuse(host.CodeLimitExceeded, "the state of the session has %d bytes, more than %d", root.Bytes(), most)
-	}
-	if len(filled) > 0 {
-		changes = state.EncodeChanges(filled)
-	}
-	return part, root, changes, nil
+	return t.part(), g, nil
 }
 
 // schemaBreach says where and why, without the code that the error has anyway.
@@ -161,6 +161,9 @@ func (g *Graph) knows(typ string) bool { return g.types[typ] != nil }
 
 func (s *Session) decidePost(e *Entry, t PostEvent) (decision, error) {
 	r, err := s.activeRun(t.RunID)
+	if err == nil && r.ending != nil {
+		err = ErrUnknownRun // to clients it has ended
+	}
 	if err != nil {
 		return decision{}, err
 	}

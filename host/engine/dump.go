@@ -27,6 +27,10 @@ func (s *Session) Dump() string {
 	for _, id := range sortedKeys(s.runs) {
 		d.run(s.runs[id])
 	}
+	for at := s.turns.line.Front(); at != nil; at = at.Next() {
+		q := at.Value.(*queued)
+		d.line("queued %s handler=%s workflow=%s version=%s since=%d%s", q.rec.RunID, q.rec.HandlerID, q.rec.Workflow, q.start.Version, q.rec.Started, showEvents([]abi.Event{q.start.Event}))
+	}
 	timers := slices.Clone(s.timers.heap)
 	slices.SortFunc(timers, func(a, b *timer) int {
 		if timerHeap([]*timer{a, b}).Less(0, 1) {
@@ -74,6 +78,12 @@ func (d *dumper) run(r *run) {
 	}
 	if b := r.rec.Blocked; b != nil {
 		d.line("  blocked %s %q", b.Code, b.Message)
+	}
+	if r.begun != r.rec.Started {
+		d.line("  begun=%d", r.begun)
+	}
+	if e := r.ending; e != nil {
+		d.line("  ending by %s span=%d active=%v", e.cause, e.span, e.active)
 	}
 	if t := r.deadline; t != nil {
 		d.line("  deadline timer=%d at=%d armed=%t", t.id, t.at, t.slot >= 0)

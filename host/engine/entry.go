@@ -30,6 +30,9 @@ const (
 	EntryDelivered  EntryKind = 17
 	EntryChildEnded EntryKind = 18
 	EntryChildShown EntryKind = 19
+
+	EntryQueue EntryKind = 20 // a start that waits for its session's turn
+	EntryBegin EntryKind = 21 // of the queued run that waits longest
 )
 
 // Entry is one position of a session's journal: an effect, resolved, so that
@@ -65,6 +68,8 @@ type Entry struct {
 	Delivered *DeliveredPart `cbor:"22,keyasint,omitempty"`
 	Ended     *ChildEnd      `cbor:"23,keyasint,omitempty"` // of an EntryChildEnded
 	Shown     *ChildShow     `cbor:"24,keyasint,omitempty"` // of an EntryChildShown
+	// Fault is why a queued run cannot begin, of an EntryBegin.
+	Fault *abi.Error `cbor:"25,keyasint,omitempty"`
 
 	// Open is on the first entry of an attempt: what its input was made of.
 	Open *AttemptOpen `cbor:"30,keyasint,omitempty"`
@@ -75,7 +80,7 @@ type Entry struct {
 	Logs []LogRecord `cbor:"32,keyasint,omitempty"`
 }
 
-// StartPart is the part of an EntryStart.
+// StartPart is the part of an EntryStart and an EntryQueue.
 type StartPart struct {
 	HandlerID string      `cbor:"1,keyasint"`
 	Version   string      `cbor:"2,keyasint"`

@@ -23,6 +23,10 @@ func (s *Session) fold(e *Entry, root *state.Node) ([]Command, error) {
 	switch e.Kind {
 	case EntryStart:
 		err = s.foldStart(e, root)
+	case EntryQueue:
+		err = s.foldQueue(e)
+	case EntryBegin:
+		err = s.foldBegin(e, root)
 	case EntryTimer:
 		err = s.foldTimer(e)
 	case EntryEdit, EntrySend, EntryStream, EntryCollect, EntryFinish, EntryWait, EntrySleep, EntryChild:
@@ -72,40 +76,36 @@ func (s *Session) change(e *Entry, root *state.Node) error {
 }
 
 func (s *Session) foldStart(e *Entry, root *state.Node) error {
-	if e.Start == nil {
-		return corrupt(e, "no start of a new run")
-	}
-	return s.foldBegin(e, e.RunID, e.Start, root)
+	return s.foldRun(e, e.RunID, e.Start, root)
 }
 
-// foldBegin folds the beginning of a run.
-func (s *Session) foldBegin(e *Entry, runID string, p *StartPart, root *state.Node) error {
-	if runID == "" || s.runs[runID] != nil {
-		return corrupt(e, "no start of a new run")
-	}
-	if _, active, _ := s.HandlerRun(p.HandlerID); active {
-		return corrupt(e, "the handler is active")
-	}
-	g, err := s.graphs(p.Version)
+// foldRun folds the beginning of a run.
+func (s *Session) foldRun(e *Entry, runID string, p *StartPart, root *state.Node) error {
+	g, err := s.newRun(e, runID, p)
 	if err != nil {
-		return fmt.Errorf("entry %d: find the workflow of version %s: %w", e.Seq, p.Version, err)
-	}
-	if !g.mayStart(p.Event.Type) {
-		return corrupt(e, "%s starts no run", clip(p.Event.Type))
+		return err
 	}
 	if err := s.change(e, root); err != nil {
 		return err
 	}
-	r := s.begin(runID, p, g)
+	s.launch(s.begin(runID, p, g), p.Event)
+	return nil
+}
+
+// launch brings a run that was just begun its start event.
+func (s *Session) launch(r *run, start abi.Event) {
 	s.changed(r)
 	r.routed++
-	s.route(r, emission{event: p.Event, in: r.outermost})
+	s.route(r, emission{event: start, in: r.outermost})
 	s.settle(r, true)
-	return nil
 }
 
 // foldOutside folds what clients and operators do to a run.
 func (s *Session) foldOutside(e *Entry) error {
+	if q, waits := s.turns.of(e.RunID); waits && e.Kind == EntryCancel {
+		s.cancelQueued(q)
+		return nil
+	}
 	r, ok := s.runs[e.RunID]
 	if !ok {
 		return corrupt(e, "unknown run")
@@ -119,8 +119,8 @@ func (s *Session) foldOutside(e *Entry) error {
 		}
 		s.block(r, *e.Block)
 	case EntryPause:
-		if r.rec.Paused {
-			return corrupt(e, "the run is paused already")
+		if r.rec.Paused || r.ending != nil {
+			return corrupt(e, "the run is paused already, or ends")
 		}
 		s.pause(r)
 	case EntryResume:
@@ -129,8 +129,8 @@ func (s *Session) foldOutside(e *Entry) error {
 		}
 		s.resumeRun(r)
 	case EntryPost:
-		if e.Event == nil || !r.graph.knows(e.Event.Type) {
-			return corrupt(e, "no event of a known type")
+		if e.Event == nil || !r.graph.knows(e.Event.Type) || r.ending != nil {
+			return corrupt(e, "no event of a known type, or the run ends")
 		}
 		r.routed++
 		s.changed(r)
@@ -318,6 +318,8 @@ func (s *Session) foldTimer(e *Entry) error {
 	switch t.kind {
 	case timerDeadline:
 		s.timeOut(t.run, t.span)
+	case timerGrace:
+		s.conclude(t.run)
 	case timerAttempt:
 		s.emit(Abandon{Invocation: t.inv.id})
 		s.failed(t.inv, t.overdue(), e.Retry)

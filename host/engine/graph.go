@@ -24,6 +24,7 @@ type Graph struct {
 	routes   map[string][]route // by event type: the steps that accept it, in manifest order
 	waits    map[string][]*step // by event type: the steps that may wait for it, in manifest order
 	answers  []host.Waiting     // of people, that steps accept, in manifest order
+	cleaners map[string][]*step // by abi.CatchCancelled and abi.CatchTimeout: who cleans up, in manifest order
 	start    string
 	stops    []string
 	schema   *state.Schema
@@ -119,6 +120,7 @@ func Compile(m *abi.Manifest) (*Graph, []host.Problem) {
 		types:    make(map[string]*eventType, len(m.Events)+len(abi.BaseKinds)),
 		routes:   make(map[string][]route, len(m.Events)),
 		waits:    make(map[string][]*step),
+		cleaners: make(map[string][]*step),
 	}}
 	if !c.sizes() {
 		return nil, c.problems

@@ -43,7 +43,8 @@ func newPlayer(t reporter, graphs map[string]*Graph) *player {
 
 // play plays one line:
 //
-//	[@TIME] start RUN HANDLER EVENT [version=V] [timeout=D] [events=N] [stream=N] [state=N] [inbox=N] [suspensions=N] [depth=N]
+//	[@TIME] start RUN HANDLER EVENT [version=V] [timeout=D] [events=N] [stream=N] [state=N] [inbox=N] [suspensions=N] [depth=N] [cleanup=D] [busy=queue] [queued=N]
+//	[@TIME] turn
 //	[@TIME] post RUN EVENT [step=NAME]
 //	[@TIME] finish INVOCATION null | EVENT | [EVENT...] | error CODE "MESSAGE" [final] [attempt=N] [fuel=N]
 //	[@TIME] edit INVOCATION OP PATH [VALUE] [; OP PATH [VALUE]]...
@@ -142,8 +143,12 @@ func (p *player) read(verb string, in *scanner) Tick {
 		s.Version = in.option("version", "v1")
 		s.Timeout = int64(in.duration(in.option("timeout", "0s")))
 		s.Limits = host.Limits{RunEvents: int(in.uintOption("events", 0)), StreamBytes: int(in.uintOption("stream", 0)), StateBytes: int(in.uintOption("state", 0)),
-			ChildDepth: int(in.uintOption("depth", 0)), InboxEvents: int(in.uintOption("inbox", 0)), Suspensions: int(in.uintOption("suspensions", 0))}
+			ChildDepth: int(in.uintOption("depth", 0)), InboxEvents: int(in.uintOption("inbox", 0)), Suspensions: int(in.uintOption("suspensions", 0)),
+			CleanupTime: in.duration(in.option("cleanup", "0s")), QueuedStarts: int(in.uintOption("queued", 0))}
+		s.Queue = in.option("busy", "") == "queue"
 		return s
+	case "turn":
+		return BeginRun{}
 	case "post":
 		return PostEvent{RunID: in.word(), Event: in.event(), Step: in.option("step", "")}
 	case "finish":

@@ -52,6 +52,16 @@ func genManifest(t *rapid.T) *abi.Manifest {
 			Name: "rescue", Accepts: []abi.Slot{{Types: []string{abi.TypeStepFailed}}}, CatchesAll: true, Emits: []abi.Emit{stop, {Types: []string{"T1"}}},
 		})
 	}
+	for i := range rapid.IntRange(0, 2).Draw(t, "cleaners") {
+		tidy := abi.StepDecl{
+			Name: fmt.Sprint("tidy", i), Accepts: []abi.Slot{{Types: []string{abi.TypeStepFailed}}}, Emits: []abi.Emit{stop, {Types: []string{"T1"}}},
+			Catches: rapid.SampledFrom([][]string{{abi.CatchCancelled}, {abi.CatchTimeout}, {abi.CatchTimeout, abi.CatchCancelled}}).Draw(t, "catches"),
+		}
+		if rapid.Bool().Draw(t, "list of clean-up") {
+			tidy.Emits = append(tidy.Emits, abi.Emit{Types: []string{"T1"}, List: true})
+		}
+		m.Steps = append(m.Steps, tidy)
+	}
 	return m
 }
 
@@ -101,8 +111,15 @@ type walk struct {
 	p       *player
 	g       *Graph
 	runs    int
-	known   map[*collection]*run // collections that were seen open
+	known   map[*collection]scope // collections that were seen open
+	ending  map[string]string     // run -> what it was cleaned up after
 	journal []*Entry
+}
+
+// scope is what a collection belongs to: a run, before its clean-up or in it.
+type scope struct {
+	run    *run
+	ending *ending
 }
 
 func (w *walk) tick(tick Tick) Result {
@@ -110,6 +127,9 @@ func (w *walk) tick(tick Tick) Result {
 	res, err := w.p.tick(tick)
 	if _, block := tick.(Block); block && errors.Is(err, ErrStale) {
 		return res // it was blocked
+	}
+	if post, ok := tick.(PostEvent); ok && errors.Is(err, ErrUnknownRun) && w.p.live.runs[post.RunID].ending != nil {
+		return res
 	}
 	if err != nil && !strings.HasPrefix(showError(err), "guest error") && !strings.HasPrefix(showError(err), "client error") {
 		w.t.Fatal(err)
@@ -139,10 +159,20 @@ func (w *walk) checkCommands(res Result) {
 			if canonical, err := abi.Canonical(c.Event.Body, abi.MaxValueDepth); err != nil || string(canonical) != string(c.Event.Body) {
 				w.t.Fatalf("body of %s is not canonical: %x", c.Event.Type, c.Event.Body)
 			}
+		case RunChanged:
+			want := map[string]string{abi.CatchCancelled: host.RunCancelled, abi.CatchTimeout: host.RunTimeout}[w.ending[c.Run.RunID]]
+			if want != "" && c.Run.Status.Final() && c.Run.ErrorCode != want {
+				w.t.Fatalf("run %s was cleaned up after %s and ends as %s %s", c.Run.RunID, want, c.Run.Status, c.Run.ErrorCode)
+			}
 		case RunEnded:
 			if !ended[c.RunID] {
 				w.t.Fatalf("run %s ended without a terminal event", c.RunID)
 			}
+		}
+	}
+	for id, r := range w.p.live.runs {
+		if r.ending != nil {
+			w.ending[id] = r.ending.cause
 		}
 	}
 	if e := res.Entry; e != nil && (e.Kind == EntryPost || e.Kind == EntryFinish || e.Kind == EntryStart) {
@@ -157,13 +187,15 @@ func (w *walk) checkCommands(res Result) {
 	}
 }
 
-// checkCollections: a collection that closed has fired all its collectors.
+// checkCollections: a collection that closed has fired all its collectors, unless
+// it was dropped for the clean-up.
 func (w *walk) checkCollections() {
-	for c, r := range w.known {
+	for c, of := range w.known {
+		r := of.run
 		if r.collections[c.id] == c {
 			continue
 		}
-		if w.p.live.runs[r.rec.RunID] == r {
+		if w.p.live.runs[r.rec.RunID] == r && r.ending == of.ending {
 			for i := range c.collectors {
 				if !c.collectors[i].fired {
 					w.t.Fatalf("collection %d closed and %s did not fire", c.id, c.collectors[i].step.name)
@@ -174,7 +206,7 @@ func (w *walk) checkCollections() {
 	}
 	for _, r := range w.p.live.runs {
 		for _, c := range r.collections {
-			w.known[c] = r
+			w.known[c] = scope{r, r.ending}
 		}
 	}
 }
@@ -246,19 +278,27 @@ func (w *walk) step() {
 	w.p.now += int64(rapid.IntRange(0, 2).Draw(t, "time"))
 	pick := rapid.IntRange(0, 19).Draw(t, "tick")
 	switch {
-	case len(ids) == 0 || pick == 0 && len(ids) < 3:
+	case s.Active() == 0 || pick == 0 && len(ids) < 3:
 		w.runs++
 		w.tick(StartRun{
 			RunID: fmt.Sprint("r", w.runs), HandlerID: fmt.Sprint("h", rapid.IntRange(0, 2).Draw(t, "handler")), Version: "v1", Event: abi.Event{Type: abi.TypeStart},
 			Timeout: int64(rapid.SampledFrom([]int{0, 60}).Draw(t, "run timeout")),
-			Limits:  host.Limits{RunEvents: rapid.SampledFrom([]int{30, 1000}).Draw(t, "events"), StreamBytes: rapid.SampledFrom([]int{20, 1000}).Draw(t, "stream")},
+			Queue:   rapid.Bool().Draw(t, "queue"),
+			Limits: host.Limits{
+				CleanupTime: rapid.SampledFrom([]time.Duration{3, 30}).Draw(t, "clean-up"), QueuedStarts: 2,
+				RunEvents: rapid.SampledFrom([]int{30, 1000}).Draw(t, "events"), StreamBytes: rapid.SampledFrom([]int{20, 1000}).Draw(t, "stream"),
+			},
 		})
+	case s.TurnDue() && rapid.Bool().Draw(t, "turn"):
+		w.tick(BeginRun{})
+	case len(ids) == 0:
+		w.tick(BeginRun{})
 	case pick == 1:
 		w.tick(PostEvent{RunID: rapid.SampledFrom(ids).Draw(t, "run"), Event: abi.Event{Type: rapid.SampledFrom(w.g.EventTypes()).Draw(t, "posted")}})
 	case pick <= 4:
 		w.tick(Timer{})
-	case pick == 5 && rapid.IntRange(0, 9).Draw(t, "cancel") == 0:
-		w.tick(Cancel{RunID: rapid.SampledFrom(ids).Draw(t, "run")})
+	case pick == 5 && rapid.IntRange(0, 3).Draw(t, "cancel") == 0:
+		w.tick(Cancel{RunID: rapid.SampledFrom(append(ids, sortedKeys(s.turns.byRun)...)).Draw(t, "run")})
 	case pick == 6 && rapid.IntRange(0, 9).Draw(t, "block") == 0:
 		w.tick(Block{RunID: rapid.SampledFrom(ids).Draw(t, "run"), Reason: host.Blocked{Code: host.BlockedHostCrash}})
 	case pick == 7:
@@ -285,12 +325,14 @@ func (w *walk) drain() {
 		switch {
 		case len(open) > 0:
 			w.tick(Finish{Invocation: open[0], Attempt: s.invocations[open[0]].attempt})
+		case s.TurnDue():
+			w.tick(BeginRun{})
 		case s.NextTimer() != host.WakeNever:
 			w.p.now = s.NextTimer()
 			w.tick(Timer{})
 		default:
 			for id, r := range s.runs {
-				if r.rec.Blocked == nil && r.alive > 0 {
+				if r.rec.Blocked == nil && r.alive > 0 || r.ending != nil {
 					w.t.Fatalf("run %s stands still with %d invocations", id, r.alive)
 				}
 			}
@@ -306,7 +348,7 @@ func (w *walk) drain() {
 func TestRandomWorkflows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := genGraph(t)
-		w := &walk{t: t, g: g, known: make(map[*collection]*run)}
+		w := &walk{t: t, g: g, known: make(map[*collection]scope), ending: make(map[string]string)}
 		w.p = newPlayer(t, map[string]*Graph{"v1": g})
 		for range rapid.IntRange(1, 80).Draw(t, "ticks") {
 			w.step()
@@ -336,9 +378,9 @@ func tamper(t *rapid.T, g *Graph, journal []*Entry) {
 // tampered is the entry with a part changed or taken from another one.
 func tampered(t *rapid.T, e *Entry, journal []*Entry) *Entry {
 	c, o := *e, rapid.SampledFrom(journal).Draw(t, "other entry")
-	switch rapid.IntRange(0, 12).Draw(t, "part") {
+	switch rapid.IntRange(0, 13).Draw(t, "part") {
 	case 0:
-		c.Kind = EntryKind(rapid.IntRange(0, 12).Draw(t, "kind"))
+		c.Kind = EntryKind(rapid.IntRange(0, 21).Draw(t, "kind"))
 	case 1:
 		c.Invocation, c.Attempt = o.Invocation, o.Attempt
 	case 2:
@@ -361,6 +403,8 @@ func tampered(t *rapid.T, e *Entry, journal []*Entry) *Entry {
 		c.Seq += uint64(rapid.IntRange(0, 2).Draw(t, "skip"))
 	case 11:
 		c.At -= 5
+	case 12:
+		c.Fault = &abi.Error{Code: "drawn"}
 	default:
 		c = *o
 		c.Seq = e.Seq

@@ -28,8 +28,10 @@ type run struct {
 	outside     int                 // invocations that wait for events
 	suspended   list.List           // of *invocation: those that are, the longest first
 	inbox       inbox
-	deadline    *timer
-	heldAt      int64 // since when it is paused or blocked
+	deadline    *timer  // of the run, or of its clean-up
+	begun       int64   // when its start event was routed
+	ending      *ending // while it is cleaned up after, else nil
+	heldAt      int64   // since when it is paused or blocked
 
 	// The invocations that have not ended, oldest first.
 	oldest, newest *invocation
@@ -43,18 +45,11 @@ type run struct {
 
 // begin makes a run active. Its start event is routed by the caller.
 func (s *Session) begin(runID string, p *StartPart, g *Graph) *run {
-	h := s.handlers[p.HandlerID]
-	if h == nil {
-		h = &handler{id: p.HandlerID}
-		s.handlers[p.HandlerID] = h
-	}
+	h := s.handlerOf(p.HandlerID)
 	h.run = runID
 	r := &run{
-		rec: host.Run{
-			Tenant: s.key.Tenant, HandlerID: p.HandlerID, RunID: runID, SessionID: s.key.Session,
-			Workflow: g.Workflow(), Status: host.StatusRunning, Started: s.now, Updated: s.now,
-		},
-		graph: g, version: p.Version, limits: p.Limits.Complete(), seed: p.Seed, handler: h,
+		rec:   s.record(runID, p, g),
+		graph: g, version: p.Version, limits: p.Limits.Complete(), seed: p.Seed, handler: h, begun: s.now,
 		pools:     make([]pool, len(g.steps)),
 		outermost: &collection{},
 	}
@@ -68,6 +63,14 @@ func (s *Session) begin(runID string, p *StartPart, g *Graph) *run {
 	return r
 }
 
+// record is the record of a run that its entry has just made.
+func (s *Session) record(runID string, p *StartPart, g *Graph) host.Run {
+	return host.Run{
+		Tenant: s.key.Tenant, HandlerID: p.HandlerID, RunID: runID, SessionID: s.key.Session,
+		Workflow: g.Workflow(), Status: host.StatusRunning, Started: s.now, Updated: s.now,
+	}
+}
+
 // settle ends the folding of an entry for a run that goes on: it tells of the
 // events that nobody took and, if nothing but the outside can move the
 // run, that it is idle.
@@ -78,6 +81,12 @@ func (s *Session) settle(r *run, tellIdle bool) {
 	}
 	clear(r.unhandled)
 	r.unhandled = r.unhandled[:0]
+	if r.ending != nil { // nothing comes from outside any more
+		if r.alive == 0 {
+			s.conclude(r)
+		}
+		return
+	}
 	if tellIdle && idle && !r.held() {
 		s.publishInternal(r, abi.TypeIdle, abi.EmptyMap)
 	}
@@ -98,24 +107,9 @@ func (s *Session) changed(r *run) {
 func (s *Session) end(r *run, status host.Status, last host.StreamEvent) host.StreamEvent {
 	last.Terminal = true
 	last = s.publish(r, last)
-	for inv := r.oldest; inv != nil; inv = inv.newer {
-		s.visited++
-		switch {
-		case inv.phase == phaseRunning && r.rec.Blocked == nil:
-			s.seats--
-			s.emit(Abandon{Invocation: inv.id})
-		case inv.phase == phaseSuspended:
-			s.disarm(inv.suspended.timer)
-			s.emit(Abandon{Invocation: inv.id})
-		}
-		s.disarm(inv.timer)
-		delete(s.invocations, inv.id)
-		s.leave(inv, true)
-	}
-	s.disarm(r.deadline)
+	s.drop(r)
 	r.rec.Status, r.rec.Completed, r.rec.Blocked, r.rec.WaitingFor = status, s.now, nil, nil
 	delete(s.runs, r.rec.RunID)
-	r.alive, r.oldest, r.newest = 0, nil, nil
 	return last
 }
 
@@ -129,6 +123,10 @@ func (s *Session) over(r *run) {
 
 // complete ends a run with the stop event that a step returned.
 func (s *Session) complete(r *run, stop abi.Event) {
+	if r.ending != nil {
+		s.conclude(r)
+		return
+	}
 	last := s.end(r, host.StatusCompleted, r.streamEvent(stop))
 	r.rec.Result, r.result = &last, &stop
 	s.over(r)
@@ -136,34 +134,23 @@ func (s *Session) complete(r *run, stop abi.Event) {
 
 // fail ends a run with a failure of a step.
 func (s *Session) fail(r *run, f failure) {
+	if r.ending != nil {
+		s.conclude(r)
+		return
+	}
 	s.end(r, host.StatusFailed, runtimeEvent(abi.TypeWorkflowFailed, f.body(nil)))
 	r.rec.Error, r.rec.ErrorCode = f.err.Message, f.err.Code
 	s.over(r)
 }
 
-// timeOut ends a run at its deadline.
-func (s *Session) timeOut(r *run, span int64) {
-	var active []string
-	for _, st := range r.graph.steps {
-		if r.pools[st.index].busy+r.pools[st.index].suspended > 0 {
-			active = append(active, st.name)
-		}
-	}
-	s.end(r, host.StatusFailed, runtimeEvent(abi.TypeWorkflowTimedOut, timedOutBody(span, active)))
-	r.rec.Error, r.rec.ErrorCode = "Workflow timed out after "+showSeconds(span), host.RunTimeout
-	s.over(r)
-}
-
-// cancel ends a run because somebody asked for it.
-func (s *Session) cancel(r *run) {
-	s.end(r, host.StatusCancelled, runtimeEvent(abi.TypeWorkflowCancelled, abi.EmptyMap))
-	r.rec.ErrorCode = host.RunCancelled
-	s.over(r)
-}
-
 // block stops a run where it stands: its attempts are abandoned but keep their
-// slots, its timers stand still, and events that come wait in the queues.
+// slots, its timers stand still, and events that come wait in the queues. One that
+// is being cleaned up after ends instead: nobody is to help it any more.
 func (s *Session) block(r *run, reason host.Blocked) {
+	if r.ending != nil {
+		s.conclude(r)
+		return
+	}
 	for inv := r.oldest; inv != nil; inv = inv.newer {
 		s.visited++
 		switch inv.phase {

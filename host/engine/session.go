@@ -34,6 +34,7 @@ type Session struct {
 	timers      timers
 	children    map[string]*child // those that have not ended, by their run
 	outbox      outbox
+	turns       turns // starts that wait for the runs before them
 	// seats counts the attempts that hold a worker slot in runs that are not
 	// blocked.
 	seats int
@@ -50,6 +51,16 @@ type handler struct {
 	id   string
 	run  string // the latest
 	next uint64 // sequence number of its stream
+}
+
+// handlerOf gives a handler, which it makes if need be.
+func (s *Session) handlerOf(id string) *handler {
+	h := s.handlers[id]
+	if h == nil {
+		h = &handler{id: id}
+		s.handlers[id] = h
+	}
+	return h
 }
 
 // New makes an empty session. graphs finds the compiled workflow of a version;
@@ -76,7 +87,7 @@ func New(key host.SessionKey, graphs func(version string) (*Graph, error)) *Sess
 //
 // [ErrStale], [ErrConflict] (CommitState only), [ErrUnknownRun]; [*abi.Error]
 // for the mistake of the guest that made the call; [*host.Error] for a client's
-// (StartRun, PostEvent).
+// (StartRun, PostEvent, Pause, Resume).
 func (s *Session) Reduce(now int64, t Tick) (Result, error) {
 	d, err := s.decide(max(now, s.now), t)
 	if err != nil || d.entry == nil {
@@ -105,13 +116,17 @@ func (s *Session) Now() int64 { return s.now }
 // State is the committed state of the session, a map, never nil.
 func (s *Session) State() *state.Node { return s.root }
 
-// Active is the number of runs that have not ended.
-func (s *Session) Active() int { return len(s.runs) }
+// Active is the number of runs that have not ended, those that have not begun
+// counted.
+func (s *Session) Active() int { return len(s.runs) + s.turns.line.Len() }
 
 // Record is the record of an active run, or of the one that ended last.
 func (s *Session) Record(runID string) (host.Run, bool) {
 	if r, ok := s.runs[runID]; ok {
 		return r.rec, true
+	}
+	if q, ok := s.turns.of(runID); ok {
+		return q.rec, true
 	}
 	return s.ended, runID != "" && s.ended.RunID == runID
 }
@@ -124,14 +139,18 @@ func (s *Session) HandlerRun(handlerID string) (runID string, active, known bool
 		return "", false, false
 	}
 	_, active = s.runs[h.run]
+	if !active {
+		_, active = s.turns.of(h.run)
+	}
 	return h.run, active, true
 }
 
 // WakeAt says when the session has something to do by itself: 0 if an attempt
-// is open in a run that is not blocked or there are messages to deliver, else the time of the next timer in Unix
-// nanoseconds, else [host.WakeNever].
+// is open in a run that is not blocked, there are messages to deliver or a queued
+// run can begin, else the time of the next timer in Unix nanoseconds, else
+// [host.WakeNever].
 func (s *Session) WakeAt() int64 {
-	if s.seats > 0 || s.outbox.size > 0 {
+	if s.seats > 0 || s.outbox.size > 0 || s.TurnDue() {
 		return 0
 	}
 	return s.NextTimer()

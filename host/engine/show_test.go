@@ -90,7 +90,7 @@ func showCommand(c Command) string {
 			case w.Until != 0:
 				out += fmt.Sprintf(" waits=%s:until %s:%s", w.Step, time.Duration(w.Until), time.Duration(w.Since))
 			default:
-				out += fmt.Sprintf(" waits=%s:%s:%s:%s", w.Step, w.Type, w.WaiterID, time.Duration(w.Since))
+				out += fmt.Sprintf(" waits=%s:%s:%s:%s", w.Step+w.Reason, w.Type, w.WaiterID, time.Duration(w.Since))
 			}
 		}
 		if r.Paused {
@@ -125,6 +125,7 @@ func showEntry(e *Entry) string {
 		EntryFinish: "finish", EntryTimer: "timer", EntryCancel: "cancel", EntryBlock: "block", EntryShift: "shift",
 		EntryChild: "child", EntryDelivered: "delivered", EntryChildEnded: "child-ended", EntryChildShown: "child-shown",
 		EntryWait: "wait", EntrySleep: "sleep", EntryPause: "pause", EntryResume: "resume",
+		EntryQueue: "queue", EntryBegin: "begin",
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "entry %d %s", e.Seq, kinds[e.Kind])
@@ -209,6 +210,9 @@ func showEntry(e *Entry) string {
 	}
 	if e.Retry != nil {
 		fmt.Fprintf(&b, " retry=%s", time.Duration(e.Retry.Due))
+	}
+	if e.Fault != nil {
+		fmt.Fprintf(&b, " fault %s", e.Fault)
 	}
 	if e.Lost != 0 {
 		fmt.Fprintf(&b, " lost=%s", time.Duration(e.Lost))

@@ -36,7 +36,13 @@ type (
 		Limits    host.Limits
 		// Parent is set for a child that a run of another session began.
 		Parent *Parent
+		// Queue has the run wait while others of the session are active, or wait
+		// themselves.
+		Queue bool
 	}
+	// BeginRun begins the queued run that waits longest, if no other run of the
+	// session is under way.
+	BeginRun struct{}
 	// PostEvent brings an event from outside.
 	PostEvent struct {
 		RunID string
@@ -62,7 +68,8 @@ type (
 	}
 	// Timer fires the earliest timer if it is due.
 	Timer struct{}
-	// Cancel ends a run.
+	// Cancel ends a run, when the steps that catch it have cleaned up; a second
+	// one ends it at once.
 	Cancel struct{ RunID string }
 	// Block stops a run until somebody helps.
 	Block struct {
@@ -93,6 +100,7 @@ type (
 )
 
 func (StartRun) tick()   {}
+func (BeginRun) tick()   {}
 func (PostEvent) tick()  {}
 func (Call) tick()       {}
 func (Finish) tick()     {}

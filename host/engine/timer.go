@@ -11,15 +11,18 @@ const (
 	timerRetry                         // the next attempt is due
 	timerSleep                         // a sleep is over
 	timerWait                          // a wait took too long
+	timerGrace                         // the run's clean-up is over
 )
 
 func (k timerKind) String() string {
-	return [...]string{timerDeadline: "deadline", timerAttempt: "attempt", timerRetry: "retry", timerSleep: "sleep", timerWait: "wait"}[k]
+	return [...]string{timerDeadline: "deadline", timerAttempt: "attempt", timerRetry: "retry", timerSleep: "sleep", timerWait: "wait", timerGrace: "grace"}[k]
 }
 
 // servingTime reports whether the timer counts only time in which the server
 // was serving; the others count time on the wall.
-func (k timerKind) servingTime() bool { return k == timerDeadline || k == timerAttempt }
+func (k timerKind) servingTime() bool {
+	return k == timerDeadline || k == timerAttempt || k == timerGrace
+}
 
 // timer is something that happens at a time.
 type timer struct {
@@ -28,7 +31,7 @@ type timer struct {
 	at   int64 // Unix nanoseconds
 	span int64 // what it was set to
 	run  *run
-	inv  *invocation // nil for a deadline
+	inv  *invocation // nil for a deadline and a grace period
 	slot int         // in the heap; -1: not armed
 }
 

@@ -132,6 +132,17 @@ func (c *compiler) unreachable() {
 			known[p.Step] = true
 		}
 	}
+	reached := c.reached(true)
+	for _, st := range c.g.steps {
+		if !reached[st] && !known[st.name] {
+			c.problem("unreachable_step", st.name, "", "step %s is never reached from the start event: let a step that is reached emit what it accepts, or take it out", st.name)
+		}
+	}
+}
+
+// reached gives the steps that a run comes to; cleaning says whether its
+// clean-up counts.
+func (c *compiler) reached(cleaning bool) map[*step]bool {
 	reached := make(map[*step]bool)
 	came := make(map[string]bool) // event types
 	var todo []*step
@@ -154,6 +165,13 @@ func (c *compiler) unreachable() {
 			come(name)
 		}
 	}
+	if cleaning {
+		for _, steps := range c.g.cleaners {
+			for _, st := range steps {
+				reach(st)
+			}
+		}
+	}
 	for len(todo) > 0 {
 		st := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
@@ -164,16 +182,13 @@ func (c *compiler) unreachable() {
 			reach(st.catcher)
 		}
 	}
-	for _, st := range c.g.steps {
-		if !reached[st] && !known[st.name] {
-			c.problem("unreachable_step", st.name, "", "step %s is never reached from the start event: let a step that is reached emit what it accepts, or take it out", st.name)
-		}
-	}
+	return reached
 }
 
 // deadEnds reports steps after which a run can neither end nor ask somebody. A
 // step that emits nothing is none: it is there for its effects, beside a way
-// that ends the run. But some way from the start event has to.
+// that ends the run. But some way from the start event has to. Steps that only
+// clean up are none either: the run has its end by then.
 func (c *compiler) deadEnds() {
 	strict := c.leading(false)
 	ends := false
@@ -184,8 +199,9 @@ func (c *compiler) deadEnds() {
 	if ends {
 		leads = c.leading(true)
 	}
+	usual, reached := c.reached(false), c.reached(true)
 	for _, st := range c.g.steps {
-		if !leads[st] {
+		if onlyCleans := reached[st] && !usual[st]; !leads[st] && !onlyCleans {
 			c.problem("dead_end", st.name, "", "step %s is a dead end: nothing that follows from it ends the run or asks for input: let it emit an event that leads to a stop event", st.name)
 		}
 	}

@@ -76,9 +76,15 @@ func appendRecord(dst []byte, run *host.Run, bare bool) ([]byte, error) {
 		} else {
 			dst = append(dst, ',')
 		}
-		dst = append(dst, `{"step":`...)
-		dst = appendString(dst, w.Step)
+		if w.Reason != "" {
+			dst = append(dst, `{"reason":`...)
+			dst = appendString(dst, w.Reason)
+		} else {
+			dst = append(dst, `{"step":`...)
+			dst = appendString(dst, w.Step)
+		}
 		switch {
+		case w.Reason != "":
 		case w.Child != "":
 			dst = append(dst, `,"child":`...)
 			dst = appendString(dst, w.Child)

@@ -29,6 +29,7 @@ type bench struct {
 	tokens  int
 	limits  *host.LimitTable
 	log     io.Writer // of the server; default: the test's
+	batch   int       // bytes of a commit; default: the journal's
 	real    bool      // the clock is package time's, a bubble's mostly
 
 	mu    sync.Mutex // guards now
@@ -134,7 +135,7 @@ func (b *bench) open(t *testing.T) *bench {
 		b.log = t.Output()
 	}
 	var err error
-	b.journal, err = journal.Open(t.Context(), journal.Config{Store: b.store, Wake: func() { b.sched.Nudge() }})
+	b.journal, err = journal.Open(t.Context(), journal.Config{Store: b.store, MaxBatchBytes: b.batch, Wake: func() { b.sched.Nudge() }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/weftrun/weft/host"
@@ -111,8 +112,8 @@ func (s *Scheduler) Close(ctx context.Context) error {
 }
 
 // recover goes on with a session that was just folded: it accounts for the
-// time in which the server was down, blocks what has seen too many crashes, and
-// opens the attempts that were open. Nobody else uses the session yet.
+// time in which the server was down, blocks what has seen too many crashes, opens
+// the attempts that were open, and begins queued runs whose turn has come. Nobody else uses the session yet.
 func (ss *session) recover(records map[uint64]*opened) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -133,10 +134,14 @@ func (ss *session) recover(records map[uint64]*opened) {
 		}
 	}
 	for _, inv := range ss.eng.Open() {
-		ss.open(inv, records[inv])
+		if ss.attempts[inv] == nil { // else its run has begun just now
+			ss.open(inv, records[inv])
+		}
 		delete(records, inv)
 	}
+	maps.DeleteFunc(records, func(inv uint64, _ *opened) bool { _, ok := ss.eng.Invocation(inv); return !ok })
 	ss.suspended = records
+	ss.takeTurns()
 	s.setTimer(ss.key, ss.eng.NextTimer())
 }
 

@@ -87,9 +87,6 @@ func (s *Scheduler) sessionOf(ctx context.Context, st *reservation) (*session, e
 const maxID = 256
 
 func checkStart(req *host.StartRequest) error {
-	if req.OnBusy == host.OnBusyQueue {
-		return host.Errorf(host.CodeInvalidArgument, "on_busy \"queue\" is not supported yet: use \"share\" or \"reject\"")
-	}
 	if err := checkID("handler_id", req.HandlerID); err != nil {
 		return err
 	}
@@ -219,7 +216,7 @@ func (s *Scheduler) checkReuse(ctx context.Context, req *host.StartRequest, r *r
 func (ss *session) start(req *host.StartRequest, mod Module) (host.Run, uint64, chan ended, error) {
 	s := ss.s
 	t := s.startOf(req.Tenant, mod, req.Event)
-	t.RunID, t.HandlerID = s.newID(), req.HandlerID
+	t.RunID, t.HandlerID, t.Queue = s.newID(), req.HandlerID, req.OnBusy == host.OnBusyQueue
 	s.cfg.Entropy(t.Seed[:])
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -355,8 +352,9 @@ func (s *Scheduler) Send(ctx context.Context, tenant, id string, ev abi.Event, s
 	defer ss.release()
 	ss.mu.Lock()
 	version, ok := ss.versions[run.RunID]
+	ending := ss.eng.Ending(run.RunID)
 	ss.mu.Unlock()
-	if !ok {
+	if !ok || ending {
 		return completed
 	}
 	mod, err := s.cfg.Modules.ByDigest(version)
@@ -382,110 +380,6 @@ func (s *Scheduler) Send(ctx context.Context, tenant, id string, ev abi.Event, s
 		return unavailable(err)
 	}
 	return nil
-}
-
-// Cancel ends a running run, or with purge deletes a handler; see host.Runs.
-func (s *Scheduler) Cancel(ctx context.Context, tenant, id string, purge bool) (bool, error) {
-	if err := s.accepting(); err != nil {
-		return false, err
-	}
-	for {
-		pos, err := s.cancelOnce(ctx, tenant, id, purge)
-		if errors.Is(err, errDead) {
-			continue // another handler's purge took the session out of memory
-		}
-		if err != nil {
-			return false, err
-		}
-		if err := s.cfg.Journal.Wait(ctx, pos); err != nil {
-			return false, unavailable(err)
-		}
-		return purge, nil
-	}
-}
-
-func (s *Scheduler) cancelOnce(ctx context.Context, tenant, id string, purge bool) (pos uint64, err error) {
-	ss, run, err := s.active(ctx, tenant, id)
-	if errors.Is(err, completed) {
-		if !purge {
-			return 0, notFound
-		}
-		ss, err = s.acquire(ctx, host.SessionKey{Tenant: tenant, Session: run.SessionID}, true)
-	}
-	if err != nil {
-		return 0, err
-	}
-	defer ss.release()
-	return ss.cancel(ctx, run, purge)
-}
-
-// cancel ends a run with its children, and with purge deletes its handler, whose
-// latest run may be a newer one by now. It returns the queue position at which all
-// that is done.
-func (ss *session) cancel(ctx context.Context, run host.Run, purge bool) (pos uint64, err error) {
-	target, active := run.RunID, !run.Status.Final()
-	for {
-		if active {
-			ss.mu.Lock()
-			_, _, err = ss.tick(engine.Cancel{RunID: target}, nil)
-			ss.mu.Unlock()
-			if err = cancelled(err, purge); err != nil {
-				return 0, err
-			}
-		}
-		if pos, err = ss.s.settle(ctx, ss.key); err != nil || !purge {
-			return pos, err
-		}
-		ss.mu.Lock()
-		target, active, _ = ss.eng.HandlerRun(run.HandlerID)
-		dead, told := ss.dead, !active && len(ss.eng.MailTo()) == 0
-		if told && !dead {
-			pos = ss.purge(run)
-		}
-		ss.mu.Unlock()
-		if dead {
-			return 0, errDead
-		}
-		if told {
-			return pos, nil
-		}
-	}
-}
-
-// cancelled turns the error of a cancel tick into the client's.
-func cancelled(err error, purge bool) error {
-	if err == nil {
-		return nil
-	}
-	err = refused(err)
-	if errors.Is(err, completed) {
-		if purge {
-			return nil // it ended meanwhile
-		}
-		return notFound
-	}
-	return err
-}
-
-// purge queues the deletion of a handler. A session that nothing else uses
-// leaves memory with it: whoever wants it next loads what the store has after
-// the deletion. Called with mu held.
-func (ss *session) purge(run host.Run) uint64 {
-	s := ss.s
-	ss.lastPos = s.cfg.Journal.Append(s.cfg.Now(), host.JournalItem{
-		Key: ss.key, WakeAt: ss.eng.WakeAt(), Purge: []string{run.HandlerID}, Size: 128,
-	})
-	if ss.eng.Active() == 0 {
-		ss.dead = true
-		s.mu.Lock()
-		if s.sessions[ss.key] == ss {
-			delete(s.sessions, ss.key)
-		}
-		s.timers.remove(ss.key)
-		s.barriers[ss.key] = ss.lastPos
-		s.mu.Unlock()
-	}
-	return ss.lastPos
 }
 
 // Events opens a handler's stream; see host.Runs.

@@ -32,7 +32,9 @@
 //     often as it takes; each run starts pristine and replays its record. While
 //     it waits for an event or sleeps it is closed, and its record alone is kept,
 //     for as long as its session stays in memory.
-//  5. The scheduler owns no goroutine of its own: [Scheduler.Step] says what is
+//  5. A tick that ends a run is followed by those that begin queued runs, before
+//     anybody else gets the session's mutex; so is the loading of a session.
+//  6. The scheduler owns no goroutine of its own: [Scheduler.Step] says what is
 //     to be done, [Scheduler.Run] is the small runner that does it.
 package scheduler
 

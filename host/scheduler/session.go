@@ -232,7 +232,7 @@ func (ss *session) foldStored(eng *engine.Session, e *engine.Entry, records map[
 		case engine.StartAttempt:
 			delete(ss.crashes, c.Invocation)
 		case engine.Abandon:
-			if e.Kind != engine.EntryBlock { // else it may be resumed
+			if _, resumable := eng.Invocation(c.Invocation); e.Kind != engine.EntryBlock || !resumable {
 				delete(records, c.Invocation)
 			}
 		case engine.RunEnded:
@@ -265,9 +265,12 @@ func (ss *session) tick(t engine.Tick, attach func(*engine.Result)) (engine.Resu
 	}
 	it := ss.item(res)
 	ss.lastPos = ss.s.cfg.Journal.Append(now, it)
-	ss.state.Store(ss.eng.State()) // readers need no mutex: they see what is in the queue already
-	ss.carryOut(res.Commands)
-	return res, ss.lastPos, nil
+	pos := ss.lastPos
+	ss.state.Store(ss.eng.State())                                                      // readers need no mutex: they see what is in the queue already
+	if over := ss.carryOut(res.Commands); over && res.Entry.Kind != engine.EntryBegin { // else takeTurns goes on itself
+		ss.takeTurns()
+	}
+	return res, pos, nil
 }
 
 // item is what the journal needs of a reduced tick.
@@ -297,8 +300,9 @@ func (ss *session) item(res engine.Result) host.JournalItem {
 	return it
 }
 
-// carryOut does what a tick's commands want. Called with mu held.
-func (ss *session) carryOut(cmds []engine.Command) {
+// carryOut does what a tick's commands want, and says whether a run ended. Called
+// with mu held.
+func (ss *session) carryOut(cmds []engine.Command) (over bool) {
 	var changed map[string]host.Run
 	for _, c := range cmds {
 		switch c := c.(type) {
@@ -324,9 +328,11 @@ func (ss *session) carryOut(cmds []engine.Command) {
 				w <- ended{run: changed[c.RunID], pos: ss.lastPos}
 			}
 			delete(ss.ended, c.RunID)
+			over = true
 		}
 	}
 	ss.s.setTimer(ss.key, ss.eng.NextTimer())
+	return over
 }
 
 // entry is an engine entry as the journal writes it.

@@ -370,6 +370,10 @@ func (a *audit) entry(e *engine.Entry, cmds []engine.Command) {
 		a.sim.total.Messages++
 	case engine.EntryStream:
 		a.effects[effect{"note", tagOf(e.Event)}]++
+	case engine.EntryQueue:
+		a.sim.total.Queued++
+	case engine.EntryBegin:
+		a.sim.total.Turns++
 	case engine.EntrySend:
 		a.effects[effect{"send", tagOf(e.Event)}]++
 	}

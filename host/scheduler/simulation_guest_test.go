@@ -15,7 +15,7 @@ import (
 // simManifest is the workflow that the simulation runs, by name and timeout in
 // nanoseconds. Every way of an event through the engine is in it: fan-out and
 // join, sends, collected events, waits and sleeps, retries, step timeouts, a
-// catcher, a stop.
+// catcher, a clean-up of several steps, a stop.
 const simManifest = `{"abi": 1, "workflow": %q, "timeout": %d,
   "events": {"Work": {}, "Part": {}, "Piece": {}, "Tick": {}, "Note": {}, "Nudge": {}, "Close": {"kind": "human_response"}},
   "steps": [
@@ -29,6 +29,8 @@ const simManifest = `{"abi": 1, "workflow": %q, "timeout": %d,
      "retry": {"wait": {"fixed": 10000000}, "stop": {"attempts": 2}}},
     {"name": "gather", "accepts": ["Tick"], "emits": [], "workers": 2},
     {"name": "rescue", "accepts": ["StepFailedEvent"], "catches": "*", "max_recoveries": 3, "emits": ["Work", "Tick"]},
+    {"name": "tidy", "accepts": ["StepFailedEvent"], "catches": ["cancelled", "timeout"], "emits": ["Work", "Tick", "Nudge"], "waits": ["Nudge"],
+     "retry": {"wait": {"fixed": 20000000}, "stop": {"attempts": 2}}},
     {"name": "close", "accepts": ["Close"], "emits": ["StopEvent"]}]}`
 
 // kidManifest is the workflow that guests run as a child.
@@ -167,7 +169,7 @@ func (g *simGuest) program() (out []byte, trap *abi.Error, err error) {
 }
 
 func (g *simGuest) operation() error {
-	if (g.in.Step == "work" || g.in.Step == "part" || g.in.Step == "kid") && g.rng.IntN(10) == 0 {
+	if (g.in.Step == "work" || g.in.Step == "part" || g.in.Step == "kid" || g.in.Step == "tidy") && g.rng.IntN(10) == 0 {
 		return g.wait()
 	}
 	if (g.in.Step == "work" || g.in.Step == "part" || g.in.Step == "kid") && g.rng.IntN(12) == 0 {

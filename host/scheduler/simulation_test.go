@@ -61,7 +61,7 @@ func TestSimulation(t *testing.T) {
 // simulation for a test that has stopped doing anything.
 type simStats struct {
 	scheduler.Counters
-	Crashes, CleanStops, Refused, Starts, Sends, Cancels, Purges, Ends, Blocked, StreamEvents, Entries, Children, Messages int
+	Crashes, CleanStops, Refused, Starts, Sends, Cancels, Purges, Ends, Blocked, StreamEvents, Entries, Children, Messages, Tidied, Queued, Turns int
 }
 
 func (s *simStats) add(c scheduler.Counters) {
@@ -81,6 +81,7 @@ func (s *simStats) check(t *testing.T) {
 		"conflicts": s.Conflicts, "parks": s.Parks, "replays": s.Replayed, "loads": s.Loaded, "evictions": s.Evicted, "yields": s.Yields, "holds": s.Holds, "waits and sleeps": s.Suspended,
 		"crashes": uint64(s.Crashes), "refused commits": uint64(s.Refused), "cancels": uint64(s.Cancels), "purges": uint64(s.Purges),
 		"runs blocked by crashes": uint64(s.Blocked), "children": uint64(s.Children), "messages between sessions": uint64(s.Messages),
+		"clean-ups": uint64(s.Tidied), "queued starts": uint64(s.Queued), "turns": uint64(s.Turns),
 	} {
 		if n == 0 {
 			t.Errorf("the simulation has no %s: it does not test what it is to test", name)
@@ -172,6 +173,9 @@ func (s *sim) refuse() bool {
 func (s *sim) finished(in *abi.StepInput, done []effect) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if in.Step == "tidy" {
+		s.total.Tidied++
+	}
 	s.attempt[attemptKey{in.Run.RunID, in.Run.Invocation, in.Run.Attempt}] = done
 }
 
@@ -331,68 +335,6 @@ func (s *sim) quiet(long time.Duration) {
 	}
 }
 
-// endAll closes what still runs, which it must be able to do.
-func (s *sim) endAll() {
-	ctx := context.Background()
-	for _, op := range s.facts.starts {
-		if op.runID == "" || op.gone {
-			continue
-		}
-		run, err := s.store.Run(ctx, tenantOf(op.handler), op.runID)
-		if err != nil || run.Status.Final() {
-			continue
-		}
-		if b := run.Blocked; b != nil {
-			if b.Code != host.BlockedHostCrash || s.facts.crashes < 3 {
-				s.failf("run %s is blocked after %d crashes: %s: %s", run.RunID, s.facts.crashes, b.Code, b.Message)
-			}
-			s.total.Blocked++
-			if s.rng.IntN(3) == 0 {
-				s.spawnCancel(run.RunID, false)
-				continue
-			}
-		}
-		if run.Blocked != nil || run.Paused {
-			s.spawnSteer(op.handler, true)
-			s.quiet(s.calm)
-			if run, err = s.store.Run(ctx, run.Tenant, run.RunID); err != nil || run.Status.Final() {
-				continue
-			}
-			if run.Blocked != nil || run.Paused {
-				s.failf("run %s is not resumed: %+v", run.RunID, run)
-			}
-		}
-		s.spawnSend(run.RunID, "Close")
-	}
-	s.quiet(s.calm)
-	for _, op := range s.facts.starts {
-		if op.runID == "" || op.gone {
-			continue
-		}
-		run, err := s.store.Run(ctx, tenantOf(op.handler), op.runID)
-		if err != nil || !run.Status.Final() {
-			s.failf("run %s does not end: %+v, %v; leak: %s, journal %+v, %v; %d goroutines\n%s", op.runID, run, err, s.w.sched.Leak(), s.w.journal.Stats(), s.w.journal.Err(), s.w.live, s.dump(host.SessionKey{Tenant: run.Tenant, Session: run.SessionID}))
-			continue
-		}
-		s.total.Ends++
-	}
-}
-
-// leave checks that a server with nothing to do holds nothing, and ends it.
-func (s *sim) leave() {
-	s.w.cancel() // subscribers and clients go
-	s.quiet(s.calm)
-	if n := s.w.sched.Loaded(); n != 0 {
-		s.failf("%d sessions stay in memory", n)
-	}
-	if leak := s.w.sched.Leak(); leak != "" {
-		s.failf("the scheduler holds on: %s", leak)
-	}
-	s.total.add(s.w.sched.Counters())
-	s.total.Children += int(s.children.Load())
-	s.w.crash()
-}
-
 // tenantOf says whose a handler is: there are two tenants that want tokens.
 func tenantOf(handler string) string { return handler[:1] }
 
@@ -455,6 +397,9 @@ func (s *sim) spawnStart() {
 		req.SessionID = "s0"
 	} else if s.rng.IntN(2) == 0 {
 		req.SessionID = fmt.Sprint("s", s.rng.IntN(simSessions))
+	}
+	if !s.hot { // else many are to run at once
+		req.OnBusy = []host.OnBusy{host.OnBusyShare, host.OnBusyShare, host.OnBusyQueue, host.OnBusyQueue, host.OnBusyReject}[s.rng.IntN(5)]
 	}
 	req.Event.Body, _ = abi.EncodeValue(map[string]any{"tag": fmt.Sprint("op", s.ops)})
 	s.facts.starts = append(s.facts.starts, op)

@@ -69,10 +69,10 @@ type InputRequired struct{}
 type HumanResponse struct{}
 
 // StepFailed is the event that a step with [Catches] gets when another has
-// failed for good.
+// failed for good, or the run has been [Cancelled] or has [TimedOut].
 type StepFailed struct {
 	_              struct{} `weft:"StepFailedEvent"`
-	StepName       string
+	StepName       string   // "" if it is the run
 	Exception      Exception
 	Attempts       uint64
 	ElapsedSeconds float64 // since the first attempt began

@@ -187,9 +187,23 @@ func Emits(events ...Event) StepOption {
 	})
 }
 
+// What [Catches] takes beside the names of steps: how a run may end before its
+// steps end it.
+const (
+	Cancelled = "cancelled" // somebody cancels it
+	TimedOut  = "timeout"   // its deadline passes
+)
+
 // Catches gives the step, whose argument is a [StepFailed], the failures of the
 // steps of those names, or of all others if none is named: those that are not
 // tried again. The run goes on with what the step returns.
+//
+// A step that names [Cancelled] or [TimedOut] cleans up: all that the run had
+// under way is dropped then, and the step has the server's grace period (10 s if it
+// is not set otherwise), with whatever steps follow from it. Several steps may
+// name them; a step that does nothing else need not lead to a stop event. The run
+// ends as what it was ending as in any case. No StepName is given then, and no
+// InputEvent; the time is that since the run began.
 func Catches(steps ...string) StepOption {
 	return stepOption(func(s *step) error {
 		s.catchesAll = s.catchesAll || len(steps) == 0

@@ -19,7 +19,8 @@
 // [Child] and [ChildOn] name; [Run.Children] are their runs.
 //
 // It is no second engine: steps never run side by side, nothing is retried,
-// timed, validated or durable, and schemas are not checked. What passes here
+// timed, validated or durable, no run is cancelled or times out, so that nothing
+// cleans up, and schemas are not checked. What passes here
 // may still be refused by a host.
 //
 // The package must not know how steps are written, only the messages that they
