@@ -29,6 +29,7 @@ type child struct {
 	run      string
 	handler  string
 	session  string // "": the parent's own
+	begun    bool   // its session has it: clients that hear of it find it
 	stream   bool   // its events are on the parent's stream too
 	seen     uint64 // the last of them that came from another session
 	since    int64
@@ -181,7 +182,7 @@ func (s *Session) foldChild(e *Entry, inv *invocation, root *state.Node) error {
 		s.settle(inv.run, false)
 		return nil
 	}
-	c = &child{key: p.Key, inv: inv, workflow: p.Workflow, run: p.RunID, handler: p.Start.HandlerID, session: p.Session, stream: p.Stream, since: s.now}
+	c = &child{key: p.Key, inv: inv, workflow: p.Workflow, run: p.RunID, handler: p.Start.HandlerID, session: p.Session, begun: p.Session == "", stream: p.Stream, since: s.now}
 	if inv.children == nil {
 		inv.children = make(map[string]*child)
 	}

@@ -213,7 +213,7 @@ func (d *dumper) waiter(w *waiter) {
 }
 
 func (c *child) show() string {
-	out := fmt.Sprintf("%s run=%s handler=%s session=%q stream=%t seen=%d since=%d", c.workflow, c.run, c.handler, c.session, c.stream, c.seen, c.since)
+	out := fmt.Sprintf("%s run=%s handler=%s session=%q begun=%t stream=%t seen=%d since=%d", c.workflow, c.run, c.handler, c.session, c.begun, c.stream, c.seen, c.since)
 	switch {
 	case c.result != nil:
 		out += " result" + showEvents([]abi.Event{*c.result})

@@ -113,6 +113,15 @@ func (s *Session) foldDelivered(e *Entry) error {
 	if n == 0 {
 		return corrupt(e, "no message %d to session %s", p.ID, clip(p.To))
 	}
+	for _, m := range s.outbox.byTarget[p.To][:n] {
+		if m.Start == nil {
+			continue
+		}
+		if c := s.children[m.Start.RunID]; c != nil {
+			c.begun = true
+			s.settle(c.inv.run, false)
+		}
+	}
 	s.outbox.size -= n
 	if rest := s.outbox.byTarget[p.To][n:]; len(rest) > 0 {
 		s.outbox.byTarget[p.To] = rest

@@ -298,7 +298,10 @@ func (s *Session) answerWaiters(r *run, ev abi.Event, step string) bool {
 func (r *run) waitingFor(idle bool, now int64) []host.Waiting {
 	var out []host.Waiting
 	for at := r.suspended.Front(); at != nil && len(out) < host.MaxWaitingFor; at = at.Next() {
-		out = append(out, at.Value.(*invocation).waitingFor())
+		inv := at.Value.(*invocation)
+		if c := inv.suspended.child; c == nil || c.begun {
+			out = append(out, inv.waitingFor())
+		}
 	}
 	if !idle {
 		return out
