@@ -48,6 +48,9 @@ func (w *workflow) manifest() (object, error) {
 	m := object{"abi": abiVersion, "workflow": w.name, "steps": steps, "events": events}
 	put(m, "version", w.version)
 	put(m, "description", w.doc)
+	if w.part {
+		m["part"] = true
+	}
 	if w.hasTimeout {
 		m["timeout"] = int64(w.timeout)
 	}

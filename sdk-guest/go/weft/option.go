@@ -59,6 +59,14 @@ func Version(text string) Option {
 	return workflowOption(func(w *workflow) error { w.version = text; return nil })
 }
 
+// Part says that the module has steps for a workflow that is composed of several
+// plugins, and makes none by itself: events that its steps give may be taken by
+// those of others, and the other way round. The name given to [Define] is then
+// for people only.
+func Part() Option {
+	return workflowOption(func(w *workflow) error { w.part = true; return nil })
+}
+
 // State declares the type of the session's state and, if a value is given, the
 // state that a new session starts with. It is needed for that value only: the
 // type is known from the steps' contexts. Without a value the fields start as

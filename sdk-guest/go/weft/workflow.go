@@ -20,6 +20,7 @@ type workflow struct {
 	events             []*eventType
 	timeout            time.Duration
 	hasTimeout         bool
+	part               bool         // of a composed workflow
 	state              reflect.Type // nil: untyped
 	statePlan          *codec.Plan
 	initial            any

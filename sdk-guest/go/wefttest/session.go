@@ -27,6 +27,9 @@ type Record struct {
 type Session struct {
 	// Clock is the time that steps see.
 	Clock time.Time
+	// Config holds the steps' configurations, by step: maps or structs, as the
+	// workflow's settings would have them.
+	Config map[string]any
 
 	guest    Guest
 	manifest *manifest
@@ -330,7 +333,11 @@ func (r *Run) invoke(w *waiter) error {
 	s, in := w.step, w.in
 	w.waits = map[string]int{}
 	c := &calls{waiter: *w, run: r}
-	output, status, err := r.session.guest.Step(c, r.input(w))
+	input, err := r.input(w)
+	if err != nil {
+		return err
+	}
+	output, status, err := r.session.guest.Step(c, input)
 	if err == errWaits {
 		r.waiters = append(r.waiters, &c.waiter)
 	}
@@ -427,9 +434,14 @@ type Failure struct {
 func (f *Failure) Error() string { return f.Code + ": " + f.Message }
 
 // input encodes the input of an invocation.
-func (r *Run) input(w *waiter) []byte {
+func (r *Run) input(w *waiter) ([]byte, error) {
+	config, configured := r.session.Config[w.step.Name]
 	e := &codec.Encoder{}
-	e.List(3)
+	if configured {
+		e.List(4)
+	} else {
+		e.List(3)
+	}
 	e.Text(w.step.Name)
 	if w.list {
 		e.List(len(w.trigger))
@@ -448,5 +460,11 @@ func (r *Run) input(w *waiter) []byte {
 	e.Uint(w.invocation)
 	e.Uint(1)
 	e.Int(r.session.Clock.UnixNano())
-	return e.B
+	if configured {
+		e.Value(config)
+	}
+	if err := e.Err(); err != nil {
+		return nil, errors.New("step " + w.step.Name + ": its configuration: " + err.Error())
+	}
+	return e.B, nil
 }
