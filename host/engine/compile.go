@@ -207,6 +207,7 @@ func (c *compiler) catch(st *step, target string) {
 	failing := c.g.byName[target]
 	switch {
 	case target == abi.CatchCancelled || target == abi.CatchTimeout: // reported as unsupported
+	case failing == nil && c.m.Part: // may be a step of another part
 	case failing == nil:
 		c.problem("unknown_catch_target", st.name, "", "step %s catches the failures of %s, which is no step: name a step, or \"*\" for all", st.name, clip(target))
 	case failing == st:

@@ -216,7 +216,7 @@ func (ss *session) start(req *host.StartRequest, mod Module) (host.Run, uint64, 
 	t := engine.StartRun{
 		RunID: s.newID(), HandlerID: req.HandlerID, Version: mod.Digest,
 		Event: req.Event, Timeout: int64(s.cfg.Timeout),
-		Limits: s.cfg.Limits.Limits(req.Tenant, mod.Plugin),
+		Limits: mod.limits(s.cfg.Limits, req.Tenant),
 	}
 	if d, set := mod.Graph.Timeout(); set {
 		t.Timeout = int64(d)
