@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -397,5 +399,52 @@ func TestDeletingWhatIsComposed(t *testing.T) {
 	wantCode(t, err, host.CodeNotFound)
 	if names, err := b.Workflows(t.Context(), tenantA); err != nil || len(names) != 0 {
 		t.Errorf("workflows = %v, %v", names, err)
+	}
+}
+
+// What a part catches elsewhere can clash very often; the answer stays short.
+func TestProblemsAreBounded(t *testing.T) {
+	b := greetShout(t)
+	catches := strings.Repeat(`"greet",`, 50_000) + `"greet"`
+	b.put(t, tenantA, "catch", partOf(t, fmt.Sprintf(`"events": {}, "steps": [{"name": "k", "accepts": ["StepFailedEvent"], "catches": ["greet"]},
+		{"name": "l", "accepts": ["StepFailedEvent"], "catches": [%s]}]`, catches)))
+	_, _, err := b.Compose(t.Context(), tenantA, "w", of("greet", "shout", "catch"))
+	wantCode(t, err, host.CodeInvalidPlugin, "50001 problems")
+	problems := problemsOf(err)
+	if n := len(problems); n != mostProblems+1 || problems[n-1].Code != "more_problems" || !strings.Contains(problems[n-1].Message, "49001 problems more") {
+		t.Errorf("%d problems, the last %+v", n, problems[n-1])
+	}
+	if !strings.HasSuffix(problems[0].Message, "(step k is of plugin catch, step l is of plugin catch)") {
+		t.Errorf("problem %+v", problems[0])
+	}
+}
+
+// Whoever comes first: in the end a composition has the newest versions.
+func TestConcurrentCompositions(t *testing.T) {
+	b := greetShout(t)
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			if _, _, err := b.Compose(t.Context(), tenantA, "w"+strconv.Itoa(i%2), of("greet", "shout")); err != nil {
+				t.Errorf("Compose = %v", err)
+			}
+		})
+		wg.Go(func() {
+			if _, _, err := b.Put(t.Context(), tenantA, "shout", partOf(t, fmt.Sprintf(`%s, "version": "%d"`, shoutPart, i))); err != nil {
+				t.Errorf("Put = %v", err)
+			}
+			if _, err := b.Workflows(t.Context(), tenantA); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	shout, _ := b.newest(tenantA, "shout")
+	for _, s := range []*Service{b.Service, b.open(t, nil)} {
+		for _, name := range []string{"w0", "w1"} {
+			if v, err := s.Newest(tenantA, name); err != nil || v.Steps["shout"].Digest != shout.Digest {
+				t.Errorf("%s = %+v, %v", name, v, err)
+			}
+		}
 	}
 }

@@ -26,6 +26,7 @@ type merger struct {
 	out      abi.Manifest
 	owners   map[string]string // plugin by step
 	problems []host.Problem
+	alike    map[string][]string // see catchAlike
 }
 
 // problem notes a clash; the message says how to mend it.
@@ -330,47 +331,70 @@ const mostInvolved = 8
 
 // involved names the steps that a problem is about.
 func (m *merger) involved(p *host.Problem) []string {
-	var about func(*abi.StepDecl) bool
 	switch p.Code {
 	case "several_starts":
-		about = m.starts
+		return m.starting()
 	case "several_catchers":
-		i := slices.IndexFunc(m.out.Steps, func(d abi.StepDecl) bool { return d.Name == p.Step })
-		if i < 0 {
-			return nil
-		}
-		about = func(d *abi.StepDecl) bool { return catchAlike(d, &m.out.Steps[i]) }
-	default:
-		return []string{p.Step}
+		return m.catchAlike(p.Step)
 	}
+	return []string{p.Step}
+}
+
+// starting names the steps that accept a start event.
+func (m *merger) starting() []string {
 	var names []string
-	for i := range m.out.Steps {
-		if d := &m.out.Steps[i]; about(d) && len(names) < mostInvolved {
-			names = append(names, d.Name)
+	for _, p := range m.parts {
+		isStart := func(typ string) bool {
+			kind, _ := p.graph.Kind(typ)
+			return kind == abi.KindStart
+		}
+		for _, d := range p.declares().Steps {
+			if slices.ContainsFunc(d.Accepts, func(s abi.Slot) bool { return slices.ContainsFunc(s.Types, isStart) }) && len(names) < mostInvolved {
+				names = append(names, d.Name)
+			}
 		}
 	}
 	return names
 }
 
-// starts reports whether the step accepts a start event.
-func (m *merger) starts(d *abi.StepDecl) bool {
-	for _, p := range m.parts {
-		if p.name != m.owners[d.Name] {
-			continue
-		}
-		for _, slot := range d.Accepts {
-			if slices.ContainsFunc(slot.Types, func(typ string) bool {
-				kind, _ := p.graph.Kind(typ)
-				return kind == abi.KindStart
-			}) {
-				return true
+// catchAlike names the steps that catch what the step catches, too.
+func (m *merger) catchAlike(step string) []string {
+	if m.alike == nil {
+		m.alike = m.catchers()
+	}
+	return m.alike[step]
+}
+
+// catchers finds for each step some of those that catch what it catches, itself
+// included, if there are others.
+func (m *merger) catchers() map[string][]string {
+	of := map[string][]string{} // by target
+	for i := range m.out.Steps {
+		d := &m.out.Steps[i]
+		for _, target := range targets(d) {
+			if list := of[target]; len(list) < mostInvolved && !slices.Contains(list, d.Name) {
+				of[target] = append(list, d.Name)
 			}
 		}
 	}
-	return false
+	alike := map[string][]string{}
+	for i := range m.out.Steps {
+		d := &m.out.Steps[i]
+		for _, target := range targets(d) {
+			for _, name := range of[target] {
+				if list := alike[d.Name]; len(of[target]) > 1 && len(list) < mostInvolved && !slices.Contains(list, name) {
+					alike[d.Name] = append(list, name)
+				}
+			}
+		}
+	}
+	return alike
 }
 
-// catchAlike reports whether two steps catch the same failures.
-func catchAlike(a, b *abi.StepDecl) bool {
-	return a.CatchesAll && b.CatchesAll || slices.ContainsFunc(a.Catches, func(step string) bool { return slices.Contains(b.Catches, step) })
+// targets are the steps whose failures a step catches; "*" for all.
+func targets(d *abi.StepDecl) []string {
+	if d.CatchesAll {
+		return []string{"*"}
+	}
+	return d.Catches
 }

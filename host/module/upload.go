@@ -79,9 +79,15 @@ func invalid(what string, problems []host.Problem) error {
 		has = counted(n, "problem")
 	}
 	e := host.Errorf(host.CodeInvalidPlugin, "%s has %s, nothing was changed: %s", what, has, problems[0].Message)
+	if n := len(problems) - mostProblems; n > 0 {
+		problems = append(slices.Clip(problems[:mostProblems]), host.Problem{Code: "more_problems", Message: "and " + counted(n, "problem") + " more: mend these first"})
+	}
 	e.Problems = problems
 	return e
 }
+
+// mostProblems bounds the problems that are told at a time.
+const mostProblems = 1000
 
 // counted shows a number of things: 1 run, 2 runs.
 func counted(n int, what string) string {
