@@ -282,6 +282,23 @@ func TestComposeJoinsStateAndResources(t *testing.T) {
 	}
 }
 
+// Builds of one type by several languages differ in annotations and order.
+func TestSameSchemas(t *testing.T) {
+	const base = `{"type": "object", "properties": {"title": {"type": "string"}, "n": {"enum": [{"title": 1}]}}, "required": ["n", "title"]}`
+	for other, want := range map[string]bool{
+		base: true,
+		`{"title": "T", "$schema": "x", "type": "object", "properties": {"title": {"type": "string", "description": "d", "default": ""}, "n": {"enum": [{"title": 1}]}}, "required": ["title", "n"]}`: true,
+		`{"type": "object", "properties": {"n": {"enum": [{"title": 1}]}}, "required": ["n", "title"]}`:                                                                                               false,
+		`{"type": "object", "properties": {"title": {"type": "string"}, "n": {"enum": [{"title": 2}]}}, "required": ["n", "title"]}`:                                                                  false,
+		`{"type": "object", "properties": {"title": {"type": "integer"}, "n": {"enum": [{"title": 1}]}}, "required": ["n", "title"]}`:                                                                 false,
+		`{"type": "object", "properties": {"title": {"type": "string"}, "n": {"enum": [{"title": 1}]}}, "required": ["n"]}`:                                                                           false,
+	} {
+		if got := sameSchemas(fromJSON(t, base), fromJSON(t, other)); got != want {
+			t.Errorf("%s: %v", other, got)
+		}
+	}
+}
+
 func TestComposeRefusals(t *testing.T) {
 	b := greetShout(t)
 	b.put(t, tenantA, "own", manifest(t, "taken", nil))

@@ -1,7 +1,6 @@
 package module
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
 	"reflect"
@@ -135,7 +134,7 @@ func difference(typ string, first, second part, a, b *abi.EventDecl) string {
 		return ""
 	case a.Extends != b.Extends:
 		return "what is extended"
-	case !bytes.Equal(a.Schema, b.Schema):
+	case (a.Schema == nil) != (b.Schema == nil), a.Schema != nil && !sameSchemas(a.Schema, b.Schema):
 		return "the schema"
 	}
 	return ""
@@ -228,14 +227,17 @@ func (s *stateMerger) encode() abi.Raw {
 	return raw
 }
 
+// sameProperties reports whether two schemas of a property are the same.
+func sameProperties(a, b any) bool { return reflect.DeepEqual(stripped(a), stripped(b)) }
+
 // union adds the entries of have to those of to, which other plugins gave.
-func (s *stateMerger) union(plugin, what string, to, have map[string]any) {
+func (s *stateMerger) union(plugin, what string, alike func(a, b any) bool, to, have map[string]any) {
 	for _, name := range slices.Sorted(maps.Keys(have)) {
 		value, known := to[name]
 		switch {
 		case !known:
 			to[name], s.from[name] = have[name], plugin
-		case !reflect.DeepEqual(value, have[name]):
+		case !alike(value, have[name]):
 			s.m.problem("state_clash", "", "", "plugins %s and %s give the state's property %q different %s: make them alike, or give the property another name in one of them",
 				s.from[name], plugin, name, what)
 		}
@@ -246,11 +248,8 @@ func (s *stateMerger) defaults(plugin string, have map[string]any) {
 	if s.out == nil {
 		s.out = map[string]any{}
 	}
-	s.union(plugin, "defaults", s.out, have)
+	s.union(plugin, "defaults", reflect.DeepEqual, s.out, have)
 }
-
-// annotations say nothing about what fits a schema.
-var annotations = []string{"title", "description", "default", "$schema"}
 
 // schema adds a schema of the whole state: the union of the properties and of
 // what is required. Other keywords have to agree.
@@ -260,9 +259,7 @@ func (s *stateMerger) schema(plugin string, have map[string]any) {
 	rest := maps.Clone(have)
 	delete(rest, "properties")
 	delete(rest, "required")
-	for _, name := range annotations {
-		delete(rest, name)
-	}
+	maps.DeleteFunc(rest, func(name string, _ any) bool { return annotations[name] })
 	if rest["type"] == nil {
 		rest["type"] = "object" // a state is nothing else
 	}
@@ -274,7 +271,7 @@ func (s *stateMerger) schema(plugin string, have map[string]any) {
 	if all == nil {
 		all = map[string]any{}
 	}
-	s.union(plugin, "schemas", all, properties)
+	s.union(plugin, "schemas", sameProperties, all, properties)
 	needed, _ := s.out["required"].([]any)
 	for _, name := range required {
 		if !slices.Contains(needed, name) {
@@ -300,7 +297,7 @@ func (s *stateMerger) rest(plugin string, have map[string]any) {
 		names[name] = name != "properties" && name != "required"
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		if names[name] && !reflect.DeepEqual(have[name], s.out[name]) {
+		if names[name] && !sameProperties(have[name], s.out[name]) {
 			s.m.problem("state_clash", "", "", "the state schemas of plugins %s and %s differ in %q: make them alike, or leave it out of both",
 				s.first, plugin, name)
 		}
