@@ -117,15 +117,17 @@ func (e *StreamEvent) QualifiedName() string {
 // PluginInfo describes an uploaded version of a plugin.
 type PluginInfo struct {
 	Name            string
-	Workflow        string
-	Version         int // 1 for a plugin's first upload, counting up
+	Workflow        string // that it makes by itself; "": it is a part
+	Version         int    // 1 for a plugin's first upload, counting up
 	SHA256          string
 	RewrittenSHA256 string
 	Size            int
 	Manifest        abi.Raw // canonical CBOR of the manifest
 	Imports         []string
 	Created         time.Time
-	Runs            int // running runs that hold this version
+	Runs            int // running runs of the workflows that it makes or is part of
+	// ComposedIn names the composed workflows that have its steps, sorted.
+	ComposedIn []string
 }
 
 // Problem is one fault of an uploaded plugin or a composed workflow.

@@ -55,6 +55,24 @@ func (t *LimitTable) Limits(tenant, plugin string) Limits {
 	return l
 }
 
+// Least gives the limits that hold for a run whose steps come from several
+// plugins of a tenant: of each limit the least that one of them has. Without
+// plugins they are those of any plugin that nothing is said of.
+func (t *LimitTable) Least(tenant string, plugins ...string) Limits {
+	if len(plugins) == 0 {
+		return t.Limits(tenant, "")
+	}
+	least := t.Limits(tenant, plugins[0])
+	for _, plugin := range plugins[1:] {
+		l := t.Limits(tenant, plugin)
+		for i := range limitSettings {
+			s := &limitSettings[i]
+			s.set(&least, min(s.get(&least), s.get(&l)))
+		}
+	}
+	return least
+}
+
 // TenantFuel gives the fuel budget of a tenant, in units a second over all that
 // it runs; 0: it has none.
 func (t *LimitTable) TenantFuel(tenant string) uint64 {

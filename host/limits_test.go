@@ -283,3 +283,28 @@ func FuzzParseLimits(f *testing.F) {
 		}
 	})
 }
+
+// A run of several plugins' steps is held to the strictest.
+func TestLeastLimits(t *testing.T) {
+	table, err := ParseLimits([]byte(`{"plugins": {"a": {"fuel": 5000000, "host_calls": 70}, "b": {"fuel": 6000000, "log_lines": 5}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := DefaultLimits()
+	if got := table.Least("t"); got != want {
+		t.Errorf("of no plugin: %+v", got)
+	}
+	want.Fuel, want.HostCalls = 5_000_000, 70
+	if got := table.Least("t", "a", "other"); got != want {
+		t.Errorf("of one: %+v", got)
+	}
+	want.LogLines = 5
+	for _, plugins := range [][]string{{"a", "b"}, {"b", "other", "a"}} {
+		if got := table.Least("t", plugins...); got != want {
+			t.Errorf("of %v: %+v", plugins, got)
+		}
+	}
+	if got := (*LimitTable)(nil).Least("t", "a", "b"); got != DefaultLimits() {
+		t.Errorf("of nothing said: %+v", got)
+	}
+}

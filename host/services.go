@@ -113,7 +113,11 @@ type WorkflowInfo struct {
 	Name        string
 	Description string
 	Plugins     []string // names of the plugins that make it up
-	Digest      string
+	Digest      string   // of the plugin's module, or of the composition
+	// Composed: the workflow was made by [Plugins.Compose]; Settings are those
+	// given there.
+	Composed    bool
+	Settings    WorkflowSettings
 	StartType   string
 	StartSchema abi.Raw // with "title"; {} properties if undeclared
 	StopTypes   []string
@@ -156,16 +160,44 @@ type GraphNode struct {
 // that accepts it or waits for it.
 type GraphEdge struct{ Source, Target string }
 
+// Composition says what a workflow is to be made of.
+type Composition struct {
+	// Plugins names at most [MaxComposedPlugins] plugins, whose steps come in
+	// this order. None: the plugin that makes a workflow of the name by itself.
+	Plugins  []string
+	Settings WorkflowSettings
+}
+
+// WorkflowSettings are what a workflow's operator adds to the manifests of its
+// plugins.
+type WorkflowSettings struct {
+	// Timeout of runs, 0 for none. nil: what the plugins say, if those that say
+	// something agree, else the host's default.
+	Timeout     *time.Duration
+	Description string // "": that of the only plugin
+	// Config holds the configurations of steps, by step: maps. With Description
+	// it takes at most [MaxSettingsBytes].
+	Config map[string]abi.Raw
+}
+
+// Bounds of a [Composition].
+const (
+	MaxComposedPlugins = 32
+	MaxSettingsBytes   = 1 << 20
+)
+
 // Plugins stores and shows uploaded plugins and the workflows they make. All
 // methods may be called from any goroutine; errors are [*Error]s.
 type Plugins interface {
 	// Put uploads a version of a plugin. created is false when the same bytes
-	// are the newest version already.
+	// are the newest version already. Composed workflows that have its steps are
+	// remade with it.
 	//
 	// # Errors
 	//
-	// CodeInvalidPlugin with all Problems; CodeConflict when another plugin has
-	// that workflow; CodeInvalidArgument for a bad name; CodeTooLarge.
+	// CodeInvalidPlugin with all Problems, those of a composed workflow that it
+	// would break included; CodeConflict when another plugin or a composition
+	// has that workflow; CodeInvalidArgument for a bad name; CodeTooLarge.
 	Put(ctx context.Context, tenant, name string, wasm []byte) (info PluginInfo, created bool, err error)
 	// Plugin gives the newest version.
 	Plugin(ctx context.Context, tenant, name string) (PluginInfo, error)
@@ -173,12 +205,26 @@ type Plugins interface {
 	List(ctx context.Context, tenant string) ([]PluginInfo, error)
 	// Versions gives all versions, oldest first.
 	Versions(ctx context.Context, tenant, name string) ([]PluginInfo, error)
-	// Delete removes a plugin; CodeConflict while runs hold it.
+	// Delete removes a plugin; CodeConflict while runs hold it, or while a
+	// composed workflow has its steps.
 	Delete(ctx context.Context, tenant, name string) error
 	// Workflows lists the names of the workflows, sorted.
 	Workflows(ctx context.Context, tenant string) ([]string, error)
 	// Workflow describes one. What it gives is shared and must not be changed.
 	Workflow(ctx context.Context, tenant, name string) (WorkflowInfo, error)
+	// Compose makes a workflow of plugins, or gives one settings, in place of
+	// what was composed under the name before. changed is false when that is the
+	// same. New runs take it; those under way keep what they began with.
+	//
+	// # Errors
+	//
+	// CodeInvalidPlugin with all Problems; CodeConflict when a plugin that is
+	// not among those named makes a workflow of that name by itself;
+	// CodeInvalidArgument for a bad name or bad settings.
+	Compose(ctx context.Context, tenant, name string, c Composition) (info WorkflowInfo, changed bool, err error)
+	// Decompose removes a composed workflow; a plugin's own of that name comes
+	// back. CodeNotFound if none is composed, CodeConflict while it has runs.
+	Decompose(ctx context.Context, tenant, name string) error
 }
 
 // Health tells whether the server can serve.

@@ -107,11 +107,25 @@ type ModuleRecord struct {
 type PluginVersion struct {
 	Tenant   string
 	Name     string
-	Workflow string
+	Workflow string // "": a part, which makes none by itself
 	Version  int
 	Digest   string
 	Size     int
 	Created  int64 // Unix nanoseconds
+}
+
+// CompositionVersion is one version of a workflow that is composed of plugins,
+// or has settings. It never changes: runs are held to it by its digest.
+type CompositionVersion struct {
+	Tenant  string
+	Name    string // of the workflow
+	Version int    // 1 for the first, counting up
+	Digest  string // SHA-256 of Record, lower-case hex
+	Record  []byte // all that it consists of; a store does not look into it
+	// Modules are the digests of the modules that it names, which are kept as
+	// long as it is.
+	Modules []string
+	Created int64 // Unix nanoseconds
 }
 
 // Store keeps everything durable. All methods may be called from any
@@ -157,16 +171,29 @@ type Store interface {
 	PutModule(ctx context.Context, m ModuleRecord) error
 	// Module reads a module by its original digest.
 	Module(ctx context.Context, digest string) (ModuleRecord, error)
-	// PutPlugin stores the next version of a plugin.
-	PutPlugin(ctx context.Context, v PluginVersion) error
+	// PutPlugin stores the next version of a plugin and, in the same
+	// transaction, the next versions of the workflows that are remade of it.
+	PutPlugin(ctx context.Context, v PluginVersion, remade ...CompositionVersion) error
 	// Plugins lists the newest version of every plugin of a tenant ("" for all
 	// tenants), by name.
 	Plugins(ctx context.Context, tenant string) ([]PluginVersion, error)
 	// PluginVersions lists the versions of one plugin, oldest first.
 	PluginVersions(ctx context.Context, tenant, name string) ([]PluginVersion, error)
 	// DeletePlugin removes a plugin with all its versions; modules that no
-	// version names go too.
+	// version, of a plugin or a composition, names go too.
 	DeletePlugin(ctx context.Context, tenant, name string) error
+
+	// PutComposition stores the next version of a composed workflow. Its
+	// modules must be stored.
+	PutComposition(ctx context.Context, v CompositionVersion) error
+	// Compositions lists the newest version of every composed workflow of a
+	// tenant ("" for all tenants), by name.
+	Compositions(ctx context.Context, tenant string) ([]CompositionVersion, error)
+	// Composition reads any version by its digest.
+	Composition(ctx context.Context, digest string) (CompositionVersion, error)
+	// DeleteComposition removes a composed workflow with all its versions;
+	// modules that no version names any more go too.
+	DeleteComposition(ctx context.Context, tenant, name string) error
 
 	// Meta reads a small named value of the server itself; SetMeta writes it.
 	Meta(ctx context.Context, key string) ([]byte, error)

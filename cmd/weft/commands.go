@@ -15,7 +15,7 @@ func addClientCommands(root *cobra.Command) {
 		}
 		root.AddCommand(commands...)
 	}
-	group("plugins", "Plugins and workflows:", newPush(), newInspect(), newPlugins(), newWorkflows(), newGraph())
+	group("plugins", "Plugins and workflows:", newPush(), newInspect(), newPlugins(), newWorkflows(), newCompose(), newGraph())
 	group("runs", "Runs:", newRun(), newRuns(), newShow(), newSend(), newPause(), newResume(), newCancel(), newEvents())
 	root.AddCommand(newVersion())
 }

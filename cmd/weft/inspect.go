@@ -240,6 +240,9 @@ func runSample(ctx context.Context, h *wire.Host, meter *sampleMeter, o inspectO
 	if err != nil {
 		return nil, refusal("the plugin", err)
 	}
+	if info.Workflow == "" {
+		return &sampleRun{Status: "none", Error: "the plugin is a part, and makes no workflow by itself (weft compose)"}, nil
+	}
 	event, err := sampleEvent(ctx, h, info.Workflow, o, args, in)
 	if err != nil {
 		return nil, err

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -84,7 +86,19 @@ func pluginTable(list []host.PluginInfo, now time.Time) *table {
 		{title: "DIGEST"}, {title: "SIZE", right: true}, {title: "UPLOADED"}, {title: "RUNS", right: true},
 	}}
 	for _, p := range list {
-		t.add(p.Name, p.Workflow, strconv.Itoa(p.Version), digest(p.SHA256), bytesOf(p.Size), ago(p.Created, now), strconv.Itoa(p.Runs))
+		t.add(p.Name, workflowsOf(&p), strconv.Itoa(p.Version), digest(p.SHA256), bytesOf(p.Size), ago(p.Created, now), strconv.Itoa(p.Runs))
 	}
 	return t
+}
+
+// workflowsOf names the workflows that have a plugin's steps.
+func workflowsOf(p *host.PluginInfo) string {
+	names := slices.Clone(p.ComposedIn)
+	if p.Workflow != "" && !slices.Contains(names, p.Workflow) {
+		names = slices.Insert(names, 0, p.Workflow)
+	}
+	if len(names) == 0 {
+		return "(a part)"
+	}
+	return strings.Join(names, ", ")
 }

@@ -32,7 +32,9 @@ there before stays. Runs under way finish with the version they began with. The
 same bytes again change nothing.
 
 The plugin's name is the file's, without .wasm and without -go or -tinygo, which
-the build puts there. Its workflow is named by the plugin itself.`,
+the build puts there. Its workflow is named by the plugin itself; a part makes none
+before 'weft compose'. Workflows that are composed of the plugin take the new
+version, which is refused if it would break one.`,
 		Example: `  weft push build/plugins/counter-go.wasm
   weft push step.wasm --name greet
   weft push step.wasm --json | jq .sha256`,
@@ -66,8 +68,19 @@ func push(ctx context.Context, r *remote, file, name string) error {
 	if !created {
 		state = "unchanged"
 	}
-	return r.print(fmt.Sprintf("%s %s, version %d\n", state, printable(info.Name), info.Version) + summary(&info) +
-		fmt.Sprintf("run it with: %s\n", r.hint("run", printable(info.Workflow))))
+	return r.print(fmt.Sprintf("%s %s, version %d\n", state, printable(info.Name), info.Version) + summary(&info) + whatNow(r, &info))
+}
+
+// whatNow says what can be done with a plugin that is uploaded.
+func whatNow(r *remote, info *host.PluginInfo) string {
+	switch {
+	case info.Workflow != "":
+		return fmt.Sprintf("run it with: %s\n", r.hint("run", printable(info.Workflow)))
+	case len(info.ComposedIn) > 0:
+		return fmt.Sprintf("run it with: %s\n", r.hint("run", printable(info.ComposedIn[0])))
+	}
+	return fmt.Sprintf("it is a part, and makes no workflow by itself; compose one with: %s\n",
+		r.hint("compose", "NAME", "--plugin", printable(info.Name), "--plugin", "..."))
 }
 
 // readModule reads a file that is to be a WebAssembly module.
@@ -101,32 +114,12 @@ func readSome(from io.Reader, name string, limit int64) ([]byte, error) {
 	return b, err
 }
 
-// refusal shows every problem of a refused plugin, one a line.
-func refusal(file string, err error) error {
-	var e *host.Error
-	if !errors.As(err, &e) || len(e.Problems) == 0 {
-		return err
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s is refused for %s, and nothing has changed:", file, counted(uint64(len(e.Problems)), "problem"))
-	for _, p := range e.Problems {
-		b.WriteString("\n  - ")
-		if p.Step != "" {
-			fmt.Fprintf(&b, "step %s: ", printable(p.Step))
-		}
-		if p.Event != "" {
-			fmt.Fprintf(&b, "event %s: ", printable(p.Event))
-		}
-		b.WriteString(printable(p.Message))
-	}
-	return errors.New(b.String())
-}
-
 // summary shows what a plugin is and what it asks for.
 func summary(info *host.PluginInfo) string {
 	steps, resources := declared(info)
 	var s sheet
 	s.add("workflow", info.Workflow)
+	s.add("composed in", strings.Join(info.ComposedIn, ", "))
 	s.add("digest", digest(info.SHA256))
 	s.add("size", bytesOf(info.Size))
 	s.add("steps", strings.Join(steps, ", "))

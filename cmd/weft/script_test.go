@@ -45,6 +45,7 @@ var scriptPlugins = []string{"accumulator", "branch", "chain", "counter", "human
 //	setenv VAR FILE                 takes a file's text (stdout: of the last command)
 //	freeaddr VAR                    finds an address where nobody listens
 //	bigfile FILE BYTES              makes a text of at least that many bytes
+//	testplugin NAME...              builds plugins of testdata/plugins as NAME.wasm
 //
 // and the variables PLUGINS (a folder), BUILD (go or tinygo) and HOSTILE (a
 // folder of modules that are refused).
@@ -72,6 +73,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"startserver": startServer, "stopserver": stopServer, "exits": exits,
 			"spawn": spawn, "interrupt": interrupt, "join": join, "setenv": setenv, "freeaddr": freeAddr, "bigfile": bigFile,
+			"testplugin": func(ts *testscript.TestScript, neg bool, args []string) { testPlugin(t, ts, neg, args) },
 		},
 	})
 }
@@ -288,4 +290,13 @@ func bigFile(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	const line = "It is a truth universally acknowledged, that a \"word\" counts.\n"
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(strings.Repeat(line, n/len(line)+1)), 0o600))
+}
+
+func testPlugin(t *testing.T, ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: testplugin NAME...")
+	}
+	for _, name := range args {
+		ts.Check(os.WriteFile(ts.MkAbs(name+".wasm"), hosttest.BuildPlugin(t, name), 0o600))
+	}
 }

@@ -3,17 +3,21 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/weftrun/weft/host"
 )
 
 func newWorkflows() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "workflows [NAME]",
 		Short: "List the workflows, or the start fields of one",
-		Long: `List the names of the workflows, or show the fields that the start event of one
-takes: what 'weft run' wants as key=value.`,
+		Long: `List the workflows and the plugins that they are made of, or show what one is
+composed of and the fields that its start event takes: what 'weft run' wants as
+key=value.`,
 		Example: `  weft workflows
   weft workflows wordcount`,
 		Args: takes("[NAME]"),
@@ -37,18 +41,38 @@ func listWorkflows(ctx context.Context, r *remote) error {
 		r.note("no workflows yet: upload a plugin with %q", r.hint("push", "FILE.wasm"))
 		return nil
 	}
-	return r.print(printableLines(names))
-}
-
-func printableLines(names []string) string {
-	var b strings.Builder
-	for _, name := range names {
-		b.WriteString(printable(name) + "\n")
+	plugins, err := r.Plugins(ctx)
+	if err != nil {
+		return err
 	}
-	return b.String()
+	t := &table{columns: []column{{title: "NAME", elastic: true}, {title: "PLUGINS", elastic: true}}}
+	for _, name := range names {
+		t.add(name, strings.Join(madeOf(name, plugins), ", "))
+	}
+	return r.print(t.render(r.screen.cols))
 }
 
-// showWorkflow shows the fields of a workflow's start event.
+// madeOf names the plugins of a workflow. What is composed goes before what a
+// plugin makes by itself.
+func madeOf(workflow string, plugins []host.PluginInfo) []string {
+	var composed, own []string
+	for i := range plugins {
+		p := &plugins[i]
+		if slices.Contains(p.ComposedIn, workflow) {
+			composed = append(composed, p.Name)
+		}
+		if p.Workflow == workflow {
+			own = append(own, p.Name)
+		}
+	}
+	if composed != nil {
+		return composed
+	}
+	return own
+}
+
+// showWorkflow shows what a workflow is composed of, and the fields of its start
+// event.
 func showWorkflow(ctx context.Context, r *remote, name string) error {
 	start, _, err := r.Schema(ctx, name)
 	if err != nil {
@@ -61,14 +85,22 @@ func showWorkflow(ctx context.Context, r *remote, name string) error {
 	if err != nil {
 		return err
 	}
+	about, err := r.About(ctx, name)
+	if err != nil {
+		return err
+	}
+	made := ""
+	if about.Composed {
+		made = composition(&about).render("")
+	}
 	example := []string{"run", printable(name)}
 	if len(s.properties) == 0 {
-		return r.print("It takes no fields. Run it with: " + r.hint(example...) + "\n")
+		return r.print(made + "It takes no fields. Run it with: " + r.hint(example...) + "\n")
 	}
 	for _, field := range s.required {
 		example = append(example, printable(field)+"=...")
 	}
-	return r.print(fieldTable(s).render(r.screen.cols) + "Run it with: " + r.hint(example...) + "\n")
+	return r.print(made + fieldTable(s).render(r.screen.cols) + "Run it with: " + r.hint(example...) + "\n")
 }
 
 // fieldTable shows the fields of an event type.

@@ -227,6 +227,45 @@ func TestWorkflow(t *testing.T) {
 	}
 }
 
+func TestCompose(t *testing.T) {
+	timeout := 90 * time.Second
+	none := time.Duration(0)
+	for _, given := range []host.Composition{
+		{Plugins: []string{"a", "b"}, Settings: host.WorkflowSettings{
+			Timeout: &timeout, Description: "d", Config: map[string]abi.Raw{"s": raw(t, `{"n":1.5}`), "t": raw(t, `{}`)},
+		}},
+		{Plugins: []string{"a"}, Settings: host.WorkflowSettings{Timeout: &none}},
+	} {
+		f := &fake{}
+		c := serve(t, f, nil)
+		want := host.WorkflowInfo{Name: "w", Plugins: given.Plugins, Settings: given.Settings, Digest: "d", Composed: true}
+		for _, changed := range []bool{true, false} {
+			info, got, err := c.Compose(t.Context(), "w", given)
+			if err != nil || got != changed || !reflect.DeepEqual(info, want) || !reflect.DeepEqual(f.composed, given) {
+				t.Errorf("compose = %+v, %v, %v", info, got, err)
+			}
+		}
+		f.flow = want
+		if info, err := c.About(t.Context(), "w"); err != nil || !reflect.DeepEqual(info, want) {
+			t.Errorf("about = %+v, %v", info, err)
+		}
+		if err := c.Decompose(t.Context(), "w"); err != nil {
+			t.Error(err)
+		}
+		f.err = host.Errorf(host.CodeConflict, "held")
+		if err := c.Decompose(t.Context(), "w"); errorOf(t, err).Code != host.CodeConflict {
+			t.Errorf("error = %v", err)
+		}
+		if _, _, err := c.Compose(t.Context(), "w", given); errorOf(t, err).Code != host.CodeConflict {
+			t.Errorf("error = %v", err)
+		}
+	}
+	f := &fake{}
+	if _, changed, err := serve(t, f, nil).Compose(t.Context(), "w", host.Composition{}); err != nil || changed || f.composed.Plugins != nil {
+		t.Errorf("nothing: %v, %v, %+v", changed, err, f.composed)
+	}
+}
+
 func TestHealth(t *testing.T) {
 	f := &fake{}
 	c := serve(t, f, nil)

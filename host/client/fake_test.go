@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"sync"
 	"testing"
 	"time"
@@ -36,6 +37,7 @@ type fake struct {
 	sent      abi.Event
 	step      string
 	purge     bool
+	composed  host.Composition
 	put       []byte
 	opened    []int64 // the positions of the streams
 	// hold keeps streams open behind their last event until the client goes.
@@ -148,6 +150,14 @@ func (p plugins) Workflow(_ context.Context, _, name string) (host.WorkflowInfo,
 	p.f.flow.Name = name
 	return p.f.flow, nil
 }
+
+func (p plugins) Compose(_ context.Context, _, name string, c host.Composition) (host.WorkflowInfo, bool, error) {
+	changed := !reflect.DeepEqual(p.f.composed, c)
+	p.f.composed = c
+	return host.WorkflowInfo{Name: name, Plugins: c.Plugins, Settings: c.Settings, Digest: "d", Composed: true}, changed, p.f.err
+}
+
+func (p plugins) Decompose(context.Context, string, string) error { return p.f.err }
 
 // serve serves a fake through the real API, within a layer of the test's.
 func serve(t *testing.T, f *fake, layer func(http.Handler) http.Handler) *client.Client {

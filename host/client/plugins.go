@@ -24,13 +24,17 @@ type pluginJSON struct {
 	Imports   []string        `json:"imports"`
 	Created   time.Time       `json:"created_at"`
 	Runs      int             `json:"runs"`
+	Composed  []string        `json:"composed_in"`
 }
 
 func (j *pluginJSON) info() (host.PluginInfo, error) {
 	manifest, err := rawOf(j.Manifest)
+	if len(j.Composed) == 0 {
+		j.Composed = nil
+	}
 	return host.PluginInfo{
 		Name: j.Name, Workflow: j.Workflow, Version: j.Version, SHA256: j.SHA256, RewrittenSHA256: j.Rewritten,
-		Size: j.Size, Manifest: manifest, Imports: j.Imports, Created: j.Created.UTC(), Runs: j.Runs,
+		Size: j.Size, Manifest: manifest, Imports: j.Imports, Created: j.Created.UTC(), Runs: j.Runs, ComposedIn: j.Composed,
 	}, err
 }
 
@@ -135,18 +139,14 @@ func (c *Client) Workflows(ctx context.Context) ([]string, error) {
 // titles are the types' names.
 func (c *Client) Schema(ctx context.Context, name string) (start, stop json.RawMessage, err error) {
 	var s struct{ Start, Stop json.RawMessage }
-	err = c.getJSON(ctx, "/workflows/"+url.PathEscape(name)+"/schema", nil, &s)
+	err = c.getJSON(ctx, workflowPath(name)+"/schema", nil, &s)
 	return s.Start, s.Stop, err
 }
 
-// Workflow describes a workflow. It takes four requests; what the API does not
-// show (the digest) stays zero.
+// Workflow describes a workflow. It takes four requests.
 func (c *Client) Workflow(ctx context.Context, name string) (host.WorkflowInfo, error) {
-	path := "/workflows/" + url.PathEscape(name)
-	var about struct {
-		Name    string   `json:"name"`
-		Plugins []string `json:"plugins"`
-	}
+	path := workflowPath(name)
+	var about aboutJSON
 	var schema struct{ Start, Stop json.RawMessage }
 	var events struct{ Events []json.RawMessage }
 	var drawing struct{ Graph graphJSON }
@@ -158,8 +158,11 @@ func (c *Client) Workflow(ctx context.Context, name string) (host.WorkflowInfo, 
 			return host.WorkflowInfo{}, err
 		}
 	}
-	info := host.WorkflowInfo{Name: about.Name, Plugins: about.Plugins, Description: drawing.Graph.Description}
-	var err error
+	info, err := about.info()
+	if err != nil {
+		return info, err
+	}
+	info.Description = drawing.Graph.Description
 	if info.StartType, info.StartSchema, err = titled(schema.Start); err != nil {
 		return info, err
 	}

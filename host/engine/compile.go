@@ -206,6 +206,7 @@ func (c *compiler) catch(st *step, target string) {
 		if clean := c.g.cleaners[target]; !slices.Contains(clean, st) {
 			c.g.cleaners[target] = append(clean, st)
 		}
+	case failing == nil && c.m.Part: // may be a step of another part
 	case failing == nil:
 		c.problem("unknown_catch_target", st.name, "", "step %s catches the failures of %s, which is no step: name a step, or \"*\" for all", st.name, clip(target))
 	case failing == st:

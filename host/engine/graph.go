@@ -113,6 +113,10 @@ func (c *compiler) problem(code, step, event, format string, args ...any) {
 // either a graph or everything that is wrong with the manifest, in the order
 // of the manifest where there is one. The manifest belongs to the graph from
 // then on and must not be changed.
+//
+// Of a part (see [abi.Manifest]) only its own declarations are checked: events
+// may come from the steps of other parts and go there, and it may catch their
+// failures. No run can be made of its graph.
 func Compile(m *abi.Manifest) (*Graph, []host.Problem) {
 	c := &compiler{m: m, g: &Graph{
 		manifest: m,
@@ -131,9 +135,7 @@ func Compile(m *abi.Manifest) (*Graph, []host.Problem) {
 	}
 	c.catchers()
 	c.state()
-	if m.Part {
-		c.problem("unsupported", "", "", "the plugin is a part of a workflow (part: true), and this server cannot compose plugins yet: put all steps into one plugin")
-	} else if c.route() {
+	if !m.Part && c.route() {
 		c.whole()
 	}
 	if len(c.problems) > 0 {

@@ -39,11 +39,12 @@ var buildBinary = sync.OnceValues(func() (string, error) {
 	return bin, cmd.Run()
 })
 
-// BuildPlugin compiles a plugin of testdata/plugins with the Go toolchain.
-func BuildPlugin(tb testing.TB, name string) []byte {
+// BuildPlugin compiles a plugin of testdata/plugins with the Go toolchain, under
+// build tags of the plugin's own.
+func BuildPlugin(tb testing.TB, name string, tags ...string) []byte {
 	tb.Helper()
 	out := filepath.Join(tb.TempDir(), name+".wasm")
-	cmd := exec.Command("go", "build", "-buildmode=c-shared", "-ldflags=-s -w", "-o", out, ".")
+	cmd := exec.Command("go", "build", "-buildmode=c-shared", "-ldflags=-s -w", "-tags", strings.Join(tags, ","), "-o", out, ".")
 	cmd.Dir = filepath.Join(Root(), "testdata", "plugins", name)
 	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOWORK=off", "GOFLAGS=", "CGO_ENABLED=0")
 	if msg, err := cmd.CombinedOutput(); err != nil {

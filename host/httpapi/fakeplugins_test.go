@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"maps"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -84,6 +85,34 @@ func (p fakePlugins) Workflow(_ context.Context, _, name string) (host.WorkflowI
 		return w.info, nil
 	}
 	return host.WorkflowInfo{}, host.Errorf(host.CodeNotFound, "no workflow %q", name)
+}
+
+// Compose keeps what it was given; the workflow is that of the first plugin.
+func (p fakePlugins) Compose(_ context.Context, _, name string, c host.Composition) (host.WorkflowInfo, bool, error) {
+	p.f.mu.Lock()
+	defer p.f.mu.Unlock()
+	if p.f.pluginErr != nil {
+		return host.WorkflowInfo{}, false, p.f.pluginErr
+	}
+	base := name
+	if len(c.Plugins) > 0 {
+		base = c.Plugins[0]
+	}
+	w := *p.f.workflows[base]
+	old := p.f.workflows[name]
+	w.info.Name, w.info.Plugins, w.info.Settings, w.info.Composed, w.info.Digest = name, c.Plugins, c.Settings, true, "d"
+	p.f.workflows[name] = &w
+	return w.info, old == nil || !reflect.DeepEqual(old.info, w.info), nil
+}
+
+func (p fakePlugins) Decompose(_ context.Context, _, name string) error {
+	p.f.mu.Lock()
+	defer p.f.mu.Unlock()
+	if w := p.f.workflows[name]; w == nil || !w.info.Composed {
+		return host.Errorf(host.CodeNotFound, "nothing composed %q", name)
+	}
+	delete(p.f.workflows, name)
+	return nil
 }
 
 // Schemas of the recorded workflows' events.

@@ -109,7 +109,7 @@ func appendPlugin(dst []byte, info *host.PluginInfo) []byte {
 	dst = append(dst, `"name":`...)
 	dst = appendString(dst, info.Name)
 	dst = append(dst, `,"workflow":`...)
-	dst = appendString(dst, info.Workflow)
+	dst = appendStringOrNull(dst, info.Workflow) // a part makes none
 	dst = append(dst, `,"version":`...)
 	dst = strconv.AppendInt(dst, int64(info.Version), 10)
 	dst = append(dst, `,"sha256":`...)
@@ -119,5 +119,7 @@ func appendPlugin(dst []byte, info *host.PluginInfo) []byte {
 	dst = append(dst, `,"created_at":`...)
 	dst = appendStamp(dst, info.Created.UnixNano())
 	dst = append(dst, `,"runs":`...)
-	return strconv.AppendInt(dst, int64(info.Runs), 10)
+	dst = strconv.AppendInt(dst, int64(info.Runs), 10)
+	dst = append(dst, `,"composed_in":`...)
+	return appendStrings(dst, info.ComposedIn)
 }

@@ -30,7 +30,7 @@ func TestPlugins(t *testing.T) {
 	if err := json.Unmarshal(w.Body.Bytes(), &info); err != nil {
 		t.Fatal(err)
 	}
-	for _, field := range []string{"name", "workflow", "version", "sha256", "rewritten_sha256", "size", "manifest", "imports", "created_at", "runs"} {
+	for _, field := range []string{"name", "workflow", "version", "sha256", "rewritten_sha256", "size", "manifest", "imports", "created_at", "runs", "composed_in"} {
 		if info[field] == nil {
 			t.Errorf("no %s in %s", field, w.Body)
 		}
@@ -85,7 +85,7 @@ func TestInvalidPlugin(t *testing.T) {
 
 func TestWorkflow(t *testing.T) {
 	h := newServer(t, newFake(t)).Handler()
-	if got := call(t, h, "GET", "/workflows/hello", "").Body.String(); got != `{"name":"hello","plugins":["hello"],"settings":{}}` {
+	if got := call(t, h, "GET", "/workflows/hello", "").Body.String(); got != `{"name":"hello","plugins":["hello"],"settings":{},"sha256":"","composed":false}` {
 		t.Errorf("workflow = %s", got)
 	}
 	// Every schema has a title, declared or not.

@@ -188,6 +188,8 @@ func (s *Server) routes() {
 
 	read("/workflows", s.listWorkflows)
 	read("/workflows/:name", s.getWorkflow)
+	e.PUT("/workflows/:name", s.putWorkflow)
+	e.DELETE("/workflows/:name", s.deleteWorkflow)
 	read("/workflows/:name/schema", s.workflowSchema)
 	read("/workflows/:name/events", s.workflowEvents)
 	read("/workflows/:name/representation", s.workflowGraph)

@@ -35,13 +35,7 @@ func (s *Server) getWorkflow(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.answerJSON(c, http.StatusOK, func(dst []byte) ([]byte, error) {
-		dst = append(dst, `{"name":`...)
-		dst = appendString(dst, info.Name)
-		dst = append(dst, `,"plugins":`...)
-		dst = appendStrings(dst, info.Plugins)
-		return append(dst, `,"settings":{}}`...), nil
-	})
+	return s.answerWorkflow(c, http.StatusOK, &info)
 }
 
 // workflowSchema answers the schemas of the start and stop events.

@@ -56,7 +56,8 @@ var _ host.Plugins = (*Service)(nil)
 // tenant is the name space of one tenant.
 type tenant struct {
 	plugins   map[string]host.PluginVersion // the newest version, by name
-	workflows map[string]string             // plugin by workflow
+	workflows map[string]string             // plugin by the workflow that it makes by itself
+	composed  map[string]composition        // the newest version, by workflow; goes before those
 }
 
 // New makes a service with the plugins of the store. Nothing is compiled until
@@ -83,23 +84,91 @@ func New(c Config) (*Service, error) {
 	for _, v := range stored {
 		s.set(v)
 	}
+	composed, err := s.store.Compositions(context.Background(), "")
+	if err != nil {
+		return nil, host.Errorf(host.CodeUnavailable, "the composed workflows cannot be loaded: %w", err)
+	}
+	for i := range composed {
+		c, err := opened(&composed[i])
+		if err != nil {
+			return nil, err
+		}
+		s.setCompositions(composed[i].Tenant, c)
+	}
 	return s, nil
 }
 
-// set makes a version the newest of its plugin.
-func (s *Service) set(v host.PluginVersion) {
+// of gives a tenant's name space, and makes it if need be. s.mu is held.
+func (s *Service) of(name string) *tenant {
+	t := s.tenants[name]
+	if t == nil {
+		t = &tenant{plugins: map[string]host.PluginVersion{}, workflows: map[string]string{}, composed: map[string]composition{}}
+		s.tenants[name] = t
+	}
+	return t
+}
+
+// set makes a version the newest of its plugin, and with it those of the
+// workflows that are remade of it.
+func (s *Service) set(v host.PluginVersion, remade ...composition) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := s.tenants[v.Tenant]
-	if t == nil {
-		t = &tenant{plugins: map[string]host.PluginVersion{}, workflows: map[string]string{}}
-		s.tenants[v.Tenant] = t
-	}
+	t := s.of(v.Tenant)
 	if old, ok := t.plugins[v.Name]; ok {
 		delete(t.workflows, old.Workflow)
 	}
 	t.plugins[v.Name] = v
-	t.workflows[v.Workflow] = v.Name
+	if v.Workflow != "" {
+		t.workflows[v.Workflow] = v.Name
+	}
+	for _, c := range remade {
+		t.composed[c.record.Name] = c
+	}
+}
+
+// setCompositions makes versions the newest of their workflows.
+func (s *Service) setCompositions(tenant string, list ...composition) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range list {
+		s.of(tenant).composed[c.record.Name] = c
+	}
+}
+
+// unsetComposition forgets a composed workflow.
+func (s *Service) unsetComposition(tenant, name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.of(tenant).composed, name)
+}
+
+// composition finds the newest version of a composed workflow.
+func (s *Service) composition(tenant, name string) (composition, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if t := s.tenants[tenant]; t != nil {
+		c, ok := t.composed[name]
+		return c, ok
+	}
+	return composition{}, false
+}
+
+// compositionsOf finds the newest versions of the composed workflows that have
+// a plugin, by name.
+func (s *Service) compositionsOf(tenant, plugin string) []composition {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	t := s.tenants[tenant]
+	if t == nil {
+		return nil
+	}
+	var list []composition
+	for _, name := range slices.Sorted(maps.Keys(t.composed)) {
+		if c := t.composed[name]; c.record.uses(plugin) {
+			list = append(list, c)
+		}
+	}
+	return list
 }
 
 // unset forgets a plugin.
@@ -109,7 +178,7 @@ func (s *Service) unset(v host.PluginVersion) {
 	t := s.tenants[v.Tenant]
 	delete(t.plugins, v.Name)
 	delete(t.workflows, v.Workflow)
-	if len(t.plugins) == 0 {
+	if len(t.plugins)+len(t.composed) == 0 {
 		delete(s.tenants, v.Tenant)
 	}
 }
@@ -125,7 +194,8 @@ func (s *Service) newest(tenant, name string) (host.PluginVersion, bool) {
 	return host.PluginVersion{}, false
 }
 
-// ofWorkflow finds the newest version of the plugin that makes a workflow.
+// ofWorkflow finds the newest version of the plugin that makes a workflow by
+// itself.
 func (s *Service) ofWorkflow(tenant, workflow string) (host.PluginVersion, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -140,14 +210,43 @@ func (s *Service) ofWorkflow(tenant, workflow string) (host.PluginVersion, bool)
 	return t.plugins[name], true
 }
 
+// current says which version of a workflow is the newest.
+type current struct {
+	digest string // of a module or a composition
+	plugin string // the only one, else ""
+	number int
+}
+
+// current finds the newest version of a workflow, composed or not.
+func (s *Service) current(tenant, workflow string) (current, bool) {
+	if c, ok := s.composition(tenant, workflow); ok {
+		made := current{digest: c.digest, number: c.number}
+		if names := c.record.names(); len(names) == 1 {
+			made.plugin = names[0]
+		}
+		return made, true
+	}
+	v, ok := s.ofWorkflow(tenant, workflow)
+	return current{v.Digest, v.Name, v.Version}, ok
+}
+
 // Version is a version of a workflow, to run.
 type Version struct {
-	Plugin    string
-	Number    int    // 1 for a plugin's first upload, counting up
-	Digest    string // of the original module
+	Plugin    string // the only one; "": it is composed of several, or was asked for by its digest
+	Number    int    // 1 for the first version, counting up; 0 if it was asked for by its digest
+	Digest    string // of the original module, or of the composition
 	Rewritten string // of what runs
 	ImageHash string
 	Graph     *engine.Graph
+	// Steps says by step which module serves it, and Plugins names those of all.
+	// They are nil if the module of Digest serves all, else Rewritten and
+	// ImageHash are empty. Nobody may change them.
+	Steps   map[string]Step
+	Plugins []string
+}
+
+func (v *version) export() *Version {
+	return &Version{Digest: v.digest, Rewritten: v.rewritten, ImageHash: v.imageHash, Graph: v.graph, Steps: v.steps, Plugins: v.plugins}
 }
 
 // Newest gives the version that new runs of a workflow take.
@@ -157,45 +256,34 @@ type Version struct {
 // [*host.Error] with CodeNotFound; with CodeInternal when the stored version
 // cannot be used any more.
 func (s *Service) Newest(tenant, workflow string) (*Version, error) {
-	v, ok := s.ofWorkflow(tenant, workflow)
+	c, ok := s.current(tenant, workflow)
 	if !ok {
 		return nil, workflowNotFound()
 	}
-	c, err := s.version(context.Background(), v.Digest)
+	out, err := s.ByDigest(c.digest)
 	if err != nil {
 		return nil, err
 	}
-	return &Version{Plugin: v.Name, Number: v.Version, Digest: v.Digest, Rewritten: c.rewritten, ImageHash: c.imageHash, Graph: c.graph}, nil
+	out.Plugin, out.Number = c.plugin, c.number
+	return out, nil
 }
 
 func workflowNotFound() *host.Error {
 	return host.Errorf(host.CodeNotFound, "Workflow not found")
 }
 
-// Graph gives the graph of any stored version, by the digest of its module.
+// ByDigest gives any stored version, by the digest of its module or of the
+// composition.
 //
 // # Errors
 //
 // As Newest.
-func (s *Service) Graph(digest string) (*engine.Graph, error) {
-	c, err := s.version(context.Background(), digest)
+func (s *Service) ByDigest(digest string) (*Version, error) {
+	v, err := s.version(context.Background(), digest)
 	if err != nil {
 		return nil, err
 	}
-	return c.graph, nil
-}
-
-// Image gives the hash of the pristine image that a version was stored with.
-//
-// # Errors
-//
-// As Newest.
-func (s *Service) Image(digest string) (string, error) {
-	c, err := s.version(context.Background(), digest)
-	if err != nil {
-		return "", err
-	}
-	return c.imageHash, nil
+	return v.export(), nil
 }
 
 // Wasm reads the original bytes of a module: the service is the sandbox's
@@ -262,7 +350,9 @@ func (s *Service) Workflows(_ context.Context, tenant string) ([]string, error) 
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if t := s.tenants[tenant]; t != nil {
-		return slices.Sorted(maps.Keys(t.workflows)), nil
+		names := slices.AppendSeq(slices.Collect(maps.Keys(t.workflows)), maps.Keys(t.composed))
+		slices.Sort(names)
+		return slices.Compact(names), nil
 	}
 	return nil, nil
 }

@@ -270,11 +270,8 @@ func TestPluginsAreKeptOverARestart(t *testing.T) {
 		v.Rewritten != second.RewrittenSHA256 || v.Graph.Workflow() != "w" {
 		t.Errorf("newest = %+v, %v", v, err)
 	}
-	if hash, err := b.Image(v.Digest); err != nil || hash != v.ImageHash {
-		t.Errorf("image = %q, %v", hash, err)
-	}
-	if g, err := b.Graph(v.Digest); err != nil || g != v.Graph {
-		t.Errorf("graph = %p, %v, want %p", g, err, v.Graph)
+	if old, err := b.ByDigest(v.Digest); err != nil || old.ImageHash != v.ImageHash || old.Graph != v.Graph || old.Steps != nil {
+		t.Errorf("by digest = %+v, %v, want %+v", old, err, v)
 	}
 	wasm, err := b.Wasm(t.Context(), v.Digest)
 	if err != nil || len(wasm) != second.Size {
@@ -301,9 +298,7 @@ func TestUnknownNames(t *testing.T) {
 	_, err = b.Versions(t.Context(), tenantB, "p")
 	wantCode(t, err, host.CodeNotFound)
 	wantCode(t, b.Delete(t.Context(), tenantB, "p"), host.CodeNotFound)
-	_, err = b.Graph(none)
-	wantCode(t, err, host.CodeNotFound)
-	_, err = b.Image(none)
+	_, err = b.ByDigest(none)
 	wantCode(t, err, host.CodeNotFound)
 	_, err = b.Wasm(t.Context(), none)
 	wantCode(t, err, host.CodeNotFound)

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/weftrun/weft/host"
@@ -52,45 +54,64 @@ func (s *Service) check(ctx context.Context, digest string, wasm []byte, limits 
 		return nil, err
 	}
 	if len(problems) > 0 {
-		return nil, invalid(problems)
+		return nil, invalid("the plugin", problems)
 	}
 	described, err := s.sandbox.Describe(ctx, digest, wasm, limits)
 	if err != nil {
 		var e *host.Error
 		if errors.As(err, &e) && e.Code == host.CodeInvalidPlugin {
-			return nil, invalid(e.Problems)
+			return nil, invalid("the plugin", e.Problems)
 		}
 		return nil, err
 	}
 	v, problems := compile(described.Manifest)
 	if len(problems) > 0 {
-		return nil, invalid(problems)
+		return nil, invalid("the plugin", problems)
 	}
 	v.digest, v.rewritten, v.imageHash, v.size, v.imports = digest, described.Rewritten, described.ImageHash, len(wasm), imports
 	return v, nil
 }
 
-// invalid is the error of a plugin with problems.
-func invalid(problems []host.Problem) error {
-	e := host.Errorf(host.CodeInvalidPlugin, "the plugin has %d problems, nothing was changed: %s", len(problems), problems[0].Message)
-	if len(problems) == 1 {
-		e = host.Errorf(host.CodeInvalidPlugin, "the plugin has a problem, nothing was changed: %s", problems[0].Message)
+// invalid is the error of what has problems.
+func invalid(what string, problems []host.Problem) error {
+	has := "a problem"
+	if n := len(problems); n > 1 {
+		has = counted(n, "problem")
+	}
+	e := host.Errorf(host.CodeInvalidPlugin, "%s has %s, nothing was changed: %s", what, has, problems[0].Message)
+	if n := len(problems) - mostProblems; n > 0 {
+		problems = append(slices.Clip(problems[:mostProblems]), host.Problem{Code: "more_problems", Message: "and " + counted(n, "problem") + " more: mend these first"})
 	}
 	e.Problems = problems
 	return e
+}
+
+// mostProblems bounds the problems that are told at a time.
+const mostProblems = 1000
+
+// counted shows a number of things: 1 run, 2 runs.
+func counted(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return strconv.Itoa(n) + " " + what
 }
 
 // keep stores a checked upload as the plugin's next version.
 func (s *Service) keep(ctx context.Context, tenant, name string, v *version, wasm []byte) (stored host.PluginVersion, created bool, err error) {
 	s.changing.Lock()
 	defer s.changing.Unlock()
-	workflow := v.graph.Workflow()
-	if other, ok := s.ofWorkflow(tenant, workflow); ok && other.Name != name {
-		return stored, false, host.Errorf(host.CodeConflict, "workflow %s belongs to plugin %s: upload under that name, or give the workflow another one", workflow, other.Name)
+	workflow := v.workflow()
+	if err := s.free(tenant, name, workflow); err != nil {
+		return stored, false, err
 	}
 	newest, known := s.newest(tenant, name)
 	if known && newest.Digest == v.digest { // another upload was faster
 		return newest, false, nil
+	}
+	versions, remade, err := s.remake(ctx, tenant, &override{name, v})
+	if err != nil {
+		return stored, false, err
 	}
 	err = s.store.PutModule(ctx, host.ModuleRecord{
 		Digest: v.digest, Rewritten: v.rewritten, ImageHash: v.imageHash, Manifest: v.manifest, Imports: v.imports, Bytes: wasm,
@@ -102,12 +123,28 @@ func (s *Service) keep(ctx context.Context, tenant, name string, v *version, was
 		Tenant: tenant, Name: name, Workflow: workflow, Version: newest.Version + 1,
 		Digest: v.digest, Size: v.size, Created: s.now().UnixNano(),
 	}
-	if err := s.store.PutPlugin(ctx, stored); err != nil {
+	if err := s.store.PutPlugin(ctx, stored, versions...); err != nil {
 		return stored, false, storeError("the version could not be stored", err)
 	}
-	s.set(stored)
-	s.log.Info("stored a plugin", "tenant", tenant, "plugin", name, "version", stored.Version, "workflow", workflow, "digest", v.digest)
+	s.set(stored, remade...)
+	s.log.Info("stored a plugin", "tenant", tenant, "plugin", name, "version", stored.Version, "workflow", workflow, "digest", v.digest,
+		"remade", len(remade))
 	return stored, true, nil
+}
+
+// free refuses a workflow that others make already; "" is none.
+func (s *Service) free(tenant, plugin, workflow string) error {
+	if workflow == "" {
+		return nil
+	}
+	if other, ok := s.ofWorkflow(tenant, workflow); ok && other.Name != plugin {
+		return host.Errorf(host.CodeConflict, "workflow %s belongs to plugin %s: upload under that name, or give the workflow another one", workflow, other.Name)
+	}
+	if c, ok := s.composition(tenant, workflow); ok && !c.record.uses(plugin) {
+		return host.Errorf(host.CodeConflict, "workflow %s is composed of other plugins (%s): give the plugin's workflow another name, or delete the composition",
+			workflow, strings.Join(c.record.names(), ", "))
+	}
+	return nil
 }
 
 func storeError(what string, err error) error {
@@ -117,15 +154,26 @@ func storeError(what string, err error) error {
 	return host.Errorf(host.CodeUnavailable, "%s: %w", what, err)
 }
 
-// info describes the newest version of a plugin, with the runs of its workflow.
+// info describes the newest version of a plugin, with the runs of its workflows.
 func (s *Service) info(ctx context.Context, v host.PluginVersion) (host.PluginInfo, error) {
 	runs, err := s.store.CountRuns(ctx, v.Tenant)
 	if err != nil {
 		return host.PluginInfo{}, storeError("the runs could not be counted", err)
 	}
 	info, err := s.describe(ctx, v)
-	info.Runs = runs[v.Workflow]
+	s.use(&info, v, runs)
 	return info, err
+}
+
+// use adds to a plugin's newest version where it is used.
+func (s *Service) use(info *host.PluginInfo, v host.PluginVersion, runs map[string]int) {
+	info.Runs = runs[v.Workflow]
+	for _, c := range s.compositionsOf(v.Tenant, v.Name) {
+		info.ComposedIn = append(info.ComposedIn, c.record.Name)
+		if c.record.Name != v.Workflow {
+			info.Runs += runs[c.record.Name]
+		}
+	}
 }
 
 // describe describes a version, without its runs.
@@ -173,7 +221,7 @@ func (s *Service) List(ctx context.Context, tenant string) ([]host.PluginInfo, e
 		if err != nil {
 			return nil, err
 		}
-		info.Runs = runs[v.Workflow]
+		s.use(&info, v, runs)
 		infos = append(infos, info)
 	}
 	slices.SortFunc(infos, byName)
@@ -212,6 +260,9 @@ func (s *Service) Delete(ctx context.Context, tenant, name string) error {
 	v, ok := s.newest(tenant, name)
 	if !ok {
 		return pluginNotFound()
+	}
+	if used := s.compositionsOf(tenant, name); len(used) > 0 {
+		return host.Errorf(host.CodeConflict, "workflow %s has steps of plugin %s: compose it without them, or delete it first", used[0].record.Name, name)
 	}
 	s.unset(v) // so that no run starts any more
 	err := s.deleteStored(ctx, v)

@@ -3,6 +3,7 @@ package module
 import (
 	"container/list"
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/weftrun/weft/abi"
@@ -10,7 +11,8 @@ import (
 	"github.com/weftrun/weft/host/engine"
 )
 
-// version is a stored module's manifest, compiled. It is immutable.
+// version is a stored module's manifest, compiled, or that of a composed
+// workflow, which has no module of its own. It is immutable.
 type version struct {
 	digest    string
 	rewritten string
@@ -20,6 +22,10 @@ type version struct {
 	imports   []string
 	graph     *engine.Graph
 	events    eventTypes
+	// These are set for a composed workflow.
+	record  *record
+	plugins []string
+	steps   map[string]Step
 	// info describes the workflow, all but its plugins and digest. It is made once, when
 	// first asked for, as every start over HTTP asks; nobody may change it.
 	info func() (host.WorkflowInfo, error)
@@ -45,12 +51,23 @@ func compile(raw abi.Raw) (*version, []host.Problem) {
 	return v, nil
 }
 
-// version gives a stored version, compiled.
+// workflow is the workflow that the version makes by itself; "" for a part.
+func (v *version) workflow() string {
+	if v.declares().Part {
+		return ""
+	}
+	return v.graph.Workflow()
+}
+
+// version gives a stored version of a module or a composed workflow, compiled.
 func (s *Service) version(ctx context.Context, digest string) (*version, error) {
 	if v := s.compiled.get(digest); v != nil {
 		return v, nil
 	}
 	m, err := s.store.Module(ctx, digest)
+	if errors.Is(err, host.ErrNotFound) {
+		return s.composed(ctx, digest)
+	}
 	if err != nil {
 		return nil, moduleError(digest, err)
 	}

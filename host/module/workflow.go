@@ -12,19 +12,22 @@ func byName(a, b host.PluginInfo) int { return strings.Compare(a.Name, b.Name) }
 
 // Workflow implements [host.Plugins].
 func (s *Service) Workflow(ctx context.Context, tenant, name string) (host.WorkflowInfo, error) {
-	v, ok := s.ofWorkflow(tenant, name)
+	current, ok := s.current(tenant, name)
 	if !ok {
 		return host.WorkflowInfo{}, workflowNotFound()
 	}
-	c, err := s.version(ctx, v.Digest)
+	v, err := s.version(ctx, current.digest)
 	if err != nil {
 		return host.WorkflowInfo{}, err
 	}
-	info, err := c.info()
+	info, err := v.info()
 	if err != nil {
 		return host.WorkflowInfo{}, err
 	}
-	info.Plugins, info.Digest = []string{v.Name}, v.Digest
+	info.Plugins, info.Digest = []string{current.plugin}, v.digest
+	if v.record != nil {
+		info.Plugins, info.Composed, info.Settings = v.record.names(), true, v.record.settings()
+	}
 	return info, nil
 }
 

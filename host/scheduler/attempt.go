@@ -129,9 +129,13 @@ func (at *attempt) invocation(tok *token) (host.Invocation, error) {
 	if err != nil {
 		return host.Invocation{}, err
 	}
+	serves, err := m.serving(at.view.Step)
+	if err != nil {
+		return host.Invocation{}, err
+	}
 	o := at.answers.Open()
 	in := abi.StepInput{
-		Step: at.view.Step, Trigger: at.view.Trigger, List: at.view.List,
+		Step: at.view.Step, Config: serves.Config, Trigger: at.view.Trigger, List: at.view.List,
 		Run: abi.RunInfo{
 			Tenant: at.ss.key.Tenant, Workflow: at.view.Workflow, RunID: at.view.RunID, SessionID: at.ss.key.Session,
 			Invocation: at.inv, Attempt: at.view.Attempt, Clock: o.Clock, LastError: at.view.LastError,
@@ -142,7 +146,7 @@ func (at *attempt) invocation(tok *token) (host.Invocation, error) {
 		return host.Invocation{}, err
 	}
 	return host.Invocation{
-		Digest: at.view.Version, ImageHash: m.ImageHash, Input: input,
+		Digest: serves.Digest, ImageHash: serves.ImageHash, Input: input,
 		Clock: o.Clock, Seed: o.Seed, Limits: o.Limits, Calls: at.answers, Token: tok,
 	}, nil
 }

@@ -250,7 +250,7 @@ func (ss *session) start(req *host.StartRequest, mod Module) (host.Run, uint64, 
 func (s *Scheduler) startOf(tenant string, mod Module, ev abi.Event) engine.StartRun {
 	t := engine.StartRun{
 		Version: mod.Digest, Event: ev, Timeout: int64(s.cfg.Timeout),
-		Limits: s.cfg.Limits.Limits(tenant, mod.Plugin),
+		Limits: mod.limits(s.cfg.Limits, tenant),
 	}
 	if d, set := mod.Graph.Timeout(); set {
 		t.Timeout = int64(d)

@@ -71,12 +71,44 @@ type Store interface {
 	SetMeta(ctx context.Context, key string, value []byte) error
 }
 
-// Module is a version of a workflow's module.
+// Module is a version of a workflow: a module, or several that it is composed
+// of.
 type Module struct {
-	Digest    string
+	Digest    string // runs are held to it
 	ImageHash string
 	Graph     *engine.Graph
 	Plugin    string // its name; ByDigest need not know it
+	// Plugins names those that it is composed of, and Step finds what serves a
+	// step of it. Step is nil if this module serves all.
+	Plugins []string
+	Step    func(name string) (m StepModule, ok bool)
+}
+
+// StepModule is what serves a step of a composed workflow.
+type StepModule struct {
+	Digest    string
+	ImageHash string
+	Config    abi.Raw // what the step is configured with; nil: nothing
+}
+
+// serving gives what serves a step.
+func (m *Module) serving(step string) (StepModule, error) {
+	if m.Step == nil {
+		return StepModule{Digest: m.Digest, ImageHash: m.ImageHash}, nil
+	}
+	s, ok := m.Step(step)
+	if !ok {
+		return s, host.Errorf(host.CodeInternal, "no plugin of workflow version %s serves step %s", m.Digest, step)
+	}
+	return s, nil
+}
+
+// limits are those of a run that starts now: of several plugins the least.
+func (m *Module) limits(t *host.LimitTable, tenant string) host.Limits {
+	if m.Step == nil {
+		return t.Limits(tenant, m.Plugin)
+	}
+	return t.Least(tenant, m.Plugins...)
 }
 
 // Modules gives the versions of workflows. Errors are [*host.Error]s.

@@ -249,20 +249,26 @@ func (h *Host) release(ctx context.Context) error {
 type modules struct{ s *module.Service }
 
 func (m modules) Newest(tenant, workflow string) (scheduler.Module, error) {
-	v, err := m.s.Newest(tenant, workflow)
-	if err != nil {
-		return scheduler.Module{}, err
-	}
-	return scheduler.Module{Digest: v.Digest, ImageHash: v.ImageHash, Graph: v.Graph, Plugin: v.Plugin}, nil
+	return moduleOf(m.s.Newest(tenant, workflow))
 }
 
 func (m modules) ByDigest(digest string) (scheduler.Module, error) {
-	g, err := m.s.Graph(digest)
+	return moduleOf(m.s.ByDigest(digest))
+}
+
+func moduleOf(v *module.Version, err error) (scheduler.Module, error) {
 	if err != nil {
 		return scheduler.Module{}, err
 	}
-	image, err := m.s.Image(digest)
-	return scheduler.Module{Digest: digest, ImageHash: image, Graph: g}, err
+	out := scheduler.Module{Digest: v.Digest, ImageHash: v.ImageHash, Graph: v.Graph, Plugin: v.Plugin}
+	if v.Steps != nil {
+		out.Plugins = v.Plugins
+		out.Step = func(name string) (scheduler.StepModule, bool) {
+			s, ok := v.Steps[name]
+			return scheduler.StepModule(s), ok
+		}
+	}
+	return out, nil
 }
 
 func (m modules) PrepareEvent(digest, typ string, body abi.Raw) (abi.Raw, error) {

@@ -47,7 +47,7 @@ func cloneModule(m host.ModuleRecord) host.ModuleRecord {
 
 // PutPlugin implements [host.Store]. It refuses a version that is not the next
 // one, and one of a module that is not stored.
-func (s *Store) PutPlugin(ctx context.Context, v host.PluginVersion) error {
+func (s *Store) PutPlugin(ctx context.Context, v host.PluginVersion, remade ...host.CompositionVersion) error {
 	return s.update(ctx, func() error {
 		key := id{v.Tenant, v.Name}
 		if _, ok := s.modules[v.Digest]; !ok {
@@ -56,7 +56,11 @@ func (s *Store) PutPlugin(ctx context.Context, v host.PluginVersion) error {
 		if newest := len(s.plugins[key]); v.Version != newest+1 {
 			return fmt.Errorf("storing plugin %s: version %d does not follow version %d", v.Name, v.Version, newest)
 		}
+		if err := s.checkCompositions(remade); err != nil {
+			return err
+		}
 		s.plugins[key] = append(s.plugins[key], v)
+		s.addCompositions(remade)
 		return nil
 	})
 }
@@ -102,16 +106,28 @@ func (s *Store) DeletePlugin(ctx context.Context, tenant, name string) error {
 		}
 		delete(s.plugins, key)
 		for _, v := range versions {
-			if !s.isNamed(v.Digest) {
-				delete(s.modules, v.Digest)
-			}
+			s.sweep(v.Digest)
 		}
 		return nil
 	})
 }
 
-// isNamed reports whether a version of any plugin has the module.
+// sweep drops a module that no version names any more.
+func (s *Store) sweep(digest string) {
+	if !s.isNamed(digest) {
+		delete(s.modules, digest)
+	}
+}
+
+// isNamed reports whether a version of any plugin or composition has the module.
 func (s *Store) isNamed(digest string) bool {
+	for _, versions := range s.composed {
+		for i := range versions {
+			if slices.Contains(versions[i].Modules, digest) {
+				return true
+			}
+		}
+	}
 	for _, versions := range s.plugins {
 		for i := range versions {
 			if versions[i].Digest == digest {

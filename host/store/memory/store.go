@@ -31,7 +31,8 @@ type Store struct {
 	handlers map[id]*handler
 	runs     map[id]*host.Run
 	modules  map[string]host.ModuleRecord
-	plugins  map[id][]host.PluginVersion // oldest first
+	plugins  map[id][]host.PluginVersion      // oldest first
+	composed map[id][]host.CompositionVersion // likewise
 	meta     map[string][]byte
 	stats    host.StoreStats
 }
@@ -75,6 +76,7 @@ func New() *Store {
 		runs:     map[id]*host.Run{},
 		modules:  map[string]host.ModuleRecord{},
 		plugins:  map[id][]host.PluginVersion{},
+		composed: map[id][]host.CompositionVersion{},
 		meta:     map[string][]byte{},
 	}
 }
@@ -88,7 +90,7 @@ func (s *Store) Close() error {
 	}
 	s.closed = true
 	s.sessions, s.handlers, s.runs = nil, nil, nil
-	s.modules, s.plugins, s.meta = nil, nil, nil
+	s.modules, s.plugins, s.composed, s.meta = nil, nil, nil, nil
 	return nil
 }
 

@@ -63,7 +63,7 @@ func (s *Store) Module(ctx context.Context, digest string) (host.ModuleRecord, e
 
 // PutPlugin implements [host.Store]. It refuses a version that is not the next
 // one, and one of a module that is not stored.
-func (s *Store) PutPlugin(ctx context.Context, v host.PluginVersion) error {
+func (s *Store) PutPlugin(ctx context.Context, v host.PluginVersion, remade ...host.CompositionVersion) error {
 	err := s.update(ctx, func(ctx context.Context) error {
 		var newest, modules int
 		err := s.conn.QueryRowContext(ctx,
@@ -80,6 +80,9 @@ func (s *Store) PutPlugin(ctx context.Context, v host.PluginVersion) error {
 		_, err = s.conn.ExecContext(ctx,
 			`INSERT INTO plugins (tenant, name, version, workflow, digest, size, created) VALUES (?, ?, ?, ?, ?, ?, ?)`,
 			v.Tenant, v.Name, v.Version, v.Workflow, v.Digest, v.Size, v.Created)
+		for i := 0; i < len(remade) && err == nil; i++ {
+			err = s.insertComposition(ctx, &remade[i])
+		}
 		return err
 	})
 	if err != nil {
@@ -133,20 +136,26 @@ func (s *Store) DeletePlugin(ctx context.Context, tenant, name string) error {
 		if err != nil {
 			return err
 		}
-		for _, digest := range digests {
-			_, err := s.conn.ExecContext(ctx, `DELETE FROM modules WHERE digest = ?1
-				AND NOT EXISTS (SELECT 1 FROM plugins WHERE digest = ?1)`, digest)
-			if err != nil {
-				return err
-			}
-		}
-		return nil
+		return s.sweep(ctx, digests)
 	})
 	if errors.Is(err, sql.ErrNoRows) {
 		return notFound(err, "plugin "+name)
 	}
 	if err != nil {
 		return fmt.Errorf("deleting plugin %s: %w", name, err)
+	}
+	return nil
+}
+
+// sweep drops those of the modules that no version names any more.
+func (s *Store) sweep(ctx context.Context, digests []string) error {
+	for _, digest := range digests {
+		_, err := s.conn.ExecContext(ctx, `DELETE FROM modules WHERE digest = ?1
+			AND NOT EXISTS (SELECT 1 FROM plugins WHERE digest = ?1)
+			AND NOT EXISTS (SELECT 1 FROM composition_modules WHERE module = ?1)`, digest)
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -159,20 +168,23 @@ func (s *Store) deleteVersions(ctx context.Context, tenant, name string) ([]stri
 	if err != nil {
 		return nil, err
 	}
+	digests, err := texts(rows)
+	if err == nil && len(digests) == 0 {
+		err = sql.ErrNoRows
+	}
+	return digests, err
+}
+
+// texts reads rows of one text each, and closes them.
+func texts(rows *sql.Rows) ([]string, error) {
 	defer func() { _ = rows.Close() }()
-	var digests []string
+	var list []string
 	for rows.Next() {
-		var digest string
-		if err := rows.Scan(&digest); err != nil {
+		var text string
+		if err := rows.Scan(&text); err != nil {
 			return nil, err
 		}
-		digests = append(digests, digest)
+		list = append(list, text)
 	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	if len(digests) == 0 {
-		return nil, sql.ErrNoRows
-	}
-	return digests, nil
+	return list, rows.Err()
 }

@@ -255,3 +255,25 @@ func explain(t *testing.T, s *Store, query string, args ...any) string {
 	}
 	return strings.Join(plan, "; ")
 }
+
+// TestOpenOlderSchema: a file that an older version wrote gets what is missing.
+func TestOpenOlderSchema(t *testing.T) {
+	dir := t.TempDir()
+	if err := mustOpen(t, dir).Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, statement := range []string{"DROP TABLE composition_modules", "DROP TABLE compositions", "UPDATE store SET schema = 2"} {
+		execute(t, dir, statement)
+	}
+	s := mustOpen(t, dir)
+	want := host.CompositionVersion{Tenant: "t", Name: "w", Version: 1, Digest: "d", Record: []byte{1}, Modules: []string{"m"}}
+	if err := s.PutModule(t.Context(), host.ModuleRecord{Digest: "m"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.PutComposition(t.Context(), want); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.Composition(t.Context(), "d"); err != nil || got.Modules[0] != "m" {
+		t.Errorf("Composition = %+v, %v", got, err)
+	}
+}

@@ -9,10 +9,35 @@ import (
 
 // migrations make the schema, step by step; a database's schema number is the
 // count of the steps it has taken. A step that was released is never changed.
-var migrations = []string{schema1, schema2}
+var migrations = []string{schema1, schema2, schema3}
 
 // schema2: what a run waits for, a CBOR list; NULL: nothing.
 const schema2 = `ALTER TABLE runs ADD COLUMN waiting BLOB`
+
+// schema3: versions of composed workflows. The record is kept with each of them,
+// and the modules that it names apart, so that none goes while it is named.
+const schema3 = `
+CREATE TABLE compositions (
+	tenant  TEXT NOT NULL,
+	name    TEXT NOT NULL,
+	version INTEGER NOT NULL,
+	digest  TEXT NOT NULL,
+	created INTEGER NOT NULL,
+	record  BLOB NOT NULL,
+	PRIMARY KEY (tenant, name, version)
+) STRICT;
+CREATE INDEX compositions_digest ON compositions (digest);
+CREATE TABLE composition_modules (
+	tenant  TEXT NOT NULL,
+	name    TEXT NOT NULL,
+	version INTEGER NOT NULL,
+	place   INTEGER NOT NULL,
+	module  TEXT NOT NULL REFERENCES modules (digest),
+	PRIMARY KEY (tenant, name, version, place),
+	FOREIGN KEY (tenant, name, version) REFERENCES compositions (tenant, name, version) ON DELETE CASCADE
+) STRICT, WITHOUT ROWID;
+CREATE INDEX composition_modules_module ON composition_modules (module);
+`
 
 // schema1: identities are texts at the border only. Inside, sessions and
 // handlers have small integers in the order of their creation, so that rows

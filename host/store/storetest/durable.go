@@ -27,6 +27,8 @@ func testReopen(t *testing.T, open func(t *testing.T, dir string) host.Store) {
 	f.append(p)
 	ok(t, "PutModule", f.PutModule(f.ctx, module("m")))
 	ok(t, "PutPlugin", f.PutPlugin(f.ctx, plugin(tenant, "x", 1, "m")))
+	composed := composition(tenant, "w", 1, "m")
+	ok(t, "PutComposition", f.PutComposition(f.ctx, composed))
 	ok(t, "SetMeta", f.SetMeta(f.ctx, "k", []byte("v")))
 	before := dump(f)
 	if len(before.Streams[tenant+"/h"]) != len(all) {
@@ -44,6 +46,9 @@ func testReopen(t *testing.T, open func(t *testing.T, dir string) host.Store) {
 		plugins, err := f.Plugins(f.ctx, "")
 		ok(t, "Plugins", err)
 		same(t, "Plugins", plugins, []host.PluginVersion{plugin(tenant, "x", 1, "m")})
+		compositions, err := f.Compositions(f.ctx, "")
+		ok(t, "Compositions", err)
+		same(t, "Compositions", compositions, []host.CompositionVersion{composed})
 		value, err := f.Meta(f.ctx, "k")
 		if err != nil || string(value) != "v" {
 			t.Errorf("Meta = %q, %v", value, err)

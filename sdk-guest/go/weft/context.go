@@ -68,8 +68,9 @@ func (inv *invocation) readInfo() {
 	}
 }
 
-// Config reads the step's configuration to *target, a struct or map. Without
-// a configuration *target gets its defaults.
+// Config reads the step's configuration, which the workflow's settings hold, to
+// *target, a struct or map. Without a configuration *target gets its defaults.
+// It is the same in all attempts of a run.
 func (inv *invocation) Config(target any) error {
 	inv.readInfo()
 	config := inv.config

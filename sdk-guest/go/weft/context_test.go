@@ -348,3 +348,47 @@ func unhex(s string) []byte {
 	}
 	return b
 }
+
+// A step reads what the session, or a workflow's settings, configure for it.
+func TestConfig(t *testing.T) {
+	type config struct {
+		Model string `default:"small"`
+		Tries int    `default:"3"`
+	}
+	session := define(t, Step("run", func(ctx *Context[Untyped], _ start) (Stop, error) {
+		var c config
+		err := ctx.Config(&c)
+		return Result(c), err
+	}))
+	for _, tt := range []struct {
+		config any
+		want   any // nil: an error
+	}{
+		{map[string]any{"model": "large"}, map[string]any{"model": "large", "tries": int64(3)}},
+		{config{"tiny", 1}, map[string]any{"model": "tiny", "tries": int64(1)}},
+		{map[string]any{"tries": "many"}, nil},
+		{map[string]any{"tries": func() {}}, nil},
+	} {
+		session.Config = map[string]any{"run": tt.config, "other": 1}
+		run, err := session.Run(nil)
+		if tt.want == nil {
+			if err == nil || !strings.Contains(err.Error(), "config") {
+				t.Errorf("config %v: %v", tt.config, err)
+			}
+			continue
+		}
+		if err != nil || !reflect.DeepEqual(run.Result, tt.want) {
+			t.Errorf("config %v: %v (%v)", tt.config, run.Result, err)
+		}
+	}
+}
+
+func TestPart(t *testing.T) {
+	for _, options := range [][]Option{{}, {Part()}} {
+		define(t, append(options, Step("run", stopAt[start]))...)
+		m, err := defined.manifest()
+		if _, part := m["part"]; err != nil || part != (len(options) == 1) {
+			t.Errorf("manifest %v (%v)", m, err)
+		}
+	}
+}

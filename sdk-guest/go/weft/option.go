@@ -59,8 +59,10 @@ func Version(text string) Option {
 	return workflowOption(func(w *workflow) error { w.version = text; return nil })
 }
 
-// Part makes the plugin's steps a part of workflows that are put together of several
-// plugins: it need not be a whole workflow by itself.
+// Part says that the module has steps for a workflow that is composed of several
+// plugins, and makes none by itself: events that its steps give may be taken by
+// those of others, and the other way round. The name given to [Define] is then
+// for people only.
 func Part() Option {
 	return workflowOption(func(w *workflow) error { w.part = true; return nil })
 }

@@ -137,7 +137,9 @@ func TestAChildThatFails(t *testing.T) {
 		return nil, nil
 	}, wefttest.Child("late", func(struct {
 		Wait int `weft:",omitempty"`
-	}) (any, error) { return nil, &wefttest.Failure{Code: "late", Message: "too late"} }),
+	}) (any, error) {
+		return nil, &wefttest.Failure{Code: "late", Message: "too late"}
+	}),
 		wefttest.Child("plain", func(struct{}) (any, error) { return nil, errors.New("plain") }),
 		wefttest.ChildOn("endless", endless{}))
 	if _, err := session.Run(nil); err != nil {

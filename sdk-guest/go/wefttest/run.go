@@ -290,7 +290,11 @@ func (r *Run) invoke(w *waiter) error {
 			return err
 		}
 	}
-	output, status, err := r.session.guest.Step(c, r.input(w))
+	input, err := r.input(w)
+	if err != nil {
+		return err
+	}
+	output, status, err := r.session.guest.Step(c, input)
 	c.settle(err == nil && status == 0)
 	if err == errWaits {
 		r.waiters = append(r.waiters, &c.waiter)
@@ -393,9 +397,14 @@ type Failure struct {
 func (f *Failure) Error() string { return f.Code + ": " + f.Message }
 
 // input encodes the input of an invocation.
-func (r *Run) input(w *waiter) []byte {
+func (r *Run) input(w *waiter) ([]byte, error) {
+	config, configured := r.session.Config[w.step.Name]
 	e := &codec.Encoder{}
-	e.List(3)
+	if configured {
+		e.List(4)
+	} else {
+		e.List(3)
+	}
 	e.Text(w.step.Name)
 	if w.list {
 		e.List(len(w.trigger))
@@ -414,5 +423,11 @@ func (r *Run) input(w *waiter) []byte {
 	e.Uint(w.invocation)
 	e.Uint(1)
 	e.Int(r.session.root.Clock.UnixNano())
-	return e.B
+	if configured {
+		e.Value(config)
+	}
+	if err := e.Err(); err != nil {
+		return nil, errors.New("step " + w.step.Name + ": its configuration: " + err.Error())
+	}
+	return e.B, nil
 }

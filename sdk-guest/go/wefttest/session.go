@@ -11,6 +11,9 @@ import (
 type Session struct {
 	// Clock is the time that steps see, those of children too.
 	Clock time.Time
+	// Config holds the steps' configurations, by step: maps or structs, as the
+	// workflow's settings would have them.
+	Config map[string]any
 
 	id       string
 	root     *Session // that of the test: itself, unless it is a child's

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+)
+
+// composeOptions are the flags of compose.
+type composeOptions struct {
+	plugins     []string
+	timeout     time.Duration
+	hasTimeout  bool
+	description string
+	config      []string
+	remove      bool
+}
+
+func newCompose() *cobra.Command {
+	var o composeOptions
+	cmd := &cobra.Command{
+		Use:   "compose NAME",
+		Short: "Make a workflow of several plugins, or give one settings",
+		Long: `Make a workflow of the steps of several plugins, in the order of the flags. The
+plugins are uploaded before, with 'weft push'; a part makes no workflow by itself.
+Without --plugin it is the plugin that makes a workflow of that name by itself.
+
+What is given takes the place of all that was composed under the name before,
+settings too. It is checked as a whole before anything changes, and every problem
+is listed. New runs take it, runs under way finish with what they began with. A
+new version of a plugin goes into what is composed of it, unless it would break it.
+
+A step reads what --config gives it: STEP:=JSON, or STEP=@FILE with a JSON object.`,
+		Example: `  weft compose hello --plugin greet-part --plugin shout-part
+  weft compose hello --plugin greet-part --plugin shout-part --timeout 45s \
+      --config greet=@greet.json --config 'shout:={"mark": "?"}'
+  weft compose approval --timeout 0        # settings of a plugin's own workflow
+  weft compose hello --delete`,
+		Args: takes("NAME"),
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVar(&o.plugins, "plugin", nil, "`NAME` of a plugin whose steps it has; may be repeated")
+	flags.DurationVar(&o.timeout, "timeout", 0, "`TIME` that a run may take, such as 45s; 0 for no limit (default: what the plugins say)")
+	flags.StringVar(&o.description, "description", "", "`TEXT` that describes it")
+	flags.StringArrayVar(&o.config, "config", nil, "configuration of a step, `STEP:=JSON` or STEP=@FILE; may be repeated")
+	flags.BoolVar(&o.remove, "delete", false, "remove what was composed; a plugin's own workflow of that name comes back")
+	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
+		o.hasTimeout = flags.Changed("timeout")
+		if o.remove {
+			return decompose(ctx, r, &o, args[0])
+		}
+		return compose(ctx, r, &o, args[0])
+	})
+}
+
+func compose(ctx context.Context, r *remote, o *composeOptions, name string) error {
+	c := host.Composition{Plugins: o.plugins, Settings: host.WorkflowSettings{Description: o.description}}
+	if o.hasTimeout {
+		if o.timeout < 0 {
+			return usage("--timeout %v is negative: use 0 for no limit", o.timeout)
+		}
+		c.Settings.Timeout = &o.timeout
+	}
+	var err error
+	if c.Settings.Config, err = configOf(ctx, r, o.config); err != nil {
+		return err
+	}
+	info, changed, err := r.Compose(ctx, name, c)
+	if err != nil {
+		return refusal("workflow "+name, err)
+	}
+	if r.json {
+		return r.printAnswer()
+	}
+	state := "composed"
+	if !changed {
+		state = "unchanged"
+	}
+	return r.print(state + " " + printable(info.Name) + "\n" + composition(&info).render("  ") +
+		"run it with: " + r.hint("run", printable(info.Name)) + "\n")
+}
+
+func decompose(ctx context.Context, r *remote, o *composeOptions, name string) error {
+	if len(o.plugins)+len(o.config) > 0 || o.hasTimeout || o.description != "" {
+		return usage("--delete goes with no other setting")
+	}
+	if err := r.Decompose(ctx, name); err != nil {
+		return err
+	}
+	if !r.json { // the API has nothing to say
+		r.note("removed what was composed as %s", name)
+	}
+	return nil
+}
+
+// configOf reads the configurations of steps, of the forms STEP:=JSON and
+// STEP=@FILE.
+func configOf(ctx context.Context, r *remote, args []string) (map[string]abi.Raw, error) {
+	if len(args) == 0 {
+		return nil, nil
+	}
+	config := map[string]abi.Raw{}
+	for _, arg := range args {
+		step, value, ok := strings.Cut(arg, "=")
+		step, raw := strings.CutSuffix(step, ":")
+		file, isFile := strings.CutPrefix(value, "@")
+		switch {
+		case !ok || step == "" || !raw && !isFile || isFile && file == "":
+			return nil, usage("--config %q is neither STEP:=JSON nor STEP=@FILE", short(arg))
+		case config[step] != nil:
+			return nil, usage("--config: step %s is given twice", short(step))
+		case !raw:
+			text, err := readText(ctx, file, r.in)
+			if err != nil {
+				return nil, fmt.Errorf("--config of step %s: %w", step, err)
+			}
+			value = text
+		}
+		b, err := abi.FromJSON([]byte(value))
+		if err != nil {
+			return nil, usage("--config %q is no JSON: %v", short(arg), err)
+		}
+		config[step] = b
+	}
+	return config, nil
+}
+
+// composition shows what a workflow is composed of.
+func composition(info *host.WorkflowInfo) *sheet {
+	s := &sheet{}
+	s.add("plugins", strings.Join(info.Plugins, ", "))
+	s.add("description", info.Settings.Description)
+	if d := info.Settings.Timeout; d != nil {
+		text := d.String()
+		if *d == 0 {
+			text = "none"
+		}
+		s.add("timeout", text)
+	}
+	for _, step := range slices.Sorted(maps.Keys(info.Settings.Config)) {
+		if text, err := abi.ToJSON(info.Settings.Config[step]); err == nil {
+			s.add("config", step+" "+cut(string(text), mostConfig))
+		}
+	}
+	s.add("digest", digest(info.Digest))
+	return s
+}
+
+// mostConfig is how much of a configuration is shown.
+const mostConfig = 200
+
+// refusal shows every problem of what is refused, one a line.
+func refusal(what string, err error) error {
+	var e *host.Error
+	if !errors.As(err, &e) || len(e.Problems) == 0 {
+		return err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s is refused for %s, and nothing has changed:", what, counted(uint64(len(e.Problems)), "problem"))
+	for _, p := range e.Problems {
+		b.WriteString("\n  - ")
+		if p.Step != "" {
+			fmt.Fprintf(&b, "step %s: ", printable(p.Step))
+		}
+		if p.Event != "" {
+			fmt.Fprintf(&b, "event %s: ", printable(p.Event))
+		}
+		b.WriteString(printable(p.Message))
+	}
+	return errors.New(b.String())
+}

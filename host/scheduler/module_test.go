@@ -1,0 +1,36 @@
+package scheduler
+
+import (
+	"testing"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+)
+
+// A module serves all of its steps; of a composed workflow each step has its
+// own, and runs are held to the strictest plugin.
+func TestServing(t *testing.T) {
+	table, err := host.ParseLimits([]byte(`{"plugins": {"p": {"host_calls": 70}, "q": {"log_lines": 5}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := Module{Digest: "d", ImageHash: "i", Plugin: "p"}
+	if got, err := one.serving("any"); err != nil || got.Digest != "d" || got.ImageHash != "i" || got.Config != nil {
+		t.Errorf("serving = %+v, %v", got, err)
+	}
+	if l := one.limits(table, "t"); l.HostCalls != 70 || l.LogLines != host.DefaultLimits().LogLines {
+		t.Errorf("limits = %+v", l)
+	}
+	several := Module{Digest: "c", Plugins: []string{"p", "q"}, Step: func(name string) (StepModule, bool) {
+		return StepModule{Digest: "of " + name, ImageHash: "image", Config: abi.EmptyMap}, name == "a"
+	}}
+	if got, err := several.serving("a"); err != nil || got.Digest != "of a" || got.ImageHash != "image" || got.Config == nil {
+		t.Errorf("serving = %+v, %v", got, err)
+	}
+	if _, err := several.serving("b"); host.CodeOf(err) != host.CodeInternal {
+		t.Errorf("a step that nobody serves: %v", err)
+	}
+	if l := several.limits(table, "t"); l.HostCalls != 70 || l.LogLines != 5 {
+		t.Errorf("limits = %+v", l)
+	}
+}

@@ -1,0 +1,5 @@
+//go:build second
+
+package main
+
+const version = " (second)"
