@@ -30,6 +30,17 @@ type StartRequest struct {
 	// Wait makes Start return when the run has ended, else when its start is
 	// durable.
 	Wait bool
+	// Once, unless it is zero, makes a start that is repeated give the run of the
+	// first one, as it is then: before anything is looked at that would refuse it.
+	Once Once
+}
+
+// Once names a request that a client may send again, for 24 hours; the zero value
+// names none.
+type Once struct {
+	Route string // that the key is for: the same key for another is another request
+	Key   string
+	Hash  string // of the request's body
 }
 
 // Runs starts, shows and steers runs. All methods may be called from any
@@ -46,21 +57,23 @@ type Runs interface {
 	// CodeSchemaViolation: the session's state breaks the workflow's schema (a
 	// run that queues fails of that when its turn comes). CodeLimitExceeded: too
 	// many starts wait for the session.
+	// CodeIdempotencyMismatch: the key was that of a request with another body.
 	Start(ctx context.Context, req StartRequest) (Run, error)
 	// Get reads the latest run of a handler, or any run by its run id.
 	Get(ctx context.Context, tenant, id string) (Run, error)
 	// List lists handlers' latest runs. more says whether others follow.
 	List(ctx context.Context, q RunQuery) (runs []Run, more bool, err error)
-	// Send gives an event to a running run: to the step if one is named, else
-	// to all that accept it.
+	// SendOnce gives an event to a running run: to the step if one is named, else
+	// to all that accept it. Under a key, if once is not zero, it counts once, and a
+	// repetition is acknowledged alike, even after the run's end.
 	//
 	// # Errors
 	//
-	// CodeNotFound, CodeConflict (the run has ended, cleans up before it does, or
-	// has not begun), CodeInvalidArgument
-	// (unknown type or step, a type that may not be sent, fields that break
-	// the type's schema; Problems empty), CodeLimitExceeded.
-	Send(ctx context.Context, tenant, id string, event abi.Event, step string) error
+	// CodeNotFound, CodeConflict (the run has ended, or not begun),
+	// CodeInvalidArgument (unknown type or step, a type that may not be sent, fields
+	// that break the type's schema; Problems empty), CodeLimitExceeded,
+	// CodeIdempotencyMismatch.
+	SendOnce(ctx context.Context, tenant, id string, event abi.Event, step string, once Once) error
 	// Cancel ends a running run; with purge it deletes the handler, running or
 	// not. Without purge an ended one is CodeNotFound. It returns when the run has
 	// ended: if its steps clean up first, when they have; a second Cancel ends the

@@ -47,6 +47,9 @@ type SessionBatch struct {
 	// Started names the runs of Runs that the batch makes: each becomes its
 	// handler's latest.
 	Started []string
+	// Repeats names requests that the entries answer: what was stored of the same
+	// ones before is replaced.
+	Repeats []Repeat
 	// Stream holds new stream events in order.
 	Stream []StreamRow
 	// Purge deletes handlers with their runs and streams, after the rest was
@@ -54,6 +57,19 @@ type SessionBatch struct {
 	// the handler id) the session and its journal go too.
 	Purge []string
 }
+
+// Repeat is what is kept of a request that a client may send again: so that it
+// counts once.
+type Repeat struct {
+	Route string // that the key is for
+	Key   string // the client's
+	Hash  string // of the body; another body under the same key is a mistake
+	RunID string // that the request started, or spoke to
+	Made  int64  // Unix nanoseconds
+}
+
+// RepeatsKept is how long a request can be repeated, in nanoseconds.
+const RepeatsKept = int64(24 * time.Hour)
 
 // StreamRow holds consecutive new events of one handler's stream.
 type StreamRow struct {
@@ -158,6 +174,11 @@ type Store interface {
 	Runs(ctx context.Context, q RunQuery) ([]Run, error)
 	// CountRuns counts the running runs of each workflow of a tenant.
 	CountRuns(ctx context.Context, tenant string) (map[string]int, error)
+	// Repeat reads what is kept of a request.
+	Repeat(ctx context.Context, tenant, route, key string) (Repeat, error)
+	// ForgetRepeats deletes up to limit of the requests made before a time, in
+	// Unix nanoseconds, oldest first, and says how many.
+	ForgetRepeats(ctx context.Context, before int64, limit int) (int, error)
 	// Stream reads events of a handler's stream with Seq > after, in order,
 	// about limit of them (a store may give more, up to the end of a row).
 	// after is -1 for the stream's beginning.
@@ -235,6 +256,7 @@ type JournalItem struct {
 	WakeAt              int64
 	Runs                []Run
 	Started             []string
+	Repeats             []Repeat
 	Stream              []StreamRow
 	Purge               []string
 	// Size is about how many bytes the item holds in memory.

@@ -61,7 +61,7 @@ func (f *fake) List(_ context.Context, q host.RunQuery) ([]host.Run, bool, error
 	return f.runs, f.more, f.err
 }
 
-func (f *fake) Send(_ context.Context, _, _ string, e abi.Event, step string) error {
+func (f *fake) SendOnce(_ context.Context, _, _ string, e abi.Event, step string, _ host.Once) error {
 	f.sent, f.step = e, step
 	return f.err
 }

@@ -32,6 +32,7 @@ type fakeHost struct {
 	lastStart host.StartRequest
 	lastSend  abi.Event
 	lastStep  string
+	lastOnce  host.Once
 	lastQuery host.RunQuery
 
 	// startErr, if set, is the answer of every Start.
@@ -299,11 +300,11 @@ func (f *fakeHost) List(_ context.Context, q host.RunQuery) ([]host.Run, bool, e
 	return runs, false, nil
 }
 
-// Send implements host.Runs.
-func (f *fakeHost) Send(_ context.Context, _, id string, event abi.Event, step string) error {
+// SendOnce implements host.Runs.
+func (f *fakeHost) SendOnce(_ context.Context, _, id string, event abi.Event, step string, once host.Once) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.lastSend, f.lastStep = event, step
+	f.lastSend, f.lastStep, f.lastOnce = event, step, once
 	h, r, err := f.find(id)
 	if err != nil {
 		return err

@@ -47,11 +47,13 @@ func (s *Server) readStart(c echo.Context) (host.StartRequest, error) {
 	if err != nil {
 		return host.StartRequest{}, orNotFound(err, textWorkflowNotFound)
 	}
-	body, err := s.readValue(c)
+	body, once, err := s.readOnce(c)
 	if err != nil {
 		return host.StartRequest{}, err
 	}
-	return parseStart(body, &info)
+	req, err := parseStart(body, &info)
+	req.Once = once
+	return req, err
 }
 
 // parseStart reads the body of a start. The event's fields are checked against
@@ -134,10 +136,10 @@ func (s *Server) sendEvent(c echo.Context) error {
 	if err != nil {
 		return orNotFound(err, textHandlerNotFound)
 	}
-	if run.Status.Final() {
+	if run.Status.Final() && c.Request().Header.Get(headerOnce) == "" {
 		return host.Errorf(host.CodeConflict, "Workflow already completed")
 	}
-	body, err := s.readValue(c)
+	body, once, err := s.readOnce(c)
 	if err != nil {
 		return err
 	}
@@ -145,7 +147,7 @@ func (s *Server) sendEvent(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.cfg.Runs.Send(ctx, host.DefaultTenant, id, event, step); err != nil {
+	if err := s.cfg.Runs.SendOnce(ctx, host.DefaultTenant, id, event, step, once); err != nil {
 		return orNotFound(err, textHandlerNotFound)
 	}
 	return s.sendJSON(c, http.StatusOK, []byte(`{"status":"sent"}`))

@@ -39,6 +39,11 @@ func (s *Server) readValue(c echo.Context) (value, error) {
 	if err != nil {
 		return value{}, err
 	}
+	return readObject(c, body)
+}
+
+// readObject reads the object that a body has to be.
+func readObject(c echo.Context, body []byte) (value, error) {
 	v, err := parseBody(body, mediaType(c.Request().Header.Get("Content-Type")) == cborType)
 	if err != nil {
 		return value{}, err

@@ -83,6 +83,7 @@ func (p *part) add(it *host.JournalItem, record bool) error {
 		p.Runs = append(p.Runs, r)
 	}
 	p.Started = append(p.Started, it.Started...)
+	p.Repeats = append(p.Repeats, it.Repeats...)
 	for _, row := range it.Stream {
 		if n := len(p.Stream); n > 0 && p.Stream[n-1].HandlerID == row.HandlerID && p.Stream[n-1].RunID == row.RunID {
 			last := &p.Stream[n-1]

@@ -26,6 +26,11 @@ func (s *Scheduler) Leak() string {
 			return fmt.Sprintf("handler id %s stays reserved", key.handler)
 		}
 	}
+	for key, f := range s.firsts {
+		if f.pos == 0 || f.pos > durable {
+			return fmt.Sprintf("the request %s stays open", key.key)
+		}
+	}
 	switch q := &s.queue; {
 	case q.tokens != s.cfg.Tokens:
 		return fmt.Sprintf("%d of %d tokens are free", q.tokens, s.cfg.Tokens)

@@ -95,6 +95,8 @@ func (s *Scheduler) mark() {
 	err := s.cfg.Store.SetMeta(context.Background(), metaAlive, binary.BigEndian.AppendUint64(nil, uint64(now)))
 	if err != nil {
 		s.cfg.Log.Warn("the store does not take the alive mark", "error", err)
+	} else {
+		s.forgetRepeats(context.Background())
 	}
 	s.mu.Lock()
 	s.marking, s.lastMark = false, now

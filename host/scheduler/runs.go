@@ -18,48 +18,73 @@ func (s *Scheduler) Start(ctx context.Context, req host.StartRequest) (host.Run,
 	if err := s.accepting(); err != nil {
 		return host.Run{}, err
 	}
-	if err := checkStart(&req); err != nil {
-		return host.Run{}, err
-	}
-	mod, err := s.cfg.Modules.Newest(req.Tenant, req.Workflow)
+	once, before, err := s.claim(ctx, req.Tenant, req.Once)
 	if err != nil {
 		return host.Run{}, err
 	}
-	if req.Event, err = s.startEvent(mod, req.Event); err != nil {
-		return host.Run{}, err
+	if before != nil {
+		return s.repeated(ctx, req.Tenant, before.RunID, req.Wait)
 	}
-	st, err := s.reserve(ctx, &req)
+	b, err := s.beginRun(ctx, &req, once)
+	once.settle(b.pos)
 	if err != nil {
 		return host.Run{}, err
 	}
-	defer st.unreserve()
-
-	ss, run, end, err := s.startIn(ctx, st, &req, mod)
-	if err != nil {
-		return host.Run{}, err
-	}
-	defer ss.release()
+	defer b.ss.release()
+	defer b.st.unreserve()
 	if !req.Wait {
-		pos := st.pos
-		if err := s.cfg.Journal.Wait(ctx, pos); err != nil {
+		if err := s.cfg.Journal.Wait(ctx, b.pos); err != nil {
 			return host.Run{}, unavailable(err)
 		}
-		return run, nil
+		return b.run, nil
 	}
 	// The handler is active in memory now: nobody needs the reservation to see
 	// it, but others must not read a store that does not have it yet.
-	return s.await(ctx, end)
+	return s.await(ctx, b.end)
+}
+
+// begun is a run that was just begun. Its session is pinned, its handler reserved.
+type begun struct {
+	ss  *session
+	st  *reservation
+	run host.Run
+	end chan ended // of a start that waits
+	pos uint64     // 0: it was refused, and nothing is to be given back
+}
+
+// beginRun checks a start and makes it.
+func (s *Scheduler) beginRun(ctx context.Context, req *host.StartRequest, once *claim) (begun, error) {
+	if err := checkStart(req); err != nil {
+		return begun{}, err
+	}
+	mod, err := s.cfg.Modules.Newest(req.Tenant, req.Workflow)
+	if err != nil {
+		return begun{}, err
+	}
+	if req.Event, err = s.startEvent(mod, req.Event); err != nil {
+		return begun{}, err
+	}
+	st, err := s.reserve(ctx, req)
+	if err != nil {
+		return begun{}, err
+	}
+	ss, run, end, err := s.startIn(ctx, st, req, mod, once)
+	if err != nil {
+		st.unreserve()
+		return begun{}, err
+	}
+	return begun{ss: ss, st: st, run: run, end: end, pos: st.pos}, nil
 }
 
 // startIn starts the run in its session, which it pins. A session that was
 // purged meanwhile is another one now.
-func (s *Scheduler) startIn(ctx context.Context, st *reservation, req *host.StartRequest, mod Module) (*session, host.Run, chan ended, error) {
+func (s *Scheduler) startIn(ctx context.Context, st *reservation, req *host.StartRequest, mod Module, once *claim) (*session, host.Run, chan ended, error) {
 	for {
 		ss, err := s.sessionOf(ctx, st)
 		if err != nil {
 			return nil, host.Run{}, nil, err
 		}
-		run, pos, end, err := ss.start(req, mod)
+		run, pos, end, err := ss.start(req, mod, once)
 		if err == nil {
 			st.pos = pos
 			return ss, run, end, nil
@@ -213,7 +238,7 @@ func (s *Scheduler) checkReuse(ctx context.Context, req *host.StartRequest, r *r
 
 // start ticks a run's start and returns its record, the position, and, for a
 // start that waits, where its end will be told.
-func (ss *session) start(req *host.StartRequest, mod Module) (host.Run, uint64, chan ended, error) {
+func (ss *session) start(req *host.StartRequest, mod Module, once *claim) (host.Run, uint64, chan ended, error) {
 	s := ss.s
 	t := s.startOf(req.Tenant, mod, req.Event)
 	t.RunID, t.HandlerID, t.Queue = s.newID(), req.HandlerID, req.OnBusy == host.OnBusyQueue
@@ -232,6 +257,7 @@ func (ss *session) start(req *host.StartRequest, mod Module) (host.Run, uint64, 
 		ss.ended[t.RunID] = append(ss.ended[t.RunID], end)
 	}
 	var run host.Run
+	ss.repeats = once.rows(t.RunID)
 	_, pos, err := ss.tick(t, func(r *engine.Result) {
 		for _, c := range r.Commands {
 			if c, ok := c.(engine.RunChanged); ok && c.Run.RunID == t.RunID {
@@ -240,6 +266,7 @@ func (ss *session) start(req *host.StartRequest, mod Module) (host.Run, uint64, 
 		}
 	})
 	if err != nil {
+		ss.repeats = nil
 		delete(ss.ended, t.RunID)
 		return host.Run{}, 0, nil, refused(err)
 	}
@@ -342,12 +369,34 @@ func (s *Scheduler) active(ctx context.Context, tenant, id string) (*session, ho
 
 // Send gives an event to a running run; see host.Runs.
 func (s *Scheduler) Send(ctx context.Context, tenant, id string, ev abi.Event, step string) error {
+	return s.SendOnce(ctx, tenant, id, ev, step, host.Once{})
+}
+
+// SendOnce gives an event that may be repeated; see host.Runs.
+func (s *Scheduler) SendOnce(ctx context.Context, tenant, id string, ev abi.Event, step string, once host.Once) error {
 	if err := s.accepting(); err != nil {
 		return err
 	}
-	ss, run, err := s.active(ctx, tenant, id)
+	c, before, err := s.claim(ctx, tenant, once)
+	if err != nil || before != nil {
+		return err // what was acknowledged is so again
+	}
+	pos, err := s.send(ctx, tenant, id, ev, step, c)
+	c.settle(pos)
 	if err != nil {
 		return err
+	}
+	if err := s.cfg.Journal.Wait(ctx, pos); err != nil {
+		return unavailable(err)
+	}
+	return nil
+}
+
+// send ticks an event into a running run, and gives the queue position.
+func (s *Scheduler) send(ctx context.Context, tenant, id string, ev abi.Event, step string, once *claim) (uint64, error) {
+	ss, run, err := s.active(ctx, tenant, id)
+	if err != nil {
+		return 0, err
 	}
 	defer ss.release()
 	ss.mu.Lock()
@@ -355,31 +404,30 @@ func (s *Scheduler) Send(ctx context.Context, tenant, id string, ev abi.Event, s
 	ending := ss.eng.Ending(run.RunID)
 	ss.mu.Unlock()
 	if !ok || ending {
-		return completed
+		return 0, completed
 	}
 	mod, err := s.cfg.Modules.ByDigest(version)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if err := mod.Graph.CheckPost(ev.Type, step); err != nil {
-		return err
+		return 0, err
 	}
 	if ev.Body == nil {
 		ev.Body = abi.EmptyMap
 	}
 	if ev.Body, err = s.cfg.Modules.PrepareEvent(version, ev.Type, ev.Body); err != nil {
-		return err
+		return 0, err
 	}
 	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	ss.repeats = once.rows(run.RunID)
 	_, pos, err := ss.tick(engine.PostEvent{RunID: run.RunID, Event: ev, Step: step}, nil)
-	ss.mu.Unlock()
 	if err != nil {
-		return refused(err)
+		ss.repeats = nil
+		return 0, refused(err)
 	}
-	if err := s.cfg.Journal.Wait(ctx, pos); err != nil {
-		return unavailable(err)
-	}
-	return nil
+	return pos, nil
 }
 
 // Events opens a handler's stream; see host.Runs.

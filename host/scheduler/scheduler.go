@@ -69,6 +69,8 @@ type Store interface {
 	Due(ctx context.Context, until int64, limit int) (due []host.SessionKey, next int64, err error)
 	Meta(ctx context.Context, key string) ([]byte, error)
 	SetMeta(ctx context.Context, key string, value []byte) error
+	Repeat(ctx context.Context, tenant, route, key string) (host.Repeat, error)
+	ForgetRepeats(ctx context.Context, before int64, limit int) (int, error)
 }
 
 // Module is a version of a workflow: a module, or several that it is composed
@@ -228,6 +230,7 @@ type Scheduler struct {
 	// starting holds the handler ids whose start is not durable yet: at what
 	// position it will be, 0 if that is not known yet.
 	starting map[handlerKey]uint64
+	firsts   map[onceKey]*first // requests that may be repeated, until the store knows them
 	queue    fairQueue
 	accounts map[string]*account // of the tenants that have run something
 	timers   timerHeap
@@ -276,6 +279,7 @@ func New(ctx context.Context, cfg Config) (*Scheduler, error) {
 		sessions: map[host.SessionKey]*session{},
 		barriers: map[host.SessionKey]uint64{},
 		starting: map[handlerKey]uint64{},
+		firsts:   map[onceKey]*first{},
 		accounts: map[string]*account{},
 		boot:     cfg.Now().UnixNano(),
 	}

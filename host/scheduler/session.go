@@ -34,8 +34,9 @@ type session struct {
 	suspended map[uint64]*opened
 	crashes   map[uint64]int // crashes that an open invocation has seen
 	tickets   []*ticket
-	lastPos   uint64 // queue position of the newest entry
-	dead      bool   // purged: nothing may be appended any more
+	repeats   []host.Repeat // of the request whose tick is about to be made
+	lastPos   uint64        // queue position of the newest entry
+	dead      bool          // purged: nothing may be appended any more
 }
 
 // ended is how a run ended, and the queue position at which it did.
@@ -279,8 +280,9 @@ func (ss *session) item(res engine.Result) host.JournalItem {
 	it := host.JournalItem{
 		Key: ss.key, Seq: e.Seq, Entry: entry{e},
 		Invocation: e.Invocation, Attempt: e.Attempt, Finish: e.Finish != nil,
-		WakeAt: ss.eng.WakeAt(), Size: entrySize(e),
+		WakeAt: ss.eng.WakeAt(), Size: entrySize(e), Repeats: ss.repeats,
 	}
+	ss.repeats = nil
 	if runID, start := e.Begins(); start != nil {
 		it.Started = []string{runID}
 	}

@@ -31,6 +31,7 @@ type startOp struct {
 	runID   string // once a client was told of it
 	ended   *host.Run
 	gone    bool // a purge may have deleted it
+	once    string
 }
 
 type sendOp struct {
@@ -167,6 +168,7 @@ func (s *sim) checkDurable() {
 		}
 	}
 	s.checkChildren(sessions)
+	s.checkOnce()
 	ctx := context.Background()
 	for _, op := range s.facts.starts {
 		if op.runID == "" || op.gone {
@@ -183,6 +185,22 @@ func (s *sim) checkDurable() {
 	s.checkSends(sessions)
 	s.checkCancels()
 	s.checkReaders()
+}
+
+// checkOnce wants one run of all the starts under a key.
+func (s *sim) checkOnce() {
+	runs := map[string]string{}
+	for _, op := range s.facts.starts {
+		if op.once == "" || op.runID == "" {
+			continue
+		}
+		if other, again := runs[op.once]; again {
+			if s.total.Repeated++; other != op.runID {
+				s.failf("the start %s gave the runs %s and %s", op.once, other, op.runID)
+			}
+		}
+		runs[op.once] = op.runID
+	}
 }
 
 // checkChildren looks at the sessions that children have of their own, and at

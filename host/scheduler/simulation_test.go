@@ -61,7 +61,7 @@ func TestSimulation(t *testing.T) {
 // simulation for a test that has stopped doing anything.
 type simStats struct {
 	scheduler.Counters
-	Crashes, CleanStops, Refused, Starts, Sends, Cancels, Purges, Ends, Blocked, StreamEvents, Entries, Children, Messages, Tidied, Queued, Turns int
+	Crashes, CleanStops, Refused, Starts, Sends, Cancels, Purges, Ends, Blocked, StreamEvents, Entries, Children, Messages, Tidied, Queued, Turns, Repeated int
 }
 
 func (s *simStats) add(c scheduler.Counters) {
@@ -81,7 +81,7 @@ func (s *simStats) check(t *testing.T) {
 		"conflicts": s.Conflicts, "parks": s.Parks, "replays": s.Replayed, "loads": s.Loaded, "evictions": s.Evicted, "yields": s.Yields, "holds": s.Holds, "waits and sleeps": s.Suspended,
 		"crashes": uint64(s.Crashes), "refused commits": uint64(s.Refused), "cancels": uint64(s.Cancels), "purges": uint64(s.Purges),
 		"runs blocked by crashes": uint64(s.Blocked), "children": uint64(s.Children), "messages between sessions": uint64(s.Messages),
-		"clean-ups": uint64(s.Tidied), "queued starts": uint64(s.Queued), "turns": uint64(s.Turns),
+		"clean-ups": uint64(s.Tidied), "queued starts": uint64(s.Queued), "repeated starts": uint64(s.Repeated), "turns": uint64(s.Turns),
 	} {
 		if n == 0 {
 			t.Errorf("the simulation has no %s: it does not test what it is to test", name)
@@ -402,6 +402,10 @@ func (s *sim) spawnStart() {
 		req.OnBusy = []host.OnBusy{host.OnBusyShare, host.OnBusyShare, host.OnBusyQueue, host.OnBusyQueue, host.OnBusyReject}[s.rng.IntN(5)]
 	}
 	req.Event.Body, _ = abi.EncodeValue(map[string]any{"tag": fmt.Sprint("op", s.ops)})
+	if s.rng.IntN(4) == 0 { // the same key for the same handler: the same request
+		req.Once = host.Once{Route: "start", Key: fmt.Sprint(op.handler, req.SessionID, req.Workflow, s.ops/60), Hash: "body"}
+		op.once = req.Once.Key
+	}
 	s.facts.starts = append(s.facts.starts, op)
 	ctx, w := s.hurried(), s.w
 	w.spawn("start", func() {
@@ -410,6 +414,10 @@ func (s *sim) spawnStart() {
 		if err == nil && !w.dead.Load() {
 			s.facts.started(op, run, req.Wait)
 			s.total.Starts++
+		}
+		if op.once != "" {
+			s.expect("start once", err, host.CodeConflict, host.CodeUnavailable, host.CodeNotFound)
+			return
 		}
 		s.expect("start", err, host.CodeConflict, host.CodeUnavailable)
 	})

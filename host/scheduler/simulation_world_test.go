@@ -288,6 +288,15 @@ func (s *simStore) Run(ctx context.Context, tenant, id string) (host.Run, error)
 	return s.Store.Run(ctx, tenant, id)
 }
 
+func (s *simStore) Repeat(ctx context.Context, tenant, route, key string) (host.Repeat, error) {
+	if err := s.read("repeat"); err != nil {
+		return host.Repeat{}, err
+	}
+	r, err := s.Store.Repeat(ctx, tenant, route, key)
+	s.w.yield("repeat, answered")
+	return r, err
+}
+
 func (s *simStore) Due(ctx context.Context, until int64, limit int) ([]host.SessionKey, int64, error) {
 	if err := s.read("due"); err != nil {
 		return nil, 0, err

@@ -164,6 +164,9 @@ func (s *Scheduler) evict(now time.Time) time.Time {
 			}
 		}
 	}
+	if len(s.firsts) > maxBarriers {
+		s.forgetFirsts(durable)
+	}
 	if len(s.starting) > maxBarriers {
 		for key, pos := range s.starting {
 			if pos != 0 && pos <= durable {

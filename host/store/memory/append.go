@@ -62,6 +62,9 @@ func (c *change) apply(p *host.SessionBatch) error {
 	if err := c.putStream(p); err != nil {
 		return err
 	}
+	for _, r := range p.Repeats {
+		set(c, c.store.repeats, repeatKey{p.Key.Tenant, r.Route, r.Key}, &r)
+	}
 	c.purge(s, p)
 	return nil
 }
@@ -69,7 +72,7 @@ func (c *change) apply(p *host.SessionBatch) error {
 // checkPart refuses a part that contradicts itself.
 func checkPart(p *host.SessionBatch) error {
 	switch {
-	case p.First == 0 && (p.Last != 0 || len(p.Data)+len(p.Runs)+len(p.Started)+len(p.Stream) > 0):
+	case p.First == 0 && (p.Last != 0 || len(p.Data)+len(p.Runs)+len(p.Started)+len(p.Stream)+len(p.Repeats) > 0):
 		return fmt.Errorf("session %q: a part without entries only deletes", p.Key.Session)
 	case p.First > p.Last || p.Last > math.MaxInt64:
 		return fmt.Errorf("session %q: positions %d to %d", p.Key.Session, p.First, p.Last)

@@ -33,12 +33,15 @@ type Store struct {
 	modules  map[string]host.ModuleRecord
 	plugins  map[id][]host.PluginVersion      // oldest first
 	composed map[id][]host.CompositionVersion // likewise
+	repeats  map[repeatKey]*host.Repeat
 	meta     map[string][]byte
 	stats    host.StoreStats
 }
 
 // id is a name inside a tenant.
 type id struct{ tenant, name string }
+
+type repeatKey struct{ tenant, route, key string }
 
 type session struct {
 	order    uint64 // of creation
@@ -77,6 +80,7 @@ func New() *Store {
 		modules:  map[string]host.ModuleRecord{},
 		plugins:  map[id][]host.PluginVersion{},
 		composed: map[id][]host.CompositionVersion{},
+		repeats:  map[repeatKey]*host.Repeat{},
 		meta:     map[string][]byte{},
 	}
 }
@@ -90,7 +94,7 @@ func (s *Store) Close() error {
 	}
 	s.closed = true
 	s.sessions, s.handlers, s.runs = nil, nil, nil
-	s.modules, s.plugins, s.composed, s.meta = nil, nil, nil, nil
+	s.modules, s.plugins, s.composed, s.repeats, s.meta = nil, nil, nil, nil, nil
 	return nil
 }
 

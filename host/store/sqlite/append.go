@@ -30,6 +30,7 @@ type statements struct {
 	updateRun     *sql.Stmt
 	insertStream  *sql.Stmt
 	setFirstSeq   *sql.Stmt
+	putRepeat     *sql.Stmt
 
 	deleteHandler *sql.Stmt
 	deleteSession *sql.Stmt
@@ -88,6 +89,8 @@ func prepareStatements(ctx context.Context, conn *sql.Conn) (*statements, error)
 		{&s.setFirstSeq, `UPDATE handlers
 			SET first_seq = coalesce((SELECT max(last_seq) FROM stream WHERE hid = handlers.id), -1) + 1
 			WHERE tenant = ? AND handler = ? AND first_seq < 0`},
+
+		{&s.putRepeat, `INSERT OR REPLACE INTO repeats (tenant, route, key, hash, run, made) VALUES (?, ?, ?, ?, ?, ?)`},
 
 		{&s.deleteHandler, `DELETE FROM handlers WHERE tenant = ? AND handler = ? AND sid = ?`},
 		{&s.deleteSession, `DELETE FROM sessions WHERE id = ? AND private
@@ -166,13 +169,19 @@ func (s *Store) appendSession(ctx context.Context, p *host.SessionBatch) error {
 	if err := s.putStream(ctx, sid, p); err != nil {
 		return err
 	}
+	for i := range p.Repeats {
+		r := &p.Repeats[i]
+		if _, err := s.stmts.putRepeat.ExecContext(ctx, p.Key.Tenant, r.Route, r.Key, r.Hash, r.RunID, r.Made); err != nil {
+			return err
+		}
+	}
 	return s.purge(ctx, sid, p)
 }
 
 // checkPart refuses what no table would notice.
 func checkPart(p *host.SessionBatch) error {
 	switch {
-	case p.First == 0 && (p.Last != 0 || len(p.Data)+len(p.Runs)+len(p.Started)+len(p.Stream) > 0):
+	case p.First == 0 && (p.Last != 0 || len(p.Data)+len(p.Runs)+len(p.Started)+len(p.Stream)+len(p.Repeats) > 0):
 		return refuse("session %q: a part without entries only deletes", p.Key.Session)
 	case p.First > p.Last || p.Last > math.MaxInt64:
 		return refuse("session %q: positions %d to %d", p.Key.Session, p.First, p.Last)

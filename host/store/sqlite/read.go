@@ -12,7 +12,7 @@ import (
 // queries are the prepared statements of the reading connections. Each answers
 // by itself, from one snapshot.
 type queries struct {
-	session, due, handler, run, stream, streamEnd, countRuns, meta, module *sql.Stmt
+	session, due, handler, run, stream, streamEnd, countRuns, meta, repeat, module *sql.Stmt
 }
 
 // runColumns are what scanRun reads, in its order.
@@ -41,6 +41,7 @@ func prepareQueries(ctx context.Context, db *sql.DB) (*queries, error) {
 		{&q.countRuns, `SELECT workflow, count(*) FROM runs INDEXED BY runs_running
 			WHERE tenant = ? AND status = 'running' GROUP BY workflow`},
 		{&q.meta, `SELECT value FROM meta WHERE key = ?`},
+		{&q.repeat, `SELECT hash, run, made FROM repeats WHERE tenant = ? AND route = ? AND key = ?`},
 		{&q.module, `SELECT m.rewritten, m.image_hash, m.manifest, m.imports, b.bytes
 			FROM modules m JOIN module_bytes b ON b.digest = m.digest WHERE m.digest = ?`},
 	} {

@@ -9,7 +9,7 @@ import (
 
 // migrations make the schema, step by step; a database's schema number is the
 // count of the steps it has taken. A step that was released is never changed.
-var migrations = []string{schema1, schema2, schema3}
+var migrations = []string{schema1, schema2, schema3, schema4}
 
 // schema2: what a run waits for, a CBOR list; NULL: nothing.
 const schema2 = `ALTER TABLE runs ADD COLUMN waiting BLOB`

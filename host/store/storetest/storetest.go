@@ -53,6 +53,7 @@ func Run(t *testing.T, open func(t *testing.T) host.Store) {
 		{"Compositions", testCompositions},
 		{"RemadeCompositions", testRemadeCompositions},
 		{"DeleteComposition", testDeleteComposition},
+		{"Repeats", testRepeats},
 		{"Meta", testMeta},
 		{"Stats", testStats},
 		{"Close", testClose},

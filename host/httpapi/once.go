@@ -1,0 +1,46 @@
+package httpapi
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/weftrun/weft/host"
+)
+
+// headerOnce has the key under which a client may send a request again.
+const headerOnce = "Idempotency-Key"
+
+// maxOnce bounds a key in bytes.
+const maxOnce = 255
+
+// readOnce reads a request's body, an object, and the key under which the request
+// counts once, if it has one.
+func (s *Server) readOnce(c echo.Context) (value, host.Once, error) {
+	body, err := readBody(c, s.cfg.MaxBody)
+	if err != nil {
+		return value{}, host.Once{}, err
+	}
+	once, err := onceOf(c, body)
+	if err != nil {
+		return value{}, once, err
+	}
+	v, err := readObject(c, body)
+	return v, once, err
+}
+
+func onceOf(c echo.Context, body []byte) (host.Once, error) {
+	keys := c.Request().Header.Values(headerOnce)
+	if len(keys) == 0 {
+		return host.Once{}, nil
+	}
+	key := keys[0]
+	unfit := func(r rune) bool { return r <= ' ' || r > '~' }
+	if len(keys) > 1 || key == "" || len(key) > maxOnce || strings.ContainsFunc(key, unfit) {
+		return host.Once{}, invalid("The header %s must be given once, with 1 to %d visible ASCII characters", headerOnce, maxOnce)
+	}
+	sum := sha256.Sum256(body)
+	return host.Once{Route: c.Request().Method + " " + c.Request().URL.EscapedPath(), Key: key, Hash: hex.EncodeToString(sum[:])}, nil
+}
