@@ -25,7 +25,7 @@ func (s *Server) putWorkflow(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	composition, err := parseComposition(body)
+	composition, err := parseComposition(body, name)
 	if err != nil {
 		return err
 	}
@@ -49,12 +49,20 @@ func (s *Server) deleteWorkflow(c echo.Context) error {
 	return nil
 }
 
-// parseComposition reads what a workflow is to be made of.
-func parseComposition(body value) (host.Composition, error) {
+// parseComposition reads what a workflow is to be made of. A timeout may stand
+// beside the other settings too, and the name again.
+func parseComposition(body value, name string) (host.Composition, error) {
 	var out host.Composition
-	fields, err := body.only("plugins", "settings")
+	fields, err := body.only("plugins", "settings", "timeout", "name")
 	if err != nil {
 		return out, err
+	}
+	again, err := fields["name"].optionalText()
+	if err != nil {
+		return out, err
+	}
+	if again != "" && again != name {
+		return out, invalid("'name' is %q, and the path says %q", clip(again), name)
 	}
 	if v := fields["plugins"]; v.raw != nil && !v.null() {
 		if out.Plugins, err = v.names(); err != nil {
@@ -62,9 +70,21 @@ func parseComposition(body value) (host.Composition, error) {
 		}
 	}
 	if v := fields["settings"]; v.given() {
-		out.Settings, err = parseSettings(v)
+		if out.Settings, err = parseSettings(v); err != nil {
+			return out, err
+		}
 	}
-	return out, err
+	if t := fields["timeout"]; t.raw != nil && !t.null() {
+		d, err := t.seconds()
+		if err != nil {
+			return out, err
+		}
+		if out.Settings.Timeout != nil && *out.Settings.Timeout != d {
+			return out, invalid("'timeout' and 'settings.timeout' differ: give one of them")
+		}
+		out.Settings.Timeout = &d
+	}
+	return out, nil
 }
 
 // only is fields, for an object whose unknown members are refused: a setting

@@ -35,7 +35,7 @@ func TestCompose(t *testing.T) {
 
 // What says nothing is not there, and comes back as nothing.
 func TestComposeWithoutSettings(t *testing.T) {
-	for _, body := range []string{"", "null", "{}", `{"plugins":null,"settings":null}`, `{"settings":{}}`,
+	for _, body := range []string{"", "null", "{}", `{"name":"hello","timeout":null}`, `{"plugins":null,"settings":null}`, `{"settings":{}}`,
 		`{"settings":{"timeout":null,"description":null,"config":null}}`, `{"settings":{"description":"","config":{}}}`} {
 		h := newServer(t, newFake(t)).Handler()
 		w := call(t, h, "PUT", "/workflows/hello", body)
@@ -61,6 +61,9 @@ func TestComposeRefusals(t *testing.T) {
 		`{"plugins":["a"],"Settings":{}}`:             "'Settings' is not known",
 		`{"settings":{"retries":3}}`:                  "'settings.retries' is not known: use timeout, description, config",
 		`{"plugins":[]}`:                              "'plugins' must be a list",
+		`{"name":"other"}`:                            "'name' is \"other\", and the path says",
+		`{"timeout":1,"settings":{"timeout":2}}`:      "'timeout' and 'settings.timeout' differ",
+		`{"timeout":"1s"}`:                            "'timeout'",
 		`{"plugins":"a"}`:                             "'plugins' must be a list",
 		`{"plugins":["a",1]}`:                         "'plugins.1' must be a text",
 		`{"settings":[]}`:                             "'settings' must be an object",
