@@ -15,6 +15,8 @@ JOBS = $(shell nproc 2>/dev/null || echo 2)
 TESTFLAGS =
 BENCH = .
 BENCHFLAGS =
+KILLS = 1000
+SEEDS = 100000
 
 CACHE := $(or $(XDG_CACHE_HOME),$(if $(HOME),$(HOME)/.cache))
 TOOLCHAIN := $(or $(WEFT_TOOLCHAIN),$(if $(CACHE),$(CACHE)/weft-toolchain))
@@ -72,6 +74,15 @@ fmt: need-go ## Format all Go files, and the Rust ones if there is a cargo
 bench: toolchain build ## Run the benchmarks (BENCH=Kernels: only those; BENCHFLAGS=-count=6 for benchstat)
 	@$(parallel) plugins-go plugins-tinygo
 	@BENCH='$(BENCH)' .ci/bench $(BENCHFLAGS)
+
+.PHONY: crash
+crash: toolchain build ## Kill a server under load, again and again (KILLS=1000 times), and check what its clients were told
+	@$(parallel) plugins-tinygo
+	@WEFT_KILLS='$(KILLS)' go test ./host/hosttest -run '^TestStorm$$' -count=1 -timeout 12h -v
+
+.PHONY: simulate
+simulate: need-go ## Play the scheduler's simulation on and on (SEEDS=100000 of them), from one seed to the next
+	@WEFT_SEEDS='$(SEEDS)' go test ./host/scheduler -run '^TestSimulation$$' -count=1 -timeout 12h -v
 
 .PHONY: toolchain
 toolchain: need-go ## Install the guests' compilers (Debian; root or sudo), once

@@ -29,7 +29,8 @@ const simSeeds = 200
 
 // TestSimulation plays whole lives of a server: clients, guests, commits,
 // crashes, all interleaved by one seed. See simulation_check_test.go for what
-// has to hold. WEFT_SEED=n plays one seed again, WEFT_SEEDS=n plays so many.
+// has to hold. WEFT_SEED=n plays one seed again, WEFT_SEEDS=n plays so many, others
+// each time.
 func TestSimulation(t *testing.T) {
 	first, count := uint64(1), simSeeds
 	if testing.Short() {
@@ -38,7 +39,7 @@ func TestSimulation(t *testing.T) {
 	if n, err := strconv.ParseUint(os.Getenv("WEFT_SEED"), 10, 64); err == nil {
 		first, count = n, 1
 	} else if n, err := strconv.Atoi(os.Getenv("WEFT_SEEDS")); err == nil {
-		count = n
+		first, count = uint64(time.Now().UnixNano()), n
 	}
 	var total simStats
 	for seed := first; seed < first+uint64(count); seed++ {

@@ -1,0 +1,419 @@
+package hosttest_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weftrun/weft/host/hosttest"
+)
+
+// stormKills is how often the server is killed in a run of the tests; WEFT_KILLS
+// says otherwise.
+const stormKills = 15
+
+// A real server is killed at random moments under a mixed load, again and again,
+// now and then while it recovers. Its clients send what was not answered again,
+// under the same key. What has to hold:
+//
+//   - every acknowledged answer is still true at the end;
+//   - whatever a client asked for is done once: counters, lists and sums are exact;
+//   - every event that a reader saw is on the stream in the end, at its number;
+//   - every run ends.
+//
+// A run that was open at too many crashes is blocked, by design; an operator
+// resumes it.
+func TestStorm(t *testing.T) {
+	rnd := seed(t)
+	kills := stormKills
+	if n, err := strconv.Atoi(os.Getenv("WEFT_KILLS")); err == nil {
+		kills = n
+	}
+	s := &storm{t: t, data: t.TempDir()}
+	s.serve()
+	for _, name := range []string{"counter", "chain", "counter-race", "approval", "sleeper"} {
+		put(t, s.p, name, hosttest.Plugin(t, name+"-tinygo"))
+	}
+	for _, name := range []string{"kids", "ledger"} {
+		put(t, s.p, name, hosttest.BuildPlugin(t, name))
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var clients sync.WaitGroup
+	for i, work := range []func(*stormClient) error{
+		(*stormClient).counts, (*stormClient).counts, (*stormClient).hops, (*stormClient).races,
+		(*stormClient).asks, (*stormClient).sleeps, (*stormClient).begets, (*stormClient).transfers,
+	} {
+		c := &stormClient{storm: s, name: fmt.Sprint("client", i), rnd: rand.New(rand.NewPCG(rnd.Uint64(), 1))}
+		clients.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				c.n = n
+				if err := work(c); err != nil {
+					t.Errorf("%s, request %d: %v", c.name, n, err)
+					return
+				}
+			}
+		})
+	}
+	for i := range kills {
+		pause(t, rnd, 600*time.Millisecond)
+		s.restart()
+		for rnd.IntN(4) == 0 { // while it recovers
+			pause(t, rnd, 30*time.Millisecond)
+			s.restart()
+		}
+		if t.Failed() {
+			t.Fatalf("after %d kills", i+1)
+		}
+		s.resume()
+	}
+	stop()
+	done := make(chan struct{})
+	go func() {
+		clients.Wait()
+		close(done)
+	}()
+	for running := true; running; {
+		select {
+		case <-done:
+			running = false
+		case <-time.After(200 * time.Millisecond):
+			s.resume()
+		}
+	}
+	s.verify()
+	t.Logf("%d kills, %d runs, %d of them blocked and resumed, %d requests sent again, %d events seen", s.killed, s.runs.Load(), s.resumed, s.again.Load(), s.seen.Load())
+}
+
+// storm is a server that is killed, and what its clients know.
+type storm struct {
+	t    *testing.T
+	data string
+	p    *hosttest.Process
+	url  atomic.Pointer[string] // of the server that serves now
+
+	killed, resumed   int
+	runs, again, seen atomic.Int64
+
+	mu      sync.Mutex
+	answers map[string]string         // acknowledged results, by handler
+	streams map[string]map[int]string // events that readers saw, by handler and number
+}
+
+func (s *storm) serve() {
+	s.p = hosttest.Serve(s.t, s.data)
+	s.url.Store(&s.p.URL)
+}
+
+func (s *storm) restart() {
+	s.p.Kill(s.t)
+	s.killed++
+	s.serve()
+}
+
+// resume helps the runs that are blocked, as an operator does.
+func (s *storm) resume() {
+	_, out := s.p.Do(s.t, http.MethodGet, "/handlers?blocked=true", nil)
+	var list struct {
+		Handlers []struct {
+			ID      string `json:"handler_id"`
+			Blocked struct{ Code, Message string }
+		}
+	}
+	if err := json.Unmarshal(out, &list); err != nil {
+		s.t.Fatalf("%s: %v", out, err)
+	}
+	for _, h := range list.Handlers {
+		if h.Blocked.Code != "host_crash" {
+			s.t.Errorf("handler %s is blocked: %s: %s", h.ID, h.Blocked.Code, h.Blocked.Message)
+		}
+		if status, out := s.p.Do(s.t, http.MethodPost, "/handlers/"+h.ID+"/resume", ""); status == http.StatusOK {
+			s.resumed++
+		} else if status != http.StatusConflict && status != http.StatusNotFound {
+			s.t.Errorf("resume %s: %d %s", h.ID, status, out)
+		}
+	}
+}
+
+// verify holds what the server has against what clients know.
+func (s *storm) verify() {
+	for handler, want := range s.answers {
+		_, out := s.p.Do(s.t, http.MethodGet, "/handlers/"+handler, nil)
+		if got := string(record(s.t, out).Result.Value.Result); got != want {
+			s.t.Errorf("handler %s was acknowledged with %s, and has %s", handler, want, got)
+		}
+	}
+	for handler, events := range s.streams {
+		now := map[int]string{}
+		if err := s.follow(context.Background(), handler, -1, now); err != nil {
+			s.t.Errorf("the stream of %s: %v", handler, err)
+		}
+		for id, data := range events {
+			if now[id] != data {
+				s.t.Errorf("the stream of %s had %s at %d, and has %s", handler, data, id, now[id])
+			}
+		}
+	}
+	_, out := s.p.Do(s.t, http.MethodGet, "/handlers?status=running", nil)
+	if !strings.HasPrefix(string(out), `{"handlers":[]`) {
+		s.t.Errorf("these do not end: %s", out)
+	}
+}
+
+// follow reads a stream from behind a number on to its end, or to the server's.
+func (s *storm) follow(ctx context.Context, handler string, after int, into map[int]string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s/events/%s?sse=true&include_internal=true&after_sequence=%d", *s.url.Load(), handler, after), nil)
+	if err != nil {
+		return err
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = res.Body.Close() }()
+	lines := bufio.NewScanner(res.Body)
+	lines.Buffer(nil, 1<<24)
+	id := -1
+	for lines.Scan() {
+		if n, ok := strings.CutPrefix(lines.Text(), "id: "); ok {
+			if id, err = strconv.Atoi(n); err != nil {
+				return err
+			}
+		} else if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+			into[id] = data
+			s.seen.Add(1)
+		}
+	}
+	return nil // a broken connection is the server's death
+}
+
+// stormClient sends requests until they are answered.
+type stormClient struct {
+	*storm
+	name string
+	rnd  *rand.Rand
+	n    int
+}
+
+// send sends a request, again and again under one key, until there is an answer.
+func (c *stormClient) send(path string, body any, key string) (int, []byte, error) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return 0, nil, err
+	}
+	for tries := 0; ; tries++ {
+		if tries > 0 {
+			c.again.Add(1)
+			c.backOff()
+		}
+		method := http.MethodGet
+		if body != nil {
+			method = http.MethodPost
+		}
+		req, err := http.NewRequestWithContext(context.Background(), method, *c.url.Load()+path, strings.NewReader(string(text)))
+		if err != nil {
+			return 0, nil, err
+		}
+		if body != nil {
+			req.Header.Set("Idempotency-Key", fmt.Sprintf("%s-%d-%s", c.name, c.n, key))
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			continue
+		}
+		out, err := io.ReadAll(res.Body)
+		_ = res.Body.Close()
+		if err == nil && res.StatusCode != http.StatusServiceUnavailable {
+			return res.StatusCode, out, nil
+		}
+	}
+}
+
+// backOff waits a little for a server that is dead, or starts.
+func (c *stormClient) backOff() {
+	timer := time.NewTimer(5 * time.Millisecond)
+	<-timer.C
+}
+
+// run runs a workflow to its end and gives its result.
+func (c *stormClient) run(workflow string, body map[string]any) (string, error) {
+	status, out, err := c.send("/workflows/"+workflow+"/run", body, "run")
+	if err != nil {
+		return "", err
+	}
+	var rec hosttest.Record
+	if err := json.Unmarshal(out, &rec); err != nil || status != http.StatusOK {
+		return "", fmt.Errorf("%s: %d %s", workflow, status, out)
+	}
+	c.runs.Add(1)
+	result := string(rec.Result.Value.Result)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.answers == nil {
+		c.answers = map[string]string{}
+	}
+	c.answers[rec.HandlerID] = result
+	return result, nil
+}
+
+// begin starts a run and gives its handler.
+func (c *stormClient) begin(workflow string, body map[string]any) (string, error) {
+	status, out, err := c.send("/workflows/"+workflow+"/run-nowait", body, "begin")
+	var rec hosttest.Record
+	if err == nil {
+		err = json.Unmarshal(out, &rec)
+	}
+	if err != nil || status != http.StatusOK {
+		return "", fmt.Errorf("%s: %d %s (%w)", workflow, status, out, err)
+	}
+	c.runs.Add(1)
+	return rec.HandlerID, nil
+}
+
+// watch reads a run's stream to its end, over kills, and keeps what it saw.
+func (c *stormClient) watch(handler string) error {
+	events := map[int]string{}
+	for last := -1; ; {
+		if err := c.follow(context.Background(), handler, last, events); err != nil {
+			c.backOff()
+		}
+		for id := range events {
+			last = max(last, id)
+		}
+		for id := range last + 1 {
+			if _, ok := events[id]; !ok {
+				return fmt.Errorf("the stream of %s has no event %d, but %d", handler, id, last)
+			}
+		}
+		for _, end := range []string{`"type":"StopEvent"`, `"type":"WorkflowFailedEvent"`, `"type":"WorkflowTimedOutEvent"`} {
+			if strings.Contains(events[last], end) {
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				if c.streams == nil {
+					c.streams = map[string]map[int]string{}
+				}
+				c.streams[handler] = events
+				return nil
+			}
+		}
+	}
+}
+
+func (c *stormClient) want(workflow string, body map[string]any, want string) error {
+	got, err := c.run(workflow, body)
+	if err == nil && got != want {
+		err = fmt.Errorf("%s gives %s, want %s", workflow, got, want)
+	}
+	return err
+}
+
+// counts counts in a session of its own: each request once.
+func (c *stormClient) counts() error {
+	return c.want("counter", in(c.name, fields{}), fmt.Sprint(c.n+1))
+}
+
+func (c *stormClient) hops() error {
+	n := c.rnd.IntN(30)
+	return c.want("chain", start(fields{"n": n, "payload": strings.Repeat("x", c.rnd.IntN(500))}), fmt.Sprintf(`{"hops":%d}`, n))
+}
+
+func (c *stormClient) races() error {
+	n := c.rnd.IntN(60)
+	return c.want("counter-race", start(fields{"n": n, "mode": "edit"}), fmt.Sprintf(`{"count":%d}`, n))
+}
+
+// asks starts a run that asks twice, and answers; a reader watches it.
+func (c *stormClient) asks() error {
+	handler, err := c.begin("approval", start(fields{"item": "a desk"}))
+	if err != nil {
+		return err
+	}
+	for _, role := range []string{"manager", "finance"} {
+		body := map[string]any{"event": map[string]any{"type": "HumanResponseEvent", "value": fields{"role": role, "approved": true}}}
+		if status, out, err := c.send("/events/"+handler, body, role); err != nil || status != http.StatusOK {
+			return fmt.Errorf("the answer of %s: %d %s (%w)", role, status, out, err)
+		}
+	}
+	if err := c.watch(handler); err != nil {
+		return err
+	}
+	return c.result(handler, `{"by":["manager","finance"],"calls":1,"approved":true}`)
+}
+
+// result wants the result of a run that has ended.
+func (c *stormClient) result(handler, want string) error {
+	_, out, err := c.send("/handlers/"+handler, nil, "")
+	if err != nil {
+		return err
+	}
+	var rec hosttest.Record
+	if err := json.Unmarshal(out, &rec); err != nil {
+		return err
+	}
+	if got := string(rec.Result.Value.Result); got != want {
+		return fmt.Errorf("handler %s: %s, want the result %s", handler, out, want)
+	}
+	return nil
+}
+
+func (c *stormClient) sleeps() error {
+	handler, err := c.begin("sleeper", start(fields{"seconds": float64(c.rnd.IntN(400)) / 1000}))
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.watch(handler), c.result(handler, `"slept"`))
+}
+
+// begets runs workflows that run workflows.
+func (c *stormClient) begets() error {
+	switch n := 1 + c.rnd.IntN(4); c.rnd.IntN(4) {
+	case 0:
+		return c.want("kids", start(fields{"mode": "many", "n": n}), fmt.Sprint(n))
+	case 1:
+		return c.want("kids", start(fields{"mode": "deep", "n": n}), fmt.Sprint(n))
+	case 2:
+		return c.want("kids", start(fields{"mode": "retry"}), `{"child":1,"attempts":3}`)
+	default:
+		handler, err := c.begin("kids", start(fields{"mode": "stream", "n": n}))
+		if err != nil {
+			return err
+		}
+		return errors.Join(c.watch(handler), c.result(handler, fmt.Sprint(n)))
+	}
+}
+
+// transfers has atomic steps move money.
+func (c *stormClient) transfers() error {
+	const accounts = 4
+	got, err := c.run("ledger", start(fields{"accounts": accounts, "transfers": 40, "fail": 8}))
+	if err != nil {
+		return err
+	}
+	var r struct {
+		Balances            []int
+		Made, Sent, Bounced int
+	}
+	if err := json.Unmarshal([]byte(got), &r); err != nil {
+		return err
+	}
+	sum := 0
+	for _, b := range r.Balances {
+		sum += b
+	}
+	if sum != 100*accounts || r.Made != 35 || r.Sent != 35 || r.Bounced != 5 {
+		return fmt.Errorf("the sum is %d: %s", sum, got)
+	}
+	return nil
+}
