@@ -1,39 +1,3 @@
-// Package journal turns the entries of all sessions into durable batches: one
-// FIFO queue, group commit, output commit.
-//
-// It must not know what an entry means, nor own a goroutine: it is stepped
-// (see [Journal.Step]), so that a simulation can decide every interleaving;
-// [Journal.Run] is the small runner that a server uses.
-//
-// # Protocol
-//
-// Invariants:
-//
-//  1. An item takes its queue position under its session's mutex, together
-//     with its position in the session. So the queue holds each session's
-//     entries in order, and an effect that another can see stands before
-//     whatever follows from seeing it.
-//  2. A batch is a prefix of the queue, in one transaction, one at a time.
-//  3. A position is durable when the transaction that holds it has committed;
-//     durable positions are a prefix of the queue too.
-//  4. Nothing that was made at a position leaves the host before that position
-//     is durable: answers wait with [Journal.Wait], stream events are handed on
-//     by the committer after the commit.
-//  5. A failed commit that surely wrote nothing is tried again as the same
-//     batch; after any other failure the queue is dead and nothing that waited
-//     is answered: the process has to fold the store anew.
-//
-// A commit starts when somebody waits for a position in the queue, when the
-// queue's head is older than Linger, or when the queue holds MaxBatchBytes. So
-// a run that a client waits for is one commit, at its end: steps do not wait.
-//
-//	Append:  queue += item; return position
-//	Step:    if none in flight and (demanded or old or large): batch = prefix
-//	commit:  store.Append(batch); durable = position; publish; release waiters
-//
-// Rejected: a commit for each entry (a step would pay a sync each), a fixed
-// tick (adds its length to every answer), a queue for each session (a batch
-// would have to order them against each other to keep invariant 1).
 package journal
 
 import (
