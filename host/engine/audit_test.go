@@ -146,7 +146,7 @@ func auditPool(t reporter, r *run, i, busy, queued int) {
 		taken += bits.OnesCount64(word)
 	}
 	waiting := 0
-	for inv := p.first; inv != nil; inv = inv.queued {
+	for inv := p.first; inv != nil; inv = inv.behind {
 		waiting++
 	}
 	if p.busy != busy || taken != busy || busy > st.workers || waiting != queued || waiting != p.waiting {

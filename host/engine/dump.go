@@ -98,7 +98,7 @@ func (d *dumper) pool(st *step, p *pool) {
 		return
 	}
 	var queue []uint64
-	for inv := p.first; inv != nil; inv = inv.queued {
+	for inv := p.first; inv != nil; inv = inv.behind {
 		queue = append(queue, inv.id)
 	}
 	d.line("  step %s busy=%d queue=%v", st.name, p.busy, queue)

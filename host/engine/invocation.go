@@ -40,9 +40,10 @@ type invocation struct {
 	suspensions int         // of all attempts
 	waiters     map[string]*waiter
 	slept       uint64 // the call of this attempt whose sleep is over
+	halfway     bool   // in phaseQueued: the attempt was suspended and goes on
 
-	queued       *invocation // the next one in the step's queue
-	older, newer *invocation // of the run
+	ahead, behind *invocation // in the step's queue
+	older, newer  *invocation // of the run
 }
 
 // pool is the workers of a step in a run, and the queue before them.
@@ -72,24 +73,32 @@ func (p *pool) release(worker int) {
 	p.taken[worker/64] &^= 1 << (worker % 64)
 }
 
+// push puts an invocation at the end of the queue.
 func (p *pool) push(inv *invocation) {
+	inv.ahead = p.last
 	if p.last == nil {
 		p.first = inv
 	} else {
-		p.last.queued = inv
+		p.last.behind = inv
 	}
 	p.last = inv
 	p.waiting++
 }
 
-func (p *pool) pop() *invocation {
-	inv := p.first
-	p.first, inv.queued = inv.queued, nil
-	if p.first == nil {
-		p.last = nil
+// leave takes an invocation out of the queue, wherever it stands.
+func (p *pool) leave(inv *invocation) {
+	if inv.ahead == nil {
+		p.first = inv.behind
+	} else {
+		inv.ahead.behind = inv.behind
 	}
+	if inv.behind == nil {
+		p.last = inv.ahead
+	} else {
+		inv.behind.ahead = inv.ahead
+	}
+	inv.ahead, inv.behind = nil, nil
 	p.waiting--
-	return inv
 }
 
 // invoke makes an invocation of a step and gives it a slot, or queues it.
@@ -126,7 +135,7 @@ func (s *Session) seatOrQueue(inv *invocation) {
 // seat starts the current attempt.
 func (s *Session) seat(inv *invocation) {
 	inv.worker = inv.run.pools[inv.step.index].acquire()
-	inv.phase = phaseRunning
+	inv.phase, inv.halfway = phaseRunning, false
 	s.seats++
 	s.lastSeat++
 	inv.seat = s.lastSeat
@@ -140,16 +149,22 @@ func (s *Session) seat(inv *invocation) {
 	s.emit(StartAttempt{Invocation: inv.id})
 }
 
-// unseat takes the slot, if it has one, from an attempt that ended; output is the
-// type of the event it gave, "" for none.
+// unseat takes the slot, or its place in the queue, from an attempt that ended;
+// output is the type of the event it gave, "" for none. One that is suspended
+// has neither.
 func (s *Session) unseat(inv *invocation, output string) {
 	s.disarm(inv.timer)
 	inv.timer = nil
-	if inv.phase == phaseSuspended {
+	switch inv.phase {
+	case phaseSuspended:
 		s.wake(inv)
-		return
+	case phaseQueued: // it was answered, and its time ran out before a worker was free
+		inv.run.pools[inv.step.index].leave(inv)
+		inv.halfway = false
+		s.publishState(inv, "not_running", "<enqueued>", "")
+	default:
+		s.vacate(inv, output)
 	}
-	s.vacate(inv, output)
 }
 
 // vacate takes the slot from an attempt.
@@ -164,7 +179,9 @@ func (s *Session) refill(r *run, st *step) {
 	p := &r.pools[st.index]
 	if p.first != nil && p.busy < st.workers && !r.held() {
 		s.visited++
-		s.seat(p.pop())
+		next := p.first
+		p.leave(next)
+		s.seat(next)
 	}
 }
 

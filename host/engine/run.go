@@ -103,6 +103,8 @@ func (s *Session) end(r *run, status host.Status, last host.StreamEvent) host.St
 		case inv.phase == phaseSuspended:
 			s.disarm(inv.suspended.timer)
 			s.emit(Abandon{Invocation: inv.id})
+		case inv.halfway: // its record is kept for when it goes on
+			s.emit(Abandon{Invocation: inv.id})
 		}
 		s.disarm(inv.timer)
 		delete(s.invocations, inv.id)

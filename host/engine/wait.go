@@ -346,6 +346,7 @@ func (s *Session) wake(inv *invocation) {
 func (s *Session) resume(inv *invocation) {
 	s.wake(inv)
 	s.changed(inv.run)
+	inv.halfway = true
 	s.seatOrQueue(inv)
 }
 
