@@ -2,10 +2,12 @@ package engine
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
 )
 
 // Dump writes everything that the session holds as canonical text: sessions
@@ -14,7 +16,7 @@ import (
 func (s *Session) Dump() string {
 	d := &dumper{}
 	d.line("session %s/%s seq=%d now=%d", s.key.Tenant, s.key.Session, s.seq, s.now)
-	d.line("last event=%d invocation=%d timer=%d collection=%d seat=%d", s.lastEvent, s.lastInvocation, s.lastTimer, s.lastCollection, s.lastSeat)
+	d.line("last event=%d invocation=%d timer=%d collection=%d seat=%d wait=%d", s.lastEvent, s.lastInvocation, s.lastTimer, s.lastCollection, s.lastSeat, s.lastWait)
 	d.line("seats=%d wake=%d", s.seats, s.WakeAt())
 	d.line("state %s", showRaw(s.root.Encode()))
 	for _, id := range sortedKeys(s.handlers) {
@@ -32,10 +34,11 @@ func (s *Session) Dump() string {
 		return 1
 	})
 	for _, t := range timers {
-		d.line("timer %d %s run=%s at=%d%s", t.id, t.kind, t.run.rec.RunID, t.at, owner(t))
+		d.line("timer %d %s run=%s at=%d span=%d%s", t.id, t.kind, t.run.rec.RunID, t.at, t.span, owner(t))
 	}
 	if s.ended.RunID != "" {
-		d.line("ended %s %s error=%q code=%q steps=%d fuel=%d", s.ended.RunID, s.ended.Status, s.ended.Error, s.ended.ErrorCode, s.ended.Steps, s.ended.Fuel)
+		d.line("ended %s", s.ended.RunID)
+		d.record(s.ended)
 	}
 	return d.b.String()
 }
@@ -52,16 +55,15 @@ type dumper struct{ b strings.Builder }
 func (d *dumper) line(format string, args ...any) { fmt.Fprintf(&d.b, format+"\n", args...) }
 
 func (d *dumper) run(r *run) {
-	d.line("run %s handler=%s workflow=%s version=%s status=%s steps=%d fuel=%d updated=%d", r.rec.RunID, r.handler.id, r.rec.Workflow, r.version, r.rec.Status, r.rec.Steps, r.rec.Fuel, r.rec.Updated)
+	d.line("run %s handler=%s version=%s", r.rec.RunID, r.handler.id, r.version)
+	d.record(r.rec)
 	d.line("  routed=%d stream=%d alive=%d seed=%x", r.routed, r.streamBytes, r.alive, r.seed[:4])
+	d.limits(r.limits)
 	if r.held() {
-		d.line("  held paused=%t since=%d", r.rec.Paused, r.heldAt)
+		d.line("  held since=%d", r.heldAt)
 	}
-	if b := r.rec.Blocked; b != nil {
-		d.line("  blocked %s %q", b.Code, b.Message)
-	}
-	if t := r.deadline; t != nil {
-		d.line("  deadline timer=%d at=%d armed=%t", t.id, t.at, t.slot >= 0)
+	if r.deadline != nil {
+		d.line("  deadline%s", r.deadline.show())
 	}
 	for i := range r.pools {
 		d.pool(r.graph.steps[i], &r.pools[i])
@@ -91,6 +93,40 @@ func (d *dumper) run(r *run) {
 	for inv := r.oldest; inv != nil; inv = inv.newer {
 		d.invocation(inv)
 	}
+}
+
+// record shows the record of a run.
+func (d *dumper) record(r host.Run) {
+	d.line("  handler=%s workflow=%s %s steps=%d fuel=%d started=%d updated=%d", r.HandlerID, r.Workflow, r.Status, r.Steps, r.Fuel, r.Started, r.Updated)
+	if r.Completed != 0 {
+		d.line("  completed=%d error=%q code=%q", r.Completed, r.Error, r.ErrorCode)
+	}
+	if ev := r.Result; ev != nil {
+		d.line("  result %d run=%s %s types=%v internal=%t terminal=%t %s", ev.Seq, ev.RunID, ev.QualifiedName(), ev.Types, ev.Internal, ev.Terminal, showRaw(ev.Body))
+	}
+	if r.Paused {
+		d.line("  paused")
+	}
+	if b := r.Blocked; b != nil {
+		d.line("  blocked %s %q", b.Code, b.Message)
+	}
+	for _, w := range r.WaitingFor {
+		d.line("  waits step=%s for=%s id=%q since=%d", w.Step, w.Type, w.WaiterID, w.Since)
+	}
+}
+
+// limits shows those that are not the default.
+func (d *dumper) limits(l host.Limits) {
+	got, usual := reflect.ValueOf(l), reflect.ValueOf(host.DefaultLimits())
+	for f, v := range got.Fields() {
+		if !v.Equal(usual.FieldByIndex(f.Index)) {
+			d.line("  limit %s=%v", f.Name, v)
+		}
+	}
+}
+
+func (t *timer) show() string {
+	return fmt.Sprintf(" timer=%d at=%d span=%d armed=%t", t.id, t.at, t.span, t.slot >= 0)
 }
 
 func (d *dumper) pool(st *step, p *pool) {
@@ -136,13 +172,16 @@ func (d *dumper) invocation(inv *invocation) {
 	if inv.began {
 		d.line("    start=%d worker=%d seat=%d", inv.start, inv.worker, inv.seat)
 	}
-	if t := inv.timer; t != nil {
-		d.line("    timer=%d at=%d armed=%t", t.id, t.at, t.slot >= 0)
+	if inv.halfway {
+		d.line("    goes on")
+	}
+	if inv.timer != nil {
+		d.line("   %s", inv.timer.show())
 	}
 	if on := inv.suspended; on != nil {
 		d.line("    suspended at call %d", on.n)
-		if t := on.timer; t != nil {
-			d.line("      timer=%d at=%d armed=%t", t.id, t.at, t.slot >= 0)
+		if on.timer != nil {
+			d.line("     %s", on.timer.show())
 		}
 	}
 	if inv.suspensions > 0 {

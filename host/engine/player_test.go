@@ -20,6 +20,8 @@ type player struct {
 	now    int64
 	bases  map[string]base
 	out    strings.Builder
+	past   past
+	after  func() // each move
 }
 
 // base is what a begin remembers for a commit.
@@ -78,9 +80,19 @@ func (p *player) play(line string) {
 		}
 		node, _ := state.Get(p.live.State(), path)
 		p.bases[name] = base{path, node}
+		p.remember(move{line: line, name: name, path: path})
 		return
 	}
-	_, _ = p.tick(p.read(verb, in)) // it is written down
+	m := move{line: line, now: p.now}
+	if verb == "commit" {
+		m.name = strings.Fields(in.rest)[1]
+	}
+	m.tick = p.read(verb, in)
+	m.res, m.err = p.tick(m.tick)
+	p.remember(m)
+	if p.after != nil {
+		p.after()
+	}
 }
 
 // tick reduces a tick, writes down what came of it and replays it.
