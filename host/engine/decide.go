@@ -152,7 +152,7 @@ func (s *Session) decidePost(e *Entry, t PostEvent) (decision, error) {
 		return decision{}, host.Errorf(host.CodeLimitExceeded, "the run has had %d events, its limit", r.routed)
 	}
 	ev := sanitized(t.Event)
-	if s.overflows(r, ev, t.Step) {
+	if s.overflows(r, []abi.Event{ev}, t.Step, r.outermost.leadsTo) {
 		return decision{}, host.Errorf(host.CodeLimitExceeded, "the run keeps %d events that no step has waited for yet (limit inbox_events): try again later", r.inbox.size)
 	}
 	e.Kind, e.RunID, e.Event, e.Step = EntryPost, t.RunID, &ev, t.Step
@@ -242,7 +242,7 @@ func (s *Session) decideSend(e *Entry, inv *invocation, req SendEvent) (decision
 		return decision{}, err
 	}
 	ev := sanitized(req.Event)
-	if r := inv.run; s.overflows(r, ev, req.Step) {
+	if r := inv.run; s.overflows(r, []abi.Event{ev}, req.Step, inv.in.leadsTo) {
 		return decision{}, refuseInbox(r)
 	}
 	e.Kind, e.Event, e.Step = EntrySend, &ev, req.Step
@@ -302,7 +302,7 @@ func (s *Session) decideFinish(e *Entry, t Finish) (decision, error) {
 	if p.Err = t.Output.Err; p.Err == nil {
 		p.Err = inv.step.checkOutput(t.Output)
 	}
-	if p.Err == nil && s.overflow(inv.run, t.Output.Events) {
+	if p.Err == nil && s.overflows(inv.run, t.Output.Events, "", inv.reach(t.Output)) {
 		p.Err = refuseInbox(inv.run)
 	}
 	if p.Err != nil {

@@ -228,8 +228,9 @@ func (r *run) shapes(typ string) []*waitShape {
 
 // takers finds the waiters that an event goes to: the oldest that it matches,
 // and those that asked for a broadcast. step, if not "", names the only step
-// that it is meant for.
-func (s *Session) takers(r *run, ev abi.Event, step string) []*waiter {
+// that it is meant for; served are queues of which only the rest from an element
+// on still waits.
+func (s *Session) takers(r *run, ev abi.Event, step string, served map[*list.List]*list.Element) []*waiter {
 	shapes := r.shapes(ev.Type)
 	if len(shapes) == 0 {
 		return nil
@@ -238,7 +239,11 @@ func (s *Session) takers(r *run, ev abi.Event, step string) []*waiter {
 	var oldest *waiter
 	var all []*waiter
 	consider := func(queue *list.List, broadcast bool) {
-		for at := queue.Front(); at != nil; at = at.Next() {
+		at := queue.Front()
+		if rest, ok := served[queue]; ok {
+			at = rest
+		}
+		for ; at != nil; at = at.Next() {
 			s.visited++
 			w := at.Value.(*waiter)
 			if step != "" && w.step.name != step {
@@ -284,7 +289,7 @@ func (s *Session) takers(r *run, ev abi.Event, step string) []*waiter {
 
 // answerWaiters brings an event to those who wait for it; false if nobody does.
 func (s *Session) answerWaiters(r *run, ev abi.Event, step string) bool {
-	takers := s.takers(r, ev, step)
+	takers := s.takers(r, ev, step, nil)
 	for _, w := range takers {
 		w.answer = &ev
 		r.strike(w)
