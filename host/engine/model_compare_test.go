@@ -66,7 +66,7 @@ func (p *pair) play(now int64, t engine.Tick) error {
 		answer, refused = p.model.tick(now, t)
 	}
 	if refusal != refused {
-		return fmt.Errorf("refused with %q (%v), the model with %q", refusal, err, refused)
+		return fmt.Errorf("refused with %q (%s), the model with %q", refusal, fmt.Sprint(err), refused)
 	}
 	if got := showAnswer(res.Response); refused == "" && got != answer {
 		return fmt.Errorf("the answer is %q, the model's is %q", got, answer)
