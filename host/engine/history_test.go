@@ -61,8 +61,8 @@ func eachHistory(t *testing.T, test func(t *testing.T, h *history)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(files) < 100 {
-		t.Errorf("%d histories, want at least 100", len(files))
+	if len(files) < 150 {
+		t.Errorf("%d histories, want at least 150", len(files))
 	}
 	for _, name := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) { test(t, readHistory(t, name)) })

@@ -28,8 +28,9 @@ type pair struct {
 	session  *engine.Session
 	model    *model
 	journal  []*engine.Entry
-	log      []string
+	played   []func() string // the ticks, to be shown if need be
 
+	mood    mood
 	now     int64
 	started uint64
 	fresh   int
@@ -55,7 +56,7 @@ var sessionKey = host.SessionKey{Tenant: "t", Session: "s"}
 
 // play does a tick to both, and says in what they differ.
 func (p *pair) play(now int64, t engine.Tick) error {
-	p.log = append(p.log, showTick(now, t))
+	p.played = append(p.played, func() string { return showTick(now, t) })
 	res, err := p.session.Reduce(now, t)
 	refusal := codeOf(err)
 	var answer, refused string
@@ -397,7 +398,8 @@ func playSeed(seed uint64, without map[int]bool) (p *pair, last int, err error) 
 			err = fmt.Errorf("panic: %v", r)
 		}
 	}()
-	n := 10 + rng.IntN(60)
+	p.mood = drawMood(rng)
+	n := 10 + rng.IntN(80)
 	for last = range n {
 		if without[last] {
 			continue
@@ -471,5 +473,8 @@ func report(t *testing.T, seed uint64, p *pair, err error) {
 	for _, st := range p.manifest.Steps {
 		fmt.Fprintf(&steps, "\n  %+v", st)
 	}
-	t.Errorf("seed %d (go test ./host/engine -run TestModel -model.seed=%d): %v%s\n%s", seed, seed, err, steps.String(), strings.Join(p.log, "\n"))
+	for _, show := range p.played {
+		steps.WriteString("\n" + show())
+	}
+	t.Errorf("seed %d (go test ./host/engine -run TestModel -model.seed=%d): %v%s", seed, seed, err, steps.String())
 }

@@ -148,12 +148,21 @@ func mend(m *abi.Manifest) {
 	}
 }
 
+// mood says what guests of a seed do most, in parts of a hundred.
+type mood struct{ finish, fail, wait int }
+
+func drawMood(rng *rand.Rand) mood {
+	return mood{finish: []int{25, 40, 60}[rng.IntN(3)], fail: []int{3, 12, 40}[rng.IntN(3)], wait: []int{10, 30, 70}[rng.IntN(3)]}
+}
+
 // guest is an attempt as the outside plays it: what it called when it was
-// suspended it calls again.
+// suspended it calls again, and the next attempt mostly calls what the one
+// before did.
 type guest struct {
 	attempt, calls uint64
 	again          *engine.Call
 	bases          []region
+	made, script   []engine.Request
 }
 
 // region is a value that was read to be replaced.
@@ -231,7 +240,11 @@ func (p *pair) drawAttempt(rng *rand.Rand, id uint64) engine.Tick {
 	inv, _ := p.session.Invocation(id)
 	g := p.guests[id]
 	if g == nil || g.attempt != inv.Attempt {
-		g = &guest{attempt: inv.Attempt}
+		next := &guest{attempt: inv.Attempt}
+		if g != nil && rng.IntN(4) > 0 {
+			next.script = g.made
+		}
+		g = next
 		p.guests[id] = g
 	}
 	attempt := inv.Attempt
@@ -242,16 +255,28 @@ func (p *pair) drawAttempt(rng *rand.Rand, id uint64) engine.Tick {
 		return *g.again
 	}
 	st := modelGraph{p.manifest}.step(inv.Step)
-	if rng.IntN(2) == 0 {
+	if rng.IntN(100) < p.mood.finish && len(g.script) == 0 {
 		return engine.Finish{Invocation: id, Attempt: attempt, Output: p.drawOutput(rng, st), Fuel: uint64(rng.IntN(5))}
 	}
 	g.calls++
-	return engine.Call{Invocation: id, Attempt: attempt, N: g.calls, Request: p.drawRequest(rng, inv, st, g)}
+	c := engine.Call{Invocation: id, Attempt: attempt, N: g.calls}
+	if len(g.script) > 0 {
+		c.Request, g.script = g.script[0], g.script[1:]
+	} else {
+		c.Request = p.drawRequest(rng, inv, st, g)
+	}
+	if _, ok := c.Request.(engine.CommitState); !ok { // its base is of then
+		g.made = append(g.made, c.Request)
+	}
+	return c
 }
 
 func (p *pair) drawRequest(rng *rand.Rand, inv engine.Invocation, st *abi.StepDecl, g *guest) engine.Request {
+	if rng.IntN(100) < p.mood.wait {
+		return p.drawWait(rng, st)
+	}
 	paths := []string{"a", "m.x", "m.y"}
-	switch rng.IntN(13) {
+	switch rng.IntN(9) {
 	case 0:
 		return engine.EditState{Edits: []abi.Edit{{Op: abi.OpIncrement, Path: paths[rng.IntN(3)], Value: abi.Raw{1}}}}
 	case 1: // a region is begun, or one that was is committed
@@ -270,9 +295,11 @@ func (p *pair) drawRequest(rng *rand.Rand, inv engine.Invocation, st *abi.StepDe
 		return engine.WriteStream{Event: p.drawEvent(rng, append([]string{"Progress", "Progress", abi.TypeStepFailed}, p.types...))}
 	case 6, 7:
 		return p.drawCollect(rng, inv)
-	case 8:
-		return engine.Sleep{Duration: int64(rng.IntN(5))}
 	}
+	return engine.Sleep{Duration: int64(rng.IntN(5))}
+}
+
+func (p *pair) drawWait(rng *rand.Rand, st *abi.StepDecl) engine.Request {
 	wait := engine.WaitForEvent{ID: pickOf(rng, "w1", "w2", "Answer 1"), Type: "Answer", Timeout: int64(rng.IntN(3) * rng.IntN(5)), Broadcast: rng.IntN(4) == 0}
 	if len(st.Waits) > 0 && rng.IntN(8) > 0 {
 		wait.Type = st.Waits[rng.IntN(len(st.Waits))]
@@ -349,10 +376,11 @@ func (p *pair) drawOutput(rng *rand.Rand, st *abi.StepDecl) abi.StepOutput {
 			single = append(single, emit.Types[0])
 		}
 	}
-	switch pick := rng.IntN(12); {
+	pick := rng.IntN(12)
+	switch {
 	case pick == 0:
 		return abi.StepOutput{}
-	case pick <= 2:
+	case rng.IntN(100) < p.mood.fail:
 		err := &abi.Error{Code: pickOf(rng, "drawn", "other"), Message: drawnMessage}
 		return abi.StepOutput{Err: err}
 	case pick <= 7 && len(lists) > 0:
