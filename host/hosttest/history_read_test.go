@@ -33,7 +33,7 @@ func (sc *scene) operation() (abi.Raw, error) {
 		write.Event, _, err = readEvent(sc.rest)
 		name, msg = abi.ImportWriteStream, write
 	case "collect":
-		name, msg, err = abi.ImportCollect, nil, nil
+		name = abi.ImportCollect
 		msg, err = readCollect(sc)
 	case "wait":
 		name = abi.ImportWait
