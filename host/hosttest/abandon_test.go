@@ -3,6 +3,7 @@ package hosttest_test
 import (
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -25,6 +26,7 @@ const everyCallManifest = `{"abi": 1, "workflow": "every", "timeout": 0,
 var everyCall = []string{
 	`["now", []]`,
 	`["state_edit", [["set", "n", 1], ["append", "log", "first"]]]`,
+	`["random", [8]]`,
 	`["state_get", ["n"]]`,
 	`["now", []]`,
 	`["log", [0, "before the edit"]]`,
@@ -79,10 +81,10 @@ func playEveryCall(t *testing.T, interrupt func(s *stage, call int, waits bool))
 	}
 	s.told[job] = []abi.Raw{rawJSON(t, `["state_edit", [["increment", "jobs", 1]]]`)}
 	*s.guest(job) = puppetState{calls: 1, finished: true, answers: map[int]answered{}}
+	g := s.guest(me)
 	if _, err := s.host.Runs.Start(t.Context(), host.StartRequest{Tenant: host.DefaultTenant, Workflow: "every", HandlerID: "h", SessionID: "s"}); err != nil {
 		t.Fatal(err)
 	}
-	g := s.guest(me)
 	jobDone := func() bool { return strings.Contains(strings.Join(s.store.stream, "\n"), "step job not_running") }
 	for n := 1; n <= len(everyCall); n++ {
 		s.mu.Lock()
@@ -118,6 +120,10 @@ func playEveryCall(t *testing.T, interrupt func(s *stage, call int, waits bool))
 	return s.came(t)
 }
 
+// drawn are random bytes: each play draws others. That a replay draws the same
+// the stage sees.
+var drawn = regexp.MustCompile(`h'[0-9a-f]{16}'|"\$bytes":"[^"]*"`)
+
 // waitsBefore is how many calls up to and with the n-th wait.
 func waitsBefore(n int) int {
 	waits := 0
@@ -136,7 +142,7 @@ func (s *stage) came(t *testing.T) everyCallPlay {
 	var play everyCallPlay
 	for _, r := range s.store.runs {
 		if r.Result != nil {
-			play.result = abi.Diag(r.Result.Body)
+			play.result = drawn.ReplaceAllString(abi.Diag(r.Result.Body), "drawn")
 		}
 	}
 	raw := rawJSON(t, everyCallManifest)
@@ -161,7 +167,7 @@ func (s *stage) came(t *testing.T) everyCallPlay {
 		if !strings.Contains(line, " step job ") {
 			_, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 			_, rest, _ = strings.Cut(rest, " ")
-			play.stream = append(play.stream, rest)
+			play.stream = append(play.stream, drawn.ReplaceAllString(rest, "drawn"))
 		}
 	}
 	return play
@@ -234,5 +240,56 @@ func TestWriteTicketUnderContention(t *testing.T) {
 	t.Logf("%d conflicts, %d parks", c.Conflicts, c.Parks)
 	if c.Conflicts == 0 {
 		t.Error("nobody got into the way of another: the test does not test what it is to test")
+	}
+}
+
+const downManifest = `{"abi": 1, "workflow": "down", "timeout": 30000000000, "events": {"A": {}, "Nudge": {}},
+  "steps": [
+    {"name": "start", "accepts": ["StartEvent"], "emits": ["A", "StopEvent"]},
+    {"name": "a", "accepts": ["A"], "timeout": 10000000000}]}`
+
+// Time in which no server runs is none of a step's timeout; a sleep is over
+// meanwhile.
+func TestTimeDownIsNoServingTime(t *testing.T) {
+	for _, crash := range []bool{false, true} {
+		t.Run(fmt.Sprintf("crash %t", crash), func(t *testing.T) {
+			s := newStage(t, host.Limits{})
+			if _, _, err := s.host.Plugins.Put(t.Context(), host.DefaultTenant, "down", puppet(t, downManifest)); err != nil {
+				t.Fatal(err)
+			}
+			s.told[attemptID{1, 1}] = []abi.Raw{rawJSON(t, `["send_event", [["A", {}]]]`)}
+			s.told[attemptID{2, 1}] = []abi.Raw{rawJSON(t, `["sleep", [5000000000]]`)}
+			first, second := s.guest(attemptID{1, 1}), s.guest(attemptID{2, 1})
+			first.calls, second.calls = 1, 1
+			if _, err := s.host.Runs.Start(t.Context(), host.StartRequest{Tenant: host.DefaultTenant, Workflow: "down", HandlerID: "h"}); err != nil {
+				t.Fatal(err)
+			}
+			s.until("the sleep", func() bool { return second.waits == 1 && s.store.last >= 3 })
+			at := func(d time.Duration) {
+				s.mu.Lock()
+				s.now = time.Unix(0, int64(d))
+				s.mu.Unlock()
+				s.host.Runs.Nudge()
+			}
+			running := func(want bool) {
+				t.Helper()
+				// An event is a tick like any other: what was due comes before it.
+				err := s.host.Runs.Send(t.Context(), host.DefaultTenant, "h", abi.Event{Type: "Nudge", Body: abi.EmptyMap}, "")
+				if (err == nil) != want {
+					t.Errorf("the run goes on: %v", err)
+				}
+			}
+			at(2 * time.Second)
+			running(true)
+			s.restartAt(crash, time.Hour+2*time.Second)
+			s.until("the end of the sleep", func() bool { return second.made == 1 })
+			at(time.Hour + 10*time.Second - 1)
+			running(true)
+			at(time.Hour + 10*time.Second)
+			s.until("the step's timeout", func() bool {
+				return strings.Contains(strings.Join(s.store.stream, "\n"), "step a timed out after 10.0s")
+			})
+			running(false)
+		})
 	}
 }

@@ -415,6 +415,8 @@ func (p *playing) compareDump() {
 	}
 	g, _ := engine.Compile(&m)
 	folded := engine.New(host.SessionKey{Tenant: "t", Session: "s"}, func(string) (*engine.Graph, error) { return g, nil })
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
 	for _, e := range p.s.store.entries(p.t) {
 		if _, err := folded.Fold(e); err != nil {
 			p.t.Fatal(err)

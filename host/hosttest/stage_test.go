@@ -98,7 +98,10 @@ func (s *stage) close() {
 
 // restart ends the host and opens another. After a crash nobody has told the
 // store that the end was a clean one.
-func (s *stage) restart(crash bool) {
+func (s *stage) restart(crash bool) { s.restartAt(crash, time.Duration(s.clock().UnixNano())) }
+
+// restartAt opens the other host at a time.
+func (s *stage) restartAt(crash bool, at time.Duration) {
 	s.tb.Helper()
 	if crash {
 		// A host notes every few seconds that it serves, and what a crash loses of
@@ -111,6 +114,9 @@ func (s *stage) restart(crash bool) {
 	}
 	s.close()
 	s.store.keep()
+	s.mu.Lock()
+	s.now = time.Unix(0, int64(at))
+	s.mu.Unlock()
 	s.open()
 }
 
@@ -306,7 +312,7 @@ func (t *tapStore) SetMeta(ctx context.Context, key string, value []byte) error 
 // Close leaves the store open: it outlives its hosts.
 func (t *tapStore) Close() error { return nil }
 
-// entries are all of the journal.
+// entries are all of the journal. It is called with mu held.
 func (t *tapStore) entries(tb testing.TB) []*engine.Entry {
 	tb.Helper()
 	var out []*engine.Entry
