@@ -83,6 +83,9 @@ func auditRun(t reporter, s *Session, r *run) runAudit {
 				}
 			}
 		}
+		if inv.halfway && inv.phase != phaseQueued || (inv.ahead != nil || inv.behind != nil) && inv.phase != phaseQueued {
+			t.Fatalf("invocation %d is %s, and stands in a queue", inv.id, inv.phase)
+		}
 		if (inv.phase == phaseSuspended) != (inv.suspended != nil) {
 			t.Fatalf("invocation %d: phase %s, suspended %v", inv.id, inv.phase, inv.suspended)
 		}

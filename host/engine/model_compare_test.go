@@ -81,6 +81,7 @@ func (p *pair) play(now int64, t engine.Tick) error {
 	if err := same("the runs", p.showRuns(), p.model.showRuns()); err != nil {
 		return err
 	}
+	engine.Audit(fatal{}, p.session)
 	if res.Entry != nil {
 		p.journal = append(p.journal, res.Entry)
 	}
@@ -96,6 +97,16 @@ func showTick(now int64, t engine.Tick) string {
 	}
 	return fmt.Sprintf("%d: %T%+v", now, t, t)
 }
+
+// fatal is a test that ends by a panic, which the seed's play takes for its
+// failure.
+type fatal struct{}
+
+func (fatal) Helper()                           {}
+func (fatal) Errorf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
+func (fatal) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
+func (fatal) Fatal(args ...any)                 { panic(fmt.Sprint(args...)) }
+func (fatal) FailNow()                          { panic("failed") }
 
 // note lets the guest know how its call went.
 func (p *pair) note(t engine.Tick, refused string, suspended bool) {
