@@ -244,6 +244,44 @@ func TestHistoriesThroughAHost(t *testing.T) {
 	}
 }
 
+// TestStoriesThroughAHost plays the random histories in the folder WEFT_STORIES,
+// each straight and over restarts; see TestWriteStories of package engine.
+func TestStoriesThroughAHost(t *testing.T) {
+	folder := os.Getenv("WEFT_STORIES")
+	if folder == "" {
+		t.Skip("WEFT_STORIES names no folder")
+	}
+	files, err := filepath.Glob(filepath.Join(folder, "*.txtar"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d stories, %v", len(files), err)
+	}
+	for i, path := range files {
+		st := readStory(t, path)
+		if st.unfit != "" {
+			t.Logf("%s is not played, as %s", st.name, st.unfit)
+			continue
+		}
+		t.Run(st.name, func(t *testing.T) {
+			t.Parallel()
+			st.play(t, func(int) (again, crash bool) { return false, false })
+			st.play(t, atRandom(uint64(i)))
+		})
+	}
+}
+
+// atRandom restarts the host now and then, once by a crash.
+func atRandom(seed uint64) func(int) (again, crash bool) {
+	rng := rand.New(rand.NewPCG(seed, 0))
+	crashes := 1
+	return func(int) (again, crash bool) {
+		if again = rng.IntN(4) == 0; again && crashes > 0 && rng.IntN(2) == 0 {
+			crashes--
+			crash = true
+		}
+		return again, crash
+	}
+}
+
 // TestHistoriesOverRestarts plays them with restarts of the host in between, at
 // random lines, of which one may be a crash.
 func TestHistoriesOverRestarts(t *testing.T) {
@@ -265,15 +303,7 @@ func TestHistoriesOverRestarts(t *testing.T) {
 		}
 		t.Run(st.name, func(t *testing.T) {
 			t.Parallel()
-			rng := rand.New(rand.NewPCG(seed, uint64(i)))
-			crashes := 1
-			st.play(t, func(int) (again, crash bool) {
-				if again = rng.IntN(4) == 0; again && crashes > 0 && rng.IntN(2) == 0 {
-					crashes--
-					crash = true
-				}
-				return again, crash
-			})
+			st.play(t, atRandom(seed+uint64(i)))
 		})
 	}
 }
@@ -326,7 +356,7 @@ func (p *playing) scene(sc *scene) {
 	s.mu.Unlock()
 	switch {
 	case sc.attempt.invocation == 0:
-		p.outside(sc)
+		p.outside(*sc)
 	case sc.outcome == "error:":
 		return // there is no such attempt any more
 	case sc.verb == "finish":
@@ -352,7 +382,7 @@ func (p *playing) scene(sc *scene) {
 }
 
 // outside does what clients do, and moves the clock.
-func (p *playing) outside(sc *scene) {
+func (p *playing) outside(sc scene) {
 	ctx, runs := p.t.Context(), p.s.host.Runs
 	words := strings.Fields(sc.rest)
 	var err error
