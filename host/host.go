@@ -77,14 +77,17 @@ type Waiting struct {
 	Since    int64  `cbor:"4,keyasint"`           // Unix nanoseconds
 	Child    string `cbor:"5,keyasint,omitempty"` // it waits for the end of this handler's run instead
 	Until    int64  `cbor:"6,keyasint,omitempty"` // it sleeps instead, to this time in Unix nanoseconds
-	// Reason is [WaitsForTurn] if it is none of these that the run waits for; Step
-	// and Type are empty then.
+	// Reason is [WaitsForRetry] if Until is when the step is tried again, and
+	// [WaitsForTurn] if it is no step that waits; Step and Type are empty then.
 	Reason string `cbor:"7,keyasint,omitempty"`
 }
 
 // WaitsForTurn is the Reason of a run that has not begun, because other runs of its
 // session are before it.
 const WaitsForTurn = "session"
+
+// WaitsForRetry is the Reason of a step that has failed and is tried again later.
+const WaitsForRetry = "retry"
 
 // Blocked is the reason for which a run stands still until somebody helps.
 type Blocked struct {

@@ -81,6 +81,8 @@ func waiting(all []host.Waiting) []string {
 		switch {
 		case w.Reason == host.WaitsForTurn:
 			text.WriteString("the runs before it in its session")
+		case w.Reason == host.WaitsForRetry:
+			fmt.Fprintf(&text, "its next attempt at %s", stamp(time.Unix(0, w.Until)))
 		case w.Reason != "":
 			text.WriteString(w.Reason)
 		case w.Child != "":

@@ -73,7 +73,8 @@ func (s *Session) edited(inv *invocation, root *state.Node, req Request) (after 
 }
 
 // decideStage turns what an atomic step has done into parts of the entry that
-// finishes it. ErrConflict: the state is not what it was for the step any more.
+// finishes it, and gives the state after it. ErrConflict: the state is not what it
+// was for the step any more.
 func (s *Session) decideStage(e *Entry, inv *invocation, stage *Stage) (*state.Node, error) {
 	for i := range stage.Seen {
 		s.visited++
@@ -83,7 +84,6 @@ func (s *Session) decideStage(e *Entry, inv *invocation, stage *Stage) (*state.N
 	}
 	root := s.root
 	var all []state.Change
-	var sent []abi.Event
 	for _, effect := range stage.Effects {
 		s.visited++
 		switch req := effect.(type) {
@@ -94,20 +94,29 @@ func (s *Session) decideStage(e *Entry, inv *invocation, stage *Stage) (*state.N
 			}
 			root, all = after, append(all, changes...)
 		case SendEvent:
-			ev := sanitized(req.Event)
-			e.Finish.Staged = append(e.Finish.Staged, StagedPart{Event: ev, Step: req.Step})
-			sent = append(sent, ev)
+			e.Finish.Staged = append(e.Finish.Staged, StagedPart{Event: sanitized(req.Event), Step: req.Step})
 		case WriteStream:
 			e.Finish.Staged = append(e.Finish.Staged, StagedPart{Event: sanitized(req.Event), Stream: true})
 		}
-	}
-	if s.overflow(inv.run, sent) {
-		return nil, refuseInbox(inv.run)
 	}
 	if len(all) > 0 {
 		e.Changes = state.EncodeChanges(all)
 	}
 	return root, nil
+}
+
+// sent is what a step is about to send and to return, in order; a nil stage is that
+// of a step that is not atomic.
+func (stage *Stage) sent(inv *invocation, returned parcel) []parcel {
+	var out []parcel
+	if stage != nil {
+		for _, effect := range stage.Effects {
+			if send, ok := effect.(SendEvent); ok {
+				out = append(out, parcel{[]abi.Event{sanitized(send.Event)}, send.Step, inv.in.leadsTo})
+			}
+		}
+	}
+	return append(out, returned)
 }
 
 // foldStaged carries out what an atomic step has sent and written; false if the

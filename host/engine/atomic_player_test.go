@@ -19,6 +19,7 @@ func (p *player) try(verb string, in *scanner) {
 	inv := in.uint()
 	if verb == "snap" {
 		p.atomic[inv] = &staged{base: p.live.State(), root: p.live.State()}
+		p.remember(move{snap: inv})
 		return
 	}
 	st, call := p.atomic[inv], in.word()

@@ -104,6 +104,9 @@ func auditRun(t reporter, s *Session, r *run) runAudit {
 				}
 			}
 		}
+		if inv.halfway && inv.phase != phaseQueued || (inv.ahead != nil || inv.behind != nil) && inv.phase != phaseQueued {
+			t.Fatalf("invocation %d is %s, and stands in a queue", inv.id, inv.phase)
+		}
 		if (inv.phase == phaseSuspended) != (inv.suspended != nil) {
 			t.Fatalf("invocation %d: phase %s, suspended %v", inv.id, inv.phase, inv.suspended)
 		}
@@ -122,10 +125,13 @@ func auditRun(t reporter, s *Session, r *run) runAudit {
 	}
 	auditWaits(t, r, outside)
 	listed := 0
-	for at := r.suspended.Front(); at != nil; at = at.Next() {
-		listed++
-		if inv := at.Value.(*invocation); inv.phase != phaseSuspended || inv.line != at {
-			t.Fatalf("invocation %d is listed as suspended", inv.id)
+	for at := r.standing.Front(); at != nil; at = at.Next() {
+		inv := at.Value.(*invocation)
+		if inv.phase == phaseSuspended {
+			listed++
+		}
+		if inv.phase != phaseSuspended && inv.phase != phaseWaiting || inv.line != at {
+			t.Fatalf("invocation %d is listed as standing still", inv.id)
 		}
 	}
 	for _, n := range suspended {

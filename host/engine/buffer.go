@@ -108,12 +108,14 @@ func (s *Session) decideCollect(e *Entry, inv *invocation, req CollectEvents) (d
 	part := &CollectPart{Buffer: req.Buffer}
 	own, recognised := inv.triggered(req.Event.ID)
 	switch typ := req.Event.Type; {
-	case recognised:
-		part.Given = own.ID
+	case recognised && typ == own.Type: // also the failure that a catching step got
 	case IsRuntimeType(typ):
 		return decision{}, refuseRuntimeType(typ)
 	case !inv.run.graph.knows(typ):
 		return decision{}, refusal(host.RunInvalidOutput, "step %s collects %s, which is not declared: declare it in events", inv.step.name, clip(typ))
+	}
+	if recognised {
+		part.Given = own.ID
 	}
 	e.Kind, e.Collect = EntryCollect, part
 	call := inv.calls.made[inv.calls.key(req.Buffer, part.Given)]

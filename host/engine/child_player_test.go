@@ -15,19 +15,22 @@ import (
 // that they were, as after a crash), and "run" makes a child.
 
 // stage is one of the sessions that a player plays on.
-type stage struct{ live, copied *Session }
+type stage struct {
+	live, copied *Session
+	past         past
+}
 
 // in goes to a session, which is made when first named.
 func (p *player) in(name string) {
 	here := p.live.key.Session
-	p.stages[here] = stage{p.live, p.copied}
+	p.stages[here] = stage{p.live, p.copied, p.past}
 	to, ok := p.stages[name]
 	if !ok {
 		key := host.SessionKey{Tenant: "t", Session: name}
-		to = stage{New(key, p.live.graphs), New(key, p.live.graphs)}
+		to = stage{live: New(key, p.live.graphs), copied: New(key, p.live.graphs)}
 		p.stages[name] = to
 	}
-	p.live, p.copied = to.live, to.copied
+	p.live, p.copied, p.past = to.live, to.copied, to.past
 }
 
 // carry brings the messages of this session to another.
@@ -38,13 +41,13 @@ func (p *player) carry(to string, again bool) {
 	p.in(to)
 	for _, m := range messages {
 		fmt.Fprintf(&p.out, "  %s > %s: %s\n", from, to, m.show())
-		if _, err := p.tick(m.Tick()); err != nil && m.Start != nil && !errors.Is(err, ErrStale) {
+		if _, err := p.do(move{line: m.show(), tick: m.Tick()}); err != nil && m.Start != nil && !errors.Is(err, ErrStale) {
 			p.t.Fatalf("a child does not begin: %v", err)
 		}
 	}
 	p.in(from)
 	if len(messages) > 0 && !again {
-		_, _ = p.tick(Delivered{To: to, ID: messages[len(messages)-1].ID})
+		_, _ = p.do(move{line: "delivered to " + to, tick: Delivered{To: to, ID: messages[len(messages)-1].ID}})
 	}
 }
 

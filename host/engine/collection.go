@@ -98,7 +98,7 @@ func (l *listEmit) fits(events []abi.Event) bool {
 // does not lead to that step; what comes after the collector has fired is
 // dropped.
 func (s *Session) collect(r *run, st *step, e emission) bool {
-	i, ok := slices.BinarySearchFunc(e.in.collectors, st.index, func(c collector, index int) int { return c.step.index - index })
+	i, ok := e.in.find(st)
 	if !ok {
 		return false
 	}
@@ -112,6 +112,11 @@ func (s *Session) collect(r *run, st *step, e emission) bool {
 		s.fire(r, e.in, c)
 	}
 	return true
+}
+
+// find gives the place of a step among the collectors.
+func (c *collection) find(st *step) (int, bool) {
+	return slices.BinarySearchFunc(c.collectors, st.index, func(c collector, index int) int { return c.step.index - index })
 }
 
 // fire invokes a collector, in the collection around.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 
 	"github.com/weftrun/weft/abi"
@@ -21,6 +22,11 @@ const collectManifest = `{"abi": 1, "workflow": "collect", "events": {"Item": {}
   {"name": "start", "accepts": ["StartEvent"], "emits": [["list", ["Item"]]]},
   {"name": "work", "accepts": ["Item"], "emits": ["Done"]},
   {"name": "end", "accepts": ["Done"], "emits": ["StopEvent"]}]}`
+
+const waitsManifest = `{"abi": 1, "workflow": "waits", "events": {"Item": {}, "Done": {}, "Answer": {"kind": "human_response"}}, "steps": [
+  {"name": "start", "accepts": ["StartEvent"], "emits": [["list", ["Item"]]]},
+  {"name": "work", "accepts": ["Item"], "emits": ["Done"], "waits": ["Answer"]},
+  {"name": "end", "accepts": [["list", ["Done"]]], "emits": ["StopEvent"]}]}`
 
 // machine drives a session with one workflow, as fast as it goes.
 type machine struct {
@@ -76,22 +82,29 @@ func many(typ string, n int) abi.StepOutput {
 	return out
 }
 
-// fanOut runs a fan-out of n to its end.
-func (m *machine) fanOut(n int) {
-	res := m.finish(m.start(), many("Item", n))
-	var open []uint64
-	take := func(res Result) {
-		for _, c := range res.Commands {
-			if c, ok := c.(StartAttempt); ok {
-				open = append(open, c.Invocation)
-			}
+// attempts are those that were started and have not been taken, in order.
+type attempts []uint64
+
+func (a *attempts) take(res Result) {
+	for _, c := range res.Commands {
+		if c, ok := c.(StartAttempt); ok {
+			*a = append(*a, c.Invocation)
 		}
 	}
-	take(res)
+}
+
+func (a *attempts) next() uint64 {
+	id := (*a)[0]
+	*a = (*a)[1:]
+	return id
+}
+
+// fanOut runs a fan-out of n to its end.
+func (m *machine) fanOut(n int) {
+	var open attempts
+	open.take(m.finish(m.start(), many("Item", n)))
 	for range n {
-		next := open[0]
-		open = open[1:]
-		take(m.finish(next, one("Done")))
+		open.take(m.finish(open.next(), one("Done")))
 	}
 	inv, ok := m.s.Invocation(open[0])
 	if !ok || !inv.List || len(inv.Trigger) != n {
@@ -106,34 +119,75 @@ func (m *machine) collectAll(n int) {
 	for i := range expected {
 		expected[i] = "Done"
 	}
-	open := m.s.Open
-	m.finish(m.start(), many("Item", n))
+	var open attempts
+	open.take(m.finish(m.start(), many("Item", n)))
 	for done := 0; m.s.Active() > 0; {
-		for _, id := range open() {
-			inv, ok := m.s.Invocation(id)
-			if !ok {
-				continue
-			}
-			if inv.Step == "work" {
-				m.finish(id, one("Done"))
-				continue
-			}
-			res := m.reduce(Call{Invocation: id, Attempt: 1, N: 1, Request: CollectEvents{Event: inv.Trigger[0], Expected: expected}})
-			done++
-			if res.Response.Complete != (done == n) {
-				m.t.Fatalf("complete is %t after %d of %d", res.Response.Complete, done, n)
-			}
-			if res.Response.Complete {
-				m.finish(id, one(abi.TypeStop))
-			} else {
-				m.finish(id, abi.StepOutput{})
-			}
+		id := open.next()
+		inv, _ := m.s.Invocation(id)
+		if inv.Step == "work" {
+			open.take(m.finish(id, one("Done")))
+			continue
+		}
+		res := m.reduce(Call{Invocation: id, Attempt: 1, N: 1, Request: CollectEvents{Event: inv.Trigger[0], Expected: expected}})
+		done++
+		if res.Response.Complete != (done == n) {
+			m.t.Fatalf("complete is %t after %d of %d", res.Response.Complete, done, n)
+		}
+		if res.Response.Complete {
+			m.finish(id, one(abi.TypeStop))
+		} else {
+			open.take(m.finish(id, abi.StepOutput{}))
 		}
 	}
 }
 
+// sendAll sends n events that wait for four workers.
+func (m *machine) sendAll(n int) {
+	at := m.start()
+	var open attempts
+	for range n {
+		open.take(m.call(at, 1, SendEvent{Event: abi.Event{Type: "Hop"}}))
+	}
+	m.finish(at, abi.StepOutput{})
+	for range n - 1 {
+		open.take(m.finish(open.next(), abi.StepOutput{}))
+	}
+	m.finish(open.next(), one(abi.TypeStop))
+}
+
+// hops goes n times through one step.
+func (m *machine) hops(n int) {
+	at := m.start()
+	for range n {
+		at = m.opened(m.finish(at, one("Hop")))
+	}
+	m.finish(at, one(abi.TypeStop))
+}
+
+// waits lets n branches wait, each for an answer of its own, and answers them.
+func (m *machine) waits(n int) {
+	need := func(i int) abi.Raw {
+		raw, _ := abi.EncodeValue(map[string]any{"n": i})
+		return raw
+	}
+	var open attempts
+	open.take(m.finish(m.start(), many("Item", n)))
+	ids := make([]uint64, n)
+	for i := range n {
+		ids[i] = open.next()
+		open.take(m.call(ids[i], 1, WaitForEvent{ID: "w", Type: "Answer", Requirements: need(i), Timeout: 3600e9}))
+	}
+	for i := range n {
+		open.take(m.reduce(PostEvent{RunID: fmt.Sprint("r", m.n), Event: abi.Event{Type: "Answer", Body: need(n - 1 - i)}}))
+		m.call(ids[n-1-i], 1, WaitForEvent{ID: "w", Type: "Answer", Requirements: need(n - 1 - i), Timeout: 3600e9})
+		open.take(m.finish(open.next(), one("Done")))
+	}
+	m.finish(open.next(), one(abi.TypeStop))
+}
+
 // TestWorkIsProportional counts the items that the session looks at: a
-// fan-out of ten times as many branches may cost ten times as much.
+// fan-out of ten times as many branches may cost ten times as much,
+// and make ten times as many allocations, up to a few that grow by doubling.
 func TestWorkIsProportional(t *testing.T) {
 	shapes := map[string]struct {
 		manifest string
@@ -141,29 +195,9 @@ func TestWorkIsProportional(t *testing.T) {
 	}{
 		"fan-out": {fanManifest, (*machine).fanOut},
 		"collect": {collectManifest, (*machine).collectAll},
-		"hops": {chainManifest, func(m *machine, n int) {
-			at := m.start()
-			for range n {
-				at = m.opened(m.finish(at, one("Hop")))
-			}
-			m.finish(at, one(abi.TypeStop))
-		}},
-		"queue": {chainManifest, func(m *machine, n int) { // n events wait for four workers
-			at := m.start()
-			for range n {
-				m.reduce(Call{Invocation: at, Attempt: 1, Request: SendEvent{Event: abi.Event{Type: "Hop"}}})
-			}
-			m.finish(at, abi.StepOutput{})
-			for m.s.Active() > 0 {
-				for _, id := range m.s.Open() {
-					if m.s.lastSeat > uint64(n) {
-						m.finish(id, one(abi.TypeStop))
-						break
-					}
-					m.finish(id, abi.StepOutput{})
-				}
-			}
-		}},
+		"hops":    {chainManifest, (*machine).hops},
+		"queue":   {chainManifest, (*machine).sendAll},
+		"waits":   {waitsManifest, (*machine).waits},
 		"cancel": {fanManifest, func(m *machine, n int) { // with all branches queued
 			m.finish(m.start(), many("Item", n))
 			m.reduce(Cancel{RunID: fmt.Sprint("r", m.n)})
@@ -171,18 +205,31 @@ func TestWorkIsProportional(t *testing.T) {
 	}
 	for name, shape := range shapes {
 		t.Run(name, func(t *testing.T) {
-			var per [3]float64
-			for i, n := range []int{100, 1000, 10_000} {
+			var looked, made []float64
+			for _, n := range []int{100, 1000, 10_000, 100_000} {
+				if n == 100_000 && name == "waits" {
+					continue // nothing new in ten seconds
+				}
 				m := newMachine(t, shape.manifest)
+				before := mallocs()
 				shape.run(m, n)
-				per[i] = float64(m.s.visited) / float64(n)
-				t.Logf("%d: %.2f items each", n, per[i])
+				looked = append(looked, float64(m.s.visited)/float64(n))
+				made = append(made, float64(mallocs()-before)/float64(n))
 			}
-			if per[1] > per[0]*1.05 || per[2] > per[0]*1.05 || per[2] > 20 {
-				t.Errorf("items looked at for each branch: %.2f, %.2f, %.2f of 100, 1,000, 10,000; want the same", per[0], per[1], per[2])
+			t.Logf("of 100, 1,000, 10,000, 100,000: looked at %.2f items each, %.1f allocations", looked, made)
+			for i := range looked {
+				if looked[i] > looked[0]*1.05 || looked[i] > 20 || made[i] > made[0]*1.15 {
+					t.Errorf("each branch looked at %.2f items and made %.1f allocations, of 100, 1,000, 10,000, 100,000; want the same", looked, made)
+				}
 			}
 		})
 	}
+}
+
+func mallocs() uint64 {
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.Mallocs
 }
 
 // hopAllocs is the budget of one tick of a chain, which ends an invocation and
@@ -213,10 +260,11 @@ func BenchmarkHop(b *testing.B) {
 		}
 		at = m.opened(m.finish(at, out))
 	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "ticks/s")
 }
 
 func BenchmarkFanOut(b *testing.B) {
-	for _, n := range []int{100, 1000, 10_000} {
+	for _, n := range []int{100, 1000, 10_000, 100_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			m := newMachine(b, fanManifest)
 			b.ReportAllocs()
@@ -249,5 +297,18 @@ func BenchmarkFold(b *testing.B) {
 		if _, err := m.s.Fold(e); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+func BenchmarkWaits(b *testing.B) {
+	for _, n := range []int{100, 1000, 10_000, 100_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			m := newMachine(b, waitsManifest)
+			b.ReportAllocs()
+			for b.Loop() {
+				m.waits(n)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/branch")
+		})
 	}
 }

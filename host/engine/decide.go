@@ -174,7 +174,7 @@ func (s *Session) decidePost(e *Entry, t PostEvent) (decision, error) {
 		return decision{}, host.Errorf(host.CodeLimitExceeded, "the run has had %d events, its limit", r.routed)
 	}
 	ev := sanitized(t.Event)
-	if s.overflows(r, ev, t.Step) {
+	if s.overflows(r, parcel{[]abi.Event{ev}, t.Step, r.outermost.leadsTo}) {
 		return decision{}, host.Errorf(host.CodeLimitExceeded, "the run keeps %d events that no step has waited for yet (limit inbox_events): try again later", r.inbox.size)
 	}
 	e.Kind, e.RunID, e.Event, e.Step = EntryPost, t.RunID, &ev, t.Step
@@ -274,7 +274,7 @@ func (s *Session) decideSend(e *Entry, inv *invocation, req SendEvent) (decision
 		return decision{}, err
 	}
 	ev := sanitized(req.Event)
-	if r := inv.run; s.overflows(r, ev, req.Step) {
+	if r := inv.run; s.overflows(r, parcel{[]abi.Event{ev}, req.Step, inv.in.leadsTo}) {
 		return decision{}, refuseInbox(r)
 	}
 	e.Kind, e.Event, e.Step = EntrySend, &ev, req.Step
@@ -327,20 +327,19 @@ func (s *Session) decideFinish(e *Entry, t Finish) (decision, error) {
 	if p.Err = t.Output.Err; p.Err == nil {
 		p.Err = inv.step.checkOutput(t.Output)
 	}
-	if p.Err == nil && s.overflow(inv.run, t.Output.Events) {
-		p.Err = refuseInbox(inv.run)
-	}
 	d := decision{entry: e}
 	if p.Err == nil && t.Stage != nil {
-		d.root, err = s.decideStage(e, inv, t.Stage)
-		if err != nil && !errors.As(err, &p.Err) {
+		if d.root, err = s.decideStage(e, inv, t.Stage); err != nil {
 			return decision{}, err
 		}
+	}
+	if p.Err == nil && len(inv.run.graph.waits) > 0 && s.overflows(inv.run, t.Stage.sent(inv, parcel{t.Output.Events, "", inv.reach(t.Output)})...) {
+		p.Err = refuseInbox(inv.run)
 	}
 	if p.Err != nil {
 		p.Err = sanitizedError(p.Err)
 		e.Retry = inv.retry(e.At, p.Err)
-		p.Staged, e.Changes = nil, nil
+		p.Staged, e.Changes = nil, nil // what an atomic step did is undone
 		return decision{entry: e}, nil
 	}
 	p.List = t.Output.List

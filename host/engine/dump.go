@@ -2,10 +2,12 @@ package engine
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
 )
 
 // Dump writes everything that the session holds as canonical text: sessions
@@ -14,7 +16,7 @@ import (
 func (s *Session) Dump() string {
 	d := &dumper{}
 	d.line("session %s/%s seq=%d now=%d", s.key.Tenant, s.key.Session, s.seq, s.now)
-	d.line("last event=%d invocation=%d timer=%d collection=%d seat=%d", s.lastEvent, s.lastInvocation, s.lastTimer, s.lastCollection, s.lastSeat)
+	d.line("last event=%d invocation=%d timer=%d collection=%d seat=%d wait=%d", s.lastEvent, s.lastInvocation, s.lastTimer, s.lastCollection, s.lastSeat, s.lastWait)
 	d.line("seats=%d wake=%d", s.seats, s.WakeAt())
 	if s.lastMessage > 0 {
 		d.line("last message=%d", s.lastMessage)
@@ -39,7 +41,7 @@ func (s *Session) Dump() string {
 		return 1
 	})
 	for _, t := range timers {
-		d.line("timer %d %s run=%s at=%d%s", t.id, t.kind, t.run.rec.RunID, t.at, owner(t))
+		d.line("timer %d %s run=%s at=%d span=%d%s", t.id, t.kind, t.run.rec.RunID, t.at, t.span, owner(t))
 	}
 	for _, id := range sortedKeys(s.children) {
 		c := s.children[id]
@@ -51,7 +53,8 @@ func (s *Session) Dump() string {
 		}
 	}
 	if s.ended.RunID != "" {
-		d.line("ended %s %s error=%q code=%q steps=%d fuel=%d", s.ended.RunID, s.ended.Status, s.ended.Error, s.ended.ErrorCode, s.ended.Steps, s.ended.Fuel)
+		d.line("ended %s", s.ended.RunID)
+		d.record(s.ended)
 	}
 	return d.b.String()
 }
@@ -68,16 +71,15 @@ type dumper struct{ b strings.Builder }
 func (d *dumper) line(format string, args ...any) { fmt.Fprintf(&d.b, format+"\n", args...) }
 
 func (d *dumper) run(r *run) {
-	d.line("run %s handler=%s workflow=%s version=%s status=%s steps=%d fuel=%d updated=%d", r.rec.RunID, r.handler.id, r.rec.Workflow, r.version, r.rec.Status, r.rec.Steps, r.rec.Fuel, r.rec.Updated)
+	d.line("run %s handler=%s version=%s", r.rec.RunID, r.handler.id, r.version)
+	d.record(r.rec)
 	d.line("  routed=%d stream=%d alive=%d seed=%x", r.routed, r.streamBytes, r.alive, r.seed[:4])
 	if p := r.parent; p != nil {
 		d.line("  parent in %s stream=%t shown=%d depth=%d", p.session, p.stream, p.shown, p.depth)
 	}
+	d.limits(r.limits)
 	if r.held() {
-		d.line("  held paused=%t since=%d", r.rec.Paused, r.heldAt)
-	}
-	if b := r.rec.Blocked; b != nil {
-		d.line("  blocked %s %q", b.Code, b.Message)
+		d.line("  held since=%d", r.heldAt)
 	}
 	if r.begun != r.rec.Started {
 		d.line("  begun=%d", r.begun)
@@ -85,8 +87,8 @@ func (d *dumper) run(r *run) {
 	if e := r.ending; e != nil {
 		d.line("  ending by %s span=%d active=%v", e.cause, e.span, e.active)
 	}
-	if t := r.deadline; t != nil {
-		d.line("  deadline timer=%d at=%d armed=%t", t.id, t.at, t.slot >= 0)
+	if r.deadline != nil {
+		d.line("  deadline%s", r.deadline.show())
 	}
 	for i := range r.pools {
 		d.pool(r.graph.steps[i], &r.pools[i])
@@ -116,6 +118,40 @@ func (d *dumper) run(r *run) {
 	for inv := r.oldest; inv != nil; inv = inv.newer {
 		d.invocation(inv)
 	}
+}
+
+// record shows the record of a run.
+func (d *dumper) record(r host.Run) {
+	d.line("  handler=%s workflow=%s %s steps=%d fuel=%d started=%d updated=%d", r.HandlerID, r.Workflow, r.Status, r.Steps, r.Fuel, r.Started, r.Updated)
+	if r.Completed != 0 {
+		d.line("  completed=%d error=%q code=%q", r.Completed, r.Error, r.ErrorCode)
+	}
+	if ev := r.Result; ev != nil {
+		d.line("  result %d run=%s %s types=%v internal=%t terminal=%t %s", ev.Seq, ev.RunID, ev.QualifiedName(), ev.Types, ev.Internal, ev.Terminal, showRaw(ev.Body))
+	}
+	if r.Paused {
+		d.line("  paused")
+	}
+	if b := r.Blocked; b != nil {
+		d.line("  blocked %s %q", b.Code, b.Message)
+	}
+	for _, w := range r.WaitingFor {
+		d.line("  waits step=%s for=%s id=%q child=%s until=%d reason=%q since=%d", w.Step, w.Type, w.WaiterID, w.Child, w.Until, w.Reason, w.Since)
+	}
+}
+
+// limits shows those that are not the default.
+func (d *dumper) limits(l host.Limits) {
+	got, usual := reflect.ValueOf(l), reflect.ValueOf(host.DefaultLimits())
+	for f, v := range got.Fields() {
+		if !v.Equal(usual.FieldByIndex(f.Index)) {
+			d.line("  limit %s=%v", f.Name, v)
+		}
+	}
+}
+
+func (t *timer) show() string {
+	return fmt.Sprintf(" timer=%d at=%d span=%d armed=%t", t.id, t.at, t.span, t.slot >= 0)
 }
 
 func (d *dumper) pool(st *step, p *pool) {
@@ -161,8 +197,14 @@ func (d *dumper) invocation(inv *invocation) {
 	if inv.began {
 		d.line("    start=%d worker=%d seat=%d", inv.start, inv.worker, inv.seat)
 	}
-	if t := inv.timer; t != nil {
-		d.line("    timer=%d at=%d armed=%t", t.id, t.at, t.slot >= 0)
+	if inv.line != nil {
+		d.line("    stands still since=%d", inv.since)
+	}
+	if inv.halfway {
+		d.line("    goes on")
+	}
+	if inv.timer != nil {
+		d.line("   %s", inv.timer.show())
 	}
 	if on := inv.suspended; on != nil {
 		what := ""
@@ -170,8 +212,8 @@ func (d *dumper) invocation(inv *invocation) {
 			what = " for " + on.child.run
 		}
 		d.line("    suspended at call %d%s", on.n, what)
-		if t := on.timer; t != nil {
-			d.line("      timer=%d at=%d armed=%t", t.id, t.at, t.slot >= 0)
+		if on.timer != nil {
+			d.line("     %s", on.timer.show())
 		}
 	}
 	if inv.suspensions > 0 {
@@ -213,7 +255,7 @@ func (d *dumper) waiter(w *waiter) {
 }
 
 func (c *child) show() string {
-	out := fmt.Sprintf("%s run=%s handler=%s session=%q begun=%t stream=%t seen=%d since=%d", c.workflow, c.run, c.handler, c.session, c.begun, c.stream, c.seen, c.since)
+	out := fmt.Sprintf("%q %s run=%s handler=%s session=%q begun=%t stream=%t seen=%d since=%d", c.key, c.workflow, c.run, c.handler, c.session, c.begun, c.stream, c.seen, c.since)
 	switch {
 	case c.result != nil:
 		out += " result" + showEvents([]abi.Event{*c.result})
@@ -226,11 +268,11 @@ func (c *child) show() string {
 func (m *Message) show() string {
 	switch {
 	case m.Start != nil:
-		return fmt.Sprintf("start %s handler=%s version=%s%s seed=%x parent=%+v", m.Start.RunID, m.Start.HandlerID, m.Start.Version, showEvents([]abi.Event{m.Start.Event}), m.Start.Seed[:4], *m.Start.Parent)
+		return fmt.Sprintf("start %s handler=%s version=%s timeout=%d%s seed=%x parent=%+v", m.Start.RunID, m.Start.HandlerID, m.Start.Version, m.Start.Timeout, showEvents([]abi.Event{m.Start.Event}), m.Start.Seed[:4], *m.Start.Parent)
 	case m.Ended != nil:
 		return "ended " + m.Ended.show()
 	case m.Shown != nil:
-		return fmt.Sprintf("shown %s %d %s%s", m.Shown.RunID, m.Shown.Seq, m.Shown.Type, showRaw(m.Shown.Body))
+		return fmt.Sprintf("shown %s %d %s.%s base=%t types=%v%s", m.Shown.RunID, m.Shown.Seq, m.Shown.Workflow, m.Shown.Type, m.Shown.Base, m.Shown.Types, showRaw(m.Shown.Body))
 	}
 	return "cancel " + m.Cancel
 }

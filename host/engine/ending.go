@@ -109,6 +109,8 @@ func (s *Session) drop(r *run) {
 		case inv.phase == phaseSuspended:
 			s.disarm(inv.suspended.timer)
 			s.emit(Abandon{Invocation: inv.id})
+		case inv.halfway: // its record is kept for when it goes on
+			s.emit(Abandon{Invocation: inv.id})
 		}
 		s.disarm(inv.timer)
 		delete(s.invocations, inv.id)
@@ -123,5 +125,5 @@ func (s *Session) drop(r *run) {
 func (r *run) forget() {
 	r.pools = make([]pool, len(r.graph.steps))
 	r.outermost, r.collections, r.buffers = &collection{}, nil, nil
-	r.waiting, r.suspended, r.outside, r.inbox = nil, list.List{}, 0, inbox{}
+	r.waiting, r.standing, r.outside, r.inbox = nil, list.List{}, 0, inbox{}
 }

@@ -289,6 +289,7 @@ func (s *Session) failed(inv *invocation, err *abi.Error, retry *RetryPart) {
 			w.late = 0
 		}
 		inv.phase = phaseWaiting
+		s.stand(inv)
 		inv.timer = s.arm(&timer{kind: timerRetry, at: retry.Due, run: r, inv: inv})
 		s.changed(r)
 		s.refill(r, inv.step)
@@ -332,6 +333,7 @@ func (s *Session) foldTimer(e *Entry) error {
 		s.resume(t.inv)
 		s.settle(t.run, false)
 	case timerRetry:
+		t.inv.moveOn()
 		t.inv.timer = nil
 		s.changed(t.run)
 		s.seatOrQueue(t.inv)

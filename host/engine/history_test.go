@@ -32,26 +32,50 @@ const histories = "../../testdata/engine"
 // (manifest-V.json for a version V other than v1), ticks, want and dump. See
 // [player.play] for the language of the ticks.
 func TestHistories(t *testing.T) {
+	eachHistory(t, func(t *testing.T, h *history) {
+		p := h.play(t)
+		want, dump := p.out.String(), p.dumps()
+		if *update {
+			h.set("want", want)
+			h.set("dump", dump)
+			if err := os.WriteFile(h.path, []byte(h.String()), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+		diffText(t, "want", h.file("want"), want)
+		diffText(t, "dump", h.file("dump"), dump)
+	})
+}
+
+// history is a file of testdata/engine.
+type history struct {
+	*archive
+	path   string
+	graphs map[string]*Graph // by version
+}
+
+// eachHistory runs a test for each history, by its name.
+func eachHistory(t *testing.T, test func(t *testing.T, h *history)) {
 	files, err := filepath.Glob(histories + "/*.txtar")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(files) < 50 {
-		t.Errorf("%d histories, want at least 50", len(files))
+	if len(files) < 150 {
+		t.Errorf("%d histories, want at least 150", len(files))
 	}
 	for _, name := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) { playHistory(t, name) })
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) { test(t, readHistory(t, name)) })
 	}
 }
 
-func playHistory(t *testing.T, name string) {
-	text, err := os.ReadFile(name)
+func readHistory(t *testing.T, path string) *history {
+	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := parseArchive(string(text))
-	graphs := make(map[string]*Graph)
-	for _, f := range a.files {
+	h := &history{archive: parseArchive(string(text)), path: path, graphs: make(map[string]*Graph)}
+	for _, f := range h.files {
 		base, ok := strings.CutSuffix(f.name, ".json")
 		if !ok {
 			continue
@@ -60,25 +84,24 @@ func playHistory(t *testing.T, name string) {
 		if v, other := strings.CutPrefix(base, "manifest-"); other {
 			version = v
 		}
-		graphs[version] = mustGraph(t, f.text)
+		h.graphs[version] = mustGraph(t, f.text)
 	}
-	p := newPlayer(t, graphs)
-	for line := range strings.Lines(a.file("ticks")) {
+	return h
+}
+
+// play plays all ticks of the history.
+func (h *history) play(t *testing.T) *player {
+	p := newPlayer(t, h.graphs)
+	h.playOn(p)
+	return p
+}
+
+func (h *history) playOn(p *player) {
+	for line := range strings.Lines(h.file("ticks")) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
 			p.play(line)
 		}
 	}
-	want, dump := p.out.String(), p.dumps()
-	if *update {
-		a.set("want", want)
-		a.set("dump", dump)
-		if err := os.WriteFile(name, []byte(a.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	diffText(t, "want", a.file("want"), want)
-	diffText(t, "dump", a.file("dump"), dump)
 }
 
 // diffText reports the first line in which two texts differ.

@@ -39,10 +39,12 @@ type invocation struct {
 
 	suspended   *suspension   // in phaseSuspended
 	suspensions int           // of all attempts
-	line        *list.Element // among the suspended ones of the run
+	line        *list.Element // among those of the run that stand still, and
+	since       int64         // since when it does
 	waiters     map[string]*waiter
 	children    map[string]*child
 	slept       uint64 // the call of this attempt whose sleep is over
+	halfway     bool   // in phaseQueued: the attempt was suspended and goes on
 
 	ahead, behind *invocation // in the step's queue
 	older, newer  *invocation // of the run
@@ -75,8 +77,10 @@ func (p *pool) release(worker int) {
 	p.taken[worker/64] &^= 1 << (worker % 64)
 }
 
+// push puts an invocation at the end of the queue.
 func (p *pool) push(inv *invocation) {
-	if inv.ahead = p.last; p.last == nil {
+	inv.ahead = p.last
+	if p.last == nil {
 		p.first = inv
 	} else {
 		p.last.behind = inv
@@ -85,13 +89,7 @@ func (p *pool) push(inv *invocation) {
 	p.waiting++
 }
 
-func (p *pool) pop() *invocation {
-	inv := p.first
-	p.leave(inv)
-	return inv
-}
-
-// leave takes an invocation out of the queue.
+// leave takes an invocation out of the queue, wherever it stands.
 func (p *pool) leave(inv *invocation) {
 	if inv.ahead == nil {
 		p.first = inv.behind
@@ -141,7 +139,7 @@ func (s *Session) seatOrQueue(inv *invocation) {
 // seat starts the current attempt.
 func (s *Session) seat(inv *invocation) {
 	inv.worker = inv.run.pools[inv.step.index].acquire()
-	inv.phase = phaseRunning
+	inv.phase, inv.halfway = phaseRunning, false
 	s.seats++
 	s.lastSeat++
 	inv.seat = s.lastSeat
@@ -155,17 +153,19 @@ func (s *Session) seat(inv *invocation) {
 	s.emit(StartAttempt{Invocation: inv.id})
 }
 
-// unseat takes the slot, if it has one, from an attempt that ended; output is the
-// type of the event it gave, "" for none. One that has waited may end by its
-// timeout before it has a slot again.
+// unseat takes the slot, or its place in the queue, from an attempt that ended;
+// output is the type of the event it gave, "" for none. One that is suspended
+// has neither.
 func (s *Session) unseat(inv *invocation, output string) {
 	s.disarm(inv.timer)
 	inv.timer = nil
 	switch inv.phase {
 	case phaseSuspended:
 		s.wake(inv)
-	case phaseQueued:
+	case phaseQueued: // it was answered, and its time ran out before a worker was free
 		inv.run.pools[inv.step.index].leave(inv)
+		inv.halfway = false
+		s.publishState(inv, "not_running", "<enqueued>", "")
 	default:
 		s.vacate(inv, output)
 	}
@@ -183,7 +183,9 @@ func (s *Session) refill(r *run, st *step) {
 	p := &r.pools[st.index]
 	if p.first != nil && p.busy < st.workers && !r.held() {
 		s.visited++
-		s.seat(p.pop())
+		next := p.first
+		p.leave(next)
+		s.seat(next)
 	}
 }
 

@@ -22,6 +22,8 @@ type player struct {
 	now    int64
 	bases  map[string]base
 	out    strings.Builder
+	past   past
+	after  func() // each move
 }
 
 // base is what a begin remembers for a commit.
@@ -86,9 +88,27 @@ func (p *player) play(line string) {
 		}
 		node, _ := state.Get(p.live.State(), path)
 		p.bases[name] = base{path, node}
+		p.remember(move{line: line, name: name, path: path})
 		return
 	}
-	_, _ = p.tick(p.read(verb, in)) // it is written down
+	m := move{line: line}
+	if verb == "commit" {
+		m.name = strings.Fields(in.rest)[1]
+	}
+	m.tick = p.read(verb, in)
+	_, _ = p.do(m)
+}
+
+// do makes a move, and remembers what came of it.
+func (p *player) do(m move) (Result, error) {
+	p.t.Helper()
+	m.now = p.now
+	m.res, m.err = p.tick(m.tick)
+	p.remember(m)
+	if p.after != nil {
+		p.after()
+	}
+	return m.res, m.err
 }
 
 // tick reduces a tick, writes down what came of it and replays it.

@@ -26,7 +26,7 @@ type run struct {
 	buffers     map[bufferKey]*buffer
 	waiting     map[string]*waiting // by event type
 	outside     int                 // invocations that wait for events
-	suspended   list.List           // of *invocation: those that are, the longest first
+	standing    list.List           // of *invocation: those that stand still, the longest first
 	inbox       inbox
 	deadline    *timer  // of the run, or of its clean-up
 	begun       int64   // when its start event was routed

@@ -1,6 +1,9 @@
 package engine
 
 import (
+	"container/list"
+	"slices"
+
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 )
@@ -138,36 +141,71 @@ func (s *Session) foldSleep(e *Entry, inv *invocation) error {
 	return nil
 }
 
-// overflows reports whether an event would go to an inbox that is full.
-func (s *Session) overflows(r *run, ev abi.Event, step string) bool {
-	return r.inbox.size >= r.limits.InboxEvents && s.toInbox(r, ev, step)
+// parcel is events that are about to be on their way in a collection. step, if not
+// "", names the only step that they are meant for.
+type parcel struct {
+	events []abi.Event
+	step   string
+	in     reach
 }
 
-// overflow reports whether some of the events would.
-func (s *Session) overflow(r *run, events []abi.Event) bool {
-	if len(r.graph.waits) == 0 || len(events) <= r.limits.InboxEvents-r.inbox.size {
+// overflows reports whether one of the events, in order, would go to an inbox that
+// is full.
+func (s *Session) overflows(r *run, parcels ...parcel) bool {
+	free, n := r.limits.InboxEvents-r.inbox.size, 0
+	for i := range parcels {
+		n += len(parcels[i].events)
+	}
+	if len(r.graph.waits) == 0 || n <= free {
 		return false
 	}
-	n := 0
-	for _, ev := range events {
-		if s.toInbox(r, ev, "") {
-			n++
+	served := make(map[*list.List]*list.Element)
+	for _, p := range parcels {
+		for _, ev := range p.events {
+			if r.graph.keeps(ev.Type, p.step) && !s.goesOn(r, ev, p.step, p.in, served) {
+				free--
+			}
 		}
 	}
-	return n > r.limits.InboxEvents-r.inbox.size
+	return free < 0
 }
 
-// toInbox reports whether an event would be kept for a later wait.
-func (s *Session) toInbox(r *run, ev abi.Event, step string) bool {
-	if !r.graph.keeps(ev.Type, step) {
-		return false
+// reach says whether a collection leads to a collector.
+type reach func(collector *step) bool
+
+func (c *collection) leadsTo(st *step) bool {
+	_, ok := c.find(st)
+	return ok
+}
+
+// reach is that of the collection in which a result's events are on their way.
+func (inv *invocation) reach(out abi.StepOutput) reach {
+	if !out.List {
+		return inv.in.leadsTo
+	}
+	return func(collector *step) bool { return slices.Contains(inv.step.collectorsOf(out.Events), collector) }
+}
+
+// goesOn reports whether an event finds a waiter or a step. served are the
+// queues of waiters whom events before it will have answered, from the first
+// that they will not.
+func (s *Session) goesOn(r *run, ev abi.Event, step string, in reach, served map[*list.List]*list.Element) bool {
+	takers := s.takers(r, ev, step, served)
+	for _, w := range takers {
+		queue := w.shape.byWant[w.values].of(w)
+		if served[queue] = w.place.Next(); w.broadcast {
+			served[queue] = nil
+		}
+	}
+	if len(takers) > 0 {
+		return true
 	}
 	for _, to := range r.graph.routes[ev.Type] {
-		if step == "" || step == to.step.name {
-			return false
+		if (step == "" || step == to.step.name) && (to.step.mode != modeCollect || in(to.step)) {
+			return true
 		}
 	}
-	return len(s.takers(r, ev, step)) == 0
+	return false
 }
 
 func refuseInbox(r *run) *abi.Error {

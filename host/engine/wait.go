@@ -44,8 +44,7 @@ type waiter struct {
 
 // suspension is what a suspended invocation waits for.
 type suspension struct {
-	n      uint64 // the call
-	since  int64
+	n      uint64  // the call
 	waiter *waiter // nil: it sleeps, or waits for a child
 	child  *child
 	timer  *timer // nil: for as long as it takes
@@ -228,8 +227,9 @@ func (r *run) shapes(typ string) []*waitShape {
 
 // takers finds the waiters that an event goes to: the oldest that it matches,
 // and those that asked for a broadcast. step, if not "", names the only step
-// that it is meant for.
-func (s *Session) takers(r *run, ev abi.Event, step string) []*waiter {
+// that it is meant for; served are queues of which only the rest from an element
+// on still waits.
+func (s *Session) takers(r *run, ev abi.Event, step string, served map[*list.List]*list.Element) []*waiter {
 	shapes := r.shapes(ev.Type)
 	if len(shapes) == 0 {
 		return nil
@@ -238,7 +238,11 @@ func (s *Session) takers(r *run, ev abi.Event, step string) []*waiter {
 	var oldest *waiter
 	var all []*waiter
 	consider := func(queue *list.List, broadcast bool) {
-		for at := queue.Front(); at != nil; at = at.Next() {
+		at := queue.Front()
+		if rest, ok := served[queue]; ok {
+			at = rest
+		}
+		for ; at != nil; at = at.Next() {
 			s.visited++
 			w := at.Value.(*waiter)
 			if step != "" && w.step.name != step {
@@ -284,7 +288,7 @@ func (s *Session) takers(r *run, ev abi.Event, step string) []*waiter {
 
 // answerWaiters brings an event to those who wait for it; false if nobody does.
 func (s *Session) answerWaiters(r *run, ev abi.Event, step string) bool {
-	takers := s.takers(r, ev, step)
+	takers := s.takers(r, ev, step, nil)
 	for _, w := range takers {
 		w.answer = &ev
 		r.strike(w)
@@ -297,9 +301,9 @@ func (s *Session) answerWaiters(r *run, ev abi.Event, step string) bool {
 // steps and, when it is idle, the answers of people that steps accept.
 func (r *run) waitingFor(idle bool, now int64) []host.Waiting {
 	var out []host.Waiting
-	for at := r.suspended.Front(); at != nil && len(out) < host.MaxWaitingFor; at = at.Next() {
+	for at := r.standing.Front(); at != nil && len(out) < host.MaxWaitingFor; at = at.Next() {
 		inv := at.Value.(*invocation)
-		if c := inv.suspended.child; c == nil || c.begun {
+		if on := inv.suspended; on == nil || on.child == nil || on.child.begun {
 			out = append(out, inv.waitingFor())
 		}
 	}
@@ -318,11 +322,13 @@ func (r *run) waitingFor(idle bool, now int64) []host.Waiting {
 	return out
 }
 
-// waitingFor is what the record says of what a suspended invocation waits for.
+// waitingFor is what the record says of what an invocation stands still for.
 func (inv *invocation) waitingFor() host.Waiting {
 	on := inv.suspended
-	wait := host.Waiting{Step: inv.step.name, Since: on.since}
+	wait := host.Waiting{Step: inv.step.name, Since: inv.since}
 	switch {
+	case on == nil:
+		wait.Reason, wait.Until = host.WaitsForRetry, inv.timer.at
 	case on.waiter != nil:
 		wait.Type = on.waiter.typ
 		if !strings.HasPrefix(on.waiter.id, wait.Type+" ") { // else nobody has named it
@@ -338,10 +344,9 @@ func (inv *invocation) waitingFor() host.Waiting {
 
 // suspend takes the slot from an attempt that waits.
 func (s *Session) suspend(inv *invocation, on suspension) {
-	on.since = s.now
 	inv.suspended = &on
 	inv.suspensions++
-	inv.line = inv.run.suspended.PushBack(inv)
+	s.stand(inv)
 	inv.phase = phaseSuspended
 	inv.run.pools[inv.step.index].suspended++
 	s.vacate(inv, "")
@@ -357,14 +362,26 @@ func (s *Session) wake(inv *invocation) {
 	}
 	s.disarm(on.timer)
 	inv.run.pools[inv.step.index].suspended--
-	inv.run.suspended.Remove(inv.line)
-	inv.suspended, inv.line = nil, nil
+	inv.suspended = nil
+	inv.moveOn()
+}
+
+// stand puts an invocation behind those that stand still already: it waits for
+// what does not depend on the steps' workers.
+func (s *Session) stand(inv *invocation) {
+	inv.line, inv.since = inv.run.standing.PushBack(inv), s.now
+}
+
+func (inv *invocation) moveOn() {
+	inv.run.standing.Remove(inv.line)
+	inv.line = nil
 }
 
 // resume lets an attempt go on from where it waits.
 func (s *Session) resume(inv *invocation) {
 	s.wake(inv)
 	s.changed(inv.run)
+	inv.halfway = true
 	s.seatOrQueue(inv)
 }
 

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/hosttest"
 )
 
@@ -34,6 +36,27 @@ func BenchmarkHTTP(b *testing.B) {
 			}
 		}
 	}
+}
+
+// BenchmarkChain runs one workflow of 1,000 steps after another in a host that
+// keeps nothing, without HTTP: what a step costs the scheduler, the engine, the
+// journal and the sandbox together.
+func BenchmarkChain(b *testing.B) {
+	const steps = 1000
+	h := hosttest.New(b, hosttest.Config{})
+	h.Load(b, "tinygo", "chain")
+	body, err := abi.FromJSON(fmt.Appendf(nil, `{"n":%d}`, steps))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		r, err := h.Runs.Start(b.Context(), host.StartRequest{Tenant: host.DefaultTenant, Workflow: "chain", Event: abi.Event{Body: body}, Wait: true})
+		if err != nil || r.Status != host.StatusCompleted || r.Steps < steps {
+			b.Fatalf("%v: %s after %d steps", err, r.Status, r.Steps)
+		}
+	}
+	b.ReportMetric(steps*float64(b.N)/b.Elapsed().Seconds(), "steps/s")
 }
 
 func benchHTTP(b *testing.B, lang, workflow, body string, clients int) {

@@ -76,30 +76,31 @@ func appendRecord(dst []byte, run *host.Run, bare bool) ([]byte, error) {
 		} else {
 			dst = append(dst, ',')
 		}
+		dst = append(dst, '{')
+		if w.Step != "" {
+			dst = append(dst, `"step":`...)
+			dst = append(appendString(dst, w.Step), ',')
+		}
 		if w.Reason != "" {
-			dst = append(dst, `{"reason":`...)
-			dst = appendString(dst, w.Reason)
-		} else {
-			dst = append(dst, `{"step":`...)
-			dst = appendString(dst, w.Step)
+			dst = append(dst, `"reason":`...)
+			dst = append(appendString(dst, w.Reason), ',')
 		}
 		switch {
-		case w.Reason != "":
 		case w.Child != "":
-			dst = append(dst, `,"child":`...)
-			dst = appendString(dst, w.Child)
+			dst = append(dst, `"child":`...)
+			dst = append(appendString(dst, w.Child), ',')
 		case w.Until != 0:
-			dst = append(dst, `,"until":`...)
-			dst = appendStamp(dst, w.Until)
-		default:
-			dst = append(dst, `,"type":`...)
-			dst = appendString(dst, w.Type)
+			dst = append(dst, `"until":`...)
+			dst = append(appendStamp(dst, w.Until), ',')
+		case w.Reason == "":
+			dst = append(dst, `"type":`...)
+			dst = append(appendString(dst, w.Type), ',')
 		}
 		if w.WaiterID != "" {
-			dst = append(dst, `,"waiter_id":`...)
-			dst = appendString(dst, w.WaiterID)
+			dst = append(dst, `"waiter_id":`...)
+			dst = append(appendString(dst, w.WaiterID), ',')
 		}
-		dst = append(dst, `,"since":`...)
+		dst = append(dst, `"since":`...)
 		dst = appendStamp(dst, w.Since)
 		dst = append(dst, '}')
 	}

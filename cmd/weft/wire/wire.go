@@ -48,6 +48,12 @@ type Config struct {
 	// Observe is called after each invocation of a guest, on any goroutine. It
 	// may be nil.
 	Observe func(*host.Invocation, *host.InvocationResult)
+
+	// What tests put into the host's place. nil: what Data says, the sandbox as
+	// it is, and the clock on the wall.
+	Store  host.Store
+	Around func(host.Sandbox) host.Sandbox
+	Now    func() time.Time
 }
 
 // Host is a whole host, without its HTTP server.
@@ -84,7 +90,7 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 			err = errors.Join(err, opened.release(context.WithoutCancel(ctx)))
 		}
 	}()
-	if h.Store, err = openStore(cfg.Data); err != nil {
+	if h.Store, err = openStore(cfg); err != nil {
 		return nil, err
 	}
 	if err := h.openSandbox(ctx, cfg); err != nil {
@@ -103,12 +109,12 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 		return nil, err
 	}
 	h.Runs, err = scheduler.New(ctx, scheduler.Config{
-		Journal: h.Journal, Store: h.Store, Modules: modules{h.Plugins}, Streams: streams{h.Streams}, Sandbox: observed(h.Sandbox, cfg.Observe),
+		Journal: h.Journal, Store: h.Store, Modules: modules{h.Plugins}, Streams: streams{h.Streams}, Sandbox: around(h.Sandbox, cfg),
 		Answers: func(l scheduler.Live, o engine.AttemptOpen, r []engine.CallRecord) scheduler.Answers {
 			return hostcall.New(l, o, r)
 		},
 		Classify: classify, Parked: hostcall.ErrParked,
-		Tokens: cfg.Tokens, IdleAfter: cfg.IdleAfter, Limits: cfg.Limits, Timeout: cfg.Timeout, Log: cfg.Log,
+		Tokens: cfg.Tokens, IdleAfter: cfg.IdleAfter, Limits: cfg.Limits, Timeout: cfg.Timeout, Now: cfg.Now, Log: cfg.Log,
 	})
 	if err != nil {
 		return nil, err
@@ -117,11 +123,14 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 	return h, nil
 }
 
-func openStore(data string) (host.Store, error) {
-	if data == InMemory {
+func openStore(cfg Config) (host.Store, error) {
+	if cfg.Store != nil {
+		return cfg.Store, nil
+	}
+	if cfg.Data == InMemory {
 		return memory.New(), nil
 	}
-	s, err := sqlite.Open(data)
+	s, err := sqlite.Open(cfg.Data)
 	if err != nil {
 		return nil, err // not s: an interface that holds a nil pointer is not nil
 	}
@@ -149,11 +158,14 @@ type observedSandbox struct {
 	observe func(*host.Invocation, *host.InvocationResult)
 }
 
-func observed(s host.Sandbox, observe func(*host.Invocation, *host.InvocationResult)) host.Sandbox {
-	if observe == nil {
-		return s
+func around(s host.Sandbox, cfg Config) host.Sandbox {
+	if cfg.Around != nil {
+		s = cfg.Around(s)
 	}
-	return observedSandbox{s, observe}
+	if cfg.Observe != nil {
+		s = observedSandbox{s, cfg.Observe}
+	}
+	return s
 }
 
 // Invoke implements host.Sandbox.
