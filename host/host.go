@@ -68,8 +68,8 @@ type Run struct {
 // MaxWaitingFor bounds Run.WaitingFor.
 const MaxWaitingFor = 20
 
-// Waiting is what a run waits for: an event from outside, the run of a child, or
-// a time.
+// Waiting is what a run waits for: an event from outside, the run of a child, the
+// answer of a resource, or a time.
 type Waiting struct {
 	Step     string `cbor:"1,keyasint"`           // that waits for it, or accepts it
 	Type     string `cbor:"2,keyasint"`           // of the event
@@ -77,6 +77,7 @@ type Waiting struct {
 	Since    int64  `cbor:"4,keyasint"`           // Unix nanoseconds
 	Child    string `cbor:"5,keyasint,omitempty"` // it waits for the end of this handler's run instead
 	Until    int64  `cbor:"6,keyasint,omitempty"` // it sleeps instead, to this time in Unix nanoseconds
+	Resource string `cbor:"7,keyasint,omitempty"` // it waits for the answer of this resource instead
 }
 
 // Blocked is the reason for which a run stands still until somebody helps.

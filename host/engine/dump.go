@@ -41,6 +41,9 @@ func (s *Session) Dump() string {
 		c := s.children[id]
 		d.line("child %s of invocation %d, %s", id, c.inv.id, c.show())
 	}
+	for _, id := range s.OutCalls() {
+		d.line("call of invocation %d %s", id, s.calls[id].show())
+	}
 	for _, to := range s.MailTo() {
 		for _, m := range s.outbox.byTarget[to] {
 			d.line("message %d to %s %s", m.ID, to, m.show())
@@ -159,6 +162,9 @@ func (d *dumper) invocation(inv *invocation) {
 		if on.child != nil {
 			what = " for " + on.child.run
 		}
+		if on.call != nil {
+			what = " for " + on.call.part.Resource
+		}
 		d.line("    suspended at call %d%s", on.n, what)
 		if t := on.timer; t != nil {
 			d.line("      timer=%d at=%d armed=%t", t.id, t.at, t.slot >= 0)
@@ -172,6 +178,12 @@ func (d *dumper) invocation(inv *invocation) {
 	}
 	for _, key := range sortedKeys(inv.children) {
 		d.line("    child %s %s", key, inv.children[key].show())
+	}
+	for _, id := range sortedKeys(inv.asked) {
+		d.line("    called %s %s", id, inv.asked[id].show())
+	}
+	if inv.answerBytes > 0 {
+		d.line("    answers=%d bytes", inv.answerBytes)
 	}
 	if inv.lastErr != nil {
 		d.line("    error %s", inv.lastErr)
@@ -211,6 +223,17 @@ func (c *child) show() string {
 		out += " " + c.err.Error()
 	}
 	return out
+}
+
+func (c *outcall) show() string {
+	out := fmt.Sprintf("%s %s mode=%s at %d/%d key=%s", c.part.Resource, c.part.Method, c.part.Mode, c.attempt, c.n, c.key())
+	switch {
+	case c.err != nil:
+		return out + " " + c.err.Error()
+	case c.value != nil:
+		return out + " " + showRaw(c.value)
+	}
+	return out + " payload " + showRaw(c.part.Payload)
 }
 
 func (m *Message) show() string {

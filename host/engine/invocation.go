@@ -42,7 +42,9 @@ type invocation struct {
 	line        *list.Element // among the suspended ones of the run
 	waiters     map[string]*waiter
 	children    map[string]*child
-	slept       uint64 // the call of this attempt whose sleep is over
+	asked       map[string]*outcall // calls of resources, by callID
+	answerBytes int                 // of what they answered
+	slept       uint64              // the call of this attempt whose sleep is over
 
 	ahead, behind *invocation // in the step's queue
 	older, newer  *invocation // of the run

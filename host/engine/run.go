@@ -106,6 +106,7 @@ func (s *Session) end(r *run, status host.Status, last host.StreamEvent) host.St
 			s.emit(Abandon{Invocation: inv.id})
 		case inv.phase == phaseSuspended:
 			s.disarm(inv.suspended.timer)
+			delete(s.calls, inv.id)
 			s.emit(Abandon{Invocation: inv.id})
 		}
 		s.disarm(inv.timer)
