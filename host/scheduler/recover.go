@@ -137,6 +137,9 @@ func (ss *session) recover(records map[uint64]*opened) {
 		delete(records, inv)
 	}
 	ss.suspended = records
+	for _, inv := range ss.eng.OutCalls() {
+		ss.callOut(inv, true)
+	}
 	s.setTimer(ss.key, ss.eng.NextTimer())
 }
 
