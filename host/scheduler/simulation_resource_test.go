@@ -17,7 +17,7 @@ const simWants = `"resources": [{"name": "look", "kind": "count"}, {"name": "put
    {"name": "once", "kind": "count"}, {"name": "never", "kind": "count", "optional": true}],`
 
 // simInFlight is how many calls of a grant may be under way.
-const simInFlight = 2
+const simInFlight = 1
 
 // outsideCall is what the outside knows of a call, by its key. It survives the
 // crashes of the worlds.
@@ -66,7 +66,7 @@ func (r simResources) Call(ctx context.Context, call host.ResourceCall) (abi.Raw
 	if call.Mode == host.ResourceFail && known.made > 1 || known.mode != call.Mode || known.run != call.RunID {
 		s.failure = fmt.Sprintf("the call %+v reaches the outside as %+v", call, *known)
 	}
-	turns, luck, again := s.chance.IntN(5), s.chance.IntN(10), s.chance.IntN(2) == 0
+	turns, luck, again := s.chance.IntN(8), s.chance.IntN(10), s.chance.IntN(2) == 0
 	s.mu.Unlock()
 	defer func() {
 		s.mu.Lock()
