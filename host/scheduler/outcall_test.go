@@ -212,9 +212,10 @@ func TestCallsDoNotPin(t *testing.T) {
 }
 
 // A grant's surplus waits, also while its session is not in memory, and is made in
-// the order in which it was asked for.
+// the order in which it was asked for. A session that comes back is no new server:
+// its calls of mode fail go on.
 func TestSurplusCallsWait(t *testing.T) {
-	b := newOutside(t, newHeld(host.ResourceRepeat, 1))
+	b := newOutside(t, newHeld(host.ResourceFail, 1))
 	run := b.mustStart()
 	for n := 1; n <= 3; n++ {
 		if len(b.held.calls) != n || len(b.under) != 1 {
