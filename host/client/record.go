@@ -39,6 +39,7 @@ type recordJSON struct {
 		Type     string     `json:"type"`
 		WaiterID string     `json:"waiter_id"`
 		Child    string     `json:"child"`
+		Resource string     `json:"resource"`
 		Until    *time.Time `json:"until"`
 		Since    *time.Time `json:"since"`
 	} `json:"waiting_for"`
@@ -63,7 +64,7 @@ func decodeRecord(text []byte) (Record, error) {
 		Started: nanos(r.StartedAt), Updated: nanos(r.UpdatedAt), Completed: nanos(r.CompletedAt),
 	}}
 	for _, w := range r.WaitingFor {
-		rec.WaitingFor = append(rec.WaitingFor, host.Waiting{Step: w.Step, Type: w.Type, WaiterID: w.WaiterID, Child: w.Child, Until: nanos(w.Until), Since: nanos(w.Since)})
+		rec.WaitingFor = append(rec.WaitingFor, host.Waiting{Step: w.Step, Type: w.Type, WaiterID: w.WaiterID, Child: w.Child, Resource: w.Resource, Until: nanos(w.Until), Since: nanos(w.Since)})
 	}
 	if r.Blocked != nil {
 		rec.Blocked = &host.Blocked{Code: r.Blocked.Code, Message: r.Blocked.Message}

@@ -82,6 +82,9 @@ func appendRecord(dst []byte, run *host.Run, bare bool) ([]byte, error) {
 		case w.Child != "":
 			dst = append(dst, `,"child":`...)
 			dst = appendString(dst, w.Child)
+		case w.Resource != "":
+			dst = append(dst, `,"resource":`...)
+			dst = appendString(dst, w.Resource)
 		case w.Until != 0:
 			dst = append(dst, `,"until":`...)
 			dst = appendStamp(dst, w.Until)
