@@ -191,7 +191,7 @@ func checkName(host string) error {
 		if r > 0x7f {
 			return fmt.Errorf("the host name %q has letters beyond ASCII: write it in its xn-- form", clip(host))
 		}
-		if !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '.' || r == '_') {
+		if (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '.' && r != '_' {
 			return fmt.Errorf("the host name %q has the character %q: names have letters, digits, hyphens and dots", clip(host), r)
 		}
 	}

@@ -281,7 +281,7 @@ func TestCallsOfAnotherServer(t *testing.T) {
 			b := newOutside(t, first)
 			run := b.mustStart()
 			next := newHeld(mode, 8)
-			b.bench.outside, b.held = next, next
+			b.outside, b.held = next, next
 			old := b.under
 			b.under = nil
 			b.open(t)
