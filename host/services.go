@@ -43,6 +43,7 @@ type Runs interface {
 	// breaks its schema, or an id is not legal. CodeConflict: the handler is
 	// active or belongs to another workflow or session.
 	// CodeSchemaViolation: the session's state breaks the workflow's schema.
+	// CodePermissionDenied: a resource that the workflow needs is not granted.
 	Start(ctx context.Context, req StartRequest) (Run, error)
 	// Get reads the latest run of a handler, or any run by its run id.
 	Get(ctx context.Context, tenant, id string) (Run, error)

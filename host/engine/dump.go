@@ -182,8 +182,8 @@ func (d *dumper) invocation(inv *invocation) {
 	for _, id := range sortedKeys(inv.asked) {
 		d.line("    called %s %s", id, inv.asked[id].show())
 	}
-	if inv.answerBytes > 0 {
-		d.line("    answers=%d bytes", inv.answerBytes)
+	if inv.askedBytes > 0 {
+		d.line("    asked=%d bytes", inv.askedBytes)
 	}
 	if inv.lastErr != nil {
 		d.line("    error %s", inv.lastErr)

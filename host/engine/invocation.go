@@ -43,7 +43,7 @@ type invocation struct {
 	waiters     map[string]*waiter
 	children    map[string]*child
 	asked       map[string]*outcall // calls of resources, by callID
-	answerBytes int                 // of what they answered
+	askedBytes  int                 // of their payloads and answers
 	slept       uint64              // the call of this attempt whose sleep is over
 
 	ahead, behind *invocation // in the step's queue

@@ -86,9 +86,9 @@ func (s *Session) decideResource(e *Entry, inv *invocation, req CallResource) (d
 	case c != nil:
 		return decision{response: Response{Value: c.value}}, nil
 	}
-	if most := inv.run.limits.RecordBytes; inv.answerBytes > most {
+	if most := inv.run.limits.RecordBytes; inv.askedBytes > most {
 		no := false
-		err := refusal(host.RunLimitExceeded, "the answers that step %s has had of resources exceed %d bytes (limit record_bytes)", inv.step.name, most)
+		err := refusal(host.RunLimitExceeded, "the calls of resources that step %s has made, and their answers, exceed %d bytes (limit record_bytes)", inv.step.name, most)
 		err.Retryable = &no
 		return decision{}, err
 	}
@@ -115,6 +115,7 @@ func (s *Session) foldResource(e *Entry, inv *invocation) error {
 	s.lastCall++
 	c.order = s.lastCall
 	inv.asked[c.id] = c
+	inv.askedBytes += len(p.Payload)
 	s.calls[inv.id] = c
 	s.suspend(inv, suspension{n: e.N, call: c})
 	s.emit(CallOut{Invocation: inv.id})
@@ -148,7 +149,7 @@ func (s *Session) foldAnswered(e *Entry) error {
 		return corrupt(e, "call %d of invocation %d is not under way", e.N, e.Invocation)
 	}
 	c.value, c.err = p.Value, p.Err
-	c.inv.answerBytes += len(c.value)
+	c.inv.askedBytes += len(c.value)
 	s.resume(c.inv)
 	s.settle(c.inv.run, false)
 	return nil
