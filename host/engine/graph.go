@@ -143,12 +143,16 @@ func Compile(m *abi.Manifest) (*Graph, []host.Problem) {
 	return c.g, nil
 }
 
-// resources notes the resources that the plugins ask for.
+// resources notes the resources that the plugins ask for. One that several ask for
+// is optional if all can do without it.
 func (c *compiler) resources() {
 	c.g.resources = make(map[string]abi.ResourceDecl, len(c.m.Resources))
 	for _, d := range c.m.Resources {
-		if _, twice := c.g.resources[d.Name]; twice {
-			c.problem("duplicate_resource", "", "", "the resource %s is asked for twice: ask once", clip(d.Name))
+		if other, twice := c.g.resources[d.Name]; twice {
+			if d.Kind != other.Kind {
+				c.problem("resource_kinds", "", "", "the resource %s is asked for as one of the kind %s and one of the kind %s: use two names", clip(d.Name), clip(other.Kind), clip(d.Kind))
+			}
+			d.Optional = d.Optional && other.Optional
 		}
 		c.g.resources[d.Name] = d
 	}

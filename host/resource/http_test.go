@@ -5,6 +5,8 @@ import (
 	"compress/gzip"
 	"context"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -356,6 +358,15 @@ func TestAnswersAreBounded(t *testing.T) {
 	if _, fail := doCtx(t, ctx, table, map[string]any{"path": "hang"}); fail == nil {
 		t.Error("a call that nobody wants goes on")
 	}
+}
+
+func TestCertificatesAreChecked(t *testing.T) {
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was reached") }))
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	_, fail := do(t, crm(t, s, "", ""), map[string]any{"path": "x"})
+	wantFail(t, fail, "permission_denied", "certificate of 127.0.0.1 is not to be trusted")
 }
 
 // In mode fail a request is sent once, whatever its connection does: a kept one

@@ -307,7 +307,8 @@ func (at *attempt) granted(resource string) (host.ResourceMode, error) {
 
 // checkResources refuses a workflow that needs a resource which is not granted.
 func (s *Scheduler) checkResources(tenant string, mod Module) error {
-	for _, decl := range mod.Graph.Manifest().Resources {
+	for _, asked := range mod.Graph.Manifest().Resources {
+		decl, _ := mod.Graph.Resource(asked.Name) // what all plugins say of it
 		if decl.Optional {
 			continue
 		}
