@@ -344,3 +344,59 @@ func TestResourcesMustBeGranted(t *testing.T) {
 		t.Errorf("calls %+v", h.calls)
 	}
 }
+
+// scripted is a resource that answers as the test says, at once.
+type scripted struct {
+	held
+	answers []*abi.Error // nil: well
+}
+
+func (s *scripted) Call(_ context.Context, call host.ResourceCall) (abi.Raw, *abi.Error) {
+	s.calls = append(s.calls, call)
+	return abi.Null, s.answers[len(s.calls)-1]
+}
+
+// A retry gets the answers that are there, and asks again what has failed, under
+// the same key.
+func TestRetryAsksWhatHasFailed(t *testing.T) {
+	const trying = `{"abi": 1, "workflow": "two", "events": {}, "resources": [{"name": "crm", "kind": "held"}],
+	  "steps": [{"name": "try", "accepts": ["StartEvent"], "emits": ["StopEvent"], "retry": {"wait": {"fixed": 1000000000}, "stop": {"attempts": 3}}}]}`
+	down := &abi.Error{Code: "unavailable", Message: "no route"}
+	for mode, wantCalls := range map[host.ResourceMode]int{host.ResourceRepeat: 4, host.ResourceFail: 2} {
+		t.Run(string(mode), func(t *testing.T) {
+			r := &scripted{held: held{mode: mode, inFlight: 1}, answers: []*abi.Error{nil, down, down, nil}}
+			b := &bench{tokens: 1, outside: r, modules: newSimModules(t, map[string]string{"two": trying})}
+			b.guest = func(_ context.Context, c *call) (abi.StepOutput, error) {
+				for _, method := range []string{"first", "second"} {
+					_, status, _, err := c.inv.Calls.Call(abi.ImportResource, must(abi.EncodeValue([]any{"crm", method, nil})), c.clock)
+					if err != nil {
+						return abi.StepOutput{}, err
+					}
+					if status != abi.StatusOK {
+						return abi.StepOutput{Err: &abi.Error{Code: status.Code(), Message: method}}, nil
+					}
+				}
+				return stopEvent(), nil
+			}
+			b.open(t)
+			run := b.start("h", "s")
+			for range 3 {
+				b.rest()
+				b.advance(time.Second)
+			}
+			b.rest()
+			want := host.StatusCompleted
+			if mode == host.ResourceFail {
+				want = host.StatusFailed
+			}
+			if got := b.status(run.RunID); got != want || len(r.calls) != wantCalls {
+				t.Fatalf("the run is %s after %d calls, want %s and %d", got, len(r.calls), want, wantCalls)
+			}
+			for i, c := range r.calls {
+				if first := c.Method == "first"; first != (i == 0) || c.Key == r.calls[0].Key != first || i > 0 && c.Key != r.calls[1].Key {
+					t.Errorf("call %d: %s under the key %s", i, c.Method, c.Key)
+				}
+			}
+		})
+	}
+}
