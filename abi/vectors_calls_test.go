@@ -66,6 +66,10 @@ var callVectors = []vector{
 
 	{"call_resource-map", abi.CallResource{Resource: "llm", Method: "POST", Payload: mustValue(object{"prompt": "a joke", "n": 1})}},
 	{"call_resource-null", abi.CallResource{Resource: "clock", Method: "", Payload: abi.Null}},
+	{"call_resource-http", abi.CallResource{Resource: "crm", Method: "request", Payload: mustValue(object{
+		"method": "POST", "path": "things", "query": object{"q": "a b"}, "headers": object{"Accept": "text/plain"},
+		"body": []byte("a,b"), "timeout": int64(5_000_000_000), "expect_success": true,
+	})}},
 	{"sleep-zero", abi.Sleep{}},
 	{"sleep-day", abi.Sleep{Duration: 24 * time.Hour}},
 	{"random-zero", abi.Random{}},

@@ -50,6 +50,7 @@ var rooms = []room{
 	{"host/store/storetest", []string{"abi", "host"}},
 	{"host/stream", []string{"abi", "host"}},
 	{"host/module", []string{"abi", "host", "host/state", "host/engine"}},
+	{"host/resource", []string{"abi", "host"}},
 	{"host/client", []string{"abi", "host"}},
 	{"host/hosttest", []string{"..."}},
 	{"cmd/weft/wire", []string{"..."}},

@@ -68,8 +68,8 @@ type Run struct {
 // MaxWaitingFor bounds Run.WaitingFor.
 const MaxWaitingFor = 20
 
-// Waiting is what a run waits for: an event from outside, the run of a child, a
-// time, or something else that has to come.
+// Waiting is what a run waits for: an event from outside, the run of a child, the
+// answer of a resource, a time, or something else that has to come.
 type Waiting struct {
 	Step     string `cbor:"1,keyasint"`           // that waits for it, or accepts it
 	Type     string `cbor:"2,keyasint"`           // of the event
@@ -79,7 +79,8 @@ type Waiting struct {
 	Until    int64  `cbor:"6,keyasint,omitempty"` // it sleeps instead, to this time in Unix nanoseconds
 	// Reason is [WaitsForRetry] if Until is when the step is tried again, and
 	// [WaitsForTurn] if it is no step that waits; Step and Type are empty then.
-	Reason string `cbor:"7,keyasint,omitempty"`
+	Reason   string `cbor:"7,keyasint,omitempty"`
+	Resource string `cbor:"8,keyasint,omitempty"` // it waits for the answer of this resource instead
 }
 
 // WaitsForTurn is the Reason of a run that has not begun, because other runs of its

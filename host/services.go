@@ -58,6 +58,7 @@ type Runs interface {
 	// run that queues fails of that when its turn comes). CodeLimitExceeded: too
 	// many starts wait for the session.
 	// CodeIdempotencyMismatch: the key was that of a request with another body.
+	// CodePermissionDenied: a resource that the workflow needs is not granted.
 	Start(ctx context.Context, req StartRequest) (Run, error)
 	// Get reads the latest run of a handler, or any run by its run id.
 	Get(ctx context.Context, tenant, id string) (Run, error)

@@ -30,6 +30,7 @@ type serveOptions struct {
 	addr        string
 	data        string
 	limits      string
+	resources   string
 	examples    string
 	demo        bool
 	allowRemote bool
@@ -57,7 +58,11 @@ name or one of --allowed-host.
 
 What plugins may use is limited; --limits names a file that changes the limits for
 all, for tenants, or for plugins. Runs that have started keep theirs. 'weft limits'
-shows the limits, and says how such a file is written.`,
+shows the limits, and says how such a file is written.
+
+Plugins reach nothing outside but what --resources grants: a file that names
+services, the URLs, methods and networks of each, its secrets, and who may use it.
+docs/resources.md says how it is written.`,
 		Example: `  weft serve
   weft serve --addr 127.0.0.1:9000 --data /var/lib/weft
   weft serve --limits limits.json       # checked first: weft limits --limits limits.json
@@ -73,6 +78,7 @@ shows the limits, and says how such a file is written.`,
 	f.StringVar(&o.addr, "addr", defaultAddr, "address to listen on, HOST:PORT (port 0: any free one)")
 	f.StringVar(&o.data, "data", "data", "directory of the database and the cache, or "+wire.InMemory)
 	f.StringVar(&o.limits, "limits", "", "`FILE` with the limits of tenants and plugins (JSON; see 'weft limits')")
+	f.StringVar(&o.resources, "resources", "", "`FILE` with the resources that workflows may call (JSON; see docs/resources.md)")
 	f.StringVar(&o.examples, "examples", "", "load the example plugins at start: build/plugins/*-go.wasm, or with =DIR every .wasm of DIR")
 	f.Lookup("examples").NoOptDefVal = defaultExamples
 	f.BoolVar(&o.demo, "demo", false, "after the start, run the wordcount example over real text and print the result")
@@ -97,6 +103,11 @@ func serve(ctx context.Context, o serveOptions, stdout, stderr io.Writer) error 
 	if err != nil {
 		return err
 	}
+	resources, err := readResources(o.resources)
+	if err != nil {
+		return err
+	}
+	defer resources.Close()
 	// Listen first: a port in use is found before the store is touched.
 	l, err := net.Listen("tcp", o.addr)
 	if err != nil {
@@ -106,7 +117,7 @@ func serve(ctx context.Context, o serveOptions, stdout, stderr io.Writer) error 
 	if err != nil {
 		return fmt.Errorf("find this program, to start it as a compiler: %w", err)
 	}
-	h, err := wire.Open(ctx, wire.Config{Data: o.data, Limits: limits, Timeout: o.runTimeout, Log: log, Compiler: program})
+	h, err := wire.Open(ctx, wire.Config{Data: o.data, Limits: limits, Resources: resources, Timeout: o.runTimeout, Log: log, Compiler: program})
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}

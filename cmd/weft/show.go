@@ -87,6 +87,8 @@ func waiting(all []host.Waiting) []string {
 			text.WriteString(w.Reason)
 		case w.Child != "":
 			fmt.Fprintf(&text, "its child %s", w.Child)
+		case w.Resource != "":
+			fmt.Fprintf(&text, "the resource %s", w.Resource)
 		case w.Until != 0:
 			fmt.Fprintf(&text, "%s", stamp(time.Unix(0, w.Until)))
 		default:

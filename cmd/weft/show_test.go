@@ -100,10 +100,11 @@ func TestSince(t *testing.T) {
 func TestRecordShowsWhatTheRunWaitsFor(t *testing.T) {
 	rec := client.Record{
 		Run: host.Run{HandlerID: "h", Status: host.StatusRunning, Started: now.UnixNano(), WaitingFor: []host.Waiting{
-			{Step: "ask", Type: "HumanResponseEvent", WaiterID: "manager"}, {Step: "run", Child: "kid"}, {Step: "rest", Until: now.UnixNano()}, {Reason: host.WaitsForTurn}}},
+			{Step: "ask", Type: "HumanResponseEvent", WaiterID: "manager"}, {Step: "run", Child: "kid"}, {Step: "ask", Resource: "crm"}, {Step: "rest", Until: now.UnixNano()}, {Reason: host.WaitsForTurn},
+			{Step: "try", Reason: host.WaitsForRetry, Until: now.UnixNano()}}},
 	}
 	text := recordSheet(rec, now).render("")
-	for _, want := range []string{"waits for  HumanResponseEvent in step ask, waiter manager\n", "its child kid in step run\n", " in step rest\n", "the runs before it in its session\n"} {
+	for _, want := range []string{"waits for  HumanResponseEvent in step ask, waiter manager\n", "its child kid in step run\n", "the resource crm in step ask\n", " in step rest\n", "the runs before it in its session\n", "its next attempt at "} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in:\n%s", want, text)
 		}

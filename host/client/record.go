@@ -39,6 +39,7 @@ type recordJSON struct {
 		Type     string     `json:"type"`
 		WaiterID string     `json:"waiter_id"`
 		Child    string     `json:"child"`
+		Resource string     `json:"resource"`
 		Until    *time.Time `json:"until"`
 		Since    *time.Time `json:"since"`
 		Reason   string     `json:"reason"`
@@ -65,7 +66,8 @@ func decodeRecord(text []byte) (Record, error) {
 	}}
 	for _, w := range r.WaitingFor {
 		rec.WaitingFor = append(rec.WaitingFor, host.Waiting{
-			Step: w.Step, Type: w.Type, WaiterID: w.WaiterID, Child: w.Child, Until: nanos(w.Until), Since: nanos(w.Since), Reason: w.Reason,
+			Step: w.Step, Type: w.Type, WaiterID: w.WaiterID, Child: w.Child, Resource: w.Resource,
+			Until: nanos(w.Until), Since: nanos(w.Since), Reason: w.Reason,
 		})
 	}
 	if r.Blocked != nil {

@@ -38,6 +38,7 @@ func audit(t reporter, s *Session) {
 		t.Fatalf("%d attempts are open, %d hold a slot", len(s.Open()), seats)
 	}
 	auditChildren(t, s)
+	auditCalls(t, s)
 	if s.root == nil || !s.root.IsMap() {
 		t.Fatal("the state is no map")
 	}
@@ -200,12 +201,36 @@ func auditPool(t reporter, r *run, i, busy, queued int) {
 	}
 }
 
+// auditCalls checks that a call of a resource is under way exactly while its
+// invocation waits for it.
+func auditCalls(t reporter, s *Session) {
+	t.Helper()
+	open := 0
+	for _, inv := range s.invocations {
+		for id, c := range inv.asked {
+			if c.id != id || c.inv != inv || c.value != nil && c.err != nil {
+				t.Fatalf("the call %s is not where it should be", id)
+			}
+			waits := inv.suspended != nil && inv.suspended.call == c
+			if waits == c.answered() || waits != (s.calls[inv.id] == c) {
+				t.Fatalf("the call %s: awaited %t, answered %t", id, waits, c.answered())
+			}
+			if waits {
+				open++
+			}
+		}
+	}
+	if open != len(s.calls) || open > 0 && s.WakeAt() != 0 {
+		t.Fatalf("%d calls are under way, %d counted, wake at %d", open, len(s.calls), s.WakeAt())
+	}
+}
+
 // TestEntryTagsAreUnique holds the journal's format together: of two fields with
 // one key the codec would drop one in silence.
 func TestEntryTagsAreUnique(t *testing.T) {
 	for _, typ := range []reflect.Type{
 		reflect.TypeFor[Entry](), reflect.TypeFor[StartPart](), reflect.TypeFor[CollectPart](), reflect.TypeFor[FinishPart](),
-		reflect.TypeFor[RetryPart](), reflect.TypeFor[ChildPart](), reflect.TypeFor[StagedPart](), reflect.TypeFor[ChildEnd](), reflect.TypeFor[ChildShow](), reflect.TypeFor[Parent](), reflect.TypeFor[DeliveredPart](), reflect.TypeFor[WaitPart](), reflect.TypeFor[AttemptOpen](), reflect.TypeFor[CallRecord](), reflect.TypeFor[LogRecord](),
+		reflect.TypeFor[RetryPart](), reflect.TypeFor[ChildPart](), reflect.TypeFor[StagedPart](), reflect.TypeFor[ChildEnd](), reflect.TypeFor[ChildShow](), reflect.TypeFor[Parent](), reflect.TypeFor[ResourcePart](), reflect.TypeFor[AnswerPart](), reflect.TypeFor[DeliveredPart](), reflect.TypeFor[WaitPart](), reflect.TypeFor[AttemptOpen](), reflect.TypeFor[CallRecord](), reflect.TypeFor[LogRecord](),
 	} {
 		seen := make(map[string]string)
 		for f := range typ.Fields() {

@@ -104,6 +104,8 @@ func TestProblems(t *testing.T) {
 		{"state schema", `{}, "state": {"schema": {"type": "object", "oneOf": []}}`, begin, []string{"state_schema - -"}},
 		{"state defaults", `{}, "state": {"schema": {"properties": {"n": {"type": "integer"}}}, "default": {"n": "x"}}`, begin, []string{"state_default - -"}},
 		{"state without a required default", `{}, "state": {"schema": {"required": ["n"]}}`, begin, []string{"state_default - -"}},
+		{"resources", `{}, "resources": [{"name": "a", "kind": "http"}, {"name": "a", "kind": "http", "optional": true}, {"name": "b", "kind": "llm"}]`, begin, nil},
+		{"a resource of two kinds", `{}, "resources": [{"name": "a", "kind": "http"}, {"name": "a", "kind": "llm"}]`, begin, []string{"resource_kinds - -"}},
 		{"all at once", `{"A": {}, "B": {"extends": "Nope"}}`, `{"name": "a", "accepts": ["A"], "emits": ["A"]}`,
 			[]string{"dead_end a -", "no_start - -", "no_stop - -", "unknown_type - B", "unreachable_step a -"}},
 	}
@@ -182,6 +184,7 @@ func TestProblemsBeyondTheEncoding(t *testing.T) {
 		}),
 		"limit_exceeded":   {ABI: 1, Workflow: "w", Steps: make([]abi.StepDecl, maxSteps+1)},
 		"limit_exceeded 2": {ABI: 1, Workflow: "w"},
+		"limit_exceeded 3": {ABI: 1, Workflow: "w", Steps: make([]abi.StepDecl, 1), Resources: make([]abi.ResourceDecl, maxResources+1)},
 	}
 	for name, m := range tests {
 		t.Run(name, func(t *testing.T) {

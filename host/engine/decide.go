@@ -71,6 +71,8 @@ func (s *Session) decide(at int64, t Tick) (decision, error) {
 		return s.decideEnded(e, t)
 	case ChildShown:
 		return s.decideShown(e, t)
+	case ResourceAnswered:
+		return s.decideAnswered(e, t)
 	case Shift:
 		if t.Lost <= 0 && !t.Crash {
 			return decision{}, nil
@@ -206,6 +208,8 @@ func (s *Session) decideCall(e *Entry, t Call) (decision, error) {
 		return s.decideSleep(e, inv, req)
 	case RunWorkflow:
 		return s.decideRun(e, inv, req)
+	case CallResource:
+		return s.decideResource(e, inv, req)
 	}
 	return decision{}, fmt.Errorf("unknown request %T", t.Request)
 }

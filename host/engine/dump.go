@@ -18,6 +18,9 @@ func (s *Session) Dump() string {
 	d.line("session %s/%s seq=%d now=%d", s.key.Tenant, s.key.Session, s.seq, s.now)
 	d.line("last event=%d invocation=%d timer=%d collection=%d seat=%d wait=%d", s.lastEvent, s.lastInvocation, s.lastTimer, s.lastCollection, s.lastSeat, s.lastWait)
 	d.line("seats=%d wake=%d", s.seats, s.WakeAt())
+	if s.lastCall > 0 {
+		d.line("last call=%d", s.lastCall)
+	}
 	if s.lastMessage > 0 {
 		d.line("last message=%d", s.lastMessage)
 	}
@@ -46,6 +49,9 @@ func (s *Session) Dump() string {
 	for _, id := range sortedKeys(s.children) {
 		c := s.children[id]
 		d.line("child %s of invocation %d, %s", id, c.inv.id, c.show())
+	}
+	for _, id := range s.OutCalls() {
+		d.line("call of invocation %d %s", id, s.calls[id].show())
 	}
 	for _, to := range s.MailTo() {
 		for _, m := range s.outbox.byTarget[to] {
@@ -136,7 +142,7 @@ func (d *dumper) record(r host.Run) {
 		d.line("  blocked %s %q", b.Code, b.Message)
 	}
 	for _, w := range r.WaitingFor {
-		d.line("  waits step=%s for=%s id=%q child=%s until=%d reason=%q since=%d", w.Step, w.Type, w.WaiterID, w.Child, w.Until, w.Reason, w.Since)
+		d.line("  waits step=%s for=%s id=%q child=%s resource=%s until=%d reason=%q since=%d", w.Step, w.Type, w.WaiterID, w.Child, w.Resource, w.Until, w.Reason, w.Since)
 	}
 }
 
@@ -211,6 +217,9 @@ func (d *dumper) invocation(inv *invocation) {
 		if on.child != nil {
 			what = " for " + on.child.run
 		}
+		if on.call != nil {
+			what = " for " + on.call.part.Resource
+		}
 		d.line("    suspended at call %d%s", on.n, what)
 		if on.timer != nil {
 			d.line("     %s", on.timer.show())
@@ -224,6 +233,12 @@ func (d *dumper) invocation(inv *invocation) {
 	}
 	for _, key := range sortedKeys(inv.children) {
 		d.line("    child %s %s", key, inv.children[key].show())
+	}
+	for _, id := range sortedKeys(inv.asked) {
+		d.line("    called %s %s", id, inv.asked[id].show())
+	}
+	if inv.askedBytes > 0 {
+		d.line("    asked=%d bytes", inv.askedBytes)
 	}
 	if inv.lastErr != nil {
 		d.line("    error %s", inv.lastErr)
@@ -263,6 +278,17 @@ func (c *child) show() string {
 		out += " " + c.err.Error()
 	}
 	return out
+}
+
+func (c *outcall) show() string {
+	out := fmt.Sprintf("%d %s %s ordinal=%d mode=%s at %d/%d key=%s", c.order, c.part.Resource, c.part.Method, c.part.Ordinal, c.part.Mode, c.attempt, c.n, c.key())
+	switch {
+	case c.err != nil:
+		return out + " " + c.err.Error()
+	case c.value != nil:
+		return out + " " + showRaw(c.value)
+	}
+	return out + " payload " + showRaw(c.part.Payload)
 }
 
 func (m *Message) show() string {

@@ -108,6 +108,7 @@ func (s *Session) drop(r *run) {
 			s.emit(Abandon{Invocation: inv.id})
 		case inv.phase == phaseSuspended:
 			s.disarm(inv.suspended.timer)
+			delete(s.calls, inv.id)
 			s.emit(Abandon{Invocation: inv.id})
 		case inv.halfway: // its record is kept for when it goes on
 			s.emit(Abandon{Invocation: inv.id})

@@ -33,6 +33,9 @@ const (
 
 	EntryQueue EntryKind = 20 // a start that waits for its session's turn
 	EntryBegin EntryKind = 21 // of the queued run that waits longest
+	// Of resources: see resource.go.
+	EntryResource         EntryKind = 23
+	EntryResourceAnswered EntryKind = 24
 )
 
 // Entry is one position of a session's journal: an effect, resolved, so that
@@ -70,6 +73,9 @@ type Entry struct {
 	Shown     *ChildShow     `cbor:"24,keyasint,omitempty"` // of an EntryChildShown
 	// Fault is why a queued run cannot begin, of an EntryBegin.
 	Fault *abi.Error `cbor:"25,keyasint,omitempty"`
+
+	Resource *ResourcePart `cbor:"28,keyasint,omitempty"`
+	Answer   *AnswerPart   `cbor:"29,keyasint,omitempty"`
 
 	// Open is on the first entry of an attempt: what its input was made of.
 	Open *AttemptOpen `cbor:"30,keyasint,omitempty"`
@@ -114,6 +120,21 @@ type ChildPart struct {
 type DeliveredPart struct {
 	To string `cbor:"1,keyasint"`
 	ID uint64 `cbor:"2,keyasint"` // of the last message
+}
+
+// ResourcePart is the part of an EntryResource: the intent of a call.
+type ResourcePart struct {
+	Resource string            `cbor:"1,keyasint"`
+	Method   string            `cbor:"2,keyasint"`
+	Payload  abi.Raw           `cbor:"3,keyasint"`
+	Ordinal  uint64            `cbor:"4,keyasint"` // among the calls of the attempt that are alike, from 1
+	Mode     host.ResourceMode `cbor:"5,keyasint"`
+}
+
+// AnswerPart is the part of an EntryResourceAnswered: one of the two.
+type AnswerPart struct {
+	Value abi.Raw    `cbor:"1,keyasint,omitempty"`
+	Err   *abi.Error `cbor:"2,keyasint,omitempty"`
 }
 
 // Begins gives the run that the entry begins in its session; nil: none.

@@ -17,9 +17,9 @@ var (
 	ErrConflict = errors.New("conflict: the value has changed since it was read")
 	// ErrUnknownRun: the session has no such active run.
 	ErrUnknownRun = errors.New("the session has no such active run")
-	// ErrUnresolved: a RunWorkflow begins a child, and says too little of it. The
-	// caller is to find out the rest and ask again.
-	ErrUnresolved = errors.New("the child's workflow is not resolved")
+	// ErrUnresolved: a RunWorkflow begins a child, or a CallResource is to be made,
+	// and says too little of it. The caller is to find out the rest and ask again.
+	ErrUnresolved = errors.New("the child's workflow, or the resource, is not resolved")
 )
 
 // errCorrupt is in the chain of every error of [Session.Fold].

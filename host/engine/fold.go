@@ -29,7 +29,7 @@ func (s *Session) fold(e *Entry, root *state.Node) ([]Command, error) {
 		err = s.foldBegin(e, root)
 	case EntryTimer:
 		err = s.foldTimer(e)
-	case EntryEdit, EntrySend, EntryStream, EntryCollect, EntryFinish, EntryWait, EntrySleep, EntryChild:
+	case EntryEdit, EntrySend, EntryStream, EntryCollect, EntryFinish, EntryWait, EntrySleep, EntryChild, EntryResource:
 		err = s.foldAttempt(e, root)
 	case EntryPost, EntryCancel, EntryBlock, EntryPause, EntryResume:
 		err = s.foldOutside(e)
@@ -39,6 +39,8 @@ func (s *Session) fold(e *Entry, root *state.Node) ([]Command, error) {
 		err = s.foldEnded(e)
 	case EntryChildShown:
 		err = s.foldShown(e)
+	case EntryResourceAnswered:
+		err = s.foldAnswered(e)
 	case EntryShift:
 		if e.Lost < 0 {
 			return nil, corrupt(e, "time was gained")
@@ -163,6 +165,8 @@ func (s *Session) foldAttempt(e *Entry, root *state.Node) error {
 		return s.foldSleep(e, inv)
 	case EntryChild:
 		return s.foldChild(e, inv, root)
+	case EntryResource:
+		return s.foldResource(e, inv)
 	}
 	if e.Event == nil || !r.graph.knows(e.Event.Type) {
 		return corrupt(e, "no event of a known type")
@@ -285,6 +289,7 @@ func (s *Session) failed(inv *invocation, err *abi.Error, retry *RetryPart) {
 		inv.calls.fresh = 0
 		inv.slept = 0
 		s.leave(inv, false)
+		inv.forgetFailures()
 		for _, w := range inv.waiters {
 			w.late = 0
 		}

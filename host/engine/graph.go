@@ -17,18 +17,19 @@ import (
 // collect which lists, who catches whose failures. It is immutable and may be
 // used by any number of goroutines.
 type Graph struct {
-	manifest *abi.Manifest
-	steps    []*step
-	byName   map[string]*step
-	types    map[string]*eventType
-	routes   map[string][]route // by event type: the steps that accept it, in manifest order
-	waits    map[string][]*step // by event type: the steps that may wait for it, in manifest order
-	answers  []host.Waiting     // of people, that steps accept, in manifest order
-	cleaners map[string][]*step // by abi.CatchCancelled and abi.CatchTimeout: who cleans up, in manifest order
-	start    string
-	stops    []string
-	schema   *state.Schema
-	defaults *state.Node
+	manifest  *abi.Manifest
+	steps     []*step
+	byName    map[string]*step
+	types     map[string]*eventType
+	routes    map[string][]route          // by event type: the steps that accept it, in manifest order
+	waits     map[string][]*step          // by event type: the steps that may wait for it, in manifest order
+	answers   []host.Waiting              // of people, that steps accept, in manifest order
+	cleaners  map[string][]*step          // by abi.CatchCancelled and abi.CatchTimeout: who cleans up, in manifest order
+	resources map[string]abi.ResourceDecl // that its plugins ask for
+	start     string
+	stops     []string
+	schema    *state.Schema
+	defaults  *state.Node
 }
 
 // mode is how a step takes events.
@@ -81,11 +82,12 @@ func (st *step) inputName(trigger []abi.Event) string {
 // Bounds of a manifest beyond those of its encoding; compiling is quadratic in
 // some of them.
 const (
-	maxSteps = 1000
-	maxTypes = 1000
-	maxSlots = 64     // of one step
-	maxNamed = 50_000 // types, in all accepts and emits together
-	maxLists = 200    // list emits
+	maxSteps     = 1000
+	maxTypes     = 1000
+	maxSlots     = 64 // of one step
+	maxResources = 100
+	maxNamed     = 50_000 // types, in all accepts and emits together
+	maxLists     = 200    // list emits
 	// maxFollowed bounds list emits times routes: what is looked at to find the
 	// collectors.
 	maxFollowed = 20_000_000
@@ -135,6 +137,7 @@ func Compile(m *abi.Manifest) (*Graph, []host.Problem) {
 	}
 	c.catchers()
 	c.state()
+	c.resources()
 	if !m.Part && c.route() {
 		c.whole()
 	}
@@ -144,6 +147,21 @@ func Compile(m *abi.Manifest) (*Graph, []host.Problem) {
 	return c.g, nil
 }
 
+// resources notes the resources that the plugins ask for. One that several ask for
+// is optional if all can do without it.
+func (c *compiler) resources() {
+	c.g.resources = make(map[string]abi.ResourceDecl, len(c.m.Resources))
+	for _, d := range c.m.Resources {
+		if other, twice := c.g.resources[d.Name]; twice {
+			if d.Kind != other.Kind {
+				c.problem("resource_kinds", "", "", "the resource %s is asked for as one of the kind %s and one of the kind %s: use two names", clip(d.Name), clip(other.Kind), clip(d.Kind))
+			}
+			d.Optional = d.Optional && other.Optional
+		}
+		c.g.resources[d.Name] = d
+	}
+}
+
 // sizes refuses what would be too much work to look at.
 func (c *compiler) sizes() bool {
 	if n := len(c.m.Steps); n == 0 || n > maxSteps {
@@ -151,6 +169,9 @@ func (c *compiler) sizes() bool {
 	}
 	if n := len(c.m.Events); n > maxTypes {
 		c.problem("limit_exceeded", "", "", "the manifest declares %d event types, more than %d", n, maxTypes)
+	}
+	if n := len(c.m.Resources); n > maxResources {
+		c.problem("limit_exceeded", "", "", "the manifest asks for %d resources, more than %d", n, maxResources)
 	}
 	named := 0
 	for i := range c.m.Steps {

@@ -43,8 +43,10 @@ type invocation struct {
 	since       int64         // since when it does
 	waiters     map[string]*waiter
 	children    map[string]*child
-	slept       uint64 // the call of this attempt whose sleep is over
-	halfway     bool   // in phaseQueued: the attempt was suspended and goes on
+	asked       map[string]*outcall // calls of resources, by callID
+	askedBytes  int                 // of their payloads and answers
+	slept       uint64              // the call of this attempt whose sleep is over
+	halfway     bool                // in phaseQueued: the attempt was suspended and goes on
 
 	ahead, behind *invocation // in the step's queue
 	older, newer  *invocation // of the run

@@ -45,7 +45,7 @@ func newPlayer(t reporter, graphs map[string]*Graph) *player {
 
 // play plays one line:
 //
-//	[@TIME] start RUN HANDLER EVENT [version=V] [timeout=D] [events=N] [stream=N] [state=N] [inbox=N] [suspensions=N] [depth=N] [cleanup=D] [busy=queue] [queued=N]
+//	[@TIME] start RUN HANDLER EVENT [version=V] [timeout=D] [events=N] [stream=N] [state=N] [inbox=N] [suspensions=N] [depth=N] [record=N] [cleanup=D] [busy=queue] [queued=N]
 //	[@TIME] turn
 //	[@TIME] post RUN EVENT [step=NAME]
 //	[@TIME] finish INVOCATION null | EVENT | [EVENT...] | error CODE "MESSAGE" [final] [attempt=N] [fuel=N]
@@ -64,6 +64,8 @@ func newPlayer(t reporter, graphs map[string]*Graph) *player {
 //	[@TIME] resume RUN
 //	[@TIME] shift DURATION
 //	snap INVOCATION, try INVOCATION get PATH | VERB...: see [player.try]
+//	ask INVOCATION RESOURCE METHOD JSON [ordinal=N] [mode=M] [n=N] [attempt=N]
+//	[@TIME] answer INVOCATION JSON | error CODE "MESSAGE" [final] [n=N] [attempt=N]
 //	in SESSION, carry SESSION [again], run INVOCATION...: see [player.child]
 //
 // EVENT is TYPE, #ID and a JSON object, the last two optional; TIME is a
@@ -162,7 +164,7 @@ func (p *player) read(verb string, in *scanner) Tick {
 		s := StartRun{RunID: in.word(), HandlerID: in.word(), Event: in.event(), Seed: [32]byte{7}}
 		s.Version = in.option("version", "v1")
 		s.Timeout = int64(in.duration(in.option("timeout", "0s")))
-		s.Limits = host.Limits{RunEvents: int(in.uintOption("events", 0)), StreamBytes: int(in.uintOption("stream", 0)), StateBytes: int(in.uintOption("state", 0)),
+		s.Limits = host.Limits{RunEvents: int(in.uintOption("events", 0)), StreamBytes: int(in.uintOption("stream", 0)), StateBytes: int(in.uintOption("state", 0)), RecordBytes: int(in.uintOption("record", 0)),
 			ChildDepth: int(in.uintOption("depth", 0)), InboxEvents: int(in.uintOption("inbox", 0)), Suspensions: int(in.uintOption("suspensions", 0)),
 			CleanupTime: in.duration(in.option("cleanup", "0s")), QueuedStarts: int(in.uintOption("queued", 0))}
 		s.Queue = in.option("busy", "") == "queue"
@@ -191,6 +193,8 @@ func (p *player) read(verb string, in *scanner) Tick {
 		return Pause{RunID: in.word()}
 	case "resume":
 		return Resume{RunID: in.word()}
+	case "answer":
+		return in.answer()
 	case "shift":
 		return Shift{Lost: int64(in.duration(in.word()))}
 	}
@@ -225,6 +229,13 @@ func (p *player) request(verb string, in *scanner) Request {
 			w.Ask = &ev
 		}
 		return w
+	case "ask":
+		c := CallResource{Resource: in.word(), Method: in.word(), Ordinal: in.uintOption("ordinal", 1), Mode: host.ResourceMode(in.option("mode", string(host.ResourceRepeat)))}
+		if c.Mode == "unresolved" {
+			c.Mode = ""
+		}
+		c.Payload = in.json()
+		return c
 	case "run":
 		return p.child(in)
 	case "sleep":

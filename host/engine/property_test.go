@@ -21,6 +21,7 @@ func genManifest(t *rapid.T) *abi.Manifest {
 	m := &abi.Manifest{ABI: 1, Workflow: "random", Events: map[string]abi.EventDecl{
 		"Ask": {Kind: abi.KindInputRequired}, "Answer": {Kind: abi.KindHumanResponse}, "Sub": {Extends: "T1"}, "Progress": {},
 	}}
+	m.Resources = []abi.ResourceDecl{{Name: "crm", Kind: "http"}}
 	n := rapid.IntRange(2, 7).Draw(t, "steps")
 	stop := abi.Emit{Types: []string{abi.TypeStop}}
 	for i := range n {
@@ -247,7 +248,7 @@ func (w *walk) call(id uint64) Call {
 	c := Call{Invocation: id, Attempt: inv.attempt, N: 1}
 	typ := rapid.SampledFrom(w.g.EventTypes()).Draw(t, "call type")
 	ev := abi.Event{Type: typ, Body: abi.EmptyMap}
-	switch rapid.IntRange(0, 3).Draw(t, "call") {
+	switch rapid.IntRange(0, 4).Draw(t, "call") {
 	case 0:
 		c.Request = SendEvent{Event: ev}
 		if rapid.Bool().Draw(t, "named") {
@@ -264,10 +265,26 @@ func (w *walk) call(id uint64) Call {
 			expected = append(expected, typ)
 		}
 		c.Request = CollectEvents{Event: ev, Expected: expected, Buffer: rapid.SampledFrom([]string{"", "b"}).Draw(t, "buffer")}
+	case 3:
+		c.Request = CallResource{
+			Resource: "crm", Method: "m", Payload: abi.EmptyMap, Ordinal: uint64(rapid.IntRange(1, 2).Draw(t, "ordinal")),
+			Mode: rapid.SampledFrom([]host.ResourceMode{host.ResourceReadOnly, host.ResourceRepeat, host.ResourceFail}).Draw(t, "mode"),
+		}
 	default:
 		c.Request = EditState{Edits: []abi.Edit{{Op: abi.OpIncrement, Path: "n", Value: abi.Raw{1}}}}
 	}
 	return c
+}
+
+// answer draws the answer to a call of a resource.
+func (w *walk) answer(invocation uint64) ResourceAnswered {
+	call, _ := w.p.live.OutCall(invocation)
+	a := ResourceAnswered{Invocation: invocation, Attempt: call.Attempt, N: call.N}
+	if rapid.IntRange(0, 2).Draw(w.t, "answer") == 0 {
+		again := rapid.Bool().Draw(w.t, "retryable")
+		a.Err = &abi.Error{Code: "drawn", Message: "drawn error", Retryable: &again}
+	}
+	return a
 }
 
 // step plays one random tick.
@@ -303,10 +320,12 @@ func (w *walk) step() {
 		w.tick(Block{RunID: rapid.SampledFrom(ids).Draw(t, "run"), Reason: host.Blocked{Code: host.BlockedHostCrash}})
 	case pick == 7:
 		w.tick(Shift{Lost: int64(rapid.IntRange(0, 3).Draw(t, "lost"))})
+	case pick <= 10 && len(s.calls) > 0:
+		w.tick(w.answer(rapid.SampledFrom(s.OutCalls()).Draw(t, "answered")))
 	case len(open) > 0:
 		id := rapid.SampledFrom(open).Draw(t, "invocation")
 		inv := s.invocations[id]
-		if pick <= 11 {
+		if pick <= 13 {
 			w.tick(w.call(id))
 			return
 		}
@@ -327,6 +346,8 @@ func (w *walk) drain() {
 			w.tick(Finish{Invocation: open[0], Attempt: s.invocations[open[0]].attempt})
 		case s.TurnDue():
 			w.tick(BeginRun{})
+		case len(s.calls) > 0:
+			w.tick(w.answer(s.OutCalls()[0]))
 		case s.NextTimer() != host.WakeNever:
 			w.p.now = s.NextTimer()
 			w.tick(Timer{})
@@ -378,9 +399,9 @@ func tamper(t *rapid.T, g *Graph, journal []*Entry) {
 // tampered is the entry with a part changed or taken from another one.
 func tampered(t *rapid.T, e *Entry, journal []*Entry) *Entry {
 	c, o := *e, rapid.SampledFrom(journal).Draw(t, "other entry")
-	switch rapid.IntRange(0, 13).Draw(t, "part") {
+	switch rapid.IntRange(0, 15).Draw(t, "part") {
 	case 0:
-		c.Kind = EntryKind(rapid.IntRange(0, 21).Draw(t, "kind"))
+		c.Kind = EntryKind(rapid.IntRange(0, 25).Draw(t, "kind"))
 	case 1:
 		c.Invocation, c.Attempt = o.Invocation, o.Attempt
 	case 2:
@@ -405,6 +426,10 @@ func tampered(t *rapid.T, e *Entry, journal []*Entry) *Entry {
 		c.At -= 5
 	case 12:
 		c.Fault = &abi.Error{Code: "drawn"}
+	case 13:
+		c.Resource = o.Resource
+	case 14:
+		c.Answer = o.Answer
 	default:
 		c = *o
 		c.Seq = e.Seq

@@ -132,6 +132,17 @@ func (in *scanner) output() abi.StepOutput {
 	return abi.StepOutput{Events: []abi.Event{in.event()}}
 }
 
+// answer reads what a resource answers to an invocation.
+func (in *scanner) answer() Tick {
+	t := ResourceAnswered{Invocation: in.uint(), Attempt: in.uintOption("attempt", 1), N: in.uintOption("n", 1)}
+	if in.skip(); strings.HasPrefix(in.rest, "error ") {
+		t.Err = in.output().Err
+	} else {
+		t.Value = in.json()
+	}
+	return t
+}
+
 func (in *scanner) edits() []abi.Edit {
 	var out []abi.Edit
 	for in.skip(); in.rest != ""; in.skip() {

@@ -27,12 +27,14 @@ type Session struct {
 	lastSeat       uint64
 	lastWait       uint64
 	lastMessage    uint64
+	lastCall       uint64
 
 	handlers    map[string]*handler
 	runs        map[string]*run
 	invocations map[uint64]*invocation // of active runs
 	timers      timers
-	children    map[string]*child // those that have not ended, by their run
+	children    map[string]*child   // those that have not ended, by their run
+	calls       map[uint64]*outcall // of resources: those without an answer, by invocation
 	outbox      outbox
 	turns       turns // starts that wait for the runs before them
 	// seats counts the attempts that hold a worker slot in runs that are not
@@ -75,6 +77,7 @@ func New(key host.SessionKey, graphs func(version string) (*Graph, error)) *Sess
 		runs:        make(map[string]*run),
 		invocations: make(map[uint64]*invocation),
 		children:    make(map[string]*child),
+		calls:       make(map[uint64]*outcall),
 		timers:      timers{byID: make(map[uint64]*timer)},
 	}
 }
@@ -146,11 +149,11 @@ func (s *Session) HandlerRun(handlerID string) (runID string, active, known bool
 }
 
 // WakeAt says when the session has something to do by itself: 0 if an attempt
-// is open in a run that is not blocked, there are messages to deliver or a queued
-// run can begin, else the time of the next timer in Unix nanoseconds, else
-// [host.WakeNever].
+// is open in a run that is not blocked, a resource is to answer, there are messages
+// to deliver or a queued run can begin, else the time of the next timer in Unix
+// nanoseconds, else [host.WakeNever].
 func (s *Session) WakeAt() int64 {
-	if s.seats > 0 || s.outbox.size > 0 || s.TurnDue() {
+	if s.seats > 0 || s.outbox.size > 0 || len(s.calls) > 0 || s.TurnDue() {
 		return 0
 	}
 	return s.NextTimer()

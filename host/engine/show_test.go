@@ -27,6 +27,9 @@ func (p *player) show(res Result, err error) {
 	if ev := res.Response.Event; ev.Type != "" {
 		say("answer%s", showEvents([]abi.Event{ev}))
 	}
+	if v := res.Response.Value; v != nil {
+		say("answer %s", showRaw(v))
+	}
 	if res.Response.Suspended {
 		say("suspended")
 	}
@@ -87,6 +90,8 @@ func showCommand(c Command) string {
 			switch {
 			case w.Child != "":
 				out += fmt.Sprintf(" waits=%s:child %s:%s", w.Step, w.Child, time.Duration(w.Since))
+			case w.Resource != "":
+				out += fmt.Sprintf(" waits=%s:resource %s:%s", w.Step, w.Resource, time.Duration(w.Since))
 			case w.Until != 0:
 				out += fmt.Sprintf(" waits=%s:until %s:%s", w.Step, time.Duration(w.Until), time.Duration(w.Since))
 			default:
@@ -102,6 +107,8 @@ func showCommand(c Command) string {
 		return out
 	case Mail:
 		return "mail to " + c.To
+	case CallOut:
+		return fmt.Sprintf("call out for %d", c.Invocation)
 	case RunEnded:
 		return fmt.Sprintf("ended %s %s", c.RunID, c.HandlerID)
 	}
@@ -126,6 +133,7 @@ func showEntry(e *Entry) string {
 		EntryChild: "child", EntryDelivered: "delivered", EntryChildEnded: "child-ended", EntryChildShown: "child-shown",
 		EntryWait: "wait", EntrySleep: "sleep", EntryPause: "pause", EntryResume: "resume",
 		EntryQueue: "queue", EntryBegin: "begin",
+		EntryResource: "resource", EntryResourceAnswered: "answered",
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "entry %d %s", e.Seq, kinds[e.Kind])
@@ -201,6 +209,14 @@ func showEntry(e *Entry) string {
 	}
 	if p := e.Shown; p != nil {
 		fmt.Fprintf(&b, " %s %d %s%s", p.RunID, p.Seq, p.Type, showRaw(p.Body))
+	}
+	if p := e.Resource; p != nil {
+		fmt.Fprintf(&b, " %s %s %s #%d mode=%s", p.Resource, p.Method, showRaw(p.Payload), p.Ordinal, p.Mode)
+	}
+	if p := e.Answer; p != nil && p.Err != nil {
+		fmt.Fprintf(&b, " error %s", p.Err)
+	} else if p != nil {
+		b.WriteString(" " + showRaw(p.Value))
 	}
 	if e.Due != 0 {
 		fmt.Fprintf(&b, " due=%s", time.Duration(e.Due))

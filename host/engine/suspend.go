@@ -76,7 +76,7 @@ func (s *Session) decideSleep(e *Entry, inv *invocation, req Sleep) (decision, e
 func (s *Session) decideSuspension(e *Entry, inv *invocation) (decision, error) {
 	if most := inv.run.limits.Suspensions; inv.suspensions >= most {
 		no := false
-		err := refusal(host.RunLimitExceeded, "step %s waits, sleeps and runs children more than %d times (limit suspensions)", inv.step.name, most)
+		err := refusal(host.RunLimitExceeded, "step %s waits, sleeps, runs children and calls resources more than %d times (limit suspensions)", inv.step.name, most)
 		err.Retryable = &no
 		return decision{}, err
 	}

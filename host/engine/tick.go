@@ -97,22 +97,32 @@ type (
 	ChildEnded struct{ End ChildEnd }
 	// ChildShown brings an event of a child's stream from another session.
 	ChildShown struct{ Show ChildShow }
+	// ResourceAnswered brings the answer to a call of a resource: Err, or if
+	// that is nil Value, one encoded value (nil: null).
+	ResourceAnswered struct {
+		Invocation uint64
+		Attempt    uint64
+		N          uint64 // of the call that it answers
+		Value      abi.Raw
+		Err        *abi.Error
+	}
 )
 
-func (StartRun) tick()   {}
-func (BeginRun) tick()   {}
-func (PostEvent) tick()  {}
-func (Call) tick()       {}
-func (Finish) tick()     {}
-func (Timer) tick()      {}
-func (Cancel) tick()     {}
-func (Block) tick()      {}
-func (Pause) tick()      {}
-func (Resume) tick()     {}
-func (Shift) tick()      {}
-func (Delivered) tick()  {}
-func (ChildEnded) tick() {}
-func (ChildShown) tick() {}
+func (StartRun) tick()         {}
+func (BeginRun) tick()         {}
+func (PostEvent) tick()        {}
+func (Call) tick()             {}
+func (Finish) tick()           {}
+func (Timer) tick()            {}
+func (Cancel) tick()           {}
+func (Block) tick()            {}
+func (Pause) tick()            {}
+func (Resume) tick()           {}
+func (Shift) tick()            {}
+func (Delivered) tick()        {}
+func (ChildEnded) tick()       {}
+func (ChildShown) tick()       {}
+func (ResourceAnswered) tick() {}
 
 // Request is the effect that a host call asks for: one of the types below.
 type Request interface{ request() }
@@ -165,6 +175,17 @@ type (
 		// nil: see [ErrUnresolved].
 		Start *StartRun
 	}
+	// CallResource calls a resource. Response: Value once it has answered, its
+	// error once it has failed, else Suspended.
+	CallResource struct {
+		Resource string
+		Method   string
+		Payload  abi.Raw // one encoded value
+		Ordinal  uint64  // among the calls of the attempt that are alike, from 1
+		// Mode is how the operator has granted the resource. "": see
+		// [ErrUnresolved].
+		Mode host.ResourceMode
+	}
 )
 
 func (EditState) request()     {}
@@ -175,6 +196,7 @@ func (CollectEvents) request() {}
 func (WaitForEvent) request()  {}
 func (Sleep) request()         {}
 func (RunWorkflow) request()   {}
+func (CallResource) request()  {}
 
 // Response is what a call's request gives back to the guest.
 type Response struct {
@@ -182,6 +204,7 @@ type Response struct {
 	Collected []abi.Event // of CollectEvents
 	Complete  bool        // of CollectEvents: Collected is the released set
 	Event     abi.Event   // of WaitForEvent and RunWorkflow
+	Value     abi.Raw     // of CallResource
 	// Suspended: there is no answer yet. The guest is to be unwound; a
 	// [StartAttempt] says when the attempt can go on.
 	Suspended bool
@@ -219,10 +242,14 @@ type (
 	}
 	// Mail: there is a message to another session, see [Session.Mail].
 	Mail struct{ To string }
+	// CallOut: an invocation waits for the answer of a resource; see
+	// [Session.OutCall]. An [Abandon] of the invocation takes it back.
+	CallOut struct{ Invocation uint64 }
 )
 
 func (StartAttempt) command() {}
 func (Mail) command()         {}
+func (CallOut) command()      {}
 func (Abandon) command()      {}
 func (Publish) command()      {}
 func (RunChanged) command()   {}

@@ -45,8 +45,9 @@ type waiter struct {
 // suspension is what a suspended invocation waits for.
 type suspension struct {
 	n      uint64  // the call
-	waiter *waiter // nil: it sleeps, or waits for a child
+	waiter *waiter // nil: it sleeps, or waits for a child or a resource
 	child  *child
+	call   *outcall
 	timer  *timer // nil: for as long as it takes
 }
 
@@ -336,6 +337,8 @@ func (inv *invocation) waitingFor() host.Waiting {
 		}
 	case on.child != nil:
 		wait.Child = on.child.handler
+	case on.call != nil:
+		wait.Resource = on.call.part.Resource
 	default:
 		wait.Until = on.timer.at
 	}
@@ -359,6 +362,9 @@ func (s *Session) wake(inv *invocation) {
 	on := inv.suspended
 	if on.waiter != nil && on.waiter.shape != nil {
 		inv.run.strike(on.waiter)
+	}
+	if on.call != nil {
+		s.hangUp(on.call)
 	}
 	s.disarm(on.timer)
 	inv.run.pools[inv.step.index].suspended--

@@ -85,7 +85,7 @@ type Live interface {
 var ErrParked = errors.New("waits for a write ticket")
 
 // ErrSuspended unwinds a guest whose call has no answer yet: it waits for an
-// event, or sleeps. Its attempt goes on by replay when there is one.
+// event, a child or a resource, or sleeps. Its attempt goes on by replay when there is one.
 var ErrSuspended = errors.New("waits for an event or a time")
 
 // ticketAfter is the number of lost commits after which an attempt gets the
@@ -145,7 +145,8 @@ type Attempt struct {
 	random   *rand.ChaCha8
 	logBytes int
 	logLines int
-	waits    map[string]int // without an id, by what they wait for
+	waits    map[string]int    // without an id, by what they wait for
+	outcalls map[string]uint64 // of resources, by what they ask
 }
 
 // region is an open edit.
@@ -178,7 +179,7 @@ func (a *Attempt) Restart() {
 	if a.live.Atomic() {
 		a.record, a.attached, a.bytes, a.stage = nil, 0, 0, nil
 	}
-	a.n, a.replayed, a.waits = 0, len(a.record), nil
+	a.n, a.replayed, a.waits, a.outcalls = 0, len(a.record), nil, nil
 	a.logs, a.logBytes, a.logLines = nil, 0, 0
 	// A stream of its own, beside the one that WASI's random_get draws from.
 	seed := a.open.Seed
@@ -269,6 +270,10 @@ func (a *Attempt) replay(im abi.Import, req []byte) ([]byte, abi.Status, int64, 
 	case abi.ImportWait:
 		if m, err := abi.DecodeWaitForEvent(req); err == nil {
 			_ = a.waiterID(&m) // counts it
+		}
+	case abi.ImportResource:
+		if m, err := abi.DecodeCallResource(req); err == nil {
+			_ = a.ordinal(&m) // counts it
 		}
 	case abi.ImportLog:
 		if a.n > a.lastEffect && r.Status == abi.StatusOK {

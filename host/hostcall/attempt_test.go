@@ -136,6 +136,10 @@ func (w *world) Effect(n uint64, req engine.Request, attach func(*engine.Result)
 		w.rival = nil
 		rival()
 	}
+	if call, ok := req.(engine.CallResource); ok {
+		call.Mode = host.ResourceRepeat
+		req = call
+	}
 	res, err := w.reduce(engine.Call{Invocation: w.invID, Attempt: w.inv.Attempt, N: n, Request: req})
 	if err != nil {
 		return err

@@ -71,6 +71,8 @@ func (a *Attempt) dispatch(im abi.Import, req []byte, clock int64) ([]byte, erro
 		return a.sleep(req, clock)
 	case abi.ImportRunWorkflow:
 		return a.runWorkflow(req, clock)
+	case abi.ImportResource:
+		return a.callResource(req, clock)
 	case abi.ImportNow:
 		if err := abi.DecodeEmpty(req); err != nil {
 			return nil, invalid(err)

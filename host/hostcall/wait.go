@@ -62,8 +62,29 @@ func (a *Attempt) runWorkflow(req []byte, clock int64) ([]byte, error) {
 	return resp, suspensionLimit(err)
 }
 
-// suspensionLimit ends an attempt that has waited, slept and run children too
-// often: it could only try again.
+func (a *Attempt) callResource(req []byte, clock int64) ([]byte, error) {
+	m, err := abi.DecodeCallResource(req)
+	if err != nil {
+		return nil, invalid(err)
+	}
+	r := engine.CallResource{Resource: m.Resource, Method: m.Method, Payload: m.Payload, Ordinal: a.ordinal(&m)}
+	resp, err := a.effect(abi.ImportResource, req, clock, r, func(r engine.Response) ([]byte, error) { return r.Value, nil })
+	return resp, suspensionLimit(err)
+}
+
+// ordinal counts a call among those of the attempt that are like it, so that the
+// next attempt counts alike.
+func (a *Attempt) ordinal(m *abi.CallResource) uint64 {
+	if a.outcalls == nil {
+		a.outcalls = map[string]uint64{}
+	}
+	like := fmt.Sprintf("%q %q %x", m.Resource, m.Method, sha256.Sum256(m.Payload))
+	a.outcalls[like]++
+	return a.outcalls[like]
+}
+
+// suspensionLimit ends an attempt that has waited, slept, run children and called
+// resources too often: it could only try again.
 func suspensionLimit(err error) error {
 	if mistake := (*abi.Error)(nil); errors.As(err, &mistake) && mistake.Code == host.RunLimitExceeded && mistake.Retryable != nil {
 		return limitf("%s", mistake.Message)

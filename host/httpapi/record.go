@@ -89,6 +89,9 @@ func appendRecord(dst []byte, run *host.Run, bare bool) ([]byte, error) {
 		case w.Child != "":
 			dst = append(dst, `"child":`...)
 			dst = append(appendString(dst, w.Child), ',')
+		case w.Resource != "":
+			dst = append(dst, `"resource":`...)
+			dst = append(appendString(dst, w.Resource), ',')
 		case w.Until != 0:
 			dst = append(dst, `"until":`...)
 			dst = append(appendStamp(dst, w.Until), ',')

@@ -333,11 +333,18 @@ func (l live) Effect(n uint64, req engine.Request, attach func(*engine.Result)) 
 	if !errors.Is(err, engine.ErrUnresolved) {
 		return err
 	}
-	child := req.(engine.RunWorkflow)
-	if child.Start, err = l.at.resolve(child); err != nil {
+	switch ask := req.(type) {
+	case engine.RunWorkflow:
+		ask.Start, err = l.at.resolve(ask)
+		req = ask
+	case engine.CallResource:
+		ask.Mode, err = l.at.granted(ask.Resource)
+		req = ask
+	}
+	if err != nil {
 		return err
 	}
-	return l.effect(n, child, attach)
+	return l.effect(n, req, attach)
 }
 
 func (l live) effect(n uint64, req engine.Request, attach func(*engine.Result)) error {

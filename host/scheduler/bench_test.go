@@ -28,9 +28,10 @@ type bench struct {
 	modules simModules
 	tokens  int
 	limits  *host.LimitTable
-	log     io.Writer // of the server; default: the test's
-	batch   int       // bytes of a commit; default: the journal's
-	real    bool      // the clock is package time's, a bubble's mostly
+	outside host.Resources // default: none
+	log     io.Writer      // of the server; default: the test's
+	batch   int            // bytes of a commit; default: the journal's
+	real    bool           // the clock is package time's, a bubble's mostly
 
 	mu    sync.Mutex // guards now
 	now   time.Time
@@ -144,7 +145,7 @@ func (b *bench) open(t *testing.T) *bench {
 		Answers: func(l scheduler.Live, o engine.AttemptOpen, r []engine.CallRecord) scheduler.Answers {
 			return hostcall.New(l, o, r)
 		},
-		Classify: classify, Parked: hostcall.ErrParked, Tokens: b.tokens, IdleAfter: 20 * time.Millisecond, Now: b.clock, Limits: b.limits,
+		Classify: classify, Parked: hostcall.ErrParked, Tokens: b.tokens, IdleAfter: 20 * time.Millisecond, Now: b.clock, Limits: b.limits, Resources: b.outside,
 		Log: slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {

@@ -25,6 +25,9 @@ func (c *Config) setDefaults() {
 	if c.Entropy == nil {
 		c.Entropy = func(b []byte) { _, _ = rand.Read(b) } // never fails
 	}
+	if c.Resources == nil {
+		c.Resources = noResources{}
+	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}

@@ -38,6 +38,8 @@ func (s *Scheduler) Leak() string {
 		return fmt.Sprintf("%d items are ready, tenants %v", q.ready, q.tenants)
 	case len(q.held) != 0:
 		return fmt.Sprintf("tenants %v are held", q.held)
+	case len(s.calls.open) != 0 || len(s.calls.sessions) != 0 || len(s.calls.order) != 0 || len(s.calls.pools) != 0 || len(s.calls.late) != 0:
+		return fmt.Sprintf("%d calls of resources are open, pools %v", len(s.calls.open), s.calls.pools)
 	case s.asking || s.loaders != 0 || len(s.toLoad) != 0:
 		return fmt.Sprintf("asking %v, %d loaders, %d to load", s.asking, s.loaders, len(s.toLoad))
 	}

@@ -144,6 +144,9 @@ func (ss *session) recover(records map[uint64]*opened) {
 	maps.DeleteFunc(records, func(inv uint64, _ *opened) bool { _, ok := ss.eng.Invocation(inv); return !ok })
 	ss.suspended = records
 	ss.takeTurns()
+	for _, inv := range ss.eng.OutCalls() {
+		ss.callOut(inv, true)
+	}
 	s.setTimer(ss.key, ss.eng.NextTimer())
 }
 

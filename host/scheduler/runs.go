@@ -61,6 +61,9 @@ func (s *Scheduler) beginRun(ctx context.Context, req *host.StartRequest, once *
 	if err != nil {
 		return begun{}, err
 	}
+	if err = s.checkResources(req.Tenant, mod); err != nil {
+		return begun{}, err
+	}
 	if req.Event, err = s.startEvent(mod, req.Event); err != nil {
 		return begun{}, err
 	}

@@ -3,8 +3,8 @@
 // fairly between tenants, fires timers, loads and evicts sessions, and answers
 // the API's questions about runs.
 //
-// It must not know HTTP, SQL or Wasm: guests, the journal, the store and the
-// answers to host calls are interfaces that it declares.
+// It must not know HTTP, SQL or Wasm: guests, the journal, the store,
+// resources and the answers to host calls are interfaces that it declares.
 //
 // # Protocol
 //
@@ -180,6 +180,9 @@ type Config struct {
 	// ticket; Classify knows it.
 	Parked error
 
+	// Resources are those that workflows may call. Default: none.
+	Resources host.Resources
+
 	// Tokens is how many guests run at once. Default: the number of cores.
 	Tokens int
 	// IdleAfter is how long a session that has nothing to do stays in memory.
@@ -237,6 +240,7 @@ type Scheduler struct {
 	idle     []idleSession
 	put      []putOff    // attempts that are to be tried later
 	outgoing []mailRoute // sessions with messages for others
+	calls    outcalls    // of resources
 	nextDue  int64       // when to ask the store for due sessions; host.WakeNever: not
 	asking   bool
 	toLoad   []host.SessionKey // due ones that the store named
@@ -258,6 +262,7 @@ type Counters struct {
 	Suspended uint64 // runs of guests that ended in a wait or a sleep
 	Yields    uint64 // tokens given up in mid-run
 	Holds     uint64 // times that a tenant was over its fuel budget
+	Calls     uint64 // of resources, made
 	PutOff    uint64 // runs of guests that the host could not do, and tried again later
 }
 
@@ -284,6 +289,7 @@ func New(ctx context.Context, cfg Config) (*Scheduler, error) {
 		boot:     cfg.Now().UnixNano(),
 	}
 	s.queue.init(cfg.Tokens, cfg.Limits.TenantInvocations)
+	s.calls.init()
 	s.nextDue = s.boot
 	if err := s.markBoot(ctx); err != nil {
 		return nil, err

@@ -315,6 +315,9 @@ func (ss *session) carryOut(cmds []engine.Command) (over bool) {
 		case engine.Abandon:
 			delete(ss.suspended, c.Invocation)
 			ss.abandon(c.Invocation)
+			ss.s.takeBack(ss.key, c.Invocation)
+		case engine.CallOut:
+			ss.callOut(c.Invocation, false)
 		case engine.RunChanged:
 			if c.Run.Status.Final() {
 				if changed == nil {
@@ -375,6 +378,12 @@ func entrySize(e *engine.Entry) int {
 	}
 	if e.Shown != nil {
 		n += len(e.Shown.Body)
+	}
+	if e.Resource != nil {
+		n += len(e.Resource.Payload)
+	}
+	if e.Answer != nil {
+		n += len(e.Answer.Value)
 	}
 	if e.Finish != nil {
 		for i := range e.Finish.Events {

@@ -21,6 +21,8 @@ import (
 //   - the record of an open attempt reaches from its first call to its last
 //     effect, without a gap;
 //   - when the server has come to rest, no attempt is open and no timer overdue;
+//   - a call to the outside is answered well once at most, one of mode fail reaches
+//     the outside once at most, and at rest none is left open;
 //   - streams count without a gap, and end with their run's terminal event;
 //   - what a client was told still holds: the run is there, what was sent has an
 //     entry, what was cancelled has ended, what was purged is gone, and every
@@ -310,7 +312,7 @@ func (s *sim) checkSession(key host.SessionKey, sessions map[host.SessionKey][]e
 		return
 	}
 	eng := engine.New(key, func(v string) (*engine.Graph, error) { return s.modules[v], nil })
-	a := &audit{sim: s, session: name, calls: map[attemptKey]*callsOf{}, effects: map[effect]int{}, next: map[string]uint64{}, ended: map[string]bool{}}
+	a := &audit{sim: s, session: name, calls: map[attemptKey]*callsOf{}, effects: map[effect]int{}, next: map[string]uint64{}, ended: map[string]bool{}, asked: map[uint64]string{}, answered: map[string]bool{}}
 	for _, row := range stored.Rows {
 		var entries []engine.Entry
 		if err := abi.Unmarshal(row[rowHeader:], &entries); err != nil {
@@ -324,6 +326,7 @@ func (s *sim) checkSession(key host.SessionKey, sessions map[host.SessionKey][]e
 				return
 			}
 			a.entry(&entries[i], cmds)
+			a.outcalls(eng, &entries[i])
 		}
 		sessions[key] = append(sessions[key], entries...)
 	}
@@ -349,6 +352,10 @@ type audit struct {
 	effects map[effect]int
 	next    map[string]uint64 // of a handler's stream
 	ended   map[string]bool   // runs
+	// Calls of resources by their keys: those asked, by invocation, and those that
+	// were answered well.
+	asked    map[uint64]string
+	answered map[string]bool
 }
 
 // callsOf is what the journal has of one attempt.
@@ -395,7 +402,7 @@ func (a *audit) entry(e *engine.Entry, cmds []engine.Command) {
 	case engine.EntrySend:
 		a.effects[effect{"send", tagOf(e.Event)}]++
 	}
-	if e.Kind == engine.EntryTimer || e.Invocation == 0 {
+	if e.Kind == engine.EntryTimer || e.Kind == engine.EntryResourceAnswered || e.Invocation == 0 {
 		return
 	}
 	key := attemptKey{e.RunID, e.Invocation, e.Attempt}
@@ -411,7 +418,7 @@ func (a *audit) entry(e *engine.Entry, cmds []engine.Command) {
 			a.sim.failf("session %s: call %d of %+v has an entry after call %d", a.session, e.N, key, c.last)
 		}
 		c.last = e.N
-		if e.Kind == engine.EntrySleep || e.Kind == engine.EntryChild || e.Kind == engine.EntryWait && e.Wait.Taken == 0 {
+		if e.Kind == engine.EntrySleep || e.Kind == engine.EntryChild || e.Kind == engine.EntryResource || e.Kind == engine.EntryWait && e.Wait.Taken == 0 {
 			c.last-- // it has no answer yet
 		}
 	}

@@ -16,7 +16,7 @@ import (
 // nanoseconds. Every way of an event through the engine is in it: fan-out and
 // join, sends, collected events, waits and sleeps, retries, step timeouts, a
 // catcher, a clean-up of several steps, a stop.
-const simManifest = `{"abi": 1, "workflow": %q, "timeout": %d,
+const simManifest = `{"abi": 1, "workflow": %q, "timeout": %d, ` + simWants + `
   "events": {"Work": {}, "Part": {}, "Piece": {}, "Tick": {}, "Note": {}, "Nudge": {}, "Close": {"kind": "human_response"}},
   "steps": [
     {"name": "begin", "accepts": ["StartEvent"], "emits": ["Work", "Tick", "Nudge", ["list", ["Part"]]]},
@@ -34,7 +34,7 @@ const simManifest = `{"abi": 1, "workflow": %q, "timeout": %d,
     {"name": "close", "accepts": ["Close"], "emits": ["StopEvent"]}]}`
 
 // kidManifest is the workflow that guests run as a child.
-const kidManifest = `{"abi": 1, "workflow": "kid", "timeout": 5000000000, "events": {"Note": {}, "Nudge": {}},
+const kidManifest = `{"abi": 1, "workflow": "kid", "timeout": 5000000000, ` + simWants + ` "events": {"Note": {}, "Nudge": {}},
   "steps": [{"name": "kid", "accepts": ["StartEvent"], "emits": ["StopEvent"], "waits": ["Nudge"],
      "retry": {"wait": {"fixed": 20000000}, "stop": {"attempts": 2}}}]}`
 
@@ -174,6 +174,9 @@ func (g *simGuest) operation() error {
 	}
 	if (g.in.Step == "work" || g.in.Step == "part" || g.in.Step == "kid") && g.rng.IntN(12) == 0 {
 		return g.child()
+	}
+	if g.in.Step != "gather" && g.rng.IntN(10) == 0 {
+		return g.askOutside()
 	}
 	n := g.rng.IntN(15)
 	if g.w.sim.hot && n < 8 {

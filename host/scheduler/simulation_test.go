@@ -62,7 +62,8 @@ func TestSimulation(t *testing.T) {
 // simulation for a test that has stopped doing anything.
 type simStats struct {
 	scheduler.Counters
-	Crashes, CleanStops, Refused, Starts, Sends, Cancels, Purges, Ends, Blocked, StreamEvents, Entries, Children, Messages, Tidied, Queued, Turns, Repeated int
+	Crashes, CleanStops, Refused, Starts, Sends, Cancels, Purges, Ends, Blocked, StreamEvents, Entries, Children, Messages int
+	Tidied, Queued, Turns, Repeated, OutAnswers, Unknown                                                                   int
 }
 
 func (s *simStats) add(c scheduler.Counters) {
@@ -75,6 +76,7 @@ func (s *simStats) add(c scheduler.Counters) {
 	s.Yields += c.Yields
 	s.Holds += c.Holds
 	s.Suspended += c.Suspended
+	s.Calls += c.Calls
 }
 
 func (s *simStats) check(t *testing.T) {
@@ -83,6 +85,7 @@ func (s *simStats) check(t *testing.T) {
 		"crashes": uint64(s.Crashes), "refused commits": uint64(s.Refused), "cancels": uint64(s.Cancels), "purges": uint64(s.Purges),
 		"runs blocked by crashes": uint64(s.Blocked), "children": uint64(s.Children), "messages between sessions": uint64(s.Messages),
 		"clean-ups": uint64(s.Tidied), "queued starts": uint64(s.Queued), "repeated starts": uint64(s.Repeated), "turns": uint64(s.Turns),
+		"calls to the outside": s.Calls, "answers of the outside": uint64(s.OutAnswers), "unknown outcomes": uint64(s.Unknown),
 	} {
 		if n == 0 {
 			t.Errorf("the simulation has no %s: it does not test what it is to test", name)
@@ -120,6 +123,8 @@ type sim struct {
 	mu      sync.Mutex // guards what follows, which goroutines of a world use
 	chance  *rand.Rand // entropy
 	attempt map[attemptKey][]effect
+	outside map[string]*outsideCall
+	answers int // of the outside, that guests have had
 	failure string
 }
 
@@ -204,6 +209,7 @@ func (s *sim) play() {
 	s.chance = rand.New(rand.NewPCG(s.seed, 2))
 	s.store = memory.New()
 	s.attempt = map[attemptKey][]effect{}
+	s.outside = map[string]*outsideCall{}
 	s.facts = newFacts()
 	s.modules = newSimModules(s.t, map[string]string{
 		"long":  fmt.Sprintf(simManifest, "long", int64(time.Hour)),

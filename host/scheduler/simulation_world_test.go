@@ -191,6 +191,7 @@ func (s *sim) open() *world {
 	}
 	w.sched, err = scheduler.New(w.ctx, scheduler.Config{
 		Journal: simJournal{w}, Store: st, Modules: s.modules, Streams: simStreams{w}, Sandbox: simSandbox{w},
+		Resources: simResources{w, map[string]int{}},
 		Answers: func(l scheduler.Live, o engine.AttemptOpen, r []engine.CallRecord) scheduler.Answers {
 			return hostcall.New(l, o, r)
 		},

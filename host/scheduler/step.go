@@ -47,6 +47,10 @@ func (s *Scheduler) Step(now time.Time) (work []func(), next time.Time) {
 	if work = append(work, carry...); !t.IsZero() {
 		at(t)
 	}
+	calls, t := s.callWork(now)
+	if work = append(work, calls...); !t.IsZero() {
+		at(t)
+	}
 	congested := false
 	skip := func(tenant string) bool {
 		if s.cfg.Journal.Congested(tenant) {
@@ -148,8 +152,11 @@ func (s *Scheduler) evict(now time.Time) time.Time {
 			continue
 		}
 		delete(s.sessions, it.key)
-		s.timers.remove(it.key)
 		s.counters.Evicted++
+		if s.calls.sessions[it.key] > 0 {
+			continue // the store does not know of its timer, as it waits for more
+		}
+		s.timers.remove(it.key)
 		if ss.eng != nil {
 			s.due(ss.eng.NextTimer())
 		}
@@ -191,7 +198,7 @@ func (s *Scheduler) due(at int64) {
 func (s *Scheduler) askDue() {
 	until := s.now()
 	s.mu.Lock()
-	limit := len(s.sessions) + dueBatch
+	limit := len(s.sessions) + len(s.calls.sessions) + dueBatch
 	s.mu.Unlock()
 	keys, next, err := s.cfg.Store.Due(context.Background(), until, limit)
 	if err != nil {
@@ -204,7 +211,7 @@ func (s *Scheduler) askDue() {
 	s.mu.Lock()
 	s.due(next)
 	for _, key := range keys {
-		if s.sessions[key] == nil {
+		if s.sessions[key] == nil && s.calls.sessions[key] == 0 { // else it is known what it waits for
 			s.toLoad = append(s.toLoad, key)
 		}
 	}
@@ -237,7 +244,12 @@ func (s *Scheduler) ensure(key host.SessionKey, complaint string, use func(*sess
 	case host.CodeOf(err) != host.CodeNotFound: // else it was purged
 		s.cfg.Log.Error(complaint, "tenant", key.Tenant, "session", key.Session, "error", err)
 		s.mu.Lock()
-		s.due(s.now() + int64(retryLoad))
+		again := s.now() + int64(retryLoad)
+		if s.calls.sessions[key] > 0 { // askDue would pass it over
+			s.timers.set(key, again)
+		} else {
+			s.due(again)
+		}
 		s.mu.Unlock()
 		s.signal()
 	}
@@ -334,6 +346,7 @@ func (s *Scheduler) stop(grace time.Duration) error {
 			s.mu.Unlock()
 		case <-expired:
 			s.cancelRunning()
+			s.cancelCalls()
 			expired = nil
 		}
 	}

@@ -36,6 +36,9 @@ type Config struct {
 	Data string
 	// Limits of uploads and new runs, and the tenants' budgets. nil: the defaults.
 	Limits *host.LimitTable
+	// Resources are those that workflows may call; they are the caller's to close.
+	// nil: none.
+	Resources host.Resources
 	// IdleAfter, Tokens and Timeout: see scheduler.Config.
 	IdleAfter time.Duration
 	Tokens    int
@@ -114,7 +117,7 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 			return hostcall.New(l, o, r)
 		},
 		Classify: classify, Parked: hostcall.ErrParked,
-		Tokens: cfg.Tokens, IdleAfter: cfg.IdleAfter, Limits: cfg.Limits, Timeout: cfg.Timeout, Now: cfg.Now, Log: cfg.Log,
+		Tokens: cfg.Tokens, IdleAfter: cfg.IdleAfter, Limits: cfg.Limits, Resources: cfg.Resources, Timeout: cfg.Timeout, Now: cfg.Now, Log: cfg.Log,
 	})
 	if err != nil {
 		return nil, err

@@ -35,6 +35,12 @@ func TestVectorsOfLongCalls(t *testing.T) {
 			_, _ = Wait[responseEvent](ctx, For("manager"), Where("role", "manager"), Broadcast(), Timeout(24*time.Hour),
 				Ask(askEvent{Prefix: "manager, approve it?"}))
 		},
+		"call_resource-map":  func() { _ = ctx.Call("llm", "POST", map[string]any{"prompt": "a joke", "n": 1}, nil) },
+		"call_resource-null": func() { _ = ctx.Call("clock", "", nil, nil) },
+		"call_resource-http": func() {
+			_, _ = ctx.HTTP("crm").Do(HTTPRequest{Method: "POST", Path: "things", Query: map[string]string{"q": "a b"},
+				Headers: map[string]string{"Accept": "text/plain"}, Body: []byte("a,b"), Timeout: 5 * time.Second, ExpectSuccess: true})
+		},
 		"sleep-day":            func() { _ = ctx.Sleep(24 * time.Hour) },
 		"run_workflow-minimal": func() { _, _ = Run[any](ctx, "accumulator", nil) },
 		"run_workflow-shared":  func() { _, _ = Run[any](ctx, "a", map[string]any{}, SameSession()) },

@@ -106,6 +106,8 @@ func (c *calls) live(name string, request []byte) (uint32, []byte) {
 		status, response = c.wait(d)
 	case "run_workflow":
 		status, response = c.child(d)
+	case "call_resource":
+		status, response = c.resource(d)
 	case "sleep":
 		status, response = c.sleep(d)
 	case "now":

@@ -15,6 +15,14 @@ type manifest struct {
 	State    struct {
 		Default map[string]any `weft:",omitempty"`
 	} `weft:",omitempty"`
+	Resources []resourceDecl `weft:",omitempty"`
+}
+
+type resourceDecl struct{ Name string }
+
+// wants tells whether the workflow asks for a resource.
+func (m *manifest) wants(name string) bool {
+	return slices.ContainsFunc(m.Resources, func(r resourceDecl) bool { return r.Name == name })
 }
 
 type eventDecl struct {

@@ -23,9 +23,10 @@ type Session struct {
 	fault    error
 
 	// Of the root: those of all its children are there too.
-	starters map[string]starter
-	stores   map[string]*store // by session
-	runs     int
+	starters  map[string]starter
+	resources map[string]resource
+	stores    map[string]*store // by session
+	runs      int
 }
 
 // store holds a session's state, for the workflows that share it.
@@ -36,7 +37,7 @@ func NewSession(options ...Option) *Session { return NewSessionOn(inProcess{}, o
 
 // NewSessionOn gives a session of a guest's workflow.
 func NewSessionOn(guest Guest, options ...Option) *Session {
-	s := &Session{guest: guest, Clock: time.Unix(1_700_000_000, 0), starters: map[string]starter{}, stores: map[string]*store{}}
+	s := &Session{guest: guest, Clock: time.Unix(1_700_000_000, 0), starters: map[string]starter{}, resources: map[string]resource{}, stores: map[string]*store{}}
 	s.root = s
 	for _, option := range options {
 		option(s)

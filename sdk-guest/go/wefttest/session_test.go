@@ -145,7 +145,7 @@ func TestRefusedCalls(t *testing.T) {
 	if _, err := session.Run(nil); err != nil {
 		t.Fatal(err)
 	}
-	want := "not_found ok failed_precondition ok failed_precondition ok ok conflict failed_precondition invalid_message invalid_message unavailable invalid_message"
+	want := "not_found ok failed_precondition ok failed_precondition ok ok conflict failed_precondition invalid_message invalid_message failed_precondition invalid_message"
 	if strings.Join(got, " ") != want {
 		t.Errorf("got  %s\nwant %s", strings.Join(got, " "), want)
 	}

@@ -41,6 +41,10 @@ func WaitForEvent(request []byte) (uint32, []byte) { return call("wait_for_event
 // RunWorkflow runs a child workflow and suspends the invocation until it ends.
 func RunWorkflow(request []byte) (uint32, []byte) { return call("run_workflow", request) }
 
+// CallResource calls a granted resource and suspends the invocation until it
+// answers.
+func CallResource(request []byte) (uint32, []byte) { return call("call_resource", request) }
+
 // Sleep suspends the invocation for a time.
 func Sleep(request []byte) (uint32, []byte) { return call("sleep", request) }
 

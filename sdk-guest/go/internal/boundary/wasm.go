@@ -52,6 +52,9 @@ func hostWaitForEvent(src unsafe.Pointer, n uint32) uint64
 //go:wasmimport weft:v1 run_workflow
 func hostRunWorkflow(src unsafe.Pointer, n uint32) uint64
 
+//go:wasmimport weft:v1 call_resource
+func hostCallResource(src unsafe.Pointer, n uint32) uint64
+
 //go:wasmimport weft:v1 sleep
 func hostSleep(src unsafe.Pointer, n uint32) uint64
 
@@ -115,6 +118,12 @@ func WaitForEvent(request []byte) (uint32, []byte) {
 // RunWorkflow runs a child workflow and suspends the invocation until it ends.
 func RunWorkflow(request []byte) (uint32, []byte) {
 	return fetch(hostRunWorkflow(data(request), size(request)), request)
+}
+
+// CallResource calls a granted resource and suspends the invocation until it
+// answers.
+func CallResource(request []byte) (uint32, []byte) {
+	return fetch(hostCallResource(data(request), size(request)), request)
 }
 
 // Sleep suspends the invocation for a time.

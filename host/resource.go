@@ -1,0 +1,73 @@
+package host
+
+import (
+	"context"
+
+	"github.com/weftrun/weft/abi"
+)
+
+// ResourceMode says when a call of a resource is made, and whether again if its
+// outcome is not known: after a crash, or an attempt that ended before the answer.
+type ResourceMode string
+
+// The values of ResourceMode.
+const (
+	// ResourceReadOnly: the call changes nothing outside. It need not wait until
+	// its intent is durable, and is made again.
+	ResourceReadOnly ResourceMode = "read_only"
+	// ResourceRepeat: the call is made again, under the same key.
+	ResourceRepeat ResourceMode = "repeat"
+	// ResourceFail: the call is made at most once; an outcome that is not known is
+	// an error to the step.
+	ResourceFail ResourceMode = "fail"
+)
+
+// Valid reports whether the mode is one of these.
+func (m ResourceMode) Valid() bool {
+	return m == ResourceReadOnly || m == ResourceRepeat || m == ResourceFail
+}
+
+// ResourceGrant is how a workflow of a tenant may use a resource.
+type ResourceGrant struct {
+	Mode ResourceMode
+	// Pool names those who share InFlight, the calls under way at a time (at least
+	// 1). The surplus waits, first come, first served.
+	Pool     string
+	InFlight int
+}
+
+// ResourceUser is who wants to use a resource.
+type ResourceUser struct {
+	Tenant   string
+	Workflow string
+	Digest   string // of the workflow's module
+}
+
+// ResourceCall is a call of a resource.
+type ResourceCall struct {
+	User     ResourceUser
+	Step     string
+	RunID    string
+	Resource string
+	Method   string
+	Payload  abi.Raw // one encoded value, not modified
+	// Key is the same whenever this call is made, and no other call's: 32 hex
+	// digits.
+	Key  string
+	Mode ResourceMode
+}
+
+// Resources is what operators have granted. All methods may be called from any
+// goroutine.
+type Resources interface {
+	// Grant says how someone may use a resource that its manifest asks for.
+	//
+	// # Errors
+	//
+	// [*Error] with CodePermissionDenied: it is not granted, or is of another kind.
+	Grant(user ResourceUser, decl abi.ResourceDecl) (ResourceGrant, error)
+	// Call makes a call and waits for its answer, which is bounded in time. When
+	// ctx ends, nobody wants the answer any more. Whether the call is still granted
+	// is checked again.
+	Call(ctx context.Context, call ResourceCall) (abi.Raw, *abi.Error)
+}

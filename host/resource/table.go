@@ -1,0 +1,89 @@
+package resource
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+)
+
+// Table is the resources of a server. Its methods may be called from any
+// goroutine; it implements host.Resources.
+type Table struct {
+	byName map[string]*installed
+}
+
+// installed is a definition with what makes its calls.
+type installed struct {
+	*Definition
+	kind kind
+}
+
+// kind makes calls of resources of one kind.
+type kind interface {
+	call(ctx context.Context, rules []rule, call host.ResourceCall) (abi.Raw, *abi.Error)
+	close()
+}
+
+// install makes a definition ready for calls.
+func (t *Table) install(d *Definition) {
+	t.byName[d.Name] = &installed{d, newHTTP(d.http, d.secrets, d.trusted)}
+}
+
+// Names lists the resources.
+func (t *Table) Names() []string {
+	names := make([]string, 0, len(t.byName))
+	for name := range t.byName {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Grant implements host.Resources: the first grant that admits someone holds.
+func (t *Table) Grant(user host.ResourceUser, decl abi.ResourceDecl) (host.ResourceGrant, error) {
+	r := t.byName[decl.Name]
+	if r == nil {
+		return host.ResourceGrant{}, refuse(user, decl, "there is no resource of this name")
+	}
+	if r.Kind != decl.Kind {
+		return host.ResourceGrant{}, refuse(user, decl, "the resource of this name is of the kind "+r.Kind)
+	}
+	i, g := r.grantOf(user)
+	if g == nil {
+		return host.ResourceGrant{}, refuse(user, decl, "none of its grants admits it")
+	}
+	return host.ResourceGrant{Mode: g.mode, InFlight: g.inFlight, Pool: fmt.Sprintf("%q %q %d", user.Tenant, r.Name, i)}, nil
+}
+
+// grantOf finds someone's grant; nil: there is none.
+func (r *installed) grantOf(user host.ResourceUser) (int, *grant) {
+	for i := range r.grants {
+		if r.grants[i].admits(user) {
+			return i, &r.grants[i]
+		}
+	}
+	return 0, nil
+}
+
+// Call implements host.Resources.
+func (t *Table) Call(ctx context.Context, call host.ResourceCall) (abi.Raw, *abi.Error) {
+	r := t.byName[call.Resource]
+	if r == nil {
+		return nil, denied("the resource %s is not there any more", clip(call.Resource))
+	}
+	_, g := r.grantOf(call.User)
+	if g == nil {
+		return nil, denied("the resource %s is not granted any more", r.Name)
+	}
+	return r.kind.call(ctx, g.rules, call)
+}
+
+// Close lets go of connections that are kept for later calls.
+func (t *Table) Close() {
+	for _, r := range t.byName {
+		r.kind.close()
+	}
+}
