@@ -18,6 +18,12 @@ var (
 	// ErrNotCommitted: the store says that the batch was surely not written
 	// (full, busy). The same batch may be tried again.
 	ErrNotCommitted = errors.New("not committed")
+	// ErrUnreadable: what is stored is there but does not read, as it is damaged.
+	// To read it again would end the same.
+	ErrUnreadable = errors.New("unreadable")
+	// ErrNewer: what is stored was written by a newer version of weft, in a form
+	// that this one does not know.
+	ErrNewer = errors.New("written by a newer version of weft")
 )
 
 // WakeNever is the WakeAt of a session that waits for something from outside

@@ -152,16 +152,24 @@ func scanRun(row scanner) (host.Run, error) {
 	}
 	if waiting != nil {
 		if err := abi.Unmarshal(waiting, &r.WaitingFor); err != nil {
-			return host.Run{}, fmt.Errorf("what run %s waits for: %w", r.RunID, err)
+			unreadable(&r, "what it waits for", err)
 		}
 	}
 	if result != nil {
 		r.Result = &host.StreamEvent{}
 		if err := abi.Unmarshal(result, r.Result); err != nil {
-			return host.Run{}, fmt.Errorf("result of run %s: %w", r.RunID, err)
+			unreadable(&r, "its result", err)
 		}
 	}
 	return r, nil
+}
+
+// unreadable marks a run of which a part does not read: the rest of it, and the
+// other runs of a listing, are still of use.
+func unreadable(r *host.Run, part string, err error) {
+	r.Result, r.WaitingFor = nil, nil
+	r.Blocked = &host.Blocked{Code: host.BlockedUnreadable,
+		Message: fmt.Sprintf("the stored record is damaged: %s does not read (%v)", part, err)}
 }
 
 // pageBytes is about how many bytes of encoded events one call of Stream reads.

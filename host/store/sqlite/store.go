@@ -153,10 +153,17 @@ func (s *Store) Close() error {
 	s.closed = true
 	intact := s.broken == nil
 	s.broken = errClosed
-	if err := errors.Join(s.closeReaders(), s.closeWriter(intact), s.lock.Close()); err != nil {
+	if err := errors.Join(s.closeReaders(), s.closeWriter(intact), s.unlock()); err != nil {
 		return fmt.Errorf("closing the store in %s: %w", s.dir, err)
 	}
 	return nil
+}
+
+func (s *Store) unlock() error {
+	if s.lock == nil {
+		return nil // opened beside a server
+	}
+	return s.lock.Close()
 }
 
 func (s *Store) closeReaders() error {
