@@ -413,6 +413,9 @@ func (s *Scheduler) cancelOnce(ctx context.Context, tenant, id string, purge boo
 		ss, err = s.acquire(ctx, host.SessionKey{Tenant: tenant, Session: run.SessionID}, true)
 	}
 	if err != nil {
+		if purge {
+			return s.purgeQuarantined(run, err)
+		}
 		return 0, err
 	}
 	defer ss.release()

@@ -194,20 +194,22 @@ type Scheduler struct {
 	// starting holds the handler ids whose start is not durable yet: at what
 	// position it will be, 0 if that is not known yet.
 	starting map[handlerKey]uint64
-	queue    fairQueue
-	accounts map[string]*account // of the tenants that have run something
-	timers   timerHeap
-	idle     []idleSession
-	put      []putOff    // attempts that are to be tried later
-	outgoing []mailRoute // sessions with messages for others
-	nextDue  int64       // when to ask the store for due sessions; host.WakeNever: not
-	asking   bool
-	toLoad   []host.SessionKey // due ones that the store named
-	loaders  int               // how many of them are being loaded
-	lastMark int64             // when alive was last written
-	marking  bool
-	stopping bool
-	counters Counters
+	// quarantine has the sessions that do not fold; see quarantine.go.
+	quarantine map[host.SessionKey]quarantined
+	queue      fairQueue
+	accounts   map[string]*account // of the tenants that have run something
+	timers     timerHeap
+	idle       []idleSession
+	put        []putOff    // attempts that are to be tried later
+	outgoing   []mailRoute // sessions with messages for others
+	nextDue    int64       // when to ask the store for due sessions; host.WakeNever: not
+	asking     bool
+	toLoad     []host.SessionKey // due ones that the store named
+	loaders    int               // how many of them are being loaded
+	lastMark   int64             // when alive was last written
+	marking    bool
+	stopping   bool
+	counters   Counters
 }
 
 // Counters counts the scheduler's work, for tests and metrics.

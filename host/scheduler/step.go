@@ -188,7 +188,7 @@ func (s *Scheduler) due(at int64) {
 func (s *Scheduler) askDue() {
 	until := s.now()
 	s.mu.Lock()
-	limit := len(s.sessions) + dueBatch
+	limit := len(s.sessions) + len(s.quarantine) + dueBatch
 	s.mu.Unlock()
 	keys, next, err := s.cfg.Store.Due(context.Background(), until, limit)
 	if err != nil {
@@ -201,6 +201,10 @@ func (s *Scheduler) askDue() {
 	s.mu.Lock()
 	s.due(next)
 	for _, key := range keys {
+		if s.isolated(key) != nil {
+			s.due(s.quarantine[key].until.UnixNano())
+			continue
+		}
 		if s.sessions[key] == nil {
 			s.toLoad = append(s.toLoad, key)
 		}
@@ -232,9 +236,12 @@ func (s *Scheduler) ensure(key host.SessionKey, complaint string, use func(*sess
 		use(ss)
 		ss.release()
 	case host.CodeOf(err) != host.CodeNotFound: // else it was purged
-		s.cfg.Log.Error(complaint, "tenant", key.Tenant, "session", key.Session, "error", err)
+		if !unfolds(err) { // else that was told
+			s.cfg.Log.Error(complaint, "tenant", key.Tenant, "session", key.Session, "error", err)
+		}
+		again := s.retryAfter(key, retryLoad)
 		s.mu.Lock()
-		s.due(s.now() + int64(retryLoad))
+		s.due(again.UnixNano())
 		s.mu.Unlock()
 		s.signal()
 	}

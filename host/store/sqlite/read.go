@@ -25,7 +25,7 @@ func prepareQueries(ctx context.Context, db *sql.DB) (*queries, error) {
 		to  **sql.Stmt
 		sql string
 	}{
-		{&q.session, `SELECT s.last, s.wake_at, j.data FROM sessions s JOIN journal j ON j.sid = s.id
+		{&q.session, `SELECT s.last, s.wake_at, j.first, j.data FROM sessions s LEFT JOIN journal j ON j.sid = s.id
 			WHERE s.tenant = ? AND s.session = ? ORDER BY j.first`},
 		{&q.due, `SELECT * FROM (SELECT tenant, session, wake_at FROM sessions
 				WHERE wake_at <= ?1 ORDER BY wake_at, id LIMIT ?2)
@@ -64,14 +64,16 @@ func (s *Store) LoadSession(ctx context.Context, key host.SessionKey) (_ host.St
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
 		var last int64
-		var wake sql.NullInt64
+		var wake, first sql.NullInt64
 		var data []byte
-		if err := rows.Scan(&last, &wake, &data); err != nil {
+		if err := rows.Scan(&last, &wake, &first, &data); err != nil {
 			return host.StoredSession{}, err
 		}
 		stored.Last = uint64(last)
 		stored.WakeAt = wakeAt(wake)
-		stored.Rows = append(stored.Rows, data)
+		if first.Valid { // else the session has lost its journal, which its loader will find
+			stored.Rows = append(stored.Rows, data)
+		}
 	}
 	if err := rows.Err(); err != nil {
 		return host.StoredSession{}, err
