@@ -65,6 +65,9 @@ type Store interface {
 	Run(ctx context.Context, tenant, runID string) (host.Run, error)
 	Runs(ctx context.Context, q host.RunQuery) ([]host.Run, error)
 	Due(ctx context.Context, until int64, limit int) (due []host.SessionKey, next int64, err error)
+	Tenants(ctx context.Context) ([]string, error)
+	Ended(ctx context.Context, q host.EndedQuery) ([]host.EndedRun, error)
+	EndedBehind(ctx context.Context, tenant string, newer int) (host.EndedAt, error)
 	Meta(ctx context.Context, key string) ([]byte, error)
 	SetMeta(ctx context.Context, key string, value []byte) error
 }
@@ -149,8 +152,9 @@ type Config struct {
 	// IdleAfter is how long a session that has nothing to do stays in memory.
 	// Default 1 s.
 	IdleAfter time.Duration
-	// Limits has the limits that new runs take by their tenant and plugin, and
-	// the tenants' fuel budgets. Default: host.DefaultLimits, and no budgets.
+	// Limits has the limits that new runs take by their tenant and plugin, the
+	// tenants' fuel budgets, and how long their ended runs are kept. Default:
+	// host.DefaultLimits, no budgets, and all runs.
 	Limits *host.LimitTable
 	// Timeout of runs whose manifest names none. Default 45 s.
 	Timeout time.Duration
@@ -208,6 +212,7 @@ type Scheduler struct {
 	loaders    int               // how many of them are being loaded
 	lastMark   int64             // when alive was last written
 	marking    bool
+	sweep      sweep // of old runs
 	stopping   bool
 	counters   Counters
 }

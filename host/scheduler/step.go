@@ -98,6 +98,11 @@ func (s *Scheduler) Step(now time.Time) (work []func(), next time.Time) {
 			at(time.Unix(0, s.nextDue))
 		}
 	}
+	if step, t := s.sweepWork(now); step != nil {
+		work = append(work, step)
+	} else if !t.IsZero() {
+		at(t)
+	}
 	if t := time.Unix(0, s.lastMark).Add(markEvery); t.After(now) {
 		at(t)
 	} else if !s.marking {

@@ -31,6 +31,10 @@ type statements struct {
 	insertStream  *sql.Stmt
 	setFirstSeq   *sql.Stmt
 
+	dropRun     *sql.Stmt
+	dropEvents  *sql.Stmt
+	dropHandler *sql.Stmt
+
 	deleteHandler *sql.Stmt
 	deleteSession *sql.Stmt
 
@@ -88,6 +92,16 @@ func prepareStatements(ctx context.Context, conn *sql.Conn) (*statements, error)
 		{&s.setFirstSeq, `UPDATE handlers
 			SET first_seq = coalesce((SELECT max(last_seq) FROM stream WHERE hid = handlers.id), -1) + 1
 			WHERE tenant = ? AND handler = ? AND first_seq < 0`},
+
+		// The latest run goes only as the last one, and with it a private session
+		// perhaps: not one that has something to do.
+		{&s.dropRun, `DELETE FROM runs WHERE tenant = ?1 AND run = ?2 AND sid = ?3 AND completed > 0
+			AND (latest = 0 OR NOT EXISTS (SELECT 1 FROM runs AS r WHERE r.hid = runs.hid AND r.id <> runs.id)
+				AND NOT EXISTS (SELECT 1 FROM sessions WHERE id = ?3 AND private AND wake_at IS NOT NULL))
+			RETURNING hid`},
+		{&s.dropEvents, `DELETE FROM stream WHERE hid = ? AND run = ?`},
+		{&s.dropHandler, `DELETE FROM handlers WHERE id = ?
+			AND NOT EXISTS (SELECT 1 FROM runs WHERE hid = handlers.id)`},
 
 		{&s.deleteHandler, `DELETE FROM handlers WHERE tenant = ? AND handler = ? AND sid = ?`},
 		{&s.deleteSession, `DELETE FROM sessions WHERE id = ? AND private
@@ -164,6 +178,9 @@ func (s *Store) appendSession(ctx context.Context, p *host.SessionBatch) error {
 		return err
 	}
 	if err := s.putStream(ctx, sid, p); err != nil {
+		return err
+	}
+	if err := s.drop(ctx, sid, p); err != nil {
 		return err
 	}
 	return s.purge(ctx, sid, p)
@@ -454,6 +471,32 @@ func rowLength(events []host.StreamEvent) int {
 		}
 	}
 	return len(events)
+}
+
+// drop deletes the part's old runs with their events, handlers that have none
+// left, and a private session that has no handler left.
+func (s *Store) drop(ctx context.Context, sid int64, p *host.SessionBatch) error {
+	if len(p.Drop) == 0 {
+		return nil
+	}
+	for _, id := range p.Drop {
+		var hid int64
+		err := s.stmts.dropRun.QueryRowContext(ctx, p.Key.Tenant, id, sid).Scan(&hid)
+		if errors.Is(err, sql.ErrNoRows) {
+			continue
+		}
+		if err == nil {
+			_, err = s.stmts.dropEvents.ExecContext(ctx, hid, id)
+		}
+		if err == nil {
+			_, err = s.stmts.dropHandler.ExecContext(ctx, hid)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	_, err := s.stmts.deleteSession.ExecContext(ctx, sid)
+	return err
 }
 
 // purge deletes the part's handlers; runs and streams go with them. A private

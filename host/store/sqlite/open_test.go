@@ -234,6 +234,22 @@ func TestPlans(t *testing.T) {
 	}
 }
 
+// TestEndedPlans: the queries of those who delete old runs walk along the index
+// of ended ones, from where they left off.
+func TestEndedPlans(t *testing.T) {
+	s := mustOpen(t, t.TempDir())
+	for query, args := range map[string][]any{
+		endedQuery:       {"t", 1, "r", 9, "r", 10},
+		endedBehindQuery: {"t", 10},
+	} {
+		plan := explain(t, s, query, args...)
+		if !strings.Contains(plan, "SEARCH runs USING") || !strings.Contains(plan, "INDEX runs_ended") || strings.Contains(plan, "TEMP B-TREE") {
+			t.Errorf("plan of %s: %s", query, plan)
+		}
+		t.Log(plan)
+	}
+}
+
 func explain(t *testing.T, s *Store, query string, args ...any) string {
 	t.Helper()
 	rows, err := s.read.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+query, args...)

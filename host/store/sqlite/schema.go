@@ -11,10 +11,13 @@ import (
 
 // migrations make the schema, step by step; a database's schema number is the
 // count of the steps it has taken. A step that was released is never changed.
-var migrations = []string{schema1, schema2}
+var migrations = []string{schema1, schema2, schema3}
 
 // schema2: what a run waits for, a CBOR list; NULL: nothing.
 const schema2 = `ALTER TABLE runs ADD COLUMN waiting BLOB`
+
+// schema3: the runs that have ended, for those who delete old ones.
+const schema3 = `CREATE INDEX runs_ended ON runs (tenant, completed, run) WHERE completed > 0`
 
 // schema1: identities are texts at the border only. Inside, sessions and
 // handlers have small integers in the order of their creation, so that rows
