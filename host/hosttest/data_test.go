@@ -347,7 +347,7 @@ func startLoad(t *testing.T, p *hosttest.Process, clients int) *load {
 				}
 				id, ok := post(p.URL + path)
 				if !ok {
-					return
+					continue
 				}
 				l.mu.Lock()
 				l.ids = append(l.ids, id)

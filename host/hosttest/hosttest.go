@@ -40,6 +40,8 @@ type Config struct {
 	Timeout   time.Duration
 	// Limits: see wire.Config.
 	Limits *host.LimitTable
+	// WrapStore: see wire.Config.
+	WrapStore func(host.Store) host.Store
 	// Log writes the server's log to the test's.
 	Log bool
 }
@@ -55,7 +57,7 @@ func New(tb testing.TB, cfg Config) *Host {
 		log = slog.New(slog.NewTextHandler(tb.Output(), nil))
 	}
 	w, err := wire.Open(tb.Context(), wire.Config{
-		Data: cfg.Data, IdleAfter: cfg.IdleAfter, Tokens: cfg.Tokens, Timeout: cfg.Timeout, Limits: cfg.Limits, Log: log,
+		Data: cfg.Data, IdleAfter: cfg.IdleAfter, Tokens: cfg.Tokens, Timeout: cfg.Timeout, Limits: cfg.Limits, WrapStore: cfg.WrapStore, Log: log,
 	})
 	if err != nil {
 		tb.Fatal(err)

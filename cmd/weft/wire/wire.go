@@ -48,6 +48,9 @@ type Config struct {
 	// Observe is called after each invocation of a guest, on any goroutine. It
 	// may be nil.
 	Observe func(*host.Invocation, *host.InvocationResult)
+	// WrapStore gives what stands in for the store, for tests of a store that
+	// fails. nil: nothing does.
+	WrapStore func(host.Store) host.Store
 }
 
 // Host is a whole host, without its HTTP server.
@@ -86,6 +89,9 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 	}()
 	if h.Store, err = openStore(cfg.Data); err != nil {
 		return nil, err
+	}
+	if cfg.WrapStore != nil {
+		h.Store = cfg.WrapStore(h.Store)
 	}
 	if err := h.openSandbox(ctx, cfg); err != nil {
 		return nil, err
