@@ -46,7 +46,7 @@ func (s *Store) Backup(ctx context.Context, file string, progress Progress, veri
 	if err != nil {
 		return err
 	}
-	i := &Inspection{conn}
+	i := &Inspection{conn: conn}
 	if err := i.pin(ctx); err != nil {
 		return errors.Join(err, conn.Close())
 	}

@@ -168,6 +168,9 @@ func fileError(path string, err error) error {
 // context's, or the callee's.
 type Inspection struct {
 	conn *sql.Conn
+	// prepared has the statements that were used: those of a session are used for
+	// each, and to prepare one takes longer than its few rows.
+	prepared map[string]*sql.Stmt
 }
 
 // Inspect begins an inspection. Close ends it.
@@ -176,7 +179,7 @@ func (s *Store) Inspect(ctx context.Context) (*Inspection, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := &Inspection{conn}
+	i := &Inspection{conn: conn, prepared: map[string]*sql.Stmt{}}
 	if err := i.pin(ctx); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
@@ -198,13 +201,25 @@ func (i *Inspection) pin(ctx context.Context) error {
 
 // Close ends the inspection.
 func (i *Inspection) Close() error {
+	var errs []error
+	for _, stmt := range i.prepared {
+		errs = append(errs, stmt.Close())
+	}
 	_, err := i.conn.ExecContext(context.Background(), "ROLLBACK")
-	return errors.Join(err, i.conn.Close())
+	return errors.Join(append(errs, err, i.conn.Close())...)
 }
 
 // rows hands each row of a query to a function that scans it.
 func (i *Inspection) rows(ctx context.Context, what string, each func(*sql.Rows) error, query string, args ...any) error {
-	rows, err := i.conn.QueryContext(ctx, query, args...)
+	stmt := i.prepared[query]
+	if stmt == nil {
+		var err error
+		if stmt, err = i.conn.PrepareContext(ctx, query); err != nil { //nolint:sqlclosecheck // Close closes it
+			return notFound(err, what)
+		}
+		i.prepared[query] = stmt
+	}
+	rows, err := stmt.QueryContext(ctx, args...)
 	if err != nil {
 		return notFound(err, what)
 	}
