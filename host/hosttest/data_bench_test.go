@@ -159,4 +159,3 @@ func benchOpen(b *testing.B, data string) {
 		b.StartTimer()
 	}
 }
-
