@@ -142,7 +142,7 @@ func settingNamed(name string) *limitSetting {
 func (s *limitSetting) parse(token any) (v int64, ok bool) {
 	switch t := token.(type) {
 	case json.Number:
-		if v, ok = wholeNumber(t.String()); s.form == formSpan && !(s.orNone && v == 0) {
+		if v, ok = wholeNumber(t.String()); s.form == formSpan && (!s.orNone || v != 0) {
 			return 0, false
 		}
 	case string:
