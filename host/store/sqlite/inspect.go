@@ -209,6 +209,15 @@ func (i *Inspection) Close() error {
 	return errors.Join(append(errs, err, i.conn.Close())...)
 }
 
+// ofSession is rows for the few rows of one session. They are not interrupted:
+// what it takes to be ready for that is more than to read them.
+func (i *Inspection) ofSession(ctx context.Context, what string, each func(*sql.Rows) error, query string, args ...any) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return i.rows(context.WithoutCancel(ctx), what, each, query, args...)
+}
+
 // rows hands each row of a query to a function that scans it.
 func (i *Inspection) rows(ctx context.Context, what string, each func(*sql.Rows) error, query string, args ...any) error {
 	stmt := i.prepared[query]
@@ -275,7 +284,7 @@ func (i *Inspection) Sessions(ctx context.Context, after int64, limit int) (list
 
 // Journal hands out the rows of a session's journal.
 func (i *Inspection) Journal(ctx context.Context, session int64, each func(host.JournalRow) error) error {
-	return i.rows(ctx, "the journal", func(rows *sql.Rows) error {
+	return i.ofSession(ctx, "the journal", func(rows *sql.Rows) error {
 		var first int64
 		var r host.JournalRow
 		if err := rows.Scan(&first, &r.Data); err != nil {
@@ -289,7 +298,7 @@ func (i *Inspection) Journal(ctx context.Context, session int64, each func(host.
 // Handlers hands out the handlers of a session. Like Runs and Stream it finds
 // them by their latest runs, of which there is an index.
 func (i *Inspection) Handlers(ctx context.Context, session int64, each func(host.HandlerRow) error) error {
-	return i.rows(ctx, "the handlers", func(rows *sql.Rows) error {
+	return i.ofSession(ctx, "the handlers", func(rows *sql.Rows) error {
 		var r host.HandlerRow
 		if err := rows.Scan(&r.HandlerID, &r.FirstSeq); err != nil {
 			return err
@@ -300,7 +309,7 @@ func (i *Inspection) Handlers(ctx context.Context, session int64, each func(host
 
 // Runs hands out the runs of a session.
 func (i *Inspection) Runs(ctx context.Context, session int64, each func(host.RunRow) error) error {
-	return i.rows(ctx, "the runs", func(rows *sql.Rows) error {
+	return i.ofSession(ctx, "the runs", func(rows *sql.Rows) error {
 		var r host.RunRow
 		run, err := scanRun(latestScanner{rows, &r.Latest})
 		if err != nil {
@@ -326,7 +335,7 @@ func (l latestScanner) Scan(dest ...any) error {
 // Stream hands out the stream rows of a session's handlers, those of one
 // together and in order.
 func (i *Inspection) Stream(ctx context.Context, session int64, each func(host.EventsRow) error) error {
-	return i.rows(ctx, "the streams", func(rows *sql.Rows) error {
+	return i.ofSession(ctx, "the streams", func(rows *sql.Rows) error {
 		var r host.EventsRow
 		var data []byte
 		if err := rows.Scan(&r.HandlerID, &r.RunID, &r.First, &r.Last, &data); err != nil {

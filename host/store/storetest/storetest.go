@@ -26,6 +26,7 @@ func Run(t *testing.T, open func(t *testing.T) host.Store) {
 	}{
 		{"Claim", testClaim},
 		{"Fencing", testFencing},
+		{"ClaimsAtOnce", testClaimsAtOnce},
 		{"Positions", testPositions},
 		{"Refusals", testRefusals},
 		{"AllOrNothing", testAllOrNothing},
