@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 
 	driver "modernc.org/sqlite"
 )
@@ -50,14 +51,12 @@ func (s *Store) Backup(ctx context.Context, file string, progress Progress, veri
 	if err := i.pin(ctx); err != nil {
 		return errors.Join(err, conn.Close())
 	}
+	release := sync.OnceValue(i.Close)
 	err = replaceFile(file, func(temp string) error {
 		err := copyDatabase(ctx, conn, temp, progress)
-		if closeErr := i.Close(); err == nil {
-			err = closeErr // the server's log may go on before the copy is verified
-		}
-		return err
+		return errors.Join(err, release()) // the server's log may go on before the copy is verified
 	}, verify)
-	return err
+	return errors.Join(err, release())
 }
 
 // replaceFile has a file written under another name, synced and verified before it
