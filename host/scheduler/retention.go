@@ -151,6 +151,7 @@ func (s *Scheduler) dropFrom(ctx context.Context, key host.SessionKey, runs []ho
 	if s.sessions[key] == nil {
 		pos = s.cfg.Journal.Append(s.cfg.Now(), dropItem(key, ids))
 		s.barriers[key] = pos
+		delete(s.quarantine, key) // it may be gone with them
 		s.mu.Unlock()
 		return pos
 	}

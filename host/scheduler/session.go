@@ -175,10 +175,12 @@ func (ss *session) load(ctx context.Context, barrier uint64) {
 	}
 	ss.eng = eng
 	ss.state.Store(eng.State())
+	ss.s.mu.Lock()
+	delete(ss.s.quarantine, ss.key)
+	ss.s.mu.Unlock()
 	if err == nil {
 		ss.s.mu.Lock()
 		ss.s.counters.Loaded++
-		delete(ss.s.quarantine, ss.key)
 		ss.s.mu.Unlock()
 		ss.recover(records)
 	}
