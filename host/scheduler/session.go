@@ -177,11 +177,11 @@ func (ss *session) load(ctx context.Context, barrier uint64) {
 	ss.state.Store(eng.State())
 	ss.s.mu.Lock()
 	delete(ss.s.quarantine, ss.key)
+	if err == nil {
+		ss.s.counters.Loaded++
+	}
 	ss.s.mu.Unlock()
 	if err == nil {
-		ss.s.mu.Lock()
-		ss.s.counters.Loaded++
-		ss.s.mu.Unlock()
 		ss.recover(records)
 	}
 }
