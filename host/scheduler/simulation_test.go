@@ -61,7 +61,7 @@ func TestSimulation(t *testing.T) {
 // simulation for a test that has stopped doing anything.
 type simStats struct {
 	scheduler.Counters
-	Crashes, CleanStops, Refused, Starts, Sends, Cancels, Purges, Ends, Blocked, StreamEvents, Entries, Children, Messages int
+	Crashes, CleanStops, Refused, Starts, Sends, Cancels, Purges, Ends, Blocked, StreamEvents, Entries, Children, Messages, Dropped int
 }
 
 func (s *simStats) add(c scheduler.Counters) {
@@ -81,6 +81,7 @@ func (s *simStats) check(t *testing.T) {
 		"conflicts": s.Conflicts, "parks": s.Parks, "replays": s.Replayed, "loads": s.Loaded, "evictions": s.Evicted, "yields": s.Yields, "holds": s.Holds, "waits and sleeps": s.Suspended,
 		"crashes": uint64(s.Crashes), "refused commits": uint64(s.Refused), "cancels": uint64(s.Cancels), "purges": uint64(s.Purges),
 		"runs blocked by crashes": uint64(s.Blocked), "children": uint64(s.Children), "messages between sessions": uint64(s.Messages),
+		"old runs deleted": uint64(s.Dropped),
 	} {
 		if n == 0 {
 			t.Errorf("the simulation has no %s: it does not test what it is to test", name)
@@ -100,6 +101,7 @@ type sim struct {
 	tokens     int
 	batchBytes int
 	limits     *host.LimitTable
+	retention  retained
 	calm       time.Duration // after which everything has come to an end
 	crashes    int           // per 10,000 steps
 	refusals   int           // per 100 commits
@@ -213,6 +215,7 @@ func (s *sim) play() {
 		s.calm = 10 * time.Minute
 		s.limits = must(host.ParseLimits([]byte(`{"tenants": {"u": {"tenant_fuel_per_second": 2e6}}}`)))
 	}
+	s.retain(rand.New(rand.NewPCG(s.seed, 3)))
 	s.crashes = []int{0, 20, 100, 300}[s.rng.IntN(4)]
 	s.refusals = []int{0, 5, 30}[s.rng.IntN(3)]
 	if s.hot = s.rng.IntN(4) == 0; s.hot {
@@ -334,6 +337,7 @@ func (s *sim) quiet(long time.Duration) {
 // endAll closes what still runs, which it must be able to do.
 func (s *sim) endAll() {
 	ctx := context.Background()
+	s.forgetDropped()
 	for _, op := range s.facts.starts {
 		if op.runID == "" || op.gone {
 			continue
@@ -365,6 +369,7 @@ func (s *sim) endAll() {
 		s.spawnSend(run.RunID, "Close")
 	}
 	s.quiet(s.calm)
+	s.forgetDropped()
 	for _, op := range s.facts.starts {
 		if op.runID == "" || op.gone {
 			continue
