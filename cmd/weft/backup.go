@@ -52,7 +52,7 @@ func backup(ctx context.Context, o backupOptions, file string, out, errs io.Writ
 	if _, err := os.Stat(file); err == nil && !o.force {
 		return fmt.Errorf("%s is there already: give another name, or --force to replace it", file)
 	}
-	s, err := sqlite.OpenShared(o.data)
+	s, err := sqlite.OpenToCopy(o.data)
 	if err != nil {
 		return err
 	}
@@ -157,6 +157,9 @@ func verifier(ctx context.Context, o backupOptions, view *bar, errs io.Writer) (
 			return err
 		}, view.show)
 		view.clear()
+		if err != nil && ctx.Err() == nil {
+			err = fmt.Errorf("%w; --no-verify leaves the check out", err)
+		}
 		if err == nil && sum.Faults > 0 {
 			err = fmt.Errorf("%w: %s, and no copy was kept; --no-verify makes one all the same", errFaulty, counted(uint64(sum.Faults), "fault"))
 		}

@@ -159,7 +159,7 @@ func Restore(ctx context.Context, file, dir string, progress Progress, verify fu
 	if err := exists(file); err != nil {
 		return err
 	}
-	source, err := openReader(file, copied)
+	source, err := openReader(file, sealed|toCopy)
 	if err != nil {
 		return err
 	}

@@ -182,6 +182,14 @@ func TestRestoreOfOtherVersions(t *testing.T) {
 			t.Errorf("opening an older schema to read = %v", err)
 		}
 	}
+	old, err := OpenToCopy(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file = filepath.Join(t.TempDir(), "copy.db")
+	if err := errors.Join(old.Backup(t.Context(), file, nil, nil), old.Close()); err != nil {
+		t.Fatal(err)
+	}
 	dir := t.TempDir()
 	if err := Restore(t.Context(), file, dir, nil, nil); err != nil {
 		t.Fatal(err)
@@ -195,10 +203,12 @@ func TestRestoreOfOtherVersions(t *testing.T) {
 	}
 
 	execute(t, source, "UPDATE store SET schema = 99")
+	file = filepath.Join(source, fileName)
 	other := t.TempDir()
 	for _, err := range []error{
 		Restore(t.Context(), file, other, nil, nil),
 		func() error { _, err := OpenFile(file); return err }(),
+		func() error { _, err := OpenToCopy(source); return err }(),
 	} {
 		if !errors.Is(err, host.ErrNewer) || !strings.Contains(err.Error(), "99") {
 			t.Errorf("a newer schema = %v, want ErrNewer", err)

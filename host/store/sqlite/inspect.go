@@ -56,6 +56,16 @@ func OpenShared(dir string) (*Store, error) {
 	return openReader(path, asItIs)
 }
 
+// OpenToCopy is OpenShared for [Store.Backup] alone: the database may be of an older
+// version, and nothing else works then.
+func OpenToCopy(dir string) (*Store, error) {
+	path := filepath.Join(dir, fileName)
+	if err := exists(path); err != nil {
+		return nil, err
+	}
+	return openReader(path, toCopy)
+}
+
 // OpenFile opens a backup for reading: a database file that nobody writes, and
 // beside which nothing is made. The writing methods fail.
 //
@@ -83,13 +93,13 @@ func exists(path string) error {
 	return nil
 }
 
-// readerMode says what may be expected of a database that is only read.
+// readerMode says what may be expected of a database that is only read: bits.
 type readerMode uint8
 
 const (
-	asItIs readerMode = iota // somebody may be writing it
-	sealed                   // nobody is, and nothing is made beside it
-	copied                   // likewise; the schema may be an older one, and only copying works then
+	asItIs readerMode = 0
+	sealed readerMode = 1 // nobody writes it, and nothing is made beside it
+	toCopy readerMode = 2 // the schema may be an older one, and only copying works
 )
 
 // openReader opens the reading half of a store.
@@ -105,7 +115,7 @@ func openReader(path string, mode readerMode) (_ *Store, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if mode != asItIs {
+	if mode&sealed != 0 {
 		name += "&immutable=1"
 	}
 	if s.read, err = sql.Open("sqlite", name); err != nil {
@@ -113,7 +123,7 @@ func openReader(path string, mode readerMode) (_ *Store, err error) {
 	}
 	s.read.SetMaxOpenConns(readers)
 	s.read.SetMaxIdleConns(readers)
-	if err := checkSchema(ctx, s.read, mode == copied); err != nil || mode == copied {
+	if err := checkSchema(ctx, s.read, mode&toCopy != 0); err != nil || mode&toCopy != 0 {
 		return s, err
 	}
 	s.query, err = prepareQueries(ctx, s.read)
