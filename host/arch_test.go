@@ -49,6 +49,7 @@ var rooms = []room{
 	{"host/store/sqlite", []string{"abi", "host"}},
 	{"host/store/storetest", []string{"abi", "host"}},
 	{"host/stream", []string{"abi", "host"}},
+	{"host/audit", []string{"abi", "host", "host/engine"}},
 	{"host/module", []string{"abi", "host", "host/state", "host/engine"}},
 	{"host/resource", []string{"abi", "host"}},
 	{"host/client", []string{"abi", "host"}},

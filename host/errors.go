@@ -49,6 +49,7 @@ const (
 	BlockedReplayMismatch = "replay_mismatch"
 	BlockedHostCrash      = "host_crash"
 	BlockedHostError      = "host_error" // the host could not run the step
+	BlockedUnreadable     = "unreadable" // a part of the stored record does not read
 )
 
 var httpStatus = map[Code]int{

@@ -83,12 +83,16 @@ const (
 var tenantSettings = [...]limitSetting{
 	tenantFuel:        {name: "tenant_fuel_per_second", form: formCount, least: leastTenantFuel, most: mostTenantFuel, orNone: true},
 	tenantInvocations: {name: "tenant_invocations", form: formCount, least: 1, most: 1_000_000, orNone: true},
+	retentionAge:      {name: "retention_age", form: formSpan, least: int64(time.Minute), most: int64(100 * 365 * 24 * time.Hour), orNone: true},
+	retentionRuns:     {name: "retention_runs", form: formCount, least: 1, most: 1_000_000_000, orNone: true},
 }
 
 // The places of the tenant's settings.
 const (
 	tenantFuel = iota
 	tenantInvocations
+	retentionAge
+	retentionRuns
 )
 
 // tenantValues is what one place of the settings says of them.
@@ -139,10 +143,9 @@ func settingNamed(name string) *limitSetting {
 func (s *limitSetting) parse(token any) (v int64, ok bool) {
 	switch t := token.(type) {
 	case json.Number:
-		if s.form == formSpan {
+		if v, ok = wholeNumber(t.String()); s.form == formSpan && (!s.orNone || v != 0) {
 			return 0, false
 		}
-		v, ok = wholeNumber(t.String())
 	case string:
 		switch s.form {
 		case formSize:
@@ -200,6 +203,8 @@ func parseSize(text string) (int64, bool) {
 func (s *limitSetting) takes() string {
 	span := fmt.Sprintf("from %s to %s", s.show(s.least), s.show(s.most))
 	switch {
+	case s.orNone && s.form == formSpan:
+		return "a time " + span + `, as a text such as "720h", or 0 for none`
 	case s.orNone:
 		return "a number " + span + ", or 0 for none"
 	case s.form == formSize:

@@ -1,5 +1,7 @@
 package host
 
+import "time"
+
 // LimitTable says which limits hold for whom: the built-in defaults, changed for
 // all, for a plugin by its name in all tenants, for a tenant, and for a plugin
 // of a tenant. The later in this order wins, field by field; what says nothing
@@ -83,6 +85,30 @@ func (t *LimitTable) TenantFuel(tenant string) uint64 {
 // as many as there are cores.
 func (t *LimitTable) TenantInvocations(tenant string) int {
 	return int(t.ofTenant(tenant, tenantInvocations))
+}
+
+// Retention gives how long and how many of a tenant's ended runs are kept: those
+// that ended longer ago than age, and those beyond so many newer ones, are
+// deleted. 0: they are kept whatever their age, or number.
+func (t *LimitTable) Retention(tenant string) (age time.Duration, runs int) {
+	return time.Duration(t.ofTenant(tenant, retentionAge)), int(t.ofTenant(tenant, retentionRuns))
+}
+
+// Retains reports whether anybody's runs are deleted at all; see Retention.
+func (t *LimitTable) Retains() bool {
+	if t == nil {
+		return false
+	}
+	set := func(v *tenantValues) bool { return v[retentionAge].value != 0 || v[retentionRuns].value != 0 }
+	if set(&t.all.tenant) {
+		return true
+	}
+	for _, own := range t.tenants {
+		if set(&own.tenant) {
+			return true
+		}
+	}
+	return false
 }
 
 // ofTenant gives the value of one of tenantSettings.

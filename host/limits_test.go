@@ -308,3 +308,37 @@ func TestLeastLimits(t *testing.T) {
 		t.Errorf("of nothing said: %+v", got)
 	}
 }
+
+func TestRetentionSettings(t *testing.T) {
+	table, err := ParseLimits([]byte(`{"defaults": {"retention_age": "720h", "retention_runs": 100},
+		"tenants": {"keeps": {"retention_age": 0, "retention_runs": 0}, "few": {"retention_runs": 5}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for tenant, want := range map[string]struct {
+		age  time.Duration
+		runs int
+	}{"any": {720 * time.Hour, 100}, "keeps": {0, 0}, "few": {720 * time.Hour, 5}} {
+		if age, runs := table.Retention(tenant); age != want.age || runs != want.runs {
+			t.Errorf("Retention(%s) = %s, %d, want %s, %d", tenant, age, runs, want.age, want.runs)
+		}
+	}
+	for text, want := range map[string]bool{
+		`{}`: false, `{"defaults": {"retention_age": "1m"}}`: true, `{"tenants": {"t": {"retention_runs": 1}}}`: true,
+		`{"tenants": {"t": {"retention_runs": 0}}}`: false,
+	} {
+		table, err := ParseLimits([]byte(text))
+		if err != nil || table.Retains() != want {
+			t.Errorf("Retains of %s: want %t; %v", text, want, err)
+		}
+	}
+	for _, text := range []string{`{"defaults": {"retention_age": 60}}`, `{"defaults": {"retention_age": "1s"}}`,
+		`{"defaults": {"retention_runs": "many"}}`, `{"plugins": {"p": {"retention_runs": 1}}}`} {
+		if _, err := ParseLimits([]byte(text)); err == nil {
+			t.Errorf("%s is taken", text)
+		}
+	}
+	if (*LimitTable)(nil).Retains() {
+		t.Error("nothing is set, and runs are deleted")
+	}
+}

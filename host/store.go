@@ -18,6 +18,12 @@ var (
 	// ErrNotCommitted: the store says that the batch was surely not written
 	// (full, busy). The same batch may be tried again.
 	ErrNotCommitted = errors.New("not committed")
+	// ErrUnreadable: what is stored is there but does not read, as it is damaged.
+	// To read it again would end the same.
+	ErrUnreadable = errors.New("unreadable")
+	// ErrNewer: what is stored was written by a newer version of weft, in a form
+	// that this one does not know.
+	ErrNewer = errors.New("written by a newer version of weft")
 )
 
 // WakeNever is the WakeAt of a session that waits for something from outside
@@ -52,6 +58,12 @@ type SessionBatch struct {
 	Repeats []Repeat
 	// Stream holds new stream events in order.
 	Stream []StreamRow
+	// Drop deletes runs that have ended, by their ids, with their events, after
+	// the rest was written. A handler goes with its last run, a private session
+	// with its last handler. A run stays that is none of the session's, that has
+	// not ended, that is the latest of several of its handler, or with which a
+	// session would go that has something to do by itself.
+	Drop []string
 	// Purge deletes handlers with their runs and streams, after the rest was
 	// written; with the last handler of a private session (the session id is
 	// the handler id) the session and its journal go too.
@@ -106,6 +118,29 @@ type RunQuery struct {
 	// After continues behind a run: its (Started, HandlerID); zero is the top.
 	AfterStarted int64
 	AfterHandler string
+}
+
+// EndedQuery selects runs of a tenant that have ended, in the order of their
+// ends, ties by run id.
+type EndedQuery struct {
+	Tenant string
+	// After and Until bound the list: behind the one, up to and with the other.
+	// The zero After is the beginning.
+	After, Until EndedAt
+	Limit        int // 1 to 1000
+}
+
+// EndedAt is the end of a run among the ends of its tenant's runs.
+type EndedAt struct {
+	Completed int64 // Unix nanoseconds
+	RunID     string
+}
+
+// EndedRun is a run that has ended.
+type EndedRun struct {
+	EndedAt
+	HandlerID string
+	SessionID string
 }
 
 // ModuleRecord is the durable part of a module, by the digest of its original
@@ -179,6 +214,13 @@ type Store interface {
 	// ForgetRepeats deletes up to limit of the requests made before a time, in
 	// Unix nanoseconds, oldest first, and says how many.
 	ForgetRepeats(ctx context.Context, before int64, limit int) (int, error)
+	// Tenants lists the tenants that have runs, by name.
+	Tenants(ctx context.Context) ([]string, error)
+	// Ended lists runs that have ended, the oldest end first.
+	Ended(ctx context.Context, q EndedQuery) ([]EndedRun, error)
+	// EndedBehind gives the end of a tenant's run behind which there are so many
+	// newer ones; ErrNotFound if there are not that many.
+	EndedBehind(ctx context.Context, tenant string, newer int) (EndedAt, error)
 	// Stream reads events of a handler's stream with Seq > after, in order,
 	// about limit of them (a store may give more, up to the end of a row).
 	// after is -1 for the stream's beginning.
@@ -258,6 +300,7 @@ type JournalItem struct {
 	Started             []string
 	Repeats             []Repeat
 	Stream              []StreamRow
+	Drop                []string
 	Purge               []string
 	// Size is about how many bytes the item holds in memory.
 	Size int

@@ -8,16 +8,18 @@ import (
 
 // addClientCommands adds the commands that talk to a server.
 func addClientCommands(root *cobra.Command) {
-	group := func(id, title string, commands ...*cobra.Command) {
-		root.AddGroup(&cobra.Group{ID: id, Title: title})
-		for _, cmd := range commands {
-			cmd.GroupID = id
-		}
-		root.AddCommand(commands...)
-	}
-	group("plugins", "Plugins and workflows:", newPush(), newInspect(), newPlugins(), newWorkflows(), newCompose(), newGraph())
-	group("runs", "Runs:", newRun(), newRuns(), newShow(), newSend(), newPause(), newResume(), newCancel(), newEvents())
+	addCommands(root, "plugins", "Plugins and workflows:", newPush(), newInspect(), newPlugins(), newWorkflows(), newCompose(), newGraph())
+	addCommands(root, "runs", "Runs:", newRun(), newRuns(), newShow(), newSend(), newPause(), newResume(), newCancel(), newEvents())
 	root.AddCommand(newVersion())
+}
+
+// addCommands adds commands that are listed together, under a title.
+func addCommands(root *cobra.Command, id, title string, commands ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: id, Title: title})
+	for _, cmd := range commands {
+		cmd.GroupID = id
+	}
+	root.AddCommand(commands...)
 }
 
 // takes checks the number of arguments. names says what they are, as in the

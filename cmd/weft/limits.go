@@ -45,7 +45,9 @@ plugins. The later in this order wins, limit by limit; what is left out is inher
 
 Sizes are numbers of bytes or texts such as "64MiB", times are texts such as "30s".
 tenant_fuel_per_second is what all guests of a tenant may burn in a second, and
-tenant_invocations how many of them run at a time; what is more waits. A run keeps the limits that held when it started.`,
+tenant_invocations how many of them run at a time; what is more waits. Runs that ended
+longer ago than retention_age, and those beyond the retention_runs newest ones, are
+deleted; 0 is none of each. A run keeps the limits that held when it started.`,
 		Example: `  weft limits
   weft limits --limits limits.json --tenant default --plugin crunch
   weft limits --limits limits.json --check

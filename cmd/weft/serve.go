@@ -108,6 +108,7 @@ func serve(ctx context.Context, o serveOptions, stdout, stderr io.Writer) error 
 		return err
 	}
 	defer resources.Close()
+	ignoreFileLimit()
 	// Listen first: a port in use is found before the store is touched.
 	l, err := net.Listen("tcp", o.addr)
 	if err != nil {

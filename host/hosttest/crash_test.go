@@ -79,6 +79,15 @@ func TestKilledStepGoesOnWithItsEffectsOnce(t *testing.T) {
 		}
 		checkReport(t, p, r.HandlerID, round)
 	}
+	clean(t, data)
+}
+
+// clean wants a check beside the server to find nothing.
+func clean(t *testing.T, data string) {
+	t.Helper()
+	if code, out := weft(t, "check", "--data", data, "--online"); code != 0 {
+		t.Errorf("check: exit code %d: %s", code, out)
+	}
 }
 
 func checkReport(t *testing.T, p *hosttest.Process, id string, round int) {
@@ -129,6 +138,7 @@ func TestKilledInsideAnEditRegion(t *testing.T) {
 	}
 	p.Events(t, r.HandlerID, "", nil)
 	checkReport(t, p, r.HandlerID, 1)
+	clean(t, data)
 }
 
 // A fan-out is killed in mid-flight, again and again.
@@ -150,6 +160,7 @@ func TestKilledFanOut(t *testing.T) {
 		t.Fatalf("the run ended as %s", out)
 	}
 	expectJSON(t, string(got.Result.Value.Result), fmt.Sprintf(`{"count":%d,"sum":%d}`, n, n*(n-1)/2))
+	clean(t, data)
 }
 
 // What was acknowledged survives a kill; a clean stop and start goes on too.

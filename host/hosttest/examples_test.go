@@ -24,7 +24,8 @@ type fields = map[string]any
 func TestExamples(t *testing.T) {
 	for _, lang := range []string{"tinygo", "go"} {
 		t.Run(lang, func(t *testing.T) {
-			p := hosttest.Serve(t, t.TempDir())
+			data := t.TempDir()
+			p := hosttest.Serve(t, data)
 			for _, name := range []string{"counter", "counter-race", "metadata", "history", "quiz", "accumulator", "wordcount",
 				"concurrent", "branch", "loop", "chain", "human", "stream", "approval", "sleeper",
 				"flaky", "rescue", "spin", "parent"} {
@@ -39,6 +40,7 @@ func TestExamples(t *testing.T) {
 			} {
 				t.Run(name, func(t *testing.T) { test(t, h) })
 			}
+			clean(t, data)
 		})
 	}
 }

@@ -42,6 +42,8 @@ type Config struct {
 	Limits *host.LimitTable
 	// Resources: see wire.Config.
 	Resources host.Resources
+	// WrapStore: see wire.Config.
+	WrapStore func(host.Store) host.Store
 	// Log writes the server's log to the test's.
 	Log bool
 }
@@ -57,7 +59,8 @@ func New(tb testing.TB, cfg Config) *Host {
 		log = slog.New(slog.NewTextHandler(tb.Output(), nil))
 	}
 	w, err := wire.Open(tb.Context(), wire.Config{
-		Data: cfg.Data, IdleAfter: cfg.IdleAfter, Tokens: cfg.Tokens, Timeout: cfg.Timeout, Limits: cfg.Limits, Resources: cfg.Resources, Log: log,
+		Data: cfg.Data, IdleAfter: cfg.IdleAfter, Tokens: cfg.Tokens, Timeout: cfg.Timeout, Limits: cfg.Limits, Resources: cfg.Resources,
+		WrapStore: cfg.WrapStore, Log: log,
 	})
 	if err != nil {
 		tb.Fatal(err)

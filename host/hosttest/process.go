@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -71,8 +72,17 @@ var serving = regexp.MustCompile(`serves on (http://\S+),`)
 // it serves.
 func Serve(tb testing.TB, data string, args ...string) *Process {
 	tb.Helper()
+	return ServeBy(tb, nil, data, args...)
+}
+
+// ServeBy is Serve by a command that gets the server's command line as further
+// arguments, and becomes the server; nil: the server itself.
+func ServeBy(tb testing.TB, by []string, data string, args ...string) *Process {
+	tb.Helper()
 	p := &Process{log: &tail{}}
-	p.cmd = exec.Command(Binary(tb), append([]string{"serve", "--addr", "127.0.0.1:0", "--data", data}, args...)...)
+	line := append(slices.Clone(by), Binary(tb), "serve", "--addr", "127.0.0.1:0", "--data", data)
+	line = append(line, args...)
+	p.cmd = exec.Command(line[0], line[1:]...)
 	p.cmd.Stderr = p.log
 	stdout, err := p.cmd.StdoutPipe()
 	if err != nil {
@@ -95,6 +105,16 @@ func Serve(tb testing.TB, data string, args ...string) *Process {
 	}
 	tb.Fatalf("the server did not start:\n%s", p.log)
 	return nil
+}
+
+// PID is the process's id.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Wait waits for a process that ends by itself; it returns the exit code and the
+// end of its log.
+func (p *Process) Wait() (code int, log string) {
+	_ = p.cmd.Wait() // says what the code says
+	return p.cmd.ProcessState.ExitCode(), p.log.String()
 }
 
 // Kill is kill -9. It may be called twice.

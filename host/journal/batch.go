@@ -72,8 +72,8 @@ func (p *part) add(it *host.JournalItem, record bool) error {
 		}
 		p.Last = it.Seq
 		p.entries = append(p.entries, data)
+		p.WakeAt = it.WakeAt
 	}
-	p.WakeAt = it.WakeAt
 	for _, r := range it.Runs {
 		if i, ok := p.runs[r.RunID]; ok {
 			p.Runs[i] = r
@@ -96,6 +96,7 @@ func (p *part) add(it *host.JournalItem, record bool) error {
 		}
 		p.Stream, p.merged = append(p.Stream, row), false
 	}
+	p.Drop = append(p.Drop, it.Drop...)
 	p.Purge = append(p.Purge, it.Purge...)
 	return nil
 }

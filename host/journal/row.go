@@ -3,7 +3,6 @@ package journal
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"hash/crc32"
 
@@ -17,8 +16,9 @@ const (
 	rowHeader  = 5
 )
 
-// ErrCorrupt is a row that does not read: its session is not to be used.
-var ErrCorrupt = errors.New("corrupt journal row")
+// ErrCorrupt is a row that does not read: its session is not to be used. It is a
+// [host.ErrUnreadable].
+var ErrCorrupt = fmt.Errorf("corrupt journal row: %w", host.ErrUnreadable)
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -52,13 +52,18 @@ func appendArrayHead(dst []byte, n uint64) []byte {
 	}
 }
 
-// checkRow verifies a row and returns the CBOR array of its entries.
-func checkRow(row []byte) ([]byte, error) {
+// CheckRow verifies a row and returns the CBOR array of its entries, a part of
+// the row.
+//
+// # Errors
+//
+// [ErrCorrupt]; [host.ErrNewer].
+func CheckRow(row []byte) ([]byte, error) {
 	if len(row) < rowHeader {
 		return nil, fmt.Errorf("%w: %d bytes", ErrCorrupt, len(row))
 	}
 	if row[0] != rowVersion {
-		return nil, fmt.Errorf("journal row has format version %d, this weft reads %d: it was written by a newer weft", row[0], rowVersion)
+		return nil, fmt.Errorf("journal row has format %d, this weft reads %d: %w", row[0], rowVersion, host.ErrNewer)
 	}
 	if want, got := binary.BigEndian.Uint32(row[1:]), crc32.Checksum(row[rowHeader:], castagnoli); want != got {
 		return nil, fmt.Errorf("%w: checksum %08x instead of %08x", ErrCorrupt, got, want)
@@ -72,14 +77,14 @@ func checkRow(row []byte) ([]byte, error) {
 //
 // # Errors
 //
-// host.ErrNotFound; ErrCorrupt; a row of a newer format; decode's.
+// host.ErrNotFound; [ErrCorrupt]; [host.ErrNewer]; decode's.
 func (j *Journal) Load(ctx context.Context, key host.SessionKey, decode func(array []byte) error) (last uint64, err error) {
 	stored, err := j.cfg.Store.LoadSession(ctx, key)
 	if err != nil {
 		return 0, err
 	}
 	for i, row := range stored.Rows {
-		array, err := checkRow(row)
+		array, err := CheckRow(row)
 		if err == nil {
 			err = decode(array)
 		}

@@ -24,7 +24,17 @@ func (s *Scheduler) Cancel(ctx context.Context, tenant, id string, purge bool) (
 		ss, err = s.acquire(ctx, host.SessionKey{Tenant: tenant, Session: run.SessionID}, true)
 	}
 	if err != nil {
-		return false, err
+		if !purge {
+			return false, err
+		}
+		pos, err := s.purgeQuarantined(run, err)
+		if err != nil {
+			return false, err
+		}
+		if err := s.cfg.Journal.Wait(ctx, pos); err != nil {
+			return false, unavailable(err)
+		}
+		return true, nil
 	}
 	defer func() { ss.release() }()
 	for {

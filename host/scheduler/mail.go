@@ -67,7 +67,7 @@ func (s *Scheduler) mailWork(now time.Time) (work []func(), next time.Time) {
 			if err := s.carry(context.Background(), m.route); err != nil {
 				s.cfg.Log.Error("messages to a session cannot be delivered, and are tried again", "tenant", m.from.Tenant,
 					"from", m.from.Session, "to", m.to, "error", err)
-				s.mail(m.route, s.cfg.Now().Add(retryMail))
+				s.mail(m.route, s.retryAfter(m.target(), retryMail))
 			}
 		})
 	}

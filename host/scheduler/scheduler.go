@@ -67,6 +67,9 @@ type Store interface {
 	Run(ctx context.Context, tenant, runID string) (host.Run, error)
 	Runs(ctx context.Context, q host.RunQuery) ([]host.Run, error)
 	Due(ctx context.Context, until int64, limit int) (due []host.SessionKey, next int64, err error)
+	Tenants(ctx context.Context) ([]string, error)
+	Ended(ctx context.Context, q host.EndedQuery) ([]host.EndedRun, error)
+	EndedBehind(ctx context.Context, tenant string, newer int) (host.EndedAt, error)
 	Meta(ctx context.Context, key string) ([]byte, error)
 	SetMeta(ctx context.Context, key string, value []byte) error
 	Repeat(ctx context.Context, tenant, route, key string) (host.Repeat, error)
@@ -188,8 +191,9 @@ type Config struct {
 	// IdleAfter is how long a session that has nothing to do stays in memory.
 	// Default 1 s.
 	IdleAfter time.Duration
-	// Limits has the limits that new runs take by their tenant and plugin, and
-	// the tenants' fuel budgets. Default: host.DefaultLimits, and no budgets.
+	// Limits has the limits that new runs take by their tenant and plugin, the
+	// tenants' fuel budgets, and how long their ended runs are kept. Default:
+	// host.DefaultLimits, no budgets, and all runs.
 	Limits *host.LimitTable
 	// Timeout of runs whose manifest names none. Default 45 s.
 	Timeout time.Duration
@@ -234,21 +238,24 @@ type Scheduler struct {
 	// position it will be, 0 if that is not known yet.
 	starting map[handlerKey]uint64
 	firsts   map[onceKey]*first // requests that may be repeated, until the store knows them
-	queue    fairQueue
-	accounts map[string]*account // of the tenants that have run something
-	timers   timerHeap
-	idle     []idleSession
-	put      []putOff    // attempts that are to be tried later
-	outgoing []mailRoute // sessions with messages for others
-	calls    outcalls    // of resources
-	nextDue  int64       // when to ask the store for due sessions; host.WakeNever: not
-	asking   bool
-	toLoad   []host.SessionKey // due ones that the store named
-	loaders  int               // how many of them are being loaded
-	lastMark int64             // when alive was last written
-	marking  bool
-	stopping bool
-	counters Counters
+	// quarantine has the sessions that do not fold; see quarantine.go.
+	quarantine map[host.SessionKey]quarantined
+	queue      fairQueue
+	accounts   map[string]*account // of the tenants that have run something
+	timers     timerHeap
+	idle       []idleSession
+	put        []putOff    // attempts that are to be tried later
+	outgoing   []mailRoute // sessions with messages for others
+	calls      outcalls    // of resources
+	nextDue    int64       // when to ask the store for due sessions; host.WakeNever: not
+	asking     bool
+	toLoad     []host.SessionKey // due ones that the store named
+	loaders    int               // how many of them are being loaded
+	lastMark   int64             // when alive was last written
+	marking    bool
+	sweep      sweep // of old runs
+	stopping   bool
+	counters   Counters
 }
 
 // Counters counts the scheduler's work, for tests and metrics.

@@ -76,6 +76,10 @@ func (s *Scheduler) acquire(ctx context.Context, key host.SessionKey, create boo
 	s.mu.Lock()
 	ss, ok := s.sessions[key]
 	if !ok {
+		if err := s.isolated(key); err != nil {
+			s.mu.Unlock()
+			return nil, err
+		}
 		ss = s.newSession(key)
 		s.sessions[key] = ss
 	}
@@ -160,17 +164,25 @@ func (ss *session) load(ctx context.Context, barrier uint64) {
 		return
 	}
 	eng, records, err := ss.foldAll(ctx)
-	if err != nil && !errors.Is(err, host.ErrNotFound) {
+	switch {
+	case err == nil:
+	case unfolds(err): // first: a module may be what was not found
+		ss.err = ss.s.isolate(ss.key, err)
+		return
+	case !errors.Is(err, host.ErrNotFound):
 		ss.s.cfg.Log.Error("a session cannot be loaded", "tenant", ss.key.Tenant, "session", ss.key.Session, "error", err)
-		ss.err = &host.Error{Code: host.CodeInternal, Message: fmt.Sprintf("session %q cannot be loaded: its journal does not read", ss.key.Session), Cause: err}
+		ss.err = unavailable(err)
 		return
 	}
 	ss.eng = eng
 	ss.state.Store(eng.State())
+	ss.s.mu.Lock()
+	delete(ss.s.quarantine, ss.key)
 	if err == nil {
-		ss.s.mu.Lock()
 		ss.s.counters.Loaded++
-		ss.s.mu.Unlock()
+	}
+	ss.s.mu.Unlock()
+	if err == nil {
 		ss.recover(records)
 	}
 }
@@ -179,18 +191,21 @@ func (ss *session) load(ctx context.Context, barrier uint64) {
 func (ss *session) foldAll(ctx context.Context) (*engine.Session, map[uint64]*opened, error) {
 	eng := engine.New(ss.key, ss.graph)
 	records := map[uint64]*opened{}
-	_, err := ss.s.cfg.Journal.Load(ctx, ss.key, func(array []byte) error {
+	last, err := ss.s.cfg.Journal.Load(ctx, ss.key, func(array []byte) error {
 		var entries []engine.Entry
 		if err := abi.Unmarshal(array, &entries); err != nil {
-			return fmt.Errorf("decode entries: %w", err)
+			return &unfoldable{fmt.Errorf("decode entries: %w", err)}
 		}
 		for i := range entries {
 			if err := ss.foldStored(eng, &entries[i], records); err != nil {
-				return err
+				return &unfoldable{err}
 			}
 		}
 		return nil
 	})
+	if err == nil && eng.Seq() != last { // the store would refuse what follows, and with it everybody's
+		err = &unfoldable{fmt.Errorf("the journal ends at entry %d, its session says %d", eng.Seq(), last)}
+	}
 	return eng, records, err
 }
 

@@ -146,7 +146,7 @@ func (f *facts) reader(handler string) *readerOp {
 // take checks that the events follow what was seen.
 func (r *readerOp) take(events []host.StreamEvent) error {
 	for _, ev := range events {
-		if r.last >= 0 && int64(ev.Seq) != r.last+1 {
+		if r.last >= 0 && int64(ev.Seq) != r.last+1 && !r.gone {
 			return fmt.Errorf("the stream of %s goes from %d to %d", r.handler, r.last, ev.Seq)
 		}
 		r.last = int64(ev.Seq)
@@ -160,6 +160,7 @@ func (s *sim) checkDurable() {
 	for op := range s.facts.pending {
 		s.facts.doubt(op)
 	}
+	s.forgetDropped()
 	sessions := map[host.SessionKey][]engine.Entry{}
 	for _, tenant := range []string{"t", "u"} {
 		for i := range simHandlers {

@@ -20,6 +20,7 @@ func (s *sim) endAll() {
 		}
 		s.quiet(s.calm)
 	}
+	s.forgetDropped()
 	for _, op := range s.facts.starts {
 		if op.runID == "" || op.gone {
 			continue

@@ -63,7 +63,7 @@ func TestSimulation(t *testing.T) {
 type simStats struct {
 	scheduler.Counters
 	Crashes, CleanStops, Refused, Starts, Sends, Cancels, Purges, Ends, Blocked, StreamEvents, Entries, Children, Messages int
-	Tidied, Queued, Turns, Repeated, OutAnswers, Unknown                                                                   int
+	Tidied, Queued, Turns, Repeated, OutAnswers, Unknown, Dropped                                                          int
 }
 
 func (s *simStats) add(c scheduler.Counters) {
@@ -86,6 +86,7 @@ func (s *simStats) check(t *testing.T) {
 		"runs blocked by crashes": uint64(s.Blocked), "children": uint64(s.Children), "messages between sessions": uint64(s.Messages),
 		"clean-ups": uint64(s.Tidied), "queued starts": uint64(s.Queued), "repeated starts": uint64(s.Repeated), "turns": uint64(s.Turns),
 		"calls to the outside": s.Calls, "answers of the outside": uint64(s.OutAnswers), "unknown outcomes": uint64(s.Unknown),
+		"old runs deleted": uint64(s.Dropped),
 	} {
 		if n == 0 {
 			t.Errorf("the simulation has no %s: it does not test what it is to test", name)
@@ -105,6 +106,7 @@ type sim struct {
 	tokens     int
 	batchBytes int
 	limits     *host.LimitTable
+	retention  retained
 	calm       time.Duration // after which everything has come to an end
 	crashes    int           // per 10,000 steps
 	refusals   int           // per 100 commits
@@ -224,6 +226,7 @@ func (s *sim) play() {
 		s.calm = 10 * time.Minute
 		s.limits = must(host.ParseLimits([]byte(`{"tenants": {"u": {"tenant_fuel_per_second": 2e6}}}`)))
 	}
+	s.retain(rand.New(rand.NewPCG(s.seed, 3)))
 	s.crashes = []int{0, 20, 100, 300}[s.rng.IntN(4)]
 	s.refusals = []int{0, 5, 30}[s.rng.IntN(3)]
 	if s.hot = s.rng.IntN(4) == 0; s.hot {

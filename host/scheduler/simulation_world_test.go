@@ -259,6 +259,7 @@ func (s *simStore) Append(ctx context.Context, b host.Batch) error {
 		s.w.sim.failf("the store refuses a batch: %v", err)
 		return err
 	}
+	s.w.sim.retention.note(s.w.sim, &b)
 	s.w.yield("after the commit")
 	if s.w.dead.Load() {
 		return errCrashed

@@ -102,6 +102,11 @@ func (s *Scheduler) Step(now time.Time) (work []func(), next time.Time) {
 			at(time.Unix(0, s.nextDue))
 		}
 	}
+	if step, t := s.sweepWork(now); step != nil {
+		work = append(work, step)
+	} else if !t.IsZero() {
+		at(t)
+	}
 	if t := time.Unix(0, s.lastMark).Add(markEvery); t.After(now) {
 		at(t)
 	} else if !s.marking {
@@ -198,7 +203,7 @@ func (s *Scheduler) due(at int64) {
 func (s *Scheduler) askDue() {
 	until := s.now()
 	s.mu.Lock()
-	limit := len(s.sessions) + len(s.calls.sessions) + dueBatch
+	limit := len(s.sessions) + len(s.calls.sessions) + len(s.quarantine) + dueBatch
 	s.mu.Unlock()
 	keys, next, err := s.cfg.Store.Due(context.Background(), until, limit)
 	if err != nil {
@@ -211,6 +216,10 @@ func (s *Scheduler) askDue() {
 	s.mu.Lock()
 	s.due(next)
 	for _, key := range keys {
+		if s.isolated(key) != nil {
+			s.due(s.quarantine[key].until.UnixNano())
+			continue
+		}
 		if s.sessions[key] == nil && s.calls.sessions[key] == 0 { // else it is known what it waits for
 			s.toLoad = append(s.toLoad, key)
 		}
@@ -242,13 +251,15 @@ func (s *Scheduler) ensure(key host.SessionKey, complaint string, use func(*sess
 		use(ss)
 		ss.release()
 	case host.CodeOf(err) != host.CodeNotFound: // else it was purged
-		s.cfg.Log.Error(complaint, "tenant", key.Tenant, "session", key.Session, "error", err)
+		if !unfolds(err) { // else that was told
+			s.cfg.Log.Error(complaint, "tenant", key.Tenant, "session", key.Session, "error", err)
+		}
+		again := s.retryAfter(key, retryLoad)
 		s.mu.Lock()
-		again := s.now() + int64(retryLoad)
 		if s.calls.sessions[key] > 0 { // askDue would pass it over
-			s.timers.set(key, again)
+			s.timers.set(key, again.UnixNano())
 		} else {
-			s.due(again)
+			s.due(again.UnixNano())
 		}
 		s.mu.Unlock()
 		s.signal()

@@ -57,6 +57,9 @@ type Config struct {
 	Store  host.Store
 	Around func(host.Sandbox) host.Sandbox
 	Now    func() time.Time
+	// WrapStore gives what stands in for the store, for tests of a store that
+	// fails. nil: nothing does.
+	WrapStore func(host.Store) host.Store
 }
 
 // Host is a whole host, without its HTTP server.
@@ -95,6 +98,9 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 	}()
 	if h.Store, err = openStore(cfg); err != nil {
 		return nil, err
+	}
+	if cfg.WrapStore != nil {
+		h.Store = cfg.WrapStore(h.Store)
 	}
 	if err := h.openSandbox(ctx, cfg); err != nil {
 		return nil, err

@@ -65,6 +65,7 @@ func (c *change) apply(p *host.SessionBatch) error {
 	for _, r := range p.Repeats {
 		set(c, c.store.repeats, repeatKey{p.Key.Tenant, r.Route, r.Key}, &r)
 	}
+	c.drop(s, p)
 	c.purge(s, p)
 	return nil
 }
@@ -213,6 +214,44 @@ func (c *change) putStream(p *host.SessionBatch) error {
 		}
 	}
 	return nil
+}
+
+// drop deletes the part's old runs with their events, handlers that have none
+// left, and a private session that has no handler left.
+func (c *change) drop(s *session, p *host.SessionBatch) {
+	for _, runID := range p.Drop {
+		r := c.store.runs[id{p.Key.Tenant, runID}]
+		if r == nil || r.SessionID != p.Key.Session || r.Completed == 0 {
+			continue
+		}
+		h := c.store.handlers[id{p.Key.Tenant, r.HandlerID}]
+		if h.latest() == r && (len(h.runs) > 1 || s.private && s.wakeAt != host.WakeNever) {
+			continue
+		}
+		set(c, c.store.runs, id{p.Key.Tenant, runID}, nil)
+		if len(h.runs) == 1 {
+			set(c, c.store.handlers, id{p.Key.Tenant, r.HandlerID}, nil)
+			assign(c, &s.handlers, s.handlers-1)
+			continue
+		}
+		var runs []*host.Run
+		for _, other := range h.runs {
+			if other != r {
+				runs = append(runs, other)
+			}
+		}
+		var stream []host.StreamEvent
+		for i := range h.stream {
+			if h.stream[i].RunID != runID {
+				stream = append(stream, h.stream[i])
+			}
+		}
+		assign(c, &h.runs, runs)
+		assign(c, &h.stream, stream)
+	}
+	if len(p.Drop) > 0 && s.private && s.handlers == 0 {
+		set(c, c.store.sessions, p.Key, nil)
+	}
 }
 
 // purge deletes the part's handlers, and a private session with its last one.

@@ -190,3 +190,60 @@ func (s *Store) SetMeta(ctx context.Context, key string, value []byte) error {
 		return nil
 	})
 }
+
+// Tenants implements [host.Store].
+func (s *Store) Tenants(ctx context.Context) (tenants []string, err error) {
+	err = s.view(ctx, func() error {
+		for key := range s.runs {
+			tenants = append(tenants, key.tenant)
+		}
+		slices.Sort(tenants)
+		tenants = slices.Compact(tenants)
+		return nil
+	})
+	return tenants, err
+}
+
+// Ended implements [host.Store].
+func (s *Store) Ended(ctx context.Context, q host.EndedQuery) ([]host.EndedRun, error) {
+	all, err := s.ended(ctx, q.Tenant)
+	var runs []host.EndedRun
+	for _, r := range all {
+		if compareEnds(r.EndedAt, q.After) > 0 && compareEnds(r.EndedAt, q.Until) <= 0 && len(runs) < min(max(q.Limit, 1), maxListed) {
+			runs = append(runs, r)
+		}
+	}
+	return runs, err
+}
+
+// EndedBehind implements [host.Store].
+func (s *Store) EndedBehind(ctx context.Context, tenant string, newer int) (host.EndedAt, error) {
+	all, err := s.ended(ctx, tenant)
+	if i := len(all) - 1 - max(newer, 0); err == nil && i >= 0 {
+		return all[i].EndedAt, nil
+	}
+	if err == nil {
+		err = notFound("an ended run of tenant", tenant)
+	}
+	return host.EndedAt{}, err
+}
+
+// ended lists all runs of a tenant that have ended, the oldest end first.
+func (s *Store) ended(ctx context.Context, tenant string) (runs []host.EndedRun, err error) {
+	err = s.view(ctx, func() error {
+		for key, r := range s.runs {
+			if key.tenant == tenant && r.Completed > 0 {
+				runs = append(runs, host.EndedRun{
+					EndedAt: host.EndedAt{Completed: r.Completed, RunID: r.RunID}, HandlerID: r.HandlerID, SessionID: r.SessionID,
+				})
+			}
+		}
+		slices.SortFunc(runs, func(a, b host.EndedRun) int { return compareEnds(a.EndedAt, b.EndedAt) })
+		return nil
+	})
+	return runs, err
+}
+
+func compareEnds(a, b host.EndedAt) int {
+	return cmp.Or(cmp.Compare(a.Completed, b.Completed), strings.Compare(a.RunID, b.RunID))
+}

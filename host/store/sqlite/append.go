@@ -32,6 +32,10 @@ type statements struct {
 	setFirstSeq   *sql.Stmt
 	putRepeat     *sql.Stmt
 
+	dropRun     *sql.Stmt
+	dropEvents  *sql.Stmt
+	dropHandler *sql.Stmt
+
 	deleteHandler *sql.Stmt
 	deleteSession *sql.Stmt
 
@@ -91,6 +95,15 @@ func prepareStatements(ctx context.Context, conn *sql.Conn) (*statements, error)
 			WHERE tenant = ? AND handler = ? AND first_seq < 0`},
 
 		{&s.putRepeat, `INSERT OR REPLACE INTO repeats (tenant, route, key, hash, run, made) VALUES (?, ?, ?, ?, ?, ?)`},
+		// The latest run goes only as the last one, and with it a private session
+		// perhaps: not one that has something to do.
+		{&s.dropRun, `DELETE FROM runs WHERE tenant = ?1 AND run = ?2 AND sid = ?3 AND completed > 0
+			AND (latest = 0 OR NOT EXISTS (SELECT 1 FROM runs AS r WHERE r.hid = runs.hid AND r.id <> runs.id)
+				AND NOT EXISTS (SELECT 1 FROM sessions WHERE id = ?3 AND private AND wake_at IS NOT NULL))
+			RETURNING hid`},
+		{&s.dropEvents, `DELETE FROM stream WHERE hid = ? AND run = ?`},
+		{&s.dropHandler, `DELETE FROM handlers WHERE id = ?
+			AND NOT EXISTS (SELECT 1 FROM runs WHERE hid = handlers.id)`},
 
 		{&s.deleteHandler, `DELETE FROM handlers WHERE tenant = ? AND handler = ? AND sid = ?`},
 		{&s.deleteSession, `DELETE FROM sessions WHERE id = ? AND private
@@ -174,6 +187,9 @@ func (s *Store) appendSession(ctx context.Context, p *host.SessionBatch) error {
 		if _, err := s.stmts.putRepeat.ExecContext(ctx, p.Key.Tenant, r.Route, r.Key, r.Hash, r.RunID, r.Made); err != nil {
 			return err
 		}
+	}
+	if err := s.drop(ctx, sid, p); err != nil {
+		return err
 	}
 	return s.purge(ctx, sid, p)
 }
@@ -463,19 +479,4 @@ func rowLength(events []host.StreamEvent) int {
 		}
 	}
 	return len(events)
-}
-
-// purge deletes the part's handlers; runs and streams go with them. A private
-// session goes with its last handler, and its journal with it.
-func (s *Store) purge(ctx context.Context, sid int64, p *host.SessionBatch) error {
-	if len(p.Purge) == 0 {
-		return nil
-	}
-	for _, id := range p.Purge {
-		if _, err := s.stmts.deleteHandler.ExecContext(ctx, p.Key.Tenant, id, sid); err != nil {
-			return err
-		}
-	}
-	_, err := s.stmts.deleteSession.ExecContext(ctx, sid)
-	return err
 }

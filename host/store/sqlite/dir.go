@@ -20,8 +20,8 @@ import (
 // would drop SQLite's own locks on it.
 const lockName = "weft.lock"
 
-// errInUse is what lockFile answers when another holds the lock.
-var errInUse = errors.New("in use")
+// ErrInUse: another holds the lock of the data directory.
+var ErrInUse = errors.New("in use by another weft server")
 
 // prepareDir makes the data directory if it is missing, for its owner alone.
 func prepareDir(dir string) error {
@@ -45,8 +45,8 @@ func prepareDir(dir string) error {
 // ends, however it ends.
 func lockDir(dir string) (*os.File, error) {
 	f, err := lockFile(filepath.Join(dir, lockName))
-	if errors.Is(err, errInUse) {
-		return nil, fmt.Errorf("data directory %s is in use by another weft server", dir)
+	if errors.Is(err, ErrInUse) {
+		return nil, fmt.Errorf("data directory %s is %w", dir, ErrInUse)
 	}
 	if err != nil {
 		return nil, dirError(dir, err)

@@ -53,11 +53,14 @@ func appendError(err error) error {
 	return notCommitted(err)
 }
 
-// notFound turns the absence of a row into [host.ErrNotFound]. what says what
-// was looked for.
+// notFound turns the absence of a row into [host.ErrNotFound], and damage into
+// [host.ErrUnreadable]. what says what was looked for.
 func notFound(err error, what string) error {
 	if errors.Is(err, sql.ErrNoRows) {
 		return fmt.Errorf("%s: %w", what, host.ErrNotFound)
+	}
+	if primaryCode(err) == code.SQLITE_CORRUPT {
+		return fmt.Errorf("reading %s: %w: %w", what, host.ErrUnreadable, err)
 	}
 	if err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("reading %s: %w", what, err)

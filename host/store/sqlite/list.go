@@ -177,3 +177,59 @@ func (s *Store) CountRuns(ctx context.Context, tenant string) (map[string]int, e
 	}
 	return counts, notFound(rows.Err(), "the running runs")
 }
+
+// Tenants implements [host.Store]. It hops along an index from one name to the
+// next.
+func (s *Store) Tenants(ctx context.Context) ([]string, error) {
+	rows, err := s.read.QueryContext(ctx, `WITH RECURSIVE t (name) AS (
+			SELECT min(tenant) FROM runs
+			UNION ALL
+			SELECT (SELECT min(tenant) FROM runs WHERE tenant > t.name) FROM t WHERE t.name IS NOT NULL)
+		SELECT name FROM t WHERE name IS NOT NULL`)
+	if err != nil {
+		return nil, notFound(err, "the tenants")
+	}
+	defer func() { _ = rows.Close() }()
+	var tenants []string
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return nil, notFound(err, "the tenants")
+		}
+		tenants = append(tenants, name)
+	}
+	return tenants, notFound(rows.Err(), "the tenants")
+}
+
+const (
+	endedQuery = `SELECT completed, run, handler, session FROM runs INDEXED BY runs_ended
+		WHERE tenant = ?1 AND completed > 0 AND (completed, run) > (?2, ?3) AND (completed, run) <= (?4, ?5)
+		ORDER BY completed, run LIMIT ?6`
+	endedBehindQuery = `SELECT completed, run FROM runs INDEXED BY runs_ended
+		WHERE tenant = ? AND completed > 0 ORDER BY completed DESC, run DESC LIMIT 1 OFFSET ?`
+)
+
+// Ended implements [host.Store].
+func (s *Store) Ended(ctx context.Context, q host.EndedQuery) ([]host.EndedRun, error) {
+	rows, err := s.read.QueryContext(ctx, endedQuery, q.Tenant, q.After.Completed, q.After.RunID,
+		q.Until.Completed, q.Until.RunID, min(max(q.Limit, 1), maxListed))
+	if err != nil {
+		return nil, notFound(err, "ended runs")
+	}
+	defer func() { _ = rows.Close() }()
+	var runs []host.EndedRun
+	for rows.Next() {
+		var r host.EndedRun
+		if err := rows.Scan(&r.Completed, &r.RunID, &r.HandlerID, &r.SessionID); err != nil {
+			return nil, notFound(err, "ended runs")
+		}
+		runs = append(runs, r)
+	}
+	return runs, notFound(rows.Err(), "ended runs")
+}
+
+// EndedBehind implements [host.Store]. It walks over the newer ones in an index.
+func (s *Store) EndedBehind(ctx context.Context, tenant string, newer int) (at host.EndedAt, err error) {
+	err = s.read.QueryRowContext(ctx, endedBehindQuery, tenant, max(newer, 0)).Scan(&at.Completed, &at.RunID)
+	return at, notFound(err, "an ended run")
+}

@@ -25,7 +25,7 @@ func lockFile(path string) (*os.File, error) {
 		}
 		_ = f.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, errInUse
+			return nil, ErrInUse
 		}
 		return nil, &os.PathError{Op: "flock", Path: path, Err: err}
 	}

@@ -20,7 +20,7 @@ func lockFile(path string) (*os.File, error) {
 	h, err := syscall.CreateFile(name, syscall.GENERIC_READ|syscall.GENERIC_WRITE, 0, nil,
 		syscall.OPEN_ALWAYS, syscall.FILE_ATTRIBUTE_NORMAL, 0)
 	if errors.Is(err, errSharingViolation) {
-		return nil, errInUse
+		return nil, ErrInUse
 	}
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: path, Err: err}

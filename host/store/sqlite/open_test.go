@@ -234,6 +234,22 @@ func TestPlans(t *testing.T) {
 	}
 }
 
+// TestEndedPlans: the queries of those who delete old runs walk along the index
+// of ended ones, from where they left off.
+func TestEndedPlans(t *testing.T) {
+	s := mustOpen(t, t.TempDir())
+	for query, args := range map[string][]any{
+		endedQuery:       {"t", 1, "r", 9, "r", 10},
+		endedBehindQuery: {"t", 10},
+	} {
+		plan := explain(t, s, query, args...)
+		if !strings.Contains(plan, "SEARCH runs USING") || !strings.Contains(plan, "INDEX runs_ended") || strings.Contains(plan, "TEMP B-TREE") {
+			t.Errorf("plan of %s: %s", query, plan)
+		}
+		t.Log(plan)
+	}
+}
+
 func explain(t *testing.T, s *Store, query string, args ...any) string {
 	t.Helper()
 	rows, err := s.read.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+query, args...)
@@ -262,9 +278,7 @@ func TestOpenOlderSchema(t *testing.T) {
 	if err := mustOpen(t, dir).Close(); err != nil {
 		t.Fatal(err)
 	}
-	for _, statement := range []string{"DROP TABLE composition_modules", "DROP TABLE compositions", "UPDATE store SET schema = 2"} {
-		execute(t, dir, statement)
-	}
+	execute(t, dir, schemaTwo)
 	s := mustOpen(t, dir)
 	want := host.CompositionVersion{Tenant: "t", Name: "w", Version: 1, Digest: "d", Record: []byte{1}, Modules: []string{"m"}}
 	if err := s.PutModule(t.Context(), host.ModuleRecord{Digest: "m"}); err != nil {
@@ -277,3 +291,7 @@ func TestOpenOlderSchema(t *testing.T) {
 		t.Errorf("Composition = %+v, %v", got, err)
 	}
 }
+
+// schemaTwo takes out of a database what the schemas after the second put in, the
+// newest first.
+const schemaTwo = "DROP INDEX runs_ended; DROP TABLE repeats; DROP TABLE composition_modules; DROP TABLE compositions; UPDATE store SET schema = 2"

@@ -25,7 +25,7 @@ func prepareQueries(ctx context.Context, db *sql.DB) (*queries, error) {
 		to  **sql.Stmt
 		sql string
 	}{
-		{&q.session, `SELECT s.last, s.wake_at, j.data FROM sessions s JOIN journal j ON j.sid = s.id
+		{&q.session, `SELECT s.last, s.wake_at, j.first, j.data FROM sessions s LEFT JOIN journal j ON j.sid = s.id
 			WHERE s.tenant = ? AND s.session = ? ORDER BY j.first`},
 		{&q.due, `SELECT * FROM (SELECT tenant, session, wake_at FROM sessions
 				WHERE wake_at <= ?1 ORDER BY wake_at, id LIMIT ?2)
@@ -65,14 +65,16 @@ func (s *Store) LoadSession(ctx context.Context, key host.SessionKey) (_ host.St
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
 		var last int64
-		var wake sql.NullInt64
+		var wake, first sql.NullInt64
 		var data []byte
-		if err := rows.Scan(&last, &wake, &data); err != nil {
+		if err := rows.Scan(&last, &wake, &first, &data); err != nil {
 			return host.StoredSession{}, err
 		}
 		stored.Last = uint64(last)
 		stored.WakeAt = wakeAt(wake)
-		stored.Rows = append(stored.Rows, data)
+		if first.Valid { // else the session has lost its journal, which its loader will find
+			stored.Rows = append(stored.Rows, data)
+		}
 	}
 	if err := rows.Err(); err != nil {
 		return host.StoredSession{}, err
@@ -153,16 +155,24 @@ func scanRun(row scanner) (host.Run, error) {
 	}
 	if waiting != nil {
 		if err := abi.Unmarshal(waiting, &r.WaitingFor); err != nil {
-			return host.Run{}, fmt.Errorf("what run %s waits for: %w", r.RunID, err)
+			unreadable(&r, "what it waits for", err)
 		}
 	}
 	if result != nil {
 		r.Result = &host.StreamEvent{}
 		if err := abi.Unmarshal(result, r.Result); err != nil {
-			return host.Run{}, fmt.Errorf("result of run %s: %w", r.RunID, err)
+			unreadable(&r, "its result", err)
 		}
 	}
 	return r, nil
+}
+
+// unreadable marks a run of which a part does not read: the rest of it, and the
+// other runs of a listing, are still of use.
+func unreadable(r *host.Run, part string, err error) {
+	r.Result, r.WaitingFor = nil, nil
+	r.Blocked = &host.Blocked{Code: host.BlockedUnreadable,
+		Message: fmt.Sprintf("the stored record is damaged: %s does not read (%v)", part, err)}
 }
 
 // pageBytes is about how many bytes of encoded events one call of Stream reads.

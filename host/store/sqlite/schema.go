@@ -5,11 +5,16 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+
+	"github.com/weftrun/weft/host"
 )
 
 // migrations make the schema, step by step; a database's schema number is the
 // count of the steps it has taken. A step that was released is never changed.
-var migrations = []string{schema1, schema2, schema3, schema4}
+var migrations = []string{schema1, schema2, schema3, schema4, schema5}
+
+// schema5: the runs that have ended, for those who delete old ones.
+const schema5 = `CREATE INDEX runs_ended ON runs (tenant, completed, run) WHERE completed > 0`
 
 // schema2: what a run waits for, a CBOR list; NULL: nothing.
 const schema2 = `ALTER TABLE runs ADD COLUMN waiting BLOB`
@@ -178,8 +183,7 @@ func migrate(ctx context.Context, conn *sql.Conn) (err error) {
 		return err
 	}
 	if version > len(migrations) {
-		return fmt.Errorf("written by a newer version of weft: its schema is %d, this version knows up to %d",
-			version, len(migrations))
+		return newerSchema(version)
 	}
 	for i := version; i < len(migrations); i++ {
 		if _, err := conn.ExecContext(ctx, migrations[i]); err != nil {
@@ -195,12 +199,31 @@ func migrate(ctx context.Context, conn *sql.Conn) (err error) {
 	return err
 }
 
+// newerSchema is the error of a database that a newer version has written.
+func newerSchema(version int) error {
+	return fmt.Errorf("%w: its schema is %d, this version knows up to %d", host.ErrNewer, version, len(migrations))
+}
+
+// errForeign is the error of a database that is not ours.
+var errForeign = errors.New("a SQLite database, but not one of weft")
+
+// querier is a connection, or a pool of them.
+type querier interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// countTables tells how many tables and indexes there are, and whether the one
+// that marks a database as ours is among them.
+func countTables(ctx context.Context, db querier) (tables, ours int, err error) {
+	err = db.QueryRowContext(ctx,
+		"SELECT count(*), count(*) FILTER (WHERE name = 'store') FROM sqlite_schema").Scan(&tables, &ours)
+	return tables, ours, err
+}
+
 // schemaVersion reads the schema's number, and makes the row that holds it in
 // an empty database.
 func schemaVersion(ctx context.Context, conn *sql.Conn) (int, error) {
-	var tables, ours int
-	err := conn.QueryRowContext(ctx,
-		"SELECT count(*), count(*) FILTER (WHERE name = 'store') FROM sqlite_schema").Scan(&tables, &ours)
+	tables, ours, err := countTables(ctx, conn)
 	if err != nil {
 		return 0, err
 	}
@@ -209,7 +232,7 @@ func schemaVersion(ctx context.Context, conn *sql.Conn) (int, error) {
 		return 0, err
 	}
 	if ours == 0 {
-		return 0, errors.New("a SQLite database, but not one of weft")
+		return 0, errForeign
 	}
 	var version int
 	err = conn.QueryRowContext(ctx, "SELECT schema FROM store").Scan(&version)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -47,6 +48,42 @@ func testFencing(t *testing.T, open func(t *testing.T) host.Store) {
 		t.Errorf("a fenced batch was written: Last = %d", stored.Last)
 	}
 	f.epoch = newer
+	f.append(f.part("s", 1))
+}
+
+// testClaimsAtOnce: of owners that claim the store side by side, each with an epoch
+// of its own, the one with the highest can write, whatever the others try
+// meanwhile; nothing of theirs is ever written, no deletion either.
+func testClaimsAtOnce(t *testing.T, open func(t *testing.T) host.Store) {
+	f := claimed(t, open)
+	f.ran("s", completed("h", "s", 1, 10))
+	before := dump(f)
+	epochs := make([]uint64, 8)
+	var owners sync.WaitGroup
+	for i := range epochs {
+		owners.Go(func() {
+			var err error
+			if epochs[i], err = f.Claim(f.ctx); err != nil {
+				t.Errorf("Claim: %v", err)
+			}
+		})
+	}
+	owners.Wait()
+	slices.Sort(epochs)
+	if distinct := slices.Compact(slices.Clone(epochs)); len(distinct) != len(epochs) || epochs[0] <= f.epoch {
+		t.Fatalf("the epochs are %d, after %d", epochs, f.epoch)
+	}
+	key := host.SessionKey{Tenant: tenant, Session: "s"}
+	for _, epoch := range append([]uint64{f.epoch}, epochs[:len(epochs)-1]...) {
+		for _, part := range []host.SessionBatch{f.part("s", 1), f.part("new", 1), {Key: key, Purge: []string{"h"}}, {Key: key, Drop: []string{"h@1"}}} {
+			err := f.Append(f.ctx, host.Batch{Epoch: epoch, Sessions: []host.SessionBatch{part}})
+			if !errors.Is(err, host.ErrFenced) {
+				t.Fatalf("Append with epoch %d of %d = %v, want ErrFenced", epoch, epochs, err)
+			}
+		}
+	}
+	same(t, "the store after what fenced owners tried", dump(f), before)
+	f.epoch = epochs[len(epochs)-1]
 	f.append(f.part("s", 1))
 }
 

@@ -129,7 +129,10 @@ func (p *pair) drawPart() host.SessionBatch {
 	if sometimes.Draw(p.rt, "purge") {
 		part.Purge = rapid.SliceOfN(p.handler(key), 1, 3).Draw(p.rt, "purged")
 	}
-	if part.Purge == nil || rapid.Bool().Draw(p.rt, "write") {
+	if known := slices.Sorted(maps.Keys(p.runs)); len(known) > 0 && sometimes.Draw(p.rt, "drop") {
+		part.Drop = rapid.SliceOfN(rapid.SampledFrom(known), 1, 4).Draw(p.rt, "dropped")
+	}
+	if part.Purge == nil && part.Drop == nil || rapid.Bool().Draw(p.rt, "write") {
 		part.First = p.last[key] + 1
 		if rare.Draw(p.rt, "misplaced") {
 			part.First = rapid.Uint64Range(0, 3).Draw(p.rt, "first")
@@ -181,7 +184,10 @@ func (p *pair) putRun(part *host.SessionBatch, r host.Run) {
 	r.Status = drawStatus.Draw(p.rt, "status")
 	r.Updated = drawInstant.Draw(p.rt, "updated")
 	r.Steps = rapid.Uint64().Draw(p.rt, "steps")
-	r.Blocked, r.Result = nil, nil
+	r.Blocked, r.Result, r.Completed = nil, nil, 0
+	if r.Status.Final() {
+		r.Completed = drawInstant.Draw(p.rt, "completed")
+	}
 	if sometimes.Draw(p.rt, "blocked") {
 		r.Blocked = &host.Blocked{Code: "code", Message: "message"}
 	}
@@ -228,6 +234,13 @@ func (p *pair) list() {
 		q.AfterStarted, q.AfterHandler = drawInstant.Draw(p.rt, "after"), drawName.Draw(p.rt, "after handler")
 	}
 	ask(p, fmt.Sprintf("Runs(%+v)", q), func(s host.Store) ([]host.Run, error) { return s.Runs(p.ctx, q) })
+	ask(p, "Tenants", func(s host.Store) ([]string, error) { return s.Tenants(p.ctx) })
+	e := host.EndedQuery{Tenant: q.Tenant, Limit: q.Limit,
+		After: host.EndedAt{Completed: drawInstant.Draw(p.rt, "after") - 1, RunID: "run003"},
+		Until: host.EndedAt{Completed: drawInstant.Draw(p.rt, "until"), RunID: "run006"}}
+	ask(p, fmt.Sprintf("Ended(%+v)", e), func(s host.Store) ([]host.EndedRun, error) { return s.Ended(p.ctx, e) })
+	newer := rapid.IntRange(0, 4).Draw(p.rt, "newer")
+	ask(p, "EndedBehind", func(s host.Store) (host.EndedAt, error) { return s.EndedBehind(p.ctx, q.Tenant, newer) })
 }
 
 // compare wants both stores to hold the same of a session, and learns how it
@@ -256,7 +269,7 @@ func (p *pair) compare(key host.SessionKey) {
 		}
 		stored := ask(p, "Run", func(s host.Store) (host.Run, error) { return s.Run(p.ctx, r.Tenant, runID) })
 		if stored.RunID == "" {
-			delete(p.runs, runID) // it was purged
+			delete(p.runs, runID) // it was purged or dropped
 		}
 	}
 }

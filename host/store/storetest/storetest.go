@@ -26,6 +26,7 @@ func Run(t *testing.T, open func(t *testing.T) host.Store) {
 	}{
 		{"Claim", testClaim},
 		{"Fencing", testFencing},
+		{"ClaimsAtOnce", testClaimsAtOnce},
 		{"Positions", testPositions},
 		{"Refusals", testRefusals},
 		{"AllOrNothing", testAllOrNothing},
@@ -46,6 +47,10 @@ func Run(t *testing.T, open func(t *testing.T) host.Store) {
 		{"PurgePrivate", testPurgePrivate},
 		{"PurgeNamed", testPurgeNamed},
 		{"PurgeInItsBatch", testPurgeInItsBatch},
+		{"Ended", testEnded},
+		{"DropPrivate", testDropPrivate},
+		{"DropNamed", testDropNamed},
+		{"DropNot", testDropNot},
 		{"OddNames", testOddNames},
 		{"Modules", testModules},
 		{"Plugins", testPlugins},

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weftrun/weft/cmd/weft/wire"
+	"github.com/weftrun/weft/host/audit"
+	"github.com/weftrun/weft/host/store/sqlite"
+)
+
+// backupOptions are the flags of `weft backup` and `weft restore`.
+type backupOptions struct {
+	data     string
+	force    bool
+	noVerify bool
+}
+
+func newBackup() *cobra.Command {
+	var o backupOptions
+	cmd := &cobra.Command{
+		Use:   "backup FILE",
+		Short: "Copy the database into a file, while the server runs or not",
+		Long: `Copy the database of a data directory into one file, as it is at one moment: all
+that the server had acknowledged before the copy began is in it. A server that runs
+on the directory goes on; its log cannot be reused until the copy is made, and is cut
+back then.
+
+The copy is written under a temporary name beside FILE, verified as 'weft check' does
+it, and then renamed. Compiled code is not in it: it is made again from the modules.`,
+		Example: `  weft backup /backups/weft-$(date +%F).db
+  weft backup --data /var/lib/weft --force latest.db
+  weft backup --no-verify damaged.db      # saves what still reads`,
+		Args: takes("FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return backup(cmd.Context(), o, args[0], cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.data, "data", defaultData, "`DIR` to copy from")
+	f.BoolVar(&o.force, "force", false, "replace a FILE that is there")
+	f.BoolVar(&o.noVerify, "no-verify", false, "do not check the copy")
+	return cmd
+}
+
+func backup(ctx context.Context, o backupOptions, file string, out, errs io.Writer) (err error) {
+	if _, err := os.Stat(file); err == nil && !o.force {
+		return fmt.Errorf("%s is there already: give another name, or --force to replace it", file)
+	}
+	s, err := sqlite.OpenToCopy(o.data)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	view := newBar(errs)
+	verify, sum := verifier(ctx, o, view, errs)
+	err = s.Backup(ctx, file, pages(view), verify)
+	view.clear()
+	if err != nil {
+		return err
+	}
+	return told(out, "backed up to", file, sum)
+}
+
+func newRestore() *cobra.Command {
+	var o backupOptions
+	cmd := &cobra.Command{
+		Use:   "restore FILE",
+		Short: "Make a data directory from a backup",
+		Long: `Make a data directory from a backup. The directory must not hold anything: nothing
+is replaced. The backup is copied, brought to the form of this version of weft,
+verified as 'weft check' does it, and only then becomes the directory's database; a
+backup of a newer version is refused.
+
+What happened after the backup was made is not in it. Runs that were under way go on
+from where they were then: calls to the outside that they have made since are made
+again, under the same keys.`,
+		Example: `  weft restore /backups/weft-2026-11-21.db --data /var/lib/weft
+  weft serve --data /var/lib/weft`,
+		Args: takes("FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return restore(cmd.Context(), o, args[0], cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.data, "data", defaultData, "`DIR` to make; it may be there, if it is empty")
+	f.BoolVar(&o.noVerify, "no-verify", false, "do not check the backup: a server refuses the sessions in it that do not read")
+	return cmd
+}
+
+func restore(ctx context.Context, o backupOptions, file string, out, errs io.Writer) error {
+	view := newBar(errs)
+	verify, sum := verifier(ctx, o, view, errs)
+	err := sqlite.Restore(ctx, file, o.data, pages(view), verify)
+	view.clear()
+	if err != nil {
+		return err
+	}
+	return told(out, "restored to", o.data, sum)
+}
+
+func newCompact() *cobra.Command {
+	var o backupOptions
+	cmd := &cobra.Command{
+		Use:   "compact",
+		Short: "Give the space of what was deleted back to the file system",
+		Long: `Rewrite the database of a data directory without the pages that deleted runs have
+left. A server uses such pages again by itself, so this is for a directory that has
+become much smaller. No server may be running on it; it needs twice as much free space
+as there is content.`,
+		Example: `  weft compact --data /var/lib/weft`,
+		Args:    takes(),
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if info, err := os.Stat(o.data); err != nil || !info.IsDir() {
+				return fmt.Errorf("there is no data directory %s", o.data)
+			}
+			s, err := sqlite.Open(o.data)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, s.Close()) }()
+			before, after, err := s.Compact(cmd.Context())
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s had %s, and has %s\n", o.data, megabytes(before), megabytes(after))
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&o.data, "data", defaultData, "`DIR` to compact")
+	return cmd
+}
+
+func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
+
+// pages shows a copy's progress.
+func pages(view *bar) sqlite.Progress {
+	return func(done, total int) { view.show("pages", done, total) }
+}
+
+// verifier makes the function that verifies a copy, and the summary that it fills
+// in; nil both, if that is not wanted.
+func verifier(ctx context.Context, o backupOptions, view *bar, errs io.Writer) (func(string) error, *audit.Summary) {
+	if o.noVerify {
+		return nil, nil
+	}
+	sum := &audit.Summary{}
+	return func(file string) (err error) {
+		*sum, err = wire.CheckFile(ctx, file, func(f audit.Fault) error {
+			view.clear()
+			_, err := io.WriteString(errs, faultText(f))
+			return err
+		}, view.show)
+		view.clear()
+		if err != nil && ctx.Err() == nil {
+			err = fmt.Errorf("%w; --no-verify leaves the check out", err)
+		}
+		if err == nil && sum.Faults > 0 {
+			err = fmt.Errorf("%w: %s, and no copy was kept; --no-verify makes one all the same", errFaulty, counted(uint64(sum.Faults), "fault"))
+		}
+		return err
+	}, sum
+}
+
+// told says what was done.
+func told(out io.Writer, done, where string, sum *audit.Summary) error {
+	what := "not verified"
+	if sum != nil {
+		what = fmt.Sprintf("verified: %s with %s, %s", counted(uint64(sum.Sessions), "session"), entries(sum.Entries), counted(uint64(sum.Runs), "run"))
+	}
+	_, err := fmt.Fprintf(out, "%s %s (%s)\n", done, where, what)
+	return err
+}

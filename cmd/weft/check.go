@@ -1,0 +1,232 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weftrun/weft/cmd/weft/wire"
+	"github.com/weftrun/weft/host/audit"
+	"github.com/weftrun/weft/host/store/sqlite"
+)
+
+// exitUnchecked is the exit code of a check that could not be made.
+const exitUnchecked = 2
+
+// errFaulty is the error of what was checked and is not clean.
+var errFaulty = errors.New("what is stored is not clean")
+
+// checkOptions are the flags of `weft check`.
+type checkOptions struct {
+	data   string
+	online bool
+	json   bool
+}
+
+func newCheck() *cobra.Command {
+	var o checkOptions
+	cmd := &cobra.Command{
+		Use:   "check [FILE]",
+		Short: "Verify a data directory or a backup",
+		Long: `Verify what a data directory holds, or a backup: that the database file is sound,
+that every row of every journal has its checksum and its place, that every session
+folds with the stored modules, and that the records of runs, the streams and the
+times at which sessions wake are what the journals come to. Nothing is changed.
+
+A directory that a server uses is refused, unless --online is given: then it is
+checked as it is at one moment, and the server's log grows until the check ends.
+
+Each fault names tenant, session and entry, what is wrong and what to do. A server
+on a directory with faults serves: it refuses the sessions that do not fold, as
+quarantined, and those alone.
+
+Exit codes: 0 clean, 1 faults were found, 2 the check could not be made.`,
+		Example: `  weft check --data /var/lib/weft
+  weft check --online                     # while the server runs
+  weft check backup.db                    # a backup
+  weft check --json | jq '.faults[] | select(.code == "module_missing") | .session'`,
+		Args: takes("[FILE]"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			err := check(cmd.Context(), o, args, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			var coded *exitError
+			if err != nil && !errors.As(err, &coded) {
+				err = &exitError{exitUnchecked, fmt.Errorf("the check could not be made: %w", err)}
+			}
+			return err
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.data, "data", defaultData, "`DIR` to check")
+	f.BoolVar(&o.online, "online", false, "check it although a server may be running on it")
+	f.BoolVar(&o.json, "json", false, "print one JSON object: faults and what was gone over")
+	return cmd
+}
+
+// defaultData is the data directory that commands use unless they are told
+// another.
+const defaultData = "data"
+
+func check(ctx context.Context, o checkOptions, args []string, out, errs io.Writer) (err error) {
+	s, err := openToCheck(o, args)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	report := newReport(out, o.json)
+	view := newBar(errs)
+	sum, err := wire.Check(ctx, s, func(f audit.Fault) error {
+		view.clear()
+		return report.fault(f)
+	}, view.show)
+	view.clear()
+	if err := errors.Join(err, report.end(sum, err)); err != nil {
+		return err
+	}
+	if sum.Faults > 0 {
+		return &exitError{exitFailed, fmt.Errorf("%w: %s", errFaulty, counted(uint64(sum.Faults), "fault"))}
+	}
+	return nil
+}
+
+func openToCheck(o checkOptions, args []string) (*sqlite.Store, error) {
+	switch {
+	case len(args) > 0 && o.online:
+		return nil, usage("--online is for a data directory, not for a file")
+	case len(args) > 0:
+		return sqlite.OpenFile(args[0])
+	case o.online:
+		return sqlite.OpenShared(o.data)
+	}
+	s, err := sqlite.OpenOffline(o.data)
+	if errors.Is(err, sqlite.ErrInUse) {
+		return nil, fmt.Errorf("%w: stop it, or check beside it with --online", err)
+	}
+	return s, err
+}
+
+// report prints faults as they are found.
+type report struct {
+	out    io.Writer
+	json   bool
+	faults int
+}
+
+func newReport(out io.Writer, asJSON bool) *report { return &report{out: out, json: asJSON} }
+
+// fault prints a fault.
+func (r *report) fault(f audit.Fault) error {
+	r.faults++
+	if !r.json {
+		_, err := io.WriteString(r.out, faultText(f))
+		return err
+	}
+	text, err := json.Marshal(f)
+	if err != nil {
+		return err
+	}
+	before := ",\n  "
+	if r.faults == 1 {
+		before = "{\"faults\": [\n  "
+	}
+	_, err = io.WriteString(r.out, before+string(text))
+	return err
+}
+
+// faultText is a fault for people.
+func faultText(f audit.Fault) string {
+	var b strings.Builder
+	b.WriteString(f.Code)
+	switch {
+	case f.Session != "":
+		fmt.Fprintf(&b, ": session %s of tenant %s", printable(f.Session), printable(f.Tenant))
+	case f.Tenant != "":
+		fmt.Fprintf(&b, ": tenant %s", printable(f.Tenant))
+	}
+	if f.Position > 0 {
+		fmt.Fprintf(&b, ", entry %d", f.Position)
+	}
+	fmt.Fprintf(&b, "\n  what: %s\n  do:   %s\n", printable(f.What), printable(f.Advice))
+	return b.String()
+}
+
+// end prints what was gone over; failed is why the check came to no end, or nil.
+func (r *report) end(sum audit.Summary, failed error) error {
+	if r.json {
+		return r.endJSON(sum, failed)
+	}
+	if failed != nil {
+		return nil // the command says it
+	}
+	verdict := "no faults"
+	if sum.Faults > 0 {
+		verdict = counted(uint64(sum.Faults), "fault")
+	}
+	_, err := fmt.Fprintf(r.out, "%s: %s with %s, %s, %s, %s\n", verdict,
+		counted(uint64(sum.Sessions), "session"), entries(sum.Entries),
+		counted(uint64(sum.Runs), "run"), counted(sum.Events, "event"), counted(uint64(sum.Modules), "module"))
+	return err
+}
+
+// entries counts entries of journals.
+func entries(n uint64) string { return strings.Replace(counted(n, "entry"), "entrys", "entries", 1) }
+
+func (r *report) endJSON(sum audit.Summary, failed error) error {
+	var b bytes.Buffer
+	if r.faults == 0 {
+		b.WriteString(`{"faults": [`)
+	} else {
+		b.WriteByte('\n')
+	}
+	b.WriteString("],\n ")
+	if failed != nil {
+		fmt.Fprintf(&b, "\"error\": %s,\n ", jsonName(failed.Error()))
+	}
+	text, err := json.Marshal(sum)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(&b, "\"clean\": %t, \"checked\": %s}\n", failed == nil && sum.Faults == 0, text)
+	_, err = r.out.Write(b.Bytes())
+	return err
+}
+
+// bar shows on a terminal how far long work is; elsewhere it shows nothing.
+type bar struct {
+	out   io.Writer
+	on    bool
+	shown bool
+	last  time.Time
+}
+
+// progressEvery is how often it is shown.
+const progressEvery = 100 * time.Millisecond
+
+func newBar(out io.Writer) *bar { return &bar{out: out, on: terminalOf(out).live} }
+
+// show tells what is being done and how much of it is; total 0: nobody knows.
+func (p *bar) show(what string, done, total int) {
+	if !p.on || time.Since(p.last) < progressEvery && total > 0 {
+		return
+	}
+	p.last, p.shown = time.Now(), true
+	line := what + " ..."
+	if total > 0 {
+		line = fmt.Sprintf("%s: %d of %d (%d%%)", what, done, total, done*100/total)
+	}
+	_, _ = fmt.Fprintf(p.out, "\r\x1b[K%s", line)
+}
+
+// clear takes the line away, so that others can be written.
+func (p *bar) clear() {
+	if p.shown {
+		p.shown = false
+		_, _ = io.WriteString(p.out, "\r\x1b[K")
+	}
+}

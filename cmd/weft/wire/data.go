@@ -1,0 +1,49 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/weftrun/weft/host/audit"
+	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/journal"
+	"github.com/weftrun/weft/host/module"
+	"github.com/weftrun/weft/host/store/sqlite"
+)
+
+// Check verifies what a store holds, as it is at one moment. found takes each
+// fault, progress (nil: none) what is being done; see [audit.Config].
+//
+// # Errors
+//
+// Why the check could not be made or came to no end; faults are none.
+func Check(ctx context.Context, s *sqlite.Store, found func(audit.Fault) error, progress func(what string, done, total int)) (sum audit.Summary, err error) {
+	versions, err := module.New(module.Config{Store: s})
+	if err != nil {
+		return sum, err
+	}
+	rows, err := s.Inspect(ctx)
+	if err != nil {
+		return sum, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	graph := func(version string) (*engine.Graph, error) {
+		v, err := versions.ByDigest(version)
+		if err != nil {
+			return nil, err
+		}
+		return v.Graph, nil
+	}
+	return audit.Run(ctx, audit.Config{Source: rows, Row: journal.CheckRow, Graph: graph, Found: found, Progress: progress})
+}
+
+// CheckFile verifies a backup; see [Check].
+func CheckFile(ctx context.Context, file string, found func(audit.Fault) error, progress func(what string, done, total int)) (sum audit.Summary, err error) {
+	s, err := sqlite.OpenFile(file)
+	if err != nil {
+		return sum, fmt.Errorf("check the copy: %w", err)
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	return Check(ctx, s, found, progress)
+}

@@ -1,0 +1,170 @@
+package audit_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/audit"
+	"github.com/weftrun/weft/host/engine"
+)
+
+// source is a stored host with nothing in it, but for what a test says.
+type source struct {
+	problems []string
+	loose    []host.LooseRow
+	modules  []host.ModuleRecord
+	sessions []host.SessionRow
+	journal  []host.JournalRow // of each session
+	runs     []host.RunRow
+	fail     map[string]error // by method
+	asked    []string
+}
+
+func (s *source) ask(method string) error {
+	s.asked = append(s.asked, method)
+	return s.fail[method]
+}
+
+func each[T any](err error, rows []T, fn func(T) error) error {
+	for _, r := range rows {
+		if err := fn(r); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+func (s *source) Integrity(_ context.Context, found func(string) error) error {
+	return each(s.ask("Integrity"), s.problems, found)
+}
+
+func (s *source) Loose(_ context.Context, found func(host.LooseRow) error) error {
+	return each(s.ask("Loose"), s.loose, found)
+}
+
+func (s *source) Modules(_ context.Context, fn func(host.ModuleRecord) error) error {
+	return each(s.ask("Modules"), s.modules, fn)
+}
+
+func (s *source) CountSessions(context.Context) (int, error) {
+	return len(s.sessions), s.ask("CountSessions")
+}
+
+func (s *source) Sessions(_ context.Context, after int64, limit int) ([]host.SessionRow, error) {
+	rows := s.sessions[min(int(after), len(s.sessions)):]
+	return rows[:min(limit, len(rows))], s.ask("Sessions")
+}
+
+func (s *source) Journal(_ context.Context, _ int64, fn func(host.JournalRow) error) error {
+	return each(s.ask("Journal"), s.journal, fn)
+}
+
+func (s *source) Runs(_ context.Context, _ int64, fn func(host.RunRow) error) error {
+	return each(s.ask("Runs"), s.runs, fn)
+}
+
+func (s *source) Handlers(context.Context, int64, func(host.HandlerRow) error) error {
+	return s.ask("Handlers")
+}
+
+func (s *source) Stream(context.Context, int64, func(host.EventsRow) error) error {
+	return s.ask("Stream")
+}
+
+// audited gives the codes of the faults of a source, in order.
+func audited(t *testing.T, s *source) (codes []string, sum audit.Summary, err error) {
+	t.Helper()
+	sum, err = audit.Run(t.Context(), audit.Config{
+		Source: s,
+		Row:    func(row []byte) ([]byte, error) { return row, nil },
+		Graph:  func(string) (*engine.Graph, error) { return nil, errors.New("there is none") },
+		Found: func(f audit.Fault) error {
+			if f.What == "" || f.Advice == "" {
+				t.Errorf("a fault that says nothing: %+v", f)
+			}
+			codes = append(codes, f.Code)
+			return nil
+		},
+	})
+	return codes, sum, err
+}
+
+// sessions are so many of them, at position 0, that never wake.
+func sessions(n int) (rows []host.SessionRow) {
+	for i := range n {
+		rows = append(rows, host.SessionRow{ID: int64(i + 1), WakeAt: host.WakeNever,
+			Key: host.SessionKey{Tenant: "t", Session: fmt.Sprint("s", i)}})
+	}
+	return rows
+}
+
+func TestFaults(t *testing.T) {
+	damage := fmt.Errorf("page 7: %w", host.ErrUnreadable)
+	emptyRow := host.JournalRow{First: 1, Data: []byte{0x80}}
+	one := sessions(1)
+	woken := sessions(1)
+	woken[0].WakeAt = 0
+	ahead := sessions(1)
+	ahead[0].Last = 3
+	for name, tt := range map[string]struct {
+		source *source
+		want   []string
+	}{
+		"nothing":           {&source{}, nil},
+		"clean":             {&source{sessions: sessions(1000), journal: []host.JournalRow{emptyRow}}, nil},
+		"file":              {&source{problems: []string{"row 1 missing from index", "page 3"}}, []string{audit.DatabaseDamaged, audit.DatabaseDamaged}},
+		"file, cut short":   {&source{fail: map[string]error{"Integrity": damage}}, []string{audit.DatabaseDamaged}},
+		"references":        {&source{loose: []host.LooseRow{{What: "a row"}}}, []string{audit.RowLoose}},
+		"module":            {&source{modules: []host.ModuleRecord{{Digest: "d", Bytes: []byte{1}}, {Digest: "e"}}}, []string{audit.ModuleDamaged, audit.ModuleDamaged}},
+		"list of sessions":  {&source{sessions: one, fail: map[string]error{"Sessions": damage}}, []string{audit.DatabaseDamaged}},
+		"journal's pages":   {&source{sessions: sessions(2), fail: map[string]error{"Journal": damage}}, []string{audit.JournalDamaged, audit.JournalDamaged}},
+		"row out of place":  {&source{sessions: one, journal: []host.JournalRow{{First: 2, Data: []byte{0x80}}}}, []string{audit.JournalGap}},
+		"no entries":        {&source{sessions: one, journal: []host.JournalRow{{First: 1, Data: []byte{0xff}}}}, []string{audit.JournalDamaged}},
+		"entry of no kind":  {&source{sessions: one, journal: []host.JournalRow{{First: 1, Data: []byte{0x81, 0xa3, 1, 1, 2, 1, 3, 0x18, 99}}}}, []string{audit.JournalDamaged}},
+		"end":               {&source{sessions: ahead}, []string{audit.JournalGap}},
+		"wake time":         {&source{sessions: woken}, []string{audit.WakeDiffers}},
+		"run of no entry":   {&source{sessions: one, runs: []host.RunRow{{Run: host.Run{RunID: "r"}}}}, []string{audit.RecordDiffers}},
+		"tables of session": {&source{sessions: sessions(2), fail: map[string]error{"Stream": damage}}, []string{audit.DatabaseDamaged, audit.DatabaseDamaged}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			codes, sum, err := audited(t, tt.source)
+			if err != nil || !slices.Equal(codes, tt.want) || sum.Faults != len(tt.want) {
+				t.Errorf("faults %q, %+v, %v; want %q", codes, sum, err, tt.want)
+			}
+			if tt.source.fail["Sessions"] == nil && sum.Sessions != len(tt.source.sessions) {
+				t.Errorf("%d sessions were gone over, of %d", sum.Sessions, len(tt.source.sessions))
+			}
+		})
+	}
+}
+
+// What is no fault of what is stored ends the audit.
+func TestErrorsEndTheAudit(t *testing.T) {
+	broken := errors.New("the disk is gone")
+	for _, method := range []string{"Integrity", "Loose", "Modules", "CountSessions", "Sessions", "Journal", "Runs", "Handlers", "Stream"} {
+		s := &source{sessions: sessions(2), fail: map[string]error{method: broken}}
+		codes, _, err := audited(t, s)
+		if !errors.Is(err, broken) || len(codes) > 0 || s.asked[len(s.asked)-1] != method {
+			t.Errorf("%s fails: %v, faults %q, asked %q", method, err, codes, s.asked)
+		}
+	}
+}
+
+func TestFoundMayEndTheAudit(t *testing.T) {
+	enough := errors.New("enough")
+	n := 0
+	sum, err := audit.Run(t.Context(), audit.Config{
+		Source: &source{problems: []string{"a", "b", "c"}},
+		Found: func(audit.Fault) error {
+			n++
+			return enough
+		},
+	})
+	if !errors.Is(err, enough) || n != 1 || sum.Faults != 1 {
+		t.Errorf("%v after %d faults, %+v", err, n, sum)
+	}
+}

@@ -1,0 +1,331 @@
+package audit
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/engine"
+)
+
+// errFault ends the reading of a journal at its first fault.
+var errFault = errors.New("a fault was found")
+
+// session is what one session's journal comes to.
+type session struct {
+	a     *auditor
+	row   host.SessionRow
+	eng   *engine.Session
+	fault *Fault
+	// missing is the version that the fold found no workflow of.
+	missing string
+	runs    map[string]*folded // by id, those of the journal
+	streams map[streamOf]*tally
+}
+
+// folded is the record of a run as the journal makes it, without its result.
+type folded struct {
+	run    host.Run
+	result [sha256.Size]byte
+	seen   bool // the tables have it
+}
+
+// streamOf names the events of a run on the stream of its handler.
+type streamOf struct{ handler, run string }
+
+// tally is a sum of events, in order.
+type tally struct {
+	first, last int64
+	count       int
+	sum         [sha256.Size]byte
+}
+
+func (t *tally) add(ev *host.StreamEvent) error {
+	sum, err := sumOf(ev)
+	if err != nil {
+		return err
+	}
+	if t.count == 0 {
+		t.first = int64(ev.Seq)
+	}
+	t.last = int64(ev.Seq)
+	t.count++
+	t.sum = sha256.Sum256(append(t.sum[:], sum[:]...))
+	return nil
+}
+
+func (a *auditor) newSession(row host.SessionRow) *session {
+	s := &session{a: a, row: row, runs: map[string]*folded{}, streams: map[streamOf]*tally{}}
+	s.eng = engine.New(row.Key, func(version string) (*engine.Graph, error) {
+		g, err := a.Graph(version)
+		if err != nil {
+			s.missing = version
+		}
+		return g, err
+	})
+	return s
+}
+
+// fail notes the session's fault.
+func (s *session) fail(code string, position uint64, advice, format string, args ...any) error {
+	s.fault = &Fault{Code: code, Position: position, What: fmt.Sprintf(format, args...), Advice: advice}
+	return errFault
+}
+
+// fold folds the entries of a journal row.
+func (s *session) fold(row host.JournalRow) error {
+	next := s.eng.Seq() + 1
+	if row.First != next {
+		return s.fail(JournalGap, next, adviceSession, "the journal goes on with entry %d behind entry %d", row.First, s.eng.Seq())
+	}
+	array, err := s.a.Row(row.Data)
+	switch {
+	case errors.Is(err, host.ErrNewer):
+		return s.fail(JournalNewer, row.First, adviceNewer, "%v", err)
+	case err != nil:
+		return s.fail(JournalDamaged, row.First, adviceSession, "%v", err)
+	}
+	var entries []engine.Entry
+	if err := abi.Unmarshal(array, &entries); err != nil {
+		return s.fail(JournalDamaged, row.First, adviceSession, "the row's entries do not read: %v", err)
+	}
+	for i := range entries {
+		cmds, err := s.eng.Fold(&entries[i])
+		switch {
+		case s.missing != "" && err != nil:
+			return s.fail(ModuleMissing, entries[i].Seq, adviceModule, "the workflow of version %s cannot be had: %v", s.missing, err)
+		case err != nil:
+			return s.fail(JournalDamaged, entries[i].Seq, adviceSession, "the entry does not fold: %v", err)
+		}
+		if err := s.note(cmds); err != nil {
+			return s.fail(JournalDamaged, entries[i].Seq, adviceSession, "what the entry comes to cannot be encoded: %v", err)
+		}
+	}
+	return nil
+}
+
+// note keeps what the tables have to say after an entry.
+func (s *session) note(cmds []engine.Command) error {
+	for _, c := range cmds {
+		switch c := c.(type) {
+		case engine.Publish:
+			key := streamOf{c.HandlerID, c.Event.RunID}
+			if s.streams[key] == nil {
+				s.streams[key] = &tally{}
+			}
+			if err := s.streams[key].add(&c.Event); err != nil {
+				return err
+			}
+		case engine.RunChanged:
+			sum, err := sumOf(c.Run.Result)
+			if err != nil {
+				return err
+			}
+			f := &folded{run: c.Run, result: sum}
+			f.run.Result = nil
+			f.run.WaitingFor = slices.Clone(c.Run.WaitingFor)
+			s.runs[c.Run.RunID] = f
+		}
+	}
+	return nil
+}
+
+// differs tells of a difference between the tables and the journal.
+func (s *session) differs(code, advice, format string, args ...any) error {
+	return s.a.found(Fault{Code: code, Tenant: s.row.Key.Tenant, Session: s.row.Key.Session, Position: s.eng.Seq(),
+		What: fmt.Sprintf(format, args...), Advice: advice})
+}
+
+// compare holds the tables against what the journal comes to.
+func (s *session) compare(ctx context.Context) error {
+	if at := s.eng.WakeAt(); at != s.row.WakeAt {
+		if err := s.differs(WakeDiffers, adviceWake, "the session says that it wakes at %s, its journal says %s",
+			wakeTime(s.row.WakeAt), wakeTime(at)); err != nil {
+			return err
+		}
+	}
+	latest := map[string]string{} // handler -> run, of the tables
+	if err := s.a.Source.Runs(ctx, s.row.ID, func(r host.RunRow) error {
+		s.a.sum.Runs++
+		if r.Latest {
+			latest[r.Run.HandlerID] = r.Run.RunID
+		}
+		return s.compareRun(&r.Run)
+	}); err != nil {
+		return err
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.runs)) {
+		f := s.runs[id]
+		if f.seen || f.run.Status.Final() { // it may have been deleted
+			continue
+		}
+		if err := s.differs(RecordDiffers, adviceRecord, "run %s is running, and has no record", id); err != nil {
+			return err
+		}
+	}
+	if err := s.compareHandlers(ctx, latest); err != nil {
+		return err
+	}
+	return s.compareStreams(ctx)
+}
+
+func wakeTime(at int64) string {
+	switch at {
+	case host.WakeNever:
+		return "never"
+	case 0:
+		return "now"
+	}
+	return fmt.Sprint(at)
+}
+
+// compareRun holds a run's record against the journal's.
+func (s *session) compareRun(r *host.Run) error {
+	f := s.runs[r.RunID]
+	if f == nil {
+		return s.differs(RecordDiffers, adviceRecord, "run %s has a record, and no entry in the journal", r.RunID)
+	}
+	f.seen = true
+	if r.Blocked != nil && r.Blocked.Code == host.BlockedUnreadable {
+		return s.differs(RecordDiffers, adviceRecord, "run %s: %s", r.RunID, r.Blocked.Message)
+	}
+	sum, err := sumOf(r.Result)
+	if err != nil {
+		return err
+	}
+	wrong := differences(r, &f.run)
+	if sum != f.result {
+		wrong = append(wrong, "result")
+	}
+	if len(wrong) == 0 {
+		return nil
+	}
+	return s.differs(RecordDiffers, adviceRecord, "the record of run %s (%s) differs from the journal's (%s) in %s",
+		r.RunID, r.Status, f.run.Status, strings.Join(wrong, ", "))
+}
+
+// differences names the fields in which two records differ, the result left out.
+func differences(a, b *host.Run) []string {
+	var names []string
+	for _, field := range []struct {
+		name string
+		same bool
+	}{
+		{"handler_id", a.HandlerID == b.HandlerID},
+		{"workflow", a.Workflow == b.Workflow},
+		{"status", a.Status == b.Status},
+		{"error", a.Error == b.Error && a.ErrorCode == b.ErrorCode},
+		{"times", a.Started == b.Started && a.Updated == b.Updated && a.Completed == b.Completed},
+		{"paused", a.Paused == b.Paused},
+		{"blocked", a.Blocked == b.Blocked || a.Blocked != nil && b.Blocked != nil && *a.Blocked == *b.Blocked},
+		{"waiting_for", slices.Equal(a.WaitingFor, b.WaitingFor)},
+		{"steps", a.Steps == b.Steps},
+		{"fuel", a.Fuel == b.Fuel},
+	} {
+		if !field.same {
+			names = append(names, field.name)
+		}
+	}
+	return names
+}
+
+// compareHandlers wants each handler to point to the run that the journal has as
+// its latest, and to the beginning of that run's events.
+func (s *session) compareHandlers(ctx context.Context, latest map[string]string) error {
+	return s.a.Source.Handlers(ctx, s.row.ID, func(h host.HandlerRow) error {
+		want, _, known := s.eng.HandlerRun(h.HandlerID)
+		if got := latest[h.HandlerID]; !known || got != want {
+			return s.differs(RecordDiffers, adviceRecord, "handler %s has %q as its latest run, its journal says %q", h.HandlerID, got, want)
+		}
+		if t := s.streams[streamOf{h.HandlerID, want}]; t != nil && t.first != h.FirstSeq {
+			return s.differs(StreamDiffers, adviceRecord, "handler %s says that its latest run's events begin at %d, its journal says %d",
+				h.HandlerID, h.FirstSeq, t.first)
+		}
+		return nil
+	})
+}
+
+// compareStreams wants the stream rows of every run that has a record to hold the
+// events of the journal, and no others.
+func (s *session) compareStreams(ctx context.Context) error {
+	stored := map[streamOf]*tally{}
+	end, handler := int64(-1), ""
+	err := s.a.Source.Stream(ctx, s.row.ID, func(r host.EventsRow) error {
+		if r.HandlerID != handler {
+			end, handler = -1, r.HandlerID
+		}
+		t := stored[streamOf{r.HandlerID, r.RunID}]
+		if t == nil {
+			t = &tally{}
+			stored[streamOf{r.HandlerID, r.RunID}] = t
+		}
+		n := len(r.Events)
+		switch {
+		case r.Err != nil:
+			return s.differs(StreamDiffers, adviceRecord, "events %d to %d of handler %s do not read: %v", r.First, r.Last, r.HandlerID, r.Err)
+		case n == 0 || int64(r.Events[0].Seq) != r.First || int64(r.Events[n-1].Seq) != r.Last || r.First <= end:
+			return s.differs(StreamDiffers, adviceRecord, "a row of handler %s says that it holds events %d to %d, and does not", r.HandlerID, r.First, r.Last)
+		}
+		end = r.Last
+		for i := range r.Events {
+			if err := t.add(&r.Events[i]); err != nil {
+				return err
+			}
+		}
+		s.a.sum.Events += uint64(n)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return s.compareTallies(stored)
+}
+
+func (s *session) compareTallies(stored map[streamOf]*tally) error {
+	for _, key := range sorted(s.streams) {
+		want, f := s.streams[key], s.runs[key.run]
+		if f == nil || !f.seen {
+			continue // the run was deleted, and its events with it
+		}
+		got := stored[key]
+		if got == nil {
+			got = &tally{}
+		}
+		if *got != *want {
+			if err := s.differs(StreamDiffers, adviceRecord, "the stream of handler %s has %d events of run %s, to number %d; the journal makes %d, to number %d%s",
+				key.handler, got.count, key.run, got.last, want.count, want.last, unlike(got, want)); err != nil {
+				return err
+			}
+		}
+	}
+	for _, key := range sorted(stored) {
+		if s.streams[key] == nil {
+			if err := s.differs(StreamDiffers, adviceRecord, "the stream of handler %s has events of run %s, which the journal does not make", key.handler, key.run); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// sorted gives the names of the streams in an order that is always the same.
+func sorted(m map[streamOf]*tally) []streamOf {
+	return slices.SortedFunc(maps.Keys(m), func(a, b streamOf) int {
+		return cmp.Or(strings.Compare(a.handler, b.handler), strings.Compare(a.run, b.run))
+	})
+}
+
+// unlike words a difference that numbers do not show.
+func unlike(got, want *tally) string {
+	if got.count == want.count && got.last == want.last {
+		return ", with other contents"
+	}
+	return ""
+}

@@ -1,0 +1,123 @@
+package scheduler
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weftrun/weft/host"
+)
+
+// quarantineFor is how long a session whose journal does not fold is left alone
+// before it is tried again: a module that was missing may be there by then. In
+// between nobody reads it, however many requests and timers it has.
+const quarantineFor = time.Minute
+
+// quarantined is a session that the store has and that does not fold. Others go
+// on; nothing is appended to it, as nobody knows to what.
+type quarantined struct {
+	err   *host.Error
+	until time.Time
+}
+
+// unfoldable is the cause of a quarantine.
+type unfoldable struct{ cause error }
+
+// Error implements error.
+func (e *unfoldable) Error() string { return e.cause.Error() }
+
+// Unwrap gives what is wrong with the journal.
+func (e *unfoldable) Unwrap() error { return e.cause }
+
+// unfolds reports whether an error of loading will be the same next time: it is of
+// what is stored, not of the store.
+func unfolds(err error) bool {
+	var journal *unfoldable
+	return (errors.As(err, &journal) || errors.Is(err, host.ErrUnreadable) || errors.Is(err, host.ErrNewer)) &&
+		host.CodeOf(err) != host.CodeUnavailable
+}
+
+// isolate puts a session into quarantine and gives the error of whoever wants it.
+func (s *Scheduler) isolate(key host.SessionKey, cause error) *host.Error {
+	reason := "its journal does not read"
+	switch {
+	case errors.Is(cause, host.ErrNewer):
+		reason = "its journal was written by a newer version of weft"
+	case host.CodeOf(cause) == host.CodeNotFound:
+		reason = "a module that its journal names is not stored"
+	}
+	err := &host.Error{Code: host.CodeInternal, Cause: &unfoldable{cause},
+		Message: fmt.Sprintf("session %q is quarantined: %s ('weft check' tells more)", key.Session, reason)}
+	s.mu.Lock()
+	old, known := s.quarantine[key]
+	if s.quarantine == nil {
+		s.quarantine = map[host.SessionKey]quarantined{}
+	}
+	s.quarantine[key] = quarantined{err, s.cfg.Now().Add(quarantineFor)}
+	s.mu.Unlock()
+	if !known || old.err.Cause.Error() != err.Cause.Error() {
+		s.cfg.Log.Error("a session is quarantined", "tenant", key.Tenant, "session", key.Session, "error", cause)
+	}
+	return err
+}
+
+// isolated gives the error of a session that is in quarantine and not to be tried
+// again yet, else nil. Called with mu held.
+func (s *Scheduler) isolated(key host.SessionKey) error {
+	if q, ok := s.quarantine[key]; ok && s.cfg.Now().Before(q.until) {
+		return q.err
+	}
+	return nil
+}
+
+// retryAfter is when to try again what an error of loading a session has kept from
+// being done. A session in quarantine has its own time.
+func (s *Scheduler) retryAfter(key host.SessionKey, otherwise time.Duration) time.Time {
+	now := s.cfg.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if q, ok := s.quarantine[key]; ok && q.until.After(now) {
+		return q.until
+	}
+	return now.Add(otherwise)
+}
+
+// Quarantined is the number of sessions in quarantine.
+func (s *Scheduler) Quarantined() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.quarantine)
+}
+
+// purgeUnread queues the deletion of a handler of a session that cannot be loaded:
+// nobody has it in memory, and whoever wants it next waits for the deletion. It
+// returns the queue position; false if somebody is just trying to load it.
+func (s *Scheduler) purgeUnread(run host.Run) (pos uint64, ok bool) {
+	key := host.SessionKey{Tenant: run.Tenant, Session: run.SessionID}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sessions[key] != nil {
+		return 0, false
+	}
+	pos = s.cfg.Journal.Append(s.cfg.Now(), host.JournalItem{
+		Key: key, WakeAt: host.WakeNever, Purge: []string{run.HandlerID}, Size: 128,
+	})
+	s.barriers[key] = pos
+	delete(s.quarantine, key)
+	return pos, true
+}
+
+// purgeQuarantined deletes a handler whose session did not load for the given
+// error; another error is given back.
+func (s *Scheduler) purgeQuarantined(run host.Run, loading error) (pos uint64, err error) {
+	var journal *unfoldable
+	if !errors.As(loading, &journal) {
+		return 0, loading
+	}
+	pos, ok := s.purgeUnread(run)
+	if !ok {
+		return 0, host.Errorf(host.CodeUnavailable, "session %q is just being loaded: try again", run.SessionID)
+	}
+	s.cfg.Log.Warn("a handler of a quarantined session is deleted", "tenant", run.Tenant, "session", run.SessionID, "handler", run.HandlerID)
+	return pos, nil
+}

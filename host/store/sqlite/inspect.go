@@ -1,0 +1,413 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	code "modernc.org/sqlite/lib"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+)
+
+// errReadOnly answers the writing methods of a store that was opened to be read.
+var errReadOnly = errors.New("the store is open for reading only")
+
+// OpenOffline opens the store in dir for reading, and keeps servers away from it
+// until Close. The writing methods fail.
+//
+// # Errors
+//
+// As [Open]; a directory without a database is one too, and so is a database
+// of an older version, which [Open] would bring up to date.
+func OpenOffline(dir string) (_ *Store, err error) {
+	path := filepath.Join(dir, fileName)
+	if err := exists(path); err != nil {
+		return nil, err
+	}
+	lock, err := lockDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	s, err := openReader(path, asItIs)
+	if err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	s.lock = lock
+	return s, nil
+}
+
+// OpenShared opens the store in dir for reading, beside a server that may be
+// running on it. The writing methods fail.
+//
+// # Errors
+//
+// As [OpenOffline], but that the directory may be in use.
+func OpenShared(dir string) (*Store, error) {
+	path := filepath.Join(dir, fileName)
+	if err := exists(path); err != nil {
+		return nil, err
+	}
+	return openReader(path, asItIs)
+}
+
+// OpenToCopy is OpenShared for [Store.Backup] alone: the database may be of an older
+// version, and nothing else works then.
+func OpenToCopy(dir string) (*Store, error) {
+	path := filepath.Join(dir, fileName)
+	if err := exists(path); err != nil {
+		return nil, err
+	}
+	return openReader(path, toCopy)
+}
+
+// OpenFile opens a backup for reading: a database file that nobody writes, and
+// beside which nothing is made. The writing methods fail.
+//
+// # Errors
+//
+// As [OpenOffline].
+func OpenFile(path string) (*Store, error) {
+	if err := exists(path); err != nil {
+		return nil, err
+	}
+	return openReader(path, sealed)
+}
+
+// exists refuses what is no file, which SQLite would make.
+func exists(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("there is no database %s", path)
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s is not a file", path)
+	}
+	return nil
+}
+
+// readerMode says what may be expected of a database that is only read: bits.
+type readerMode uint8
+
+const (
+	asItIs readerMode = 0
+	sealed readerMode = 1 // nobody writes it, and nothing is made beside it
+	toCopy readerMode = 2 // the schema may be an older one, and only copying works
+)
+
+// openReader opens the reading half of a store.
+func openReader(path string, mode readerMode) (_ *Store, err error) {
+	ctx := context.Background()
+	s := &Store{dir: filepath.Dir(path), broken: errReadOnly}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fileError(path, err), s.Close())
+		}
+	}()
+	name, err := readerDSN(path)
+	if err != nil {
+		return nil, err
+	}
+	if mode&sealed != 0 {
+		name += "&immutable=1"
+	}
+	if s.read, err = sql.Open("sqlite", name); err != nil {
+		return nil, err
+	}
+	s.read.SetMaxOpenConns(readers)
+	s.read.SetMaxIdleConns(readers)
+	if err := checkSchema(ctx, s.read, mode&toCopy != 0); err != nil || mode&toCopy != 0 {
+		return s, err
+	}
+	s.query, err = prepareQueries(ctx, s.read)
+	return s, err
+}
+
+// checkSchema refuses a database that does not have the newest schema, or with
+// older an older one.
+func checkSchema(ctx context.Context, db *sql.DB, older bool) error {
+	tables, ours, err := countTables(ctx, db)
+	switch {
+	case err != nil:
+		return err
+	case tables > 0 && ours == 0:
+		return errForeign
+	case tables == 0:
+		return errors.New("it is empty: no server has used it yet")
+	}
+	var version int
+	if err := db.QueryRowContext(ctx, "SELECT schema FROM store").Scan(&version); err != nil {
+		return err
+	}
+	if version > len(migrations) {
+		return newerSchema(version)
+	}
+	if version < len(migrations) && !older {
+		return fmt.Errorf("written by an older version of weft: its schema is %d, this version has %d; "+
+			"a start of the server ('weft serve') brings it up to date", version, len(migrations))
+	}
+	return nil
+}
+
+// fileError says what is wrong with a database file that does not open.
+func fileError(path string, err error) error {
+	switch primaryCode(err) {
+	case code.SQLITE_NOTADB:
+		return fmt.Errorf("%s is not a SQLite database: %w", path, err)
+	case code.SQLITE_CORRUPT:
+		return fmt.Errorf("%s is damaged: %w: %w", path, host.ErrUnreadable, err)
+	}
+	return fmt.Errorf("%s: %w", path, err)
+}
+
+// Inspection reads a store row by row, as it was at one moment: it holds a read
+// transaction open, so a checkpoint cannot pass it, and the log of a server that
+// is writing grows until Close. Its methods are for one goroutine at a time; each
+// hands out rows in order, which belong to the callee, and stops with its error.
+//
+// # Errors
+//
+// [host.ErrUnreadable] where the file is damaged; else the file system's, the
+// context's, or the callee's.
+type Inspection struct {
+	conn *sql.Conn
+	// prepared has the statements that were used: those of a session are used for
+	// each, and to prepare one takes longer than its few rows.
+	prepared map[string]*sql.Stmt
+}
+
+// Inspect begins an inspection. Close ends it.
+func (s *Store) Inspect(ctx context.Context) (*Inspection, error) {
+	conn, err := s.read.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	i := &Inspection{conn: conn, prepared: map[string]*sql.Stmt{}}
+	if err := i.pin(ctx); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return i, nil
+}
+
+// pin begins the transaction; its first read fixes the moment.
+func (i *Inspection) pin(ctx context.Context) error {
+	if _, err := i.conn.ExecContext(ctx, "BEGIN"); err != nil {
+		return err
+	}
+	var epoch int64
+	if err := i.conn.QueryRowContext(ctx, "SELECT epoch FROM store").Scan(&epoch); err != nil {
+		_, rollback := i.conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
+		return errors.Join(notFound(err, "the store"), rollback)
+	}
+	return nil
+}
+
+// Close ends the inspection.
+func (i *Inspection) Close() error {
+	var errs []error
+	for _, stmt := range i.prepared {
+		errs = append(errs, stmt.Close())
+	}
+	_, err := i.conn.ExecContext(context.Background(), "ROLLBACK")
+	return errors.Join(append(errs, err, i.conn.Close())...)
+}
+
+// ofSession is rows for the few rows of one session. They are not interrupted:
+// what it takes to be ready for that is more than to read them.
+func (i *Inspection) ofSession(ctx context.Context, what string, each func(*sql.Rows) error, query string, args ...any) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return i.rows(context.WithoutCancel(ctx), what, each, query, args...)
+}
+
+// rows hands each row of a query to a function that scans it.
+func (i *Inspection) rows(ctx context.Context, what string, each func(*sql.Rows) error, query string, args ...any) error {
+	stmt := i.prepared[query]
+	if stmt == nil {
+		var err error
+		if stmt, err = i.conn.PrepareContext(ctx, query); err != nil { //nolint:sqlclosecheck // Close closes it
+			return notFound(err, what)
+		}
+		i.prepared[query] = stmt
+	}
+	rows, err := stmt.QueryContext(ctx, args...)
+	if err != nil {
+		return notFound(err, what)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		if err := each(rows); err != nil {
+			return err
+		}
+	}
+	return notFound(rows.Err(), what)
+}
+
+// maxIntegrity is how many problems SQLite lists before it gives up.
+const maxIntegrity = 100
+
+// Integrity has SQLite check its own structures: pages, trees, indexes against
+// tables. It reads the whole file.
+func (i *Inspection) Integrity(ctx context.Context, found func(problem string) error) error {
+	return i.rows(ctx, "the database", func(rows *sql.Rows) error {
+		var problem string
+		if err := rows.Scan(&problem); err != nil {
+			return err
+		}
+		if problem == "ok" {
+			return nil
+		}
+		return found(problem)
+	}, fmt.Sprintf("PRAGMA integrity_check(%d)", maxIntegrity))
+}
+
+// CountSessions tells how many sessions there are.
+func (i *Inspection) CountSessions(ctx context.Context) (n int, err error) {
+	err = i.conn.QueryRowContext(ctx, "SELECT count(*) FROM sessions").Scan(&n)
+	return n, notFound(err, "the sessions")
+}
+
+// Sessions lists sessions in the order of their making, behind the one with the
+// given id (0: from the first).
+func (i *Inspection) Sessions(ctx context.Context, after int64, limit int) (list []host.SessionRow, err error) {
+	err = i.rows(ctx, "the sessions", func(rows *sql.Rows) error {
+		var r host.SessionRow
+		var last int64
+		var wake sql.NullInt64
+		if err := rows.Scan(&r.ID, &r.Key.Tenant, &r.Key.Session, &last, &wake, &r.Private); err != nil {
+			return err
+		}
+		r.Last, r.WakeAt = uint64(last), wakeAt(wake)
+		list = append(list, r)
+		return nil
+	}, `SELECT id, tenant, session, last, wake_at, private FROM sessions WHERE id > ? ORDER BY id LIMIT ?`, after, limit)
+	return list, err
+}
+
+// Journal hands out the rows of a session's journal.
+func (i *Inspection) Journal(ctx context.Context, session int64, each func(host.JournalRow) error) error {
+	return i.ofSession(ctx, "the journal", func(rows *sql.Rows) error {
+		var first int64
+		var r host.JournalRow
+		if err := rows.Scan(&first, &r.Data); err != nil {
+			return err
+		}
+		r.First = uint64(first)
+		return each(r)
+	}, `SELECT first, data FROM journal WHERE sid = ? ORDER BY first`, session)
+}
+
+// Handlers hands out the handlers of a session. Like Runs and Stream it finds
+// them by their latest runs, of which there is an index.
+func (i *Inspection) Handlers(ctx context.Context, session int64, each func(host.HandlerRow) error) error {
+	return i.ofSession(ctx, "the handlers", func(rows *sql.Rows) error {
+		var r host.HandlerRow
+		if err := rows.Scan(&r.HandlerID, &r.FirstSeq); err != nil {
+			return err
+		}
+		return each(r)
+	}, `SELECT handler, first_seq FROM handlers WHERE id IN (SELECT hid FROM runs WHERE sid = ?1 AND latest = 1) AND sid = ?1`, session)
+}
+
+// Runs hands out the runs of a session.
+func (i *Inspection) Runs(ctx context.Context, session int64, each func(host.RunRow) error) error {
+	return i.ofSession(ctx, "the runs", func(rows *sql.Rows) error {
+		var r host.RunRow
+		run, err := scanRun(latestScanner{rows, &r.Latest})
+		if err != nil {
+			return err
+		}
+		r.Run = run
+		return each(r)
+	}, `SELECT latest, `+runColumns+` FROM runs
+		WHERE hid IN (SELECT hid FROM runs WHERE sid = ? AND latest = 1) ORDER BY id`, session)
+}
+
+// latestScanner scans one column before those of a run.
+type latestScanner struct {
+	row    scanner
+	latest *bool
+}
+
+// Scan implements scanner.
+func (l latestScanner) Scan(dest ...any) error {
+	return l.row.Scan(append([]any{l.latest}, dest...)...)
+}
+
+// Stream hands out the stream rows of a session's handlers, those of one
+// together and in order.
+func (i *Inspection) Stream(ctx context.Context, session int64, each func(host.EventsRow) error) error {
+	return i.ofSession(ctx, "the streams", func(rows *sql.Rows) error {
+		var r host.EventsRow
+		var data []byte
+		if err := rows.Scan(&r.HandlerID, &r.RunID, &r.First, &r.Last, &data); err != nil {
+			return err
+		}
+		r.Err = abi.Unmarshal(data, &r.Events)
+		return each(r)
+	}, `SELECT h.handler, s.run, s.first_seq, s.last_seq, s.events FROM stream s JOIN handlers h ON h.id = s.hid
+		WHERE h.id IN (SELECT hid FROM runs WHERE sid = ? AND latest = 1) ORDER BY h.id, s.last_seq`, session)
+}
+
+// Modules hands out the stored modules, with their bytes; without any, if these
+// are missing.
+func (i *Inspection) Modules(ctx context.Context, each func(host.ModuleRecord) error) error {
+	return i.rows(ctx, "the modules", func(rows *sql.Rows) error {
+		var m host.ModuleRecord
+		var manifest []byte
+		if err := rows.Scan(&m.Digest, &m.Rewritten, &m.ImageHash, &manifest, &m.Bytes); err != nil {
+			return err
+		}
+		m.Manifest = manifest
+		return each(m)
+	}, `SELECT m.digest, m.rewritten, m.image_hash, m.manifest, b.bytes
+		FROM modules m LEFT JOIN module_bytes b ON b.digest = m.digest ORDER BY m.digest`)
+}
+
+// loose are queries for rows that belong to nothing: tenant, session, and what
+// is wrong.
+var loose = []string{
+	`SELECT r.tenant, r.session, 'run ' || r.run || ' belongs to no session' FROM runs r
+		WHERE NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id = r.sid AND s.tenant = r.tenant AND s.session = r.session)`,
+	`SELECT r.tenant, r.session, 'run ' || r.run || ' belongs to no handler of its session' FROM runs r
+		WHERE NOT EXISTS (SELECT 1 FROM handlers h
+			WHERE h.id = r.hid AND h.tenant = r.tenant AND h.handler = r.handler AND h.sid = r.sid)`,
+	`SELECT h.tenant, coalesce((SELECT session FROM sessions WHERE id = h.sid), ''), 'handler ' || h.handler || ' has no run' FROM handlers h
+		WHERE NOT EXISTS (SELECT 1 FROM runs r WHERE r.hid = h.id)`,
+	`SELECT r.tenant, r.session, 'handler ' || r.handler || ' has another latest run than its newest' FROM runs r
+		WHERE r.latest <> (r.id = (SELECT max(id) FROM runs WHERE hid = r.hid))`,
+	`SELECT p.tenant, '', 'plugin ' || p.name || ', version ' || p.version || ', is of module ' || p.digest || ', which is not stored'
+		FROM plugins p WHERE NOT EXISTS (SELECT 1 FROM modules m WHERE m.digest = p.digest)`,
+}
+
+// Loose hands out rows that belong to nothing.
+func (i *Inspection) Loose(ctx context.Context, found func(host.LooseRow) error) error {
+	for _, query := range loose {
+		err := i.rows(ctx, "the references", func(rows *sql.Rows) error {
+			var r host.LooseRow
+			if err := rows.Scan(&r.Tenant, &r.Session, &r.What); err != nil {
+				return err
+			}
+			return found(r)
+		}, query)
+		if err != nil {
+			return err
+		}
+	}
+	return i.rows(ctx, "the references", func(rows *sql.Rows) error {
+		var table, parent string
+		var row, key sql.NullInt64
+		if err := rows.Scan(&table, &row, &parent, &key); err != nil {
+			return err
+		}
+		return found(host.LooseRow{What: fmt.Sprintf("a row of table %s refers to a row of %s that is not there", table, parent)})
+	}, "PRAGMA foreign_key_check")
+}

@@ -1,0 +1,50 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"github.com/weftrun/weft/host"
+)
+
+// drop deletes the part's old runs with their events, handlers that have none
+// left, and a private session that has no handler left.
+func (s *Store) drop(ctx context.Context, sid int64, p *host.SessionBatch) error {
+	if len(p.Drop) == 0 {
+		return nil
+	}
+	for _, id := range p.Drop {
+		var hid int64
+		err := s.stmts.dropRun.QueryRowContext(ctx, p.Key.Tenant, id, sid).Scan(&hid)
+		if errors.Is(err, sql.ErrNoRows) {
+			continue
+		}
+		if err == nil {
+			_, err = s.stmts.dropEvents.ExecContext(ctx, hid, id)
+		}
+		if err == nil {
+			_, err = s.stmts.dropHandler.ExecContext(ctx, hid)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	_, err := s.stmts.deleteSession.ExecContext(ctx, sid)
+	return err
+}
+
+// purge deletes the part's handlers; runs and streams go with them. A private
+// session goes with its last handler, and its journal with it.
+func (s *Store) purge(ctx context.Context, sid int64, p *host.SessionBatch) error {
+	if len(p.Purge) == 0 {
+		return nil
+	}
+	for _, id := range p.Purge {
+		if _, err := s.stmts.deleteHandler.ExecContext(ctx, p.Key.Tenant, id, sid); err != nil {
+			return err
+		}
+	}
+	_, err := s.stmts.deleteSession.ExecContext(ctx, sid)
+	return err
+}
