@@ -31,7 +31,7 @@ const stormKills = 15
 //   - every acknowledged answer is still true at the end;
 //   - whatever a client asked for is done once: counters, lists and sums are exact;
 //   - every event that a reader saw is on the stream in the end, at its number;
-//   - every run ends.
+//   - every run ends, and weft check finds nothing.
 //
 // A run that was open at too many crashes is blocked, by design; an operator
 // resumes it.
@@ -94,6 +94,7 @@ func TestStorm(t *testing.T) {
 		}
 	}
 	s.verify()
+	clean(t, s.data)
 	t.Logf("%d kills, %d runs, %d of them blocked and resumed, %d requests sent again, %d events seen", s.killed, s.runs.Load(), s.resumed, s.again.Load(), s.seen.Load())
 }
 
