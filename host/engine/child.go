@@ -33,6 +33,7 @@ type child struct {
 	stream   bool   // its events are on the parent's stream too
 	seen     uint64 // the last of them that came from another session
 	since    int64
+	start    *StartPart // of one in another session, while it has not ended: a fork begins it anew
 
 	// How it ended: with a result or an error.
 	result *abi.Event
@@ -193,6 +194,7 @@ func (s *Session) foldChild(e *Entry, inv *invocation, root *state.Node) error {
 	if p.Session == "" {
 		return s.foldRun(e, p.RunID, p.Start, root)
 	}
+	c.start = p.Start
 	s.post(Message{To: p.Session, Start: &StartRun{
 		RunID: p.RunID, HandlerID: p.Start.HandlerID, Version: p.Start.Version, Event: p.Start.Event, Seed: p.Start.Seed,
 		Timeout: p.Start.Timeout, Limits: p.Start.Limits, Parent: p.Start.Parent,
@@ -223,7 +225,7 @@ func (s *Session) childEnded(end ChildEnd) {
 		return // nobody waits for it any more
 	}
 	delete(s.children, end.RunID)
-	c.result, c.err = end.Result, end.Err
+	c.result, c.err, c.start = end.Result, end.Err, nil
 	inv := c.inv
 	if inv.phase != phaseSuspended || inv.suspended.child != c {
 		return // the next attempt will ask

@@ -63,6 +63,7 @@ func playHistory(t *testing.T, name string) {
 		graphs[version] = mustGraph(t, f.text)
 	}
 	p := newPlayer(t, graphs)
+	p.keepAll = true
 	for line := range strings.Lines(a.file("ticks")) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
 			p.play(line)
