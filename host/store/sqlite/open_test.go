@@ -262,7 +262,8 @@ func TestOpenOlderSchema(t *testing.T) {
 	if err := mustOpen(t, dir).Close(); err != nil {
 		t.Fatal(err)
 	}
-	for _, statement := range []string{"DROP TABLE composition_modules", "DROP TABLE compositions", "UPDATE store SET schema = 2"} {
+	for _, statement := range []string{"DROP TABLE composition_modules", "DROP TABLE compositions",
+		"DROP INDEX journal_snapshot", "ALTER TABLE journal DROP COLUMN snapshot", "ALTER TABLE sessions DROP COLUMN snapshot", "UPDATE store SET schema = 2"} {
 		execute(t, dir, statement)
 	}
 	s := mustOpen(t, dir)

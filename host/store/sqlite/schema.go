@@ -9,7 +9,16 @@ import (
 
 // migrations make the schema, step by step; a database's schema number is the
 // count of the steps it has taken. A step that was released is never changed.
-var migrations = []string{schema1, schema2, schema3}
+var migrations = []string{schema1, schema2, schema3, schema4}
+
+// schema4: snapshots in the journal. A row says at which position its newest one
+// is, NULL: it has none; a session in which row (by first) the newest of all is, 0:
+// there is none.
+const schema4 = `
+ALTER TABLE journal ADD COLUMN snapshot INTEGER;
+CREATE INDEX journal_snapshot ON journal (sid, snapshot) WHERE snapshot IS NOT NULL;
+ALTER TABLE sessions ADD COLUMN snapshot INTEGER NOT NULL DEFAULT 0;
+`
 
 // schema2: what a run waits for, a CBOR list; NULL: nothing.
 const schema2 = `ALTER TABLE runs ADD COLUMN waiting BLOB`
