@@ -82,6 +82,14 @@ type Runs interface {
 	//
 	// CodeNotFound, CodeConflict (the run has ended, or is neither).
 	Resume(ctx context.Context, tenant, id string) (Run, error)
+	// Timeline reads what happened in the latest run of a handler, or in any run by
+	// its run id, behind a position in its session's journal: at most limit entries
+	// (1 to [MaxTimeline]), less when they are large.
+	//
+	// # Errors
+	//
+	// CodeNotFound. CodeGone: the journal has been cut behind that position.
+	Timeline(ctx context.Context, tenant, id string, after uint64, limit int) (Timeline, error)
 	// Events opens a handler's stream. after is the sequence number behind
 	// which it begins; see StreamFromNow and StreamFromRun.
 	Events(ctx context.Context, tenant, id string, after int64) (Stream, error)

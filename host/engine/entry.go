@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"fmt"
+
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 )
@@ -34,6 +36,22 @@ const (
 	EntryQueue EntryKind = 20 // a start that waits for its session's turn
 	EntryBegin EntryKind = 21 // of the queued run that waits longest
 )
+
+// entryNames are how entries are called in a run's timeline.
+var entryNames = map[EntryKind]string{
+	EntryStart: "start", EntryPost: "post", EntryEdit: "edit", EntrySend: "send", EntryStream: "stream", EntryCollect: "collect",
+	EntryFinish: "finish", EntryTimer: "timer", EntryCancel: "cancel", EntryBlock: "block", EntryShift: "shift", EntryWait: "wait",
+	EntrySleep: "sleep", EntryPause: "pause", EntryResume: "resume", EntryChild: "child", EntryDelivered: "delivered",
+	EntryChildEnded: "child_ended", EntryChildShown: "child_shown", EntryQueue: "queue", EntryBegin: "begin",
+}
+
+// String is the kind's name in a run's timeline.
+func (k EntryKind) String() string {
+	if name, ok := entryNames[k]; ok {
+		return name
+	}
+	return fmt.Sprintf("kind %d", uint8(k))
+}
 
 // Entry is one position of a session's journal: an effect, resolved, so that
 // folding it needs no plugin, schema or edit semantics. It is immutable once
@@ -125,6 +143,19 @@ func (e *Entry) Begins() (runID string, start *StartPart) {
 		return e.Child.RunID, e.Child.Start
 	}
 	return "", nil
+}
+
+// Replayed is how many calls the attempt's record has with this entry, if the
+// entry was written with its part of it: one that suspends has no answer to its
+// own call yet.
+func (e *Entry) Replayed() uint64 {
+	switch {
+	case e.N == 0:
+		return 0
+	case e.Kind == EntrySleep, e.Kind == EntryChild, e.Kind == EntryWait && e.Wait != nil && e.Wait.Taken == 0:
+		return e.N - 1
+	}
+	return e.N
 }
 
 // CollectPart is the part of an EntryCollect: ids of events in the buffer.

@@ -131,6 +131,10 @@ func (s *Session) Record(runID string) (host.Run, bool) {
 	return s.ended, runID != "" && s.ended.RunID == runID
 }
 
+// Begun reports whether a run is active and has begun: one that waits for its
+// session's turn has not.
+func (s *Session) Begun(runID string) bool { return s.runs[runID] != nil }
+
 // HandlerRun gives the latest run of a handler and whether it is active; known
 // is false for a handler that never ran in this session.
 func (s *Session) HandlerRun(handlerID string) (runID string, active, known bool) {

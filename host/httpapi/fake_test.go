@@ -32,6 +32,7 @@ type fakeHost struct {
 	lastStart host.StartRequest
 	lastSend  abi.Event
 	lastStep  string
+	journal   []host.TimelineEntry // of every run
 	lastQuery host.RunQuery
 
 	// startErr, if set, is the answer of every Start.
@@ -336,6 +337,29 @@ func (f *fakeHost) Send(_ context.Context, _, id string, event abi.Event, step s
 	}
 	f.changed()
 	return nil
+}
+
+// Timeline implements host.Runs: every run has the same entries.
+func (f *fakeHost) Timeline(_ context.Context, _, id string, after uint64, limit int) (host.Timeline, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, r, err := f.find(id)
+	if err != nil {
+		return host.Timeline{}, host.Errorf(host.CodeNotFound, "no run %q", id)
+	}
+	var t host.Timeline
+	for i := range f.journal {
+		e := f.journal[i]
+		switch e.RunID = r.RunID; {
+		case e.Seq <= after:
+		case len(t.Entries) == limit:
+			t.Next = t.Entries[limit-1].Seq
+			return t, nil
+		default:
+			t.Entries = append(t.Entries, e)
+		}
+	}
+	return t, nil
 }
 
 // Pause and Resume implement host.Runs.

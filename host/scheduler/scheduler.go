@@ -59,6 +59,9 @@ type Journal interface {
 	Err() error
 	// Load reads a session's entries: decode gets arrays of them, in order.
 	Load(ctx context.Context, key host.SessionKey, decode func(array []byte) error) (last uint64, err error)
+	// History reads durable entries likewise, from where a position can be folded
+	// from, until decode wants no more.
+	History(ctx context.Context, key host.SessionKey, position uint64, decode func(array []byte) (more bool, err error)) error
 }
 
 // Store is the part of host.Store that the scheduler reads.

@@ -158,7 +158,7 @@ func (ss *session) load(ctx context.Context, barrier uint64) {
 		ss.err = unavailable(err)
 		return
 	}
-	eng, records, err := ss.foldAll(ctx)
+	eng, l, err := ss.foldAll(ctx)
 	if err != nil && !errors.Is(err, host.ErrNotFound) {
 		ss.s.cfg.Log.Error("a session cannot be loaded", "tenant", ss.key.Tenant, "session", ss.key.Session, "error", err)
 		ss.err = &host.Error{Code: host.CodeInternal, Message: fmt.Sprintf("session %q cannot be loaded: its journal does not read", ss.key.Session), Cause: err}
@@ -170,37 +170,30 @@ func (ss *session) load(ctx context.Context, barrier uint64) {
 		ss.s.mu.Lock()
 		ss.s.counters.Loaded++
 		ss.s.mu.Unlock()
-		ss.recover(records)
+		ss.recover(l.records)
 	}
 }
 
 // foldAll folds what the store has of the session.
-func (ss *session) foldAll(ctx context.Context) (*engine.Session, map[uint64]*opened, error) {
+func (ss *session) foldAll(ctx context.Context) (*engine.Session, *ledger, error) {
 	eng := engine.New(ss.key, ss.graph)
-	records := map[uint64]*opened{}
+	l := newLedger()
 	_, err := ss.s.cfg.Journal.Load(ctx, ss.key, func(array []byte) error {
 		var entries []engine.Entry
 		if err := abi.Unmarshal(array, &entries); err != nil {
 			return fmt.Errorf("decode entries: %w", err)
 		}
 		for i := range entries {
-			if err := ss.foldStored(eng, &entries[i], records); err != nil {
+			if err := ss.foldStored(eng, &entries[i], l); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-	return eng, records, err
+	return eng, l, err
 }
 
-// opened gathers an open attempt's record while its entries are folded.
-type opened struct {
-	attempt uint64
-	open    *engine.AttemptOpen
-	record  []engine.CallRecord
-}
-
-func (ss *session) foldStored(eng *engine.Session, e *engine.Entry, records map[uint64]*opened) error {
+func (ss *session) foldStored(eng *engine.Session, e *engine.Entry, l *ledger) error {
 	cmds, err := eng.Fold(e)
 	if err != nil {
 		return err
@@ -208,20 +201,7 @@ func (ss *session) foldStored(eng *engine.Session, e *engine.Entry, records map[
 	if runID, start := e.Begins(); start != nil {
 		ss.versions[runID] = start.Version
 	}
-	if e.Invocation != 0 {
-		o := records[e.Invocation]
-		if o == nil || o.attempt != e.Attempt {
-			o = &opened{attempt: e.Attempt}
-			records[e.Invocation] = o
-		}
-		if e.Open != nil {
-			o.open = e.Open
-		}
-		o.record = append(o.record, e.Calls...)
-		if e.Finish != nil {
-			delete(records, e.Invocation)
-		}
-	}
+	l.follow(eng, e, cmds)
 	if e.Crash {
 		for _, inv := range eng.Open() {
 			ss.crashes[inv]++
@@ -231,10 +211,6 @@ func (ss *session) foldStored(eng *engine.Session, e *engine.Entry, records map[
 		switch c := c.(type) {
 		case engine.StartAttempt:
 			delete(ss.crashes, c.Invocation)
-		case engine.Abandon:
-			if _, resumable := eng.Invocation(c.Invocation); e.Kind != engine.EntryBlock || !resumable {
-				delete(records, c.Invocation)
-			}
 		case engine.RunEnded:
 			delete(ss.versions, c.RunID)
 		}

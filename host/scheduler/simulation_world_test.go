@@ -349,6 +349,10 @@ func (j simJournal) Load(ctx context.Context, key host.SessionKey, decode func([
 	return j.w.journal.Load(ctx, key, decode)
 }
 
+func (j simJournal) History(ctx context.Context, key host.SessionKey, position uint64, decode func([]byte) (bool, error)) error {
+	return j.w.journal.History(ctx, key, position, decode)
+}
+
 type simStreams struct{ w *world }
 
 func (s simStreams) Subscribe(ctx context.Context, tenant, handlerID string, after int64) (host.Stream, error) {
