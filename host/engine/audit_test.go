@@ -199,7 +199,7 @@ func auditPool(t reporter, r *run, i, busy, queued int) {
 func TestEntryTagsAreUnique(t *testing.T) {
 	for _, typ := range []reflect.Type{
 		reflect.TypeFor[Entry](), reflect.TypeFor[StartPart](), reflect.TypeFor[CollectPart](), reflect.TypeFor[FinishPart](),
-		reflect.TypeFor[RetryPart](), reflect.TypeFor[ChildPart](), reflect.TypeFor[StagedPart](), reflect.TypeFor[ChildEnd](), reflect.TypeFor[ChildShow](), reflect.TypeFor[Parent](), reflect.TypeFor[DeliveredPart](), reflect.TypeFor[WaitPart](), reflect.TypeFor[AttemptOpen](), reflect.TypeFor[CallRecord](), reflect.TypeFor[LogRecord](),
+		reflect.TypeFor[RetryPart](), reflect.TypeFor[ChildPart](), reflect.TypeFor[StagedPart](), reflect.TypeFor[ChildEnd](), reflect.TypeFor[ChildShow](), reflect.TypeFor[Parent](), reflect.TypeFor[DeliveredPart](), reflect.TypeFor[WaitPart](), reflect.TypeFor[AttemptOpen](), reflect.TypeFor[HeldAttempt](), reflect.TypeFor[CallRecord](), reflect.TypeFor[LogRecord](),
 	} {
 		seen := make(map[string]string)
 		for f := range typ.Fields() {

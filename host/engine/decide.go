@@ -71,6 +71,10 @@ func (s *Session) decide(at int64, t Tick) (decision, error) {
 		return s.decideEnded(e, t)
 	case ChildShown:
 		return s.decideShown(e, t)
+	case TakeSnapshot:
+		return s.decideSnapshot(e, t)
+	case Adopt:
+		return s.decideAdopt(e, t)
 	case Shift:
 		if t.Lost <= 0 && !t.Crash {
 			return decision{}, nil

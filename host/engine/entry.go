@@ -35,6 +35,10 @@ const (
 
 	EntryQueue EntryKind = 20 // a start that waits for its session's turn
 	EntryBegin EntryKind = 21 // of the queued run that waits longest
+
+	// Of snapshots: see adopt.go.
+	EntrySnapshot EntryKind = 26 // what the session holds, for those who load it
+	EntryFork     EntryKind = 27 // the beginning of a session that was another
 )
 
 // entryNames are how entries are called in a run's timeline.
@@ -43,6 +47,7 @@ var entryNames = map[EntryKind]string{
 	EntryFinish: "finish", EntryTimer: "timer", EntryCancel: "cancel", EntryBlock: "block", EntryShift: "shift", EntryWait: "wait",
 	EntrySleep: "sleep", EntryPause: "pause", EntryResume: "resume", EntryChild: "child", EntryDelivered: "delivered",
 	EntryChildEnded: "child_ended", EntryChildShown: "child_shown", EntryQueue: "queue", EntryBegin: "begin",
+	EntrySnapshot: "snapshot", EntryFork: "fork",
 }
 
 // String is the kind's name in a run's timeline.
@@ -88,6 +93,10 @@ type Entry struct {
 	Shown     *ChildShow     `cbor:"24,keyasint,omitempty"` // of an EntryChildShown
 	// Fault is why a queued run cannot begin, of an EntryBegin.
 	Fault *abi.Error `cbor:"25,keyasint,omitempty"`
+
+	// Snapshot and Held are of an EntrySnapshot and an EntryFork.
+	Snapshot []byte        `cbor:"40,keyasint,omitempty"`
+	Held     []HeldAttempt `cbor:"41,keyasint,omitempty"`
 
 	// Open is on the first entry of an attempt: what its input was made of.
 	Open *AttemptOpen `cbor:"30,keyasint,omitempty"`
@@ -215,6 +224,10 @@ type AttemptOpen struct {
 	Clock  int64       `cbor:"1,keyasint"`
 	Seed   [32]byte    `cbor:"2,keyasint"`
 	Limits host.Limits `cbor:"3,keyasint"`
+	// RunID and SessionID are those under which the attempt began, if it goes on in
+	// a fork under others: its guest has seen them. "": those of now.
+	RunID     string `cbor:"4,keyasint,omitempty"`
+	SessionID string `cbor:"5,keyasint,omitempty"`
 }
 
 // CallRecord is one host call of an attempt: what was asked and answered.

@@ -50,19 +50,7 @@ func playHistory(t *testing.T, name string) {
 		t.Fatal(err)
 	}
 	a := parseArchive(string(text))
-	graphs := make(map[string]*Graph)
-	for _, f := range a.files {
-		base, ok := strings.CutSuffix(f.name, ".json")
-		if !ok {
-			continue
-		}
-		version := "v1"
-		if v, other := strings.CutPrefix(base, "manifest-"); other {
-			version = v
-		}
-		graphs[version] = mustGraph(t, f.text)
-	}
-	p := newPlayer(t, graphs)
+	p := newPlayer(t, graphsOf(t, a))
 	p.keepAll = true
 	for line := range strings.Lines(a.file("ticks")) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
@@ -80,6 +68,24 @@ func playHistory(t *testing.T, name string) {
 	}
 	diffText(t, "want", a.file("want"), want)
 	diffText(t, "dump", a.file("dump"), dump)
+}
+
+// graphsOf compiles the manifests of a history, by version.
+func graphsOf(t reporter, a *archive) map[string]*Graph {
+	t.Helper()
+	graphs := make(map[string]*Graph)
+	for _, f := range a.files {
+		base, ok := strings.CutSuffix(f.name, ".json")
+		if !ok {
+			continue
+		}
+		version := "v1"
+		if v, other := strings.CutPrefix(base, "manifest-"); other {
+			version = v
+		}
+		graphs[version] = mustGraph(t, f.text)
+	}
+	return graphs
 }
 
 // diffText reports the first line in which two texts differ.

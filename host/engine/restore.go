@@ -19,27 +19,33 @@ import (
 // [ErrSnapshot] for bytes that are no snapshot, contradict themselves or have a
 // newer version; what graphs gives.
 func Restore(key host.SessionKey, graphs func(version string) (*Graph, error), data []byte) (*Session, error) {
+	s := New(key, graphs)
+	if err := s.restore(data); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// restore fills a session that is as New made it. After an error it is of no use.
+func (s *Session) restore(data []byte) error {
 	var form savedForm
 	if err := abi.Unmarshal(data, &form); err != nil {
-		return nil, badSnapshot("%s", err)
+		return badSnapshot("%s", err)
 	}
 	switch {
 	case form.Format != snapshotFormat:
-		return nil, badSnapshot("it is no snapshot of a session but of %q", clip(form.Format))
+		return badSnapshot("it is no snapshot of a session but of %q", clip(form.Format))
 	case form.Version > SnapshotVersion:
-		return nil, badSnapshot("its format version is %d, this weft reads up to %d: it was written by a newer weft", form.Version, SnapshotVersion)
+		return badSnapshot("its format version is %d, this weft reads up to %d: it was written by a newer weft", form.Version, SnapshotVersion)
 	case form.Version == 0:
-		return nil, badSnapshot("it has no format version")
+		return badSnapshot("it has no format version")
 	}
 	var saved savedSession
 	if err := abi.Unmarshal(form.Session, &saved); err != nil {
-		return nil, badSnapshot("%s", err)
+		return badSnapshot("%s", err)
 	}
-	l := &loader{s: New(key, graphs), armed: make(map[uint64]bool)}
-	if err := l.session(&saved); err != nil {
-		return nil, err
-	}
-	return l.s, nil
+	l := &loader{s: s, armed: make(map[uint64]bool)}
+	return l.session(&saved)
 }
 
 // loader makes a session of a snapshot.

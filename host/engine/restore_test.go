@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -69,7 +70,7 @@ func FuzzRestore(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		seedRestore(f, graphs, filepath.Base(name), parseArchive(string(text)))
+		seedRestore(f, graphs, parseArchive(string(text)))
 	}
 	key := host.SessionKey{Tenant: "t", Session: "s"}
 	find := func(version string) (*Graph, error) {
@@ -130,19 +131,10 @@ func exercise(s *Session) {
 	_ = s.Dump()
 }
 
-// seedRestore adds the sessions of a history to the corpus, by versions of its own.
-func seedRestore(f *testing.F, graphs map[string]*Graph, prefix string, a *archive) {
-	own := make(map[string]*Graph)
-	for _, file := range a.files {
-		if base, ok := strings.CutSuffix(file.name, ".json"); ok {
-			version := "v1"
-			if v, other := strings.CutPrefix(base, "manifest-"); other {
-				version = v
-			}
-			own[version] = mustGraph(f, file.text)
-			graphs[version] = own[version]
-		}
-	}
+// seedRestore adds the sessions of a history to the corpus.
+func seedRestore(f *testing.F, graphs map[string]*Graph, a *archive) {
+	own := graphsOf(f, a)
+	maps.Copy(graphs, own)
 	p := newPlayer(f, own)
 	for line := range strings.Lines(a.file("ticks")) {
 		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {

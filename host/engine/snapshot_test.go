@@ -2,6 +2,8 @@ package engine
 
 import (
 	"bytes"
+	"errors"
+	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -400,4 +402,48 @@ func TestSnapshotHasEverything(t *testing.T) {
 			t.Errorf("%s is noted as saved, and is no field", name)
 		}
 	}
+}
+
+// TestLoadFromSnapshot: an entry with a snapshot is nothing to a session that is
+// folded on, and all that came before to one that begins with it.
+func TestLoadFromSnapshot(t *testing.T) {
+	text, err := os.ReadFile(histories + "/child-shared.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := parseArchive(string(text))
+	p := newPlayer(t, graphsOf(t, a))
+	later := New(p.live.key, p.live.graphs)
+	n := 0
+	for line := range strings.Lines(a.file("ticks")) {
+		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		seq := p.live.seq
+		p.play(line)
+		if n++; n == 3 {
+			held := []HeldAttempt{{Invocation: 1, Attempt: 1, Crashes: 2}}
+			res, err := p.tick(TakeSnapshot{Held: held})
+			if err != nil || !later.Skips(&Entry{Seq: seq, Kind: EntryEdit}) || later.Skips(res.Entry) {
+				t.Fatalf("%v", err)
+			}
+			if _, err := later.Fold(recoded(t, res.Entry)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := p.live.Reduce(p.now, Adopt{}); err == nil {
+				t.Error("a session that has entries adopts another")
+			}
+			wrong := *res.Entry
+			wrong.Seq++
+			if _, err := New(p.live.key, p.live.graphs).Fold(&wrong); !errors.Is(err, errCorrupt) {
+				t.Errorf("a snapshot of another entry: %v", err)
+			}
+			diffText(t, "loaded session", p.live.Dump(), later.Dump())
+			if got, want := later.Versions(), p.live.Versions(); !reflect.DeepEqual(got, want) || len(got) == 0 {
+				t.Errorf("versions %v, want %v", got, want)
+			}
+			return
+		}
+	}
+	t.Fatal("the history is too short")
 }
