@@ -1,6 +1,10 @@
 package scheduler
 
-import "github.com/weftrun/weft/host/engine"
+import (
+	"slices"
+
+	"github.com/weftrun/weft/host/engine"
+)
 
 // opened is what is written of an attempt that has not ended: what a replay of it
 // needs.
@@ -35,6 +39,10 @@ func (l *ledger) remove(inv uint64) {
 
 // follow takes an entry that the session has just folded, and its commands.
 func (l *ledger) follow(eng *engine.Session, e *engine.Entry, cmds []engine.Command) {
+	if e.Snapshot != nil {
+		l.adopt(e)
+		return
+	}
 	if e.Invocation != 0 {
 		l.attempt(e)
 	}
@@ -45,6 +53,25 @@ func (l *ledger) follow(eng *engine.Session, e *engine.Entry, cmds []engine.Comm
 			}
 		}
 	}
+}
+
+// adopt takes what stands with a snapshot: it is all that there is.
+func (l *ledger) adopt(e *engine.Entry) {
+	*l = *newLedger()
+	for i := range e.Held {
+		if h := &e.Held[i]; h.Open != nil || len(h.Calls) > 0 {
+			l.records[h.Invocation] = &opened{attempt: h.Attempt, open: h.Open, record: slices.Clip(h.Calls)}
+		}
+	}
+}
+
+// copies gives the records for others, who may add to them.
+func (l *ledger) copies() map[uint64]*opened {
+	out := make(map[uint64]*opened, len(l.records))
+	for inv, o := range l.records {
+		out[inv] = &opened{attempt: o.attempt, open: o.open, record: slices.Clip(o.record)}
+	}
+	return out
 }
 
 // attempt adds what an attempt's entry has of its record.

@@ -191,6 +191,15 @@ type Config struct {
 	Limits *host.LimitTable
 	// Timeout of runs whose manifest names none. Default 45 s.
 	Timeout time.Duration
+	// SnapshotEntries and SnapshotBytes say after how many entries, or bytes of
+	// them, a session writes a snapshot, from which it is loaded: what a load folds
+	// is no more than about that, or the snapshot's own size if that is more.
+	// Defaults 10,000 (folded in some 50 ms) and 8 MiB (a batch of the journal).
+	SnapshotEntries int
+	SnapshotBytes   int
+	// KeepEntries is how many entries before a snapshot are kept, at least, for
+	// timelines and forks. Default 0: all.
+	KeepEntries uint64
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// Entropy fills a buffer with random bytes. Default crypto/rand.

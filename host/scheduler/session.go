@@ -33,6 +33,8 @@ type session struct {
 	// suspended has the records of invocations that wait or sleep.
 	suspended map[uint64]*opened
 	crashes   map[uint64]int // crashes that an open invocation has seen
+	ledger    *ledger        // what the journal has of attempts that have not ended
+	tail      tail
 	tickets   []*ticket
 	lastPos   uint64 // queue position of the newest entry
 	dead      bool   // purged: nothing may be appended any more
@@ -49,7 +51,7 @@ var errDead = &host.Error{Code: host.CodeNotFound, Message: "Handler not found"}
 
 func (s *Scheduler) newSession(key host.SessionKey) *session {
 	return &session{s: s, key: key, loaded: make(chan struct{}), attempts: map[uint64]*attempt{},
-		ended: map[string][]chan ended{}, versions: map[string]string{}, suspended: map[uint64]*opened{}, crashes: map[uint64]int{}}
+		ended: map[string][]chan ended{}, versions: map[string]string{}, suspended: map[uint64]*opened{}, crashes: map[uint64]int{}, ledger: newLedger()}
 }
 
 // begin pins a session that nobody can know yet, as its id was drawn just now:
@@ -164,13 +166,13 @@ func (ss *session) load(ctx context.Context, barrier uint64) {
 		ss.err = &host.Error{Code: host.CodeInternal, Message: fmt.Sprintf("session %q cannot be loaded: its journal does not read", ss.key.Session), Cause: err}
 		return
 	}
-	ss.eng = eng
+	ss.eng, ss.ledger = eng, l
 	ss.state.Store(eng.State())
 	if err == nil {
 		ss.s.mu.Lock()
 		ss.s.counters.Loaded++
 		ss.s.mu.Unlock()
-		ss.recover(l.records)
+		ss.recover(l.copies())
 	}
 }
 
@@ -184,6 +186,9 @@ func (ss *session) foldAll(ctx context.Context) (*engine.Session, *ledger, error
 			return fmt.Errorf("decode entries: %w", err)
 		}
 		for i := range entries {
+			if eng.Skips(&entries[i]) {
+				continue
+			}
 			if err := ss.foldStored(eng, &entries[i], l); err != nil {
 				return err
 			}
@@ -202,6 +207,7 @@ func (ss *session) foldStored(eng *engine.Session, e *engine.Entry, l *ledger) e
 		ss.versions[runID] = start.Version
 	}
 	l.follow(eng, e, cmds)
+	ss.adopted(eng, e)
 	if e.Crash {
 		for _, inv := range eng.Open() {
 			ss.crashes[inv]++
@@ -216,6 +222,24 @@ func (ss *session) foldStored(eng *engine.Session, e *engine.Entry, l *ledger) e
 		}
 	}
 	return nil
+}
+
+// adopted counts a stored entry towards the next snapshot, and takes what stands
+// with one.
+func (ss *session) adopted(eng *engine.Session, e *engine.Entry) {
+	ss.tail.entries++
+	ss.tail.bytes += entrySize(e)
+	if e.Snapshot == nil {
+		return
+	}
+	ss.tail = tail{last: len(e.Snapshot)}
+	ss.versions = eng.Versions()
+	clear(ss.crashes)
+	for i := range e.Held {
+		if h := &e.Held[i]; h.Crashes > 0 {
+			ss.crashes[h.Invocation] = h.Crashes
+		}
+	}
 }
 
 // tick reduces a tick, journals its entry and carries out the commands. It
@@ -239,6 +263,7 @@ func (ss *session) tick(t engine.Tick, attach func(*engine.Result)) (engine.Resu
 	if runID, start := res.Entry.Begins(); start != nil {
 		ss.versions[runID] = start.Version
 	}
+	ss.ledger.follow(ss.eng, res.Entry, res.Commands)
 	it := ss.item(res)
 	ss.lastPos = ss.s.cfg.Journal.Append(now, it)
 	pos := ss.lastPos
@@ -246,6 +271,7 @@ func (ss *session) tick(t engine.Tick, attach func(*engine.Result)) (engine.Resu
 	if over := ss.carryOut(res.Commands); over && res.Entry.Kind != engine.EntryBegin { // else takeTurns goes on itself
 		ss.takeTurns()
 	}
+	ss.wrote(res.Entry)
 	return res, pos, nil
 }
 
@@ -259,6 +285,9 @@ func (ss *session) item(res engine.Result) host.JournalItem {
 	}
 	if runID, start := e.Begins(); start != nil {
 		it.Started = []string{runID}
+	}
+	if it.Snapshot = e.Snapshot != nil; it.Snapshot && ss.s.cfg.KeepEntries > 0 && e.Seq > ss.s.cfg.KeepEntries {
+		it.Cut = e.Seq - ss.s.cfg.KeepEntries
 	}
 	for _, c := range res.Commands {
 		switch c := c.(type) {
@@ -334,7 +363,10 @@ func (e entry) Append(dst []byte, record bool) ([]byte, error) {
 
 // entrySize is about how many bytes an entry holds in memory.
 func entrySize(e *engine.Entry) int {
-	n := 256 + len(e.Changes)
+	n := 256 + len(e.Changes) + len(e.Snapshot)
+	for i := range e.Held {
+		n += sizeOfCalls(e.Held[i].Calls) + 64
+	}
 	if e.Event != nil {
 		n += len(e.Event.Body)
 	}
@@ -355,11 +387,17 @@ func entrySize(e *engine.Entry) int {
 			n += len(e.Finish.Events[i].Body) + 64
 		}
 	}
-	for i := range e.Calls {
-		n += len(e.Calls[i].Request) + len(e.Calls[i].Response) + 64
-	}
+	n += sizeOfCalls(e.Calls)
 	for i := range e.Logs {
 		n += len(e.Logs[i].Message) + len(e.Logs[i].Attrs) + 64
+	}
+	return n
+}
+
+func sizeOfCalls(calls []engine.CallRecord) int {
+	n := 0
+	for i := range calls {
+		n += len(calls[i].Request) + len(calls[i].Response) + 64
 	}
 	return n
 }

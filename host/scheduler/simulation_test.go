@@ -61,7 +61,7 @@ func TestSimulation(t *testing.T) {
 // simulation for a test that has stopped doing anything.
 type simStats struct {
 	scheduler.Counters
-	Crashes, CleanStops, Refused, Starts, Sends, Cancels, Purges, Ends, Blocked, StreamEvents, Entries, Children, Messages, Tidied, Queued, Turns int
+	Crashes, CleanStops, Refused, Starts, Sends, Cancels, Purges, Ends, Blocked, StreamEvents, Entries, Children, Messages, Tidied, Queued, Turns, FromSnapshots int
 }
 
 func (s *simStats) add(c scheduler.Counters) {
@@ -81,7 +81,7 @@ func (s *simStats) check(t *testing.T) {
 		"conflicts": s.Conflicts, "parks": s.Parks, "replays": s.Replayed, "loads": s.Loaded, "evictions": s.Evicted, "yields": s.Yields, "holds": s.Holds, "waits and sleeps": s.Suspended,
 		"crashes": uint64(s.Crashes), "refused commits": uint64(s.Refused), "cancels": uint64(s.Cancels), "purges": uint64(s.Purges),
 		"runs blocked by crashes": uint64(s.Blocked), "children": uint64(s.Children), "messages between sessions": uint64(s.Messages),
-		"clean-ups": uint64(s.Tidied), "queued starts": uint64(s.Queued), "turns": uint64(s.Turns),
+		"loads from snapshots": uint64(s.FromSnapshots), "clean-ups": uint64(s.Tidied), "queued starts": uint64(s.Queued), "turns": uint64(s.Turns),
 	} {
 		if n == 0 {
 			t.Errorf("the simulation has no %s: it does not test what it is to test", name)
@@ -100,6 +100,7 @@ type sim struct {
 	modules    simModules
 	tokens     int
 	batchBytes int
+	snapshots  int // entries after which a session writes one
 	limits     *host.LimitTable
 	calm       time.Duration // after which everything has come to an end
 	crashes    int           // per 10,000 steps
@@ -212,6 +213,7 @@ func (s *sim) play() {
 	s.now = time.Unix(1_700_000_000, 0)
 	s.tokens = 1 + s.rng.IntN(4)
 	s.batchBytes = []int{1 << 10, 8 << 10, 1 << 20}[s.rng.IntN(3)]
+	s.snapshots = []int{3, 20, 1 << 20}[s.rng.IntN(3)]
 	s.calm = 20 * time.Second
 	if s.rng.IntN(3) == 0 { // little enough to be over it
 		s.calm = 10 * time.Minute

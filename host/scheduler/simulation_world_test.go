@@ -195,7 +195,7 @@ func (s *sim) open() *world {
 			return hostcall.New(l, o, r)
 		},
 		Classify: classify, Parked: hostcall.ErrParked, Tokens: s.tokens, IdleAfter: 20 * time.Millisecond, Limits: s.limits,
-		Now: s.clock, Entropy: func(b []byte) { s.entropy(w, b) }, Log: slog.New(simLog{w}),
+		Now: s.clock, Entropy: func(b []byte) { s.entropy(w, b) }, Log: slog.New(simLog{w}), SnapshotEntries: s.snapshots,
 	})
 	if err != nil {
 		s.t.Fatal(err)

@@ -71,6 +71,9 @@ func (p *past) walk(ctx context.Context, position uint64, on onlooker) error {
 		}
 		for i := range entries {
 			e := &entries[i]
+			if p.eng.Skips(e) {
+				continue
+			}
 			if p.first == 0 {
 				p.first = e.Seq
 			}
