@@ -91,3 +91,22 @@ type TimelineLog struct {
 	Message string
 	Attrs   abi.Raw // nil: none
 }
+
+// Fork is a run that goes on a second time, from a position of its past.
+type Fork struct {
+	Run Run // in a private session of its own
+	// Anew lists what was under way outside of the session, and was begun again.
+	Anew []Renewed
+}
+
+// RenewedChild is the Kind of a [Renewed] child that runs in another session.
+const RenewedChild = "child"
+
+// Renewed is something that a fork has begun again.
+type Renewed struct {
+	Kind      string
+	Step      string // that waits for it
+	Workflow  string // of a child
+	HandlerID string // of the child now
+	Was       string // handler id of the child before
+}

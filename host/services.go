@@ -90,6 +90,18 @@ type Runs interface {
 	//
 	// CodeNotFound. CodeGone: the journal has been cut behind that position.
 	Timeline(ctx context.Context, tenant, id string, after uint64, limit int) (Timeline, error)
+	// Fork lets the latest run of a handler, or any run by its run id, go on a second
+	// time from just after a position of its session's journal, under a new handler
+	// in a private session: with the state of then, its children of the same session,
+	// and of its waits, sleeps and timeouts what remained.
+	//
+	// # Errors
+	//
+	// CodeNotFound. CodeInvalidArgument: the journal has no such position, or the run
+	// had not begun. CodeConflict: no fork can begin there; the message names the
+	// nearest position before. CodeGone: the journal has been cut behind it.
+	// CodeLimitExceeded: it holds too much.
+	Fork(ctx context.Context, tenant, id string, at uint64) (Fork, error)
 	// Events opens a handler's stream. after is the sequence number behind
 	// which it begins; see StreamFromNow and StreamFromRun.
 	Events(ctx context.Context, tenant, id string, after int64) (Stream, error)

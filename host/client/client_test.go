@@ -362,3 +362,14 @@ func TestJournal(t *testing.T) {
 		t.Errorf("error = %v", err)
 	}
 }
+
+func TestFork(t *testing.T) {
+	c := serve(t, &fake{}, nil)
+	rec, anew, err := c.Fork(t.Context(), "h", 7)
+	if err != nil || rec.HandlerID != "f" || rec.Steps != 7 || len(anew) != 1 || anew[0] != (host.Renewed{Kind: host.RenewedChild, Step: "s", Workflow: "w", HandlerID: "new", Was: "old"}) {
+		t.Errorf("Fork = %+v, %+v, %v", rec, anew, err)
+	}
+	if _, _, err := c.Fork(t.Context(), "h", 0); errorOf(t, err).Code != host.CodeInvalidArgument {
+		t.Errorf("error = %v", err)
+	}
+}

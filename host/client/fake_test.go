@@ -76,6 +76,13 @@ func (f *fake) Timeline(_ context.Context, _, _ string, after uint64, limit int)
 	return host.Timeline{Entries: []host.TimelineEntry{{Seq: after + 1, At: 2e9, RunID: "r", Kind: "finish", Status: host.StatusCompleted, Duration: 5e8}}}, f.err
 }
 
+func (f *fake) Fork(_ context.Context, _, _ string, at uint64) (host.Fork, error) {
+	return host.Fork{
+		Run:  host.Run{HandlerID: "f", RunID: "r", Status: host.StatusRunning, Steps: at},
+		Anew: []host.Renewed{{Kind: host.RenewedChild, Step: "s", Workflow: "w", HandlerID: "new", Was: "old"}},
+	}, f.err
+}
+
 func (f *fake) Pause(context.Context, string, string) (host.Run, error) {
 	return host.Run{HandlerID: "h", Status: host.StatusRunning, Paused: true}, f.err
 }

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -92,4 +93,35 @@ func (c *Client) Journal(ctx context.Context, id, cursor string, limit int) (Jou
 	var page JournalPage
 	err = a.decode(&page)
 	return page, err
+}
+
+// Fork lets a run go on a second time from just after an entry of its journal. It
+// gives the record of the new handler, and what was begun anew for it.
+func (c *Client) Fork(ctx context.Context, id string, at uint64) (Record, []host.Renewed, error) {
+	body := fmt.Appendf(nil, `{"at":%d}`, at)
+	a, err := c.want(ctx, http.StatusOK, postJSON("/handlers/"+url.PathEscape(id)+"/fork", body))
+	if err != nil {
+		return Record{}, nil, err
+	}
+	rec, err := decodeRecord(a.body)
+	if err != nil {
+		return Record{}, nil, err
+	}
+	var more struct {
+		Anew []struct {
+			Kind      string `json:"kind"`
+			Step      string `json:"step"`
+			Workflow  string `json:"workflow_name"`
+			HandlerID string `json:"handler_id"`
+			Was       string `json:"was"`
+		} `json:"anew"`
+	}
+	if err := a.decode(&more); err != nil {
+		return Record{}, nil, err
+	}
+	var anew []host.Renewed
+	for _, r := range more.Anew {
+		anew = append(anew, host.Renewed(r))
+	}
+	return rec, anew, nil
 }

@@ -195,11 +195,17 @@ func (s *Session) foldChild(e *Entry, inv *invocation, root *state.Node) error {
 		return s.foldRun(e, p.RunID, p.Start, root)
 	}
 	c.start = p.Start
-	s.post(Message{To: p.Session, Start: &StartRun{
-		RunID: p.RunID, HandlerID: p.Start.HandlerID, Version: p.Start.Version, Event: p.Start.Event, Seed: p.Start.Seed,
-		Timeout: p.Start.Timeout, Limits: p.Start.Limits, Parent: p.Start.Parent,
-	}})
+	s.postStart(c)
 	return nil
+}
+
+// postStart tells another session to begin a child.
+func (s *Session) postStart(c *child) {
+	p := c.start
+	s.post(Message{To: c.session, Start: &StartRun{
+		RunID: c.run, HandlerID: p.HandlerID, Version: p.Version, Event: p.Event, Seed: p.Seed,
+		Timeout: p.Timeout, Limits: p.Limits, Parent: p.Parent,
+	}})
 }
 
 // tellParent gives the end of a run to the run that began it.

@@ -120,6 +120,7 @@ func (p *player) tick(tick Tick) (Result, error) {
 		p.t.Fatalf("replay gives other commands:\n got %v\nwant %v", commands, res.Commands)
 	}
 	diffText(p.t, "replayed session", p.live.Dump(), p.copied.Dump())
+	p.forkAll()
 	return res, err
 }
 

@@ -362,6 +362,24 @@ func (f *fakeHost) Timeline(_ context.Context, _, id string, after uint64, limit
 	return t, nil
 }
 
+// Fork implements host.Runs: of any run at 7, of none elsewhere.
+func (f *fakeHost) Fork(_ context.Context, _, id string, at uint64) (host.Fork, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, r, err := f.find(id)
+	switch {
+	case err != nil:
+		return host.Fork{}, host.Errorf(host.CodeNotFound, "no run %q", id)
+	case at < 3:
+		return host.Fork{}, host.Errorf(host.CodeGone, "cut away")
+	case at != 7:
+		return host.Fork{}, host.Errorf(host.CodeConflict, "the nearest is 7")
+	}
+	out := host.Fork{Run: *r, Anew: []host.Renewed{{Kind: host.RenewedChild, Step: "s", Workflow: "w", HandlerID: "new", Was: "old"}, {Kind: host.RenewedChild}}}
+	out.Run.HandlerID, out.Run.RunID = "forked", "forked-run"
+	return out, nil
+}
+
 // Pause and Resume implement host.Runs.
 func (f *fakeHost) Pause(_ context.Context, _, id string) (host.Run, error) { return f.hold(id, true) }
 

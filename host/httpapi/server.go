@@ -202,6 +202,7 @@ func (s *Server) routes() {
 	e.POST("/handlers/:id/cancel", s.cancelHandler)
 	e.POST("/handlers/:id/pause", s.pauseHandler)
 	e.POST("/handlers/:id/resume", s.resumeHandler)
+	e.POST("/handlers/:id/fork", s.forkHandler)
 	read("/results/:id", s.getResult)
 	e.GET("/events/:id", s.streamEvents)
 	e.POST("/events/:id", s.sendEvent)

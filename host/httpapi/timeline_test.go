@@ -70,3 +70,25 @@ func TestJournal(t *testing.T) {
 		t.Errorf("an unknown handler: %s", text)
 	}
 }
+
+// TestFork: what is asked for, what is answered, and what is refused.
+func TestFork(t *testing.T) {
+	h := newServer(t, newFake(t)).Handler()
+	if w := call(t, h, "POST", "/workflows/plain/run-nowait", `{"handler_id":"h"}`); w.Code != http.StatusOK {
+		t.Fatalf("start: %d %s", w.Code, w.Body)
+	}
+	w := call(t, h, "POST", "/handlers/h/fork", `{"at": 7}`)
+	body := w.Body.String()
+	if w.Code != http.StatusOK || !strings.HasPrefix(body, `{"handler_id":"forked",`) ||
+		!strings.HasSuffix(body, `,"anew":[{"kind":"child","step":"s","workflow_name":"w","handler_id":"new","was":"old"},{"kind":"child"}]}`) || !json.Valid(w.Body.Bytes()) {
+		t.Errorf("fork: %d %s", w.Code, body)
+	}
+	for _, bad := range []string{`{}`, `{"at": null}`, `{"at": 0}`, `{"at": -1}`, `{"at": "7"}`, `{"at": 7.5}`, `{"at": 7, "to": 1}`, `[7]`, `{"at": 1e99}`, ``} {
+		wantError(t, call(t, h, "POST", "/handlers/h/fork", bad), http.StatusBadRequest, host.CodeInvalidArgument)
+	}
+	wantError(t, call(t, h, "POST", "/handlers/h/fork", `{"at": 2}`), http.StatusGone, host.CodeGone)
+	if text := wantError(t, call(t, h, "POST", "/handlers/h/fork", `{"at": 8}`), http.StatusConflict, host.CodeConflict); text != "the nearest is 7" {
+		t.Errorf("no resting point: %s", text)
+	}
+	wantError(t, call(t, h, "POST", "/handlers/nobody/fork", `{"at": 7}`), http.StatusNotFound, host.CodeNotFound)
+}

@@ -24,13 +24,16 @@ type bench struct {
 	t       *testing.T
 	store   host.Store
 	journal *journal.Journal
-	sched   *scheduler.Scheduler
-	modules simModules
-	tokens  int
-	limits  *host.LimitTable
-	log     io.Writer // of the server; default: the test's
-	batch   int       // bytes of a commit; default: the journal's
-	real    bool      // the clock is package time's, a bubble's mostly
+	// snapshots and keep are SnapshotEntries and KeepEntries.
+	snapshots int
+	keep      uint64
+	sched     *scheduler.Scheduler
+	modules   simModules
+	tokens    int
+	limits    *host.LimitTable
+	log       io.Writer // of the server; default: the test's
+	batch     int       // bytes of a commit; default: the journal's
+	real      bool      // the clock is package time's, a bubble's mostly
 
 	mu    sync.Mutex // guards now
 	now   time.Time
@@ -145,6 +148,7 @@ func (b *bench) open(t *testing.T) *bench {
 			return hostcall.New(l, o, r)
 		},
 		Classify: classify, Parked: hostcall.ErrParked, Tokens: b.tokens, IdleAfter: 20 * time.Millisecond, Now: b.clock, Limits: b.limits,
+		SnapshotEntries: b.snapshots, KeepEntries: b.keep,
 		Log: slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {

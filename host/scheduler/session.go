@@ -263,6 +263,9 @@ func (ss *session) tick(t engine.Tick, attach func(*engine.Result)) (engine.Resu
 	if runID, start := res.Entry.Begins(); start != nil {
 		ss.versions[runID] = start.Version
 	}
+	if res.Entry.Kind == engine.EntryFork {
+		ss.versions = ss.eng.Versions()
+	}
 	ss.ledger.follow(ss.eng, res.Entry, res.Commands)
 	it := ss.item(res)
 	ss.lastPos = ss.s.cfg.Journal.Append(now, it)
@@ -300,6 +303,9 @@ func (ss *session) item(res engine.Result) host.JournalItem {
 			it.Stream = append(it.Stream, host.StreamRow{HandlerID: c.HandlerID, RunID: c.Event.RunID, Events: []host.StreamEvent{c.Event}})
 		case engine.RunChanged:
 			it.Runs = append(it.Runs, c.Run)
+			if e.Kind == engine.EntryFork {
+				it.Started = append(it.Started, c.Run.RunID)
+			}
 		}
 	}
 	return it

@@ -28,7 +28,7 @@ type tail struct {
 // with mu held.
 func (ss *session) wrote(e *engine.Entry) {
 	t, cfg := &ss.tail, &ss.s.cfg
-	if e.Kind == engine.EntrySnapshot {
+	if e.Snapshot != nil {
 		*t = tail{last: len(e.Snapshot)}
 		return
 	}

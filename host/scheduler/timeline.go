@@ -137,7 +137,7 @@ func (t *teller) see(p *past, e *engine.Entry) bool {
 func (t *teller) seen(p *past, e *engine.Entry, cmds []engine.Command) error {
 	out := host.TimelineEntry{Seq: e.Seq, At: e.At, RunID: t.run, Kind: e.Kind.String()}
 	t.follow(p, e, cmds, &out)
-	if !t.concerns(e, &out) || e.Seq <= t.after {
+	if !t.concerns(p, e, &out) || e.Seq <= t.after {
 		return nil
 	}
 	if n := len(t.out.Entries); n == t.limit || t.bytes > timelineBytes {
@@ -158,6 +158,13 @@ func (t *teller) seen(p *past, e *engine.Entry, cmds []engine.Command) error {
 // follow keeps account of the run's attempts, and notes which began and whether
 // the run has ended.
 func (t *teller) follow(p *past, e *engine.Entry, cmds []engine.Command, out *host.TimelineEntry) {
+	if e.Kind == engine.EntrySnapshot { // perhaps what is told begins with it
+		for i := range e.Held {
+			if h := &e.Held[i]; h.Open != nil && t.began[h.Invocation].attempt != h.Attempt {
+				t.began[h.Invocation] = begun{h.Attempt, h.Open.Clock}
+			}
+		}
+	}
 	for _, c := range cmds {
 		switch c := c.(type) {
 		case engine.StartAttempt:
@@ -185,9 +192,9 @@ func (t *teller) follow(p *past, e *engine.Entry, cmds []engine.Command, out *ho
 }
 
 // concerns reports whether an entry is of the run: its own, the one that began it
-// as a child, or one of a child that let it go on.
-func (t *teller) concerns(e *engine.Entry, out *host.TimelineEntry) bool {
-	if e.RunID == t.run {
+// as a child or a fork, or one of a child that let it go on.
+func (t *teller) concerns(p *past, e *engine.Entry, out *host.TimelineEntry) bool {
+	if e.RunID == t.run || e.Kind == engine.EntryFork && p.eng.Begun(t.run) {
 		return true
 	}
 	if runID, start := e.Begins(); start != nil && runID == t.run {
