@@ -204,3 +204,104 @@ func TestCutJournal(t *testing.T) {
 		t.Errorf("a fork behind the cut: %+v", run)
 	}
 }
+
+const (
+	family = `{"abi": 1, "workflow": "two", "timeout": 0, "events": {"Go": {}, "Done": {}},
+  "steps": [{"name": "begin", "accepts": ["StartEvent"], "emits": [["list", ["Go"]]]},
+    {"name": "run", "accepts": ["Go"], "emits": ["Done"]},
+    {"name": "end", "accepts": [["list", ["Done"]]], "emits": ["StopEvent"]}]}`
+	asked = `{"abi": 1, "workflow": "kid", "timeout": 0, "events": {"Answer": {"kind": "human_response"}},
+  "steps": [{"name": "kid", "accepts": ["StartEvent"], "emits": ["StopEvent"], "waits": ["Answer"]}]}`
+)
+
+// parents is a guest of family and its children: the first child shares the
+// session, the second has one of its own.
+func parents(_ context.Context, g *call) (abi.StepOutput, error) {
+	switch g.in.Step {
+	case "begin":
+		out := abi.StepOutput{List: true}
+		for range 2 {
+			out.Events = append(out.Events, abi.Event{Type: "Go", Body: abi.EmptyMap})
+		}
+		return out, nil
+	case "run":
+		req := map[string]any{"workflow": "kid", "event": []any{"StartEvent", map[string]any{}}}
+		if g.in.Run.Invocation == 2 {
+			req["session"] = map[string]any{"shared": true}
+		}
+		if _, err := g.do(abi.ImportRunWorkflow, req); err != nil {
+			return abi.StepOutput{}, err
+		}
+		return abi.StepOutput{Events: []abi.Event{{Type: "Done", Body: abi.EmptyMap}}}, nil
+	case "kid":
+		if _, err := g.do(abi.ImportWait, map[string]any{"type": "Answer"}); err != nil {
+			return abi.StepOutput{}, err
+		}
+	}
+	return stopEvent(), nil
+}
+
+// TestForkWithChildren: children of the session go on in the fork, others begin
+// anew; neither hears of what the old ones do.
+func TestForkWithChildren(t *testing.T) {
+	b := &bench{tokens: 1, modules: newSimModules(t, map[string]string{"two": family, "kid": asked})}
+	b.guest = parents
+	b.open(t)
+	b.start("h", "s")
+	b.rest()
+	kids := func(id string) map[string]host.Run {
+		t.Helper()
+		out := map[string]host.Run{}
+		for _, w := range b.record(t, id).WaitingFor {
+			if w.Child == "" {
+				t.Fatalf("%s waits for %+v", id, w)
+			}
+			out[w.Child] = b.record(t, w.Child)
+		}
+		if len(out) != 2 {
+			t.Fatalf("%s waits for %v", id, out)
+		}
+		return out
+	}
+	old := kids("h")
+	entries := b.timeline(t, "h", 0, 1000).Entries
+	fork, err := b.fork(t, "h", entries[len(entries)-1].Seq)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.rest()
+	run := fork.Run
+	anew := kids(run.HandlerID)
+	shared := 0
+	for id, kid := range anew {
+		if _, both := old[id]; both || kid.Status != host.StatusRunning {
+			t.Errorf("the fork waits for %+v", kid)
+		}
+		if kid.SessionID == run.SessionID {
+			shared++
+		} else if len(fork.Anew) != 1 || fork.Anew[0].HandlerID != id || fork.Anew[0].Step != "run" || old[fork.Anew[0].Was].SessionID == "s" {
+			t.Errorf("begun anew: %+v", fork.Anew)
+		}
+	}
+	if shared != 1 {
+		t.Errorf("the fork has %d children of its session: %+v", shared, anew)
+	}
+	for id := range anew {
+		b.send(t, id)
+		b.open(t)
+		b.rest()
+	}
+	if done := b.record(t, run.HandlerID); done.Status != host.StatusCompleted {
+		t.Errorf("the fork: %+v", done)
+	}
+	if was := b.record(t, "h"); was.Status != host.StatusRunning {
+		t.Errorf("the run: %+v", was)
+	}
+	for id := range old {
+		b.send(t, id)
+	}
+	b.rest()
+	if was := b.record(t, "h"); was.Status != host.StatusCompleted {
+		t.Errorf("the run after its fork: %+v", was)
+	}
+}
