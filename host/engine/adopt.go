@@ -19,6 +19,8 @@ type (
 	TakeSnapshot struct {
 		// Held are the records of attempts that have not ended.
 		Held []HeldAttempt
+		// Most is how many bytes the snapshot may have: a longer one is no entry. 0: any.
+		Most int
 	}
 	// Adopt begins an empty session by what [Session.Fork] gave.
 	Adopt struct {
@@ -41,6 +43,9 @@ type HeldAttempt struct {
 
 func (s *Session) decideSnapshot(e *Entry, t TakeSnapshot) (decision, error) {
 	data, err := s.Snapshot()
+	if err == nil && t.Most > 0 && len(data) > t.Most {
+		return decision{}, nil
+	}
 	e.Kind, e.Snapshot, e.Held = EntrySnapshot, data, t.Held
 	return decision{entry: e}, err
 }

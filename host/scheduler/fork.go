@@ -87,18 +87,19 @@ func (s *Scheduler) forkOf(ctx context.Context, p *past, runID string) (host.For
 		return host.Fork{}, refused(err)
 	}
 	snapshot, err := p.eng.Snapshot()
-	switch {
-	case err != nil:
+	if err != nil {
 		return host.Fork{}, refused(err)
-	case len(snapshot) > maxSnapshot:
-		return host.Fork{}, host.Errorf(host.CodeLimitExceeded, "The run with its state takes %d bytes, more than a fork may begin with (%d)", len(snapshot), maxSnapshot)
+	}
+	begin := engine.Adopt{Snapshot: snapshot, Held: held.of(runs, p.ss.key.Session)}
+	if size := len(snapshot) + sizeOfHeld(begin.Held); size > maxSnapshot {
+		return host.Fork{}, host.Errorf(host.CodeLimitExceeded, "The run with its state takes %d bytes, more than a fork may begin with (%d)", size, maxSnapshot)
 	}
 	ss := s.begin(t.Key)
 	if ss == nil {
 		return host.Fork{}, errDead
 	}
 	defer ss.release()
-	out, pos, err := ss.adopt(engine.Adopt{Snapshot: snapshot, Held: held.of(runs, p.ss.key.Session)}, t.RunID)
+	out, pos, err := ss.adopt(begin, t.RunID)
 	if err != nil {
 		return host.Fork{}, refused(err)
 	}

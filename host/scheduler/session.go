@@ -180,7 +180,7 @@ func (ss *session) load(ctx context.Context, barrier uint64) {
 func (ss *session) foldAll(ctx context.Context) (*engine.Session, *ledger, error) {
 	eng := engine.New(ss.key, ss.graph)
 	l := newLedger()
-	_, err := ss.s.cfg.Journal.Load(ctx, ss.key, func(array []byte) error {
+	last, err := ss.s.cfg.Journal.Load(ctx, ss.key, func(array []byte) error {
 		var entries []engine.Entry
 		if err := abi.Unmarshal(array, &entries); err != nil {
 			return fmt.Errorf("decode entries: %w", err)
@@ -195,6 +195,9 @@ func (ss *session) foldAll(ctx context.Context) (*engine.Session, *ledger, error
 		}
 		return nil
 	})
+	if err == nil && eng.Seq() != last {
+		err = fmt.Errorf("the journal ends at entry %d, its rows lead to %d", last, eng.Seq())
+	}
 	return eng, l, err
 }
 
@@ -208,11 +211,7 @@ func (ss *session) foldStored(eng *engine.Session, e *engine.Entry, l *ledger) e
 	}
 	l.follow(eng, e, cmds)
 	ss.adopted(eng, e)
-	if e.Crash {
-		for _, inv := range eng.Open() {
-			ss.crashes[inv]++
-		}
-	}
+	ss.sawCrash(eng, e)
 	for _, c := range cmds {
 		switch c := c.(type) {
 		case engine.StartAttempt:
@@ -222,6 +221,16 @@ func (ss *session) foldStored(eng *engine.Session, e *engine.Entry, l *ledger) e
 		}
 	}
 	return nil
+}
+
+// sawCrash counts a crash that an entry tells of for those who were open at it.
+func (ss *session) sawCrash(eng *engine.Session, e *engine.Entry) {
+	if !e.Crash {
+		return
+	}
+	for _, inv := range eng.Open() {
+		ss.crashes[inv]++
+	}
 }
 
 // adopted counts a stored entry towards the next snapshot, and takes what stands
@@ -267,6 +276,7 @@ func (ss *session) tick(t engine.Tick, attach func(*engine.Result)) (engine.Resu
 		ss.versions = ss.eng.Versions()
 	}
 	ss.ledger.follow(ss.eng, res.Entry, res.Commands)
+	ss.sawCrash(ss.eng, res.Entry)
 	it := ss.item(res)
 	ss.lastPos = ss.s.cfg.Journal.Append(now, it)
 	pos := ss.lastPos
@@ -369,10 +379,7 @@ func (e entry) Append(dst []byte, record bool) ([]byte, error) {
 
 // entrySize is about how many bytes an entry holds in memory.
 func entrySize(e *engine.Entry) int {
-	n := 256 + len(e.Changes) + len(e.Snapshot)
-	for i := range e.Held {
-		n += sizeOfCalls(e.Held[i].Calls) + 64
-	}
+	n := 256 + len(e.Changes) + len(e.Snapshot) + sizeOfHeld(e.Held)
 	if e.Event != nil {
 		n += len(e.Event.Body)
 	}

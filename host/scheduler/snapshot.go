@@ -34,15 +34,30 @@ func (ss *session) wrote(e *engine.Entry) {
 	}
 	t.entries++
 	t.bytes += entrySize(e)
-	if t.entries < cfg.SnapshotEntries && t.bytes < cfg.SnapshotBytes || t.bytes < t.last || ss.eng.State().Bytes() > maxSnapshot {
+	if t.entries < cfg.SnapshotEntries && t.bytes < cfg.SnapshotBytes || t.bytes < t.last {
 		return
 	}
-	_, _, err := ss.tick(engine.TakeSnapshot{Held: ss.held()}, nil)
+	var res engine.Result
+	var err error
+	held := ss.held()
+	if most := maxSnapshot - sizeOfHeld(held); most > ss.eng.State().Bytes() {
+		res, _, err = ss.tick(engine.TakeSnapshot{Held: held, Most: most}, nil)
+	}
 	if err != nil {
 		// Nothing is lost by it: the journal is whole without.
 		ss.s.cfg.Log.Error("a session gives no snapshot", "tenant", ss.key.Tenant, "session", ss.key.Session, "error", err)
-		*t = tail{}
 	}
+	if res.Entry == nil { // it is too large: perhaps it is not when as much again has been written
+		*t = tail{last: maxSnapshot}
+	}
+}
+
+func sizeOfHeld(held []engine.HeldAttempt) int {
+	n := 0
+	for i := range held {
+		n += sizeOfCalls(held[i].Calls) + 256
+	}
+	return n
 }
 
 // held gives what the journal has of the attempts that have not ended, and how
