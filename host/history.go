@@ -110,3 +110,20 @@ type Renewed struct {
 	HandlerID string // of the child now
 	Was       string // handler id of the child before
 }
+
+// RunSnapshotVersion is the version of the form of a [RunSnapshot], and the newest
+// that is read.
+const RunSnapshotVersion = 1
+
+// RunSnapshot is all that a run is made of: another one can go on from it, here or
+// on another server that has the same versions of its workflows.
+type RunSnapshot struct {
+	Version   int
+	Workflow  string
+	HandlerID string
+	RunID     string
+	Status    Status   // of one that has ended it has the state alone
+	Modules   []string // digests of the versions of the runs in it, sorted
+	Session   []byte   // see package engine
+	Held      []byte   // records of the attempts under way
+}

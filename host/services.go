@@ -27,6 +27,10 @@ type StartRequest struct {
 	// Event is the start event; its Type "" means the workflow's start type.
 	Event  abi.Event
 	OnBusy OnBusy // "": share
+	// Snapshot is nil, or what the run begins with: an unfinished one goes on, and
+	// Event is not looked at; on the state of a finished one a new run starts. The
+	// handler and the session must be new.
+	Snapshot *RunSnapshot
 	// Wait makes Start return when the run has ended, else when its start is
 	// durable.
 	Wait bool
@@ -45,7 +49,8 @@ type Runs interface {
 	// active or belongs to another workflow or session.
 	// CodeSchemaViolation: the session's state breaks the workflow's schema (a
 	// run that queues fails of that when its turn comes). CodeLimitExceeded: too
-	// many starts wait for the session.
+	// many starts wait for the session. CodeInvalidArgument: the snapshot does not
+	// read, or is of another workflow or version.
 	Start(ctx context.Context, req StartRequest) (Run, error)
 	// Get reads the latest run of a handler, or any run by its run id.
 	Get(ctx context.Context, tenant, id string) (Run, error)
@@ -102,6 +107,13 @@ type Runs interface {
 	// nearest position before. CodeGone: the journal has been cut behind it.
 	// CodeLimitExceeded: it holds too much.
 	Fork(ctx context.Context, tenant, id string, at uint64) (Fork, error)
+	// Export gives what the latest run of a handler, or any run by its run id, is
+	// made of now.
+	//
+	// # Errors
+	//
+	// CodeNotFound, CodeConflict (the run has not begun).
+	Export(ctx context.Context, tenant, id string) (RunSnapshot, error)
 	// Events opens a handler's stream. after is the sequence number behind
 	// which it begins; see StreamFromNow and StreamFromRun.
 	Events(ctx context.Context, tenant, id string, after int64) (Stream, error)

@@ -16,7 +16,7 @@ func addClientCommands(root *cobra.Command) {
 		root.AddCommand(commands...)
 	}
 	group("plugins", "Plugins and workflows:", newPush(), newInspect(), newPlugins(), newWorkflows(), newCompose(), newGraph())
-	group("runs", "Runs:", newRun(), newRuns(), newShow(), newSend(), newPause(), newResume(), newCancel(), newEvents(), newJournal(), newFork())
+	group("runs", "Runs:", newRun(), newRuns(), newShow(), newSend(), newPause(), newResume(), newCancel(), newEvents(), newJournal(), newFork(), newSnapshot())
 	root.AddCommand(newVersion())
 }
 

@@ -373,3 +373,18 @@ func TestFork(t *testing.T) {
 		t.Errorf("error = %v", err)
 	}
 }
+
+func TestSnapshot(t *testing.T) {
+	f := &fake{}
+	c := serve(t, f, nil)
+	text, err := c.Snapshot(t.Context(), "h")
+	if err != nil || !json.Valid(text) {
+		t.Fatalf("Snapshot = %s, %v", text, err)
+	}
+	if _, err := c.Start(t.Context(), client.StartRequest{Workflow: "w", Snapshot: text}); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.start.Snapshot; got == nil || got.Workflow != "w" || len(got.Session) != 1 {
+		t.Errorf("it starts from %+v", got)
+	}
+}

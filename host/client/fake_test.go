@@ -83,6 +83,10 @@ func (f *fake) Fork(_ context.Context, _, _ string, at uint64) (host.Fork, error
 	}, f.err
 }
 
+func (f *fake) Export(context.Context, string, string) (host.RunSnapshot, error) {
+	return host.RunSnapshot{Version: 1, Workflow: "w", Session: []byte{1}}, f.err
+}
+
 func (f *fake) Pause(context.Context, string, string) (host.Run, error) {
 	return host.Run{HandlerID: "h", Status: host.StatusRunning, Paused: true}, f.err
 }

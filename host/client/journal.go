@@ -125,3 +125,12 @@ func (c *Client) Fork(ctx context.Context, id string, at uint64) (Record, []host
 	}
 	return rec, anew, nil
 }
+
+// Snapshot gives all that a run is made of, for [StartRequest.Snapshot].
+func (c *Client) Snapshot(ctx context.Context, id string) (json.RawMessage, error) {
+	a, err := c.want(ctx, http.StatusOK, request{method: http.MethodGet, path: "/handlers/" + url.PathEscape(id) + "/snapshot"})
+	if err != nil {
+		return nil, err
+	}
+	return a.body, nil
+}

@@ -55,22 +55,24 @@ type Renewed struct {
 
 // Fork turns the session into that of a fork: the state, the run and its children
 // of the same session, with the time that has passed since the newest entry taken
-// out of it. Everything else is dropped. The session is of no further use but for
+// out of it. Without a run (its id is "") the state alone stays. Everything else is dropped. The session is of no further use but for
 // [Session.Snapshot], for an [Adopt]; after an error for nothing.
 //
 // # Errors
 //
 // [ErrUnknownRun]; a [*host.Error] for a run that has not begun.
 func (s *Session) Fork(runID string, t ForkTarget) (runs []ForkedRun, anew []Renewed, err error) {
-	top, err := s.activeRun(runID)
-	if err != nil {
-		return nil, nil, err
+	f := &forker{s: s, t: t, lost: t.At - s.now}
+	var top *run
+	if runID != "" {
+		if top, err = s.activeRun(runID); err != nil {
+			return nil, nil, err
+		}
+		f.gather(top)
 	}
-	f := &forker{s: s, t: t, lost: max(t.At-s.now, 0)}
-	f.gather(top)
 	f.leaveOthers()
 	s.turns, s.outbox, s.ended = turns{}, outbox{}, host.Run{}
-	s.key, s.seq, s.now = t.Key, 0, max(t.At, s.now)
+	s.key, s.seq, s.now = t.Key, 0, t.At
 	s.handlers, s.children = make(map[string]*handler), make(map[string]*child)
 	for _, r := range f.runs {
 		runs = append(runs, f.rename(r, r == top))
@@ -96,11 +98,39 @@ func (s *Session) Fork(runID string, t ForkTarget) (runs []ForkedRun, anew []Ren
 	return runs, anew, nil
 }
 
+// Limit gives every run of the session, and every child that it has begun, the
+// limits that a version has. What limits says no to ends it: the session is of no
+// use then.
+func (s *Session) Limit(limits func(version string) (host.Limits, error)) error {
+	for _, id := range sortedKeys(s.runs) {
+		r := s.runs[id]
+		l, err := limits(r.version)
+		if err != nil {
+			return err
+		}
+		r.limits = l.Complete()
+	}
+	for _, id := range sortedKeys(s.children) {
+		c := s.children[id]
+		if c.start == nil {
+			continue
+		}
+		l, err := limits(c.start.Version)
+		if err != nil {
+			return err
+		}
+		start := *c.start
+		start.Limits = l.Complete()
+		c.start = &start
+	}
+	return nil
+}
+
 // forker makes a fork.
 type forker struct {
 	s     *Session
 	t     ForkTarget
-	lost  int64 // nanoseconds since the newest entry
+	lost  int64 // nanoseconds since the newest entry; negative if its clock was ahead
 	runs  []*run
 	names map[string]ForkedRun // by old run id
 }

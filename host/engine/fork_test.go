@@ -129,6 +129,14 @@ func TestForkRefuses(t *testing.T) {
 	if _, err := s.Reduce(1, Adopt{Snapshot: []byte("garbage")}); !errors.Is(err, ErrSnapshot) {
 		t.Errorf("garbage: %v", err)
 	}
+	bare := p.again(p.live)
+	if runs, anew, err := bare.Fork("", ForkTarget{Key: s.key}); err != nil || len(runs)+len(anew)+bare.Active()+len(bare.handlers)+len(bare.timers.heap) > 0 {
+		t.Errorf("the state alone: %v, %v, %v\n%s", runs, anew, err, bare.Dump())
+	}
+	limited := p.again(p.live)
+	if err := limited.Limit(func(version string) (host.Limits, error) { return host.Limits{RunEvents: 3}, nil }); err != nil || limited.runs["r"].limits.RunEvents != 3 || limited.runs["r"].limits.Fuel == 0 {
+		t.Errorf("limited: %v, %+v", err, limited.runs["r"].limits)
+	}
 	ids := make(map[string]bool)
 	for i := range 3 {
 		past := p.again(p.live)

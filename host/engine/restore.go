@@ -48,6 +48,10 @@ func (s *Session) restore(data []byte) error {
 	return l.session(&saved)
 }
 
+// maxGiven bounds the numbers that a session has given: it never comes to the end of
+// what is left.
+const maxGiven = 1 << 62
+
 // loader makes a session of a snapshot.
 type loader struct {
 	s     *Session
@@ -67,6 +71,14 @@ func (l *loader) session(saved *savedSession) error {
 	s.seq, s.now = saved.Seq, saved.Now
 	s.lastEvent, s.lastInvocation, s.lastTimer = saved.LastEvent, saved.LastInvocation, saved.LastTimer
 	s.lastCollection, s.lastSeat, s.lastWait, s.lastMessage = saved.LastCollection, saved.LastSeat, saved.LastWait, saved.LastMessage
+	for _, n := range []uint64{s.seq, s.lastEvent, s.lastInvocation, s.lastTimer, s.lastCollection, s.lastSeat, s.lastWait, s.lastMessage} {
+		if n > maxGiven {
+			return badSnapshot("it has given %d numbers of a kind", n)
+		}
+	}
+	if s.now < 0 {
+		return badSnapshot("it is of a time before all")
+	}
 	root, err := state.Decode(saved.State)
 	if err != nil || !root.IsMap() {
 		return badSnapshot("the state is no map that can be read: %v", err)
@@ -212,6 +224,9 @@ func (l *loader) run(saved *savedRun) error {
 			return badSnapshot("run %s is cleaned up after for no reason, or without an end", clip(rec.RunID))
 		}
 		r.ending = &ending{cause: e.Cause, span: e.Span, active: e.Active}
+	}
+	if r.routed < 0 || r.streamBytes < 0 {
+		return badSnapshot("run %s has had %d events and %d bytes on its stream", clip(rec.RunID), r.routed, r.streamBytes)
 	}
 	s.runs[rec.RunID] = r
 	of := &runLoader{loader: l, r: r}

@@ -99,6 +99,24 @@ func FuzzRestore(f *testing.F) {
 		if err != nil {
 			t.Fatalf("a snapshot of what was restored is refused: %v", err)
 		}
+		for _, id := range append(sortedKeys(s.runs), "") {
+			past, err := Restore(key, find, before)
+			if err != nil {
+				t.Fatal(err)
+			}
+			target := ForkTarget{Key: host.SessionKey{Tenant: "t", Session: "fork"}, RunID: "fork-run", HandlerID: "fork", At: 7}
+			if _, _, err := past.Fork(id, target); err != nil {
+				continue
+			}
+			forked, err := past.Snapshot()
+			if err != nil {
+				t.Fatal(err)
+			}
+			fork := New(target.Key, find)
+			if _, err := fork.Reduce(9, Adopt{Snapshot: forked}); err == nil {
+				exercise(fork)
+			}
+		}
 		exercise(s)
 	})
 }

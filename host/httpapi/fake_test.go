@@ -380,6 +380,17 @@ func (f *fakeHost) Fork(_ context.Context, _, id string, at uint64) (host.Fork, 
 	return out, nil
 }
 
+// Export implements host.Runs.
+func (f *fakeHost) Export(_ context.Context, _, id string) (host.RunSnapshot, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, r, err := f.find(id)
+	if err != nil {
+		return host.RunSnapshot{}, host.Errorf(host.CodeNotFound, "no run %q", id)
+	}
+	return host.RunSnapshot{Version: 1, Workflow: r.Workflow, HandlerID: r.HandlerID, RunID: r.RunID, Status: r.Status, Modules: []string{"d"}, Session: []byte{1, 2, 255}, Held: []byte{0x80}}, nil
+}
+
 // Pause and Resume implement host.Runs.
 func (f *fakeHost) Pause(_ context.Context, _, id string) (host.Run, error) { return f.hold(id, true) }
 

@@ -199,6 +199,7 @@ func (s *Server) routes() {
 	read("/handlers", s.listHandlers)
 	read("/handlers/:id", s.getHandler)
 	read("/handlers/:id/journal", s.handlerJournal)
+	read("/handlers/:id/snapshot", s.handlerSnapshot)
 	e.POST("/handlers/:id/cancel", s.cancelHandler)
 	e.POST("/handlers/:id/pause", s.pauseHandler)
 	e.POST("/handlers/:id/resume", s.resumeHandler)

@@ -3,6 +3,8 @@ package httpapi_test
 import (
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -91,4 +93,54 @@ func TestFork(t *testing.T) {
 		t.Errorf("no resting point: %s", text)
 	}
 	wantError(t, call(t, h, "POST", "/handlers/nobody/fork", `{"at": 7}`), http.StatusNotFound, host.CodeNotFound)
+}
+
+// TestSnapshot: what is exported is taken as a start's context, from JSON and CBOR.
+func TestSnapshot(t *testing.T) {
+	f := newFake(t)
+	h := newServer(t, f).Handler()
+	if w := call(t, h, "POST", "/workflows/plain/run-nowait", `{"handler_id":"h"}`); w.Code != http.StatusOK {
+		t.Fatalf("start: %d %s", w.Code, w.Body)
+	}
+	want, err := f.Export(t.Context(), host.DefaultTenant, "h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want.Status, want.Modules = "", nil // nobody believes these
+	w := call(t, h, "GET", "/handlers/h/snapshot", "")
+	text := w.Body.String()
+	if w.Code != http.StatusOK || !strings.HasPrefix(text, `{"format":"weft run","version":1,"workflow_name":"plain","handler_id":"h",`) || !strings.HasSuffix(text, `"modules":["d"],"session":"AQL/","held":"gA=="}`) {
+		t.Fatalf("snapshot: %d %s", w.Code, text)
+	}
+	binary := call(t, h, "GET", "/handlers/h/snapshot", "", "Accept", "application/cbor")
+	fromCBOR, err := abi.ToJSON(binary.Body.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := abi.FromJSON([]byte(`{"handler_id": "c", "context": ` + text + `}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, w := range []*httptest.ResponseRecorder{
+		call(t, h, "POST", "/workflows/plain/run-nowait", `{"handler_id": "a", "context": `+text+`}`),
+		call(t, h, "POST", "/workflows/plain/run-nowait", `{"handler_id": "b", "context": `+string(fromCBOR)+`}`),
+		call(t, h, "POST", "/workflows/plain/run-nowait", string(raw), "Content-Type", "application/cbor"),
+	} {
+		if got := f.lastStart.Snapshot; w.Code != http.StatusOK || got == nil {
+			t.Fatalf("start %d: %d %s", i, w.Code, w.Body)
+		}
+	}
+	if !reflect.DeepEqual(*f.lastStart.Snapshot, want) {
+		t.Errorf("it arrives as %+v, want %+v", *f.lastStart.Snapshot, want)
+	}
+	for _, bad := range []string{
+		`[1]`, `"text"`, `7`, `{"format": "weft run"}`, `{"format": "other", "version": 1}`, `{"format": "weft run", "version": "1"}`, `{"format": "weft run", "version": 0}`,
+		`{"format": "weft run", "version": 1, "more": 1}`, `{"format": "weft run", "version": 1, "session": "%"}`, `{"format": "weft run", "version": 1, "held": 1}`,
+	} {
+		wantError(t, call(t, h, "POST", "/workflows/plain/run-nowait", `{"context": `+bad+`}`), http.StatusBadRequest, host.CodeInvalidArgument)
+	}
+	if text := wantError(t, call(t, h, "POST", "/workflows/plain/run-nowait", `{"context": {"format": "weft run", "version": 2}}`), http.StatusBadRequest, host.CodeInvalidArgument); !strings.Contains(text, "has version 2, this server reads up to 1") {
+		t.Errorf("a newer version: %s", text)
+	}
+	wantError(t, call(t, h, "GET", "/handlers/nobody/snapshot", ""), http.StatusNotFound, host.CodeNotFound)
 }

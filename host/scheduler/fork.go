@@ -99,10 +99,13 @@ func (s *Scheduler) forkOf(ctx context.Context, p *past, runID string) (host.For
 		return host.Fork{}, errDead
 	}
 	defer ss.release()
-	out, pos, err := ss.adopt(begin, t.RunID)
+	ss.mu.Lock()
+	forked, pos, err := ss.adopt(begin, t.RunID)
+	ss.mu.Unlock()
 	if err != nil {
 		return host.Fork{}, refused(err)
 	}
+	out := host.Fork{Run: forked}
 	for _, r := range anew {
 		out.Anew = append(out.Anew, host.Renewed{Kind: host.RenewedChild, Step: r.Step, Workflow: r.Workflow, HandlerID: r.HandlerID, Was: r.Was})
 	}
@@ -112,19 +115,18 @@ func (s *Scheduler) forkOf(ctx context.Context, p *past, runID string) (host.For
 	return out, nil
 }
 
-// adopt begins the session by what was another.
-func (ss *session) adopt(t engine.Adopt, runID string) (host.Fork, uint64, error) {
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
+// adopt begins the session by what was another, and gives the record of a run in it.
+// Called with mu held.
+func (ss *session) adopt(t engine.Adopt, runID string) (host.Run, uint64, error) {
 	l := newLedger()
 	l.adopt(&engine.Entry{Held: t.Held})
 	ss.suspended = l.copies()
 	_, pos, err := ss.tick(t, nil)
 	if err != nil {
-		return host.Fork{}, 0, err
+		return host.Run{}, 0, err
 	}
 	run, _ := ss.eng.Record(runID)
-	return host.Fork{Run: run}, pos, nil
+	return run, pos, nil
 }
 
 // heldByRun are records of attempts, by the run that they are of.

@@ -25,6 +25,9 @@ func (s *Scheduler) Start(ctx context.Context, req host.StartRequest) (host.Run,
 	if err != nil {
 		return host.Run{}, err
 	}
+	if req.Snapshot != nil {
+		return s.startFrom(ctx, req, mod)
+	}
 	if req.Event, err = s.startEvent(mod, req.Event); err != nil {
 		return host.Run{}, err
 	}
