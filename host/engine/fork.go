@@ -142,7 +142,7 @@ func (f *forker) gather(top *run) {
 		for inv := f.runs[i].oldest; inv != nil; inv = inv.newer {
 			for _, key := range sortedKeys(inv.children) {
 				c := inv.children[key]
-				if r := f.s.runs[c.run]; r != nil && c.session == "" && !c.ended() && !slices.Contains(f.runs, r) {
+				if r := f.s.runs[c.run]; r != nil && r.parent != nil && c.session == "" && !c.ended() && !slices.Contains(f.runs, r) {
 					f.runs = append(f.runs, r)
 				}
 			}
@@ -214,7 +214,7 @@ func (f *forker) children(r *run) (anew []Renewed, err error) {
 			}
 			if c.session == "" {
 				name, ok := f.names[c.run]
-				if !ok {
+				if !ok || s.runs[name.RunID].parent == nil {
 					return nil, corruptChild(c)
 				}
 				c.run, c.handler = name.RunID, name.HandlerID

@@ -102,6 +102,11 @@ func (l *loader) session(saved *savedSession) error {
 	if saved.Ended != nil {
 		s.ended = l.record(*saved.Ended)
 	}
+	for id, c := range s.children {
+		if r := s.runs[id]; c.session == "" && (r == nil || r.parent == nil || r == c.inv.run) {
+			return badSnapshot("the child %s is none of its runs", clip(id))
+		}
+	}
 	// Waits are listed in the order in which they began.
 	sort.SliceStable(l.wants, func(i, j int) bool { return l.wants[i].w.seq < l.wants[j].w.seq })
 	for _, want := range l.wants {

@@ -130,12 +130,46 @@ func exercise(s *Session) {
 		play(Pause{RunID: id})
 		play(Resume{RunID: id})
 	}
+	play(Shift{Lost: 1})
+	for _, id := range sortedKeys(s.children) {
+		play(ChildShown{Show: ChildShow{RunID: id, Seq: 1 << 62, Type: abi.TypeEvent, Body: abi.EmptyMap}})
+		play(ChildEnded{End: ChildEnd{RunID: id, Result: &abi.Event{Type: abi.TypeStop, Body: abi.EmptyMap}}})
+	}
+	for _, id := range sortedKeys(s.runs) {
+		for _, typ := range s.runs[id].graph.EventTypes() {
+			play(PostEvent{RunID: id, Event: abi.Event{Type: typ}})
+		}
+	}
+	for n, id := range s.Open() {
+		inv := s.invocations[id]
+		if inv == nil {
+			continue
+		}
+		call := func(req Request) {
+			play(Call{Invocation: id, Attempt: inv.attempt, N: uint64(n + 1), Request: req})
+		}
+		for _, ev := range inv.trigger {
+			call(CollectEvents{Event: ev, Expected: []string{ev.Type}})
+			call(CollectEvents{Event: ev, Expected: []string{ev.Type, ev.Type}})
+		}
+		call(EditState{Edits: []abi.Edit{{Op: abi.OpIncrement, Path: "n", Value: abi.Raw{1}}}})
+		switch n % 3 {
+		case 0:
+			for _, typ := range sortedKeys(inv.step.waits) {
+				call(WaitForEvent{ID: "w", Type: typ, Timeout: 3})
+			}
+		case 1:
+			call(Sleep{Duration: 2})
+		}
+	}
 	for range 20 {
 		if now = max(now, s.NextTimer()); s.NextTimer() != host.WakeNever {
 			play(Timer{})
 		}
 		for _, id := range s.Open() {
-			play(Finish{Invocation: id, Attempt: s.invocations[id].attempt})
+			if inv := s.invocations[id]; inv != nil { // else it went with its run
+				play(Finish{Invocation: id, Attempt: inv.attempt})
+			}
 		}
 		play(BeginRun{})
 	}
