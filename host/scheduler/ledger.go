@@ -43,14 +43,27 @@ func (l *ledger) follow(eng *engine.Session, e *engine.Entry, cmds []engine.Comm
 		l.adopt(e)
 		return
 	}
-	if e.Invocation != 0 {
+	if e.Invocation != 0 && e.Kind != engine.EntryTimer { // which no attempt writes
 		l.attempt(e)
 	}
 	for _, c := range cmds {
-		if c, ok := c.(engine.Abandon); ok {
+		switch c := c.(type) {
+		case engine.Abandon:
 			if _, resumable := eng.Invocation(c.Invocation); e.Kind != engine.EntryBlock || !resumable {
 				l.remove(c.Invocation)
 			}
+		case engine.RunEnded:
+			l.prune(eng)
+		}
+	}
+}
+
+// prune lets go of invocations that ended with their run while they waited for a
+// worker: nobody was told to abandon them.
+func (l *ledger) prune(eng *engine.Session) {
+	for inv := range l.records {
+		if _, ok := eng.Invocation(inv); !ok {
+			l.remove(inv)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -351,6 +352,10 @@ func (ss *session) carryOut(cmds []engine.Command) (over bool) {
 			delete(ss.ended, c.RunID)
 			over = true
 		}
+	}
+	if over { // what waited for a worker was not abandoned
+		gone := func(inv uint64, _ *opened) bool { _, ok := ss.eng.Invocation(inv); return !ok }
+		maps.DeleteFunc(ss.suspended, gone)
 	}
 	ss.s.setTimer(ss.key, ss.eng.NextTimer())
 	return over

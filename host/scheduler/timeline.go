@@ -77,6 +77,9 @@ func (p *past) walk(ctx context.Context, position uint64, on onlooker) error {
 			if p.first == 0 {
 				p.first = e.Seq
 			}
+			if last := p.eng.Seq(); last != 0 && e.Seq > last+1 { // between two pages
+				return false, cutAway(e.Seq)
+			}
 			if !on.see(p, e) {
 				return false, nil
 			}
