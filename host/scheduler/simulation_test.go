@@ -61,7 +61,7 @@ func TestSimulation(t *testing.T) {
 // simulation for a test that has stopped doing anything.
 type simStats struct {
 	scheduler.Counters
-	Crashes, CleanStops, Refused, Starts, Sends, Cancels, Purges, Ends, Blocked, StreamEvents, Entries, Children, Messages, Tidied, Queued, Turns, FromSnapshots int
+	Crashes, CleanStops, Refused, Starts, Sends, Cancels, Purges, Ends, Blocked, StreamEvents, Entries, Children, Messages, Tidied, Queued, Turns, FromSnapshots, Told int
 }
 
 func (s *simStats) add(c scheduler.Counters) {
@@ -81,7 +81,7 @@ func (s *simStats) check(t *testing.T) {
 		"conflicts": s.Conflicts, "parks": s.Parks, "replays": s.Replayed, "loads": s.Loaded, "evictions": s.Evicted, "yields": s.Yields, "holds": s.Holds, "waits and sleeps": s.Suspended,
 		"crashes": uint64(s.Crashes), "refused commits": uint64(s.Refused), "cancels": uint64(s.Cancels), "purges": uint64(s.Purges),
 		"runs blocked by crashes": uint64(s.Blocked), "children": uint64(s.Children), "messages between sessions": uint64(s.Messages),
-		"loads from snapshots": uint64(s.FromSnapshots), "clean-ups": uint64(s.Tidied), "queued starts": uint64(s.Queued), "turns": uint64(s.Turns),
+		"entries of timelines": uint64(s.Told), "loads from snapshots": uint64(s.FromSnapshots), "clean-ups": uint64(s.Tidied), "queued starts": uint64(s.Queued), "turns": uint64(s.Turns),
 	} {
 		if n == 0 {
 			t.Errorf("the simulation has no %s: it does not test what it is to test", name)
@@ -364,9 +364,46 @@ func (s *sim) request() {
 		s.spawnCancel(s.someRun(), false)
 	case n < 86:
 		s.spawnCancel(s.someHandler(), true)
+	case n < 89:
+		s.spawnLook(s.someHandler())
 	default:
 		s.spawnReader(s.someHandler())
 	}
+}
+
+// spawnLook looks at what a run has done and is made of. What it is told is in
+// order, ends if the run has, and does not go back.
+func (s *sim) spawnLook(id string) {
+	s.ops++
+	ctx, w, tenant := s.hurried(), s.w, tenantOf(s.facts.handlerOf(id))
+	limit := 1 + s.rng.IntN(20)
+	w.spawn("look", func() {
+		last := uint64(0)
+		for {
+			part, err := w.sched.Timeline(ctx, tenant, id, last, limit)
+			w.yield("looked")
+			s.expect("timeline", err, host.CodeNotFound, host.CodeUnavailable)
+			if err != nil || w.dead.Load() {
+				break
+			}
+			s.total.Told += len(part.Entries)
+			for _, e := range part.Entries {
+				if e.Seq <= last {
+					s.failf("the timeline of %s tells of entry %d after %d", id, e.Seq, last)
+				}
+				last = e.Seq
+			}
+			if part.Next == 0 {
+				break
+			}
+			if part.Next != last {
+				s.failf("the timeline of %s goes on behind %d, and was told up to %d", id, part.Next, last)
+			}
+		}
+		_, err := w.sched.Export(ctx, tenant, id)
+		w.yield("exported")
+		s.expect("export", err, host.CodeNotFound, host.CodeConflict, host.CodeUnavailable)
+	})
 }
 
 func (s *sim) someHandler() string {
