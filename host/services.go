@@ -27,6 +27,10 @@ type StartRequest struct {
 	// Event is the start event; its Type "" means the workflow's start type.
 	Event  abi.Event
 	OnBusy OnBusy // "": share
+	// Snapshot is nil, or what the run begins with: an unfinished one goes on, and
+	// Event is not looked at; on the state of a finished one a new run starts. The
+	// handler and the session must be new.
+	Snapshot *RunSnapshot
 	// Wait makes Start return when the run has ended, else when its start is
 	// durable.
 	Wait bool
@@ -59,6 +63,8 @@ type Runs interface {
 	// many starts wait for the session.
 	// CodeIdempotencyMismatch: the key was that of a request with another body.
 	// CodePermissionDenied: a resource that the workflow needs is not granted.
+	// CodeInvalidArgument: the snapshot does not read, or is of another workflow or
+	// version.
 	Start(ctx context.Context, req StartRequest) (Run, error)
 	// Get reads the latest run of a handler, or any run by its run id.
 	Get(ctx context.Context, tenant, id string) (Run, error)
@@ -96,6 +102,33 @@ type Runs interface {
 	//
 	// CodeNotFound, CodeConflict (the run has ended, or is neither).
 	Resume(ctx context.Context, tenant, id string) (Run, error)
+	// Timeline reads what happened in the latest run of a handler, or in any run by
+	// its run id, behind a position in its session's journal: at most limit entries
+	// (1 to [MaxTimeline]), less when they are large.
+	//
+	// # Errors
+	//
+	// CodeNotFound. CodeGone: the journal has been cut behind that position.
+	Timeline(ctx context.Context, tenant, id string, after uint64, limit int) (Timeline, error)
+	// Fork lets the latest run of a handler, or any run by its run id, go on a second
+	// time from just after a position of its session's journal, under a new handler
+	// in a private session: with the state of then, its children of the same session,
+	// and of its waits, sleeps and timeouts what remained.
+	//
+	// # Errors
+	//
+	// CodeNotFound. CodeInvalidArgument: the journal has no such position, or the run
+	// had not begun. CodeConflict: no fork can begin there; the message names the
+	// nearest position before. CodeGone: the journal has been cut behind it.
+	// CodeLimitExceeded: it holds too much.
+	Fork(ctx context.Context, tenant, id string, at uint64) (Fork, error)
+	// Export gives what the latest run of a handler, or any run by its run id, is
+	// made of now.
+	//
+	// # Errors
+	//
+	// CodeNotFound, CodeConflict (the run has not begun).
+	Export(ctx context.Context, tenant, id string) (RunSnapshot, error)
 	// Events opens a handler's stream. after is the sequence number behind
 	// which it begins; see StreamFromNow and StreamFromRun.
 	Events(ctx context.Context, tenant, id string, after int64) (Stream, error)

@@ -48,6 +48,10 @@ type SessionBatch struct {
 	// WakeAt says when the session has something to do by itself: 0 now, a
 	// time in Unix nanoseconds, or WakeNever.
 	WakeAt int64
+	// Snapshot is the position of the newest entry of Data that has a snapshot of
+	// the session; 0: none has. Cut lets go of the journal's rows before the
+	// newest one with a snapshot at or before this position; 0: of none.
+	Snapshot, Cut uint64
 	// Runs holds the new records of the runs that changed, each run once.
 	Runs []Run
 	// Started names the runs of Runs that the batch makes: each becomes its
@@ -92,8 +96,10 @@ type StreamRow struct {
 
 // StoredSession is a session as a store has it.
 type StoredSession struct {
-	Last   uint64   // position of the last entry
-	Rows   [][]byte // the journal rows' Data in order
+	Last uint64 // position of the last entry
+	// Rows are the journal rows' Data in order, from the newest one with a
+	// snapshot on.
+	Rows   [][]byte
 	WakeAt int64
 }
 
@@ -194,8 +200,14 @@ type Store interface {
 	Claim(ctx context.Context) (epoch uint64, err error)
 	// Append writes a batch in one transaction.
 	Append(ctx context.Context, b Batch) error
-	// LoadSession reads a session whole.
+	// LoadSession reads a session from its newest snapshot on, or whole if it
+	// has none.
 	LoadSession(ctx context.Context, key SessionKey) (StoredSession, error)
+	// History reads rows of a session's journal in order, at most limit: with
+	// after 0 from the newest one whose Snapshot is at or before a position on
+	// (from the oldest one if there is none), else those whose First is greater
+	// than after. None are left when it gives none.
+	History(ctx context.Context, key SessionKey, position, after uint64, limit int) ([]JournalRow, error)
 	// Due lists sessions whose WakeAt lies at or before the given time, in the
 	// order of WakeAt, at most limit, and the earliest WakeAt after that time
 	// (WakeNever if there is none).
@@ -296,12 +308,15 @@ type JournalItem struct {
 	Invocation, Attempt uint64
 	Finish              bool
 	WakeAt              int64
-	Runs                []Run
-	Started             []string
-	Repeats             []Repeat
-	Stream              []StreamRow
-	Drop                []string
-	Purge               []string
+	// Snapshot: the entry has one of the session. Cut is as in a SessionBatch.
+	Snapshot bool
+	Cut      uint64
+	Runs     []Run
+	Started  []string
+	Repeats  []Repeat
+	Stream   []StreamRow
+	Drop     []string
+	Purge    []string
 	// Size is about how many bytes the item holds in memory.
 	Size int
 }

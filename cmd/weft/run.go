@@ -21,6 +21,7 @@ type runOptions struct {
 	handler string
 	session string
 	onBusy  string
+	from    string
 	watch   bool
 	noWait  bool
 	timeout time.Duration
@@ -57,6 +58,7 @@ command line is wrong; 3 it failed, was cancelled or took longer than --timeout.
 	f.StringVar(&o.handler, "handler", "", "`ID` to hold the run by; that of a finished one runs again on its state")
 	f.StringVar(&o.session, "session", "", "session (`ID`) whose state the run works on; made if it is new")
 	f.StringVar(&o.onBusy, "on-busy", "", "if another run of the session is active: `share`, run beside it (the default), queue, wait for its end, or reject")
+	f.StringVar(&o.from, "snapshot", "", "go on from a snapshot of a run ('weft snapshot ID'), in the file `PATH`; of one that has ended a new run starts on its state")
 	f.BoolVar(&o.watch, "watch", false, "show the steps while they work")
 	f.BoolVar(&o.noWait, "no-wait", false, "do not wait: print the handler's id")
 	f.DurationVar(&o.timeout, "timeout", 0, "stop waiting after this time, such as 30s; the run goes on (default: never)")
@@ -78,9 +80,13 @@ func start(ctx context.Context, r *remote, o runOptions, workflow string, args [
 	if err != nil {
 		return err
 	}
+	from, err := readSnapshot(o.from)
+	if err != nil {
+		return err
+	}
 	// It is started without waiting, so that its id is known whatever happens.
 	rec, err := r.Start(ctx, client.StartRequest{
-		Workflow: workflow, Event: event, HandlerID: o.handler, SessionID: o.session, OnBusy: host.OnBusy(o.onBusy),
+		Workflow: workflow, Event: event, HandlerID: o.handler, SessionID: o.session, OnBusy: host.OnBusy(o.onBusy), Snapshot: from,
 	})
 	if err != nil {
 		return refusedStart(ctx, r, err, workflow)

@@ -27,18 +27,20 @@ const stopWithin = 10 * time.Second
 
 // serveOptions are the flags of `weft serve`.
 type serveOptions struct {
-	addr        string
-	data        string
-	limits      string
-	resources   string
-	examples    string
-	demo        bool
-	allowRemote bool
-	hosts       []string
-	origins     []string
-	logLevel    string
-	logFormat   string
-	runTimeout  time.Duration
+	addr          string
+	data          string
+	limits        string
+	resources     string
+	examples      string
+	demo          bool
+	allowRemote   bool
+	hosts         []string
+	origins       []string
+	logLevel      string
+	logFormat     string
+	runTimeout    time.Duration
+	snapshotEvery int
+	keepJournal   uint64
 }
 
 func newServe() *cobra.Command {
@@ -87,6 +89,8 @@ docs/resources.md says how it is written.`,
 	f.StringSliceVar(&o.origins, "cors-origin", nil, "foreign origin whose pages may use the API (repeatable)")
 	f.StringVar(&o.logLevel, "log-level", "info", "least level to log: debug, info, warn, error")
 	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
+	f.IntVar(&o.snapshotEvery, "snapshot-every", 10_000, "`ENTRIES` of a session's journal after which it notes a snapshot, from which it is loaded")
+	f.Uint64Var(&o.keepJournal, "keep-journal", 0, "`ENTRIES` of a session's journal to keep, at least, before its newest snapshot, for 'weft journal' and 'weft fork' (0: all)")
 	f.DurationVar(&o.runTimeout, "run-timeout", host.DefaultRunTimeout, "timeout of runs whose workflow names none")
 	return cmd
 }
@@ -109,6 +113,9 @@ func serve(ctx context.Context, o serveOptions, stdout, stderr io.Writer) error 
 	}
 	defer resources.Close()
 	ignoreFileLimit()
+	if o.snapshotEvery < 1 {
+		return usage("--snapshot-every %d: it is a number from 1 on", o.snapshotEvery)
+	}
 	// Listen first: a port in use is found before the store is touched.
 	l, err := net.Listen("tcp", o.addr)
 	if err != nil {
@@ -118,7 +125,8 @@ func serve(ctx context.Context, o serveOptions, stdout, stderr io.Writer) error 
 	if err != nil {
 		return fmt.Errorf("find this program, to start it as a compiler: %w", err)
 	}
-	h, err := wire.Open(ctx, wire.Config{Data: o.data, Limits: limits, Resources: resources, Timeout: o.runTimeout, Log: log, Compiler: program})
+	h, err := wire.Open(ctx, wire.Config{Data: o.data, Limits: limits, Resources: resources, Timeout: o.runTimeout, Log: log, Compiler: program,
+		SnapshotEntries: o.snapshotEvery, KeepEntries: o.keepJournal})
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}

@@ -82,6 +82,7 @@ const (
 	StreamDiffers   = "stream_differs"
 	WakeDiffers     = "wake_differs"
 	RowLoose        = "row_loose"
+	SnapshotDiffers = "snapshot_differs"
 )
 
 // What to do about faults.
@@ -93,8 +94,10 @@ const (
 	adviceModule = "upload the same plugin again ('weft push FILE.wasm'): a module is found by its digest"
 	adviceRecord = "the journal holds, and the run goes on by it; its next change writes the record anew. " +
 		"If the run has ended, restore a backup or delete its handler ('weft cancel HANDLER --purge')"
-	adviceWake = "any request to the session writes it anew; without one it may sleep too long, or be loaded for nothing"
-	adviceRow  = "the server does not look at it; a restore of a clean backup is without it"
+	adviceWake     = "any request to the session writes it anew; without one it may sleep too long, or be loaded for nothing"
+	adviceSnapshot = "the server loads the session by it: restore a backup, or delete its handlers ('weft cancel HANDLER --purge'); " +
+		"please report it, as it is no fault of the disk"
+	adviceRow = "the server does not look at it; a restore of a clean backup is without it"
 )
 
 // Summary is what an audit went over.
@@ -220,7 +223,7 @@ func (a *auditor) session(ctx context.Context, row host.SessionRow) error {
 		s.fault = &Fault{Code: JournalGap, Position: s.eng.Seq() + 1, Advice: adviceSession,
 			What: fmt.Sprintf("the journal ends at entry %d, its session says %d", s.eng.Seq(), row.Last)}
 	}
-	a.sum.Entries += s.eng.Seq()
+	a.sum.Entries += s.eng.Seq() - s.before
 	if s.fault != nil {
 		s.fault.Tenant, s.fault.Session = row.Key.Tenant, row.Key.Session
 		return a.found(*s.fault)

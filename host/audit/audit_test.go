@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/audit"
 	"github.com/weftrun/weft/host/engine"
@@ -137,6 +138,47 @@ func TestFaults(t *testing.T) {
 			}
 			if tt.source.fail["Sessions"] == nil && sum.Sessions != len(tt.source.sessions) {
 				t.Errorf("%d sessions were gone over, of %d", sum.Sessions, len(tt.source.sessions))
+			}
+		})
+	}
+}
+
+// snapshots are two entries that hold nothing but what their session holds, made
+// at a time.
+func snapshots(t *testing.T, at int64) [2]host.JournalRow {
+	t.Helper()
+	eng := engine.New(host.SessionKey{Tenant: "t", Session: "s0"}, nil)
+	var rows [2]host.JournalRow
+	for i := range rows {
+		res, err := eng.Reduce(at, engine.TakeSnapshot{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rows[i].Data, err = abi.Marshal([]*engine.Entry{res.Entry}); err != nil {
+			t.Fatal(err)
+		}
+		rows[i].First = res.Entry.Seq
+	}
+	return rows
+}
+
+func TestSnapshots(t *testing.T) {
+	early, late := snapshots(t, 1), snapshots(t, 2)
+	for name, tt := range map[string]struct {
+		journal []host.JournalRow
+		entries uint64
+		want    []string
+	}{
+		"whole":             {early[:], 2, nil},
+		"cut":               {early[1:], 1, nil},
+		"snapshot of other": {[]host.JournalRow{early[0], late[1]}, 1, []string{audit.SnapshotDiffers}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			one := sessions(1)
+			one[0].Last = 2
+			codes, sum, err := audited(t, &source{sessions: one, journal: tt.journal})
+			if err != nil || !slices.Equal(codes, tt.want) || sum.Entries != tt.entries {
+				t.Errorf("faults %q, %+v, %v; want %q", codes, sum, err, tt.want)
 			}
 		})
 	}

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -28,6 +29,13 @@ type session struct {
 	missing string
 	runs    map[string]*folded // by id, those of the journal
 	streams map[streamOf]*tally
+
+	// Of a journal that was cut: how many entries are not there any more, the
+	// handlers whose runs were active at its beginning, and the sequence number
+	// up to which the events of each stream came before.
+	before uint64
+	early  map[string]bool
+	shown  map[string]uint64
 }
 
 // folded is the record of a run as the journal makes it, without its result.
@@ -63,14 +71,16 @@ func (t *tally) add(ev *host.StreamEvent) error {
 
 func (a *auditor) newSession(row host.SessionRow) *session {
 	s := &session{a: a, row: row, runs: map[string]*folded{}, streams: map[streamOf]*tally{}}
-	s.eng = engine.New(row.Key, func(version string) (*engine.Graph, error) {
-		g, err := a.Graph(version)
-		if err != nil {
-			s.missing = version
-		}
-		return g, err
-	})
+	s.eng = engine.New(row.Key, s.graph)
 	return s
+}
+
+func (s *session) graph(version string) (*engine.Graph, error) {
+	g, err := s.a.Graph(version)
+	if err != nil {
+		s.missing = version
+	}
+	return g, err
 }
 
 // fail notes the session's fault.
@@ -82,7 +92,7 @@ func (s *session) fail(code string, position uint64, advice, format string, args
 // fold folds the entries of a journal row.
 func (s *session) fold(row host.JournalRow) error {
 	next := s.eng.Seq() + 1
-	if row.First != next {
+	if row.First != next && next > 1 {
 		return s.fail(JournalGap, next, adviceSession, "the journal goes on with entry %d behind entry %d", row.First, s.eng.Seq())
 	}
 	array, err := s.a.Row(row.Data)
@@ -97,8 +107,18 @@ func (s *session) fold(row host.JournalRow) error {
 		return s.fail(JournalDamaged, row.First, adviceSession, "the row's entries do not read: %v", err)
 	}
 	for i := range entries {
-		cmds, err := s.eng.Fold(&entries[i])
+		if s.eng.Skips(&entries[i]) {
+			continue
+		}
+		beginning := s.eng.Seq() == 0
+		err := s.snapshot(&entries[i])
+		var cmds []engine.Command
+		if err == nil {
+			cmds, err = s.eng.Fold(&entries[i])
+		}
 		switch {
+		case errors.Is(err, errFault):
+			return err
 		case s.missing != "" && err != nil:
 			return s.fail(ModuleMissing, entries[i].Seq, adviceModule, "the workflow of version %s cannot be had: %v", s.missing, err)
 		case err != nil:
@@ -107,6 +127,48 @@ func (s *session) fold(row host.JournalRow) error {
 		if err := s.note(cmds); err != nil {
 			return s.fail(JournalDamaged, entries[i].Seq, adviceSession, "what the entry comes to cannot be encoded: %v", err)
 		}
+		if beginning && entries[i].Seq > 1 {
+			if err := s.cut(); err != nil {
+				return err
+			}
+		}
+	}
+	if s.eng.Seq() == 0 && row.First > 1 {
+		return s.fail(JournalGap, 1, adviceSession, "the journal begins with entry %d, and no snapshot stands for what was before", row.First)
+	}
+	return nil
+}
+
+// snapshot wants an entry's snapshot to be what the entries before it come to.
+func (s *session) snapshot(e *engine.Entry) error {
+	if e.Kind != engine.EntrySnapshot || s.eng.Seq() == 0 || s.eng.Seq() != e.Seq-1 {
+		return nil // it begins the journal, or is out of place, which the fold tells
+	}
+	want, err := s.eng.Snapshot()
+	if err != nil {
+		return err
+	}
+	stored, err := engine.Restore(s.row.Key, s.graph, e.Snapshot)
+	if err != nil {
+		return err
+	}
+	got, err := stored.Snapshot() // not the bytes that are there: an older form is none the worse
+	if err == nil && !bytes.Equal(got, want) {
+		return s.fail(SnapshotDiffers, e.Seq, adviceSnapshot, "the snapshot at entry %d is not what the entries before it come to", e.Seq)
+	}
+	return err
+}
+
+// cut notes what a session holds with which a journal begins that was cut.
+func (s *session) cut() error {
+	s.before = s.eng.Seq() - 1
+	s.early, s.shown = map[string]bool{}, s.eng.Streams()
+	for id := range s.eng.Versions() {
+		run, _ := s.eng.Record(id)
+		if err := s.changed(run); err != nil {
+			return err
+		}
+		s.early[run.HandlerID] = true
 	}
 	return nil
 }
@@ -124,16 +186,23 @@ func (s *session) note(cmds []engine.Command) error {
 				return err
 			}
 		case engine.RunChanged:
-			sum, err := sumOf(c.Run.Result)
-			if err != nil {
+			if err := s.changed(c.Run); err != nil {
 				return err
 			}
-			f := &folded{run: c.Run, result: sum}
-			f.run.Result = nil
-			f.run.WaitingFor = slices.Clone(c.Run.WaitingFor)
-			s.runs[c.Run.RunID] = f
 		}
 	}
+	return nil
+}
+
+func (s *session) changed(run host.Run) error {
+	sum, err := sumOf(run.Result)
+	if err != nil {
+		return err
+	}
+	f := &folded{run: run, result: sum}
+	f.run.Result = nil
+	f.run.WaitingFor = slices.Clone(run.WaitingFor)
+	s.runs[run.RunID] = f
 	return nil
 }
 
@@ -189,6 +258,9 @@ func wakeTime(at int64) string {
 // compareRun holds a run's record against the journal's.
 func (s *session) compareRun(r *host.Run) error {
 	f := s.runs[r.RunID]
+	if f == nil && s.before > 0 && r.Status.Final() {
+		return nil // it ended before the journal begins
+	}
 	if f == nil {
 		return s.differs(RecordDiffers, adviceRecord, "run %s has a record, and no entry in the journal", r.RunID)
 	}
@@ -244,7 +316,7 @@ func (s *session) compareHandlers(ctx context.Context, latest map[string]string)
 		if got := latest[h.HandlerID]; !known || got != want {
 			return s.differs(RecordDiffers, adviceRecord, "handler %s has %q as its latest run, its journal says %q", h.HandlerID, got, want)
 		}
-		if t := s.streams[streamOf{h.HandlerID, want}]; t != nil && t.first != h.FirstSeq {
+		if t := s.streams[streamOf{h.HandlerID, want}]; t != nil && t.first != h.FirstSeq && !s.early[h.HandlerID] {
 			return s.differs(StreamDiffers, adviceRecord, "handler %s says that its latest run's events begin at %d, its journal says %d",
 				h.HandlerID, h.FirstSeq, t.first)
 		}
@@ -275,6 +347,9 @@ func (s *session) compareStreams(ctx context.Context) error {
 		}
 		end = r.Last
 		for i := range r.Events {
+			if r.Events[i].Seq < s.shown[r.HandlerID] {
+				continue // it came before the journal begins
+			}
 			if err := t.add(&r.Events[i]); err != nil {
 				return err
 			}
@@ -306,7 +381,7 @@ func (s *session) compareTallies(stored map[streamOf]*tally) error {
 		}
 	}
 	for _, key := range sorted(stored) {
-		if s.streams[key] == nil {
+		if s.streams[key] == nil && stored[key].count > 0 {
 			if err := s.differs(StreamDiffers, adviceRecord, "the stream of handler %s has events of run %s, which the journal does not make", key.handler, key.run); err != nil {
 				return err
 			}

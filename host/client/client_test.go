@@ -343,3 +343,48 @@ func TestNoServer(t *testing.T) {
 		t.Errorf("error = %v", err)
 	}
 }
+
+func TestJournal(t *testing.T) {
+	c := serve(t, &fake{}, nil)
+	page, err := c.Journal(t.Context(), "h", "", 7)
+	if err != nil || page.Next == "" || len(page.Entries) != 1 {
+		t.Fatalf("Journal = %+v, %v", page, err)
+	}
+	e := page.Entries[0]
+	if e.Seq != 3 || e.Time.UnixNano() != 1e9+1 || e.Kind != "edit" || !e.Forkable || e.Step != "s" || e.Attempt != 2 || e.Call != 7 || len(e.Edits) != 1 || string(e.Edits[0].New) != "1" {
+		t.Errorf("entry = %+v", e)
+	}
+	page, err = c.Journal(t.Context(), "h", page.Next, 0)
+	if err != nil || page.Next != "" || page.Entries[0].Seq != 4 || page.Entries[0].Duration != 0.5 || page.Entries[0].Status != host.StatusCompleted {
+		t.Errorf("second page = %+v, %v", page, err)
+	}
+	if _, err := c.Journal(t.Context(), "h", "garbage", 0); errorOf(t, err).Code != host.CodeInvalidArgument {
+		t.Errorf("error = %v", err)
+	}
+}
+
+func TestFork(t *testing.T) {
+	c := serve(t, &fake{}, nil)
+	rec, anew, err := c.Fork(t.Context(), "h", 7)
+	if err != nil || rec.HandlerID != "f" || rec.Steps != 7 || len(anew) != 1 || anew[0] != (host.Renewed{Kind: host.RenewedChild, Step: "s", Workflow: "w", HandlerID: "new", Was: "old"}) {
+		t.Errorf("Fork = %+v, %+v, %v", rec, anew, err)
+	}
+	if _, _, err := c.Fork(t.Context(), "h", 0); errorOf(t, err).Code != host.CodeInvalidArgument {
+		t.Errorf("error = %v", err)
+	}
+}
+
+func TestSnapshot(t *testing.T) {
+	f := &fake{}
+	c := serve(t, f, nil)
+	text, err := c.Snapshot(t.Context(), "h")
+	if err != nil || !json.Valid(text) {
+		t.Fatalf("Snapshot = %s, %v", text, err)
+	}
+	if _, err := c.Start(t.Context(), client.StartRequest{Workflow: "w", Snapshot: text}); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.start.Snapshot; got == nil || got.Workflow != "w" || len(got.Session) != 1 {
+		t.Errorf("it starts from %+v", got)
+	}
+}

@@ -66,6 +66,27 @@ func (f *fake) SendOnce(_ context.Context, _, _ string, e abi.Event, step string
 	return f.err
 }
 
+func (f *fake) Timeline(_ context.Context, _, _ string, after uint64, limit int) (host.Timeline, error) {
+	if after == 0 {
+		return host.Timeline{Entries: []host.TimelineEntry{{
+			Seq: 3, At: 1e9 + 1, RunID: "r", Kind: "edit", Forkable: true, Step: "s", Invocation: 1, Attempt: 2, Call: uint64(limit),
+			Edits: []host.TimelineEdit{{Path: "x", Old: abi.Null, New: abi.Raw{1}}},
+		}}, Next: 3}, f.err
+	}
+	return host.Timeline{Entries: []host.TimelineEntry{{Seq: after + 1, At: 2e9, RunID: "r", Kind: "finish", Status: host.StatusCompleted, Duration: 5e8}}}, f.err
+}
+
+func (f *fake) Fork(_ context.Context, _, _ string, at uint64) (host.Fork, error) {
+	return host.Fork{
+		Run:  host.Run{HandlerID: "f", RunID: "r", Status: host.StatusRunning, Steps: at},
+		Anew: []host.Renewed{{Kind: host.RenewedChild, Step: "s", Workflow: "w", HandlerID: "new", Was: "old"}},
+	}, f.err
+}
+
+func (f *fake) Export(context.Context, string, string) (host.RunSnapshot, error) {
+	return host.RunSnapshot{Version: 1, Workflow: "w", Session: []byte{1}}, f.err
+}
+
 func (f *fake) Pause(context.Context, string, string) (host.Run, error) {
 	return host.Run{HandlerID: "h", Status: host.StatusRunning, Paused: true}, f.err
 }

@@ -21,6 +21,8 @@ type StartRequest struct {
 	HandlerID string      // "": the server makes one
 	SessionID string      // "": the handler's private one
 	OnBusy    host.OnBusy // "": share
+	// Snapshot is nil, or what [Client.Snapshot] gave: the run goes on from it.
+	Snapshot json.RawMessage
 	// Wait makes Start return when the run has ended, else when its start is
 	// durable.
 	Wait bool
@@ -40,9 +42,10 @@ func (c *Client) Start(ctx context.Context, r StartRequest) (Record, error) {
 		HandlerID string          `json:"handler_id,omitempty"`
 		SessionID string          `json:"session,omitempty"`
 		OnBusy    host.OnBusy     `json:"on_busy,omitempty"`
-	}{r.Event, r.HandlerID, r.SessionID, r.OnBusy})
+		Snapshot  json.RawMessage `json:"context,omitempty"`
+	}{r.Event, r.HandlerID, r.SessionID, r.OnBusy, r.Snapshot})
 	if err != nil {
-		return Record{}, &host.Error{Code: host.CodeInvalidArgument, Message: "The start event is not JSON", Cause: err}
+		return Record{}, &host.Error{Code: host.CodeInvalidArgument, Message: "The start event, or the snapshot, is not JSON", Cause: err}
 	}
 	path := "/workflows/" + url.PathEscape(r.Workflow) + "/run"
 	if !r.Wait {

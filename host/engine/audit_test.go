@@ -230,7 +230,7 @@ func auditCalls(t reporter, s *Session) {
 func TestEntryTagsAreUnique(t *testing.T) {
 	for _, typ := range []reflect.Type{
 		reflect.TypeFor[Entry](), reflect.TypeFor[StartPart](), reflect.TypeFor[CollectPart](), reflect.TypeFor[FinishPart](),
-		reflect.TypeFor[RetryPart](), reflect.TypeFor[ChildPart](), reflect.TypeFor[StagedPart](), reflect.TypeFor[ChildEnd](), reflect.TypeFor[ChildShow](), reflect.TypeFor[Parent](), reflect.TypeFor[ResourcePart](), reflect.TypeFor[AnswerPart](), reflect.TypeFor[DeliveredPart](), reflect.TypeFor[WaitPart](), reflect.TypeFor[AttemptOpen](), reflect.TypeFor[CallRecord](), reflect.TypeFor[LogRecord](),
+		reflect.TypeFor[RetryPart](), reflect.TypeFor[ChildPart](), reflect.TypeFor[StagedPart](), reflect.TypeFor[ChildEnd](), reflect.TypeFor[ChildShow](), reflect.TypeFor[Parent](), reflect.TypeFor[ResourcePart](), reflect.TypeFor[AnswerPart](), reflect.TypeFor[DeliveredPart](), reflect.TypeFor[WaitPart](), reflect.TypeFor[AttemptOpen](), reflect.TypeFor[HeldAttempt](), reflect.TypeFor[CallRecord](), reflect.TypeFor[LogRecord](),
 	} {
 		seen := make(map[string]string)
 		for f := range typ.Fields() {

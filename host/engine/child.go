@@ -33,6 +33,7 @@ type child struct {
 	stream   bool   // its events are on the parent's stream too
 	seen     uint64 // the last of them that came from another session
 	since    int64
+	start    *StartPart // of one in another session, while it has not ended: a fork begins it anew
 
 	// How it ended: with a result or an error.
 	result *abi.Event
@@ -193,11 +194,18 @@ func (s *Session) foldChild(e *Entry, inv *invocation, root *state.Node) error {
 	if p.Session == "" {
 		return s.foldRun(e, p.RunID, p.Start, root)
 	}
-	s.post(Message{To: p.Session, Start: &StartRun{
-		RunID: p.RunID, HandlerID: p.Start.HandlerID, Version: p.Start.Version, Event: p.Start.Event, Seed: p.Start.Seed,
-		Timeout: p.Start.Timeout, Limits: p.Start.Limits, Parent: p.Start.Parent,
-	}})
+	c.start = p.Start
+	s.postStart(c)
 	return nil
+}
+
+// postStart tells another session to begin a child.
+func (s *Session) postStart(c *child) {
+	p := c.start
+	s.post(Message{To: c.session, Start: &StartRun{
+		RunID: c.run, HandlerID: p.HandlerID, Version: p.Version, Event: p.Event, Seed: p.Seed,
+		Timeout: p.Timeout, Limits: p.Limits, Parent: p.Parent,
+	}})
 }
 
 // tellParent gives the end of a run to the run that began it.
@@ -223,7 +231,7 @@ func (s *Session) childEnded(end ChildEnd) {
 		return // nobody waits for it any more
 	}
 	delete(s.children, end.RunID)
-	c.result, c.err = end.Result, end.Err
+	c.result, c.err, c.start = end.Result, end.Err, nil
 	inv := c.inv
 	if inv.phase != phaseSuspended || inv.suspended.child != c {
 		return // the next attempt will ask

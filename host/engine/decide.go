@@ -73,6 +73,10 @@ func (s *Session) decide(at int64, t Tick) (decision, error) {
 		return s.decideShown(e, t)
 	case ResourceAnswered:
 		return s.decideAnswered(e, t)
+	case TakeSnapshot:
+		return s.decideSnapshot(e, t)
+	case Adopt:
+		return s.decideAdopt(e, t)
 	case Shift:
 		if t.Lost <= 0 && !t.Crash {
 			return decision{}, nil

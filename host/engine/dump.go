@@ -271,6 +271,9 @@ func (d *dumper) waiter(w *waiter) {
 
 func (c *child) show() string {
 	out := fmt.Sprintf("%q %s run=%s handler=%s session=%q begun=%t stream=%t seen=%d since=%d", c.key, c.workflow, c.run, c.handler, c.session, c.begun, c.stream, c.seen, c.since)
+	if p := c.start; p != nil {
+		out += fmt.Sprintf(" begins handler=%s version=%s timeout=%d%s seed=%x parent=%+v", p.HandlerID, p.Version, p.Timeout, showEvents([]abi.Event{p.Event}), p.Seed[:4], *p.Parent)
+	}
 	switch {
 	case c.result != nil:
 		out += " result" + showEvents([]abi.Event{*c.result})

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"fmt"
+
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 )
@@ -36,7 +38,28 @@ const (
 	// Of resources: see resource.go.
 	EntryResource         EntryKind = 23
 	EntryResourceAnswered EntryKind = 24
+
+	// Of snapshots: see adopt.go.
+	EntrySnapshot EntryKind = 26 // what the session holds, for those who load it
+	EntryFork     EntryKind = 27 // the beginning of a session that was another
 )
+
+// entryNames are how entries are called in a run's timeline.
+var entryNames = map[EntryKind]string{
+	EntryStart: "start", EntryPost: "post", EntryEdit: "edit", EntrySend: "send", EntryStream: "stream", EntryCollect: "collect",
+	EntryFinish: "finish", EntryTimer: "timer", EntryCancel: "cancel", EntryBlock: "block", EntryShift: "shift", EntryWait: "wait",
+	EntrySleep: "sleep", EntryPause: "pause", EntryResume: "resume", EntryChild: "child", EntryDelivered: "delivered",
+	EntryChildEnded: "child_ended", EntryChildShown: "child_shown", EntryQueue: "queue", EntryBegin: "begin",
+	EntrySnapshot: "snapshot", EntryFork: "fork", EntryResource: "resource", EntryResourceAnswered: "answered",
+}
+
+// String is the kind's name in a run's timeline.
+func (k EntryKind) String() string {
+	if name, ok := entryNames[k]; ok {
+		return name
+	}
+	return fmt.Sprintf("kind %d", uint8(k))
+}
 
 // Entry is one position of a session's journal: an effect, resolved, so that
 // folding it needs no plugin, schema or edit semantics. It is immutable once
@@ -76,6 +99,9 @@ type Entry struct {
 
 	Resource *ResourcePart `cbor:"28,keyasint,omitempty"`
 	Answer   *AnswerPart   `cbor:"29,keyasint,omitempty"`
+	// Snapshot and Held are of an EntrySnapshot and an EntryFork.
+	Snapshot []byte        `cbor:"40,keyasint,omitempty"`
+	Held     []HeldAttempt `cbor:"41,keyasint,omitempty"`
 
 	// Open is on the first entry of an attempt: what its input was made of.
 	Open *AttemptOpen `cbor:"30,keyasint,omitempty"`
@@ -148,6 +174,19 @@ func (e *Entry) Begins() (runID string, start *StartPart) {
 	return "", nil
 }
 
+// Replayed is how many calls the attempt's record has with this entry, if the
+// entry was written with its part of it: one that suspends has no answer to its
+// own call yet.
+func (e *Entry) Replayed() uint64 {
+	switch {
+	case e.N == 0:
+		return 0
+	case e.Kind == EntrySleep, e.Kind == EntryChild, e.Kind == EntryResource, e.Kind == EntryWait && e.Wait != nil && e.Wait.Taken == 0:
+		return e.N - 1
+	}
+	return e.N
+}
+
 // CollectPart is the part of an EntryCollect: ids of events in the buffer.
 type CollectPart struct {
 	Buffer string `cbor:"1,keyasint,omitempty"`
@@ -205,6 +244,10 @@ type AttemptOpen struct {
 	Clock  int64       `cbor:"1,keyasint"`
 	Seed   [32]byte    `cbor:"2,keyasint"`
 	Limits host.Limits `cbor:"3,keyasint"`
+	// RunID and SessionID are those under which the attempt began, if it goes on in
+	// a fork under others: its guest has seen them. "": those of now.
+	RunID     string `cbor:"4,keyasint,omitempty"`
+	SessionID string `cbor:"5,keyasint,omitempty"`
 }
 
 // CallRecord is one host call of an attempt: what was asked and answered.

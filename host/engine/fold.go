@@ -11,6 +11,11 @@ import (
 // fold applies an entry. root is the state that the entry's changes lead to, if
 // the caller has it; it spares working that out again.
 func (s *Session) fold(e *Entry, root *state.Node) ([]Command, error) {
+	if s.seq == 0 && e.begins() {
+		if err := s.adopt(e); err != nil {
+			return nil, err
+		}
+	}
 	if e.Seq != s.seq+1 {
 		return nil, corrupt(e, "it follows entry %d", s.seq)
 	}
@@ -41,6 +46,12 @@ func (s *Session) fold(e *Entry, root *state.Node) ([]Command, error) {
 		err = s.foldShown(e)
 	case EntryResourceAnswered:
 		err = s.foldAnswered(e)
+	case EntrySnapshot: // of what the session holds anyway
+	case EntryFork:
+		if e.Seq != 1 {
+			return nil, corrupt(e, "a session begins in its middle")
+		}
+		s.foldFork()
 	case EntryShift:
 		if e.Lost < 0 {
 			return nil, corrupt(e, "time was gained")

@@ -33,7 +33,9 @@ const histories = "../../testdata/engine"
 // [player.play] for the language of the ticks.
 func TestHistories(t *testing.T) {
 	eachHistory(t, func(t *testing.T, h *history) {
-		p := h.play(t)
+		p := newPlayer(t, h.graphs)
+		p.keepAll = true
+		h.playOn(p)
 		want, dump := p.out.String(), p.dumps()
 		if *update {
 			h.set("want", want)
@@ -74,19 +76,8 @@ func readHistory(t *testing.T, path string) *history {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &history{archive: parseArchive(string(text)), path: path, graphs: make(map[string]*Graph)}
-	for _, f := range h.files {
-		base, ok := strings.CutSuffix(f.name, ".json")
-		if !ok {
-			continue
-		}
-		version := "v1"
-		if v, other := strings.CutPrefix(base, "manifest-"); other {
-			version = v
-		}
-		h.graphs[version] = mustGraph(t, f.text)
-	}
-	return h
+	a := parseArchive(string(text))
+	return &history{archive: a, path: path, graphs: graphsOf(t, a)}
 }
 
 // play plays all ticks of the history.
@@ -102,6 +93,24 @@ func (h *history) playOn(p *player) {
 			p.play(line)
 		}
 	}
+}
+
+// graphsOf compiles the manifests of a history, by version.
+func graphsOf(t reporter, a *archive) map[string]*Graph {
+	t.Helper()
+	graphs := make(map[string]*Graph)
+	for _, f := range a.files {
+		base, ok := strings.CutSuffix(f.name, ".json")
+		if !ok {
+			continue
+		}
+		version := "v1"
+		if v, other := strings.CutPrefix(base, "manifest-"); other {
+			version = v
+		}
+		graphs[version] = mustGraph(t, f.text)
+	}
+	return graphs
 }
 
 // diffText reports the first line in which two texts differ.

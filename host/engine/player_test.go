@@ -24,6 +24,9 @@ type player struct {
 	out    strings.Builder
 	past   past
 	after  func() // each move
+	// restored are sessions that were restored from snapshots of each live one.
+	restored map[*Session]*restored
+	keepAll  bool // of every snapshot, not of the newest alone
 }
 
 // base is what a begin remembers for a commit.
@@ -40,7 +43,7 @@ func newPlayer(t reporter, graphs map[string]*Graph) *player {
 		return nil, fmt.Errorf("no version %q", version)
 	}
 	key := host.SessionKey{Tenant: "t", Session: "s"}
-	return &player{t: t, live: New(key, find), copied: New(key, find), stages: make(map[string]stage), atomic: make(map[uint64]*staged), bases: make(map[string]base)}
+	return &player{t: t, live: New(key, find), copied: New(key, find), stages: make(map[string]stage), atomic: make(map[uint64]*staged), bases: make(map[string]base), restored: make(map[*Session]*restored)}
 }
 
 // play plays one line:
@@ -117,11 +120,13 @@ func (p *player) do(m move) (Result, error) {
 func (p *player) tick(tick Tick) (Result, error) {
 	p.t.Helper()
 	before := p.live.Dump()
+	copies := p.translated(tick)
 	res, err := p.live.Reduce(p.now, tick)
 	if errors.Is(err, errCorrupt) {
 		p.t.Fatalf("%T is decided but cannot be folded: %v", tick, err)
 	}
 	audit(p.t, p.live)
+	p.checkRestored(copies, res, err)
 	p.show(res, err)
 	if res.Entry == nil {
 		if after := p.live.Dump(); after != before {
@@ -137,6 +142,7 @@ func (p *player) tick(tick Tick) (Result, error) {
 		p.t.Fatalf("replay gives other commands:\n got %v\nwant %v", commands, res.Commands)
 	}
 	diffText(p.t, "replayed session", p.live.Dump(), p.copied.Dump())
+	p.forkAll()
 	return res, err
 }
 

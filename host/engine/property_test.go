@@ -318,6 +318,8 @@ func (w *walk) step() {
 		w.tick(Cancel{RunID: rapid.SampledFrom(append(ids, sortedKeys(s.turns.byRun)...)).Draw(t, "run")})
 	case pick == 6 && rapid.IntRange(0, 9).Draw(t, "block") == 0:
 		w.tick(Block{RunID: rapid.SampledFrom(ids).Draw(t, "run"), Reason: host.Blocked{Code: host.BlockedHostCrash}})
+	case pick == 7 && rapid.Bool().Draw(t, "snapshot"):
+		w.tick(TakeSnapshot{})
 	case pick == 7:
 		w.tick(Shift{Lost: int64(rapid.IntRange(0, 3).Draw(t, "lost"))})
 	case pick <= 10 && len(s.calls) > 0:
@@ -401,7 +403,7 @@ func tampered(t *rapid.T, e *Entry, journal []*Entry) *Entry {
 	c, o := *e, rapid.SampledFrom(journal).Draw(t, "other entry")
 	switch rapid.IntRange(0, 15).Draw(t, "part") {
 	case 0:
-		c.Kind = EntryKind(rapid.IntRange(0, 25).Draw(t, "kind"))
+		c.Kind = EntryKind(rapid.IntRange(0, 27).Draw(t, "kind"))
 	case 1:
 		c.Invocation, c.Attempt = o.Invocation, o.Attempt
 	case 2:

@@ -134,6 +134,19 @@ func (s *Session) Record(runID string) (host.Run, bool) {
 	return s.ended, runID != "" && s.ended.RunID == runID
 }
 
+// Begun reports whether a run is active and has begun: one that waits for its
+// session's turn has not.
+func (s *Session) Begun(runID string) bool { return s.runs[runID] != nil }
+
+// Streams gives the sequence number of the next event on each handler's stream.
+func (s *Session) Streams() map[string]uint64 {
+	out := make(map[string]uint64, len(s.handlers))
+	for id, h := range s.handlers {
+		out[id] = h.next
+	}
+	return out
+}
+
 // HandlerRun gives the latest run of a handler and whether it is active; known
 // is false for a handler that never ran in this session.
 func (s *Session) HandlerRun(handlerID string) (runID string, active, known bool) {

@@ -12,6 +12,18 @@
 // effect stands resolved, and the entry is folded into the session. A session
 // is loaded by folding its entries with [Session.Fold] alone; Reduce is decide
 // then Fold, so that both ways meet in the same code.
+//
+// # Snapshots and forks
+//
+// [Session.Snapshot] is everything that a session holds, and [Restore] makes the
+// session of it again; an [EntrySnapshot] stands for all entries before it.
+//
+// [Session.Fork] makes a session of its own of one run at a point of its past. The
+// ids that clients know are new in it: those of the run are given, those of its
+// children derived from a new seed, so that no two runs ever have one id. The ids
+// inside (invocations, events, calls, timers) stay, as do the records of attempts
+// under way, which are replayed with the run and session ids that their guests have
+// seen: what was answered is answered again, and only what comes after is new.
 package engine
 
 import (

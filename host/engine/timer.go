@@ -24,6 +24,15 @@ func (k timerKind) servingTime() bool {
 	return k == timerDeadline || k == timerAttempt || k == timerGrace
 }
 
+// TimerKind names what happens when an armed timer fires: deadline, attempt, retry,
+// sleep, wait or grace; "" if no such timer is armed.
+func (s *Session) TimerKind(id uint64) string {
+	if t, ok := s.timers.byID[id]; ok {
+		return t.kind.String()
+	}
+	return ""
+}
+
 // timer is something that happens at a time.
 type timer struct {
 	id   uint64

@@ -114,7 +114,7 @@ type storm struct {
 }
 
 func (s *storm) serve() {
-	s.p = hosttest.Serve(s.t, s.data)
+	s.p = hosttest.Serve(s.t, s.data, "--snapshot-every", "20", "--keep-journal", "30") // so that sessions are loaded from snapshots, and journals cut
 	s.url.Store(&s.p.URL)
 }
 

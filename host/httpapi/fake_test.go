@@ -33,6 +33,7 @@ type fakeHost struct {
 	lastSend  abi.Event
 	lastStep  string
 	lastOnce  host.Once
+	journal   []host.TimelineEntry // of every run
 	lastQuery host.RunQuery
 
 	// startErr, if set, is the answer of every Start.
@@ -337,6 +338,58 @@ func (f *fakeHost) SendOnce(_ context.Context, _, id string, event abi.Event, st
 	}
 	f.changed()
 	return nil
+}
+
+// Timeline implements host.Runs: every run has the same entries.
+func (f *fakeHost) Timeline(_ context.Context, _, id string, after uint64, limit int) (host.Timeline, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, r, err := f.find(id)
+	if err != nil {
+		return host.Timeline{}, host.Errorf(host.CodeNotFound, "no run %q", id)
+	}
+	var t host.Timeline
+	for i := range f.journal {
+		e := f.journal[i]
+		switch e.RunID = r.RunID; {
+		case e.Seq <= after:
+		case len(t.Entries) == limit:
+			t.Next = t.Entries[limit-1].Seq
+			return t, nil
+		default:
+			t.Entries = append(t.Entries, e)
+		}
+	}
+	return t, nil
+}
+
+// Fork implements host.Runs: of any run at 7, of none elsewhere.
+func (f *fakeHost) Fork(_ context.Context, _, id string, at uint64) (host.Fork, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, r, err := f.find(id)
+	switch {
+	case err != nil:
+		return host.Fork{}, host.Errorf(host.CodeNotFound, "no run %q", id)
+	case at < 3:
+		return host.Fork{}, host.Errorf(host.CodeGone, "cut away")
+	case at != 7:
+		return host.Fork{}, host.Errorf(host.CodeConflict, "the nearest is 7")
+	}
+	out := host.Fork{Run: *r, Anew: []host.Renewed{{Kind: host.RenewedChild, Step: "s", Workflow: "w", HandlerID: "new", Was: "old"}, {Kind: host.RenewedChild}}}
+	out.Run.HandlerID, out.Run.RunID = "forked", "forked-run"
+	return out, nil
+}
+
+// Export implements host.Runs.
+func (f *fakeHost) Export(_ context.Context, _, id string) (host.RunSnapshot, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, r, err := f.find(id)
+	if err != nil {
+		return host.RunSnapshot{}, host.Errorf(host.CodeNotFound, "no run %q", id)
+	}
+	return host.RunSnapshot{Version: 1, Workflow: r.Workflow, HandlerID: r.HandlerID, RunID: r.RunID, Status: r.Status, Modules: []string{"d"}, Session: []byte{1, 2, 255}, Held: []byte{0x80}}, nil
 }
 
 // Pause and Resume implement host.Runs.

@@ -198,9 +198,12 @@ func (s *Server) routes() {
 
 	read("/handlers", s.listHandlers)
 	read("/handlers/:id", s.getHandler)
+	read("/handlers/:id/journal", s.handlerJournal)
+	read("/handlers/:id/snapshot", s.handlerSnapshot)
 	e.POST("/handlers/:id/cancel", s.cancelHandler)
 	e.POST("/handlers/:id/pause", s.pauseHandler)
 	e.POST("/handlers/:id/resume", s.resumeHandler)
+	e.POST("/handlers/:id/fork", s.forkHandler)
 	read("/results/:id", s.getResult)
 	e.GET("/events/:id", s.streamEvents)
 	e.POST("/events/:id", s.sendEvent)

@@ -83,10 +83,10 @@ func parseStart(body value, info *host.WorkflowInfo) (host.StartRequest, error) 
 	if req.OnBusy, err = onBusy(fields["on_busy"]); err != nil {
 		return req, err
 	}
-	if fields["context"].given() {
-		return req, invalid("'context' is not supported yet: a run cannot be restored from a snapshot")
+	if from := fields["context"]; from.given() {
+		req.Snapshot, err = parseSnapshot(from)
 	}
-	return req, nil
+	return req, err
 }
 
 // startEvent reads the start event; none is one without fields. Where the

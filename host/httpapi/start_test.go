@@ -184,7 +184,7 @@ func TestStartRefuses(t *testing.T) {
 		{"handler_id is false", `{"handler_id":false}`, "'handler_id' must be a text", host.CodeInvalidArgument},
 		{"session is a list", `{"session":[]}`, "'session' must be a text", host.CodeInvalidArgument},
 		{"on_busy", `{"on_busy":"wait"}`, "'on_busy' must be", host.CodeInvalidArgument},
-		{"context", `{"context":{"version":1}}`, "'context' is not supported yet", host.CodeInvalidArgument},
+		{"context", `{"context":{"version":1}}`, "'context' is no snapshot of a run", host.CodeInvalidArgument},
 	}
 	f := newFake(t)
 	h := newServer(t, f).Handler()

@@ -71,6 +71,9 @@ func (p *part) add(it *host.JournalItem, record bool) error {
 			return fmt.Errorf("session %q: entry %d follows %d", it.Key.Session, it.Seq, p.Last)
 		}
 		p.Last = it.Seq
+		if it.Snapshot {
+			p.Snapshot, p.Cut = it.Seq, max(p.Cut, it.Cut)
+		}
 		p.entries = append(p.entries, data)
 		p.WakeAt = it.WakeAt
 	}

@@ -71,7 +71,40 @@ func CheckRow(row []byte) ([]byte, error) {
 	return row[rowHeader:], nil
 }
 
-// Load reads a session's entries, in order, decoding each row's array into
+// historyPage is how many rows History asks the store for at once.
+const historyPage = 64
+
+// History reads a session's entries from where the state at a position can be
+// folded from, in order, as Load does, until decode wants no more. Entries that
+// are not durable are not read.
+//
+// # Errors
+//
+// As of Load.
+func (j *Journal) History(ctx context.Context, key host.SessionKey, position uint64, decode func(array []byte) (more bool, err error)) error {
+	for after := uint64(0); ; {
+		rows, err := j.cfg.Store.History(ctx, key, position, after, historyPage)
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		for _, row := range rows {
+			array, err := CheckRow(row.Data)
+			more := false
+			if err == nil {
+				more, err = decode(array)
+			}
+			if err != nil {
+				return fmt.Errorf("session %q, journal row of entry %d: %w", key.Session, row.First, err)
+			}
+			if !more {
+				return nil
+			}
+			after = row.First
+		}
+	}
+}
+
+// Load reads a session's entries from its newest snapshot on, in order, decoding each row's array into
 // entries of the caller's type by decode. It returns the position of the last
 // entry.
 //

@@ -141,6 +141,9 @@ func (at *attempt) invocation(tok *token) (host.Invocation, error) {
 			Invocation: at.inv, Attempt: at.view.Attempt, Clock: o.Clock, LastError: at.view.LastError,
 		},
 	}
+	if o.RunID != "" { // it began before its run was forked
+		in.Run.RunID, in.Run.SessionID = o.RunID, o.SessionID
+	}
 	input, err := in.Encode()
 	if err != nil {
 		return host.Invocation{}, err

@@ -21,17 +21,20 @@ import (
 
 // bench is a scheduler, with all that is below it, that a test steps by hand.
 type bench struct {
-	t       *testing.T
+	t       testing.TB
 	store   host.Store
 	journal *journal.Journal
-	sched   *scheduler.Scheduler
-	modules simModules
-	tokens  int
-	limits  *host.LimitTable
-	outside host.Resources // default: none
-	log     io.Writer      // of the server; default: the test's
-	batch   int            // bytes of a commit; default: the journal's
-	real    bool           // the clock is package time's, a bubble's mostly
+	// snapshots, snapshotBytes and keep are SnapshotEntries, SnapshotBytes and KeepEntries.
+	snapshots, snapshotBytes int
+	keep                     uint64
+	sched                    *scheduler.Scheduler
+	modules                  simModules
+	tokens                   int
+	limits                   *host.LimitTable
+	outside                  host.Resources // default: none
+	log                      io.Writer      // of the server; default: the test's
+	batch                    int            // bytes of a commit; default: the journal's
+	real                     bool           // the clock is package time's, a bubble's mostly
 
 	mu    sync.Mutex // guards now
 	now   time.Time
@@ -123,7 +126,7 @@ const twoStep = `{"abi": 1, "workflow": "two", "timeout": 60000000000,
     {"name": "close", "accepts": ["Close"], "emits": ["StopEvent"]}]}`
 
 // open makes a bench over its store, a fresh one if it has none.
-func (b *bench) open(t *testing.T) *bench {
+func (b *bench) open(t testing.TB) *bench {
 	t.Helper()
 	b.t = t
 	if b.store == nil {
@@ -146,6 +149,7 @@ func (b *bench) open(t *testing.T) *bench {
 			return hostcall.New(l, o, r)
 		},
 		Classify: classify, Parked: hostcall.ErrParked, Tokens: b.tokens, IdleAfter: 20 * time.Millisecond, Now: b.clock, Limits: b.limits, Resources: b.outside,
+		SnapshotEntries: b.snapshots, SnapshotBytes: b.snapshotBytes, KeepEntries: b.keep,
 		Log: slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {

@@ -19,6 +19,12 @@ func (c *Config) setDefaults() {
 	if c.Timeout == 0 {
 		c.Timeout = host.DefaultRunTimeout
 	}
+	if c.SnapshotEntries == 0 {
+		c.SnapshotEntries = 10_000
+	}
+	if c.SnapshotBytes == 0 {
+		c.SnapshotBytes = 8 << 20
+	}
 	if c.Now == nil {
 		c.Now = time.Now
 	}

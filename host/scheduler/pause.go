@@ -61,9 +61,9 @@ func (ss *session) recall(ctx context.Context, runID string) error {
 	pos := ss.lastPos
 	ss.mu.Unlock()
 	err := ss.s.cfg.Journal.Wait(ctx, pos)
-	var records map[uint64]*opened
+	var l *ledger
 	if err == nil {
-		_, records, err = ss.s.newSession(ss.key).foldAll(ctx)
+		_, l, err = ss.s.newSession(ss.key).foldAll(ctx)
 	}
 	ss.mu.Lock()
 	if err != nil {
@@ -72,7 +72,7 @@ func (ss *session) recall(ctx context.Context, runID string) error {
 	if rec, ok := ss.eng.Record(runID); !ok || rec.Blocked == nil {
 		return nil // the tick will tell
 	}
-	for inv, o := range records {
+	for inv, o := range l.records {
 		if view, ok := ss.eng.Invocation(inv); ok && view.RunID == runID {
 			ss.suspended[inv] = o
 		}

@@ -132,7 +132,7 @@ func (ss *session) recover(records map[uint64]*opened) {
 			s.cfg.Log.Error("a session cannot account for the time down", "session", ss.key.Session, "error", err)
 		}
 		if s.crash {
-			ss.countCrashes(open)
+			ss.blockCrashed(open)
 		}
 	}
 	for _, inv := range ss.eng.Open() {
@@ -150,11 +150,10 @@ func (ss *session) recover(records map[uint64]*opened) {
 	s.setTimer(ss.key, ss.eng.NextTimer())
 }
 
-// countCrashes notes one more crash for each open invocation and blocks the
-// runs of those that have seen too many. Called with mu held.
-func (ss *session) countCrashes(open []uint64) {
+// blockCrashed blocks the runs of those open invocations that have seen too many
+// crashes. Called with mu held.
+func (ss *session) blockCrashed(open []uint64) {
 	for _, inv := range open {
-		ss.crashes[inv]++
 		if ss.crashes[inv] < maxCrashes {
 			continue
 		}

@@ -64,6 +64,9 @@ func (s *Scheduler) beginRun(ctx context.Context, req *host.StartRequest, once *
 	if err = s.checkResources(req.Tenant, mod); err != nil {
 		return begun{}, err
 	}
+	if req.Snapshot != nil {
+		return s.startFrom(ctx, req, mod, once)
+	}
 	if req.Event, err = s.startEvent(mod, req.Event); err != nil {
 		return begun{}, err
 	}

@@ -59,6 +59,9 @@ type Journal interface {
 	Err() error
 	// Load reads a session's entries: decode gets arrays of them, in order.
 	Load(ctx context.Context, key host.SessionKey, decode func(array []byte) error) (last uint64, err error)
+	// History reads durable entries likewise, from where a position can be folded
+	// from, until decode wants no more.
+	History(ctx context.Context, key host.SessionKey, position uint64, decode func(array []byte) (more bool, err error)) error
 }
 
 // Store is the part of host.Store that the scheduler reads.
@@ -197,6 +200,15 @@ type Config struct {
 	Limits *host.LimitTable
 	// Timeout of runs whose manifest names none. Default 45 s.
 	Timeout time.Duration
+	// SnapshotEntries and SnapshotBytes say after how many entries, or bytes of
+	// them, a session writes a snapshot, from which it is loaded: what a load folds
+	// is no more than about that, or the snapshot's own size if that is more.
+	// Defaults 10,000 (folded in some 50 ms) and 8 MiB (a batch of the journal).
+	SnapshotEntries int
+	SnapshotBytes   int
+	// KeepEntries is how many entries before a snapshot are kept, at least, for
+	// timelines and forks. Default 0: all.
+	KeepEntries uint64
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// Entropy fills a buffer with random bytes. Default crypto/rand.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,6 +34,8 @@ type session struct {
 	// suspended has the records of invocations that wait or sleep.
 	suspended map[uint64]*opened
 	crashes   map[uint64]int // crashes that an open invocation has seen
+	ledger    *ledger        // what the journal has of attempts that have not ended
+	tail      tail
 	tickets   []*ticket
 	repeats   []host.Repeat // of the request whose tick is about to be made
 	lastPos   uint64        // queue position of the newest entry
@@ -50,7 +53,7 @@ var errDead = &host.Error{Code: host.CodeNotFound, Message: "Handler not found"}
 
 func (s *Scheduler) newSession(key host.SessionKey) *session {
 	return &session{s: s, key: key, loaded: make(chan struct{}), attempts: map[uint64]*attempt{},
-		ended: map[string][]chan ended{}, versions: map[string]string{}, suspended: map[uint64]*opened{}, crashes: map[uint64]int{}}
+		ended: map[string][]chan ended{}, versions: map[string]string{}, suspended: map[uint64]*opened{}, crashes: map[uint64]int{}, ledger: newLedger()}
 }
 
 // begin pins a session that nobody can know yet, as its id was drawn just now:
@@ -163,7 +166,7 @@ func (ss *session) load(ctx context.Context, barrier uint64) {
 		ss.err = unavailable(err)
 		return
 	}
-	eng, records, err := ss.foldAll(ctx)
+	eng, l, err := ss.foldAll(ctx)
 	switch {
 	case err == nil:
 	case unfolds(err): // first: a module may be what was not found
@@ -174,7 +177,7 @@ func (ss *session) load(ctx context.Context, barrier uint64) {
 		ss.err = unavailable(err)
 		return
 	}
-	ss.eng = eng
+	ss.eng, ss.ledger = eng, l
 	ss.state.Store(eng.State())
 	ss.s.mu.Lock()
 	delete(ss.s.quarantine, ss.key)
@@ -183,21 +186,24 @@ func (ss *session) load(ctx context.Context, barrier uint64) {
 	}
 	ss.s.mu.Unlock()
 	if err == nil {
-		ss.recover(records)
+		ss.recover(l.copies())
 	}
 }
 
 // foldAll folds what the store has of the session.
-func (ss *session) foldAll(ctx context.Context) (*engine.Session, map[uint64]*opened, error) {
+func (ss *session) foldAll(ctx context.Context) (*engine.Session, *ledger, error) {
 	eng := engine.New(ss.key, ss.graph)
-	records := map[uint64]*opened{}
+	l := newLedger()
 	last, err := ss.s.cfg.Journal.Load(ctx, ss.key, func(array []byte) error {
 		var entries []engine.Entry
 		if err := abi.Unmarshal(array, &entries); err != nil {
 			return &unfoldable{fmt.Errorf("decode entries: %w", err)}
 		}
 		for i := range entries {
-			if err := ss.foldStored(eng, &entries[i], records); err != nil {
+			if eng.Skips(&entries[i]) {
+				continue
+			}
+			if err := ss.foldStored(eng, &entries[i], l); err != nil {
 				return &unfoldable{err}
 			}
 		}
@@ -206,17 +212,10 @@ func (ss *session) foldAll(ctx context.Context) (*engine.Session, map[uint64]*op
 	if err == nil && eng.Seq() != last { // the store would refuse what follows, and with it everybody's
 		err = &unfoldable{fmt.Errorf("the journal ends at entry %d, its session says %d", eng.Seq(), last)}
 	}
-	return eng, records, err
+	return eng, l, err
 }
 
-// opened gathers an open attempt's record while its entries are folded.
-type opened struct {
-	attempt uint64
-	open    *engine.AttemptOpen
-	record  []engine.CallRecord
-}
-
-func (ss *session) foldStored(eng *engine.Session, e *engine.Entry, records map[uint64]*opened) error {
+func (ss *session) foldStored(eng *engine.Session, e *engine.Entry, l *ledger) error {
 	cmds, err := eng.Fold(e)
 	if err != nil {
 		return err
@@ -224,38 +223,46 @@ func (ss *session) foldStored(eng *engine.Session, e *engine.Entry, records map[
 	if runID, start := e.Begins(); start != nil {
 		ss.versions[runID] = start.Version
 	}
-	if e.Invocation != 0 {
-		o := records[e.Invocation]
-		if o == nil || o.attempt != e.Attempt {
-			o = &opened{attempt: e.Attempt}
-			records[e.Invocation] = o
-		}
-		if e.Open != nil {
-			o.open = e.Open
-		}
-		o.record = append(o.record, e.Calls...)
-		if e.Finish != nil {
-			delete(records, e.Invocation)
-		}
-	}
-	if e.Crash {
-		for _, inv := range eng.Open() {
-			ss.crashes[inv]++
-		}
-	}
+	l.follow(eng, e, cmds)
+	ss.adopted(eng, e)
+	ss.sawCrash(eng, e)
 	for _, c := range cmds {
 		switch c := c.(type) {
 		case engine.StartAttempt:
 			delete(ss.crashes, c.Invocation)
-		case engine.Abandon:
-			if _, resumable := eng.Invocation(c.Invocation); e.Kind != engine.EntryBlock || !resumable {
-				delete(records, c.Invocation)
-			}
 		case engine.RunEnded:
 			delete(ss.versions, c.RunID)
 		}
 	}
 	return nil
+}
+
+// sawCrash counts a crash that an entry tells of for those who were open at it.
+func (ss *session) sawCrash(eng *engine.Session, e *engine.Entry) {
+	if !e.Crash {
+		return
+	}
+	for _, inv := range eng.Open() {
+		ss.crashes[inv]++
+	}
+}
+
+// adopted counts a stored entry towards the next snapshot, and takes what stands
+// with one.
+func (ss *session) adopted(eng *engine.Session, e *engine.Entry) {
+	ss.tail.entries++
+	ss.tail.bytes += entrySize(e)
+	if e.Snapshot == nil {
+		return
+	}
+	ss.tail = tail{last: len(e.Snapshot)}
+	ss.versions = eng.Versions()
+	clear(ss.crashes)
+	for i := range e.Held {
+		if h := &e.Held[i]; h.Crashes > 0 {
+			ss.crashes[h.Invocation] = h.Crashes
+		}
+	}
 }
 
 // tick reduces a tick, journals its entry and carries out the commands. It
@@ -279,6 +286,11 @@ func (ss *session) tick(t engine.Tick, attach func(*engine.Result)) (engine.Resu
 	if runID, start := res.Entry.Begins(); start != nil {
 		ss.versions[runID] = start.Version
 	}
+	if res.Entry.Kind == engine.EntryFork {
+		ss.versions = ss.eng.Versions()
+	}
+	ss.ledger.follow(ss.eng, res.Entry, res.Commands)
+	ss.sawCrash(ss.eng, res.Entry)
 	it := ss.item(res)
 	ss.lastPos = ss.s.cfg.Journal.Append(now, it)
 	pos := ss.lastPos
@@ -286,6 +298,7 @@ func (ss *session) tick(t engine.Tick, attach func(*engine.Result)) (engine.Resu
 	if over := ss.carryOut(res.Commands); over && res.Entry.Kind != engine.EntryBegin { // else takeTurns goes on itself
 		ss.takeTurns()
 	}
+	ss.wrote(res.Entry)
 	return res, pos, nil
 }
 
@@ -301,6 +314,9 @@ func (ss *session) item(res engine.Result) host.JournalItem {
 	if runID, start := e.Begins(); start != nil {
 		it.Started = []string{runID}
 	}
+	if it.Snapshot = e.Snapshot != nil; it.Snapshot && ss.s.cfg.KeepEntries > 0 && e.Seq > ss.s.cfg.KeepEntries {
+		it.Cut = e.Seq - ss.s.cfg.KeepEntries
+	}
 	for _, c := range res.Commands {
 		switch c := c.(type) {
 		case engine.Publish:
@@ -312,6 +328,9 @@ func (ss *session) item(res engine.Result) host.JournalItem {
 			it.Stream = append(it.Stream, host.StreamRow{HandlerID: c.HandlerID, RunID: c.Event.RunID, Events: []host.StreamEvent{c.Event}})
 		case engine.RunChanged:
 			it.Runs = append(it.Runs, c.Run)
+			if e.Kind == engine.EntryFork {
+				it.Started = append(it.Started, c.Run.RunID)
+			}
 		}
 	}
 	return it
@@ -351,6 +370,10 @@ func (ss *session) carryOut(cmds []engine.Command) (over bool) {
 			over = true
 		}
 	}
+	if over { // what waited for a worker was not abandoned
+		gone := func(inv uint64, _ *opened) bool { _, ok := ss.eng.Invocation(inv); return !ok }
+		maps.DeleteFunc(ss.suspended, gone)
+	}
 	ss.s.setTimer(ss.key, ss.eng.NextTimer())
 	return over
 }
@@ -378,7 +401,7 @@ func (e entry) Append(dst []byte, record bool) ([]byte, error) {
 
 // entrySize is about how many bytes an entry holds in memory.
 func entrySize(e *engine.Entry) int {
-	n := 256 + len(e.Changes)
+	n := 256 + len(e.Changes) + len(e.Snapshot) + sizeOfHeld(e.Held)
 	if e.Event != nil {
 		n += len(e.Event.Body)
 	}
@@ -405,11 +428,17 @@ func entrySize(e *engine.Entry) int {
 			n += len(e.Finish.Events[i].Body) + 64
 		}
 	}
-	for i := range e.Calls {
-		n += len(e.Calls[i].Request) + len(e.Calls[i].Response) + 64
-	}
+	n += sizeOfCalls(e.Calls)
 	for i := range e.Logs {
 		n += len(e.Logs[i].Message) + len(e.Logs[i].Attrs) + 64
+	}
+	return n
+}
+
+func sizeOfCalls(calls []engine.CallRecord) int {
+	n := 0
+	for i := range calls {
+		n += len(calls[i].Request) + len(calls[i].Response) + 64
 	}
 	return n
 }

@@ -312,11 +312,12 @@ func (s *sim) checkSession(key host.SessionKey, sessions map[host.SessionKey][]e
 	if err != nil {
 		return
 	}
+	rows := s.rows(key)
 	eng := engine.New(key, func(v string) (*engine.Graph, error) { return s.modules[v], nil })
 	a := &audit{sim: s, session: name, calls: map[attemptKey]*callsOf{}, effects: map[effect]int{}, next: map[string]uint64{}, ended: map[string]bool{}, asked: map[uint64]string{}, answered: map[string]bool{}}
-	for _, row := range stored.Rows {
+	for _, row := range rows {
 		var entries []engine.Entry
-		if err := abi.Unmarshal(row[rowHeader:], &entries); err != nil {
+		if err := abi.Unmarshal(row.Data[rowHeader:], &entries); err != nil {
 			s.failf("session %s: %v", name, err)
 			return
 		}
@@ -343,6 +344,7 @@ func (s *sim) checkSession(key host.SessionKey, sessions map[host.SessionKey][]e
 	}
 	a.state(eng)
 	a.attempts(eng)
+	s.checkLoaded(&stored, key, eng.Dump())
 }
 
 // audit gathers what a journal says.
@@ -504,16 +506,49 @@ func (a *audit) attempts(eng *engine.Session) {
 	}
 }
 
-// dump shows a stored session to whoever has to find out.
-func (s *sim) dump(key host.SessionKey) string {
-	stored, err := s.store.LoadSession(context.Background(), key)
+// rows are a session's whole journal.
+func (s *sim) rows(key host.SessionKey) []host.JournalRow {
+	rows, err := s.store.History(context.Background(), key, 0, 0, 1<<20)
 	if err != nil {
-		return err.Error()
+		return nil
 	}
+	return rows
+}
+
+// checkLoaded: a session that is loaded from its newest snapshot is the one that
+// is folded from all of its entries.
+func (s *sim) checkLoaded(stored *host.StoredSession, key host.SessionKey, want string) {
 	eng := engine.New(key, func(v string) (*engine.Graph, error) { return s.modules[v], nil })
 	for _, row := range stored.Rows {
 		var entries []engine.Entry
 		if err := abi.Unmarshal(row[rowHeader:], &entries); err != nil {
+			s.failf("session %s: %v", key.Session, err)
+			return
+		}
+		for i := range entries {
+			if eng.Skips(&entries[i]) {
+				continue
+			}
+			if entries[i].Kind == engine.EntrySnapshot && eng.Seq() == 0 {
+				s.total.FromSnapshots++
+			}
+			if _, err := eng.Fold(&entries[i]); err != nil {
+				s.failf("session %s does not fold from its snapshot: %v", key.Session, err)
+				return
+			}
+		}
+	}
+	if got := eng.Dump(); got != want {
+		s.failf("session %s is from its snapshot\n%s\nand from its entries\n%s", key.Session, got, want)
+	}
+}
+
+// dump shows a stored session to whoever has to find out.
+func (s *sim) dump(key host.SessionKey) string {
+	eng := engine.New(key, func(v string) (*engine.Graph, error) { return s.modules[v], nil })
+	for _, row := range s.rows(key) {
+		var entries []engine.Entry
+		if err := abi.Unmarshal(row.Data[rowHeader:], &entries); err != nil {
 			return err.Error()
 		}
 		for i := range entries {

@@ -63,7 +63,7 @@ func TestSimulation(t *testing.T) {
 type simStats struct {
 	scheduler.Counters
 	Crashes, CleanStops, Refused, Starts, Sends, Cancels, Purges, Ends, Blocked, StreamEvents, Entries, Children, Messages int
-	Tidied, Queued, Turns, Repeated, OutAnswers, Unknown, Dropped                                                          int
+	Tidied, Queued, Turns, Repeated, OutAnswers, Unknown, Dropped, FromSnapshots, Told                                     int
 }
 
 func (s *simStats) add(c scheduler.Counters) {
@@ -86,7 +86,7 @@ func (s *simStats) check(t *testing.T) {
 		"runs blocked by crashes": uint64(s.Blocked), "children": uint64(s.Children), "messages between sessions": uint64(s.Messages),
 		"clean-ups": uint64(s.Tidied), "queued starts": uint64(s.Queued), "repeated starts": uint64(s.Repeated), "turns": uint64(s.Turns),
 		"calls to the outside": s.Calls, "answers of the outside": uint64(s.OutAnswers), "unknown outcomes": uint64(s.Unknown),
-		"old runs deleted": uint64(s.Dropped),
+		"old runs deleted": uint64(s.Dropped), "loads from snapshots": uint64(s.FromSnapshots), "entries of timelines": uint64(s.Told),
 	} {
 		if n == 0 {
 			t.Errorf("the simulation has no %s: it does not test what it is to test", name)
@@ -105,6 +105,7 @@ type sim struct {
 	modules    simModules
 	tokens     int
 	batchBytes int
+	snapshots  int // entries after which a session writes one
 	limits     *host.LimitTable
 	retention  retained
 	calm       time.Duration // after which everything has come to an end
@@ -221,6 +222,7 @@ func (s *sim) play() {
 	s.now = time.Unix(1_700_000_000, 0)
 	s.tokens = 1 + s.rng.IntN(4)
 	s.batchBytes = []int{1 << 10, 8 << 10, 1 << 20}[s.rng.IntN(3)]
+	s.snapshots = []int{3, 20, 1 << 20}[s.rng.IntN(3)]
 	s.calm = 20 * time.Second
 	if s.rng.IntN(3) == 0 { // little enough to be over it
 		s.calm = 10 * time.Minute
@@ -372,9 +374,46 @@ func (s *sim) request() {
 		s.spawnCancel(s.someRun(), false)
 	case n < 86:
 		s.spawnCancel(s.someHandler(), true)
+	case n < 89:
+		s.spawnLook(s.someHandler())
 	default:
 		s.spawnReader(s.someHandler())
 	}
+}
+
+// spawnLook looks at what a run has done and is made of. What it is told is in
+// order, ends if the run has, and does not go back.
+func (s *sim) spawnLook(id string) {
+	s.ops++
+	ctx, w, tenant := s.hurried(), s.w, tenantOf(s.facts.handlerOf(id))
+	limit := 1 + s.rng.IntN(20)
+	w.spawn("look", func() {
+		last := uint64(0)
+		for {
+			part, err := w.sched.Timeline(ctx, tenant, id, last, limit)
+			w.yield("looked")
+			s.expect("timeline", err, host.CodeNotFound, host.CodeUnavailable)
+			if err != nil || w.dead.Load() {
+				break
+			}
+			s.total.Told += len(part.Entries)
+			for _, e := range part.Entries {
+				if e.Seq <= last {
+					s.failf("the timeline of %s tells of entry %d after %d", id, e.Seq, last)
+				}
+				last = e.Seq
+			}
+			if part.Next == 0 {
+				break
+			}
+			if part.Next != last {
+				s.failf("the timeline of %s goes on behind %d, and was told up to %d", id, part.Next, last)
+			}
+		}
+		_, err := w.sched.Export(ctx, tenant, id)
+		w.yield("exported")
+		s.expect("export", err, host.CodeNotFound, host.CodeConflict, host.CodeUnavailable)
+	})
 }
 
 func (s *sim) someHandler() string {

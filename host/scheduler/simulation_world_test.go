@@ -196,7 +196,7 @@ func (s *sim) open() *world {
 			return hostcall.New(l, o, r)
 		},
 		Classify: classify, Parked: hostcall.ErrParked, Tokens: s.tokens, IdleAfter: 20 * time.Millisecond, Limits: s.limits,
-		Now: s.clock, Entropy: func(b []byte) { s.entropy(w, b) }, Log: slog.New(simLog{w}),
+		Now: s.clock, Entropy: func(b []byte) { s.entropy(w, b) }, Log: slog.New(simLog{w}), SnapshotEntries: s.snapshots,
 	})
 	if err != nil {
 		s.t.Fatal(err)
@@ -358,6 +358,10 @@ func (j simJournal) Err() error {
 
 func (j simJournal) Load(ctx context.Context, key host.SessionKey, decode func([]byte) error) (uint64, error) {
 	return j.w.journal.Load(ctx, key, decode)
+}
+
+func (j simJournal) History(ctx context.Context, key host.SessionKey, position uint64, decode func([]byte) (bool, error)) error {
+	return j.w.journal.History(ctx, key, position, decode)
 }
 
 type simStreams struct{ w *world }

@@ -72,6 +72,25 @@ func showElems(at []Elem) string {
 	return clip(b.String())
 }
 
+// At returns the path of the change as people write it: keys and indices by dots,
+// "" for the whole state. Keys that no path can name are quoted, long ones cut.
+func (c Change) At() string { return showElems(c.Path) }
+
+// Old returns what is in a tree where the change is to be made, nil if nothing is
+// there or the change does not fit the tree.
+func (c Change) Old(root *Node) *Node {
+	n := root
+	for _, e := range c.Path {
+		switch {
+		case e.List && n.IsList() && e.Index < uint64(n.Len()), !e.List && n.IsMap():
+			n = n.child(e)
+		default:
+			return nil
+		}
+	}
+	return n
+}
+
 // apply returns the tree after the change. It costs O(log n) for each element
 // of the path. The error says how the change does not fit the tree; it is an
 // [*Error] only for the depth limit.

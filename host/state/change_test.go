@@ -106,3 +106,43 @@ func TestShowElems(t *testing.T) {
 		}
 	}
 }
+
+// TestChangeOld: a change tells where it is made and what was there.
+func TestChangeOld(t *testing.T) {
+	raw, err := abi.FromJSON([]byte(`{"a": {"b": [1, {"c": 2}]}, "x.y": 3}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := Decode(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := func(k string) Elem { return Elem{Key: k} }
+	index := func(i uint64) Elem { return Elem{List: true, Index: i} }
+	for _, c := range []struct {
+		path []Elem
+		at   string
+		old  string // "": nothing
+	}{
+		{nil, "", `{"a":{"b":[1,{"c":2}]},"x.y":3}`},
+		{[]Elem{key("a"), key("b"), index(1), key("c")}, "a.b.1.c", "2"},
+		{[]Elem{key("a"), key("b"), index(2)}, "a.b.2", ""},
+		{[]Elem{key("a"), key("n")}, "a.n", ""},
+		{[]Elem{key("x.y")}, `"x.y"`, "3"},
+		{[]Elem{key("a"), index(0)}, "a.0", ""},
+		{[]Elem{key("x.y"), key("z")}, `"x.y".z`, ""},
+	} {
+		ch := Change{Op: OpDelete, Path: c.path}
+		got := ""
+		if n := ch.Old(root); n != nil {
+			text, err := abi.ToJSON(n.Encode())
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = string(text)
+		}
+		if ch.At() != c.at || got != c.old {
+			t.Errorf("%v: at %q is %s, want at %q %s", c.path, ch.At(), got, c.at, c.old)
+		}
+	}
+}

@@ -43,7 +43,10 @@ type Config struct {
 	IdleAfter time.Duration
 	Tokens    int
 	Timeout   time.Duration
-	Log       *slog.Logger
+	// SnapshotEntries and KeepEntries likewise.
+	SnapshotEntries int
+	KeepEntries     uint64
+	Log             *slog.Logger
 	// Compiler is the command that builds modules in a process of its own; see
 	// sandbox.Config. It is not used with InMemory. nil: they are built in this
 	// process.
@@ -124,6 +127,7 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 		},
 		Classify: classify, Parked: hostcall.ErrParked,
 		Tokens: cfg.Tokens, IdleAfter: cfg.IdleAfter, Limits: cfg.Limits, Resources: cfg.Resources, Timeout: cfg.Timeout, Now: cfg.Now, Log: cfg.Log,
+		SnapshotEntries: cfg.SnapshotEntries, KeepEntries: cfg.KeepEntries,
 	})
 	if err != nil {
 		return nil, err

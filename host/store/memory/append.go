@@ -77,6 +77,8 @@ func checkPart(p *host.SessionBatch) error {
 		return fmt.Errorf("session %q: a part without entries only deletes", p.Key.Session)
 	case p.First > p.Last || p.Last > math.MaxInt64:
 		return fmt.Errorf("session %q: positions %d to %d", p.Key.Session, p.First, p.Last)
+	case p.Snapshot != 0 && (p.Snapshot < p.First || p.Snapshot > p.Last) || p.Cut > p.Last:
+		return fmt.Errorf("session %q: a snapshot at %d, or a cut at %d, outside of its positions", p.Key.Session, p.Snapshot, p.Cut)
 	case p.WakeAt < host.WakeNever:
 		return fmt.Errorf("session %q: wakes at %d", p.Key.Session, p.WakeAt)
 	}
@@ -127,8 +129,23 @@ func (c *change) putSession(p *host.SessionBatch) (*session, error) {
 	}
 	assign(c, &s.last, p.Last)
 	assign(c, &s.wakeAt, p.WakeAt)
-	assign(c, &s.rows, append(s.rows, slices.Clone(p.Data)))
+	rows := append(s.rows, row{host.JournalRow{First: p.First, Data: slices.Clone(p.Data)}, p.Snapshot})
+	if p.Cut != 0 {
+		rows = slices.Clone(rows[foldable(rows, p.Cut):])
+	}
+	assign(c, &s.rows, rows)
 	return s, nil
+}
+
+// foldable is the index of the newest row with a snapshot at or before a position,
+// else 0.
+func foldable(rows []row, position uint64) int {
+	for i, r := range slices.Backward(rows) {
+		if r.snapshot != 0 && r.snapshot <= position {
+			return i
+		}
+	}
+	return 0
 }
 
 // putRuns writes the new runs in the order of their start, then the changed

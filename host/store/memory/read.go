@@ -18,12 +18,31 @@ func (s *Store) LoadSession(ctx context.Context, key host.SessionKey) (stored ho
 			return notFound("session", key.Session)
 		}
 		stored = host.StoredSession{Last: found.last, WakeAt: found.wakeAt}
-		for _, row := range found.rows {
-			stored.Rows = append(stored.Rows, slices.Clone(row))
+		for _, row := range found.rows[foldable(found.rows, found.last):] {
+			stored.Rows = append(stored.Rows, slices.Clone(row.Data))
 		}
 		return nil
 	})
 	return stored, err
+}
+
+// History implements [host.Store].
+func (s *Store) History(ctx context.Context, key host.SessionKey, position, after uint64, limit int) (rows []host.JournalRow, err error) {
+	err = s.view(ctx, func() error {
+		found := s.sessions[key]
+		if found == nil {
+			return notFound("session", key.Session)
+		}
+		from := foldable(found.rows, position)
+		if after != 0 {
+			from = sort.Search(len(found.rows), func(i int) bool { return found.rows[i].First > after })
+		}
+		for _, row := range found.rows[from:min(len(found.rows), from+max(limit, 1))] {
+			rows = append(rows, host.JournalRow{First: row.First, Data: slices.Clone(row.Data)})
+		}
+		return nil
+	})
+	return rows, err
 }
 
 // Due implements [host.Store].

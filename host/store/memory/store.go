@@ -46,10 +46,16 @@ type repeatKey struct{ tenant, route, key string }
 type session struct {
 	order    uint64 // of creation
 	last     uint64
-	rows     [][]byte
+	rows     []row // oldest first
 	wakeAt   int64
 	private  bool // a handler with the session's own name has run in it
 	handlers int
+}
+
+// row is a row of a session's journal.
+type row struct {
+	host.JournalRow
+	snapshot uint64 // position of its newest snapshot, or 0
 }
 
 type handler struct {

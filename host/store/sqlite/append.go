@@ -22,6 +22,8 @@ type statements struct {
 	updateSession *sql.Stmt
 	findSession   *sql.Stmt
 	insertJournal *sql.Stmt
+	setSnapshot   *sql.Stmt
+	cutJournal    *sql.Stmt
 
 	insertHandler *sql.Stmt
 	reuseHandler  *sql.Stmt
@@ -71,7 +73,10 @@ func prepareStatements(ctx context.Context, conn *sql.Conn) (*statements, error)
 		{&s.updateSession, `UPDATE sessions SET last = ?3, wake_at = ?4, private = private OR ?5
 			WHERE tenant = ?1 AND session = ?2 AND last = ?6 RETURNING id`},
 		{&s.findSession, `SELECT id FROM sessions WHERE tenant = ? AND session = ?`},
-		{&s.insertJournal, `INSERT INTO journal (sid, first, data) VALUES (?, ?, ?)`},
+		{&s.insertJournal, `INSERT INTO journal (sid, first, data, snapshot) VALUES (?, ?, ?, ?)`},
+		{&s.setSnapshot, `UPDATE sessions SET snapshot = ?2 WHERE id = ?1`},
+		{&s.cutJournal, `DELETE FROM journal WHERE sid = ?1 AND first <
+			(SELECT max(first) FROM journal WHERE sid = ?1 AND snapshot <= ?2)`},
 
 		{&s.insertHandler, `INSERT INTO handlers (tenant, handler, sid, first_seq)
 			VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING`},
@@ -201,6 +206,8 @@ func checkPart(p *host.SessionBatch) error {
 		return refuse("session %q: a part without entries only deletes", p.Key.Session)
 	case p.First > p.Last || p.Last > math.MaxInt64:
 		return refuse("session %q: positions %d to %d", p.Key.Session, p.First, p.Last)
+	case p.Snapshot != 0 && (p.Snapshot < p.First || p.Snapshot > p.Last) || p.Cut > p.Last:
+		return refuse("session %q: a snapshot at %d, or a cut at %d, outside of its positions", p.Key.Session, p.Snapshot, p.Cut)
 	case p.WakeAt < host.WakeNever:
 		return refuse("session %q: wakes at %d", p.Key.Session, p.WakeAt)
 	}
@@ -254,8 +261,26 @@ func (s *Store) putSession(ctx context.Context, p *host.SessionBatch) (sid int64
 	if data == nil {
 		data = []byte{} // nil would be NULL
 	}
-	_, err = s.stmts.insertJournal.ExecContext(ctx, sid, int64(p.First), data)
-	return sid, err
+	snapshot := sql.NullInt64{Int64: int64(p.Snapshot), Valid: p.Snapshot != 0}
+	if _, err = s.stmts.insertJournal.ExecContext(ctx, sid, int64(p.First), data, snapshot); err != nil {
+		return sid, err
+	}
+	return sid, s.settleJournal(ctx, sid, p)
+}
+
+// settleJournal notes where the session is to be loaded from, and lets go of what
+// is cut.
+func (s *Store) settleJournal(ctx context.Context, sid int64, p *host.SessionBatch) error {
+	if p.Snapshot != 0 {
+		if _, err := s.stmts.setSnapshot.ExecContext(ctx, sid, int64(p.First)); err != nil {
+			return err
+		}
+	}
+	if p.Cut == 0 {
+		return nil
+	}
+	_, err := s.stmts.cutJournal.ExecContext(ctx, sid, int64(p.Cut))
+	return err
 }
 
 func (s *Store) makeSession(ctx context.Context, p *host.SessionBatch) (sid int64, err error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"math"
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
@@ -12,7 +13,7 @@ import (
 // queries are the prepared statements of the reading connections. Each answers
 // by itself, from one snapshot.
 type queries struct {
-	session, due, handler, run, stream, streamEnd, countRuns, meta, repeat, module *sql.Stmt
+	session, history, due, handler, run, stream, streamEnd, countRuns, meta, repeat, module *sql.Stmt
 }
 
 // runColumns are what scanRun reads, in its order.
@@ -25,8 +26,12 @@ func prepareQueries(ctx context.Context, db *sql.DB) (*queries, error) {
 		to  **sql.Stmt
 		sql string
 	}{
-		{&q.session, `SELECT s.last, s.wake_at, j.first, j.data FROM sessions s LEFT JOIN journal j ON j.sid = s.id
+		{&q.session, `SELECT s.last, s.wake_at, j.first, j.data FROM sessions s LEFT JOIN journal j ON j.sid = s.id AND j.first >= s.snapshot
 			WHERE s.tenant = ? AND s.session = ? ORDER BY j.first`},
+		{&q.history, `SELECT j.first, j.data FROM sessions s LEFT JOIN journal j ON j.sid = s.id AND j.first >=
+				CASE WHEN ?4 > 0 THEN ?4 + 1
+				ELSE coalesce((SELECT max(first) FROM journal WHERE sid = s.id AND snapshot <= ?3), 0) END
+			WHERE s.tenant = ?1 AND s.session = ?2 ORDER BY j.first LIMIT ?5`},
 		{&q.due, `SELECT * FROM (SELECT tenant, session, wake_at FROM sessions
 				WHERE wake_at <= ?1 ORDER BY wake_at, id LIMIT ?2)
 			UNION ALL
@@ -83,6 +88,36 @@ func (s *Store) LoadSession(ctx context.Context, key host.SessionKey) (_ host.St
 		return stored, sql.ErrNoRows
 	}
 	return stored, nil
+}
+
+// History implements [host.Store].
+func (s *Store) History(ctx context.Context, key host.SessionKey, position, after uint64, limit int) (_ []host.JournalRow, err error) {
+	defer func() { err = notFound(err, "session "+key.Session) }()
+	rows, err := s.query.history.QueryContext(ctx, key.Tenant, key.Session, int64(min(position, math.MaxInt64)), int64(min(after, math.MaxInt64-1)), max(limit, 1))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	var out []host.JournalRow
+	exists := false
+	for rows.Next() {
+		exists = true
+		var first sql.NullInt64
+		var data []byte
+		if err := rows.Scan(&first, &data); err != nil {
+			return nil, err
+		}
+		if first.Valid { // else the session, without such rows
+			out = append(out, host.JournalRow{First: uint64(first.Int64), Data: data})
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	if !exists {
+		return nil, sql.ErrNoRows
+	}
+	return out, nil
 }
 
 func wakeAt(column sql.NullInt64) int64 {

@@ -11,7 +11,16 @@ import (
 
 // migrations make the schema, step by step; a database's schema number is the
 // count of the steps it has taken. A step that was released is never changed.
-var migrations = []string{schema1, schema2, schema3, schema4, schema5}
+var migrations = []string{schema1, schema2, schema3, schema4, schema5, schema6}
+
+// schema6: snapshots in the journal. A row says at which position its newest one
+// is, NULL: it has none; a session in which row (by first) the newest of all is, 0:
+// there is none.
+const schema6 = `
+ALTER TABLE journal ADD COLUMN snapshot INTEGER;
+CREATE INDEX journal_snapshot ON journal (sid, snapshot) WHERE snapshot IS NOT NULL;
+ALTER TABLE sessions ADD COLUMN snapshot INTEGER NOT NULL DEFAULT 0;
+`
 
 // schema5: the runs that have ended, for those who delete old ones.
 const schema5 = `CREATE INDEX runs_ended ON runs (tenant, completed, run) WHERE completed > 0`

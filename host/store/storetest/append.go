@@ -393,3 +393,68 @@ func testDue(t *testing.T, open func(t *testing.T) host.Store) {
 	ok(t, "Due", err)
 	same(t, "Due", keys, []host.SessionKey{p.Key})
 }
+
+// testHistory: the journal is read in pages, a session is loaded from its newest
+// snapshot, and what is cut is gone up to a snapshot.
+func testHistory(t *testing.T, open func(t *testing.T) host.Store) {
+	f := claimed(t, open)
+	ctx := t.Context()
+	key := host.SessionKey{Tenant: "t", Session: "s"}
+	if _, err := f.History(ctx, key, 9, 0, 10); !errors.Is(err, host.ErrNotFound) {
+		t.Errorf("history of no session: %v", err)
+	}
+	// Rows of two entries each, 1-2, 3-4, ... 19-20; snapshots at 4, 9, 15.
+	snapshots := map[int]uint64{3: 4, 9: 9, 15: 15}
+	put := func(first int, cut uint64) {
+		p := f.partOf(key, 2)
+		p.Snapshot, p.Cut = snapshots[first], cut
+		if p.First != uint64(first) {
+			t.Fatalf("the row begins at %d, want %d", p.First, first)
+		}
+		f.append(p)
+	}
+	for first := 1; first < 20; first += 2 {
+		put(first, 0)
+	}
+	firsts := func(position, after uint64, limit int) []uint64 {
+		t.Helper()
+		rows, err := f.History(ctx, key, position, after, limit)
+		ok(t, "History", err)
+		out := []uint64{}
+		for _, r := range rows {
+			if len(r.Data) == 0 {
+				t.Errorf("row %d is empty", r.First)
+			}
+			out = append(out, r.First)
+		}
+		return out
+	}
+	loaded := func(want int) {
+		t.Helper()
+		stored, err := f.LoadSession(ctx, key)
+		ok(t, "LoadSession", err)
+		same(t, "rows from the newest snapshot", len(stored.Rows), want)
+	}
+	loaded(3)
+	same(t, "from the beginning", firsts(3, 0, 100), []uint64{1, 3, 5, 7, 9, 11, 13, 15, 17, 19})
+	same(t, "from the snapshot itself", firsts(4, 0, 2), []uint64{3, 5})
+	same(t, "from before a later one", firsts(8, 0, 1), []uint64{3})
+	same(t, "from the middle", firsts(14, 0, 3), []uint64{9, 11, 13})
+	same(t, "the next page", firsts(14, 13, 3), []uint64{15, 17, 19})
+	same(t, "the end", firsts(14, 19, 3), []uint64{})
+	same(t, "beyond", firsts(1<<63, 0, 100), []uint64{15, 17, 19})
+	put(21, 3)
+	same(t, "a cut before any snapshot", firsts(1, 0, 1), []uint64{1})
+	put(23, 14)
+	same(t, "after a cut", firsts(1, 0, 3), []uint64{9, 11, 13})
+	loaded(5)
+	for _, bad := range []func(p *host.SessionBatch){
+		func(p *host.SessionBatch) { p.Snapshot = p.First - 1 },
+		func(p *host.SessionBatch) { p.Snapshot = p.Last + 1 },
+		func(p *host.SessionBatch) { p.Cut = p.Last + 1 },
+	} {
+		p := f.partOf(key, 2)
+		bad(&p)
+		f.refused(p)
+	}
+}

@@ -34,6 +34,7 @@ func Run(t *testing.T, open func(t *testing.T) host.Store) {
 		{"Sessions", testSessions},
 		{"Ownership", testOwnership},
 		{"Due", testDue},
+		{"History", testHistory},
 		{"Records", testRecords},
 		{"Restart", testRestart},
 		{"List", testList},

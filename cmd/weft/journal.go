@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/client"
+)
+
+func newJournal() *cobra.Command {
+	var limit int
+	var cursor string
+	cmd := &cobra.Command{
+		Use:   "journal ID",
+		Short: "Show what happened in a run, step by step",
+		Long: `Show the journal of a handler's latest run, or of any run by its run id: the
+events that came and went, attempts of steps with what they took, edits of the
+state with the values before and after, waits, sleeps, children, logs.
+
+The number in front is the position in the journal; a * behind it says that a fork
+may begin there (weft fork ID --at N).`,
+		Example: `  weft journal 7f3k2m9x4q1z
+  weft journal 7f3k2m9x4q1z --json | jq '.entries[] | select(.edits)'`,
+		Args: takes("ID"),
+	}
+	cmd.Flags().IntVar(&limit, "limit", 0, "most entries to show (default all; with --json 1000, then next_cursor goes on)")
+	cmd.Flags().StringVar(&cursor, "cursor", "", "go on behind a page before (its next_cursor)")
+	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
+		t := &table{columns: []column{{title: "POSITION", right: true}, {title: "TIME"}, {title: "KIND"}, {title: "STEP"}, {title: "WHAT", elastic: true}}}
+		for rest := limit; ; {
+			page, err := r.Journal(ctx, args[0], cursor, min(rest, host.MaxTimeline))
+			switch {
+			case host.CodeOf(err) == host.CodeNotFound:
+				return r.unknownRun(err, args[0])
+			case err != nil:
+				return err
+			case r.json:
+				return r.printAnswer()
+			}
+			for i := range page.Entries {
+				addEntry(t, &page.Entries[i])
+			}
+			cursor, rest = page.Next, rest-len(page.Entries)
+			if cursor == "" || limit > 0 && rest <= 0 {
+				break
+			}
+		}
+		if cursor != "" {
+			r.note("more follows: --cursor %s", cursor)
+		}
+		return r.print(t.render(r.screen.cols))
+	})
+}
+
+func addEntry(t *table, e *client.JournalEntry) {
+	position := fmt.Sprintf("%d ", e.Seq)
+	if e.Forkable {
+		position = fmt.Sprintf("%d*", e.Seq)
+	}
+	step := e.Step
+	if e.Invocation != 0 {
+		step = strings.TrimSpace(fmt.Sprintf("%s #%d", step, e.Invocation))
+	}
+	if e.Attempt > 1 {
+		step += fmt.Sprintf("/%d", e.Attempt)
+	}
+	t.add(position, e.Time.Local().Format("15:04:05.000"), e.Kind, step, describeEntry(e))
+}
+
+// describeEntry says in one line what an entry did.
+func describeEntry(e *client.JournalEntry) string {
+	var parts []string
+	say := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
+	for _, ev := range e.Events {
+		say("%s %s", ev.Type, ev.Value)
+	}
+	if e.To != "" {
+		say("to step %s", e.To)
+	}
+	for _, edit := range e.Edits {
+		path := edit.Path
+		if path == "" {
+			path = "(state)"
+		}
+		switch {
+		case edit.New == nil:
+			say("%s: %s deleted", path, edit.Old)
+		case edit.Old == nil:
+			say("%s: %s", path, edit.New)
+		default:
+			say("%s: %s -> %s", path, edit.Old, edit.New)
+		}
+	}
+	if w := e.Wait; w != nil {
+		say("for %s", w.Type)
+	}
+	if c := e.Child; c != nil {
+		say("%s", strings.TrimSpace("child "+c.Workflow+" "+c.HandlerID))
+	}
+	if c := e.Called; c != nil {
+		say("%s", strings.TrimSpace(fmt.Sprintf("resource %s %s %s%s", c.Resource, c.Method, c.Payload, c.Answer)))
+	}
+	if e.Timer != "" {
+		say("%s", e.Timer)
+	}
+	if e.Until != nil {
+		say("until %s", stamp(*e.Until))
+	}
+	return strings.Join(append(parts, outcomeOf(e)...), "; ")
+}
+
+// outcomeOf says how an attempt, or the run, ended by an entry, and what began.
+func outcomeOf(e *client.JournalEntry) []string {
+	var parts []string
+	say := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
+	if e.Error != nil {
+		say("%s: %s", e.Error.Code, e.Error.Message)
+	}
+	if e.RetryAt != nil {
+		say("again at %s", stamp(*e.RetryAt))
+	}
+	if e.Blocked != nil {
+		say("%s: %s", e.Blocked.Code, e.Blocked.Message)
+	}
+	if e.Duration != 0 {
+		say("took %s", time.Duration(e.Duration*float64(time.Second)).Round(time.Microsecond))
+	}
+	if e.Fuel != 0 {
+		say("fuel %d", e.Fuel)
+	}
+	for _, l := range e.Logs {
+		say("log %q", l.Message)
+	}
+	for _, b := range e.Began {
+		say("%s #%d begins", b.Step, b.Invocation)
+	}
+	if e.Status != "" {
+		say("the run is %s", e.Status)
+	}
+	return parts
+}

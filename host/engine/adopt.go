@@ -1,0 +1,116 @@
+package engine
+
+import (
+	"fmt"
+	"maps"
+
+	"github.com/weftrun/weft/host"
+)
+
+// A snapshot in the journal stands for all entries before it: a session is loaded
+// from the newest one, and from the entries behind it. One that begins a journal
+// makes a session of what was another (see [Session.Fork]).
+//
+// With the snapshot stand the records of the attempts that are under way, as the
+// entries that have them need not be there any more.
+
+type (
+	// TakeSnapshot notes what the session holds.
+	TakeSnapshot struct {
+		// Held are the records of attempts that have not ended.
+		Held []HeldAttempt
+		// Most is how many bytes the snapshot may have: a longer one is no entry. 0: any.
+		Most int
+	}
+	// Adopt begins an empty session by what [Session.Fork] gave.
+	Adopt struct {
+		Snapshot []byte
+		Held     []HeldAttempt
+	}
+)
+
+func (TakeSnapshot) tick() {}
+func (Adopt) tick()        {}
+
+// HeldAttempt is what was written of an attempt that has not ended.
+type HeldAttempt struct {
+	Invocation uint64       `cbor:"1,keyasint"`
+	Attempt    uint64       `cbor:"2,keyasint"`
+	Open       *AttemptOpen `cbor:"3,keyasint,omitempty"` // nil: it has written nothing
+	Calls      []CallRecord `cbor:"4,keyasint,omitempty"`
+	Crashes    int          `cbor:"5,keyasint,omitempty"` // of the server, while it was open
+}
+
+func (s *Session) decideSnapshot(e *Entry, t TakeSnapshot) (decision, error) {
+	data, err := s.Snapshot()
+	if err == nil && t.Most > 0 && len(data) > t.Most {
+		return decision{}, nil
+	}
+	e.Kind, e.Snapshot, e.Held = EntrySnapshot, data, t.Held
+	return decision{entry: e}, err
+}
+
+// decideAdopt refuses what cannot be restored before it becomes an entry.
+func (s *Session) decideAdopt(e *Entry, t Adopt) (decision, error) {
+	if s.seq != 0 {
+		return decision{}, host.Errorf(host.CodeConflict, "session %s is not empty", clip(s.key.Session))
+	}
+	probe, err := Restore(s.key, s.graphs, t.Snapshot)
+	if err != nil {
+		return decision{}, err
+	}
+	if probe.seq != 0 {
+		return decision{}, badSnapshot("it is of a session that goes on at entry %d", probe.seq+1)
+	}
+	e.At = max(e.At, probe.now)
+	e.Kind, e.Snapshot, e.Held = EntryFork, t.Snapshot, t.Held
+	return decision{entry: e}, nil
+}
+
+// begins reports whether the entry can be the first that is folded, though others
+// may have been before it.
+func (e *Entry) begins() bool { return e.Kind == EntrySnapshot || e.Kind == EntryFork }
+
+// Skips reports whether an entry lies before the first that the session can begin
+// with: rows of a journal that was cut may have such entries.
+func (s *Session) Skips(e *Entry) bool { return s.seq == 0 && e.Seq != 1 && !e.begins() }
+
+// adopt makes an empty session what the entry's snapshot says.
+func (s *Session) adopt(e *Entry) error {
+	if err := s.restore(e.Snapshot); err != nil {
+		return fmt.Errorf("%w: entry %d: %w", errCorrupt, e.Seq, err)
+	}
+	if s.seq != e.Seq-1 {
+		return corrupt(e, "its snapshot is of entry %d", s.seq)
+	}
+	return nil
+}
+
+// foldFork lets the runs of a session that has just begun go on.
+func (s *Session) foldFork() {
+	for _, id := range sortedKeys(s.runs) {
+		s.emit(RunChanged{Run: s.runs[id].rec})
+	}
+	for _, inv := range s.Open() {
+		s.emit(StartAttempt{Invocation: inv})
+	}
+	for _, inv := range s.OutCalls() {
+		s.emit(CallOut{Invocation: inv})
+	}
+	for _, to := range s.MailTo() {
+		s.emit(Mail{To: to})
+	}
+}
+
+// Versions gives the version of each run that has not ended, queued ones too.
+func (s *Session) Versions() map[string]string {
+	out := make(map[string]string, s.Active())
+	for id, r := range s.runs {
+		out[id] = r.version
+	}
+	for id := range maps.Keys(s.turns.byRun) {
+		q, _ := s.turns.of(id)
+		out[id] = q.start.Version
+	}
+	return out
+}

@@ -1,0 +1,465 @@
+package engine
+
+import (
+	"fmt"
+	"sort"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/state"
+)
+
+// Restore makes a session of what [Session.Snapshot] gave; key and graphs are as
+// for [New], and the key may be another one. What it is given may be hostile: it
+// is checked so far that the session keeps what its own code relies on, and the
+// work follows the length.
+//
+// # Errors
+//
+// [ErrSnapshot] for bytes that are no snapshot, contradict themselves or have a
+// newer version; what graphs gives.
+func Restore(key host.SessionKey, graphs func(version string) (*Graph, error), data []byte) (*Session, error) {
+	s := New(key, graphs)
+	if err := s.restore(data); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// restore fills a session that is as New made it. After an error it is of no use.
+func (s *Session) restore(data []byte) error {
+	var form savedForm
+	if err := abi.Unmarshal(data, &form); err != nil {
+		return badSnapshot("%s", err)
+	}
+	switch {
+	case form.Format != snapshotFormat:
+		return badSnapshot("it is no snapshot of a session but of %q", clip(form.Format))
+	case form.Version > SnapshotVersion:
+		return badSnapshot("its format version is %d, this weft reads up to %d: it was written by a newer weft", form.Version, SnapshotVersion)
+	case form.Version == 0:
+		return badSnapshot("it has no format version")
+	}
+	var saved savedSession
+	if err := abi.Unmarshal(form.Session, &saved); err != nil {
+		return badSnapshot("%s", err)
+	}
+	l := &loader{s: s, armed: make(map[uint64]bool)}
+	return l.session(&saved)
+}
+
+// maxGiven bounds the numbers that a session has given: it never comes to the end of
+// what is left.
+const maxGiven = 1 << 62
+
+// loader makes a session of a snapshot.
+type loader struct {
+	s     *Session
+	armed map[uint64]bool // ids of timers that were met
+	wants []wanting       // waits that are to be listed, of all runs
+	seats map[uint64]bool
+	calls map[uint64]bool // orders of calls of resources that were met
+}
+
+// wanting is the wait of a suspended invocation.
+type wanting struct {
+	w *waiter
+	q requirement
+}
+
+func (l *loader) session(saved *savedSession) error {
+	s := l.s
+	s.seq, s.now = saved.Seq, saved.Now
+	s.lastEvent, s.lastInvocation, s.lastTimer = saved.LastEvent, saved.LastInvocation, saved.LastTimer
+	s.lastCollection, s.lastSeat, s.lastWait, s.lastMessage = saved.LastCollection, saved.LastSeat, saved.LastWait, saved.LastMessage
+	s.lastCall = saved.LastCall
+	for _, n := range []uint64{s.seq, s.lastEvent, s.lastInvocation, s.lastTimer, s.lastCollection, s.lastSeat, s.lastWait, s.lastMessage, s.lastCall} {
+		if n > maxGiven {
+			return badSnapshot("it has given %d numbers of a kind", n)
+		}
+	}
+	if s.now < 0 {
+		return badSnapshot("it is of a time before all")
+	}
+	root, err := state.Decode(saved.State)
+	if err != nil || !root.IsMap() {
+		return badSnapshot("the state is no map that can be read: %v", err)
+	}
+	s.root = root
+	for _, h := range saved.Handlers {
+		if h.ID == "" || s.handlers[h.ID] != nil {
+			return badSnapshot("handler %q is there twice, or has no name", clip(h.ID))
+		}
+		s.handlers[h.ID] = &handler{id: h.ID, run: h.Run, next: h.Next}
+	}
+	if err := each(saved.Runs, "run", l.run); err != nil {
+		return err
+	}
+	if err := each(saved.Turns, "queued run", l.turn); err != nil {
+		return err
+	}
+	if err := each(saved.Outbox, "message", l.message); err != nil {
+		return err
+	}
+	if saved.Ended != nil {
+		s.ended = l.record(*saved.Ended)
+	}
+	for id, c := range s.children {
+		if r := s.runs[id]; c.session == "" && (r == nil || r.parent == nil || r == c.inv.run) {
+			return badSnapshot("the child %s is none of its runs", clip(id))
+		}
+	}
+	// Waits are listed in the order in which they began.
+	sort.SliceStable(l.wants, func(i, j int) bool { return l.wants[i].w.seq < l.wants[j].w.seq })
+	for _, want := range l.wants {
+		want.w.inv.run.enlist(want.w, want.q)
+	}
+	sort.Sort(s.timers.heap) // a sorted heap is one
+	return nil
+}
+
+// each decodes the items of a list one by one, and takes each before the next.
+func each[T any](items [][]byte, what string, take func(*T) error) error {
+	for _, item := range items {
+		var v T
+		if err := abi.Unmarshal(item, &v); err != nil {
+			return badSnapshot("%s: %s", what, err)
+		}
+		if err := take(&v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// record is a run's record, in the session that it is restored into.
+func (l *loader) record(saved savedRecord) host.Run {
+	r := host.Run(saved)
+	r.Tenant, r.SessionID = l.s.key.Tenant, l.s.key.Session
+	return r
+}
+
+// graph finds the workflow of a version. Its error is not the snapshot's fault.
+func (l *loader) graph(version string) (*Graph, error) {
+	g, err := l.s.graphs(version)
+	if err != nil {
+		return nil, fmt.Errorf("find the workflow of version %s: %w", clip(version), err)
+	}
+	return g, nil
+}
+
+// claim gives the handler of a run that has not ended.
+func (l *loader) claim(rec *host.Run) (*handler, error) {
+	s := l.s
+	h := s.handlers[rec.HandlerID]
+	_, queued := s.turns.of(rec.RunID)
+	switch {
+	case rec.RunID == "" || s.runs[rec.RunID] != nil || queued:
+		return nil, badSnapshot("run %q is there twice, or has no name", clip(rec.RunID))
+	case h == nil || h.run != rec.RunID:
+		return nil, badSnapshot("run %s is not its handler's latest", clip(rec.RunID))
+	case rec.Status != host.StatusRunning:
+		return nil, badSnapshot("run %s has ended", clip(rec.RunID))
+	}
+	return h, nil
+}
+
+func (l *loader) turn(saved *savedTurn) error {
+	rec := l.record(saved.Record)
+	if _, err := l.claim(&rec); err != nil {
+		return err
+	}
+	g, err := l.graph(saved.Start.Version)
+	if err != nil {
+		return err
+	}
+	if saved.Start.HandlerID != rec.HandlerID || !g.mayStart(saved.Start.Event.Type) {
+		return badSnapshot("the queued run %s cannot begin", clip(rec.RunID))
+	}
+	start := saved.Start
+	start.Limits = start.Limits.Complete()
+	rec.Workflow = g.Workflow()
+	l.s.turns.push(&queued{rec: rec, start: &start, graph: g})
+	return nil
+}
+
+func (l *loader) message(saved *savedMessage) error {
+	s, parts := l.s, 0
+	m := Message{ID: saved.ID, To: saved.To, Start: (*StartRun)(saved.Start), Ended: saved.Ended, Shown: saved.Shown, Cancel: saved.Cancel}
+	for _, set := range []bool{m.Start != nil, m.Ended != nil, m.Shown != nil, m.Cancel != ""} {
+		if set {
+			parts++
+		}
+	}
+	list := s.outbox.byTarget[m.To]
+	if parts != 1 || m.ID > s.lastMessage || len(list) > 0 && list[len(list)-1].ID >= m.ID || m.To == s.key.Session {
+		return badSnapshot("message %d to session %s is out of order, or says nothing", m.ID, clip(m.To))
+	}
+	if m.Ended != nil && (m.Ended.Result == nil) == (m.Ended.Err == nil) {
+		return badSnapshot("message %d says of no end", m.ID)
+	}
+	if s.outbox.byTarget == nil {
+		s.outbox.byTarget = make(map[string][]Message)
+	}
+	s.outbox.byTarget[m.To] = append(list, m)
+	s.outbox.size++
+	return nil
+}
+
+func (l *loader) run(saved *savedRun) error {
+	s := l.s
+	rec := l.record(saved.Record)
+	h, err := l.claim(&rec)
+	if err != nil {
+		return err
+	}
+	g, err := l.graph(saved.Version)
+	if err != nil {
+		return err
+	}
+	rec.Workflow = g.Workflow()
+	r := &run{
+		rec: rec, graph: g, version: saved.Version, limits: saved.Limits.Complete(), seed: saved.Seed, handler: h,
+		begun: saved.Begun, heldAt: saved.HeldAt, routed: saved.Routed, streamBytes: saved.StreamBytes,
+		pools: make([]pool, len(g.steps)), outermost: &collection{},
+	}
+	if p := saved.Parent; p != nil {
+		r.parent = &parentLink{session: p.Session, stream: p.Stream, shown: p.Shown, depth: p.Depth}
+	}
+	if e := saved.Ending; e != nil {
+		if e.Cause != abi.CatchCancelled && e.Cause != abi.CatchTimeout || saved.Deadline == nil || r.held() {
+			return badSnapshot("run %s is cleaned up after for no reason, or without an end", clip(rec.RunID))
+		}
+		r.ending = &ending{cause: e.Cause, span: e.Span, active: e.Active}
+	}
+	if r.routed < 0 || r.streamBytes < 0 {
+		return badSnapshot("run %s has had %d events and %d bytes on its stream", clip(rec.RunID), r.routed, r.streamBytes)
+	}
+	s.runs[rec.RunID] = r
+	of := &runLoader{loader: l, r: r}
+	if err := of.all(saved); err != nil {
+		return fmt.Errorf("run %s: %w", clip(rec.RunID), err)
+	}
+	return nil
+}
+
+// timer makes a timer, which runs unless its run is held.
+func (l *loader) timer(saved *savedTimer, kind timerKind, r *run, inv *invocation) (*timer, error) {
+	if saved == nil {
+		return nil, nil
+	}
+	if saved.ID == 0 || saved.ID > l.s.lastTimer || l.armed[saved.ID] {
+		return nil, badSnapshot("timer %d is there twice, or was never given", saved.ID)
+	}
+	l.armed[saved.ID] = true
+	t := &timer{id: saved.ID, kind: kind, at: saved.At, span: saved.Span, run: r, inv: inv, slot: -1}
+	if r.rec.Blocked != nil || r.rec.Paused && kind.servingTime() {
+		return t, nil
+	}
+	l.s.timers.heap.Push(t) // put in order when all are there
+	l.s.timers.byID[t.id] = t
+	return t, nil
+}
+
+// runLoader makes the inside of a run.
+type runLoader struct {
+	*loader
+	r    *run
+	last uint64 // id of the invocation before
+}
+
+func (l *runLoader) all(saved *savedRun) error {
+	r, err := l.r, error(nil)
+	kind := timerDeadline
+	if r.ending != nil {
+		kind = timerGrace
+	}
+	if r.deadline, err = l.timer(saved.Deadline, kind, r, nil); err != nil {
+		return err
+	}
+	if err := l.joins(r.outermost, saved.Joins); err != nil {
+		return err
+	}
+	if err := each(saved.Collections, "collection", l.collection); err != nil {
+		return err
+	}
+	for i := range saved.Buffers {
+		if err := l.buffer(&saved.Buffers[i]); err != nil {
+			return err
+		}
+	}
+	for _, kept := range saved.Inbox {
+		e, err := l.kept(kept, r.outermost)
+		if err != nil {
+			return err
+		}
+		r.inbox.put(e)
+	}
+	if err := each(saved.Invocations, "invocation", l.invocation); err != nil {
+		return err
+	}
+	for id, c := range r.collections {
+		if c.alive == 0 {
+			return badSnapshot("collection %d is open with nobody in it", id)
+		}
+	}
+	if r.ending != nil && r.alive == 0 {
+		return badSnapshot("it is cleaned up after by nobody")
+	}
+	return l.lines(saved)
+}
+
+// step finds a step by its number.
+func (l *runLoader) step(index int) (*step, error) {
+	if index < 0 || index >= len(l.r.graph.steps) {
+		return nil, badSnapshot("the workflow has no step %d", index)
+	}
+	return l.r.graph.steps[index], nil
+}
+
+func (l *runLoader) lineage(saved []savedRecovery) (lineage, error) {
+	var out lineage
+	for i, r := range saved {
+		if _, err := l.step(r.Catcher); err != nil {
+			return nil, err
+		}
+		if i > 0 && saved[i-1].Catcher >= r.Catcher {
+			return nil, badSnapshot("a lineage is not in order")
+		}
+		out = append(out, recovery{catcher: r.Catcher, count: r.Count})
+	}
+	return out, nil
+}
+
+func (l *runLoader) kept(saved savedKept, in *collection) (emission, error) {
+	from, err := l.lineage(saved.Lineage)
+	return emission{event: saved.Event, in: in, lineage: from, step: saved.Step}, err
+}
+
+func (l *runLoader) joins(c *collection, saved []savedJoin) error {
+	for _, from := range saved {
+		st, err := l.step(from.Step)
+		if err != nil {
+			return err
+		}
+		if st.mode != modeJoin || len(from.Slots) != len(st.decl.Accepts) || c.joins[st.index] != nil {
+			return badSnapshot("step %s joins nothing of that shape", st.name)
+		}
+		j := c.join(st)
+		for i, slot := range from.Slots {
+			for _, kept := range slot {
+				e, err := l.kept(kept, c)
+				if err != nil {
+					return err
+				}
+				j.slots[i] = append(j.slots[i], e)
+			}
+			if len(slot) > 0 {
+				j.ready++
+			}
+		}
+		if j.ready == len(j.slots) {
+			return badSnapshot("step %s has all that it joins, and has not", st.name)
+		}
+	}
+	return nil
+}
+
+func (l *runLoader) collection(saved *savedCollection) error {
+	r := l.r
+	parent := l.scope(saved.Parent)
+	if parent == nil || saved.ID <= saved.Parent || saved.ID > l.s.lastCollection || r.collections[saved.ID] != nil {
+		return badSnapshot("collection %d is in %d", saved.ID, saved.Parent)
+	}
+	c := &collection{id: saved.ID, parent: parent}
+	for _, from := range saved.Collectors {
+		st, err := l.step(from.Step)
+		if err != nil {
+			return err
+		}
+		if n := len(c.collectors); st.mode != modeCollect || n > 0 && c.collectors[n-1].step.index >= st.index {
+			return badSnapshot("step %s collects nothing, or twice", st.name)
+		}
+		of, err := l.lineage(from.Lineage)
+		if err != nil {
+			return err
+		}
+		c.collectors = append(c.collectors, collector{step: st, events: from.Events, lineage: of, fired: from.Fired})
+	}
+	if r.collections == nil {
+		r.collections = make(map[uint64]*collection)
+	}
+	r.collections[c.id] = c
+	parent.alive++
+	return l.joins(c, saved.Joins)
+}
+
+// scope finds an open collection, nil if there is none.
+func (l *runLoader) scope(id uint64) *collection {
+	if id == 0 {
+		return l.r.outermost
+	}
+	return l.r.collections[id]
+}
+
+func (l *runLoader) buffer(saved *savedBuffer) error {
+	r, key := l.r, bufferKey{saved.Step, saved.Name}
+	if _, err := l.step(saved.Step); err != nil {
+		return err
+	}
+	if r.buffers[key] != nil || len(saved.Events) == 0 {
+		return badSnapshot("the buffer %q is there twice, or is empty", clip(saved.Name))
+	}
+	b := &buffer{events: make(map[uint64]abi.Event), types: make(map[string]*arrivals)}
+	for _, ev := range saved.Events {
+		if _, twice := b.events[ev.ID]; twice || ev.ID == 0 || ev.ID > l.s.lastEvent {
+			return badSnapshot("event %d is buffered twice, or was never given", ev.ID)
+		}
+		b.add(ev)
+	}
+	if r.buffers == nil {
+		r.buffers = make(map[bufferKey]*buffer)
+	}
+	r.buffers[key] = b
+	return nil
+}
+
+// lines puts the invocations that wait for workers, and those that stand still,
+// into their order.
+func (l *runLoader) lines(saved *savedRun) error {
+	r := l.r
+	if saved.Queues != nil && len(saved.Queues) != len(r.pools) {
+		return badSnapshot("the queues are not those of its steps")
+	}
+	queued := 0
+	for i, ids := range saved.Queues {
+		for _, id := range ids {
+			inv := l.s.invocations[id]
+			p := &r.pools[i]
+			if inv == nil || inv.run != r || inv.step.index != i || inv.phase != phaseQueued || inv.ahead != nil || p.first == inv {
+				return badSnapshot("invocation %d does not wait for a worker of step %d, or twice", id, i)
+			}
+			p.push(inv)
+			queued++
+		}
+	}
+	for _, id := range saved.Standing {
+		inv := l.s.invocations[id]
+		if inv == nil || inv.run != r || inv.phase != phaseSuspended && inv.phase != phaseWaiting || inv.line != nil {
+			return badSnapshot("invocation %d does not stand still, or twice", id)
+		}
+		inv.line = r.standing.PushBack(inv)
+	}
+	for inv := r.oldest; inv != nil; inv = inv.newer {
+		switch {
+		case inv.phase == phaseQueued:
+			queued--
+		case (inv.phase == phaseSuspended || inv.phase == phaseWaiting) && inv.line == nil:
+			return badSnapshot("invocation %d stands still and is not listed", inv.id)
+		}
+	}
+	if queued != 0 {
+		return badSnapshot("an invocation waits for a worker and is not listed")
+	}
+	return nil
+}

@@ -1,0 +1,466 @@
+package engine
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host/state"
+)
+
+// restored are sessions that were restored from snapshots of one that is played
+// on. All get every tick that it gets, and must do as it does.
+type restored struct{ sessions []*Session }
+
+// translated gives the tick as each of the restored sessions is to get it: nodes
+// of the state are others there.
+func (p *player) translated(tick Tick) []Tick {
+	of := p.restored[p.live]
+	if of == nil {
+		of = &restored{}
+		p.restored[p.live] = of
+	}
+	out := make([]Tick, len(of.sessions))
+	for i, s := range of.sessions {
+		out[i] = translate(tick, p.live, s)
+	}
+	return out
+}
+
+// translate brings the nodes that a tick compares from one session to another.
+func translate(tick Tick, from, to *Session) Tick {
+	node := func(path state.Path, n *state.Node) *state.Node {
+		if now, _ := state.Get(from.root, path); now != n {
+			return &state.Node{} // what is nowhere
+		}
+		there, _ := state.Get(to.root, path)
+		return there
+	}
+	switch t := tick.(type) {
+	case Call:
+		if req, ok := t.Request.(CommitState); ok {
+			req.Base = node(req.Path, req.Base)
+			t.Request = req
+		}
+		return t
+	case Finish:
+		if t.Stage == nil {
+			return t
+		}
+		stage := *t.Stage
+		stage.Seen = nil
+		for _, seen := range t.Stage.Seen {
+			stage.Seen = append(stage.Seen, Seen{seen.Path, node(seen.Path, seen.Node)})
+		}
+		t.Stage = &stage
+		return t
+	}
+	return tick
+}
+
+// checkRestored gives the tick to the restored sessions and compares; then the
+// session is restored once more.
+func (p *player) checkRestored(ticks []Tick, want Result, wantErr error) {
+	p.t.Helper()
+	of := p.restored[p.live]
+	for i, s := range of.sessions {
+		res, err := s.Reduce(p.now, ticks[i])
+		if (err == nil) != (wantErr == nil) || err != nil && err.Error() != wantErr.Error() {
+			p.t.Fatalf("restored session %d: error %v, want %v", i, err, wantErr)
+		}
+		if !reflect.DeepEqual(res, want) {
+			p.t.Fatalf("restored session %d:\n got %s\nwant %s", i, plain(res), plain(want))
+		}
+		audit(p.t, s)
+		diffText(p.t, "restored session", p.live.Dump(), s.Dump())
+	}
+	again := p.snapshot()
+	if p.keepAll || len(of.sessions) == 0 {
+		of.sessions = append(of.sessions, again)
+	} else { // the next one comes of this one
+		of.sessions[0] = p.again(of.sessions[0])
+	}
+}
+
+func plain(r Result) string {
+	var b strings.Builder
+	if r.Entry != nil {
+		raw, _ := abi.Marshal(r.Entry)
+		b.WriteString(abi.Diag(raw))
+	}
+	for _, c := range r.Commands {
+		b.WriteString("\n" + showCommand(c))
+	}
+	return b.String()
+}
+
+// snapshot restores the live session from a snapshot of it.
+func (p *player) snapshot() *Session {
+	p.t.Helper()
+	return p.again(p.live)
+}
+
+func (p *player) again(from *Session) *Session {
+	p.t.Helper()
+	data, err := from.Snapshot()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	s, err := Restore(from.key, from.graphs, data)
+	if err != nil {
+		p.t.Fatalf("restore: %v", err)
+	}
+	audit(p.t, s)
+	diffText(p.t, "restored session", from.Dump(), s.Dump())
+	other, err := s.Snapshot()
+	if err != nil || !bytes.Equal(data, other) {
+		p.t.Fatalf("the snapshot of a restored session is another one: %v\n%s\n%s", err, abi.Diag(data), abi.Diag(other))
+	}
+	return s
+}
+
+// saved says of every field that a session is made of where the snapshot has it,
+// as TYPE.FIELD of the saved form, or, after "-", why it has not.
+var saved = map[string]string{
+	"Session.key":            "- given to Restore",
+	"Session.graphs":         "- given to Restore",
+	"Session.seq":            "savedSession.Seq",
+	"Session.now":            "savedSession.Now",
+	"Session.root":           "savedSession.State",
+	"Session.lastEvent":      "savedSession.LastEvent",
+	"Session.lastInvocation": "savedSession.LastInvocation",
+	"Session.lastTimer":      "savedSession.LastTimer",
+	"Session.lastCollection": "savedSession.LastCollection",
+	"Session.lastSeat":       "savedSession.LastSeat",
+	"Session.lastWait":       "savedSession.LastWait",
+	"Session.lastMessage":    "savedSession.LastMessage",
+	"Session.lastCall":       "savedSession.LastCall",
+	"Session.calls":          "savedSuspension.Call",
+	"Session.handlers":       "savedSession.Handlers",
+	"Session.runs":           "savedSession.Runs",
+	"Session.invocations":    "savedRun.Invocations",
+	"Session.timers":         "- each is saved with what it belongs to",
+	"Session.children":       "savedInvocation.Children",
+	"Session.outbox":         "savedSession.Outbox",
+	"Session.turns":          "savedSession.Turns",
+	"Session.seats":          "- the attempts that run",
+	"Session.ended":          "savedSession.Ended",
+	"Session.out":            "- empty between entries",
+	"Session.visited":        "- counts work for tests",
+
+	"handler.id":   "savedHandler.ID",
+	"handler.run":  "savedHandler.Run",
+	"handler.next": "savedHandler.Next",
+
+	"timers.heap": "- made of the timers that run",
+	"timers.byID": "- made of the timers that run",
+
+	"timer.id":   "savedTimer.ID",
+	"timer.kind": "- follows from what it belongs to",
+	"timer.at":   "savedTimer.At",
+	"timer.span": "savedTimer.Span",
+	"timer.run":  "- what it is saved with",
+	"timer.inv":  "- what it is saved with",
+	"timer.slot": "- place in the heap; whether it runs follows from the run's being held",
+
+	"outbox.byTarget": "savedSession.Outbox",
+	"outbox.size":     "- a count",
+	"Message.ID":      "savedMessage.ID",
+	"Message.To":      "savedMessage.To",
+	"Message.Start":   "savedMessage.Start",
+	"Message.Ended":   "savedMessage.Ended",
+	"Message.Shown":   "savedMessage.Shown",
+	"Message.Cancel":  "savedMessage.Cancel",
+
+	"turns.line":   "savedSession.Turns",
+	"turns.byRun":  "- made of the line",
+	"queued.rec":   "savedTurn.Record",
+	"queued.start": "savedTurn.Start",
+	"queued.graph": "- found by the version",
+
+	"run.rec":         "savedRun.Record",
+	"run.graph":       "- found by the version",
+	"run.version":     "savedRun.Version",
+	"run.limits":      "savedRun.Limits",
+	"run.seed":        "savedRun.Seed",
+	"run.handler":     "- found by the record's handler id",
+	"run.parent":      "savedRun.Parent",
+	"run.result":      "- of a run that has ended",
+	"run.pools":       "savedRun.Queues",
+	"run.outermost":   "savedRun.Joins",
+	"run.collections": "savedRun.Collections",
+	"run.buffers":     "savedRun.Buffers",
+	"run.waiting":     "savedSuspension.Waiter",
+	"run.outside":     "- a count of waits",
+	"run.standing":    "savedRun.Standing",
+	"run.inbox":       "savedRun.Inbox",
+	"run.deadline":    "savedRun.Deadline",
+	"run.begun":       "savedRun.Begun",
+	"run.ending":      "savedRun.Ending",
+	"run.heldAt":      "savedRun.HeldAt",
+	"run.oldest":      "savedRun.Invocations",
+	"run.newest":      "savedRun.Invocations",
+	"run.alive":       "- a count of invocations",
+	"run.routed":      "savedRun.Routed",
+	"run.streamBytes": "savedRun.StreamBytes",
+	"run.unhandled":   "- empty between entries",
+
+	"parentLink.session": "savedParent.Session",
+	"parentLink.stream":  "savedParent.Stream",
+	"parentLink.shown":   "savedParent.Shown",
+	"parentLink.depth":   "savedParent.Depth",
+
+	"ending.cause":  "savedEnding.Cause",
+	"ending.span":   "savedEnding.Span",
+	"ending.active": "savedEnding.Active",
+
+	"pool.busy":      "- a count of the attempts that run",
+	"pool.taken":     "savedInvocation.Worker",
+	"pool.first":     "savedRun.Queues",
+	"pool.last":      "savedRun.Queues",
+	"pool.waiting":   "- a count",
+	"pool.suspended": "- a count",
+
+	"collection.id":         "savedCollection.ID",
+	"collection.parent":     "savedCollection.Parent",
+	"collection.alive":      "- a count of what is in it",
+	"collection.collectors": "savedCollection.Collectors",
+	"collection.joins":      "savedCollection.Joins",
+	"collector.step":        "savedCollector.Step",
+	"collector.events":      "savedCollector.Events",
+	"collector.lineage":     "savedCollector.Lineage",
+	"collector.fired":       "savedCollector.Fired",
+	"join.slots":            "savedJoin.Slots",
+	"join.ready":            "- a count",
+	"emission.event":        "savedKept.Event",
+	"emission.in":           "- of a join its collection; of the inbox nobody looks at it",
+	"emission.lineage":      "savedKept.Lineage",
+	"emission.step":         "savedKept.Step",
+	"emission.shown":        "- looked at only while it is routed",
+	"recovery.catcher":      "savedRecovery.Catcher",
+	"recovery.count":        "savedRecovery.Count",
+
+	"bufferKey.step": "savedBuffer.Step",
+	"bufferKey.name": "savedBuffer.Name",
+	"buffer.events":  "savedBuffer.Events",
+	"buffer.types":   "savedBuffer.Events",
+	"arrivals.ids":   "savedBuffer.Events",
+	"arrivals.live":  "- a count",
+
+	"inbox.byType": "savedRun.Inbox",
+	"inbox.size":   "- a count",
+
+	"waiting.shapes":      "- made of the waits",
+	"waitShape.key":       "- made of the fields",
+	"waitShape.fields":    "savedWish.Fields",
+	"waitShape.byWant":    "- made of the waits",
+	"waitQueue.single":    "- made of the waits, in the order of savedWaiter.Seq",
+	"waitQueue.broadcast": "- made of the waits, in the order of savedWaiter.Seq",
+
+	"invocation.id":          "savedInvocation.ID",
+	"invocation.run":         "- what it is saved with",
+	"invocation.step":        "savedInvocation.Step",
+	"invocation.trigger":     "savedInvocation.Trigger",
+	"invocation.in":          "savedInvocation.In",
+	"invocation.lineage":     "savedInvocation.Lineage",
+	"invocation.attempt":     "savedInvocation.Attempt",
+	"invocation.lastErr":     "savedInvocation.LastError",
+	"invocation.began":       "savedInvocation.Began",
+	"invocation.start":       "savedInvocation.Start",
+	"invocation.phase":       "savedInvocation.Phase",
+	"invocation.worker":      "savedInvocation.Worker",
+	"invocation.seat":        "savedInvocation.Seat",
+	"invocation.timer":       "savedInvocation.Timer",
+	"invocation.calls":       "savedInvocation.Calls",
+	"invocation.suspended":   "savedInvocation.Suspension",
+	"invocation.suspensions": "savedInvocation.Suspensions",
+	"invocation.line":        "savedRun.Standing",
+	"invocation.since":       "savedInvocation.Since",
+	"invocation.halfway":     "savedInvocation.Halfway",
+	"invocation.asked":       "savedInvocation.Asked",
+	"invocation.askedBytes":  "savedInvocation.AskedBytes",
+	"invocation.waiters":     "savedInvocation.Waiters",
+	"invocation.children":    "savedInvocation.Children",
+	"invocation.slept":       "savedInvocation.Slept",
+	"invocation.ahead":       "savedRun.Queues",
+	"invocation.behind":      "savedRun.Queues",
+	"invocation.older":       "savedRun.Invocations",
+	"invocation.newer":       "savedRun.Invocations",
+
+	"collectCalls.made":    "savedInvocation.Calls",
+	"collectCalls.fresh":   "savedInvocation.Fresh",
+	"collectCalls.byID":    "- made of the trigger when needed",
+	"collectKey.buffer":    "savedCall.Buffer",
+	"collectKey.given":     "savedCall.Given",
+	"collectKey.fresh":     "savedCall.Fresh",
+	"collectCall.sets":     "savedCall.Sets",
+	"releasedSet.expected": "savedSet.Expected",
+	"releasedSet.events":   "savedSet.Events",
+
+	"suspension.n":      "savedSuspension.N",
+	"suspension.waiter": "savedSuspension.Waiter",
+	"suspension.child":  "savedSuspension.Child",
+	"suspension.call":   "savedSuspension.Call",
+	"suspension.timer":  "savedSuspension.Timer",
+
+	"outcall.inv":     "- what it is saved with",
+	"outcall.attempt": "savedOutcall.Attempt",
+	"outcall.n":       "savedOutcall.N",
+	"outcall.order":   "savedOutcall.Order",
+	"outcall.part":    "savedOutcall.Part",
+	"outcall.id":      "savedOutcall.ID",
+	"outcall.value":   "savedOutcall.Value",
+	"outcall.err":     "savedOutcall.Err",
+
+	"waiter.id":        "savedWaiter.ID",
+	"waiter.inv":       "- what it is saved with",
+	"waiter.step":      "- of its invocation",
+	"waiter.typ":       "savedWaiter.Type",
+	"waiter.shape":     "savedWish.Fields",
+	"waiter.place":     "- its place in a queue, by savedWaiter.Seq",
+	"waiter.values":    "savedWish.Values",
+	"waiter.broadcast": "savedWaiter.Broadcast",
+	"waiter.seq":       "savedWaiter.Seq",
+	"waiter.since":     "savedWaiter.Since",
+	"waiter.asked":     "savedWaiter.Asked",
+	"waiter.answer":    "savedWaiter.Answer",
+	"waiter.late":      "savedWaiter.Late",
+
+	"child.key":      "savedChild.Key",
+	"child.inv":      "- what it is saved with",
+	"child.workflow": "savedChild.Workflow",
+	"child.run":      "savedChild.Run",
+	"child.handler":  "savedChild.Handler",
+	"child.session":  "savedChild.Session",
+	"child.begun":    "savedChild.Begun",
+	"child.stream":   "savedChild.Stream",
+	"child.seen":     "savedChild.Seen",
+	"child.since":    "savedChild.Since",
+	"child.start":    "savedChild.Start",
+	"child.result":   "savedChild.Result",
+	"child.err":      "savedChild.Err",
+}
+
+// savedForms are the types of the form, by name. host.Run and StartRun are
+// converted whole, which the compiler checks.
+var savedForms = []reflect.Type{
+	reflect.TypeFor[savedForm](), reflect.TypeFor[savedSession](), reflect.TypeFor[savedHandler](), reflect.TypeFor[savedRecord](),
+	reflect.TypeFor[savedTurn](), reflect.TypeFor[savedMessage](), reflect.TypeFor[savedStart](), reflect.TypeFor[savedRun](),
+	reflect.TypeFor[savedParent](), reflect.TypeFor[savedTimer](), reflect.TypeFor[savedEnding](), reflect.TypeFor[savedRecovery](),
+	reflect.TypeFor[savedKept](), reflect.TypeFor[savedJoin](), reflect.TypeFor[savedCollection](), reflect.TypeFor[savedCollector](),
+	reflect.TypeFor[savedBuffer](), reflect.TypeFor[savedInvocation](), reflect.TypeFor[savedCall](), reflect.TypeFor[savedSet](),
+	reflect.TypeFor[savedSuspension](), reflect.TypeFor[savedWish](), reflect.TypeFor[savedWaiter](), reflect.TypeFor[savedChild](),
+	reflect.TypeFor[savedOutcall](),
+}
+
+// listed are the types behind container/list, which reflection does not see.
+var listed = []reflect.Type{reflect.TypeFor[queued](), reflect.TypeFor[invocation](), reflect.TypeFor[waiter]()}
+
+// TestSnapshotHasEverything walks the types that a session is made of: whoever
+// adds a field is told to save it, or to say why not.
+func TestSnapshotHasEverything(t *testing.T) {
+	forms := make(map[string]bool)
+	for _, typ := range savedForms {
+		keys := make(map[string]bool)
+		for f := range typ.Fields() {
+			forms[typ.Name()+"."+f.Name] = true
+			key, _, _ := strings.Cut(f.Tag.Get("cbor"), ",")
+			if key == "" || keys[key] {
+				t.Errorf("%s.%s has the key %q, as has another", typ.Name(), f.Name, key)
+			}
+			keys[key] = true
+		}
+	}
+	met := make(map[string]bool)
+	seen := make(map[reflect.Type]bool)
+	here := reflect.TypeFor[Session]().PkgPath()
+	whole := map[reflect.Type]bool{ // not of a session alone, or encoded by tags of their own
+		reflect.TypeFor[Graph](): true, reflect.TypeFor[step](): true, reflect.TypeFor[StartPart](): true, reflect.TypeFor[Parent](): true,
+		reflect.TypeFor[ChildEnd](): true, reflect.TypeFor[ChildShow](): true, reflect.TypeFor[StartRun](): true,
+		reflect.TypeFor[ResourcePart](): true,
+	}
+	var walk func(typ reflect.Type)
+	walk = func(typ reflect.Type) {
+		switch typ.Kind() {
+		case reflect.Pointer, reflect.Slice, reflect.Array:
+			walk(typ.Elem())
+			return
+		case reflect.Map:
+			walk(typ.Key())
+			walk(typ.Elem())
+			return
+		case reflect.Struct:
+		default:
+			return
+		}
+		if seen[typ] || typ.PkgPath() != here || whole[typ] {
+			return
+		}
+		seen[typ] = true
+		for f := range typ.Fields() {
+			name := typ.Name() + "." + f.Name
+			met[name] = true
+			if how := saved[name]; how == "" || !strings.HasPrefix(how, "- ") && !forms[how] {
+				t.Errorf("%s is saved as %q, which is no field of a snapshot: save it in snapshot.go, restore it in restore.go, and note it here", name, how)
+			}
+			walk(f.Type)
+		}
+	}
+	walk(reflect.TypeFor[Session]())
+	for _, typ := range listed {
+		walk(typ)
+	}
+	for name := range saved {
+		if !met[name] {
+			t.Errorf("%s is noted as saved, and is no field", name)
+		}
+	}
+}
+
+// TestLoadFromSnapshot: an entry with a snapshot is nothing to a session that is
+// folded on, and all that came before to one that begins with it.
+func TestLoadFromSnapshot(t *testing.T) {
+	text, err := os.ReadFile(histories + "/child-shared.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := parseArchive(string(text))
+	p := newPlayer(t, graphsOf(t, a))
+	later := New(p.live.key, p.live.graphs)
+	n := 0
+	for line := range strings.Lines(a.file("ticks")) {
+		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		seq := p.live.seq
+		p.play(line)
+		if n++; n == 3 {
+			held := []HeldAttempt{{Invocation: 1, Attempt: 1, Crashes: 2}}
+			res, err := p.tick(TakeSnapshot{Held: held})
+			if err != nil || !later.Skips(&Entry{Seq: seq, Kind: EntryEdit}) || later.Skips(res.Entry) {
+				t.Fatalf("%v", err)
+			}
+			if _, err := later.Fold(recoded(t, res.Entry)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := p.live.Reduce(p.now, Adopt{}); err == nil {
+				t.Error("a session that has entries adopts another")
+			}
+			wrong := *res.Entry
+			wrong.Seq++
+			if _, err := New(p.live.key, p.live.graphs).Fold(&wrong); !errors.Is(err, errCorrupt) {
+				t.Errorf("a snapshot of another entry: %v", err)
+			}
+			diffText(t, "loaded session", p.live.Dump(), later.Dump())
+			if got, want := later.Versions(), p.live.Versions(); !reflect.DeepEqual(got, want) || len(got) == 0 {
+				t.Errorf("versions %v, want %v", got, want)
+			}
+			return
+		}
+	}
+	t.Fatal("the history is too short")
+}

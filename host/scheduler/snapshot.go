@@ -1,0 +1,82 @@
+package scheduler
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/weftrun/weft/host/engine"
+)
+
+// Now and then a session writes a snapshot of itself into its journal, so that it
+// is loaded by that and a bounded tail: when enough entries have been written since
+// the last one, and at least as many bytes as that one had, so that snapshots of a
+// large state are no more than half of what is written.
+
+// maxSnapshot bounds the snapshot of a session in its journal, in bytes: with the
+// batch around it, it has to fit into a row that can be read again. A session that
+// holds more is loaded from further back.
+const maxSnapshot = 32 << 20
+
+// tail is what a session has written since its newest snapshot.
+type tail struct {
+	entries int
+	bytes   int
+	last    int // bytes of that snapshot
+}
+
+// wrote counts an entry and, if it is time, writes a snapshot behind it. Called
+// with mu held.
+func (ss *session) wrote(e *engine.Entry) {
+	t, cfg := &ss.tail, &ss.s.cfg
+	if e.Snapshot != nil {
+		*t = tail{last: len(e.Snapshot)}
+		return
+	}
+	t.entries++
+	t.bytes += entrySize(e)
+	if t.entries < cfg.SnapshotEntries && t.bytes < cfg.SnapshotBytes || t.bytes < t.last {
+		return
+	}
+	var res engine.Result
+	var err error
+	held := ss.held()
+	if most := maxSnapshot - sizeOfHeld(held); most > ss.eng.State().Bytes() {
+		res, _, err = ss.tick(engine.TakeSnapshot{Held: held, Most: most}, nil)
+	}
+	if err != nil {
+		// Nothing is lost by it: the journal is whole without.
+		ss.s.cfg.Log.Error("a session gives no snapshot", "tenant", ss.key.Tenant, "session", ss.key.Session, "error", err)
+	}
+	if res.Entry == nil { // it is too large: perhaps it is not when as much again has been written
+		*t = tail{last: maxSnapshot}
+	}
+}
+
+func sizeOfHeld(held []engine.HeldAttempt) int {
+	n := 0
+	for i := range held {
+		n += sizeOfCalls(held[i].Calls) + 256
+	}
+	return n
+}
+
+// held gives what the journal has of the attempts that have not ended, and how
+// many crashes they have seen, by invocation.
+func (ss *session) held() []engine.HeldAttempt {
+	by := map[uint64]engine.HeldAttempt{}
+	for inv, o := range ss.ledger.records {
+		by[inv] = engine.HeldAttempt{Invocation: inv, Attempt: o.attempt, Open: o.open, Calls: slices.Clip(o.record)}
+	}
+	for inv, n := range ss.crashes {
+		if view, ok := ss.eng.Invocation(inv); ok {
+			h := by[inv]
+			h.Invocation, h.Attempt, h.Crashes = inv, view.Attempt, n
+			by[inv] = h
+		}
+	}
+	out := make([]engine.HeldAttempt, 0, len(by))
+	for _, inv := range slices.Sorted(maps.Keys(by)) {
+		out = append(out, by[inv])
+	}
+	return out
+}
