@@ -174,6 +174,12 @@ func (e *Entry) Begins() (runID string, start *StartPart) {
 	return "", nil
 }
 
+// OfAttempt reports whether an attempt has written the entry: a timer and the answer
+// of a resource are of an attempt's invocation too, and come from elsewhere.
+func (e *Entry) OfAttempt() bool {
+	return e.Invocation != 0 && e.Kind != EntryTimer && e.Kind != EntryResourceAnswered
+}
+
 // Replayed is how many calls the attempt's record has with this entry, if the
 // entry was written with its part of it: one that suspends has no answer to its
 // own call yet.

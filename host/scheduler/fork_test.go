@@ -305,3 +305,62 @@ func TestForkWithChildren(t *testing.T) {
 		t.Errorf("the run after its fork: %+v", was)
 	}
 }
+
+// TestForkCallsAnew: a fork makes the calls of resources that have no answer there
+// once more, under keys of its own and whatever their mode, and asks for no answer
+// that it has.
+func TestForkCallsAnew(t *testing.T) {
+	for _, mode := range []host.ResourceMode{host.ResourceReadOnly, host.ResourceRepeat, host.ResourceFail} {
+		t.Run(string(mode), func(t *testing.T) {
+			h := newHeld(mode, 8)
+			b := newOutside(t, h)
+			run := b.mustStart()
+			b.held.goOn <- struct{}{} // one is answered
+			b.rest()
+			for range 2 {
+				b.held.goOn <- struct{}{}
+			}
+			b.joined()
+			b.rest()
+			b.completed(run, 3)
+
+			var timeline host.Timeline
+			var fork host.Fork
+			err := b.do(func() (err error) {
+				timeline, err = b.sched.Timeline(t.Context(), "t", "h", 0, 1000)
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			at, answered := uint64(0), 0
+			for _, e := range timeline.Entries {
+				if c := e.Called; c != nil && (c.Resource != "crm" || c.Method != "put" || (c.Payload == nil) != (e.Kind == "answered")) {
+					t.Errorf("entry %d tells of the call %+v", e.Seq, c)
+				}
+				if e.Kind == "answered" {
+					answered++
+				}
+				if answered == 1 && e.Forkable {
+					at = e.Seq
+				}
+			}
+			if err := b.do(func() (err error) { fork, err = b.sched.Fork(t.Context(), "t", "h", at); return err }); err != nil {
+				t.Fatal(err)
+			}
+			again := host.Renewed{Kind: host.RenewedResource, Step: "work", Resource: "crm"}
+			if len(fork.Anew) != 2 || fork.Anew[0] != again || fork.Anew[1] != again {
+				t.Errorf("begun anew: %+v", fork.Anew)
+			}
+			b.let(2)
+			b.completed(fork.Run, 5)
+			keys := map[string]bool{}
+			for _, c := range h.calls {
+				keys[c.Key] = true
+			}
+			if len(keys) != 5 {
+				t.Errorf("%d keys of 5 calls: %+v", len(keys), h.calls)
+			}
+		})
+	}
+}

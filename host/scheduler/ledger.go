@@ -43,7 +43,7 @@ func (l *ledger) follow(eng *engine.Session, e *engine.Entry, cmds []engine.Comm
 		l.adopt(e)
 		return
 	}
-	if e.Invocation != 0 && e.Kind != engine.EntryTimer { // which no attempt writes
+	if e.OfAttempt() {
 		l.attempt(e)
 	}
 	for _, c := range cmds {

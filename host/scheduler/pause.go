@@ -15,15 +15,12 @@ func (s *Scheduler) Pause(ctx context.Context, tenant, id string) (host.Run, err
 	})
 }
 
-// Resume lets a run that is paused or blocked go on; see host.Runs. The attempts
-// of a blocked one are replayed, so their records are read from the store first:
-// memory has not kept them.
+// Resume lets a run that is paused or blocked go on; see host.Runs. The attempts of
+// a blocked one are replayed from their records.
 func (s *Scheduler) Resume(ctx context.Context, tenant, id string) (host.Run, error) {
 	return s.steer(ctx, tenant, id, func(ss *session, runID string) (uint64, error) {
 		if rec, ok := ss.eng.Record(runID); ok && rec.Blocked != nil {
-			if err := ss.recall(ctx, runID); err != nil {
-				return 0, err
-			}
+			ss.recall(runID)
 		}
 		_, pos, err := ss.tick(engine.Resume{RunID: runID}, nil)
 		return pos, err
@@ -31,8 +28,7 @@ func (s *Scheduler) Resume(ctx context.Context, tenant, id string) (host.Run, er
 }
 
 // steer makes a tick of a running run, and gives the run's record when that is
-// durable. do is called with the session's mu held, and may let go of it for a
-// while.
+// durable. do is called with the session's mu held.
 func (s *Scheduler) steer(ctx context.Context, tenant, id string, do func(ss *session, runID string) (pos uint64, err error)) (host.Run, error) {
 	if err := s.accepting(); err != nil {
 		return host.Run{}, err
@@ -55,27 +51,12 @@ func (s *Scheduler) steer(ctx context.Context, tenant, id string, do func(ss *se
 	return rec, nil
 }
 
-// recall reads the records of a blocked run's open attempts, which nobody adds to
-// as long as it is blocked. Called with mu held, which it gives up meanwhile.
-func (ss *session) recall(ctx context.Context, runID string) error {
-	pos := ss.lastPos
-	ss.mu.Unlock()
-	err := ss.s.cfg.Journal.Wait(ctx, pos)
-	var l *ledger
-	if err == nil {
-		_, l, err = ss.s.newSession(ss.key).foldAll(ctx)
-	}
-	ss.mu.Lock()
-	if err != nil {
-		return unavailable(err)
-	}
-	if rec, ok := ss.eng.Record(runID); !ok || rec.Blocked == nil {
-		return nil // the tick will tell
-	}
-	for inv, o := range l.records {
+// recall brings back the records of a blocked run's open attempts. Called with mu
+// held.
+func (ss *session) recall(runID string) {
+	for inv, o := range ss.ledger.copies() {
 		if view, ok := ss.eng.Invocation(inv); ok && view.RunID == runID {
 			ss.suspended[inv] = o
 		}
 	}
-	return nil
 }

@@ -405,7 +405,7 @@ func (a *audit) entry(e *engine.Entry, cmds []engine.Command) {
 	case engine.EntrySend:
 		a.effects[effect{"send", tagOf(e.Event)}]++
 	}
-	if e.Kind == engine.EntryTimer || e.Kind == engine.EntryResourceAnswered || e.Invocation == 0 {
+	if !e.OfAttempt() {
 		return
 	}
 	key := attemptKey{e.RunID, e.Invocation, e.Attempt}
