@@ -21,6 +21,7 @@ type source struct {
 	sessions []host.SessionRow
 	journal  []host.JournalRow // of each session
 	runs     []host.RunRow
+	graph    *engine.Graph    // of all versions; nil: there is none
 	fail     map[string]error // by method
 	asked    []string
 }
@@ -82,7 +83,12 @@ func audited(t *testing.T, s *source) (codes []string, sum audit.Summary, err er
 	sum, err = audit.Run(t.Context(), audit.Config{
 		Source: s,
 		Row:    func(row []byte) ([]byte, error) { return row, nil },
-		Graph:  func(string) (*engine.Graph, error) { return nil, errors.New("there is none") },
+		Graph: func(string) (*engine.Graph, error) {
+			if s.graph == nil {
+				return nil, errors.New("there is none")
+			}
+			return s.graph, nil
+		},
 		Found: func(f audit.Fault) error {
 			if f.What == "" || f.Advice == "" {
 				t.Errorf("a fault that says nothing: %+v", f)
@@ -181,6 +187,61 @@ func TestSnapshots(t *testing.T) {
 				t.Errorf("faults %q, %+v, %v; want %q", codes, sum, err, tt.want)
 			}
 		})
+	}
+}
+
+// The record of a run that was under way where its journal was cut is held against
+// what the snapshot there has.
+func TestRunUnderWayAtTheCut(t *testing.T) {
+	raw, err := abi.FromJSON([]byte(`{"abi": 1, "workflow": "w", "events": {"Work": {}}, "steps": [
+		{"name": "begin", "accepts": ["StartEvent"], "emits": ["Work"]},
+		{"name": "end", "accepts": ["Work"], "emits": ["StopEvent"]}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := abi.DecodeManifest(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	graph, problems := engine.Compile(&manifest)
+	if problems != nil {
+		t.Fatal(problems)
+	}
+	one := sessions(1)
+	eng := engine.New(one[0].Key, func(string) (*engine.Graph, error) { return graph, nil })
+	var record host.Run
+	var last *engine.Entry
+	for _, tick := range []engine.Tick{
+		engine.StartRun{RunID: "r", HandlerID: "h", Version: "v", Event: abi.Event{Type: "StartEvent", Body: abi.EmptyMap}},
+		engine.Finish{Invocation: 1, Attempt: 1, Fuel: 5, Output: abi.StepOutput{Events: []abi.Event{{Type: "Work", Body: abi.EmptyMap}}}},
+		engine.TakeSnapshot{},
+	} {
+		res, err := eng.Reduce(1, tick)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range res.Commands {
+			if c, ok := c.(engine.RunChanged); ok {
+				record = c.Run
+			}
+		}
+		last = res.Entry
+	}
+	data, err := abi.Marshal([]*engine.Entry{last})
+	if err != nil {
+		t.Fatal(err)
+	}
+	one[0].Last, one[0].WakeAt = last.Seq, eng.WakeAt()
+	for _, tt := range []struct {
+		steps uint64
+		want  []string
+	}{{record.Steps, nil}, {record.Steps + 1, []string{audit.RecordDiffers}}} {
+		record.Steps = tt.steps
+		stored := &source{sessions: one, graph: graph, journal: []host.JournalRow{{First: last.Seq, Data: data}},
+			runs: []host.RunRow{{Run: record, Latest: true}}}
+		if codes, _, err := audited(t, stored); err != nil || !slices.Equal(codes, tt.want) {
+			t.Errorf("a record with %d steps: %q, %v; want %q", tt.steps, codes, err, tt.want)
+		}
 	}
 }
 
