@@ -63,7 +63,10 @@ func (s *Session) decide(at int64, t Tick) (decision, error) {
 		if err == nil && !r.held() {
 			err = host.Errorf(host.CodeConflict, "Run %s is neither paused nor blocked", clip(t.RunID))
 		}
-		e.Kind, e.RunID = EntryResume, t.RunID
+		if err == nil && t.Anew && r.rec.Blocked == nil {
+			err = host.Errorf(host.CodeConflict, "Run %s is not blocked", clip(t.RunID))
+		}
+		e.Kind, e.RunID, e.Anew = EntryResume, t.RunID, t.Anew
 		return decision{entry: e}, err
 	case Delivered:
 		return s.decideDelivered(e, t)
@@ -77,6 +80,10 @@ func (s *Session) decide(at int64, t Tick) (decision, error) {
 		return s.decideSnapshot(e, t)
 	case Adopt:
 		return s.decideAdopt(e, t)
+	case Rerun:
+		return s.decideRerun(e, t)
+	case Migrate:
+		return s.decideMigrate(e, t)
 	case Shift:
 		if t.Lost <= 0 && !t.Crash {
 			return decision{}, nil

@@ -42,6 +42,9 @@ const (
 	// Of snapshots: see adopt.go.
 	EntrySnapshot EntryKind = 26 // what the session holds, for those who load it
 	EntryFork     EntryKind = 27 // the beginning of a session that was another
+
+	EntryRetry   EntryKind = 28 // a run that has failed goes on: see rerun.go
+	EntryMigrate EntryKind = 29 // a run goes on with another version: see migrate.go
 )
 
 // entryNames are how entries are called in a run's timeline.
@@ -51,6 +54,7 @@ var entryNames = map[EntryKind]string{
 	EntrySleep: "sleep", EntryPause: "pause", EntryResume: "resume", EntryChild: "child", EntryDelivered: "delivered",
 	EntryChildEnded: "child_ended", EntryChildShown: "child_shown", EntryQueue: "queue", EntryBegin: "begin",
 	EntrySnapshot: "snapshot", EntryFork: "fork", EntryResource: "resource", EntryResourceAnswered: "answered",
+	EntryRetry: "retry", EntryMigrate: "migrate",
 }
 
 // String is the kind's name in a run's timeline.
@@ -99,9 +103,15 @@ type Entry struct {
 
 	Resource *ResourcePart `cbor:"28,keyasint,omitempty"`
 	Answer   *AnswerPart   `cbor:"29,keyasint,omitempty"`
-	// Snapshot and Held are of an EntrySnapshot and an EntryFork.
+	// Snapshot and Held are of an EntrySnapshot and an EntryFork; Held and Rerun,
+	// the snapshot of the run that goes on, of an EntryRetry.
 	Snapshot []byte        `cbor:"40,keyasint,omitempty"`
 	Held     []HeldAttempt `cbor:"41,keyasint,omitempty"`
+	Rerun    []byte        `cbor:"42,keyasint,omitempty"`
+	// Anew is of an EntryResume: the attempts that the block has cut off begin anew.
+	Anew bool `cbor:"43,keyasint,omitempty"`
+	// Version is the one with which the run goes on, of an EntryMigrate.
+	Version string `cbor:"44,keyasint,omitempty"`
 
 	// Open is on the first entry of an attempt: what its input was made of.
 	Open *AttemptOpen `cbor:"30,keyasint,omitempty"`

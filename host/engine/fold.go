@@ -52,6 +52,10 @@ func (s *Session) fold(e *Entry, root *state.Node) ([]Command, error) {
 			return nil, corrupt(e, "a session begins in its middle")
 		}
 		s.foldFork()
+	case EntryRetry:
+		err = s.foldRerun(e)
+	case EntryMigrate:
+		err = s.foldMigrate(e)
 	case EntryShift:
 		if e.Lost < 0 {
 			return nil, corrupt(e, "time was gained")
@@ -137,8 +141,11 @@ func (s *Session) foldOutside(e *Entry) error {
 		}
 		s.pause(r)
 	case EntryResume:
-		if !r.held() {
-			return corrupt(e, "the run is neither paused nor blocked")
+		if !r.held() || e.Anew && r.rec.Blocked == nil {
+			return corrupt(e, "the run is not paused nor blocked")
+		}
+		if e.Anew {
+			s.startOver(r)
 		}
 		s.resumeRun(r)
 	case EntryPost:
@@ -295,15 +302,8 @@ func (s *Session) failed(inv *invocation, err *abi.Error, retry *RetryPart) {
 	catcher := inv.step.catcher
 	switch {
 	case retry != nil:
-		inv.attempt++
 		inv.lastErr = err
-		inv.calls.fresh = 0
-		inv.slept = 0
-		s.leave(inv, false)
-		inv.forgetFailures()
-		for _, w := range inv.waiters {
-			w.late = 0
-		}
+		s.nextAttempt(inv)
 		inv.phase = phaseWaiting
 		s.stand(inv)
 		inv.timer = s.arm(&timer{kind: timerRetry, at: retry.Due, run: r, inv: inv})
@@ -324,6 +324,18 @@ func (s *Session) failed(inv *invocation, err *abi.Error, retry *RetryPart) {
 		return
 	}
 	s.settle(r, true)
+}
+
+// nextAttempt lets go of what belongs to the attempt and not to its invocation.
+func (s *Session) nextAttempt(inv *invocation) {
+	inv.attempt++
+	inv.calls.fresh = 0
+	inv.slept = 0
+	s.leave(inv, false)
+	inv.forgetFailures()
+	for _, w := range inv.waiters {
+		w.late = 0
+	}
 }
 
 func (s *Session) foldTimer(e *Entry) error {

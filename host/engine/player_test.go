@@ -64,7 +64,9 @@ func newPlayer(t reporter, graphs map[string]*Graph) *player {
 //	[@TIME] cancel RUN
 //	[@TIME] block RUN CODE MESSAGE
 //	[@TIME] pause RUN
-//	[@TIME] resume RUN
+//	[@TIME] resume RUN [anew]
+//	[@TIME] rerun RUN as NEW [version=V]: see [player.failedAgain]
+//	[@TIME] migrate RUN VERSION
 //	[@TIME] shift DURATION
 //	snap INVOCATION, try INVOCATION get PATH | VERB...: see [player.try]
 //	ask INVOCATION RESOURCE METHOD JSON [ordinal=N] [mode=M] [n=N] [attempt=N]
@@ -193,16 +195,15 @@ func (p *player) read(verb string, in *scanner) Tick {
 		return Timer{}
 	case "cancel":
 		return Cancel{RunID: in.word()}
-	case "block":
-		return Block{RunID: in.word(), Reason: host.Blocked{Code: in.word(), Message: in.rest}}
 	case "pause":
 		return Pause{RunID: in.word()}
-	case "resume":
-		return Resume{RunID: in.word()}
 	case "answer":
 		return in.answer()
 	case "shift":
 		return Shift{Lost: int64(in.duration(in.word()))}
+	}
+	if t := p.moreVerbs(verb, in); t != nil {
+		return t
 	}
 	c := Call{Invocation: in.uint()}
 	c.Attempt, c.N = in.uintOption("attempt", 1), in.uintOption("n", 1)

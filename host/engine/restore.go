@@ -28,37 +28,50 @@ func Restore(key host.SessionKey, graphs func(version string) (*Graph, error), d
 
 // restore fills a session that is as New made it. After an error it is of no use.
 func (s *Session) restore(data []byte) error {
+	saved, err := readSnapshot(data)
+	if err != nil {
+		return err
+	}
+	return newLoader(s, saved).session()
+}
+
+// readSnapshot decodes a snapshot and checks what needs no session.
+func readSnapshot(data []byte) (*savedSession, error) {
 	var form savedForm
 	if err := abi.Unmarshal(data, &form); err != nil {
-		return badSnapshot("%s", err)
+		return nil, badSnapshot("%s", err)
 	}
 	switch {
 	case form.Format != snapshotFormat:
-		return badSnapshot("it is no snapshot of a session but of %q", clip(form.Format))
+		return nil, badSnapshot("it is no snapshot of a session but of %q", clip(form.Format))
 	case form.Version > SnapshotVersion:
-		return badSnapshot("its format version is %d, this weft reads up to %d: it was written by a newer weft", form.Version, SnapshotVersion)
+		return nil, badSnapshot("its format version is %d, this weft reads up to %d: it was written by a newer weft", form.Version, SnapshotVersion)
 	case form.Version == 0:
-		return badSnapshot("it has no format version")
+		return nil, badSnapshot("it has no format version")
 	}
-	var saved savedSession
-	if err := abi.Unmarshal(form.Session, &saved); err != nil {
-		return badSnapshot("%s", err)
+	saved := &savedSession{}
+	if err := abi.Unmarshal(form.Session, saved); err != nil {
+		return nil, badSnapshot("%s", err)
 	}
-	l := &loader{s: s, armed: make(map[uint64]bool)}
-	return l.session(&saved)
+	return saved, nil
 }
 
 // maxGiven bounds the numbers that a session has given: it never comes to the end of
 // what is left.
 const maxGiven = 1 << 62
 
-// loader makes a session of a snapshot.
+// loader makes a session of a snapshot, or adds the runs of one to a session.
 type loader struct {
 	s     *Session
-	armed map[uint64]bool // ids of timers that were met
+	saved *savedSession
+	armed map[uint64]*timer // by their ids in the snapshot
 	wants []wanting       // waits that are to be listed, of all runs
-	seats map[uint64]bool
-	calls map[uint64]bool // orders of calls of resources that were met
+	seats map[uint64]*invocation // by their numbers in the snapshot
+	calls map[uint64]bool        // orders of calls of resources that were met
+}
+
+func newLoader(s *Session, saved *savedSession) *loader {
+	return &loader{s: s, saved: saved, armed: make(map[uint64]*timer), seats: make(map[uint64]*invocation)}
 }
 
 // wanting is the wait of a suspended invocation.
@@ -67,23 +80,15 @@ type wanting struct {
 	q requirement
 }
 
-func (l *loader) session(saved *savedSession) error {
-	s := l.s
+func (l *loader) session() error {
+	s, saved := l.s, l.saved
 	s.seq, s.now = saved.Seq, saved.Now
 	s.lastEvent, s.lastInvocation, s.lastTimer = saved.LastEvent, saved.LastInvocation, saved.LastTimer
 	s.lastCollection, s.lastSeat, s.lastWait, s.lastMessage = saved.LastCollection, saved.LastSeat, saved.LastWait, saved.LastMessage
 	s.lastCall = saved.LastCall
-	for _, n := range []uint64{s.seq, s.lastEvent, s.lastInvocation, s.lastTimer, s.lastCollection, s.lastSeat, s.lastWait, s.lastMessage, s.lastCall} {
-		if n > maxGiven {
-			return badSnapshot("it has given %d numbers of a kind", n)
-		}
-	}
-	if s.now < 0 {
-		return badSnapshot("it is of a time before all")
-	}
-	root, err := state.Decode(saved.State)
-	if err != nil || !root.IsMap() {
-		return badSnapshot("the state is no map that can be read: %v", err)
+	root, err := saved.check()
+	if err != nil {
+		return err
 	}
 	s.root = root
 	for _, h := range saved.Handlers {
@@ -104,6 +109,32 @@ func (l *loader) session(saved *savedSession) error {
 	if saved.Ended != nil {
 		s.ended = l.record(*saved.Ended)
 	}
+	return l.settle()
+}
+
+// check looks at what stands alone, and gives the state.
+func (saved *savedSession) check() (*state.Node, error) {
+	for _, n := range []uint64{
+		saved.Seq, saved.LastEvent, saved.LastInvocation, saved.LastTimer, saved.LastCollection, saved.LastSeat, saved.LastWait,
+		saved.LastMessage, saved.LastCall,
+	} {
+		if n > maxGiven {
+			return nil, badSnapshot("it has given %d numbers of a kind", n)
+		}
+	}
+	if saved.Now < 0 {
+		return nil, badSnapshot("it is of a time before all")
+	}
+	root, err := state.Decode(saved.State)
+	if err != nil || !root.IsMap() {
+		return nil, badSnapshot("the state is no map that can be read: %v", err)
+	}
+	return root, nil
+}
+
+// settle does what needs all runs.
+func (l *loader) settle() error {
+	s := l.s
 	for id, c := range s.children {
 		if r := s.runs[id]; c.session == "" && (r == nil || r.parent == nil || r == c.inv.run) {
 			return badSnapshot("the child %s is none of its runs", clip(id))
@@ -113,6 +144,11 @@ func (l *loader) session(saved *savedSession) error {
 	sort.SliceStable(l.wants, func(i, j int) bool { return l.wants[i].w.seq < l.wants[j].w.seq })
 	for _, want := range l.wants {
 		want.w.inv.run.enlist(want.w, want.q)
+	}
+	for _, t := range l.armed {
+		if t.slot >= 0 {
+			s.timers.byID[t.id] = t
+		}
 	}
 	sort.Sort(s.timers.heap) // a sorted heap is one
 	return nil
@@ -192,7 +228,7 @@ func (l *loader) message(saved *savedMessage) error {
 		}
 	}
 	list := s.outbox.byTarget[m.To]
-	if parts != 1 || m.ID > s.lastMessage || len(list) > 0 && list[len(list)-1].ID >= m.ID || m.To == s.key.Session {
+	if parts != 1 || m.ID > l.saved.LastMessage || len(list) > 0 && list[len(list)-1].ID >= m.ID || m.To == s.key.Session {
 		return badSnapshot("message %d to session %s is out of order, or says nothing", m.ID, clip(m.To))
 	}
 	if m.Ended != nil && (m.Ended.Result == nil) == (m.Ended.Err == nil) {
@@ -248,16 +284,15 @@ func (l *loader) timer(saved *savedTimer, kind timerKind, r *run, inv *invocatio
 	if saved == nil {
 		return nil, nil
 	}
-	if saved.ID == 0 || saved.ID > l.s.lastTimer || l.armed[saved.ID] {
+	if saved.ID == 0 || saved.ID > l.saved.LastTimer || l.armed[saved.ID] != nil {
 		return nil, badSnapshot("timer %d is there twice, or was never given", saved.ID)
 	}
-	l.armed[saved.ID] = true
 	t := &timer{id: saved.ID, kind: kind, at: saved.At, span: saved.Span, run: r, inv: inv, slot: -1}
+	l.armed[t.id] = t
 	if r.rec.Blocked != nil || r.rec.Paused && kind.servingTime() {
 		return t, nil
 	}
 	l.s.timers.heap.Push(t) // put in order when all are there
-	l.s.timers.byID[t.id] = t
 	return t, nil
 }
 

@@ -86,13 +86,10 @@ func (l *runLoader) worker(inv *invocation) error {
 	if inv.worker < 0 || inv.worker >= inv.step.workers || inv.worker/64 >= len(p.taken) || p.taken[inv.worker/64]&(1<<(inv.worker%64)) != 0 {
 		return badSnapshot("invocation %d holds worker %d of step %s, as another does", inv.id, inv.worker, inv.step.name)
 	}
-	if l.seats == nil {
-		l.seats = make(map[uint64]bool)
-	}
-	if l.seats[inv.seat] || inv.seat > l.s.lastSeat {
+	if l.seats[inv.seat] != nil || inv.seat > l.saved.LastSeat {
 		return badSnapshot("invocation %d holds seat %d, as another does", inv.id, inv.seat)
 	}
-	l.seats[inv.seat] = true
+	l.seats[inv.seat] = inv
 	p.taken[inv.worker/64] |= 1 << (inv.worker % 64)
 	p.busy++
 	if l.r.rec.Blocked == nil {

@@ -90,8 +90,12 @@ type (
 	}
 	// Pause lets a run begin no attempts until it is resumed: what comes waits.
 	Pause struct{ RunID string }
-	// Resume lets a run that was paused or blocked go on.
-	Resume struct{ RunID string }
+	// Resume lets a run that was paused or blocked go on: one that was blocked with
+	// the records of its attempts or, if they are to begin Anew, without.
+	Resume struct {
+		RunID string
+		Anew  bool
+	}
 	// Shift moves the serving-time deadlines of all active runs on by the time
 	// in which the server was not serving, in nanoseconds. Crash says that the
 	// server before ended uncleanly; the flag is kept in the entry.

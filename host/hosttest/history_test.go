@@ -35,6 +35,7 @@ var unfit = map[string]string{
 var unfitVerbs = map[string]string{
 	"block": "a run is blocked by a fault of the host's",
 	"shift": "time is lost between two hosts",
+	"rerun": "a host draws the id and the seed of the run that goes on", "migrate": "there are several versions",
 	"begin": "an edit is begun and committed by one attempt, which calls nothing between that has an effect",
 
 	"in": "it speaks of several sessions", "carry": "it speaks of several sessions",

@@ -1,0 +1,340 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+)
+
+// A run goes on with the version that it began with, unless it is migrated: then
+// all that waits in it has to fit the other version, by the names of steps and
+// types. Whether the attempts under way do is for whoever has their records to find
+// out, by replaying them on the other version.
+
+// Migrate lets a run go on with another version.
+type Migrate struct {
+	RunID   string
+	Version string
+}
+
+func (Migrate) tick() {}
+
+// MayMigrate reports whether what waits in a run that has not ended fits another
+// version, and gives the workflow of that.
+//
+// # Errors
+//
+// [ErrUnknownRun]; [*host.Error] with CodeConflict, which says what does not fit.
+func (s *Session) MayMigrate(runID, version string) (*Graph, error) {
+	g, err := s.graphs(version)
+	if err != nil {
+		return nil, fmt.Errorf("find the workflow of version %s: %w", clip(version), err)
+	}
+	if q, waits := s.turns.of(runID); waits {
+		if q.graph.Workflow() != g.Workflow() || !g.mayStart(q.start.Event.Type) {
+			return nil, misfit("it does not begin with %s", clip(q.start.Event.Type))
+		}
+		return g, nil
+	}
+	r, err := s.activeRun(runID)
+	if err != nil {
+		return nil, err
+	}
+	if r.graph.Workflow() != g.Workflow() {
+		return nil, misfit("it is of workflow %s", clip(g.Workflow()))
+	}
+	m := &mover{s: s, r: r, g: g}
+	return g, m.check()
+}
+
+func misfit(format string, args ...any) error {
+	return host.Errorf(host.CodeConflict, "The run does not fit the version: %s", fmt.Sprintf(format, args...))
+}
+
+func (s *Session) decideMigrate(e *Entry, t Migrate) (decision, error) {
+	if now := s.version(t.RunID); now != "" && now == t.Version {
+		return decision{}, ErrStale
+	}
+	if _, err := s.MayMigrate(t.RunID, t.Version); err != nil {
+		return decision{}, err
+	}
+	e.Kind, e.RunID, e.Version = EntryMigrate, t.RunID, t.Version
+	return decision{entry: e}, nil
+}
+
+// version is that of a run that has not ended, "" for others.
+func (s *Session) version(runID string) string {
+	if r, ok := s.runs[runID]; ok {
+		return r.version
+	}
+	if q, ok := s.turns.of(runID); ok {
+		return q.start.Version
+	}
+	return ""
+}
+
+func (s *Session) foldMigrate(e *Entry) error {
+	g, err := s.MayMigrate(e.RunID, e.Version)
+	if err != nil {
+		return fmt.Errorf("%w: entry %d: %w", errCorrupt, e.Seq, err)
+	}
+	if q, waits := s.turns.of(e.RunID); waits {
+		start := *q.start
+		start.Version = e.Version
+		q.start, q.graph = &start, g
+		q.rec.Updated = s.now
+		s.emit(RunChanged{Run: q.rec})
+		return nil
+	}
+	r := s.runs[e.RunID]
+	s.move(r, e.Version, g)
+	s.changed(r)
+	for _, st := range g.steps {
+		for p := &r.pools[st.index]; p.first != nil && p.busy < st.workers && !r.held(); {
+			s.refill(r, st)
+		}
+	}
+	s.settle(r, false)
+	return nil
+}
+
+// mover checks a run against another version.
+type mover struct {
+	s *Session
+	r *run
+	g *Graph
+}
+
+// check gives the first thing that does not fit.
+func (m *mover) check() error {
+	for inv := m.r.oldest; inv != nil; inv = inv.newer {
+		if err := m.invocation(inv); err != nil {
+			return err
+		}
+	}
+	if err := m.collection(m.r.outermost); err != nil {
+		return err
+	}
+	for _, id := range sortedKeys(m.r.collections) {
+		if err := m.collection(m.r.collections[id]); err != nil {
+			return err
+		}
+	}
+	if err := m.buffers(); err != nil {
+		return err
+	}
+	for _, typ := range sortedKeys(m.r.inbox.byType) {
+		for _, kept := range m.r.inbox.byType[typ] {
+			if !m.g.keeps(typ, kept.step) {
+				return misfit("an event of type %s is kept, for which no step waits", typ)
+			}
+			if err := m.lineage(kept.lineage); err != nil {
+				return err
+			}
+		}
+	}
+	if err := m.g.schema.Check(m.s.root, nil); err != nil {
+		return misfit("the state breaks its schema at %s", schemaBreach(err))
+	}
+	return nil
+}
+
+func (m *mover) buffers() error {
+	for i, st := range m.r.graph.steps {
+		if m.g.HasStep(st.name) {
+			continue
+		}
+		for key := range m.r.buffers {
+			if key.step == i {
+				return misfit("step %s, which has collected events, is not there", st.name)
+			}
+		}
+	}
+	return nil
+}
+
+// alike finds the step of the other version that stands for one of this.
+func (m *mover) alike(st *step) (*step, error) {
+	is := m.g.byName[st.name]
+	switch {
+	case is == nil:
+		return nil, misfit("step %s is not there", st.name)
+	case is.mode != st.mode:
+		return nil, misfit("step %s takes its events in another way", st.name)
+	case is.decl.Atomic != st.decl.Atomic:
+		return nil, misfit("step %s is atomic in one of them only", st.name)
+	}
+	return is, nil
+}
+
+func (m *mover) lineage(from lineage) error {
+	for _, r := range from {
+		if name := m.r.graph.steps[r.catcher].name; !m.g.HasStep(name) {
+			return misfit("step %s, which has caught a failure, is not there", name)
+		}
+	}
+	return nil
+}
+
+// accepts reports whether a step takes all events of a list.
+func (m *mover) accepts(st *step, events []abi.Event) error {
+	catches := len(st.decl.Catches) > 0 || st.decl.CatchesAll
+	for i := range events {
+		typ := events[i].Type
+		caught := typ == abi.TypeStepFailed && catches
+		if !caught && !m.g.Accepts(st.name, typ) {
+			return misfit("step %s has been given an event of type %s, which it does not accept", st.name, clip(typ))
+		}
+	}
+	return nil
+}
+
+func (m *mover) invocation(inv *invocation) error {
+	st, err := m.alike(inv.step)
+	if err != nil {
+		return err
+	}
+	if err := m.lineage(inv.lineage); err != nil {
+		return err
+	}
+	if err := m.accepts(st, inv.trigger); err != nil {
+		return err
+	}
+	if st.mode == modeJoin && len(st.decl.Accepts) != len(inv.step.decl.Accepts) {
+		return misfit("step %s joins %d events, not %d", st.name, len(st.decl.Accepts), len(inv.step.decl.Accepts))
+	}
+	if inv.phase == phaseRunning && inv.worker >= st.workers {
+		return misfit("step %s has %d workers, and number %d is at work", st.name, st.workers, inv.worker+1)
+	}
+	for _, id := range sortedKeys(inv.waiters) {
+		if w := inv.waiters[id]; !st.waits[w.typ] {
+			return misfit("step %s waits for %s, which it does not declare", st.name, w.typ)
+		}
+	}
+	for _, id := range sortedKeys(inv.asked) {
+		name := inv.asked[id].part.Resource
+		if is, declared := m.g.resources[name]; !declared || is.Kind != m.r.graph.resources[name].Kind {
+			return misfit("step %s has called the resource %s, which is not declared", st.name, name)
+		}
+	}
+	return nil
+}
+
+func (m *mover) collection(c *collection) error {
+	for i := range c.collectors {
+		from := &c.collectors[i]
+		st, err := m.alike(from.step)
+		if err != nil {
+			return err
+		}
+		if err := m.accepts(st, from.events); err != nil {
+			return err
+		}
+		if err := m.lineage(from.lineage); err != nil {
+			return err
+		}
+		if st.take > 0 && !from.fired && uint64(len(from.events)) >= st.take {
+			return misfit("step %s takes %d events, and %d have been collected", st.name, st.take, len(from.events))
+		}
+	}
+	for _, index := range sortedKeys(c.joins) {
+		j := c.joins[index]
+		if j.ready == 0 {
+			continue
+		}
+		was := m.r.graph.steps[index]
+		st, err := m.alike(was)
+		if err != nil {
+			return err
+		}
+		if !slices.EqualFunc(st.decl.Accepts, was.decl.Accepts, sameSlot) {
+			return misfit("step %s joins other events", st.name)
+		}
+		for _, slot := range j.slots {
+			for _, kept := range slot {
+				if err := m.lineage(kept.lineage); err != nil {
+					return err
+				}
+				if err := m.accepts(st, []abi.Event{kept.event}); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func sameSlot(a, b abi.Slot) bool { return a.Kind == b.Kind && slices.Equal(a.Types, b.Types) }
+
+// move lets a run go on with another version, which it fits.
+func (s *Session) move(r *run, version string, g *Graph) {
+	m := &mover{s: s, r: r, g: g}
+	pools := make([]pool, len(g.steps))
+	for i, st := range r.graph.steps {
+		if is := g.byName[st.name]; is != nil {
+			pools[is.index] = r.pools[i]
+		}
+	}
+	for inv := r.oldest; inv != nil; inv = inv.newer {
+		s.visited++
+		inv.step, inv.lineage = m.to(inv.step.index), m.caught(inv.lineage)
+		for _, w := range inv.waiters {
+			w.step = inv.step
+		}
+	}
+	m.moveCollection(r.outermost)
+	for _, c := range r.collections {
+		m.moveCollection(c)
+	}
+	buffers := make(map[bufferKey]*buffer, len(r.buffers))
+	for key, b := range r.buffers {
+		buffers[bufferKey{m.to(key.step).index, key.name}] = b
+	}
+	for _, kept := range r.inbox.byType {
+		m.moveKept(kept)
+	}
+	r.pools, r.buffers, r.graph, r.version = pools, buffers, g, version
+}
+
+// to finds the step of the other version by its number in this.
+func (m *mover) to(index int) *step { return m.g.byName[m.r.graph.steps[index].name] }
+
+// caught is a lineage in the other version.
+func (m *mover) caught(from lineage) lineage {
+	if len(from) == 0 {
+		return from
+	}
+	out := make(lineage, len(from)) // others may share the old one
+	for i, c := range from {
+		out[i] = recovery{catcher: m.to(c.catcher).index, count: c.count}
+	}
+	slices.SortFunc(out, func(a, b recovery) int { return a.catcher - b.catcher })
+	return out
+}
+
+func (m *mover) moveKept(kept []emission) {
+	for i := range kept {
+		kept[i].lineage = m.caught(kept[i].lineage)
+	}
+}
+
+func (m *mover) moveCollection(c *collection) {
+	for i := range c.collectors {
+		k := &c.collectors[i]
+		k.step, k.lineage = m.to(k.step.index), m.caught(k.lineage)
+	}
+	slices.SortFunc(c.collectors, func(a, b collector) int { return a.step.index - b.step.index })
+	joins := make(map[int]*join, len(c.joins))
+	for index, j := range c.joins {
+		if j.ready == 0 {
+			continue // it is made again when there is something to join
+		}
+		for _, slot := range j.slots {
+			m.moveKept(slot)
+		}
+		joins[m.to(index).index] = j
+	}
+	c.joins = joins
+}
