@@ -125,6 +125,55 @@ type Renewed struct {
 	Was       string // handler id of the child before
 }
 
+// MigrateRequest asks for the runs of a workflow that are under way to be moved to its
+// newest version, a page of them at a time, newest first.
+type MigrateRequest struct {
+	Tenant   string
+	Workflow string
+	// HandlerID: this run alone; "": all.
+	HandlerID string
+	// DryRun moves none.
+	DryRun bool
+	Limit  int // runs to look at, 1 to 1000
+	// After continues behind a run: its (Started, HandlerID); zero is the top.
+	AfterStarted int64
+	AfterHandler string
+}
+
+// Migration is what came of a [MigrateRequest].
+type Migration struct {
+	Workflow string
+	Version  string // the digest that runs are moved to
+	Checked  int    // runs of other versions that were looked at
+	Fit      int    // of them: those that the version fits
+	Moved    int    // of these: those that go on with it
+	// Departed are those that it does not fit, and Running the handlers of those
+	// that had a step at work, so that nothing can be said yet.
+	Departed []Departure
+	Running  []string
+	// NextStarted and NextHandler are After of the next page; empty: it was the last.
+	NextStarted int64
+	NextHandler string
+}
+
+// Incompatible is the [Departure] Code of a run of which something waits that the
+// version has no place for. Else it is [BlockedReplayMismatch].
+const Incompatible = "incompatible"
+
+// Departure says why a run cannot go on with another version.
+type Departure struct {
+	HandlerID string
+	RunID     string
+	Version   string // that the run has
+	Code      string
+	Message   string
+	// Of an attempt that would depart from its record: its step, the number of the
+	// call from 1 and what it was.
+	Step   string
+	Call   uint64
+	Import string
+}
+
 // RunSnapshotVersion is the version of the form of a [RunSnapshot], and the newest
 // that is read.
 const RunSnapshotVersion = 1

@@ -102,6 +102,25 @@ type Runs interface {
 	//
 	// CodeNotFound, CodeConflict (the run has ended, or is neither).
 	Resume(ctx context.Context, tenant, id string) (Run, error)
+	// Retry lets a run of a handler, its latest, go on that has failed: as a new run,
+	// from the step that failed, on the state that the session has now, with the
+	// version that it had or, if newest, with that of new runs. Of one that is
+	// blocked the attempts that were cut off begin anew, in the same run.
+	//
+	// # Errors
+	//
+	// CodeNotFound. CodeConflict: it has not failed, there is a later run of its
+	// handler, or the newest version does not fit it. CodeGone: the journal has been
+	// cut behind the failure. CodeLimitExceeded: it holds too much.
+	Retry(ctx context.Context, tenant, id string, newest bool) (Fork, error)
+	// Migrate moves runs that wait to the newest version of their workflow, those
+	// that it fits; of what they have done nothing is done again. Blocked ones go on
+	// with it.
+	//
+	// # Errors
+	//
+	// CodeNotFound: no such workflow, or handler.
+	Migrate(ctx context.Context, req MigrateRequest) (Migration, error)
 	// Timeline reads what happened in the latest run of a handler, or in any run by
 	// its run id, behind a position in its session's journal: at most limit entries
 	// (1 to [MaxTimeline]), less when they are large.

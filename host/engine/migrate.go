@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
@@ -337,4 +338,55 @@ func (m *mover) moveCollection(c *collection) {
 		joins[m.to(index).index] = j
 	}
 	c.joins = joins
+}
+
+// Pending is the call in which a suspended invocation waits.
+type Pending struct {
+	N      uint64 // of the call in its attempt
+	Import abi.Import
+	// Of a wait.
+	Waiter string
+	Type   string
+	// Of a child: the id that the step gave it, if it did.
+	Workflow string
+	Child    string
+	// Of a call of a resource.
+	Resource string
+	Method   string
+	Payload  abi.Raw
+}
+
+// Show describes the call for people.
+func (p *Pending) Show() string {
+	switch p.Import {
+	case abi.ImportWait:
+		return fmt.Sprintf("for %s by the waiter id %q", p.Type, clip(p.Waiter))
+	case abi.ImportRunWorkflow:
+		return fmt.Sprintf("of %s by the id %q", clip(p.Workflow), clip(p.Child))
+	case abi.ImportResource:
+		return fmt.Sprintf("of %s, %s", clip(p.Resource), clip(p.Method))
+	}
+	return ""
+}
+
+// Pending gives the call in which an invocation waits; false if it waits in none.
+func (s *Session) Pending(invocation uint64) (Pending, bool) {
+	inv := s.invocations[invocation]
+	if inv == nil || inv.suspended == nil {
+		return Pending{}, false
+	}
+	on := inv.suspended
+	p := Pending{N: on.n, Import: abi.ImportSleep}
+	switch {
+	case on.waiter != nil:
+		p.Import, p.Waiter, p.Type = abi.ImportWait, on.waiter.id, on.waiter.typ
+	case on.child != nil:
+		p.Import, p.Workflow = abi.ImportRunWorkflow, on.child.workflow
+		if id, own := strings.CutPrefix(on.child.key, "="); own {
+			p.Child = id
+		}
+	case on.call != nil:
+		p.Import, p.Resource, p.Method, p.Payload = abi.ImportResource, on.call.part.Resource, on.call.part.Method, on.call.part.Payload
+	}
+	return p, true
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/state"
 )
 
 // A run that has failed can go on where it did: as a new run of its handler, made
@@ -56,7 +57,10 @@ func (s *Session) Rerun(runID string, invocation uint64, version string, t ForkT
 		}
 		s.move(r, version, g)
 	}
-	return s.Fork(runID, t)
+	if runs, anew, err = s.Fork(runID, t); err == nil {
+		s.root = state.Empty() // the session's own is another by now
+	}
+	return runs, anew, err
 }
 
 // beginAgain puts an invocation back to before its first attempt, but for what it

@@ -85,7 +85,7 @@ func (ss *session) abandon(inv uint64) {
 
 // run is one run of an attempt's guest, with a token in hand.
 func (s *Scheduler) run(at *attempt) {
-	tok := s.token(at)
+	tok := s.newToken(at.ss.key.Tenant, at)
 	ctx, ok := at.begin()
 	if !ok {
 		tok.release(0)
@@ -129,29 +129,10 @@ func (at *attempt) invocation(tok *token) (host.Invocation, error) {
 	if err != nil {
 		return host.Invocation{}, err
 	}
-	serves, err := m.serving(at.view.Step)
-	if err != nil {
-		return host.Invocation{}, err
-	}
 	o := at.answers.Open()
-	in := abi.StepInput{
-		Step: at.view.Step, Config: serves.Config, Trigger: at.view.Trigger, List: at.view.List,
-		Run: abi.RunInfo{
-			Tenant: at.ss.key.Tenant, Workflow: at.view.Workflow, RunID: at.view.RunID, SessionID: at.ss.key.Session,
-			Invocation: at.inv, Attempt: at.view.Attempt, Clock: o.Clock, LastError: at.view.LastError,
-		},
-	}
-	if o.RunID != "" { // it began before its run was forked
-		in.Run.RunID, in.Run.SessionID = o.RunID, o.SessionID
-	}
-	input, err := in.Encode()
-	if err != nil {
-		return host.Invocation{}, err
-	}
-	return host.Invocation{
-		Digest: serves.Digest, ImageHash: serves.ImageHash, Input: input,
-		Clock: o.Clock, Seed: o.Seed, Limits: o.Limits, Calls: at.answers, Token: tok,
-	}, nil
+	inv, err := at.ss.s.invocationOf(m, at.ss.key, &at.view, o)
+	inv.Calls, inv.Token = at.answers, tok
+	return inv, err
 }
 
 // end settles what a run of the guest came to.

@@ -46,6 +46,7 @@ func (l *ledger) follow(eng *engine.Session, e *engine.Entry, cmds []engine.Comm
 	if e.OfAttempt() {
 		l.attempt(e)
 	}
+	l.add(e.Held)
 	for _, c := range cmds {
 		switch c := c.(type) {
 		case engine.Abandon:
@@ -71,8 +72,13 @@ func (l *ledger) prune(eng *engine.Session) {
 // adopt takes what stands with a snapshot: it is all that there is.
 func (l *ledger) adopt(e *engine.Entry) {
 	*l = *newLedger()
-	for i := range e.Held {
-		if h := &e.Held[i]; h.Open != nil || len(h.Calls) > 0 {
+	l.add(e.Held)
+}
+
+// add takes records of attempts that go on.
+func (l *ledger) add(held []engine.HeldAttempt) {
+	for i := range held {
+		if h := &held[i]; h.Open != nil || len(h.Calls) > 0 {
 			l.records[h.Invocation] = &opened{attempt: h.Attempt, open: h.Open, record: slices.Clip(h.Calls)}
 		}
 	}

@@ -180,6 +180,9 @@ type Config struct {
 	// Answers makes the answers of an attempt. parked is the error that its
 	// Live gives when the attempt has to wait for a write ticket.
 	Answers func(live Live, open engine.AttemptOpen, record []engine.CallRecord) Answers
+	// Rehearse plays the record of an attempt to a guest, up to the call that the
+	// attempt waits in (pending; nil: none).
+	Rehearse func(open engine.AttemptOpen, record []engine.CallRecord, pending *engine.Pending) Rehearsal
 	// Classify says what an error that unwound a guest means.
 	Classify func(error) Unwound
 	// Parked is the error by which Live unwinds a guest that waits for a

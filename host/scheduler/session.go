@@ -220,9 +220,7 @@ func (ss *session) foldStored(eng *engine.Session, e *engine.Entry, l *ledger) e
 	if err != nil {
 		return err
 	}
-	if runID, start := e.Begins(); start != nil {
-		ss.versions[runID] = start.Version
-	}
+	ss.follow(eng, e)
 	l.follow(eng, e, cmds)
 	ss.adopted(eng, e)
 	ss.sawCrash(eng, e)
@@ -235,6 +233,18 @@ func (ss *session) foldStored(eng *engine.Session, e *engine.Entry, l *ledger) e
 		}
 	}
 	return nil
+}
+
+// follow keeps the versions of the runs that have not ended.
+func (ss *session) follow(eng *engine.Session, e *engine.Entry) {
+	switch e.Kind {
+	case engine.EntryFork, engine.EntryRetry, engine.EntryMigrate:
+		ss.versions = eng.Versions()
+		return
+	}
+	if runID, start := e.Begins(); start != nil {
+		ss.versions[runID] = start.Version
+	}
 }
 
 // sawCrash counts a crash that an entry tells of for those who were open at it.
@@ -283,12 +293,7 @@ func (ss *session) tick(t engine.Tick, attach func(*engine.Result)) (engine.Resu
 	if res.Entry == nil {
 		return res, ss.lastPos, nil
 	}
-	if runID, start := res.Entry.Begins(); start != nil {
-		ss.versions[runID] = start.Version
-	}
-	if res.Entry.Kind == engine.EntryFork {
-		ss.versions = ss.eng.Versions()
-	}
+	ss.follow(ss.eng, res.Entry)
 	ss.ledger.follow(ss.eng, res.Entry, res.Commands)
 	ss.sawCrash(ss.eng, res.Entry)
 	it := ss.item(res)
@@ -328,7 +333,7 @@ func (ss *session) item(res engine.Result) host.JournalItem {
 			it.Stream = append(it.Stream, host.StreamRow{HandlerID: c.HandlerID, RunID: c.Event.RunID, Events: []host.StreamEvent{c.Event}})
 		case engine.RunChanged:
 			it.Runs = append(it.Runs, c.Run)
-			if e.Kind == engine.EntryFork {
+			if e.Kind == engine.EntryFork || e.Kind == engine.EntryRetry {
 				it.Started = append(it.Started, c.Run.RunID)
 			}
 		}
@@ -401,7 +406,7 @@ func (e entry) Append(dst []byte, record bool) ([]byte, error) {
 
 // entrySize is about how many bytes an entry holds in memory.
 func entrySize(e *engine.Entry) int {
-	n := 256 + len(e.Changes) + len(e.Snapshot) + sizeOfHeld(e.Held)
+	n := 256 + len(e.Changes) + len(e.Snapshot) + len(e.Rerun) + sizeOfHeld(e.Held)
 	if e.Event != nil {
 		n += len(e.Event.Body)
 	}

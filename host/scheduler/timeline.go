@@ -120,6 +120,7 @@ type teller struct {
 	view  engine.Invocation
 	asked engine.OutCall // for which the invocation waits
 	timer string
+	begun bool // before it
 	over  bool // the run has ended
 }
 
@@ -135,6 +136,7 @@ func (t *teller) see(p *past, e *engine.Entry) bool {
 	t.view, _ = p.eng.Invocation(e.Invocation)
 	t.asked, _ = p.eng.OutCall(e.Invocation)
 	t.timer = p.eng.TimerKind(e.Timer)
+	t.begun = p.eng.Begun(t.run)
 	return !t.over && t.out.Next == 0
 }
 
@@ -199,7 +201,7 @@ func (t *teller) follow(p *past, e *engine.Entry, cmds []engine.Command, out *ho
 // concerns reports whether an entry is of the run: its own, the one that began it
 // as a child or a fork, or one of a child that let it go on.
 func (t *teller) concerns(p *past, e *engine.Entry, out *host.TimelineEntry) bool {
-	if e.RunID == t.run || e.Kind == engine.EntryFork && p.eng.Begun(t.run) {
+	if e.RunID == t.run || (e.Kind == engine.EntryFork || e.Kind == engine.EntryRetry) && p.eng.Begun(t.run) && !t.begun {
 		return true
 	}
 	if runID, start := e.Begins(); start != nil && runID == t.run {

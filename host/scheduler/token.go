@@ -8,7 +8,7 @@ package scheduler
 // pays no more than an addition at its checkpoints.
 type token struct {
 	s      *Scheduler
-	at     *attempt
+	at     *attempt // nil: it is of a rehearsal
 	tenant string
 	due    uint64 // what is to be burnt before it is booked
 
@@ -17,9 +17,9 @@ type token struct {
 	cost  uint64 // likewise: what the host does
 }
 
-// token makes the token of a run.
-func (s *Scheduler) token(at *attempt) *token {
-	t := &token{s: s, at: at, tenant: at.ss.key.Tenant, due: turn}
+// newToken makes the token of a run.
+func (s *Scheduler) newToken(tenant string, at *attempt) *token {
+	t := &token{s: s, at: at, tenant: tenant, due: turn}
 	s.mu.Lock()
 	if a := s.account(t.tenant); a.rate > 0 {
 		t.due = min(t.due, uint64(a.rate*refill.Seconds()))
@@ -35,8 +35,10 @@ func (t *token) Checkpoint(units uint64) error {
 	t.burnt += units
 	t.units += units
 	t.cost += callCost
-	if err := t.at.answers.Burn(units); err != nil {
-		return err
+	if t.at != nil {
+		if err := t.at.answers.Burn(units); err != nil {
+			return err
+		}
 	}
 	if t.units+t.cost < t.due {
 		return nil
@@ -57,8 +59,22 @@ func (t *token) Checkpoint(units uint64) error {
 	s.signal()
 	began := s.cfg.Now()
 	<-back
-	t.at.answers.Idle(s.cfg.Now().Sub(began))
+	if t.at != nil {
+		t.at.answers.Idle(s.cfg.Now().Sub(began))
+	}
 	return nil
+}
+
+// acquire waits for a token in the tenant's queue, for a run that is none of an
+// attempt's.
+func (t *token) acquire() {
+	s := t.s
+	granted := make(chan struct{})
+	s.mu.Lock()
+	s.queue.push(t.tenant, readyItem{resume: granted})
+	s.mu.Unlock()
+	s.signal()
+	<-granted
 }
 
 // book charges the tenant. Called with mu held.

@@ -125,6 +125,9 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 		Answers: func(l scheduler.Live, o engine.AttemptOpen, r []engine.CallRecord) scheduler.Answers {
 			return hostcall.New(l, o, r)
 		},
+		Rehearse: func(o engine.AttemptOpen, r []engine.CallRecord, p *engine.Pending) scheduler.Rehearsal {
+			return hostcall.NewRehearsal(o, r, p)
+		},
 		Classify: classify, Parked: hostcall.ErrParked,
 		Tokens: cfg.Tokens, IdleAfter: cfg.IdleAfter, Limits: cfg.Limits, Resources: cfg.Resources, Timeout: cfg.Timeout, Now: cfg.Now, Log: cfg.Log,
 		SnapshotEntries: cfg.SnapshotEntries, KeepEntries: cfg.KeepEntries,

@@ -1,0 +1,280 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/engine"
+)
+
+// A run is moved to another version when three things are so, all at once: no step
+// of it is at work; what waits in it fits (see engine.Session.MayMigrate); and each
+// attempt that is to go on makes the calls of its record when it is played to the
+// other version's module. The last is tried without the session's mutex, and holds
+// if no attempt of the run has done anything meanwhile.
+
+// Rehearsal plays a record to a guest; see package hostcall.
+type Rehearsal interface {
+	host.Calls
+	// Departs says where the guest departed from the record, when its run has come
+	// to res and err; nil: nowhere. The error is a fault of the host.
+	Departs(res host.InvocationResult, err error) (*host.Departure, error)
+}
+
+// Migrate moves runs to the newest version of their workflow; see host.Runs.
+func (s *Scheduler) Migrate(ctx context.Context, req host.MigrateRequest) (host.Migration, error) {
+	if err := s.accepting(); err != nil {
+		return host.Migration{}, err
+	}
+	to, err := s.cfg.Modules.Newest(req.Tenant, req.Workflow)
+	if err != nil {
+		return host.Migration{}, err
+	}
+	out := host.Migration{Workflow: req.Workflow, Version: to.Digest}
+	runs, err := s.toMigrate(ctx, &req, &out)
+	if err != nil {
+		return host.Migration{}, err
+	}
+	for i := range runs {
+		if err := s.migrate(ctx, &runs[i], to, req.DryRun, &out); err != nil {
+			return host.Migration{}, err
+		}
+	}
+	return out, nil
+}
+
+// toMigrate lists the runs to look at.
+func (s *Scheduler) toMigrate(ctx context.Context, req *host.MigrateRequest, out *host.Migration) ([]host.Run, error) {
+	if req.HandlerID != "" {
+		run, err := s.Get(ctx, req.Tenant, req.HandlerID)
+		if err == nil && run.Workflow != req.Workflow {
+			err = host.Errorf(host.CodeConflict, "Handler '%s' belongs to workflow '%s', not '%s'", run.HandlerID, run.Workflow, req.Workflow)
+		} else if err == nil && run.Status.Final() {
+			err = completed
+		}
+		return []host.Run{run}, err
+	}
+	runs, more, err := s.List(ctx, host.RunQuery{
+		Tenant: req.Tenant, Workflows: []string{req.Workflow}, Statuses: []string{string(host.StatusRunning)},
+		Limit: req.Limit, AfterStarted: req.AfterStarted, AfterHandler: req.AfterHandler,
+	})
+	if more {
+		last := &runs[len(runs)-1]
+		out.NextStarted, out.NextHandler = last.Started, last.HandlerID
+	}
+	return runs, err
+}
+
+// migrate looks at one run, moves it if that may be, and counts what came of it.
+func (s *Scheduler) migrate(ctx context.Context, run *host.Run, to Module, dry bool, out *host.Migration) error {
+	ss, err := s.acquire(ctx, host.SessionKey{Tenant: run.Tenant, Session: run.SessionID}, false)
+	if host.CodeOf(err) == host.CodeNotFound {
+		return nil // purged meanwhile
+	} else if err != nil {
+		return err
+	}
+	defer ss.release()
+	const tries = 3
+	for try := 0; ; try++ {
+		m, err := ss.movable(run.RunID, to)
+		switch {
+		case errors.Is(err, engine.ErrUnknownRun), m != nil && m.version == to.Digest:
+			return nil // it has ended, or has moved
+		case err != nil && m == nil:
+			return err
+		}
+		if try == 0 {
+			out.Checked++
+		}
+		if m.busy || try == tries {
+			out.Running = append(out.Running, run.HandlerID)
+			return nil
+		}
+		d := departure(err)
+		for i := 0; i < len(m.parts) && d == nil; i++ {
+			if d, err = s.rehearse(ctx, to, &m.parts[i]); err != nil {
+				return err
+			}
+		}
+		if d != nil {
+			d.HandlerID, d.RunID, d.Version = run.HandlerID, run.RunID, m.version
+			out.Departed = append(out.Departed, *d)
+			return nil
+		}
+		if dry {
+			out.Fit++
+			return nil
+		}
+		pos, moved, err := ss.move(m, to)
+		if err != nil {
+			return refused(err)
+		}
+		if moved {
+			out.Fit++
+			out.Moved++
+			if err := s.cfg.Journal.Wait(ctx, pos); err != nil {
+				return unavailable(err)
+			}
+			return nil
+		}
+	}
+}
+
+// departure is that of a run that does not fit.
+func departure(err error) *host.Departure {
+	if err == nil {
+		return nil
+	}
+	return &host.Departure{Code: host.Incompatible, Message: host.MessageOf(err)}
+}
+
+// mover is a run as it was when it was looked at.
+type mover struct {
+	run     string
+	version string
+	busy    bool
+	blocked bool
+	parts   []part
+}
+
+// part is an attempt that is to go on: what is played to a guest of another
+// version, and the call that is to come after that.
+type part struct {
+	key     host.SessionKey
+	view    engine.Invocation
+	open    engine.AttemptOpen
+	record  []engine.CallRecord
+	pending *engine.Pending
+}
+
+// movable looks at a run. The error says what does not fit; without a mover it is
+// why the run cannot be looked at.
+func (ss *session) movable(runID string, to Module) (*mover, error) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if ss.dead {
+		return nil, engine.ErrUnknownRun
+	}
+	m := &mover{run: runID, version: ss.versions[runID]}
+	if m.version == "" {
+		return nil, engine.ErrUnknownRun
+	}
+	for _, at := range ss.attempts {
+		m.busy = m.busy || at.view.RunID == runID
+	}
+	if rec, ok := ss.eng.Record(runID); ok {
+		m.blocked = rec.Blocked != nil
+	}
+	m.parts = castOf(ss.key, ss.eng, ss.ledger, runID, 0)
+	_, err := ss.eng.MayMigrate(runID, to.Digest)
+	if err != nil && host.CodeOf(err) != host.CodeConflict {
+		return nil, err
+	}
+	return m, err
+}
+
+// castOf gives the attempts of a run that are to go on, but for one invocation.
+func castOf(key host.SessionKey, eng *engine.Session, l *ledger, runID string, but uint64) []part {
+	var out []part
+	for _, inv := range slices.Sorted(maps.Keys(l.records)) {
+		o := l.records[inv]
+		view, ok := eng.Invocation(inv)
+		if !ok || view.RunID != runID || view.Attempt != o.attempt || inv == but || o.open == nil {
+			continue
+		}
+		p := part{key: key, view: view, open: *o.open, record: slices.Clip(o.record)}
+		p.open.Limits = p.open.Limits.Complete()
+		if call, waits := eng.Pending(inv); waits {
+			p.pending = &call
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+func (p *past) cast(runID string, but uint64) []part {
+	return castOf(p.ss.key, p.eng, p.ledger, runID, but)
+}
+
+// move moves a run, if it is as it was when it was looked at. One that is blocked
+// goes on.
+func (ss *session) move(m *mover, to Module) (pos uint64, moved bool, err error) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if ss.dead || ss.versions[m.run] != m.version {
+		return 0, false, nil
+	}
+	for _, at := range ss.attempts {
+		if at.view.RunID == m.run {
+			return 0, false, nil
+		}
+	}
+	same := func(a, b part) bool {
+		return a.view.ID == b.view.ID && a.view.Attempt == b.view.Attempt && len(a.record) == len(b.record) && (a.pending == nil) == (b.pending == nil)
+	}
+	if !slices.EqualFunc(m.parts, castOf(ss.key, ss.eng, ss.ledger, m.run, 0), same) {
+		return 0, false, nil
+	}
+	_, pos, err = ss.tick(engine.Migrate{RunID: m.run, Version: to.Digest}, nil)
+	if host.CodeOf(err) == host.CodeConflict {
+		return 0, false, nil // something has come that does not fit: the next look tells
+	}
+	if rec, ok := ss.eng.Record(m.run); err == nil && ok && rec.Blocked != nil {
+		ss.recall(m.run)
+		_, pos, err = ss.tick(engine.Resume{RunID: m.run}, nil)
+	}
+	return pos, err == nil, err
+}
+
+// rehearse plays an attempt's record to the module of another version that serves
+// its step. It takes a token of the tenant, as any run of a guest.
+func (s *Scheduler) rehearse(ctx context.Context, m Module, p *part) (*host.Departure, error) {
+	if p.view.Atomic {
+		return nil, nil // it has no record: it begins anew
+	}
+	calls := s.cfg.Rehearse(p.open, p.record, p.pending)
+	inv, err := s.invocationOf(m, p.key, &p.view, p.open)
+	if err != nil {
+		return nil, err
+	}
+	tok := s.newToken(p.key.Tenant, nil)
+	tok.acquire()
+	inv.Calls, inv.Token = calls, tok
+	res, err := s.cfg.Sandbox.Invoke(ctx, inv)
+	tok.release(res.Fuel)
+	d, err := calls.Departs(res, err)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	if d != nil {
+		d.Step = p.view.Step
+	}
+	return d, nil
+}
+
+// invocationOf is the sandbox's part of an attempt, but for its calls and its token.
+func (s *Scheduler) invocationOf(m Module, key host.SessionKey, view *engine.Invocation, o engine.AttemptOpen) (host.Invocation, error) {
+	serves, err := m.serving(view.Step)
+	if err != nil {
+		return host.Invocation{}, err
+	}
+	in := abi.StepInput{
+		Step: view.Step, Config: serves.Config, Trigger: view.Trigger, List: view.List,
+		Run: abi.RunInfo{
+			Tenant: key.Tenant, Workflow: view.Workflow, RunID: view.RunID, SessionID: key.Session,
+			Invocation: view.ID, Attempt: view.Attempt, Clock: o.Clock, LastError: view.LastError,
+		},
+	}
+	if o.RunID != "" { // it began before its run was forked
+		in.Run.RunID, in.Run.SessionID = o.RunID, o.SessionID
+	}
+	input, err := in.Encode()
+	if err != nil {
+		return host.Invocation{}, err
+	}
+	return host.Invocation{Digest: serves.Digest, ImageHash: serves.ImageHash, Input: input, Clock: o.Clock, Seed: o.Seed, Limits: o.Limits}, nil
+}

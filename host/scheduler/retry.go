@@ -1,0 +1,208 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/engine"
+)
+
+// Retry lets a run go on that has failed, or is blocked; see host.Runs.
+func (s *Scheduler) Retry(ctx context.Context, tenant, id string, newest bool) (host.Fork, error) {
+	if err := s.accepting(); err != nil {
+		return host.Fork{}, err
+	}
+	run, err := s.Get(ctx, tenant, id)
+	switch {
+	case err != nil:
+		return host.Fork{}, err
+	case run.Blocked != nil && !newest:
+		rec, err := s.beginAnew(ctx, tenant, id)
+		return host.Fork{Run: rec}, err
+	case run.Blocked != nil:
+		return host.Fork{}, host.Errorf(host.CodeConflict, "Handler '%s' is blocked and keeps its version: migrate its workflow, or retry it with the version that it has", run.HandlerID)
+	case run.Status != host.StatusFailed:
+		return host.Fork{}, host.Errorf(host.CodeConflict, "Handler '%s' has not failed, it is %s: there is nothing to retry", run.HandlerID, run.Status)
+	}
+	key := host.SessionKey{Tenant: tenant, Session: run.SessionID}
+	f, err := s.failureOf(ctx, key, run.RunID)
+	if err != nil {
+		return host.Fork{}, err
+	}
+	t, anew, err := s.rerunOf(ctx, key, &run, f, newest)
+	if err != nil {
+		return host.Fork{}, err
+	}
+	out, err := s.rerun(ctx, key, &run, t)
+	out.Anew = anew
+	return out, err
+}
+
+// beginAnew lets a blocked run go on without the records of the attempts that were
+// cut off.
+func (s *Scheduler) beginAnew(ctx context.Context, tenant, id string) (host.Run, error) {
+	return s.steer(ctx, tenant, id, func(ss *session, runID string) (uint64, error) {
+		ss.recall(runID) // of those that wait; the others are of attempts before
+		_, pos, err := ss.tick(engine.Resume{RunID: runID, Anew: true}, nil)
+		return pos, err
+	})
+}
+
+// failure looks for the entry by which a run began to end.
+type failure struct {
+	run        string
+	begun      bool
+	at         uint64 // the entry; 0: there is none
+	invocation uint64 // that failed; 0: none did
+}
+
+// see implements onlooker.
+func (f *failure) see(*past, *engine.Entry) bool { return f.at == 0 }
+
+// seen implements onlooker.
+func (f *failure) seen(p *past, e *engine.Entry, _ []engine.Command) error {
+	goesOn := p.eng.Begun(f.run) && !p.eng.Ending(f.run)
+	switch {
+	case goesOn:
+		f.begun = true
+	case f.begun:
+		f.at, f.invocation = e.Seq, e.Invocation
+	}
+	return nil
+}
+
+// failureOf finds how a run failed.
+func (s *Scheduler) failureOf(ctx context.Context, key host.SessionKey, runID string) (*failure, error) {
+	p, f := s.newPast(key), &failure{run: runID}
+	err := p.walk(ctx, 1, f)
+	switch {
+	case err != nil:
+		return nil, err
+	case f.at == 0 && p.first > 1:
+		return nil, cutAway(p.first)
+	case f.at == 0:
+		return nil, host.Errorf(host.CodeConflict, "The run failed before it began: start another")
+	}
+	return f, nil
+}
+
+// until folds what is before a position.
+type until uint64
+
+// see implements onlooker.
+func (u until) see(_ *past, e *engine.Entry) bool { return e.Seq < uint64(u) }
+
+// seen implements onlooker.
+func (u until) seen(*past, *engine.Entry, []engine.Command) error { return nil }
+
+// rerunOf makes what lets a run go on from just before it failed.
+func (s *Scheduler) rerunOf(ctx context.Context, key host.SessionKey, run *host.Run, f *failure, newest bool) (t engine.Rerun, anew []host.Renewed, err error) {
+	p := s.newPast(key)
+	if err := p.walk(ctx, f.at-1, until(f.at)); err != nil {
+		return t, nil, err
+	}
+	now, err := s.cfg.Modules.Newest(key.Tenant, run.Workflow)
+	if err != nil && (newest || host.CodeOf(err) != host.CodeNotFound) {
+		return t, nil, err
+	}
+	version := ""
+	if newest {
+		version = now.Digest
+	}
+	if err == nil {
+		if err := s.checkResources(key.Tenant, now); err != nil {
+			return t, nil, err
+		}
+		limits := func(string) (host.Limits, error) { return now.limits(s.cfg.Limits, key.Tenant), nil }
+		if err := p.eng.Limit(limits); err != nil {
+			return t, nil, refused(err)
+		}
+	}
+	held := p.heldBy()
+	if newest {
+		if err := s.rehearseAll(ctx, now, p.cast(run.RunID, f.invocation)); err != nil {
+			return t, nil, err
+		}
+	}
+	target := engine.ForkTarget{Key: key, RunID: s.newID(), HandlerID: run.HandlerID, At: s.now()}
+	s.cfg.Entropy(target.Seed[:])
+	runs, anew, err := p.eng.Rerun(run.RunID, f.invocation, version, target)
+	if err != nil {
+		return t, nil, refused(err)
+	}
+	t.RunID = target.RunID
+	if t.Snapshot, err = p.eng.Snapshot(); err != nil {
+		return t, nil, refused(err)
+	}
+	for _, h := range held.of(runs, key.Session) {
+		if h.Invocation != f.invocation {
+			t.Held = append(t.Held, h)
+		}
+	}
+	if size := len(t.Snapshot) + sizeOfHeld(t.Held); size > maxSnapshot {
+		return t, nil, host.Errorf(host.CodeLimitExceeded, "The run takes %d bytes, more than one can go on with (%d)", size, maxSnapshot)
+	}
+	return t, anew, nil
+}
+
+// rehearseAll refuses a version from which an attempt would depart.
+func (s *Scheduler) rehearseAll(ctx context.Context, m Module, parts []part) error {
+	for i := range parts {
+		d, err := s.rehearse(ctx, m, &parts[i])
+		if err != nil {
+			return err
+		}
+		if d != nil {
+			return host.Errorf(host.CodeConflict, "Step %s does not go on with the newest version: %s", d.Step, d.Message)
+		}
+	}
+	return nil
+}
+
+// rerun begins the run that goes on in the place of one that failed.
+func (s *Scheduler) rerun(ctx context.Context, key host.SessionKey, failed *host.Run, t engine.Rerun) (host.Fork, error) {
+	ss, err := s.acquire(ctx, key, false)
+	if err != nil {
+		return host.Fork{}, err
+	}
+	defer ss.release()
+	ss.mu.Lock()
+	run, pos, err := ss.rerun(failed, t)
+	ss.mu.Unlock()
+	if err != nil {
+		if errors.Is(err, errDead) {
+			return host.Fork{}, notFound
+		}
+		return host.Fork{}, refused(err)
+	}
+	if err := s.cfg.Journal.Wait(ctx, pos); err != nil {
+		return host.Fork{}, unavailable(err)
+	}
+	return host.Fork{Run: run}, nil
+}
+
+// rerun is the tick of it. Called with mu held.
+func (ss *session) rerun(failed *host.Run, t engine.Rerun) (host.Run, uint64, error) {
+	latest, active, _ := ss.eng.HandlerRun(failed.HandlerID)
+	switch {
+	case active:
+		return host.Run{}, 0, alreadyRunning(failed.HandlerID)
+	case latest != failed.RunID:
+		return host.Run{}, 0, host.Errorf(host.CodeConflict, "Run '%s' is not the latest of handler '%s': only that can be retried", failed.RunID, failed.HandlerID)
+	}
+	l := newLedger()
+	l.add(t.Held)
+	for inv, o := range l.copies() {
+		ss.suspended[inv] = o
+	}
+	_, pos, err := ss.tick(t, nil)
+	if err != nil {
+		for inv := range l.records {
+			delete(ss.suspended, inv)
+		}
+		return host.Run{}, 0, err
+	}
+	run, _ := ss.eng.Record(t.RunID)
+	return run, pos, nil
+}
