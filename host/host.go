@@ -43,7 +43,10 @@ type Run struct {
 	RunID     string
 	SessionID string
 	Workflow  string
-	Status    Status
+	// Version is the digest of the version that the run is on, of a module or of a
+	// composition: "" in records that were written before there was one.
+	Version string
+	Status  Status
 	// Error is the message for people of a failed run, ErrorCode its code.
 	Error     string
 	ErrorCode string

@@ -117,6 +117,7 @@ type RunQuery struct {
 	Tenant    string
 	Statuses  []string
 	Workflows []string
+	Version   string // digest that the runs are on, or how it begins
 	Session   string
 	Since     int64 // Updated >= Since, Unix nanoseconds
 	Blocked   bool  // only blocked ones

@@ -24,6 +24,7 @@ const (
 type listOptions struct {
 	statuses  []string
 	workflows []string
+	version   string
 	session   string
 	since     string
 	blocked   bool
@@ -41,12 +42,14 @@ have to fit; of one that is repeated, one value has to.`,
 		Example: `  weft runs
   weft runs --status failed --status cancelled --since 24h
   weft runs --workflow wordcount --all --json
+  weft runs --status running --version 4f1c2a9be0d3
   weft runs --blocked                   # those that wait for an operator`,
 		Args: takes(),
 	}
 	f := cmd.Flags()
 	f.StringArrayVar(&o.statuses, "status", nil, "`STATUS`: running, completed, failed or cancelled (repeatable)")
 	f.StringArrayVar(&o.workflows, "workflow", nil, "runs of this `WORKFLOW` (repeatable)")
+	f.StringVar(&o.version, "version", "", "runs on the version with this `DIGEST`, or with one that begins so (8 digits or more)")
 	f.StringVar(&o.session, "session", "", "runs of this session (`ID`)")
 	f.StringVar(&o.since, "since", "", "runs that changed within a `TIME`, such as 90m or 7d, or since 2026-11-21T09:00:00Z")
 	f.BoolVar(&o.blocked, "blocked", false, "runs that cannot go on without help")
@@ -94,7 +97,7 @@ func listRuns(ctx context.Context, r *remote, o listOptions, now time.Time) erro
 // query turns the flags into the API's filters.
 func (o *listOptions) query(now time.Time) (client.ListQuery, error) {
 	q := client.ListQuery{
-		Statuses: o.statuses, Workflows: o.workflows, Session: o.session, Blocked: o.blocked, Limit: o.limit,
+		Statuses: o.statuses, Workflows: o.workflows, Version: o.version, Session: o.session, Blocked: o.blocked, Limit: o.limit,
 	}
 	for _, s := range o.statuses {
 		switch host.Status(s) {

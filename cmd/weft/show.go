@@ -56,6 +56,7 @@ func recordSheet(rec client.Record, now time.Time) *sheet {
 	s.add("run", rec.RunID)
 	s.add("workflow", rec.Workflow)
 	s.add("session", rec.SessionID)
+	s.add("version", digest(rec.Version))
 	s.add("status", statusOf(&rec.Run))
 	s.add("started", stamp(started)+" ("+ago(started, now)+")")
 	if rec.Completed != 0 {

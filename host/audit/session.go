@@ -292,6 +292,7 @@ func differences(a, b *host.Run) []string {
 	}{
 		{"handler_id", a.HandlerID == b.HandlerID},
 		{"workflow", a.Workflow == b.Workflow},
+		{"version", a.Version == b.Version || a.Version == ""}, // the record may be older than the field
 		{"status", a.Status == b.Status},
 		{"error", a.Error == b.Error && a.ErrorCode == b.ErrorCode},
 		{"times", a.Started == b.Started && a.Updated == b.Updated && a.Completed == b.Completed},

@@ -105,12 +105,12 @@ func TestFailedRunIsARecord(t *testing.T) {
 func TestList(t *testing.T) {
 	f := &fake{runs: []host.Run{{HandlerID: "a", Started: 7}, {HandlerID: "b", Started: 5}}, more: true}
 	c := serve(t, f, nil)
-	q := client.ListQuery{Statuses: []string{"running", "failed"}, Workflows: []string{"w"}, Session: "s", Since: time.Unix(3, 5), Blocked: true, Limit: 2}
+	q := client.ListQuery{Statuses: []string{"running", "failed"}, Workflows: []string{"w"}, Version: "0123abcd", Session: "s", Since: time.Unix(3, 5), Blocked: true, Limit: 2}
 	p, err := c.List(t.Context(), q)
 	if err != nil || len(p.Records) != 2 || p.Records[1].HandlerID != "b" || p.Next == "" {
 		t.Fatalf("page = %+v, %v", p, err)
 	}
-	want := host.RunQuery{Tenant: host.DefaultTenant, Statuses: []string{"failed", "running"}, Workflows: []string{"w"}, Session: "s", Since: 3_000_000_005, Blocked: true, Limit: 2}
+	want := host.RunQuery{Tenant: host.DefaultTenant, Statuses: []string{"failed", "running"}, Workflows: []string{"w"}, Version: "0123abcd", Session: "s", Since: 3_000_000_005, Blocked: true, Limit: 2}
 	if !reflect.DeepEqual(f.query, want) {
 		t.Errorf("query = %+v, want %+v", f.query, want)
 	}

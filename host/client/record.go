@@ -28,6 +28,7 @@ type recordJSON struct {
 	UpdatedAt   *time.Time    `json:"updated_at"`
 	CompletedAt *time.Time    `json:"completed_at"`
 	SessionID   string        `json:"session_id"`
+	Version     string        `json:"version"`
 	Paused      bool          `json:"paused"`
 	Steps       uint64        `json:"steps"`
 	Blocked     *struct {
@@ -60,7 +61,7 @@ func decodeRecord(text []byte) (Record, error) {
 		return Record{}, &host.Error{Code: host.CodeInvalidMessage, Message: "The server's record is not understood: " + err.Error(), Cause: err}
 	}
 	rec := Record{JSON: text, Run: host.Run{
-		HandlerID: r.HandlerID, RunID: r.RunID, SessionID: r.SessionID, Workflow: r.Workflow,
+		HandlerID: r.HandlerID, RunID: r.RunID, SessionID: r.SessionID, Workflow: r.Workflow, Version: r.Version,
 		Status: r.Status, Error: r.Error, Paused: r.Paused, Steps: r.Steps,
 		Started: nanos(r.StartedAt), Updated: nanos(r.UpdatedAt), Completed: nanos(r.CompletedAt),
 	}}

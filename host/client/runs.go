@@ -98,6 +98,7 @@ func (c *Client) record(ctx context.Context, r request) (Record, error) {
 type ListQuery struct {
 	Statuses  []string
 	Workflows []string
+	Version   string // digest that the runs are on, or at least its first 8 digits
 	Session   string
 	Since     time.Time // updated at or after
 	Blocked   bool      // only blocked ones
@@ -119,6 +120,7 @@ func (c *Client) List(ctx context.Context, q ListQuery) (Page, error) {
 			v.Set(name, value)
 		}
 	}
+	set("version", q.Version)
 	set("session", q.Session)
 	set("cursor", q.Cursor)
 	if !q.Since.IsZero() {

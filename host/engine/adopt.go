@@ -106,7 +106,7 @@ func (s *Session) foldFork() {
 func (s *Session) Versions() map[string]string {
 	out := make(map[string]string, s.Active())
 	for id, r := range s.runs {
-		out[id] = r.version
+		out[id] = r.rec.Version
 	}
 	for id := range maps.Keys(s.turns.byRun) {
 		q, _ := s.turns.of(id)

@@ -77,7 +77,7 @@ type dumper struct{ b strings.Builder }
 func (d *dumper) line(format string, args ...any) { fmt.Fprintf(&d.b, format+"\n", args...) }
 
 func (d *dumper) run(r *run) {
-	d.line("run %s handler=%s version=%s", r.rec.RunID, r.handler.id, r.version)
+	d.line("run %s handler=%s version=%s", r.rec.RunID, r.handler.id, r.rec.Version)
 	d.record(r.rec)
 	d.line("  routed=%d stream=%d alive=%d seed=%x", r.routed, r.streamBytes, r.alive, r.seed[:4])
 	if p := r.parent; p != nil {

@@ -95,7 +95,7 @@ func (s *Session) Fork(runID string, t ForkTarget) (runs []ForkedRun, anew []hos
 func (s *Session) Limit(limits func(version string) (host.Limits, error)) error {
 	for _, id := range sortedKeys(s.runs) {
 		r := s.runs[id]
-		l, err := limits(r.version)
+		l, err := limits(r.rec.Version)
 		if err != nil {
 			return err
 		}

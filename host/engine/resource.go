@@ -197,7 +197,7 @@ func (s *Session) OutCall(invocation uint64) (OutCall, bool) {
 	r := c.inv.run
 	return OutCall{
 		Invocation: invocation, Attempt: c.attempt, N: c.n,
-		RunID: r.rec.RunID, Workflow: r.rec.Workflow, Version: r.version, Step: c.inv.step.name,
+		RunID: r.rec.RunID, Workflow: r.rec.Workflow, Version: r.rec.Version, Step: c.inv.step.name,
 		Resource: c.part.Resource, Method: c.part.Method, Payload: c.part.Payload, Mode: c.part.Mode, Key: c.key(),
 	}, true
 }

@@ -214,7 +214,7 @@ func (l *loader) turn(saved *savedTurn) error {
 	}
 	start := saved.Start
 	start.Limits = start.Limits.Complete()
-	rec.Workflow = g.Workflow()
+	rec.Workflow, rec.Version = g.Workflow(), start.Version
 	l.s.turns.push(&queued{rec: rec, start: &start, graph: g})
 	return nil
 }
@@ -253,9 +253,9 @@ func (l *loader) run(saved *savedRun) error {
 	if err != nil {
 		return err
 	}
-	rec.Workflow = g.Workflow()
+	rec.Workflow, rec.Version = g.Workflow(), saved.Version
 	r := &run{
-		rec: rec, graph: g, version: saved.Version, limits: saved.Limits.Complete(), seed: saved.Seed, handler: h,
+		rec: rec, graph: g, limits: saved.Limits.Complete(), seed: saved.Seed, handler: h,
 		begun: saved.Begun, heldAt: saved.HeldAt, routed: saved.Routed, streamBytes: saved.StreamBytes,
 		pools: make([]pool, len(g.steps)), outermost: &collection{},
 	}

@@ -12,8 +12,7 @@ import (
 // run is an active run.
 type run struct {
 	rec     host.Run
-	graph   *Graph
-	version string
+	graph   *Graph // of rec.Version
 	limits  host.Limits
 	seed    [32]byte
 	handler *handler
@@ -49,7 +48,7 @@ func (s *Session) begin(runID string, p *StartPart, g *Graph) *run {
 	h.run = runID
 	r := &run{
 		rec:   s.record(runID, p, g),
-		graph: g, version: p.Version, limits: p.Limits.Complete(), seed: p.Seed, handler: h, begun: s.now,
+		graph: g, limits: p.Limits.Complete(), seed: p.Seed, handler: h, begun: s.now,
 		pools:     make([]pool, len(g.steps)),
 		outermost: &collection{},
 	}
@@ -67,7 +66,7 @@ func (s *Session) begin(runID string, p *StartPart, g *Graph) *run {
 func (s *Session) record(runID string, p *StartPart, g *Graph) host.Run {
 	return host.Run{
 		Tenant: s.key.Tenant, HandlerID: p.HandlerID, RunID: runID, SessionID: s.key.Session,
-		Workflow: g.Workflow(), Status: host.StatusRunning, Started: s.now, Updated: s.now,
+		Workflow: g.Workflow(), Version: p.Version, Status: host.StatusRunning, Started: s.now, Updated: s.now,
 	}
 }
 

@@ -208,7 +208,7 @@ func (s *Session) Invocation(id uint64) (Invocation, bool) {
 	}
 	r := inv.run
 	return Invocation{
-		ID: id, RunID: r.rec.RunID, HandlerID: r.rec.HandlerID, Workflow: r.rec.Workflow, Version: r.version,
+		ID: id, RunID: r.rec.RunID, HandlerID: r.rec.HandlerID, Workflow: r.rec.Workflow, Version: r.rec.Version,
 		Step: inv.step.name, Trigger: inv.trigger, List: inv.step.mode != modeOne,
 		Attempt: inv.attempt, LastError: inv.lastErr, Limits: r.limits, RunSeed: r.seed, Atomic: inv.step.decl.Atomic,
 	}, true

@@ -82,6 +82,7 @@ type savedRecord struct {
 	RunID      string            `cbor:"3,keyasint"`
 	SessionID  string            `cbor:"4,keyasint"`
 	Workflow   string            `cbor:"5,keyasint"`
+	Version    string            `cbor:"18,keyasint,omitempty"` // left out by older ones: that of the run or the start
 	Status     host.Status       `cbor:"6,keyasint"`
 	Error      string            `cbor:"7,keyasint,omitempty"`
 	ErrorCode  string            `cbor:"8,keyasint,omitempty"`
@@ -357,7 +358,7 @@ func (e *saver) item(v any) []byte {
 
 func (e *saver) run(r *run) savedRun {
 	out := savedRun{
-		Record: savedRecord(r.rec), Version: r.version, Limits: r.limits, Seed: r.seed, Begun: r.begun, HeldAt: r.heldAt,
+		Record: savedRecord(r.rec), Version: r.rec.Version, Limits: r.limits, Seed: r.seed, Begun: r.begun, HeldAt: r.heldAt,
 		Routed: r.routed, StreamBytes: r.streamBytes, Deadline: saveTimer(r.deadline), Joins: saveJoins(r.outermost),
 	}
 	if p := r.parent; p != nil {

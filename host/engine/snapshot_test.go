@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/state"
 )
 
@@ -184,7 +185,6 @@ var saved = map[string]string{
 
 	"run.rec":         "savedRun.Record",
 	"run.graph":       "- found by the version",
-	"run.version":     "savedRun.Version",
 	"run.limits":      "savedRun.Limits",
 	"run.seed":        "savedRun.Seed",
 	"run.handler":     "- found by the record's handler id",
@@ -419,6 +419,80 @@ func TestSnapshotHasEverything(t *testing.T) {
 			t.Errorf("%s is noted as saved, and is no field", name)
 		}
 	}
+}
+
+// TestVersionOfRecord: a run's record says which version it is on, queued ones too,
+// and so does that of a snapshot from before it did.
+func TestVersionOfRecord(t *testing.T) {
+	text, err := os.ReadFile(histories + "/queue-fifo.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := parseArchive(string(text))
+	p := newPlayer(t, graphsOf(t, a))
+	runs, queued := 0, 0
+	for line := range strings.Lines(a.file("ticks")) {
+		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		p.play(line)
+		older := withoutVersions(t, p.live)
+		s, err := Restore(p.live.key, p.live.graphs, older)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for id, version := range p.live.Versions() {
+			rec, restored := p.live.recordOf(id), s.recordOf(id)
+			if rec.Version != version || restored.Version != version || version == "" {
+				t.Errorf("run %s is on version %s: its record says %q, restored %q", id, version, rec.Version, restored.Version)
+			}
+		}
+		runs, queued = runs+len(s.runs), queued+s.turns.line.Len()
+	}
+	if runs == 0 || queued == 0 {
+		t.Errorf("%d runs and %d queued ones", runs, queued)
+	}
+}
+
+// recordOf is the record of a run that has not ended.
+func (s *Session) recordOf(id string) host.Run {
+	if q, ok := s.turns.of(id); ok {
+		return q.rec
+	}
+	return s.runs[id].rec
+}
+
+// withoutVersions is a snapshot as it was when records did not have versions.
+func withoutVersions(t *testing.T, s *Session) []byte {
+	t.Helper()
+	data, err := s.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var form savedForm
+	var session savedSession
+	if err := errors.Join(abi.Unmarshal(data, &form), abi.Unmarshal(form.Session, &session)); err != nil {
+		t.Fatal(err)
+	}
+	e := &saver{}
+	for i := range session.Runs {
+		var r savedRun
+		if err := abi.Unmarshal(session.Runs[i], &r); err != nil {
+			t.Fatal(err)
+		}
+		r.Record.Version = ""
+		session.Runs[i] = e.item(r)
+	}
+	for i := range session.Turns {
+		var turn savedTurn
+		if err := abi.Unmarshal(session.Turns[i], &turn); err != nil {
+			t.Fatal(err)
+		}
+		turn.Record.Version = ""
+		session.Turns[i] = e.item(turn)
+	}
+	form.Session = e.item(session)
+	return e.item(form)
 }
 
 // TestLoadFromSnapshot: an entry with a snapshot is nothing to a session that is

@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -144,6 +145,9 @@ func parseList(v url.Values) (host.RunQuery, error) {
 		Blocked:   isTrue(v, "blocked", false),
 		Limit:     maxPage,
 	}
+	if q.Version = strings.ToLower(v.Get("version")); q.Version != "" && !versionFilter.MatchString(q.Version) {
+		return q, invalid("Invalid version: '%s'. It is the digest of a version, or at least its first 8 digits", clip(v.Get("version")))
+	}
 	if text := v.Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > maxPage {
@@ -164,6 +168,10 @@ func parseList(v url.Values) (host.RunQuery, error) {
 	}
 	return q, nil
 }
+
+// versionFilter is a SHA-256 in hexadecimal, or so much of its beginning that it
+// hardly is that of another.
+var versionFilter = regexp.MustCompile(`^[0-9a-f]{8,64}$`)
 
 // filterOf gives the values of a filter, each once and sorted. Empty ones do
 // not filter.
@@ -227,6 +235,6 @@ func filterHash(q *host.RunQuery) []byte {
 	}
 	put(q.Statuses)
 	put(q.Workflows)
-	put([]string{q.Tenant, q.Session, strconv.FormatInt(q.Since, 10), strconv.FormatBool(q.Blocked)})
+	put([]string{q.Tenant, q.Version, q.Session, strconv.FormatInt(q.Since, 10), strconv.FormatBool(q.Blocked)})
 	return h.Sum(nil)[:cursorHash]
 }

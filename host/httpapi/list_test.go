@@ -64,7 +64,7 @@ func TestListPages(t *testing.T) {
 	first := getPage(t, h, "status=running&status=completed&limit=1")
 	cursor := "&cursor=" + url.QueryEscape(*first.NextCursor)
 	getPage(t, h, "status=completed&status=running&limit=3"+cursor)
-	for _, other := range []string{"", "status=running", "status=running&status=completed&session=s", "status=running&status=completed&blocked=true", "status=running&status=completed&since=2026-01-01T00:00:00Z"} {
+	for _, other := range []string{"", "status=running", "status=running&status=completed&session=s", "status=running&status=completed&version=01234567", "status=running&status=completed&blocked=true", "status=running&status=completed&since=2026-01-01T00:00:00Z"} {
 		detail := wantError(t, call(t, h, "GET", "/handlers?"+other+cursor, ""), 400, host.CodeInvalidArgument)
 		if !strings.Contains(detail, "other filters") {
 			t.Errorf("%s: detail = %q", other, detail)
@@ -81,6 +81,8 @@ func TestListQuery(t *testing.T) {
 		{"", host.RunQuery{Limit: 1000}},
 		{"status=&workflow_name=&session=&since=&limit=&cursor=&blocked=", host.RunQuery{Limit: 1000}},
 		{"status=b&status=a&status=b&workflow_name=w", host.RunQuery{Statuses: []string{"a", "b"}, Workflows: []string{"w"}, Limit: 1000}},
+		{"version=0123abCD&session=s", host.RunQuery{Version: "0123abcd", Session: "s", Limit: 1000}},
+		{"version=" + strings.Repeat("0a", 32), host.RunQuery{Version: strings.Repeat("0a", 32), Limit: 1000}},
 		{"session=s&blocked=True&limit=1", host.RunQuery{Session: "s", Blocked: true, Limit: 1}},
 		{"blocked=1&limit=1000", host.RunQuery{Limit: 1000}},
 		{"since=2026-11-21T02:47:31.384221Z", host.RunQuery{Since: stamp, Limit: 1000}},
@@ -108,7 +110,7 @@ func TestListQuery(t *testing.T) {
 			}
 		})
 	}
-	for _, bad := range []string{"limit=0", "limit=1001", "limit=-1", "limit=x", "limit=1.0", "since=yesterday", "since=2026-11-21", "cursor=x", "cursor=!!", "cursor=AAAAAAAAAAAAAAAAAAAAAAAA"} {
+	for _, bad := range []string{"version=0123abc", "version=0123abcx", "version=" + strings.Repeat("0", 65), "limit=0", "limit=1001", "limit=-1", "limit=x", "limit=1.0", "since=yesterday", "since=2026-11-21", "cursor=x", "cursor=!!", "cursor=AAAAAAAAAAAAAAAAAAAAAAAA"} {
 		wantError(t, call(t, h, "GET", "/handlers?"+bad, ""), 400, host.CodeInvalidArgument)
 	}
 }
@@ -133,10 +135,11 @@ func TestRecord(t *testing.T) {
 	f.mu.Lock()
 	f.handlers["b"].latest().Blocked = &host.Blocked{Code: host.BlockedReplayMismatch, Message: "call 3"}
 	f.handlers["b"].latest().Paused = true
+	f.handlers["b"].latest().Version = "0123abcd"
 	f.handlers["b"].latest().WaitingFor = []host.Waiting{{Reason: host.WaitsForTurn}, {Step: "s", Type: "T", WaiterID: "w"}}
 	f.mu.Unlock()
 	w := call(t, h, "GET", "/handlers/b", "")
-	if w.Code != 202 || !strings.HasSuffix(w.Body.String(), `"completed_at":null,"session_id":"b","paused":true,"blocked":{"code":"replay_mismatch","message":"call 3"},`+
+	if w.Code != 202 || !strings.HasSuffix(w.Body.String(), `"completed_at":null,"session_id":"b","version":"0123abcd","paused":true,"blocked":{"code":"replay_mismatch","message":"call 3"},`+
 		`"waiting_for":[{"reason":"session","since":"1970-01-01T00:00:00.000000+00:00"},{"step":"s","type":"T","waiter_id":"w","since":"1970-01-01T00:00:00.000000+00:00"}],"steps":0}`) {
 		t.Errorf("blocked record = %d %s", w.Code, w.Body)
 	}

@@ -61,6 +61,10 @@ func appendRecord(dst []byte, run *host.Run, bare bool) ([]byte, error) {
 	}
 	dst = append(dst, `,"session_id":`...)
 	dst = appendString(dst, run.SessionID)
+	if run.Version != "" {
+		dst = append(dst, `,"version":`...)
+		dst = appendString(dst, run.Version)
+	}
 	dst = append(dst, `,"paused":`...)
 	dst = strconv.AppendBool(dst, run.Paused)
 	if run.Blocked != nil {

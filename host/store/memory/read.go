@@ -133,6 +133,7 @@ func matches(r *host.Run, q *host.RunQuery) bool {
 	switch {
 	case len(q.Statuses) > 0 && !slices.Contains(q.Statuses, string(r.Status)),
 		len(q.Workflows) > 0 && !slices.Contains(q.Workflows, r.Workflow),
+		!strings.HasPrefix(r.Version, q.Version),
 		q.Session != "" && q.Session != r.SessionID,
 		q.Since != 0 && r.Updated < q.Since,
 		q.Blocked && r.Blocked == nil:

@@ -84,12 +84,12 @@ func prepareStatements(ctx context.Context, conn *sql.Conn) (*statements, error)
 			WHERE tenant = ?1 AND handler = ?2 AND sid = ?3 RETURNING id`},
 		{&s.supersedeRun, `UPDATE runs SET latest = 0 WHERE id = (SELECT max(id) FROM runs WHERE hid = ?)`},
 		{&s.insertRun, `INSERT INTO runs (hid, sid, latest, tenant, run, handler, session, workflow, started,
-				status, updated, completed, paused, blocked_code, blocked_message, steps, fuel, error, error_code, result, waiting)
-			VALUES (?1, ?2, 1, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)
+				status, updated, completed, paused, blocked_code, blocked_message, steps, fuel, error, error_code, result, waiting, version)
+			VALUES (?1, ?2, 1, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)
 			ON CONFLICT DO NOTHING`},
 		{&s.updateRun, `UPDATE runs SET status = ?7, updated = ?8, completed = ?9, paused = ?10, blocked_code = ?11,
 				blocked_message = ?12, steps = ?13, fuel = ?14, error = ?15, error_code = ?16, result = ?17,
-				waiting = ?18
+				waiting = ?18, version = ?19
 			WHERE tenant = ?1 AND run = ?2 AND handler = ?3 AND session = ?4 AND workflow = ?5 AND started = ?6`},
 		{&s.insertStream, `INSERT INTO stream (hid, first_seq, last_seq, run, events)
 			SELECT id, ?4, ?5, ?6, ?7 FROM handlers
@@ -359,7 +359,7 @@ func (s *Store) startRun(ctx context.Context, sid int64, p *host.SessionBatch, r
 	return s.changeOne(ctx, s.stmts.insertRun, "run "+r.RunID+" exists already",
 		hid, sid, r.Tenant, r.RunID, r.HandlerID, r.SessionID, r.Workflow, r.Started,
 		string(r.Status), r.Updated, r.Completed, r.Paused, blockedCode, blockedMessage,
-		int64(r.Steps), int64(r.Fuel), r.Error, r.ErrorCode, result, waiting)
+		int64(r.Steps), int64(r.Fuel), r.Error, r.ErrorCode, result, waiting, r.Version)
 }
 
 // putHandler makes the run's handler, or takes the place of its latest run.
@@ -403,7 +403,7 @@ func (s *Store) changeRun(ctx context.Context, r *host.Run) error {
 	return s.changeOne(ctx, s.stmts.updateRun, "there is no such run as "+r.RunID,
 		r.Tenant, r.RunID, r.HandlerID, r.SessionID, r.Workflow, r.Started,
 		string(r.Status), r.Updated, r.Completed, r.Paused, blockedCode, blockedMessage,
-		int64(r.Steps), int64(r.Fuel), r.Error, r.ErrorCode, result, waiting)
+		int64(r.Steps), int64(r.Fuel), r.Error, r.ErrorCode, result, waiting, r.Version)
 }
 
 // changeOne executes a statement that has to change one row, and else refuses

@@ -117,6 +117,9 @@ func branches(q host.RunQuery, index, column string, values []string, other stri
 // rest adds the filters that every listing has.
 func (l listing) rest(q host.RunQuery) listing {
 	l.filter("latest = 1")
+	if q.Version != "" {
+		l.filter("substr(version, 1, ?) = ?", len(q.Version), q.Version)
+	}
 	if q.Blocked {
 		l.filter("blocked_code IS NOT NULL")
 	}

@@ -294,4 +294,4 @@ func TestOpenOlderSchema(t *testing.T) {
 
 // schemaTwo takes out of a database what the schemas after the second put in, the
 // newest first.
-const schemaTwo = "DROP INDEX journal_snapshot; ALTER TABLE journal DROP COLUMN snapshot; ALTER TABLE sessions DROP COLUMN snapshot; DROP INDEX runs_ended; DROP TABLE repeats; DROP TABLE composition_modules; DROP TABLE compositions; UPDATE store SET schema = 2"
+const schemaTwo = "ALTER TABLE runs DROP COLUMN version; DROP INDEX journal_snapshot; ALTER TABLE journal DROP COLUMN snapshot; ALTER TABLE sessions DROP COLUMN snapshot; DROP INDEX runs_ended; DROP TABLE repeats; DROP TABLE composition_modules; DROP TABLE compositions; UPDATE store SET schema = 2"

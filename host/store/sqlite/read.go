@@ -18,7 +18,7 @@ type queries struct {
 
 // runColumns are what scanRun reads, in its order.
 const runColumns = `tenant, handler, run, session, workflow, status, started, updated, completed, paused,
-	blocked_code, blocked_message, steps, fuel, error, error_code, result, waiting`
+	blocked_code, blocked_message, steps, fuel, error, error_code, result, waiting, version`
 
 func prepareQueries(ctx context.Context, db *sql.DB) (*queries, error) {
 	q := &queries{}
@@ -179,7 +179,7 @@ func scanRun(row scanner) (host.Run, error) {
 	var result, waiting []byte
 	err := row.Scan(&r.Tenant, &r.HandlerID, &r.RunID, &r.SessionID, &r.Workflow, &status,
 		&r.Started, &r.Updated, &r.Completed, &r.Paused, &blockedCode, &blockedMessage, &steps, &fuel,
-		&r.Error, &r.ErrorCode, &result, &waiting)
+		&r.Error, &r.ErrorCode, &result, &waiting, &r.Version)
 	if err != nil {
 		return host.Run{}, err
 	}

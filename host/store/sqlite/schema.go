@@ -11,7 +11,10 @@ import (
 
 // migrations make the schema, step by step; a database's schema number is the
 // count of the steps it has taken. A step that was released is never changed.
-var migrations = []string{schema1, schema2, schema3, schema4, schema5, schema6}
+var migrations = []string{schema1, schema2, schema3, schema4, schema5, schema6, schema7}
+
+// schema7: the version that a run is on; "" in rows of before.
+const schema7 = `ALTER TABLE runs ADD COLUMN version TEXT NOT NULL DEFAULT ''`
 
 // schema6: snapshots in the journal. A row says at which position its newest one
 // is, NULL: it has none; a session in which row (by first) the newest of all is, 0:

@@ -40,6 +40,7 @@ func testRecords(t *testing.T, open func(t *testing.T) host.Store) {
 
 	r.Updated, r.Steps, r.Fuel = 20, 3, math.MaxUint64
 	r.Paused = true
+	r.Version = "4567cdef"
 	r.Blocked = &host.Blocked{Code: host.BlockedReplayMismatch, Message: "call 3 was state_get, is random"}
 	change()
 	r.Paused = false
@@ -162,6 +163,7 @@ func testListFilters(t *testing.T, open func(t *testing.T) host.Store) {
 	} {
 		r := running(c.handler, c.session, int64(10+i))
 		r.Workflow, r.Status, r.Updated = c.workflow, c.status, c.updated
+		r.Version = fmt.Sprintf("%s-%d", c.workflow, i%2) // of digests
 		if c.blocked {
 			r.Blocked = &host.Blocked{Code: host.BlockedHostCrash}
 		}
@@ -180,6 +182,10 @@ func testListFilters(t *testing.T, open func(t *testing.T) host.Store) {
 		{host.RunQuery{Workflows: []string{"talk"}}, []string{"h5", "h4", "h3"}},
 		{host.RunQuery{Workflows: []string{"talk", "third", "talk"}}, []string{"h6", "h5", "h4", "h3"}},
 		{host.RunQuery{Workflows: []string{"talk", "flow"}, Statuses: []string{"running", "failed"}}, []string{"h3", "h2", "h0"}},
+		{host.RunQuery{Version: "talk-"}, []string{"h5", "h4", "h3"}},
+		{host.RunQuery{Version: "talk-1"}, []string{"h5", "h3"}},
+		{host.RunQuery{Version: "talk-1", Statuses: []string{"running"}, Workflows: []string{"flow", "talk"}}, []string{"h3"}},
+		{host.RunQuery{Version: "alk-1"}, nil},
 		{host.RunQuery{Session: "chat"}, []string{"h5", "h3", "h2"}},
 		{host.RunQuery{Session: "h1"}, []string{"h4", "h1"}},
 		{host.RunQuery{Session: "h6"}, []string{"h6"}},

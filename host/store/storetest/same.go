@@ -182,6 +182,7 @@ func (p *pair) drawRuns(part *host.SessionBatch) {
 // putRun puts a run with a new state into the part.
 func (p *pair) putRun(part *host.SessionBatch, r host.Run) {
 	r.Status = drawStatus.Draw(p.rt, "status")
+	r.Version = rapid.SampledFrom([]string{"", "v1a", "v1b", "v2"}).Draw(p.rt, "version")
 	r.Updated = drawInstant.Draw(p.rt, "updated")
 	r.Steps = rapid.Uint64().Draw(p.rt, "steps")
 	r.Blocked, r.Result, r.Completed = nil, nil, 0
@@ -220,6 +221,7 @@ func (p *pair) list() {
 	q := host.RunQuery{
 		Tenant:    drawTenant.Draw(p.rt, "tenant"),
 		Workflows: rapid.SliceOfN(drawFlow, 0, 2).Draw(p.rt, "workflows"),
+		Version:   rapid.SampledFrom([]string{"", "", "v1", "v1a", "x"}).Draw(p.rt, "version"),
 		Since:     rapid.Int64Range(0, 8).Draw(p.rt, "since"),
 		Blocked:   sometimes.Draw(p.rt, "blocked"),
 		Limit:     rapid.IntRange(1, 5).Draw(p.rt, "limit"),

@@ -151,7 +151,7 @@ func running(handler, session string, started int64) host.Run {
 	}
 	return host.Run{
 		Tenant: tenant, HandlerID: handler, RunID: fmt.Sprintf("%s@%d", handler, started), SessionID: session,
-		Workflow: "flow", Status: host.StatusRunning, Started: started, Updated: started,
+		Workflow: "flow", Version: "0123abcd", Status: host.StatusRunning, Started: started, Updated: started,
 	}
 }
 
