@@ -68,7 +68,7 @@ func (s *Session) decideMigrate(e *Entry, t Migrate) (decision, error) {
 // version is that of a run that has not ended, "" for others.
 func (s *Session) version(runID string) string {
 	if r, ok := s.runs[runID]; ok {
-		return r.version
+		return r.rec.Version
 	}
 	if q, ok := s.turns.of(runID); ok {
 		return q.start.Version
@@ -85,7 +85,7 @@ func (s *Session) foldMigrate(e *Entry) error {
 		start := *q.start
 		start.Version = e.Version
 		q.start, q.graph = &start, g
-		q.rec.Updated = s.now
+		q.rec.Version, q.rec.Updated = e.Version, s.now
 		s.emit(RunChanged{Run: q.rec})
 		return nil
 	}
@@ -296,7 +296,7 @@ func (s *Session) move(r *run, version string, g *Graph) {
 	for _, kept := range r.inbox.byType {
 		m.moveKept(kept)
 	}
-	r.pools, r.buffers, r.graph, r.version = pools, buffers, g, version
+	r.pools, r.buffers, r.graph, r.rec.Version = pools, buffers, g, version
 }
 
 // to finds the step of the other version by its number in this.

@@ -50,7 +50,7 @@ func (s *Session) Rerun(runID string, invocation uint64, version string, t ForkT
 		r.deadline = s.arm(&timer{kind: timerDeadline, at: later(s.now, d.span), span: d.span, run: r})
 	}
 	r.routed, r.streamBytes = 0, 0 // counts of the run that failed
-	if version != "" && version != r.version {
+	if version != "" && version != r.rec.Version {
 		g, err := s.MayMigrate(runID, version)
 		if err != nil {
 			return nil, nil, err

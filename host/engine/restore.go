@@ -64,8 +64,8 @@ const maxGiven = 1 << 62
 type loader struct {
 	s     *Session
 	saved *savedSession
-	armed map[uint64]*timer // by their ids in the snapshot
-	wants []wanting       // waits that are to be listed, of all runs
+	armed map[uint64]*timer      // by their ids in the snapshot
+	wants []wanting              // waits that are to be listed, of all runs
 	seats map[uint64]*invocation // by their numbers in the snapshot
 	calls map[uint64]bool        // orders of calls of resources that were met
 }

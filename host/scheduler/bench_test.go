@@ -148,6 +148,9 @@ func (b *bench) open(t testing.TB) *bench {
 		Answers: func(l scheduler.Live, o engine.AttemptOpen, r []engine.CallRecord) scheduler.Answers {
 			return hostcall.New(l, o, r)
 		},
+		Rehearse: func(o engine.AttemptOpen, r []engine.CallRecord, p *engine.Pending) scheduler.Rehearsal {
+			return hostcall.NewRehearsal(o, r, p)
+		},
 		Classify: classify, Parked: hostcall.ErrParked, Tokens: b.tokens, IdleAfter: 20 * time.Millisecond, Now: b.clock, Limits: b.limits, Resources: b.outside,
 		SnapshotEntries: b.snapshots, SnapshotBytes: b.snapshotBytes, KeepEntries: b.keep,
 		Log: slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelWarn})),

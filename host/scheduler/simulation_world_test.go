@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -195,6 +196,9 @@ func (s *sim) open() *world {
 		Answers: func(l scheduler.Live, o engine.AttemptOpen, r []engine.CallRecord) scheduler.Answers {
 			return hostcall.New(l, o, r)
 		},
+		Rehearse: func(o engine.AttemptOpen, r []engine.CallRecord, p *engine.Pending) scheduler.Rehearsal {
+			return hostcall.NewRehearsal(o, r, p)
+		},
 		Classify: classify, Parked: hostcall.ErrParked, Tokens: s.tokens, IdleAfter: 20 * time.Millisecond, Limits: s.limits,
 		Now: s.clock, Entropy: func(b []byte) { s.entropy(w, b) }, Log: slog.New(simLog{w}), SnapshotEntries: s.snapshots,
 	})
@@ -370,7 +374,8 @@ func (s simStreams) Subscribe(ctx context.Context, tenant, handlerID string, aft
 	return s.w.hub.Subscribe(ctx, tenant, handlerID, after)
 }
 
-// simModules has the workflows of the simulation; a digest is a name.
+// simModules has the workflows of the simulation; a digest is a name, or NAME@N for
+// a version that is newer than that of the name alone.
 type simModules map[string]*engine.Graph
 
 func newSimModules(tb testing.TB, manifests map[string]string) simModules {
@@ -394,7 +399,15 @@ func newSimModules(tb testing.TB, manifests map[string]string) simModules {
 	return m
 }
 
-func (m simModules) Newest(_, workflow string) (scheduler.Module, error) { return m.ByDigest(workflow) }
+func (m simModules) Newest(_, workflow string) (scheduler.Module, error) {
+	newest := workflow
+	for digest := range m {
+		if strings.HasPrefix(digest, workflow+"@") && digest > newest {
+			newest = digest
+		}
+	}
+	return m.ByDigest(newest)
+}
 
 func (m simModules) ByDigest(digest string) (scheduler.Module, error) {
 	g, ok := m[digest]

@@ -30,7 +30,7 @@ func running(tb testing.TB, limits string) *token {
 	at := &attempt{ss: &session{s: s, key: host.SessionKey{Tenant: "t"}}, answers: still{}}
 	s.queue.push("t", readyItem{at: at})
 	s.queue.pop(func(string) bool { return false })
-	return s.token(at)
+	return s.newToken("t", at)
 }
 
 // A guest that has its core for itself pays next to nothing at its checkpoints.
