@@ -119,6 +119,7 @@ type RunQuery struct {
 	Workflows []string
 	Version   string // digest that the runs are on, or how it begins
 	Session   string
+	ErrorCode string
 	Since     int64 // Updated >= Since, Unix nanoseconds
 	Blocked   bool  // only blocked ones
 	Limit     int   // 1 to 1000

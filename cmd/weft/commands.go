@@ -8,8 +8,8 @@ import (
 
 // addClientCommands adds the commands that talk to a server.
 func addClientCommands(root *cobra.Command) {
-	addCommands(root, "plugins", "Plugins and workflows:", newPush(), newInspect(), newPlugins(), newWorkflows(), newCompose(), newGraph())
-	addCommands(root, "runs", "Runs:", newRun(), newRuns(), newShow(), newSend(), newPause(), newResume(), newCancel(), newEvents(), newJournal(), newFork(), newSnapshot())
+	addCommands(root, "plugins", "Plugins and workflows:", newPush(), newInspect(), newPlugins(), newWorkflows(), newMigrate(), newCompose(), newGraph())
+	addCommands(root, "runs", "Runs:", newRun(), newRuns(), newShow(), newSend(), newPause(), newResume(), newCancel(), newRetry(), newEvents(), newJournal(), newFork(), newSnapshot())
 	root.AddCommand(newVersion())
 }
 

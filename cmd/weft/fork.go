@@ -36,13 +36,7 @@ What was under way in other sessions is begun anew.`,
 		case r.json:
 			return r.printAnswer()
 		}
-		for _, a := range anew {
-			if a.Kind == host.RenewedResource {
-				r.note("called anew: resource %s, by step %s", a.Resource, a.Step)
-				continue
-			}
-			r.note("begun anew: %s %s %s (was %s)", a.Kind, a.Workflow, a.HandlerID, a.Was)
-		}
+		r.noteAnew(anew)
 		return r.print(rec.HandlerID + "\n")
 	})
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/client"
 )
 
 // wasmMagic begins every WebAssembly module.
@@ -21,6 +22,7 @@ const wasmMagic = "\x00asm"
 
 func newPush() *cobra.Command {
 	var name string
+	var check bool
 	cmd := &cobra.Command{
 		Use:   "push FILE.wasm",
 		Short: "Upload a plugin",
@@ -37,6 +39,7 @@ before 'weft compose'. Workflows that are composed of the plugin take the new
 version, which is refused if it would break one.`,
 		Example: `  weft push build/plugins/counter-go.wasm
   weft push step.wasm --name greet
+  weft push step.wasm --check           # can runs that wait go on with it?
   weft push step.wasm --json | jq .sha256`,
 		Args: takes("FILE.wasm"),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -44,20 +47,28 @@ version, which is refused if it would break one.`,
 		},
 	}
 	cmd.Flags().StringVar(&name, "name", "", "`NAME` of the plugin (default: from the file's name)")
+	cmd.Flags().BoolVar(&check, "check", false, "say which runs under way could not be moved to the new version")
 	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
 		if name == "" {
 			name = exampleName(args[0])
 		}
-		return push(ctx, r, args[0], name)
+		return push(ctx, r, args[0], name, check)
 	})
 }
 
-func push(ctx context.Context, r *remote, file, name string) error {
+func push(ctx context.Context, r *remote, file, name string, check bool) error {
 	wasm, err := readModule(file)
 	if err != nil {
 		return err
 	}
-	info, created, err := r.PutPlugin(ctx, name, wasm)
+	put := func() (info host.PluginInfo, created bool, checks []client.Migration, err error) {
+		info, created, err = r.PutPlugin(ctx, name, wasm)
+		return info, created, nil, err
+	}
+	if check {
+		put = func() (host.PluginInfo, bool, []client.Migration, error) { return r.PutPluginChecked(ctx, name, wasm) }
+	}
+	info, created, checks, err := put()
 	if err != nil {
 		return refusal(file, err)
 	}
@@ -68,7 +79,7 @@ func push(ctx context.Context, r *remote, file, name string) error {
 	if !created {
 		state = "unchanged"
 	}
-	return r.print(fmt.Sprintf("%s %s, version %d\n", state, printable(info.Name), info.Version) + summary(&info) + whatNow(r, &info))
+	return r.print(fmt.Sprintf("%s %s, version %d\n", state, printable(info.Name), info.Version) + summary(&info) + checked(checks) + whatNow(r, &info))
 }
 
 // whatNow says what can be done with a plugin that is uploaded.

@@ -26,6 +26,7 @@ type listOptions struct {
 	workflows []string
 	version   string
 	session   string
+	code      string
 	since     string
 	blocked   bool
 	limit     int
@@ -51,6 +52,7 @@ have to fit; of one that is repeated, one value has to.`,
 	f.StringArrayVar(&o.workflows, "workflow", nil, "runs of this `WORKFLOW` (repeatable)")
 	f.StringVar(&o.version, "version", "", "runs on the version with this `DIGEST`, or with one that begins so (8 digits or more)")
 	f.StringVar(&o.session, "session", "", "runs of this session (`ID`)")
+	f.StringVar(&o.code, "code", "", "runs that failed with this error `CODE`, such as timeout or trap")
 	f.StringVar(&o.since, "since", "", "runs that changed within a `TIME`, such as 90m or 7d, or since 2026-11-21T09:00:00Z")
 	f.BoolVar(&o.blocked, "blocked", false, "runs that cannot go on without help")
 	f.IntVar(&o.limit, "limit", defaultListed, "`N` at most, 1 to "+strconv.Itoa(maxPage))
@@ -97,7 +99,7 @@ func listRuns(ctx context.Context, r *remote, o listOptions, now time.Time) erro
 // query turns the flags into the API's filters.
 func (o *listOptions) query(now time.Time) (client.ListQuery, error) {
 	q := client.ListQuery{
-		Statuses: o.statuses, Workflows: o.workflows, Version: o.version, Session: o.session, Blocked: o.blocked, Limit: o.limit,
+		Statuses: o.statuses, Workflows: o.workflows, Version: o.version, Session: o.session, ErrorCode: o.code, Blocked: o.blocked, Limit: o.limit,
 	}
 	for _, s := range o.statuses {
 		switch host.Status(s) {

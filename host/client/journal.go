@@ -105,7 +105,18 @@ func (c *Client) Journal(ctx context.Context, id, cursor string, limit int) (Jou
 // gives the record of the new handler, and what was begun anew for it.
 func (c *Client) Fork(ctx context.Context, id string, at uint64) (Record, []host.Renewed, error) {
 	body := fmt.Appendf(nil, `{"at":%d}`, at)
-	a, err := c.want(ctx, http.StatusOK, postJSON("/handlers/"+url.PathEscape(id)+"/fork", body))
+	return c.forked(ctx, postJSON("/handlers/"+url.PathEscape(id)+"/fork", body))
+}
+
+// Retry lets a run go on that has failed or is blocked, with the version that it has
+// or with the newest; it gives the record of what goes on, and what was begun anew.
+func (c *Client) Retry(ctx context.Context, id string, newest bool) (Record, []host.Renewed, error) {
+	return c.forked(ctx, postJSON("/handlers/"+url.PathEscape(id)+"/retry", fmt.Appendf(nil, `{"newest":%t}`, newest)))
+}
+
+// forked sends a request whose answer is the record of a run that goes on.
+func (c *Client) forked(ctx context.Context, r request) (Record, []host.Renewed, error) {
+	a, err := c.want(ctx, http.StatusOK, r)
 	if err != nil {
 		return Record{}, nil, err
 	}

@@ -25,6 +25,7 @@ type pluginJSON struct {
 	Created   time.Time       `json:"created_at"`
 	Runs      int             `json:"runs"`
 	Composed  []string        `json:"composed_in"`
+	Check     []migrationJSON `json:"check"`
 }
 
 func (j *pluginJSON) info() (host.PluginInfo, error) {
@@ -58,24 +59,42 @@ func rawOf(text json.RawMessage) (abi.Raw, error) {
 // CodeInvalidPlugin with all Problems, CodeConflict, CodeInvalidArgument,
 // CodeTooLarge, CodePermissionDenied.
 func (c *Client) PutPlugin(ctx context.Context, name string, wasm []byte) (info host.PluginInfo, created bool, err error) {
+	j, created, err := c.putPlugin(ctx, name, wasm, nil)
+	if err != nil {
+		return host.PluginInfo{}, false, err
+	}
+	info, err = j.info()
+	return info, created, err
+}
+
+// PutPluginChecked is PutPlugin, and says for each workflow of the plugin which of
+// its runs under way could not go on with the new version.
+func (c *Client) PutPluginChecked(ctx context.Context, name string, wasm []byte) (info host.PluginInfo, created bool, checks []Migration, err error) {
+	j, created, err := c.putPlugin(ctx, name, wasm, url.Values{"check": {"true"}})
+	if err != nil {
+		return host.PluginInfo{}, false, nil, err
+	}
+	for i := range j.Check {
+		checks = append(checks, j.Check[i].migration())
+	}
+	info, err = j.info()
+	return info, created, checks, err
+}
+
+func (c *Client) putPlugin(ctx context.Context, name string, wasm []byte, query url.Values) (j pluginJSON, created bool, err error) {
 	if wasm == nil {
 		wasm = []byte{}
 	}
 	a, err := c.do(ctx, request{
-		method: http.MethodPut, path: "/plugins/" + url.PathEscape(name), contentType: "application/wasm", body: wasm,
+		method: http.MethodPut, path: "/plugins/" + url.PathEscape(name), query: query, contentType: "application/wasm", body: wasm,
 	})
 	if err != nil {
-		return host.PluginInfo{}, false, err
+		return j, false, err
 	}
 	if a.status != http.StatusOK && a.status != http.StatusCreated {
-		return host.PluginInfo{}, false, a.failure()
+		return j, false, a.failure()
 	}
-	var j pluginJSON
-	if err := a.decode(&j); err != nil {
-		return host.PluginInfo{}, false, err
-	}
-	info, err = j.info()
-	return info, a.status == http.StatusCreated, err
+	return j, a.status == http.StatusCreated, a.decode(&j)
 }
 
 // Plugin reads the newest version of a plugin.

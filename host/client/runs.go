@@ -100,6 +100,7 @@ type ListQuery struct {
 	Workflows []string
 	Version   string // digest that the runs are on, or at least its first 8 digits
 	Session   string
+	ErrorCode string    // of those that failed or were cancelled
 	Since     time.Time // updated at or after
 	Blocked   bool      // only blocked ones
 	Limit     int       // 1 to 1000; 0: 1000
@@ -122,6 +123,7 @@ func (c *Client) List(ctx context.Context, q ListQuery) (Page, error) {
 	}
 	set("version", q.Version)
 	set("session", q.Session)
+	set("error_code", q.ErrorCode)
 	set("cursor", q.Cursor)
 	if !q.Since.IsZero() {
 		set("since", q.Since.UTC().Format(time.RFC3339Nano))

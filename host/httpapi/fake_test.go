@@ -36,6 +36,8 @@ type fakeHost struct {
 	journal   []host.TimelineEntry // of every run
 	lastQuery host.RunQuery
 
+	lastMigrate []host.MigrateRequest
+
 	// startErr, if set, is the answer of every Start.
 	startErr error
 	// unhealthy is the answer of the health checks.

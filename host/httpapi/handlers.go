@@ -142,6 +142,7 @@ func parseList(v url.Values) (host.RunQuery, error) {
 		Statuses:  filterOf(v["status"]),
 		Workflows: filterOf(v["workflow_name"]),
 		Session:   v.Get("session"),
+		ErrorCode: v.Get("error_code"),
 		Blocked:   isTrue(v, "blocked", false),
 		Limit:     maxPage,
 	}
@@ -235,6 +236,6 @@ func filterHash(q *host.RunQuery) []byte {
 	}
 	put(q.Statuses)
 	put(q.Workflows)
-	put([]string{q.Tenant, q.Version, q.Session, strconv.FormatInt(q.Since, 10), strconv.FormatBool(q.Blocked)})
+	put([]string{q.Tenant, q.Version, q.Session, strconv.FormatInt(q.Since, 10), strconv.FormatBool(q.Blocked), q.ErrorCode})
 	return h.Sum(nil)[:cursorHash]
 }

@@ -27,6 +27,10 @@ func (s *Server) putPlugin(c echo.Context) error {
 	if kind := mediaType(c.Request().Header.Get("Content-Type")); !slices.Contains(wasmTypes, kind) {
 		return host.Errorf(host.CodeUnsupportedMediaType, "A plugin is uploaded as application/wasm, not as '%s'", clip(kind))
 	}
+	check, err := flagOf(c.QueryParams(), "check")
+	if err != nil {
+		return err
+	}
 	wasm, err := readBody(c, s.cfg.MaxPlugin)
 	if err != nil {
 		return err
@@ -39,7 +43,14 @@ func (s *Server) putPlugin(c echo.Context) error {
 	if created {
 		status = http.StatusCreated
 	}
-	return s.answerPlugin(c, status, &info)
+	if !check {
+		return s.answerPlugin(c, status, &info, nil)
+	}
+	checks, err := s.checked(c, &info)
+	if err != nil {
+		return err
+	}
+	return s.answerPlugin(c, status, &info, func(dst []byte) ([]byte, error) { return appendChecks(dst, checks) })
 }
 
 // getPlugin answers the newest version of a plugin.
@@ -48,7 +59,7 @@ func (s *Server) getPlugin(c echo.Context) error {
 	if err != nil {
 		return orNotFound(err, textPluginNotFound)
 	}
-	return s.answerPlugin(c, http.StatusOK, &info)
+	return s.answerPlugin(c, http.StatusOK, &info, nil)
 }
 
 // listPlugins answers the newest version of each plugin.
@@ -78,7 +89,9 @@ func (s *Server) deletePlugin(c echo.Context) error {
 	return nil
 }
 
-func (s *Server) answerPlugin(c echo.Context, status int, info *host.PluginInfo) error {
+// answerPlugin answers a version of a plugin; more appends further fields, if it is
+// not nil.
+func (s *Server) answerPlugin(c echo.Context, status int, info *host.PluginInfo, more func(dst []byte) ([]byte, error)) error {
 	return s.answerJSON(c, status, func(dst []byte) ([]byte, error) {
 		dst = appendPlugin(append(dst, '{'), info)
 		dst = append(dst, `,"rewritten_sha256":`...)
@@ -87,6 +100,9 @@ func (s *Server) answerPlugin(c echo.Context, status int, info *host.PluginInfo)
 		dst, err := appendRaw(dst, info.Manifest)
 		dst = append(dst, `,"imports":`...)
 		dst = appendStrings(dst, info.Imports)
+		if err == nil && more != nil {
+			dst, err = more(dst)
+		}
 		return append(dst, '}'), err
 	})
 }

@@ -193,6 +193,7 @@ func (s *Server) routes() {
 	read("/workflows/:name/schema", s.workflowSchema)
 	read("/workflows/:name/events", s.workflowEvents)
 	read("/workflows/:name/representation", s.workflowGraph)
+	e.POST("/workflows/:name/migrate", s.migrateWorkflow)
 	e.POST("/workflows/:name/run", s.run)
 	e.POST("/workflows/:name/run-nowait", s.runNoWait)
 
@@ -203,6 +204,7 @@ func (s *Server) routes() {
 	e.POST("/handlers/:id/cancel", s.cancelHandler)
 	e.POST("/handlers/:id/pause", s.pauseHandler)
 	e.POST("/handlers/:id/resume", s.resumeHandler)
+	e.POST("/handlers/:id/retry", s.retryHandler)
 	e.POST("/handlers/:id/fork", s.forkHandler)
 	read("/results/:id", s.getResult)
 	e.GET("/events/:id", s.streamEvents)

@@ -135,6 +135,7 @@ func matches(r *host.Run, q *host.RunQuery) bool {
 		len(q.Workflows) > 0 && !slices.Contains(q.Workflows, r.Workflow),
 		!strings.HasPrefix(r.Version, q.Version),
 		q.Session != "" && q.Session != r.SessionID,
+		q.ErrorCode != "" && q.ErrorCode != r.ErrorCode,
 		q.Since != 0 && r.Updated < q.Since,
 		q.Blocked && r.Blocked == nil:
 		return false

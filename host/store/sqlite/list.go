@@ -120,6 +120,9 @@ func (l listing) rest(q host.RunQuery) listing {
 	if q.Version != "" {
 		l.filter("substr(version, 1, ?) = ?", len(q.Version), q.Version)
 	}
+	if q.ErrorCode != "" {
+		l.filter("error_code = ?", q.ErrorCode)
+	}
 	if q.Blocked {
 		l.filter("blocked_code IS NOT NULL")
 	}

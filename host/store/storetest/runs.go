@@ -164,6 +164,9 @@ func testListFilters(t *testing.T, open func(t *testing.T) host.Store) {
 		r := running(c.handler, c.session, int64(10+i))
 		r.Workflow, r.Status, r.Updated = c.workflow, c.status, c.updated
 		r.Version = fmt.Sprintf("%s-%d", c.workflow, i%2) // of digests
+		if c.status == host.StatusFailed || c.status == host.StatusCancelled {
+			r.ErrorCode = "was_" + string(c.status)
+		}
 		if c.blocked {
 			r.Blocked = &host.Blocked{Code: host.BlockedHostCrash}
 		}
@@ -182,6 +185,9 @@ func testListFilters(t *testing.T, open func(t *testing.T) host.Store) {
 		{host.RunQuery{Workflows: []string{"talk"}}, []string{"h5", "h4", "h3"}},
 		{host.RunQuery{Workflows: []string{"talk", "third", "talk"}}, []string{"h6", "h5", "h4", "h3"}},
 		{host.RunQuery{Workflows: []string{"talk", "flow"}, Statuses: []string{"running", "failed"}}, []string{"h3", "h2", "h0"}},
+		{host.RunQuery{ErrorCode: "was_failed"}, []string{"h2"}},
+		{host.RunQuery{ErrorCode: "was_cancelled", Workflows: []string{"flow", "talk"}}, []string{"h4"}},
+		{host.RunQuery{ErrorCode: "was_failed", Statuses: []string{"completed"}}, nil},
 		{host.RunQuery{Version: "talk-"}, []string{"h5", "h4", "h3"}},
 		{host.RunQuery{Version: "talk-1"}, []string{"h5", "h3"}},
 		{host.RunQuery{Version: "talk-1", Statuses: []string{"running"}, Workflows: []string{"flow", "talk"}}, []string{"h3"}},

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/client"
+)
+
+// retryOptions are the flags of `weft retry`.
+type retryOptions struct {
+	all       bool
+	newest    bool
+	dry       bool
+	blocked   bool
+	code      string
+	workflows []string
+	since     string
+}
+
+func newRetry() *cobra.Command {
+	var o retryOptions
+	cmd := &cobra.Command{
+		Use:   "retry ID | --all",
+		Short: "Let a run that failed go on from the step that did",
+		Long: `Let a run that failed go on: as a new run of its handler, from the step that failed,
+on the state that its session has now. What other steps did is not done again, and
+what they wait for they wait for still. A run whose time was over has it anew.
+
+Of a run that is blocked (weft runs --blocked) the steps that were cut off begin anew.
+
+With --all, every handler whose latest run failed, or is blocked with --blocked.`,
+		Example: `  weft retry 7f3k2m9x4q1z
+  weft retry 7f3k2m9x4q1z --newest      # with the plugin's newest version
+  weft retry --all --code timeout --workflow report --since 24h
+  weft retry --all --code trap --dry-run`,
+		Args: takes("[ID]"),
+	}
+	f := cmd.Flags()
+	f.BoolVar(&o.newest, "newest", false, "go on with the newest version of the workflow")
+	f.BoolVar(&o.all, "all", false, "all runs that the filters below fit")
+	f.StringVar(&o.code, "code", "", "those that failed with this error `CODE` (weft show ID has it)")
+	f.StringArrayVar(&o.workflows, "workflow", nil, "those of this `WORKFLOW` (repeatable)")
+	f.StringVar(&o.since, "since", "", "those that changed within a `TIME`, such as 90m or 7d, or since 2026-11-21T09:00:00Z")
+	f.BoolVar(&o.blocked, "blocked", false, "those that are blocked, not those that failed")
+	f.BoolVar(&o.dry, "dry-run", false, "only list them")
+	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
+		switch {
+		case o.all && len(args) > 0:
+			return usage("either an ID or --all")
+		case o.all:
+			return retryAll(ctx, r, &o)
+		case len(args) == 0:
+			return usage("which run? weft retry ID, or --all for all that failed ('weft runs --status failed' lists them)")
+		case o.dry || o.blocked || o.code != "" || len(o.workflows) > 0 || o.since != "":
+			return usage("--code, --workflow, --since, --blocked and --dry-run go with --all")
+		}
+		return retryOne(ctx, r, args[0], o.newest)
+	})
+}
+
+func retryOne(ctx context.Context, r *remote, id string, newest bool) error {
+	rec, anew, err := r.Retry(ctx, id, newest)
+	switch {
+	case host.CodeOf(err) == host.CodeNotFound:
+		return r.unknownRun(err, id)
+	case err != nil:
+		return err
+	case r.json:
+		return r.printAnswer()
+	}
+	r.noteAnew(anew)
+	return r.print(rec.HandlerID + "\n")
+}
+
+// noteAnew says what was under way elsewhere and is begun again.
+func (r *remote) noteAnew(anew []host.Renewed) {
+	for _, a := range anew {
+		if a.Kind == host.RenewedResource {
+			r.note("called anew: resource %s, by step %s", a.Resource, a.Step)
+			continue
+		}
+		r.note("begun anew: %s %s %s (was %s)", a.Kind, a.Workflow, a.HandlerID, a.Was)
+	}
+}
+
+// retryAll retries page after page. The list is read to its end before the first is
+// retried: what goes on would change it.
+func retryAll(ctx context.Context, r *remote, o *retryOptions) error {
+	since, err := parseSince(o.since, time.Now())
+	if err != nil {
+		return err
+	}
+	q := client.ListQuery{Workflows: o.workflows, ErrorCode: o.code, Since: since, Limit: maxPage}
+	if o.blocked {
+		q.Blocked = true
+	} else {
+		q.Statuses = []string{string(host.StatusFailed)}
+	}
+	var found []client.Record
+	for {
+		page, err := r.List(ctx, q)
+		if err != nil {
+			return err
+		}
+		found = append(found, page.Records...)
+		if q.Cursor = page.Next; q.Cursor == "" {
+			break
+		}
+	}
+	if o.dry {
+		if r.json {
+			return r.printJSON(listing(found))
+		}
+		r.note("%s would be retried", counted(uint64(len(found)), "run"))
+		return r.print(runTable(found, time.Now()).render(r.screen.cols))
+	}
+	return r.retryEach(ctx, found, o.newest)
+}
+
+// retried is what came of retrying a run, for programs.
+type retried struct {
+	HandlerID string `json:"handler_id"`
+	RunID     string `json:"run_id,omitempty"`
+	Error     string `json:"error,omitempty"`
+	Code      string `json:"code,omitempty"`
+}
+
+func (r *remote) retryEach(ctx context.Context, found []client.Record, newest bool) error {
+	var out []retried
+	failed := 0
+	for i := range found {
+		id := found[i].HandlerID
+		rec, _, err := r.Retry(ctx, id, newest)
+		var known *host.Error
+		switch {
+		case err == nil:
+			out = append(out, retried{HandlerID: id, RunID: rec.RunID})
+			if !r.json {
+				if err := r.print(id + "\n"); err != nil {
+					return err
+				}
+			}
+		case !errors.As(err, &known) || known.Code == host.CodeUnavailable:
+			return err // the others would fare alike
+		default:
+			failed++
+			out = append(out, retried{HandlerID: id, Error: known.Message, Code: string(known.Code)})
+			r.note("%s: %s", id, known.Message)
+		}
+		if (i+1)%100 == 0 {
+			r.note("%d of %d", i+1, len(found))
+		}
+	}
+	if r.json {
+		if err := r.printValue(out); err != nil {
+			return err
+		}
+	}
+	r.note("%s retried", counted(uint64(len(found)-failed), "run"))
+	if failed > 0 {
+		return host.Errorf(host.CodeConflict, "%s could not be retried", counted(uint64(failed), "run"))
+	}
+	return nil
+}
