@@ -186,6 +186,9 @@ func TestPlugins(t *testing.T) {
 	if err := c.DeletePlugin(t.Context(), "p"); err != nil {
 		t.Error(err)
 	}
+	if err := c.DeletePluginVersion(t.Context(), "p", 3); err != nil || f.deleted != "p 3" {
+		t.Errorf("deleted %q, %v", f.deleted, err)
+	}
 	refusal := &host.Error{Code: host.CodeInvalidPlugin, Message: "1 problem", Problems: []host.Problem{{Code: "c", Message: "m", Step: "s", Event: "e"}}}
 	f.err = refusal
 	_, _, err = c.PutPlugin(t.Context(), "p", []byte("x"))

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/weftrun/weft/abi"
@@ -123,6 +124,15 @@ func infos(list []pluginJSON) ([]host.PluginInfo, error) {
 // DeletePlugin removes a plugin; CodeConflict while runs hold it.
 func (c *Client) DeletePlugin(ctx context.Context, name string) error {
 	_, err := c.want(ctx, http.StatusNoContent, request{method: http.MethodDelete, path: "/plugins/" + url.PathEscape(name)})
+	return err
+}
+
+// DeletePluginVersion removes a version of a plugin that is not its newest;
+// CodeConflict while runs hold it.
+func (c *Client) DeletePluginVersion(ctx context.Context, name string, version int) error {
+	_, err := c.want(ctx, http.StatusNoContent, request{
+		method: http.MethodDelete, path: "/plugins/" + url.PathEscape(name), query: url.Values{"version": {strconv.Itoa(version)}},
+	})
 	return err
 }
 

@@ -69,10 +69,26 @@ func (s *Server) listVersions(c echo.Context) error {
 	return s.answerPlugins(c, `{"versions":[`, list)
 }
 
-// deletePlugin removes a plugin.
+// deletePlugin removes a plugin, or one of its versions.
 func (s *Server) deletePlugin(c echo.Context) error {
+	if q := c.QueryParams(); q.Has("version") { // an empty one must not delete them all
+		return s.deleteVersion(c, q.Get("version"))
+	}
 	if err := s.cfg.Plugins.Delete(c.Request().Context(), host.DefaultTenant, param(c, "name")); err != nil {
 		return orNotFound(err, textPluginNotFound)
+	}
+	c.Response().WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// deleteVersion removes a version of a plugin.
+func (s *Server) deleteVersion(c echo.Context, text string) error {
+	version, err := strconv.Atoi(text)
+	if err != nil || version < 1 {
+		return invalid("Invalid version: '%s'. It is the number of a version of the plugin, from 1 on", clip(text))
+	}
+	if err := s.cfg.Plugins.DeleteVersion(c.Request().Context(), host.DefaultTenant, param(c, "name"), version); err != nil {
+		return err
 	}
 	c.Response().WriteHeader(http.StatusNoContent)
 	return nil

@@ -396,6 +396,8 @@ func newSimModules(tb testing.TB, manifests map[string]string) simModules {
 
 func (m simModules) Newest(_, workflow string) (scheduler.Module, error) { return m.ByDigest(workflow) }
 
+func (m simModules) Starting() (done func()) { return func() {} }
+
 func (m simModules) ByDigest(digest string) (scheduler.Module, error) {
 	g, ok := m[digest]
 	if !ok {
