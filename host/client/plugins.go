@@ -25,7 +25,12 @@ type pluginJSON struct {
 	Imports   []string        `json:"imports"`
 	Created   time.Time       `json:"created_at"`
 	Runs      int             `json:"runs"`
-	Composed  []string        `json:"composed_in"`
+	HeldBy    []struct {
+		Workflow string `json:"workflow"`
+		Version  string `json:"version"`
+		Runs     int    `json:"runs"`
+	} `json:"held_by"`
+	Composed []string `json:"composed_in"`
 }
 
 func (j *pluginJSON) info() (host.PluginInfo, error) {
@@ -33,9 +38,13 @@ func (j *pluginJSON) info() (host.PluginInfo, error) {
 	if len(j.Composed) == 0 {
 		j.Composed = nil
 	}
+	var heldBy []host.VersionRuns
+	for _, held := range j.HeldBy {
+		heldBy = append(heldBy, host.VersionRuns(held))
+	}
 	return host.PluginInfo{
 		Name: j.Name, Workflow: j.Workflow, Version: j.Version, SHA256: j.SHA256, RewrittenSHA256: j.Rewritten,
-		Size: j.Size, Manifest: manifest, Imports: j.Imports, Created: j.Created.UTC(), Runs: j.Runs, ComposedIn: j.Composed,
+		Size: j.Size, Manifest: manifest, Imports: j.Imports, Created: j.Created.UTC(), Runs: j.Runs, HeldBy: heldBy, ComposedIn: j.Composed,
 	}, err
 }
 

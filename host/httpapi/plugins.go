@@ -136,6 +136,22 @@ func appendPlugin(dst []byte, info *host.PluginInfo) []byte {
 	dst = appendStamp(dst, info.Created.UnixNano())
 	dst = append(dst, `,"runs":`...)
 	dst = strconv.AppendInt(dst, int64(info.Runs), 10)
+	for i, held := range info.HeldBy {
+		if i == 0 {
+			dst = append(dst, `,"held_by":[`...)
+		} else {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, `{"workflow":`...)
+		dst = appendString(dst, held.Workflow)
+		dst = append(dst, `,"version":`...)
+		dst = appendStringOrNull(dst, held.Version) // it is not known of runs that are old
+		dst = append(dst, `,"runs":`...)
+		dst = append(strconv.AppendInt(dst, int64(held.Runs), 10), '}')
+	}
+	if len(info.HeldBy) > 0 {
+		dst = append(dst, ']')
+	}
 	dst = append(dst, `,"composed_in":`...)
 	return appendStrings(dst, info.ComposedIn)
 }

@@ -384,5 +384,5 @@ func (s *Service) undecomposed(ctx context.Context, tenant, name string) error {
 	if err != nil {
 		return err
 	}
-	return held(u.records[name]+u.older[name], "workflow", name)
+	return heldBy(u.records[name]+u.older[name], "workflow", name)
 }

@@ -18,10 +18,10 @@ import (
 
 // usage says which versions the running runs of a tenant hold.
 type usage struct {
-	modules map[string]int       // runs on a module, by its digest
-	parts   map[recordPlugin]int // runs on compositions that have a plugin's version
-	records map[string]int       // runs on compositions, by workflow
-	older   map[string]int       // runs of which it is not known, by workflow
+	modules map[string][]host.VersionRuns       // runs on a module, by its digest
+	parts   map[recordPlugin][]host.VersionRuns // runs on compositions that have a plugin's version
+	records map[string]int                      // runs on compositions, by workflow
+	older   map[string]int                      // runs of which it is not known, by workflow
 }
 
 // usage asks the store what is held.
@@ -30,7 +30,7 @@ func (s *Service) usage(ctx context.Context, tenant string) (*usage, error) {
 	if err != nil {
 		return nil, storeError("the runs could not be counted", err)
 	}
-	u := &usage{modules: map[string]int{}, parts: map[recordPlugin]int{}, records: map[string]int{}, older: map[string]int{}}
+	u := &usage{modules: map[string][]host.VersionRuns{}, parts: map[recordPlugin][]host.VersionRuns{}, records: map[string]int{}, older: map[string]int{}}
 	for _, n := range counts {
 		if n.Version == "" {
 			u.older[n.Workflow] += n.Runs
@@ -40,14 +40,12 @@ func (s *Service) usage(ctx context.Context, tenant string) (*usage, error) {
 		switch {
 		case host.CodeOf(err) == host.CodeUnavailable || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
 			return nil, err
-		case err != nil: // its runs cannot go on, and it is not to be had by any name
-			u.modules[n.Version] += n.Runs
-		case v.record == nil:
-			u.modules[v.digest] += n.Runs
+		case err != nil || v.record == nil: // with an error it may be a module that this server does not take any more
+			u.modules[n.Version] = append(u.modules[n.Version], n)
 		default:
 			u.records[v.record.Name] += n.Runs
 			for _, p := range v.record.Plugins {
-				u.parts[p] += n.Runs
+				u.parts[p] = append(u.parts[p], n)
 			}
 		}
 	}
@@ -57,40 +55,49 @@ func (s *Service) usage(ctx context.Context, tenant string) (*usage, error) {
 // none reports whether nothing runs.
 func (u *usage) none() bool { return len(u.modules)+len(u.records)+len(u.older) == 0 }
 
-// of counts the runs that hold a version of a plugin.
-func (u *usage) of(v host.PluginVersion) int {
-	n := u.parts[recordPlugin{v.Name, v.Digest}]
+// of gives the runs that hold a version of a plugin, by what they are on.
+func (u *usage) of(v host.PluginVersion) []host.VersionRuns {
+	held := slices.Clone(u.parts[recordPlugin{v.Name, v.Digest}])
 	if v.Workflow != "" {
-		n += u.modules[v.Digest]
+		held = append(held, u.modules[v.Digest]...)
 	}
-	return n
+	return held
 }
 
-// ofPlugin counts the runs that hold any version of a plugin, each once.
-func (u *usage) ofPlugin(versions []host.PluginVersion) int {
-	n := u.unknown(versions)
+// ofPlugin gives the runs that hold any version of a plugin, each once.
+func (u *usage) ofPlugin(versions []host.PluginVersion) []host.VersionRuns {
+	held := u.unknown(versions)
 	for i, v := range versions {
 		if !slices.ContainsFunc(versions[:i], func(w host.PluginVersion) bool { return w.Digest == v.Digest }) {
-			n += u.of(v)
+			held = append(held, u.of(v)...)
 		}
 	}
-	return n
+	return held
 }
 
-// unknown counts the runs of a plugin's workflows of which it is not known which
+// unknown gives the runs of a plugin's workflows of which it is not known which
 // version they hold.
-func (u *usage) unknown(versions []host.PluginVersion) int {
-	n := 0
+func (u *usage) unknown(versions []host.PluginVersion) []host.VersionRuns {
+	var held []host.VersionRuns
 	for i, v := range versions {
-		if !slices.ContainsFunc(versions[:i], func(w host.PluginVersion) bool { return w.Workflow == v.Workflow }) {
-			n += u.older[v.Workflow]
+		known := slices.ContainsFunc(versions[:i], func(w host.PluginVersion) bool { return w.Workflow == v.Workflow })
+		if n := u.older[v.Workflow]; n > 0 && !known {
+			held = append(held, host.VersionRuns{Workflow: v.Workflow, Runs: n})
 		}
+	}
+	return held
+}
+
+func sum(held []host.VersionRuns) int {
+	n := 0
+	for i := range held {
+		n += held[i].Runs
 	}
 	return n
 }
 
-// held is the error of a deletion that runs stand against.
-func held(n int, what, name string) error {
+// heldBy is the error of a deletion that runs stand against.
+func heldBy(n int, what, name string) error {
 	if n == 0 {
 		return nil
 	}
@@ -249,7 +256,7 @@ func (s *Service) unheld(ctx context.Context, newest host.PluginVersion, number 
 		return err
 	}
 	if number == 0 {
-		return held(u.ofPlugin(versions), "plugin", newest.Name)
+		return heldBy(sum(u.ofPlugin(versions)), "plugin", newest.Name)
 	}
 	i := slices.IndexFunc(versions, func(v host.PluginVersion) bool { return v.Version == number })
 	if i < 0 {
@@ -260,5 +267,5 @@ func (s *Service) unheld(ctx context.Context, newest host.PluginVersion, number 
 			return host.Errorf(host.CodeConflict, "workflow %s is composed of version %d of plugin %s: compose it anew first", c.record.Name, number, newest.Name)
 		}
 	}
-	return held(u.of(versions[i])+u.older[versions[i].Workflow], "version "+strconv.Itoa(number)+" of plugin", newest.Name)
+	return heldBy(sum(u.of(versions[i]))+u.older[versions[i].Workflow], "version "+strconv.Itoa(number)+" of plugin", newest.Name)
 }

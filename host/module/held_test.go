@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,7 +27,7 @@ func TestRunsOfVersions(t *testing.T) {
 			t.Fatalf("versions = %+v, %v", versions, err)
 		}
 		for i, n := range each {
-			if versions[i].Runs != n {
+			if versions[i].Runs != n || n > 0 && !slices.Equal(versions[i].HeldBy, []host.VersionRuns{{Workflow: "w", Version: run.Version, Runs: n}}) {
 				t.Errorf("%s: version %d has %d runs, want %d", name, i+1, versions[i].Runs, n)
 			}
 		}

@@ -179,7 +179,7 @@ func (s *Service) used(ctx context.Context, v host.PluginVersion, u *usage) (hos
 	if err != nil {
 		return info, storeError("the versions could not be read", err)
 	}
-	info.Runs = u.ofPlugin(versions)
+	info.Runs = sum(u.ofPlugin(versions))
 	return info, nil
 }
 
@@ -254,13 +254,15 @@ func (s *Service) Versions(ctx context.Context, tenant, name string) ([]host.Plu
 		if err != nil {
 			return nil, err
 		}
-		info.Runs = u.of(v)
+		info.HeldBy = u.of(v)
+		info.Runs = sum(info.HeldBy)
 		infos = append(infos, info)
 	}
 	newest := &infos[len(infos)-1]
 	for _, c := range s.compositionsOf(tenant, name) {
 		newest.ComposedIn = append(newest.ComposedIn, c.record.Name)
 	}
-	newest.Runs += u.unknown(stored)
+	newest.HeldBy = append(newest.HeldBy, u.unknown(stored)...)
+	newest.Runs = sum(newest.HeldBy)
 	return infos, nil
 }
