@@ -24,8 +24,8 @@ type statements struct {
 	insertJournal *sql.Stmt
 	setSnapshot   *sql.Stmt
 	cutJournal    *sql.Stmt
-	useVersion    *sql.Stmt
-	nameVersion   *sql.Stmt
+	useVersions   *sql.Stmt
+	nameVersions  *sql.Stmt
 	cutVersions   *sql.Stmt
 	listSession   *sql.Stmt
 	releases      *sql.Stmt
@@ -83,9 +83,9 @@ func prepareStatements(ctx context.Context, conn *sql.Conn) (*statements, error)
 		{&s.cutJournal, `DELETE FROM journal WHERE sid = ?1 AND first <
 			(SELECT max(first) FROM journal WHERE sid = ?1 AND snapshot <= ?2)`},
 
-		{&s.useVersion, `INSERT INTO session_versions (sid, version, last) SELECT ?1, id, ?3 FROM versions WHERE digest = ?2
-			ON CONFLICT DO UPDATE SET last = max(last, excluded.last)`},
-		{&s.nameVersion, `INSERT INTO versions (digest) VALUES (?)`},
+		{&s.useVersions, `INSERT INTO session_versions (sid, version, last) SELECT j.value ->> 0, v.id, j.value ->> 2
+			FROM json_each(?1) j CROSS JOIN versions v ON v.digest = j.value ->> 1 WHERE true ON CONFLICT DO UPDATE SET last = max(last, excluded.last)`},
+		{&s.nameVersions, `INSERT INTO versions (digest) SELECT j.value ->> 1 FROM json_each(?1) j WHERE true ON CONFLICT DO NOTHING`},
 		{&s.cutVersions, `DELETE FROM session_versions WHERE sid = ?1 AND last < (SELECT min(first) FROM journal WHERE sid = ?1)`},
 		{&s.listSession, `UPDATE sessions SET unlisted = 0 WHERE id = ?1 AND unlisted > 0
 			AND unlisted < (SELECT min(first) FROM journal WHERE sid = ?1)`},
@@ -151,6 +151,7 @@ func (s *Store) Append(ctx context.Context, b host.Batch) error {
 	begun := time.Now()
 	defer func() { s.commitTime.Add(int64(time.Since(begun))) }()
 	var journalBytes uint64
+	s.needs, s.cuts = s.needs[:0], s.cuts[:0]
 	err := s.transact(ctx, func(ctx context.Context) error {
 		if err := s.checkEpoch(ctx, b.Epoch); err != nil {
 			return appendError(err)

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 
 	"github.com/weftrun/weft/host"
 )
@@ -22,9 +23,7 @@ func (s *Store) settleJournal(ctx context.Context, sid int64, p *host.SessionBat
 		}
 	}
 	for _, v := range p.Versions {
-		if err := s.need(ctx, sid, v); err != nil {
-			return err
-		}
+		s.needs = append(s.needs, need{sid, v.Digest, int64(v.Seq)})
 	}
 	if p.Cut == 0 {
 		return nil
@@ -32,31 +31,58 @@ func (s *Store) settleJournal(ctx context.Context, sid int64, p *host.SessionBat
 	if _, err := s.stmts.cutJournal.ExecContext(ctx, sid, int64(p.Cut)); err != nil {
 		return err
 	}
-	if _, err := s.stmts.cutVersions.ExecContext(ctx, sid); err != nil {
+	s.cuts = append(s.cuts, sid)
+	return nil
+}
+
+// need is a version that a session's journal needs.
+type need struct {
+	sid    int64
+	digest string
+	last   int64
+}
+
+// MarshalJSON implements json.Marshaler: the form that the statements take.
+func (n need) MarshalJSON() ([]byte, error) { return json.Marshal([]any{n.sid, n.digest, n.last}) }
+
+// putNeeds notes what the batch's entries need, all at once: a statement for each
+// session would take a seventh of the time that it takes to append one-step runs.
+func (s *Store) putNeeds(ctx context.Context) error {
+	if len(s.needs) == 0 {
+		return nil
+	}
+	list, err := json.Marshal(s.needs)
+	if err != nil {
 		return err
 	}
-	_, err := s.stmts.listSession.ExecContext(ctx, sid)
+	res, err := s.stmts.useVersions.ExecContext(ctx, string(list))
+	if err != nil {
+		return err
+	}
+	if n, err := res.RowsAffected(); err != nil || int(n) == len(s.needs) {
+		return err
+	}
+	// A version is used for the first time of all.
+	if _, err := s.stmts.nameVersions.ExecContext(ctx, string(list)); err != nil {
+		return err
+	}
+	_, err = s.stmts.useVersions.ExecContext(ctx, string(list))
 	return err
 }
 
-// need notes that a session's journal needs a version.
-func (s *Store) need(ctx context.Context, sid int64, v host.VersionUse) error {
-	for {
-		res, err := s.stmts.useVersion.ExecContext(ctx, sid, v.Digest, int64(v.Seq))
-		if err != nil {
+// settleVersions notes what a batch needs, and sweeps if it has let go of journals.
+func (s *Store) settleVersions(ctx context.Context, b *host.Batch) error {
+	if err := s.putNeeds(ctx); err != nil {
+		return err
+	}
+	for _, sid := range s.cuts {
+		if _, err := s.stmts.cutVersions.ExecContext(ctx, sid); err != nil {
 			return err
 		}
-		if n, err := res.RowsAffected(); err != nil || n > 0 {
-			return err
-		}
-		if _, err := s.stmts.nameVersion.ExecContext(ctx, v.Digest); err != nil { // its first use of all
+		if _, err := s.stmts.listSession.ExecContext(ctx, sid); err != nil {
 			return err
 		}
 	}
-}
-
-// settleVersions sweeps after a batch that has let go of journals.
-func (s *Store) settleVersions(ctx context.Context, b *host.Batch) error {
 	lets := false
 	for i := range b.Sessions {
 		p := &b.Sessions[i]
