@@ -132,7 +132,10 @@ type PluginInfo struct {
 	Manifest        abi.Raw // canonical CBOR of the manifest
 	Imports         []string
 	Created         time.Time
-	Runs            int // running runs of the workflows that it makes or is part of
+	Runs            int // running runs that hold the version; with the newest alone: any version
+	// HeldBy says on which versions those runs are, of the plugin's own workflow and
+	// of composed ones; in the list of a plugin's versions alone.
+	HeldBy []VersionRuns
 	// ComposedIn names the composed workflows that have its steps, sorted.
 	ComposedIn []string
 }

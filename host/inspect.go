@@ -10,6 +10,9 @@ type (
 		Last    uint64
 		WakeAt  int64
 		Private bool // it goes with its last handler
+		// Unlisted is the position up to which it is not noted which versions the
+		// entries need; 0: all is.
+		Unlisted uint64
 	}
 	// JournalRow is one row of a session's journal.
 	JournalRow struct {

@@ -269,11 +269,20 @@ type Plugins interface {
 	Plugin(ctx context.Context, tenant, name string) (PluginInfo, error)
 	// List gives the newest version of each plugin, by name.
 	List(ctx context.Context, tenant string) ([]PluginInfo, error)
-	// Versions gives all versions, oldest first.
+	// Versions gives all versions, oldest first. Runs of each are those that hold
+	// exactly this version.
 	Versions(ctx context.Context, tenant, name string) ([]PluginInfo, error)
-	// Delete removes a plugin; CodeConflict while runs hold it, or while a
-	// composed workflow has its steps.
+	// Delete removes a plugin with all its versions; CodeConflict while runs hold
+	// any of them, or while a composed workflow has its steps. What journals need of
+	// it stays stored as long as they do.
 	Delete(ctx context.Context, tenant, name string) error
+	// DeleteVersion removes a version that is not the newest, likewise.
+	//
+	// # Errors
+	//
+	// CodeNotFound. CodeConflict while runs hold it, if it is the newest, or if the
+	// newest version of a composed workflow has it.
+	DeleteVersion(ctx context.Context, tenant, name string, version int) error
 	// Workflows lists the names of the workflows, sorted.
 	Workflows(ctx context.Context, tenant string) ([]string, error)
 	// Workflow describes one. What it gives is shared and must not be changed.

@@ -57,6 +57,9 @@ type SessionBatch struct {
 	// Started names the runs of Runs that the batch makes: each becomes its
 	// handler's latest.
 	Started []string
+	// Versions are those that entries of Data need when they are folded: the store
+	// keeps them, by whatever name they go or went, as long as it has the entries.
+	Versions []VersionUse
 	// Repeats names requests that the entries answer: what was stored of the same
 	// ones before is replaced.
 	Repeats []Repeat
@@ -72,6 +75,19 @@ type SessionBatch struct {
 	// written; with the last handler of a private session (the session id is
 	// the handler id) the session and its journal go too.
 	Purge []string
+}
+
+// VersionUse says that an entry needs a version of a workflow to be folded.
+type VersionUse struct {
+	Digest string // of a module or a composition
+	Seq    uint64 // position of the last entry that does
+}
+
+// VersionRuns counts runs of a version of a workflow.
+type VersionRuns struct {
+	Workflow string
+	Version  string // digest; "" of runs that were begun before records had it
+	Runs     int
 }
 
 // Repeat is what is kept of a request that a client may send again: so that it
@@ -210,6 +226,9 @@ type Store interface {
 	// (from the oldest one if there is none), else those whose First is greater
 	// than after. None are left when it gives none.
 	History(ctx context.Context, key SessionKey, position, after uint64, limit int) ([]JournalRow, error)
+	// SessionVersions lists the versions that a session's journal needs, by digest.
+	// Sessions from before there was such a list have it from then on.
+	SessionVersions(ctx context.Context, key SessionKey) ([]VersionUse, error)
 	// Due lists sessions whose WakeAt lies at or before the given time, in the
 	// order of WakeAt, at most limit, and the earliest WakeAt after that time
 	// (WakeNever if there is none).
@@ -221,8 +240,9 @@ type Store interface {
 	Run(ctx context.Context, tenant, runID string) (Run, error)
 	// Runs lists handlers' latest runs.
 	Runs(ctx context.Context, q RunQuery) ([]Run, error)
-	// CountRuns counts the running runs of each workflow of a tenant.
-	CountRuns(ctx context.Context, tenant string) (map[string]int, error)
+	// CountRuns counts the running runs of a tenant by workflow and version, in
+	// the order of these.
+	CountRuns(ctx context.Context, tenant string) ([]VersionRuns, error)
 	// Repeat reads what is kept of a request.
 	Repeat(ctx context.Context, tenant, route, key string) (Repeat, error)
 	// ForgetRepeats deletes up to limit of the requests made before a time, in
@@ -256,9 +276,11 @@ type Store interface {
 	Plugins(ctx context.Context, tenant string) ([]PluginVersion, error)
 	// PluginVersions lists the versions of one plugin, oldest first.
 	PluginVersions(ctx context.Context, tenant, name string) ([]PluginVersion, error)
-	// DeletePlugin removes a plugin with all its versions; modules that no
-	// version, of a plugin or a composition, names go too.
-	DeletePlugin(ctx context.Context, tenant, name string) error
+	// DeletePlugin removes a version of a plugin that is not its newest, or with
+	// version 0 the plugin with all of them. Modules go with it that no version, of
+	// a plugin or a composition, names any more and no session's journal needs;
+	// those that a journal needs go with the last one that does.
+	DeletePlugin(ctx context.Context, tenant, name string, version int) error
 
 	// PutComposition stores the next version of a composed workflow. Its
 	// modules must be stored.
@@ -268,8 +290,9 @@ type Store interface {
 	Compositions(ctx context.Context, tenant string) ([]CompositionVersion, error)
 	// Composition reads any version by its digest.
 	Composition(ctx context.Context, digest string) (CompositionVersion, error)
-	// DeleteComposition removes a composed workflow with all its versions;
-	// modules that no version names any more go too.
+	// DeleteComposition removes a composed workflow with all its versions. Those
+	// that a session's journal needs can still be read by their digests, until the
+	// last journal goes that does. Modules go as with DeletePlugin.
 	DeleteComposition(ctx context.Context, tenant, name string) error
 
 	// Meta reads a small named value of the server itself; SetMeta writes it.
@@ -315,6 +338,7 @@ type JournalItem struct {
 	Cut      uint64
 	Runs     []Run
 	Started  []string
+	Versions []VersionUse // that the entry needs
 	Repeats  []Repeat
 	Stream   []StreamRow
 	Drop     []string

@@ -17,10 +17,13 @@ func newPlugins() *cobra.Command {
 		Use:   "plugins [NAME]",
 		Short: "List the plugins, or the versions of one",
 		Long: `List the plugins with their newest version, or all versions of one plugin,
-oldest first. RUNS counts the running runs that hold a version.`,
+oldest first. RUNS counts the running runs that hold a version, those of composed
+workflows that have its steps among them; for a plugin, those that hold any of its
+versions.`,
 		Example: `  weft plugins
   weft plugins counter
-  weft plugins rm counter`,
+  weft plugins rm counter
+  weft plugins rm counter --version 2`,
 		Args: takes("[NAME]"),
 	}
 	clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
@@ -34,17 +37,24 @@ oldest first. RUNS counts the running runs that hold a version.`,
 }
 
 func newRemovePlugin() *cobra.Command {
+	var version int
 	cmd := &cobra.Command{
 		Use:     "rm NAME",
 		Aliases: []string{"delete", "remove"},
-		Short:   "Remove a plugin with all its versions",
-		Long: `Remove a plugin with all its versions, and with it its workflow. It is refused
-while runs hold a version; 'weft runs --status running' shows them. Records,
-states and streams of runs that have ended stay.`,
-		Example: `  weft plugins rm counter`,
-		Args:    takes("NAME"),
+		Short:   "Remove a plugin with all its versions, or an old version of it",
+		Long: `Remove a plugin with all its versions, and with it its workflow, or with --version
+one of them that is not the newest. It is refused while runs hold what is to go;
+'weft plugins NAME' says how many do, and how to list them. Sessions, records,
+states and streams of runs that have ended stay, and can be used as before.`,
+		Example: `  weft plugins rm counter
+  weft plugins rm counter --version 2`,
+		Args: takes("NAME"),
 	}
+	cmd.Flags().IntVar(&version, "version", 0, "remove this version `N` alone")
 	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
+		if cmd.Flags().Changed("version") {
+			return removeVersion(ctx, r, args[0], version)
+		}
 		if err := r.DeletePlugin(ctx, args[0]); err != nil {
 			return r.unknownPlugin(ctx, err, args[0])
 		}
@@ -53,6 +63,19 @@ states and streams of runs that have ended stay.`,
 		}
 		return nil
 	})
+}
+
+func removeVersion(ctx context.Context, r *remote, name string, version int) error {
+	if version < 1 {
+		return usage("--version %d: it is the number of a version, from 1 on; 'weft plugins %s' lists them", version, name)
+	}
+	if err := r.DeletePluginVersion(ctx, name, version); err != nil {
+		return err
+	}
+	if !r.json {
+		r.note("removed version %d of plugin %s", version, name)
+	}
+	return nil
 }
 
 func listPlugins(ctx context.Context, r *remote) error {
@@ -77,7 +100,19 @@ func listVersions(ctx context.Context, r *remote, name string) error {
 	if r.json {
 		return r.printAnswer()
 	}
-	return r.print(pluginTable(list, time.Now()).render(r.screen.cols))
+	if err := r.print(pluginTable(list, time.Now()).render(r.screen.cols)); err != nil {
+		return err
+	}
+	for _, v := range list {
+		for _, held := range v.HeldBy {
+			line := r.hint("runs", "--workflow", held.Workflow, "--status", "running")
+			if held.Version != "" {
+				line = r.hint("runs", "--version", digest(held.Version), "--status", "running")
+			}
+			r.note("version %d is held by %s of workflow %s: %s", v.Version, counted(uint64(held.Runs), "run"), held.Workflow, line)
+		}
+	}
+	return nil
 }
 
 func pluginTable(list []host.PluginInfo, now time.Time) *table {

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 const patience = time.Minute
 
 // scriptPlugins are the examples that the scripts run.
-var scriptPlugins = []string{"accumulator", "branch", "chain", "counter", "human", "stream", "wordcount"}
+var scriptPlugins = []string{"accumulator", "approval", "branch", "chain", "counter", "flaky", "human", "stream", "wordcount"}
 
 // TestScripts plays testdata/script: the command line as people and programs
 // use it, against a server in a process of its own. Beside testscript's own,
@@ -47,10 +47,12 @@ var scriptPlugins = []string{"accumulator", "branch", "chain", "counter", "human
 //	bigfile FILE BYTES              makes a text of at least that many bytes
 //	testplugin NAME...              builds plugins of testdata/plugins as NAME.wasm
 //
-// and the variables PLUGINS (a folder), BUILD (go or tinygo) and HOSTILE (a
-// folder of modules that are refused).
+// and the variables PLUGINS (a folder), BUILD (go or tinygo), OTHER (the other one, if
+// approval is built by it: condition otherbuild) and HOSTILE (a folder of modules that
+// are refused).
 func TestScripts(t *testing.T) {
 	plugins, build := builtPlugins(t)
+	other := otherBuild(plugins, build)
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join(hosttest.Root(), "testdata", "script"),
 		RequireExplicitExec: true,
@@ -58,6 +60,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("PLUGINS", plugins)
 			e.Setenv("BUILD", build)
+			e.Setenv("OTHER", other)
 			e.Setenv("HOSTILE", filepath.Join(hosttest.Root(), "testdata", "hostile"))
 			// The race detector makes each program sleep for a second at its end.
 			e.Setenv("GORACE", os.Getenv("GORACE")+" atexit_sleep_ms=0")
@@ -65,8 +68,11 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Condition: func(cond string) (bool, error) {
-			if cond == "root" {
+			switch cond {
+			case "root":
 				return os.Geteuid() == 0, nil
+			case "otherbuild": // 'make plugins' makes both
+				return other != "", nil
 			}
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
@@ -99,6 +105,18 @@ func builtPlugins(t *testing.T) (dir, build string) {
 	}
 	t.Fatalf("the scripts need the example plugins: build them with 'make plugins'\n%v", missing)
 	return "", ""
+}
+
+// otherBuild is the compiler that is not BUILD's, "" if it has built nothing.
+func otherBuild(plugins, build string) string {
+	other := "go"
+	if build == "go" {
+		other = "tinygo"
+	}
+	if _, err := os.Stat(filepath.Join(plugins, "approval-"+other+".wasm")); err != nil {
+		return ""
+	}
+	return other
 }
 
 // spawned is a command that runs beside the script.

@@ -70,6 +70,7 @@ func recordSheet(rec client.Record, now time.Time) *sheet {
 	for _, w := range waiting(rec.WaitingFor) {
 		s.add("waits for", w)
 	}
+	s.add("code", rec.ErrorCode)
 	s.add("error", rec.Error)
 	return s
 }

@@ -37,6 +37,7 @@ type Source interface {
 	// Sessions lists sessions behind the one with an id; 0: from the first.
 	Sessions(ctx context.Context, after int64, limit int) ([]host.SessionRow, error)
 	Journal(ctx context.Context, session int64, each func(host.JournalRow) error) error
+	Versions(ctx context.Context, session int64, each func(host.VersionUse) error) error
 	Runs(ctx context.Context, session int64, each func(host.RunRow) error) error
 	Handlers(ctx context.Context, session int64, each func(host.HandlerRow) error) error
 	Stream(ctx context.Context, session int64, each func(host.EventsRow) error) error
@@ -83,6 +84,7 @@ const (
 	WakeDiffers     = "wake_differs"
 	RowLoose        = "row_loose"
 	SnapshotDiffers = "snapshot_differs"
+	VersionsDiffer  = "versions_differ"
 )
 
 // What to do about faults.
@@ -97,7 +99,8 @@ const (
 	adviceWake     = "any request to the session writes it anew; without one it may sleep too long, or be loaded for nothing"
 	adviceSnapshot = "the server loads the session by it: restore a backup, or delete its handlers ('weft cancel HANDLER --purge'); " +
 		"please report it, as it is no fault of the disk"
-	adviceRow = "the server does not look at it; a restore of a clean backup is without it"
+	adviceVersions = "nothing is wrong as long as the plugin is there: do not delete it, nor its old versions, while the session is needed"
+	adviceRow      = "the server does not look at it; a restore of a clean backup is without it"
 )
 
 // Summary is what an audit went over.

@@ -20,6 +20,7 @@ type source struct {
 	modules  []host.ModuleRecord
 	sessions []host.SessionRow
 	journal  []host.JournalRow // of each session
+	versions []host.VersionUse
 	runs     []host.RunRow
 	graph    *engine.Graph    // of all versions; nil: there is none
 	fail     map[string]error // by method
@@ -63,6 +64,10 @@ func (s *source) Sessions(_ context.Context, after int64, limit int) ([]host.Ses
 
 func (s *source) Journal(_ context.Context, _ int64, fn func(host.JournalRow) error) error {
 	return each(s.ask("Journal"), s.journal, fn)
+}
+
+func (s *source) Versions(_ context.Context, _ int64, fn func(host.VersionUse) error) error {
+	return each(s.ask("Versions"), s.versions, fn)
 }
 
 func (s *source) Runs(_ context.Context, _ int64, fn func(host.RunRow) error) error {
@@ -233,14 +238,20 @@ func TestRunUnderWayAtTheCut(t *testing.T) {
 	}
 	one[0].Last, one[0].WakeAt = last.Seq, eng.WakeAt()
 	for _, tt := range []struct {
-		steps uint64
-		want  []string
-	}{{record.Steps, nil}, {record.Steps + 1, []string{audit.RecordDiffers}}} {
-		record.Steps = tt.steps
+		steps, noted, unlisted uint64
+		want                   []string
+	}{
+		{steps: record.Steps, noted: last.Seq},
+		{steps: record.Steps + 1, noted: last.Seq, want: []string{audit.RecordDiffers}},
+		{steps: record.Steps, noted: last.Seq - 1, want: []string{audit.VersionsDiffer}},
+		{steps: record.Steps, noted: 0, unlisted: last.Seq},
+		{steps: record.Steps, noted: 0, unlisted: last.Seq - 1, want: []string{audit.VersionsDiffer}},
+	} {
+		record.Steps, one[0].Unlisted = tt.steps, tt.unlisted
 		stored := &source{sessions: one, graph: graph, journal: []host.JournalRow{{First: last.Seq, Data: data}},
-			runs: []host.RunRow{{Run: record, Latest: true}}}
+			versions: []host.VersionUse{{Digest: "v", Seq: tt.noted}, {Digest: "other", Seq: 1}}, runs: []host.RunRow{{Run: record, Latest: true}}}
 		if codes, _, err := audited(t, stored); err != nil || !slices.Equal(codes, tt.want) {
-			t.Errorf("a record with %d steps: %q, %v; want %q", tt.steps, codes, err, tt.want)
+			t.Errorf("%+v: %q, %v", tt, codes, err)
 		}
 	}
 }
@@ -248,7 +259,7 @@ func TestRunUnderWayAtTheCut(t *testing.T) {
 // What is no fault of what is stored ends the audit.
 func TestErrorsEndTheAudit(t *testing.T) {
 	broken := errors.New("the disk is gone")
-	for _, method := range []string{"Integrity", "Loose", "Modules", "CountSessions", "Sessions", "Journal", "Runs", "Handlers", "Stream"} {
+	for _, method := range []string{"Integrity", "Loose", "Modules", "CountSessions", "Sessions", "Journal", "Versions", "Runs", "Handlers", "Stream"} {
 		s := &source{sessions: sessions(2), fail: map[string]error{method: broken}}
 		codes, _, err := audited(t, s)
 		if !errors.Is(err, broken) || len(codes) > 0 || s.asked[len(s.asked)-1] != method {

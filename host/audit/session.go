@@ -29,6 +29,7 @@ type session struct {
 	missing string
 	runs    map[string]*folded // by id, those of the journal
 	streams map[streamOf]*tally
+	needs   map[string]uint64 // versions, with the last entry that needs each
 
 	// Of a journal that was cut: how many entries are not there any more, the
 	// handlers whose runs were active at its beginning, and the sequence number
@@ -70,7 +71,7 @@ func (t *tally) add(ev *host.StreamEvent) error {
 }
 
 func (a *auditor) newSession(row host.SessionRow) *session {
-	s := &session{a: a, row: row, runs: map[string]*folded{}, streams: map[streamOf]*tally{}}
+	s := &session{a: a, row: row, runs: map[string]*folded{}, streams: map[streamOf]*tally{}, needs: map[string]uint64{}}
 	s.eng = engine.New(row.Key, s.graph)
 	return s
 }
@@ -123,6 +124,9 @@ func (s *session) fold(row host.JournalRow) error {
 			return s.fail(ModuleMissing, entries[i].Seq, adviceModule, "the workflow of version %s cannot be had: %v", s.missing, err)
 		case err != nil:
 			return s.fail(JournalDamaged, entries[i].Seq, adviceSession, "the entry does not fold: %v", err)
+		}
+		for _, version := range s.eng.Needs(&entries[i]) {
+			s.needs[version] = entries[i].Seq
 		}
 		if err := s.note(cmds); err != nil {
 			return s.fail(JournalDamaged, entries[i].Seq, adviceSession, "what the entry comes to cannot be encoded: %v", err)
@@ -220,6 +224,9 @@ func (s *session) compare(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := s.compareVersions(ctx); err != nil {
+		return err
+	}
 	latest := map[string]string{} // handler -> run, of the tables
 	if err := s.a.Source.Runs(ctx, s.row.ID, func(r host.RunRow) error {
 		s.a.sum.Runs++
@@ -243,6 +250,33 @@ func (s *session) compare(ctx context.Context) error {
 		return err
 	}
 	return s.compareStreams(ctx)
+}
+
+// compareVersions wants the versions that the journal needs to be stored, and to be
+// noted: what is not would go with its name. More may be noted than is folded, as rows of a journal that was
+// cut have entries before its first snapshot.
+func (s *session) compareVersions(ctx context.Context) error {
+	noted := map[string]uint64{}
+	if err := s.a.Source.Versions(ctx, s.row.ID, func(v host.VersionUse) error {
+		noted[v.Digest] = v.Seq
+		if _, err := s.a.Graph(v.Digest); err != nil { // of a child in another session, perhaps, which the fold does not ask for
+			return s.differs(ModuleMissing, adviceModule, "the workflow of version %s, which entry %d needs, cannot be had: %v", v.Digest, v.Seq, err)
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	for _, version := range slices.Sorted(maps.Keys(s.needs)) {
+		at := s.needs[version]
+		if at <= noted[version] || at <= s.row.Unlisted {
+			continue
+		}
+		if err := s.differs(VersionsDiffer, adviceVersions, "entry %d needs version %s, and the session says that none behind entry %d does",
+			at, version, noted[version]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func wakeTime(at int64) string {

@@ -180,11 +180,18 @@ func TestPlugins(t *testing.T) {
 	if list, err := c.Plugins(t.Context()); err != nil || len(list) != 1 || list[0].SHA256 != "s" || list[0].Manifest != nil {
 		t.Errorf("plugins = %+v, %v", list, err)
 	}
+	f.info.HeldBy = []host.VersionRuns{{Workflow: "w", Version: "d", Runs: 2}, {Workflow: "w", Runs: 1}}
+	if list, err := c.Versions(t.Context(), "p"); err == nil && len(list) > 0 && !reflect.DeepEqual(list[0].HeldBy, f.info.HeldBy) {
+		t.Errorf("held by %+v", list[0].HeldBy)
+	}
 	if list, err := c.Versions(t.Context(), "p"); err != nil || len(list) != 2 {
 		t.Errorf("versions = %+v, %v", list, err)
 	}
 	if err := c.DeletePlugin(t.Context(), "p"); err != nil {
 		t.Error(err)
+	}
+	if err := c.DeletePluginVersion(t.Context(), "p", 3); err != nil || f.deleted != "p 3" {
+		t.Errorf("deleted %q, %v", f.deleted, err)
 	}
 	refusal := &host.Error{Code: host.CodeInvalidPlugin, Message: "1 problem", Problems: []host.Problem{{Code: "c", Message: "m", Step: "s", Event: "e"}}}
 	f.err = refusal

@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -22,14 +23,16 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // fake is a host that answers what a test sets, and notes what it was asked.
 type fake struct {
-	mu     sync.Mutex
-	run    host.Run
-	runs   []host.Run
-	more   bool
-	err    error
-	events []host.StreamEvent
-	info   host.PluginInfo
-	flow   host.WorkflowInfo
+	mu   sync.Mutex
+	run  host.Run
+	runs []host.Run
+	more bool
+	err  error
+	// deleted is the plugin's version that was deleted last.
+	deleted string
+	events  []host.StreamEvent
+	info    host.PluginInfo
+	flow    host.WorkflowInfo
 
 	start     host.StartRequest
 	startBody string
@@ -162,6 +165,11 @@ func (p plugins) Versions(context.Context, string, string) ([]host.PluginInfo, e
 	return []host.PluginInfo{p.f.info, p.f.info}, p.f.err
 }
 func (p plugins) Delete(context.Context, string, string) error { return p.f.err }
+
+func (p plugins) DeleteVersion(_ context.Context, _, name string, version int) error {
+	p.f.deleted = fmt.Sprint(name, " ", version)
+	return p.f.err
+}
 
 func (p plugins) Workflows(context.Context, string) ([]string, error) {
 	return []string{"a", "b"}, p.f.err

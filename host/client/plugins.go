@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/weftrun/weft/abi"
@@ -24,8 +25,13 @@ type pluginJSON struct {
 	Imports   []string        `json:"imports"`
 	Created   time.Time       `json:"created_at"`
 	Runs      int             `json:"runs"`
-	Composed  []string        `json:"composed_in"`
-	Check     []migrationJSON `json:"check"`
+	HeldBy    []struct {
+		Workflow string `json:"workflow"`
+		Version  string `json:"version"`
+		Runs     int    `json:"runs"`
+	} `json:"held_by"`
+	Composed []string        `json:"composed_in"`
+	Check    []migrationJSON `json:"check"`
 }
 
 func (j *pluginJSON) info() (host.PluginInfo, error) {
@@ -33,9 +39,13 @@ func (j *pluginJSON) info() (host.PluginInfo, error) {
 	if len(j.Composed) == 0 {
 		j.Composed = nil
 	}
+	var heldBy []host.VersionRuns
+	for _, held := range j.HeldBy {
+		heldBy = append(heldBy, host.VersionRuns(held))
+	}
 	return host.PluginInfo{
 		Name: j.Name, Workflow: j.Workflow, Version: j.Version, SHA256: j.SHA256, RewrittenSHA256: j.Rewritten,
-		Size: j.Size, Manifest: manifest, Imports: j.Imports, Created: j.Created.UTC(), Runs: j.Runs, ComposedIn: j.Composed,
+		Size: j.Size, Manifest: manifest, Imports: j.Imports, Created: j.Created.UTC(), Runs: j.Runs, HeldBy: heldBy, ComposedIn: j.Composed,
 	}, err
 }
 
@@ -142,6 +152,15 @@ func infos(list []pluginJSON) ([]host.PluginInfo, error) {
 // DeletePlugin removes a plugin; CodeConflict while runs hold it.
 func (c *Client) DeletePlugin(ctx context.Context, name string) error {
 	_, err := c.want(ctx, http.StatusNoContent, request{method: http.MethodDelete, path: "/plugins/" + url.PathEscape(name)})
+	return err
+}
+
+// DeletePluginVersion removes a version of a plugin that is not its newest;
+// CodeConflict while runs hold it.
+func (c *Client) DeletePluginVersion(ctx context.Context, name string, version int) error {
+	_, err := c.want(ctx, http.StatusNoContent, request{
+		method: http.MethodDelete, path: "/plugins/" + url.PathEscape(name), query: url.Values{"version": {strconv.Itoa(version)}},
+	})
 	return err
 }
 

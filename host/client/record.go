@@ -22,6 +22,7 @@ type recordJSON struct {
 	Workflow    string        `json:"workflow_name"`
 	RunID       string        `json:"run_id"`
 	Error       string        `json:"error"`
+	ErrorCode   string        `json:"error_code"`
 	Result      *envelopeJSON `json:"result"`
 	Status      host.Status   `json:"status"`
 	StartedAt   *time.Time    `json:"started_at"`
@@ -62,7 +63,7 @@ func decodeRecord(text []byte) (Record, error) {
 	}
 	rec := Record{JSON: text, Run: host.Run{
 		HandlerID: r.HandlerID, RunID: r.RunID, SessionID: r.SessionID, Workflow: r.Workflow, Version: r.Version,
-		Status: r.Status, Error: r.Error, Paused: r.Paused, Steps: r.Steps,
+		Status: r.Status, Error: r.Error, ErrorCode: r.ErrorCode, Paused: r.Paused, Steps: r.Steps,
 		Started: nanos(r.StartedAt), Updated: nanos(r.UpdatedAt), Completed: nanos(r.CompletedAt),
 	}}
 	for _, w := range r.WaitingFor {

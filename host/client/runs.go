@@ -29,7 +29,7 @@ type StartRequest struct {
 }
 
 // Record is the record of a run: decoded, and as the server sent it. The API
-// carries no tenant, error code and fuel; those are zero.
+// carries no tenant and fuel; those are zero.
 type Record struct {
 	host.Run
 	JSON json.RawMessage

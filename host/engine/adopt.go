@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/weftrun/weft/host"
 )
@@ -100,6 +101,41 @@ func (s *Session) foldFork() {
 	for _, to := range s.MailTo() {
 		s.emit(Mail{To: to})
 	}
+}
+
+// Needs gives the versions without which the entry, the session's newest, cannot
+// be folded, or what it says cannot be done, sorted: those of the runs that it
+// begins, here or in another session, and for one that others are loaded from those
+// of everything that has not ended. Whoever stores the entry keeps them as long as
+// it.
+func (s *Session) Needs(e *Entry) []string {
+	var out []string
+	switch {
+	case e.begins(), e.Kind == EntryRetry:
+		out = slices.Collect(maps.Values(s.Versions()))
+		for _, c := range s.children {
+			if c.start != nil {
+				out = append(out, c.start.Version)
+			}
+		}
+		for _, list := range s.outbox.byTarget {
+			for i := range list {
+				if start := list[i].Start; start != nil {
+					out = append(out, start.Version)
+				}
+			}
+		}
+	case e.Start != nil:
+		out = []string{e.Start.Version}
+	case e.Child != nil && e.Child.Start != nil:
+		out = []string{e.Child.Start.Version}
+	case e.Version != "":
+		out = []string{e.Version}
+	default:
+		return nil
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // Versions gives the version of each run that has not ended, queued ones too.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/weftrun/weft/abi"
@@ -33,6 +34,18 @@ type player struct {
 type base struct {
 	path state.Path
 	node *state.Node
+}
+
+// onlyNeeded finds workflows, and wants each version to be one that the entry says
+// that it needs.
+func onlyNeeded(t reporter, s *Session, e *Entry, find func(string) (*Graph, error)) func(string) (*Graph, error) {
+	needs := s.Needs(e)
+	return func(version string) (*Graph, error) {
+		if !slices.Contains(needs, version) {
+			t.Fatalf("entry %d (%s) needs %q, and version %q is asked for", e.Seq, e.Kind, needs, version)
+		}
+		return find(version)
+	}
 }
 
 func newPlayer(t reporter, graphs map[string]*Graph) *player {
@@ -136,7 +149,10 @@ func (p *player) tick(tick Tick) (Result, error) {
 		}
 		return res, err
 	}
+	find := p.copied.graphs
+	p.copied.graphs = onlyNeeded(p.t, p.live, res.Entry, find)
 	commands, ferr := p.copied.Fold(recoded(p.t, res.Entry))
+	p.copied.graphs = find
 	if ferr != nil {
 		p.t.Fatalf("fold: %v", ferr)
 	}

@@ -111,10 +111,11 @@ func (p *player) again(from *Session) *Session {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	s, err := Restore(from.key, from.graphs, data)
+	s, err := Restore(from.key, onlyNeeded(p.t, from, &Entry{Kind: EntrySnapshot}, from.graphs), data)
 	if err != nil {
 		p.t.Fatalf("restore: %v", err)
 	}
+	s.graphs = from.graphs
 	audit(p.t, s)
 	diffText(p.t, "restored session", from.Dump(), s.Dump())
 	other, err := s.Snapshot()
@@ -451,6 +452,34 @@ func TestVersionOfRecord(t *testing.T) {
 	}
 	if runs == 0 || queued == 0 {
 		t.Errorf("%d runs and %d queued ones", runs, queued)
+	}
+}
+
+// TestNeedsOfChildren: a child that is to begin in another session needs its version
+// from here, until it has ended: it may have to be begun anew.
+func TestNeedsOfChildren(t *testing.T) {
+	text, err := os.ReadFile(histories + "/child-private.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := parseArchive(string(text))
+	p := newPlayer(t, graphsOf(t, a))
+	most := 0
+	for line := range strings.Lines(a.file("ticks")) {
+		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		p.play(line)
+		if p.live.key.Session != "s" {
+			continue // the child's own
+		}
+		needs := p.live.Needs(&Entry{Kind: EntrySnapshot})
+		if most = max(most, len(needs)); len(p.live.children) > 0 && len(needs) != 2 {
+			t.Errorf("after %q the session needs %q", line, needs)
+		}
+	}
+	if needs := p.live.Needs(&Entry{Kind: EntrySnapshot}); most != 2 || len(needs) != 0 {
+		t.Errorf("it has needed %d versions, and needs %q", most, needs)
 	}
 }
 

@@ -64,7 +64,10 @@ func stored(b *testing.B, workflow string, n int) string {
 			if err != nil {
 				b.Fatal(err)
 			}
-			running = counts[workflow]
+			running = 0
+			for _, n := range counts {
+				running += n.Runs
+			}
 		}
 	}
 	h.Stop(b)

@@ -215,33 +215,6 @@ func wantQuarantine(t *testing.T, h *hosttest.Host, session string) {
 	}
 }
 
-// A plugin that is deleted takes its module along, which the journals of named
-// sessions may need. Such a session is refused until the plugin is back.
-func TestSessionOfADeletedPlugin(t *testing.T) {
-	data := t.TempDir()
-	h := hosttest.New(t, hosttest.Config{Data: data})
-	h.Load(t, "tinygo", "counter", "human")
-	h.Result(t, "counter", in("chat", nil))
-	if status, out := h.Do(t, http.MethodDelete, "/plugins/counter", nil); status != http.StatusNoContent {
-		t.Fatalf("delete: %d %s", status, out)
-	}
-	h.Stop(t)
-	h = hosttest.New(t, hosttest.Config{Data: data}) // which has not compiled the module
-	for range 3 {
-		status, out := h.Do(t, http.MethodPost, "/workflows/human/run-nowait", in("chat", nil))
-		if status != http.StatusInternalServerError || !strings.Contains(string(out), "a module that its journal names is not stored") {
-			t.Errorf("a start in its session: %d %s", status, out)
-		}
-	}
-	h.RunNoWait(t, "human", nil)
-	h.Stop(t)
-	h = hosttest.New(t, hosttest.Config{Data: data})
-	h.Load(t, "tinygo", "counter")
-	if got := h.Result(t, "counter", in("chat", nil)); got != "2" {
-		t.Errorf("with the plugin back, the session counts %s", got)
-	}
-}
-
 // eventually waits until a condition holds, looking every few milliseconds.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()

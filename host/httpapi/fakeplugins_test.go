@@ -76,6 +76,21 @@ func (p fakePlugins) Delete(_ context.Context, _, name string) error {
 	return nil
 }
 
+func (p fakePlugins) DeleteVersion(_ context.Context, _, name string, version int) error {
+	p.f.mu.Lock()
+	defer p.f.mu.Unlock()
+	versions := p.f.plugins[name]
+	i := slices.IndexFunc(versions, func(v host.PluginInfo) bool { return v.Version == version })
+	switch {
+	case i < 0:
+		return host.Errorf(host.CodeNotFound, "Plugin %s has no version %d", name, version)
+	case i == len(versions)-1:
+		return host.Errorf(host.CodeConflict, "version %d is the newest", version)
+	}
+	p.f.plugins[name] = slices.Delete(versions, i, i+1)
+	return nil
+}
+
 func (p fakePlugins) Workflows(context.Context, string) ([]string, error) {
 	return slices.Sorted(maps.Keys(p.f.workflows)), nil
 }

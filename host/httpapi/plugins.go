@@ -80,10 +80,26 @@ func (s *Server) listVersions(c echo.Context) error {
 	return s.answerPlugins(c, `{"versions":[`, list)
 }
 
-// deletePlugin removes a plugin.
+// deletePlugin removes a plugin, or one of its versions.
 func (s *Server) deletePlugin(c echo.Context) error {
+	if q := c.QueryParams(); q.Has("version") { // an empty one must not delete them all
+		return s.deleteVersion(c, q.Get("version"))
+	}
 	if err := s.cfg.Plugins.Delete(c.Request().Context(), host.DefaultTenant, param(c, "name")); err != nil {
 		return orNotFound(err, textPluginNotFound)
+	}
+	c.Response().WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// deleteVersion removes a version of a plugin.
+func (s *Server) deleteVersion(c echo.Context, text string) error {
+	version, err := strconv.Atoi(text)
+	if err != nil || version < 1 {
+		return invalid("Invalid version: '%s'. It is the number of a version of the plugin, from 1 on", clip(text))
+	}
+	if err := s.cfg.Plugins.DeleteVersion(c.Request().Context(), host.DefaultTenant, param(c, "name"), version); err != nil {
+		return err
 	}
 	c.Response().WriteHeader(http.StatusNoContent)
 	return nil
@@ -136,6 +152,22 @@ func appendPlugin(dst []byte, info *host.PluginInfo) []byte {
 	dst = appendStamp(dst, info.Created.UnixNano())
 	dst = append(dst, `,"runs":`...)
 	dst = strconv.AppendInt(dst, int64(info.Runs), 10)
+	for i, held := range info.HeldBy {
+		if i == 0 {
+			dst = append(dst, `,"held_by":[`...)
+		} else {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, `{"workflow":`...)
+		dst = appendString(dst, held.Workflow)
+		dst = append(dst, `,"version":`...)
+		dst = appendStringOrNull(dst, held.Version) // it is not known of runs that are old
+		dst = append(dst, `,"runs":`...)
+		dst = append(strconv.AppendInt(dst, int64(held.Runs), 10), '}')
+	}
+	if len(info.HeldBy) > 0 {
+		dst = append(dst, ']')
+	}
 	dst = append(dst, `,"composed_in":`...)
 	return appendStrings(dst, info.ComposedIn)
 }

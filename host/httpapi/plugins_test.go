@@ -47,6 +47,11 @@ func TestPlugins(t *testing.T) {
 	if len(lists.Plugins) != 1 || len(lists.Versions) != 3 || lists.Versions[0]["version"] != 1.0 {
 		t.Errorf("lists = %+v", lists)
 	}
+	for text, want := range map[string]int{"": 400, "0": 400, "-1": 400, "x": 400, "9": 404, "3": 409, "1": 204} {
+		if w := call(t, h, "DELETE", "/plugins/p.1_a-b?version="+text, ""); w.Code != want {
+			t.Errorf("delete version %q = %d %s, want %d", text, w.Code, w.Body, want)
+		}
+	}
 	if w := call(t, h, "DELETE", "/plugins/p.1_a-b", ""); w.Code != 204 || w.Body.Len() > 0 {
 		t.Errorf("delete = %d %s", w.Code, w.Body)
 	}

@@ -65,6 +65,10 @@ func appendRecord(dst []byte, run *host.Run, bare bool) ([]byte, error) {
 		dst = append(dst, `,"version":`...)
 		dst = appendString(dst, run.Version)
 	}
+	if run.ErrorCode != "" {
+		dst = append(dst, `,"error_code":`...)
+		dst = appendString(dst, run.ErrorCode)
+	}
 	dst = append(dst, `,"paused":`...)
 	dst = strconv.AppendBool(dst, run.Paused)
 	if run.Blocked != nil {

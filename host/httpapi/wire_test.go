@@ -452,7 +452,7 @@ func (p *player) normalizeRecord(t *testing.T, r map[string]any) {
 	if id, _ := r["handler_id"].(string); !p.given[id] {
 		r["handler_id"] = "(made)"
 	}
-	for _, ours := range []string{"session_id", "paused", "steps"} {
+	for _, ours := range []string{"session_id", "paused", "steps", "error_code"} {
 		delete(r, ours)
 	}
 }

@@ -86,6 +86,7 @@ func (p *part) add(it *host.JournalItem, record bool) error {
 		p.Runs = append(p.Runs, r)
 	}
 	p.Started = append(p.Started, it.Started...)
+	p.use(it.Versions)
 	p.Repeats = append(p.Repeats, it.Repeats...)
 	for _, row := range it.Stream {
 		if n := len(p.Stream); n > 0 && p.Stream[n-1].HandlerID == row.HandlerID && p.Stream[n-1].RunID == row.RunID {
@@ -102,4 +103,17 @@ func (p *part) add(it *host.JournalItem, record bool) error {
 	p.Drop = append(p.Drop, it.Drop...)
 	p.Purge = append(p.Purge, it.Purge...)
 	return nil
+}
+
+// use notes the versions that an entry needs, each once, with the last entry that
+// does.
+func (p *part) use(versions []host.VersionUse) {
+	for _, v := range versions {
+		i := slices.IndexFunc(p.Versions, func(known host.VersionUse) bool { return known.Digest == v.Digest })
+		if i < 0 {
+			p.Versions = append(p.Versions, v)
+			continue
+		}
+		p.Versions[i].Seq = max(p.Versions[i].Seq, v.Seq)
+	}
 }

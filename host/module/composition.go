@@ -352,6 +352,9 @@ func (s *Service) Decompose(ctx context.Context, tenant, name string) error {
 		}
 		return workflowNotFound()
 	}
+	if err := s.undecomposed(ctx, tenant, name); err != nil { // while it can still be begun
+		return err
+	}
 	s.unsetComposition(tenant, name) // so that no run of it starts any more
 	if err := s.deleteComposition(ctx, tenant, name); err != nil {
 		s.setCompositions(tenant, c)
@@ -362,15 +365,24 @@ func (s *Service) Decompose(ctx context.Context, tenant, name string) error {
 }
 
 func (s *Service) deleteComposition(ctx context.Context, tenant, name string) error {
-	runs, err := s.store.CountRuns(ctx, tenant)
-	if err != nil {
-		return storeError("the runs could not be counted", err)
+	if err := s.settle(ctx); err != nil {
+		return err
 	}
-	if n := runs[name]; n > 0 {
-		return host.Errorf(host.CodeConflict, "%d runs of workflow %s hold it: cancel them or let them end", n, name)
+	if err := s.undecomposed(ctx, tenant, name); err != nil {
+		return err
 	}
 	if err := s.store.DeleteComposition(ctx, tenant, name); err != nil && !errors.Is(err, host.ErrNotFound) {
 		return storeError("the workflow could not be deleted", err)
 	}
 	return nil
+}
+
+// undecomposed refuses to delete a composed workflow while runs hold any version
+// of it.
+func (s *Service) undecomposed(ctx context.Context, tenant, name string) error {
+	u, err := s.usage(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	return heldBy(u.records[name]+u.older[name], "workflow", name)
 }

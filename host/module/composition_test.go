@@ -69,7 +69,7 @@ func TestParts(t *testing.T) {
 		t.Errorf("part = %+v, %v", info, err)
 	}
 	b.put(t, tenantA, "whole", manifest(t, "no-name", nil))
-	b.running(t, "no-name", 1, host.StatusRunning)
+	b.running(t, "no-name")
 	if list, err := b.List(t.Context(), tenantA); err != nil || list[0].Runs != 0 || list[2].Runs != 1 {
 		t.Errorf("list = %+v, %v", list, err)
 	}
@@ -383,18 +383,26 @@ func TestDeletingWhatIsComposed(t *testing.T) {
 	b.put(t, tenantA, "yell", partOf(t, strings.Replace(shoutPart, "shout", "yell", 1)))
 	first := b.compose(t, "hello", of("greet", "shout"))
 	wantCode(t, b.Delete(t.Context(), tenantA, "shout"), host.CodeConflict, "workflow hello has steps of plugin shout")
-	b.running(t, "hello", 1, host.StatusRunning)
+	run := b.running(t, "hello")
 	if info, err := b.Plugin(t.Context(), tenantA, "shout"); err != nil || info.Runs != 1 {
 		t.Errorf("plugin = %+v, %v", info, err)
 	}
-	wantCode(t, b.Decompose(t.Context(), tenantA, "hello"), host.CodeConflict, "1 runs of workflow hello")
+	wantCode(t, b.Decompose(t.Context(), tenantA, "hello"), host.CodeConflict, "1 run holds workflow hello")
 	if _, err := b.Newest(tenantA, "hello"); err != nil {
 		t.Errorf("after a refused deletion: %v", err)
 	}
-	// Without its step in the newest version the plugin may go; the run keeps
-	// its module.
+	// A run stays on the version that has the plugin, though the newest has not.
 	b.compose(t, "hello", of("greet", "yell"))
+	wantCode(t, b.Delete(t.Context(), tenantA, "shout"), host.CodeConflict, "1 run holds plugin shout")
+	if info, err := b.Plugin(t.Context(), tenantA, "yell"); err != nil || info.Runs != 0 {
+		t.Errorf("plugin = %+v, %v", info, err)
+	}
+	// When it has ended the names may go; its journal keeps what it needs.
+	b.end(t, run)
 	if err := b.Delete(t.Context(), tenantA, "shout"); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Decompose(t.Context(), tenantA, "hello"); err != nil {
 		t.Fatal(err)
 	}
 	s := b.open(t, nil)
@@ -405,10 +413,7 @@ func TestDeletingWhatIsComposed(t *testing.T) {
 	if _, err := s.Wasm(t.Context(), v.Steps["shout"].Digest); err != nil {
 		t.Error(err)
 	}
-	b.running(t, "hello", 2, host.StatusCompleted)
-	if err := b.Decompose(t.Context(), tenantA, "hello"); err != nil {
-		t.Fatal(err)
-	}
+	b.purge(t)
 	s = b.open(t, nil)
 	_, err = s.ByDigest(first.Digest)
 	wantCode(t, err, host.CodeNotFound)

@@ -26,6 +26,9 @@ type Config struct {
 	Sandbox host.Sandbox
 	// Limits has the limits of uploads by tenant and plugin; nil: the defaults.
 	Limits *host.LimitTable
+	// Settled returns when everything is durable that was given to the journal
+	// before. nil: it always is.
+	Settled func(context.Context) error
 	// Log takes what operators should know. nil: nothing is logged.
 	Log *slog.Logger
 	// Now is the clock; nil: time.Now.
@@ -38,8 +41,10 @@ type Service struct {
 	store   host.Store
 	sandbox host.Sandbox
 	limits  *host.LimitTable
+	settled func(context.Context) error
 	log     *slog.Logger
 	now     func() time.Time
+	starts  starts
 
 	// changing is held while an upload or a deletion is being stored, so that
 	// the table below follows the store. Reading does not wait for it.
@@ -67,6 +72,7 @@ func New(c Config) (*Service, error) {
 		store:   c.Store,
 		sandbox: c.Sandbox,
 		limits:  c.Limits,
+		settled: c.Settled,
 		log:     c.Log,
 		now:     c.Now,
 		tenants: map[string]*tenant{},

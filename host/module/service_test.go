@@ -313,19 +313,49 @@ func TestUnknownNames(t *testing.T) {
 	}
 }
 
-// running stores a run of the workflow, with the given status.
-func (b bed) running(t *testing.T, workflow string, first uint64, status host.Status) {
+// running stores a run of the newest version of a workflow, with its first entry.
+func (b bed) running(t *testing.T, workflow string) host.Run {
+	t.Helper()
+	v, err := b.Newest(tenantA, workflow)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.runningOn(t, workflow, v.Digest)
+}
+
+// runningOn is running, of any version.
+func (b bed) runningOn(t *testing.T, workflow, digest string) host.Run {
+	t.Helper()
+	run := host.Run{Tenant: tenantA, HandlerID: "h", RunID: "r", SessionID: "h", Workflow: workflow, Version: digest,
+		Status: host.StatusRunning, Started: 1, Updated: 1}
+	part := host.SessionBatch{First: 1, Last: 1, Data: []byte{1}, Runs: []host.Run{run}, Started: []string{"r"}}
+	if digest != "" {
+		part.Versions = []host.VersionUse{{Digest: digest, Seq: 1}}
+	}
+	b.append(t, part)
+	return run
+}
+
+// end ends the run, and purge deletes it.
+func (b bed) end(t *testing.T, run host.Run) {
+	t.Helper()
+	run.Status, run.Completed = host.StatusCompleted, 2
+	b.append(t, host.SessionBatch{First: 2, Last: 2, Data: []byte{2}, Runs: []host.Run{run}})
+}
+
+func (b bed) purge(t *testing.T) {
+	t.Helper()
+	b.append(t, host.SessionBatch{Purge: []string{"h"}})
+}
+
+func (b bed) append(t *testing.T, part host.SessionBatch) {
 	t.Helper()
 	epoch, err := b.store.Claim(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := host.Run{Tenant: tenantA, HandlerID: "h", RunID: "r", SessionID: "h", Workflow: workflow, Status: status, Started: 1, Updated: 1}
-	batch := host.SessionBatch{Key: host.SessionKey{Tenant: tenantA, Session: "h"}, First: first, Last: first, Data: []byte{1}, WakeAt: host.WakeNever, Runs: []host.Run{run}}
-	if first == 1 {
-		batch.Started = []string{"r"}
-	}
-	if err := b.store.Append(t.Context(), host.Batch{Epoch: epoch, Sessions: []host.SessionBatch{batch}}); err != nil {
+	part.Key, part.WakeAt = host.SessionKey{Tenant: tenantA, Session: "h"}, host.WakeNever
+	if err := b.store.Append(t.Context(), host.Batch{Epoch: epoch, Sessions: []host.SessionBatch{part}}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -333,21 +363,25 @@ func (b bed) running(t *testing.T, workflow string, first uint64, status host.St
 func TestDelete(t *testing.T) {
 	b := newBed(t, nil)
 	info := b.put(t, tenantA, "p", manifest(t, "w", nil))
-	b.running(t, "w", 1, host.StatusRunning)
+	run := b.running(t, "w")
 	if info, err := b.Plugin(t.Context(), tenantA, "p"); err != nil || info.Runs != 1 {
 		t.Errorf("plugin = %+v, %v, want one run", info, err)
 	}
-	wantCode(t, b.Delete(t.Context(), tenantA, "p"), host.CodeConflict, "1 runs of workflow w hold plugin p")
+	wantCode(t, b.Delete(t.Context(), tenantA, "p"), host.CodeConflict, "1 run holds plugin p: cancel them, or let them end")
 	if _, err := b.Newest(tenantA, "w"); err != nil {
 		t.Errorf("after a refused deletion: %v", err)
 	}
-	b.running(t, "w", 2, host.StatusCompleted)
+	b.end(t, run)
 	if err := b.Delete(t.Context(), tenantA, "p"); err != nil {
 		t.Fatal(err)
 	}
 	_, err := b.Newest(tenantA, "w")
 	wantCode(t, err, host.CodeNotFound)
 	wantCode(t, b.Delete(t.Context(), tenantA, "p"), host.CodeNotFound)
+	if _, err = b.Wasm(t.Context(), info.SHA256); err != nil {
+		t.Errorf("the journal of a run that has ended needs its module: %v", err)
+	}
+	b.purge(t)
 	_, err = b.Wasm(t.Context(), info.SHA256)
 	wantCode(t, err, host.CodeNotFound)
 	if again := b.put(t, tenantA, "p", manifest(t, "w", nil)); again.Version != 1 {

@@ -154,26 +154,33 @@ func storeError(what string, err error) error {
 	return host.Errorf(host.CodeUnavailable, "%s: %w", what, err)
 }
 
-// info describes the newest version of a plugin, with the runs of its workflows.
+// info describes the newest version of a plugin, with the runs that hold any.
 func (s *Service) info(ctx context.Context, v host.PluginVersion) (host.PluginInfo, error) {
-	runs, err := s.store.CountRuns(ctx, v.Tenant)
+	u, err := s.usage(ctx, v.Tenant)
 	if err != nil {
-		return host.PluginInfo{}, storeError("the runs could not be counted", err)
+		return host.PluginInfo{}, err
 	}
-	info, err := s.describe(ctx, v)
-	s.use(&info, v, runs)
-	return info, err
+	return s.used(ctx, v, u)
 }
 
-// use adds to a plugin's newest version where it is used.
-func (s *Service) use(info *host.PluginInfo, v host.PluginVersion, runs map[string]int) {
-	info.Runs = runs[v.Workflow]
+// used is info, with the usage of the tenant's versions.
+func (s *Service) used(ctx context.Context, v host.PluginVersion, u *usage) (host.PluginInfo, error) {
+	info, err := s.describe(ctx, v)
+	if err != nil {
+		return info, err
+	}
 	for _, c := range s.compositionsOf(v.Tenant, v.Name) {
 		info.ComposedIn = append(info.ComposedIn, c.record.Name)
-		if c.record.Name != v.Workflow {
-			info.Runs += runs[c.record.Name]
-		}
 	}
+	if u.none() {
+		return info, nil
+	}
+	versions, err := s.store.PluginVersions(ctx, v.Tenant, v.Name)
+	if err != nil {
+		return info, storeError("the versions could not be read", err)
+	}
+	info.Runs = sum(u.ofPlugin(versions))
+	return info, nil
 }
 
 // describe describes a version, without its runs.
@@ -203,9 +210,9 @@ func pluginNotFound() *host.Error {
 
 // List implements [host.Plugins].
 func (s *Service) List(ctx context.Context, tenant string) ([]host.PluginInfo, error) {
-	runs, err := s.store.CountRuns(ctx, tenant)
+	u, err := s.usage(ctx, tenant)
 	if err != nil {
-		return nil, storeError("the runs could not be counted", err)
+		return nil, err
 	}
 	s.mu.RLock()
 	var newest []host.PluginVersion
@@ -217,19 +224,18 @@ func (s *Service) List(ctx context.Context, tenant string) ([]host.PluginInfo, e
 	s.mu.RUnlock()
 	infos := make([]host.PluginInfo, 0, len(newest))
 	for _, v := range newest {
-		info, err := s.describe(ctx, v)
+		info, err := s.used(ctx, v, u)
 		if err != nil {
 			return nil, err
 		}
-		s.use(&info, v, runs)
 		infos = append(infos, info)
 	}
 	slices.SortFunc(infos, byName)
 	return infos, nil
 }
 
-// Versions implements [host.Plugins]. The store counts runs by workflow: they
-// show with the newest version.
+// Versions implements [host.Plugins]. Runs from before records had versions show
+// with the newest.
 func (s *Service) Versions(ctx context.Context, tenant, name string) ([]host.PluginInfo, error) {
 	stored, err := s.store.PluginVersions(ctx, tenant, name)
 	if errors.Is(err, host.ErrNotFound) || err == nil && len(stored) == 0 {
@@ -238,58 +244,25 @@ func (s *Service) Versions(ctx context.Context, tenant, name string) ([]host.Plu
 	if err != nil {
 		return nil, storeError("the versions could not be read", err)
 	}
+	u, err := s.usage(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
 	infos := make([]host.PluginInfo, 0, len(stored))
-	for i, v := range stored {
-		describe := s.describe
-		if i == len(stored)-1 {
-			describe = s.info
-		}
-		info, err := describe(ctx, v)
+	for _, v := range stored {
+		info, err := s.describe(ctx, v)
 		if err != nil {
 			return nil, err
 		}
+		info.HeldBy = u.of(v)
+		info.Runs = sum(info.HeldBy)
 		infos = append(infos, info)
 	}
+	newest := &infos[len(infos)-1]
+	for _, c := range s.compositionsOf(tenant, name) {
+		newest.ComposedIn = append(newest.ComposedIn, c.record.Name)
+	}
+	newest.HeldBy = append(newest.HeldBy, u.unknown(stored)...)
+	newest.Runs = sum(newest.HeldBy)
 	return infos, nil
-}
-
-// Delete implements [host.Plugins].
-func (s *Service) Delete(ctx context.Context, tenant, name string) error {
-	s.changing.Lock()
-	defer s.changing.Unlock()
-	v, ok := s.newest(tenant, name)
-	if !ok {
-		return pluginNotFound()
-	}
-	if used := s.compositionsOf(tenant, name); len(used) > 0 {
-		return host.Errorf(host.CodeConflict, "workflow %s has steps of plugin %s: compose it without them, or delete it first", used[0].record.Name, name)
-	}
-	s.unset(v) // so that no run starts any more
-	err := s.deleteStored(ctx, v)
-	if err != nil {
-		s.set(v)
-		return err
-	}
-	s.log.Info("deleted a plugin", "tenant", tenant, "plugin", name)
-	return nil
-}
-
-func (s *Service) deleteStored(ctx context.Context, v host.PluginVersion) error {
-	runs, err := s.store.CountRuns(ctx, v.Tenant)
-	if err != nil {
-		return storeError("the runs could not be counted", err)
-	}
-	versions, err := s.store.PluginVersions(ctx, v.Tenant, v.Name)
-	if err != nil {
-		return storeError("the versions could not be read", err)
-	}
-	for _, old := range versions { // an older one may have made another workflow
-		if n := runs[old.Workflow]; n > 0 {
-			return host.Errorf(host.CodeConflict, "%d runs of workflow %s hold plugin %s: cancel them or let them end", n, old.Workflow, v.Name)
-		}
-	}
-	if err := s.store.DeletePlugin(ctx, v.Tenant, v.Name); err != nil && !errors.Is(err, host.ErrNotFound) {
-		return storeError("the plugin could not be deleted", err)
-	}
-	return nil
 }

@@ -319,6 +319,7 @@ func (l live) Effect(n uint64, req engine.Request, attach func(*engine.Result)) 
 	}
 	switch ask := req.(type) {
 	case engine.RunWorkflow:
+		defer l.at.ss.s.cfg.Modules.Starting()()
 		ask.Start, err = l.at.resolve(ask)
 		req = ask
 	case engine.CallResource:

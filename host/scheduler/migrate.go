@@ -30,6 +30,7 @@ func (s *Scheduler) Migrate(ctx context.Context, req host.MigrateRequest) (host.
 	if err := s.accepting(); err != nil {
 		return host.Migration{}, err
 	}
+	defer s.cfg.Modules.Starting()()
 	to, err := s.cfg.Modules.Newest(req.Tenant, req.Workflow)
 	if err != nil {
 		return host.Migration{}, err

@@ -25,7 +25,9 @@ func (s *Scheduler) Start(ctx context.Context, req host.StartRequest) (host.Run,
 	if before != nil {
 		return s.repeated(ctx, req.Tenant, before.RunID, req.Wait)
 	}
+	started := s.cfg.Modules.Starting()
 	b, err := s.beginRun(ctx, &req, once)
+	started()
 	once.settle(b.pos)
 	if err != nil {
 		return host.Run{}, err

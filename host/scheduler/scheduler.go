@@ -121,6 +121,9 @@ func (m *Module) limits(t *host.LimitTable, tenant string) host.Limits {
 
 // Modules gives the versions of workflows. Errors are [*host.Error]s.
 type Modules interface {
+	// Starting is called before Newest for a run, and done when the journal has
+	// the run's first entry, or will not have it: until then no version may go.
+	Starting() (done func())
 	// Newest is what a new run of a workflow takes.
 	Newest(tenant, workflow string) (Module, error)
 	// ByDigest gives any stored version.

@@ -319,6 +319,9 @@ func (ss *session) item(res engine.Result) host.JournalItem {
 	if runID, start := e.Begins(); start != nil {
 		it.Started = []string{runID}
 	}
+	for _, digest := range ss.eng.Needs(e) {
+		it.Versions = append(it.Versions, host.VersionUse{Digest: digest, Seq: e.Seq})
+	}
 	if it.Snapshot = e.Snapshot != nil; it.Snapshot && ss.s.cfg.KeepEntries > 0 && e.Seq > ss.s.cfg.KeepEntries {
 		it.Cut = e.Seq - ss.s.cfg.KeepEntries
 	}

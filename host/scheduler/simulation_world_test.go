@@ -409,6 +409,8 @@ func (m simModules) Newest(_, workflow string) (scheduler.Module, error) {
 	return m.ByDigest(newest)
 }
 
+func (m simModules) Starting() (done func()) { return func() {} }
+
 func (m simModules) ByDigest(digest string) (scheduler.Module, error) {
 	g, ok := m[digest]
 	if !ok {

@@ -108,7 +108,8 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 	if err := h.openSandbox(ctx, cfg); err != nil {
 		return nil, err
 	}
-	h.Plugins, err = module.New(module.Config{Store: h.Store, Sandbox: h.Sandbox, Limits: cfg.Limits, Log: cfg.Log})
+	h.Plugins, err = module.New(module.Config{Store: h.Store, Sandbox: h.Sandbox, Limits: cfg.Limits, Log: cfg.Log,
+		Settled: func(ctx context.Context) error { return h.Journal.Wait(ctx, h.Journal.Stats().Position) }})
 	if err != nil {
 		return nil, fmt.Errorf("load the plugins: %w", err)
 	}
@@ -279,6 +280,8 @@ type modules struct{ s *module.Service }
 func (m modules) Newest(tenant, workflow string) (scheduler.Module, error) {
 	return moduleOf(m.s.Newest(tenant, workflow))
 }
+
+func (m modules) Starting() (done func()) { return m.s.Starting() }
 
 func (m modules) ByDigest(digest string) (scheduler.Module, error) {
 	return moduleOf(m.s.ByDigest(digest))

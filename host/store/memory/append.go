@@ -73,7 +73,7 @@ func (c *change) apply(p *host.SessionBatch) error {
 // checkPart refuses a part that contradicts itself.
 func checkPart(p *host.SessionBatch) error {
 	switch {
-	case p.First == 0 && (p.Last != 0 || len(p.Data)+len(p.Runs)+len(p.Started)+len(p.Stream)+len(p.Repeats) > 0):
+	case p.First == 0 && (p.Last != 0 || len(p.Data)+len(p.Runs)+len(p.Started)+len(p.Stream)+len(p.Versions)+len(p.Repeats) > 0):
 		return fmt.Errorf("session %q: a part without entries only deletes", p.Key.Session)
 	case p.First > p.Last || p.Last > math.MaxInt64:
 		return fmt.Errorf("session %q: positions %d to %d", p.Key.Session, p.First, p.Last)
@@ -81,6 +81,11 @@ func checkPart(p *host.SessionBatch) error {
 		return fmt.Errorf("session %q: a snapshot at %d, or a cut at %d, outside of its positions", p.Key.Session, p.Snapshot, p.Cut)
 	case p.WakeAt < host.WakeNever:
 		return fmt.Errorf("session %q: wakes at %d", p.Key.Session, p.WakeAt)
+	}
+	for _, v := range p.Versions {
+		if v.Digest == "" || v.Seq < p.First || v.Seq > p.Last {
+			return fmt.Errorf("session %q: version %q at %d, outside of its positions", p.Key.Session, v.Digest, v.Seq)
+		}
 	}
 	for i := range p.Runs {
 		if r := &p.Runs[i]; r.Tenant != p.Key.Tenant || r.SessionID != p.Key.Session {
@@ -124,7 +129,7 @@ func (c *change) putSession(p *host.SessionBatch) (*session, error) {
 	}
 	if s == nil {
 		assign(c, &c.store.made, c.store.made+1)
-		s = &session{order: c.store.made}
+		s = &session{order: c.store.made, versions: map[string]*uint64{}}
 		set(c, c.store.sessions, p.Key, s)
 	}
 	assign(c, &s.last, p.Last)
@@ -134,6 +139,7 @@ func (c *change) putSession(p *host.SessionBatch) (*session, error) {
 		rows = slices.Clone(rows[foldable(rows, p.Cut):])
 	}
 	assign(c, &s.rows, rows)
+	c.need(s, p)
 	return s, nil
 }
 

@@ -89,6 +89,10 @@ func (s *Store) Composition(ctx context.Context, digest string) (found host.Comp
 				}
 			}
 		}
+		if v := s.gone[digest]; v != nil {
+			found = cloneComposition(v)
+			return nil
+		}
 		return notFound("composition", digest)
 	})
 	return found, err
@@ -104,10 +108,10 @@ func (s *Store) DeleteComposition(ctx context.Context, tenant, name string) erro
 		}
 		delete(s.composed, key)
 		for i := range versions {
-			for _, digest := range versions[i].Modules {
-				s.sweep(digest)
-			}
+			s.gone[versions[i].Digest] = &versions[i]
+			s.release(versions[i].Modules...)
 		}
+		s.sweep()
 		return nil
 	})
 }

@@ -13,13 +13,14 @@ import (
 // PutModule implements [host.Store].
 func (s *Store) PutModule(ctx context.Context, m host.ModuleRecord) error {
 	return s.update(ctx, func() error {
-		stored, ok := s.modules[m.Digest]
+		delete(s.released, m.Digest) // it is about to be named, so nothing may sweep it until then
+		stored := s.modules[m.Digest]
 		switch {
-		case !ok:
-			s.modules[m.Digest] = cloneModule(m)
+		case stored == nil:
+			m = cloneModule(m)
+			s.modules[m.Digest] = &m
 		case stored.ImageHash == "":
 			stored.ImageHash = m.ImageHash
-			s.modules[m.Digest] = stored
 		}
 		return nil
 	})
@@ -32,7 +33,7 @@ func (s *Store) Module(ctx context.Context, digest string) (m host.ModuleRecord,
 		if !ok {
 			return notFound("module", digest)
 		}
-		m = cloneModule(stored)
+		m = cloneModule(*stored)
 		return nil
 	})
 	return m, err
@@ -53,7 +54,7 @@ func (s *Store) PutPlugin(ctx context.Context, v host.PluginVersion, remade ...h
 		if _, ok := s.modules[v.Digest]; !ok {
 			return fmt.Errorf("storing plugin %s: %w", v.Name, notFound("module", v.Digest))
 		}
-		if newest := len(s.plugins[key]); v.Version != newest+1 {
+		if newest := newestVersion(s.plugins[key]); v.Version != newest+1 {
 			return fmt.Errorf("storing plugin %s: version %d does not follow version %d", v.Name, v.Version, newest)
 		}
 		if err := s.checkCompositions(remade); err != nil {
@@ -63,6 +64,13 @@ func (s *Store) PutPlugin(ctx context.Context, v host.PluginVersion, remade ...h
 		s.addCompositions(remade)
 		return nil
 	})
+}
+
+func newestVersion(versions []host.PluginVersion) int {
+	if len(versions) == 0 {
+		return 0
+	}
+	return versions[len(versions)-1].Version
 }
 
 // Plugins implements [host.Store]; plugins of one name are in the order of
@@ -97,26 +105,34 @@ func (s *Store) PluginVersions(ctx context.Context, tenant, name string) (versio
 
 // DeletePlugin implements [host.Store]. A module that was stored but never
 // named by a version stays: its upload may be under way.
-func (s *Store) DeletePlugin(ctx context.Context, tenant, name string) error {
+func (s *Store) DeletePlugin(ctx context.Context, tenant, name string, version int) error {
 	return s.update(ctx, func() error {
 		key := id{tenant, name}
-		versions, ok := s.plugins[key]
-		if !ok {
-			return notFound("plugin", name)
+		versions := s.plugins[key]
+		if version != 0 && version == newestVersion(versions) {
+			return fmt.Errorf("deleting plugin %s: version %d is the newest", name, version)
 		}
-		delete(s.plugins, key)
+		var kept []host.PluginVersion
+		var digests []string
 		for _, v := range versions {
-			s.sweep(v.Digest)
+			if version != 0 && v.Version != version {
+				kept = append(kept, v)
+				continue
+			}
+			digests = append(digests, v.Digest)
 		}
+		switch {
+		case len(digests) == 0:
+			return notFound("plugin", name)
+		case len(kept) == 0:
+			delete(s.plugins, key)
+		default:
+			s.plugins[key] = kept
+		}
+		s.release(digests...)
+		s.sweep()
 		return nil
 	})
-}
-
-// sweep drops a module that no version names any more.
-func (s *Store) sweep(digest string) {
-	if !s.isNamed(digest) {
-		delete(s.modules, digest)
-	}
 }
 
 // isNamed reports whether a version of any plugin or composition has the module.

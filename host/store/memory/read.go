@@ -146,20 +146,25 @@ func matches(r *host.Run, q *host.RunQuery) bool {
 }
 
 // CountRuns implements [host.Store].
-func (s *Store) CountRuns(ctx context.Context, tenant string) (map[string]int, error) {
-	counts := map[string]int{}
+func (s *Store) CountRuns(ctx context.Context, tenant string) ([]host.VersionRuns, error) {
+	by := map[host.VersionRuns]int{}
 	err := s.view(ctx, func() error {
 		for key, r := range s.runs {
 			if key.tenant == tenant && r.Status == host.StatusRunning {
-				counts[r.Workflow]++
+				by[host.VersionRuns{Workflow: r.Workflow, Version: r.Version}]++
 			}
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, err
+	var counts []host.VersionRuns
+	for n, runs := range by {
+		n.Runs = runs
+		counts = append(counts, n)
 	}
-	return counts, nil
+	slices.SortFunc(counts, func(a, b host.VersionRuns) int {
+		return cmp.Or(strings.Compare(a.Workflow, b.Workflow), strings.Compare(a.Version, b.Version))
+	})
+	return counts, err
 }
 
 // Stream implements [host.Store].

@@ -30,9 +30,13 @@ type Store struct {
 	sessions map[host.SessionKey]*session
 	handlers map[id]*handler
 	runs     map[id]*host.Run
-	modules  map[string]host.ModuleRecord
+	modules  map[string]*host.ModuleRecord
 	plugins  map[id][]host.PluginVersion      // oldest first
 	composed map[id][]host.CompositionVersion // likewise
+	// released are the modules that no name has any more, gone the compositions:
+	// they stay as long as a session needs them.
+	released map[string]bool
+	gone     map[string]*host.CompositionVersion // by digest
 	repeats  map[repeatKey]*host.Repeat
 	meta     map[string][]byte
 	stats    host.StoreStats
@@ -50,6 +54,7 @@ type session struct {
 	wakeAt   int64
 	private  bool // a handler with the session's own name has run in it
 	handlers int
+	versions map[string]*uint64 // that its rows need, with the last position that does
 }
 
 // row is a row of a session's journal.
@@ -83,7 +88,9 @@ func New() *Store {
 		sessions: map[host.SessionKey]*session{},
 		handlers: map[id]*handler{},
 		runs:     map[id]*host.Run{},
-		modules:  map[string]host.ModuleRecord{},
+		modules:  map[string]*host.ModuleRecord{},
+		released: map[string]bool{},
+		gone:     map[string]*host.CompositionVersion{},
 		plugins:  map[id][]host.PluginVersion{},
 		composed: map[id][]host.CompositionVersion{},
 		repeats:  map[repeatKey]*host.Repeat{},
@@ -100,7 +107,7 @@ func (s *Store) Close() error {
 	}
 	s.closed = true
 	s.sessions, s.handlers, s.runs = nil, nil, nil
-	s.modules, s.plugins, s.composed, s.repeats, s.meta = nil, nil, nil, nil, nil
+	s.modules, s.plugins, s.composed, s.released, s.gone, s.repeats, s.meta = nil, nil, nil, nil, nil, nil, nil
 	return nil
 }
 
@@ -143,6 +150,7 @@ func (s *Store) Append(ctx context.Context, b host.Batch) error {
 			return fmt.Errorf("batch refused: %w", err)
 		}
 	}
+	c.settleVersions(&b)
 	s.stats.Commits++
 	for i := range b.Sessions {
 		s.stats.JournalBytes += uint64(len(b.Sessions[i].Data))

@@ -24,6 +24,11 @@ type statements struct {
 	insertJournal *sql.Stmt
 	setSnapshot   *sql.Stmt
 	cutJournal    *sql.Stmt
+	useVersions   *sql.Stmt
+	nameVersions  *sql.Stmt
+	cutVersions   *sql.Stmt
+	listSession   *sql.Stmt
+	releases      *sql.Stmt
 
 	insertHandler *sql.Stmt
 	reuseHandler  *sql.Stmt
@@ -77,6 +82,14 @@ func prepareStatements(ctx context.Context, conn *sql.Conn) (*statements, error)
 		{&s.setSnapshot, `UPDATE sessions SET snapshot = ?2 WHERE id = ?1`},
 		{&s.cutJournal, `DELETE FROM journal WHERE sid = ?1 AND first <
 			(SELECT max(first) FROM journal WHERE sid = ?1 AND snapshot <= ?2)`},
+
+		{&s.useVersions, `INSERT INTO session_versions (sid, version, last) SELECT j.value ->> 0, v.id, j.value ->> 2
+			FROM json_each(?1) j CROSS JOIN versions v ON v.digest = j.value ->> 1 WHERE true ON CONFLICT DO UPDATE SET last = max(last, excluded.last)`},
+		{&s.nameVersions, `INSERT INTO versions (digest) SELECT j.value ->> 1 FROM json_each(?1) j WHERE true ON CONFLICT DO NOTHING`},
+		{&s.cutVersions, `DELETE FROM session_versions WHERE sid = ?1 AND last < (SELECT min(first) FROM journal WHERE sid = ?1)`},
+		{&s.listSession, `UPDATE sessions SET unlisted = 0 WHERE id = ?1 AND unlisted > 0
+			AND unlisted < (SELECT min(first) FROM journal WHERE sid = ?1)`},
+		{&s.releases, `SELECT EXISTS (SELECT 1 FROM released) OR EXISTS (SELECT 1 FROM released_compositions)`},
 
 		{&s.insertHandler, `INSERT INTO handlers (tenant, handler, sid, first_seq)
 			VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING`},
@@ -138,6 +151,7 @@ func (s *Store) Append(ctx context.Context, b host.Batch) error {
 	begun := time.Now()
 	defer func() { s.commitTime.Add(int64(time.Since(begun))) }()
 	var journalBytes uint64
+	s.needs, s.cuts = s.needs[:0], s.cuts[:0]
 	err := s.transact(ctx, func(ctx context.Context) error {
 		if err := s.checkEpoch(ctx, b.Epoch); err != nil {
 			return appendError(err)
@@ -148,7 +162,7 @@ func (s *Store) Append(ctx context.Context, b host.Batch) error {
 			}
 			journalBytes += uint64(len(b.Sessions[i].Data))
 		}
-		return nil
+		return appendError(s.settleVersions(ctx, &b))
 	})
 	if err != nil {
 		return err
@@ -202,7 +216,7 @@ func (s *Store) appendSession(ctx context.Context, p *host.SessionBatch) error {
 // checkPart refuses what no table would notice.
 func checkPart(p *host.SessionBatch) error {
 	switch {
-	case p.First == 0 && (p.Last != 0 || len(p.Data)+len(p.Runs)+len(p.Started)+len(p.Stream)+len(p.Repeats) > 0):
+	case p.First == 0 && (p.Last != 0 || len(p.Data)+len(p.Runs)+len(p.Started)+len(p.Stream)+len(p.Versions)+len(p.Repeats) > 0):
 		return refuse("session %q: a part without entries only deletes", p.Key.Session)
 	case p.First > p.Last || p.Last > math.MaxInt64:
 		return refuse("session %q: positions %d to %d", p.Key.Session, p.First, p.Last)
@@ -210,6 +224,11 @@ func checkPart(p *host.SessionBatch) error {
 		return refuse("session %q: a snapshot at %d, or a cut at %d, outside of its positions", p.Key.Session, p.Snapshot, p.Cut)
 	case p.WakeAt < host.WakeNever:
 		return refuse("session %q: wakes at %d", p.Key.Session, p.WakeAt)
+	}
+	for _, v := range p.Versions {
+		if v.Digest == "" || v.Seq < p.First || v.Seq > p.Last {
+			return refuse("session %q: version %q at %d, outside of its positions", p.Key.Session, v.Digest, v.Seq)
+		}
 	}
 	for i := range p.Runs {
 		if r := &p.Runs[i]; r.Tenant != p.Key.Tenant || r.SessionID != p.Key.Session {
@@ -266,21 +285,6 @@ func (s *Store) putSession(ctx context.Context, p *host.SessionBatch) (sid int64
 		return sid, err
 	}
 	return sid, s.settleJournal(ctx, sid, p)
-}
-
-// settleJournal notes where the session is to be loaded from, and lets go of what
-// is cut.
-func (s *Store) settleJournal(ctx context.Context, sid int64, p *host.SessionBatch) error {
-	if p.Snapshot != 0 {
-		if _, err := s.stmts.setSnapshot.ExecContext(ctx, sid, int64(p.First)); err != nil {
-			return err
-		}
-	}
-	if p.Cut == 0 {
-		return nil
-	}
-	_, err := s.stmts.cutJournal.ExecContext(ctx, sid, int64(p.Cut))
-	return err
 }
 
 func (s *Store) makeSession(ctx context.Context, p *host.SessionBatch) (sid int64, err error) {

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"crypto/rand"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/weftrun/weft/abi"
@@ -18,9 +19,9 @@ func oneStepRun(tb testing.TB) host.SessionBatch {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	handler := rand.Text()
+	handler, digest := rand.Text(), strings.Repeat("0123abcd", 8)
 	r := host.Run{
-		Tenant: host.DefaultTenant, HandlerID: handler, RunID: rand.Text(), SessionID: handler, Workflow: "flow",
+		Tenant: host.DefaultTenant, HandlerID: handler, RunID: rand.Text(), SessionID: handler, Workflow: "flow", Version: digest,
 		Status: host.StatusCompleted, Started: 1_800_000_000_000_000_000, Updated: 1_800_000_000_001_000_000,
 		Completed: 1_800_000_000_001_000_000, Steps: 1, Fuel: 12_345,
 	}
@@ -36,6 +37,7 @@ func oneStepRun(tb testing.TB) host.SessionBatch {
 		Key:   host.SessionKey{Tenant: host.DefaultTenant, Session: handler},
 		First: 1, Last: 3, Data: make([]byte, 600), WakeAt: host.WakeNever,
 		Runs: []host.Run{r}, Started: []string{r.RunID}, Stream: []host.StreamRow{row},
+		Versions: []host.VersionUse{{Digest: digest, Seq: 1}},
 	}
 }
 

@@ -74,7 +74,10 @@ func (s *Store) Compositions(ctx context.Context, tenant string) ([]host.Composi
 // Composition implements [host.Store]. Of several versions with the digest it
 // gives any: only their places in their histories differ.
 func (s *Store) Composition(ctx context.Context, digest string) (host.CompositionVersion, error) {
-	found, err := s.compositions(ctx, `SELECT `+compositionColumns+` FROM compositions c WHERE digest = ? LIMIT 1`, digest)
+	found, err := s.compositions(ctx, `SELECT `+compositionColumns+` FROM compositions c WHERE digest = ?1
+		UNION ALL SELECT tenant, name, version, digest, created, record,
+			(SELECT json_group_array(module ORDER BY place) FROM released_modules WHERE digest = c.digest)
+			FROM released_compositions c WHERE digest = ?1 LIMIT 1`, digest)
 	if err == nil && len(found) == 0 {
 		err = notFound(sql.ErrNoRows, "composition "+digest)
 	}
@@ -109,6 +112,9 @@ func (s *Store) compositions(ctx context.Context, query string, arg string) ([]h
 // DeleteComposition implements [host.Store].
 func (s *Store) DeleteComposition(ctx context.Context, tenant, name string) error {
 	err := s.update(ctx, func(ctx context.Context) error {
+		if err := s.releaseCompositions(ctx, tenant, name); err != nil {
+			return err
+		}
 		rows, err := s.conn.QueryContext(ctx,
 			`SELECT DISTINCT module FROM composition_modules WHERE tenant = ? AND name = ?`, tenant, name)
 		if err != nil {
@@ -125,7 +131,7 @@ func (s *Store) DeleteComposition(ctx context.Context, tenant, name string) erro
 		if n, err := res.RowsAffected(); err != nil || n == 0 {
 			return errors.Join(sql.ErrNoRows, err)
 		}
-		return s.sweep(ctx, modules)
+		return s.release(ctx, modules)
 	})
 	if errors.Is(err, sql.ErrNoRows) {
 		return notFound(sql.ErrNoRows, "composition "+name)

@@ -280,15 +280,15 @@ func (i *Inspection) CountSessions(ctx context.Context) (n int, err error) {
 func (i *Inspection) Sessions(ctx context.Context, after int64, limit int) (list []host.SessionRow, err error) {
 	err = i.rows(ctx, "the sessions", func(rows *sql.Rows) error {
 		var r host.SessionRow
-		var last int64
+		var last, unlisted int64
 		var wake sql.NullInt64
-		if err := rows.Scan(&r.ID, &r.Key.Tenant, &r.Key.Session, &last, &wake, &r.Private); err != nil {
+		if err := rows.Scan(&r.ID, &r.Key.Tenant, &r.Key.Session, &last, &wake, &r.Private, &unlisted); err != nil {
 			return err
 		}
-		r.Last, r.WakeAt = uint64(last), wakeAt(wake)
+		r.Last, r.WakeAt, r.Unlisted = uint64(last), wakeAt(wake), uint64(unlisted)
 		list = append(list, r)
 		return nil
-	}, `SELECT id, tenant, session, last, wake_at, private FROM sessions WHERE id > ? ORDER BY id LIMIT ?`, after, limit)
+	}, `SELECT id, tenant, session, last, wake_at, private, unlisted FROM sessions WHERE id > ? ORDER BY id LIMIT ?`, after, limit)
 	return list, err
 }
 
@@ -303,6 +303,19 @@ func (i *Inspection) Journal(ctx context.Context, session int64, each func(host.
 		r.First = uint64(first)
 		return each(r)
 	}, `SELECT first, data FROM journal WHERE sid = ? ORDER BY first`, session)
+}
+
+// Versions hands out the versions that a session's journal needs.
+func (i *Inspection) Versions(ctx context.Context, session int64, each func(host.VersionUse) error) error {
+	return i.ofSession(ctx, "the versions", func(rows *sql.Rows) error {
+		var last int64
+		var v host.VersionUse
+		if err := rows.Scan(&v.Digest, &last); err != nil {
+			return err
+		}
+		v.Seq = uint64(last)
+		return each(v)
+	}, `SELECT v.digest, n.last FROM session_versions n JOIN versions v ON v.id = n.version WHERE n.sid = ? ORDER BY v.digest`, session)
 }
 
 // Handlers hands out the handlers of a session. Like Runs and Stream it finds

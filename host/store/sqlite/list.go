@@ -166,20 +166,19 @@ func distinct(values []string) []string {
 }
 
 // CountRuns implements [host.Store].
-func (s *Store) CountRuns(ctx context.Context, tenant string) (map[string]int, error) {
+func (s *Store) CountRuns(ctx context.Context, tenant string) ([]host.VersionRuns, error) {
 	rows, err := s.query.countRuns.QueryContext(ctx, tenant)
 	if err != nil {
 		return nil, notFound(err, "the running runs")
 	}
 	defer func() { _ = rows.Close() }()
-	counts := map[string]int{}
+	var counts []host.VersionRuns
 	for rows.Next() {
-		var workflow string
-		var n int
-		if err := rows.Scan(&workflow, &n); err != nil {
+		var n host.VersionRuns
+		if err := rows.Scan(&n.Workflow, &n.Version, &n.Runs); err != nil {
 			return nil, notFound(err, "the running runs")
 		}
-		counts[workflow] = n
+		counts = append(counts, n)
 	}
 	return counts, notFound(rows.Err(), "the running runs")
 }

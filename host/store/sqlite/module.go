@@ -21,6 +21,10 @@ func (s *Store) PutModule(ctx context.Context, m host.ModuleRecord) error {
 		content = []byte{} // nil would be NULL
 	}
 	err = s.update(ctx, func(ctx context.Context) error {
+		// It is about to be named, so nothing may sweep it until then.
+		if _, err := s.conn.ExecContext(ctx, `DELETE FROM released WHERE digest = ?`, m.Digest); err != nil {
+			return err
+		}
 		res, err := s.conn.ExecContext(ctx,
 			`INSERT INTO modules (digest, rewritten, image_hash, manifest, imports) VALUES (?, ?, ?, ?, ?)
 			ON CONFLICT DO NOTHING`, m.Digest, m.Rewritten, m.ImageHash, []byte(m.Manifest), imports)
@@ -130,13 +134,13 @@ func (s *Store) plugins(ctx context.Context, query string, args ...any) ([]host.
 
 // DeletePlugin implements [host.Store]. A module that was stored but never
 // named by a version stays: its upload may be under way.
-func (s *Store) DeletePlugin(ctx context.Context, tenant, name string) error {
+func (s *Store) DeletePlugin(ctx context.Context, tenant, name string, version int) error {
 	err := s.update(ctx, func(ctx context.Context) error {
-		digests, err := s.deleteVersions(ctx, tenant, name)
+		digests, err := s.deleteVersions(ctx, tenant, name, version)
 		if err != nil {
 			return err
 		}
-		return s.sweep(ctx, digests)
+		return s.release(ctx, digests)
 	})
 	if errors.Is(err, sql.ErrNoRows) {
 		return notFound(err, "plugin "+name)
@@ -147,24 +151,19 @@ func (s *Store) DeletePlugin(ctx context.Context, tenant, name string) error {
 	return nil
 }
 
-// sweep drops those of the modules that no version names any more.
-func (s *Store) sweep(ctx context.Context, digests []string) error {
-	for _, digest := range digests {
-		_, err := s.conn.ExecContext(ctx, `DELETE FROM modules WHERE digest = ?1
-			AND NOT EXISTS (SELECT 1 FROM plugins WHERE digest = ?1)
-			AND NOT EXISTS (SELECT 1 FROM composition_modules WHERE module = ?1)`, digest)
-		if err != nil {
-			return err
-		}
+// deleteVersions deletes a version of a plugin, or with 0 all, and gives their
+// modules' digests; sql.ErrNoRows if there were none.
+func (s *Store) deleteVersions(ctx context.Context, tenant, name string, version int) ([]string, error) {
+	var newest int
+	err := s.conn.QueryRowContext(ctx, `SELECT coalesce(max(version), 0) FROM plugins WHERE tenant = ? AND name = ?`, tenant, name).Scan(&newest)
+	if err != nil {
+		return nil, err
 	}
-	return nil
-}
-
-// deleteVersions deletes the versions of a plugin and gives their modules'
-// digests; sql.ErrNoRows if there were none.
-func (s *Store) deleteVersions(ctx context.Context, tenant, name string) ([]string, error) {
+	if version != 0 && version == newest {
+		return nil, fmt.Errorf("version %d is the newest", version)
+	}
 	rows, err := s.conn.QueryContext(ctx,
-		`DELETE FROM plugins WHERE tenant = ? AND name = ? RETURNING digest`, tenant, name)
+		`DELETE FROM plugins WHERE tenant = ?1 AND name = ?2 AND ?3 IN (0, version) RETURNING digest`, tenant, name, version)
 	if err != nil {
 		return nil, err
 	}

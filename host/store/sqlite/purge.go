@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
 
 	"github.com/weftrun/weft/host"
 )
@@ -30,8 +31,7 @@ func (s *Store) drop(ctx context.Context, sid int64, p *host.SessionBatch) error
 			return err
 		}
 	}
-	_, err := s.stmts.deleteSession.ExecContext(ctx, sid)
-	return err
+	return s.leave(ctx, sid)
 }
 
 // purge deletes the part's handlers; runs and streams go with them. A private
@@ -45,6 +45,19 @@ func (s *Store) purge(ctx context.Context, sid int64, p *host.SessionBatch) erro
 			return err
 		}
 	}
-	_, err := s.stmts.deleteSession.ExecContext(ctx, sid)
+	return s.leave(ctx, sid)
+}
+
+// leave deletes a private session that has no handler left. What its entries of
+// this batch need is forgotten: a session that the batch makes later may get its id.
+func (s *Store) leave(ctx context.Context, sid int64) error {
+	res, err := s.stmts.deleteSession.ExecContext(ctx, sid)
+	if err != nil {
+		return err
+	}
+	n, err := res.RowsAffected()
+	if n > 0 {
+		s.needs = slices.DeleteFunc(s.needs, func(n need) bool { return n.sid == sid })
+	}
 	return err
 }

@@ -13,7 +13,7 @@ import (
 // queries are the prepared statements of the reading connections. Each answers
 // by itself, from one snapshot.
 type queries struct {
-	session, history, due, handler, run, stream, streamEnd, countRuns, meta, repeat, module *sql.Stmt
+	session, history, due, handler, run, stream, streamEnd, countRuns, versions, meta, repeat, module *sql.Stmt
 }
 
 // runColumns are what scanRun reads, in its order.
@@ -43,8 +43,10 @@ func prepareQueries(ctx context.Context, db *sql.DB) (*queries, error) {
 			WHERE h.tenant = ?1 AND h.handler = ?2 ORDER BY s.last_seq LIMIT ?4`},
 		{&q.streamEnd, `SELECT coalesce((SELECT max(last_seq) FROM stream WHERE hid = h.id), -1), h.first_seq
 			FROM handlers h WHERE h.tenant = ? AND h.handler = ?`},
-		{&q.countRuns, `SELECT workflow, count(*) FROM runs INDEXED BY runs_running
-			WHERE tenant = ? AND status = 'running' GROUP BY workflow`},
+		{&q.countRuns, `SELECT workflow, version, count(*) FROM runs INDEXED BY runs_running
+			WHERE tenant = ? AND status = 'running' GROUP BY workflow, version`},
+		{&q.versions, `SELECT v.digest, n.last FROM sessions s LEFT JOIN session_versions n ON n.sid = s.id LEFT JOIN versions v ON v.id = n.version
+			WHERE s.tenant = ? AND s.session = ? ORDER BY v.digest`},
 		{&q.meta, `SELECT value FROM meta WHERE key = ?`},
 		{&q.repeat, `SELECT hash, run, made FROM repeats WHERE tenant = ? AND route = ? AND key = ?`},
 		{&q.module, `SELECT m.rewritten, m.image_hash, m.manifest, m.imports, b.bytes

@@ -11,7 +11,48 @@ import (
 
 // migrations make the schema, step by step; a database's schema number is the
 // count of the steps it has taken. A step that was released is never changed.
-var migrations = []string{schema1, schema2, schema3, schema4, schema5, schema6, schema7}
+var migrations = []string{schema1, schema2, schema3, schema4, schema5, schema6, schema7, schema8}
+
+// schema8: the versions that journals need. Of sessions from before there is none
+// noted up to position unlisted (0: all are): while there is such a session, nothing
+// is swept. What nobody can begin any more, and journals may still need, is released:
+// modules stay where they are, compositions move to a table without names.
+const schema8 = `
+CREATE TABLE versions (
+	id     INTEGER PRIMARY KEY,
+	digest TEXT NOT NULL UNIQUE
+) STRICT;
+CREATE TABLE session_versions (
+	sid     INTEGER NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+	version INTEGER NOT NULL REFERENCES versions (id),
+	last    INTEGER NOT NULL,
+	PRIMARY KEY (sid, version)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX session_versions_version ON session_versions (version);
+ALTER TABLE sessions ADD COLUMN unlisted INTEGER NOT NULL DEFAULT 0;
+UPDATE sessions SET unlisted = last;
+CREATE INDEX sessions_unlisted ON sessions (unlisted) WHERE unlisted > 0;
+CREATE TABLE released (
+	digest TEXT PRIMARY KEY
+) STRICT, WITHOUT ROWID;
+CREATE TABLE released_compositions (
+	digest  TEXT PRIMARY KEY,
+	tenant  TEXT NOT NULL,
+	name    TEXT NOT NULL,
+	version INTEGER NOT NULL,
+	created INTEGER NOT NULL,
+	record  BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE released_modules (
+	digest TEXT NOT NULL REFERENCES released_compositions (digest) ON DELETE CASCADE,
+	place  INTEGER NOT NULL,
+	module TEXT NOT NULL REFERENCES modules (digest),
+	PRIMARY KEY (digest, place)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX released_modules_module ON released_modules (module);
+DROP INDEX runs_running;
+CREATE INDEX runs_running ON runs (tenant, workflow, version) WHERE status = 'running';
+`
 
 // schema7: the version that a run is on; "" in rows of before.
 const schema7 = `ALTER TABLE runs ADD COLUMN version TEXT NOT NULL DEFAULT ''`

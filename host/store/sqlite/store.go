@@ -79,6 +79,8 @@ type Store struct {
 	stmts  *statements
 	broken error // why no write is possible any more, else nil
 	closed bool
+	needs  []need  // of the batch that is being appended
+	cuts   []int64 // sessions that it cuts
 
 	commits      atomic.Uint64
 	journalBytes atomic.Uint64

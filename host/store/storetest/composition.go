@@ -127,7 +127,7 @@ func testDeleteComposition(t *testing.T, open func(t *testing.T) host.Store) {
 		}
 	}
 	missing(t, "DeleteComposition of an unknown one", s.DeleteComposition(ctx, "b", "w"))
-	ok(t, "DeletePlugin", s.DeletePlugin(ctx, "a", "x"))
+	ok(t, "DeletePlugin", s.DeletePlugin(ctx, "a", "x", 0))
 	stored("old", "new", "shared")
 	ok(t, "DeleteComposition", s.DeleteComposition(ctx, "a", "w"))
 	missing(t, "DeleteComposition again", s.DeleteComposition(ctx, "a", "w"))

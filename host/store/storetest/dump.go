@@ -13,13 +13,14 @@ import (
 // contents is what a store holds for the sessions of a fixture.
 type contents struct {
 	Sessions map[host.SessionKey]host.StoredSession
+	Versions map[host.SessionKey][]host.VersionUse
 	Due      []host.SessionKey
 	Next     int64
 	Runs     []host.Run // the latest of each handler
 	Handlers []host.Handler
 	Streams  map[string][]host.StreamEvent // by tenant/handler
 	Ends     map[string][2]int64
-	Counts   map[string]int // by tenant/workflow
+	Counts   map[string][]host.VersionRuns // by tenant
 }
 
 // dump reads the contents of a fixture's store, by way of every method.
@@ -29,7 +30,8 @@ func dump(f *fixture) contents {
 		Sessions: map[host.SessionKey]host.StoredSession{},
 		Streams:  map[string][]host.StreamEvent{},
 		Ends:     map[string][2]int64{},
-		Counts:   map[string]int{},
+		Counts:   map[string][]host.VersionRuns{},
+		Versions: map[host.SessionKey][]host.VersionUse{},
 	}
 	tenants := map[string]bool{tenant: true}
 	for key := range f.last {
@@ -40,6 +42,8 @@ func dump(f *fixture) contents {
 		}
 		ok(f.t, "LoadSession", err)
 		c.Sessions[key] = stored
+		c.Versions[key], err = f.SessionVersions(f.ctx, key)
+		ok(f.t, "SessionVersions", err)
 	}
 	var err error
 	c.Due, c.Next, err = f.Due(f.ctx, math.MaxInt64, math.MaxInt32)
@@ -54,9 +58,7 @@ func (f *fixture) dumpTenant(c *contents, tenant string) {
 	f.t.Helper()
 	counts, err := f.CountRuns(f.ctx, tenant)
 	ok(f.t, "CountRuns", err)
-	for workflow, n := range counts {
-		c.Counts[tenant+"/"+workflow] = n
-	}
+	c.Counts[tenant] = counts
 	runs, err := listed(f.ctx, f, host.RunQuery{Tenant: tenant, Limit: 3})
 	ok(f.t, "Runs", err)
 	c.Runs = append(c.Runs, runs...)

@@ -160,9 +160,9 @@ func testDeletePlugin(t *testing.T, open func(t *testing.T) host.Store) {
 	} {
 		ok(t, "PutPlugin", s.PutPlugin(ctx, v))
 	}
-	missing(t, "DeletePlugin of an unknown one", s.DeletePlugin(ctx, "c", "x"))
-	ok(t, "DeletePlugin", s.DeletePlugin(ctx, "a", "x"))
-	missing(t, "DeletePlugin again", s.DeletePlugin(ctx, "a", "x"))
+	missing(t, "DeletePlugin of an unknown one", s.DeletePlugin(ctx, "c", "x", 0))
+	ok(t, "DeletePlugin", s.DeletePlugin(ctx, "a", "x", 0))
+	missing(t, "DeletePlugin again", s.DeletePlugin(ctx, "a", "x", 0))
 	_, err := s.PluginVersions(ctx, "a", "x")
 	missing(t, "versions of a deleted plugin", err)
 	_, err = s.Module(ctx, "own")
@@ -174,7 +174,7 @@ func testDeletePlugin(t *testing.T, open func(t *testing.T) host.Store) {
 	}
 	// The name is free again, and counts from 1.
 	ok(t, "PutPlugin", s.PutPlugin(ctx, plugin("a", "x", 1, "uploading")))
-	ok(t, "DeletePlugin", s.DeletePlugin(ctx, "b", "x"))
+	ok(t, "DeletePlugin", s.DeletePlugin(ctx, "b", "x", 0))
 	_, err = s.Module(ctx, "shared")
 	missing(t, "a module that no version names", err)
 }

@@ -33,7 +33,11 @@ func RunSame(t *testing.T, openOne, openOther func(t *testing.T) host.Store) {
 				p.claim()
 			}
 			p.append()
+			p.compareVersions()
 			p.list()
+			if sometimes.Draw(rt, "names") {
+				p.rename()
+			}
 		}
 		for _, tenant := range []string{"t", "u"} {
 			for _, session := range []string{"a", "b", "c"} {
@@ -66,6 +70,12 @@ var (
 	drawStatus  = rapid.SampledFrom([]host.Status{"running", "running", "completed", "failed", "cancelled"})
 	drawWake    = rapid.SampledFrom([]int64{host.WakeNever, 0, 10, 20, 30})
 	drawInstant = rapid.Int64Range(1, 8)
+
+	digests         = []string{"m1", "m2", "m3"}
+	composedDigests = []string{"c of ", "d of "}
+	drawComposed    = rapid.SampledFrom(composedDigests)
+	// drawDigest draws a module, or a composition that perhaps is there.
+	drawDigest = rapid.SampledFrom(append(digests, "c of m1", "c of m2", "d of m3"))
 
 	rare      = rapid.Map(rapid.IntRange(0, 39), func(n int) bool { return n == 23 })
 	sometimes = rapid.SampledFrom([]bool{false, false, false, true})
@@ -141,12 +151,68 @@ func (p *pair) drawPart() host.SessionBatch {
 		part.Data = rapid.SliceOfN(rapid.Byte(), 1, 20).Draw(p.rt, "data")
 		p.drawRuns(&part)
 		p.drawStream(&part)
+		p.drawVersions(&part)
 		p.last[key] = part.Last
 	}
 	for _, name := range part.Purge {
 		p.seq[id{key.Tenant, name}] = 0
 	}
 	return part
+}
+
+// drawVersions draws what the part's entries need, and sometimes a snapshot and a cut.
+func (p *pair) drawVersions(part *host.SessionBatch) {
+	at := rapid.Uint64Range(part.First, part.Last)
+	for range rapid.IntRange(0, 2).Draw(p.rt, "needs") {
+		part.Versions = append(part.Versions, host.VersionUse{Digest: drawDigest.Draw(p.rt, "needed"), Seq: at.Draw(p.rt, "by")})
+	}
+	if sometimes.Draw(p.rt, "snapshot") && part.First > 0 {
+		part.Snapshot = at.Draw(p.rt, "snapshot at")
+	}
+	if sometimes.Draw(p.rt, "cut") {
+		part.Cut = rapid.Uint64Range(0, part.Last).Draw(p.rt, "cut at")
+	}
+}
+
+// rename lets a name of a plugin or a composition come or go.
+func (p *pair) rename() {
+	digest, name, number := drawDigest.Draw(p.rt, "digest"), drawName.Draw(p.rt, "plugin"), rapid.IntRange(1, 3).Draw(p.rt, "version")
+	var what string
+	var op func(s host.Store) error
+	switch rapid.IntRange(0, 4).Draw(p.rt, "rename") {
+	case 0, 1:
+		what = "PutPlugin"
+		op = func(s host.Store) error {
+			if err := s.PutModule(p.ctx, module(digest)); err != nil {
+				return err
+			}
+			return s.PutPlugin(p.ctx, plugin("t", name, number, digest))
+		}
+	case 2:
+		what, number = "DeletePlugin", number%2
+		op = func(s host.Store) error { return s.DeletePlugin(p.ctx, "t", name, number) }
+	case 3:
+		c := composition("t", "w", number, digest, drawDigest.Draw(p.rt, "other"))
+		c.Digest = drawComposed.Draw(p.rt, "composed") + digest
+		what, op = "PutComposition", func(s host.Store) error { return s.PutComposition(p.ctx, c) }
+	case 4:
+		what, op = "DeleteComposition", func(s host.Store) error { return s.DeleteComposition(p.ctx, "t", "w") }
+	}
+	_ = p.both(what, op)
+	p.compareVersions()
+}
+
+// compareVersions wants both stores to hold the same modules and compositions.
+func (p *pair) compareVersions() {
+	for _, digest := range digests {
+		_ = p.both("Module "+digest, func(s host.Store) error { _, err := s.Module(p.ctx, digest); return err })
+		for _, composed := range composedDigests {
+			_ = p.both("Composition", func(s host.Store) error { _, err := s.Composition(p.ctx, composed+digest); return err })
+		}
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		ask(p, "PluginVersions", func(s host.Store) ([]host.PluginVersion, error) { return s.PluginVersions(p.ctx, "t", name) })
+	}
 }
 
 // handler draws a handler of the session, rarely one of another's.
@@ -259,9 +325,10 @@ func (p *pair) compare(key host.SessionKey) {
 		})
 		return due{keys, next}, err
 	})
-	ask(p, "CountRuns", func(s host.Store) (map[string]int, error) { return s.CountRuns(p.ctx, key.Tenant) })
+	ask(p, "CountRuns", func(s host.Store) ([]host.VersionRuns, error) { return s.CountRuns(p.ctx, key.Tenant) })
 	stored := ask(p, "LoadSession", func(s host.Store) (host.StoredSession, error) { return s.LoadSession(p.ctx, key) })
 	p.last[key] = stored.Last
+	ask(p, "SessionVersions", func(s host.Store) ([]host.VersionUse, error) { return s.SessionVersions(p.ctx, key) })
 	for _, name := range handlersOf(key.Session) {
 		p.compareHandler(id{key.Tenant, name})
 	}
