@@ -299,3 +299,36 @@ func TestRetryNewest(t *testing.T) {
 		t.Errorf("%+v", run)
 	}
 }
+
+// TestRetryTakenMeanwhile: a handler that is purged, and begun in another session,
+// while it is being retried, is not there to be retried any more.
+func TestRetryTakenMeanwhile(t *testing.T) {
+	b := &bench{tokens: 2, modules: newSimModules(t, map[string]string{"two": failing})}
+	taken := false
+	inner := branches(func() bool { return true })
+	b.guest = func(ctx context.Context, g *call) (abi.StepOutput, error) {
+		if g.inv.Digest == "two@2" && !taken && g.in.Run.Invocation == 2 { // it is played to
+			taken = true
+			if _, err := b.sched.Cancel(ctx, "t", "h", true); err != nil {
+				t.Error(err)
+			}
+			if _, err := b.sched.Start(ctx, host.StartRequest{Tenant: "t", Workflow: "two", HandlerID: "h", SessionID: "other"}); err != nil {
+				t.Error(err)
+			}
+		}
+		return inner(ctx, g)
+	}
+	b.open(t)
+	b.start("h", "s")
+	b.rest()
+	b.start("neighbour", "s") // the session stays
+	b.rest()
+	b.modules["two@2"] = newSimModules(t, map[string]string{"x": failing})["x"]
+	if _, err := b.retry(t, "h", true); !taken || host.CodeOf(err) != host.CodeConflict && host.CodeOf(err) != host.CodeNotFound {
+		t.Errorf("%v", err)
+	}
+	b.rest()
+	if run := b.record(t, "h"); run.SessionID != "other" || run.Status != host.StatusFailed {
+		t.Errorf("%+v", run)
+	}
+}

@@ -40,6 +40,25 @@ func (s *Scheduler) Retry(ctx context.Context, tenant, id string, newest bool) (
 	return out, err
 }
 
+// latest wants a failed run to be its handler's latest in the store, where no other
+// start is to take its handler meanwhile.
+func (s *Scheduler) latest(ctx context.Context, failed *host.Run) error {
+	h, err := s.cfg.Store.Handler(ctx, failed.Tenant, failed.HandlerID)
+	switch {
+	case errors.Is(err, host.ErrNotFound):
+		return notFound
+	case err != nil:
+		return unavailable(err)
+	case h.Run.RunID != failed.RunID:
+		return notLatest(failed)
+	}
+	return nil
+}
+
+func notLatest(failed *host.Run) error {
+	return host.Errorf(host.CodeConflict, "Run '%s' is not the latest of handler '%s': only that can be retried", failed.RunID, failed.HandlerID)
+}
+
 // beginAnew lets a blocked run go on without the records of the attempts that were
 // cut off.
 func (s *Scheduler) beginAnew(ctx context.Context, tenant, id string) (host.Run, error) {
@@ -163,6 +182,14 @@ func (s *Scheduler) rehearseAll(ctx context.Context, m Module, parts []part) err
 
 // rerun begins the run that goes on in the place of one that failed.
 func (s *Scheduler) rerun(ctx context.Context, key host.SessionKey, failed *host.Run, t engine.Rerun) (host.Fork, error) {
+	st, err := s.reserve(ctx, &host.StartRequest{Tenant: key.Tenant, Workflow: failed.Workflow, HandlerID: failed.HandlerID, SessionID: key.Session})
+	if err != nil {
+		return host.Fork{}, err
+	}
+	defer st.unreserve()
+	if err := s.latest(ctx, failed); err != nil {
+		return host.Fork{}, err
+	}
 	ss, err := s.acquire(ctx, key, false)
 	if err != nil {
 		return host.Fork{}, err
@@ -171,6 +198,7 @@ func (s *Scheduler) rerun(ctx context.Context, key host.SessionKey, failed *host
 	ss.mu.Lock()
 	run, pos, err := ss.rerun(failed, t)
 	ss.mu.Unlock()
+	st.pos = pos
 	if err != nil {
 		if errors.Is(err, errDead) {
 			return host.Fork{}, notFound
@@ -190,7 +218,7 @@ func (ss *session) rerun(failed *host.Run, t engine.Rerun) (host.Run, uint64, er
 	case active:
 		return host.Run{}, 0, alreadyRunning(failed.HandlerID)
 	case latest != failed.RunID:
-		return host.Run{}, 0, host.Errorf(host.CodeConflict, "Run '%s' is not the latest of handler '%s': only that can be retried", failed.RunID, failed.HandlerID)
+		return host.Run{}, 0, notLatest(failed)
 	}
 	l := newLedger()
 	l.add(t.Held)

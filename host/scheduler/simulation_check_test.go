@@ -314,7 +314,7 @@ func (s *sim) checkSession(key host.SessionKey, sessions map[host.SessionKey][]e
 	}
 	rows := s.rows(key)
 	eng := engine.New(key, func(v string) (*engine.Graph, error) { return s.modules[v], nil })
-	a := &audit{sim: s, session: name, calls: map[attemptKey]*callsOf{}, effects: map[effect]int{}, next: map[string]uint64{}, ended: map[string]bool{}, asked: map[uint64]string{}, answered: map[string]bool{}}
+	a := &audit{sim: s, session: name, calls: map[attemptKey]*callsOf{}, effects: map[effect]int{}, next: map[string]uint64{}, ended: map[string]bool{}, asked: map[uint64]string{}, answered: map[string]bool{}, was: map[attemptKey]attemptKey{}}
 	for _, row := range rows {
 		var entries []engine.Entry
 		if err := abi.Unmarshal(row.Data[rowHeader:], &entries); err != nil {
@@ -327,7 +327,7 @@ func (s *sim) checkSession(key host.SessionKey, sessions map[host.SessionKey][]e
 				s.failf("session %s does not fold: %v", name, err)
 				return
 			}
-			a.entry(&entries[i], cmds)
+			a.entry(eng, &entries[i], cmds)
 			a.outcalls(eng, &entries[i])
 		}
 		sessions[key] = append(sessions[key], entries...)
@@ -359,6 +359,8 @@ type audit struct {
 	// were answered well.
 	asked    map[uint64]string
 	answered map[string]bool
+	// Attempts that have gone on in a run that was retried, by what they are there.
+	was map[attemptKey]attemptKey
 }
 
 // callsOf is what the journal has of one attempt.
@@ -369,7 +371,17 @@ type callsOf struct {
 	open     bool // its input is there
 }
 
-func (a *audit) entry(e *engine.Entry, cmds []engine.Command) {
+// retried notes which attempts go on: their guests know the run in which they began.
+func (a *audit) retried(eng *engine.Session, e *engine.Entry) {
+	for i := range e.Held {
+		h := &e.Held[i]
+		if view, ok := eng.Invocation(h.Invocation); ok && h.Open != nil {
+			a.was[attemptKey{view.RunID, h.Invocation, h.Attempt}] = attemptKey{h.Open.RunID, h.Invocation, h.Attempt}
+		}
+	}
+}
+
+func (a *audit) entry(eng *engine.Session, e *engine.Entry, cmds []engine.Command) {
 	for _, c := range cmds {
 		p, ok := c.(engine.Publish)
 		if !ok {
@@ -405,10 +417,16 @@ func (a *audit) entry(e *engine.Entry, cmds []engine.Command) {
 	case engine.EntrySend:
 		a.effects[effect{"send", tagOf(e.Event)}]++
 	}
+	if e.Kind == engine.EntryRetry {
+		a.retried(eng, e)
+	}
 	if !e.OfAttempt() {
 		return
 	}
 	key := attemptKey{e.RunID, e.Invocation, e.Attempt}
+	if was, goesOn := a.was[key]; goesOn {
+		key = was
+	}
 	c := a.calls[key]
 	if c == nil {
 		c = &callsOf{}
@@ -478,7 +496,7 @@ func (a *audit) attempts(eng *engine.Session) {
 	}
 	for key, c := range a.calls {
 		view, _ := eng.Invocation(key.inv)
-		if open[key.inv] && view.Attempt == key.attempt && (c.recorded != c.last || !c.open) {
+		if open[key.inv] && view.Attempt == key.attempt && !c.finished && (c.recorded != c.last || !c.open) {
 			a.sim.failf("session %s: of open attempt %+v call %d is an effect, its record has %d calls (input: %v)",
 				a.session, key, c.last, c.recorded, c.open)
 		}

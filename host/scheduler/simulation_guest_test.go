@@ -140,7 +140,8 @@ func (g *simGuest) call(im abi.Import, req any) (abi.Raw, error) {
 // token is a new name for an effect; the same in every run of the attempt.
 func (g *simGuest) token() string {
 	g.ops++
-	return fmt.Sprintf("%s|%s|%d|%d", g.tag, g.in.Step, g.in.Run.Attempt, g.ops)
+	run := g.in.Run.RunID // an attempt of a run that was retried is another one
+	return fmt.Sprintf("%s|%s%s|%d|%d", g.tag, g.in.Step, run[:min(4, len(run))], g.in.Run.Attempt, g.ops)
 }
 
 func (g *simGuest) did(kind, token string) { g.done = append(g.done, effect{kind, token}) }
@@ -426,7 +427,7 @@ func (g *simGuest) tell(what string) error {
 }
 
 // deep says that the lineage is long enough.
-func (g *simGuest) deep() bool { return len(g.tag) > 60 }
+func (g *simGuest) deep() bool { return len(g.tag) > 75 }
 
 func (g *simGuest) send() error {
 	if g.deep() || g.in.Step == "gather" || g.in.Step == "close" || g.in.Step == "kid" {
@@ -503,7 +504,7 @@ func (g *simGuest) result() (out []byte, trap *abi.Error, err error) {
 		return give(abi.StepOutput{Events: parts, List: true})
 	case g.in.Step == "part" && n < 70:
 		return one("Piece")
-	case n < 12 && g.in.Step != "rescue":
+	case n < 12 && g.in.Step != "rescue", n < 40 && g.in.Step == "rescue": // nobody catches that
 		return give(abi.StepOutput{Err: &abi.Error{Code: "drawn", Message: "by the seed"}})
 	case n < 18 && g.in.Step != "rescue":
 		return nil, &abi.Error{Code: host.RunTrap, Message: "unreachable"}, nil

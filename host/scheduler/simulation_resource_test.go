@@ -104,7 +104,7 @@ func (g *simGuest) askOutside() error {
 	s := g.w.sim
 	s.mu.Lock()
 	known := s.outside[key]
-	if known == nil || known.ended == 0 || fields["run"] != g.in.Run.RunID || name == "never" {
+	if known == nil || known.ended == 0 || fields["run"] != known.run || known.run != g.in.Run.RunID && !s.retries || name == "never" {
 		s.failure = fmt.Sprintf("a guest of run %s has the answer %v of %s, the outside knows %+v", g.in.Run.RunID, fields, name, known)
 	}
 	s.answers++

@@ -63,7 +63,7 @@ func TestSimulation(t *testing.T) {
 type simStats struct {
 	scheduler.Counters
 	Crashes, CleanStops, Refused, Starts, Sends, Cancels, Purges, Ends, Blocked, StreamEvents, Entries, Children, Messages int
-	Tidied, Queued, Turns, Repeated, OutAnswers, Unknown, Dropped, FromSnapshots, Told                                     int
+	Tidied, Queued, Turns, Repeated, OutAnswers, Unknown, Dropped, FromSnapshots, Told, Retried, Migrated                  int
 }
 
 func (s *simStats) add(c scheduler.Counters) {
@@ -87,6 +87,7 @@ func (s *simStats) check(t *testing.T) {
 		"clean-ups": uint64(s.Tidied), "queued starts": uint64(s.Queued), "repeated starts": uint64(s.Repeated), "turns": uint64(s.Turns),
 		"calls to the outside": s.Calls, "answers of the outside": uint64(s.OutAnswers), "unknown outcomes": uint64(s.Unknown),
 		"old runs deleted": uint64(s.Dropped), "loads from snapshots": uint64(s.FromSnapshots), "entries of timelines": uint64(s.Told),
+		"retries": uint64(s.Retried), "migrations": uint64(s.Migrated),
 	} {
 		if n == 0 {
 			t.Errorf("the simulation has no %s: it does not test what it is to test", name)
@@ -127,7 +128,8 @@ type sim struct {
 	chance  *rand.Rand // entropy
 	attempt map[attemptKey][]effect
 	outside map[string]*outsideCall
-	answers int // of the outside, that guests have had
+	answers int  // of the outside, that guests have had
+	retries bool // of runs were asked for: answers may be of the run before
 	failure string
 }
 
@@ -242,6 +244,9 @@ func (s *sim) play() {
 	}
 	s.chaos = false
 	s.quiet(s.calm)
+	if s.rng.IntN(2) == 0 {
+		s.help()
+	}
 	s.atRest = true
 	s.checkDurable()
 	s.verdict()
@@ -301,6 +306,9 @@ func (s *sim) restart() {
 	s.advance(time.Duration(1 + s.rng.IntN(2_000_000_000)))
 	s.checkDurable()
 	clear(s.facts.pending)
+	if s.rng.IntN(4) == 0 {
+		s.publish()
+	}
 	s.w = s.open()
 }
 
@@ -370,11 +378,15 @@ func (s *sim) request() {
 		s.spawnSteer(s.someHandler(), s.rng.IntN(3) > 0)
 	case n < 72 || s.hot && n >= 86:
 		s.spawnSend(s.someHandler(), "Close")
-	case n < 79:
+	case n < 78:
+		s.spawnRetry(s.someHandler())
+	case n < 80:
+		s.spawnMigrate()
+	case n < 83:
 		s.spawnCancel(s.someRun(), false)
-	case n < 86:
+	case n < 87:
 		s.spawnCancel(s.someHandler(), true)
-	case n < 89:
+	case n < 90:
 		s.spawnLook(s.someHandler())
 	default:
 		s.spawnReader(s.someHandler())
