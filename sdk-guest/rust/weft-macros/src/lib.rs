@@ -250,6 +250,7 @@ pub fn step(options: TokenStream, function: TokenStream) -> TokenStream {
 /// | `steps = [a, b]` | the steps |
 /// | `state = T` | the type of the session's state; without it, any state goes |
 /// | `timeout = "10m"`, `timeout = none` | of a run, else the host's default; `none` where people are waited for |
+/// | `resources = [http("crm")]` | what it needs outside; see the module `weft::resource` |
 /// | `version = "1.2"`, `description = "..."` | for people |
 #[proc_macro]
 pub fn workflow(input: TokenStream) -> TokenStream {

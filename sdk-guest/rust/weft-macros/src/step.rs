@@ -38,8 +38,8 @@ impl Parse for Options {
                 "timeout" => options.timeout = Some(input.parse()?),
                 "retry" => options.retry = Some(input.parse()?),
                 "take" => options.take = Some(input.parse()?),
-                "emits" => options.emits = paths(input)?,
-                "streams" => options.streams = paths(input)?,
+                "emits" => options.emits = list(input)?,
+                "streams" => options.streams = list(input)?,
                 _ => {
                     return Err(Error::new(
                         key.span(),
@@ -56,12 +56,12 @@ impl Parse for Options {
     }
 }
 
-/// A list in brackets: `[A, B]`.
-pub fn paths(input: ParseStream) -> syn::Result<Vec<Path>> {
+/// A list in brackets: `[a, b]`.
+pub fn list<T: Parse>(input: ParseStream) -> syn::Result<Vec<T>> {
     let list;
     bracketed!(list in input);
-    let paths = Punctuated::<Path, Token![,]>::parse_terminated(&list)?;
-    Ok(paths.into_iter().collect())
+    let items = Punctuated::<T, Token![,]>::parse_terminated(&list)?;
+    Ok(items.into_iter().collect())
 }
 
 pub fn expand(options: &Options, function: &ItemFn) -> Expansion {

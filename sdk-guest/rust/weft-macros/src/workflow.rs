@@ -17,6 +17,7 @@ pub struct Declaration {
     timeout: Option<Expr>,
     version: Option<Expr>,
     description: Option<Expr>,
+    resources: Vec<Expr>,
 }
 
 impl Parse for Declaration {
@@ -33,6 +34,7 @@ impl Parse for Declaration {
             timeout: None,
             version: None,
             description: None,
+            resources: Vec::new(),
         };
         check_name(&declaration.name)?;
         let mut seen: Vec<Ident> = Vec::new();
@@ -47,15 +49,16 @@ impl Parse for Declaration {
             }
             input.parse::<Token![=]>()?;
             match key.to_string().as_str() {
-                "steps" => declaration.steps = step::paths(input)?,
+                "steps" => declaration.steps = step::list(input)?,
                 "state" => declaration.state = Some(input.parse()?),
                 "timeout" => declaration.timeout = Some(input.parse()?),
                 "version" => declaration.version = Some(input.parse()?),
                 "description" => declaration.description = Some(input.parse()?),
+                "resources" => declaration.resources = step::list(input)?,
                 _ => {
                     return Err(Error::new(
                         key.span(),
-                        "unknown option: steps, state, timeout, version and description can stand here",
+                        "unknown option: steps, state, timeout, resources, version and description can stand here",
                     ));
                 }
             }
@@ -103,6 +106,7 @@ pub fn expand(declaration: &Declaration) -> Expansion {
         .iter()
         .map(|step| quote_spanned!(step.span()=> <#step as ::weft::__private::Step>::DECL));
     let timeout = declaration.timeout.as_ref().map(timeout);
+    let resources = resources(&declaration.resources);
     let version = &declaration.version.iter().collect::<Vec<_>>();
     let description = &declaration.description.iter().collect::<Vec<_>>();
     let exports = exports();
@@ -111,12 +115,28 @@ pub fn expand(declaration: &Declaration) -> Expansion {
         pub static WORKFLOW: ::weft::Workflow = ::weft::Workflow::new(#name, &[#(#decls),*])
             #declare_state
             #timeout
+            #resources
             #(.version(#version))*
             #(.description(#description))*;
 
         const _: () = { #(#fits)* };
 
         #exports
+    })
+}
+
+/// The resources are expressions of the crate's module of that name.
+fn resources(list: &[Expr]) -> Option<TokenStream> {
+    let first = list.first()?;
+    Some(quote_spanned! {first.span()=>
+        .resources({
+            const RESOURCES: &[::weft::Resource] = {
+                #[allow(unused_imports)]
+                use ::weft::resource::*;
+                &[#(#list),*]
+            };
+            RESOURCES
+        })
     })
 }
 

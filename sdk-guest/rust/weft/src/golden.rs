@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use crate::boundary::Answer;
 use crate::boundary::native::{self, Host};
@@ -13,7 +13,8 @@ use crate::cbor::{self, Decoder, Encoder, MAX_MESSAGE_DEPTH};
 use crate::context::{Context, Invocation};
 use crate::error::{Error, Result};
 use crate::event::{self, Event, Stop};
-use crate::prelude::{Level, StartEvent, Value, step, workflow};
+use crate::prelude::{HttpRequest, Level, StartEvent, Value, step, workflow};
+use crate::resource::{Resource, http, resource};
 use crate::state::Batch;
 use crate::step::{Input, Output, Start, StepDecl};
 use crate::workflow::step_export;
@@ -308,6 +309,43 @@ fn requests_of_time_chance_and_log() {
         let attributes = [("step", "count".into()), ("seconds", 1.5.into())];
         ctx.log(Level::Warn, "slow", &attributes);
     });
+}
+
+#[test]
+fn requests_of_resources() {
+    request("call_resource-map", |ctx| {
+        let payload = Value::map([("prompt", "a joke".into()), ("n", 1.into())]);
+        drop(ctx.call::<Value>("llm", "POST", &payload));
+    });
+    request("call_resource-null", |ctx| {
+        drop(ctx.call::<()>("clock", "", &()))
+    });
+    let order = HttpRequest::new("POST", "things")
+        .query("q", "a b")
+        .header("Accept", "text/plain")
+        .body("a,b")
+        .timeout(Duration::from_secs(5))
+        .expect_success();
+    request("call_resource-http", |ctx| {
+        drop(ctx.http("crm").send(&order))
+    });
+    let sent = vector("call_resource-http");
+    let mut decoder = Decoder::new(&sent);
+    decoder.array().unwrap();
+    decoder.skip().and_then(|()| decoder.skip()).unwrap();
+    assert_eq!(decoder.value::<HttpRequest>().unwrap(), order);
+}
+
+#[test]
+fn resources_in_the_manifest() {
+    let wanted: Value = cbor::from_slice(&vector("manifest-resources")).unwrap();
+    let list = [
+        resource("llm", "llm")
+            .description("writes the answers")
+            .optional(),
+        http("api"),
+    ];
+    assert_eq!(wanted.get("resources"), Some(&Resource::manifest(&list)));
 }
 
 /// The step of the vectors: keeps what it is given.

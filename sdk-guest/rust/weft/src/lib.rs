@@ -81,6 +81,7 @@ mod event;
 #[cfg(test)]
 mod golden;
 mod panic;
+pub mod resource;
 pub mod retry;
 mod state;
 mod step;
@@ -93,6 +94,7 @@ pub use context::{Context, Level, RunInfo};
 pub use data::{Data, Open};
 pub use error::{Error, Result, code};
 pub use event::{Event, EventKind, EventSet, EventType, Sendable, Stop};
+pub use resource::{Http, HttpRequest, HttpResponse, Resource};
 pub use state::{Batch, State, Untyped};
 pub use step::{Input, Output};
 pub use value::{Bytes, Raw, Value};
@@ -105,8 +107,9 @@ pub use workflow::Workflow;
 /// What a plugin needs, for `use weft::prelude::*`.
 pub mod prelude {
     pub use crate::{
-        Bytes, Context, Data, Error, Event, Events, HumanResponseEvent, InputRequiredEvent, Level,
-        Result, StartEvent, State, Stop, StopEvent, Value, step, workflow,
+        Bytes, Context, Data, Error, Event, Events, HttpRequest, HttpResponse, HumanResponseEvent,
+        InputRequiredEvent, Level, Result, StartEvent, State, Stop, StopEvent, Value, step,
+        workflow,
     };
 }
 

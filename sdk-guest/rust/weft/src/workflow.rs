@@ -9,6 +9,7 @@ use crate::data::{self, Open};
 use crate::error::{Error, Result};
 use crate::event::EventType;
 use crate::panic;
+use crate::resource::Resource;
 use crate::state::State;
 use crate::step::{InputDecl, Shape, Start, StepDecl};
 use crate::value::Value;
@@ -24,7 +25,12 @@ pub struct Workflow {
     timeout: Option<u64>,
     version: Option<&'static str>,
     description: Option<&'static str>,
+    resources: Option<Resources>,
 }
+
+/// The resources that it asks for. Only a workflow that does has the code which
+/// describes them.
+type Resources = (&'static [Resource], fn(&[Resource]) -> Value);
 
 /// The type of the state.
 #[doc(hidden)]
@@ -56,6 +62,7 @@ impl Workflow {
             timeout: None,
             version: None,
             description: None,
+            resources: None,
         }
     }
 
@@ -91,6 +98,14 @@ impl Workflow {
         }
     }
 
+    #[doc(hidden)]
+    pub const fn resources(self, list: &'static [Resource]) -> Self {
+        Workflow {
+            resources: Some((list, Resource::manifest)),
+            ..self
+        }
+    }
+
     /// The workflow's name.
     pub const fn name(&self) -> &'static str {
         self.name
@@ -121,6 +136,10 @@ impl Workflow {
         put("version", self.version.map(Into::into));
         put("description", self.description.map(Into::into));
         put("timeout", self.timeout.map(Into::into));
+        put(
+            "resources",
+            self.resources.map(|(list, manifest)| manifest(list)),
+        );
         if let Some(state) = &self.state {
             let mut schema = (state.schema)();
             data::set(&mut schema, "title", state.name.into());

@@ -278,7 +278,28 @@ const STEPS: &[Mistake] = &[
     ),
 ];
 
-/// The event that all of `STEPS` take.
+const WORKFLOWS: &[Mistake] = &[
+    (
+        "a_resource_without_a_name",
+        r#"
+        #[step]
+        fn start(_: &Context, _: StartEvent) -> Result<Stop> { Ok(Stop::new(1)) }
+        workflow!("name", resources = [http("")], steps = [start]);
+        "#,
+        &["a resource has a name of 1 to 128 bytes, and a kind"],
+    ),
+    (
+        "a_resource_without_a_kind",
+        r#"
+        #[step]
+        fn start(_: &Context, _: StartEvent) -> Result<Stop> { Ok(Stop::new(1)) }
+        workflow!("name", resources = ["web"], steps = [start]);
+        "#,
+        &["expected `Resource`, found `&str`"],
+    ),
+];
+
+/// The event that all of `STEPS` and `WORKFLOWS` take.
 const START: &str = "#[derive(StartEvent)] struct StartEvent;\n";
 
 #[test]
@@ -288,14 +309,14 @@ fn the_compiler_says_what_to_write() {
     for (name, code, _) in TYPES {
         package.add(name, code);
     }
-    for (name, code, _) in STEPS {
+    for (name, code, _) in STEPS.iter().chain(WORKFLOWS) {
         package.add(name, &format!("{START}{code}"));
     }
     let said = package.check();
     let right = errors_in(&said, "no_mistake");
     assert!(right.is_empty(), "refused without a mistake:\n{right}");
     let mut failures = String::new();
-    for (name, _, wanted) in TYPES.iter().chain(STEPS) {
+    for (name, _, wanted) in TYPES.iter().chain(STEPS).chain(WORKFLOWS) {
         let said = errors_in(&said, name);
         for text in wanted.iter().filter(|text| !said.contains(**text)) {
             let _ = writeln!(failures, "{name}: nothing of {text:?} in\n{said}\n");

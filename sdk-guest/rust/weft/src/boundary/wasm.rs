@@ -35,6 +35,8 @@ calls! {
     collect_events;
     /// Publishes an event to the run's stream.
     write_event_to_stream;
+    /// Calls a granted resource; suspends the invocation until it answers.
+    call_resource;
     /// Asks for the time.
     now;
     /// Asks for random bytes.

@@ -25,7 +25,7 @@ const WITHIN_AN_EDIT: [&str; 6] = [
 
 /// The host of one invocation.
 pub struct Exchange {
-    world: Rc<RefCell<World>>,
+    pub world: Rc<RefCell<World>>,
     step: usize,
     list: Option<Rc<List>>,
     input: Vec<u8>,
@@ -78,6 +78,7 @@ impl Exchange {
                 self.world.borrow_mut().publish(&name, &body);
                 encode(&())
             }
+            "call_resource" => encode(&self.call_resource(request)?),
             "now" => encode(&self.world.borrow().shared.borrow().clock),
             "random" => {
                 let n = request.value()?;

@@ -39,8 +39,10 @@
 mod calls;
 mod engine;
 mod paths;
+mod resource;
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::SystemTime;
 
@@ -68,6 +70,7 @@ struct Shared {
     clock: i64,
     chance: u64,
     runs: u32,
+    resources: BTreeMap<String, resource::Answerer>,
 }
 
 impl Session {
@@ -88,6 +91,7 @@ impl Session {
                 clock: 1_700_000_000_000_000_000,
                 chance: 1,
                 runs: 0,
+                resources: BTreeMap::new(),
             })),
         }
     }
