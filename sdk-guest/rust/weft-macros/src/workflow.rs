@@ -18,6 +18,7 @@ pub struct Declaration {
     version: Option<Expr>,
     description: Option<Expr>,
     resources: Vec<Expr>,
+    part: bool,
 }
 
 impl Parse for Declaration {
@@ -35,6 +36,7 @@ impl Parse for Declaration {
             version: None,
             description: None,
             resources: Vec::new(),
+            part: false,
         };
         check_name(&declaration.name)?;
         let mut seen: Vec<Ident> = Vec::new();
@@ -47,6 +49,11 @@ impl Parse for Declaration {
             if seen.contains(&key) {
                 return Err(Error::new(key.span(), "this option is there twice"));
             }
+            if key == "part" {
+                declaration.part = step::is_set(input)?;
+                seen.push(key);
+                continue;
+            }
             input.parse::<Token![=]>()?;
             match key.to_string().as_str() {
                 "steps" => declaration.steps = step::list(input)?,
@@ -58,7 +65,7 @@ impl Parse for Declaration {
                 _ => {
                     return Err(Error::new(
                         key.span(),
-                        "unknown option: steps, state, timeout, resources, version and description can stand here",
+                        "unknown option: steps, state, timeout, resources, part, version and description can stand here",
                     ));
                 }
             }
@@ -106,6 +113,7 @@ pub fn expand(declaration: &Declaration) -> Expansion {
         .iter()
         .map(|step| quote_spanned!(step.span()=> <#step as ::weft::__private::Step>::DECL));
     let timeout = declaration.timeout.as_ref().map(timeout);
+    let part = declaration.part.then(|| quote!(.part(true)));
     let resources = resources(&declaration.resources);
     let version = &declaration.version.iter().collect::<Vec<_>>();
     let description = &declaration.description.iter().collect::<Vec<_>>();
@@ -116,6 +124,7 @@ pub fn expand(declaration: &Declaration) -> Expansion {
             #declare_state
             #timeout
             #resources
+            #part
             #(.version(#version))*
             #(.description(#description))*;
 

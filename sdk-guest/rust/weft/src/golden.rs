@@ -1,11 +1,14 @@
 //! The crate against the golden vectors of the ABI, which it shares with the
 //! host: `testdata/abi` of the project.
 
+mod long;
+mod manifest;
+
 use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use crate::boundary::Answer;
 use crate::boundary::native::{self, Host};
@@ -13,10 +16,9 @@ use crate::cbor::{self, Decoder, Encoder, MAX_MESSAGE_DEPTH};
 use crate::context::{Context, Invocation};
 use crate::error::{Error, Result};
 use crate::event::{self, Event, Stop};
-use crate::prelude::{HttpRequest, Level, StartEvent, Value, step, workflow};
-use crate::resource::{Resource, http, resource};
+use crate::prelude::{Level, StartEvent, Value, step, workflow};
 use crate::state::Batch;
-use crate::step::{Input, Output, Start, StepDecl};
+use crate::step::{Extras, Input, Output, Start, StepDecl};
 use crate::workflow::step_export;
 use weft_macros::Event;
 
@@ -143,7 +145,11 @@ impl Host for Recorder {
 
 static DECL: StepDecl = StepDecl {
     emits: &[ItemEvent::TYPE],
-    streams: &[ProgressEvent::TYPE],
+    streams: &[ProgressEvent::TYPE, long::InputRequiredEvent::TYPE],
+    extras: Some(&Extras {
+        waits: &[long::HumanResponseEvent::TYPE],
+        ..Extras::NONE
+    }),
     ..StepDecl::new(
         "test",
         <ItemEvent as Input>::DECL,
@@ -161,8 +167,10 @@ fn context(collect: &str) -> Context {
     let end = input.len();
     let start = Start {
         decl: &DECL,
+        steps: &[],
         input,
         trigger: 0,
+        given: Vec::new(),
     };
     Context::new(Invocation::new(start, end))
 }
@@ -188,6 +196,13 @@ fn answered(response: &[u8], name: &str, make: impl FnOnce(&Context)) {
     let (call, request) = first_call(response, || make(&context));
     assert_eq!(Some(call.as_str()), name.split('-').next(), "{name}");
     same(name, &request);
+}
+
+/// Checks that a request of the SDK, answered by null, is this one.
+fn requested(want: &[u8], call: &str, make: impl FnOnce(&Context)) {
+    let context = context("collect_events-minimal");
+    let (name, request) = first_call(&[0xf6], || make(&context));
+    assert_eq!((name.as_str(), hex(&request)), (call, hex(want)));
 }
 
 fn path_of(name: &str) -> String {
@@ -311,43 +326,6 @@ fn requests_of_time_chance_and_log() {
     });
 }
 
-#[test]
-fn requests_of_resources() {
-    request("call_resource-map", |ctx| {
-        let payload = Value::map([("prompt", "a joke".into()), ("n", 1.into())]);
-        drop(ctx.call::<Value>("llm", "POST", &payload));
-    });
-    request("call_resource-null", |ctx| {
-        drop(ctx.call::<()>("clock", "", &()))
-    });
-    let order = HttpRequest::new("POST", "things")
-        .query("q", "a b")
-        .header("Accept", "text/plain")
-        .body("a,b")
-        .timeout(Duration::from_secs(5))
-        .expect_success();
-    request("call_resource-http", |ctx| {
-        drop(ctx.http("crm").send(&order))
-    });
-    let sent = vector("call_resource-http");
-    let mut decoder = Decoder::new(&sent);
-    decoder.array().unwrap();
-    decoder.skip().and_then(|()| decoder.skip()).unwrap();
-    assert_eq!(decoder.value::<HttpRequest>().unwrap(), order);
-}
-
-#[test]
-fn resources_in_the_manifest() {
-    let wanted: Value = cbor::from_slice(&vector("manifest-resources")).unwrap();
-    let list = [
-        resource("llm", "llm")
-            .description("writes the answers")
-            .optional(),
-        http("api"),
-    ];
-    assert_eq!(wanted.get("resources"), Some(&Resource::manifest(&list)));
-}
-
 /// The step of the vectors: keeps what it is given.
 fn seen(encoder: &mut Encoder, ctx: &Context, step: &str, trigger: &[u8], config: bool) {
     let run = ctx.run();
@@ -383,8 +361,10 @@ fn input<E: Input>(name: &str, again: impl FnOnce(E, &mut Encoder)) {
     let end = decoder.offset();
     let start = Start {
         decl: &DECL,
+        steps: &[],
         input: input.clone(),
         trigger,
+        given: Vec::new(),
     };
     let ctx = Context::new(Invocation::new(start, end));
     let mut events = Encoder::new();

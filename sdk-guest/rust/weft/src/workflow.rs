@@ -26,6 +26,7 @@ pub struct Workflow {
     version: Option<&'static str>,
     description: Option<&'static str>,
     resources: Option<Resources>,
+    part: bool,
 }
 
 /// The resources that it asks for. Only a workflow that does has the code which
@@ -63,6 +64,7 @@ impl Workflow {
             version: None,
             description: None,
             resources: None,
+            part: false,
         }
     }
 
@@ -106,6 +108,11 @@ impl Workflow {
         }
     }
 
+    #[doc(hidden)]
+    pub const fn part(self, part: bool) -> Self {
+        Workflow { part, ..self }
+    }
+
     /// The workflow's name.
     pub const fn name(&self) -> &'static str {
         self.name
@@ -136,6 +143,7 @@ impl Workflow {
         put("version", self.version.map(Into::into));
         put("description", self.description.map(Into::into));
         put("timeout", self.timeout.map(Into::into));
+        put("part", self.part.then(|| true.into()));
         put(
             "resources",
             self.resources.map(|(list, manifest)| manifest(list)),
@@ -156,11 +164,8 @@ impl Workflow {
     fn events(&self) -> Result<Value> {
         let mut known: Vec<&EventType> = Vec::new();
         let mut events = Value::map::<&str>([]);
-        let named = self.steps.iter().flat_map(|s| {
-            let lists = [s.input.types, s.output.types, s.emits, s.streams];
-            lists.into_iter().flatten().copied()
-        });
-        for kind in named {
+        let named = self.steps.iter().flat_map(StepDecl::types);
+        for kind in named.flat_map(EventType::line) {
             match known.iter().find(|k| k.name() == kind.name()) {
                 Some(k) if k.is(kind) => continue,
                 Some(_) => {
@@ -196,8 +201,10 @@ impl Workflow {
         let trigger = decoder.offset();
         (decl.run)(Start {
             decl,
+            steps: self.steps,
             input,
             trigger,
+            given: Vec::new(),
         })
     }
 }
@@ -224,12 +231,14 @@ fn step(decl: &StepDecl) -> Value {
     put("emits", (!emits.is_empty()).then(|| emits.into()));
     put("workers", decl.workers.map(Into::into));
     put("timeout", decl.timeout.map(Into::into));
-    put("retry", decl.retry.map(|r| r.manifest()));
     let description = decl.description;
     put(
         "description",
         (!description.is_empty()).then(|| description.into()),
     );
+    if let Some(extras) = decl.extras {
+        (extras.describe)(extras, &mut step);
+    }
     step
 }
 

@@ -46,9 +46,9 @@ impl Session {
             let payload = payload.read().map_err(|e| e.context("payload"))?;
             Raw::of(&call(method, payload)?)
         };
-        let mut shared = self.shared.borrow_mut();
-        shared.resources.insert(name.to_owned(), Rc::new(answer));
-        drop(shared);
+        let mut root = self.place.root.borrow_mut();
+        root.resources.insert(name.to_owned(), Rc::new(answer));
+        drop(root);
         self
     }
 }
@@ -69,7 +69,7 @@ impl Exchange {
                     ),
                 ));
             }
-            world.shared.borrow().resources.get(name).cloned()
+            world.place.root.borrow().resources.get(name).cloned()
         };
         let answer = answer.ok_or_else(|| {
             Error::new(
