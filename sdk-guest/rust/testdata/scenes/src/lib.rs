@@ -179,5 +179,14 @@ workflow!(
     state = State,
     timeout = none,
     resources = [http("web").optional()],
-    steps = [begin, call::call, work, done, fragile, rescue, clean, measure],
+    steps = [
+        begin,
+        call::call,
+        work,
+        done,
+        fragile,
+        rescue,
+        clean,
+        measure
+    ],
 );

@@ -115,8 +115,8 @@ impl World {
             return false;
         };
         let decl = &self.steps()[invocation.step];
-        let wanted: Vec<_> = decl.waits().iter().copied().collect();
-        let wanted: Vec<_> = wanted.into_iter().filter(|t| t.name() == name).collect();
+        let waits = decl.waits().iter().copied();
+        let wanted: Vec<_> = waits.filter(|t| t.name() == name).collect();
         let body: Value = event.body.read().unwrap_or_default();
         self.is_one_of(&event.name, &wanted, decl)
             && matching.iter().all(|(key, v)| body.get(key) == Some(v))
