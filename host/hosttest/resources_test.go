@@ -109,11 +109,7 @@ func TestFetch(t *testing.T) {
 	for _, lang := range []string{"tinygo", "go", "rust"} {
 		t.Run(lang, func(t *testing.T) {
 			p := hosttest.Serve(t, t.TempDir(), arg)
-			name := "fetch"
-			if lang == "rust" {
-				name += "-rust"
-			}
-			put(t, p, name, hosttest.Plugin(t, "fetch-"+lang))
+			name := putFetch(t, p, lang)
 			expect(t, p.Result(t, name, in("one", fields{"path": "page"})), `{"asked":1,"length":11,"status":200}`)
 			expect(t, p.Result(t, name, in("one", fields{"path": "500"})), `{"asked":2,"length":0,"status":500}`)
 			expect(t, p.Result(t, name, start(fields{"path": "secret"})), fmt.Sprintf(`{"asked":1,"length":%d,"status":200}`, len("Bearer [secret]")))
@@ -160,34 +156,49 @@ func cancelFetch(t *testing.T, s *service, p *hosttest.Process, name string) {
 // A server that is killed while a request is under way makes it again under the
 // same key, or tells the step that nobody knows what came of it.
 func TestKilledWhileARequestIsUnderWay(t *testing.T) {
-	for _, mode := range []string{"repeat", "read_only", "fail"} {
-		t.Run(mode, func(t *testing.T) {
-			s := newService(t)
-			arg := s.resources(t, fmt.Sprintf(`, "mode": %q`, mode))
-			data := t.TempDir()
-			p := hosttest.Serve(t, data, arg)
-			put(t, p, "fetch", hosttest.Plugin(t, "fetch-go"))
-			r := p.RunNoWait(t, "fetch", in("one", fields{"path": "first-hangs", "method": "POST", "body": "tea"}))
-			expect(t, next(t, s.came), "POST /api/first-hangs")
-			p = kill(t, p, data, arg)
-			next(t, s.gone)
-			p.Events(t, r.HandlerID, "", nil) // to its end
-			_, out := p.Do(t, http.MethodGet, "/handlers/"+r.HandlerID, nil)
-			var got hosttest.Record
-			if err := json.Unmarshal(out, &got); err != nil {
-				t.Fatal(err)
-			}
-			if mode == "fail" {
-				if got.Status != "failed" || !strings.Contains(got.Error, "outcome unknown") || len(s.keys) != 1 {
-					t.Errorf("%s, %d requests", out, len(s.keys))
-				}
-			} else if got.Status != "completed" || len(s.keys) != 2 || s.keys[0] != s.keys[1] || len(s.keys[0]) != 32 {
-				t.Errorf("%s, keys %q", out, s.keys)
-			}
-			// What the run did beside is there once.
-			expect(t, p.Result(t, "fetch", in("one", fields{"path": "page"})), `{"asked":2,"length":11,"status":200}`)
-		})
+	for _, lang := range []string{"go", "rust"} {
+		for _, mode := range []string{"repeat", "read_only", "fail"} {
+			t.Run(lang+" "+mode, func(t *testing.T) { killFetch(t, lang, mode) })
+		}
 	}
+}
+
+func killFetch(t *testing.T, lang, mode string) {
+	s := newService(t)
+	arg := s.resources(t, fmt.Sprintf(`, "mode": %q`, mode))
+	data := t.TempDir()
+	p := hosttest.Serve(t, data, arg)
+	name := putFetch(t, p, lang)
+	r := p.RunNoWait(t, name, in("one", fields{"path": "first-hangs", "method": "POST", "body": "tea"}))
+	expect(t, next(t, s.came), "POST /api/first-hangs")
+	p = kill(t, p, data, arg)
+	next(t, s.gone)
+	p.Events(t, r.HandlerID, "", nil) // to its end
+	_, out := p.Do(t, http.MethodGet, "/handlers/"+r.HandlerID, nil)
+	var got hosttest.Record
+	if err := json.Unmarshal(out, &got); err != nil {
+		t.Fatal(err)
+	}
+	if mode == "fail" {
+		if got.Status != "failed" || !strings.Contains(got.Error, "outcome unknown") || len(s.keys) != 1 {
+			t.Errorf("%s, %d requests", out, len(s.keys))
+		}
+	} else if got.Status != "completed" || len(s.keys) != 2 || s.keys[0] != s.keys[1] || len(s.keys[0]) != 32 {
+		t.Errorf("%s, keys %q", out, s.keys)
+	}
+	// What the run did beside is there once.
+	expect(t, p.Result(t, name, in("one", fields{"path": "page"})), `{"asked":2,"length":11,"status":200}`)
+}
+
+// putFetch uploads the plugin in one of its languages; it gives the workflow's name.
+func putFetch(t *testing.T, p *hosttest.Process, lang string) (workflow string) {
+	t.Helper()
+	workflow = "fetch"
+	if lang == "rust" {
+		workflow += "-rust"
+	}
+	put(t, p, workflow, hosttest.Plugin(t, "fetch-"+lang))
+	return workflow
 }
 
 // A server that is stopped in order leaves a request to the next one.

@@ -92,7 +92,7 @@ func checkSizes(t *testing.T, readme, module string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, wasm := range map[string][]byte{"greet": greet, "counter": hosttest.Plugin(t, "counter-rust"), "quiz": hosttest.Plugin(t, "quiz-rust")} {
+	for name, wasm := range map[string][]byte{"greet": greet, "counter": hosttest.Plugin(t, "counter-rust"), "quiz": hosttest.Plugin(t, "quiz-rust"), "fetch": hosttest.Plugin(t, "fetch-rust")} {
 		if n := len(wasm); n < least*1000 || n > most*1000 {
 			t.Errorf("%s-rust.wasm has %d bytes, README.md says %s", name, n, m[0])
 		}

@@ -408,7 +408,7 @@ fn resources_and_configuration() {
                 body,
             })
         });
-    session.configure("start", &map([("depth", 3.into())]));
+    let session = session.configure("start", &map([("depth", 3.into())]));
     let run = session.run(&()).unwrap();
     let result: (String, String, Value) = run.result().unwrap();
     assert_eq!(result.0, "text/plain");

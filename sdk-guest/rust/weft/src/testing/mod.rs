@@ -102,10 +102,13 @@ impl Session {
     /// # Panics
     ///
     /// If it is no data.
-    pub fn configure<T: Serialize + ?Sized>(&self, step: &str, config: &T) {
+    #[must_use]
+    pub fn configure<T: Serialize + ?Sized>(self, step: &str, config: &T) -> Self {
         let config = Raw::of(config).unwrap_or_else(|e| panic!("{e}"));
         let mut root = self.place.root.borrow_mut();
         root.config.insert(step.to_owned(), config);
+        drop(root);
+        self
     }
 
     /// The session's state.
