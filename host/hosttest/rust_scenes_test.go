@@ -74,6 +74,8 @@ var acts = []act{
 		want:   `{"attempts":1,"code":"undone","input":{"type":"WorkEvent","value":{"fail":true}},"message":"a sleep is refused by failed_precondition","state":{"count":0,"log":[]},"step":"work"}`,
 		stream: `StopEvent `},
 	{name: "a subtype", fields: fields{"what": "box", "text": "crate", "n": 4}, want: `5`},
+	{name: "a wait for a subtype", fields: fields{"what": "listen"},
+		post: [][2]string{{`"type":"TickEvent"`, `{"type":"LoudTickEvent","value":{"n":7,"text":"tock"}}`}}, want: `7`},
 	{name: "cancelled", fields: fields{"what": "ticks", "n": 1},
 		post:   [][2]string{{`"type":"TickEvent"`, cancelIt}},
 		stream: `ShownEvent {"text":"cleaned: cancelled"} WorkflowCancelledEvent `},

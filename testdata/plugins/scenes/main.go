@@ -47,6 +47,15 @@ type ShownEvent struct{ Text string }
 // TickEvent is waited for.
 type TickEvent struct{ N int64 }
 
+// LoudTickEvent is a tick that comes with words.
+type LoudTickEvent struct {
+	TickEvent
+	Text string
+}
+
+// ListenEvent begins a wait for ticks of all kinds.
+type ListenEvent struct{}
+
 // InputRequiredEvent asks a person.
 type InputRequiredEvent struct {
 	weft.InputRequired
@@ -76,6 +85,8 @@ func begin(_ *context, ev StartEvent) (weft.Event, error) {
 		return FragileEvent{ev.Text}, nil
 	case "box":
 		return BoxEvent{ItemEvent{ev.Text}, ev.N}, nil
+	case "listen":
+		return ListenEvent{}, nil
 	}
 	return CallEvent{ev.What, ev.N, ev.Text}, nil
 }
@@ -132,11 +143,16 @@ func clean(ctx *context, ev weft.StepFailed) (weft.Nothing, error) {
 
 func measure(_ *context, ev ItemEvent) (weft.Stop, error) { return weft.Result(len(ev.Name)), nil }
 
+func listen(ctx *context, _ ListenEvent) (weft.Stop, error) {
+	tick, err := weft.Wait[TickEvent](ctx)
+	return weft.Result(tick.N), err
+}
+
 func init() {
 	weft.Define("scenes",
 		weft.Timeout(0),
 		weft.Resource{Name: "web", Kind: "http", Optional: true},
-		weft.Step("begin", begin, weft.Emits(CallEvent{}, WorkEvent{}, FragileEvent{}, BoxEvent{})),
+		weft.Step("begin", begin, weft.Emits(CallEvent{}, WorkEvent{}, FragileEvent{}, BoxEvent{}, ListenEvent{})),
 		weft.Step("call", call, weft.Waits(HumanResponseEvent{}, TickEvent{}), weft.Streams(InputRequiredEvent{}, ShownEvent{}),
 			weft.Retry(weft.Chain(weft.Fixed(time.Millisecond), weft.Sum(weft.Fixed(time.Millisecond), weft.RandomWait(0, time.Millisecond))),
 				weft.AllOf(weft.OnCodes("flaky"), weft.Not(weft.OnMessage("final"))), weft.Attempts(4))),
@@ -145,7 +161,8 @@ func init() {
 		weft.Step("fragile", fragile, weft.Retry(weft.Fixed(time.Millisecond), weft.AnyOf(weft.Attempts(2), weft.GiveUpAfter(time.Hour)))),
 		weft.Step("rescue", rescue, weft.Catches("work", "fragile"), weft.MaxRecoveries(2)),
 		weft.Step("clean", clean, weft.Catches(weft.Cancelled, weft.TimedOut), weft.Streams(ShownEvent{})),
-		weft.Step("measure", measure, weft.AcceptSubtypes()))
+		weft.Step("measure", measure, weft.AcceptSubtypes()),
+		weft.Step("listen", listen, weft.Waits(TickEvent{}), weft.Streams(LoudTickEvent{}), weft.AcceptSubtypes()))
 }
 
 func main() {}

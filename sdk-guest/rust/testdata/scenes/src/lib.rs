@@ -66,6 +66,18 @@ struct TickEvent {
     n: i64,
 }
 
+/// A tick that comes with words.
+#[derive(Event)]
+#[weft(extends = TickEvent)]
+struct LoudTickEvent {
+    n: i64,
+    text: String,
+}
+
+/// Begins a wait for ticks of all kinds.
+#[derive(Event)]
+struct ListenEvent;
+
 /// Asks a person.
 #[derive(InputRequiredEvent)]
 struct InputRequiredEvent {
@@ -93,6 +105,7 @@ enum Next {
     Work(WorkEvent),
     Fragile(FragileEvent),
     Box(BoxEvent),
+    Listen(ListenEvent),
 }
 
 #[step]
@@ -105,6 +118,7 @@ fn begin(_: &Context<State>, ev: StartEvent) -> Result<Next> {
             name: text,
             size: n,
         }),
+        "listen" => Next::Listen(ListenEvent),
         _ => Next::Call(CallEvent { what, n, text }),
     })
 }
@@ -174,6 +188,11 @@ fn measure(_: &Context<State>, ev: ItemEvent) -> Result<Stop> {
     Ok(Stop::new(ev.name.len()))
 }
 
+#[step(waits = [TickEvent], streams = [LoudTickEvent], accept_subtypes)]
+fn listen(ctx: &Context<State>, _: ListenEvent) -> Result<Stop> {
+    Ok(Stop::new(ctx.wait_for::<TickEvent>().event()?.n))
+}
+
 workflow!(
     "scenes-rust",
     state = State,
@@ -187,6 +206,7 @@ workflow!(
         fragile,
         rescue,
         clean,
+        listen,
         measure
     ],
 );
