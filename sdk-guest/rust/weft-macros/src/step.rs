@@ -89,8 +89,9 @@ impl Parse for Options {
                 next(&mut seen, key, input)?;
                 continue;
             }
+            let word = known(&key, &OPTIONS)?;
             input.parse::<Token![=]>()?;
-            match key.to_string().as_str() {
+            match word {
                 "name" => options.name = Some(input.parse()?),
                 "workers" => options.workers = Some(input.parse()?),
                 "timeout" => options.timeout = Some(input.parse()?),
@@ -100,19 +101,39 @@ impl Parse for Options {
                 "streams" => options.streams = list(input)?,
                 "waits" => options.waits = list(input)?,
                 "catches" => options.catches = Some(input.parse()?),
-                "max_recoveries" => options.max_recoveries = Some(input.parse()?),
-                _ => {
-                    return Err(Error::new(
-                        key.span(),
-                        "unknown option: name, workers, timeout, retry, take, emits, streams, waits, catches, max_recoveries, atomic and accept_subtypes can stand here",
-                    ));
-                }
+                _ => options.max_recoveries = Some(input.parse()?),
             }
             next(&mut seen, key, input)?;
         }
         options.check()?;
         Ok(options)
     }
+}
+
+const OPTIONS: [&str; 12] = [
+    "name",
+    "workers",
+    "timeout",
+    "retry",
+    "take",
+    "emits",
+    "streams",
+    "waits",
+    "catches",
+    "max_recoveries",
+    "atomic",
+    "accept_subtypes",
+];
+
+/// The option of a name.
+pub fn known(key: &Ident, options: &[&'static str]) -> syn::Result<&'static str> {
+    options.iter().find(|o| key == **o).copied().ok_or_else(|| {
+        let all = options.join(", ");
+        Error::new(
+            key.span(),
+            format!("unknown option: one of {all} can stand here"),
+        )
+    })
 }
 
 /// Goes on to the next option.

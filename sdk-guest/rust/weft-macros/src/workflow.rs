@@ -54,20 +54,15 @@ impl Parse for Declaration {
                 seen.push(key);
                 continue;
             }
+            let word = step::known(&key, &OPTIONS)?;
             input.parse::<Token![=]>()?;
-            match key.to_string().as_str() {
+            match word {
                 "steps" => declaration.steps = step::list(input)?,
                 "state" => declaration.state = Some(input.parse()?),
                 "timeout" => declaration.timeout = Some(input.parse()?),
-                "version" => declaration.version = Some(input.parse()?),
-                "description" => declaration.description = Some(input.parse()?),
                 "resources" => declaration.resources = step::list(input)?,
-                _ => {
-                    return Err(Error::new(
-                        key.span(),
-                        "unknown option: steps, state, timeout, resources, part, version and description can stand here",
-                    ));
-                }
+                "version" => declaration.version = Some(input.parse()?),
+                _ => declaration.description = Some(input.parse()?),
             }
             seen.push(key);
         }
@@ -80,6 +75,16 @@ impl Parse for Declaration {
         Ok(declaration)
     }
 }
+
+const OPTIONS: [&str; 7] = [
+    "steps",
+    "state",
+    "timeout",
+    "resources",
+    "part",
+    "version",
+    "description",
+];
 
 /// The rule of workflow names.
 fn check_name(name: &LitStr) -> syn::Result<()> {

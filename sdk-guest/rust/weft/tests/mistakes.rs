@@ -250,7 +250,15 @@ const STEPS: &[Mistake] = &[
         #[step(worker = 4)]
         fn start(_: &Context, _: StartEvent) -> Result<Stop> { Ok(Stop::new(1)) }
         "#,
-        &["unknown option: name, workers, timeout"],
+        &["unknown option: one of name, workers, timeout"],
+    ),
+    (
+        "a_word_that_there_is_not",
+        r#"
+        #[step(atomc)]
+        fn start(_: &Context, _: StartEvent) -> Result<Stop> { Ok(Stop::new(1)) }
+        "#,
+        &["unknown option: one of name, workers, timeout"],
     ),
     (
         "a_workflow_name_with_a_capital",
