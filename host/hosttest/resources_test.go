@@ -94,7 +94,7 @@ func (s *service) resources(t *testing.T, more string) (arg string) {
 	  "settings": {"base_url": "%s/api/", "networks": ["127.0.0.1"], "timeout": "20s",
 	               "allow": [{"url": "%[1]s/api/", "methods": ["GET", "POST"]}, {"url": "http://169.254.169.254/"}]},
 	  "secrets": {"token": {"env": "FETCH_TOKEN", "header": "Authorization", "prefix": "Bearer "}},
-	  "grants": [{"tenant": "default", "workflow": "fetch"}]%s}}}`, s.URL, more)
+	  "grants": [{"tenant": "default", "workflow": "fetch"}, {"tenant": "default", "workflow": "fetch-rust"}]%s}}}`, s.URL, more)
 	file := filepath.Join(t.TempDir(), "resources.json")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -106,13 +106,13 @@ func (s *service) resources(t *testing.T, more string) (arg string) {
 func TestFetch(t *testing.T) {
 	s := newService(t)
 	arg := s.resources(t, "")
-	for _, lang := range []string{"tinygo", "go"} {
+	for _, lang := range []string{"tinygo", "go", "rust"} {
 		t.Run(lang, func(t *testing.T) {
 			p := hosttest.Serve(t, t.TempDir(), arg)
-			put(t, p, "fetch", hosttest.Plugin(t, "fetch-"+lang))
-			expect(t, p.Result(t, "fetch", in("one", fields{"path": "page"})), `{"asked":1,"length":11,"status":200}`)
-			expect(t, p.Result(t, "fetch", in("one", fields{"path": "500"})), `{"asked":2,"length":0,"status":500}`)
-			expect(t, p.Result(t, "fetch", start(fields{"path": "secret"})), fmt.Sprintf(`{"asked":1,"length":%d,"status":200}`, len("Bearer [secret]")))
+			name := putFetch(t, p, lang)
+			expect(t, p.Result(t, name, in("one", fields{"path": "page"})), `{"asked":1,"length":11,"status":200}`)
+			expect(t, p.Result(t, name, in("one", fields{"path": "500"})), `{"asked":2,"length":0,"status":500}`)
+			expect(t, p.Result(t, name, start(fields{"path": "secret"})), fmt.Sprintf(`{"asked":1,"length":%d,"status":200}`, len("Bearer [secret]")))
 			for path, want := range map[string]string{
 				"private":         "is link-local: the resource may not reach it",
 				"huge":            "more than 1048576 bytes (response_bytes)",
@@ -122,26 +122,26 @@ func TestFetch(t *testing.T) {
 				"page%2f..%2fx":   "has %2f",
 				"//evil.test/api": "two slashes",
 			} {
-				r := p.Run(t, "fetch", start(fields{"path": path}))
+				r := p.Run(t, name, start(fields{"path": path}))
 				if r.Status != "failed" || !strings.Contains(r.Error, want) {
 					t.Errorf("%s: %s %q, want %q", path, r.Status, r.Error, want)
 				}
 			}
-			r := p.Run(t, "fetch", start(fields{"path": "page", "method": "DELETE"}))
+			r := p.Run(t, name, start(fields{"path": "page", "method": "DELETE"}))
 			if r.Status != "failed" || !strings.Contains(r.Error, "the resource grants GET, POST there") {
 				t.Errorf("%+v", r)
 			}
-			cancelFetch(t, s, p)
+			cancelFetch(t, s, p, name)
 		})
 	}
 }
 
 // cancelFetch cancels a run whose request hangs: the request is given up.
-func cancelFetch(t *testing.T, s *service, p *hosttest.Process) {
+func cancelFetch(t *testing.T, s *service, p *hosttest.Process, name string) {
 	for len(s.came) > 0 {
 		next(t, s.came)
 	}
-	r := p.RunNoWait(t, "fetch", start(fields{"path": "hang"}))
+	r := p.RunNoWait(t, name, start(fields{"path": "hang"}))
 	expect(t, next(t, s.came), "GET /api/hang")
 	_, out := p.Do(t, http.MethodGet, "/handlers/"+r.HandlerID, nil)
 	if !strings.Contains(string(out), `"waiting_for":[{"step":"fetch","resource":"web",`) {
@@ -156,34 +156,49 @@ func cancelFetch(t *testing.T, s *service, p *hosttest.Process) {
 // A server that is killed while a request is under way makes it again under the
 // same key, or tells the step that nobody knows what came of it.
 func TestKilledWhileARequestIsUnderWay(t *testing.T) {
-	for _, mode := range []string{"repeat", "read_only", "fail"} {
-		t.Run(mode, func(t *testing.T) {
-			s := newService(t)
-			arg := s.resources(t, fmt.Sprintf(`, "mode": %q`, mode))
-			data := t.TempDir()
-			p := hosttest.Serve(t, data, arg)
-			put(t, p, "fetch", hosttest.Plugin(t, "fetch-go"))
-			r := p.RunNoWait(t, "fetch", in("one", fields{"path": "first-hangs", "method": "POST", "body": "tea"}))
-			expect(t, next(t, s.came), "POST /api/first-hangs")
-			p = kill(t, p, data, arg)
-			next(t, s.gone)
-			p.Events(t, r.HandlerID, "", nil) // to its end
-			_, out := p.Do(t, http.MethodGet, "/handlers/"+r.HandlerID, nil)
-			var got hosttest.Record
-			if err := json.Unmarshal(out, &got); err != nil {
-				t.Fatal(err)
-			}
-			if mode == "fail" {
-				if got.Status != "failed" || !strings.Contains(got.Error, "outcome unknown") || len(s.keys) != 1 {
-					t.Errorf("%s, %d requests", out, len(s.keys))
-				}
-			} else if got.Status != "completed" || len(s.keys) != 2 || s.keys[0] != s.keys[1] || len(s.keys[0]) != 32 {
-				t.Errorf("%s, keys %q", out, s.keys)
-			}
-			// What the run did beside is there once.
-			expect(t, p.Result(t, "fetch", in("one", fields{"path": "page"})), `{"asked":2,"length":11,"status":200}`)
-		})
+	for _, lang := range []string{"go", "rust"} {
+		for _, mode := range []string{"repeat", "read_only", "fail"} {
+			t.Run(lang+" "+mode, func(t *testing.T) { killFetch(t, lang, mode) })
+		}
 	}
+}
+
+func killFetch(t *testing.T, lang, mode string) {
+	s := newService(t)
+	arg := s.resources(t, fmt.Sprintf(`, "mode": %q`, mode))
+	data := t.TempDir()
+	p := hosttest.Serve(t, data, arg)
+	name := putFetch(t, p, lang)
+	r := p.RunNoWait(t, name, in("one", fields{"path": "first-hangs", "method": "POST", "body": "tea"}))
+	expect(t, next(t, s.came), "POST /api/first-hangs")
+	p = kill(t, p, data, arg)
+	next(t, s.gone)
+	p.Events(t, r.HandlerID, "", nil) // to its end
+	_, out := p.Do(t, http.MethodGet, "/handlers/"+r.HandlerID, nil)
+	var got hosttest.Record
+	if err := json.Unmarshal(out, &got); err != nil {
+		t.Fatal(err)
+	}
+	if mode == "fail" {
+		if got.Status != "failed" || !strings.Contains(got.Error, "outcome unknown") || len(s.keys) != 1 {
+			t.Errorf("%s, %d requests", out, len(s.keys))
+		}
+	} else if got.Status != "completed" || len(s.keys) != 2 || s.keys[0] != s.keys[1] || len(s.keys[0]) != 32 {
+		t.Errorf("%s, keys %q", out, s.keys)
+	}
+	// What the run did beside is there once.
+	expect(t, p.Result(t, name, in("one", fields{"path": "page"})), `{"asked":2,"length":11,"status":200}`)
+}
+
+// putFetch uploads the plugin in one of its languages; it gives the workflow's name.
+func putFetch(t *testing.T, p *hosttest.Process, lang string) (workflow string) {
+	t.Helper()
+	workflow = "fetch"
+	if lang == "rust" {
+		workflow += "-rust"
+	}
+	put(t, p, workflow, hosttest.Plugin(t, "fetch-"+lang))
+	return workflow
 }
 
 // A server that is stopped in order leaves a request to the next one.

@@ -2,6 +2,7 @@ package hosttest_test
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -45,6 +46,7 @@ func TestRustReadme(t *testing.T) {
 		line = strings.ReplaceAll(line, "x86_64-unknown-linux-gnu", machine(t))
 		cargo(t, dir, append(strings.Fields(line)[1:], "--quiet", "--offline")...)
 	}
+	furtherBlocks(t, sdk, string(lock), rust[1:])
 	checkSizes(t, readme, filepath.Join(dir, "target", "wasm32-unknown-unknown", "release", "greet_rust.wasm"))
 	p := hosttest.Serve(t, t.TempDir())
 	for _, c := range [][2]string{{"weft push", "greet-rust"}, {"weft run", "Hello, Ada!"}} {
@@ -57,6 +59,23 @@ func TestRustReadme(t *testing.T) {
 		t.Fatal("the curl command of README.md has no body")
 	}
 	expect(t, p.Result(t, "greet-rust", body[1]), `"Hello, Ada!"`)
+}
+
+// furtherBlocks builds each of the README's further blocks as a module of one
+// crate, and runs their tests.
+func furtherBlocks(t *testing.T, sdk, lock string, list []string) {
+	t.Helper()
+	dir, lib := t.TempDir(), ""
+	for i, block := range list {
+		lib += fmt.Sprintf("mod block_%d {\n%s}\n", i+2, block)
+		if !strings.Contains(block, "#[test]") {
+			t.Errorf("block %d has no test", i+2)
+		}
+	}
+	write(t, filepath.Join(dir, "src", "lib.rs"), lib)
+	write(t, filepath.Join(dir, "Cargo.toml"), fmt.Sprintf("[package]\nname = \"blocks\"\nedition = \"2024\"\n[dependencies]\nweft = { path = %q }\n", filepath.Join(sdk, "weft")))
+	write(t, filepath.Join(dir, "Cargo.lock"), lock)
+	cargo(t, dir, "test", "--target", machine(t), "--quiet", "--offline")
 }
 
 // checkSizes compares what the README says of modules' sizes with a module and
@@ -73,7 +92,7 @@ func checkSizes(t *testing.T, readme, module string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, wasm := range map[string][]byte{"greet": greet, "counter": hosttest.Plugin(t, "counter-rust"), "quiz": hosttest.Plugin(t, "quiz-rust")} {
+	for name, wasm := range map[string][]byte{"greet": greet, "counter": hosttest.Plugin(t, "counter-rust"), "quiz": hosttest.Plugin(t, "quiz-rust"), "fetch": hosttest.Plugin(t, "fetch-rust")} {
 		if n := len(wasm); n < least*1000 || n > most*1000 {
 			t.Errorf("%s-rust.wasm has %d bytes, README.md says %s", name, n, m[0])
 		}

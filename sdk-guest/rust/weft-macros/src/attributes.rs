@@ -3,22 +3,26 @@
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
 use syn::meta::ParseNestedMeta;
-use syn::{Attribute, Error, Expr, ExprLit, Lit, LitStr, Meta, Result};
+use syn::{Attribute, Error, Expr, ExprLit, Lit, LitStr, Meta, Path, Result};
 
 /// What `#[weft(...)]` says about a type.
 #[derive(Default)]
 pub struct Container {
     pub name: Option<LitStr>,
+    pub extends: Option<Path>,
 }
 
 impl Container {
     pub fn read(attributes: &[Attribute]) -> Result<Self> {
         let mut container = Self::default();
         each_option(attributes, |option| {
-            if !option.path.is_ident("name") {
-                return Err(unknown(option, "name"));
+            if option.path.is_ident("name") {
+                return set_name(&mut container.name, option);
+            } else if option.path.is_ident("extends") {
+                container.extends = Some(option.value()?.parse()?);
+                return Ok(());
             }
-            set_name(&mut container.name, option)
+            Err(unknown(option, "name and extends"))
         })?;
         Ok(container)
     }

@@ -1,7 +1,8 @@
 //! The derives of events, of choices between events, and of the state.
 
 use proc_macro2::TokenStream;
-use quote::quote;
+use quote::{quote, quote_spanned};
+use syn::spanned::Spanned;
 use syn::{Data, DeriveInput, Error, Fields};
 
 use crate::attributes::{self, Container};
@@ -33,7 +34,11 @@ pub fn expand(input: &DeriveInput, kind: Kind) -> Expansion {
     require_map(input, "an event is a map")?;
     let data = data::expand(input)?;
     let ident = &input.ident;
-    let name = name_of(input)?;
+    let container = Container::read(&input.attrs)?;
+    let name = name_of(&container, input);
+    let extends = container
+        .extends
+        .map(|base| quote_spanned!(base.span()=> .extends(<#base as ::weft::Event>::TYPE)));
     let description = attributes::description(&input.attrs);
     let kind = kind.variant();
     Ok(quote! {
@@ -42,7 +47,7 @@ pub fn expand(input: &DeriveInput, kind: Kind) -> Expansion {
         impl ::weft::Event for #ident {
             const TYPE: &'static ::weft::EventType = &::weft::__private::event_type::<#ident>(
                 #name, ::weft::EventKind::#kind, #description,
-            );
+            ) #extends;
         }
     })
 }
@@ -51,7 +56,14 @@ pub fn expand_state(input: &DeriveInput) -> Expansion {
     require_map(input, "the state is a map")?;
     let data = data::expand(input)?;
     let ident = &input.ident;
-    let name = name_of(input)?;
+    let container = Container::read(&input.attrs)?;
+    if let Some(base) = &container.extends {
+        return Err(Error::new(
+            base.span(),
+            "only an event extends another: drop the option",
+        ));
+    }
+    let name = name_of(&container, input);
     Ok(quote! {
         #data
         #[automatically_derived]
@@ -73,12 +85,11 @@ fn require_map(input: &DeriveInput, what: &str) -> Result<(), Error> {
     }
 }
 
-fn name_of(input: &DeriveInput) -> Result<String, Error> {
-    let container = Container::read(&input.attrs)?;
-    Ok(match container.name {
+fn name_of(container: &Container, input: &DeriveInput) -> String {
+    match &container.name {
         Some(name) => name.value(),
         None => input.ident.to_string(),
-    })
+    }
 }
 
 /// `#[derive(Events)]`.

@@ -82,6 +82,9 @@ pub fn derive_data(input: TokenStream) -> TokenStream {
 /// struct's, unless `#[weft(name = "OtherEvent")]` says otherwise. Fields are
 /// as in [`Data`](macro@Data).
 ///
+/// With `#[weft(extends = BaseEvent)]` it counts as one of those too, for steps
+/// with `accept_subtypes`: it has the fields of `BaseEvent`, and may have more.
+///
 /// ```
 /// use weft::prelude::*;
 ///
@@ -205,7 +208,12 @@ pub fn derive_state(input: TokenStream) -> TokenStream {
 /// | `retry = RULES` | see the module `weft::retry` |
 /// | `take = N` | of a step that takes a list: fire at the N-th arrival |
 /// | `emits = [A, B]` | further events that it sends by `Context::send` |
-/// | `streams = [A, B]` | events that it writes by `Context::stream` |
+/// | `streams = [A, B]` | events that it writes by `Context::stream`, or asks when it waits |
+/// | `waits = [A, B]` | events that it waits for by `Context::wait_for` |
+/// | `catches = [a, b]` | steps whose failures it handles, as a `StepFailed`; `all` instead of a list for those of all others; in the list `cancelled` and `timeout` are ends of the run, and a text is a step of another plugin |
+/// | `max_recoveries = N` | how often it catches failures of what follows from one event, else once |
+/// | `atomic` | what it does to the state, sends and streams takes effect as a whole when it succeeds, or not at all |
+/// | `accept_subtypes` | takes, and waits for, events that extend the ones it names as well |
 ///
 /// The function stays an ordinary function. Its comment becomes the step's
 /// description.
@@ -250,6 +258,8 @@ pub fn step(options: TokenStream, function: TokenStream) -> TokenStream {
 /// | `steps = [a, b]` | the steps |
 /// | `state = T` | the type of the session's state; without it, any state goes |
 /// | `timeout = "10m"`, `timeout = none` | of a run, else the host's default; `none` where people are waited for |
+/// | `resources = [http("crm")]` | what it needs outside; see the module `weft::resource` |
+/// | `part` | the plugin has steps for a workflow that is composed of several plugins; the name is for people then |
 /// | `version = "1.2"`, `description = "..."` | for people |
 #[proc_macro]
 pub fn workflow(input: TokenStream) -> TokenStream {

@@ -6,7 +6,10 @@ use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
-use syn::{Error, Expr, FnArg, Ident, ItemFn, LitStr, Path, ReturnType, Token, Type, bracketed};
+use syn::token::Bracket;
+use syn::{
+    Error, Expr, FnArg, Ident, ItemFn, LitBool, LitStr, Path, ReturnType, Token, Type, bracketed,
+};
 
 use crate::{Expansion, attributes};
 
@@ -20,6 +23,56 @@ pub struct Options {
     take: Option<Expr>,
     emits: Vec<Path>,
     streams: Vec<Path>,
+    waits: Vec<Path>,
+    catches: Option<Catches>,
+    max_recoveries: Option<Expr>,
+    atomic: bool,
+    accept_subtypes: bool,
+}
+
+/// Whose failures a step catches.
+enum Catches {
+    All(Span),
+    Of(Span, Vec<Caught>),
+}
+
+/// A step by its function, or a name in quotes. `cancelled` and `timeout` are how a
+/// run ends; no step has one of these names.
+enum Caught {
+    Step(Path),
+    Name(LitStr),
+}
+
+impl Parse for Caught {
+    fn parse(input: ParseStream) -> syn::Result<Self> {
+        if input.peek(LitStr) {
+            return Ok(Caught::Name(input.parse()?));
+        }
+        let path: Path = input.parse()?;
+        Ok(match path.get_ident() {
+            Some(word) if word == "cancelled" || word == "timeout" => {
+                Caught::Name(LitStr::new(&word.to_string(), word.span()))
+            }
+            _ => Caught::Step(path),
+        })
+    }
+}
+
+impl Parse for Catches {
+    fn parse(input: ParseStream) -> syn::Result<Self> {
+        let span = input.span();
+        if !input.peek(Bracket) {
+            let word: Ident = input.parse()?;
+            if word == "all" {
+                return Ok(Catches::All(span));
+            }
+            return Err(Error::new(
+                span,
+                "what a step catches is a list of steps, `catches = [work]`, or `catches = all`",
+            ));
+        }
+        Ok(Catches::Of(span, list(input)?))
+    }
 }
 
 impl Parse for Options {
@@ -31,37 +84,82 @@ impl Parse for Options {
             if seen.contains(&key) {
                 return Err(Error::new(key.span(), "this option is there twice"));
             }
+            if let Some(flag) = options.flag(&key) {
+                *flag = is_set(input)?;
+                next(&mut seen, key, input)?;
+                continue;
+            }
+            let word = known(&key, &OPTIONS)?;
             input.parse::<Token![=]>()?;
-            match key.to_string().as_str() {
+            match word {
                 "name" => options.name = Some(input.parse()?),
                 "workers" => options.workers = Some(input.parse()?),
                 "timeout" => options.timeout = Some(input.parse()?),
                 "retry" => options.retry = Some(input.parse()?),
                 "take" => options.take = Some(input.parse()?),
-                "emits" => options.emits = paths(input)?,
-                "streams" => options.streams = paths(input)?,
-                _ => {
-                    return Err(Error::new(
-                        key.span(),
-                        "unknown option: name, workers, timeout, retry, take, emits and streams can stand here",
-                    ));
-                }
+                "emits" => options.emits = list(input)?,
+                "streams" => options.streams = list(input)?,
+                "waits" => options.waits = list(input)?,
+                "catches" => options.catches = Some(input.parse()?),
+                _ => options.max_recoveries = Some(input.parse()?),
             }
-            seen.push(key);
-            if !input.is_empty() {
-                input.parse::<Token![,]>()?;
-            }
+            next(&mut seen, key, input)?;
         }
+        options.check()?;
         Ok(options)
     }
 }
 
-/// A list in brackets: `[A, B]`.
-pub fn paths(input: ParseStream) -> syn::Result<Vec<Path>> {
+const OPTIONS: [&str; 12] = [
+    "name",
+    "workers",
+    "timeout",
+    "retry",
+    "take",
+    "emits",
+    "streams",
+    "waits",
+    "catches",
+    "max_recoveries",
+    "atomic",
+    "accept_subtypes",
+];
+
+/// The option of a name.
+pub fn known(key: &Ident, options: &[&'static str]) -> syn::Result<&'static str> {
+    options.iter().find(|o| key == **o).copied().ok_or_else(|| {
+        let all = options.join(", ");
+        Error::new(
+            key.span(),
+            format!("unknown option: one of {all} can stand here"),
+        )
+    })
+}
+
+/// Goes on to the next option.
+fn next(seen: &mut Vec<Ident>, key: Ident, input: ParseStream) -> syn::Result<()> {
+    seen.push(key);
+    if !input.is_empty() {
+        input.parse::<Token![,]>()?;
+    }
+    Ok(())
+}
+
+/// The value of an option that is a word by itself, or `= true`.
+pub fn is_set(input: ParseStream) -> syn::Result<bool> {
+    if !input.peek(Token![=]) {
+        return Ok(true);
+    }
+    input.parse::<Token![=]>()?;
+    Ok(input.parse::<LitBool>()?.value)
+}
+
+/// A list in brackets: `[a, b]`.
+pub fn list<T: Parse>(input: ParseStream) -> syn::Result<Vec<T>> {
     let list;
     bracketed!(list in input);
-    let paths = Punctuated::<Path, Token![,]>::parse_terminated(&list)?;
-    Ok(paths.into_iter().collect())
+    let items = Punctuated::<T, Token![,]>::parse_terminated(&list)?;
+    Ok(items.into_iter().collect())
 }
 
 pub fn expand(options: &Options, function: &ItemFn) -> Expansion {
@@ -79,13 +177,19 @@ pub fn expand(options: &Options, function: &ItemFn) -> Expansion {
     };
     let visibility = &function.vis;
     let description = attributes::description(&function.attrs);
-    let settings = options.settings();
     let (emits, streams) = (&options.emits, &options.streams);
     // Errors about the types point at the types.
     let input = quote_spanned!(takes.span()=> <#takes as ::weft::Input>::DECL);
     let output = quote_spanned!(gives.span()=> <<#gives as ::weft::__private::Returns>::Output as ::weft::Output>::DECL);
+    let settings = options.settings();
+    let extras = options.extras(&input);
     // A name of the macro's own: the function may be called `start`.
     let start = Ident::new("start", Span::mixed_site());
+    let run = if options.accept_subtypes {
+        quote!(::weft::__private::run(::weft::__private::rename_trigger(#start)?, #ident))
+    } else {
+        quote!(::weft::__private::run(#start, #ident))
+    };
     Ok(quote! {
         #function
 
@@ -99,12 +203,15 @@ pub fn expand(options: &Options, function: &ItemFn) -> Expansion {
         impl ::weft::__private::Step for #ident {
             type State = <#state as ::weft::__private::ContextType>::State;
 
+            const NAME: &'static str = #name;
+
             const DECL: ::weft::__private::StepDecl = ::weft::__private::StepDecl {
                 description: #description,
                 emits: &[#(<#emits as ::weft::Event>::TYPE),*],
                 streams: &[#(<#streams as ::weft::Event>::TYPE),*],
                 #settings
-                ..::weft::__private::StepDecl::new(#name, #input, #output, |#start| ::weft::__private::run(#start, #ident))
+                #extras
+                ..::weft::__private::StepDecl::new(#name, #input, #output, |#start| #run)
             };
         }
     })
@@ -127,16 +234,96 @@ impl Options {
         if let Some(take) = &self.take {
             settings.extend(quote_spanned!(take.span()=> take: ::weft::__private::take(#take),));
         }
+        settings
+    }
+
+    /// The field of the declaration that says what few steps have.
+    fn extras(&self, input: &TokenStream) -> Option<TokenStream> {
+        let mut fields = TokenStream::new();
         if let Some(retry) = &self.retry {
-            settings.extend(quote_spanned! {retry.span()=>
+            fields.extend(quote_spanned! {retry.span()=>
                 retry: ::core::option::Option::Some({
-                    #[allow(unused_imports)]
-                    use ::weft::retry::*;
-                    #retry
+                    const POLICY: &::weft::retry::Retry = {
+                        #[allow(unused_imports)]
+                        use ::weft::retry::*;
+                        &#retry
+                    };
+                    || POLICY.manifest()
                 }),
             });
         }
-        settings
+        if !self.waits.is_empty() {
+            let waits = &self.waits;
+            fields.extend(quote!(waits: &[#(<#waits as ::weft::Event>::TYPE),*],));
+        }
+        fields.extend(self.catches.as_ref().map(|c| c.expand(input)));
+        if let Some(n) = &self.max_recoveries {
+            fields.extend(
+                quote_spanned!(n.span()=> max_recoveries: ::core::option::Option::Some(#n),),
+            );
+        }
+        if self.atomic {
+            fields.extend(quote!(atomic: true,));
+        }
+        if self.accept_subtypes {
+            fields.extend(quote!(rename: ::core::option::Option::Some(::weft::__private::rename),));
+        }
+        if fields.is_empty() {
+            return None;
+        }
+        Some(quote! {
+            extras: ::core::option::Option::Some(&::weft::__private::Extras {
+                #fields
+                ..::weft::__private::Extras::NONE
+            }),
+        })
+    }
+
+    /// The option that is a word by itself.
+    fn flag(&mut self, key: &Ident) -> Option<&mut bool> {
+        if key == "atomic" {
+            Some(&mut self.atomic)
+        } else if key == "accept_subtypes" {
+            Some(&mut self.accept_subtypes)
+        } else {
+            None
+        }
+    }
+
+    /// Refuses what does not go together.
+    fn check(&self) -> syn::Result<()> {
+        if let (true, Some(first)) = (self.atomic, self.waits.first()) {
+            return Err(Error::new(
+                first.span(),
+                "an atomic step cannot wait: drop `atomic`, or let another step wait",
+            ));
+        }
+        if let (None, Some(n)) = (&self.catches, &self.max_recoveries) {
+            return Err(Error::new(
+                n.span(),
+                "max_recoveries is for a step that catches: `catches = [work]`",
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Catches {
+    fn expand(&self, input: &TokenStream) -> TokenStream {
+        match self {
+            Catches::All(span) => {
+                quote_spanned!(*span=> catches: ::weft::__private::Catches::all(#input),)
+            }
+            Catches::Of(span, list) => {
+                let names = list.iter().map(|caught| match caught {
+                    Caught::Name(name) => quote!(#name),
+                    Caught::Step(step) => {
+                        quote_spanned!(step.span()=> <#step as ::weft::__private::Step>::NAME)
+                    }
+                });
+                quote_spanned!(*span=> catches: ::weft::__private::Catches::steps(&[#(#names),*], #input),)
+            }
+        }
     }
 }
 

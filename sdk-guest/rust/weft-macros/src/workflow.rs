@@ -17,6 +17,8 @@ pub struct Declaration {
     timeout: Option<Expr>,
     version: Option<Expr>,
     description: Option<Expr>,
+    resources: Vec<Expr>,
+    part: bool,
 }
 
 impl Parse for Declaration {
@@ -33,6 +35,8 @@ impl Parse for Declaration {
             timeout: None,
             version: None,
             description: None,
+            resources: Vec::new(),
+            part: false,
         };
         check_name(&declaration.name)?;
         let mut seen: Vec<Ident> = Vec::new();
@@ -45,19 +49,20 @@ impl Parse for Declaration {
             if seen.contains(&key) {
                 return Err(Error::new(key.span(), "this option is there twice"));
             }
+            if key == "part" {
+                declaration.part = step::is_set(input)?;
+                seen.push(key);
+                continue;
+            }
+            let word = step::known(&key, &OPTIONS)?;
             input.parse::<Token![=]>()?;
-            match key.to_string().as_str() {
-                "steps" => declaration.steps = step::paths(input)?,
+            match word {
+                "steps" => declaration.steps = step::list(input)?,
                 "state" => declaration.state = Some(input.parse()?),
                 "timeout" => declaration.timeout = Some(input.parse()?),
+                "resources" => declaration.resources = step::list(input)?,
                 "version" => declaration.version = Some(input.parse()?),
-                "description" => declaration.description = Some(input.parse()?),
-                _ => {
-                    return Err(Error::new(
-                        key.span(),
-                        "unknown option: steps, state, timeout, version and description can stand here",
-                    ));
-                }
+                _ => declaration.description = Some(input.parse()?),
             }
             seen.push(key);
         }
@@ -70,6 +75,16 @@ impl Parse for Declaration {
         Ok(declaration)
     }
 }
+
+const OPTIONS: [&str; 7] = [
+    "steps",
+    "state",
+    "timeout",
+    "resources",
+    "part",
+    "version",
+    "description",
+];
 
 /// The rule of workflow names.
 fn check_name(name: &LitStr) -> syn::Result<()> {
@@ -103,6 +118,8 @@ pub fn expand(declaration: &Declaration) -> Expansion {
         .iter()
         .map(|step| quote_spanned!(step.span()=> <#step as ::weft::__private::Step>::DECL));
     let timeout = declaration.timeout.as_ref().map(timeout);
+    let part = declaration.part.then(|| quote!(.part(true)));
+    let resources = resources(&declaration.resources);
     let version = &declaration.version.iter().collect::<Vec<_>>();
     let description = &declaration.description.iter().collect::<Vec<_>>();
     let exports = exports();
@@ -111,12 +128,29 @@ pub fn expand(declaration: &Declaration) -> Expansion {
         pub static WORKFLOW: ::weft::Workflow = ::weft::Workflow::new(#name, &[#(#decls),*])
             #declare_state
             #timeout
+            #resources
+            #part
             #(.version(#version))*
             #(.description(#description))*;
 
         const _: () = { #(#fits)* };
 
         #exports
+    })
+}
+
+/// The resources are expressions of the crate's module of that name.
+fn resources(list: &[Expr]) -> Option<TokenStream> {
+    let first = list.first()?;
+    Some(quote_spanned! {first.span()=>
+        .resources({
+            const RESOURCES: &[::weft::Resource] = {
+                #[allow(unused_imports)]
+                use ::weft::resource::*;
+                &[#(#list),*]
+            };
+            RESOURCES
+        })
     })
 }
 

@@ -26,17 +26,22 @@ pub struct Context<S = Untyped> {
 
 /// The part of a context that does not depend on the state's type.
 pub(crate) struct Invocation {
-    decl: &'static StepDecl,
+    pub(crate) decl: &'static StepDecl,
+    steps: &'static [StepDecl],
     input: Vec<u8>,
     trigger: Range<usize>,
+    /// The trigger as the host gave it, if its events have got other names.
+    given: Vec<u8>,
 }
 
 impl Invocation {
     pub(crate) fn new(start: Start, end: usize) -> Self {
         Invocation {
             decl: start.decl,
+            steps: start.steps,
             trigger: start.trigger..end,
             input: start.input,
+            given: start.given,
         }
     }
 
@@ -69,8 +74,21 @@ impl Invocation {
         .map(drop)
     }
 
+    /// Events that are taken as some types, with the names of these.
+    pub(crate) fn renamed(
+        &self,
+        shape: Shape,
+        types: &[&'static EventType],
+        events: Vec<u8>,
+    ) -> Result<Vec<u8>, cbor::Error> {
+        match self.decl.extras.and_then(|e| e.rename) {
+            Some(rename) => rename(self.steps, shape, types, &mut Decoder::new(&events)),
+            None => Ok(events),
+        }
+    }
+
     /// Gives the collected events once the set is complete, encoded.
-    fn collect(&self, buffer: &str, types: &[&EventType]) -> Result<Option<Vec<u8>>> {
+    fn collect(&self, buffer: &str, types: &[&'static EventType]) -> Result<Option<Vec<u8>>> {
         if self.decl.input.shape != Shape::One {
             return Err(Error::misuse(
                 "collect: the step takes several events at once already: let it take a single one",
@@ -83,7 +101,11 @@ impl Invocation {
         }
         let mut request = Encoder::new();
         request.array(if buffer.is_empty() { 2 } else { 3 });
-        request.raw(&self.input[self.trigger.clone()]);
+        request.raw(if self.given.is_empty() {
+            &self.input[self.trigger.clone()]
+        } else {
+            &self.given
+        });
         request.array(types.len());
         for kind in types {
             request.text(kind.name());
@@ -92,8 +114,12 @@ impl Invocation {
             request.text(buffer);
         }
         let response = check(boundary::collect_events(&request.into_bytes()), "collect")?;
-        let nothing = Decoder::new(&response).null();
-        Ok((!nothing).then_some(response))
+        if Decoder::new(&response).null() {
+            return Ok(None);
+        }
+        self.renamed(Shape::Join, types, response)
+            .map(Some)
+            .map_err(|e| Error::misuse(e).context("collect"))
     }
 
     fn log(&self, level: Level, message: &str, attributes: &[(&str, Value)]) {

@@ -35,9 +35,17 @@ pub const fn parse(text: &str) -> u64 {
     }
 }
 
+/// A duration as the boundary has it; one beyond 292 years is that long.
+pub fn nanoseconds(duration: std::time::Duration) -> u64 {
+    let nanoseconds = duration.as_secs().saturating_mul(1_000_000_000);
+    let nanoseconds = nanoseconds.saturating_add(duration.subsec_nanos().into());
+    nanoseconds.min(i64::MAX as u64)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::parse;
+    use super::{nanoseconds, parse};
+    use std::time::Duration;
 
     #[test]
     fn durations() {
@@ -46,6 +54,12 @@ mod tests {
         assert_eq!(parse("10ms"), 10_000_000);
         assert_eq!(parse("90m"), parse("5400s"));
         assert_eq!(parse("24h"), 86_400_000_000_000);
+    }
+
+    #[test]
+    fn durations_of_the_standard_library() {
+        assert_eq!(nanoseconds(Duration::new(1, 5)), 1_000_000_005);
+        assert_eq!(nanoseconds(Duration::MAX), i64::MAX as u64);
     }
 
     #[test]

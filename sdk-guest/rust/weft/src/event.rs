@@ -45,6 +45,7 @@ pub struct EventType {
     schema: fn() -> Value,
     id: fn() -> TypeId,
     declared: bool,
+    extends: Option<&'static EventType>,
 }
 
 impl EventType {
@@ -63,6 +64,44 @@ impl EventType {
         (self.id)() == (other.id)()
     }
 
+    /// Says that every host knows the type.
+    pub(crate) const fn known(self) -> Self {
+        EventType {
+            declared: false,
+            ..self
+        }
+    }
+
+    /// Says which other event this one extends.
+    #[doc(hidden)]
+    pub const fn extends(self, base: &'static EventType) -> Self {
+        EventType {
+            extends: Some(base),
+            ..self
+        }
+    }
+
+    /// The type that it extends, by name.
+    pub(crate) fn base(&self) -> Option<&'static str> {
+        match (self.extends, self.kind.names()) {
+            (Some(base), _) => Some(base.name),
+            (None, Some((_, base))) if base != self.name => Some(base),
+            _ => None,
+        }
+    }
+
+    /// The type, the one that it extends, and so on.
+    pub(crate) fn line(&'static self) -> impl Iterator<Item = &'static EventType> {
+        std::iter::successors(Some(self), |t| t.extends)
+    }
+
+    /// The nearest of some types that it is or extends, by name.
+    pub(crate) fn is_one_of(&'static self, types: &[&'static EventType]) -> Option<&'static str> {
+        let named = |name: &str| types.iter().find(|t| t.name == name).map(|t| t.name);
+        self.line()
+            .find_map(|t| named(t.name).or_else(|| named(t.base()?)))
+    }
+
     /// The declaration for the manifest, or none if every host knows the type.
     pub(crate) fn manifest(&self) -> Option<Value> {
         if !self.declared {
@@ -71,11 +110,11 @@ impl EventType {
         let mut schema = (self.schema)();
         data::set(&mut schema, "title", self.name.into());
         let mut decl = Value::map([("schema", schema)]);
-        if let Some((kind, base)) = self.kind.names() {
+        if let Some((kind, _)) = self.kind.names() {
             data::set(&mut decl, "kind", kind.into());
-            if base != self.name {
-                data::set(&mut decl, "extends", base.into());
-            }
+        }
+        if let Some(base) = self.base() {
+            data::set(&mut decl, "extends", base.into());
         }
         if !self.description.is_empty() {
             data::set(&mut decl, "description", self.description.into());
@@ -97,6 +136,7 @@ pub const fn event_type<E: Data + 'static>(
         schema: || E::schema(&mut Open::default()),
         id: TypeId::of::<E>,
         declared: true,
+        extends: None,
     }
 }
 
@@ -235,8 +275,5 @@ impl Data for Stop {
 }
 
 impl Event for Stop {
-    const TYPE: &'static EventType = &EventType {
-        declared: false,
-        ..event_type::<Stop>("StopEvent", EventKind::Stop, "")
-    };
+    const TYPE: &'static EventType = &event_type::<Stop>("StopEvent", EventKind::Stop, "").known();
 }

@@ -1,6 +1,9 @@
 //! The crate against the golden vectors of the ABI, which it shares with the
 //! host: `testdata/abi` of the project.
 
+mod long;
+mod manifest;
+
 use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::event::{self, Event, Stop};
 use crate::prelude::{Level, StartEvent, Value, step, workflow};
 use crate::state::Batch;
-use crate::step::{Input, Output, Start, StepDecl};
+use crate::step::{Extras, Input, Output, Start, StepDecl};
 use crate::workflow::step_export;
 use weft_macros::Event;
 
@@ -142,7 +145,11 @@ impl Host for Recorder {
 
 static DECL: StepDecl = StepDecl {
     emits: &[ItemEvent::TYPE],
-    streams: &[ProgressEvent::TYPE],
+    streams: &[ProgressEvent::TYPE, long::InputRequiredEvent::TYPE],
+    extras: Some(&Extras {
+        waits: &[long::HumanResponseEvent::TYPE],
+        ..Extras::NONE
+    }),
     ..StepDecl::new(
         "test",
         <ItemEvent as Input>::DECL,
@@ -160,8 +167,10 @@ fn context(collect: &str) -> Context {
     let end = input.len();
     let start = Start {
         decl: &DECL,
+        steps: &[],
         input,
         trigger: 0,
+        given: Vec::new(),
     };
     Context::new(Invocation::new(start, end))
 }
@@ -187,6 +196,13 @@ fn answered(response: &[u8], name: &str, make: impl FnOnce(&Context)) {
     let (call, request) = first_call(response, || make(&context));
     assert_eq!(Some(call.as_str()), name.split('-').next(), "{name}");
     same(name, &request);
+}
+
+/// Checks that a request of the SDK, answered by null, is this one.
+fn requested(want: &[u8], call: &str, make: impl FnOnce(&Context)) {
+    let context = context("collect_events-minimal");
+    let (name, request) = first_call(&[0xf6], || make(&context));
+    assert_eq!((name.as_str(), hex(&request)), (call, hex(want)));
 }
 
 fn path_of(name: &str) -> String {
@@ -345,8 +361,10 @@ fn input<E: Input>(name: &str, again: impl FnOnce(E, &mut Encoder)) {
     let end = decoder.offset();
     let start = Start {
         decl: &DECL,
+        steps: &[],
         input: input.clone(),
         trigger,
+        given: Vec::new(),
     };
     let ctx = Context::new(Invocation::new(start, end));
     let mut events = Encoder::new();

@@ -73,29 +73,38 @@ extern crate self as weft;
 
 mod boundary;
 mod cbor;
+mod child;
 mod context;
 mod data;
 mod duration;
 mod error;
 mod event;
+mod failure;
 #[cfg(test)]
 mod golden;
 mod panic;
+pub mod resource;
 pub mod retry;
 mod state;
 mod step;
+mod subtypes;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod testing;
 mod value;
+mod wait;
 mod workflow;
 
+pub use child::Child;
 pub use context::{Context, Level, RunInfo};
 pub use data::{Data, Open};
 pub use error::{Error, Result, code};
 pub use event::{Event, EventKind, EventSet, EventType, Sendable, Stop};
+pub use failure::{Exception, StepFailed};
+pub use resource::{Http, HttpRequest, HttpResponse, Resource};
 pub use state::{Batch, State, Untyped};
 pub use step::{Input, Output};
 pub use value::{Bytes, Raw, Value};
+pub use wait::Wait;
 pub use weft_macros::{
     Data, Event, Events, HumanResponseEvent, InputRequiredEvent, StartEvent, State, StopEvent,
     step, workflow,
@@ -105,8 +114,9 @@ pub use workflow::Workflow;
 /// What a plugin needs, for `use weft::prelude::*`.
 pub mod prelude {
     pub use crate::{
-        Bytes, Context, Data, Error, Event, Events, HumanResponseEvent, InputRequiredEvent, Level,
-        Result, StartEvent, State, Stop, StopEvent, Value, step, workflow,
+        Bytes, Context, Data, Error, Event, Events, HttpRequest, HttpResponse, HumanResponseEvent,
+        InputRequiredEvent, Level, Result, StartEvent, State, StepFailed, Stop, StopEvent, Value,
+        step, workflow,
     };
 }
 
@@ -116,11 +126,13 @@ pub mod __private {
     pub use crate::cbor::{Decoder, Encoder, Error as CborError};
     pub use crate::data::enum_schema;
     pub use crate::event::event_type;
+    pub use crate::failure::Catches;
     pub use crate::panic::print;
     pub use crate::state::{Fits, fits};
     pub use crate::step::{
-        ContextType, Returns, Start, Step, StepDecl, run, take, timeout, workers,
+        ContextType, Extras, Returns, Start, Step, StepDecl, run, take, timeout, workers,
     };
+    pub use crate::subtypes::{rename, rename_trigger};
     pub use crate::workflow::{describe, state_decl, step_export as step};
     pub use serde;
 

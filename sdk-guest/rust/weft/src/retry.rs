@@ -14,17 +14,52 @@
 //! }
 //! ```
 //!
-//! Durations are texts such as `"10ms"`, `"30s"`, `"5m"` and `"24h"`.
+//! Durations are texts such as `"10ms"`, `"30s"`, `"5m"` and `"24h"`. Every rule
+//! is a policy too, and [`Retry::and`] puts two together: of several conditions all
+//! must hold, and of several rules to give up the first that says so counts.
+//! Groups say otherwise:
+//!
+//! ```
+//! use weft::retry::*;
+//!
+//! const POLICY: Retry = chain(&[fixed("0s"), sum(&[fixed("1s"), random_wait("0s", "1s")])])
+//!     .and(any_of(&[on_codes(&["busy"]), not(&on_message("quota"))]))
+//!     .attempts(5)
+//!     .give_up_after("1h");
+//! ```
+//!
+//! An error of the step overrules the conditions by
+//! [`not_retryable`](crate::Error::not_retryable).
 
+use crate::data;
 use crate::duration::parse;
 use crate::value::Value;
 
-/// A retry policy.
+/// A retry policy: rules side by side.
 #[derive(Clone, Copy)]
 pub struct Retry {
-    wait: Option<Wait>,
-    when: Option<When>,
-    stop: Option<Stop>,
+    rules: [Option<Rule>; MOST],
+}
+
+/// How many rules may stand side by side.
+const MOST: usize = 8;
+
+#[derive(Clone, Copy)]
+enum Rule {
+    When(When),
+    Wait(Wait),
+    Stop(Stop),
+}
+
+#[derive(Clone, Copy)]
+enum When {
+    Always,
+    Never,
+    Codes(&'static [&'static str]),
+    Message(&'static str),
+    Not(&'static Retry),
+    Any(&'static [Retry]),
+    All(&'static [Retry]),
 }
 
 #[derive(Clone, Copy)]
@@ -34,56 +69,61 @@ enum Wait {
     Exponential(u64, f64, u64),
     Random(u64, u64),
     ExponentialJitter(u64, f64, u64, u64),
-}
-
-#[derive(Clone, Copy)]
-enum When {
-    Codes(&'static [&'static str]),
-    Message(&'static str),
+    Chain(&'static [Retry]),
+    Sum(&'static [Retry]),
 }
 
 #[derive(Clone, Copy)]
 enum Stop {
     Attempts(u64),
     Delay(u64),
+    Never,
+    Any(&'static [Retry]),
+    All(&'static [Retry]),
 }
 
-const NOTHING: Retry = Retry {
-    wait: None,
-    when: None,
-    stop: None,
-};
-
-const fn waiting(wait: Wait) -> Retry {
+/// No rules: after every error, 5 s apart, at most 3 attempts in all.
+pub const fn defaults() -> Retry {
     Retry {
-        wait: Some(wait),
-        ..NOTHING
+        rules: [None; MOST],
     }
+}
+
+const fn when(rule: When) -> Retry {
+    defaults().with(Rule::When(rule))
+}
+
+const fn wait(rule: Wait) -> Retry {
+    defaults().with(Rule::Wait(rule))
+}
+
+const fn stop(rule: Stop) -> Retry {
+    defaults().with(Rule::Stop(rule))
 }
 
 /// Waits the same time before each attempt.
 pub const fn fixed(duration: &str) -> Retry {
-    waiting(Wait::Fixed(parse(duration)))
+    wait(Wait::Fixed(parse(duration)))
 }
 
 /// Waits `start`, then `step` longer each time, at most `max`.
 pub const fn incrementing(start: &str, step: &str, max: &str) -> Retry {
-    waiting(Wait::Incrementing(parse(start), parse(step), parse(max)))
+    wait(Wait::Incrementing(parse(start), parse(step), parse(max)))
 }
 
 /// Waits `unit` times `base` to the power of the attempts before, at most `max`.
 pub const fn exponential(unit: &str, base: f64, max: &str) -> Retry {
-    waiting(Wait::Exponential(parse(unit), base, parse(max)))
+    wait(Wait::Exponential(parse(unit), base, parse(max)))
 }
 
 /// Waits a random time of at least `min` and at most `max`.
 pub const fn random_wait(min: &str, max: &str) -> Retry {
-    waiting(Wait::Random(parse(min), parse(max)))
+    wait(Wait::Random(parse(min), parse(max)))
 }
 
 /// Waits as [`exponential`], and up to `jitter` on top.
 pub const fn exponential_jitter(unit: &str, base: f64, max: &str, jitter: &str) -> Retry {
-    waiting(Wait::ExponentialJitter(
+    wait(Wait::ExponentialJitter(
         parse(unit),
         base,
         parse(max),
@@ -91,78 +131,224 @@ pub const fn exponential_jitter(unit: &str, base: f64, max: &str, jitter: &str) 
     ))
 }
 
+/// Waits by the first rule before the second attempt, by the next before the
+/// third, and so on; the last one stays.
+pub const fn chain(waits: &'static [Retry]) -> Retry {
+    assert!(
+        matches!(kind(waits), Rule::Wait(_)),
+        "a chain holds rules for how long to wait"
+    );
+    wait(Wait::Chain(waits))
+}
+
+/// Waits as long as all the rules together.
+pub const fn sum(waits: &'static [Retry]) -> Retry {
+    assert!(
+        matches!(kind(waits), Rule::Wait(_)),
+        "a sum holds rules for how long to wait"
+    );
+    wait(Wait::Sum(waits))
+}
+
+/// Tries again after every error, as a policy without a condition does.
+pub const fn always() -> Retry {
+    when(When::Always)
+}
+
+/// Tries again after no error.
+pub const fn never() -> Retry {
+    when(When::Never)
+}
+
+/// Tries again after errors with one of the codes only.
+pub const fn on_codes(codes: &'static [&'static str]) -> Retry {
+    when(When::Codes(codes))
+}
+
+/// Tries again after errors only whose message contains the text.
+pub const fn on_message(text: &'static str) -> Retry {
+    when(When::Message(text))
+}
+
+/// Tries again when the condition does not hold.
+pub const fn not(condition: &'static Retry) -> Retry {
+    assert!(
+        matches!(condition.only(), Rule::When(_)),
+        "`not` is for a condition, such as on_codes(&[\"busy\"])"
+    );
+    when(When::Not(condition))
+}
+
 /// Gives up after n attempts in all; waits as by default.
 pub const fn attempts(n: u64) -> Retry {
-    NOTHING.attempts(n)
+    stop(Stop::Attempts(n))
+}
+
+/// Gives up at a failure that comes that long or longer after the first attempt
+/// began.
+pub const fn give_up_after(duration: &str) -> Retry {
+    stop(Stop::Delay(parse(duration)))
+}
+
+/// Never gives up.
+pub const fn forever() -> Retry {
+    stop(Stop::Never)
+}
+
+/// One rule of several conditions, of which one must hold, or of several rules to
+/// give up, of which the first to say so counts.
+pub const fn any_of(rules: &'static [Retry]) -> Retry {
+    match kind(rules) {
+        Rule::When(_) => when(When::Any(rules)),
+        Rule::Stop(_) => stop(Stop::Any(rules)),
+        Rule::Wait(_) => panic!("how long to wait is one rule: join several by sum or chain"),
+    }
+}
+
+/// One rule of several conditions, which must all hold, or of several rules to
+/// give up, which must all say so.
+pub const fn all_of(rules: &'static [Retry]) -> Retry {
+    match kind(rules) {
+        Rule::When(_) => when(When::All(rules)),
+        Rule::Stop(_) => stop(Stop::All(rules)),
+        Rule::Wait(_) => panic!("how long to wait is one rule: join several by sum or chain"),
+    }
+}
+
+/// The first of several rules, which are all of one kind.
+const fn kind(rules: &[Retry]) -> Rule {
+    assert!(!rules.is_empty(), "a group of rules is empty: give it some");
+    let first = rules[0].only();
+    let mut i = 1;
+    while i < rules.len() {
+        let same = matches!(
+            (first, rules[i].only()),
+            (Rule::When(_), Rule::When(_))
+                | (Rule::Wait(_), Rule::Wait(_))
+                | (Rule::Stop(_), Rule::Stop(_))
+        );
+        assert!(
+            same,
+            "a group holds rules of one kind: conditions, waits, or rules to give up"
+        );
+        i += 1;
+    }
+    first
 }
 
 impl Retry {
     /// Gives up after n attempts in all.
     pub const fn attempts(self, n: u64) -> Self {
-        Retry {
-            stop: Some(Stop::Attempts(n)),
-            ..self
-        }
+        self.with(Rule::Stop(Stop::Attempts(n)))
     }
 
-    /// Makes no attempt that would start later than this after the first.
+    /// Gives up at a failure that comes that long or longer after the first
+    /// attempt began.
     pub const fn give_up_after(self, duration: &str) -> Self {
-        Retry {
-            stop: Some(Stop::Delay(parse(duration))),
-            ..self
-        }
+        self.with(Rule::Stop(Stop::Delay(parse(duration))))
     }
 
     /// Tries again after errors with one of the codes only.
     pub const fn on_codes(self, codes: &'static [&'static str]) -> Self {
-        Retry {
-            when: Some(When::Codes(codes)),
-            ..self
-        }
+        self.with(Rule::When(When::Codes(codes)))
     }
 
     /// Tries again after errors only whose message contains the text.
     pub const fn on_message(self, text: &'static str) -> Self {
-        Retry {
-            when: Some(When::Message(text)),
-            ..self
+        self.with(Rule::When(When::Message(text)))
+    }
+
+    /// Puts the rules of another policy beside these.
+    pub const fn and(mut self, other: Retry) -> Self {
+        let mut i = 0;
+        while i < MOST {
+            if let Some(rule) = other.rules[i] {
+                self = self.with(rule);
+            }
+            i += 1;
+        }
+        self
+    }
+
+    const fn with(mut self, rule: Rule) -> Self {
+        let mut i = 0;
+        while let Some(other) = self.rules[i] {
+            assert!(
+                !matches!((other, rule), (Rule::Wait(_), Rule::Wait(_))),
+                "two rules for how long to wait: keep one, or join them by sum or chain"
+            );
+            i += 1;
+            assert!(i < MOST, "too many rules side by side: at most 8");
+        }
+        self.rules[i] = Some(rule);
+        self
+    }
+
+    /// The one rule of which it is made.
+    const fn only(&self) -> Rule {
+        match (self.rules[0], self.rules[1]) {
+            (Some(rule), None) => rule,
+            _ => panic!("a group holds single rules: put rules side by side outside of it"),
         }
     }
 
     /// The policy as the manifest has it.
-    pub(crate) fn manifest(&self) -> Value {
-        let wait = self.wait.map(|wait| {
-            let (key, value) = match wait {
-                Wait::Fixed(d) => ("fixed", d.into()),
-                Wait::Incrementing(start, step, max) => {
-                    ("incrementing", Value::list([start, step, max]))
-                }
-                Wait::Exponential(unit, base, max) => {
-                    let parts: [Value; 3] = [unit.into(), base.into(), max.into()];
-                    ("exponential", Value::list(parts))
-                }
-                Wait::Random(min, max) => ("random", Value::list([min, max])),
-                Wait::ExponentialJitter(unit, base, max, jitter) => {
-                    let parts: [Value; 4] = [unit.into(), base.into(), max.into(), jitter.into()];
-                    ("exponential_jitter", Value::list(parts))
-                }
+    #[doc(hidden)]
+    pub fn manifest(&self) -> Value {
+        let (mut whens, mut waits, mut stops) = (Vec::new(), Vec::new(), Vec::new());
+        for rule in self.rules.iter().flatten() {
+            match rule {
+                Rule::When(_) => whens.push(rule.manifest()),
+                Rule::Wait(_) => waits.push(rule.manifest()),
+                Rule::Stop(_) => stops.push(rule.manifest()),
+            }
+        }
+        let mut policy = Value::map::<&str>([]);
+        for (key, mut rules, join) in [
+            ("when", whens, "all"),
+            ("wait", waits, ""),
+            ("stop", stops, "any"),
+        ] {
+            let rule = match rules.len() {
+                0 => continue,
+                1 => rules.remove(0),
+                _ => Value::map([(join, rules.into())]),
             };
-            ("wait", Value::map([(key, value)]))
-        });
-        let when = self.when.map(|when| {
-            let (key, value) = match when {
-                When::Codes(codes) => ("code", Value::list(codes.iter().copied())),
-                When::Message(text) => ("message", text.into()),
-            };
-            ("when", Value::map([(key, value)]))
-        });
-        let stop = self.stop.map(|stop| {
-            let (key, value) = match stop {
-                Stop::Attempts(n) => ("attempts", n.into()),
-                Stop::Delay(d) => ("delay", d.into()),
-            };
-            ("stop", Value::map([(key, value)]))
-        });
-        Value::map([wait, when, stop].into_iter().flatten())
+            data::set(&mut policy, key, rule);
+        }
+        policy
+    }
+}
+
+impl Rule {
+    fn manifest(&self) -> Value {
+        let list = |parts: &[Value]| Value::list(parts.iter().cloned());
+        let group = |rules: &[Retry]| Value::list(rules.iter().map(|r| r.only().manifest()));
+        let (key, value) = match *self {
+            Rule::When(When::Always) => return "always".into(),
+            Rule::When(When::Never) | Rule::Stop(Stop::Never) => return "never".into(),
+            Rule::When(When::Codes(codes)) => ("code", Value::list(codes.iter().copied())),
+            Rule::When(When::Message(text)) => ("message", text.into()),
+            Rule::When(When::Not(condition)) => ("not", condition.only().manifest()),
+            Rule::When(When::Any(rules)) | Rule::Stop(Stop::Any(rules)) => ("any", group(rules)),
+            Rule::When(When::All(rules)) | Rule::Stop(Stop::All(rules)) => ("all", group(rules)),
+            Rule::Wait(Wait::Fixed(d)) => ("fixed", d.into()),
+            Rule::Wait(Wait::Incrementing(start, step, max)) => {
+                ("incrementing", Value::list([start, step, max]))
+            }
+            Rule::Wait(Wait::Exponential(unit, base, max)) => {
+                ("exponential", list(&[unit.into(), base.into(), max.into()]))
+            }
+            Rule::Wait(Wait::Random(min, max)) => ("random", Value::list([min, max])),
+            Rule::Wait(Wait::ExponentialJitter(unit, base, max, jitter)) => (
+                "exponential_jitter",
+                list(&[unit.into(), base.into(), max.into(), jitter.into()]),
+            ),
+            Rule::Wait(Wait::Chain(rules)) => ("chain", group(rules)),
+            Rule::Wait(Wait::Sum(rules)) => ("sum", group(rules)),
+            Rule::Stop(Stop::Attempts(n)) => ("attempts", n.into()),
+            Rule::Stop(Stop::Delay(d)) => ("delay", d.into()),
+        };
+        Value::map([(key, value)])
     }
 }

@@ -2,9 +2,12 @@
 
 use crate::cbor::{self, Decoder, Encoder};
 use crate::context::{Context, Invocation};
+use crate::data;
 use crate::error::{Error, Result};
 use crate::event::{self, Event, EventSet, EventType};
-use crate::retry::Retry;
+use crate::failure::Catches;
+use crate::subtypes::Rename;
+use crate::value::Value;
 
 /// What a step can take: an event, a list of events, or one event of each type
 /// of a tuple.
@@ -75,7 +78,8 @@ pub struct StepDecl {
     /// In nanoseconds.
     pub timeout: Option<u64>,
     pub take: Option<u32>,
-    pub retry: Option<Retry>,
+    /// What few steps have.
+    pub extras: Option<&'static Extras>,
     pub run: fn(Start) -> Result<Vec<u8>>,
 }
 
@@ -96,7 +100,7 @@ impl StepDecl {
             workers: None,
             timeout: None,
             take: None,
-            retry: None,
+            extras: None,
             run,
         }
     }
@@ -111,12 +115,81 @@ impl StepDecl {
         };
         given.iter().chain(self.emits).copied()
     }
+
+    /// The events that it may wait for.
+    pub fn waits(&self) -> &'static [&'static EventType] {
+        self.extras.map_or(&[], |e| e.waits)
+    }
+
+    /// All events that it names.
+    pub fn types(&self) -> impl Iterator<Item = &'static EventType> {
+        let lists = [
+            self.input.types,
+            self.output.types,
+            self.emits,
+            self.streams,
+            self.waits(),
+        ];
+        lists.into_iter().flatten().copied()
+    }
+}
+
+/// What few steps have. A plugin without any has none of the code for it.
+#[doc(hidden)]
+pub struct Extras {
+    pub retry: Option<fn() -> Value>,
+    pub waits: &'static [&'static EventType],
+    pub catches: Catches,
+    pub max_recoveries: Option<u64>,
+    pub atomic: bool,
+    /// Of a step that accepts subtypes.
+    pub rename: Option<Rename>,
+    /// Adds these to a step's entry in the manifest.
+    pub describe: fn(&Extras, &mut Value),
+}
+
+impl Extras {
+    pub const NONE: Extras = Extras {
+        retry: None,
+        waits: &[],
+        catches: Catches::Nothing,
+        max_recoveries: None,
+        atomic: false,
+        rename: None,
+        describe: Extras::describe,
+    };
+
+    fn describe(&self, step: &mut Value) {
+        let mut put = |key, value: Option<Value>| {
+            if let Some(value) = value {
+                data::set(step, key, value);
+            }
+        };
+        put("retry", self.retry.map(|policy| policy()));
+        let waits = Value::list(self.waits.iter().map(|t| t.name()));
+        put("waits", (!self.waits.is_empty()).then_some(waits));
+        put(
+            "catches",
+            match self.catches {
+                Catches::Nothing => None,
+                Catches::All => Some("*".into()),
+                Catches::Steps(names) => Some(Value::list(names.iter().copied())),
+            },
+        );
+        put("max_recoveries", self.max_recoveries.map(Into::into));
+        put("atomic", self.atomic.then(|| true.into()));
+        put(
+            "accept_subtypes",
+            self.rename.is_some().then(|| true.into()),
+        );
+    }
 }
 
 /// What `#[step]` makes of a function.
 #[doc(hidden)]
 pub trait Step {
     type State;
+    const NAME: &'static str;
     const DECL: StepDecl;
 }
 
@@ -259,9 +332,13 @@ impl Output for () {
 #[doc(hidden)]
 pub struct Start {
     pub(crate) decl: &'static StepDecl,
+    /// All steps of the workflow.
+    pub(crate) steps: &'static [StepDecl],
     pub(crate) input: Vec<u8>,
     /// Where the trigger begins.
     pub(crate) trigger: usize,
+    /// The trigger as the host gave it, if its events have got other names.
+    pub(crate) given: Vec<u8>,
 }
 
 /// Runs a step's function; gives the invocation's output.
@@ -290,7 +367,7 @@ pub fn run<S, E: Input, R: Returns>(
 
 impl Start {
     #[cold]
-    fn unreadable(&self, error: &cbor::Error) -> Error {
+    pub(crate) fn unreadable(&self, error: &cbor::Error) -> Error {
         let name = self.decl.name;
         Error::misuse(format_args!(
             "cannot read the event of step \"{name}\": {error}"

@@ -9,6 +9,7 @@ use crate::data::{self, Open};
 use crate::error::{Error, Result};
 use crate::event::EventType;
 use crate::panic;
+use crate::resource::Resource;
 use crate::state::State;
 use crate::step::{InputDecl, Shape, Start, StepDecl};
 use crate::value::Value;
@@ -24,7 +25,13 @@ pub struct Workflow {
     timeout: Option<u64>,
     version: Option<&'static str>,
     description: Option<&'static str>,
+    resources: Option<Resources>,
+    part: bool,
 }
+
+/// The resources that it asks for. Only a workflow that does has the code which
+/// describes them.
+type Resources = (&'static [Resource], fn(&[Resource]) -> Value);
 
 /// The type of the state.
 #[doc(hidden)]
@@ -56,6 +63,8 @@ impl Workflow {
             timeout: None,
             version: None,
             description: None,
+            resources: None,
+            part: false,
         }
     }
 
@@ -91,6 +100,19 @@ impl Workflow {
         }
     }
 
+    #[doc(hidden)]
+    pub const fn resources(self, list: &'static [Resource]) -> Self {
+        Workflow {
+            resources: Some((list, Resource::manifest)),
+            ..self
+        }
+    }
+
+    #[doc(hidden)]
+    pub const fn part(self, part: bool) -> Self {
+        Workflow { part, ..self }
+    }
+
     /// The workflow's name.
     pub const fn name(&self) -> &'static str {
         self.name
@@ -121,6 +143,11 @@ impl Workflow {
         put("version", self.version.map(Into::into));
         put("description", self.description.map(Into::into));
         put("timeout", self.timeout.map(Into::into));
+        put("part", self.part.then(|| true.into()));
+        put(
+            "resources",
+            self.resources.map(|(list, manifest)| manifest(list)),
+        );
         if let Some(state) = &self.state {
             let mut schema = (state.schema)();
             data::set(&mut schema, "title", state.name.into());
@@ -137,11 +164,8 @@ impl Workflow {
     fn events(&self) -> Result<Value> {
         let mut known: Vec<&EventType> = Vec::new();
         let mut events = Value::map::<&str>([]);
-        let named = self.steps.iter().flat_map(|s| {
-            let lists = [s.input.types, s.output.types, s.emits, s.streams];
-            lists.into_iter().flatten().copied()
-        });
-        for kind in named {
+        let named = self.steps.iter().flat_map(StepDecl::types);
+        for kind in named.flat_map(EventType::line) {
             match known.iter().find(|k| k.name() == kind.name()) {
                 Some(k) if k.is(kind) => continue,
                 Some(_) => {
@@ -177,8 +201,10 @@ impl Workflow {
         let trigger = decoder.offset();
         (decl.run)(Start {
             decl,
+            steps: self.steps,
             input,
             trigger,
+            given: Vec::new(),
         })
     }
 }
@@ -205,12 +231,14 @@ fn step(decl: &StepDecl) -> Value {
     put("emits", (!emits.is_empty()).then(|| emits.into()));
     put("workers", decl.workers.map(Into::into));
     put("timeout", decl.timeout.map(Into::into));
-    put("retry", decl.retry.map(|r| r.manifest()));
     let description = decl.description;
     put(
         "description",
         (!description.is_empty()).then(|| description.into()),
     );
+    if let Some(extras) = decl.extras {
+        (extras.describe)(extras, &mut step);
+    }
     step
 }
 

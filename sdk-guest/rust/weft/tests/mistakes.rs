@@ -250,7 +250,15 @@ const STEPS: &[Mistake] = &[
         #[step(worker = 4)]
         fn start(_: &Context, _: StartEvent) -> Result<Stop> { Ok(Stop::new(1)) }
         "#,
-        &["unknown option: name, workers, timeout"],
+        &["unknown option: one of name, workers, timeout"],
+    ),
+    (
+        "a_word_that_there_is_not",
+        r#"
+        #[step(atomc)]
+        fn start(_: &Context, _: StartEvent) -> Result<Stop> { Ok(Stop::new(1)) }
+        "#,
+        &["unknown option: one of name, workers, timeout"],
     ),
     (
         "a_workflow_name_with_a_capital",
@@ -278,7 +286,156 @@ const STEPS: &[Mistake] = &[
     ),
 ];
 
-/// The event that all of `STEPS` take.
+const OPTIONS: &[Mistake] = &[
+    (
+        "a_step_that_catches_and_takes_no_failure",
+        r#"
+        #[derive(Event)]
+        struct Next;
+        #[step]
+        fn start(_: &Context, _: StartEvent) -> Result<Next> { Ok(Next) }
+        #[step(catches = [start])]
+        fn rescue(_: &Context, _: Next) -> Result<Stop> { Ok(Stop::new(1)) }
+        workflow!("name", steps = [start, rescue]);
+        "#,
+        &["a step that catches failures takes a StepFailed: `fn rescue("],
+    ),
+    (
+        "a_step_that_catches_nothing",
+        r#"
+        #[step(catches = [])]
+        fn rescue(_: &Context, _: StepFailed) -> Result<Stop> { Ok(Stop::new(1)) }
+        workflow!("name", steps = [rescue]);
+        "#,
+        &["name the steps whose failures it catches, or write `catches = all`"],
+    ),
+    (
+        "a_step_that_catches_a_word",
+        r#"
+        #[step(catches = everything)]
+        fn rescue(_: &Context, _: StepFailed) -> Result<Stop> { Ok(Stop::new(1)) }
+        "#,
+        &["what a step catches is a list of steps, `catches = [work]`, or `catches = all`"],
+    ),
+    (
+        "a_step_that_catches_what_is_no_step",
+        r#"
+        fn work() {}
+        #[step(catches = [work])]
+        fn rescue(_: &Context, _: StepFailed) -> Result<Stop> { Ok(Stop::new(1)) }
+        "#,
+        &["expected type, found function `work`"],
+    ),
+    (
+        "recoveries_of_a_step_that_does_not_catch",
+        r#"
+        #[step(max_recoveries = 2)]
+        fn start(_: &Context, _: StartEvent) -> Result<Stop> { Ok(Stop::new(1)) }
+        "#,
+        &["max_recoveries is for a step that catches: `catches = [work]`"],
+    ),
+    (
+        "an_atomic_step_that_waits",
+        r#"
+        #[derive(Event)]
+        struct Tick;
+        #[step(atomic, waits = [Tick])]
+        fn start(_: &Context, _: StartEvent) -> Result<Stop> { Ok(Stop::new(1)) }
+        "#,
+        &["an atomic step cannot wait: drop `atomic`, or let another step wait"],
+    ),
+    (
+        "a_wait_for_what_is_no_event",
+        r#"
+        struct Tick;
+        #[step(waits = [Tick])]
+        fn start(ctx: &Context, _: StartEvent) -> Result<Stop> {
+            ctx.wait_for::<Tick>().event()?;
+            Ok(Stop::new(1))
+        }
+        "#,
+        &["`Tick` is no event type", "put #[derive(Event)] on it"],
+    ),
+    (
+        "a_base_that_is_no_event",
+        r#"
+        #[derive(Data)]
+        struct Item;
+        #[derive(Event)]
+        #[weft(extends = Item)]
+        struct Crate;
+        "#,
+        &["`Item` is no event type"],
+    ),
+    (
+        "a_state_that_extends",
+        r#"
+        #[derive(State, Default)]
+        #[weft(extends = Item)]
+        struct Tally;
+        "#,
+        &["only an event extends another: drop the option"],
+    ),
+    (
+        "two_rules_for_how_long_to_wait",
+        r#"
+        #[step(retry = fixed("1s").and(random_wait("1s", "2s")))]
+        fn start(_: &Context, _: StartEvent) -> Result<Stop> { Ok(Stop::new(1)) }
+        workflow!("name", steps = [start]);
+        "#,
+        &["two rules for how long to wait: keep one, or join them by sum or chain"],
+    ),
+    (
+        "a_group_of_several_kinds",
+        r#"
+        #[step(retry = any_of(&[on_codes(&["busy"]), attempts(3)]))]
+        fn start(_: &Context, _: StartEvent) -> Result<Stop> { Ok(Stop::new(1)) }
+        workflow!("name", steps = [start]);
+        "#,
+        &["a group holds rules of one kind: conditions, waits, or rules to give up"],
+    ),
+    (
+        "a_condition_that_is_none",
+        r#"
+        #[step(retry = not(&attempts(3)))]
+        fn start(_: &Context, _: StartEvent) -> Result<Stop> { Ok(Stop::new(1)) }
+        workflow!("name", steps = [start]);
+        "#,
+        &["`not` is for a condition, such as on_codes("],
+    ),
+];
+
+const WORKFLOWS: &[Mistake] = &[
+    (
+        "a_part_that_is_no_word",
+        r#"
+        #[step]
+        fn start(_: &Context, _: StartEvent) -> Result<Stop> { Ok(Stop::new(1)) }
+        workflow!("name", part = "yes", steps = [start]);
+        "#,
+        &["expected boolean literal"],
+    ),
+    (
+        "a_resource_without_a_name",
+        r#"
+        #[step]
+        fn start(_: &Context, _: StartEvent) -> Result<Stop> { Ok(Stop::new(1)) }
+        workflow!("name", resources = [http("")], steps = [start]);
+        "#,
+        &["a resource has a name of 1 to 128 bytes, and a kind"],
+    ),
+    (
+        "a_resource_without_a_kind",
+        r#"
+        #[step]
+        fn start(_: &Context, _: StartEvent) -> Result<Stop> { Ok(Stop::new(1)) }
+        workflow!("name", resources = ["web"], steps = [start]);
+        "#,
+        &["expected `Resource`, found `&str`"],
+    ),
+];
+
+/// The event that all but `TYPES` take.
 const START: &str = "#[derive(StartEvent)] struct StartEvent;\n";
 
 #[test]
@@ -288,14 +445,14 @@ fn the_compiler_says_what_to_write() {
     for (name, code, _) in TYPES {
         package.add(name, code);
     }
-    for (name, code, _) in STEPS {
+    for (name, code, _) in STEPS.iter().chain(OPTIONS).chain(WORKFLOWS) {
         package.add(name, &format!("{START}{code}"));
     }
     let said = package.check();
     let right = errors_in(&said, "no_mistake");
     assert!(right.is_empty(), "refused without a mistake:\n{right}");
     let mut failures = String::new();
-    for (name, _, wanted) in TYPES.iter().chain(STEPS) {
+    for (name, _, wanted) in TYPES.iter().chain(STEPS).chain(OPTIONS).chain(WORKFLOWS) {
         let said = errors_in(&said, name);
         for text in wanted.iter().filter(|text| !said.contains(**text)) {
             let _ = writeln!(failures, "{name}: nothing of {text:?} in\n{said}\n");

@@ -66,7 +66,7 @@ mod streams {
     /// Drops odd cells.
     #[step]
     fn cell(_: &Context, ev: Cell) -> Result<Option<Half>> {
-        Ok((ev.n % 2 == 0).then_some(Half { n: ev.n / 2 }))
+        Ok(ev.n.is_multiple_of(2).then_some(Half { n: ev.n / 2 }))
     }
 
     #[step]

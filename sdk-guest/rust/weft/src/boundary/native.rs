@@ -48,7 +48,8 @@ macro_rules! calls {
 
 calls! {
     state_get state_edit state_begin state_commit state_abort
-    send_event collect_events write_event_to_stream now random log
+    send_event collect_events write_event_to_stream call_resource
+    wait_for_event run_workflow sleep now random log
 }
 
 pub fn input(_: usize) -> Vec<u8> {

@@ -35,6 +35,14 @@ calls! {
     collect_events;
     /// Publishes an event to the run's stream.
     write_event_to_stream;
+    /// Calls a granted resource; suspends the invocation until it answers.
+    call_resource;
+    /// Suspends the invocation until an event comes.
+    wait_for_event;
+    /// Runs a child workflow; suspends the invocation until it ends.
+    run_workflow;
+    /// Suspends the invocation for a time.
+    sleep;
     /// Asks for the time.
     now;
     /// Asks for random bytes.

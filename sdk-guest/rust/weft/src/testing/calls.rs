@@ -1,11 +1,12 @@
 //! Answers to the calls of one invocation.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use serde::Serialize;
 
-use super::engine::{self, List, World};
+use super::engine::{self, Invocation, World};
 use super::{Record, paths};
 use crate::boundary::Answer;
 use crate::boundary::native::Host;
@@ -25,29 +26,117 @@ const WITHIN_AN_EDIT: [&str; 6] = [
 
 /// The host of one invocation.
 pub struct Exchange {
-    world: Rc<RefCell<World>>,
-    step: usize,
-    list: Option<Rc<List>>,
+    pub world: Rc<RefCell<World>>,
+    pub invocation: RefCell<Invocation>,
+    /// How often it has waited for each type, without naming the wait.
+    pub waits: RefCell<BTreeMap<String, u32>>,
     input: Vec<u8>,
     output: RefCell<Vec<Vec<u8>>>,
     /// The path of the open edit.
     open: RefCell<Option<String>>,
+    /// How many calls were made, and lines printed.
+    made: Cell<usize>,
+    printed: Cell<usize>,
+    /// Of an atomic step.
+    staged: Option<Staged>,
 }
 
+/// What an atomic step has done, which shows once it has succeeded.
+struct Staged {
+    /// The state before.
+    state: Value,
+    effects: RefCell<Vec<Effect>>,
+}
+
+type Effect = Box<dyn FnOnce(&mut World)>;
+
+/// The calls that an atomic step may not make.
+const NOT_ATOMIC: [&str; 5] = [
+    "wait_for_event",
+    "sleep",
+    "run_workflow",
+    "call_resource",
+    "collect_events",
+];
+
 impl Exchange {
-    pub fn new(
-        world: Rc<RefCell<World>>,
-        step: usize,
-        list: Option<Rc<List>>,
-        input: Vec<u8>,
-    ) -> Self {
+    pub fn new(world: Rc<RefCell<World>>, invocation: Invocation, input: Vec<u8>) -> Self {
+        let staged = {
+            let world = world.borrow();
+            let extras = world.steps()[invocation.step].extras;
+            extras.is_some_and(|e| e.atomic).then(|| Staged {
+                state: world.place.state.borrow().clone(),
+                effects: RefCell::default(),
+            })
+        };
         Exchange {
             world,
-            step,
-            list,
+            invocation: RefCell::new(invocation),
+            waits: RefCell::default(),
             input,
             output: RefCell::default(),
             open: RefCell::default(),
+            made: Cell::default(),
+            printed: Cell::default(),
+            staged,
+        }
+    }
+
+    /// Lets something take effect: at once, or when the atomic step succeeds.
+    fn effect(&self, effect: impl FnOnce(&mut World) + 'static) {
+        match &self.staged {
+            Some(staged) => staged.effects.borrow_mut().push(Box::new(effect)),
+            None => effect(&mut self.world.borrow_mut()),
+        }
+    }
+
+    /// Lets what an atomic step did take effect, or takes it back.
+    pub fn settle(&self, succeeded: bool) {
+        let Some(staged) = &self.staged else { return };
+        let mut world = self.world.borrow_mut();
+        if succeeded {
+            for effect in staged.effects.take() {
+                effect(&mut world);
+            }
+        } else {
+            world.place.state.replace(staged.state.clone());
+        }
+    }
+
+    /// The answer to a call that was made before the step waited.
+    fn replay(&self, name: &str, request: &[u8]) -> Option<Answer> {
+        let made = self.made.get();
+        self.made.set(made + 1);
+        let answer = self.invocation.borrow().record.get(made).cloned()?;
+        if name == "wait_for_event" {
+            self.count_wait(request);
+        }
+        Some(answer)
+    }
+
+    /// Whether a call may be made now.
+    fn check(&self, name: &str) -> Result<()> {
+        let within = self.open.borrow().is_some() && !WITHIN_AN_EDIT.contains(&name);
+        let place = match &self.staged {
+            _ if within => "within an edit",
+            Some(_) if NOT_ATOMIC.contains(&name) => "in an atomic step",
+            _ => return Ok(()),
+        };
+        Err(Error::new(
+            code::FAILED_PRECONDITION,
+            format_args!("{name} may not be called {place}"),
+        ))
+    }
+
+    /// Answers a call that was not made before.
+    fn live(&self, name: &str, request: &mut Decoder) -> Answer {
+        if let Err(refused) = self.check(name) {
+            return answer_of(Err(refused));
+        }
+        match name {
+            "wait_for_event" => answer_of(self.wait_for_event(request)),
+            "run_workflow" => self.run_workflow(request),
+            _ => answer_of(self.answer(name, request)),
         }
     }
 
@@ -59,12 +148,6 @@ impl Exchange {
     }
 
     fn answer(&self, name: &str, request: &mut Decoder) -> Result<Vec<u8>> {
-        if self.open.borrow().is_some() && !WITHIN_AN_EDIT.contains(&name) {
-            return Err(Error::new(
-                code::FAILED_PRECONDITION,
-                format_args!("{name} may not be called within an edit"),
-            ));
-        }
         let n = request.array()?;
         match name {
             "state_get" => self.get(n, request),
@@ -75,14 +158,22 @@ impl Exchange {
             "collect_events" => self.collect(n, request),
             "write_event_to_stream" => {
                 let (name, body) = engine::event(request)?;
-                self.world.borrow_mut().publish(&name, &body);
+                self.effect(move |world| world.publish(&name, &body));
                 encode(&())
             }
-            "now" => encode(&self.world.borrow().shared.borrow().clock),
+            "call_resource" => encode(&self.call_resource(request)?),
+            "sleep" => {
+                let time: i64 = request.value()?;
+                let world = self.world.borrow();
+                let clock = &mut world.place.root.borrow_mut().clock;
+                *clock = clock.saturating_add(time);
+                encode(&())
+            }
+            "now" => encode(&self.world.borrow().place.root.borrow().clock),
             "random" => {
                 let n = request.value()?;
                 let world = self.world.borrow();
-                let bytes = world.shared.borrow_mut().random(n);
+                let bytes = world.place.root.borrow_mut().random(n);
                 encode(&Bytes(bytes))
             }
             "log" => self.log(n, request),
@@ -97,8 +188,8 @@ impl Exchange {
         let path = request.text()?;
         let other: Option<Raw> = if n > 1 { Some(request.value()?) } else { None };
         let world = self.world.borrow();
-        let shared = world.shared.borrow();
-        match (paths::lookup(&shared.state, path), other) {
+        let state = world.place.state.borrow();
+        match (paths::lookup(&state, path), other) {
             (Some(value), _) => encode(value),
             (None, Some(other)) => encode(&other),
             (None, None) => Err(paths::nothing(path)),
@@ -119,15 +210,15 @@ impl Exchange {
             edits.push((op, path, value));
         }
         let world = self.world.borrow();
-        let results = world.shared.borrow_mut().edit(&edits)?;
+        let results = world.place.edit(&edits)?;
         encode(&results)
     }
 
     fn begin(&self, request: &mut Decoder) -> Result<Vec<u8>> {
         let path = request.text()?;
         let world = self.world.borrow();
-        let shared = world.shared.borrow();
-        let value = paths::lookup(&shared.state, path).ok_or_else(|| paths::nothing(path))?;
+        let state = world.place.state.borrow();
+        let value = paths::lookup(&state, path).ok_or_else(|| paths::nothing(path))?;
         self.open.replace(Some(path.to_owned()));
         encode(value)
     }
@@ -140,34 +231,30 @@ impl Exchange {
         if n > 0 {
             let value = request.value()?;
             let world = self.world.borrow();
-            world
-                .shared
-                .borrow_mut()
-                .edit(&[("set".into(), path, value)])?;
+            world.place.edit(&[("set".into(), path, value)])?;
         }
         encode(&())
     }
 
     fn send(&self, n: usize, request: &mut Decoder) -> Result<Vec<u8>> {
         let (name, body) = engine::event(request)?;
-        let mut world = self.world.borrow_mut();
+        let list = self.invocation.borrow().list.clone();
         if n < 2 {
-            world.emit(&name, body, self.list.clone());
+            self.effect(move |world| world.emit(&name, body, list));
             return encode(&());
         }
         let to = request.text()?;
-        let Some((i, decl)) = world
-            .accepting(&name)
-            .into_iter()
-            .find(|(_, d)| d.name == to)
-        else {
+        let accepting = self.world.borrow().accepting(&name);
+        let Some((i, decl)) = accepting.into_iter().find(|(_, d)| d.name == to) else {
             return Err(Error::new(
                 code::NOT_FOUND,
                 format_args!("no step {to} accepts {name}"),
             ));
         };
-        let event = world.event(&name, body, self.list.clone());
-        world.deliver(i, decl, event);
+        self.effect(move |world| {
+            let event = world.event(&name, body, list);
+            world.deliver(i, decl, event);
+        });
         encode(&())
     }
 
@@ -178,7 +265,7 @@ impl Exchange {
         let expected: Vec<String> = request.value()?;
         let buffer = if n > 2 { request.text()? } else { "" };
         let mut world = self.world.borrow_mut();
-        let key = (self.step, buffer.to_owned());
+        let key = (self.invocation.borrow().step, buffer.to_owned());
         let kept = world.buffers.entry(key).or_default();
         kept.push((name, whole));
         let mut rest = kept.clone();
@@ -208,6 +295,18 @@ fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>> {
     cbor::to_vec(value).map_err(Error::misuse)
 }
 
+/// The answer to a call that gave a response or failed.
+pub fn answer_of(outcome: Result<Vec<u8>>) -> Answer {
+    match outcome {
+        Ok(response) => (0, response),
+        Err(error) => {
+            let mut encoder = Encoder::new();
+            error.encode(&mut encoder);
+            (status(error.code()), encoder.into_bytes())
+        }
+    }
+}
+
 /// The number of an error code.
 fn status(code: &str) -> u32 {
     let codes = [
@@ -227,14 +326,12 @@ fn status(code: &str) -> u32 {
 
 impl Host for Exchange {
     fn call(&self, name: &str, request: &[u8]) -> Answer {
-        match self.answer(name, &mut Decoder::new(request)) {
-            Ok(response) => (0, response),
-            Err(error) => {
-                let mut encoder = Encoder::new();
-                error.encode(&mut encoder);
-                (status(error.code()), encoder.into_bytes())
-            }
+        if let Some(answer) = self.replay(name, request) {
+            return answer;
         }
+        let answer = self.live(name, &mut Decoder::new(request));
+        self.invocation.borrow_mut().record.push(answer.clone());
+        answer
     }
 
     fn input(&self) -> Vec<u8> {
@@ -246,6 +343,13 @@ impl Host for Exchange {
     }
 
     fn print(&self, line: &str) {
+        let n = self.printed.get() + 1;
+        self.printed.set(n);
+        let mut invocation = self.invocation.borrow_mut();
+        if n <= invocation.printed {
+            return; // before it waited
+        }
+        invocation.printed = n;
         self.world.borrow_mut().log.push(Record {
             level: 0,
             message: line.to_owned(),

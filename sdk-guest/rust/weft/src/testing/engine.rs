@@ -1,15 +1,21 @@
 //! Events on their way from step to step.
 
-use std::cell::{Cell, RefCell};
+use std::any::Any;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
-use std::rc::Rc;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::rc::{Rc, Weak};
 
 use super::calls::Exchange;
-use super::{Record, Shared, Streamed};
-use crate::boundary::native;
+use super::child;
+use super::lists::{self, List};
+use super::wait::{Pending, Suspended};
+use super::{Place, Record, Streamed};
+use crate::boundary::{Answer, native};
 use crate::cbor::{Decoder, Encoder};
 use crate::error::{Error, Result};
 use crate::event::{EventKind, EventType};
+use crate::failure::{Catches, Exception, StepFailed};
 use crate::step::{Shape, StepDecl};
 use crate::value::{Raw, Value};
 use crate::workflow::{self, Workflow};
@@ -17,13 +23,25 @@ use crate::workflow::{self, Workflow};
 /// A run under way.
 pub struct World {
     pub workflow: &'static Workflow,
-    pub shared: Rc<RefCell<Shared>>,
-    pub result: Option<Raw>,
+    pub place: Place,
+    /// The stop event that ended it.
+    pub stop: Option<(String, Raw)>,
     pub streamed: Vec<Streamed>,
     pub log: Vec<Record>,
     /// What each step has collected so far, for each of its buffers.
     pub buffers: BTreeMap<(usize, String), Vec<(String, Raw)>>,
-    queue: VecDeque<Task>,
+    pub queue: VecDeque<Invocation>,
+    /// Invocations that wait, oldest first.
+    pub waiters: Vec<Invocation>,
+    /// Events that came before a step waited for them.
+    pub kept: Vec<Event>,
+    pub children: Vec<Rc<RefCell<World>>>,
+    /// Whose child it is.
+    pub parent: Weak<RefCell<World>>,
+    /// Whether its stream is on the parent's too.
+    pub shown: bool,
+    pub depth: usize,
+    id: String,
     joins: BTreeMap<usize, Vec<Event>>,
     events: u64,
     invocations: u64,
@@ -39,75 +57,129 @@ pub struct Event {
     pub list: Option<Rc<List>>,
 }
 
-/// What a list of events led to. It ends when nothing of it is alive.
-pub struct List {
-    outer: Option<Rc<List>>,
-    alive: Cell<usize>,
-    /// By the steps that collect it; none once that step has its events.
-    collected: RefCell<BTreeMap<usize, Option<Vec<Event>>>>,
+/// An invocation: due, under way or waiting.
+#[derive(Default)]
+pub struct Invocation {
+    pub step: usize,
+    pub trigger: Vec<Event>,
+    pub listed: bool,
+    pub list: Option<Rc<List>>,
+    /// Whether it handles a failure.
+    pub caught: bool,
+    /// 0 until it is begun.
+    pub number: u64,
+    /// How its calls were answered before it waited.
+    pub record: Vec<Answer>,
+    /// How many lines it printed before it waited.
+    pub printed: usize,
+    /// How the children with names ended.
+    pub named: BTreeMap<String, Answer>,
+    pub pending: Pending,
 }
 
-/// An invocation that is due.
-struct Task {
-    step: usize,
-    trigger: Vec<Event>,
-    listed: bool,
-    list: Option<Rc<List>>,
+/// What came of an invocation.
+enum Outcome {
+    Gave(Vec<u8>),
+    Failed(Error),
+    Waits,
 }
 
 /// Sends an event to a run, and goes on until it ends or waits.
 pub fn post(world: &Rc<RefCell<World>>, name: &str, body: Raw) -> Result<()> {
     world.borrow_mut().emit(name, body, None);
+    work(world)
+}
+
+/// Goes on with a run until it ends or waits.
+pub fn work(world: &Rc<RefCell<World>>) -> Result<()> {
+    let result = drain(world);
+    child::tell(world, result)
+}
+
+fn drain(world: &Rc<RefCell<World>>) -> Result<()> {
     loop {
-        let task = match &mut *world.borrow_mut() {
-            ended if ended.result.is_some() => return Ok(()),
+        let next = match &mut *world.borrow_mut() {
+            ended if ended.stop.is_some() => None,
             running => running.queue.pop_front(),
         };
-        let Some(task) = task else { return Ok(()) };
-        let output = invoke(world, &task)?;
+        let Some(invocation) = next else {
+            return Ok(());
+        };
+        let (invocation, outcome) = invoke(world, invocation)?;
         let mut world = world.borrow_mut();
-        world.take(&task, &output)?;
-        world.release(task.list);
+        match outcome {
+            Outcome::Waits => {
+                world.waiters.push(invocation);
+                continue;
+            }
+            Outcome::Gave(output) => world.take(&invocation, &output)?,
+            Outcome::Failed(error) => world.catch(&invocation, error)?,
+        }
+        world.release(&invocation.list);
     }
 }
 
-/// Runs one invocation; gives its output. The world is free meanwhile, as
-/// calls change it.
-fn invoke(world: &Rc<RefCell<World>>, task: &Task) -> Result<Vec<u8>> {
+/// Runs an invocation, from its start: what it did before it waited is answered
+/// as it was. The world is free meanwhile, as calls change it.
+fn invoke(world: &Rc<RefCell<World>>, mut invocation: Invocation) -> Result<(Invocation, Outcome)> {
     let (workflow, input) = {
         let mut world = world.borrow_mut();
-        world.invocations += 1;
-        (world.workflow, world.input(task))
+        if invocation.number == 0 {
+            world.invocations += 1;
+            invocation.number = world.invocations;
+        }
+        (world.workflow, world.input(&invocation))
     };
     let len = input.len() as u32;
-    let exchange = Rc::new(Exchange::new(
-        world.clone(),
-        task.step,
-        task.list.clone(),
-        input,
-    ));
-    let status = native::with(exchange.clone(), || workflow::step_export(workflow, len));
-    let output = exchange.output();
-    let mut decoder = Decoder::new(&output);
+    let exchange = Rc::new(Exchange::new(world.clone(), invocation, input));
+    let host = exchange.clone();
+    let step = AssertUnwindSafe(|| native::with(host, || workflow::step_export(workflow, len)));
+    let outcome = match catch_unwind(step) {
+        Ok(status) => read_output(&exchange.output(), status)?,
+        Err(reason) => waits_or_panics(reason),
+    };
+    exchange.settle(matches!(outcome, Outcome::Gave(_)));
+    Ok((exchange.invocation.take(), outcome))
+}
+
+/// A step that panics ends the test; one that waits was ended on purpose.
+fn waits_or_panics(reason: Box<dyn Any + Send>) -> Outcome {
+    if reason.is::<Suspended>() {
+        return Outcome::Waits;
+    }
+    resume_unwind(reason)
+}
+
+fn read_output(output: &[u8], status: i32) -> Result<Outcome> {
+    let mut decoder = Decoder::new(output);
     decoder.array()?;
     let kind: i32 = decoder.value()?;
     assert_eq!(kind, status, "the status and the output disagree");
-    if status != 0 {
-        return Err(Error::decode(&mut decoder)?);
-    }
-    Ok(decoder.raw()?.to_vec())
+    Ok(if status == 0 {
+        Outcome::Gave(decoder.raw()?.to_vec())
+    } else {
+        Outcome::Failed(Error::decode(&mut decoder)?)
+    })
 }
 
 impl World {
-    pub fn new(workflow: &'static Workflow, shared: Rc<RefCell<Shared>>) -> Self {
+    pub fn new(workflow: &'static Workflow, place: Place) -> Self {
+        let id = place.next_run();
         World {
             workflow,
-            shared,
-            result: None,
+            place,
+            stop: None,
             streamed: Vec::new(),
             log: Vec::new(),
             buffers: BTreeMap::new(),
             queue: VecDeque::new(),
+            waiters: Vec::new(),
+            kept: Vec::new(),
+            children: Vec::new(),
+            parent: Weak::new(),
+            shown: false,
+            depth: 0,
+            id,
             joins: BTreeMap::new(),
             events: 0,
             invocations: 0,
@@ -119,126 +191,143 @@ impl World {
     }
 
     /// The input of an invocation.
-    fn input(&self, task: &Task) -> Vec<u8> {
-        let shared = self.shared.borrow();
+    fn input(&self, invocation: &Invocation) -> Vec<u8> {
+        let step = self.steps()[invocation.step].name;
+        let root = self.place.root.borrow();
+        let config = root.config.get(step);
         let mut encoder = Encoder::new();
-        encoder.array(3);
-        encoder.text(self.steps()[task.step].name);
-        if task.listed {
-            encoder.array(task.trigger.len());
+        encoder.array(if config.is_some() { 4 } else { 3 });
+        encoder.text(step);
+        if invocation.listed {
+            encoder.array(invocation.trigger.len());
         }
-        for event in &task.trigger {
-            encoder.array(3);
-            encoder.text(&event.name);
-            encoder.raw(event.body.bytes());
-            encoder.uint(event.id);
+        for event in &invocation.trigger {
+            encoder.raw(&event.encode());
         }
         encoder.array(7);
         encoder.text("test");
         encoder.text(self.workflow.name());
-        encoder.text(&format!("run-{}", shared.runs));
-        encoder.text("session-1");
-        encoder.uint(self.invocations);
+        encoder.text(&self.id);
+        encoder.text(&self.place.id);
+        encoder.uint(invocation.number);
         encoder.uint(1);
-        encoder.int(shared.clock);
+        encoder.int(root.clock);
+        if let Some(config) = config {
+            encoder.raw(config.bytes());
+        }
         encoder.into_bytes()
     }
 
     /// Takes what an invocation gave: nothing, an event or a list.
-    fn take(&mut self, task: &Task, output: &[u8]) -> Result<()> {
-        let decl = &self.steps()[task.step];
+    fn take(&mut self, invocation: &Invocation, output: &[u8]) -> Result<()> {
+        let decl = &self.steps()[invocation.step];
         let mut decoder = Decoder::new(output);
         if decoder.null() {
             return Ok(());
         }
         if !decl.output.list {
             let (name, body) = event(&mut decoder)?;
-            if kind(decl.output.types, &name) == EventKind::Stop {
-                self.result = Some(if name == "StopEvent" {
-                    body.read::<BTreeMap<String, Raw>>()?
-                        .remove("result")
-                        .unwrap_or_default()
-                } else {
-                    body
-                });
-                return Ok(());
+            if self.kind(&name) == EventKind::Stop {
+                self.stop = Some((name, body));
+            } else {
+                self.emit(&name, body, invocation.list.clone());
             }
-            self.emit(&name, body, task.list.clone());
             return Ok(());
         }
-        let list = self.open(decl.output.types, task.list.clone());
-        list.alive.set(1); // until all of it is on its way
+        let list = self.open(decl.output.types, invocation.list.clone());
         for _ in 0..decoder.array()? {
             let (name, body) = event(&mut decoder)?;
             self.emit(&name, body, Some(list.clone()));
         }
-        list.alive.set(list.alive.get() - 1);
-        self.close_if_done(&list);
+        self.release_one(&list);
         Ok(())
     }
 
-    /// Begins a list of events of some types.
-    fn open(&self, types: &[&EventType], outer: Option<Rc<List>>) -> Rc<List> {
-        let mut collected = BTreeMap::new();
-        for kind in types {
-            for step in self.collectors(kind.name()) {
-                collected.insert(step, Some(Vec::new()));
-            }
-        }
-        Rc::new(List {
-            outer,
-            alive: Cell::new(0),
-            collected: RefCell::new(collected),
-        })
+    /// Hands the failure of an invocation to the step that catches it.
+    fn catch(&mut self, failed: &Invocation, error: Error) -> Result<()> {
+        let Some(step) = self.catcher(failed.step).filter(|_| !failed.caught) else {
+            return Err(error);
+        };
+        let body = Raw::of(&StepFailed {
+            step_name: self.steps()[failed.step].name.to_owned(),
+            exception: Exception {
+                exception_type: error.code().to_owned(),
+                exception_message: error.message().to_owned(),
+            },
+            attempts: 1,
+            elapsed_seconds: 0.0,
+            input_event: Some(failed.shown()?),
+        })?;
+        let list = failed.list.clone();
+        let event = self.event("StepFailedEvent", body, list.clone());
+        self.enqueue(Invocation {
+            step,
+            trigger: vec![event],
+            list,
+            caught: true,
+            ..Invocation::default()
+        });
+        Ok(())
     }
 
-    /// The steps that collect what a list of such events leads to. A list on
-    /// the way is one within it, whose collector leads back.
-    fn collectors(&self, name: &'static str) -> Vec<usize> {
-        let mut found = Vec::new();
-        let mut seen = Vec::new();
-        let mut ahead = vec![(name, 0usize)];
-        while let Some((name, depth)) = ahead.pop() {
-            if seen.contains(&(name, depth)) || depth > self.steps().len() {
-                continue;
-            }
-            seen.push((name, depth));
-            for (i, decl) in self.accepting(name) {
-                let collects = decl.input.shape == Shape::List;
-                if collects && depth == 0 {
-                    found.push(i);
-                    continue;
-                }
-                let depth = depth - usize::from(collects);
-                ahead.extend(decl.sends().map(|t| (t.name(), depth)));
-                if decl.output.list {
-                    ahead.extend(decl.output.types.iter().map(|t| (t.name(), depth + 1)));
-                }
-            }
-        }
-        found
+    /// The step that catches the failures of another: one that names it, or one
+    /// that catches all.
+    fn catcher(&self, failed: usize) -> Option<usize> {
+        let name = self.steps()[failed].name;
+        let catches = |d: &StepDecl| d.extras.map_or(Catches::Nothing, |e| e.catches);
+        let find = |fits: &dyn Fn(Catches) -> bool| {
+            let mut steps = self.steps().iter();
+            steps.position(|d| fits(catches(d)))
+        };
+        find(&|c| matches!(c, Catches::Steps(names) if names.contains(&name)))
+            .or_else(|| find(&|c| matches!(c, Catches::All)))
+            .filter(|step| *step != failed)
+    }
+
+    /// The type of a name, if the workflow has it.
+    fn known(&self, name: &str) -> Option<&'static EventType> {
+        let types = self.steps().iter().flat_map(StepDecl::types);
+        types.flat_map(EventType::line).find(|t| t.name() == name)
+    }
+
+    /// The kind of the type of a name.
+    fn kind(&self, name: &str) -> EventKind {
+        self.known(name).map_or(EventKind::Plain, EventType::kind)
+    }
+
+    /// Whether an event of a name is one of some types, for a step.
+    pub fn is_one_of(&self, name: &str, types: &[&'static EventType], decl: &StepDecl) -> bool {
+        let subtypes = decl.extras.is_some_and(|e| e.rename.is_some());
+        types.iter().any(|t| t.name() == name)
+            || subtypes
+                && self
+                    .known(name)
+                    .is_some_and(|t| t.is_one_of(types).is_some())
     }
 
     pub fn accepting(&self, name: &str) -> Vec<(usize, &'static StepDecl)> {
         let steps = self.steps().iter().enumerate();
         steps
-            .filter(|(_, d)| d.input.types.iter().any(|t| t.name() == name))
+            .filter(|(_, d)| self.is_one_of(name, d.input.types, d))
             .collect()
     }
 
-    /// Hands an event to all steps that accept it.
+    /// Hands an event to the one who waits for it, or to all steps that accept
+    /// it.
     pub fn emit(&mut self, name: &str, body: Raw, list: Option<Rc<List>>) {
         let event = self.event(name, body, list);
-        let mut known = self
-            .steps()
-            .iter()
-            .flat_map(|d| d.output.types.iter().chain(d.emits));
-        let asks = known.any(|t| t.name() == name && t.kind() == EventKind::InputRequired);
-        if asks {
+        if self.kind(name) == EventKind::InputRequired {
             self.publish(name, &event.body);
         }
-        for (i, decl) in self.accepting(name) {
-            self.deliver(i, decl, event.clone());
+        if self.answer(&event) {
+            return;
+        }
+        let steps = self.accepting(name);
+        for (i, decl) in &steps {
+            self.deliver(*i, decl, event.clone());
+        }
+        if steps.is_empty() && self.is_waited_for(name) {
+            self.kept.push(event);
         }
     }
 
@@ -253,109 +342,100 @@ impl World {
         }
     }
 
-    /// Writes an event to the stream.
+    /// Writes an event to the stream, and to the parent's if that asked for it.
     pub fn publish(&mut self, name: &str, body: &Raw) {
         self.streamed.push(Streamed {
             name: name.to_owned(),
             body: body.read().unwrap_or_default(),
         });
+        if let (true, Some(parent)) = (self.shown, self.parent.upgrade()) {
+            parent.borrow_mut().publish(name, body);
+        }
     }
 
     /// Hands an event to one step.
     pub fn deliver(&mut self, step: usize, decl: &'static StepDecl, event: Event) {
         match decl.input.shape {
-            Shape::One => {
-                let list = event.list.clone();
-                self.enqueue(step, vec![event], false, list);
-            }
+            Shape::One => self.enqueue(Invocation {
+                step,
+                list: event.list.clone(),
+                trigger: vec![event],
+                ..Invocation::default()
+            }),
             Shape::List => self.collect(step, decl, event),
             Shape::Join => self.join(step, decl, event),
         }
     }
 
     /// Lets a step run later, as a part of a list.
-    fn enqueue(&mut self, step: usize, trigger: Vec<Event>, listed: bool, list: Option<Rc<List>>) {
-        let mut part = list.as_ref();
-        while let Some(list) = part {
-            list.alive.set(list.alive.get() + 1);
-            part = list.outer.as_ref();
-        }
-        self.queue.push_back(Task {
-            step,
-            trigger,
-            listed,
-            list,
-        });
-    }
-
-    /// Ends a part of a list, and of those around it.
-    fn release(&mut self, list: Option<Rc<List>>) {
-        let mut part = list;
-        while let Some(list) = part {
-            list.alive.set(list.alive.get() - 1);
-            self.close_if_done(&list);
-            part = list.outer.clone();
-        }
-    }
-
-    fn close_if_done(&mut self, list: &Rc<List>) {
-        if list.alive.get() > 0 {
-            return;
-        }
-        for (step, events) in &mut *list.collected.borrow_mut() {
-            if let Some(events) = events.take() {
-                self.enqueue(*step, events, true, list.outer.clone());
-            }
-        }
-    }
-
-    /// Adds an event to what a step gets of the innermost list that leads to it.
-    fn collect(&mut self, step: usize, decl: &StepDecl, event: Event) {
-        let mut part = event.list.clone();
-        while let Some(list) = part {
-            let mut collected = list.collected.borrow_mut();
-            if let Some(slot) = collected.get_mut(&step) {
-                if let Some(events) = slot {
-                    events.push(event);
-                    if decl.take.is_some_and(|n| events.len() == n as usize) {
-                        let events = slot.take().unwrap_or_default();
-                        self.enqueue(step, events, true, list.outer.clone());
-                    }
-                }
-                return;
-            }
-            drop(collected);
-            part = list.outer.clone();
-        }
+    pub fn enqueue(&mut self, invocation: Invocation) {
+        lists::enter(&invocation.list);
+        self.queue.push_back(invocation);
     }
 
     /// Keeps an event until the step has one of each type.
     fn join(&mut self, step: usize, decl: &StepDecl, event: Event) {
         let list = event.list.clone();
-        let kept = self.joins.entry(step).or_default();
+        let mut kept = self.joins.remove(&step).unwrap_or_default();
         kept.push(event);
         let mut places: Vec<usize> = Vec::new();
         for kind in decl.input.types {
-            let free = |(i, e): &(usize, &Event)| e.name == kind.name() && !places.contains(i);
+            let free = |(i, e): &(usize, &Event)| {
+                self.is_one_of(&e.name, &[kind], decl) && !places.contains(i)
+            };
             match kept.iter().enumerate().find(free) {
                 Some((i, _)) => places.push(i),
-                None => return,
+                None => {
+                    self.joins.insert(step, kept);
+                    return;
+                }
             }
         }
-        let set = places.iter().map(|i| kept[*i].clone()).collect();
+        let trigger = places.iter().map(|i| kept[*i].clone()).collect();
         let mut i = 0;
         kept.retain(|_| {
             i += 1;
             !places.contains(&(i - 1))
         });
-        self.enqueue(step, set, true, list);
+        self.joins.insert(step, kept);
+        self.enqueue(Invocation {
+            step,
+            trigger,
+            listed: true,
+            list,
+            ..Invocation::default()
+        });
     }
 }
 
-/// The kind of one of some types.
-fn kind(types: &[&EventType], name: &str) -> EventKind {
-    let kind = types.iter().find(|t| t.name() == name).map(|t| t.kind());
-    kind.unwrap_or(EventKind::Plain)
+impl Event {
+    /// The event as a guest gets it.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut encoder = Encoder::new();
+        encoder.array(3);
+        encoder.text(&self.name);
+        encoder.raw(self.body.bytes());
+        encoder.uint(self.id);
+        encoder.into_bytes()
+    }
+}
+
+impl Invocation {
+    /// What it was called with, as a catching step sees it.
+    fn shown(&self) -> Result<Value> {
+        let show = |event: &Event| {
+            let value = event.body.read()?;
+            Ok(Value::map([
+                ("type", event.name.as_str().into()),
+                ("value", value),
+            ]))
+        };
+        if self.listed {
+            let events: Result<Vec<Value>> = self.trigger.iter().map(show).collect();
+            return events.map(Value::from);
+        }
+        show(&self.trigger[0])
+    }
 }
 
 /// Reads an event's name and body.
@@ -367,34 +447,4 @@ pub fn event(decoder: &mut Decoder) -> Result<(String, Raw)> {
         decoder.skip()?;
     }
     Ok((name, body))
-}
-
-impl Shared {
-    /// Pseudo-random bytes, the same ones in every test.
-    pub fn random(&mut self, n: usize) -> Vec<u8> {
-        let mut byte = || {
-            self.chance ^= self.chance << 13;
-            self.chance ^= self.chance >> 7;
-            self.chance ^= self.chance << 17;
-            (self.chance >> 32) as u8
-        };
-        (0..n).map(|_| byte()).collect()
-    }
-
-    /// Makes a batch of edits, all or none; gives their results.
-    pub fn edit(&mut self, edits: &[(String, String, Value)]) -> Result<Vec<Value>> {
-        let mut state = self.state.clone();
-        let mut results = Vec::new();
-        for (op, path, value) in edits {
-            results.push(super::paths::edit(
-                &mut state,
-                &self.initial,
-                op,
-                path,
-                value.clone(),
-            )?);
-        }
-        self.state = state;
-        Ok(results)
-    }
 }

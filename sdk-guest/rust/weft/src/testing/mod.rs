@@ -24,6 +24,10 @@
 //! # }
 //! ```
 //!
+//! A step that waits is answered by [`Run::post`], a sleep sets the clock forward,
+//! functions stand for [resources](Session::resource) and
+//! [children](Session::child), and failures are caught.
+//!
 //! It is no second engine: steps never run side by side, nothing is retried,
 //! timed, validated or durable, and schemas are not checked. What passes here
 //! may still be refused by a host. As a plugin's builds are for WebAssembly,
@@ -37,8 +41,13 @@
 //! the messages that they exchange with a host.
 
 mod calls;
+mod child;
 mod engine;
+mod lists;
 mod paths;
+mod place;
+mod resource;
+mod wait;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -48,26 +57,17 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::Result;
-use crate::event::EventKind;
 use crate::value::{Raw, Value};
 use crate::workflow::Workflow;
 
 use engine::World;
+use place::Place;
+use wait::Pending;
 
 /// A session: the state that outlives its runs.
 pub struct Session {
     workflow: &'static Workflow,
-    shared: Rc<RefCell<Shared>>,
-}
-
-/// What the runs of a session share.
-struct Shared {
-    state: Value,
-    initial: Value,
-    /// In nanoseconds since 1970.
-    clock: i64,
-    chance: u64,
-    runs: u32,
+    place: Place,
 }
 
 impl Session {
@@ -77,19 +77,8 @@ impl Session {
     ///
     /// If the workflow's declaration is at fault, as an upload would be refused.
     pub fn new(workflow: &'static Workflow) -> Self {
-        let manifest = workflow.manifest().unwrap_or_else(|e| panic!("{e}"));
-        let state = manifest.get("state").and_then(|s| s.get("default"));
-        let state = state.cloned().unwrap_or_else(|| Value::map::<&str>([]));
-        Session {
-            workflow,
-            shared: Rc::new(RefCell::new(Shared {
-                initial: state.clone(),
-                state,
-                clock: 1_700_000_000_000_000_000,
-                chance: 1,
-                runs: 0,
-            })),
-        }
+        let place = Place::new(Rc::default(), workflow, None);
+        Session { workflow, place }
     }
 
     /// Runs the workflow from its start event until it ends or waits for an
@@ -100,42 +89,49 @@ impl Session {
     ///
     /// That of the step that failed.
     pub fn run<T: Serialize + ?Sized>(&self, start: &T) -> Result<Run> {
-        self.shared.borrow_mut().runs += 1;
+        let world = World::new(self.workflow, self.place.clone());
         let run = Run {
-            world: Rc::new(RefCell::new(World::new(self.workflow, self.shared.clone()))),
+            world: Rc::new(RefCell::new(world)),
         };
-        run.post(self.start_type(), start)?;
+        run.post(self.workflow.start_type(), start)?;
         Ok(run)
     }
 
-    fn start_type(&self) -> &'static str {
-        let mut taken = self.workflow.steps().iter().flat_map(|s| s.input.types);
-        taken
-            .find(|t| t.kind() == EventKind::Start)
-            .map_or("StartEvent", |t| t.name())
+    /// Gives a step its configuration, as the workflow's settings would have it.
+    ///
+    /// # Panics
+    ///
+    /// If it is no data.
+    #[must_use]
+    pub fn configure<T: Serialize + ?Sized>(self, step: &str, config: &T) -> Self {
+        let config = Raw::of(config).unwrap_or_else(|e| panic!("{e}"));
+        let mut root = self.place.root.borrow_mut();
+        root.config.insert(step.to_owned(), config);
+        drop(root);
+        self
     }
 
     /// The session's state.
     pub fn state(&self) -> Value {
-        self.shared.borrow().state.clone()
+        self.place.state.borrow().clone()
     }
 
     /// Reads the value at a path of the session's state.
     pub fn read<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
-        let shared = self.shared.borrow();
-        paths::lookup(&shared.state, path)
+        let state = self.place.state.borrow();
+        paths::lookup(&state, path)
             .ok_or_else(|| paths::nothing(path))?
             .read()
     }
 
-    /// Sets the time that steps see from now on.
+    /// Sets the time that steps see from now on, those of children too.
     pub fn set_clock(&self, time: SystemTime) {
         let since = time.duration_since(SystemTime::UNIX_EPOCH);
         let nanoseconds = match since {
             Ok(after) => i64::try_from(after.as_nanos()).unwrap_or(i64::MAX),
             Err(before) => i64::try_from(before.duration().as_nanos()).map_or(i64::MIN, |n| -n),
         };
-        self.shared.borrow_mut().clock = nanoseconds;
+        self.place.root.borrow_mut().clock = nanoseconds;
     }
 }
 
@@ -189,7 +185,7 @@ impl Run {
     /// Whether the run has its result. One that has not waits for an event
     /// from outside.
     pub fn has_ended(&self) -> bool {
-        self.world.borrow().result.is_some()
+        self.world.borrow().stop.is_some()
     }
 
     /// The run's result: that of the base stop event, or the whole of another.
@@ -199,8 +195,42 @@ impl Run {
     /// If the run has not ended.
     pub fn result<T: DeserializeOwned>(&self) -> Result<T> {
         let world = self.world.borrow();
-        let result = world.result.as_ref().expect("the run waits for an event");
-        result.read()
+        let result = world.result().expect("the run waits for an event");
+        result?.read()
+    }
+
+    /// What the run's steps wait for, oldest first: the names of their waits, and
+    /// of their children or else of the workflows that these run.
+    pub fn waiting(&self) -> Vec<String> {
+        let world = self.world.borrow();
+        let names = world.waiters.iter().map(|w| match &w.pending {
+            Pending::Event { id, .. } => id.clone(),
+            Pending::Child {
+                named: Some(name), ..
+            } => name.clone(),
+            Pending::Child { world, .. } => world.borrow().workflow.name().to_owned(),
+            Pending::Nothing => String::new(),
+        });
+        names.collect()
+    }
+
+    /// The runs that steps began of other workflows, in their order, without those
+    /// for which a function stands. One that waits is answered by its own
+    /// [`Run::post`].
+    pub fn children(&self) -> Vec<Run> {
+        let world = self.world.borrow();
+        let children = world.children.iter().cloned();
+        children.map(|world| Run { world }).collect()
+    }
+
+    /// The session that the run belongs to: for a child that shares none, one of
+    /// its own.
+    pub fn session(&self) -> Session {
+        let world = self.world.borrow();
+        Session {
+            workflow: world.workflow,
+            place: world.place.clone(),
+        }
     }
 
     /// What was written to the stream, and asked of people.

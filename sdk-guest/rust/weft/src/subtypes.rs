@@ -1,0 +1,88 @@
+//! Events that are taken as what they extend, by steps with `accept_subtypes`:
+//! an event gets the name of the type as which the step takes it, before it is
+//! read. Only a plugin with such a step has this code.
+
+use crate::cbor::{self, Decoder, Encoder};
+use crate::error::Result;
+use crate::event::EventType;
+use crate::step::{Shape, Start, StepDecl};
+
+/// Gives events that are taken as some types the names of these.
+pub type Rename = fn(
+    steps: &'static [StepDecl],
+    shape: Shape,
+    types: &[&'static EventType],
+    events: &mut Decoder,
+) -> Result<Vec<u8>, cbor::Error>;
+
+/// An invocation's input whose trigger has the names that the step knows.
+#[doc(hidden)]
+pub fn rename_trigger(mut start: Start) -> Result<Start> {
+    let input = start.decl.input;
+    let mut decoder = Decoder::new(&start.input[start.trigger..]);
+    let renamed = rename(start.steps, input.shape, input.types, &mut decoder)
+        .map_err(|e| start.unreadable(&e))?;
+    let end = start.trigger + decoder.offset();
+    start.given = start.input.splice(start.trigger..end, renamed).collect();
+    Ok(start)
+}
+
+/// See [`Rename`].
+#[doc(hidden)]
+pub fn rename(
+    steps: &'static [StepDecl],
+    shape: Shape,
+    types: &[&'static EventType],
+    events: &mut Decoder,
+) -> Result<Vec<u8>, cbor::Error> {
+    let mut out = Encoder::new();
+    if shape == Shape::One {
+        event(steps, types, events, &mut out)?;
+        return Ok(out.into_bytes());
+    }
+    let n = events.array()?;
+    out.array(n);
+    for i in 0..n {
+        let types = match types.get(i..=i) {
+            Some(slot) if shape == Shape::Join => slot,
+            _ => types,
+        };
+        event(steps, types, events, &mut out)?;
+    }
+    Ok(out.into_bytes())
+}
+
+fn event(
+    steps: &'static [StepDecl],
+    types: &[&'static EventType],
+    event: &mut Decoder,
+    out: &mut Encoder,
+) -> Result<(), cbor::Error> {
+    let n = event.array()?;
+    let name = event.text()?;
+    out.array(n);
+    out.text(taken_as(steps, types, name).unwrap_or(name));
+    for _ in 1..n {
+        out.raw(event.raw()?);
+    }
+    Ok(())
+}
+
+/// The name of the type as which an event of that name is taken: itself, or the
+/// nearest one that it extends. One that the plugin does not know, as another
+/// plugin of the workflow gives it, is taken as the one type that there is.
+fn taken_as(
+    steps: &'static [StepDecl],
+    types: &[&'static EventType],
+    name: &str,
+) -> Option<&'static str> {
+    let known = steps.iter().flat_map(StepDecl::types);
+    let mut lines = known.flat_map(EventType::line);
+    if let Some(kind) = lines.find(|t| t.name() == name) {
+        return kind.is_one_of(types);
+    }
+    match types {
+        [only] => Some(only.name()),
+        _ => None,
+    }
+}

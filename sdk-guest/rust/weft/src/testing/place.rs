@@ -1,0 +1,130 @@
+//! Sessions: their state, and what all of a test share.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use super::child::Starter;
+use super::{paths, resource};
+use crate::error::Result;
+use crate::event::EventKind;
+use crate::value::{Raw, Value};
+use crate::workflow::Workflow;
+
+/// What all sessions of a test share.
+pub struct Root {
+    /// In nanoseconds since 1970.
+    pub clock: i64,
+    chance: u64,
+    runs: u32,
+    /// The states, by session.
+    states: BTreeMap<String, Rc<RefCell<Value>>>,
+    pub resources: BTreeMap<String, resource::Answerer>,
+    pub starters: BTreeMap<String, Starter>,
+    /// The steps' configurations, by step.
+    pub config: BTreeMap<String, Raw>,
+}
+
+impl Default for Root {
+    fn default() -> Self {
+        Root {
+            clock: 1_700_000_000_000_000_000,
+            chance: 1,
+            runs: 0,
+            states: BTreeMap::new(),
+            resources: BTreeMap::new(),
+            starters: BTreeMap::new(),
+            config: BTreeMap::new(),
+        }
+    }
+}
+
+impl Root {
+    /// Pseudo-random bytes, the same ones in every test.
+    pub fn random(&mut self, n: usize) -> Vec<u8> {
+        let mut byte = || {
+            self.chance ^= self.chance << 13;
+            self.chance ^= self.chance >> 7;
+            self.chance ^= self.chance << 17;
+            (self.chance >> 32) as u8
+        };
+        (0..n).map(|_| byte()).collect()
+    }
+}
+
+/// A session, as the runs of one workflow see it.
+#[derive(Clone)]
+pub struct Place {
+    pub id: String,
+    pub root: Rc<RefCell<Root>>,
+    pub state: Rc<RefCell<Value>>,
+    /// The state that the workflow declares.
+    initial: Value,
+}
+
+impl Place {
+    /// A session of a workflow: that of the id, which is made if there is none, or
+    /// a new one.
+    pub fn new(root: Rc<RefCell<Root>>, workflow: &'static Workflow, id: Option<&str>) -> Self {
+        let mut all = root.borrow_mut();
+        let next = format!("session-{}", all.states.len() + 1);
+        let id = id.map_or(next, str::to_owned);
+        let empty = || Rc::new(RefCell::new(Value::map::<&str>([])));
+        let state = all.states.entry(id.clone()).or_insert_with(empty).clone();
+        drop(all);
+        let initial = Value::Null;
+        let place = Place {
+            id,
+            root,
+            state,
+            initial,
+        };
+        place.for_workflow(workflow)
+    }
+
+    /// The same session for another workflow, whose defaults are filled in.
+    pub fn for_workflow(&self, workflow: &'static Workflow) -> Self {
+        let manifest = workflow.manifest().unwrap_or_else(|e| panic!("{e}"));
+        let initial = manifest.get("state").and_then(|s| s.get("default"));
+        let initial = initial.cloned().unwrap_or_else(|| Value::map::<&str>([]));
+        if let (Value::Map(state), Value::Map(defaults)) = (&mut *self.state.borrow_mut(), &initial)
+        {
+            for (key, value) in defaults {
+                state.entry(key.clone()).or_insert_with(|| value.clone());
+            }
+        }
+        Place {
+            initial,
+            ..self.clone()
+        }
+    }
+
+    /// The id of the next run.
+    pub fn next_run(&self) -> String {
+        let mut root = self.root.borrow_mut();
+        root.runs += 1;
+        format!("run-{}", root.runs)
+    }
+
+    /// Makes a batch of edits, all or none; gives their results.
+    pub fn edit(&self, edits: &[(String, String, Value)]) -> Result<Vec<Value>> {
+        let mut state = self.state.borrow().clone();
+        let mut results = Vec::new();
+        for (op, path, value) in edits {
+            let value = value.clone();
+            results.push(paths::edit(&mut state, &self.initial, op, path, value)?);
+        }
+        self.state.replace(state);
+        Ok(results)
+    }
+}
+
+impl Workflow {
+    /// The type of the workflow's start event.
+    pub(super) fn start_type(&self) -> &'static str {
+        let mut taken = self.steps().iter().flat_map(|s| s.input.types);
+        taken
+            .find(|t| t.kind() == EventKind::Start)
+            .map_or("StartEvent", |t| t.name())
+    }
+}

@@ -1,0 +1,168 @@
+// Scenes does one of many things that a step can do, so that the SDKs of several
+// languages can be compared: sdk-guest/rust/testdata/scenes is the same in Rust.
+package main
+
+import (
+	"time"
+
+	"github.com/weftrun/weft/sdk-guest/go/weft"
+)
+
+// StartEvent says what to do.
+type StartEvent struct {
+	weft.Start
+	What string
+	N    int64  `default:"0"`
+	Text string `default:""`
+}
+
+// CallEvent is something that calls do.
+type CallEvent struct {
+	What string
+	N    int64
+	Text string
+}
+
+// WorkEvent is something that happens as a whole.
+type WorkEvent struct{ Fail bool }
+
+// FragileEvent is something that fails.
+type FragileEvent struct{ Text string }
+
+// ItemEvent is measured.
+type ItemEvent struct{ Name string }
+
+// BoxEvent is an item with a size.
+type BoxEvent struct {
+	ItemEvent
+	Size int64
+}
+
+// DoneEvent comes after work that succeeded.
+type DoneEvent struct{}
+
+// ShownEvent is for the stream.
+type ShownEvent struct{ Text string }
+
+// TickEvent is waited for.
+type TickEvent struct{ N int64 }
+
+// LoudTickEvent is a tick that comes with words.
+type LoudTickEvent struct {
+	TickEvent
+	Text string
+}
+
+// ListenEvent begins a wait for ticks of all kinds.
+type ListenEvent struct{}
+
+// InputRequiredEvent asks a person.
+type InputRequiredEvent struct {
+	weft.InputRequired
+	Prefix string
+}
+
+// HumanResponseEvent is a person's answer.
+type HumanResponseEvent struct {
+	weft.HumanResponse
+	Role     string
+	Approved bool
+}
+
+// State is the session's.
+type State struct {
+	Count int64
+	Log   []string
+}
+
+type context = weft.Context[State]
+
+func begin(_ *context, ev StartEvent) (weft.Event, error) {
+	switch ev.What {
+	case "work":
+		return WorkEvent{ev.N > 0}, nil
+	case "fragile":
+		return FragileEvent{ev.Text}, nil
+	case "box":
+		return BoxEvent{ItemEvent{ev.Text}, ev.N}, nil
+	case "listen":
+		return ListenEvent{}, nil
+	}
+	return CallEvent{ev.What, ev.N, ev.Text}, nil
+}
+
+// work shows as a whole or not at all.
+func work(ctx *context, ev WorkEvent) (weft.Nothing, error) {
+	err := ctx.Edit(func(s *State) error {
+		s.Count += 10
+		s.Log = append(s.Log, "worked")
+		return nil
+	})
+	if err == nil {
+		err = ctx.Stream(ShownEvent{"worked"})
+	}
+	if err == nil {
+		err = ctx.Send(DoneEvent{})
+	}
+	if err != nil {
+		return weft.Nothing{}, err
+	}
+	refused := weft.CodeOf(ctx.Sleep(time.Second))
+	if ev.Fail {
+		return weft.Nothing{}, weft.Errorf("undone", "a sleep is refused by %s", refused).Final()
+	}
+	return weft.Nothing{}, nil
+}
+
+func done(ctx *context, _ DoneEvent) (weft.Stop, error) {
+	s, err := ctx.State()
+	return weft.Result(s), err
+}
+
+func fragile(_ *context, ev FragileEvent) (weft.Stop, error) {
+	return weft.Stop{}, weft.Errorf("fragile", "%s", ev.Text)
+}
+
+// Rescued is what is known of a failure.
+type Rescued struct {
+	Step, Code, Message string
+	Attempts            uint64
+	Input               weft.Value
+	State               State
+}
+
+func rescue(ctx *context, ev weft.StepFailed) (weft.Stop, error) {
+	s, err := ctx.State()
+	return weft.Result(Rescued{ev.StepName, ev.Exception.ExceptionType, ev.Exception.ExceptionMessage, ev.Attempts, ev.InputEvent, s}), err
+}
+
+// clean runs when the run is cancelled.
+func clean(ctx *context, ev weft.StepFailed) (weft.Nothing, error) {
+	return weft.Nothing{}, ctx.Stream(ShownEvent{"cleaned: " + ev.StepName + ev.Exception.ExceptionType})
+}
+
+func measure(_ *context, ev ItemEvent) (weft.Stop, error) { return weft.Result(len(ev.Name)), nil }
+
+func listen(ctx *context, _ ListenEvent) (weft.Stop, error) {
+	tick, err := weft.Wait[TickEvent](ctx)
+	return weft.Result(tick.N), err
+}
+
+func init() {
+	weft.Define("scenes",
+		weft.Timeout(0),
+		weft.Resource{Name: "web", Kind: "http", Optional: true},
+		weft.Step("begin", begin, weft.Emits(CallEvent{}, WorkEvent{}, FragileEvent{}, BoxEvent{}, ListenEvent{})),
+		weft.Step("call", call, weft.Waits(HumanResponseEvent{}, TickEvent{}), weft.Streams(InputRequiredEvent{}, ShownEvent{}),
+			weft.Retry(weft.Chain(weft.Fixed(time.Millisecond), weft.Sum(weft.Fixed(time.Millisecond), weft.RandomWait(0, time.Millisecond))),
+				weft.AllOf(weft.OnCodes("flaky"), weft.Not(weft.OnMessage("final"))), weft.Attempts(4))),
+		weft.Step("work", work, weft.Atomic(), weft.Emits(DoneEvent{}), weft.Streams(ShownEvent{})),
+		weft.Step("done", done),
+		weft.Step("fragile", fragile, weft.Retry(weft.Fixed(time.Millisecond), weft.AnyOf(weft.Attempts(2), weft.GiveUpAfter(time.Hour)))),
+		weft.Step("rescue", rescue, weft.Catches("work", "fragile"), weft.MaxRecoveries(2)),
+		weft.Step("clean", clean, weft.Catches(weft.Cancelled, weft.TimedOut), weft.Streams(ShownEvent{})),
+		weft.Step("measure", measure, weft.AcceptSubtypes()),
+		weft.Step("listen", listen, weft.Waits(TickEvent{}), weft.Streams(LoudTickEvent{}), weft.AcceptSubtypes()))
+}
+
+func main() {}
