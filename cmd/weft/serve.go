@@ -22,9 +22,6 @@ import (
 // defaultAddr is where the server listens and the client looks for it.
 const defaultAddr = "127.0.0.1:8080"
 
-// stopWithin is how long a stopping server may take.
-const stopWithin = 10 * time.Second
-
 // serveOptions are the flags of `weft serve`.
 type serveOptions struct {
 	addr          string
@@ -125,38 +122,32 @@ func serve(ctx context.Context, o serveOptions, stdout, stderr io.Writer) error 
 	if err != nil {
 		return fmt.Errorf("find this program, to start it as a compiler: %w", err)
 	}
-	h, err := wire.Open(ctx, wire.Config{Data: o.data, Limits: limits, Resources: resources, Timeout: o.runTimeout, Log: log, Compiler: program,
-		SnapshotEntries: o.snapshotEvery, KeepEntries: o.keepJournal})
-	if err != nil {
+	sv := &server{
+		log: log,
+		host: wire.Config{Data: o.data, Limits: limits, Resources: resources, Timeout: o.runTimeout, Log: log, Compiler: program,
+			SnapshotEntries: o.snapshotEvery, KeepEntries: o.keepJournal},
+		api: httpapi.Config{Log: log, Addr: l.Addr().String(), AllowedHosts: o.hosts, CORSOrigins: o.origins, Version: version,
+			MaxPlugin: int64(limits.Greatest().ModuleBytes)},
+	}
+	if err := sv.open(ctx); err != nil {
 		return errors.Join(err, l.Close())
 	}
 	addr := l.Addr().String()
-	api := httpapi.New(httpapi.Config{
-		Runs: h.Runs, Plugins: h.Plugins, Health: h, Log: log,
-		Addr: addr, AllowedHosts: o.hosts, CORSOrigins: o.origins, Version: version,
-		MaxPlugin: int64(limits.Greatest().ModuleBytes),
-	})
 	// The first answer comes when the examples are there: requests wait in the
 	// listener until then, as they do while the store is recovered.
-	if err := announce(ctx, o, h, addr, stdout); err != nil {
-		return errors.Join(err, l.Close(), stop(ctx, h, api))
+	if err := announce(ctx, o, sv.now, addr, stdout); err != nil {
+		return errors.Join(err, l.Close(), sv.stop(ctx))
 	}
 	served := make(chan error, 1)
-	go func() { served <- api.Serve(l) }()
+	go func() { served <- sv.front.Serve(l) }()
 
 	if o.demo {
 		err = demo(ctx, "http://"+addr, stdout)
 	}
 	if err == nil {
-		select {
-		case <-ctx.Done():
-			log.Info("stopping: what runs goes on at the next start")
-		case err = <-served:
-		case <-h.Dead():
-			err = errors.New("the store failed in a way that only a new start can settle")
-		}
+		err = sv.run(ctx, served)
 	}
-	return errors.Join(err, stop(ctx, h, api))
+	return errors.Join(err, sv.stop(ctx))
 }
 
 // announce loads the examples and prints the word that the server serves.
@@ -170,23 +161,6 @@ func announce(ctx context.Context, o serveOptions, h *wire.Host, addr string, st
 	}
 	fmt.Fprintf(stdout, "weft %s serves on http://%s, data in %s\n", version, addr, o.data)
 	return nil
-}
-
-// stop ends everything in order, within stopWithin. What does not end by then
-// ends with the process: the next start goes on from the journal, as after a
-// crash.
-func stop(ctx context.Context, h *wire.Host, api *httpapi.Server) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
-	defer cancel()
-	h.Drain()
-	stopped := make(chan error, 1)
-	go func() { stopped <- errors.Join(api.Shutdown(ctx), h.Close(ctx)) }()
-	select {
-	case err := <-stopped:
-		return err
-	case <-ctx.Done():
-		return fmt.Errorf("not everything stopped within %s: what was running goes on at the next start", stopWithin)
-	}
 }
 
 func newLog(o serveOptions, w io.Writer) (*slog.Logger, error) {

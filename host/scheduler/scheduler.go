@@ -209,6 +209,11 @@ type Config struct {
 	// KeepEntries is how many entries before a snapshot are kept, at least, for
 	// timelines and forks. Default 0: all.
 	KeepEntries uint64
+	// After is the scheduler of this process in whose place this one comes, after
+	// its store failed: it has stopped, its journal is dead. That is no crash of the
+	// server: attempts that were open count none, but for what After itself had found
+	// and not every session was loaded to hear of. nil: none.
+	After *Scheduler
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// Entropy fills a buffer with random bytes. Default crypto/rand.
@@ -240,8 +245,10 @@ type Scheduler struct {
 	stopped chan struct{}
 	boot    int64 // when this scheduler was made, Unix nanoseconds
 
-	down  []interval // times in which no server ran, oldest first
-	crash bool       // the server before ended uncleanly
+	down []interval // times in which no server ran, oldest first
+	// crashed is when the server took up what a crash had left behind, 0 if none
+	// did: sessions with nothing after it were there at the crash.
+	crashed int64
 
 	mu       sync.Mutex // guards what follows
 	sessions map[host.SessionKey]*session
@@ -267,6 +274,8 @@ type Scheduler struct {
 	marking    bool
 	sweep      sweep // of old runs
 	stopping   bool
+	until      int64 // when it began to stop, Unix nanoseconds
+	abandoned  bool  // nothing that guests do can become durable
 	counters   Counters
 }
 

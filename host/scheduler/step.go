@@ -333,9 +333,20 @@ func (s *Scheduler) Run(ctx context.Context, grace time.Duration) error {
 	return s.stop(grace)
 }
 
+// Abandon gives running guests no time to end when Run stops: call it before, when
+// the journal is dead and nothing that they do can become durable.
+func (s *Scheduler) Abandon() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.abandoned = true
+}
+
 func (s *Scheduler) stop(grace time.Duration) error {
 	s.mu.Lock()
-	s.stopping = true
+	s.stopping, s.until = true, s.now()
+	if s.abandoned {
+		grace = 0
+	}
 	close(s.stopped)
 	s.resumeOnly()
 	s.mu.Unlock()
