@@ -47,7 +47,9 @@ func TestDiskThatFails(t *testing.T) {
 	p.Events(t, computing.HandlerID, "", func(e hosttest.Event) bool { return e.Type == "ProgressEvent" })
 	stream := make(chan error, 1)
 	opened := make(chan struct{})
-	go func() { stream <- readToEnd(t.Context(), p.URL+"/events/"+waiting.HandlerID+"?after_sequence=-1", opened) }()
+	go func() {
+		stream <- readToEnd(t.Context(), p.URL+"/events/"+waiting.HandlerID+"?after_sequence=-1", opened)
+	}()
 	<-opened
 
 	failDisk(t, p)

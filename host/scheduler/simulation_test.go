@@ -63,7 +63,7 @@ func TestSimulation(t *testing.T) {
 type simStats struct {
 	scheduler.Counters
 	Crashes, CleanStops, Reopened, Refused, Starts, Sends, Cancels, Purges, Ends, Blocked, StreamEvents, Entries, Children, Messages int
-	Tidied, Queued, Turns, Repeated, OutAnswers, Unknown, Dropped, FromSnapshots, Told                                     int
+	Tidied, Queued, Turns, Repeated, OutAnswers, Unknown, Dropped, FromSnapshots, Told                                               int
 }
 
 func (s *simStats) add(c scheduler.Counters) {
@@ -114,7 +114,7 @@ type sim struct {
 	hot        bool          // one session, one path, and everybody edits it
 	chaos      bool
 	after      *scheduler.Scheduler // whose place the next one takes in the process; nil: it is the first
-	atRest     bool // nothing was to do for a while
+	atRest     bool                 // nothing was to do for a while
 
 	w     *world
 	now   time.Time

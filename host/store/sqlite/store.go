@@ -22,7 +22,8 @@
 //
 // After an append whose outcome is open (the disk failed in the COMMIT) the
 // store refuses every further write: what it holds in memory may differ from
-// the disk, and only opening it again tells.
+// the disk, and only opening it again tells. That begins with writing the log again,
+// as the disk may lack what reads of it show (see settleLog).
 //
 // # What SQLite is told
 //
@@ -110,6 +111,9 @@ func Open(dir string) (_ *Store, err error) {
 	}()
 	path := filepath.Join(dir, fileName)
 	if err := createFile(dir, path); err != nil {
+		return nil, err
+	}
+	if err := settleLog(dir, path); err != nil {
 		return nil, err
 	}
 	ctx := context.Background()
