@@ -35,6 +35,8 @@ type bench struct {
 	log                      io.Writer      // of the server; default: the test's
 	batch                    int            // bytes of a commit; default: the journal's
 	real                     bool           // the clock is package time's, a bubble's mostly
+	fails                    bool           // commits may fail, for good
+	after                    *scheduler.Scheduler
 
 	mu    sync.Mutex // guards now
 	now   time.Time
@@ -149,7 +151,7 @@ func (b *bench) open(t testing.TB) *bench {
 			return hostcall.New(l, o, r)
 		},
 		Classify: classify, Parked: hostcall.ErrParked, Tokens: b.tokens, IdleAfter: 20 * time.Millisecond, Now: b.clock, Limits: b.limits, Resources: b.outside,
-		SnapshotEntries: b.snapshots, SnapshotBytes: b.snapshotBytes, KeepEntries: b.keep,
+		SnapshotEntries: b.snapshots, SnapshotBytes: b.snapshotBytes, KeepEntries: b.keep, After: b.after,
 		Log: slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {
@@ -170,9 +172,12 @@ func (b *bench) commit() {
 	for {
 		commit, _ := b.journal.Step(b.clock().Add(time.Hour))
 		if commit == nil {
+			if b.fails && b.journal.Err() != nil {
+				b.advance(time.Second) // it is tried again later
+			}
 			return
 		}
-		if err := commit(b.t.Context()); err != nil {
+		if err := commit(b.t.Context()); err != nil && !b.fails {
 			b.t.Fatal(err)
 		}
 	}

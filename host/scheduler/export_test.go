@@ -41,6 +41,8 @@ func (s *Scheduler) Leak() string {
 		return fmt.Sprintf("%d of %d tokens are free", q.tokens, s.cfg.Tokens)
 	case q.ready != 0 || len(q.tenants) != 0:
 		return fmt.Sprintf("%d items are ready, tenants %v", q.ready, q.tenants)
+	case len(s.uncounted) != 0:
+		return fmt.Sprintf("%d attempts wait for their crashes to be durable", len(s.uncounted))
 	case len(q.held) != 0:
 		return fmt.Sprintf("tenants %v are held", q.held)
 	case len(s.calls.open) != 0 || len(s.calls.sessions) != 0 || len(s.calls.order) != 0 || len(s.calls.pools) != 0 || len(s.calls.late) != 0:

@@ -137,10 +137,12 @@ func (ss *session) recover(records map[uint64]*opened) {
 	}
 	if last := ss.eng.Now(); last < s.boot {
 		open, crash := ss.eng.Open(), last < s.crashed
-		if _, _, err := ss.tick(engine.Shift{Lost: s.downSince(last), Crash: crash}, nil); err != nil {
+		_, pos, err := ss.tick(engine.Shift{Lost: s.downSince(last), Crash: crash}, nil)
+		if err != nil {
 			s.cfg.Log.Error("a session cannot account for the time down", "session", ss.key.Session, "error", err)
 		}
-		if crash {
+		if crash && len(open) > 0 {
+			ss.counted = pos
 			ss.blockCrashed(open)
 		}
 	}

@@ -264,6 +264,7 @@ type Scheduler struct {
 	timers     timerHeap
 	idle       []idleSession
 	put        []putOff    // attempts that are to be tried later
+	uncounted  []*attempt  // those that wait until a crash that they have seen is durable
 	outgoing   []mailRoute // sessions with messages for others
 	calls      outcalls    // of resources
 	nextDue    int64       // when to ask the store for due sessions; host.WakeNever: not

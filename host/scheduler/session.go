@@ -34,6 +34,7 @@ type session struct {
 	// suspended has the records of invocations that wait or sleep.
 	suspended map[uint64]*opened
 	crashes   map[uint64]int // crashes that an open invocation has seen
+	counted   uint64         // queue position at which the newest of them is; set before anybody uses the session
 	ledger    *ledger        // what the journal has of attempts that have not ended
 	tail      tail
 	tickets   []*ticket

@@ -40,6 +40,7 @@ func (s *Scheduler) Step(now time.Time) (work []func(), next time.Time) {
 	if t := s.admit(now); !t.IsZero() {
 		at(t)
 	}
+	s.queueCounted()
 	if t := s.takeUp(now); !t.IsZero() {
 		at(t)
 	}
