@@ -38,6 +38,7 @@ type serveOptions struct {
 	runTimeout    time.Duration
 	snapshotEvery int
 	keepJournal   uint64
+	dueAtOnce     int
 }
 
 func newServe() *cobra.Command {
@@ -88,6 +89,7 @@ docs/resources.md says how it is written.`,
 	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
 	f.IntVar(&o.snapshotEvery, "snapshot-every", 10_000, "`ENTRIES` of a session's journal after which it notes a snapshot, from which it is loaded")
 	f.Uint64Var(&o.keepJournal, "keep-journal", 0, "`ENTRIES` of a session's journal to keep, at least, before its newest snapshot, for 'weft journal' and 'weft fork' (0: all)")
+	f.IntVar(&o.dueAtOnce, "due-at-once", 256, "`SESSIONS` that are taken up at a time of those that have something to do after a time down")
 	f.DurationVar(&o.runTimeout, "run-timeout", host.DefaultRunTimeout, "timeout of runs whose workflow names none")
 	return cmd
 }
@@ -113,6 +115,9 @@ func serve(ctx context.Context, o serveOptions, stdout, stderr io.Writer) error 
 	if o.snapshotEvery < 1 {
 		return usage("--snapshot-every %d: it is a number from 1 on", o.snapshotEvery)
 	}
+	if o.dueAtOnce < 1 {
+		return usage("--due-at-once %d: it is a number from 1 on", o.dueAtOnce)
+	}
 	// Listen first: a port in use is found before the store is touched.
 	l, err := net.Listen("tcp", o.addr)
 	if err != nil {
@@ -125,7 +130,7 @@ func serve(ctx context.Context, o serveOptions, stdout, stderr io.Writer) error 
 	sv := &server{
 		log: log,
 		host: wire.Config{Data: o.data, Limits: limits, Resources: resources, Timeout: o.runTimeout, Log: log, Compiler: program,
-			SnapshotEntries: o.snapshotEvery, KeepEntries: o.keepJournal},
+			SnapshotEntries: o.snapshotEvery, KeepEntries: o.keepJournal, DueAtOnce: o.dueAtOnce},
 		api: httpapi.Config{Log: log, Addr: l.Addr().String(), AllowedHosts: o.hosts, CORSOrigins: o.origins, Version: version,
 			MaxPlugin: int64(limits.Greatest().ModuleBytes)},
 	}

@@ -35,7 +35,8 @@ type bench struct {
 	log                      io.Writer      // of the server; default: the test's
 	batch                    int            // bytes of a commit; default: the journal's
 	real                     bool           // the clock is package time's, a bubble's mostly
-	fails                    bool           // commits may fail, for good
+	dueAtOnce                int
+	fails                    bool // commits may fail, for good
 	after                    *scheduler.Scheduler
 
 	mu    sync.Mutex // guards now
@@ -151,7 +152,7 @@ func (b *bench) open(t testing.TB) *bench {
 			return hostcall.New(l, o, r)
 		},
 		Classify: classify, Parked: hostcall.ErrParked, Tokens: b.tokens, IdleAfter: 20 * time.Millisecond, Now: b.clock, Limits: b.limits, Resources: b.outside,
-		SnapshotEntries: b.snapshots, SnapshotBytes: b.snapshotBytes, KeepEntries: b.keep, After: b.after,
+		SnapshotEntries: b.snapshots, SnapshotBytes: b.snapshotBytes, KeepEntries: b.keep, After: b.after, DueAtOnce: b.dueAtOnce,
 		Log: slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {

@@ -200,6 +200,10 @@ type Config struct {
 	Limits *host.LimitTable
 	// Timeout of runs whose manifest names none. Default 45 s.
 	Timeout time.Duration
+	// DueAtOnce is how many sessions that are not in memory, and have something to do
+	// by themselves, are taken up at a time: after a long time down timers are overdue in
+	// any number. Default 256.
+	DueAtOnce int
 	// SnapshotEntries and SnapshotBytes say after how many entries, or bytes of
 	// them, a session writes a snapshot, from which it is loaded: what a load folds
 	// is no more than about that, or the snapshot's own size if that is more.
@@ -271,6 +275,9 @@ type Scheduler struct {
 	asking     bool
 	toLoad     []host.SessionKey // due ones that the store named
 	loaders    int               // how many of them are being loaded
+	taken      []*session        // those that were loaded and are not through; see due.go
+	lastTaken  time.Time         // when the newest of them was
+	firing     bool              // timers
 	lastMark   int64             // when alive was last written
 	marking    bool
 	sweep      sweep // of old runs

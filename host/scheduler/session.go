@@ -24,6 +24,7 @@ type session struct {
 
 	pins      int       // guarded by Scheduler.mu
 	idleSince time.Time // of its entry in the idle list; guarded by Scheduler.mu
+	taken     bool      // see due.go; guarded by Scheduler.mu
 
 	mu       sync.Mutex // guards what follows; see the package's protocol
 	eng      *engine.Session

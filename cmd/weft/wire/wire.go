@@ -43,7 +43,8 @@ type Config struct {
 	IdleAfter time.Duration
 	Tokens    int
 	Timeout   time.Duration
-	// SnapshotEntries and KeepEntries likewise.
+	// DueAtOnce, SnapshotEntries and KeepEntries likewise.
+	DueAtOnce       int
 	SnapshotEntries int
 	KeepEntries     uint64
 	Log             *slog.Logger
@@ -135,7 +136,7 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 		},
 		Classify: classify, Parked: hostcall.ErrParked,
 		Tokens: cfg.Tokens, IdleAfter: cfg.IdleAfter, Limits: cfg.Limits, Resources: cfg.Resources, Timeout: cfg.Timeout, Now: cfg.Now, Log: cfg.Log,
-		SnapshotEntries: cfg.SnapshotEntries, KeepEntries: cfg.KeepEntries, After: after,
+		SnapshotEntries: cfg.SnapshotEntries, KeepEntries: cfg.KeepEntries, DueAtOnce: cfg.DueAtOnce, After: after,
 	})
 	if err != nil {
 		return nil, err
