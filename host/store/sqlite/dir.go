@@ -68,46 +68,31 @@ func createFile(dir, path string) error {
 	return syncDir(dir)
 }
 
-// logSuffix is what SQLite calls the write-ahead log beside the database.
-const logSuffix = "-wal"
-
-// settleLog makes what reads as the write-ahead log what the disk has. After a sync
-// that failed the system takes for clean what it could not write: SQLite reads those
-// commits, and no later sync would write them, so that those behind them, which have
-// been acknowledged, would be cut off when the power goes. So the same bytes are
-// written again, in place, as others may be reading. There is a log after a crash or a
-// failure only, of 16 MiB mostly.
-func settleLog(dir, path string) (err error) {
-	f, err := os.OpenFile(path+logSuffix, os.O_RDWR, 0)
+// rewrite writes a file's bytes again, in place, and syncs it; one that is missing is
+// left alone.
+func rewrite(path string) (err error) {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return dirError(dir, err)
+		return err
 	}
-	defer func() {
-		if closeErr := f.Close(); err == nil && closeErr != nil {
-			err = dirError(dir, closeErr)
-		}
-	}()
+	defer func() { err = errors.Join(err, f.Close()) }()
 	buf := make([]byte, 1<<20)
 	for at := int64(0); ; {
 		n, err := f.ReadAt(buf, at)
 		if err != nil && !errors.Is(err, io.EOF) {
-			return dirError(dir, err)
+			return err
 		}
 		if n == 0 {
-			break
+			return f.Sync()
 		}
 		if _, err := f.WriteAt(buf[:n], at); err != nil {
-			return dirError(dir, err)
+			return err
 		}
 		at += int64(n)
 	}
-	if err := f.Sync(); err != nil {
-		return dirError(dir, err)
-	}
-	return nil
 }
 
 // syncDir makes the names in a directory durable. Where directories cannot be

@@ -16,8 +16,8 @@
 // A sync that fails has some of the changes kept, and the cache takes all of them for
 // clean, as Linux does: no later sync writes the rest. Only writing them again does.
 //
-// A program beside SQLite that changes a file while SQLite has it closed is taken to
-// have synced it.
+// A program beside SQLite that writes to a file which SQLite has not changed since it
+// opened it is taken to have synced it.
 package faultdisk
 
 import (
@@ -152,13 +152,14 @@ func (d *Disk) Restore() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for path, f := range d.files {
+		d.notice(f)
 		old, had := d.removed[path]
 		content, there := f.survived(d.rng), f.named || d.rng.IntN(2) == 0
 		if !there && had && d.rng.IntN(2) == 0 {
 			content, there = old, true
 		}
 		d.put(path, content, there)
-		if f.content, f.dirty, f.named = content, nil, true; !there {
+		if f.content, f.dirty, f.named, f.known = content, nil, true, true; !there {
 			delete(d.files, path)
 		}
 		delete(d.removed, path)
@@ -177,6 +178,8 @@ func (d *Disk) Evict() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for path, f := range d.files {
+		d.notice(f)
+		f.known = true
 		now := file{content: bytes.Clone(f.content)}
 		d.put(path, now.apply(f.dirty), true)
 	}
@@ -214,9 +217,10 @@ func (d *Disk) put(path string, content []byte, there bool) {
 var known = time.Unix(1_000_000_000, 0)
 
 // do carries out an operation, with the failure that it is to have.
-func (d *Disk) do(op Op, carryOut func(Kind) int32) int32 {
+func (d *Disk) do(op Op, f *file, carryOut func(Kind) int32) int32 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.notice(f)
 	if d.cut {
 		return failedOf(op)
 	}
@@ -258,17 +262,29 @@ func (d *Disk) opened(path string, there bool) (*file, error) {
 			f.content = content
 		}
 		d.files[path] = f
-	} else if f.users == 0 {
-		if info, err := os.Stat(path); err == nil && !info.ModTime().Equal(known) {
-			content, err := os.ReadFile(path)
-			if err != nil {
-				return nil, err
-			}
-			f.content, f.dirty, f.named = content, nil, true
-		}
 	}
 	f.users++
 	return f, nil
+}
+
+// notice looks whether somebody beside SQLite has changed a file that SQLite is about to
+// change for the first time. Called with mu held.
+func (d *Disk) notice(f *file) {
+	if !f.known {
+		return
+	}
+	f.known = false
+	info, err := os.Stat(f.path)
+	if err != nil || info.ModTime().Equal(known) {
+		return
+	}
+	content, err := os.ReadFile(f.path)
+	if err != nil {
+		d.tb.Error(err)
+		return
+	}
+	f.content, f.dirty = content, nil
+	d.dirSynced()
 }
 
 // synced notes that the disk has kept a file's changes. With the first sync of a new
@@ -294,7 +310,11 @@ func (d *Disk) closed(f *file) {
 	if f.users--; f.users > 0 || d.files[f.path] != f {
 		return
 	}
-	if err := os.Chtimes(f.path, known, known); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	d.notice(f)
+	switch err := os.Chtimes(f.path, known, known); {
+	case err == nil:
+		f.known = true
+	case !errors.Is(err, fs.ErrNotExist):
 		d.tb.Error(err)
 	}
 }

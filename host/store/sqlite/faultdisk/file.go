@@ -14,6 +14,7 @@ type file struct {
 	content []byte   // that the disk has kept
 	dirty   []change // since, in order
 	named   bool     // the disk has its name
+	known   bool     // its time says whether others have changed it
 }
 
 // change is a write, or a truncation if data is nil.

@@ -147,7 +147,7 @@ func fileClose(tls *libc.TLS, pFile uintptr) int32 {
 func fileWrite(tls *libc.TLS, pFile, buf uintptr, n int32, offset int64) int32 {
 	h := handleOf(pFile)
 	data := unsafe.Slice(at[byte](buf), n)
-	return h.disk.do(Write, func(kind Kind) int32 {
+	return h.disk.do(Write, h.file, func(kind Kind) int32 {
 		rc := int32(code.SQLITE_OK)
 		if kind != none {
 			rc = code.SQLITE_IOERR_WRITE
@@ -169,7 +169,7 @@ func fileWrite(tls *libc.TLS, pFile, buf uintptr, n int32, offset int64) int32 {
 
 func fileTruncate(tls *libc.TLS, pFile uintptr, size int64) int32 {
 	h := handleOf(pFile)
-	return h.disk.do(Truncate, func(kind Kind) int32 {
+	return h.disk.do(Truncate, h.file, func(kind Kind) int32 {
 		if kind != none {
 			return code.SQLITE_IOERR_TRUNCATE
 		}
@@ -184,7 +184,7 @@ func fileTruncate(tls *libc.TLS, pFile uintptr, size int64) int32 {
 // fileSync does not sync: what a disk has kept is what Disk knows.
 func fileSync(_ *libc.TLS, pFile uintptr, _ int32) int32 {
 	h := handleOf(pFile)
-	return h.disk.do(Sync, func(kind Kind) int32 {
+	return h.disk.do(Sync, h.file, func(kind Kind) int32 {
 		switch kind {
 		case none:
 			h.disk.synced(h.file)
