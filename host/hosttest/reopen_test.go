@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -161,4 +163,25 @@ func TestStormOfDiskFailures(t *testing.T) {
 	}
 	clean(t, s.data)
 	t.Logf("%d failures, %d runs, %d requests sent again, %d events seen", reopenFailures, s.runs.Load(), s.again.Load(), s.seen.Load())
+}
+
+// A server from which another one has taken its data over, which the lock of the
+// directory prevents unless somebody deletes it, says so and ends.
+func TestTakenOver(t *testing.T) {
+	data := t.TempDir()
+	p := hosttest.Serve(t, data)
+	put(t, p, "counter", hosttest.Plugin(t, "counter-tinygo"))
+	expect(t, p.Result(t, "counter", in("chat", nil)), "1")
+	if err := os.Remove(filepath.Join(data, "weft.lock")); err != nil {
+		t.Fatal(err)
+	}
+	other := hosttest.Serve(t, data)
+	if status, out := p.Do(t, http.MethodPost, "/workflows/counter/run", in("chat", nil)); status != http.StatusServiceUnavailable {
+		t.Errorf("a start at the old server: %d %s", status, out)
+	}
+	if code, log := p.Wait(); code != 1 || !strings.Contains(log, "another server has taken over "+data) {
+		t.Errorf("the old server ended with exit code %d:\n%s", code, log)
+	}
+	expect(t, other.Result(t, "counter", in("chat", nil)), "2")
+	clean(t, data)
 }
