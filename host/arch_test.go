@@ -47,6 +47,7 @@ var rooms = []room{
 	{"host/journal", []string{"abi", "host"}},
 	{"host/store/memory", []string{"abi", "host"}},
 	{"host/store/sqlite", []string{"abi", "host"}},
+	{"host/store/sqlite/faultdisk", nil},
 	{"host/store/storetest", []string{"abi", "host"}},
 	{"host/stream", []string{"abi", "host"}},
 	{"host/audit", []string{"abi", "host", "host/engine"}},
@@ -68,6 +69,7 @@ var modules = map[string]string{
 	"github.com/spf13/pflag":                     "cmd/weft",
 	"github.com/tetratelabs/wazero":              "host/sandbox",
 	"golang.org/x/sys":                           "host/sandbox",
+	"modernc.org/libc":                           "host/store/sqlite",
 	"modernc.org/sqlite":                         "host/store/sqlite",
 	"github.com/extism/go-sdk":                   testOnly,
 	"github.com/rogpeppe/go-internal/testscript": testOnly,
@@ -78,7 +80,7 @@ var modules = map[string]string{
 const testOnly = "test files"
 
 // testPackages are linked into tests only, without being called _test.go.
-var testPackages = []string{"host/sandbox/spectest", "host/store/storetest", "host/hosttest"}
+var testPackages = []string{"host/sandbox/spectest", "host/store/sqlite/faultdisk", "host/store/storetest", "host/hosttest"}
 
 // pure packages compute: no clock, no chance, no I/O, no goroutine. What they
 // answer depends on their arguments alone, so that replay gives the same.

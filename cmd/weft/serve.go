@@ -22,9 +22,6 @@ import (
 // defaultAddr is where the server listens and the client looks for it.
 const defaultAddr = "127.0.0.1:8080"
 
-// stopWithin is how long a stopping server may take.
-const stopWithin = 10 * time.Second
-
 // serveOptions are the flags of `weft serve`.
 type serveOptions struct {
 	addr          string
@@ -41,6 +38,7 @@ type serveOptions struct {
 	runTimeout    time.Duration
 	snapshotEvery int
 	keepJournal   uint64
+	dueAtOnce     int
 }
 
 func newServe() *cobra.Command {
@@ -91,6 +89,7 @@ docs/resources.md says how it is written.`,
 	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
 	f.IntVar(&o.snapshotEvery, "snapshot-every", 10_000, "`ENTRIES` of a session's journal after which it notes a snapshot, from which it is loaded")
 	f.Uint64Var(&o.keepJournal, "keep-journal", 0, "`ENTRIES` of a session's journal to keep, at least, before its newest snapshot, for 'weft journal' and 'weft fork' (0: all)")
+	f.IntVar(&o.dueAtOnce, "due-at-once", 256, "`SESSIONS` that are taken up at a time of those that have something to do after a time down")
 	f.DurationVar(&o.runTimeout, "run-timeout", host.DefaultRunTimeout, "timeout of runs whose workflow names none")
 	return cmd
 }
@@ -116,6 +115,9 @@ func serve(ctx context.Context, o serveOptions, stdout, stderr io.Writer) error 
 	if o.snapshotEvery < 1 {
 		return usage("--snapshot-every %d: it is a number from 1 on", o.snapshotEvery)
 	}
+	if o.dueAtOnce < 1 {
+		return usage("--due-at-once %d: it is a number from 1 on", o.dueAtOnce)
+	}
 	// Listen first: a port in use is found before the store is touched.
 	l, err := net.Listen("tcp", o.addr)
 	if err != nil {
@@ -125,38 +127,32 @@ func serve(ctx context.Context, o serveOptions, stdout, stderr io.Writer) error 
 	if err != nil {
 		return fmt.Errorf("find this program, to start it as a compiler: %w", err)
 	}
-	h, err := wire.Open(ctx, wire.Config{Data: o.data, Limits: limits, Resources: resources, Timeout: o.runTimeout, Log: log, Compiler: program,
-		SnapshotEntries: o.snapshotEvery, KeepEntries: o.keepJournal})
-	if err != nil {
+	sv := &server{
+		log: log,
+		host: wire.Config{Data: o.data, Limits: limits, Resources: resources, Timeout: o.runTimeout, Log: log, Compiler: program,
+			SnapshotEntries: o.snapshotEvery, KeepEntries: o.keepJournal, DueAtOnce: o.dueAtOnce},
+		api: httpapi.Config{Log: log, Addr: l.Addr().String(), AllowedHosts: o.hosts, CORSOrigins: o.origins, Version: version,
+			MaxPlugin: int64(limits.Greatest().ModuleBytes)},
+	}
+	if err := sv.open(ctx); err != nil {
 		return errors.Join(err, l.Close())
 	}
 	addr := l.Addr().String()
-	api := httpapi.New(httpapi.Config{
-		Runs: h.Runs, Plugins: h.Plugins, Health: h, Log: log,
-		Addr: addr, AllowedHosts: o.hosts, CORSOrigins: o.origins, Version: version,
-		MaxPlugin: int64(limits.Greatest().ModuleBytes),
-	})
 	// The first answer comes when the examples are there: requests wait in the
 	// listener until then, as they do while the store is recovered.
-	if err := announce(ctx, o, h, addr, stdout); err != nil {
-		return errors.Join(err, l.Close(), stop(ctx, h, api))
+	if err := announce(ctx, o, sv.now, addr, stdout); err != nil {
+		return errors.Join(err, l.Close(), sv.stop(ctx))
 	}
 	served := make(chan error, 1)
-	go func() { served <- api.Serve(l) }()
+	go func() { served <- sv.front.Serve(l) }()
 
 	if o.demo {
 		err = demo(ctx, "http://"+addr, stdout)
 	}
 	if err == nil {
-		select {
-		case <-ctx.Done():
-			log.Info("stopping: what runs goes on at the next start")
-		case err = <-served:
-		case <-h.Dead():
-			err = errors.New("the store failed in a way that only a new start can settle")
-		}
+		err = sv.run(ctx, served)
 	}
-	return errors.Join(err, stop(ctx, h, api))
+	return errors.Join(err, sv.stop(ctx))
 }
 
 // announce loads the examples and prints the word that the server serves.
@@ -170,23 +166,6 @@ func announce(ctx context.Context, o serveOptions, h *wire.Host, addr string, st
 	}
 	fmt.Fprintf(stdout, "weft %s serves on http://%s, data in %s\n", version, addr, o.data)
 	return nil
-}
-
-// stop ends everything in order, within stopWithin. What does not end by then
-// ends with the process: the next start goes on from the journal, as after a
-// crash.
-func stop(ctx context.Context, h *wire.Host, api *httpapi.Server) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
-	defer cancel()
-	h.Drain()
-	stopped := make(chan error, 1)
-	go func() { stopped <- errors.Join(api.Shutdown(ctx), h.Close(ctx)) }()
-	select {
-	case err := <-stopped:
-		return err
-	case <-ctx.Done():
-		return fmt.Errorf("not everything stopped within %s: what was running goes on at the next start", stopWithin)
-	}
 }
 
 func newLog(o serveOptions, w io.Writer) (*slog.Logger, error) {

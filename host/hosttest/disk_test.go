@@ -170,38 +170,6 @@ func fill(t *testing.T, name string) {
 	}
 }
 
-// A disk that fails in the middle of a commit leaves its outcome open: the server
-// acknowledges nothing more, and ends. The next start has all that it had
-// acknowledged.
-func TestDiskThatFails(t *testing.T) {
-	data := t.TempDir()
-	p := hosttest.Serve(t, data)
-	put(t, p, "counter", hosttest.Plugin(t, "counter-tinygo"))
-	put(t, p, "human", hosttest.Plugin(t, "human-tinygo"))
-	if code := p.Interrupt(t); code != 0 {
-		t.Fatalf("exit code %d", code)
-	}
-	const limit = `ulimit -f 4000 && exec "$0" "$@"` // blocks of 512 bytes
-	p = hosttest.ServeBy(t, []string{"sh", "-c", limit}, data)
-	l := startLoad(t, p, 4)
-	code, log := p.Wait()
-	l.stop()
-	if code != 1 || !strings.Contains(log, "the store failed in a way that only a new start can settle") {
-		t.Errorf("the server ended with exit code %d:\n%s", code, log)
-	}
-	acknowledged := l.acknowledged()
-	t.Logf("%d runs were acknowledged", len(acknowledged))
-	p = hosttest.Serve(t, data)
-	for _, id := range acknowledged {
-		if status, out := p.Do(t, http.MethodGet, "/handlers/"+id, nil); status != http.StatusOK && status != http.StatusAccepted {
-			t.Fatalf("run %s, which was acknowledged: %d %s", id, status, out)
-		}
-	}
-	if code, out := weft(t, "check", "--data", data, "--online"); code != 0 {
-		t.Errorf("check: exit code %d: %s", code, out)
-	}
-}
-
 // Deleting old runs leaves a directory that is clean.
 func TestCheckAfterRetention(t *testing.T) {
 	limits, err := host.ParseLimits([]byte(`{"defaults": {"retention_runs": 5}}`))

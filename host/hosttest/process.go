@@ -117,6 +117,9 @@ func (p *Process) Wait() (code int, log string) {
 	return p.cmd.ProcessState.ExitCode(), p.log.String()
 }
 
+// Log is the end of what the process has logged.
+func (p *Process) Log() string { return p.log.String() }
+
 // Kill is kill -9. It may be called twice.
 func (p *Process) Kill(tb testing.TB) {
 	tb.Helper()

@@ -41,32 +41,7 @@ func TestStorm(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("WEFT_KILLS")); err == nil {
 		kills = n
 	}
-	s := &storm{t: t, data: t.TempDir()}
-	s.serve()
-	for _, name := range []string{"counter", "chain", "counter-race", "approval", "sleeper"} {
-		put(t, s.p, name, hosttest.Plugin(t, name+"-tinygo"))
-	}
-	for _, name := range []string{"kids", "ledger"} {
-		put(t, s.p, name, hosttest.BuildPlugin(t, name))
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	var clients sync.WaitGroup
-	for i, work := range []func(*stormClient) error{
-		(*stormClient).counts, (*stormClient).counts, (*stormClient).hops, (*stormClient).races,
-		(*stormClient).asks, (*stormClient).sleeps, (*stormClient).begets, (*stormClient).transfers,
-	} {
-		c := &stormClient{storm: s, name: fmt.Sprint("client", i), rnd: rand.New(rand.NewPCG(rnd.Uint64(), 1))}
-		clients.Go(func() {
-			for n := 0; ctx.Err() == nil; n++ {
-				c.n = n
-				if err := work(c); err != nil {
-					t.Errorf("%s, request %d: %v", c.name, n, err)
-					return
-				}
-			}
-		})
-	}
+	s := beginStorm(t, rnd)
 	for i := range kills {
 		pause(t, rnd, 600*time.Millisecond)
 		s.restart()
@@ -79,23 +54,59 @@ func TestStorm(t *testing.T) {
 		}
 		s.resume()
 	}
-	stop()
-	done := make(chan struct{})
-	go func() {
-		clients.Wait()
-		close(done)
-	}()
-	for running := true; running; {
-		select {
-		case <-done:
-			running = false
-		case <-time.After(200 * time.Millisecond):
-			s.resume()
-		}
-	}
+	s.end(s.resume)
 	s.verify()
 	clean(t, s.data)
 	t.Logf("%d kills, %d runs, %d of them blocked and resumed, %d requests sent again, %d events seen", s.killed, s.runs.Load(), s.resumed, s.again.Load(), s.seen.Load())
+}
+
+// beginStorm starts a server and the clients.
+func beginStorm(t *testing.T, rnd *rand.Rand) *storm {
+	s := &storm{t: t, data: t.TempDir()}
+	s.serve()
+	for _, name := range []string{"counter", "chain", "counter-race", "approval", "sleeper"} {
+		put(t, s.p, name, hosttest.Plugin(t, name+"-tinygo"))
+	}
+	for _, name := range []string{"kids", "ledger"} {
+		put(t, s.p, name, hosttest.BuildPlugin(t, name))
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	s.stop = stop
+	t.Cleanup(stop)
+	for i, work := range []func(*stormClient) error{
+		(*stormClient).counts, (*stormClient).counts, (*stormClient).hops, (*stormClient).races,
+		(*stormClient).asks, (*stormClient).sleeps, (*stormClient).begets, (*stormClient).transfers,
+	} {
+		c := &stormClient{storm: s, name: fmt.Sprint("client", i), rnd: rand.New(rand.NewPCG(rnd.Uint64(), 1))}
+		s.clients.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				c.n = n
+				if err := work(c); err != nil {
+					t.Errorf("%s, request %d: %v", c.name, n, err)
+					return
+				}
+			}
+		})
+	}
+	return s
+}
+
+// end lets the clients finish what they have begun; help is called now and then.
+func (s *storm) end(help func()) {
+	s.stop()
+	done := make(chan struct{})
+	go func() {
+		s.clients.Wait()
+		close(done)
+	}()
+	for {
+		select {
+		case <-done:
+			return
+		case <-time.After(200 * time.Millisecond):
+			help()
+		}
+	}
 }
 
 // storm is a server that is killed, and what its clients know.
@@ -104,6 +115,9 @@ type storm struct {
 	data string
 	p    *hosttest.Process
 	url  atomic.Pointer[string] // of the server that serves now
+
+	stop    context.CancelFunc // no client begins anything after it
+	clients sync.WaitGroup
 
 	killed, resumed   int
 	runs, again, seen atomic.Int64

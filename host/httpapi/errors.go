@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"runtime/debug"
-	"strconv"
 	"strings"
 	"time"
 
@@ -57,10 +56,7 @@ func (s *Server) fail(err error, c echo.Context) {
 		s.cfg.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err, "cause", known.Cause)
 	}
 	h := c.Response().Header()
-	if known.RetryAfter > 0 {
-		seconds := (known.RetryAfter + time.Second - 1) / time.Second
-		h.Set("Retry-After", strconv.FormatInt(int64(seconds), 10))
-	}
+	setRetryAfter(h, known)
 	body := append([]byte{'{'}, errorFields(nil, known.Code, known.Message)...)
 	body = appendProblems(body, known.Problems)
 	if err := s.sendJSON(c, status, append(body, '}')); err != nil {
@@ -77,8 +73,8 @@ func (s *Server) explain(err error, c echo.Context) *host.Error {
 		return known
 	case errors.As(err, &routing):
 		return routingError(routing, c)
-	case errors.Is(err, context.Canceled) && s.ctx.Err() != nil:
-		return errShutdown
+	case errors.Is(err, context.Canceled) && errors.As(context.Cause(s.ctx), &known):
+		return known
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return &host.Error{Code: host.CodeUnavailable, Message: "The request was given up", Cause: err}
 	default:

@@ -89,6 +89,14 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// banner is the Server header.
+func (c Config) banner() string {
+	if c.Version == "" {
+		return "weft"
+	}
+	return "weft/" + c.Version
+}
+
 // Server serves the API. Its methods may be called from any goroutine.
 type Server struct {
 	cfg    Config
@@ -96,27 +104,19 @@ type Server struct {
 	banner string // the Server header
 	echo   *echo.Echo
 	http   *http.Server
-	// ctx ends when Shutdown begins; waiting requests end with it.
+	// ctx ends when Shutdown begins, or a Front takes the server away, with the
+	// reason as its cause; waiting requests end with it.
 	ctx  context.Context
 	stop context.CancelCauseFunc
 }
 
 // New makes a server; it does not listen yet.
 func New(cfg Config) *Server {
-	s := &Server{cfg: cfg.withDefaults(), banner: "weft", echo: echo.New()}
-	if s.cfg.Version != "" {
-		s.banner = "weft/" + s.cfg.Version
-	}
+	s := &Server{cfg: cfg.withDefaults(), banner: cfg.banner(), echo: echo.New()}
 	s.guard = newGuard(s.cfg)
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
 	s.routes()
-	s.http = &http.Server{
-		Handler:           s.echo,
-		ReadHeaderTimeout: headerTimeout,
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          slog.NewLogLogger(s.cfg.Log.Handler(), slog.LevelDebug),
-	}
+	s.http = newHTTP(s.echo, s.cfg.Log)
 	return s
 }
 
@@ -127,12 +127,7 @@ func (s *Server) Handler() http.Handler { return s.echo }
 // Serve answers requests from the listener, which it closes at the end. It
 // returns nil after Shutdown, else the listener's error. It may be called for
 // several listeners.
-func (s *Server) Serve(l net.Listener) error {
-	if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
-}
+func (s *Server) Serve(l net.Listener) error { return serveHTTP(s.http, l) }
 
 // Shutdown stops listening, ends streams after a whole event and requests that
 // wait for a run (those with 503), and returns when all requests of Serve have
@@ -142,21 +137,12 @@ func (s *Server) Serve(l net.Listener) error {
 // returned. It may be called twice.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stop(errShutdown)
-	grace, cancel := context.WithTimeout(ctx, s.cfg.Grace)
-	defer cancel()
-	err := s.http.Shutdown(grace)
-	if err == nil {
-		return nil
-	}
-	_ = s.http.Close() // of connections that are given up
-	if grace.Err() != nil {
-		return ctx.Err()
-	}
-	return err
+	return shutdownHTTP(ctx, s.http, s.cfg.Grace)
 }
 
 // untilShutdown derives the context of a request that may wait for long: it
-// also ends, with errShutdown as its cause, when the server shuts down.
+// also ends when the server shuts down or is taken away, with the reason as its
+// cause.
 func (s *Server) untilShutdown(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(s.ctx, func() { cancel(context.Cause(s.ctx)) })

@@ -19,7 +19,8 @@
 //     by the committer after the commit.
 //  5. A failed commit that surely wrote nothing is tried again as the same
 //     batch; after any other failure the queue is dead and nothing that waited
-//     is answered: the process has to fold the store anew.
+//     is answered: all that was in memory is let go of, the store is opened again,
+//     and another queue begins with what is folded from it.
 //
 // A commit starts when somebody waits for a position in the queue, when the
 // queue's head is older than Linger, or when the queue holds MaxBatchBytes. So

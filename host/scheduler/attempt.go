@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
@@ -57,12 +58,34 @@ func (ss *session) open(inv uint64, stored *opened) {
 	ss.s.ready(at)
 }
 
-// ready puts an attempt into its tenant's queue.
+// ready puts an attempt into its tenant's queue. One that was open at a crash of the
+// server does not run before that is durable: its guest may be what makes the server
+// crash, and it would never have been counted. Called with the session's mu held.
 func (s *Scheduler) ready(at *attempt) {
+	uncounted := at.ss.counted > 0 && at.ss.counted > s.cfg.Journal.Durable()
 	s.mu.Lock()
-	s.queue.push(at.ss.key.Tenant, readyItem{at: at})
+	if uncounted {
+		s.uncounted = append(s.uncounted, at)
+	} else {
+		s.queue.push(at.ss.key.Tenant, readyItem{at: at})
+	}
 	s.mu.Unlock()
 	s.signal()
+}
+
+// queueCounted queues the attempts whose crashes are durable by now. Called with mu held.
+func (s *Scheduler) queueCounted() {
+	if len(s.uncounted) == 0 {
+		return
+	}
+	durable := s.cfg.Journal.Durable()
+	s.uncounted = slices.DeleteFunc(s.uncounted, func(at *attempt) bool {
+		counted := at.ss.counted <= durable
+		if counted {
+			s.queue.push(at.ss.key.Tenant, readyItem{at: at})
+		}
+		return counted
+	})
 }
 
 // abandon ends an attempt that is no longer wanted. Called with ss.mu held.

@@ -35,6 +35,9 @@ type bench struct {
 	log                      io.Writer      // of the server; default: the test's
 	batch                    int            // bytes of a commit; default: the journal's
 	real                     bool           // the clock is package time's, a bubble's mostly
+	dueAtOnce                int
+	fails                    bool // commits may fail, for good
+	after                    *scheduler.Scheduler
 
 	mu    sync.Mutex // guards now
 	now   time.Time
@@ -152,7 +155,7 @@ func (b *bench) open(t testing.TB) *bench {
 			return hostcall.NewRehearsal(o, r, p)
 		},
 		Classify: classify, Parked: hostcall.ErrParked, Tokens: b.tokens, IdleAfter: 20 * time.Millisecond, Now: b.clock, Limits: b.limits, Resources: b.outside,
-		SnapshotEntries: b.snapshots, SnapshotBytes: b.snapshotBytes, KeepEntries: b.keep,
+		SnapshotEntries: b.snapshots, SnapshotBytes: b.snapshotBytes, KeepEntries: b.keep, After: b.after, DueAtOnce: b.dueAtOnce,
 		Log: slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {
@@ -173,9 +176,12 @@ func (b *bench) commit() {
 	for {
 		commit, _ := b.journal.Step(b.clock().Add(time.Hour))
 		if commit == nil {
+			if b.fails && b.journal.Err() != nil {
+				b.advance(time.Second) // it is tried again later
+			}
 			return
 		}
-		if err := commit(b.t.Context()); err != nil {
+		if err := commit(b.t.Context()); err != nil && !b.fails {
 			b.t.Fatal(err)
 		}
 	}

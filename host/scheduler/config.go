@@ -16,6 +16,9 @@ func (c *Config) setDefaults() {
 	if c.IdleAfter == 0 {
 		c.IdleAfter = time.Second
 	}
+	if c.DueAtOnce == 0 {
+		c.DueAtOnce = 256
+	}
 	if c.Timeout == 0 {
 		c.Timeout = host.DefaultRunTimeout
 	}

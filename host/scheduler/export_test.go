@@ -41,14 +41,25 @@ func (s *Scheduler) Leak() string {
 		return fmt.Sprintf("%d of %d tokens are free", q.tokens, s.cfg.Tokens)
 	case q.ready != 0 || len(q.tenants) != 0:
 		return fmt.Sprintf("%d items are ready, tenants %v", q.ready, q.tenants)
+	case len(s.uncounted) != 0:
+		return fmt.Sprintf("%d attempts wait for their crashes to be durable", len(s.uncounted))
 	case len(q.held) != 0:
 		return fmt.Sprintf("tenants %v are held", q.held)
 	case len(s.calls.open) != 0 || len(s.calls.sessions) != 0 || len(s.calls.order) != 0 || len(s.calls.pools) != 0 || len(s.calls.late) != 0:
 		return fmt.Sprintf("%d calls of resources are open, pools %v", len(s.calls.open), s.calls.pools)
+	case len(s.taken) != 0 || s.firing:
+		return fmt.Sprintf("%d sessions are taken up, firing %v", len(s.taken), s.firing)
 	case s.asking || s.loaders != 0 || len(s.toLoad) != 0:
 		return fmt.Sprintf("asking %v, %d loaders, %d to load", s.asking, s.loaders, len(s.toLoad))
 	}
 	return ""
+}
+
+// Ready is how many attempts wait for a token.
+func (s *Scheduler) Ready() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.queue.ready
 }
 
 // Overslept reports whether attempts and tokens are there, and nothing makes the

@@ -38,7 +38,12 @@ func (s *Scheduler) markBoot(ctx context.Context) error {
 	if err != nil && !errors.Is(err, host.ErrNotFound) {
 		return fmt.Errorf("read the boot mark: %w", err)
 	}
-	s.crash = len(mark) > 0
+	switch after := s.cfg.After; {
+	case after != nil: // the mark is this process's own
+		s.crashed = after.crashed
+	case len(mark) > 0:
+		s.crashed = s.boot
+	}
 	alive, err := s.cfg.Store.Meta(ctx, metaAlive)
 	if err == nil || errors.Is(err, host.ErrNotFound) {
 		err = s.readDown(ctx, alive)
@@ -65,7 +70,11 @@ func (s *Scheduler) readDown(ctx context.Context, alive []byte) error {
 	if len(alive) != 8 {
 		return nil // the store's first server
 	}
-	s.down = append(s.down, interval{int64(binary.BigEndian.Uint64(alive)), s.boot})
+	from := int64(binary.BigEndian.Uint64(alive))
+	if s.cfg.After != nil {
+		from = max(from, s.cfg.After.until)
+	}
+	s.down = append(s.down, interval{from, s.boot})
 	s.down = s.down[max(0, len(s.down)-maxDown):]
 	out := make([]byte, 0, 16*len(s.down))
 	for _, d := range s.down {
@@ -127,11 +136,13 @@ func (ss *session) recover(records map[uint64]*opened) {
 		return
 	}
 	if last := ss.eng.Now(); last < s.boot {
-		open := ss.eng.Open()
-		if _, _, err := ss.tick(engine.Shift{Lost: s.downSince(last), Crash: s.crash}, nil); err != nil {
+		open, crash := ss.eng.Open(), last < s.crashed
+		_, pos, err := ss.tick(engine.Shift{Lost: s.downSince(last), Crash: crash}, nil)
+		if err != nil {
 			s.cfg.Log.Error("a session cannot account for the time down", "session", ss.key.Session, "error", err)
 		}
-		if s.crash {
+		if crash && len(open) > 0 {
+			ss.counted = pos
 			ss.blockCrashed(open)
 		}
 	}

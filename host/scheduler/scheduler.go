@@ -206,6 +206,10 @@ type Config struct {
 	Limits *host.LimitTable
 	// Timeout of runs whose manifest names none. Default 45 s.
 	Timeout time.Duration
+	// DueAtOnce is how many sessions that are not in memory, and have something to do
+	// by themselves, are taken up at a time: after a long time down timers are overdue in
+	// any number. Default 256.
+	DueAtOnce int
 	// SnapshotEntries and SnapshotBytes say after how many entries, or bytes of
 	// them, a session writes a snapshot, from which it is loaded: what a load folds
 	// is no more than about that, or the snapshot's own size if that is more.
@@ -215,6 +219,11 @@ type Config struct {
 	// KeepEntries is how many entries before a snapshot are kept, at least, for
 	// timelines and forks. Default 0: all.
 	KeepEntries uint64
+	// After is the scheduler of this process in whose place this one comes, after
+	// its store failed: it has stopped, its journal is dead. That is no crash of the
+	// server: attempts that were open count none, but for what After itself had found
+	// and not every session was loaded to hear of. nil: none.
+	After *Scheduler
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// Entropy fills a buffer with random bytes. Default crypto/rand.
@@ -246,8 +255,10 @@ type Scheduler struct {
 	stopped chan struct{}
 	boot    int64 // when this scheduler was made, Unix nanoseconds
 
-	down  []interval // times in which no server ran, oldest first
-	crash bool       // the server before ended uncleanly
+	down []interval // times in which no server ran, oldest first
+	// crashed is when the server took up what a crash had left behind, 0 if none
+	// did: sessions with nothing after it were there at the crash.
+	crashed int64
 
 	mu       sync.Mutex // guards what follows
 	sessions map[host.SessionKey]*session
@@ -263,16 +274,22 @@ type Scheduler struct {
 	timers     timerHeap
 	idle       []idleSession
 	put        []putOff    // attempts that are to be tried later
+	uncounted  []*attempt  // those that wait until a crash that they have seen is durable
 	outgoing   []mailRoute // sessions with messages for others
 	calls      outcalls    // of resources
 	nextDue    int64       // when to ask the store for due sessions; host.WakeNever: not
 	asking     bool
 	toLoad     []host.SessionKey // due ones that the store named
 	loaders    int               // how many of them are being loaded
+	taken      []*session        // those that were loaded and are not through; see due.go
+	lastTaken  time.Time         // when the newest of them was
+	firing     bool              // timers
 	lastMark   int64             // when alive was last written
 	marking    bool
 	sweep      sweep // of old runs
 	stopping   bool
+	until      int64 // when it began to stop, Unix nanoseconds
+	abandoned  bool  // nothing that guests do can become durable
 	counters   Counters
 }
 

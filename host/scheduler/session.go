@@ -24,6 +24,7 @@ type session struct {
 
 	pins      int       // guarded by Scheduler.mu
 	idleSince time.Time // of its entry in the idle list; guarded by Scheduler.mu
+	taken     bool      // see due.go; guarded by Scheduler.mu
 
 	mu       sync.Mutex // guards what follows; see the package's protocol
 	eng      *engine.Session
@@ -34,6 +35,7 @@ type session struct {
 	// suspended has the records of invocations that wait or sleep.
 	suspended map[uint64]*opened
 	crashes   map[uint64]int // crashes that an open invocation has seen
+	counted   uint64         // queue position at which the newest of them is; set before anybody uses the session
 	ledger    *ledger        // what the journal has of attempts that have not ended
 	tail      tail
 	tickets   []*ticket

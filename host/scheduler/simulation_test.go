@@ -62,8 +62,8 @@ func TestSimulation(t *testing.T) {
 // simulation for a test that has stopped doing anything.
 type simStats struct {
 	scheduler.Counters
-	Crashes, CleanStops, Refused, Starts, Sends, Cancels, Purges, Ends, Blocked, StreamEvents, Entries, Children, Messages int
-	Tidied, Queued, Turns, Repeated, OutAnswers, Unknown, Dropped, FromSnapshots, Told, Retried, Migrated                  int
+	Crashes, CleanStops, Reopened, Refused, Starts, Sends, Cancels, Purges, Ends, Blocked, StreamEvents, Entries, Children, Messages int
+	Tidied, Queued, Turns, Repeated, OutAnswers, Unknown, Dropped, FromSnapshots, Told, Retried, Migrated                            int
 }
 
 func (s *simStats) add(c scheduler.Counters) {
@@ -82,7 +82,7 @@ func (s *simStats) add(c scheduler.Counters) {
 func (s *simStats) check(t *testing.T) {
 	for name, n := range map[string]uint64{
 		"conflicts": s.Conflicts, "parks": s.Parks, "replays": s.Replayed, "loads": s.Loaded, "evictions": s.Evicted, "yields": s.Yields, "holds": s.Holds, "waits and sleeps": s.Suspended,
-		"crashes": uint64(s.Crashes), "refused commits": uint64(s.Refused), "cancels": uint64(s.Cancels), "purges": uint64(s.Purges),
+		"crashes": uint64(s.Crashes), "reopened stores": uint64(s.Reopened), "refused commits": uint64(s.Refused), "cancels": uint64(s.Cancels), "purges": uint64(s.Purges),
 		"runs blocked by crashes": uint64(s.Blocked), "children": uint64(s.Children), "messages between sessions": uint64(s.Messages),
 		"clean-ups": uint64(s.Tidied), "queued starts": uint64(s.Queued), "repeated starts": uint64(s.Repeated), "turns": uint64(s.Turns),
 		"calls to the outside": s.Calls, "answers of the outside": uint64(s.OutAnswers), "unknown outcomes": uint64(s.Unknown),
@@ -114,7 +114,8 @@ type sim struct {
 	refusals   int           // per 100 commits
 	hot        bool          // one session, one path, and everybody edits it
 	chaos      bool
-	atRest     bool // nothing was to do for a while
+	after      *scheduler.Scheduler // whose place the next one takes in the process; nil: it is the first
+	atRest     bool                 // nothing was to do for a while
 
 	w     *world
 	now   time.Time
@@ -296,10 +297,15 @@ func (s *sim) pass() {
 func (s *sim) restart() {
 	s.total.add(s.w.sched.Counters())
 	s.w.crash()
-	if s.rng.IntN(3) == 0 { // it ended cleanly: what was open stays open
+	s.after = nil
+	switch s.rng.IntN(6) {
+	case 0, 1: // it ended cleanly: what was open stays open
 		s.total.CleanStops++
 		s.must(s.store.SetMeta(context.Background(), "unclean_boot", nil))
-	} else {
+	case 2: // its store failed, and was opened again in the same process
+		s.total.Reopened++
+		s.after = s.w.sched
+	default:
 		s.total.Crashes++
 		s.facts.crashes++
 	}

@@ -200,7 +200,7 @@ func (s *sim) open() *world {
 			return hostcall.NewRehearsal(o, r, p)
 		},
 		Classify: classify, Parked: hostcall.ErrParked, Tokens: s.tokens, IdleAfter: 20 * time.Millisecond, Limits: s.limits,
-		Now: s.clock, Entropy: func(b []byte) { s.entropy(w, b) }, Log: slog.New(simLog{w}), SnapshotEntries: s.snapshots,
+		Now: s.clock, Entropy: func(b []byte) { s.entropy(w, b) }, Log: slog.New(simLog{w}), SnapshotEntries: s.snapshots, After: s.after,
 	})
 	if err != nil {
 		s.t.Fatal(err)

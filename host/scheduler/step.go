@@ -8,14 +8,6 @@ import (
 	"github.com/weftrun/weft/host/engine"
 )
 
-// dueBatch is how many sessions with something to do are asked for at once,
-// beside those that are in memory, and loadAtOnce how many of them are loaded
-// side by side.
-const (
-	dueBatch   = 256
-	loadAtOnce = 4
-)
-
 // maxBarriers is how many purged sessions are remembered before those whose
 // deletion is durable are forgotten.
 const maxBarriers = 1024
@@ -40,6 +32,7 @@ func (s *Scheduler) Step(now time.Time) (work []func(), next time.Time) {
 	if t := s.admit(now); !t.IsZero() {
 		at(t)
 	}
+	s.queueCounted()
 	if t := s.takeUp(now); !t.IsZero() {
 		at(t)
 	}
@@ -73,34 +66,19 @@ func (s *Scheduler) Step(now time.Time) (work []func(), next time.Time) {
 	if congested {
 		at(now.Add(stalled))
 	}
-	for {
-		key, due, ok := s.timers.first()
-		if !ok {
-			break
-		}
-		if due > now.UnixNano() {
-			at(time.Unix(0, due))
-			break
-		}
-		s.timers.remove(key)
-		work = append(work, func() { s.fire(key) })
-	}
 	if t := s.evict(now); !t.IsZero() {
 		at(t)
 	}
-	for s.loaders < loadAtOnce && len(s.toLoad) > 0 {
-		key := s.toLoad[0]
-		s.toLoad = s.toLoad[1:]
-		s.loaders++
-		work = append(work, func() { s.loadDue(key) })
+	fire, t := s.fireWork(now)
+	if fire != nil {
+		work = append(work, fire)
 	}
-	if s.nextDue != host.WakeNever && !s.asking {
-		if s.nextDue <= now.UnixNano() {
-			s.asking, s.nextDue = true, host.WakeNever
-			work = append(work, s.askDue)
-		} else {
-			at(time.Unix(0, s.nextDue))
-		}
+	if !t.IsZero() {
+		at(t)
+	}
+	taken, t := s.dueWork(now)
+	if work = append(work, taken...); !t.IsZero() {
+		at(t)
 	}
 	if step, t := s.sweepWork(now); step != nil {
 		work = append(work, step)
@@ -156,15 +134,7 @@ func (s *Scheduler) evict(now time.Time) time.Time {
 			s.idle = append(s.idle, it)
 			continue
 		}
-		delete(s.sessions, it.key)
-		s.counters.Evicted++
-		if s.calls.sessions[it.key] > 0 {
-			continue // the store does not know of its timer, as it waits for more
-		}
-		s.timers.remove(it.key)
-		if ss.eng != nil {
-			s.due(ss.eng.NextTimer())
-		}
+		s.forget(ss)
 	}
 	if next.IsZero() && len(s.idle) > 0 {
 		next = now.Add(s.cfg.IdleAfter)
@@ -189,54 +159,18 @@ func (s *Scheduler) evict(now time.Time) time.Time {
 	return next
 }
 
-// due notes that an unloaded session has something to do at a time. Called
-// with mu held.
-func (s *Scheduler) due(at int64) {
-	if at != host.WakeNever && (s.nextDue == host.WakeNever || at < s.nextDue) {
-		s.nextDue = at
+// forget takes a session out of memory that has no pins and is durable. Called with
+// mu held.
+func (s *Scheduler) forget(ss *session) {
+	delete(s.sessions, ss.key)
+	s.counters.Evicted++
+	if s.calls.sessions[ss.key] > 0 {
+		return // the store does not know of its timer, as it waits for more
 	}
-}
-
-// askDue asks the store which sessions have something to do: Step has them
-// loaded, a few side by side, and nobody asks again before they are. Sessions
-// that leave memory meanwhile note their own time: it must not be lost.
-func (s *Scheduler) askDue() {
-	until := s.now()
-	s.mu.Lock()
-	limit := len(s.sessions) + len(s.calls.sessions) + len(s.quarantine) + dueBatch
-	s.mu.Unlock()
-	keys, next, err := s.cfg.Store.Due(context.Background(), until, limit)
-	if err != nil {
-		s.cfg.Log.Error("the store does not say which sessions are due", "error", err)
-		next = until + int64(time.Second)
+	s.timers.remove(ss.key)
+	if ss.eng != nil {
+		s.due(ss.eng.NextTimer())
 	}
-	if len(keys) == limit {
-		next = until // there may be more
-	}
-	s.mu.Lock()
-	s.due(next)
-	for _, key := range keys {
-		if s.isolated(key) != nil {
-			s.due(s.quarantine[key].until.UnixNano())
-			continue
-		}
-		if s.sessions[key] == nil && s.calls.sessions[key] == 0 { // else it is known what it waits for
-			s.toLoad = append(s.toLoad, key)
-		}
-	}
-	s.asking = len(s.toLoad) > 0
-	s.mu.Unlock()
-	s.signal()
-}
-
-// loadDue loads a session, which begins what it has to do.
-func (s *Scheduler) loadDue(key host.SessionKey) {
-	s.ensure(key, "a session that is due cannot be loaded", func(*session) {})
-	s.mu.Lock()
-	s.loaders--
-	s.asking = s.loaders > 0 || len(s.toLoad) > 0
-	s.mu.Unlock()
-	s.signal()
 }
 
 // retryLoad is when a session that is due but does not load is tried again.
@@ -333,9 +267,20 @@ func (s *Scheduler) Run(ctx context.Context, grace time.Duration) error {
 	return s.stop(grace)
 }
 
+// Abandon gives running guests no time to end when Run stops: call it before, when
+// the journal is dead and nothing that they do can become durable.
+func (s *Scheduler) Abandon() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.abandoned = true
+}
+
 func (s *Scheduler) stop(grace time.Duration) error {
 	s.mu.Lock()
-	s.stopping = true
+	s.stopping, s.until = true, s.now()
+	if s.abandoned {
+		grace = 0
+	}
 	close(s.stopped)
 	s.resumeOnly()
 	s.mu.Unlock()

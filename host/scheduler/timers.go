@@ -42,6 +42,12 @@ func (h *timerHeap) remove(key host.SessionKey) {
 	}
 }
 
+// dueAt reports whether a session's timer is due at a time.
+func (h *timerHeap) dueAt(key host.SessionKey, at int64) bool {
+	i, ok := h.index[key]
+	return ok && h.items[i].at <= at
+}
+
 func (h *timerHeap) first() (host.SessionKey, int64, bool) {
 	if len(h.items) == 0 {
 		return host.SessionKey{}, 0, false

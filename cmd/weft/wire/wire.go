@@ -43,7 +43,8 @@ type Config struct {
 	IdleAfter time.Duration
 	Tokens    int
 	Timeout   time.Duration
-	// SnapshotEntries and KeepEntries likewise.
+	// DueAtOnce, SnapshotEntries and KeepEntries likewise.
+	DueAtOnce       int
 	SnapshotEntries int
 	KeepEntries     uint64
 	Log             *slog.Logger
@@ -51,6 +52,9 @@ type Config struct {
 	// sandbox.Config. It is not used with InMemory. nil: they are built in this
 	// process.
 	Compiler []string
+	// After is the host of this process in whose place this one comes, after its
+	// store failed; it is closed. See scheduler.Config. nil: none.
+	After *Host
 	// Observe is called after each invocation of a guest, on any goroutine. It
 	// may be nil.
 	Observe func(*host.Invocation, *host.InvocationResult)
@@ -80,6 +84,7 @@ type Host struct {
 	runs     chan error
 	jrnl     chan error
 	dead     chan struct{}
+	failure  error // of the journal; set before dead is closed
 	once     sync.Once
 	err      error
 
@@ -121,6 +126,10 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 	if err != nil {
 		return nil, err
 	}
+	var after *scheduler.Scheduler
+	if cfg.After != nil {
+		after = cfg.After.Runs
+	}
 	h.Runs, err = scheduler.New(ctx, scheduler.Config{
 		Journal: h.Journal, Store: h.Store, Modules: modules{h.Plugins}, Streams: streams{h.Streams}, Sandbox: around(h.Sandbox, cfg),
 		Answers: func(l scheduler.Live, o engine.AttemptOpen, r []engine.CallRecord) scheduler.Answers {
@@ -131,7 +140,7 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 		},
 		Classify: classify, Parked: hostcall.ErrParked,
 		Tokens: cfg.Tokens, IdleAfter: cfg.IdleAfter, Limits: cfg.Limits, Resources: cfg.Resources, Timeout: cfg.Timeout, Now: cfg.Now, Log: cfg.Log,
-		SnapshotEntries: cfg.SnapshotEntries, KeepEntries: cfg.KeepEntries,
+		SnapshotEntries: cfg.SnapshotEntries, KeepEntries: cfg.KeepEntries, DueAtOnce: cfg.DueAtOnce, After: after,
 	})
 	if err != nil {
 		return nil, err
@@ -207,6 +216,7 @@ func (h *Host) begin(ctx context.Context) {
 	h.stopJrnl, h.stopRuns = stopJrnl, stopRuns
 	go func() {
 		err := h.Journal.Run(jctx)
+		h.failure = err
 		close(h.dead)
 		h.jrnl <- err
 	}()
@@ -217,8 +227,15 @@ func (h *Host) begin(ctx context.Context) {
 const grace = 5 * time.Second
 
 // Dead is closed when the journal has stopped: by Close, or because the store
-// failed in a way after which only a new start can tell what is durable.
+// failed in a way after which only opening it again can tell what is durable. Then
+// nothing that waits will be answered, and the host is to be closed.
 func (h *Host) Dead() <-chan struct{} { return h.dead }
+
+// Failure is why the journal stopped, once Dead is closed; nil if by Close.
+func (h *Host) Failure() error {
+	<-h.dead
+	return h.failure
+}
 
 // Drain makes Ready fail, so that load balancers send no more work.
 func (h *Host) Drain() {
@@ -250,6 +267,11 @@ func (h *Host) Close(ctx context.Context) error {
 
 func (h *Host) close(ctx context.Context) error {
 	h.Drain()
+	select {
+	case <-h.dead:
+		h.Runs.Abandon()
+	default:
+	}
 	h.stopRuns()
 	err := <-h.runs
 	h.stopJrnl()

@@ -15,3 +15,12 @@ func TestStore(t *testing.T) {
 		return s
 	})
 }
+
+// The handles are one: what counts is the epoch.
+func TestPeers(t *testing.T) {
+	storetest.RunPeers(t, func(t *testing.T) func() host.Store {
+		s := memory.New()
+		t.Cleanup(func() { _ = s.Close() })
+		return func() host.Store { return s }
+	})
+}

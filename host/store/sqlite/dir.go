@@ -3,6 +3,7 @@ package sqlite
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/url"
 	"os"
@@ -65,6 +66,33 @@ func createFile(dir, path string) error {
 		return dirError(dir, err)
 	}
 	return syncDir(dir)
+}
+
+// rewrite writes a file's bytes again, in place, and syncs it; one that is missing is
+// left alone.
+func rewrite(path string) (err error) {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	buf := make([]byte, 1<<20)
+	for at := int64(0); ; {
+		n, err := f.ReadAt(buf, at)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		if n == 0 {
+			return f.Sync()
+		}
+		if _, err := f.WriteAt(buf[:n], at); err != nil {
+			return err
+		}
+		at += int64(n)
+	}
 }
 
 // syncDir makes the names in a directory durable. Where directories cannot be

@@ -1,7 +1,10 @@
 package sqlite
 
 import (
+	"errors"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -26,6 +29,20 @@ func TestStore(t *testing.T) {
 
 func TestDurableStore(t *testing.T) {
 	storetest.RunDurable(t, func(t *testing.T, dir string) host.Store { return mustOpen(t, dir) })
+}
+
+// The directory's lock keeps others out, unless somebody deletes it: then the epoch
+// does.
+func TestPeers(t *testing.T) {
+	storetest.RunPeers(t, func(t *testing.T) func() host.Store {
+		dir := t.TempDir()
+		return func() host.Store {
+			if err := os.Remove(filepath.Join(dir, lockName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				t.Fatal(err)
+			}
+			return mustOpen(t, dir)
+		}
+	})
 }
 
 func TestSameAsMemory(t *testing.T) {

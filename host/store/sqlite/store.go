@@ -22,7 +22,8 @@
 //
 // After an append whose outcome is open (the disk failed in the COMMIT) the
 // store refuses every further write: what it holds in memory may differ from
-// the disk, and only opening it again tells.
+// the disk, and only opening it again tells. That begins with writing the log again,
+// as the disk may lack what reads of it show (see settleLog).
 //
 // # What SQLite is told
 //
@@ -118,6 +119,9 @@ func Open(dir string) (_ *Store, err error) {
 	if err := s.openWriter(ctx, path); err != nil {
 		return nil, openError(dir, err)
 	}
+	if err := s.settleLog(ctx, path); err != nil {
+		return nil, openError(dir, err)
+	}
 	if err := migrate(ctx, s.conn); err != nil {
 		return nil, openError(dir, err)
 	}
@@ -141,6 +145,22 @@ func (s *Store) openWriter(ctx context.Context, path string) error {
 	s.write.SetMaxOpenConns(1)
 	s.conn, err = s.write.Conn(ctx)
 	return err
+}
+
+// settleLog makes what reads as the write-ahead log what the disk has. After a sync
+// that failed the system takes for clean what it could not write: SQLite reads those
+// commits, and no later sync would write them, so that those behind them, which have
+// been acknowledged, would be cut off when the power goes. So the same bytes are
+// written again, in place, before anything else is: others may be reading, and nobody
+// writes while SQLite's lock is held. There is a log after a crash or a failure only,
+// of 16 MiB mostly.
+func (s *Store) settleLog(ctx context.Context, path string) error {
+	if _, err := s.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	err := rewrite(path + "-wal")
+	_, rollbackErr := s.conn.ExecContext(ctx, "ROLLBACK")
+	return errors.Join(err, rollbackErr)
 }
 
 func (s *Store) openReaders(ctx context.Context, path string) error {

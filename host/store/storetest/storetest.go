@@ -1,6 +1,6 @@
 // Package storetest holds what every store has to do, as tests: a suite for
-// all of them, one for those that are durable, and one that holds two stores
-// against each other.
+// all of them, one for those that are durable, one for several handles on one
+// database, and one that holds two stores against each other.
 //
 // It is linked into tests only. It must not know how a store is made: it sees
 // a [host.Store] and nothing else.

@@ -1,0 +1,151 @@
+package hosttest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/cmd/weft/wire"
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/hosttest"
+	"github.com/weftrun/weft/host/store/sqlite/faultdisk"
+)
+
+// powerLives is how many lives the host of TestPowerLoss has.
+const powerLives = 8
+
+// A whole host on a disk that fails: in turn a write or a sync fails, after which the
+// store is opened again in the process, and the power goes, after which the files are
+// what was synced and some of the rest. Clients count in sessions of their own, and
+// send what was not answered again: what was answered is there, everything is counted
+// once, and a check finds nothing after each life.
+func TestPowerLoss(t *testing.T) {
+	rnd := seed(t)
+	p := &powerLoss{t: t, rnd: rnd, data: t.TempDir()}
+	p.disk = faultdisk.New(t, p.data, rand.New(rand.NewPCG(rnd.Uint64(), 1)))
+	p.open(nil)
+	if _, _, err := p.h.Plugins.Put(t.Context(), host.DefaultTenant, "counter", hosttest.Plugin(t, "counter-tinygo")); err != nil {
+		t.Fatal(err)
+	}
+	clients := make([]*powerClient, 4)
+	for i := range clients {
+		clients[i] = &powerClient{session: fmt.Sprint("s", i)}
+	}
+	for life := range powerLives {
+		before := p.h
+		p.live(clients)
+		if p.disk.Cut(); life%2 == 0 {
+			p.disk.Revive() // a write or a sync has failed: the power is on
+		}
+		if err := p.h.Close(context.WithoutCancel(t.Context())); err == nil {
+			t.Error("a host whose disk failed closes cleanly")
+		}
+		if life%2 == 1 {
+			before = nil // that was the process, too
+			p.disk.Restore()
+		}
+		p.disk.Revive()
+		if found, sum := faults(t, p.data); len(found) > 0 {
+			t.Fatalf("after life %d: %+v: %+v", life, sum, found)
+		}
+		p.open(before)
+	}
+	answered := 0
+	for _, c := range clients {
+		if err := c.count(t.Context(), p.h); err != nil {
+			t.Error(err)
+		}
+		answered += c.n
+	}
+	if err := p.h.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	t.Logf("%d runs over %d lives", answered, powerLives)
+}
+
+type powerLoss struct {
+	t    *testing.T
+	rnd  *rand.Rand
+	data string
+	disk *faultdisk.Disk
+	h    *wire.Host
+}
+
+func (p *powerLoss) open(after *wire.Host) {
+	p.t.Helper()
+	var err error
+	p.h, err = wire.Open(p.t.Context(), wire.Config{Data: p.data, After: after, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// live has the clients count until the disk fails.
+func (p *powerLoss) live(clients []*powerClient) {
+	op := []faultdisk.Op{faultdisk.Write, faultdisk.Sync}[p.rnd.IntN(2)]
+	p.disk.Fail(faultdisk.Fault{Op: op, Kind: faultdisk.IOError, N: 1 + p.rnd.IntN(60), Lasting: true})
+	ctx, cancel := context.WithCancel(p.t.Context())
+	defer cancel()
+	go func() {
+		select {
+		case <-p.h.Dead():
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	var wg sync.WaitGroup
+	for _, c := range clients {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				if err := c.count(ctx, p.h); err != nil {
+					if host.CodeOf(err) != host.CodeUnavailable && !errors.Is(err, context.Canceled) {
+						p.t.Error(err)
+						cancel()
+					}
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	select {
+	case <-p.h.Dead():
+	case <-time.After(10 * time.Second):
+		p.t.Fatal("the disk failed, and the host does not know")
+	}
+	if !p.disk.Heal() {
+		p.t.Error("no operation failed")
+	}
+}
+
+// powerClient counts in a session of its own.
+type powerClient struct {
+	session string
+	n       int // answered
+}
+
+// count counts one further. It is the same request until it is answered.
+func (c *powerClient) count(ctx context.Context, h *wire.Host) error {
+	run, err := h.Runs.Start(ctx, host.StartRequest{
+		Tenant: host.DefaultTenant, Workflow: "counter", SessionID: c.session, Wait: true, Event: abi.Event{Body: abi.EmptyMap},
+		Once: host.Once{Route: "run", Key: fmt.Sprint(c.session, "-", c.n), Hash: "h"},
+	})
+	if err != nil {
+		return err
+	}
+	c.n++
+	got, err := abi.ToJSON(run.Result.Body)
+	if err != nil {
+		return err
+	}
+	if want := fmt.Sprintf(`{"result":%d}`, c.n); string(got) != want {
+		return fmt.Errorf("session %s counts %s, want %s", c.session, got, want)
+	}
+	return nil
+}

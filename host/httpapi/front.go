@@ -1,0 +1,174 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/weftrun/weft/host"
+)
+
+// Front is what listens when the [Server] that answers can be exchanged: the
+// listener and idle connections outlive it. While there is none, every request is
+// answered with the reason, /health and /ready too. Its methods may be called from
+// any goroutine; Put and Take from one at a time.
+type Front struct {
+	banner string
+	http   *http.Server
+	grace  time.Duration
+
+	mu  sync.Mutex // guards what follows; nothing waits under it
+	now *behind    // nil: nobody answers
+	why *host.Error
+}
+
+// behind is a Server with the requests that it has not answered yet.
+type behind struct {
+	server   *Server
+	requests sync.WaitGroup
+}
+
+// NewFront makes a front without a server; it does not listen yet. Of the
+// configuration it takes the log, the version and the grace.
+func NewFront(cfg Config) *Front {
+	cfg = cfg.withDefaults()
+	f := &Front{banner: cfg.banner(), grace: cfg.Grace, why: errShutdown}
+	f.http = newHTTP(f, cfg.Log)
+	return f
+}
+
+// newHTTP is an HTTP server with the bounds of this package.
+func newHTTP(h http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: headerTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+}
+
+// Put makes the server answer what comes from now on. It must not serve by itself.
+func (f *Front) Put(s *Server) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.now = &behind{server: s}
+}
+
+// Take lets no server answer any more: requests that come get why, and so do those
+// that wait for a run; streams end after a whole event. It returns when all that
+// the server had taken are answered, or when ctx ends, with ctx's error; those left
+// go on.
+func (f *Front) Take(ctx context.Context, why *host.Error) error {
+	f.mu.Lock()
+	b := f.now
+	f.now, f.why = nil, why
+	f.mu.Unlock()
+	if b == nil {
+		return nil
+	}
+	b.server.stop(why)
+	out := make(chan struct{})
+	go func() {
+		b.requests.Wait()
+		close(out)
+	}()
+	select {
+	case <-out:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// enter counts a request in; the reason if there is nobody to answer it.
+func (f *Front) enter() (*behind, *host.Error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.now != nil {
+		f.now.requests.Add(1) // before Take can wait for it
+	}
+	return f.now, f.why
+}
+
+// ServeHTTP implements http.Handler.
+func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	b, why := f.enter()
+	if b == nil {
+		f.refuse(w, r, why)
+		return
+	}
+	defer b.requests.Done()
+	b.server.echo.ServeHTTP(w, r)
+}
+
+// refuse answers that nobody answers, in the form of a server's errors. It says
+// nothing that a guard would keep from anybody.
+func (f *Front) refuse(w http.ResponseWriter, r *http.Request, why *host.Error) {
+	body := []byte{'{'}
+	if r.URL.Path == "/health" || r.URL.Path == "/ready" {
+		body = append(body, `"status":"unhealthy",`...)
+	}
+	body = append(errorFields(body, why.Code, why.Message), '}')
+	h := w.Header()
+	h.Set("Server", f.banner)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	setRetryAfter(h, why)
+	w.WriteHeader(why.Code.HTTPStatus())
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(body) // a client that has gone is no matter
+	}
+}
+
+// setRetryAfter tells a client when to try again, if that is known.
+func setRetryAfter(h http.Header, e *host.Error) {
+	if e.RetryAfter > 0 {
+		seconds := (e.RetryAfter + time.Second - 1) / time.Second
+		h.Set("Retry-After", strconv.FormatInt(int64(seconds), 10))
+	}
+}
+
+// Serve answers requests from the listener as [Server.Serve] does.
+func (f *Front) Serve(l net.Listener) error { return serveHTTP(f.http, l) }
+
+// Shutdown stops listening and takes the server away; see [Server.Shutdown].
+func (f *Front) Shutdown(ctx context.Context) error {
+	f.mu.Lock()
+	b := f.now
+	f.now, f.why = nil, errShutdown
+	f.mu.Unlock()
+	if b != nil {
+		b.server.stop(errShutdown)
+	}
+	return shutdownHTTP(ctx, f.http, f.grace)
+}
+
+func serveHTTP(s *http.Server, l net.Listener) error {
+	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// shutdownHTTP gives clients that are slow the grace, then closes their
+// connections; ctx's error if that was by its end.
+func shutdownHTTP(ctx context.Context, s *http.Server, grace time.Duration) error {
+	within, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
+	err := s.Shutdown(within)
+	if err == nil {
+		return nil
+	}
+	_ = s.Close() // of connections that are given up
+	if within.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
