@@ -50,7 +50,7 @@ type Config struct {
 	KeepEntries     uint64
 	// AdminKey is the server's own key; see access.Config.
 	AdminKey string
-	Log             *slog.Logger
+	Log      *slog.Logger
 	// Compiler is the command that builds modules in a process of its own; see
 	// sandbox.Config. It is not used with InMemory. nil: they are built in this
 	// process.
