@@ -237,6 +237,6 @@ type Access interface {
 	// Audit lists a page of the audit log, the newest first: Tenant and All of the
 	// query are the grant's. more: others follow.
 	Audit(ctx context.Context, by *Grant, before int64, limit int) (list []AuditEntry, more bool, err error)
-	// Note adds an act of another room to the audit log.
+	// Note adds an act of another room to the audit log of the grant's tenant.
 	Note(ctx context.Context, by *Grant, act, target string, outcome error)
 }

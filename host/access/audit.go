@@ -18,18 +18,23 @@ func clip(text string) string { return text[:min(len(text), maxAuditText)] }
 
 // noteFailure adds an act that was refused, or failed, to the log of who tried it.
 func (s *Service) noteFailure(ctx context.Context, by *host.Grant, act, target string, err error) {
-	if err != nil {
-		s.Note(ctx, by, act, target, err)
+	if err == nil {
+		return
 	}
+	if by.Server && !by.Named {
+		s.note(ctx, by, "", act, target, err)
+		return
+	}
+	s.note(ctx, by, by.Tenant, act, target, err)
 }
 
 // Note implements [host.Access]. What it cannot write it tells the server's log: the
 // act itself is done.
 func (s *Service) Note(ctx context.Context, by *host.Grant, act, target string, outcome error) {
-	tenant := by.Tenant
-	if by.Server && !by.Named {
-		tenant = ""
-	}
+	s.note(ctx, by, by.Tenant, act, target, outcome)
+}
+
+func (s *Service) note(ctx context.Context, by *host.Grant, tenant, act, target string, outcome error) {
 	e := s.entry(by, tenant, act, target, "")
 	if outcome != nil {
 		e.Outcome = string(host.CodeOf(outcome))
