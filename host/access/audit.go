@@ -16,9 +16,10 @@ const maxAuditText = 200
 
 func clip(text string) string { return text[:min(len(text), maxAuditText)] }
 
-// noteFailure adds an act that was refused, or failed, to the log of who tried it.
+// noteFailure adds an act that was refused, or failed, to the log of who tried it; a
+// request that says nothing sensible is no act.
 func (s *Service) noteFailure(ctx context.Context, by *host.Grant, act, target string, err error) {
-	if err == nil {
+	if err == nil || host.CodeOf(err) == host.CodeInvalidArgument {
 		return
 	}
 	if by.Server && !by.Named {

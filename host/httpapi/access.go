@@ -1,8 +1,10 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -71,12 +73,7 @@ var acts = map[string]string{
 var openRoutes = []string{"/health", "/ready"}
 
 func isOpen(r *http.Request) bool {
-	for _, path := range openRoutes {
-		if r.URL.Path == path {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(openRoutes, r.URL.Path)
 }
 
 // routeOf is a route's entry in roles.
@@ -96,6 +93,27 @@ func leastRoles(e *echo.Echo) map[string]host.Role {
 		least[route] = roles[route]
 	}
 	return least
+}
+
+// Route is a route of the API.
+type Route struct {
+	Method string
+	Path   string    // with parameters as :name
+	Least  host.Role // that it needs; "" for one that asks for no key
+}
+
+// Routes lists what the server serves, by path and method; HEAD is where GET is.
+func (s *Server) Routes() []Route {
+	var list []Route
+	for _, r := range s.echo.Routes() {
+		if r.Method != http.MethodHead {
+			list = append(list, Route{r.Method, r.Path, s.least[routeOf(r.Method, r.Path)]})
+		}
+	}
+	slices.SortFunc(list, func(a, b Route) int {
+		return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.Method, b.Method))
+	})
+	return list
 }
 
 // grantKey is where a request's grant is kept.
