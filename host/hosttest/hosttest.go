@@ -128,3 +128,6 @@ func (h *Host) Load(tb testing.TB, lang string, names ...string) {
 		}
 	}
 }
+
+// Routes are what the server serves.
+func (h *Host) Routes() []httpapi.Route { return h.server.Routes() }
