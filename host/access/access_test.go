@@ -274,6 +274,11 @@ func TestExpiryAndRevocation(t *testing.T) {
 	h.enters(secret, host.DefaultTenant, host.RoleRead)
 	h.pass(time.Hour)
 	h.wrong("expired", secret)
+	_, secret, err = h.CreateKey(t.Context(), &server, host.KeyRequest{Role: host.RoleRead, Expires: h.time().Add(10 * time.Millisecond).UnixNano()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-h.enters(secret, host.DefaultTenant, host.RoleRead).Done.Done() // a request under way ends
 
 	k, secret := h.key(host.DefaultTenant, host.RoleRun)
 	g := h.enters(secret, host.DefaultTenant, host.RoleRun)
