@@ -29,6 +29,8 @@ type statements struct {
 	cutVersions   *sql.Stmt
 	listSession   *sql.Stmt
 	releases      *sql.Stmt
+	unlisted      *sql.Stmt
+	sweeps        [len(sweeps)]*sql.Stmt
 
 	insertHandler *sql.Stmt
 	reuseHandler  *sql.Stmt
@@ -90,6 +92,12 @@ func prepareStatements(ctx context.Context, conn *sql.Conn) (*statements, error)
 		{&s.listSession, `UPDATE sessions SET unlisted = 0 WHERE id = ?1 AND unlisted > 0
 			AND unlisted < (SELECT min(first) FROM journal WHERE sid = ?1)`},
 		{&s.releases, `SELECT EXISTS (SELECT 1 FROM released) OR EXISTS (SELECT 1 FROM released_compositions)`},
+
+		{&s.unlisted, `SELECT EXISTS (SELECT 1 FROM sessions WHERE unlisted > 0)`},
+		{&s.sweeps[0], sweeps[0]},
+		{&s.sweeps[1], sweeps[1]},
+		{&s.sweeps[2], sweeps[2]},
+		{&s.sweeps[3], sweeps[3]},
 
 		{&s.insertHandler, `INSERT INTO handlers (tenant, handler, sid, first_seq)
 			VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING`},
