@@ -217,7 +217,7 @@ func (m *mover) invocation(inv *invocation) error {
 	for _, id := range sortedKeys(inv.asked) {
 		name := inv.asked[id].part.Resource
 		if is, declared := m.g.resources[name]; !declared || is.Kind != m.r.graph.resources[name].Kind {
-			return misfit("step %s has called the resource %s, which is not declared", st.name, name)
+			return misfit("step %s has called the resource %s, which is not declared, or of another kind", st.name, name)
 		}
 	}
 	return nil
