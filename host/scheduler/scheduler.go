@@ -336,6 +336,7 @@ func New(ctx context.Context, cfg Config) (*Scheduler, error) {
 	if err := s.markBoot(ctx); err != nil {
 		return nil, err
 	}
+	s.cfg.After = nil // it need not stay in memory
 	return s, nil
 }
 
