@@ -261,8 +261,12 @@ func TestMigrateBlocked(t *testing.T) {
 		b.send(t, "h")
 		b.rest()
 	}
-	if run := b.record(t, "h"); run.Status != host.StatusCompleted || !strings.Contains(string(run.Result.Body), "two@2") {
-		t.Errorf("%+v", run)
+	run := b.record(t, "h")
+	if run.Status != host.StatusCompleted {
+		t.Fatalf("%+v", run)
+	}
+	if got, err := abi.ToJSON(run.Result.Body); err != nil || string(got) != `{"n":3,"by":"two@2"}` { // nothing was done again
+		t.Errorf("it comes to %s", got)
 	}
 }
 
