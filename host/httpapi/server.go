@@ -42,6 +42,13 @@ type Config struct {
 	Plugins host.Plugins
 	Health  host.Health
 
+	// Metrics answers GET /metrics. Default: there is no such route.
+	Metrics http.Handler
+	// Observe is told of every request that was answered: the pattern of its route
+	// ("" if there is none), its method, its status and how long it took. Default:
+	// nobody is.
+	Observe func(route, method string, status int, took time.Duration)
+
 	// Log takes failures that clients are not told about, and every request at
 	// debug level. Default: discarded.
 	Log *slog.Logger
@@ -104,6 +111,8 @@ type Server struct {
 	banner string // the Server header
 	echo   *echo.Echo
 	http   *http.Server
+	// patterns are those of all routes.
+	patterns map[string]bool
 	// ctx ends when Shutdown begins, or a Front takes the server away, with the
 	// reason as its cause; waiting requests end with it.
 	ctx  context.Context
@@ -165,6 +174,9 @@ func (s *Server) routes() {
 
 	read("/health", s.health)
 	read("/ready", s.ready)
+	if s.cfg.Metrics != nil {
+		read("/metrics", echo.WrapHandler(s.cfg.Metrics))
+	}
 
 	read("/plugins", s.listPlugins)
 	e.PUT("/plugins/:name", s.putPlugin)
@@ -195,6 +207,10 @@ func (s *Server) routes() {
 	read("/results/:id", s.getResult)
 	e.GET("/events/:id", s.streamEvents)
 	e.POST("/events/:id", s.sendEvent)
+	s.patterns = map[string]bool{}
+	for _, r := range e.Routes() {
+		s.patterns[r.Path] = true
+	}
 }
 
 // health answers whether the store works.

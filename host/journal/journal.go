@@ -28,6 +28,9 @@ type Config struct {
 	// above, [Journal.Congested] holds. Defaults 256 MiB and 64 MiB.
 	MaxPendingBytes       int
 	MaxTenantPendingBytes int
+	// Committed is told of each commit, on the committer's goroutine: how many items
+	// it has, how long it took, and why it failed. nil: nobody is.
+	Committed func(items int, took time.Duration, err error)
 	// Wake is called after a commit, on the committer's goroutine. nil: none.
 	Wake func()
 }
@@ -247,8 +250,12 @@ func (j *Journal) prefix() []queued {
 
 func (j *Journal) commit(ctx context.Context, items []queued) error {
 	b, dropped, err := j.batch(items)
+	began := time.Now()
 	if err == nil {
 		err = j.cfg.Store.Append(ctx, b)
+	}
+	if j.cfg.Committed != nil {
+		j.cfg.Committed(len(items), time.Since(began), err)
 	}
 	if err != nil {
 		j.commitFailed(err)

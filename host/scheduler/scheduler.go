@@ -172,6 +172,17 @@ type Answers interface {
 	Logs() []engine.LogRecord
 }
 
+// Observer is told of what happens. Its methods are called under mutexes: they must
+// neither block nor call back.
+type Observer interface {
+	// Started: a run has begun, or waits for its session's turn.
+	Started(tenant string)
+	// Ended: a run has its final record, which perhaps is not durable yet.
+	Ended(run *host.Run)
+	// Waited: an attempt has waited for a token for so long.
+	Waited(d time.Duration)
+}
+
 // Config says what a scheduler works with. Fields without a default must be
 // set.
 type Config struct {
@@ -191,6 +202,9 @@ type Config struct {
 	// Parked is the error by which Live unwinds a guest that waits for a
 	// ticket; Classify knows it.
 	Parked error
+
+	// Observer is told of what happens, if it is not nil.
+	Observer Observer
 
 	// Resources are those that workflows may call. Default: none.
 	Resources host.Resources
@@ -306,6 +320,20 @@ type Counters struct {
 	Holds     uint64 // times that a tenant was over its fuel budget
 	Calls     uint64 // of resources, made
 	PutOff    uint64 // runs of guests that the host could not do, and tried again later
+}
+
+// Load is what the scheduler has to do at a moment.
+type Load struct {
+	Sessions int // in memory
+	Ready    int // attempts that wait for a token
+	Running  int // attempts that have one
+}
+
+// Load tells what there is to do now.
+func (s *Scheduler) Load() Load {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return Load{Sessions: len(s.sessions), Ready: s.queue.ready, Running: s.cfg.Tokens - s.queue.tokens}
 }
 
 type handlerKey struct{ tenant, handler string }

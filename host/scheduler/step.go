@@ -61,6 +61,9 @@ func (s *Scheduler) Step(now time.Time) (work []func(), next time.Time) {
 			close(it.resume)
 			continue
 		}
+		if !it.since.IsZero() {
+			s.cfg.Observer.Waited(now.Sub(it.since))
+		}
 		work = append(work, func() { s.run(it.at) })
 	}
 	if congested {
