@@ -151,13 +151,13 @@ class Runs(Check):
 
     async def test_timed_out_run(self):
         started = await self.client.run_workflow_nowait("timeout")
-        answer = await self.refused(500, "timed out after 1.0 seconds", self.client.run_workflow("timeout"))
+        answer = await self.refused(500, "Workflow timed out after 1.0s", self.client.run_workflow("timeout"))
         self.assertEqual(answer["status"], "failed")
         events = [e async for e in self.client.get_workflow_events(started.handler_id)]
         over = events[-1].load_event()
         self.assertIsInstance(over, WorkflowTimedOutEvent)
         self.assertEqual((over.timeout, over.active_steps), (1.0, ["wait"]))
-        await self.refused(500, "timed out", self.client.get_handler(started.handler_id))
+        await self.refused(500, "Workflow timed out after 1.0s", self.client.get_handler(started.handler_id))
 
     async def test_concurrent_runs(self):
         runs = [self.client.run_workflow("concurrent", start_event={"query": f"q{i}"}) for i in range(20)]
