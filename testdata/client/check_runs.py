@@ -206,6 +206,13 @@ class Handlers(Check):
         listed = (await self.client.get_handlers(workflow_name=["hello"])).handlers
         self.assertIn(done, listed)
 
+    async def test_finished_handler_stays_with_its_workflow(self):
+        given = self.new_id()
+        await self.client.run_workflow("counter", handler_id=given)
+        await self.refused(409, "belongs to workflow 'counter'", self.client.run_workflow("plain", handler_id=given))
+        again = await self.client.run_workflow("counter", handler_id=given)
+        self.assertEqual(again.result.value["result"], 2)
+
     async def test_unknown_handler(self):
         for call in (self.client.get_handler, self.client.get_result, self.client.cancel_handler):
             await self.refused(404, "Handler not found", call("nope"))
