@@ -4,7 +4,7 @@ package main
 
 import "github.com/weftrun/weft/sdk-guest/go/weft"
 
-func boom(*context, StartEvent) (weft.Stop, error) {
+func boom(*Context, StartEvent) (weft.Stop, error) {
 	return weft.Stop{}, weft.Errorf("boom", "boom: it failed")
 }
 

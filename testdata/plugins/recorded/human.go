@@ -4,9 +4,9 @@ package main
 
 import "github.com/weftrun/weft/sdk-guest/go/weft"
 
-func ask(*context, StartEvent) (Ask, error) { return Ask{Prompt: "your name?"}, nil }
+func ask(*Context, StartEvent) (Ask, error) { return Ask{Prompt: "your name?"}, nil }
 
-func answered(_ *context, ev Answer) (weft.Stop, error) { return weft.Result("hi " + ev.Text), nil }
+func answered(_ *Context, ev Answer) (weft.Stop, error) { return weft.Result("hi " + ev.Text), nil }
 
 func init() {
 	weft.Define("human",

@@ -26,6 +26,7 @@ type StartEvent struct {
 	weft.Extra
 }
 
-type context = weft.Context[weft.Untyped]
+// Context is that of steps without state.
+type Context = weft.Context[weft.Untyped]
 
 func main() {}

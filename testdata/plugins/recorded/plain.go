@@ -4,7 +4,7 @@ package main
 
 import "github.com/weftrun/weft/sdk-guest/go/weft"
 
-func only(_ *context, ev StartEvent) (weft.Stop, error) {
+func only(_ *Context, ev StartEvent) (weft.Stop, error) {
 	echo := map[string]any{}
 	for name, value := range ev.Extra {
 		echo[name] = value

@@ -8,7 +8,7 @@ import (
 	"github.com/weftrun/weft/sdk-guest/go/weft"
 )
 
-func wait(ctx *context, ev StartEvent) (weft.Stop, error) {
+func wait(ctx *Context, ev StartEvent) (weft.Stop, error) {
 	if err := ctx.Stream(Progress{1}); err != nil {
 		return weft.Stop{}, err
 	}

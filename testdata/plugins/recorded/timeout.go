@@ -8,7 +8,7 @@ import (
 	"github.com/weftrun/weft/sdk-guest/go/weft"
 )
 
-func wait(ctx *context, _ StartEvent) (weft.Stop, error) {
+func wait(ctx *Context, _ StartEvent) (weft.Stop, error) {
 	return weft.Result("never"), ctx.Sleep(30 * time.Second)
 }
 

@@ -4,7 +4,7 @@ package main
 
 import "github.com/weftrun/weft/sdk-guest/go/weft"
 
-func ask(ctx *context, _ StartEvent) (weft.Stop, error) {
+func ask(ctx *Context, _ StartEvent) (weft.Stop, error) {
 	got, err := weft.Wait[Answer](ctx, weft.For("w1"), weft.Ask(Ask{Prompt: "your name?"}))
 	return weft.Result("hi " + got.Text), err
 }
