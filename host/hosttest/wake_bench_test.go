@@ -1,0 +1,153 @@
+package hosttest_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/hosttest"
+)
+
+// manyWaiting is how many runs wait in the large directory; few of them with
+// -short.
+func manyWaiting() int {
+	if testing.Short() {
+		return 10_000
+	}
+	return 1_000_000
+}
+
+// fewWaiting is how many wait in the small one: beside those that are woken.
+const fewWaiting, woken = 100, 200
+
+// BenchmarkWake: from when an event is sent until the client has seen the end of
+// the run that waited for it, with a hundred and with a million others waiting,
+// in turns. None of them is in memory: the run is loaded, folded, run and
+// committed. One call is all of it, whatever b.N.
+func BenchmarkWake(b *testing.B) {
+	seed := uint64(time.Now().UnixNano())
+	b.Logf("seed %d", seed)
+	type store struct {
+		name  string
+		h     *hosttest.Host
+		ids   []string
+		times []time.Duration
+	}
+	var stores []*store
+	for _, n := range []int{fewWaiting + woken*100/waitHuman, manyWaiting()} {
+		s := &store{name: fmt.Sprintf("waiting=%d", n), h: hosttest.New(b, hosttest.Config{Data: waitingDir(b, n)})}
+		s.ids = waitingIDs(b, s.h, rand.New(rand.NewPCG(seed, 0)), n, "human", woken)
+		stores = append(stores, s)
+	}
+	for i := range woken {
+		for _, s := range stores {
+			s.times = append(s.times, wake(b, s.h, s.ids[i]))
+		}
+	}
+	for _, s := range stores {
+		slices.Sort(s.times)
+	}
+	for i, s := range stores {
+		b.Run(s.name, func(b *testing.B) {
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(float64(s.times[woken/2].Microseconds())/1e3, "p50-ms")
+			b.ReportMetric(float64(s.times[woken*99/100].Microseconds())/1e3, "p99-ms")
+			if i > 0 {
+				b.ReportMetric(float64(s.times[woken/2])/float64(stores[0].times[woken/2]), "of-few-p50")
+			}
+		})
+	}
+	checkWaits(b, stores[1].h, rand.New(rand.NewPCG(seed, 1)), manyWaiting())
+}
+
+// waitingIDs chooses so many different runs of a workflow that still wait.
+func waitingIDs(b *testing.B, h *hosttest.Host, rnd *rand.Rand, n int, workflow string, count int) []string {
+	b.Helper()
+	var out []string
+	seen := map[int]bool{}
+	for len(out) < count {
+		i := rnd.IntN(n)
+		if seen[i] || waitingKind(i) != workflow {
+			continue
+		}
+		seen[i] = true
+		handler, err := h.Store.Handler(b.Context(), host.DefaultTenant, waitingID(i))
+		if err != nil {
+			b.Fatal(err)
+		}
+		if handler.Run.Status == host.StatusRunning {
+			out = append(out, waitingID(i))
+		}
+	}
+	return out
+}
+
+// wake answers what a run of human asks, and gives the time until it has ended.
+func wake(b *testing.B, h *hosttest.Host, id string) time.Duration {
+	b.Helper()
+	res, err := http.Get(h.URL + "/events/" + id + "?sse=false")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	if res.StatusCode != http.StatusOK {
+		b.Fatalf("the events of %s: status %d", id, res.StatusCode)
+	}
+	began := time.Now()
+	send(b, h, id, `{"response":"yes"}`)
+	lines := bufio.NewReader(res.Body)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			b.Fatalf("the events of %s end early: %v", id, err)
+		}
+		if bytes.Contains(line, []byte(`"StopEvent"`)) {
+			took := time.Since(began)
+			if !bytes.Contains(line, []byte(`"result":"yes"`)) {
+				b.Fatalf("run %s ended so: %s", id, line)
+			}
+			_, _ = io.Copy(io.Discard, lines) // the connection is of use again
+			return took
+		}
+	}
+}
+
+func send(b *testing.B, h *hosttest.Host, id, response string) {
+	b.Helper()
+	status, out := h.Do(b, http.MethodPost, "/events/"+id, `{"event":{"type":"HumanResponseEvent","value":`+response+`}}`)
+	if status != http.StatusOK {
+		b.Fatalf("the answer for %s: %d %s", id, status, out)
+	}
+}
+
+// checkWaits looks whether the copies are runs as any other, at some by chance: a
+// step that waits goes on in its middle, a sleeper sleeps until its time.
+func checkWaits(b *testing.B, h *hosttest.Host, rnd *rand.Rand, n int) {
+	b.Helper()
+	for _, id := range waitingIDs(b, h, rnd, n, "approval", 10) {
+		send(b, h, id, `{"role":"manager","approved":true}`)
+		send(b, h, id, `{"role":"finance","approved":false}`)
+		events := h.Events(b, id, "", nil)
+		_, out := h.Do(b, http.MethodGet, "/handlers/"+id, nil)
+		var r hosttest.Record
+		if err := json.Unmarshal(out, &r); err != nil || r.Status != "completed" || len(events) != 3 ||
+			string(r.Result.Value.Result) != `{"by":["manager","finance"],"calls":1,"approved":false}` {
+			b.Fatalf("approval %s: %v %s", id, events, out)
+		}
+	}
+	for _, id := range waitingIDs(b, h, rnd, n, "sleeper", 10) {
+		status, out := h.Do(b, http.MethodGet, "/handlers/"+id, nil)
+		if status != http.StatusAccepted || !strings.Contains(string(out), `"until":"`) {
+			b.Fatalf("sleeper %s: %d %s", id, status, out)
+		}
+	}
+}
