@@ -330,6 +330,14 @@ func (s *Scheduler) Loaded() int {
 	return len(s.sessions)
 }
 
+// Busy reports whether attempts wait for a run token: they are about to add to
+// the journal.
+func (s *Scheduler) Busy() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.queue.ready > 0
+}
+
 func (s *Scheduler) now() int64 { return s.cfg.Now().UnixNano() }
 
 func (s *Scheduler) signal() {

@@ -115,7 +115,7 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 	h.Streams = stream.NewHub(h.Store)
 	h.Journal, err = journal.Open(ctx, journal.Config{
 		Store: h.Store, Published: h.Streams.Publish, Purged: h.Streams.Purged,
-		Wake: func() { h.Runs.Nudge() },
+		Wake: func() { h.Runs.Nudge() }, Busy: func() bool { return h.Runs.Busy() },
 	})
 	if err != nil {
 		return nil, err
