@@ -65,6 +65,7 @@ type way struct {
 	// commits and bytes count what the way's store wrote.
 	store          host.Store
 	commits, bytes uint64
+	committing     time.Duration
 	steps          int
 }
 
@@ -127,6 +128,7 @@ func (w *way) round(b *testing.B, clients int) {
 		after := w.store.Stats()
 		w.commits += after.Commits - before.Commits
 		w.bytes += after.JournalBytes - before.JournalBytes
+		w.committing += after.CommitTime - before.CommitTime
 	}
 	w.done += len(times)
 	w.times = append(w.times, times...)
@@ -192,6 +194,7 @@ func reportDurable(b *testing.B, clients int, ways []*way) {
 			}
 			b.ReportMetric(w.of(by["echo"]), "of-echo")
 			b.ReportMetric(float64(w.commits)/float64(w.done), "commits/run")
+			b.ReportMetric(w.committing.Seconds()*1e3/float64(w.commits), "ms/commit")
 			b.ReportMetric(float64(w.bytes)/float64(w.done*w.steps), "journal-B/step")
 			if w.steps > 1 {
 				one := by[strings.Replace(w.name, "ten", "one", 1)]
