@@ -39,7 +39,9 @@ import (
 //
 // All of them take turns in one process, several rounds long. What is reported are
 // medians: of latencies over all rounds, of rates and ratios over those of each
-// round. One call is all rounds, whatever b.N.
+// round. CPU time includes the clients'; where cores are the bound, the ratio of
+// those is that of the rates on a machine that does nothing else. One call is all
+// rounds, whatever b.N.
 func BenchmarkDurable(b *testing.B) {
 	for _, clients := range []int{1, 16, 64} {
 		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) { benchDurable(b, clients) })
@@ -66,6 +68,7 @@ type way struct {
 	store          host.Store
 	commits, bytes uint64
 	committing     time.Duration
+	cpu            time.Duration // of the process, clients included
 	steps          int
 }
 
@@ -120,6 +123,7 @@ func (w *way) round(b *testing.B, clients int) {
 	if w.store != nil {
 		before = w.store.Stats()
 	}
+	cpu := cpuTime()
 	times, took, err := w.slice(clients, durableSlice)
 	if err != nil {
 		b.Fatalf("%s: %v", w.name, err)
@@ -130,6 +134,7 @@ func (w *way) round(b *testing.B, clients int) {
 		w.bytes += after.JournalBytes - before.JournalBytes
 		w.committing += after.CommitTime - before.CommitTime
 	}
+	w.cpu += cpuTime() - cpu
 	w.done += len(times)
 	w.times = append(w.times, times...)
 	w.rates = append(w.rates, float64(len(times))/took.Seconds())
@@ -164,6 +169,9 @@ func (w *way) quantile(q int) time.Duration {
 	return w.times[len(w.times)*q/100]
 }
 
+// cpuEach is the CPU time of one piece of work, in microseconds.
+func (w *way) cpuEach() float64 { return float64(w.cpu.Nanoseconds()) / 1e3 / float64(w.done) }
+
 func median(x []float64) float64 {
 	x = slices.Sorted(slices.Values(x))
 	return x[len(x)/2]
@@ -189,10 +197,12 @@ func reportDurable(b *testing.B, clients int, ways []*way) {
 			b.ReportMetric(float64(w.quantile(50).Microseconds())/1e3, "p50-ms")
 			b.ReportMetric(float64(w.quantile(99).Microseconds())/1e3, "p99-ms")
 			b.ReportMetric(median(w.rates), "per-s")
+			b.ReportMetric(w.cpuEach(), "cpu-us")
 			if w.steps == 0 {
 				return
 			}
 			b.ReportMetric(w.of(by["echo"]), "of-echo")
+			b.ReportMetric(by["echo"].cpuEach()/w.cpuEach(), "of-echo-cpu")
 			b.ReportMetric(float64(w.commits)/float64(w.done), "commits/run")
 			b.ReportMetric(w.committing.Seconds()*1e3/float64(w.commits), "ms/commit")
 			b.ReportMetric(float64(w.bytes)/float64(w.done*w.steps), "journal-B/step")
