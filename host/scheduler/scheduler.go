@@ -235,7 +235,7 @@ type Unwound struct {
 type Scheduler struct {
 	cfg  Config
 	wake chan struct{} // capacity 1: something for Run to look at
-	work sync.WaitGroup
+	work crew
 	// stopped is closed when the scheduler begins to stop.
 	stopped chan struct{}
 	boot    int64 // when this scheduler was made, Unix nanoseconds
@@ -307,6 +307,7 @@ func New(ctx context.Context, cfg Config) (*Scheduler, error) {
 		accounts: map[string]*account{},
 		boot:     cfg.Now().UnixNano(),
 	}
+	s.work = crew{next: make(chan func()), over: s.stopped, most: int32(2 * cfg.Tokens)}
 	s.queue.init(cfg.Tokens, cfg.Limits.TenantInvocations)
 	s.calls.init()
 	s.nextDue = s.boot
