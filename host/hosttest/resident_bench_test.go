@@ -34,7 +34,7 @@ func BenchmarkResident(b *testing.B) {
 	}
 	b.Setenv("WEFT_BIN", buildMeasured(b))
 	n := manyWaiting()
-	servers := []*resident{{name: "waiting=0", data: emptyDir(b)}, {name: fmt.Sprintf("waiting=%d", n), data: waitingDir(b, n), waiting: n}}
+	servers := []*resident{{name: "waiting=0", data: emptyDir(b)}, {name: fmt.Sprintf("waiting=%d", n), data: waitingDir(b, n, day), waiting: n}}
 	for range residentRounds {
 		for _, s := range servers {
 			s.start(b)

@@ -28,7 +28,13 @@ func TestMain(m *testing.M) {
 }
 
 // waitingDirs are the directories that waitingDir has made, by what they hold.
-var waitingDirs = map[int]string{}
+var waitingDirs = map[waiting]string{}
+
+// waiting is what a directory of waiting runs holds.
+type waiting struct {
+	runs  int
+	sleep time.Duration // of those that sleep, at least
+}
 
 // Of a hundred runs that wait so many are of each kind: for a person, by themselves
 // or in the middle of a step, or for the clock. The rest sleeps.
@@ -54,27 +60,28 @@ func waitingID(i int) string { return fmt.Sprintf("h%011d", i) }
 
 // waitingDir gives a data directory with n runs that wait, each in a private
 // session, made once for the test process and shared: who answers some of them
-// leaves the others. Runs that sleep are due from a day on.
+// leaves the others.
 //
 // A few runs of each kind are real. The others are their copies: the same rows
 // under other ids, which are as long as the ones that they replace.
-func waitingDir(tb testing.TB, n int) string {
+func waitingDir(tb testing.TB, n int, sleep time.Duration) string {
 	tb.Helper()
-	if dir, ok := waitingDirs[n]; ok {
+	of := waiting{n, sleep}
+	if dir, ok := waitingDirs[of]; ok {
 		return dir
 	}
-	dir := keptDir(n)
+	dir := keptDir(of)
 	if dir == "" {
 		var err error
 		if dir, err = os.MkdirTemp("", "weft-waiting-"); err != nil {
 			tb.Fatal(err)
 		}
-		waitingDirs[n] = dir
+		waitingDirs[of] = dir
 	} else if _, err := os.Stat(filepath.Join(dir, "complete")); err == nil {
 		return dir
 	}
 	began := time.Now()
-	real := realWaits(tb, dir)
+	real := realWaits(tb, dir, sleep)
 	s, err := sqlite.Open(dir)
 	if err != nil {
 		tb.Fatal(err)
@@ -84,8 +91,8 @@ func waitingDir(tb testing.TB, n int) string {
 		tb.Fatal(err)
 	}
 	for i := range n {
-		of := real[waitingKind(i)]
-		batch.Sessions = append(batch.Sessions, of[i%len(of)].copyAs(waitingID(i), fmt.Sprintf("r%011d", i))...)
+		like := real[waitingKind(i)]
+		batch.Sessions = append(batch.Sessions, like[i%len(like)].copyAs(waitingID(i), fmt.Sprintf("r%011d", i))...)
 		if i%1000 == 999 || i == n-1 {
 			if err := s.Append(tb.Context(), batch); err != nil {
 				tb.Fatal(err)
@@ -103,19 +110,19 @@ func waitingDir(tb testing.TB, n int) string {
 	return dir
 }
 
-// keptDir is where a directory of n waiting runs is kept for later processes, if it
+// keptDir is where a directory of waiting runs is kept for later processes, if it
 // takes long to make: in the folder $WEFT_BENCH_DIR; "": nowhere.
-func keptDir(n int) string {
+func keptDir(of waiting) string {
 	folder := os.Getenv("WEFT_BENCH_DIR")
-	if folder == "" || n < 100_000 {
+	if folder == "" || of.runs < 1_000_000 {
 		return ""
 	}
-	return filepath.Join(folder, fmt.Sprintf("waiting-%d", n))
+	return filepath.Join(folder, fmt.Sprintf("waiting-%d", of.runs))
 }
 
 // realWaits runs some of each kind until they wait, and reads what the store has
 // of them.
-func realWaits(tb testing.TB, data string) map[string][]storedRun {
+func realWaits(tb testing.TB, data string, sleep time.Duration) map[string][]storedRun {
 	tb.Helper()
 	const years = 100 * 365 * 24 * time.Hour // or runs that sleep would end before
 	h := hosttest.New(tb, hosttest.Config{Data: data, Timeout: years})
@@ -123,7 +130,7 @@ func realWaits(tb testing.TB, data string) map[string][]storedRun {
 	out := map[string][]storedRun{}
 	for i := range 20 {
 		for workflow, fields := range map[string]string{
-			"human": `{}`, "approval": `{"item":"a desk"}`, "sleeper": fmt.Sprintf(`{"seconds":%d}`, 86_400*(i+1)),
+			"human": `{}`, "approval": `{"item":"a desk"}`, "sleeper": fmt.Sprintf(`{"seconds":%d}`, int(sleep.Seconds())*(i+1)),
 		} {
 			body, err := abi.FromJSON([]byte(fields))
 			if err != nil {

@@ -26,6 +26,9 @@ func manyWaiting() int {
 	return 1_000_000
 }
 
+// day is how long those sleep that are not to be due while they are measured.
+const day = 24 * time.Hour
+
 // fewWaiting is how many wait in the small one: beside those that are woken.
 const fewWaiting, woken = 100, 200
 
@@ -44,7 +47,7 @@ func BenchmarkWake(b *testing.B) {
 	}
 	var stores []*store
 	for _, n := range []int{fewWaiting + woken*100/waitHuman, manyWaiting()} {
-		s := &store{name: fmt.Sprintf("waiting=%d", n), h: hosttest.New(b, hosttest.Config{Data: waitingDir(b, n)})}
+		s := &store{name: fmt.Sprintf("waiting=%d", n), h: hosttest.New(b, hosttest.Config{Data: waitingDir(b, n, day)})}
 		s.ids = waitingIDs(b, s.h, rand.New(rand.NewPCG(seed, 0)), n, "human", woken)
 		stores = append(stores, s)
 	}
@@ -67,6 +70,38 @@ func BenchmarkWake(b *testing.B) {
 		})
 	}
 	checkWaits(b, stores[1].h, rand.New(rand.NewPCG(seed, 1)), manyWaiting())
+}
+
+// BenchmarkWakeOverdue: the same while a server that was away catches up with
+// thousands of sleeps that are over. One call is all of it, whatever b.N.
+func BenchmarkWakeOverdue(b *testing.B) {
+	n := min(manyWaiting(), 100_000)
+	data := waitingDir(b, n, time.Second)
+	<-time.After(20 * time.Second) // until the last of them is due, by the clock on the wall
+	began := time.Now()
+	h := hosttest.New(b, hosttest.Config{Data: data})
+	due := func() bool {
+		keys, _, err := h.Store.Due(b.Context(), time.Now().UnixNano(), 1)
+		if err != nil {
+			b.Fatal(err)
+		}
+		return len(keys) > 0
+	}
+	ids := waitingIDs(b, h, rand.New(rand.NewPCG(uint64(began.UnixNano()), 0)), n, "human", 1000)
+	var times []time.Duration
+	for ; due() && len(ids) > 0; ids = ids[1:] {
+		times = append(times, wake(b, h, ids[0]))
+	}
+	took := time.Since(began)
+	if len(times) == 0 {
+		b.Skip("all were over before the first could be woken")
+	}
+	slices.Sort(times)
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(float64(n/100*(100-waitHuman-waitApproval)), "overdue")
+	b.ReportMetric(took.Seconds(), "caught-up-s")
+	b.ReportMetric(float64(times[len(times)/2].Microseconds())/1e3, "p50-ms")
+	b.ReportMetric(float64(times[len(times)-1].Microseconds())/1e3, "max-ms")
 }
 
 // waitingIDs chooses so many different runs of a workflow that still wait.
