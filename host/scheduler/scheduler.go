@@ -264,7 +264,7 @@ type Unwound struct {
 type Scheduler struct {
 	cfg  Config
 	wake chan struct{} // capacity 1: something for Run to look at
-	work sync.WaitGroup
+	work crew
 	// stopped is closed when the scheduler begins to stop.
 	stopped chan struct{}
 	boot    int64 // when this scheduler was made, Unix nanoseconds
@@ -358,6 +358,7 @@ func New(ctx context.Context, cfg Config) (*Scheduler, error) {
 		accounts: map[string]*account{},
 		boot:     cfg.Now().UnixNano(),
 	}
+	s.work = crew{next: make(chan func()), over: s.stopped, most: int32(2 * cfg.Tokens)}
 	s.queue.init(cfg.Tokens, cfg.Limits.TenantInvocations)
 	s.calls.init()
 	s.nextDue = s.boot
@@ -380,6 +381,14 @@ func (s *Scheduler) Loaded() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.sessions)
+}
+
+// Busy reports whether attempts wait for a run token: they are about to add to
+// the journal.
+func (s *Scheduler) Busy() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.queue.ready > 0
 }
 
 func (s *Scheduler) now() int64 { return s.cfg.Now().UnixNano() }

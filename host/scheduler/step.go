@@ -255,7 +255,7 @@ func (s *Scheduler) Run(ctx context.Context, grace time.Duration) error {
 	for ctx.Err() == nil {
 		work, next := s.Step(s.cfg.Now())
 		for _, w := range work {
-			s.work.Go(w)
+			s.work.do(w)
 		}
 		if next.IsZero() {
 			next = s.cfg.Now().Add(time.Hour)
@@ -289,7 +289,7 @@ func (s *Scheduler) stop(grace time.Duration) error {
 	s.mu.Unlock()
 	out := make(chan struct{})
 	go func() {
-		s.work.Wait()
+		s.work.wg.Wait()
 		close(out)
 	}()
 	limit := time.NewTimer(grace)

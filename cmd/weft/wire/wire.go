@@ -124,7 +124,7 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 	h.Streams = stream.NewHub(h.Store)
 	h.Journal, err = journal.Open(ctx, journal.Config{
 		Store: h.Store, Published: h.Streams.Publish, Purged: h.Streams.Purged,
-		Wake: func() { h.Runs.Nudge() }, Committed: committed(cfg.Metrics),
+		Wake: func() { h.Runs.Nudge() }, Busy: func() bool { return h.Runs.Busy() }, Committed: committed(cfg.Metrics),
 	})
 	if err != nil {
 		return nil, err
