@@ -15,6 +15,7 @@ import (
 	"github.com/weftrun/weft/cmd/weft/wire"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/httpapi"
+	"github.com/weftrun/weft/host/metrics"
 )
 
 // defaultAddr is where the server listens and the client looks for it.
@@ -133,12 +134,13 @@ func serve(ctx context.Context, o serveOptions, stdout, stderr io.Writer) error 
 	if err != nil {
 		return fmt.Errorf("find this program, to start it as a compiler: %w", err)
 	}
+	series := metrics.New()
 	sv := &server{
-		log: log,
+		log: log, counts: wire.NewSource(series),
 		host: wire.Config{Data: o.data, Limits: limits, Resources: resources, Timeout: o.runTimeout, Log: log, Compiler: program, AdminKey: adminKey,
-			SnapshotEntries: o.snapshotEvery, KeepEntries: o.keepJournal, DueAtOnce: o.dueAtOnce},
+			SnapshotEntries: o.snapshotEvery, KeepEntries: o.keepJournal, DueAtOnce: o.dueAtOnce, Metrics: series},
 		api: httpapi.Config{Log: log, Addr: l.Addr().String(), AllowedHosts: o.hosts, CORSOrigins: o.origins, Version: version,
-			MaxPlugin: int64(limits.Greatest().ModuleBytes)},
+			MaxPlugin: int64(limits.Greatest().ModuleBytes), Metrics: series.Handler(), Observe: series.Request},
 	}
 	if err := sv.open(ctx); err != nil {
 		return errors.Join(err, l.Close())

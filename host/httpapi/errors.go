@@ -154,6 +154,9 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 					"panic", p, "stack", string(debug.Stack()))
 				err = &host.Error{Code: host.CodeInternal, Message: "internal error"}
 			}
+			if s.cfg.Observe != nil {
+				s.observed(c, err, time.Since(start))
+			}
 			s.cfg.Log.Debug("request", "method", r.Method, "path", r.URL.Path,
 				"status", c.Response().Status, "took", time.Since(start), "error", err)
 		}()

@@ -174,10 +174,14 @@ func parseList(tenant string, v url.Values) (host.RunQuery, error) {
 // hardly is that of another.
 var versionFilter = regexp.MustCompile(`^[0-9a-f]{8,64}$`)
 
-// filterOf gives the values of a filter, each once and sorted. Empty ones do
-// not filter.
+// filterOf gives the values of a filter without blanks around them, each once and
+// sorted. Empty ones do not filter.
 func filterOf(values []string) []string {
-	values = slices.DeleteFunc(slices.Clone(values), func(s string) bool { return s == "" })
+	values = slices.Clone(values)
+	for i := range values {
+		values[i] = strings.TrimSpace(values[i])
+	}
+	values = slices.DeleteFunc(values, func(s string) bool { return s == "" })
 	slices.Sort(values)
 	return slices.Compact(values)
 }

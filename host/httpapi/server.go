@@ -45,6 +45,13 @@ type Config struct {
 	// tenants and keys answer 404.
 	Access host.Access
 
+	// Metrics answers GET /metrics. Default: there is no such route.
+	Metrics http.Handler
+	// Observe is told of every request that was answered: the pattern of its route
+	// ("" if there is none), its method, its status and how long it took. Default:
+	// nobody is.
+	Observe func(route, method string, status int, took time.Duration)
+
 	// Log takes failures that clients are not told about, and every request at
 	// debug level. Default: discarded.
 	Log *slog.Logger
@@ -108,6 +115,8 @@ type Server struct {
 	echo   *echo.Echo
 	least  map[string]host.Role // least role by method and route; set once, by routes
 	http   *http.Server
+	// patterns are those of all routes.
+	patterns map[string]bool
 	// ctx ends when Shutdown begins, or a Front takes the server away, with the
 	// reason as its cause; waiting requests end with it.
 	ctx  context.Context
@@ -169,6 +178,9 @@ func (s *Server) routes() {
 
 	read("/health", s.health)
 	read("/ready", s.ready)
+	if s.cfg.Metrics != nil {
+		read("/metrics", echo.WrapHandler(s.cfg.Metrics))
+	}
 
 	read("/plugins", s.listPlugins)
 	e.PUT("/plugins/:name", s.putPlugin)
@@ -199,19 +211,13 @@ func (s *Server) routes() {
 	read("/results/:id", s.getResult)
 	e.GET("/events/:id", s.streamEvents)
 	e.POST("/events/:id", s.sendEvent)
+	s.accessRoutes(read)
 
-	read("/tenants", s.listTenants)
-	e.POST("/tenants", s.createTenant)
-	read("/tenants/:name", s.getTenant)
-	e.DELETE("/tenants/:name", s.deleteTenant)
-	read("/tenants/:name/usage", s.tenantUsage)
-	read("/keys", s.listKeys)
-	e.POST("/keys", s.createKey)
-	read("/keys/:id", s.getKey)
-	e.DELETE("/keys/:id", s.revokeKey)
-	e.POST("/keys/:id/rotate", s.rotateKey)
-	read("/audit", s.listAudit)
 	s.least = leastRoles(e)
+	s.patterns = map[string]bool{}
+	for _, r := range e.Routes() {
+		s.patterns[r.Path] = true
+	}
 }
 
 // health answers whether the store works.

@@ -42,7 +42,7 @@ func parseStream(q url.Values, lastEventID string) (streamOptions, error) {
 		switch {
 		case ok:
 			o.after = n
-		case text != "now":
+		case !strings.EqualFold(text, "now"):
 			return o, invalid("Invalid after_sequence: '%s'", clip(text))
 		}
 	}

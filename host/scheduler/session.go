@@ -299,6 +299,7 @@ func (ss *session) tick(t engine.Tick, attach func(*engine.Result)) (engine.Resu
 	ss.ledger.follow(ss.eng, res.Entry, res.Commands)
 	ss.sawCrash(ss.eng, res.Entry)
 	it := ss.item(res)
+	ss.observe(&it)
 	ss.lastPos = ss.s.cfg.Journal.Append(now, it)
 	pos := ss.lastPos
 	ss.state.Store(ss.eng.State())                                                      // readers need no mutex: they see what is in the queue already
@@ -344,6 +345,22 @@ func (ss *session) item(res engine.Result) host.JournalItem {
 		}
 	}
 	return it
+}
+
+// observe tells of the runs that began and ended by a tick.
+func (ss *session) observe(it *host.JournalItem) {
+	o := ss.s.cfg.Observer
+	if o == nil {
+		return
+	}
+	for range it.Started {
+		o.Started(ss.key.Tenant)
+	}
+	for i := range it.Runs {
+		if r := &it.Runs[i]; r.Status.Final() {
+			o.Ended(r)
+		}
+	}
 }
 
 // carryOut does what a tick's commands want, and says whether a run ended. Called

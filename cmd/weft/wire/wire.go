@@ -19,6 +19,7 @@ import (
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/hostcall"
 	"github.com/weftrun/weft/host/journal"
+	"github.com/weftrun/weft/host/metrics"
 	"github.com/weftrun/weft/host/module"
 	"github.com/weftrun/weft/host/sandbox"
 	"github.com/weftrun/weft/host/scheduler"
@@ -58,6 +59,8 @@ type Config struct {
 	// After is the host of this process in whose place this one comes, after its
 	// store failed; it is closed. See scheduler.Config. nil: none.
 	After *Host
+	// Metrics are told of what happens, if they are not nil; see also [Host.Count].
+	Metrics *metrics.Metrics
 	// Observe is called after each invocation of a guest, on any goroutine. It
 	// may be nil.
 	Observe func(*host.Invocation, *host.InvocationResult)
@@ -127,7 +130,7 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 	h.Streams = stream.NewHub(h.Store)
 	h.Journal, err = journal.Open(ctx, journal.Config{
 		Store: h.Store, Published: h.Streams.Publish, Purged: h.Streams.Purged,
-		Wake: func() { h.Runs.Nudge() },
+		Wake: func() { h.Runs.Nudge() }, Busy: func() bool { return h.Runs.Busy() }, Committed: committed(cfg.Metrics),
 	})
 	if err != nil {
 		return nil, err
@@ -144,7 +147,7 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 		Rehearse: func(o engine.AttemptOpen, r []engine.CallRecord, p *engine.Pending) scheduler.Rehearsal {
 			return hostcall.NewRehearsal(o, r, p)
 		},
-		Classify: classify, Parked: hostcall.ErrParked,
+		Classify: classify, Parked: hostcall.ErrParked, Observer: observer(cfg.Metrics),
 		Tokens: cfg.Tokens, IdleAfter: cfg.IdleAfter, Limits: cfg.Limits, Resources: cfg.Resources, Timeout: cfg.Timeout, Now: cfg.Now, Log: cfg.Log,
 		SnapshotEntries: cfg.SnapshotEntries, KeepEntries: cfg.KeepEntries, DueAtOnce: cfg.DueAtOnce, After: after,
 	})
