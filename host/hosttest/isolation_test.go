@@ -82,14 +82,17 @@ type neighbour struct {
 	ids map[string]string
 }
 
-// populateTenant makes a tenant whose names all have the mark.
-func populateTenant(t *testing.T, h *hosttest.Host, mark string) neighbour {
+// populateTenant gives a tenant things whose names all have the mark; unless it is the
+// default one it is made first.
+func populateTenant(t *testing.T, h *hosttest.Host, tenant, mark string) neighbour {
 	t.Helper()
 	n := neighbour{ids: map[string]string{
-		"tenant": mark + "-tenant", "plugin": mark + "-plugin", "composed workflow": mark + "-workflow", "workflow": "counter",
+		"tenant": tenant, "plugin": mark + "-plugin", "composed workflow": mark + "-workflow", "workflow": "counter",
 		"handler": mark + "-handler", "session": mark + "-handler", "waiting handler": mark + "-waiting", "named session": mark + "-session",
 	}}
-	h.NewTenant(t, admin, n.ids["tenant"])
+	if tenant != host.DefaultTenant {
+		h.NewTenant(t, admin, tenant)
+	}
 	n.key = h.NewKey(t, admin, n.ids["tenant"], host.RoleAdmin)
 	n.ids["key"] = n.key.ID
 	h.LoadAs(t, n.key.Key, "counter-tinygo", n.ids["plugin"])
@@ -168,9 +171,18 @@ func each(t *testing.T, h *hosttest.Host, fn func(t *testing.T, route string, le
 // TestIsolation calls every route with everything that another tenant has, by keys
 // of every role: what is foreign is answered like what is not there, to the byte, and
 // stays as it was.
+//
+// The tenant that a handler would act in that does not ask for the request's is tried
+// like any other.
 func TestIsolation(t *testing.T) {
+	for _, tenant := range []string{"their-tenant", host.DefaultTenant} {
+		t.Run(tenant, func(t *testing.T) { isolates(t, tenant) })
+	}
+}
+
+func isolates(t *testing.T, tenant string) {
 	h := hosttest.New(t, hosttest.Config{AdminKey: admin})
-	theirs := populateTenant(t, h, "their")
+	theirs := populateTenant(t, h, tenant, "their")
 	theirs.ids["version"] = "0123abcd"
 	h.NewTenant(t, admin, "ours")
 	keys := map[host.Role]string{}
@@ -276,9 +288,9 @@ func TestSameNamesLiveApart(t *testing.T) {
 func TestTenantLeavesNothing(t *testing.T) {
 	for _, data := range []string{"", t.TempDir()} {
 		h := hosttest.New(t, hosttest.Config{AdminKey: admin, Data: data})
-		stays := populateTenant(t, h, "stays")
+		stays := populateTenant(t, h, "stays-tenant", "stays")
 		before := stays.view(t, h)
-		n := populateTenant(t, h, "goes")
+		n := populateTenant(t, h, "goes-tenant", "goes")
 		path := "/tenants/" + n.ids["tenant"]
 		if a := h.Ask(t, admin, "DELETE", path, ""); a.Status != http.StatusConflict {
 			t.Fatalf("with an active run: %d %s", a.Status, a.Body)
@@ -295,7 +307,7 @@ func TestTenantLeavesNothing(t *testing.T) {
 		if after := stays.view(t, h); after != before {
 			t.Errorf("the other tenant has\n%s\nand had\n%s", after, before)
 		}
-		again := populateTenant(t, h, "goes")
+		again := populateTenant(t, h, "goes-tenant", "goes")
 		if view := again.view(t, h); strings.Contains(view, n.key.ID) || strings.Contains(view, n.ids["run"]) {
 			t.Errorf("the new tenant sees the old one: %s", view)
 		}

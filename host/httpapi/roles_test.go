@@ -1,8 +1,12 @@
 package httpapi
 
 import (
+	"bytes"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/weftrun/weft/host"
@@ -32,6 +36,24 @@ func TestEveryRouteHasARole(t *testing.T) {
 	for route := range acts {
 		if !there[route] {
 			t.Errorf("the table 'acts' has %q, which is no route: take it out", route)
+		}
+	}
+}
+
+// TestHandlersAskForTheTenant: no handler acts in a tenant that the request's key does
+// not say.
+func TestHandlersAskForTheTenant(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name != "access.go" && !strings.HasSuffix(name, "_test.go") && bytes.Contains(text, []byte("DefaultTenant")) {
+			t.Errorf("%s names host.DefaultTenant: a handler acts in tenantOf(c), which authentication has found", name)
 		}
 	}
 }
