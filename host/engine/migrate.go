@@ -297,6 +297,7 @@ func (s *Session) move(r *run, version string, g *Graph) {
 		m.moveKept(kept)
 	}
 	r.pools, r.buffers, r.graph, r.rec.Version = pools, buffers, g, version
+	s.noteRan(g.Workflow(), version)
 }
 
 // to finds the step of the other version by its number in this.
