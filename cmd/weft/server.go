@@ -58,7 +58,7 @@ func (s *server) open(ctx context.Context) error {
 func (s *server) put(h *wire.Host) {
 	s.now = h
 	api := s.api
-	api.Runs, api.Plugins, api.Health = h.Runs, h.Plugins, h
+	api.Runs, api.Sessions, api.Plugins, api.Health = h.Runs, h.Runs, h.Plugins, h
 	s.front.Put(httpapi.New(api))
 }
 

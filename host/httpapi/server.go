@@ -3,7 +3,7 @@
 // events or NDJSON.
 //
 // It must not know how a run is executed, stored or streamed: it sees
-// [host.Runs], [host.Plugins] and [host.Health], and event bodies only as
+// [host.Runs], [host.Sessions], [host.Plugins] and [host.Health], and event bodies only as
 // encoded values that it transcodes. It keeps no state beyond open requests.
 package httpapi
 
@@ -35,12 +35,13 @@ const (
 	maxHeaderBytes = 64 << 10
 )
 
-// Config says what a [Server] serves and within which bounds. Runs, Plugins
+// Config says what a [Server] serves and within which bounds. Runs, Sessions, Plugins
 // and Health are required; every other field's zero value is its default.
 type Config struct {
-	Runs    host.Runs
-	Plugins host.Plugins
-	Health  host.Health
+	Runs     host.Runs
+	Sessions host.Sessions
+	Plugins  host.Plugins
+	Health   host.Health
 
 	// Log takes failures that clients are not told about, and every request at
 	// debug level. Default: discarded.
@@ -192,6 +193,14 @@ func (s *Server) routes() {
 	e.POST("/handlers/:id/resume", s.resumeHandler)
 	e.POST("/handlers/:id/retry", s.retryHandler)
 	e.POST("/handlers/:id/fork", s.forkHandler)
+
+	read("/sessions", s.listSessions)
+	read("/sessions/:id", s.getSession)
+	e.PUT("/sessions/:id", s.putSession)
+	e.DELETE("/sessions/:id", s.deleteSession)
+	read("/sessions/:id/state", s.getState)
+	e.PATCH("/sessions/:id/state", s.patchState)
+
 	read("/results/:id", s.getResult)
 	e.GET("/events/:id", s.streamEvents)
 	e.POST("/events/:id", s.sendEvent)
