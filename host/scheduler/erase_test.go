@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -159,4 +160,30 @@ func (b *bench) unaskedEnd(stays bool) {
 		runtime.Gosched()
 	}
 	b.t.Fatal("the session is not deleted to the end")
+}
+
+// A session whose journal does not read can be deleted nevertheless, runs under way and
+// all.
+func TestDeleteQuarantinedSession(t *testing.T) {
+	b := (&bench{guest: quiet(0), erase: 1}).open(t)
+	run := b.start("h", "s")
+	b.advance(time.Second)
+	b.rest()
+	var log strings.Builder
+	b.store, b.log = &damagedRows{Store: b.store, session: run.SessionID, damage: damages["a changed byte"].damage}, &log
+	b.beside = true
+	b = b.open(t)
+	remove := func() (struct{}, error) {
+		return await(b, func() (struct{}, error) { return struct{}{}, b.sched.DeleteSession(t.Context(), "t", "s") })
+	}
+	_, err := remove()
+	for host.CodeOf(err) == host.CodeUnavailable { // it is just being loaded, as it is due
+		_, err = remove()
+	}
+	if err != nil || b.sched.Quarantined() != 0 {
+		t.Fatalf("%v, %d in quarantine", err, b.sched.Quarantined())
+	}
+	if _, err := b.sched.Get(t.Context(), "t", run.RunID); host.CodeOf(err) != host.CodeNotFound {
+		t.Errorf("its run: %v", err)
+	}
 }
