@@ -26,6 +26,7 @@ type foreignCall struct {
 
 var (
 	runKinds      = []string{"handler", "waiting handler", "run", "session", "named session"}
+	sessionKinds  = []string{"session", "named session"}
 	pluginKinds   = []string{"plugin"}
 	workflowKinds = []string{"workflow", "composed workflow"}
 	keyKinds      = []string{"key"}
@@ -59,6 +60,12 @@ var probes = map[string]foreignCall{
 	"DELETE /plugins/:name":               {kinds: pluginKinds},
 	"GET /plugins/:name/versions":         {kinds: pluginKinds},
 	"GET /results/:id":                    {kinds: runKinds},
+	"GET /sessions":                       {},
+	"GET /sessions/:id":                   {kinds: sessionKinds},
+	"PUT /sessions/:id":                   {kinds: sessionKinds, body: `{}`},
+	"DELETE /sessions/:id":                {kinds: sessionKinds},
+	"GET /sessions/:id/state":             {kinds: sessionKinds},
+	"PATCH /sessions/:id/state":           {kinds: sessionKinds, body: `{"a":1}`},
 	"GET /tenants":                        {},
 	"POST /tenants":                       {kinds: tenantKinds, body: `{"name":"ID"}`},
 	"GET /tenants/:name":                  {kinds: tenantKinds},
@@ -135,7 +142,8 @@ var (
 	pathName = regexp.MustCompile(`:(name|id)\b`)
 )
 
-const unknownID = "nobody-has-this"
+// unknownID is an id of a kind that nobody has.
+func unknownID(kind string) string { return "nobody-has-this-" + strings.ReplaceAll(kind, " ", "-") }
 
 // ask calls a route with an id, and gives the answer without it.
 func (p foreignCall) ask(t *testing.T, h *hosttest.Host, key string, route, id string, headers ...string) string {
@@ -201,20 +209,20 @@ func isolates(t *testing.T, tenant string) {
 				t.Fatalf("there is no id of kind %q", kind)
 			}
 			for role, key := range keys {
-				foreign, unknown := p.ask(t, h, key, route, id), p.ask(t, h, key, route, unknownID)
+				foreign, unknown := p.ask(t, h, key, route, id), p.ask(t, h, key, route, unknownID(kind))
 				alike(t, fmt.Sprintf("%s by role %s", kind, role), foreign, unknown)
 				if denied := strings.HasPrefix(foreign, "403 "); !role.May(least) && !denied {
 					t.Errorf("role %s may, although it takes %s: %s", role, least, foreign)
 				}
 			}
-			foreign, unknown := p.ask(t, h, "", route, id), p.ask(t, h, "", route, unknownID)
+			foreign, unknown := p.ask(t, h, "", route, id), p.ask(t, h, "", route, unknownID(kind))
 			alike(t, kind+" without a key", foreign, unknown)
 			if !strings.HasPrefix(foreign, "401 ") {
 				t.Errorf("without a key: %s", foreign)
 			}
 			if least.Known() && !strings.Contains(route, "/tenants") && !strings.HasPrefix(route, "POST /keys") {
 				// The server's own key sees what the tenant that it names sees.
-				foreign, unknown = p.ask(t, h, admin, route, id, "Weft-Tenant", "ours"), p.ask(t, h, admin, route, unknownID, "Weft-Tenant", "ours")
+				foreign, unknown = p.ask(t, h, admin, route, id, "Weft-Tenant", "ours"), p.ask(t, h, admin, route, unknownID(kind), "Weft-Tenant", "ours")
 				alike(t, kind+" by the server's key", foreign, unknown)
 			}
 		}
