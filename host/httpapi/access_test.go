@@ -17,7 +17,7 @@ import (
 const adminKey = "the server's own admin key"
 
 // keyed makes a server that asks for keys, or with no admin key one that does not.
-func keyed(t *testing.T, admin string) (*fakeHost, *access.Service, http.Handler) {
+func keyed(t testing.TB, admin string) (*fakeHost, *access.Service, http.Handler) {
 	t.Helper()
 	f := newFake(t)
 	a, err := access.New(t.Context(), access.Config{Store: memory.New(), Runs: f, Plugins: fakePlugins{f}, AdminKey: admin})
@@ -31,7 +31,7 @@ func keyed(t *testing.T, admin string) (*fakeHost, *access.Service, http.Handler
 func as(key string) []string { return []string{"Authorization", "Bearer " + key} }
 
 // made reads a key's or a tenant's answer.
-func made(t *testing.T, w *httptest.ResponseRecorder, status int) map[string]any {
+func made(t testing.TB, w *httptest.ResponseRecorder, status int) map[string]any {
 	t.Helper()
 	var v map[string]any
 	if err := json.Unmarshal(w.Body.Bytes(), &v); err != nil || w.Code != status {
@@ -41,7 +41,7 @@ func made(t *testing.T, w *httptest.ResponseRecorder, status int) map[string]any
 }
 
 // newKey makes a key by the API.
-func newKey(t *testing.T, h http.Handler, tenant string, role host.Role) (id, key string) {
+func newKey(t testing.TB, h http.Handler, tenant string, role host.Role) (id, key string) {
 	t.Helper()
 	w := call(t, h, "POST", "/keys", `{"tenant":"`+tenant+`","role":"`+string(role)+`"}`, as(adminKey)...)
 	k := made(t, w, 201)
@@ -257,4 +257,24 @@ func TestRevokedRequestEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-over
+}
+
+// BenchmarkRequest: what it costs to ask for a key.
+func BenchmarkRequest(b *testing.B) {
+	for _, admin := range []string{"", adminKey} {
+		name, headers := "keyless", []string(nil)
+		_, _, h := keyed(b, admin)
+		if admin != "" {
+			_, key := newKey(b, h, "default", host.RoleRead)
+			name, headers = "keyed", as(key)
+		}
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if w := call(b, h, "GET", "/workflows", "", headers...); w.Code != 200 {
+					b.Fatal(w.Code)
+				}
+			}
+		})
+	}
 }
