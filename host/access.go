@@ -231,7 +231,8 @@ type Access interface {
 	// CodeNotFound; one that is revoked already too.
 	RevokeKey(ctx context.Context, by *Grant, id string) error
 	// RotateKey gives a key a new secret. The old one works for as long as grace
-	// says: 0 to [MaxRotateGrace]. CodeNotFound, as RevokeKey.
+	// says: 0 to [MaxRotateGrace]. CodeNotFound, as RevokeKey;
+	// CodeFailedPrecondition: the key has expired.
 	RotateKey(ctx context.Context, by *Grant, id string, grace time.Duration) (key KeyRecord, secret string, err error)
 
 	// Audit lists a page of the audit log, the newest first: Tenant and All of the

@@ -103,13 +103,15 @@ func TestExpiryAndRevocation(t *testing.T) {
 	h := newHouse(t, adminKey)
 	_, _, err := h.CreateKey(t.Context(), &server, host.KeyRequest{Role: host.RoleRead, Expires: h.time().UnixNano()})
 	refuses(t, "expired at once", err, host.CodeInvalidArgument)
-	_, secret, err := h.CreateKey(t.Context(), &server, host.KeyRequest{Role: host.RoleRead, Expires: h.time().Add(time.Hour).UnixNano()})
+	expired, secret, err := h.CreateKey(t.Context(), &server, host.KeyRequest{Role: host.RoleRead, Expires: h.time().Add(time.Hour).UnixNano()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	h.enters(secret, host.DefaultTenant, host.RoleRead)
 	h.pass(time.Hour)
 	h.wrong("expired", secret)
+	_, _, err = h.RotateKey(t.Context(), &server, expired.ID, 0)
+	refuses(t, "rotating an expired key", err, host.CodeFailedPrecondition)
 	_, secret, err = h.CreateKey(t.Context(), &server, host.KeyRequest{Role: host.RoleRead, Expires: h.time().Add(10 * time.Millisecond).UnixNano()})
 	if err != nil {
 		t.Fatal(err)

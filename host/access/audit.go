@@ -2,6 +2,7 @@ package access
 
 import (
 	"context"
+	"strings"
 
 	"github.com/weftrun/weft/host"
 )
@@ -14,7 +15,7 @@ func (s *Service) entry(by *host.Grant, tenant, act, target, detail string) host
 // maxAuditText bounds a text of an entry in bytes: some come from clients.
 const maxAuditText = 200
 
-func clip(text string) string { return text[:min(len(text), maxAuditText)] }
+func clip(text string) string { return strings.ToValidUTF8(text[:min(len(text), maxAuditText)], "") }
 
 // noteFailure adds an act that was refused, or failed, to the log of who tried it; a
 // request that says nothing sensible is no act.

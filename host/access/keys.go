@@ -193,6 +193,9 @@ func (s *Service) RotateKey(ctx context.Context, by *host.Grant, id string, grac
 	if err != nil {
 		return host.KeyRecord{}, "", err
 	}
+	if over(&k, s.now()) != 0 {
+		return host.KeyRecord{}, "", host.Errorf(host.CodeFailedPrecondition, "The key has expired, and a new secret would not change that: make another key")
+	}
 	k.Previous, k.PreviousPrefix, k.PreviousUntil = [32]byte{}, "", 0
 	if grace > 0 {
 		k.Previous, k.PreviousPrefix, k.PreviousUntil = k.Hash, k.Prefix, s.now()+int64(grace)
