@@ -45,6 +45,7 @@ var rooms = []room{
 	{"host/hostcall", []string{"abi", "host", "host/state", "host/engine"}},
 	{"host/state", []string{"abi", "host"}},
 	{"host/journal", []string{"abi", "host"}},
+	{"host/access", []string{"abi", "host"}},
 	{"host/store/memory", []string{"abi", "host"}},
 	{"host/store/sqlite", []string{"abi", "host"}},
 	{"host/store/sqlite/faultdisk", nil},

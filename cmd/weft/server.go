@@ -61,7 +61,7 @@ func (s *server) put(h *wire.Host) {
 	s.now = h
 	h.Count(s.counts)
 	api := s.api
-	api.Runs, api.Plugins, api.Health = h.Runs, h.Plugins, h
+	api.Runs, api.Plugins, api.Health, api.Access = h.Runs, h.Plugins, h, h.Access
 	s.front.Put(httpapi.New(api))
 }
 

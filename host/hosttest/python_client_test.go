@@ -35,8 +35,8 @@ func pythonScript(t *testing.T, python string, line ...string) *exec.Cmd {
 	return cmd
 }
 
-// check is a line that testdata/client/run.py prints.
-type check struct {
+// pythonCheck is a line that testdata/client/run.py prints.
+type pythonCheck struct {
 	Check   string
 	Failure *string
 	Checks  *int // in the last line
@@ -56,7 +56,7 @@ func runChecks(t *testing.T, python, url string) {
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 1<<24)
 	for lines.Scan() {
-		var c check
+		var c pythonCheck
 		if err := json.Unmarshal(lines.Bytes(), &c); err != nil {
 			t.Errorf("%s: %v", lines.Bytes(), err)
 			continue

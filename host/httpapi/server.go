@@ -2,9 +2,9 @@
 // host's services and writes what they answer as JSON, CBOR, server-sent
 // events or NDJSON.
 //
-// It must not know how a run is executed, stored or streamed: it sees
-// [host.Runs], [host.Plugins] and [host.Health], and event bodies only as
-// encoded values that it transcodes. It keeps no state beyond open requests.
+// It must not know how a run is executed, stored or streamed, nor who may do what:
+// it sees [host.Runs], [host.Plugins], [host.Health] and [host.Access], and event
+// bodies only as encoded values that it transcodes. It keeps no state beyond open requests.
 package httpapi
 
 import (
@@ -41,8 +41,12 @@ type Config struct {
 	Runs    host.Runs
 	Plugins host.Plugins
 	Health  host.Health
+	// Access says who may do what. nil: requests need no key, and the routes of
+	// tenants and keys answer 404.
+	Access host.Access
 
-	// Metrics answers GET /metrics. Default: there is no such route.
+	// Metrics answers GET /metrics, which is for the server's own key if there are
+	// keys. Default: the answer is 404.
 	Metrics http.Handler
 	// Observe is told of every request that was answered: the pattern of its route
 	// ("" if there is none), its method, its status and how long it took. Default:
@@ -110,6 +114,7 @@ type Server struct {
 	guard  guard
 	banner string // the Server header
 	echo   *echo.Echo
+	least  map[string]host.Role // least role by method and route; set once, by routes
 	http   *http.Server
 	// patterns are those of all routes.
 	patterns map[string]bool
@@ -166,7 +171,7 @@ func (s *Server) untilShutdown(ctx context.Context) (context.Context, context.Ca
 func (s *Server) routes() {
 	e := s.echo
 	e.HTTPErrorHandler = s.fail
-	e.Use(s.observe, s.protect, canonicalPath)
+	e.Use(s.observe, s.protect, s.authenticate, canonicalPath)
 	read := func(path string, h echo.HandlerFunc) {
 		e.GET(path, h)
 		e.HEAD(path, h)
@@ -174,9 +179,7 @@ func (s *Server) routes() {
 
 	read("/health", s.health)
 	read("/ready", s.ready)
-	if s.cfg.Metrics != nil {
-		read("/metrics", echo.WrapHandler(s.cfg.Metrics))
-	}
+	read("/metrics", s.metrics)
 
 	read("/plugins", s.listPlugins)
 	e.PUT("/plugins/:name", s.putPlugin)
@@ -207,6 +210,19 @@ func (s *Server) routes() {
 	read("/results/:id", s.getResult)
 	e.GET("/events/:id", s.streamEvents)
 	e.POST("/events/:id", s.sendEvent)
+
+	read("/tenants", s.listTenants)
+	e.POST("/tenants", s.createTenant)
+	read("/tenants/:name", s.getTenant)
+	e.DELETE("/tenants/:name", s.deleteTenant)
+	read("/tenants/:name/usage", s.tenantUsage)
+	read("/keys", s.listKeys)
+	e.POST("/keys", s.createKey)
+	read("/keys/:id", s.getKey)
+	e.DELETE("/keys/:id", s.revokeKey)
+	e.POST("/keys/:id/rotate", s.rotateKey)
+	read("/audit", s.listAudit)
+	s.least = leastRoles(e)
 	s.patterns = map[string]bool{}
 	for _, r := range e.Routes() {
 		s.patterns[r.Path] = true

@@ -76,7 +76,7 @@ func (s *Server) streamEvents(c echo.Context) error {
 	}
 	ctx, cancel := s.untilShutdown(r.Context())
 	defer cancel()
-	events, err := s.cfg.Runs.Events(ctx, host.DefaultTenant, param(c, "id"), o.after)
+	events, err := s.cfg.Runs.Events(ctx, tenantOf(c), param(c, "id"), o.after)
 	if err != nil {
 		return orNotFound(err, textHandlerNotFound)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/access"
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/hostcall"
 	"github.com/weftrun/weft/host/journal"
@@ -48,7 +49,9 @@ type Config struct {
 	DueAtOnce       int
 	SnapshotEntries int
 	KeepEntries     uint64
-	Log             *slog.Logger
+	// AdminKey is the server's own key; see access.Config.
+	AdminKey string
+	Log      *slog.Logger
 	// Compiler is the command that builds modules in a process of its own; see
 	// sandbox.Config. It is not used with InMemory. nil: they are built in this
 	// process.
@@ -76,6 +79,7 @@ type Config struct {
 type Host struct {
 	Runs    *scheduler.Scheduler
 	Plugins *module.Service
+	Access  *access.Service
 	Store   host.Store
 	Journal *journal.Journal
 	Sandbox *sandbox.Sandbox
@@ -86,6 +90,8 @@ type Host struct {
 	stopJrnl context.CancelFunc
 	runs     chan error
 	jrnl     chan error
+	stopAcc  context.CancelFunc
+	acc      chan struct{} // closed when Access runs no more
 	dead     chan struct{}
 	failure  error // of the journal; set before dead is closed
 	once     sync.Once
@@ -144,6 +150,13 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 		Classify: classify, Parked: hostcall.ErrParked, Observer: observer(cfg.Metrics),
 		Tokens: cfg.Tokens, IdleAfter: cfg.IdleAfter, Limits: cfg.Limits, Resources: cfg.Resources, Timeout: cfg.Timeout, Now: cfg.Now, Log: cfg.Log,
 		SnapshotEntries: cfg.SnapshotEntries, KeepEntries: cfg.KeepEntries, DueAtOnce: cfg.DueAtOnce, After: after,
+	})
+	if err != nil {
+		return nil, err
+	}
+	h.Access, err = access.New(ctx, access.Config{
+		Store: h.Store, Runs: h.Runs, Plugins: h.Plugins, AdminKey: cfg.AdminKey, Forget: h.Runs.Forget, Log: cfg.Log, Now: cfg.Now,
+		Settled: func(ctx context.Context) error { return h.Journal.Wait(ctx, h.Journal.Stats().Position) },
 	})
 	if err != nil {
 		return nil, err
@@ -224,6 +237,12 @@ func (h *Host) begin(ctx context.Context) {
 		h.jrnl <- err
 	}()
 	go func() { h.runs <- h.Runs.Run(rctx, grace) }()
+	actx, stopAcc := context.WithCancel(context.WithoutCancel(ctx))
+	h.stopAcc, h.acc = stopAcc, make(chan struct{})
+	go func() {
+		h.Access.Run(actx)
+		close(h.acc)
+	}()
 }
 
 // grace is how long running guests may take to end when the host closes.
@@ -275,6 +294,8 @@ func (h *Host) close(ctx context.Context) error {
 		h.Runs.Abandon()
 	default:
 	}
+	h.stopAcc() // first: what it does needs the others
+	<-h.acc
 	h.stopRuns()
 	err := <-h.runs
 	h.stopJrnl()
