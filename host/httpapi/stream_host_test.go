@@ -130,6 +130,7 @@ func TestStreamFraming(t *testing.T) {
 	if w := call(t, s.Config.Handler, "POST", "/workflows/human/run-nowait", `{"handler_id":"h"}`); w.Code != 200 {
 		t.Fatal(w.Body)
 	}
+	readLines(t, bufio.NewReader(open(t, s, "/events/h?after_sequence=-1")), 3) // it has asked
 	body, err := json.Marshal(map[string]any{"event": map[string]any{"type": "HumanResponseEvent", "value": map[string]any{"response": text}}})
 	if err != nil {
 		t.Fatal(err)
