@@ -143,6 +143,11 @@ func TestStreamFraming(t *testing.T) {
 		if got := w.Header().Get("Content-Type"); w.Code != 200 || got != kind {
 			t.Errorf("%s: %d, Content-Type = %s", query, w.Code, got)
 		}
+		for name, want := range map[string]string{"Cache-Control": "no-cache", "X-Accel-Buffering": "no", "X-Content-Type-Options": "nosniff"} {
+			if got := w.Header().Get(name); got != want {
+				t.Errorf("%s: %s = %q", query, name, got)
+			}
+		}
 		out := w.Body.String()
 		if strings.ContainsAny(out, "\r\x00\u2028\u2029\u0085") {
 			t.Errorf("%s: a separator is not escaped: %q", query, out)
