@@ -7,6 +7,7 @@ from workflows.events import (
     Event,
     HumanResponseEvent,
     InputRequiredEvent,
+    InternalDispatchEvent,
     StepState,
     StepStateChanged,
     UnhandledEvent,
@@ -98,6 +99,32 @@ class Streams(Check):
             self.assertEqual(change.name, "work")
         self.assertEqual([c.step_state for c in changes][-2:], [StepState.RUNNING, StepState.NOT_RUNNING])
         self.assertTrue(all(e.types == ["InternalDispatchEvent"] for e in events if e.type == "StepStateChanged"))
+
+    async def test_every_internal_event_loads(self):
+        handler = await self.ask("human")
+        stream = self.client.get_workflow_events(handler, include_internal_events=True)
+        await self.until(stream, "WorkflowIdleEvent")
+        await self.client.send_event(handler, HumanResponseEvent(response="x"))
+        events, _ = await self.all_of(handler, include_internal_events=True)
+        loaded = [e.load_event() for e in events]
+        self.assertEqual([type(e).__name__ for e in loaded], [e.type for e in events])
+        for event, known in zip(events, loaded):
+            self.assertEqual(event.types == ["InternalDispatchEvent"], isinstance(known, InternalDispatchEvent), event)
+
+    async def test_free_fields_are_plain(self):
+        handler = await self.ask("human")
+        asked = (await self.until(self.client.get_workflow_events(handler), "InputRequiredEvent"))[-1]
+        self.assertEqual(asked.value, {"prefix": "Enter a number: "})
+        question = asked.load_event()
+        self.assertEqual((type(question), question.prefix), (InputRequiredEvent, "Enter a number: "))
+        await self.client.cancel_handler(handler)
+
+    async def test_null_result(self):
+        handler = await self.ask("human")
+        await self.client.send_event(handler, HumanResponseEvent(response=None))
+        done = await self.ended(handler)
+        self.assertEqual(done.result.value, {"result": None})
+        self.assertIsNone(done.result.load_event().result)
 
     async def test_two_readers(self):
         handler = await self.ask("human")
