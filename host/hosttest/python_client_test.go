@@ -38,6 +38,7 @@ func pythonScript(t *testing.T, python string, line ...string) *exec.Cmd {
 // pythonCheck is a line that testdata/client/run.py prints.
 type pythonCheck struct {
 	Check   string
+	Seconds float64
 	Failure *string
 	Checks  *int // in the last line
 }
@@ -67,6 +68,7 @@ func runChecks(t *testing.T, python, url string) {
 		}
 		seen++
 		t.Run(c.Check, func(t *testing.T) {
+			t.Logf("took %.3f s", c.Seconds)
 			if c.Failure != nil {
 				t.Error(*c.Failure)
 			}

@@ -74,6 +74,7 @@ var wireDifferences = map[string]difference{
 	"095-human-send-400-missing-field":   {why: "own text", detail: "text"},
 	"096-human-send-wrong-step":          {why: "a wrong step is the client's fault", status: 400, detail: "nope"},
 	"105-human2-result":                  {why: "the run goes on after the send", first: "q2"},
+	"107-human3-send-qualified":          {why: "the run is idle", first: "q3 WorkflowIdleEvent"},
 	"110-waiter-send":                    {why: "the run is idle", first: "w1 WorkflowIdleEvent"},
 	"113-idle-handler-after-release":     {why: "the run is idle", first: "i1 WorkflowIdleEvent"},
 	"116-idle-handler-done":              {why: "the run goes on after the send", first: "i1"},
