@@ -107,8 +107,9 @@ type key struct {
 	tenant *tenant
 	used   atomic.Int64    // when it was last used, Unix nanoseconds
 	stored atomic.Int64    // what the store has of that
-	done   context.Context // ends with the key; guarded by Service.mu, as end
+	done   context.Context // ends with the key; guarded by Service.mu, as what follows
 	end    context.CancelCauseFunc
+	expiry *time.Timer // ends requests under way when the key expires; nil: it does not
 }
 
 // New makes a service with the tenants and keys of the store. The default tenant is
@@ -185,11 +186,28 @@ func (s *Service) putKey(record host.KeyRecord) *key {
 	k.used.Store(record.LastUsed)
 	k.stored.Store(record.LastUsed)
 	k.done, k.end = context.WithCancelCause(k.tenant.done)
+	if record.Expires != 0 && record.Revoked == 0 {
+		k.expiry = time.AfterFunc(time.Duration(record.Expires-s.now()), func() { s.expire(k) })
+	}
 	s.keys[record.ID] = k
 	for _, prefix := range k.prefixes() {
 		s.prefixes[prefix] = append(s.prefixes[prefix], k)
 	}
 	return k
+}
+
+// expire ends the requests under way that came with a key.
+func (s *Service) expire(k *key) {
+	s.mu.RLock()
+	end := k.end
+	s.mu.RUnlock()
+	end(errWrongKey)
+}
+
+func (k *key) stopExpiry() {
+	if k.expiry != nil {
+		k.expiry.Stop()
+	}
 }
 
 // prefixes are how a key begins, and how it began before it was rotated.
@@ -206,6 +224,7 @@ func (s *Service) dropKey(id string) {
 	if k == nil {
 		return
 	}
+	k.stopExpiry()
 	delete(s.keys, id)
 	for _, prefix := range k.prefixes() {
 		var rest []*key

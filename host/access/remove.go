@@ -147,7 +147,7 @@ func (s *Service) queueRemoval(r *removal) {
 }
 
 // Run removes tenants that are being deleted, and writes down when keys were used.
-// It returns when ctx ends, after the latter.
+// It returns when ctx ends, after the latter; the service is of no use then.
 func (s *Service) Run(ctx context.Context) {
 	tick := time.NewTicker(usedInterval)
 	defer tick.Stop()
@@ -156,11 +156,21 @@ func (s *Service) Run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			s.Flush(context.WithoutCancel(ctx))
+			s.stopExpiries()
 			return
 		case <-tick.C:
 			s.Flush(ctx)
 		case <-s.wake:
 		}
+	}
+}
+
+// stopExpiries stops the timers of all keys, which would keep the service in memory.
+func (s *Service) stopExpiries() {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, k := range s.keys {
+		k.stopExpiry()
 	}
 }
 

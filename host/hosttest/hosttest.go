@@ -18,6 +18,7 @@ import (
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/client"
 	"github.com/weftrun/weft/host/httpapi"
+	"github.com/weftrun/weft/host/metrics"
 )
 
 // Host is a running host with its server.
@@ -73,7 +74,7 @@ func New(tb testing.TB, cfg Config) *Host {
 	}
 	h := &Host{Host: w, URL: "http://" + l.Addr().String(), served: make(chan error, 1)}
 	h.server = httpapi.New(httpapi.Config{Runs: w.Runs, Plugins: w.Plugins, Health: w, Access: w.Access, Log: log, Addr: l.Addr().String(),
-		MaxPlugin: int64(cfg.Limits.Greatest().ModuleBytes), Version: "test"})
+		MaxPlugin: int64(cfg.Limits.Greatest().ModuleBytes), Version: "test", Metrics: metrics.New().Handler()})
 	go func() { h.served <- h.server.Serve(l) }()
 	if h.Client, err = client.New(h.URL, client.Options{}); err != nil {
 		tb.Fatal(err)

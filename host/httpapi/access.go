@@ -15,6 +15,10 @@ import (
 // headerTenant names the tenant in which the server's own key acts.
 const headerTenant = "Weft-Tenant"
 
+// roleServer is what a route needs that shows what all tenants have: the server's own
+// key, or a server that asks for none. No tenant's key has it.
+const roleServer host.Role = "server"
+
 // roles is the least role that each route needs. A route that is not here is for
 // nobody: TestEveryRouteHasARole says so before anybody else does.
 var roles = map[string]host.Role{
@@ -52,8 +56,8 @@ var roles = map[string]host.Role{
 	"GET /keys/:id":                       host.RoleAdmin,
 	"DELETE /keys/:id":                    host.RoleAdmin,
 	"POST /keys/:id/rotate":               host.RoleAdmin,
+	"GET /metrics":                        roleServer,
 	"GET /audit":                          host.RoleAdmin,
-	"GET /metrics":                        host.RoleAdmin,
 	"POST /workflows/:name/migrate":       host.RoleDeploy,
 	"POST /workflows/:name/run-nowait":    host.RoleRun,
 	"GET /workflows/:name/representation": host.RoleRead,
@@ -99,8 +103,10 @@ func leastRoles(e *echo.Echo) map[string]host.Role {
 // Route is a route of the API.
 type Route struct {
 	Method string
-	Path   string    // with parameters as :name
-	Least  host.Role // that it needs; "" for one that asks for no key
+	Path   string // with parameters as :name
+	// Least is the role that it needs: "" for one that asks for no key, "server" for
+	// one that takes the server's own.
+	Least host.Role
 }
 
 // Routes lists what the server serves, by path and method; HEAD is where GET is.
@@ -143,8 +149,8 @@ func (s *Server) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 		c.Set(grantKey, &grant)
 		route := routeOf(c.Request().Method, c.Path())
 		// What is no route is answered as such by the router.
-		if least, isRoute := s.least[route]; isRoute && !grant.Role.May(least) {
-			return host.Errorf(host.CodePermissionDenied, "This needs a key with the role '%s', and yours has '%s'", least, grant.Role)
+		if least, isRoute := s.least[route]; isRoute && !s.may(&grant, least) {
+			return denied(&grant, least)
 		}
 		if grant.Done != nil {
 			ctx, cancel := context.WithCancelCause(c.Request().Context())
@@ -162,6 +168,24 @@ func (s *Server) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 		return err
 	}
 }
+
+// may reports whether a grant is enough for a route.
+func (s *Server) may(grant *host.Grant, least host.Role) bool {
+	if least == roleServer {
+		return grant.Server || s.keyless()
+	}
+	return grant.Role.May(least)
+}
+
+func denied(grant *host.Grant, least host.Role) error {
+	if least == roleServer {
+		return host.Errorf(host.CodePermissionDenied, "This needs the server's own admin key")
+	}
+	return host.Errorf(host.CodePermissionDenied, "This needs a key with the role '%s', and yours has '%s'", least, grant.Role)
+}
+
+// keyless reports whether requests need no key.
+func (s *Server) keyless() bool { return s.cfg.Access == nil || s.cfg.Access.Keyless() }
 
 // enter asks what a request may do.
 func (s *Server) enter(r *http.Request) (host.Grant, error) {

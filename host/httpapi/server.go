@@ -45,8 +45,7 @@ type Config struct {
 	// tenants and keys answer 404.
 	Access host.Access
 
-	// Metrics answers GET /metrics, which is for the server's own key if there are
-	// keys. Default: the answer is 404.
+	// Metrics answers GET /metrics. Default: there is no such route.
 	Metrics http.Handler
 	// Observe is told of every request that was answered: the pattern of its route
 	// ("" if there is none), its method, its status and how long it took. Default:
@@ -179,7 +178,9 @@ func (s *Server) routes() {
 
 	read("/health", s.health)
 	read("/ready", s.ready)
-	read("/metrics", s.metrics)
+	if s.cfg.Metrics != nil {
+		read("/metrics", echo.WrapHandler(s.cfg.Metrics))
+	}
 
 	read("/plugins", s.listPlugins)
 	e.PUT("/plugins/:name", s.putPlugin)
@@ -210,18 +211,8 @@ func (s *Server) routes() {
 	read("/results/:id", s.getResult)
 	e.GET("/events/:id", s.streamEvents)
 	e.POST("/events/:id", s.sendEvent)
+	s.accessRoutes(read)
 
-	read("/tenants", s.listTenants)
-	e.POST("/tenants", s.createTenant)
-	read("/tenants/:name", s.getTenant)
-	e.DELETE("/tenants/:name", s.deleteTenant)
-	read("/tenants/:name/usage", s.tenantUsage)
-	read("/keys", s.listKeys)
-	e.POST("/keys", s.createKey)
-	read("/keys/:id", s.getKey)
-	e.DELETE("/keys/:id", s.revokeKey)
-	e.POST("/keys/:id/rotate", s.rotateKey)
-	read("/audit", s.listAudit)
 	s.least = leastRoles(e)
 	s.patterns = map[string]bool{}
 	for _, r := range e.Routes() {

@@ -9,6 +9,23 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
+// accessRoutes joins the paths of tenants and keys to handlers; read is for those
+// that can be read.
+func (s *Server) accessRoutes(read func(path string, h echo.HandlerFunc)) {
+	e := s.echo
+	read("/tenants", s.listTenants)
+	e.POST("/tenants", s.createTenant)
+	read("/tenants/:name", s.getTenant)
+	e.DELETE("/tenants/:name", s.deleteTenant)
+	read("/tenants/:name/usage", s.tenantUsage)
+	read("/keys", s.listKeys)
+	e.POST("/keys", s.createKey)
+	read("/keys/:id", s.getKey)
+	e.DELETE("/keys/:id", s.revokeKey)
+	e.POST("/keys/:id/rotate", s.rotateKey)
+	read("/audit", s.listAudit)
+}
+
 // access is who manages tenants and keys; without one there are no such routes.
 func (s *Server) access() (host.Access, error) {
 	if s.cfg.Access == nil {
