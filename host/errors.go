@@ -21,6 +21,7 @@ const (
 	CodeConflict             Code = "conflict"
 	CodeFailedPrecondition   Code = "failed_precondition"
 	CodeGone                 Code = "gone"
+	CodePreconditionFailed   Code = "precondition_failed"
 	CodeTooLarge             Code = "too_large"
 	CodeUnsupportedMediaType Code = "unsupported_media_type"
 	CodeInvalidPlugin        Code = "invalid_plugin"
@@ -62,6 +63,7 @@ var httpStatus = map[Code]int{
 	CodeConflict:             http.StatusConflict,
 	CodeFailedPrecondition:   http.StatusConflict,
 	CodeGone:                 http.StatusGone,
+	CodePreconditionFailed:   http.StatusPreconditionFailed,
 	CodeTooLarge:             http.StatusRequestEntityTooLarge,
 	CodeUnsupportedMediaType: http.StatusUnsupportedMediaType,
 	CodeInvalidPlugin:        http.StatusUnprocessableEntity,

@@ -21,6 +21,9 @@ var (
 	// ErrUnreadable: what is stored is there but does not read, as it is damaged.
 	// To read it again would end the same.
 	ErrUnreadable = errors.New("unreadable")
+	// ErrErasing: the session is being deleted, and some of it is left: Erase goes on
+	// with it.
+	ErrErasing = errors.New("the session is being deleted")
 	// ErrNewer: what is stored was written by a newer version of weft, in a form
 	// that this one does not know.
 	ErrNewer = errors.New("written by a newer version of weft")
@@ -48,6 +51,8 @@ type SessionBatch struct {
 	// WakeAt says when the session has something to do by itself: 0 now, a
 	// time in Unix nanoseconds, or WakeNever.
 	WakeAt int64
+	// At is the time of the entry Last, in Unix nanoseconds.
+	At int64
 	// Snapshot is the position of the newest entry of Data that has a snapshot of
 	// the session; 0: none has. Cut lets go of the journal's rows before the
 	// newest one with a snapshot at or before this position; 0: of none.
@@ -75,6 +80,31 @@ type SessionBatch struct {
 	// written; with the last handler of a private session (the session id is
 	// the handler id) the session and its journal go too.
 	Purge []string
+	// Erase deletes about so many rows of the session, after the rest was written:
+	// events, runs and handlers first, then journal rows; when none is left the
+	// session goes. 0: none. Until then the session has something to do now, and is
+	// not there but for those who delete: its reading is ErrErasing, and a new one of
+	// its name is refused. A session that does not exist stays so.
+	Erase int
+}
+
+// SessionInfo is what is known of a session without its journal.
+type SessionInfo struct {
+	Tenant    string
+	SessionID string
+	Order     int64 // grows from one session to the next in the order of their making
+	// Created and Updated are the times of its first and its last entry in Unix
+	// nanoseconds; 0 if they are not known.
+	Created, Updated int64
+	Runs             int // of all its handlers
+	Active           int // of these: running, or waiting for their turn
+}
+
+// SessionQuery selects sessions, the newest first.
+type SessionQuery struct {
+	Tenant string
+	Before int64 // Order of the session behind which to go on; 0: the top
+	Limit  int   // 1 to 1000
 }
 
 // VersionUse says that an entry needs a version of a workflow to be folded.
@@ -220,8 +250,12 @@ type Store interface {
 	// Append writes a batch in one transaction.
 	Append(ctx context.Context, b Batch) error
 	// LoadSession reads a session from its newest snapshot on, or whole if it
-	// has none.
+	// has none; ErrErasing while it is being deleted.
 	LoadSession(ctx context.Context, key SessionKey) (StoredSession, error)
+	// Session reads what is known of a session.
+	Session(ctx context.Context, key SessionKey) (SessionInfo, error)
+	// Sessions lists sessions, the newest first.
+	Sessions(ctx context.Context, q SessionQuery) ([]SessionInfo, error)
 	// History reads rows of a session's journal in order, at most limit: with
 	// after 0 from the newest one whose Snapshot is at or before a position on
 	// (from the oldest one if there is none), else those whose First is greater
@@ -334,6 +368,7 @@ type JournalItem struct {
 	Invocation, Attempt uint64
 	Finish              bool
 	WakeAt              int64
+	At                  int64 // time of the entry
 	// Snapshot: the entry has one of the session. Cut is as in a SessionBatch.
 	Snapshot bool
 	Cut      uint64
@@ -344,6 +379,7 @@ type JournalItem struct {
 	Stream   []StreamRow
 	Drop     []string
 	Purge    []string
+	Erase    int
 	// Size is about how many bytes the item holds in memory.
 	Size int
 }

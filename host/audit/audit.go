@@ -90,14 +90,14 @@ const (
 // What to do about faults.
 const (
 	adviceDatabase = "restore the latest backup that is clean; 'weft backup --no-verify' saves what still reads"
-	adviceSession  = "the server refuses this session alone, as quarantined: restore a backup, or delete its handlers " +
-		"('weft cancel HANDLER --purge')"
+	adviceSession  = "the server refuses this session alone, as quarantined: restore a backup, or delete it " +
+		"('weft sessions rm SESSION')"
 	adviceNewer  = "run the version of weft that wrote it, or a newer one"
 	adviceModule = "upload the same plugin again ('weft push FILE.wasm'): a module is found by its digest"
 	adviceRecord = "the journal holds, and the run goes on by it; its next change writes the record anew. " +
 		"If the run has ended, restore a backup or delete its handler ('weft cancel HANDLER --purge')"
 	adviceWake     = "any request to the session writes it anew; without one it may sleep too long, or be loaded for nothing"
-	adviceSnapshot = "the server loads the session by it: restore a backup, or delete its handlers ('weft cancel HANDLER --purge'); " +
+	adviceSnapshot = "the server loads the session by it: restore a backup, or delete it ('weft sessions rm SESSION'); " +
 		"please report it, as it is no fault of the disk"
 	adviceVersions = "nothing is wrong as long as the plugin is there: do not delete it, nor its old versions, while the session is needed"
 	adviceRow      = "the server does not look at it; a restore of a clean backup is without it"

@@ -148,6 +148,9 @@ func (s *session) snapshot(e *engine.Entry) error {
 	if e.Kind != engine.EntrySnapshot || s.eng.Seq() == 0 || s.eng.Seq() != e.Seq-1 {
 		return nil // it begins the journal, or is out of place, which the fold tells
 	}
+	if !e.Ran {
+		s.eng.ForgetRan() // as the fold of the entry does
+	}
 	want, err := s.eng.Snapshot()
 	if err != nil {
 		return err

@@ -240,7 +240,7 @@ func (a *answer) failure() *host.Error {
 func codeOf(status int) host.Code {
 	for _, code := range []host.Code{
 		host.CodeInvalidArgument, host.CodeUnauthenticated, host.CodePermissionDenied, host.CodeNotFound,
-		host.CodeMethodNotAllowed, host.CodeConflict, host.CodeGone, host.CodeTooLarge,
+		host.CodeMethodNotAllowed, host.CodeConflict, host.CodeGone, host.CodePreconditionFailed, host.CodeTooLarge,
 		host.CodeUnsupportedMediaType, host.CodeSchemaViolation, host.CodeLimitExceeded, host.CodeUnavailable,
 	} {
 		if code.HTTPStatus() == status {

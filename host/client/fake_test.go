@@ -43,6 +43,7 @@ type fake struct {
 	composed  host.Composition
 	put       []byte
 	opened    []int64 // the positions of the streams
+	sessions  fakeSessions
 	// hold keeps streams open behind their last event until the client goes.
 	hold bool
 }
@@ -191,7 +192,7 @@ func (p plugins) Decompose(context.Context, string, string) error { return p.f.e
 // serve serves a fake through the real API, within a layer of the test's.
 func serve(t *testing.T, f *fake, layer func(http.Handler) http.Handler) *client.Client {
 	t.Helper()
-	h := httpapi.New(httpapi.Config{Runs: f, Plugins: plugins{f}, Health: f}).Handler()
+	h := httpapi.New(httpapi.Config{Runs: f, Sessions: &f.sessions, Plugins: plugins{f}, Health: f}).Handler()
 	if layer != nil {
 		h = layer(h)
 	}

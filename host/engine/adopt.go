@@ -47,7 +47,7 @@ func (s *Session) decideSnapshot(e *Entry, t TakeSnapshot) (decision, error) {
 	if err == nil && t.Most > 0 && len(data) > t.Most {
 		return decision{}, nil
 	}
-	e.Kind, e.Snapshot, e.Held = EntrySnapshot, data, t.Held
+	e.Kind, e.Snapshot, e.Held, e.Ran = EntrySnapshot, data, t.Held, true
 	return decision{entry: e}, err
 }
 
@@ -106,13 +106,18 @@ func (s *Session) foldFork() {
 // Needs gives the versions without which the entry, the session's newest, cannot
 // be folded, or what it says cannot be done, sorted: those of the runs that it
 // begins, here or in another session, and for one that others are loaded from those
-// of everything that has not ended. Whoever stores the entry keeps them as long as
-// it.
+// of everything that has not ended, and of the workflows whose schemas the state has
+// to keep. Whoever stores the entry keeps them as long as it.
 func (s *Session) Needs(e *Entry) []string {
 	var out []string
 	switch {
 	case e.begins(), e.Kind == EntryRetry:
 		out = slices.Collect(maps.Values(s.Versions()))
+		if e.begins() {
+			for _, r := range s.ran {
+				out = append(out, r.version)
+			}
+		}
 		for _, c := range s.children {
 			if c.start != nil {
 				out = append(out, c.start.Version)

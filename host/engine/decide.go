@@ -84,6 +84,8 @@ func (s *Session) decide(at int64, t Tick) (decision, error) {
 		return s.decideRerun(e, t)
 	case Migrate:
 		return s.decideMigrate(e, t)
+	case EditSession:
+		return s.decideOutside(e, t)
 	case Shift:
 		if t.Lost <= 0 && !t.Crash {
 			return decision{}, nil

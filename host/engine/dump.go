@@ -25,6 +25,9 @@ func (s *Session) Dump() string {
 		d.line("last message=%d", s.lastMessage)
 	}
 	d.line("state %s", showRaw(s.root.Encode()))
+	for _, r := range s.ran {
+		d.line("ran %s version=%s", r.workflow, r.version)
+	}
 	for _, id := range sortedKeys(s.handlers) {
 		h := s.handlers[id]
 		d.line("handler %s run=%s next=%d", id, h.run, h.next)

@@ -45,6 +45,7 @@ const (
 
 	EntryRetry   EntryKind = 28 // a run that has failed goes on: see rerun.go
 	EntryMigrate EntryKind = 29 // a run goes on with another version: see migrate.go
+	EntryPatch   EntryKind = 30 // an edit of the state from outside: see outside.go
 )
 
 // entryNames are how entries are called in a run's timeline.
@@ -54,7 +55,7 @@ var entryNames = map[EntryKind]string{
 	EntrySleep: "sleep", EntryPause: "pause", EntryResume: "resume", EntryChild: "child", EntryDelivered: "delivered",
 	EntryChildEnded: "child_ended", EntryChildShown: "child_shown", EntryQueue: "queue", EntryBegin: "begin",
 	EntrySnapshot: "snapshot", EntryFork: "fork", EntryResource: "resource", EntryResourceAnswered: "answered",
-	EntryRetry: "retry", EntryMigrate: "migrate",
+	EntryRetry: "retry", EntryMigrate: "migrate", EntryPatch: "patch",
 }
 
 // String is the kind's name in a run's timeline.
@@ -112,6 +113,9 @@ type Entry struct {
 	Anew bool `cbor:"43,keyasint,omitempty"`
 	// Version is the one with which the run goes on, of an EntryMigrate.
 	Version string `cbor:"44,keyasint,omitempty"`
+	// Ran is of an EntrySnapshot: it says which workflows have run in the session, as
+	// older ones do not.
+	Ran bool `cbor:"45,keyasint,omitempty"`
 
 	// Open is on the first entry of an attempt: what its input was made of.
 	Open *AttemptOpen `cbor:"30,keyasint,omitempty"`

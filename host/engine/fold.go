@@ -46,7 +46,12 @@ func (s *Session) fold(e *Entry, root *state.Node) ([]Command, error) {
 		err = s.foldShown(e)
 	case EntryResourceAnswered:
 		err = s.foldAnswered(e)
+	case EntryPatch:
+		err = s.change(e, root)
 	case EntrySnapshot: // of what the session holds anyway
+		if !e.Ran {
+			s.ForgetRan()
+		}
 	case EntryFork:
 		if e.Seq != 1 {
 			return nil, corrupt(e, "a session begins in its middle")

@@ -69,8 +69,10 @@ func (s *Session) Fork(runID string, t ForkTarget) (runs []ForkedRun, anew []hos
 		runs = append(runs, f.rename(r, r == top))
 	}
 	s.runs = make(map[string]*run, len(f.runs))
+	s.ForgetRan()
 	for _, r := range f.runs {
 		s.runs[r.rec.RunID] = r
+		s.noteRan(r.graph.Workflow(), r.rec.Version)
 	}
 	for _, r := range f.runs {
 		renewed, err := f.children(r)

@@ -315,6 +315,7 @@ func (s *Session) move(r *run, version string, g *Graph) {
 		m.moveKept(kept)
 	}
 	r.pools, r.buffers, r.graph, r.rec.Version = pools, buffers, g, version
+	s.noteRan(g.Workflow(), version)
 }
 
 // strike takes the waits of the run off its lists, in the order in which they began:

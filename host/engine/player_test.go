@@ -81,6 +81,7 @@ func newPlayer(t reporter, graphs map[string]*Graph) *player {
 //	[@TIME] rerun RUN as NEW [version=V]: see [player.failedAgain]
 //	[@TIME] migrate RUN VERSION
 //	[@TIME] shift DURATION
+//	[@TIME] outside put JSON | patch JSON | edit OP PATH... [; OP PATH...]... | make: see [player.outside]
 //	snap INVOCATION, try INVOCATION get PATH | VERB...: see [player.try]
 //	ask INVOCATION RESOURCE METHOD JSON [ordinal=N] [mode=M] [n=N] [attempt=N]
 //	[@TIME] answer INVOCATION JSON | error CODE "MESSAGE" [final] [n=N] [attempt=N]

@@ -173,6 +173,7 @@ func (s *Session) foldRerun(e *Entry) error {
 			continue
 		}
 		s.emit(RunChanged{Run: r.rec})
+		s.noteRan(r.graph.Workflow(), r.rec.Version)
 		for inv := r.oldest; inv != nil; inv = inv.newer {
 			s.visited++
 			if inv.phase == phaseRunning {

@@ -62,6 +62,8 @@ func (p *player) moreVerbs(verb string, in *scanner) Tick {
 		return p.failedAgain(in)
 	case "migrate":
 		return Migrate{RunID: in.word(), Version: in.word()}
+	case "outside":
+		return p.outside(in)
 	case "block":
 		return Block{RunID: in.word(), Reason: host.Blocked{Code: in.word(), Message: in.rest}}
 	case "resume":

@@ -109,6 +109,9 @@ func (l *loader) session() error {
 	if saved.Ended != nil {
 		s.ended = l.record(*saved.Ended)
 	}
+	if err := s.restoreRan(saved.Ran); err != nil {
+		return err
+	}
 	return l.settle()
 }
 

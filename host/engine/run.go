@@ -56,6 +56,7 @@ func (s *Session) begin(runID string, p *StartPart, g *Graph) *run {
 		r.parent = &parentLink{session: p.Parent.Session, stream: p.Parent.Stream, depth: p.Parent.Depth}
 	}
 	s.runs[runID] = r
+	s.noteRan(g.Workflow(), p.Version)
 	if p.Timeout > 0 {
 		r.deadline = s.arm(&timer{kind: timerDeadline, at: later(s.now, p.Timeout), span: p.Timeout, run: r})
 	}

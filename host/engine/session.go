@@ -41,6 +41,8 @@ type Session struct {
 	// blocked.
 	seats int
 	ended host.Run // the run that ended last
+	// ran are the workflows that have run here, the last one last: see outside.go.
+	ran []ranVersion
 
 	// out gathers the commands of the entry that is being folded.
 	out []Command

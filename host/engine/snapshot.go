@@ -66,6 +66,7 @@ type savedSession struct {
 	Turns    [][]byte       `cbor:"13,keyasint,omitempty"` // savedTurn, first come first
 	Outbox   [][]byte       `cbor:"14,keyasint,omitempty"` // savedMessage, by id
 	Ended    *savedRecord   `cbor:"15,keyasint,omitempty"`
+	Ran      []savedRan     `cbor:"17,keyasint,omitempty"` // the last one last; older forms do not say
 }
 
 type savedHandler struct {
@@ -307,7 +308,7 @@ func (s *Session) Snapshot() ([]byte, error) {
 	out := savedSession{
 		Seq: s.seq, Now: s.now, State: s.root.Encode(),
 		LastEvent: s.lastEvent, LastInvocation: s.lastInvocation, LastTimer: s.lastTimer, LastCollection: s.lastCollection,
-		LastSeat: s.lastSeat, LastWait: s.lastWait, LastMessage: s.lastMessage, LastCall: s.lastCall,
+		LastSeat: s.lastSeat, LastWait: s.lastWait, LastMessage: s.lastMessage, LastCall: s.lastCall, Ran: s.saveRan(),
 	}
 	for _, id := range sortedKeys(s.handlers) {
 		h := s.handlers[id]

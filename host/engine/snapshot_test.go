@@ -59,6 +59,11 @@ func translate(tick Tick, from, to *Session) Tick {
 		}
 		t.Stage = &stage
 		return t
+	case EditSession:
+		if t.Base != nil {
+			t.Base = node(nil, t.Base)
+		}
+		return t
 	}
 	return tick
 }
@@ -141,6 +146,9 @@ var saved = map[string]string{
 	"Session.lastWait":       "savedSession.LastWait",
 	"Session.lastMessage":    "savedSession.LastMessage",
 	"Session.lastCall":       "savedSession.LastCall",
+	"Session.ran":            "savedSession.Ran",
+	"ranVersion.workflow":    "savedRan.Workflow",
+	"ranVersion.version":     "savedRan.Version",
 	"Session.calls":          "savedSuspension.Call",
 	"Session.handlers":       "savedSession.Handlers",
 	"Session.runs":           "savedSession.Runs",
@@ -355,7 +363,7 @@ var savedForms = []reflect.Type{
 	reflect.TypeFor[savedKept](), reflect.TypeFor[savedJoin](), reflect.TypeFor[savedCollection](), reflect.TypeFor[savedCollector](),
 	reflect.TypeFor[savedBuffer](), reflect.TypeFor[savedInvocation](), reflect.TypeFor[savedCall](), reflect.TypeFor[savedSet](),
 	reflect.TypeFor[savedSuspension](), reflect.TypeFor[savedWish](), reflect.TypeFor[savedWaiter](), reflect.TypeFor[savedChild](),
-	reflect.TypeFor[savedOutcall](),
+	reflect.TypeFor[savedOutcall](), reflect.TypeFor[savedRan](),
 }
 
 // listed are the types behind container/list, which reflection does not see.
@@ -478,7 +486,7 @@ func TestNeedsOfChildren(t *testing.T) {
 			t.Errorf("after %q the session needs %q", line, needs)
 		}
 	}
-	if needs := p.live.Needs(&Entry{Kind: EntrySnapshot}); most != 2 || len(needs) != 0 {
+	if needs := p.live.Needs(&Entry{Kind: EntrySnapshot}); most != 2 || len(needs) != 1 { // that of the run that was, for its schema
 		t.Errorf("it has needed %d versions, and needs %q", most, needs)
 	}
 }

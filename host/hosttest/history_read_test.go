@@ -60,6 +60,19 @@ func operation(name abi.Import, msg interface{ Encode() ([]byte, error) }) (abi.
 }
 
 func editOperation(text string) (abi.Raw, error) {
+	edits, err := readEdits(text)
+	if err != nil {
+		return nil, err
+	}
+	request, err := abi.EncodeEdits(edits)
+	if err != nil {
+		return nil, err
+	}
+	return abi.EncodeValue([]any{string(abi.ImportStateEdit), abi.Raw(request)})
+}
+
+// readEdits reads edits: OP PATH [VALUE] [; OP PATH [VALUE]]...
+func readEdits(text string) ([]abi.Edit, error) {
 	var edits []abi.Edit
 	for text = strings.TrimSpace(text); text != ""; text = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(text), ";")) {
 		var e abi.Edit
@@ -76,11 +89,7 @@ func editOperation(text string) (abi.Raw, error) {
 		}
 		edits = append(edits, e)
 	}
-	request, err := abi.EncodeEdits(edits)
-	if err != nil {
-		return nil, err
-	}
-	return abi.EncodeValue([]any{string(abi.ImportStateEdit), abi.Raw(request)})
+	return edits, nil
 }
 
 func readCollect(sc *scene) (abi.CollectEvents, error) {

@@ -28,6 +28,7 @@ import (
 var unfit = map[string]string{
 	"handler-busy":      "a host makes the ids of its runs",
 	"retry-random":      "a host makes the seeds of its runs",
+	"outside-refused":   "a host has one limit for the state",
 	"suspensions-limit": "a host ends an attempt that breaks the limit",
 }
 
@@ -165,7 +166,7 @@ func (sc *scene) read(t *testing.T) {
 	}
 	sc.verb, sc.rest = word, rest
 	switch word {
-	case "start", "post", "timer", "cancel", "pause", "resume":
+	case "start", "post", "timer", "cancel", "pause", "resume", "outside":
 		return
 	}
 	if unfitVerbs[word] != "" {
@@ -426,6 +427,8 @@ func (p *playing) outside(sc scene) {
 		if ev, _, err = readEvent(rest); err == nil {
 			err = runs.Send(ctx, host.DefaultTenant, p.runs[words[0]].HandlerID, ev, step)
 		}
+	case "outside":
+		err = p.edit(&sc)
 	case "cancel":
 		_, err = runs.Cancel(ctx, host.DefaultTenant, p.runs[words[0]].HandlerID, false)
 	case "pause":

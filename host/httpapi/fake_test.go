@@ -37,6 +37,7 @@ type fakeHost struct {
 	lastQuery host.RunQuery
 
 	lastMigrate []host.MigrateRequest
+	sessions    fakeSessions
 
 	// startErr, if set, is the answer of every Start.
 	startErr error

@@ -3,8 +3,9 @@
 // events or NDJSON.
 //
 // It must not know how a run is executed, stored or streamed, nor who may do what:
-// it sees [host.Runs], [host.Plugins], [host.Health] and [host.Access], and event
-// bodies only as encoded values that it transcodes. It keeps no state beyond open requests.
+// it sees [host.Runs], [host.Sessions], [host.Plugins], [host.Health] and [host.Access],
+// and event bodies only as encoded values that it transcodes. It keeps no state beyond
+// open requests.
 package httpapi
 
 import (
@@ -35,12 +36,13 @@ const (
 	maxHeaderBytes = 64 << 10
 )
 
-// Config says what a [Server] serves and within which bounds. Runs, Plugins
+// Config says what a [Server] serves and within which bounds. Runs, Sessions, Plugins
 // and Health are required; every other field's zero value is its default.
 type Config struct {
-	Runs    host.Runs
-	Plugins host.Plugins
-	Health  host.Health
+	Runs     host.Runs
+	Sessions host.Sessions
+	Plugins  host.Plugins
+	Health   host.Health
 	// Access says who may do what. nil: requests need no key, and the routes of
 	// tenants and keys answer 404.
 	Access host.Access
@@ -208,6 +210,14 @@ func (s *Server) routes() {
 	e.POST("/handlers/:id/resume", s.resumeHandler)
 	e.POST("/handlers/:id/retry", s.retryHandler)
 	e.POST("/handlers/:id/fork", s.forkHandler)
+
+	read("/sessions", s.listSessions)
+	read("/sessions/:id", s.getSession)
+	e.PUT("/sessions/:id", s.putSession)
+	e.DELETE("/sessions/:id", s.deleteSession)
+	read("/sessions/:id/state", s.getState)
+	e.PATCH("/sessions/:id/state", s.patchState)
+
 	read("/results/:id", s.getResult)
 	e.GET("/events/:id", s.streamEvents)
 	e.POST("/events/:id", s.sendEvent)

@@ -14,7 +14,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // newServer makes a server over a fake host. Change sets more of its Config.
 func newServer(tb testing.TB, f *fakeHost, change ...func(*httpapi.Config)) *httpapi.Server {
 	cfg := httpapi.Config{
-		Runs: f, Plugins: fakePlugins{f}, Health: f, Version: "test",
+		Runs: f, Sessions: &f.sessions, Plugins: fakePlugins{f}, Health: f, Version: "test",
 		Log: slog.New(slog.NewTextHandler(tb.Output(), nil)),
 	}
 	for _, set := range change {

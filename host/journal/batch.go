@@ -75,7 +75,7 @@ func (p *part) add(it *host.JournalItem, record bool) error {
 			p.Snapshot, p.Cut = it.Seq, max(p.Cut, it.Cut)
 		}
 		p.entries = append(p.entries, data)
-		p.WakeAt = it.WakeAt
+		p.WakeAt, p.At = it.WakeAt, it.At
 	}
 	for _, r := range it.Runs {
 		if i, ok := p.runs[r.RunID]; ok {
@@ -102,6 +102,7 @@ func (p *part) add(it *host.JournalItem, record bool) error {
 	}
 	p.Drop = append(p.Drop, it.Drop...)
 	p.Purge = append(p.Purge, it.Purge...)
+	p.Erase = max(p.Erase, it.Erase)
 	return nil
 }
 

@@ -270,7 +270,7 @@ func (j *Journal) prefix() []queued {
 		if cut && it.Entry != nil || size > j.cfg.MaxBatchBytes && i > 0 {
 			return j.queue[:i:i]
 		}
-		if len(it.Purge)+len(it.Drop) > 0 {
+		if len(it.Purge)+len(it.Drop)+it.Erase > 0 {
 			if purged == nil {
 				purged = map[host.SessionKey]struct{}{}
 			}

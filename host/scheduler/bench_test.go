@@ -36,8 +36,9 @@ type bench struct {
 	batch                    int            // bytes of a commit; default: the journal's
 	seldom                   int            // rest commits after so many steps; default: each
 	real                     bool           // the clock is package time's, a bubble's mostly
-	dueAtOnce                int
+	dueAtOnce, erase         int
 	fails                    bool // commits may fail, for good
+	beside                   bool // work waits for commits: it goes on beside the test
 	after                    *scheduler.Scheduler
 
 	mu    sync.Mutex // guards now
@@ -156,7 +157,7 @@ func (b *bench) open(t testing.TB) *bench {
 			return hostcall.NewRehearsal(o, r, p)
 		},
 		Classify: classify, Parked: hostcall.ErrParked, Tokens: b.tokens, IdleAfter: 20 * time.Millisecond, Now: b.clock, Limits: b.limits, Resources: b.outside,
-		SnapshotEntries: b.snapshots, SnapshotBytes: b.snapshotBytes, KeepEntries: b.keep, After: b.after, DueAtOnce: b.dueAtOnce,
+		SnapshotEntries: b.snapshots, SnapshotBytes: b.snapshotBytes, KeepEntries: b.keep, After: b.after, DueAtOnce: b.dueAtOnce, EraseRows: b.erase,
 		Log: slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {
@@ -194,6 +195,10 @@ func (b *bench) rest() {
 	for n := 0; ; n++ {
 		work := b.step()
 		for _, w := range work {
+			if b.beside {
+				go w()
+				continue
+			}
 			w()
 		}
 		if n >= b.seldom || len(work) == 0 {

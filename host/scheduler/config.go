@@ -28,6 +28,9 @@ func (c *Config) setDefaults() {
 	if c.SnapshotBytes == 0 {
 		c.SnapshotBytes = 8 << 20
 	}
+	if c.EraseRows == 0 {
+		c.EraseRows = 256
+	}
 	if c.Now == nil {
 		c.Now = time.Now
 	}

@@ -148,14 +148,7 @@ func (ss *session) purge(run host.Run) uint64 {
 		Key: ss.key, WakeAt: ss.eng.WakeAt(), Purge: []string{run.HandlerID}, Size: 128,
 	})
 	if ss.eng.Active() == 0 {
-		ss.dead = true
-		s.mu.Lock()
-		if s.sessions[ss.key] == ss {
-			delete(s.sessions, ss.key)
-		}
-		s.timers.remove(ss.key)
-		s.barriers[ss.key] = ss.lastPos
-		s.mu.Unlock()
+		ss.die()
 	}
 	return ss.lastPos
 }

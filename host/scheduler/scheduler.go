@@ -75,6 +75,8 @@ type Store interface {
 	EndedBehind(ctx context.Context, tenant string, newer int) (host.EndedAt, error)
 	Meta(ctx context.Context, key string) ([]byte, error)
 	SetMeta(ctx context.Context, key string, value []byte) error
+	Session(ctx context.Context, key host.SessionKey) (host.SessionInfo, error)
+	Sessions(ctx context.Context, q host.SessionQuery) ([]host.SessionInfo, error)
 	Repeat(ctx context.Context, tenant, route, key string) (host.Repeat, error)
 	ForgetRepeats(ctx context.Context, before int64, limit int) (int, error)
 }
@@ -233,6 +235,9 @@ type Config struct {
 	// KeepEntries is how many entries before a snapshot are kept, at least, for
 	// timelines and forks. Default 0: all.
 	KeepEntries uint64
+	// EraseRows is how many rows of a session that is deleted go in one transaction.
+	// Default 256.
+	EraseRows int
 	// After is the scheduler of this process in whose place this one comes, after
 	// its store failed: it has stopped, its journal is dead. That is no crash of the
 	// server: attempts that were open count none, but for what After itself had found

@@ -169,6 +169,11 @@ func (ss *session) load(ctx context.Context, barrier uint64) {
 		return
 	}
 	eng, l, err := ss.foldAll(ctx)
+	for errors.Is(err, host.ErrErasing) {
+		if err = ss.eraseMore(ctx); err == nil {
+			eng, l, err = ss.foldAll(ctx)
+		}
+	}
 	switch {
 	case err == nil:
 	case unfolds(err): // first: a module may be what was not found
@@ -316,7 +321,7 @@ func (ss *session) item(res engine.Result) host.JournalItem {
 	it := host.JournalItem{
 		Key: ss.key, Seq: e.Seq, Entry: entry{e},
 		Invocation: e.Invocation, Attempt: e.Attempt, Finish: e.Finish != nil,
-		WakeAt: ss.eng.WakeAt(), Size: entrySize(e), Repeats: ss.repeats,
+		WakeAt: ss.eng.WakeAt(), At: e.At, Size: entrySize(e), Repeats: ss.repeats,
 	}
 	ss.repeats = nil
 	if runID, start := e.Begins(); start != nil {

@@ -34,6 +34,7 @@ type startOp struct {
 	ended   *host.Run
 	gone    bool // a purge may have deleted it
 	once    string
+	session host.SessionKey // once a client was told of it
 }
 
 type sendOp struct {
@@ -57,6 +58,9 @@ type facts struct {
 	pending   map[*cancelOp]bool // purges under way
 	readers   []*readerOp
 	crashes   int
+	edits     []*outsideEdit
+	deletions int
+	erased    map[host.SessionKey][]string // tokens of edits that went with a session
 }
 
 type readerOp struct {
@@ -66,10 +70,12 @@ type readerOp struct {
 	gone    bool
 }
 
-func newFacts() facts { return facts{pending: map[*cancelOp]bool{}} }
+func newFacts() facts {
+	return facts{pending: map[*cancelOp]bool{}, erased: map[host.SessionKey][]string{}}
+}
 
 func (f *facts) started(op *startOp, run host.Run, waited bool) {
-	op.runID = run.RunID
+	op.runID, op.session = run.RunID, host.SessionKey{Tenant: run.Tenant, Session: run.SessionID}
 	if waited {
 		op.ended = &run
 	}
@@ -186,6 +192,7 @@ func (s *sim) checkDurable() {
 		}
 	}
 	s.checkSends(sessions)
+	s.checkEdits()
 	s.checkCancels()
 	s.checkReaders()
 }
@@ -561,19 +568,27 @@ func (s *sim) checkLoaded(stored *host.StoredSession, key host.SessionKey, want 
 	}
 }
 
+// stateOf is the state of a stored session.
+func (s *sim) stateOf(key host.SessionKey) abi.Raw {
+	return s.stored(key).State().Encode()
+}
+
 // dump shows a stored session to whoever has to find out.
-func (s *sim) dump(key host.SessionKey) string {
+func (s *sim) dump(key host.SessionKey) string { return s.stored(key).Dump() }
+
+// stored folds a stored session, as far as it folds.
+func (s *sim) stored(key host.SessionKey) *engine.Session {
 	eng := engine.New(key, func(v string) (*engine.Graph, error) { return s.modules[v], nil })
 	for _, row := range s.rows(key) {
 		var entries []engine.Entry
 		if err := abi.Unmarshal(row.Data[rowHeader:], &entries); err != nil {
-			return err.Error()
+			return eng
 		}
 		for i := range entries {
 			if _, err := eng.Fold(&entries[i]); err != nil {
-				return err.Error()
+				return eng
 			}
 		}
 	}
-	return eng.Dump()
+	return eng
 }

@@ -72,13 +72,14 @@ func (s *sim) spawnRetry(handler string) {
 		if err == nil && pick < len(failed) && len(failed[pick].HandlerID) == 2 { // no child's
 			handler = failed[pick].HandlerID
 		}
+		deletions := s.facts.deletions
 		fork, err := w.sched.Retry(ctx, tenant, handler, newest)
 		w.yield("retried")
 		if err == nil && !w.dead.Load() {
 			s.total.Retried++
 			known := slices.ContainsFunc(s.facts.starts, func(op *startOp) bool { return op.runID == fork.Run.RunID })
 			if !known { // one that was blocked goes on as it is
-				s.facts.starts = append(s.facts.starts, &startOp{handler: handler, runID: fork.Run.RunID, gone: s.facts.purging(handler)})
+				s.facts.starts = append(s.facts.starts, &startOp{handler: handler, runID: fork.Run.RunID, session: host.SessionKey{Tenant: tenant, Session: fork.Run.SessionID}, gone: s.facts.purging(handler) || deletions != s.facts.deletions})
 			}
 		}
 		s.expect("retry", err, host.CodeConflict, host.CodeNotFound, host.CodeUnavailable)

@@ -63,7 +63,7 @@ func TestSimulation(t *testing.T) {
 type simStats struct {
 	scheduler.Counters
 	Crashes, CleanStops, Reopened, Refused, Starts, Sends, Cancels, Purges, Ends, Blocked, StreamEvents, Entries, Children, Messages int
-	Tidied, Queued, Turns, Repeated, OutAnswers, Unknown, Dropped, FromSnapshots, Told, Retried, Migrated                            int
+	Tidied, Queued, Turns, Repeated, OutAnswers, Unknown, Dropped, FromSnapshots, Told, Retried, Migrated, Edited, Outrun, Erased    int
 }
 
 func (s *simStats) add(c scheduler.Counters) {
@@ -88,6 +88,7 @@ func (s *simStats) check(t *testing.T) {
 		"calls to the outside": s.Calls, "answers of the outside": uint64(s.OutAnswers), "unknown outcomes": uint64(s.Unknown),
 		"old runs deleted": uint64(s.Dropped), "loads from snapshots": uint64(s.FromSnapshots), "entries of timelines": uint64(s.Told),
 		"retries": uint64(s.Retried), "migrations": uint64(s.Migrated),
+		"edits from outside": uint64(s.Edited), "edits that others outran": uint64(s.Outrun), "deleted sessions": uint64(s.Erased),
 	} {
 		if n == 0 {
 			t.Errorf("the simulation has no %s: it does not test what it is to test", name)
@@ -107,6 +108,7 @@ type sim struct {
 	tokens     int
 	batchBytes int
 	snapshots  int // entries after which a session writes one
+	eraseRows  int
 	limits     *host.LimitTable
 	retention  retained
 	calm       time.Duration // after which everything has come to an end
@@ -226,6 +228,7 @@ func (s *sim) play() {
 	s.tokens = 1 + s.rng.IntN(4)
 	s.batchBytes = []int{1 << 10, 8 << 10, 1 << 20}[s.rng.IntN(3)]
 	s.snapshots = []int{3, 20, 1 << 20}[s.rng.IntN(3)]
+	s.eraseRows = 1 + s.rng.IntN(4)
 	s.calm = 20 * time.Second
 	if s.rng.IntN(3) == 0 { // little enough to be over it
 		s.calm = 10 * time.Minute
@@ -394,6 +397,10 @@ func (s *sim) request() {
 		s.spawnCancel(s.someHandler(), true)
 	case n < 90:
 		s.spawnLook(s.someHandler())
+	case n < 95:
+		s.spawnOutside()
+	case n < 96:
+		s.spawnErase()
 	default:
 		s.spawnReader(s.someHandler())
 	}

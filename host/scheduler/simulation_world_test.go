@@ -200,7 +200,7 @@ func (s *sim) open() *world {
 			return hostcall.NewRehearsal(o, r, p)
 		},
 		Classify: classify, Parked: hostcall.ErrParked, Tokens: s.tokens, IdleAfter: 20 * time.Millisecond, Limits: s.limits,
-		Now: s.clock, Entropy: func(b []byte) { s.entropy(w, b) }, Log: slog.New(simLog{w}), SnapshotEntries: s.snapshots, After: s.after,
+		Now: s.clock, Entropy: func(b []byte) { s.entropy(w, b) }, Log: slog.New(simLog{w}), SnapshotEntries: s.snapshots, EraseRows: s.eraseRows, After: s.after,
 	})
 	if err != nil {
 		s.t.Fatal(err)
@@ -264,6 +264,7 @@ func (s *simStore) Append(ctx context.Context, b host.Batch) error {
 		return err
 	}
 	s.w.sim.retention.note(s.w.sim, &b)
+	s.w.sim.facts.letGo(s.w.sim, &b)
 	s.w.yield("after the commit")
 	if s.w.dead.Load() {
 		return errCrashed

@@ -25,7 +25,8 @@ type ticket struct {
 // writer is an attempt's place in a queue.
 type writer struct {
 	at    *attempt
-	paths []state.Path // that it wants to write
+	paths []state.Path  // that it wants to write
+	wake  chan struct{} // of a client, instead of at: closed when it may try again
 }
 
 func overlap(a, b []state.Path) bool {
@@ -64,13 +65,22 @@ func (l live) End() {
 // mustPark puts an attempt in the queue of a ticket that covers one of the paths,
 // if another holds it. Called with mu held.
 func (ss *session) mustPark(at *attempt, paths []state.Path) bool {
+	t := ss.coveredBy(at, paths)
+	if t != nil {
+		t.queue = append(t.queue, writer{at: at, paths: paths})
+	}
+	return t != nil
+}
+
+// coveredBy gives a ticket of another than the attempt that covers one of the paths;
+// nil: none does. Called with mu held.
+func (ss *session) coveredBy(at *attempt, paths []state.Path) *ticket {
 	for _, t := range ss.tickets {
 		if t.holder != at && overlap(t.paths, paths) {
-			t.queue = append(t.queue, writer{at, paths})
-			return true
+			return t
 		}
 	}
-	return false
+	return nil
 }
 
 // giveUp frees the ticket that the attempt holds, and its place in a queue. Called
@@ -93,6 +103,10 @@ func (ss *session) giveUp(at *attempt) {
 // to those behind who want other paths than those before them.
 func (ss *session) handOn(queue []writer) {
 	for _, w := range queue {
+		if w.wake != nil {
+			close(w.wake) // it takes none: its write is one tick
+			continue
+		}
 		if w.at.abandoned || ss.mustPark(w.at, w.paths) {
 			continue
 		}
@@ -112,24 +126,29 @@ func writes(req engine.Request) []state.Path {
 	case engine.CommitState:
 		return []state.Path{r.Path}
 	case engine.EditState:
-		paths := make([]state.Path, 0, len(r.Edits))
-		for i := range r.Edits {
-			if r.Edits[i].Op == abi.OpTest {
-				continue
-			}
-			p, err := state.Touches(r.Edits[i])
-			if err != nil {
-				continue // refused by the reducer, by name
-			}
-			paths = append(paths, p)
-		}
-		return paths
+		return editPaths(r.Edits)
 	case engine.RunWorkflow:
 		if r.Shared && r.Start != nil {
 			return []state.Path{nil} // the workflow's defaults may be filled in
 		}
 	}
 	return nil
+}
+
+// editPaths lists the paths that edits write.
+func editPaths(edits []abi.Edit) []state.Path {
+	paths := make([]state.Path, 0, len(edits))
+	for i := range edits {
+		if edits[i].Op == abi.OpTest {
+			continue
+		}
+		p, err := state.Touches(edits[i])
+		if err != nil {
+			continue // refused by the reducer, by name
+		}
+		paths = append(paths, p)
+	}
+	return paths
 }
 
 // slogLevel is the level of a guest's log line; the numbers are slog's.

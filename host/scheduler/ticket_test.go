@@ -52,7 +52,7 @@ func holding(t *testing.T) (ss *session, holder, waiter *attempt) {
 	holder = &attempt{ss: ss, inv: inv, view: view, answers: silent{}}
 	waiter = &attempt{ss: ss, inv: inv + 1, parked: true}
 	n := []state.Path{pathN(t)}
-	ss.tickets = []*ticket{{holder: holder, paths: n, queue: []writer{{waiter, n}}}}
+	ss.tickets = []*ticket{{holder: holder, paths: n, queue: []writer{{at: waiter, paths: n}}}}
 	return ss, holder, waiter
 }
 

@@ -152,7 +152,7 @@ func (t *teller) seen(p *past, e *engine.Entry, cmds []engine.Command) error {
 		return nil
 	}
 	out.Forkable = p.eng.Begun(t.run) && p.ledger.restful()
-	if e.RunID == t.run {
+	if e.RunID == t.run || e.Kind == engine.EntryPatch {
 		if err := t.describe(p, e, &out); err != nil {
 			return err
 		}
@@ -199,8 +199,12 @@ func (t *teller) follow(p *past, e *engine.Entry, cmds []engine.Command, out *ho
 }
 
 // concerns reports whether an entry is of the run: its own, the one that began it
-// as a child or a fork, or one of a child that let it go on.
+// as a child or a fork, one of a child that let it go on, or an edit of the state from
+// outside while it was active.
 func (t *teller) concerns(p *past, e *engine.Entry, out *host.TimelineEntry) bool {
+	if e.Kind == engine.EntryPatch {
+		return t.begun
+	}
 	if e.RunID == t.run || (e.Kind == engine.EntryFork || e.Kind == engine.EntryRetry) && p.eng.Begun(t.run) && !t.begun {
 		return true
 	}

@@ -67,6 +67,9 @@ func (c *change) apply(p *host.SessionBatch) error {
 	}
 	c.drop(s, p)
 	c.purge(s, p)
+	if p.Erase > 0 && c.store.sessions[p.Key] == s {
+		c.erase(s, p)
+	}
 	return nil
 }
 
@@ -124,6 +127,9 @@ func (c *change) putSession(p *host.SessionBatch) (*session, error) {
 	if s != nil {
 		last = s.last
 	}
+	if s != nil && s.erasing {
+		return nil, fmt.Errorf("session %q is being deleted", p.Key.Session)
+	}
 	if p.First != last+1 {
 		return nil, fmt.Errorf("session %q does not end before position %d", p.Key.Session, p.First)
 	}
@@ -131,7 +137,9 @@ func (c *change) putSession(p *host.SessionBatch) (*session, error) {
 		assign(c, &c.store.made, c.store.made+1)
 		s = &session{order: c.store.made, versions: map[string]*uint64{}}
 		set(c, c.store.sessions, p.Key, s)
+		assign(c, &s.created, p.At)
 	}
+	assign(c, &s.updated, p.At)
 	assign(c, &s.last, p.Last)
 	assign(c, &s.wakeAt, p.WakeAt)
 	rows := append(s.rows, row{host.JournalRow{First: p.First, Data: slices.Clone(p.Data)}, p.Snapshot})

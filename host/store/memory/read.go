@@ -17,6 +17,9 @@ func (s *Store) LoadSession(ctx context.Context, key host.SessionKey) (stored ho
 		if found == nil {
 			return notFound("session", key.Session)
 		}
+		if found.erasing {
+			return host.ErrErasing
+		}
 		stored = host.StoredSession{Last: found.last, WakeAt: found.wakeAt}
 		for _, row := range found.rows[foldable(found.rows, found.last):] {
 			stored.Rows = append(stored.Rows, slices.Clone(row.Data))
@@ -30,7 +33,7 @@ func (s *Store) LoadSession(ctx context.Context, key host.SessionKey) (stored ho
 func (s *Store) History(ctx context.Context, key host.SessionKey, position, after uint64, limit int) (rows []host.JournalRow, err error) {
 	err = s.view(ctx, func() error {
 		found := s.sessions[key]
-		if found == nil {
+		if found == nil || found.erasing {
 			return notFound("session", key.Session)
 		}
 		from := foldable(found.rows, position)

@@ -55,6 +55,9 @@ type session struct {
 	wakeAt   int64
 	private  bool // a handler with the session's own name has run in it
 	handlers int
+	created  int64
+	updated  int64
+	erasing  bool               // it is being deleted
 	versions map[string]*uint64 // that its rows need, with the last position that does
 }
 

@@ -30,7 +30,7 @@ func (c *change) need(s *session, p *host.SessionBatch) {
 // thing of a batch, and is never taken back.
 func (c *change) settleVersions(b *host.Batch) {
 	for i := range b.Sessions {
-		if p := &b.Sessions[i]; p.Cut != 0 || len(p.Drop)+len(p.Purge) > 0 {
+		if p := &b.Sessions[i]; p.Cut != 0 || len(p.Drop)+len(p.Purge)+p.Erase > 0 {
 			c.store.sweep()
 			return
 		}
@@ -82,7 +82,7 @@ func (s *Store) sweep() {
 func (s *Store) SessionVersions(ctx context.Context, key host.SessionKey) (list []host.VersionUse, err error) {
 	err = s.view(ctx, func() error {
 		found := s.sessions[key]
-		if found == nil {
+		if found == nil || found.erasing {
 			return notFound("session", key.Session)
 		}
 		for digest, last := range found.versions {

@@ -48,6 +48,12 @@ type statements struct {
 
 	deleteHandler *sql.Stmt
 	deleteSession *sql.Stmt
+	markErased    *sql.Stmt
+	eraseEvents   *sql.Stmt
+	eraseRuns     *sql.Stmt
+	eraseHandlers *sql.Stmt
+	eraseJournal  *sql.Stmt
+	eraseSession  *sql.Stmt
 
 	all []*sql.Stmt
 }
@@ -76,9 +82,9 @@ func prepareStatements(ctx context.Context, conn *sql.Conn) (*statements, error)
 
 		{&s.epoch, `SELECT epoch FROM store`},
 
-		{&s.insertSession, `INSERT INTO sessions (tenant, session, last, wake_at, private)
-			VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING`},
-		{&s.updateSession, `UPDATE sessions SET last = ?3, wake_at = ?4, private = private OR ?5
+		{&s.insertSession, `INSERT INTO sessions (tenant, session, last, wake_at, private, created, updated)
+			VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6) ON CONFLICT DO NOTHING`},
+		{&s.updateSession, `UPDATE sessions SET last = ?3, wake_at = ?4, private = private OR ?5, updated = ?7
 			WHERE tenant = ?1 AND session = ?2 AND last = ?6 RETURNING id`},
 		{&s.findSession, `SELECT id FROM sessions WHERE tenant = ? AND session = ?`},
 		{&s.insertJournal, `INSERT INTO journal (sid, first, data, snapshot) VALUES (?, ?, ?, ?)`},
@@ -136,6 +142,14 @@ func prepareStatements(ctx context.Context, conn *sql.Conn) (*statements, error)
 		{&s.deleteHandler, `DELETE FROM handlers WHERE tenant = ? AND handler = ? AND sid = ?`},
 		{&s.deleteSession, `DELETE FROM sessions WHERE id = ? AND private
 			AND NOT EXISTS (SELECT 1 FROM runs WHERE sid = sessions.id AND latest = 1)`},
+		{&s.markErased, `UPDATE sessions SET last = 0, wake_at = 0 WHERE id = ?`},
+		{&s.eraseEvents, `DELETE FROM stream WHERE (hid, last_seq) IN (SELECT t.hid, t.last_seq FROM stream t
+			WHERE t.hid IN (` + erasedHandlers + `) LIMIT ?2)`},
+		{&s.eraseRuns, `DELETE FROM runs WHERE id IN (SELECT o.id FROM runs o
+			WHERE o.hid IN (` + erasedHandlers + `) AND o.latest = 0 LIMIT ?2)`},
+		{&s.eraseHandlers, `DELETE FROM handlers WHERE id IN (` + erasedHandlers + `)`},
+		{&s.eraseJournal, `DELETE FROM journal WHERE sid = ?1 AND first IN (SELECT first FROM journal WHERE sid = ?1 ORDER BY first LIMIT ?2)`},
+		{&s.eraseSession, `DELETE FROM sessions WHERE id = ?1 AND last = 0 AND NOT EXISTS (SELECT 1 FROM journal WHERE sid = ?1)`},
 	} {
 		stmt, err := conn.PrepareContext(ctx, p.sql) //nolint:sqlclosecheck // statements.close closes it
 		if err != nil {
@@ -221,7 +235,10 @@ func (s *Store) appendSession(ctx context.Context, p *host.SessionBatch) error {
 	if err := s.drop(ctx, sid, p); err != nil {
 		return err
 	}
-	return s.purge(ctx, sid, p)
+	if err := s.purge(ctx, sid, p); err != nil || p.Erase == 0 {
+		return err
+	}
+	return s.erase(ctx, sid, p.Erase)
 }
 
 // checkPart refuses what no table would notice.
@@ -279,7 +296,7 @@ func (s *Store) putSession(ctx context.Context, p *host.SessionBatch) (sid int64
 		sid, err = s.makeSession(ctx, p)
 	} else {
 		err = s.stmts.updateSession.QueryRowContext(ctx, p.Key.Tenant, p.Key.Session, int64(p.Last),
-			wakeColumn(p.WakeAt), startsPrivate(p), int64(p.First-1)).Scan(&sid)
+			wakeColumn(p.WakeAt), startsPrivate(p), int64(p.First-1), p.At).Scan(&sid)
 		if errors.Is(err, sql.ErrNoRows) {
 			err = refuse("session %q does not end before position %d", p.Key.Session, p.First)
 		}
@@ -300,7 +317,7 @@ func (s *Store) putSession(ctx context.Context, p *host.SessionBatch) (sid int64
 
 func (s *Store) makeSession(ctx context.Context, p *host.SessionBatch) (sid int64, err error) {
 	res, err := s.stmts.insertSession.ExecContext(ctx, p.Key.Tenant, p.Key.Session, int64(p.Last),
-		wakeColumn(p.WakeAt), startsPrivate(p))
+		wakeColumn(p.WakeAt), startsPrivate(p), p.At)
 	if err != nil {
 		return 0, err
 	}

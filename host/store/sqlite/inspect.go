@@ -271,12 +271,12 @@ func (i *Inspection) Integrity(ctx context.Context, found func(problem string) e
 
 // CountSessions tells how many sessions there are.
 func (i *Inspection) CountSessions(ctx context.Context) (n int, err error) {
-	err = i.conn.QueryRowContext(ctx, "SELECT count(*) FROM sessions").Scan(&n)
+	err = i.conn.QueryRowContext(ctx, "SELECT count(*) FROM sessions WHERE last > 0").Scan(&n)
 	return n, notFound(err, "the sessions")
 }
 
 // Sessions lists sessions in the order of their making, behind the one with the
-// given id (0: from the first).
+// given id (0: from the first), but for those that are being deleted.
 func (i *Inspection) Sessions(ctx context.Context, after int64, limit int) (list []host.SessionRow, err error) {
 	err = i.rows(ctx, "the sessions", func(rows *sql.Rows) error {
 		var r host.SessionRow
@@ -288,7 +288,7 @@ func (i *Inspection) Sessions(ctx context.Context, after int64, limit int) (list
 		r.Last, r.WakeAt, r.Unlisted = uint64(last), wakeAt(wake), uint64(unlisted)
 		list = append(list, r)
 		return nil
-	}, `SELECT id, tenant, session, last, wake_at, private, unlisted FROM sessions WHERE id > ? ORDER BY id LIMIT ?`, after, limit)
+	}, `SELECT id, tenant, session, last, wake_at, private, unlisted FROM sessions WHERE id > ? AND last > 0 ORDER BY id LIMIT ?`, after, limit)
 	return list, err
 }
 

@@ -13,7 +13,7 @@ import (
 // queries are the prepared statements of the reading connections. Each answers
 // by itself, from one snapshot.
 type queries struct {
-	session, history, due, handler, run, stream, streamEnd, countRuns, versions, meta, repeat, module *sql.Stmt
+	session, info, sessions, history, due, handler, run, stream, streamEnd, countRuns, versions, meta, repeat, module *sql.Stmt
 }
 
 // runColumns are what scanRun reads, in its order.
@@ -28,10 +28,13 @@ func prepareQueries(ctx context.Context, db *sql.DB) (*queries, error) {
 	}{
 		{&q.session, `SELECT s.last, s.wake_at, j.first, j.data FROM sessions s LEFT JOIN journal j ON j.sid = s.id AND j.first >= s.snapshot
 			WHERE s.tenant = ? AND s.session = ? ORDER BY j.first`},
+		{&q.info, `SELECT ` + infoColumns + ` FROM sessions s WHERE s.tenant = ? AND s.session = ? AND s.last > 0`},
+		{&q.sessions, `SELECT ` + infoColumns + ` FROM sessions s INDEXED BY sessions_tenant
+			WHERE s.tenant = ? AND s.id < ? AND s.last > 0 ORDER BY s.id DESC LIMIT ?`},
 		{&q.history, `SELECT j.first, j.data FROM sessions s LEFT JOIN journal j ON j.sid = s.id AND j.first >=
 				CASE WHEN ?4 > 0 THEN ?4 + 1
 				ELSE coalesce((SELECT max(first) FROM journal WHERE sid = s.id AND snapshot <= ?3), 0) END
-			WHERE s.tenant = ?1 AND s.session = ?2 ORDER BY j.first LIMIT ?5`},
+			WHERE s.tenant = ?1 AND s.session = ?2 AND s.last > 0 ORDER BY j.first LIMIT ?5`},
 		{&q.due, `SELECT * FROM (SELECT tenant, session, wake_at FROM sessions
 				WHERE wake_at <= ?1 ORDER BY wake_at, id LIMIT ?2)
 			UNION ALL
@@ -46,7 +49,7 @@ func prepareQueries(ctx context.Context, db *sql.DB) (*queries, error) {
 		{&q.countRuns, `SELECT workflow, version, count(*) FROM runs INDEXED BY runs_running
 			WHERE tenant = ? AND status = 'running' GROUP BY workflow, version`},
 		{&q.versions, `SELECT v.digest, n.last FROM sessions s LEFT JOIN session_versions n ON n.sid = s.id LEFT JOIN versions v ON v.id = n.version
-			WHERE s.tenant = ? AND s.session = ? ORDER BY v.digest`},
+			WHERE s.tenant = ? AND s.session = ? AND s.last > 0 ORDER BY v.digest`},
 		{&q.meta, `SELECT value FROM meta WHERE key = ?`},
 		{&q.repeat, `SELECT hash, run, made FROM repeats WHERE tenant = ? AND route = ? AND key = ?`},
 		{&q.module, `SELECT m.rewritten, m.image_hash, m.manifest, m.imports, b.bytes
@@ -79,6 +82,9 @@ func (s *Store) LoadSession(ctx context.Context, key host.SessionKey) (_ host.St
 		}
 		stored.Last = uint64(last)
 		stored.WakeAt = wakeAt(wake)
+		if last == 0 {
+			return host.StoredSession{}, host.ErrErasing
+		}
 		if first.Valid { // else the session has lost its journal, which its loader will find
 			stored.Rows = append(stored.Rows, data)
 		}

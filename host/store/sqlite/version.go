@@ -86,7 +86,7 @@ func (s *Store) settleVersions(ctx context.Context, b *host.Batch) error {
 	lets := false
 	for i := range b.Sessions {
 		p := &b.Sessions[i]
-		lets = lets || p.Cut != 0 || len(p.Drop)+len(p.Purge) > 0
+		lets = lets || p.Cut != 0 || len(p.Drop)+len(p.Purge)+p.Erase > 0
 	}
 	if !lets {
 		return nil

@@ -142,12 +142,16 @@ func (p *pair) drawPart() host.SessionBatch {
 	if known := slices.Sorted(maps.Keys(p.runs)); len(known) > 0 && sometimes.Draw(p.rt, "drop") {
 		part.Drop = rapid.SliceOfN(rapid.SampledFrom(known), 1, 4).Draw(p.rt, "dropped")
 	}
-	if part.Purge == nil && part.Drop == nil || rapid.Bool().Draw(p.rt, "write") {
+	if rare.Draw(p.rt, "erase") {
+		part.Erase = 1 << 20 // all at once: how much goes at a time is a store's own
+	}
+	if part.Purge == nil && part.Drop == nil && part.Erase == 0 || rapid.Bool().Draw(p.rt, "write") {
 		part.First = p.last[key] + 1
 		if rare.Draw(p.rt, "misplaced") {
 			part.First = rapid.Uint64Range(0, 3).Draw(p.rt, "first")
 		}
 		part.Last = part.First + rapid.Uint64Range(0, 2).Draw(p.rt, "entries")
+		part.At = drawInstant.Draw(p.rt, "at")
 		part.Data = rapid.SliceOfN(rapid.Byte(), 1, 20).Draw(p.rt, "data")
 		p.drawRuns(&part)
 		p.drawStream(&part)
@@ -328,6 +332,19 @@ func (p *pair) compare(key host.SessionKey) {
 	ask(p, "CountRuns", func(s host.Store) ([]host.VersionRuns, error) { return s.CountRuns(p.ctx, key.Tenant) })
 	stored := ask(p, "LoadSession", func(s host.Store) (host.StoredSession, error) { return s.LoadSession(p.ctx, key) })
 	p.last[key] = stored.Last
+	ask(p, "Session", func(s host.Store) (host.SessionInfo, error) {
+		info, err := s.Session(p.ctx, key)
+		info.Order = 0 // a store's own
+		return info, err
+	})
+	ask(p, "Sessions", func(s host.Store) (string, error) {
+		list, err := s.Sessions(p.ctx, host.SessionQuery{Tenant: key.Tenant, Limit: 2})
+		names := ""
+		for _, i := range list {
+			names += i.SessionID
+		}
+		return names, err
+	})
 	ask(p, "SessionVersions", func(s host.Store) ([]host.VersionUse, error) { return s.SessionVersions(p.ctx, key) })
 	for _, name := range handlersOf(key.Session) {
 		p.compareHandler(id{key.Tenant, name})

@@ -53,6 +53,8 @@ func Run(t *testing.T, open func(t *testing.T) host.Store) {
 		{"DropNamed", testDropNamed},
 		{"DropNot", testDropNot},
 		{"OddNames", testOddNames},
+		{"SessionInfo", testSessionInfo},
+		{"Erase", testErase},
 		{"Modules", testModules},
 		{"Plugins", testPlugins},
 		{"DeletePlugin", testDeletePlugin},

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/client"
+)
+
+func newState() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "state",
+		Short: "Read and edit the state of a session",
+		Long: `Read and edit the state of a session, whether runs are active in it or not. Steps see
+at once what is edited. The state keeps the schemas of all workflows that have run in
+the session: an edit that breaks one is refused, and changes nothing.`,
+		Example: `  weft state get chat-42
+  weft state set chat-42 user.name=Ada user.age:=36`,
+		Args: knownState,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newGetState(), newSetState())
+	return cmd
+}
+
+// knownState is the argument check: what is left is no command.
+func knownState(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usage("unknown command %q: %s", args[0], meant(args[0], []string{"get", "set"}, "it is get or set"))
+	}
+	return nil
+}
+
+func newGetState() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "get SESSION [PATH]",
+		Short: "Print the state of a session, or the value at a path of it, as JSON",
+		Long: `Print the state of a session, or the value at a path of it, as JSON. A path is keys of
+maps and positions in lists with dots between them; lists count from the end with
+negative ones: messages.-1.text`,
+		Example: `  weft state get chat-42
+  weft state get chat-42 messages.-1.text
+  weft state get 7f3k2m9x4q1z           # a handler's own session has its name`,
+		Args: takes("SESSION", "[PATH]"),
+	}
+	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
+		path := ""
+		if len(args) == 2 {
+			path = args[1]
+		}
+		v, err := r.State(ctx, args[0], path)
+		if host.CodeOf(err) == host.CodeNotFound {
+			if _, none := r.Session(ctx, args[0]); host.CodeOf(none) == host.CodeNotFound {
+				return r.unknownSession(none, args[0])
+			}
+		}
+		if err != nil {
+			return err
+		}
+		return r.printJSON(v.JSON)
+	})
+}
+
+// setOptions are the flags of `weft state set`.
+type setOptions struct {
+	unset   []string
+	patch   string
+	replace string
+	make    bool
+	key     string
+}
+
+func newSetState() *cobra.Command {
+	var o setOptions
+	cmd := &cobra.Command{
+		Use:   "set SESSION [PATH=VALUE...]",
+		Short: "Edit the state of a session, and print it",
+		Long: `Edit the state of a session, all or nothing, and print what it is then. PATH=VALUE
+sets a text, PATH:=JSON any value; the maps on the way are made. With --unset what is
+at a path goes. Or the edit is a file: a merge patch (RFC 7396; null deletes) with
+--patch, the whole state with --replace; - is the standard input.`,
+		Example: `  weft state set chat-42 user.name=Ada user.age:=36 --unset user.token
+  weft state set chat-42 topic=boats --make       # a session that has not run yet
+  echo '{"user": {"age": null}}' | weft state set chat-42 --patch -
+  weft state set chat-42 --replace state.json`,
+		Args: takes("SESSION", "PATH=VALUE..."),
+	}
+	f := cmd.Flags()
+	f.StringArrayVar(&o.unset, "unset", nil, "delete what is at this `PATH` (repeatable)")
+	f.StringVar(&o.patch, "patch", "", "merge the JSON object in this `FILE` into the state")
+	f.StringVar(&o.replace, "replace", "", "make the JSON object in this `FILE` the state")
+	f.BoolVar(&o.make, "make", false, "make the session if there is none")
+	f.StringVar(&o.key, "key", "", "count once, however often it is sent under this `KEY` within a day")
+	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
+		return setState(ctx, r, &o, args[0], args[1:])
+	})
+}
+
+func setState(ctx context.Context, r *remote, o *setOptions, session string, args []string) error {
+	edits, err := o.edits(args)
+	if err != nil {
+		return err
+	}
+	ways := 0
+	for _, way := range []bool{len(edits) > 0, o.patch != "", o.replace != ""} {
+		if way {
+			ways++
+		}
+	}
+	if ways != 1 {
+		return usage("say what to set: PATH=VALUE... and --unset PATH, or --patch FILE, or --replace FILE")
+	}
+	if o.replace != "" {
+		return replaceState(ctx, r, o, session)
+	}
+	if o.make {
+		if _, _, err := r.PutSession(ctx, session, nil, client.EditOptions{}); err != nil {
+			return err
+		}
+	}
+	var v client.StateValue
+	if o.patch != "" {
+		var text json.RawMessage
+		if text, err = r.readJSON(ctx, o.patch); err == nil {
+			v, err = r.PatchState(ctx, session, text, client.EditOptions{Key: o.key})
+		}
+	} else {
+		v, err = r.EditState(ctx, session, edits, client.EditOptions{Key: o.key})
+	}
+	if err != nil {
+		return r.unknownSession(err, session)
+	}
+	return r.printJSON(v.JSON)
+}
+
+// edits are what the arguments and --unset say.
+func (o *setOptions) edits(args []string) ([]abi.Edit, error) {
+	fields, err := parseFields(args)
+	if err != nil {
+		return nil, err
+	}
+	var edits []abi.Edit
+	for _, f := range fields {
+		text, err := f.json(nil)
+		if err != nil {
+			return nil, err
+		}
+		value, err := abi.FromJSON(text)
+		if err != nil {
+			return nil, usage("%s: %v", short(f.where), err)
+		}
+		edits = append(edits, abi.Edit{Op: abi.OpSet, Path: f.key, Value: value})
+	}
+	for _, path := range o.unset {
+		edits = append(edits, abi.Edit{Op: abi.OpDelete, Path: path})
+	}
+	return edits, nil
+}
+
+// readJSON reads a JSON object from a file, or the standard input (-).
+func (r *remote) readJSON(ctx context.Context, path string) (json.RawMessage, error) {
+	text, err := readText(ctx, path, r.in)
+	if err != nil {
+		return nil, err
+	}
+	if !json.Valid([]byte(text)) {
+		return nil, fmt.Errorf("%s is no JSON", path)
+	}
+	return json.RawMessage(text), nil
+}
+
+func replaceState(ctx context.Context, r *remote, o *setOptions, session string) error {
+	if o.key != "" {
+		return usage("--key does not go with --replace, which may be sent again anyway")
+	}
+	text, err := r.readJSON(ctx, o.replace)
+	if err != nil {
+		return err
+	}
+	var existing client.EditOptions
+	if !o.make {
+		existing.Tag = host.AnyTag
+	}
+	if _, _, err := r.PutSession(ctx, session, text, existing); err != nil {
+		return reworded(err, host.CodePreconditionFailed, "no session %q at %s: --make makes one", session, r.server)
+	}
+	v, err := r.State(ctx, session, "")
+	if err != nil {
+		return r.unknownSession(err, session)
+	}
+	return r.printJSON(v.JSON)
+}

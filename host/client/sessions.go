@@ -1,0 +1,178 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+)
+
+// Session is what is known of a session: decoded, and as the server sent it. The API
+// carries no tenant and order; those are zero.
+type Session struct {
+	host.SessionInfo
+	JSON json.RawMessage
+}
+
+// SessionPage is a part of a listing, newest first.
+type SessionPage struct {
+	Sessions []Session
+	Next     string // the cursor of the next page; "" at the end
+}
+
+// StateValue is a value of a session's state.
+type StateValue struct {
+	JSON json.RawMessage
+	// Tag is the value's entity tag, quotes included, for [EditOptions].
+	Tag string
+}
+
+// EditOptions say when an edit of a state is to be made. The zero value is: once,
+// whatever is there.
+type EditOptions struct {
+	// Tag is that of the whole state that the edit is made for: on another one it is
+	// refused. "": on any.
+	Tag string
+	// Key makes an edit that is sent again, with the same body, count once. "": none.
+	Key string
+}
+
+// Session reads what is known of a session.
+func (c *Client) Session(ctx context.Context, id string) (Session, error) {
+	a, err := c.want(ctx, http.StatusOK, request{method: http.MethodGet, path: sessionPath(id)})
+	if err != nil {
+		return Session{}, err
+	}
+	return decodeSession(a.body)
+}
+
+func sessionPath(id string) string { return "/sessions/" + url.PathEscape(id) }
+
+func decodeSession(text []byte) (Session, error) {
+	var j struct {
+		ID      string     `json:"session_id"`
+		Created *time.Time `json:"created_at"`
+		Updated *time.Time `json:"updated_at"`
+		Runs    int        `json:"runs"`
+		Active  int        `json:"active"`
+	}
+	a := answer{body: text}
+	if err := a.decode(&j); err != nil {
+		return Session{}, err
+	}
+	s := Session{JSON: text, SessionInfo: host.SessionInfo{SessionID: j.ID, Runs: j.Runs, Active: j.Active}}
+	if j.Created != nil {
+		s.Created = j.Created.UnixNano()
+	}
+	if j.Updated != nil {
+		s.Updated = j.Updated.UnixNano()
+	}
+	return s, nil
+}
+
+// Sessions lists sessions: limit of them (1 to 1000; 0: 1000), behind a cursor, that of
+// the page before or "".
+func (c *Client) Sessions(ctx context.Context, limit int, cursor string) (SessionPage, error) {
+	v := url.Values{}
+	if limit != 0 {
+		v.Set("limit", strconv.Itoa(limit))
+	}
+	if cursor != "" {
+		v.Set("cursor", cursor)
+	}
+	var list struct {
+		Sessions []json.RawMessage `json:"sessions"`
+		Next     string            `json:"next_cursor"`
+	}
+	if err := c.getJSON(ctx, "/sessions", v, &list); err != nil {
+		return SessionPage{}, err
+	}
+	p := SessionPage{Next: list.Next}
+	for _, text := range list.Sessions {
+		s, err := decodeSession(text)
+		if err != nil {
+			return SessionPage{}, err
+		}
+		p.Sessions = append(p.Sessions, s)
+	}
+	return p, nil
+}
+
+// PutSession makes a session, unless it exists; with a state, a JSON object, that takes
+// the place of the one that is there. created says whether it was made. A Tag of "*"
+// wants it to exist; Key has no use.
+func (c *Client) PutSession(ctx context.Context, id string, state json.RawMessage, o EditOptions) (s Session, created bool, err error) {
+	body, err := marshal(struct {
+		State json.RawMessage `json:"state,omitempty"`
+	}{state})
+	if err != nil {
+		return Session{}, false, &host.Error{Code: host.CodeInvalidArgument, Message: "The state is not JSON", Cause: err}
+	}
+	r := request{method: http.MethodPut, path: sessionPath(id), contentType: "application/json", body: body}
+	if o.Tag != "" {
+		r.header = map[string]string{"If-Match": o.Tag}
+	}
+	a, err := c.do(ctx, r)
+	if err == nil && a.status != http.StatusOK && a.status != http.StatusCreated {
+		err = a.failure()
+	}
+	if err != nil {
+		return Session{}, false, err
+	}
+	s, err = decodeSession(a.body)
+	return s, a.status == http.StatusCreated, err
+}
+
+// DeleteSession deletes a session with its state, its journal and all its runs.
+func (c *Client) DeleteSession(ctx context.Context, id string) error {
+	_, err := c.want(ctx, http.StatusNoContent, request{method: http.MethodDelete, path: sessionPath(id)})
+	return err
+}
+
+// State reads the value at a dotted path of a session's state, "" for the whole.
+func (c *Client) State(ctx context.Context, id, path string) (StateValue, error) {
+	v := url.Values{}
+	if path != "" {
+		v.Set("path", path)
+	}
+	a, err := c.want(ctx, http.StatusOK, request{method: http.MethodGet, path: sessionPath(id) + "/state", query: v})
+	return StateValue{JSON: a.body, Tag: a.header.Get("ETag")}, err
+}
+
+// PatchState merges a JSON object into a session's state, by RFC 7396: null deletes. It
+// gives the whole state after it.
+func (c *Client) PatchState(ctx context.Context, id string, patch json.RawMessage, o EditOptions) (StateValue, error) {
+	return c.patch(ctx, id, "application/merge-patch+json", patch, o)
+}
+
+// EditState makes edits of a session's state, all or none, and gives the whole state
+// after them.
+func (c *Client) EditState(ctx context.Context, id string, edits []abi.Edit, o EditOptions) (StateValue, error) {
+	raw, err := abi.EncodeEdits(edits)
+	var body []byte
+	if err == nil {
+		body, err = abi.ToJSON(raw)
+	}
+	if err != nil {
+		return StateValue{}, &host.Error{Code: host.CodeInvalidArgument, Message: "The edits do not read: " + strings.TrimSpace(err.Error()), Cause: err}
+	}
+	return c.patch(ctx, id, "application/vnd.weft.edits+json", body, o)
+}
+
+func (c *Client) patch(ctx context.Context, id, kind string, body []byte, o EditOptions) (StateValue, error) {
+	r := request{method: http.MethodPatch, path: sessionPath(id) + "/state", contentType: kind, body: body, header: map[string]string{}}
+	if o.Tag != "" {
+		r.header["If-Match"] = o.Tag
+	}
+	if o.Key != "" {
+		r.header["Idempotency-Key"] = o.Key
+	}
+	a, err := c.want(ctx, http.StatusOK, r)
+	return StateValue{JSON: a.body, Tag: a.header.Get("ETag")}, err
+}

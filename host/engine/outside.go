@@ -1,0 +1,177 @@
+package engine
+
+import (
+	"errors"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/state"
+)
+
+// The state of a session is edited from outside too, by clients, whether runs are
+// active in it or not, and before the first has begun. Such an edit is an entry of
+// its own, resolved like those of guests. It belongs to no run: it has to keep the
+// schemas of all workflows that have run in the session, as any of them may go on
+// with the state.
+
+// EditSession edits the state from outside, by one of the first three.
+type EditSession struct {
+	Edits []abi.Edit
+	Patch *state.Node // a merge patch: RFC 7396
+	State *state.Node // in place of all that is there
+	// Base is what the state has to be still, else the edit is refused with
+	// [ErrConflict]; nil: anything.
+	Base *state.Node
+	// StateBytes is how large the state may become.
+	StateBytes int
+	// Always makes an entry, even if the state is as the edit wants it: of a session
+	// that is made by it, or of a request that is not to count twice.
+	Always bool
+}
+
+func (EditSession) tick() {}
+
+// maxRan bounds the workflows that a session keeps in mind: those that ran last.
+const maxRan = 16
+
+// ranVersion is the version of a workflow with which it ran last.
+type ranVersion struct {
+	workflow, version string
+}
+
+// noteRan keeps in mind that a version runs.
+func (s *Session) noteRan(workflow, version string) {
+	if n := len(s.ran); n > 0 && s.ran[n-1] == (ranVersion{workflow, version}) {
+		return
+	}
+	kept := make([]ranVersion, 0, min(len(s.ran)+1, maxRan))
+	for _, r := range s.ran {
+		if r.workflow != workflow {
+			kept = append(kept, r)
+		}
+	}
+	if len(kept) == maxRan {
+		kept = kept[:copy(kept, kept[1:])]
+	}
+	s.ran = append(kept, ranVersion{workflow, version})
+}
+
+// savedRan is a workflow that has run in the session.
+type savedRan struct {
+	Workflow string `cbor:"1,keyasint"`
+	Version  string `cbor:"2,keyasint"`
+}
+
+func (s *Session) saveRan() []savedRan {
+	var out []savedRan
+	for _, r := range s.ran {
+		out = append(out, savedRan{Workflow: r.workflow, Version: r.version})
+	}
+	return out
+}
+
+func (s *Session) restoreRan(saved []savedRan) error {
+	known := make(map[string]bool, len(saved))
+	for _, r := range saved {
+		if r.Workflow == "" || r.Version == "" || known[r.Workflow] || len(known) == maxRan {
+			return badSnapshot("the workflows that have run are too many, or one of them is there twice: %s", clip(r.Workflow))
+		}
+		known[r.Workflow] = true
+		s.ran = append(s.ran, ranVersion{r.Workflow, r.Version})
+	}
+	return nil
+}
+
+// ForgetRan forgets which workflows have run in the session: an EntrySnapshot does
+// that was written when sessions did not keep it in mind, so that a session is the
+// same whether it is loaded from there or from further back.
+func (s *Session) ForgetRan() { s.ran = nil }
+
+func (s *Session) decideOutside(e *Entry, t EditSession) (decision, error) {
+	if t.Base != nil && t.Base != s.root {
+		return decision{}, ErrConflict
+	}
+	var root *state.Node
+	var changes []state.Change
+	var err error
+	switch {
+	case t.State != nil:
+		root, changes, err = state.Replace(s.root, nil, t.State)
+	case t.Patch != nil:
+		root, changes, err = state.MergePatch(s.root, t.Patch)
+	default:
+		root, _, changes, err = state.Apply(s.root, t.Edits, nil)
+	}
+	if err != nil {
+		return decision{}, editRefusal(err)
+	}
+	if len(changes) == 0 && !t.Always {
+		return decision{}, nil
+	}
+	if err := s.keepsSchemas(root, changes); err != nil {
+		return decision{}, err
+	}
+	if n := root.Bytes(); n > t.StateBytes && n > s.root.Bytes() {
+		return decision{}, host.Errorf(host.CodeLimitExceeded, "The state would have %d bytes, more than %d (limit state_bytes)", n, t.StateBytes)
+	}
+	e.Kind = EntryPatch
+	if len(changes) > 0 {
+		e.Changes = state.EncodeChanges(changes)
+	}
+	return decision{entry: e, root: root}, nil
+}
+
+// keepsSchemas checks a changed state against the schemas of the workflows that
+// have run in the session, and of those that run, perhaps with older versions.
+func (s *Session) keepsSchemas(root *state.Node, changes []state.Change) error {
+	seen := make(map[*Graph]bool, len(s.ran))
+	check := func(g *Graph) error {
+		if seen[g] {
+			return nil
+		}
+		seen[g] = true
+		if err := g.schema.Check(root, changes); err != nil {
+			return host.Errorf(host.CodeSchemaViolation, "The state would break the schema of workflow %s at %w", g.Workflow(), schemaBreach(err))
+		}
+		return nil
+	}
+	for i := len(s.ran) - 1; i >= 0; i-- {
+		g, err := s.graphs(s.ran[i].version)
+		if err == nil {
+			err = check(g)
+		} else {
+			err = &host.Error{Code: host.CodeInternal, Cause: err,
+				Message: "Workflow " + clip(s.ran[i].workflow) + " has run in the session, and what is stored of it cannot be had"}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, id := range sortedKeys(s.runs) {
+		if err := check(s.runs[id].graph); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// editRefusal turns an error of package state into one for a client.
+func editRefusal(err error) error {
+	var refused *state.Error
+	if !errors.As(err, &refused) {
+		return err
+	}
+	code := host.CodeInvalidArgument
+	switch refused.Code {
+	case abi.StatusConflict.Code():
+		code = host.CodeConflict
+	case abi.StatusFailedPrecondition.Code():
+		code = host.CodeFailedPrecondition
+	case abi.StatusLimitExceeded.Code():
+		code = host.CodeLimitExceeded
+	}
+	if refused.Path == "" {
+		return host.Errorf(code, "%s", refused.Message)
+	}
+	return host.Errorf(code, "%q: %s", refused.Path, refused.Message)
+}

@@ -1,0 +1,288 @@
+package httpapi
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+)
+
+const textSessionNotFound = "Session not found"
+
+// Media types of a PATCH of a state, beside JSON and CBOR.
+const (
+	mergePatchType = "application/merge-patch+json"
+	editsType      = "application/vnd.weft.edits+json"
+)
+
+// getSession answers what is known of a session.
+func (s *Server) getSession(c echo.Context) error {
+	return s.answerSession(c, http.StatusOK)
+}
+
+func (s *Server) answerSession(c echo.Context, status int) error {
+	info, err := s.cfg.Sessions.Session(c.Request().Context(), tenantOf(c), param(c, "id"))
+	if err != nil {
+		return orNotFound(err, textSessionNotFound)
+	}
+	return s.answerJSON(c, status, func(dst []byte) ([]byte, error) { return appendSession(dst, &info), nil })
+}
+
+func appendSession(dst []byte, info *host.SessionInfo) []byte {
+	dst = append(dst, `{"session_id":`...)
+	dst = appendString(dst, info.SessionID)
+	for name, at := range []int64{info.Created, info.Updated} {
+		dst = append(dst, []string{`,"created_at":`, `,"updated_at":`}[name]...)
+		if at == 0 {
+			dst = append(dst, "null"...)
+		} else {
+			dst = appendStamp(dst, at)
+		}
+	}
+	dst = append(dst, `,"runs":`...)
+	dst = strconv.AppendInt(dst, int64(info.Runs), 10)
+	dst = append(dst, `,"active":`...)
+	dst = strconv.AppendInt(dst, int64(info.Active), 10)
+	return append(dst, '}')
+}
+
+// listSessions answers a page of sessions, the newest first.
+func (s *Server) listSessions(c echo.Context) error {
+	q, err := parseSessionQuery(tenantOf(c), c.QueryParams())
+	if err != nil {
+		return err
+	}
+	list, more, err := s.cfg.Sessions.ListSessions(c.Request().Context(), q)
+	if err != nil {
+		return err
+	}
+	return s.answerJSON(c, http.StatusOK, func(dst []byte) ([]byte, error) {
+		dst = append(dst, `{"sessions":[`...)
+		for i := range list {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = appendSession(dst, &list[i])
+		}
+		dst = append(dst, `],"next_cursor":`...)
+		if !more || len(list) == 0 {
+			return append(dst, "null}"...), nil
+		}
+		return append(appendString(dst, sessionCursor(list[len(list)-1].Order)), '}'), nil
+	})
+}
+
+func parseSessionQuery(tenant string, v url.Values) (host.SessionQuery, error) {
+	q := host.SessionQuery{Tenant: tenant, Limit: maxPage}
+	if text := v.Get("limit"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > maxPage {
+			return q, invalid("Invalid limit: '%s'. It is a number from 1 to %d", clip(text), maxPage)
+		}
+		q.Limit = n
+	}
+	if text := v.Get("cursor"); text != "" {
+		b, err := base64.RawURLEncoding.DecodeString(text)
+		if err != nil || len(b) != 9 || b[0] != 's' || b[1] > 0x7f {
+			return q, invalid("Invalid cursor: '%s'", clip(text))
+		}
+		q.Before = int64(binary.BigEndian.Uint64(b[1:]))
+	}
+	return q, nil
+}
+
+// sessionCursor is the place behind a session of a listing.
+func sessionCursor(order int64) string {
+	return base64.RawURLEncoding.EncodeToString(binary.BigEndian.AppendUint64([]byte{'s'}, uint64(order)))
+}
+
+// putSession makes a session, or replaces its state.
+func (s *Server) putSession(c echo.Context) error {
+	body, err := s.readValue(c)
+	if err != nil {
+		return err
+	}
+	fields, err := body.only("state")
+	if err != nil {
+		return err
+	}
+	req := host.SessionEdit{Tenant: tenantOf(c), Session: param(c, "id"), Make: true}
+	if v := fields["state"]; v.raw != nil && !v.null() {
+		if !v.object() {
+			return invalid("'state' must be an object")
+		}
+		if req.State, err = v.canonical(); err != nil {
+			return err
+		}
+	}
+	if err := matchOf(c, &req); err != nil {
+		return err
+	}
+	_, created, err := s.cfg.Sessions.EditState(c.Request().Context(), req)
+	switch {
+	case err != nil:
+		return orNotFound(err, textSessionNotFound)
+	case created:
+		c.Response().Header().Set("Location", "/sessions/"+url.PathEscape(req.Session))
+		return s.answerSession(c, http.StatusCreated)
+	}
+	return s.answerSession(c, http.StatusOK)
+}
+
+// deleteSession deletes a session with all that it has.
+func (s *Server) deleteSession(c echo.Context) error {
+	if err := s.cfg.Sessions.DeleteSession(c.Request().Context(), tenantOf(c), param(c, "id")); err != nil {
+		return orNotFound(err, textSessionNotFound)
+	}
+	return c.NoContent(http.StatusNoContent)
+}
+
+// getState answers the bare value at a path of a session's state.
+func (s *Server) getState(c echo.Context) error {
+	path := c.QueryParam("path")
+	v, err := s.cfg.Sessions.State(c.Request().Context(), tenantOf(c), param(c, "id"), path)
+	if err != nil {
+		return err
+	}
+	known, err := tagsOf(c.Request().Header.Values("If-None-Match"))
+	if err != nil {
+		return err
+	}
+	mine := entityTag(c, v.Tag)
+	h := c.Response().Header()
+	h.Add("Vary", "Accept")
+	h.Set("ETag", `"`+mine+`"`)
+	for _, tag := range known {
+		if tag == host.AnyTag || strings.TrimPrefix(tag, weakMark) == mine {
+			return c.NoContent(http.StatusNotModified)
+		}
+	}
+	return s.sendValue(c, v.Value)
+}
+
+// sendValue answers one value.
+func (s *Server) sendValue(c echo.Context, raw abi.Raw) error {
+	if prefersCBOR(c.Request()) {
+		return send(c, http.StatusOK, cborType, raw)
+	}
+	return withBuffer(
+		func(dst []byte) ([]byte, error) { return appendRaw(dst, raw) },
+		func(b []byte) error { return send(c, http.StatusOK, echo.MIMEApplicationJSON, b) })
+}
+
+// patchState edits a session's state, and answers the whole of it.
+func (s *Server) patchState(c echo.Context) error {
+	req := host.SessionEdit{Tenant: tenantOf(c), Session: param(c, "id")}
+	kind := mediaType(c.Request().Header.Get("Content-Type"))
+	if !slices.Contains([]string{"", echo.MIMEApplicationJSON, mergePatchType, editsType, cborType}, kind) {
+		c.Response().Header().Set("Accept-Patch", mergePatchType+", "+editsType)
+		return host.Errorf(host.CodeUnsupportedMediaType, "A state is patched with %s or %s, not %q", mergePatchType, editsType, clip(kind))
+	}
+	body, err := readBody(c, s.cfg.MaxBody)
+	if err != nil {
+		return err
+	}
+	if req.Once, err = onceOf(c, body); err != nil {
+		return err
+	}
+	v, err := parseBody(body, kind == cborType)
+	if err != nil {
+		return err
+	}
+	raw, err := v.canonical()
+	switch {
+	case err != nil:
+		return err
+	case kind == editsType:
+		if req.Edits, err = abi.DecodeEdits(raw); err != nil {
+			return host.Errorf(host.CodeInvalidArgument, "The body is no list of edits, such as [[\"set\", \"user.name\", \"Ada\"]]: %w", err)
+		}
+	case !v.object():
+		return invalid("A merge patch of a state is an object")
+	default:
+		req.Patch = raw
+	}
+	if err := matchOf(c, &req); err != nil {
+		return err
+	}
+	after, _, err := s.cfg.Sessions.EditState(c.Request().Context(), req)
+	if err != nil {
+		return orNotFound(err, textSessionNotFound)
+	}
+	h := c.Response().Header()
+	h.Add("Vary", "Accept")
+	h.Set("ETag", `"`+entityTag(c, after.Tag)+`"`)
+	return s.sendValue(c, after.Value)
+}
+
+// A state as CBOR has another entity tag than as JSON: a strong one stands for the
+// very bytes. For an edit both are as good.
+const cborTag = "-cbor"
+
+func entityTag(c echo.Context, tag string) string {
+	if prefersCBOR(c.Request()) {
+		return tag + cborTag
+	}
+	return tag
+}
+
+// weakMark is what stands before a weak tag, which no edit matches.
+const weakMark = "W/"
+
+// matchOf reads what the state that is edited has to be.
+func matchOf(c echo.Context, req *host.SessionEdit) error {
+	tags, err := tagsOf(c.Request().Header.Values("If-Match"))
+	if err != nil {
+		return err
+	}
+	for _, tag := range tags {
+		req.Match = append(req.Match, strings.TrimSuffix(tag, cborTag))
+	}
+	none, err := tagsOf(c.Request().Header.Values("If-None-Match"))
+	if err != nil {
+		return err
+	}
+	if len(none) > 0 && !slices.Equal(none, []string{host.AnyTag}) {
+		return invalid("If-None-Match of an edit can be * only: the session must not exist")
+	}
+	req.New = len(none) > 0
+	return nil
+}
+
+// maxTags bounds the tags of a header.
+const maxTags = 32
+
+// tagsOf reads the tags of If-Match or If-None-Match, without their quotes, weak ones
+// with their mark. None: there is no such header.
+func tagsOf(headers []string) ([]string, error) {
+	var out []string
+	for _, header := range headers {
+		for rest := strings.TrimSpace(header); rest != ""; rest = strings.TrimLeft(rest, " \t,") {
+			if rest[0] == '*' {
+				out, rest = append(out, host.AnyTag), rest[1:]
+				continue
+			}
+			bare, weak := strings.CutPrefix(rest, weakMark)
+			tag, after, ok := strings.Cut(strings.TrimPrefix(bare, `"`), `"`)
+			if !strings.HasPrefix(bare, `"`) || !ok || len(out) == maxTags {
+				return nil, invalid("An entity tag does not read: it is what ETag was, quotes included, or *; at most %d of them", maxTags)
+			}
+			if rest = after; weak {
+				tag = weakMark + tag
+			}
+			out = append(out, tag)
+		}
+	}
+	if len(headers) > 0 && len(out) == 0 {
+		return nil, invalid("An entity tag is missing")
+	}
+	return out, nil
+}

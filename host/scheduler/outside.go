@@ -1,0 +1,272 @@
+package scheduler
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/state"
+)
+
+// editWait is how long an edit from outside waits for the write tickets of steps.
+const editWait = time.Second
+
+var sessionNotFound = &host.Error{Code: host.CodeNotFound, Message: "Session not found"}
+
+// Session gives what is known of a session; see host.Sessions.
+func (s *Scheduler) Session(ctx context.Context, tenant, id string) (host.SessionInfo, error) {
+	info, err := s.cfg.Store.Session(ctx, host.SessionKey{Tenant: tenant, Session: id})
+	if errors.Is(err, host.ErrNotFound) {
+		return info, sessionNotFound
+	}
+	if err != nil {
+		return info, unavailable(err)
+	}
+	return info, nil
+}
+
+// ListSessions lists sessions; see host.Sessions.
+func (s *Scheduler) ListSessions(ctx context.Context, q host.SessionQuery) ([]host.SessionInfo, bool, error) {
+	limit := q.Limit
+	q.Limit++
+	list, err := s.cfg.Store.Sessions(ctx, q)
+	if err != nil {
+		return nil, false, unavailable(err)
+	}
+	if len(list) > limit {
+		return list[:limit], true, nil
+	}
+	return list, false, nil
+}
+
+// State reads a value of a session's state; see host.Sessions.
+func (s *Scheduler) State(ctx context.Context, tenant, id, path string) (host.StateValue, error) {
+	p, err := state.ParsePath(path)
+	if err != nil {
+		return host.StateValue{}, host.Errorf(host.CodeInvalidArgument, "'%s' is no path into a state: %w", cut(path), err)
+	}
+	ss, err := s.acquire(ctx, host.SessionKey{Tenant: tenant, Session: id}, false)
+	if err != nil {
+		return host.StateValue{}, err
+	}
+	defer ss.release()
+	ss.mu.Lock()
+	root, pos := ss.eng.State(), ss.lastPos
+	ss.mu.Unlock()
+	if err := s.cfg.Journal.Wait(ctx, pos); err != nil {
+		return host.StateValue{}, unavailable(err)
+	}
+	n, ok := state.Get(root, p)
+	if !ok {
+		return host.StateValue{}, host.Errorf(host.CodeNotFound, "The state has nothing at '%s'", cut(path))
+	}
+	return valueOf(n), nil
+}
+
+// cut is a client's text as an error repeats it.
+func cut(text string) string {
+	const most = 200
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "..."
+}
+
+// valueOf gives a value with its tag: 128 bits of the SHA-256 of its one encoding.
+func valueOf(n *state.Node) host.StateValue {
+	v := host.StateValue{Value: n.Encode()}
+	sum := sha256.Sum256(v.Value)
+	v.Tag = hex.EncodeToString(sum[:16])
+	return v
+}
+
+// EditState edits a session's state from outside; see host.Sessions.
+func (s *Scheduler) EditState(ctx context.Context, req host.SessionEdit) (host.StateValue, bool, error) {
+	e, err := s.newEdit(&req)
+	if err != nil {
+		return host.StateValue{}, false, err
+	}
+	c, before, err := s.claim(ctx, req.Tenant, req.Once)
+	if err != nil {
+		return host.StateValue{}, false, err
+	}
+	if before != nil {
+		v, err := s.State(ctx, req.Tenant, req.Session, "")
+		return v, false, err
+	}
+	e.once = c
+	err = s.edit(ctx, e)
+	c.settle(e.pos)
+	if err != nil {
+		return host.StateValue{}, false, err
+	}
+	if err := s.cfg.Journal.Wait(ctx, e.pos); err != nil {
+		return host.StateValue{}, false, unavailable(err)
+	}
+	return valueOf(e.root), e.created, nil
+}
+
+// edit is an edit of a session's state that a client asks for, and what comes of it.
+type edit struct {
+	req   *host.SessionEdit
+	tick  engine.EditSession
+	paths []state.Path // that it writes
+	once  *claim
+
+	base    *state.Node // the state that has one of the tags asked for
+	pos     uint64      // of the entry, or of the newest before if there is none; 0: it was refused
+	root    *state.Node // the state after it
+	created bool
+}
+
+// newEdit reads what a client asks for.
+func (s *Scheduler) newEdit(req *host.SessionEdit) (*edit, error) {
+	if err := s.accepting(); err != nil {
+		return nil, err
+	}
+	if err := checkID("the name of a session", req.Session); err != nil {
+		return nil, err
+	}
+	e := &edit{req: req, tick: engine.EditSession{Edits: req.Edits, StateBytes: s.cfg.Limits.Limits(req.Tenant, "").StateBytes}}
+	read := func(raw abi.Raw, to **state.Node) error {
+		n, err := state.Decode(raw)
+		if err != nil {
+			return host.Errorf(host.CodeInvalidArgument, "The state does not read: %w", err)
+		}
+		if !n.IsMap() {
+			return host.Errorf(host.CodeInvalidArgument, "A session's state is an object, and so is a patch of it")
+		}
+		*to = n
+		return nil
+	}
+	switch {
+	case req.State != nil:
+		e.paths = []state.Path{nil}
+		return e, read(req.State, &e.tick.State)
+	case req.Patch != nil:
+		err := read(req.Patch, &e.tick.Patch)
+		if err == nil {
+			e.paths = patched(e.tick.Patch)
+		}
+		return e, err
+	}
+	e.paths = editPaths(req.Edits)
+	return e, nil
+}
+
+// patched lists the paths that a merge patch writes: the keys at its top.
+func patched(patch *state.Node) []state.Path {
+	var paths []state.Path
+	for key := range patch.Entries() {
+		p, err := state.ParsePath(key)
+		if err != nil || len(p) != 1 {
+			return []state.Path{nil} // no path names the key
+		}
+		paths = append(paths, p)
+	}
+	return paths
+}
+
+// edit makes an edit. A session that was deleted meanwhile is another one now.
+func (s *Scheduler) edit(ctx context.Context, e *edit) error {
+	wait, cancel := context.WithTimeout(ctx, editWait)
+	defer cancel()
+	for {
+		ss, err := s.acquire(ctx, host.SessionKey{Tenant: e.req.Tenant, Session: e.req.Session}, e.req.Make)
+		if err != nil {
+			return err
+		}
+		err = ss.edit(ctx, wait, e)
+		ss.release()
+		switch {
+		case errors.Is(err, errDead):
+			continue
+		case err == nil, ctx.Err() != nil:
+			return err
+		}
+		return refused(err)
+	}
+}
+
+// edit makes an edit in the session, when no step has the write to itself. wait ends
+// when that has been waited for long enough.
+func (ss *session) edit(ctx, wait context.Context, e *edit) error {
+	for {
+		if err := ss.matches(e); err != nil {
+			return err
+		}
+		free, err := ss.tryEdit(e)
+		switch {
+		case errors.Is(err, engine.ErrConflict):
+			continue // the state is another by now, and so is its tag perhaps
+		case err != nil || free == nil:
+			return err
+		}
+		select {
+		case <-free:
+		case <-wait.Done():
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return &host.Error{Code: host.CodeUnavailable, RetryAfter: time.Second, Message: "a step has this part of the state to itself for now: try again"}
+		}
+	}
+}
+
+// matches looks whether the state has one of the tags that the edit names, without
+// the session's mutex: the edit is then made on that state, or not at all.
+func (ss *session) matches(e *edit) error {
+	if len(e.req.Match) == 0 {
+		return nil
+	}
+	root := ss.state.Load()
+	if root == e.base {
+		return nil
+	}
+	if !slices.Contains(e.req.Match, host.AnyTag) && !slices.Contains(e.req.Match, valueOf(root).Tag) {
+		return host.Errorf(host.CodePreconditionFailed, "The state is another than that of the tag: read it again")
+	}
+	e.base = root
+	return nil
+}
+
+// tryEdit ticks an edit, unless a step's ticket covers what it writes: then it says
+// when to try again.
+func (ss *session) tryEdit(e *edit) (free chan struct{}, err error) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	fresh := ss.eng.Seq() == 0
+	switch {
+	case ss.dead:
+		return nil, errDead
+	case fresh && !e.req.Make:
+		return nil, sessionNotFound
+	case fresh && len(e.req.Match) > 0, !fresh && e.req.New:
+		return nil, host.Errorf(host.CodePreconditionFailed, "The session does not exist, or does, against what the request says")
+	}
+	if t := ss.coveredBy(nil, e.paths); t != nil {
+		free = make(chan struct{})
+		t.queue = append(t.queue, writer{paths: e.paths, wake: free})
+		return free, nil
+	}
+	t := e.tick
+	t.Always = fresh || e.once != nil
+	if len(e.req.Match) > 0 && !slices.Contains(e.req.Match, host.AnyTag) {
+		t.Base = e.base
+	}
+	ss.repeats = e.once.rows(e.req.Session)
+	_, pos, err := ss.tick(t, nil)
+	ss.repeats = nil
+	if err != nil {
+		return nil, err
+	}
+	e.pos, e.root, e.created = pos, ss.eng.State(), fresh
+	return nil, nil
+}

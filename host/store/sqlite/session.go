@@ -1,0 +1,115 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"math"
+	"slices"
+
+	"github.com/weftrun/weft/host"
+)
+
+// schema10: when a session was made, and when its last entry, as far as that is known
+// of those from before. One with last = 0 is being deleted.
+const schema10 = `
+ALTER TABLE sessions ADD COLUMN created INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sessions ADD COLUMN updated INTEGER NOT NULL DEFAULT 0;
+UPDATE sessions SET
+	created = coalesce((SELECT min(started) FROM runs WHERE sid = sessions.id AND latest = 1), 0),
+	updated = coalesce((SELECT max(updated) FROM runs WHERE sid = sessions.id AND latest = 1), 0);
+CREATE INDEX sessions_tenant ON sessions (tenant);
+`
+
+// infoColumns are what scanInfo reads. The runs of a session are found by the latest
+// ones of its handlers, of which there is an index.
+const infoColumns = `s.id, s.tenant, s.session, s.created, s.updated,
+	(SELECT count(*) FROM runs r JOIN runs o ON o.hid = r.hid WHERE r.sid = s.id AND r.latest = 1),
+	(SELECT count(*) FROM runs r JOIN runs o ON o.hid = r.hid WHERE r.sid = s.id AND r.latest = 1 AND o.status = 'running')`
+
+func scanInfo(row scanner) (i host.SessionInfo, err error) {
+	err = row.Scan(&i.Order, &i.Tenant, &i.SessionID, &i.Created, &i.Updated, &i.Runs, &i.Active)
+	return i, err
+}
+
+// Session implements [host.Store].
+func (s *Store) Session(ctx context.Context, key host.SessionKey) (host.SessionInfo, error) {
+	i, err := scanInfo(s.query.info.QueryRowContext(ctx, key.Tenant, key.Session))
+	return i, notFound(err, "session "+key.Session)
+}
+
+// Sessions implements [host.Store].
+func (s *Store) Sessions(ctx context.Context, q host.SessionQuery) (list []host.SessionInfo, err error) {
+	before := q.Before
+	if before == 0 {
+		before = math.MaxInt64
+	}
+	rows, err := s.query.sessions.QueryContext(ctx, q.Tenant, before, min(max(q.Limit, 1), maxListed))
+	if err != nil {
+		return nil, notFound(err, "the sessions")
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		i, err := scanInfo(rows)
+		if err != nil {
+			return nil, notFound(err, "the sessions")
+		}
+		list = append(list, i)
+	}
+	return list, notFound(rows.Err(), "the sessions")
+}
+
+// eraseWindow is how many handlers are deleted at a time: of no more of them it is
+// looked at what they have.
+const eraseWindow = 64
+
+// erasedHandlers are the next handlers of session ?1 to be deleted.
+const erasedHandlers = `SELECT hid FROM runs INDEXED BY runs_session WHERE sid = ?1 AND latest = 1
+	ORDER BY started DESC, handler DESC LIMIT 64`
+
+// journalShare is how many of the rows that may be deleted at a time are worth one
+// of the journal, which may be large.
+const journalShare = 8
+
+// eraser is a statement that deletes rows of a session.
+type eraser struct {
+	stmt    *sql.Stmt
+	bounded bool // it takes how many
+}
+
+func (e *eraser) erase(ctx context.Context, sid, most int64) (int64, error) {
+	args := []any{sid}
+	if e.bounded {
+		args = append(args, most)
+	}
+	res, err := e.stmt.ExecContext(ctx, args...)
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
+}
+
+// erase deletes about limit rows of a session, and the session when none is left.
+func (s *Store) erase(ctx context.Context, sid int64, limit int) error {
+	if _, err := s.stmts.markErased.ExecContext(ctx, sid); err != nil {
+		return err
+	}
+	left := int64(limit)
+	for done := false; !done; {
+		for _, stmt := range []*eraser{{s.stmts.eraseEvents, true}, {s.stmts.eraseRuns, true}, {s.stmts.eraseHandlers, false}} {
+			n, err := stmt.erase(ctx, sid, left)
+			if left -= n; err != nil || left <= 0 {
+				return err
+			}
+			done = n < eraseWindow // looked at behind the last of the three
+		}
+	}
+	rows := max(left/journalShare, 1)
+	if n, err := (&eraser{s.stmts.eraseJournal, true}).erase(ctx, sid, rows); err != nil || n == rows {
+		return err
+	}
+	if _, err := s.stmts.eraseSession.ExecContext(ctx, sid); err != nil {
+		return err
+	}
+	s.needs = slices.DeleteFunc(s.needs, func(n need) bool { return n.sid == sid })
+	return nil
+}
