@@ -87,6 +87,16 @@ func (s *Session) restoreRan(saved []savedRan) error {
 // same whether it is loaded from there or from further back.
 func (s *Session) ForgetRan() { s.ran = nil }
 
+// RanVersions gives the versions of which an [EditSession] asks for the workflows,
+// beside those of the runs that are active.
+func (s *Session) RanVersions() []string {
+	out := make([]string, len(s.ran))
+	for i, r := range s.ran {
+		out[i] = r.version
+	}
+	return out
+}
+
 func (s *Session) decideOutside(e *Entry, t EditSession) (decision, error) {
 	if t.Base != nil && t.Base != s.root {
 		return decision{}, ErrConflict

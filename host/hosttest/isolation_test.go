@@ -26,9 +26,9 @@ type foreignCall struct {
 
 var (
 	runKinds      = []string{"handler", "waiting handler", "run", "session", "named session"}
-	sessionKinds  = []string{"session", "named session"}
 	pluginKinds   = []string{"plugin"}
 	workflowKinds = []string{"workflow", "composed workflow"}
+	sessionKinds  = []string{"session", "named session", "run"}
 	keyKinds      = []string{"key"}
 	tenantKinds   = []string{"tenant"}
 )
@@ -65,7 +65,7 @@ var probes = map[string]foreignCall{
 	"PUT /sessions/:id":                   {kinds: sessionKinds, body: `{}`},
 	"DELETE /sessions/:id":                {kinds: sessionKinds},
 	"GET /sessions/:id/state":             {kinds: sessionKinds},
-	"PATCH /sessions/:id/state":           {kinds: sessionKinds, body: `{"a":1}`},
+	"PATCH /sessions/:id/state":           {kinds: sessionKinds, body: `{"x":1}`},
 	"GET /tenants":                        {},
 	"POST /tenants":                       {kinds: tenantKinds, body: `{"name":"ID"}`},
 	"GET /tenants/:name":                  {kinds: tenantKinds},
@@ -125,7 +125,7 @@ func populateTenant(t *testing.T, h *hosttest.Host, tenant, mark string) neighbo
 func (n *neighbour) view(t *testing.T, h *hosttest.Host) string {
 	t.Helper()
 	var b strings.Builder
-	for _, path := range []string{"/handlers", "/plugins", "/workflows", "/keys", "/audit", "/tenants/" + n.ids["tenant"] + "/usage",
+	for _, path := range []string{"/handlers", "/sessions", "/sessions/" + n.ids["session"] + "/state", "/plugins", "/workflows", "/keys", "/audit", "/tenants/" + n.ids["tenant"] + "/usage",
 		"/handlers/" + n.ids["waiting handler"], "/plugins/" + n.ids["plugin"], "/workflows/" + n.ids["composed workflow"]} {
 		a := h.Ask(t, n.key.Key, "GET", path, "")
 		if a.Status != http.StatusOK && a.Status != http.StatusAccepted {
@@ -142,8 +142,7 @@ var (
 	pathName = regexp.MustCompile(`:(name|id)\b`)
 )
 
-// unknownID is an id of a kind that nobody has.
-func unknownID(kind string) string { return "nobody-has-this-" + strings.ReplaceAll(kind, " ", "-") }
+const unknownID = "nobody-has-this"
 
 // ask calls a route with an id, and gives the answer without it.
 func (p foreignCall) ask(t *testing.T, h *hosttest.Host, key string, route, id string, headers ...string) string {
@@ -203,26 +202,27 @@ func isolates(t *testing.T, tenant string) {
 		if kinds == nil {
 			kinds = []string{"tenant"} // whose id goes nowhere
 		}
-		for _, kind := range kinds {
+		for i, kind := range kinds {
+			nobody := fmt.Sprint(unknownID, i) // the one before may have been made
 			id := theirs.ids[kind]
 			if id == "" {
 				t.Fatalf("there is no id of kind %q", kind)
 			}
 			for role, key := range keys {
-				foreign, unknown := p.ask(t, h, key, route, id), p.ask(t, h, key, route, unknownID(kind))
+				foreign, unknown := p.ask(t, h, key, route, id), p.ask(t, h, key, route, nobody)
 				alike(t, fmt.Sprintf("%s by role %s", kind, role), foreign, unknown)
 				if denied := strings.HasPrefix(foreign, "403 "); !role.May(least) && !denied {
 					t.Errorf("role %s may, although it takes %s: %s", role, least, foreign)
 				}
 			}
-			foreign, unknown := p.ask(t, h, "", route, id), p.ask(t, h, "", route, unknownID(kind))
+			foreign, unknown := p.ask(t, h, "", route, id), p.ask(t, h, "", route, nobody)
 			alike(t, kind+" without a key", foreign, unknown)
 			if !strings.HasPrefix(foreign, "401 ") {
 				t.Errorf("without a key: %s", foreign)
 			}
 			if least.Known() && !strings.Contains(route, "/tenants") && !strings.HasPrefix(route, "POST /keys") {
 				// The server's own key sees what the tenant that it names sees.
-				foreign, unknown = p.ask(t, h, admin, route, id, "Weft-Tenant", "ours"), p.ask(t, h, admin, route, unknownID(kind), "Weft-Tenant", "ours")
+				foreign, unknown = p.ask(t, h, admin, route, id, "Weft-Tenant", "ours"), p.ask(t, h, admin, route, nobody, "Weft-Tenant", "ours")
 				alike(t, kind+" by the server's key", foreign, unknown)
 			}
 		}

@@ -35,9 +35,10 @@ func pythonScript(t *testing.T, python string, line ...string) *exec.Cmd {
 	return cmd
 }
 
-// check is a line that testdata/client/run.py prints.
-type check struct {
+// pythonCheck is a line that testdata/client/run.py prints.
+type pythonCheck struct {
 	Check   string
+	Seconds float64
 	Failure *string
 	Checks  *int // in the last line
 }
@@ -56,7 +57,7 @@ func runChecks(t *testing.T, python, url string) {
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 1<<24)
 	for lines.Scan() {
-		var c check
+		var c pythonCheck
 		if err := json.Unmarshal(lines.Bytes(), &c); err != nil {
 			t.Errorf("%s: %v", lines.Bytes(), err)
 			continue
@@ -67,6 +68,7 @@ func runChecks(t *testing.T, python, url string) {
 		}
 		seen++
 		t.Run(c.Check, func(t *testing.T) {
+			t.Logf("took %.3f s", c.Seconds)
 			if c.Failure != nil {
 				t.Error(*c.Failure)
 			}

@@ -71,3 +71,31 @@ func TestSessionsOverKills(t *testing.T) {
 	want(http.StatusOK, `{"sessions":[],"next_cursor":null}`, "GET", "/sessions", "")
 	want(http.StatusCreated, "", "PUT", "/sessions/s", `{"state":{"count":"many"}}`)
 }
+
+// A state keeps the schema of a workflow whose plugin has been deleted, and whose run
+// has been cut out of the journal: what it takes to check it stays stored.
+func TestSchemaOfADeletedPlugin(t *testing.T) {
+	data, args := t.TempDir(), []string{"--snapshot-every", "2", "--keep-journal", "1"}
+	p := hosttest.Serve(t, data, args...)
+	put(t, p, "counter", hosttest.Plugin(t, "counter-tinygo"))
+	if status, out := once(t, &p.Host, "/workflows/counter/run", `{"session": "s"}`, "run"); status != http.StatusOK {
+		t.Fatalf("%d %s", status, out)
+	}
+	if status, out := p.Do(t, http.MethodDelete, "/plugins/counter", nil); status != http.StatusNoContent {
+		t.Fatalf("%d %s", status, out)
+	}
+	for range 3 {
+		for range 10 { // so that snapshots are written, and what was before is cut
+			if status, out, _ := asks(t, &p.Host, "PATCH", "/sessions/s/state", `[["increment","count",1]]`, "Content-Type", "application/vnd.weft.edits+json"); status != http.StatusOK {
+				t.Fatalf("%d %s", status, out)
+			}
+		}
+		if status, out, _ := asks(t, &p.Host, "PATCH", "/sessions/s/state", `{"count":"many"}`); status != http.StatusUnprocessableEntity || !strings.Contains(out, "workflow counter") {
+			t.Fatalf("%d %s", status, out)
+		}
+		p = kill(t, p, data, args...)
+	}
+	if status, out, _ := asks(t, &p.Host, "GET", "/sessions/s/state", ""); out != `{"count":31}` {
+		t.Errorf("%d %s", status, out)
+	}
+}

@@ -130,6 +130,7 @@ func TestStreamFraming(t *testing.T) {
 	if w := call(t, s.Config.Handler, "POST", "/workflows/human/run-nowait", `{"handler_id":"h"}`); w.Code != 200 {
 		t.Fatal(w.Body)
 	}
+	readLines(t, bufio.NewReader(open(t, s, "/events/h?after_sequence=-1")), 3) // it has asked
 	body, err := json.Marshal(map[string]any{"event": map[string]any{"type": "HumanResponseEvent", "value": map[string]any{"response": text}}})
 	if err != nil {
 		t.Fatal(err)
@@ -141,6 +142,11 @@ func TestStreamFraming(t *testing.T) {
 		w := call(t, s.Config.Handler, "GET", "/events/h?after_sequence=-1"+query, "")
 		if got := w.Header().Get("Content-Type"); w.Code != 200 || got != kind {
 			t.Errorf("%s: %d, Content-Type = %s", query, w.Code, got)
+		}
+		for name, want := range map[string]string{"Cache-Control": "no-cache", "X-Accel-Buffering": "no", "X-Content-Type-Options": "nosniff"} {
+			if got := w.Header().Get(name); got != want {
+				t.Errorf("%s: %s = %q", query, name, got)
+			}
 		}
 		out := w.Body.String()
 		if strings.ContainsAny(out, "\r\x00\u2028\u2029\u0085") {

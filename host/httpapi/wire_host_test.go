@@ -2,28 +2,26 @@ package httpapi_test
 
 import (
 	"maps"
+	"net/http"
 	"slices"
 	"testing"
 
-	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/hosttest"
-	"github.com/weftrun/weft/host/httpapi"
 )
 
-// TestWireReplayByRealHost plays the recorded exchanges to a whole host with the
-// recorded workflows as plugins: what the peer's server answered, the real
-// scheduler, journal and sandbox answer too.
+// TestWireReplayByRealHost plays the recorded exchanges to a server in a process
+// of its own, with the recorded workflows as plugins: what the peer's server
+// answered, the real scheduler, journal and sandbox answer too.
 func TestWireReplayByRealHost(t *testing.T) {
-	h := hosttest.New(t, hosttest.Config{})
+	p := hosttest.Serve(t, t.TempDir(), "--cors-origin", "http://example.test")
 	for _, name := range []string{"hello", "plain", "fail", "slow", "timeout", "human", "waiter"} {
-		if _, _, err := h.Plugins.Put(t.Context(), host.DefaultTenant, name, hosttest.BuildPlugin(t, "recorded", name)); err != nil {
-			t.Fatal(err)
+		if status, out := p.Do(t, http.MethodPut, "/plugins/"+name, hosttest.BuildPlugin(t, "recorded", name)); status != http.StatusCreated {
+			t.Fatalf("%s: %d %s", name, status, out)
 		}
 	}
-	s := httpapi.New(httpapi.Config{Runs: h.Runs, Plugins: h.Plugins, Health: h.Host, CORSOrigins: []string{"http://example.test"}})
 	differences := maps.Clone(wireDifferences)
 	maps.Copy(differences, hostDifferences)
-	replayWire(t, s.Handler(), differences)
+	replayWire(t, p.URL, differences)
 }
 
 // hostDifferences are meant too, beside and instead of those of wireDifferences.

@@ -74,6 +74,7 @@ var wireDifferences = map[string]difference{
 	"095-human-send-400-missing-field":   {why: "own text", detail: "text"},
 	"096-human-send-wrong-step":          {why: "a wrong step is the client's fault", status: 400, detail: "nope"},
 	"105-human2-result":                  {why: "the run goes on after the send", first: "q2"},
+	"107-human3-send-qualified":          {why: "the run is idle", first: "q3 WorkflowIdleEvent"},
 	"110-waiter-send":                    {why: "the run is idle", first: "w1 WorkflowIdleEvent"},
 	"113-idle-handler-after-release":     {why: "the run is idle", first: "i1 WorkflowIdleEvent"},
 	"116-idle-handler-done":              {why: "the run goes on after the send", first: "i1"},
@@ -82,13 +83,15 @@ var wireDifferences = map[string]difference{
 func TestWireReplay(t *testing.T) {
 	f := newFake(t)
 	s := newServer(t, f, func(c *httpapi.Config) { c.CORSOrigins = []string{"http://example.test"} })
-	replayWire(t, s.Handler(), wireDifferences)
+	server := httptest.NewServer(s.Handler())
+	defer server.Close()
+	replayWire(t, server.URL, wireDifferences)
 }
 
 // replayWire sends the recorded requests in their order and compares the
-// answers. The handler has to serve the workflows of testdata/wire and nothing
+// answers. The server has to serve the workflows of testdata/wire and nothing
 // else, and has to allow the origin http://example.test.
-func replayWire(t *testing.T, h http.Handler, differences map[string]difference) {
+func replayWire(t *testing.T, url string, differences map[string]difference) {
 	files, err := filepath.Glob("../../testdata/wire/*.http")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no recorded exchanges (%v)", err)
@@ -106,8 +109,8 @@ func replayWire(t *testing.T, h http.Handler, differences map[string]difference)
 			t.Errorf("difference for %s, which was not recorded", name)
 		}
 	}
-	p := &player{server: httptest.NewServer(h), given: givenIDs(all)}
-	defer p.server.Close()
+	p := &player{url: url, given: givenIDs(all)}
+	defer p.client.CloseIdleConnections()
 	for _, x := range all {
 		t.Run(x.name, func(t *testing.T) { p.play(t, x, differences[x.name]) })
 	}
@@ -183,7 +186,8 @@ func givenIDs(all []exchange) map[string]bool {
 
 // player sends recorded requests to a server.
 type player struct {
-	server *httptest.Server
+	url    string
+	client http.Client
 	given  map[string]bool
 }
 
@@ -241,7 +245,7 @@ func (p *player) send(t *testing.T, x exchange, shift int) reply {
 			header.Set("Last-Event-ID", shifted(id, shift))
 		}
 	}
-	req, err := http.NewRequest(x.req.Method, p.server.URL+target, bytes.NewReader(x.reqBody))
+	req, err := http.NewRequest(x.req.Method, p.url+target, bytes.NewReader(x.reqBody))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +255,7 @@ func (p *player) send(t *testing.T, x exchange, shift int) reply {
 
 func (p *player) do(t *testing.T, req *http.Request) reply {
 	t.Helper()
-	resp, err := p.server.Client().Do(req)
+	resp, err := p.client.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +269,7 @@ func (p *player) do(t *testing.T, req *http.Request) reply {
 
 func (p *player) get(t *testing.T, target string) []byte {
 	t.Helper()
-	req, err := http.NewRequest(http.MethodGet, p.server.URL+target, nil)
+	req, err := http.NewRequest(http.MethodGet, p.url+target, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -202,6 +202,9 @@ func (ss *session) edit(ctx, wait context.Context, e *edit) error {
 		if err := ss.matches(e); err != nil {
 			return err
 		}
+		if err := ss.recallWorkflows(); err != nil {
+			return err
+		}
 		free, err := ss.tryEdit(e)
 		switch {
 		case errors.Is(err, engine.ErrConflict):
@@ -234,6 +237,20 @@ func (ss *session) matches(e *edit) error {
 		return host.Errorf(host.CodePreconditionFailed, "The state is another than that of the tag: read it again")
 	}
 	e.base = root
+	return nil
+}
+
+// recallWorkflows has the workflows that an edit is checked by brought into memory:
+// the reducer is to find them there.
+func (ss *session) recallWorkflows() error {
+	ss.mu.Lock()
+	versions := ss.eng.RanVersions()
+	ss.mu.Unlock()
+	for _, version := range versions {
+		if _, err := ss.s.cfg.Modules.ByDigest(version); host.CodeOf(err) == host.CodeUnavailable {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -396,7 +396,9 @@ func (s *Scheduler) Busy() bool {
 	return s.queue.ready > 0
 }
 
-func (s *Scheduler) now() int64 { return s.cfg.Now().UnixNano() }
+// now is the time, which is never before the boot, though the clock may be set back:
+// an entry from before the boot is of a server before (see session.recover).
+func (s *Scheduler) now() int64 { return max(s.cfg.Now().UnixNano(), s.boot) }
 
 func (s *Scheduler) signal() {
 	select {

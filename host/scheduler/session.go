@@ -290,7 +290,7 @@ func (ss *session) tick(t engine.Tick, attach func(*engine.Result)) (engine.Resu
 		return engine.Result{}, 0, errDead
 	}
 	now := ss.s.cfg.Now()
-	res, err := ss.eng.Reduce(now.UnixNano(), t)
+	res, err := ss.eng.Reduce(ss.s.now(), t)
 	if err != nil {
 		return engine.Result{}, 0, err
 	}

@@ -7,6 +7,7 @@ from workflows.events import (
     Event,
     HumanResponseEvent,
     InputRequiredEvent,
+    InternalDispatchEvent,
     StepState,
     StepStateChanged,
     UnhandledEvent,
@@ -61,6 +62,13 @@ class Streams(Check):
         self.assertEqual([type(e) for e in loaded], [Progress, Progress])
         self.assertEqual([e.pct for e in loaded], [50, 100])
 
+    async def test_connection_goes_on_after_a_204(self):
+        handler = await self.streamed(0)
+        await self.all_of(handler)
+        for _ in range(3):
+            self.assertEqual(await self.all_of(handler, after_sequence="now"), ([], []))
+            self.assertEqual((await self.client.get_handler(handler)).status, "completed")
+
     async def test_after_sequence(self):
         handler = await self.streamed()
         events, ids = await self.all_of(handler)
@@ -91,6 +99,32 @@ class Streams(Check):
             self.assertEqual(change.name, "work")
         self.assertEqual([c.step_state for c in changes][-2:], [StepState.RUNNING, StepState.NOT_RUNNING])
         self.assertTrue(all(e.types == ["InternalDispatchEvent"] for e in events if e.type == "StepStateChanged"))
+
+    async def test_every_internal_event_loads(self):
+        handler = await self.ask("human")
+        stream = self.client.get_workflow_events(handler, include_internal_events=True)
+        await self.until(stream, "WorkflowIdleEvent")
+        await self.client.send_event(handler, HumanResponseEvent(response="x"))
+        events, _ = await self.all_of(handler, include_internal_events=True)
+        loaded = [e.load_event() for e in events]
+        self.assertEqual([type(e).__name__ for e in loaded], [e.type for e in events])
+        for event, known in zip(events, loaded):
+            self.assertEqual(event.types == ["InternalDispatchEvent"], isinstance(known, InternalDispatchEvent), event)
+
+    async def test_free_fields_are_plain(self):
+        handler = await self.ask("human")
+        asked = (await self.until(self.client.get_workflow_events(handler), "InputRequiredEvent"))[-1]
+        self.assertEqual(asked.value, {"prefix": "Enter a number: "})
+        question = asked.load_event()
+        self.assertEqual((type(question), question.prefix), (InputRequiredEvent, "Enter a number: "))
+        await self.client.cancel_handler(handler)
+
+    async def test_null_result(self):
+        handler = await self.ask("human")
+        await self.client.send_event(handler, HumanResponseEvent(response=None))
+        done = await self.ended(handler)
+        self.assertEqual(done.result.value, {"result": None})
+        self.assertIsNone(done.result.load_event().result)
 
     async def test_two_readers(self):
         handler = await self.ask("human")
@@ -173,8 +207,8 @@ class Sending(Check):
     async def test_event_as_text(self):
         handler = await self.ask("human")
         body = {"event": '{"type": "HumanResponseEvent", "value": {"response": "42"}}'}
-        async with self.client._get_client() as http:  # send_event takes none, older clients send them
-            self.assertEqual((await http.post(f"/events/{handler}", json=body)).status_code, 200)
+        sent = await self.http.post(f"/events/{handler}", json=body)  # as older clients do; send_event cannot
+        self.assertEqual(sent.json(), {"status": "sent"})
         self.assertEqual((await self.ended(handler)).result.value["result"], "42")
 
     async def test_own_event_classes(self):

@@ -1,10 +1,20 @@
 """What the server says of itself and its workflows."""
 
+import server
+from llama_agents.client import WorkflowClient
 from server import Check
 from workflows.representation import WorkflowGraph
 
 
 class Server(Check):
+    async def test_a_new_connection_for_each_request(self):
+        """As a client has that knows nothing but the server's address."""
+        client = WorkflowClient(base_url=server.URL)
+        self.assertEqual((await client.is_healthy()).status, "healthy")
+        started = await client.run_workflow_nowait("counter")
+        events = [e async for e in client.get_workflow_events(started.handler_id)]
+        self.assertEqual(events[-1], (await client.get_handler(started.handler_id)).result)
+
     async def test_healthy(self):
         self.assertEqual((await self.client.is_healthy()).status, "healthy")
 

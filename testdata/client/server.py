@@ -13,12 +13,20 @@ _ids = itertools.count(1)
 
 
 class Check(unittest.IsolatedAsyncioTestCase):
-    """A group of checks; each gets a client of its own."""
+    """A group of checks; each gets a client of its own.
+
+    It keeps its connections and is patient, as a busy machine may take more than
+    the 5 s that a client waits which is given a base_url only.
+    """
 
     maxDiff = None
 
-    def setUp(self):
-        self.client = WorkflowClient(base_url=URL)
+    async def asyncSetUp(self):
+        self.http = httpx.AsyncClient(base_url=URL, timeout=120)
+        self.client = WorkflowClient(httpx_client=self.http)
+
+    async def asyncTearDown(self):
+        await self.http.aclose()
 
     def new_id(self):
         """A handler id that no other check has."""
