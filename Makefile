@@ -1,5 +1,6 @@
 # `make help` lists the targets. `make run` needs Go alone; `make test` installs
-# the guests' compilers (.ci/toolchain), `make check` builds its tools (.ci/tools).
+# the guests' compilers (.ci/toolchain) and a Python client to test with
+# (.ci/python), `make check` builds its tools (.ci/tools).
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -44,7 +45,7 @@ run: build ## Serve the example workflows and count the words of real text (ADDR
 	@exec bin/weft serve --addr '$(ADDR)' --data '$(DATA)' --examples --demo
 
 .PHONY: test
-test: toolchain build ## Install the guests' compilers once, build all plugins, run all tests
+test: toolchain python build ## Install the guests' compilers and a Python client once, build all plugins, run all tests
 	@$(parallel) plugins-go plugins-tinygo plugins-rust
 	@.ci/test $(TESTFLAGS)
 
@@ -91,6 +92,10 @@ toolchain: need-go ## Install the guests' compilers (Debian; root or sudo), once
 	else
 		.ci/toolchain/install
 	fi
+
+.PHONY: python
+python: ## Install the Python packages that tests use, once, outside the checkout (needs PyPI)
+	@.ci/python/install >/dev/null
 
 .PHONY: clean
 clean: ## Remove what was built; ./data stays

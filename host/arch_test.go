@@ -45,6 +45,7 @@ var rooms = []room{
 	{"host/hostcall", []string{"abi", "host", "host/state", "host/engine"}},
 	{"host/state", []string{"abi", "host"}},
 	{"host/journal", []string{"abi", "host"}},
+	{"host/access", []string{"abi", "host"}},
 	{"host/store/memory", []string{"abi", "host"}},
 	{"host/store/sqlite", []string{"abi", "host"}},
 	{"host/store/sqlite/faultdisk", nil},
@@ -53,6 +54,7 @@ var rooms = []room{
 	{"host/audit", []string{"abi", "host", "host/engine"}},
 	{"host/module", []string{"abi", "host", "host/state", "host/engine"}},
 	{"host/resource", []string{"abi", "host"}},
+	{"host/metrics", []string{"abi", "host"}},
 	{"host/client", []string{"abi", "host"}},
 	{"host/hosttest", []string{"..."}},
 	{"cmd/weft/wire", []string{"..."}},
@@ -64,6 +66,7 @@ var rooms = []room{
 var modules = map[string]string{
 	"github.com/fxamacker/cbor/v2":               "abi",
 	"github.com/labstack/echo/v4":                "host/httpapi",
+	"github.com/prometheus/client_golang":        "host/metrics",
 	"github.com/santhosh-tekuri/jsonschema/v6":   "host/module",
 	"github.com/spf13/cobra":                     "cmd/weft",
 	"github.com/spf13/pflag":                     "cmd/weft",

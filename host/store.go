@@ -243,6 +243,7 @@ type CompositionVersion struct {
 // ErrNotFound for a missing row. Append: ErrFenced, ErrNotCommitted; any other
 // error leaves open whether the batch was written.
 type Store interface {
+	AccessStore
 	// Claim makes the caller the owner: it returns a new epoch, higher than
 	// all before, and fences the epochs before it.
 	Claim(ctx context.Context) (epoch uint64, err error)

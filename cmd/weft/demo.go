@@ -24,13 +24,13 @@ var demoFolders = []string{"net", "runtime", "cmd/go"}
 
 // demo runs the wordcount example over real text by the public API and prints
 // what it came to.
-func demo(ctx context.Context, server string, w io.Writer) error {
+func demo(ctx context.Context, server, key string, w io.Writer) error {
 	text, files, err := demoText(ctx)
 	if err != nil {
 		return fmt.Errorf("collect the demonstration's text: %w", err)
 	}
 	fmt.Fprintf(w, "running wordcount over %d files, %.1f MB, in one run ...\n", files, float64(len(text))/1e6)
-	c, err := client.New(server, client.Options{})
+	c, err := client.New(server, client.Options{Key: key})
 	if err != nil {
 		return err
 	}

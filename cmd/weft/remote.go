@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -21,7 +21,8 @@ import (
 type remote struct {
 	*client.Client
 	server string // its base URL
-	named  bool   // --server has to be given again to reach it
+	reach  string // what a command line has to repeat to reach it
+	tenant string // that --tenant names
 	json   bool   // answers are for programs
 	last   *lastAnswer
 
@@ -33,12 +34,17 @@ type remote struct {
 // clientCommand makes a command one that talks to a server: it gets the flags
 // that all of these have, and runs with the connection.
 func clientCommand(cmd *cobra.Command, run func(ctx context.Context, r *remote, args []string) error) *cobra.Command {
-	var server string
+	var server, profile, tenant string
 	var asJSON bool
-	cmd.Flags().StringVar(&server, "server", defaultServer, "address of the server, a `URL` or HOST:PORT")
+	cmd.Flags().StringVar(&server, "server", defaultServer, "address of the server, a `URL` or HOST:PORT; if not given, that of the last 'weft login', or")
+	cmd.Flags().StringVar(&profile, "profile", "", "`NAME` of a profile that 'weft login' has made")
+	cmd.Flags().StringVar(&tenant, "tenant", "", "act in the tenant of this `NAME` (with the server's own admin key)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print what the API answers, as JSON")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		r, err := connect(cmd, server)
+		if !cmd.Flags().Changed("server") {
+			server = ""
+		}
+		r, err := connect(cmd, server, profile, tenant)
 		if err != nil {
 			return err
 		}
@@ -53,20 +59,19 @@ func clientCommand(cmd *cobra.Command, run func(ctx context.Context, r *remote, 
 const defaultServer = "http://" + defaultAddr
 
 // connect prepares the connection; it does not call the server yet.
-func connect(cmd *cobra.Command, server string) (*remote, error) {
-	given := server
-	if !strings.Contains(server, "://") {
-		server = "http://" + server
-	}
-	server = strings.TrimRight(server, "/")
-	last := &lastAnswer{next: http.DefaultTransport.(*http.Transport).Clone()}
-	c, err := client.New(server, client.Options{HTTP: &http.Client{Transport: last}})
+func connect(cmd *cobra.Command, server, profile, tenant string) (*remote, error) {
+	to, err := aim(server, profile)
 	if err != nil {
-		return nil, usage("--server %q is no address of a server, such as %s", server, defaultServer)
+		return nil, err
+	}
+	last := &lastAnswer{next: http.DefaultTransport.(*http.Transport).Clone()}
+	c, err := client.New(to.server, client.Options{HTTP: &http.Client{Transport: last}, Key: to.key, Tenant: tenant})
+	if err != nil {
+		return nil, usage("--server %q is no address of a server, such as %s", to.server, defaultServer)
 	}
 	out := cmd.OutOrStdout()
 	return &remote{
-		Client: c, server: server, named: server != defaultServer && given != os.Getenv("WEFT_SERVER"), last: last,
+		Client: c, server: to.server, reach: to.reach, tenant: tenant, last: last,
 		in: cmd.InOrStdin(), out: out, errs: cmd.ErrOrStderr(), screen: terminalOf(out),
 	}, nil
 }
@@ -96,9 +101,9 @@ func (r *remote) printAnswer() error { return r.printJSON(r.last.body.Bytes()) }
 
 // hint is a command that the user may want to enter next, for the same server.
 func (r *remote) hint(args ...string) string {
-	line := "weft " + strings.Join(args, " ")
-	if r.named {
-		line += " --server " + r.server
+	line := "weft " + strings.Join(args, " ") + r.reach
+	if r.tenant != "" && !slices.Contains(args, "--tenant") {
+		line += " --tenant " + r.tenant
 	}
 	return line
 }
@@ -113,6 +118,8 @@ func (r *remote) explain(err error) error {
 		return errors.New("interrupted")
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("no server listens at %s: start one with 'weft serve', or name another with --server", r.server)
+	case host.CodeOf(err) == host.CodeUnauthenticated:
+		return fmt.Errorf("%s asks for a key, and takes none that it got: 'weft login %s' keeps one, or put it into WEFT_KEY", r.server, r.server)
 	case errors.As(err, &known) && err.Error() == known.Message: // nothing was added yet
 		return errors.New(sentence(known.Message))
 	}

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
-	"net/netip"
 	"strings"
 	"syscall"
 	"time"
@@ -17,6 +15,7 @@ import (
 	"github.com/weftrun/weft/cmd/weft/wire"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/httpapi"
+	"github.com/weftrun/weft/host/metrics"
 )
 
 // defaultAddr is where the server listens and the client looks for it.
@@ -31,6 +30,9 @@ type serveOptions struct {
 	examples      string
 	demo          bool
 	allowRemote   bool
+	adminKeyFile  string
+	tlsCert       string
+	tlsKey        string
 	hosts         []string
 	origins       []string
 	logLevel      string
@@ -52,9 +54,12 @@ Everything is kept in one directory (--data): the SQLite database and the cache
 of compiled modules. A second server on the same directory is refused. Runs that
 are cut off by a stop or a crash go on at the next start.
 
-The server has no keys yet, so it listens on loopback addresses only, unless
---allow-remote is given, and answers only requests that name it by a loopback
-name or one of --allowed-host.
+With an admin key of its own (--admin-key-file, or the environment variable
+WEFT_ADMIN_KEY) the server asks every request for a key, and the admin key makes
+tenants and the first keys: see 'weft tenants' and 'weft keys'. Without one it serves
+a single tenant, listens on loopback addresses only, unless --allow-remote is given,
+and answers only requests that name it by a loopback name or one of --allowed-host.
+Once tenants have keys, they are asked for with or without the admin key.
 
 What plugins may use is limited; --limits names a file that changes the limits for
 all, for tenants, or for plugins. Runs that have started keep theirs. 'weft limits'
@@ -65,6 +70,7 @@ services, the URLs, methods and networks of each, its secrets, and who may use i
 docs/resources.md says how it is written.`,
 		Example: `  weft serve
   weft serve --addr 127.0.0.1:9000 --data /var/lib/weft
+  weft serve --addr :8443 --admin-key-file admin.key --tls-cert cert.pem --tls-key key.pem
   weft serve --limits limits.json       # checked first: weft limits --limits limits.json
   weft serve --examples                 # with build/plugins/*-go.wasm loaded
   weft serve --examples=./my-plugins    # with every .wasm of that directory
@@ -83,6 +89,9 @@ docs/resources.md says how it is written.`,
 	f.Lookup("examples").NoOptDefVal = defaultExamples
 	f.BoolVar(&o.demo, "demo", false, "after the start, run the wordcount example over real text and print the result")
 	f.BoolVar(&o.allowRemote, "allow-remote", false, "listen on an address that is not loopback, without keys: whoever reaches it can do everything")
+	f.StringVar(&o.adminKeyFile, "admin-key-file", "", "`FILE` with the server's own admin key, which makes tenants and keys (or the key itself in WEFT_ADMIN_KEY)")
+	f.StringVar(&o.tlsCert, "tls-cert", "", "`FILE` with the certificate, to serve by TLS 1.2 or newer (PEM, with what it is signed by)")
+	f.StringVar(&o.tlsKey, "tls-key", "", "`FILE` with the certificate's private key (PEM)")
 	f.StringSliceVar(&o.hosts, "allowed-host", nil, "further host name by which requests may name the server (repeatable)")
 	f.StringSliceVar(&o.origins, "cors-origin", nil, "foreign origin whose pages may use the API (repeatable)")
 	f.StringVar(&o.logLevel, "log-level", "info", "least level to log: debug, info, warn, error")
@@ -99,7 +108,11 @@ func serve(ctx context.Context, o serveOptions, stdout, stderr io.Writer) error 
 	if err != nil {
 		return err
 	}
-	if err := checkAddr(o); err != nil {
+	adminKey, err := readAdminKey(o.adminKeyFile, log)
+	if err != nil {
+		return err
+	}
+	if err := o.check(adminKey, log); err != nil {
 		return err
 	}
 	limits, err := readLimits(o.limits)
@@ -112,27 +125,22 @@ func serve(ctx context.Context, o serveOptions, stdout, stderr io.Writer) error 
 	}
 	defer resources.Close()
 	ignoreFileLimit()
-	if o.snapshotEvery < 1 {
-		return usage("--snapshot-every %d: it is a number from 1 on", o.snapshotEvery)
-	}
-	if o.dueAtOnce < 1 {
-		return usage("--due-at-once %d: it is a number from 1 on", o.dueAtOnce)
-	}
 	// Listen first: a port in use is found before the store is touched.
-	l, err := net.Listen("tcp", o.addr)
+	l, err := listen(o)
 	if err != nil {
-		return listenError(o.addr, err)
+		return err
 	}
 	program, err := compiler()
 	if err != nil {
 		return fmt.Errorf("find this program, to start it as a compiler: %w", err)
 	}
+	series := metrics.New()
 	sv := &server{
-		log: log,
-		host: wire.Config{Data: o.data, Limits: limits, Resources: resources, Timeout: o.runTimeout, Log: log, Compiler: program,
-			SnapshotEntries: o.snapshotEvery, KeepEntries: o.keepJournal, DueAtOnce: o.dueAtOnce},
+		log: log, counts: wire.NewSource(series),
+		host: wire.Config{Data: o.data, Limits: limits, Resources: resources, Timeout: o.runTimeout, Log: log, Compiler: program, AdminKey: adminKey,
+			SnapshotEntries: o.snapshotEvery, KeepEntries: o.keepJournal, DueAtOnce: o.dueAtOnce, Metrics: series},
 		api: httpapi.Config{Log: log, Addr: l.Addr().String(), AllowedHosts: o.hosts, CORSOrigins: o.origins, Version: version,
-			MaxPlugin: int64(limits.Greatest().ModuleBytes)},
+			MaxPlugin: int64(limits.Greatest().ModuleBytes), Metrics: series.Handler(), Observe: series.Request},
 	}
 	if err := sv.open(ctx); err != nil {
 		return errors.Join(err, l.Close())
@@ -147,12 +155,27 @@ func serve(ctx context.Context, o serveOptions, stdout, stderr io.Writer) error 
 	go func() { served <- sv.front.Serve(l) }()
 
 	if o.demo {
-		err = demo(ctx, "http://"+addr, stdout)
+		err = demo(ctx, "http://"+addr, adminKey, stdout)
 	}
 	if err == nil {
 		err = sv.run(ctx, served)
 	}
 	return errors.Join(err, sv.stop(ctx))
+}
+
+// check refuses what the server cannot or should not do.
+func (o serveOptions) check(adminKey string, log *slog.Logger) error {
+	switch {
+	case o.snapshotEvery < 1:
+		return usage("--snapshot-every %d: it is a number from 1 on", o.snapshotEvery)
+	case o.dueAtOnce < 1:
+		return usage("--due-at-once %d: it is a number from 1 on", o.dueAtOnce)
+	case (o.tlsCert == "") != (o.tlsKey == ""):
+		return usage("--tls-cert and --tls-key are given together")
+	case o.demo && o.tlsCert != "":
+		return usage("--demo speaks plain HTTP: leave it out with --tls-cert")
+	}
+	return checkAddr(o, adminKey, log)
 }
 
 // announce loads the examples and prints the word that the server serves.
@@ -164,7 +187,7 @@ func announce(ctx context.Context, o serveOptions, h *wire.Host, addr string, st
 		}
 		fmt.Fprintf(stdout, "%d example plugins loaded\n", n)
 	}
-	fmt.Fprintf(stdout, "weft %s serves on http://%s, data in %s\n", version, addr, o.data)
+	fmt.Fprintf(stdout, "weft %s serves on %s://%s, data in %s\n", version, o.scheme(), addr, o.data)
 	return nil
 }
 
@@ -182,22 +205,6 @@ func newLog(o serveOptions, w io.Writer) (*slog.Logger, error) {
 	default:
 		return nil, usage("--log-format %q: use text or json", o.logFormat)
 	}
-}
-
-// checkAddr refuses an address that others can reach, unless told otherwise.
-func checkAddr(o serveOptions) error {
-	name, _, err := net.SplitHostPort(o.addr)
-	if err != nil {
-		return usage("--addr %q is no HOST:PORT, such as %s", o.addr, defaultAddr)
-	}
-	if o.allowRemote || name == "localhost" {
-		return nil
-	}
-	if ip, err := netip.ParseAddr(name); err == nil && ip.Unmap().IsLoopback() {
-		return nil
-	}
-	return usage("--addr %q can be reached from other machines, and this server has no keys: whoever reaches it can do everything; "+
-		"listen on 127.0.0.1, or add --allow-remote (and --allowed-host NAME) if something in front of it guards it", o.addr)
 }
 
 // listenError says in one sentence why the address cannot be had.

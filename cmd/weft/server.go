@@ -10,6 +10,7 @@ import (
 	"github.com/weftrun/weft/cmd/weft/wire"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/httpapi"
+	"github.com/weftrun/weft/host/metrics"
 )
 
 // stopWithin is how long a stopping server may take.
@@ -38,9 +39,10 @@ type server struct {
 	api  httpapi.Config // but for the services
 	log  *slog.Logger
 
-	front *httpapi.Front
-	now   *wire.Host // nil while another one is opened
-	delay time.Duration
+	counts *metrics.Source
+	front  *httpapi.Front
+	now    *wire.Host // nil while another one is opened
+	delay  time.Duration
 }
 
 // open opens the first host.
@@ -57,8 +59,9 @@ func (s *server) open(ctx context.Context) error {
 // put makes a host answer.
 func (s *server) put(h *wire.Host) {
 	s.now = h
+	h.Count(s.counts)
 	api := s.api
-	api.Runs, api.Sessions, api.Plugins, api.Health = h.Runs, h.Runs, h.Plugins, h
+	api.Runs, api.Sessions, api.Plugins, api.Health, api.Access = h.Runs, h.Runs, h.Plugins, h, h.Access
 	s.front.Put(httpapi.New(api))
 }
 

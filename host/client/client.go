@@ -40,6 +40,10 @@ type Options struct {
 	// HTTP sends the requests. It should have no Timeout, as runs and streams
 	// take as long as they like. Default: a client with connections of its own.
 	HTTP *http.Client
+	// Key is sent with every request, as a bearer. Default: none.
+	Key string
+	// Tenant is that in which the server's own key acts. Default: the server's.
+	Tenant string
 	// Idle is the silence after which a stream's connection counts as lost.
 	// Default: [DefaultIdle].
 	Idle time.Duration
@@ -143,6 +147,12 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	}
 	if r.contentType != "" {
 		req.Header.Set("Content-Type", r.contentType)
+	}
+	if c.opts.Key != "" {
+		req.Header.Set("Authorization", "Bearer "+c.opts.Key)
+	}
+	if c.opts.Tenant != "" {
+		req.Header.Set("Weft-Tenant", c.opts.Tenant)
 	}
 	for name, value := range r.header {
 		req.Header.Set(name, value)

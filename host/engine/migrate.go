@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -203,8 +204,8 @@ func (m *mover) invocation(inv *invocation) error {
 	if err := m.accepts(st, inv.trigger); err != nil {
 		return err
 	}
-	if st.mode == modeJoin && len(st.decl.Accepts) != len(inv.step.decl.Accepts) {
-		return misfit("step %s joins %d events, not %d", st.name, len(st.decl.Accepts), len(inv.step.decl.Accepts))
+	if st.mode == modeJoin && !m.joins(st, inv.trigger) {
+		return misfit("step %s joins other events", st.name)
 	}
 	if inv.phase == phaseRunning && inv.worker >= st.workers {
 		return misfit("step %s has %d workers, and number %d is at work", st.name, st.workers, inv.worker+1)
@@ -217,10 +218,23 @@ func (m *mover) invocation(inv *invocation) error {
 	for _, id := range sortedKeys(inv.asked) {
 		name := inv.asked[id].part.Resource
 		if is, declared := m.g.resources[name]; !declared || is.Kind != m.r.graph.resources[name].Kind {
-			return misfit("step %s has called the resource %s, which is not declared", st.name, name)
+			return misfit("step %s has called the resource %s, which is not declared, or of another kind", st.name, name)
 		}
 	}
 	return nil
+}
+
+// joins reports whether a join takes the events in their order.
+func (m *mover) joins(st *step, events []abi.Event) bool {
+	if len(st.decl.Accepts) != len(events) {
+		return false
+	}
+	for i, slot := range st.decl.Accepts {
+		if !m.g.closure(slot.Types, st.decl.AcceptSubtypes)[events[i].Type] {
+			return false
+		}
+	}
+	return true
 }
 
 func (m *mover) collection(c *collection) error {
@@ -278,12 +292,16 @@ func (s *Session) move(r *run, version string, g *Graph) {
 			pools[is.index] = r.pools[i]
 		}
 	}
+	waits := m.strike()
 	for inv := r.oldest; inv != nil; inv = inv.newer {
 		s.visited++
 		inv.step, inv.lineage = m.to(inv.step.index), m.caught(inv.lineage)
 		for _, w := range inv.waiters {
 			w.step = inv.step
 		}
+	}
+	for _, want := range waits {
+		r.enlist(want.w, want.q)
 	}
 	m.moveCollection(r.outermost)
 	for _, c := range r.collections {
@@ -298,6 +316,22 @@ func (s *Session) move(r *run, version string, g *Graph) {
 	}
 	r.pools, r.buffers, r.graph, r.rec.Version = pools, buffers, g, version
 	s.noteRan(g.Workflow(), version)
+}
+
+// strike takes the waits of the run off its lists, in the order in which they began:
+// where they stand there depends on their step.
+func (m *mover) strike() []wanting {
+	var out []wanting
+	for inv := m.r.oldest; inv != nil; inv = inv.newer {
+		if on := inv.suspended; on != nil && on.waiter != nil {
+			out = append(out, wanting{on.waiter, requirement{fields: on.waiter.shape.fields, values: on.waiter.values}})
+		}
+	}
+	slices.SortFunc(out, func(a, b wanting) int { return cmp.Compare(a.w.seq, b.w.seq) })
+	for _, want := range out {
+		m.r.strike(want.w)
+	}
+	return out
 }
 
 // to finds the step of the other version by its number in this.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/state"
 )
 
 // failedAgain reads a retry of a run that has failed:
@@ -46,6 +47,9 @@ func (p *player) failedAgain(in *scanner) Tick {
 	data, err := past.Snapshot()
 	if err != nil {
 		p.t.Fatal(err)
+	}
+	if n := past.State().Bytes(); n > state.Empty().Bytes() {
+		p.t.Fatalf("the snapshot has a state of %d bytes: the session's own is another by now", n)
 	}
 	tick.Snapshot = data
 	return tick

@@ -18,6 +18,7 @@ import (
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/client"
 	"github.com/weftrun/weft/host/httpapi"
+	"github.com/weftrun/weft/host/metrics"
 )
 
 // Host is a running host with its server.
@@ -42,6 +43,8 @@ type Config struct {
 	Limits *host.LimitTable
 	// Resources: see wire.Config.
 	Resources host.Resources
+	// AdminKey: see wire.Config.
+	AdminKey string
 	// WrapStore: see wire.Config.
 	WrapStore func(host.Store) host.Store
 	// Log writes the server's log to the test's.
@@ -60,7 +63,7 @@ func New(tb testing.TB, cfg Config) *Host {
 	}
 	w, err := wire.Open(tb.Context(), wire.Config{
 		Data: cfg.Data, IdleAfter: cfg.IdleAfter, Tokens: cfg.Tokens, Timeout: cfg.Timeout, Limits: cfg.Limits, Resources: cfg.Resources,
-		WrapStore: cfg.WrapStore, Log: log,
+		WrapStore: cfg.WrapStore, AdminKey: cfg.AdminKey, Log: log,
 	})
 	if err != nil {
 		tb.Fatal(err)
@@ -70,8 +73,8 @@ func New(tb testing.TB, cfg Config) *Host {
 		tb.Fatal(err)
 	}
 	h := &Host{Host: w, URL: "http://" + l.Addr().String(), served: make(chan error, 1)}
-	h.server = httpapi.New(httpapi.Config{Runs: w.Runs, Sessions: w.Runs, Plugins: w.Plugins, Health: w, Log: log, Addr: l.Addr().String(),
-		MaxPlugin: int64(cfg.Limits.Greatest().ModuleBytes), Version: "test"})
+	h.server = httpapi.New(httpapi.Config{Runs: w.Runs, Sessions: w.Runs, Plugins: w.Plugins, Health: w, Access: w.Access, Log: log, Addr: l.Addr().String(),
+		MaxPlugin: int64(cfg.Limits.Greatest().ModuleBytes), Version: "test", Metrics: metrics.New().Handler()})
 	go func() { h.served <- h.server.Serve(l) }()
 	if h.Client, err = client.New(h.URL, client.Options{}); err != nil {
 		tb.Fatal(err)
@@ -126,3 +129,6 @@ func (h *Host) Load(tb testing.TB, lang string, names ...string) {
 		}
 	}
 }
+
+// Routes are what the server serves.
+func (h *Host) Routes() []httpapi.Route { return h.server.Routes() }

@@ -57,12 +57,14 @@ func TestPowerLoss(t *testing.T) {
 		p.open(before)
 	}
 	answered := 0
+	done := p.help()
 	for _, c := range clients {
 		if err := c.count(t.Context(), p.h); err != nil {
 			t.Error(err)
 		}
 		answered += c.n
 	}
+	done()
 	if err := p.h.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -83,6 +85,37 @@ func (p *powerLoss) open(after *wire.Host) {
 	p.h, err = wire.Open(p.t.Context(), wire.Config{Data: p.data, After: after, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		p.t.Fatal(err)
+	}
+}
+
+// help lets runs go on that are blocked, as they were under way at three crashes,
+// until the returned function is called.
+func (p *powerLoss) help() (done func()) {
+	ctx, cancel := context.WithCancel(p.t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		look := time.NewTicker(10 * time.Millisecond)
+		defer look.Stop()
+		for ctx.Err() == nil {
+			blocked, _, err := p.h.Runs.List(ctx, host.RunQuery{Tenant: host.DefaultTenant, Blocked: true, Limit: 100})
+			for i := range blocked {
+				if _, err = p.h.Runs.Resume(ctx, host.DefaultTenant, blocked[i].RunID); err != nil && host.CodeOf(err) != host.CodeConflict {
+					break
+				}
+			}
+			if err != nil && ctx.Err() == nil && host.CodeOf(err) != host.CodeConflict {
+				p.t.Errorf("help: %v", err)
+				return
+			}
+			select {
+			case <-look.C:
+			case <-ctx.Done():
+			}
+		}
+	})
+	return func() {
+		cancel()
+		wg.Wait()
 	}
 }
 

@@ -161,6 +161,38 @@ func TestRunsByVersion(t *testing.T) {
 	wantStatus(t, h, http.MethodGet, "/handlers/"+old.HandlerID+"/journal", nil, http.StatusOK, "")
 }
 
+// A run that has been moved to another version does not hold the old one; its journal
+// needs it.
+func TestOldVersionOfAMigratedRun(t *testing.T) {
+	data := t.TempDir()
+	h := hosttest.New(t, hosttest.Config{Data: data})
+	wantStatus(t, h, http.MethodPut, "/plugins/greet-part", hosttest.BuildPlugin(t, "greet-part"), http.StatusCreated, "")
+	wantStatus(t, h, http.MethodPut, "/plugins/shout-part", hosttest.BuildPlugin(t, "shout-part"), http.StatusCreated, "")
+	wantStatus(t, h, http.MethodPut, "/workflows/hello", `{"plugins": ["greet-part", "shout-part"],
+		"settings": {"config": {"shout": {"ask": true}}}}`, http.StatusCreated, "")
+	run := h.RunNoWait(t, "hello", map[string]any{"handler_id": "moved", "start_event": fields{"name": "Ada"}})
+	h.Events(t, run.HandlerID, "", func(e hosttest.Event) bool { return e.Type == "InputRequiredEvent" })
+	wantStatus(t, h, http.MethodPut, "/plugins/shout-part", hosttest.BuildPlugin(t, "shout-part", "second"), http.StatusCreated, "")
+	wantStatus(t, h, http.MethodDelete, "/plugins/shout-part?version=1", nil, http.StatusConflict, "1 run holds version 1")
+	wantStatus(t, h, http.MethodPost, "/workflows/hello/migrate?dry_run=false", nil, http.StatusOK, run.HandlerID)
+	wantStatus(t, h, http.MethodDelete, "/plugins/shout-part?version=1", nil, http.StatusNoContent, "")
+	h.Stop(t)
+	if found, _ := faults(t, data); len(found) > 0 {
+		t.Errorf("faults %+v", found)
+	}
+	h = hosttest.New(t, hosttest.Config{Data: data})
+	respond(t, h, run.HandlerID, "neighbour", true)
+	h.Events(t, run.HandlerID, "", nil)
+	_, out := h.Do(t, http.MethodGet, "/handlers/"+run.HandlerID, nil)
+	expect(t, string(record(t, out).Result.Value.Result), `"HELLO, ADA! (second)"`)
+	for _, path := range []string{"/workflows/hello", "/plugins/shout-part", "/plugins/greet-part"} {
+		wantStatus(t, h, http.MethodDelete, path, nil, http.StatusNoContent, "")
+	}
+	h.Stop(t)
+	h = hosttest.New(t, hosttest.Config{Data: data})
+	wantStatus(t, h, http.MethodGet, "/handlers/moved/journal", nil, http.StatusOK, `"migrate"`)
+}
+
 // Starts and deletions at once: each run is refused, or its version stays, whatever
 // comes first.
 func TestDeletionsUnderLoad(t *testing.T) {

@@ -104,6 +104,10 @@ func TestKilledWhileWaiting(t *testing.T) {
 	asking := p.RunNoWait(t, "approval", start(fields{"item": "a desk"}))
 	sleeping := p.RunNoWait(t, "sleeper", start(fields{"seconds": 1}))
 	asked(t, &p.Host, asking.HandlerID, "manager")
+	eventually(t, "the run sleeps", func() bool { // else the kills may come before it does, and the third blocks it
+		_, out := p.Do(t, http.MethodGet, "/handlers/"+sleeping.HandlerID, nil)
+		return strings.Contains(string(out), `"until":`)
+	})
 	p = kill(t, p, data)
 	respond(t, &p.Host, asking.HandlerID, "manager", true)
 	p = kill(t, p, data)

@@ -29,7 +29,7 @@ func (s *Server) putWorkflow(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	info, changed, err := s.cfg.Plugins.Compose(c.Request().Context(), host.DefaultTenant, name, composition)
+	info, changed, err := s.cfg.Plugins.Compose(c.Request().Context(), tenantOf(c), name, composition)
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func (s *Server) putWorkflow(c echo.Context) error {
 
 // deleteWorkflow removes a composed workflow.
 func (s *Server) deleteWorkflow(c echo.Context) error {
-	if err := s.cfg.Plugins.Decompose(c.Request().Context(), host.DefaultTenant, param(c, "name")); err != nil {
+	if err := s.cfg.Plugins.Decompose(c.Request().Context(), tenantOf(c), param(c, "name")); err != nil {
 		return err
 	}
 	c.Response().WriteHeader(http.StatusNoContent)

@@ -97,12 +97,12 @@ func FuzzList(f *testing.F) {
 		if err != nil {
 			return
 		}
-		q, err := parseList(values)
+		q, err := parseList(host.DefaultTenant, values)
 		if err != nil || handler == "" {
 			return
 		}
 		values.Set("cursor", makeCursor(&q, started, handler))
-		again, err := parseList(values)
+		again, err := parseList(host.DefaultTenant, values)
 		if err != nil || again.AfterStarted != started || again.AfterHandler != handler {
 			t.Errorf("cursor of %q: %+v, %v", query, again, err)
 		}

@@ -27,6 +27,8 @@ const (
 	textHandlerNotFound  = "Handler not found"
 	textWorkflowNotFound = "Workflow not found"
 	textPluginNotFound   = "Plugin not found"
+	textTenantNotFound   = "Tenant not found"
+	textKeyNotFound      = "Key not found"
 )
 
 // orNotFound rewords a not-found error; others stay.
@@ -57,6 +59,9 @@ func (s *Server) fail(err error, c echo.Context) {
 	}
 	h := c.Response().Header()
 	setRetryAfter(h, known)
+	if known.Code == host.CodeUnauthenticated {
+		h.Set("WWW-Authenticate", "Bearer")
+	}
 	body := append([]byte{'{'}, errorFields(nil, known.Code, known.Message)...)
 	body = appendProblems(body, known.Problems)
 	if err := s.sendJSON(c, status, append(body, '}')); err != nil {
@@ -75,6 +80,8 @@ func (s *Server) explain(err error, c echo.Context) *host.Error {
 		return routingError(routing, c)
 	case errors.Is(err, context.Canceled) && errors.As(context.Cause(s.ctx), &known):
 		return known
+	case errors.Is(err, context.Canceled) && errors.As(context.Cause(c.Request().Context()), &known):
+		return known // the key or the tenant was taken away
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return &host.Error{Code: host.CodeUnavailable, Message: "The request was given up", Cause: err}
 	default:
@@ -146,6 +153,9 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 				s.cfg.Log.Error("panic in a handler", "method", r.Method, "path", r.URL.Path,
 					"panic", p, "stack", string(debug.Stack()))
 				err = &host.Error{Code: host.CodeInternal, Message: "internal error"}
+			}
+			if s.cfg.Observe != nil {
+				s.observed(c, err, time.Since(start))
 			}
 			s.cfg.Log.Debug("request", "method", r.Method, "path", r.URL.Path,
 				"status", c.Response().Status, "took", time.Since(start), "error", err)

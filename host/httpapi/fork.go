@@ -18,7 +18,7 @@ func (s *Server) forkHandler(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	fork, err := s.cfg.Runs.Fork(c.Request().Context(), host.DefaultTenant, param(c, "id"), at)
+	fork, err := s.cfg.Runs.Fork(c.Request().Context(), tenantOf(c), param(c, "id"), at)
 	if err != nil {
 		return orNotFound(err, textHandlerNotFound)
 	}

@@ -15,13 +15,17 @@ import (
 // make a browser send requests to loopback addresses; what it cannot do is
 // forge the Host, Origin and Sec-Fetch-Site headers. A foreign Host means DNS
 // rebinding, a foreign Origin or site a cross-site request.
+//
+// A server that asks for keys need not know its names: no page can make a browser
+// send a key that it does not know. Only CORS is left of the rules then.
 type guard struct {
+	keyed   bool
 	hosts   map[string]bool // names beside the loopback ones, lower case
 	origins map[string]bool // foreign origins that may use the API
 }
 
 func newGuard(cfg Config) guard {
-	g := guard{hosts: map[string]bool{}, origins: map[string]bool{}}
+	g := guard{keyed: cfg.Access != nil && !cfg.Access.Keyless(), hosts: map[string]bool{}, origins: map[string]bool{}}
 	if name := hostName(cfg.Addr); name != "" {
 		if ip, err := netip.ParseAddr(name); err != nil || !ip.IsUnspecified() {
 			g.hosts[name] = true
@@ -43,6 +47,7 @@ func newGuard(cfg Config) guard {
 // request's origin when it is a foreign one that may use the API. Open paths
 // tell nothing worth protecting and are read by probes under any name.
 func (g *guard) check(r *http.Request, open bool) (cors string, err error) {
+	open = open || g.keyed
 	if !open && !g.knownHost(r.Host) {
 		return "", forbidden("Host %q is not a name of this server", r.Host)
 	}
@@ -110,8 +115,7 @@ func (s *Server) protect(next echo.HandlerFunc) echo.HandlerFunc {
 		h.Set("Vary", "Origin")
 		h.Set("Server", s.banner)
 		h.Set("X-Content-Type-Options", "nosniff")
-		open := r.URL.Path == "/health" || r.URL.Path == "/ready"
-		cors, err := s.guard.check(r, open)
+		cors, err := s.guard.check(r, isOpen(r))
 		if err != nil {
 			return err
 		}

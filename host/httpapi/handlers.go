@@ -33,7 +33,7 @@ func (s *Server) getHandler(c echo.Context) error { return s.answerRun(c, false)
 func (s *Server) getResult(c echo.Context) error { return s.answerRun(c, true) }
 
 func (s *Server) answerRun(c echo.Context, bare bool) error {
-	run, err := s.cfg.Runs.Get(c.Request().Context(), host.DefaultTenant, param(c, "id"))
+	run, err := s.cfg.Runs.Get(c.Request().Context(), tenantOf(c), param(c, "id"))
 	if err != nil {
 		return orNotFound(err, textHandlerNotFound)
 	}
@@ -45,7 +45,7 @@ func (s *Server) answerRun(c echo.Context, bare bool) error {
 // cancelHandler ends a run, or with purge deletes its handler.
 func (s *Server) cancelHandler(c echo.Context) error {
 	purge := isTrue(c.QueryParams(), "purge", false)
-	deleted, err := s.cfg.Runs.Cancel(c.Request().Context(), host.DefaultTenant, param(c, "id"), purge)
+	deleted, err := s.cfg.Runs.Cancel(c.Request().Context(), tenantOf(c), param(c, "id"), purge)
 	if err != nil {
 		return orNotFound(err, textHandlerNotFound)
 	}
@@ -61,7 +61,7 @@ func (s *Server) pauseHandler(c echo.Context) error { return s.steer(c, s.cfg.Ru
 func (s *Server) resumeHandler(c echo.Context) error { return s.steer(c, s.cfg.Runs.Resume) }
 
 func (s *Server) steer(c echo.Context, do func(ctx context.Context, tenant, id string) (host.Run, error)) error {
-	run, err := do(c.Request().Context(), host.DefaultTenant, param(c, "id"))
+	run, err := do(c.Request().Context(), tenantOf(c), param(c, "id"))
 	if err != nil {
 		return orNotFound(err, textHandlerNotFound)
 	}
@@ -70,7 +70,7 @@ func (s *Server) steer(c echo.Context, do func(ctx context.Context, tenant, id s
 
 // listHandlers answers a page of records.
 func (s *Server) listHandlers(c echo.Context) error {
-	q, err := parseList(c.QueryParams())
+	q, err := parseList(tenantOf(c), c.QueryParams())
 	if err != nil {
 		return err
 	}
@@ -136,9 +136,9 @@ func appendPage(dst []byte, runs []host.Run, more bool, q *host.RunQuery, spill 
 }
 
 // parseList reads the query of a listing.
-func parseList(v url.Values) (host.RunQuery, error) {
+func parseList(tenant string, v url.Values) (host.RunQuery, error) {
 	q := host.RunQuery{
-		Tenant:    host.DefaultTenant,
+		Tenant:    tenant,
 		Statuses:  filterOf(v["status"]),
 		Workflows: filterOf(v["workflow_name"]),
 		Session:   v.Get("session"),
@@ -174,10 +174,14 @@ func parseList(v url.Values) (host.RunQuery, error) {
 // hardly is that of another.
 var versionFilter = regexp.MustCompile(`^[0-9a-f]{8,64}$`)
 
-// filterOf gives the values of a filter, each once and sorted. Empty ones do
-// not filter.
+// filterOf gives the values of a filter without blanks around them, each once and
+// sorted. Empty ones do not filter.
 func filterOf(values []string) []string {
-	values = slices.DeleteFunc(slices.Clone(values), func(s string) bool { return s == "" })
+	values = slices.Clone(values)
+	for i := range values {
+		values[i] = strings.TrimSpace(values[i])
+	}
+	values = slices.DeleteFunc(values, func(s string) bool { return s == "" })
 	slices.Sort(values)
 	return slices.Compact(values)
 }

@@ -81,6 +81,7 @@ func TestListQuery(t *testing.T) {
 		{"", host.RunQuery{Limit: 1000}},
 		{"status=&workflow_name=&session=&since=&limit=&cursor=&blocked=", host.RunQuery{Limit: 1000}},
 		{"status=b&status=a&status=b&workflow_name=w", host.RunQuery{Statuses: []string{"a", "b"}, Workflows: []string{"w"}, Limit: 1000}},
+		{"status=%20a+&status=+&workflow_name=w%09", host.RunQuery{Statuses: []string{"a"}, Workflows: []string{"w"}, Limit: 1000}},
 		{"version=0123abCD&session=s", host.RunQuery{Version: "0123abcd", Session: "s", Limit: 1000}},
 		{"version=" + strings.Repeat("0a", 32), host.RunQuery{Version: strings.Repeat("0a", 32), Limit: 1000}},
 		{"session=s&blocked=True&limit=1", host.RunQuery{Session: "s", Blocked: true, Limit: 1}},

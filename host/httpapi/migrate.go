@@ -38,7 +38,7 @@ func (s *Server) retryHandler(c echo.Context) error {
 			return invalid("'newest' must be true or false")
 		}
 	}
-	retried, err := s.cfg.Runs.Retry(c.Request().Context(), host.DefaultTenant, param(c, "id"), newest)
+	retried, err := s.cfg.Runs.Retry(c.Request().Context(), tenantOf(c), param(c, "id"), newest)
 	if err != nil {
 		return orNotFound(err, textHandlerNotFound)
 	}
@@ -61,8 +61,8 @@ func (s *Server) migrateWorkflow(c echo.Context) error {
 // parseMigrate reads which runs are to be moved. The query that the second result is
 // identifies the listing, for cursors.
 func (s *Server) parseMigrate(c echo.Context) (host.MigrateRequest, host.RunQuery, error) {
-	req := host.MigrateRequest{Tenant: host.DefaultTenant, Workflow: param(c, "name"), Limit: defaultMigrated}
-	q := migrateQuery(req.Workflow)
+	req := host.MigrateRequest{Tenant: tenantOf(c), Workflow: param(c, "name"), Limit: defaultMigrated}
+	q := migrateQuery(tenantOf(c), req.Workflow)
 	v := c.QueryParams()
 	var err error
 	if req.DryRun, err = flagOf(v, "dry_run"); err != nil {
@@ -94,8 +94,8 @@ func (s *Server) parseMigrate(c echo.Context) (host.MigrateRequest, host.RunQuer
 	return req, q, err
 }
 
-func migrateQuery(workflow string) host.RunQuery {
-	return host.RunQuery{Tenant: host.DefaultTenant, Workflows: []string{workflow}, Statuses: []string{string(host.StatusRunning)}}
+func migrateQuery(tenant, workflow string) host.RunQuery {
+	return host.RunQuery{Tenant: tenant, Workflows: []string{workflow}, Statuses: []string{string(host.StatusRunning)}}
 }
 
 // flagOf reads a boolean of the query that must not be taken for another.
@@ -170,7 +170,7 @@ func (s *Server) checked(c echo.Context, info *host.PluginInfo) ([]host.Migratio
 		}
 		seen[name] = true
 		m, err := s.cfg.Runs.Migrate(c.Request().Context(), host.MigrateRequest{
-			Tenant: host.DefaultTenant, Workflow: name, DryRun: true, Limit: maxMigrated,
+			Tenant: tenantOf(c), Workflow: name, DryRun: true, Limit: maxMigrated,
 		})
 		if err != nil {
 			return nil, err
@@ -180,13 +180,13 @@ func (s *Server) checked(c echo.Context, info *host.PluginInfo) ([]host.Migratio
 	return out, nil
 }
 
-func appendChecks(dst []byte, checks []host.Migration) ([]byte, error) {
+func appendChecks(dst []byte, tenant string, checks []host.Migration) ([]byte, error) {
 	dst = append(dst, `,"check":[`...)
 	for i := range checks {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		q := migrateQuery(checks[i].Workflow)
+		q := migrateQuery(tenant, checks[i].Workflow)
 		var err error
 		if dst, err = appendMigration(dst, &checks[i], true, &q); err != nil {
 			return dst, err

@@ -35,7 +35,7 @@ func (s *Server) putPlugin(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	info, created, err := s.cfg.Plugins.Put(c.Request().Context(), host.DefaultTenant, name, wasm)
+	info, created, err := s.cfg.Plugins.Put(c.Request().Context(), tenantOf(c), name, wasm)
 	if err != nil {
 		return err
 	}
@@ -50,12 +50,12 @@ func (s *Server) putPlugin(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.answerPlugin(c, status, &info, func(dst []byte) ([]byte, error) { return appendChecks(dst, checks) })
+	return s.answerPlugin(c, status, &info, func(dst []byte) ([]byte, error) { return appendChecks(dst, tenantOf(c), checks) })
 }
 
 // getPlugin answers the newest version of a plugin.
 func (s *Server) getPlugin(c echo.Context) error {
-	info, err := s.cfg.Plugins.Plugin(c.Request().Context(), host.DefaultTenant, param(c, "name"))
+	info, err := s.cfg.Plugins.Plugin(c.Request().Context(), tenantOf(c), param(c, "name"))
 	if err != nil {
 		return orNotFound(err, textPluginNotFound)
 	}
@@ -64,7 +64,7 @@ func (s *Server) getPlugin(c echo.Context) error {
 
 // listPlugins answers the newest version of each plugin.
 func (s *Server) listPlugins(c echo.Context) error {
-	list, err := s.cfg.Plugins.List(c.Request().Context(), host.DefaultTenant)
+	list, err := s.cfg.Plugins.List(c.Request().Context(), tenantOf(c))
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (s *Server) listPlugins(c echo.Context) error {
 
 // listVersions answers all versions of a plugin.
 func (s *Server) listVersions(c echo.Context) error {
-	list, err := s.cfg.Plugins.Versions(c.Request().Context(), host.DefaultTenant, param(c, "name"))
+	list, err := s.cfg.Plugins.Versions(c.Request().Context(), tenantOf(c), param(c, "name"))
 	if err != nil {
 		return orNotFound(err, textPluginNotFound)
 	}
@@ -85,7 +85,7 @@ func (s *Server) deletePlugin(c echo.Context) error {
 	if q := c.QueryParams(); q.Has("version") { // an empty one must not delete them all
 		return s.deleteVersion(c, q.Get("version"))
 	}
-	if err := s.cfg.Plugins.Delete(c.Request().Context(), host.DefaultTenant, param(c, "name")); err != nil {
+	if err := s.cfg.Plugins.Delete(c.Request().Context(), tenantOf(c), param(c, "name")); err != nil {
 		return orNotFound(err, textPluginNotFound)
 	}
 	c.Response().WriteHeader(http.StatusNoContent)
@@ -98,7 +98,7 @@ func (s *Server) deleteVersion(c echo.Context, text string) error {
 	if err != nil || version < 1 {
 		return invalid("Invalid version: '%s'. It is the number of a version of the plugin, from 1 on", clip(text))
 	}
-	if err := s.cfg.Plugins.DeleteVersion(c.Request().Context(), host.DefaultTenant, param(c, "name"), version); err != nil {
+	if err := s.cfg.Plugins.DeleteVersion(c.Request().Context(), tenantOf(c), param(c, "name"), version); err != nil {
 		return err
 	}
 	c.Response().WriteHeader(http.StatusNoContent)

@@ -2,9 +2,10 @@
 // host's services and writes what they answer as JSON, CBOR, server-sent
 // events or NDJSON.
 //
-// It must not know how a run is executed, stored or streamed: it sees
-// [host.Runs], [host.Sessions], [host.Plugins] and [host.Health], and event bodies only as
-// encoded values that it transcodes. It keeps no state beyond open requests.
+// It must not know how a run is executed, stored or streamed, nor who may do what:
+// it sees [host.Runs], [host.Sessions], [host.Plugins], [host.Health] and
+// [host.Access], and event bodies and states only as encoded values that it
+// transcodes. It keeps no state beyond open requests.
 package httpapi
 
 import (
@@ -42,6 +43,16 @@ type Config struct {
 	Sessions host.Sessions
 	Plugins  host.Plugins
 	Health   host.Health
+	// Access says who may do what. nil: requests need no key, and the routes of
+	// tenants and keys answer 404.
+	Access host.Access
+
+	// Metrics answers GET /metrics. Default: there is no such route.
+	Metrics http.Handler
+	// Observe is told of every request that was answered: the pattern of its route
+	// ("" if there is none), its method, its status and how long it took. Default:
+	// nobody is.
+	Observe func(route, method string, status int, took time.Duration)
 
 	// Log takes failures that clients are not told about, and every request at
 	// debug level. Default: discarded.
@@ -104,7 +115,10 @@ type Server struct {
 	guard  guard
 	banner string // the Server header
 	echo   *echo.Echo
+	least  map[string]host.Role // least role by method and route; set once, by routes
 	http   *http.Server
+	// patterns are those of all routes.
+	patterns map[string]bool
 	// ctx ends when Shutdown begins, or a Front takes the server away, with the
 	// reason as its cause; waiting requests end with it.
 	ctx  context.Context
@@ -158,7 +172,7 @@ func (s *Server) untilShutdown(ctx context.Context) (context.Context, context.Ca
 func (s *Server) routes() {
 	e := s.echo
 	e.HTTPErrorHandler = s.fail
-	e.Use(s.observe, s.protect, canonicalPath)
+	e.Use(s.observe, s.protect, s.authenticate, canonicalPath)
 	read := func(path string, h echo.HandlerFunc) {
 		e.GET(path, h)
 		e.HEAD(path, h)
@@ -166,6 +180,9 @@ func (s *Server) routes() {
 
 	read("/health", s.health)
 	read("/ready", s.ready)
+	if s.cfg.Metrics != nil {
+		read("/metrics", echo.WrapHandler(s.cfg.Metrics))
+	}
 
 	read("/plugins", s.listPlugins)
 	e.PUT("/plugins/:name", s.putPlugin)
@@ -204,6 +221,13 @@ func (s *Server) routes() {
 	read("/results/:id", s.getResult)
 	e.GET("/events/:id", s.streamEvents)
 	e.POST("/events/:id", s.sendEvent)
+	s.accessRoutes(read)
+
+	s.least = leastRoles(e)
+	s.patterns = map[string]bool{}
+	for _, r := range e.Routes() {
+		s.patterns[r.Path] = true
+	}
 }
 
 // health answers whether the store works.

@@ -29,7 +29,7 @@ func (s *Server) getSession(c echo.Context) error {
 }
 
 func (s *Server) answerSession(c echo.Context, status int) error {
-	info, err := s.cfg.Sessions.Session(c.Request().Context(), host.DefaultTenant, param(c, "id"))
+	info, err := s.cfg.Sessions.Session(c.Request().Context(), tenantOf(c), param(c, "id"))
 	if err != nil {
 		return orNotFound(err, textSessionNotFound)
 	}
@@ -56,7 +56,7 @@ func appendSession(dst []byte, info *host.SessionInfo) []byte {
 
 // listSessions answers a page of sessions, the newest first.
 func (s *Server) listSessions(c echo.Context) error {
-	q, err := parseSessionQuery(c.QueryParams())
+	q, err := parseSessionQuery(tenantOf(c), c.QueryParams())
 	if err != nil {
 		return err
 	}
@@ -80,8 +80,8 @@ func (s *Server) listSessions(c echo.Context) error {
 	})
 }
 
-func parseSessionQuery(v url.Values) (host.SessionQuery, error) {
-	q := host.SessionQuery{Tenant: host.DefaultTenant, Limit: maxPage}
+func parseSessionQuery(tenant string, v url.Values) (host.SessionQuery, error) {
+	q := host.SessionQuery{Tenant: tenant, Limit: maxPage}
 	if text := v.Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > maxPage {
@@ -114,7 +114,7 @@ func (s *Server) putSession(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	req := host.SessionEdit{Tenant: host.DefaultTenant, Session: param(c, "id"), Make: true}
+	req := host.SessionEdit{Tenant: tenantOf(c), Session: param(c, "id"), Make: true}
 	if v := fields["state"]; v.raw != nil && !v.null() {
 		if !v.object() {
 			return invalid("'state' must be an object")
@@ -139,7 +139,7 @@ func (s *Server) putSession(c echo.Context) error {
 
 // deleteSession deletes a session with all that it has.
 func (s *Server) deleteSession(c echo.Context) error {
-	if err := s.cfg.Sessions.DeleteSession(c.Request().Context(), host.DefaultTenant, param(c, "id")); err != nil {
+	if err := s.cfg.Sessions.DeleteSession(c.Request().Context(), tenantOf(c), param(c, "id")); err != nil {
 		return orNotFound(err, textSessionNotFound)
 	}
 	return c.NoContent(http.StatusNoContent)
@@ -148,7 +148,7 @@ func (s *Server) deleteSession(c echo.Context) error {
 // getState answers the bare value at a path of a session's state.
 func (s *Server) getState(c echo.Context) error {
 	path := c.QueryParam("path")
-	v, err := s.cfg.Sessions.State(c.Request().Context(), host.DefaultTenant, param(c, "id"), path)
+	v, err := s.cfg.Sessions.State(c.Request().Context(), tenantOf(c), param(c, "id"), path)
 	if err != nil {
 		return err
 	}
@@ -180,7 +180,7 @@ func (s *Server) sendValue(c echo.Context, raw abi.Raw) error {
 
 // patchState edits a session's state, and answers the whole of it.
 func (s *Server) patchState(c echo.Context) error {
-	req := host.SessionEdit{Tenant: host.DefaultTenant, Session: param(c, "id")}
+	req := host.SessionEdit{Tenant: tenantOf(c), Session: param(c, "id")}
 	kind := mediaType(c.Request().Header.Get("Content-Type"))
 	if !slices.Contains([]string{"", echo.MIMEApplicationJSON, mergePatchType, editsType, cborType}, kind) {
 		c.Response().Header().Set("Accept-Patch", mergePatchType+", "+editsType)

@@ -14,7 +14,7 @@ const snapshotFormat = "weft run"
 
 // handlerSnapshot answers all that a run is made of.
 func (s *Server) handlerSnapshot(c echo.Context) error {
-	snap, err := s.cfg.Runs.Export(c.Request().Context(), host.DefaultTenant, param(c, "id"))
+	snap, err := s.cfg.Runs.Export(c.Request().Context(), tenantOf(c), param(c, "id"))
 	if err != nil {
 		return orNotFound(err, textHandlerNotFound)
 	}

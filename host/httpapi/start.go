@@ -43,7 +43,7 @@ func (s *Server) runNoWait(c echo.Context) error {
 // readStart reads the request of a start. The workflow is looked up first: an
 // unknown one is a 404 whatever the body says.
 func (s *Server) readStart(c echo.Context) (host.StartRequest, error) {
-	info, err := s.cfg.Plugins.Workflow(c.Request().Context(), host.DefaultTenant, param(c, "name"))
+	info, err := s.cfg.Plugins.Workflow(c.Request().Context(), tenantOf(c), param(c, "name"))
 	if err != nil {
 		return host.StartRequest{}, orNotFound(err, textWorkflowNotFound)
 	}
@@ -52,14 +52,14 @@ func (s *Server) readStart(c echo.Context) (host.StartRequest, error) {
 		return host.StartRequest{}, err
 	}
 	req, err := parseStart(body, &info)
-	req.Once = once
+	req.Tenant, req.Once = tenantOf(c), once
 	return req, err
 }
 
 // parseStart reads the body of a start. The event's fields are checked against
-// their schema where the run is made.
+// their schema where the run is made. In which tenant is not its matter.
 func parseStart(body value, info *host.WorkflowInfo) (host.StartRequest, error) {
-	req := host.StartRequest{Tenant: host.DefaultTenant, Workflow: info.Name}
+	req := host.StartRequest{Workflow: info.Name}
 	fields, err := body.fields("start_event", "kwargs", "handler_id", "session", "on_busy", "context")
 	if err != nil {
 		return req, err
@@ -132,7 +132,7 @@ func onBusy(v value) (host.OnBusy, error) {
 // with its conflict before anything is said about the event.
 func (s *Server) sendEvent(c echo.Context) error {
 	ctx, id := c.Request().Context(), param(c, "id")
-	run, err := s.cfg.Runs.Get(ctx, host.DefaultTenant, id)
+	run, err := s.cfg.Runs.Get(ctx, tenantOf(c), id)
 	if err != nil {
 		return orNotFound(err, textHandlerNotFound)
 	}
@@ -147,7 +147,7 @@ func (s *Server) sendEvent(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.cfg.Runs.SendOnce(ctx, host.DefaultTenant, id, event, step, once); err != nil {
+	if err := s.cfg.Runs.SendOnce(ctx, tenantOf(c), id, event, step, once); err != nil {
 		return orNotFound(err, textHandlerNotFound)
 	}
 	return s.sendJSON(c, http.StatusOK, []byte(`{"status":"sent"}`))

@@ -42,7 +42,7 @@ func parseStream(q url.Values, lastEventID string) (streamOptions, error) {
 		switch {
 		case ok:
 			o.after = n
-		case text != "now":
+		case !strings.EqualFold(text, "now"):
 			return o, invalid("Invalid after_sequence: '%s'", clip(text))
 		}
 	}
@@ -76,7 +76,7 @@ func (s *Server) streamEvents(c echo.Context) error {
 	}
 	ctx, cancel := s.untilShutdown(r.Context())
 	defer cancel()
-	events, err := s.cfg.Runs.Events(ctx, host.DefaultTenant, param(c, "id"), o.after)
+	events, err := s.cfg.Runs.Events(ctx, tenantOf(c), param(c, "id"), o.after)
 	if err != nil {
 		return orNotFound(err, textHandlerNotFound)
 	}

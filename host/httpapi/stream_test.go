@@ -147,7 +147,8 @@ func TestStreamPositions(t *testing.T) {
 		{"after_sequence=", "", "400"},
 		{"after_sequence=abc", "5", "400"},
 		{"after_sequence=1.5", "", "400"},
-		{"after_sequence=NOW", "", "400"},
+		{"after_sequence=NOW", "", "204"},
+		{"after_sequence=Now", "8", "11 13"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.query+" "+tt.lastID, func(t *testing.T) {

@@ -21,7 +21,7 @@ func (s *Server) handlerJournal(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	t, err := s.cfg.Runs.Timeline(c.Request().Context(), host.DefaultTenant, param(c, "id"), page.after, page.limit)
+	t, err := s.cfg.Runs.Timeline(c.Request().Context(), tenantOf(c), param(c, "id"), page.after, page.limit)
 	if err != nil {
 		return orNotFound(err, textHandlerNotFound)
 	}

@@ -12,7 +12,7 @@ import (
 
 // listWorkflows answers the names of the workflows.
 func (s *Server) listWorkflows(c echo.Context) error {
-	names, err := s.cfg.Plugins.Workflows(c.Request().Context(), host.DefaultTenant)
+	names, err := s.cfg.Plugins.Workflows(c.Request().Context(), tenantOf(c))
 	if err != nil {
 		return err
 	}
@@ -25,7 +25,7 @@ func (s *Server) listWorkflows(c echo.Context) error {
 
 // workflow looks up the workflow that the path names.
 func (s *Server) workflow(c echo.Context) (host.WorkflowInfo, error) {
-	info, err := s.cfg.Plugins.Workflow(c.Request().Context(), host.DefaultTenant, param(c, "name"))
+	info, err := s.cfg.Plugins.Workflow(c.Request().Context(), tenantOf(c), param(c, "name"))
 	return info, orNotFound(err, textWorkflowNotFound)
 }
 

@@ -25,9 +25,11 @@
 // A commit starts when somebody waits for a position in the queue, when the
 // queue's head is older than Linger, or when the queue holds MaxBatchBytes. So
 // a run that a client waits for is one commit, at its end: steps do not wait.
+// While other attempts are ready to run, a commit that somebody waits for begins
+// up to Gather later: then runs that are under way together share it.
 //
 //	Append:  queue += item; return position
-//	Step:    if none in flight and (demanded or old or large): batch = prefix
+//	Step:    if none in flight and (demanded and gathered, or old, or large): batch = prefix
 //	commit:  store.Append(batch); durable = position; publish; release waiters
 //
 // Rejected: a commit for each entry (a step would pay a sync each), a fixed

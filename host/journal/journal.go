@@ -22,12 +22,21 @@ type Config struct {
 	// Default 5 ms: a power loss can take that much unseen work, and a short
 	// run ends within it.
 	Linger time.Duration
+	// Busy tells whether work is ready that is about to append more. Then a commit
+	// that somebody waits for waits for that work, Gather at most (default 2 ms):
+	// runs that are under way together end in one commit, and what begins and ends
+	// in the same commit is written once. It is called without any lock. nil: never.
+	Busy   func() bool
+	Gather time.Duration
 	// MaxBatchBytes starts a commit and bounds a batch. Default 8 MiB.
 	MaxBatchBytes int
 	// MaxPendingBytes and MaxTenantPendingBytes bound what is not yet durable;
 	// above, [Journal.Congested] holds. Defaults 256 MiB and 64 MiB.
 	MaxPendingBytes       int
 	MaxTenantPendingBytes int
+	// Committed is told of each commit, on the committer's goroutine: how many items
+	// it has, how long it took, and why it failed. nil: nobody is.
+	Committed func(items int, took time.Duration, err error)
 	// Wake is called after a commit, on the committer's goroutine. nil: none.
 	Wake func()
 }
@@ -51,9 +60,11 @@ type Journal struct {
 
 	mu       sync.Mutex // guards what follows; no I/O under it
 	queue    []queued
-	next     uint64 // position of the next item, from 1
-	durable  uint64 // highest durable position
-	demanded uint64 // highest position that somebody waits for
+	next     uint64    // position of the next item, from 1
+	durable  uint64    // highest durable position
+	demanded uint64    // highest position that somebody waits for
+	gather   time.Time // until when a demanded commit waits for more; zero: not begun
+	closing  bool      // nothing is waited for any more
 	inFlight bool
 	refused  bool          // the newest commit surely wrote nothing
 	retry    time.Duration // how long to wait before it is tried again
@@ -85,6 +96,9 @@ type Stats struct {
 func Open(ctx context.Context, cfg Config) (*Journal, error) {
 	if cfg.Linger == 0 {
 		cfg.Linger = 5 * time.Millisecond
+	}
+	if cfg.Gather == 0 {
+		cfg.Gather = 2 * time.Millisecond
 	}
 	if cfg.MaxBatchBytes == 0 {
 		cfg.MaxBatchBytes = 8 << 20
@@ -201,6 +215,7 @@ func (j *Journal) Stats() Stats {
 // out (by calling it, once, from any goroutine), or nil and the time at which
 // to step again (zero: when something happens).
 func (j *Journal) Step(now time.Time) (commit func(context.Context) error, next time.Time) {
+	busy := j.cfg.Busy != nil && j.cfg.Busy()
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.failed != nil || j.inFlight || len(j.queue) == 0 {
@@ -212,13 +227,33 @@ func (j *Journal) Step(now time.Time) (commit func(context.Context) error, next 
 	if now.Before(j.retryAt) {
 		return nil, j.retryAt
 	}
-	due := j.queue[0].at.Add(j.cfg.Linger)
-	if j.demanded <= j.durable && j.pending < j.cfg.MaxBatchBytes && now.Before(due) {
-		return nil, due
+	if wait := j.waitFor(now, busy); now.Before(wait) {
+		return nil, wait
 	}
 	items := j.prefix()
-	j.inFlight = true
+	j.inFlight, j.gather = true, time.Time{}
 	return func(ctx context.Context) error { return j.commit(ctx, items) }, time.Time{}
+}
+
+// waitFor gives until when the next commit waits: for others to share it. Called
+// with mu held and items in the queue.
+func (j *Journal) waitFor(now time.Time, busy bool) time.Time {
+	due := j.queue[0].at.Add(j.cfg.Linger)
+	switch {
+	case j.pending >= j.cfg.MaxBatchBytes || j.closing:
+		return now
+	case j.demanded <= j.durable:
+		return due
+	case !busy:
+		return now
+	}
+	if j.gather.IsZero() {
+		j.gather = now.Add(j.cfg.Gather)
+	}
+	if due.Before(j.gather) {
+		return due
+	}
+	return j.gather
 }
 
 // prefix is what the next batch holds. The items stay in the queue until they
@@ -247,8 +282,12 @@ func (j *Journal) prefix() []queued {
 
 func (j *Journal) commit(ctx context.Context, items []queued) error {
 	b, dropped, err := j.batch(items)
+	began := time.Now()
 	if err == nil {
 		err = j.cfg.Store.Append(ctx, b)
+	}
+	if j.cfg.Committed != nil {
+		j.cfg.Committed(len(items), time.Since(began), err)
 	}
 	if err != nil {
 		j.commitFailed(err)
@@ -377,7 +416,7 @@ func (j *Journal) drain(ctx context.Context) error {
 	defer j.fail(ErrClosed)
 	for refusals := 0; refusals < 5; {
 		j.mu.Lock()
-		j.demanded = j.next
+		j.demanded, j.closing = j.next, true
 		j.refused, j.retryAt = false, time.Time{}
 		empty := len(j.queue) == 0
 		j.mu.Unlock()

@@ -67,7 +67,7 @@ func (s *Scheduler) ready(at *attempt) {
 	if uncounted {
 		s.uncounted = append(s.uncounted, at)
 	} else {
-		s.queue.push(at.ss.key.Tenant, readyItem{at: at})
+		s.queue.push(at.ss.key.Tenant, s.item(at))
 	}
 	s.mu.Unlock()
 	s.signal()
@@ -86,6 +86,15 @@ func (s *Scheduler) queueCounted() {
 		}
 		return counted
 	})
+}
+
+// item is an attempt that wants a token from now on.
+func (s *Scheduler) item(at *attempt) readyItem {
+	it := readyItem{at: at}
+	if s.cfg.Observer != nil {
+		it.since = s.cfg.Now()
+	}
+	return it
 }
 
 // abandon ends an attempt that is no longer wanted. Called with ss.mu held.

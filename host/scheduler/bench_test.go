@@ -34,6 +34,7 @@ type bench struct {
 	outside                  host.Resources // default: none
 	log                      io.Writer      // of the server; default: the test's
 	batch                    int            // bytes of a commit; default: the journal's
+	seldom                   int            // rest commits after so many steps; default: each
 	real                     bool           // the clock is package time's, a bubble's mostly
 	dueAtOnce, erase         int
 	fails                    bool // commits may fail, for good
@@ -191,7 +192,7 @@ func (b *bench) commit() {
 // rest carries out everything until nothing is left to do.
 func (b *bench) rest() {
 	b.t.Helper()
-	for {
+	for n := 0; ; n++ {
 		work := b.step()
 		for _, w := range work {
 			if b.beside {
@@ -200,7 +201,10 @@ func (b *bench) rest() {
 			}
 			w()
 		}
-		b.commit()
+		if n >= b.seldom || len(work) == 0 {
+			b.commit()
+			n = 0
+		}
 		if len(work) == 0 {
 			return
 		}

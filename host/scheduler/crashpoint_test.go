@@ -397,3 +397,31 @@ func TestReopeningIsNoCrash(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestCrashCountsOnce: a crash counts once, though the clock is set back to before the
+// boot after it, and the store is opened again, so that the session is loaded again.
+func TestCrashCountsOnce(t *testing.T) {
+	b := &bench{tokens: 1, store: memory.New(), now: time.Unix(1_700_000_000, 0), modules: newSimModules(t, map[string]string{"two": twoStep})}
+	b.guest = func(_ context.Context, g *call) (abi.StepOutput, error) {
+		if g.in.Step == "work" {
+			return abi.StepOutput{}, context.Canceled // the server ends before it does
+		}
+		return quiet(1)(nil, g)
+	}
+	b.open(t)
+	b.start("h", "s")
+	b.rest()
+	b.advance(time.Minute)
+	b.open(t)
+	b.advance(-30 * time.Second)
+	b.rest()
+	for range 5 {
+		b.after = b.sched
+		b.advance(time.Second)
+		b.open(t)
+		b.rest()
+	}
+	if run := b.record(t, "h"); run.Blocked != nil {
+		t.Errorf("after one crash: %+v", run.Blocked)
+	}
+}

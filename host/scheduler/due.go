@@ -85,6 +85,7 @@ func (s *Scheduler) letGo(now time.Time) {
 		return
 	}
 	durable := s.cfg.Journal.Durable()
+	others := s.asking || s.nextDue != host.WakeNever && s.nextDue <= now.UnixNano() // may wait
 	kept := s.taken[:0]
 	for _, ss := range s.taken {
 		if s.sessions[ss.key] == ss {
@@ -93,7 +94,7 @@ func (s *Scheduler) letGo(now time.Time) {
 				kept = append(kept, ss)
 				continue
 			}
-			if len(s.toLoad) > 0 {
+			if others {
 				s.forget(ss)
 			}
 		}

@@ -30,7 +30,6 @@ func (s *Scheduler) Migrate(ctx context.Context, req host.MigrateRequest) (host.
 	if err := s.accepting(); err != nil {
 		return host.Migration{}, err
 	}
-	defer s.cfg.Modules.Starting()()
 	to, err := s.cfg.Modules.Newest(req.Tenant, req.Workflow)
 	if err != nil {
 		return host.Migration{}, err
@@ -110,7 +109,7 @@ func (s *Scheduler) migrate(ctx context.Context, run *host.Run, to Module, dry b
 			out.Fit++
 			return nil
 		}
-		pos, moved, err := ss.move(m, to)
+		pos, moved, err := s.moveTo(ss, m, to, run)
 		if err != nil {
 			return refused(err)
 		}
@@ -123,6 +122,20 @@ func (s *Scheduler) migrate(ctx context.Context, run *host.Run, to Module, dry b
 			return nil
 		}
 	}
+}
+
+// moveTo moves a run if the version is the newest still: it is not to go before the
+// journal needs it.
+func (s *Scheduler) moveTo(ss *session, m *mover, to Module, run *host.Run) (pos uint64, moved bool, err error) {
+	defer s.cfg.Modules.Starting()()
+	now, err := s.cfg.Modules.Newest(run.Tenant, run.Workflow)
+	if err == nil && now.Digest != to.Digest {
+		err = host.Errorf(host.CodeConflict, "Workflow '%s' has a newer version than %s by now: try again", run.Workflow, to.Digest)
+	}
+	if err != nil {
+		return 0, false, err
+	}
+	return ss.move(m, to)
 }
 
 // departure is that of a run that does not fit.

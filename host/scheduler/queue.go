@@ -1,5 +1,7 @@
 package scheduler
 
+import "time"
+
 // fairQueue holds the attempts that are ready to run, and the run tokens.
 //
 // Fairness is by virtual time, which is counted and not measured: each tenant's
@@ -38,6 +40,7 @@ type tenantQueue struct {
 type readyItem struct {
 	at     *attempt
 	resume chan struct{}
+	since  time.Time // that it waits; zero: nobody wants to know
 }
 
 // What a tenant's clock advances by beside the units burnt, as the host works

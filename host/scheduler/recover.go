@@ -39,8 +39,8 @@ func (s *Scheduler) markBoot(ctx context.Context) error {
 		return fmt.Errorf("read the boot mark: %w", err)
 	}
 	switch after := s.cfg.After; {
-	case after != nil: // the mark is this process's own
-		s.crashed = after.crashed
+	case after != nil: // the mark is this process's own, and so is its time
+		s.crashed, s.boot = after.crashed, max(s.boot, after.boot)
 	case len(mark) > 0:
 		s.crashed = s.boot
 	}

@@ -4,23 +4,43 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/store/sqlite"
 )
 
-// BenchmarkLoad loads a session that has written so many entries, by all of them
-// and by its newest snapshot.
+// BenchmarkLoad loads a session of so many entries from SQLite, as at a start of
+// the server: by all of them, and by its newest snapshot.
 func BenchmarkLoad(b *testing.B) {
-	for _, events := range []int{1_000, 10_000, 100_000} {
-		for name, snapshots := range map[string]int{"entries": 1 << 30, "snapshot": 10_000} {
-			b.Run(fmt.Sprintf("%d/by %s", 2*events, name), func(b *testing.B) { benchmarkLoad(b, events, snapshots) })
+	for _, entries := range []int{100, 10_000, 1_000_000} {
+		for _, by := range []struct {
+			name  string
+			every int
+		}{{"entries", 1 << 30}, {"snapshot", min(entries/2, 10_000)}} {
+			b.Run(fmt.Sprintf("entries=%d/by=%s", entries, by.name), func(b *testing.B) {
+				if entries > 100_000 && testing.Short() {
+					b.Skip("it takes half a minute to write such a journal")
+				}
+				benchmarkLoad(b, entries/2, by.every)
+			})
 		}
 	}
 }
 
+// benchmarkLoad makes a session of two entries, an edit and a finish, for each of
+// so many events.
 func benchmarkLoad(b *testing.B, events, snapshots int) {
-	be := &bench{tokens: 1, snapshots: snapshots, snapshotBytes: 1 << 40, log: b.Output()}
+	store, err := sqlite.Open(b.TempDir())
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = store.Close() })
+	be := &bench{
+		store: store, now: time.Unix(1_700_000_000, 0),
+		tokens: 1, snapshots: snapshots, snapshotBytes: 1 << 40, seldom: 100, log: b.Output(),
+	}
 	be.guest = func(_ context.Context, g *call) (abi.StepOutput, error) {
 		if g.in.Step == "begin" {
 			return list(events), nil
@@ -31,6 +51,10 @@ func benchmarkLoad(b *testing.B, events, snapshots int) {
 	be.open(b)
 	run := be.start("h", "s")
 	be.rest()
+	stored, err := store.LoadSession(b.Context(), host.SessionKey{Tenant: "t", Session: "s"})
+	if err != nil {
+		b.Fatal(err)
+	}
 	for b.Loop() {
 		be.open(b)
 		_, err := await(be, func() (host.Run, error) { return be.sched.Pause(b.Context(), "t", run.HandlerID) })
@@ -38,4 +62,6 @@ func benchmarkLoad(b *testing.B, events, snapshots int) {
 			b.Fatal(err)
 		}
 	}
+	b.ReportMetric(float64(stored.Last), "entries")
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(stored.Last), "ns/entry")
 }

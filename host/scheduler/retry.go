@@ -63,7 +63,6 @@ func notLatest(failed *host.Run) error {
 // cut off.
 func (s *Scheduler) beginAnew(ctx context.Context, tenant, id string) (host.Run, error) {
 	return s.steer(ctx, tenant, id, func(ss *session, runID string) (uint64, error) {
-		ss.recall(runID) // of those that wait; the others are of attempts before
 		_, pos, err := ss.tick(engine.Resume{RunID: runID, Anew: true}, nil)
 		return pos, err
 	})

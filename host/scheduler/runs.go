@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -447,21 +448,31 @@ func (s *Scheduler) Events(ctx context.Context, tenant, id string, after int64) 
 	return s.cfg.Streams.Subscribe(ctx, tenant, run.HandlerID, after)
 }
 
-// newID makes a handler's or run's id: 12 letters and digits, 71 bits.
+// newID makes a handler's or run's id: 12 letters and digits. The first four count
+// quarters of a second, for six weeks before they repeat: what is made together
+// has its rows together in the store's indexes, so that one commit of many runs
+// writes few pages. The rest is random, 47 bits.
 func (s *Scheduler) newID() string {
 	const letters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	const quarter = int64(time.Second / 4)
 	var raw [24]byte
-	id := make([]byte, 0, 12)
-	for len(id) < cap(id) {
+	var id [12]byte
+	quarters := uint64(s.now() / quarter)
+	for n := 3; n >= 0; n-- {
+		id[n] = letters[quarters%62]
+		quarters /= 62
+	}
+	for n := 4; n < len(id); {
 		s.cfg.Entropy(raw[:])
 		for _, b := range raw {
 			// 248 is the largest multiple of 62 in a byte: no letter is favoured.
-			if b < 248 && len(id) < cap(id) {
-				id = append(id, letters[b%62])
+			if b < 248 && n < len(id) {
+				id[n] = letters[b%62]
+				n++
 			}
 		}
 	}
-	return string(id)
+	return string(id[:])
 }
 
 // Health tells whether the server can serve.

@@ -174,6 +174,17 @@ type Answers interface {
 	Logs() []engine.LogRecord
 }
 
+// Observer is told of what happens. Its methods are called under mutexes: they must
+// neither block nor call back.
+type Observer interface {
+	// Started: a run has begun, or waits for its session's turn.
+	Started(tenant string)
+	// Ended: a run has its final record, which perhaps is not durable yet.
+	Ended(run *host.Run)
+	// Waited: an attempt has waited for a token for so long.
+	Waited(d time.Duration)
+}
+
 // Config says what a scheduler works with. Fields without a default must be
 // set.
 type Config struct {
@@ -193,6 +204,9 @@ type Config struct {
 	// Parked is the error by which Live unwinds a guest that waits for a
 	// ticket; Classify knows it.
 	Parked error
+
+	// Observer is told of what happens, if it is not nil.
+	Observer Observer
 
 	// Resources are those that workflows may call. Default: none.
 	Resources host.Resources
@@ -255,7 +269,7 @@ type Unwound struct {
 type Scheduler struct {
 	cfg  Config
 	wake chan struct{} // capacity 1: something for Run to look at
-	work sync.WaitGroup
+	work crew
 	// stopped is closed when the scheduler begins to stop.
 	stopped chan struct{}
 	boot    int64 // when this scheduler was made, Unix nanoseconds
@@ -313,6 +327,20 @@ type Counters struct {
 	PutOff    uint64 // runs of guests that the host could not do, and tried again later
 }
 
+// Load is what the scheduler has to do at a moment.
+type Load struct {
+	Sessions int // in memory
+	Ready    int // attempts that wait for a token
+	Running  int // attempts that have one
+}
+
+// Load tells what there is to do now.
+func (s *Scheduler) Load() Load {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return Load{Sessions: len(s.sessions), Ready: s.queue.ready, Running: s.cfg.Tokens - s.queue.tokens}
+}
+
 type handlerKey struct{ tenant, handler string }
 
 type idleSession struct {
@@ -335,12 +363,14 @@ func New(ctx context.Context, cfg Config) (*Scheduler, error) {
 		accounts: map[string]*account{},
 		boot:     cfg.Now().UnixNano(),
 	}
+	s.work = crew{next: make(chan func()), over: s.stopped, most: int32(2 * cfg.Tokens)}
 	s.queue.init(cfg.Tokens, cfg.Limits.TenantInvocations)
 	s.calls.init()
 	s.nextDue = s.boot
 	if err := s.markBoot(ctx); err != nil {
 		return nil, err
 	}
+	s.cfg.After = nil // it need not stay in memory
 	return s, nil
 }
 
@@ -358,7 +388,17 @@ func (s *Scheduler) Loaded() int {
 	return len(s.sessions)
 }
 
-func (s *Scheduler) now() int64 { return s.cfg.Now().UnixNano() }
+// Busy reports whether attempts wait for a run token: they are about to add to
+// the journal.
+func (s *Scheduler) Busy() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.queue.ready > 0
+}
+
+// now is the time, which is never before the boot, though the clock may be set back:
+// an entry from before the boot is of a server before (see session.recover).
+func (s *Scheduler) now() int64 { return max(s.cfg.Now().UnixNano(), s.boot) }
 
 func (s *Scheduler) signal() {
 	select {

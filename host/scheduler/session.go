@@ -290,7 +290,7 @@ func (ss *session) tick(t engine.Tick, attach func(*engine.Result)) (engine.Resu
 		return engine.Result{}, 0, errDead
 	}
 	now := ss.s.cfg.Now()
-	res, err := ss.eng.Reduce(now.UnixNano(), t)
+	res, err := ss.eng.Reduce(ss.s.now(), t)
 	if err != nil {
 		return engine.Result{}, 0, err
 	}
@@ -304,6 +304,7 @@ func (ss *session) tick(t engine.Tick, attach func(*engine.Result)) (engine.Resu
 	ss.ledger.follow(ss.eng, res.Entry, res.Commands)
 	ss.sawCrash(ss.eng, res.Entry)
 	it := ss.item(res)
+	ss.observe(&it)
 	ss.lastPos = ss.s.cfg.Journal.Append(now, it)
 	pos := ss.lastPos
 	ss.state.Store(ss.eng.State())                                                      // readers need no mutex: they see what is in the queue already
@@ -349,6 +350,22 @@ func (ss *session) item(res engine.Result) host.JournalItem {
 		}
 	}
 	return it
+}
+
+// observe tells of the runs that began and ended by a tick.
+func (ss *session) observe(it *host.JournalItem) {
+	o := ss.s.cfg.Observer
+	if o == nil {
+		return
+	}
+	for range it.Started {
+		o.Started(ss.key.Tenant)
+	}
+	for i := range it.Runs {
+		if r := &it.Runs[i]; r.Status.Final() {
+			o.Ended(r)
+		}
+	}
 }
 
 // carryOut does what a tick's commands want, and says whether a run ended. Called

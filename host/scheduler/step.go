@@ -61,6 +61,9 @@ func (s *Scheduler) Step(now time.Time) (work []func(), next time.Time) {
 			close(it.resume)
 			continue
 		}
+		if !it.since.IsZero() {
+			s.cfg.Observer.Waited(now.Sub(it.since))
+		}
 		work = append(work, func() { s.run(it.at) })
 	}
 	if congested {
@@ -252,7 +255,7 @@ func (s *Scheduler) Run(ctx context.Context, grace time.Duration) error {
 	for ctx.Err() == nil {
 		work, next := s.Step(s.cfg.Now())
 		for _, w := range work {
-			s.work.Go(w)
+			s.work.do(w)
 		}
 		if next.IsZero() {
 			next = s.cfg.Now().Add(time.Hour)
@@ -286,7 +289,7 @@ func (s *Scheduler) stop(grace time.Duration) error {
 	s.mu.Unlock()
 	out := make(chan struct{})
 	go func() {
-		s.work.Wait()
+		s.work.wg.Wait()
 		close(out)
 	}()
 	limit := time.NewTimer(grace)

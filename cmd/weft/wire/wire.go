@@ -15,9 +15,11 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/access"
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/hostcall"
 	"github.com/weftrun/weft/host/journal"
+	"github.com/weftrun/weft/host/metrics"
 	"github.com/weftrun/weft/host/module"
 	"github.com/weftrun/weft/host/sandbox"
 	"github.com/weftrun/weft/host/scheduler"
@@ -47,7 +49,9 @@ type Config struct {
 	DueAtOnce       int
 	SnapshotEntries int
 	KeepEntries     uint64
-	Log             *slog.Logger
+	// AdminKey is the server's own key; see access.Config.
+	AdminKey string
+	Log      *slog.Logger
 	// Compiler is the command that builds modules in a process of its own; see
 	// sandbox.Config. It is not used with InMemory. nil: they are built in this
 	// process.
@@ -55,6 +59,8 @@ type Config struct {
 	// After is the host of this process in whose place this one comes, after its
 	// store failed; it is closed. See scheduler.Config. nil: none.
 	After *Host
+	// Metrics are told of what happens, if they are not nil; see also [Host.Count].
+	Metrics *metrics.Metrics
 	// Observe is called after each invocation of a guest, on any goroutine. It
 	// may be nil.
 	Observe func(*host.Invocation, *host.InvocationResult)
@@ -73,6 +79,7 @@ type Config struct {
 type Host struct {
 	Runs    *scheduler.Scheduler
 	Plugins *module.Service
+	Access  *access.Service
 	Store   host.Store
 	Journal *journal.Journal
 	Sandbox *sandbox.Sandbox
@@ -83,6 +90,8 @@ type Host struct {
 	stopJrnl context.CancelFunc
 	runs     chan error
 	jrnl     chan error
+	stopAcc  context.CancelFunc
+	acc      chan struct{} // closed when Access runs no more
 	dead     chan struct{}
 	failure  error // of the journal; set before dead is closed
 	once     sync.Once
@@ -121,7 +130,7 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 	h.Streams = stream.NewHub(h.Store)
 	h.Journal, err = journal.Open(ctx, journal.Config{
 		Store: h.Store, Published: h.Streams.Publish, Purged: h.Streams.Purged,
-		Wake: func() { h.Runs.Nudge() },
+		Wake: func() { h.Runs.Nudge() }, Busy: func() bool { return h.Runs.Busy() }, Committed: committed(cfg.Metrics),
 	})
 	if err != nil {
 		return nil, err
@@ -138,9 +147,16 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 		Rehearse: func(o engine.AttemptOpen, r []engine.CallRecord, p *engine.Pending) scheduler.Rehearsal {
 			return hostcall.NewRehearsal(o, r, p)
 		},
-		Classify: classify, Parked: hostcall.ErrParked,
+		Classify: classify, Parked: hostcall.ErrParked, Observer: observer(cfg.Metrics),
 		Tokens: cfg.Tokens, IdleAfter: cfg.IdleAfter, Limits: cfg.Limits, Resources: cfg.Resources, Timeout: cfg.Timeout, Now: cfg.Now, Log: cfg.Log,
 		SnapshotEntries: cfg.SnapshotEntries, KeepEntries: cfg.KeepEntries, DueAtOnce: cfg.DueAtOnce, After: after,
+	})
+	if err != nil {
+		return nil, err
+	}
+	h.Access, err = access.New(ctx, access.Config{
+		Store: h.Store, Runs: h.Runs, Plugins: h.Plugins, AdminKey: cfg.AdminKey, Forget: h.Runs.Forget, Log: cfg.Log, Now: cfg.Now,
+		Settled: func(ctx context.Context) error { return h.Journal.Wait(ctx, h.Journal.Stats().Position) },
 	})
 	if err != nil {
 		return nil, err
@@ -221,6 +237,12 @@ func (h *Host) begin(ctx context.Context) {
 		h.jrnl <- err
 	}()
 	go func() { h.runs <- h.Runs.Run(rctx, grace) }()
+	actx, stopAcc := context.WithCancel(context.WithoutCancel(ctx))
+	h.stopAcc, h.acc = stopAcc, make(chan struct{})
+	go func() {
+		h.Access.Run(actx)
+		close(h.acc)
+	}()
 }
 
 // grace is how long running guests may take to end when the host closes.
@@ -272,6 +294,8 @@ func (h *Host) close(ctx context.Context) error {
 		h.Runs.Abandon()
 	default:
 	}
+	h.stopAcc() // first: what it does needs the others
+	<-h.acc
 	h.stopRuns()
 	err := <-h.runs
 	h.stopJrnl()

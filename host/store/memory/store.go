@@ -39,6 +39,7 @@ type Store struct {
 	gone     map[string]*host.CompositionVersion // by digest
 	repeats  map[repeatKey]*host.Repeat
 	meta     map[string][]byte
+	access   access
 	stats    host.StoreStats
 }
 
@@ -98,6 +99,7 @@ func New() *Store {
 		composed: map[id][]host.CompositionVersion{},
 		repeats:  map[repeatKey]*host.Repeat{},
 		meta:     map[string][]byte{},
+		access:   newAccess(),
 	}
 }
 
@@ -111,6 +113,7 @@ func (s *Store) Close() error {
 	s.closed = true
 	s.sessions, s.handlers, s.runs = nil, nil, nil
 	s.modules, s.plugins, s.composed, s.released, s.gone, s.repeats, s.meta = nil, nil, nil, nil, nil, nil, nil
+	s.access = access{}
 	return nil
 }
 

@@ -29,6 +29,8 @@ type statements struct {
 	cutVersions   *sql.Stmt
 	listSession   *sql.Stmt
 	releases      *sql.Stmt
+	unlisted      *sql.Stmt
+	sweeps        [len(sweeps)]*sql.Stmt
 
 	insertHandler *sql.Stmt
 	reuseHandler  *sql.Stmt
@@ -36,6 +38,7 @@ type statements struct {
 	insertRun     *sql.Stmt
 	updateRun     *sql.Stmt
 	insertStream  *sql.Stmt
+	firstStream   *sql.Stmt
 	setFirstSeq   *sql.Stmt
 	putRepeat     *sql.Stmt
 
@@ -97,6 +100,12 @@ func prepareStatements(ctx context.Context, conn *sql.Conn) (*statements, error)
 			AND unlisted < (SELECT min(first) FROM journal WHERE sid = ?1)`},
 		{&s.releases, `SELECT EXISTS (SELECT 1 FROM released) OR EXISTS (SELECT 1 FROM released_compositions)`},
 
+		{&s.unlisted, `SELECT EXISTS (SELECT 1 FROM sessions WHERE unlisted > 0)`},
+		{&s.sweeps[0], sweeps[0]},
+		{&s.sweeps[1], sweeps[1]},
+		{&s.sweeps[2], sweeps[2]},
+		{&s.sweeps[3], sweeps[3]},
+
 		{&s.insertHandler, `INSERT INTO handlers (tenant, handler, sid, first_seq)
 			VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING`},
 		{&s.reuseHandler, `UPDATE handlers SET first_seq = ?4
@@ -114,6 +123,7 @@ func prepareStatements(ctx context.Context, conn *sql.Conn) (*statements, error)
 			SELECT id, ?4, ?5, ?6, ?7 FROM handlers
 			WHERE tenant = ?1 AND handler = ?2 AND sid = ?3
 				AND ?4 > coalesce((SELECT max(last_seq) FROM stream WHERE hid = handlers.id), -1)`},
+		{&s.firstStream, `INSERT INTO stream (hid, first_seq, last_seq, run, events) VALUES (?, ?, ?, ?, ?)`},
 		{&s.setFirstSeq, `UPDATE handlers
 			SET first_seq = coalesce((SELECT max(last_seq) FROM stream WHERE hid = handlers.id), -1) + 1
 			WHERE tenant = ? AND handler = ? AND first_seq < 0`},
@@ -209,10 +219,11 @@ func (s *Store) appendSession(ctx context.Context, p *host.SessionBatch) error {
 	if err != nil {
 		return err
 	}
-	if err := s.putRuns(ctx, sid, p); err != nil {
+	made, err := s.putRuns(ctx, sid, p)
+	if err != nil {
 		return err
 	}
-	if err := s.putStream(ctx, sid, p); err != nil {
+	if err := s.putStream(ctx, sid, p, made); err != nil {
 		return err
 	}
 	for i := range p.Repeats {
@@ -344,16 +355,26 @@ func findRun(runs []host.Run, id string) *host.Run {
 	return nil
 }
 
+// madeHandler is a handler that a part has made, and that has no events yet.
+type madeHandler struct {
+	id  string
+	hid int64
+}
+
 // putRuns writes the new runs in the order of their start, then the changed
-// ones.
-func (s *Store) putRuns(ctx context.Context, sid int64, p *host.SessionBatch) error {
+// ones. It gives the new handler of a part that makes one, as most do.
+func (s *Store) putRuns(ctx context.Context, sid int64, p *host.SessionBatch) (made madeHandler, err error) {
 	for _, id := range p.Started {
 		r := findRun(p.Runs, id)
 		if r == nil {
-			return refuse("started run %q is not among the runs", id)
+			return made, refuse("started run %q is not among the runs", id)
 		}
-		if err := s.startRun(ctx, sid, p, r); err != nil {
-			return err
+		hid, isNew, err := s.startRun(ctx, sid, p, r)
+		if err != nil {
+			return made, err
+		}
+		if isNew {
+			made = madeHandler{r.HandlerID, hid}
 		}
 	}
 	for i := range p.Runs {
@@ -361,48 +382,49 @@ func (s *Store) putRuns(ctx context.Context, sid int64, p *host.SessionBatch) er
 			continue
 		}
 		if err := s.changeRun(ctx, &p.Runs[i]); err != nil {
-			return err
+			return made, err
 		}
 	}
-	return nil
+	return made, nil
 }
 
-func (s *Store) startRun(ctx context.Context, sid int64, p *host.SessionBatch, r *host.Run) error {
-	hid, err := s.putHandler(ctx, sid, r, firstEvent(p, r))
+func (s *Store) startRun(ctx context.Context, sid int64, p *host.SessionBatch, r *host.Run) (hid int64, isNew bool, err error) {
+	hid, isNew, err = s.putHandler(ctx, sid, r, firstEvent(p, r))
 	if err != nil {
-		return err
+		return 0, false, err
 	}
 	result, waiting, err := encodeParts(r)
 	if err != nil {
-		return err
+		return 0, false, err
 	}
 	blockedCode, blockedMessage := blockedColumns(r)
-	return s.changeOne(ctx, s.stmts.insertRun, "run "+r.RunID+" exists already",
+	return hid, isNew, s.changeOne(ctx, s.stmts.insertRun, "run "+r.RunID+" exists already",
 		hid, sid, r.Tenant, r.RunID, r.HandlerID, r.SessionID, r.Workflow, r.Started,
 		string(r.Status), r.Updated, r.Completed, r.Paused, blockedCode, blockedMessage,
 		int64(r.Steps), int64(r.Fuel), r.Error, r.ErrorCode, result, waiting, r.Version)
 }
 
 // putHandler makes the run's handler, or takes the place of its latest run.
-func (s *Store) putHandler(ctx context.Context, sid int64, r *host.Run, firstSeq int64) (hid int64, err error) {
+func (s *Store) putHandler(ctx context.Context, sid int64, r *host.Run, firstSeq int64) (hid int64, isNew bool, err error) {
 	res, err := s.stmts.insertHandler.ExecContext(ctx, r.Tenant, r.HandlerID, sid, firstSeq)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	if n, err := res.RowsAffected(); err != nil {
-		return 0, err
+		return 0, false, err
 	} else if n == 1 {
-		return res.LastInsertId()
+		hid, err = res.LastInsertId()
+		return hid, true, err
 	}
 	err = s.stmts.reuseHandler.QueryRowContext(ctx, r.Tenant, r.HandlerID, sid, firstSeq).Scan(&hid)
 	if errors.Is(err, sql.ErrNoRows) {
-		return 0, refuse("handler %q belongs to another session than %q", r.HandlerID, r.SessionID)
+		return 0, false, refuse("handler %q belongs to another session than %q", r.HandlerID, r.SessionID)
 	}
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	_, err = s.stmts.supersedeRun.ExecContext(ctx, hid)
-	return hid, err
+	return hid, false, err
 }
 
 // firstEvent is the number of a run's first event in the part, or -1.
@@ -471,58 +493,4 @@ func encode(v any) ([]byte, error) {
 		return nil, refuse("a record of %d bytes is longer than %d", len(data), abi.MaxRecord)
 	}
 	return data, nil
-}
-
-// putStream writes the part's stream events, then tells each handler whose
-// latest run has none yet at which number these will begin.
-func (s *Store) putStream(ctx context.Context, sid int64, p *host.SessionBatch) error {
-	for i := range p.Stream {
-		row := &p.Stream[i]
-		for events := row.Events; len(events) > 0; {
-			n := rowLength(events)
-			if err := s.putStreamRow(ctx, sid, p.Key.Tenant, row, events[:n]); err != nil {
-				return err
-			}
-			events = events[n:]
-		}
-	}
-	for _, id := range p.Started {
-		r := findRun(p.Runs, id)
-		if firstEvent(p, r) >= 0 {
-			continue
-		}
-		if _, err := s.stmts.setFirstSeq.ExecContext(ctx, r.Tenant, r.HandlerID); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s *Store) putStreamRow(ctx context.Context, sid int64, tenant string, row *host.StreamRow, events []host.StreamEvent) error {
-	data, err := encode(events)
-	if err != nil {
-		return err
-	}
-	return s.changeOne(ctx, s.stmts.insertStream,
-		"handler "+row.HandlerID+" is not of the session, or its stream has such events already",
-		tenant, row.HandlerID, sid, int64(events[0].Seq), int64(events[len(events)-1].Seq), row.RunID, data)
-}
-
-// Bounds of one row of the stream table: a reader gets whole rows. One event
-// may be longer.
-const (
-	rowEvents = 256
-	rowBytes  = 256 << 10
-)
-
-// rowLength is how many of the events, at least one, go into one row.
-func rowLength(events []host.StreamEvent) int {
-	bytes := 0
-	for i := range events {
-		bytes += len(events[i].Body)
-		if i == rowEvents || i > 0 && bytes > rowBytes {
-			return i
-		}
-	}
-	return len(events)
 }

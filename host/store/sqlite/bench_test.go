@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
@@ -19,9 +20,9 @@ func oneStepRun(tb testing.TB) host.SessionBatch {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	handler, digest := rand.Text(), strings.Repeat("0123abcd", 8)
+	handler, digest := benchID(), strings.Repeat("0123abcd", 8)
 	r := host.Run{
-		Tenant: host.DefaultTenant, HandlerID: handler, RunID: rand.Text(), SessionID: handler, Workflow: "flow", Version: digest,
+		Tenant: host.DefaultTenant, HandlerID: handler, RunID: benchID(), SessionID: handler, Workflow: "flow", Version: digest,
 		Status: host.StatusCompleted, Started: 1_800_000_000_000_000_000, Updated: 1_800_000_000_001_000_000,
 		Completed: 1_800_000_000_001_000_000, Steps: 1, Fuel: 12_345,
 	}
@@ -39,6 +40,11 @@ func oneStepRun(tb testing.TB) host.SessionBatch {
 		Runs: []host.Run{r}, Started: []string{r.RunID}, Stream: []host.StreamRow{row},
 		Versions: []host.VersionUse{{Digest: digest, Seq: 1}},
 	}
+}
+
+// benchID is an id as the scheduler makes them: the time, roughly, and chance.
+func benchID() string {
+	return fmt.Sprintf("%08x", time.Now().UnixNano()>>28)[4:] + rand.Text()[:8]
 }
 
 // BenchmarkAppend: batches of so many one-step runs, each batch synced. The

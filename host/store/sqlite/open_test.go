@@ -295,7 +295,7 @@ func TestOpenOlderSchema(t *testing.T) {
 // schemaTwo takes out of a database what the schemas after the second put in, the
 // newest first.
 const schemaTwo = "DROP INDEX sessions_tenant; ALTER TABLE sessions DROP COLUMN created; ALTER TABLE sessions DROP COLUMN updated; " +
-	"DROP TABLE released_modules; DROP TABLE released_compositions; DROP TABLE released; " +
+	"DROP TABLE access_audit; DROP TABLE keys; DROP TABLE tenants; DROP TABLE released_modules; DROP TABLE released_compositions; DROP TABLE released; " +
 	"DROP INDEX sessions_unlisted; ALTER TABLE sessions DROP COLUMN unlisted; DROP TABLE session_versions; DROP TABLE versions; " +
 	"DROP INDEX runs_running; CREATE INDEX runs_running ON runs (tenant, workflow) WHERE status = 'running'; " +
 	"ALTER TABLE runs DROP COLUMN version; DROP INDEX journal_snapshot; ALTER TABLE journal DROP COLUMN snapshot; ALTER TABLE sessions DROP COLUMN snapshot; DROP INDEX runs_ended; DROP TABLE repeats; DROP TABLE composition_modules; DROP TABLE compositions; UPDATE store SET schema = 2"

@@ -131,7 +131,7 @@ const needed = `EXISTS (SELECT 1 FROM versions v JOIN session_versions n ON n.ve
 
 // sweeps delete what is released and nothing needs: compositions first, as they need
 // modules, and of modules what is named again stays.
-var sweeps = []string{
+var sweeps = [...]string{
 	`DELETE FROM released_compositions AS r WHERE NOT ` + needed,
 	`DELETE FROM released AS r WHERE EXISTS (SELECT 1 FROM plugins WHERE digest = r.digest)
 		OR EXISTS (SELECT 1 FROM composition_modules WHERE module = r.digest)`,
@@ -144,12 +144,12 @@ var sweeps = []string{
 // while there is a session of which it is not known what it needs.
 func (s *Store) sweep(ctx context.Context) error {
 	var unlisted bool
-	err := s.conn.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM sessions WHERE unlisted > 0)`).Scan(&unlisted)
+	err := s.stmts.unlisted.QueryRowContext(ctx).Scan(&unlisted)
 	if err != nil || unlisted {
 		return err
 	}
-	for _, statement := range sweeps {
-		if _, err := s.conn.ExecContext(ctx, statement); err != nil {
+	for _, statement := range s.stmts.sweeps {
+		if _, err := statement.ExecContext(ctx); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+)
+
+// adminKeyVar has the server's own admin key itself; the flag names a file.
+const adminKeyVar = "WEFT_ADMIN_KEY"
+
+// Bounds of the server's own admin key in characters. A shorter one than shortKey
+// could be guessed.
+const (
+	shortKey   = 32
+	maxKeyText = 512
+)
+
+// readAdminKey gives the server's own admin key, "" if it has none. The environment
+// loses it: processes that the server starts have no use for it.
+func readAdminKey(file string, log *slog.Logger) (string, error) {
+	key, set := os.LookupEnv(adminKeyVar)
+	if err := os.Unsetenv(adminKeyVar); err != nil {
+		return "", fmt.Errorf("take %s out of the environment: %w", adminKeyVar, err)
+	}
+	switch {
+	case set && key != "" && file != "":
+		return "", usage("--admin-key-file and %s are both given: one admin key is enough", adminKeyVar)
+	case file == "" && key == "":
+		return "", nil
+	case file != "":
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return "", fmt.Errorf("read the admin key: %w", err)
+		}
+		if info, err := os.Stat(file); err == nil && info.Mode().Perm()&0o077 != 0 {
+			log.Warn("others on this machine may read the admin key", "file", file, "mode", info.Mode().Perm().String())
+		}
+		key = string(text)
+	}
+	key = strings.TrimSpace(key)
+	unfit := func(r rune) bool { return r <= ' ' || r > '~' }
+	if key == "" || len(key) > maxKeyText || strings.ContainsFunc(key, unfit) {
+		return "", usage("the admin key is one line of 1 to %d visible ASCII characters: 'openssl rand -base64 32' makes a good one", maxKeyText)
+	}
+	if len(key) < shortKey {
+		log.Warn("the admin key is short: somebody could guess it", "characters", len(key), "better", shortKey)
+	}
+	return key, nil
+}
+
+// checkAddr refuses an address that others can reach while nobody is asked for a
+// key, unless told otherwise.
+func checkAddr(o serveOptions, adminKey string, log *slog.Logger) error {
+	name, _, err := net.SplitHostPort(o.addr)
+	if err != nil {
+		return usage("--addr %q is no HOST:PORT, such as %s", o.addr, defaultAddr)
+	}
+	if ip, err := netip.ParseAddr(name); name == "localhost" || err == nil && ip.Unmap().IsLoopback() {
+		return nil
+	}
+	if adminKey != "" {
+		if o.tlsCert == "" {
+			log.Warn("keys come in plain text: use --tls-cert and --tls-key, or let something in front encrypt them", "addr", o.addr)
+		}
+		return nil
+	}
+	if o.allowRemote {
+		return nil
+	}
+	return usage("--addr %q can be reached from other machines, and this server asks for no keys: whoever reaches it can do everything; "+
+		"give it an admin key (--admin-key-file FILE, or %s), listen on 127.0.0.1, "+
+		"or add --allow-remote (and --allowed-host NAME) if something in front of it guards it", o.addr, adminKeyVar)
+}
+
+// listen listens at the address, and encrypts if there is a certificate.
+func listen(o serveOptions) (net.Listener, error) {
+	var config *tls.Config
+	if o.tlsCert != "" {
+		cert, err := tls.LoadX509KeyPair(o.tlsCert, o.tlsKey)
+		if err != nil {
+			return nil, fmt.Errorf("read the certificate: %w", err)
+		}
+		config = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
+	}
+	l, err := net.Listen("tcp", o.addr)
+	if err != nil {
+		return nil, listenError(o.addr, err)
+	}
+	if config != nil {
+		l = tls.NewListener(l, config)
+	}
+	return l, nil
+}
+
+// scheme is that of the server's address.
+func (o serveOptions) scheme() string {
+	if o.tlsCert != "" {
+		return "https"
+	}
+	return "http"
+}

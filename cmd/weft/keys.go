@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weftrun/weft/host"
+)
+
+func newKeys() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "keys",
+		Short: "List the API keys, make, revoke and rotate them",
+		Long: `List the API keys of the tenant; with the server's own admin key those of all
+tenants, or of the one that --tenant names. Keys themselves are shown by nobody: the
+server has hashes of them only. PREFIX is how a key begins.`,
+		Example: `  weft keys
+  weft keys create --role run --name CI --expires 720h
+  weft keys rotate key_0123456789abcdef --grace 1h
+  weft keys rm key_0123456789abcdef`,
+		Args: takes(),
+	}
+	clientCommand(cmd, listKeys)
+	cmd.AddCommand(newCreateKey(), newRevokeKey(), newRotateKey())
+	return cmd
+}
+
+func listKeys(ctx context.Context, r *remote, _ []string) error {
+	list, err := r.Keys(ctx)
+	switch {
+	case err != nil:
+		return err
+	case r.json:
+		return r.printAnswer()
+	case len(list) == 0:
+		r.note("no keys yet: make one with %q", r.hint("keys", "create", "--role", "admin"))
+		return nil
+	}
+	t := &table{columns: []column{{title: "ID"}, {title: "TENANT", elastic: true}, {title: "ROLE"}, {title: "NAME", elastic: true},
+		{title: "PREFIX"}, {title: "CREATED"}, {title: "LAST USED"}, {title: "STATE"}}}
+	now := time.Now()
+	for i := range list {
+		k := &list[i]
+		used := "never"
+		if k.LastUsed != 0 {
+			used = ago(time.Unix(0, k.LastUsed), now)
+		}
+		t.add(k.ID, k.Tenant, string(k.Role), k.Name, k.Prefix, ago(time.Unix(0, k.Created), now), used, keyState(k, now))
+	}
+	return r.print(t.render(r.screen.cols))
+}
+
+// keyState says whether a key is in force.
+func keyState(k *host.KeyRecord, now time.Time) string {
+	switch {
+	case k.Revoked != 0:
+		return "revoked"
+	case k.Expires != 0 && k.Expires <= now.UnixNano():
+		return "expired"
+	case k.PreviousUntil > now.UnixNano():
+		return "rotated"
+	case k.Expires != 0:
+		return "until " + stamp(time.Unix(0, k.Expires))
+	}
+	return "in force"
+}
+
+func newCreateKey() *cobra.Command {
+	var role, name string
+	var expires time.Duration
+	cmd := &cobra.Command{
+		Use:   "create --role ROLE",
+		Short: "Make a key, and print it this once",
+		Long: `Make a key and print it. It is shown this once only: the server keeps a hash.
+
+The roles, each of which may do what those before it may:
+  read     look at everything but keys
+  run      start, steer and speak to runs
+  deploy   upload plugins, compose workflows, migrate runs
+  admin    keys of the tenant, its usage and its audit log`,
+		Example: `  weft keys create --role run --name CI --expires 720h
+  weft keys create --role admin --tenant acme    # with the server's own admin key`,
+		Args: takes(),
+	}
+	cmd.Flags().StringVar(&role, "role", "", "what it may do: read, run, deploy or admin")
+	cmd.Flags().StringVar(&name, "name", "", "what it is for, for people")
+	cmd.Flags().DurationVar(&expires, "expires", 0, "after which `TIME` it is no good any more, such as 720h (0: never)")
+	return clientCommand(cmd, func(ctx context.Context, r *remote, _ []string) error {
+		switch {
+		case !host.Role(role).Known():
+			return usage("--role %q: use read, run, deploy or admin", role)
+		case expires < 0:
+			return usage("--expires %s: it is a time from now", expires)
+		}
+		req := host.KeyRequest{Role: host.Role(role), Name: name}
+		if expires > 0 {
+			req.Expires = time.Now().Add(expires).UnixNano()
+		}
+		k, secret, err := r.CreateKey(ctx, req)
+		return r.printSecret(&k, secret, err)
+	})
+}
+
+// printSecret prints a key for programs and people: alone on the standard output.
+func (r *remote) printSecret(k *host.KeyRecord, secret string, err error) error {
+	switch {
+	case err != nil:
+		return err
+	case r.json:
+		return r.printAnswer()
+	}
+	r.note("key %s of tenant %s, role %s; it is shown this once:", k.ID, k.Tenant, k.Role)
+	return r.print(secret + "\n")
+}
+
+func newRevokeKey() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "rm ID",
+		Aliases: []string{"revoke", "delete", "remove"},
+		Short:   "Revoke a key, at once",
+		Long: `Revoke a key. It is refused from now on, and requests under way that came with it
+end. It stays in the list, so that the audit log can be read.`,
+		Example: `  weft keys rm key_0123456789abcdef`,
+		Args:    takes("ID"),
+	}
+	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
+		if err := r.RevokeKey(ctx, args[0]); err != nil {
+			return r.unknownKey(err, args[0])
+		}
+		if !r.json { // the API has nothing to say
+			r.note("revoked key %s", args[0])
+		}
+		return nil
+	})
+}
+
+func (r *remote) unknownKey(err error, id string) error {
+	return reworded(err, host.CodeNotFound, "no key %q in force at %s: %q lists them", id, r.server, r.hint("keys"))
+}
+
+func newRotateKey() *cobra.Command {
+	var grace time.Duration
+	cmd := &cobra.Command{
+		Use:   "rotate ID",
+		Short: "Give a key a new secret, and print it this once",
+		Long: `Give a key a new secret and print it. The old one ends at once, or works for
+--grace more, so that whoever uses it can change over. Id, role, name and expiry stay.`,
+		Example: `  weft keys rotate key_0123456789abcdef --grace 1h`,
+		Args:    takes("ID"),
+	}
+	cmd.Flags().DurationVar(&grace, "grace", 0, "how long the old secret still works, such as 1h")
+	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
+		if grace < 0 {
+			return usage("--grace %s: it is a time from now", grace)
+		}
+		k, secret, err := r.RotateKey(ctx, args[0], grace)
+		return r.printSecret(&k, secret, r.unknownKey(err, args[0]))
+	})
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/client"
+)
+
+func newLogin() *cobra.Command {
+	var name string
+	cmd := &cobra.Command{
+		Use:   "login URL",
+		Short: "Remember a server and the key for it",
+		Long: `Remember a server and the key for it, under the name of a profile, in the user's
+configuration directory, in a file that nobody else may read. The key comes from
+the environment variable WEFT_KEY, or else is read from the standard input, and is
+tried before it is kept.
+
+Commands use the profile of the last login, unless --profile or --server names
+another; WEFT_KEY goes before a profile's key. A key is sent to its own server only.`,
+		Example: `  weft login https://weft.example < key.txt
+  weft login https://weft.example --profile production
+  weft runs --profile production`,
+		Args: takes("URL"),
+		RunE: func(cmd *cobra.Command, args []string) error { return login(cmd, args[0], name) },
+	}
+	cmd.Flags().StringVar(&name, "profile", "default", "`NAME` of the profile")
+	return cmd
+}
+
+func login(cmd *cobra.Command, server, name string) error {
+	server = baseURL(server)
+	key := os.Getenv("WEFT_KEY")
+	if key == "" {
+		if terminalOf(cmd.OutOrStdout()).cols > 0 {
+			fmt.Fprintf(cmd.ErrOrStderr(), "key for %s (it is shown as you enter it): ", server)
+		}
+		line, err := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
+		if key = strings.TrimSpace(line); key == "" {
+			return usage("no key: put it into WEFT_KEY, or into the standard input (%v)", err)
+		}
+	}
+	if err := tryKey(cmd.Context(), server, key); err != nil {
+		return err
+	}
+	if plain(server) {
+		fmt.Fprintf(cmd.ErrOrStderr(), "note: %s is not encrypted: whoever is on the way can read the key\n", server)
+	}
+	p, err := readProfiles()
+	if err != nil {
+		return err
+	}
+	p.Current, p.Profiles[name] = name, profile{Server: server, Key: key}
+	path, err := p.write()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "logged in to %s as profile %s, kept in %s\n", server, name, path)
+	return nil
+}
+
+// tryKey asks the server for something that every key may.
+func tryKey(ctx context.Context, server, key string) error {
+	c, err := client.New(server, client.Options{Key: key})
+	if err != nil {
+		return usage("%q is no address of a server, such as %s", server, defaultServer)
+	}
+	defer c.Close()
+	_, err = c.Workflows(ctx)
+	if host.CodeOf(err) == host.CodeUnauthenticated {
+		return fmt.Errorf("%s does not take this key", server)
+	}
+	return err
+}
+
+// plain reports whether what is sent to a server can be read on the way.
+func plain(server string) bool {
+	u, err := url.Parse(server)
+	if err != nil || u.Scheme == "https" || u.Hostname() == "localhost" {
+		return false
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	return err != nil || !ip.IsLoopback()
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weftrun/weft/host"
+)
+
+func newTenants() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "tenants",
+		Short: "List the tenants, make and remove them",
+		Long: `List the tenants that the key may see: all with the server's own admin key, else
+one. A tenant has plugins, workflows, runs, sessions and keys of its own, and sees
+nothing of the others.`,
+		Example: `  weft tenants
+  weft tenants create acme
+  weft tenants rm acme`,
+		Args: takes(),
+	}
+	clientCommand(cmd, listTenants)
+	cmd.AddCommand(newCreateTenant(), newRemoveTenant())
+	return cmd
+}
+
+func listTenants(ctx context.Context, r *remote, _ []string) error {
+	list, err := r.Tenants(ctx)
+	switch {
+	case err != nil:
+		return err
+	case r.json:
+		return r.printAnswer()
+	}
+	t := &table{columns: []column{{title: "NAME", elastic: true}, {title: "CREATED"}}}
+	for _, tenant := range list {
+		t.add(tenant.Name, ago(time.Unix(0, tenant.Created), time.Now()))
+	}
+	return r.print(t.render(r.screen.cols))
+}
+
+func newCreateTenant() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "create NAME",
+		Short:   "Make a tenant (with the server's own admin key)",
+		Example: `  weft tenants create acme`,
+		Args:    takes("NAME"),
+	}
+	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
+		if _, err := r.CreateTenant(ctx, args[0]); err != nil {
+			return err
+		}
+		if r.json {
+			return r.printAnswer()
+		}
+		r.note("made tenant %s; a key for it: %s", args[0], r.hint("keys", "create", "--tenant", args[0], "--role", "admin"))
+		return nil
+	})
+}
+
+func newRemoveTenant() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "rm NAME",
+		Aliases: []string{"delete", "remove"},
+		Short:   "Remove a tenant with all that it has (with the server's own admin key)",
+		Long: `Remove a tenant with all that it has: runs, sessions, plugins, workflows and keys.
+It is refused while runs of the tenant are active. There is no way back.`,
+		Example: `  weft tenants rm acme`,
+		Args:    takes("NAME"),
+	}
+	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
+		if err := r.DeleteTenant(ctx, args[0]); err != nil {
+			return reworded(err, host.CodeNotFound, "no tenant %q at %s: %q lists them", args[0], r.server, r.hint("tenants"))
+		}
+		if !r.json { // the API has nothing to say
+			r.note("removed tenant %s with all that it had", args[0])
+		}
+		return nil
+	})
+}
+
+func newUsage() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "usage [TENANT]",
+		Short: "Show what a tenant has stored and used",
+		Long: `Show what a tenant has stored, and what its runs have used: invocations, and the
+fuel that they burnt, which is exact for runs that have ended. Runs that were purged,
+or deleted for their age, are not counted any more. Without a name it is the tenant
+of --tenant, or the one that is named default.`,
+		Example: `  weft usage
+  weft usage acme --json`,
+		Args: takes("[TENANT]"),
+	}
+	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
+		name, err := r.tenantNamed(ctx, args)
+		if err != nil {
+			return err
+		}
+		u, err := r.Usage(ctx, name)
+		switch {
+		case err != nil:
+			return reworded(err, host.CodeNotFound, "no tenant %q at %s: %q lists them", name, r.server, r.hint("tenants"))
+		case r.json:
+			return r.printAnswer()
+		}
+		return r.print(usageSheet(name, &u).render(""))
+	})
+}
+
+// tenantNamed is the tenant that is meant: the one named, that of --tenant, the only
+// one that the key may see, or the default.
+func (r *remote) tenantNamed(ctx context.Context, args []string) (string, error) {
+	switch {
+	case len(args) > 0:
+		return args[0], nil
+	case r.tenant != "":
+		return r.tenant, nil
+	}
+	list, err := r.Tenants(ctx)
+	if err != nil || len(list) != 1 {
+		return host.DefaultTenant, err
+	}
+	return list[0].Name, nil
+}
+
+func usageSheet(name string, u *host.TenantUsage) *sheet {
+	s := &sheet{}
+	s.add("tenant", printable(name))
+	for _, status := range []host.Status{host.StatusRunning, host.StatusCompleted, host.StatusFailed, host.StatusCancelled} {
+		s.add("runs "+string(status), strconv.Itoa(u.Runs[status]))
+	}
+	s.add("steps", grouped(u.Steps))
+	s.add("fuel", grouped(u.Fuel))
+	s.add("handlers", strconv.Itoa(u.Handlers))
+	s.add("sessions", strconv.Itoa(u.Sessions))
+	s.add("plugins", counted(uint64(u.Plugins), "plugin")+", "+counted(uint64(u.Versions), "version")+", "+bytesOf(int(u.PluginBytes)))
+	s.add("journal", bytesOf(int(u.JournalBytes)))
+	s.add("streams", bytesOf(int(u.StreamBytes)))
+	return s
+}
+
+// grouped is a number with commas.
+func grouped(n uint64) string {
+	text := strconv.FormatUint(n, 10)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}

@@ -1,0 +1,61 @@
+package wire
+
+import (
+	"runtime"
+	"time"
+
+	"github.com/weftrun/weft/host/metrics"
+	"github.com/weftrun/weft/host/scheduler"
+)
+
+// Count has the host's own counters read by what [NewSource] gave for them.
+func (h *Host) Count(s *metrics.Source) { s.Set(h.readings()) }
+
+// NewSource registers the counters that hosts keep; they are read from none yet.
+func NewSource(m *metrics.Metrics) *metrics.Source {
+	return m.Source((*Host)(nil).readings())
+}
+
+// committed and observer are what the journal and the scheduler tell: nil, so that
+// they spare themselves the telling, if nobody listens.
+func committed(m *metrics.Metrics) func(int, time.Duration, error) {
+	if m == nil {
+		return nil
+	}
+	return m.Committed
+}
+
+func observer(m *metrics.Metrics) scheduler.Observer {
+	if m == nil {
+		return nil
+	}
+	return m
+}
+
+// readings are the counters of a host; those of none are not read.
+func (h *Host) readings() []metrics.Reading {
+	var list []metrics.Reading
+	add := func(counter bool, name, help string, read func() float64) {
+		if h == nil {
+			read = nil
+		}
+		list = append(list, metrics.Reading{Name: name, Help: help, Counter: counter, Read: read})
+	}
+	add(true, "attempts_total", "Runs of guests, replays included.", func() float64 { return float64(h.Runs.Counters().Attempts) })
+	add(true, "replays_total", "Runs of guests beyond an attempt's first.", func() float64 { return float64(h.Runs.Counters().Replayed) })
+	add(true, "suspensions_total", "Runs of guests that ended in a wait, a sleep, a child or a call.", func() float64 { return float64(h.Runs.Counters().Suspended) })
+	add(true, "edit_conflicts_total", "Edits of the state that lost and were made again.", func() float64 { return float64(h.Runs.Counters().Conflicts) })
+	add(true, "yields_total", "Times that a guest gave its core up for another tenant.", func() float64 { return float64(h.Runs.Counters().Yields) })
+	add(true, "budget_holds_total", "Times that a tenant was over its fuel budget.", func() float64 { return float64(h.Runs.Counters().Holds) })
+	add(true, "resource_calls_total", "Calls of resources outside.", func() float64 { return float64(h.Runs.Counters().Calls) })
+	add(true, "sessions_loaded_total", "Sessions that were read from the store.", func() float64 { return float64(h.Runs.Counters().Loaded) })
+	add(true, "sessions_evicted_total", "Sessions that left memory.", func() float64 { return float64(h.Runs.Counters().Evicted) })
+	add(false, "sessions_in_memory", "Sessions in memory.", func() float64 { return float64(h.Runs.Load().Sessions) })
+	add(false, "attempts_ready", "Steps that wait for a core.", func() float64 { return float64(h.Runs.Load().Ready) })
+	add(false, "attempts_running", "Steps that have a core.", func() float64 { return float64(h.Runs.Load().Running) })
+	add(false, "cores", "Cores that steps may have.", func() float64 { return float64(runtime.GOMAXPROCS(0)) })
+	add(true, "journal_entries_total", "Entries given to the journal.", func() float64 { return float64(h.Journal.Stats().Items) })
+	add(false, "journal_pending_bytes", "Bytes of entries that are not durable yet.", func() float64 { return float64(h.Journal.Stats().Pending) })
+	add(true, "journal_bytes_total", "Bytes of journal rows written.", func() float64 { return float64(h.Store.Stats().JournalBytes) })
+	return list
+}

@@ -1,0 +1,225 @@
+package access
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/weftrun/weft/host"
+)
+
+// sees reports whether a grant may know of what a tenant has.
+func sees(by *host.Grant, tenant string) bool {
+	return by.Server && !by.Named || by.Tenant == tenant
+}
+
+// CreateKey implements [host.Access].
+func (s *Service) CreateKey(ctx context.Context, by *host.Grant, req host.KeyRequest) (_ host.KeyRecord, secret string, err error) {
+	defer func() { s.noteFailure(ctx, by, "key.create", req.Name, err) }()
+	if err := s.checkKey(&req); err != nil {
+		return host.KeyRecord{}, "", err
+	}
+	if req.Tenant == "" {
+		req.Tenant = by.Tenant
+	}
+	if !by.Server && req.Tenant != by.Tenant {
+		return host.KeyRecord{}, "", errNoTenant
+	}
+	if s.keyless {
+		return host.KeyRecord{}, "", s.keylessError(req.Tenant)
+	}
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	drop, err := s.roomForKey(req.Tenant)
+	if err != nil {
+		return host.KeyRecord{}, "", err
+	}
+	secret, prefix := newSecret(req.Tenant)
+	k := host.KeyRecord{
+		ID: newID(), Tenant: req.Tenant, Role: req.Role, Name: req.Name, Prefix: prefix, Hash: sha256.Sum256([]byte(secret)),
+		Created: s.now(), Expires: req.Expires,
+	}
+	c := host.AccessChange{Keys: []host.KeyRecord{k}, DropKeys: drop,
+		Audit: []host.AuditEntry{s.entry(by, k.Tenant, "key.create", k.ID, string(k.Role)+" "+k.Name)}}
+	if err := s.store(ctx, c); err != nil {
+		return host.KeyRecord{}, "", err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range drop {
+		s.dropKey(id)
+	}
+	s.putKey(k)
+	return k, secret, nil
+}
+
+// keylessError is why there is no key of a tenant on a server without keys.
+func (s *Service) keylessError(tenant string) error {
+	if tenant != host.DefaultTenant {
+		return errNoTenant
+	}
+	return errKeylessOn
+}
+
+// checkKey refuses what no key may be.
+func (s *Service) checkKey(req *host.KeyRequest) error {
+	switch {
+	case !req.Role.Known():
+		return host.Errorf(host.CodeInvalidArgument, "A key's role is read, run, deploy or admin")
+	case len(req.Name) > host.MaxKeyNameBytes || !utf8.ValidString(req.Name) || strings.ContainsFunc(req.Name, unicode.IsControl):
+		return host.Errorf(host.CodeInvalidArgument, "A key's name is a line of at most %d bytes", host.MaxKeyNameBytes)
+	case req.Expires != 0 && req.Expires <= s.now():
+		return host.Errorf(host.CodeInvalidArgument, "A key that has expired already is of no use: 'expires_at' is a time to come")
+	}
+	return nil
+}
+
+// roomForKey names the keys that have to go so that a tenant can have one more:
+// none, or the one that was revoked or expired first.
+func (s *Service) roomForKey(tenant string) (drop []string, err error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if t := s.tenants[tenant]; t == nil || t.closed.Load() {
+		return nil, errNoTenant
+	}
+	n, now := 0, s.now()
+	var oldest *host.KeyRecord
+	for _, k := range s.keys {
+		if k.record.Tenant != tenant {
+			continue
+		}
+		n++
+		if at := over(&k.record, now); at != 0 && (oldest == nil || at < over(oldest, now)) {
+			oldest = &k.record
+		}
+	}
+	switch {
+	case n < host.MaxKeys:
+		return nil, nil
+	case oldest == nil:
+		return nil, host.Errorf(host.CodeLimitExceeded, "A tenant has at most %d keys: revoke some", host.MaxKeys)
+	}
+	return []string{oldest.ID}, nil
+}
+
+// over is when a key ended, or 0.
+func over(k *host.KeyRecord, now int64) int64 {
+	switch {
+	case k.Revoked != 0:
+		return k.Revoked
+	case k.Expires != 0 && k.Expires <= now:
+		return k.Expires
+	}
+	return 0
+}
+
+// Keys implements [host.Access].
+func (s *Service) Keys(_ context.Context, by *host.Grant) ([]host.KeyRecord, error) {
+	s.mu.RLock()
+	var list []host.KeyRecord
+	for _, k := range s.keys {
+		if sees(by, k.record.Tenant) && !k.tenant.record.Deleting {
+			list = append(list, k.shown())
+		}
+	}
+	s.mu.RUnlock()
+	slices.SortFunc(list, func(a, b host.KeyRecord) int {
+		return cmp.Or(strings.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Created, b.Created), strings.Compare(a.ID, b.ID))
+	})
+	return list, nil
+}
+
+// shown is the key's record with what is newer than it, and without hashes. Called
+// with mu held.
+func (k *key) shown() host.KeyRecord {
+	r := k.record
+	r.LastUsed = k.used.Load()
+	r.Hash, r.Previous = [32]byte{}, [32]byte{}
+	return r
+}
+
+// Key implements [host.Access].
+func (s *Service) Key(_ context.Context, by *host.Grant, id string) (host.KeyRecord, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	k := s.keys[id]
+	if k == nil || !sees(by, k.record.Tenant) || k.tenant.record.Deleting {
+		return host.KeyRecord{}, errKeyNone
+	}
+	return k.shown(), nil
+}
+
+// live gives the record of a key that is not revoked, as it is stored but for when
+// it was used.
+func (s *Service) live(by *host.Grant, id string) (host.KeyRecord, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	k := s.keys[id]
+	if k == nil || !sees(by, k.record.Tenant) || k.record.Revoked != 0 || k.tenant.record.Deleting {
+		return host.KeyRecord{}, errKeyNone
+	}
+	r := k.record
+	r.LastUsed = k.used.Load()
+	return r, nil
+}
+
+// RevokeKey implements [host.Access].
+func (s *Service) RevokeKey(ctx context.Context, by *host.Grant, id string) (err error) {
+	defer func() { s.noteFailure(ctx, by, "key.revoke", id, err) }()
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	k, err := s.live(by, id)
+	if err != nil {
+		return err
+	}
+	k.Revoked = s.now()
+	return s.change(ctx, k, true, s.entry(by, k.Tenant, "key.revoke", k.ID, k.Name))
+}
+
+// RotateKey implements [host.Access].
+func (s *Service) RotateKey(ctx context.Context, by *host.Grant, id string, grace time.Duration) (_ host.KeyRecord, secret string, err error) {
+	defer func() { s.noteFailure(ctx, by, "key.rotate", id, err) }()
+	if grace < 0 || grace > host.MaxRotateGrace {
+		return host.KeyRecord{}, "", host.Errorf(host.CodeInvalidArgument, "The grace of a key is between 0 and %.0f seconds", host.MaxRotateGrace.Seconds())
+	}
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	k, err := s.live(by, id)
+	if err != nil {
+		return host.KeyRecord{}, "", err
+	}
+	k.Previous, k.PreviousPrefix, k.PreviousUntil = [32]byte{}, "", 0
+	if grace > 0 {
+		k.Previous, k.PreviousPrefix, k.PreviousUntil = k.Hash, k.Prefix, s.now()+int64(grace)
+	}
+	secret, k.Prefix = newSecret(k.Tenant)
+	k.Hash = sha256.Sum256([]byte(secret))
+	if err := s.change(ctx, k, grace == 0, s.entry(by, k.Tenant, "key.rotate", k.ID, k.Name)); err != nil {
+		return host.KeyRecord{}, "", err
+	}
+	return k, secret, nil
+}
+
+// change writes a key that is there already. end: requests under way that came with
+// it end. Called with changing held.
+func (s *Service) change(ctx context.Context, record host.KeyRecord, end bool, e host.AuditEntry) error {
+	if err := s.store(ctx, host.AccessChange{Keys: []host.KeyRecord{record}, Audit: []host.AuditEntry{e}}); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := s.keys[record.ID]
+	k := s.putKey(record)
+	k.used.Store(max(k.used.Load(), old.used.Load()))
+	if end {
+		old.end(errWrongKey)
+	} else {
+		k.done, k.end = old.done, old.end
+	}
+	return nil
+}

@@ -1,0 +1,233 @@
+package httpapi
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/weftrun/weft/host"
+)
+
+// headerTenant names the tenant in which the server's own key acts.
+const headerTenant = "Weft-Tenant"
+
+// roleServer is what a route needs that shows what all tenants have: the server's own
+// key, or a server that asks for none. No tenant's key has it.
+const roleServer host.Role = "server"
+
+// roles is the least role that each route needs. A route that is not here is for
+// nobody: TestEveryRouteHasARole says so before anybody else does.
+var roles = map[string]host.Role{
+	"GET /plugins":                        host.RoleRead,
+	"PUT /plugins/:name":                  host.RoleDeploy,
+	"GET /plugins/:name":                  host.RoleRead,
+	"DELETE /plugins/:name":               host.RoleDeploy,
+	"GET /plugins/:name/versions":         host.RoleRead,
+	"GET /workflows":                      host.RoleRead,
+	"GET /workflows/:name":                host.RoleRead,
+	"PUT /workflows/:name":                host.RoleDeploy,
+	"DELETE /workflows/:name":             host.RoleDeploy,
+	"GET /workflows/:name/schema":         host.RoleRead,
+	"GET /workflows/:name/events":         host.RoleRead,
+	"POST /workflows/:name/run":           host.RoleRun,
+	"GET /handlers":                       host.RoleRead,
+	"GET /handlers/:id":                   host.RoleRead,
+	"GET /handlers/:id/journal":           host.RoleRead,
+	"GET /handlers/:id/snapshot":          host.RoleRead,
+	"POST /handlers/:id/cancel":           host.RoleRun,
+	"POST /handlers/:id/pause":            host.RoleRun,
+	"POST /handlers/:id/resume":           host.RoleRun,
+	"POST /handlers/:id/retry":            host.RoleRun,
+	"POST /handlers/:id/fork":             host.RoleRun,
+	"GET /sessions":                       host.RoleRead,
+	"GET /sessions/:id":                   host.RoleRead,
+	"PUT /sessions/:id":                   host.RoleRun,
+	"DELETE /sessions/:id":                host.RoleRun,
+	"GET /sessions/:id/state":             host.RoleRead,
+	"PATCH /sessions/:id/state":           host.RoleRun,
+	"GET /results/:id":                    host.RoleRead,
+	"GET /events/:id":                     host.RoleRead,
+	"POST /events/:id":                    host.RoleRun,
+	"GET /tenants":                        host.RoleAdmin,
+	"POST /tenants":                       host.RoleAdmin,
+	"GET /tenants/:name":                  host.RoleAdmin,
+	"DELETE /tenants/:name":               host.RoleAdmin,
+	"GET /tenants/:name/usage":            host.RoleAdmin,
+	"GET /keys":                           host.RoleAdmin,
+	"POST /keys":                          host.RoleAdmin,
+	"GET /keys/:id":                       host.RoleAdmin,
+	"DELETE /keys/:id":                    host.RoleAdmin,
+	"POST /keys/:id/rotate":               host.RoleAdmin,
+	"GET /metrics":                        roleServer,
+	"GET /audit":                          host.RoleAdmin,
+	"POST /workflows/:name/migrate":       host.RoleDeploy,
+	"POST /workflows/:name/run-nowait":    host.RoleRun,
+	"GET /workflows/:name/representation": host.RoleRead,
+}
+
+// acts is how the audit log calls what routes do that only role deploy may; what is
+// done to tenants and keys its own room notes.
+var acts = map[string]string{
+	"PUT /plugins/:name":            "plugin.put",
+	"DELETE /plugins/:name":         "plugin.delete",
+	"PUT /workflows/:name":          "workflow.put",
+	"DELETE /workflows/:name":       "workflow.delete",
+	"POST /workflows/:name/migrate": "workflow.migrate",
+}
+
+// openRoutes ask for no key: they tell nothing worth protecting, and are read by
+// probes under any name.
+var openRoutes = []string{"/health", "/ready"}
+
+func isOpen(r *http.Request) bool {
+	return slices.Contains(openRoutes, r.URL.Path)
+}
+
+// routeOf is a route's entry in roles.
+func routeOf(method, path string) string {
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	return method + " " + path
+}
+
+// leastRoles gives the least role of all routes that there are: none for one that
+// has no entry, so that nobody may use it.
+func leastRoles(e *echo.Echo) map[string]host.Role {
+	least := map[string]host.Role{}
+	for _, r := range e.Routes() {
+		route := routeOf(r.Method, r.Path)
+		least[route] = roles[route]
+	}
+	return least
+}
+
+// Route is a route of the API.
+type Route struct {
+	Method string
+	Path   string // with parameters as :name
+	// Least is the role that it needs: "" for one that asks for no key, "server" for
+	// one that takes the server's own.
+	Least host.Role
+}
+
+// Routes lists what the server serves, by path and method; HEAD is where GET is.
+func (s *Server) Routes() []Route {
+	var list []Route
+	for _, r := range s.echo.Routes() {
+		if r.Method != http.MethodHead {
+			list = append(list, Route{r.Method, r.Path, s.least[routeOf(r.Method, r.Path)]})
+		}
+	}
+	slices.SortFunc(list, func(a, b Route) int {
+		return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.Method, b.Method))
+	})
+	return list
+}
+
+// grantKey is where a request's grant is kept.
+const grantKey = "weft.grant"
+
+// grantOf gives what the request may do. There is one before any handler.
+func grantOf(c echo.Context) *host.Grant { return c.Get(grantKey).(*host.Grant) }
+
+// tenantOf gives the tenant in which the request acts.
+func tenantOf(c echo.Context) string { return grantOf(c).Tenant }
+
+// authenticate finds out what a request may do before any handler sees it, and
+// refuses what it may not. Whether a path exists is told to nobody without a key.
+func (s *Server) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if isOpen(c.Request()) {
+			return next(c)
+		}
+		grant, err := s.enter(c.Request())
+		if err != nil {
+			return err
+		}
+		if grant.Leave != nil {
+			defer grant.Leave()
+		}
+		c.Set(grantKey, &grant)
+		route := routeOf(c.Request().Method, c.Path())
+		// What is no route is answered as such by the router.
+		if least, isRoute := s.least[route]; isRoute && !s.may(&grant, least) {
+			return denied(&grant, least)
+		}
+		if grant.Done != nil {
+			ctx, cancel := context.WithCancelCause(c.Request().Context())
+			stop := context.AfterFunc(grant.Done, func() { cancel(context.Cause(grant.Done)) })
+			defer func() {
+				stop()
+				cancel(nil)
+			}()
+			c.SetRequest(c.Request().WithContext(ctx))
+		}
+		err = next(c)
+		if act := acts[route]; act != "" && s.cfg.Access != nil {
+			s.note(c, &grant, act, err)
+		}
+		return err
+	}
+}
+
+// may reports whether a grant is enough for a route.
+func (s *Server) may(grant *host.Grant, least host.Role) bool {
+	if least == roleServer {
+		return grant.Server || s.keyless()
+	}
+	return grant.Role.May(least)
+}
+
+func denied(grant *host.Grant, least host.Role) error {
+	if least == roleServer {
+		return host.Errorf(host.CodePermissionDenied, "This needs the server's own admin key")
+	}
+	return host.Errorf(host.CodePermissionDenied, "This needs a key with the role '%s', and yours has '%s'", least, grant.Role)
+}
+
+// keyless reports whether requests need no key.
+func (s *Server) keyless() bool { return s.cfg.Access == nil || s.cfg.Access.Keyless() }
+
+// enter asks what a request may do.
+func (s *Server) enter(r *http.Request) (host.Grant, error) {
+	names := r.Header.Values(headerTenant)
+	if len(names) > 1 {
+		return host.Grant{}, invalid("The header %s must be given once", headerTenant)
+	}
+	name := strings.Join(names, "")
+	if s.cfg.Access == nil {
+		if name != "" && name != host.DefaultTenant {
+			return host.Grant{}, errTenantNotFound
+		}
+		return host.Grant{Tenant: host.DefaultTenant, Role: host.RoleAdmin}, nil
+	}
+	return s.cfg.Access.Enter(bearer(r), name)
+}
+
+var errTenantNotFound = &host.Error{Code: host.CodeNotFound, Message: textTenantNotFound}
+
+// bearer gives the key that a request brings, "" if it has none, or several.
+func bearer(r *http.Request) string {
+	given := r.Header.Values("Authorization")
+	if len(given) != 1 {
+		return ""
+	}
+	scheme, key, _ := strings.Cut(given[0], " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(key)
+}
+
+// note tells the audit log of an act of a handler; a dry run is none.
+func (s *Server) note(c echo.Context, by *host.Grant, act string, outcome error) {
+	if dry, _ := flagOf(c.QueryParams(), "dry_run"); dry {
+		return
+	}
+	s.cfg.Access.Note(c.Request().Context(), by, act, param(c, "name"), outcome)
+}

@@ -1,0 +1,29 @@
+package httpapi
+
+import (
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/labstack/echo/v4"
+)
+
+// methods are those that some route has, and those that are answered for all.
+var methods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions}
+
+// observed tells of a request that is answered, or will be by err. What a client has
+// made up is not told: it would make a series of its own.
+func (s *Server) observed(c echo.Context, err error, took time.Duration) {
+	status := c.Response().Status
+	if err != nil && !c.Response().Committed {
+		status = s.explain(err, c).Code.HTTPStatus()
+	}
+	route, method := c.Path(), c.Request().Method
+	if !s.patterns[route] {
+		route = ""
+	}
+	if !slices.Contains(methods, method) {
+		method = "other"
+	}
+	s.cfg.Observe(route, method, status, took)
+}

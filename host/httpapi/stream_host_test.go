@@ -1,0 +1,225 @@
+package httpapi_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weftrun/weft/host/hosttest"
+	"github.com/weftrun/weft/host/httpapi"
+)
+
+// realServer serves a whole host in memory with examples as plugins.
+func realServer(t *testing.T, heartbeat time.Duration, examples ...string) *httptest.Server {
+	t.Helper()
+	h := hosttest.New(t, hosttest.Config{})
+	h.Load(t, "tinygo", examples...)
+	s := httptest.NewServer(httpapi.New(httpapi.Config{Runs: h.Runs, Plugins: h.Plugins, Health: h.Host, Heartbeat: heartbeat}).Handler())
+	t.Cleanup(s.Close)
+	return s
+}
+
+// streamOf reads a stream that ends: "ID:TYPE" of each event, or the status.
+func streamOf(t *testing.T, s *httptest.Server, target, lastID string) string {
+	t.Helper()
+	w := call(t, s.Config.Handler, "GET", target, "", "Last-Event-ID", lastID)
+	if w.Code != http.StatusOK {
+		return fmt.Sprint(w.Code)
+	}
+	events := readNDJSON(w.Body.Bytes())
+	if strings.HasPrefix(w.Header().Get("Content-Type"), "text/event-stream") {
+		events = readSSE(t, w.Body.Bytes(), true)
+	}
+	var out []string
+	for _, e := range events {
+		var known struct{ Type string }
+		if err := json.Unmarshal(e.data, &known); err != nil {
+			t.Fatalf("%s: %v", e.data, err)
+		}
+		out = append(out, fmt.Sprint(e.id, ":", known.Type))
+	}
+	return strings.Join(out, " ")
+}
+
+// TestStreamOverTheRunsOfAHandler: ids go on from run to run, -1 is the latest
+// run's beginning, and whoever knows an id goes on from it, in whatever run.
+func TestStreamOverTheRunsOfAHandler(t *testing.T) {
+	s := realServer(t, 0, "stream")
+	for range 2 {
+		if w := call(t, s.Config.Handler, "POST", "/workflows/stream/run", `{"handler_id":"h","start_event":{"n":2}}`); w.Code != 200 {
+			t.Fatal(w.Body)
+		}
+	}
+	// Each run: 0 running, 1 and 2 ProgressEvent, 3 not running, 4 StopEvent.
+	const latest = "6:ProgressEvent 7:ProgressEvent 9:StopEvent"
+	for _, tt := range []struct{ query, lastID, want string }{
+		{"?after_sequence=-1", "", latest},
+		{"?after_sequence=0", "", "1:ProgressEvent 2:ProgressEvent 4:StopEvent " + latest},
+		{"?after_sequence=4", "", latest},
+		{"?after_sequence=-1", "2", "4:StopEvent " + latest},
+		{"?after_sequence=now", "7", "9:StopEvent"},
+		{"?after_sequence=0", "9", "204"},
+		{"?after_sequence=-1", "x", latest},
+		{"?after_sequence=8", "", "9:StopEvent"},
+		{"?after_sequence=9", "", "204"},
+		{"", "", "204"},
+		{"?sse=false&after_sequence=-1", "9", "0:ProgressEvent 0:ProgressEvent 0:StopEvent"},
+		{"?sse=false", "2", "204"},
+		{"?sse=false&after_sequence=9", "", "204"},
+		{"?after_sequence=5&include_internal=true", "", "6:ProgressEvent 7:ProgressEvent 8:StepStateChanged 9:StopEvent"},
+	} {
+		if got := streamOf(t, s, "/events/h"+tt.query, tt.lastID); got != tt.want {
+			t.Errorf("%q after %q: %s, want %s", tt.query, tt.lastID, got, tt.want)
+		}
+	}
+}
+
+// TestStreamOfOneRunIntoTheNext: a reader that is behind by a run follows into the
+// one that is active, and gets its end.
+func TestStreamOfOneRunIntoTheNext(t *testing.T) {
+	s := realServer(t, 0, "human")
+	ask := func() {
+		t.Helper()
+		if w := call(t, s.Config.Handler, "POST", "/workflows/human/run-nowait", `{"handler_id":"h"}`); w.Code != 200 {
+			t.Fatal(w.Body)
+		}
+	}
+	answer := func() {
+		t.Helper()
+		if w := call(t, s.Config.Handler, "POST", "/events/h", `{"event":{"type":"HumanResponseEvent","value":{"response":1}}}`); w.Code != 200 {
+			t.Fatal(w.Body)
+		}
+	}
+	ask()
+	first := bufio.NewReader(open(t, s, "/events/h?after_sequence=-1"))
+	readLines(t, first, 3)
+	answer()
+	if rest, err := io.ReadAll(first); err != nil || !strings.Contains(string(rest), `"type":"StopEvent"`) {
+		t.Fatalf("the end of the first run: %q, %v", rest, err)
+	}
+	ask()
+	behind := bufio.NewReader(open(t, s, "/events/h?after_sequence=0"))
+	latest := bufio.NewReader(open(t, s, "/events/h?after_sequence=-1"))
+	for _, typ := range []string{"InputRequiredEvent", "StopEvent", "InputRequiredEvent"} {
+		if got := readLines(t, behind, 3); !strings.Contains(got, `"type":"`+typ+`"`) {
+			t.Fatalf("behind by a run: %q, want %s", got, typ)
+		}
+	}
+	if got := readLines(t, latest, 3); !strings.Contains(got, `"type":"InputRequiredEvent"`) {
+		t.Fatalf("the latest run: %q", got)
+	}
+	answer()
+	for _, r := range []*bufio.Reader{behind, latest} {
+		if rest, err := io.ReadAll(r); err != nil || len(readSSE(t, rest, true)) != 1 || !strings.Contains(string(rest), `"type":"StopEvent"`) {
+			t.Errorf("rest = %q, %v", rest, err)
+		}
+	}
+}
+
+// TestStreamFraming: an event is one line in both framings, whatever it holds,
+// and the answers say what they are.
+func TestStreamFraming(t *testing.T) {
+	s := realServer(t, 0, "human")
+	const text = "a\u2028b\u2029c\u0085d\r\n\x00e"
+	if w := call(t, s.Config.Handler, "POST", "/workflows/human/run-nowait", `{"handler_id":"h"}`); w.Code != 200 {
+		t.Fatal(w.Body)
+	}
+	readLines(t, bufio.NewReader(open(t, s, "/events/h?after_sequence=-1")), 3) // it has asked
+	body, err := json.Marshal(map[string]any{"event": map[string]any{"type": "HumanResponseEvent", "value": map[string]any{"response": text}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w := call(t, s.Config.Handler, "POST", "/events/h", string(body)); w.Code != 200 {
+		t.Fatal(w.Body)
+	}
+	for query, kind := range map[string]string{"": "text/event-stream; charset=utf-8", "&sse=false": "application/x-ndjson", "&sse=no": "application/x-ndjson"} {
+		w := call(t, s.Config.Handler, "GET", "/events/h?after_sequence=-1"+query, "")
+		if got := w.Header().Get("Content-Type"); w.Code != 200 || got != kind {
+			t.Errorf("%s: %d, Content-Type = %s", query, w.Code, got)
+		}
+		for name, want := range map[string]string{"Cache-Control": "no-cache", "X-Accel-Buffering": "no", "X-Content-Type-Options": "nosniff"} {
+			if got := w.Header().Get(name); got != want {
+				t.Errorf("%s: %s = %q", query, name, got)
+			}
+		}
+		out := w.Body.String()
+		if strings.ContainsAny(out, "\r\x00\u2028\u2029\u0085") {
+			t.Errorf("%s: a separator is not escaped: %q", query, out)
+		}
+		events := readNDJSON(w.Body.Bytes())
+		if query == "" {
+			events = readSSE(t, w.Body.Bytes(), true)
+		} else if !strings.HasSuffix(out, "}\n") || strings.Contains(out, "\n\n") {
+			t.Errorf("%s: not lines: %q", query, out)
+		}
+		if len(events) != 2 {
+			t.Fatalf("%s: %d events: %q", query, len(events), out)
+		}
+		var stop struct{ Value struct{ Result string } }
+		if err := json.Unmarshal(events[1].data, &stop); err != nil || stop.Value.Result != text {
+			t.Errorf("%s: result %q, %v", query, stop.Value.Result, err)
+		}
+	}
+}
+
+// TestStreamHeartbeatOfARealRun: a run that waits for a person is silent; the
+// comments that keep its stream open have no id, and so change no position.
+func TestStreamHeartbeatOfARealRun(t *testing.T) {
+	s := realServer(t, 5*time.Millisecond, "human")
+	call(t, s.Config.Handler, "POST", "/workflows/human/run-nowait", `{"handler_id":"h"}`)
+	r := bufio.NewReader(open(t, s, "/events/h?after_sequence=-1"))
+	lines := bufio.NewReader(open(t, s, "/events/h?after_sequence=-1&sse=false"))
+	asked, beats := false, 0
+	for !asked || beats < 3 {
+		switch line := readLines(t, r, 1); {
+		case line == ": heartbeat\n":
+			if asked {
+				beats++
+			}
+			if got := readLines(t, r, 1); got != "\n" {
+				t.Fatalf("after a heartbeat: %q", got)
+			}
+		case strings.HasPrefix(line, "id: "):
+			if got := readLines(t, r, 2); asked || !strings.Contains(got, `"InputRequiredEvent"`) {
+				t.Fatalf("event: %q", got)
+			}
+			asked = true
+		default:
+			t.Fatalf("line: %q", line)
+		}
+	}
+	call(t, s.Config.Handler, "POST", "/events/h", `{"event":{"type":"HumanResponseEvent","value":{"response":1}}}`)
+	rest, err := io.ReadAll(r)
+	if events := readSSE(t, rest, true); err != nil || len(events) != 1 {
+		t.Errorf("rest = %q, %v", rest, err)
+	}
+	all, err := io.ReadAll(lines)
+	if err != nil || len(readNDJSON(all)) != 2 || strings.Contains(string(all), "heartbeat") {
+		t.Errorf("NDJSON = %q, %v", all, err)
+	}
+}
+
+// TestStreamOfAPurgedHandler: the stream of a run that is purged ends, and gives
+// nothing more than the run's cancellation; a reader who is slow misses that.
+func TestStreamOfAPurgedHandler(t *testing.T) {
+	s := realServer(t, 0, "human")
+	call(t, s.Config.Handler, "POST", "/workflows/human/run-nowait", `{"handler_id":"h"}`)
+	r := bufio.NewReader(open(t, s, "/events/h?after_sequence=-1"))
+	readLines(t, r, 3)
+	if w := call(t, s.Config.Handler, "POST", "/handlers/h/cancel?purge=true", ""); w.Code != 200 {
+		t.Fatal(w.Body)
+	}
+	rest, err := io.ReadAll(r)
+	if events := readSSE(t, rest, true); err != nil || len(events) > 1 || len(events) == 1 && !strings.Contains(string(rest), `"type":"WorkflowCancelledEvent"`) {
+		t.Errorf("rest = %q, %v", rest, err)
+	}
+	if got := streamOf(t, s, "/events/h?after_sequence=-1", ""); got != "404" {
+		t.Errorf("stream = %s", got)
+	}
+}

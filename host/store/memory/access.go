@@ -1,0 +1,171 @@
+package memory
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/weftrun/weft/host"
+)
+
+// access is what a store keeps of tenants and keys.
+type access struct {
+	tenants map[string]host.TenantRecord
+	keys    map[string]host.KeyRecord
+	audit   []host.AuditEntry // oldest first
+	audited int64             // the newest id
+}
+
+func newAccess() access {
+	return access{tenants: map[string]host.TenantRecord{}, keys: map[string]host.KeyRecord{}}
+}
+
+// Access implements [host.AccessStore].
+func (s *Store) Access(ctx context.Context) (tenants []host.TenantRecord, keys []host.KeyRecord, err error) {
+	err = s.view(ctx, func() error {
+		for _, name := range slices.Sorted(maps.Keys(s.access.tenants)) {
+			tenants = append(tenants, s.access.tenants[name])
+		}
+		for _, name := range slices.Sorted(maps.Keys(s.access.keys)) {
+			keys = append(keys, s.access.keys[name])
+		}
+		return nil
+	})
+	return tenants, keys, err
+}
+
+// ChangeAccess implements [host.AccessStore].
+func (s *Store) ChangeAccess(ctx context.Context, c host.AccessChange) error {
+	return s.update(ctx, func() error {
+		a := &s.access
+		for _, t := range c.Tenants {
+			a.tenants[t.Name] = t
+		}
+		for _, name := range c.DropKeys {
+			delete(a.keys, name)
+		}
+		if c.DropTenant != "" {
+			delete(a.tenants, c.DropTenant)
+			maps.DeleteFunc(a.keys, func(_ string, k host.KeyRecord) bool { return k.Tenant == c.DropTenant })
+			a.audit = slices.DeleteFunc(a.audit, func(e host.AuditEntry) bool { return e.Tenant == c.DropTenant })
+		}
+		for _, k := range c.Keys {
+			a.keys[k.ID] = k
+		}
+		for name, used := range c.Used {
+			if k, ok := a.keys[name]; ok {
+				k.LastUsed = used
+				a.keys[name] = k
+			}
+		}
+		for _, e := range c.Audit {
+			a.add(e)
+		}
+		return nil
+	})
+}
+
+// add appends an entry of the audit log, and drops the tenant's oldest if there are
+// too many.
+func (a *access) add(e host.AuditEntry) {
+	a.audited++
+	e.ID = a.audited
+	a.audit = append(a.audit, e)
+	n, oldest := 0, -1
+	for i := range a.audit {
+		if a.audit[i].Tenant == e.Tenant {
+			if n++; oldest < 0 {
+				oldest = i
+			}
+		}
+	}
+	if n > host.MaxAudit {
+		a.audit = slices.Delete(a.audit, oldest, oldest+1)
+	}
+}
+
+// Audit implements [host.AccessStore].
+func (s *Store) Audit(ctx context.Context, q host.AuditQuery) (list []host.AuditEntry, err error) {
+	err = s.view(ctx, func() error {
+		for _, e := range slices.Backward(s.access.audit) {
+			if len(list) < q.Limit && (q.Before == 0 || e.ID < q.Before) && (q.All || e.Tenant == q.Tenant) {
+				list = append(list, e)
+			}
+		}
+		return nil
+	})
+	return list, err
+}
+
+// TenantUsage implements [host.AccessStore].
+func (s *Store) TenantUsage(ctx context.Context, tenant string) (host.TenantUsage, error) {
+	u := host.TenantUsage{Runs: map[host.Status]int{}}
+	err := s.view(ctx, func() error {
+		for key, r := range s.runs {
+			if key.tenant == tenant {
+				u.Runs[r.Status]++
+				u.Steps += r.Steps
+				u.Fuel += r.Fuel
+			}
+		}
+		for key, h := range s.handlers {
+			if key.tenant == tenant {
+				u.Handlers++
+				for i := range h.stream {
+					u.StreamBytes += int64(len(h.stream[i].Body))
+				}
+			}
+		}
+		for key, ss := range s.sessions {
+			if key.Tenant == tenant {
+				u.Sessions++
+				for i := range ss.rows {
+					u.JournalBytes += int64(len(ss.rows[i].Data))
+				}
+			}
+		}
+		for key, versions := range s.plugins {
+			if key.tenant == tenant {
+				u.Plugins++
+				u.Versions += len(versions)
+				for i := range versions {
+					u.PluginBytes += int64(versions[i].Size)
+				}
+			}
+		}
+		return nil
+	})
+	return u, err
+}
+
+// ClearTenant implements [host.AccessStore]: all at once, as nothing of it waits.
+func (s *Store) ClearTenant(ctx context.Context, tenant string, _ int) (more bool, err error) {
+	err = s.update(ctx, func() error {
+		ofTenant := func(key id) bool { return key.tenant == tenant }
+		maps.DeleteFunc(s.handlers, func(key id, _ *handler) bool { return ofTenant(key) })
+		maps.DeleteFunc(s.runs, func(key id, _ *host.Run) bool { return ofTenant(key) })
+		maps.DeleteFunc(s.sessions, func(key host.SessionKey, _ *session) bool { return key.Tenant == tenant })
+		maps.DeleteFunc(s.repeats, func(key repeatKey, _ *host.Repeat) bool { return key.tenant == tenant })
+		for key, versions := range s.composed {
+			if !ofTenant(key) {
+				continue
+			}
+			delete(s.composed, key)
+			for i := range versions {
+				s.gone[versions[i].Digest] = &versions[i]
+				s.release(versions[i].Modules...)
+			}
+		}
+		for key, versions := range s.plugins {
+			if ofTenant(key) {
+				delete(s.plugins, key)
+				for i := range versions {
+					s.release(versions[i].Digest)
+				}
+			}
+		}
+		s.sweep()
+		return nil
+	})
+	return false, err
+}
