@@ -26,9 +26,9 @@ type foreignCall struct {
 
 var (
 	runKinds      = []string{"handler", "waiting handler", "run", "session", "named session"}
+	sessionKinds  = append(runKinds, "state session")
 	pluginKinds   = []string{"plugin"}
 	workflowKinds = []string{"workflow", "composed workflow"}
-	sessionKinds  = []string{"session", "named session", "run"}
 	keyKinds      = []string{"key"}
 	tenantKinds   = []string{"tenant"}
 )
@@ -62,10 +62,10 @@ var probes = map[string]foreignCall{
 	"GET /results/:id":                    {kinds: runKinds},
 	"GET /sessions":                       {},
 	"GET /sessions/:id":                   {kinds: sessionKinds},
-	"PUT /sessions/:id":                   {kinds: sessionKinds, body: `{}`},
+	"PUT /sessions/:id":                   {kinds: sessionKinds, body: `{"state":1}`}, // made, it would be there for what follows
 	"DELETE /sessions/:id":                {kinds: sessionKinds},
-	"GET /sessions/:id/state":             {kinds: sessionKinds},
-	"PATCH /sessions/:id/state":           {kinds: sessionKinds, body: `{"x":1}`},
+	"GET /sessions/:id/state":             {kinds: sessionKinds, query: "?path=count"},
+	"PATCH /sessions/:id/state":           {kinds: sessionKinds, body: `{"count":7}`},
 	"GET /tenants":                        {},
 	"POST /tenants":                       {kinds: tenantKinds, body: `{"name":"ID"}`},
 	"GET /tenants/:name":                  {kinds: tenantKinds},
@@ -96,6 +96,7 @@ func populateTenant(t *testing.T, h *hosttest.Host, tenant, mark string) neighbo
 	n := neighbour{ids: map[string]string{
 		"tenant": tenant, "plugin": mark + "-plugin", "composed workflow": mark + "-workflow", "workflow": "counter",
 		"handler": mark + "-handler", "session": mark + "-handler", "waiting handler": mark + "-waiting", "named session": mark + "-session",
+		"state session": mark + "-state",
 	}}
 	if tenant != host.DefaultTenant {
 		h.NewTenant(t, admin, tenant)
@@ -105,6 +106,7 @@ func populateTenant(t *testing.T, h *hosttest.Host, tenant, mark string) neighbo
 	h.LoadAs(t, n.key.Key, "counter-tinygo", n.ids["plugin"])
 	h.LoadAs(t, n.key.Key, "human-tinygo", mark+"-human")
 	h.Want(t, http.StatusCreated, nil, n.key.Key, "PUT", "/workflows/"+n.ids["composed workflow"], `{"plugins":["`+n.ids["plugin"]+`"]}`)
+	h.Want(t, http.StatusCreated, nil, n.key.Key, "PUT", "/sessions/"+n.ids["state session"], `{"state":{"of":"`+mark+`"}}`)
 	var r hosttest.Record
 	h.Want(t, http.StatusOK, &r, n.key.Key, "POST", "/workflows/counter/run", `{"handler_id":"`+n.ids["handler"]+`"}`)
 	n.ids["run"] = r.RunID
@@ -125,7 +127,7 @@ func populateTenant(t *testing.T, h *hosttest.Host, tenant, mark string) neighbo
 func (n *neighbour) view(t *testing.T, h *hosttest.Host) string {
 	t.Helper()
 	var b strings.Builder
-	for _, path := range []string{"/handlers", "/sessions", "/sessions/" + n.ids["session"] + "/state", "/plugins", "/workflows", "/keys", "/audit", "/tenants/" + n.ids["tenant"] + "/usage",
+	for _, path := range []string{"/handlers", "/sessions", "/sessions/" + n.ids["state session"] + "/state", "/plugins", "/workflows", "/keys", "/audit", "/tenants/" + n.ids["tenant"] + "/usage",
 		"/handlers/" + n.ids["waiting handler"], "/plugins/" + n.ids["plugin"], "/workflows/" + n.ids["composed workflow"]} {
 		a := h.Ask(t, n.key.Key, "GET", path, "")
 		if a.Status != http.StatusOK && a.Status != http.StatusAccepted {
@@ -282,6 +284,14 @@ func TestSameNamesLiveApart(t *testing.T) {
 			t.Errorf("the session does not go on: %s and %s", want, got)
 		}
 		runs = append(runs, first.RunID, string(first.Result.Value.Result))
+	}
+	for i, key := range keys {
+		h.Want(t, 200, nil, key, "PATCH", "/sessions/s/state", fmt.Sprintf(`{"count":%d}`, 100*i), once...)
+	}
+	for i, key := range keys {
+		if a := h.Ask(t, key, "GET", "/sessions/s/state?path=count", ""); a.Body != fmt.Sprint(100*i) {
+			t.Errorf("tenant %d has the state %s", i, a.Body)
+		}
 	}
 	if runs[0] == runs[2] {
 		t.Error("a start of one tenant was answered with the other's run")

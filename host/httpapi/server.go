@@ -3,9 +3,9 @@
 // events or NDJSON.
 //
 // It must not know how a run is executed, stored or streamed, nor who may do what:
-// it sees [host.Runs], [host.Sessions], [host.Plugins], [host.Health] and [host.Access],
-// and event bodies only as encoded values that it transcodes. It keeps no state beyond
-// open requests.
+// it sees [host.Runs], [host.Sessions], [host.Plugins], [host.Health] and
+// [host.Access], and event bodies and states only as encoded values that it
+// transcodes. It keeps no state beyond open requests.
 package httpapi
 
 import (
