@@ -92,7 +92,6 @@ func (s *Session) foldMigrate(e *Entry) error {
 	}
 	r := s.runs[e.RunID]
 	s.move(r, e.Version, g)
-	s.noteRan(g.Workflow(), e.Version)
 	s.changed(r)
 	for _, st := range g.steps {
 		for p := &r.pools[st.index]; p.first != nil && p.busy < st.workers && !r.held(); {
