@@ -39,19 +39,21 @@ func (s *Server) answerSession(c echo.Context, status int) error {
 func appendSession(dst []byte, info *host.SessionInfo) []byte {
 	dst = append(dst, `{"session_id":`...)
 	dst = appendString(dst, info.SessionID)
-	for name, at := range []int64{info.Created, info.Updated} {
-		dst = append(dst, []string{`,"created_at":`, `,"updated_at":`}[name]...)
-		if at == 0 {
-			dst = append(dst, "null"...)
-		} else {
-			dst = appendStamp(dst, at)
-		}
-	}
+	dst = appendStampOrNull(append(dst, `,"created_at":`...), info.Created)
+	dst = appendStampOrNull(append(dst, `,"updated_at":`...), info.Updated)
 	dst = append(dst, `,"runs":`...)
 	dst = strconv.AppendInt(dst, int64(info.Runs), 10)
 	dst = append(dst, `,"active":`...)
 	dst = strconv.AppendInt(dst, int64(info.Active), 10)
 	return append(dst, '}')
+}
+
+// appendStampOrNull is appendStamp of a time that may not be known.
+func appendStampOrNull(dst []byte, nanos int64) []byte {
+	if nanos == 0 {
+		return append(dst, "null"...)
+	}
+	return appendStamp(dst, nanos)
 }
 
 // listSessions answers a page of sessions, the newest first.

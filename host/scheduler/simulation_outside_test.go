@@ -181,3 +181,32 @@ func (s *sim) tokensOf(key host.SessionKey) (out []string) {
 	}
 	return out
 }
+
+// eraseSome deletes sessions when all their runs have ended, while the server goes on
+// to crash.
+func (s *sim) eraseSome() {
+	s.chaos, s.atRest = true, false
+	for range 4 {
+		s.spawnErase()
+		for range 30 {
+			switch n := s.rng.IntN(10); {
+			case n < 6:
+				if !s.w.resume() && !s.w.step() {
+					s.w.commit()
+				}
+			case n < 8:
+				s.w.commit()
+			default:
+				s.pass()
+			}
+			if s.rng.IntN(100) < 3 {
+				s.restart()
+			}
+			s.verdict()
+		}
+	}
+	s.chaos = false
+	s.quiet(s.calm)
+	s.atRest = true
+	s.checkDurable()
+}

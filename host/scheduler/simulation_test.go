@@ -256,6 +256,7 @@ func (s *sim) play() {
 	s.verdict()
 	s.endAll()
 	s.checkDurable()
+	s.eraseSome()
 	s.leave()
 	s.verdict()
 }
