@@ -62,6 +62,7 @@ func (s *server) put(h *wire.Host) {
 	h.Count(s.counts)
 	api := s.api
 	api.Runs, api.Sessions, api.Plugins, api.Health, api.Access = h.Runs, h.Runs, h.Plugins, h, h.Access
+	api.Secret = h.Secret
 	s.front.Put(httpapi.New(api))
 }
 

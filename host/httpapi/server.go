@@ -10,6 +10,8 @@ package httpapi
 
 import (
 	"context"
+	"crypto/cipher"
+	"crypto/rand"
 	"errors"
 	"log/slog"
 	"net"
@@ -77,6 +79,9 @@ type Config struct {
 	MaxBody int64
 	// MaxPlugin bounds an uploaded plugin in bytes. Default: [DefaultMaxPlugin].
 	MaxPlugin int64
+	// Secret keeps cursors from telling what the server counts by. One that is the same
+	// after a restart keeps them valid over it. Default: a random one.
+	Secret []byte
 	// Version is the server's, for the Server header. Default: left out.
 	Version string
 }
@@ -94,6 +99,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.MaxBody <= 0 {
 		c.MaxBody = host.MaxRequestBytes
+	}
+	if len(c.Secret) == 0 {
+		c.Secret = []byte(rand.Text())
 	}
 	if c.MaxPlugin <= 0 {
 		c.MaxPlugin = DefaultMaxPlugin
@@ -114,9 +122,11 @@ type Server struct {
 	cfg    Config
 	guard  guard
 	banner string // the Server header
-	echo   *echo.Echo
-	least  map[string]host.Role // least role by method and route; set once, by routes
-	http   *http.Server
+	// cursors seals those of listings.
+	cursors cipher.Block
+	echo    *echo.Echo
+	least   map[string]host.Role // least role by method and route; set once, by routes
+	http    *http.Server
 	// patterns are those of all routes.
 	patterns map[string]bool
 	// ctx ends when Shutdown begins, or a Front takes the server away, with the
@@ -128,7 +138,7 @@ type Server struct {
 // New makes a server; it does not listen yet.
 func New(cfg Config) *Server {
 	s := &Server{cfg: cfg.withDefaults(), banner: cfg.banner(), echo: echo.New()}
-	s.guard = newGuard(s.cfg)
+	s.guard, s.cursors = newGuard(s.cfg), cursorCipher(s.cfg.Secret)
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
 	s.routes()
 	s.http = newHTTP(s.echo, s.cfg.Log)

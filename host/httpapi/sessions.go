@@ -1,8 +1,6 @@
 package httpapi
 
 import (
-	"encoding/base64"
-	"encoding/binary"
 	"net/http"
 	"net/url"
 	"slices"
@@ -58,7 +56,7 @@ func appendStampOrNull(dst []byte, nanos int64) []byte {
 
 // listSessions answers a page of sessions, the newest first.
 func (s *Server) listSessions(c echo.Context) error {
-	q, err := parseSessionQuery(tenantOf(c), c.QueryParams())
+	q, err := s.parseSessionQuery(tenantOf(c), c.QueryParams())
 	if err != nil {
 		return err
 	}
@@ -78,11 +76,11 @@ func (s *Server) listSessions(c echo.Context) error {
 		if !more || len(list) == 0 {
 			return append(dst, "null}"...), nil
 		}
-		return append(appendString(dst, sessionCursor(list[len(list)-1].Order)), '}'), nil
+		return append(appendString(dst, s.seal(q.Tenant, list[len(list)-1].Order)), '}'), nil
 	})
 }
 
-func parseSessionQuery(tenant string, v url.Values) (host.SessionQuery, error) {
+func (s *Server) parseSessionQuery(tenant string, v url.Values) (host.SessionQuery, error) {
 	q := host.SessionQuery{Tenant: tenant, Limit: maxPage}
 	if text := v.Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
@@ -92,18 +90,12 @@ func parseSessionQuery(tenant string, v url.Values) (host.SessionQuery, error) {
 		q.Limit = n
 	}
 	if text := v.Get("cursor"); text != "" {
-		b, err := base64.RawURLEncoding.DecodeString(text)
-		if err != nil || len(b) != 9 || b[0] != 's' || b[1] > 0x7f {
+		var ok bool
+		if q.Before, ok = s.unseal(tenant, text); !ok {
 			return q, invalid("Invalid cursor: '%s'", clip(text))
 		}
-		q.Before = int64(binary.BigEndian.Uint64(b[1:]))
 	}
 	return q, nil
-}
-
-// sessionCursor is the place behind a session of a listing.
-func sessionCursor(order int64) string {
-	return base64.RawURLEncoding.EncodeToString(binary.BigEndian.AppendUint64([]byte{'s'}, uint64(order)))
 }
 
 // putSession makes a session, or replaces its state.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/httpapi"
 )
 
 // fakeSessions answers what a test sets, of a session s, and keeps what it was asked.
@@ -250,4 +251,37 @@ func TestPutSession(t *testing.T) {
 		wantError(t, call(t, h, "PUT", "/sessions/s", bad), http.StatusBadRequest, host.CodeInvalidArgument)
 	}
 	wantError(t, call(t, h, "PUT", "/sessions/s", `{}`, "If-None-Match", `"x"`), http.StatusBadRequest, host.CodeInvalidArgument)
+}
+
+// TestCursorsTellNothing: a cursor does not show what it counts by, is of one tenant and
+// one server, and holds over a restart.
+func TestCursorsTellNothing(t *testing.T) {
+	with := func(secret string) *httpapi.Server {
+		return newServer(t, newFake(t), func(c *httpapi.Config) { c.Secret, c.Sessions = []byte(secret), &fakeSessions{list: 9} })
+	}
+	next := func(s *httpapi.Server, query string) (int, string) {
+		var page struct {
+			Next string `json:"next_cursor"`
+		}
+		w := call(t, s.Handler(), "GET", "/sessions?limit=1"+query, "")
+		_ = json.Unmarshal(w.Body.Bytes(), &page)
+		return w.Code, page.Next
+	}
+	s := with("one")
+	_, a := next(s, "")
+	_, b := next(s, "&cursor="+a)
+	if a == "" || b == "" || len(a) != 22 || a[:8] == b[:8] {
+		t.Errorf("cursors %q and %q", a, b)
+	}
+	if code, again := next(with("one"), "&cursor="+a); code != 200 || again != b {
+		t.Errorf("after a restart: %d %q, want %q", code, again, b)
+	}
+	for _, bad := range []string{a[:21], a + "A", strings.Repeat("A", 22)} {
+		if code, _ := next(s, "&cursor="+bad); code != 400 {
+			t.Errorf("cursor %q: %d", bad, code)
+		}
+	}
+	if code, _ := next(with("two"), "&cursor="+a); code != 400 {
+		t.Errorf("a cursor of another server: %d", code)
+	}
 }

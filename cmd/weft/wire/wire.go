@@ -84,6 +84,8 @@ type Host struct {
 	Journal *journal.Journal
 	Sandbox *sandbox.Sandbox
 	Streams *stream.Hub
+	// Secret is random, and the same for as long as the store is.
+	Secret []byte
 
 	log      *slog.Logger
 	stopRuns context.CancelFunc
@@ -118,6 +120,9 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 	}
 	if cfg.WrapStore != nil {
 		h.Store = cfg.WrapStore(h.Store)
+	}
+	if h.Secret, err = secret(ctx, h.Store); err != nil {
+		return nil, err
 	}
 	if err := h.openSandbox(ctx, cfg); err != nil {
 		return nil, err
