@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -81,6 +82,19 @@ func (c Code) HTTPStatus() int {
 		return s
 	}
 	return http.StatusInternalServerError
+}
+
+// Codes lists the codes of the API's errors that are answered under a status, sorted;
+// under 0 all of them.
+func Codes(status int) []Code {
+	var list []Code
+	for code, under := range httpStatus {
+		if status == 0 || under == status {
+			list = append(list, code)
+		}
+	}
+	slices.Sort(list)
+	return list
 }
 
 // Error is an error of the host: a code for programs, a message for people and

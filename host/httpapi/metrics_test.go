@@ -16,7 +16,10 @@ func TestObserve(t *testing.T) {
 	f := newFake(t)
 	var seen []string
 	s := newServer(t, f, func(c *httpapi.Config) {
-		c.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("series")) })
+		c.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+			_, _ = w.Write([]byte("series"))
+		})
 		c.Observe = func(route, method string, status int, took time.Duration) {
 			seen = append(seen, fmt.Sprintf("%s %s %d", method, route, status))
 			if took < 0 {

@@ -16,6 +16,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -129,6 +130,8 @@ type Server struct {
 	http    *http.Server
 	// patterns are those of all routes.
 	patterns map[string]bool
+	// pages gives the description of the API, made once.
+	pages func() descriptionPages
 	// ctx ends when Shutdown begins, or a Front takes the server away, with the
 	// reason as its cause; waiting requests end with it.
 	ctx  context.Context
@@ -141,6 +144,7 @@ func New(cfg Config) *Server {
 	s.guard, s.cursors = newGuard(s.cfg), cursorCipher(s.cfg.Secret)
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
 	s.routes()
+	s.pages = sync.OnceValue(s.makePages)
 	s.http = newHTTP(s.echo, s.cfg.Log)
 	return s
 }
@@ -232,6 +236,7 @@ func (s *Server) routes() {
 	e.GET("/events/:id", s.streamEvents)
 	e.POST("/events/:id", s.sendEvent)
 	s.accessRoutes(read)
+	s.descriptionRoutes(read)
 
 	s.least = leastRoles(e)
 	s.patterns = map[string]bool{}

@@ -33,6 +33,7 @@ func call(tb testing.TB, h http.Handler, method, target, body string, headers ..
 	}
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, req)
+	asDescribed(tb, req, body, w)
 	return w
 }
 

@@ -1,0 +1,274 @@
+package httpapi
+
+import "github.com/weftrun/weft/host"
+
+// schema is a JSON Schema (2020-12), or another part of the description.
+type schema map[string]any
+
+// member is one of an object.
+type member struct {
+	name   string
+	schema schema
+	needed bool
+}
+
+// must is a member that is always there.
+func must(name string, s schema, about string) member { return member{name, described(s, about), true} }
+
+// may is one that may be absent.
+func may(name string, s schema, about string) member { return member{name, described(s, about), false} }
+
+// described is a copy of a schema with a text.
+func described(s schema, about string) schema {
+	out := schema{}
+	for k, v := range s {
+		out[k] = v
+	}
+	if about != "" {
+		out["description"] = about
+	}
+	return out
+}
+
+// object is one with those members, and no others that the server knows of.
+func object(about string, members ...member) schema {
+	props, needed := schema{}, []string{}
+	for _, m := range members {
+		props[m.name] = m.schema
+		if m.needed {
+			needed = append(needed, m.name)
+		}
+	}
+	out := schema{"type": "object", "description": about, "properties": props}
+	if len(needed) > 0 {
+		out["required"] = needed
+	}
+	return out
+}
+
+func ref(name string) schema       { return schema{"$ref": "#/components/schemas/" + name} }
+func listOf(s schema) schema       { return schema{"type": "array", "items": s} }
+func mapOf(s schema) schema        { return schema{"type": "object", "additionalProperties": s} }
+func oneOf(names ...string) schema { return schema{"type": "string", "enum": names} }
+func either(list ...schema) schema { return schema{"anyOf": list} }
+func orNull(s schema) schema       { return schema{"anyOf": []schema{s, {"type": "null"}}} }
+func countFrom(least int) schema   { return schema{"type": "integer", "minimum": least} }
+func between(least, most, def int) schema {
+	return schema{"type": "integer", "minimum": least, "maximum": most, "default": def}
+}
+
+var (
+	aText         = schema{"type": "string"}
+	aTextOrNull   = schema{"type": []string{"string", "null"}}
+	aJSONText     = schema{"type": "string", "contentMediaType": "application/json"}
+	aFlag         = schema{"type": "boolean"}
+	someSeconds   = schema{"type": "number", "minimum": 0}
+	aMoment       = schema{"type": "string", "format": "date-time"}
+	aMomentOrNull = schema{"type": []string{"string", "null"}, "format": "date-time"}
+	anyValue      = schema{}
+	anyObject     = schema{"type": "object", "additionalProperties": true}
+	digest        = schema{"type": "string", "pattern": "^[0-9a-f]{64}$"}
+	nameOf        = schema{"type": "string", "pattern": pluginName.String()}
+	aRole         = oneOf(string(host.RoleRead), string(host.RoleRun), string(host.RoleDeploy), string(host.RoleAdmin))
+	aStatus       = oneOf(string(host.StatusRunning), string(host.StatusCompleted), string(host.StatusFailed), string(host.StatusCancelled))
+	aCursor       = orNull(schema{"type": "string"})
+)
+
+const cursorText = "Where the next page begins; null at the end."
+
+// aFlagOff is a flag of a query that is false unless it is given.
+var aFlagOff = schema{"type": "boolean", "default": false}
+
+// open is an object that may have members that nobody knows, as older servers get
+// them from newer clients; closed is one of which such members are refused.
+func open(s schema) schema { return allowing(s, true) }
+
+func closed(s schema) schema { return allowing(s, false) }
+
+func allowing(s schema, others bool) schema {
+	s["additionalProperties"] = others
+	return s
+}
+
+// orNot is what a member of a request may be that need not be given: null, an empty
+// text and an empty object count as nothing.
+func orNot(s schema) schema {
+	return either(s, schema{"type": "null"}, schema{"const": ""}, schema{"type": "object", "maxProperties": 0})
+}
+
+// both is a body in JSON or CBOR.
+func both(s schema) *content {
+	return &content{types: []string{"application/json", cborType}, schema: s}
+}
+
+// needed is a body that has to be there.
+func needed(b *content) *content {
+	b.needed = true
+	return b
+}
+
+// recordMembers are those of a run's record, with a result of that schema.
+func recordMembers(result schema) []member {
+	return []member{
+		must("handler_id", aText, "What clients hold: it points to its latest run."),
+		must("workflow_name", aText, ""),
+		must("run_id", aText, ""),
+		must("error", aTextOrNull, "Why the run failed, for people."),
+		must("result", result, "What the run ended with; null before."),
+		must("result_unreadable", schema{"type": "boolean", "const": false}, "For older clients."),
+		must("status", aStatus, ""),
+		must("started_at", aMoment, ""),
+		must("updated_at", aMoment, ""),
+		must("completed_at", aMomentOrNull, ""),
+		must("session_id", aText, "The session on whose state the run works."),
+		may("version", aText, "The digest of the workflow's version that the run has."),
+		may("error_code", aText, "Why the run failed, for programs: the step's own code, or one of the runtime."),
+		must("paused", aFlag, "The run queues what comes until it is resumed."),
+		may("blocked", ref("Blocked"), "Why the run cannot go on without help."),
+		may("waiting_for", listOf(ref("Waiting")), "What the run waits for, the longest first."),
+		must("steps", countFrom(0), "How many invocations of steps have ended."),
+	}
+}
+
+// pluginMembers are those of a version of a plugin in a listing.
+var pluginMembers = []member{
+	must("name", aText, ""),
+	must("workflow", aTextOrNull, "That it makes by itself; null: it is a part of others."),
+	must("version", countFrom(1), "1 for the first upload, counting up."),
+	must("sha256", aText, "Of the bytes that were uploaded."),
+	must("size", countFrom(0), "In bytes."),
+	must("created_at", aMoment, ""),
+	must("runs", countFrom(0), "Running runs that hold it."),
+	may("held_by", listOf(object("", must("workflow", aText, ""), must("version", aTextOrNull, ""), must("runs", countFrom(0), ""))),
+		"On which versions of which workflows those runs are."),
+	must("composed_in", listOf(aText), "Composed workflows that have its steps."),
+}
+
+// detailMembers are those of one plugin.
+var detailMembers = append(pluginMembers[:len(pluginMembers):len(pluginMembers)],
+	must("rewritten_sha256", aText, "Of the module that runs: the upload with the host's checks in it."),
+	must("manifest", described(anyValue, ""), "What the plugin says of itself."),
+	must("imports", listOf(aText), "What it asks of the host."),
+)
+
+// keyMembers are those of a key, without itself.
+var keyMembers = []member{
+	must("id", aText, ""),
+	must("prefix", aText, "How the key begins."),
+	must("tenant", aText, ""),
+	must("role", aRole, ""),
+	must("name", aText, ""),
+	must("created_at", aMomentOrNull, ""),
+	must("expires_at", aMomentOrNull, ""),
+	must("last_used_at", aMomentOrNull, ""),
+	must("revoked_at", aMomentOrNull, ""),
+	may("previous_prefix", aText, "How the key began that it was before, which is good for a while still."),
+	may("previous_until", aMoment, ""),
+}
+
+// schemas are those that have names.
+var schemas = map[string]schema{
+	"Record":     object("A run of a handler.", recordMembers(orNull(ref("Envelope")))...),
+	"BareRecord": object("A run of a handler, its result without an envelope.", recordMembers(anyValue)...),
+	"Records":    pageOf("handlers", "Record"),
+	"Fork":       object("A run that goes on, and what was begun again for it.", append(recordMembers(orNull(ref("Envelope"))), must("anew", listOf(ref("Renewed")), ""))...),
+	"Renewed": object("What was under way outside of the session, and was begun again.",
+		must("kind", aText, "child or call."), may("step", aText, ""), may("workflow_name", aText, ""),
+		may("resource", aText, ""), may("handler_id", aText, ""), may("was", aText, "The handler that it was before.")),
+	"Blocked": object("Why something stands still until somebody helps.", must("code", aText, ""), may("message", aText, "")),
+	"Waiting": object("Something that a run waits for.",
+		may("step", aText, "That waits, or that accepts the event."), may("reason", oneOf(host.WaitsForRetry, host.WaitsForTurn), ""),
+		may("child", aText, "The handler whose run is to end."), may("resource", aText, "That is to answer."),
+		may("until", aMoment, "When it goes on."), may("type", aText, "Of the event that is to come."),
+		may("waiter_id", aText, ""), must("since", aMoment, "")),
+	"Envelope": object("An event as clients read it.",
+		must("value", anyObject, "Its fields."), must("qualified_name", aTextOrNull, "Its type with the name space."),
+		must("type", aText, ""), must("types", orNull(listOf(aText)), "Declared ancestors, the nearest first; null for none.")),
+	"Problem": object("One fault.", must("code", aText, ""), must("message", aText, ""), may("step", aText, ""), may("event", aText, "")),
+	"Health":  object("The server takes requests.", must("status", schema{"const": "healthy"}, "")),
+	"Unhealthy": object("The server does not take requests.", must("status", schema{"const": "unhealthy"}, ""),
+		must("detail", aText, ""), must("code", schema{"type": "string", "enum": host.Codes(503)}, "")),
+
+	"Plugin":        object("A version of a plugin.", pluginMembers...),
+	"PluginDetails": object("A version of a plugin, with what it says of itself.", append(detailMembers[:len(detailMembers):len(detailMembers)], may("check", listOf(ref("Migration")), "With check=true: what the upload means for runs under way."))...),
+	"Plugins":       object("", must("plugins", listOf(ref("Plugin")), "The newest version of each.")),
+	"Versions":      object("", must("versions", listOf(ref("Plugin")), "")),
+
+	"Workflows": object("", must("workflows", listOf(aText), "Their names.")),
+	"Workflow": object("What a workflow is made of.", must("name", aText, ""), must("plugins", listOf(aText), ""),
+		must("settings", ref("Settings"), ""), must("sha256", aText, "Its version."), must("composed", aFlag, "Somebody has put it together, or given it settings.")),
+	"Settings": closed(object("What is set for a workflow.", may("timeout", orNull(someSeconds), "Of a run, in seconds; 0: none."), may("description", orNot(aText), ""),
+		may("config", orNot(mapOf(anyObject)), "Configurations of steps, by name."))),
+	"Composition": closed(object("What a workflow is to be made of.",
+		may("plugins", orNull(listOf(aText)), "Left out: the plugin that makes the workflow by itself."),
+		may("settings", orNot(ref("Settings")), ""), may("timeout", orNull(someSeconds), "settings.timeout, for short."), may("name", orNot(aText), "The same as in the path."))),
+	"StartStop":    object("JSON Schemas of the start and the stop event.", must("start", anyObject, ""), must("stop", anyObject, "")),
+	"EventSchemas": object("", must("events", listOf(anyObject), "JSON Schemas, with the type as title.")),
+	"Graph": object("", must("graph", object("A drawing of the workflow.", must("name", aText, ""), must("nodes", listOf(ref("Node")), ""),
+		must("edges", listOf(object("", must("source", aText, ""), must("target", aText, ""), must("label", aTextOrNull, ""))), ""),
+		must("description", aTextOrNull, "")), "")),
+	"Node": object("A step, an event, or what is outside.", must("id", aText, ""), must("label", aText, ""), must("node_type", aText, ""),
+		may("description", aTextOrNull, ""), may("event_type", aText, ""), may("event_types", listOf(aText), "The type and its ancestors."),
+		may("event_schema", anyObject, ""), may("produced_by", listOf(aText), "")),
+	"Start": open(object("How a run starts. What is null, empty or absent is not given.",
+		may("start_event", orNot(either(anyObject, aJSONText)), "Plain fields or an envelope, or one of them as a text of JSON."),
+		may("kwargs", orNot(anyObject), "More fields; those of start_event win."),
+		may("handler_id", orNot(aText), "That of a new handler, or of one whose run has ended."),
+		may("session", orNot(aText), "On whose state the run works, made on first use; else the handler's private one."),
+		may("on_busy", orNot(oneOf(string(host.OnBusyShare), string(host.OnBusyQueue), string(host.OnBusyReject))), "What to do if the session has an active run."),
+		may("context", orNot(anyObject), "A snapshot to go on from."))),
+	"Send": open(object("An event for a run.", must("event", either(anyObject, aJSONText), "An envelope: type or qualified_name, with value; or the same as a text of JSON."),
+		may("step", orNot(aText), "The step that it is for; else whichever takes it."))),
+	"Migration": object("What came of a migration.", must("workflow", aText, ""), may("version", aText, "The newest."), must("dry_run", aFlag, ""),
+		must("checked", countFrom(0), ""), must("fit", countFrom(0), ""), must("moved", countFrom(0), ""),
+		must("departed", listOf(ref("Departed")), "Runs that would not do again what they have done."),
+		must("running", listOf(aText), "Handlers whose runs have steps at work, which are left alone."), must("next_cursor", aCursor, cursorText)),
+	"Departed": object("A run that does not fit the newest version.", must("handler_id", aText, ""), may("run_id", aText, ""), may("version", aText, "That it has."),
+		may("code", aText, ""), may("message", aText, ""), may("step", aText, ""), may("call", countFrom(0), "The host call at which it departs."), may("import", aText, "")),
+
+	"Journal": pageOf("entries", "Entry"),
+	"Entry":   journalEntry,
+	"Snapshot": object("All that a run is made of.", must("format", schema{"const": snapshotFormat}, ""), must("version", countFrom(1), ""),
+		must("workflow_name", aText, ""), may("handler_id", aText, ""), may("run_id", aText, ""), may("status", aStatus, ""),
+		must("modules", listOf(aText), "Digests of the modules that it runs on."), must("session", aText, "Base64."), must("held", aText, "Base64.")),
+
+	"Session": object("State that is carried across runs.", must("session_id", aText, ""), must("created_at", aMomentOrNull, ""),
+		must("updated_at", aMomentOrNull, ""), must("runs", countFrom(0), ""), must("active", countFrom(0), "Runs that have not ended.")),
+	"Sessions": pageOf("sessions", "Session"),
+
+	"Tenant":  object("", must("name", aText, ""), must("created_at", aMoment, "")),
+	"Tenants": object("", must("tenants", listOf(ref("Tenant")), "")),
+	"Usage": object("What a tenant has, and has used.", must("tenant", aText, ""),
+		must("runs", object("By status.", must("running", countFrom(0), ""), must("completed", countFrom(0), ""), must("failed", countFrom(0), ""), must("cancelled", countFrom(0), "")), ""),
+		must("steps", countFrom(0), ""), must("fuel", countFrom(0), ""), must("handlers", countFrom(0), ""), must("sessions", countFrom(0), ""), must("plugins", countFrom(0), ""),
+		must("plugin_versions", countFrom(0), ""), must("plugin_bytes", countFrom(0), ""), must("journal_bytes", countFrom(0), ""), must("stream_bytes", countFrom(0), "")),
+	"Key":    object("A key, without itself.", keyMembers...),
+	"NewKey": object("A key.", append(keyMembers[:len(keyMembers):len(keyMembers)], must("key", aText, "The key itself: nothing shows it again."))...),
+	"Keys":   object("", must("keys", listOf(ref("Key")), "")),
+	"Audit":  pageOf("entries", "Act"),
+	"Act": object("Something that was done.", must("id", countFrom(1), ""), must("time", aMoment, ""), must("who", aText, ""), must("tenant", aText, ""),
+		must("act", aText, ""), must("target", aText, ""), must("detail", aText, ""), must("outcome", aText, "")),
+}
+
+// pageOf is a part of a listing.
+func pageOf(name, item string) schema {
+	return object("A part of a listing.", must(name, listOf(ref(item)), ""), must("next_cursor", aCursor, cursorText))
+}
+
+// journalEntry is one of a run's timeline.
+var journalEntry = object("One entry of a run's journal.",
+	must("seq", countFrom(1), "Its position."), may("time", aMoment, "With nanoseconds."), may("run_id", aText, ""), must("kind", aText, ""),
+	must("forkable", aFlag, "A fork may go on from just after it."), may("step", aText, ""), may("invocation", countFrom(1), ""), may("attempt", countFrom(1), ""),
+	may("call", countFrom(1), "The number of the host call."),
+	may("events", listOf(object("", may("type", aText, ""), may("value", anyValue, ""))), "That came, were sent, written, asked, collected or returned."),
+	may("list", aFlag, "The events were returned as a list."), may("to", aText, "The step that they are for."),
+	may("edits", listOf(object("", must("path", aText, ""), may("old", anyValue, ""), may("new", anyValue, ""))), "Of the state."),
+	may("fuel", countFrom(0), "What the attempt burnt."), may("duration_seconds", schema{"type": "number"}, "From when the attempt began, waits included."),
+	may("error", object("", may("code", aText, ""), may("message", aText, "")), ""), may("retry_at", aMoment, ""), may("status", aStatus, "With which the run ended."),
+	may("blocked", ref("Blocked"), ""), may("timer", aText, "That fired."), may("until", aMoment, ""),
+	may("wait", object("", may("waiter_id", aText, ""), may("type", aText, ""), may("requirements", anyValue, ""), may("broadcast", aFlag, ""), may("answered", aFlag, "")), ""),
+	may("child", object("", may("workflow_name", aText, ""), may("run_id", aText, ""), may("handler_id", aText, ""), may("session_id", aText, "")), ""),
+	may("called", object("", may("resource", aText, ""), may("method", aText, ""), may("payload", anyValue, ""), may("answer", anyValue, "")), ""),
+	may("began", listOf(object("", may("step", aText, ""), may("invocation", countFrom(1), ""), may("attempt", countFrom(1), ""))), "Attempts that got a worker."),
+	may("logs", listOf(object("", may("time", aMoment, ""), must("level", schema{"type": "integer"}, ""), must("message", aText, ""), may("attrs", anyValue, ""))), ""),
+)
