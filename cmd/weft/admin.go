@@ -30,25 +30,36 @@ func readAdminKey(file string, log *slog.Logger) (string, error) {
 	switch {
 	case set && key != "" && file != "":
 		return "", usage("--admin-key-file and %s are both given: one admin key is enough", adminKeyVar)
-	case file == "" && key == "":
-		return "", nil
-	case file != "":
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return "", fmt.Errorf("read the admin key: %w", err)
-		}
-		if info, err := os.Stat(file); err == nil && info.Mode().Perm()&0o077 != 0 {
-			log.Warn("others on this machine may read the admin key", "file", file, "mode", info.Mode().Perm().String())
-		}
-		key = string(text)
+	case key == "":
+		return readKeyFile(file, log)
 	}
+	return checkKey(key, log)
+}
+
+// readKeyFile gives the key that is kept in a file, "" if no file is named.
+func readKeyFile(file string, log *slog.Logger) (string, error) {
+	if file == "" {
+		return "", nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("read the key: %w", err)
+	}
+	if info, err := os.Stat(file); err == nil && info.Mode().Perm()&0o077 != 0 {
+		log.Warn("others on this machine may read the key", "file", file, "mode", info.Mode().Perm().String())
+	}
+	return checkKey(string(text), log)
+}
+
+// checkKey trims a key and refuses one that no header could carry.
+func checkKey(key string, log *slog.Logger) (string, error) {
 	key = strings.TrimSpace(key)
 	unfit := func(r rune) bool { return r <= ' ' || r > '~' }
 	if key == "" || len(key) > maxKeyText || strings.ContainsFunc(key, unfit) {
-		return "", usage("the admin key is one line of 1 to %d visible ASCII characters: 'openssl rand -base64 32' makes a good one", maxKeyText)
+		return "", usage("a key is one line of 1 to %d visible ASCII characters: 'openssl rand -base64 32' makes a good one", maxKeyText)
 	}
 	if len(key) < shortKey {
-		log.Warn("the admin key is short: somebody could guess it", "characters", len(key), "better", shortKey)
+		log.Warn("the key is short: somebody could guess it", "characters", len(key), "better", shortKey)
 	}
 	return key, nil
 }
@@ -56,12 +67,9 @@ func readAdminKey(file string, log *slog.Logger) (string, error) {
 // checkAddr refuses an address that others can reach while nobody is asked for a
 // key, unless told otherwise.
 func checkAddr(o serveOptions, adminKey string, log *slog.Logger) error {
-	name, _, err := net.SplitHostPort(o.addr)
-	if err != nil {
-		return usage("--addr %q is no HOST:PORT, such as %s", o.addr, defaultAddr)
-	}
-	if ip, err := netip.ParseAddr(name); name == "localhost" || err == nil && ip.Unmap().IsLoopback() {
-		return nil
+	local, err := isLocal("--addr", o.addr)
+	if err != nil || local {
+		return err
 	}
 	if adminKey != "" {
 		if o.tlsCert == "" {
@@ -75,6 +83,16 @@ func checkAddr(o serveOptions, adminKey string, log *slog.Logger) error {
 	return usage("--addr %q can be reached from other machines, and this server asks for no keys: whoever reaches it can do everything; "+
 		"give it an admin key (--admin-key-file FILE, or %s), listen on 127.0.0.1, "+
 		"or add --allow-remote (and --allowed-host NAME) if something in front of it guards it", o.addr, adminKeyVar)
+}
+
+// isLocal reports whether only this machine reaches the address that a flag gives.
+func isLocal(flag, addr string) (bool, error) {
+	name, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return false, usage("%s %q is no HOST:PORT, such as %s", flag, addr, defaultAddr)
+	}
+	ip, err := netip.ParseAddr(name)
+	return name == "localhost" || err == nil && ip.Unmap().IsLoopback(), nil
 }
 
 // listen listens at the address, and encrypts if there is a certificate.

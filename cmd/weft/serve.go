@@ -41,6 +41,7 @@ type serveOptions struct {
 	snapshotEvery int
 	keepJournal   uint64
 	dueAtOnce     int
+	debug         debugOptions
 }
 
 func newServe() *cobra.Command {
@@ -72,6 +73,7 @@ docs/resources.md says how it is written.`,
   weft serve --addr 127.0.0.1:9000 --data /var/lib/weft
   weft serve --addr :8443 --admin-key-file admin.key --tls-cert cert.pem --tls-key key.pem
   weft serve --limits limits.json       # checked first: weft limits --limits limits.json
+  weft serve --debug-addr 127.0.0.1:6060   # go tool pprof http://127.0.0.1:6060/debug/pprof/profile
   weft serve --examples                 # with build/plugins/*-go.wasm loaded
   weft serve --examples=./my-plugins    # with every .wasm of that directory
   weft serve --data :memory:            # keep nothing`,
@@ -100,6 +102,7 @@ docs/resources.md says how it is written.`,
 	f.Uint64Var(&o.keepJournal, "keep-journal", 0, "`ENTRIES` of a session's journal to keep, at least, before its newest snapshot, for 'weft journal' and 'weft fork' (0: all)")
 	f.IntVar(&o.dueAtOnce, "due-at-once", 256, "`SESSIONS` that are taken up at a time of those that have something to do after a time down")
 	f.DurationVar(&o.runTimeout, "run-timeout", host.DefaultRunTimeout, "timeout of runs whose workflow names none")
+	o.debug.add(f)
 	return cmd
 }
 
@@ -142,14 +145,19 @@ func serve(ctx context.Context, o serveOptions, stdout, stderr io.Writer) error 
 		api: httpapi.Config{Log: log, Addr: l.Addr().String(), AllowedHosts: o.hosts, CORSOrigins: o.origins, Version: version,
 			MaxPlugin: int64(limits.Greatest().ModuleBytes), Metrics: series.Handler(), Observe: series.Request},
 	}
-	if err := sv.open(ctx); err != nil {
+	debug, err := openDebug(o, series.Handler(), log)
+	if err != nil {
 		return errors.Join(err, l.Close())
+	}
+	debug.start(log)
+	if err := sv.open(ctx); err != nil {
+		return errors.Join(err, l.Close(), debug.stop(ctx))
 	}
 	addr := l.Addr().String()
 	// The first answer comes when the examples are there: requests wait in the
 	// listener until then, as they do while the store is recovered.
 	if err := announce(ctx, o, sv.now, addr, stdout); err != nil {
-		return errors.Join(err, l.Close(), sv.stop(ctx))
+		return errors.Join(err, l.Close(), sv.stop(ctx), debug.stop(ctx))
 	}
 	served := make(chan error, 1)
 	go func() { served <- sv.front.Serve(l) }()
@@ -160,7 +168,7 @@ func serve(ctx context.Context, o serveOptions, stdout, stderr io.Writer) error 
 	if err == nil {
 		err = sv.run(ctx, served)
 	}
-	return errors.Join(err, sv.stop(ctx))
+	return errors.Join(err, sv.stop(ctx), debug.stop(ctx))
 }
 
 // check refuses what the server cannot or should not do.

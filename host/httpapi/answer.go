@@ -56,8 +56,10 @@ func (s *Server) sendJSON(c echo.Context, status int, body []byte) error {
 	return send(c, status, echo.MIMEApplicationJSON, body)
 }
 
-// send writes a whole answer.
+// send writes a whole answer, compressed if that is wanted and worth it.
 func send(c echo.Context, status int, contentType string, body []byte) error {
+	body, done := packed(c, contentType, body)
+	defer done()
 	extendDeadline(c)
 	h := c.Response().Header()
 	h.Set("Content-Type", contentType)
@@ -65,6 +67,18 @@ func send(c echo.Context, status int, contentType string, body []byte) error {
 	c.Response().WriteHeader(status)
 	_, err := c.Response().Write(body)
 	return err
+}
+
+// boundAnswer has the time of an answer bounded from its header on, whatever writes
+// it. So is that of what is left of the request's body, which net/http takes in
+// before it answers.
+func boundAnswer(c echo.Context) {
+	c.Response().Before(func() {
+		extendDeadline(c)
+		if c.Request().ContentLength != 0 {
+			_ = http.NewResponseController(c.Response()).SetReadDeadline(time.Now().Add(drainTime))
+		}
+	})
 }
 
 // extendDeadline gives the client time to read what is written next.

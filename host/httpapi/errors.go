@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"runtime/debug"
 	"strings"
@@ -46,16 +47,15 @@ func invalid(format string, args ...any) *host.Error {
 
 // fail answers an error. It is echo's error handler.
 func (s *Server) fail(err error, c echo.Context) {
-	r := c.Request()
 	if c.Response().Committed {
-		s.cfg.Log.Error("answer cut short", "method", r.Method, "path", r.URL.Path, "error", err)
+		s.log(c, slog.LevelError, "answer cut short", "error", err)
 		// Nothing but a broken connection tells the client that this is not all.
 		panic(http.ErrAbortHandler)
 	}
 	known := s.explain(err, c)
 	status := known.Code.HTTPStatus()
 	if known.Code == host.CodeInternal {
-		s.cfg.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err, "cause", known.Cause)
+		s.log(c, slog.LevelError, "request failed", "error", err, "cause", known.Cause)
 	}
 	h := c.Response().Header()
 	setRetryAfter(h, known)
@@ -65,7 +65,7 @@ func (s *Server) fail(err error, c echo.Context) {
 	body := append([]byte{'{'}, errorFields(nil, known.Code, known.Message)...)
 	body = appendProblems(body, known.Problems)
 	if err := s.sendJSON(c, status, append(body, '}')); err != nil {
-		s.cfg.Log.Debug("error not delivered", "path", r.URL.Path, "error", err)
+		s.log(c, slog.LevelDebug, "error not delivered", "error", err)
 	}
 }
 
@@ -139,26 +139,25 @@ func appendProblems(dst []byte, problems []host.Problem) []byte {
 	return append(dst, ']')
 }
 
-// observe is the outermost layer: it logs requests and turns a panic into a
-// 500 and a line in the log.
+// observe is the outermost layer: it names and logs requests and turns a panic into
+// a 500 and a line in the log.
 func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) (err error) {
-		r := c.Request()
+		nameRequest(c)
+		boundAnswer(c)
 		start := time.Now()
 		defer func() {
 			if p := recover(); p != nil {
 				if p == http.ErrAbortHandler { //nolint:errorlint // a panic's value, which net/http compares the same way
 					panic(p)
 				}
-				s.cfg.Log.Error("panic in a handler", "method", r.Method, "path", r.URL.Path,
-					"panic", p, "stack", string(debug.Stack()))
+				s.log(c, slog.LevelError, "panic in a handler", "panic", p, "stack", string(debug.Stack()))
 				err = &host.Error{Code: host.CodeInternal, Message: "internal error"}
 			}
 			if s.cfg.Observe != nil {
 				s.observed(c, err, time.Since(start))
 			}
-			s.cfg.Log.Debug("request", "method", r.Method, "path", r.URL.Path,
-				"status", c.Response().Status, "took", time.Since(start), "error", err)
+			s.log(c, slog.LevelDebug, "request", "status", c.Response().Status, "took", time.Since(start), "error", err)
 		}()
 		return next(c)
 	}

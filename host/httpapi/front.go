@@ -117,10 +117,14 @@ func (f *Front) refuse(w http.ResponseWriter, r *http.Request, why *host.Error) 
 	body = append(errorFields(body, why.Code, why.Message), '}')
 	h := w.Header()
 	h.Set("Server", f.banner)
+	h.Set(headerRequestID, requestID(r))
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	setRetryAfter(h, why)
+	rc := http.NewResponseController(w)
+	_ = rc.SetReadDeadline(time.Now().Add(drainTime)) // of what is left of the body
+	_ = rc.SetWriteDeadline(time.Now().Add(answerTimeout))
 	w.WriteHeader(why.Code.HTTPStatus())
 	if r.Method != http.MethodHead {
 		_, _ = w.Write(body) // a client that has gone is no matter

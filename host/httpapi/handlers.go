@@ -37,6 +37,7 @@ func (s *Server) answerRun(c echo.Context, bare bool) error {
 	if err != nil {
 		return orNotFound(err, textHandlerNotFound)
 	}
+	about(c, &run)
 	return s.answerJSON(c, recordStatus(&run), func(dst []byte) ([]byte, error) {
 		return appendRecord(dst, &run, bare)
 	})
@@ -83,6 +84,9 @@ func (s *Server) listHandlers(c echo.Context) error {
 			return appendPage(dst, runs, more, &q, func(b []byte) ([]byte, error) { return b, nil })
 		})
 	}
+	if len(runs)*leastRecord >= minGzip && takesGzip(c.Request()) {
+		return packPage(c, runs, more, &q)
+	}
 	return streamPage(c, runs, more, &q)
 }
 
@@ -92,16 +96,19 @@ func streamPage(c echo.Context, runs []host.Run, more bool, q *host.RunQuery) er
 		if len(b) < flushSize {
 			return b, nil
 		}
+		if h := c.Response().Header(); !c.Response().Committed {
+			h.Set("Content-Type", echo.MIMEApplicationJSON)
+			h.Add("Vary", "Accept-Encoding")
+		}
 		extendDeadline(c)
 		_, err := c.Response().Write(b)
 		return b[:0], err
 	}
-	c.Response().Header().Set("Content-Type", echo.MIMEApplicationJSON)
 	return withBuffer(
 		func(dst []byte) ([]byte, error) { return appendPage(dst, runs, more, q, write) },
 		func(rest []byte) error {
 			if !c.Response().Committed {
-				c.Response().Header().Set("Content-Length", strconv.Itoa(len(rest)))
+				return send(c, http.StatusOK, echo.MIMEApplicationJSON, rest)
 			}
 			extendDeadline(c)
 			_, err := c.Response().Write(rest)

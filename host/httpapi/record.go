@@ -28,6 +28,7 @@ func recordStatus(run *host.Run) int {
 
 // sendRecord answers the record of a run.
 func (s *Server) sendRecord(c echo.Context, status int, run *host.Run) error {
+	about(c, run)
 	return s.answerJSON(c, status, func(dst []byte) ([]byte, error) { return appendRecord(dst, run, false) })
 }
 

@@ -93,10 +93,12 @@ func readBody(c echo.Context, limit int64) ([]byte, error) {
 	}
 	// Not every writer has deadlines (a test's recorder has none).
 	_ = rc.SetReadDeadline(time.Now().Add(bodyGrace + time.Duration(expect/bodyMinRate)*time.Second))
-	// A deadline left behind would end the request's context later on.
-	defer func() { _ = rc.SetReadDeadline(time.Time{}) }()
 	body, err := readAll(http.MaxBytesReader(c.Response().Writer, r.Body, limit), expect)
-	if host.CodeOf(err) == host.CodeTooLarge {
+	switch {
+	case err == nil:
+		// A deadline left behind would end the request's context later on.
+		_ = rc.SetReadDeadline(time.Time{})
+	case host.CodeOf(err) == host.CodeTooLarge:
 		drain(rc, r.Body)
 	}
 	return body, err
@@ -107,7 +109,6 @@ func drain(rc *http.ResponseController, body io.Reader) {
 	_ = rc.SetReadDeadline(time.Now().Add(drainTime))
 	// The client is told of the length, whatever else is wrong with its body.
 	_, _ = io.CopyN(io.Discard, body, drainBytes)
-	_ = rc.SetReadDeadline(time.Time{})
 }
 
 // readAll reads to the end. It grows the buffer with what has arrived, so that

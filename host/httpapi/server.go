@@ -255,7 +255,7 @@ func (s *Server) healthAnswer(c echo.Context, err error) error {
 	if err == nil {
 		return s.sendJSON(c, http.StatusOK, []byte(`{"status":"healthy"}`))
 	}
-	s.cfg.Log.Warn("not healthy", "path", c.Path(), "error", err)
+	s.log(c, slog.LevelWarn, "not healthy", "error", err)
 	body := append([]byte(`{"status":"unhealthy",`), errorFields(nil, host.CodeUnavailable, unhealthyText(err))...)
 	return s.sendJSON(c, http.StatusServiceUnavailable, append(body, '}'))
 }

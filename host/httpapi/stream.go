@@ -98,6 +98,7 @@ func (s *Server) streamEvents(c echo.Context) error {
 	if w.flush() != nil {
 		return nil // the client has gone
 	}
+	_ = w.rc.SetReadDeadline(time.Time{}) // see boundAnswer: that time is over
 	return s.pump(ctx, events, &w)
 }
 
