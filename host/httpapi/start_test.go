@@ -20,6 +20,13 @@ import (
 // call sends one request to a handler. Headers are pairs of name and value.
 func call(tb testing.TB, h http.Handler, method, target, body string, headers ...string) *httptest.ResponseRecorder {
 	tb.Helper()
+	req, w := ask(h, method, target, body, headers...)
+	asDescribed(tb, req, body, w)
+	return w
+}
+
+// ask sends a request to a handler that need not be the API's.
+func ask(h http.Handler, method, target, body string, headers ...string) (*http.Request, *httptest.ResponseRecorder) {
 	req := httptest.NewRequest(method, "http://localhost"+target, strings.NewReader(body))
 	if body == "" {
 		req.Body = http.NoBody
@@ -33,8 +40,7 @@ func call(tb testing.TB, h http.Handler, method, target, body string, headers ..
 	}
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, req)
-	asDescribed(tb, req, body, w)
-	return w
+	return req, w
 }
 
 // wantError checks an error answer and gives its text.
