@@ -33,7 +33,7 @@ func TestDebug(t *testing.T) {
 		{"the key, by any name", keyed, "/metrics", []string{"Authorization", "Bearer secret", "Host", "weft.example"}, 200, "series"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, w := ask(tt.d, "GET", tt.path, "", tt.headers...)
+			_, w := request(tt.d, "GET", tt.path, "", tt.headers...)
 			if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.has) || w.Header().Get("X-Request-Id") == "" {
 				t.Errorf("%d %.200s", w.Code, w.Body)
 			}

@@ -20,13 +20,13 @@ import (
 // call sends one request to a handler. Headers are pairs of name and value.
 func call(tb testing.TB, h http.Handler, method, target, body string, headers ...string) *httptest.ResponseRecorder {
 	tb.Helper()
-	req, w := ask(h, method, target, body, headers...)
+	req, w := request(h, method, target, body, headers...)
 	asDescribed(tb, req, body, w)
 	return w
 }
 
-// ask sends a request to a handler that need not be the API's.
-func ask(h http.Handler, method, target, body string, headers ...string) (*http.Request, *httptest.ResponseRecorder) {
+// request sends one to a handler that need not be the API's.
+func request(h http.Handler, method, target, body string, headers ...string) (*http.Request, *httptest.ResponseRecorder) {
 	req := httptest.NewRequest(method, "http://localhost"+target, strings.NewReader(body))
 	if body == "" {
 		req.Body = http.NoBody
