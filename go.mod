@@ -3,6 +3,7 @@ module github.com/weftrun/weft
 go 1.26.0
 
 require (
+	github.com/HdrHistogram/hdrhistogram-go v1.4.0
 	github.com/extism/go-sdk v1.7.1
 	github.com/fxamacker/cbor/v2 v2.9.6
 	github.com/labstack/echo/v4 v4.16.0

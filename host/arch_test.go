@@ -64,6 +64,7 @@ var rooms = []room{
 // modules says which folder may import which third-party module. testOnly
 // modules serve test files and the packages that exist for tests.
 var modules = map[string]string{
+	"github.com/HdrHistogram/hdrhistogram-go":    "cmd/weft",
 	"github.com/fxamacker/cbor/v2":               "abi",
 	"github.com/labstack/echo/v4":                "host/httpapi",
 	"github.com/prometheus/client_golang":        "host/metrics",

@@ -91,12 +91,16 @@ func usage(format string, args ...any) error {
 	return &exitError{exitUsage, fmt.Errorf(format, args...)}
 }
 
+// commandLineOnly marks a flag that no variable gives, as the same name means more
+// elsewhere.
+const commandLineOnly = "weft_command_line_only"
+
 // fromEnvironment gives each flag that was not set the value of its variable:
 // WEFT_ and its name in capitals, with _ for -.
 func fromEnvironment(flags *pflag.FlagSet) error {
 	var err error
 	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Changed || f.Name == "help" || f.Name == "version" {
+		if _, not := f.Annotations[commandLineOnly]; not || f.Changed || f.Name == "help" || f.Name == "version" {
 			return
 		}
 		name := "WEFT_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))

@@ -23,6 +23,7 @@ type remote struct {
 	server string // its base URL
 	reach  string // what a command line has to repeat to reach it
 	tenant string // that --tenant names
+	key    string // "": none
 	json   bool   // answers are for programs
 	last   *lastAnswer
 
@@ -71,7 +72,7 @@ func connect(cmd *cobra.Command, server, profile, tenant string) (*remote, error
 	}
 	out := cmd.OutOrStdout()
 	return &remote{
-		Client: c, server: to.server, reach: to.reach, tenant: tenant, last: last,
+		Client: c, server: to.server, reach: to.reach, tenant: tenant, key: to.key, last: last,
 		in: cmd.InOrStdin(), out: out, errs: cmd.ErrOrStderr(), screen: terminalOf(out),
 	}, nil
 }

@@ -33,10 +33,8 @@ func requestID(r *http.Request) string {
 }
 
 func plainID(id string) bool {
-	odd := func(c rune) bool {
-		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '_' || c == '-')
-	}
-	return id != "" && len(id) <= maxRequestID && !strings.ContainsFunc(id, odd)
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
+	return id != "" && len(id) <= maxRequestID && strings.Trim(id, plain) == ""
 }
 
 // nameRequest gives the request its id, and the answer the same.

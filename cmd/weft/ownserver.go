@@ -1,0 +1,74 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// ownServer is a server in a process of its own, that lives as long as a command.
+type ownServer struct {
+	url string
+	cmd *exec.Cmd
+	out io.ReadCloser
+}
+
+// servesOn is what a server prints when it answers.
+var servesOn = regexp.MustCompile(`serves on (http://\S+), data in`)
+
+// startOwn starts this program as a server on a directory, with the defaults of all
+// settings, whatever the environment says, and waits until it answers. What it logs
+// as a warning or worse goes to errs.
+func startOwn(ctx context.Context, data string, errs io.Writer) (*ownServer, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program, to start it as a server: %w", err)
+	}
+	s := &ownServer{cmd: exec.Command(program, "serve", "--addr", "127.0.0.1:0", "--data", data, "--log-level", "warn")}
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "WEFT_") {
+			s.cmd.Env = append(s.cmd.Env, v)
+		}
+	}
+	s.cmd.Stderr = errs
+	if s.out, err = s.cmd.StdoutPipe(); err != nil {
+		return nil, fmt.Errorf("start a server: %w", err)
+	}
+	if err := s.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start a server: %w", err)
+	}
+	ready := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(s.out).ReadString('\n') // all that it prints
+		ready <- line
+	}()
+	select {
+	case line := <-ready:
+		if match := servesOn.FindStringSubmatch(line); match != nil {
+			s.url = match[1]
+			return s, nil
+		}
+		s.stop()
+		return nil, errors.New("the server did not start")
+	case <-ctx.Done():
+		s.stop()
+		return nil, ctx.Err()
+	}
+}
+
+// stop ends the server as Ctrl-C would, and waits for that.
+func (s *ownServer) stop() {
+	if s.cmd.Process.Signal(os.Interrupt) != nil {
+		_ = s.cmd.Process.Kill() // where there are no signals, or it has ended
+	}
+	late := time.AfterFunc(2*stopWithin, func() { _ = s.cmd.Process.Kill() })
+	defer late.Stop()
+	_ = s.cmd.Wait() // what it measured stands, however it ends
+}
