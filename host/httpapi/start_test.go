@@ -14,6 +14,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/hosttest"
 	"github.com/weftrun/weft/host/httpapi"
 )
 
@@ -33,7 +34,7 @@ func call(tb testing.TB, h http.Handler, method, target, body string, headers ..
 	}
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, req)
-	asDescribed(tb, req, body, w)
+	hosttest.AsDescribed(tb, req, []byte(body), w.Code, w.Header(), w.Body.Bytes())
 	return w
 }
 
