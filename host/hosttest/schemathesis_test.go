@@ -19,6 +19,15 @@ var schemathesisIDs = map[string]string{
 	"sessions": "kept", "tenants": "default",
 }
 
+// Bodies that are taken, by operation: what chance would hardly think of.
+var schemathesisBodies = map[string]string{
+	"run":         `{"start_event":{"name":"Ada"}}`,
+	"runNoWait":   `{"start_event":{"name":"Ada"},"session":"kept"}`,
+	"forkHandler": `{"at":1}`,
+	"patchState":  `{"a":{"b":[1,2]}}`,
+	"putWorkflow": `{"settings":{"timeout":1.5}}`,
+}
+
 // TestSchemathesis sends the server what its description makes a stranger think of, good
 // and bad: no answer is a failure of the server, and each is as described. How many
 // examples there are is WEFT_SCHEMATHESIS_EXAMPLES, by default few; the seed is in the
@@ -53,8 +62,8 @@ func TestSchemathesis(t *testing.T) {
 	t.Logf("%s", out)
 }
 
-// knownDescription writes the server's description with ids that there are as examples
-// of what paths may have, where nothing is deleted by them.
+// knownDescription writes the server's description with ids that there are among what
+// paths may have, where nothing is deleted by them, and with examples of bodies.
 func knownDescription(t *testing.T, h *hosttest.Host) string {
 	t.Helper()
 	_, text := h.Do(t, "GET", "/openapi.json", nil)
@@ -65,7 +74,12 @@ func knownDescription(t *testing.T, h *hosttest.Host) string {
 	for path, methods := range doc["paths"].(map[string]any) {
 		first, _, _ := strings.Cut(path[1:], "/")
 		for method, op := range methods.(map[string]any) {
-			params, _ := op.(map[string]any)["parameters"].([]any)
+			op, _ := op.(map[string]any)
+			if body, ok := schemathesisBodies[op["operationId"].(string)]; ok {
+				content := op["requestBody"].(map[string]any)["content"].(map[string]any)["application/json"].(map[string]any)
+				content["example"] = json.RawMessage(body)
+			}
+			params, _ := op["parameters"].([]any)
 			for _, p := range params {
 				p, _ := p.(map[string]any)
 				if id := schemathesisIDs[first]; p["in"] == "path" && id != "" && method != "delete" && !strings.HasSuffix(path, "/cancel") {
