@@ -2,19 +2,24 @@ package hosttest
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host/httpapi"
 )
 
 // Description is an OpenAPI document that answers are held to. Objects whose members
@@ -38,6 +43,51 @@ type describedRoute struct {
 
 // describedBody is a body of one media type; nil schemas let everything through.
 type describedBody struct{ whole, item *jsonschema.Schema }
+
+// Described gives the description of a server that has all routes.
+func Described(tb testing.TB) *Description {
+	tb.Helper()
+	d, err := ownDescription()
+	if err != nil {
+		tb.Fatalf("the description of the API does not read: %v", err)
+	}
+	return d
+}
+
+var ownDescription = sync.OnceValues(func() (*Description, error) {
+	w := httptest.NewRecorder()
+	r := httptest.NewRequest(http.MethodGet, "/openapi.json", nil)
+	httpapi.New(httpapi.Config{Metrics: http.NotFoundHandler()}).Handler().ServeHTTP(w, r)
+	return ReadDescription(w.Body.Bytes())
+})
+
+// AsDescribed fails a test whose answer is not as the API is described. Benchmarks it
+// leaves alone.
+func AsDescribed(tb testing.TB, r *http.Request, sent []byte, status int, header http.Header, body []byte) {
+	tb.Helper()
+	if _, measures := tb.(*testing.B); measures {
+		return
+	}
+	body, err := plain(header, body)
+	if err == nil {
+		err = Described(tb).Check(r, sent, status, header, body)
+	}
+	if err != nil {
+		tb.Errorf("the answer is not as /openapi.json says (the tables are in host/httpapi/openapi_*.go): %v", err)
+	}
+}
+
+// plain is the body of an answer that may be compressed.
+func plain(header http.Header, body []byte) ([]byte, error) {
+	if header.Get("Content-Encoding") != "gzip" || len(body) == 0 {
+		return body, nil
+	}
+	z, err := gzip.NewReader(bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(z)
+}
 
 // documentURL is where the document is for references in it.
 const documentURL = "weft:openapi"

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"strings"
 	"testing"
 )
 
@@ -15,21 +14,21 @@ import (
 // the answer.
 func (h *Host) Do(tb testing.TB, method, path string, body any) (int, []byte) {
 	tb.Helper()
-	var r io.Reader
+	var sent []byte
 	switch b := body.(type) {
 	case nil:
 	case string:
-		r = strings.NewReader(b)
+		sent = []byte(b)
 	case []byte:
-		r = bytes.NewReader(b)
+		sent = b
 	default:
 		raw, err := json.Marshal(b)
 		if err != nil {
 			tb.Fatal(err)
 		}
-		r = bytes.NewReader(raw)
+		sent = raw
 	}
-	req, err := http.NewRequestWithContext(tb.Context(), method, h.URL+path, r)
+	req, err := http.NewRequestWithContext(tb.Context(), method, h.URL+path, bytes.NewReader(sent))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -42,6 +41,7 @@ func (h *Host) Do(tb testing.TB, method, path string, body any) (int, []byte) {
 	if err != nil {
 		tb.Fatal(err)
 	}
+	AsDescribed(tb, req, sent, res.StatusCode, res.Header, out)
 	return res.StatusCode, out
 }
 

@@ -39,6 +39,7 @@ func (h *Host) Ask(tb testing.TB, key, method, path, body string, headers ...str
 	if err != nil {
 		tb.Fatal(err)
 	}
+	AsDescribed(tb, req, []byte(body), res.StatusCode, res.Header, out)
 	return Answer{res.StatusCode, res.Header, string(out)}
 }
 

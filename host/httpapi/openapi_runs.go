@@ -102,7 +102,7 @@ var workflowOperations = map[string]operation{
 		text:    "With the id of a handler whose run has ended, a new run of it begins on its state; while it is active that is a 409.",
 		headers: []parameter{onceHeader}, body: both(ref("Start")), fails: []int{409, 410, 422, 429},
 		answers: []answer{
-			ok("Record", "The run is completed."), {status: 202, text: "The run goes on: it came back while it waits.", body: both(ref("Record"))}, ended("Record"),
+			ok("Record", "The run is completed."), {status: 202, text: "The run goes on.", body: both(ref("Record"))}, ended("Record"),
 		},
 	},
 	"POST /workflows/:name/run-nowait": {

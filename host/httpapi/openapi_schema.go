@@ -67,8 +67,6 @@ var (
 	aMomentOrNull = schema{"type": []string{"string", "null"}, "format": "date-time"}
 	anyValue      = schema{}
 	anyObject     = schema{"type": "object", "additionalProperties": true}
-	digest        = schema{"type": "string", "pattern": "^[0-9a-f]{64}$"}
-	nameOf        = schema{"type": "string", "pattern": pluginName.String()}
 	aRole         = oneOf(string(host.RoleRead), string(host.RoleRun), string(host.RoleDeploy), string(host.RoleAdmin))
 	aStatus       = oneOf(string(host.StatusRunning), string(host.StatusCompleted), string(host.StatusFailed), string(host.StatusCancelled))
 	aCursor       = orNull(schema{"type": "string"})

@@ -2,52 +2,23 @@ package httpapi_test
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/json"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/weftrun/weft/host/hosttest"
 	"github.com/weftrun/weft/host/httpapi"
 )
 
-// described gives the description that a server with all routes has.
-var described = sync.OnceValues(func() (*hosttest.Description, error) {
-	return hosttest.ReadDescription(fetch("/openapi.json").Body.Bytes())
-})
-
+// fetch asks a server that has all routes.
 func fetch(path string) *httptest.ResponseRecorder {
 	h := httpapi.New(httpapi.Config{Metrics: http.NotFoundHandler(), Version: "test"}).Handler()
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest("GET", "http://localhost"+path, nil))
 	return w
-}
-
-// asDescribed holds an answer to the description of the API.
-func asDescribed(tb testing.TB, r *http.Request, sent string, w *httptest.ResponseRecorder) {
-	tb.Helper()
-	d, err := described()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	body := w.Body.Bytes()
-	if w.Header().Get("Content-Encoding") == "gzip" && len(body) > 0 {
-		z, err := gzip.NewReader(bytes.NewReader(body))
-		if err == nil {
-			body, err = io.ReadAll(z)
-		}
-		if err != nil {
-			tb.Error(err)
-		}
-	}
-	if err := d.Check(r, []byte(sent), w.Code, w.Header(), body); err != nil {
-		tb.Errorf("the answer is not as /openapi.json says (the tables are in host/httpapi/openapi_*.go): %v", err)
-	}
 }
 
 func TestDescriptionIsOpen(t *testing.T) {
@@ -156,10 +127,7 @@ func TestDocsPageIsWhole(t *testing.T) {
 
 // TestDescriptionCheckNotices keeps the check of all answers honest.
 func TestDescriptionCheckNotices(t *testing.T) {
-	d, err := described()
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := hosttest.Described(t)
 	const health = `{"status":"healthy"}`
 	for _, tt := range []struct {
 		name, method, path, sent string

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/hosttest"
 	"github.com/weftrun/weft/host/httpapi"
 )
 
@@ -21,7 +22,7 @@ import (
 func call(tb testing.TB, h http.Handler, method, target, body string, headers ...string) *httptest.ResponseRecorder {
 	tb.Helper()
 	req, w := request(h, method, target, body, headers...)
-	asDescribed(tb, req, body, w)
+	hosttest.AsDescribed(tb, req, []byte(body), w.Code, w.Header(), w.Body.Bytes())
 	return w
 }
 
