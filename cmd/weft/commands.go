@@ -12,7 +12,7 @@ func addClientCommands(root *cobra.Command) {
 	addCommands(root, "runs", "Runs:", newRun(), newRuns(), newShow(), newSend(), newPause(), newResume(), newCancel(), newRetry(), newEvents(), newJournal(), newFork(), newSnapshot(), newBench())
 	addCommands(root, "sessions", "Sessions and their state:", newSessions(), newState())
 	addCommands(root, "access", "Tenants and keys:", newLogin(), newTenants(), newKeys(), newUsage())
-	root.AddCommand(newVersion())
+	root.AddCommand(newVersion(), newExplain())
 }
 
 // addCommands adds commands that are listed together, under a title.
