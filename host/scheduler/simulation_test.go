@@ -24,7 +24,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// simSeeds is how many seeds a run of the tests plays.
+// simSeeds is how many seeds a run of the tests plays; beside the race detector fewer,
+// of which the sums are not checked.
 const simSeeds = 200
 
 // TestSimulation plays whole lives of a server: clients, guests, commits,
@@ -33,8 +34,11 @@ const simSeeds = 200
 // each time.
 func TestSimulation(t *testing.T) {
 	first, count := uint64(1), simSeeds
-	if testing.Short() {
+	switch {
+	case testing.Short():
 		count = 20
+	case raced:
+		count = 50
 	}
 	if n, err := strconv.ParseUint(os.Getenv("WEFT_SEED"), 10, 64); err == nil {
 		first, count = n, 1

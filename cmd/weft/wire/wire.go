@@ -65,6 +65,9 @@ type Config struct {
 	// may be nil.
 	Observe func(*host.Invocation, *host.InvocationResult)
 
+	// Code is the folder of the compile cache, for tests whose hosts have no Data, and
+	// share what one of them has compiled. Default: one in Data.
+	Code string
 	// What tests put into the host's place. nil: what Data says, the sandbox as
 	// it is, and the clock on the wall.
 	Store  host.Store
@@ -185,11 +188,14 @@ func openStore(cfg Config) (host.Store, error) {
 }
 
 func (h *Host) openSandbox(ctx context.Context, cfg Config) error {
-	cache, compiler := "", cfg.Compiler
+	cache, compiler := cfg.Code, cfg.Compiler
+	if cache == "" && cfg.Data != InMemory {
+		cache = filepath.Join(cfg.Data, "cache")
+	}
 	var err error
-	if cfg.Data == InMemory {
+	if cache == "" {
 		compiler = nil
-	} else if cache, err = filepath.Abs(filepath.Join(cfg.Data, "cache")); err != nil { // the compiler runs in another folder
+	} else if cache, err = filepath.Abs(cache); err != nil { // the compiler runs in another folder
 		return fmt.Errorf("find the folder of compiled code: %w", err)
 	}
 	h.Sandbox, err = sandbox.New(ctx, sandbox.Config{CacheDir: cache, Compiler: compiler, Source: source{h}, Limits: cfg.Limits.Greatest(), Log: cfg.Log})

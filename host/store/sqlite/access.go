@@ -168,16 +168,21 @@ func (s *Store) putKeys(ctx context.Context, c *host.AccessChange) error {
 	return nil
 }
 
-// putAudit adds entries, and drops the oldest of a tenant that has too many.
+// putAudit adds entries, and drops the oldest of the tenants that have too many now.
+// Finding those takes a walk over all that are kept: once, not with each entry.
 func (s *Store) putAudit(ctx context.Context, list []host.AuditEntry) error {
+	tenants := map[string]bool{}
 	for _, e := range list {
 		_, err := s.conn.ExecContext(ctx, `INSERT INTO access_audit (time, who, tenant, act, target, detail, outcome) VALUES (?, ?, ?, ?, ?, ?, ?)`,
 			e.Time, e.Who, e.Tenant, e.Act, e.Target, e.Detail, e.Outcome)
 		if err != nil {
 			return err
 		}
-		_, err = s.conn.ExecContext(ctx, `DELETE FROM access_audit WHERE tenant = ?1 AND id <=
-			(SELECT id FROM access_audit WHERE tenant = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)`, e.Tenant, host.MaxAudit)
+		tenants[e.Tenant] = true
+	}
+	for tenant := range tenants {
+		_, err := s.conn.ExecContext(ctx, `DELETE FROM access_audit WHERE tenant = ?1 AND id <=
+			(SELECT id FROM access_audit WHERE tenant = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)`, tenant, host.MaxAudit)
 		if err != nil {
 			return err
 		}
