@@ -51,6 +51,7 @@ var rooms = []room{
 	{"host/store/sqlite/faultdisk", nil},
 	{"host/store/storetest", []string{"abi", "host"}},
 	{"host/stream", []string{"abi", "host"}},
+	{"host/quota", []string{"host"}},
 	{"host/audit", []string{"abi", "host", "host/engine"}},
 	{"host/module", []string{"abi", "host", "host/state", "host/engine"}},
 	{"host/resource", []string{"abi", "host"}},
