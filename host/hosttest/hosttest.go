@@ -47,6 +47,8 @@ type Config struct {
 	AdminKey string
 	// WrapStore: see wire.Config.
 	WrapStore func(host.Store) host.Store
+	// Now: see wire.Config.
+	Now func() time.Time
 	// Log writes the server's log to the test's.
 	Log bool
 }
@@ -63,7 +65,7 @@ func New(tb testing.TB, cfg Config) *Host {
 	}
 	w, err := wire.Open(tb.Context(), wire.Config{
 		Data: cfg.Data, IdleAfter: cfg.IdleAfter, Tokens: cfg.Tokens, Timeout: cfg.Timeout, Limits: cfg.Limits, Resources: cfg.Resources,
-		WrapStore: cfg.WrapStore, AdminKey: cfg.AdminKey, Log: log,
+		WrapStore: cfg.WrapStore, AdminKey: cfg.AdminKey, Now: cfg.Now, Log: log,
 	})
 	if err != nil {
 		tb.Fatal(err)
