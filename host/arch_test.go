@@ -180,6 +180,24 @@ func TestLimitsAreDocumented(t *testing.T) {
 	}
 }
 
+// TestQuotasAreDocumented holds the table of quotas in docs/limits.md to what is built
+// in.
+func TestQuotasAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../docs/limits.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var limits *host.LimitTable
+	for _, in := range limits.InForce("a-tenant", "") {
+		if _, ok := host.ParseQuota(in.Name); !ok {
+			continue
+		}
+		if row := fmt.Sprintf("| `%s` | %s | %s |", in.Name, in.Text, in.Most); !strings.Contains(string(page), row) {
+			t.Errorf("docs/limits.md has no row that begins with %q", row)
+		}
+	}
+}
+
 // shown is a limit as people write it: 32 MiB, 65,536, 30s.
 func shown(name string, limit reflect.Value) string {
 	text := fmt.Sprint(limit.Interface())

@@ -64,7 +64,7 @@ var advice = [quotas]string{
 	QuotaRequests:      "ask less often",
 	QuotaFuel:          "wait for the next month; what has begun goes on",
 	QuotaLogBytes:      "wait for the next month, or log less; what has begun goes on",
-	QuotaStateBytes:    "delete sessions, or make their states smaller",
+	QuotaStateBytes:    "delete sessions",
 	QuotaJournalBytes:  "delete handlers and sessions that have ended",
 	QuotaStreamReaders: "close streams that nobody reads",
 }
