@@ -31,7 +31,7 @@ var smallQuotas = map[string]string{
 	"plugins": `"tenant_plugins": 2`, "bytes": `"tenant_plugin_bytes": "2MiB"`, "active": `"tenant_runs_active": 2`,
 	"waiting": `"tenant_runs_waiting": 1`, "requests": `"tenant_requests_per_second": 5`, "fuel": `"tenant_fuel_per_month": 1`,
 	"logs": `"tenant_log_bytes_per_month": 1`, "states": `"tenant_state_bytes": 300`, "journals": `"tenant_journal_bytes": 200`,
-	"readers": `"tenant_stream_readers": 1`, "free": `"tenant_runs_active": 0`,
+	"readers": `"tenant_stream_readers": 1`, "children": `"tenant_runs_active": 1`, "free": `"tenant_runs_active": 0`,
 }
 
 func quotaLimits() string {
@@ -146,6 +146,19 @@ func TestQuotas(t *testing.T) {
 			q.want(t, 404, "active", "GET", "/handlers/three", "")
 			q.want(t, 200, "active", "POST", "/handlers/one/cancel", "")
 			q.want(t, 200, "active", "POST", startHuman, `{"handler_id":"three"}`)
+		},
+		"children": func(t *testing.T) { // a step gets the error, and its run ends by it
+			q.LoadAs(t, q.keys["children"], "parent-tinygo", "parent")
+			q.LoadAs(t, q.keys["children"], "accumulator-tinygo", "accumulator")
+			for range 2 { // it has its place back then
+				a := q.Ask(t, q.keys["children"], "POST", "/workflows/parent/run", `{"start_event":{"items":["a","b"]}}`)
+				if !strings.Contains(a.Body, `"status":"failed"`) || !strings.Contains(a.Body, "tenant_runs_active") {
+					t.Fatalf("%d %s", a.Status, a.Body)
+				}
+			}
+			if u := q.usage(t, "children"); u.used("tenant_runs_active") != 0 || u.Started != 2 {
+				t.Errorf("usage %+v", u)
+			}
 		},
 		"waiting runs": func(t *testing.T) {
 			start := func(id string) string { return `{"handler_id":"` + id + `","session":"s","on_busy":"queue"}` }

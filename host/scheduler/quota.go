@@ -100,15 +100,15 @@ func (at *attempt) spend(e *engine.Entry, now engine.Burnt) {
 	if said, ok := e.Spending(); !ok && now != (engine.Burnt{}) || ok && said != now {
 		e.Burnt = &now
 	}
-	at.ss.spent.Fuel += at.spending.bill(now)
+	at.ss.spent.Fuel += at.bill(now)
 }
 
 // burntNow is what the attempt has burnt at a host call that it is in.
 func (at *attempt) burntNow() engine.Burnt {
 	if at.tok == nil {
-		return at.spending.burnt
+		return at.burnt
 	}
-	return at.spending.burnt.With(at.tok.burnt)
+	return at.burnt.With(at.tok.burnt)
 }
 
 // settle bills what an attempt has burnt that nobody goes on with. There is no entry

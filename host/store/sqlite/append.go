@@ -279,19 +279,6 @@ func checkPart(p *host.SessionBatch) error {
 	return nil
 }
 
-func checkEvents(row *host.StreamRow) error {
-	if len(row.Events) == 0 {
-		return refuse("handler %q: a stream row without events", row.HandlerID)
-	}
-	for i := range row.Events {
-		seq := row.Events[i].Seq
-		if seq > math.MaxInt64 || i > 0 && seq != row.Events[i-1].Seq+1 {
-			return refuse("handler %q: stream event %d is out of order", row.HandlerID, seq)
-		}
-	}
-	return nil
-}
-
 // putSession moves the session to its new position, and writes the entries up
 // to it. It answers sql.ErrNoRows for a part that deletes in a session that
 // does not exist.
