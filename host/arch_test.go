@@ -51,6 +51,7 @@ var rooms = []room{
 	{"host/store/sqlite/faultdisk", nil},
 	{"host/store/storetest", []string{"abi", "host"}},
 	{"host/stream", []string{"abi", "host"}},
+	{"host/quota", []string{"host"}},
 	{"host/audit", []string{"abi", "host", "host/engine"}},
 	{"host/module", []string{"abi", "host", "host/state", "host/engine"}},
 	{"host/resource", []string{"abi", "host"}},
@@ -174,6 +175,24 @@ func TestLimitsAreDocumented(t *testing.T) {
 		name := limits.Type().Field(i).Name
 		row := fmt.Sprintf("| `%s` | %s | %s |", name, shown(name, limits.Field(i)), shown(name, most.Field(i)))
 		if !strings.Contains(string(page), row) {
+			t.Errorf("docs/limits.md has no row that begins with %q", row)
+		}
+	}
+}
+
+// TestQuotasAreDocumented holds the table of quotas in docs/limits.md to what is built
+// in.
+func TestQuotasAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../docs/limits.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var limits *host.LimitTable
+	for _, in := range limits.InForce("a-tenant", "") {
+		if _, ok := host.ParseQuota(in.Name); !ok {
+			continue
+		}
+		if row := fmt.Sprintf("| `%s` | %s | %s |", in.Name, in.Text, in.Most); !strings.Contains(string(page), row) {
 			t.Errorf("docs/limits.md has no row that begins with %q", row)
 		}
 	}

@@ -93,6 +93,9 @@ func Codes(status int) []Code {
 			list = append(list, code)
 		}
 	}
+	if status == http.StatusRequestEntityTooLarge {
+		list = append(list, CodeLimitExceeded) // see Error.HTTPStatus
+	}
 	slices.Sort(list)
 	return list
 }
@@ -107,6 +110,17 @@ type Error struct {
 	Problems []Problem
 	// RetryAfter is how long to wait before trying again; 0 is unknown.
 	RetryAfter time.Duration
+	// Breach says which quota was met; nil: none was.
+	Breach *Breach
+}
+
+// HTTPStatus is the status that the API answers for the error: that of its code, but
+// 413 for a quota of bytes that are kept.
+func (e *Error) HTTPStatus() int {
+	if e.Breach != nil && e.Breach.Size {
+		return http.StatusRequestEntityTooLarge
+	}
+	return e.Code.HTTPStatus()
 }
 
 // Error implements error: the message.

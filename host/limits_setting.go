@@ -17,7 +17,8 @@ type limitSetting struct {
 	name        string
 	form        limitForm
 	least, most int64
-	orNone      bool // 0 is a value too
+	orNone      bool  // 0 is a value too
+	builtin     int64 // of one of tenantSettings; see LimitTable.ofTenant
 	get         func(*Limits) int64
 	set         func(*Limits, int64)
 }
@@ -85,6 +86,24 @@ var tenantSettings = [...]limitSetting{
 	tenantInvocations: {name: "tenant_invocations", form: formCount, least: 1, most: 1_000_000, orNone: true},
 	retentionAge:      {name: "retention_age", form: formSpan, least: int64(time.Minute), most: int64(100 * 365 * 24 * time.Hour), orNone: true},
 	retentionRuns:     {name: "retention_runs", form: formCount, least: 1, most: 1_000_000_000, orNone: true},
+
+	firstQuota + int(QuotaPlugins):       quotaSetting("tenant_plugins", formCount, 1_000, 1_000_000),
+	firstQuota + int(QuotaPluginBytes):   quotaSetting("tenant_plugin_bytes", formSize, 4*gib, mostHeld),
+	firstQuota + int(QuotaRunsActive):    quotaSetting("tenant_runs_active", formCount, 100_000, 1_000_000_000),
+	firstQuota + int(QuotaRunsWaiting):   quotaSetting("tenant_runs_waiting", formCount, 100_000, 1_000_000_000),
+	firstQuota + int(QuotaRequests):      quotaSetting("tenant_requests_per_second", formCount, 10_000, 1_000_000),
+	firstQuota + int(QuotaFuel):          quotaSetting("tenant_fuel_per_month", formCount, 0, 1e18),
+	firstQuota + int(QuotaLogBytes):      quotaSetting("tenant_log_bytes_per_month", formSize, 64*gib, mostHeld),
+	firstQuota + int(QuotaStateBytes):    quotaSetting("tenant_state_bytes", formSize, 16*gib, mostHeld),
+	firstQuota + int(QuotaJournalBytes):  quotaSetting("tenant_journal_bytes", formSize, 64*gib, mostHeld),
+	firstQuota + int(QuotaStreamReaders): quotaSetting("tenant_stream_readers", formCount, 20_000, 1_000_000),
+}
+
+// mostHeld is the greatest quota of bytes.
+const mostHeld = 1 << 50
+
+func quotaSetting(name string, form limitForm, builtin, most int64) limitSetting {
+	return limitSetting{name: name, form: form, least: 1, most: most, orNone: true, builtin: builtin}
 }
 
 // The places of the tenant's settings.
@@ -93,6 +112,7 @@ const (
 	tenantInvocations
 	retentionAge
 	retentionRuns
+	firstQuota // and the others behind it, in their order
 )
 
 // tenantValues is what one place of the settings says of them.
@@ -205,6 +225,8 @@ func (s *limitSetting) takes() string {
 	switch {
 	case s.orNone && s.form == formSpan:
 		return "a time " + span + `, as a text such as "720h", or 0 for none`
+	case s.orNone && s.form == formSize:
+		return "a size " + span + `, as a number of bytes or a text such as "64MiB", or 0 for none`
 	case s.orNone:
 		return "a number " + span + ", or 0 for none"
 	case s.form == formSize:

@@ -79,24 +79,6 @@ func (c *Client) DeleteTenant(ctx context.Context, name string) error {
 	return err
 }
 
-// Usage tells what a tenant has stored and used.
-func (c *Client) Usage(ctx context.Context, name string) (host.TenantUsage, error) {
-	var j struct {
-		Runs         map[host.Status]int `json:"runs"`
-		Steps        uint64              `json:"steps"`
-		Fuel         uint64              `json:"fuel"`
-		Handlers     int                 `json:"handlers"`
-		Sessions     int                 `json:"sessions"`
-		Plugins      int                 `json:"plugins"`
-		Versions     int                 `json:"plugin_versions"`
-		PluginBytes  int64               `json:"plugin_bytes"`
-		JournalBytes int64               `json:"journal_bytes"`
-		StreamBytes  int64               `json:"stream_bytes"`
-	}
-	err := c.getJSON(ctx, "/tenants/"+url.PathEscape(name)+"/usage", nil, &j)
-	return host.TenantUsage(j), err
-}
-
 // Keys lists the keys that the key may see, those that are revoked too.
 func (c *Client) Keys(ctx context.Context) ([]host.KeyRecord, error) {
 	var body struct {

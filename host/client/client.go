@@ -213,6 +213,11 @@ func (a *answer) failure() *host.Error {
 		Detail   json.RawMessage `json:"detail"`
 		Code     host.Code       `json:"code"`
 		Problems []host.Problem  `json:"problems"`
+		Limit    *struct {
+			Name  string `json:"name"`
+			Value int64  `json:"value"`
+			Used  int64  `json:"used"`
+		} `json:"limit"`
 	}
 	e := &host.Error{Code: codeOf(a.status)}
 	if json.Unmarshal(a.body, &body) == nil && len(body.Detail) > 0 {
@@ -220,6 +225,9 @@ func (a *answer) failure() *host.Error {
 			e.Message = string(body.Detail) // other servers put more than a text there
 		}
 		e.Problems = body.Problems
+		if l := body.Limit; l != nil {
+			e.Breach = &host.Breach{Limit: l.Name, Value: l.Value, Used: l.Used, Size: a.status == http.StatusRequestEntityTooLarge}
+		}
 		if body.Code != "" {
 			e.Code = body.Code
 		}

@@ -47,6 +47,8 @@ type Config struct {
 	AdminKey string
 	// WrapStore: see wire.Config.
 	WrapStore func(host.Store) host.Store
+	// Now: see wire.Config.
+	Now func() time.Time
 	// Log writes the server's log to the test's.
 	Log bool
 }
@@ -69,7 +71,7 @@ func New(tb testing.TB, cfg Config) *Host {
 	}
 	w, err := wire.Open(tb.Context(), wire.Config{
 		Data: cfg.Data, IdleAfter: cfg.IdleAfter, Tokens: cfg.Tokens, Timeout: cfg.Timeout, Limits: cfg.Limits, Resources: cfg.Resources,
-		WrapStore: cfg.WrapStore, AdminKey: cfg.AdminKey, Log: log, Code: code,
+		WrapStore: cfg.WrapStore, AdminKey: cfg.AdminKey, Now: cfg.Now, Log: log, Code: code,
 	})
 	if err != nil {
 		tb.Fatal(err)
@@ -79,7 +81,7 @@ func New(tb testing.TB, cfg Config) *Host {
 		tb.Fatal(err)
 	}
 	h := &Host{Host: w, URL: "http://" + l.Addr().String(), served: make(chan error, 1)}
-	h.server = httpapi.New(httpapi.Config{Runs: w.Runs, Sessions: w.Runs, Plugins: w.Plugins, Health: w, Access: w.Access, Log: log, Addr: l.Addr().String(),
+	h.server = httpapi.New(httpapi.Config{Runs: w.Runs, Sessions: w.Runs, Plugins: w.Plugins, Health: w, Access: w.Access, Quotas: w.Quotas, Log: log, Addr: l.Addr().String(),
 		MaxPlugin: int64(cfg.Limits.Greatest().ModuleBytes), Version: "test", Metrics: metrics.New().Handler()})
 	go func() { h.served <- h.server.Serve(l) }()
 	if h.Client, err = client.New(h.URL, client.Options{}); err != nil {

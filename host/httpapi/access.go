@@ -154,6 +154,9 @@ func (s *Server) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 			defer grant.Leave()
 		}
 		c.Set(grantKey, &grant)
+		if err := s.admit(grant.Tenant); err != nil {
+			return err
+		}
 		route := routeOf(c.Request().Method, c.Path())
 		// What is no route is answered as such by the router.
 		if least, isRoute := s.least[route]; isRoute && !s.may(&grant, least) {

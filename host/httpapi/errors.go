@@ -53,7 +53,7 @@ func (s *Server) fail(err error, c echo.Context) {
 		panic(http.ErrAbortHandler)
 	}
 	known := s.explain(err, c)
-	status := known.Code.HTTPStatus()
+	status := known.HTTPStatus()
 	if known.Code == host.CodeInternal {
 		s.log(c, slog.LevelError, "request failed", "error", err, "cause", known.Cause)
 	}
@@ -63,7 +63,7 @@ func (s *Server) fail(err error, c echo.Context) {
 		h.Set("WWW-Authenticate", "Bearer")
 	}
 	body := append([]byte{'{'}, errorFields(nil, known.Code, known.Message)...)
-	body = appendProblems(body, known.Problems)
+	body = appendBreach(appendProblems(body, known.Problems), known.Breach)
 	if err := s.sendJSON(c, status, append(body, '}')); err != nil {
 		s.log(c, slog.LevelDebug, "error not delivered", "error", err)
 	}

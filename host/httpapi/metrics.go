@@ -16,7 +16,7 @@ var methods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.Me
 func (s *Server) observed(c echo.Context, err error, took time.Duration) {
 	status := c.Response().Status
 	if err != nil && !c.Response().Committed {
-		status = s.explain(err, c).Code.HTTPStatus()
+		status = s.explain(err, c).HTTPStatus()
 	}
 	route, method := c.Path(), c.Request().Method
 	if !s.patterns[route] {

@@ -50,6 +50,9 @@ type Config struct {
 	// tenants and keys answer 404.
 	Access host.Access
 
+	// Quotas refuses what is more than a tenant may have. Default: nobody does.
+	Quotas Quotas
+
 	// Metrics answers GET /metrics. Default: there is no such route.
 	Metrics http.Handler
 	// Observe is told of every request that was answered: the pattern of its route

@@ -37,6 +37,9 @@ type Config struct {
 	// Committed is told of each commit, on the committer's goroutine: how many items
 	// it has, how long it took, and why it failed. nil: nobody is.
 	Committed func(items int, took time.Duration, err error)
+	// Wrote is told of each batch that is durable, on the committer's goroutine. nil:
+	// nobody is.
+	Wrote func(b *host.Batch)
 	// Wake is called after a commit, on the committer's goroutine. nil: none.
 	Wake func()
 }
@@ -292,6 +295,9 @@ func (j *Journal) commit(ctx context.Context, items []queued) error {
 	if err != nil {
 		j.commitFailed(err)
 		return err
+	}
+	if j.cfg.Wrote != nil {
+		j.cfg.Wrote(&b)
 	}
 	for i := range b.Sessions {
 		s := &b.Sessions[i]

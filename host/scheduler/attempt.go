@@ -28,6 +28,9 @@ type attempt struct {
 	unparked  bool               // the ticket came free before the guest was out
 	resumed   bool               // what it waits for came before the guest was out
 	putOff    int                // times in a row that it was put off
+	goesOn    bool               // it is abandoned for now only
+	tok       *token             // of the run under way
+	spending
 }
 
 // open begins an invocation's attempt: fresh, or with what is stored of it.
@@ -47,7 +50,7 @@ func (ss *session) open(inv uint64, stored *opened) {
 	if stored != nil && stored.open != nil && stored.attempt == view.Attempt {
 		o, record = *stored.open, stored.record
 		o.Limits = o.Limits.Complete() // an older server may have known fewer
-		at.replay = true
+		at.replay, at.spending = true, stored.spending
 	} else {
 		o.Clock = max(ss.s.now(), ss.eng.Now())
 		ss.s.cfg.Entropy(o.Seed[:])
@@ -105,6 +108,7 @@ func (ss *session) abandon(inv uint64) {
 	}
 	delete(ss.attempts, inv)
 	at.abandoned = true
+	_, at.goesOn = ss.eng.Invocation(inv)
 	if at.cancel != nil {
 		at.cancel()
 	}
@@ -118,7 +122,7 @@ func (ss *session) abandon(inv uint64) {
 // run is one run of an attempt's guest, with a token in hand.
 func (s *Scheduler) run(at *attempt) {
 	tok := s.newToken(at.ss.key.Tenant, at)
-	ctx, ok := at.begin()
+	ctx, ok := at.begin(tok)
 	if !ok {
 		tok.release(0)
 		at.ss.release()
@@ -134,7 +138,7 @@ func (s *Scheduler) run(at *attempt) {
 }
 
 // begin marks the attempt as running; false if nobody wants it.
-func (at *attempt) begin() (context.Context, bool) {
+func (at *attempt) begin(tok *token) (context.Context, bool) {
 	ss := at.ss
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -142,7 +146,7 @@ func (at *attempt) begin() (context.Context, bool) {
 		return nil, false
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	at.cancel, at.running = cancel, true
+	at.cancel, at.running, at.tok = cancel, true, tok
 	at.answers.Restart()
 	ss.s.mu.Lock()
 	ss.s.counters.Attempts++
@@ -174,6 +178,8 @@ func (at *attempt) end(res host.InvocationResult, err error) {
 	at.running = false
 	at.cancel()
 	at.cancel = nil
+	at.burnt = at.burnt.With(max(res.Fuel, at.tok.burnt))
+	at.tok = nil
 	var u Unwound
 	switch {
 	case at.abandoned || ss.dead:
@@ -186,6 +192,9 @@ func (at *attempt) end(res host.InvocationResult, err error) {
 	}
 	switch {
 	case u.Stale:
+		if at.abandoned && !at.goesOn || ss.dead {
+			ss.settle(&at.spending)
+		}
 		ss.drop(at)
 	case u.Again:
 		s.count(&s.counters.Conflicts)
@@ -207,7 +216,7 @@ func (at *attempt) end(res host.InvocationResult, err error) {
 		}
 		ss.drop(at)
 		o := at.answers.Open()
-		ss.suspended[at.inv] = &opened{attempt: at.view.Attempt, open: &o, record: at.answers.Record()}
+		ss.suspended[at.inv] = &opened{attempt: at.view.Attempt, open: &o, record: at.answers.Record(), spending: at.spending}
 	case u.Parked:
 		s.count(&s.counters.Parks)
 		if at.unparked {
@@ -277,6 +286,7 @@ func (at *attempt) finish(res host.InvocationResult, fail *abi.Error) (lost bool
 		at.log(at.answers.Logs())
 		if r.Entry != nil {
 			at.answers.Finish(r.Entry)
+			at.spend(r.Entry, at.burnt)
 		}
 	})
 	switch {
@@ -377,6 +387,7 @@ func (l live) effect(n uint64, req engine.Request, attach func(*engine.Result)) 
 	res, _, err := ss.tick(engine.Call{Invocation: at.inv, Attempt: at.view.Attempt, N: n, Request: req}, func(r *engine.Result) {
 		if r.Entry != nil {
 			at.log(at.answers.Logs())
+			at.spend(r.Entry, at.burntNow())
 		}
 		attach(r)
 	})

@@ -40,6 +40,9 @@ func (c *Config) setDefaults() {
 	if c.Resources == nil {
 		c.Resources = noResources{}
 	}
+	if c.Quotas == nil {
+		c.Quotas = noQuotas{}
+	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}

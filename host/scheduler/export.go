@@ -156,7 +156,7 @@ func (s *Scheduler) importOf(p *past, held []engine.HeldAttempt, req *host.Start
 			open.Limits = view.Limits
 			h.Open = &open
 		}
-		h.Crashes = 0
+		h.Crashes, h.Burnt = 0, nil // a client's word for it is none
 		by[view.RunID] = append(by[view.RunID], h)
 	}
 	t := engine.ForkTarget{Key: key, RunID: out.runID, HandlerID: req.HandlerID, At: s.now()}

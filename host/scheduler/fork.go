@@ -94,6 +94,9 @@ func (s *Scheduler) forkOf(ctx context.Context, p *past, runID string) (host.For
 	if size := len(snapshot) + sizeOfHeld(begin.Held); size > maxSnapshot {
 		return host.Fork{}, host.Errorf(host.CodeLimitExceeded, "The run with its state takes %d bytes, more than a fork may begin with (%d)", size, maxSnapshot)
 	}
+	if err := s.cfg.Quotas.Ready(ctx, t.Key.Tenant); err != nil {
+		return host.Fork{}, err
+	}
 	ss := s.begin(t.Key)
 	if ss == nil {
 		return host.Fork{}, errDead
@@ -115,11 +118,17 @@ func (s *Scheduler) forkOf(ctx context.Context, p *past, runID string) (host.For
 // adopt begins the session by what was another, and gives the record of a run in it.
 // Called with mu held.
 func (ss *session) adopt(t engine.Adopt, runID string) (host.Run, uint64, error) {
+	if runID != "" {
+		if err := ss.place(false); err != nil {
+			return host.Run{}, 0, err
+		}
+	}
 	l := newLedger()
 	l.adopt(&engine.Entry{Held: t.Held})
 	ss.suspended = l.copies()
 	_, pos, err := ss.tick(t, nil)
 	if err != nil {
+		ss.giveBack()
 		return host.Run{}, 0, err
 	}
 	run, _ := ss.eng.Record(runID)
@@ -134,7 +143,7 @@ func (p *past) heldBy() heldByRun {
 	out := heldByRun{}
 	for inv, o := range p.ledger.records {
 		if view, ok := p.eng.Invocation(inv); ok && view.Attempt == o.attempt {
-			out[view.RunID] = append(out[view.RunID], engine.HeldAttempt{Invocation: inv, Attempt: o.attempt, Open: o.open, Calls: slices.Clip(o.record)})
+			out[view.RunID] = append(out[view.RunID], engine.HeldAttempt{Invocation: inv, Attempt: o.attempt, Open: o.open, Calls: slices.Clip(o.record), Burnt: o.spent()})
 		}
 	}
 	return out

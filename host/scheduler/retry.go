@@ -189,6 +189,9 @@ func (s *Scheduler) rerun(ctx context.Context, key host.SessionKey, failed *host
 	if err := s.latest(ctx, failed); err != nil {
 		return host.Fork{}, err
 	}
+	if err := s.cfg.Quotas.Ready(ctx, key.Tenant); err != nil {
+		return host.Fork{}, err
+	}
 	ss, err := s.acquire(ctx, key, false)
 	if err != nil {
 		return host.Fork{}, err
@@ -219,6 +222,9 @@ func (ss *session) rerun(failed *host.Run, t engine.Rerun) (host.Run, uint64, er
 	case latest != failed.RunID:
 		return host.Run{}, 0, notLatest(failed)
 	}
+	if err := ss.place(false); err != nil {
+		return host.Run{}, 0, err
+	}
 	l := newLedger()
 	l.add(t.Held)
 	for inv, o := range l.copies() {
@@ -226,6 +232,7 @@ func (ss *session) rerun(failed *host.Run, t engine.Rerun) (host.Run, uint64, er
 	}
 	_, pos, err := ss.tick(t, nil)
 	if err != nil {
+		ss.giveBack()
 		for inv := range l.records {
 			delete(ss.suspended, inv)
 		}

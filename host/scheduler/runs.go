@@ -60,6 +60,9 @@ func (s *Scheduler) beginRun(ctx context.Context, req *host.StartRequest, once *
 	if err := checkStart(req); err != nil {
 		return begun{}, err
 	}
+	if err := s.cfg.Quotas.Ready(ctx, req.Tenant); err != nil {
+		return begun{}, err
+	}
 	mod, err := s.cfg.Modules.Newest(req.Tenant, req.Workflow)
 	if err != nil {
 		return begun{}, err
@@ -260,6 +263,9 @@ func (ss *session) start(req *host.StartRequest, mod Module, once *claim) (host.
 	if req.OnBusy == host.OnBusyReject && ss.eng.Active() > 0 {
 		return host.Run{}, 0, nil, host.Errorf(host.CodeConflict, "session '%s' is busy", ss.key.Session)
 	}
+	if err := ss.place(t.Queue && ss.eng.Active() > 0); err != nil {
+		return host.Run{}, 0, nil, err
+	}
 	var end chan ended
 	if req.Wait {
 		end = make(chan ended, 1)
@@ -275,6 +281,7 @@ func (ss *session) start(req *host.StartRequest, mod Module, once *claim) (host.
 		}
 	})
 	if err != nil {
+		ss.giveBack()
 		ss.repeats = nil
 		delete(ss.ended, t.RunID)
 		return host.Run{}, 0, nil, refused(err)
@@ -403,6 +410,9 @@ func (s *Scheduler) SendOnce(ctx context.Context, tenant, id string, ev abi.Even
 
 // send ticks an event into a running run, and gives the queue position.
 func (s *Scheduler) send(ctx context.Context, tenant, id string, ev abi.Event, step string, once *claim) (uint64, error) {
+	if err := s.cfg.Quotas.Grow(ctx, tenant); err != nil {
+		return 0, err
+	}
 	ss, run, err := s.active(ctx, tenant, id)
 	if err != nil {
 		return 0, err

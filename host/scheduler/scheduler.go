@@ -208,6 +208,9 @@ type Config struct {
 	// Observer is told of what happens, if it is not nil.
 	Observer Observer
 
+	// Quotas counts what tenants have and use. Default: there are none.
+	Quotas Quotas
+
 	// Resources are those that workflows may call. Default: none.
 	Resources host.Resources
 

@@ -115,6 +115,7 @@ type sim struct {
 	eraseRows  int
 	limits     *host.LimitTable
 	retention  retained
+	billing    billing
 	calm       time.Duration // after which everything has come to an end
 	crashes    int           // per 10,000 steps
 	refusals   int           // per 100 commits
@@ -222,7 +223,7 @@ func (s *sim) play() {
 	s.store = memory.New()
 	s.attempt = map[attemptKey][]effect{}
 	s.outside = map[string]*outsideCall{}
-	s.facts = newFacts()
+	s.facts, s.billing = newFacts(), newBilling()
 	s.modules = newSimModules(s.t, map[string]string{
 		"long":  fmt.Sprintf(simManifest, "long", int64(time.Hour)),
 		"brief": fmt.Sprintf(simManifest, "brief", int64(time.Second)),

@@ -65,7 +65,7 @@ func sizeOfHeld(held []engine.HeldAttempt) int {
 func (ss *session) held() []engine.HeldAttempt {
 	by := map[uint64]engine.HeldAttempt{}
 	for inv, o := range ss.ledger.records {
-		by[inv] = engine.HeldAttempt{Invocation: inv, Attempt: o.attempt, Open: o.open, Calls: slices.Clip(o.record)}
+		by[inv] = engine.HeldAttempt{Invocation: inv, Attempt: o.attempt, Open: o.open, Calls: slices.Clip(o.record), Burnt: o.spent()}
 	}
 	for inv, n := range ss.crashes {
 		if view, ok := ss.eng.Invocation(inv); ok {

@@ -21,6 +21,7 @@ import (
 	"github.com/weftrun/weft/host/journal"
 	"github.com/weftrun/weft/host/metrics"
 	"github.com/weftrun/weft/host/module"
+	"github.com/weftrun/weft/host/quota"
 	"github.com/weftrun/weft/host/sandbox"
 	"github.com/weftrun/weft/host/scheduler"
 	"github.com/weftrun/weft/host/store/memory"
@@ -87,6 +88,7 @@ type Host struct {
 	Journal *journal.Journal
 	Sandbox *sandbox.Sandbox
 	Streams *stream.Hub
+	Quotas  *quota.Service
 	// Secret is random, and the same for as long as the store is.
 	Secret []byte
 
@@ -130,7 +132,10 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 	if err := h.openSandbox(ctx, cfg); err != nil {
 		return nil, err
 	}
-	h.Plugins, err = module.New(module.Config{Store: h.Store, Sandbox: h.Sandbox, Limits: cfg.Limits, Log: cfg.Log,
+	if h.Quotas, err = quota.New(ctx, quota.Config{Store: h.Store, Limits: cfg.Limits, Now: cfg.Now}); err != nil {
+		return nil, err
+	}
+	h.Plugins, err = module.New(module.Config{Store: h.Store, Sandbox: h.Sandbox, Limits: cfg.Limits, Log: cfg.Log, Quota: h.Quotas.Plugin,
 		Settled: func(ctx context.Context) error { return h.Journal.Wait(ctx, h.Journal.Stats().Position) }})
 	if err != nil {
 		return nil, fmt.Errorf("load the plugins: %w", err)
@@ -138,7 +143,8 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 	h.Streams = stream.NewHub(h.Store)
 	h.Journal, err = journal.Open(ctx, journal.Config{
 		Store: h.Store, Published: h.Streams.Publish, Purged: h.Streams.Purged,
-		Wake: func() { h.Runs.Nudge() }, Busy: func() bool { return h.Runs.Busy() }, Committed: committed(cfg.Metrics),
+		Wrote: h.Quotas.Wrote,
+		Wake:  func() { h.Runs.Nudge() }, Busy: func() bool { return h.Runs.Busy() }, Committed: committed(cfg.Metrics),
 	})
 	if err != nil {
 		return nil, err
@@ -155,7 +161,7 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 		Rehearse: func(o engine.AttemptOpen, r []engine.CallRecord, p *engine.Pending) scheduler.Rehearsal {
 			return hostcall.NewRehearsal(o, r, p)
 		},
-		Classify: classify, Parked: hostcall.ErrParked, Observer: observer(cfg.Metrics),
+		Classify: classify, Parked: hostcall.ErrParked, Observer: observer(cfg.Metrics), Quotas: h.Quotas,
 		Tokens: cfg.Tokens, IdleAfter: cfg.IdleAfter, Limits: cfg.Limits, Resources: cfg.Resources, Timeout: cfg.Timeout, Now: cfg.Now, Log: cfg.Log,
 		SnapshotEntries: cfg.SnapshotEntries, KeepEntries: cfg.KeepEntries, DueAtOnce: cfg.DueAtOnce, After: after,
 	})
@@ -163,7 +169,7 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 		return nil, err
 	}
 	h.Access, err = access.New(ctx, access.Config{
-		Store: h.Store, Runs: h.Runs, Plugins: h.Plugins, AdminKey: cfg.AdminKey, Forget: h.Runs.Forget, Log: cfg.Log, Now: cfg.Now,
+		Store: h.Store, Runs: h.Runs, Plugins: h.Plugins, AdminKey: cfg.AdminKey, Forget: h.forget, Quotas: h.Quotas.Usage, Log: cfg.Log, Now: cfg.Now,
 		Settled: func(ctx context.Context) error { return h.Journal.Wait(ctx, h.Journal.Stats().Position) },
 	})
 	if err != nil {
@@ -171,6 +177,15 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 	}
 	h.begin(ctx)
 	return h, nil
+}
+
+// forget lets go of what is in memory of a tenant that nobody uses.
+func (h *Host) forget(ctx context.Context, tenant string) error {
+	if err := h.Runs.Forget(ctx, tenant); err != nil {
+		return err
+	}
+	h.Quotas.Forget(tenant)
+	return nil
 }
 
 func openStore(cfg Config) (host.Store, error) {

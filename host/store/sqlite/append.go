@@ -24,6 +24,7 @@ type statements struct {
 	insertJournal *sql.Stmt
 	setSnapshot   *sql.Stmt
 	cutJournal    *sql.Stmt
+	countJournal  *sql.Stmt
 	useVersions   *sql.Stmt
 	nameVersions  *sql.Stmt
 	cutVersions   *sql.Stmt
@@ -41,6 +42,7 @@ type statements struct {
 	firstStream   *sql.Stmt
 	setFirstSeq   *sql.Stmt
 	putRepeat     *sql.Stmt
+	putSpent      *sql.Stmt
 
 	dropRun     *sql.Stmt
 	dropEvents  *sql.Stmt
@@ -82,15 +84,16 @@ func prepareStatements(ctx context.Context, conn *sql.Conn) (*statements, error)
 
 		{&s.epoch, `SELECT epoch FROM store`},
 
-		{&s.insertSession, `INSERT INTO sessions (tenant, session, last, wake_at, private, created, updated)
-			VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6) ON CONFLICT DO NOTHING`},
-		{&s.updateSession, `UPDATE sessions SET last = ?3, wake_at = ?4, private = private OR ?5, updated = ?7
+		{&s.insertSession, `INSERT INTO sessions (tenant, session, last, wake_at, private, created, updated, bytes, state)
+			VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7, ?8) ON CONFLICT DO NOTHING`},
+		{&s.updateSession, `UPDATE sessions SET last = ?3, wake_at = ?4, private = private OR ?5, updated = ?7, bytes = bytes + ?8, state = ?9
 			WHERE tenant = ?1 AND session = ?2 AND last = ?6 RETURNING id`},
 		{&s.findSession, `SELECT id FROM sessions WHERE tenant = ? AND session = ?`},
 		{&s.insertJournal, `INSERT INTO journal (sid, first, data, snapshot) VALUES (?, ?, ?, ?)`},
 		{&s.setSnapshot, `UPDATE sessions SET snapshot = ?2 WHERE id = ?1`},
 		{&s.cutJournal, `DELETE FROM journal WHERE sid = ?1 AND first <
 			(SELECT max(first) FROM journal WHERE sid = ?1 AND snapshot <= ?2)`},
+		{&s.countJournal, `UPDATE sessions SET bytes = (SELECT coalesce(sum(length(data)), 0) FROM journal WHERE sid = ?1) WHERE id = ?1`},
 
 		{&s.useVersions, `INSERT INTO session_versions (sid, version, last) SELECT j.value ->> 0, v.id, j.value ->> 2
 			FROM json_each(?1) j CROSS JOIN versions v ON v.digest = j.value ->> 1 WHERE true ON CONFLICT DO UPDATE SET last = max(last, excluded.last)`},
@@ -129,6 +132,8 @@ func prepareStatements(ctx context.Context, conn *sql.Conn) (*statements, error)
 			WHERE tenant = ? AND handler = ? AND first_seq < 0`},
 
 		{&s.putRepeat, `INSERT OR REPLACE INTO repeats (tenant, route, key, hash, run, made) VALUES (?, ?, ?, ?, ?, ?)`},
+		{&s.putSpent, `INSERT INTO spent (tenant, month, runs, fuel, log_bytes) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO UPDATE
+			SET runs = runs + excluded.runs, fuel = fuel + excluded.fuel, log_bytes = log_bytes + excluded.log_bytes`},
 		// The latest run goes only as the last one, and with it a private session
 		// perhaps: not one that has something to do.
 		{&s.dropRun, `DELETE FROM runs WHERE tenant = ?1 AND run = ?2 AND sid = ?3 AND completed > 0
@@ -142,7 +147,7 @@ func prepareStatements(ctx context.Context, conn *sql.Conn) (*statements, error)
 		{&s.deleteHandler, `DELETE FROM handlers WHERE tenant = ? AND handler = ? AND sid = ?`},
 		{&s.deleteSession, `DELETE FROM sessions WHERE id = ? AND private
 			AND NOT EXISTS (SELECT 1 FROM runs WHERE sid = sessions.id AND latest = 1)`},
-		{&s.markErased, `UPDATE sessions SET last = 0, wake_at = 0 WHERE id = ?`},
+		{&s.markErased, `UPDATE sessions SET last = 0, wake_at = 0, bytes = 0, state = 0 WHERE id = ?`},
 		{&s.eraseEvents, `DELETE FROM stream WHERE (hid, last_seq) IN (SELECT t.hid, t.last_seq FROM stream t
 			WHERE t.hid IN (` + erasedHandlers + `) LIMIT ?2)`},
 		{&s.eraseRuns, `DELETE FROM runs WHERE id IN (SELECT o.id FROM runs o
@@ -185,6 +190,9 @@ func (s *Store) Append(ctx context.Context, b host.Batch) error {
 				return appendError(err)
 			}
 			journalBytes += uint64(len(b.Sessions[i].Data))
+		}
+		if err := s.putSpent(ctx, b.Spent); err != nil {
+			return appendError(err)
 		}
 		return appendError(s.settleVersions(ctx, &b))
 	})
@@ -271,19 +279,6 @@ func checkPart(p *host.SessionBatch) error {
 	return nil
 }
 
-func checkEvents(row *host.StreamRow) error {
-	if len(row.Events) == 0 {
-		return refuse("handler %q: a stream row without events", row.HandlerID)
-	}
-	for i := range row.Events {
-		seq := row.Events[i].Seq
-		if seq > math.MaxInt64 || i > 0 && seq != row.Events[i-1].Seq+1 {
-			return refuse("handler %q: stream event %d is out of order", row.HandlerID, seq)
-		}
-	}
-	return nil
-}
-
 // putSession moves the session to its new position, and writes the entries up
 // to it. It answers sql.ErrNoRows for a part that deletes in a session that
 // does not exist.
@@ -296,7 +291,7 @@ func (s *Store) putSession(ctx context.Context, p *host.SessionBatch) (sid int64
 		sid, err = s.makeSession(ctx, p)
 	} else {
 		err = s.stmts.updateSession.QueryRowContext(ctx, p.Key.Tenant, p.Key.Session, int64(p.Last),
-			wakeColumn(p.WakeAt), startsPrivate(p), int64(p.First-1), p.At).Scan(&sid)
+			wakeColumn(p.WakeAt), startsPrivate(p), int64(p.First-1), p.At, len(p.Data), p.StateBytes).Scan(&sid)
 		if errors.Is(err, sql.ErrNoRows) {
 			err = refuse("session %q does not end before position %d", p.Key.Session, p.First)
 		}
@@ -317,7 +312,7 @@ func (s *Store) putSession(ctx context.Context, p *host.SessionBatch) (sid int64
 
 func (s *Store) makeSession(ctx context.Context, p *host.SessionBatch) (sid int64, err error) {
 	res, err := s.stmts.insertSession.ExecContext(ctx, p.Key.Tenant, p.Key.Session, int64(p.Last),
-		wakeColumn(p.WakeAt), startsPrivate(p), p.At)
+		wakeColumn(p.WakeAt), startsPrivate(p), p.At, len(p.Data), p.StateBytes)
 	if err != nil {
 		return 0, err
 	}

@@ -70,6 +70,8 @@ func Run(t *testing.T, open func(t *testing.T) host.Store) {
 		{"Audit", testAudit},
 		{"TenantUsage", testTenantUsage},
 		{"ClearTenant", testClearTenant},
+		{"Spent", testSpent},
+		{"Held", testHeld},
 		{"Meta", testMeta},
 		{"Stats", testStats},
 		{"Close", testClose},
