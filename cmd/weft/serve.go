@@ -42,6 +42,7 @@ type serveOptions struct {
 	keepJournal   uint64
 	dueAtOnce     int
 	debug         debugOptions
+	tracing       tracingOptions
 }
 
 func newServe() *cobra.Command {
@@ -74,6 +75,7 @@ docs/resources.md says how it is written.`,
   weft serve --addr :8443 --admin-key-file admin.key --tls-cert cert.pem --tls-key key.pem
   weft serve --limits limits.json       # checked first: weft limits --limits limits.json
   weft serve --debug-addr 127.0.0.1:6060   # go tool pprof http://127.0.0.1:6060/debug/pprof/profile
+  weft serve --otlp-endpoint http://127.0.0.1:4318   # traces, see docs/operations.md
   weft serve --examples                 # with build/plugins/*-go.wasm loaded
   weft serve --examples=./my-plugins    # with every .wasm of that directory
   weft serve --data :memory:            # keep nothing`,
@@ -103,6 +105,7 @@ docs/resources.md says how it is written.`,
 	f.IntVar(&o.dueAtOnce, "due-at-once", 256, "`SESSIONS` that are taken up at a time of those that have something to do after a time down")
 	f.DurationVar(&o.runTimeout, "run-timeout", host.DefaultRunTimeout, "timeout of runs whose workflow names none")
 	o.debug.add(f)
+	o.tracing.add(f)
 	return cmd
 }
 
@@ -138,12 +141,17 @@ func serve(ctx context.Context, o serveOptions, stdout, stderr io.Writer) error 
 		return fmt.Errorf("find this program, to start it as a compiler: %w", err)
 	}
 	series := metrics.New()
+	tracer, err := openTracing(ctx, o.tracing, series, log)
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	defer closeTracing(ctx, tracer, log)
 	sv := &server{
 		log: log, counts: wire.NewSource(series),
 		host: wire.Config{Data: o.data, Limits: limits, Resources: resources, Timeout: o.runTimeout, Log: log, Compiler: program, AdminKey: adminKey,
-			SnapshotEntries: o.snapshotEvery, KeepEntries: o.keepJournal, DueAtOnce: o.dueAtOnce, Metrics: series},
+			SnapshotEntries: o.snapshotEvery, KeepEntries: o.keepJournal, DueAtOnce: o.dueAtOnce, Metrics: series, Tracer: tracer},
 		api: httpapi.Config{Log: log, Addr: l.Addr().String(), AllowedHosts: o.hosts, CORSOrigins: o.origins, Version: version,
-			MaxPlugin: int64(limits.Greatest().ModuleBytes), Metrics: series.Handler(), Observe: series.Request},
+			MaxPlugin: int64(limits.Greatest().ModuleBytes), Metrics: series.Handler(), Observe: series.Request, Tracer: requestTracer(tracer)},
 	}
 	debug, err := openDebug(o, series.Handler(), log)
 	if err != nil {

@@ -56,6 +56,8 @@ type Config struct {
 	// ("" if there is none), its method, its status and how long it took. Default:
 	// nobody is.
 	Observe func(route, method string, status int, took time.Duration)
+	// Tracer makes the spans of requests. Default: there are none.
+	Tracer Tracer
 
 	// Log takes failures that clients are not told about, and every request at
 	// debug level. Default: discarded.

@@ -18,7 +18,8 @@ type attempt struct {
 	inv     uint64
 	view    engine.Invocation
 	answers Answers
-	replay  bool // it has a record, or ran before
+	replay  bool                // it has a record, or ran before
+	traced  *host.TracedAttempt // what its span is to tell; nil: there is none, or it has been told
 
 	// Guarded by ss.mu.
 	running   bool
@@ -27,6 +28,7 @@ type attempt struct {
 	parked    bool               // waits for a write ticket
 	unparked  bool               // the ticket came free before the guest was out
 	resumed   bool               // what it waits for came before the guest was out
+	held      bool               // abandoned until its run, which is blocked, goes on
 	putOff    int                // times in a row that it was put off
 }
 
@@ -52,6 +54,7 @@ func (ss *session) open(inv uint64, stored *opened) {
 		o.Clock = max(ss.s.now(), ss.eng.Now())
 		ss.s.cfg.Entropy(o.Seed[:])
 	}
+	at.trace(&o)
 	at.answers = ss.s.cfg.Answers(live{at}, o, record)
 	ss.attempts[inv] = at
 	ss.pin()
@@ -98,15 +101,17 @@ func (s *Scheduler) item(at *attempt) readyItem {
 }
 
 // abandon ends an attempt that is no longer wanted. Called with ss.mu held.
-func (ss *session) abandon(inv uint64) {
+func (ss *session) abandon(inv uint64, held bool) {
 	at := ss.attempts[inv]
 	if at == nil {
 		return
 	}
 	delete(ss.attempts, inv)
-	at.abandoned = true
+	at.abandoned, at.held = true, held
 	if at.cancel != nil {
 		at.cancel()
+	} else if at.replay && !held {
+		at.tell(0, nil, true)
 	}
 	ss.giveUp(at)
 	if at.parked {
@@ -151,6 +156,9 @@ func (at *attempt) begin() (context.Context, bool) {
 		ss.s.counters.Replayed++
 	}
 	ss.s.mu.Unlock()
+	if at.traced != nil {
+		at.traced.Replayed = at.replay
+	}
 	at.replay = true
 	return ctx, true
 }
@@ -186,6 +194,9 @@ func (at *attempt) end(res host.InvocationResult, err error) {
 	}
 	switch {
 	case u.Stale:
+		if at.abandoned && !at.held && !ss.dead {
+			at.tell(res.Fuel, nil, true)
+		}
 		ss.drop(at)
 	case u.Again:
 		s.count(&s.counters.Conflicts)
@@ -285,6 +296,8 @@ func (at *attempt) finish(res host.InvocationResult, fail *abi.Error) (lost bool
 		return true
 	case err != nil && !errors.Is(err, engine.ErrStale):
 		ss.s.cfg.Log.Error("a step's end is refused", "run", at.view.RunID, "step", at.view.Step, "error", err)
+	case err == nil:
+		at.tell(res.Fuel, out.Err, false)
 	}
 	return false
 }

@@ -246,17 +246,26 @@ func (s *Scheduler) outside(ctx context.Context, o *outcall) (value abi.Raw, fai
 	}
 	ss.mu.Lock()
 	call, ok := ss.eng.OutCall(o.key.invocation)
+	span := ss.tracedCall(&call)
 	ss.mu.Unlock()
 	ss.release()
 	if !ok || call.Attempt != o.attempt || call.N != o.n {
 		return nil, nil, false
 	}
 	s.count(&s.counters.Calls)
-	value, fail = s.cfg.Resources.Call(ctx, host.ResourceCall{
+	out := host.ResourceCall{
 		User: host.ResourceUser{Tenant: o.key.session.Tenant, Workflow: call.Workflow, Digest: call.Version},
 		Step: call.Step, RunID: call.RunID, Resource: call.Resource, Method: call.Method,
 		Payload: call.Payload, Key: call.Key, Mode: call.Mode,
-	})
+	}
+	if span != nil {
+		out.Trace = s.cfg.Tracer.Outgoing(span)
+	}
+	value, fail = s.cfg.Resources.Call(ctx, out)
+	if span != nil {
+		span.Ended, span.Code = s.now(), host.FailureCode(fail)
+		s.cfg.Tracer.Called(span)
+	}
 	return value, fail, true
 }
 

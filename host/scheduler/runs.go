@@ -93,7 +93,7 @@ func (s *Scheduler) startIn(ctx context.Context, st *reservation, req *host.Star
 		if err != nil {
 			return nil, host.Run{}, nil, err
 		}
-		run, pos, end, err := ss.start(req, mod, once)
+		run, pos, end, err := ss.start(ctx, req, mod, once)
 		if err == nil {
 			st.pos = pos
 			return ss, run, end, nil
@@ -247,10 +247,11 @@ func (s *Scheduler) checkReuse(ctx context.Context, req *host.StartRequest, r *r
 
 // start ticks a run's start and returns its record, the position, and, for a
 // start that waits, where its end will be told.
-func (ss *session) start(req *host.StartRequest, mod Module, once *claim) (host.Run, uint64, chan ended, error) {
+func (ss *session) start(ctx context.Context, req *host.StartRequest, mod Module, once *claim) (host.Run, uint64, chan ended, error) {
 	s := ss.s
 	t := s.startOf(req.Tenant, mod, req.Event)
 	t.RunID, t.HandlerID, t.Queue = s.newID(), req.HandlerID, req.OnBusy == host.OnBusyQueue
+	t.Trace = s.traceOf(ctx, nil)
 	s.cfg.Entropy(t.Seed[:])
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -436,6 +437,7 @@ func (s *Scheduler) send(ctx context.Context, tenant, id string, ev abi.Event, s
 		ss.repeats = nil
 		return 0, refused(err)
 	}
+	ss.tracePost(ctx, run.RunID, ev.Type)
 	return pos, nil
 }
 

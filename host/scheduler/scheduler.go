@@ -208,6 +208,10 @@ type Config struct {
 	// Observer is told of what happens, if it is not nil.
 	Observer Observer
 
+	// Tracer makes the spans of traces. nil: there are none, and telling it costs
+	// nothing.
+	Tracer Tracer
+
 	// Resources are those that workflows may call. Default: none.
 	Resources host.Resources
 

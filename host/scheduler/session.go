@@ -354,7 +354,12 @@ func (ss *session) item(res engine.Result) host.JournalItem {
 
 // observe tells of the runs that began and ended by a tick.
 func (ss *session) observe(it *host.JournalItem) {
-	o := ss.s.cfg.Observer
+	o, t := ss.s.cfg.Observer, ss.s.cfg.Tracer
+	for i := range it.Runs {
+		if r := &it.Runs[i]; t != nil && r.Status.Final() {
+			t.Ran(r)
+		}
+	}
 	if o == nil {
 		return
 	}
@@ -379,8 +384,9 @@ func (ss *session) carryOut(cmds []engine.Command) (over bool) {
 			ss.open(c.Invocation, ss.suspended[c.Invocation])
 			delete(ss.suspended, c.Invocation)
 		case engine.Abandon:
+			ss.tellSuspended(c)
 			delete(ss.suspended, c.Invocation)
-			ss.abandon(c.Invocation)
+			ss.abandon(c.Invocation, c.Held)
 			ss.s.takeBack(ss.key, c.Invocation)
 		case engine.CallOut:
 			ss.callOut(c.Invocation, false)
