@@ -56,7 +56,7 @@ func (s *Server) answered(c echo.Context, t tracedRequest, err error) {
 	span := host.TracedRequest{Own: t.own, Given: t.given, Started: t.start.UnixNano(), Ended: time.Now().UnixNano()}
 	span.Route, span.Method, span.Status = s.outcome(c, err)
 	span.Request, _ = c.Get(requestIDKey).(string)
-	span.Run, _ = c.Get(runKey).(string)
+	span.Run = subjectOf(c).run
 	if grant, ok := c.Get(grantKey).(*host.Grant); ok {
 		span.Tenant = grant.Tenant
 	}

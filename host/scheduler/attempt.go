@@ -233,7 +233,7 @@ func (at *attempt) end(res host.InvocationResult, err error) {
 		ss.giveUp(at)
 		_, _, err := ss.tick(engine.Block{RunID: at.view.RunID, Reason: *u.Block}, nil)
 		if err != nil && !errors.Is(err, engine.ErrStale) {
-			s.cfg.Log.Error("a run cannot be blocked", "run", at.view.RunID, "error", err)
+			at.say(slog.LevelError, "a run cannot be blocked", "error", err)
 		}
 		ss.drop(at)
 	default:
@@ -261,7 +261,7 @@ func (at *attempt) classify(err error) Unwound {
 	if host.CodeOf(err) == host.CodeUnavailable {
 		return Unwound{Later: true}
 	}
-	at.ss.s.cfg.Log.Error("the host could not run a step", "tenant", at.ss.key.Tenant, "run", at.view.RunID, "step", at.view.Step, "error", err)
+	at.say(slog.LevelError, "the host could not run a step", "error", err)
 	return Unwound{Block: &host.Blocked{Code: host.BlockedHostError, Message: host.MessageOf(err)}}
 }
 
@@ -295,7 +295,7 @@ func (at *attempt) finish(res host.InvocationResult, fail *abi.Error) (lost bool
 		at.answers.Lost()
 		return true
 	case err != nil && !errors.Is(err, engine.ErrStale):
-		ss.s.cfg.Log.Error("a step's end is refused", "run", at.view.RunID, "step", at.view.Step, "error", err)
+		at.say(slog.LevelError, "a step's end is refused", "error", err)
 	case err == nil:
 		at.tell(res.Fuel, out.Err, false)
 	}
@@ -325,10 +325,8 @@ func (ss *session) drop(at *attempt) {
 
 // log shows the guest's log lines in the server's log.
 func (at *attempt) log(lines []engine.LogRecord) {
-	log := at.ss.s.cfg.Log
 	for i := range lines {
-		log.Log(context.Background(), slogLevel(lines[i].Level), lines[i].Message, "tenant", at.ss.key.Tenant,
-			"workflow", at.view.Workflow, "run", at.view.RunID, "step", at.view.Step)
+		at.say(slogLevel(lines[i].Level), lines[i].Message)
 	}
 }
 

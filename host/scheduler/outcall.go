@@ -3,6 +3,7 @@ package scheduler
 import (
 	"container/list"
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/weftrun/weft/abi"
@@ -279,8 +280,7 @@ func (s *Scheduler) answerCall(o *outcall, value abi.Raw, fail *abi.Error) {
 		ss.mu.Unlock()
 		ss.release()
 	case host.CodeOf(err) != host.CodeNotFound: // else it was purged
-		s.cfg.Log.Error("the answer of a resource cannot be noted, and is kept", "tenant", o.key.session.Tenant,
-			"session", o.key.session.Session, "error", err)
+		s.logOf(context.Background(), slog.LevelError, "the answer of a resource cannot be noted, and is kept", o.key.session, []any{"error", err})
 		s.mu.Lock()
 		s.calls.late = append(s.calls.late, lateAnswer{o, value, fail, s.cfg.Now().Add(retryLoad)})
 		s.mu.Unlock()

@@ -280,6 +280,7 @@ func (ss *session) start(ctx context.Context, req *host.StartRequest, mod Module
 		delete(ss.ended, t.RunID)
 		return host.Run{}, 0, nil, refused(err)
 	}
+	s.logBegan(ctx, &run)
 	return run, pos, end, nil
 }
 

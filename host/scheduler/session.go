@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"sync"
 	"sync/atomic"
@@ -180,7 +181,7 @@ func (ss *session) load(ctx context.Context, barrier uint64) {
 		ss.err = ss.s.isolate(ss.key, err)
 		return
 	case !errors.Is(err, host.ErrNotFound):
-		ss.s.cfg.Log.Error("a session cannot be loaded", "tenant", ss.key.Tenant, "session", ss.key.Session, "error", err)
+		ss.log(ctx, slog.LevelError, "a session cannot be loaded", "error", err)
 		ss.err = unavailable(err)
 		return
 	}
@@ -356,7 +357,12 @@ func (ss *session) item(res engine.Result) host.JournalItem {
 func (ss *session) observe(it *host.JournalItem) {
 	o, t := ss.s.cfg.Observer, ss.s.cfg.Tracer
 	for i := range it.Runs {
-		if r := &it.Runs[i]; t != nil && r.Status.Final() {
+		r := &it.Runs[i]
+		if !r.Status.Final() {
+			continue
+		}
+		ss.s.logEnded(r)
+		if t != nil {
 			t.Ran(r)
 		}
 	}
