@@ -31,6 +31,7 @@ type serveOptions struct {
 	demo          bool
 	allowRemote   bool
 	adminKeyFile  string
+	wrongKeys     int
 	tlsCert       string
 	tlsKey        string
 	hosts         []string
@@ -94,6 +95,7 @@ docs/resources.md says how it is written.`,
 	f.BoolVar(&o.demo, "demo", false, "after the start, run the wordcount example over real text and print the result")
 	f.BoolVar(&o.allowRemote, "allow-remote", false, "listen on an address that is not loopback, without keys: whoever reaches it can do everything")
 	f.StringVar(&o.adminKeyFile, "admin-key-file", "", "`FILE` with the server's own admin key, which makes tenants and keys (or the key itself in WEFT_ADMIN_KEY)")
+	f.IntVar(&o.wrongKeys, "wrong-keys", 30, "`KEYS` that may be wrong a minute from one address (IPv6: /64) before further ones get 429 unseen; keys in use go on (0: any number)")
 	f.StringVar(&o.tlsCert, "tls-cert", "", "`FILE` with the certificate, to serve by TLS 1.2 or newer (PEM, with what it is signed by)")
 	f.StringVar(&o.tlsKey, "tls-key", "", "`FILE` with the certificate's private key (PEM)")
 	f.StringSliceVar(&o.hosts, "allowed-host", nil, "further host name by which requests may name the server (repeatable)")
@@ -151,7 +153,7 @@ func serve(ctx context.Context, o serveOptions, stdout, stderr io.Writer) error 
 		host: wire.Config{Data: o.data, Limits: limits, Resources: resources, Timeout: o.runTimeout, Log: log, Compiler: program, AdminKey: adminKey,
 			SnapshotEntries: o.snapshotEvery, KeepEntries: o.keepJournal, DueAtOnce: o.dueAtOnce, Metrics: series, Tracer: tracer},
 		api: httpapi.Config{Log: log, Addr: l.Addr().String(), AllowedHosts: o.hosts, CORSOrigins: o.origins, Version: version,
-			MaxPlugin: int64(limits.Greatest().ModuleBytes), Metrics: series.Handler(), Observe: series.Request, Tracer: requestTracer(tracer)},
+			MaxPlugin: int64(limits.Greatest().ModuleBytes), Metrics: series.Handler(), Observe: series.Request, WrongKeys: o.wrongKeys, WrongKey: series.WrongKey, Tracer: requestTracer(tracer)},
 	}
 	debug, err := openDebug(o, series.Handler(), log)
 	if err != nil {
@@ -184,6 +186,8 @@ func (o serveOptions) check(adminKey string, log *slog.Logger) error {
 	switch {
 	case o.snapshotEvery < 1:
 		return usage("--snapshot-every %d: it is a number from 1 on", o.snapshotEvery)
+	case o.wrongKeys < 0:
+		return usage("--wrong-keys %d: it is a number from 0 on", o.wrongKeys)
 	case o.dueAtOnce < 1:
 		return usage("--due-at-once %d: it is a number from 1 on", o.dueAtOnce)
 	case (o.tlsCert == "") != (o.tlsKey == ""):

@@ -214,7 +214,7 @@ func (op *operation) responses(r Route) map[string]schema {
 func (op *operation) errorStatuses(r Route) []int {
 	list := slices.Clone(op.fails)
 	if r.Least != "" {
-		list = append(list, 400, 401, 403, 404, 500)
+		list = append(list, 400, 401, 403, 404, 429, 500)
 	}
 	if op.body != nil {
 		list = append(list, 413, 415)
