@@ -55,7 +55,7 @@ type Config struct {
 	// Observe is told of every request that was answered: the pattern of its route
 	// ("" if there is none), its method, its status and how long it took. Default:
 	// nobody is.
-	Observe func(route, method string, status int, took time.Duration)	// WrongKeys is how many wrong keys an address may send a minute before keys that
+	Observe func(route, method string, status int, took time.Duration) // WrongKeys is how many wrong keys an address may send a minute before keys that
 	// are not known to be right are refused unseen. Default: any number.
 	WrongKeys int
 	// WrongKey is told of every wrong key, and of those that are refused unseen.
@@ -131,7 +131,7 @@ type Server struct {
 	cfg    Config
 	guard  guard
 	wrong  *wrongKeys // nil: they are not counted
-	banner string // the Server header
+	banner string     // the Server header
 	// cursors seals those of listings.
 	cursors cipher.Block
 	echo    *echo.Echo

@@ -193,4 +193,3 @@ func (l *lru[K, V]) remove(key K) {
 		delete(l.items, key)
 	}
 }
-
