@@ -31,6 +31,7 @@ type serveOptions struct {
 	demo          bool
 	allowRemote   bool
 	adminKeyFile  string
+	wrongKeys     int
 	tlsCert       string
 	tlsKey        string
 	hosts         []string
@@ -42,6 +43,7 @@ type serveOptions struct {
 	keepJournal   uint64
 	dueAtOnce     int
 	debug         debugOptions
+	tracing       tracingOptions
 }
 
 func newServe() *cobra.Command {
@@ -74,6 +76,7 @@ docs/resources.md says how it is written.`,
   weft serve --addr :8443 --admin-key-file admin.key --tls-cert cert.pem --tls-key key.pem
   weft serve --limits limits.json       # checked first: weft limits --limits limits.json
   weft serve --debug-addr 127.0.0.1:6060   # go tool pprof http://127.0.0.1:6060/debug/pprof/profile
+  weft serve --otlp-endpoint http://127.0.0.1:4318   # traces, see docs/operations.md
   weft serve --examples                 # with build/plugins/*-go.wasm loaded
   weft serve --examples=./my-plugins    # with every .wasm of that directory
   weft serve --data :memory:            # keep nothing`,
@@ -92,6 +95,7 @@ docs/resources.md says how it is written.`,
 	f.BoolVar(&o.demo, "demo", false, "after the start, run the wordcount example over real text and print the result")
 	f.BoolVar(&o.allowRemote, "allow-remote", false, "listen on an address that is not loopback, without keys: whoever reaches it can do everything")
 	f.StringVar(&o.adminKeyFile, "admin-key-file", "", "`FILE` with the server's own admin key, which makes tenants and keys (or the key itself in WEFT_ADMIN_KEY)")
+	f.IntVar(&o.wrongKeys, "wrong-keys", 30, "`KEYS` that may be wrong a minute from one address (IPv6: /64) before further ones get 429 unseen; keys in use go on (0: any number)")
 	f.StringVar(&o.tlsCert, "tls-cert", "", "`FILE` with the certificate, to serve by TLS 1.2 or newer (PEM, with what it is signed by)")
 	f.StringVar(&o.tlsKey, "tls-key", "", "`FILE` with the certificate's private key (PEM)")
 	f.StringSliceVar(&o.hosts, "allowed-host", nil, "further host name by which requests may name the server (repeatable)")
@@ -103,6 +107,7 @@ docs/resources.md says how it is written.`,
 	f.IntVar(&o.dueAtOnce, "due-at-once", 256, "`SESSIONS` that are taken up at a time of those that have something to do after a time down")
 	f.DurationVar(&o.runTimeout, "run-timeout", host.DefaultRunTimeout, "timeout of runs whose workflow names none")
 	o.debug.add(f)
+	o.tracing.add(f)
 	return cmd
 }
 
@@ -138,12 +143,17 @@ func serve(ctx context.Context, o serveOptions, stdout, stderr io.Writer) error 
 		return fmt.Errorf("find this program, to start it as a compiler: %w", err)
 	}
 	series := metrics.New()
+	tracer, err := openTracing(ctx, o.tracing, series, log)
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	defer closeTracing(ctx, tracer, log)
 	sv := &server{
 		log: log, counts: wire.NewSource(series),
 		host: wire.Config{Data: o.data, Limits: limits, Resources: resources, Timeout: o.runTimeout, Log: log, Compiler: program, AdminKey: adminKey,
-			SnapshotEntries: o.snapshotEvery, KeepEntries: o.keepJournal, DueAtOnce: o.dueAtOnce, Metrics: series},
+			SnapshotEntries: o.snapshotEvery, KeepEntries: o.keepJournal, DueAtOnce: o.dueAtOnce, Metrics: series, Tracer: tracer},
 		api: httpapi.Config{Log: log, Addr: l.Addr().String(), AllowedHosts: o.hosts, CORSOrigins: o.origins, Version: version,
-			MaxPlugin: int64(limits.Greatest().ModuleBytes), Metrics: series.Handler(), Observe: series.Request},
+			MaxPlugin: int64(limits.Greatest().ModuleBytes), Metrics: series.Handler(), Observe: series.Request, WrongKeys: o.wrongKeys, WrongKey: series.WrongKey, Tracer: requestTracer(tracer)},
 	}
 	debug, err := openDebug(o, series.Handler(), log)
 	if err != nil {
@@ -176,6 +186,8 @@ func (o serveOptions) check(adminKey string, log *slog.Logger) error {
 	switch {
 	case o.snapshotEvery < 1:
 		return usage("--snapshot-every %d: it is a number from 1 on", o.snapshotEvery)
+	case o.wrongKeys < 0:
+		return usage("--wrong-keys %d: it is a number from 0 on", o.wrongKeys)
 	case o.dueAtOnce < 1:
 		return usage("--due-at-once %d: it is a number from 1 on", o.dueAtOnce)
 	case (o.tlsCert == "") != (o.tlsKey == ""):

@@ -176,6 +176,7 @@ type StartPart struct {
 	Timeout   int64       `cbor:"5,keyasint,omitempty"`
 	Limits    host.Limits `cbor:"6,keyasint"`
 	Parent    *Parent     `cbor:"7,keyasint,omitempty"` // of a child
+	Trace     *host.Trace `cbor:"8,keyasint,omitempty"` // of who began it
 }
 
 // Parent is what a child's run knows of the run that began it.

@@ -146,6 +146,7 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		nameRequest(c)
 		boundAnswer(c)
 		start := time.Now()
+		span, traced := s.arrive(c, start)
 		defer func() {
 			if p := recover(); p != nil {
 				if p == http.ErrAbortHandler { //nolint:errorlint // a panic's value, which net/http compares the same way
@@ -156,6 +157,9 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 			}
 			if s.cfg.Observe != nil {
 				s.observed(c, err, time.Since(start))
+			}
+			if traced {
+				s.answered(c, span, err)
 			}
 			s.log(c, slog.LevelDebug, "request", "status", c.Response().Status, "took", time.Since(start), "error", err)
 		}()

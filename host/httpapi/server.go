@@ -58,7 +58,15 @@ type Config struct {
 	// Observe is told of every request that was answered: the pattern of its route
 	// ("" if there is none), its method, its status and how long it took. Default:
 	// nobody is.
-	Observe func(route, method string, status int, took time.Duration)
+	Observe func(route, method string, status int, took time.Duration) // WrongKeys is how many wrong keys an address may send a minute before keys that
+	// are not known to be right are refused unseen. Default: any number.
+	WrongKeys int
+	// WrongKey is told of every wrong key, and of those that are refused unseen.
+	// Default: nobody is.
+	WrongKey func(refused bool)
+
+	// Tracer makes the spans of requests. Default: there are none.
+	Tracer Tracer
 
 	// Log takes failures that clients are not told about, and every request at
 	// debug level. Default: discarded.
@@ -125,7 +133,8 @@ func (c Config) banner() string {
 type Server struct {
 	cfg    Config
 	guard  guard
-	banner string // the Server header
+	wrong  *wrongKeys // nil: they are not counted
+	banner string     // the Server header
 	// cursors seals those of listings.
 	cursors cipher.Block
 	echo    *echo.Echo
@@ -144,6 +153,7 @@ type Server struct {
 // New makes a server; it does not listen yet.
 func New(cfg Config) *Server {
 	s := &Server{cfg: cfg.withDefaults(), banner: cfg.banner(), echo: echo.New()}
+	s.wrong = newWrongKeys(s.cfg.WrongKeys, time.Now)
 	s.guard, s.cursors = newGuard(s.cfg), cursorCipher(s.cfg.Secret)
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
 	s.routes()

@@ -260,7 +260,7 @@ func tagsOf(headers []string) ([]string, error) {
 	var out []string
 	for _, header := range headers {
 		for rest := strings.TrimSpace(header); rest != ""; rest = strings.TrimLeft(rest, " \t,") {
-			if rest[0] == '*' {
+			if rest[0] == '*' && len(out) < maxTags {
 				out, rest = append(out, host.AnyTag), rest[1:]
 				continue
 			}

@@ -42,6 +42,9 @@ func (at *attempt) resolve(req engine.RunWorkflow) (*engine.StartRun, error) {
 		return nil, childError(err)
 	}
 	t := s.startOf(tenant, mod, ev)
+	if at.traced != nil {
+		t.Trace = s.cfg.Tracer.Child(at.traced)
+	}
 	return &t, nil
 }
 

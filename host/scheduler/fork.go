@@ -81,6 +81,9 @@ func (s *Scheduler) forkOf(ctx context.Context, p *past, runID string) (host.For
 	t := engine.ForkTarget{RunID: s.newID(), HandlerID: s.newID(), At: s.now()}
 	t.Key = host.SessionKey{Tenant: p.ss.key.Tenant, Session: t.HandlerID}
 	s.cfg.Entropy(t.Seed[:])
+	if was, ok := p.eng.Record(runID); ok {
+		t.Trace = s.traceOf(ctx, &was)
+	}
 	held := p.heldBy()
 	runs, anew, err := p.eng.Fork(runID, t)
 	if err != nil {

@@ -146,6 +146,9 @@ func (s *Scheduler) rerunOf(ctx context.Context, key host.SessionKey, run *host.
 	}
 	target := engine.ForkTarget{Key: key, RunID: s.newID(), HandlerID: run.HandlerID, At: s.now()}
 	s.cfg.Entropy(target.Seed[:])
+	if was, ok := p.eng.Record(run.RunID); ok {
+		target.Trace = s.traceOf(ctx, &was)
+	}
 	runs, anew, err := p.eng.Rerun(run.RunID, f.invocation, version, target)
 	if err != nil {
 		return t, nil, refused(err)

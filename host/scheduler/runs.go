@@ -96,7 +96,7 @@ func (s *Scheduler) startIn(ctx context.Context, st *reservation, req *host.Star
 		if err != nil {
 			return nil, host.Run{}, nil, err
 		}
-		run, pos, end, err := ss.start(req, mod, once)
+		run, pos, end, err := ss.start(ctx, req, mod, once)
 		if err == nil {
 			st.pos = pos
 			return ss, run, end, nil
@@ -250,10 +250,11 @@ func (s *Scheduler) checkReuse(ctx context.Context, req *host.StartRequest, r *r
 
 // start ticks a run's start and returns its record, the position, and, for a
 // start that waits, where its end will be told.
-func (ss *session) start(req *host.StartRequest, mod Module, once *claim) (host.Run, uint64, chan ended, error) {
+func (ss *session) start(ctx context.Context, req *host.StartRequest, mod Module, once *claim) (host.Run, uint64, chan ended, error) {
 	s := ss.s
 	t := s.startOf(req.Tenant, mod, req.Event)
 	t.RunID, t.HandlerID, t.Queue = s.newID(), req.HandlerID, req.OnBusy == host.OnBusyQueue
+	t.Trace = s.traceOf(ctx, nil)
 	s.cfg.Entropy(t.Seed[:])
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -286,6 +287,7 @@ func (ss *session) start(req *host.StartRequest, mod Module, once *claim) (host.
 		delete(ss.ended, t.RunID)
 		return host.Run{}, 0, nil, refused(err)
 	}
+	s.logBegan(ctx, &run)
 	return run, pos, end, nil
 }
 
@@ -446,6 +448,7 @@ func (s *Scheduler) send(ctx context.Context, tenant, id string, ev abi.Event, s
 		ss.repeats = nil
 		return 0, refused(err)
 	}
+	ss.tracePost(ctx, run.RunID, ev.Type)
 	return pos, nil
 }
 

@@ -211,6 +211,10 @@ type Config struct {
 	// Quotas counts what tenants have and use. Default: there are none.
 	Quotas Quotas
 
+	// Tracer makes the spans of traces. nil: there are none, and telling it costs
+	// nothing.
+	Tracer Tracer
+
 	// Resources are those that workflows may call. Default: none.
 	Resources host.Resources
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"sync"
 	"sync/atomic"
@@ -184,7 +185,7 @@ func (ss *session) load(ctx context.Context, barrier uint64) {
 		ss.err = ss.s.isolate(ss.key, err)
 		return
 	case !errors.Is(err, host.ErrNotFound):
-		ss.s.cfg.Log.Error("a session cannot be loaded", "tenant", ss.key.Tenant, "session", ss.key.Session, "error", err)
+		ss.log(ctx, slog.LevelError, "a session cannot be loaded", "error", err)
 		ss.err = unavailable(err)
 		return
 	}
@@ -363,7 +364,17 @@ func (ss *session) item(res engine.Result) host.JournalItem {
 
 // observe tells of the runs that began and ended by a tick.
 func (ss *session) observe(it *host.JournalItem) {
-	o := ss.s.cfg.Observer
+	o, t := ss.s.cfg.Observer, ss.s.cfg.Tracer
+	for i := range it.Runs {
+		r := &it.Runs[i]
+		if !r.Status.Final() {
+			continue
+		}
+		ss.s.logEnded(r)
+		if t != nil {
+			t.Ran(r)
+		}
+	}
 	if o == nil {
 		return
 	}
@@ -389,8 +400,9 @@ func (ss *session) carryOut(cmds []engine.Command) (over bool) {
 			delete(ss.suspended, c.Invocation)
 		case engine.Abandon:
 			ss.settleSuspended(c.Invocation)
+			ss.tellSuspended(c)
 			delete(ss.suspended, c.Invocation)
-			ss.abandon(c.Invocation)
+			ss.abandon(c.Invocation, c.Held)
 			ss.s.takeBack(ss.key, c.Invocation)
 		case engine.CallOut:
 			ss.callOut(c.Invocation, false)

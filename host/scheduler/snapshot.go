@@ -1,6 +1,8 @@
 package scheduler
 
 import (
+	"context"
+	"log/slog"
 	"maps"
 	"slices"
 
@@ -45,7 +47,7 @@ func (ss *session) wrote(e *engine.Entry) {
 	}
 	if err != nil {
 		// Nothing is lost by it: the journal is whole without.
-		ss.s.cfg.Log.Error("a session gives no snapshot", "tenant", ss.key.Tenant, "session", ss.key.Session, "error", err)
+		ss.log(context.Background(), slog.LevelError, "a session gives no snapshot", "error", err)
 	}
 	if res.Entry == nil { // it is too large: perhaps it is not when as much again has been written
 		*t = tail{last: maxSnapshot}

@@ -27,6 +27,7 @@ import (
 	"github.com/weftrun/weft/host/store/memory"
 	"github.com/weftrun/weft/host/store/sqlite"
 	"github.com/weftrun/weft/host/stream"
+	"github.com/weftrun/weft/host/trace"
 )
 
 // InMemory is the data directory's name that means: keep nothing.
@@ -62,6 +63,8 @@ type Config struct {
 	After *Host
 	// Metrics are told of what happens, if they are not nil; see also [Host.Count].
 	Metrics *metrics.Metrics
+	// Tracer makes the spans of traces, if it is not nil; it is the caller's to close.
+	Tracer *trace.Tracer
 	// Observe is called after each invocation of a guest, on any goroutine. It
 	// may be nil.
 	Observe func(*host.Invocation, *host.InvocationResult)
@@ -161,7 +164,7 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 		Rehearse: func(o engine.AttemptOpen, r []engine.CallRecord, p *engine.Pending) scheduler.Rehearsal {
 			return hostcall.NewRehearsal(o, r, p)
 		},
-		Classify: classify, Parked: hostcall.ErrParked, Observer: observer(cfg.Metrics), Quotas: h.Quotas,
+		Classify: classify, Parked: hostcall.ErrParked, Observer: observer(cfg.Metrics), Quotas: h.Quotas, Tracer: tracer(cfg.Tracer),
 		Tokens: cfg.Tokens, IdleAfter: cfg.IdleAfter, Limits: cfg.Limits, Resources: cfg.Resources, Timeout: cfg.Timeout, Now: cfg.Now, Log: cfg.Log,
 		SnapshotEntries: cfg.SnapshotEntries, KeepEntries: cfg.KeepEntries, DueAtOnce: cfg.DueAtOnce, After: after,
 	})
@@ -241,6 +244,14 @@ func (s observedSandbox) Invoke(ctx context.Context, inv host.Invocation) (host.
 	res, err := s.Sandbox.Invoke(ctx, inv)
 	s.observe(&inv, &res)
 	return res, err
+}
+
+// tracer is nil, and not an interface that holds a nil pointer, if there is none.
+func tracer(t *trace.Tracer) scheduler.Tracer {
+	if t == nil {
+		return nil
+	}
+	return t
 }
 
 // source gives the sandbox the bytes of modules, once there is a service.
