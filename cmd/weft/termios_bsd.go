@@ -1,0 +1,11 @@
+//go:build darwin || freebsd || netbsd
+
+package main
+
+import "golang.org/x/sys/unix"
+
+// The requests that read and set a terminal's settings.
+const (
+	getTermios = unix.TIOCGETA
+	setTermios = unix.TIOCSETA
+)
