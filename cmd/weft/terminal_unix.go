@@ -6,25 +6,28 @@ import (
 	"os"
 	"syscall"
 	"unsafe"
-
-	"golang.org/x/sys/unix"
 )
 
 // hideInput has the terminal behind the file not show what is entered, until the
 // function that it gives is called; nil: the file is no terminal.
 func hideInput(f *os.File) (show func()) {
-	fd := int(f.Fd())
-	was, err := unix.IoctlGetTermios(fd, getTermios)
-	if err != nil {
+	var was syscall.Termios
+	if !termios(f, getTermios, &was) {
 		return nil
 	}
-	hidden := *was
-	hidden.Lflag &^= unix.ECHO
-	hidden.Lflag |= unix.ICANON | unix.ISIG
-	if unix.IoctlSetTermios(fd, setTermios, &hidden) != nil {
+	hidden := was
+	hidden.Lflag &^= syscall.ECHO
+	hidden.Lflag |= syscall.ICANON | syscall.ISIG
+	if !termios(f, setTermios, &hidden) {
 		return nil
 	}
-	return func() { _ = unix.IoctlSetTermios(fd, setTermios, was) } // a terminal that has gone shows nothing
+	return func() { termios(f, setTermios, &was) } // a terminal that has gone shows nothing
+}
+
+// termios reads or sets a terminal's settings, and says whether it could.
+func termios(f *os.File, request uintptr, t *syscall.Termios) bool {
+	_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, f.Fd(), request, uintptr(unsafe.Pointer(t)))
+	return errno == 0
 }
 
 // windowSize asks the terminal behind the file for its size; ok is false when

@@ -2,10 +2,10 @@
 
 package main
 
-import "golang.org/x/sys/unix"
+import "syscall"
 
 // The requests that read and set a terminal's settings.
 const (
-	getTermios = unix.TIOCGETA
-	setTermios = unix.TIOCSETA
+	getTermios = syscall.TIOCGETA
+	setTermios = syscall.TIOCSETA
 )

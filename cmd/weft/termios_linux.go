@@ -1,9 +1,9 @@
 package main
 
-import "golang.org/x/sys/unix"
+import "syscall"
 
 // The requests that read and set a terminal's settings.
 const (
-	getTermios = unix.TCGETS
-	setTermios = unix.TCSETS
+	getTermios = syscall.TCGETS
+	setTermios = syscall.TCSETS
 )
