@@ -3,6 +3,7 @@ package host
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,7 +44,7 @@ const (
 // safe for the host, whoever asks for it; each least is what anything runs with.
 var limitSettings = []limitSetting{
 	bytesSetting("module_bytes", kib, 256*mib, func(l *Limits) *int { return &l.ModuleBytes }),
-	bytesSetting("memory_bytes", 64*kib, 4*gib, func(l *Limits) *int { return &l.MemoryBytes }), // pages; what 32 bits address
+	bytesSetting("memory_bytes", 64*kib, min(4*gib, math.MaxInt), func(l *Limits) *int { return &l.MemoryBytes }), // pages; what 32 bits address
 	countSetting("table_entries", 1, 10_000_000, func(l *Limits) *int { return &l.TableEntries }),
 	countSetting("fuel", 1_000, 1e15, func(l *Limits) *uint64 { return &l.Fuel }),
 	spanSetting("wall_time", time.Millisecond, 24*time.Hour, func(l *Limits) *time.Duration { return &l.WallTime }),
@@ -57,7 +58,7 @@ var limitSettings = []limitSetting{
 	spanSetting("region_time", time.Millisecond, 10*time.Minute, func(l *Limits) *time.Duration { return &l.RegionTime }),
 	bytesSetting("state_bytes", kib, gib, func(l *Limits) *int { return &l.StateBytes }),
 	countSetting("run_events", 1, 1e9, func(l *Limits) *int { return &l.RunEvents }),
-	bytesSetting("stream_bytes", kib, 64*gib, func(l *Limits) *int { return &l.StreamBytes }),
+	bytesSetting("stream_bytes", kib, min(64*gib, math.MaxInt), func(l *Limits) *int { return &l.StreamBytes }),
 	bytesSetting("record_bytes", kib, 256*mib, func(l *Limits) *int { return &l.RecordBytes }), // one row may carry it
 	countSetting("suspensions", 1, 1_000_000, func(l *Limits) *int { return &l.Suspensions }),
 	countSetting("inbox_events", 1, 1_000_000, func(l *Limits) *int { return &l.InboxEvents }),
@@ -67,7 +68,7 @@ var limitSettings = []limitSetting{
 	countSetting("describe_fuel", 1_000, 1e12, func(l *Limits) *uint64 { return &l.DescribeFuel }),
 	spanSetting("describe_time", time.Millisecond, 10*time.Minute, func(l *Limits) *time.Duration { return &l.DescribeTime }),
 	spanSetting("compile_time", 100*time.Millisecond, time.Hour, func(l *Limits) *time.Duration { return &l.CompileTime }),
-	bytesSetting("compile_bytes", 256*mib, 64*gib, func(l *Limits) *int { return &l.CompileBytes }),
+	bytesSetting("compile_bytes", 256*mib, min(64*gib, math.MaxInt), func(l *Limits) *int { return &l.CompileBytes }),
 	countSetting("child_depth", 1, 1_000, func(l *Limits) *int { return &l.ChildDepth }),                                    // ends with one cascade of calls a level
 	spanSetting("cleanup_time", time.Millisecond, 10*time.Minute, func(l *Limits) *time.Duration { return &l.CleanupTime }), // who cancels waits for it
 }

@@ -173,7 +173,10 @@ type RunQuery struct {
 	ErrorCode string
 	Since     int64 // Updated >= Since, Unix nanoseconds
 	Blocked   bool  // only blocked ones
-	Limit     int   // 1 to 1000
+	// Search keeps runs that have ended and in whose text all of these occur (see
+	// Run.Words).
+	Search []SearchTerm
+	Limit  int // 1 to 1000
 	// After continues behind a run: its (Started, HandlerID); zero is the top.
 	AfterStarted int64
 	AfterHandler string

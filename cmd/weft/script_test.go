@@ -186,7 +186,7 @@ func spawnCommand(ts *testscript.TestScript, name, pattern string, args []string
 // environ is the script's environment.
 func environ(ts *testscript.TestScript) []string {
 	var env []string
-	for _, name := range []string{"PATH", "HOME", "TMPDIR", "WORK", "WEFT_SERVER", "GORACE"} {
+	for _, name := range []string{"PATH", "HOME", "TMPDIR", "WORK", "WEFT_SERVER", "WEFT_KEY", "GORACE"} {
 		env = append(env, name+"="+ts.Getenv(name))
 	}
 	return env

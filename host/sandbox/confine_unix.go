@@ -4,6 +4,7 @@ package sandbox
 
 import (
 	"fmt"
+	"math"
 	"os/exec"
 	"syscall"
 	"time"
@@ -28,13 +29,18 @@ func confine(addressSpace uint64, cpu time.Duration) error {
 		if err := unix.Getrlimit(l.resource, &now); err != nil {
 			return fmt.Errorf("read the limit of %s: %w", l.name, err)
 		}
-		now.Cur = min(now.Max, l.max)
-		now.Max = now.Cur
+		lower(&now.Cur, &now.Max, l.max)
 		if err := unix.Setrlimit(l.resource, &now); err != nil {
 			return fmt.Errorf("limit %s: %w", l.name, err)
 		}
 	}
 	return nil
+}
+
+// lower lowers both limits to most. Systems differ in their type.
+func lower[T int64 | uint64](cur, hard *T, most uint64) {
+	*hard = min(*hard, T(min(most, math.MaxInt64)))
+	*cur = *hard
 }
 
 // apart keeps a process from getting the signals of the terminal that the server
