@@ -22,18 +22,23 @@ type Options struct {
 	// Names keeps the names of functions in the module, for whoever looks for the
 	// place of a fault. It is larger then.
 	Names bool
+	// Out is the file to build to; "": that of [Project.Output].
+	Out string
 	// Said gets what the compiler says, unchanged.
 	Said io.Writer
 }
 
-// Build compiles the project to [Project.Output].
+// Build compiles the project.
 //
 // # Errors
 //
 // ErrCompile if the sources are refused, *Missing if this machine lacks what it
 // takes, ctx's error.
 func (p Project) Build(ctx context.Context, o Options) error {
-	out, err := filepath.Abs(p.Output())
+	if o.Out == "" {
+		o.Out = p.Output()
+	}
+	out, err := filepath.Abs(o.Out)
 	if err != nil {
 		return err
 	}
