@@ -113,7 +113,7 @@ func compileProject(ctx context.Context, p guest.Project, o guest.Options) error
 	case errors.Is(err, context.Canceled):
 		return errors.New("interrupted")
 	case errors.Is(err, guest.ErrCompile):
-		return fmt.Errorf("%s: %w; what the compiler says is above", p.Dir, err)
+		return fmt.Errorf("%s: %w; what the compiler says is above", p.Name, err)
 	}
 	return err
 }

@@ -8,7 +8,9 @@ import (
 	"io"
 	"os"
 	"reflect"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/weftrun/weft/host"
@@ -83,7 +85,19 @@ func lineOf(text []byte, d *json.Decoder, err error) string {
 	case errors.As(err, &typed):
 		return lineAt(text, typed.Offset)
 	}
+	if field, ok := unknownField(err); ok { // the decoder tells of it at the object's end
+		key := regexp.MustCompile(regexp.QuoteMeta(strconv.Quote(field)) + `\s*:`)
+		if at := key.FindIndex(text); at != nil {
+			return lineAt(text, int64(at[0]))
+		}
+	}
 	return lineAt(text, d.InputOffset())
+}
+
+// unknownField is the key of an error that says that there is none such.
+func unknownField(err error) (field string, ok bool) {
+	field, ok = strings.CutPrefix(err.Error(), `json: unknown field "`)
+	return strings.TrimSuffix(field, `"`), ok
 }
 
 func lineAt(text []byte, offset int64) string {
@@ -96,8 +110,7 @@ func decodeFault(err error) string {
 	if errors.As(err, &typed) {
 		return fmt.Sprintf("%s cannot be a JSON %s", typed.Field, typed.Value)
 	}
-	if field, ok := strings.CutPrefix(err.Error(), `json: unknown field "`); ok {
-		field = strings.TrimSuffix(field, `"`)
+	if field, ok := unknownField(err); ok {
 		return fmt.Sprintf("there is no %q: %s", field, meant(field, caseKeys(), "a case has "+strings.Join(keysOf(testCase{}), ", ")))
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
