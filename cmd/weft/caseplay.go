@@ -50,7 +50,7 @@ func (p *player) play(ctx context.Context, c *testCase, workflow string) (*happe
 		return nil, err
 	}
 	switch err := p.follow(ctx, rec.HandlerID); {
-	case err != nil && context.Cause(ctx) == errTooLate:
+	case err != nil && errors.Is(context.Cause(ctx), errTooLate):
 		p.got.err = &caseError{Code: "timeout", Message: fmt.Sprintf("the run has not ended within %s, which is the limit of --timeout", p.timeout)}
 		return &p.got, nil
 	case err != nil:

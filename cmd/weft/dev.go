@@ -230,10 +230,11 @@ func (d *developer) upload(ctx context.Context, file string) (host.PluginInfo, e
 
 // obey does what a line of the terminal says.
 func (d *developer) obey(ctx context.Context, line string) error {
-	switch line = strings.TrimSpace(line); {
-	case line == "q" || line == "quit" || line == "exit":
+	line = strings.TrimSpace(line)
+	switch line {
+	case "q", "quit", "exit":
 		return errQuit
-	case line == "":
+	case "":
 	default:
 		fields := splitFields(line)
 		if _, err := parseFields(fields); err != nil {
