@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net"
@@ -71,14 +70,10 @@ type developer struct {
 	runs    chan struct{}      // closed when it is not shown any more
 }
 
-// devInput is what the workflow is run with.
+// devInput is what the workflow is run with; without fields, what the first case says.
 type devInput struct {
-	Fields []string    `json:"fields,omitempty"` // as a command line has them
-	Start  rawJSON     `json:"-"`                // of a case, if there are no fields
-	Answer []caseEvent `json:"-"`
+	Fields []string `json:"fields,omitempty"` // as a command line has them
 }
-
-type rawJSON = json.RawMessage
 
 // devFolder is the folder in a project that holds what `weft dev` keeps.
 const devFolder = ".weft"

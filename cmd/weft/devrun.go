@@ -50,10 +50,11 @@ func (d *developer) event(ctx context.Context) (json.RawMessage, []caseEvent, er
 		event, err := startEvent(ctx, d.r, runOptions{}, d.good.Workflow, d.input.Fields)
 		return event, nil, err
 	}
-	f, err := readCases(filepath.Join(d.p.Dir, defaultCases))
-	if errors.Is(err, os.ErrNotExist) || err != nil && !fileIsThere(filepath.Join(d.p.Dir, defaultCases)) {
+	file := filepath.Join(d.p.Dir, defaultCases)
+	if _, err := os.Stat(file); errors.Is(err, os.ErrNotExist) {
 		return json.RawMessage("{}"), nil, nil
 	}
+	f, err := readCases(file)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -62,11 +63,6 @@ func (d *developer) event(ctx context.Context) (json.RawMessage, []caseEvent, er
 		return json.RawMessage("{}"), c.Answers, nil
 	}
 	return c.Start, c.Answers, nil
-}
-
-func fileIsThere(file string) bool {
-	_, err := os.Stat(file)
-	return err == nil
 }
 
 // run starts the workflow and shows it, beside what else happens.
