@@ -59,7 +59,11 @@ var rooms = []room{
 	{"host/trace", []string{"abi", "host"}},
 	{"host/client", []string{"abi", "host"}},
 	{"host/hosttest", []string{"..."}},
+	{"sdk-guest/go", nil}, // a module of its own: its sources are in the binary
+	{"sdk-guest/rust", nil},
 	{"cmd/weft/wire", []string{"..."}},
+	{"cmd/weft/scaffold", []string{"sdk-guest/go", "sdk-guest/rust"}},
+	{"cmd/weft/guest", nil},
 	{"cmd/weft", []string{"..."}},
 }
 
