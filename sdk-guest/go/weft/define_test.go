@@ -9,18 +9,13 @@ import (
 
 	"github.com/weftrun/weft/sdk-guest/go/internal/boundary"
 	"github.com/weftrun/weft/sdk-guest/go/internal/codec"
-	"github.com/weftrun/weft/sdk-guest/go/wefttest"
 )
 
-// define makes the test's workflow the process's one, and gives a session of
-// it.
-func define(t *testing.T, options ...Option) *wefttest.Session {
+// define makes the test's workflow the process's one.
+func define(t *testing.T, options ...Option) {
 	t.Helper()
-	outer, describe, run := defined, boundary.Describe, boundary.Step
-	t.Cleanup(func() { defined, boundary.Describe, boundary.Step = outer, describe, run })
-	defined = nil
+	t.Cleanup(boundary.Aside())
 	Define("test", options...)
-	return wefttest.NewSession()
 }
 
 type (
