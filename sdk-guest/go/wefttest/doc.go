@@ -35,5 +35,6 @@
 //
 // The package must not know how steps are written, only the messages that they
 // exchange with a host. A process holds one workflow, so tests that run in parallel
-// take turns.
+// take turns, and a step must not call this package: it would wait for itself. The
+// functions of [Child] and [Resource] may.
 package wefttest
