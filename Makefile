@@ -75,7 +75,7 @@ fmt: need-go ## Format all Go files, and the Rust ones if there is a cargo
 
 .PHONY: bench
 bench: toolchain build ## Run the benchmarks (BENCH=Kernels: only those; BENCHFLAGS=-count=6 for benchstat)
-	@$(parallel) plugins-go plugins-tinygo
+	@$(parallel) plugins-go plugins-tinygo plugins-rust
 	@BENCH='$(BENCH)' .ci/bench $(BENCHFLAGS)
 
 .PHONY: crash
@@ -113,6 +113,7 @@ FORCE:
 # The go command knows best what has changed.
 bin/weft: FORCE | need-go
 	@echo 'weft: building bin/weft'
+	.ci/pack-sdk cmd/weft/scaffold/packed/go.tar.gz
 	CGO_ENABLED=0 go build -trimpath -ldflags='-X main.version=$(VERSION)' -o $@ ./cmd/weft
 
 # ---- example plugins: plugins/NAME -> build/plugins/NAME-LANG.wasm ----------

@@ -59,10 +59,9 @@ var rooms = []room{
 	{"host/trace", []string{"abi", "host"}},
 	{"host/client", []string{"abi", "host"}},
 	{"host/hosttest", []string{"..."}},
-	{"sdk-guest/go", nil}, // a module of its own: its sources are in the binary
-	{"sdk-guest/rust", nil},
+	{"sdk-guest/rust", nil}, // its sources are in the binary
 	{"cmd/weft/wire", []string{"..."}},
-	{"cmd/weft/scaffold", []string{"sdk-guest/go", "sdk-guest/rust"}},
+	{"cmd/weft/scaffold", []string{"sdk-guest/rust"}},
 	{"cmd/weft/guest", nil},
 	{"cmd/weft", []string{"..."}},
 }

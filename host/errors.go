@@ -36,6 +36,7 @@ const (
 // Codes of failed runs, beside the steps' own.
 const (
 	RunTrap             = "trap"
+	RunPanic            = "panic" // the SDKs give it too, where they catch panics
 	RunFuelExhausted    = "fuel_exhausted"
 	RunDeadlineExceeded = "deadline_exceeded"
 	RunLimitExceeded    = "limit_exceeded"

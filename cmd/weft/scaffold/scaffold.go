@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strings"
 
-	gosdk "github.com/weftrun/weft/sdk-guest/go"
 	rustsdk "github.com/weftrun/weft/sdk-guest/rust"
 )
 
@@ -152,24 +151,23 @@ func (p Project) sources() map[string]string {
 	}
 	files["main.go"] = "go/" + p.Template + "/main.go.tmpl"
 	files["main_test.go"] = "go/" + p.Template + "/main_test.go.tmpl"
-	files["go.mod"] = "go/go.mod.tmpl"
 	return files
 }
 
 // values are what templates leave open.
 func (p Project) values(t Template) *strings.Replacer {
-	source, unit := "main.go", "go test"
+	source, unit, readme := "main.go", "go test", "sdk/go/README.md"
 	byHand := map[string]string{
 		"go":     "GOOS=wasip1 GOARCH=wasm go build -buildmode=c-shared -ldflags='-s -w' -o build/" + p.Name + ".wasm .",
 		"tinygo": "tinygo build -target=wasip1 -buildmode=c-shared -scheduler=none -gc=leaking -no-debug -o build/" + p.Name + ".wasm .",
 		"rust":   "cargo build --release --target wasm32-unknown-unknown   # to target/wasm32-unknown-unknown/release",
 	}
 	if p.Language == "rust" {
-		source, unit = "src/lib.rs", "cargo test"
+		source, unit, readme = "src/lib.rs", "cargo test", "sdk/README.md"
 	}
 	return strings.NewReplacer(
 		"{{name}}", p.Name, "{{language}}", p.Language, "{{Language}}", languageNames[p.Language],
-		"{{summary}}", t.Summary, "{{start}}", t.Start, "{{source}}", source,
+		"{{summary}}", t.Summary, "{{start}}", t.Start, "{{source}}", source, "{{sdk_readme}}", readme,
 		"{{unit_padded}}", fmt.Sprintf("%-32s", unit), "{{unit}}", unit,
 		"{{by_hand}}", "Without `weft`, the plugin is built by:\n\n    "+byHand[p.Language],
 	)
@@ -192,17 +190,16 @@ func lockWith(lock, name string) string {
 	return strings.Join(slices.Insert(parts, at, own), mark)
 }
 
-// addSDK adds the SDK's sources, without its tests.
+// addSDK adds the SDK's sources.
 func (p Project) addSDK(files map[string][]byte) error {
-	from := gosdk.Source
-	if p.Language == "rust" {
-		from = rustsdk.Source
+	if p.Language != "rust" {
+		return addPacked(p.Name, files)
 	}
-	return fs.WalkDir(from, ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || strings.HasSuffix(name, "_test.go") {
+	return fs.WalkDir(rustsdk.Source, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
 			return err
 		}
-		text, err := from.ReadFile(name)
+		text, err := rustsdk.Source.ReadFile(name)
 		files["sdk/"+name] = text
 		return err
 	})

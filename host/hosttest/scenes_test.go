@@ -1,16 +1,20 @@
 package hosttest_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host/hosttest"
 )
 
@@ -26,6 +30,8 @@ type act struct {
 	fail bool
 	// stream is what was written to the stream.
 	stream string
+	// code is what the run fails with, where the text is each language's own.
+	code string
 }
 
 const cancelIt = "CANCEL"
@@ -76,25 +82,87 @@ var acts = []act{
 	{name: "a subtype", fields: fields{"what": "box", "text": "crate", "n": 4}, want: `5`},
 	{name: "a wait for a subtype", fields: fields{"what": "listen"},
 		post: [][2]string{{`"type":"TickEvent"`, `{"type":"LoudTickEvent","value":{"n":7,"text":"tock"}}`}}, want: `7`},
+	{name: "a pair that is collected", fields: fields{"what": "pair", "n": 3, "text": "right"}, want: `[3,"right"]`},
+	{name: "edits", fields: fields{"what": "edits"},
+		want: `[null,"not_found","schema_violation",1,1,"failed_precondition",5,"failed_precondition",0.5,null,null,"conflict",true,false,` +
+			`[null,null,-1,2,true,null,0.25],"conflict",null,{"count":-1,"log":["one","two"],"m":{"a":7,"f":0.25,"list":[],"z":1}},null,{"count":0,"log":[]}]`},
+	{name: "edits as if alone", fields: fields{"what": "regions"},
+		want: `["failed_precondition",null,0,null,"error",null,"not_found",{"count":3,"log":["kept","at a path"]}]`},
+	{name: "reads", fields: fields{"what": "read"}, want: `["not_found",null,[1],null,0,16,"invalid_message",1,2,"default",true,true,null,"none"]`},
+	{name: "logs", fields: fields{"what": "print", "n": 7, "text": "sa\u00ef"}, want: `null`, stream: `ShownEvent {"text":"saï7"} StopEvent `},
+	{name: "a panic", fields: fields{"what": "panic", "text": "boom"}, fail: true, code: "panic", want: "boom"},
+	{name: "a map that is not there", fields: fields{"what": "panic", "text": "map"}, fail: true, code: "panic", want: "map"},
+	{name: "an index out of range", fields: fields{"what": "panic", "text": "index"}, fail: true, code: "panic", want: "index out of "},
+	{name: "a division by zero", fields: fields{"what": "panic", "text": "zero"}, fail: true, code: "panic", want: "divide by zero"},
+	{name: "an error around another", fields: fields{"what": "panic", "text": "wrapped"}, fail: true, code: "inside", want: "the cause"},
 	{name: "cancelled", fields: fields{"what": "ticks", "n": 1},
 		post:   [][2]string{{`"type":"TickEvent"`, cancelIt}},
 		stream: `ShownEvent {"text":"cleaned: cancelled"} WorkflowCancelledEvent `},
 }
 
-// What only few steps do is the same from Rust as it is from Go, to the letter:
-// results, errors, streams, and what records say of waits.
-func TestRustScenes(t *testing.T) {
+// made says which act makes a host call first of all: each has one.
+var made = map[abi.Import]string{
+	abi.ImportStateGet:    "reads",
+	abi.ImportStateEdit:   "edits",
+	abi.ImportStateBegin:  "edits as if alone",
+	abi.ImportStateCommit: "edits as if alone",
+	abi.ImportStateAbort:  "edits as if alone",
+	abi.ImportSendEvent:   "a pair that is collected",
+	abi.ImportCollect:     "a pair that is collected",
+	abi.ImportWait:        "two people",
+	abi.ImportWriteStream: "logs",
+	abi.ImportRunWorkflow: "children",
+	abi.ImportResource:    "a call outside",
+	abi.ImportSleep:       "a sleep",
+	abi.ImportNow:         "reads",
+	abi.ImportRandom:      "reads",
+	abi.ImportLog:         "logs",
+}
+
+// Steps do the same from Go, TinyGo and Rust, to the letter: results, errors,
+// streams, and what records say of waits. Every call that there is has its act.
+func TestScenes(t *testing.T) {
 	p := hosttest.Serve(t, t.TempDir(), scenery(t))
-	put(t, p, "scenes", hosttest.BuildPlugin(t, "scenes"))
-	put(t, p, "scenes-rust", rustScenes(t))
+	builds := map[string][]byte{"scenes": hosttest.BuildPlugin(t, "scenes"), "scenes-tinygo": tinyScenes(t), "scenes-rust": rustScenes(t)}
+	for name, wasm := range builds {
+		put(t, p, name, wasm)
+		for _, im := range abi.HostCalls {
+			if !slices.ContainsFunc(acts, func(s act) bool { return s.name == made[im] }) {
+				t.Errorf("no act makes the call %s: add one, and to the scenes of each language", im)
+			}
+			if !bytes.Contains(wasm, []byte(fmt.Sprintf("weft:v1%c%s", len(im), im))) {
+				t.Errorf("%s does not import %s", name, im)
+			}
+		}
+	}
 	for _, s := range acts {
 		t.Run(s.name, func(t *testing.T) {
 			first := s.play(t, p, "scenes")
-			if again := s.play(t, p, "scenes-rust"); again != first {
-				t.Errorf("in Go   %s\nin Rust %s", first, again)
+			for _, other := range []string{"scenes-tinygo", "scenes-rust"} {
+				if again := s.play(t, p, other); again != first {
+					t.Errorf("in Go %s\n%s %s", first, other, again)
+				}
 			}
 		})
 	}
+}
+
+// tinyScenes builds the plugin with TinyGo, under a name of its own.
+func tinyScenes(t *testing.T) []byte {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "scenes.wasm")
+	cmd := exec.Command("tinygo", "build", "-target=wasip1", "-buildmode=c-shared", "-scheduler=none", "-gc=leaking", "-no-debug",
+		"-tags=named", "-o", out, ".")
+	cmd.Dir = filepath.Join(hosttest.Root(), "testdata", "plugins", "scenes")
+	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=")
+	if msg, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build scenes with TinyGo: %v\n%s", err, msg)
+	}
+	wasm, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return wasm
 }
 
 // A Rust plugin's wait and sleep are there after kills of
@@ -145,7 +213,7 @@ func scenery(t *testing.T) (arg string) {
 	file := filepath.Join(t.TempDir(), "resources.json")
 	write(t, file, fmt.Sprintf(`{"resources": {"web": {"kind": "http",
 	  "settings": {"base_url": "%s/api/", "networks": ["127.0.0.1"], "allow": [{"url": "%[1]s/api/", "methods": ["POST"]}]},
-	  "grants": [{"tenant": "default", "workflow": "scenes"}, {"tenant": "default", "workflow": "scenes-rust"}]}}}`, service.URL))
+	  "grants": [{"tenant": "default", "workflow": "scenes"}, {"tenant": "default", "workflow": "scenes-rust"}, {"tenant": "default", "workflow": "scenes-tinygo"}]}}}`, service.URL))
 	return "--resources=" + file
 }
 
@@ -158,10 +226,12 @@ func (s act) play(t *testing.T, p *hosttest.Process, workflow string) string {
 	for _, post := range s.post {
 		seen = append(seen, s.send(t, p, r.HandlerID, post[0], post[1]))
 	}
-	stream := ""
+	stream, code := "", ""
 	for _, e := range p.Events(t, r.HandlerID, "", nil) {
 		value := string(e.Value)
 		if e.Type == "WorkflowFailedEvent" {
+			_, value, _ = strings.Cut(value, `"exception_type":"`)
+			code, _, _ = strings.Cut(value, `"`)
 			value = "" // with its times
 		}
 		stream += e.Type + " " + value + " "
@@ -174,8 +244,11 @@ func (s act) play(t *testing.T, p *hosttest.Process, workflow string) string {
 	}
 	switch {
 	case s.fail:
-		if end.Status != "failed" || !strings.Contains(end.Error, s.want) {
-			t.Errorf("%s: %s %q, want an error with %q", workflow, end.Status, end.Error, s.want)
+		if end.Status != "failed" || !strings.Contains(end.Error, s.want) || s.code != "" && code != s.code {
+			t.Errorf("%s: %s %s %q, want an error with %q", workflow, end.Status, code, end.Error, s.want)
+		}
+		if s.code != "" {
+			end.Error = code
 		}
 	case s.want != "" && result != s.want:
 		t.Errorf("%s gives %s (%s %s), want %s", workflow, result, end.Status, end.Error, s.want)
@@ -184,7 +257,7 @@ func (s act) play(t *testing.T, p *hosttest.Process, workflow string) string {
 		t.Errorf("%s streams %s, want %s", workflow, stream, s.stream)
 	}
 	seen = append(seen, end.Status, end.Error, result, stream)
-	return strings.ReplaceAll(strings.Join(seen, "\n"), "scenes-rust", "scenes")
+	return strings.NewReplacer("scenes-rust", "scenes", "scenes-tinygo", "scenes").Replace(strings.Join(seen, "\n"))
 }
 
 // send posts an event, or cancels, when the run waits for something; it gives what

@@ -1,8 +1,10 @@
-package weft
+package wefttest_test
 
 import (
 	"reflect"
 	"testing"
+
+	. "github.com/weftrun/weft/sdk-guest/go/weft"
 )
 
 func TestUnionsAndLoops(t *testing.T) {
