@@ -77,7 +77,7 @@ var answerCodes = []Explanation{
 }
 
 var runCodes = []Explanation{
-	{RunTrap, InRun, "A step's WebAssembly trapped: a panic, an index out of range, an unreachable instruction.", "The message has what the guest printed last, and the function; `weft journal ID` shows the input."},
+	{RunTrap, InRun, "A step's WebAssembly trapped and said nothing before: an unreachable instruction, an access outside its memory, an exit.", "The message has the function, if the module has names; `weft journal ID` shows the input."},
 	{RunFuelExhausted, InRun, "An invocation burnt more than its `fuel`.", "Look for a loop that does not end, split the work into steps, or raise the limit."},
 	{RunDeadlineExceeded, InRun, "An invocation was on a core for longer than `wall_time`.", "As for fuel_exhausted."},
 	{RunLimitExceeded, InRun, "An invocation, its run or its session went beyond a limit.", "The message names it: docs/limits.md."},
@@ -87,7 +87,7 @@ var runCodes = []Explanation{
 	{RunCancelled, InRun, "Somebody cancelled the run, or the run that it was a child of.", ""},
 	{RunPermissionDenied, InRun, "A resource that the step asked for is not granted.", "Have the operator grant it: docs/resources.md."},
 	{"error", InRun, "A step returned an error without a code.", "Return an error with a code of your own, so that retry policies and people can tell it from others."},
-	{"panic", InRun, "A step panicked.", "The message is the panic's text."},
+	{RunPanic, InRun, "A step panicked: an index out of range, a nil map, a division by zero, or by its own will.", "The message is the panic's text, with its place where the language knows it; `weft journal ID` shows the input."},
 	{BlockedReplayMismatch, InBlocked, "Replayed, a step asked for something else than it had: it is not the code that began.", "`weft migrate` moves it to a version that fits; `weft retry --blocked` begins the step anew."},
 	{BlockedHostCrash, InBlocked, "The server ended three times while this was running.", "Look at the log of those ends; `weft resume` tries again, `weft cancel` gives up."},
 	{BlockedHostError, InBlocked, "The host could not run the step: its module is missing or cannot be made.", "Mend what the message says, then `weft resume`."},

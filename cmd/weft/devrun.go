@@ -124,7 +124,7 @@ func (s *shownRun) play(ctx context.Context, workflow string, event json.RawMess
 		s.r.note("error: %s", sentence(host.MessageOf(err)))
 	case rec.Status != host.StatusCompleted:
 		s.r.note("failed: %s", sentence(rec.Error))
-		if s.lines && strings.Contains(rec.Error, "unreachable") {
+		if s.lines && (rec.ErrorCode == host.RunPanic || rec.ErrorCode == host.RunTrap) {
 			s.r.note("  (TinyGo does not tell the line of a panic: 'weft dev --lang go' does)")
 		}
 	default:
