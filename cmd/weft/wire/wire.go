@@ -45,6 +45,8 @@ type Config struct {
 	IdleAfter time.Duration
 	Tokens    int
 	Timeout   time.Duration
+	// Relent likewise.
+	Relent func()
 	// DueAtOnce, SnapshotEntries and KeepEntries likewise.
 	DueAtOnce       int
 	SnapshotEntries int
@@ -153,7 +155,7 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 			return hostcall.NewRehearsal(o, r, p)
 		},
 		Classify: classify, Parked: hostcall.ErrParked, Observer: observer(cfg.Metrics),
-		Tokens: cfg.Tokens, IdleAfter: cfg.IdleAfter, Limits: cfg.Limits, Resources: cfg.Resources, Timeout: cfg.Timeout, Now: cfg.Now, Log: cfg.Log,
+		Tokens: cfg.Tokens, Relent: cfg.Relent, IdleAfter: cfg.IdleAfter, Limits: cfg.Limits, Resources: cfg.Resources, Timeout: cfg.Timeout, Now: cfg.Now, Log: cfg.Log,
 		SnapshotEntries: cfg.SnapshotEntries, KeepEntries: cfg.KeepEntries, DueAtOnce: cfg.DueAtOnce, After: after,
 	})
 	if err != nil {
