@@ -35,7 +35,7 @@ func (s *Service) Put(ctx context.Context, tenant, name string, wasm []byte) (ho
 		info, err := s.info(ctx, newest)
 		return info, false, err
 	}
-	v, err := s.check(ctx, digest, wasm, limits)
+	v, err := s.check(host.OnBehalf(ctx, tenant), digest, wasm, limits)
 	if err != nil {
 		return host.PluginInfo{}, false, err
 	}

@@ -19,7 +19,7 @@ import (
 func TestCrowdOfSpinningRunsDelaysOthersByTwoTurns(t *testing.T) {
 	const crowd, runs = 10_000, 200
 	const most = 2 * (500_000 + slice) // each turn ends at the next checkpoint
-	var spun, waited atomic.Int64 // units of the crowd's: all, and while the other's run was queued
+	var spun, waited atomic.Int64      // units of the crowd's: all, and while the other's run was queued
 	var waits []int64
 	b := &bench{tokens: 1}
 	b.guest = func(ctx context.Context, g *call) (abi.StepOutput, error) {

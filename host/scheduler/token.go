@@ -91,8 +91,9 @@ func (t *token) book() {
 
 // release gives the token back for good, and wakes the runner if somebody waits
 // for it: not every run of a guest ends in something that does. fuel is all
-// that the run burnt, as far as the sandbox knows.
-func (t *token) release(fuel uint64) {
+// that the run burnt, as far as the sandbox knows, and work what the host did for it.
+func (t *token) release(fuel, work uint64) {
+	t.cost += work
 	if fuel > t.burnt {
 		t.units += fuel - t.burnt
 	}
