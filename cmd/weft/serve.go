@@ -23,25 +23,28 @@ const defaultAddr = "127.0.0.1:8080"
 
 // serveOptions are the flags of `weft serve`.
 type serveOptions struct {
-	addr          string
-	data          string
-	limits        string
-	resources     string
-	examples      string
-	demo          bool
-	allowRemote   bool
-	adminKeyFile  string
-	tlsCert       string
-	tlsKey        string
-	hosts         []string
-	origins       []string
-	logLevel      string
-	logFormat     string
-	runTimeout    time.Duration
-	snapshotEvery int
-	keepJournal   uint64
-	dueAtOnce     int
-	debug         debugOptions
+	addr            string
+	data            string
+	limits          string
+	resources       string
+	examples        string
+	demo            bool
+	allowRemote     bool
+	adminKeyFile    string
+	tlsCert         string
+	tlsKey          string
+	hosts           []string
+	origins         []string
+	logLevel        string
+	logFormat       string
+	runTimeout      time.Duration
+	snapshotEvery   int
+	keepJournal     uint64
+	dueAtOnce       int
+	maxRequests     int
+	maxStreams      int
+	maxRequestBytes int64
+	debug           debugOptions
 }
 
 func newServe() *cobra.Command {
@@ -101,6 +104,9 @@ docs/resources.md says how it is written.`,
 	f.IntVar(&o.snapshotEvery, "snapshot-every", 10_000, "`ENTRIES` of a session's journal after which it notes a snapshot, from which it is loaded")
 	f.Uint64Var(&o.keepJournal, "keep-journal", 0, "`ENTRIES` of a session's journal to keep, at least, before its newest snapshot, for 'weft journal' and 'weft fork' (0: all)")
 	f.IntVar(&o.dueAtOnce, "due-at-once", 256, "`SESSIONS` that are taken up at a time of those that have something to do after a time down")
+	f.IntVar(&o.maxRequests, "max-requests", httpapi.DefaultMaxRequests, "requests under way, those that wait for a run among them; beyond, 503")
+	f.IntVar(&o.maxStreams, "max-streams", httpapi.DefaultMaxStreams, "event streams that are open; beyond, 503")
+	f.Int64Var(&o.maxRequestBytes, "max-request-bytes", httpapi.DefaultMaxRequestBytes, "`BYTES` of request bodies in memory; beyond, 503")
 	f.DurationVar(&o.runTimeout, "run-timeout", host.DefaultRunTimeout, "timeout of runs whose workflow names none")
 	o.debug.add(f)
 	return cmd
@@ -144,7 +150,8 @@ func serve(ctx context.Context, o serveOptions, stdout, stderr io.Writer) error 
 		host: wire.Config{Data: o.data, Limits: limits, Resources: resources, Timeout: o.runTimeout, Log: log, Compiler: program, AdminKey: adminKey,
 			Tokens: cores, Relent: relent, SnapshotEntries: o.snapshotEvery, KeepEntries: o.keepJournal, DueAtOnce: o.dueAtOnce, Metrics: series},
 		api: httpapi.Config{Log: log, Addr: l.Addr().String(), AllowedHosts: o.hosts, CORSOrigins: o.origins, Version: version,
-			MaxPlugin: int64(limits.Greatest().ModuleBytes), Metrics: series.Handler(), Observe: series.Request},
+			MaxPlugin: int64(limits.Greatest().ModuleBytes), MaxRequests: o.maxRequests, MaxStreams: o.maxStreams, MaxRequestBytes: o.maxRequestBytes,
+			Metrics: series.Handler(), Observe: series.Request},
 	}
 	debug, err := openDebug(o, series.Handler(), log)
 	if err != nil {
@@ -179,6 +186,8 @@ func (o serveOptions) check(adminKey string, log *slog.Logger) error {
 		return usage("--snapshot-every %d: it is a number from 1 on", o.snapshotEvery)
 	case o.dueAtOnce < 1:
 		return usage("--due-at-once %d: it is a number from 1 on", o.dueAtOnce)
+	case o.maxRequests < 1 || o.maxStreams < 1 || o.maxRequestBytes < 1:
+		return usage("--max-requests, --max-streams and --max-request-bytes are numbers from 1 on")
 	case (o.tlsCert == "") != (o.tlsKey == ""):
 		return usage("--tls-cert and --tls-key are given together")
 	case o.demo && o.tlsCert != "":

@@ -57,7 +57,7 @@ func TestBuildsTakeTurns(t *testing.T) {
 		q.mu.Unlock()
 		end("storm")
 		end("other")
-		bytes := map[string]int{}
+		bytes := map[string]int{"storm": 3_000_000, "other": 13_000_000} // the storm has to catch up first
 		for range 16 {
 			who := order[len(order)-1]
 			bytes[who] += map[string]int{"storm": 3_000_000, "other": 1_000_000}[who]
