@@ -50,7 +50,7 @@ func BenchmarkNeighbour(b *testing.B) {
 }
 
 const (
-	neighbourRounds = 5
+	neighbourRounds = 3
 	neighbourTurn   = time.Second // of one number of clients in one round
 	neighbourSpins  = 10_000
 )
