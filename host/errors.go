@@ -31,6 +31,7 @@ const (
 	CodeLimitExceeded        Code = "limit_exceeded"
 	CodeInternal             Code = "internal"
 	CodeUnavailable          Code = "unavailable"
+	CodeOverloaded           Code = "overloaded"
 )
 
 // Codes of failed runs, beside the steps' own.
@@ -74,6 +75,7 @@ var httpStatus = map[Code]int{
 	CodeLimitExceeded:        http.StatusTooManyRequests,
 	CodeInternal:             http.StatusInternalServerError,
 	CodeUnavailable:          http.StatusServiceUnavailable,
+	CodeOverloaded:           http.StatusServiceUnavailable,
 }
 
 // HTTPStatus is the status that the API answers for the code; 500 for a code

@@ -23,27 +23,30 @@ const defaultAddr = "127.0.0.1:8080"
 
 // serveOptions are the flags of `weft serve`.
 type serveOptions struct {
-	addr          string
-	data          string
-	limits        string
-	resources     string
-	examples      string
-	demo          bool
-	allowRemote   bool
-	adminKeyFile  string
-	wrongKeys     int
-	tlsCert       string
-	tlsKey        string
-	hosts         []string
-	origins       []string
-	logLevel      string
-	logFormat     string
-	runTimeout    time.Duration
-	snapshotEvery int
-	keepJournal   uint64
-	dueAtOnce     int
-	debug         debugOptions
-	tracing       tracingOptions
+	addr            string
+	data            string
+	limits          string
+	resources       string
+	examples        string
+	demo            bool
+	allowRemote     bool
+	adminKeyFile    string
+	tlsCert         string
+	tlsKey          string
+	hosts           []string
+	origins         []string
+	logLevel        string
+	logFormat       string
+	runTimeout      time.Duration
+	snapshotEvery   int
+	keepJournal     uint64
+	dueAtOnce       int
+	maxRequests     int
+	maxStreams      int
+	maxRequestBytes int64
+	debug           debugOptions
+	tracing         tracingOptions
+	wrongKeys       int
 }
 
 func newServe() *cobra.Command {
@@ -105,6 +108,9 @@ docs/resources.md says how it is written.`,
 	f.IntVar(&o.snapshotEvery, "snapshot-every", 10_000, "`ENTRIES` of a session's journal after which it notes a snapshot, from which it is loaded")
 	f.Uint64Var(&o.keepJournal, "keep-journal", 0, "`ENTRIES` of a session's journal to keep, at least, before its newest snapshot, for 'weft journal' and 'weft fork' (0: all)")
 	f.IntVar(&o.dueAtOnce, "due-at-once", 256, "`SESSIONS` that are taken up at a time of those that have something to do after a time down")
+	f.IntVar(&o.maxRequests, "max-requests", httpapi.DefaultMaxRequests, "requests under way, those that wait for a run among them; beyond, 503")
+	f.IntVar(&o.maxStreams, "max-streams", httpapi.DefaultMaxStreams, "event streams that are open; beyond, 503")
+	f.Int64Var(&o.maxRequestBytes, "max-request-bytes", httpapi.DefaultMaxRequestBytes, "`BYTES` of request bodies in memory; beyond, 503")
 	f.DurationVar(&o.runTimeout, "run-timeout", host.DefaultRunTimeout, "timeout of runs whose workflow names none")
 	o.debug.add(f)
 	o.tracing.add(f)
@@ -142,6 +148,7 @@ func serve(ctx context.Context, o serveOptions, stdout, stderr io.Writer) error 
 	if err != nil {
 		return fmt.Errorf("find this program, to start it as a compiler: %w", err)
 	}
+	cores := spareThread()
 	series := metrics.New()
 	tracer, err := openTracing(ctx, o.tracing, series, log)
 	if err != nil {
@@ -151,9 +158,10 @@ func serve(ctx context.Context, o serveOptions, stdout, stderr io.Writer) error 
 	sv := &server{
 		log: log, counts: wire.NewSource(series),
 		host: wire.Config{Data: o.data, Limits: limits, Resources: resources, Timeout: o.runTimeout, Log: log, Compiler: program, AdminKey: adminKey,
-			SnapshotEntries: o.snapshotEvery, KeepEntries: o.keepJournal, DueAtOnce: o.dueAtOnce, Metrics: series, Tracer: tracer},
+			Tokens: cores, Relent: relent, SnapshotEntries: o.snapshotEvery, KeepEntries: o.keepJournal, DueAtOnce: o.dueAtOnce, Metrics: series, Tracer: tracer},
 		api: httpapi.Config{Log: log, Addr: l.Addr().String(), AllowedHosts: o.hosts, CORSOrigins: o.origins, Version: version,
-			MaxPlugin: int64(limits.Greatest().ModuleBytes), Metrics: series.Handler(), Observe: series.Request, WrongKeys: o.wrongKeys, WrongKey: series.WrongKey, Tracer: requestTracer(tracer)},
+			MaxPlugin: int64(limits.Greatest().ModuleBytes), MaxRequests: o.maxRequests, MaxStreams: o.maxStreams, MaxRequestBytes: o.maxRequestBytes,
+			Metrics: series.Handler(), Observe: series.Request, WrongKeys: o.wrongKeys, WrongKey: series.WrongKey, Tracer: requestTracer(tracer)},
 	}
 	debug, err := openDebug(o, series.Handler(), log)
 	if err != nil {
@@ -190,6 +198,8 @@ func (o serveOptions) check(adminKey string, log *slog.Logger) error {
 		return usage("--wrong-keys %d: it is a number from 0 on", o.wrongKeys)
 	case o.dueAtOnce < 1:
 		return usage("--due-at-once %d: it is a number from 1 on", o.dueAtOnce)
+	case o.maxRequests < 1 || o.maxStreams < 1 || o.maxRequestBytes < 1:
+		return usage("--max-requests, --max-streams and --max-request-bytes are numbers from 1 on")
 	case (o.tlsCert == "") != (o.tlsKey == ""):
 		return usage("--tls-cert and --tls-key are given together")
 	case o.demo && o.tlsCert != "":

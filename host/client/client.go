@@ -249,7 +249,7 @@ func codeOf(status int) host.Code {
 	for _, code := range []host.Code{
 		host.CodeInvalidArgument, host.CodeUnauthenticated, host.CodePermissionDenied, host.CodeNotFound,
 		host.CodeMethodNotAllowed, host.CodeConflict, host.CodeGone, host.CodePreconditionFailed, host.CodeTooLarge,
-		host.CodeUnsupportedMediaType, host.CodeSchemaViolation, host.CodeLimitExceeded, host.CodeUnavailable,
+		host.CodeUnsupportedMediaType, host.CodeSchemaViolation, host.CodeLimitExceeded, host.CodeUnavailable, host.CodeOverloaded,
 	} {
 		if code.HTTPStatus() == status {
 			return code

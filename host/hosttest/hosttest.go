@@ -49,6 +49,9 @@ type Config struct {
 	WrapStore func(host.Store) host.Store
 	// Now: see wire.Config.
 	Now func() time.Time
+	// MaxRequests and MaxRequestBytes: see httpapi.Config.
+	MaxRequests     int
+	MaxRequestBytes int64
 	// Log writes the server's log to the test's.
 	Log bool
 }
@@ -82,7 +85,7 @@ func New(tb testing.TB, cfg Config) *Host {
 	}
 	h := &Host{Host: w, URL: "http://" + l.Addr().String(), served: make(chan error, 1)}
 	h.server = httpapi.New(httpapi.Config{Runs: w.Runs, Sessions: w.Runs, Plugins: w.Plugins, Health: w, Access: w.Access, Quotas: w.Quotas, Log: log, Addr: l.Addr().String(),
-		MaxPlugin: int64(cfg.Limits.Greatest().ModuleBytes), Version: "test", Metrics: metrics.New().Handler()})
+		MaxPlugin: int64(cfg.Limits.Greatest().ModuleBytes), Version: "test", MaxRequests: cfg.MaxRequests, MaxRequestBytes: cfg.MaxRequestBytes, Metrics: metrics.New().Handler()})
 	go func() { h.served <- h.server.Serve(l) }()
 	if h.Client, err = client.New(h.URL, client.Options{}); err != nil {
 		tb.Fatal(err)

@@ -9,6 +9,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"crypto/cipher"
 	"crypto/rand"
@@ -91,6 +92,14 @@ type Config struct {
 	MaxBody int64
 	// MaxPlugin bounds an uploaded plugin in bytes. Default: [DefaultMaxPlugin].
 	MaxPlugin int64
+	// MaxRequests and MaxStreams bound the requests and the event streams that are under
+	// way, and MaxRequestBytes the bytes of bodies that are read or worked on; what goes
+	// beyond is answered with CodeOverloaded. Of each a tenant may have as much as it
+	// leaves free, if there are keys. Defaults: [DefaultMaxRequests],
+	// [DefaultMaxStreams], [DefaultMaxRequestBytes].
+	MaxRequests     int
+	MaxStreams      int
+	MaxRequestBytes int64
 	// Secret keeps cursors from telling what the server counts by. One that is the same
 	// after a restart keeps them valid over it. Default: a random one.
 	Secret []byte
@@ -112,6 +121,9 @@ func (c Config) withDefaults() Config {
 	if c.MaxBody <= 0 {
 		c.MaxBody = host.MaxRequestBytes
 	}
+	c.MaxRequests = cmp.Or(c.MaxRequests, DefaultMaxRequests)
+	c.MaxStreams = cmp.Or(c.MaxStreams, DefaultMaxStreams)
+	c.MaxRequestBytes = cmp.Or(c.MaxRequestBytes, DefaultMaxRequestBytes)
 	if len(c.Secret) == 0 {
 		c.Secret = []byte(rand.Text())
 	}
@@ -140,6 +152,8 @@ type Server struct {
 	echo    *echo.Echo
 	least   map[string]host.Role // least role by method and route; set once, by routes
 	http    *http.Server
+	// What is under way; see shed.
+	requests, streams, bodies *load
 	// patterns are those of all routes.
 	patterns map[string]bool
 	// pages gives the description of the API, made once.
@@ -156,6 +170,9 @@ func New(cfg Config) *Server {
 	s.wrong = newWrongKeys(s.cfg.WrongKeys, time.Now)
 	s.guard, s.cursors = newGuard(s.cfg), cursorCipher(s.cfg.Secret)
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
+	s.requests = newLoad("max-requests", int64(s.cfg.MaxRequests))
+	s.streams = newLoad("max-streams", int64(s.cfg.MaxStreams))
+	s.bodies = newLoad("max-request-bytes", s.cfg.MaxRequestBytes)
 	s.routes()
 	s.pages = sync.OnceValue(s.makePages)
 	s.http = newHTTP(s.echo, s.cfg.Log)
@@ -199,7 +216,7 @@ func (s *Server) untilShutdown(ctx context.Context) (context.Context, context.Ca
 func (s *Server) routes() {
 	e := s.echo
 	e.HTTPErrorHandler = s.fail
-	e.Use(s.observe, s.protect, s.authenticate, canonicalPath)
+	e.Use(s.observe, s.protect, s.authenticate, s.shed, canonicalPath)
 	read := func(path string, h echo.HandlerFunc) {
 		e.GET(path, h)
 		e.HEAD(path, h)

@@ -185,13 +185,15 @@ func (j *Journal) Wait(ctx context.Context, pos uint64) error {
 	}
 }
 
-// Congested reports whether so much is waiting for the disk, in all or of this
-// tenant, that no further work should be started.
+// Congested reports whether so much of this tenant is waiting for the disk that no
+// further work of it should be started: more than a tenant may have, or more than is
+// left for the others. So however many tenants write more than the disk takes, one
+// that writes little is not stopped with them.
 func (j *Journal) Congested(tenant string) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.failed != nil || j.refused ||
-		j.pending > j.cfg.MaxPendingBytes || j.tenants[tenant] > j.cfg.MaxTenantPendingBytes
+		j.tenants[tenant] > min(j.cfg.MaxTenantPendingBytes, j.cfg.MaxPendingBytes-j.pending)
 }
 
 // Err is the failure that killed the queue, or nil; a commit that is being

@@ -38,7 +38,7 @@ func (s *Service) Put(ctx context.Context, tenant, name string, wasm []byte) (ho
 	if err := s.quota(ctx, tenant, len(wasm)); err != nil { // before it is compiled
 		return host.PluginInfo{}, false, err
 	}
-	v, err := s.check(ctx, digest, wasm, limits)
+	v, err := s.check(host.OnBehalf(ctx, tenant), digest, wasm, limits)
 	if err != nil {
 		return host.PluginInfo{}, false, err
 	}

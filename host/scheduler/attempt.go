@@ -129,7 +129,7 @@ func (s *Scheduler) run(at *attempt) {
 	tok := s.newToken(at.ss.key.Tenant, at)
 	ctx, ok := at.begin(tok)
 	if !ok {
-		tok.release(0)
+		tok.release(0, 0)
 		at.ss.release()
 		return
 	}
@@ -138,7 +138,7 @@ func (s *Scheduler) run(at *attempt) {
 	if err == nil {
 		res, err = s.cfg.Sandbox.Invoke(ctx, inv)
 	}
-	tok.release(res.Fuel)
+	tok.release(res.Fuel, res.Work)
 	at.end(res, err)
 }
 

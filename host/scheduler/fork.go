@@ -11,7 +11,7 @@ import (
 
 // Fork lets a run go on a second time from a position of its past; see host.Runs.
 func (s *Scheduler) Fork(ctx context.Context, tenant, id string, at uint64) (host.Fork, error) {
-	if err := s.accepting(); err != nil {
+	if err := s.taking(tenant); err != nil {
 		return host.Fork{}, err
 	}
 	run, err := s.Get(ctx, tenant, id)

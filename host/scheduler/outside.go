@@ -128,7 +128,7 @@ type edit struct {
 
 // newEdit reads what a client asks for.
 func (s *Scheduler) newEdit(req *host.SessionEdit) (*edit, error) {
-	if err := s.accepting(); err != nil {
+	if err := s.taking(req.Tenant); err != nil {
 		return nil, err
 	}
 	if err := checkID("the name of a session", req.Session); err != nil {

@@ -10,7 +10,7 @@ import (
 
 // Retry lets a run go on that has failed, or is blocked; see host.Runs.
 func (s *Scheduler) Retry(ctx context.Context, tenant, id string, newest bool) (host.Fork, error) {
-	if err := s.accepting(); err != nil {
+	if err := s.taking(tenant); err != nil {
 		return host.Fork{}, err
 	}
 	run, err := s.Get(ctx, tenant, id)

@@ -16,7 +16,7 @@ import (
 
 // Start begins a run; see host.Runs.
 func (s *Scheduler) Start(ctx context.Context, req host.StartRequest) (host.Run, error) {
-	if err := s.accepting(); err != nil {
+	if err := s.taking(req.Tenant); err != nil {
 		return host.Run{}, err
 	}
 	once, before, err := s.claim(ctx, req.Tenant, req.Once)
@@ -147,6 +147,19 @@ func (s *Scheduler) accepting() error {
 	}
 	if err := s.cfg.Journal.Err(); err != nil {
 		return unavailable(err)
+	}
+	return nil
+}
+
+// taking refuses what would add to the journal while so much of the tenant waits for
+// the disk that its runs stand still, and what accepting refuses.
+func (s *Scheduler) taking(tenant string) error {
+	if err := s.accepting(); err != nil {
+		return err
+	}
+	if s.cfg.Journal.Congested(tenant) {
+		return &host.Error{Code: host.CodeOverloaded, RetryAfter: time.Second,
+			Message: "more is written than the disk takes: nothing of this request was done"}
 	}
 	return nil
 }
@@ -392,7 +405,7 @@ func (s *Scheduler) Send(ctx context.Context, tenant, id string, ev abi.Event, s
 
 // SendOnce gives an event that may be repeated; see host.Runs.
 func (s *Scheduler) SendOnce(ctx context.Context, tenant, id string, ev abi.Event, step string, once host.Once) error {
-	if err := s.accepting(); err != nil {
+	if err := s.taking(tenant); err != nil {
 		return err
 	}
 	c, before, err := s.claim(ctx, tenant, once)

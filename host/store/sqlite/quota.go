@@ -25,7 +25,13 @@ INSERT INTO spent (tenant, month, runs, fuel, log_bytes)
 ALTER TABLE sessions ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE sessions ADD COLUMN state INTEGER NOT NULL DEFAULT 0;
 UPDATE sessions SET bytes = coalesce((SELECT sum(length(data)) FROM journal WHERE sid = sessions.id), 0);
+CREATE INDEX runs_turn ON runs (tenant) WHERE ` + mayWaitForTurn + `;
 `
+
+// mayWaitForTurn holds for runs that wait for their session's turn, and for few others:
+// no step of theirs has ended, and what they wait for has these bytes, which are
+// [host.WaitsForTurn] as the Reason of a [host.Waiting].
+const mayWaitForTurn = `status = 'running' AND steps = 0 AND instr(waiting, x'076773657373696f6e') > 0`
 
 // putSpent adds what tenants have used up, within the batch's transaction.
 func (s *Store) putSpent(ctx context.Context, list []host.MonthSpent) error {
@@ -42,8 +48,8 @@ func (s *Store) putSpent(ctx context.Context, list []host.MonthSpent) error {
 	return nil
 }
 
-// RunsHeld implements [host.QuotaStore]. Which runs wait for their session's turn is
-// in what they wait for, and no step of theirs has ended.
+// RunsHeld implements [host.QuotaStore]. It reads two indexes, and the rows of those that
+// may wait for their session's turn: a million others that wait take no time.
 func (s *Store) RunsHeld(ctx context.Context) ([]host.RunsHeld, error) {
 	rows, err := s.read.QueryContext(ctx, `SELECT tenant, count(*) FROM runs INDEXED BY runs_running
 		WHERE status = 'running' GROUP BY tenant ORDER BY tenant`)
@@ -64,8 +70,7 @@ func (s *Store) RunsHeld(ctx context.Context) ([]host.RunsHeld, error) {
 
 // waitForTurn counts the runs that have not begun, by tenant.
 func (s *Store) waitForTurn(ctx context.Context) (_ map[string]int, err error) {
-	rows, err := s.read.QueryContext(ctx, `SELECT tenant, waiting FROM runs INDEXED BY runs_running
-		WHERE status = 'running' AND steps = 0 AND waiting IS NOT NULL`)
+	rows, err := s.read.QueryContext(ctx, `SELECT tenant, waiting FROM runs INDEXED BY runs_turn WHERE `+mayWaitForTurn)
 	if err != nil {
 		return nil, err
 	}
