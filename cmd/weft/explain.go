@@ -67,3 +67,13 @@ func explainedCodes() []string {
 	}
 	return codes
 }
+
+// cure is a further line below the error of a run: what to do about a code of weft's own.
+func cure(code string) string {
+	for _, e := range host.Explain(code) {
+		if e.Where == host.InRun && e.Do != "" {
+			return "\n    " + e.Do
+		}
+	}
+	return ""
+}

@@ -1,0 +1,87 @@
+//go:build !race
+
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/weftrun/weft/host/hosttest"
+)
+
+// TestMistakes holds what somebody reads who makes one of the usual mistakes: each file
+// of testdata/mistakes has the step, and below "want" the text, which names the mistake
+// and what to do instead. They are built by TinyGo; without "cases.json" a run is begun
+// with nothing.
+func TestMistakes(t *testing.T) {
+	p := newProjects(t)
+	dir := filepath.Join(p.root, "mistake")
+	made := filepath.Join(t.TempDir(), "mistake")
+	p.run(t, p.root, p.weft, "new", made, "--lang", "tinygo", "--template", "minimal")
+	takeOver(t, made, dir)
+	files, err := filepath.Glob(filepath.Join(hosttest.Root(), "testdata", "mistakes", "*.txtar"))
+	if err != nil || len(files) < 9 {
+		t.Fatalf("%d mistakes: %v", len(files), err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			a, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			parts := map[string]string{"cases.json": `{"cases": [{"name": "a", "start": {"n": 0}}]}`}
+			for _, f := range a.Files {
+				parts[f.Name] = string(f.Data)
+			}
+			for _, name := range []string{"main.go", "cases.json"} {
+				if err := os.WriteFile(filepath.Join(dir, name), []byte(parts[name]), 0o666); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got := p.mistake(t, dir)
+			if *update {
+				setPart(t, file, a, got)
+			} else if got != parts["want"] {
+				t.Errorf("weft says\n%s\nwant\n%s", got, parts["want"])
+			}
+		})
+	}
+}
+
+// changing are parts of an output that are not the same each time.
+var changing = regexp.MustCompile(`\d+(\.\d+)?(ms|s|µs)\b|go\d\.\S+`)
+
+// mistake runs weft test in a project, which has to fail, and gives what it says.
+func (p *projects) mistake(t *testing.T, dir string) string {
+	t.Helper()
+	cmd := exec.Command(p.weft, "test")
+	cmd.Dir, cmd.Env = dir, p.env
+	out, err := cmd.CombinedOutput()
+	var failed *exec.ExitError
+	if !errors.As(err, &failed) {
+		t.Fatalf("weft test: %v\n%s", err, out)
+	}
+	return changing.ReplaceAllString(string(out), "TIME")
+}
+
+// setPart writes a file with another text that is wanted.
+func setPart(t *testing.T, file string, a *txtar.Archive, want string) {
+	t.Helper()
+	kept := a.Files[:0]
+	for _, f := range a.Files {
+		if f.Name != "want" {
+			kept = append(kept, f)
+		}
+	}
+	a.Files = append(kept, txtar.File{Name: "want", Data: []byte(want)})
+	if err := os.WriteFile(file, txtar.Format(a), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
