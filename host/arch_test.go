@@ -52,7 +52,8 @@ var rooms = []room{
 	{"host/store/storetest", []string{"abi", "host"}},
 	{"host/stream", []string{"abi", "host"}},
 	{"host/audit", []string{"abi", "host", "host/engine"}},
-	{"host/module", []string{"abi", "host", "host/state", "host/engine"}},
+	{"host/module", []string{"abi", "host", "host/state", "host/engine", "host/flow"}},
+	{"host/flow", []string{"abi", "host", "host/state"}},
 	{"host/resource", []string{"abi", "host"}},
 	{"host/metrics", []string{"abi", "host"}},
 	{"host/client", []string{"abi", "host"}},
@@ -64,6 +65,7 @@ var rooms = []room{
 // modules says which folder may import which third-party module. testOnly
 // modules serve test files and the packages that exist for tests.
 var modules = map[string]string{
+	"cel.dev/cel-go": "host/flow",
 	"github.com/HdrHistogram/hdrhistogram-go":    "cmd/weft",
 	"github.com/fxamacker/cbor/v2":               "abi",
 	"github.com/labstack/echo/v4":                "host/httpapi",
@@ -88,7 +90,7 @@ var testPackages = []string{"host/sandbox/spectest", "host/store/sqlite/faultdis
 
 // pure packages compute: no clock, no chance, no I/O, no goroutine. What they
 // answer depends on their arguments alone, so that replay gives the same.
-var pure = []string{"host/engine", "host/state"}
+var pure = []string{"host/engine", "host/state", "host/flow"}
 
 // impure are the imports that a pure package has no use for; what lies below
 // them (sync/atomic, math/rand/v2, net/http) is meant as well.
