@@ -74,6 +74,7 @@ var modules = map[string]string{
 	"github.com/spf13/cobra":                     "cmd/weft",
 	"github.com/spf13/pflag":                     "cmd/weft",
 	"github.com/tetratelabs/wazero":              "host/sandbox",
+	"go.yaml.in/yaml/v3":                         "cmd/weft",
 	"golang.org/x/sys":                           "host/sandbox",
 	"modernc.org/libc":                           "host/store/sqlite",
 	"modernc.org/sqlite":                         "host/store/sqlite",
