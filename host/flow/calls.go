@@ -77,8 +77,8 @@ func (d *driver) function(n *Node, function string, in map[string]any, timeout t
 // nested runs a workflow in the same session and takes its result.
 func (d *driver) nested(n *Node, sc *scope) (output, error) {
 	in := sc.input
-	if sc.last != nil && sc.last.deepest().content != nil {
-		in = sc.last.deepest().content
+	if sc.content != nil {
+		in = sc.content
 	}
 	start := map[string]any{"input": in}
 	if sc.additional != nil {
@@ -150,9 +150,6 @@ func (d *driver) parallel(n *Node, sc *scope) (output, error) {
 func (d *driver) begin(n *Node, sc *scope, group string, i int) error {
 	v := sc.event(group + "/" + strconv.Itoa(i))
 	v["group"], v["branch"], v["node"] = group, i, n.Steps[i].Path
-	if sc.last != nil {
-		v["last"] = sc.last.value()
-	}
 	return d.send(n, TypeBranch, StepDrive, v)
 }
 

@@ -234,13 +234,6 @@ func (d *driver) branch(have map[string]any) (abi.StepOutput, error) {
 	}
 	sc := &scope{input: have["input"], additional: have["additional_data"], content: have["previous_step_content"]}
 	sc.outputs, _ = have["previous_step_outputs"].(map[string]any)
-	if last, ok := have["last"].(map[string]any); ok {
-		o, err := outputOf(last)
-		if err != nil {
-			return abi.StepOutput{}, failf(path, "what came before it cannot be read: %s", err)
-		}
-		sc.last = &o
-	}
 	answer := map[string]any{FieldCall: have[FieldCall], "group": have["group"], "branch": have["branch"]}
 	o, err := d.node(n, sc)
 	var failed *failure

@@ -109,13 +109,12 @@ type scope struct {
 	additional any
 	content    any
 	outputs    map[string]any // values of outputs, by name
-	last       *output        // nil: there was none
 }
 
 // after is the scope behind a node.
 func (s *scope) after(o *output) *scope {
 	next := *s
-	next.content, next.last = o.content, o
+	next.content = o.deepest().content // that of a container is for people
 	next.outputs = make(map[string]any, len(s.outputs)+1)
 	for name, v := range s.outputs {
 		next.outputs[name] = v

@@ -15,7 +15,7 @@ import (
 )
 
 // flowCase is one entry of testdata/flows: a flow, and its runs in one session. The
-// same files are read by testdata/flows/agno.py.
+// same files are read by testdata/flows/peer.py.
 type flowCase struct {
 	Name string
 	Flow json.RawMessage

@@ -1,5 +1,5 @@
 // Flowkit is a plugin of functions for tests of flows. Each has a twin of the same
-// meaning in testdata/flows/agno.py.
+// meaning in testdata/flows/peer.py.
 package main
 
 import (
