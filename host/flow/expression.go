@@ -12,6 +12,7 @@ import (
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/common/types/traits"
+	"cel.dev/cel-go/interpreter"
 )
 
 // exprKind is where an expression stands: it says what the expression sees, and
@@ -102,7 +103,7 @@ func compile(text string, kind exprKind) (*expression, error) {
 		}
 		return nil, fmt.Errorf("line 1, column 1: it comes to %s, and must come to %s", out, want)
 	}
-	program, err := env.Program(ast, cel.CostLimit(MaxCost))
+	program, err := env.Program(ast, cel.CostLimit(MaxCost), cel.CustomDecoratorV2(orderMaps))
 	if err != nil {
 		return nil, err
 	}
@@ -202,4 +203,33 @@ type orderedMap struct {
 // Iterator implements traits.Iterable.
 func (m *orderedMap) Iterator() traits.Iterator {
 	return types.NewRefValList(ordered{}, m.keys).Iterator()
+}
+
+// orderMaps puts the maps that an expression itself makes in order: they come from
+// no adapter.
+func orderMaps(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+	if made, ok := i.(interpreter.InterpretableConstructor); ok && made.Type() == types.MapType {
+		return madeMap{made}, nil
+	}
+	return i, nil
+}
+
+// madeMap is a map literal.
+type madeMap struct{ interpreter.InterpretableConstructor }
+
+// Exec implements interpreter.InterpretableV2.
+func (m madeMap) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+	return inOrder(m.InterpretableConstructor.Exec(frame))
+}
+
+// Eval implements interpreter.Interpretable.
+func (m madeMap) Eval(vars interpreter.Activation) ref.Val {
+	return inOrder(m.InterpretableConstructor.Eval(vars))
+}
+
+func inOrder(v ref.Val) ref.Val {
+	if entries, ok := v.Value().(map[ref.Val]ref.Val); ok {
+		return ordered{}.NativeToValue(entries)
+	}
+	return v
 }
