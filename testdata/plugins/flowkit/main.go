@@ -148,7 +148,7 @@ func silent(*ctx, in) (*out, error) { return nil, nil }
 func init() {
 	f := weft.Function[weft.Untyped]
 	weft.Define("flowkit",
-		f("a", adds("a")), f("b", adds("b")), f("c", adds("c")),
+		f("a", adds(letter)), f("b", adds("b")), f("c", adds("c")),
 		f("echo", echo), f("previous", previous), f("wrap", wrap), f("upper", upper), f("stop", stop), f("soft", soft), f("fail", fail),
 		f("yes", yes), f("no", no), f("says", says), f("data", data), f("names", names), f("pick", pick), f("pick_by_state", pickByState),
 		f("count", count), f("remember", remember), f("set", set), f("forget", forget), f("recall", recall), f("enough", enough),
