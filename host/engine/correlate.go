@@ -108,7 +108,7 @@ func (inv *invocation) correlated(events []abi.Event) []abi.Event {
 		if err != nil || !ok {
 			return events
 		}
-		m[c.Field] = abi.Raw(field.Encode())
+		m[c.Field] = field.Encode()
 		raw, err := abi.EncodeValue(m)
 		if err != nil {
 			return events // it is refused as it is, where such are
@@ -142,7 +142,7 @@ func (inv *invocation) failedField() (key string, value abi.Raw) {
 		return "", nil
 	}
 	if field := g.correlation.field(&inv.trigger[0]); field != nil {
-		return g.correlation.Field, abi.Raw(field.Encode())
+		return g.correlation.Field, field.Encode()
 	}
 	return "", nil
 }

@@ -112,13 +112,7 @@ func compose(r *record, parts []part) (*version, []host.Problem) {
 	}
 	settings := r.settings()
 	m := merge(r.Name, parts, &settings)
-	problems := m.problems
-	for _, step := range slices.Sorted(maps.Keys(r.Config)) {
-		if _, ok := m.owners[step]; !ok {
-			problems = append(problems, host.Problem{Code: "unknown_step", Step: clipPlain(step),
-				Message: "the settings configure step " + clipPlain(step) + ", and none of the plugins has one of that name: leave it out, or name one of " + some(m.owners)})
-		}
-	}
+	problems := append(m.problems, unconfigured(r, m)...)
 	if len(parts) < len(r.Plugins) {
 		return nil, problems // what the missing ones would do is not known
 	}
@@ -186,7 +180,7 @@ func (s *Service) Compose(ctx context.Context, tenant, name string, c host.Compo
 	s.changing.Lock()
 	defer s.changing.Unlock()
 	r := &record{Format: recordFormat, Name: name, Timeout: settings.Timeout, Description: settings.Description, Config: settings.Config}
-	names, err := c.Plugins, error(nil)
+	var names []string
 	if c.Flow != nil {
 		names, err = s.plan(ctx, tenant, r, &c)
 	} else {
