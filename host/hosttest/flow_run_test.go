@@ -69,6 +69,26 @@ func TestFlowDropsLateAnswers(t *testing.T) {
 	}
 }
 
+// Whatever a function is at when its time is over, it is stopped: computing, waiting
+// to be tried again, sleeping, or in the queue for a worker.
+func TestFlowStopsWhatIsLate(t *testing.T) {
+	h := flowHost(t, hosttest.Config{Tokens: 1})
+	putFlow(t, h, "f", json.RawMessage(`{"steps": [
+		{"name": "w", "function": "kit.stubborn", "timeout": "20ms", "on_error": "skip"},
+		{"name": "s", "function": "kit.spin", "timeout": "20ms", "on_error": "skip"},
+		{"name": "p", "type": "parallel", "steps": [
+			{"name": "a", "function": "kit.alone", "timeout": "40ms", "on_error": "skip"},
+			{"name": "b", "function": "kit.alone", "timeout": "20ms", "on_error": "skip"}]},
+		{"name": "n", "function": "kit.alone", "timeout": "1m"}]}`))
+	expect(t, h.Result(t, "f", start(fields{"input": 0})), `"late"`)
+	run := h.RunNoWait(t, "f", start(fields{"input": 3600}))
+	h.Events(t, run.HandlerID, "", func(e hosttest.Event) bool { return e.Type == "StepStarted" && told(e)["node"] == "n" })
+	_, out := h.Do(t, http.MethodGet, "/handlers/"+run.HandlerID, nil)
+	if text := string(out); strings.Contains(text, "StepOutput") || strings.Contains(text, "kit.stubborn") {
+		t.Errorf("what the run waits for: %s", text)
+	}
+}
+
 // What a flow tells of its nodes.
 func TestFlowEvents(t *testing.T) {
 	h := flowHost(t, hosttest.Config{})

@@ -142,6 +142,15 @@ func slow(c *ctx, i in) (out, error) {
 	return weft.Content("late"), err
 }
 
+// spin computes for ever.
+func spin(*ctx, in) (out, error) {
+	for n := 0; ; n++ {
+		if n < 0 {
+			return out{}, nil
+		}
+	}
+}
+
 // silent says nothing at all.
 func silent(*ctx, in) (*out, error) { return nil, nil }
 
@@ -153,6 +162,8 @@ func init() {
 		f("yes", yes), f("no", no), f("says", says), f("data", data), f("names", names), f("pick", pick), f("pick_by_state", pickByState),
 		f("count", count), f("remember", remember), f("set", set), f("forget", forget), f("recall", recall), f("enough", enough),
 		f("unsteady", unsteady), f("many", many), f("slow", slow),
+		f("spin", spin), f("stubborn", fail, weft.Retry(weft.Fixed(time.Hour), weft.Attempts(3))),
+		f("alone", slow, weft.Workers(1)),
 		weft.Step("silent", silent))
 }
 
