@@ -119,7 +119,7 @@ func positions(issues *cel.Issues) error {
 			all = append(all, "and more")
 			break
 		}
-		all = append(all, fmt.Sprintf("line %d, column %d: %s", e.Location.Line(), e.Location.Column()+1, clip(e.Message)))
+		all = append(all, fmt.Sprintf("line %d, column %d: %s", e.Location.Line(), e.Location.Column()+1, clip(strings.TrimSuffix(e.Message, " (in container '')"))))
 	}
 	return errors.New(strings.Join(all, "; "))
 }
@@ -215,7 +215,9 @@ func orderMaps(i interpreter.InterpretableV2) (interpreter.InterpretableV2, erro
 }
 
 // madeMap is a map literal.
-type madeMap struct{ interpreter.InterpretableConstructor }
+type madeMap struct {
+	interpreter.InterpretableConstructor
+}
 
 // Exec implements interpreter.InterpretableV2.
 func (m madeMap) Exec(frame *interpreter.ExecutionFrame) ref.Val {
