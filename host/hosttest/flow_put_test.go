@@ -120,3 +120,28 @@ func TestFlowOfTwoPlugins(t *testing.T) {
 	putFlow(t, h, "f", json.RawMessage(`{"steps": [{"name": "a", "function": "kit.a"}, {"name": "b", "function": "other.kit.a"}, {"name": "c", "function": "kit.a"}]}`))
 	expect(t, h.Result(t, "f", start(fields{"input": "x"})), `"xaOTHERa"`)
 }
+
+// A run that waits goes over to a new version of its flow, if that would have done
+// the same so far.
+func TestFlowMigrates(t *testing.T) {
+	h := flowHost(t, hosttest.Config{})
+	flow := func(first, last string) json.RawMessage {
+		return json.RawMessage(fmt.Sprintf(`{"steps": [{"name": "a", "function": "kit.%s"},
+			{"name": "n", "function": "kit.b", "review": {"confirm": true}}, {"name": "z", "function": "kit.%s"}]}`, first, last))
+	}
+	putFlow(t, h, "f", flow("a", "a"))
+	run := h.RunNoWait(t, "f", start(fields{"input": "x"}))
+	asked := question(t, h, run.HandlerID, 1)
+	putFlow(t, h, "f", flow("c", "c"))
+	if status, out := h.Do(t, http.MethodPost, "/workflows/f/migrate?dry_run=false", nil); status != http.StatusOK || !strings.Contains(string(out), `"moved":0`) {
+		t.Errorf("to a flow that would have called another function: %d %s", status, out)
+	}
+	putFlow(t, h, "f", flow("a", "c"))
+	if status, out := h.Do(t, http.MethodPost, "/workflows/f/migrate?dry_run=false", nil); status != http.StatusOK || !strings.Contains(string(out), `"moved":1`) {
+		t.Errorf("to one that goes on otherwise: %d %s", status, out)
+	}
+	says(t, h, run.HandlerID, asked, fields{"approved": true})
+	h.Events(t, run.HandlerID, "", nil)
+	_, out := h.Do(t, http.MethodGet, "/handlers/"+run.HandlerID, nil)
+	expect(t, string(record(t, out).Result.Value.Result), `"xabc"`)
+}

@@ -228,3 +228,21 @@ func TestFlowStrangeAnswers(t *testing.T) {
 		}
 	}
 }
+
+// A function may let other steps of its plugin answer: by their events, or by name.
+// An atomic function is one, too.
+func TestFlowHandsOn(t *testing.T) {
+	h := flowHost(t, hosttest.Config{})
+	putFlow(t, h, "f", json.RawMessage(`{"steps": [{"name": "p", "type": "parallel", "steps": [
+		{"name": "a", "function": "kit.hand"}, {"name": "b", "function": "kit.hand_to"}, {"name": "c", "function": "kit.atomic"}, {"name": "d", "function": "kit.atomic"}]},
+		{"name": "n", "function": "kit.names"}]}`))
+	got := h.Result(t, "f", start(fields{"input": "x"}))
+	for _, want := range []string{"a\\nx1taken", "b\\nx2taken", "c\\n", "d\\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s has no %s", got, want)
+		}
+	}
+	if run := h.Run(t, "f", start(fields{"input": "bad"})); !strings.Contains(run.Error, "node p/a: handed on and failed") {
+		t.Errorf("the run: %+v", run)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/weftrun/weft/host"
@@ -57,11 +58,18 @@ func flowCases(t *testing.T) map[string][]flowCase {
 	return out
 }
 
+// flowkit is the plugin of functions, built once.
+var flowkit struct {
+	once sync.Once
+	wasm []byte
+}
+
 // flowHost is a host with the functions of testdata/plugins/flowkit, as plugin kit.
 func flowHost(t *testing.T, cfg hosttest.Config) *hosttest.Host {
 	t.Helper()
+	flowkit.once.Do(func() { flowkit.wasm = hosttest.BuildPlugin(t, "flowkit") })
 	h := hosttest.New(t, cfg)
-	if _, _, err := h.Plugins.Put(t.Context(), host.DefaultTenant, "kit", hosttest.BuildPlugin(t, "flowkit")); err != nil {
+	if _, _, err := h.Plugins.Put(t.Context(), host.DefaultTenant, "kit", flowkit.wasm); err != nil {
 		t.Fatal(err)
 	}
 	return h

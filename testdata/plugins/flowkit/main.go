@@ -151,6 +151,24 @@ func spin(*ctx, in) (out, error) {
 	}
 }
 
+// Handed is work that one step hands to another.
+type Handed struct{ Text string }
+
+// hand lets another step answer.
+func hand(_ *ctx, i in) (Handed, error) { return Handed{said(i) + "1"}, nil }
+
+// handTo does so by name.
+func handTo(c *ctx, i in) (weft.Nothing, error) {
+	return weft.Nothing{}, c.SendTo("take", Handed{said(i) + "2"})
+}
+
+func take(_ *ctx, ev Handed) (out, error) {
+	if strings.HasPrefix(ev.Text, "bad") {
+		return out{}, &weft.Error{Code: "boom", Message: "handed on and failed"}
+	}
+	return weft.Content(ev.Text + "taken"), nil
+}
+
 // silent says nothing at all.
 func silent(*ctx, in) (*out, error) { return nil, nil }
 
@@ -164,6 +182,8 @@ func init() {
 		f("unsteady", unsteady), f("many", many), f("slow", slow),
 		f("spin", spin), f("stubborn", fail, weft.Retry(weft.Fixed(time.Hour), weft.Attempts(3))),
 		f("alone", slow, weft.Workers(1)),
+		f("atomic", count, weft.Atomic()),
+		weft.Step("hand", hand), weft.Step("hand_to", handTo, weft.Emits(Handed{})), weft.Step("take", take),
 		weft.Step("silent", silent))
 }
 
