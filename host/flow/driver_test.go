@@ -146,3 +146,17 @@ func TestDriverBurnsFuel(t *testing.T) {
 		t.Errorf("with enough: %+v, %v", res, err)
 	}
 }
+
+// What people give is held against the schema, whatever its type.
+func TestInputsFit(t *testing.T) {
+	d, problems := parsed(t, `{"steps": [{"name": "a", "function": "p.f", "review": {"input": {"schema": {"type": "integer", "minimum": 3}}}}]}`)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	q := d.Nodes()[0].Review.Input
+	for v, want := range map[any]bool{int64(3): true, int64(2): false, "x": false} {
+		if err := q.fits(v); (err == nil) != want {
+			t.Errorf("fits(%v): %v", v, err)
+		}
+	}
+}

@@ -29,9 +29,26 @@ type answer struct {
 	fields  map[string]any
 }
 
-// question asks people, and waits. A run that nobody answers in time goes on as the
-// node says.
+// maxAsked is how often people are asked again, if their answer is none.
+const maxAsked = 10
+
+// question asks people, and waits; if what they answer makes no sense, it asks again,
+// and says why. A run that nobody answers in time goes on as the node says.
 func (d *driver) question(n *Node, kind string, q *Question, more map[string]any, timeout time.Duration, onTimeout OnTimeout) (answer, error) {
+	for tried := 1; ; tried++ {
+		a, fault, err := d.asks(n, kind, q, more, timeout, onTimeout)
+		switch {
+		case err != nil || fault == "":
+			return a, err
+		case tried == maxAsked:
+			return a, failf(n.Path, "the answer to its review %s", fault)
+		}
+		more = overlaid(more, map[string]any{"fault": "the answer " + fault})
+	}
+}
+
+// asks asks once; fault says why the answer is none.
+func (d *driver) asks(n *Node, kind string, q *Question, more map[string]any, timeout time.Duration, onTimeout OnTimeout) (a answer, fault string, err error) {
 	d.asked++
 	id := d.id + "/" + strconv.Itoa(d.asked)
 	ask := map[string]any{"node": n.Path, "kind": kind, "review": id, "prefix": q.Message}
@@ -46,11 +63,11 @@ func (d *driver) question(n *Node, kind string, q *Question, more map[string]any
 	}
 	raw, err := body(ask)
 	if err != nil {
-		return answer{}, failf(n.Path, "what people are to see: %s", err)
+		return a, "", failf(n.Path, "what people are to see: %s", err)
 	}
 	wanted, err := body(map[string]any{"review": id})
 	if err != nil {
-		return answer{}, err
+		return a, "", err
 	}
 	req, err := abi.WaitForEvent{
 		Type: abi.TypeHumanResponse, Requirements: wanted, WaiterEvent: &abi.Event{Type: abi.TypeInputRequired, Body: raw},
@@ -59,34 +76,45 @@ func (d *driver) question(n *Node, kind string, q *Question, more map[string]any
 	resp, err := d.call(abi.ImportWait, req, err)
 	var told *abi.Error
 	if errors.As(err, &told) && told.Code == abi.StatusTimeout.Code() {
-		return d.silence(n, kind, timeout, onTimeout)
+		a, err = d.silence(n, kind, timeout, onTimeout)
+		return a, "", err
 	}
 	if err != nil {
-		return answer{}, refused(n.Path, "people could not be asked", err)
+		return a, "", refused(n.Path, "people could not be asked", err)
 	}
 	ev, err := abi.DecodeEvent(resp)
 	if err != nil {
-		return answer{}, fmt.Errorf("read what people answered: %w", err)
+		return a, "", fmt.Errorf("read what people answered: %w", err)
 	}
 	v, err := abi.DecodeValue(ev.Body)
 	if err != nil {
-		return answer{}, fmt.Errorf("read what people answered: %w", err)
+		return a, "", fmt.Errorf("read what people answered: %w", err)
 	}
-	fields, _ := v.(map[string]any)
-	a := answer{fields: fields}
+	a.fields, _ = v.(map[string]any)
+	a.verdict, fault = verdictOf(kind, a.fields)
+	return a, fault, nil
+}
+
+// verdictOf reads an answer; fault says why it is none.
+func verdictOf(kind string, fields map[string]any) (v verdict, fault string) {
+	_, input := given(fields, "input")
+	cancel, _ := fields["cancel"].(bool)
 	switch yes := fields["approved"].(type) {
 	case bool:
 		if !yes {
-			a.verdict = rejected
+			return rejected, ""
 		}
 	case nil:
-		if _, says := given(fields, "input"); !says || kind != "input" {
-			return a, failf(n.Path, "the answer to its review has no \"approved\", true or false")
+		switch {
+		case kind == "error" && cancel:
+			return rejected, ""
+		case kind != "input" || !input:
+			return rejected, "has no \"approved\", true or false"
 		}
 	default:
-		return a, failf(n.Path, "the answer to its review has an \"approved\" that is neither true nor false")
+		return rejected, "has an \"approved\" that is neither true nor false"
 	}
-	return a, nil
+	return approved, ""
 }
 
 // prompts are what people are asked where the flow does not say.

@@ -151,25 +151,28 @@ func says(t *testing.T, h *hosttest.Host, handler string, asked map[string]any, 
 func TestFlowReviews(t *testing.T) {
 	h := flowHost(t, hosttest.Config{})
 	for i, tt := range []struct {
-		name, node, then string
-		answers          []fields
-		want             string
+		name, node string
+		answers    []fields
+		want       string
 	}{
-		{"confirmed", `"function": "kit.a", "review": {"confirm": "really?"}`, "", []fields{{"approved": true}}, `"xa"`},
-		{"not confirmed", `"function": "kit.a", "review": {"confirm": true}`, "", []fields{{"approved": false}}, `"Skipped n"`},
-		{"cancelled", `"function": "kit.a", "review": {"confirm": true, "on_reject": "cancel"}`, "", []fields{{"approved": false, "feedback": "not now"}}, "people said no to its review (confirm): not now"},
-		{"else", `"type": "condition", "evaluator": true, "steps": [{"name": "a", "function": "kit.a"}], "else_steps": [{"name": "b", "function": "kit.b"}], "review": {"confirm": true, "on_reject": "else"}`, "", []fields{{"approved": false}}, `"xb"`},
-		{"output taken", `"function": "kit.a", "review": {"output": true}`, "", []fields{{"approved": true}}, `"xa"`},
-		{"output edited", `"function": "kit.a", "review": {"output": true}`, "", []fields{{"approved": true, "output": "mine"}}, `"mine"`},
-		{"output made anew", `"function": "kit.count", "review": {"output": true, "on_reject": "retry"}`, "", []fields{{"approved": false}, {"approved": false}, {"approved": true}}, `3`},
-		{"input", `"function": "kit.data", "review": {"input": {"message": "what?"}}`, "", []fields{{"input": "k"}}, `null`},
-		{"iteration", `"type": "loop", "max_iterations": 9, "steps": [{"name": "a", "function": "kit.count"}], "review": {"iteration": true}`, "", []fields{{"approved": true}, {"approved": false}}, `2`},
-		{"repaired", `"function": "kit.unsteady", "on_error": "pause"`, "", []fields{{"approved": true}, {"approved": true}}, `"steady"`},
-		{"left out", `"function": "kit.fail", "on_error": "pause"`, "", []fields{{"approved": false}}, `null`},
-		{"silence cancels", `"function": "kit.a", "review": {"confirm": true, "timeout": 0.01}`, "", nil, "nobody answered its review (confirm) within 10ms"},
-		{"silence skips", `"function": "kit.a", "review": {"confirm": true, "timeout": 0.01, "on_timeout": "skip"}`, "", nil, `"Skipped n"`},
-		{"silence approves", `"function": "kit.a", "review": {"confirm": true, "timeout": 0.01, "on_timeout": "approve"}`, "", nil, `"xa"`},
-		{"an answer that is none", `"function": "kit.a", "review": {"confirm": true}`, "", []fields{{"approved": "perhaps"}}, "neither true nor false"},
+		{"confirmed", `"function": "kit.a", "review": {"confirm": "really?"}`, []fields{{"approved": true}}, `"xa"`},
+		{"not confirmed", `"function": "kit.a", "review": {"confirm": true}`, []fields{{"approved": false}}, `"Skipped n"`},
+		{"cancelled", `"function": "kit.a", "review": {"confirm": true, "on_reject": "cancel"}`, []fields{{"approved": false, "feedback": "not now"}}, "people said no to its review (confirm): not now"},
+		{"else", `"type": "condition", "evaluator": true, "steps": [{"name": "a", "function": "kit.a"}], "else_steps": [{"name": "b", "function": "kit.b"}], "review": {"confirm": true, "on_reject": "else"}`, []fields{{"approved": false}}, `"xb"`},
+		{"output taken", `"function": "kit.a", "review": {"output": true}`, []fields{{"approved": true}}, `"xa"`},
+		{"output edited", `"function": "kit.a", "review": {"output": true}`, []fields{{"approved": true, "output": "mine"}}, `"mine"`},
+		{"output made anew", `"function": "kit.count", "review": {"output": true, "on_reject": "retry"}`, []fields{{"approved": false}, {"approved": false}, {"approved": true}}, `3`},
+		{"input", `"function": "kit.data", "review": {"input": {"message": "what?"}}`, []fields{{"input": "k"}}, `null`},
+		{"iteration", `"type": "loop", "max_iterations": 9, "steps": [{"name": "a", "function": "kit.count"}], "review": {"iteration": true}`, []fields{{"approved": true}, {"approved": false}}, `2`},
+		{"repaired", `"function": "kit.unsteady", "on_error": "pause"`, []fields{{"approved": true}, {"approved": true}}, `"steady"`},
+		{"left out", `"function": "kit.fail", "on_error": "pause"`, []fields{{"approved": false}}, `null`},
+		{"silence cancels", `"function": "kit.a", "review": {"confirm": true, "timeout": 0.01}`, nil, "nobody answered its review (confirm) within 10ms"},
+		{"silence skips", `"function": "kit.a", "review": {"confirm": true, "timeout": 0.01, "on_timeout": "skip"}`, nil, `"Skipped n"`},
+		{"silence approves", `"function": "kit.a", "review": {"confirm": true, "timeout": 0.01, "on_timeout": "approve"}`, nil, `"xa"`},
+		{"an answer that is none", `"function": "kit.a", "review": {"confirm": true}`, []fields{{"approved": "perhaps"}, {}, {"approved": true}}, `"xa"`},
+		{"given up", `"function": "kit.fail", "on_error": "pause"`, []fields{{"cancel": true}}, "node n: asked to fail"},
+		{"input that does not fit", `"function": "kit.user", "review": {"input": {"message": "how many?", "schema": {"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}}}}`,
+			[]fields{{"input": fields{"n": "two"}}, {"input": fields{"n": 2}}}, `{"n":2}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			workflow := fmt.Sprint("review-", i)

@@ -51,6 +51,7 @@ func no(*ctx, in) (out, error)   { return weft.Content(false), nil }
 func says(_ *ctx, i in) (out, error) {
 	return weft.Content(said(i) == "yes"), nil
 }
+func user(_ *ctx, i in) (out, error) { return weft.Content(i.AdditionalData["user_input"]), nil }
 func data(_ *ctx, i in) (out, error) { return weft.Content(i.AdditionalData["key"]), nil }
 
 // names lists the outputs before it, with their contents.
@@ -177,7 +178,7 @@ func init() {
 	weft.Define("flowkit",
 		f("a", adds(letter)), f("b", adds("b")), f("c", adds("c")),
 		f("echo", echo), f("previous", previous), f("wrap", wrap), f("upper", upper), f("stop", stop), f("soft", soft), f("fail", fail),
-		f("yes", yes), f("no", no), f("says", says), f("data", data), f("names", names), f("pick", pick), f("pick_by_state", pickByState),
+		f("yes", yes), f("no", no), f("says", says), f("data", data), f("user", user), f("names", names), f("pick", pick), f("pick_by_state", pickByState),
 		f("count", count), f("remember", remember), f("set", set), f("forget", forget), f("recall", recall), f("enough", enough),
 		f("unsteady", unsteady), f("many", many), f("slow", slow),
 		f("spin", spin), f("stubborn", fail, weft.Retry(weft.Fixed(time.Hour), weft.Attempts(3))),
