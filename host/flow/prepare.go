@@ -6,13 +6,13 @@ import (
 	"github.com/weftrun/weft/abi"
 )
 
-// prepare brings the session's state to what the run begins with: what the flow
-// says, under what is stored, under what the start says; or what the start says
-// alone.
+// prepare brings the session's state to what the run begins with: what is stored,
+// under what the start says; or what the start says alone. What the flow says was
+// filled in when the run began: it is the default of the state.
 func (d *driver) prepare(start map[string]any) error {
 	from, _ := start["session_state"].(map[string]any)
 	overwrite, _ := start["overwrite"].(bool)
-	if from == nil && !overwrite && d.doc.SessionState == nil {
+	if from == nil && !overwrite {
 		return nil
 	}
 	req, err := abi.StateBegin{}.Encode()
@@ -25,7 +25,7 @@ func (d *driver) prepare(start map[string]any) error {
 		return fmt.Errorf("read the session's state: %w", err)
 	}
 	stored, _ := v.(map[string]any)
-	want := overlaid(overlaid(d.doc.SessionState, stored), from)
+	want := overlaid(stored, from)
 	if overwrite {
 		want = overlaid(nil, from)
 	}

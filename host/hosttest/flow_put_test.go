@@ -145,3 +145,16 @@ func TestFlowMigrates(t *testing.T) {
 	_, out := h.Do(t, http.MethodGet, "/handlers/"+run.HandlerID, nil)
 	expect(t, string(record(t, out).Result.Value.Result), `"xabc"`)
 }
+
+// What a flow's sessions begin with has to fit the state of its plugins.
+func TestFlowStateFitsItsPlugins(t *testing.T) {
+	h := hosttest.New(t, hosttest.Config{})
+	h.Load(t, "tinygo", "shopping-list")
+	refusedFlow(t, h, "f", `{"session_state": {"shopping_list": "milk"}, "steps": [{"name": "a", "function": "shopping-list.add_item"}]}`, "state_default ")
+	putFlow(t, h, "f", json.RawMessage(`{"session_state": {"shopping_list": ["milk"], "more": 1}, "steps": [{"name": "a", "function": "shopping-list.list_items"}]}`))
+	expect(t, h.Result(t, "f", start(fields{})), `"Shopping list:\n- milk"`)
+	_, out := h.Do(t, http.MethodPost, "/workflows/f/run", `{"start_event": {"session_state": {"shopping_list": 7}}}`)
+	if !strings.Contains(string(out), "shopping_list") || !strings.Contains(string(out), "failed") {
+		t.Errorf("a start with another state: %s", out)
+	}
+}

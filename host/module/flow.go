@@ -246,6 +246,10 @@ func composeFlow(r *record, parts []part) (*version, []host.Problem) {
 		settings.Description = r.flow.Description
 	}
 	m := merge(r.Name, all, &settings)
+	if quiet := own.Manifest().Timeout; quiet != nil && settings.Timeout == nil {
+		m.out.Timeout = quiet // people take longer than functions say
+	}
+	m.initial(r.flow.SessionState)
 	problems = append(m.problems, unconfigured(r, m)...)
 	if len(parts) < len(r.Plugins) {
 		return nil, problems
@@ -264,6 +268,30 @@ func composeFlow(r *record, parts []part) (*version, []host.Problem) {
 		}
 	}
 	return v, nil
+}
+
+// initial puts what a flow's sessions begin with over the defaults of its plugins'
+// state.
+func (m *merger) initial(from map[string]any) {
+	if from == nil {
+		return
+	}
+	if m.out.State == nil {
+		m.out.State = &abi.StateDecl{}
+	}
+	defaults := from
+	if have, err := abi.DecodeValue(m.out.State.Default); err == nil {
+		if under, ok := have.(map[string]any); ok {
+			defaults = maps.Clone(under)
+			maps.Copy(defaults, from)
+		}
+	}
+	raw, err := abi.EncodeValue(defaults)
+	if err != nil {
+		m.problem("state_clash", "", "", "the flow's session_state cannot be written: %v", err)
+		return
+	}
+	m.out.State.Default = raw
 }
 
 // unconfigured finds the configurations of steps that there are not.
