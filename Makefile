@@ -47,6 +47,7 @@ run: build ## Serve the example workflows and count the words of real text (ADDR
 .PHONY: test
 test: toolchain python build ## Install the guests' compilers and a Python client once, build all plugins, run all tests
 	@$(parallel) plugins-go plugins-tinygo plugins-rust
+	@ZIG="$$(.ci/python/install guests)/bin/python -m ziglang" $(parallel) plugins-c plugins-zig
 	@.ci/test $(TESTFLAGS)
 
 .PHONY: check
@@ -63,6 +64,7 @@ plugins: need-go ## Build every example plugin in every language whose compiler 
 	if command -v tinygo >/dev/null; then targets+=' plugins-tinygo'; else missing TinyGo '*-tinygo.wasm'; fi
 	if [ -z '$(rust_plugins)' ]; then :
 	elif $(find_cargo) >/dev/null; then targets+=' plugins-rust'; else missing 'Rust for wasm32' '*-rust.wasm'; fi
+	if command -v zig >/dev/null; then targets+=' plugins-c plugins-zig'; fi
 	$(parallel) $$targets
 
 .PHONY: fmt
@@ -73,7 +75,7 @@ fmt: need-go ## Format all Go files, and the Rust ones if there is a cargo
 
 .PHONY: bench
 bench: toolchain build ## Run the benchmarks (BENCH=Kernels: only those; BENCHFLAGS=-count=6 for benchstat)
-	@$(parallel) plugins-go plugins-tinygo
+	@$(parallel) plugins-go plugins-tinygo plugins-rust
 	@BENCH='$(BENCH)' .ci/bench $(BENCHFLAGS)
 
 .PHONY: crash
@@ -111,6 +113,7 @@ FORCE:
 # The go command knows best what has changed.
 bin/weft: FORCE | need-go
 	@echo 'weft: building bin/weft'
+	.ci/pack-sdk cmd/weft/scaffold/packed/go.tar.gz
 	CGO_ENABLED=0 go build -trimpath -ldflags='-X main.version=$(VERSION)' -o $@ ./cmd/weft
 
 # ---- example plugins: plugins/NAME -> build/plugins/NAME-LANG.wasm ----------
@@ -128,6 +131,12 @@ TINYGO_GUEST = tinygo build -target=wasip1 -buildmode=c-shared -scheduler=none -
 find_cargo = { command -v wasm32-cargo || \
 	{ [ -d "$$(rustc --print target-libdir --target wasm32-unknown-unknown 2>/dev/null)" ] && command -v cargo; }; }
 
+# Zig compiles C as well, with clang's command line.
+ZIG ?= zig
+C_GUEST = $(ZIG) cc --target=wasm32-freestanding -mcpu=mvp+bulk_memory -Os -nostdlib -Wl,--no-entry -s \
+	-Wall -Wextra -Werror -Wno-unused-function -I sdk-guest/c
+ZIG_GUEST = $(ZIG) build-exe -target wasm32-freestanding -O ReleaseSmall -fno-entry -rdynamic
+
 # A plugin that is gone must not be served from what was built of it.
 remove_stale = @rm -f $(filter-out $^,$(wildcard build/plugins/*-$(1).wasm))
 
@@ -137,7 +146,7 @@ build/plugins/%.flow.json: plugins/%/flow.json
 	@mkdir -p build/plugins
 	cp $< $@
 
-.PHONY: plugins-go plugins-tinygo plugins-rust
+.PHONY: plugins-go plugins-tinygo plugins-rust plugins-c plugins-zig
 plugins-go: $(go_plugins:%=build/plugins/%-go.wasm) $(flows) ## Build the example plugins with Go alone
 	$(call remove_stale,go)
 	@rm -f $(filter-out $(flows),$(wildcard build/plugins/*.flow.json))
@@ -145,6 +154,18 @@ plugins-tinygo: $(go_plugins:%=build/plugins/%-tinygo.wasm) $(flows) ## Build th
 	$(call remove_stale,tinygo)
 plugins-rust: $(rust_plugins:%=build/plugins/%-rust.wasm) ## Build those written in Rust
 	$(call remove_stale,rust)
+plugins-c: $(patsubst plugins/%,build/plugins/%.wasm,$(wildcard plugins/*-c)) ## Build those written in C (needs zig, or ZIG='python3 -m ziglang')
+	$(call remove_stale,c)
+plugins-zig: $(patsubst plugins/%,build/plugins/%.wasm,$(wildcard plugins/*-zig)) ## Build those written in Zig
+	$(call remove_stale,zig)
+
+build/plugins/%-c.wasm: plugins/%-c/*.c sdk-guest/c/weft.h build/stamp-zig
+	@echo 'weft: building $@'
+	ZIG_LOCAL_CACHE_DIR=build/zig $(C_GUEST) -o $@ plugins/$*-c/*.c
+
+build/plugins/%-zig.wasm: plugins/%-zig/*.zig sdk-guest/zig/weft.zig build/stamp-zig
+	@echo 'weft: building $@'
+	ZIG_LOCAL_CACHE_DIR=build/zig $(ZIG_GUEST) --dep weft -Mroot=plugins/$*-zig/$*.zig -Mweft=sdk-guest/zig/weft.zig -femit-bin=$@
 
 define go_plugin
 build/plugins/$(1)-go.wasm: $(call sources_of,plugins/$(1)) $(call sources_of,sdk-guest/go) build/stamp-go | need-go
@@ -173,6 +194,7 @@ $(foreach name,$(rust_plugins),$(eval $(call rust_plugin,$(name))))
 build/stamp-go: stamp = $$(go env GOVERSION) $(GO_GUEST)
 build/stamp-tinygo: stamp = $$(tinygo version) $(TINYGO_GUEST)
 build/stamp-rust: stamp = $$(env -u MAKEFLAGS -u MFLAGS $$($(find_cargo)) --version)
+build/stamp-zig: stamp = $$($(ZIG) version) $(C_GUEST) $(ZIG_GUEST)
 build/stamp-%: FORCE | need-go
 	@mkdir -p build/plugins
 	new="$(stamp)"

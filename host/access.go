@@ -141,7 +141,7 @@ type AccessStore interface {
 type TenantUsage struct {
 	Runs         map[Status]int // by status, those that there are
 	Steps        uint64         // finished invocations of those runs
-	Fuel         uint64         // that they burnt: exact for runs that have ended
+	Fuel         uint64         // that was ever burnt, as Months has it
 	Handlers     int
 	Sessions     int
 	Plugins      int // names
@@ -149,6 +149,12 @@ type TenantUsage struct {
 	PluginBytes  int64
 	JournalBytes int64
 	StreamBytes  int64
+	RunsStarted  uint64 // ever, as Months has it
+	LogBytes     uint64 // likewise
+	// Months is what was spent in each month, the newest first.
+	Months []MonthSpent
+	// Quotas says how much of each quota is used; a store does not know.
+	Quotas []QuotaUse
 }
 
 // Grant is what a request may do: in which tenant, and with which role. It is

@@ -51,14 +51,19 @@ var rooms = []room{
 	{"host/store/sqlite/faultdisk", nil},
 	{"host/store/storetest", []string{"abi", "host"}},
 	{"host/stream", []string{"abi", "host"}},
+	{"host/quota", []string{"host"}},
 	{"host/audit", []string{"abi", "host", "host/engine"}},
 	{"host/module", []string{"abi", "host", "host/state", "host/engine", "host/flow"}},
 	{"host/flow", []string{"abi", "host", "host/state"}},
 	{"host/resource", []string{"abi", "host"}},
 	{"host/metrics", []string{"abi", "host"}},
+	{"host/trace", []string{"abi", "host"}},
 	{"host/client", []string{"abi", "host"}},
 	{"host/hosttest", []string{"..."}},
+	{"sdk-guest/rust", nil}, // its sources are in the binary
 	{"cmd/weft/wire", []string{"..."}},
+	{"cmd/weft/scaffold", []string{"sdk-guest/rust"}},
+	{"cmd/weft/guest", nil},
 	{"cmd/weft", []string{"..."}},
 }
 
@@ -75,7 +80,10 @@ var modules = map[string]string{
 	"github.com/spf13/pflag":                     "cmd/weft",
 	"github.com/tetratelabs/wazero":              "host/sandbox",
 	"go.yaml.in/yaml/v3":                         "cmd/weft",
+	"go.opentelemetry.io/otel":                   "host/trace",
+	"go.opentelemetry.io/proto/otlp":             testOnly,
 	"golang.org/x/sys":                           "host/sandbox",
+	"google.golang.org/protobuf":                 testOnly,
 	"modernc.org/libc":                           "host/store/sqlite",
 	"modernc.org/sqlite":                         "host/store/sqlite",
 	"github.com/extism/go-sdk":                   testOnly,
@@ -177,6 +185,24 @@ func TestLimitsAreDocumented(t *testing.T) {
 		name := limits.Type().Field(i).Name
 		row := fmt.Sprintf("| `%s` | %s | %s |", name, shown(name, limits.Field(i)), shown(name, most.Field(i)))
 		if !strings.Contains(string(page), row) {
+			t.Errorf("docs/limits.md has no row that begins with %q", row)
+		}
+	}
+}
+
+// TestQuotasAreDocumented holds the table of quotas in docs/limits.md to what is built
+// in.
+func TestQuotasAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../docs/limits.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var limits *host.LimitTable
+	for _, in := range limits.InForce("a-tenant", "") {
+		if _, ok := host.ParseQuota(in.Name); !ok {
+			continue
+		}
+		if row := fmt.Sprintf("| `%s` | %s | %s |", in.Name, in.Text, in.Most); !strings.Contains(string(page), row) {
 			t.Errorf("docs/limits.md has no row that begins with %q", row)
 		}
 	}

@@ -31,11 +31,13 @@ const (
 	CodeLimitExceeded        Code = "limit_exceeded"
 	CodeInternal             Code = "internal"
 	CodeUnavailable          Code = "unavailable"
+	CodeOverloaded           Code = "overloaded"
 )
 
 // Codes of failed runs, beside the steps' own.
 const (
 	RunTrap             = "trap"
+	RunPanic            = "panic" // the SDKs give it too, where they catch panics
 	RunFuelExhausted    = "fuel_exhausted"
 	RunDeadlineExceeded = "deadline_exceeded"
 	RunLimitExceeded    = "limit_exceeded"
@@ -73,6 +75,7 @@ var httpStatus = map[Code]int{
 	CodeLimitExceeded:        http.StatusTooManyRequests,
 	CodeInternal:             http.StatusInternalServerError,
 	CodeUnavailable:          http.StatusServiceUnavailable,
+	CodeOverloaded:           http.StatusServiceUnavailable,
 }
 
 // HTTPStatus is the status that the API answers for the code; 500 for a code
@@ -93,6 +96,9 @@ func Codes(status int) []Code {
 			list = append(list, code)
 		}
 	}
+	if status == http.StatusRequestEntityTooLarge {
+		list = append(list, CodeLimitExceeded) // see Error.HTTPStatus
+	}
 	slices.Sort(list)
 	return list
 }
@@ -107,6 +113,17 @@ type Error struct {
 	Problems []Problem
 	// RetryAfter is how long to wait before trying again; 0 is unknown.
 	RetryAfter time.Duration
+	// Breach says which quota was met; nil: none was.
+	Breach *Breach
+}
+
+// HTTPStatus is the status that the API answers for the error: that of its code, but
+// 413 for a quota of bytes that are kept.
+func (e *Error) HTTPStatus() int {
+	if e.Breach != nil && e.Breach.Size {
+		return http.StatusRequestEntityTooLarge
+	}
+	return e.Code.HTTPStatus()
 }
 
 // Error implements error: the message.

@@ -66,6 +66,9 @@ type Run struct {
 	// Steps and Fuel count finished invocations and what they burnt.
 	Steps uint64
 	Fuel  uint64
+	// Trace is where the run stands in a trace that others began; nil: it has none,
+	// or the record was read from a store, which does not keep it. It is not modified.
+	Trace *Trace
 }
 
 // MaxWaitingFor bounds Run.WaitingFor.

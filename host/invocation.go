@@ -8,6 +8,7 @@ import (
 
 // Invocation is one attempt's run of a guest, from a pristine instance.
 type Invocation struct {
+	Tenant    string // on whose behalf: whose turn it has to be if the module is to be built anew
 	Digest    string // of the original module
 	ImageHash string // that the version was stored with; "": not checked
 	Input     []byte // encoded step input; not modified
@@ -32,6 +33,9 @@ type InvocationResult struct {
 	Err *abi.Error
 	// Fuel is what it burnt, in units: the same for the same invocation.
 	Fuel uint64
+	// Work is what the host did for it beside, on its core: it loaded the module.
+	// In units too, for a fair share, and on no bill.
+	Work uint64
 }
 
 // Calls answers the host calls of one invocation, on the guest's goroutine.

@@ -1,6 +1,9 @@
 package host
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Limits bound what one invocation, run, session or request may use. The zero
 // value of a field means its default ([DefaultLimits]), never "none".
@@ -72,7 +75,7 @@ func DefaultLimits() Limits {
 		DescribeFuel: 1_000_000_000,
 		DescribeTime: 10 * time.Second,
 		CompileTime:  2 * time.Minute,
-		CompileBytes: 8 << 30,
+		CompileBytes: min(8<<30, math.MaxInt), // where an int has 32 bits, all of them
 		ChildDepth:   16,
 		CleanupTime:  10 * time.Second,
 	}

@@ -3,6 +3,7 @@ package host
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,7 +18,8 @@ type limitSetting struct {
 	name        string
 	form        limitForm
 	least, most int64
-	orNone      bool // 0 is a value too
+	orNone      bool  // 0 is a value too
+	builtin     int64 // of one of tenantSettings; see LimitTable.ofTenant
 	get         func(*Limits) int64
 	set         func(*Limits, int64)
 }
@@ -42,7 +44,7 @@ const (
 // safe for the host, whoever asks for it; each least is what anything runs with.
 var limitSettings = []limitSetting{
 	bytesSetting("module_bytes", kib, 256*mib, func(l *Limits) *int { return &l.ModuleBytes }),
-	bytesSetting("memory_bytes", 64*kib, 4*gib, func(l *Limits) *int { return &l.MemoryBytes }), // pages; what 32 bits address
+	bytesSetting("memory_bytes", 64*kib, min(4*gib, math.MaxInt), func(l *Limits) *int { return &l.MemoryBytes }), // pages; what 32 bits address
 	countSetting("table_entries", 1, 10_000_000, func(l *Limits) *int { return &l.TableEntries }),
 	countSetting("fuel", 1_000, 1e15, func(l *Limits) *uint64 { return &l.Fuel }),
 	spanSetting("wall_time", time.Millisecond, 24*time.Hour, func(l *Limits) *time.Duration { return &l.WallTime }),
@@ -56,7 +58,7 @@ var limitSettings = []limitSetting{
 	spanSetting("region_time", time.Millisecond, 10*time.Minute, func(l *Limits) *time.Duration { return &l.RegionTime }),
 	bytesSetting("state_bytes", kib, gib, func(l *Limits) *int { return &l.StateBytes }),
 	countSetting("run_events", 1, 1e9, func(l *Limits) *int { return &l.RunEvents }),
-	bytesSetting("stream_bytes", kib, 64*gib, func(l *Limits) *int { return &l.StreamBytes }),
+	bytesSetting("stream_bytes", kib, min(64*gib, math.MaxInt), func(l *Limits) *int { return &l.StreamBytes }),
 	bytesSetting("record_bytes", kib, 256*mib, func(l *Limits) *int { return &l.RecordBytes }), // one row may carry it
 	countSetting("suspensions", 1, 1_000_000, func(l *Limits) *int { return &l.Suspensions }),
 	countSetting("inbox_events", 1, 1_000_000, func(l *Limits) *int { return &l.InboxEvents }),
@@ -66,7 +68,7 @@ var limitSettings = []limitSetting{
 	countSetting("describe_fuel", 1_000, 1e12, func(l *Limits) *uint64 { return &l.DescribeFuel }),
 	spanSetting("describe_time", time.Millisecond, 10*time.Minute, func(l *Limits) *time.Duration { return &l.DescribeTime }),
 	spanSetting("compile_time", 100*time.Millisecond, time.Hour, func(l *Limits) *time.Duration { return &l.CompileTime }),
-	bytesSetting("compile_bytes", 256*mib, 64*gib, func(l *Limits) *int { return &l.CompileBytes }),
+	bytesSetting("compile_bytes", 256*mib, min(64*gib, math.MaxInt), func(l *Limits) *int { return &l.CompileBytes }),
 	countSetting("child_depth", 1, 1_000, func(l *Limits) *int { return &l.ChildDepth }),                                    // ends with one cascade of calls a level
 	spanSetting("cleanup_time", time.Millisecond, 10*time.Minute, func(l *Limits) *time.Duration { return &l.CleanupTime }), // who cancels waits for it
 }
@@ -85,6 +87,24 @@ var tenantSettings = [...]limitSetting{
 	tenantInvocations: {name: "tenant_invocations", form: formCount, least: 1, most: 1_000_000, orNone: true},
 	retentionAge:      {name: "retention_age", form: formSpan, least: int64(time.Minute), most: int64(100 * 365 * 24 * time.Hour), orNone: true},
 	retentionRuns:     {name: "retention_runs", form: formCount, least: 1, most: 1_000_000_000, orNone: true},
+
+	firstQuota + int(QuotaPlugins):       quotaSetting("tenant_plugins", formCount, 1_000, 1_000_000),
+	firstQuota + int(QuotaPluginBytes):   quotaSetting("tenant_plugin_bytes", formSize, 4*gib, mostHeld),
+	firstQuota + int(QuotaRunsActive):    quotaSetting("tenant_runs_active", formCount, 100_000, 1_000_000_000),
+	firstQuota + int(QuotaRunsWaiting):   quotaSetting("tenant_runs_waiting", formCount, 100_000, 1_000_000_000),
+	firstQuota + int(QuotaRequests):      quotaSetting("tenant_requests_per_second", formCount, 10_000, 1_000_000),
+	firstQuota + int(QuotaFuel):          quotaSetting("tenant_fuel_per_month", formCount, 0, 1e18),
+	firstQuota + int(QuotaLogBytes):      quotaSetting("tenant_log_bytes_per_month", formSize, 64*gib, mostHeld),
+	firstQuota + int(QuotaStateBytes):    quotaSetting("tenant_state_bytes", formSize, 16*gib, mostHeld),
+	firstQuota + int(QuotaJournalBytes):  quotaSetting("tenant_journal_bytes", formSize, 64*gib, mostHeld),
+	firstQuota + int(QuotaStreamReaders): quotaSetting("tenant_stream_readers", formCount, 20_000, 1_000_000),
+}
+
+// mostHeld is the greatest quota of bytes.
+const mostHeld = 1 << 50
+
+func quotaSetting(name string, form limitForm, builtin, most int64) limitSetting {
+	return limitSetting{name: name, form: form, least: 1, most: most, orNone: true, builtin: builtin}
 }
 
 // The places of the tenant's settings.
@@ -93,6 +113,7 @@ const (
 	tenantInvocations
 	retentionAge
 	retentionRuns
+	firstQuota // and the others behind it, in their order
 )
 
 // tenantValues is what one place of the settings says of them.
@@ -205,6 +226,8 @@ func (s *limitSetting) takes() string {
 	switch {
 	case s.orNone && s.form == formSpan:
 		return "a time " + span + `, as a text such as "720h", or 0 for none`
+	case s.orNone && s.form == formSize:
+		return "a size " + span + `, as a number of bytes or a text such as "64MiB", or 0 for none`
 	case s.orNone:
 		return "a number " + span + ", or 0 for none"
 	case s.form == formSize:

@@ -113,13 +113,25 @@ func (t *LimitTable) Retains() bool {
 
 // ofTenant gives the value of one of tenantSettings.
 func (t *LimitTable) ofTenant(tenant string, setting int) int64 {
-	if t == nil {
+	if t != nil {
+		if own := t.tenants[tenant].tenant[setting]; own.given {
+			return own.value
+		}
+		if all := t.all.tenant[setting]; all.given {
+			return all.value
+		}
+	}
+	if tenant == DefaultTenant {
 		return 0
 	}
-	if own := t.tenants[tenant].tenant[setting]; own.given {
-		return own.value
-	}
-	return t.all.tenant[setting].value
+	return tenantSettings[setting].builtin
+}
+
+// Quota gives a quota of a tenant; 0: it has none. [DefaultTenant] has those only
+// that the settings give it: without keys it is all that the server has, and the
+// operator's own.
+func (t *LimitTable) Quota(tenant string, q Quota) int64 {
+	return t.ofTenant(tenant, firstQuota+int(q))
 }
 
 // Greatest has, of each limit, the greatest that holds for anybody: what the

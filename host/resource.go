@@ -55,6 +55,10 @@ type ResourceCall struct {
 	// digits.
 	Key  string
 	Mode ResourceMode
+	// Trace is nil, or what a service that is called over HTTP is told of the call's
+	// trace: Parent names the call. It is no part of the call: neither of its key nor
+	// of its answer.
+	Trace *Trace
 }
 
 // Resources is what operators have granted. All methods may be called from any

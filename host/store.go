@@ -38,6 +38,8 @@ const WakeNever int64 = -1
 type Batch struct {
 	Epoch    uint64
 	Sessions []SessionBatch
+	// Spent is what tenants have used up with it; each month of a tenant once.
+	Spent []MonthSpent
 }
 
 // SessionBatch is a batch's part for one session.
@@ -53,6 +55,9 @@ type SessionBatch struct {
 	WakeAt int64
 	// At is the time of the entry Last, in Unix nanoseconds.
 	At int64
+	// StateBytes is the size of the session's state after the entry Last, and
+	// StateGrowth by how much the entries have made it larger.
+	StateBytes, StateGrowth int64
 	// Snapshot is the position of the newest entry of Data that has a snapshot of
 	// the session; 0: none has. Cut lets go of the journal's rows before the
 	// newest one with a snapshot at or before this position; 0: of none.
@@ -168,7 +173,10 @@ type RunQuery struct {
 	ErrorCode string
 	Since     int64 // Updated >= Since, Unix nanoseconds
 	Blocked   bool  // only blocked ones
-	Limit     int   // 1 to 1000
+	// Search keeps runs that have ended and in whose text all of these occur (see
+	// Run.Words).
+	Search []SearchTerm
+	Limit  int // 1 to 1000
 	// After continues behind a run: its (Started, HandlerID); zero is the top.
 	AfterStarted int64
 	AfterHandler string
@@ -244,6 +252,7 @@ type CompositionVersion struct {
 // error leaves open whether the batch was written.
 type Store interface {
 	AccessStore
+	QuotaStore
 	// Claim makes the caller the owner: it returns a new epoch, higher than
 	// all before, and fences the epochs before it.
 	Claim(ctx context.Context) (epoch uint64, err error)
@@ -380,6 +389,10 @@ type JournalItem struct {
 	Drop     []string
 	Purge    []string
 	Erase    int
+	// StateBytes and StateGrowth are as in a SessionBatch, of the entry.
+	StateBytes, StateGrowth int64
+	// Spent is what was used up in the month of At.
+	Spent Spent
 	// Size is about how many bytes the item holds in memory.
 	Size int
 }

@@ -106,6 +106,7 @@ func restore(ctx context.Context, o backupOptions, file string, out, errs io.Wri
 
 func newCompact() *cobra.Command {
 	var o backupOptions
+	var reindex bool
 	cmd := &cobra.Command{
 		Use:   "compact",
 		Short: "Give the space of what was deleted back to the file system",
@@ -124,6 +125,11 @@ as there is content.`,
 				return err
 			}
 			defer func() { err = errors.Join(err, s.Close()) }()
+			if reindex {
+				if err := s.Reindex(cmd.Context()); err != nil {
+					return err
+				}
+			}
 			before, after, err := s.Compact(cmd.Context())
 			if err != nil {
 				return err
@@ -133,6 +139,7 @@ as there is content.`,
 		},
 	}
 	cmd.Flags().StringVar(&o.data, "data", defaultData, "`DIR` to compact")
+	cmd.Flags().BoolVar(&reindex, "reindex", false, "make the index of words anew by which runs are searched for")
 	return cmd
 }
 

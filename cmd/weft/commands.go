@@ -8,11 +8,12 @@ import (
 
 // addClientCommands adds the commands that talk to a server.
 func addClientCommands(root *cobra.Command) {
+	addCommands(root, "write", "Writing steps:", newNew(), newBuild(), newTest(), newDev())
 	addCommands(root, "plugins", "Plugins and workflows:", newPush(), newInspect(), newPlugins(), newWorkflows(), newMigrate(), newCompose(), newFlow(), newGraph())
-	addCommands(root, "runs", "Runs:", newRun(), newRuns(), newShow(), newSend(), newPause(), newResume(), newCancel(), newRetry(), newEvents(), newJournal(), newFork(), newSnapshot(), newBench())
+	addCommands(root, "runs", "Runs:", newRun(), newRuns(), newShow(), newSend(), newPause(), newResume(), newCancel(), newRetry(), newEvents(), newJournal(), newLogs(), newFork(), newSnapshot(), newBench())
 	addCommands(root, "sessions", "Sessions and their state:", newSessions(), newState())
-	addCommands(root, "access", "Tenants and keys:", newLogin(), newTenants(), newKeys(), newUsage())
-	root.AddCommand(newVersion())
+	addCommands(root, "access", "Tenants and keys:", newLogin(), newTenants(), newKeys(), newUsage(), newAudit())
+	root.AddCommand(newVersion(), newExplain())
 }
 
 // addCommands adds commands that are listed together, under a title.

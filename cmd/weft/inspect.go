@@ -181,15 +181,15 @@ func inspected(r sandbox.Report, problems []host.Problem) *inspection {
 // text shows it to people.
 func (f *inspection) text(r *sandbox.Report) string {
 	var s sheet
-	steps, resources := declared(&host.PluginInfo{Manifest: r.Manifest})
+	d := declared(&host.PluginInfo{Manifest: r.Manifest})
 	s.add("digest", f.Module.SHA256)
 	s.add("size", fmt.Sprintf("%s in %s", bytesOf(r.Bytes), counted(uint64(r.Functions), "function")))
 	for _, c := range r.Custom {
 		s.add("section", fmt.Sprintf("%s, %s, is not run", c.Name, bytesOf(c.Bytes)))
 	}
 	s.add("asks for", asked(r.Imports))
-	s.add("steps", strings.Join(steps, ", "))
-	s.add("resources", strings.Join(resources, ", "))
+	s.add("steps", strings.Join(d.steps, ", "))
+	s.add("resources", strings.Join(d.resources, ", "))
 	for _, p := range f.Problems {
 		s.add("problem", p.Message)
 	}

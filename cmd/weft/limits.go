@@ -47,7 +47,8 @@ Sizes are numbers of bytes or texts such as "64MiB", times are texts such as "30
 tenant_fuel_per_second is what all guests of a tenant may burn in a second, and
 tenant_invocations how many of them run at a time; what is more waits. Runs that ended
 longer ago than retention_age, and those beyond the retention_runs newest ones, are
-deleted; 0 is none of each. A run keeps the limits that held when it started.`,
+deleted; 0 is none of each. The other limits that begin with tenant_ are what a tenant
+may have and use in all: "weft usage" shows how much of them it does. A run keeps the limits that held when it started.`,
 		Example: `  weft limits
   weft limits --limits limits.json --tenant default --plugin crunch
   weft limits --limits limits.json --check

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"net/url"
@@ -41,11 +42,10 @@ func login(cmd *cobra.Command, server, name string) error {
 	server = baseURL(server)
 	key := os.Getenv("WEFT_KEY")
 	if key == "" {
-		if terminalOf(cmd.OutOrStdout()).cols > 0 {
-			fmt.Fprintf(cmd.ErrOrStderr(), "key for %s (it is shown as you enter it): ", server)
-		}
-		line, err := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
-		if key = strings.TrimSpace(line); key == "" {
+		line, err := askKey(cmd, server)
+		if key = strings.TrimSpace(line); errors.Is(err, context.Canceled) {
+			return errors.New("interrupted")
+		} else if key == "" {
 			return usage("no key: put it into WEFT_KEY, or into the standard input (%v)", err)
 		}
 	}
@@ -66,6 +66,35 @@ func login(cmd *cobra.Command, server, name string) error {
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "logged in to %s as profile %s, kept in %s\n", server, name, path)
 	return nil
+}
+
+// askKey reads a line from the standard input. A terminal does not show it.
+func askKey(cmd *cobra.Command, server string) (string, error) {
+	in := cmd.InOrStdin()
+	if f, ok := in.(*os.File); ok && terminalOf(f).cols > 0 {
+		hint := " (it is shown as you enter it)"
+		if show := hideInput(f); show != nil {
+			hint = ""
+			defer fmt.Fprintln(cmd.ErrOrStderr()) // the line's end was not shown either
+			defer show()
+		}
+		fmt.Fprintf(cmd.ErrOrStderr(), "key for %s%s: ", server, hint)
+	}
+	type entered struct {
+		line string
+		err  error
+	}
+	read := make(chan entered, 1)
+	go func() {
+		line, err := bufio.NewReader(in).ReadString('\n')
+		read <- entered{line, err}
+	}()
+	select {
+	case e := <-read:
+		return e.line, e.err
+	case <-cmd.Context().Done(): // Ctrl-C: the terminal must not stay as it is
+		return "", context.Canceled
+	}
 }
 
 // tryKey asks the server for something that every key may.

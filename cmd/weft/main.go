@@ -83,6 +83,7 @@ Each flag can be given by an environment variable as well: --addr by WEFT_ADDR,
 	root.AddCommand(newServe(), newLimits(), newCompile())
 	addClientCommands(root)
 	addCommands(root, "data", "Data:", newCheck(), newBackup(), newRestore(), newCompact())
+	addCompletion(root)
 	return root
 }
 

@@ -25,13 +25,14 @@ var servesOn = regexp.MustCompile(`serves on (http://\S+), data in`)
 
 // startOwn starts this program as a server on a directory, with the defaults of all
 // settings, whatever the environment says, and waits until it answers. What it logs
-// as a warning or worse goes to errs.
-func startOwn(ctx context.Context, data string, errs io.Writer) (*ownServer, error) {
+// as a warning or worse goes to errs. flags are further ones of 'weft serve', and those
+// that are to be others.
+func startOwn(ctx context.Context, data string, errs io.Writer, flags ...string) (*ownServer, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find this program, to start it as a server: %w", err)
 	}
-	s := &ownServer{cmd: exec.Command(program, "serve", "--addr", "127.0.0.1:0", "--data", data, "--log-level", "warn")}
+	s := &ownServer{cmd: exec.Command(program, append([]string{"serve", "--addr", "127.0.0.1:0", "--data", data, "--log-level", "warn"}, flags...)...)}
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "WEFT_") {
 			s.cmd.Env = append(s.cmd.Env, v)

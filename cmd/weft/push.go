@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -127,15 +126,18 @@ func readSome(from io.Reader, name string, limit int64) ([]byte, error) {
 
 // summary shows what a plugin is and what it asks for.
 func summary(info *host.PluginInfo) string {
-	steps, resources := declared(info)
 	var s sheet
 	s.add("workflow", info.Workflow)
 	s.add("composed in", strings.Join(info.ComposedIn, ", "))
 	s.add("digest", digest(info.SHA256))
 	s.add("size", bytesOf(info.Size))
-	s.add("steps", strings.Join(steps, ", "))
+	d := declared(info)
+	s.add("steps", strings.Join(d.steps, ", "))
 	s.add("asks for", asked(info.Imports))
-	s.add("resources", strings.Join(resources, ", "))
+	s.add("resources", strings.Join(d.resources, ", "))
+	s.add("waits for", strings.Join(d.waits, ", "))
+	s.add("retries", strings.Join(d.retries, ", "))
+	s.add("limits", strings.Join(d.limits, ", "))
 	return s.render("  ")
 }
 
@@ -164,31 +166,4 @@ func asked(imports []string) string {
 		modules[i] = module + " (" + list + ")"
 	}
 	return strings.Join(modules, ", ")
-}
-
-// declared reads the names of the steps and of the resources from a plugin's
-// manifest, as far as they are there.
-func declared(info *host.PluginInfo) (steps, resources []string) {
-	var manifest struct {
-		Steps     []struct{ Name string }
-		Resources []struct {
-			Name, Kind string
-			Optional   bool
-		}
-	}
-	text, err := abi.ToJSON(info.Manifest)
-	if err != nil || json.Unmarshal(text, &manifest) != nil {
-		return nil, nil // the summary then has less to say
-	}
-	for _, s := range manifest.Steps {
-		steps = append(steps, s.Name)
-	}
-	for _, res := range manifest.Resources {
-		text := res.Name + " (" + res.Kind + ")"
-		if res.Optional {
-			text = res.Name + " (" + res.Kind + ", optional)"
-		}
-		resources = append(resources, text)
-	}
-	return steps, resources
 }

@@ -28,6 +28,7 @@ type listOptions struct {
 	session   string
 	code      string
 	since     string
+	search    string
 	blocked   bool
 	limit     int
 	all       bool
@@ -39,11 +40,16 @@ func newRuns() *cobra.Command {
 		Use:   "runs",
 		Short: "List runs, newest first",
 		Long: `List handlers with their latest runs, newest first. All filters that are given
-have to fit; of one that is repeated, one value has to.`,
+have to fit; of one that is repeated, one value has to.
+
+--search looks for words in the errors and results of runs that have ended: each word
+of the text has to occur, whatever its place and its case, whole or with a * behind it
+as a beginning. What lies between words has no meaning.`,
 		Example: `  weft runs
   weft runs --status failed --status cancelled --since 24h
   weft runs --workflow wordcount --all --json
   weft runs --status running --version 4f1c2a9be0d3
+  weft runs --search 'no such file'     # in the error or the result
   weft runs --blocked                   # those that wait for an operator`,
 		Args: takes(),
 	}
@@ -54,6 +60,7 @@ have to fit; of one that is repeated, one value has to.`,
 	f.StringVar(&o.session, "session", "", "runs of this session (`ID`)")
 	f.StringVar(&o.code, "code", "", "runs that failed with this error `CODE`, such as timeout or trap")
 	f.StringVar(&o.since, "since", "", "runs that changed within a `TIME`, such as 90m or 7d, or since 2026-11-21T09:00:00Z")
+	f.StringVar(&o.search, "search", "", "ended runs in whose error or result all words of this `TEXT` occur; WORD* is how one begins")
 	f.BoolVar(&o.blocked, "blocked", false, "runs that cannot go on without help")
 	f.IntVar(&o.limit, "limit", defaultListed, "`N` at most, 1 to "+strconv.Itoa(maxPage))
 	f.BoolVar(&o.all, "all", false, "all there are, whatever --limit says")
@@ -99,7 +106,8 @@ func listRuns(ctx context.Context, r *remote, o listOptions, now time.Time) erro
 // query turns the flags into the API's filters.
 func (o *listOptions) query(now time.Time) (client.ListQuery, error) {
 	q := client.ListQuery{
-		Statuses: o.statuses, Workflows: o.workflows, Version: o.version, Session: o.session, ErrorCode: o.code, Blocked: o.blocked, Limit: o.limit,
+		Statuses: o.statuses, Workflows: o.workflows, Version: o.version, Session: o.session, ErrorCode: o.code,
+		Text: o.search, Blocked: o.blocked, Limit: o.limit,
 	}
 	for _, s := range o.statuses {
 		switch host.Status(s) {

@@ -46,13 +46,19 @@ var scriptPlugins = []string{"accumulator", "approval", "branch", "chain", "coun
 //	freeaddr VAR                    finds an address where nobody listens
 //	bigfile FILE BYTES              makes a text of at least that many bytes
 //	testplugin NAME...              builds plugins of testdata/plugins as NAME.wasm
+//	cmpdiff FILE PART               looks for the text of PART in FILE, with times as TIME
 //
-// and the variables PLUGINS (a folder), BUILD (go or tinygo), OTHER (the other one, if
+// and the variables WEFT (the program), PLUGINS (a folder), BUILD (go or tinygo), OTHER (the other one, if
 // approval is built by it: condition otherbuild) and HOSTILE (a folder of modules that
 // are refused).
 func TestScripts(t *testing.T) {
 	plugins, build := builtPlugins(t)
 	other := otherBuild(plugins, build)
+	weft, err := exec.LookPath("weft") // testscript.Main has put it there
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache := goCache(t)
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join(hosttest.Root(), "testdata", "script"),
 		RequireExplicitExec: true,
@@ -61,6 +67,10 @@ func TestScripts(t *testing.T) {
 			e.Setenv("PLUGINS", plugins)
 			e.Setenv("BUILD", build)
 			e.Setenv("OTHER", other)
+			e.Setenv("WEFT", weft)
+			e.Setenv("GOCACHE", cache) // HOME is none
+			e.Setenv("GOFLAGS", "-mod=mod")
+			e.Setenv("GOPROXY", "off")
 			e.Setenv("HOSTILE", filepath.Join(hosttest.Root(), "testdata", "hostile"))
 			// The race detector makes each program sleep for a second at its end.
 			e.Setenv("GORACE", os.Getenv("GORACE")+" atexit_sleep_ms=0")
@@ -78,7 +88,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"startserver": startServer, "stopserver": stopServer, "exits": exits,
-			"spawn": spawn, "interrupt": interrupt, "join": join, "setenv": setenv, "freeaddr": freeAddr, "bigfile": bigFile,
+			"spawn": spawn, "interrupt": interrupt, "join": join, "setenv": setenv, "freeaddr": freeAddr, "bigfile": bigFile, "cmpdiff": cmpDiff,
 			"testplugin": func(ts *testscript.TestScript, neg bool, args []string) { testPlugin(t, ts, neg, args) },
 		},
 	})
@@ -105,6 +115,16 @@ func builtPlugins(t *testing.T) (dir, build string) {
 	}
 	t.Fatalf("the scripts need the example plugins: build them with 'make plugins'\n%v", missing)
 	return "", ""
+}
+
+// goCache is where Go keeps what it has built.
+func goCache(t *testing.T) string {
+	t.Helper()
+	out, err := exec.Command("go", "env", "GOCACHE").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(out))
 }
 
 // otherBuild is the compiler that is not BUILD's, "" if it has built nothing.
@@ -186,7 +206,7 @@ func spawnCommand(ts *testscript.TestScript, name, pattern string, args []string
 // environ is the script's environment.
 func environ(ts *testscript.TestScript) []string {
 	var env []string
-	for _, name := range []string{"PATH", "HOME", "TMPDIR", "WORK", "WEFT_SERVER", "GORACE"} {
+	for _, name := range []string{"PATH", "HOME", "TMPDIR", "WORK", "WEFT_SERVER", "WEFT_KEY", "GORACE"} {
 		env = append(env, name+"="+ts.Getenv(name))
 	}
 	return env
@@ -316,5 +336,18 @@ func testPlugin(t *testing.T, ts *testscript.TestScript, neg bool, args []string
 	}
 	for _, name := range args {
 		ts.Check(os.WriteFile(ts.MkAbs(name+".wasm"), hosttest.BuildPlugin(t, name), 0o600))
+	}
+}
+
+// aTime is how long a case took.
+var aTime = regexp.MustCompile(`\([0-9.]+(µs|m?s)\)`)
+
+func cmpDiff(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: cmpdiff FILE PART")
+	}
+	have, want := aTime.ReplaceAllString(ts.ReadFile(args[0]), "(TIME)"), ts.ReadFile(args[1])
+	if !strings.Contains(have, want) {
+		ts.Fatalf("%s has not this text:\n%s\nit is:\n%s", args[0], want, have)
 	}
 }

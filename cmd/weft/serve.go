@@ -23,25 +23,30 @@ const defaultAddr = "127.0.0.1:8080"
 
 // serveOptions are the flags of `weft serve`.
 type serveOptions struct {
-	addr          string
-	data          string
-	limits        string
-	resources     string
-	examples      string
-	demo          bool
-	allowRemote   bool
-	adminKeyFile  string
-	tlsCert       string
-	tlsKey        string
-	hosts         []string
-	origins       []string
-	logLevel      string
-	logFormat     string
-	runTimeout    time.Duration
-	snapshotEvery int
-	keepJournal   uint64
-	dueAtOnce     int
-	debug         debugOptions
+	addr            string
+	data            string
+	limits          string
+	resources       string
+	examples        string
+	demo            bool
+	allowRemote     bool
+	adminKeyFile    string
+	tlsCert         string
+	tlsKey          string
+	hosts           []string
+	origins         []string
+	logLevel        string
+	logFormat       string
+	runTimeout      time.Duration
+	snapshotEvery   int
+	keepJournal     uint64
+	dueAtOnce       int
+	maxRequests     int
+	maxStreams      int
+	maxRequestBytes int64
+	debug           debugOptions
+	tracing         tracingOptions
+	wrongKeys       int
 }
 
 func newServe() *cobra.Command {
@@ -74,6 +79,7 @@ docs/resources.md says how it is written.`,
   weft serve --addr :8443 --admin-key-file admin.key --tls-cert cert.pem --tls-key key.pem
   weft serve --limits limits.json       # checked first: weft limits --limits limits.json
   weft serve --debug-addr 127.0.0.1:6060   # go tool pprof http://127.0.0.1:6060/debug/pprof/profile
+  weft serve --otlp-endpoint http://127.0.0.1:4318   # traces, see docs/operations.md
   weft serve --examples                 # with build/plugins/*-go.wasm loaded
   weft serve --examples=./my-plugins    # with every .wasm of that directory
   weft serve --data :memory:            # keep nothing`,
@@ -92,6 +98,7 @@ docs/resources.md says how it is written.`,
 	f.BoolVar(&o.demo, "demo", false, "after the start, run the wordcount example over real text and print the result")
 	f.BoolVar(&o.allowRemote, "allow-remote", false, "listen on an address that is not loopback, without keys: whoever reaches it can do everything")
 	f.StringVar(&o.adminKeyFile, "admin-key-file", "", "`FILE` with the server's own admin key, which makes tenants and keys (or the key itself in WEFT_ADMIN_KEY)")
+	f.IntVar(&o.wrongKeys, "wrong-keys", 30, "`KEYS` that may be wrong a minute from one address (IPv6: /64) before further ones get 429 unseen; keys in use go on (0: any number)")
 	f.StringVar(&o.tlsCert, "tls-cert", "", "`FILE` with the certificate, to serve by TLS 1.2 or newer (PEM, with what it is signed by)")
 	f.StringVar(&o.tlsKey, "tls-key", "", "`FILE` with the certificate's private key (PEM)")
 	f.StringSliceVar(&o.hosts, "allowed-host", nil, "further host name by which requests may name the server (repeatable)")
@@ -101,8 +108,12 @@ docs/resources.md says how it is written.`,
 	f.IntVar(&o.snapshotEvery, "snapshot-every", 10_000, "`ENTRIES` of a session's journal after which it notes a snapshot, from which it is loaded")
 	f.Uint64Var(&o.keepJournal, "keep-journal", 0, "`ENTRIES` of a session's journal to keep, at least, before its newest snapshot, for 'weft journal' and 'weft fork' (0: all)")
 	f.IntVar(&o.dueAtOnce, "due-at-once", 256, "`SESSIONS` that are taken up at a time of those that have something to do after a time down")
+	f.IntVar(&o.maxRequests, "max-requests", httpapi.DefaultMaxRequests, "requests under way, those that wait for a run among them; beyond, 503")
+	f.IntVar(&o.maxStreams, "max-streams", httpapi.DefaultMaxStreams, "event streams that are open; beyond, 503")
+	f.Int64Var(&o.maxRequestBytes, "max-request-bytes", httpapi.DefaultMaxRequestBytes, "`BYTES` of request bodies in memory; beyond, 503")
 	f.DurationVar(&o.runTimeout, "run-timeout", host.DefaultRunTimeout, "timeout of runs whose workflow names none")
 	o.debug.add(f)
+	o.tracing.add(f)
 	return cmd
 }
 
@@ -137,13 +148,20 @@ func serve(ctx context.Context, o serveOptions, stdout, stderr io.Writer) error 
 	if err != nil {
 		return fmt.Errorf("find this program, to start it as a compiler: %w", err)
 	}
+	cores := spareThread()
 	series := metrics.New()
+	tracer, err := openTracing(ctx, o.tracing, series, log)
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	defer closeTracing(ctx, tracer, log)
 	sv := &server{
 		log: log, counts: wire.NewSource(series),
 		host: wire.Config{Data: o.data, Limits: limits, Resources: resources, Timeout: o.runTimeout, Log: log, Compiler: program, AdminKey: adminKey,
-			SnapshotEntries: o.snapshotEvery, KeepEntries: o.keepJournal, DueAtOnce: o.dueAtOnce, Metrics: series},
+			Tokens: cores, Relent: relent, SnapshotEntries: o.snapshotEvery, KeepEntries: o.keepJournal, DueAtOnce: o.dueAtOnce, Metrics: series, Tracer: tracer},
 		api: httpapi.Config{Log: log, Addr: l.Addr().String(), AllowedHosts: o.hosts, CORSOrigins: o.origins, Version: version,
-			MaxPlugin: int64(limits.Greatest().ModuleBytes), Metrics: series.Handler(), Observe: series.Request},
+			MaxPlugin: int64(limits.Greatest().ModuleBytes), MaxRequests: o.maxRequests, MaxStreams: o.maxStreams, MaxRequestBytes: o.maxRequestBytes,
+			Metrics: series.Handler(), Observe: series.Request, WrongKeys: o.wrongKeys, WrongKey: series.WrongKey, Tracer: requestTracer(tracer)},
 	}
 	debug, err := openDebug(o, series.Handler(), log)
 	if err != nil {
@@ -176,8 +194,12 @@ func (o serveOptions) check(adminKey string, log *slog.Logger) error {
 	switch {
 	case o.snapshotEvery < 1:
 		return usage("--snapshot-every %d: it is a number from 1 on", o.snapshotEvery)
+	case o.wrongKeys < 0:
+		return usage("--wrong-keys %d: it is a number from 0 on", o.wrongKeys)
 	case o.dueAtOnce < 1:
 		return usage("--due-at-once %d: it is a number from 1 on", o.dueAtOnce)
+	case o.maxRequests < 1 || o.maxStreams < 1 || o.maxRequestBytes < 1:
+		return usage("--max-requests, --max-streams and --max-request-bytes are numbers from 1 on")
 	case (o.tlsCert == "") != (o.tlsKey == ""):
 		return usage("--tls-cert and --tls-key are given together")
 	case o.demo && o.tlsCert != "":

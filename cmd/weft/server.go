@@ -61,7 +61,7 @@ func (s *server) put(h *wire.Host) {
 	s.now = h
 	h.Count(s.counts)
 	api := s.api
-	api.Runs, api.Sessions, api.Plugins, api.Health, api.Access = h.Runs, h.Runs, h.Plugins, h, h.Access
+	api.Runs, api.Sessions, api.Plugins, api.Health, api.Access, api.Quotas = h.Runs, h.Runs, h.Plugins, h, h.Access, h.Quotas
 	api.Secret = h.Secret
 	s.front.Put(httpapi.New(api))
 }

@@ -82,34 +82,6 @@ It is refused while runs of the tenant are active. There is no way back.`,
 	})
 }
 
-func newUsage() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "usage [TENANT]",
-		Short: "Show what a tenant has stored and used",
-		Long: `Show what a tenant has stored, and what its runs have used: invocations, and the
-fuel that they burnt, which is exact for runs that have ended. Runs that were purged,
-or deleted for their age, are not counted any more. Without a name it is the tenant
-of --tenant, or the one that is named default.`,
-		Example: `  weft usage
-  weft usage acme --json`,
-		Args: takes("[TENANT]"),
-	}
-	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
-		name, err := r.tenantNamed(ctx, args)
-		if err != nil {
-			return err
-		}
-		u, err := r.Usage(ctx, name)
-		switch {
-		case err != nil:
-			return reworded(err, host.CodeNotFound, "no tenant %q at %s: %q lists them", name, r.server, r.hint("tenants"))
-		case r.json:
-			return r.printAnswer()
-		}
-		return r.print(usageSheet(name, &u).render(""))
-	})
-}
-
 // tenantNamed is the tenant that is meant: the one named, that of --tenant, the only
 // one that the key may see, or the default.
 func (r *remote) tenantNamed(ctx context.Context, args []string) (string, error) {
@@ -124,22 +96,6 @@ func (r *remote) tenantNamed(ctx context.Context, args []string) (string, error)
 		return host.DefaultTenant, err
 	}
 	return list[0].Name, nil
-}
-
-func usageSheet(name string, u *host.TenantUsage) *sheet {
-	s := &sheet{}
-	s.add("tenant", printable(name))
-	for _, status := range []host.Status{host.StatusRunning, host.StatusCompleted, host.StatusFailed, host.StatusCancelled} {
-		s.add("runs "+string(status), strconv.Itoa(u.Runs[status]))
-	}
-	s.add("steps", grouped(u.Steps))
-	s.add("fuel", grouped(u.Fuel))
-	s.add("handlers", strconv.Itoa(u.Handlers))
-	s.add("sessions", strconv.Itoa(u.Sessions))
-	s.add("plugins", counted(uint64(u.Plugins), "plugin")+", "+counted(uint64(u.Versions), "version")+", "+bytesOf(int(u.PluginBytes)))
-	s.add("journal", bytesOf(int(u.JournalBytes)))
-	s.add("streams", bytesOf(int(u.StreamBytes)))
-	return s
 }
 
 // grouped is a number with commas.

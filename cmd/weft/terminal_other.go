@@ -6,3 +6,6 @@ import "os"
 
 // windowSize knows no terminals here: output is plain.
 func windowSize(*os.File) (cols, rows int, ok bool) { return 0, 0, false }
+
+// hideInput knows none either: what is entered is shown as it is entered.
+func hideInput(*os.File) (show func()) { return nil }

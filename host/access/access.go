@@ -61,6 +61,8 @@ type Config struct {
 	// Forget lets go of what is in memory of a tenant that nobody uses. nil: there is
 	// nothing.
 	Forget func(ctx context.Context, tenant string) error
+	// Quotas says how much of each quota a tenant uses. nil: there are none.
+	Quotas func(ctx context.Context, tenant string) ([]host.QuotaUse, error)
 	// Log takes what operators should know. nil: nothing is logged.
 	Log *slog.Logger
 	// Now is the clock; nil: time.Now.

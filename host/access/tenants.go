@@ -89,7 +89,11 @@ func (s *Service) Usage(ctx context.Context, by *host.Grant, name string) (host.
 		return host.TenantUsage{}, err
 	}
 	u, err := s.cfg.Store.TenantUsage(ctx, name)
-	return u, unavailable(err)
+	if err != nil || s.cfg.Quotas == nil {
+		return u, unavailable(err)
+	}
+	u.Quotas, err = s.cfg.Quotas(ctx, name)
+	return u, err
 }
 
 // store writes a change, and words what may go wrong. Called with changing held.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"strconv"
 	"time"
 
 	"github.com/weftrun/weft/host"
@@ -79,24 +80,6 @@ func (c *Client) DeleteTenant(ctx context.Context, name string) error {
 	return err
 }
 
-// Usage tells what a tenant has stored and used.
-func (c *Client) Usage(ctx context.Context, name string) (host.TenantUsage, error) {
-	var j struct {
-		Runs         map[host.Status]int `json:"runs"`
-		Steps        uint64              `json:"steps"`
-		Fuel         uint64              `json:"fuel"`
-		Handlers     int                 `json:"handlers"`
-		Sessions     int                 `json:"sessions"`
-		Plugins      int                 `json:"plugins"`
-		Versions     int                 `json:"plugin_versions"`
-		PluginBytes  int64               `json:"plugin_bytes"`
-		JournalBytes int64               `json:"journal_bytes"`
-		StreamBytes  int64               `json:"stream_bytes"`
-	}
-	err := c.getJSON(ctx, "/tenants/"+url.PathEscape(name)+"/usage", nil, &j)
-	return host.TenantUsage(j), err
-}
-
 // Keys lists the keys that the key may see, those that are revoked too.
 func (c *Client) Keys(ctx context.Context) ([]host.KeyRecord, error) {
 	var body struct {
@@ -148,4 +131,55 @@ func (c *Client) post(ctx context.Context, status int, path string, body, v any)
 		return err
 	}
 	return a.decode(v)
+}
+
+// AuditEntry is an entry of the audit log: as the API has it, and as the server sent it.
+type AuditEntry struct {
+	host.AuditEntry
+	JSON json.RawMessage
+}
+
+// AuditPage is a part of the audit log, the newest entry first.
+type AuditPage struct {
+	Entries []AuditEntry
+	Next    string // the cursor of the next page; "" at the end
+}
+
+// Audit reads a part of the audit log that the key may see, from the cursor on ("": from
+// the newest entry). limit is 1 to 1000, 0 for 1000.
+func (c *Client) Audit(ctx context.Context, cursor string, limit int) (AuditPage, error) {
+	v := url.Values{}
+	if cursor != "" {
+		v.Set("cursor", cursor)
+	}
+	if limit != 0 {
+		v.Set("limit", strconv.Itoa(limit))
+	}
+	var body struct {
+		Entries []json.RawMessage `json:"entries"`
+		Next    string            `json:"next_cursor"`
+	}
+	if err := c.getJSON(ctx, "/audit", v, &body); err != nil {
+		return AuditPage{}, err
+	}
+	page := AuditPage{Next: body.Next, Entries: make([]AuditEntry, len(body.Entries))}
+	for i, text := range body.Entries {
+		var j struct {
+			ID      int64     `json:"id"`
+			Time    time.Time `json:"time"`
+			Who     string    `json:"who"`
+			Tenant  string    `json:"tenant"`
+			Act     string    `json:"act"`
+			Target  string    `json:"target"`
+			Detail  string    `json:"detail"`
+			Outcome string    `json:"outcome"`
+		}
+		if err := json.Unmarshal(text, &j); err != nil {
+			return AuditPage{}, &host.Error{Code: host.CodeInternal, Message: "The server's answer is not understood", Cause: err}
+		}
+		page.Entries[i] = AuditEntry{JSON: text, AuditEntry: host.AuditEntry{
+			ID: j.ID, Time: j.Time.UnixNano(), Who: j.Who, Tenant: j.Tenant, Act: j.Act, Target: j.Target, Detail: j.Detail, Outcome: j.Outcome,
+		}}
+	}
+	return page, nil
 }

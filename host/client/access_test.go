@@ -56,6 +56,10 @@ func TestTenantsAndKeys(t *testing.T) {
 	}
 	u, err := ours.Usage(ctx, "acme")
 	must("Usage", err)
+	if len(u.Quotas) != len(host.Quotas()) || u.Quotas[0] != (host.QuotaUse{Quota: host.QuotaPlugins, Limit: 1000}) {
+		t.Errorf("Quotas = %+v", u.Quotas)
+	}
+	u.Quotas = nil
 	if want := (host.TenantUsage{Runs: map[host.Status]int{"running": 0, "completed": 0, "failed": 0, "cancelled": 0}}); !reflect.DeepEqual(u, want) {
 		t.Errorf("Usage = %+v", u)
 	}

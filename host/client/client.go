@@ -213,6 +213,11 @@ func (a *answer) failure() *host.Error {
 		Detail   json.RawMessage `json:"detail"`
 		Code     host.Code       `json:"code"`
 		Problems []host.Problem  `json:"problems"`
+		Limit    *struct {
+			Name  string `json:"name"`
+			Value int64  `json:"value"`
+			Used  int64  `json:"used"`
+		} `json:"limit"`
 	}
 	e := &host.Error{Code: codeOf(a.status)}
 	if json.Unmarshal(a.body, &body) == nil && len(body.Detail) > 0 {
@@ -220,6 +225,9 @@ func (a *answer) failure() *host.Error {
 			e.Message = string(body.Detail) // other servers put more than a text there
 		}
 		e.Problems = body.Problems
+		if l := body.Limit; l != nil {
+			e.Breach = &host.Breach{Limit: l.Name, Value: l.Value, Used: l.Used, Size: a.status == http.StatusRequestEntityTooLarge}
+		}
 		if body.Code != "" {
 			e.Code = body.Code
 		}
@@ -241,7 +249,7 @@ func codeOf(status int) host.Code {
 	for _, code := range []host.Code{
 		host.CodeInvalidArgument, host.CodeUnauthenticated, host.CodePermissionDenied, host.CodeNotFound,
 		host.CodeMethodNotAllowed, host.CodeConflict, host.CodeGone, host.CodePreconditionFailed, host.CodeTooLarge,
-		host.CodeUnsupportedMediaType, host.CodeSchemaViolation, host.CodeLimitExceeded, host.CodeUnavailable,
+		host.CodeUnsupportedMediaType, host.CodeSchemaViolation, host.CodeLimitExceeded, host.CodeUnavailable, host.CodeOverloaded,
 	} {
 		if code.HTTPStatus() == status {
 			return code

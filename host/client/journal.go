@@ -63,10 +63,15 @@ type JournalEntry struct {
 		Invocation uint64 `json:"invocation"`
 		Attempt    uint64 `json:"attempt"`
 	} `json:"began"`
-	Logs []struct {
-		Message string `json:"message"`
-		Level   int64  `json:"level"`
-	} `json:"logs"`
+	Logs []JournalLog `json:"logs"`
+}
+
+// JournalLog is what a step has logged.
+type JournalLog struct {
+	Time    time.Time       `json:"time"`
+	Level   int64           `json:"level"` // -4 debug, 0 info, 4 warning, 8 error, and what lies between
+	Message string          `json:"message"`
+	Attrs   json.RawMessage `json:"attrs"` // an object; nil: none
 }
 
 // JournalError is why an attempt failed, or a run stands still.

@@ -103,6 +103,7 @@ type ListQuery struct {
 	ErrorCode string    // of those that failed or were cancelled
 	Since     time.Time // updated at or after
 	Blocked   bool      // only blocked ones
+	Text      string    // words of the error or the result, which all occur; WORD* begins one
 	Limit     int       // 1 to 1000; 0: 1000
 	Cursor    string    // Next of the page before, with the same filters
 }
@@ -124,6 +125,7 @@ func (c *Client) List(ctx context.Context, q ListQuery) (Page, error) {
 	set("version", q.Version)
 	set("session", q.Session)
 	set("error_code", q.ErrorCode)
+	set("q", q.Text)
 	set("cursor", q.Cursor)
 	if !q.Since.IsZero() {
 		set("since", q.Since.UTC().Format(time.RFC3339Nano))

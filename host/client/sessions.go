@@ -106,7 +106,7 @@ func (c *Client) Sessions(ctx context.Context, limit int, cursor string) (Sessio
 
 // PutSession makes a session, unless it exists; with a state, a JSON object, that takes
 // the place of the one that is there. created says whether it was made. A Tag of "*"
-// wants it to exist; Key has no use.
+// wants it to exist.
 func (c *Client) PutSession(ctx context.Context, id string, state json.RawMessage, o EditOptions) (s Session, created bool, err error) {
 	body, err := marshal(struct {
 		State json.RawMessage `json:"state,omitempty"`
@@ -114,9 +114,12 @@ func (c *Client) PutSession(ctx context.Context, id string, state json.RawMessag
 	if err != nil {
 		return Session{}, false, &host.Error{Code: host.CodeInvalidArgument, Message: "The state is not JSON", Cause: err}
 	}
-	r := request{method: http.MethodPut, path: sessionPath(id), contentType: "application/json", body: body}
+	r := request{method: http.MethodPut, path: sessionPath(id), contentType: "application/json", body: body, header: map[string]string{}}
 	if o.Tag != "" {
-		r.header = map[string]string{"If-Match": o.Tag}
+		r.header["If-Match"] = o.Tag
+	}
+	if o.Key != "" {
+		r.header["Idempotency-Key"] = o.Key
 	}
 	a, err := c.do(ctx, r)
 	if err == nil && a.status != http.StatusOK && a.status != http.StatusCreated {

@@ -40,6 +40,7 @@ type HeldAttempt struct {
 	Open       *AttemptOpen `cbor:"3,keyasint,omitempty"` // nil: it has written nothing
 	Calls      []CallRecord `cbor:"4,keyasint,omitempty"`
 	Crashes    int          `cbor:"5,keyasint,omitempty"` // of the server, while it was open
+	Burnt      *Burnt       `cbor:"6,keyasint,omitempty"` // as its newest entry says; nil: nothing
 }
 
 func (s *Session) decideSnapshot(e *Entry, t TakeSnapshot) (decision, error) {

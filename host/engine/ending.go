@@ -105,13 +105,13 @@ func (s *Session) drop(r *run) {
 		switch {
 		case inv.phase == phaseRunning && r.rec.Blocked == nil:
 			s.seats--
-			s.emit(Abandon{Invocation: inv.id})
+			s.emit(inv.abandon())
 		case inv.phase == phaseSuspended:
 			s.disarm(inv.suspended.timer)
 			delete(s.calls, inv.id)
-			s.emit(Abandon{Invocation: inv.id})
+			s.emit(inv.abandon())
 		case inv.halfway: // its record is kept for when it goes on
-			s.emit(Abandon{Invocation: inv.id})
+			s.emit(inv.abandon())
 		}
 		s.disarm(inv.timer)
 		delete(s.invocations, inv.id)

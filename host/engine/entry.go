@@ -69,7 +69,7 @@ func (k EntryKind) String() string {
 // Entry is one position of a session's journal: an effect, resolved, so that
 // folding it needs no plugin, schema or edit semantics. It is immutable once
 // Reduce has returned it, but for Open, Calls and Logs, which whoever journals
-// it may set before; Fold does not look at those three.
+// it may set before, as Burnt; Fold does not look at those.
 type Entry struct {
 	Seq  uint64    `cbor:"1,keyasint"`
 	At   int64     `cbor:"2,keyasint"` // Unix nanoseconds, never before the entry before
@@ -117,6 +117,10 @@ type Entry struct {
 	// older ones do not.
 	Ran bool `cbor:"45,keyasint,omitempty"`
 
+	// Burnt is what the attempt has burnt with the entry, of an EntryFinish only if
+	// its Fuel does not say so.
+	Burnt *Burnt `cbor:"46,keyasint,omitempty"`
+
 	// Open is on the first entry of an attempt: what its input was made of.
 	Open *AttemptOpen `cbor:"30,keyasint,omitempty"`
 	// Calls is the part of the attempt's record that was not yet written, up
@@ -124,6 +128,43 @@ type Entry struct {
 	Calls []CallRecord `cbor:"31,keyasint,omitempty"`
 	// Logs is what the attempt logged since its entry before.
 	Logs []LogRecord `cbor:"32,keyasint,omitempty"`
+}
+
+// Burnt counts what the guest of an attempt has burnt.
+type Burnt struct {
+	// Own counts each unit of the attempt once, however often it was run.
+	Own uint64 `cbor:"1,keyasint,omitempty"`
+	// Again counts what was burnt to come to where it had been.
+	Again uint64 `cbor:"2,keyasint,omitempty"`
+	// Beyond is what was billed of that besides Own.
+	Beyond uint64 `cbor:"3,keyasint,omitempty"`
+}
+
+// Billed is what the attempt has cost its tenant.
+func (b Burnt) Billed() uint64 { return b.Own + b.Beyond }
+
+// freeReplays is how many times what an attempt burns it may burn again for nothing.
+const freeReplays = 10
+
+// With is what the attempt has burnt when a run of its guest that began with b comes
+// to so many units.
+func (b Burnt) With(run uint64) Burnt {
+	out := Burnt{Own: max(b.Own, run), Again: b.Again + min(b.Own, run), Beyond: b.Beyond}
+	if free := freeReplays * out.Own; out.Again > free {
+		out.Beyond = max(out.Beyond, out.Again-free)
+	}
+	return out
+}
+
+// Spending is what an entry of an attempt says that it has burnt; ok: it says so.
+func (e *Entry) Spending() (b Burnt, ok bool) {
+	switch {
+	case e.Burnt != nil:
+		return *e.Burnt, true
+	case e.Finish != nil:
+		return Burnt{Own: e.Finish.Fuel}, true
+	}
+	return b, false
 }
 
 // StartPart is the part of an EntryStart and an EntryQueue.
@@ -135,6 +176,7 @@ type StartPart struct {
 	Timeout   int64       `cbor:"5,keyasint,omitempty"`
 	Limits    host.Limits `cbor:"6,keyasint"`
 	Parent    *Parent     `cbor:"7,keyasint,omitempty"` // of a child
+	Trace     *host.Trace `cbor:"8,keyasint,omitempty"` // of who began it
 }
 
 // Parent is what a child's run knows of the run that began it.

@@ -356,7 +356,7 @@ func (s *Session) foldTimer(e *Entry) error {
 	case timerGrace:
 		s.conclude(t.run)
 	case timerAttempt:
-		s.emit(Abandon{Invocation: t.inv.id})
+		s.emit(t.inv.abandon())
 		s.failed(t.inv, t.overdue(), e.Retry)
 	case timerSleep:
 		t.inv.slept = t.inv.suspended.n

@@ -36,6 +36,9 @@ type ForkTarget struct {
 	HandlerID string
 	Seed      [32]byte
 	At        int64 // Unix nanoseconds
+	// Trace is that of who asked for the fork; nil: none. The children that go on
+	// with the run have the same.
+	Trace *host.Trace
 }
 
 // ForkedRun is a run that goes on in a fork.
@@ -193,6 +196,7 @@ func (f *forker) rename(r *run, top bool) ForkedRun {
 	r.rec.Tenant, r.rec.SessionID = f.t.Key.Tenant, f.t.Key.Session
 	r.rec.RunID, r.rec.HandlerID = out.RunID, out.HandlerID
 	r.rec.Started, r.rec.Updated = s.now, s.now
+	r.rec.Trace = f.t.Trace
 	return out
 }
 
@@ -242,6 +246,7 @@ func (f *forker) renew(r *run, inv *invocation, c *child) host.Renewed {
 	start := *c.start
 	start.HandlerID = derivedID(f.derive("handler", c.run))
 	start.Seed = f.derive("seed", c.run)
+	start.Trace = f.t.Trace
 	start.Parent = &Parent{Session: f.t.Key.Session, Stream: c.stream, Depth: r.depth() + 1}
 	c.run, c.handler = derivedID(f.derive("run", c.run)), start.HandlerID
 	c.start, c.begun, c.seen = &start, false, 0

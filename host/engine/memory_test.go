@@ -144,6 +144,9 @@ func TestLoopsKeepMemoryFlat(t *testing.T) {
 			if name == "hop" {
 				few, much = 10_000, 1_000_000
 			}
+			if raced {
+				much /= 10
+			}
 			m := newMachine(t, l.manifest)
 			at := m.startLong()
 			turns := func(n int) (int, uint64) {

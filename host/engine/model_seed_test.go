@@ -7,12 +7,21 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/weftrun/weft/host/engine"
 )
 
 var (
 	modelSeed  = flag.Uint64("model.seed", 0, "play only this seed of TestModel")
-	modelSeeds = flag.Uint64("model.seeds", 2000, "how many seeds TestModel plays")
+	modelSeeds = flag.Uint64("model.seeds", seedsByDefault(), "how many seeds TestModel plays")
 )
+
+func seedsByDefault() uint64 {
+	if engine.Raced {
+		return 200
+	}
+	return 2000
+}
 
 // playSeed plays a seed, without the ticks whose numbers are left out. Each
 // tick is drawn by a source of its own, so that leaving one out changes the

@@ -62,6 +62,9 @@ func (t *turns) remove(q *queued) {
 // it a [BeginRun].
 func (s *Session) TurnDue() bool { return len(s.runs) == 0 && s.turns.line.Len() > 0 }
 
+// Waiting is the number of queued runs.
+func (s *Session) Waiting() int { return s.turns.line.Len() }
+
 // waitsForTurn reports whether a start that may queue has to.
 func (s *Session) waitsForTurn() bool { return len(s.runs)+s.turns.line.Len() > 0 }
 

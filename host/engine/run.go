@@ -68,6 +68,7 @@ func (s *Session) record(runID string, p *StartPart, g *Graph) host.Run {
 	return host.Run{
 		Tenant: s.key.Tenant, HandlerID: p.HandlerID, RunID: runID, SessionID: s.key.Session,
 		Workflow: g.Workflow(), Version: p.Version, Status: host.StatusRunning, Started: s.now, Updated: s.now,
+		Trace: p.Trace,
 	}
 }
 
@@ -156,7 +157,9 @@ func (s *Session) block(r *run, reason host.Blocked) {
 		switch inv.phase {
 		case phaseRunning:
 			s.seats--
-			s.emit(Abandon{Invocation: inv.id})
+			held := inv.abandon()
+			held.Held = true
+			s.emit(held)
 		case phaseSuspended:
 			s.disarm(inv.suspended.timer)
 		}
@@ -168,6 +171,11 @@ func (s *Session) block(r *run, reason host.Blocked) {
 	}
 	r.rec.Blocked = &reason
 	s.changed(r)
+}
+
+// abandon is the command that ends the invocation's attempt.
+func (inv *invocation) abandon() Abandon {
+	return Abandon{Invocation: inv.id, RunID: inv.run.rec.RunID, Step: inv.step.name, Attempt: inv.attempt}
 }
 
 // held reports whether the run may begin no attempts.

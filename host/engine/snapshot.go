@@ -96,6 +96,7 @@ type savedRecord struct {
 	WaitingFor []host.Waiting    `cbor:"15,keyasint,omitempty"`
 	Steps      uint64            `cbor:"16,keyasint,omitempty"`
 	Fuel       uint64            `cbor:"17,keyasint,omitempty"`
+	Trace      *host.Trace       `cbor:"19,keyasint,omitempty"`
 }
 
 // savedTurn is a start that waits for its session's turn.
@@ -123,6 +124,7 @@ type savedStart struct {
 	Timeout   int64       `cbor:"6,keyasint,omitempty"`
 	Limits    host.Limits `cbor:"7,keyasint"`
 	Parent    *Parent     `cbor:"8,keyasint,omitempty"`
+	Trace     *host.Trace `cbor:"10,keyasint,omitempty"`
 	Queue     bool        `cbor:"9,keyasint,omitempty"`
 }
 

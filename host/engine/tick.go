@@ -48,6 +48,8 @@ type (
 		Limits    host.Limits
 		// Parent is set for a child that a run of another session began.
 		Parent *Parent
+		// Trace is that of who began the run; nil: none.
+		Trace *host.Trace
 		// Queue has the run wait while others of the session are active, or wait
 		// themselves.
 		Queue bool
@@ -242,8 +244,16 @@ type Command interface{ command() }
 type (
 	// StartAttempt: an invocation has a worker slot; run its current attempt.
 	StartAttempt struct{ Invocation uint64 }
-	// Abandon: an invocation is no longer wanted; stop it if it runs.
-	Abandon struct{ Invocation uint64 }
+	// Abandon: an invocation is no longer wanted; stop it if it runs. It tells whose
+	// it was, as the session may know it no more. Held: its attempt goes on when its
+	// run, which is blocked, does.
+	Abandon struct {
+		Invocation uint64
+		RunID      string
+		Step       string
+		Attempt    uint64
+		Held       bool
+	}
 	// Publish: an event for a handler's stream, to be shown when durable.
 	Publish struct {
 		HandlerID string

@@ -1,6 +1,10 @@
 package engine
 
-import "container/heap"
+import (
+	"cmp"
+	"container/heap"
+	"slices"
+)
 
 // timerKind is what happens when a timer fires.
 type timerKind uint8
@@ -31,6 +35,25 @@ func (s *Session) TimerKind(id uint64) string {
 		return t.kind.String()
 	}
 	return ""
+}
+
+// ArmedTimer is a timer that runs: see [Session.Timers].
+type ArmedTimer struct {
+	At   int64  // when it is due, in Unix nanoseconds
+	Kind string // as [Session.TimerKind] names it
+}
+
+// Timers lists the armed timers in the order in which they fire. It is meant for
+// tests of workflows, which let time pass when nothing else can happen.
+func (s *Session) Timers() []ArmedTimer {
+	sorted := slices.SortedFunc(slices.Values(s.timers.heap), func(a, b *timer) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.id, b.id))
+	})
+	out := make([]ArmedTimer, len(sorted))
+	for i, t := range sorted {
+		out[i] = ArmedTimer{At: t.at, Kind: t.kind.String()}
+	}
+	return out
 }
 
 // timer is something that happens at a time.

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -111,13 +110,4 @@ func benchHTTP(b *testing.B, lang, workflow, body string, clients int) {
 	b.ReportMetric(n/b.Elapsed().Seconds(), "runs/s")
 	b.ReportMetric(float64(h.Store.Stats().Commits-commits)/n, "commits/run")
 	b.ReportMetric(float64((cpuTime()-cpu).Microseconds())/1e3/n, "cpu-ms/run")
-}
-
-// cpuTime is the CPU time of the process.
-func cpuTime() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

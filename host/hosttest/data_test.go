@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -164,7 +165,9 @@ func TestCheckAndServeWhatIsDamaged(t *testing.T) {
 			copyFile(t, filepath.Join(sound, "weft.db"), filepath.Join(data, "weft.db"))
 			tt.damage(t, data)
 			found, _ := faults(t, data)
-			if !strings.Contains(fmt.Sprintf("%+v", found), tt.what) || len(found) == 0 || found[0].Code != tt.code || found[0].Session != tt.session || found[0].Advice == "" {
+			if !slices.ContainsFunc(found, func(f audit.Fault) bool {
+				return f.Code == tt.code && f.Session == tt.session && strings.Contains(f.What, tt.what) && f.Advice != ""
+			}) {
 				t.Errorf("faults %+v, want %s of %q: %s", found, tt.code, tt.session, tt.what)
 			}
 			h := hosttest.New(t, hosttest.Config{Data: data})

@@ -303,23 +303,31 @@ type echoRecord struct {
 	UpdatedAt        string `json:"updated_at"`
 	CompletedAt      string `json:"completed_at"`
 	SessionID        string `json:"session_id"`
+	Version          string `json:"version"`
 	Paused           bool   `json:"paused"`
 	Steps            uint64 `json:"steps"`
 }
 
+// What the server is compared with answers the same, so that the benchmark is one.
+func TestBareEcho(t *testing.T) {
+	h := hosttest.New(t, hosttest.Config{})
+	h.Load(t, "tinygo", "chain")
+	serveEcho(t, h)
+}
+
 // serveEcho serves a bare handler that reads the same JSON and answers the same,
 // with the settings of the real server (see package httpapi), and gives its URL.
-func serveEcho(b *testing.B, h *hosttest.Host) string {
-	b.Helper()
+func serveEcho(tb testing.TB, h *hosttest.Host) string {
+	tb.Helper()
 	answer, err := benchClient{http.DefaultClient}.ask(h.URL+"/workflows/chain/run", chainBody(1))
 	if err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
 	var record echoRecord
 	if err := json.Unmarshal(answer, &record); err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
-	checkSame(b, answer, record)
+	checkSame(tb, answer, record)
 	e := bare.New()
 	e.POST("/workflows/:name/run", func(c bare.Context) error {
 		var req struct {
@@ -334,33 +342,33 @@ func serveEcho(b *testing.B, h *hosttest.Host) string {
 	})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
 	server := &http.Server{Handler: e, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
-	b.Cleanup(func() {
+	tb.Cleanup(func() {
 		_ = server.Close()
 		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
-			b.Error(err)
+			tb.Error(err)
 		}
 	})
 	return "http://" + l.Addr().String()
 }
 
 // checkSame holds the record, encoded, against the answer that it was read from.
-func checkSame(b *testing.B, answer []byte, record echoRecord) {
-	b.Helper()
+func checkSame(tb testing.TB, answer []byte, record echoRecord) {
+	tb.Helper()
 	encoded, err := json.Marshal(record)
 	if err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
 	var want, got any
 	if err := errors.Join(json.Unmarshal(answer, &want), json.Unmarshal(encoded, &got)); err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
 	if !reflect.DeepEqual(got, want) {
-		b.Fatalf("the bare handler would not answer the same:\n%s\n%s", encoded, answer)
+		tb.Fatalf("the bare handler would not answer the same:\n%s\n%s", encoded, answer)
 	}
 }
 

@@ -47,15 +47,26 @@ type Config struct {
 	AdminKey string
 	// WrapStore: see wire.Config.
 	WrapStore func(host.Store) host.Store
+	// Now: see wire.Config.
+	Now func() time.Time
+	// MaxRequests and MaxRequestBytes: see httpapi.Config.
+	MaxRequests     int
+	MaxRequestBytes int64
 	// Log writes the server's log to the test's.
 	Log bool
 }
 
+// Code is the folder in which hosts without Data share compiled code: most of their
+// time goes into compiling the same guests, which the race detector makes ten times
+// as slow. A TestMain sets it, before any test, and deletes it. Default: none.
+var Code string
+
 // New opens a host that closes with the test.
 func New(tb testing.TB, cfg Config) *Host {
 	tb.Helper()
+	code := ""
 	if cfg.Data == "" {
-		cfg.Data = wire.InMemory
+		cfg.Data, code = wire.InMemory, Code
 	}
 	log := slog.New(slog.DiscardHandler)
 	if cfg.Log {
@@ -63,7 +74,7 @@ func New(tb testing.TB, cfg Config) *Host {
 	}
 	w, err := wire.Open(tb.Context(), wire.Config{
 		Data: cfg.Data, IdleAfter: cfg.IdleAfter, Tokens: cfg.Tokens, Timeout: cfg.Timeout, Limits: cfg.Limits, Resources: cfg.Resources,
-		WrapStore: cfg.WrapStore, AdminKey: cfg.AdminKey, Log: log,
+		WrapStore: cfg.WrapStore, AdminKey: cfg.AdminKey, Now: cfg.Now, Log: log, Code: code,
 	})
 	if err != nil {
 		tb.Fatal(err)
@@ -73,8 +84,8 @@ func New(tb testing.TB, cfg Config) *Host {
 		tb.Fatal(err)
 	}
 	h := &Host{Host: w, URL: "http://" + l.Addr().String(), served: make(chan error, 1)}
-	h.server = httpapi.New(httpapi.Config{Runs: w.Runs, Sessions: w.Runs, Plugins: w.Plugins, Health: w, Access: w.Access, Log: log, Addr: l.Addr().String(),
-		MaxPlugin: int64(cfg.Limits.Greatest().ModuleBytes), Version: "test", Metrics: metrics.New().Handler()})
+	h.server = httpapi.New(httpapi.Config{Runs: w.Runs, Sessions: w.Runs, Plugins: w.Plugins, Health: w, Access: w.Access, Quotas: w.Quotas, Log: log, Addr: l.Addr().String(),
+		MaxPlugin: int64(cfg.Limits.Greatest().ModuleBytes), Version: "test", MaxRequests: cfg.MaxRequests, MaxRequestBytes: cfg.MaxRequestBytes, Metrics: metrics.New().Handler()})
 	go func() { h.served <- h.server.Serve(l) }()
 	if h.Client, err = client.New(h.URL, client.Options{}); err != nil {
 		tb.Fatal(err)

@@ -148,8 +148,8 @@ func TestRustFailures(t *testing.T) {
 	for _, c := range [][2]string{
 		{`{"what":"fail","text":"so \u00e4"}`, "so \u00e4"},
 		{`{"what":"fail_in_edit","text":"so"}`, "so"},
-		{`{"what":"panic","text":"l\u00e4rm"}`, "panic: asked to: l\u00e4rm (src/lib.rs:"},
-		{`{"what":"panic_in_edit","text":"x"}`, "panic: asked to: x (src/lib.rs:"},
+		{`{"what":"panic","text":"l\u00e4rm"}`, "asked to: l\u00e4rm (src/lib.rs:"},
+		{`{"what":"panic_in_edit","text":"x"}`, "asked to: x (src/lib.rs:"},
 		{`{"what":"unwrap"}`, "called `Option::unwrap()` on a `None` value (src/lib.rs:"},
 		{`{"what":"index","text":"abc"}`, "index out of bounds: the len is 3 but the index is 3 (src/lib.rs:"},
 		{`{"what":"number","text":"256"}`, "a small number: ParseIntError"},

@@ -154,6 +154,9 @@ func (s *Server) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 			defer grant.Leave()
 		}
 		c.Set(grantKey, &grant)
+		if err := s.admit(grant.Tenant); err != nil {
+			return err
+		}
 		route := routeOf(c.Request().Method, c.Path())
 		// What is no route is answered as such by the router.
 		if least, isRoute := s.least[route]; isRoute && !s.may(&grant, least) {
@@ -207,7 +210,7 @@ func (s *Server) enter(r *http.Request) (host.Grant, error) {
 		}
 		return host.Grant{Tenant: host.DefaultTenant, Role: host.RoleAdmin}, nil
 	}
-	return s.cfg.Access.Enter(bearer(r), name)
+	return s.enterSlowly(r, bearer(r), name)
 }
 
 var errTenantNotFound = &host.Error{Code: host.CodeNotFound, Message: textTenantNotFound}

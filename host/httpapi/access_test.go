@@ -111,7 +111,8 @@ func TestAuthentication(t *testing.T) {
 	if w.Code != 200 || w.Header().Get("Access-Control-Allow-Headers") != "authorization" {
 		t.Errorf("preflight = %d %v", w.Code, w.Header())
 	}
-	if w := call(t, h, "GET", "/workflows", "", append(origin, as(key)...)...); w.Header().Get("Access-Control-Allow-Origin") != "https://app.example" {
+	if w := call(t, h, "GET", "/workflows", "", append(origin, as(key)...)...); w.Header().Get("Access-Control-Allow-Origin") != "https://app.example" ||
+		!strings.Contains(w.Header().Get("Access-Control-Expose-Headers"), "X-Request-Id") {
 		t.Errorf("headers = %v", w.Header())
 	}
 }

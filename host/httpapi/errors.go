@@ -53,7 +53,7 @@ func (s *Server) fail(err error, c echo.Context) {
 		panic(http.ErrAbortHandler)
 	}
 	known := s.explain(err, c)
-	status := known.Code.HTTPStatus()
+	status := known.HTTPStatus()
 	if known.Code == host.CodeInternal {
 		s.log(c, slog.LevelError, "request failed", "error", err, "cause", known.Cause)
 	}
@@ -63,7 +63,7 @@ func (s *Server) fail(err error, c echo.Context) {
 		h.Set("WWW-Authenticate", "Bearer")
 	}
 	body := append([]byte{'{'}, errorFields(nil, known.Code, known.Message)...)
-	body = appendProblems(body, known.Problems)
+	body = appendBreach(appendProblems(body, known.Problems), known.Breach)
 	if err := s.sendJSON(c, status, append(body, '}')); err != nil {
 		s.log(c, slog.LevelDebug, "error not delivered", "error", err)
 	}
@@ -146,6 +146,7 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		nameRequest(c)
 		boundAnswer(c)
 		start := time.Now()
+		span, traced := s.arrive(c, start)
 		defer func() {
 			if p := recover(); p != nil {
 				if p == http.ErrAbortHandler { //nolint:errorlint // a panic's value, which net/http compares the same way
@@ -156,6 +157,9 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 			}
 			if s.cfg.Observe != nil {
 				s.observed(c, err, time.Since(start))
+			}
+			if traced {
+				s.answered(c, span, err)
 			}
 			s.log(c, slog.LevelDebug, "request", "status", c.Response().Status, "took", time.Since(start), "error", err)
 		}()

@@ -122,6 +122,7 @@ func (s *Server) protect(next echo.HandlerFunc) echo.HandlerFunc {
 		if cors != "" {
 			h.Set("Access-Control-Allow-Origin", cors)
 			h.Set("Access-Control-Allow-Credentials", "true")
+			h.Set("Access-Control-Expose-Headers", exposedHeaders)
 		}
 		if r.Method != http.MethodOptions {
 			return next(c)
@@ -132,6 +133,10 @@ func (s *Server) protect(next echo.HandlerFunc) echo.HandlerFunc {
 		return optionsNotAllowed(c)
 	}
 }
+
+// exposedHeaders are those of an answer that the page of an allowed origin may read,
+// beside what browsers show anyway.
+const exposedHeaders = "ETag, Location, Retry-After, Warning, " + headerRequestID
 
 // preflight tells a browser that the page of an allowed origin may go on.
 func preflight(c echo.Context) error {

@@ -156,6 +156,10 @@ func parseList(tenant string, v url.Values) (host.RunQuery, error) {
 	if q.Version = strings.ToLower(v.Get("version")); q.Version != "" && !versionFilter.MatchString(q.Version) {
 		return q, invalid("Invalid version: '%s'. It is the digest of a version, or at least its first 8 digits", clip(v.Get("version")))
 	}
+	var err error
+	if q.Search, err = host.ParseSearch(strings.Join(v["q"], " ")); err != nil {
+		return q, err
+	}
 	if text := v.Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > maxPage {
@@ -164,7 +168,6 @@ func parseList(tenant string, v url.Values) (host.RunQuery, error) {
 		q.Limit = n
 	}
 	if text := v.Get("since"); text != "" {
-		var err error
 		if q.Since, err = parseSince(text); err != nil {
 			return q, err
 		}
@@ -247,6 +250,18 @@ func filterHash(q *host.RunQuery) []byte {
 	}
 	put(q.Statuses)
 	put(q.Workflows)
+	put(termTexts(q.Search))
 	put([]string{q.Tenant, q.Version, q.Session, strconv.FormatInt(q.Since, 10), strconv.FormatBool(q.Blocked), q.ErrorCode})
 	return h.Sum(nil)[:cursorHash]
+}
+
+// termTexts are terms as they are written.
+func termTexts(terms []host.SearchTerm) []string {
+	texts := make([]string, len(terms))
+	for i, t := range terms {
+		if texts[i] = t.Word; t.Prefix {
+			texts[i] += "*"
+		}
+	}
+	return texts
 }

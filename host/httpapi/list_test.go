@@ -64,7 +64,7 @@ func TestListPages(t *testing.T) {
 	first := getPage(t, h, "status=running&status=completed&limit=1")
 	cursor := "&cursor=" + url.QueryEscape(*first.NextCursor)
 	getPage(t, h, "status=completed&status=running&limit=3"+cursor)
-	for _, other := range []string{"", "status=running", "status=running&status=completed&session=s", "status=running&status=completed&version=01234567", "status=running&status=completed&blocked=true", "status=running&status=completed&since=2026-01-01T00:00:00Z"} {
+	for _, other := range []string{"", "status=running", "status=running&status=completed&session=s", "status=running&status=completed&version=01234567", "status=running&status=completed&blocked=true", "status=running&status=completed&q=a", "status=running&status=completed&since=2026-01-01T00:00:00Z"} {
 		detail := wantError(t, call(t, h, "GET", "/handlers?"+other+cursor, ""), 400, host.CodeInvalidArgument)
 		if !strings.Contains(detail, "other filters") {
 			t.Errorf("%s: detail = %q", other, detail)
@@ -85,6 +85,8 @@ func TestListQuery(t *testing.T) {
 		{"version=0123abCD&session=s", host.RunQuery{Version: "0123abcd", Session: "s", Limit: 1000}},
 		{"version=" + strings.Repeat("0a", 32), host.RunQuery{Version: strings.Repeat("0a", 32), Limit: 1000}},
 		{"session=s&blocked=True&limit=1", host.RunQuery{Session: "s", Blocked: true, Limit: 1}},
+		{"q=Time%20out*", host.RunQuery{Search: []host.SearchTerm{{Word: "time"}, {Word: "out", Prefix: true}}, Limit: 1000}},
+		{"q=a&q=b&q=", host.RunQuery{Search: []host.SearchTerm{{Word: "a"}, {Word: "b"}}, Limit: 1000}},
 		{"blocked=1&limit=1000", host.RunQuery{Limit: 1000}},
 		{"since=2026-11-21T02:47:31.384221Z", host.RunQuery{Since: stamp, Limit: 1000}},
 		{"since=2026-11-21T02:47:31.384221%2B00:00", host.RunQuery{Since: stamp, Limit: 1000}},
@@ -111,8 +113,24 @@ func TestListQuery(t *testing.T) {
 			}
 		})
 	}
-	for _, bad := range []string{"version=0123abc", "version=0123abcx", "version=" + strings.Repeat("0", 65), "limit=0", "limit=1001", "limit=-1", "limit=x", "limit=1.0", "since=yesterday", "since=2026-11-21", "cursor=x", "cursor=!!", "cursor=AAAAAAAAAAAAAAAAAAAAAAAA"} {
+	for _, bad := range []string{"q=%22", "q=ab*", "q=%ff", "q=a+b+c+d+e+f+g+h+i", "q=" + strings.Repeat("a", 257), "version=0123abc", "version=0123abcx", "version=" + strings.Repeat("0", 65), "limit=0", "limit=1001", "limit=-1", "limit=x", "limit=1.0", "since=yesterday", "since=2026-11-21", "cursor=x", "cursor=!!", "cursor=AAAAAAAAAAAAAAAAAAAAAAAA"} {
 		wantError(t, call(t, h, "GET", "/handlers?"+bad, ""), 400, host.CodeInvalidArgument)
+	}
+}
+
+// TestListSearchCursor: a cursor belongs to the words that it was made for, however
+// these are written.
+func TestListSearchCursor(t *testing.T) {
+	f := newFake(t)
+	h := newServer(t, f).Handler()
+	for i := range 3 {
+		call(t, h, "POST", "/workflows/plain/run", fmt.Sprintf(`{"handler_id":"p%d"}`, i))
+	}
+	first := getPage(t, h, "q=no+such*&limit=1")
+	cursor := "&cursor=" + url.QueryEscape(*first.NextCursor)
+	getPage(t, h, "q=NO,SUCH*!&limit=1"+cursor)
+	for _, other := range []string{"q=no+such", "q=no", "q="} {
+		wantError(t, call(t, h, "GET", "/handlers?"+other+cursor, ""), 400, host.CodeInvalidArgument)
 	}
 }
 

@@ -214,7 +214,7 @@ func (op *operation) responses(r Route) map[string]schema {
 func (op *operation) errorStatuses(r Route) []int {
 	list := slices.Clone(op.fails)
 	if r.Least != "" {
-		list = append(list, 400, 401, 403, 404, 500)
+		list = append(list, 400, 401, 403, 404, 429, 500)
 	}
 	if op.body != nil {
 		list = append(list, 413, 415)
@@ -312,6 +312,9 @@ func errorSchema(codes []host.Code) schema {
 	}
 	if slices.Contains(codes, host.CodeInvalidPlugin) {
 		members = append(members, may("problems", listOf(ref("Problem")), "All that is wrong with the plugin or the workflow."))
+	}
+	if slices.Contains(codes, host.CodeLimitExceeded) {
+		members = append(members, may("limit", ref("Breach"), "The tenant's limit that was met, if it was one."))
 	}
 	return object("An error.", members...)
 }

@@ -19,7 +19,7 @@ var sessionOperations = map[string]operation{
 	},
 	"PUT /sessions/:id": {
 		group: "Sessions", id: "putSession", summary: "Make a session, or replace its state",
-		headers: []parameter{matchHeader, newHeader}, body: both(closed(object("", may("state", orNull(anyObject), "Left out: the state stays.")))),
+		headers: []parameter{onceHeader, matchHeader, newHeader}, body: both(closed(object("", may("state", orNull(anyObject), "Left out: the state stays.")))),
 		fails: []int{409, 412, 422, 429},
 		answers: []answer{
 			ok("Session", "It was there."),

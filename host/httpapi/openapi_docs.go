@@ -114,13 +114,17 @@ func (s *Server) docsPage() []byte {
 }
 
 func docsErrors() []docsError {
-	codes := map[int][]string{}
+	statuses := map[int]bool{}
 	for _, code := range host.Codes(0) {
-		codes[code.HTTPStatus()] = append(codes[code.HTTPStatus()], string(code))
+		statuses[code.HTTPStatus()] = true
 	}
 	var list []docsError
-	for _, status := range slices.Sorted(maps.Keys(codes)) {
-		list = append(list, docsError{status, strings.Join(codes[status], ", ")})
+	for _, status := range slices.Sorted(maps.Keys(statuses)) {
+		var codes []string
+		for _, code := range host.Codes(status) {
+			codes = append(codes, string(code))
+		}
+		list = append(list, docsError{status, strings.Join(codes, ", ")})
 	}
 	return list
 }

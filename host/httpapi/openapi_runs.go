@@ -118,6 +118,8 @@ var handlerFilters = []parameter{
 	{name: "workflow_name", schema: aText, many: true, text: "A workflow."},
 	{name: "session", schema: aText, text: "A session."},
 	{name: "error_code", schema: aText, text: "Why runs failed."},
+	{name: "q", schema: schema{"type": "string", "maxLength": host.MaxSearch},
+		text: "Words that all occur in the error or the result of a run that has ended, up to 8; WORD* is how one begins."},
 	{name: "blocked", schema: aFlagOff, text: "Those alone that cannot go on without help."},
 	{name: "version", schema: schema{"type": "string", "pattern": "^([0-9a-fA-F]{8,64})?$"}, text: "The digest of a version, or its first 8 digits or more."},
 	{name: "since", schema: schema{"type": "string", "format": "date-time"}, text: "Updated at this time or later."},

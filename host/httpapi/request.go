@@ -70,7 +70,7 @@ func mediaType(header string) string {
 // # Errors
 //
 // CodeTooLarge; CodeUnsupportedMediaType for an encoded body;
-// CodeInvalidMessage when it ends early or comes too slowly.
+// CodeInvalidMessage when it ends early or comes too slowly; CodeOverloaded.
 func readBody(c echo.Context, limit int64) ([]byte, error) {
 	r := c.Request()
 	if enc := r.Header.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
@@ -93,7 +93,7 @@ func readBody(c echo.Context, limit int64) ([]byte, error) {
 	}
 	// Not every writer has deadlines (a test's recorder has none).
 	_ = rc.SetReadDeadline(time.Now().Add(bodyGrace + time.Duration(expect/bodyMinRate)*time.Second))
-	body, err := readAll(http.MaxBytesReader(c.Response().Writer, r.Body, limit), expect)
+	body, err := readAll(http.MaxBytesReader(c.Response().Writer, r.Body, limit), expect, growth(c))
 	switch {
 	case err == nil:
 		// A deadline left behind would end the request's context later on.
@@ -112,9 +112,14 @@ func drain(rc *http.ResponseController, body io.Reader) {
 }
 
 // readAll reads to the end. It grows the buffer with what has arrived, so that
-// a mere announcement of a long body costs nothing.
-func readAll(body io.Reader, expect int64) ([]byte, error) {
-	buf := make([]byte, 0, min(expect, firstRead)+1)
+// a mere announcement of a long body costs nothing. grow is told before, and may
+// refuse.
+func readAll(body io.Reader, expect int64, grow func(n int64) error) ([]byte, error) {
+	first := min(expect, firstRead) + 1
+	if err := grow(first); err != nil {
+		return nil, err
+	}
+	buf := make([]byte, 0, first)
 	for {
 		n, err := body.Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
@@ -125,8 +130,11 @@ func readAll(body io.Reader, expect int64) ([]byte, error) {
 			return nil, bodyError(err)
 		}
 		if len(buf) == cap(buf) {
-			size := min(int64(cap(buf))*4, expect+1)
-			buf = append(make([]byte, 0, max(size, int64(cap(buf))*2)), buf...)
+			size := max(min(int64(cap(buf))*4, expect+1), int64(cap(buf))*2)
+			if err := grow(size - int64(cap(buf))); err != nil {
+				return nil, err
+			}
+			buf = append(make([]byte, 0, size), buf...)
 		}
 	}
 }

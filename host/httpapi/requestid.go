@@ -45,7 +45,24 @@ func nameRequest(c echo.Context) {
 }
 
 // about notes for the log which run a request is about.
-func about(c echo.Context, run *host.Run) { c.Set(runKey, run.RunID) }
+func about(c echo.Context, run *host.Run) {
+	c.Set(runKey, subject{run.RunID, run.HandlerID, run.Workflow})
+}
+
+// subject is the run that a request is about.
+type subject struct{ run, handler, workflow string }
+
+// subjectOf gives what is known of it.
+func subjectOf(c echo.Context) subject {
+	s, ok := c.Get(runKey).(subject)
+	if !ok {
+		s.handler = handlerIn(c)
+	}
+	if s.workflow == "" && strings.HasPrefix(c.Path(), "/workflows/:name") {
+		s.workflow = param(c, "name")
+	}
+	return s
+}
 
 // log writes a line about a request: which one it is, whose, and what of, before
 // what is to be said.
@@ -56,16 +73,19 @@ func (s *Server) log(c echo.Context, level slog.Level, message string, args ...a
 	}
 	line := []any{"method", r.Method, "path", r.URL.Path}
 	if id, ok := c.Get(requestIDKey).(string); ok {
-		line = append(line, "request_id", id)
+		line = append(line, "request", id)
 	}
 	if grant, ok := c.Get(grantKey).(*host.Grant); ok {
 		line = append(line, "tenant", grant.Tenant)
 	}
-	if id := handlerIn(c); id != "" {
-		line = append(line, "handler", id)
+	of := subjectOf(c)
+	if strings.HasPrefix(c.Path(), "/sessions/:id") {
+		line = append(line, "session", param(c, "id"))
 	}
-	if run, ok := c.Get(runKey).(string); ok {
-		line = append(line, "run", run)
+	for _, a := range []struct{ key, value string }{{"workflow", of.workflow}, {"handler", of.handler}, {"run", of.run}} {
+		if a.value != "" {
+			line = append(line, a.key, a.value)
+		}
 	}
 	s.cfg.Log.Log(r.Context(), level, message, append(line, args...)...)
 }

@@ -68,13 +68,13 @@ func TestRequestLog(t *testing.T) {
 		if err := json.Unmarshal(out.Bytes(), &all); err != nil {
 			t.Fatalf("%v: %s", err, &out)
 		}
-		if all["request_id"] != "r1" {
+		if all["request"] != "r1" {
 			t.Errorf("%s %s: %s", method, path, &out)
 		}
 		return all
 	}
 	run := line("POST", "/workflows/plain/run", `{"handler_id":"h1"}`)
-	if run["tenant"] != "default" || run["run"] == nil || run["run"] == "" {
+	if run["tenant"] != "default" || run["run"] == nil || run["run"] == "" || run["handler"] != "h1" || run["workflow"] != "plain" {
 		t.Errorf("start: %v", run)
 	}
 	if got := line("GET", "/handlers/h1", ""); got["run"] != run["run"] || got["handler"] != "h1" {
@@ -82,6 +82,9 @@ func TestRequestLog(t *testing.T) {
 	}
 	if got := line("GET", "/events/nobody", ""); got["run"] != nil || got["handler"] != "nobody" {
 		t.Errorf("stream: %v", got)
+	}
+	if got := line("GET", "/sessions/s1", ""); got["session"] != "s1" {
+		t.Errorf("session: %v", got)
 	}
 	if got := line("GET", "/health", ""); got["tenant"] != nil {
 		t.Errorf("a probe has no tenant: %v", got)

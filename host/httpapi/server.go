@@ -9,6 +9,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"crypto/cipher"
 	"crypto/rand"
@@ -50,12 +51,23 @@ type Config struct {
 	// tenants and keys answer 404.
 	Access host.Access
 
+	// Quotas refuses what is more than a tenant may have. Default: nobody does.
+	Quotas Quotas
+
 	// Metrics answers GET /metrics. Default: there is no such route.
 	Metrics http.Handler
 	// Observe is told of every request that was answered: the pattern of its route
 	// ("" if there is none), its method, its status and how long it took. Default:
 	// nobody is.
-	Observe func(route, method string, status int, took time.Duration)
+	Observe func(route, method string, status int, took time.Duration) // WrongKeys is how many wrong keys an address may send a minute before keys that
+	// are not known to be right are refused unseen. Default: any number.
+	WrongKeys int
+	// WrongKey is told of every wrong key, and of those that are refused unseen.
+	// Default: nobody is.
+	WrongKey func(refused bool)
+
+	// Tracer makes the spans of requests. Default: there are none.
+	Tracer Tracer
 
 	// Log takes failures that clients are not told about, and every request at
 	// debug level. Default: discarded.
@@ -80,6 +92,14 @@ type Config struct {
 	MaxBody int64
 	// MaxPlugin bounds an uploaded plugin in bytes. Default: [DefaultMaxPlugin].
 	MaxPlugin int64
+	// MaxRequests and MaxStreams bound the requests and the event streams that are under
+	// way, and MaxRequestBytes the bytes of bodies that are read or worked on; what goes
+	// beyond is answered with CodeOverloaded. Of each a tenant may have as much as it
+	// leaves free, if there are keys. Defaults: [DefaultMaxRequests],
+	// [DefaultMaxStreams], [DefaultMaxRequestBytes].
+	MaxRequests     int
+	MaxStreams      int
+	MaxRequestBytes int64
 	// Secret keeps cursors from telling what the server counts by. One that is the same
 	// after a restart keeps them valid over it. Default: a random one.
 	Secret []byte
@@ -101,6 +121,9 @@ func (c Config) withDefaults() Config {
 	if c.MaxBody <= 0 {
 		c.MaxBody = host.MaxRequestBytes
 	}
+	c.MaxRequests = cmp.Or(c.MaxRequests, DefaultMaxRequests)
+	c.MaxStreams = cmp.Or(c.MaxStreams, DefaultMaxStreams)
+	c.MaxRequestBytes = cmp.Or(c.MaxRequestBytes, DefaultMaxRequestBytes)
 	if len(c.Secret) == 0 {
 		c.Secret = []byte(rand.Text())
 	}
@@ -122,12 +145,15 @@ func (c Config) banner() string {
 type Server struct {
 	cfg    Config
 	guard  guard
-	banner string // the Server header
+	wrong  *wrongKeys // nil: they are not counted
+	banner string     // the Server header
 	// cursors seals those of listings.
 	cursors cipher.Block
 	echo    *echo.Echo
 	least   map[string]host.Role // least role by method and route; set once, by routes
 	http    *http.Server
+	// What is under way; see shed.
+	requests, streams, bodies *load
 	// patterns are those of all routes.
 	patterns map[string]bool
 	// pages gives the description of the API, made once.
@@ -141,8 +167,12 @@ type Server struct {
 // New makes a server; it does not listen yet.
 func New(cfg Config) *Server {
 	s := &Server{cfg: cfg.withDefaults(), banner: cfg.banner(), echo: echo.New()}
+	s.wrong = newWrongKeys(s.cfg.WrongKeys, time.Now)
 	s.guard, s.cursors = newGuard(s.cfg), cursorCipher(s.cfg.Secret)
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
+	s.requests = newLoad("max-requests", int64(s.cfg.MaxRequests))
+	s.streams = newLoad("max-streams", int64(s.cfg.MaxStreams))
+	s.bodies = newLoad("max-request-bytes", s.cfg.MaxRequestBytes)
 	s.routes()
 	s.pages = sync.OnceValue(s.makePages)
 	s.http = newHTTP(s.echo, s.cfg.Log)
@@ -186,7 +216,7 @@ func (s *Server) untilShutdown(ctx context.Context) (context.Context, context.Ca
 func (s *Server) routes() {
 	e := s.echo
 	e.HTTPErrorHandler = s.fail
-	e.Use(s.observe, s.protect, s.authenticate, canonicalPath)
+	e.Use(s.observe, s.protect, s.authenticate, s.shed, canonicalPath)
 	read := func(path string, h echo.HandlerFunc) {
 		e.GET(path, h)
 		e.HEAD(path, h)

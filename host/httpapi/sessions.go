@@ -100,7 +100,7 @@ func (s *Server) parseSessionQuery(tenant string, v url.Values) (host.SessionQue
 
 // putSession makes a session, or replaces its state.
 func (s *Server) putSession(c echo.Context) error {
-	body, err := s.readValue(c)
+	body, once, err := s.readOnce(c)
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (s *Server) putSession(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	req := host.SessionEdit{Tenant: tenantOf(c), Session: param(c, "id"), Make: true}
+	req := host.SessionEdit{Tenant: tenantOf(c), Session: param(c, "id"), Make: true, Once: once}
 	if v := fields["state"]; v.raw != nil && !v.null() {
 		if !v.object() {
 			return invalid("'state' must be an object")
@@ -260,7 +260,7 @@ func tagsOf(headers []string) ([]string, error) {
 	var out []string
 	for _, header := range headers {
 		for rest := strings.TrimSpace(header); rest != ""; rest = strings.TrimLeft(rest, " \t,") {
-			if rest[0] == '*' {
+			if rest[0] == '*' && len(out) < maxTags {
 				out, rest = append(out, host.AnyTag), rest[1:]
 				continue
 			}

@@ -243,6 +243,11 @@ func TestPutSession(t *testing.T) {
 	if w.Code != http.StatusOK || !reflect.DeepEqual(f.sessions.edit, want) {
 		t.Errorf("%d %s asks for %+v", w.Code, w.Body, f.sessions.edit)
 	}
+	call(t, h, "PUT", "/sessions/s", `{}`, "Idempotency-Key", "k1")
+	if once := f.sessions.edit.Once; once.Key != "k1" || once.Route != "PUT /sessions/s" || once.Hash == "" {
+		t.Errorf("counts once as %+v", once)
+	}
+	wantError(t, call(t, h, "PUT", "/sessions/s", `{}`, "Idempotency-Key", "k 1"), http.StatusBadRequest, host.CodeInvalidArgument)
 	call(t, h, "PUT", "/sessions/s", `{"state":null}`, "If-None-Match", `*`)
 	if got := f.sessions.edit; got.State != nil || !got.New {
 		t.Errorf("asks for %+v", got)

@@ -74,6 +74,11 @@ func (s *Server) streamEvents(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	leave, err := s.reader(tenantOf(c))
+	if err != nil {
+		return err
+	}
+	defer leave()
 	ctx, cancel := s.untilShutdown(r.Context())
 	defer cancel()
 	events, err := s.cfg.Runs.Events(ctx, tenantOf(c), param(c, "id"), o.after)

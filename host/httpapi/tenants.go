@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"net/http"
-	"strconv"
 
 	"github.com/labstack/echo/v4"
 
@@ -115,30 +114,5 @@ func appendObjects[T any](dst []byte, name string, list []T, each func([]byte, *
 func appendTenant(dst []byte, t *host.TenantRecord) []byte {
 	dst = appendString(append(dst, `{"name":`...), t.Name)
 	dst = appendStamp(append(dst, `,"created_at":`...), t.Created)
-	return append(dst, '}')
-}
-
-func appendUsage(dst []byte, name string, u *host.TenantUsage) []byte {
-	dst = appendString(append(dst, `{"tenant":`...), name)
-	dst = append(dst, `,"runs":{`...)
-	for i, status := range []host.Status{host.StatusRunning, host.StatusCompleted, host.StatusFailed, host.StatusCancelled} {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = append(appendString(dst, string(status)), ':')
-		dst = strconv.AppendInt(dst, int64(u.Runs[status]), 10)
-	}
-	dst = append(dst, '}')
-	for _, n := range []struct {
-		name  string
-		value uint64
-	}{
-		{"steps", u.Steps}, {"fuel", u.Fuel}, {"handlers", uint64(u.Handlers)}, {"sessions", uint64(u.Sessions)},
-		{"plugins", uint64(u.Plugins)}, {"plugin_versions", uint64(u.Versions)}, {"plugin_bytes", uint64(u.PluginBytes)},
-		{"journal_bytes", uint64(u.JournalBytes)}, {"stream_bytes", uint64(u.StreamBytes)},
-	} {
-		dst = append(appendString(append(dst, ','), n.name), ':')
-		dst = strconv.AppendUint(dst, n.value, 10)
-	}
 	return append(dst, '}')
 }

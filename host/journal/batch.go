@@ -35,6 +35,9 @@ func (j *Journal) batch(items []queued) (b host.Batch, dropped uint64, err error
 	parts := map[host.SessionKey]*part{}
 	for i := range items {
 		it := &items[i]
+		if it.Entry == nil && len(it.Drop)+len(it.Purge)+it.Erase == 0 {
+			continue // it only tells what was spent
+		}
 		p := parts[it.Key]
 		if p == nil {
 			p = &part{SessionBatch: host.SessionBatch{Key: it.Key}, runs: map[string]int{}}
@@ -49,7 +52,7 @@ func (j *Journal) batch(items []queued) (b host.Batch, dropped uint64, err error
 			return host.Batch{}, 0, err
 		}
 	}
-	b = host.Batch{Epoch: j.epoch, Sessions: make([]host.SessionBatch, len(order))}
+	b = host.Batch{Epoch: j.epoch, Sessions: make([]host.SessionBatch, len(order)), Spent: spent(items)}
 	for i, p := range order {
 		if len(p.entries) > 0 {
 			p.Data = encodeRow(p.entries)
@@ -57,6 +60,28 @@ func (j *Journal) batch(items []queued) (b host.Batch, dropped uint64, err error
 		b.Sessions[i] = p.SessionBatch
 	}
 	return b, dropped, nil
+}
+
+// spent adds up what items have used up, by tenant and month.
+func spent(items []queued) (list []host.MonthSpent) {
+	var of map[host.MonthSpent]int // without what was spent: its place in list
+	for i := range items {
+		it := &items[i]
+		if it.Spent == (host.Spent{}) {
+			continue
+		}
+		key := host.MonthSpent{Tenant: it.Key.Tenant, Month: host.MonthOf(it.At)}
+		at, known := of[key]
+		if !known {
+			if of == nil {
+				of = map[host.MonthSpent]int{}
+			}
+			at, of[key] = len(list), len(list)
+			list = append(list, key)
+		}
+		list[at].Add(it.Spent)
+	}
+	return list
 }
 
 func (p *part) add(it *host.JournalItem, record bool) error {
@@ -75,7 +100,8 @@ func (p *part) add(it *host.JournalItem, record bool) error {
 			p.Snapshot, p.Cut = it.Seq, max(p.Cut, it.Cut)
 		}
 		p.entries = append(p.entries, data)
-		p.WakeAt, p.At = it.WakeAt, it.At
+		p.WakeAt, p.At, p.StateBytes = it.WakeAt, it.At, it.StateBytes
+		p.StateGrowth += it.StateGrowth
 	}
 	for _, r := range it.Runs {
 		if i, ok := p.runs[r.RunID]; ok {

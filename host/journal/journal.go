@@ -37,6 +37,9 @@ type Config struct {
 	// Committed is told of each commit, on the committer's goroutine: how many items
 	// it has, how long it took, and why it failed. nil: nobody is.
 	Committed func(items int, took time.Duration, err error)
+	// Wrote is told of each batch that is durable, on the committer's goroutine. nil:
+	// nobody is.
+	Wrote func(b *host.Batch)
 	// Wake is called after a commit, on the committer's goroutine. nil: none.
 	Wake func()
 }
@@ -182,13 +185,15 @@ func (j *Journal) Wait(ctx context.Context, pos uint64) error {
 	}
 }
 
-// Congested reports whether so much is waiting for the disk, in all or of this
-// tenant, that no further work should be started.
+// Congested reports whether so much of this tenant is waiting for the disk that no
+// further work of it should be started: more than a tenant may have, or more than is
+// left for the others. So however many tenants write more than the disk takes, one
+// that writes little is not stopped with them.
 func (j *Journal) Congested(tenant string) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.failed != nil || j.refused ||
-		j.pending > j.cfg.MaxPendingBytes || j.tenants[tenant] > j.cfg.MaxTenantPendingBytes
+		j.tenants[tenant] > min(j.cfg.MaxTenantPendingBytes, j.cfg.MaxPendingBytes-j.pending)
 }
 
 // Err is the failure that killed the queue, or nil; a commit that is being
@@ -292,6 +297,9 @@ func (j *Journal) commit(ctx context.Context, items []queued) error {
 	if err != nil {
 		j.commitFailed(err)
 		return err
+	}
+	if j.cfg.Wrote != nil {
+		j.cfg.Wrote(&b)
 	}
 	for i := range b.Sessions {
 		s := &b.Sessions[i]

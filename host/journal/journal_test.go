@@ -297,6 +297,30 @@ func TestCongestionByTenantAndInAll(t *testing.T) {
 	}
 }
 
+// However much others have waiting for the disk, a tenant that has little is not
+// stopped: each that wants more than there is leaves as much as it has.
+func TestCongestionLeavesRoomForOthers(t *testing.T) {
+	j := open(t, &fakeStore{}, func(c *journal.Config) { c.MaxTenantPendingBytes, c.MaxPendingBytes = 100_000, 100_000 })
+	seq := map[string]uint64{}
+	for range 10_000 {
+		for _, tenant := range []string{"a", "b", "c"} {
+			if j.Congested(tenant) {
+				continue
+			}
+			it := item("s", seq[tenant]+1, "x")
+			seq[tenant]++
+			it.Key.Tenant = tenant
+			j.Append(epoch, it)
+		}
+	}
+	if !j.Congested("a") || !j.Congested("b") || !j.Congested("c") || j.Congested("d") {
+		t.Errorf("three tenants have %d bytes waiting", j.Stats().Pending)
+	}
+	if most := 76_000; j.Stats().Pending > most || j.Stats().Pending < most/2 {
+		t.Errorf("three tenants have %d bytes waiting, want three quarters of 100,000", j.Stats().Pending)
+	}
+}
+
 func TestRunDrainsOnStop(t *testing.T) {
 	f := &fakeStore{}
 	j := open(t, f, func(c *journal.Config) { c.Linger = time.Hour })

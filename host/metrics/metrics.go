@@ -40,6 +40,7 @@ type Metrics struct {
 	commits  prometheus.Histogram
 	entries  prometheus.Histogram
 	refused  prometheus.Counter
+	wrong    *prometheus.CounterVec // keys, by answer
 
 	mu      sync.RWMutex // guards tenants
 	tenants map[string]bool
@@ -68,6 +69,7 @@ func New() *Metrics {
 	m.ended = counter("weft_runs_ended_total", "Runs that have ended, by status.", "tenant", "status")
 	m.steps = counter("weft_steps_total", "Invocations of steps in runs that have ended.", "tenant")
 	m.fuel = counter("weft_run_fuel_units_total", "Units that steps of runs that have ended have burnt.", "tenant")
+	m.wrong = counter("weft_wrong_keys_total", "API keys that are wrong, and those that were refused unseen as too many wrong ones came from their address.", "answer")
 	m.waited = histogram("weft_attempt_wait_seconds", "Time that a step that could run has waited for a core.", times)
 	m.commits = histogram("weft_commit_seconds", "Time of a commit of the journal.", times)
 	m.entries = histogram("weft_commit_entries", "Entries in a commit.", prometheus.ExponentialBuckets(1, 4, 8))
@@ -111,6 +113,15 @@ func (m *Metrics) Ended(run *host.Run) {
 	m.ended.WithLabelValues(tenant, string(run.Status)).Inc()
 	m.steps.WithLabelValues(tenant).Add(float64(run.Steps))
 	m.fuel.WithLabelValues(tenant).Add(float64(run.Fuel))
+}
+
+// WrongKey tells of an API key that is wrong, or was refused unseen.
+func (m *Metrics) WrongKey(refused bool) {
+	answer := "401"
+	if refused {
+		answer = "429"
+	}
+	m.wrong.WithLabelValues(answer).Inc()
 }
 
 // Waited tells how long a step has waited for a core.

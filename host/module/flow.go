@@ -20,6 +20,12 @@ import (
 // of the plugins whose functions it names. Within it the steps of a plugin are
 // called PLUGIN.STEP, so that several plugins may have functions of one name.
 
+// Codes of what flows name and there is not.
+const (
+	problemFunction = "unknown_function"
+	problemWorkflow = "unknown_workflow"
+)
+
 // plan reads a flow, checks all that it names, and gives the plugins that it needs.
 // Everything that is wrong comes in one error. s.changing is held.
 func (s *Service) plan(ctx context.Context, tenant string, r *record, c *host.Composition) ([]string, error) {
@@ -127,7 +133,7 @@ func function(ref flow.Reference, of func(plugin string) *part) (string, *host.P
 	if len(has) > mostInvolved {
 		has = append(has[:mostInvolved], "...")
 	}
-	return fault("unknown_function", "it names %s, and plugin %s has no such function: it has %s", clipPlain(ref.Name), first, strings.Join(has, ", "))
+	return fault(problemFunction, "it names %s, and plugin %s has no such function: it has %s", clipPlain(ref.Name), first, strings.Join(has, ", "))
 }
 
 // isFunction reports whether a flow can call a step.
@@ -147,7 +153,7 @@ func (s *Service) nesting(ctx context.Context, tenant, name string, doc *flow.Do
 			problems = append(problems, host.Problem{Code: code, Step: clipPlain(ref.Node), Message: "node " + clipPlain(ref.Node) + ": " + fmt.Sprintf(format, args...)})
 		}
 		if _, ok := s.current(tenant, ref.Name); !ok && ref.Name != name {
-			say("unknown_workflow", "there is no workflow %s: make it first", clipPlain(ref.Name))
+			say(problemWorkflow, "there is no workflow %s: make it first", clipPlain(ref.Name))
 			continue
 		}
 		depth, err := s.depth(ctx, tenant, ref.Name, name, 1)

@@ -26,6 +26,9 @@ type Config struct {
 	Sandbox host.Sandbox
 	// Limits has the limits of uploads by tenant and plugin; nil: the defaults.
 	Limits *host.LimitTable
+	// Quota refuses a version of so many bytes that would be more than a tenant may
+	// have. nil: nobody does.
+	Quota func(ctx context.Context, tenant string, size int) error
 	// Settled returns when everything is durable that was given to the journal
 	// before. nil: it always is.
 	Settled func(context.Context) error
@@ -41,6 +44,7 @@ type Service struct {
 	store   host.Store
 	sandbox host.Sandbox
 	limits  *host.LimitTable
+	quota   func(ctx context.Context, tenant string, size int) error
 	settled func(context.Context) error
 	log     *slog.Logger
 	now     func() time.Time
@@ -72,6 +76,7 @@ func New(c Config) (*Service, error) {
 		store:   c.Store,
 		sandbox: c.Sandbox,
 		limits:  c.Limits,
+		quota:   c.Quota,
 		settled: c.Settled,
 		log:     c.Log,
 		now:     c.Now,
@@ -82,6 +87,9 @@ func New(c Config) (*Service, error) {
 	}
 	if s.now == nil {
 		s.now = time.Now
+	}
+	if s.quota == nil {
+		s.quota = func(context.Context, string, int) error { return nil }
 	}
 	stored, err := s.store.Plugins(context.Background(), "")
 	if err != nil {

@@ -35,7 +35,10 @@ func (s *Service) Put(ctx context.Context, tenant, name string, wasm []byte) (ho
 		info, err := s.info(ctx, newest)
 		return info, false, err
 	}
-	v, err := s.check(ctx, digest, wasm, limits)
+	if err := s.quota(ctx, tenant, len(wasm)); err != nil { // before it is compiled
+		return host.PluginInfo{}, false, err
+	}
+	v, err := s.check(host.OnBehalf(ctx, tenant), digest, wasm, limits)
 	if err != nil {
 		return host.PluginInfo{}, false, err
 	}
@@ -108,6 +111,9 @@ func (s *Service) keep(ctx context.Context, tenant, name string, v *version, was
 	newest, known := s.newest(tenant, name)
 	if known && newest.Digest == v.digest { // another upload was faster
 		return newest, false, nil
+	}
+	if err := s.quota(ctx, tenant, v.size); err != nil { // there may have been others since
+		return stored, false, err
 	}
 	versions, remade, err := s.remake(ctx, tenant, &override{name, v})
 	if err != nil {

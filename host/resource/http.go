@@ -168,7 +168,7 @@ func (k *httpKind) follow(ctx context.Context, rules []rule, q *request, t *targ
 			}
 			return nil, fail
 		}
-		res, err := transport.RoundTrip(k.outgoing(ctx, q, t, call.Key, t.origin() == asked && k.trusted[asked]))
+		res, err := transport.RoundTrip(k.outgoing(ctx, q, t, call, t.origin() == asked && k.trusted[asked]))
 		if err != nil {
 			return nil, k.failure(ctx, t, err)
 		}
@@ -233,7 +233,7 @@ func (q *request) again(status int) *request {
 }
 
 // outgoing is a request as it leaves; secrets go to the origin that was asked for.
-func (k *httpKind) outgoing(ctx context.Context, q *request, t *target, key string, withSecrets bool) *http.Request {
+func (k *httpKind) outgoing(ctx context.Context, q *request, t *target, call *host.ResourceCall, withSecrets bool) *http.Request {
 	u := *t.url
 	req := &http.Request{Method: q.method, URL: &u, Host: u.Host, Header: q.header.Clone(), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
 	if len(q.body) > 0 {
@@ -245,7 +245,14 @@ func (k *httpKind) outgoing(ctx context.Context, q *request, t *target, key stri
 	if req.Header.Get("User-Agent") == "" {
 		req.Header.Set("User-Agent", "weft")
 	}
-	req.Header.Set("Idempotency-Key", key)
+	req.Header.Set("Idempotency-Key", call.Key)
+	if call.Trace != nil { // in place of what the guest may have made up
+		req.Header.Set("Traceparent", call.Trace.Parent)
+		req.Header.Del("Tracestate")
+		if call.Trace.State != "" {
+			req.Header.Set("Tracestate", call.Trace.State)
+		}
+	}
 	if withSecrets {
 		for _, s := range k.secrets {
 			if s.header != "" {

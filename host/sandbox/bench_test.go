@@ -15,6 +15,7 @@ func BenchmarkInvoke(b *testing.B) {
 	}{
 		{"wat", func() []byte { return hostile(b, "good") }},
 		{"tinygo", func() []byte { return plugin(b, "counter-tinygo") }},
+		{"rust", func() []byte { return plugin(b, "counter-rust") }},
 		{"go", func() []byte { return plugin(b, "counter-go") }},
 	}
 	for _, g := range guests {

@@ -22,18 +22,16 @@ import (
 // server loads them from there.
 
 // build builds a module, and keeps what comes of it on disk if there is a
-// folder for that, within limits. Not more builds than cores run at a time.
+// folder for that, within limits, when it is the tenant's turn.
 //
 // # Errors
 //
 // CodeInvalidPlugin with problems.
-func (s *Sandbox) build(key moduleKey, wasm []byte, limits *host.Limits) (*module, error) {
-	select {
-	case s.compiling <- struct{}{}:
-		defer func() { <-s.compiling }()
-	case <-s.base.Done():
+func (s *Sandbox) build(tenant string, key moduleKey, wasm []byte, limits *host.Limits) (*module, error) {
+	if !s.building.take(tenant, len(wasm), s.base.Done()) {
 		return nil, errClosed
 	}
+	defer s.building.leave(tenant)
 	began := time.Now()
 	defer func() {
 		s.log.Debug("built a module", "digest", key.digest, "bytes", len(wasm), "took", time.Since(began))

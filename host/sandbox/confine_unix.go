@@ -4,6 +4,7 @@ package sandbox
 
 import (
 	"fmt"
+	"math"
 	"os/exec"
 	"syscall"
 	"time"
@@ -12,7 +13,8 @@ import (
 )
 
 // confine limits the address space and the CPU time of this process, for good,
-// and has it leave no core file.
+// has it leave no core file, and has whatever else wants a core go first: a build
+// cannot be interrupted otherwise.
 func confine(addressSpace uint64, cpu time.Duration) error {
 	seconds := uint64(cpu/time.Second) + 1
 	for _, l := range []struct {
@@ -28,14 +30,26 @@ func confine(addressSpace uint64, cpu time.Duration) error {
 		if err := unix.Getrlimit(l.resource, &now); err != nil {
 			return fmt.Errorf("read the limit of %s: %w", l.name, err)
 		}
-		now.Cur = min(now.Max, l.max)
-		now.Max = now.Cur
+		lower(&now.Cur, &now.Max, l.max)
 		if err := unix.Setrlimit(l.resource, &now); err != nil {
 			return fmt.Errorf("limit %s: %w", l.name, err)
 		}
 	}
+	// The group is this process alone (see apart), and all its threads.
+	if err := unix.Setpriority(unix.PRIO_PGRP, 0, niceness); err != nil {
+		return fmt.Errorf("step back behind others: %w", err)
+	}
 	return nil
 }
+
+// lower lowers both limits to most. Systems differ in their type.
+func lower[T int64 | uint64](cur, hard *T, most uint64) {
+	*hard = min(*hard, T(min(most, math.MaxInt64)))
+	*cur = *hard
+}
+
+// niceness of a compiler: about a tenth of the time of a core that others want.
+const niceness = 10
 
 // apart keeps a process from getting the signals of the terminal that the server
 // runs in: the server ends it.

@@ -3,7 +3,6 @@ package sandbox
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"unicode"
 
@@ -14,6 +13,7 @@ import (
 // Codes of a guest's own failures.
 const (
 	codeTrap     = host.RunTrap
+	codePanic    = host.RunPanic
 	codeFuel     = host.RunFuelExhausted
 	codeDeadline = host.RunDeadlineExceeded
 	codeLimit    = host.RunLimitExceeded
@@ -35,19 +35,26 @@ func (g *guest) verdict(err error) (*abi.Error, error) {
 		return nil, nil
 	}
 	if isUnwound(err) {
+		if fail := g.panicked(""); g.fail != nil && g.fail.Code == codeTrap && fail != nil {
+			return fail, g.stop
+		}
 		return g.withTail(g.fail), g.stop
 	}
 	reason, ok := trapReason(err)
 	if !ok {
 		return nil, fmt.Errorf("run %s of module %s: %w", g.phase.entry(), g.module.digest, err)
 	}
+	refused := ""
+	if g.linear.Refused() {
+		refused = fmt.Sprintf(" (after memory.grow was refused at the limit of %d bytes)", g.limits.MemoryBytes)
+	}
+	if fail := g.panicked(g.module.panicPlace(err) + refused); fail != nil {
+		return fail, nil
+	}
 	if name := g.module.trapFunction(err); name != "" {
 		reason += " in function " + name
 	}
-	if g.linear.Refused() {
-		reason += fmt.Sprintf(" (after memory.grow was refused at the limit of %d bytes)", g.limits.MemoryBytes)
-	}
-	return g.withTail(&abi.Error{Code: codeTrap, Message: reason}), nil
+	return g.withTail(&abi.Error{Code: codeTrap, Message: reason + refused}), nil
 }
 
 // isTrap tells whether a call ended by a trap of WebAssembly.
@@ -87,43 +94,6 @@ func trapReason(err error) (reason string, ok bool) {
 		return "", false
 	}
 	return err.Error(), true
-}
-
-// trapFunction finds the name of the function that trapped, in the stack trace:
-// one line for each function, as MODULE.NAME(types) types, or MODULE.$INDEX when
-// it has no name. Functions of the rewriter's are passed over: who called them is
-// meant. "" when there is no trace.
-func (m *module) trapFunction(err error) string {
-	_, trace, _ := strings.Cut(err.Error(), "wasm stack trace:\n\t")
-	for line := range strings.SplitSeq(trace, "\n\t") {
-		name := traceName(line)
-		if strings.HasPrefix(name, helperPrefix) {
-			continue
-		}
-		if index, ok := strings.CutPrefix(name, "$"); ok {
-			n, _ := strconv.ParseUint(index, 10, 32)
-			name = m.plan.functionName(uint32(n))
-		}
-		if len(name) > maxFuncText {
-			name = name[:maxFuncText] + "..."
-		}
-		return oneLine(name)
-	}
-	return ""
-}
-
-// traceName takes the name out of a line of a stack trace.
-func traceName(line string) string {
-	line, _, _ = strings.Cut(line, "\n")
-	if before, ok := strings.CutSuffix(line, ")"); ok {
-		if i := strings.LastIndex(before, ") ("); i >= 0 { // several results
-			line = line[:i+1]
-		}
-	}
-	if i := strings.LastIndexByte(line, '('); i >= 0 {
-		line = line[:i]
-	}
-	return strings.TrimPrefix(line, ".")
 }
 
 // oneLine makes text of a guest's fit into a message of one line, for any

@@ -136,6 +136,7 @@ func invokeSteps(t *testing.T, b bench, digest string, raw []byte) (seen []obser
 	for _, step := range manifest.Steps {
 		for _, accepted := range step.Accepts {
 			inv := b.invocation(digest, nil)
+			inv.Limits.Fuel = 200_000_000 // for the one that spins
 			input := abi.StepInput{
 				Step:    step.Name,
 				Trigger: []abi.Event{{Type: accepted.Types[0], Body: state, ID: 1}},

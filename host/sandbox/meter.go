@@ -16,6 +16,7 @@ const (
 	wasiFuel     = 200   // a function of WASI
 	itemFuel     = 16    // an item of a list that WASI goes through
 	bytesPerUnit = 16    // of what is copied
+	loadFuel     = 16    // a byte of a module that is loaded; the token is charged for it
 )
 
 // bytesFuel is the charge for n bytes that the host copies.

@@ -45,6 +45,7 @@ type slot struct {
 type lease struct {
 	module *module
 	slot   *slot
+	work   uint64 // of loading it, in units; 0: it was there
 }
 
 // lease gives a module that is ready to run. wasm may be nil; then the source
@@ -55,13 +56,20 @@ type lease struct {
 // [*host.Error] with CodeInvalidPlugin and problems for the module's own
 // faults, what the source says, ctx's error.
 func (s *Sandbox) lease(ctx context.Context, key moduleKey, wasm []byte, limits *host.Limits) (lease, error) {
+	return s.leaseFor(ctx, host.BehalfOf(ctx), key, wasm, limits)
+}
+
+// leaseFor is lease for a tenant, whose turn it has to be if the module is to be
+// built.
+func (s *Sandbox) leaseFor(ctx context.Context, tenant string, key moduleKey, wasm []byte, limits *host.Limits) (lease, error) {
 	if err := s.enter(); err != nil {
 		return lease{}, err
 	}
 	e, m := s.modules.use(key)
+	there := m != nil
 	for m == nil {
 		var err error
-		if m, err = s.compiled(ctx, e, wasm, limits); err != nil {
+		if m, err = s.compiled(ctx, tenant, e, wasm, limits); err != nil {
 			var b *breach
 			if errors.As(err, &b) && b.below(limits) {
 				continue // somebody else had it built, who may have less
@@ -71,7 +79,11 @@ func (s *Sandbox) lease(ctx context.Context, key moduleKey, wasm []byte, limits 
 			return lease{}, err
 		}
 	}
-	return lease{module: m, slot: e}, nil
+	l := lease{module: m, slot: e}
+	if !there {
+		l.work = uint64(m.size) * loadFuel
+	}
+	return l, nil
 }
 
 // breach is the error of a module that could not be built within limits.
@@ -91,7 +103,7 @@ func (b *breach) below(l *host.Limits) bool {
 
 // compiled waits for the module of a slot, and has it compiled if nobody does.
 // The compiling goroutine is a user of the slot of its own.
-func (s *Sandbox) compiled(ctx context.Context, e *slot, wasm []byte, limits *host.Limits) (*module, error) {
+func (s *Sandbox) compiled(ctx context.Context, tenant string, e *slot, wasm []byte, limits *host.Limits) (*module, error) {
 	start := func(load func()) error {
 		s.modules.use(e.key)
 		err := s.start(func() {
@@ -104,7 +116,7 @@ func (s *Sandbox) compiled(ctx context.Context, e *slot, wasm []byte, limits *ho
 		return err
 	}
 	return e.flight.get(ctx, start, func() (*module, error) {
-		m, err := s.load(e.key, wasm, limits)
+		m, err := s.load(tenant, e.key, wasm, limits)
 		if err == nil {
 			s.modules.put(e, m)
 		}
@@ -127,7 +139,7 @@ func (s *Sandbox) start(f func()) error {
 // load makes a module ready to be instantiated: from the disk if it was built
 // before, else by building it. What is on disk is named by the digest of the
 // original, so that is not read.
-func (s *Sandbox) load(key moduleKey, wasm []byte, limits *host.Limits) (*module, error) {
+func (s *Sandbox) load(tenant string, key moduleKey, wasm []byte, limits *host.Limits) (*module, error) {
 	if m := s.loadBuilt(key); m != nil {
 		return m, nil
 	}
@@ -141,7 +153,7 @@ func (s *Sandbox) load(key moduleKey, wasm []byte, limits *host.Limits) (*module
 	if actual := digestOf(wasm); actual != key.digest {
 		return nil, host.Errorf(host.CodeInternal, "module %s is damaged: its bytes have the digest %s", key.digest, actual)
 	}
-	m, err := s.build(key, wasm, limits)
+	m, err := s.build(tenant, key, wasm, limits)
 	switch {
 	case err != nil && stored:
 		return nil, asStored(key.digest, err)

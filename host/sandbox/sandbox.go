@@ -98,7 +98,7 @@ type Sandbox struct {
 
 	reference bool
 	compiler  []string
-	compiling chan struct{} // a place for each build that may run at a time
+	building  *buildQueue
 	modules   modules
 	memories  *memory.Pool
 	pool      pool
@@ -149,7 +149,7 @@ func New(_ context.Context, c Config) (*Sandbox, error) {
 
 		reference: c.Reference,
 		compiler:  c.Compiler,
-		compiling: make(chan struct{}, runtime.GOMAXPROCS(0)),
+		building:  newBuildQueue(runtime.NumCPU()),
 		memories:  memory.New(memory.Config{KeepBytes: keepEachCore * runtime.GOMAXPROCS(0)}),
 	}
 	s.modules.budget = cmp.Or(c.CodeBytes, defaultCodeBytes)
@@ -261,7 +261,7 @@ func (s *Sandbox) Invoke(ctx context.Context, inv host.Invocation) (host.Invocat
 	if limit := inv.Limits.InputBytes; len(inv.Input) > limit {
 		return failed(codeLimit, "the input has %d bytes, at most %d are allowed (limit input_bytes)", len(inv.Input), limit), nil
 	}
-	lease, err := s.lease(ctx, moduleKey{inv.Digest, inv.Limits.TableEntries}, nil, &s.stored)
+	lease, err := s.leaseFor(ctx, inv.Tenant, moduleKey{inv.Digest, inv.Limits.TableEntries}, nil, &s.stored)
 	if err != nil {
 		return host.InvocationResult{}, err
 	}
@@ -279,7 +279,9 @@ func (s *Sandbox) Invoke(ctx context.Context, inv host.Invocation) (host.Invocat
 		return host.InvocationResult{}, asStored(inv.Digest, err)
 	}
 	defer s.recycle(lease, g)
-	return g.invoke(ctx, &inv)
+	res, err := g.invoke(ctx, &inv)
+	res.Work = lease.work
+	return res, err
 }
 
 func failed(code, format string, args ...any) host.InvocationResult {

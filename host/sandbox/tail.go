@@ -6,6 +6,9 @@ import "strings"
 // as a panic's text is followed by a trace of the goroutines.
 const keptTail = 4096
 
+// panicMark is how Go, TinyGo and the Rust SDK begin to say why they panic.
+const panicMark = "panic: "
+
 // tail keeps the end of what a guest printed.
 type tail struct{ b []byte }
 
@@ -24,12 +27,22 @@ func (t *tail) write(text []byte) {
 // text gives the part to show, in one line: from the last panic on, without
 // the trace that follows it, else the end.
 func (t *tail) text() string {
+	if mark, text, ok := t.lastPanic(); ok {
+		return mark + text
+	}
 	text := string(t.b)
-	for _, mark := range []string{"panic: ", "fatal error: "} {
-		if i := strings.LastIndex("\n"+text, "\n"+mark); i >= 0 {
-			text, _, _ = strings.Cut(text[i:], "\n\n")
-			return oneLine(text[:min(len(text), maxTailText)])
+	return oneLine(text[max(0, len(text)-maxTailText):])
+}
+
+// lastPanic gives what the last panic said, in one line, and the mark by which it was
+// known.
+func (t *tail) lastPanic() (mark, text string, ok bool) {
+	all := "\n" + string(t.b)
+	for _, mark := range []string{panicMark, "fatal error: "} {
+		if i := strings.LastIndex(all, "\n"+mark); i >= 0 {
+			text, _, _ := strings.Cut(all[i+1+len(mark):], "\n\n")
+			return mark, oneLine(text[:min(len(text), maxTailText)]), true
 		}
 	}
-	return oneLine(text[max(0, len(text)-maxTailText):])
+	return "", "", false
 }

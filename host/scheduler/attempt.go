@@ -18,7 +18,8 @@ type attempt struct {
 	inv     uint64
 	view    engine.Invocation
 	answers Answers
-	replay  bool // it has a record, or ran before
+	replay  bool                // it has a record, or ran before
+	traced  *host.TracedAttempt // what its span is to tell; nil: there is none, or it has been told
 
 	// Guarded by ss.mu.
 	running   bool
@@ -27,7 +28,11 @@ type attempt struct {
 	parked    bool               // waits for a write ticket
 	unparked  bool               // the ticket came free before the guest was out
 	resumed   bool               // what it waits for came before the guest was out
+	held      bool               // abandoned until its run, which is blocked, goes on
 	putOff    int                // times in a row that it was put off
+	goesOn    bool               // it is abandoned for now only
+	tok       *token             // of the run under way
+	spending
 }
 
 // open begins an invocation's attempt: fresh, or with what is stored of it.
@@ -47,11 +52,12 @@ func (ss *session) open(inv uint64, stored *opened) {
 	if stored != nil && stored.open != nil && stored.attempt == view.Attempt {
 		o, record = *stored.open, stored.record
 		o.Limits = o.Limits.Complete() // an older server may have known fewer
-		at.replay = true
+		at.replay, at.spending = true, stored.spending
 	} else {
 		o.Clock = max(ss.s.now(), ss.eng.Now())
 		ss.s.cfg.Entropy(o.Seed[:])
 	}
+	at.trace(&o)
 	at.answers = ss.s.cfg.Answers(live{at}, o, record)
 	ss.attempts[inv] = at
 	ss.pin()
@@ -98,15 +104,18 @@ func (s *Scheduler) item(at *attempt) readyItem {
 }
 
 // abandon ends an attempt that is no longer wanted. Called with ss.mu held.
-func (ss *session) abandon(inv uint64) {
+func (ss *session) abandon(inv uint64, held bool) {
 	at := ss.attempts[inv]
 	if at == nil {
 		return
 	}
 	delete(ss.attempts, inv)
-	at.abandoned = true
+	at.abandoned, at.held = true, held
+	_, at.goesOn = ss.eng.Invocation(inv)
 	if at.cancel != nil {
 		at.cancel()
+	} else if at.replay && !held {
+		at.tell(0, nil, true)
 	}
 	ss.giveUp(at)
 	if at.parked {
@@ -118,9 +127,9 @@ func (ss *session) abandon(inv uint64) {
 // run is one run of an attempt's guest, with a token in hand.
 func (s *Scheduler) run(at *attempt) {
 	tok := s.newToken(at.ss.key.Tenant, at)
-	ctx, ok := at.begin()
+	ctx, ok := at.begin(tok)
 	if !ok {
-		tok.release(0)
+		tok.release(0, 0)
 		at.ss.release()
 		return
 	}
@@ -129,12 +138,12 @@ func (s *Scheduler) run(at *attempt) {
 	if err == nil {
 		res, err = s.cfg.Sandbox.Invoke(ctx, inv)
 	}
-	tok.release(res.Fuel)
+	tok.release(res.Fuel, res.Work)
 	at.end(res, err)
 }
 
 // begin marks the attempt as running; false if nobody wants it.
-func (at *attempt) begin() (context.Context, bool) {
+func (at *attempt) begin(tok *token) (context.Context, bool) {
 	ss := at.ss
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -142,7 +151,7 @@ func (at *attempt) begin() (context.Context, bool) {
 		return nil, false
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	at.cancel, at.running = cancel, true
+	at.cancel, at.running, at.tok = cancel, true, tok
 	at.answers.Restart()
 	ss.s.mu.Lock()
 	ss.s.counters.Attempts++
@@ -151,6 +160,9 @@ func (at *attempt) begin() (context.Context, bool) {
 		ss.s.counters.Replayed++
 	}
 	ss.s.mu.Unlock()
+	if at.traced != nil {
+		at.traced.Replayed = at.replay
+	}
 	at.replay = true
 	return ctx, true
 }
@@ -174,6 +186,8 @@ func (at *attempt) end(res host.InvocationResult, err error) {
 	at.running = false
 	at.cancel()
 	at.cancel = nil
+	at.burnt = at.burnt.With(max(res.Fuel, at.tok.burnt))
+	at.tok = nil
 	var u Unwound
 	switch {
 	case at.abandoned || ss.dead:
@@ -186,6 +200,12 @@ func (at *attempt) end(res host.InvocationResult, err error) {
 	}
 	switch {
 	case u.Stale:
+		if at.abandoned && !at.goesOn || ss.dead {
+			ss.settle(&at.spending)
+		}
+		if at.abandoned && !at.held && !ss.dead {
+			at.tell(res.Fuel, nil, true)
+		}
 		ss.drop(at)
 	case u.Again:
 		s.count(&s.counters.Conflicts)
@@ -207,7 +227,7 @@ func (at *attempt) end(res host.InvocationResult, err error) {
 		}
 		ss.drop(at)
 		o := at.answers.Open()
-		ss.suspended[at.inv] = &opened{attempt: at.view.Attempt, open: &o, record: at.answers.Record()}
+		ss.suspended[at.inv] = &opened{attempt: at.view.Attempt, open: &o, record: at.answers.Record(), spending: at.spending}
 	case u.Parked:
 		s.count(&s.counters.Parks)
 		if at.unparked {
@@ -222,7 +242,7 @@ func (at *attempt) end(res host.InvocationResult, err error) {
 		ss.giveUp(at)
 		_, _, err := ss.tick(engine.Block{RunID: at.view.RunID, Reason: *u.Block}, nil)
 		if err != nil && !errors.Is(err, engine.ErrStale) {
-			s.cfg.Log.Error("a run cannot be blocked", "run", at.view.RunID, "error", err)
+			at.say(slog.LevelError, "a run cannot be blocked", "error", err)
 		}
 		ss.drop(at)
 	default:
@@ -250,7 +270,7 @@ func (at *attempt) classify(err error) Unwound {
 	if host.CodeOf(err) == host.CodeUnavailable {
 		return Unwound{Later: true}
 	}
-	at.ss.s.cfg.Log.Error("the host could not run a step", "tenant", at.ss.key.Tenant, "run", at.view.RunID, "step", at.view.Step, "error", err)
+	at.say(slog.LevelError, "the host could not run a step", "error", err)
 	return Unwound{Block: &host.Blocked{Code: host.BlockedHostError, Message: host.MessageOf(err)}}
 }
 
@@ -277,6 +297,7 @@ func (at *attempt) finish(res host.InvocationResult, fail *abi.Error) (lost bool
 		at.log(at.answers.Logs())
 		if r.Entry != nil {
 			at.answers.Finish(r.Entry)
+			at.spend(r.Entry, at.burnt)
 		}
 	})
 	switch {
@@ -284,7 +305,9 @@ func (at *attempt) finish(res host.InvocationResult, fail *abi.Error) (lost bool
 		at.answers.Lost()
 		return true
 	case err != nil && !errors.Is(err, engine.ErrStale):
-		ss.s.cfg.Log.Error("a step's end is refused", "run", at.view.RunID, "step", at.view.Step, "error", err)
+		at.say(slog.LevelError, "a step's end is refused", "error", err)
+	case err == nil:
+		at.tell(res.Fuel, out.Err, false)
 	}
 	return false
 }
@@ -312,10 +335,8 @@ func (ss *session) drop(at *attempt) {
 
 // log shows the guest's log lines in the server's log.
 func (at *attempt) log(lines []engine.LogRecord) {
-	log := at.ss.s.cfg.Log
 	for i := range lines {
-		log.Log(context.Background(), slogLevel(lines[i].Level), lines[i].Message, "tenant", at.ss.key.Tenant,
-			"workflow", at.view.Workflow, "run", at.view.RunID, "step", at.view.Step)
+		at.say(slogLevel(lines[i].Level), lines[i].Message)
 	}
 }
 
@@ -377,6 +398,7 @@ func (l live) effect(n uint64, req engine.Request, attach func(*engine.Result)) 
 	res, _, err := ss.tick(engine.Call{Invocation: at.inv, Attempt: at.view.Attempt, N: n, Request: req}, func(r *engine.Result) {
 		if r.Entry != nil {
 			at.log(at.answers.Logs())
+			at.spend(r.Entry, at.burntNow())
 		}
 		attach(r)
 	})

@@ -37,8 +37,9 @@ type bench struct {
 	seldom                   int            // rest commits after so many steps; default: each
 	real                     bool           // the clock is package time's, a bubble's mostly
 	dueAtOnce, erase         int
-	fails                    bool // commits may fail, for good
-	beside                   bool // work waits for commits: it goes on beside the test
+	quotas                   scheduler.Quotas // default: none
+	fails                    bool             // commits may fail, for good
+	beside                   bool             // work waits for commits: it goes on beside the test
 	after                    *scheduler.Scheduler
 
 	mu    sync.Mutex // guards now
@@ -156,7 +157,7 @@ func (b *bench) open(t testing.TB) *bench {
 		Rehearse: func(o engine.AttemptOpen, r []engine.CallRecord, p *engine.Pending) scheduler.Rehearsal {
 			return hostcall.NewRehearsal(o, r, p)
 		},
-		Classify: classify, Parked: hostcall.ErrParked, Tokens: b.tokens, IdleAfter: 20 * time.Millisecond, Now: b.clock, Limits: b.limits, Resources: b.outside,
+		Classify: classify, Parked: hostcall.ErrParked, Tokens: b.tokens, IdleAfter: 20 * time.Millisecond, Now: b.clock, Limits: b.limits, Resources: b.outside, Quotas: b.quotas,
 		SnapshotEntries: b.snapshots, SnapshotBytes: b.snapshotBytes, KeepEntries: b.keep, After: b.after, DueAtOnce: b.dueAtOnce, EraseRows: b.erase,
 		Log: slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})

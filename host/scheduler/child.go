@@ -18,6 +18,9 @@ func (at *attempt) resolve(req engine.RunWorkflow) (*engine.StartRun, error) {
 			return nil, guestError(err)
 		}
 	}
+	if err := s.cfg.Quotas.Room(tenant); err != nil {
+		return nil, guestError(err)
+	}
 	mod, err := s.cfg.Modules.Newest(tenant, req.Workflow)
 	if host.CodeOf(err) == host.CodeNotFound {
 		return nil, &abi.Error{Code: string(host.CodeNotFound), Message: fmt.Sprintf("step %s runs the workflow %s, which does not exist: upload a plugin that makes it", at.view.Step, req.Workflow)}
@@ -39,6 +42,9 @@ func (at *attempt) resolve(req engine.RunWorkflow) (*engine.StartRun, error) {
 		return nil, childError(err)
 	}
 	t := s.startOf(tenant, mod, ev)
+	if at.traced != nil {
+		t.Trace = s.cfg.Tracer.Child(at.traced)
+	}
 	return &t, nil
 }
 

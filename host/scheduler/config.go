@@ -13,6 +13,9 @@ func (c *Config) setDefaults() {
 	if c.Tokens == 0 {
 		c.Tokens = runtime.GOMAXPROCS(0)
 	}
+	if c.Relent == nil {
+		c.Relent = runtime.Gosched
+	}
 	if c.IdleAfter == 0 {
 		c.IdleAfter = time.Second
 	}
@@ -39,6 +42,9 @@ func (c *Config) setDefaults() {
 	}
 	if c.Resources == nil {
 		c.Resources = noResources{}
+	}
+	if c.Quotas == nil {
+		c.Quotas = noQuotas{}
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 
 	"github.com/weftrun/weft/host"
@@ -158,7 +159,7 @@ func (ss *session) purge(run host.Run) uint64 {
 func (ss *session) takeTurns() {
 	for !ss.dead && ss.eng.TurnDue() {
 		if _, _, err := ss.tick(engine.BeginRun{}, nil); err != nil {
-			ss.s.cfg.Log.Error("a queued run cannot begin", "session", ss.key.Session, "error", err)
+			ss.log(context.Background(), slog.LevelError, "a queued run cannot begin", "error", err)
 			return
 		}
 	}

@@ -57,6 +57,10 @@ func (s *Scheduler) eraseLoaded(ctx context.Context, key host.SessionKey) error 
 	if !errors.As(err, &journal) {
 		return err
 	}
+	info, err := s.cfg.Store.Session(ctx, key)
+	if err != nil && !errors.Is(err, host.ErrNotFound) {
+		return unavailable(err)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.sessions[key] != nil {
@@ -64,6 +68,7 @@ func (s *Scheduler) eraseLoaded(ctx context.Context, key host.SessionKey) error 
 	}
 	s.barriers[key] = s.cfg.Journal.Append(s.cfg.Now(), s.eraseItem(key))
 	delete(s.quarantine, key)
+	s.cfg.Quotas.Runs(key.Tenant, -info.Active, 0)
 	s.cfg.Log.Warn("a quarantined session is deleted", "tenant", key.Tenant, "session", key.Session)
 	return nil
 }

@@ -87,7 +87,7 @@ type imported struct {
 
 // read checks a snapshot that a start has brought, and makes of it what begins the
 // session of the new run.
-func (s *Scheduler) read(req *host.StartRequest, key host.SessionKey) (*imported, error) {
+func (s *Scheduler) read(ctx context.Context, req *host.StartRequest, key host.SessionKey) (*imported, error) {
 	from := req.Snapshot
 	if from.Workflow != req.Workflow {
 		return nil, host.Errorf(host.CodeInvalidArgument, "The snapshot is of workflow '%s', not '%s'", from.Workflow, req.Workflow)
@@ -111,7 +111,7 @@ func (s *Scheduler) read(req *host.StartRequest, key host.SessionKey) (*imported
 	case !p.eng.Begun(from.RunID) && p.eng.Active() > 0:
 		return nil, host.Errorf(host.CodeInvalidArgument, "The snapshot cannot be used here: it is not of the run that it names")
 	}
-	return s.importOf(p, held, req, key)
+	return s.importOf(ctx, p, held, req, key)
 }
 
 // explained is what an error says to the client.
@@ -140,7 +140,7 @@ func (s *Scheduler) allowed(tenant, version string) (host.Limits, error) {
 }
 
 // importOf forks what was restored into the session of the new run.
-func (s *Scheduler) importOf(p *past, held []engine.HeldAttempt, req *host.StartRequest, key host.SessionKey) (*imported, error) {
+func (s *Scheduler) importOf(ctx context.Context, p *past, held []engine.HeldAttempt, req *host.StartRequest, key host.SessionKey) (*imported, error) {
 	out := &imported{}
 	if p.eng.Begun(req.Snapshot.RunID) {
 		out.runID = s.newID()
@@ -156,10 +156,10 @@ func (s *Scheduler) importOf(p *past, held []engine.HeldAttempt, req *host.Start
 			open.Limits = view.Limits
 			h.Open = &open
 		}
-		h.Crashes = 0
+		h.Crashes, h.Burnt = 0, nil // a client's word for it is none
 		by[view.RunID] = append(by[view.RunID], h)
 	}
-	t := engine.ForkTarget{Key: key, RunID: out.runID, HandlerID: req.HandlerID, At: s.now()}
+	t := engine.ForkTarget{Key: key, RunID: out.runID, HandlerID: req.HandlerID, At: s.now(), Trace: s.traceOf(ctx, nil)}
 	s.cfg.Entropy(t.Seed[:])
 	goesOn := ""
 	if out.runID != "" {
@@ -198,7 +198,7 @@ func (s *Scheduler) beginFrom(ctx context.Context, st *reservation, req *host.St
 	} else if !errors.Is(err, host.ErrNotFound) {
 		return begun{}, unavailable(err)
 	}
-	imp, err := s.read(req, host.SessionKey{Tenant: req.Tenant, Session: st.session})
+	imp, err := s.read(ctx, req, host.SessionKey{Tenant: req.Tenant, Session: st.session})
 	if err == nil && imp.runID == "" {
 		req.Event, err = s.startEvent(mod, req.Event)
 	}
@@ -211,7 +211,7 @@ func (s *Scheduler) beginFrom(ctx context.Context, st *reservation, req *host.St
 	}
 	run, pos, end, err := ss.goOn(imp, req.Wait, once)
 	if err == nil && imp.runID == "" {
-		run, pos, end, err = ss.start(req, mod, once)
+		run, pos, end, err = ss.start(ctx, req, mod, once)
 	}
 	if err != nil {
 		ss.release()

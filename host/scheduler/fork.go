@@ -11,7 +11,7 @@ import (
 
 // Fork lets a run go on a second time from a position of its past; see host.Runs.
 func (s *Scheduler) Fork(ctx context.Context, tenant, id string, at uint64) (host.Fork, error) {
-	if err := s.accepting(); err != nil {
+	if err := s.taking(tenant); err != nil {
 		return host.Fork{}, err
 	}
 	run, err := s.Get(ctx, tenant, id)
@@ -81,6 +81,9 @@ func (s *Scheduler) forkOf(ctx context.Context, p *past, runID string) (host.For
 	t := engine.ForkTarget{RunID: s.newID(), HandlerID: s.newID(), At: s.now()}
 	t.Key = host.SessionKey{Tenant: p.ss.key.Tenant, Session: t.HandlerID}
 	s.cfg.Entropy(t.Seed[:])
+	if was, ok := p.eng.Record(runID); ok {
+		t.Trace = s.traceOf(ctx, &was)
+	}
 	held := p.heldBy()
 	runs, anew, err := p.eng.Fork(runID, t)
 	if err != nil {
@@ -93,6 +96,9 @@ func (s *Scheduler) forkOf(ctx context.Context, p *past, runID string) (host.For
 	begin := engine.Adopt{Snapshot: snapshot, Held: held.of(runs, p.ss.key.Session)}
 	if size := len(snapshot) + sizeOfHeld(begin.Held); size > maxSnapshot {
 		return host.Fork{}, host.Errorf(host.CodeLimitExceeded, "The run with its state takes %d bytes, more than a fork may begin with (%d)", size, maxSnapshot)
+	}
+	if err := s.cfg.Quotas.Ready(ctx, t.Key.Tenant); err != nil {
+		return host.Fork{}, err
 	}
 	ss := s.begin(t.Key)
 	if ss == nil {
@@ -115,11 +121,17 @@ func (s *Scheduler) forkOf(ctx context.Context, p *past, runID string) (host.For
 // adopt begins the session by what was another, and gives the record of a run in it.
 // Called with mu held.
 func (ss *session) adopt(t engine.Adopt, runID string) (host.Run, uint64, error) {
+	if runID != "" {
+		if err := ss.place(false); err != nil {
+			return host.Run{}, 0, err
+		}
+	}
 	l := newLedger()
 	l.adopt(&engine.Entry{Held: t.Held})
 	ss.suspended = l.copies()
 	_, pos, err := ss.tick(t, nil)
 	if err != nil {
+		ss.giveBack()
 		return host.Run{}, 0, err
 	}
 	run, _ := ss.eng.Record(runID)
@@ -134,7 +146,7 @@ func (p *past) heldBy() heldByRun {
 	out := heldByRun{}
 	for inv, o := range p.ledger.records {
 		if view, ok := p.eng.Invocation(inv); ok && view.Attempt == o.attempt {
-			out[view.RunID] = append(out[view.RunID], engine.HeldAttempt{Invocation: inv, Attempt: o.attempt, Open: o.open, Calls: slices.Clip(o.record)})
+			out[view.RunID] = append(out[view.RunID], engine.HeldAttempt{Invocation: inv, Attempt: o.attempt, Open: o.open, Calls: slices.Clip(o.record), Burnt: o.spent()})
 		}
 	}
 	return out

@@ -1,6 +1,9 @@
 package scheduler
 
-import "time"
+import (
+	"log/slog"
+	"time"
+)
 
 // An attempt is put off for firstPutOff when the host could not run its guest,
 // each time in a row twice as long, at most for mostPutOff.
@@ -21,8 +24,7 @@ type putOff struct {
 func (s *Scheduler) putOff(at *attempt, reason error) {
 	wait := min(firstPutOff<<min(at.putOff, 10), mostPutOff)
 	at.putOff++
-	s.cfg.Log.Warn("the host cannot run a step now, and tries again", "tenant", at.ss.key.Tenant, "run", at.view.RunID,
-		"step", at.view.Step, "wait", wait, "error", reason)
+	at.say(slog.LevelWarn, "the host cannot run a step now, and tries again", "wait", wait, "error", reason)
 	s.mu.Lock()
 	s.counters.PutOff++
 	s.put = append(s.put, putOff{at, s.cfg.Now().Add(wait)})

@@ -15,6 +15,24 @@ type opened struct {
 	// short: an entry of the attempt was written without its part of the record,
 	// as its finish followed in the same batch. Until then nobody can replay it.
 	short bool
+	spending
+}
+
+// spent gives what was burnt, for a HeldAttempt.
+func (o *opened) spent() *engine.Burnt {
+	if o.burnt == (engine.Burnt{}) {
+		return nil
+	}
+	b := o.burnt
+	return &b
+}
+
+// restored is the spending of an attempt of which so much is written.
+func restored(b *engine.Burnt) (p spending) {
+	if b != nil {
+		p.burnt, p.billed = *b, b.Billed()
+	}
+	return p
 }
 
 // ledger gathers the records of attempts that have not ended, from the entries of
@@ -79,7 +97,7 @@ func (l *ledger) adopt(e *engine.Entry) {
 func (l *ledger) add(held []engine.HeldAttempt) {
 	for i := range held {
 		if h := &held[i]; h.Open != nil || len(h.Calls) > 0 {
-			l.records[h.Invocation] = &opened{attempt: h.Attempt, open: h.Open, record: slices.Clip(h.Calls)}
+			l.records[h.Invocation] = &opened{attempt: h.Attempt, open: h.Open, record: slices.Clip(h.Calls), spending: restored(h.Burnt)}
 		}
 	}
 }
@@ -88,7 +106,7 @@ func (l *ledger) add(held []engine.HeldAttempt) {
 func (l *ledger) copies() map[uint64]*opened {
 	out := make(map[uint64]*opened, len(l.records))
 	for inv, o := range l.records {
-		out[inv] = &opened{attempt: o.attempt, open: o.open, record: slices.Clip(o.record)}
+		out[inv] = &opened{attempt: o.attempt, open: o.open, record: slices.Clip(o.record), spending: o.spending}
 	}
 	return out
 }
@@ -105,6 +123,9 @@ func (l *ledger) attempt(e *engine.Entry) {
 		o.open = e.Open
 	}
 	o.record = append(o.record, e.Calls...)
+	if b, ok := e.Spending(); ok {
+		o.spending = restored(&b)
+	}
 	if e.Finish != nil {
 		l.remove(e.Invocation)
 		return

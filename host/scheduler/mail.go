@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -65,8 +66,7 @@ func (s *Scheduler) mailWork(now time.Time) (work []func(), next time.Time) {
 		}
 		work = append(work, func() {
 			if err := s.carry(context.Background(), m.route); err != nil {
-				s.cfg.Log.Error("messages to a session cannot be delivered, and are tried again", "tenant", m.from.Tenant,
-					"from", m.from.Session, "to", m.to, "error", err)
+				s.logOf(context.Background(), slog.LevelError, "messages to a session cannot be delivered, and are tried again", m.from, []any{"to", m.to, "error", err})
 				s.mail(m.route, s.retryAfter(m.target(), retryMail))
 			}
 		})
@@ -112,7 +112,7 @@ func (s *Scheduler) carry(ctx context.Context, r route) error {
 func (ss *session) note(t engine.Tick) {
 	_, _, err := ss.tick(t, nil)
 	if err != nil && !tooLate(err) {
-		ss.s.cfg.Log.Error("a message's tick is refused", "session", ss.key.Session, "error", err)
+		ss.log(context.Background(), slog.LevelError, "a message's tick is refused", "error", err)
 	}
 }
 
@@ -165,7 +165,7 @@ func (s *Scheduler) bringOnce(ctx context.Context, key host.SessionKey, messages
 		case m.Start != nil:
 			refused = append(refused, engine.ChildEnd{RunID: m.Start.RunID, Err: guestError(err)})
 		default:
-			s.cfg.Log.Error("a message is refused", "tenant", key.Tenant, "session", key.Session, "error", err)
+			s.logOf(ctx, slog.LevelError, "a message is refused", key, []any{"error", err})
 		}
 	}
 	return refused, nil

@@ -259,7 +259,7 @@ func (s *Scheduler) rehearse(ctx context.Context, m Module, p *part) (*host.Depa
 	tok.acquire()
 	inv.Calls, inv.Token = calls, tok
 	res, err := s.cfg.Sandbox.Invoke(ctx, inv)
-	tok.release(res.Fuel)
+	tok.release(res.Fuel, res.Work)
 	d, err := calls.Departs(res, err)
 	if err != nil {
 		return nil, unavailable(err)
@@ -290,5 +290,5 @@ func (s *Scheduler) invocationOf(m Module, key host.SessionKey, view *engine.Inv
 	if err != nil {
 		return host.Invocation{}, err
 	}
-	return host.Invocation{Digest: serves.Digest, ImageHash: serves.ImageHash, Input: input, Clock: o.Clock, Seed: o.Seed, Limits: o.Limits}, nil
+	return host.Invocation{Tenant: key.Tenant, Digest: serves.Digest, ImageHash: serves.ImageHash, Input: input, Clock: o.Clock, Seed: o.Seed, Limits: o.Limits}, nil
 }

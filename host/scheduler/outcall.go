@@ -3,6 +3,7 @@ package scheduler
 import (
 	"container/list"
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/weftrun/weft/abi"
@@ -246,17 +247,26 @@ func (s *Scheduler) outside(ctx context.Context, o *outcall) (value abi.Raw, fai
 	}
 	ss.mu.Lock()
 	call, ok := ss.eng.OutCall(o.key.invocation)
+	span := ss.tracedCall(&call)
 	ss.mu.Unlock()
 	ss.release()
 	if !ok || call.Attempt != o.attempt || call.N != o.n {
 		return nil, nil, false
 	}
 	s.count(&s.counters.Calls)
-	value, fail = s.cfg.Resources.Call(ctx, host.ResourceCall{
+	out := host.ResourceCall{
 		User: host.ResourceUser{Tenant: o.key.session.Tenant, Workflow: call.Workflow, Digest: call.Version},
 		Step: call.Step, RunID: call.RunID, Resource: call.Resource, Method: call.Method,
 		Payload: call.Payload, Key: call.Key, Mode: call.Mode,
-	})
+	}
+	if span != nil {
+		out.Trace = s.cfg.Tracer.Outgoing(span)
+	}
+	value, fail = s.cfg.Resources.Call(ctx, out)
+	if span != nil {
+		span.Ended, span.Code = s.now(), host.FailureCode(fail)
+		s.cfg.Tracer.Called(span)
+	}
 	return value, fail, true
 }
 
@@ -270,8 +280,7 @@ func (s *Scheduler) answerCall(o *outcall, value abi.Raw, fail *abi.Error) {
 		ss.mu.Unlock()
 		ss.release()
 	case host.CodeOf(err) != host.CodeNotFound: // else it was purged
-		s.cfg.Log.Error("the answer of a resource cannot be noted, and is kept", "tenant", o.key.session.Tenant,
-			"session", o.key.session.Session, "error", err)
+		s.logOf(context.Background(), slog.LevelError, "the answer of a resource cannot be noted, and is kept", o.key.session, []any{"error", err})
 		s.mu.Lock()
 		s.calls.late = append(s.calls.late, lateAnswer{o, value, fail, s.cfg.Now().Add(retryLoad)})
 		s.mu.Unlock()

@@ -128,7 +128,7 @@ type edit struct {
 
 // newEdit reads what a client asks for.
 func (s *Scheduler) newEdit(req *host.SessionEdit) (*edit, error) {
-	if err := s.accepting(); err != nil {
+	if err := s.taking(req.Tenant); err != nil {
 		return nil, err
 	}
 	if err := checkID("the name of a session", req.Session); err != nil {
@@ -176,6 +176,9 @@ func patched(patch *state.Node) []state.Path {
 
 // edit makes an edit. A session that was deleted meanwhile is another one now.
 func (s *Scheduler) edit(ctx context.Context, e *edit) error {
+	if err := s.cfg.Quotas.Grow(ctx, e.req.Tenant); err != nil {
+		return err
+	}
 	wait, cancel := context.WithTimeout(ctx, editWait)
 	defer cancel()
 	for {

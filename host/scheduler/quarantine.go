@@ -1,8 +1,10 @@
 package scheduler
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/weftrun/weft/host"
@@ -118,6 +120,6 @@ func (s *Scheduler) purgeQuarantined(run host.Run, loading error) (pos uint64, e
 	if !ok {
 		return 0, host.Errorf(host.CodeUnavailable, "session %q is just being loaded: try again", run.SessionID)
 	}
-	s.cfg.Log.Warn("a handler of a quarantined session is deleted", "tenant", run.Tenant, "session", run.SessionID, "handler", run.HandlerID)
+	s.logRun(context.Background(), slog.LevelWarn, "a handler of a quarantined session is deleted", &run, "session", run.SessionID)
 	return pos, nil
 }

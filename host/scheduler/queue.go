@@ -15,6 +15,7 @@ import "time"
 // tenant has at most as many guests begun as there are tokens.
 type fairQueue struct {
 	tokens  int // free
+	all     int // tokens, free or not
 	tenants map[string]*tenantQueue
 	ready   int
 	clock   uint64 // see level
@@ -31,6 +32,7 @@ type tenantQueue struct {
 	fresh   fifo // attempts whose guest is to begin
 	virtual uint64
 	running int
+	long    int // of those begun, guests that compute for longer than a turn
 	most    int // tokens at a time; 0: all
 	held    bool
 }
@@ -56,7 +58,7 @@ const (
 const turn = 500_000
 
 func (q *fairQueue) init(tokens int, most func(tenant string) int) {
-	q.tokens, q.most = tokens, most
+	q.tokens, q.all, q.most = tokens, tokens, most
 	q.tenants = map[string]*tenantQueue{}
 	q.held = map[string]bool{}
 }
@@ -141,6 +143,21 @@ func (t *tenantQueue) full() bool { return t.most > 0 && t.running >= t.most }
 
 // charge advances the clock of a tenant that holds a token.
 func (q *fairQueue) charge(tenant string, units uint64) { q.tenants[tenant].virtual += units }
+
+// soon reports whether attempts wait that will have ended in a moment, as far as one
+// can tell: not those behind guests of their own tenant that compute for long on all
+// the cores.
+func (q *fairQueue) soon() bool {
+	if q.ready == 0 {
+		return false
+	}
+	for _, t := range q.tenants {
+		if t.waits() && t.fresh.len() > 0 && t.long < q.all {
+			return true
+		}
+	}
+	return false
+}
 
 // release gives a tenant's token back.
 func (q *fairQueue) release(tenant string) {

@@ -269,3 +269,26 @@ func TestDownSinceCountsOverlapsOnly(t *testing.T) {
 		}
 	}
 }
+
+// Work is about to end soon unless it waits behind guests of its own tenant that
+// compute for long on all the cores.
+func TestWorkThatEndsSoon(t *testing.T) {
+	q := &fairQueue{}
+	q.init(2, func(string) int { return 0 })
+	for range 4 {
+		q.push("long", readyItem{at: &attempt{}})
+	}
+	nobody := func(string) bool { return false }
+	for long, want := range []bool{true, true, false} {
+		if got := q.soon(); got != want {
+			t.Errorf("behind %d guests that compute for long: %v", long, got)
+		}
+		if _, ok := q.pop(nobody); ok {
+			q.tenants["long"].long++
+		}
+	}
+	q.push("short", readyItem{at: &attempt{}})
+	if !q.soon() {
+		t.Error("another tenant's turn comes soon")
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"time"
 
@@ -139,7 +140,7 @@ func (ss *session) recover(records map[uint64]*opened) {
 		open, crash := ss.eng.Open(), last < s.crashed
 		_, pos, err := ss.tick(engine.Shift{Lost: s.downSince(last), Crash: crash}, nil)
 		if err != nil {
-			s.cfg.Log.Error("a session cannot account for the time down", "session", ss.key.Session, "error", err)
+			ss.log(context.Background(), slog.LevelError, "a session cannot account for the time down", "error", err)
 		}
 		if crash && len(open) > 0 {
 			ss.counted = pos
@@ -175,7 +176,7 @@ func (ss *session) blockCrashed(open []uint64) {
 		reason := host.Blocked{Code: host.BlockedHostCrash,
 			Message: fmt.Sprintf("step %q was running at %d crashes of the server", view.Step, ss.crashes[inv])}
 		if _, _, err := ss.tick(engine.Block{RunID: view.RunID, Reason: reason}, nil); err != nil && !errors.Is(err, engine.ErrStale) {
-			ss.s.cfg.Log.Error("a run cannot be blocked", "run", view.RunID, "error", err)
+			ss.log(context.Background(), slog.LevelError, "a run cannot be blocked", "workflow", view.Workflow, "handler", view.HandlerID, "run", view.RunID, "error", err)
 		}
 	}
 }

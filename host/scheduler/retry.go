@@ -10,7 +10,7 @@ import (
 
 // Retry lets a run go on that has failed, or is blocked; see host.Runs.
 func (s *Scheduler) Retry(ctx context.Context, tenant, id string, newest bool) (host.Fork, error) {
-	if err := s.accepting(); err != nil {
+	if err := s.taking(tenant); err != nil {
 		return host.Fork{}, err
 	}
 	run, err := s.Get(ctx, tenant, id)
@@ -146,6 +146,9 @@ func (s *Scheduler) rerunOf(ctx context.Context, key host.SessionKey, run *host.
 	}
 	target := engine.ForkTarget{Key: key, RunID: s.newID(), HandlerID: run.HandlerID, At: s.now()}
 	s.cfg.Entropy(target.Seed[:])
+	if was, ok := p.eng.Record(run.RunID); ok {
+		target.Trace = s.traceOf(ctx, &was)
+	}
 	runs, anew, err := p.eng.Rerun(run.RunID, f.invocation, version, target)
 	if err != nil {
 		return t, nil, refused(err)
@@ -189,6 +192,9 @@ func (s *Scheduler) rerun(ctx context.Context, key host.SessionKey, failed *host
 	if err := s.latest(ctx, failed); err != nil {
 		return host.Fork{}, err
 	}
+	if err := s.cfg.Quotas.Ready(ctx, key.Tenant); err != nil {
+		return host.Fork{}, err
+	}
 	ss, err := s.acquire(ctx, key, false)
 	if err != nil {
 		return host.Fork{}, err
@@ -219,6 +225,9 @@ func (ss *session) rerun(failed *host.Run, t engine.Rerun) (host.Run, uint64, er
 	case latest != failed.RunID:
 		return host.Run{}, 0, notLatest(failed)
 	}
+	if err := ss.place(false); err != nil {
+		return host.Run{}, 0, err
+	}
 	l := newLedger()
 	l.add(t.Held)
 	for inv, o := range l.copies() {
@@ -226,6 +235,7 @@ func (ss *session) rerun(failed *host.Run, t engine.Rerun) (host.Run, uint64, er
 	}
 	_, pos, err := ss.tick(t, nil)
 	if err != nil {
+		ss.giveBack()
 		for inv := range l.records {
 			delete(ss.suspended, inv)
 		}

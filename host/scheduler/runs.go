@@ -16,7 +16,7 @@ import (
 
 // Start begins a run; see host.Runs.
 func (s *Scheduler) Start(ctx context.Context, req host.StartRequest) (host.Run, error) {
-	if err := s.accepting(); err != nil {
+	if err := s.taking(req.Tenant); err != nil {
 		return host.Run{}, err
 	}
 	once, before, err := s.claim(ctx, req.Tenant, req.Once)
@@ -60,6 +60,9 @@ func (s *Scheduler) beginRun(ctx context.Context, req *host.StartRequest, once *
 	if err := checkStart(req); err != nil {
 		return begun{}, err
 	}
+	if err := s.cfg.Quotas.Ready(ctx, req.Tenant); err != nil {
+		return begun{}, err
+	}
 	mod, err := s.cfg.Modules.Newest(req.Tenant, req.Workflow)
 	if err != nil {
 		return begun{}, err
@@ -93,7 +96,7 @@ func (s *Scheduler) startIn(ctx context.Context, st *reservation, req *host.Star
 		if err != nil {
 			return nil, host.Run{}, nil, err
 		}
-		run, pos, end, err := ss.start(req, mod, once)
+		run, pos, end, err := ss.start(ctx, req, mod, once)
 		if err == nil {
 			st.pos = pos
 			return ss, run, end, nil
@@ -144,6 +147,19 @@ func (s *Scheduler) accepting() error {
 	}
 	if err := s.cfg.Journal.Err(); err != nil {
 		return unavailable(err)
+	}
+	return nil
+}
+
+// taking refuses what would add to the journal while so much of the tenant waits for
+// the disk that its runs stand still, and what accepting refuses.
+func (s *Scheduler) taking(tenant string) error {
+	if err := s.accepting(); err != nil {
+		return err
+	}
+	if s.cfg.Journal.Congested(tenant) {
+		return &host.Error{Code: host.CodeOverloaded, RetryAfter: time.Second,
+			Message: "more is written than the disk takes: nothing of this request was done"}
 	}
 	return nil
 }
@@ -247,10 +263,11 @@ func (s *Scheduler) checkReuse(ctx context.Context, req *host.StartRequest, r *r
 
 // start ticks a run's start and returns its record, the position, and, for a
 // start that waits, where its end will be told.
-func (ss *session) start(req *host.StartRequest, mod Module, once *claim) (host.Run, uint64, chan ended, error) {
+func (ss *session) start(ctx context.Context, req *host.StartRequest, mod Module, once *claim) (host.Run, uint64, chan ended, error) {
 	s := ss.s
 	t := s.startOf(req.Tenant, mod, req.Event)
 	t.RunID, t.HandlerID, t.Queue = s.newID(), req.HandlerID, req.OnBusy == host.OnBusyQueue
+	t.Trace = s.traceOf(ctx, nil)
 	s.cfg.Entropy(t.Seed[:])
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -259,6 +276,9 @@ func (ss *session) start(req *host.StartRequest, mod Module, once *claim) (host.
 	}
 	if req.OnBusy == host.OnBusyReject && ss.eng.Active() > 0 {
 		return host.Run{}, 0, nil, host.Errorf(host.CodeConflict, "session '%s' is busy", ss.key.Session)
+	}
+	if err := ss.place(t.Queue && ss.eng.Active() > 0); err != nil {
+		return host.Run{}, 0, nil, err
 	}
 	var end chan ended
 	if req.Wait {
@@ -275,10 +295,12 @@ func (ss *session) start(req *host.StartRequest, mod Module, once *claim) (host.
 		}
 	})
 	if err != nil {
+		ss.giveBack()
 		ss.repeats = nil
 		delete(ss.ended, t.RunID)
 		return host.Run{}, 0, nil, refused(err)
 	}
+	s.logBegan(ctx, &run)
 	return run, pos, end, nil
 }
 
@@ -383,7 +405,7 @@ func (s *Scheduler) Send(ctx context.Context, tenant, id string, ev abi.Event, s
 
 // SendOnce gives an event that may be repeated; see host.Runs.
 func (s *Scheduler) SendOnce(ctx context.Context, tenant, id string, ev abi.Event, step string, once host.Once) error {
-	if err := s.accepting(); err != nil {
+	if err := s.taking(tenant); err != nil {
 		return err
 	}
 	c, before, err := s.claim(ctx, tenant, once)
@@ -403,6 +425,9 @@ func (s *Scheduler) SendOnce(ctx context.Context, tenant, id string, ev abi.Even
 
 // send ticks an event into a running run, and gives the queue position.
 func (s *Scheduler) send(ctx context.Context, tenant, id string, ev abi.Event, step string, once *claim) (uint64, error) {
+	if err := s.cfg.Quotas.Grow(ctx, tenant); err != nil {
+		return 0, err
+	}
 	ss, run, err := s.active(ctx, tenant, id)
 	if err != nil {
 		return 0, err
@@ -436,6 +461,7 @@ func (s *Scheduler) send(ctx context.Context, tenant, id string, ev abi.Event, s
 		ss.repeats = nil
 		return 0, refused(err)
 	}
+	ss.tracePost(ctx, run.RunID, ev.Type)
 	return pos, nil
 }
 

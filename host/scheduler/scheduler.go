@@ -208,11 +208,23 @@ type Config struct {
 	// Observer is told of what happens, if it is not nil.
 	Observer Observer
 
+	// Quotas counts what tenants have and use. Default: there are none.
+	Quotas Quotas
+
+	// Tracer makes the spans of traces. nil: there are none, and telling it costs
+	// nothing.
+	Tracer Tracer
+
 	// Resources are those that workflows may call. Default: none.
 	Resources host.Resources
 
 	// Tokens is how many guests run at once. Default: the number of cores.
 	Tokens int
+	// Relent is called at the end of each turn of a guest that computes for longer
+	// than one, on its goroutine and without any lock: it lets others have the core
+	// who wait for it and are no guests, such as those who read requests. Default
+	// runtime.Gosched.
+	Relent func()
 	// IdleAfter is how long a session that has nothing to do stays in memory.
 	// Default 1 s.
 	IdleAfter time.Duration
@@ -332,13 +344,14 @@ type Load struct {
 	Sessions int // in memory
 	Ready    int // attempts that wait for a token
 	Running  int // attempts that have one
+	Cores    int // tokens
 }
 
 // Load tells what there is to do now.
 func (s *Scheduler) Load() Load {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return Load{Sessions: len(s.sessions), Ready: s.queue.ready, Running: s.cfg.Tokens - s.queue.tokens}
+	return Load{Sessions: len(s.sessions), Ready: s.queue.ready, Running: s.cfg.Tokens - s.queue.tokens, Cores: s.cfg.Tokens}
 }
 
 type handlerKey struct{ tenant, handler string }
@@ -388,12 +401,12 @@ func (s *Scheduler) Loaded() int {
 	return len(s.sessions)
 }
 
-// Busy reports whether attempts wait for a run token: they are about to add to
-// the journal.
+// Busy reports whether attempts wait for a run token that are about to add to the
+// journal, as their turn comes soon.
 func (s *Scheduler) Busy() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.queue.ready > 0
+	return s.queue.soon()
 }
 
 // now is the time, which is never before the boot, though the clock may be set back:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"sync"
 	"sync/atomic"
@@ -41,7 +42,11 @@ type session struct {
 	tickets   []*ticket
 	repeats   []host.Repeat // of the request whose tick is about to be made
 	lastPos   uint64        // queue position of the newest entry
-	dead      bool          // purged: nothing may be appended any more
+	paid      runs          // places that were taken for the tick that is about to be made
+	spent     host.Spent    // by that tick
+	// stateBytes is the size of the state as the newest entry left it; 0: there is none.
+	stateBytes int64
+	dead       bool // purged: nothing may be appended any more
 }
 
 // ended is how a run ended, and the queue position at which it did.
@@ -180,11 +185,14 @@ func (ss *session) load(ctx context.Context, barrier uint64) {
 		ss.err = ss.s.isolate(ss.key, err)
 		return
 	case !errors.Is(err, host.ErrNotFound):
-		ss.s.cfg.Log.Error("a session cannot be loaded", "tenant", ss.key.Tenant, "session", ss.key.Session, "error", err)
+		ss.log(ctx, slog.LevelError, "a session cannot be loaded", "error", err)
 		ss.err = unavailable(err)
 		return
 	}
 	ss.eng, ss.ledger = eng, l
+	if eng.Seq() > 0 {
+		ss.stateBytes = int64(eng.State().Bytes())
+	}
 	ss.state.Store(eng.State())
 	ss.s.mu.Lock()
 	delete(ss.s.quarantine, ss.key)
@@ -289,11 +297,12 @@ func (ss *session) tick(t engine.Tick, attach func(*engine.Result)) (engine.Resu
 	if ss.dead {
 		return engine.Result{}, 0, errDead
 	}
-	now := ss.s.cfg.Now()
+	now, before := ss.s.cfg.Now(), ss.runs()
 	res, err := ss.eng.Reduce(ss.s.now(), t)
 	if err != nil {
 		return engine.Result{}, 0, err
 	}
+	ss.countRuns(before)
 	if attach != nil {
 		attach(&res)
 	}
@@ -304,6 +313,7 @@ func (ss *session) tick(t engine.Tick, attach func(*engine.Result)) (engine.Resu
 	ss.ledger.follow(ss.eng, res.Entry, res.Commands)
 	ss.sawCrash(ss.eng, res.Entry)
 	it := ss.item(res)
+	ss.account(&it, res.Entry)
 	ss.observe(&it)
 	ss.lastPos = ss.s.cfg.Journal.Append(now, it)
 	pos := ss.lastPos
@@ -354,7 +364,17 @@ func (ss *session) item(res engine.Result) host.JournalItem {
 
 // observe tells of the runs that began and ended by a tick.
 func (ss *session) observe(it *host.JournalItem) {
-	o := ss.s.cfg.Observer
+	o, t := ss.s.cfg.Observer, ss.s.cfg.Tracer
+	for i := range it.Runs {
+		r := &it.Runs[i]
+		if !r.Status.Final() {
+			continue
+		}
+		ss.s.logEnded(r)
+		if t != nil {
+			t.Ran(r)
+		}
+	}
 	if o == nil {
 		return
 	}
@@ -379,8 +399,10 @@ func (ss *session) carryOut(cmds []engine.Command) (over bool) {
 			ss.open(c.Invocation, ss.suspended[c.Invocation])
 			delete(ss.suspended, c.Invocation)
 		case engine.Abandon:
+			ss.settleSuspended(c.Invocation)
+			ss.tellSuspended(c)
 			delete(ss.suspended, c.Invocation)
-			ss.abandon(c.Invocation)
+			ss.abandon(c.Invocation, c.Held)
 			ss.s.takeBack(ss.key, c.Invocation)
 		case engine.CallOut:
 			ss.callOut(c.Invocation, false)
@@ -403,6 +425,9 @@ func (ss *session) carryOut(cmds []engine.Command) (over bool) {
 		}
 	}
 	if over { // what waited for a worker was not abandoned
+		for inv := range ss.suspended {
+			ss.settleSuspended(inv)
+		}
 		gone := func(inv uint64, _ *opened) bool { _, ok := ss.eng.Invocation(inv); return !ok }
 		maps.DeleteFunc(ss.suspended, gone)
 	}

@@ -195,6 +195,7 @@ func (s *sim) checkDurable() {
 	s.checkEdits()
 	s.checkCancels()
 	s.checkReaders()
+	s.checkSpent()
 }
 
 // checkOnce wants one run of all the starts under a key.

@@ -56,6 +56,8 @@ func (s simSandbox) Invoke(ctx context.Context, inv host.Invocation) (host.Invoc
 	if err != nil {
 		return host.InvocationResult{}, err
 	}
+	inv.Token = burner{inv.Token, s.w.sim.billing.burnt}
+	s.w.sim.billing.burnt.Add(1) // an end burns that, and nothing else is metered of it
 	g := &simGuest{w: s.w, ctx: ctx, inv: inv, in: in, clock: inv.Clock}
 	g.tag = triggerTag(&in)
 	h := fnv.New64a()

@@ -24,7 +24,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// simSeeds is how many seeds a run of the tests plays.
+// simSeeds is how many seeds a run of the tests plays; beside the race detector fewer,
+// of which the sums are not checked.
 const simSeeds = 200
 
 // TestSimulation plays whole lives of a server: clients, guests, commits,
@@ -33,8 +34,11 @@ const simSeeds = 200
 // each time.
 func TestSimulation(t *testing.T) {
 	first, count := uint64(1), simSeeds
-	if testing.Short() {
+	switch {
+	case testing.Short():
 		count = 20
+	case raced:
+		count = 50
 	}
 	if n, err := strconv.ParseUint(os.Getenv("WEFT_SEED"), 10, 64); err == nil {
 		first, count = n, 1
@@ -111,6 +115,7 @@ type sim struct {
 	eraseRows  int
 	limits     *host.LimitTable
 	retention  retained
+	billing    billing
 	calm       time.Duration // after which everything has come to an end
 	crashes    int           // per 10,000 steps
 	refusals   int           // per 100 commits
@@ -218,7 +223,7 @@ func (s *sim) play() {
 	s.store = memory.New()
 	s.attempt = map[attemptKey][]effect{}
 	s.outside = map[string]*outsideCall{}
-	s.facts = newFacts()
+	s.facts, s.billing = newFacts(), newBilling()
 	s.modules = newSimModules(s.t, map[string]string{
 		"long":  fmt.Sprintf(simManifest, "long", int64(time.Hour)),
 		"brief": fmt.Sprintf(simManifest, "brief", int64(time.Second)),

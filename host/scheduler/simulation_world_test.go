@@ -39,6 +39,7 @@ type world struct {
 	journal *journal.Journal
 	sched   *scheduler.Scheduler
 	hub     *stream.Hub
+	tally   *tally
 	due     time.Time // when the scheduler wants to be stepped; zero: when it says so
 
 	mu    sync.Mutex // guards what follows
@@ -190,9 +191,10 @@ func (s *sim) open() *world {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	w.tally = newTally(s.store)
 	w.sched, err = scheduler.New(w.ctx, scheduler.Config{
 		Journal: simJournal{w}, Store: st, Modules: s.modules, Streams: simStreams{w}, Sandbox: simSandbox{w},
-		Resources: simResources{w, map[string]int{}},
+		Resources: simResources{w, map[string]int{}}, Quotas: w.tally,
 		Answers: func(l scheduler.Live, o engine.AttemptOpen, r []engine.CallRecord) scheduler.Answers {
 			return hostcall.New(l, o, r)
 		},
@@ -264,6 +266,7 @@ func (s *simStore) Append(ctx context.Context, b host.Batch) error {
 		return err
 	}
 	s.w.sim.retention.note(s.w.sim, &b)
+	s.w.sim.billing.note(s.w.sim, &b)
 	s.w.sim.facts.letGo(s.w.sim, &b)
 	s.w.yield("after the commit")
 	if s.w.dead.Load() {

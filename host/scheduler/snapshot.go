@@ -1,6 +1,8 @@
 package scheduler
 
 import (
+	"context"
+	"log/slog"
 	"maps"
 	"slices"
 
@@ -45,7 +47,7 @@ func (ss *session) wrote(e *engine.Entry) {
 	}
 	if err != nil {
 		// Nothing is lost by it: the journal is whole without.
-		ss.s.cfg.Log.Error("a session gives no snapshot", "tenant", ss.key.Tenant, "session", ss.key.Session, "error", err)
+		ss.log(context.Background(), slog.LevelError, "a session gives no snapshot", "error", err)
 	}
 	if res.Entry == nil { // it is too large: perhaps it is not when as much again has been written
 		*t = tail{last: maxSnapshot}
@@ -65,7 +67,7 @@ func sizeOfHeld(held []engine.HeldAttempt) int {
 func (ss *session) held() []engine.HeldAttempt {
 	by := map[uint64]engine.HeldAttempt{}
 	for inv, o := range ss.ledger.records {
-		by[inv] = engine.HeldAttempt{Invocation: inv, Attempt: o.attempt, Open: o.open, Calls: slices.Clip(o.record)}
+		by[inv] = engine.HeldAttempt{Invocation: inv, Attempt: o.attempt, Open: o.open, Calls: slices.Clip(o.record), Burnt: o.spent()}
 	}
 	for inv, n := range ss.crashes {
 		if view, ok := ss.eng.Invocation(inv); ok {

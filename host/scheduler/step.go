@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/weftrun/weft/host"
@@ -189,7 +190,7 @@ func (s *Scheduler) ensure(key host.SessionKey, complaint string, use func(*sess
 		ss.release()
 	case host.CodeOf(err) != host.CodeNotFound: // else it was purged
 		if !unfolds(err) { // else that was told
-			s.cfg.Log.Error(complaint, "tenant", key.Tenant, "session", key.Session, "error", err)
+			s.logOf(context.Background(), slog.LevelError, complaint, key, []any{"error", err})
 		}
 		again := s.retryAfter(key, retryLoad)
 		s.mu.Lock()
@@ -233,7 +234,7 @@ func (ss *session) fireDue() {
 			break
 		}
 		if _, _, err := ss.tick(engine.Timer{}, nil); err != nil {
-			ss.s.cfg.Log.Error("a timer is refused", "session", ss.key.Session, "error", err)
+			ss.log(context.Background(), slog.LevelError, "a timer is refused", "error", err)
 			break
 		}
 	}

@@ -11,6 +11,7 @@ type token struct {
 	at     *attempt // nil: it is of a rehearsal
 	tenant string
 	due    uint64 // what is to be burnt before it is booked
+	long   bool   // the guest has computed for more than a turn; the queue knows
 
 	burnt uint64 // units of this run, booked or not
 	units uint64 // not booked yet
@@ -44,8 +45,13 @@ func (t *token) Checkpoint(units uint64) error {
 		return nil
 	}
 	s := t.s
+	s.cfg.Relent()
 	s.mu.Lock()
 	t.book()
+	if !t.long {
+		t.long = true
+		s.queue.tenants[t.tenant].long++
+	}
 	held := s.queue.held[t.tenant]
 	if !held && !s.queue.due(t.tenant, s.cfg.Journal.Congested) {
 		s.mu.Unlock()
@@ -85,14 +91,18 @@ func (t *token) book() {
 
 // release gives the token back for good, and wakes the runner if somebody waits
 // for it: not every run of a guest ends in something that does. fuel is all
-// that the run burnt, as far as the sandbox knows.
-func (t *token) release(fuel uint64) {
+// that the run burnt, as far as the sandbox knows, and work what the host did for it.
+func (t *token) release(fuel, work uint64) {
+	t.cost += work
 	if fuel > t.burnt {
 		t.units += fuel - t.burnt
 	}
 	s := t.s
 	s.mu.Lock()
 	t.book()
+	if t.long {
+		s.queue.tenants[t.tenant].long--
+	}
 	s.queue.release(t.tenant)
 	wanted := s.queue.ready > 0
 	s.mu.Unlock()

@@ -44,7 +44,7 @@ func TestCheckpointAllocatesNothing(t *testing.T) {
 		}); n != 0 {
 			t.Errorf("with %s: %v allocations", limits, n)
 		}
-		tok.release(0)
+		tok.release(0, 0)
 		if u := tok.s.Usage("t"); u.Fuel != 1001*50_000 {
 			t.Errorf("used %+v", u)
 		}

@@ -3,23 +3,28 @@ package main
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/weftrun/weft/sdk-guest/go/wefttest"
 )
 
 func TestItFails(t *testing.T) {
-	run, err := wefttest.NewSession().Run(map[string]any{"fail_times": 0})
-	if err != nil || run.Result.(map[string]any)["attempts"] != int64(1) {
-		t.Fatal(run, err)
-	}
-	for _, most := range []int{1, 3} { // the test's host makes one attempt only
-		_, err = wefttest.NewSession().Run(map[string]any{"fail_times": 5, "max_attempts": most})
-		var failure *wefttest.Failure
-		if !errors.As(err, &failure) || failure.Code != "flaky" {
-			t.Fatal(err)
+	for times, attempts := range map[int]int64{0: 1, 2: 3} {
+		session := wefttest.NewSession()
+		began := session.Clock
+		run, err := session.Run(map[string]any{"fail_times": times})
+		if err != nil || run.Result.(map[string]any)["attempts"] != attempts {
+			t.Fatal(run, err)
 		}
-		if final := failure.Fields["retryable"] == false; final != (most == 1) {
-			t.Errorf("max_attempts %d: %v", most, failure.Fields)
+		if waited := session.Clock.Sub(began); waited != time.Duration(times)*10*time.Millisecond {
+			t.Errorf("%d failures take %s", times, waited)
+		}
+	}
+	for _, most := range []int{1, 3} {
+		_, err := wefttest.NewSession().Run(map[string]any{"fail_times": 5, "max_attempts": most})
+		var failure *wefttest.Failure
+		if !errors.As(err, &failure) || failure.Code != "flaky" || failure.Fields["retryable"] != false {
+			t.Errorf("max_attempts %d: %v", most, err)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"runtime"
 	"time"
 
 	"github.com/weftrun/weft/host/metrics"
@@ -53,7 +52,7 @@ func (h *Host) readings() []metrics.Reading {
 	add(false, "sessions_in_memory", "Sessions in memory.", func() float64 { return float64(h.Runs.Load().Sessions) })
 	add(false, "attempts_ready", "Steps that wait for a core.", func() float64 { return float64(h.Runs.Load().Ready) })
 	add(false, "attempts_running", "Steps that have a core.", func() float64 { return float64(h.Runs.Load().Running) })
-	add(false, "cores", "Cores that steps may have.", func() float64 { return float64(runtime.GOMAXPROCS(0)) })
+	add(false, "cores", "Cores that steps may have.", func() float64 { return float64(h.Runs.Load().Cores) })
 	add(true, "journal_entries_total", "Entries given to the journal.", func() float64 { return float64(h.Journal.Stats().Items) })
 	add(false, "journal_pending_bytes", "Bytes of entries that are not durable yet.", func() float64 { return float64(h.Journal.Stats().Pending) })
 	add(true, "journal_bytes_total", "Bytes of journal rows written.", func() float64 { return float64(h.Store.Stats().JournalBytes) })

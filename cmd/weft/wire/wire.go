@@ -21,11 +21,13 @@ import (
 	"github.com/weftrun/weft/host/journal"
 	"github.com/weftrun/weft/host/metrics"
 	"github.com/weftrun/weft/host/module"
+	"github.com/weftrun/weft/host/quota"
 	"github.com/weftrun/weft/host/sandbox"
 	"github.com/weftrun/weft/host/scheduler"
 	"github.com/weftrun/weft/host/store/memory"
 	"github.com/weftrun/weft/host/store/sqlite"
 	"github.com/weftrun/weft/host/stream"
+	"github.com/weftrun/weft/host/trace"
 )
 
 // InMemory is the data directory's name that means: keep nothing.
@@ -45,6 +47,8 @@ type Config struct {
 	IdleAfter time.Duration
 	Tokens    int
 	Timeout   time.Duration
+	// Relent likewise.
+	Relent func()
 	// DueAtOnce, SnapshotEntries and KeepEntries likewise.
 	DueAtOnce       int
 	SnapshotEntries int
@@ -61,10 +65,15 @@ type Config struct {
 	After *Host
 	// Metrics are told of what happens, if they are not nil; see also [Host.Count].
 	Metrics *metrics.Metrics
+	// Tracer makes the spans of traces, if it is not nil; it is the caller's to close.
+	Tracer *trace.Tracer
 	// Observe is called after each invocation of a guest, on any goroutine. It
 	// may be nil.
 	Observe func(*host.Invocation, *host.InvocationResult)
 
+	// Code is the folder of the compile cache, for tests whose hosts have no Data, and
+	// share what one of them has compiled. Default: one in Data.
+	Code string
 	// What tests put into the host's place. nil: what Data says, the sandbox as
 	// it is, and the clock on the wall.
 	Store  host.Store
@@ -84,6 +93,7 @@ type Host struct {
 	Journal *journal.Journal
 	Sandbox *sandbox.Sandbox
 	Streams *stream.Hub
+	Quotas  *quota.Service
 	// Secret is random, and the same for as long as the store is.
 	Secret []byte
 
@@ -127,7 +137,10 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 	if err := h.openSandbox(ctx, cfg); err != nil {
 		return nil, err
 	}
-	h.Plugins, err = module.New(module.Config{Store: h.Store, Sandbox: h.Sandbox, Limits: cfg.Limits, Log: cfg.Log,
+	if h.Quotas, err = quota.New(ctx, quota.Config{Store: h.Store, Limits: cfg.Limits, Now: cfg.Now}); err != nil {
+		return nil, err
+	}
+	h.Plugins, err = module.New(module.Config{Store: h.Store, Sandbox: h.Sandbox, Limits: cfg.Limits, Log: cfg.Log, Quota: h.Quotas.Plugin,
 		Settled: func(ctx context.Context) error { return h.Journal.Wait(ctx, h.Journal.Stats().Position) }})
 	if err != nil {
 		return nil, fmt.Errorf("load the plugins: %w", err)
@@ -135,7 +148,8 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 	h.Streams = stream.NewHub(h.Store)
 	h.Journal, err = journal.Open(ctx, journal.Config{
 		Store: h.Store, Published: h.Streams.Publish, Purged: h.Streams.Purged,
-		Wake: func() { h.Runs.Nudge() }, Busy: func() bool { return h.Runs.Busy() }, Committed: committed(cfg.Metrics),
+		Wrote: h.Quotas.Wrote,
+		Wake:  func() { h.Runs.Nudge() }, Busy: func() bool { return h.Runs.Busy() }, Committed: committed(cfg.Metrics),
 	})
 	if err != nil {
 		return nil, err
@@ -152,15 +166,15 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 		Rehearse: func(o engine.AttemptOpen, r []engine.CallRecord, p *engine.Pending) scheduler.Rehearsal {
 			return hostcall.NewRehearsal(o, r, p)
 		},
-		Classify: classify, Parked: hostcall.ErrParked, Observer: observer(cfg.Metrics),
-		Tokens: cfg.Tokens, IdleAfter: cfg.IdleAfter, Limits: cfg.Limits, Resources: cfg.Resources, Timeout: cfg.Timeout, Now: cfg.Now, Log: cfg.Log,
+		Classify: classify, Parked: hostcall.ErrParked, Observer: observer(cfg.Metrics), Quotas: h.Quotas, Tracer: tracer(cfg.Tracer),
+		Tokens: cfg.Tokens, Relent: cfg.Relent, IdleAfter: cfg.IdleAfter, Limits: cfg.Limits, Resources: cfg.Resources, Timeout: cfg.Timeout, Now: cfg.Now, Log: cfg.Log,
 		SnapshotEntries: cfg.SnapshotEntries, KeepEntries: cfg.KeepEntries, DueAtOnce: cfg.DueAtOnce, After: after,
 	})
 	if err != nil {
 		return nil, err
 	}
 	h.Access, err = access.New(ctx, access.Config{
-		Store: h.Store, Runs: h.Runs, Plugins: h.Plugins, AdminKey: cfg.AdminKey, Forget: h.Runs.Forget, Log: cfg.Log, Now: cfg.Now,
+		Store: h.Store, Runs: h.Runs, Plugins: h.Plugins, AdminKey: cfg.AdminKey, Forget: h.forget, Quotas: h.Quotas.Usage, Log: cfg.Log, Now: cfg.Now,
 		Settled: func(ctx context.Context) error { return h.Journal.Wait(ctx, h.Journal.Stats().Position) },
 	})
 	if err != nil {
@@ -168,6 +182,15 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 	}
 	h.begin(ctx)
 	return h, nil
+}
+
+// forget lets go of what is in memory of a tenant that nobody uses.
+func (h *Host) forget(ctx context.Context, tenant string) error {
+	if err := h.Runs.Forget(ctx, tenant); err != nil {
+		return err
+	}
+	h.Quotas.Forget(tenant)
+	return nil
 }
 
 func openStore(cfg Config) (host.Store, error) {
@@ -185,11 +208,14 @@ func openStore(cfg Config) (host.Store, error) {
 }
 
 func (h *Host) openSandbox(ctx context.Context, cfg Config) error {
-	cache, compiler := "", cfg.Compiler
+	cache, compiler := cfg.Code, cfg.Compiler
+	if cache == "" && cfg.Data != InMemory {
+		cache = filepath.Join(cfg.Data, "cache")
+	}
 	var err error
-	if cfg.Data == InMemory {
+	if cache == "" {
 		compiler = nil
-	} else if cache, err = filepath.Abs(filepath.Join(cfg.Data, "cache")); err != nil { // the compiler runs in another folder
+	} else if cache, err = filepath.Abs(cache); err != nil { // the compiler runs in another folder
 		return fmt.Errorf("find the folder of compiled code: %w", err)
 	}
 	h.Sandbox, err = sandbox.New(ctx, sandbox.Config{CacheDir: cache, Compiler: compiler, Source: source{h}, Limits: cfg.Limits.Greatest(), Log: cfg.Log})
@@ -220,6 +246,14 @@ func (s observedSandbox) Invoke(ctx context.Context, inv host.Invocation) (host.
 	res, err := s.Sandbox.Invoke(ctx, inv)
 	s.observe(&inv, &res)
 	return res, err
+}
+
+// tracer is nil, and not an interface that holds a nil pointer, if there is none.
+func tracer(t *trace.Tracer) scheduler.Tracer {
+	if t == nil {
+		return nil
+	}
+	return t
 }
 
 // source gives the sandbox the bytes of modules, once there is a service.

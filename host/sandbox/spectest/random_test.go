@@ -17,9 +17,16 @@ import (
 
 var (
 	seedFlag    = flag.Uint64("seed", 0, "of the random modules; 0: another at each run")
-	modulesFlag = flag.Int("modules", 150, "random modules of each generator")
+	modulesFlag = flag.Int("modules", modulesByDefault(), "random modules of each generator")
 	keepFlag    = flag.Bool("keep", false, "write the modules of weft-smith to testdata")
 )
+
+func modulesByDefault() int {
+	if raced {
+		return 40
+	}
+	return 150
+}
 
 // seed is this run's, as printed.
 func seed(t *testing.T) uint64 {

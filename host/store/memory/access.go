@@ -105,7 +105,6 @@ func (s *Store) TenantUsage(ctx context.Context, tenant string) (host.TenantUsag
 			if key.tenant == tenant {
 				u.Runs[r.Status]++
 				u.Steps += r.Steps
-				u.Fuel += r.Fuel
 			}
 		}
 		for key, h := range s.handlers {
@@ -116,14 +115,13 @@ func (s *Store) TenantUsage(ctx context.Context, tenant string) (host.TenantUsag
 				}
 			}
 		}
-		for key, ss := range s.sessions {
+		for key := range s.sessions {
 			if key.Tenant == tenant {
 				u.Sessions++
-				for i := range ss.rows {
-					u.JournalBytes += int64(len(ss.rows[i].Data))
-				}
 			}
 		}
+		u.JournalBytes, _ = s.bytesHeld(tenant)
+		u.SetMonths(s.spentOf(tenant, 0))
 		for key, versions := range s.plugins {
 			if key.tenant == tenant {
 				u.Plugins++
@@ -145,6 +143,7 @@ func (s *Store) ClearTenant(ctx context.Context, tenant string, _ int) (more boo
 		maps.DeleteFunc(s.handlers, func(key id, _ *handler) bool { return ofTenant(key) })
 		maps.DeleteFunc(s.runs, func(key id, _ *host.Run) bool { return ofTenant(key) })
 		maps.DeleteFunc(s.sessions, func(key host.SessionKey, _ *session) bool { return key.Tenant == tenant })
+		maps.DeleteFunc(s.spent, func(key spentKey, _ *host.Spent) bool { return key.tenant == tenant })
 		maps.DeleteFunc(s.repeats, func(key repeatKey, _ *host.Repeat) bool { return key.tenant == tenant })
 		for key, versions := range s.composed {
 			if !ofTenant(key) {

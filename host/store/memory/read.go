@@ -140,7 +140,8 @@ func matches(r *host.Run, q *host.RunQuery) bool {
 		q.Session != "" && q.Session != r.SessionID,
 		q.ErrorCode != "" && q.ErrorCode != r.ErrorCode,
 		q.Since != 0 && r.Updated < q.Since,
-		q.Blocked && r.Blocked == nil:
+		q.Blocked && r.Blocked == nil,
+		len(q.Search) > 0 && !host.Matches(r.Words(), q.Search):
 		return false
 	case q.AfterStarted == 0 && q.AfterHandler == "":
 		return true

@@ -39,6 +39,7 @@ type Store struct {
 	gone     map[string]*host.CompositionVersion // by digest
 	repeats  map[repeatKey]*host.Repeat
 	meta     map[string][]byte
+	spent    map[spentKey]*host.Spent
 	access   access
 	stats    host.StoreStats
 }
@@ -57,6 +58,7 @@ type session struct {
 	handlers int
 	created  int64
 	updated  int64
+	state    int64              // bytes of the state
 	erasing  bool               // it is being deleted
 	versions map[string]*uint64 // that its rows need, with the last position that does
 }
@@ -99,6 +101,7 @@ func New() *Store {
 		composed: map[id][]host.CompositionVersion{},
 		repeats:  map[repeatKey]*host.Repeat{},
 		meta:     map[string][]byte{},
+		spent:    map[spentKey]*host.Spent{},
 		access:   newAccess(),
 	}
 }
@@ -112,7 +115,7 @@ func (s *Store) Close() error {
 	}
 	s.closed = true
 	s.sessions, s.handlers, s.runs = nil, nil, nil
-	s.modules, s.plugins, s.composed, s.released, s.gone, s.repeats, s.meta = nil, nil, nil, nil, nil, nil, nil
+	s.modules, s.plugins, s.composed, s.released, s.gone, s.repeats, s.meta, s.spent = nil, nil, nil, nil, nil, nil, nil, nil
 	s.access = access{}
 	return nil
 }
@@ -152,6 +155,12 @@ func (s *Store) Append(ctx context.Context, b host.Batch) error {
 	c := change{store: s}
 	for i := range b.Sessions {
 		if err := c.apply(&b.Sessions[i]); err != nil {
+			c.revert()
+			return fmt.Errorf("batch refused: %w", err)
+		}
+	}
+	for i := range b.Spent {
+		if err := c.putSpent(&b.Spent[i]); err != nil {
 			c.revert()
 			return fmt.Errorf("batch refused: %w", err)
 		}

@@ -168,16 +168,21 @@ func (s *Store) putKeys(ctx context.Context, c *host.AccessChange) error {
 	return nil
 }
 
-// putAudit adds entries, and drops the oldest of a tenant that has too many.
+// putAudit adds entries, and drops the oldest of the tenants that have too many now.
+// Finding those takes a walk over all that are kept: once, not with each entry.
 func (s *Store) putAudit(ctx context.Context, list []host.AuditEntry) error {
+	tenants := map[string]bool{}
 	for _, e := range list {
 		_, err := s.conn.ExecContext(ctx, `INSERT INTO access_audit (time, who, tenant, act, target, detail, outcome) VALUES (?, ?, ?, ?, ?, ?, ?)`,
 			e.Time, e.Who, e.Tenant, e.Act, e.Target, e.Detail, e.Outcome)
 		if err != nil {
 			return err
 		}
-		_, err = s.conn.ExecContext(ctx, `DELETE FROM access_audit WHERE tenant = ?1 AND id <=
-			(SELECT id FROM access_audit WHERE tenant = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)`, e.Tenant, host.MaxAudit)
+		tenants[e.Tenant] = true
+	}
+	for tenant := range tenants {
+		_, err := s.conn.ExecContext(ctx, `DELETE FROM access_audit WHERE tenant = ?1 AND id <=
+			(SELECT id FROM access_audit WHERE tenant = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)`, tenant, host.MaxAudit)
 		if err != nil {
 			return err
 		}
@@ -212,7 +217,7 @@ const usageOf = `SELECT
 	(SELECT count(DISTINCT name) FROM plugins WHERE tenant = ?1),
 	(SELECT count(*) FROM plugins WHERE tenant = ?1),
 	(SELECT coalesce(sum(size), 0) FROM plugins WHERE tenant = ?1),
-	(SELECT coalesce(sum(length(j.data)), 0) FROM sessions s JOIN journal j ON j.sid = s.id WHERE s.tenant = ?1),
+	(SELECT coalesce(sum(bytes), 0) FROM sessions WHERE tenant = ?1),
 	(SELECT coalesce(sum(length(e.events)), 0) FROM handlers h JOIN stream e ON e.hid = h.id WHERE h.tenant = ?1)`
 
 // TenantUsage implements [host.AccessStore].
@@ -223,22 +228,26 @@ func (s *Store) TenantUsage(ctx context.Context, tenant string) (host.TenantUsag
 	if err != nil {
 		return u, notFound(err, "usage of tenant "+tenant)
 	}
-	rows, err := s.read.QueryContext(ctx, `SELECT status, count(*), sum(steps), sum(fuel) FROM runs WHERE tenant = ? GROUP BY status`, tenant)
+	rows, err := s.read.QueryContext(ctx, `SELECT status, count(*), sum(steps) FROM runs WHERE tenant = ? GROUP BY status`, tenant)
 	if err != nil {
 		return u, notFound(err, "usage of tenant "+tenant)
 	}
 	type row struct {
-		status      host.Status
-		n           int
-		steps, fuel int64
+		status host.Status
+		n      int
+		steps  int64
 	}
-	list, err := scanAll(rows, func(r *row) []any { return []any{&r.status, &r.n, &r.steps, &r.fuel} })
+	list, err := scanAll(rows, func(r *row) []any { return []any{&r.status, &r.n, &r.steps} })
+	if err != nil {
+		return u, notFound(err, "usage of tenant "+tenant)
+	}
 	for _, r := range list {
 		u.Runs[r.status] = r.n
 		u.Steps += uint64(r.steps)
-		u.Fuel += uint64(r.fuel)
 	}
-	return u, notFound(err, "usage of tenant "+tenant)
+	spent, err := s.Spent(ctx, tenant, 0)
+	u.SetMonths(spent)
+	return u, err
 }
 
 // clears delete a tenant's rows, some at a time, leaves before what they hang on:
@@ -252,6 +261,7 @@ var clears = []string{
 	`DELETE FROM journal WHERE (sid, first) IN
 		(SELECT j.sid, j.first FROM sessions s JOIN journal j ON j.sid = s.id WHERE s.tenant = ?1 LIMIT ?2)`,
 	`DELETE FROM sessions WHERE id IN (SELECT id FROM sessions WHERE tenant = ?1 LIMIT ?2)`,
+	`DELETE FROM spent WHERE (tenant, month) IN (SELECT tenant, month FROM spent WHERE tenant = ?1 LIMIT ?2)`,
 	`DELETE FROM repeats WHERE (tenant, route, key) IN (SELECT tenant, route, key FROM repeats WHERE tenant = ?1 LIMIT ?2)`,
 }
 

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 )
 
@@ -24,6 +23,7 @@ type statements struct {
 	insertJournal *sql.Stmt
 	setSnapshot   *sql.Stmt
 	cutJournal    *sql.Stmt
+	countJournal  *sql.Stmt
 	useVersions   *sql.Stmt
 	nameVersions  *sql.Stmt
 	cutVersions   *sql.Stmt
@@ -41,6 +41,11 @@ type statements struct {
 	firstStream   *sql.Stmt
 	setFirstSeq   *sql.Stmt
 	putRepeat     *sql.Stmt
+	putSpent      *sql.Stmt
+	noteEnded     *sql.Stmt
+	dropNote      *sql.Stmt
+	putWords      *sql.Stmt
+	dropWords     *sql.Stmt
 
 	dropRun     *sql.Stmt
 	dropEvents  *sql.Stmt
@@ -82,15 +87,16 @@ func prepareStatements(ctx context.Context, conn *sql.Conn) (*statements, error)
 
 		{&s.epoch, `SELECT epoch FROM store`},
 
-		{&s.insertSession, `INSERT INTO sessions (tenant, session, last, wake_at, private, created, updated)
-			VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6) ON CONFLICT DO NOTHING`},
-		{&s.updateSession, `UPDATE sessions SET last = ?3, wake_at = ?4, private = private OR ?5, updated = ?7
+		{&s.insertSession, `INSERT INTO sessions (tenant, session, last, wake_at, private, created, updated, bytes, state)
+			VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7, ?8) ON CONFLICT DO NOTHING`},
+		{&s.updateSession, `UPDATE sessions SET last = ?3, wake_at = ?4, private = private OR ?5, updated = ?7, bytes = bytes + ?8, state = ?9
 			WHERE tenant = ?1 AND session = ?2 AND last = ?6 RETURNING id`},
 		{&s.findSession, `SELECT id FROM sessions WHERE tenant = ? AND session = ?`},
 		{&s.insertJournal, `INSERT INTO journal (sid, first, data, snapshot) VALUES (?, ?, ?, ?)`},
 		{&s.setSnapshot, `UPDATE sessions SET snapshot = ?2 WHERE id = ?1`},
 		{&s.cutJournal, `DELETE FROM journal WHERE sid = ?1 AND first <
 			(SELECT max(first) FROM journal WHERE sid = ?1 AND snapshot <= ?2)`},
+		{&s.countJournal, `UPDATE sessions SET bytes = (SELECT coalesce(sum(length(data)), 0) FROM journal WHERE sid = ?1) WHERE id = ?1`},
 
 		{&s.useVersions, `INSERT INTO session_versions (sid, version, last) SELECT j.value ->> 0, v.id, j.value ->> 2
 			FROM json_each(?1) j CROSS JOIN versions v ON v.digest = j.value ->> 1 WHERE true ON CONFLICT DO UPDATE SET last = max(last, excluded.last)`},
@@ -118,7 +124,7 @@ func prepareStatements(ctx context.Context, conn *sql.Conn) (*statements, error)
 		{&s.updateRun, `UPDATE runs SET status = ?7, updated = ?8, completed = ?9, paused = ?10, blocked_code = ?11,
 				blocked_message = ?12, steps = ?13, fuel = ?14, error = ?15, error_code = ?16, result = ?17,
 				waiting = ?18, version = ?19
-			WHERE tenant = ?1 AND run = ?2 AND handler = ?3 AND session = ?4 AND workflow = ?5 AND started = ?6`},
+			WHERE tenant = ?1 AND run = ?2 AND handler = ?3 AND session = ?4 AND workflow = ?5 AND started = ?6 RETURNING id`},
 		{&s.insertStream, `INSERT INTO stream (hid, first_seq, last_seq, run, events)
 			SELECT id, ?4, ?5, ?6, ?7 FROM handlers
 			WHERE tenant = ?1 AND handler = ?2 AND sid = ?3
@@ -129,6 +135,12 @@ func prepareStatements(ctx context.Context, conn *sql.Conn) (*statements, error)
 			WHERE tenant = ? AND handler = ? AND first_seq < 0`},
 
 		{&s.putRepeat, `INSERT OR REPLACE INTO repeats (tenant, route, key, hash, run, made) VALUES (?, ?, ?, ?, ?, ?)`},
+		{&s.putSpent, `INSERT INTO spent (tenant, month, runs, fuel, log_bytes) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO UPDATE
+			SET runs = runs + excluded.runs, fuel = fuel + excluded.fuel, log_bytes = log_bytes + excluded.log_bytes`},
+		{&s.noteEnded, `INSERT INTO unread (runs) VALUES (?)`},
+		{&s.dropNote, `DELETE FROM unread WHERE n = ? AND runs = ?`},
+		{&s.putWords, `INSERT INTO run_words (rowid, words, of) SELECT ?1, ?5, ?2 WHERE ` + unchanged},
+		{&s.dropWords, `DELETE FROM run_words WHERE rowid = ?1 AND ` + unchanged},
 		// The latest run goes only as the last one, and with it a private session
 		// perhaps: not one that has something to do.
 		{&s.dropRun, `DELETE FROM runs WHERE tenant = ?1 AND run = ?2 AND sid = ?3 AND completed > 0
@@ -142,7 +154,7 @@ func prepareStatements(ctx context.Context, conn *sql.Conn) (*statements, error)
 		{&s.deleteHandler, `DELETE FROM handlers WHERE tenant = ? AND handler = ? AND sid = ?`},
 		{&s.deleteSession, `DELETE FROM sessions WHERE id = ? AND private
 			AND NOT EXISTS (SELECT 1 FROM runs WHERE sid = sessions.id AND latest = 1)`},
-		{&s.markErased, `UPDATE sessions SET last = 0, wake_at = 0 WHERE id = ?`},
+		{&s.markErased, `UPDATE sessions SET last = 0, wake_at = 0, bytes = 0, state = 0 WHERE id = ?`},
 		{&s.eraseEvents, `DELETE FROM stream WHERE (hid, last_seq) IN (SELECT t.hid, t.last_seq FROM stream t
 			WHERE t.hid IN (` + erasedHandlers + `) LIMIT ?2)`},
 		{&s.eraseRuns, `DELETE FROM runs WHERE id IN (SELECT o.id FROM runs o
@@ -175,7 +187,7 @@ func (s *Store) Append(ctx context.Context, b host.Batch) error {
 	begun := time.Now()
 	defer func() { s.commitTime.Add(int64(time.Since(begun))) }()
 	var journalBytes uint64
-	s.needs, s.cuts = s.needs[:0], s.cuts[:0]
+	s.needs, s.cuts, s.ended = s.needs[:0], s.cuts[:0], s.ended[:0]
 	err := s.transact(ctx, func(ctx context.Context) error {
 		if err := s.checkEpoch(ctx, b.Epoch); err != nil {
 			return appendError(err)
@@ -186,10 +198,22 @@ func (s *Store) Append(ctx context.Context, b host.Batch) error {
 			}
 			journalBytes += uint64(len(b.Sessions[i].Data))
 		}
-		return appendError(s.settleVersions(ctx, &b))
+		if err := s.putSpent(ctx, b.Spent); err != nil {
+			return appendError(err)
+		}
+		if err := s.settleVersions(ctx, &b); err != nil {
+			return appendError(err)
+		}
+		return appendError(s.note(ctx))
 	})
 	if err != nil {
 		return err
+	}
+	if len(s.ended) > 0 {
+		select {
+		case s.noted <- struct{}{}:
+		default: // they know
+		}
 	}
 	s.commits.Add(1)
 	s.journalBytes.Add(journalBytes)
@@ -271,19 +295,6 @@ func checkPart(p *host.SessionBatch) error {
 	return nil
 }
 
-func checkEvents(row *host.StreamRow) error {
-	if len(row.Events) == 0 {
-		return refuse("handler %q: a stream row without events", row.HandlerID)
-	}
-	for i := range row.Events {
-		seq := row.Events[i].Seq
-		if seq > math.MaxInt64 || i > 0 && seq != row.Events[i-1].Seq+1 {
-			return refuse("handler %q: stream event %d is out of order", row.HandlerID, seq)
-		}
-	}
-	return nil
-}
-
 // putSession moves the session to its new position, and writes the entries up
 // to it. It answers sql.ErrNoRows for a part that deletes in a session that
 // does not exist.
@@ -296,7 +307,7 @@ func (s *Store) putSession(ctx context.Context, p *host.SessionBatch) (sid int64
 		sid, err = s.makeSession(ctx, p)
 	} else {
 		err = s.stmts.updateSession.QueryRowContext(ctx, p.Key.Tenant, p.Key.Session, int64(p.Last),
-			wakeColumn(p.WakeAt), startsPrivate(p), int64(p.First-1), p.At).Scan(&sid)
+			wakeColumn(p.WakeAt), startsPrivate(p), int64(p.First-1), p.At, len(p.Data), p.StateBytes).Scan(&sid)
 		if errors.Is(err, sql.ErrNoRows) {
 			err = refuse("session %q does not end before position %d", p.Key.Session, p.First)
 		}
@@ -317,7 +328,7 @@ func (s *Store) putSession(ctx context.Context, p *host.SessionBatch) (sid int64
 
 func (s *Store) makeSession(ctx context.Context, p *host.SessionBatch) (sid int64, err error) {
 	res, err := s.stmts.insertSession.ExecContext(ctx, p.Key.Tenant, p.Key.Session, int64(p.Last),
-		wakeColumn(p.WakeAt), startsPrivate(p), p.At)
+		wakeColumn(p.WakeAt), startsPrivate(p), p.At, len(p.Data), p.StateBytes)
 	if err != nil {
 		return 0, err
 	}
@@ -398,10 +409,12 @@ func (s *Store) startRun(ctx context.Context, sid int64, p *host.SessionBatch, r
 		return 0, false, err
 	}
 	blockedCode, blockedMessage := blockedColumns(r)
-	return hid, isNew, s.changeOne(ctx, s.stmts.insertRun, "run "+r.RunID+" exists already",
+	id, err := s.insertOne(ctx, s.stmts.insertRun, "run "+r.RunID+" exists already",
 		hid, sid, r.Tenant, r.RunID, r.HandlerID, r.SessionID, r.Workflow, r.Started,
 		string(r.Status), r.Updated, r.Completed, r.Paused, blockedCode, blockedMessage,
 		int64(r.Steps), int64(r.Fuel), r.Error, r.ErrorCode, result, waiting, r.Version)
+	s.remember(r, id)
+	return hid, isNew, err
 }
 
 // putHandler makes the run's handler, or takes the place of its latest run.
@@ -443,54 +456,44 @@ func (s *Store) changeRun(ctx context.Context, r *host.Run) error {
 		return err
 	}
 	blockedCode, blockedMessage := blockedColumns(r)
-	return s.changeOne(ctx, s.stmts.updateRun, "there is no such run as "+r.RunID,
+	var id int64
+	err = s.stmts.updateRun.QueryRowContext(ctx,
 		r.Tenant, r.RunID, r.HandlerID, r.SessionID, r.Workflow, r.Started,
 		string(r.Status), r.Updated, r.Completed, r.Paused, blockedCode, blockedMessage,
-		int64(r.Steps), int64(r.Fuel), r.Error, r.ErrorCode, result, waiting, r.Version)
+		int64(r.Steps), int64(r.Fuel), r.Error, r.ErrorCode, result, waiting, r.Version).Scan(&id)
+	if errors.Is(err, sql.ErrNoRows) {
+		return refuse("there is no such run as %s", r.RunID)
+	}
+	s.remember(r, id)
+	return err
+}
+
+// remember keeps the id of a run that has ended, for its note.
+func (s *Store) remember(r *host.Run, id int64) {
+	if r.Status.Final() {
+		s.ended = append(s.ended, id)
+	}
 }
 
 // changeOne executes a statement that has to change one row, and else refuses
 // the batch for the given reason.
 func (s *Store) changeOne(ctx context.Context, stmt *sql.Stmt, reason string, args ...any) error {
-	res, err := stmt.ExecContext(ctx, args...)
-	if err != nil {
-		return err
-	}
-	n, err := res.RowsAffected()
-	if err == nil && n != 1 {
-		return refuse("%s", reason)
-	}
+	_, err := s.insertOne(ctx, stmt, reason, args...)
 	return err
 }
 
-func blockedColumns(r *host.Run) (code, message sql.NullString) {
-	if r.Blocked == nil {
-		return code, message
-	}
-	return sql.NullString{String: r.Blocked.Code, Valid: true}, sql.NullString{String: r.Blocked.Message, Valid: true}
-}
-
-// encodeParts encodes a run's result, if it has one, and what it waits for, if it
-// does.
-func encodeParts(r *host.Run) (result, waiting []byte, err error) {
-	if r.Result != nil {
-		result, err = encode(r.Result)
-	}
-	if err == nil && len(r.WaitingFor) > 0 {
-		waiting, err = encode(r.WaitingFor)
-	}
-	return result, waiting, err
-}
-
-// encode encodes a value for a column. What could not be decoded again is
-// refused now, while its writer can still be told.
-func encode(v any) ([]byte, error) {
-	data, err := abi.Marshal(v)
+// insertOne is changeOne for a statement that makes the row, and gives its id.
+func (s *Store) insertOne(ctx context.Context, stmt *sql.Stmt, reason string, args ...any) (id int64, err error) {
+	res, err := stmt.ExecContext(ctx, args...)
 	if err != nil {
-		return nil, refuse("a record cannot be encoded: %v", err)
+		return 0, err
 	}
-	if len(data) > abi.MaxRecord {
-		return nil, refuse("a record of %d bytes is longer than %d", len(data), abi.MaxRecord)
+	n, err := res.RowsAffected()
+	if err == nil && n != 1 {
+		return 0, refuse("%s", reason)
 	}
-	return data, nil
+	if err != nil {
+		return 0, err
+	}
+	return res.LastInsertId()
 }

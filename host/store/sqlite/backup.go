@@ -226,6 +226,8 @@ func migrateFile(ctx context.Context, path string) (err error) {
 // database has content, twice for a moment, and holds up whoever else uses the
 // store.
 func (s *Store) Compact(ctx context.Context) (before, after int64, err error) {
+	s.reading.Lock() // a reader holds the log back
+	defer s.reading.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.broken != nil {

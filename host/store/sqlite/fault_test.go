@@ -13,7 +13,8 @@ import (
 	"github.com/weftrun/weft/host/store/sqlite/faultdisk"
 )
 
-// faultSeeds is how many seeds a run of the tests plays.
+// faultSeeds is how many seeds a run of the tests plays; beside the race detector, a
+// third.
 const faultSeeds = 30
 
 // TestFaults plays histories of appends on a disk that fails: writes, syncs and
@@ -48,9 +49,13 @@ func TestFaults(t *testing.T) {
 // TestFaultsAreSeen: a store that syncs less loses what it has acknowledged, and the
 // test above notices.
 func TestFaultsAreSeen(t *testing.T) {
+	seeds := 12
+	if raced {
+		seeds = 4
+	}
 	for _, weaker := range []string{"PRAGMA synchronous=NORMAL", "PRAGMA synchronous=OFF"} {
 		noticed := 0
-		for seed := range uint64(12) {
+		for seed := range uint64(seeds) {
 			if playFaults(t, seed, weaker, &faultSum{}) != nil {
 				noticed++
 			}
@@ -58,7 +63,7 @@ func TestFaultsAreSeen(t *testing.T) {
 		if noticed == 0 {
 			t.Errorf("nothing is lost with %s", weaker)
 		}
-		t.Logf("%s: lost in %d of 12 histories", weaker, noticed)
+		t.Logf("%s: lost in %d of %d histories", weaker, noticed, seeds)
 	}
 }
 
@@ -66,8 +71,11 @@ func TestFaultsAreSeen(t *testing.T) {
 func eachSeed(t *testing.T, count int, play func(t *testing.T, seed uint64)) {
 	t.Helper()
 	first := uint64(1)
-	if testing.Short() {
+	switch {
+	case testing.Short():
 		count /= 10
+	case raced:
+		count /= 3
 	}
 	if n, err := strconv.ParseUint(os.Getenv("WEFT_SEED"), 10, 64); err == nil {
 		first, count = n, 1

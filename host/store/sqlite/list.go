@@ -44,6 +44,10 @@ func (l *listing) filterIn(column string, values []string) {
 // walk for each is merged.
 func (s *Store) Runs(ctx context.Context, q host.RunQuery) ([]host.Run, error) {
 	limit := min(max(q.Limit, 1), maxListed)
+	if len(q.Search) > 0 {
+		runs, err := s.search(ctx, q, limit)
+		return runs, notFound(err, "runs")
+	}
 	tx, err := s.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true}) // one snapshot for all walks
 	if err != nil {
 		return nil, notFound(err, "runs")

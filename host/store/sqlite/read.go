@@ -13,7 +13,7 @@ import (
 // queries are the prepared statements of the reading connections. Each answers
 // by itself, from one snapshot.
 type queries struct {
-	session, info, sessions, history, due, handler, run, stream, streamEnd, countRuns, versions, meta, repeat, module *sql.Stmt
+	session, info, sessions, history, due, handler, run, stream, streamEnd, countRuns, versions, meta, repeat, module, notes, noted *sql.Stmt
 }
 
 // runColumns are what scanRun reads, in its order.
@@ -52,6 +52,9 @@ func prepareQueries(ctx context.Context, db *sql.DB) (*queries, error) {
 			WHERE s.tenant = ? AND s.session = ? AND s.last > 0 ORDER BY v.digest`},
 		{&q.meta, `SELECT value FROM meta WHERE key = ?`},
 		{&q.repeat, `SELECT hash, run, made FROM repeats WHERE tenant = ? AND route = ? AND key = ?`},
+		{&q.notes, `SELECT n, runs FROM unread ORDER BY n LIMIT ?`},
+		{&q.noted, `SELECT id, ` + runColumns + ` FROM runs WHERE status <> 'running'
+			AND id IN (SELECT value FROM json_each(?))`},
 		{&q.module, `SELECT m.rewritten, m.image_hash, m.manifest, m.imports, b.bytes
 			FROM modules m JOIN module_bytes b ON b.digest = m.digest WHERE m.digest = ?`},
 	} {

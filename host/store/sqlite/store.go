@@ -82,6 +82,15 @@ type Store struct {
 	closed bool
 	needs  []need  // of the batch that is being appended
 	cuts   []int64 // sessions that it cuts
+	ended  []int64 // runs that it ends
+
+	// What follows keeps the index of words (see search.go). reading is held while
+	// notes are worked off, and before mu.
+	reading   sync.Mutex
+	noted     chan struct{} // has one when there is a new note
+	following context.Context
+	unfollow  context.CancelFunc
+	followed  chan struct{} // closed when nobody follows any more
 
 	commits      atomic.Uint64
 	journalBytes atomic.Uint64
@@ -131,6 +140,9 @@ func Open(dir string) (_ *Store, err error) {
 	if err := s.openReaders(ctx, path); err != nil {
 		return nil, openError(dir, err)
 	}
+	s.noted, s.followed = make(chan struct{}, 1), make(chan struct{})
+	s.following, s.unfollow = context.WithCancel(ctx)
+	go s.follow()
 	return s, nil
 }
 
@@ -180,6 +192,10 @@ func (s *Store) openReaders(ctx context.Context, path string) error {
 // Close implements [host.Store]. It moves the write-ahead log into the
 // database file, so that what remains is one file.
 func (s *Store) Close() error {
+	if s.unfollow != nil {
+		s.unfollow()
+		<-s.followed
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {

@@ -32,7 +32,8 @@ func (s *Store) settleJournal(ctx context.Context, sid int64, p *host.SessionBat
 		return err
 	}
 	s.cuts = append(s.cuts, sid)
-	return nil
+	_, err := s.stmts.countJournal.ExecContext(ctx, sid)
+	return err
 }
 
 // need is a version that a session's journal needs.

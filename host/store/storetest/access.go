@@ -112,7 +112,7 @@ func testTenantUsage(t *testing.T, open func(t *testing.T) host.Store) {
 		journal += int64(len(p))
 	}
 	same(t, "usage", u, host.TenantUsage{
-		Runs: map[host.Status]int{host.StatusRunning: 2, host.StatusCompleted: 1}, Steps: 5, Fuel: 700, Handlers: 3, Sessions: 3,
+		Runs: map[host.Status]int{host.StatusRunning: 2, host.StatusCompleted: 1}, Steps: 5, Handlers: 3, Sessions: 3,
 		Plugins: 1, Versions: 2, PluginBytes: 30, JournalBytes: journal,
 	})
 }

@@ -266,6 +266,7 @@ func (p *pair) putRun(part *host.SessionBatch, r host.Run) {
 		e := event(r, 3)
 		r.Result = &e
 	}
+	r.Error = rapid.SampledFrom([]string{"", "bad input", "No such INPUT"}).Draw(p.rt, "error")
 	p.runs[r.RunID] = r
 	part.Runs = append(part.Runs, r)
 }
@@ -301,6 +302,13 @@ func (p *pair) list() {
 	}
 	if sometimes.Draw(p.rt, "of a session") {
 		q.Session = drawName.Draw(p.rt, "session")
+	}
+	if sometimes.Draw(p.rt, "search") {
+		terms, err := host.ParseSearch(rapid.SampledFrom([]string{"bad", "input", "inp*", "NO such", "such inp*", "7", "flow"}).Draw(p.rt, "text"))
+		if err != nil {
+			p.rt.Fatal(err)
+		}
+		q.Search = terms
 	}
 	if sometimes.Draw(p.rt, "further") {
 		q.AfterStarted, q.AfterHandler = drawInstant.Draw(p.rt, "after"), drawName.Draw(p.rt, "after handler")

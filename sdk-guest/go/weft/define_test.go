@@ -9,18 +9,13 @@ import (
 
 	"github.com/weftrun/weft/sdk-guest/go/internal/boundary"
 	"github.com/weftrun/weft/sdk-guest/go/internal/codec"
-	"github.com/weftrun/weft/sdk-guest/go/wefttest"
 )
 
-// define makes the test's workflow the process's one, and gives a session of
-// it.
-func define(t *testing.T, options ...Option) *wefttest.Session {
+// define makes the test's workflow the process's one.
+func define(t *testing.T, options ...Option) {
 	t.Helper()
-	outer, describe, run := defined, boundary.Describe, boundary.Step
-	t.Cleanup(func() { defined, boundary.Describe, boundary.Step = outer, describe, run })
-	defined = nil
+	t.Cleanup(boundary.Aside())
 	Define("test", options...)
-	return wefttest.NewSession()
 }
 
 type (
@@ -184,4 +179,24 @@ func TestFaultsOfADefinition(t *testing.T) {
 		}()
 		Define("another", ok)
 	})
+}
+
+// All that is wrong is told at once, with the step that it is about.
+func TestAllFaultsOfADefinition(t *testing.T) {
+	defer func() {
+		got, _ := recover().(string)
+		want := `weft: workflow "test": 4 faults:
+- step "a": workers must be 1 to 1000
+- step "a": a step's timeout must be above 0: leave it out for none
+- step "b": string is no event type: define a struct with a field for it
+- two types of state, tally and start: give all steps a context of the one type (weft.Untyped goes with any)`
+		if got != want {
+			t.Errorf("panics with %s\nwant        %s", got, want)
+		}
+	}()
+	define(t,
+		Step("a", stopAt[first], Workers(0), Timeout(0)),
+		Step("b", stopAt[string]),
+		Step("c", func(*Context[tally], first) (Stop, error) { return Stop{}, nil }),
+		Step("d", func(*Context[start], first) (Stop, error) { return Stop{}, nil }))
 }

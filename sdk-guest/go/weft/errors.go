@@ -24,6 +24,9 @@ const (
 	CodeInternal           = "internal"
 )
 
+// CodePanic is the code of a step that panicked, whichever compiler has built it.
+const CodePanic = "panic"
+
 // Error is an error with a code for programs and a message for people. A step
 // that returns one fails with it; host calls return one when they fail. An
 // error of another type fails a step with the code "error".

@@ -1,11 +1,6 @@
 package weft_test
 
-import (
-	"fmt"
-
-	"github.com/weftrun/weft/sdk-guest/go/weft"
-	"github.com/weftrun/weft/sdk-guest/go/wefttest"
-)
+import "github.com/weftrun/weft/sdk-guest/go/weft"
 
 // StartEvent is the base start event, as its name says.
 type StartEvent struct {
@@ -46,29 +41,10 @@ func finish(_ *weft.Context[State], all []GreetedEvent) (weft.Stop, error) {
 	return weft.Result(all), nil
 }
 
-func init() {
+// A workflow. Its plugin calls Define in init; package wefttest has its test.
+func Example() {
 	weft.Define("greet",
 		weft.Step("start", start),
 		weft.Step("greet", greet, weft.Workers(8)),
 		weft.Step("finish", finish))
-}
-
-// A workflow, and a test of it in a native build.
-func Example() {
-	session := wefttest.NewSession()
-	run, err := session.Run(StartEvent{Names: []string{"Ada", "Grace"}})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	var greeted []GreetedEvent
-	if err := wefttest.Into(run.Result, &greeted); err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println(greeted)
-	fmt.Println(session.State())
-	// Output:
-	// [{Hello, Ada} {Hello, Grace}]
-	// map[greeted:2]
 }

@@ -2,6 +2,6 @@
 
 package weft
 
-// guard runs a step. There is no recover here: a panic ends in a trap, and its
-// message is in the log.
+// guard runs a step. There is no recover here: a panic ends in a trap, and the host
+// makes the error of what it printed.
 func guard(run func() error) error { return run() }

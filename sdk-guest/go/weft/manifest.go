@@ -28,11 +28,13 @@ func flag(o object, key string, is bool) {
 func describe() {
 	m, err := defined.manifest()
 	if err != nil {
-		defined.refuse(err)
+		defined.note(err)
+		defined.refuse()
 	}
 	b, err := codec.Append(make([]byte, 0, 1024), m)
 	if err != nil {
-		defined.refuse(err)
+		defined.note(err)
+		defined.refuse()
 	}
 	boundary.Output(b)
 }

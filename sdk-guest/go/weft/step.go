@@ -35,8 +35,8 @@ type step struct {
 
 	atomic, subtypes bool
 
-	run   func(inv *invocation) error
-	fault error
+	run    func(inv *invocation) error
+	faults []error
 }
 
 type inputMode uint8
@@ -80,13 +80,16 @@ func Step[S, E, R any](name string, fn func(ctx *Context[S], ev E) (R, error), o
 		}
 		return inv.writeResult(unsafe.Pointer(&result))
 	}
-	s.fault = s.build(options)
+	s.build(options)
 	return s
 }
 
 func (s *step) applyWorkflow(w *workflow) error {
-	if s.fault != nil {
-		return errors.New("step " + quote(s.name) + ": " + s.fault.Error())
+	for _, fault := range s.faults {
+		w.note(errors.New("step " + quote(s.name) + ": " + fault.Error()))
+	}
+	if len(s.faults) > 0 {
+		return nil
 	}
 	for _, other := range w.steps {
 		if other.name == s.name {
@@ -103,22 +106,28 @@ func (s *step) applyWorkflow(w *workflow) error {
 	return nil
 }
 
-func (s *step) build(options []StepOption) error {
+// build reads the step's options and types, and keeps all that is wrong with them.
+func (s *step) build(options []StepOption) {
 	for _, option := range options {
-		if err := option.applyStep(s); err != nil {
-			return err
-		}
+		s.note(option.applyStep(s))
 	}
-	if err := s.buildInput(); err != nil {
-		return err
-	}
+	s.note(s.buildInput())
 	if s.take > 0 && s.input != inputList && s.input != inputListAny {
-		return errors.New("Take is for a step that takes a list: make its argument a slice of events")
+		s.note(errors.New("Take is for a step that takes a list: make its argument a slice of events"))
 	}
 	if s.atomic && len(s.waits) > 0 {
-		return errors.New("an atomic step cannot wait: drop Atomic, or let another step wait")
+		s.note(errors.New("an atomic step cannot wait: drop Atomic, or let another step wait"))
 	}
-	return s.buildOutput()
+	s.note(s.buildOutput())
+}
+
+func (s *step) note(fault error) {
+	if e, ok := fault.(*Error); ok {
+		fault = errors.New(e.Message) // the code is for calls
+	}
+	if fault != nil {
+		s.faults = append(s.faults, fault)
+	}
 }
 
 func isEvent(t reflect.Type) bool { return t.Kind() == reflect.Interface && t.NumMethod() == 0 }

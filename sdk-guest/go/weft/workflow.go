@@ -25,33 +25,59 @@ type workflow struct {
 	state              reflect.Type // nil: untyped
 	statePlan          *codec.Plan
 	initial            any
-	fault              error
+	faults             []error // what is wrong with the definition
 }
 
 // defined is the module's workflow.
 var defined *workflow
 
-// Define declares the module's workflow. Call it once, in init. A fault in the
-// declaration panics with a message that says what to write instead, so that
-// the module is refused when it is uploaded.
+// Define declares the module's workflow. Call it once, in init. Faults in the
+// declaration panic with a message that names all of them and says what to write
+// instead, so that the module is refused when it is uploaded.
 func Define(name string, options ...Option) {
 	w := &workflow{name: name}
 	if defined != nil {
 		panic("weft: workflow " + quote(name) + ": a module holds one workflow, and " + quote(defined.name) + " is there already")
 	}
 	for _, option := range options {
-		if err := option.applyWorkflow(w); err != nil {
-			w.refuse(err)
-		}
+		w.note(option.applyWorkflow(w))
 	}
-	if err := w.buildState(); err != nil {
-		w.refuse(err)
+	w.note(w.buildState())
+	if len(w.faults) > 0 {
+		w.refuse()
 	}
 	defined = w
 	boundary.Describe, boundary.Step = describe, runStep
 }
 
-func (w *workflow) refuse(err error) { panic("weft: workflow " + quote(w.name) + ": " + err.Error()) }
+// note keeps a fault of the definition, once.
+func (w *workflow) note(fault error) {
+	if fault == nil {
+		return
+	}
+	if e, ok := fault.(*Error); ok {
+		fault = errors.New(e.Message) // the code is for calls
+	}
+	for _, known := range w.faults {
+		if known.Error() == fault.Error() {
+			return
+		}
+	}
+	w.faults = append(w.faults, fault)
+}
+
+// refuse panics with all faults that were noted.
+func (w *workflow) refuse() {
+	text := "weft: workflow " + quote(w.name) + ": "
+	if len(w.faults) == 1 {
+		panic(text + w.faults[0].Error())
+	}
+	text += textOf(len(w.faults)) + " faults:"
+	for _, fault := range w.faults {
+		text += "\n- " + fault.Error()
+	}
+	panic(text)
+}
 
 // untyped tells whether a context's type declares no state.
 func untyped(t reflect.Type) bool {
@@ -62,10 +88,10 @@ func (w *workflow) useState(t reflect.Type) {
 	switch {
 	case untyped(t) || w.state == t:
 	case w.state != nil:
-		w.fault = errors.New("two types of state, " + typeName(w.state) + " and " + typeName(t) +
-			": give all steps a context of the one type (weft.Untyped goes with any)")
+		w.note(errors.New("two types of state, " + typeName(w.state) + " and " + typeName(t) +
+			": give all steps a context of the one type (weft.Untyped goes with any)"))
 	case t.Kind() != reflect.Struct:
-		w.fault = errors.New(typeName(t) + " cannot be the state's type: use a struct, or weft.Untyped")
+		w.note(errors.New(typeName(t) + " cannot be the state's type: use a struct, or weft.Untyped"))
 	default:
 		w.state = t
 	}
@@ -88,8 +114,8 @@ next:
 }
 
 func (w *workflow) buildState() (err error) {
-	if w.fault != nil || w.state == nil {
-		return w.fault
+	if w.state == nil {
+		return nil
 	}
 	w.statePlan, err = codec.Of(w.state)
 	return err

@@ -1,9 +1,8 @@
-// Package wefttest is a small host in memory, for tests of a plugin's steps in
-// a native build: it runs the workflow that the test's program defines, one
-// invocation after the other, and shows the state, the stream and the log.
+// Package wefttest runs the steps of a workflow, or all of it, in a plain go test:
+// natively, without WebAssembly and without a server.
 //
 //	func TestGreeting(t *testing.T) {
-//		run, err := wefttest.NewSession().Run(map[string]any{"name": "Ada"})
+//		run, err := wefttest.NewSession().Run(StartEvent{Name: "Ada"})
 //		if err != nil {
 //			t.Fatal(err)
 //		}
@@ -12,18 +11,30 @@
 //		}
 //	}
 //
-// A step that waits for an event waits until [Run.Post] brings it, and
-// [Run.Waiting] names its waits; a sleep moves [Session.Clock]. A failure goes to
-// the step that catches it, without retries; what an atomic step did is then undone.
-// For the workflows that steps run as children stand the functions and guests that
-// [Child] and [ChildOn] name; [Run.Children] are their runs.
+// It is the server's own reducer that decides what happens, on the server's own
+// state, and the server's own code that answers host calls: packages engine, state
+// and hostcall. So workers, collections, waits, retries, timeouts, catches, atomic
+// steps, children and schemas of the state mean here what they mean there, and a
+// step that does not come out the same when it is replayed after a wait is found.
 //
-// It is no second engine: steps never run side by side, nothing is retried,
-// timed, validated or durable, no run is cancelled or times out, so that nothing
-// cleans up, and schemas are not checked. What passes here
-// may still be refused by a host.
+// Time is [Session.Clock] and stands still while steps compute. It goes on by itself
+// when nothing else can happen but the end of a sleep or the next attempt of a step;
+// [Run.Advance] lets more of it pass, for the timeout of a wait. A wait is answered by
+// [Run.Send] or [Run.Post], and [Run.Waiting] names those that are open. For
+// workflows that steps run as children stand the functions and guests of [Child] and
+// [ChildOn], for resources the functions of [Resource].
+//
+// One invocation runs after the other, each to its end or its wait. With [Seed] they
+// run side by side: the order in which they and their host calls come is drawn from
+// the seed, and is the same for the same seed.
+//
+// [Session.Step] runs one step alone, on events and a state that the test gives.
+//
+// What is not here: fuel and the other limits of a sandbox, durability, crashes, and
+// the keywords of JSON Schema that schemas of events may have and those of states not.
 //
 // The package must not know how steps are written, only the messages that they
-// exchange with a host. It is not safe for concurrent use, and there is one
-// workflow and one clock for the whole process.
+// exchange with a host. A process holds one workflow, so tests that run in parallel
+// take turns, and a step must not call this package: it would wait for itself. The
+// functions of [Child] and [Resource] may.
 package wefttest

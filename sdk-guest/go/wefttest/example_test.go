@@ -1,6 +1,7 @@
 package wefttest_test
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -64,11 +65,31 @@ func ExampleChild() {
 	}))
 	for _, ev := range []OrderEvent{{Item: "tea", Price: 3}, {Item: "a ring", Price: 300}} {
 		run, err := session.Run(ev)
-		fmt.Println(run.Result, err)
+		if failure := (*wefttest.Failure)(nil); errors.As(err, &failure) {
+			fmt.Println(failure.Code)
+			continue
+		}
+		fmt.Println(run.Result)
 	}
 	fmt.Println(session.State())
 	// Output:
-	// 1 <nil>
-	// <nil> declined: a ring is not sold: declined: run "pay": that is too much
+	// 1
+	// declined
 	// map[ledger:[receipt for 3] sold:1]
+}
+
+// One step alone, on an event and a state that the test gives.
+func ExampleSession_Step() {
+	session := wefttest.NewSession(wefttest.State(Shop{Sold: 7, Ledger: []string{"old"}}))
+	run, err := session.Step("book", PaidEvent{Receipt: "receipt for 3"})
+	fmt.Println(run.Emitted, err)
+	for _, edit := range run.Edits {
+		fmt.Println(edit.Op, edit.Path, edit.Value)
+	}
+	fmt.Println(session.State())
+	// Output:
+	// [{StopEvent map[result:8]}] <nil>
+	// append ledger receipt for 3
+	// increment sold 1
+	// map[ledger:[old receipt for 3] sold:8]
 }

@@ -9,7 +9,8 @@ import (
 // Calls answers the host calls of a guest.
 type Calls interface {
 	// Call answers the import of that name. The request is valid during the
-	// call only; the response is the guest's to keep.
+	// call only; the response is the guest's to keep. It does not return when the
+	// guest is to be unwound, as at a wait: the goroutine ends.
 	Call(name string, request []byte) (status uint32, response []byte)
 }
 
@@ -18,7 +19,8 @@ type Calls interface {
 type Guest interface {
 	// Describe gives the manifest.
 	Describe() ([]byte, error)
-	// Step runs one invocation. The status is what weft_step returned.
+	// Step runs one invocation. The status is what weft_step returned. It is called
+	// on a goroutine of its own, while no other guest runs.
 	Step(calls Calls, input []byte) (output []byte, status int, err error)
 }
 
@@ -27,7 +29,7 @@ type inProcess struct{}
 
 // exchange is the host of one describe or invocation in this process.
 type exchange struct {
-	Calls
+	calls   Calls
 	input   []byte
 	outputs [][]byte
 }
@@ -38,17 +40,23 @@ func (x *exchange) Output(output []byte) {
 	x.outputs = append(x.outputs, append([]byte(nil), output...))
 }
 
+// Call makes a host call. Others may have had their turn before it returns.
+func (x *exchange) Call(name string, request []byte) (uint32, []byte) {
+	status, response := x.calls.Call(name, request)
+	boundary.Native = x
+	return status, response
+}
+
 // noCalls refuses all host calls, as they are while a module is described.
 type noCalls struct{}
 
 func (noCalls) Call(name string, _ []byte) (uint32, []byte) {
-	return fail("failed_precondition", name+" may not be called while the module is described")
+	return refusal("failed_precondition", name+" may not be called while the module is described")
 }
 
 func (x *exchange) do(what func()) ([]byte, error) {
-	outer := boundary.Native
 	boundary.Native = x
-	defer func() { boundary.Native = outer }()
+	defer func() { boundary.Native = nil }()
 	what()
 	if len(x.outputs) != 1 {
 		return nil, errors.New("a guest must call output once")
@@ -57,17 +65,10 @@ func (x *exchange) do(what func()) ([]byte, error) {
 }
 
 func (inProcess) Describe() ([]byte, error) {
-	return (&exchange{Calls: noCalls{}}).do(boundary.Describe)
+	return (&exchange{calls: noCalls{}}).do(boundary.Describe)
 }
 
 func (inProcess) Step(calls Calls, input []byte) (output []byte, status int, err error) {
-	// A goroutine of its own, as a step that waits is ended in the middle.
-	done := make(chan struct{})
-	err = errWaits
-	go func() {
-		defer close(done)
-		output, err = (&exchange{Calls: calls, input: input}).do(func() { status = boundary.Step(len(input)) })
-	}()
-	<-done
+	output, err = (&exchange{calls: calls, input: input}).do(func() { status = boundary.Step(len(input)) })
 	return output, status, err
 }

@@ -1,111 +1,128 @@
 package wefttest
 
 import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
 	"strconv"
 	"time"
 
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/state"
 	"github.com/weftrun/weft/sdk-guest/go/internal/codec"
 )
 
 // Session holds the state that outlives its runs.
 type Session struct {
-	// Clock is the time that steps see, those of children too.
+	// Clock is the time that steps see, those of children too. It is that of the
+	// session which the test has made; a child's does not go on.
 	Clock time.Time
 	// Config holds the steps' configurations, by step: maps or structs, as the
 	// workflow's settings would have them.
 	Config map[string]any
 
-	id       string
-	root     *Session // that of the test: itself, unless it is a child's
-	guest    Guest
-	manifest *manifest
-	store    *store
-	fault    error
-
-	// Of the root: those of all its children are there too.
-	starters  map[string]starter
-	resources map[string]resource
-	stores    map[string]*store // by session
-	runs      int
+	world   *world
+	place   *place
+	guest   Guest
+	program *program
+	fault   error
 }
 
-// store holds a session's state, for the workflows that share it.
-type store struct{ state any }
+// Option is a setting of a [Session].
+type Option func(s *Session)
 
 // NewSession gives a session of the workflow that this process defines.
 func NewSession(options ...Option) *Session { return NewSessionOn(inProcess{}, options...) }
 
 // NewSessionOn gives a session of a guest's workflow.
 func NewSessionOn(guest Guest, options ...Option) *Session {
-	s := &Session{guest: guest, Clock: time.Unix(1_700_000_000, 0), starters: map[string]starter{}, resources: map[string]resource{}, stores: map[string]*store{}}
-	s.root = s
+	process.Lock()
+	defer process.Unlock()
+	s := &Session{guest: guest, Clock: time.Unix(1_700_000_000, 0)}
+	s.world = newWorld(s)
+	s.place = s.world.place("session-1")
 	for _, option := range options {
 		option(s)
 	}
-	s.fault = s.open()
 	return s
 }
 
-// open finds the session's state, which is made if there is none, and reads the
-// workflow's manifest.
-func (s *Session) open() error {
-	stores := s.root.stores
-	if s.id == "" {
-		s.id = "session-" + strconv.Itoa(len(stores)+1)
-	}
-	if s.store == nil {
-		s.store = stores[s.id]
-	}
-	if s.store == nil {
-		s.store = &store{state: map[string]any{}}
-		stores[s.id] = s.store
-	}
-	b, err := s.guest.Describe()
-	if err != nil {
-		return err
-	}
-	if s.manifest, err = readManifest(b); err != nil {
-		return err
-	}
-	return s.fillIn()
+// Seed has invocations run side by side, where they run one after the other without
+// it: the seed decides whose turn it is at the begin of each and at each host call,
+// and the same seed decides alike. Edits that meet are made again, as on a server.
+func Seed(seed uint64) Option {
+	return func(s *Session) { s.world.chance = rand.New(rand.NewPCG(seed, seed)) }
 }
 
-// fillIn gives the state the workflow's defaults for what it lacks.
-func (s *Session) fillIn() error {
-	initial, err := clone(s.manifest.State.Default)
-	if err != nil {
-		return err
-	}
-	state, _ := s.store.state.(map[string]any)
-	for key, v := range initial.(map[string]any) {
-		if _, given := state[key]; !given && state != nil {
-			state[key] = v
+// State lets the session begin with a state: a struct or map. What it lacks is filled
+// in from the workflow's defaults when a run starts.
+func State(initial any) Option {
+	return func(s *Session) {
+		if err := s.setState(initial); err != nil && s.fault == nil {
+			s.fault = err
 		}
+	}
+}
+
+func (s *Session) setState(v any) error {
+	b, err := encodeValue(v)
+	if err != nil {
+		return fmt.Errorf("the state: %w", err)
+	}
+	n, err := state.Decode(b)
+	if err != nil || !n.IsMap() {
+		return errors.Join(errors.New("the state must be a map or a struct"), err)
+	}
+	err = s.world.tick(s.place, engine.EditSession{State: n, StateBytes: host.DefaultLimits().StateBytes}, nil)
+	if err != nil {
+		return fmt.Errorf("the state: %w", err)
 	}
 	return nil
 }
 
+// load reads the workflow, when it is first needed: all options count by then.
+func (s *Session) load() error {
+	if s.fault == nil && s.program == nil {
+		if s.program, s.fault = compile("workflow", s.guest); s.fault == nil {
+			s.world.programs[s.program.version] = s.program
+		}
+	}
+	return s.fault
+}
+
 // State gives a copy of the session's state.
 func (s *Session) State() map[string]any {
-	v, err := clone(s.store.state)
-	if err != nil {
-		return nil
+	process.Lock()
+	defer process.Unlock()
+	if s.load() == nil && s.place.eng.Seq() == 0 { // as the first run will find it
+		fresh, _ := state.FillDefaults(state.Empty(), s.program.graph.StateDefaults())
+		m, _ := decodeValue(fresh.Encode()).(map[string]any)
+		return m
 	}
-	m, _ := v.(map[string]any)
+	m, _ := decodeValue(s.place.eng.State().Encode()).(map[string]any)
 	return m
 }
 
 // Read reads the value at a path of the session's state to *target.
 func (s *Session) Read(path string, target any) error {
-	v, err := lookup(s.store.state, path)
+	process.Lock()
+	defer process.Unlock()
+	p, err := state.ParsePath(path)
 	if err != nil {
 		return err
 	}
-	return Into(v, target)
+	n, ok := state.Get(s.place.eng.State(), p)
+	if !ok {
+		return errors.New("no value at the path " + strconv.Quote(path))
+	}
+	return codec.Unmarshal(n.Encode(), target)
 }
 
 // Into converts a value, such as a run's result, to *target's type.
 func Into(v, target any) error {
+	process.Lock()
+	defer process.Unlock()
 	b, err := codec.Append(nil, v)
 	if err != nil {
 		return err
@@ -113,18 +130,39 @@ func Into(v, target any) error {
 	return codec.Unmarshal(b, target)
 }
 
-// Run runs the workflow from its start event until it ends or waits. The start
-// event's body is any map or struct; nil is an empty one. The error is that of
-// the step that failed.
+// Run runs the workflow from its start event until it ends or waits for the test. The
+// start event's body is any map or struct; nil is an empty one. The error is that of
+// the step for which the run failed, a [*Failure], or says why it cannot run.
 func (s *Session) Run(start any) (*Run, error) {
-	if s.fault != nil {
-		return nil, s.fault
+	process.Lock()
+	defer process.Unlock()
+	if err := s.load(); err != nil {
+		return nil, err
 	}
-	r := s.newRun()
-	return r, r.Post(s.manifest.startType(), start)
+	body, err := bodyOf(start)
+	if err != nil {
+		return nil, fmt.Errorf("the start event: %w", err)
+	}
+	t, err := s.program.start(body, "")
+	if err == nil {
+		err = s.world.granted(s.program)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.begin(t, "")
 }
 
-func (s *Session) newRun() *Run {
-	s.root.runs++
-	return &Run{session: s, id: "run-" + strconv.Itoa(s.root.runs), buffers: map[string][]pending{}, joins: map[string][]event{}}
+// begin begins a run and lets it go on as far as it can.
+func (s *Session) begin(t engine.StartRun, step string) (*Run, error) {
+	w := s.world
+	t.RunID = "run-" + strconv.Itoa(len(w.runs)+1)
+	t.HandlerID, t.Seed = t.RunID, w.seed()
+	r := &Run{session: s, id: t.RunID, step: step}
+	w.runs[t.RunID] = r
+	if err := w.tick(s.place, t, nil); err != nil {
+		delete(w.runs, t.RunID)
+		return nil, guestError(err)
+	}
+	return r, r.goOn()
 }

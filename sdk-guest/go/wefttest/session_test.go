@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weftrun/weft/sdk-guest/go/internal/cbor"
+	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/sdk-guest/go/internal/codec"
 )
 
@@ -19,11 +19,7 @@ type script struct {
 func (s script) Describe() ([]byte, error) { return codec.Append(nil, s.manifest) }
 
 func (s script) Step(calls Calls, input []byte) ([]byte, int, error) {
-	v, err := decode(input)
-	if err != nil {
-		return nil, 0, err
-	}
-	parts := v.([]any)
+	parts := decodeValue(input).([]any)
 	events := parts[1].([]any)
 	if len(events) > 0 {
 		if _, one := events[0].(string); one {
@@ -48,10 +44,11 @@ func nested() script {
 	}
 	list := func(name string) any { return []any{"list", []any{name}} }
 	return script{
-		manifest: map[string]any{"abi": 1, "workflow": "nested", "events": map[string]any{}, "steps": []any{
-			stepOf("groups", "StartEvent", list("Group")), stepOf("items", "Group", list("Item")), stepOf("work", "Item", "Done"),
-			stepOf("sum", list("Done"), "Sum"), stepOf("end", list("Sum"), "StopEvent"),
-		}},
+		manifest: map[string]any{"abi": 1, "workflow": "nested",
+			"events": map[string]any{"Group": map[string]any{}, "Item": map[string]any{}, "Done": map[string]any{}, "Sum": map[string]any{}}, "steps": []any{
+				stepOf("groups", "StartEvent", list("Group")), stepOf("items", "Group", list("Item")), stepOf("work", "Item", "Done"),
+				stepOf("sum", list("Done"), "Sum"), stepOf("end", list("Sum"), "StopEvent"),
+			}},
 		steps: map[string]func(Calls, []map[string]any) any{
 			"groups": func(Calls, []map[string]any) any {
 				return []any{event1("Group", 1), event1("Group", 2), event1("Group", 0), event1("Group", 4)}
@@ -115,7 +112,7 @@ func TestRefusedCalls(t *testing.T) {
 			t.Fatal(err)
 		}
 		if status, response := calls.Call(name, b); status != 0 {
-			e, _ := readError(cbor.NewDecoder(response)).(*Failure)
+			e, _ := abi.DecodeError(response)
 			got = append(got, e.Code)
 		} else {
 			got = append(got, "ok")
@@ -145,7 +142,7 @@ func TestRefusedCalls(t *testing.T) {
 	if _, err := session.Run(nil); err != nil {
 		t.Fatal(err)
 	}
-	want := "not_found ok failed_precondition ok failed_precondition ok ok conflict failed_precondition invalid_message invalid_message failed_precondition invalid_message"
+	want := "not_found ok failed_precondition ok failed_precondition ok ok conflict failed_precondition invalid_output invalid_message failed_precondition invalid_message"
 	if strings.Join(got, " ") != want {
 		t.Errorf("got  %s\nwant %s", strings.Join(got, " "), want)
 	}

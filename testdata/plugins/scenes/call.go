@@ -33,6 +33,16 @@ func result(ctx *context, ev CallEvent) (any, error) {
 		answer, err := ctx.HTTP("web").Do(weft.HTTPRequest{Method: "POST", Path: ev.Text, Query: map[string]string{"q": "a b"},
 			Headers: map[string]string{"X-Scene": "fetch"}, Body: []byte("tea"), ExpectSuccess: ev.N > 0})
 		return []any{answer.Status, answer.Header("X-Answer"), string(answer.Body)}, err
+	case "edits":
+		return edits(ctx)
+	case "regions":
+		return regions(ctx)
+	case "read":
+		return read(ctx)
+	case "print":
+		return say(ctx, ev)
+	case "panic":
+		return nil, fail(ctx, ev.Text)
 	case "count":
 		return ctx.Increment("count", ev.N)
 	case "show":

@@ -38,6 +38,12 @@ type BoxEvent struct {
 	Size int64
 }
 
+// LeftEvent and RightEvent are collected.
+type (
+	LeftEvent  struct{ N int64 }
+	RightEvent struct{ Text string }
+)
+
 // DoneEvent comes after work that succeeded.
 type DoneEvent struct{}
 
@@ -77,7 +83,7 @@ type State struct {
 
 type context = weft.Context[State]
 
-func begin(_ *context, ev StartEvent) (weft.Event, error) {
+func begin(ctx *context, ev StartEvent) (weft.Event, error) {
 	switch ev.What {
 	case "work":
 		return WorkEvent{ev.N > 0}, nil
@@ -87,6 +93,11 @@ func begin(_ *context, ev StartEvent) (weft.Event, error) {
 		return BoxEvent{ItemEvent{ev.Text}, ev.N}, nil
 	case "listen":
 		return ListenEvent{}, nil
+	case "pair":
+		if err := ctx.SendTo("pair", LeftEvent{ev.N}); err != nil {
+			return nil, err
+		}
+		return RightEvent{ev.Text}, nil
 	}
 	return CallEvent{ev.What, ev.N, ev.Text}, nil
 }
@@ -148,11 +159,23 @@ func listen(ctx *context, _ ListenEvent) (weft.Stop, error) {
 	return weft.Result(tick.N), err
 }
 
+// pair waits until both are there; what comes before is kept.
+func pair(ctx *context, _ weft.Event) (weft.Event, error) {
+	var left LeftEvent
+	var right RightEvent
+	complete, err := ctx.CollectIn("pair", &right, &left)
+	if err != nil || !complete {
+		return nil, err
+	}
+	return weft.Result([]any{left.N, right.Text}), nil
+}
+
 func init() {
-	weft.Define("scenes",
+	weft.Define(workflow,
 		weft.Timeout(0),
 		weft.Resource{Name: "web", Kind: "http", Optional: true},
-		weft.Step("begin", begin, weft.Emits(CallEvent{}, WorkEvent{}, FragileEvent{}, BoxEvent{}, ListenEvent{})),
+		weft.Step("begin", begin, weft.Emits(CallEvent{}, WorkEvent{}, FragileEvent{}, BoxEvent{}, ListenEvent{}, LeftEvent{}, RightEvent{})),
+		weft.Step("pair", pair, weft.Accepts(LeftEvent{}, RightEvent{}), weft.Emits(weft.Stop{})),
 		weft.Step("call", call, weft.Waits(HumanResponseEvent{}, TickEvent{}), weft.Streams(InputRequiredEvent{}, ShownEvent{}),
 			weft.Retry(weft.Chain(weft.Fixed(time.Millisecond), weft.Sum(weft.Fixed(time.Millisecond), weft.RandomWait(0, time.Millisecond))),
 				weft.AllOf(weft.OnCodes("flaky"), weft.Not(weft.OnMessage("final"))), weft.Attempts(4))),

@@ -2,6 +2,13 @@
 
 package boundary
 
+// EventName gives the name of the event type of a value, for tests. Package weft sets it.
+var EventName func(event any) (string, error)
+
+// Aside forgets the process's workflow, so that a test can define another one, until
+// what it gives is called. Package weft sets it.
+var Aside func() (back func())
+
 func call(name string, request []byte) (uint32, []byte) {
 	if Native == nil {
 		panic("weft: no host: in a native build steps run only in tests; see package wefttest")

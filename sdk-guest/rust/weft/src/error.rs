@@ -119,7 +119,7 @@ impl Error {
 
     /// Says what was tried, in front of the message.
     #[cold]
-    pub(crate) fn context(mut self, what: impl fmt::Display) -> Self {
+    pub fn context(mut self, what: impl fmt::Display) -> Self {
         self.0.message = format!("{what}: {}", self.0.message);
         self
     }

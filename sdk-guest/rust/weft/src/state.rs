@@ -94,6 +94,18 @@ impl<S> Context<S> {
         self.batch().merge(path, entries).one().map(drop)
     }
 
+    /// Fails, with the code `conflict`, unless the value at a path equals this
+    /// one. It is of more use in a [`Context::batch`], which it makes fail as a
+    /// whole.
+    pub fn test<T: Serialize + ?Sized>(&self, path: &str, value: &T) -> Result<()> {
+        self.batch().test(path, value).one().map(drop)
+    }
+
+    /// Sets the whole state back to its defaults.
+    pub fn clear(&self) -> Result<()> {
+        self.batch().clear().commit().map(drop)
+    }
+
     /// Starts a list of edits that take effect together or not at all.
     ///
     /// ```
@@ -294,6 +306,11 @@ impl Batch {
 
     /// Adds to the integer at a path; its result is the new value.
     pub fn increment(self, path: &str, by: i64) -> Self {
+        self.edit("increment", path, Some(&by))
+    }
+
+    /// Adds to the number at a path; its result is the new value.
+    pub fn increment_float(self, path: &str, by: f64) -> Self {
         self.edit("increment", path, Some(&by))
     }
 

@@ -32,6 +32,11 @@ pub(crate) fn call(ctx: &Context<State>, ev: CallEvent) -> Result<Stop> {
         "once" => once(ctx)?,
         "children" => children(ctx)?,
         "fetch" => fetch(ctx, &ev)?,
+        "edits" => crate::state::edits(ctx)?,
+        "regions" => crate::state::regions(ctx)?,
+        "read" => crate::state::read(ctx)?,
+        "print" => say(ctx, &ev)?,
+        "panic" => return crate::state::fail(ctx, &ev.text),
         "count" => Stop::new(ctx.increment("count", ev.n)?),
         "show" => {
             ctx.stream(&ShownEvent { text: ev.text })?;
@@ -47,6 +52,19 @@ pub(crate) fn call(ctx: &Context<State>, ev: CallEvent) -> Result<Stop> {
         }
         _ => return Err(Error::new("asked", ev.text)),
     })
+}
+
+/// Logs at all levels.
+fn say(ctx: &Steps, ev: &CallEvent) -> Result<Stop> {
+    ctx.debug(&ev.text);
+    ctx.info(&ev.text);
+    ctx.warn(&ev.text);
+    ctx.error(&ev.text);
+    let list = Value::List(vec![1.into(), 2.into()]);
+    ctx.log(Level::Info, &ev.text, &[("n", ev.n.into()), ("list", list)]);
+    let text = format!("{}{}", ev.text, ev.n);
+    ctx.stream(&ShownEvent { text })?;
+    Ok(Stop::new(()))
 }
 
 fn code_of<T>(result: Result<T>) -> String {

@@ -3,6 +3,7 @@
 //! Go.
 
 mod call;
+mod state;
 
 use weft::prelude::*;
 
@@ -48,6 +49,18 @@ struct ItemEvent {
 struct BoxEvent {
     name: String,
     size: i64,
+}
+
+/// Is collected with a [`RightEvent`].
+#[derive(Event)]
+struct LeftEvent {
+    n: i64,
+}
+
+/// Is collected with a [`LeftEvent`].
+#[derive(Event)]
+struct RightEvent {
+    text: String,
 }
 
 /// Comes after work that succeeded.
@@ -106,10 +119,11 @@ enum Next {
     Fragile(FragileEvent),
     Box(BoxEvent),
     Listen(ListenEvent),
+    Right(RightEvent),
 }
 
-#[step]
-fn begin(_: &Context<State>, ev: StartEvent) -> Result<Next> {
+#[step(emits = [LeftEvent])]
+fn begin(ctx: &Context<State>, ev: StartEvent) -> Result<Next> {
     let StartEvent { what, n, text } = ev;
     Ok(match what.as_str() {
         "work" => Next::Work(WorkEvent { fail: n > 0 }),
@@ -119,6 +133,10 @@ fn begin(_: &Context<State>, ev: StartEvent) -> Result<Next> {
             size: n,
         }),
         "listen" => Next::Listen(ListenEvent),
+        "pair" => {
+            ctx.send_to("pair", &LeftEvent { n })?;
+            Next::Right(RightEvent { text })
+        }
         _ => Next::Call(CallEvent { what, n, text }),
     })
 }
@@ -193,6 +211,19 @@ fn listen(ctx: &Context<State>, _: ListenEvent) -> Result<Stop> {
     Ok(Stop::new(ctx.wait_for::<TickEvent>().event()?.n))
 }
 
+#[derive(Events)]
+enum Side {
+    Left(LeftEvent),
+    Right(RightEvent),
+}
+
+/// Waits until both are there; what comes before is kept.
+#[step]
+fn pair(ctx: &Context<State>, _: Side) -> Result<Option<Stop>> {
+    let both = ctx.collect_in::<(RightEvent, LeftEvent)>("pair")?;
+    Ok(both.map(|(right, left)| Stop::new((left.n, right.text))))
+}
+
 workflow!(
     "scenes-rust",
     state = State,
@@ -200,6 +231,7 @@ workflow!(
     resources = [http("web").optional()],
     steps = [
         begin,
+        pair,
         call::call,
         work,
         done,

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/client"
+)
+
+// auditPatience is how often a followed audit log is looked at.
+const auditPatience = 2 * time.Second
+
+// auditOptions are the flags of `weft audit`.
+type auditOptions struct {
+	limit  int
+	all    bool
+	follow bool
+}
+
+func newAudit() *cobra.Command {
+	var o auditOptions
+	cmd := &cobra.Command{
+		Use:   "audit",
+		Short: "Show what was done to tenants, keys, plugins and workflows",
+		Long: `Show the audit log of the tenant, the newest act first; with the server's own admin
+key that of all tenants, or of the one that --tenant names. It takes a key with the
+role admin. WHO is the id of a key, or what asked without one; OUTCOME is ok, or why
+the act was refused.
+
+With --follow the newest acts are shown in the order of time, then those that come.`,
+		Example: `  weft audit
+  weft audit --all --json | jq '.entries[] | select(.act == "key.create")'
+  weft audit -f`,
+		Args: takes(),
+	}
+	f := cmd.Flags()
+	f.IntVar(&o.limit, "limit", defaultListed, "`N` at most, 1 to "+strconv.Itoa(maxPage))
+	f.BoolVar(&o.all, "all", false, "all there are, whatever --limit says")
+	f.BoolVarP(&o.follow, "follow", "f", false, "go on with what comes, until it is interrupted")
+	return clientCommand(cmd, func(ctx context.Context, r *remote, _ []string) error {
+		switch {
+		case o.limit < 1 || o.limit > maxPage:
+			return usage("--limit %d: it is a number from 1 to %d; --all lists all there are", o.limit, maxPage)
+		case o.all && o.follow:
+			return usage("either --all or --follow")
+		case o.follow:
+			return followAudit(ctx, r, o.limit)
+		}
+		return listAudit(ctx, r, o)
+	})
+}
+
+func listAudit(ctx context.Context, r *remote, o auditOptions) error {
+	limit := o.limit
+	if o.all {
+		limit = maxPage
+	}
+	page, err := r.Audit(ctx, "", limit)
+	if err != nil {
+		return err
+	}
+	if r.json && !o.all {
+		return r.printAnswer()
+	}
+	entries := page.Entries
+	for o.all && page.Next != "" {
+		if page, err = r.Audit(ctx, page.Next, limit); err != nil {
+			return err
+		}
+		entries = append(entries, page.Entries...)
+	}
+	switch {
+	case r.json:
+		return r.printJSON(auditListing(entries))
+	case len(entries) == 0:
+		r.note("nothing was done yet")
+		return nil
+	}
+	t := &table{columns: []column{{title: "TIME"}, {title: "WHO", elastic: true}, {title: "TENANT", elastic: true}, {title: "ACT"},
+		{title: "TARGET", elastic: true}, {title: "OUTCOME"}, {title: "DETAIL", elastic: true}}}
+	for i := range entries {
+		t.add(auditCells(&entries[i].AuditEntry)...)
+	}
+	if err := r.print(t.render(r.screen.cols)); err != nil {
+		return err
+	}
+	if page.Next != "" {
+		r.note("there are more: --limit N or --all shows them")
+	}
+	return nil
+}
+
+func auditCells(e *host.AuditEntry) []string {
+	tenant := e.Tenant
+	if tenant == "" {
+		tenant = "-" // the server
+	}
+	return []string{stamp(time.Unix(0, e.Time)), e.Who, tenant, e.Act, e.Target, e.Outcome, e.Detail}
+}
+
+// auditListing joins the entries of several pages to one answer of the API's form.
+func auditListing(entries []client.AuditEntry) []byte {
+	var b bytes.Buffer
+	b.WriteString(`{"entries":[`)
+	for i := range entries {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.Write(entries[i].JSON)
+	}
+	b.WriteString(`],"next_cursor":null}`)
+	return b.Bytes()
+}
+
+// followAudit shows the newest entries, then those that come. Ids grow, so that each is
+// shown once.
+func followAudit(ctx context.Context, r *remote, limit int) error {
+	page, err := r.Audit(ctx, "", limit)
+	away := outage{}
+	for last := int64(0); ; {
+		if err == nil {
+			away.end()
+			fresh := slices.Clone(page.Entries)
+			for last > 0 && page.Next != "" && page.Entries[len(page.Entries)-1].ID > last && err == nil {
+				if page, err = r.Audit(ctx, page.Next, maxPage); err == nil {
+					fresh = append(fresh, page.Entries...)
+				}
+			}
+			if err == nil {
+				if last, err = showAudit(r, fresh, last); err != nil {
+					return err
+				}
+			}
+		}
+		if err != nil && (host.CodeOf(err) != host.CodeUnavailable || away.tooLong(time.Now())) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(auditPatience):
+		}
+		page, err = r.Audit(ctx, "", maxPage)
+	}
+}
+
+// showAudit prints the entries that are newer than last, oldest first, and gives the
+// newest one's id.
+func showAudit(r *remote, entries []client.AuditEntry, last int64) (int64, error) {
+	slices.Reverse(entries)
+	for i := range entries {
+		e := &entries[i]
+		if e.ID <= last {
+			continue
+		}
+		line := string(e.JSON)
+		if !r.json {
+			cells := auditCells(&e.AuditEntry)
+			for j := range cells {
+				cells[j] = printable(cells[j])
+			}
+			line = strings.TrimRight(strings.Join(cells, gap), " ")
+		}
+		if err := r.print(line + "\n"); err != nil {
+			return last, err
+		}
+		last = e.ID
+	}
+	return last, nil
+}

@@ -1,0 +1,280 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weftrun/weft/cmd/weft/guest"
+)
+
+// defaultCases is the file of cases in a project.
+const defaultCases = "cases.json"
+
+// testOptions are the flags of `weft test`.
+type testOptions struct {
+	run      string
+	wasm     string
+	language string
+	update   bool
+	json     bool
+	timeout  time.Duration
+}
+
+func newTest() *cobra.Command {
+	var o testOptions
+	cmd := &cobra.Command{
+		Use:   "test [FILE]",
+		Short: "Run a workflow with the inputs of a file and compare what comes out",
+		Long: `Build the project that a file of cases lies in (default: cases.json of this folder),
+start a server of its own that keeps nothing, run the workflow with the input of each
+case, and compare result, error, stream and state with what the case expects.
+
+The file is a JSON object with "cases", each an object with
+
+  name      of the case
+  start     the fields of the start event
+  session   cases with the same run in one session, one after the other
+  answers   [{"type", "fields"}]: sent whenever the run asks or waits for an event
+  result    what the run has to give, or
+  error     {"code", "message"}: how it has to fail; message is a part of the text
+  stream    [{"type", "fields"}]: events that have to come, in this order, among others
+  state     keys that the session's state has to have then
+
+and, beside "cases", perhaps "workflow" and "plugins", a list of further modules.
+
+Exit codes: 0 all cases passed; 1 some did not, or nothing could be run; 2 the
+command line is wrong.`,
+		Example: `  weft test
+  weft test greet/cases.json --run 'name'   # the cases whose name matches
+  weft test --update                        # write down what came out
+  weft test --json | jq '.cases[] | select(.passed | not)'`,
+		Args: takes("[FILE]"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			file := defaultCases
+			if len(args) > 0 {
+				file = args[0]
+			}
+			if info, err := os.Stat(file); err == nil && info.IsDir() {
+				file = filepath.Join(file, defaultCases)
+			}
+			out := cmd.OutOrStdout()
+			return testCases(cmd.Context(), o, file, &remote{out: out, errs: cmd.ErrOrStderr(), screen: terminalOf(out), json: o.json})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.run, "run", "", "only cases whose name matches the regular expression `PATTERN`, and those before in their sessions")
+	f.StringVar(&o.wasm, "plugin", "", "test the module `FILE` instead of building the project")
+	languageFlag(cmd, &o.language)
+	f.BoolVarP(&o.update, "update", "u", false, "write results, errors and states that differ into the file, instead of failing")
+	f.BoolVar(&o.json, "json", false, "print one JSON object: each case and what differs")
+	f.DurationVar(&o.timeout, "timeout", 30*time.Second, "how long a case may take")
+	return cmd
+}
+
+func testCases(ctx context.Context, o testOptions, file string, r *remote) error {
+	pattern, err := regexp.Compile(o.run)
+	if err != nil {
+		return usage("--run: %w", err)
+	}
+	f, err := readCases(file)
+	if err != nil {
+		return err
+	}
+	chosen := f.matching(pattern)
+	if len(chosen) == 0 {
+		return fmt.Errorf("no case of %s matches %q", file, o.run)
+	}
+	name, module, err := moduleOf(ctx, o, file, r.errs)
+	if err != nil {
+		return err
+	}
+	own, err := startOwn(ctx, ":memory:", r.errs)
+	if err != nil {
+		return err
+	}
+	defer own.stop()
+	at, err := r.at(own.url)
+	if err != nil {
+		return err
+	}
+	defer at.Close()
+	workflow, err := f.upload(ctx, at, file, name, module)
+	if err != nil {
+		return err
+	}
+	report, err := playAll(ctx, at, o, f, chosen, workflow)
+	if err == nil && o.update && report.updated > 0 {
+		err = f.write(file)
+	}
+	if err != nil {
+		return r.explain(err)
+	}
+	return report.end(r, file)
+}
+
+// matching lists the cases that are to be played: those that match, and those before
+// them that made the state which they find.
+func (f *caseFile) matching(pattern *regexp.Regexp) []int {
+	needed := map[string]bool{}
+	var chosen []int
+	for i := len(f.Cases) - 1; i >= 0; i-- {
+		c := &f.Cases[i]
+		if !pattern.MatchString(c.Name) && !needed[c.Session] {
+			continue
+		}
+		chosen = append([]int{i}, chosen...)
+		if c.Session != "" {
+			needed[c.Session] = true
+		}
+	}
+	return chosen
+}
+
+// moduleOf builds the project that the file lies in, unless a module is named.
+func moduleOf(ctx context.Context, o testOptions, file string, said io.Writer) (name, module string, err error) {
+	if o.wasm != "" {
+		return exampleName(o.wasm), o.wasm, nil
+	}
+	p, err := findProject(filepath.Dir(file), o.language)
+	if err != nil {
+		return "", "", err
+	}
+	return p.Name, p.Output(), compileProject(ctx, p, guest.Options{Said: said})
+}
+
+// upload uploads the modules and gives the workflow that cases run which name none.
+func (f *caseFile) upload(ctx context.Context, r *remote, file, name, module string) (string, error) {
+	for _, other := range f.Plugins {
+		if !filepath.IsAbs(other) {
+			other = filepath.Join(filepath.Dir(file), other)
+		}
+		if err := uploadAll(ctx, r, []string{other}); err != nil {
+			return "", err
+		}
+	}
+	wasm, err := readModule(module)
+	if err != nil {
+		return "", err
+	}
+	info, _, err := r.PutPlugin(ctx, name, wasm)
+	if err != nil {
+		return "", refusal(module, err)
+	}
+	if f.Workflow != "" {
+		return f.Workflow, nil
+	}
+	if info.Workflow == "" {
+		return "", fmt.Errorf("%s is a part, and makes no workflow by itself: name one by \"workflow\" in %s, or test it within a plugin that has all steps", module, file)
+	}
+	return info.Workflow, nil
+}
+
+// caseReport is what came of one case.
+type caseReport struct {
+	Name        string          `json:"name"`
+	Passed      bool            `json:"passed"`
+	Took        float64         `json:"seconds"`
+	Differences []string        `json:"differences,omitempty"`
+	Result      json.RawMessage `json:"result,omitempty"`
+	Error       *caseError      `json:"error,omitempty"`
+}
+
+// testReport is what came of all.
+type testReport struct {
+	Cases   []caseReport `json:"cases"`
+	Passed  int          `json:"passed"`
+	Failed  int          `json:"failed"`
+	updated int
+}
+
+// playAll plays the cases and shows each as it ends.
+func playAll(ctx context.Context, r *remote, o testOptions, f *caseFile, chosen []int, workflow string) (*testReport, error) {
+	report := &testReport{}
+	for _, i := range chosen {
+		c := &f.Cases[i]
+		began := time.Now()
+		p := player{r: r, timeout: o.timeout, session: fmt.Sprintf("case-%d", i+1)}
+		h, err := p.play(ctx, c, workflow)
+		if err != nil {
+			return nil, fmt.Errorf("case %q: %w", c.Name, err)
+		}
+		one := caseReport{Name: c.Name, Took: time.Since(began).Seconds(), Differences: c.differences(h), Result: h.result, Error: h.err}
+		if o.update && len(one.Differences) > 0 && c.update(h) {
+			report.updated++
+			one.Differences = c.differences(h)
+			if !r.json {
+				r.note("updated %s", printable(c.Name))
+			}
+		}
+		report.add(r, one)
+	}
+	return report, nil
+}
+
+// update takes what happened for what is expected from now on, and tells whether
+// that can be written down.
+func (c *testCase) update(h *happened) bool {
+	if h.asked > 0 {
+		return false
+	}
+	c.Result, c.Error = h.result, nil
+	if h.err != nil {
+		c.Result, c.Error = nil, &caseError{Code: h.err.Code, Message: h.err.Message}
+	}
+	if len(missing(c.Stream, h.stream)) > 0 {
+		c.Stream = h.stream
+	}
+	if c.State != nil && len(different("state", c.State, h.state, false)) > 0 {
+		c.State = h.state
+	}
+	return true
+}
+
+// add counts a case and shows it to people.
+func (t *testReport) add(r *remote, c caseReport) {
+	c.Passed = len(c.Differences) == 0
+	verdict := "ok  "
+	if c.Passed {
+		t.Passed++
+	} else {
+		t.Failed++
+		verdict = "FAIL"
+	}
+	t.Cases = append(t.Cases, c)
+	if r.json {
+		return
+	}
+	_, _ = fmt.Fprintf(r.out, "%s  %s (%s)\n", verdict, printable(c.Name), span(time.Duration(c.Took*float64(time.Second))))
+	for _, d := range c.Differences {
+		_, _ = fmt.Fprintf(r.out, "  %s\n", strings.ReplaceAll(d, "\n", "\n  "))
+	}
+}
+
+// end sums up.
+func (t *testReport) end(r *remote, file string) error {
+	if r.json {
+		if err := r.printValue(t); err != nil {
+			return err
+		}
+	}
+	if t.Failed > 0 {
+		return fmt.Errorf("%d of %s in %s failed", t.Failed, counted(uint64(len(t.Cases)), "case"), file)
+	}
+	if r.json {
+		return nil
+	}
+	return r.print(counted(uint64(t.Passed), "case") + " passed\n")
+}
+
+// errTooLate is the cause of a case that was ended as its time was over.
+var errTooLate = errors.New("too late")

@@ -1,0 +1,296 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weftrun/weft/cmd/weft/guest"
+	"github.com/weftrun/weft/host"
+)
+
+// devOptions are the flags of `weft dev`.
+type devOptions struct {
+	language  string
+	addr      string
+	resources string
+}
+
+func newDev() *cobra.Command {
+	var o devOptions
+	cmd := &cobra.Command{
+		Use:   "dev [DIR] [key=value | key:=JSON]...",
+		Short: "Serve a project, and build, upload and run it again at each change",
+		Long: `Start a server for the project in a folder (default: this one), build and upload the
+plugin, run its workflow, and do so again whenever a file changes. When it does not
+compile, or the server refuses it, the last good version is served on.
+
+The run gets the fields of the command line; without any those it got last, or else
+the start event and the answers of the first case of cases.json. On a terminal, Enter
+runs it again, key=value runs it with other fields, and q or Ctrl-C ends all. The
+server keeps its data in .weft of the project. What steps log is shown, and where in
+the sources they panic, as far as the module tells.`,
+		Example: `  weft dev
+  weft dev greet name=Grace
+  weft dev --lang go          # of a TinyGo project: with the lines of panics`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			dir := "."
+			if len(args) > 0 && !strings.Contains(args[0], "=") {
+				dir, args = args[0], args[1:]
+			}
+			out := cmd.OutOrStdout()
+			r := &remote{in: cmd.InOrStdin(), out: out, errs: out, screen: terminalOf(out)}
+			return dev(cmd.Context(), o, dir, args, r)
+		},
+	}
+	f := cmd.Flags()
+	languageFlag(cmd, &o.language)
+	f.StringVar(&o.addr, "addr", "", "`ADDRESS` to listen on (default: "+defaultAddr+", or another port if that is taken)")
+	f.Lookup("addr").Annotations = map[string][]string{commandLineOnly: nil}
+	f.StringVar(&o.resources, "resources", "", "`FILE` with the resources that workflows may call")
+	return cmd
+}
+
+// developer is what `weft dev` works with. One goroutine uses it.
+type developer struct {
+	r     *remote // to its own server
+	p     guest.Project
+	input devInput
+	good  *host.PluginInfo // the last good version; nil: there is none yet
+
+	stopRun context.CancelFunc // of the run that is shown; nil: none is
+	runs    chan struct{}      // closed when it is not shown any more
+}
+
+// devInput is what the workflow is run with; without fields, what the first case says.
+type devInput struct {
+	Fields []string `json:"fields,omitempty"` // as a command line has them
+}
+
+// devFolder is the folder in a project that holds what `weft dev` keeps.
+const devFolder = ".weft"
+
+func dev(ctx context.Context, o devOptions, dir string, fields []string, r *remote) error {
+	if _, err := parseFields(fields); err != nil {
+		return err
+	}
+	p, err := findProject(dir, o.language)
+	if err != nil {
+		return err
+	}
+	keep := filepath.Join(p.Dir, devFolder)
+	if err := os.MkdirAll(keep, 0o777); err != nil {
+		return err
+	}
+	log := &devLog{r: r, module: modulePath(p)}
+	own, err := startOwn(ctx, filepath.Join(keep, "data"), log, o.serverFlags()...)
+	if err != nil {
+		return err
+	}
+	defer own.stop()
+	at, err := r.at(own.url)
+	if err != nil {
+		return err
+	}
+	defer at.Close()
+	d := &developer{r: at, p: p, input: devInput{Fields: fields}}
+	d.readInput()
+	r.note("%s (%s) is served on %s, data in %s", p.Name, p.Language, own.url, keep)
+	defer d.endRun()
+	err = d.loop(ctx, typed(ctx, r.in))
+	if ctx.Err() != nil || errors.Is(err, errQuit) {
+		r.note("stopped")
+		return nil
+	}
+	return err
+}
+
+// serverFlags are those of the server; its log is read by devLog.
+func (o devOptions) serverFlags() []string {
+	addr := o.addr
+	if addr == "" {
+		addr = "127.0.0.1:0"
+		if l, err := net.Listen("tcp", defaultAddr); err == nil {
+			if l.Close() == nil {
+				addr = defaultAddr
+			}
+		}
+	}
+	flags := []string{"--addr", addr, "--log-level", "info", "--log-format", "json"}
+	if o.resources != "" {
+		flags = append(flags, "--resources", o.resources)
+	}
+	return flags
+}
+
+// errQuit is the error of somebody who wants no more.
+var errQuit = errors.New("quit")
+
+// loop builds and runs, now and at each change, until ctx ends or somebody quits.
+func (d *developer) loop(ctx context.Context, lines <-chan string) error {
+	type change struct {
+		seen guest.Seen
+		file string
+		err  error
+	}
+	seen, err := d.p.Look()
+	if err != nil {
+		return err
+	}
+	for {
+		if err := d.renew(ctx); err != nil {
+			return err
+		}
+		watch, stop := context.WithCancel(ctx)
+		changed := make(chan change, 1)
+		go func() {
+			now, file, err := d.p.Changed(watch, seen)
+			changed <- change{now, file, err}
+		}()
+		for waiting := true; waiting; {
+			select {
+			case c := <-changed:
+				if c.err != nil {
+					stop()
+					return c.err
+				}
+				seen, waiting = c.seen, false
+				d.r.note("\n%s has changed", printable(c.file))
+			case line, ok := <-lines:
+				if !ok {
+					lines = nil
+					continue
+				}
+				if err := d.obey(ctx, line); err != nil {
+					stop()
+					<-changed
+					return err
+				}
+			}
+		}
+		stop()
+		d.endRun()
+	}
+}
+
+// renew builds, uploads and runs. What is wrong with the project is shown, not
+// returned.
+func (d *developer) renew(ctx context.Context) error {
+	began := time.Now()
+	file := filepath.Join(d.p.Dir, devFolder, d.p.Name+".wasm")
+	err := compileProject(ctx, d.p, guest.Options{Names: true, Out: file, Said: d.r.out})
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	var info host.PluginInfo
+	if err == nil {
+		info, err = d.upload(ctx, file)
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		d.r.note("error: %v", err)
+		if d.good != nil {
+			d.r.note("version %d is served on", d.good.Version)
+		}
+		d.r.note("watching for changes")
+		return nil
+	}
+	if d.good == nil {
+		_, _ = io.WriteString(d.r.out, summary(&info))
+	}
+	d.good = &info
+	d.r.note("built in %s: version %d", span(time.Since(began)), info.Version)
+	d.run(ctx)
+	return nil
+}
+
+func (d *developer) upload(ctx context.Context, file string) (host.PluginInfo, error) {
+	wasm, err := readModule(file)
+	if err != nil {
+		return host.PluginInfo{}, err
+	}
+	info, _, err := d.r.PutPlugin(ctx, d.p.Name, wasm)
+	return info, refusal(d.p.Name, d.r.explain(err))
+}
+
+// obey does what a line of the terminal says.
+func (d *developer) obey(ctx context.Context, line string) error {
+	line = strings.TrimSpace(line)
+	switch line {
+	case "q", "quit", "exit":
+		return errQuit
+	case "":
+	default:
+		fields := splitFields(line)
+		if _, err := parseFields(fields); err != nil {
+			d.r.note("%v; Enter runs again, q ends", err)
+			return nil
+		}
+		d.input = devInput{Fields: fields}
+		d.keepInput()
+	}
+	if d.good == nil {
+		d.r.note("there is no version yet that could be run")
+		return nil
+	}
+	d.endRun()
+	d.run(ctx)
+	return nil
+}
+
+// splitFields splits a line into key=value, as a shell would split the simplest: at
+// spaces that no quotes enclose.
+func splitFields(line string) []string {
+	var fields []string
+	var field strings.Builder
+	var quote rune
+	for _, r := range line + " " {
+		switch {
+		case quote == 0 && (r == '\'' || r == '"') && strings.HasSuffix(field.String(), "="):
+			quote = r
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote == 0 && r == ' ':
+			if field.Len() > 0 {
+				fields = append(fields, field.String())
+				field.Reset()
+			}
+		default:
+			field.WriteRune(r)
+		}
+	}
+	if field.Len() > 0 {
+		fields = append(fields, strings.TrimSuffix(field.String(), " "))
+	}
+	return fields
+}
+
+// typed gives the lines that somebody types on a terminal; none elsewhere.
+func typed(ctx context.Context, in io.Reader) <-chan string {
+	lines := make(chan string)
+	if !onTerminal(in) {
+		return nil
+	}
+	go func() { // a read cannot be called off: it ends with the program
+		defer close(lines)
+		s := bufio.NewScanner(in)
+		for s.Scan() {
+			select {
+			case lines <- s.Text():
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return lines
+}

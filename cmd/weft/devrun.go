@@ -1,0 +1,262 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/weftrun/weft/cmd/weft/guest"
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/client"
+)
+
+// inputFile holds the fields that a workflow was run with last.
+func (d *developer) inputFile() string { return filepath.Join(d.p.Dir, devFolder, "input.json") }
+
+// readInput takes the fields of last time, if none are given now.
+func (d *developer) readInput() {
+	if len(d.input.Fields) > 0 {
+		d.keepInput()
+		return
+	}
+	text, err := os.ReadFile(d.inputFile())
+	if err != nil || json.Unmarshal(text, &d.input) != nil {
+		return // then the cases have one
+	}
+	if _, err := parseFields(d.input.Fields); err != nil {
+		d.input.Fields = nil
+	}
+}
+
+// keepInput keeps the fields for next time. If that fails, they are given again.
+func (d *developer) keepInput() {
+	if text, err := json.Marshal(d.input); err == nil {
+		_ = os.WriteFile(d.inputFile(), text, 0o666)
+	}
+}
+
+// event gives the start event and the answers to what the run asks.
+func (d *developer) event(ctx context.Context) (json.RawMessage, []caseEvent, error) {
+	if len(d.input.Fields) > 0 {
+		event, err := startEvent(ctx, d.r, runOptions{}, d.good.Workflow, d.input.Fields)
+		return event, nil, err
+	}
+	file := filepath.Join(d.p.Dir, defaultCases)
+	if _, err := os.Stat(file); errors.Is(err, os.ErrNotExist) {
+		return json.RawMessage("{}"), nil, nil
+	}
+	f, err := readCases(file)
+	if err != nil {
+		return nil, nil, err
+	}
+	c := &f.Cases[0]
+	if c.Start == nil {
+		return json.RawMessage("{}"), c.Answers, nil
+	}
+	return c.Start, c.Answers, nil
+}
+
+// run starts the workflow and shows it, beside what else happens.
+func (d *developer) run(ctx context.Context) {
+	if d.good.Workflow == "" {
+		d.r.note("it is a part, and makes no workflow by itself: nothing is run\nwatching for changes")
+		return
+	}
+	event, answers, err := d.event(ctx)
+	if err != nil {
+		d.r.note("error: %v\nwatching for changes", err)
+		return
+	}
+	ctx, d.stopRun = context.WithCancel(ctx)
+	done := make(chan struct{})
+	d.runs = done
+	shown := &shownRun{r: d.r, answers: answers, lines: d.p.Language == "tinygo"}
+	workflow := d.good.Workflow
+	go func() {
+		defer close(done)
+		shown.play(ctx, workflow, event)
+	}()
+}
+
+// endRun stops showing a run, which goes on.
+func (d *developer) endRun() {
+	if d.stopRun != nil {
+		d.stopRun()
+		<-d.runs
+		d.stopRun = nil
+	}
+}
+
+// shownRun is a run that is shown while it goes.
+type shownRun struct {
+	r       *remote
+	answers []caseEvent
+	lines   bool // those of a panic would have to be asked for otherwise
+	id      string
+}
+
+// play starts a run and shows it to its end.
+func (s *shownRun) play(ctx context.Context, workflow string, event json.RawMessage) {
+	s.r.note("run %s %s", printable(workflow), cut(compact(event), mostConfig))
+	began := time.Now()
+	rec, err := s.r.Start(ctx, client.StartRequest{Workflow: workflow, Event: event})
+	if err == nil {
+		s.id = rec.HandlerID
+		err = follow(ctx, s.r, rec.HandlerID, host.StreamFromRun, false, s)
+	}
+	if err == nil {
+		rec, err = s.r.Get(ctx, rec.RunID)
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	switch {
+	case err != nil:
+		s.r.note("error: %s", sentence(host.MessageOf(err)))
+	case rec.Status != host.StatusCompleted:
+		s.r.note("failed: %s", sentence(rec.Error))
+		if s.lines && (rec.ErrorCode == host.RunPanic || rec.ErrorCode == host.RunTrap) {
+			s.r.note("  (TinyGo does not tell the line of a panic: 'weft dev --lang go' does)")
+		}
+	default:
+		result, err := resultOf(rec.Result)
+		if err != nil {
+			s.r.note("error: %v", err)
+			break
+		}
+		s.r.note("result %s (%s, %s)", compact(result), span(time.Since(began)), counted(rec.Steps, "step"))
+	}
+	s.r.note("watching for changes")
+}
+
+// show implements viewer.
+func (s *shownRun) show(events []host.StreamEvent) error {
+	for i := range events {
+		e := &events[i]
+		if e.Internal || e.Terminal {
+			continue
+		}
+		line, err := eventLine(e)
+		if err != nil {
+			return err
+		}
+		s.r.note("  %s", line)
+		if !asks(e) {
+			continue
+		}
+		if len(s.answers) == 0 {
+			s.r.note("%s", answerHint(s.r, s.id))
+			continue
+		}
+		a := s.answers[0]
+		s.answers = s.answers[1:]
+		s.r.note("  answered as in %s: %s", defaultCases, a.text())
+		ctx, stop := context.WithTimeout(context.Background(), stopWithin)
+		err = s.r.Send(ctx, s.id, a.Type, a.Fields, "")
+		stop()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *shownRun) patience() time.Duration { return untold }
+func (s *shownRun) close() error            { return nil }
+
+// devLog reads the log of the server and shows what concerns the project: what steps
+// log, and warnings.
+type devLog struct {
+	r      *remote
+	module string // of the project, if it is Go
+
+	mu   sync.Mutex // guards rest
+	rest []byte     // a line that has not ended
+}
+
+// mostLog bounds a line of the log.
+const mostLog = 1 << 20
+
+// Write implements io.Writer.
+func (l *devLog) Write(text []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.rest = append(l.rest, text...)
+	for {
+		i := bytes.IndexByte(l.rest, '\n')
+		if i < 0 {
+			break
+		}
+		l.line(l.rest[:i])
+		l.rest = slices.Clone(l.rest[i+1:])
+	}
+	if len(l.rest) > mostLog {
+		l.rest = nil
+	}
+	return len(text), nil
+}
+
+func (l *devLog) line(text []byte) {
+	var entry struct {
+		Level, Msg, Step, Error string
+	}
+	switch err := json.Unmarshal(text, &entry); {
+	case err != nil:
+		l.r.note("server: %s", printable(string(text)))
+	case entry.Step != "" && strings.HasPrefix(entry.Msg, "panic: "):
+		l.r.note("  step %s: %s", printable(entry.Step), placed(entry.Msg, l.module))
+	case entry.Step != "":
+		l.r.note("  step %s: %s", printable(entry.Step), printable(entry.Msg))
+	case entry.Level == "WARN" || entry.Level == "ERROR":
+		l.r.note("server: %s %s", printable(entry.Msg), printable(entry.Error))
+	}
+}
+
+// frame is one call in a stack of Go: the function, and below it file and line.
+var frame = regexp.MustCompile(`(?m)^(\S.*)\(.*\)\n\t(.+):(\d+)`)
+
+// mostFrames are shown of a stack.
+const mostFrames = 8
+
+// placed shows a panic with the places in the project's own sources: of its stack
+// those frames whose files are the module's.
+func placed(message, module string) string {
+	first, stack, found := strings.Cut(message, "\n")
+	text := printable(first)
+	if !found || module == "" {
+		return text
+	}
+	frames := 0
+	for _, m := range frame.FindAllStringSubmatch(stack, -1) {
+		file, ours := strings.CutPrefix(m[2], module+"/")
+		if !ours || frames == mostFrames {
+			continue
+		}
+		frames++
+		text += fmt.Sprintf("\n    %s:%s in %s", printable(file), m[3], printable(strings.TrimPrefix(m[1], "main.")))
+	}
+	return text
+}
+
+// modulePath is the path of a Go project's module, "" if it has none.
+func modulePath(p guest.Project) string {
+	text, err := os.ReadFile(filepath.Join(p.Dir, "go.mod"))
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(text)) {
+		if path, ok := strings.CutPrefix(strings.TrimSpace(line), "module "); ok {
+			return strings.Trim(strings.TrimSpace(path), `"`)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weftrun/weft/host"
+)
+
+// places says what the places of error codes are called.
+var places = map[host.Where]string{
+	host.InAnswer:  "in the answer to a request",
+	host.InRun:     "of a run that has failed",
+	host.InBlocked: "of a run that is blocked",
+	host.InPlugin:  "of a plugin or workflow that was refused",
+	host.InCall:    "of a host function, in a step",
+}
+
+func newExplain() *cobra.Command {
+	return &cobra.Command{
+		Use:   "explain CODE",
+		Short: "Say what an error code means, and what to do",
+		Long: `Say what an error code means, and what to do: of the "code" of an answer, the
+"error_code" of a run, the problems of a plugin that was refused, and the errors that
+host functions give to steps. Codes of their own that steps give are not listed.`,
+		Example: `  weft explain never_accepted
+  weft explain limit_exceeded`,
+		Args: takes("CODE"),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return explainedCodes(), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			found := host.Explain(args[0])
+			if len(found) == 0 {
+				return usage("weft has no error code %q: %s", args[0], meant(args[0], explainedCodes(), "if a step gave it, its author knows more"))
+			}
+			var b strings.Builder
+			for i, e := range found {
+				if i > 0 {
+					b.WriteByte('\n')
+				}
+				fmt.Fprintf(&b, "%s, %s", e.Code, places[e.Where])
+				if e.Where == host.InAnswer {
+					fmt.Fprintf(&b, " (status %d)", host.Code(e.Code).HTTPStatus())
+				}
+				fmt.Fprintf(&b, ":\n  %s\n", e.What)
+				if e.Do != "" {
+					fmt.Fprintf(&b, "  %s\n", e.Do)
+				}
+			}
+			_, err := fmt.Fprint(cmd.OutOrStdout(), b.String())
+			return err
+		},
+	}
+}
+
+// explainedCodes lists the codes, each once.
+func explainedCodes() []string {
+	var codes []string
+	seen := map[string]bool{}
+	for _, e := range host.Explanations() {
+		if !seen[e.Code] {
+			codes, seen[e.Code] = append(codes, e.Code), true
+		}
+	}
+	return codes
+}

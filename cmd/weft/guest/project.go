@@ -1,0 +1,129 @@
+// Package guest compiles a project of steps to a plugin: it finds the language,
+// calls the compiler, and says what is missing on this machine.
+//
+// It must not know what a plugin means to a host, and talks to no server.
+package guest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Config is the file in a project that says how it is built. A project does not
+// need one.
+const Config = "weft.json"
+
+// Languages are the compilers that there are.
+var Languages = []string{"go", "tinygo", "rust"}
+
+// Project is a folder with the sources of one plugin.
+type Project struct {
+	Dir      string   // as it was given
+	Name     string   // of the plugin
+	Language string   // one of Languages
+	Flags    []string // further flags of the compiler
+}
+
+// config is what weft.json holds.
+type config struct {
+	Name     string   `json:"name"`
+	Language string   `json:"language"`
+	Flags    []string `json:"flags"`
+}
+
+// ErrNoProject is the error of a folder that holds no sources of a plugin.
+var ErrNoProject = errors.New("no project of steps")
+
+// Find looks at a folder. language, if it is not "", is used instead of the one
+// that the project names, and names one of Languages.
+//
+// # Errors
+//
+// ErrNoProject if there is neither a go.mod nor a Cargo.toml; others if the
+// folder cannot be read, or weft.json is not understood.
+func Find(dir, language string) (Project, error) {
+	p := Project{Dir: dir}
+	var c config
+	text, err := os.ReadFile(filepath.Join(dir, Config))
+	switch {
+	case err == nil:
+		if err := decode(text, &c); err != nil {
+			return p, fmt.Errorf("%s: %w", filepath.Join(dir, Config), err)
+		}
+	case !errors.Is(err, fs.ErrNotExist):
+		return p, err
+	}
+	if p.Name = c.Name; p.Name == "" {
+		whole, err := filepath.Abs(dir)
+		if err != nil {
+			return p, err
+		}
+		p.Name = filepath.Base(whole)
+	}
+	if strings.ContainsAny(p.Name, `/\`) || strings.HasPrefix(p.Name, ".") {
+		return p, fmt.Errorf("%q is no name for a plugin", p.Name)
+	}
+	if p.Language = c.Language; p.Language == "" {
+		p.Language = detected(dir)
+	}
+	if p.Flags = c.Flags; language != "" && language != p.Language {
+		p.Language, p.Flags = language, nil // those are of another compiler
+	}
+	return p, p.check()
+}
+
+func decode(text []byte, c *config) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	err := d.Decode(c)
+	if err != nil {
+		return fmt.Errorf("it holds \"name\", \"language\" and \"flags\", a list of texts: %w", err)
+	}
+	if c.Language != "" && !slices.Contains(Languages, c.Language) {
+		return fmt.Errorf("unknown language %q: it is one of %s", c.Language, strings.Join(Languages, ", "))
+	}
+	return nil
+}
+
+// detected is the language of the sources in a folder, "" if there are none.
+func detected(dir string) string {
+	for _, l := range []struct{ language, file string }{{"rust", "Cargo.toml"}, {"go", "go.mod"}} {
+		if is(filepath.Join(dir, l.file)) {
+			return l.language
+		}
+	}
+	return ""
+}
+
+func is(file string) bool {
+	info, err := os.Stat(file)
+	return err == nil && !info.IsDir()
+}
+
+// check says whether the sources are those of the language.
+func (p Project) check() error {
+	file := "go.mod"
+	switch p.Language {
+	case "":
+		return fmt.Errorf("%w in %s: there is neither a go.mod nor a Cargo.toml; 'weft new' makes one", ErrNoProject, p.Dir)
+	case "rust":
+		file = "Cargo.toml"
+	}
+	if info, err := os.Stat(p.Dir); err == nil && !info.IsDir() {
+		return fmt.Errorf("%w: %s is a file; name the folder that holds the sources", ErrNoProject, p.Dir)
+	}
+	if !is(filepath.Join(p.Dir, file)) {
+		return fmt.Errorf("%w in %s: it is to be built as %s, and there is no %s", ErrNoProject, p.Dir, p.Language, file)
+	}
+	return nil
+}
+
+// Output is the file that the project is built to.
+func (p Project) Output() string { return filepath.Join(p.Dir, "build", p.Name+".wasm") }

@@ -1,0 +1,281 @@
+//go:build !race
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weftrun/weft/cmd/weft/scaffold"
+	"github.com/weftrun/weft/host/hosttest"
+)
+
+// projects makes projects by the built program and tries them. Compilers are slow and
+// the race detector has nothing to find in them, so this is run once, without it.
+type projects struct {
+	weft   string
+	root   string
+	server string
+	env    []string
+	cargo  []string // what runs the unit tests of a project in Rust
+}
+
+// TestProjects makes a project of each template in each language, and does with it
+// what a newcomer does: unit tests, 'weft test', build, push, run. No network is used.
+func TestProjects(t *testing.T) {
+	p := newProjects(t)
+	for _, language := range scaffold.Languages {
+		t.Run(language, func(t *testing.T) {
+			for _, template := range scaffold.Templates {
+				p.try(t, language, template)
+			}
+		})
+	}
+}
+
+// newProjects starts a server for projects. Rust's are all made in one folder, below
+// the one for builds: what cargo has built there is good for the next one, and for
+// the next time.
+func newProjects(t *testing.T) *projects {
+	t.Helper()
+	weft := os.Getenv("WEFT_BIN")
+	if weft == "" {
+		weft = filepath.Join(hosttest.Root(), "bin", "weft")
+	}
+	if _, err := os.Stat(weft); err != nil {
+		t.Fatalf("the projects need the built program: 'make build' builds it\n%v", err)
+	}
+	p := &projects{weft: weft, root: filepath.Join(hosttest.Root(), "build", "projects")}
+	p.env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off", "CARGO_NET_OFFLINE=true",
+		"CARGO_TARGET_DIR="+filepath.Join(p.root, "cargo"))
+	if err := os.MkdirAll(p.root, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	p.cargo = nativeCargo(t)
+	lines := p.spawn(t, p.root, "serve", "--addr", "127.0.0.1:0", "--data", ":memory:", "--log-level", "warn")
+	p.server = lines.wait(t, `serves on (http://\S+),`)[1]
+	return p
+}
+
+// nativeCargo is the command that runs unit tests on this machine: by the toolchain's
+// Rust, whose target has to be said, or else by the user's.
+func nativeCargo(t *testing.T) []string {
+	t.Helper()
+	args := []string{"test", "--quiet", "--locked"}
+	if _, err := exec.LookPath("wasm32-cargo"); err != nil {
+		return append([]string{"cargo"}, args...)
+	}
+	out, err := exec.Command("wasm32-rustc", "-vV").Output()
+	machine := regexp.MustCompile(`(?m)^host: (\S+)$`).FindSubmatch(out)
+	if err != nil || machine == nil {
+		t.Fatalf("wasm32-rustc does not say which machine this is: %v\n%s", err, out)
+	}
+	return append(append([]string{"wasm32-cargo"}, args...), "--target", string(machine[1]))
+}
+
+// try makes a project and does all that there is to do with it.
+func (p *projects) try(t *testing.T, language string, template scaffold.Template) {
+	name := language + "-" + template.Name
+	if language == "rust" {
+		name = "rust"
+	}
+	dir, made := filepath.Join(p.root, name), filepath.Join(t.TempDir(), name)
+	p.run(t, p.root, p.weft, "new", made, "--lang", language, "--template", template.Name)
+	takeOver(t, made, dir)
+	switch language { // TinyGo's sources are those of Go
+	case "go":
+		p.run(t, dir, "go", "vet", ".")
+		p.run(t, dir, "go", "test", ".")
+	case "rust":
+		p.run(t, dir, p.cargo[0], p.cargo[1:]...)
+	}
+	said := p.run(t, dir, p.weft, "test")
+	if !strings.Contains(said, "cases passed\n") || strings.Contains(said, "FAIL") {
+		t.Errorf("%s: weft test says\n%s", dir, said)
+	}
+	module := filepath.Join(dir, "build", name+".wasm")
+	if template.Name == "minimal" { // it is built again, and checked
+		said = p.run(t, dir, p.weft, "build")
+		for _, want := range []string{"built build/" + name + ".wasm in ", "  workflow  " + name, "  steps     compose, deliver\n"} {
+			if !strings.Contains(said, want) {
+				t.Errorf("%s: weft build does not say %q:\n%s", dir, want, said)
+			}
+		}
+	}
+	if language == "go" && template.Name != "minimal" {
+		return // large modules: 'weft test' has uploaded each to a server of its own, and run it
+	}
+	p.run(t, dir, p.weft, "push", module, "--server", p.server)
+	p.start(t, dir, name, template)
+}
+
+// takeOver makes a folder hold the files of another, and leaves those alone that are
+// the same: cargo goes by the times of files, and would build the SDK anew each time.
+func takeOver(t *testing.T, from, to string) {
+	t.Helper()
+	err := filepath.WalkDir(from, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		file := filepath.Join(to, strings.TrimPrefix(name, from))
+		if was, err := os.ReadFile(file); err == nil && bytes.Equal(was, text) {
+			return nil
+		}
+		if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
+			return err
+		}
+		return os.WriteFile(file, text, 0o666)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// start runs the workflow as its README says.
+func (p *projects) start(t *testing.T, dir, workflow string, template scaffold.Template) {
+	t.Helper()
+	args := []string{"run", workflow, "--server", p.server}
+	if template.Name == "human-in-the-loop" {
+		args = append(args, "--no-wait")
+	}
+	args = append(args, splitFields(template.Start)...)
+	if said := p.run(t, dir, p.weft, args...); strings.TrimSpace(said) == "" {
+		t.Errorf("%s: the run gave nothing", dir)
+	}
+}
+
+// run runs a command to its end, which has to be a good one.
+func (p *projects) run(t *testing.T, dir, name string, args ...string) string {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer stop()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.Env = dir, p.env
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%s, in %s: %v\n%s%s", strings.Join(cmd.Args, " "), dir, err, &stdout, &stderr)
+	}
+	return stdout.String()
+}
+
+// spokenLines are what a program prints, line by line.
+type spokenLines struct {
+	cmd   *exec.Cmd
+	lines chan string
+	seen  strings.Builder
+}
+
+// spawn starts weft beside the test; it is killed at the end, unless it ended.
+func (p *projects) spawn(t *testing.T, dir string, args ...string) *spokenLines {
+	t.Helper()
+	s := &spokenLines{cmd: exec.Command(p.weft, args...), lines: make(chan string, 1000)}
+	s.cmd.Dir, s.cmd.Env = dir, p.env
+	out, in := io.Pipe()
+	s.cmd.Stdout, s.cmd.Stderr = in, in
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(s.lines)
+		for scan := bufio.NewScanner(out); scan.Scan(); {
+			s.lines <- scan.Text()
+		}
+	}()
+	t.Cleanup(func() {
+		if s.cmd.ProcessState == nil {
+			_ = s.cmd.Process.Signal(os.Interrupt)
+			_ = s.cmd.Wait()
+		}
+		_ = in.Close()
+	})
+	return s
+}
+
+// wait reads until a line matches.
+func (s *spokenLines) wait(t *testing.T, pattern string) []string {
+	t.Helper()
+	re := regexp.MustCompile(pattern)
+	late := time.After(2 * patience)
+	for {
+		select {
+		case line, ok := <-s.lines:
+			if !ok {
+				t.Fatalf("it has ended without %q:\n%s", pattern, &s.seen)
+			}
+			s.seen.WriteString(line + "\n")
+			if match := re.FindStringSubmatch(line); match != nil {
+				return match
+			}
+		case <-late:
+			t.Fatalf("it has not printed %q:\n%s", pattern, &s.seen)
+		}
+	}
+}
+
+// TestDev changes a project under 'weft dev': a good version, one that does not
+// compile, one that panics, and a good one again.
+func TestDev(t *testing.T) {
+	p := newProjects(t)
+	dir := filepath.Join(p.root, "dev")
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	p.run(t, p.root, p.weft, "new", "dev")
+	file := filepath.Join(dir, "main.go")
+	good, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const line = `ctx.Info("delivering " + ev.Text)`
+	change := func(to string) {
+		t.Helper()
+		text := strings.Replace(string(good), line, to, 1)
+		if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dev := p.spawn(t, dir, "dev", "--addr", "127.0.0.1:0", "name=Grace")
+	dev.wait(t, `^run dev \{"name":"Grace"\}$`)
+	dev.wait(t, `^result "Hello, Grace!" \(`)
+	dev.wait(t, `^watching for changes$`)
+
+	change(`ctx.Info(7)`)
+	dev.wait(t, `^main.go has changed$`)
+	dev.wait(t, `^./main.go:[0-9]+:[0-9]+: cannot use 7 `)
+	dev.wait(t, `^error: dev: it does not compile; what the compiler says is above$`)
+	dev.wait(t, `^version 1 is served on$`)
+
+	change(`_ = []int{}[len(ev.Text)]`)
+	dev.wait(t, `^failed: .*index out of range`)
+
+	change(`ctx.Info("again " + ev.Text)`)
+	dev.wait(t, `^result "Hello, Grace!" \(`)
+	if err := dev.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	dev.wait(t, `^stopped$`)
+	if err := dev.cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	said := dev.seen.String()
+	for _, want := range []string{"  step deliver: again Hello, Grace!\n", "in deliver\n", "  step deliver: delivering Hello, Grace!\n"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("it has not said %q:\n%s", want, said)
+		}
+	}
+}

@@ -1,0 +1,67 @@
+package scaffold
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+)
+
+// packed holds go.tar.gz, if that was there when the program was built: go.mod and
+// the folder sdk of a project in Go. The SDK's tests run the server's own engine,
+// and a go:embed reaches neither other modules nor what they depend on, so that
+// .ci/pack-sdk gathers them.
+//
+//go:embed packed
+var packed embed.FS
+
+// ErrNotPacked is the error of a program that was built without the SDK for Go.
+var ErrNotPacked = errors.New("this weft was built without the SDK for Go: 'make build' puts it in, a plain 'go build' does not")
+
+// addPacked adds go.mod and the folder sdk of a project in Go.
+//
+// # Errors
+//
+// [ErrNotPacked].
+func addPacked(name string, files map[string][]byte) error {
+	archive, err := packed.ReadFile("packed/go.tar.gz")
+	if errors.Is(err, fs.ErrNotExist) {
+		return ErrNotPacked
+	}
+	if err != nil {
+		return err
+	}
+	if err := unpack(archive, files); err != nil {
+		return fmt.Errorf("the SDK in this program cannot be read: %w", err)
+	}
+	files["go.mod"] = bytes.Replace(files["go.mod"], []byte("module project\n"), []byte("module example.com/"+name+"\n"), 1)
+	return nil
+}
+
+// unpack adds the files of a tar.gz.
+func unpack(archive []byte, files map[string][]byte) error {
+	flat, err := gzip.NewReader(bytes.NewReader(archive))
+	if err != nil {
+		return err
+	}
+	entries := tar.NewReader(flat)
+	for {
+		entry, err := entries.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if entry.Typeflag != tar.TypeReg {
+			continue
+		}
+		if files[entry.Name], err = io.ReadAll(entries); err != nil {
+			return err
+		}
+	}
+}

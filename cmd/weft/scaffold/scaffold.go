@@ -1,0 +1,230 @@
+// Package scaffold writes the files of a new project: a plugin that builds as it
+// stands, without a network, as the SDK is in it.
+//
+// It must not know how a plugin is compiled, nor talk to people or servers.
+package scaffold
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	rustsdk "github.com/weftrun/weft/sdk-guest/rust"
+)
+
+//go:embed templates
+var templates embed.FS
+
+// Languages are those that a project can be written in. Go and TinyGo are two
+// compilers of the same sources.
+var Languages = []string{"go", "tinygo", "rust"}
+
+// languageNames are their names for people.
+var languageNames = map[string]string{"go": "Go", "tinygo": "Go (compiled by TinyGo)", "rust": "Rust"}
+
+// Template is a workflow to begin with.
+type Template struct {
+	Name    string
+	Summary string // a sentence without a full stop
+	Start   string // the fields of a start event, as a command line takes them
+}
+
+// Templates lists the templates, simplest first.
+var Templates = []Template{
+	{"minimal", "two steps that greet somebody, and a state that counts", "name=Ada"},
+	{"fan-out", "a list whose items are worked on side by side, and put together", `items='["milk", "bread"]'`},
+	{"human-in-the-loop", "a step that asks somebody and waits for the answer", "item=desk"},
+	{"chat", "a conversation that a session remembers, with a reply that is streamed", "--session mine message=hello"},
+	{"retry", "a call that fails now and then, its retries, and what is done when they fail too", "fail_times=2"},
+}
+
+// Project says what to make.
+type Project struct {
+	Name     string // also of the workflow; see [CheckName]
+	Language string // one of Languages
+	Template string // the name of one of Templates
+}
+
+// MaxName is how many bytes the name of a project has at most.
+const MaxName = 60
+
+// reserved names are those that a compiler does not take, or takes for something
+// else.
+var reserved = strings.Fields(`
+	alloc cmd core internal main proc-macro proc-macro2 quote sdk serde std syn test testdata unicode-ident
+	vendor weft weft-macros
+	as async await break const continue crate dyn else enum extern false fn for if impl in let loop match mod
+	move mut pub ref return self static struct super trait true type unsafe use where while
+	abstract become box do final gen macro override priv try typeof unsized virtual yield`)
+
+// CheckName says what is wrong with the name of a project, or nil. A name becomes
+// that of a workflow, a module, a crate and a file: letters from a to z, digits and
+// '-', beginning with a letter.
+func CheckName(name string) error {
+	switch {
+	case name == "":
+		return errors.New("a project needs a name")
+	case len(name) > MaxName:
+		return fmt.Errorf("the name is longer than %d characters", MaxName)
+	case slices.Contains(reserved, name):
+		return fmt.Errorf("%q means something else to a compiler: choose another name, such as my-%s", name, name)
+	}
+	for i, r := range name {
+		letter := r >= 'a' && r <= 'z'
+		if !letter && (i == 0 || (r < '0' || r > '9') && r != '-') || r == '-' && i == len(name)-1 {
+			return fmt.Errorf("%q is no name for a project: use small letters, digits and '-', beginning with a letter%s", name, better(name))
+		}
+	}
+	return nil
+}
+
+// better is a name near one that cannot be used.
+func better(name string) string {
+	var b strings.Builder
+	for _, r := range strings.ToLower(name) {
+		switch {
+		case r >= 'a' && r <= 'z', b.Len() > 0 && r >= '0' && r <= '9':
+			b.WriteRune(r)
+		case b.Len() > 0 && !strings.HasSuffix(b.String(), "-"):
+			b.WriteByte('-')
+		}
+	}
+	if text := strings.Trim(b.String(), "-"); text != "" && CheckName(text) == nil {
+		return ", as in " + text
+	}
+	return ""
+}
+
+// Files gives the files of a project by their path in it, slash-separated.
+//
+// # Errors
+//
+// Those of [CheckName], and an error that names a language or template that there
+// is not.
+func (p Project) Files() (map[string][]byte, error) {
+	if err := CheckName(p.Name); err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(Templates, func(t Template) bool { return t.Name == p.Template })
+	if i < 0 || !slices.Contains(Languages, p.Language) {
+		return nil, fmt.Errorf("there is no template %q in %q", p.Template, p.Language)
+	}
+	files := map[string][]byte{}
+	for to, from := range p.sources() {
+		text, err := templates.ReadFile(path.Join("templates", from))
+		if err != nil {
+			return nil, err
+		}
+		files[to] = text
+	}
+	if p.Language == "rust" {
+		files["Cargo.lock"] = []byte(lockWith(string(files["Cargo.lock"]), p.Name))
+	}
+	values := p.values(Templates[i])
+	for name, text := range files {
+		files[name] = []byte(values.Replace(string(text)))
+	}
+	return files, p.addSDK(files)
+}
+
+// sources says which template each file is made of.
+func (p Project) sources() map[string]string {
+	files := map[string]string{
+		"README.md":  "common/README.md.tmpl",
+		"Makefile":   "common/Makefile.tmpl",
+		".gitignore": "common/gitignore.tmpl",
+		"weft.json":  "common/weft.json.tmpl",
+		"cases.json": "cases/" + p.Template + ".json",
+	}
+	if p.Language == "rust" {
+		files["src/lib.rs"] = "rust/" + p.Template + "/lib.rs.tmpl"
+		files["Cargo.toml"] = "rust/Cargo.toml.tmpl"
+		files["Cargo.lock"] = "rust/Cargo.lock.tmpl"
+		files[".cargo/config.toml"] = "rust/config.toml.tmpl"
+		return files
+	}
+	files["main.go"] = "go/" + p.Template + "/main.go.tmpl"
+	files["main_test.go"] = "go/" + p.Template + "/main_test.go.tmpl"
+	return files
+}
+
+// values are what templates leave open.
+func (p Project) values(t Template) *strings.Replacer {
+	source, unit, readme := "main.go", "go test", "sdk/go/README.md"
+	byHand := map[string]string{
+		"go":     "GOOS=wasip1 GOARCH=wasm go build -buildmode=c-shared -ldflags='-s -w' -o build/" + p.Name + ".wasm .",
+		"tinygo": "tinygo build -target=wasip1 -buildmode=c-shared -scheduler=none -gc=leaking -no-debug -o build/" + p.Name + ".wasm .",
+		"rust":   "cargo build --release --target wasm32-unknown-unknown   # to target/wasm32-unknown-unknown/release",
+	}
+	if p.Language == "rust" {
+		source, unit, readme = "src/lib.rs", "cargo test", "sdk/README.md"
+	}
+	return strings.NewReplacer(
+		"{{name}}", p.Name, "{{language}}", p.Language, "{{Language}}", languageNames[p.Language],
+		"{{summary}}", t.Summary, "{{start}}", t.Start, "{{source}}", source, "{{sdk_readme}}", readme,
+		"{{unit_padded}}", fmt.Sprintf("%-32s", unit), "{{unit}}", unit,
+		"{{by_hand}}", "Without `weft`, the plugin is built by:\n\n    "+byHand[p.Language],
+	)
+}
+
+// lockWith adds the project to the lock file of what it depends on, where cargo
+// would put it: the packages are sorted by name.
+func lockWith(lock, name string) string {
+	const mark = "[[package]]\n"
+	parts := strings.Split(lock, mark)
+	own := fmt.Sprintf("name = %q\nversion = \"0.1.0\"\ndependencies = [\n \"weft\",\n]\n\n", name)
+	at := 1
+	for at < len(parts) && parts[at] < own {
+		at++
+	}
+	if at == len(parts) { // the last has no empty line behind it
+		parts[at-1] += "\n"
+		own = strings.TrimSuffix(own, "\n")
+	}
+	return strings.Join(slices.Insert(parts, at, own), mark)
+}
+
+// addSDK adds the SDK's sources.
+func (p Project) addSDK(files map[string][]byte) error {
+	if p.Language != "rust" {
+		return addPacked(p.Name, files)
+	}
+	return fs.WalkDir(rustsdk.Source, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := rustsdk.Source.ReadFile(name)
+		files["sdk/"+name] = text
+		return err
+	})
+}
+
+// ErrNotEmpty is the error of a directory that has something in it.
+var ErrNotEmpty = errors.New("is there already, and not empty")
+
+// Write makes the directory and writes the files into it. Nothing is written if
+// there is something in it.
+func Write(dir string, files map[string][]byte) error {
+	switch entries, err := os.ReadDir(dir); {
+	case err == nil && len(entries) > 0:
+		return fmt.Errorf("%s %w", dir, ErrNotEmpty)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	for name, text := range files {
+		file := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
+			return err
+		}
+		if err := os.WriteFile(file, text, 0o666); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,19 @@
+package host
+
+import "context"
+
+// tenantKey is the key of a context's tenant.
+type tenantKey struct{}
+
+// OnBehalf gives a context that says for which tenant work is done, so that who
+// does it can share it out fairly. It grants nothing.
+func OnBehalf(ctx context.Context, tenant string) context.Context {
+	return context.WithValue(ctx, tenantKey{}, tenant)
+}
+
+// BehalfOf gives the tenant of a context that [OnBehalf] gave; "" is the server
+// itself.
+func BehalfOf(ctx context.Context) string {
+	tenant, _ := ctx.Value(tenantKey{}).(string)
+	return tenant
+}

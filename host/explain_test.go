@@ -1,0 +1,125 @@
+package host_test
+
+import (
+	"go/ast"
+	"go/token"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+)
+
+// explained lists the codes that are explained for a place.
+func explained(where host.Where) []string {
+	var codes []string
+	for _, e := range host.Explanations() {
+		if e.Where == where {
+			codes = append(codes, e.Code)
+		}
+	}
+	return codes
+}
+
+// Every code that an answer, a call or an uploaded plugin can have is in the table, once,
+// and nothing else is.
+func TestEveryCodeIsExplained(t *testing.T) {
+	same := func(where host.Where, used []string) {
+		t.Helper()
+		slices.Sort(used)
+		used = slices.Compact(used)
+		if codes := explained(where); !slices.Equal(codes, used) {
+			t.Errorf("codes of %s:\nused      %q\nexplained %q", where, used, codes)
+		}
+	}
+	var answers, calls, problems []string
+	for _, code := range host.Codes(0) {
+		answers = append(answers, string(code))
+	}
+	for status := abi.StatusOK + 1; status <= abi.StatusInternal; status++ {
+		calls = append(calls, status.Code())
+	}
+	for _, s := range load(t) {
+		if !s.test && slices.Contains([]string{"host/engine", "host/flow", "host/module", "host/sandbox"}, s.room) {
+			problems = append(problems, problemCodes(s.file)...)
+		}
+	}
+	same(host.InAnswer, answers)
+	same(host.InCall, calls)
+	same(host.InPlugin, problems)
+}
+
+// problemCodes finds the codes of problems in a file: the first argument of a function
+// or method called problem, the field Code of a Problem, and constants that are called
+// problemSomething.
+func problemCodes(file *ast.File) []string {
+	var codes []string
+	add := func(e ast.Expr) {
+		if lit, ok := e.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+			code, _ := strconv.Unquote(lit.Value)
+			codes = append(codes, code)
+		}
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			if f, ok := n.Fun.(*ast.SelectorExpr); ok && f.Sel.Name == "problem" && len(n.Args) > 0 {
+				add(n.Args[0])
+			}
+		case *ast.CompositeLit:
+			for _, problem := range problemsIn(n) {
+				for _, e := range problem.Elts {
+					if kv, ok := e.(*ast.KeyValueExpr); ok && kv.Key.(*ast.Ident).Name == "Code" {
+						add(kv.Value)
+					}
+				}
+			}
+		case *ast.ValueSpec:
+			for i, name := range n.Names {
+				if len(name.Name) > 7 && name.Name[:7] == "problem" && i < len(n.Values) {
+					add(n.Values[i])
+				}
+			}
+		}
+		return true
+	})
+	return codes
+}
+
+// problemsIn gives the literals of host.Problem that a literal is: itself, or the
+// elements of a slice, which have no type of their own.
+func problemsIn(lit *ast.CompositeLit) []*ast.CompositeLit {
+	named := func(e ast.Expr) bool {
+		sel, ok := e.(*ast.SelectorExpr)
+		return ok && sel.Sel.Name == "Problem"
+	}
+	if named(lit.Type) {
+		return []*ast.CompositeLit{lit}
+	}
+	slice, ok := lit.Type.(*ast.ArrayType)
+	if !ok || !named(slice.Elt) {
+		return nil
+	}
+	var list []*ast.CompositeLit
+	for _, e := range lit.Elts {
+		if l, ok := e.(*ast.CompositeLit); ok && l.Type == nil {
+			list = append(list, l)
+		}
+	}
+	return list
+}
+
+func TestExplain(t *testing.T) {
+	if got := host.Explain("limit_exceeded"); len(got) != 4 {
+		t.Errorf("limit_exceeded is met in an answer, a run, a plugin and a call; explained are %d", len(got))
+	}
+	if got := host.Explain("no such code"); got != nil {
+		t.Errorf("explained %v", got)
+	}
+	for _, e := range host.Explanations() {
+		if e.What == "" || e.Do == "" && e.Code != host.RunCancelled {
+			t.Errorf("%s in %s is explained by nothing", e.Code, e.Where)
+		}
+	}
+}

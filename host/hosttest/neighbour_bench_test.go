@@ -1,0 +1,240 @@
+package hosttest_test
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/hosttest"
+)
+
+// BenchmarkNeighbour: what a tenant that asks for all that there is takes from
+// another one. A real server, which is a process of its own, has two tenants. One
+// makes runs of chain over HTTP, one after the other and by eight clients, and
+// notes how long each takes: beside nothing, beside 10,000 runs of the other tenant
+// that wait for their turn to compute without end (spin), and beside uploads of that
+// tenant, eight at a time without a pause, of modules that were never seen. These
+// take turns, several rounds long. What is reported are p50 and p99 over all rounds
+// and, as the machine drifts, the medians of the rounds' ratios to the quiet turn
+// of the same round. One call is all rounds, whatever b.N.
+func BenchmarkNeighbour(b *testing.B) {
+	n := newNeighbours(b)
+	for range neighbourRounds {
+		for _, noise := range n.noises {
+			stop := noise.begin(b)
+			for _, q := range n.quiet {
+				if err := noise.measure(q); err != nil {
+					b.Fatal(err)
+				}
+			}
+			stop()
+		}
+	}
+	for _, q := range n.quiet {
+		for _, noise := range n.noises {
+			b.Run(fmt.Sprintf("%s/clients=%d", noise.name, q.clients), func(b *testing.B) { noise.report(b, q.clients, n.noises[0]) })
+		}
+	}
+}
+
+const (
+	neighbourRounds = 3
+	neighbourTurn   = time.Second // of one number of clients in one round
+	neighbourSpins  = 10_000
+)
+
+// neighbours are two tenants of a server.
+type neighbours struct {
+	p          *hosttest.Process
+	calm, loud string // keys
+	client     *http.Client
+	quiet      []quietClients
+	noises     []*noise
+	uploads    atomic.Uint64 // modules that differ
+}
+
+// quietClients are those that are measured.
+type quietClients struct {
+	clients int
+	way     *way
+}
+
+// noise is what the other tenant does.
+type noise struct {
+	name  string
+	begin func(tb testing.TB) (stop func())
+
+	p50, p99 map[int][]time.Duration // by clients, of each round
+	all      map[int][]time.Duration
+}
+
+func newNeighbours(b *testing.B) *neighbours {
+	const admin = "the-servers-own-key-of-a-benchmark"
+	file := filepath.Join(b.TempDir(), "key")
+	if err := os.WriteFile(file, []byte(admin), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	n := &neighbours{client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
+	b.Cleanup(n.client.CloseIdleConnections)
+	n.p = hosttest.Serve(b, b.TempDir(), "--admin-key-file", file, "--run-timeout", "1h", "--log-level", "error")
+	keys := map[string]string{}
+	for _, tenant := range []string{"calm", "loud"} {
+		n.p.NewTenant(b, admin, tenant)
+		keys[tenant] = n.p.NewKey(b, admin, tenant, host.RoleDeploy).Key
+	}
+	n.calm, n.loud = keys["calm"], keys["loud"]
+	n.p.LoadAs(b, n.calm, "chain-tinygo", "chain")
+	n.p.LoadAs(b, n.loud, "spin-tinygo", "spin")
+	run := &way{do: func() error {
+		var record struct{ Status string }
+		err := n.ask(n.calm, http.MethodPost, "/workflows/chain/run", chainBody(2), &record)
+		if err == nil && record.Status != "completed" {
+			err = fmt.Errorf("it did not complete: %+v", record)
+		}
+		return err
+	}}
+	n.quiet = []quietClients{{1, run}, {8, run}}
+	if _, _, err := run.slice(8, neighbourTurn/4); err != nil { // warm
+		b.Fatal(err)
+	}
+	for name, begin := range map[string]func(testing.TB) func(){"quiet": n.silence, "spins": n.spin, "uploads": n.upload} {
+		n.noises = append(n.noises, &noise{name: name, begin: begin,
+			p50: map[int][]time.Duration{}, p99: map[int][]time.Duration{}, all: map[int][]time.Duration{}})
+	}
+	slices.SortFunc(n.noises, func(a, b *noise) int { return strings.Compare(a.name, b.name) }) // quiet comes first
+	return n
+}
+
+// ask makes a request and reads its answer, which is a success.
+func (n *neighbours) ask(key, method, path, body string, v any) error {
+	req, err := http.NewRequest(method, n.p.URL+path, strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "Bearer "+key)
+	res, err := n.client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = res.Body.Close() }()
+	out, err := io.ReadAll(res.Body)
+	if err == nil && res.StatusCode >= http.StatusMultipleChoices {
+		err = fmt.Errorf("%s %s: status %d: %.200s", method, path, res.StatusCode, out)
+	}
+	if err == nil && v != nil {
+		err = json.Unmarshal(out, v)
+	}
+	return err
+}
+
+// each makes so many requests, several at a time.
+func (n *neighbours) each(tb testing.TB, count int, do func(i int) error) {
+	tb.Helper()
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range 32 {
+		wg.Go(func() {
+			for i := int(next.Add(1)) - 1; i < count; i = int(next.Add(1)) - 1 {
+				if err := do(i); err != nil {
+					tb.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func (n *neighbours) silence(testing.TB) func() { return func() {} }
+
+// spin starts runs that compute without end, many more than there are cores.
+func (n *neighbours) spin(tb testing.TB) func() {
+	ids := make([]string, neighbourSpins)
+	n.each(tb, len(ids), func(i int) error {
+		var record struct {
+			ID string `json:"handler_id"`
+		}
+		err := n.ask(n.loud, http.MethodPost, "/workflows/spin/run-nowait", "", &record)
+		ids[i] = record.ID
+		return err
+	})
+	return func() {
+		n.each(tb, len(ids), func(i int) error {
+			err := n.ask(n.loud, http.MethodPost, "/handlers/"+ids[i]+"/cancel", "", nil)
+			if err != nil && strings.Contains(err.Error(), "status 404") { // it burnt all its fuel
+				return nil
+			}
+			return err
+		})
+	}
+}
+
+// upload has modules compiled without a pause.
+func (n *neighbours) upload(tb testing.TB) func() {
+	ctx, cancel := context.WithCancel(tb.Context())
+	wasm := string(hosttest.Plugin(tb, "wordcount-go"))
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				if err := n.ask(n.loud, http.MethodPut, fmt.Sprintf("/plugins/storm-%d", i), n.unseen(wasm), nil); err != nil && !strings.Contains(err.Error(), "belongs to plugin") {
+					tb.Error(err)
+					return
+				}
+			}
+		})
+	}
+	return func() {
+		cancel()
+		wg.Wait()
+	}
+}
+
+// unseen is the module with a custom section of its own.
+func (n *neighbours) unseen(wasm string) string {
+	section := binary.BigEndian.AppendUint64([]byte{0, 10, 1, 'n'}, n.uploads.Add(1))
+	return wasm + string(section)
+}
+
+// measure is one turn.
+func (n *noise) measure(q quietClients) error {
+	times, _, err := q.way.slice(q.clients, neighbourTurn)
+	if err != nil {
+		return err
+	}
+	slices.Sort(times)
+	n.p50[q.clients] = append(n.p50[q.clients], times[len(times)/2])
+	n.p99[q.clients] = append(n.p99[q.clients], times[len(times)*99/100])
+	n.all[q.clients] = append(n.all[q.clients], times...)
+	return nil
+}
+
+func (n *noise) report(b *testing.B, clients int, quiet *noise) {
+	ratio := func(here, there []time.Duration) float64 {
+		ratios := make([]float64, len(here))
+		for i := range here {
+			ratios[i] = float64(here[i]) / float64(there[i])
+		}
+		return median(ratios)
+	}
+	all := n.all[clients]
+	slices.Sort(all)
+	b.ReportMetric(0, "ns/op") // of nothing
+	b.ReportMetric(float64(all[len(all)/2].Microseconds())/1e3, "p50-ms")
+	b.ReportMetric(float64(all[len(all)*99/100].Microseconds())/1e3, "p99-ms")
+	b.ReportMetric(float64(len(all))/(neighbourRounds*neighbourTurn.Seconds()), "runs/s")
+	b.ReportMetric(ratio(n.p50[clients], quiet.p50[clients]), "p50-of-quiet")
+	b.ReportMetric(ratio(n.p99[clients], quiet.p99[clients]), "p99-of-quiet")
+}

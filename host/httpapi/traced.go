@@ -1,0 +1,64 @@
+package httpapi
+
+import (
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/weftrun/weft/host"
+)
+
+// The headers of W3C Trace Context.
+const (
+	headerTraceParent = "Traceparent"
+	headerTraceState  = "Tracestate"
+)
+
+// Tracer makes the spans of requests. Its methods are called from any goroutine and
+// do not block.
+type Tracer interface {
+	// Incoming gives where a request stands, by its headers, which may say anything:
+	// own names the request's own span, given what the client has named; nil: nothing.
+	Incoming(parent, state string) (own, given *host.Trace)
+	// Requested: a request was answered.
+	Requested(r *host.TracedRequest)
+}
+
+// tracedRequest is a request that will have a span.
+type tracedRequest struct {
+	own, given *host.Trace
+	start      time.Time
+}
+
+// arrive notes where what is done for a request comes from, for the logs and spans of
+// the rooms that do it. Probes and what shows the server itself have no spans; ok is
+// false for them.
+func (s *Server) arrive(c echo.Context, start time.Time) (t tracedRequest, ok bool) {
+	r := c.Request()
+	id, _ := c.Get(requestIDKey).(string)
+	origin := host.Origin{Request: id}
+	if s.cfg.Tracer != nil && !isOpen(r) && r.URL.Path != "/metrics" {
+		t, ok = tracedRequest{start: start}, true
+		parent := r.Header.Values(headerTraceParent)
+		if len(parent) != 1 { // several name nothing
+			parent = []string{""}
+		}
+		t.own, t.given = s.cfg.Tracer.Incoming(parent[0], strings.Join(r.Header.Values(headerTraceState), ","))
+		origin.Trace = t.own
+	}
+	c.SetRequest(r.WithContext(host.WithOrigin(r.Context(), origin)))
+	return t, ok && t.own != nil
+}
+
+// answered makes the span of a request that was answered, or will be by err.
+func (s *Server) answered(c echo.Context, t tracedRequest, err error) {
+	span := host.TracedRequest{Own: t.own, Given: t.given, Started: t.start.UnixNano(), Ended: time.Now().UnixNano()}
+	span.Route, span.Method, span.Status = s.outcome(c, err)
+	span.Request, _ = c.Get(requestIDKey).(string)
+	span.Run = subjectOf(c).run
+	if grant, ok := c.Get(grantKey).(*host.Grant); ok {
+		span.Tenant = grant.Tenant
+	}
+	s.cfg.Tracer.Requested(&span)
+}

@@ -1,0 +1,154 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/weftrun/weft/host"
+)
+
+// door is an Access with one key, which counts how often it is asked.
+type door struct {
+	host.Access
+	keys  map[string]bool
+	asked int
+}
+
+func (d *door) Keyless() bool { return false }
+
+func (d *door) Enter(key, _ string) (host.Grant, error) {
+	if d.asked++; !d.keys[key] {
+		return host.Grant{}, &host.Error{Code: host.CodeUnauthenticated, Message: "wrong"}
+	}
+	return host.Grant{Tenant: "acme", Role: host.RoleRead}, nil
+}
+
+// knocking is a server behind a door, and a clock that the test sets.
+type knocking struct {
+	*Server
+	door *door
+	now  time.Time
+	told []bool
+}
+
+func newKnocking(perMinute int) *knocking {
+	k := &knocking{door: &door{keys: map[string]bool{"right": true, "new": true}}, now: time.Unix(1000, 0)}
+	k.Server = New(Config{Access: k.door, WrongKeys: perMinute, WrongKey: func(refused bool) { k.told = append(k.told, refused) }})
+	if k.wrong != nil {
+		k.wrong.now = func() time.Time { return k.now }
+	}
+	return k
+}
+
+// knock gives the code of the answer to a key from an address, "" if it enters.
+func (k *knocking) knock(from, key string) host.Code {
+	r := httptest.NewRequestWithContext(context.Background(), http.MethodGet, "/workflows", nil)
+	r.RemoteAddr = from
+	_, err := k.enterSlowly(r, key, "")
+	if err == nil {
+		return ""
+	}
+	return host.CodeOf(err)
+}
+
+func (k *knocking) want(t *testing.T, from, key string, want host.Code) {
+	t.Helper()
+	if got := k.knock(from, key); got != want {
+		t.Errorf("%s from %s: %q, want %q", key, from, got, want)
+	}
+}
+
+func TestWrongKeysAreSlowedDown(t *testing.T) {
+	k := newKnocking(3)
+	const here, neighbour, elsewhere = "192.0.2.1:1", "192.0.2.1:2", "192.0.2.2:1"
+	k.want(t, neighbour, "right", "")
+	for range 3 {
+		k.want(t, here, "wrong", host.CodeUnauthenticated)
+	}
+	asked := k.door.asked
+	for range 100 {
+		k.want(t, here, "wrong", host.CodeLimitExceeded)
+	}
+	if k.door.asked != asked {
+		t.Error("a key was looked up though its address had tried too many")
+	}
+	k.want(t, here, "", host.CodeUnauthenticated)           // no key is no try
+	k.want(t, neighbour, "right", "")                       // behind the same NAT
+	k.want(t, neighbour, "new", host.CodeLimitExceeded)     // nothing tells it from a try
+	k.want(t, elsewhere, "new", "")                         // another address
+	k.want(t, here, "new", "")                              // which was right there
+	k.want(t, elsewhere, "other", host.CodeUnauthenticated) // has all of its own
+	k.now = k.now.Add(20 * time.Second)                     // one of three a minute
+	k.want(t, here, "wrong", host.CodeUnauthenticated)
+	k.want(t, here, "wrong", host.CodeLimitExceeded)
+	refused := 0
+	for _, r := range k.told {
+		if r {
+			refused++
+		}
+	}
+	if refused != 102 || len(k.told) != 102+5 {
+		t.Errorf("told of %d wrong keys, %d refused", len(k.told), refused)
+	}
+	delete(k.door.keys, "right")
+	k.want(t, neighbour, "right", host.CodeUnauthenticated) // it was revoked
+	k.want(t, neighbour, "right", host.CodeLimitExceeded)
+}
+
+func TestWrongKeysSayWhenToComeAgain(t *testing.T) {
+	k := newKnocking(6)
+	for range 6 {
+		k.knock("192.0.2.1:1", "wrong")
+	}
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/workflows", nil)
+	r.Header.Set("Authorization", "Bearer wrong")
+	w := httptest.NewRecorder()
+	k.Handler().ServeHTTP(w, r) // from 192.0.2.1, as httptest has it
+	if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") != "10" {
+		t.Errorf("%d, Retry-After %q: %s", w.Code, w.Header().Get("Retry-After"), w.Body)
+	}
+}
+
+func TestAddressesThatCountAsOne(t *testing.T) {
+	for from, want := range map[string]string{
+		"192.0.2.1:80":             "192.0.2.1/32",
+		"[::ffff:192.0.2.1]:80":    "192.0.2.1/32",
+		"[2001:db8:1:2:3:4:5:6]:1": "2001:db8:1:2::/64",
+		"[2001:db8:1:2:ffff::]:1":  "2001:db8:1:2::/64",
+		"[fe80::1%eth0]:1":         "fe80::/64",
+		"127.0.0.1:1":              "127.0.0.1/32",
+		"@":                        "invalid Prefix",
+		"":                         "invalid Prefix",
+	} {
+		if got := addressOf(&http.Request{RemoteAddr: from}).String(); got != want {
+			t.Errorf("%s counts as %s, want %s", from, got, want)
+		}
+	}
+}
+
+func TestWrongKeysAreBounded(t *testing.T) {
+	k := newKnocking(1)
+	for i := range maxWrongAddresses + 10 {
+		k.knock(fmt.Sprintf("10.%d.%d.1:1", i>>8, i&255), "wrong")
+	}
+	k.door.keys = nil
+	for i := range maxRightKeys + 10 {
+		k.wrong.seen(addressOf(&http.Request{RemoteAddr: "192.0.2.1:1"}), fmt.Sprint("key", i), false)
+	}
+	if a, r := len(k.wrong.addresses.items), len(k.wrong.right.items); a != maxWrongAddresses || r != maxRightKeys {
+		t.Errorf("%d addresses and %d keys are kept", a, r)
+	}
+	k.want(t, "10.0.0.1:1", "wrong", host.CodeUnauthenticated) // the first was forgotten
+	k.want(t, "10.0.200.1:1", "wrong", host.CodeLimitExceeded)
+}
+
+func TestWrongKeysMayBeUnlimited(t *testing.T) {
+	k := newKnocking(0)
+	for range 1000 {
+		k.want(t, "192.0.2.1:1", "wrong", host.CodeUnauthenticated)
+	}
+}

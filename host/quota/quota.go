@@ -1,0 +1,411 @@
+// Package quota counts what each tenant holds and uses, and refuses what would be
+// more than its quotas allow.
+//
+// It must not know what a run is made of, how requests come or where rows lie: it is
+// told of what happens, and asks the store by an interface that it declares.
+//
+// # How it counts
+//
+// All counts are in memory, so that a request costs no SQL:
+//
+//   - Runs are counted when they begin and end, under the mutex that orders both, and a
+//     start takes its place before it is made: of many at once exactly as many get one
+//     as there are. At boot the places of those that have not ended are taken; as the
+//     store has them, a crash changes nothing.
+//   - What was spent in the month grows with every entry that spends, and is written in
+//     the transaction that writes the entry.
+//   - Bytes of journals and states are read from the store when they are first asked
+//     for, then grow with each commit. Only the store knows what a deletion has freed,
+//     so it is asked again when something was deleted, once a second at most, and by
+//     those alone who would be refused.
+//   - Rates are buckets of a second's worth; readers are counted as they come and go.
+//
+// A breach loses nothing: a run that has begun goes on, whatever its tenant has spent
+// meanwhile.
+package quota
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/weftrun/weft/host"
+)
+
+// Times after which a refused request may be tried again.
+const (
+	retryRuns    = time.Second     // runs end at any time
+	retryReaders = 5 * time.Second // readers stay longer
+	retryPlugins = time.Minute     // somebody has to delete one
+)
+
+// recount is how soon after another the bytes of a tenant are counted again.
+const recount = time.Second
+
+// Config is what a Service is made of. Store is needed.
+type Config struct {
+	Store  host.QuotaStore
+	Limits *host.LimitTable // nil: the defaults
+	Now    func() time.Time // nil: time.Now
+}
+
+// Service counts for all tenants. Its methods may be called from any goroutine, and
+// but for Ready, Usage and Plugin under any mutex: they wait for nothing.
+type Service struct {
+	cfg Config
+
+	mu      sync.Mutex // guards what follows; nothing is called under it
+	tenants map[string]*tenant
+}
+
+// tenant is what is known of one.
+type tenant struct {
+	active, waiting int64 // runs
+	readers         int64
+	month           host.Month
+	spent           host.Spent // in that month
+
+	counted  bool   // journal and state are known
+	stale    bool   // something was deleted since
+	wrote    uint64 // grows with every commit of the tenant's
+	asked    time.Time
+	journal  int64
+	state    int64
+	requests bucket
+}
+
+// bucket holds what a rate allows, of a second at most.
+type bucket struct {
+	left   float64
+	filled time.Time // zero: it is full
+}
+
+// New makes a service, with the counts of the store. Nothing may be running on it yet.
+func New(ctx context.Context, cfg Config) (*Service, error) {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	s := &Service{cfg: cfg, tenants: map[string]*tenant{}}
+	runs, err := cfg.Store.RunsHeld(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("count the runs of tenants: %w", err)
+	}
+	for _, h := range runs {
+		t := s.tenant(h.Tenant)
+		t.active, t.waiting = int64(h.Active), int64(h.Waiting)
+	}
+	spent, err := cfg.Store.Spent(ctx, "", s.month())
+	if err != nil {
+		return nil, fmt.Errorf("read what tenants have spent: %w", err)
+	}
+	for i := range spent {
+		t := s.tenant(spent[i].Tenant)
+		if m := spent[i].Month; m >= t.month { // later ones: the clock was set back
+			t.month, t.spent = m, spent[i].Spent
+		}
+	}
+	return s, nil
+}
+
+func (s *Service) month() host.Month { return host.MonthOf(s.cfg.Now().UnixNano()) }
+
+// tenant finds a tenant, and makes it if need be. Called with mu held.
+func (s *Service) tenant(name string) *tenant {
+	t := s.tenants[name]
+	if t == nil {
+		t = &tenant{}
+		s.tenants[name] = t
+	}
+	return t
+}
+
+// Forget lets go of a tenant that is removed.
+func (s *Service) Forget(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.tenants, name)
+}
+
+// Request takes a place among the requests of a second, or refuses.
+func (s *Service) Request(name string) error {
+	rate := s.cfg.Limits.Quota(name, host.QuotaRequests)
+	if rate == 0 {
+		return nil
+	}
+	now := s.cfg.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if wait := s.tenant(name).requests.take(float64(rate), now); wait > 0 {
+		return host.Breached(host.QuotaRequests, rate, rate, wait)
+	}
+	return nil
+}
+
+// take takes one, or says when there is one again.
+func (b *bucket) take(rate float64, now time.Time) (wait time.Duration) {
+	passed := now.Sub(b.filled)
+	switch {
+	case b.filled.IsZero():
+		b.left, b.filled = rate, now
+	case passed > 0: // else the clock was set back, or stands
+		b.left, b.filled = min(b.left+rate*passed.Seconds(), rate), now
+	case passed < -time.Second:
+		b.filled = now
+	}
+	if b.left >= 1 {
+		b.left--
+		return 0
+	}
+	return max(time.Duration((1-b.left)/rate*float64(time.Second)), 1)
+}
+
+// Reader takes a place among the open readers of streams, or refuses. Whoever has one
+// gives it back, once.
+func (s *Service) Reader(name string) (leave func(), err error) {
+	most := s.cfg.Limits.Quota(name, host.QuotaStreamReaders)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.tenant(name)
+	if most > 0 && t.readers >= most {
+		return nil, host.Breached(host.QuotaStreamReaders, most, t.readers, retryReaders)
+	}
+	t.readers++
+	return func() {
+		s.mu.Lock()
+		t.readers--
+		s.mu.Unlock()
+	}, nil
+}
+
+// Begin takes the place of a run that a client starts: of one that waits for its
+// session's turn, or begins at once. The error says what it may not be for.
+func (s *Service) Begin(name string, waits bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.tenant(name)
+	if err := s.room(name, t, waits); err != nil {
+		return err
+	}
+	if waits {
+		t.waiting++
+	} else {
+		t.active++
+	}
+	return nil
+}
+
+// Room says whether a run could begin now, and takes no place: for those whose
+// beginning is up to others.
+func (s *Service) Room(name string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.room(name, s.tenant(name), false)
+}
+
+// room refuses a run that would be too many. Called with mu held.
+func (s *Service) room(name string, t *tenant, waits bool) error {
+	limit := func(q host.Quota) int64 { return s.cfg.Limits.Quota(name, q) }
+	now := s.month()
+	if t.month >= now {
+		left := t.month.End().Sub(s.cfg.Now())
+		if most := limit(host.QuotaFuel); most > 0 && t.spent.Fuel >= uint64(most) {
+			return host.Breached(host.QuotaFuel, most, int64(t.spent.Fuel), left)
+		}
+		if most := limit(host.QuotaLogBytes); most > 0 && t.spent.LogBytes >= uint64(most) {
+			return host.Breached(host.QuotaLogBytes, most, int64(t.spent.LogBytes), left)
+		}
+	}
+	if err := s.bytes(name, t); err != nil {
+		return err
+	}
+	q, held := host.QuotaRunsActive, t.active
+	if waits {
+		q, held = host.QuotaRunsWaiting, t.waiting
+	}
+	if most := limit(q); most > 0 && held >= most {
+		return host.Breached(q, most, held, retryRuns)
+	}
+	return nil
+}
+
+// bytes refuses while the tenant holds too much. Called with mu held.
+func (s *Service) bytes(name string, t *tenant) error {
+	if !t.counted {
+		return nil // see Ready
+	}
+	if most := s.cfg.Limits.Quota(name, host.QuotaStateBytes); most > 0 && t.state >= most {
+		return host.Breached(host.QuotaStateBytes, most, t.state, t.retry())
+	}
+	if most := s.cfg.Limits.Quota(name, host.QuotaJournalBytes); most > 0 && t.journal >= most {
+		return host.Breached(host.QuotaJournalBytes, most, t.journal, t.retry())
+	}
+	return nil
+}
+
+// retry is when it is known whether a deletion has made room; 0 if there was none.
+func (t *tenant) retry() time.Duration {
+	if t.stale {
+		return recount
+	}
+	return 0
+}
+
+// Runs counts runs that have begun, or ended, besides those whose places Begin took.
+func (s *Service) Runs(name string, active, waiting int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.tenant(name)
+	t.active += int64(active)
+	t.waiting += int64(waiting)
+}
+
+// Spend counts what was used up at a time in Unix nanoseconds.
+func (s *Service) Spend(name string, at int64, spent host.Spent) {
+	month := host.MonthOf(at)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.tenant(name)
+	switch {
+	case month > t.month:
+		t.month, t.spent = month, spent
+	case month == t.month:
+		t.spent.Add(spent)
+	}
+}
+
+// Wrote counts what a batch has written, once it is durable.
+func (s *Service) Wrote(b *host.Batch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range b.Sessions {
+		p := &b.Sessions[i]
+		t := s.tenant(p.Key.Tenant)
+		t.wrote++
+		t.journal += int64(len(p.Data))
+		t.state += p.StateGrowth
+		if p.Cut != 0 || len(p.Drop)+len(p.Purge)+p.Erase > 0 {
+			t.stale = true
+		}
+	}
+}
+
+// Ready has what a tenant holds known before it is asked whether it may have more:
+// the store is asked at first, and by those who would be refused.
+func (s *Service) Ready(ctx context.Context, name string) error {
+	if s.cfg.Limits.Quota(name, host.QuotaStateBytes) == 0 && s.cfg.Limits.Quota(name, host.QuotaJournalBytes) == 0 {
+		return nil
+	}
+	s.mu.Lock()
+	t := s.tenant(name)
+	known := t.counted && (!t.stale || s.bytes(name, t) == nil || s.cfg.Now().Sub(t.asked) < recount)
+	s.mu.Unlock()
+	if known {
+		return nil
+	}
+	return s.count(ctx, name)
+}
+
+// Grow refuses while a tenant holds more bytes than it may.
+func (s *Service) Grow(ctx context.Context, name string) error {
+	if err := s.Ready(ctx, name); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.bytes(name, s.tenant(name))
+}
+
+// countTries is how often the store is asked while commits come in between.
+const countTries = 3
+
+// count reads what a tenant holds. Commits that come while the store is asked are in
+// its answer or not, nobody knows: then it stays stale.
+func (s *Service) count(ctx context.Context, name string) error {
+	for try := 1; ; try++ {
+		s.mu.Lock()
+		t := s.tenant(name)
+		before := t.wrote
+		s.mu.Unlock()
+		journal, state, err := s.cfg.Store.BytesHeld(ctx, name)
+		if err != nil {
+			return unavailable(err)
+		}
+		s.mu.Lock()
+		t = s.tenant(name)
+		settled := t.wrote == before
+		if settled || try == countTries {
+			t.journal, t.state, t.counted, t.stale, t.asked = journal, state, true, !settled, s.cfg.Now()
+			s.mu.Unlock()
+			return nil
+		}
+		s.mu.Unlock()
+	}
+}
+
+// Plugin refuses a version of a plugin that would be too many or too large. Whoever
+// stores versions calls it so that nobody else does meanwhile.
+func (s *Service) Plugin(ctx context.Context, name string, size int) error {
+	most, bytes := s.cfg.Limits.Quota(name, host.QuotaPlugins), s.cfg.Limits.Quota(name, host.QuotaPluginBytes)
+	if most == 0 && bytes == 0 {
+		return nil
+	}
+	versions, held, err := s.cfg.Store.PluginsHeld(ctx, name)
+	switch {
+	case err != nil:
+		return unavailable(err)
+	case most > 0 && int64(versions) >= most:
+		return host.Breached(host.QuotaPlugins, most, int64(versions), retryPlugins)
+	case bytes > 0 && held+int64(size) > bytes:
+		return host.Breached(host.QuotaPluginBytes, bytes, held, 0)
+	}
+	return nil
+}
+
+// Usage says how much of each quota a tenant uses.
+func (s *Service) Usage(ctx context.Context, name string) ([]host.QuotaUse, error) {
+	versions, bytes, err := s.cfg.Store.PluginsHeld(ctx, name)
+	if err == nil {
+		err = s.fresh(ctx, name)
+	}
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	s.mu.Lock()
+	t := *s.tenant(name)
+	s.mu.Unlock()
+	if t.month < s.month() {
+		t.spent = host.Spent{}
+	}
+	used := map[host.Quota]int64{
+		host.QuotaPlugins: int64(versions), host.QuotaPluginBytes: bytes, host.QuotaRunsActive: t.active, host.QuotaRunsWaiting: t.waiting,
+		host.QuotaFuel: int64(t.spent.Fuel), host.QuotaLogBytes: int64(t.spent.LogBytes), host.QuotaStateBytes: t.state,
+		host.QuotaJournalBytes: t.journal, host.QuotaStreamReaders: t.readers,
+	}
+	list := make([]host.QuotaUse, 0, len(host.Quotas()))
+	for _, q := range host.Quotas() {
+		list = append(list, host.QuotaUse{Quota: q, Limit: s.cfg.Limits.Quota(name, q), Used: used[q]})
+	}
+	return list, nil
+}
+
+// fresh counts the bytes of a tenant anew if they may have changed by a deletion.
+func (s *Service) fresh(ctx context.Context, name string) error {
+	s.mu.Lock()
+	t := s.tenant(name)
+	known := t.counted && !t.stale
+	s.mu.Unlock()
+	if known {
+		return nil
+	}
+	return s.count(ctx, name)
+}
+
+// unavailable words an error of the store.
+func unavailable(err error) error {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || host.CodeOf(err) == host.CodeUnavailable {
+		return err
+	}
+	return &host.Error{Code: host.CodeUnavailable, Message: "The store cannot answer now", Cause: err}
+}

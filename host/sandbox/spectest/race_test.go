@@ -1,0 +1,7 @@
+//go:build race
+
+package spectest
+
+// raced: fewer random modules, as compiling them is slow beside the race detector.
+// make test runs this package's tests without it too, whole.
+const raced = true

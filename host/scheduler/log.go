@@ -1,0 +1,70 @@
+package scheduler
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/weftrun/weft/host"
+)
+
+// The keys of log lines are the same everywhere: tenant, session, workflow, handler,
+// run, step and, of what a request has asked for, request (see docs/operations.md).
+
+// log writes a line about a session, before what is to be said whose it is.
+func (ss *session) log(ctx context.Context, level slog.Level, message string, args ...any) {
+	ss.s.logOf(ctx, level, message, ss.key, args)
+}
+
+// logOf is session.log for one that is not in memory.
+func (s *Scheduler) logOf(ctx context.Context, level slog.Level, message string, key host.SessionKey, args []any) {
+	if !s.cfg.Log.Enabled(ctx, level) {
+		return
+	}
+	line := []any{"tenant", key.Tenant, "session", key.Session}
+	s.cfg.Log.Log(ctx, level, message, append(withRequest(ctx, line), args...)...)
+}
+
+func withRequest(ctx context.Context, line []any) []any {
+	if id := host.OriginOf(ctx).Request; id != "" {
+		return append(line, "request", id)
+	}
+	return line
+}
+
+// say writes a line about the attempt.
+func (at *attempt) say(level slog.Level, message string, args ...any) {
+	log := at.ss.s.cfg.Log
+	if !log.Enabled(context.Background(), level) {
+		return
+	}
+	line := []any{
+		"tenant", at.ss.key.Tenant, "workflow", at.view.Workflow, "handler", at.view.HandlerID, "run", at.view.RunID, "step", at.view.Step,
+	}
+	log.Log(context.Background(), level, message, append(line, args...)...)
+}
+
+// logRun writes a line about a run.
+func (s *Scheduler) logRun(ctx context.Context, level slog.Level, message string, run *host.Run, args ...any) {
+	if !s.cfg.Log.Enabled(ctx, level) {
+		return
+	}
+	line := []any{"tenant", run.Tenant, "workflow", run.Workflow, "handler", run.HandlerID, "run", run.RunID}
+	s.cfg.Log.Log(ctx, level, message, append(withRequest(ctx, line), args...)...)
+}
+
+// logBegan tells who began a run, at debug level.
+func (s *Scheduler) logBegan(ctx context.Context, run *host.Run) {
+	if !s.cfg.Log.Enabled(ctx, slog.LevelDebug) {
+		return
+	}
+	s.logRun(ctx, slog.LevelDebug, "run begins", run, "session", run.SessionID)
+}
+
+// logEnded tells how a run has ended, at debug level.
+func (s *Scheduler) logEnded(run *host.Run) {
+	if !s.cfg.Log.Enabled(context.Background(), slog.LevelDebug) {
+		return
+	}
+	s.logRun(context.Background(), slog.LevelDebug, "run has ended", run, "session", run.SessionID, "status", string(run.Status),
+		"code", run.ErrorCode, "steps", run.Steps, "fuel", run.Fuel)
+}

@@ -1,0 +1,150 @@
+package scheduler
+
+import (
+	"context"
+
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/engine"
+)
+
+// Quotas counts what tenants have and use, and refuses what would be more than they
+// may. Its errors are [*host.Error]s. But for Ready and Grow its methods are called
+// under mutexes: they must neither block nor call back.
+type Quotas interface {
+	// Ready is called before Begin, and asks the store if need be.
+	Ready(ctx context.Context, tenant string) error
+	// Grow refuses what a client would add to a session.
+	Grow(ctx context.Context, tenant string) error
+	// Begin takes the place of a run; Room says whether there is one.
+	Begin(tenant string, waits bool) error
+	Room(tenant string) error
+	// Runs counts runs that have begun, or ended, besides those of Begin.
+	Runs(tenant string, active, waiting int)
+	// Spend counts what was used up at a time in Unix nanoseconds.
+	Spend(tenant string, at int64, spent host.Spent)
+}
+
+// noQuotas are the quotas of a scheduler that was given none.
+type noQuotas struct{}
+
+func (noQuotas) Ready(context.Context, string) error { return nil }
+func (noQuotas) Grow(context.Context, string) error  { return nil }
+func (noQuotas) Begin(string, bool) error            { return nil }
+func (noQuotas) Room(string) error                   { return nil }
+func (noQuotas) Runs(string, int, int)               {}
+func (noQuotas) Spend(string, int64, host.Spent)     {}
+
+// runs counts runs of a session that have begun and not ended, and that wait.
+type runs struct{ active, waiting int }
+
+// runs counts those of the session. Called with mu held.
+func (ss *session) runs() runs {
+	waiting := ss.eng.Waiting()
+	return runs{active: ss.eng.Active() - waiting, waiting: waiting}
+}
+
+// place takes the place of a run that the next tick begins. Called with mu held, as
+// is giveBack if that tick is refused.
+func (ss *session) place(waits bool) error {
+	if err := ss.s.cfg.Quotas.Begin(ss.key.Tenant, waits); err != nil {
+		return err
+	}
+	if ss.paid = (runs{active: 1}); waits {
+		ss.paid = runs{waiting: 1}
+	}
+	return nil
+}
+
+func (ss *session) giveBack() {
+	if ss.paid != (runs{}) {
+		ss.s.cfg.Quotas.Runs(ss.key.Tenant, -ss.paid.active, -ss.paid.waiting)
+		ss.paid = runs{}
+	}
+}
+
+// countRuns tells what a tick has made of the session's runs, but for those whose
+// places were taken before. Called with mu held.
+func (ss *session) countRuns(before runs) {
+	now, paid := ss.runs(), ss.paid
+	ss.paid = runs{}
+	active, waiting := now.active-before.active-paid.active, now.waiting-before.waiting-paid.waiting
+	if active != 0 || waiting != 0 {
+		ss.s.cfg.Quotas.Runs(ss.key.Tenant, active, waiting)
+	}
+}
+
+// spending is what an attempt has burnt, and how much of that was billed: written in
+// the journal's queue, or with an entry that was.
+//
+// What is billed is what the attempt has burnt by its entries, each unit once, as a
+// replay burns the same again; replays count beyond ten times that. What a guest has
+// burnt since its last entry is billed when the attempt is abandoned, but not if it
+// goes on later: with a crash of the server or a block of its run it is done again.
+type spending struct {
+	burnt  engine.Burnt // at the beginning of the guest's run that is under way
+	billed uint64
+}
+
+// bill gives what is to be billed when so much was burnt, and notes it as billed.
+func (p *spending) bill(now engine.Burnt) (fuel uint64) {
+	if now.Billed() > p.billed {
+		fuel = now.Billed() - p.billed
+		p.billed = now.Billed()
+	}
+	return fuel
+}
+
+// spend notes in an entry of the attempt what it has burnt, and bills it. Called with
+// ss.mu held, before the entry is journaled.
+func (at *attempt) spend(e *engine.Entry, now engine.Burnt) {
+	if said, ok := e.Spending(); !ok && now != (engine.Burnt{}) || ok && said != now {
+		e.Burnt = &now
+	}
+	at.ss.spent.Fuel += at.bill(now)
+}
+
+// burntNow is what the attempt has burnt at a host call that it is in.
+func (at *attempt) burntNow() engine.Burnt {
+	if at.tok == nil {
+		return at.burnt
+	}
+	return at.burnt.With(at.tok.burnt)
+}
+
+// settle bills what an attempt has burnt that nobody goes on with. There is no entry
+// for it: it is written by itself. Called with mu held.
+func (ss *session) settle(p *spending) {
+	fuel := p.bill(p.burnt)
+	if fuel == 0 {
+		return
+	}
+	it := host.JournalItem{Key: ss.key, At: ss.s.now(), Spent: host.Spent{Fuel: fuel}, Size: 64}
+	ss.s.cfg.Quotas.Spend(ss.key.Tenant, it.At, it.Spent)
+	ss.s.cfg.Journal.Append(ss.s.cfg.Now(), it)
+}
+
+// settleSuspended is settle for one that is suspended, if it does not go on.
+func (ss *session) settleSuspended(inv uint64) {
+	o := ss.suspended[inv]
+	if o == nil {
+		return
+	}
+	if _, goesOn := ss.eng.Invocation(inv); !goesOn {
+		ss.settle(&o.spending)
+	}
+}
+
+// account tells what an item has used up and how large the state is with it. Called
+// with mu held.
+func (ss *session) account(it *host.JournalItem, e *engine.Entry) {
+	it.Spent, ss.spent = ss.spent, host.Spent{}
+	it.Spent.Runs = uint64(len(it.Started))
+	for i := range e.Logs {
+		it.Spent.LogBytes += uint64(len(e.Logs[i].Message) + len(e.Logs[i].Attrs))
+	}
+	it.StateBytes = int64(ss.eng.State().Bytes())
+	it.StateGrowth, ss.stateBytes = it.StateBytes-ss.stateBytes, it.StateBytes
+	if it.Spent != (host.Spent{}) {
+		ss.s.cfg.Quotas.Spend(ss.key.Tenant, it.At, it.Spent)
+	}
+}

@@ -1,0 +1,115 @@
+package scheduler
+
+import (
+	"context"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/engine"
+)
+
+// Tracer makes the spans of traces. It is told of what has ended, with the times
+// that the journal has of it: nothing is held while a run waits, and what a span is
+// called follows from its run alone, so that it is the same after a restart. Its
+// methods are called from any goroutine and under mutexes: they must neither block
+// nor call back. What they are given they must not keep or change.
+type Tracer interface {
+	// Span gives the traceparent of a run's own span.
+	Span(run *host.TracedRun) string
+	// Child gives the trace of a run that an attempt begins.
+	Child(at *host.TracedAttempt) *host.Trace
+	// Outgoing gives what a service that is called is told; nil: nothing.
+	Outgoing(call *host.TracedCall) *host.Trace
+
+	// Ran: a run has its final record, which perhaps is not durable yet.
+	Ran(run *host.Run)
+	// Attempted: an attempt of a step has ended.
+	Attempted(at *host.TracedAttempt)
+	// Called: a call of a resource was made.
+	Called(call *host.TracedCall)
+	// Posted: a run has got an event from outside.
+	Posted(post *host.TracedPost)
+}
+
+// traceOf is the trace of the request that asks for a run; with was, the run that
+// the new one goes on from.
+func (s *Scheduler) traceOf(ctx context.Context, was *host.Run) *host.Trace {
+	if s.cfg.Tracer == nil {
+		return nil
+	}
+	from := host.OriginOf(ctx).Trace
+	if was == nil {
+		return from
+	}
+	run := was.Traced()
+	t := host.Trace{Link: s.cfg.Tracer.Span(&run)}
+	if from != nil {
+		t.Parent, t.State = from.Parent, from.State
+	}
+	return &t
+}
+
+// traced is what the spans of a run's parts need of it. Called with mu held.
+func (ss *session) traced(runID string) host.TracedRun {
+	run, ok := ss.eng.Record(runID)
+	if !ok { // it has ended some time ago
+		return host.TracedRun{Tenant: ss.key.Tenant, RunID: runID}
+	}
+	return run.Traced()
+}
+
+// trace notes what the span of an attempt that is being opened is to tell, if there
+// are spans. Called with the session's mu held.
+func (at *attempt) trace(o *engine.AttemptOpen) {
+	if at.ss.s.cfg.Tracer == nil {
+		return
+	}
+	at.traced = &host.TracedAttempt{
+		Run: at.ss.traced(at.view.RunID), Step: at.view.Step, Invocation: at.inv, Attempt: at.view.Attempt, Started: o.Clock, Replayed: at.replay,
+	}
+}
+
+// tell makes the span of an attempt that has ended. Called with the session's mu
+// held.
+func (at *attempt) tell(fuel uint64, fail *abi.Error, abandoned bool) {
+	if at.traced == nil {
+		return
+	}
+	t := at.traced
+	t.Ended, t.Fuel, t.Code, t.Abandoned = at.ss.s.now(), fuel, host.FailureCode(fail), abandoned
+	at.ss.s.cfg.Tracer.Attempted(t)
+	at.traced = nil // once
+}
+
+// tellSuspended makes the span of an attempt that was waiting when it was given up.
+// Called with mu held.
+func (ss *session) tellSuspended(c engine.Abandon) {
+	o := ss.suspended[c.Invocation]
+	if ss.s.cfg.Tracer == nil || c.Held || o == nil || o.open == nil || ss.attempts[c.Invocation] != nil {
+		return
+	}
+	ss.s.cfg.Tracer.Attempted(&host.TracedAttempt{
+		Run: ss.traced(c.RunID), Step: c.Step, Invocation: c.Invocation, Attempt: c.Attempt,
+		Started: o.open.Clock, Ended: ss.s.now(), Replayed: true, Abandoned: true,
+	})
+}
+
+// tracedCall is a call that is about to be made; nil: there are no spans. Called with
+// mu held.
+func (ss *session) tracedCall(call *engine.OutCall) *host.TracedCall {
+	if ss.s.cfg.Tracer == nil {
+		return nil
+	}
+	return &host.TracedCall{
+		Attempt:  host.TracedAttempt{Run: ss.traced(call.RunID), Step: call.Step, Invocation: call.Invocation, Attempt: call.Attempt},
+		Resource: call.Resource, Method: call.Method, Mode: call.Mode, Key: call.Key, Started: ss.s.now(),
+	}
+}
+
+// tracePost makes the span of an event that a run was given. Called with mu held.
+func (ss *session) tracePost(ctx context.Context, runID, typ string) {
+	if ss.s.cfg.Tracer == nil {
+		return
+	}
+	ss.s.cfg.Tracer.Posted(&host.TracedPost{Run: ss.traced(runID), Type: typ, From: host.OriginOf(ctx).Trace, At: ss.s.now()})
+}

@@ -1,0 +1,120 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/weftrun/weft/host"
+)
+
+type spentKey struct {
+	tenant string
+	month  host.Month
+}
+
+// putSpent adds what a tenant has used up.
+func (c *change) putSpent(m *host.MonthSpent) error {
+	if m.Tenant == "" || m.Month <= 0 {
+		return fmt.Errorf("spent by tenant %q in month %d", m.Tenant, m.Month)
+	}
+	key := spentKey{m.Tenant, m.Month}
+	sum := m.Spent
+	if old := c.store.spent[key]; old != nil {
+		sum.Add(*old)
+	}
+	set(c, c.store.spent, key, &sum)
+	return nil
+}
+
+// RunsHeld implements [host.QuotaStore].
+func (s *Store) RunsHeld(ctx context.Context) (list []host.RunsHeld, err error) {
+	err = s.view(ctx, func() error {
+		by := map[string]*host.RunsHeld{}
+		for key, r := range s.runs {
+			if r.Status != host.StatusRunning {
+				continue
+			}
+			h := by[key.tenant]
+			if h == nil {
+				h = &host.RunsHeld{Tenant: key.tenant}
+				by[key.tenant] = h
+			}
+			if len(r.WaitingFor) > 0 && r.WaitingFor[0].Reason == host.WaitsForTurn {
+				h.Waiting++
+			} else {
+				h.Active++
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(by)) {
+			list = append(list, *by[name])
+		}
+		return nil
+	})
+	return list, err
+}
+
+// BytesHeld implements [host.QuotaStore].
+func (s *Store) BytesHeld(ctx context.Context, tenant string) (journal, state int64, err error) {
+	err = s.view(ctx, func() error {
+		journal, state = s.bytesHeld(tenant)
+		return nil
+	})
+	return journal, state, err
+}
+
+// bytesHeld counts sessions that are being deleted no more. Called with mu held.
+func (s *Store) bytesHeld(tenant string) (journal, state int64) {
+	for key, ss := range s.sessions {
+		if key.Tenant != tenant || ss.erasing {
+			continue
+		}
+		state += ss.state
+		for i := range ss.rows {
+			journal += int64(len(ss.rows[i].Data))
+		}
+	}
+	return journal, state
+}
+
+// PluginsHeld implements [host.QuotaStore].
+func (s *Store) PluginsHeld(ctx context.Context, tenant string) (versions int, bytes int64, err error) {
+	err = s.view(ctx, func() error {
+		for key, list := range s.plugins {
+			if key.tenant != tenant {
+				continue
+			}
+			versions += len(list)
+			for i := range list {
+				bytes += int64(list[i].Size)
+			}
+		}
+		return nil
+	})
+	return versions, bytes, err
+}
+
+// Spent implements [host.QuotaStore].
+func (s *Store) Spent(ctx context.Context, tenant string, from host.Month) (list []host.MonthSpent, err error) {
+	err = s.view(ctx, func() error {
+		list = s.spentOf(tenant, from)
+		return nil
+	})
+	return list, err
+}
+
+// spentOf lists what was spent, by tenant ("" is all) and month. Called with mu held.
+func (s *Store) spentOf(tenant string, from host.Month) (list []host.MonthSpent) {
+	for key, spent := range s.spent {
+		if (tenant == "" || key.tenant == tenant) && key.month >= from {
+			list = append(list, host.MonthSpent{Tenant: key.tenant, Month: key.month, Spent: *spent})
+		}
+	}
+	slices.SortFunc(list, func(a, b host.MonthSpent) int {
+		return cmp.Or(strings.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Month, b.Month))
+	})
+	return list
+}

@@ -1,0 +1,328 @@
+package sqlite
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/base32"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weftrun/weft/host"
+)
+
+// The index of the words of ended runs, by FTS5.
+//
+// It is kept behind the commits: to write it in the transaction of the run's end takes
+// some 15 % more of the time of a commit of 64 runs. So a commit only notes, in one
+// row, which of its runs have ended, and the words are written some hundred runs at a
+// time: by a goroutine that leaves the writing connection to others nearly all of the
+// time, and by whoever searches, before he does (together 4 to 8 % of the CPU time of a
+// store that only appends; 140 bytes of the 2,000 that a run of one step takes). What is
+// not noted any more is in the index, and what is deleted leaves it in the same
+// transaction, by a trigger: an answer never lacks a run, and shows none that is gone.
+//
+//   - A document's rowid is the run's start in nanoseconds with the low bits replaced
+//     by those of its id: a walk down the rowids is one from the newest start on, but
+//     for the order within a millisecond, so that a page costs what it holds.
+//   - Words come with a tag of their tenant in front: what others have does not make a
+//     search longer. Whose a run is its row says.
+//   - What FTS5 could tell besides (positions, sizes) is not kept: it takes space, and
+//     an answer is in the order of start.
+//   - secure-delete: words that are deleted leave the index's pages at once, not when
+//     these are merged one day. What is left on pages that are free now goes with
+//     [Store.Compact], as of all tables.
+const schema12 = `
+CREATE TABLE unread (
+	n    INTEGER PRIMARY KEY,
+	runs TEXT NOT NULL
+) STRICT;
+` + makeIndex + `
+CREATE TRIGGER runs_words AFTER DELETE ON runs BEGIN
+	DELETE FROM run_words WHERE rowid = ((old.started & ~1048575) | (old.id & 1048575));
+END;
+` + noteAll
+
+// makeIndex makes the index, with nothing in it; noteAll notes all runs that have ended.
+const (
+	makeIndex = `
+CREATE VIRTUAL TABLE run_words USING fts5 (words, of UNINDEXED, detail = none, columnsize = 0, tokenize = 'ascii');
+INSERT INTO run_words (run_words, rank) VALUES ('secure-delete', 1);`
+	noteAll = `INSERT INTO unread (runs) SELECT json_group_array(id) FROM runs WHERE status <> 'running' GROUP BY id >> 8;`
+)
+
+// looseWords and missingWords find what is wrong between the index and the runs.
+const (
+	looseWords = `SELECT '', '', 'the index of words has a run that is not there (document ' || rowid || '); ''weft compact --reindex'' mends it'
+		FROM run_words WHERE NOT EXISTS (SELECT 1 FROM runs WHERE id = of)`
+	missingWords = `SELECT tenant, session, 'run ' || run || ' is not found by its words; ''weft compact --reindex'' mends it'
+		FROM runs WHERE status <> 'running'
+			AND NOT EXISTS (SELECT 1 FROM run_words WHERE rowid = ((runs.started & ~1048575) | (runs.id & 1048575)))
+			AND id NOT IN (SELECT j.value FROM unread u, json_each(u.runs) j)`
+)
+
+// Reindex makes the index of words anew: it is empty, and all runs are to be read, by
+// the next server or now.
+func (s *Store) Reindex(ctx context.Context) error {
+	s.reading.Lock()
+	defer s.reading.Unlock()
+	err := s.update(ctx, func(ctx context.Context) error {
+		_, err := s.conn.ExecContext(ctx, "DROP TABLE run_words; DELETE FROM unread;"+makeIndex+noteAll)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("making the index of words anew in %s: %w", s.dir, err)
+	}
+	return nil
+}
+
+// slots is how many documents there are for starts of the same instant: the low bits
+// of a rowid, here 20, which are about a millisecond.
+const slots = 1 << 20
+
+// docOf is the rowid of a run's document, as the trigger has it.
+func docOf(started, id int64) int64 { return started&^(slots-1) | id&(slots-1) }
+
+// Bounds of the work on the index.
+const (
+	// readNotes is how many notes are worked off in one transaction; each is a
+	// commit's. readBytes bounds their length, which is some 8 bytes for each run.
+	readNotes = 64
+	readBytes = 4 << 10
+	// readDelay is how long words wait at least, so that many runs share a transaction.
+	readDelay = 250 * time.Millisecond
+	// readShare is how many times as long as it has worked the goroutine then rests.
+	readShare = 15
+)
+
+// unchanged is true of a run that is still as it was read: its id, start and update
+// are ?2, ?3 and ?4.
+const unchanged = `EXISTS (SELECT 1 FROM runs WHERE id = ?2 AND started = ?3 AND updated = ?4 AND status <> 'running')`
+
+// tag is what a tenant's words begin with.
+func tag(tenant string) string {
+	sum := sha256.Sum256([]byte(tenant))
+	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:5]))
+}
+
+// matchOf is the terms in FTS5's language. Words have letters, digits and marks only,
+// and FTS5's tokenizer leaves these as they are: it knows ASCII, of which ours are
+// small, and takes all else for letters.
+func matchOf(tenant string, terms []host.SearchTerm) string {
+	var b strings.Builder
+	for i, t := range terms {
+		if i > 0 {
+			b.WriteString(" AND ")
+		}
+		b.WriteString(`"` + tag(tenant) + t.Word + `"`)
+		if t.Prefix {
+			b.WriteByte('*')
+		}
+	}
+	return b.String()
+}
+
+// note notes the batch's runs that have ended: their words are to be read.
+func (s *Store) note(ctx context.Context) error {
+	if len(s.ended) == 0 {
+		return nil
+	}
+	ids, err := json.Marshal(s.ended)
+	if err != nil {
+		return err
+	}
+	_, err = s.stmts.noteEnded.ExecContext(ctx, string(ids))
+	return err
+}
+
+// document is what the index gets of a run.
+type document struct {
+	id, started, updated int64
+	words                string
+}
+
+// noteRow is a commit's note of runs that have ended.
+type noteRow struct {
+	n    int64
+	runs string
+}
+
+// readEnded works off the oldest notes; more: there may be others. What the words are
+// is found out beside the writers, and written where the run is still as it was read:
+// one that has changed since is noted again, or runs.
+func (s *Store) readEnded(ctx context.Context) (more bool, err error) {
+	s.reading.Lock()
+	defer s.reading.Unlock()
+	notes, err := s.notes(ctx)
+	if err != nil || len(notes) == 0 {
+		return false, err
+	}
+	docs, err := s.documents(ctx, notes)
+	if err != nil {
+		return false, err
+	}
+	err = s.update(ctx, func(ctx context.Context) error {
+		for i := range docs {
+			d := &docs[i]
+			doc := docOf(d.started, d.id)
+			if _, err := s.stmts.dropWords.ExecContext(ctx, doc, d.id, d.started, d.updated); err != nil {
+				return err
+			}
+			if _, err := s.stmts.putWords.ExecContext(ctx, doc, d.id, d.started, d.updated, d.words); err != nil {
+				return err
+			}
+		}
+		for _, n := range notes {
+			if _, err := s.stmts.dropNote.ExecContext(ctx, n.n, n.runs); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return err == nil, err
+}
+
+// notes reads the oldest notes, at least one if there are any.
+func (s *Store) notes(ctx context.Context) ([]noteRow, error) {
+	rows, err := s.query.notes.QueryContext(ctx, readNotes)
+	if err != nil {
+		return nil, err
+	}
+	list, err := scanAll(rows, func(n *noteRow) []any { return []any{&n.n, &n.runs} })
+	size := 0
+	for i := range list {
+		if size += len(list[i].runs); i > 0 && size > readBytes {
+			return list[:i], err
+		}
+	}
+	return list, err
+}
+
+// documents reads the runs that are noted, those that are still there and ended.
+func (s *Store) documents(ctx context.Context, notes []noteRow) (docs []document, err error) {
+	tags := map[string]string{}
+	for _, n := range notes {
+		rows, err := s.query.noted.QueryContext(ctx, n.runs)
+		if err != nil {
+			return nil, err
+		}
+		if docs, err = appendDocuments(docs, rows, tags); err != nil {
+			return nil, err
+		}
+	}
+	return docs, nil
+}
+
+func appendDocuments(docs []document, rows *sql.Rows, tags map[string]string) ([]document, error) {
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var d document
+		r, err := scanRun(idScanner{rows, &d.id})
+		if err != nil {
+			return nil, err
+		}
+		if tags[r.Tenant] == "" {
+			tags[r.Tenant] = tag(r.Tenant)
+		}
+		var words strings.Builder
+		for _, w := range r.Words() {
+			words.WriteString(tags[r.Tenant] + w + " ")
+		}
+		d.started, d.updated, d.words = r.Started, r.Updated, words.String()
+		docs = append(docs, d)
+	}
+	return docs, rows.Err()
+}
+
+// idScanner scans a run's id before its columns.
+type idScanner struct {
+	row scanner
+	id  *int64
+}
+
+// Scan implements scanner.
+func (i idScanner) Scan(dest ...any) error { return i.row.Scan(append([]any{i.id}, dest...)...) }
+
+// follow has the index follow the commits, until Close.
+func (s *Store) follow() {
+	defer close(s.followed)
+	rest := time.NewTimer(readDelay) // for what an earlier server has left
+	defer rest.Stop()
+	for {
+		select {
+		case <-s.following.Done():
+			return
+		case <-rest.C:
+		}
+		begun := time.Now()
+		more, err := s.readEnded(s.following)
+		if more {
+			rest.Reset(max(readShare*time.Since(begun), readDelay))
+			continue
+		}
+		if err == nil {
+			select {
+			case <-s.following.Done():
+				return
+			case <-s.noted:
+			}
+		}
+		rest.Reset(readDelay)
+	}
+}
+
+// search lists runs by their words, after the index has caught up.
+func (s *Store) search(ctx context.Context, q host.RunQuery, limit int) (runs []host.Run, err error) {
+	for more := s.stmts != nil; more; {
+		if more, err = s.readEnded(ctx); err != nil {
+			return nil, fmt.Errorf("reading the words of runs: %w", err)
+		}
+	}
+	statement, args := searchQuery(q)
+	rows, err := s.read.QueryContext(ctx, statement, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		r, err := scanRun(rows)
+		if err != nil {
+			return nil, err
+		}
+		// The last instant of a page is read to its end, as its order is not that
+		// of the documents.
+		if n := len(runs); n >= limit && docOf(runs[n-1].Started, 0) != docOf(r.Started, 0) {
+			break
+		}
+		runs = append(runs, r)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(runs, func(a, b host.Run) int { return -compareStart(&a, &b) })
+	return runs[:min(len(runs), limit)], nil
+}
+
+// searchQuery is a walk over the documents that have the words, newest start first.
+func searchQuery(q host.RunQuery) (statement string, args []any) {
+	l := listing{}
+	l.filter("tenant = ?", q.Tenant)
+	l.filter("status <> 'running'")
+	if q.Session != "" {
+		l.filter("session = ?", q.Session)
+	}
+	l.filterIn("status", distinct(q.Statuses))
+	l.filterIn("workflow", distinct(q.Workflows))
+	l = l.rest(q)
+	inside, first := "run_words MATCH ?", []any{matchOf(q.Tenant, q.Search)}
+	if q.AfterStarted != 0 || q.AfterHandler != "" {
+		inside += " AND rowid <= ?"
+		first = append(first, q.AfterStarted|(slots-1))
+	}
+	statement = "SELECT " + runColumns + " FROM (SELECT rowid AS doc, of FROM run_words WHERE " + inside +
+		") CROSS JOIN runs ON runs.id = of WHERE " + strings.Join(l.where, " AND ") + " ORDER BY doc DESC"
+	return statement, append(first, l.args...)
+}

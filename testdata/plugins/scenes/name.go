@@ -1,0 +1,5 @@
+//go:build !named
+
+package main
+
+const workflow = "scenes"
