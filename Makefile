@@ -140,10 +140,17 @@ ZIG_GUEST = $(ZIG) build-exe -target wasm32-freestanding -O ReleaseSmall -fno-en
 # A plugin that is gone must not be served from what was built of it.
 remove_stale = @rm -f $(filter-out $^,$(wildcard build/plugins/*-$(1).wasm))
 
+# The flows of examples lie beside their plugins.
+flows := $(patsubst plugins/%/flow.json,build/plugins/%.flow.json,$(wildcard plugins/*/flow.json))
+build/plugins/%.flow.json: plugins/%/flow.json
+	@mkdir -p build/plugins
+	cp $< $@
+
 .PHONY: plugins-go plugins-tinygo plugins-rust plugins-c plugins-zig
-plugins-go: $(go_plugins:%=build/plugins/%-go.wasm) ## Build the example plugins with Go alone
+plugins-go: $(go_plugins:%=build/plugins/%-go.wasm) $(flows) ## Build the example plugins with Go alone
 	$(call remove_stale,go)
-plugins-tinygo: $(go_plugins:%=build/plugins/%-tinygo.wasm) ## Build them with TinyGo
+	@rm -f $(filter-out $(flows),$(wildcard build/plugins/*.flow.json))
+plugins-tinygo: $(go_plugins:%=build/plugins/%-tinygo.wasm) $(flows) ## Build them with TinyGo
 	$(call remove_stale,tinygo)
 plugins-rust: $(rust_plugins:%=build/plugins/%-rust.wasm) ## Build those written in Rust
 	$(call remove_stale,rust)

@@ -53,7 +53,8 @@ var rooms = []room{
 	{"host/stream", []string{"abi", "host"}},
 	{"host/quota", []string{"host"}},
 	{"host/audit", []string{"abi", "host", "host/engine"}},
-	{"host/module", []string{"abi", "host", "host/state", "host/engine"}},
+	{"host/module", []string{"abi", "host", "host/state", "host/engine", "host/flow"}},
+	{"host/flow", []string{"abi", "host", "host/state"}},
 	{"host/resource", []string{"abi", "host"}},
 	{"host/metrics", []string{"abi", "host"}},
 	{"host/trace", []string{"abi", "host"}},
@@ -69,6 +70,7 @@ var rooms = []room{
 // modules says which folder may import which third-party module. testOnly
 // modules serve test files and the packages that exist for tests.
 var modules = map[string]string{
+	"cel.dev/cel-go": "host/flow",
 	"github.com/HdrHistogram/hdrhistogram-go":    "cmd/weft",
 	"github.com/fxamacker/cbor/v2":               "abi",
 	"github.com/labstack/echo/v4":                "host/httpapi",
@@ -77,6 +79,7 @@ var modules = map[string]string{
 	"github.com/spf13/cobra":                     "cmd/weft",
 	"github.com/spf13/pflag":                     "cmd/weft",
 	"github.com/tetratelabs/wazero":              "host/sandbox",
+	"go.yaml.in/yaml/v3":                         "cmd/weft",
 	"go.opentelemetry.io/otel":                   "host/trace",
 	"go.opentelemetry.io/proto/otlp":             testOnly,
 	"golang.org/x/sys":                           "host/sandbox",
@@ -96,7 +99,7 @@ var testPackages = []string{"host/sandbox/spectest", "host/store/sqlite/faultdis
 
 // pure packages compute: no clock, no chance, no I/O, no goroutine. What they
 // answer depends on their arguments alone, so that replay gives the same.
-var pure = []string{"host/engine", "host/state"}
+var pure = []string{"host/engine", "host/state", "host/flow"}
 
 // impure are the imports that a pure package has no use for; what lies below
 // them (sync/atomic, math/rand/v2, net/http) is meant as well.

@@ -193,6 +193,9 @@ type WorkflowInfo struct {
 	Events []EventInfo
 	// Graph has the nodes and edges of the representation.
 	Graph Graph
+	// Flow is the flow that the workflow is, as it was given, in canonical form: a
+	// map. nil: it is none.
+	Flow abi.Raw
 }
 
 // EventInfo describes one event type of a workflow.
@@ -232,6 +235,9 @@ type Composition struct {
 	// this order. None: the plugin that makes a workflow of the name by itself.
 	Plugins  []string
 	Settings WorkflowSettings
+	// Flow is a flow's document: a map, of at most [MaxFlowBytes]. It names the
+	// functions of plugins, and Plugins is empty. nil: the workflow is no flow.
+	Flow abi.Raw
 }
 
 // WorkflowSettings are what a workflow's operator adds to the manifests of its
@@ -250,6 +256,7 @@ type WorkflowSettings struct {
 const (
 	MaxComposedPlugins = 32
 	MaxSettingsBytes   = 1 << 20
+	MaxFlowBytes       = 1 << 20
 )
 
 // Plugins stores and shows uploaded plugins and the workflows they make. All

@@ -22,6 +22,7 @@ type composeOptions struct {
 	hasTimeout  bool
 	description string
 	config      []string
+	flow        string
 	remove      bool
 }
 
@@ -52,6 +53,7 @@ A step reads what --config gives it: STEP:=JSON, or STEP=@FILE with a JSON objec
 	flags.DurationVar(&o.timeout, "timeout", 0, "`TIME` that a run may take, such as 45s; 0 for no limit (default: what the plugins say)")
 	flags.StringVar(&o.description, "description", "", "`TEXT` that describes it")
 	flags.StringArrayVar(&o.config, "config", nil, "configuration of a step, `STEP:=JSON` or STEP=@FILE; may be repeated")
+	flags.StringVar(&o.flow, "flow", "", "`FILE` of a flow, YAML or JSON: a tree over functions of plugins, in the place of --plugin")
 	flags.BoolVar(&o.remove, "delete", false, "remove what was composed; a plugin's own workflow of that name comes back")
 	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
 		o.hasTimeout = flags.Changed("timeout")
@@ -74,6 +76,11 @@ func compose(ctx context.Context, r *remote, o *composeOptions, name string) err
 	if c.Settings.Config, err = configOf(ctx, r, o.config); err != nil {
 		return err
 	}
+	if o.flow != "" {
+		if c.Flow, err = readFlow(o.flow); err != nil {
+			return err
+		}
+	}
 	info, changed, err := r.Compose(ctx, name, c)
 	if err != nil {
 		return refusal("workflow "+name, err)
@@ -90,7 +97,7 @@ func compose(ctx context.Context, r *remote, o *composeOptions, name string) err
 }
 
 func decompose(ctx context.Context, r *remote, o *composeOptions, name string) error {
-	if len(o.plugins)+len(o.config) > 0 || o.hasTimeout || o.description != "" {
+	if len(o.plugins)+len(o.config) > 0 || o.hasTimeout || o.description != "" || o.flow != "" {
 		return usage("--delete goes with no other setting")
 	}
 	if err := r.Decompose(ctx, name); err != nil {

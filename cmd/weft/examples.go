@@ -54,7 +54,33 @@ func loadExamples(ctx context.Context, h *wire.Host, dir string, stdout io.Write
 		})
 	}
 	wg.Wait()
-	return done, errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		return done, err
+	}
+	return done, loadFlows(ctx, h, dir, stdout)
+}
+
+// flowSuffix is that of an example's flow, beside its plugin.
+const flowSuffix = ".flow.json"
+
+// loadFlows puts the examples' flows in place, under the names of their plugins.
+func loadFlows(ctx context.Context, h *wire.Host, dir string, stdout io.Writer) error {
+	files, err := filepath.Glob(filepath.Join(dir, "*"+flowSuffix))
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		doc, err := readFlow(file)
+		if err != nil {
+			return err
+		}
+		name := strings.TrimSuffix(filepath.Base(file), flowSuffix)
+		if _, _, err := h.Plugins.Compose(ctx, host.DefaultTenant, name, host.Composition{Flow: doc}); err != nil {
+			return fmt.Errorf("%s: %w", file, refusal("flow "+name, err))
+		}
+		fmt.Fprintf(stdout, "loaded flow %s\n", name)
+	}
+	return nil
 }
 
 func loadExample(ctx context.Context, h *wire.Host, file string) error {

@@ -59,16 +59,21 @@ func (j *settingsJSON) settings() (host.WorkflowSettings, error) {
 
 // aboutJSON is what a workflow is made of, as the API writes it.
 type aboutJSON struct {
-	Name     string       `json:"name"`
-	Plugins  []string     `json:"plugins"`
-	Settings settingsJSON `json:"settings"`
-	SHA256   string       `json:"sha256"`
-	Composed bool         `json:"composed"`
+	Name     string          `json:"name"`
+	Plugins  []string        `json:"plugins"`
+	Settings settingsJSON    `json:"settings"`
+	SHA256   string          `json:"sha256"`
+	Composed bool            `json:"composed"`
+	Flow     json.RawMessage `json:"flow,omitempty"`
 }
 
 func (j *aboutJSON) info() (host.WorkflowInfo, error) {
 	settings, err := j.Settings.settings()
-	return host.WorkflowInfo{Name: j.Name, Plugins: j.Plugins, Digest: j.SHA256, Composed: j.Composed, Settings: settings}, err
+	info := host.WorkflowInfo{Name: j.Name, Plugins: j.Plugins, Digest: j.SHA256, Composed: j.Composed, Settings: settings}
+	if err == nil && j.Flow != nil {
+		info.Flow, err = rawOf(j.Flow)
+	}
+	return info, err
 }
 
 // Compose makes a workflow of plugins, or gives one settings; see
@@ -84,10 +89,17 @@ func (c *Client) Compose(ctx context.Context, name string, composition host.Comp
 	if err != nil {
 		return host.WorkflowInfo{}, false, err
 	}
+	var flow json.RawMessage
+	if composition.Flow != nil {
+		if flow, err = abi.ToJSON(composition.Flow); err != nil {
+			return host.WorkflowInfo{}, false, &host.Error{Code: host.CodeInvalidArgument, Message: "The flow is no JSON: " + err.Error(), Cause: err}
+		}
+	}
 	body, err := marshal(struct {
-		Plugins  []string     `json:"plugins,omitempty"`
-		Settings settingsJSON `json:"settings"`
-	}{composition.Plugins, settings})
+		Plugins  []string        `json:"plugins,omitempty"`
+		Flow     json.RawMessage `json:"flow,omitempty"`
+		Settings settingsJSON    `json:"settings"`
+	}{composition.Plugins, flow, settings})
 	if err != nil {
 		return host.WorkflowInfo{}, false, &host.Error{Code: host.CodeInvalidArgument, Message: "The composition is no JSON", Cause: err}
 	}

@@ -46,7 +46,7 @@ func (s *Session) Try(invocation, attempt uint64, root *state.Node, req Request)
 		after, _, resp.Results, err = s.edited(inv, root, req)
 		return resp, after, true, err
 	case SendEvent:
-		return resp, root, true, inv.step.checkSend(inv.run.graph, req.Event.Type, req.Step)
+		return resp, root, true, inv.step.checkSend(inv.run.graph, req.Event.Type, inv.addressed(req.Step))
 	case WriteStream:
 		resp.Warning, err = inv.checkWrite(req.Event.Type)
 		return resp, root, resp.Warning == "", err
@@ -94,7 +94,7 @@ func (s *Session) decideStage(e *Entry, inv *invocation, stage *Stage) (*state.N
 			}
 			root, all = after, append(all, changes...)
 		case SendEvent:
-			e.Finish.Staged = append(e.Finish.Staged, StagedPart{Event: sanitized(req.Event), Step: req.Step})
+			e.Finish.Staged = append(e.Finish.Staged, StagedPart{Event: inv.correlatedOne(req.Event), Step: inv.addressed(req.Step)})
 		case WriteStream:
 			e.Finish.Staged = append(e.Finish.Staged, StagedPart{Event: sanitized(req.Event), Stream: true})
 		}
@@ -112,7 +112,7 @@ func (stage *Stage) sent(inv *invocation, returned parcel) []parcel {
 	if stage != nil {
 		for _, effect := range stage.Effects {
 			if send, ok := effect.(SendEvent); ok {
-				out = append(out, parcel{[]abi.Event{sanitized(send.Event)}, send.Step, inv.in.leadsTo})
+				out = append(out, parcel{[]abi.Event{inv.correlatedOne(send.Event)}, inv.addressed(send.Step), inv.in.leadsTo})
 			}
 		}
 	}

@@ -287,10 +287,11 @@ func stateRefusal(err error) error {
 }
 
 func (s *Session) decideSend(e *Entry, inv *invocation, req SendEvent) (decision, error) {
+	req.Step = inv.addressed(req.Step)
 	if err := inv.step.checkSend(inv.run.graph, req.Event.Type, req.Step); err != nil {
 		return decision{}, err
 	}
-	ev := sanitized(req.Event)
+	ev := inv.correlatedOne(req.Event)
 	if r := inv.run; s.overflows(r, parcel{[]abi.Event{ev}, req.Step, inv.in.leadsTo}) {
 		return decision{}, refuseInbox(r)
 	}
@@ -344,6 +345,10 @@ func (s *Session) decideFinish(e *Entry, t Finish) (decision, error) {
 	if p.Err = t.Output.Err; p.Err == nil {
 		p.Err = inv.step.checkOutput(t.Output)
 	}
+	if p.Err == nil {
+		p.Err = inv.answers(t.Output)
+	}
+	t.Output.Events = inv.correlated(t.Output.Events)
 	d := decision{entry: e}
 	if p.Err == nil && t.Stage != nil {
 		if d.root, err = s.decideStage(e, inv, t.Stage); err != nil {

@@ -319,6 +319,7 @@ func (s *Session) failed(inv *invocation, err *abi.Error, retry *RetryPart) {
 		r.rec.Steps++
 		s.changed(r)
 		s.refill(r, inv.step)
+		f.key, f.value = inv.failedField()
 		ev := s.newEvent(abi.Event{Type: abi.TypeStepFailed, Body: failedBody(f, inv)})
 		s.invoke(r, catcher, []abi.Event{ev}, inv.in, inv.lineage.recovered(catcher.index))
 		s.release(r, inv.in)
@@ -362,8 +363,13 @@ func (s *Session) foldTimer(e *Entry) error {
 		s.resume(t.inv)
 		s.settle(t.run, false)
 	case timerWait:
-		t.inv.suspended.waiter.late = t.inv.suspended.n
+		w := t.inv.suspended.waiter
+		value, called := w.called()
+		w.late = t.inv.suspended.n
 		s.resume(t.inv)
+		if called {
+			s.withdraw(t.run, value)
+		}
 		s.settle(t.run, false)
 	case timerRetry:
 		t.inv.moveOn()

@@ -30,6 +30,8 @@ type Graph struct {
 	stops     []string
 	schema    *state.Schema
 	defaults  *state.Node
+	// correlation is how steps answer calls; nil: they do not.
+	correlation *Correlation
 }
 
 // mode is how a step takes events.
@@ -313,6 +315,8 @@ func (g *Graph) CheckPost(typ, step string) *host.Error {
 		return host.Errorf(host.CodeInvalidArgument, "Invalid event type: %s. A start event begins a run and cannot be sent to one", typ)
 	case kind == abi.KindStop:
 		return host.Errorf(host.CodeInvalidArgument, "Invalid event type: %s. Only a step can end a run", typ)
+	case g.correlation.inner(typ):
+		return host.Errorf(host.CodeInvalidArgument, "Invalid event type: %s. Only steps of the workflow make events of this type", typ)
 	case step == "":
 		return nil
 	case !g.HasStep(step):

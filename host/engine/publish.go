@@ -132,6 +132,10 @@ type failure struct {
 	err      *abi.Error
 	attempts uint64
 	elapsed  int64 // nanoseconds since the first attempt began
+	// key and value are a field more, of a step that answers calls; the key is
+	// shorter than all others.
+	key   string
+	value abi.Raw
 }
 
 // body is that of the failure's event; input is nil or the envelope of what the
@@ -141,7 +145,13 @@ func (f failure) body(input abi.Raw) abi.Raw {
 	if input != nil {
 		n++
 	}
-	b := make(body, 0, 128+len(f.err.Message)+len(input)).pairs(n)
+	if f.value != nil {
+		n++
+	}
+	b := make(body, 0, 128+len(f.err.Message)+len(input)+len(f.value)).pairs(n)
+	if f.value != nil {
+		b = b.text(f.key).item(f.value)
+	}
 	b = b.text("attempts").uint(f.attempts)
 	b = b.text("exception").pairs(2)
 	b = b.text("exception_type").text(f.err.Code)

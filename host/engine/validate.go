@@ -222,6 +222,11 @@ func (c *compiler) leading(sinks bool) map[*step]bool {
 			takes[r.step] = append(takes[r.step], typ)
 		}
 	}
+	for typ, steps := range c.g.waits {
+		for _, st := range steps {
+			takes[st] = append(takes[st], typ)
+		}
+	}
 	leads := make(map[*step]bool)
 	good := make(map[string]bool) // event types that lead on
 	var todo []*step

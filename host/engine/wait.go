@@ -304,7 +304,11 @@ func (r *run) waitingFor(idle bool, now int64) []host.Waiting {
 	var out []host.Waiting
 	for at := r.standing.Front(); at != nil && len(out) < host.MaxWaitingFor; at = at.Next() {
 		inv := at.Value.(*invocation)
-		if on := inv.suspended; on == nil || on.child == nil || on.child.begun {
+		on := inv.suspended
+		if on != nil && on.waiter != nil && r.graph.correlation.inner(on.waiter.typ) {
+			continue // for a step of the run, which says itself what it waits for
+		}
+		if on == nil || on.child == nil || on.child.begun {
 			out = append(out, inv.waitingFor())
 		}
 	}

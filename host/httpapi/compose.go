@@ -53,7 +53,7 @@ func (s *Server) deleteWorkflow(c echo.Context) error {
 // beside the other settings too, and the name again.
 func parseComposition(body value, name string) (host.Composition, error) {
 	var out host.Composition
-	fields, err := body.only("plugins", "settings", "timeout", "name")
+	fields, err := body.only("plugins", "flow", "settings", "timeout", "name")
 	if err != nil {
 		return out, err
 	}
@@ -66,6 +66,14 @@ func parseComposition(body value, name string) (host.Composition, error) {
 	}
 	if v := fields["plugins"]; v.raw != nil && !v.null() {
 		if out.Plugins, err = v.names(); err != nil {
+			return out, err
+		}
+	}
+	if v := fields["flow"]; v.raw != nil && !v.null() {
+		if !v.object() {
+			return out, invalid("'flow' must be an object")
+		}
+		if out.Flow, err = v.canonical(); err != nil {
 			return out, err
 		}
 	}
@@ -214,7 +222,11 @@ func (s *Server) answerWorkflow(c echo.Context, status int, info *host.WorkflowI
 		dst = append(dst, `,"sha256":`...)
 		dst = appendString(dst, info.Digest)
 		dst = append(dst, `,"composed":`...)
-		return append(strconv.AppendBool(dst, info.Composed), '}'), err
+		dst = strconv.AppendBool(dst, info.Composed)
+		if info.Flow != nil && err == nil {
+			dst, err = appendRaw(append(dst, `,"flow":`...), info.Flow)
+		}
+		return append(dst, '}'), err
 	})
 }
 

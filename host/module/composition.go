@@ -15,6 +15,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/flow"
 )
 
 // recordFormat is the version of record's encoding.
@@ -30,6 +31,10 @@ type record struct {
 	Timeout     *time.Duration     `cbor:"4,keyasint,omitempty"`
 	Description string             `cbor:"5,keyasint,omitempty"`
 	Config      map[string]abi.Raw `cbor:"6,keyasint,omitempty"`
+	// Flow is the digest of the module of a flow, "" where the steps of the plugins
+	// are the workflow; flow is what is in it, nil while nobody has read it.
+	Flow string `cbor:"7,keyasint,omitempty"`
+	flow *flow.Document
 }
 
 // recordPlugin is a plugin's version within a record.
@@ -67,6 +72,9 @@ func (r *record) seal(tenant string, number int, now time.Time) (host.Compositio
 	for _, p := range r.Plugins {
 		v.Modules = append(v.Modules, p.Digest)
 	}
+	if r.Flow != "" {
+		v.Modules = append(v.Modules, r.Flow)
+	}
 	return v, nil
 }
 
@@ -99,15 +107,12 @@ type Step struct {
 // compose compiles a workflow of several plugins, or lists everything that is
 // wrong with it.
 func compose(r *record, parts []part) (*version, []host.Problem) {
+	if r.Flow != "" {
+		return composeFlow(r, parts)
+	}
 	settings := r.settings()
 	m := merge(r.Name, parts, &settings)
-	problems := m.problems
-	for _, step := range slices.Sorted(maps.Keys(r.Config)) {
-		if _, ok := m.owners[step]; !ok {
-			problems = append(problems, host.Problem{Code: "unknown_step", Step: clipPlain(step),
-				Message: "the settings configure step " + clipPlain(step) + ", and none of the plugins has one of that name: leave it out, or name one of " + some(m.owners)})
-		}
-	}
+	problems := append(m.problems, unconfigured(r, m)...)
 	if len(parts) < len(r.Plugins) {
 		return nil, problems // what the missing ones would do is not known
 	}
@@ -143,6 +148,9 @@ func (s *Service) composed(ctx context.Context, digest string) (*version, error)
 		return nil, moduleError(digest, err)
 	}
 	c, err := opened(&stored)
+	if err == nil {
+		err = s.readFlow(ctx, &c.record)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -171,11 +179,16 @@ func (s *Service) Compose(ctx context.Context, tenant, name string, c host.Compo
 	}
 	s.changing.Lock()
 	defer s.changing.Unlock()
-	names, err := s.named(tenant, name, c.Plugins)
+	r := &record{Format: recordFormat, Name: name, Timeout: settings.Timeout, Description: settings.Description, Config: settings.Config}
+	var names []string
+	if c.Flow != nil {
+		names, err = s.plan(ctx, tenant, r, &c)
+	} else {
+		names, err = s.named(tenant, name, c.Plugins)
+	}
 	if err != nil {
 		return host.WorkflowInfo{}, false, err
 	}
-	r := &record{Format: recordFormat, Name: name, Timeout: settings.Timeout, Description: settings.Description, Config: settings.Config}
 	v, problems, err := s.assemble(ctx, tenant, r, names, nil)
 	if err != nil {
 		return host.WorkflowInfo{}, false, err
@@ -201,6 +214,9 @@ func (s *Service) storeComposition(ctx context.Context, tenant string, v *versio
 	}
 	if stored.Digest == newest.digest {
 		return false, nil
+	}
+	if err := s.storeFlow(ctx, v.record); err != nil {
+		return false, err
 	}
 	if err := s.store.PutComposition(ctx, stored); err != nil {
 		return false, storeError("the workflow could not be stored", err)
@@ -273,6 +289,9 @@ func (s *Service) assemble(ctx context.Context, tenant string, r *record, names 
 	if n := len(names); n > host.MaxComposedPlugins {
 		return nil, []host.Problem{{Code: "limit_exceeded", Message: "the workflow names " + counted(n, "plugin") + ": it may name " +
 			counted(host.MaxComposedPlugins, "plugin") + " at most, so put steps of several into one"}}, nil
+	}
+	if err := s.readFlow(ctx, r); err != nil {
+		return nil, nil, err
 	}
 	var parts []part
 	var missing []host.Problem

@@ -27,6 +27,9 @@ func (s *Service) Workflow(ctx context.Context, tenant, name string) (host.Workf
 	info.Plugins, info.Digest = []string{current.plugin}, v.digest
 	if v.record != nil {
 		info.Plugins, info.Composed, info.Settings = v.record.names(), true, v.record.settings()
+		if v.record.flow != nil {
+			info.Flow = v.record.flow.Raw()
+		}
 	}
 	return info, nil
 }
@@ -37,6 +40,9 @@ func (v *version) describe() (info host.WorkflowInfo, err error) {
 	info = host.WorkflowInfo{
 		Name: g.Workflow(), Description: m.Description,
 		StartType: g.StartType(), StopTypes: g.StopTypes(), Graph: g.Drawing(),
+	}
+	if v.record != nil && v.record.flow != nil {
+		info.Graph = v.record.flow.Drawing()
 	}
 	if info.StartSchema, err = v.shown(info.StartType); err != nil {
 		return host.WorkflowInfo{}, err

@@ -277,7 +277,7 @@ func (s *Scheduler) invocationOf(m Module, key host.SessionKey, view *engine.Inv
 		return host.Invocation{}, err
 	}
 	in := abi.StepInput{
-		Step: view.Step, Config: serves.Config, Trigger: view.Trigger, List: view.List,
+		Step: m.Graph.OwnName(view.Step), Config: serves.Config, Trigger: view.Trigger, List: view.List,
 		Run: abi.RunInfo{
 			Tenant: key.Tenant, Workflow: view.Workflow, RunID: view.RunID, SessionID: key.Session,
 			Invocation: view.ID, Attempt: view.Attempt, Clock: o.Clock, LastError: view.LastError,

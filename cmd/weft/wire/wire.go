@@ -159,7 +159,7 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 		after = cfg.After.Runs
 	}
 	h.Runs, err = scheduler.New(ctx, scheduler.Config{
-		Journal: h.Journal, Store: h.Store, Modules: modules{h.Plugins}, Streams: streams{h.Streams}, Sandbox: around(h.Sandbox, cfg),
+		Journal: h.Journal, Store: h.Store, Modules: modules{h.Plugins}, Streams: streams{h.Streams}, Sandbox: around(&flows{Sandbox: h.Sandbox, source: source{h}}, cfg),
 		Answers: func(l scheduler.Live, o engine.AttemptOpen, r []engine.CallRecord) scheduler.Answers {
 			return hostcall.New(l, o, r)
 		},

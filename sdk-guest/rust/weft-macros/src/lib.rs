@@ -8,6 +8,7 @@
 //! | `#[derive(Events)]` | a choice between event types |
 //! | `#[derive(State)]` | the type of a session's state |
 //! | `#[step]` | a step of a function |
+//! | `#[function]` | a function that flows call |
 //! | `workflow!` | the plugin's exports |
 //!
 //! The crate must not know how anything is encoded or run: what it writes only
@@ -224,6 +225,25 @@ pub fn step(options: TokenStream, function: TokenStream) -> TokenStream {
         &options,
         &parse_macro_input!(function as syn::ItemFn),
     ))
+}
+
+/// Makes a function one that flows call, as `PLUGIN.NAME`: it takes a
+/// `StepInput` and gives a `StepOutput`. The plugin is a `part`; options are
+/// those of a [`step`](macro@step).
+///
+/// ```
+/// use weft::prelude::*;
+///
+/// #[function]
+/// fn shout(_: &Context, input: StepInput) -> Result<StepOutput> {
+///     Ok(StepOutput::content(input.text().to_uppercase()))
+/// }
+///
+/// workflow!("shouting", part, steps = [shout]);
+/// ```
+#[proc_macro_attribute]
+pub fn function(options: TokenStream, function: TokenStream) -> TokenStream {
+    step(options, function)
 }
 
 /// Makes a plugin of steps: names the workflow, lists its steps and exports

@@ -80,6 +80,7 @@ mod duration;
 mod error;
 mod event;
 mod failure;
+mod function;
 #[cfg(test)]
 mod golden;
 mod panic;
@@ -100,6 +101,7 @@ pub use data::{Data, Open};
 pub use error::{Error, Result, code};
 pub use event::{Event, EventKind, EventSet, EventType, Sendable, Stop};
 pub use failure::{Exception, StepFailed};
+pub use function::{NodeOutput, StepInput, StepOutput};
 pub use resource::{Http, HttpRequest, HttpResponse, Resource};
 pub use state::{Batch, State, Untyped};
 pub use step::{Input, Output};
@@ -107,7 +109,7 @@ pub use value::{Bytes, Raw, Value};
 pub use wait::Wait;
 pub use weft_macros::{
     Data, Event, Events, HumanResponseEvent, InputRequiredEvent, StartEvent, State, StopEvent,
-    step, workflow,
+    function, step, workflow,
 };
 pub use workflow::Workflow;
 
@@ -115,8 +117,8 @@ pub use workflow::Workflow;
 pub mod prelude {
     pub use crate::{
         Bytes, Context, Data, Error, Event, Events, HttpRequest, HttpResponse, HumanResponseEvent,
-        InputRequiredEvent, Level, Result, StartEvent, State, StepFailed, Stop, StopEvent, Value,
-        step, workflow,
+        InputRequiredEvent, Level, Result, StartEvent, State, StepFailed, StepInput, StepOutput,
+        Stop, StopEvent, Value, function, step, workflow,
     };
 }
 

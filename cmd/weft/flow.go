@@ -1,0 +1,108 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+)
+
+func newFlow() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "flow",
+		Short: "Make workflows of flows: trees over functions of plugins",
+		Args:  takes(),
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newFlowPut(), newFlowGet())
+	return cmd
+}
+
+func newFlowPut() *cobra.Command {
+	var o composeOptions
+	cmd := &cobra.Command{
+		Use:   "put NAME FILE",
+		Short: "Make a workflow of a flow",
+		Long: `Make a workflow of a flow: a document, YAML or JSON, that says which functions of
+plugins are called, and when. The plugins are uploaded before. It is checked as a
+whole before anything changes, and every problem is listed with its node.
+
+What is given takes the place of all that was there under the name, settings too.
+New runs take it, runs under way finish with what they began with.`,
+		Example: `  weft flow put shopping-list plugins/shopping-list/flow.json
+  weft flow put review review.yaml --timeout 0`,
+		Args: takes("NAME", "FILE"),
+	}
+	flags := cmd.Flags()
+	flags.DurationVar(&o.timeout, "timeout", 0, "`TIME` that a run may take, such as 45s; 0 for no limit")
+	flags.StringVar(&o.description, "description", "", "`TEXT` that describes it (default: the flow's own)")
+	flags.StringArrayVar(&o.config, "config", nil, "configuration of a function, `PLUGIN.FUNCTION:=JSON` or PLUGIN.FUNCTION=@FILE; may be repeated")
+	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
+		o.hasTimeout, o.flow = flags.Changed("timeout"), args[1]
+		return compose(ctx, r, &o, args[0])
+	})
+}
+
+func newFlowGet() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "get NAME",
+		Short:   "Print the flow of a workflow, as JSON",
+		Example: "  weft flow get shopping-list > flow.json",
+		Args:    takes("NAME"),
+	}
+	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
+		info, err := r.About(ctx, args[0])
+		if err != nil {
+			return r.unknownWorkflow(ctx, err, args[0])
+		}
+		if info.Flow == nil {
+			return fmt.Errorf("workflow %s is no flow", printable(args[0]))
+		}
+		text, err := abi.ToJSON(info.Flow)
+		if err != nil {
+			return err
+		}
+		var b bytes.Buffer
+		if err := json.Indent(&b, text, "", "  "); err != nil {
+			return err
+		}
+		return r.print(b.String() + "\n")
+	})
+}
+
+// readFlow reads the document of a flow. JSON is YAML too, so both are read alike
+// but for what JSON alone is exact in: it is tried first.
+func readFlow(file string) (abi.Raw, error) {
+	text, err := readBounded(file, host.MaxFlowBytes)
+	if err != nil {
+		return nil, err
+	}
+	if first := bytes.TrimSpace(text); len(first) > 0 && first[0] == '{' {
+		raw, err := abi.FromJSON(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s is no JSON: %w", file, err)
+		}
+		return raw, nil
+	}
+	var v any
+	d := yaml.NewDecoder(bytes.NewReader(text))
+	if err := d.Decode(&v); err != nil {
+		return nil, fmt.Errorf("%s is no YAML: %w", file, err)
+	}
+	if err := d.Decode(new(any)); !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%s has more than one document", file)
+	}
+	raw, err := abi.EncodeValue(v)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w (keys are texts, and dates and bytes go into quotes)", file, err)
+	}
+	return raw, nil
+}

@@ -1,0 +1,237 @@
+package flow
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+	"cel.dev/cel-go/interpreter"
+)
+
+// exprKind is where an expression stands: it says what the expression sees, and
+// what it has to come to.
+type exprKind uint8
+
+const (
+	exprCondition exprKind = iota // a bool
+	exprRouter                    // a name, or a list of names
+	exprLoop                      // a bool
+)
+
+// The names that expressions know.
+const (
+	varInput      = "input"
+	varContent    = "previous_step_content"
+	varOutputs    = "previous_step_outputs"
+	varAdditional = "additional_data"
+	varState      = "session_state"
+	varChoices    = "step_choices"
+	varIteration  = "current_iteration"
+	varMost       = "max_iterations"
+	varSuccess    = "all_success"
+	varLast       = "last_step_content"
+	varResults    = "step_outputs"
+)
+
+// variables are all names that expressions know, of any kind.
+var variables = []string{
+	varInput, varContent, varOutputs, varAdditional, varState, varChoices,
+	varIteration, varMost, varSuccess, varLast, varResults,
+}
+
+// environments are those of the kinds. They are made once, as that takes about a
+// millisecond, and not changed.
+var environments = [...]*cel.Env{
+	exprCondition: environment(),
+	exprRouter:    environment(cel.Variable(varChoices, cel.ListType(cel.StringType))),
+	exprLoop: environment(
+		cel.Variable(varIteration, cel.IntType), cel.Variable(varMost, cel.IntType),
+		cel.Variable(varSuccess, cel.BoolType), cel.Variable(varLast, cel.DynType),
+		cel.Variable(varResults, cel.MapType(cel.StringType, cel.DynType))),
+}
+
+// maxNestedLoops bounds macros (all, exists, map, filter) within macros.
+const maxNestedLoops = 4
+
+// environment is what all kinds of expressions have, with more. There is no clock
+// and no chance in it: the standard functions, and nothing else.
+func environment(more ...cel.EnvOption) *cel.Env {
+	names := cel.MapType(cel.StringType, cel.DynType)
+	env, err := cel.NewEnv(append([]cel.EnvOption{
+		cel.Variable(varInput, cel.DynType), cel.Variable(varContent, cel.DynType), cel.Variable(varOutputs, names),
+		cel.Variable(varAdditional, names), cel.Variable(varState, names),
+		cel.CrossTypeNumericComparisons(true), cel.CustomTypeAdapter(ordered{}),
+		cel.ParserRecursionLimit(64), cel.ParserExpressionSizeLimit(MaxExpression),
+		cel.ASTValidators(cel.ValidateRegexLiterals(), cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals(),
+			cel.ValidateComprehensionNestingLimit(maxNestedLoops)),
+	}, more...)...)
+	if err != nil {
+		panic(err) // the options are constants: any test would see it
+	}
+	return env
+}
+
+// expression is a compiled expression. It may be used by any number of goroutines.
+type expression struct {
+	text       string
+	readsState bool // it may ask for the session's state
+	program    cel.Program
+}
+
+// compile checks an expression and compiles it. The error lists all problems with
+// their positions.
+func compile(text string, kind exprKind) (*expression, error) {
+	if len(text) > MaxExpression {
+		return nil, fmt.Errorf("it has %d bytes, and may have %d", len(text), MaxExpression)
+	}
+	env := environments[kind]
+	ast, issues := env.Compile(text)
+	if issues != nil && issues.Err() != nil {
+		return nil, positions(issues)
+	}
+	if out := ast.OutputType(); !comesTo(out, kind) {
+		want := "true or false"
+		if kind == exprRouter {
+			want = "a name or a list of names"
+		}
+		return nil, fmt.Errorf("line 1, column 1: it comes to %s, and must come to %s", out, want)
+	}
+	program, err := env.Program(ast, cel.CostLimit(MaxCost), cel.CustomDecoratorV2(orderMaps))
+	if err != nil {
+		return nil, err
+	}
+	return &expression{text: text, readsState: strings.Contains(text, varState), program: program}, nil
+}
+
+// positions are the problems of an expression as one error.
+func positions(issues *cel.Issues) error {
+	const most = 10
+	var all []string
+	for i, e := range issues.Errors() {
+		if i == most {
+			all = append(all, "and more")
+			break
+		}
+		all = append(all, fmt.Sprintf("line %d, column %d: %s", e.Location.Line(), e.Location.Column()+1, clip(strings.TrimSuffix(e.Message, " (in container '')"))))
+	}
+	return errors.New(strings.Join(all, "; "))
+}
+
+// comesTo reports whether a type may be that of an expression of a kind.
+func comesTo(t *cel.Type, kind exprKind) bool {
+	if t.IsExactType(cel.DynType) {
+		return true
+	}
+	if kind != exprRouter {
+		return t.IsExactType(cel.BoolType)
+	}
+	return t.IsExactType(cel.StringType) || t.IsExactType(cel.ListType(cel.StringType)) || t.IsExactType(cel.ListType(cel.DynType))
+}
+
+// evaluate computes an expression. The result is a bool, a text or a list of texts;
+// cost is what it took, also if it failed.
+func (e *expression) evaluate(vars map[string]any) (result any, cost uint64, err error) {
+	out, details, err := e.program.Eval(vars)
+	cost = 1
+	if details != nil && details.ActualCost() != nil {
+		cost += *details.ActualCost()
+	}
+	if err != nil {
+		return nil, cost, fmt.Errorf("the expression failed: %w", err)
+	}
+	switch v := out.(type) {
+	case types.Bool:
+		return bool(v), cost, nil
+	case types.String:
+		return string(v), cost, nil
+	case traits.Lister:
+		size, ok := v.Size().(types.Int)
+		if !ok || size > MaxNodes {
+			return nil, cost, fmt.Errorf("the expression came to a list of more than %d names", MaxNodes)
+		}
+		names := make([]any, 0, size)
+		for i := range size {
+			name, ok := v.Get(i).(types.String)
+			if !ok {
+				return nil, cost, errors.New("the expression came to a list of what are no names")
+			}
+			names = append(names, string(name))
+		}
+		return names, cost, nil
+	}
+	return nil, cost, fmt.Errorf("the expression came to %s", out.Type().TypeName())
+}
+
+// ordered gives expressions maps that are walked in the order of their keys: what
+// an expression comes to, and costs, is the same each time.
+type ordered struct{}
+
+// NativeToValue implements types.Adapter.
+func (a ordered) NativeToValue(v any) ref.Val {
+	switch v := v.(type) {
+	case map[string]any:
+		keys := make([]ref.Val, 0, len(v))
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			keys = append(keys, types.String(key))
+		}
+		return &orderedMap{types.NewStringInterfaceMap(a, v), keys}
+	case map[ref.Val]ref.Val:
+		keys := slices.Collect(maps.Keys(v))
+		slices.SortFunc(keys, func(x, y ref.Val) int {
+			return cmp.Or(strings.Compare(x.Type().TypeName(), y.Type().TypeName()), strings.Compare(fmt.Sprint(x.Value()), fmt.Sprint(y.Value())))
+		})
+		return &orderedMap{types.NewRefValMap(a, v), keys}
+	case []any:
+		return types.NewDynamicList(a, v)
+	}
+	return types.DefaultTypeAdapter.NativeToValue(v)
+}
+
+// orderedMap is a map with its keys in order.
+type orderedMap struct {
+	traits.Mapper
+	keys []ref.Val
+}
+
+// Iterator implements traits.Iterable.
+func (m *orderedMap) Iterator() traits.Iterator {
+	return types.NewRefValList(ordered{}, m.keys).Iterator()
+}
+
+// orderMaps puts the maps that an expression itself makes in order: they come from
+// no adapter.
+func orderMaps(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+	if made, ok := i.(interpreter.InterpretableConstructor); ok && made.Type() == types.MapType {
+		return madeMap{made}, nil
+	}
+	return i, nil
+}
+
+// madeMap is a map literal.
+type madeMap struct {
+	interpreter.InterpretableConstructor
+}
+
+// Exec implements interpreter.InterpretableV2.
+func (m madeMap) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+	return inOrder(m.InterpretableConstructor.Exec(frame))
+}
+
+// Eval implements interpreter.Interpretable.
+func (m madeMap) Eval(vars interpreter.Activation) ref.Val {
+	return inOrder(m.InterpretableConstructor.Eval(vars))
+}
+
+func inOrder(v ref.Val) ref.Val {
+	if entries, ok := v.Value().(map[ref.Val]ref.Val); ok {
+		return ordered{}.NativeToValue(entries)
+	}
+	return v
+}

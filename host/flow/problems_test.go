@@ -1,0 +1,177 @@
+package flow
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/weftrun/weft/abi"
+)
+
+// parsed reads a document of JSON and lists its problems, as CODE NODE.
+func parsed(tb testing.TB, text string) (*Document, []string) {
+	tb.Helper()
+	raw, err := abi.FromJSON([]byte(text))
+	if err != nil {
+		tb.Fatalf("%v: %s", err, text)
+	}
+	d, problems := Parse(raw)
+	var out []string
+	for _, p := range problems {
+		out = append(out, strings.TrimSpace(p.Code+" "+p.Step))
+		if p.Step != "" && !strings.Contains(p.Message, p.Step) {
+			tb.Errorf("the message of %s does not name %s: %s", p.Code, p.Step, p.Message)
+		}
+	}
+	return d, out
+}
+
+func TestProblems(t *testing.T) {
+	const a = `{"name": "a", "function": "p.f"}`
+	deep := strings.Repeat(`{"name": "g", "type": "steps", "steps": [`, MaxDepth) + a + strings.Repeat(`]}`, MaxDepth)
+	many := strings.Repeat(`{"name": "x", "type": "steps", "steps": [`+a+`]},`, 0)
+	for i := range MaxNodes + 1 {
+		many += fmt.Sprintf(`{"name": "n%d", "function": "p.f"},`, i)
+	}
+	for _, tt := range []struct{ name, flow, want string }{
+		{"good", `{"steps": [` + a + `]}`, ""},
+		{"no object", `[1]`, "invalid_flow"},
+		{"no steps", `{}`, "missing_field"},
+		{"steps of another kind", `{"steps": 3}`, "wrong_type"},
+		{"empty", `{"steps": []}`, "missing_field"},
+		{"unknown field", `{"steps": [` + a + `], "colour": 1, "zoo": 2}`, "unknown_field; unknown_field"},
+		{"state of another kind", `{"steps": [` + a + `], "session_state": []}`, "wrong_type"},
+		{"a node that is none", `{"steps": [7]}`, "wrong_type steps[0]"},
+		{"no name", `{"steps": [{"function": "p.f"}]}`, "missing_field steps[0]"},
+		{"empty name", `{"steps": [{"name": "", "function": "p.f"}]}`, "invalid_name steps[0]"},
+		{"a name of another kind", `{"steps": [{"name": 1, "function": "p.f"}]}`, "wrong_type steps[0]"},
+		{"a slash", `{"steps": [{"name": "a/b", "function": "p.f"}]}`, "invalid_name steps[0]"},
+		{"twice", `{"steps": [` + a + `,` + a + `]}`, "duplicate_name a"},
+		{"twice in both branches", `{"steps": [{"name": "c", "type": "condition", "evaluator": true, "steps": [` + a + `], "else_steps": [` + a + `]}]}`, "duplicate_name c/a"},
+		{"the same name deeper", `{"steps": [` + a + `, {"name": "g", "type": "steps", "steps": [` + a + `]}]}`, ""},
+		{"nothing to do", `{"steps": [{"name": "a"}]}`, "missing_field a"},
+		{"both", `{"steps": [{"name": "a", "function": "p.f", "workflow": "w"}]}`, "wrong_kind a"},
+		{"no plugin", `{"steps": [{"name": "a", "function": "f"}]}`, "wrong_kind a"},
+		{"unknown type", `{"steps": [{"name": "a", "type": "map", "over": 1}]}`, "unknown_type a"},
+		{"a field of another type", `{"steps": [{"name": "a", "function": "p.f", "steps": []}]}`, "unknown_field a"},
+		{"bad duration", `{"steps": [{"name": "a", "function": "p.f", "timeout": "soon"}]}`, "bad_duration a"},
+		{"no time at all", `{"steps": [{"name": "a", "function": "p.f", "timeout": 0}]}`, "bad_duration a"},
+		{"seconds", `{"steps": [{"name": "a", "function": "p.f", "timeout": 1.5}]}`, ""},
+		{"endless", `{"steps": [{"name": "a", "function": "p.f", "timeout": 1e300}]}`, "bad_duration a"},
+		{"a workflow's timeout", `{"steps": [{"name": "a", "workflow": "w", "timeout": "1s"}]}`, "wrong_kind a"},
+		{"on_error", `{"steps": [{"name": "a", "function": "p.f", "on_error": "shrug"}]}`, "wrong_value a"},
+		{"retries", `{"steps": [{"name": "a", "function": "p.f", "retries": -1}]}`, "wrong_value a"},
+		{"iterations", `{"steps": [{"name": "l", "type": "loop", "max_iterations": 1000000, "steps": [` + a + `]}]}`, "wrong_value l"},
+		{"no iterations", `{"steps": [{"name": "l", "type": "loop", "max_iterations": 0, "steps": [` + a + `]}]}`, "wrong_value l"},
+		{"concurrency", `{"steps": [{"name": "p", "type": "parallel", "max_concurrency": 0, "steps": [` + a + `]}]}`, "wrong_value p"},
+		{"no evaluator", `{"steps": [{"name": "c", "type": "condition", "steps": [` + a + `]}]}`, "missing_field c"},
+		{"a selector that is a bool", `{"steps": [{"name": "r", "type": "router", "selector": true, "choices": [` + a + `]}]}`, "wrong_type r"},
+		{"no choices", `{"steps": [{"name": "r", "type": "router", "selector": "p.f"}]}`, "missing_field r"},
+		{"CEL syntax", `{"steps": [{"name": "c", "type": "condition", "evaluator": "input ==", "steps": [` + a + `]}]}`, "invalid_expression c"},
+		{"CEL name", `{"steps": [{"name": "c", "type": "condition", "evaluator": "inputs == 1", "steps": [` + a + `]}]}`, "invalid_expression c"},
+		{"CEL of a loop elsewhere", `{"steps": [{"name": "c", "type": "condition", "evaluator": "current_iteration > 1", "steps": [` + a + `]}]}`, "invalid_expression c"},
+		{"CEL type", `{"steps": [{"name": "c", "type": "condition", "evaluator": "1 + 2", "steps": [` + a + `]}]}`, "invalid_expression c"},
+		{"CEL type of a selector", `{"steps": [{"name": "r", "type": "router", "selector": "1 < 2", "choices": [` + a + `]}]}`, "invalid_expression r"},
+		{"CEL types that do not go together", `{"steps": [{"name": "l", "type": "loop", "end_condition": "current_iteration == \"a\"", "steps": [` + a + `]}]}`, "invalid_expression l"},
+		{"either of two", `{"steps": [{"name": "c", "type": "condition", "evaluator": {"function": "p.f", "cel": "true"}, "steps": [` + a + `]}]}`, "wrong_value c"},
+		{"said to be an expression", `{"steps": [{"name": "c", "type": "condition", "evaluator": {"cel": "true"}, "steps": [` + a + `]}]}`, ""},
+		{"review of a branch node", `{"steps": [{"name": "p", "type": "parallel", "review": {"confirm": true}, "steps": [` + a + `]}]}`, "wrong_kind p"},
+		{"review of nothing", `{"steps": [{"name": "a", "function": "p.f", "review": {}}]}`, "missing_field a"},
+		{"review of iterations", `{"steps": [{"name": "a", "function": "p.f", "review": {"iteration": true}}]}`, "wrong_kind a"},
+		{"else without a condition", `{"steps": [{"name": "a", "function": "p.f", "review": {"confirm": true, "on_reject": "else"}}]}`, "wrong_kind a"},
+		{"a schema that cannot be", `{"steps": [{"name": "a", "function": "p.f", "review": {"input": {"schema": {"type": "colour"}}}}]}`, "wrong_value a"},
+		{"too deep", `{"steps": [` + deep + `]}`, "limit_exceeded " + strings.TrimSuffix(strings.Repeat("g/", MaxDepth), "/")},
+		{"too many", `{"steps": [` + strings.TrimSuffix(many, ",") + `]}`, "limit_exceeded"},
+		{"all at once", `{"steps": [{"name": "a", "function": "f", "timeout": "x"}, {"name": "c", "type": "condition", "evaluator": "(", "steps": [{"name": "b"}]}]}`,
+			"wrong_kind a; bad_duration a; invalid_expression c; missing_field c/b"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if _, got := parsed(t, tt.flow); strings.Join(got, "; ") != tt.want {
+				t.Errorf("problems %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// A problem of an expression says where in it.
+func TestExpressionPositions(t *testing.T) {
+	for text, want := range map[string]string{
+		"input == \n  nothing":       "line 2, column 3: undeclared reference to 'nothing'",
+		"1 + 2":                      "line 1, column 1: it comes to int, and must come to true or false",
+		"session_state.a && (":       "line 1, column 21",
+		`input.matches("(")`:         "line 1, column 15",
+		`all_success`:                "line 1, column 1: undeclared reference to 'all_success'",
+		`timestamp("2020") == input`: "line 1, column 11",
+		strings.Repeat("(", 3000):    "",
+		strings.Repeat("x", 5000):    "5000 bytes",
+		`[1,2].all(x, [1].all(y, [1].all(z, [1].all(u, [1].all(v, true)))))`: "nest",
+	} {
+		if _, err := compile(text, exprCondition); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("compile(%.40q): %v, want %q", text, err, want)
+		}
+	}
+}
+
+// An expression that costs too much is a failure, in bounded time; what it comes to
+// and costs is the same each time, in whatever order Go walks maps.
+func TestExpressionsAreBoundedAndDeterministic(t *testing.T) {
+	dear, err := compile(`previous_step_outputs.l.all(x, previous_step_outputs.l.all(y, previous_step_outputs.l.all(z, x + y + z >= 0)))`, exprCondition)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := make([]any, 1000)
+	for i := range list {
+		list[i] = int64(i)
+	}
+	vars := map[string]any{varOutputs: map[string]any{"l": list}}
+	if _, _, err := dear.evaluate(vars); err == nil || !strings.Contains(err.Error(), "cost limit") {
+		t.Errorf("a billion steps: %v", err)
+	}
+	keys, err := compile(`{"b": 1, "a": 2, "c": 3}.map(k, k) + session_state.map(k, k)`, exprRouter)
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := map[string]any{}
+	for i := range 50 {
+		state[fmt.Sprintf("k%02d", i)] = int64(i)
+	}
+	var first string
+	for range 50 {
+		v, cost, err := keys.evaluate(map[string]any{varState: state})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := fmt.Sprint(v, cost)
+		if first == "" {
+			first = got
+		}
+		if got != first || !strings.HasPrefix(got, "[a b c k00 k01") {
+			t.Fatalf("%s, and before %s", got, first)
+		}
+	}
+}
+
+// FuzzParse reads any bytes, and JSON: a document that is good opens again from its
+// module as the same.
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(`{"steps": [{"name": "a", "function": "p.f", "timeout": "1s", "review": {"confirm": true}}]}`))
+	f.Add([]byte(`{"steps": [{"name": "r", "type": "router", "selector": "input", "choices": [{"name": "l", "type": "loop", "steps": [{"name": "w", "workflow": "x"}]}]}]}`))
+	f.Add([]byte(`{"session_state": {"a": [1.5]}, "steps": [{"name": "c", "type": "condition", "evaluator": "session_state.a[0] > 1", "steps": [{"name": "p", "type": "parallel", "steps": [{"name": "x", "function": "p.f"}]}]}]}`))
+	f.Add([]byte{0xa1, 0x65, 's', 't', 'e', 'p', 's', 0x80})
+	f.Fuzz(func(t *testing.T, text []byte) {
+		raw, err := abi.FromJSON(text)
+		if err != nil {
+			raw = abi.Raw(text)
+		}
+		d, problems := Parse(raw)
+		if len(problems) > 0 {
+			return
+		}
+		again, err := Open(Seal(d))
+		if err != nil || string(again.Raw()) != string(d.Raw()) || len(again.Nodes()) != len(d.Nodes()) {
+			t.Fatalf("open: %v", err)
+		}
+		_ = d.Drawing()
+		_ = d.Manifest("w", []string{"p.f"})
+	})
+}

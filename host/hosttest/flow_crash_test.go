@@ -1,0 +1,204 @@
+package hosttest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/cmd/weft/wire"
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/hosttest"
+)
+
+// cutStore is a store that is gone after some commits: before it would write one, or
+// after it has written one that nobody hears of.
+type cutStore struct {
+	host.Store
+	left  *atomic.Int64 // commits that are yet told of
+	after bool
+}
+
+var errCut = errors.New("the power is gone")
+
+// Append implements host.Store.
+func (s cutStore) Append(ctx context.Context, b host.Batch) error {
+	if s.left.Add(-1) >= 0 {
+		return s.Store.Append(ctx, b)
+	}
+	if s.after {
+		_ = s.Store.Append(ctx, b)
+	}
+	return errCut
+}
+
+// crashFlow has an effect in each node, and tells at its end what all came to.
+const crashFlow = `{"session_state": {"items": ["first"]}, "steps": [
+	{"name": "one", "function": "kit.count"},
+	{"name": "both", "type": "parallel", "steps": [
+		{"name": "left", "type": "steps", "steps": [{"name": "x", "function": "kit.count"}, {"name": "y", "function": "kit.count"}]},
+		{"name": "right", "function": "kit.remember"}]},
+	{"name": "if", "type": "condition", "evaluator": "session_state.count == 3", "steps": [{"name": "z", "function": "kit.count"}]},
+	{"name": "which", "type": "router", "selector": "\"b\"", "choices": [{"name": "a", "function": "kit.fail"}, {"name": "b", "function": "kit.count"}]},
+	{"name": "again", "type": "loop", "max_iterations": 4, "end_condition": "kit.enough", "steps": [{"name": "n", "function": "kit.count"}]},
+	{"name": "bad", "function": "kit.fail", "retries": 1, "on_error": "skip"},
+	{"name": "nested", "workflow": "crash-inner"},
+	{"name": "items", "function": "kit.recall"},
+	{"name": "all", "function": "kit.names"}]}`
+
+// TestFlowOverCrashes cuts the power at commits of a flow's run, one for each host
+// call, before or after it is written. However often it comes back, each function's effects are
+// there once, each node is told of once, and the result is the same.
+func TestFlowOverCrashes(t *testing.T) {
+	data := t.TempDir()
+	h := openCut(t, data, nil)
+	kit := hosttest.BuildPlugin(t, "flowkit")
+	if _, _, err := h.Plugins.Put(t.Context(), host.DefaultTenant, "kit", kit); err != nil {
+		t.Fatal(err)
+	}
+	composeFlow(t, h, "crash-inner", `{"steps": [{"name": "k", "function": "kit.count"}]}`)
+	composeFlow(t, h, "crash", crashFlow)
+	want, wantEvents := playCut(t, h, "whole")
+	if !strings.Contains(want, "nested=7") || !strings.Contains(want, "items=first+1") {
+		t.Fatalf("the flow came to %s", want)
+	}
+	closeCut(t, h)
+	const stride = 4 // of the commits; which ones, chance says
+	cuts := 0
+	for n := int64(seed(t).IntN(stride)); ; n += stride {
+		left, after := &atomic.Int64{}, n/stride%2 == 1
+		left.Store(1 << 40)
+		h := openCut(t, data, func(s host.Store) host.Store { return cutStore{s, left, after} })
+		session := fmt.Sprint("cut-", n)
+		left.Store(n)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			<-h.Dead()
+			cancel()
+		}()
+		_, cut := startCut(ctx, h, session)
+		closeCut(t, h)
+		h = openCut(t, data, nil)
+		got, events := playCut(t, h, session)
+		if got != want || events != wantEvents {
+			t.Errorf("cut at commit %d (written: %v): it came to %s\nwant %s\nevents %s\nwant %s", n, after, got, want, events, wantEvents)
+		}
+		closeCut(t, h)
+		if cut == nil {
+			break
+		}
+		cuts++
+	}
+	t.Logf("%d cuts", cuts)
+	if cuts < 15 {
+		t.Errorf("%d cuts are too few to prove anything", cuts)
+	}
+}
+
+// stepped makes each host call wait until what it did is durable, so that there is a
+// commit for each.
+type stepped struct {
+	host.Sandbox
+	of **wire.Host
+}
+
+// Invoke implements host.Sandbox.
+func (s stepped) Invoke(ctx context.Context, inv host.Invocation) (host.InvocationResult, error) {
+	inv.Calls = steppedCalls{inv.Calls, func() { _ = (*s.of).Journal.Wait(ctx, (*s.of).Journal.Stats().Position) }}
+	return s.Sandbox.Invoke(ctx, inv)
+}
+
+type steppedCalls struct {
+	host.Calls
+	wait func()
+}
+
+// Call implements host.Calls.
+func (c steppedCalls) Call(im abi.Import, req []byte, clock int64) ([]byte, abi.Status, int64, error) {
+	resp, status, now, err := c.Calls.Call(im, req, clock)
+	c.wait()
+	return resp, status, now, err
+}
+
+// Replaying implements host.Replayer.
+func (c steppedCalls) Replaying() bool { return c.Calls.(host.Replayer).Replaying() }
+
+func openCut(t *testing.T, data string, wrap func(host.Store) host.Store) *wire.Host {
+	t.Helper()
+	var h *wire.Host
+	h, err := wire.Open(t.Context(), wire.Config{Data: data, WrapStore: wrap, Log: slog.New(slog.DiscardHandler),
+		Around: func(s host.Sandbox) host.Sandbox { return stepped{s, &h} }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func closeCut(t *testing.T, h *wire.Host) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	if err := h.Close(ctx); err != nil && !errors.Is(err, errCut) {
+		t.Errorf("close: %v", err)
+	}
+}
+
+func composeFlow(t *testing.T, h *wire.Host, name, flow string) {
+	t.Helper()
+	if _, _, err := h.Plugins.Compose(t.Context(), host.DefaultTenant, name, host.Composition{Flow: rawJSON(t, flow)}); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+}
+
+// startCut starts a run and waits for it; it is the same request each time.
+func startCut(ctx context.Context, h *wire.Host, session string) (host.Run, error) {
+	body, err := abi.EncodeValue(map[string]any{"input": "x"})
+	if err != nil {
+		return host.Run{}, err
+	}
+	return h.Runs.Start(ctx, host.StartRequest{
+		Tenant: host.DefaultTenant, Workflow: "crash", HandlerID: session, SessionID: session, Wait: true, Event: abi.Event{Body: body},
+		Once: host.Once{Route: "run", Key: session, Hash: "h"},
+	})
+}
+
+// playCut brings a run to its end, and gives its result and which nodes it told of.
+func playCut(t *testing.T, h *wire.Host, session string) (result, events string) {
+	t.Helper()
+	run, err := startCut(t.Context(), h, session)
+	if err != nil {
+		t.Fatalf("%s: %v", session, err)
+	}
+	if run.Status != host.StatusCompleted {
+		t.Fatalf("%s: %s: %s", session, run.Status, run.Error)
+	}
+	v, err := abi.DecodeValue(run.Result.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := map[string]int{}
+	stream, err := h.Runs.Events(t.Context(), host.DefaultTenant, session, -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Close()
+	for over := false; !over; {
+		batch, err := stream.Next(t.Context(), time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, ev := range batch {
+			body, _ := abi.DecodeValue(ev.Body)
+			if m, ok := body.(map[string]any); ok && m["node"] != nil {
+				counts[fmt.Sprint(ev.Type, " ", m["node"])]++
+			}
+			over = over || ev.Terminal && ev.RunID == run.RunID
+		}
+	}
+	return fmt.Sprint(v.(map[string]any)["result"]), fmt.Sprint(counts)
+}
