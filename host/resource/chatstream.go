@@ -27,7 +27,7 @@ func (k *llmKind) readStream(ctx context.Context, t *target, body io.Reader, out
 	lines.Buffer(make([]byte, 0, 16<<10), most+1)
 	c := &completion{}
 	var text strings.Builder
-	for lines.Scan() {
+	for lines.Scan() && limited.N > 0 {
 		data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data:"))
 		if data = bytes.TrimSpace(data); !ok || len(data) == 0 {
 			continue
@@ -59,17 +59,17 @@ func (k *llmKind) readStream(ctx context.Context, t *target, body io.Reader, out
 	return nil, k.web.failure(ctx, t, io.ErrUnexpectedEOF)
 }
 
-// settled is so much of a text as cannot be the beginning of a secret.
+// settled is a text that goes on, without an end that may become a secret.
 func (k *httpKind) settled(text string) string {
 	keep := 0
 	for _, form := range k.blots {
-		keep = max(keep, len(form)-1)
+		for n := min(len(form)-1, len(text)); n > keep; n-- {
+			if strings.HasSuffix(text, string(form[:n])) {
+				keep = n
+			}
+		}
 	}
-	if keep == 0 {
-		return text
-	}
-	whole := string(k.blot([]byte(text)))
-	return whole[:max(len(whole)-keep, 0)]
+	return string(k.blot([]byte(text[:len(text)-keep])))
 }
 
 // part adds a part of an answer.
