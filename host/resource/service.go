@@ -105,8 +105,8 @@ func (s *Service) put(d *defined) {
 		of = map[string]*defined{}
 		s.tenants[d.Tenant] = of
 	}
-	of[d.ResourceRecord.Name].close()
-	of[d.ResourceRecord.Name] = d
+	of[d.Name].close()
+	of[d.Name] = d
 }
 
 func (d *defined) close() {
@@ -339,7 +339,7 @@ func (s *Service) Resources(ctx context.Context, tenant string) ([]host.Resource
 
 func (d *defined) info(uses []host.ResourceUse) host.ResourceInfo {
 	r := host.ResourceInfo{
-		Name: d.ResourceRecord.Name, Definition: d.ResourceRecord.Definition, KeyID: d.KeyID, Problem: d.problem, Created: d.Created, Updated: d.Updated, Uses: uses,
+		Name: d.Name, Definition: d.ResourceRecord.Definition, KeyID: d.KeyID, Problem: d.problem, Created: d.Created, Updated: d.Updated, Uses: uses,
 	}
 	var of struct {
 		Kind string `json:"kind"`
