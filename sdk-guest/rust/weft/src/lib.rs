@@ -82,6 +82,7 @@ mod event;
 mod failure;
 #[cfg(test)]
 mod golden;
+pub mod llm;
 mod panic;
 pub mod resource;
 pub mod retry;
