@@ -59,6 +59,28 @@ type ResourceCall struct {
 	// trace: Parent names the call. It is no part of the call: neither of its key nor
 	// of its answer.
 	Trace *Trace
+	// Stream takes what comes of an answer before the whole; nil: nobody does.
+	Stream *ResourceStream
+}
+
+// ResourceStream takes parts of the answer to a call, for the stream of its run.
+type ResourceStream struct {
+	// Published are the bytes that are there already, from when the call was made
+	// before; Hash is their SHA-256.
+	Published int
+	Hash      [32]byte
+	// Publish adds a part. It returns when the part will surely be there before what
+	// comes after it, the answer included.
+	Publish func(ctx context.Context, d ResourceDelta) error
+}
+
+// ResourceDelta is a part of an answer's text.
+type ResourceDelta struct {
+	Offset int    // in bytes
+	Text   string // from there on
+	Reset  bool   // what was published before holds no more; Offset is 0
+	// Hash is the SHA-256 of the text with this part.
+	Hash [32]byte
 }
 
 // Resources is what operators have granted. All methods may be called from any

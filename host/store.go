@@ -253,6 +253,7 @@ type CompositionVersion struct {
 type Store interface {
 	AccessStore
 	QuotaStore
+	ResourceStore
 	// Claim makes the caller the owner: it returns a new epoch, higher than
 	// all before, and fences the epochs before it.
 	Claim(ctx context.Context) (epoch uint64, err error)

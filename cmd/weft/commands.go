@@ -12,7 +12,7 @@ func addClientCommands(root *cobra.Command) {
 	addCommands(root, "plugins", "Plugins and workflows:", newPush(), newInspect(), newPlugins(), newWorkflows(), newMigrate(), newCompose(), newFlow(), newGraph())
 	addCommands(root, "runs", "Runs:", newRun(), newRuns(), newShow(), newSend(), newPause(), newResume(), newCancel(), newRetry(), newEvents(), newJournal(), newLogs(), newFork(), newSnapshot(), newBench())
 	addCommands(root, "sessions", "Sessions and their state:", newSessions(), newState())
-	addCommands(root, "access", "Tenants and keys:", newLogin(), newTenants(), newKeys(), newUsage(), newAudit())
+	addCommands(root, "access", "Tenants and keys:", newLogin(), newTenants(), newKeys(), newUsage(), newAudit(), newResources())
 	root.AddCommand(newVersion(), newExplain())
 }
 

@@ -34,6 +34,27 @@ func readResources(file string) (*resource.Table, error) {
 	return t, nil
 }
 
+// readResourceKeys reads the keys that seal secrets, from a file or the environment;
+// nil: there are none.
+func readResourceKeys(file string) (*resource.Keys, error) {
+	text, where := os.Getenv("WEFT_RESOURCE_KEY"), "WEFT_RESOURCE_KEY"
+	if file != "" {
+		b, err := readBounded(file, maxSecretFile)
+		if err != nil {
+			return nil, fmt.Errorf("--resource-key-file: %w", err)
+		}
+		text, where = string(b), "--resource-key-file "+file
+	}
+	if text == "" && file == "" {
+		return nil, nil
+	}
+	keys, err := resource.ParseKeys(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", where, err)
+	}
+	return keys, nil
+}
+
 // readBounded reads a file that has at most so many bytes.
 func readBounded(name string, most int64) ([]byte, error) {
 	f, err := os.Open(name)

@@ -27,6 +27,7 @@ type serveOptions struct {
 	data            string
 	limits          string
 	resources       string
+	resourceKeyFile string
 	examples        string
 	demo            bool
 	allowRemote     bool
@@ -93,6 +94,7 @@ docs/resources.md says how it is written.`,
 	f.StringVar(&o.data, "data", "data", "directory of the database and the cache, or "+wire.InMemory)
 	f.StringVar(&o.limits, "limits", "", "`FILE` with the limits of tenants and plugins (JSON; see 'weft limits')")
 	f.StringVar(&o.resources, "resources", "", "`FILE` with the resources that workflows may call (JSON; see docs/resources.md)")
+	f.StringVar(&o.resourceKeyFile, "resource-key-file", "", "`FILE` with keys, one a line, that seal the secrets of resources which tenants define (or the key itself in WEFT_RESOURCE_KEY)")
 	f.StringVar(&o.examples, "examples", "", "load the example plugins at start: build/plugins/*-go.wasm, or with =DIR every .wasm of DIR")
 	f.Lookup("examples").NoOptDefVal = defaultExamples
 	f.BoolVar(&o.demo, "demo", false, "after the start, run the wordcount example over real text and print the result")
@@ -138,6 +140,10 @@ func serve(ctx context.Context, o serveOptions, stdout, stderr io.Writer) error 
 		return err
 	}
 	defer resources.Close()
+	resourceKeys, err := readResourceKeys(o.resourceKeyFile)
+	if err != nil {
+		return err
+	}
 	ignoreFileLimit()
 	// Listen first: a port in use is found before the store is touched.
 	l, err := listen(o)
@@ -157,7 +163,7 @@ func serve(ctx context.Context, o serveOptions, stdout, stderr io.Writer) error 
 	defer closeTracing(ctx, tracer, log)
 	sv := &server{
 		log: log, counts: wire.NewSource(series),
-		host: wire.Config{Data: o.data, Limits: limits, Resources: resources, Timeout: o.runTimeout, Log: log, Compiler: program, AdminKey: adminKey,
+		host: wire.Config{Data: o.data, Limits: limits, Resources: resources, ResourceKeys: resourceKeys, Timeout: o.runTimeout, Log: log, Compiler: program, AdminKey: adminKey,
 			Tokens: cores, Relent: relent, SnapshotEntries: o.snapshotEvery, KeepEntries: o.keepJournal, DueAtOnce: o.dueAtOnce, Metrics: series, Tracer: tracer},
 		api: httpapi.Config{Log: log, Addr: l.Addr().String(), AllowedHosts: o.hosts, CORSOrigins: o.origins, Version: version,
 			MaxPlugin: int64(limits.Greatest().ModuleBytes), MaxRequests: o.maxRequests, MaxStreams: o.maxStreams, MaxRequestBytes: o.maxRequestBytes,

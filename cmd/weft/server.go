@@ -62,7 +62,7 @@ func (s *server) put(h *wire.Host) {
 	h.Count(s.counts)
 	api := s.api
 	api.Runs, api.Sessions, api.Plugins, api.Health, api.Access, api.Quotas = h.Runs, h.Runs, h.Plugins, h, h.Access, h.Quotas
-	api.Secret = h.Secret
+	api.Resources, api.Secret = h.Resources, h.Secret
 	s.front.Put(httpapi.New(api))
 }
 

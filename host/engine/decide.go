@@ -76,6 +76,8 @@ func (s *Session) decide(at int64, t Tick) (decision, error) {
 		return s.decideShown(e, t)
 	case ResourceAnswered:
 		return s.decideAnswered(e, t)
+	case ResourceDelta:
+		return s.decideDelta(e, t)
 	case TakeSnapshot:
 		return s.decideSnapshot(e, t)
 	case Adopt:

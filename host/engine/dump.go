@@ -288,6 +288,9 @@ func (c *child) show() string {
 
 func (c *outcall) show() string {
 	out := fmt.Sprintf("%d %s %s ordinal=%d mode=%s at %d/%d key=%s", c.order, c.part.Resource, c.part.Method, c.part.Ordinal, c.part.Mode, c.attempt, c.n, c.key())
+	if c.streamed > 0 || c.hash != [32]byte{} {
+		out += fmt.Sprintf(" streamed=%d %x", c.streamed, c.hash)
+	}
 	switch {
 	case c.err != nil:
 		return out + " " + c.err.Error()

@@ -39,6 +39,8 @@ const (
 	EntryResource         EntryKind = 23
 	EntryResourceAnswered EntryKind = 24
 
+	EntryAnswerPart EntryKind = 31 // of an answer, before the whole
+
 	// Of snapshots: see adopt.go.
 	EntrySnapshot EntryKind = 26 // what the session holds, for those who load it
 	EntryFork     EntryKind = 27 // the beginning of a session that was another
@@ -56,6 +58,7 @@ var entryNames = map[EntryKind]string{
 	EntryChildEnded: "child_ended", EntryChildShown: "child_shown", EntryQueue: "queue", EntryBegin: "begin",
 	EntrySnapshot: "snapshot", EntryFork: "fork", EntryResource: "resource", EntryResourceAnswered: "answered",
 	EntryRetry: "retry", EntryMigrate: "migrate", EntryPatch: "patch",
+	EntryAnswerPart: "answer_part",
 }
 
 // String is the kind's name in a run's timeline.
@@ -104,6 +107,7 @@ type Entry struct {
 
 	Resource *ResourcePart `cbor:"28,keyasint,omitempty"`
 	Answer   *AnswerPart   `cbor:"29,keyasint,omitempty"`
+	Delta    *DeltaPart    `cbor:"47,keyasint,omitempty"`
 	// Snapshot and Held are of an EntrySnapshot and an EntryFork; Held and Rerun,
 	// the snapshot of the run that goes on, of an EntryRetry.
 	Snapshot []byte        `cbor:"40,keyasint,omitempty"`
@@ -219,6 +223,13 @@ type AnswerPart struct {
 	Err   *abi.Error `cbor:"2,keyasint,omitempty"`
 }
 
+// DeltaPart is the part of an EntryAnswerPart.
+type DeltaPart struct {
+	Body     abi.Raw  `cbor:"1,keyasint"` // of the event that shows it
+	Streamed int      `cbor:"2,keyasint"` // bytes of the answer's text, with this part
+	Hash     [32]byte `cbor:"3,keyasint"` // their SHA-256
+}
+
 // Begins gives the run that the entry begins in its session; nil: none.
 func (e *Entry) Begins() (runID string, start *StartPart) {
 	switch {
@@ -233,7 +244,7 @@ func (e *Entry) Begins() (runID string, start *StartPart) {
 // OfAttempt reports whether an attempt has written the entry: a timer and the answer
 // of a resource are of an attempt's invocation too, and come from elsewhere.
 func (e *Entry) OfAttempt() bool {
-	return e.Invocation != 0 && e.Kind != EntryTimer && e.Kind != EntryResourceAnswered
+	return e.Invocation != 0 && e.Kind != EntryTimer && e.Kind != EntryResourceAnswered && e.Kind != EntryAnswerPart
 }
 
 // Replayed is how many calls the attempt's record has with this entry, if the

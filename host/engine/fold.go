@@ -46,6 +46,8 @@ func (s *Session) fold(e *Entry, root *state.Node) ([]Command, error) {
 		err = s.foldShown(e)
 	case EntryResourceAnswered:
 		err = s.foldAnswered(e)
+	case EntryAnswerPart:
+		err = s.foldDelta(e)
 	case EntryPatch:
 		err = s.change(e, root)
 	case EntrySnapshot: // of what the session holds anyway

@@ -33,6 +33,11 @@ type outcall struct {
 	part    *ResourcePart
 	id      string // of the call in its invocation
 
+	// What the run's stream has of its answer: so many bytes of text, and their
+	// SHA-256.
+	streamed int
+	hash     [32]byte
+
 	// How it ended: with a value or an error.
 	value abi.Raw
 	err   *abi.Error
@@ -57,6 +62,10 @@ type OutCall struct {
 	Mode     host.ResourceMode
 	// Key is the same whenever the call is made, and no other call's.
 	Key string
+	// Streamed is how many bytes of the answer's text the run's stream has; Hash is
+	// their SHA-256.
+	Streamed int
+	Hash     [32]byte
 }
 
 // callID names a call in its invocation.
@@ -199,6 +208,7 @@ func (s *Session) OutCall(invocation uint64) (OutCall, bool) {
 		Invocation: invocation, Attempt: c.attempt, N: c.n,
 		RunID: r.rec.RunID, Workflow: r.rec.Workflow, Version: r.rec.Version, Step: c.inv.step.name,
 		Resource: c.part.Resource, Method: c.part.Method, Payload: c.part.Payload, Mode: c.part.Mode, Key: c.key(),
+		Streamed: c.streamed, Hash: c.hash,
 	}, true
 }
 

@@ -165,9 +165,12 @@ func (l *runLoader) asked(inv *invocation, saved *savedInvocation) error {
 	}
 	for i := range saved.Asked {
 		from := &saved.Asked[i]
-		c := &outcall{inv: inv, attempt: from.Attempt, n: from.N, order: from.Order, part: &from.Part, id: from.ID, value: from.Value, err: from.Err}
+		c := &outcall{inv: inv, attempt: from.Attempt, n: from.N, order: from.Order, part: &from.Part, id: from.ID, value: from.Value, err: from.Err, streamed: from.Streamed}
+		copy(c.hash[:], from.Hash)
 		_, declared := inv.run.graph.resources[from.Part.Resource]
 		switch {
+		case from.Streamed < 0 || (from.Streamed > 0) != (len(from.Hash) == len(c.hash)) || from.Streamed == 0 && len(from.Hash) > 0:
+			return badSnapshot("the call of %s by invocation %d has streamed what cannot be", clip(from.Part.Resource), inv.id)
 		case !declared || !from.Part.Mode.Valid() || c.value != nil && c.err != nil || inv.asked[c.id] != nil:
 			return badSnapshot("invocation %d has called %s twice, or not so", inv.id, clip(from.Part.Resource))
 		case !c.answered() && (saved.Suspension == nil || c.id != callID(from.Part.Resource, from.Part.Method, from.Part.Payload, from.Part.Ordinal)):

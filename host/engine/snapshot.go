@@ -301,6 +301,9 @@ type savedOutcall struct {
 	Part    ResourcePart `cbor:"5,keyasint"`
 	Value   abi.Raw      `cbor:"6,keyasint,omitempty"`
 	Err     *abi.Error   `cbor:"7,keyasint,omitempty"`
+
+	Streamed int    `cbor:"8,keyasint,omitempty"`
+	Hash     []byte `cbor:"9,keyasint,omitempty"` // of what was streamed, if anything was
 }
 
 // Snapshot encodes everything that the session holds. Sessions that hold the same
@@ -495,7 +498,11 @@ func saveInvocation(inv *invocation) savedInvocation {
 	}
 	for _, id := range sortedKeys(inv.asked) {
 		c := inv.asked[id]
-		out.Asked = append(out.Asked, savedOutcall{ID: c.id, Attempt: c.attempt, N: c.n, Order: c.order, Part: *c.part, Value: c.value, Err: c.err})
+		saved := savedOutcall{ID: c.id, Attempt: c.attempt, N: c.n, Order: c.order, Part: *c.part, Value: c.value, Err: c.err}
+		if c.streamed > 0 {
+			saved.Streamed, saved.Hash = c.streamed, c.hash[:]
+		}
+		out.Asked = append(out.Asked, saved)
 	}
 	return out
 }

@@ -325,6 +325,9 @@ var saved = map[string]string{
 	"outcall.value":   "savedOutcall.Value",
 	"outcall.err":     "savedOutcall.Err",
 
+	"outcall.streamed": "savedOutcall.Streamed",
+	"outcall.hash":     "savedOutcall.Hash",
+
 	"waiter.id":        "savedWaiter.ID",
 	"waiter.inv":       "- what it is saved with",
 	"waiter.step":      "- of its invocation",

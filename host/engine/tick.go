@@ -124,6 +124,13 @@ type (
 		Value      abi.Raw
 		Err        *abi.Error
 	}
+	// ResourceDelta brings a part of the answer's text, for the run's stream.
+	ResourceDelta struct {
+		Invocation uint64
+		Attempt    uint64
+		N          uint64 // of the call
+		Delta      host.ResourceDelta
+	}
 )
 
 func (StartRun) tick()         {}
@@ -141,6 +148,7 @@ func (Delivered) tick()        {}
 func (ChildEnded) tick()       {}
 func (ChildShown) tick()       {}
 func (ResourceAnswered) tick() {}
+func (ResourceDelta) tick()    {}
 
 // Request is the effect that a host call asks for: one of the types below.
 type Request interface{ request() }

@@ -19,6 +19,7 @@ import (
 	"github.com/weftrun/weft/host/client"
 	"github.com/weftrun/weft/host/httpapi"
 	"github.com/weftrun/weft/host/metrics"
+	"github.com/weftrun/weft/host/resource"
 )
 
 // Host is a running host with its server.
@@ -42,7 +43,9 @@ type Config struct {
 	// Limits: see wire.Config.
 	Limits *host.LimitTable
 	// Resources: see wire.Config.
-	Resources host.Resources
+	Resources *resource.Table
+	// ResourceKeys likewise.
+	ResourceKeys *resource.Keys
 	// AdminKey: see wire.Config.
 	AdminKey string
 	// WrapStore: see wire.Config.
@@ -73,7 +76,7 @@ func New(tb testing.TB, cfg Config) *Host {
 		log = slog.New(slog.NewTextHandler(tb.Output(), nil))
 	}
 	w, err := wire.Open(tb.Context(), wire.Config{
-		Data: cfg.Data, IdleAfter: cfg.IdleAfter, Tokens: cfg.Tokens, Timeout: cfg.Timeout, Limits: cfg.Limits, Resources: cfg.Resources,
+		Data: cfg.Data, IdleAfter: cfg.IdleAfter, Tokens: cfg.Tokens, Timeout: cfg.Timeout, Limits: cfg.Limits, Resources: cfg.Resources, ResourceKeys: cfg.ResourceKeys,
 		WrapStore: cfg.WrapStore, AdminKey: cfg.AdminKey, Now: cfg.Now, Log: log, Code: code,
 	})
 	if err != nil {
@@ -84,7 +87,7 @@ func New(tb testing.TB, cfg Config) *Host {
 		tb.Fatal(err)
 	}
 	h := &Host{Host: w, URL: "http://" + l.Addr().String(), served: make(chan error, 1)}
-	h.server = httpapi.New(httpapi.Config{Runs: w.Runs, Sessions: w.Runs, Plugins: w.Plugins, Health: w, Access: w.Access, Quotas: w.Quotas, Log: log, Addr: l.Addr().String(),
+	h.server = httpapi.New(httpapi.Config{Runs: w.Runs, Sessions: w.Runs, Plugins: w.Plugins, Health: w, Access: w.Access, Quotas: w.Quotas, Resources: w.Resources, Log: log, Addr: l.Addr().String(),
 		MaxPlugin: int64(cfg.Limits.Greatest().ModuleBytes), Version: "test", MaxRequests: cfg.MaxRequests, MaxRequestBytes: cfg.MaxRequestBytes, Metrics: metrics.New().Handler()})
 	go func() { h.served <- h.server.Serve(l) }()
 	if h.Client, err = client.New(h.URL, client.Options{}); err != nil {

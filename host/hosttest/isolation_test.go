@@ -31,6 +31,7 @@ var (
 	workflowKinds = []string{"workflow", "composed workflow"}
 	keyKinds      = []string{"key"}
 	tenantKinds   = []string{"tenant"}
+	resourceKinds = []string{"resource"}
 )
 
 // probes has an entry for every route that asks for a key: its method and path as
@@ -59,6 +60,10 @@ var probes = map[string]foreignCall{
 	"PUT /plugins/:name":                  {kinds: pluginKinds, body: "no module"},
 	"DELETE /plugins/:name":               {kinds: pluginKinds},
 	"GET /plugins/:name/versions":         {kinds: pluginKinds},
+	"GET /resources":                      {},
+	"GET /resources/:name":                {kinds: resourceKinds},
+	"PUT /resources/:name":                {kinds: resourceKinds, body: `{"kind":"ID"}`},
+	"DELETE /resources/:name":             {kinds: resourceKinds},
 	"GET /results/:id":                    {kinds: runKinds},
 	"GET /sessions":                       {},
 	"GET /sessions/:id":                   {kinds: sessionKinds},
@@ -96,7 +101,7 @@ func populateTenant(t *testing.T, h *hosttest.Host, tenant, mark string) neighbo
 	n := neighbour{ids: map[string]string{
 		"tenant": tenant, "plugin": mark + "-plugin", "composed workflow": mark + "-workflow", "workflow": "counter",
 		"handler": mark + "-handler", "session": mark + "-handler", "waiting handler": mark + "-waiting", "named session": mark + "-session",
-		"state session": mark + "-state",
+		"state session": mark + "-state", "resource": mark + "-resource",
 	}}
 	if tenant != host.DefaultTenant {
 		h.NewTenant(t, admin, tenant)
@@ -107,6 +112,8 @@ func populateTenant(t *testing.T, h *hosttest.Host, tenant, mark string) neighbo
 	h.LoadAs(t, n.key.Key, "human-tinygo", mark+"-human")
 	h.Want(t, http.StatusCreated, nil, n.key.Key, "PUT", "/workflows/"+n.ids["composed workflow"], `{"plugins":["`+n.ids["plugin"]+`"]}`)
 	h.Want(t, http.StatusCreated, nil, n.key.Key, "PUT", "/sessions/"+n.ids["state session"], `{"state":{"of":"`+mark+`"}}`)
+	h.Want(t, http.StatusCreated, nil, n.key.Key, "PUT", "/resources/"+n.ids["resource"],
+		`{"kind":"http","settings":{"base_url":"https://`+mark+`.example/"},"grants":[{"workflow":"counter"}]}`)
 	var r hosttest.Record
 	h.Want(t, http.StatusOK, &r, n.key.Key, "POST", "/workflows/counter/run", `{"handler_id":"`+n.ids["handler"]+`"}`)
 	n.ids["run"] = r.RunID
@@ -127,7 +134,7 @@ func populateTenant(t *testing.T, h *hosttest.Host, tenant, mark string) neighbo
 func (n *neighbour) view(t *testing.T, h *hosttest.Host) string {
 	t.Helper()
 	var b strings.Builder
-	for _, path := range []string{"/handlers", "/sessions", "/sessions/" + n.ids["state session"] + "/state", "/plugins", "/workflows", "/keys", "/audit", "/tenants/" + n.ids["tenant"] + "/usage",
+	for _, path := range []string{"/handlers", "/sessions", "/sessions/" + n.ids["state session"] + "/state", "/plugins", "/workflows", "/resources", "/keys", "/audit", "/tenants/" + n.ids["tenant"] + "/usage",
 		"/handlers/" + n.ids["waiting handler"], "/plugins/" + n.ids["plugin"], "/workflows/" + n.ids["composed workflow"]} {
 		a := h.Ask(t, n.key.Key, "GET", path, "")
 		if a.Status != http.StatusOK && a.Status != http.StatusAccepted {

@@ -62,6 +62,10 @@ var roles = map[string]host.Role{
 	"GET /keys/:id":                       host.RoleAdmin,
 	"DELETE /keys/:id":                    host.RoleAdmin,
 	"POST /keys/:id/rotate":               host.RoleAdmin,
+	"GET /resources":                      host.RoleAdmin,
+	"GET /resources/:name":                host.RoleAdmin,
+	"PUT /resources/:name":                host.RoleAdmin,
+	"DELETE /resources/:name":             host.RoleAdmin,
 	"GET /metrics":                        roleServer,
 	"GET /audit":                          host.RoleAdmin,
 	"POST /workflows/:name/migrate":       host.RoleDeploy,
@@ -69,7 +73,7 @@ var roles = map[string]host.Role{
 	"GET /workflows/:name/representation": host.RoleRead,
 }
 
-// acts is how the audit log calls what routes do that only role deploy may; what is
+// acts is how the audit log calls what routes do that takes role deploy, and with resources; what is
 // done to tenants and keys its own room notes.
 var acts = map[string]string{
 	"PUT /plugins/:name":            "plugin.put",
@@ -77,6 +81,8 @@ var acts = map[string]string{
 	"PUT /workflows/:name":          "workflow.put",
 	"DELETE /workflows/:name":       "workflow.delete",
 	"POST /workflows/:name/migrate": "workflow.migrate",
+	"PUT /resources/:name":          "resource.put",
+	"DELETE /resources/:name":       "resource.delete",
 }
 
 // openRoutes ask for no key: they tell nothing worth protecting (the description of

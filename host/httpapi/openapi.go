@@ -272,6 +272,7 @@ var pathTexts = map[string]string{
 	"sessions":  "The session's name; that of a handler's private session is the handler's id.",
 	"tenants":   "The tenant's name.",
 	"keys":      "The key's id.",
+	"resources": "The resource's name, as plugins ask for it.",
 }
 
 var tenantParameter = parameter{

@@ -16,13 +16,14 @@ var groups = []group{
 	{"Sessions", "State that is carried across runs."},
 	{"Plugins", "The modules that workflows are made of."},
 	{"Tenants and keys", "Who may do what."},
+	{"Resources", "What steps may call outside."},
 	{"Server", "The server itself."},
 }
 
 // operations describes the routes, each by method and path as in roles.
 var operations = func() map[string]operation {
 	all := map[string]operation{}
-	for _, part := range []map[string]operation{workflowOperations, runOperations, sessionOperations, pluginOperations, accessOperations, serverOperations} {
+	for _, part := range []map[string]operation{workflowOperations, runOperations, sessionOperations, pluginOperations, accessOperations, resourceOperations, serverOperations} {
 		for route, op := range part {
 			all[route] = op
 		}

@@ -51,6 +51,9 @@ type Config struct {
 	// tenants and keys answer 404.
 	Access host.Access
 
+	// Resources manages what tenants have defined. nil: those routes answer 404.
+	Resources host.ResourceAdmin
+
 	// Quotas refuses what is more than a tenant may have. Default: nobody does.
 	Quotas Quotas
 
@@ -266,6 +269,7 @@ func (s *Server) routes() {
 	e.GET("/events/:id", s.streamEvents)
 	e.POST("/events/:id", s.sendEvent)
 	s.accessRoutes(read)
+	s.resourceRoutes(read)
 	s.descriptionRoutes(read)
 
 	s.least = leastRoles(e)

@@ -20,14 +20,20 @@ type Definition struct {
 	mode     host.ResourceMode
 	inFlight int
 	http     httpSettings
+	llm      llmSettings // of the kind llm
 	secrets  []secret
 	// trusted are the origins that secrets may be sent to: that of base_url, else
 	// those that the rules name without a star.
 	trusted map[string]bool
 }
 
-// KindHTTP makes HTTP requests.
-const KindHTTP = "http"
+// The kinds of resources.
+const (
+	KindHTTP = "http" // makes HTTP requests
+	KindLLM  = "llm"  // asks models, by HTTP requests
+)
+
+const kindNames = `"http" or "llm"`
 
 // grant says who may use a resource, and how.
 type grant struct {
@@ -115,7 +121,12 @@ func ParseFile(text []byte, from Sources) (*Table, error) {
 // Parse reads one definition: what stands under a name in a file. Secrets inside it
 // are taken as they are.
 func Parse(name string, text []byte, from Sources) (*Definition, error) {
-	p := &parser{reader: newReader(text), from: from, inline: true}
+	return parse(name, text, parser{from: from, inline: true})
+}
+
+func parse(name string, text []byte, how parser) (*Definition, error) {
+	p := &how
+	p.reader = newReader(text)
 	root := p.whole()
 	if root == nil {
 		return nil, p.err()
@@ -129,6 +140,12 @@ type parser struct {
 	*reader
 	from   Sources
 	inline bool // secrets may stand in the text
+	// tenant is whose definition it is, which grants nobody else and reads nothing of
+	// the server's; "": the operator's.
+	tenant string
+	// sealed are the secrets of a tenant's definition that was stored; nil: they stand
+	// in the text.
+	sealed map[string]string
 }
 
 // definition reads one; nil if something is wrong with it.
@@ -139,16 +156,23 @@ func (p *parser) definition(name string, at int64, v *value, path string) *Defin
 		p.problem(at, path, "%q is no name: it has 1 to %d bytes, without control characters", clip(name), maxName)
 	}
 	var grants *value
+	llm := isLLM(v)
+	if llm {
+		d.http, d.llm = defaultLLM()
+	}
 	p.fields(v, path, map[string]func(*value, string){
 		"kind":      func(v *value, path string) { p.kind(v, path, &d.Kind) },
-		"settings":  func(v *value, path string) { p.httpSettings(v, path, &d.http) },
+		"settings":  func(v *value, path string) { p.settings(v, path, d, llm) },
 		"secrets":   func(v *value, path string) { p.secrets(v, path, d) },
 		"grants":    func(v *value, _ string) { grants = v },
 		"mode":      func(v *value, path string) { p.mode(v, path, &d.mode) },
 		"in_flight": func(v *value, path string) { p.number(v, path, 1, maxInFlight, &d.inFlight) },
 	})
 	if v.kind == '{' && d.Kind == "" && !has(v, "kind") {
-		p.problem(v.at, path, "kind is missing: use %q", KindHTTP)
+		p.problem(v.at, path, "kind is missing: use %s", kindNames)
+	}
+	if llm && !has(v, "settings") {
+		p.problem(v.at, path, "settings are missing: %s", needsBase)
 	}
 	if grants != nil { // now that what they inherit is known
 		p.each(grants, join(path, "grants"), func(v *value, path string) { d.grants = append(d.grants, p.grant(v, path, d)) })
@@ -206,8 +230,8 @@ func (p *parser) boolean(v *value, path string, into *bool) {
 }
 
 func (p *parser) kind(v *value, path string, into *string) {
-	if p.str(v, path, into); *into != "" && *into != KindHTTP {
-		p.problem(v.at, path, "there is no kind %s: use %q", v.show(), KindHTTP)
+	if p.str(v, path, into); *into != "" && *into != KindHTTP && *into != KindLLM {
+		p.problem(v.at, path, "there is no kind %s: use %s", v.show(), kindNames)
 	}
 }
 
@@ -219,18 +243,38 @@ func (p *parser) mode(v *value, path string, into *host.ResourceMode) {
 	}
 }
 
-func (p *parser) httpSettings(v *value, path string, s *httpSettings) {
-	var allow *value
-	p.fields(v, path, map[string]func(*value, string){
+// isLLM looks ahead at a definition's kind.
+func isLLM(v *value) bool {
+	return slices.ContainsFunc(v.members, func(m member) bool { return m.name == "kind" && m.value.data == KindLLM })
+}
+
+// settings reads those of the definition's kind.
+func (p *parser) settings(v *value, path string, d *Definition, llm bool) {
+	if llm {
+		p.llmSettings(v, path, d)
+		return
+	}
+	p.httpSettings(v, path, &d.http)
+}
+
+// transport are the settings that every kind has which makes requests.
+func (p *parser) transport(s *httpSettings) map[string]func(*value, string) {
+	return map[string]func(*value, string){
 		"base_url":       func(v *value, path string) { p.baseURL(v, path, s) },
-		"allow":          func(v *value, _ string) { allow = v },
 		"networks":       func(v *value, path string) { p.networks(v, path, s) },
 		"timeout":        func(v *value, path string) { p.duration(v, path, &s.timeout) },
-		"redirects":      func(v *value, path string) { p.number(v, path, 0, maxRedirects, &s.redirects) },
 		"request_bytes":  func(v *value, path string) { p.number(v, path, 0, maxMessage, &s.requestBytes) },
 		"response_bytes": func(v *value, path string) { p.number(v, path, 0, maxMessage, &s.responseBytes) },
 		"header_bytes":   func(v *value, path string) { p.number(v, path, 1<<10, 1<<20, &s.headerBytes) },
-	})
+	}
+}
+
+func (p *parser) httpSettings(v *value, path string, s *httpSettings) {
+	var allow *value
+	known := p.transport(s)
+	known["allow"] = func(v *value, _ string) { allow = v }
+	known["redirects"] = func(v *value, path string) { p.number(v, path, 0, maxRedirects, &s.redirects) }
+	p.fields(v, path, known)
 	if allow != nil {
 		s.rules = p.rules(allow, join(path, "allow"))
 	} else if s.base != "" {
@@ -336,6 +380,10 @@ func (p *parser) secrets(v *value, path string, d *Definition) {
 // secret reads one, without ever showing it.
 func (p *parser) secret(m member, path string, d *Definition) {
 	s := secret{name: m.name}
+	if m.value.kind != '{' { // which shows no value
+		p.problem(m.value.at, path, "must be an object: where the secret is from and where it goes")
+		return
+	}
 	var env, file, inline string
 	at := m.value.at
 	p.fields(m.value, path, map[string]func(*value, string){
@@ -351,8 +399,12 @@ func (p *parser) secret(m member, path string, d *Definition) {
 			}
 		},
 	})
-	if m.value.kind != '{' {
+	if p.tenant != "" && (env != "" || file != "") {
+		p.problem(at, path, "the server's environment and files are the operator's: give the secret as value")
 		return
+	}
+	if p.sealed != nil {
+		inline = p.sealed[m.name]
 	}
 	given := 0
 	for _, text := range []string{env, file, inline} {
@@ -403,7 +455,7 @@ func (p *parser) readSecret(s *secret, env, file, inline string) string {
 
 func (p *parser) grant(v *value, path string, d *Definition) grant {
 	g := grant{mode: d.mode, inFlight: d.inFlight, rules: d.http.rules}
-	p.fields(v, path, map[string]func(*value, string){
+	known := map[string]func(*value, string){
 		"tenant":    func(v *value, path string) { p.str(v, path, &g.tenant) },
 		"workflow":  func(v *value, path string) { p.str(v, path, &g.workflow) },
 		"mode":      func(v *value, path string) { p.mode(v, path, &g.mode) },
@@ -417,8 +469,18 @@ func (p *parser) grant(v *value, path string, d *Definition) grant {
 				}
 			})
 		},
-	})
-	if v.kind == '{' && (!has(v, "tenant") || !has(v, "workflow")) {
+	}
+	if p.tenant != "" {
+		delete(known, "tenant")
+	}
+	p.fields(v, path, known)
+	switch {
+	case v.kind != '{':
+	case p.tenant != "":
+		if g.tenant = p.tenant; !has(v, "workflow") {
+			p.problem(v.at, path, "a grant names a workflow; \"*\" is any")
+		}
+	case !has(v, "tenant") || !has(v, "workflow"):
 		p.problem(v.at, path, "a grant names a tenant and a workflow; \"*\" is any")
 	}
 	return g

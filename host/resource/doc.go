@@ -1,6 +1,7 @@
-// Package resource is what an operator grants to workflows: definitions of
-// resources, as a file or a request has them, who may use them, and the kinds of
-// them. The kind http makes HTTP requests within a policy.
+// Package resource is what workflows may call outside: definitions of resources, as
+// the operator's file ([Table]) or a tenant's request has them ([Service]), who may use
+// them, and the kinds of them. The kind http makes HTTP requests within a policy; the
+// kind llm asks models by such requests. Secrets of tenants are sealed at rest ([Keys]).
 //
 // It must not know runs, sessions, journals or guests: it is asked whether someone
 // may use a resource, and makes a call when it is told to. It is the only package

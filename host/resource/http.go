@@ -156,10 +156,7 @@ func (k *httpKind) target(q *request) (*target, error) {
 
 // follow makes a request, and those that its answers redirect to.
 func (k *httpKind) follow(ctx context.Context, rules []rule, q *request, t *target, call *host.ResourceCall) (abi.Raw, *abi.Error) {
-	transport := k.transport
-	if call.Mode == host.ResourceFail {
-		transport = k.single
-	}
+	transport := k.transportOf(call)
 	asked := t.origin()
 	for hops := 0; ; hops++ {
 		if fail := check(rules, q.method, t); fail != nil {
@@ -190,6 +187,13 @@ func (k *httpKind) follow(ctx context.Context, rules []rule, q *request, t *targ
 			}
 		}
 	}
+}
+
+func (k *httpKind) transportOf(call *host.ResourceCall) *http.Transport {
+	if call.Mode == host.ResourceFail {
+		return k.single
+	}
+	return k.transport
 }
 
 func redirects(status int) bool {

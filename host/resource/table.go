@@ -9,7 +9,7 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// Table is the resources of a server. Its methods may be called from any
+// Table is the resources of an operator's file. Its methods may be called from any
 // goroutine; it implements host.Resources.
 type Table struct {
 	byName map[string]*installed
@@ -27,9 +27,21 @@ type kind interface {
 	close()
 }
 
-// install makes a definition ready for calls.
-func (t *Table) install(d *Definition) {
-	t.byName[d.Name] = &installed{d, newHTTP(d.http, d.secrets, d.trusted)}
+// newInstalled makes a definition ready for calls.
+func newInstalled(d *Definition) *installed {
+	web := newHTTP(d.http, d.secrets, d.trusted)
+	if d.Kind == KindLLM {
+		return &installed{d, newLLM(web, d.llm)}
+	}
+	return &installed{d, web}
+}
+
+func (t *Table) install(d *Definition) { t.byName[d.Name] = newInstalled(d) }
+
+// has reports whether the table has a resource that a tenant may have a grant of.
+func (t *Table) has(tenant, name string) bool {
+	r := t.byName[name]
+	return r != nil && slices.ContainsFunc(r.grants, func(g grant) bool { return g.tenant == "*" || g.tenant == tenant })
 }
 
 // Names lists the resources.
@@ -48,6 +60,10 @@ func (t *Table) Grant(user host.ResourceUser, decl abi.ResourceDecl) (host.Resou
 	if r == nil {
 		return host.ResourceGrant{}, refuse(user, decl, "there is no resource of this name")
 	}
+	return r.grant(user, decl)
+}
+
+func (r *installed) grant(user host.ResourceUser, decl abi.ResourceDecl) (host.ResourceGrant, error) {
 	if r.Kind != decl.Kind {
 		return host.ResourceGrant{}, refuse(user, decl, "the resource of this name is of the kind "+r.Kind)
 	}
@@ -74,6 +90,11 @@ func (t *Table) Call(ctx context.Context, call host.ResourceCall) (abi.Raw, *abi
 	if r == nil {
 		return nil, denied("the resource %s is not there any more", clip(call.Resource))
 	}
+	return r.make(ctx, call)
+}
+
+// make makes a call, if it is granted still.
+func (r *installed) make(ctx context.Context, call host.ResourceCall) (abi.Raw, *abi.Error) {
 	_, g := r.grantOf(call.User)
 	if g == nil {
 		return nil, denied("the resource %s is not granted any more", r.Name)

@@ -259,6 +259,9 @@ func (s *Scheduler) outside(ctx context.Context, o *outcall) (value abi.Raw, fai
 		Step: call.Step, RunID: call.RunID, Resource: call.Resource, Method: call.Method,
 		Payload: call.Payload, Key: call.Key, Mode: call.Mode,
 	}
+	out.Stream = &host.ResourceStream{Published: call.Streamed, Hash: call.Hash, Publish: func(ctx context.Context, d host.ResourceDelta) error {
+		return s.noteDelta(ctx, o, d)
+	}}
 	if span != nil {
 		out.Trace = s.cfg.Tracer.Outgoing(span)
 	}
@@ -268,6 +271,20 @@ func (s *Scheduler) outside(ctx context.Context, o *outcall) (value abi.Raw, fai
 		s.cfg.Tracer.Called(span)
 	}
 	return value, fail, true
+}
+
+// noteDelta brings a part of an answer to its session, which shows it. Nothing waits
+// until it is durable: what is shown is, and the rest comes in this order.
+func (s *Scheduler) noteDelta(ctx context.Context, o *outcall, d host.ResourceDelta) error {
+	ss, err := s.acquire(ctx, o.key.session, false)
+	if err != nil {
+		return err
+	}
+	ss.mu.Lock()
+	ss.note(engine.ResourceDelta{Invocation: o.key.invocation, Attempt: o.attempt, N: o.n, Delta: d})
+	ss.mu.Unlock()
+	ss.release()
+	return nil
 }
 
 // answerCall brings an answer to its session.

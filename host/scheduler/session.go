@@ -477,6 +477,9 @@ func entrySize(e *engine.Entry) int {
 	if e.Resource != nil {
 		n += len(e.Resource.Payload)
 	}
+	if e.Delta != nil {
+		n += len(e.Delta.Body)
+	}
 	if e.Answer != nil {
 		n += len(e.Answer.Value)
 	}

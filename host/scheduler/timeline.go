@@ -249,6 +249,9 @@ func (t *teller) describe(p *past, e *engine.Entry, out *host.TimelineEntry) err
 	if c := e.Resource; c != nil {
 		out.Called = &host.TimelineCall{Resource: c.Resource, Method: c.Method, Payload: c.Payload}
 	}
+	if d := e.Delta; d != nil {
+		out.Events = []abi.Event{{Type: engine.TypeAnswerPart, Body: d.Body}}
+	}
 	if a := e.Answer; a != nil {
 		out.Called = &host.TimelineCall{Resource: t.asked.Resource, Method: t.asked.Method, Answer: a.Value}
 		out.Err = a.Err

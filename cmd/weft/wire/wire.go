@@ -22,6 +22,7 @@ import (
 	"github.com/weftrun/weft/host/metrics"
 	"github.com/weftrun/weft/host/module"
 	"github.com/weftrun/weft/host/quota"
+	"github.com/weftrun/weft/host/resource"
 	"github.com/weftrun/weft/host/sandbox"
 	"github.com/weftrun/weft/host/scheduler"
 	"github.com/weftrun/weft/host/store/memory"
@@ -40,9 +41,11 @@ type Config struct {
 	Data string
 	// Limits of uploads and new runs, and the tenants' budgets. nil: the defaults.
 	Limits *host.LimitTable
-	// Resources are those that workflows may call; they are the caller's to close.
-	// nil: none.
-	Resources host.Resources
+	// Resources are the operator's, which workflows may call besides those that
+	// tenants define; they are the caller's to close. nil: none.
+	Resources *resource.Table
+	// ResourceKeys seal the secrets of what tenants define. nil: it has none.
+	ResourceKeys *resource.Keys
 	// IdleAfter, Tokens and Timeout: see scheduler.Config.
 	IdleAfter time.Duration
 	Tokens    int
@@ -94,6 +97,8 @@ type Host struct {
 	Sandbox *sandbox.Sandbox
 	Streams *stream.Hub
 	Quotas  *quota.Service
+	// Resources are those of the operator and of tenants.
+	Resources *resource.Service
 	// Secret is random, and the same for as long as the store is.
 	Secret []byte
 
@@ -103,7 +108,7 @@ type Host struct {
 	runs     chan error
 	jrnl     chan error
 	stopAcc  context.CancelFunc
-	acc      chan struct{} // closed when Access runs no more
+	acc      chan struct{} // closed when Access and Resources run no more
 	dead     chan struct{}
 	failure  error // of the journal; set before dead is closed
 	once     sync.Once
@@ -140,6 +145,10 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 	if h.Quotas, err = quota.New(ctx, quota.Config{Store: h.Store, Limits: cfg.Limits, Now: cfg.Now}); err != nil {
 		return nil, err
 	}
+	h.Resources, err = resource.NewService(ctx, resource.Config{Store: h.Store, File: cfg.Resources, Keys: cfg.ResourceKeys, Log: cfg.Log, Now: cfg.Now})
+	if err != nil {
+		return nil, err
+	}
 	h.Plugins, err = module.New(module.Config{Store: h.Store, Sandbox: h.Sandbox, Limits: cfg.Limits, Log: cfg.Log, Quota: h.Quotas.Plugin,
 		Settled: func(ctx context.Context) error { return h.Journal.Wait(ctx, h.Journal.Stats().Position) }})
 	if err != nil {
@@ -167,7 +176,7 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 			return hostcall.NewRehearsal(o, r, p)
 		},
 		Classify: classify, Parked: hostcall.ErrParked, Observer: observer(cfg.Metrics), Quotas: h.Quotas, Tracer: tracer(cfg.Tracer),
-		Tokens: cfg.Tokens, Relent: cfg.Relent, IdleAfter: cfg.IdleAfter, Limits: cfg.Limits, Resources: cfg.Resources, Timeout: cfg.Timeout, Now: cfg.Now, Log: cfg.Log,
+		Tokens: cfg.Tokens, Relent: cfg.Relent, IdleAfter: cfg.IdleAfter, Limits: cfg.Limits, Resources: h.Resources, Timeout: cfg.Timeout, Now: cfg.Now, Log: cfg.Log,
 		SnapshotEntries: cfg.SnapshotEntries, KeepEntries: cfg.KeepEntries, DueAtOnce: cfg.DueAtOnce, After: after,
 	})
 	if err != nil {
@@ -190,6 +199,7 @@ func (h *Host) forget(ctx context.Context, tenant string) error {
 		return err
 	}
 	h.Quotas.Forget(tenant)
+	h.Resources.Forget(tenant)
 	return nil
 }
 
@@ -279,8 +289,11 @@ func (h *Host) begin(ctx context.Context) {
 	actx, stopAcc := context.WithCancel(context.WithoutCancel(ctx))
 	h.stopAcc, h.acc = stopAcc, make(chan struct{})
 	go func() {
+		defer close(h.acc)
+		var uses sync.WaitGroup
+		uses.Go(func() { h.Resources.Run(actx) })
 		h.Access.Run(actx)
-		close(h.acc)
+		uses.Wait()
 	}()
 }
 
@@ -349,6 +362,9 @@ func (h *Host) release(ctx context.Context) error {
 	var errs []error
 	if h.Streams != nil {
 		h.Streams.Close()
+	}
+	if h.Resources != nil {
+		h.Resources.Close()
 	}
 	if h.Sandbox != nil {
 		errs = append(errs, h.Sandbox.Close(ctx))

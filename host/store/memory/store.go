@@ -35,13 +35,14 @@ type Store struct {
 	composed map[id][]host.CompositionVersion // likewise
 	// released are the modules that no name has any more, gone the compositions:
 	// they stay as long as a session needs them.
-	released map[string]bool
-	gone     map[string]*host.CompositionVersion // by digest
-	repeats  map[repeatKey]*host.Repeat
-	meta     map[string][]byte
-	spent    map[spentKey]*host.Spent
-	access   access
-	stats    host.StoreStats
+	released  map[string]bool
+	gone      map[string]*host.CompositionVersion // by digest
+	repeats   map[repeatKey]*host.Repeat
+	meta      map[string][]byte
+	spent     map[spentKey]*host.Spent
+	resources resources
+	access    access
+	stats     host.StoreStats
 }
 
 // id is a name inside a tenant.
@@ -91,18 +92,19 @@ var _ host.Store = (*Store)(nil)
 // New makes an empty store.
 func New() *Store {
 	return &Store{
-		sessions: map[host.SessionKey]*session{},
-		handlers: map[id]*handler{},
-		runs:     map[id]*host.Run{},
-		modules:  map[string]*host.ModuleRecord{},
-		released: map[string]bool{},
-		gone:     map[string]*host.CompositionVersion{},
-		plugins:  map[id][]host.PluginVersion{},
-		composed: map[id][]host.CompositionVersion{},
-		repeats:  map[repeatKey]*host.Repeat{},
-		meta:     map[string][]byte{},
-		spent:    map[spentKey]*host.Spent{},
-		access:   newAccess(),
+		sessions:  map[host.SessionKey]*session{},
+		handlers:  map[id]*handler{},
+		runs:      map[id]*host.Run{},
+		modules:   map[string]*host.ModuleRecord{},
+		released:  map[string]bool{},
+		gone:      map[string]*host.CompositionVersion{},
+		plugins:   map[id][]host.PluginVersion{},
+		composed:  map[id][]host.CompositionVersion{},
+		repeats:   map[repeatKey]*host.Repeat{},
+		meta:      map[string][]byte{},
+		spent:     map[spentKey]*host.Spent{},
+		resources: newResources(),
+		access:    newAccess(),
 	}
 }
 
@@ -117,6 +119,7 @@ func (s *Store) Close() error {
 	s.sessions, s.handlers, s.runs = nil, nil, nil
 	s.modules, s.plugins, s.composed, s.released, s.gone, s.repeats, s.meta, s.spent = nil, nil, nil, nil, nil, nil, nil, nil
 	s.access = access{}
+	s.resources = resources{}
 	return nil
 }
 

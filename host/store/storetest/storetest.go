@@ -76,6 +76,7 @@ func Run(t *testing.T, open func(t *testing.T) host.Store) {
 		{"ClearTenant", testClearTenant},
 		{"Spent", testSpent},
 		{"Held", testHeld},
+		{"Resources", testResources},
 		{"Meta", testMeta},
 		{"Stats", testStats},
 		{"Close", testClose},

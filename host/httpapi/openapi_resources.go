@@ -1,0 +1,22 @@
+package httpapi
+
+var resourceOperations = map[string]operation{
+	"GET /resources": {
+		group: "Resources", id: "listResources", summary: "List the resources that the tenant may use", text: "Those of the operator's file among them; secrets are shown by nobody.",
+		answers: []answer{ok("Resources", "The resources, with what workflows have used of them.")},
+	},
+	"GET /resources/:name": {
+		group: "Resources", id: "getResource", summary: "A resource, without its secrets",
+		answers: []answer{ok("Resource", "The resource.")},
+	},
+	"PUT /resources/:name": {
+		group: "Resources", id: "putResource", summary: "Define a resource, or replace it",
+		text: "It holds at once. Secrets are sealed, and are to be given each time. Only the server's own key may name networks.",
+		body: needed(&content{types: []string{"application/json"}, schema: anyObject}), fails: []int{409, 413, 429},
+		answers: []answer{ok("Resource", "It was there."), {status: 201, text: "It is made.", body: both(ref("Resource"))}},
+	},
+	"DELETE /resources/:name": {
+		group: "Resources", id: "deleteResource", summary: "Delete a resource",
+		fails: []int{409}, answers: []answer{gone("Nobody may use it any more.")},
+	},
+}

@@ -1,0 +1,162 @@
+package resource
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+)
+
+// maxToolCalls bounds those of one answer.
+const maxToolCalls = 128
+
+// readStream reads an answer that comes in parts. One that ends before it says so is
+// cut, whatever has come.
+func (k *llmKind) readStream(ctx context.Context, t *target, body io.Reader, out *deltas) (*completion, *abi.Error) {
+	most := k.web.settings.responseBytes
+	limited := &io.LimitedReader{R: body, N: int64(most) + 1}
+	lines := bufio.NewScanner(limited)
+	lines.Buffer(make([]byte, 0, 16<<10), most+1)
+	c := &completion{}
+	var text strings.Builder
+	for lines.Scan() && limited.N > 0 {
+		data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data:"))
+		if data = bytes.TrimSpace(data); !ok || len(data) == 0 {
+			continue
+		}
+		if string(data) == "[DONE]" {
+			c.content = string(k.web.blot([]byte(text.String())))
+			return c, nil
+		}
+		var part wireAnswer
+		if err := json.Unmarshal(data, &part); err != nil {
+			return nil, garbled(t, err)
+		}
+		if part.Error != nil {
+			return nil, garbled(t, errors.New(part.Error.Message))
+		}
+		if fail := c.part(t, &part, &text); fail != nil {
+			return nil, fail
+		}
+		if fail := out.came(ctx, func() string { return k.web.settled(text.String()) }); fail != nil {
+			return nil, fail
+		}
+	}
+	if limited.N <= 0 {
+		return nil, k.tooLong(t)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, k.web.failure(ctx, t, err)
+	}
+	return nil, k.web.failure(ctx, t, io.ErrUnexpectedEOF)
+}
+
+// settled is a text that goes on, without an end that may become a secret.
+func (k *httpKind) settled(text string) string {
+	keep := 0
+	for _, form := range k.blots {
+		for n := min(len(form)-1, len(text)); n > keep; n-- {
+			if strings.HasSuffix(text, string(form[:n])) {
+				keep = n
+			}
+		}
+	}
+	return string(k.blot([]byte(text[:len(text)-keep])))
+}
+
+// part adds a part of an answer.
+func (c *completion) part(t *target, p *wireAnswer, text *strings.Builder) *abi.Error {
+	c.use(p)
+	if p.Model != "" {
+		c.model = p.Model
+	}
+	if len(p.Choices) == 0 {
+		return nil
+	}
+	text.WriteString(p.Choices[0].Delta.Content)
+	c.refusal += p.Choices[0].Delta.Refusal
+	if f := p.Choices[0].FinishReason; f != "" {
+		c.finish = f
+	}
+	for _, call := range p.Choices[0].Delta.ToolCalls {
+		if call.Index < 0 || call.Index >= maxToolCalls {
+			return garbled(t, errors.New("it calls too many tools"))
+		}
+		for len(c.tools) <= call.Index {
+			c.tools = append(c.tools, toolCall{})
+		}
+		tool := &c.tools[call.Index]
+		if call.ID != "" {
+			tool.id = call.ID
+		}
+		tool.name += call.Function.Name
+		tool.arguments += call.Function.Arguments
+	}
+	return nil
+}
+
+// deltas publishes a text as it grows: what was published before, by this call or
+// before a crash, is not published again. If the text that comes now is another one,
+// it is published from its beginning, and says so.
+type deltas struct {
+	to        *host.ResourceStream // nil: nobody wants them
+	published int                  // bytes
+	hash      [32]byte             // of these
+	last      time.Time
+}
+
+// gather is how long deltas are gathered: each costs a row of the journal.
+const gather = 50 * time.Millisecond
+
+func newDeltas(call *host.ResourceCall) *deltas {
+	d := &deltas{to: call.Stream}
+	if d.to != nil {
+		d.published, d.hash = d.to.Published, d.to.Hash
+	}
+	return d
+}
+
+// came publishes what is new in a text that goes on.
+func (d *deltas) came(ctx context.Context, read func() string) *abi.Error {
+	if d.to == nil || time.Since(d.last) < gather {
+		return nil
+	}
+	if text := whole(read()); len(text) > d.published {
+		return d.publish(ctx, text)
+	}
+	return nil
+}
+
+// end publishes the rest of a text that was streamed.
+func (d *deltas) end(ctx context.Context, text string, streamed bool) *abi.Error {
+	if d.to == nil || !streamed || len(text) == d.published && sha256.Sum256([]byte(text)) == d.hash {
+		return nil
+	}
+	return d.publish(ctx, valid(text))
+}
+
+func (d *deltas) publish(ctx context.Context, text string) *abi.Error {
+	from := d.published
+	if from > len(text) || from > 0 && sha256.Sum256([]byte(text[:from])) != d.hash {
+		from = 0
+	}
+	hash := sha256.Sum256([]byte(text))
+	if err := d.to.Publish(ctx, host.ResourceDelta{Offset: from, Text: text[from:], Reset: from < d.published, Hash: hash}); err != nil {
+		return &abi.Error{Code: abi.StatusUnavailable.Code(), Message: "the stream of the run takes no more of the answer: " + host.MessageOf(err)}
+	}
+	d.published, d.hash, d.last = len(text), hash, time.Now()
+	return nil
+}
+
+// whole cuts a letter that has not come whole.
+func whole(text string) string {
+	return strings.TrimSuffix(valid(text), "\ufffd")
+}
