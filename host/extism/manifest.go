@@ -187,10 +187,10 @@ func (r *reading) settings(m map[string]any) {
 	if r.plugin.Level = slices.Index(levels, level); r.plugin.Level < 0 {
 		r.add(problemManifest, "", "log_level must be one of %s, not %q", strings.Join(levels, ", "), clip(level))
 	}
-	config, there := m["config"]
+	config := m["config"]
 	delete(m, "config")
 	values, ok := config.(map[string]any)
-	if there && !ok {
+	if config != nil && !ok {
 		r.add(problemManifest, "", "config must be an object of texts")
 	}
 	r.plugin.Config = map[string]string{}
