@@ -98,6 +98,9 @@ type reading struct {
 	problems  []host.Problem
 	plugin    Plugin
 	types     []string // of events that steps accept and emit
+	// atomic is what steps are that do not say: those that change variables by what
+	// they were, and wait for nothing, lose none to others.
+	atomic bool
 }
 
 func (r *reading) add(code, step, format string, args ...any) {
@@ -126,6 +129,8 @@ func Read(wasm []byte, functions []Function, imported []string) (*Plugin, []host
 	if !ok {
 		return nil, r.problems
 	}
+	has := func(name string) bool { return slices.Contains(imported, name) }
+	r.atomic = has("var_get") && has("var_set") && !has("http_request")
 	r.settings(m)
 	r.steps(m)
 	r.resources(m, imported)

@@ -70,19 +70,19 @@ func (r *reading) step(decl map[string]any) {
 		return
 	}
 	if _, twice := r.plugin.Steps[step]; twice {
-		r.add(problemManifest, step, "there are two steps %s", clip(step))
+		r.add(problemManifest, step, "there are two steps of that name")
 	}
 	r.export(step, export)
 	s := Step{Export: export}
 	var ok bool
 	if text := r.take(decl, step, "input", string(FormAuto)); true {
 		if s.Input, ok = inputForm(text); !ok {
-			r.add(problemForm, step, "the input of step %s cannot be %q: use %s", clip(step), clip(text), inputForms)
+			r.add(problemForm, step, "input cannot be %q: use %s", clip(text), inputForms)
 		}
 	}
 	if text := r.take(decl, step, "output", string(FormAuto)); true {
 		if s.Output, ok = outputForm(text); !ok {
-			r.add(problemForm, step, "the output of step %s cannot be %q: use %s", clip(step), clip(text), outputForms)
+			r.add(problemForm, step, "output cannot be %q: use %s", clip(text), outputForms)
 		}
 	}
 	s.Into = r.take(decl, step, "into", "")
@@ -91,6 +91,9 @@ func (r *reading) step(decl map[string]any) {
 	}
 	if _, there := decl["emits"]; !there {
 		decl["emits"] = []any{abi.TypeStop}
+	}
+	if _, there := decl["atomic"]; !there && r.atomic {
+		decl["atomic"] = true
 	}
 	r.types = append(r.types, typesOf(decl["accepts"])...)
 	r.types = append(r.types, typesOf(decl["emits"])...)
@@ -124,12 +127,12 @@ func (r *reading) retry(step string, v any) {
 func (r *reading) export(step, export string) {
 	i := slices.IndexFunc(r.functions, func(f Function) bool { return f.Name == export })
 	if i < 0 {
-		r.add(problemExport, step, "step %s: the module exports no function %s; it has %s", clip(step), clip(export), orNone(Candidates(r.functions)))
+		r.add(problemExport, step, "the module exports no function %s; it has %s", clip(export), orNone(Candidates(r.functions)))
 		return
 	}
 	if f := &r.functions[i]; !f.callable() {
-		r.add(problemSignature, step, "step %s: the function %s has %d parameters and %d results, a step must have none and at most one",
-			clip(step), clip(export), len(f.Params), len(f.Results))
+		r.add(problemSignature, step, "the function %s has %d parameters and %d results, a step must have none and at most one",
+			clip(export), len(f.Params), len(f.Results))
 	}
 }
 
@@ -151,7 +154,7 @@ func (r *reading) emitted(step string, v any, output Form) string {
 	}
 	typ, one := emits[0].(string)
 	if len(emits) > 1 || !one {
-		r.add(problemManifest, step, "step %s emits more than one event of one type: its output must be \"events\", and name them", clip(step))
+		r.add(problemManifest, step, "emits has more than one event of one type: output must be \"events\", and name them")
 	}
 	return typ
 }
