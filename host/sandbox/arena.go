@@ -36,7 +36,7 @@ const (
 	arenaKept    = 64 << 10 // bytes that stay for the next call
 	arenaPage    = 64 << 10
 	leastBlock   = 16
-	blocksKept   = 64
+	blocksKept   = 1024
 	blockCharge  = 256 // bytes that the host has for a block, counted as if they were the guest's
 	blockClasses = 3   // bits: eight sizes from one power of two to the next
 )
