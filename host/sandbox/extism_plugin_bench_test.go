@@ -33,9 +33,9 @@ func BenchmarkExtism(b *testing.B) {
 		wasm         []byte
 	}{
 		{"rust", "count_vowels", rust},
-		{"tinygo", "count_vowels", guestBuild(b, "extism-go", "tinygo")},
-		{"tinygo", "echo", guestBuild(b, "extism-go", "tinygo")},
-		{"go", "count_vowels", guestBuild(b, "extism-go", "go")},
+		{"tinygo", "count_vowels", extismBuild(b, "tinygo")},
+		{"tinygo", "echo", extismBuild(b, "tinygo")},
+		{"go", "count_vowels", extismBuild(b, "go")},
 	} {
 		for _, size := range []int{256, 64 << 10} {
 			b.Run(fmt.Sprintf("%s/%s/%d", guest.name, guest.export, size), func(b *testing.B) {

@@ -42,7 +42,7 @@ func (o *outside) Checkpoint(uint64) error { return nil }
 
 func (o *outside) Call(im abi.Import, req []byte, clock int64) ([]byte, abi.Status, int64, error) {
 	o.calls++
-	answer, err := abi.Raw(abi.Null), error(nil)
+	answer, err := abi.Null, error(nil)
 	switch im {
 	case abi.ImportStateGet:
 		m, _ := abi.DecodeStateGet(req)
@@ -113,6 +113,7 @@ type pair struct {
 	ours    *outside
 	limits  host.Limits
 	version map[string]string // configuration of the step
+	panics  string            // what is told of one
 }
 
 // inBoth loads a plugin in both hosts; its exports named are steps of ours.
@@ -145,8 +146,8 @@ func inBoth(t testing.TB, b bench, wasm []byte, config map[string]string, export
 }
 
 // anew is the same pair, with nothing left of what ran before.
-func (p *pair) anew(t testing.TB) *pair {
-	return &pair{t: t, bench: p.bench, digest: p.digest, theirs: p.theirs, ours: &outside{state: map[string]abi.Raw{}}, limits: host.DefaultLimits()}
+func (p *pair) anew(t testing.TB, panics string) *pair {
+	return &pair{t: t, panics: panics, bench: p.bench, digest: p.digest, theirs: p.theirs, ours: &outside{state: map[string]abi.Raw{}}, limits: host.DefaultLimits()}
 }
 
 // instance is a new one in Extism's host.

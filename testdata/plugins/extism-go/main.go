@@ -106,8 +106,8 @@ func fetch() int32 {
 	return 0
 }
 
-//go:wasmexport log
-func log() int32 {
+//go:wasmexport log_lines
+func logLines() int32 {
 	pdk.Log(pdk.LogDebug, "a debug line")
 	pdk.Log(pdk.LogInfo, pdk.InputString())
 	pdk.Log(pdk.LogError, "an error line")
