@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 
 	sdk "github.com/extism/go-sdk"
@@ -20,22 +18,16 @@ import (
 //   - sdk-warm: Extism's host, one instance, nothing reset
 //   - sdk-fresh: Extism's host, a new instance for each call
 func BenchmarkExtism(b *testing.B) {
-	dir, err := sdkModules()
-	if err != nil {
-		b.Fatal(err)
-	}
-	rust, err := os.ReadFile(filepath.Join(dir, "count_vowels.wasm"))
-	if err != nil {
-		b.Fatal(err)
-	}
 	for _, guest := range []struct {
 		name, export string
 		wasm         []byte
 	}{
-		{"rust", "count_vowels", rust},
 		{"tinygo", "count_vowels", extismBuild(b, "tinygo")},
 		{"tinygo", "echo", extismBuild(b, "tinygo")},
+		{"rust", "count_vowels", extismBuild(b, "rust")},
+		{"rust", "echo", extismBuild(b, "rust")},
 		{"go", "count_vowels", extismBuild(b, "go")},
+		{"go", "echo", extismBuild(b, "go")},
 	} {
 		for _, size := range []int{256, 64 << 10} {
 			b.Run(fmt.Sprintf("%s/%s/%d", guest.name, guest.export, size), func(b *testing.B) {
