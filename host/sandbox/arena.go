@@ -98,11 +98,12 @@ func (a *arena) alloc(n uint64) uint64 {
 	return at
 }
 
-// grow appends zeros.
+// grow appends zeros. All growing together copies at most three times what there is
+// in the end, which is what alloc charges for.
 func (a *arena) grow(n int) {
 	need := len(a.b) + n
 	if need > cap(a.b) {
-		larger := make([]byte, len(a.b), max(need, min(2*cap(a.b), cap(a.b)+16<<20), 4<<10))
+		larger := make([]byte, len(a.b), max(need, cap(a.b)/2*3, 4<<10))
 		copyPieces(larger, a.b)
 		a.b = larger
 	}
@@ -153,22 +154,23 @@ func (a *arena) view(at, n uint64) []byte {
 
 // load reads 8 bytes.
 func (a *arena) load(at uint64) uint64 {
-	if b := a.view(at, 8); len(b) == 8 {
+	b := a.view(at, 8)
+	if len(b) == 8 {
 		return binary.LittleEndian.Uint64(b)
-	} else {
-		var whole [8]byte
-		copy(whole[:], b)
-		return binary.LittleEndian.Uint64(whole[:])
 	}
+	var whole [8]byte
+	copy(whole[:], b)
+	return binary.LittleEndian.Uint64(whole[:])
 }
 
 // store writes 8 bytes, as far as they are a block's.
 func (a *arena) store(at, value uint64) {
-	if b := a.view(at, 8); len(b) == 8 {
+	b := a.view(at, 8)
+	if len(b) == 8 {
 		binary.LittleEndian.PutUint64(b, value)
-	} else {
-		var whole [8]byte
-		binary.LittleEndian.PutUint64(whole[:], value)
-		copy(b, whole[:])
+		return
 	}
+	var whole [8]byte
+	binary.LittleEndian.PutUint64(whole[:], value)
+	copy(b, whole[:])
 }

@@ -116,7 +116,7 @@ func (g *guest) alloc(n uint64) uint64 {
 		g.giveUp(codeLimit, "alloc: %d bytes more, beside the %d that were allocated and the module's own memory, are more than %d (limit memory_bytes)",
 			n, a.bytes(), g.limits.MemoryBytes)
 	}
-	g.charge(bytesFuel(int(2 * n)))
+	g.charge(bytesFuel(int(3 * n)))
 	return a.alloc(n)
 }
 
