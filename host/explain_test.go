@@ -41,7 +41,7 @@ func TestEveryCodeIsExplained(t *testing.T) {
 		calls = append(calls, status.Code())
 	}
 	for _, s := range load(t) {
-		if !s.test && slices.Contains([]string{"host/engine", "host/flow", "host/module", "host/sandbox"}, s.room) {
+		if !s.test && slices.Contains([]string{"host/engine", "host/flow", "host/module", "host/sandbox", "host/extism"}, s.room) {
 			problems = append(problems, problemCodes(s.file)...)
 		}
 	}

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,7 +22,7 @@ import (
 const wasmMagic = "\x00asm"
 
 func newPush() *cobra.Command {
-	var name string
+	var name, manifest string
 	var check bool
 	cmd := &cobra.Command{
 		Use:   "push FILE.wasm",
@@ -35,10 +37,15 @@ same bytes again change nothing.
 The plugin's name is the file's, without .wasm and without -go or -tinygo, which
 the build puts there. Its workflow is named by the plugin itself; a part makes none
 before 'weft compose'. Workflows that are composed of the plugin take the new
-version, which is refused if it would break one.`,
+version, which is refused if it would break one.
+
+A plugin made for Extism says nothing of itself. With one function it needs no more:
+that becomes the one step, from the start event to the result. Else a manifest says
+which function is which step (docs/extism.md); it becomes part of the module.`,
 		Example: `  weft push build/plugins/counter-go.wasm
   weft push step.wasm --name greet
   weft push step.wasm --check           # can runs that wait go on with it?
+  weft push step.wasm --manifest step.json  # made for Extism
   weft push step.wasm --json | jq .sha256`,
 		Args: takes("FILE.wasm"),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -46,17 +53,18 @@ version, which is refused if it would break one.`,
 		},
 	}
 	cmd.Flags().StringVar(&name, "name", "", "`NAME` of the plugin (default: from the file's name)")
+	cmd.Flags().StringVar(&manifest, "manifest", "", "`FILE` with the manifest of a plugin made for Extism (JSON)")
 	cmd.Flags().BoolVar(&check, "check", false, "say which runs under way could not be moved to the new version")
 	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
 		if name == "" {
 			name = exampleName(args[0])
 		}
-		return push(ctx, r, args[0], name, check)
+		return push(ctx, r, args[0], name, manifest, check)
 	})
 }
 
-func push(ctx context.Context, r *remote, file, name string, check bool) error {
-	wasm, err := readModule(file)
+func push(ctx context.Context, r *remote, file, name, manifest string, check bool) error {
+	wasm, err := readPlugin(file, manifest)
 	if err != nil {
 		return err
 	}
@@ -92,6 +100,26 @@ func whatNow(r *remote, info *host.PluginInfo) string {
 	return fmt.Sprintf("it is a part, and makes no workflow by itself; compose one with: %s\n",
 		r.hint("compose", "NAME", "--plugin", printable(info.Name), "--plugin", "..."))
 }
+
+// readPlugin reads a module, and its manifest if there is one.
+func readPlugin(file, manifest string) ([]byte, error) {
+	wasm, err := readModule(file)
+	if err != nil || manifest == "" {
+		return wasm, err
+	}
+	text, err := readAtMost(manifest, maxManifest)
+	if err != nil {
+		return nil, err
+	}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, text); err != nil {
+		return nil, fmt.Errorf("%s is no JSON: %w", manifest, err)
+	}
+	return abi.WithManifest(wasm, compact.Bytes()), nil
+}
+
+// maxManifest bounds a manifest beside a module, in bytes.
+const maxManifest = 1 << 20
 
 // readModule reads a file that is to be a WebAssembly module.
 func readModule(file string) ([]byte, error) {

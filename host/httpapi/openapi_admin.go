@@ -59,6 +59,8 @@ var pluginOperations = map[string]operation{
 		group: "Plugins", id: "putPlugin", summary: "Upload a version of a plugin",
 		text:  "The module is checked, rewritten and asked what it is. The same bytes again change nothing. What is wrong is listed as a whole.",
 		query: []parameter{{name: "check", schema: aFlagOff, text: "Say also what the upload means for runs under way."}},
+		headers: []parameter{{name: headerManifest, schema: aText,
+			text: "Of a plugin of Extism's: which export is which step, as JSON or base64 of it. It becomes part of the module."}},
 		body: needed(&content{types: []string{"application/wasm", "application/octet-stream", "application/x-www-form-urlencoded"},
 			schema: nil}),
 		fails:   []int{409, 422, 429},

@@ -1,13 +1,18 @@
 package httpapi
 
 import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
 	"net/http"
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 )
 
@@ -35,6 +40,9 @@ func (s *Server) putPlugin(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	if wasm, err = withManifest(c.Request().Header, wasm); err != nil {
+		return err
+	}
 	info, created, err := s.cfg.Plugins.Put(c.Request().Context(), tenantOf(c), name, wasm)
 	if err != nil {
 		return err
@@ -51,6 +59,30 @@ func (s *Server) putPlugin(c echo.Context) error {
 		return err
 	}
 	return s.answerPlugin(c, status, &info, func(dst []byte) ([]byte, error) { return appendChecks(dst, tenantOf(c), checks) })
+}
+
+// headerManifest has the manifest of a module that does not describe itself, as a
+// plugin of Extism's: JSON, or that in base64, which any text survives.
+const headerManifest = "X-Weft-Manifest"
+
+// withManifest gives a module with the manifest of its upload, if there is one.
+func withManifest(header http.Header, wasm []byte) ([]byte, error) {
+	text := strings.TrimSpace(header.Get(headerManifest))
+	if text == "" {
+		return wasm, nil
+	}
+	manifest := []byte(text)
+	if !strings.HasPrefix(text, "{") {
+		var err error
+		if manifest, err = base64.StdEncoding.DecodeString(text); err != nil {
+			return nil, invalid("The header %s is neither a JSON object nor base64 of one: %v", headerManifest, err)
+		}
+	}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, manifest); err != nil {
+		return nil, invalid("The header %s is no JSON: %v", headerManifest, err)
+	}
+	return abi.WithManifest(wasm, compact.Bytes()), nil
 }
 
 // getPlugin answers the newest version of a plugin.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/extism"
 )
 
 // legalName is what plugins and workflows may be called.
@@ -25,6 +26,7 @@ func (s *Service) Put(ctx context.Context, tenant, name string, wasm []byte) (ho
 		return host.PluginInfo{}, false, host.Errorf(host.CodeInvalidArgument,
 			"%.140q is no name for a plugin: use 1 to 128 of a-z, 0-9, '.', '_' and '-', beginning with a letter or digit", name)
 	}
+	wasm = extism.Complete(wasm, name)
 	limits := s.limits.Limits(tenant, name)
 	if limit := limits.ModuleBytes; len(wasm) > limit {
 		return host.PluginInfo{}, false, host.Errorf(host.CodeTooLarge, "the module has %d bytes, at most %d are allowed (limit module_bytes)", len(wasm), limit)

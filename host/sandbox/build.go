@@ -105,9 +105,10 @@ func (s *Sandbox) buildHere(key moduleKey, wasm []byte, limits *host.Limits) (*m
 func (s *Sandbox) make(key moduleKey, wasm []byte, limits *host.Limits, folder string) (m *module, runs []byte, err error) {
 	checked := *limits
 	checked.TableEntries = key.tables
-	bin, problems := inspect(wasm, checked)
-	if len(problems) > 0 {
-		return nil, nil, invalid(problems...)
+	i := inspection{limits: checked}
+	bin := i.whole(wasm)
+	if len(i.problems) > 0 {
+		return nil, nil, invalid(i.problems...)
 	}
 	if err := s.validate(wasm); err != nil {
 		return nil, nil, err
@@ -117,6 +118,7 @@ func (s *Sandbox) make(key moduleKey, wasm []byte, limits *host.Limits, folder s
 	if err != nil {
 		return nil, nil, err
 	}
+	m.plan.Extism = i.extism
 	g, fuel, err := m.initialized(limits, limits.MemoryBytes)
 	if err != nil {
 		m.close()

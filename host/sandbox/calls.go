@@ -10,11 +10,12 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host/extism"
 	"github.com/weftrun/weft/host/sandbox/rewrite"
 	"github.com/weftrun/weft/host/sandbox/wasi"
 )
 
-// hostFunc is one import of weft:v1.
+// hostFunc is one import of weft:v1, or of Extism's.
 type hostFunc struct {
 	is    rewrite.FuncType
 	serve func(g *guest, args []uint64)
@@ -70,19 +71,27 @@ func serveImports(ctx context.Context, r wazero.Runtime, asked []importName) err
 	if err := serveMeter(ctx, r); err != nil {
 		return err
 	}
-	if len(names[abi.ImportModule]) == 0 {
+	if err := serveFrom(ctx, r, abi.ImportModule, names[abi.ImportModule], imports); err != nil {
+		return err
+	}
+	return serveFrom(ctx, r, extism.HostModule, names[extism.HostModule], extismImports)
+}
+
+// serveFrom makes those functions of a module available that are asked for.
+func serveFrom[N ~string](ctx context.Context, r wazero.Runtime, module string, asked []string, functions map[N]hostFunc) error {
+	if len(asked) == 0 {
 		return nil
 	}
-	builder := r.NewHostModuleBuilder(abi.ImportModule)
-	for _, name := range names[abi.ImportModule] {
-		f := imports[abi.Import(name)]
+	builder := r.NewHostModuleBuilder(module)
+	for _, name := range asked {
+		f := functions[N(name)]
 		serve := api.GoModuleFunc(func(ctx context.Context, _ api.Module, stack []uint64) {
 			f.serve(guestOf(ctx), stack)
 		})
 		builder.NewFunctionBuilder().WithGoModuleFunction(serve, []byte(f.is.Params), []byte(f.is.Results)).Export(name)
 	}
 	if _, err := builder.Instantiate(ctx); err != nil {
-		return fmt.Errorf("instantiate %s: %w", abi.ImportModule, err)
+		return fmt.Errorf("instantiate %s: %w", module, err)
 	}
 	return nil
 }
@@ -199,7 +208,12 @@ func (g *guest) hostCall(im abi.Import, ptr, length uint32) uint64 {
 		g.response = abi.Null // what is logged there is of no invocation
 		return uint64(abi.StatusOK)<<32 | uint64(len(g.response))
 	}
-	request := clone(view, nil)
+	response, status := g.answer(im, clone(view, nil))
+	return uint64(status)<<32 | uint64(len(response))
+}
+
+// answer has a request answered, which is the callee's from now on.
+func (g *guest) answer(im abi.Import, request []byte) ([]byte, abi.Status) {
 	g.meter.charge(callFuel + bytesFuel(len(request)))
 	g.refuel() // the token is asked before each call
 	response, status, clock, err := g.calls.Call(im, request, g.clock)
@@ -211,7 +225,7 @@ func (g *guest) hostCall(im abi.Import, ptr, length uint32) uint64 {
 	if g.meter.replaying && !g.replaying() {
 		g.meter.live()
 	}
-	return uint64(status)<<32 | uint64(len(response))
+	return response, status
 }
 
 // unwind leaves the guest with an error that is not its own.
@@ -276,5 +290,8 @@ func (g *guest) Print(fd uint32, text []byte) {
 
 // Exit implements wasi.Host.
 func (g *guest) Exit(code uint32) {
+	if g.extism != nil {
+		g.extismExit(code)
+	}
 	g.giveUp(codeTrap, "called proc_exit(%d)", code)
 }

@@ -67,7 +67,9 @@ type guest struct {
 	mem      api.Memory
 	linear   *memory.Linear
 	step     api.Function
-	globals  []api.MutableGlobal // see mutable
+	globals  []api.MutableGlobal     // see mutable
+	exports  map[string]api.Function // of an Extism plugin, as far as they were called
+	extism   *extismCall             // nil: not of one
 	// unharmed says that the last call returned, trapped or was unwound by an
 	// import, so that the instance can be used again once it is reset.
 	unharmed bool
@@ -210,6 +212,9 @@ func (g *guest) overflow() {
 
 // invoke runs weft_step. The error is not the guest's.
 func (g *guest) invoke(ctx context.Context, inv *host.Invocation) (host.InvocationResult, error) {
+	if g.extism != nil {
+		return g.invokeExtism(ctx, inv)
+	}
 	g.begin(inv)
 	g.stack[0] = uint64(len(inv.Input))
 	err := g.enter(ctx, inv.Limits.Fuel, inv.Limits.WallTime, func(ctx *call) error {

@@ -50,12 +50,22 @@ func (m *module) initialized(limits *host.Limits, memoryBytes int) (_ *guest, fu
 	for _, s := range m.segments {
 		copyPieces(g.linear.Bytes()[s.Offset:][:len(s.Data)], s.Data)
 	}
-	for _, name := range []string{rewrite.ExportStart, abi.ExportInitialize} {
+	begin := []string{rewrite.ExportStart, abi.ExportInitialize}
+	if m.plan.Extism != nil {
+		begin = begin[:1]
+	}
+	for _, name := range begin {
 		if f := g.instance.ExportedFunction(name); f != nil {
 			if err := g.enterFor(phaseInitialize, caller(f)); err != nil {
 				return nil, 0, err
 			}
 		}
+	}
+	if m.plan.Extism != nil {
+		if err := g.startExtism(); err != nil {
+			return nil, 0, err
+		}
+		return made, g.burnt, g.grownTooFar(memoryBytes)
 	}
 	if err := g.enterFor(phaseDescribe, caller(g.instance.ExportedFunction(abi.ExportDescribe))); err != nil {
 		return nil, 0, err
@@ -63,10 +73,15 @@ func (m *module) initialized(limits *host.Limits, memoryBytes int) (_ *guest, fu
 	if g.outputs == 0 {
 		return nil, 0, g.describeProblem(&abi.Error{Code: codeOutput, Message: "returned without calling output"})
 	}
-	if g.linear.Refused() {
-		return nil, 0, g.describeProblem(&abi.Error{Code: codeLimit, Message: fmt.Sprintf("wants to grow the memory beyond %d bytes (limit memory_bytes)", memoryBytes)})
+	return made, g.burnt, g.grownTooFar(memoryBytes)
+}
+
+// grownTooFar is the error of a guest that wanted more memory than there is.
+func (g *making) grownTooFar(memoryBytes int) error {
+	if !g.linear.Refused() {
+		return nil
 	}
-	return made, g.burnt, nil
+	return g.describeProblem(&abi.Error{Code: codeLimit, Message: fmt.Sprintf("wants to grow the memory beyond %d bytes (limit memory_bytes)", memoryBytes)})
 }
 
 // restored makes an instance and fills in the snapshot.
@@ -135,7 +150,11 @@ func (m *module) newGuest(limits *host.Limits, memoryBytes, size int) (*guest, e
 
 func (m *module) guestIn(linear *memory.Linear, limits *host.Limits, memoryBytes int) *guest {
 	linear.SetLimit(uint64(memoryBytes))
-	return &guest{module: m, limits: *limits, linear: linear}
+	g := &guest{module: m, limits: *limits, linear: linear}
+	if m.plan.Extism != nil {
+		g.extism = &extismCall{plugin: m.plan.Extism}
+	}
+	return g
 }
 
 // unlessMade drops the guest if making it failed or panicked.
@@ -154,6 +173,9 @@ func (g *guest) unlessMade(panicked any, err error) error {
 func (m *module) takeImage(g *guest, fuel uint64) {
 	p := m.plan
 	p.Manifest, p.DescribeFuel = g.output, fuel
+	if p.Extism != nil {
+		p.Manifest = p.Extism.Manifest
+	}
 	p.ImageHash, p.ImageBytes = g.linear.Hash(), len(g.linear.Bytes())
 	if !p.Restorable {
 		return
@@ -198,6 +220,10 @@ func (g *guest) reset() bool {
 		// The recursion may have left megabytes of stack with the function; a
 		// new one begins with a small stack.
 		g.step = g.instance.ExportedFunction(abi.ExportStep)
+		clear(g.exports)
+	}
+	if g.extism != nil {
+		g.extism.begin()
 	}
 	g.calls, g.token, g.input, g.buffer, g.response, g.output = nil, nil, nil, nil, nil, nil
 	g.call.Context = nil

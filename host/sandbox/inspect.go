@@ -8,6 +8,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/extism"
 	"github.com/weftrun/weft/host/sandbox/rewrite"
 	"github.com/weftrun/weft/host/sandbox/wasi"
 )
@@ -65,6 +66,7 @@ type inspection struct {
 	m        *rewrite.Module
 	limits   host.Limits
 	problems []host.Problem
+	extism   *extism.Plugin // what it is, if it is a plugin of Extism's
 }
 
 func (i *inspection) add(code, format string, args ...any) {
@@ -74,27 +76,35 @@ func (i *inspection) add(code, format string, args ...any) {
 // inspect reads a module and lists all that the sandbox has against it; with
 // problems the module may be nil.
 func inspect(wasm []byte, limits host.Limits) (*rewrite.Module, []host.Problem) {
-	i := &inspection{limits: limits}
-	if len(wasm) > limits.ModuleBytes {
+	i := inspection{limits: limits}
+	return i.whole(wasm), i.problems
+}
+
+func (i *inspection) whole(wasm []byte) *rewrite.Module {
+	if limits := i.limits; len(wasm) > limits.ModuleBytes {
 		i.add(problemTooLarge, "the module has %d bytes, at most %d are allowed (limit module_bytes): strip debug information and names", len(wasm), limits.ModuleBytes)
-		return nil, i.problems
+		return nil
 	}
 	m, err := rewrite.Parse(wasm)
 	if err != nil {
 		i.unreadable(err)
-		return nil, i.problems
+		return nil
 	}
 	i.m = m
 	i.counts()
 	i.importsAllowed()
 	i.memory()
 	i.tables()
-	i.exports()
+	if extism.Is(wasm) {
+		i.asExtism(wasm)
+	} else {
+		i.exports()
+	}
 	if more := len(i.problems) - maxProblems; more > 0 {
 		i.problems = i.problems[:maxProblems]
 		i.add(problemTooMany, "%d more problems are not listed", more)
 	}
-	return m, i.problems
+	return m
 }
 
 func (i *inspection) unreadable(err error) {
@@ -149,6 +159,9 @@ func importSignature(module, name string) (rewrite.FuncType, bool) {
 	case abi.ImportModule:
 		f, ok := imports[abi.Import(name)]
 		return f.is, ok
+	case extism.HostModule:
+		f, ok := extismImports[name]
+		return f.is, ok
 	case wasi.ModuleName:
 		params, results, ok := wasi.Signature(name)
 		return rewrite.FuncType{Params: string(params), Results: string(results)}, ok
@@ -161,10 +174,15 @@ func allowedOf(module string) string {
 	switch module {
 	case abi.ImportModule:
 		return "allowed of " + module + " are " + strings.Join(importNames(), ", ")
+	case extism.HostModule:
+		return "allowed of " + module + " are " + strings.Join(extismNames(), ", ")
 	case wasi.ModuleName:
 		return "allowed of " + module + " are the functions of WASI preview 1"
 	}
-	return fmt.Sprintf("imports may come from %s and %s", abi.ImportModule, wasi.ModuleName)
+	if strings.HasPrefix(module, "extism:") {
+		return "host functions of an Extism host's own are not there: plugins have what is in " + extism.HostModule
+	}
+	return fmt.Sprintf("imports may come from %s and %s, and those of Extism's plugins from %s", abi.ImportModule, wasi.ModuleName, extism.HostModule)
 }
 
 func importText(im rewrite.Import) string { return short(im.Module) + "." + short(im.Name) }
@@ -221,21 +239,58 @@ func (i *inspection) exports() {
 			}
 		}
 	}
-	if ex, there := byName[abi.ExportMemory]; !there {
-		i.add(problemMissingExport, "export %s is missing: the module must export its memory under this name", abi.ExportMemory)
-	} else if ex.Kind != rewrite.KindMemory {
-		i.add(problemSignature, "export %s must be the memory, not a %s", abi.ExportMemory, kindName(ex.Kind))
-	}
+	i.exportedMemory(byName)
 	_, start := byName["_start"]
 	_, initialize := byName[abi.ExportInitialize]
 	if start && !initialize {
 		i.add(problemCommand, "the module is a command (it exports _start and no %s): %s", abi.ExportInitialize, buildAdvice)
 	}
+	i.reservedNames(abi.ExportDescribe, abi.ExportStep)
+}
+
+// exportedMemory checks that the memory is exported under the one name.
+func (i *inspection) exportedMemory(byName map[string]rewrite.Export) {
+	if ex, there := byName[abi.ExportMemory]; !there {
+		i.add(problemMissingExport, "export %s is missing: the module must export its memory under this name", abi.ExportMemory)
+	} else if ex.Kind != rewrite.KindMemory {
+		i.add(problemSignature, "export %s must be the memory, not a %s", abi.ExportMemory, kindName(ex.Kind))
+	}
+}
+
+// reservedNames checks that no export has a name that is the host's, but those given.
+func (i *inspection) reservedNames(but ...string) {
 	for _, ex := range i.m.Exports {
-		if ex.Name != abi.ExportDescribe && ex.Name != abi.ExportStep && slices.ContainsFunc(reserved, func(prefix string) bool { return strings.HasPrefix(ex.Name, prefix) }) {
+		if !slices.Contains(but, ex.Name) && slices.ContainsFunc(reserved, func(prefix string) bool { return strings.HasPrefix(ex.Name, prefix) }) {
 			i.add(problemReserved, "export %s: names that begin with %s are reserved", short(ex.Name), strings.Join(reserved, " or "))
 		}
 	}
+}
+
+// asExtism checks a plugin of Extism's: it needs a manifest for what others say
+// themselves.
+func (i *inspection) asExtism(wasm []byte) {
+	byName := map[string]rewrite.Export{}
+	var functions []extism.Function
+	for _, ex := range i.m.Exports {
+		byName[ex.Name] = ex
+		if is, ok := i.m.Signature(ex.Index); ex.Kind == rewrite.KindFunc && ok {
+			functions = append(functions, extism.Function{Name: ex.Name, Params: is.Params, Results: is.Results})
+		}
+	}
+	var imported []string
+	for _, im := range i.m.Imports {
+		switch im.Module {
+		case extism.HostModule:
+			imported = append(imported, im.Name)
+		case abi.ImportModule:
+			i.add(problemImport, "import %s is not for a plugin of Extism's: it has what is in %s", importText(im), extism.HostModule)
+		}
+	}
+	i.exportedMemory(byName)
+	i.reservedNames(abi.ExportDescribe)
+	plugin, problems := extism.Read(wasm, functions, imported)
+	i.extism = plugin
+	i.problems = append(i.problems, problems...)
 }
 
 // importList lists the functions that a module imports, as module.name, sorted.

@@ -5,7 +5,9 @@ import (
 	"encoding/hex"
 	"fmt"
 
+	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/extism"
 	"github.com/weftrun/weft/host/sandbox/rewrite"
 )
 
@@ -20,6 +22,8 @@ type plan struct {
 	Imports     []importName
 	ImportFuncs uint32            // functions that the original imports
 	Names       map[uint32]string // of the functions that are exported, by their index in the original
+
+	Extism *extism.Plugin `json:",omitempty"` // of a plugin of Extism's
 
 	Restorable bool     // there is a snapshot, and GlobalValues
 	Fallback   []string // why not
@@ -58,7 +62,7 @@ func newPlan(wasm []byte, m *rewrite.Module, r *rewrite.Result) *plan {
 func (p *plan) breaches(limits host.Limits) (problems []host.Problem) {
 	if p.ImageBytes > limits.MemoryBytes {
 		problems = append(problems, host.Problem{Code: problemTooLarge, Message: fmt.Sprintf(
-			"after weft_describe the memory has %d bytes, at most %d are allowed (limit memory_bytes): make the stack or the initial heap smaller", p.ImageBytes, limits.MemoryBytes)})
+			"after %s the memory has %d bytes, at most %d are allowed (limit memory_bytes): make the stack or the initial heap smaller", p.image(), p.ImageBytes, limits.MemoryBytes)})
 	}
 	if p.DescribeFuel > limits.DescribeFuel {
 		problems = append(problems, host.Problem{Code: "describe_" + codeFuel, Message: fmt.Sprintf(
@@ -91,4 +95,12 @@ func (p *plan) functionName(index uint32) string {
 		return name
 	}
 	return fmt.Sprint(index)
+}
+
+// image names what makes the image, for people.
+func (p *plan) image() string {
+	if p.Extism != nil {
+		return "loading"
+	}
+	return abi.ExportDescribe
 }

@@ -1,0 +1,154 @@
+package extism
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+
+	"github.com/weftrun/weft/abi"
+)
+
+// HostModule is the import module of Extism's plugins.
+const HostModule = "extism:host/env"
+
+const (
+	headerBytes   = 8 // of a module
+	sectionCustom = 0
+	sectionImport = 2
+)
+
+// section is a section of a module: its payload, and where it is.
+type section struct {
+	id         byte
+	payload    []byte
+	begin, end int
+}
+
+// sections lists the sections of a module, as far as it can be read: a module
+// that cannot is refused elsewhere.
+func sections(wasm []byte) (all []section) {
+	for at := headerBytes; at < len(wasm); {
+		size, n := binary.Uvarint(wasm[at+1:])
+		begin := at + 1 + n
+		if n <= 0 || size > uint64(len(wasm)-begin) {
+			return all
+		}
+		end := begin + int(size)
+		all = append(all, section{wasm[at], wasm[begin:end], at, end})
+		at = end
+	}
+	return all
+}
+
+// name reads a name, and gives what comes after it.
+func name(b []byte) (name string, rest []byte, ok bool) {
+	size, n := binary.Uvarint(b)
+	if n <= 0 || size > uint64(len(b)-n) {
+		return "", nil, false
+	}
+	return string(b[n : n+int(size)]), b[n+int(size):], true
+}
+
+// given finds the manifests that a module was given, in order.
+func given(all []section) (manifests [][]byte) {
+	for _, s := range all {
+		if s.id != sectionCustom {
+			continue
+		}
+		if is, rest, ok := name(s.payload); ok && is == abi.SectionManifest {
+			manifests = append(manifests, rest)
+		}
+	}
+	return manifests
+}
+
+// imports reports whether one of the first imports of a module is Extism's. It
+// reads as far as functions go, which is all that plugins import.
+func imports(payload []byte) bool {
+	count, n := binary.Uvarint(payload)
+	if n <= 0 {
+		return false
+	}
+	rest := payload[n:]
+	for range min(count, uint64(len(payload))) {
+		module, after, ok := name(rest)
+		if !ok {
+			return false
+		}
+		if module == HostModule {
+			return true
+		}
+		if _, after, ok = name(after); !ok || len(after) == 0 || after[0] != 0 { // 0: a function
+			return false
+		}
+		_, n := binary.Uvarint(after[1:])
+		if n <= 0 {
+			return false
+		}
+		rest = after[1+n:]
+	}
+	return false
+}
+
+// Is reports whether a module is an Extism plugin: it imports Extism's functions,
+// or was given a manifest.
+func Is(wasm []byte) bool {
+	all := sections(wasm)
+	if len(given(all)) > 0 {
+		return true
+	}
+	for _, s := range all {
+		if s.id == sectionImport {
+			return imports(s.payload)
+		}
+	}
+	return false
+}
+
+// Complete gives an Extism plugin a manifest, if it has none, and its manifest
+// the name of the workflow that it makes, if it says none: that of the plugin.
+// Other modules, and those whose manifest cannot be read, stay as they are.
+func Complete(wasm []byte, plugin string) []byte {
+	if !Is(wasm) {
+		return wasm
+	}
+	all := sections(wasm)
+	manifests := given(all)
+	if len(manifests) == 0 {
+		manifests = [][]byte{[]byte("{}")}
+	}
+	var m map[string]json.RawMessage
+	for _, other := range manifests {
+		if !bytes.Equal(other, manifests[0]) { // a problem, which Read tells
+			return wasm
+		}
+	}
+	if len(manifests[0]) > MaxManifest || json.Unmarshal(manifests[0], &m) != nil || m == nil {
+		return wasm
+	}
+	if _, named := m["workflow"]; !named {
+		text, err := json.Marshal(plugin)
+		if err != nil {
+			return wasm
+		}
+		m["workflow"] = text
+	}
+	text, err := json.Marshal(m)
+	if err != nil || len(manifests) == 1 && bytes.Equal(text, manifests[0]) {
+		return wasm
+	}
+	return abi.WithManifest(without(wasm, all), text)
+}
+
+// without is a module without its manifests.
+func without(wasm []byte, all []section) []byte {
+	kept := append([]byte{}, wasm[:headerBytes]...)
+	last := headerBytes
+	for _, s := range all {
+		if is, _, ok := name(s.payload); s.id != sectionCustom || !ok || is != abi.SectionManifest {
+			kept = append(kept, wasm[s.begin:s.end]...)
+		}
+		last = s.end
+	}
+	return append(kept, wasm[last:]...) // what cannot be read is refused with the rest
+}

@@ -1,0 +1,90 @@
+package extism
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/weftrun/weft/abi"
+)
+
+// HostLevel is the level below which lines are dropped, as Extism numbers it.
+func (p *Plugin) HostLevel() int32 {
+	if p.Level == len(levels)-1 {
+		return math.MaxInt32 // off
+	}
+	return int32(p.Level)
+}
+
+// VarPath is where a variable is in the session's state. Names are one segment:
+// dots and percent signs, bytes that are no UTF-8, and the first of a number are
+// written as %XX, and the empty name as %.
+func (p *Plugin) VarPath(name string) string { return p.Vars + "." + segment(name) }
+
+func segment(name string) string {
+	if name == "" {
+		return "%"
+	}
+	var b strings.Builder
+	number := strings.Trim(name, "0123456789") == "" || strings.Trim(name[1:], "0123456789") == ""
+	for i := 0; i < len(name); {
+		r, n := utf8.DecodeRuneInString(name[i:])
+		if r == utf8.RuneError && n <= 1 || r == '.' || r == '%' || i == 0 && number {
+			_, _ = fmt.Fprintf(&b, "%%%02X", name[i])
+			i++
+			continue
+		}
+		b.WriteString(name[i : i+n])
+		i += n
+	}
+	return b.String()
+}
+
+// Variable is the content of a variable, from the value that the state has: other
+// steps may have put something else there than bytes. ok is false for none.
+func Variable(value abi.Raw) (content []byte, ok bool, err error) {
+	v, err := abi.DecodeValue(value)
+	if err != nil {
+		return nil, false, err
+	}
+	switch v := v.(type) {
+	case nil:
+		return nil, false, nil
+	case []byte:
+		return v, true, nil
+	case string:
+		return []byte(v), true, nil
+	}
+	content, err = abi.ToJSON(value)
+	return content, true, err
+}
+
+// Config makes a step's configuration: texts as they are, other values as JSON.
+func Config(config abi.Raw) (map[string]string, error) {
+	if config == nil {
+		return nil, nil
+	}
+	v, err := abi.DecodeValue(config)
+	if err != nil {
+		return nil, err
+	}
+	values, _ := v.(map[string]any)
+	texts := make(map[string]string, len(values))
+	for name, value := range values {
+		if text, ok := value.(string); ok {
+			texts[name] = text
+			continue
+		}
+		raw, err := abi.EncodeValue(value)
+		if err != nil {
+			return nil, err
+		}
+		text, err := abi.ToJSON(raw)
+		if err != nil {
+			return nil, err
+		}
+		texts[name] = string(text)
+	}
+	return texts, nil
+}

@@ -1,0 +1,249 @@
+package sandbox
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host/extism"
+	"github.com/weftrun/weft/host/sandbox/rewrite"
+)
+
+// An Extism plugin runs as it is: its imports are served on an arena, and what
+// would be vars, configuration and requests of an Extism host are host calls of
+// the ABI. So its record, its replay and its bill are those of any guest.
+
+// extismCall is what the call of a plugin knows beside the guest.
+type extismCall struct {
+	plugin *extism.Plugin
+	arena  arena
+	config map[string]string // of the step, over that of the plugin
+	staged map[string][]byte // variables that were set; nil: removed
+	order  []string          // of staged, as they were set first
+	bytes  int               // of staged, about
+	status uint32            // of the last answer
+	header []byte            // of the last answer, as JSON
+	exited bool              // by proc_exit(0)
+}
+
+// begin readies the call.
+func (e *extismCall) begin() {
+	e.arena.clear()
+	e.staged, e.order, e.config, e.bytes = nil, nil, nil, 0
+	e.status, e.header, e.exited = 0, nil, false
+}
+
+// What Extism's functions take and give.
+var (
+	takes0gives64  = signature("", "I")
+	takes0gives32  = signature("", "i")
+	takes64        = signature("I", "")
+	takes64gives32 = signature("I", "i")
+	takes64gives64 = signature("I", "I")
+	takesTwo       = signature("II", "")
+	takesTwoGives  = signature("II", "I")
+)
+
+// signature makes a type of letters: i for i32, I for i64.
+func signature(params, results string) rewrite.FuncType {
+	types := func(letters string) string {
+		b := make([]byte, len(letters))
+		for i := range letters {
+			if b[i] = api.ValueTypeI32; letters[i] == 'I' {
+				b[i] = api.ValueTypeI64
+			}
+		}
+		return string(b)
+	}
+	return rewrite.FuncType{Params: types(params), Results: types(results)}
+}
+
+// extismImports are the functions of extism:host/env.
+var extismImports = map[string]hostFunc{
+	"alloc":            {takes64gives64, func(g *guest, a []uint64) { a[0] = g.alloc(a[0]) }},
+	"free":             {takes64, func(g *guest, a []uint64) { g.extismArena(blockFuel).drop(a[0]) }},
+	"length":           {takes64gives64, func(g *guest, a []uint64) { a[0] = g.extismArena(blockFuel).length(a[0]) }},
+	"length_unsafe":    {takes64gives64, func(g *guest, a []uint64) { a[0] = g.extismArena(blockFuel).length(a[0]) }},
+	"load_u8":          {takes64gives32, loadByte},
+	"load_u64":         {takes64gives64, loadWord},
+	"store_u8":         {signature("Ii", ""), storeByte},
+	"store_u64":        {takesTwo, storeWord},
+	"input_load_u8":    {takes64gives32, inputByte},
+	"input_load_u64":   {takes64gives64, inputWord},
+	"input_length":     {takes0gives64, func(g *guest, a []uint64) { a[0] = g.extismArena(moveFuel).input.length }},
+	"input_offset":     {takes0gives64, func(g *guest, a []uint64) { a[0] = g.extismArena(moveFuel).input.at }},
+	"input_set":        {takesTwo, func(g *guest, a []uint64) { g.setSpan(&g.extism.arena.input, a) }},
+	"output_length":    {takes0gives64, func(g *guest, a []uint64) { a[0] = g.extismArena(moveFuel).output.length }},
+	"output_offset":    {takes0gives64, func(g *guest, a []uint64) { a[0] = g.extismArena(moveFuel).output.at }},
+	"output_set":       {takesTwo, func(g *guest, a []uint64) { g.setSpan(&g.extism.arena.output, a) }},
+	"reset":            {signature("", ""), resetArena},
+	"error_set":        {takes64, setError},
+	"error_get":        {takes0gives64, func(g *guest, a []uint64) { a[0] = g.extismArena(moveFuel).err }},
+	"memory_bytes":     {takes0gives64, func(g *guest, a []uint64) { a[0] = g.extismArena(moveFuel).end() }},
+	"config_get":       {takes64gives64, func(g *guest, a []uint64) { a[0] = g.configGet(a[0]) }},
+	"var_get":          {takes64gives64, func(g *guest, a []uint64) { a[0] = g.varGet(a[0]) }},
+	"var_set":          {takesTwo, func(g *guest, a []uint64) { g.varSet(a[0], a[1]) }},
+	"http_request":     {takesTwoGives, func(g *guest, a []uint64) { a[0] = g.httpRequest(a[0], a[1]) }},
+	"http_status_code": {takes0gives32, func(g *guest, a []uint64) { a[0] = uint64(g.extism.status) }},
+	"http_headers":     {takes0gives64, func(g *guest, a []uint64) { a[0] = g.httpHeaders() }},
+	"get_log_level":    {takes0gives32, func(g *guest, a []uint64) { a[0] = uint64(g.extism.plugin.HostLevel()) }},
+	"log_trace":        {takes64, func(g *guest, a []uint64) { g.extismLog(0, a[0]) }},
+	"log_debug":        {takes64, func(g *guest, a []uint64) { g.extismLog(1, a[0]) }},
+	"log_info":         {takes64, func(g *guest, a []uint64) { g.extismLog(2, a[0]) }},
+	"log_warn":         {takes64, func(g *guest, a []uint64) { g.extismLog(3, a[0]) }},
+	"log_error":        {takes64, func(g *guest, a []uint64) { g.extismLog(4, a[0]) }},
+}
+
+func extismNames() []string { return slices.Sorted(maps.Keys(extismImports)) }
+
+// extismArena is the arena, for an access that costs so much.
+func (g *guest) extismArena(fuel uint64) *arena {
+	g.charge(fuel)
+	return &g.extism.arena
+}
+
+// alloc gives a block, if the arena and the guest's own memory together may have it.
+func (g *guest) alloc(n uint64) uint64 {
+	a := g.extismArena(blockFuel)
+	limit := uint64(g.limits.MemoryBytes)
+	if g.mem != nil {
+		limit -= min(limit, uint64(g.mem.Size()))
+	}
+	if n > limit || a.bytes()+a.takes(n) > limit {
+		g.giveUp(codeLimit, "alloc: %d bytes more, beside the %d that were allocated and the module's own memory, are more than %d (limit memory_bytes)",
+			n, a.bytes(), g.limits.MemoryBytes)
+	}
+	g.charge(bytesFuel(int(3 * n)))
+	return a.alloc(n)
+}
+
+// extismBytes copies the block at an offset; there need not be one.
+func (g *guest) extismBytes(at uint64) []byte {
+	a := g.extismArena(blockFuel)
+	view := a.view(at, a.length(at))
+	g.charge(bytesFuel(len(view)))
+	return clone(view, nil)
+}
+
+// give allocates a block with a content.
+func (g *guest) give(content []byte) uint64 {
+	at := g.alloc(uint64(len(content)))
+	copyPieces(g.extism.arena.view(at, uint64(len(content))), content)
+	return at
+}
+
+func loadByte(g *guest, args []uint64) {
+	b := g.extismArena(moveFuel).view(args[0], 1)
+	if args[0] = 0; len(b) > 0 {
+		args[0] = uint64(b[0])
+	}
+}
+
+func storeByte(g *guest, args []uint64) {
+	if b := g.extismArena(moveFuel).view(args[0], 1); len(b) > 0 {
+		b[0] = byte(args[1])
+	}
+}
+
+// loadWord and storeWord end the call where Extism's host in Go does.
+func loadWord(g *guest, args []uint64) {
+	a := g.extismArena(moveFuel)
+	if !a.has(args[0], 8) {
+		g.giveUp(codeTrap, "load_u64: could not read 8 bytes at offset %d", args[0])
+	}
+	args[0] = a.load(args[0])
+}
+
+func storeWord(g *guest, args []uint64) {
+	a := g.extismArena(moveFuel)
+	if !a.has(args[0], 8) {
+		g.giveUp(codeTrap, "store_u64: could not write 8 bytes at offset %d", args[0])
+	}
+	a.store(args[0], args[1])
+}
+
+func inputByte(g *guest, args []uint64) {
+	a, at := g.extismArena(moveFuel), args[0]
+	if args[0] = 0; at < a.input.length {
+		if b := a.view(a.input.at+at, 1); len(b) > 0 {
+			args[0] = uint64(b[0])
+		}
+	}
+}
+
+func inputWord(g *guest, args []uint64) {
+	a := g.extismArena(moveFuel)
+	if args[0] > a.end() {
+		g.giveUp(codeTrap, "input_load_u64: could not read 8 bytes at offset %d of the input", args[0])
+	}
+	args[0] = a.load(a.input.at + args[0])
+}
+
+// setSpan notes where the input or the output is; what is out of range is none.
+func (g *guest) setSpan(s *span, args []uint64) {
+	if a := g.extismArena(moveFuel); args[1] == 0 || a.has(args[0], args[1]) {
+		*s = span{args[0], args[1]}
+	}
+}
+
+func setError(g *guest, args []uint64) {
+	if a := g.extismArena(moveFuel); args[0] == 0 || a.has(args[0], 1) {
+		a.err = args[0]
+	}
+}
+
+func resetArena(g *guest, _ []uint64) {
+	a := g.extismArena(blockFuel)
+	g.charge(bytesFuel(len(a.b)) + uint64(len(a.blocks)))
+	a.clear()
+}
+
+// onlyInStep unwinds a guest that asks for what only a step has.
+func (g *guest) onlyInStep(name string) {
+	if g.phase != phaseStep {
+		g.giveUp(codeForbidden, "%s called %s.%s; before its first step a plugin may allocate and log only, as what it then is holds for every run",
+			g.phase.entry(), extism.HostModule, name)
+	}
+}
+
+func (g *guest) configGet(at uint64) uint64 {
+	g.onlyInStep("config_get")
+	name := string(g.extismBytes(at))
+	value, ok := g.extism.config[name]
+	if !ok {
+		if value, ok = g.extism.plugin.Config[name]; !ok {
+			return 0
+		}
+	}
+	return g.give([]byte(value))
+}
+
+// extismLog logs a line, if its level is to be seen.
+func (g *guest) extismLog(level int, at uint64) {
+	defer g.extism.arena.drop(at)
+	if level < g.extism.plugin.Level {
+		g.charge(blockFuel)
+		return
+	}
+	text := bytes.ToValidUTF8(g.extismBytes(at), []byte("\ufffd"))
+	g.countLog(len(text), 1)
+	if g.phase != phaseStep {
+		return // it is of no invocation
+	}
+	request, err := abi.Log{Level: max(int64(4*level)-8, -4), Message: string(text)}.Encode()
+	if err != nil {
+		g.giveUp(codeLimit, "log: %v", err)
+	}
+	g.ask(abi.ImportLog, request)
+}
+
+// extismExit ends a plugin that calls proc_exit: one that exits with 0 has ended well.
+func (g *guest) extismExit(code uint32) {
+	if code == 0 && g.phase == phaseStep {
+		g.extism.exited = true
+		panic(unwound)
+	}
+}
