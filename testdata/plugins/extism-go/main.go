@@ -1,3 +1,5 @@
+//go:build wasm
+
 // Command extism-go is a plugin as Extism's authors write them, with their Go
 // PDK: it knows nothing of weft.
 package main
