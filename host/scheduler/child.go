@@ -31,9 +31,6 @@ func (at *attempt) resolve(req engine.RunWorkflow) (*engine.StartRun, error) {
 	if err := s.checkResources(tenant, mod); err != nil {
 		return nil, childError(err)
 	}
-	if err := s.checkResources(tenant, mod); err != nil {
-		return nil, childError(err)
-	}
 	ev := req.Event
 	if ev.Type == abi.TypeStart {
 		ev.Type = "" // as it is with a client's plain fields
