@@ -51,6 +51,22 @@ func TestCheckpointAllocatesNothing(t *testing.T) {
 	}
 }
 
+// What the host did for a guest, such as loading its module, counts for its tenant's
+// turn, and is not what the guest has burnt.
+func TestWorkCountsForTheTurn(t *testing.T) {
+	virtual := func(work uint64) (uint64, Usage) {
+		tok := running(t, `{}`)
+		tok.s.queue.push("t", readyItem{at: tok.at}) // so that the tenant stays known
+		tok.release(1000, work)
+		return tok.s.queue.tenants["t"].virtual, tok.s.Usage("t")
+	}
+	without, _ := virtual(0)
+	with, used := virtual(300_000)
+	if with != without+300_000 || used.Fuel != 1000 {
+		t.Errorf("virtual time %d, without work %d; used %+v", with, without, used)
+	}
+}
+
 // A clock that is set back neither fills an account nor empties it.
 func TestAccountsAndTheClock(t *testing.T) {
 	start := time.Unix(1_800_000_000, 0)
