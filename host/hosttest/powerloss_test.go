@@ -125,9 +125,10 @@ func (p *powerLoss) live(clients []*powerClient) {
 	p.disk.Fail(faultdisk.Fault{Op: op, Kind: faultdisk.IOError, N: 1 + p.rnd.IntN(60), Lasting: true})
 	ctx, cancel := context.WithCancel(p.t.Context())
 	defer cancel()
+	dead := p.h.Dead() // the goroutine may begin after the next life has
 	go func() {
 		select {
-		case <-p.h.Dead():
+		case <-dead:
 			cancel()
 		case <-ctx.Done():
 		}
