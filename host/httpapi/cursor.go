@@ -21,7 +21,7 @@ func (s *Server) seal(tenant string, n int64) string {
 
 // unseal gives the number back; false for what is no cursor of the tenant's.
 func (s *Server) unseal(tenant, text string) (int64, bool) {
-	block, err := base64.RawURLEncoding.DecodeString(text)
+	block, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || len(block) != aes.BlockSize {
 		return 0, false
 	}

@@ -215,7 +215,10 @@ func parseSince(text string) (int64, error) {
 
 // A cursor is the hash of the filter it belongs to and the position behind
 // which the next page begins. Clients take it for opaque.
-const cursorHash = 8
+const (
+	cursorHash = 8
+	cursorID   = 256 // bytes of a handler id, the longest
+)
 
 func makeCursor(q *host.RunQuery, started int64, handler string) string {
 	b := filterHash(q)
@@ -225,8 +228,8 @@ func makeCursor(q *host.RunQuery, started int64, handler string) string {
 
 // readCursor sets the position of a query that has its filters already.
 func readCursor(text string, q *host.RunQuery) error {
-	b, err := base64.RawURLEncoding.DecodeString(text)
-	if err != nil || len(b) <= cursorHash+8 {
+	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if err != nil || len(b) <= cursorHash+8 || len(b) > cursorHash+8+cursorID {
 		return invalid("Invalid cursor: '%s'", clip(text))
 	}
 	if string(b[:cursorHash]) != string(filterHash(q)) {

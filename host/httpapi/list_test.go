@@ -64,6 +64,8 @@ func TestListPages(t *testing.T) {
 	first := getPage(t, h, "status=running&status=completed&limit=1")
 	cursor := "&cursor=" + url.QueryEscape(*first.NextCursor)
 	getPage(t, h, "status=completed&status=running&limit=3"+cursor)
+	// One that is longer than any is refused, though it begins well.
+	wantError(t, call(t, h, "GET", "/handlers?status=running&status=completed"+cursor+strings.Repeat("A", 400), ""), 400, host.CodeInvalidArgument)
 	for _, other := range []string{"", "status=running", "status=running&status=completed&session=s", "status=running&status=completed&version=01234567", "status=running&status=completed&blocked=true", "status=running&status=completed&q=a", "status=running&status=completed&since=2026-01-01T00:00:00Z"} {
 		detail := wantError(t, call(t, h, "GET", "/handlers?"+other+cursor, ""), 400, host.CodeInvalidArgument)
 		if !strings.Contains(detail, "other filters") {
