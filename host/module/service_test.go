@@ -244,6 +244,14 @@ func TestPutListsAllProblems(t *testing.T) {
 	}
 }
 
+// What the server could not look at is no invalid plugin.
+func TestUploadThatCannotBeChecked(t *testing.T) {
+	b := newBed(t, nil)
+	b.paper.problems = []host.Problem{{Code: string(host.CodeUnavailable), Message: "the disk is full"}}
+	_, _, err := b.Put(t.Context(), tenantA, "p", manifest(t, "w", nil))
+	wantCode(t, err, host.CodeUnavailable, "the disk is full")
+}
+
 func TestNewVersionMayRenameItsWorkflow(t *testing.T) {
 	b := newBed(t, nil)
 	b.put(t, tenantA, "p", manifest(t, "old", nil))

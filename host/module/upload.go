@@ -58,6 +58,9 @@ func (s *Service) check(ctx context.Context, digest string, wasm []byte, limits 
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	if err := unchecked(problems); err != nil {
+		return nil, err
+	}
 	if len(problems) > 0 {
 		return nil, invalid("the plugin", problems)
 	}
@@ -75,6 +78,19 @@ func (s *Service) check(ctx context.Context, digest string, wasm []byte, limits 
 	}
 	v.digest, v.rewritten, v.imageHash, v.size, v.imports = digest, described.Rewritten, described.ImageHash, len(wasm), imports
 	return v, nil
+}
+
+// unchecked is the error of a module that could not be looked at, by no fault of its
+// own, or nil: a full disk must not tell anybody that a plugin is wrong.
+func unchecked(problems []host.Problem) error {
+	if len(problems) != 1 {
+		return nil
+	}
+	switch p := problems[0]; host.Code(p.Code) {
+	case host.CodeUnavailable, host.CodeInternal:
+		return &host.Error{Code: host.Code(p.Code), Message: p.Message}
+	}
+	return nil
 }
 
 // invalid is the error of what has problems.

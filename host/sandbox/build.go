@@ -3,7 +3,9 @@ package sandbox
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -41,8 +43,11 @@ func (s *Sandbox) build(tenant string, key moduleKey, wasm []byte, limits *host.
 	}
 	folder, err := s.buildFolder(key, wasm, limits)
 	if err != nil {
-		if host.CodeOf(err) == host.CodeInvalidPlugin || s.compiler != nil || s.base.Err() != nil {
+		if host.CodeOf(err) == host.CodeInvalidPlugin || s.base.Err() != nil {
 			return nil, err
+		}
+		if s.compiler != nil {
+			return nil, s.unkept(key, err)
 		}
 		s.log.Warn("compiled code cannot be kept on disk", "digest", key.digest, "folder", s.cacheDir, "error", err)
 		return s.buildHere(key, wasm, limits)
@@ -52,6 +57,27 @@ func (s *Sandbox) build(tenant string, key moduleKey, wasm []byte, limits *host.
 		return nil, host.Errorf(host.CodeInternal, "module %s was built, but does not load: %w", key.digest, err)
 	}
 	return m, nil
+}
+
+// unkept is the error of a build whose results the disk has not taken: no fault of
+// the module, and perhaps over soon. What the disk said names places of the host,
+// and is for the log alone. Other errors stay.
+func (s *Sandbox) unkept(key moduleKey, err error) error {
+	if !ofDisk(err) {
+		return err
+	}
+	s.log.Warn("compiled code cannot be kept on disk", "digest", key.digest, "folder", s.cacheDir, "error", err)
+	return &host.Error{Code: host.CodeUnavailable, Message: "the server cannot keep the module's compiled code at the moment", Cause: err}
+}
+
+// errDisk stands for what the disk said to the process that builds.
+var errDisk = errors.New("the disk")
+
+// ofDisk says whether an error is the file system's.
+func ofDisk(err error) bool {
+	var path *fs.PathError
+	var link *os.LinkError
+	return errors.Is(err, errDisk) || errors.As(err, &path) || errors.As(err, &link)
 }
 
 // buildFolder builds a module into its sealed folder.

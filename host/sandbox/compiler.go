@@ -31,10 +31,12 @@ type order struct {
 	Limits host.Limits
 }
 
-// report is how it went: Problems are the module's own.
+// report is how it went: Problems are the module's own; Error is not, and with Disk
+// it is what the file system said.
 type report struct {
 	Problems []host.Problem `json:",omitempty"`
 	Error    string         `json:",omitempty"`
+	Disk     bool           `json:",omitempty"`
 }
 
 // Problems of modules that take too much to build.
@@ -90,6 +92,8 @@ func (s *Sandbox) runCompiler(ctx context.Context, cmd *exec.Cmd, limits *host.L
 		switch {
 		case len(r.Problems) > 0:
 			return invalid(r.Problems...)
+		case r.Disk:
+			return fmt.Errorf("the compiler: %w: %s", errDisk, oneLine(r.Error))
 		case r.Error != "":
 			return fmt.Errorf("the compiler: %s", oneLine(r.Error))
 		}
@@ -187,5 +191,5 @@ func (o *order) fill(wasm []byte, limits host.Limits) report {
 	if errors.As(err, &e) && e.Code == host.CodeInvalidPlugin {
 		return report{Problems: e.Problems}
 	}
-	return report{Error: err.Error()}
+	return report{Error: err.Error(), Disk: ofDisk(err)}
 }

@@ -74,7 +74,9 @@ func (m *module) compile(wasm []byte, folder string) (err error) {
 	if err := serveImports(ctx, m.runtime, m.plan.Imports); err != nil {
 		return host.Errorf(host.CodeInternal, "imports of module %s: %w", m.digest, err)
 	}
-	if m.compiled, err = m.runtime.CompileModule(ctx, wasm); err != nil {
+	if m.compiled, err = m.runtime.CompileModule(ctx, wasm); ofDisk(err) {
+		return fmt.Errorf("keep compiled code: %w", err)
+	} else if err != nil {
 		return invalid(host.Problem{Code: problemInvalid, Message: "the module is not valid: " + oneLine(err.Error())})
 	}
 	return nil

@@ -24,7 +24,7 @@ import (
 var codeDir string
 
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == compilerArgument { // see TestBuildingElsewhere
+	if len(os.Args) >= 2 && os.Args[1] == compilerArgument { // see TestBuildingElsewhere
 		if err := CompileMain(os.Stdin, os.Stdout, os.Exit); err != nil {
 			panic(err)
 		}
