@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/netip"
+	"net/url"
 	"strings"
 	"syscall"
 	"time"
@@ -113,7 +115,7 @@ docs/resources.md says how it is written.`,
 	f.IntVar(&o.maxRequests, "max-requests", httpapi.DefaultMaxRequests, "requests under way, those that wait for a run among them; beyond, 503")
 	f.IntVar(&o.maxStreams, "max-streams", httpapi.DefaultMaxStreams, "event streams that are open; beyond, 503")
 	f.Int64Var(&o.maxRequestBytes, "max-request-bytes", httpapi.DefaultMaxRequestBytes, "`BYTES` of request bodies in memory; beyond, 503")
-	f.DurationVar(&o.runTimeout, "run-timeout", host.DefaultRunTimeout, "timeout of runs whose workflow names none")
+	f.DurationVar(&o.runTimeout, "run-timeout", host.DefaultRunTimeout, "timeout of runs whose workflow names none; 0: they have none")
 	o.debug.add(f)
 	o.tracing.add(f)
 	return cmd
@@ -163,7 +165,7 @@ func serve(ctx context.Context, o serveOptions, stdout, stderr io.Writer) error 
 	defer closeTracing(ctx, tracer, log)
 	sv := &server{
 		log: log, counts: wire.NewSource(series),
-		host: wire.Config{Data: o.data, Limits: limits, Resources: resources, ResourceKeys: resourceKeys, Timeout: o.runTimeout, Log: log, Compiler: program, AdminKey: adminKey,
+		host: wire.Config{Data: o.data, Limits: limits, Resources: resources, ResourceKeys: resourceKeys, Timeout: o.timeout(), Log: log, Compiler: program, AdminKey: adminKey,
 			Tokens: cores, Relent: relent, SnapshotEntries: o.snapshotEvery, KeepEntries: o.keepJournal, DueAtOnce: o.dueAtOnce, Metrics: series, Tracer: tracer},
 		api: httpapi.Config{Log: log, Addr: l.Addr().String(), AllowedHosts: o.hosts, CORSOrigins: o.origins, Version: version,
 			MaxPlugin: int64(limits.Greatest().ModuleBytes), MaxRequests: o.maxRequests, MaxStreams: o.maxStreams, MaxRequestBytes: o.maxRequestBytes,
@@ -202,6 +204,10 @@ func (o serveOptions) check(adminKey string, log *slog.Logger) error {
 		return usage("--snapshot-every %d: it is a number from 1 on", o.snapshotEvery)
 	case o.wrongKeys < 0:
 		return usage("--wrong-keys %d: it is a number from 0 on", o.wrongKeys)
+	case o.runTimeout < 0:
+		return usage("--run-timeout %s: it is a time such as 45s, or 0 for none", o.runTimeout)
+	case o.data == "":
+		return usage("--data is empty: name a directory, or :memory: to keep nothing")
 	case o.dueAtOnce < 1:
 		return usage("--due-at-once %d: it is a number from 1 on", o.dueAtOnce)
 	case o.maxRequests < 1 || o.maxStreams < 1 || o.maxRequestBytes < 1:
@@ -211,7 +217,42 @@ func (o serveOptions) check(adminKey string, log *slog.Logger) error {
 	case o.demo && o.tlsCert != "":
 		return usage("--demo speaks plain HTTP: leave it out with --tls-cert")
 	}
+	if err := checkNames(o.hosts, o.origins); err != nil {
+		return err
+	}
 	return checkAddr(o, adminKey, log)
+}
+
+// timeout is that of runs whose workflow names none, as [wire.Config] has it: below
+// 0 for none.
+func (o serveOptions) timeout() time.Duration {
+	if o.runTimeout == 0 {
+		return -1
+	}
+	return o.runTimeout
+}
+
+// checkNames refuses names of hosts and origins that no request could ever have: the
+// server would seem to allow what it does not.
+func checkNames(hosts, origins []string) error {
+	for _, name := range hosts {
+		if strings.Trim(name, ".") == "" || strings.ContainsAny(name, " /:@*?#") && !isAddress(name) {
+			return usage("--allowed-host %q is no name of a host, such as weft.example, without scheme and port", name)
+		}
+	}
+	for _, origin := range origins {
+		u, err := url.Parse(origin)
+		if err != nil || u.Host == "" || strings.ContainsAny(u.Host, " *") || !strings.EqualFold(origin, u.Scheme+"://"+u.Host) {
+			return usage("--cors-origin %q is no origin, such as https://app.example: scheme, name and perhaps port, as browsers send it; name each", origin)
+		}
+	}
+	return nil
+}
+
+// isAddress reports whether a host is named by an address, of IPv6 too.
+func isAddress(name string) bool {
+	_, err := netip.ParseAddr(name)
+	return err == nil
 }
 
 // announce loads the examples and prints the word that the server serves.

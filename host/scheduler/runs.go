@@ -307,7 +307,7 @@ func (ss *session) start(ctx context.Context, req *host.StartRequest, mod Module
 // startOf is a start with all that the workflow and the settings say of it.
 func (s *Scheduler) startOf(tenant string, mod Module, ev abi.Event) engine.StartRun {
 	t := engine.StartRun{
-		Version: mod.Digest, Event: ev, Timeout: int64(s.cfg.Timeout),
+		Version: mod.Digest, Event: ev, Timeout: int64(max(s.cfg.Timeout, 0)),
 		Limits: mod.limits(s.cfg.Limits, tenant),
 	}
 	if d, set := mod.Graph.Timeout(); set {

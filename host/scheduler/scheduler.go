@@ -232,7 +232,7 @@ type Config struct {
 	// tenants' fuel budgets, and how long their ended runs are kept. Default:
 	// host.DefaultLimits, no budgets, and all runs.
 	Limits *host.LimitTable
-	// Timeout of runs whose manifest names none. Default 45 s.
+	// Timeout of runs whose manifest names none. Default 45 s; below 0 they have none.
 	Timeout time.Duration
 	// DueAtOnce is how many sessions that are not in memory, and have something to do
 	// by themselves, are taken up at a time: after a long time down timers are overdue in
