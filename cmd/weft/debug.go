@@ -80,6 +80,7 @@ func (d *debugServer) stop(ctx context.Context) error {
 	if d == nil {
 		return nil
 	}
-	_ = d.l.Close() // Serve may not have had it yet
-	return d.Shutdown(context.WithoutCancel(ctx))
+	err := d.Shutdown(context.WithoutCancel(ctx))
+	_ = d.l.Close() // Serve may not have had it yet; if it had, Shutdown has closed it
+	return err
 }

@@ -50,12 +50,12 @@ func TestTally(t *testing.T) {
 func TestLoad(t *testing.T) {
 	var asked atomic.Int64
 	waiting := make(chan struct{}, 10)
-	hold := false
+	var hold atomic.Bool
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n := asked.Add(1)
 		_, _ = io.Copy(io.Discard, r.Body)
 		switch {
-		case hold:
+		case hold.Load():
 			waiting <- struct{}{}
 			<-r.Context().Done()
 		case n%5 == 0:
@@ -83,7 +83,7 @@ func TestLoad(t *testing.T) {
 		t.Errorf("%d runs in %s", timed.ended(), timed.took)
 	}
 
-	hold = true
+	hold.Store(true) // while a request that was cut off may still be under way
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		<-waiting

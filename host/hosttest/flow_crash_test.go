@@ -77,8 +77,9 @@ func TestFlowOverCrashes(t *testing.T) {
 		session := fmt.Sprint("cut-", n)
 		left.Store(n)
 		ctx, cancel := context.WithCancel(t.Context())
+		dead := h.Dead() // the goroutine may begin when h is the next host
 		go func() {
-			<-h.Dead()
+			<-dead
 			cancel()
 		}()
 		_, cut := startCut(ctx, h, session)
@@ -104,12 +105,16 @@ func TestFlowOverCrashes(t *testing.T) {
 // commit for each.
 type stepped struct {
 	host.Sandbox
-	of **wire.Host
+	of     **wire.Host
+	opened <-chan struct{} // from then on there is one: what is left over begins before
 }
 
 // Invoke implements host.Sandbox.
 func (s stepped) Invoke(ctx context.Context, inv host.Invocation) (host.InvocationResult, error) {
-	inv.Calls = steppedCalls{inv.Calls, func() { _ = (*s.of).Journal.Wait(ctx, (*s.of).Journal.Stats().Position) }}
+	inv.Calls = steppedCalls{inv.Calls, func() {
+		<-s.opened
+		_ = (*s.of).Journal.Wait(ctx, (*s.of).Journal.Stats().Position)
+	}}
 	return s.Sandbox.Invoke(ctx, inv)
 }
 
@@ -131,11 +136,13 @@ func (c steppedCalls) Replaying() bool { return c.Calls.(host.Replayer).Replayin
 func openCut(t *testing.T, data string, wrap func(host.Store) host.Store) *wire.Host {
 	t.Helper()
 	var h *wire.Host
-	h, err := wire.Open(t.Context(), wire.Config{Data: data, WrapStore: wrap, Log: slog.New(slog.DiscardHandler),
-		Around: func(s host.Sandbox) host.Sandbox { return stepped{s, &h} }})
+	opened := make(chan struct{})
+	h, err := wire.Open(t.Context(), wire.Config{Data: data, Code: hosttest.Code, WrapStore: wrap, Log: slog.New(slog.DiscardHandler),
+		Around: func(s host.Sandbox) host.Sandbox { return stepped{s, &h, opened} }})
 	if err != nil {
 		t.Fatal(err)
 	}
+	close(opened)
 	return h
 }
 

@@ -82,7 +82,7 @@ type powerLoss struct {
 func (p *powerLoss) open(after *wire.Host) {
 	p.t.Helper()
 	var err error
-	p.h, err = wire.Open(p.t.Context(), wire.Config{Data: p.data, After: after, Log: slog.New(slog.DiscardHandler)})
+	p.h, err = wire.Open(p.t.Context(), wire.Config{Data: p.data, Code: hosttest.Code, After: after, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func (p *powerLoss) live(clients []*powerClient) {
 	wg.Wait()
 	select {
 	case <-p.h.Dead():
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		p.t.Fatal("the disk failed, and the host does not know")
 	}
 	if !p.disk.Heal() {

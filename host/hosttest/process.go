@@ -62,8 +62,9 @@ func BuildPlugin(tb testing.TB, name string, tags ...string) []byte {
 // are those of Host.
 type Process struct {
 	Host
-	cmd *exec.Cmd
-	log *tail
+	cmd  *exec.Cmd
+	log  *tail
+	data string
 }
 
 var serving = regexp.MustCompile(`serves on (http://\S+),`)
@@ -79,7 +80,8 @@ func Serve(tb testing.TB, data string, args ...string) *Process {
 // arguments, and becomes the server; nil: the server itself.
 func ServeBy(tb testing.TB, by []string, data string, args ...string) *Process {
 	tb.Helper()
-	p := &Process{log: &tail{}}
+	p := &Process{log: &tail{}, data: data}
+	lendCode(tb, data)
 	line := append(slices.Clone(by), Binary(tb), "serve", "--addr", "127.0.0.1:0", "--data", data)
 	line = append(line, args...)
 	p.cmd = exec.Command(line[0], line[1:]...)
@@ -114,6 +116,7 @@ func (p *Process) PID() int { return p.cmd.Process.Pid }
 // end of its log.
 func (p *Process) Wait() (code int, log string) {
 	_ = p.cmd.Wait() // says what the code says
+	keepCode(p.data)
 	return p.cmd.ProcessState.ExitCode(), p.log.String()
 }
 
@@ -128,6 +131,7 @@ func (p *Process) Kill(tb testing.TB) {
 	}
 	_ = p.cmd.Process.Kill()
 	_ = p.cmd.Wait() // says that it was killed
+	keepCode(p.data)
 	if tb.Failed() {
 		tb.Logf("the server's log:\n%s", p.log)
 	}
@@ -139,7 +143,8 @@ func (p *Process) Interrupt(tb testing.TB) int {
 	if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil {
 		tb.Fatal(err)
 	}
-	_ = p.cmd.Wait()
+	_ = p.cmd.Wait() // says what the code says
+	keepCode(p.data)
 	return p.cmd.ProcessState.ExitCode()
 }
 

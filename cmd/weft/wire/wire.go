@@ -74,8 +74,8 @@ type Config struct {
 	// may be nil.
 	Observe func(*host.Invocation, *host.InvocationResult)
 
-	// Code is the folder of the compile cache, for tests whose hosts have no Data, and
-	// share what one of them has compiled. Default: one in Data.
+	// Code is the folder of the compile cache, for tests whose hosts share what one of
+	// them has compiled. Default: one in Data.
 	Code string
 	// What tests put into the host's place. nil: what Data says, the sandbox as
 	// it is, and the clock on the wall.
