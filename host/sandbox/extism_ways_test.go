@@ -2,10 +2,32 @@ package sandbox
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/weftrun/weft/host"
 )
+
+// pdkImports are what Extism's PDKs import, with their types: those for Go (1.1.3),
+// Rust (1.4.1) and C (and Zig, which has no others), and the Haskell one's. That for
+// JavaScript is in Rust.
+var pdkImports = map[string]string{
+	"alloc": "I I", "free": "I ", "length": "I I", "length_unsafe": "I I",
+	"load_u8": "I i", "load_u64": "I I", "store_u8": "Ii ", "store_u64": "II ",
+	"input_length": " I", "input_offset": " I", "input_load_u8": "I i", "input_load_u64": "I I",
+	"output_set": "II ", "error_set": "I ", "config_get": "I I", "var_get": "I I", "var_set": "II ",
+	"http_request": "II I", "http_status_code": " i", "http_headers": " I", "get_log_level": " i",
+	"log_trace": "I ", "log_debug": "I ", "log_info": "I ", "log_warn": "I ", "log_error": "I ",
+}
+
+func TestEveryImportOfThePDKsIsThere(t *testing.T) {
+	for name, typ := range pdkImports {
+		params, results, _ := strings.Cut(typ, " ")
+		if f, ok := extismImports[name]; !ok || f.is != signature(params, results) {
+			t.Errorf("%s of type %q: %v, %+v", name, typ, ok, f.is)
+		}
+	}
+}
 
 // Plugins of Extism's PDKs do the same in all ways to give them an instance, also
 // after calls for which their memory grew, by much or by little, and after calls

@@ -239,7 +239,7 @@ func (p *pair) same(theirs *sdk.Plugin, export string, input []byte) []byte {
 		p.t.Errorf("%s: Extism's error is %q, here there is none", export, wantErr)
 	case wantErr == nil && fail != nil:
 		p.t.Errorf("%s: the error is %v, Extism has none", export, fail)
-	case wantErr != nil && wantErr.Error() != fail.Message && fail.Code == codePlugin:
+	case wantErr != nil && strings.ToValidUTF8(wantErr.Error(), "\ufffd") != fail.Message && fail.Code == codePlugin:
 		p.t.Errorf("%s: the error is %q, Extism's %q", export, fail.Message, wantErr)
 	case wantErr == nil && !bytes.Equal(got, want):
 		p.t.Errorf("%s: the output is %.200q, Extism's %.200q", export, got, want)
