@@ -112,7 +112,8 @@ func (r *reading) add(code, step, format string, args ...any) {
 // as one does not hide another.
 func Read(wasm []byte, functions []Function, imported []string) (*Plugin, []host.Problem) {
 	r := &reading{functions: functions}
-	manifests := given(sections(wasm))
+	all, _ := sections(wasm)
+	manifests := given(all)
 	text := []byte("{}")
 	for i, other := range manifests {
 		if i > 0 && !bytes.Equal(other, text) {

@@ -24,20 +24,20 @@ type section struct {
 	begin, end int
 }
 
-// sections lists the sections of a module, as far as it can be read: a module
-// that cannot is refused elsewhere.
-func sections(wasm []byte) (all []section) {
+// sections lists the sections of a module, as far as it can be read, and whether
+// that is to the end: a module that cannot be is refused elsewhere.
+func sections(wasm []byte) (all []section, whole bool) {
 	for at := headerBytes; at < len(wasm); {
 		size, n := binary.Uvarint(wasm[at+1:])
 		begin := at + 1 + n
 		if n <= 0 || size > uint64(len(wasm)-begin) {
-			return all
+			return all, false
 		}
 		end := begin + int(size)
 		all = append(all, section{wasm[at], wasm[begin:end], at, end})
 		at = end
 	}
-	return all
+	return all, len(wasm) >= headerBytes
 }
 
 // name reads a name, and gives what comes after it.
@@ -93,7 +93,7 @@ func imports(payload []byte) bool {
 // Is reports whether a module is an Extism plugin: it imports Extism's functions,
 // or was given a manifest.
 func Is(wasm []byte) bool {
-	all := sections(wasm)
+	all, _ := sections(wasm)
 	if len(given(all)) > 0 {
 		return true
 	}
@@ -107,12 +107,13 @@ func Is(wasm []byte) bool {
 
 // Complete gives an Extism plugin a manifest, if it has none, and its manifest
 // the name of the workflow that it makes, if it says none: that of the plugin.
-// Other modules, and those whose manifest cannot be read, stay as they are.
+// Other modules, and those that cannot be read, or whose manifest cannot be, stay as
+// they are.
 func Complete(wasm []byte, plugin string) []byte {
-	if !Is(wasm) {
+	all, whole := sections(wasm)
+	if !whole || !Is(wasm) {
 		return wasm
 	}
-	all := sections(wasm)
 	manifests := given(all)
 	if len(manifests) == 0 {
 		manifests = [][]byte{[]byte("{}")}
@@ -140,15 +141,13 @@ func Complete(wasm []byte, plugin string) []byte {
 	return abi.WithManifest(without(wasm, all), text)
 }
 
-// without is a module without its manifests.
+// without is a module that can be read, without its manifests.
 func without(wasm []byte, all []section) []byte {
 	kept := append([]byte{}, wasm[:headerBytes]...)
-	last := headerBytes
 	for _, s := range all {
 		if is, _, ok := name(s.payload); s.id != sectionCustom || !ok || is != abi.SectionManifest {
 			kept = append(kept, wasm[s.begin:s.end]...)
 		}
-		last = s.end
 	}
-	return append(kept, wasm[last:]...) // what cannot be read is refused with the rest
+	return kept
 }

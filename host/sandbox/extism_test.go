@@ -67,21 +67,28 @@ func testEcho(t *testing.T, p *pair) {
 			t.Errorf("%d bytes came back as %d", n, len(got))
 		}
 	}
-	for _, text := range []string{"", "Hello, World!", strings.Repeat("aeiou ", 1000)} {
+	for _, text := range []string{"", "Hello, World!", strings.Repeat("aeiou ", 1000), "\xff no text", "a\x00e", "\u00e4\U0001f600a"} {
 		p.same(theirs, "count_vowels", []byte(text))
 	}
 }
 
 func testErrors(t *testing.T, p *pair) {
-	for _, text := range []string{"0", "1 it went wrong", "0 an error without a code", "7 \u00e4", "-1 minus"} {
+	for _, text := range []string{
+		"0", "1 it went wrong", "0 an error without a code", "7 \u00e4", "-1 minus", "1 no \xff\xfe text", "1 a\x00b\nc",
+		"2 " + strings.Repeat("long ", 1000), "2147483647 large", "-2147483648 small", "",
+	} {
 		p.same(p.instance(), "fail", []byte(text))
 	}
-	if len(p.ours.state) != 1 { // of the one that succeeded
+	if len(p.ours.state) != 1 { // of those that succeeded
 		t.Errorf("after failures the state is %v", p.ours.state)
 	}
-	_, fail := p.run("fail", []byte("3"))
-	if fail == nil || fail.Code != "error" || fail.Message != "fail returned 3 and set no error" {
-		t.Errorf("a code without an error: %v", fail)
+	for _, text := range []string{"3", "3 "} { // an error of no text is none in either host
+		if code, _, err := p.instance().Call("fail", []byte(text)); code != 3 || err != nil {
+			t.Errorf("%q: Extism's host gives %d, %v", text, code, err)
+		}
+		if _, fail := p.run("fail", []byte(text)); fail == nil || fail.Code != "error" || fail.Message != "fail returned 3 and set no error" {
+			t.Errorf("%q, a code without an error: %v", text, fail)
+		}
 	}
 	p.same(p.instance(), "trap", []byte("order"))
 	if _, fail := p.run("trap", []byte("order")); fail == nil || !strings.HasPrefix(fail.Error(), p.panics) {
@@ -91,7 +98,7 @@ func testErrors(t *testing.T, p *pair) {
 }
 
 func testConfig(t *testing.T, p *pair) {
-	for _, name := range []string{"greeting", "empty", "missing", ""} {
+	for _, name := range []string{"greeting", "empty", "missing", "", "Greeting", "greeting ", "\xff", "\u00e4", strings.Repeat("k", 100_000)} {
 		p.same(p.instance(), "config", []byte(name))
 	}
 	p.version = map[string]string{"greeting": "bonjour"}
@@ -107,6 +114,8 @@ func testVars(t *testing.T, p *pair) {
 	for _, lines := range []string{
 		"get a", "set a one\nget a", "get a", "set a two\nset b three", "get b\nget a", "remove a\nget a", "get a\nget b",
 		"set a.b dotted\nset 0 zero\nset % percent\nset \u00e4 \u00fc", "get a.b\nget 0\nget %\nget \u00e4", "count n", "count n", "count n",
+		"remove never\nget never", "set e \nget e", "remove e\nset e again\nremove e\nget e", "get e", "set \nget ", "remove \nget ",
+		"set v \xff\x00\xfe\nget v", "set \xff bytes\nget \xff", "set big " + strings.Repeat("0123456789abcdef", 1<<15), "get big\nremove big", "get big",
 	} {
 		p.same(theirs, "vars", []byte(lines))
 	}
@@ -121,8 +130,21 @@ func testVars(t *testing.T, p *pair) {
 func testHTTP(t *testing.T, p *pair) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Answer", r.Method+" "+r.Header.Get("X-Question"))
-		if r.URL.Path == "/teapot" {
+		switch r.URL.Path {
+		case "/teapot":
 			w.WriteHeader(http.StatusTeapot)
+			return
+		case "/nothing":
+			w.WriteHeader(http.StatusNoContent)
+			return
+		case "/bytes":
+			_, _ = w.Write([]byte("\xff\x00\xfe"))
+			return
+		case "/large":
+			_, _ = w.Write(bytes.Repeat([]byte("large"), 1<<18))
+			return
+		case "/away":
+			http.Redirect(w, r, "/teapot", http.StatusFound)
 			return
 		}
 		var body bytes.Buffer
@@ -135,6 +157,12 @@ func testHTTP(t *testing.T, p *pair) {
 		`{"method": "GET", "url": "` + server.URL + `/"}`,
 		`{"method": "POST", "url": "` + server.URL + `/", "body": "a body", "headers": {"X-Question": "why"}}`,
 		`{"method": "GET", "url": "` + server.URL + `/teapot"}`,
+		`{"method": "GET", "url": "` + server.URL + `/nothing"}`,
+		`{"method": "GET", "url": "` + server.URL + `/bytes"}`,
+		`{"method": "GET", "url": "` + server.URL + `/large"}`,
+		`{"method": "GET", "url": "` + server.URL + `/away"}`,
+		`{"method": "PUT", "url": "` + server.URL + `/", "headers": {"X-Question": "", "X-Body": "put"}}`,
+		`{"method": "POST", "url": "` + server.URL + `/", "body": "\u00e4\u0000", "headers": {"X-Question": "a, b", "X-Body": "\u00e4"}}`,
 		`{"method": "GET", "url": "http://127.0.0.1:1/"}`,
 		`no JSON`,
 	} {

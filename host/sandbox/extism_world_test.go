@@ -119,15 +119,7 @@ type pair struct {
 // inBoth loads a plugin in both hosts; its exports named are steps of ours.
 func inBoth(t testing.TB, b bench, wasm []byte, config map[string]string, exports ...string) *pair {
 	t.Helper()
-	steps := make([]any, len(exports))
-	for i, name := range exports {
-		steps[i] = map[string]any{"export": name, "input": "field:in", "output": "bytes"}
-	}
-	manifest, err := json.Marshal(map[string]any{"workflow": "w", "steps": steps, "config": config})
-	if err != nil {
-		t.Fatal(err)
-	}
-	whole := abi.WithManifest(wasm, manifest)
+	whole := asSteps(t, wasm, config, exports...)
 	if _, problems := b.Inspect(t.Context(), whole, host.Limits{}); len(problems) > 0 {
 		t.Fatalf("problems: %+v", problems)
 	}
@@ -143,6 +135,20 @@ func inBoth(t testing.TB, b bench, wasm []byte, config map[string]string, export
 		}
 	})
 	return &pair{t: t, bench: b, digest: b.library.add(whole), theirs: theirs, ours: &outside{state: map[string]abi.Raw{}}, limits: host.DefaultLimits()}
+}
+
+// asSteps is a plugin whose exports named are steps.
+func asSteps(t testing.TB, wasm []byte, config map[string]string, exports ...string) []byte {
+	t.Helper()
+	steps := make([]any, len(exports))
+	for i, name := range exports {
+		steps[i] = map[string]any{"export": name, "input": "field:in", "output": "bytes"}
+	}
+	manifest, err := json.Marshal(map[string]any{"workflow": "w", "steps": steps, "config": config})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return abi.WithManifest(wasm, manifest)
 }
 
 // anew is the same pair, with nothing left of what ran before.
@@ -168,24 +174,33 @@ func (p *pair) instance() *sdk.Plugin {
 // invocation is that of a step.
 func (p *pair) invocation(export string, input []byte) host.Invocation {
 	p.t.Helper()
-	body, err := abi.EncodeValue(map[string]any{"in": input})
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	inv := p.bench.invocation(p.digest, nil)
-	in := abi.StepInput{
-		Step: export, Trigger: []abi.Event{{Type: abi.TypeStart, Body: body, ID: 1}},
-		Run: abi.RunInfo{Tenant: "default", Workflow: "w", RunID: "r", SessionID: "s", Invocation: 1, Attempt: 1, Clock: inv.Clock},
-	}
+	var config abi.Raw
 	if p.version != nil {
-		if in.Config, err = abi.EncodeValue(p.version); err != nil {
+		var err error
+		if config, err = abi.EncodeValue(p.version); err != nil {
 			p.t.Fatal(err)
 		}
 	}
-	if inv.Input, err = in.Encode(); err != nil {
-		p.t.Fatal(err)
-	}
+	inv := extismInvocation(p.t, p.bench, p.digest, export, input, config)
 	inv.Calls, inv.Token, inv.Limits = p.ours, p.ours, p.limits
+	return inv
+}
+
+// extismInvocation is that of a step of a plugin that asSteps made.
+func extismInvocation(t testing.TB, b bench, digest, export string, input []byte, config abi.Raw) host.Invocation {
+	t.Helper()
+	body, err := abi.EncodeValue(map[string]any{"in": input})
+	if err != nil {
+		t.Fatal(err)
+	}
+	inv := b.invocation(digest, nil)
+	in := abi.StepInput{
+		Step: export, Trigger: []abi.Event{{Type: abi.TypeStart, Body: body, ID: 1}}, Config: config,
+		Run: abi.RunInfo{Tenant: "default", Workflow: "w", RunID: "r", SessionID: "s", Invocation: 1, Attempt: 1, Clock: inv.Clock},
+	}
+	if inv.Input, err = in.Encode(); err != nil {
+		t.Fatal(err)
+	}
 	return inv
 }
 
@@ -224,7 +239,7 @@ func (p *pair) same(theirs *sdk.Plugin, export string, input []byte) []byte {
 		p.t.Errorf("%s: Extism's error is %q, here there is none", export, wantErr)
 	case wantErr == nil && fail != nil:
 		p.t.Errorf("%s: the error is %v, Extism has none", export, fail)
-	case wantErr != nil && wantErr.Error() != fail.Message && fail.Code == codePlugin:
+	case wantErr != nil && strings.ToValidUTF8(wantErr.Error(), "\ufffd") != fail.Message && fail.Code == codePlugin:
 		p.t.Errorf("%s: the error is %q, Extism's %q", export, fail.Message, wantErr)
 	case wantErr == nil && !bytes.Equal(got, want):
 		p.t.Errorf("%s: the output is %.200q, Extism's %.200q", export, got, want)

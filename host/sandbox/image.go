@@ -212,7 +212,8 @@ func (g *guest) setGlobals() {
 // costs a look at the memory, and a copy of the pages that the guest wrote. It
 // gives false for one that cannot be brought back.
 func (g *guest) reset() bool {
-	if !g.unharmed || !g.module.snapshot.Reset(g.linear) {
+	image := g.module.snapshot
+	if !g.unharmed || !image.Reset(g.linear) && (g.mem == nil || !image.Shrink(g.linear, g.mem.Grow)) {
 		return false
 	}
 	g.setGlobals()

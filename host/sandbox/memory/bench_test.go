@@ -136,6 +136,26 @@ func BenchmarkLife(b *testing.B) {
 				}
 			}
 		})
+		b.Run(fmt.Sprintf("%dKiB/shrunk", size>>10), func(b *testing.B) {
+			p := New(Config{})
+			defer p.Close()
+			mem := make([]byte, size)
+			goLike(mem)
+			s := snap(b, p, mem)
+			l := take(b, p, 256<<20)
+			defer l.Release()
+			s.Fill(l)
+			l.Reallocate(uint64(size))
+			grow := growth(l)
+			for b.Loop() {
+				l.Bytes()[5*pageBytes]++
+				grow(1)
+				l.Bytes()[size]++
+				if !s.Shrink(l, grow) {
+					b.Fatal("not shrunk")
+				}
+			}
+		})
 	}
 }
 

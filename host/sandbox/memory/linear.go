@@ -18,6 +18,9 @@ type Linear struct {
 	ready    int
 	refused  bool
 	released bool
+	// shrinking is what the instance's memory is brought back to by a growth; see
+	// Snapshot.Shrink.
+	shrinking *Snapshot
 	// clean is what the pages that the tracker holds protected are equal to; nil
 	// when it is not known. waste counts pages that were compared in vain since
 	// the pages were last protected.
@@ -40,6 +43,10 @@ func (l *Linear) Allocate(_, _ uint64) experimental.LinearMemory { return l }
 // reserved. A size that is not a whole number of pages, or less than before, or
 // asked for after Release, is refused too.
 func (l *Linear) Reallocate(size uint64) []byte {
+	if to := l.shrinking; to != nil {
+		l.mem = l.region.base[:to.size:to.size]
+		return l.mem
+	}
 	first := l.mem == nil
 	if l.released || size > l.reserved || size%PageBytes != 0 || size < uint64(len(l.mem)) || size > l.limit && !first {
 		l.refused = true

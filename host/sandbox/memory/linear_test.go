@@ -75,7 +75,7 @@ func TestLinearReleased(t *testing.T) {
 		l.Free() // by the runtime, while the instance may run
 		l.Bytes()[0] = 1
 		l.Release()
-		if l.Bytes() != nil || l.Reallocate(PageBytes) != nil || s.Fill(l) || s.Reset(l) || s.Renew(l) {
+		if l.Bytes() != nil || l.Reallocate(PageBytes) != nil || s.Fill(l) || s.Reset(l) || s.Renew(l) || s.Shrink(l, growth(l)) {
 			t.Error("a memory is used that was given back")
 		}
 	})
@@ -106,6 +106,7 @@ func TestInstances(t *testing.T) {
 		defer l.Release()
 		s.Fill(l)
 		for life := range 3 {
+			l.SetLimit(5 * PageBytes)
 			m, err := runtime.InstantiateModule(experimental.WithMemoryAllocator(ctx, l), compiled, wazero.NewModuleConfig().WithName(""))
 			if err != nil {
 				t.Fatal(err)
@@ -117,11 +118,27 @@ func TestInstances(t *testing.T) {
 				}
 				return int32(append(results, 0)[0])
 			}
-			l.SetLimit(5 * PageBytes)
 			if was := call("grow", 2); was != 1 {
 				t.Fatalf("life %d: grow = %d, want 1", life, was)
 			}
 			same(t, l.Bytes(), image)
+			for range 3 { // grown, and brought back in the instance
+				if got := call("grow", 2); got != 3 {
+					t.Fatalf("life %d: grow = %d, want 3", life, got)
+				}
+				same(t, l.Bytes()[len(image):], make([]byte, 2*PageBytes))
+				call("store", 7, 77)
+				call("store", 5*PageBytes-4, 77)
+				if !s.Shrink(l, m.Memory().Grow) || m.Memory().Size() != uint32(len(image)) {
+					t.Fatalf("not brought back: %d bytes", m.Memory().Size())
+				}
+				same(t, l.Bytes(), image)
+				for _, at := range []uint64{3*PageBytes - 3, 3 * PageBytes, 4 * PageBytes} {
+					if _, err := m.ExportedFunction("store").Call(ctx, at, 1); err == nil {
+						t.Fatalf("a store at %d, beyond the memory that was brought back, does not trap", at)
+					}
+				}
+			}
 			for i := range 5 {
 				call("store", uint64(i*pageBytes*7), 1<<32-1)
 				if !s.Reset(l) {

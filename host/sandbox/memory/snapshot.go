@@ -150,14 +150,40 @@ func (s *Snapshot) overwrite(r *region) {
 }
 
 // Reset brings a memory back to the snapshot, whatever was written to it. It
-// gives false, and does nothing, when its size is not the snapshot's any more:
-// memories do not shrink (see [Snapshot.Renew]). It does not allocate, but for
-// the one that begins to track the pages, which costs more than those after it.
+// gives false, and does nothing, when its size is not the snapshot's any more (see
+// [Snapshot.Shrink]). It does not allocate, but for the one that begins to track
+// the pages, which costs more than those after it.
 func (s *Snapshot) Reset(l *Linear) bool {
 	if l.mem == nil || len(l.mem) != s.size {
 		return false
 	}
 	s.restore(l)
+	return true
+}
+
+// Shrink is Reset for a memory that has grown, in the instance that has it: it has
+// the snapshot's size again. WebAssembly's memories do not shrink, but wazero takes
+// for a memory's size that of what its allocator gives when it grows. So grow, which
+// is the Grow of the instance's [api.Memory], is asked for one page more, and is
+// given less. No code of the instance may run meanwhile.
+//
+// It gives false when the memory has not grown, and when it cannot grow, as it is as
+// large as its module allows: then it has done nothing. And it gives false when the
+// memory is better given back: then the instance is of no use any more.
+//
+// [api.Memory]: https://pkg.go.dev/github.com/tetratelabs/wazero/api#Memory
+func (s *Snapshot) Shrink(l *Linear, grow func(pages uint32) (before uint32, ok bool)) bool {
+	if len(l.mem) <= s.size {
+		return false
+	}
+	l.shrinking = s
+	_, ok := grow(1)
+	l.shrinking = nil
+	if !ok || len(l.mem) != s.size || !l.region.trim(max(s.size, l.pool.config.KeepEach)) {
+		return false
+	}
+	s.restore(l)
+	l.ready = s.size
 	return true
 }
 

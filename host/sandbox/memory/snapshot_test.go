@@ -47,6 +47,12 @@ func TestResetIsTake(t *testing.T) {
 				if s.Reset(l) || s.Fill(l) {
 					t.Fatal("a memory that has grown was reset")
 				}
+				if r.IntN(2) == 0 { // the same instance
+					if !s.Shrink(l, growth(l)) {
+						t.Fatal("not brought back")
+					}
+					break
+				}
 				if !s.Renew(l) || l.Bytes() != nil {
 					t.Fatal("not renewed")
 				}
@@ -60,6 +66,33 @@ func TestResetIsTake(t *testing.T) {
 			same(t, l.Bytes(), image)
 		}
 		l.Release()
+	})
+}
+
+// growth grows a memory as an instance does.
+func growth(l *Linear) func(uint32) (uint32, bool) {
+	return func(pages uint32) (uint32, bool) {
+		before := len(l.Bytes()) / PageBytes
+		return uint32(before), l.Reallocate(uint64(len(l.Bytes()))+uint64(pages)*PageBytes) != nil
+	}
+}
+
+// TestShrinkRefuses: an instance that cannot grow stays as it is.
+func TestShrinkRefuses(t *testing.T) {
+	eachWay(t, func(t *testing.T, p *Pool) {
+		s := snap(t, p, make([]byte, PageBytes))
+		l := sized(t, p, 3*PageBytes)
+		defer l.Release()
+		l.Bytes()[2*PageBytes] = 1
+		if s.Shrink(l, func(uint32) (uint32, bool) { return 0, false }) {
+			t.Error("a memory has shrunk though its instance does not know")
+		}
+		if len(l.Bytes()) != 3*PageBytes || l.Bytes()[2*PageBytes] != 1 {
+			t.Error("the memory is not as it was")
+		}
+		if got := l.Reallocate(4 * PageBytes); len(got) != 4*PageBytes {
+			t.Errorf("then it grows to %d bytes", len(got))
+		}
 	})
 }
 
@@ -168,11 +201,11 @@ func TestFillRefuses(t *testing.T) {
 		s := snap(t, p, bytes.Repeat([]byte{1}, 3*PageBytes))
 		l := take(t, p, 2*PageBytes)
 		defer l.Release()
-		if s.Fill(l) || s.Renew(l) || s.Reset(l) {
+		if s.Fill(l) || s.Renew(l) || s.Reset(l) || s.Shrink(l, growth(l)) {
 			t.Error("a memory was filled with more than it has")
 		}
 		l.Reallocate(2 * PageBytes)
-		if s.Fill(l) || s.Renew(l) || s.Reset(l) {
+		if s.Fill(l) || s.Renew(l) || s.Reset(l) || s.Shrink(l, growth(l)) {
 			t.Error("a memory was filled with more than it has")
 		}
 		same(t, l.Bytes(), make([]byte, 2*PageBytes))

@@ -35,10 +35,10 @@ func echo() int32 {
 //
 //go:wasmexport fail
 func fail() int32 {
-	code, text, _ := strings.Cut(pdk.InputString(), " ")
+	code, text, sets := strings.Cut(pdk.InputString(), " ")
 	n, _ := strconv.Atoi(code)
 	pdk.SetVar("left", []byte("behind"))
-	if text != "" {
+	if sets {
 		pdk.SetError(errors.New(text))
 	}
 	pdk.OutputString("an output of no use")
