@@ -79,6 +79,9 @@ func buildAndShow(ctx context.Context, o buildOptions, dir string, out, said io.
 	if err != nil {
 		return err
 	}
+	if _, err := io.WriteString(said, sdkNote(p)); err != nil {
+		return err
+	}
 	began := time.Now()
 	if err := compileProject(ctx, p, guest.Options{Names: o.names, Said: said}); err != nil {
 		return err

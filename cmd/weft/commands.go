@@ -8,7 +8,7 @@ import (
 
 // addClientCommands adds the commands that talk to a server.
 func addClientCommands(root *cobra.Command) {
-	addCommands(root, "write", "Writing steps:", newNew(), newBuild(), newTest(), newDev())
+	addCommands(root, "write", "Writing steps:", newNew(), newBuild(), newTest(), newDev(), newSDK())
 	addCommands(root, "plugins", "Plugins and workflows:", newPush(), newInspect(), newPlugins(), newWorkflows(), newMigrate(), newCompose(), newFlow(), newGraph())
 	addCommands(root, "runs", "Runs:", newRun(), newRuns(), newShow(), newSend(), newPause(), newResume(), newCancel(), newRetry(), newEvents(), newJournal(), newLogs(), newFork(), newSnapshot(), newBench())
 	addCommands(root, "sessions", "Sessions and their state:", newSessions(), newState())

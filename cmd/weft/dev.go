@@ -104,6 +104,9 @@ func dev(ctx context.Context, o devOptions, dir string, fields []string, r *remo
 	d := &developer{r: at, p: p, input: devInput{Fields: fields}}
 	d.readInput()
 	r.note("%s (%s) is served on %s, data in %s", p.Name, p.Language, own.url, keep)
+	if note := sdkNote(p); note != "" {
+		r.note("%s", strings.TrimSuffix(note, "\n"))
+	}
 	defer d.endRun()
 	err = d.loop(ctx, typed(ctx, r.in))
 	if ctx.Err() != nil || errors.Is(err, errQuit) {

@@ -106,7 +106,7 @@ func templateNames() []string {
 
 func makeProject(o newOptions, dir string, out io.Writer) error {
 	dir = filepath.Clean(dir)
-	p := scaffold.Project{Name: filepath.Base(dir), Language: o.language, Template: o.template}
+	p := scaffold.Project{Name: filepath.Base(dir), Language: o.language, Template: o.template, Version: version}
 	if err := scaffold.CheckName(p.Name); err != nil {
 		return usage("%w", err)
 	}

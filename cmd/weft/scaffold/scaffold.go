@@ -49,6 +49,7 @@ type Project struct {
 	Name     string // also of the workflow; see [CheckName]
 	Language string // one of Languages
 	Template string // the name of one of Templates
+	Version  string // of the program that makes it; "": dev
 }
 
 // MaxName is how many bytes the name of a project has at most.
@@ -130,7 +131,11 @@ func (p Project) Files() (map[string][]byte, error) {
 	for name, text := range files {
 		files[name] = []byte(values.Replace(string(text)))
 	}
-	return files, p.addSDK(files)
+	if err := p.addSDK(files); err != nil {
+		return nil, err
+	}
+	addSums(files, p.Version)
+	return files, nil
 }
 
 // sources says which template each file is made of.
@@ -200,7 +205,7 @@ func (p Project) addSDK(files map[string][]byte) error {
 			return err
 		}
 		text, err := rustsdk.Source.ReadFile(name)
-		files["sdk/"+name] = text
+		files[SDKFolder+"/"+name] = text
 		return err
 	})
 }

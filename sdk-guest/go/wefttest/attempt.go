@@ -106,7 +106,7 @@ func (w *world) run() {
 // the test's stands for.
 func (a *attempt) played() bool {
 	if play := a.program.played[a.view.Step]; play != nil {
-		a.finish(play())
+		a.finish(play(a.view.Trigger))
 		return true
 	}
 	if a.program.stand == nil {

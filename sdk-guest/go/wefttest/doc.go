@@ -28,7 +28,8 @@
 // run side by side: the order in which they and their host calls come is drawn from
 // the seed, and is the same for the same seed.
 //
-// [Session.Step] runs one step alone, on events and a state that the test gives.
+// [Session.Step] runs one step alone, on events and a state that the test gives, and
+// [Session.Function] a function that flows call.
 //
 // What is not here: fuel and the other limits of a sandbox, durability, crashes, and
 // the keywords of JSON Schema that schemas of events may have and those of states not.

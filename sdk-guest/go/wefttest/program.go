@@ -15,11 +15,14 @@ import (
 type program struct {
 	version string
 	graph   *engine.Graph
-	guest   Guest                            // nil: stand
-	stand   func(body abi.Raw) (any, error)  // nil: guest
-	played  map[string]func() abi.StepOutput // steps that the test itself plays
-	schemas map[string]*state.Schema         // of events, as far as they can be read
+	guest   Guest                           // nil: stand
+	stand   func(body abi.Raw) (any, error) // nil: guest
+	played  map[string]play                 // steps that the test itself plays
+	schemas map[string]*state.Schema        // of events, as far as they can be read
 }
+
+// play stands for a step: it gives what comes of the events that the step is called with.
+type play func(trigger []abi.Event) abi.StepOutput
 
 // compile reads a guest's manifest.
 func compile(version string, guest Guest) (*program, error) {
@@ -28,7 +31,7 @@ func compile(version string, guest Guest) (*program, error) {
 		return nil, err
 	}
 	if m.Part {
-		return nil, errors.New("the plugin has steps for a workflow of several plugins (weft.Part): run one of them, by Session.Step")
+		return nil, errors.New("the plugin has steps for a workflow of several plugins (weft.Part): run one of them, by Session.Step, or one of its functions, by Session.Function")
 	}
 	p := &program{version: version, guest: guest}
 	return p, p.compile(m)

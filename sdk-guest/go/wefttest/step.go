@@ -44,18 +44,32 @@ func (s *Session) Step(name string, events ...any) (*Run, error) {
 	if err != nil {
 		return nil, fmt.Errorf("step %s: %w", name, err)
 	}
-	p := &program{version: fmt.Sprintf("step %d", len(s.world.programs)), guest: s.guest}
+	p := s.another()
 	if err := p.compileAlone(m, i, given); err != nil {
 		return nil, err
 	}
 	if whole := s.program; whole != nil {
 		p.schemas = whole.schemas
 	}
+	return s.alone(p).begin(p.startAlone(), name)
+}
+
+// another makes a program of the session's guest, beside that of its workflow.
+func (s *Session) another() *program {
+	return &program{version: fmt.Sprintf("alone %d", len(s.world.programs)), guest: s.guest}
+}
+
+// alone is the session for another program.
+func (s *Session) alone(p *program) *Session {
 	s.world.programs[p.version] = p
 	alone := *s
 	alone.program = p
-	t := engine.StartRun{Version: p.version, Event: abi.Event{Type: aloneStart, Body: abi.EmptyMap}, Limits: host.DefaultLimits()}
-	return alone.begin(t, name)
+	return &alone
+}
+
+// startAlone begins a run of a program that was made around a step or a function.
+func (p *program) startAlone() engine.StartRun {
+	return engine.StartRun{Version: p.version, Event: abi.Event{Type: aloneStart, Body: abi.EmptyMap}, Limits: host.DefaultLimits()}
 }
 
 // trigger reads the events that the step is to get.
@@ -106,9 +120,9 @@ func (p *program) compileAlone(whole *abi.Manifest, index int, given []abi.Event
 	if len(types) > 0 {
 		before.Emits = append(before.Emits, abi.Emit{List: true, Types: sorted(types)})
 	}
-	p.played = map[string]func() abi.StepOutput{
-		before.Name: func() abi.StepOutput { return out },
-		aloneSink:   func() abi.StepOutput { return abi.StepOutput{} },
+	p.played = map[string]play{
+		before.Name: func([]abi.Event) abi.StepOutput { return out },
+		aloneSink:   func([]abi.Event) abi.StepOutput { return abi.StepOutput{} },
 	}
 	m := *whole
 	m.Part, m.Timeout = false, nil

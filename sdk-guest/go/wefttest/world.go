@@ -90,6 +90,12 @@ func (w *world) place(id string) *place {
 	return p
 }
 
+// plays tells whether it is the test itself that plays the step of an attempt.
+func (p *place) plays(invocation uint64) bool {
+	a := p.attempts[invocation]
+	return a != nil && a.program.played[a.view.Step] != nil
+}
+
 // seed draws what a server takes from its source of randomness: always the same.
 func (w *world) seed() [32]byte {
 	w.drawn++
@@ -132,7 +138,7 @@ func (w *world) took(p *place, e *engine.Entry) {
 				r.Sent = append(r.Sent, eventOf(s.Event.Type, s.Event.Body))
 			}
 		}
-		if r.step == "" {
+		if r.step == "" && !p.plays(e.Invocation) {
 			r.emitted(e.Finish.Events)
 		}
 		if e.Finish.Err != nil || r.step != "" {

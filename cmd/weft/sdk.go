@@ -1,0 +1,210 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weftrun/weft/cmd/weft/guest"
+	"github.com/weftrun/weft/cmd/weft/scaffold"
+)
+
+// sdkOptions are the flags of `weft sdk update`.
+type sdkOptions struct {
+	dryRun bool
+	force  bool
+}
+
+func newSDK() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "sdk [DIR]",
+		Short: "Compare a project's SDK with this weft's, and renew it",
+		Long: `Say which SDK the project in a folder (default: this one) has in its folder sdk, and
+how the one in this weft differs from it. 'weft sdk update' renews it.`,
+		Example: `  weft sdk
+  weft sdk update`,
+		Args: takes("[DIR]"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return showSDK(folder(args), cmd.OutOrStdout())
+		},
+	}
+	cmd.AddCommand(newSDKUpdate())
+	return cmd
+}
+
+func newSDKUpdate() *cobra.Command {
+	var o sdkOptions
+	cmd := &cobra.Command{
+		Use:   "update [DIR]",
+		Short: "Put this weft's SDK into a project",
+		Long: `Put the SDK of this weft into the folder sdk of a project that was made by an older
+one, and show which files change. Nothing outside of that folder is touched, nor is
+anything in it that no weft has put there. Files of the SDK that somebody has changed
+in the project are named, and overwritten only by --force.`,
+		Example: `  weft sdk update --dry-run
+  weft sdk update && weft build && weft test`,
+		Args: takes("[DIR]"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return updateSDK(o, folder(args), cmd.OutOrStdout())
+		},
+	}
+	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "show what would change, and change nothing")
+	cmd.Flags().BoolVar(&o.force, "force", false, "overwrite files of the SDK that were changed in the project")
+	return cmd
+}
+
+// compareSDK looks at a project's SDK, and words what may go wrong.
+func compareSDK(dir string) (guest.Project, *scaffold.SDK, error) {
+	p, err := guest.Find(dir, "")
+	if err != nil {
+		return p, nil, err
+	}
+	s, err := scaffold.CompareSDK(dir, p.Language, version)
+	if errors.Is(err, scaffold.ErrNoSDK) {
+		err = fmt.Errorf("%s: %w, as those have that 'weft new' makes: its SDK is where %s says", dir, err, manifestFile(p))
+	}
+	return p, s, err
+}
+
+// manifestFile is the file of the compiler's that says where the SDK is.
+func manifestFile(p guest.Project) string {
+	if p.Language == "rust" {
+		return "Cargo.toml"
+	}
+	return "go.mod"
+}
+
+func showSDK(dir string, out io.Writer) error {
+	p, s, err := compareSDK(dir)
+	if err != nil {
+		return err
+	}
+	text := "the SDK of " + p.Name + " " + standing(s) + "\n" + differences(s)
+	if !s.Same() {
+		text += "renew it with: weft sdk update" + argument(dir) + "\n"
+	}
+	_, err = io.WriteString(out, text)
+	return err
+}
+
+// argument is a folder as an argument of a command; "" for this one.
+func argument(dir string) string {
+	if dir == "." {
+		return ""
+	}
+	return " " + dir
+}
+
+// standing says which SDK a project has, beside this program's.
+func standing(s *scaffold.SDK) string {
+	from := "that of weft " + printable(s.From)
+	if s.From == "" {
+		from = "of an early weft"
+	}
+	switch older, ok := scaffold.Older(s.From, version); {
+	case s.Same():
+		return "is this weft's"
+	case ok && older:
+		return "is older than this weft: it is " + from + ", this is " + version
+	case ok:
+		return "is newer than this weft: it is " + from + ", this is " + version
+	case s.From == version:
+		return "is not quite that of this weft"
+	}
+	return "is not this weft's: it is " + from + ", this is " + version
+}
+
+// mostFiles is how many files of a kind are listed.
+const mostFiles = 20
+
+// differences lists the files that differ.
+func differences(s *scaffold.SDK) string {
+	var b strings.Builder
+	list := func(what string, names []string) {
+		for i, name := range names {
+			if i == mostFiles {
+				_, _ = fmt.Fprintf(&b, "  %-8s and %d more\n", what, len(names)-i)
+				return
+			}
+			_, _ = fmt.Fprintf(&b, "  %-8s %s/%s\n", what, scaffold.SDKFolder, printable(name))
+		}
+	}
+	list("changed", s.Changed)
+	list("new", s.Added)
+	list("gone", s.Removed)
+	list("edited", s.Edited)
+	list("not ours", s.Foreign)
+	return b.String()
+}
+
+func updateSDK(o sdkOptions, dir string, out io.Writer) error {
+	p, s, err := compareSDK(dir)
+	if err != nil {
+		return err
+	}
+	if _, err := io.WriteString(out, "the SDK of "+p.Name+" "+standing(s)+"\n"+differences(s)); err != nil || s.Same() {
+		return err
+	}
+	if o.dryRun {
+		_, err = io.WriteString(out, "dry run: nothing was written\n")
+		return err
+	}
+	if err := o.mayUpdate(s, dir); err != nil {
+		return err
+	}
+	if err := s.Update(); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "files written: %d, removed: %d; nothing outside of %s was touched\n",
+		len(s.Changed)+len(s.Added), len(s.Removed), filepath.Join(dir, scaffold.SDKFolder))
+	if err != nil {
+		return err
+	}
+	return tellGoMod(p, out)
+}
+
+// mayUpdate says why an update has to be asked for by --force.
+func (o sdkOptions) mayUpdate(s *scaffold.SDK, dir string) error {
+	older, ok := scaffold.Older(version, s.From)
+	switch {
+	case o.force:
+	case len(s.Edited) > 0:
+		return fmt.Errorf("files of the SDK were changed in this project (edited, above), and nothing has been written: "+
+			"keep the changes elsewhere, then 'weft sdk update --force%s'", argument(dir))
+	case ok && older:
+		return errors.New("the project's SDK is newer than this weft, and nothing has been written: --force puts the older one in")
+	}
+	return nil
+}
+
+// tellGoMod says what a Go project's go.mod lacks for the SDK.
+func tellGoMod(p guest.Project, out io.Writer) error {
+	if p.Language == "rust" {
+		return nil // cargo completes Cargo.lock by itself
+	}
+	text, err := os.ReadFile(filepath.Join(p.Dir, "go.mod"))
+	if err != nil {
+		return err
+	}
+	lacks, err := scaffold.GoModLacks(text)
+	if err != nil || len(lacks) == 0 {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "go.mod is yours; the SDK needs in it:\n  go mod edit %s && go mod tidy\n", strings.Join(lacks, " "))
+	return err
+}
+
+// sdkNote is a line about a project whose SDK is not this program's; "" if there is
+// nothing to say. That it cannot be compared is no reason not to build.
+func sdkNote(p guest.Project) string {
+	s, err := scaffold.CompareSDK(p.Dir, p.Language, version)
+	if err != nil || s.Same() {
+		return ""
+	}
+	return "note: the project's SDK " + standing(s) + "; 'weft sdk update" + argument(p.Dir) + "' renews it\n"
+}
