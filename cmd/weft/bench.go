@@ -167,7 +167,16 @@ func uploadAll(ctx context.Context, r *remote, files []string) error {
 		if err != nil {
 			return err
 		}
-		if _, _, err := r.PutPlugin(ctx, exampleName(file), wasm); err != nil {
+		doc, err := flowBeside(file)
+		if err != nil {
+			return err
+		}
+		name := exampleName(file)
+		_, err = putWithFlow(ctx, r, name, doc, func() error {
+			_, _, err := r.PutPlugin(ctx, name, wasm)
+			return err
+		})
+		if err != nil {
 			return refusal(file, err)
 		}
 	}

@@ -37,7 +37,8 @@ func newBuild() *cobra.Command {
 		Use:   "build [DIR]",
 		Short: "Compile a project of steps to a plugin, and check it",
 		Long: `Compile the project in a folder (default: this one) to build/NAME.wasm, and check it
-as a server does.
+as a server does. A flow.yaml (or flow.json) there is checked with it, and put beside
+it as build/NAME.flow.json.
 
 The language is the one that weft.json names; without that file, a Cargo.toml means
 Rust and a go.mod Go. What the compiler says is shown unchanged. Modules of TinyGo
@@ -91,11 +92,17 @@ func buildAndShow(ctx context.Context, o buildOptions, dir string, out, said io.
 	if err != nil {
 		return err
 	}
+	if err := buildFlow(ctx, p, p.Output()); err != nil {
+		return err
+	}
 	note := o.smaller(ctx, p)
 	if info.Size, err = sizeOf(p.Output()); err != nil {
 		return err
 	}
 	info.SHA256 = "" // a server tells it
+	if p.Flow != "" {
+		note += fmt.Sprintf("%s is checked with it: 'weft push' makes the workflow %s of it, too\n", p.Flow, p.Name)
+	}
 	_, err = fmt.Fprintf(out, "built %s in %s\n%s%supload it with: weft push %s\n", p.Output(), span(took), summary(&info), note, p.Output())
 	return err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weftrun/weft/cmd/weft/guest"
+	"github.com/weftrun/weft/host"
 )
 
 // defaultCases is the file of cases in a project.
@@ -149,7 +150,10 @@ func moduleOf(ctx context.Context, o testOptions, file string, said io.Writer) (
 	if err != nil {
 		return "", "", err
 	}
-	return p.Name, p.Output(), compileProject(ctx, p, guest.Options{Said: said})
+	if err := compileProject(ctx, p, guest.Options{Said: said}); err != nil {
+		return "", "", err
+	}
+	return p.Name, p.Output(), buildFlow(ctx, p, p.Output())
 }
 
 // upload uploads the modules and gives the workflow that cases run which name none.
@@ -166,12 +170,22 @@ func (f *caseFile) upload(ctx context.Context, r *remote, file, name, module str
 	if err != nil {
 		return "", err
 	}
-	info, _, err := r.PutPlugin(ctx, name, wasm)
+	doc, err := flowBeside(module)
 	if err != nil {
-		return "", refusal(module, err)
+		return "", err
 	}
-	if f.Workflow != "" {
+	var info host.PluginInfo
+	_, err = putWithFlow(ctx, r, name, doc, func() (err error) {
+		info, _, err = r.PutPlugin(ctx, name, wasm)
+		return err
+	})
+	switch {
+	case err != nil:
+		return "", refusal(module, err)
+	case f.Workflow != "":
 		return f.Workflow, nil
+	case doc != nil:
+		return name, nil
 	}
 	if info.Workflow == "" {
 		return "", fmt.Errorf("%s is a part, and makes no workflow by itself: name one by \"workflow\" in %s, or test it within a plugin that has all steps", module, file)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/cmd/weft/guest"
 	"github.com/weftrun/weft/host"
 )
@@ -30,7 +31,8 @@ func newDev() *cobra.Command {
 		Use:   "dev [DIR] [key=value | key:=JSON]...",
 		Short: "Serve a project, and build, upload and run it again at each change",
 		Long: `Start a server for the project in a folder (default: this one), build and upload the
-plugin, run its workflow, and do so again whenever a file changes. When it does not
+plugin (and a flow.yaml or flow.json), run its workflow, and do so again whenever a
+file changes. When it does not
 compile, or the server refuses it, the last good version is served on.
 
 The run gets the fields of the command line; without any those it got last, or else
@@ -222,8 +224,37 @@ func (d *developer) upload(ctx context.Context, file string) (host.PluginInfo, e
 	if err != nil {
 		return host.PluginInfo{}, err
 	}
-	info, _, err := d.r.PutPlugin(ctx, d.p.Name, wasm)
+	var info host.PluginInfo
+	put := func() (err error) {
+		info, _, err = d.r.PutPlugin(ctx, d.p.Name, wasm)
+		return err
+	}
+	doc, err := d.flow(ctx, wasm)
+	if err != nil {
+		return info, err
+	}
+	_, err = putWithFlow(ctx, d.r, d.p.Name, doc, put)
+	if doc != nil && hasProblems(err) && d.r.Decompose(ctx, d.p.Name) == nil { // plugin and flow have changed at once
+		_, err = putWithFlow(ctx, d.r, d.p.Name, doc, put)
+	}
+	if doc != nil {
+		info.Workflow = d.p.Name
+	}
 	return info, refusal(d.p.Name, d.r.explain(err))
+}
+
+// flow reads the project's flow, as the files are now, and checks it with the module;
+// nil: it has none.
+func (d *developer) flow(ctx context.Context, wasm []byte) (abi.Raw, error) {
+	p, err := guest.Find(d.p.Dir, d.p.Language)
+	if err != nil || p.Flow == "" {
+		return nil, err
+	}
+	doc, err := readFlow(p.Flow)
+	if err != nil {
+		return nil, err
+	}
+	return doc, refusal(p.Flow, fitting(ctx, p.Name, wasm, doc))
 }
 
 // obey does what a line of the terminal says.

@@ -153,8 +153,8 @@ func (p *projects) start(t *testing.T, dir, workflow string, template scaffold.T
 		args = append(args, "--no-wait")
 	}
 	args = append(args, splitFields(template.Start)...)
-	if said := p.run(t, dir, p.weft, args...); strings.TrimSpace(said) == "" {
-		t.Errorf("%s: the run gave nothing", dir)
+	if said := p.run(t, dir, p.weft, args...); strings.TrimSpace(said) == "" || template.Name == "flow" && said != "\"Noted: milk is out\"\n" {
+		t.Errorf("%s: the run gave %q", dir, said)
 	}
 }
 
@@ -277,5 +277,47 @@ func TestDev(t *testing.T) {
 		if !strings.Contains(said, want) {
 			t.Errorf("it has not said %q:\n%s", want, said)
 		}
+	}
+}
+
+// TestDevFlow changes a flow under 'weft dev': to one that is wrong, and to one that
+// fits the functions as they are only when they have changed too.
+func TestDevFlow(t *testing.T) {
+	p := newProjects(t)
+	dir := filepath.Join(p.root, "dev-flow")
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	p.run(t, p.root, p.weft, "new", "dev-flow", "--template", "flow")
+	change := func(name, from, to string) {
+		t.Helper()
+		file := filepath.Join(dir, name)
+		text, err := os.ReadFile(file)
+		if err == nil {
+			err = os.WriteFile(file, bytes.ReplaceAll(text, []byte(from), []byte(to)), 0o666)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	dev := p.spawn(t, dir, "dev", "--addr", "127.0.0.1:0", "input=tea?")
+	dev.wait(t, `^run dev-flow \{"input":"tea\?"\}$`)
+	dev.wait(t, `^result "You have told me nothing yet." \(`)
+
+	change("flow.yaml", "dev-flow.nothing", "dev-flow.nil")
+	dev.wait(t, `^flow.yaml has changed$`)
+	dev.wait(t, `^error: .*flow.yaml is refused for 1 problem, and nothing has changed:$`)
+	dev.wait(t, `dev-flow has no such function: it has kind, note, recall, nothing$`)
+	dev.wait(t, `^version 1 is served on$`)
+
+	change("main.go", `weft.Function("nothing", nothing)`, `weft.Function("nil", nothing)`) // now both are other names
+	dev.wait(t, `^built in .*: version 2$`)
+	dev.wait(t, `^result "You have told me nothing yet." \(`)
+	if err := dev.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	dev.wait(t, `^stopped$`)
+	if err := dev.cmd.Wait(); err != nil {
+		t.Error(err)
 	}
 }

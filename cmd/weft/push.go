@@ -39,6 +39,9 @@ the build puts there. Its workflow is named by the plugin itself; a part makes n
 before 'weft compose'. Workflows that are composed of the plugin take the new
 version, which is refused if it would break one.
 
+A flow that lies beside the module as NAME.flow.json, where 'weft build' puts that of
+a project, becomes the workflow NAME.
+
 A plugin made for Extism says nothing of itself. With one function it needs no more:
 that becomes the one step, from the start event to the result. Else a manifest says
 which function is which step (docs/extism.md); it becomes part of the module.`,
@@ -68,6 +71,12 @@ func push(ctx context.Context, r *remote, file, name, manifest string, check boo
 	if err != nil {
 		return err
 	}
+	var doc abi.Raw
+	if name == exampleName(file) { // by another name the flow would not find its functions
+		if doc, err = flowBeside(file); err != nil {
+			return err
+		}
+	}
 	put := func() (info host.PluginInfo, created bool, checks []client.Migration, err error) {
 		info, created, err = r.PutPlugin(ctx, name, wasm)
 		return info, created, nil, err
@@ -75,18 +84,42 @@ func push(ctx context.Context, r *remote, file, name, manifest string, check boo
 	if check {
 		put = func() (host.PluginInfo, bool, []client.Migration, error) { return r.PutPluginChecked(ctx, name, wasm) }
 	}
-	info, created, checks, err := put()
+	var (
+		info    host.PluginInfo
+		created bool
+		checks  []client.Migration
+		answer  []byte
+	)
+	composed, err := putWithFlow(ctx, r, name, doc, func() (err error) {
+		info, created, checks, err = put()
+		answer = bytes.Clone(r.last.body.Bytes())
+		return err
+	})
 	if err != nil {
 		return refusal(file, err)
 	}
 	if r.json {
-		return r.printAnswer()
+		return r.printJSON(answer)
+	}
+	if doc != nil {
+		info.ComposedIn = append([]string{name}, slices.DeleteFunc(info.ComposedIn, func(w string) bool { return w == name })...)
 	}
 	state := "uploaded"
 	if !created {
 		state = "unchanged"
 	}
-	return r.print(fmt.Sprintf("%s %s, version %d\n", state, printable(info.Name), info.Version) + summary(&info) + checked(checks) + whatNow(r, &info))
+	return r.print(fmt.Sprintf("%s %s, version %d\n", state, printable(info.Name), info.Version) + summary(&info) + checked(checks) + flowNote(name, doc, composed) + whatNow(r, &info))
+}
+
+// flowNote says what became of the flow beside a module.
+func flowNote(name string, doc abi.Raw, composed bool) string {
+	switch {
+	case doc == nil:
+		return ""
+	case composed:
+		return fmt.Sprintf("the flow beside it is the workflow %s now\n", printable(name))
+	}
+	return fmt.Sprintf("the flow beside it is the workflow %s, unchanged\n", printable(name))
 }
 
 // whatNow says what can be done with a plugin that is uploaded.

@@ -29,6 +29,7 @@ func TestFind(t *testing.T) {
 		{"Rust", map[string]string{"Cargo.toml": "", "go.mod": ""}, "", "rust hello"},
 		{"as it says", map[string]string{"go.mod": "", Config: `{"language": "tinygo", "name": "x"}`}, "", "tinygo x"},
 		{"as it is told", map[string]string{"go.mod": "", Config: `{"language": "tinygo"}`}, "go", "go hello"},
+		{"two flows", map[string]string{"go.mod": "", "flow.yaml": "", "flow.json": ""}, "", "flow.json: a project has one flow"},
 		{"nothing", map[string]string{"main.go": ""}, "", "neither a go.mod nor a Cargo.toml"},
 		{"sources of another", map[string]string{"go.mod": ""}, "rust", "there is no Cargo.toml"},
 		{"a key that there is not", map[string]string{"go.mod": "", Config: `{"lang": "go"}`}, "", `unknown field "lang"`},

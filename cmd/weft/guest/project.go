@@ -29,7 +29,11 @@ type Project struct {
 	Name     string   // of the plugin
 	Language string   // one of Languages
 	Flags    []string // further flags of the compiler
+	Flow     string   // the file of the flow over its functions; "": it has none
 }
+
+// flows are the files that a project's flow may be in.
+var flows = []string{"flow.yaml", "flow.yml", "flow.json"}
 
 // config is what weft.json holds.
 type config struct {
@@ -73,10 +77,29 @@ func Find(dir, language string) (Project, error) {
 	if p.Language = c.Language; p.Language == "" {
 		p.Language = detected(dir)
 	}
+	if p.Flow, err = flowOf(dir); err != nil {
+		return p, err
+	}
 	if p.Flags = c.Flags; language != "" && language != p.Language {
 		p.Language, p.Flags = language, nil // those are of another compiler
 	}
 	return p, p.check()
+}
+
+// flowOf finds the file of a project's flow, if there is one.
+func flowOf(dir string) (string, error) {
+	found := ""
+	for _, name := range flows {
+		file := filepath.Join(dir, name)
+		if !is(file) {
+			continue
+		}
+		if found != "" {
+			return "", fmt.Errorf("there are both %s and %s: a project has one flow, so keep one of them", found, file)
+		}
+		found = file
+	}
+	return found, nil
 }
 
 func decode(text []byte, c *config) error {

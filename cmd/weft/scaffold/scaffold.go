@@ -42,6 +42,7 @@ var Templates = []Template{
 	{"human-in-the-loop", "a step that asks somebody and waits for the answer", "item=desk"},
 	{"chat", "a conversation that a session remembers, with a reply that is streamed", "--session mine message=hello"},
 	{"retry", "a call that fails now and then, its retries, and what is done when they fail too", "fail_times=2"},
+	{"flow", "functions, and a flow over them in YAML: a router, a condition, a state", "--session mine input='milk is out'"},
 }
 
 // Project says what to make.
@@ -147,6 +148,9 @@ func (p Project) sources() map[string]string {
 		"weft.json":  "common/weft.json.tmpl",
 		"cases.json": "cases/" + p.Template + ".json",
 	}
+	if p.Template == "flow" {
+		files["flow.yaml"] = "common/flow.yaml.tmpl"
+	}
 	if p.Language == "rust" {
 		files["src/lib.rs"] = "rust/" + p.Template + "/lib.rs.tmpl"
 		files["Cargo.toml"] = "rust/Cargo.toml.tmpl"
@@ -170,7 +174,11 @@ func (p Project) values(t Template) *strings.Replacer {
 	if p.Language == "rust" {
 		source, unit, readme = "src/lib.rs", "cargo test", "sdk/README.md"
 	}
-	return strings.NewReplacer(
+	flow := ""
+	if t.Name == "flow" {
+		flow = "| `flow.yaml` | what calls the functions, and when: the workflow " + p.Name + ". `weft build` checks it, `weft push` puts it in place |\n"
+	}
+	return strings.NewReplacer("{{flow_row}}", flow,
 		"{{name}}", p.Name, "{{language}}", p.Language, "{{Language}}", languageNames[p.Language],
 		"{{summary}}", t.Summary, "{{start}}", t.Start, "{{source}}", source, "{{sdk_readme}}", readme,
 		"{{unit_padded}}", fmt.Sprintf("%-32s", unit), "{{unit}}", unit,
