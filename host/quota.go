@@ -21,7 +21,7 @@ const (
 	QuotaRequests                   // of the API, a second
 	QuotaFuel                       // units that its runs burn in a month of UTC
 	QuotaLogBytes                   // that its guests log in a month of UTC
-	QuotaStateBytes                 // of the states of its sessions
+	QuotaStateBytes                 // of the states of its sessions, and of its resources of the kind kv
 	QuotaJournalBytes               // of their journals
 	QuotaStreamReaders              // that are open
 	quotas
@@ -64,7 +64,7 @@ var advice = [quotas]string{
 	QuotaRequests:      "ask less often",
 	QuotaFuel:          "wait for the next month; what has begun goes on",
 	QuotaLogBytes:      "wait for the next month, or log less; what has begun goes on",
-	QuotaStateBytes:    "delete sessions",
+	QuotaStateBytes:    "delete sessions, or keys of resources",
 	QuotaJournalBytes:  "delete handlers and sessions that have ended",
 	QuotaStreamReaders: "close streams that nobody reads",
 }
@@ -181,7 +181,8 @@ type QuotaStore interface {
 	// none may be left out.
 	RunsHeld(ctx context.Context) ([]RunsHeld, error)
 	// BytesHeld gives the bytes of the journals and of the states of a tenant's
-	// sessions. A state counts as it was when its session was last written.
+	// sessions, with what its resources of the kind kv keep counted as states. A state
+	// counts as it was when its session was last written.
 	BytesHeld(ctx context.Context, tenant string) (journal, state int64, err error)
 	// PluginsHeld counts a tenant's versions of plugins, and their bytes.
 	PluginsHeld(ctx context.Context, tenant string) (versions int, bytes int64, err error)

@@ -55,7 +55,7 @@ func TestQuotaSettings(t *testing.T) {
 
 func TestBreach(t *testing.T) {
 	e := Breached(QuotaStateBytes, 64*mib, 70*mib, 0)
-	if e.HTTPStatus() != 413 || !strings.Contains(e.Message, "tenant_state_bytes of 64MiB: delete sessions") {
+	if e.HTTPStatus() != 413 || !strings.Contains(e.Message, "tenant_state_bytes of 64MiB: delete sessions, or keys of resources") {
 		t.Errorf("%d %s", e.HTTPStatus(), e.Message)
 	}
 	if e := Breached(QuotaRequests, 1000, 1000, time.Second); e.HTTPStatus() != 429 || !strings.Contains(e.Message, "of 1,000: ask less often") {

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"slices"
 
 	"github.com/weftrun/weft/abi"
 )
@@ -34,6 +35,19 @@ type ResourceGrant struct {
 	// 1). The surplus waits, first come, first served.
 	Pool     string
 	InFlight int
+	// Reads names methods that change nothing: their mode is ResourceReadOnly.
+	Reads []string
+	// Space is not the zero value if the resource is kept in the journal's own store:
+	// its calls are made by Operate, each together with its answer.
+	Space KVSpace
+}
+
+// ModeOf is the mode of a method's calls.
+func (g *ResourceGrant) ModeOf(method string) ResourceMode {
+	if slices.Contains(g.Reads, method) {
+		return ResourceReadOnly
+	}
+	return g.Mode
 }
 
 // ResourceUser is who wants to use a resource.
@@ -96,4 +110,8 @@ type Resources interface {
 	// ctx ends, nobody wants the answer any more. Whether the call is still granted
 	// is checked again.
 	Call(ctx context.Context, call ResourceCall) (abi.Raw, *abi.Error)
+	// Operate makes a call of a resource whose grant has a Space. It changes nothing
+	// itself: the caller makes the write of the answer, with the answer. Whether the
+	// call is still granted, for this space, is checked again.
+	Operate(call ResourceCall, space KVSpace, data KVData) KVAnswer
 }

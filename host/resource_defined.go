@@ -51,7 +51,8 @@ type ResourceStore interface {
 	// PutResource stores a definition in place of that of the same name. Of one that
 	// is there, Created stays.
 	PutResource(ctx context.Context, r ResourceRecord) error
-	// DeleteResource removes one with what is known of its use. ErrNotFound.
+	// DeleteResource removes one with what it keeps and what is known of its use.
+	// ErrNotFound.
 	DeleteResource(ctx context.Context, tenant, name string) error
 	// ResourceRecords reads those of a tenant ("" for all), by tenant and name.
 	ResourceRecords(ctx context.Context, tenant string) ([]ResourceRecord, error)
@@ -100,4 +101,14 @@ type ResourceAdmin interface {
 	// DeleteResource removes one, at once: calls under way get their answer.
 	// CodeNotFound, CodeConflict (the operator's file has it).
 	DeleteResource(ctx context.Context, tenant, name string) error
+	// ResourceKeys reads what a resource of the kind kv keeps for the tenant: what is
+	// durable. CodeNotFound, CodeInvalidArgument (of another kind).
+	ResourceKeys(ctx context.Context, tenant, name string, q KVQuery) (KVPage, error)
+}
+
+// KVPage is a part of what a resource keeps.
+type KVPage struct {
+	Items  []KVItem
+	More   bool // others follow
+	Totals KVTotals
 }

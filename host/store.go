@@ -40,6 +40,9 @@ type Batch struct {
 	Sessions []SessionBatch
 	// Spent is what tenants have used up with it; each month of a tenant once.
 	Spent []MonthSpent
+	// KV holds what is written to resources of the kind kv, in order; each key of a
+	// space once. A write to a space whose definition is gone is left out.
+	KV []KVWrite
 }
 
 // SessionBatch is a batch's part for one session.
@@ -254,6 +257,7 @@ type Store interface {
 	AccessStore
 	QuotaStore
 	ResourceStore
+	KVStore
 	// Claim makes the caller the owner: it returns a new epoch, higher than
 	// all before, and fences the epochs before it.
 	Claim(ctx context.Context) (epoch uint64, err error)
@@ -394,6 +398,7 @@ type JournalItem struct {
 	StateBytes, StateGrowth int64
 	// Spent is what was used up in the month of At.
 	Spent Spent
+	KV    []KVWrite // of Key's tenant
 	// Size is about how many bytes the item holds in memory.
 	Size int
 }

@@ -188,10 +188,20 @@ func OutcomeUnknown(resource, why string) *abi.Error {
 }
 
 // forgetFailures forgets the calls of an attempt that failed and may be tried
-// again by the next one.
+// again by the next one. Where one failed as somebody else was first, what was read
+// of that resource holds no more, and is read again too.
 func (inv *invocation) forgetFailures() {
+	var outrun []string
 	for id, c := range inv.asked {
 		if c.err != nil && c.part.Mode != host.ResourceFail && (c.err.Retryable == nil || *c.err.Retryable) {
+			delete(inv.asked, id)
+			if c.err.Code == abi.StatusConflict.Code() {
+				outrun = append(outrun, c.part.Resource)
+			}
+		}
+	}
+	for id, c := range inv.asked {
+		if c.part.Mode == host.ResourceReadOnly && slices.Contains(outrun, c.part.Resource) {
 			delete(inv.asked, id)
 		}
 	}

@@ -52,7 +52,7 @@ func (j *Journal) batch(items []queued) (b host.Batch, dropped uint64, err error
 			return host.Batch{}, 0, err
 		}
 	}
-	b = host.Batch{Epoch: j.epoch, Sessions: make([]host.SessionBatch, len(order)), Spent: spent(items)}
+	b = host.Batch{Epoch: j.epoch, Sessions: make([]host.SessionBatch, len(order)), Spent: spent(items), KV: newest(items)}
 	for i, p := range order {
 		if len(p.entries) > 0 {
 			p.Data = encodeRow(p.entries)
@@ -60,6 +60,32 @@ func (j *Journal) batch(items []queued) (b host.Batch, dropped uint64, err error
 		b.Sessions[i] = p.SessionBatch
 	}
 	return b, dropped, nil
+}
+
+// newest is what items write to resources of the kind kv, in order: of the writes of a
+// key the last, with the growth of all.
+func newest(items []queued) (list []host.KVWrite) {
+	type place struct {
+		space host.KVSpace
+		key   string
+	}
+	var of map[place]int
+	for i := len(items) - 1; i >= 0; i-- {
+		for _, w := range slices.Backward(items[i].KV) {
+			at := place{w.Space, w.Item.Key}
+			if last, written := of[at]; written {
+				list[last].Growth += w.Growth
+				continue
+			}
+			if of == nil {
+				of = map[place]int{}
+			}
+			of[at] = len(list)
+			list = append(list, w)
+		}
+	}
+	slices.Reverse(list)
+	return list
 }
 
 // spent adds up what items have used up, by tenant and month.

@@ -289,6 +289,10 @@ func (s *Service) Wrote(b *host.Batch) {
 			t.stale = true
 		}
 	}
+	for i := range b.KV {
+		t := s.tenant(b.KV[i].Space.Tenant)
+		t.state += b.KV[i].Growth
+	}
 }
 
 // Ready has what a tenant holds known before it is asked whether it may have more:

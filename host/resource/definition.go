@@ -21,6 +21,7 @@ type Definition struct {
 	inFlight int
 	http     httpSettings
 	llm      llmSettings // of the kind llm
+	kv       kvSettings  // of the kind kv
 	secrets  []secret
 	// trusted are the origins that secrets may be sent to: that of base_url, else
 	// those that the rules name without a star.
@@ -31,9 +32,10 @@ type Definition struct {
 const (
 	KindHTTP = "http" // makes HTTP requests
 	KindLLM  = "llm"  // asks models, by HTTP requests
+	KindKV   = "kv"   // keeps values by key, for the runs of a tenant
 )
 
-const kindNames = `"http" or "llm"`
+const kindNames = `"http", "llm" or "kv"`
 
 // grant says who may use a resource, and how.
 type grant struct {
@@ -156,18 +158,24 @@ func (p *parser) definition(name string, at int64, v *value, path string) *Defin
 		p.problem(at, path, "%q is no name: it has 1 to %d bytes, without control characters", clip(name), maxName)
 	}
 	var grants *value
-	llm := isLLM(v)
+	kind := kindOf(v)
+	llm, kv := kind == KindLLM, kind == KindKV
 	if llm {
 		d.http, d.llm = defaultLLM()
 	}
-	p.fields(v, path, map[string]func(*value, string){
+	known := map[string]func(*value, string){
 		"kind":      func(v *value, path string) { p.kind(v, path, &d.Kind) },
-		"settings":  func(v *value, path string) { p.settings(v, path, d, llm) },
+		"settings":  func(v *value, path string) { p.settings(v, path, d, kind) },
 		"secrets":   func(v *value, path string) { p.secrets(v, path, d) },
 		"grants":    func(v *value, _ string) { grants = v },
 		"mode":      func(v *value, path string) { p.mode(v, path, &d.mode) },
 		"in_flight": func(v *value, path string) { p.number(v, path, 1, maxInFlight, &d.inFlight) },
-	})
+	}
+	if kv {
+		d.kv = defaultKV()
+		known = p.ofKV(known)
+	}
+	p.fields(v, path, known)
 	if v.kind == '{' && d.Kind == "" && !has(v, "kind") {
 		p.problem(v.at, path, "kind is missing: use %s", kindNames)
 	}
@@ -178,7 +186,7 @@ func (p *parser) definition(name string, at int64, v *value, path string) *Defin
 		p.each(grants, join(path, "grants"), func(v *value, path string) { d.grants = append(d.grants, p.grant(v, path, d)) })
 	}
 	for i := range d.grants {
-		if len(d.grants[i].rules) == 0 && len(p.problems) == before {
+		if !kv && len(d.grants[i].rules) == 0 && len(p.problems) == before {
 			p.problem(v.at, path, "nothing is allowed: give settings a base_url, or allow with URLs, or each of the grants")
 			break
 		}
@@ -230,7 +238,7 @@ func (p *parser) boolean(v *value, path string, into *bool) {
 }
 
 func (p *parser) kind(v *value, path string, into *string) {
-	if p.str(v, path, into); *into != "" && *into != KindHTTP && *into != KindLLM {
+	if p.str(v, path, into); *into != "" && *into != KindHTTP && *into != KindLLM && *into != KindKV {
 		p.problem(v.at, path, "there is no kind %s: use %s", v.show(), kindNames)
 	}
 }
@@ -243,18 +251,27 @@ func (p *parser) mode(v *value, path string, into *host.ResourceMode) {
 	}
 }
 
-// isLLM looks ahead at a definition's kind.
-func isLLM(v *value) bool {
-	return slices.ContainsFunc(v.members, func(m member) bool { return m.name == "kind" && m.value.data == KindLLM })
+// kindOf looks ahead at a definition's kind.
+func kindOf(v *value) string {
+	for _, m := range v.members {
+		if m.name == "kind" {
+			kind, _ := m.value.data.(string)
+			return kind
+		}
+	}
+	return ""
 }
 
 // settings reads those of the definition's kind.
-func (p *parser) settings(v *value, path string, d *Definition, llm bool) {
-	if llm {
+func (p *parser) settings(v *value, path string, d *Definition, kind string) {
+	switch kind {
+	case KindLLM:
 		p.llmSettings(v, path, d)
-		return
+	case KindKV:
+		p.kvSettings(v, path, &d.kv)
+	default:
+		p.httpSettings(v, path, &d.http)
 	}
-	p.httpSettings(v, path, &d.http)
 }
 
 // transport are the settings that every kind has which makes requests.
@@ -472,6 +489,9 @@ func (p *parser) grant(v *value, path string, d *Definition) grant {
 	}
 	if p.tenant != "" {
 		delete(known, "tenant")
+	}
+	if d.Kind == KindKV {
+		known = p.ofKV(known)
 	}
 	p.fields(v, path, known)
 	switch {

@@ -14,9 +14,15 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
+// Store is where definitions, their use and what resources keep lie.
+type Store interface {
+	host.ResourceStore
+	host.KVStore
+}
+
 // Config says what a [Service] works with. Store is required.
 type Config struct {
-	Store host.ResourceStore
+	Store Store
 	// File has the operator's resources, which hold before those of tenants; it is the
 	// caller's to close. nil: there are none.
 	File *Table
@@ -156,7 +162,7 @@ func (s *Service) Grant(user host.ResourceUser, decl abi.ResourceDecl) (host.Res
 	case d.installed == nil:
 		return host.ResourceGrant{}, refuse(user, decl, d.problem)
 	}
-	return d.grant(user, decl)
+	return d.grant(user, decl, d.Created)
 }
 
 // Call implements host.Resources.
@@ -180,6 +186,27 @@ func (s *Service) call(ctx context.Context, call *host.ResourceCall) (abi.Raw, *
 		return nil, &abi.Error{Code: abi.StatusUnavailable.Code(), Message: fmt.Sprintf("the resource %s cannot be used: %s", clip(call.Resource), d.problem)}
 	}
 	return d.make(ctx, *call)
+}
+
+// Operate implements host.Resources.
+func (s *Service) Operate(call host.ResourceCall, space host.KVSpace, data host.KVData) host.KVAnswer {
+	a := s.operate(&call, space, data)
+	s.used.add(&call, a.Value, a.Err)
+	return a
+}
+
+func (s *Service) operate(call *host.ResourceCall, space host.KVSpace, data host.KVData) host.KVAnswer {
+	if s.cfg.File.has(call.User.Tenant, call.Resource) {
+		return s.cfg.File.Operate(*call, space, data)
+	}
+	d := s.find(call.User.Tenant, call.Resource)
+	switch {
+	case d == nil || d.Created != space.Made:
+		return host.KVAnswer{Err: denied("the resource %s is not there any more", clip(call.Resource))}
+	case d.installed == nil:
+		return host.KVAnswer{Err: &abi.Error{Code: abi.StatusUnavailable.Code(), Message: fmt.Sprintf("the resource %s cannot be used: %s", clip(call.Resource), d.problem)}}
+	}
+	return d.operate(*call, data)
 }
 
 // PutResource implements host.ResourceAdmin.
@@ -214,6 +241,9 @@ func (s *Service) record(c *host.ResourceChange, old *defined) (r host.ResourceR
 	d, err := parse(c.Name, c.Text, parser{inline: true, tenant: c.Tenant})
 	if err != nil {
 		return r, host.Errorf(host.CodeInvalidArgument, "The resource '%s' is not as it should be: %w", clip(c.Name), err)
+	}
+	if old != nil && d.Kind != old.kindName() && (d.Kind == KindKV || old.kindName() == KindKV) {
+		return r, host.Errorf(host.CodeConflict, "The resource '%s' is of the kind %s: delete it first, with what it keeps", clip(c.Name), old.kindName())
 	}
 	if len(d.http.networks) > 0 && !c.Operator {
 		return r, host.Errorf(host.CodePermissionDenied, "Only the server's own admin may let a resource reach special addresses (networks of its settings)")
@@ -341,10 +371,15 @@ func (d *defined) info(uses []host.ResourceUse) host.ResourceInfo {
 	r := host.ResourceInfo{
 		Name: d.Name, Definition: d.ResourceRecord.Definition, KeyID: d.KeyID, Problem: d.problem, Created: d.Created, Updated: d.Updated, Uses: uses,
 	}
+	r.Kind = d.kindName()
+	return r
+}
+
+// kindName is the resource's kind, also of one that cannot be used.
+func (d *defined) kindName() string {
 	var of struct {
 		Kind string `json:"kind"`
 	}
 	_ = json.Unmarshal(d.ResourceRecord.Definition, &of) // it was checked when it was put
-	r.Kind = of.Kind
-	return r
+	return of.Kind
 }

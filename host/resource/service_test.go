@@ -15,6 +15,7 @@ import (
 
 // records is a store of resources.
 type records struct {
+	host.KVStore
 	list map[string]host.ResourceRecord
 	uses []host.ResourceUse
 }
@@ -61,7 +62,7 @@ var (
 	keyTwo = strings.Repeat("22", 32)
 )
 
-func newTestService(t *testing.T, store host.ResourceStore, file *Table, keys *Keys) *Service {
+func newTestService(t *testing.T, store Store, file *Table, keys *Keys) *Service {
 	t.Helper()
 	s, err := NewService(t.Context(), Config{Store: store, File: file, Keys: keys})
 	if err != nil {

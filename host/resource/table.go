@@ -29,6 +29,9 @@ type kind interface {
 
 // newInstalled makes a definition ready for calls.
 func newInstalled(d *Definition) *installed {
+	if d.Kind == KindKV {
+		return &installed{d, kvKind{d.kv}}
+	}
 	web := newHTTP(d.http, d.secrets, d.trusted)
 	if d.Kind == KindLLM {
 		return &installed{d, newLLM(web, d.llm)}
@@ -60,10 +63,12 @@ func (t *Table) Grant(user host.ResourceUser, decl abi.ResourceDecl) (host.Resou
 	if r == nil {
 		return host.ResourceGrant{}, refuse(user, decl, "there is no resource of this name")
 	}
-	return r.grant(user, decl)
+	return r.grant(user, decl, 0)
 }
 
-func (r *installed) grant(user host.ResourceUser, decl abi.ResourceDecl) (host.ResourceGrant, error) {
+// grant says how someone may use the resource; made is when it was, 0: it is the
+// operator's.
+func (r *installed) grant(user host.ResourceUser, decl abi.ResourceDecl, made int64) (host.ResourceGrant, error) {
 	if r.Kind != decl.Kind {
 		return host.ResourceGrant{}, refuse(user, decl, "the resource of this name is of the kind "+r.Kind)
 	}
@@ -71,7 +76,12 @@ func (r *installed) grant(user host.ResourceUser, decl abi.ResourceDecl) (host.R
 	if g == nil {
 		return host.ResourceGrant{}, refuse(user, decl, "none of its grants admits it")
 	}
-	return host.ResourceGrant{Mode: g.mode, InFlight: g.inFlight, Pool: fmt.Sprintf("%q %q %d", user.Tenant, r.Name, i)}, nil
+	out := host.ResourceGrant{Mode: g.mode, InFlight: g.inFlight, Pool: fmt.Sprintf("%q %q %d", user.Tenant, r.Name, i)}
+	if r.Kind == KindKV {
+		out.Mode, out.Reads = host.ResourceRepeat, kvReads
+		out.Space = host.KVSpace{Tenant: user.Tenant, Resource: r.Name, Made: made}
+	}
+	return out, nil
 }
 
 // grantOf finds someone's grant; nil: there is none.
@@ -100,6 +110,25 @@ func (r *installed) make(ctx context.Context, call host.ResourceCall) (abi.Raw, 
 		return nil, denied("the resource %s is not granted any more", r.Name)
 	}
 	return r.kind.call(ctx, g.rules, call)
+}
+
+// Operate implements host.Resources.
+func (t *Table) Operate(call host.ResourceCall, space host.KVSpace, data host.KVData) host.KVAnswer {
+	r := t.byName[call.Resource]
+	if r == nil || space.Made != 0 {
+		return host.KVAnswer{Err: denied("the resource %s is not there any more", clip(call.Resource))}
+	}
+	return r.operate(call, data)
+}
+
+// operate makes a call of a resource of the kind kv, if it is granted still.
+func (r *installed) operate(call host.ResourceCall, data host.KVData) host.KVAnswer {
+	kv, ok := r.kind.(kvKind)
+	_, g := r.grantOf(call.User)
+	if g == nil || !ok {
+		return host.KVAnswer{Err: denied("the resource %s is not granted any more", r.Name)}
+	}
+	return kv.operate(&call, data)
 }
 
 // Close lets go of connections that are kept for later calls.

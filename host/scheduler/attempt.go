@@ -376,7 +376,7 @@ func (l live) Effect(n uint64, req engine.Request, attach func(*engine.Result)) 
 		ask.Start, err = l.at.resolve(ask)
 		req = ask
 	case engine.CallResource:
-		ask.Mode, err = l.at.granted(ask.Resource)
+		ask.Mode, err = l.at.granted(ask.Resource, ask.Method)
 		req = ask
 	}
 	if err != nil {

@@ -82,6 +82,8 @@ type story struct {
 	want map[string]int64
 	// check looks at the rest; it may be nil.
 	check func(t *testing.T, lives int)
+	// checkStore looks at what is stored; likewise.
+	checkStore func(t *testing.T, s host.Store)
 }
 
 // one is a workflow of three pieces of work in a row of two, which look reads.
@@ -182,6 +184,7 @@ func stories() map[string]func() *story {
 				},
 			}
 		},
+		"kv": keptStory,
 		"snapshot": func() *story {
 			return &story{
 				modules: map[string]string{"one": fmt.Sprintf(one, "")}, want: map[string]int64{"s": 9}, snapshots: 3,
@@ -204,7 +207,10 @@ func stories() map[string]func() *story {
 const kidOne = `{"abi": 1, "workflow": "kid", "timeout": 0, "events": {}, "steps": [{"name": "kid", "accepts": ["StartEvent"], "emits": ["StopEvent"]}]}`
 
 // counted is a resource that answers at once and knows who asked.
-type counted struct{ keys []string }
+type counted struct {
+	noKV
+	keys []string
+}
 
 func (c *counted) Grant(host.ResourceUser, abi.ResourceDecl) (host.ResourceGrant, error) {
 	return host.ResourceGrant{Mode: host.ResourceRepeat, Pool: "crm", InFlight: 2}, nil
@@ -295,6 +301,9 @@ func twoLives(t *testing.T, st *story, store *endingStore, again bool) (ended bo
 	}
 	if st.check != nil {
 		st.check(t, lives)
+	}
+	if st.checkStore != nil {
+		st.checkStore(t, b.store)
 	}
 	if leak := b.sched.Leak(); leak != "" {
 		t.Error(leak)

@@ -33,8 +33,9 @@ type outcall struct {
 	key     callKey
 	attempt uint64
 	n       uint64
-	pos     uint64     // at which it may begin; 0: at once
-	known   *abi.Error // its answer: it is not to be made
+	pos     uint64       // at which it may begin; 0: at once
+	known   *abi.Error   // its answer: it is not to be made
+	space   host.KVSpace // not zero: it is made inside, see kv.go
 	pool    *callPool
 
 	place  *list.Element      // in its pool's queue; nil: it has begun
@@ -135,6 +136,9 @@ func (ss *session) callOut(inv uint64, found bool) {
 		o.known = guestError(err)
 		grant = host.ResourceGrant{Pool: "refused", InFlight: 1}
 	}
+	if o.space = grant.Space; o.space != (host.KVSpace{}) {
+		o.pos = 0 // nothing outside, and its answer comes behind its intent
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if old := s.calls.open[o.key]; old != nil {
@@ -184,6 +188,7 @@ func (s *Scheduler) dropCall(o *outcall) {
 func (s *Scheduler) callWork(now time.Time) (work []func(), next time.Time) {
 	c := &s.calls
 	durable := s.cfg.Journal.Durable()
+	s.lanes.settle(durable)
 	kept := c.order[:0]
 	for _, p := range c.order {
 		for o := p.next(durable); o != nil; o = p.next(durable) {
@@ -218,10 +223,14 @@ func (s *Scheduler) callWork(now time.Time) (work []func(), next time.Time) {
 func (s *Scheduler) makeCall(ctx context.Context, o *outcall) {
 	value, fail := abi.Raw(nil), o.known
 	wanted := true
-	if fail == nil {
+	inside := fail == nil && o.space != (host.KVSpace{})
+	switch {
+	case inside:
+		s.operate(ctx, o)
+	case fail == nil:
 		value, fail, wanted = s.outside(ctx, o)
 	}
-	if wanted && ctx.Err() == nil {
+	if wanted && !inside && ctx.Err() == nil {
 		s.answerCall(o, value, fail)
 	}
 	s.mu.Lock()
@@ -242,8 +251,7 @@ func (s *Scheduler) outside(ctx context.Context, o *outcall) (value abi.Raw, fai
 		if host.CodeOf(err) == host.CodeNotFound || ctx.Err() != nil {
 			return nil, nil, false
 		}
-		// The store does not read. The call was not made, so any mode may say so.
-		return nil, &abi.Error{Code: abi.StatusUnavailable.Code(), Message: "the call was not made: " + host.MessageOf(err)}, true
+		return nil, notMade(err), true // the store does not read
 	}
 	ss.mu.Lock()
 	call, ok := ss.eng.OutCall(o.key.invocation)
@@ -254,11 +262,7 @@ func (s *Scheduler) outside(ctx context.Context, o *outcall) (value abi.Raw, fai
 		return nil, nil, false
 	}
 	s.count(&s.counters.Calls)
-	out := host.ResourceCall{
-		User: host.ResourceUser{Tenant: o.key.session.Tenant, Workflow: call.Workflow, Digest: call.Version},
-		Step: call.Step, RunID: call.RunID, Resource: call.Resource, Method: call.Method,
-		Payload: call.Payload, Key: call.Key, Mode: call.Mode,
-	}
+	out := callOf(o, &call)
 	out.Stream = &host.ResourceStream{Published: call.Streamed, Hash: call.Hash, Publish: func(ctx context.Context, d host.ResourceDelta) error {
 		return s.noteDelta(ctx, o, d)
 	}}
@@ -271,6 +275,15 @@ func (s *Scheduler) outside(ctx context.Context, o *outcall) (value abi.Raw, fai
 		s.cfg.Tracer.Called(span)
 	}
 	return value, fail, true
+}
+
+// callOf is a call as resources see it.
+func callOf(o *outcall, call *engine.OutCall) host.ResourceCall {
+	return host.ResourceCall{
+		User: host.ResourceUser{Tenant: o.key.session.Tenant, Workflow: call.Workflow, Digest: call.Version},
+		Step: call.Step, RunID: call.RunID, Resource: call.Resource, Method: call.Method,
+		Payload: call.Payload, Key: call.Key, Mode: call.Mode,
+	}
 }
 
 // noteDelta brings a part of an answer to its session, which shows it. Nothing waits
@@ -321,14 +334,14 @@ func (s *Scheduler) cancelCalls() {
 	}
 }
 
-// granted says how the attempt's workflow may use a resource; its error is the
+// granted says how the attempt's workflow may call a method of a resource; its error is the
 // guest's.
-func (at *attempt) granted(resource string) (host.ResourceMode, error) {
+func (at *attempt) granted(resource, method string) (host.ResourceMode, error) {
 	grant, err := at.ss.grant(at.view.Workflow, at.view.Version, resource)
 	if err != nil {
 		return "", childError(err)
 	}
-	return grant.Mode, nil
+	return grant.ModeOf(method), nil
 }
 
 // checkResources refuses a workflow that needs a resource which is not granted.
@@ -357,4 +370,9 @@ func (noResources) Grant(user host.ResourceUser, decl abi.ResourceDecl) (host.Re
 // Call implements host.Resources.
 func (noResources) Call(context.Context, host.ResourceCall) (abi.Raw, *abi.Error) {
 	return nil, &abi.Error{Code: string(host.CodePermissionDenied), Message: "this server has no resources"}
+}
+
+// Operate implements host.Resources.
+func (noResources) Operate(host.ResourceCall, host.KVSpace, host.KVData) host.KVAnswer {
+	return host.KVAnswer{Err: &abi.Error{Code: string(host.CodePermissionDenied), Message: "this server has no resources"}}
 }

@@ -22,6 +22,7 @@ const calling = `{"abi": 1, "workflow": "two", "timeout": 60000000000, "events":
 
 // held is a resource whose calls take until they are let go, or nobody wants them.
 type held struct {
+	noKV
 	mode     host.ResourceMode
 	inFlight int
 	denied   bool

@@ -79,6 +79,7 @@ type Store interface {
 	Sessions(ctx context.Context, q host.SessionQuery) ([]host.SessionInfo, error)
 	Repeat(ctx context.Context, tenant, route, key string) (host.Repeat, error)
 	ForgetRepeats(ctx context.Context, before int64, limit int) (int, error)
+	host.KVStore
 }
 
 // Module is a version of a workflow: a module, or several that it is composed
@@ -290,6 +291,8 @@ type Scheduler struct {
 	// crashed is when the server took up what a crash had left behind, 0 if none
 	// did: sessions with nothing after it were there at the crash.
 	crashed int64
+
+	lanes lanes // of resources that are kept with the journal; see kv.go
 
 	mu       sync.Mutex // guards what follows
 	sessions map[host.SessionKey]*session

@@ -40,10 +40,11 @@ type session struct {
 	ledger    *ledger        // what the journal has of attempts that have not ended
 	tail      tail
 	tickets   []*ticket
-	repeats   []host.Repeat // of the request whose tick is about to be made
-	lastPos   uint64        // queue position of the newest entry
-	paid      runs          // places that were taken for the tick that is about to be made
-	spent     host.Spent    // by that tick
+	repeats   []host.Repeat  // of the request whose tick is about to be made
+	lastPos   uint64         // queue position of the newest entry
+	kv        []host.KVWrite // of the answer whose tick is about to be made
+	paid      runs           // places that were taken for the tick that is about to be made
+	spent     host.Spent     // by that tick
 	// stateBytes is the size of the state as the newest entry left it; 0: there is none.
 	stateBytes int64
 	dead       bool // purged: nothing may be appended any more
@@ -331,9 +332,12 @@ func (ss *session) item(res engine.Result) host.JournalItem {
 	it := host.JournalItem{
 		Key: ss.key, Seq: e.Seq, Entry: entry{e},
 		Invocation: e.Invocation, Attempt: e.Attempt, Finish: e.Finish != nil,
-		WakeAt: ss.eng.WakeAt(), At: e.At, Size: entrySize(e), Repeats: ss.repeats,
+		WakeAt: ss.eng.WakeAt(), At: e.At, Size: entrySize(e), Repeats: ss.repeats, KV: ss.kv,
 	}
-	ss.repeats = nil
+	ss.repeats, ss.kv = nil, nil
+	for i := range it.KV {
+		it.Size += int(it.KV[i].Item.Size()) + 128
+	}
 	if runID, start := e.Begins(); start != nil {
 		it.Started = []string{runID}
 	}

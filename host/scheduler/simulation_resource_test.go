@@ -30,6 +30,7 @@ type outsideCall struct {
 
 // simResources counts the calls that reach it, and fails some of them.
 type simResources struct {
+	noKV
 	w     *world
 	under map[string]int // calls under way, by pool
 }

@@ -194,7 +194,7 @@ func (s *sim) open() *world {
 	w.tally = newTally(s.store)
 	w.sched, err = scheduler.New(w.ctx, scheduler.Config{
 		Journal: simJournal{w}, Store: st, Modules: s.modules, Streams: simStreams{w}, Sandbox: simSandbox{w},
-		Resources: simResources{w, map[string]int{}}, Quotas: w.tally,
+		Resources: simResources{w: w, under: map[string]int{}}, Quotas: w.tally,
 		Answers: func(l scheduler.Live, o engine.AttemptOpen, r []engine.CallRecord) scheduler.Answers {
 			return hostcall.New(l, o, r)
 		},

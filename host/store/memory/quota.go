@@ -68,6 +68,11 @@ func (s *Store) BytesHeld(ctx context.Context, tenant string) (journal, state in
 
 // bytesHeld counts sessions that are being deleted no more. Called with mu held.
 func (s *Store) bytesHeld(tenant string) (journal, state int64) {
+	for key, sp := range s.kv {
+		if key.Tenant == tenant {
+			state += sp.totals.Bytes
+		}
+	}
 	for key, ss := range s.sessions {
 		if key.Tenant != tenant || ss.erasing {
 			continue

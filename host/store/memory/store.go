@@ -41,6 +41,7 @@ type Store struct {
 	meta      map[string][]byte
 	spent     map[spentKey]*host.Spent
 	resources resources
+	kv        map[host.KVSpace]*space
 	access    access
 	stats     host.StoreStats
 }
@@ -104,6 +105,7 @@ func New() *Store {
 		meta:      map[string][]byte{},
 		spent:     map[spentKey]*host.Spent{},
 		resources: newResources(),
+		kv:        map[host.KVSpace]*space{},
 		access:    newAccess(),
 	}
 }
@@ -120,6 +122,7 @@ func (s *Store) Close() error {
 	s.modules, s.plugins, s.composed, s.released, s.gone, s.repeats, s.meta, s.spent = nil, nil, nil, nil, nil, nil, nil, nil
 	s.access = access{}
 	s.resources = resources{}
+	s.kv = nil
 	return nil
 }
 
@@ -164,6 +167,12 @@ func (s *Store) Append(ctx context.Context, b host.Batch) error {
 	}
 	for i := range b.Spent {
 		if err := c.putSpent(&b.Spent[i]); err != nil {
+			c.revert()
+			return fmt.Errorf("batch refused: %w", err)
+		}
+	}
+	for i := range b.KV {
+		if err := c.putKV(&b.KV[i]); err != nil {
 			c.revert()
 			return fmt.Errorf("batch refused: %w", err)
 		}

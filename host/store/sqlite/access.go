@@ -262,6 +262,8 @@ var clears = []string{
 		(SELECT j.sid, j.first FROM sessions s JOIN journal j ON j.sid = s.id WHERE s.tenant = ?1 LIMIT ?2)`,
 	`DELETE FROM sessions WHERE id IN (SELECT id FROM sessions WHERE tenant = ?1 LIMIT ?2)`,
 	`DELETE FROM spent WHERE (tenant, month) IN (SELECT tenant, month FROM spent WHERE tenant = ?1 LIMIT ?2)`,
+	`DELETE FROM kv WHERE (space, key) IN (SELECT k.space, k.key FROM kv_spaces s JOIN kv k ON k.space = s.id WHERE s.tenant = ?1 LIMIT ?2)`,
+	`DELETE FROM kv_spaces WHERE id IN (SELECT id FROM kv_spaces WHERE tenant = ?1 LIMIT ?2)`,
 	`DELETE FROM resources WHERE (tenant, name) IN (SELECT tenant, name FROM resources WHERE tenant = ?1 LIMIT ?2)`,
 	`DELETE FROM resource_use WHERE (tenant, resource, workflow) IN (SELECT tenant, resource, workflow FROM resource_use WHERE tenant = ?1 LIMIT ?2)`,
 	`DELETE FROM repeats WHERE (tenant, route, key) IN (SELECT tenant, route, key FROM repeats WHERE tenant = ?1 LIMIT ?2)`,

@@ -42,6 +42,9 @@ type statements struct {
 	setFirstSeq   *sql.Stmt
 	putRepeat     *sql.Stmt
 	putSpent      *sql.Stmt
+	putSpace      *sql.Stmt
+	putItem       *sql.Stmt
+	dropItem      *sql.Stmt
 	noteEnded     *sql.Stmt
 	dropNote      *sql.Stmt
 	putWords      *sql.Stmt
@@ -137,6 +140,12 @@ func prepareStatements(ctx context.Context, conn *sql.Conn) (*statements, error)
 		{&s.putRepeat, `INSERT OR REPLACE INTO repeats (tenant, route, key, hash, run, made) VALUES (?, ?, ?, ?, ?, ?)`},
 		{&s.putSpent, `INSERT INTO spent (tenant, month, runs, fuel, log_bytes) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO UPDATE
 			SET runs = runs + excluded.runs, fuel = fuel + excluded.fuel, log_bytes = log_bytes + excluded.log_bytes`},
+		// What a tenant's definition keeps goes with it: a write that comes later is void.
+		{&s.putSpace, `INSERT INTO kv_spaces (tenant, resource, made, last, keys, bytes) SELECT ?1, ?2, ?3, ?4, ?5, ?6
+			WHERE ?3 = 0 OR EXISTS (SELECT 1 FROM resources WHERE tenant = ?1 AND name = ?2 AND created = ?3)
+			ON CONFLICT DO UPDATE SET last = ?4, keys = ?5, bytes = ?6 RETURNING id`},
+		{&s.putItem, `INSERT OR REPLACE INTO kv (space, key, version, value) VALUES (?, ?, ?, ?)`},
+		{&s.dropItem, `DELETE FROM kv WHERE space = ? AND key = ?`},
 		{&s.noteEnded, `INSERT INTO unread (runs) VALUES (?)`},
 		{&s.dropNote, `DELETE FROM unread WHERE n = ? AND runs = ?`},
 		{&s.putWords, `INSERT INTO run_words (rowid, words, of) SELECT ?1, ?5, ?2 WHERE ` + unchanged},
@@ -199,6 +208,9 @@ func (s *Store) Append(ctx context.Context, b host.Batch) error {
 			journalBytes += uint64(len(b.Sessions[i].Data))
 		}
 		if err := s.putSpent(ctx, b.Spent); err != nil {
+			return appendError(err)
+		}
+		if err := s.putKV(ctx, b.KV); err != nil {
 			return appendError(err)
 		}
 		if err := s.settleVersions(ctx, &b); err != nil {

@@ -399,7 +399,7 @@ var loose = []string{
 		WHERE r.latest <> (r.id = (SELECT max(id) FROM runs WHERE hid = r.hid))`,
 	`SELECT p.tenant, '', 'plugin ' || p.name || ', version ' || p.version || ', is of module ' || p.digest || ', which is not stored'
 		FROM plugins p WHERE NOT EXISTS (SELECT 1 FROM modules m WHERE m.digest = p.digest)`,
-	looseWords, missingWords,
+	looseWords, missingWords, loosePlaces, wrongTotals,
 }
 
 // Loose hands out rows that belong to nothing.

@@ -294,7 +294,7 @@ func TestOpenOlderSchema(t *testing.T) {
 
 // schemaTwo takes out of a database what the schemas after the second put in, the
 // newest first.
-const schemaTwo = "DROP TABLE resources; DROP TABLE resource_use; DROP TRIGGER runs_words; DROP TABLE run_words; DROP TABLE unread; " +
+const schemaTwo = "DROP TABLE kv; DROP TABLE kv_spaces; DROP TABLE resources; DROP TABLE resource_use; DROP TRIGGER runs_words; DROP TABLE run_words; DROP TABLE unread; " +
 	"DROP INDEX runs_turn; DROP TABLE spent; ALTER TABLE sessions DROP COLUMN bytes; ALTER TABLE sessions DROP COLUMN state; " +
 	"DROP INDEX sessions_tenant; ALTER TABLE sessions DROP COLUMN created; ALTER TABLE sessions DROP COLUMN updated; " +
 	"DROP TABLE access_audit; DROP TABLE keys; DROP TABLE tenants; DROP TABLE released_modules; DROP TABLE released_compositions; DROP TABLE released; " +

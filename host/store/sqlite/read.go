@@ -14,6 +14,7 @@ import (
 // by itself, from one snapshot.
 type queries struct {
 	session, info, sessions, history, due, handler, run, stream, streamEnd, countRuns, versions, meta, repeat, module, notes, noted *sql.Stmt
+	kvItem, kvItems, kvTotals                                                                                                       *sql.Stmt
 }
 
 // runColumns are what scanRun reads, in its order.
@@ -57,6 +58,10 @@ func prepareQueries(ctx context.Context, db *sql.DB) (*queries, error) {
 			AND id IN (SELECT value FROM json_each(?))`},
 		{&q.module, `SELECT m.rewritten, m.image_hash, m.manifest, m.imports, b.bytes
 			FROM modules m JOIN module_bytes b ON b.digest = m.digest WHERE m.digest = ?`},
+		{&q.kvItem, `SELECT version, value FROM kv WHERE space = ` + ofSpace + ` AND key = ?4`},
+		{&q.kvItems, `SELECT key, version, CASE WHEN ?8 THEN value END FROM kv
+			WHERE space = ` + ofSpace + ` AND key > ?4 AND key >= ?5 AND key < ?6 ORDER BY key LIMIT ?7`},
+		{&q.kvTotals, `SELECT last, keys, bytes FROM kv_spaces WHERE tenant = ?1 AND resource = ?2 AND made = ?3`},
 	} {
 		stmt, err := db.PrepareContext(ctx, p.sql) //nolint:sqlclosecheck // closing db closes it
 		if err != nil {

@@ -65,8 +65,15 @@ func (s *Store) DeleteResource(ctx context.Context, tenant, name string) error {
 			}
 			return err
 		}
-		_, err = s.conn.ExecContext(ctx, `DELETE FROM resource_use WHERE tenant = ? AND resource = ?`, tenant, name)
-		return err
+		for _, statement := range []string{
+			`DELETE FROM resource_use WHERE tenant = ? AND resource = ?`,
+			`DELETE FROM kv_spaces WHERE tenant = ? AND resource = ? AND made <> 0`,
+		} {
+			if _, err := s.conn.ExecContext(ctx, statement, tenant, name); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 

@@ -77,6 +77,8 @@ func Run(t *testing.T, open func(t *testing.T) host.Store) {
 		{"Spent", testSpent},
 		{"Held", testHeld},
 		{"Resources", testResources},
+		{"KV", testKV},
+		{"KVDefined", testKVDefined},
 		{"Meta", testMeta},
 		{"Stats", testStats},
 		{"Close", testClose},
