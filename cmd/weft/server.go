@@ -10,7 +10,6 @@ import (
 	"github.com/weftrun/weft/cmd/weft/wire"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/httpapi"
-	"github.com/weftrun/weft/host/metrics"
 )
 
 // stopWithin is how long a stopping server may take.
@@ -39,7 +38,7 @@ type server struct {
 	api  httpapi.Config // but for the services
 	log  *slog.Logger
 
-	counts *metrics.Source
+	counts *wire.Series
 	front  *httpapi.Front
 	now    *wire.Host // nil while another one is opened
 	delay  time.Duration

@@ -1,18 +1,34 @@
 package wire
 
 import (
+	"context"
 	"time"
 
+	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/metrics"
 	"github.com/weftrun/weft/host/scheduler"
 )
 
-// Count has the host's own counters read by what [NewSource] gave for them.
-func (h *Host) Count(s *metrics.Source) { s.Set(h.readings()) }
+// Series are those that hosts keep, one after the other.
+type Series struct {
+	counts *metrics.Source
+	quotas *metrics.Quotas
+}
 
-// NewSource registers the counters that hosts keep; they are read from none yet.
-func NewSource(m *metrics.Metrics) *metrics.Source {
-	return m.Source((*Host)(nil).readings())
+// NewSeries registers the series that hosts keep; they are read from none yet.
+func NewSeries(m *metrics.Metrics) *Series {
+	return &Series{m.Source((*Host)(nil).readings()), m.Quotas()}
+}
+
+// Count has the host's own series read from it.
+func (h *Host) Count(s *Series) {
+	s.counts.Set(h.readings())
+	s.quotas.Set(func(ctx context.Context, tenant string) ([]host.QuotaUse, error) {
+		if !h.Quotas.Knows(tenant) {
+			return nil, nil
+		}
+		return h.Quotas.Usage(ctx, tenant)
+	})
 }
 
 // committed and observer are what the journal and the scheduler tell: nil, so that
