@@ -72,6 +72,10 @@ type Config struct {
 	// WrongKey is told of every wrong key, and of those that are refused unseen.
 	// Default: nobody is.
 	WrongKey func(refused bool)
+	// NoteWrongKey is told of some of them, for the audit log: of the first of an
+	// address and of the first that is refused unseen, ten an hour at most in all.
+	// others is how many there were since of which it was not told. Default: nobody is.
+	NoteWrongKey func(ctx context.Context, address string, refused bool, others int)
 
 	// Tracer makes the spans of requests. Default: there are none.
 	Tracer Tracer
