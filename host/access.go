@@ -83,8 +83,8 @@ type KeyRecord struct {
 type AuditEntry struct {
 	ID   int64 // given by the store, increasing
 	Time int64 // Unix nanoseconds
-	// Who did it: the id of a key, [AuditServerAdmin], or [AuditNobody] on a server
-	// that asks for no keys.
+	// Who did it: the id of a key, [AuditServerAdmin], [AuditNobody] on a server
+	// that asks for no keys, or [AuditWrongKey].
 	Who     string
 	Tenant  string // "": it is about the server
 	Act     string // such as key.create
@@ -97,6 +97,7 @@ type AuditEntry struct {
 const (
 	AuditServerAdmin = "server admin"
 	AuditNobody      = "no key"
+	AuditWrongKey    = "wrong key"
 	AuditOK          = "ok"
 )
 

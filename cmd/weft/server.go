@@ -10,7 +10,6 @@ import (
 	"github.com/weftrun/weft/cmd/weft/wire"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/httpapi"
-	"github.com/weftrun/weft/host/metrics"
 )
 
 // stopWithin is how long a stopping server may take.
@@ -39,7 +38,7 @@ type server struct {
 	api  httpapi.Config // but for the services
 	log  *slog.Logger
 
-	counts *metrics.Source
+	counts *wire.Series
 	front  *httpapi.Front
 	now    *wire.Host // nil while another one is opened
 	delay  time.Duration
@@ -62,7 +61,7 @@ func (s *server) put(h *wire.Host) {
 	h.Count(s.counts)
 	api := s.api
 	api.Runs, api.Sessions, api.Plugins, api.Health, api.Access, api.Quotas = h.Runs, h.Runs, h.Plugins, h, h.Access, h.Quotas
-	api.Resources, api.Secret = h.Resources, h.Secret
+	api.Resources, api.Secret, api.NoteWrongKey = h.Resources, h.Secret, h.Access.NoteWrongKey
 	s.front.Put(httpapi.New(api))
 }
 

@@ -2,6 +2,7 @@ package access
 
 import (
 	"context"
+	"strconv"
 	"strings"
 
 	"github.com/weftrun/weft/host"
@@ -44,6 +45,24 @@ func (s *Service) note(ctx context.Context, by *host.Grant, tenant, act, target 
 	err := s.cfg.Store.ChangeAccess(context.WithoutCancel(ctx), host.AccessChange{Audit: []host.AuditEntry{e}})
 	if err != nil {
 		s.cfg.Log.Error("an entry of the audit log is lost", "who", e.Who, "tenant", tenant, "act", act, "target", target, "error", err)
+	}
+}
+
+// NoteWrongKey adds to the server's log that an address has sent a key that is wrong,
+// or so many that its keys are refused unseen. others is how many such keys, from
+// wherever, have no entry of their own since the last one: its caller sees to it that
+// there are few entries, as strangers make them.
+func (s *Service) NoteWrongKey(ctx context.Context, address string, refused bool, others int) {
+	e := host.AuditEntry{Time: s.now(), Who: host.AuditWrongKey, Act: "key.try", Target: clip(address), Outcome: string(host.CodeUnauthenticated)}
+	if refused {
+		e.Outcome = string(host.CodeLimitExceeded)
+	}
+	if others > 0 {
+		e.Detail = strconv.Itoa(others) + " more since the entry before"
+	}
+	err := s.cfg.Store.ChangeAccess(context.WithoutCancel(ctx), host.AccessChange{Audit: []host.AuditEntry{e}})
+	if err != nil {
+		s.cfg.Log.Error("an entry of the audit log is lost", "who", e.Who, "act", e.Act, "target", e.Target, "error", err)
 	}
 }
 

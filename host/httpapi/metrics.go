@@ -1,11 +1,14 @@
 package httpapi
 
 import (
+	"errors"
 	"net/http"
 	"slices"
 	"time"
 
 	"github.com/labstack/echo/v4"
+
+	"github.com/weftrun/weft/host"
 )
 
 // methods are those that some route has, and those that are answered for all.
@@ -15,6 +18,10 @@ var methods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.Me
 func (s *Server) observed(c echo.Context, err error, took time.Duration) {
 	route, method, status := s.outcome(c, err)
 	s.cfg.Observe(route, method, status, took)
+	var he *host.Error
+	if s.cfg.Refused != nil && errors.As(err, &he) && he.Breach != nil {
+		s.cfg.Refused(tenantOf(c), he.Breach.Limit)
+	}
 }
 
 // outcome gives the pattern of a request's route, its method and the status that it

@@ -62,12 +62,20 @@ type Config struct {
 	// Observe is told of every request that was answered: the pattern of its route
 	// ("" if there is none), its method, its status and how long it took. Default:
 	// nobody is.
-	Observe func(route, method string, status int, took time.Duration) // WrongKeys is how many wrong keys an address may send a minute before keys that
+	Observe func(route, method string, status int, took time.Duration)
+	// Refused is told of every request that a limit of its tenant refused, if Observe
+	// is told too. Default: nobody is.
+	Refused func(tenant, limit string)
+	// WrongKeys is how many wrong keys an address may send a minute before keys that
 	// are not known to be right are refused unseen. Default: any number.
 	WrongKeys int
 	// WrongKey is told of every wrong key, and of those that are refused unseen.
 	// Default: nobody is.
 	WrongKey func(refused bool)
+	// NoteWrongKey is told of some of them, for the audit log: of the first of an
+	// address and of the first that is refused unseen, ten an hour at most in all.
+	// others is how many there were since of which it was not told. Default: nobody is.
+	NoteWrongKey func(ctx context.Context, address string, refused bool, others int)
 
 	// Tracer makes the spans of requests. Default: there are none.
 	Tracer Tracer

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"container/list"
+	"context"
 	"hash/maphash"
 	"net/http"
 	"net/netip"
@@ -26,6 +27,7 @@ import (
 const (
 	maxWrongAddresses = 10_000
 	maxRightKeys      = 4096
+	notesPerHour      = 10
 )
 
 // wrongKeys counts wrong keys. nil: they are not counted.
@@ -37,6 +39,9 @@ type wrongKeys struct {
 	mu        sync.Mutex // guards what follows; nothing is called under it
 	addresses lru[netip.Prefix, *wrongAddress]
 	right     lru[uint64, struct{}]
+	notes     float64   // entries that the audit log may have now
+	noted     time.Time // up to when they are counted
+	unnoted   int       // wrong keys without an entry since the last one
 }
 
 // wrongAddress is an address that has sent wrong keys: so many that it had left at a
@@ -88,17 +93,40 @@ func (w *wrongKeys) wait(from netip.Prefix, key string) (wait time.Duration, fir
 	return max(time.Second, time.Duration((1-a.left)/float64(w.perMinute)*float64(time.Minute))), first
 }
 
-// seen notes how a key that was looked up did.
-func (w *wrongKeys) seen(from netip.Prefix, key string, wrong bool) {
+// note says whether a wrong key gets an entry in the audit log: the first ones of
+// addresses do, a few at a time, and notesPerHour in all, so that strangers can neither
+// fill a disk nor push out what the log is for. others is how many had none since.
+func (w *wrongKeys) note(first bool) (note bool, others int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := w.now()
+	if w.noted.IsZero() {
+		w.notes, w.noted = notesPerHour, now
+	}
+	if passed := now.Sub(w.noted); passed > 0 {
+		w.notes, w.noted = min(notesPerHour, w.notes+passed.Hours()*notesPerHour), now
+	}
+	if !first || w.notes < 1 {
+		w.unnoted++
+		return false, 0
+	}
+	others, w.unnoted = w.unnoted, 0
+	w.notes--
+	return true, others
+}
+
+// seen notes how a key that was looked up did; first says that it is the first wrong
+// one of its address, as far as that is remembered.
+func (w *wrongKeys) seen(from netip.Prefix, key string, wrong bool) (first bool) {
 	if w == nil || key == "" {
-		return
+		return false
 	}
 	print := maphash.String(w.seed, key)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !wrong {
 		w.right.put(print, struct{}{})
-		return
+		return false
 	}
 	w.right.remove(print) // it was revoked, or has expired
 	a, ok := w.addresses.get(from)
@@ -107,7 +135,9 @@ func (w *wrongKeys) seen(from netip.Prefix, key string, wrong bool) {
 		w.addresses.put(from, a)
 	}
 	w.fill(a)
+	first = a.left >= float64(w.perMinute) // it has sent none for a while
 	a.left = max(0, a.left-1)
+	return first
 }
 
 // addressOf gives the network that counts as one client: an IPv4 address, or the 64
@@ -133,21 +163,28 @@ func (s *Server) enterSlowly(r *http.Request, key, tenant string) (host.Grant, e
 		if first {
 			s.cfg.Log.Warn("too many wrong keys from an address: others are not looked up for a while", "address", from.String())
 		}
-		s.wrongKey(true)
+		s.wrongKey(r.Context(), from, true, first)
 		return host.Grant{}, &host.Error{Code: host.CodeLimitExceeded, RetryAfter: wait,
 			Message: "Too many wrong API keys have come from this address: try again later"}
 	}
 	grant, err := s.cfg.Access.Enter(key, tenant)
 	wrong := host.CodeOf(err) == host.CodeUnauthenticated
-	if s.wrong.seen(from, key, wrong); wrong && key != "" {
-		s.wrongKey(false)
+	if first := s.wrong.seen(from, key, wrong); wrong && key != "" {
+		s.wrongKey(r.Context(), from, false, first)
 	}
 	return grant, err
 }
 
-func (s *Server) wrongKey(refused bool) {
+// wrongKey tells of a wrong key, the first of its kind from its address or not.
+func (s *Server) wrongKey(ctx context.Context, from netip.Prefix, refused, first bool) {
 	if s.cfg.WrongKey != nil {
 		s.cfg.WrongKey(refused)
+	}
+	if s.cfg.NoteWrongKey == nil || s.wrong == nil {
+		return
+	}
+	if note, others := s.wrong.note(first); note {
+		s.cfg.NoteWrongKey(ctx, from.String(), refused, others)
 	}
 }
 

@@ -152,3 +152,32 @@ func TestWrongKeysMayBeUnlimited(t *testing.T) {
 		k.want(t, "192.0.2.1:1", "wrong", host.CodeUnauthenticated)
 	}
 }
+
+// The audit log hears of the first wrong key of an address and of its first one that
+// is refused unseen, of few in all, and of how many there were besides.
+func TestWrongKeysAreNoted(t *testing.T) {
+	k := newKnocking(3)
+	var notes []string
+	k.cfg.NoteWrongKey = func(_ context.Context, address string, refused bool, others int) {
+		notes = append(notes, fmt.Sprint(address, " ", refused, " ", others))
+	}
+	for range 10 {
+		k.knock("192.0.2.1:1", "wrong")
+	}
+	k.want(t, "192.0.2.9:1", "right", "")
+	k.knock("192.0.2.2:1", "wrong")
+	if want := "[192.0.2.1/32 false 0 192.0.2.1/32 true 2 192.0.2.2/32 false 6]"; fmt.Sprint(notes) != want {
+		t.Errorf("noted were %v, want %s", notes, want)
+	}
+	for i := range 1000 {
+		k.knock(fmt.Sprintf("198.51.100.%d:1", i%250), "wrong")
+	}
+	if len(notes) != notesPerHour {
+		t.Errorf("%d notes of a thousand addresses", len(notes))
+	}
+	k.now = k.now.Add(time.Hour)
+	k.knock("192.0.2.7:1", "wrong")
+	if want := "192.0.2.7/32 false 993"; notes[len(notes)-1] != want {
+		t.Errorf("an hour later: %q, want %q", notes[len(notes)-1], want)
+	}
+}

@@ -34,6 +34,10 @@ type Config struct {
 	// above, [Journal.Congested] holds. Defaults 256 MiB and 64 MiB.
 	MaxPendingBytes       int
 	MaxTenantPendingBytes int
+	// MaxCrowdBytes is what the tenants that write at a time may have waiting for the
+	// disk before they have to wait for it, in equal parts; one alone may have two
+	// batches. See [Journal.Crowds]. Default 1 MiB.
+	MaxCrowdBytes int
 	// Committed is told of each commit, on the committer's goroutine: how many items
 	// it has, how long it took, and why it failed. nil: nobody is.
 	Committed func(items int, took time.Duration, err error)
@@ -75,6 +79,9 @@ type Journal struct {
 	waiters  waiters
 	pending  int
 	tenants  map[string]int // pending bytes
+	last     string         // tenant of the newest item
+	mixed    time.Time      // when that was another one than before
+	newest   time.Time      // of the newest item
 	failed   error
 	stats    Stats
 }
@@ -112,6 +119,9 @@ func Open(ctx context.Context, cfg Config) (*Journal, error) {
 	if cfg.MaxTenantPendingBytes == 0 {
 		cfg.MaxTenantPendingBytes = 64 << 20
 	}
+	if cfg.MaxCrowdBytes == 0 {
+		cfg.MaxCrowdBytes = 1 << 20
+	}
 	epoch, err := cfg.Store.Claim(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("claim the store: %w", err)
@@ -135,6 +145,13 @@ func (j *Journal) Append(now time.Time, it host.JournalItem) uint64 {
 	j.queue = append(j.queue, queued{it, now})
 	j.pending += it.Size
 	j.tenants[it.Key.Tenant] += it.Size
+	if t := it.Key.Tenant; t != j.last {
+		if j.last != "" {
+			j.mixed = now
+		}
+		j.last = t
+	}
+	j.newest = now
 	j.stats.Items++
 	large := j.pending >= j.cfg.MaxBatchBytes
 	j.mu.Unlock()
@@ -192,8 +209,34 @@ func (j *Journal) Wait(ctx context.Context, pos uint64) error {
 func (j *Journal) Congested(tenant string) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	return j.congested(tenant)
+}
+
+// congested is Congested. Called with mu held.
+func (j *Journal) congested(tenant string) bool {
 	return j.failed != nil || j.refused ||
 		j.tenants[tenant] > min(j.cfg.MaxTenantPendingBytes, j.cfg.MaxPendingBytes-j.pending)
+}
+
+// sharedFor is for how long a tenant counts among those that write.
+const sharedFor = time.Second
+
+// minCrowd is what a tenant may have waiting however many there are.
+const minCrowd = 64 << 10
+
+// Crowds reports whether the tenant should begin nothing until the disk has caught up
+// with it. The queue is one for all, so that whatever a tenant has waiting delays the
+// entries of others behind it: as long as others write too, a tenant keeps to its part
+// of what the disk takes in a few milliseconds. One that writes alone has the
+// disk busy with one batch while it fills the next.
+func (j *Journal) Crowds(tenant string) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	most := 2 * j.cfg.MaxBatchBytes
+	if !j.mixed.IsZero() && j.newest.Sub(j.mixed) < sharedFor {
+		most = min(most, max(minCrowd, j.cfg.MaxCrowdBytes/max(2, len(j.tenants))))
+	}
+	return j.tenants[tenant] > most || j.congested(tenant)
 }
 
 // Err is the failure that killed the queue, or nil; a commit that is being

@@ -297,6 +297,48 @@ func TestCongestionByTenantAndInAll(t *testing.T) {
 	}
 }
 
+// A tenant that writes alone has the disk busy with a batch while it fills the next; as
+// long as others write too it keeps to its part of much less. Both are less than what
+// has it refused.
+func TestWhoCrowdsTheQueue(t *testing.T) {
+	j := open(t, &fakeStore{}, func(c *journal.Config) { c.MaxBatchBytes, c.MaxCrowdBytes = 1<<20, 256<<10 })
+	seq := map[string]uint64{}
+	add := func(tenant string, now time.Time) {
+		it := item("s", seq[tenant]+1, "x")
+		it.Size = 1 << 10
+		seq[tenant]++
+		it.Key.Tenant = tenant
+		j.Append(now, it)
+	}
+	fill := func(tenant string, now time.Time) (kib int) {
+		for ; !j.Crowds(tenant); kib++ {
+			add(tenant, now)
+		}
+		return kib
+	}
+	if n := fill("a", epoch); n != 2<<10+1 {
+		t.Errorf("one that is alone fills %d KiB", n)
+	}
+	if j.Crowds("b") || j.Congested("a") {
+		t.Error("another is kept from writing, or one that crowds is refused")
+	}
+	for step(t, j, epoch.Add(time.Second)) {
+	}
+	now := epoch.Add(time.Minute)
+	add("b", now)
+	if n := fill("a", now); n != 128+1 {
+		t.Errorf("one beside another fills %d KiB", n)
+	}
+	if j.Crowds("b") {
+		t.Error("so that the other may not write")
+	}
+	for step(t, j, now.Add(time.Second)) {
+	}
+	if n := fill("a", now.Add(time.Minute)); n < 2<<10 {
+		t.Errorf("one that is alone again fills %d KiB", n)
+	}
+}
+
 // However much others have waiting for the disk, a tenant that has little is not
 // stopped: each that wants more than there is leaves as much as it has.
 func TestCongestionLeavesRoomForOthers(t *testing.T) {

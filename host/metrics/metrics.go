@@ -41,6 +41,7 @@ type Metrics struct {
 	entries  prometheus.Histogram
 	refused  prometheus.Counter
 	wrong    *prometheus.CounterVec // keys, by answer
+	breaches *prometheus.CounterVec // by tenant and limit
 
 	mu      sync.RWMutex // guards tenants
 	tenants map[string]bool
@@ -70,6 +71,7 @@ func New() *Metrics {
 	m.steps = counter("weft_steps_total", "Invocations of steps in runs that have ended.", "tenant")
 	m.fuel = counter("weft_run_fuel_units_total", "Units that steps of runs that have ended have burnt.", "tenant")
 	m.wrong = counter("weft_wrong_keys_total", "API keys that are wrong, and those that were refused unseen as too many wrong ones came from their address.", "answer")
+	m.breaches = counter("weft_quota_refusals_total", "Requests that a limit of their tenant refused (429, 413), by the limit's name.", "tenant", "limit")
 	m.waited = histogram("weft_attempt_wait_seconds", "Time that a step that could run has waited for a core.", times)
 	m.commits = histogram("weft_commit_seconds", "Time of a commit of the journal.", times)
 	m.entries = histogram("weft_commit_entries", "Entries in a commit.", prometheus.ExponentialBuckets(1, 4, 8))

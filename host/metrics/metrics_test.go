@@ -1,9 +1,11 @@
 package metrics_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -56,6 +58,39 @@ func TestMetrics(t *testing.T) {
 	s.Set(readings)
 	if n = 8; !strings.Contains(scrape(t, m), "weft_level -1") || !strings.Contains(scrape(t, m), "weft_things_total 8") {
 		t.Error("the series are not read anew")
+	}
+}
+
+// TestQuotas: limits and uses are read of the tenants that have series, rates have no
+// use, and refusals are counted by name.
+func TestQuotas(t *testing.T) {
+	m := metrics.New()
+	q := m.Quotas()
+	m.Started("a")
+	m.Refused("b", "tenant_fuel")
+	if text := scrape(t, m); strings.Contains(text, "weft_quota_used") || !strings.Contains(text, `weft_quota_refusals_total{limit="tenant_fuel",tenant="b"} 1`) {
+		t.Errorf("before a host is there:\n%s", text)
+	}
+	q.Set(func(_ context.Context, tenant string) ([]host.QuotaUse, error) {
+		if tenant == "b" {
+			return nil, errors.New("the store does not say")
+		}
+		return []host.QuotaUse{{Quota: host.QuotaRequests, Limit: 5}, {Quota: host.QuotaPlugins, Used: 7}, {Quota: host.QuotaRunsActive, Limit: 9, Used: 8}}, nil
+	})
+	var got []string
+	for line := range strings.Lines(scrape(t, m)) {
+		if strings.HasPrefix(line, "weft_quota_limit") || strings.HasPrefix(line, "weft_quota_used") {
+			got = append(got, strings.TrimSpace(line))
+		}
+	}
+	want := []string{
+		fmt.Sprintf(`weft_quota_limit{quota=%q,tenant="a"} 5`, host.QuotaRequests), fmt.Sprintf(`weft_quota_limit{quota=%q,tenant="a"} 9`, host.QuotaRunsActive),
+		fmt.Sprintf(`weft_quota_used{quota=%q,tenant="a"} 7`, host.QuotaPlugins), fmt.Sprintf(`weft_quota_used{quota=%q,tenant="a"} 8`, host.QuotaRunsActive),
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("%q", got)
 	}
 }
 

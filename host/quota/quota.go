@@ -128,6 +128,14 @@ func (s *Service) Forget(name string) {
 	delete(s.tenants, name)
 }
 
+// Knows reports whether the tenant has done something since the service was made, or
+// had runs or used up something before, and is not removed.
+func (s *Service) Knows(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tenants[name] != nil
+}
+
 // Request takes a place among the requests of a second, or refuses.
 func (s *Service) Request(name string) error {
 	rate := s.cfg.Limits.Quota(name, host.QuotaRequests)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -129,7 +130,7 @@ func TestCompileMainRefuses(t *testing.T) {
 		"no line":   "{}",
 		"no order":  "hello\n",
 		"negative":  line(order{Bytes: -1}),
-		"too large": line(order{Bytes: 1 << 40}),
+		"too large": line(order{Bytes: math.MaxInt32}), // also where an int has 32 bits
 	} {
 		if err := CompileMain(strings.NewReader(in), io.Discard, func(int) {}); err == nil {
 			t.Errorf("%s: taken", name)

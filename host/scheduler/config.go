@@ -22,6 +22,15 @@ func (c *Config) setDefaults() {
 	if c.DueAtOnce == 0 {
 		c.DueAtOnce = 256
 	}
+	if c.AdmitAtOnce == 0 {
+		c.AdmitAtOnce = max(admitLeast, admitPerCore*c.Tokens)
+	}
+	if c.AdmitLine == 0 {
+		c.AdmitLine = admitLine
+	}
+	if c.AdmitPatience == 0 {
+		c.AdmitPatience = admitPatience
+	}
 	if c.Timeout == 0 {
 		c.Timeout = host.DefaultRunTimeout
 	}

@@ -57,18 +57,18 @@ func (s *Scheduler) eraseLoaded(ctx context.Context, key host.SessionKey) error 
 	if !errors.As(err, &journal) {
 		return err
 	}
-	info, err := s.cfg.Store.Session(ctx, key)
-	if err != nil && !errors.Is(err, host.ErrNotFound) {
+	held, err := s.storedRuns(ctx, key)
+	if err != nil {
 		return unavailable(err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.sessions[key] != nil {
-		return host.Errorf(host.CodeUnavailable, "session %q is just being loaded: try again", key.Session)
+	if _, there := s.quarantine[key]; !there || s.sessions[key] != nil {
+		return host.Errorf(host.CodeUnavailable, "session %q is just being loaded, or deleted: try again", key.Session)
 	}
 	s.barriers[key] = s.cfg.Journal.Append(s.cfg.Now(), s.eraseItem(key))
 	delete(s.quarantine, key)
-	s.cfg.Quotas.Runs(key.Tenant, -info.Active, 0)
+	s.cfg.Quotas.Runs(key.Tenant, -held.active, -held.waiting)
 	s.cfg.Log.Warn("a quarantined session is deleted", "tenant", key.Tenant, "session", key.Session)
 	return nil
 }

@@ -36,7 +36,11 @@ func (s *Scheduler) Leak() string {
 			return fmt.Sprintf("the request %s stays open", key.key)
 		}
 	}
+	g := &s.gate
+	g.settle(durable)
 	switch q := &s.queue; {
+	case g.taken != 0 || len(g.of) != 0 || g.waiting != 0 || len(g.lines) != 0:
+		return fmt.Sprintf("%d places at the gate are taken: %v, %d wait", g.taken, g.of, g.waiting)
 	case q.tokens != s.cfg.Tokens:
 		return fmt.Sprintf("%d of %d tokens are free", q.tokens, s.cfg.Tokens)
 	case q.ready != 0 || len(q.tenants) != 0:
@@ -68,7 +72,7 @@ func (s *Scheduler) Overslept() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for tenant, t := range s.queue.tenants {
-		if t.waits() && s.queue.tokens > 0 && !s.cfg.Journal.Congested(tenant) && len(s.wake) == 0 {
+		if t.waits() && s.queue.tokens > 0 && !s.cfg.Journal.Crowds(tenant) && len(s.wake) == 0 {
 			return true
 		}
 	}

@@ -93,12 +93,13 @@ func (s *Scheduler) Quarantined() int {
 
 // purgeUnread queues the deletion of a handler of a session that cannot be loaded:
 // nobody has it in memory, and whoever wants it next waits for the deletion. It
-// returns the queue position; false if somebody is just trying to load it.
+// returns the queue position; false if somebody is just trying to load it, or deletes
+// some of it. The handler's run, which nobody ends any more, gives its place back here.
 func (s *Scheduler) purgeUnread(run host.Run) (pos uint64, ok bool) {
 	key := host.SessionKey{Tenant: run.Tenant, Session: run.SessionID}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.sessions[key] != nil {
+	if _, there := s.quarantine[key]; !there || s.sessions[key] != nil {
 		return 0, false
 	}
 	pos = s.cfg.Journal.Append(s.cfg.Now(), host.JournalItem{
@@ -106,8 +107,45 @@ func (s *Scheduler) purgeUnread(run host.Run) (pos uint64, ok bool) {
 	})
 	s.barriers[key] = pos
 	delete(s.quarantine, key)
+	switch {
+	case run.Status.Final():
+	case waitsForTurn(&run):
+		s.cfg.Quotas.Runs(key.Tenant, 0, -1)
+	default:
+		s.cfg.Quotas.Runs(key.Tenant, -1, 0)
+	}
 	return pos, true
 }
+
+// waitsForTurn reports whether a run waits until its session's others have ended.
+func waitsForTurn(run *host.Run) bool {
+	return len(run.WaitingFor) > 0 && run.WaitingFor[0].Reason == host.WaitsForTurn
+}
+
+// storedRuns counts the runs of a session that have not ended, as the store has them.
+func (s *Scheduler) storedRuns(ctx context.Context, key host.SessionKey) (n runs, err error) {
+	info, err := s.cfg.Store.Session(ctx, key)
+	if errors.Is(err, host.ErrNotFound) {
+		return n, nil
+	}
+	q := host.RunQuery{Tenant: key.Tenant, Session: key.Session, Statuses: []string{string(host.StatusRunning)}, Limit: storedPage}
+	for more := true; more && err == nil; {
+		var page []host.Run
+		page, err = s.cfg.Store.Runs(ctx, q)
+		for i := range page {
+			if waitsForTurn(&page[i]) {
+				n.waiting++
+			}
+			q.AfterStarted, q.AfterHandler = page[i].Started, page[i].HandlerID
+		}
+		more = len(page) == q.Limit
+	}
+	n.active = info.Active - n.waiting
+	return n, err
+}
+
+// storedPage is how many runs are read at a time.
+const storedPage = 1000
 
 // purgeQuarantined deletes a handler whose session did not load for the given
 // error; another error is given back.
@@ -118,7 +156,7 @@ func (s *Scheduler) purgeQuarantined(run host.Run, loading error) (pos uint64, e
 	}
 	pos, ok := s.purgeUnread(run)
 	if !ok {
-		return 0, host.Errorf(host.CodeUnavailable, "session %q is just being loaded: try again", run.SessionID)
+		return 0, host.Errorf(host.CodeUnavailable, "session %q is just being loaded, or deleted: try again", run.SessionID)
 	}
 	s.logRun(context.Background(), slog.LevelWarn, "a handler of a quarantined session is deleted", &run, "session", run.SessionID)
 	return pos, nil

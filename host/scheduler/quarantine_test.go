@@ -103,6 +103,51 @@ func TestQuarantine(t *testing.T) {
 	}
 }
 
+// What is deleted of a session in quarantine gives the places of its runs back, of those
+// that wait for their turn too, and once.
+func TestDeletionsInQuarantineGivePlacesBack(t *testing.T) {
+	for name, remove := range map[string]func(b *bench) error{
+		"the session": func(b *bench) error { return b.sched.DeleteSession(b.t.Context(), "t", "s") },
+		"its handlers": func(b *bench) error {
+			for _, handler := range []string{"h", "h", "second", "third"} {
+				if _, err := b.sched.Cancel(b.t.Context(), "t", handler, true); err != nil && host.CodeOf(err) != host.CodeNotFound {
+					return err
+				}
+			}
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := &bench{guest: quiet(0)}
+			b.open(t)
+			for _, handler := range []string{"h", "second", "third"} {
+				_, err := await(b, func() (host.Run, error) {
+					return b.sched.Start(t.Context(), host.StartRequest{Tenant: "t", Workflow: "two", HandlerID: handler, SessionID: "s", OnBusy: host.OnBusyQueue})
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			b.advance(time.Second)
+			b.rest()
+			var log strings.Builder
+			quotas := newTally(b.store)
+			if h := quotas.held["t"]; h.Active != 1 || h.Waiting != 2 {
+				t.Fatalf("%+v", h)
+			}
+			b.store, b.log, b.quotas = &damagedRows{Store: b.store, session: "s", damage: damages["a changed byte"].damage}, &log, quotas
+			b.open(t)
+			b.rest()
+			if _, err := await(b, func() (struct{}, error) { return struct{}{}, remove(b) }); err != nil {
+				t.Fatal(err)
+			}
+			if text := quotas.differs(b.store); text != "" || quotas.held["t"] != (host.RunsHeld{Tenant: "t"}) {
+				t.Errorf("%s; %+v", text, quotas.held["t"])
+			}
+		})
+	}
+}
+
 // A session in quarantine can be purged without being read.
 func TestPurgeOfAQuarantinedSession(t *testing.T) {
 	b := (&bench{guest: quiet(0)}).open(t)

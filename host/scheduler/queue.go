@@ -32,8 +32,9 @@ type tenantQueue struct {
 	fresh   fifo // attempts whose guest is to begin
 	virtual uint64
 	running int
-	long    int // of those begun, guests that compute for longer than a turn
-	most    int // tokens at a time; 0: all
+	long    int  // of those begun, guests that compute for longer than a turn
+	inLine  bool // starts of it wait at the gate
+	most    int  // tokens at a time; 0: all
 	held    bool
 }
 
@@ -65,14 +66,7 @@ func (q *fairQueue) init(tokens int, most func(tenant string) int) {
 
 // push adds an item at the end of its tenant's queue.
 func (q *fairQueue) push(tenant string, it readyItem) {
-	t := q.tenants[tenant]
-	if t == nil {
-		t = &tenantQueue{name: tenant, most: q.most(tenant), held: q.held[tenant]}
-		q.tenants[tenant] = t
-	}
-	if t.running == 0 && t.len() == 0 {
-		q.catchUp(t)
-	}
+	t := q.known(tenant)
 	if it.resume != nil {
 		t.begun.push(it)
 	} else {
@@ -80,6 +74,39 @@ func (q *fairQueue) push(tenant string, it readyItem) {
 	}
 	q.ready++
 }
+
+// known gives what the queue knows of a tenant that is about to be busy, or is.
+func (q *fairQueue) known(tenant string) *tenantQueue {
+	t := q.tenants[tenant]
+	if t == nil {
+		t = &tenantQueue{name: tenant, most: q.most(tenant), held: q.held[tenant]}
+		q.tenants[tenant] = t
+	}
+	if t.idle() {
+		q.catchUp(t)
+	}
+	return t
+}
+
+// lineUp notes that starts of a tenant wait at the gate; lineEnds that none do any more.
+func (q *fairQueue) lineUp(tenant string) { q.known(tenant).inLine = true }
+
+func (q *fairQueue) lineEnds(tenant string) {
+	t := q.tenants[tenant]
+	t.inLine = false
+	q.rest(t)
+}
+
+// owe advances the clock of a tenant for what the host has done for it without a
+// token. While nobody is busy there is nobody to be ahead of.
+func (q *fairQueue) owe(tenant string, units uint64) {
+	if _, busy := q.floor(); busy {
+		q.known(tenant).virtual += units
+	}
+}
+
+// idle reports whether the tenant wants nothing.
+func (t *tenantQueue) idle() bool { return t.running+t.len() == 0 && !t.inLine }
 
 func (t *tenantQueue) len() int { return t.begun.len() + t.fresh.len() }
 
@@ -99,7 +126,7 @@ func (q *fairQueue) level() uint64 {
 // is busy.
 func (q *fairQueue) floor() (least uint64, found bool) {
 	for _, t := range q.tenants {
-		if t.running+t.len() > 0 && !t.held && !t.full() && (!found || t.virtual < least) {
+		if !t.idle() && !t.held && !t.full() && (!found || t.virtual < least) {
 			least, found = t.virtual, true
 		}
 	}
@@ -141,7 +168,7 @@ func (t *tenantQueue) waits() bool {
 // full reports whether the tenant has all the tokens that it may have.
 func (t *tenantQueue) full() bool { return t.most > 0 && t.running >= t.most }
 
-// charge advances the clock of a tenant that holds a token.
+// charge advances the clock of a tenant that holds a token, or waits at the gate.
 func (q *fairQueue) charge(tenant string, units uint64) { q.tenants[tenant].virtual += units }
 
 // soon reports whether attempts wait that will have ended in a moment, as far as one
@@ -167,22 +194,26 @@ func (q *fairQueue) release(tenant string) {
 		q.catchUp(t) // it was kept from more, and that is no merit
 	}
 	t.running--
-	if t.running > 0 || t.len() > 0 {
+	q.rest(t)
+}
+
+// rest lets go of a tenant that has become idle. What it is ahead of the others is
+// remembered; once nobody is busy, nobody is ahead.
+func (q *fairQueue) rest(t *tenantQueue) {
+	if !t.idle() {
 		return
 	}
-	// What an idle tenant is ahead of the others is remembered; once nobody is
-	// busy, nobody is ahead.
 	if least, busy := q.floor(); !busy {
 		q.forget()
 	} else if t.virtual <= least {
-		delete(q.tenants, tenant)
+		delete(q.tenants, t.name)
 	}
 }
 
 // forget drops the tenants that have nothing here any more.
 func (q *fairQueue) forget() {
 	for name, t := range q.tenants {
-		if t.running+t.len() == 0 {
+		if t.idle() {
 			delete(q.tenants, name)
 		}
 	}

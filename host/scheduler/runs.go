@@ -26,9 +26,7 @@ func (s *Scheduler) Start(ctx context.Context, req host.StartRequest) (host.Run,
 	if before != nil {
 		return s.repeated(ctx, req.Tenant, before.RunID, req.Wait)
 	}
-	started := s.cfg.Modules.Starting()
-	b, err := s.beginRun(ctx, &req, once)
-	started()
+	b, err := s.admitStart(ctx, &req, once)
 	once.settle(b.pos)
 	if err != nil {
 		return host.Run{}, err
@@ -143,7 +141,7 @@ func (s *Scheduler) accepting() error {
 	stopping := s.stopping
 	s.mu.Unlock()
 	if stopping {
-		return &host.Error{Code: host.CodeUnavailable, Message: "the server is shutting down"}
+		return shuttingDown
 	}
 	if err := s.cfg.Journal.Err(); err != nil {
 		return unavailable(err)
@@ -412,7 +410,7 @@ func (s *Scheduler) SendOnce(ctx context.Context, tenant, id string, ev abi.Even
 	if err != nil || before != nil {
 		return err // what was acknowledged is so again
 	}
-	pos, err := s.send(ctx, tenant, id, ev, step, c)
+	pos, err := s.admitEvent(ctx, tenant, id, ev, step, c)
 	c.settle(pos)
 	if err != nil {
 		return err

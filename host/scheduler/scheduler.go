@@ -34,7 +34,9 @@
 //     for as long as its session stays in memory.
 //  5. A tick that ends a run is followed by those that begin queued runs, before
 //     anybody else gets the session's mutex; so is the loading of a session.
-//  6. The scheduler owns no goroutine of its own: [Scheduler.Step] says what is
+//  6. A start or an event of a client is reduced when its tenant's turn has come, if
+//     many want that at once; see gate.go.
+//  7. The scheduler owns no goroutine of its own: [Scheduler.Step] says what is
 //     to be done, [Scheduler.Run] is the small runner that does it.
 package scheduler
 
@@ -55,7 +57,10 @@ type Journal interface {
 	Append(now time.Time, it host.JournalItem) (pos uint64)
 	Wait(ctx context.Context, pos uint64) error
 	Durable() uint64
+	// Congested tenants are to add nothing; those that crowd are to begin nothing
+	// until the disk has caught up, and whoever is congested crowds.
 	Congested(tenant string) bool
+	Crowds(tenant string) bool
 	Err() error
 	// Load reads a session's entries: decode gets arrays of them, in order.
 	Load(ctx context.Context, key host.SessionKey, decode func(array []byte) error) (last uint64, err error)
@@ -239,6 +244,14 @@ type Config struct {
 	// by themselves, are taken up at a time: after a long time down timers are overdue in
 	// any number. Default 256.
 	DueAtOnce int
+	// AdmitAtOnce is how many starts and events of clients are under way to the disk
+	// at a time; others wait in line, in the fair order of their tenants. Default 64 a
+	// token, 128 at least.
+	AdmitAtOnce int
+	// AdmitLine and AdmitPatience are how many of a tenant wait in line at most, and
+	// for how long. Defaults 1000 and 5 s.
+	AdmitLine     int
+	AdmitPatience time.Duration
 	// SnapshotEntries and SnapshotBytes say after how many entries, or bytes of
 	// them, a session writes a snapshot, from which it is loaded: what a load folds
 	// is no more than about that, or the snapshot's own size if that is more.
@@ -304,6 +317,7 @@ type Scheduler struct {
 	// quarantine has the sessions that do not fold; see quarantine.go.
 	quarantine map[host.SessionKey]quarantined
 	queue      fairQueue
+	gate       gate
 	accounts   map[string]*account // of the tenants that have run something
 	timers     timerHeap
 	idle       []idleSession
@@ -340,11 +354,14 @@ type Counters struct {
 	Holds     uint64 // times that a tenant was over its fuel budget
 	Calls     uint64 // of resources, made
 	PutOff    uint64 // runs of guests that the host could not do, and tried again later
+	Lined     uint64 // starts and events that waited in line
+	Shed      uint64 // those of them, and others, that there was no room for
 }
 
 // Load is what the scheduler has to do at a moment.
 type Load struct {
 	Sessions int // in memory
+	InLine   int // starts and events that wait until others are through
 	Ready    int // attempts that wait for a token
 	Running  int // attempts that have one
 	Cores    int // tokens
@@ -354,7 +371,7 @@ type Load struct {
 func (s *Scheduler) Load() Load {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return Load{Sessions: len(s.sessions), Ready: s.queue.ready, Running: s.cfg.Tokens - s.queue.tokens, Cores: s.cfg.Tokens}
+	return Load{Sessions: len(s.sessions), InLine: s.gate.waiting, Ready: s.queue.ready, Running: s.cfg.Tokens - s.queue.tokens, Cores: s.cfg.Tokens}
 }
 
 type handlerKey struct{ tenant, handler string }
@@ -381,6 +398,7 @@ func New(ctx context.Context, cfg Config) (*Scheduler, error) {
 	}
 	s.work = crew{next: make(chan func()), over: s.stopped, most: int32(2 * cfg.Tokens)}
 	s.queue.init(cfg.Tokens, cfg.Limits.TenantInvocations)
+	s.gate.init(cfg.AdmitAtOnce)
 	s.calls.init()
 	s.nextDue = s.boot
 	if err := s.markBoot(ctx); err != nil {

@@ -174,12 +174,15 @@ func (ss *session) load(ctx context.Context, barrier uint64) {
 		ss.err = unavailable(err)
 		return
 	}
-	eng, l, err := ss.foldAll(ctx)
+	eng, l, work, err := ss.foldAll(ctx)
 	for errors.Is(err, host.ErrErasing) {
 		if err = ss.eraseMore(ctx); err == nil {
-			eng, l, err = ss.foldAll(ctx)
+			eng, l, work, err = ss.foldAll(ctx)
 		}
 	}
+	ss.s.mu.Lock()
+	ss.s.queue.owe(ss.key.Tenant, work)
+	ss.s.mu.Unlock()
 	switch {
 	case err == nil:
 	case unfolds(err): // first: a module may be what was not found
@@ -206,15 +209,23 @@ func (ss *session) load(ctx context.Context, barrier uint64) {
 	}
 }
 
-// foldAll folds what the store has of the session.
-func (ss *session) foldAll(ctx context.Context) (*engine.Session, *ledger, error) {
-	eng := engine.New(ss.key, ss.graph)
-	l := newLedger()
+// What a tenant's clock advances by when a session of it is loaded, besides each byte
+// of its journal as one: about what guests burn in the time that it takes. It is
+// counted, not measured.
+const (
+	loadCost = 100_000 // to ask the store
+	foldCost = 16_000  // an entry
+)
+
+// foldAll folds what the store has of the session. work is what that took, in units.
+func (ss *session) foldAll(ctx context.Context) (eng *engine.Session, l *ledger, work uint64, err error) {
+	eng, l, work = engine.New(ss.key, ss.graph), newLedger(), loadCost
 	last, err := ss.s.cfg.Journal.Load(ctx, ss.key, func(array []byte) error {
 		var entries []engine.Entry
 		if err := abi.Unmarshal(array, &entries); err != nil {
 			return &unfoldable{fmt.Errorf("decode entries: %w", err)}
 		}
+		work += uint64(len(array) + foldCost*len(entries))
 		for i := range entries {
 			if eng.Skips(&entries[i]) {
 				continue
@@ -228,7 +239,7 @@ func (ss *session) foldAll(ctx context.Context) (*engine.Session, *ledger, error
 	if err == nil && eng.Seq() != last { // the store would refuse what follows, and with it everybody's
 		err = &unfoldable{fmt.Errorf("the journal ends at entry %d, its session says %d", eng.Seq(), last)}
 	}
-	return eng, l, err
+	return eng, l, work, err
 }
 
 func (ss *session) foldStored(eng *engine.Session, e *engine.Entry, l *ledger) error {

@@ -81,11 +81,12 @@ func (s *simStats) add(c scheduler.Counters) {
 	s.Holds += c.Holds
 	s.Suspended += c.Suspended
 	s.Calls += c.Calls
+	s.Lined += c.Lined
 }
 
 func (s *simStats) check(t *testing.T) {
 	for name, n := range map[string]uint64{
-		"conflicts": s.Conflicts, "parks": s.Parks, "replays": s.Replayed, "loads": s.Loaded, "evictions": s.Evicted, "yields": s.Yields, "holds": s.Holds, "waits and sleeps": s.Suspended,
+		"conflicts": s.Conflicts, "parks": s.Parks, "replays": s.Replayed, "loads": s.Loaded, "evictions": s.Evicted, "yields": s.Yields, "holds": s.Holds, "waits and sleeps": s.Suspended, "starts and events in line": s.Lined,
 		"crashes": uint64(s.Crashes), "reopened stores": uint64(s.Reopened), "refused commits": uint64(s.Refused), "cancels": uint64(s.Cancels), "purges": uint64(s.Purges),
 		"runs blocked by crashes": uint64(s.Blocked), "children": uint64(s.Children), "messages between sessions": uint64(s.Messages),
 		"clean-ups": uint64(s.Tidied), "queued starts": uint64(s.Queued), "repeated starts": uint64(s.Repeated), "turns": uint64(s.Turns),
@@ -111,6 +112,7 @@ type sim struct {
 	modules    simModules
 	tokens     int
 	batchBytes int
+	tight      int // starts and events at a time; 0: the default
 	snapshots  int // entries after which a session writes one
 	eraseRows  int
 	limits     *host.LimitTable
@@ -231,6 +233,7 @@ func (s *sim) play() {
 	})
 	s.now = time.Unix(1_700_000_000, 0)
 	s.tokens = 1 + s.rng.IntN(4)
+	s.tight = []int{0, 1, 0, 2, 5}[s.seed%5]
 	s.batchBytes = []int{1 << 10, 8 << 10, 1 << 20}[s.rng.IntN(3)]
 	s.snapshots = []int{3, 20, 1 << 20}[s.rng.IntN(3)]
 	s.eraseRows = 1 + s.rng.IntN(4)

@@ -203,6 +203,7 @@ func (s *sim) open() *world {
 		},
 		Classify: classify, Parked: hostcall.ErrParked, Tokens: s.tokens, IdleAfter: 20 * time.Millisecond, Limits: s.limits,
 		Now: s.clock, Entropy: func(b []byte) { s.entropy(w, b) }, Log: slog.New(simLog{w}), SnapshotEntries: s.snapshots, EraseRows: s.eraseRows, After: s.after,
+		AdmitAtOnce: s.tight,
 	})
 	if err != nil {
 		s.t.Fatal(err)
@@ -357,7 +358,14 @@ func (j simJournal) Congested(tenant string) bool {
 	return !j.w.dead.Load() && j.w.journal.Congested(tenant)
 }
 
+func (j simJournal) Crowds(tenant string) bool {
+	return !j.w.dead.Load() && j.w.journal.Crowds(tenant)
+}
+
 func (j simJournal) Err() error {
+	if j.w.sim.tight > 0 {
+		j.w.yield("let in") // or on the way there
+	}
 	if j.w.dead.Load() {
 		return errCrashed
 	}

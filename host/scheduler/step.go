@@ -45,9 +45,12 @@ func (s *Scheduler) Step(now time.Time) (work []func(), next time.Time) {
 	if work = append(work, calls...); !t.IsZero() {
 		at(t)
 	}
+	if s.gate.waiting > 0 {
+		s.letIn()
+	}
 	congested := false
 	skip := func(tenant string) bool {
-		if s.cfg.Journal.Congested(tenant) {
+		if s.cfg.Journal.Crowds(tenant) {
 			congested = true
 			return true
 		}

@@ -30,7 +30,8 @@ func (s *Scheduler) newToken(tenant string, at *attempt) *token {
 }
 
 // Checkpoint counts what the guest burnt. It gives the token up, and waits for
-// another, if another tenant is due or this one is over its budget. The error
+// another, if another tenant is due, or this one is over its budget or
+// crowds the journal. The error
 // is that of an edit that burnt too much.
 func (t *token) Checkpoint(units uint64) error {
 	t.burnt += units
@@ -52,8 +53,8 @@ func (t *token) Checkpoint(units uint64) error {
 		t.long = true
 		s.queue.tenants[t.tenant].long++
 	}
-	held := s.queue.held[t.tenant]
-	if !held && !s.queue.due(t.tenant, s.cfg.Journal.Congested) {
+	crowds := s.cfg.Journal.Crowds
+	if !s.queue.held[t.tenant] && !s.queue.due(t.tenant, crowds) && !crowds(t.tenant) {
 		s.mu.Unlock()
 		return nil
 	}

@@ -17,6 +17,9 @@ func (still) Idle(time.Duration) {}
 // Congested implements Journal.
 func (sink) Congested(string) bool { return false }
 
+// Crowds implements Journal.
+func (sink) Crowds(string) bool { return false }
+
 // running is the token of a guest that runs alone on the only core.
 func running(tb testing.TB, limits string) *token {
 	tb.Helper()

@@ -1,18 +1,34 @@
 package wire
 
 import (
+	"context"
 	"time"
 
+	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/metrics"
 	"github.com/weftrun/weft/host/scheduler"
 )
 
-// Count has the host's own counters read by what [NewSource] gave for them.
-func (h *Host) Count(s *metrics.Source) { s.Set(h.readings()) }
+// Series are those that hosts keep, one after the other.
+type Series struct {
+	counts *metrics.Source
+	quotas *metrics.Quotas
+}
 
-// NewSource registers the counters that hosts keep; they are read from none yet.
-func NewSource(m *metrics.Metrics) *metrics.Source {
-	return m.Source((*Host)(nil).readings())
+// NewSeries registers the series that hosts keep; they are read from none yet.
+func NewSeries(m *metrics.Metrics) *Series {
+	return &Series{m.Source((*Host)(nil).readings()), m.Quotas()}
+}
+
+// Count has the host's own series read from it.
+func (h *Host) Count(s *Series) {
+	s.counts.Set(h.readings())
+	s.quotas.Set(func(ctx context.Context, tenant string) ([]host.QuotaUse, error) {
+		if !h.Quotas.Knows(tenant) {
+			return nil, nil
+		}
+		return h.Quotas.Usage(ctx, tenant)
+	})
 }
 
 // committed and observer are what the journal and the scheduler tell: nil, so that
@@ -46,6 +62,9 @@ func (h *Host) readings() []metrics.Reading {
 	add(true, "edit_conflicts_total", "Edits of the state that lost and were made again.", func() float64 { return float64(h.Runs.Counters().Conflicts) })
 	add(true, "yields_total", "Times that a guest gave its core up for another tenant.", func() float64 { return float64(h.Runs.Counters().Yields) })
 	add(true, "budget_holds_total", "Times that a tenant was over its fuel budget.", func() float64 { return float64(h.Runs.Counters().Holds) })
+	add(true, "admissions_lined_total", "Starts and events of clients that waited in line as too many were under way.", func() float64 { return float64(h.Runs.Counters().Lined) })
+	add(true, "admissions_shed_total", "Starts and events that were answered with 503, as the line was too long or slow.", func() float64 { return float64(h.Runs.Counters().Shed) })
+	add(false, "admissions_in_line", "Starts and events that wait in line.", func() float64 { return float64(h.Runs.Load().InLine) })
 	add(true, "resource_calls_total", "Calls of resources outside.", func() float64 { return float64(h.Runs.Counters().Calls) })
 	add(true, "sessions_loaded_total", "Sessions that were read from the store.", func() float64 { return float64(h.Runs.Counters().Loaded) })
 	add(true, "sessions_evicted_total", "Sessions that left memory.", func() float64 { return float64(h.Runs.Counters().Evicted) })
