@@ -30,8 +30,8 @@ import (
 const (
 	admitPerCore  = 64
 	admitLeast    = 128
-	admitPatience = 5 * time.Second
-	admitLine     = 1000
+	admitPatience = 15 * time.Second
+	admitLine     = 10_000
 )
 
 // admitCost is what a tenant's clock advances by for one that has waited at the gate.

@@ -249,7 +249,7 @@ type Config struct {
 	// token, 128 at least.
 	AdmitAtOnce int
 	// AdmitLine and AdmitPatience are how many of a tenant wait in line at most, and
-	// for how long. Defaults 1000 and 5 s.
+	// for how long. Defaults 10,000 and 15 s: a client that sends many at once has them done, late.
 	AdmitLine     int
 	AdmitPatience time.Duration
 	// SnapshotEntries and SnapshotBytes say after how many entries, or bytes of
