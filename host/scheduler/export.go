@@ -31,7 +31,11 @@ func (s *Scheduler) Export(ctx context.Context, tenant, id string) (host.RunSnap
 		return host.RunSnapshot{}, unavailable(err)
 	}
 	if _, active := p.eng.Versions()[run.RunID]; !active {
-		if run, err = s.cfg.Store.Run(ctx, tenant, run.RunID); err != nil { // it has ended meanwhile
+		run, err = s.cfg.Store.Run(ctx, tenant, run.RunID) // it has ended meanwhile
+		if errors.Is(err, host.ErrNotFound) {
+			return host.RunSnapshot{}, notFound // or is deleted
+		}
+		if err != nil {
 			return host.RunSnapshot{}, unavailable(err)
 		}
 	}

@@ -1,6 +1,7 @@
 package scheduler_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -80,5 +81,27 @@ func TestExport(t *testing.T) {
 	}
 	if _, err := other.sched.Export(t.Context(), "t", "nobody"); host.CodeOf(err) != host.CodeNotFound {
 		t.Errorf("nobody's: %v", err)
+	}
+}
+
+// runsGone is a store of which the runs are deleted once their handlers were read.
+type runsGone struct{ host.Store }
+
+func (runsGone) Run(context.Context, string, string) (host.Run, error) {
+	return host.Run{}, host.ErrNotFound
+}
+
+// A run that is purged while somebody exports it is not there: that is no fault of
+// the store.
+func TestExportOfARunThatIsPurged(t *testing.T) {
+	b := (&bench{guest: quiet(0)}).open(t)
+	b.start("h", "")
+	b.advance(2 * time.Minute)
+	b.rest()
+	b.store = runsGone{b.store}
+	b = b.open(t)
+	_, err := await(b, func() (host.RunSnapshot, error) { return b.sched.Export(t.Context(), "t", "h") })
+	if host.CodeOf(err) != host.CodeNotFound {
+		t.Errorf("Export = %v", err)
 	}
 }
