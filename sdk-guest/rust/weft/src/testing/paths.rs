@@ -57,7 +57,13 @@ pub fn update(
         }
         Value::Map(map) => update(map.entry(segment.to_owned()).or_default(), rest, change)?,
         Value::List(list) => {
-            let i = index(segment, list.len()).ok_or_else(|| nothing(path))?;
+            let Some(i) = index(segment, list.len()) else {
+                // Nothing is there to delete; anything else has no place.
+                return match change(None)? {
+                    None if rest.is_empty() => Ok(()),
+                    _ => Err(nothing(path)),
+                };
+            };
             if !rest.is_empty() {
                 return update(&mut list[i], rest, change);
             }
