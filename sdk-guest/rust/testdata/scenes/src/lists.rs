@@ -83,7 +83,10 @@ pub(crate) struct MoonEvent {
 #[step]
 pub(crate) fn fan(_: &Context<State>, ev: FanEvent) -> Result<Vec<PartEvent>> {
     let text = ev.text;
-    let part = |i| PartEvent { i, text: text.clone() };
+    let part = |i| PartEvent {
+        i,
+        text: text.clone(),
+    };
     Ok((0..ev.n).map(part).collect())
 }
 
@@ -132,7 +135,9 @@ pub(crate) fn gather(_: &Context<State>, all: Vec<PieceEvent>) -> Result<Stop> {
 
 #[step]
 pub(crate) fn row(_: &Context<State>, ev: RowEvent) -> Result<Vec<CellEvent>> {
-    let cell = |i| CellEvent { v: ev.row * ev.n + i };
+    let cell = |i| CellEvent {
+        v: ev.row * ev.n + i,
+    };
     Ok((0..ev.n).map(cell).collect())
 }
 

@@ -65,8 +65,7 @@ fn play(act: &Value) -> Vec<String> {
     for (i, want) in wanted.enumerate() {
         let have = streamed.get(i);
         let same = |value: &Value| have.is_some_and(|e| e.body == *value);
-        if have.is_none_or(|e| e.name != text(want, "type"))
-            || !want.get("value").is_none_or(same)
+        if have.is_none_or(|e| e.name != text(want, "type")) || !want.get("value").is_none_or(same)
         {
             faults.push(format!("{name}: streams {have:?}, want {want:?}"));
         }

@@ -60,8 +60,7 @@ impl Checker {
 
     fn is_one_of(step: &StepDecl, kind: &'static EventType, types: &[&'static EventType]) -> bool {
         let subtypes = step.extras.is_some_and(|e| e.rename.is_some());
-        types.iter().any(|t| t.name() == kind.name())
-            || subtypes && kind.is_one_of(types).is_some()
+        types.iter().any(|t| t.name() == kind.name()) || subtypes && kind.is_one_of(types).is_some()
     }
 
     fn takes(step: &StepDecl, kind: &'static EventType) -> bool {
@@ -114,9 +113,10 @@ impl Checker {
                 });
                 let made = |t: &'static EventType| {
                     self.from_outside(t)
-                        || self.steps.iter().any(|s| {
-                            self.gives(s).iter().any(|given| given.name() == t.name())
-                        })
+                        || self
+                            .steps
+                            .iter()
+                            .any(|s| self.gives(s).iter().any(|given| given.name() == t.name()))
                 };
                 if !fed.any(made) && !self.from_outside(kind) {
                     problems.push(format!("step {} accepts {}, but no step emits it: let a step emit it, or give it the kind \"human_response\" if it comes from outside", step.name, kind.name()));
@@ -153,7 +153,10 @@ impl Checker {
         let dead = self.steps.iter().enumerate();
         let dead = dead.filter(|(i, s)| !leads[*i] && !cleans(s));
         let says = |s: &StepDecl| {
-            format!("step {} is a dead end: nothing that follows from it ends the run or asks for input: let it emit an event that leads to a stop event", s.name)
+            format!(
+                "step {} is a dead end: nothing that follows from it ends the run or asks for input: let it emit an event that leads to a stop event",
+                s.name
+            )
         };
         dead.map(|(_, s)| says(s)).collect()
     }
@@ -165,9 +168,8 @@ impl Checker {
             .iter()
             .map(|s| {
                 let gives = self.gives(s);
-                let end = |t: &&EventType| {
-                    matches!(t.kind(), EventKind::Stop | EventKind::InputRequired)
-                };
+                let end =
+                    |t: &&EventType| matches!(t.kind(), EventKind::Stop | EventKind::InputRequired);
                 gives.is_empty() || gives.iter().any(end)
             })
             .collect();
@@ -176,7 +178,10 @@ impl Checker {
             for (i, step) in self.steps.iter().enumerate() {
                 let gives = self.gives(step);
                 leads[i] |= self.steps.iter().zip(&before).any(|(other, leads)| {
-                    *leads && gives.iter().any(|t| Self::takes(other, t) || Self::waits(other, t))
+                    *leads
+                        && gives
+                            .iter()
+                            .any(|t| Self::takes(other, t) || Self::waits(other, t))
                 });
             }
             if leads == before {

@@ -402,7 +402,12 @@ impl World {
         if !decl.output.list {
             let (name, body) = event(&mut decoder)?;
             if self.kind(&name) != EventKind::Stop {
-                self.emit(&name, body, invocation.list.clone(), invocation.lineage.clone());
+                self.emit(
+                    &name,
+                    body,
+                    invocation.list.clone(),
+                    invocation.lineage.clone(),
+                );
             } else if self.ending.is_none() {
                 self.stop = Some((name, body));
             }

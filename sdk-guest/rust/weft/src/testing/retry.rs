@@ -82,9 +82,9 @@ impl Failure<'_> {
                 let i = usize::try_from(self.attempt - 1).map_or(last, |i| i.min(last));
                 list.get(i).map_or(WAIT, |rule| self.wait(rule, root))
             }
-            _ => list.iter().fold(0i64, |sum, rule| {
-                sum.saturating_add(self.wait(rule, root))
-            }),
+            _ => list
+                .iter()
+                .fold(0i64, |sum, rule| sum.saturating_add(self.wait(rule, root))),
         }
     }
 }

@@ -18,7 +18,11 @@ fn at(schema: &Value, value: &Value, path: &str) -> Result<(), Fault> {
     match value {
         Value::Map(map) => {
             let required = schema.get("required").and_then(Value::as_list);
-            for key in required.unwrap_or_default().iter().filter_map(Value::as_str) {
+            for key in required
+                .unwrap_or_default()
+                .iter()
+                .filter_map(Value::as_str)
+            {
                 if !map.contains_key(key) {
                     return Err((below(path, key), "it is required".to_owned()));
                 }
@@ -88,10 +92,12 @@ fn own(schema: &Value, value: &Value) -> Option<String> {
         return Some(format!("it is above {most} {limit}"));
     }
     let number = value.as_f64()?;
-    let outside = |key| bound(key).filter(|limit| match key {
-        "exclusiveMinimum" => number <= *limit,
-        _ => number >= *limit,
-    });
+    let outside = |key| {
+        bound(key).filter(|limit| match key {
+            "exclusiveMinimum" => number <= *limit,
+            _ => number >= *limit,
+        })
+    };
     let key = ["exclusiveMinimum", "exclusiveMaximum"];
     let key = key.into_iter().find(|key| outside(key).is_some())?;
     Some(format!("it is beyond the {key}"))
@@ -119,7 +125,7 @@ fn kind(value: &Value) -> &'static str {
 }
 
 /// Whether two values are the same, where 1 is 1.0.
-pub fn same(a: &Value, b: &Value) -> bool {
+fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::List(a), Value::List(b)) => {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))

@@ -66,7 +66,8 @@ type Timer = (Rc<RefCell<World>>, i64, Due);
 fn timers(root: &Rc<RefCell<Root>>) -> Vec<Timer> {
     let all = worlds(root).into_iter().flat_map(|world| {
         let due = world.borrow().due();
-        due.into_iter().map(move |(at, due)| (world.clone(), at, due))
+        due.into_iter()
+            .map(move |(at, due)| (world.clone(), at, due))
     });
     all.collect()
 }
@@ -128,7 +129,10 @@ impl World {
             let mut waiter = self.waiters.remove(i);
             waiter.record.push(match waiter.pending {
                 Pending::Until(_) => answer_of(cbor::to_vec(&()).map_err(Error::misuse)),
-                _ => answer_of(Err(Error::new(code::TIMEOUT, "no such event has come in time"))),
+                _ => answer_of(Err(Error::new(
+                    code::TIMEOUT,
+                    "no such event has come in time",
+                ))),
             });
             self.queue.push_back(waiter);
             return;

@@ -147,7 +147,13 @@ impl World {
         let mut answered = false;
         let mut single = false;
         for waiter in std::mem::take(&mut self.waiters) {
-            let all = matches!(&waiter.pending, Pending::Event { broadcast: true, .. });
+            let all = matches!(
+                &waiter.pending,
+                Pending::Event {
+                    broadcast: true,
+                    ..
+                }
+            );
             if single && !all || !self.takes(&waiter, event) {
                 self.waiters.push(waiter);
                 continue;
