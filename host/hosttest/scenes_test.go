@@ -18,86 +18,49 @@ import (
 	"github.com/weftrun/weft/host/hosttest"
 )
 
-// act is a run of the scenes plugin, and what must come of it.
+// act is a run of the scenes plugin, and what must come of it: testdata/scenes.json has
+// them, and tests without a host play the same ones.
 type act struct {
-	name   string
-	fields fields // of the start event
-	// post are events that are sent one after the other, each when the run waits
-	// for what stands before it; "" is at once. CANCEL instead of an event cancels.
-	post [][2]string
-	// want is the result as JSON, or a part of what the run failed with.
-	want string
-	fail bool
-	// stream is what was written to the stream.
-	stream string
-	// code is what the run fails with, where the text is each language's own.
-	code string
+	Name  string `json:"name"`
+	Start fields `json:"start"`
+	Post  []cue  `json:"post"`
+	// Result is the result, or Error a part of what the run failed with.
+	Result json.RawMessage `json:"result"`
+	Error  string          `json:"error"`
+	// Code is what the run fails with, where the text is each language's own.
+	Code string `json:"code"`
+	// Stream is what the stream begins with.
+	Stream []struct {
+		Type  string          `json:"type"`
+		Value json.RawMessage `json:"value"` // nil: any
+	} `json:"stream"`
+	// Outside says that it calls a resource, which is a server's.
+	Outside bool `json:"outside"`
 }
 
-const cancelIt = "CANCEL"
+// cue is an event that is sent, or a cancelling, when the run waits for what is named;
+// at once if nothing is.
+type cue struct {
+	Waiter string          `json:"waiter"`
+	Type   string          `json:"type"`
+	Event  json.RawMessage `json:"event"`
+	Cancel bool            `json:"cancel"`
+}
 
-var acts = []act{
-	{name: "two people", fields: fields{"what": "approve", "text": "a desk"},
-		post: [][2]string{
-			{`"waiter_id":"manager"`, `{"type":"HumanResponseEvent","value":{"role":"finance","approved":true}}`},
-			{``, `{"type":"HumanResponseEvent","value":{"role":"manager","approved":true}}`}},
-		want:   `[true,1]`,
-		stream: `InputRequiredEvent {"prefix":"manager, approve a desk?"} InputRequiredEvent {"prefix":"finance, approve a desk?"} StopEvent {"result":[true,1]}`},
-	{name: "one refuses", fields: fields{"what": "approve", "text": "x"},
-		post: [][2]string{
-			{`"waiter_id":"manager"`, `{"type":"HumanResponseEvent","value":{"role":"manager","approved":false}}`},
-			{`"waiter_id":"finance"`, `{"type":"HumanResponseEvent","value":{"role":"finance","approved":true}}`}},
-		want: `[false,1]`},
-	{name: "waits without a name", fields: fields{"what": "ticks", "n": 3},
-		post: [][2]string{
-			{`"type":"TickEvent"`, `{"type":"TickEvent","value":{"n":7}}`},
-			{``, `{"type":"TickEvent","value":{"n":8}}`},
-			{``, `{"type":"TickEvent","value":{"n":9}}`}},
-		want: `[7,8,9]`},
-	{name: "no wait", fields: fields{"what": "ticks"}, want: `[]`},
-	{name: "a wait that is over", fields: fields{"what": "patience", "n": 20_000_000}, want: `"timeout"`},
-	{name: "a wait in time", fields: fields{"what": "patience", "n": int64(3600e9)},
-		post: [][2]string{{`"type":"TickEvent"`, `{"type":"TickEvent","value":{"n":7}}`}}, want: `""`},
-	{name: "a sleep", fields: fields{"what": "nap", "n": 30_000_000}, want: `true`},
-	{name: "no sleep", fields: fields{"what": "nap"}, want: `true`},
-	{name: "a child of its own over retries", fields: fields{"what": "once"}, want: `[5,3]`},
-	{name: "children", fields: fields{"what": "children"},
-		want:   `[1,1,1,2,1,"asked","not_found","invalid_argument"]`,
-		stream: `ShownEvent {"text":"shown by a child"} StopEvent {"result":[1,1,1,2,1,"asked","not_found","invalid_argument"]}`},
-	{name: "a call outside", fields: fields{"what": "fetch", "text": "echo"}, want: `[200,"yes","POST /api/echo?q=a+b fetch tea"]`},
-	{name: "a status", fields: fields{"what": "fetch", "text": "500"}, want: `[500,"","no"]`},
-	{name: "a status that is an error", fields: fields{"what": "fetch", "text": "500", "n": 1}, fail: true, want: `call "web": `},
-	{name: "a call that is not allowed", fields: fields{"what": "fetch", "text": "../x"}, fail: true, want: `has a part that is ..`},
-	{name: "tried again", fields: fields{"what": "flaky", "n": 3}, want: `4`},
-	{name: "tried too often", fields: fields{"what": "flaky", "n": 9, "text": "busy"}, fail: true, want: `busy at attempt 4`},
-	{name: "not tried again", fields: fields{"what": "flaky", "n": 9, "text": "final"}, fail: true, want: `final at attempt 1`},
-	{name: "a failure", fields: fields{"what": "fail", "text": "asked to"}, fail: true, want: `asked to`},
-	{name: "a failure that is caught", fields: fields{"what": "fragile", "text": "it broke"},
-		want: `{"attempts":2,"code":"fragile","input":{"type":"FragileEvent","value":{"text":"it broke"}},"message":"it broke","state":{"count":0,"log":[]},"step":"fragile"}`},
-	{name: "an atomic step", fields: fields{"what": "work"}, want: `{"count":10,"log":["worked"]}`,
-		stream: `ShownEvent {"text":"worked"} StopEvent {"result":{"log":["worked"],"count":10}}`},
-	{name: "an atomic step that fails", fields: fields{"what": "work", "n": 1},
-		want:   `{"attempts":1,"code":"undone","input":{"type":"WorkEvent","value":{"fail":true}},"message":"a sleep is refused by failed_precondition","state":{"count":0,"log":[]},"step":"work"}`,
-		stream: `StopEvent `},
-	{name: "a subtype", fields: fields{"what": "box", "text": "crate", "n": 4}, want: `5`},
-	{name: "a wait for a subtype", fields: fields{"what": "listen"},
-		post: [][2]string{{`"type":"TickEvent"`, `{"type":"LoudTickEvent","value":{"n":7,"text":"tock"}}`}}, want: `7`},
-	{name: "a pair that is collected", fields: fields{"what": "pair", "n": 3, "text": "right"}, want: `[3,"right"]`},
-	{name: "edits", fields: fields{"what": "edits"},
-		want: `[null,"not_found","schema_violation",1,1,"failed_precondition",5,"failed_precondition",0.5,null,null,"conflict",true,false,` +
-			`[null,null,-1,2,true,null,0.25],"conflict",null,{"count":-1,"log":["one","two"],"m":{"a":7,"f":0.25,"list":[],"z":1}},null,{"count":0,"log":[]}]`},
-	{name: "edits as if alone", fields: fields{"what": "regions"},
-		want: `["failed_precondition",null,0,null,"error",null,"not_found",{"count":3,"log":["kept","at a path"]}]`},
-	{name: "reads", fields: fields{"what": "read"}, want: `["not_found",null,[1],null,0,16,"invalid_message",1,2,"default",true,true,null,"none"]`},
-	{name: "logs", fields: fields{"what": "print", "n": 7, "text": "sa\u00ef"}, want: `null`, stream: `ShownEvent {"text":"saï7"} StopEvent `},
-	{name: "a panic", fields: fields{"what": "panic", "text": "boom"}, fail: true, code: "panic", want: "boom"},
-	{name: "a map that is not there", fields: fields{"what": "panic", "text": "map"}, fail: true, code: "panic", want: "map"},
-	{name: "an index out of range", fields: fields{"what": "panic", "text": "index"}, fail: true, code: "panic", want: "index out of "},
-	{name: "a division by zero", fields: fields{"what": "panic", "text": "zero"}, fail: true, code: "panic", want: "divide by zero"},
-	{name: "an error around another", fields: fields{"what": "panic", "text": "wrapped"}, fail: true, code: "inside", want: "the cause"},
-	{name: "cancelled", fields: fields{"what": "ticks", "n": 1},
-		post:   [][2]string{{`"type":"TickEvent"`, cancelIt}},
-		stream: `ShownEvent {"text":"cleaned: cancelled"} WorkflowCancelledEvent `},
+// acts reads the acts.
+func acts(t *testing.T) []act {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(hosttest.Root(), "testdata", "scenes.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []act
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&all); err != nil {
+		t.Fatal(err)
+	}
+	return all
 }
 
 // made says which act makes a host call first of all: each has one.
@@ -124,10 +87,11 @@ var made = map[abi.Import]string{
 func TestScenes(t *testing.T) {
 	p := hosttest.Serve(t, t.TempDir(), scenery(t))
 	builds := map[string][]byte{"scenes": hosttest.BuildPlugin(t, "scenes"), "scenes-tinygo": tinyScenes(t), "scenes-rust": rustScenes(t)}
+	acts := acts(t)
 	for name, wasm := range builds {
 		put(t, p, name, wasm)
 		for _, im := range abi.HostCalls {
-			if !slices.ContainsFunc(acts, func(s act) bool { return s.name == made[im] }) {
+			if !slices.ContainsFunc(acts, func(s act) bool { return s.Name == made[im] }) {
 				t.Errorf("no act makes the call %s: add one, and to the scenes of each language", im)
 			}
 			if !bytes.Contains(wasm, []byte(fmt.Sprintf("weft:v1%c%s", len(im), im))) {
@@ -136,7 +100,7 @@ func TestScenes(t *testing.T) {
 		}
 	}
 	for _, s := range acts {
-		t.Run(s.name, func(t *testing.T) {
+		t.Run(s.Name, func(t *testing.T) {
 			first := s.play(t, p, "scenes")
 			for _, other := range []string{"scenes-tinygo", "scenes-rust"} {
 				if again := s.play(t, p, other); again != first {
@@ -175,8 +139,8 @@ func TestRustKilledWhileWaiting(t *testing.T) {
 	asking := p.RunNoWait(t, "scenes-rust", start(fields{"what": "approve", "text": "a desk"}))
 	for _, role := range []string{"manager", "finance"} {
 		p = kill(t, p, data, arg)
-		act{}.send(t, p, asking.HandlerID, fmt.Sprintf(`"waiter_id":%q`, role),
-			fmt.Sprintf(`{"type":"HumanResponseEvent","value":{"role":%q,"approved":true}}`, role))
+		answer := fmt.Sprintf(`{"type":"HumanResponseEvent","value":{"role":%q,"approved":true}}`, role)
+		cue{Waiter: role, Event: json.RawMessage(answer)}.send(t, p, asking.HandlerID)
 	}
 	p = kill(t, p, data, arg)
 	for id, want := range map[string]string{asking.HandlerID: `[true,1]`, sleeping.HandlerID: `true`} {
@@ -221,10 +185,10 @@ func scenery(t *testing.T) (arg string) {
 // without the plugin's name.
 func (s act) play(t *testing.T, p *hosttest.Process, workflow string) string {
 	t.Helper()
-	r := p.RunNoWait(t, workflow, start(s.fields))
+	r := p.RunNoWait(t, workflow, start(s.Start))
 	var seen []string
-	for _, post := range s.post {
-		seen = append(seen, s.send(t, p, r.HandlerID, post[0], post[1]))
+	for _, c := range s.Post {
+		seen = append(seen, c.send(t, p, r.HandlerID))
 	}
 	stream, code := "", ""
 	for _, e := range p.Events(t, r.HandlerID, "", nil) {
@@ -242,30 +206,52 @@ func (s act) play(t *testing.T, p *hosttest.Process, workflow string) string {
 	if end.Result != nil {
 		result = inOrder(t, string(end.Result.Value.Result))
 	}
+	want := ""
+	if s.Result != nil {
+		want = inOrder(t, string(s.Result))
+	}
 	switch {
-	case s.fail:
-		if end.Status != "failed" || !strings.Contains(end.Error, s.want) || s.code != "" && code != s.code {
-			t.Errorf("%s: %s %s %q, want an error with %q", workflow, end.Status, code, end.Error, s.want)
+	case s.Error != "":
+		if end.Status != "failed" || !strings.Contains(end.Error, s.Error) || s.Code != "" && code != s.Code {
+			t.Errorf("%s: %s %s %q, want an error with %q", workflow, end.Status, code, end.Error, s.Error)
 		}
-		if s.code != "" {
+		if s.Code != "" {
 			end.Error = code
 		}
-	case s.want != "" && result != s.want:
-		t.Errorf("%s gives %s (%s %s), want %s", workflow, result, end.Status, end.Error, s.want)
+	case result != want:
+		t.Errorf("%s gives %s (%s %s), want %s", workflow, result, end.Status, end.Error, want)
 	}
-	if !strings.HasPrefix(stream, s.stream) {
-		t.Errorf("%s streams %s, want %s", workflow, stream, s.stream)
+	if begin := s.stream(); !strings.HasPrefix(stream, begin) {
+		t.Errorf("%s streams %s, want %s", workflow, stream, begin)
 	}
 	seen = append(seen, end.Status, end.Error, result, stream)
 	return strings.NewReplacer("scenes-rust", "scenes", "scenes-tinygo", "scenes").Replace(strings.Join(seen, "\n"))
 }
 
+// stream is the begin of the stream.
+func (s act) stream() string {
+	text := ""
+	for _, e := range s.Stream {
+		if text += e.Type + " "; e.Value != nil {
+			text += string(e.Value) + " "
+		}
+	}
+	return text
+}
+
 // send posts an event, or cancels, when the run waits for something; it gives what
 // the record said of that.
-func (act) send(t *testing.T, p *hosttest.Process, handler, waits, event string) string {
+func (c cue) send(t *testing.T, p *hosttest.Process, handler string) string {
 	t.Helper()
 	var waiting struct {
 		For []map[string]any `json:"waiting_for"`
+	}
+	waits := ""
+	switch {
+	case c.Waiter != "":
+		waits = fmt.Sprintf(`"waiter_id":%q`, c.Waiter)
+	case c.Type != "":
+		waits = fmt.Sprintf(`"type":%q`, c.Type)
 	}
 	if waits != "" {
 		eventually(t, "the run waits for "+waits, func() bool {
@@ -276,12 +262,12 @@ func (act) send(t *testing.T, p *hosttest.Process, handler, waits, event string)
 			return strings.Contains(string(out), waits)
 		})
 	}
-	path, body := "/events/"+handler, fmt.Sprintf(`{"event":%s}`, event)
-	if event == cancelIt {
+	path, body := "/events/"+handler, fmt.Sprintf(`{"event":%s}`, c.Event)
+	if c.Cancel {
 		path, body = "/handlers/"+handler+"/cancel", ""
 	}
 	if status, out := p.Do(t, http.MethodPost, path, body); status != http.StatusOK {
-		t.Fatalf("%s: %d %s", event, status, out)
+		t.Fatalf("%s: %d %s", c.Event, status, out)
 	}
 	for _, w := range waiting.For {
 		delete(w, "since")

@@ -160,7 +160,7 @@ func outputKind(output []byte) (int, bool) {
 
 func (a *attempt) input() ([]byte, error) {
 	in := abi.StepInput{Step: a.view.Step, Trigger: a.view.Trigger, List: a.view.List, Run: abi.RunInfo{
-		Tenant: "test", Workflow: a.view.Workflow, RunID: a.view.RunID, SessionID: a.place.id,
+		Tenant: host.DefaultTenant, Workflow: a.view.Workflow, RunID: a.view.RunID, SessionID: a.place.id,
 		Invocation: a.view.ID, Attempt: a.view.Attempt, Clock: a.clock, LastError: a.view.LastError,
 	}}
 	if config, ok := a.world.root.Config[a.view.Step]; ok {

@@ -102,7 +102,7 @@ func (p *program) check(typ string, body abi.Raw) error {
 		err = schema.Check(n, nil)
 	}
 	if breach := (*state.SchemaError)(nil); errors.As(err, &breach) {
-		return &Failure{Code: "schema_violation", Message: fmt.Sprintf("event %s: %q: %s", typ, breach.Path, breach.Reason)}
+		return &Failure{Code: "invalid_argument", Message: fmt.Sprintf("event %s: %q: %s", typ, breach.Path, breach.Reason)}
 	}
 	return err
 }

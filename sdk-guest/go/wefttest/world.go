@@ -78,7 +78,7 @@ func (w *world) place(id string) *place {
 	p := w.places[id]
 	if p == nil {
 		p = &place{id: id, attempts: map[uint64]*attempt{}}
-		p.eng = engine.New(host.SessionKey{Tenant: "test", Session: id}, func(version string) (*engine.Graph, error) {
+		p.eng = engine.New(host.SessionKey{Tenant: host.DefaultTenant, Session: id}, func(version string) (*engine.Graph, error) {
 			if known := w.programs[version]; known != nil {
 				return known.graph, nil
 			}

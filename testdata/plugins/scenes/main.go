@@ -98,6 +98,14 @@ func begin(ctx *context, ev StartEvent) (weft.Event, error) {
 			return nil, err
 		}
 		return RightEvent{ev.Text}, nil
+	case "fan":
+		return FanEvent{ev.N, ev.Text}, nil
+	case "nest":
+		return NestEvent{ev.N}, nil
+	case "deal":
+		return DealEvent{ev.N}, nil
+	case "join":
+		return JoinEvent{ev.N, ev.Text}, nil
 	}
 	return CallEvent{ev.What, ev.N, ev.Text}, nil
 }
@@ -174,7 +182,8 @@ func init() {
 	weft.Define(workflow,
 		weft.Timeout(0),
 		weft.Resource{Name: "web", Kind: "http", Optional: true},
-		weft.Step("begin", begin, weft.Emits(CallEvent{}, WorkEvent{}, FragileEvent{}, BoxEvent{}, ListenEvent{}, LeftEvent{}, RightEvent{})),
+		weft.Step("begin", begin, weft.Emits(CallEvent{}, WorkEvent{}, FragileEvent{}, BoxEvent{}, ListenEvent{}, LeftEvent{}, RightEvent{},
+			FanEvent{}, NestEvent{}, DealEvent{}, JoinEvent{})),
 		weft.Step("pair", pair, weft.Accepts(LeftEvent{}, RightEvent{}), weft.Emits(weft.Stop{})),
 		weft.Step("call", call, weft.Waits(HumanResponseEvent{}, TickEvent{}), weft.Streams(InputRequiredEvent{}, ShownEvent{}),
 			weft.Retry(weft.Chain(weft.Fixed(time.Millisecond), weft.Sum(weft.Fixed(time.Millisecond), weft.RandomWait(0, time.Millisecond))),
@@ -185,7 +194,19 @@ func init() {
 		weft.Step("rescue", rescue, weft.Catches("work", "fragile"), weft.MaxRecoveries(2)),
 		weft.Step("clean", clean, weft.Catches(weft.Cancelled, weft.TimedOut), weft.Streams(ShownEvent{})),
 		weft.Step("measure", measure, weft.AcceptSubtypes()),
-		weft.Step("listen", listen, weft.Waits(TickEvent{}), weft.Streams(LoudTickEvent{}), weft.AcceptSubtypes()))
+		weft.Step("listen", listen, weft.Waits(TickEvent{}), weft.Streams(LoudTickEvent{}), weft.AcceptSubtypes()),
+		weft.Step("fan", fan),
+		weft.Step("nest", nest),
+		weft.Step("deal", deal),
+		weft.Step("both", both, weft.Emits(MoonEvent{})),
+		weft.Step("part", part, weft.Workers(2), weft.Retry(weft.Fixed(time.Millisecond), weft.Attempts(2))),
+		weft.Step("mend", mend, weft.Catches("part")),
+		weft.Step("gather", gather),
+		weft.Step("row", row),
+		weft.Step("cells", cells),
+		weft.Step("total", total),
+		weft.Step("hand", hand, weft.Take(2)),
+		weft.Step("sky", sky))
 }
 
 func main() {}

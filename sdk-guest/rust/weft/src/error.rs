@@ -53,9 +53,10 @@ pub mod code {
 /// assert_eq!(parse("").unwrap_err().code(), "empty");
 /// assert_eq!(parse("x").unwrap_err().code(), "error");
 /// ```
+#[derive(Clone)]
 pub struct Error(Box<Parts>);
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Parts {
     code: String,
     message: String,

@@ -123,6 +123,17 @@ impl Workflow {
         self.steps
     }
 
+    /// The timeout of its runs, in nanoseconds.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn time_limit(&self) -> Option<u64> {
+        self.timeout
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn is_part(&self) -> bool {
+        self.part
+    }
+
     /// What the host is told of the workflow.
     ///
     /// # Errors

@@ -68,7 +68,7 @@ mod state {
                 Stop::new((
                     ctx.append("log", "line")?,
                     ctx.increment("count", -3)?,
-                    ctx.increment_float("count", 0.5)?,
+                    ctx.increment_float("rate", 7.5)?,
                     ctx.delete("a.b")?,
                     ctx.delete("a.b")?,
                     ctx.get::<Value>("a")?,

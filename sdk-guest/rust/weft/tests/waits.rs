@@ -96,7 +96,7 @@ mod clock {
         n: u64,
     }
 
-    #[derive(Event)]
+    #[derive(HumanResponseEvent)]
     struct Other;
 
     #[step(waits = [Tick])]
@@ -144,7 +144,7 @@ mod clock {
         Ok(Stop::new("all refused"))
     }
 
-    workflow!("clock", steps = [sleep, mistakes]);
+    workflow!("clock", timeout = none, steps = [sleep, mistakes]);
 }
 
 #[test]
@@ -375,7 +375,10 @@ fn a_child_that_waits() {
         let posted = child.post("Reply", &map([("text", text.into())]));
         match want {
             Ok(want) => assert_eq!(run.result::<String>().unwrap(), want),
-            Err(code) => assert_eq!(posted.unwrap_err().code(), code),
+            Err(code) => {
+                assert_eq!(posted.unwrap_err().code(), "boom");
+                assert_eq!(run.error().unwrap().code(), code);
+            }
         }
         assert_eq!(session.read::<i64>("asked").unwrap(), 1);
     }

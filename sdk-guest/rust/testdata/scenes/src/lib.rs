@@ -3,9 +3,14 @@
 //! Go.
 
 mod call;
+mod lists;
+#[cfg(test)]
+mod native;
 mod state;
 
 use weft::prelude::*;
+
+use lists::{DealEvent, FanEvent, JoinEvent, NestEvent};
 
 /// Says what to do.
 #[derive(StartEvent)]
@@ -120,6 +125,10 @@ enum Next {
     Box(BoxEvent),
     Listen(ListenEvent),
     Right(RightEvent),
+    Fan(FanEvent),
+    Nest(NestEvent),
+    Deal(DealEvent),
+    Join(JoinEvent),
 }
 
 #[step(emits = [LeftEvent])]
@@ -137,6 +146,10 @@ fn begin(ctx: &Context<State>, ev: StartEvent) -> Result<Next> {
             ctx.send_to("pair", &LeftEvent { n })?;
             Next::Right(RightEvent { text })
         }
+        "fan" => Next::Fan(FanEvent { n, text }),
+        "nest" => Next::Nest(NestEvent { n }),
+        "deal" => Next::Deal(DealEvent { n }),
+        "join" => Next::Join(JoinEvent { n, text }),
         _ => Next::Call(CallEvent { what, n, text }),
     })
 }
@@ -239,6 +252,18 @@ workflow!(
         rescue,
         clean,
         listen,
-        measure
+        measure,
+        lists::fan,
+        lists::nest,
+        lists::deal,
+        lists::both,
+        lists::part,
+        lists::mend,
+        lists::gather,
+        lists::row,
+        lists::cells,
+        lists::total,
+        lists::hand,
+        lists::sky
     ],
 );

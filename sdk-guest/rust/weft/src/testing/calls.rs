@@ -7,6 +7,7 @@ use std::rc::Rc;
 use serde::Serialize;
 
 use super::engine::{self, Invocation, World};
+use super::wait::{Pending, suspend};
 use super::{Record, paths};
 use crate::boundary::Answer;
 use crate::boundary::native::Host;
@@ -23,6 +24,9 @@ const WITHIN_AN_EDIT: [&str; 6] = [
     "now",
     "random",
 ];
+
+/// How many random bytes a call gives at most.
+const MOST_RANDOM: usize = 4096;
 
 /// The host of one invocation.
 pub struct Exchange {
@@ -164,14 +168,19 @@ impl Exchange {
             "call_resource" => encode(&self.call_resource(request)?),
             "sleep" => {
                 let time: i64 = request.value()?;
-                let world = self.world.borrow();
-                let clock = &mut world.place.root.borrow_mut().clock;
-                *clock = clock.saturating_add(time);
-                encode(&())
+                let now = self.world.borrow().place.root.borrow().clock;
+                let until = now.saturating_add(time);
+                self.invocation.borrow_mut().pending = Pending::Until(until);
+                suspend()
             }
             "now" => encode(&self.world.borrow().place.root.borrow().clock),
             "random" => {
                 let n = request.value()?;
+                if n > MOST_RANDOM {
+                    return Err(Error::misuse(format_args!(
+                        "n: must be 0 to {MOST_RANDOM}, not {n}"
+                    )));
+                }
                 let world = self.world.borrow();
                 let bytes = world.place.root.borrow_mut().random(n);
                 encode(&Bytes(bytes))
@@ -239,8 +248,9 @@ impl Exchange {
     fn send(&self, n: usize, request: &mut Decoder) -> Result<Vec<u8>> {
         let (name, body) = engine::event(request)?;
         let list = self.invocation.borrow().list.clone();
+        let lineage = self.invocation.borrow().lineage.clone();
         if n < 2 {
-            self.effect(move |world| world.emit(&name, body, list));
+            self.effect(move |world| world.emit(&name, body, list, lineage));
             return encode(&());
         }
         let to = request.text()?;
@@ -252,7 +262,7 @@ impl Exchange {
             ));
         };
         self.effect(move |world| {
-            let event = world.event(&name, body, list);
+            let event = world.event(&name, body, list, lineage);
             world.deliver(i, decl, event);
         });
         encode(&())

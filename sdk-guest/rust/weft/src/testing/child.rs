@@ -131,10 +131,10 @@ impl Exchange {
             }
             Starter::Workflow(workflow) => {
                 let child = self.child(workflow, &request);
-                let start = workflow.start_type();
-                engine::post(&child, start, request.event.1)?;
-                if let Some(stop) = stop_event(&child.borrow()) {
-                    return Ok(stop);
+                child.borrow_mut().start(request.event.1)?;
+                engine::work(&child);
+                if let Some(ended) = ended(&child.borrow()) {
+                    return ended;
                 }
                 self.invocation.borrow_mut().pending = Pending::Child {
                     named: request.id,
@@ -178,34 +178,35 @@ impl Exchange {
         child.shown = request.include_stream;
         child.depth = world.depth + 1;
         let child = Rc::new(RefCell::new(child));
+        let root = world.place.root.clone();
+        root.borrow_mut().worlds.push(Rc::downgrade(&child));
         world.children.push(child.clone());
         child
     }
 }
 
-/// The stop event of a run that has ended.
-fn stop_event(world: &World) -> Option<Vec<u8>> {
+/// The stop event of a run that has ended, or why it failed; none if it goes on.
+fn ended(world: &World) -> Option<Result<Vec<u8>>> {
+    if let Some(error) = &world.failed {
+        return Some(Err(error.clone()));
+    }
     let (name, body) = world.stop.as_ref()?;
     let mut encoder = Encoder::new();
     encoder.array(2);
     encoder.text(name);
     encoder.raw(body.bytes());
-    Some(encoder.into_bytes())
+    Some(Ok(encoder.into_bytes()))
 }
 
-/// Hands the end of a child to the step that waits for it, and goes on with that
-/// step's run. Gives the result on if nobody waits.
-pub fn tell(world: &Rc<RefCell<World>>, result: Result<()>) -> Result<()> {
-    let stop = stop_event(&world.borrow());
-    let ended = match (result, stop) {
-        (Ok(()), None) => return Ok(()),
-        (Ok(()), Some(stop)) => Ok(stop),
-        (Err(error), _) => Err(error),
-    };
+/// Hands the end of a child to the step that waits for it.
+pub fn tell(world: &Rc<RefCell<World>>) {
+    let ended = ended(&world.borrow());
     let parent = world.borrow().parent.upgrade();
-    let waiter = parent.as_ref().and_then(|p| p.borrow_mut().leave(world));
-    let (Some(parent), Some(mut waiter)) = (parent, waiter) else {
-        return ended.map(drop);
+    let (Some(parent), Some(ended)) = (parent, ended) else {
+        return;
+    };
+    let Some(mut waiter) = parent.borrow_mut().leave(world) else {
+        return;
     };
     let answer = answer_of(ended);
     if let Pending::Child {
@@ -216,13 +217,12 @@ pub fn tell(world: &Rc<RefCell<World>>, result: Result<()>) -> Result<()> {
     }
     waiter.record.push(answer);
     parent.borrow_mut().queue.push_back(waiter);
-    engine::work(&parent)
 }
 
 impl World {
     /// Takes the invocation that waits for a child off those that wait.
     fn leave(&mut self, child: &Rc<RefCell<World>>) -> Option<engine::Invocation> {
-        if self.stop.is_some() {
+        if self.is_over() {
             return None;
         }
         let i = self.waiters.iter().position(

@@ -3,12 +3,13 @@
 use std::any::Any;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::{Rc, Weak};
 
 use super::calls::Exchange;
 use super::child;
 use super::lists::{self, List};
+use super::retry::Failure;
 use super::wait::{Pending, Suspended};
 use super::{Place, Record, Streamed};
 use crate::boundary::{Answer, native};
@@ -41,6 +42,19 @@ pub struct World {
     /// Whether its stream is on the parent's too.
     pub shown: bool,
     pub depth: usize,
+    /// Why it failed, or that it was cancelled.
+    pub failed: Option<Error>,
+    /// What it is ending as, while it is cleaned up after.
+    pub ending: Option<Error>,
+    /// Invocations that are tried again later.
+    pub delayed: Vec<Invocation>,
+    pub begun: i64,
+    /// When it, or its cleaning up, takes too long.
+    pub deadline: Option<i64>,
+    /// What a function has given that a test calls.
+    pub output: Option<Value>,
+    /// Whether its parent knows that it is over.
+    told: bool,
     id: String,
     joins: BTreeMap<usize, Vec<Event>>,
     events: u64,
@@ -55,7 +69,11 @@ pub struct Event {
     pub id: u64,
     /// The list that it came from.
     pub list: Option<Rc<List>>,
+    pub lineage: Lineage,
 }
+
+/// How often each catching step has recovered the failures behind an event.
+pub type Lineage = BTreeMap<usize, u64>;
 
 /// An invocation: due, under way or waiting.
 #[derive(Default)]
@@ -64,16 +82,26 @@ pub struct Invocation {
     pub trigger: Vec<Event>,
     pub listed: bool,
     pub list: Option<Rc<List>>,
-    /// Whether it handles a failure.
-    pub caught: bool,
+    pub lineage: Lineage,
     /// 0 until it is begun.
     pub number: u64,
+    /// Which attempt it is, from 1, once it is begun; and when that and the first
+    /// one began.
+    pub attempt: u64,
+    pub tried: i64,
+    pub began: i64,
+    /// Why the attempt before failed.
+    pub last_error: Option<Error>,
+    /// When it is tried again.
+    pub due: i64,
     /// How its calls were answered before it waited.
     pub record: Vec<Answer>,
     /// How many lines it printed before it waited.
     pub printed: usize,
-    /// How the children with names ended.
+    /// How the children with names ended, and the waits that were answered: for all
+    /// attempts.
     pub named: BTreeMap<String, Answer>,
+    pub answered: BTreeMap<String, Vec<u8>>,
     pub pending: Pending,
 }
 
@@ -84,50 +112,32 @@ enum Outcome {
     Waits,
 }
 
-/// Sends an event to a run, and goes on until it ends or waits.
-pub fn post(world: &Rc<RefCell<World>>, name: &str, body: Raw) -> Result<()> {
-    world.borrow_mut().emit(name, body, None);
-    work(world)
-}
-
-/// Goes on with a run until it ends or waits.
-pub fn work(world: &Rc<RefCell<World>>) -> Result<()> {
-    let result = drain(world);
-    child::tell(world, result)
-}
-
-fn drain(world: &Rc<RefCell<World>>) -> Result<()> {
-    loop {
-        let next = match &mut *world.borrow_mut() {
-            ended if ended.stop.is_some() => None,
-            running => running.queue.pop_front(),
-        };
-        let Some(invocation) = next else {
-            return Ok(());
-        };
-        let (invocation, outcome) = invoke(world, invocation)?;
-        let mut world = world.borrow_mut();
-        match outcome {
-            Outcome::Waits => {
-                world.waiters.push(invocation);
-                continue;
-            }
-            Outcome::Gave(output) => world.take(&invocation, &output)?,
-            Outcome::Failed(error) => world.catch(&invocation, error)?,
-        }
-        world.release(&invocation.list);
+/// Goes on with a run until it ends or nothing of it can go on.
+pub fn work(world: &Rc<RefCell<World>>) {
+    while let Some(invocation) = next(world) {
+        let (invocation, outcome) = invoke(world, invocation);
+        world.borrow_mut().came(invocation, outcome);
     }
+    if world.borrow_mut().has_news() {
+        child::tell(world);
+    }
+}
+
+fn next(world: &Rc<RefCell<World>>) -> Option<Invocation> {
+    let mut world = world.borrow_mut();
+    world.conclude();
+    if world.is_over() {
+        return None;
+    }
+    world.queue.pop_front()
 }
 
 /// Runs an invocation, from its start: what it did before it waited is answered
 /// as it was. The world is free meanwhile, as calls change it.
-fn invoke(world: &Rc<RefCell<World>>, mut invocation: Invocation) -> Result<(Invocation, Outcome)> {
+fn invoke(world: &Rc<RefCell<World>>, mut invocation: Invocation) -> (Invocation, Outcome) {
     let (workflow, input) = {
         let mut world = world.borrow_mut();
-        if invocation.number == 0 {
-            world.invocations += 1;
-            invocation.number = world.invocations;
-        }
+        world.begin(&mut invocation);
         (world.workflow, world.input(&invocation))
     };
     let len = input.len() as u32;
@@ -135,19 +145,22 @@ fn invoke(world: &Rc<RefCell<World>>, mut invocation: Invocation) -> Result<(Inv
     let host = exchange.clone();
     let step = AssertUnwindSafe(|| native::with(host, || workflow::step_export(workflow, len)));
     let outcome = match catch_unwind(step) {
-        Ok(status) => read_output(&exchange.output(), status)?,
-        Err(reason) => waits_or_panics(reason),
+        Ok(status) => read_output(&exchange.output(), status)
+            .unwrap_or_else(|e| Outcome::Failed(e.context("the step's output"))),
+        Err(reason) => waits_or_panics(reason.as_ref()),
     };
     exchange.settle(matches!(outcome, Outcome::Gave(_)));
-    Ok((exchange.invocation.take(), outcome))
+    (exchange.invocation.take(), outcome)
 }
 
-/// A step that panics ends the test; one that waits was ended on purpose.
-fn waits_or_panics(reason: Box<dyn Any + Send>) -> Outcome {
+/// A step that waits was ended on purpose; one that panics fails as on a server.
+fn waits_or_panics(reason: &(dyn Any + Send)) -> Outcome {
     if reason.is::<Suspended>() {
         return Outcome::Waits;
     }
-    resume_unwind(reason)
+    let text = reason.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| reason.downcast_ref::<String>().map(String::as_str));
+    Outcome::Failed(Error::new("panic", text.unwrap_or("(no message)")))
 }
 
 fn read_output(output: &[u8], status: i32) -> Result<Outcome> {
@@ -165,7 +178,8 @@ fn read_output(output: &[u8], status: i32) -> Result<Outcome> {
 impl World {
     pub fn new(workflow: &'static Workflow, place: Place) -> Self {
         let id = place.next_run();
-        World {
+        let begun = place.root.borrow().clock;
+        let mut world = World {
             workflow,
             place,
             stop: None,
@@ -179,11 +193,167 @@ impl World {
             parent: Weak::new(),
             shown: false,
             depth: 0,
+            failed: None,
+            ending: None,
+            delayed: Vec::new(),
+            begun,
+            deadline: None,
+            output: None,
+            told: false,
             id,
             joins: BTreeMap::new(),
             events: 0,
             invocations: 0,
+        };
+        let time = world.timeout();
+        world.deadline = (time > 0).then(|| begun.saturating_add(time));
+        world
+    }
+
+    /// Whether it has its result, or has failed.
+    pub fn is_over(&self) -> bool {
+        self.stop.is_some() || self.failed.is_some()
+    }
+
+    /// Whether something of it can go on.
+    pub fn is_ready(&self) -> bool {
+        let over = self.is_over();
+        !over && (!self.queue.is_empty() || self.is_cleaned()) || over && !self.told
+    }
+
+    /// Whether nothing is left of the cleaning up.
+    fn is_cleaned(&self) -> bool {
+        let left = !self.queue.is_empty() || !self.waiters.is_empty() || !self.delayed.is_empty();
+        self.ending.is_some() && !left
+    }
+
+    /// Ends a run that has been cleaned up after.
+    fn conclude(&mut self) {
+        if !self.is_over() && self.is_cleaned() {
+            self.failed = self.ending.take();
         }
+    }
+
+    /// Whether it is over, and that was not told yet. Its children end with it.
+    fn has_news(&mut self) -> bool {
+        if !self.is_over() || self.told {
+            return false;
+        }
+        self.told = true;
+        self.forget();
+        true
+    }
+
+    /// Drops all that is under way.
+    pub fn forget(&mut self) {
+        self.queue.clear();
+        self.waiters.clear();
+        self.delayed.clear();
+        self.kept.clear();
+        self.joins.clear();
+        self.buffers.clear();
+        self.deadline = None;
+        for child in &self.children {
+            if let Ok(mut child) = child.try_borrow_mut() {
+                if !child.is_over() {
+                    child.clean_up(Error::new("cancelled", "the parent has ended"));
+                }
+            }
+        }
+    }
+
+    /// Begins an attempt, or goes on with one that has waited.
+    fn begin(&mut self, invocation: &mut Invocation) {
+        let now = self.place.root.borrow().clock;
+        if invocation.number == 0 {
+            self.invocations += 1;
+            invocation.number = self.invocations;
+            invocation.began = now;
+        }
+        if invocation.due > 0 || invocation.attempt == 0 {
+            invocation.attempt += 1;
+            invocation.due = 0;
+            invocation.tried = now;
+        }
+    }
+
+    /// Takes what came of an invocation.
+    fn came(&mut self, invocation: Invocation, outcome: Outcome) {
+        match outcome {
+            Outcome::Waits => self.waiters.push(invocation),
+            Outcome::Failed(error) => self.fail(invocation, error),
+            Outcome::Gave(output) => match self.take(&invocation, &output) {
+                Ok(()) => self.release(&invocation.list),
+                Err(error) => self.fail(invocation, error),
+            },
+        }
+    }
+
+    /// Tries an invocation again that has failed, hands its failure to the step that
+    /// catches it, or ends the run with it.
+    pub fn fail(&mut self, mut invocation: Invocation, error: Error) {
+        let now = self.place.root.borrow().clock;
+        let elapsed = now - invocation.began;
+        let extras = self.steps()[invocation.step].extras;
+        let again = extras.and_then(|e| e.retry).and_then(|policy| {
+            let failure = Failure {
+                error: &error,
+                attempt: invocation.attempt,
+                elapsed,
+            };
+            failure.wait_before_next(&policy(), &mut self.place.root.borrow_mut())
+        });
+        if let Some(wait) = again {
+            invocation.record.clear();
+            invocation.printed = 0;
+            invocation.pending = Pending::Nothing;
+            invocation.last_error = Some(error);
+            invocation.due = now.saturating_add(wait).max(1);
+            self.delayed.push(invocation);
+            return;
+        }
+        match self.catcher(invocation.step, &invocation.lineage) {
+            Some(catcher) if self.ending.is_none() => {
+                let step = self.steps()[invocation.step].name;
+                self.enqueue_failure(catcher, Some(&invocation), step, &error, elapsed);
+            }
+            _ if self.ending.is_some() => {}
+            _ => self.failed = Some(error),
+        }
+        self.release(&invocation.list);
+    }
+
+    /// Invokes a step that catches with a failure: that of an invocation, or of the run.
+    pub fn enqueue_failure(
+        &mut self,
+        catcher: usize,
+        failed: Option<&Invocation>,
+        step: &str,
+        error: &Error,
+        elapsed: i64,
+    ) {
+        let failure = StepFailed {
+            step_name: step.to_owned(),
+            exception: Exception {
+                exception_type: error.code().to_owned(),
+                exception_message: error.message().to_owned(),
+            },
+            attempts: failed.map_or(0, |i| i.attempt),
+            elapsed_seconds: elapsed as f64 / 1e9,
+            input_event: failed.and_then(|i| i.shown().ok()),
+        };
+        let list = failed.and_then(|i| i.list.clone());
+        let mut lineage = failed.map(|i| i.lineage.clone()).unwrap_or_default();
+        *lineage.entry(catcher).or_default() += 1;
+        let body = Raw::of(&failure).unwrap_or_default();
+        let event = self.event("StepFailedEvent", body, list.clone(), lineage.clone());
+        self.enqueue(Invocation {
+            step: catcher,
+            trigger: vec![event],
+            list,
+            lineage,
+            ..Invocation::default()
+        });
     }
 
     pub fn steps(&self) -> &'static [StepDecl] {
@@ -204,14 +374,18 @@ impl World {
         for event in &invocation.trigger {
             encoder.raw(&event.encode());
         }
-        encoder.array(7);
-        encoder.text("test");
+        let failed = invocation.last_error.as_ref();
+        encoder.array(if failed.is_some() { 8 } else { 7 });
+        encoder.text("default");
         encoder.text(self.workflow.name());
         encoder.text(&self.id);
         encoder.text(&self.place.id);
         encoder.uint(invocation.number);
-        encoder.uint(1);
+        encoder.uint(invocation.attempt);
         encoder.int(root.clock);
+        if let Some(error) = failed {
+            error.encode(&mut encoder);
+        }
         if let Some(config) = config {
             encoder.raw(config.bytes());
         }
@@ -227,71 +401,61 @@ impl World {
         }
         if !decl.output.list {
             let (name, body) = event(&mut decoder)?;
-            if self.kind(&name) == EventKind::Stop {
+            if self.kind(&name) != EventKind::Stop {
+                self.emit(
+                    &name,
+                    body,
+                    invocation.list.clone(),
+                    invocation.lineage.clone(),
+                );
+            } else if self.ending.is_none() {
                 self.stop = Some((name, body));
-            } else {
-                self.emit(&name, body, invocation.list.clone());
             }
             return Ok(());
         }
         let list = self.open(decl.output.types, invocation.list.clone());
         for _ in 0..decoder.array()? {
             let (name, body) = event(&mut decoder)?;
-            self.emit(&name, body, Some(list.clone()));
+            self.emit(&name, body, Some(list.clone()), invocation.lineage.clone());
         }
         self.release_one(&list);
         Ok(())
     }
 
-    /// Hands the failure of an invocation to the step that catches it.
-    fn catch(&mut self, failed: &Invocation, error: Error) -> Result<()> {
-        let Some(step) = self.catcher(failed.step).filter(|_| !failed.caught) else {
-            return Err(error);
-        };
-        let body = Raw::of(&StepFailed {
-            step_name: self.steps()[failed.step].name.to_owned(),
-            exception: Exception {
-                exception_type: error.code().to_owned(),
-                exception_message: error.message().to_owned(),
-            },
-            attempts: 1,
-            elapsed_seconds: 0.0,
-            input_event: Some(failed.shown()?),
-        })?;
-        let list = failed.list.clone();
-        let event = self.event("StepFailedEvent", body, list.clone());
-        self.enqueue(Invocation {
-            step,
-            trigger: vec![event],
-            list,
-            caught: true,
-            ..Invocation::default()
-        });
-        Ok(())
-    }
-
     /// The step that catches the failures of another: one that names it, or one
-    /// that catches all.
-    fn catcher(&self, failed: usize) -> Option<usize> {
+    /// that catches all; and that has not done so too often on the way.
+    fn catcher(&self, failed: usize, lineage: &Lineage) -> Option<usize> {
         let name = self.steps()[failed].name;
         let catches = |d: &StepDecl| d.extras.map_or(Catches::Nothing, |e| e.catches);
         let find = |fits: &dyn Fn(Catches) -> bool| {
             let mut steps = self.steps().iter();
             steps.position(|d| fits(catches(d)))
         };
-        find(&|c| matches!(c, Catches::Steps(names) if names.contains(&name)))
-            .or_else(|| find(&|c| matches!(c, Catches::All)))
-            .filter(|step| *step != failed)
+        let step = find(&|c| matches!(c, Catches::Steps(names) if names.contains(&name)))
+            .or_else(|| find(&|c| matches!(c, Catches::All)))?;
+        let most = self.steps()[step].extras.and_then(|e| e.max_recoveries);
+        let done = lineage.get(&step).copied().unwrap_or(0);
+        (step != failed && done < most.unwrap_or(1)).then_some(step)
+    }
+
+    /// The steps that catch that the run is cancelled, or takes too long.
+    pub fn cleaners(&self, cause: &str) -> Vec<usize> {
+        let catches = |d: &StepDecl| match d.extras.map(|e| e.catches) {
+            Some(Catches::Steps(names)) => names.contains(&cause),
+            _ => false,
+        };
+        let steps = self.steps().iter().enumerate();
+        steps.filter(|(_, d)| catches(d)).map(|(i, _)| i).collect()
     }
 
     /// The type of a name, if the workflow has it.
-    fn known(&self, name: &str) -> Option<&'static EventType> {
+    pub fn known(&self, name: &str) -> Option<&'static EventType> {
         let types = self.steps().iter().flat_map(StepDecl::types);
         types.flat_map(EventType::line).find(|t| t.name() == name)
     }
 
     /// The kind of the type of a name.
-    fn kind(&self, name: &str) -> EventKind {
+    pub fn kind(&self, name: &str) -> EventKind {
         self.known(name).map_or(EventKind::Plain, EventType::kind)
     }
 
@@ -314,8 +478,11 @@ impl World {
 
     /// Hands an event to the one who waits for it, or to all steps that accept
     /// it.
-    pub fn emit(&mut self, name: &str, body: Raw, list: Option<Rc<List>>) {
-        let event = self.event(name, body, list);
+    pub fn emit(&mut self, name: &str, body: Raw, list: Option<Rc<List>>, lineage: Lineage) {
+        if self.is_answered(name, &body) {
+            return;
+        }
+        let event = self.event(name, body, list, lineage);
         if self.kind(name) == EventKind::InputRequired {
             self.publish(name, &event.body);
         }
@@ -332,13 +499,20 @@ impl World {
     }
 
     /// Makes an event.
-    pub fn event(&mut self, name: &str, body: Raw, list: Option<Rc<List>>) -> Event {
+    pub fn event(
+        &mut self,
+        name: &str,
+        body: Raw,
+        list: Option<Rc<List>>,
+        lineage: Lineage,
+    ) -> Event {
         self.events += 1;
         Event {
             name: name.to_owned(),
             body,
             id: self.events,
             list,
+            lineage,
         }
     }
 
@@ -359,6 +533,7 @@ impl World {
             Shape::One => self.enqueue(Invocation {
                 step,
                 list: event.list.clone(),
+                lineage: event.lineage.clone(),
                 trigger: vec![event],
                 ..Invocation::default()
             }),
@@ -391,7 +566,7 @@ impl World {
                 }
             }
         }
-        let trigger = places.iter().map(|i| kept[*i].clone()).collect();
+        let trigger: Vec<Event> = places.iter().map(|i| kept[*i].clone()).collect();
         let mut i = 0;
         kept.retain(|_| {
             i += 1;
@@ -400,6 +575,7 @@ impl World {
         self.joins.insert(step, kept);
         self.enqueue(Invocation {
             step,
+            lineage: lineage_of(&trigger),
             trigger,
             listed: true,
             list,
@@ -436,6 +612,16 @@ impl Invocation {
         }
         show(&self.trigger[0])
     }
+}
+
+/// What lies behind several events.
+pub fn lineage_of(events: &[Event]) -> Lineage {
+    let mut all = Lineage::new();
+    for (step, n) in events.iter().flat_map(|e| &e.lineage) {
+        let most = all.entry(*step).or_default();
+        *most = (*n).max(*most);
+    }
+    all
 }
 
 /// Reads an event's name and body.

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::engine::{Event, Invocation, World};
+use super::engine::{Event, Invocation, World, lineage_of};
 use crate::event::EventType;
 use crate::step::{Shape, StepDecl};
 
@@ -95,6 +95,7 @@ impl World {
     fn fire(&mut self, step: usize, trigger: Vec<Event>, list: &List) {
         self.enqueue(Invocation {
             step,
+            lineage: lineage_of(&trigger),
             trigger,
             listed: true,
             list: list.outer.clone(),

@@ -28,10 +28,16 @@
 //! functions stand for [resources](Session::resource) and
 //! [children](Session::child), and failures are caught.
 //!
-//! It is no second engine: steps never run side by side, nothing is retried,
-//! timed, validated or durable, and schemas are not checked. What passes here
-//! may still be refused by a host. As a plugin's builds are for WebAssembly,
-//! name the machine's own target:
+//! Sleeps and retries take no time: the clock of the test goes on by itself where
+//! nothing else can happen. [`Run::advance`] lets more of it pass, for a wait that is
+//! to time out, and [`Run::cancel`] ends a run. The definition, events from outside and
+//! the state are checked as a server does.
+//!
+//! What the shared scenes of the project play (a step's calls, lists, waits, retries,
+//! children, failures), comes out here as on a server, which the project's tests hold
+//! it to. What is not here: steps that run side by side, so that edits never meet;
+//! limits, fuel and durability. As a plugin's builds are for WebAssembly, name the
+//! machine's own target:
 //!
 //! ```text
 //! cargo test --target x86_64-unknown-linux-gnu
@@ -42,21 +48,27 @@
 
 mod calls;
 mod child;
+mod definition;
 mod engine;
+mod enter;
+mod function;
 mod lists;
 mod paths;
 mod place;
 mod resource;
+mod retry;
+mod schema;
+mod time;
 mod wait;
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::value::{Raw, Value};
 use crate::workflow::Workflow;
 
@@ -77,6 +89,7 @@ impl Session {
     ///
     /// If the workflow's declaration is at fault, as an upload would be refused.
     pub fn new(workflow: &'static Workflow) -> Self {
+        definition::check(workflow);
         let place = Place::new(Rc::default(), workflow, None);
         Session { workflow, place }
     }
@@ -87,14 +100,22 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// That of the step that failed.
+    /// That of the step that failed, or why the run could not begin.
     pub fn run<T: Serialize + ?Sized>(&self, start: &T) -> Result<Run> {
-        let world = World::new(self.workflow, self.place.clone());
-        let run = Run {
-            world: Rc::new(RefCell::new(world)),
-        };
-        run.post(self.workflow.start_type(), start)?;
-        Ok(run)
+        let run = self.start(start)?;
+        run.error().map_or(Ok(run), Err)
+    }
+
+    /// Runs the workflow as [`Session::run`] does, and gives the run even if it fails:
+    /// [`Run::error`] says why, and the rest what it did before.
+    ///
+    /// # Errors
+    ///
+    /// Why it could not begin.
+    pub fn start<T: Serialize + ?Sized>(&self, start: &T) -> Result<Run> {
+        enter::check_grants(self.workflow, &self.place)?;
+        let start = body_of(start)?;
+        self.begin(|world| world.start(start))
     }
 
     /// Gives a step its configuration, as the workflow's settings would have it.
@@ -165,25 +186,50 @@ impl Run {
     ///
     /// # Errors
     ///
-    /// That of the step that failed.
-    ///
-    /// # Panics
-    ///
-    /// If the run has ended.
+    /// That for which the run fails; that the run takes no such event, or has ended.
     pub fn post<T: Serialize + ?Sized>(&self, name: &str, body: &T) -> Result<()> {
-        assert!(
-            !self.has_ended(),
-            "the run has ended: it takes no more events"
-        );
-        let body = match Value::of(body)? {
-            Value::Null => Value::map::<&str>([]),
-            body => body,
-        };
-        engine::post(&self.world, name, Raw::of(&body)?)
+        self.world.borrow_mut().post(name, body_of(body)?)?;
+        self.go_on()
+    }
+
+    /// Lets time pass, for all that the test's session has led to: waits, steps and
+    /// runs time out on the way when theirs is over. By itself the clock goes on only
+    /// where nothing else can happen but the end of a sleep or a step's next attempt.
+    ///
+    /// # Errors
+    ///
+    /// That for which the run fails.
+    pub fn advance(&self, time: Duration) -> Result<()> {
+        let root = self.world.borrow().place.root.clone();
+        time::advance(&root, i64::try_from(time.as_nanos()).unwrap_or(i64::MAX));
+        self.go_on()
+    }
+
+    /// Asks the run to end, as a client may. Steps that catch `cancelled` clean up.
+    ///
+    /// # Errors
+    ///
+    /// That for which the run has ended: one with the code `cancelled`.
+    pub fn cancel(&self) -> Result<()> {
+        let cause = Error::new("cancelled", "Workflow was cancelled");
+        self.world.borrow_mut().clean_up(cause);
+        self.go_on()
+    }
+
+    /// Lets all happen that can, and gives the error for which the run has failed.
+    fn go_on(&self) -> Result<()> {
+        let root = self.world.borrow().place.root.clone();
+        time::settle(&root);
+        self.world.borrow().failed.clone().map_or(Ok(()), Err)
+    }
+
+    /// Why the run has failed, or that it was cancelled; none if it has not.
+    pub fn error(&self) -> Option<Error> {
+        self.world.borrow().failed.clone()
     }
 
     /// Whether the run has its result. One that has not waits for an event
-    /// from outside.
+    /// from outside, or has failed.
     pub fn has_ended(&self) -> bool {
         self.world.borrow().stop.is_some()
     }
@@ -209,9 +255,9 @@ impl Run {
                 named: Some(name), ..
             } => name.clone(),
             Pending::Child { world, .. } => world.borrow().workflow.name().to_owned(),
-            Pending::Nothing => String::new(),
+            Pending::Until(_) | Pending::Nothing => String::new(),
         });
-        names.collect()
+        names.filter(|name| !name.is_empty()).collect()
     }
 
     /// The runs that steps began of other workflows, in their order, without those
@@ -241,5 +287,13 @@ impl Run {
     /// What was logged and printed.
     pub fn log(&self) -> Vec<Record> {
         self.world.borrow().log.clone()
+    }
+}
+
+/// The body of an event from outside: `()` is an empty one.
+fn body_of<T: Serialize + ?Sized>(body: &T) -> Result<Raw> {
+    match Value::of(body)? {
+        Value::Null => Raw::of(&Value::map::<&str>([])),
+        body => Raw::of(&body),
     }
 }

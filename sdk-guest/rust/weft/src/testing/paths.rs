@@ -1,6 +1,6 @@
 //! Paths and edits of the state.
 
-use std::collections::BTreeMap;
+use std::fmt::Display;
 
 use crate::error::{Error, Result, code};
 use crate::value::Value;
@@ -33,45 +33,80 @@ fn index(segment: &str, len: usize) -> Option<usize> {
     usize::try_from(i).ok().filter(|i| *i < len)
 }
 
+/// What there may be at a path, and what is to be there.
+type Change<'a> = &'a mut dyn FnMut(Option<Value>) -> Result<Value>;
+
 /// Replaces the value at a path by what `change` makes of it, where `None` is
 /// no value. Maps on the way are made.
-pub fn update(
-    value: &mut Value,
-    path: &str,
-    change: &mut dyn FnMut(Option<Value>) -> Result<Option<Value>>,
-) -> Result<()> {
-    if path.is_empty() {
-        let whole = change(Some(std::mem::take(value)))?;
-        *value = whole.ok_or_else(|| failed("the whole state cannot be deleted: clear it"))?;
-        return Ok(());
-    }
+fn update(value: &mut Value, path: &str, change: Change) -> Result<()> {
     let (segment, rest) = path.split_once('.').unwrap_or((path, ""));
-    if *value == Value::Null {
-        *value = Value::Map(BTreeMap::new());
-    }
+    let last = segment.len() == path.len();
     match value {
-        Value::Map(map) if rest.is_empty() => {
-            if let Some(new) = change(map.remove(segment))? {
-                map.insert(segment.to_owned(), new);
-            }
+        Value::Map(map) if last => {
+            let new = change(map.remove(segment))?;
+            map.insert(segment.to_owned(), new);
+            Ok(())
         }
-        Value::Map(map) => update(map.entry(segment.to_owned()).or_default(), rest, change)?,
+        Value::Map(map) => {
+            let empty = || Value::map::<&str>([]);
+            let below = map.entry(segment.to_owned()).or_insert_with(empty);
+            update(below, rest, change)
+        }
         Value::List(list) => {
+            if segment.parse::<isize>().is_err() {
+                return Err(failed(format_args!("{segment:?} is no index of a list")));
+            }
             let i = index(segment, list.len()).ok_or_else(|| nothing(path))?;
-            if !rest.is_empty() {
+            if !last {
                 return update(&mut list[i], rest, change);
             }
-            match change(Some(list[i].clone()))? {
-                Some(new) => list[i] = new,
-                None => drop(list.remove(i)),
-            }
+            list[i] = change(Some(list[i].clone()))?;
+            Ok(())
         }
-        _ => return Err(nothing(path)),
+        _ => Err(failed(format_args!(
+            "a value that has nothing at {segment:?}"
+        ))),
     }
-    Ok(())
 }
 
-fn failed(message: &str) -> Error {
+/// Deletes what is at a path; tells whether there was something.
+fn delete(state: &mut Value, path: &str) -> Result<Value> {
+    if path.is_empty() {
+        return Err(failed("the whole state cannot be deleted: clear it"));
+    }
+    if lookup(state, path).is_none() {
+        return Ok(false.into()); // whatever keeps the path from leading anywhere
+    }
+    let (place, name) = path.rsplit_once('.').unwrap_or(("", path));
+    match at(state, place) {
+        Some(Value::Map(map)) => drop(map.remove(name)),
+        Some(Value::List(list)) => {
+            if let Some(i) = index(name, list.len()) {
+                list.remove(i);
+            }
+        }
+        _ => {}
+    }
+    Ok(true.into())
+}
+
+/// The value at a path, to change it.
+fn at<'a>(value: &'a mut Value, path: &str) -> Option<&'a mut Value> {
+    if path.is_empty() {
+        return Some(value);
+    }
+    path.split('.')
+        .try_fold(value, |value, segment| match value {
+            Value::Map(map) => map.get_mut(segment),
+            Value::List(list) => {
+                let i = index(segment, list.len())?;
+                list.get_mut(i)
+            }
+            _ => None,
+        })
+}
+
+fn failed(message: impl Display) -> Error {
     Error::new(code::FAILED_PRECONDITION, message)
 }
 
@@ -83,27 +118,32 @@ pub fn edit(
     path: &str,
     value: Value,
 ) -> Result<Value> {
-    if op == "clear" {
-        *state = initial.clone();
-        return Ok(Value::Null);
-    }
-    if op == "test" {
-        return match lookup(state, path) {
-            Some(found) if *found == value => Ok(Value::Null),
-            _ => Err(Error::new(
-                code::CONFLICT,
-                format_args!("the test of \"{path}\" failed"),
-            )),
-        };
-    }
-    let mut result = Value::Null;
-    update(state, path, &mut |old| {
-        let new = match op {
-            "set" => value.clone(),
-            "delete" => {
-                result = old.is_some().into();
-                return Ok(None);
+    match op {
+        "clear" => *state = initial.clone(),
+        "delete" => return delete(state, path),
+        "test" => {
+            if lookup(state, path) != Some(&value) {
+                return Err(Error::new(
+                    code::CONFLICT,
+                    format_args!("the test of \"{path}\" failed"),
+                ));
             }
+        }
+        "merge" if value.as_map().is_none() => {
+            return Err(Error::misuse("only a map can be merged"));
+        }
+        "increment" if value.as_f64().is_none() => return Err(failed("increment by no number")),
+        _ => return change(state, op, path, value),
+    }
+    Ok(Value::Null)
+}
+
+/// Makes an edit that gives a value in the place of another.
+fn change(state: &mut Value, op: &str, path: &str, value: Value) -> Result<Value> {
+    let mut result = Value::Null;
+    let mut make = |old: Option<Value>| {
+        Ok(match op {
+            "set" => value.clone(),
             "append" => {
                 let mut list = match old {
                     None => Vec::new(),
@@ -115,28 +155,47 @@ pub fn edit(
                 list.into()
             }
             "increment" => {
-                result = sum(old, &value)?;
+                result = sum(&old.unwrap_or(Value::Int(0)), &value)?;
                 result.clone()
             }
             "merge" => merge(old, value.clone()),
             _ => return Err(Error::misuse(format_args!("there is no edit {op}"))),
-        };
-        Ok(Some(new))
-    })?;
+        })
+    };
+    if !path.is_empty() {
+        update(state, path, &mut make)?;
+    } else {
+        let whole = make(Some(state.clone()))?;
+        if whole.as_map().is_none() {
+            return Err(failed("the whole state must be a map"));
+        }
+        *state = whole;
+    }
     Ok(result)
 }
 
-/// The sum of a value and a number; an integer if both are.
-fn sum(old: Option<Value>, by: &Value) -> Result<Value> {
-    match (old.unwrap_or(Value::Int(0)), by) {
-        (Value::Int(a), Value::Int(b)) => a
-            .checked_add(*b)
-            .map(Value::Int)
-            .ok_or_else(|| failed("the sum is beyond the range of integers")),
-        (old, by) => match (old.as_f64(), by.as_f64()) {
-            (Some(a), Some(b)) => Ok(Value::Float(a + b)),
-            _ => Err(failed("increment of what is no number")),
-        },
+/// The sum of two numbers; an integer if both are.
+fn sum(a: &Value, b: &Value) -> Result<Value> {
+    if let (Some(a), Some(b)) = (integer(a), integer(b)) {
+        let sum = a + b;
+        let small = i64::try_from(sum).map(Value::Int);
+        let large = || u64::try_from(sum).map(Value::BigInt);
+        return small
+            .or_else(|_| large())
+            .map_err(|_| failed("the sum is beyond the range of integers"));
+    }
+    match (a.as_f64(), b.as_f64()) {
+        (Some(a), Some(b)) if (a + b).is_finite() => Ok(Value::Float(a + b)),
+        (Some(_), Some(_)) => Err(failed("the sum is beyond the range of numbers")),
+        _ => Err(failed("increment of what is no number")),
+    }
+}
+
+fn integer(value: &Value) -> Option<i128> {
+    match value {
+        Value::Int(n) => Some((*n).into()),
+        Value::BigInt(n) => Some((*n).into()),
+        _ => None,
     }
 }
 
@@ -150,5 +209,37 @@ fn merge(old: Option<Value>, new: Value) -> Value {
             Value::Map(map)
         }
         (_, new) => new,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The vectors say what a server makes of an edit: `testdata/edits.cbor` of the
+    /// project, which its tests write.
+    #[test]
+    fn edits_do_what_a_server_does() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../testdata/edits.cbor");
+        let bytes = std::fs::read(file).expect("the vectors");
+        let vectors: Vec<Value> = crate::cbor::from_slice(&bytes).expect("a list");
+        assert!(vectors.len() > 500);
+        let mut faults = Vec::new();
+        for vector in &vectors {
+            let [state, op, path, value, result, code, after] = vector.as_list().unwrap() else {
+                panic!("{vector:?}");
+            };
+            let (op, path) = (op.as_str().unwrap(), path.as_str().unwrap());
+            let mut changed = state.clone();
+            let outcome = edit(&mut changed, &Value::Null, op, path, value.clone());
+            let same = match &outcome {
+                Ok(have) => *code == Value::Null && have == result && changed == *after,
+                Err(e) => code.as_str() == Some(e.code()),
+            };
+            if !same {
+                faults.push(format!("{op} {path:?} {value:?} of {state:?}: {outcome:?} and {changed:?}, want {result:?} {code:?} and {after:?}"));
+            }
+        }
+        assert!(faults.is_empty(), "{}", faults.join("\n"));
     }
 }

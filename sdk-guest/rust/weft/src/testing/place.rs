@@ -2,11 +2,12 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
 use super::child::Starter;
-use super::{paths, resource};
-use crate::error::Result;
+use super::engine::World;
+use super::{paths, resource, schema};
+use crate::error::{Error, Result, code};
 use crate::event::EventKind;
 use crate::value::{Raw, Value};
 use crate::workflow::Workflow;
@@ -23,6 +24,8 @@ pub struct Root {
     pub starters: BTreeMap<String, Starter>,
     /// The steps' configurations, by step.
     pub config: BTreeMap<String, Raw>,
+    /// All runs, in the order in which they began.
+    pub worlds: Vec<Weak<RefCell<World>>>,
 }
 
 impl Default for Root {
@@ -35,11 +38,19 @@ impl Default for Root {
             resources: BTreeMap::new(),
             starters: BTreeMap::new(),
             config: BTreeMap::new(),
+            worlds: Vec::new(),
         }
     }
 }
 
 impl Root {
+    /// A pseudo-random number of 0 to most.
+    pub fn draw(&mut self, most: u64) -> i64 {
+        let mut bytes = [0; 8];
+        bytes.copy_from_slice(&self.random(8));
+        (u64::from_be_bytes(bytes) % most.saturating_add(1)) as i64
+    }
+
     /// Pseudo-random bytes, the same ones in every test.
     pub fn random(&mut self, n: usize) -> Vec<u8> {
         let mut byte = || {
@@ -60,6 +71,7 @@ pub struct Place {
     pub state: Rc<RefCell<Value>>,
     /// The state that the workflow declares.
     initial: Value,
+    schema: Value,
 }
 
 impl Place {
@@ -72,12 +84,12 @@ impl Place {
         let empty = || Rc::new(RefCell::new(Value::map::<&str>([])));
         let state = all.states.entry(id.clone()).or_insert_with(empty).clone();
         drop(all);
-        let initial = Value::Null;
         let place = Place {
             id,
             root,
             state,
-            initial,
+            initial: Value::Null,
+            schema: Value::Null,
         };
         place.for_workflow(workflow)
     }
@@ -85,8 +97,8 @@ impl Place {
     /// The same session for another workflow, whose defaults are filled in.
     pub fn for_workflow(&self, workflow: &'static Workflow) -> Self {
         let manifest = workflow.manifest().unwrap_or_else(|e| panic!("{e}"));
-        let initial = manifest.get("state").and_then(|s| s.get("default"));
-        let initial = initial.cloned().unwrap_or_else(|| Value::map::<&str>([]));
+        let declared = |key| manifest.get("state").and_then(|s| s.get(key)).cloned();
+        let initial = declared("default").unwrap_or_else(|| Value::map::<&str>([]));
         if let (Value::Map(state), Value::Map(defaults)) = (&mut *self.state.borrow_mut(), &initial)
         {
             for (key, value) in defaults {
@@ -95,6 +107,7 @@ impl Place {
         }
         Place {
             initial,
+            schema: declared("schema").unwrap_or_default(),
             ..self.clone()
         }
     }
@@ -113,6 +126,10 @@ impl Place {
         for (op, path, value) in edits {
             let value = value.clone();
             results.push(paths::edit(&mut state, &self.initial, op, path, value)?);
+        }
+        if let Err((path, fault)) = schema::check(&self.schema, &state) {
+            let message = format_args!("the state at \"{path}\": {fault}");
+            return Err(Error::new(code::SCHEMA_VIOLATION, message));
         }
         self.state.replace(state);
         Ok(results)

@@ -20,9 +20,13 @@ pub struct Suspended;
 pub enum Pending {
     #[default]
     Nothing,
+    /// A time.
+    Until(i64),
     Event {
         /// Of the wait.
         id: String,
+        due: Option<i64>,
+        broadcast: bool,
         /// Of the type.
         name: String,
         matching: BTreeMap<String, Value>,
@@ -43,6 +47,10 @@ struct Request {
     requirements: BTreeMap<String, Value>,
     waiter_event: Option<(String, Raw)>,
     waiter_id: Option<String>,
+    #[weft(default)]
+    timeout: i64,
+    #[weft(default)]
+    broadcast: bool,
 }
 
 impl Exchange {
@@ -50,6 +58,9 @@ impl Exchange {
     pub fn wait_for_event(&self, request: &mut Decoder) -> Result<Vec<u8>> {
         let request: Request = request.value()?;
         let id = self.id_of(&request);
+        if let Some(event) = self.invocation.borrow().answered.get(&id) {
+            return Ok(event.clone()); // in an attempt before
+        }
         let mut world = self.world.borrow_mut();
         let step = self.invocation.borrow().step;
         let decl = &world.steps()[step];
@@ -65,8 +76,11 @@ impl Exchange {
         if let Some((name, body)) = &request.waiter_event {
             world.publish(name, body);
         }
+        let now = world.place.root.borrow().clock;
         self.invocation.borrow_mut().pending = Pending::Event {
-            id,
+            id: id.clone(),
+            due: (request.timeout > 0).then(|| now.saturating_add(request.timeout)),
+            broadcast: request.broadcast,
             name: request.name,
             matching: request.requirements,
         };
@@ -76,7 +90,12 @@ impl Exchange {
             kept.position(|event| world.takes(&invocation, event))
         };
         match kept {
-            Some(i) => Ok(world.kept.remove(i).encode()),
+            Some(i) => {
+                let event = world.kept.remove(i).encode();
+                let mut invocation = self.invocation.borrow_mut();
+                invocation.answered.insert(id, event.clone());
+                Ok(event)
+            }
             None => {
                 drop(world);
                 suspend()
@@ -122,16 +141,37 @@ impl World {
             && matching.iter().all(|(key, v)| body.get(key) == Some(v))
     }
 
-    /// Brings an event to the invocation that has waited for it the longest.
+    /// Brings an event to the invocation that has waited for it the longest, and to
+    /// all that asked for a broadcast.
     pub fn answer(&mut self, event: &Event) -> bool {
-        let mut waiters = self.waiters.iter();
-        let Some(i) = waiters.position(|w| self.takes(w, event)) else {
-            return false;
-        };
-        let mut waiter = self.waiters.remove(i);
-        waiter.record.push((0, event.encode()));
+        let mut answered = false;
+        let mut single = false;
+        for waiter in std::mem::take(&mut self.waiters) {
+            let all = matches!(
+                &waiter.pending,
+                Pending::Event {
+                    broadcast: true,
+                    ..
+                }
+            );
+            if single && !all || !self.takes(&waiter, event) {
+                self.waiters.push(waiter);
+                continue;
+            }
+            single |= !all;
+            answered = true;
+            self.go_on(waiter, event);
+        }
+        answered
+    }
+
+    fn go_on(&mut self, mut waiter: Invocation, event: &Event) {
+        let event = event.encode();
+        if let Pending::Event { id, .. } = &waiter.pending {
+            waiter.answered.insert(id.clone(), event.clone());
+        }
+        waiter.record.push((0, event));
         self.queue.push_back(waiter);
-        true
     }
 
     /// Whether a step waits for events of that name.
