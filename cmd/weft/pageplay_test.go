@@ -331,7 +331,7 @@ func (p *reader) change(b block, name string) {
 			if line == "" {
 				continue
 			}
-			rest := strings.TrimPrefix(line[1:], "")
+			rest := line[1:]
 			if line[0] != '+' {
 				before.WriteString(rest)
 			}
@@ -392,11 +392,11 @@ var differing = []struct {
 	{regexp.MustCompile(`^z[A-Za-z0-9]{11}\b`), "ID"},
 	{regexp.MustCompile(`^weft \S+ \(go\S+ \S+\)`), "weft VERSION"},
 	{regexp.MustCompile(`^server \S+ at`), "server VERSION at"},
-	{regexp.MustCompile(`\b[\d.]+%`), "SHARE"},
+	{regexp.MustCompile(`\b127\.0\.0\.1:\d+`), "ADDRESS"}, // that of 'weft dev' is another if it is taken
 }
 
 // unvarying is a line without what differs from one machine and one time to the other:
-// times, sizes, fuel, digests, ids, keys, versions, and how many spaces there are
+// times, sizes, fuel, digests, ids, keys, versions, ports, and how many spaces there are
 // between columns.
 func unvarying(line string) string {
 	line = strings.Join(strings.Fields(line), " ")
