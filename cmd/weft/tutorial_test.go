@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -86,6 +87,7 @@ func cleanMachine(t *testing.T, p page) *reader {
 			t.Fatal(err)
 		}
 	}
+	cargo = slices.DeleteFunc(cargo, func(arg string) bool { return arg == "--quiet" })
 	if cargo[0] != "cargo" {
 		shim := "#!/bin/sh\nif [ \"$1\" = test ]; then shift; exec " + strings.Join(cargo, " ") + " \"$@\"; fi\nexec wasm32-cargo \"$@\"\n"
 		if err := os.WriteFile(filepath.Join(home, "bin", "cargo"), []byte(shim), 0o777); err != nil {

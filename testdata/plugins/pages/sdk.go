@@ -35,4 +35,5 @@ var policy = weft.Step("transfer", transfer,
 	weft.Retry(
 		weft.OnCodes("busy", "timeout"), weft.Not(weft.OnMessage("quota")), // both must hold
 		weft.ExponentialJitter(time.Second, 2, time.Minute, time.Second),
-		weft.Attempts(5), weft.GiveUpAfter(time.Hour))) // whichever comes first
+		// whichever comes first:
+		weft.Attempts(5), weft.GiveUpAfter(time.Hour)))
