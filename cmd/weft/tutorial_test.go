@@ -27,7 +27,10 @@ import (
 func TestTutorial(t *testing.T) {
 	for _, p := range docPages(t) {
 		if dir, name := filepath.Split(p.path); dir == "docs/tutorial/" {
-			t.Run(strings.TrimSuffix(name, ".md"), func(t *testing.T) { playTutorial(t, p) })
+			t.Run(strings.TrimSuffix(name, ".md"), func(t *testing.T) {
+				t.Parallel() // each compiler leaves cores idle now and then
+				playTutorial(t, p)
+			})
 		}
 	}
 }
