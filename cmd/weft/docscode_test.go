@@ -31,13 +31,15 @@ var elsewhere = map[string]string{
 	"console docs/sessions.md":      "TestPlayedPages enters them",
 	" README.md":                    "a go.mod: .ci/test builds the plugin of README.md by it, with Go and with TinyGo",
 	" testdata/abi/README.md":       "how a line of a list of vectors is made",
-	"text docs/operations.md":       "files of systemd, a container and proxies: there are none of these where tests run",
 }
 
 // notRun are the languages that no test runs, and why.
 var notRun = map[string]string{
-	"mermaid": "pictures: whoever shows the page draws them",
-	"python":  "what a workflow looks like in LlamaIndex, for comparison",
+	"mermaid":    "pictures: whoever shows the page draws them",
+	"ini":        "a unit of systemd, which is not where tests run; its command is looked at by TestCodeInPages",
+	"dockerfile": "a container, likewise; its command is looked at below",
+	"nginx":      "a proxy's settings, likewise",
+	"python":     "what a workflow looks like in LlamaIndex, for comparison",
 }
 
 // Each block of code in a page is compiled, validated or played, or it is said above
@@ -55,6 +57,12 @@ func TestBlocksInPages(t *testing.T) {
 			kind, _, _ := strings.Cut(b.lang, " ")
 			dir, _ := filepath.Split(p.path)
 			seen[kind]++
+			if command, ok := strings.CutPrefix(lastLine(b.text), "ENTRYPOINT "); ok {
+				var words []string
+				if err := json.Unmarshal([]byte(command), &words); err != nil || checkCommand(t, p.path, b.line, strings.Join(words, " ")) != 1 {
+					t.Errorf("%s:%d: %s: %v", p.path, b.line, command, err)
+				}
+			}
 			switch {
 			case elsewhere[kind+" "+p.path] != "" || elsewhere[kind+" "+dir] != "" || notRun[kind] != "":
 			case kind == "go" && strings.HasPrefix(b.text, "package "):
@@ -79,6 +87,11 @@ func TestBlocksInPages(t *testing.T) {
 		}
 	}
 	vetPrograms(t, programs)
+}
+
+func lastLine(text string) string {
+	text = strings.TrimSuffix(text, "\n")
+	return text[strings.LastIndexByte(text, '\n')+1:]
 }
 
 // flat is a text without what editors and pages do differently: how far lines are
