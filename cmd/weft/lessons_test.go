@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -236,5 +237,28 @@ func TestCompositionInPages(t *testing.T) {
 	}
 	if found == 0 {
 		t.Error("no composition was found")
+	}
+}
+
+// playedPages are pages beside the tutorial whose terminals are played.
+var playedPages = []string{"docs/journal.md", "docs/sessions.md"}
+
+// TestPlayedPages enters the commands of pages on a server that serves the examples.
+func TestPlayedPages(t *testing.T) {
+	_, plugins := lessonFolder(t)
+	server := hosttest.Serve(t, t.TempDir(), "--examples="+plugins)
+	for _, p := range docPages(t) {
+		if !slices.Contains(playedPages, p.path) {
+			continue
+		}
+		t.Run(strings.ReplaceAll(p.path, "/", "_"), func(t *testing.T) {
+			r := &reader{t: t, page: p, home: t.TempDir(), screens: map[string]*screen{}, counts: map[string]int{},
+				ports: []string{"127.0.0.1:8080", strings.TrimPrefix(server.URL, "http://")}}
+			r.env = []string{"HOME=" + r.home, "PATH=" + filepath.Dir(weftProgram()) + ":" + os.Getenv("PATH"), "WEFT_SERVER=" + server.URL}
+			r.play()
+			if len(r.counts) == 0 {
+				t.Error("no command was found")
+			}
+		})
 	}
 }

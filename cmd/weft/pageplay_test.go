@@ -388,9 +388,10 @@ var differing = []struct {
 	{regexp.MustCompile(`\b[\d.]+ [kM]?B\b`), "SIZE"},
 	{regexp.MustCompile(`\bfuel \d+`), "fuel N"},
 	{regexp.MustCompile(`\bdigest \S+|\bversion [0-9a-f]{12}\b`), "DIGEST"},
-	{regexp.MustCompile(`\b(handler|run) z[A-Za-z0-9]{11}\b`), "$1 ID"},
-	{regexp.MustCompile(`^z[A-Za-z0-9]{11}\b`), "ID"},
+	{regexp.MustCompile(`\b(handler|run|to) [A-Za-z0-9]{12}\b`), "$1 ID"},
+	{regexp.MustCompile(`^[A-Za-z0-9]{12}\b`), "ID"},
 	{regexp.MustCompile(`^weft \S+ \(go\S+ \S+\)`), "weft VERSION"},
+	{regexp.MustCompile(`^weft \S+ serves on`), "weft VERSION serves on"},
 	{regexp.MustCompile(`^server \S+ at`), "server VERSION at"},
 	{regexp.MustCompile(`\b127\.0\.0\.1:\d+`), "ADDRESS"}, // that of 'weft dev' is another if it is taken
 }
