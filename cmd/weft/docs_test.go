@@ -108,8 +108,9 @@ func TestCodeInPages(t *testing.T) {
 	}
 }
 
-// commandLine is a line that calls weft, behind variables and a path perhaps.
-var commandLine = regexp.MustCompile(`^\s*(?:\$ )?(?:[A-Z_]+=\S+ )*(?:\.?/?bin/|\./)?weft( .*)?$`)
+// commandLine is a line that calls weft, behind variables and a path perhaps; of a unit
+// of systemd, too.
+var commandLine = regexp.MustCompile(`^\s*(?:\$ |ExecStart=)?(?:[A-Z_]+=\S+ )*(?:[./a-z]*bin/|\./)?weft( .*)?$`)
 
 // checkCommand checks a line that calls weft: the command and its flags have to be there.
 // It gives the number of calls.

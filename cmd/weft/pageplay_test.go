@@ -331,7 +331,7 @@ func (p *reader) change(b block, name string) {
 			if line == "" {
 				continue
 			}
-			rest := strings.TrimPrefix(line[1:], "")
+			rest := line[1:]
 			if line[0] != '+' {
 				before.WriteString(rest)
 			}
@@ -388,15 +388,16 @@ var differing = []struct {
 	{regexp.MustCompile(`\b[\d.]+ [kM]?B\b`), "SIZE"},
 	{regexp.MustCompile(`\bfuel \d+`), "fuel N"},
 	{regexp.MustCompile(`\bdigest \S+|\bversion [0-9a-f]{12}\b`), "DIGEST"},
-	{regexp.MustCompile(`\b(handler|run) z[A-Za-z0-9]{11}\b`), "$1 ID"},
-	{regexp.MustCompile(`^z[A-Za-z0-9]{11}\b`), "ID"},
+	{regexp.MustCompile(`\b(handler|run|to) [A-Za-z0-9]{12}\b`), "$1 ID"},
+	{regexp.MustCompile(`^[A-Za-z0-9]{12}\b`), "ID"},
 	{regexp.MustCompile(`^weft \S+ \(go\S+ \S+\)`), "weft VERSION"},
+	{regexp.MustCompile(`^weft \S+ serves on`), "weft VERSION serves on"},
 	{regexp.MustCompile(`^server \S+ at`), "server VERSION at"},
-	{regexp.MustCompile(`\b[\d.]+%`), "SHARE"},
+	{regexp.MustCompile(`\b127\.0\.0\.1:\d+`), "ADDRESS"}, // that of 'weft dev' is another if it is taken
 }
 
 // unvarying is a line without what differs from one machine and one time to the other:
-// times, sizes, fuel, digests, ids, keys, versions, and how many spaces there are
+// times, sizes, fuel, digests, ids, keys, versions, ports, and how many spaces there are
 // between columns.
 func unvarying(line string) string {
 	line = strings.Join(strings.Fields(line), " ")

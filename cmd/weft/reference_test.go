@@ -21,6 +21,7 @@ var update = flag.Bool("update", false, "write the pages that are made of the co
 func TestReference(t *testing.T) {
 	for name, page := range map[string]string{
 		"cli.md": commandPage(newRoot()), "errors.md": errorPage(), "configuration.md": settingsPage(newServe()),
+		"abi.md": abiPage(t), "manifest.md": manifestPage(t),
 	} {
 		path := filepath.Join(hosttest.Root(), "docs", "reference", name)
 		if *update {

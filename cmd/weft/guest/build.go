@@ -89,11 +89,14 @@ func (p Project) buildRust(ctx context.Context, o Options, out string) error {
 	if err != nil {
 		return err
 	}
-	args := []string{"build", "--release", "--target", wasmTarget, "--message-format=json-render-diagnostics"}
+	args := append([]string{"build", "--release", "--target", wasmTarget, "--message-format=json-render-diagnostics"}, p.Flags...)
 	if o.Names {
-		args = append(args, "--config", "profile.release.strip=false")
+		// For the project's own crate alone: another profile would have cargo build all
+		// that it depends on once more.
+		args[0] = "rustc"
+		args = append(args, "--lib", "--", "-C", "strip=none")
 	}
-	cmd := p.command(ctx, cargo, append(args, p.Flags...)...)
+	cmd := p.command(ctx, cargo, args...)
 	var messages bytes.Buffer
 	cmd.Stdout = &messages
 	if err := o.run(cmd); err != nil {

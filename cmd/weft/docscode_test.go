@@ -1,0 +1,225 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/extism"
+	"github.com/weftrun/weft/host/flow"
+	"github.com/weftrun/weft/host/hosttest"
+	"github.com/weftrun/weft/host/resource"
+)
+
+// elsewhere are the blocks that another test takes, by language and page.
+var elsewhere = map[string]string{
+	"rust sdk-guest/rust/README.md": "TestRustReadme builds, tests, uploads and runs them",
+	"toml sdk-guest/rust/README.md": "TestRustReadme builds by them",
+	"console docs/tutorial/":        "TestTutorial enters them",
+	"diff docs/tutorial/":           "TestTutorial makes these changes",
+	"go docs/tutorial/":             "TestTutorial looks for them in the projects",
+	"rust docs/tutorial/":           "TestTutorial looks for them in the projects",
+	"console docs/journal.md":       "TestPlayedPages enters them",
+	"console docs/sessions.md":      "TestPlayedPages enters them",
+	" README.md":                    "a go.mod: .ci/test builds the plugin of README.md by it, with Go and with TinyGo",
+	" testdata/abi/README.md":       "how a line of a list of vectors is made",
+}
+
+// notRun are the languages that no test runs, and why.
+var notRun = map[string]string{
+	"mermaid":    "pictures: whoever shows the page draws them",
+	"ini":        "a unit of systemd, which is not where tests run; its command is looked at by TestCodeInPages",
+	"dockerfile": "a container, likewise; its command is looked at below",
+	"nginx":      "a proxy's settings, likewise",
+	"python":     "what a workflow looks like in LlamaIndex, for comparison",
+}
+
+// Each block of code in a page is compiled, validated or played, or it is said above
+// why not. Commands are looked at by TestCodeInPages, wherever they are.
+func TestBlocksInPages(t *testing.T) {
+	sources := map[string]string{
+		"go":   sourceLines(t, ".go", "plugins", "testdata/plugins", "sdk-guest/go"),
+		"rust": sourceLines(t, ".rs", "plugins", "sdk-guest/rust/weft"),
+		"zig":  sourceLines(t, ".zig", "plugins"),
+	}
+	programs, seen := map[string]string{}, map[string]int{}
+	for _, p := range docPages(t) {
+		fenced, _ := p.blocks()
+		for _, b := range fenced {
+			kind, _, _ := strings.Cut(b.lang, " ")
+			dir, _ := filepath.Split(p.path)
+			seen[kind]++
+			if command, ok := strings.CutPrefix(lastLine(b.text), "ENTRYPOINT "); ok {
+				var words []string
+				if err := json.Unmarshal([]byte(command), &words); err != nil || checkCommand(t, p.path, b.line, strings.Join(words, " ")) != 1 {
+					t.Errorf("%s:%d: %s: %v", p.path, b.line, command, err)
+				}
+			}
+			switch {
+			case elsewhere[kind+" "+p.path] != "" || elsewhere[kind+" "+dir] != "" || notRun[kind] != "":
+			case kind == "go" && strings.HasPrefix(b.text, "package "):
+				programs[p.path] = b.text
+			case sources[kind] != "":
+				if !strings.Contains(sources[kind], "\n"+strings.TrimSuffix(flat(b.text), "\n")) {
+					t.Errorf("%s:%d: these lines are in no file that is compiled: put them into one of testdata/plugins/pages or sdk-guest/rust/weft/tests/pages.rs",
+						p.path, b.line)
+				}
+			case kind == "json" || kind == "yaml":
+				if err := checkData(t, b.text); err != nil {
+					t.Errorf("%s:%d: %v", p.path, b.line, err)
+				}
+			default:
+				t.Errorf("%s:%d: nothing tests a block of %q here: see elsewhere and notRun in docscode_test.go", p.path, b.line, kind)
+			}
+		}
+	}
+	for kind, least := range map[string]int{"go": 20, "rust": 8, "json": 5, "yaml": 1, "zig": 1} {
+		if seen[kind] < least {
+			t.Errorf("only %d blocks of %s were found", seen[kind], kind)
+		}
+	}
+	vetPrograms(t, programs)
+}
+
+func lastLine(text string) string {
+	text = strings.TrimSuffix(text, "\n")
+	return text[strings.LastIndexByte(text, '\n')+1:]
+}
+
+// flat is a text without what editors and pages do differently: how far lines are
+// indented, and comments moved to the right.
+func flat(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if words := strings.Join(strings.Fields(line), " "); words != "" {
+			b.WriteString(words + "\n")
+		}
+	}
+	return b.String()
+}
+
+// sourceLines gives the lines of all files below some folders.
+func sourceLines(t *testing.T, ext string, dirs ...string) string {
+	t.Helper()
+	var all strings.Builder
+	for _, dir := range dirs {
+		err := filepath.WalkDir(filepath.Join(hosttest.Root(), dir), func(name string, d fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return err
+			case d.IsDir() && d.Name() == "target":
+				return filepath.SkipDir
+			case filepath.Ext(name) != ext:
+				return nil
+			}
+			text, err := os.ReadFile(name)
+			all.WriteString("\n" + flat(string(text)))
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all.String()
+}
+
+// vetPrograms compiles whole programs, as far as their types go.
+func vetPrograms(t *testing.T, programs map[string]string) {
+	t.Helper()
+	dir := t.TempDir()
+	const sdk = "github.com/weftrun/weft/sdk-guest/go"
+	files := map[string]string{"go.mod": "module pages\n\ngo 1.24\n\nrequire " + sdk + " v0.0.0\n\nreplace " + sdk + " => " +
+		filepath.Join(hosttest.Root(), "sdk-guest", "go") + "\n"}
+	for name, text := range programs {
+		files[strings.NewReplacer("/", "_", ".", "_").Replace(name)+"/main.go"] = text
+	}
+	for name, text := range files {
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command("go", "vet", "./...")
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOWORK=off", "GOFLAGS=", "GOPROXY=off")
+	if said, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("programs in pages: %v\n%s", err, said)
+	}
+}
+
+// checkData has a block of JSON or YAML read by what reads it in earnest.
+func checkData(t *testing.T, text string) error {
+	t.Helper()
+	var v map[string]json.RawMessage
+	_ = json.Unmarshal([]byte(text), &v)
+	has := func(names ...string) bool {
+		for _, name := range names {
+			if _, ok := v[name]; !ok {
+				return false
+			}
+		}
+		return true
+	}
+	switch {
+	case has("detail", "code"):
+		var answer struct {
+			Detail, Code string
+			Limit        struct {
+				Name        string
+				Value, Used int64
+			}
+		}
+		return strictly(text, &answer)
+	case has("resources"):
+		table, err := resource.ParseFile([]byte(text), resource.Sources{
+			Env:      func(string) (string, bool) { return "a secret", true },
+			ReadFile: os.ReadFile,
+		})
+		if err == nil {
+			table.Close()
+		}
+		return err
+	case has("defaults"):
+		_, err := host.ParseLimits([]byte(text))
+		return err
+	case has("plugins", "settings"): // TestCompositionInPages asks a server
+		return nil
+	case has("workflow", "steps"):
+		module := abi.WithManifest([]byte("\x00asm\x01\x00\x00\x00"), []byte(text))
+		_, problems := extism.Read(module, []extism.Function{{Name: "price_of"}, {Name: "make_bill"}}, nil)
+		return problemsError(problems)
+	}
+	file := filepath.Join(t.TempDir(), "flow.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
+		return err
+	}
+	raw, err := readFlow(file)
+	if err != nil {
+		return err
+	}
+	_, problems := flow.Parse(raw)
+	return problemsError(problems)
+}
+
+func strictly(text string, to any) error {
+	d := json.NewDecoder(bytes.NewReader([]byte(text)))
+	d.DisallowUnknownFields()
+	return d.Decode(to)
+}
+
+func problemsError(problems []host.Problem) error {
+	if len(problems) == 0 {
+		return nil
+	}
+	return &host.Error{Code: host.CodeInvalidPlugin, Message: fmt.Sprint(problems), Problems: problems}
+}

@@ -1,0 +1,264 @@
+//go:build !race
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weftrun/weft/host/hosttest"
+)
+
+// lessons are the examples, with parts of what the commands of each README print.
+var lessons = map[string][]string{
+	"accumulator":    {`"Processed: milk"`, `"Processed: bread"`, `"status":"completed"`},
+	"approval":       {`"approved":true`, `"by":["manager","finance"]`, `"calls":1`},
+	"branch":         {`Branch A complete.`, `Branch B complete.`},
+	"chain":          {`"hops":1000`},
+	"concurrent":     {`["C:q","A:q","B:q"]`},
+	"counter":        {"1\n", `"result":1`},
+	"counter-race":   {`{"count":200}`, `"count":200`},
+	"counter-rust":   {"1\n", `"status":"completed"`},
+	"flaky":          {`"attempts":3`, `"status":"failed"`},
+	"greet-c":        {`"hello":"Ada"`, `"greeted":1`},
+	"greet-zig":      {`"hello":"Ada"`, `"greeted":1`},
+	"history":        {`"total_interactions":1`, `"total_interactions":2`},
+	"human":          {`"status":"sent"`, `"result":42`},
+	"loop":           {`"iterations":5`},
+	"metadata":       {`"output":"Processed: to be or not to be"`, `"token_count":6`},
+	"parent":         {`"children":2`, `"Processed: tea"`},
+	"quiz":           {`"Capital of France?"`, `"feedback":"Correct!"`, `"current_index":1`},
+	"quiz-rust":      {`"Capital of France?"`, `"feedback":"Correct!"`, `"current_index":1`},
+	"rescue":         {`recovered: asked to fail`},
+	"shopping-list":  {`Added 'milk' to the shopping list.`, `- bread`},
+	"sleeper":        {`"slept"`},
+	"spin":           {`"status":"cancelled"`},
+	"stream":         {`ProgressEvent`, `"done"`, `"type":"StopEvent"`},
+	"wordcount":      {`"words":6`, `[["be",2],["to",2]]`},
+	"wordcount-rust": {`"words":6`, `[["be",2],["to",2]]`},
+}
+
+// notPlayed are the examples whose commands no test runs, and why.
+var notPlayed = map[string]string{
+	"conversation": "asks a model on the network; TestConversation and its unit test have one that stands for it",
+	"joke":         "likewise",
+	"fetch":        "fetches a page of the network; TestFetch has a service of its own",
+	"fetch-rust":   "likewise",
+}
+
+// TestLessons runs the commands of each example's README, against a server that serves
+// the examples as TinyGo, Rust, C and Zig have built them.
+func TestLessons(t *testing.T) {
+	dir, plugins := lessonFolder(t)
+	server := hosttest.Serve(t, t.TempDir(), "--examples="+plugins)
+	folders, err := os.ReadDir(filepath.Join(hosttest.Root(), "plugins"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range folders {
+		if !f.IsDir() {
+			continue
+		}
+		t.Run(f.Name(), func(t *testing.T) {
+			readme := readmeOf(t, f.Name())
+			want, ok := lessons[f.Name()]
+			if why := notPlayed[f.Name()]; why != "" {
+				return
+			}
+			if !ok {
+				t.Fatal("this example is not in lessons: say what its commands print")
+			}
+			said := playReadme(t, dir, server.URL, readme)
+			for _, part := range want {
+				if !strings.Contains(said, part) {
+					t.Errorf("its commands have not printed %s, but\n%s", part, said)
+				}
+			}
+		})
+	}
+}
+
+// lessonFolder has what the commands name: build/plugins, with TinyGo's builds under
+// the names of Go's, as they take a tenth of the time to load, and the sources.
+func lessonFolder(t *testing.T) (dir, plugins string) {
+	t.Helper()
+	built, build := builtPlugins(t)
+	dir = t.TempDir()
+	plugins = filepath.Join(dir, "build", "plugins")
+	if err := os.MkdirAll(plugins, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	files, err := os.ReadDir(built)
+	if err != nil {
+		t.Fatal(err)
+	}
+	links := map[string]string{filepath.Join(dir, "plugins"): filepath.Join(hosttest.Root(), "plugins"),
+		filepath.Join(dir, "README.md"): filepath.Join(hosttest.Root(), "README.md")}
+	for _, f := range files {
+		name := f.Name()
+		if plain, ok := strings.CutSuffix(name, "-"+build+".wasm"); ok {
+			name = plain + "-go.wasm"
+		} else if strings.HasSuffix(name, "-go.wasm") || strings.HasSuffix(name, "-tinygo.wasm") {
+			continue
+		}
+		links[filepath.Join(plugins, name)] = filepath.Join(built, f.Name())
+	}
+	for name, target := range links {
+		if err := os.Symlink(target, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir, plugins
+}
+
+// readmeOf reads an example's README: a title, what it teaches, commands.
+func readmeOf(t *testing.T, name string) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(hosttest.Root(), "plugins", name, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(string(text), "\n")
+	if lines[0] != "# "+name || len(lines) < 5 || len(lines) > 45 || lines[2] == "" {
+		t.Errorf("README.md does not begin with its name and what it teaches, or is no lesson of one page (%d lines)", len(lines))
+	}
+	var commands []string
+	for _, line := range lines {
+		if command, ok := strings.CutPrefix(line, "    "); ok && !strings.HasPrefix(command, "make ") {
+			commands = append(commands, command)
+		}
+	}
+	if len(commands) == 0 {
+		t.Error("README.md has no command to try it by")
+	}
+	return commands
+}
+
+// handlerID is what an ID in the commands stands for.
+var handlerID = regexp.MustCompile(`"handler_id": ?"([^"]+)"`)
+
+// playReadme runs commands one after the other, and gives all that they print.
+func playReadme(t *testing.T, dir, url string, commands []string) string {
+	t.Helper()
+	var all strings.Builder
+	id := "ID"
+	shared := "" // variables that a line of its own sets
+	for _, command := range commands {
+		command = strings.ReplaceAll(command, "127.0.0.1:8080", strings.TrimPrefix(url, "http://"))
+		command = regexp.MustCompile(`\bID\b`).ReplaceAllString(command, id)
+		if regexp.MustCompile(`^[a-z]+=\S+$`).MatchString(command) {
+			shared += command + "\n"
+			continue
+		}
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		cmd := exec.CommandContext(ctx, "bash", "-c", "curl() { command curl -sS \"$@\"; }\n"+shared+command)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "WEFT_SERVER="+url, "PATH="+filepath.Dir(weftProgram())+":"+os.Getenv("PATH"))
+		said, err := cmd.CombinedOutput()
+		stop()
+		if err != nil {
+			t.Errorf("%s: %v\n%s", command, err, said)
+		}
+		if bytes.HasPrefix(said, []byte(`{"detail"`)) {
+			t.Errorf("%s: %s", command, said)
+		}
+		if found := handlerID.FindSubmatch(said); found != nil && id == "ID" {
+			id = string(found[1])
+		}
+		waitForEnd(t, url, id, command)
+		all.Write(said)
+	}
+	return all.String()
+}
+
+// waitForEnd lets a run that was answered come to its end before it is looked at, as
+// somebody who enters one command after the other does.
+func waitForEnd(t *testing.T, url, id, command string) {
+	t.Helper()
+	if id == "ID" || !strings.Contains(command, "/events/"+id) || strings.Contains(command, "after_sequence") || strings.Contains(command, `"manager"`) {
+		return
+	}
+	resp, err := http.Get(url + "/events/" + id + "?after_sequence=-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	var event any
+	for d := json.NewDecoder(resp.Body); d.Decode(&event) == nil; { // to the end of the stream
+		event = nil
+	}
+}
+
+// weftProgram is the built program.
+func weftProgram() string {
+	if weft := os.Getenv("WEFT_BIN"); weft != "" {
+		return weft
+	}
+	return filepath.Join(hosttest.Root(), "bin", "weft")
+}
+
+// A composition that a page shows is one that a server would take, if it had its plugins.
+func TestCompositionInPages(t *testing.T) {
+	server := hosttest.Serve(t, t.TempDir())
+	found := 0
+	for _, p := range docPages(t) {
+		fenced, _ := p.blocks()
+		for _, b := range fenced {
+			if b.lang != "json" || !strings.Contains(b.text, `"settings": {`) || !strings.Contains(b.text, `"plugins": [`) {
+				continue
+			}
+			found++
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, server.URL+"/workflows/hello", strings.NewReader(b.text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var answer struct{ Detail, Code string }
+			_ = json.NewDecoder(resp.Body).Decode(&answer)
+			_ = resp.Body.Close()
+			if resp.StatusCode == http.StatusBadRequest || !strings.Contains(fmt.Sprint(answer), "greet-part") {
+				t.Errorf("%s:%d: %d, %+v", p.path, b.line, resp.StatusCode, answer)
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no composition was found")
+	}
+}
+
+// playedPages are pages beside the tutorial whose terminals are played.
+var playedPages = []string{"docs/journal.md", "docs/sessions.md"}
+
+// TestPlayedPages enters the commands of pages on a server that serves the examples.
+func TestPlayedPages(t *testing.T) {
+	_, plugins := lessonFolder(t)
+	server := hosttest.Serve(t, t.TempDir(), "--examples="+plugins)
+	for _, p := range docPages(t) {
+		if !slices.Contains(playedPages, p.path) {
+			continue
+		}
+		t.Run(strings.ReplaceAll(p.path, "/", "_"), func(t *testing.T) {
+			r := &reader{t: t, page: p, home: t.TempDir(), screens: map[string]*screen{}, counts: map[string]int{},
+				ports: []string{"127.0.0.1:8080", strings.TrimPrefix(server.URL, "http://")}}
+			r.env = []string{"HOME=" + r.home, "PATH=" + filepath.Dir(weftProgram()) + ":" + os.Getenv("PATH"), "WEFT_SERVER=" + server.URL}
+			r.play()
+			if len(r.counts) == 0 {
+				t.Error("no command was found")
+			}
+		})
+	}
+}

@@ -1,0 +1,22 @@
+package main
+
+import "github.com/weftrun/weft/sdk-guest/go/weft"
+
+// Of docs/resources.md.
+
+func init() {
+	weft.Define("sell", weft.Resource{Name: "crm", Kind: "http"}, weft.Step("look", look))
+}
+
+func look(ctx *weft.Context[weft.Untyped], ev Order) (weft.Stop, error) {
+	customer, err := ctx.HTTP("crm").Get("customers/" + ev.Customer)
+	if err != nil {
+		return weft.Stop{}, err
+	}
+	return weft.Result(string(customer.Body)), nil
+}
+
+func ask(ctx *weft.Context[weft.Untyped], ev StartEvent) (weft.Stop, error) {
+	answer, err := ctx.LLM("llm").Chat(weft.User("Why is the sky blue?"))
+	return weft.Result(answer), err
+}
