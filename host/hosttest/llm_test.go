@@ -83,7 +83,7 @@ func (m *llm) define(t *testing.T, p *hosttest.Process, workflow string) {
 		"secrets": map[string]any{"key": map[string]any{"value": llmSecret, "header": "Authorization", "prefix": "Bearer "}},
 		"grants":  []any{map[string]any{"workflow": workflow}},
 	})
-	if status != http.StatusCreated || bytes.Contains(out, []byte(llmSecret)) {
+	if status != http.StatusCreated && status != http.StatusOK || bytes.Contains(out, []byte(llmSecret)) {
 		t.Fatalf("%d %s", status, out)
 	}
 }
@@ -119,23 +119,24 @@ func nowhere(t *testing.T, data string) {
 
 // A conversation of three turns, over a restart; the secret is nowhere.
 func TestConversation(t *testing.T) {
-	for _, lang := range []string{"tinygo", "go"} {
+	for _, lang := range []string{"tinygo", "go", "rust"} {
 		t.Run(lang, func(t *testing.T) {
+			workflow := inLanguage("conversation", lang)
 			m := newLLM(t)
 			arg, data := keyFile(t), t.TempDir()
 			p := hosttest.Serve(t, data, arg)
-			put(t, p, "conversation", hosttest.Plugin(t, "conversation-"+lang))
-			status, out := p.Do(t, http.MethodPost, "/workflows/conversation/run", start(fields{"message": "x"}))
+			put(t, p, workflow, hosttest.Plugin(t, "conversation-"+lang))
+			status, out := p.Do(t, http.MethodPost, "/workflows/"+workflow+"/run", start(fields{"message": "x"}))
 			if status != http.StatusForbidden || !strings.Contains(string(out), "'llm'") {
 				t.Errorf("without the resource: %d %s", status, out)
 			}
-			m.define(t, p, "conversation")
+			m.define(t, p, workflow)
 			for i := range 3 {
 				if i == 2 {
 					nowhere(t, data)
 					p = kill(t, p, data, arg)
 				}
-				expect(t, p.Result(t, "conversation", in("chat", fields{"message": fmt.Sprint("turn ", i)})),
+				expect(t, p.Result(t, workflow, in("chat", fields{"message": fmt.Sprint("turn ", i)})),
 					fmt.Sprintf(`{"response":"to turn %d, after %d messages","turn_count":%d,"message_count":%d}`, i, 2*i+2, i+1, 2*i+2))
 			}
 			for _, a := range m.auth {
@@ -153,12 +154,43 @@ func TestConversation(t *testing.T) {
 			if status, out := p.Do(t, http.MethodDelete, "/resources/llm", nil); status != http.StatusNoContent {
 				t.Errorf("delete: %d %s", status, out)
 			}
-			if status, _ := p.Do(t, http.MethodPost, "/workflows/conversation/run", start(fields{"message": "x"})); status != http.StatusForbidden {
+			if status, _ := p.Do(t, http.MethodPost, "/workflows/"+workflow+"/run", start(fields{"message": "x"})); status != http.StatusForbidden {
 				t.Errorf("without the resource: %d", status)
 			}
 			p.Interrupt(t)
 			nowhere(t, data)
 		})
+	}
+}
+
+// inLanguage is an example's name: builds of Rust have one of their own.
+func inLanguage(example, lang string) string {
+	if lang == "rust" {
+		return example + "-rust"
+	}
+	return example
+}
+
+// A joke, and what the model says of it; the stream has the joke.
+func TestJoke(t *testing.T) {
+	m := newLLM(t)
+	p := hosttest.Serve(t, t.TempDir(), keyFile(t))
+	for _, lang := range []string{"tinygo", "rust"} {
+		workflow := inLanguage("joke", lang)
+		put(t, p, workflow, hosttest.Plugin(t, "joke-"+lang))
+		m.define(t, p, workflow)
+		run := p.Run(t, workflow, start(fields{"topic": "tea"}))
+		const joke = "to Write your best joke about tea., after 1 messages"
+		expect(t, string(run.Result.Value.Result), `"to Give a thorough analysis and critique of the following joke: `+joke+`, after 1 messages"`)
+		told := ""
+		for _, e := range p.Events(t, run.HandlerID, "", nil) {
+			if e.Type == "JokeEvent" {
+				told += string(e.Value)
+			}
+		}
+		if told != fmt.Sprintf(`{"joke":%q}`, joke) {
+			t.Errorf("%s: the stream has %s", lang, told)
+		}
 	}
 }
 

@@ -46,6 +46,9 @@ type Config struct {
 	Wrote func(b *host.Batch)
 	// Wake is called after a commit, on the committer's goroutine. nil: none.
 	Wake func()
+	// Now is the clock by which entries wait; whoever appends has the same. Default
+	// time.Now.
+	Now func() time.Time
 }
 
 // Retry delays after a commit that surely wrote nothing.
@@ -106,6 +109,9 @@ type Stats struct {
 func Open(ctx context.Context, cfg Config) (*Journal, error) {
 	if cfg.Linger == 0 {
 		cfg.Linger = 5 * time.Millisecond
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
 	}
 	if cfg.Gather == 0 {
 		cfg.Gather = 2 * time.Millisecond
@@ -435,7 +441,7 @@ func (j *Journal) Run(ctx context.Context) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		commit, next := j.Step(time.Now())
+		commit, next := j.Step(j.cfg.Now())
 		if commit != nil {
 			// A commit under way is carried to its end even while stopping.
 			if err := commit(context.WithoutCancel(ctx)); err != nil && j.dead() {
@@ -444,9 +450,9 @@ func (j *Journal) Run(ctx context.Context) error {
 			continue
 		}
 		if next.IsZero() {
-			next = time.Now().Add(time.Hour)
+			next = j.cfg.Now().Add(time.Hour)
 		}
-		timer.Reset(time.Until(next))
+		timer.Reset(next.Sub(j.cfg.Now()))
 		select {
 		case <-j.wake:
 		case <-timer.C:
@@ -474,7 +480,7 @@ func (j *Journal) drain(ctx context.Context) error {
 		if empty {
 			return nil
 		}
-		commit, _ := j.Step(time.Now())
+		commit, _ := j.Step(j.cfg.Now())
 		if commit == nil {
 			return j.Err()
 		}

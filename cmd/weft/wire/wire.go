@@ -159,6 +159,7 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 		Store: h.Store, Published: h.Streams.Publish, Purged: h.Streams.Purged,
 		Wrote: h.Quotas.Wrote,
 		Wake:  func() { h.Runs.Nudge() }, Busy: func() bool { return h.Runs.Busy() }, Committed: committed(cfg.Metrics),
+		Now: cfg.Now,
 	})
 	if err != nil {
 		return nil, err
