@@ -68,6 +68,9 @@ var acts = []act{
 	{name: "a status", fields: fields{"what": "fetch", "text": "500"}, want: `[500,"","no"]`},
 	{name: "a status that is an error", fields: fields{"what": "fetch", "text": "500", "n": 1}, fail: true, want: `call "web": `},
 	{name: "a call that is not allowed", fields: fields{"what": "fetch", "text": "../x"}, fail: true, want: `has a part that is ..`},
+	{name: "values that all runs share", fields: fields{"what": "keep"},
+		want: `[0,true,true,"conflict","conflict",[true,2,"again"],5,3,"failed_precondition",13,"limit_exceeded","invalid_message",` +
+			`["a/n",13,"a/n"],["a/note",true,""],"conflict",null,true,false]`},
 	{name: "tried again", fields: fields{"what": "flaky", "n": 3}, want: `4`},
 	{name: "tried too often", fields: fields{"what": "flaky", "n": 9, "text": "busy"}, fail: true, want: `busy at attempt 4`},
 	{name: "not tried again", fields: fields{"what": "flaky", "n": 9, "text": "final"}, fail: true, want: `final at attempt 1`},
@@ -213,7 +216,8 @@ func scenery(t *testing.T) (arg string) {
 	file := filepath.Join(t.TempDir(), "resources.json")
 	write(t, file, fmt.Sprintf(`{"resources": {"web": {"kind": "http",
 	  "settings": {"base_url": "%s/api/", "networks": ["127.0.0.1"], "allow": [{"url": "%[1]s/api/", "methods": ["POST"]}]},
-	  "grants": [{"tenant": "default", "workflow": "scenes"}, {"tenant": "default", "workflow": "scenes-rust"}, {"tenant": "default", "workflow": "scenes-tinygo"}]}}}`, service.URL))
+	  "grants": [{"tenant": "default", "workflow": "scenes"}, {"tenant": "default", "workflow": "scenes-rust"}, {"tenant": "default", "workflow": "scenes-tinygo"}]},
+	  "shelf": {"kind": "kv", "grants": [{"tenant": "*", "workflow": "*"}]}}}`, service.URL))
 	return "--resources=" + file
 }
 

@@ -116,7 +116,7 @@ func (k kvKind) operate(call *host.ResourceCall, data host.KVData) host.KVAnswer
 		return failed(final(abi.StatusInvalidMessage, "%s: the payload of %s is {%s}", err, call.Method, strings.Join(names, ", ")))
 	}
 	if len(c.key) > k.keyBytes {
-		return failed(final(abi.StatusLimitExceeded, "the key has %d bytes, more than %d (limit key_bytes)", len(c.key), k.keyBytes))
+		return failed(exceeded("the key has %d bytes, more than %d (limit key_bytes)", len(c.key), k.keyBytes))
 	}
 	switch call.Method {
 	case MethodList:
@@ -336,9 +336,14 @@ func (c *kvCall) sum(old abi.Raw, found bool) (int64, *abi.Error) {
 	return sum, nil
 }
 
+// exceeded is the error of what would go beyond a limit. It is not final: somebody may
+// make room, and a step may handle it.
+func exceeded(format string, args ...any) *abi.Error {
+	return &abi.Error{Code: abi.StatusLimitExceeded.Code(), Message: fmt.Sprintf(format, args...)}
+}
+
 // fits refuses an item that would go beyond a limit.
 func (k kvKind) fits(item, old *host.KVItem, found bool, t host.KVTotals) *abi.Error {
-	exceeded := func(format string, args ...any) *abi.Error { return final(abi.StatusLimitExceeded, format, args...) }
 	bytes := t.Bytes + item.Size()
 	if found {
 		bytes -= old.Size()

@@ -174,6 +174,7 @@ func init() {
 	weft.Define(workflow,
 		weft.Timeout(0),
 		weft.Resource{Name: "web", Kind: "http", Optional: true},
+		weft.Resource{Name: "shelf", Kind: "kv", Optional: true},
 		weft.Step("begin", begin, weft.Emits(CallEvent{}, WorkEvent{}, FragileEvent{}, BoxEvent{}, ListenEvent{}, LeftEvent{}, RightEvent{})),
 		weft.Step("pair", pair, weft.Accepts(LeftEvent{}, RightEvent{}), weft.Emits(weft.Stop{})),
 		weft.Step("call", call, weft.Waits(HumanResponseEvent{}, TickEvent{}), weft.Streams(InputRequiredEvent{}, ShownEvent{}),

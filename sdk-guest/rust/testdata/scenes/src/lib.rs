@@ -3,8 +3,10 @@
 //! Go.
 
 mod call;
+mod kv;
 mod state;
 
+use weft::kv::kv;
 use weft::prelude::*;
 
 /// Says what to do.
@@ -228,7 +230,7 @@ workflow!(
     "scenes-rust",
     state = State,
     timeout = none,
-    resources = [http("web").optional()],
+    resources = [http("web").optional(), kv("shelf").optional()],
     steps = [
         begin,
         pair,
