@@ -23,11 +23,12 @@ nobody: the server has them sealed.`,
 		Example: `  weft resources
   weft resources put llm llm.json
   weft resources show llm
+  weft resources keys cache
   weft resources rm llm`,
 		Args: takes(),
 	}
 	clientCommand(cmd, listResources)
-	cmd.AddCommand(newPutResource(), newShowResource(), newRemoveResource())
+	cmd.AddCommand(newPutResource(), newShowResource(), newResourceKeys(), newRemoveResource())
 	return cmd
 }
 
