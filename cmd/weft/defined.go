@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -91,6 +93,8 @@ time: the server shows them to nobody.`,
 		}
 		info, created, err := r.PutResource(ctx, args[0], text)
 		switch {
+		case host.CodeOf(err) == host.CodeInvalidArgument:
+			return byLines(err)
 		case err != nil:
 			return err
 		case r.json:
@@ -102,6 +106,15 @@ time: the server shows them to nobody.`,
 		}
 		return nil
 	})
+}
+
+// byLines is a refusal that tells of several problems, a line for each.
+func byLines(err error) error {
+	lines := strings.Split(host.MessageOf(err), "\n")
+	for i := range lines {
+		lines[i] = sentence(lines[i])
+	}
+	return errors.New(strings.Join(lines, "\n"))
 }
 
 func readDefinition(file string) ([]byte, error) {
