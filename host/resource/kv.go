@@ -101,6 +101,12 @@ var kvFields = map[string][]string{
 	MethodList:      {"prefix?", "after?", "limit?", "values?"},
 }
 
+// OperateKV answers a call of a resource of the kind kv that has no settings, for
+// hosts that have no definitions.
+func OperateKV(call host.ResourceCall, data host.KVData) host.KVAnswer {
+	return kvKind{defaultKV()}.operate(&call, data)
+}
+
 // operate answers a call.
 func (k kvKind) operate(call *host.ResourceCall, data host.KVData) host.KVAnswer {
 	failed := func(err *abi.Error) host.KVAnswer { return host.KVAnswer{Err: err} }
