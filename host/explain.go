@@ -179,8 +179,8 @@ var pluginCodes = []Explanation{
 var callCodes = []Explanation{
 	{"invalid_message", InCall, "The request is no message of that call.", "An SDK cannot do this; abi/abi.cddl has the forms."},
 	{"not_found", InCall, "There is nothing at the path, or no such step, workflow or resource.", "Give a default, or name one that is there."},
-	{"conflict", InCall, "A test edit failed, or an id is taken.", "Read again and decide anew; inside ctx.Edit the host does."},
-	{"failed_precondition", InCall, "The edit does not fit the value at its path, or the call is not allowed there.", "The message says why."},
+	{"conflict", InCall, "A test edit failed, an id is taken, or the value of a kv resource has another version.", "Read again and decide anew; inside ctx.Edit the host does, weft.UpdateKey does for a key."},
+	{"failed_precondition", InCall, "The edit does not fit the value at its path or key, or the call is not allowed there.", "The message says why."},
 	{"permission_denied", InCall, "The resource is not granted, or what was asked of it is not.", "Have the operator grant it: docs/resources.md."},
 	{"limit_exceeded", InCall, "The call would go beyond a limit.", "The message names it: docs/limits.md."},
 	{"timeout", InCall, "What was waited for did not come in time.", "Handle it, or wait longer."},

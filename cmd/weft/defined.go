@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -23,11 +25,12 @@ nobody: the server has them sealed.`,
 		Example: `  weft resources
   weft resources put llm llm.json
   weft resources show llm
+  weft resources keys cache
   weft resources rm llm`,
 		Args: takes(),
 	}
 	clientCommand(cmd, listResources)
-	cmd.AddCommand(newPutResource(), newShowResource(), newRemoveResource())
+	cmd.AddCommand(newPutResource(), newShowResource(), newResourceKeys(), newRemoveResource())
 	return cmd
 }
 
@@ -90,6 +93,8 @@ time: the server shows them to nobody.`,
 		}
 		info, created, err := r.PutResource(ctx, args[0], text)
 		switch {
+		case host.CodeOf(err) == host.CodeInvalidArgument:
+			return byLines(err)
 		case err != nil:
 			return err
 		case r.json:
@@ -101,6 +106,15 @@ time: the server shows them to nobody.`,
 		}
 		return nil
 	})
+}
+
+// byLines is a refusal that tells of several problems, a line for each.
+func byLines(err error) error {
+	lines := strings.Split(host.MessageOf(err), "\n")
+	for i := range lines {
+		lines[i] = sentence(lines[i])
+	}
+	return errors.New(strings.Join(lines, "\n"))
 }
 
 func readDefinition(file string) ([]byte, error) {

@@ -62,6 +62,7 @@ var probes = map[string]foreignCall{
 	"GET /plugins/:name/versions":         {kinds: pluginKinds},
 	"GET /resources":                      {},
 	"GET /resources/:name":                {kinds: resourceKinds},
+	"GET /resources/:name/keys":           {kinds: resourceKinds},
 	"PUT /resources/:name":                {kinds: resourceKinds, body: `{"kind":"ID"}`},
 	"DELETE /resources/:name":             {kinds: resourceKinds},
 	"GET /results/:id":                    {kinds: runKinds},

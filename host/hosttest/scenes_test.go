@@ -177,7 +177,8 @@ func scenery(t *testing.T) (arg string) {
 	file := filepath.Join(t.TempDir(), "resources.json")
 	write(t, file, fmt.Sprintf(`{"resources": {"web": {"kind": "http",
 	  "settings": {"base_url": "%s/api/", "networks": ["127.0.0.1"], "allow": [{"url": "%[1]s/api/", "methods": ["POST"]}]},
-	  "grants": [{"tenant": "default", "workflow": "scenes"}, {"tenant": "default", "workflow": "scenes-rust"}, {"tenant": "default", "workflow": "scenes-tinygo"}]}}}`, service.URL))
+	  "grants": [{"tenant": "default", "workflow": "scenes"}, {"tenant": "default", "workflow": "scenes-rust"}, {"tenant": "default", "workflow": "scenes-tinygo"}]},
+	  "shelf": {"kind": "kv", "grants": [{"tenant": "*", "workflow": "*"}]}}}`, service.URL))
 	return "--resources=" + file
 }
 

@@ -113,6 +113,7 @@ func (s *storm) end(help func()) {
 type storm struct {
 	t    *testing.T
 	data string
+	args []string // of the server
 	p    *hosttest.Process
 	url  atomic.Pointer[string] // of the server that serves now
 
@@ -128,7 +129,7 @@ type storm struct {
 }
 
 func (s *storm) serve() {
-	s.p = hosttest.Serve(s.t, s.data, "--snapshot-every", "20", "--keep-journal", "30") // so that sessions are loaded from snapshots, and journals cut
+	s.p = hosttest.Serve(s.t, s.data, append([]string{"--snapshot-every", "20", "--keep-journal", "30"}, s.args...)...) // so that sessions are loaded from snapshots, and journals cut
 	s.url.Store(&s.p.URL)
 }
 

@@ -64,6 +64,7 @@ var roles = map[string]host.Role{
 	"POST /keys/:id/rotate":               host.RoleAdmin,
 	"GET /resources":                      host.RoleAdmin,
 	"GET /resources/:name":                host.RoleAdmin,
+	"GET /resources/:name/keys":           host.RoleAdmin,
 	"PUT /resources/:name":                host.RoleAdmin,
 	"DELETE /resources/:name":             host.RoleAdmin,
 	"GET /metrics":                        roleServer,

@@ -9,6 +9,15 @@ var resourceOperations = map[string]operation{
 		group: "Resources", id: "getResource", summary: "A resource, without its secrets",
 		answers: []answer{ok("Resource", "The resource.")},
 	},
+	"GET /resources/:name/keys": {
+		group: "Resources", id: "listResourceKeys", summary: "What a resource of the kind kv keeps for the tenant",
+		text: "In the order of the keys' bytes: what is durable. A page ends after 4 MiB.",
+		query: []parameter{
+			{name: "prefix", schema: aText, text: "How the keys begin."}, {name: "values", schema: aFlagOff, text: "With the values."},
+			limitQuery(maxPage, defaultKeys), cursorQuery,
+		},
+		answers: []answer{ok("ResourceKeys", "A part of them.")},
+	},
 	"PUT /resources/:name": {
 		group: "Resources", id: "putResource", summary: "Define a resource, or replace it",
 		text: "It holds at once. Secrets are sealed, and are to be given each time. Only the server's own key may name networks.",

@@ -13,6 +13,7 @@ import (
 func (s *Server) resourceRoutes(read func(path string, h echo.HandlerFunc)) {
 	read("/resources", s.listResources)
 	read("/resources/:name", s.getResource)
+	read("/resources/:name/keys", s.listResourceKeys)
 	s.echo.PUT("/resources/:name", s.putResource)
 	s.echo.DELETE("/resources/:name", s.deleteResource)
 }

@@ -101,6 +101,12 @@ var kvFields = map[string][]string{
 	MethodList:      {"prefix?", "after?", "limit?", "values?"},
 }
 
+// OperateKV answers a call of a resource of the kind kv that has no settings, for
+// hosts that have no definitions.
+func OperateKV(call host.ResourceCall, data host.KVData) host.KVAnswer {
+	return kvKind{defaultKV()}.operate(&call, data)
+}
+
 // operate answers a call.
 func (k kvKind) operate(call *host.ResourceCall, data host.KVData) host.KVAnswer {
 	failed := func(err *abi.Error) host.KVAnswer { return host.KVAnswer{Err: err} }
@@ -116,7 +122,7 @@ func (k kvKind) operate(call *host.ResourceCall, data host.KVData) host.KVAnswer
 		return failed(final(abi.StatusInvalidMessage, "%s: the payload of %s is {%s}", err, call.Method, strings.Join(names, ", ")))
 	}
 	if len(c.key) > k.keyBytes {
-		return failed(final(abi.StatusLimitExceeded, "the key has %d bytes, more than %d (limit key_bytes)", len(c.key), k.keyBytes))
+		return failed(exceeded("the key has %d bytes, more than %d (limit key_bytes)", len(c.key), k.keyBytes))
 	}
 	switch call.Method {
 	case MethodList:
@@ -336,9 +342,14 @@ func (c *kvCall) sum(old abi.Raw, found bool) (int64, *abi.Error) {
 	return sum, nil
 }
 
+// exceeded is the error of what would go beyond a limit. It is not final: somebody may
+// make room, and a step may handle it.
+func exceeded(format string, args ...any) *abi.Error {
+	return &abi.Error{Code: abi.StatusLimitExceeded.Code(), Message: fmt.Sprintf(format, args...)}
+}
+
 // fits refuses an item that would go beyond a limit.
 func (k kvKind) fits(item, old *host.KVItem, found bool, t host.KVTotals) *abi.Error {
-	exceeded := func(format string, args ...any) *abi.Error { return final(abi.StatusLimitExceeded, format, args...) }
 	bytes := t.Bytes + item.Size()
 	if found {
 		bytes -= old.Size()

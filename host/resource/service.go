@@ -136,7 +136,7 @@ func (s *Service) Forget(tenant string) {
 	}
 	delete(s.tenants, tenant)
 	s.mu.Unlock()
-	s.used.forget(tenant)
+	s.used.forget(tenant, "")
 }
 
 // Close lets go of connections that are kept for later calls.
@@ -242,8 +242,8 @@ func (s *Service) record(c *host.ResourceChange, old *defined) (r host.ResourceR
 	if err != nil {
 		return r, host.Errorf(host.CodeInvalidArgument, "The resource '%s' is not as it should be: %w", clip(c.Name), err)
 	}
-	if old != nil && d.Kind != old.kindName() && (d.Kind == KindKV || old.kindName() == KindKV) {
-		return r, host.Errorf(host.CodeConflict, "The resource '%s' is of the kind %s: delete it first, with what it keeps", clip(c.Name), old.kindName())
+	if old != nil && d.Kind != KindKV && old.kindName() == KindKV {
+		return r, host.Errorf(host.CodeConflict, "The resource '%s' is of the kind kv: delete it first, with what it keeps", clip(c.Name))
 	}
 	if len(d.http.networks) > 0 && !c.Operator {
 		return r, host.Errorf(host.CodePermissionDenied, "Only the server's own admin may let a resource reach special addresses (networks of its settings)")
@@ -321,6 +321,7 @@ func (s *Service) DeleteResource(ctx context.Context, tenant, name string) error
 	s.mu.Lock()
 	delete(s.tenants[tenant], name)
 	s.mu.Unlock()
+	s.used.forget(tenant, name)
 	d.close()
 	return nil
 }

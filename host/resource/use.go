@@ -45,11 +45,13 @@ func (u *uses) merge(use host.ResourceUse) {
 	u.now[key] = &use
 }
 
-// forget drops what a tenant has used.
-func (u *uses) forget(tenant string) {
+// forget drops what a tenant has used of a resource; "": of all.
+func (u *uses) forget(tenant, resource string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	maps.DeleteFunc(u.now, func(k useKey, _ *host.ResourceUse) bool { return k.tenant == tenant })
+	maps.DeleteFunc(u.now, func(k useKey, _ *host.ResourceUse) bool {
+		return k.tenant == tenant && (resource == "" || k.resource == resource)
+	})
 }
 
 // with is what a tenant has used in all, by resource.

@@ -22,7 +22,7 @@
 // [Run.Advance] lets more of it pass, for the timeout of a wait. A wait is answered by
 // [Run.Send] or [Run.Post], and [Run.Waiting] names those that are open. For
 // workflows that steps run as children stand the functions and guests of [Child] and
-// [ChildOn], for resources the functions of [Resource].
+// [ChildOn], for resources the functions of [Resource], and values in memory for those of the kind kv ([KV]).
 //
 // One invocation runs after the other, each to its end or its wait. With [Seed] they
 // run side by side: the order in which they and their host calls come is drawn from

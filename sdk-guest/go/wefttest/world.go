@@ -33,6 +33,7 @@ type world struct {
 	programs  map[string]*program // by version
 	children  map[string]*program // by workflow
 	resources map[string]resource
+	kept      map[string]bool // of resources: those of [KV]
 	runs      map[string]*Run
 
 	chance    *rand.Rand // nil: one invocation after the other
@@ -67,7 +68,7 @@ type question struct {
 func newWorld(root *Session) *world {
 	return &world{
 		root: root, places: map[string]*place{}, programs: map[string]*program{}, children: map[string]*program{},
-		resources: map[string]resource{}, runs: map[string]*Run{}, back: make(chan struct{}),
+		resources: map[string]resource{}, kept: map[string]bool{}, runs: map[string]*Run{}, back: make(chan struct{}),
 	}
 }
 

@@ -33,6 +33,10 @@ func result(ctx *context, ev CallEvent) (any, error) {
 		answer, err := ctx.HTTP("web").Do(weft.HTTPRequest{Method: "POST", Path: ev.Text, Query: map[string]string{"q": "a b"},
 			Headers: map[string]string{"X-Scene": "fetch"}, Body: []byte("tea"), ExpectSuccess: ev.N > 0})
 		return []any{answer.Status, answer.Header("X-Answer"), string(answer.Body)}, err
+	case "keep":
+		return keep(ctx)
+	case "tally":
+		return tally(ctx, ev.Text)
 	case "edits":
 		return edits(ctx)
 	case "regions":

@@ -182,6 +182,7 @@ func init() {
 	weft.Define(workflow,
 		weft.Timeout(0),
 		weft.Resource{Name: "web", Kind: "http", Optional: true},
+		weft.Resource{Name: "shelf", Kind: "kv", Optional: true},
 		weft.Step("begin", begin, weft.Emits(CallEvent{}, WorkEvent{}, FragileEvent{}, BoxEvent{}, ListenEvent{}, LeftEvent{}, RightEvent{},
 			FanEvent{}, NestEvent{}, DealEvent{}, JoinEvent{})),
 		weft.Step("pair", pair, weft.Accepts(LeftEvent{}, RightEvent{}), weft.Emits(weft.Stop{})),

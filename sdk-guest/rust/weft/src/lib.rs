@@ -83,6 +83,7 @@ mod failure;
 mod function;
 #[cfg(test)]
 mod golden;
+pub mod kv;
 pub mod llm;
 mod panic;
 pub mod resource;

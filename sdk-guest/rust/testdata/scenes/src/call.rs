@@ -6,7 +6,7 @@ use weft::prelude::*;
 
 use crate::{CallEvent, HumanResponseEvent, InputRequiredEvent, ShownEvent, State, TickEvent};
 
-type Steps = Context<State>;
+pub(crate) type Steps = Context<State>;
 
 #[step(
     waits = [HumanResponseEvent, TickEvent],
@@ -32,6 +32,8 @@ pub(crate) fn call(ctx: &Context<State>, ev: CallEvent) -> Result<Stop> {
         "once" => once(ctx)?,
         "children" => children(ctx)?,
         "fetch" => fetch(ctx, &ev)?,
+        "keep" => crate::kv::keep(ctx)?,
+        "tally" => crate::kv::tally(ctx, &ev.text)?,
         "edits" => crate::state::edits(ctx)?,
         "regions" => crate::state::regions(ctx)?,
         "read" => crate::state::read(ctx)?,

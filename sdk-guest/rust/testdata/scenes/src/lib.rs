@@ -3,11 +3,13 @@
 //! Go.
 
 mod call;
+mod kv;
 mod lists;
 #[cfg(test)]
 mod native;
 mod state;
 
+use weft::kv::kv;
 use weft::prelude::*;
 
 use lists::{DealEvent, FanEvent, JoinEvent, NestEvent};
@@ -241,7 +243,7 @@ workflow!(
     "scenes-rust",
     state = State,
     timeout = none,
-    resources = [http("web").optional()],
+    resources = [http("web").optional(), kv("shelf").optional()],
     steps = [
         begin,
         pair,

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weftrun/weft/host/client"
+)
+
+// keyOptions are the flags of `weft resources keys`.
+type keyOptions struct {
+	limit  int
+	all    bool
+	values bool
+}
+
+func newResourceKeys() *cobra.Command {
+	var o keyOptions
+	cmd := &cobra.Command{
+		Use:   "keys NAME [PREFIX]",
+		Short: "List what a resource of the kind kv keeps",
+		Long: `List the keys that a resource of the kind kv keeps for the tenant, those that begin
+with a prefix if one is given, in the order of their bytes. It takes a key with the
+role admin.`,
+		Example: `  weft resources keys cache
+  weft resources keys cache rates/ --values
+  weft resources keys cache --all --json | jq -r '.keys[].key'`,
+		Args: takes("NAME", "[PREFIX]"),
+	}
+	f := cmd.Flags()
+	f.IntVar(&o.limit, "limit", defaultListed, "`N` at most, 1 to "+strconv.Itoa(maxPage))
+	f.BoolVar(&o.all, "all", false, "all there are, whatever --limit says")
+	f.BoolVar(&o.values, "values", false, "with the values, as JSON")
+	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
+		if o.limit < 1 || o.limit > maxPage {
+			return usage("--limit %d: it is a number from 1 to %d; --all lists all there are", o.limit, maxPage)
+		}
+		prefix := ""
+		if len(args) > 1 {
+			prefix = args[1]
+		}
+		return listResourceKeys(ctx, r, args[0], prefix, o)
+	})
+}
+
+func listResourceKeys(ctx context.Context, r *remote, name, prefix string, o keyOptions) error {
+	q := client.ResourceKeyQuery{Prefix: prefix, Values: o.values, Limit: o.limit}
+	if o.all {
+		q.Limit = maxPage
+	}
+	page, err := r.ResourceKeys(ctx, name, q)
+	if err != nil {
+		return err
+	}
+	if r.json && !o.all {
+		return r.printAnswer()
+	}
+	all := page
+	for o.all && page.Next != "" {
+		q.Cursor = page.Next
+		if page, err = r.ResourceKeys(ctx, name, q); err != nil {
+			return err
+		}
+		all.Keys = append(all.Keys, page.Keys...)
+		all.Next = page.Next
+	}
+	if r.json {
+		return r.printJSON(keyListing(&all))
+	}
+	return r.printKeys(&all, o.values)
+}
+
+// keyListing is what the API would answer in one page.
+func keyListing(page *client.ResourceKeys) []byte {
+	type key struct {
+		Key     string          `json:"key"`
+		Version uint64          `json:"version"`
+		Value   json.RawMessage `json:"value,omitempty"`
+	}
+	list := make([]key, len(page.Keys))
+	for i, k := range page.Keys {
+		list[i] = key(k)
+	}
+	text, err := json.Marshal(map[string]any{"keys": list, "next_cursor": nil, "total_keys": page.TotalKeys, "total_bytes": page.TotalBytes})
+	if err != nil {
+		panic(err) // what was read as JSON is
+	}
+	return text
+}
+
+func (r *remote) printKeys(page *client.ResourceKeys, values bool) error {
+	if len(page.Keys) == 0 {
+		r.note("no such keys, of %s in all", grouped(uint64(page.TotalKeys)))
+		return nil
+	}
+	t := &table{columns: []column{{title: "KEY", elastic: true}, {title: "VERSION"}}}
+	if values {
+		t.columns = append(t.columns, column{title: "VALUE", elastic: true})
+	}
+	for _, k := range page.Keys {
+		cells := []string{k.Key, strconv.FormatUint(k.Version, 10)}
+		if values {
+			cells = append(cells, string(k.Value))
+		}
+		t.add(cells...)
+	}
+	if err := r.print(t.render(r.screen.cols)); err != nil {
+		return err
+	}
+	if page.Next != "" {
+		r.note("there are more, of %s in all: --all lists them", grouped(uint64(page.TotalKeys)))
+	}
+	return nil
+}
