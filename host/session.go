@@ -25,10 +25,13 @@ type SessionEdit struct {
 	Edits   []abi.Edit
 	Patch   abi.Raw // a merge patch (RFC 7396), a map
 	State   abi.Raw // in place of all that is there, a map
+	// Path is the dotted path of the value that Edits, Patch and Match are of, and that
+	// is answered; "" is the whole. State has none.
+	Path string
 	// Make makes a session that does not exist.
 	Make bool
-	// Match are the tags of which the whole state has to have one; with AnyTag the
-	// session has to exist. nil: it need not. New: the session must not exist.
+	// Match are the tags of which the value has to have one; with AnyTag it has to
+	// exist, or the session. nil: it need not. New: the session must not exist.
 	Match []string
 	New   bool
 	// Once, unless it is zero, makes an edit that is repeated count once: it is
@@ -51,14 +54,15 @@ type Sessions interface {
 	// CodeNotFound: there is no session, or nothing at the path.
 	// CodeInvalidArgument: it is no path.
 	State(ctx context.Context, tenant, id, path string) (StateValue, error)
-	// EditState edits the state, and gives the whole of it as it is then. It waits up
+	// EditState edits the state, and gives the value at the edit's path as it is then,
+	// null if it is gone. It waits up
 	// to a second for a step that has the write to itself (see edit_state).
 	//
 	// # Errors
 	//
 	// CodeInvalidArgument: the edits say nothing sensible. CodeFailedPrecondition: they
 	// do not fit what is there. CodeConflict: a test failed. CodePreconditionFailed:
-	// the state has none of the tags, or New is of a session that exists.
+	// the value has none of the tags, or New is of a session that exists.
 	// CodeSchemaViolation: the state would break the schema of a workflow that has run
 	// in the session. CodeLimitExceeded: it would be too large or too deep.
 	// CodeIdempotencyMismatch. CodeUnavailable: a step has the write to itself for

@@ -36,7 +36,10 @@ type StateValue struct {
 // EditOptions say when an edit of a state is to be made. The zero value is: once,
 // whatever is there.
 type EditOptions struct {
-	// Tag is that of the whole state that the edit is made for: on another one it is
+	// Path is where the value is that is edited, of which Tag is, and which is
+	// answered; "" is the whole state. PutSession has none.
+	Path string
+	// Tag is that of the value that the edit is made for: on another one it is
 	// refused. "": on any.
 	Tag string
 	// Key makes an edit that is sent again, with the same body, count once. "": none.
@@ -148,14 +151,15 @@ func (c *Client) State(ctx context.Context, id, path string) (StateValue, error)
 	return StateValue{JSON: a.body, Tag: a.header.Get("ETag")}, err
 }
 
-// PatchState merges a JSON object into a session's state, by RFC 7396: null deletes. It
-// gives the whole state after it.
+// PatchState merges a JSON object into a session's state, or into the value at the
+// path of the options, by RFC 7396: null deletes. It gives what is there after it.
 func (c *Client) PatchState(ctx context.Context, id string, patch json.RawMessage, o EditOptions) (StateValue, error) {
 	return c.patch(ctx, id, "application/merge-patch+json", patch, o)
 }
 
-// EditState makes edits of a session's state, all or none, and gives the whole state
-// after them.
+// EditState makes edits of a session's state, all or none, and gives what is there after
+// them: the state, or the value at the path of the options, which the edits' paths begin
+// at then.
 func (c *Client) EditState(ctx context.Context, id string, edits []abi.Edit, o EditOptions) (StateValue, error) {
 	raw, err := abi.EncodeEdits(edits)
 	var body []byte
@@ -170,6 +174,9 @@ func (c *Client) EditState(ctx context.Context, id string, edits []abi.Edit, o E
 
 func (c *Client) patch(ctx context.Context, id, kind string, body []byte, o EditOptions) (StateValue, error) {
 	r := request{method: http.MethodPatch, path: sessionPath(id) + "/state", contentType: kind, body: body, header: map[string]string{}}
+	if o.Path != "" {
+		r.query = url.Values{"path": {o.Path}}
+	}
 	if o.Tag != "" {
 		r.header["If-Match"] = o.Tag
 	}

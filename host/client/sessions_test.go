@@ -84,6 +84,9 @@ func TestState(t *testing.T) {
 	if err != nil || string(v.JSON) != `{"n":1}` || v.Tag != `"t1"` || f.sessions.asked != "s a.b" {
 		t.Errorf("State = %+v, %v of %q", v, err, f.sessions.asked)
 	}
+	if _, err = c.PatchState(t.Context(), "s", []byte(`{}`), client.EditOptions{Path: "a.b"}); err != nil || f.sessions.edit.Path != "a.b" {
+		t.Errorf("PatchState of a path asks %+v, %v", f.sessions.edit, err)
+	}
 	v, err = c.PatchState(t.Context(), "s", []byte(`{"a":null}`), client.EditOptions{Tag: v.Tag, Key: "k"})
 	if err != nil || string(v.JSON) != `{"n":1}` || !reflect.DeepEqual(f.sessions.edit.Match, []string{"t1"}) || f.sessions.edit.Once.Key != "k" || f.sessions.edit.Patch == nil {
 		t.Errorf("PatchState = %+v, %v asks %+v", v, err, f.sessions.edit)

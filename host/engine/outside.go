@@ -17,7 +17,8 @@ import (
 // EditSession edits the state from outside, by one of the first three.
 type EditSession struct {
 	Edits []abi.Edit
-	Patch *state.Node // a merge patch: RFC 7396
+	Patch *state.Node // a merge patch of the value at At: RFC 7396
+	At    state.Path
 	State *state.Node // in place of all that is there
 	// Base is what the state has to be still, else the edit is refused with
 	// [ErrConflict]; nil: anything.
@@ -108,7 +109,7 @@ func (s *Session) decideOutside(e *Entry, t EditSession) (decision, error) {
 	case t.State != nil:
 		root, changes, err = state.Replace(s.root, nil, t.State)
 	case t.Patch != nil:
-		root, changes, err = state.MergePatch(s.root, t.Patch)
+		root, changes, err = state.MergePatch(s.root, t.At, t.Patch)
 	default:
 		root, _, changes, err = state.Apply(s.root, t.Edits, nil)
 	}

@@ -41,6 +41,10 @@ func onceOf(c echo.Context, body []byte) (host.Once, error) {
 	if len(keys) > 1 || key == "" || len(key) > maxOnce || strings.ContainsFunc(key, unfit) {
 		return host.Once{}, invalid("The header %s must be given once, with 1 to %d visible ASCII characters", headerOnce, maxOnce)
 	}
-	sum := sha256.Sum256(body)
-	return host.Once{Route: c.Request().Method + " " + c.Request().URL.EscapedPath(), Key: key, Hash: hex.EncodeToString(sum[:])}, nil
+	return host.Once{Route: c.Request().Method + " " + c.Request().URL.EscapedPath(), Key: key, Hash: hashOf(body)}, nil
+}
+
+func hashOf(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
 }

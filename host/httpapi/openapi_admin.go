@@ -2,7 +2,7 @@ package httpapi
 
 // Headers of conditional requests.
 var (
-	matchHeader = parameter{name: "If-Match", schema: aText, text: "The ETag that the state must have, or *: it must be there; else 412."}
+	matchHeader = parameter{name: "If-Match", schema: aText, text: "The ETag that the value must have, or *: it must be there; else 412."}
 	newHeader   = parameter{name: "If-None-Match", schema: schema{"type": "string", "const": "*"}, text: "*: the session must not be there; else 412."}
 	stateTag    = map[string]string{"ETag": "The tag of the state, as JSON and as CBOR another."}
 )
@@ -41,12 +41,13 @@ var sessionOperations = map[string]operation{
 	},
 	"PATCH /sessions/:id/state": {
 		group: "Sessions", id: "patchState", summary: "Edit a state",
-		text:    "By a merge patch (RFC 7396), also in JSON or CBOR, or by a list of edits as plugins make them.",
+		text:    "By a merge patch (RFC 7396), also in JSON or CBOR, or by a list of edits as plugins make them. With a path all of it, If-Match and the answer too, is of the value there.",
+		query:   []parameter{{name: "path", schema: aText, text: "Names and indexes with dots between them; left out: the whole."}},
 		headers: []parameter{onceHeader, matchHeader, newHeader},
 		body: needed(&content{types: []string{mergePatchType, editsType, "application/json", cborType},
 			schema: either(anyObject, listOf(schema{"type": "array", "description": `Such as ["set", "user.name", "Ada"].`}))}),
 		fails:   []int{409, 412, 422, 429},
-		answers: []answer{{status: 200, text: "The whole state as it is now.", body: both(anyValue), headers: stateTag}},
+		answers: []answer{{status: 200, text: "The state, or the value at the path, as it is now; null if that is gone.", body: both(anyValue), headers: stateTag}},
 	},
 }
 

@@ -172,9 +172,9 @@ func (s *Server) sendValue(c echo.Context, raw abi.Raw) error {
 		func(b []byte) error { return send(c, http.StatusOK, echo.MIMEApplicationJSON, b) })
 }
 
-// patchState edits a session's state, and answers the whole of it.
+// patchState edits the value at a path of a session's state, and answers it.
 func (s *Server) patchState(c echo.Context) error {
-	req := host.SessionEdit{Tenant: tenantOf(c), Session: param(c, "id")}
+	req := host.SessionEdit{Tenant: tenantOf(c), Session: param(c, "id"), Path: c.QueryParam("path")}
 	kind := mediaType(c.Request().Header.Get("Content-Type"))
 	if !slices.Contains([]string{"", echo.MIMEApplicationJSON, mergePatchType, editsType, cborType}, kind) {
 		c.Response().Header().Set("Accept-Patch", mergePatchType+", "+editsType)
@@ -186,6 +186,9 @@ func (s *Server) patchState(c echo.Context) error {
 	}
 	if req.Once, err = onceOf(c, body); err != nil {
 		return err
+	}
+	if req.Once.Key != "" && req.Path != "" {
+		req.Once.Hash += "." + hashOf([]byte(req.Path)) // the same body is another request elsewhere
 	}
 	v, err := parseBody(body, kind == cborType)
 	if err != nil {

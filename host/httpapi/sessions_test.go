@@ -196,6 +196,10 @@ func TestPatchState(t *testing.T) {
 	edit(host.SessionEdit{Patch: json2raw(t, `{}`), Match: []string{"x", tag, tag}}, `{}`, "If-Match", `"x","`+tag+`"`, "If-Match", `"`+tag+`-cbor"`)
 	edit(host.SessionEdit{Patch: json2raw(t, `{}`), Match: []string{host.AnyTag}}, `{}`, "If-Match", `*`)
 
+	if w := call(t, h, "PATCH", path+"?path=a.0", `{"x":1}`, "If-Match", `"t"`, "Idempotency-Key", "k"); w.Code != http.StatusOK ||
+		f.sessions.edit.Path != "a.0" || !reflect.DeepEqual(f.sessions.edit.Match, []string{"t"}) || len(f.sessions.edit.Once.Hash) != 64+1+64 {
+		t.Errorf("of a path: %d, %+v", w.Code, f.sessions.edit)
+	}
 	w := call(t, h, "PATCH", path, `{}`, "Idempotency-Key", "k")
 	if once := f.sessions.edit.Once; w.Code != http.StatusOK || once.Route != "PATCH "+path || once.Key != "k" || len(once.Hash) != 64 {
 		t.Errorf("under a key: %d, %+v", w.Code, once)

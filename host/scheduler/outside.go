@@ -98,7 +98,10 @@ func (s *Scheduler) EditState(ctx context.Context, req host.SessionEdit) (host.S
 		return host.StateValue{}, false, err
 	}
 	if before != nil {
-		v, err := s.State(ctx, req.Tenant, req.Session, "")
+		v, err := s.State(ctx, req.Tenant, req.Session, req.Path)
+		if host.CodeOf(err) == host.CodeNotFound && req.Path != "" {
+			v, err = gone, nil
+		}
 		return v, false, err
 	}
 	e.once = c
@@ -110,8 +113,25 @@ func (s *Scheduler) EditState(ctx context.Context, req host.SessionEdit) (host.S
 	if err := s.cfg.Journal.Wait(ctx, e.pos); err != nil {
 		return host.StateValue{}, false, unavailable(err)
 	}
-	return valueOf(e.root), e.created, nil
+	return e.value(), e.created, nil
 }
+
+// value is what is at the edit's path after it.
+func (e *edit) value() host.StateValue {
+	if n, ok := state.Get(e.root, e.tick.At); ok {
+		return valueOf(n)
+	}
+	return gone
+}
+
+// gone is the value of what an edit has deleted.
+var gone = func() host.StateValue {
+	n, err := state.Decode(abi.Raw{0xf6})
+	if err != nil {
+		panic(err) // null is a value
+	}
+	return valueOf(n)
+}()
 
 // edit is an edit of a session's state that a client asks for, and what comes of it.
 type edit struct {
@@ -134,7 +154,15 @@ func (s *Scheduler) newEdit(req *host.SessionEdit) (*edit, error) {
 	if err := checkID("the name of a session", req.Session); err != nil {
 		return nil, err
 	}
-	e := &edit{req: req, tick: engine.EditSession{Edits: req.Edits, StateBytes: s.cfg.Limits.Limits(req.Tenant, "").StateBytes}}
+	at, err := state.ParsePath(req.Path)
+	if err != nil {
+		return nil, host.Errorf(host.CodeInvalidArgument, "'%s' is no path into a state: %w", cut(req.Path), err)
+	}
+	edits, err := below(req.Path, req.Edits)
+	if err != nil {
+		return nil, err
+	}
+	e := &edit{req: req, tick: engine.EditSession{At: at, Edits: edits, StateBytes: s.cfg.Limits.Limits(req.Tenant, "").StateBytes}}
 	read := func(raw abi.Raw, to **state.Node) error {
 		n, err := state.Decode(raw)
 		if err != nil {
@@ -153,23 +181,43 @@ func (s *Scheduler) newEdit(req *host.SessionEdit) (*edit, error) {
 	case req.Patch != nil:
 		err := read(req.Patch, &e.tick.Patch)
 		if err == nil {
-			e.paths = patched(e.tick.Patch)
+			e.paths = patched(at, e.tick.Patch)
 		}
 		return e, err
 	}
-	e.paths = editPaths(req.Edits)
+	e.paths = editPaths(edits)
 	return e, nil
 }
 
-// patched lists the paths that a merge patch writes: the keys at its top.
-func patched(patch *state.Node) []state.Path {
+// below gives edits of the value at a path as edits of the whole.
+func below(path string, edits []abi.Edit) ([]abi.Edit, error) {
+	if path == "" {
+		return edits, nil
+	}
+	out := slices.Clone(edits)
+	for i := range out {
+		switch e := &out[i]; {
+		case e.Op == abi.OpClear:
+			return nil, host.Errorf(host.CodeInvalidArgument, "clear is of the whole state, not of '%s'", cut(path))
+		case e.Path == "":
+			e.Path = path
+		default:
+			e.Path = path + "." + e.Path
+		}
+	}
+	return out, nil
+}
+
+// patched lists the paths that a merge patch of the value at a path writes: the keys
+// at its top.
+func patched(at state.Path, patch *state.Node) []state.Path {
 	var paths []state.Path
 	for key := range patch.Entries() {
 		p, err := state.ParsePath(key)
 		if err != nil || len(p) != 1 {
-			return []state.Path{nil} // no path names the key
+			return []state.Path{at} // no path names the key
 		}
-		paths = append(paths, p)
+		paths = append(paths, slices.Concat(at, p))
 	}
 	return paths
 }
@@ -226,7 +274,7 @@ func (ss *session) edit(ctx, wait context.Context, e *edit) error {
 	}
 }
 
-// matches looks whether the state has one of the tags that the edit names, without
+// matches looks whether the value has one of the tags that the edit names, without
 // the session's mutex: the edit is then made on that state, or not at all.
 func (ss *session) matches(e *edit) error {
 	if len(e.req.Match) == 0 {
@@ -236,7 +284,8 @@ func (ss *session) matches(e *edit) error {
 	if root == e.base {
 		return nil
 	}
-	if !slices.Contains(e.req.Match, host.AnyTag) && !slices.Contains(e.req.Match, valueOf(root).Tag) {
+	have, there := state.Get(root, e.tick.At)
+	if !there || !slices.Contains(e.req.Match, host.AnyTag) && !slices.Contains(e.req.Match, valueOf(have).Tag) {
 		return host.Errorf(host.CodePreconditionFailed, "The state is another than that of the tag: read it again")
 	}
 	e.base = root
@@ -278,7 +327,7 @@ func (ss *session) tryEdit(e *edit) (free chan struct{}, err error) {
 	}
 	t := e.tick
 	t.Always = fresh || e.once != nil
-	if len(e.req.Match) > 0 && !slices.Contains(e.req.Match, host.AnyTag) {
+	if len(e.req.Match) > 0 && (len(t.At) > 0 || !slices.Contains(e.req.Match, host.AnyTag)) {
 		t.Base = e.base
 	}
 	ss.repeats = e.once.rows(e.req.Session)

@@ -51,6 +51,37 @@ func (b *bench) stateAt(path string) string {
 	return string(must(abi.ToJSON(v.Value)))
 }
 
+// An edit of a path is of the value there: what it merges into, where the paths of edits
+// begin, what its tags are of, and what is answered.
+func TestEditOfAPath(t *testing.T) {
+	b := &bench{tokens: 1}
+	live(t, b, func(t *testing.T) {
+		at := func(path string, req host.SessionEdit) host.SessionEdit { req.Path = path; return req }
+		patch := func(text string, match ...string) host.SessionEdit {
+			return host.SessionEdit{Patch: rawJSON(text), Match: match}
+		}
+		tag := func(path string) string {
+			return must(b.sched.State(t.Context(), "t", "s", path)).Tag
+		}
+		b.wantEdit(`{"n":1,"list":[{"x":1}],"user":{"age":3,"name":"Ada"}}`, host.SessionEdit{Make: true, State: rawJSON(`{"user":{"name":"Ada","age":3},"list":[{"x":1}],"n":1}`)})
+		user := tag("user")
+		b.wantEdit(`{"n":2,"list":[{"x":1}],"user":{"age":3,"name":"Ada"}}`, patch(`{"n":2}`)) // elsewhere
+		b.wantEdit(`{"name":"Eve"}`, at("user", patch(`{"age":null,"name":"Eve"}`, "other", user)))
+		b.wantEdit("precondition_failed", at("user", patch(`{"age":4}`, user)))
+		b.wantEdit("precondition_failed", at("user", patch(`{"age":4}`, "W/"+tag("user"))))
+		b.wantEdit("precondition_failed", at("user", patch(`{"age":4}`, tag(""))))
+		b.wantEdit("precondition_failed", at("nobody", patch(`{}`, host.AnyTag)))
+		b.wantEdit(`{"age":4,"name":"Eve"}`, at("user", patch(`{"age":4}`, host.AnyTag)))
+		b.wantEdit(`{"x":1,"y":[1]}`, at("list.0", edits(abi.Edit{Op: abi.OpSet, Path: "y", Value: rawJSON(`[]`)}, abi.Edit{Op: abi.OpAppend, Path: "y", Value: rawJSON("1")})))
+		b.wantEdit(`7`, at("n", edits(abi.Edit{Op: abi.OpIncrement, Value: rawJSON("5")})))
+		b.wantEdit(`null`, at("n", edits(abi.Edit{Op: abi.OpDelete})))
+		b.wantEdit("invalid_argument", at("user", edits(abi.Edit{Op: abi.OpClear})))
+		b.wantEdit("invalid_argument", at("user..x", patch(`{}`)))
+		b.wantEdit("invalid_argument", at("user", patch(`[]`)))
+		b.wantEdit(`{"list":[{"x":1,"y":[1]}],"user":{"age":4,"name":"Eve"}}`, patch(`{}`))
+	})
+}
+
 // A session can have a state before anything runs in it, and the first run begins on
 // that; from then on the state keeps its schema.
 func TestStateFromOutside(t *testing.T) {

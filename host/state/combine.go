@@ -53,22 +53,37 @@ func FillDefaults(root, defaults *Node) (newRoot *Node, changes []Change) {
 	return newRoot, m.changes()
 }
 
-// MergePatch is a merge as of RFC 7396: unlike the edit "merge", null deletes.
-// The patch must be a map. The error is an [*Error]: invalid_message for another
-// patch or for one that leaves a map with the only key "$bytes",
-// limit_exceeded at the depth limit.
-func MergePatch(root, patch *Node) (newRoot *Node, changes []Change, err error) {
+// MergePatch is a merge as of RFC 7396 into the value at p: unlike the edit "merge",
+// null deletes. The patch must be a map, which takes the place of a value that is none,
+// or is missing. The error is an [*Error]: invalid_message for another patch or for one
+// that leaves a map with the only key "$bytes", limit_exceeded at the depth limit, and
+// those of a "set" in [Apply].
+func MergePatch(root *Node, p Path, patch *Node) (newRoot *Node, changes []Change, err error) {
 	root = orEmpty(root)
 	if !patch.IsMap() {
-		return root, nil, fail(abi.StatusInvalidMessage, "", "a merge patch of the state must be a map")
+		return root, nil, fail(abi.StatusInvalidMessage, p.String(), "a merge patch of the state must be a map")
 	}
-	m := merger{rule: nullDeletes}
-	merged := m.merge(root, patch, nil)
+	at, err := locate(root, p)
+	if err != nil {
+		return root, nil, err
+	}
+	there := at.found() && at.node.IsMap()
+	old := emptyMap
+	if there {
+		old = at.node
+	}
+	m := merger{rule: nullDeletes, recorder: recorder{base: at.at}}
+	merged := m.merge(old, patch, nil)
 	if m.bad != nil {
 		return root, nil, m.bad
 	}
 	b := batch{root: root, changes: []Change{}}
-	if err := b.adopt(spot{node: root}, merged, &m.recorder); err != nil {
+	if there {
+		err = b.adopt(at, merged, &m.recorder)
+	} else {
+		err = b.put(at, merged)
+	}
+	if err != nil {
 		return root, nil, err
 	}
 	return b.root, b.changes, nil

@@ -128,7 +128,7 @@ func TestFewChangesInLargeMap(t *testing.T) {
 	patch := fromJSON(t, `{"k1":{"field":4711},"k2":null,"new":4711}`)
 	for name, op := range map[string]func() (*Node, []Change, error){
 		"replace": func() (*Node, []Change, error) { return Replace(root, nil, value) },
-		"patch":   func() (*Node, []Change, error) { return MergePatch(root, patch) },
+		"patch":   func() (*Node, []Change, error) { return MergePatch(root, nil, patch) },
 	} {
 		next, changes, err := op()
 		if err != nil {
@@ -179,7 +179,7 @@ func TestRecordsStaySmall(t *testing.T) {
 				t.Errorf("%d changes of %d bytes for a value of %d", len(changes), size, next.Bytes())
 			}
 			checkFold(t, old, changes, next)
-			merged, changes, err := MergePatch(old, v)
+			merged, changes, err := MergePatch(old, nil, v)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -231,7 +231,7 @@ func TestMergePatch(t *testing.T) {
 	}
 	for _, tt := range tests {
 		old := fromJSON(t, tt.old)
-		next, changes, err := MergePatch(old, fromJSON(t, tt.patch))
+		next, changes, err := MergePatch(old, nil, fromJSON(t, tt.patch))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -243,14 +243,33 @@ func TestMergePatch(t *testing.T) {
 		}
 		checkFold(t, old, changes, next)
 	}
-	_, _, err := MergePatch(Empty(), fromJSON(t, `[]`))
+	for _, tt := range [][4]string{
+		{`{"a":{"b":[{"c":1,"d":2}]}}`, "a.b.-1", `{"c":null,"e":3}`, `{"a":{"b":[{"d":2,"e":3}]}}`},
+		{`{"a":1}`, "a", `{"b":null}`, `{"a":{}}`}, // what is no map gives way, as of RFC 7396
+		{`{}`, "a.b", `{"c":{"d":null,"e":1}}`, `{"a":{"b":{"c":{"e":1}}}}`},
+		{`{"a":{"b":1}}`, "a", `{}`, `{"a":{"b":1}}`},
+	} {
+		old := fromJSON(t, tt[0])
+		p, err := ParsePath(tt[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		next, changes, err := MergePatch(old, p, fromJSON(t, tt[2]))
+		if err != nil || toJSON(t, next) != tt[3] {
+			t.Errorf("%s with %s at %s gives %s, %v", tt[0], tt[2], tt[1], toJSON(t, next), err)
+		}
+		checkFold(t, old, changes, next)
+	}
+	_, _, err := MergePatch(fromJSON(t, `{"a":[]}`), Path{newSegment("a"), newSegment("0")}, fromJSON(t, `{}`))
+	wantCode(t, err, abi.StatusNotFound)
+	_, _, err = MergePatch(Empty(), nil, fromJSON(t, `[]`))
 	wantCode(t, err, abi.StatusInvalidMessage)
 	for _, patch := range []string{`{"$bytes":1,"a":null}`, `{"m":{"$bytes":1,"a":null}}`, `{"m":{"n":{"$bytes":1,"a":null}}}`} {
-		_, _, err = MergePatch(Empty(), fromJSON(t, patch))
+		_, _, err = MergePatch(Empty(), nil, fromJSON(t, patch))
 		wantCode(t, err, abi.StatusInvalidMessage)
 	}
 	deep := strings.Repeat(`{"a":`, 63) + `{}` + strings.Repeat(`}`, 63)
-	if next, _, err := MergePatch(nil, fromJSON(t, deep)); err != nil || next.Depth() != abi.MaxValueDepth {
+	if next, _, err := MergePatch(nil, nil, fromJSON(t, deep)); err != nil || next.Depth() != abi.MaxValueDepth {
 		t.Errorf("a patch as deep as a state: %v", err)
 	}
 }

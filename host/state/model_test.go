@@ -444,7 +444,7 @@ func TestMergePatchLikeRFC7396(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		root, p := genMap(3).Draw(t, "state"), genMap(3).Draw(t, "patch")
 		old := node(t, root)
-		next, changes, err := MergePatch(old, node(t, p))
+		next, changes, err := MergePatch(old, nil, node(t, p))
 		want := patch(root, p)
 		if modelReserved(want) != (err != nil) {
 			t.Fatalf("patch to %v: %v", want, err)
