@@ -19,8 +19,8 @@ import (
 	"github.com/weftrun/weft/host/resource"
 )
 
-// elsewhere are the blocks that another test takes, by language and page.
-var elsewhere = map[string]string{
+// testedElsewhere are the blocks that another test takes, by language and page.
+var testedElsewhere = map[string]string{
 	"rust sdk-guest/rust/README.md": "TestRustReadme builds, tests, uploads and runs them",
 	"toml sdk-guest/rust/README.md": "TestRustReadme builds by them",
 	"console docs/tutorial/":        "TestTutorial enters them",
@@ -64,7 +64,7 @@ func TestBlocksInPages(t *testing.T) {
 				}
 			}
 			switch {
-			case elsewhere[kind+" "+p.path] != "" || elsewhere[kind+" "+dir] != "" || notRun[kind] != "":
+			case testedElsewhere[kind+" "+p.path] != "" || testedElsewhere[kind+" "+dir] != "" || notRun[kind] != "":
 			case kind == "go" && strings.HasPrefix(b.text, "package "):
 				programs[p.path] = b.text
 			case sources[kind] != "":
@@ -77,7 +77,7 @@ func TestBlocksInPages(t *testing.T) {
 					t.Errorf("%s:%d: %v", p.path, b.line, err)
 				}
 			default:
-				t.Errorf("%s:%d: nothing tests a block of %q here: see elsewhere and notRun in docscode_test.go", p.path, b.line, kind)
+				t.Errorf("%s:%d: nothing tests a block of %q here: see testedElsewhere and notRun in docscode_test.go", p.path, b.line, kind)
 			}
 		}
 	}
