@@ -194,7 +194,7 @@ func sameSession(t reporter, want, got *Session) {
 func TestCutEverywhere(t *testing.T) {
 	cuts, stride := 0, 1
 	if raced {
-		stride = 4
+		stride = 12
 	}
 	eachHistory(t, func(t *testing.T, h *history) {
 		p := h.play(t)

@@ -1,12 +1,42 @@
 package hosttest
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 )
+
+// ShareCode has the hosts of this process share what one of them has compiled, in a
+// folder, until the returned function is called: most of the time of many tests goes
+// into compiling the same guests. It is for a TestMain, before any test.
+//
+// The race detector makes the compiler ten times as slow. Beside it, guests are compiled
+// as servers do it, by a process of its own, which has no race detector in it.
+func ShareCode() (end func(), err error) {
+	if Code, err = os.MkdirTemp("", "weft-code-"); err != nil {
+		return nil, err
+	}
+	end = func() { _ = os.RemoveAll(Code) }
+	if !raced {
+		return end, nil
+	}
+	program := filepath.Join(Code, "compiler")
+	// The engine loads only code of its own version, which a test's program does not
+	// know: it goes by this name. All else is as make builds it, and built already.
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-X=github.com/tetratelabs/wazero/internal/version.version=dev", "-o", program, "./cmd/weft")
+	cmd.Dir = Root()
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		end()
+		return nil, fmt.Errorf("build a compiler: %w\n%s", err, out)
+	}
+	Compiler = []string{program, "weft", "compile-module"}
+	return end, nil
+}
 
 // A server compiles into its own data directory, and takes only what it finds sealed
 // there. Tests that start one after the other would have each compile the same guests

@@ -137,7 +137,7 @@ func openCut(t *testing.T, data string, wrap func(host.Store) host.Store) *wire.
 	t.Helper()
 	var h *wire.Host
 	opened := make(chan struct{})
-	h, err := wire.Open(t.Context(), wire.Config{Data: data, Code: hosttest.Code, WrapStore: wrap, Log: slog.New(slog.DiscardHandler),
+	h, err := wire.Open(t.Context(), wire.Config{Data: data, Code: hosttest.Code, Compiler: hosttest.Compiler, WrapStore: wrap, Log: slog.New(slog.DiscardHandler),
 		Around: func(s host.Sandbox) host.Sandbox { return stepped{s, &h, opened} }})
 	if err != nil {
 		t.Fatal(err)

@@ -59,12 +59,12 @@ type Config struct {
 	Log bool
 }
 
-// Code is the folder in which the hosts of a test process share compiled code: most of
-// their time goes into compiling the same guests, which the race detector makes ten
-// times as slow. Servers in processes of their own are lent what others of them have
-// compiled, see code.go. A TestMain sets it, before any test, and deletes it. Default:
-// none.
-var Code string
+// Code is the folder in which the hosts of a test process share compiled code, and
+// Compiler is what compiles it: see [ShareCode].
+var (
+	Code     string
+	Compiler []string
+)
 
 // New opens a host that closes with the test.
 func New(tb testing.TB, cfg Config) *Host {
@@ -78,7 +78,7 @@ func New(tb testing.TB, cfg Config) *Host {
 	}
 	w, err := wire.Open(tb.Context(), wire.Config{
 		Data: cfg.Data, IdleAfter: cfg.IdleAfter, Tokens: cfg.Tokens, Timeout: cfg.Timeout, Limits: cfg.Limits, Resources: cfg.Resources, ResourceKeys: cfg.ResourceKeys,
-		WrapStore: cfg.WrapStore, AdminKey: cfg.AdminKey, Now: cfg.Now, Log: log, Code: Code,
+		WrapStore: cfg.WrapStore, AdminKey: cfg.AdminKey, Now: cfg.Now, Log: log, Code: Code, Compiler: Compiler,
 	})
 	if err != nil {
 		tb.Fatal(err)

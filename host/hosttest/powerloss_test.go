@@ -82,7 +82,7 @@ type powerLoss struct {
 func (p *powerLoss) open(after *wire.Host) {
 	p.t.Helper()
 	var err error
-	p.h, err = wire.Open(p.t.Context(), wire.Config{Data: p.data, Code: hosttest.Code, After: after, Log: slog.New(slog.DiscardHandler)})
+	p.h, err = wire.Open(p.t.Context(), wire.Config{Data: p.data, Code: hosttest.Code, Compiler: hosttest.Compiler, After: after, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		p.t.Fatal(err)
 	}

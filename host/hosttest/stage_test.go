@@ -72,7 +72,7 @@ func newStage(tb testing.TB, limits host.Limits) *stage {
 func (s *stage) open() {
 	s.tb.Helper()
 	w, err := wire.Open(s.tb.Context(), wire.Config{
-		Data: wire.InMemory, Code: hosttest.Code, Store: s.store, Tokens: 100, Limits: s.limit, IdleAfter: time.Hour,
+		Data: wire.InMemory, Code: hosttest.Code, Compiler: hosttest.Compiler, Store: s.store, Tokens: 100, Limits: s.limit, IdleAfter: time.Hour,
 		Around: func(b host.Sandbox) host.Sandbox { return &stagedSandbox{Sandbox: b, s: s} },
 		Now:    s.clock,
 	})

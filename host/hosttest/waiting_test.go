@@ -21,13 +21,13 @@ import (
 // TestMain has the tests share compiled code, and deletes it and the directories of
 // waiting runs, which benchmarks share.
 func TestMain(m *testing.M) {
-	var err error
-	if hosttest.Code, err = os.MkdirTemp("", "weft-code-"); err != nil {
+	end, err := hosttest.ShareCode()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	code := m.Run()
-	_ = os.RemoveAll(hosttest.Code)
+	end()
 	for _, dir := range waitingDirs {
 		_ = os.RemoveAll(dir)
 	}

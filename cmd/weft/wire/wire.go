@@ -60,8 +60,8 @@ type Config struct {
 	AdminKey string
 	Log      *slog.Logger
 	// Compiler is the command that builds modules in a process of its own; see
-	// sandbox.Config. It is not used with InMemory. nil: they are built in this
-	// process.
+	// sandbox.Config. It is not used if there is neither Data nor Code. nil: they are
+	// built in this process.
 	Compiler []string
 	// After is the host of this process in whose place this one comes, after its
 	// store failed; it is closed. See scheduler.Config. nil: none.

@@ -2,6 +2,6 @@
 
 package spectest
 
-// raced: fewer random modules, as compiling them is slow beside the race detector.
-// make test runs this package's tests without it too, whole.
+// raced: fewer modules and scripts, as compiling them is slow beside the race
+// detector. make test runs this package's tests without it too, whole.
 const raced = true

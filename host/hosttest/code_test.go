@@ -1,0 +1,27 @@
+package hosttest_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/weftrun/weft/host/hosttest"
+)
+
+// What the compiler of tests leaves is what a host of this process takes: else it would
+// compile all once more, and put that beside.
+func TestCompilerOfTests(t *testing.T) {
+	h := hosttest.New(t, hosttest.Config{})
+	h.Load(t, "tinygo", "counter")
+	if got := h.Result(t, "counter", nil); got != "1" {
+		t.Errorf("the counter gives %s", got)
+	}
+	builds, err := filepath.Glob(filepath.Join(hosttest.Code, "*", "code"))
+	if err != nil || len(builds) == 0 {
+		t.Fatalf("builds %q, %v", builds, err)
+	}
+	for _, build := range builds {
+		if code, err := filepath.Glob(filepath.Join(build, "wazero-*")); err != nil || len(code) != 1 {
+			t.Errorf("code %q, %v", code, err)
+		}
+	}
+}
