@@ -61,5 +61,27 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 			names = append(names, c.Name())
 		}
 	}
-	return usage("unknown command %q: %s", args[0], meant(args[0], names, "'weft --help' lists them"))
+	return usage("unknown command %q: %s", args[0], meant(args[0], names, "'"+cmd.CommandPath()+" --help' lists them"))
+}
+
+// refuseUnknown makes the commands that cobra adds, and has them refuse what they do
+// not know, as the others do: they would show a help, and end well.
+func refuseUnknown(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "help":
+			cmd.Args = func(_ *cobra.Command, args []string) error {
+				found, rest, err := root.Find(args)
+				if err != nil {
+					return usage("%w", err)
+				}
+				return knownCommand(found, rest)
+			}
+		case "completion":
+			cmd.Args = knownCommand
+			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		}
+	}
 }

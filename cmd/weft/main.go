@@ -84,6 +84,7 @@ Each flag can be given by an environment variable as well: --addr by WEFT_ADDR,
 	addClientCommands(root)
 	addCommands(root, "data", "Data:", newCheck(), newBackup(), newRestore(), newCompact())
 	addCompletion(root)
+	refuseUnknown(root)
 	return root
 }
 
