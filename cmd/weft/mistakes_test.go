@@ -13,19 +13,23 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"github.com/weftrun/weft/cmd/weft/scaffold"
 	"github.com/weftrun/weft/host/hosttest"
 )
 
 // TestMistakes holds what somebody reads who makes one of the usual mistakes: each file
 // of testdata/mistakes has the step, and below "want" the text, which names the mistake
-// and what to do instead. They are built by TinyGo; without "cases.json" a run is begun
-// with nothing.
+// and what to do instead. They are built by TinyGo, or by what "language" names; without
+// "cases.json" a run is begun with nothing.
 func TestMistakes(t *testing.T) {
 	p := newProjects(t)
-	dir := filepath.Join(p.root, "mistake")
-	made := filepath.Join(t.TempDir(), "mistake")
-	p.run(t, p.root, p.weft, "new", made, "--lang", "tinygo", "--template", "minimal")
-	takeOver(t, made, dir)
+	dirs := map[string]string{}
+	for _, language := range scaffold.Languages {
+		made := filepath.Join(t.TempDir(), "mistake")
+		p.run(t, p.root, p.weft, "new", made, "--lang", language, "--template", "minimal")
+		dirs[language] = filepath.Join(p.root, "mistakes", language)
+		takeOver(t, made, dirs[language])
+	}
 	files, err := filepath.Glob(filepath.Join(hosttest.Root(), "testdata", "mistakes", "*.txtar"))
 	if err != nil || len(files) < 9 {
 		t.Fatalf("%d mistakes: %v", len(files), err)
@@ -36,12 +40,16 @@ func TestMistakes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			parts := map[string]string{"cases.json": `{"cases": [{"name": "a", "start": {"n": 0}}]}`}
+			parts := map[string]string{"cases.json": `{"cases": [{"name": "a", "start": {"n": 0}}]}`, "language": "tinygo\n"}
 			for _, f := range a.Files {
 				parts[f.Name] = string(f.Data)
 			}
-			for _, name := range []string{"main.go", "cases.json"} {
-				if err := os.WriteFile(filepath.Join(dir, name), []byte(parts[name]), 0o666); err != nil {
+			dir, source := dirs[strings.TrimSpace(parts["language"])], "main.go"
+			if parts["src/lib.rs"] != "" {
+				source = "src/lib.rs"
+			}
+			for _, name := range []string{source, "cases.json"} {
+				if err := os.WriteFile(filepath.Join(dir, filepath.FromSlash(name)), []byte(parts[name]), 0o666); err != nil {
 					t.Fatal(err)
 				}
 			}
