@@ -103,10 +103,7 @@ func decompose(ctx context.Context, r *remote, o *composeOptions, name string) e
 	if err := r.Decompose(ctx, name); err != nil {
 		return err
 	}
-	if !r.json { // the API has nothing to say
-		r.note("removed what was composed as %s", name)
-	}
-	return nil
+	return r.done("removed what was composed as %s", name)
 }
 
 // configOf reads the configurations of steps, of the forms STEP:=JSON and

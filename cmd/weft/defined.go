@@ -166,9 +166,6 @@ func newRemoveResource() *cobra.Command {
 		if err := r.DeleteResource(ctx, args[0]); err != nil {
 			return err
 		}
-		if !r.json { // the API has nothing to say
-			r.note("deleted resource %s", args[0])
-		}
-		return nil
+		return r.done("deleted resource %s", args[0])
 	})
 }

@@ -129,10 +129,7 @@ end. It stays in the list, so that the audit log can be read.`,
 		if err := r.RevokeKey(ctx, args[0]); err != nil {
 			return r.unknownKey(err, args[0])
 		}
-		if !r.json { // the API has nothing to say
-			r.note("revoked key %s", args[0])
-		}
-		return nil
+		return r.done("revoked key %s", args[0])
 	})
 }
 

@@ -8,24 +8,36 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"github.com/weftrun/weft/cmd/weft/scaffold"
 	"github.com/weftrun/weft/host/hosttest"
 )
 
 // TestMistakes holds what somebody reads who makes one of the usual mistakes: each file
 // of testdata/mistakes has the step, and below "want" the text, which names the mistake
-// and what to do instead. They are built by TinyGo; without "cases.json" a run is begun
-// with nothing.
+// and what to do instead. They are built by TinyGo, or by what "language" names; without
+// "cases.json" a run is begun with nothing.
 func TestMistakes(t *testing.T) {
 	p := newProjects(t)
-	dir := filepath.Join(p.root, "mistake")
-	made := filepath.Join(t.TempDir(), "mistake")
-	p.run(t, p.root, p.weft, "new", made, "--lang", "tinygo", "--template", "minimal")
-	takeOver(t, made, dir)
+	dirs := map[string]string{}
+	for _, language := range scaffold.Languages {
+		name := "mistake"
+		if language == "rust" {
+			name = "rust" // the folder in which TestProjects has cargo build the SDK
+		}
+		made := filepath.Join(t.TempDir(), name)
+		p.run(t, p.root, p.weft, "new", made, "--lang", language, "--template", "minimal")
+		dirs[language] = filepath.Join(p.root, name)
+		if language == "go" {
+			dirs[language] += "-go"
+		}
+		takeOver(t, made, dirs[language])
+	}
 	files, err := filepath.Glob(filepath.Join(hosttest.Root(), "testdata", "mistakes", "*.txtar"))
 	if err != nil || len(files) < 9 {
 		t.Fatalf("%d mistakes: %v", len(files), err)
@@ -36,12 +48,16 @@ func TestMistakes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			parts := map[string]string{"cases.json": `{"cases": [{"name": "a", "start": {"n": 0}}]}`}
+			parts := map[string]string{"cases.json": `{"cases": [{"name": "a", "start": {"n": 0}}]}`, "language": "tinygo\n"}
 			for _, f := range a.Files {
 				parts[f.Name] = string(f.Data)
 			}
-			for _, name := range []string{"main.go", "cases.json"} {
-				if err := os.WriteFile(filepath.Join(dir, name), []byte(parts[name]), 0o666); err != nil {
+			dir, source := dirs[strings.TrimSpace(parts["language"])], "main.go"
+			if parts["src/lib.rs"] != "" {
+				source = "src/lib.rs"
+			}
+			for _, name := range []string{source, "cases.json"} {
+				if err := os.WriteFile(filepath.Join(dir, filepath.FromSlash(name)), []byte(parts[name]), 0o666); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -55,20 +71,24 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// changing are parts of an output that are not the same each time.
-var changing = regexp.MustCompile(`\d+(\.\d+)?(ms|s|µs)\b|go\d\.\S+`)
+// changing are parts of an output that are not the same each time, and placing those
+// that are not the same with each compiler.
+var (
+	changing = regexp.MustCompile(`\d+(\.\d+)?(ms|s|µs)\b|go\d\.\S+`)
+	placing  = regexp.MustCompile(`\(/\S+:\d+\)|function \d+`)
+)
 
 // mistake runs weft test in a project, which has to fail, and gives what it says.
 func (p *projects) mistake(t *testing.T, dir string) string {
 	t.Helper()
 	cmd := exec.Command(p.weft, "test")
-	cmd.Dir, cmd.Env = dir, p.env
+	cmd.Dir, cmd.Env = dir, append(slices.Clip(p.env), "CARGO_TERM_QUIET=true")
 	out, err := cmd.CombinedOutput()
 	var failed *exec.ExitError
 	if !errors.As(err, &failed) {
 		t.Fatalf("weft test: %v\n%s", err, out)
 	}
-	return changing.ReplaceAllString(string(out), "TIME")
+	return placing.ReplaceAllString(changing.ReplaceAllString(string(out), "TIME"), "PLACE")
 }
 
 // setPart writes a file with another text that is wanted.

@@ -58,10 +58,7 @@ states and streams of runs that have ended stay, and can be used as before.`,
 		if err := r.DeletePlugin(ctx, args[0]); err != nil {
 			return r.unknownPlugin(ctx, err, args[0])
 		}
-		if !r.json { // the API has nothing to say
-			r.note("removed plugin %s", args[0])
-		}
-		return nil
+		return r.done("removed plugin %s", args[0])
 	})
 }
 

@@ -84,6 +84,15 @@ func (r *remote) print(text string) error {
 	return err
 }
 
+// done says for people what was done, where the API's answer says nothing: with --json
+// there is no answer to print. It gives nil, the end of a command.
+func (r *remote) done(format string, args ...any) error {
+	if !r.json {
+		r.note(format, args...)
+	}
+	return nil
+}
+
 // note writes a line for people to the standard error.
 func (r *remote) note(format string, args ...any) {
 	_, _ = fmt.Fprintf(r.errs, format+"\n", args...)

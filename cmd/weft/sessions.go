@@ -58,10 +58,7 @@ under the name is a new session.`,
 		if err := r.DeleteSession(ctx, args[0]); err != nil {
 			return r.unknownSession(err, args[0])
 		}
-		if !r.json { // the API has nothing to say
-			r.note("deleted session %s", args[0])
-		}
-		return nil
+		return r.done("deleted session %s", args[0])
 	})
 }
 

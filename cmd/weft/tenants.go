@@ -75,10 +75,7 @@ It is refused while runs of the tenant are active. There is no way back.`,
 		if err := r.DeleteTenant(ctx, args[0]); err != nil {
 			return reworded(err, host.CodeNotFound, "no tenant %q at %s: %q lists them", args[0], r.server, r.hint("tenants"))
 		}
-		if !r.json { // the API has nothing to say
-			r.note("removed tenant %s with all that it had", args[0])
-		}
-		return nil
+		return r.done("removed tenant %s with all that it had", args[0])
 	})
 }
 

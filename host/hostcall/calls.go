@@ -25,7 +25,7 @@ func (a *Attempt) answer(im abi.Import, req []byte, clock int64) ([]byte, error)
 		case abi.ImportStateGet, abi.ImportLog, abi.ImportNow, abi.ImportRandom,
 			abi.ImportStateCommit, abi.ImportStateAbort:
 		default:
-			return nil, precondition("%s inside an edit: between state_begin and state_commit only state_get, log, now and random may be called", im)
+			return nil, precondition("%s inside an edit: call it before or after the edit, in which only state_get, log, now and random may be called", im)
 		}
 	}
 	resp, err := a.dispatch(im, req, clock)

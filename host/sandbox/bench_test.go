@@ -17,6 +17,8 @@ func BenchmarkInvoke(b *testing.B) {
 		{"tinygo", func() []byte { return plugin(b, "counter-tinygo") }},
 		{"rust", func() []byte { return plugin(b, "counter-rust") }},
 		{"go", func() []byte { return plugin(b, "counter-go") }},
+		{"c", func() []byte { return plugin(b, "greet-c") }},
+		{"zig", func() []byte { return plugin(b, "greet-zig") }},
 	}
 	for _, g := range guests {
 		for _, mode := range []struct {
@@ -31,7 +33,12 @@ func BenchmarkInvoke(b *testing.B) {
 			b.Run(g.name+"/"+mode.name, func(b *testing.B) {
 				s := newBench(b, mode.edit)
 				inv := s.invocation(s.library.add(g.wasm()), nil)
-				if g.name != "wat" {
+				switch g.name {
+				case "wat":
+				case "c", "zig":
+					inv = stepOf(b, inv, "greet-"+g.name, "compose", map[string]any{"name": "Ada"})
+					inv.Calls = &answers{abi.ImportStateEdit: abi.Raw{0x81, 0x01}} // [1]
+				default:
 					inv = counterStep(b, s, inv)
 				}
 				inv.Buffer = make([]byte, 0, 4096)
@@ -53,20 +60,32 @@ func BenchmarkInvoke(b *testing.B) {
 // counts 41 runs.
 func counterStep(tb testing.TB, s bench, inv host.Invocation) host.Invocation {
 	tb.Helper()
-	input := abi.StepInput{
-		Step:    "increment",
-		Trigger: []abi.Event{{Type: abi.TypeStart, Body: abi.EmptyMap, ID: 1}},
-		Run:     abi.RunInfo{Tenant: "default", Workflow: "counter", RunID: "r", SessionID: "s", Invocation: 1, Attempt: 1, Clock: inv.Clock},
-	}
-	var err error
-	if inv.Input, err = input.Encode(); err != nil {
-		tb.Fatal(err)
-	}
+	inv = stepOf(tb, inv, "counter", "increment", map[string]any{})
 	state, err := abi.EncodeValue(map[string]any{"count": 41})
 	if err != nil {
 		tb.Fatal(err)
 	}
 	calls := &answers{abi.ImportStateBegin: state}
+	inv.Calls, inv.Token = calls, calls
+	return inv
+}
+
+// stepOf is an invocation of a step by a start event.
+func stepOf(tb testing.TB, inv host.Invocation, workflow, step string, start map[string]any) host.Invocation {
+	tb.Helper()
+	body, err := abi.EncodeValue(start)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	input := abi.StepInput{
+		Step:    step,
+		Trigger: []abi.Event{{Type: abi.TypeStart, Body: body, ID: 1}},
+		Run:     abi.RunInfo{Tenant: "default", Workflow: workflow, RunID: "r", SessionID: "s", Invocation: 1, Attempt: 1, Clock: inv.Clock},
+	}
+	if inv.Input, err = input.Encode(); err != nil {
+		tb.Fatal(err)
+	}
+	calls := &answers{}
 	inv.Calls, inv.Token = calls, calls
 	return inv
 }

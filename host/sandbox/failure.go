@@ -46,7 +46,7 @@ func (g *guest) verdict(err error) (*abi.Error, error) {
 	}
 	refused := ""
 	if g.linear.Refused() {
-		refused = fmt.Sprintf(" (after memory.grow was refused at the limit of %d bytes)", g.limits.MemoryBytes)
+		refused = fmt.Sprintf(" (out of memory: memory.grow was refused at the limit of %d bytes: keep less at a time, split the work, or raise the limit memory_bytes)", g.limits.MemoryBytes)
 	}
 	if fail := g.panicked(g.module.panicPlace(err) + refused); fail != nil {
 		return fail, nil

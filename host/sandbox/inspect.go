@@ -129,7 +129,15 @@ func (i *inspection) counts() {
 
 // importsAllowed checks every import against the two lists of functions.
 func (i *inspection) importsAllowed() {
+	browser := ""
+	if im := i.forBrowser(); im != nil {
+		browser = im.Module
+		i.add(problemImport, "the module is built for a browser or for Node (it imports %s): %s", importText(*im), buildAdvice)
+	}
 	for _, im := range i.m.Imports {
+		if im.Module == browser {
+			continue // said already
+		}
 		if im.Kind == rewrite.KindMemory {
 			i.add(problemMemoryImport, "the module imports its memory (%s): it must define and export its own, named %q", importText(im), abi.ExportMemory)
 			continue
@@ -246,6 +254,18 @@ func (i *inspection) exports() {
 		i.add(problemCommand, "the module is a command (it exports _start and no %s): %s", abi.ExportInitialize, buildAdvice)
 	}
 	i.reservedNames(abi.ExportDescribe, abi.ExportStep)
+}
+
+// forBrowser gives the first of the imports that the loaders of Go and of wasm-bindgen
+// serve, which are all one mistake: another target. It is nil if there are none.
+func (i *inspection) forBrowser() *rewrite.Import {
+	for k := range i.m.Imports {
+		im := &i.m.Imports[k]
+		if im.Module == "gojs" || im.Module == "wbg" || strings.HasPrefix(im.Module, "__wbindgen") {
+			return im
+		}
+	}
+	return nil
 }
 
 // exportedMemory checks that the memory is exported under the one name.

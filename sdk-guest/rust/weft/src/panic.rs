@@ -31,7 +31,10 @@ pub fn install() {
         return;
     }
     std::panic::set_hook(Box::new(|info| {
-        let message = info.payload_as_str().unwrap_or("(no message)");
+        let mut message = info.payload_as_str().unwrap_or("(no message)");
+        if message == "time not implemented on this platform" {
+            message = "a guest has no clock of its own: use ctx.now()";
+        }
         let line = match info.location() {
             Some(place) => format!("panic: {message} ({}:{})", place.file(), place.line()),
             None => format!("panic: {message}"),
