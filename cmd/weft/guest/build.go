@@ -19,8 +19,8 @@ var ErrCompile = errors.New("it does not compile")
 
 // Options say how a project is built.
 type Options struct {
-	// Names keeps the names of functions in the module, for whoever looks for the
-	// place of a fault. It is larger then.
+	// Names keeps the names of functions and the lines of the sources in the module,
+	// for whoever looks for the place of a fault. It is larger then.
 	Names bool
 	// Out is the file to build to; "": that of [Project.Output].
 	Out string
@@ -91,7 +91,7 @@ func (p Project) buildRust(ctx context.Context, o Options, out string) error {
 	}
 	args := []string{"build", "--release", "--target", wasmTarget, "--message-format=json-render-diagnostics"}
 	if o.Names {
-		args = append(args, "--config", "profile.release.strip=false")
+		args = append(args, "--config", "profile.release.strip=false", "--config", `profile.release.debug="line-tables-only"`)
 	}
 	cmd := p.command(ctx, cargo, append(args, p.Flags...)...)
 	var messages bytes.Buffer
