@@ -3,10 +3,10 @@
 package main
 
 import (
-	"fmt"
 	"bufio"
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
