@@ -99,7 +99,7 @@ func testCases(ctx context.Context, o testOptions, file string, r *remote) error
 	if err != nil {
 		return err
 	}
-	own, err := startOwn(ctx, ":memory:", r.errs)
+	own, err := startOwn(ctx, ":memory:", r.errs, "--source-lines")
 	if err != nil {
 		return err
 	}

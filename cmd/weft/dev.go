@@ -38,11 +38,11 @@ compile, or the server refuses it, the last good version is served on.
 The run gets the fields of the command line; without any those it got last, or else
 the start event and the answers of the first case of cases.json. On a terminal, Enter
 runs it again, key=value runs it with other fields, and q or Ctrl-C ends all. The
-server keeps its data in .weft of the project. What steps log is shown, and where in
-the sources they panic, as far as the module tells.`,
+server keeps its data in .weft of the project. What steps log is shown, and in which
+line of the sources they panic or trap: modules are built with what tells that.`,
 		Example: `  weft dev
   weft dev greet name=Grace
-  weft dev --lang go          # of a TinyGo project: with the lines of panics`,
+  weft dev --lang go          # of a TinyGo project: with the stack of a panic`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dir := "."
 			if len(args) > 0 && !strings.Contains(args[0], "=") {
@@ -129,7 +129,7 @@ func (o devOptions) serverFlags() []string {
 			}
 		}
 	}
-	flags := []string{"--addr", addr, "--log-level", "info", "--log-format", "json"}
+	flags := []string{"--addr", addr, "--log-level", "info", "--log-format", "json", "--source-lines"}
 	if o.resources != "" {
 		flags = append(flags, "--resources", o.resources)
 	}

@@ -79,7 +79,7 @@ func (d *developer) run(ctx context.Context) {
 	ctx, d.stopRun = context.WithCancel(ctx)
 	done := make(chan struct{})
 	d.runs = done
-	shown := &shownRun{r: d.r, answers: answers, lines: d.p.Language == "tinygo"}
+	shown := &shownRun{r: d.r, answers: answers}
 	workflow := d.good.Workflow
 	go func() {
 		defer close(done)
@@ -100,7 +100,6 @@ func (d *developer) endRun() {
 type shownRun struct {
 	r       *remote
 	answers []caseEvent
-	lines   bool // those of a panic would have to be asked for otherwise
 	id      string
 }
 
@@ -124,9 +123,6 @@ func (s *shownRun) play(ctx context.Context, workflow string, event json.RawMess
 		s.r.note("error: %s", sentence(host.MessageOf(err)))
 	case rec.Status != host.StatusCompleted:
 		s.r.note("failed: %s", sentence(rec.Error))
-		if s.lines && (rec.ErrorCode == host.RunPanic || rec.ErrorCode == host.RunTrap) {
-			s.r.note("  (TinyGo does not tell the line of a panic: 'weft dev --lang go' does)")
-		}
 	default:
 		result, err := resultOf(rec.Result)
 		if err != nil {

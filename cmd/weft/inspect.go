@@ -130,7 +130,7 @@ func inspect(ctx context.Context, o inspectOptions, args []string, in io.Reader,
 		return err
 	}
 	meter := &sampleMeter{}
-	h, err := wire.Open(ctx, wire.Config{Data: wire.InMemory, Observe: meter.observe})
+	h, err := wire.Open(ctx, wire.Config{Data: wire.InMemory, SourceLines: true, Observe: meter.observe})
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -313,6 +314,37 @@ func TestDevFlow(t *testing.T) {
 	change("main.go", `weft.Function("nothing", nothing)`, `weft.Function("nil", nothing)`) // now both are other names
 	dev.wait(t, `^built in .*: version 2$`)
 	dev.wait(t, `^result "You have told me nothing yet." \(`)
+	if err := dev.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	dev.wait(t, `^stopped$`)
+	if err := dev.cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestDevLines has a TinyGo project panic and trap under 'weft dev', which names the line.
+func TestDevLines(t *testing.T) {
+	p := newProjects(t)
+	dir := filepath.Join(p.root, "lines")
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	p.run(t, p.root, p.weft, "new", "lines", "--lang", "tinygo")
+	file := filepath.Join(dir, "main.go")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, after, found := strings.Cut(string(text), `ctx.Info("delivering " + ev.Text)`)
+	if !found {
+		t.Fatal("the template is another one")
+	}
+	if err := os.WriteFile(file, []byte(before+`panic("out of order")`+after), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	dev := p.spawn(t, dir, "dev", "--addr", "127.0.0.1:0", "name=Grace")
+	dev.wait(t, fmt.Sprintf(`^failed: out of order \(main.go:%d\)$`, strings.Count(before, "\n")+1))
 	if err := dev.cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}

@@ -185,6 +185,7 @@ func (s *Sandbox) assemble(wasm []byte, bin *rewrite.Module, options rewrite.Opt
 		return nil, nil, invalid(host.Problem{Code: problemInvalid, Message: "the module cannot be metered: " + oneLine(err.Error())})
 	}
 	p := newPlan(wasm, bin, r)
+	p.Lines = s.sourceLines && hasLines(bin)
 	if !options.Extract {
 		p.Restorable = false
 	}

@@ -26,8 +26,9 @@ import (
 type order struct {
 	Folder string
 	Digest string
-	Tables int // entries of all tables
-	Bytes  int // of the module
+	Tables int  // entries of all tables
+	Bytes  int  // of the module
+	Lines  bool `json:",omitempty"` // as in Config.SourceLines
 	Limits host.Limits
 }
 
@@ -60,7 +61,7 @@ func (s *Sandbox) buildElsewhere(key moduleKey, wasm []byte, limits *host.Limits
 	}
 	ctx, cancel := context.WithTimeout(s.base, limits.CompileTime)
 	defer cancel()
-	line, err := json.Marshal(order{Folder: folder, Digest: key.digest, Tables: key.tables, Bytes: len(wasm), Limits: *limits})
+	line, err := json.Marshal(order{Folder: folder, Digest: key.digest, Tables: key.tables, Bytes: len(wasm), Lines: s.sourceLines, Limits: *limits})
 	if err != nil {
 		return fmt.Errorf("encode the compiler's order: %w", err)
 	}
@@ -179,7 +180,7 @@ func CompileMain(in io.Reader, out io.Writer, exit func(code int)) error {
 
 // fill does what the order says.
 func (o *order) fill(wasm []byte, limits host.Limits) report {
-	s, err := New(context.Background(), Config{Limits: limits, Spares: -1})
+	s, err := New(context.Background(), Config{Limits: limits, Spares: -1, SourceLines: o.Lines})
 	if err != nil {
 		return report{Error: err.Error()}
 	}

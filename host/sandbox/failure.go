@@ -35,7 +35,7 @@ func (g *guest) verdict(err error) (*abi.Error, error) {
 		return nil, nil
 	}
 	if isUnwound(err) {
-		if fail := g.panicked(""); g.fail != nil && g.fail.Code == codeTrap && fail != nil {
+		if fail := g.panicked(nil); g.fail != nil && g.fail.Code == codeTrap && fail != nil {
 			return fail, g.stop
 		}
 		return g.withTail(g.fail), g.stop
@@ -48,13 +48,11 @@ func (g *guest) verdict(err error) (*abi.Error, error) {
 	if g.linear.Refused() {
 		refused = fmt.Sprintf(" (out of memory: memory.grow was refused at the limit of %d bytes: keep less at a time, split the work, or raise the limit memory_bytes)", g.limits.MemoryBytes)
 	}
-	if fail := g.panicked(g.module.panicPlace(err) + refused); fail != nil {
+	if fail := g.panicked(err); fail != nil {
+		fail.Message += refused
 		return fail, nil
 	}
-	if name := g.module.trapFunction(err); name != "" {
-		reason += " in function " + name
-	}
-	return g.withTail(&abi.Error{Code: codeTrap, Message: reason + refused}), nil
+	return g.withTail(&abi.Error{Code: codeTrap, Message: reason + g.module.trapPlace(err) + refused}), nil
 }
 
 // isTrap tells whether a call ended by a trap of WebAssembly.

@@ -52,7 +52,7 @@ var anonymous = wazero.NewModuleConfig().WithName("").WithStartFunctions()
 func (m *module) compile(wasm []byte, folder string) (err error) {
 	config := wazero.NewRuntimeConfigCompiler().
 		WithCoreFeatures(api.CoreFeaturesV2).
-		WithDebugInfoEnabled(false). // DWARF has paths of the machine that built it; names do not need it
+		WithDebugInfoEnabled(m.plan.Lines). // it is ours: what modules bring is left out
 		WithMemoryLimitPages(wasmMaxPages)
 	if folder != "" {
 		if m.cache, err = wazero.NewCompilationCacheWithDir(folder); err != nil {
@@ -74,7 +74,7 @@ func (m *module) compile(wasm []byte, folder string) (err error) {
 	if err := serveImports(ctx, m.runtime, m.plan.Imports); err != nil {
 		return host.Errorf(host.CodeInternal, "imports of module %s: %w", m.digest, err)
 	}
-	if m.compiled, err = m.runtime.CompileModule(ctx, wasm); ofDisk(err) {
+	if m.compiled, err = m.runtime.CompileModule(ctx, m.plan.withMarks(wasm)); ofDisk(err) {
 		return fmt.Errorf("keep compiled code: %w", err)
 	} else if err != nil {
 		return invalid(host.Problem{Code: problemInvalid, Message: "the module is not valid: " + oneLine(err.Error())})

@@ -12,14 +12,14 @@ import (
 // exits. To people, and to retry policies, that is a panic as where it is caught.
 
 // panicked is the failure of a step that has said that it panics; nil: it has not.
-// place says where, for a text that does not.
-func (g *guest) panicked(place string) *abi.Error {
+// err, if it is not nil, is the trap, which may say where it was.
+func (g *guest) panicked(err error) *abi.Error {
 	mark, text, ok := g.tail.lastPanic()
 	if !ok || mark != panicMark || g.phase != phaseStep { // else what Go calls fatal
 		return nil
 	}
-	if !knowsPlace.MatchString(text) {
-		text += place
+	if err != nil && !knowsPlace.MatchString(text) {
+		text += g.module.panicPlace(err)
 	}
 	return &abi.Error{Code: codePanic, Message: text}
 }
@@ -30,51 +30,34 @@ var knowsPlace = regexp.MustCompile(`\([^()]+:[0-9]+\)$`)
 // panicMachinery begins the names of functions that a panic runs through.
 var panicMachinery = []string{"runtime.", "core::", "std::", "alloc::", "rust_", "__rust", "_ZN4core", "_ZN3std", "_RN", "(runtime.", "abort", abi.ExportStep}
 
-// panicPlace names the function that panicked, if the module has names: the first on
-// the stack that is not the runtime's.
+// panicPlace says where a panic was: file and line, if the module tells, else the
+// function, if it has names: the first on the stack that is not the runtime's.
 func (m *module) panicPlace(err error) string {
-	for name := range m.traceNames(err) {
+	frames := m.frames(err)
+	for i, f := range frames {
 		own := true
 		for _, prefix := range panicMachinery {
-			own = own && !strings.HasPrefix(name, prefix)
+			own = own && !strings.HasPrefix(f.name, prefix)
 		}
-		if _, err := strconv.Atoi(name); own && err != nil {
-			return " in function " + shortName(name)
+		if _, err := strconv.Atoi(f.name); !own || err == nil {
+			continue
 		}
+		if place := placeText(m.places(frames[i:])); place != "" {
+			return place
+		}
+		return " in function " + shortName(f.name)
 	}
 	return ""
 }
 
-// trapFunction finds the name of the function that trapped, in the stack trace.
-// "" when there is no trace.
-func (m *module) trapFunction(err error) string {
-	for name := range m.traceNames(err) {
-		return shortName(name)
+// trapPlace says where a trap was: in which function, and in which line if the module
+// tells. "" when there is no trace.
+func (m *module) trapPlace(err error) string {
+	frames := m.frames(err)
+	if len(frames) == 0 || frames[0].name == "" {
+		return ""
 	}
-	return ""
-}
-
-// traceNames goes through the functions of a stack trace, the innermost first:
-// one line for each function, as MODULE.NAME(types) types, or MODULE.$INDEX when
-// it has no name. Functions of the rewriter's are passed over: who called them is
-// meant.
-func (m *module) traceNames(err error) func(yield func(string) bool) {
-	return func(yield func(string) bool) {
-		_, trace, _ := strings.Cut(err.Error(), "wasm stack trace:\n\t")
-		for line := range strings.SplitSeq(trace, "\n\t") {
-			name := traceName(line)
-			if strings.HasPrefix(name, helperPrefix) {
-				continue
-			}
-			if index, ok := strings.CutPrefix(name, "$"); ok {
-				n, _ := strconv.ParseUint(index, 10, 32)
-				name = m.plan.functionName(uint32(n))
-			}
-			if !yield(name) {
-				return
-			}
-		}
-	}
+	return " in function " + shortName(frames[0].name) + placeText(m.places(frames))
 }
 
 // shortName bounds a guest's name for a message.

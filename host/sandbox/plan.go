@@ -25,6 +25,8 @@ type plan struct {
 
 	Extism *extism.Plugin `json:",omitempty"` // of a plugin of Extism's
 
+	Lines bool `json:",omitempty"` // traps are to say the lines of sources; see lineMarks
+
 	Restorable bool     // there is a snapshot, and GlobalValues
 	Fallback   []string // why not
 	Globals    []rewrite.Global

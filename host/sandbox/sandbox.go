@@ -68,6 +68,10 @@ type Config struct {
 	// Reference has every instance made by the guest's own code, and used once.
 	// It is slow, and for tests that hold the other ways against it.
 	Reference bool
+	// SourceLines has traps name file and line of the sources, where modules bring line
+	// tables (DWARF). Such modules take longer to compile, and each trap of theirs takes
+	// as long as rewriting the module does: it is for development.
+	SourceLines bool
 	// Spares is how many pristine instances of each module are kept or made
 	// ahead, in the background; default (0) one per core, negative none: every
 	// invocation waits for a fresh one.
@@ -96,14 +100,15 @@ type Sandbox struct {
 	cacheDir string
 	spares   int
 
-	reference bool
-	compiler  []string
-	building  *buildQueue
-	modules   modules
-	memories  *memory.Pool
-	pool      pool
-	given     int // by age, since the operating system got it
-	fill      chan filling
+	reference   bool
+	sourceLines bool
+	compiler    []string
+	building    *buildQueue
+	modules     modules
+	memories    *memory.Pool
+	pool        pool
+	given       int // by age, since the operating system got it
+	fill        chan filling
 
 	// base ends when the sandbox closes; loading and making images run in it.
 	base   context.Context
@@ -147,10 +152,10 @@ func New(_ context.Context, c Config) (*Sandbox, error) {
 		spares:   max(0, cmp.Or(c.Spares, runtime.GOMAXPROCS(0))),
 		fill:     make(chan filling, 64),
 
-		reference: c.Reference,
-		compiler:  c.Compiler,
-		building:  newBuildQueue(runtime.NumCPU()),
-		memories:  memory.New(memory.Config{KeepBytes: keepEachCore * runtime.GOMAXPROCS(0)}),
+		reference: c.Reference, sourceLines: c.SourceLines,
+		compiler: c.Compiler,
+		building: newBuildQueue(runtime.NumCPU()),
+		memories: memory.New(memory.Config{KeepBytes: keepEachCore * runtime.GOMAXPROCS(0)}),
 	}
 	s.modules.budget = cmp.Or(c.CodeBytes, defaultCodeBytes)
 	s.pool.budget = cmp.Or(c.PoolBytes, defaultPoolBytes)

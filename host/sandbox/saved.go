@@ -55,7 +55,7 @@ func compilerVersion() string {
 // folder is where a module is kept once it is built.
 func (s *Sandbox) folder(key moduleKey) string {
 	h := sha256.New()
-	_, _ = fmt.Fprintf(h, "%s\x00%s\x00%d\x00%v", buildVersion, key.digest, key.tables, s.reference)
+	_, _ = fmt.Fprintf(h, "%s\x00%s\x00%d\x00%v\x00%v", buildVersion, key.digest, key.tables, s.reference, s.sourceLines)
 	return filepath.Join(s.cacheDir, hex.EncodeToString(h.Sum(nil)))
 }
 

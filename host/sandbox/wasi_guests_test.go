@@ -59,20 +59,30 @@ func buildGuest(name, compiler string, tags []string) ([]byte, error) {
 	out := filepath.Join(scratch, "guest.wasm")
 	listed := strings.Join(tags, ",")
 	var cmd *exec.Cmd
+	compiler, debug := strings.CutSuffix(compiler, "-debug") // with the lines of sources
 	switch compiler {
 	case "go":
 		cmd = exec.Command("go", "build", "-buildmode=c-shared", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-tags="+listed, "-o", out, ".")
 		cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
 	case "tinygo":
 		cmd = exec.Command(toolchain("tinygo"), "build", "-target=wasip1", "-buildmode=c-shared", "-scheduler=none", "-gc=leaking", "-no-debug", "-tags="+strings.Join(tags, " "), "-o", out, ".")
+		if debug {
+			cmd.Args = slices.DeleteFunc(cmd.Args, func(arg string) bool { return arg == "-no-debug" })
+		}
 		cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-buildvcs=false")
 	case "rust":
 		name += "-rust"
 		// A folder for each set of features: what they make has one name.
 		target := filepath.Join(root, "build", "cargo", strings.Join(append([]string{"guest"}, tags...), "-"))
+		if debug {
+			target += "-debug"
+		}
 		out = filepath.Join(target, "wasm32-unknown-unknown", "release", strings.ReplaceAll(name, "-", "_")+".wasm")
 		cmd = exec.Command(toolchain("wasm32-cargo"), "build", "--release", "--quiet", "--features="+listed)
 		cmd.Env = append(os.Environ(), "CARGO_TARGET_DIR="+target, "CARGO_BUILD_TARGET=wasm32-unknown-unknown", "MAKEFLAGS=", "MFLAGS=")
+		if debug {
+			cmd.Env = append(cmd.Env, "CARGO_PROFILE_RELEASE_STRIP=false", "CARGO_PROFILE_RELEASE_DEBUG=line-tables-only")
+		}
 	}
 	cmd.Dir = filepath.Join(root, "testdata", "plugins", name)
 	if text, err := cmd.CombinedOutput(); err != nil {

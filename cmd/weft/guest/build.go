@@ -19,8 +19,8 @@ var ErrCompile = errors.New("it does not compile")
 
 // Options say how a project is built.
 type Options struct {
-	// Names keeps the names of functions in the module, for whoever looks for the
-	// place of a fault. It is larger then.
+	// Names keeps the names of functions and the lines of the sources in the module,
+	// for whoever looks for the place of a fault. It is larger then.
 	Names bool
 	// Out is the file to build to; "": that of [Project.Output].
 	Out string
@@ -94,7 +94,7 @@ func (p Project) buildRust(ctx context.Context, o Options, out string) error {
 		// For the project's own crate alone: another profile would have cargo build all
 		// that it depends on once more.
 		args[0] = "rustc"
-		args = append(args, "--lib", "--", "-C", "strip=none")
+		args = append(args, "--lib", "--", "-C", "strip=none", "-C", "debuginfo=line-tables-only")
 	}
 	cmd := p.command(ctx, cargo, args...)
 	var messages bytes.Buffer

@@ -63,6 +63,8 @@ type Config struct {
 	// sandbox.Config. It is not used if there is neither Data nor Code. nil: they are
 	// built in this process.
 	Compiler []string
+	// SourceLines: see sandbox.Config.
+	SourceLines bool
 	// After is the host of this process in whose place this one comes, after its
 	// store failed; it is closed. See scheduler.Config. nil: none.
 	After *Host
@@ -229,7 +231,9 @@ func (h *Host) openSandbox(ctx context.Context, cfg Config) error {
 	} else if cache, err = filepath.Abs(cache); err != nil { // the compiler runs in another folder
 		return fmt.Errorf("find the folder of compiled code: %w", err)
 	}
-	h.Sandbox, err = sandbox.New(ctx, sandbox.Config{CacheDir: cache, Compiler: compiler, Source: source{h}, Limits: cfg.Limits.Greatest(), Log: cfg.Log})
+	h.Sandbox, err = sandbox.New(ctx, sandbox.Config{
+		CacheDir: cache, Compiler: compiler, Source: source{h}, Limits: cfg.Limits.Greatest(), SourceLines: cfg.SourceLines, Log: cfg.Log,
+	})
 	if err != nil {
 		return fmt.Errorf("start the sandbox: %w", err)
 	}

@@ -25,6 +25,7 @@
 //
 //	a memory like a snapshot of 3 MiB, three quarters of it not zero
 //	renewed, after growth                 2.7
+//	shrunk, in its instance               2.7
 //	of a region kept                      210
 //	of a region kept, filled late         285
 //	newly reserved                        480

@@ -10,6 +10,9 @@ func (w *rewriter) code() ([]byte, error) {
 	stats.Functions = len(w.m.Funcs)
 	section := make([]byte, 0, len(w.m.sections[sectionCode])*5/4)
 	e := &emitter{rewriter: w, function: &w.scanner.function}
+	if w.origins != nil {
+		e.noted = w.origins.note
+	}
 	if err := w.findLeaves(); err != nil {
 		return nil, err
 	}
@@ -24,6 +27,9 @@ func (w *rewriter) code() ([]byte, error) {
 		e.unchecked = e.unchecked || w.scanner.leaf[e.index]
 		e.body()
 		section = appendBytes(section, e.b)
+		if w.origins != nil {
+			w.origins.function(len(section)-len(e.b), len(section), e.function.body.offset)
+		}
 	}
 	for _, h := range w.helpers {
 		section = appendBytes(section, w.m.helperBody(h, w.meter))
@@ -65,11 +71,12 @@ type emitter struct {
 
 	in       instruction
 	r        reader
-	dead     uint32 // of open blocks in unreachable code, and 1
-	constant int64  // of the i32.const right before, or noConstant
-	length   uint32 // the local for the length of bulk instructions
-	copied   int    // bytes of the original that are written, or replaced
-	next     int    // event
+	dead     uint32     // of open blocks in unreachable code, and 1
+	constant int64      // of the i32.const right before, or noConstant
+	length   uint32     // the local for the length of bulk instructions
+	copied   int        // bytes of the original that are written, or replaced
+	next     int        // event
+	noted    func(kept) // if it is not nil: is told where the original's code goes
 
 	blocks     []opened // of the original that are open
 	height     uint32   // open blocks, as written
@@ -194,6 +201,9 @@ func (e *emitter) at() int { return len(e.function.body.code) - len(e.r.b) }
 
 // flush writes the original code up to a position.
 func (e *emitter) flush(to int) {
+	if e.noted != nil {
+		e.noted(kept{len(e.b), e.copied, to - e.copied})
+	}
 	e.b = append(e.b, e.function.body.code[e.copied:to]...)
 	e.copied = to
 }

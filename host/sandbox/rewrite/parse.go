@@ -220,7 +220,8 @@ func Parse(wasm []byte) (*Module, error) {
 	for last := 0; len(r.b) > 0; {
 		start := r.off
 		id, size := r.byte(), r.uint(32)
-		section := &reader{off: r.off, b: r.take(size)}
+		section := &reader{off: r.off}
+		section.b = r.take(size)
 		if r.err != nil {
 			return nil, r.err
 		}
@@ -419,7 +420,8 @@ func (r *reader) importEntry() Import {
 // body reads the head of a function's code.
 func (r *reader) body() Body {
 	size := r.u32()
-	code := &reader{off: r.off, b: r.take(uint64(size))}
+	code := &reader{off: r.off}
+	code.b = r.take(uint64(size))
 	if r.err != nil {
 		return Body{}
 	}

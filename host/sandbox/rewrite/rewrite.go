@@ -131,6 +131,7 @@ type rewriter struct {
 	helperAt    map[helper]uint32 // index in helpers
 	own         []Export          // that the rewriting adds
 	extracts    bool              // takes the data segments out
+	origins     *origins          // nil: nobody asks for them
 }
 
 // Rewrite reads a module that is valid WebAssembly 2.0 and writes the metered
