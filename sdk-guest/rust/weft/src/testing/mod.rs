@@ -26,7 +26,8 @@
 //!
 //! A step that waits is answered by [`Run::post`], a sleep sets the clock forward,
 //! functions stand for [resources](Session::resource) and
-//! [children](Session::child), and failures are caught.
+//! [children](Session::child), [values in memory](Session::kv) for those of the kind
+//! `kv`, and failures are caught.
 //!
 //! It is no second engine: steps never run side by side, nothing is retried,
 //! timed, validated or durable, and schemas are not checked. What passes here
@@ -43,11 +44,14 @@
 mod calls;
 mod child;
 mod engine;
+mod kv;
 mod lists;
 mod paths;
 mod place;
 mod resource;
 mod wait;
+
+pub use kv::Values;
 
 use std::cell::RefCell;
 use std::rc::Rc;
