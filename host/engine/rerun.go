@@ -72,6 +72,7 @@ func (s *Session) beginAgain(inv *invocation) {
 			delete(inv.children, key)
 		}
 	}
+	inv.forgetFailures() // with what was read before somebody else was first
 	for id, c := range inv.asked {
 		if c.value == nil {
 			delete(inv.asked, id)

@@ -303,6 +303,14 @@ func (s *Service) Wrote(b *host.Batch) {
 	}
 }
 
+// Freed says that a tenant holds less by something else than a batch: what it holds is
+// counted anew before it is refused more.
+func (s *Service) Freed(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tenant(name).stale = true
+}
+
 // Ready has what a tenant holds known before it is asked whether it may have more:
 // the store is asked at first, and by those who would be refused.
 func (s *Service) Ready(ctx context.Context, name string) error {

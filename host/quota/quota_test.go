@@ -259,6 +259,14 @@ func TestBytes(t *testing.T) {
 	breach(t, grow(), host.QuotaJournalBytes, 100, 100, time.Second)
 	w.tick(time.Second)
 	fine(t, grow())
+
+	// What a resource keeps counts, until it is deleted.
+	store.during = nil
+	w.Wrote(&host.Batch{KV: []host.KVWrite{{Space: host.KVSpace{Tenant: "a", Resource: "shelf"}, Growth: 2000}}})
+	breach(t, grow(), host.QuotaStateBytes, 1000, 2005, 0)
+	w.tick(2 * time.Second)
+	w.Freed("a")
+	fine(t, grow())
 	store.err = errors.New("the disk is gone")
 	w.Forget("a")
 	if err := grow(); host.CodeOf(err) != host.CodeUnavailable {

@@ -28,8 +28,11 @@ type Config struct {
 	File *Table
 	// Keys seal the secrets of tenants. nil: definitions with secrets are refused.
 	Keys *Keys
-	Log  *slog.Logger
-	Now  func() time.Time // default: the clock on the wall
+	// Freed is told of a tenant whose resource is deleted, with what it kept. nil:
+	// nobody is.
+	Freed func(tenant string)
+	Log   *slog.Logger
+	Now   func() time.Time // default: the clock on the wall
 }
 
 // Service is all resources of a server: those of the operator's file and those that
@@ -322,6 +325,9 @@ func (s *Service) DeleteResource(ctx context.Context, tenant, name string) error
 	delete(s.tenants[tenant], name)
 	s.mu.Unlock()
 	s.used.forget(tenant, name)
+	if s.cfg.Freed != nil {
+		s.cfg.Freed(tenant)
+	}
 	d.close()
 	return nil
 }

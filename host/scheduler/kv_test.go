@@ -23,7 +23,6 @@ func (noKV) Operate(host.ResourceCall, host.KVSpace, host.KVData) host.KVAnswer 
 // kept is a resource that keeps numbers: "add" adds 1 and gives the sum, "see" gives it,
 // "set" is refused unless the payload is the number there, to which it adds 1.
 type kept struct {
-	noKV
 	made int64
 	sums []int64 // that adds were given
 }

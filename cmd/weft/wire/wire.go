@@ -147,7 +147,7 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 	if h.Quotas, err = quota.New(ctx, quota.Config{Store: h.Store, Limits: cfg.Limits, Now: cfg.Now}); err != nil {
 		return nil, err
 	}
-	h.Resources, err = resource.NewService(ctx, resource.Config{Store: h.Store, File: cfg.Resources, Keys: cfg.ResourceKeys, Log: cfg.Log, Now: cfg.Now})
+	h.Resources, err = resource.NewService(ctx, resource.Config{Store: h.Store, File: cfg.Resources, Keys: cfg.ResourceKeys, Freed: h.Quotas.Freed, Log: cfg.Log, Now: cfg.Now})
 	if err != nil {
 		return nil, err
 	}

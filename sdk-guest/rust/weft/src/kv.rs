@@ -237,3 +237,52 @@ fn text(map: &Value, name: &str) -> String {
         .unwrap_or_default()
         .to_owned()
 }
+
+#[cfg(all(test, not(target_arch = "wasm32")))]
+mod tests {
+    use super::{Query, kv};
+    use crate::prelude::*;
+    use crate::testing::{Session, Values};
+
+    #[derive(StartEvent)]
+    struct StartEvent;
+
+    #[step]
+    fn keep(ctx: &Context, _: StartEvent) -> Result<Stop> {
+        let shelf = ctx.kv("shelf");
+        let mut between = true;
+        let sum = shelf.update("a", |n: &mut i64| {
+            if std::mem::take(&mut between) {
+                shelf.increment("a", 10)?;
+            }
+            *n += 1;
+            Ok(())
+        })?;
+        let version = shelf.set("b", "text")?;
+        let refused = shelf.set_if("b", version - 1, "other").unwrap_err();
+        shelf.delete_if("b", version)?;
+        let page = shelf.list(&Query::default())?;
+        let keys: Vec<String> = page.items.into_iter().map(|i| i.key).collect();
+        let none: Option<i64> = shelf.get("b")?;
+        Ok(Stop::new((sum, refused.code(), keys, none, page.next)))
+    }
+
+    workflow!("keeper", resources = [kv("shelf")], steps = [keep]);
+
+    #[test]
+    fn all_of_it() {
+        let shelf = Values::default();
+        shelf.set("c", &Value::Null).unwrap();
+        let run = Session::new(&WORKFLOW)
+            .kv("shelf", &shelf)
+            .run(&())
+            .unwrap();
+        let got: (i64, String, Vec<String>, Option<i64>, String) = run.result().unwrap();
+        let keys = vec!["a".to_owned(), "c".to_owned()];
+        assert_eq!(
+            got,
+            (11, "conflict".into(), keys.clone(), None, String::new())
+        );
+        assert_eq!((shelf.keys(), shelf.get("a").unwrap()), (keys, Some(11)));
+    }
+}

@@ -26,7 +26,8 @@
 //!
 //! A step that waits is answered by [`Run::post`], a sleep sets the clock forward,
 //! functions stand for [resources](Session::resource) and
-//! [children](Session::child), and failures are caught.
+//! [children](Session::child), [values in memory](Session::kv) for those of the kind
+//! `kv`, and failures are caught.
 //!
 //! Sleeps and retries take no time: the clock of the test goes on by itself where
 //! nothing else can happen. [`Run::advance`] lets more of it pass, for a wait that is
@@ -52,6 +53,7 @@ mod definition;
 mod engine;
 mod enter;
 mod function;
+mod kv;
 mod lists;
 mod paths;
 mod place;
@@ -60,6 +62,8 @@ mod retry;
 mod schema;
 mod time;
 mod wait;
+
+pub use kv::Values;
 
 use std::cell::RefCell;
 use std::rc::Rc;
