@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
@@ -88,13 +89,15 @@ func readFlow(file string) (abi.Raw, error) {
 	if first := bytes.TrimSpace(text); len(first) > 0 && first[0] == '{' {
 		raw, err := abi.FromJSON(text)
 		if err != nil {
-			return nil, fmt.Errorf("%s is no JSON: %w", file, err)
+			return nil, fmt.Errorf("%s is no JSON: %w", file, shortened(err))
 		}
 		return raw, nil
 	}
 	var v any
 	d := yaml.NewDecoder(bytes.NewReader(text))
-	if err := d.Decode(&v); err != nil {
+	if err := d.Decode(&v); errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%s is empty: a flow is an object with the field \"steps\"", file)
+	} else if err != nil {
 		return nil, fmt.Errorf("%s is no YAML: %w", file, err)
 	}
 	if err := d.Decode(new(any)); !errors.Is(err, io.EOF) {
@@ -102,7 +105,19 @@ func readFlow(file string) (abi.Raw, error) {
 	}
 	raw, err := abi.EncodeValue(v)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w (keys are texts, and dates and bytes go into quotes)", file, err)
+		return nil, fmt.Errorf("%s: %w (keys are texts, and dates and bytes go into quotes)", file, shortened(err))
 	}
 	return raw, nil
+}
+
+// mostFault bounds what is told of a document: a path in it may be as long as it is deep.
+const mostFault = 200
+
+// shortened is an error whose message fits on two lines; its end says what is wrong.
+func shortened(err error) error {
+	text := err.Error()
+	if len(text) <= mostFault {
+		return err
+	}
+	return errors.New(strings.ToValidUTF8(text[:mostFault/2]+"..."+text[len(text)-mostFault/2:], ""))
 }

@@ -52,6 +52,23 @@ func (d *driver) await(field, value, waiter string, timeout time.Duration) (map[
 	return m, nil
 }
 
+// maxBackoff bounds a pause between two tries, unless the first is longer.
+const maxBackoff = time.Minute
+
+// pause waits before a node's retry, the first of which is 1.
+func (d *driver) pause(n *Node, retry int) error {
+	if n.Backoff == 0 {
+		return nil
+	}
+	wait := n.Backoff
+	for ; retry > 1 && wait < maxBackoff; retry-- {
+		wait = min(2*wait, maxBackoff)
+	}
+	req, err := abi.Sleep{Duration: wait}.Encode()
+	_, err = d.call(abi.ImportSleep, req, err)
+	return refused(n.Path, "its retry could not be waited for", err)
+}
+
 // function calls a function and waits for its answer.
 func (d *driver) function(n *Node, function string, in map[string]any, timeout time.Duration) (map[string]any, error) {
 	id := d.nextCall()
@@ -153,24 +170,33 @@ func (d *driver) begin(n *Node, sc *scope, group string, i int) error {
 	return d.send(n, TypeBranch, StepDrive, v)
 }
 
+// branchOutput is what an invocation of the driver came to that did a node.
+func branchOutput(n *Node, answer map[string]any) (output, error) {
+	if code, failed := answer["failed"].(string); failed {
+		message, _ := answer["error"].(string)
+		path, _ := answer["node"].(string)
+		if path == "" {
+			path = n.Path
+		}
+		final, _ := answer["final"].(bool)
+		return output{}, &failure{path: path, code: code, message: message, final: final}
+	}
+	m, _ := answer["output"].(map[string]any)
+	o, err := outputOf(m)
+	if err != nil {
+		return output{}, failf(n.Path, "its output cannot be read: %s", err)
+	}
+	return o, nil
+}
+
 // gather makes the output of a parallel node. If branches failed, the first in the
 // order of the document is why the node does.
 func gather(n *Node, answers []map[string]any) (output, error) {
 	outputs := make([]output, len(answers))
 	for i, answer := range answers {
-		if code, failed := answer["failed"].(string); failed {
-			message, _ := answer["error"].(string)
-			path, _ := answer["node"].(string)
-			if path == "" {
-				path = n.Steps[i].Path
-			}
-			final, _ := answer["final"].(bool)
-			return output{}, &failure{path: path, code: code, message: message, final: final}
-		}
-		m, _ := answer["output"].(map[string]any)
-		o, err := outputOf(m)
+		o, err := branchOutput(n.Steps[i], answer)
 		if err != nil {
-			return output{}, failf(n.Steps[i].Path, "its output cannot be read: %s", err)
+			return output{}, err
 		}
 		outputs[i] = o
 	}

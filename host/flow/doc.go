@@ -15,8 +15,8 @@
 // failure of a function into an answer. A function is called by an event of
 // [TypeInput] to its step alone, and answers by one of [TypeOutput]; both carry the
 // field [FieldCall], which the engine hands on from the one to the other. The
-// branches of a parallel node are invocations of [StepDrive] of their own, called
-// in the same way by [TypeBranch].
+// branches of a parallel node, and the later iterations of a long loop, are
+// invocations of [StepDrive] of their own, called in the same way by [TypeBranch].
 package flow
 
 import "github.com/weftrun/weft/host"
@@ -55,11 +55,11 @@ const FieldCall = "call"
 const (
 	MaxBytes      = host.MaxFlowBytes // of its canonical form
 	MaxNodes      = 1000
-	MaxDepth      = 12   // of nodes within nodes
-	MaxExpression = 4096 // bytes of one CEL expression
-	MaxIterations = 500  // of a loop
-	MaxRetries    = 100  // of a step
-	MaxNesting    = 10   // of workflows within workflows
+	MaxDepth      = 12     // of nodes within nodes
+	MaxExpression = 4096   // bytes of one CEL expression
+	MaxIterations = 10_000 // of a loop
+	MaxRetries    = 100    // of a step
+	MaxNesting    = 10     // of workflows within workflows
 	maxProblems   = 1000
 )
 

@@ -225,7 +225,7 @@ func (d *driver) caught(failed map[string]any) (abi.StepOutput, error) {
 	})
 }
 
-// branch drives one node of a parallel node.
+// branch drives one node of a parallel node, or some iterations of a loop.
 func (d *driver) branch(have map[string]any) (abi.StepOutput, error) {
 	path, _ := have["node"].(string)
 	n := d.doc.byPath[path]
@@ -235,7 +235,13 @@ func (d *driver) branch(have map[string]any) (abi.StepOutput, error) {
 	sc := &scope{input: have["input"], additional: have["additional_data"], content: have["previous_step_content"]}
 	sc.outputs, _ = have["previous_step_outputs"].(map[string]any)
 	answer := map[string]any{FieldCall: have[FieldCall], "group": have["group"], "branch": have["branch"]}
-	o, err := d.node(n, sc)
+	o, err := output{}, error(nil)
+	from, isStretch := have[fieldFrom].(int64)
+	if isStretch {
+		err = d.stretched(n, sc, from, answer)
+	} else {
+		o, err = d.node(n, sc)
+	}
 	var failed *failure
 	switch {
 	case errors.As(err, &failed) && failed.code != host.RunFuelExhausted:
@@ -243,7 +249,7 @@ func (d *driver) branch(have map[string]any) (abi.StepOutput, error) {
 		answer["final"] = failed.final
 	case err != nil:
 		return abi.StepOutput{}, err
-	default:
+	case !isStretch:
 		answer["output"] = o.value()
 	}
 	return result(TypeOutput, answer)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -130,6 +131,60 @@ func TestDriverIsDeterministic(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Retries wait twice as long each time, up to a minute.
+func TestDriverBacksOff(t *testing.T) {
+	d, problems := parsed(t, `{"steps": [{"name": "bad", "function": "p.fail", "on_error": "skip", "retries": 5, "backoff": "10s"}, {"name": "a", "function": "p.f"}]}`)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	th, res, err := perform(t, d, 0, host.Limits{})
+	if err != nil || res.Code != 0 || res.Err != nil {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	var waits []time.Duration
+	for _, call := range th.calls {
+		if req, ok := bytes.CutPrefix(call, []byte(abi.ImportSleep+" ")); ok {
+			m, err := abi.DecodeSleep(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			waits = append(waits, m.Duration)
+		}
+	}
+	if got, want := fmt.Sprint(waits), "[10s 20s 40s 1m0s 1m0s]"; got != want {
+		t.Errorf("it waits for %s, want %s", got, want)
+	}
+}
+
+// A long loop is done in stretches; what an invocation does for one is bounded.
+func TestDriverDoesLoopsInStretches(t *testing.T) {
+	d, problems := parsed(t, `{"steps": [{"name": "l", "type": "loop", "max_iterations": 10000, "steps": [{"name": "a", "function": "p.f"}]}]}`)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	th, res, err := perform(t, d, 0, host.Limits{}) // where nobody does the other stretches
+	if err != nil || res.Code != 1 || !strings.Contains(abi.Diag(res.Output), "its output cannot be read") && !strings.Contains(abi.Diag(res.Output), "no iterations") {
+		t.Fatalf("%+v, %v: %s", res, err, abi.Diag(res.Output))
+	}
+	if waits := countCalls(th, abi.ImportWait); waits != stretchCalls+1 {
+		t.Errorf("%d waits, want %d and one for the rest", waits, stretchCalls)
+	}
+	for _, from := range []int64{-1, 10000, 1 << 40} { // as no flow asks for
+		if err := (&driver{}).stretched(d.Nodes()[0], &scope{}, from, map[string]any{}); err == nil {
+			t.Errorf("iterations from %d on", from)
+		}
+	}
+}
+
+func countCalls(th *theater, im abi.Import) (n int) {
+	for _, call := range th.calls {
+		if bytes.HasPrefix(call, []byte(im+" ")) {
+			n++
+		}
+	}
+	return n
 }
 
 // A flow that burns its fuel ends by a named error.

@@ -15,7 +15,7 @@ const driveWorkers = 16
 func (d *Document) Manifest(workflow string, functions []string) *abi.Manifest {
 	one := func(typ string) abi.Slot { return abi.Slot{Kind: abi.SlotOne, Types: []string{typ}} }
 	emit := func(typ string) abi.Emit { return abi.Emit{Types: []string{typ}} }
-	calls, branches := len(d.Functions()) > 0, d.parallel()
+	calls, branches := len(d.Functions()) > 0, d.branches()
 	drive := abi.StepDecl{
 		Name: StepDrive, Accepts: []abi.Slot{one(TypeStart)}, Emits: []abi.Emit{emit(abi.TypeStop)},
 		Workers: driveWorkers, Description: "walks the flow",
@@ -80,7 +80,7 @@ func events(calls, branches bool) map[string]abi.EventDecl {
 		out[TypeOutput] = abi.EventDecl{Description: "what a function, or a branch, came to"}
 	}
 	if branches {
-		out[TypeBranch] = abi.EventDecl{Description: "begins a branch of a parallel node"}
+		out[TypeBranch] = abi.EventDecl{Description: "begins a branch of a parallel node, or further iterations of a loop"}
 	}
 	return out
 }

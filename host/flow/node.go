@@ -30,6 +30,7 @@ type Node struct {
 	Function string // of a step: PLUGIN.FUNCTION
 	Workflow string // of a step: what it runs instead
 	Retries  int
+	Backoff  time.Duration // before the first retry, twice as long before each other; 0: at once
 	OnError  OnError
 	Timeout  time.Duration // 0: none
 
@@ -157,10 +158,10 @@ func (d *Document) asks() bool {
 	return false
 }
 
-// parallel reports whether there are branches.
-func (d *Document) parallel() bool {
+// branches reports whether the driver calls itself: for branches, or for iterations.
+func (d *Document) branches() bool {
 	for _, n := range d.order {
-		if n.Kind == KindParallel {
+		if n.Kind == KindParallel || n.Kind == KindLoop {
 			return true
 		}
 	}

@@ -123,6 +123,14 @@ func (s *scope) after(o *output) *scope {
 	return &next
 }
 
+// afterAll is the scope behind several nodes.
+func (s *scope) afterAll(outputs []output) *scope {
+	for i := range outputs {
+		s = s.after(&outputs[i])
+	}
+	return s
+}
+
 // event is the body of a StepInput.
 func (s *scope) event(call string) map[string]any {
 	v := map[string]any{"input": s.input, "previous_step_content": s.content, "previous_step_outputs": s.outputs}

@@ -61,6 +61,8 @@ func TestProblems(t *testing.T) {
 		{"a workflow's timeout", `{"steps": [{"name": "a", "workflow": "w", "timeout": "1s"}]}`, "wrong_kind a"},
 		{"on_error", `{"steps": [{"name": "a", "function": "p.f", "on_error": "shrug"}]}`, "wrong_value a"},
 		{"retries", `{"steps": [{"name": "a", "function": "p.f", "retries": -1}]}`, "wrong_value a"},
+		{"a wait between tries that there are not", `{"steps": [{"name": "a", "function": "p.f", "backoff": "1s"}]}`, "wrong_value a"},
+		{"a wait that is none", `{"steps": [{"name": "a", "function": "p.f", "retries": 2, "backoff": "-1s"}]}`, "bad_duration a"},
 		{"iterations", `{"steps": [{"name": "l", "type": "loop", "max_iterations": 1000000, "steps": [` + a + `]}]}`, "wrong_value l"},
 		{"no iterations", `{"steps": [{"name": "l", "type": "loop", "max_iterations": 0, "steps": [` + a + `]}]}`, "wrong_value l"},
 		{"concurrency", `{"steps": [{"name": "p", "type": "parallel", "max_concurrency": 0, "steps": [` + a + `]}]}`, "wrong_value p"},

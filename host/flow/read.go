@@ -243,6 +243,10 @@ func (p *parser) step(f *fields, n *Node) {
 		p.problem("wrong_kind", n.Path, "%q names no function: write PLUGIN.FUNCTION", clip(n.Function))
 	}
 	n.Retries = f.integer("retries", 0, 0, MaxRetries)
+	n.Backoff = f.duration("backoff")
+	if n.Backoff > 0 && n.Retries == 0 {
+		p.problem("wrong_value", n.Path, "\"backoff\" is how long to wait before a retry, and there are none: set \"retries\"")
+	}
 	n.Timeout = f.duration("timeout")
 	if n.Timeout > 0 && n.Workflow != "" {
 		p.problem("wrong_kind", n.Path, "\"timeout\" is for functions: a workflow has one of its own, in its settings")

@@ -11,17 +11,11 @@ import (
 // sequence does nodes one after the other: each sees the outputs before it. It ends
 // early behind an output that says stop.
 func (d *driver) sequence(nodes []*Node, sc *scope) ([]output, error) {
-	outputs, _, err := d.chain(nodes, sc)
-	return outputs, err
-}
-
-// chain is sequence, with the scope behind the last node.
-func (d *driver) chain(nodes []*Node, sc *scope) ([]output, *scope, error) {
 	var outputs []output
 	for _, n := range nodes {
 		o, err := d.node(n, sc)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		outputs = append(outputs, o)
 		if o.stop {
@@ -29,7 +23,7 @@ func (d *driver) chain(nodes []*Node, sc *scope) ([]output, *scope, error) {
 		}
 		sc = sc.after(&o)
 	}
-	return outputs, sc, nil
+	return outputs, nil
 }
 
 // tell writes an event of a node to the run's stream.
@@ -118,6 +112,9 @@ func (d *driver) step(n *Node, sc *scope) (output, error) {
 			return o, err
 		}
 		if tried++; tried <= n.Retries {
+			if err := d.pause(n, tried); err != nil {
+				return output{}, err
+			}
 			continue
 		}
 		switch n.OnError {
@@ -255,77 +252,6 @@ func show(v any) string {
 		return "nothing"
 	}
 	return clip(plain(v))
-}
-
-// loop does its steps until its end condition holds: run, count, test, stop flag,
-// review, in that order.
-func (d *driver) loop(n *Node, sc *scope) (output, error) {
-	var all []output
-	count := 0
-	for count < n.MaxIterations {
-		if err := d.tell(TypeIteration, n, map[string]any{"iteration": count + 1, "max_iterations": n.MaxIterations}); err != nil {
-			return output{}, err
-		}
-		outputs, behind, err := d.chain(n.Steps, sc)
-		if err != nil {
-			return output{}, err
-		}
-		all = append(all, outputs...)
-		count++
-		if err := d.tell(TypeIterated, n, map[string]any{"iteration": count, "max_iterations": n.MaxIterations}); err != nil {
-			return output{}, err
-		}
-		over, err := d.ends(n, sc, outputs, count)
-		if err != nil {
-			return output{}, err
-		}
-		if over || outputs[len(outputs)-1].stop {
-			break
-		}
-		if count < n.MaxIterations {
-			goOn, err := d.reviewIteration(n, &outputs[len(outputs)-1], count)
-			if err != nil {
-				return output{}, err
-			}
-			if !goOn {
-				break
-			}
-		}
-		if n.Forward {
-			sc = behind
-		}
-	}
-	return container(all, "Loop %s completed %d iterations with %d total steps", n.Name, count, len(all)), nil
-}
-
-// ends tests a loop's end condition on the outputs of its last iteration.
-func (d *driver) ends(n *Node, sc *scope, outputs []output, count int) (bool, error) {
-	if n.Test == nil {
-		return false, nil
-	}
-	success, byName := true, map[string]any{}
-	for i := range outputs {
-		success = success && outputs[i].success
-		byName[outputs[i].name] = orText(outputs[i].content)
-	}
-	last := &outputs[len(outputs)-1]
-	more := map[string]any{
-		varIteration: int64(count), varMost: int64(n.MaxIterations), varSuccess: success,
-		varLast: orText(last.content), varResults: byName,
-	}
-	behind := sc
-	for i := range outputs { // a function sees the iteration's outputs as those before it
-		behind = behind.after(&outputs[i])
-	}
-	v, err := d.test(n, n.Test, behind, more)
-	if err != nil {
-		return false, err
-	}
-	over, ok := v.(bool)
-	if !ok {
-		return false, failf(n.Path, "its end condition came to %s, which is neither true nor false", show(v))
-	}
-	return over, nil
 }
 
 // holds decides a condition.

@@ -111,13 +111,18 @@ func compose(r *record, parts []part) (*version, []host.Problem) {
 		return composeFlow(r, parts)
 	}
 	settings := r.settings()
-	m := merge(r.Name, parts, &settings)
-	problems := append(m.problems, unconfigured(r, m)...)
-	if len(parts) < len(r.Plugins) {
-		return nil, problems // what the missing ones would do is not known
+	return merge(r.Name, parts, &settings).version(r, parts, nil, len(parts) < len(r.Plugins))
+}
+
+// version compiles what was merged of the parts. If some are missing, what they would
+// do is not known: then there are the problems alone.
+func (m *merger) version(r *record, parts []part, c *engine.Correlation, missing bool) (*version, []host.Problem) {
+	problems := append(m.problems, m.unconfigured(r)...)
+	if missing {
+		return nil, problems
 	}
 	events, faults := compileEvents(&m.out)
-	graph, whole := engine.Compile(&m.out)
+	graph, whole := engine.Correlated(&m.out, c)
 	problems = append(append(problems, m.placed(whole)...), faults...)
 	if len(problems) > 0 {
 		return nil, problems
@@ -130,6 +135,18 @@ func compose(r *record, parts []part) (*version, []host.Problem) {
 		}
 	}
 	return v, nil
+}
+
+// unconfigured finds the configurations of steps that there are not.
+func (m *merger) unconfigured(r *record) []host.Problem {
+	var problems []host.Problem
+	for _, step := range slices.Sorted(maps.Keys(r.Config)) {
+		if _, ok := m.owners[step]; !ok {
+			problems = append(problems, host.Problem{Code: "unknown_step", Step: clipPlain(step),
+				Message: "the settings configure step " + clipPlain(step) + ", and none of the plugins has one of that name: leave it out, or name one of " + some(m.owners)})
+		}
+	}
+	return problems
 }
 
 // some lists some of the names.

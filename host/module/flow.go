@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
@@ -256,24 +255,7 @@ func composeFlow(r *record, parts []part) (*version, []host.Problem) {
 		m.out.Timeout = quiet // people take longer than functions say
 	}
 	m.initial(r.flow.SessionState)
-	problems = append(m.problems, unconfigured(r, m)...)
-	if len(parts) < len(r.Plugins) {
-		return nil, problems
-	}
-	events, faults := compileEvents(&m.out)
-	graph, whole := engine.Correlated(&m.out, correlation)
-	problems = append(append(problems, m.placed(whole)...), faults...)
-	if len(problems) > 0 {
-		return nil, problems
-	}
-	v := &version{graph: graph, events: events, record: r, plugins: r.names(), steps: map[string]Step{}}
-	v.info = sync.OnceValues(v.describe)
-	for _, p := range all {
-		for _, step := range p.declares().Steps {
-			v.steps[step.Name] = Step{Digest: p.digest, ImageHash: p.imageHash, Config: r.Config[step.Name]}
-		}
-	}
-	return v, nil
+	return m.version(r, all, correlation, len(parts) < len(r.Plugins))
 }
 
 // initial puts what a flow's sessions begin with over the defaults of its plugins'
@@ -298,18 +280,6 @@ func (m *merger) initial(from map[string]any) {
 		return
 	}
 	m.out.State.Default = raw
-}
-
-// unconfigured finds the configurations of steps that there are not.
-func unconfigured(r *record, m *merger) []host.Problem {
-	var problems []host.Problem
-	for _, step := range slices.Sorted(maps.Keys(r.Config)) {
-		if _, ok := m.owners[step]; !ok {
-			problems = append(problems, host.Problem{Code: "unknown_step", Step: clipPlain(step),
-				Message: "the settings configure step " + clipPlain(step) + ", and none of the plugins has one of that name: leave it out, or name one of " + some(m.owners)})
-		}
-	}
-	return problems
 }
 
 // unfit finds what is wrong with the functions that a flow names, among the parts
