@@ -1,10 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
+	"encoding/json"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -19,8 +18,7 @@ const auditPatience = 2 * time.Second
 
 // auditOptions are the flags of `weft audit`.
 type auditOptions struct {
-	limit  int
-	all    bool
+	pageOptions
 	follow bool
 }
 
@@ -41,13 +39,13 @@ With --follow the newest acts are shown in the order of time, then those that co
 		Args: takes(),
 	}
 	f := cmd.Flags()
-	f.IntVar(&o.limit, "limit", defaultListed, "`N` at most, 1 to "+strconv.Itoa(maxPage))
-	f.BoolVar(&o.all, "all", false, "all there are, whatever --limit says")
+	o.flags(f)
 	f.BoolVarP(&o.follow, "follow", "f", false, "go on with what comes, until it is interrupted")
 	return clientCommand(cmd, func(ctx context.Context, r *remote, _ []string) error {
+		if err := o.check(); err != nil {
+			return err
+		}
 		switch {
-		case o.limit < 1 || o.limit > maxPage:
-			return usage("--limit %d: it is a number from 1 to %d; --all lists all there are", o.limit, maxPage)
 		case o.all && o.follow:
 			return usage("either --all or --follow")
 		case o.follow:
@@ -58,43 +56,26 @@ With --follow the newest acts are shown in the order of time, then those that co
 }
 
 func listAudit(ctx context.Context, r *remote, o auditOptions) error {
-	limit := o.limit
-	if o.all {
-		limit = maxPage
-	}
-	page, err := r.Audit(ctx, "", limit)
+	list, next, err := gather(&o.pageOptions, func(cursor string) ([]client.AuditEntry, string, error) {
+		page, err := r.Audit(ctx, cursor, o.size())
+		return page.Entries, page.Next, err
+	})
 	if err != nil {
 		return err
 	}
-	if r.json && !o.all {
-		return r.printAnswer()
-	}
-	entries := page.Entries
-	for o.all && page.Next != "" {
-		if page, err = r.Audit(ctx, page.Next, limit); err != nil {
-			return err
-		}
-		entries = append(entries, page.Entries...)
-	}
-	switch {
-	case r.json:
-		return r.printJSON(auditListing(entries))
-	case len(entries) == 0:
-		r.note("nothing was done yet")
-		return nil
-	}
+	return printList[client.AuditEntry]{
+		name: "entries", none: "nothing was done yet", rows: auditTable,
+		json: func(e *client.AuditEntry) json.RawMessage { return e.JSON },
+	}.print(r, &o.pageOptions, list, next)
+}
+
+func auditTable(entries []client.AuditEntry) *table {
 	t := &table{columns: []column{{title: "TIME"}, {title: "WHO", elastic: true}, {title: "TENANT", elastic: true}, {title: "ACT"},
 		{title: "TARGET", elastic: true}, {title: "OUTCOME"}, {title: "DETAIL", elastic: true}}}
 	for i := range entries {
 		t.add(auditCells(&entries[i].AuditEntry)...)
 	}
-	if err := r.print(t.render(r.screen.cols)); err != nil {
-		return err
-	}
-	if page.Next != "" {
-		r.note("there are more: --limit N or --all shows them")
-	}
-	return nil
+	return t
 }
 
 func auditCells(e *host.AuditEntry) []string {
@@ -103,20 +84,6 @@ func auditCells(e *host.AuditEntry) []string {
 		tenant = "-" // the server
 	}
 	return []string{stamp(time.Unix(0, e.Time)), e.Who, tenant, e.Act, e.Target, e.Outcome, e.Detail}
-}
-
-// auditListing joins the entries of several pages to one answer of the API's form.
-func auditListing(entries []client.AuditEntry) []byte {
-	var b bytes.Buffer
-	b.WriteString(`{"entries":[`)
-	for i := range entries {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.Write(entries[i].JSON)
-	}
-	b.WriteString(`],"next_cursor":null}`)
-	return b.Bytes()
 }
 
 // followAudit shows the newest entries, then those that come. Ids grow, so that each is

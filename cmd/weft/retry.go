@@ -114,7 +114,7 @@ func retryAll(ctx context.Context, r *remote, o *retryOptions) error {
 	}
 	if o.dry {
 		if r.json {
-			return r.printJSON(listing(found))
+			return r.printJSON(runList(time.Now()).joined(found))
 		}
 		r.note("%s would be retried", counted(uint64(len(found)), "run"))
 		return r.print(runTable(found, time.Now()).render(r.screen.cols))

@@ -1,8 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"strconv"
 	"strings"
@@ -12,12 +12,6 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/client"
-)
-
-// Numbers of runs: how many are listed at first, and by one request.
-const (
-	defaultListed = 20
-	maxPage       = 1000
 )
 
 // listOptions are the flags of `weft runs`.
@@ -30,8 +24,7 @@ type listOptions struct {
 	since     string
 	search    string
 	blocked   bool
-	limit     int
-	all       bool
+	pageOptions
 }
 
 func newRuns() *cobra.Command {
@@ -62,8 +55,7 @@ as a beginning. What lies between words has no meaning.`,
 	f.StringVar(&o.since, "since", "", "runs that changed within a `TIME`, such as 90m or 7d, or since 2026-11-21T09:00:00Z")
 	f.StringVar(&o.search, "search", "", "ended runs in whose error or result all words of this `TEXT` occur; WORD* is how one begins")
 	f.BoolVar(&o.blocked, "blocked", false, "runs that cannot go on without help")
-	f.IntVar(&o.limit, "limit", defaultListed, "`N` at most, 1 to "+strconv.Itoa(maxPage))
-	f.BoolVar(&o.all, "all", false, "all there are, whatever --limit says")
+	o.flags(f)
 	return clientCommand(cmd, func(ctx context.Context, r *remote, _ []string) error { return listRuns(ctx, r, o, time.Now()) })
 }
 
@@ -72,42 +64,31 @@ func listRuns(ctx context.Context, r *remote, o listOptions, now time.Time) erro
 	if err != nil {
 		return err
 	}
-	page, err := r.List(ctx, q)
+	list, next, err := gather(&o.pageOptions, func(cursor string) ([]client.Record, string, error) {
+		q.Cursor = cursor
+		page, err := r.List(ctx, q)
+		return page.Records, page.Next, err
+	})
 	if err != nil {
 		return err
 	}
-	if r.json && !o.all {
-		return r.printAnswer()
+	return runList(now).print(r, &o.pageOptions, list, next)
+}
+
+// runList shows records of runs.
+func runList(now time.Time) printList[client.Record] {
+	return printList[client.Record]{
+		name: "handlers", none: "no runs",
+		json: func(rec *client.Record) json.RawMessage { return rec.JSON },
+		rows: func(list []client.Record) *table { return runTable(list, now) },
 	}
-	records := page.Records
-	for o.all && page.Next != "" {
-		q.Cursor = page.Next
-		if page, err = r.List(ctx, q); err != nil {
-			return err
-		}
-		records = append(records, page.Records...)
-	}
-	switch {
-	case r.json:
-		return r.printJSON(listing(records))
-	case len(records) == 0:
-		r.note("no runs")
-		return nil
-	}
-	if err := r.print(runTable(records, now).render(r.screen.cols)); err != nil {
-		return err
-	}
-	if page.Next != "" {
-		r.note("there are more: --limit N or --all shows them")
-	}
-	return nil
 }
 
 // query turns the flags into the API's filters.
 func (o *listOptions) query(now time.Time) (client.ListQuery, error) {
 	q := client.ListQuery{
 		Statuses: o.statuses, Workflows: o.workflows, Version: o.version, Session: o.session, ErrorCode: o.code,
-		Text: o.search, Blocked: o.blocked, Limit: o.limit,
+		Text: o.search, Blocked: o.blocked, Limit: o.size(),
 	}
 	for _, s := range o.statuses {
 		switch host.Status(s) {
@@ -116,13 +97,10 @@ func (o *listOptions) query(now time.Time) (client.ListQuery, error) {
 			return q, usage("--status %q: it is running, completed, failed or cancelled", s)
 		}
 	}
-	if o.limit < 1 || o.limit > maxPage {
-		return q, usage("--limit %d: it is a number from 1 to %d; --all lists all there are", o.limit, maxPage)
+	err := o.check()
+	if err != nil {
+		return q, err
 	}
-	if o.all {
-		q.Limit = maxPage
-	}
-	var err error
 	q.Since, err = parseSince(o.since, now)
 	return q, err
 }
@@ -148,20 +126,6 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 		return time.Time{}, usage("--since %q: it is a time like 90m, 24h or 7d, or a point in time like 2026-11-21T09:00:00Z", text)
 	}
 	return now.Add(-d), nil
-}
-
-// listing joins the records of several pages to one answer of the API's form.
-func listing(records []client.Record) []byte {
-	var b bytes.Buffer
-	b.WriteString(`{"handlers":[`)
-	for i, rec := range records {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.Write(rec.JSON)
-	}
-	b.WriteString(`],"next_cursor":null}`)
-	return b.Bytes()
 }
 
 func runTable(records []client.Record, now time.Time) *table {

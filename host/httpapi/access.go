@@ -153,37 +153,50 @@ func (s *Server) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 		if isOpen(c.Request()) {
 			return next(c)
 		}
-		grant, err := s.enter(c.Request())
+		leave, err := s.admitted(c)
+		if leave != nil {
+			defer leave()
+		}
 		if err != nil {
 			return err
 		}
-		if grant.Leave != nil {
-			defer grant.Leave()
-		}
-		c.Set(grantKey, &grant)
-		if err := s.admit(grant.Tenant); err != nil {
-			return err
-		}
-		route := routeOf(c.Request().Method, c.Path())
-		// What is no route is answered as such by the router.
-		if least, isRoute := s.least[route]; isRoute && !s.may(&grant, least) {
-			return denied(&grant, least)
-		}
-		if grant.Done != nil {
-			ctx, cancel := context.WithCancelCause(c.Request().Context())
-			stop := context.AfterFunc(grant.Done, func() { cancel(context.Cause(grant.Done)) })
-			defer func() {
-				stop()
-				cancel(nil)
-			}()
-			c.SetRequest(c.Request().WithContext(ctx))
-		}
 		err = next(c)
-		if act := acts[route]; act != "" && s.cfg.Access != nil {
-			s.note(c, &grant, act, err)
+		if act := acts[routeOf(c.Request().Method, c.Path())]; act != "" && s.cfg.Access != nil {
+			s.note(c, grantOf(c), act, err)
 		}
 		return err
 	}
+}
+
+// admitted notes in a request what it may do, or refuses it. leave, unless it is nil, is
+// to be called at the request's end, refused or not.
+func (s *Server) admitted(c echo.Context) (leave func(), err error) {
+	entered, err := s.enter(c.Request())
+	if err != nil {
+		return nil, err
+	}
+	grant := &entered
+	c.Set(grantKey, grant)
+	if err := s.admit(grant.Tenant); err != nil {
+		return grant.Leave, err
+	}
+	// What is no route is answered as such by the router.
+	if least, isRoute := s.least[routeOf(c.Request().Method, c.Path())]; isRoute && !s.may(grant, least) {
+		return grant.Leave, denied(grant, least)
+	}
+	if grant.Done == nil {
+		return grant.Leave, nil
+	}
+	ctx, cancel := context.WithCancelCause(c.Request().Context())
+	stop := context.AfterFunc(grant.Done, func() { cancel(context.Cause(grant.Done)) })
+	c.SetRequest(c.Request().WithContext(ctx))
+	return func() {
+		stop()
+		cancel(nil)
+		if grant.Leave != nil {
+			grant.Leave()
+		}
+	}, nil
 }
 
 // may reports whether a grant is enough for a route.

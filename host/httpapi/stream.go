@@ -67,30 +67,61 @@ func parseSequence(text string) (int64, bool) {
 	return max(n, host.StreamFromRun), true
 }
 
-// streamEvents sends a handler's events as they become durable.
+// openStream is a reader's stream while it is open.
+type openStream struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+	leave  func()
+	events host.Stream
+	w      *eventWriter // nil: there is nothing to come
+}
+
+func (o *openStream) close() {
+	if o.events != nil {
+		o.events.Close()
+	}
+	o.cancel()
+	o.leave()
+}
+
+// streamEvents sends a handler's events as they become durable. Thousands of readers
+// wait in it: what it has on its stack, and its callers have on theirs, is kept small,
+// so that a collection takes the stack back to half of what the way here needed.
 func (s *Server) streamEvents(c echo.Context) error {
+	st, err := s.openStream(c)
+	if st == nil {
+		return err
+	}
+	defer st.close()
+	if err != nil || st.w == nil {
+		return err
+	}
+	return s.pump(st)
+}
+
+// openStream begins a stream and its answer. Who gets one closes it, also with an error.
+func (s *Server) openStream(c echo.Context) (*openStream, error) {
 	r := c.Request()
 	o, err := parseStream(c.QueryParams(), r.Header.Get("Last-Event-ID"))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	leave, err := s.reader(tenantOf(c))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer leave()
-	ctx, cancel := s.untilShutdown(r.Context())
-	defer cancel()
-	events, err := s.cfg.Runs.Events(ctx, tenantOf(c), param(c, "id"), o.after)
+	st := &openStream{leave: leave}
+	st.ctx, st.cancel = s.untilShutdown(r.Context())
+	events, err := s.cfg.Runs.Events(st.ctx, tenantOf(c), param(c, "id"), o.after)
 	if err != nil {
-		return orNotFound(err, textHandlerNotFound)
+		return st, orNotFound(err, textHandlerNotFound)
 	}
-	defer events.Close()
+	st.events = events
 	h := c.Response().Header()
 	if events.Ended() {
 		h.Set("Content-Type", echo.MIMEApplicationJSON)
 		c.Response().WriteHeader(http.StatusNoContent)
-		return nil
+		return st, nil
 	}
 	h.Set("Content-Type", "application/x-ndjson")
 	if o.sse {
@@ -99,26 +130,27 @@ func (s *Server) streamEvents(c echo.Context) error {
 	h.Set("Cache-Control", "no-cache")
 	h.Set("X-Accel-Buffering", "no") // of proxies that would hold events back
 	c.Response().WriteHeader(http.StatusOK)
-	w := eventWriter{c: c, o: o, rc: http.NewResponseController(c.Response())}
+	w := &eventWriter{c: c, o: o, rc: http.NewResponseController(c.Response())}
 	if w.flush() != nil {
-		return nil // the client has gone
+		return st, nil // the client has gone
 	}
 	_ = w.rc.SetReadDeadline(time.Time{}) // see boundAnswer: that time is over
-	return s.pump(ctx, events, &w)
+	st.w = w
+	return st, nil
 }
 
 // pump writes events until the stream ends. A client that has gone is no
 // error, and neither is a handler that was purged meanwhile.
-func (s *Server) pump(ctx context.Context, events host.Stream, w *eventWriter) error {
-	for {
-		batch, err := events.Next(ctx, w.patience(s.cfg.Heartbeat))
+func (s *Server) pump(st *openStream) error {
+	for w := st.w; ; {
+		batch, err := st.events.Next(st.ctx, w.patience(s.cfg.Heartbeat))
 		if len(batch) > 0 {
 			if err := w.write(batch); err != nil {
 				return err
 			}
 		}
 		switch {
-		case w.gone || errors.Is(err, io.EOF) || ctx.Err() != nil:
+		case w.gone || errors.Is(err, io.EOF) || st.ctx.Err() != nil:
 			return nil
 		case host.CodeOf(err) == host.CodeNotFound:
 			return nil
