@@ -220,7 +220,7 @@ func (d *developer) upload(ctx context.Context, file string) (host.PluginInfo, e
 		return host.PluginInfo{}, err
 	}
 	info, _, err := d.r.PutPlugin(ctx, d.p.Name, wasm)
-	return info, refusal(d.p.Name, d.r.explain(err))
+	return info, d.r.explain(refusal(d.p.Name, err)) // in this order: an explained error is a text
 }
 
 // obey does what a line of the terminal says.
