@@ -240,7 +240,7 @@ func (d *developer) upload(ctx context.Context, file string) (host.PluginInfo, e
 	if doc != nil {
 		info.Workflow = d.p.Name
 	}
-	return info, refusal(d.p.Name, d.r.explain(err))
+	return info, d.r.explain(refusal(d.p.Name, err)) // in this order: an explained error is a text
 }
 
 // flow reads the project's flow, as the files are now, and checks it with the module;

@@ -79,6 +79,7 @@ func (p page) blocks() (fenced []block, prose []string) {
 func TestCodeInPages(t *testing.T) {
 	var goBlocks, jsonBlocks, commands int
 	for _, p := range docPages(t) {
+		before := commands
 		fenced, prose := p.blocks()
 		for _, b := range fenced {
 			switch b.lang {
@@ -101,6 +102,9 @@ func TestCodeInPages(t *testing.T) {
 			if strings.HasPrefix(line, "    ") {
 				commands += checkCommand(t, p.path, i+1, line)
 			}
+		}
+		if commands > before && !knownCommands(p.path) {
+			t.Errorf("%s: it is not said who runs its commands, or why nobody does: see commandsOf in docscode_test.go", p.path)
 		}
 	}
 	if goBlocks < 5 || jsonBlocks < 3 || commands < 50 {

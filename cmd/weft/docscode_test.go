@@ -27,8 +27,8 @@ var testedElsewhere = map[string]string{
 	"diff docs/tutorial/":           "TestTutorial makes these changes",
 	"go docs/tutorial/":             "TestTutorial looks for them in the projects",
 	"rust docs/tutorial/":           "TestTutorial looks for them in the projects",
-	"console docs/journal.md":       "TestPlayedPages enters them",
-	"console docs/sessions.md":      "TestPlayedPages enters them",
+	"console docs/journal.md":       "TestLessons enters them",
+	"console docs/sessions.md":      "TestLessons enters them",
 	" README.md":                    "a go.mod: .ci/test builds the plugin of README.md by it, with Go and with TinyGo",
 	" testdata/abi/README.md":       "how a line of a list of vectors is made",
 }
@@ -40,6 +40,45 @@ var notRun = map[string]string{
 	"dockerfile": "a container, likewise; its command is looked at below",
 	"nginx":      "a proxy's settings, likewise",
 	"python":     "what a workflow looks like in LlamaIndex, for comparison",
+}
+
+// commandsOf says which test runs the commands of a page, or of all below a folder; or
+// why none does. That they and their flags are there is looked at in any case.
+var commandsOf = map[string]string{
+	"docs/tutorial/":           "TestTutorial",
+	"docs/journal.md":          "TestLessons; snapshots and retries, which take another server and failed runs: testdata/script/data.txtar and retry.txtar",
+	"docs/sessions.md":         "TestLessons, and testdata/script/sessions.txtar",
+	"plugins/":                 "TestLessons",
+	"README.md":                "TestLessons; 'make run' and 'make test' are what runs the tests; the plugin greet is built by .ci/test",
+	"docs/writing-steps.md":    "the same as in the tutorial, in short",
+	"docs/composition.md":      "testdata/script/compose.txtar",
+	"docs/flows.md":            "testdata/script/flow.txtar",
+	"docs/resources.md":        "testdata/script/resources.txtar",
+	"docs/limits.md":           "testdata/script/limits.txtar",
+	"docs/reference/":          "made of the code; the scripts of testdata/script run each command",
+	"docs/extism.md":           "orders.wasm is a reader's own; TestExtism of host/hosttest uploads such plugins",
+	"docs/guides/":             "the plugins are a reader's own; testdata/script/push.txtar and migrate.txtar",
+	"docs/operations.md":       "they take a server's data, days of it, or root; testdata/script/keys.txtar, data.txtar, migrate.txtar, runs.txtar",
+	"docs/security.md":         "testdata/script/keys.txtar",
+	"docs/performance.md":      "minutes of benchmarks; testdata/script/bench.txtar",
+	"sdk-guest/go/README.md":   "the plugin is compiled by TestBlocksInPages",
+	"sdk-guest/rust/README.md": "TestRustReadme",
+	"sdk-guest/c/README.md":    "make plugins-c builds by the same compiler, and TestLessons runs what comes out",
+	"sdk-guest/zig/README.md":  "make plugins-zig, likewise",
+}
+
+// knownCommands tells whether commandsOf has a page, or a folder above it.
+func knownCommands(path string) bool {
+	for {
+		if commandsOf[path] != "" {
+			return true
+		}
+		parent := strings.LastIndexByte(strings.TrimSuffix(path, "/"), '/')
+		if parent < 0 {
+			return false
+		}
+		path = path[:parent+1]
+	}
 }
 
 // Each block of code in a page is compiled, validated or played, or it is said above
@@ -192,7 +231,7 @@ func checkData(t *testing.T, text string) error {
 	case has("defaults"):
 		_, err := host.ParseLimits([]byte(text))
 		return err
-	case has("plugins", "settings"): // TestCompositionInPages asks a server
+	case has("plugins", "settings"): // TestLessons asks a server
 		return nil
 	case has("workflow", "steps"):
 		module := abi.WithManifest([]byte("\x00asm\x01\x00\x00\x00"), []byte(text))
@@ -222,4 +261,40 @@ func problemsError(problems []host.Problem) error {
 		return nil
 	}
 	return &host.Error{Code: host.CodeInvalidPlugin, Message: fmt.Sprint(problems), Problems: problems}
+}
+
+// Each concept has a picture, of a kind that those who show pages know.
+func TestConceptsHavePictures(t *testing.T) {
+	for _, p := range docPages(t) {
+		fenced, _ := p.blocks()
+		drawn := map[int]bool{} // by line
+		for _, b := range fenced {
+			if b.lang != "mermaid" {
+				continue
+			}
+			drawn[b.line] = true
+			if kind, _, _ := strings.Cut(strings.TrimSpace(b.text), "\n"); kind != "flowchart LR" && kind != "sequenceDiagram" {
+				t.Errorf("%s:%d: a picture of the kind %q", p.path, b.line, kind)
+			}
+		}
+		if p.path != "docs/concepts.md" {
+			continue
+		}
+		title, pictures, concepts := "", 0, 0
+		for i, line := range append(p.lines, "## ") {
+			if next, ok := strings.CutPrefix(line, "## "); ok {
+				if title != "" && pictures == 0 {
+					t.Errorf("%s: %q has no picture", p.path, title)
+				}
+				title, pictures = next, 0
+				concepts++
+			}
+			if drawn[i+1] {
+				pictures++
+			}
+		}
+		if concepts < 10 {
+			t.Errorf("%s has only %d concepts", p.path, concepts)
+		}
+	}
 }

@@ -27,7 +27,7 @@ var lessons = map[string][]string{
 	"branch":         {`Branch A complete.`, `Branch B complete.`},
 	"chain":          {`"hops":1000`},
 	"concurrent":     {`["C:q","A:q","B:q"]`},
-	"counter":        {"1\n", `"result":1`},
+	"counter":        {"1\n", `"status":"completed"`},
 	"counter-race":   {`{"count":200}`, `"count":200`},
 	"counter-rust":   {"1\n", `"status":"completed"`},
 	"flaky":          {`"attempts":3`, `"status":"failed"`},
@@ -57,11 +57,18 @@ var notPlayed = map[string]string{
 	"fetch-rust":   "likewise",
 }
 
-// TestLessons runs the commands of each example's README, against a server that serves
-// the examples as TinyGo, Rust, C and Zig have built them.
+// TestLessons runs the commands of each example's README, and those of other pages that
+// need a server with the examples: as TinyGo, Rust, C and Zig have built them.
 func TestLessons(t *testing.T) {
 	dir, plugins := lessonFolder(t)
 	server := hosttest.Serve(t, t.TempDir(), "--examples="+plugins)
+	t.Run("README.md", func(t *testing.T) { playMainReadme(t, dir, server.URL) })
+	t.Run("compositions", func(t *testing.T) { putCompositions(t, server.URL) })
+	for _, p := range docPages(t) {
+		if slices.Contains(playedPages, p.path) {
+			t.Run(filepath.Base(p.path), func(t *testing.T) { playPage(t, p, server.URL) })
+		}
+	}
 	folders, err := os.ReadDir(filepath.Join(hosttest.Root(), "plugins"))
 	if err != nil {
 		t.Fatal(err)
@@ -86,6 +93,34 @@ func TestLessons(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// playMainReadme runs what README.md says to enter.
+func playMainReadme(t *testing.T, dir, url string) {
+	if err := os.Symlink(filepath.Dir(weftProgram()), filepath.Join(dir, "bin")); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(hosttest.Root(), "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var commands []string
+	for line := range strings.Lines(string(text)) {
+		command, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "    ")
+		named := strings.HasPrefix(command, "curl ") || strings.HasPrefix(command, "bin/weft run ") || strings.HasPrefix(command, "bin/weft inspect ")
+		if ok && named && !strings.Contains(command, "greet") { // that one is built by .ci/test
+			commands = append(commands, command)
+		}
+	}
+	if len(commands) < 7 {
+		t.Errorf("only %d commands were found", len(commands))
+	}
+	said := playReadme(t, dir, url, commands)
+	for _, part := range []string{`"result":1`, `"words":6`, `"type":"StopEvent"`, "steps", "merge: 1 done"} {
+		if !strings.Contains(said, part) {
+			t.Errorf("the commands have not printed %s, but\n%s", part, said)
+		}
 	}
 }
 
@@ -173,7 +208,7 @@ func playReadme(t *testing.T, dir, url string, commands []string) string {
 		if bytes.HasPrefix(said, []byte(`{"detail"`)) {
 			t.Errorf("%s: %s", command, said)
 		}
-		if found := handlerID.FindSubmatch(said); found != nil && id == "ID" {
+		if found := handlerID.FindSubmatch(said); found != nil && strings.Contains(command, "run-nowait") {
 			id = string(found[1])
 		}
 		waitForEnd(t, url, id, command)
@@ -189,7 +224,7 @@ func waitForEnd(t *testing.T, url, id, command string) {
 	if id == "ID" || !strings.Contains(command, "/events/"+id) || strings.Contains(command, "after_sequence") || strings.Contains(command, `"manager"`) {
 		return
 	}
-	resp, err := http.Get(url + "/events/" + id + "?after_sequence=-1")
+	resp, err := http.Get(url + "/events/" + id + "?sse=false&after_sequence=-1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,9 +243,9 @@ func weftProgram() string {
 	return filepath.Join(hosttest.Root(), "bin", "weft")
 }
 
-// A composition that a page shows is one that a server would take, if it had its plugins.
-func TestCompositionInPages(t *testing.T) {
-	server := hosttest.Serve(t, t.TempDir())
+// putCompositions: a composition that a page shows is one that a server would take, if
+// it had its plugins.
+func putCompositions(t *testing.T, url string) {
 	found := 0
 	for _, p := range docPages(t) {
 		fenced, _ := p.blocks()
@@ -219,7 +254,7 @@ func TestCompositionInPages(t *testing.T) {
 				continue
 			}
 			found++
-			req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, server.URL+"/workflows/hello", strings.NewReader(b.text))
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, url+"/workflows/hello", strings.NewReader(b.text))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -243,22 +278,13 @@ func TestCompositionInPages(t *testing.T) {
 // playedPages are pages beside the tutorial whose terminals are played.
 var playedPages = []string{"docs/journal.md", "docs/sessions.md"}
 
-// TestPlayedPages enters the commands of pages on a server that serves the examples.
-func TestPlayedPages(t *testing.T) {
-	_, plugins := lessonFolder(t)
-	server := hosttest.Serve(t, t.TempDir(), "--examples="+plugins)
-	for _, p := range docPages(t) {
-		if !slices.Contains(playedPages, p.path) {
-			continue
-		}
-		t.Run(strings.ReplaceAll(p.path, "/", "_"), func(t *testing.T) {
-			r := &reader{t: t, page: p, home: t.TempDir(), screens: map[string]*screen{}, counts: map[string]int{},
-				ports: []string{"127.0.0.1:8080", strings.TrimPrefix(server.URL, "http://")}}
-			r.env = []string{"HOME=" + r.home, "PATH=" + filepath.Dir(weftProgram()) + ":" + os.Getenv("PATH"), "WEFT_SERVER=" + server.URL}
-			r.play()
-			if len(r.counts) == 0 {
-				t.Error("no command was found")
-			}
-		})
+// playPage enters the commands of a page.
+func playPage(t *testing.T, p page, url string) {
+	r := &reader{t: t, page: p, home: t.TempDir(), screens: map[string]*screen{}, counts: map[string]int{},
+		ports: []string{"127.0.0.1:8080", strings.TrimPrefix(url, "http://")}}
+	r.env = []string{"HOME=" + r.home, "PATH=" + filepath.Dir(weftProgram()) + ":" + os.Getenv("PATH"), "WEFT_SERVER=" + url}
+	r.play()
+	if len(r.counts) == 0 {
+		t.Error("no command was found")
 	}
 }

@@ -85,20 +85,13 @@ func cleanMachine(t *testing.T, p page) *reader {
 	if err := os.MkdirAll(filepath.Join(home, "bin"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	// The sources, for those who build weft, and the toolchain's cargo, whose name and
-	// target are others than those of a user's own.
+	// The sources are for those who build weft.
 	for name, target := range map[string]string{"weft": hosttest.Root(), "bin/weft": weft} {
 		if err := os.Symlink(target, filepath.Join(home, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	cargo = slices.DeleteFunc(cargo, func(arg string) bool { return arg == "--quiet" })
-	if cargo[0] != "cargo" {
-		shim := "#!/bin/sh\nif [ \"$1\" = test ]; then shift; exec " + strings.Join(cargo, " ") + " \"$@\"; fi\nexec wasm32-cargo \"$@\"\n"
-		if err := os.WriteFile(filepath.Join(home, "bin", "cargo"), []byte(shim), 0o777); err != nil {
-			t.Fatal(err)
-		}
-	}
+	cargoShims(t, filepath.Join(home, "bin"), filepath.Join(root, "tutorial-cargo"), cargo)
 	address, other := freePort(t), freePort(t)
 	m := &reader{
 		t: t, page: p, home: home, screens: map[string]*screen{}, counts: map[string]int{},
@@ -107,15 +100,35 @@ func cleanMachine(t *testing.T, p page) *reader {
 	m.env = append(m.env, "HOME="+home, "PATH="+filepath.Join(home, "bin")+":"+os.Getenv("PATH"), "TMPDIR="+t.TempDir(),
 		"LANG=C.UTF-8", "TERM=dumb", "GOPROXY=off", "GOWORK=off", "CARGO_NET_OFFLINE=true",
 		"WEFT_ADDR=127.0.0.1:"+address, "WEFT_SERVER=http://127.0.0.1:"+address)
-	if os.Getenv("WEFT_COLD") == "" {
-		m.env = append(m.env, "CARGO_TARGET_DIR="+filepath.Join(root, "cargo"))
-		m.env = append(m.env, caches(t)...)
-	}
+	m.env = append(m.env, caches(t)...)
 	return m
 }
 
-// caches are where the compilers of this machine keep what they have built, and where
-// those of them are that a home has.
+// cargoShims puts programs before cargo. The toolchain's has another name and needs a
+// target to be named for unit tests, which a user's own does not. And what cargo builds in
+// a project's folder target, which goes with the project, is kept from time to time.
+func cargoShims(t *testing.T, bin, targets string, test []string) {
+	t.Helper()
+	begin := "#!/bin/sh\n"
+	if os.Getenv("WEFT_COLD") == "" {
+		begin += "export CARGO_TARGET_DIR=\"" + targets + "/$(basename \"$(pwd -P)\")\"\n"
+	}
+	program, err := exec.LookPath(test[0])
+	if err != nil {
+		return // there is no Rust on this machine: the page says what one sees then
+	}
+	args := slices.DeleteFunc(slices.Clone(test[1:]), func(arg string) bool { return arg == "--quiet" })
+	shim := begin + "if [ \"$1\" = test ]; then shift; exec '" + program + "' " + strings.Join(args, " ") + " \"$@\"; fi\nexec '" + program + "' \"$@\"\n"
+	for _, name := range []string{"cargo", filepath.Base(test[0])} {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte(shim), 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// caches are where the compilers of this machine keep what they have built (but for
+// WEFT_COLD), where Go has the modules of which weft is made, as there is no network, and
+// where those compilers are that a home has.
 func caches(t *testing.T) []string {
 	t.Helper()
 	out, err := exec.Command("go", "env", "GOCACHE", "GOMODCACHE").Output()
@@ -123,12 +136,15 @@ func caches(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	found := strings.Fields(string(out))
-	env := []string{"GOCACHE=" + found[0], "GOMODCACHE=" + found[1]}
+	env, dirs := []string{"GOMODCACHE=" + found[1]}, map[string]string{"RUSTUP_HOME": ".rustup", "CARGO_HOME": ".cargo"}
+	if os.Getenv("WEFT_COLD") == "" {
+		env, dirs["XDG_CACHE_HOME"] = append(env, "GOCACHE="+found[0]), ".cache"
+	}
 	user, err := os.UserHomeDir()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, dir := range map[string]string{"XDG_CACHE_HOME": ".cache", "RUSTUP_HOME": ".rustup", "CARGO_HOME": ".cargo"} {
+	for name, dir := range dirs {
 		if value := os.Getenv(name); value != "" {
 			env = append(env, name+"="+value)
 		} else if _, err := os.Stat(filepath.Join(user, dir)); err == nil {

@@ -14,6 +14,8 @@ type HumanResponseEvent struct {
 }
 
 // What sdk-guest/go/README.md shows. It is compiled, and not run.
+//
+//nolint:ineffassign // the page shows calls, not what becomes of their errors
 func ExampleNewSession_readme() {
 	session := wefttest.NewSession(
 		wefttest.Child("pay", func(p Payment) (string, error) { return "paid", nil }), // stands for a workflow

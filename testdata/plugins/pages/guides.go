@@ -17,3 +17,6 @@ func countVowels(_ *weft.Context[weft.Untyped], ev StartEvent) (weft.Stop, error
 	}
 	return weft.Result(map[string]int{"count": count}), nil
 }
+
+// They are compiled, and not run.
+var _ = []any{countVowels}

@@ -30,3 +30,6 @@ func defineReadme() {
 		weft.Step("tidy", tidy, weft.Catches(weft.Cancelled, weft.TimedOut)),
 		weft.Step("transfer", transfer, weft.Atomic()))
 }
+
+// They are compiled, and not run.
+var _ = []any{defineReadme}

@@ -20,3 +20,6 @@ func ask(ctx *weft.Context[weft.Untyped], ev StartEvent) (weft.Stop, error) {
 	answer, err := ctx.LLM("llm").Chat(weft.User("Why is the sky blue?"))
 	return weft.Result(answer), err
 }
+
+// They are compiled, and not run.
+var _ = []any{ask}

@@ -8,6 +8,7 @@ import (
 
 // Of sdk-guest/go/README.md.
 
+//nolint:ineffassign,staticcheck // the page shows the calls, not what becomes of their errors
 func waits(ctx *weft.Context[weft.Untyped], _ StartEvent) error {
 	answer, err := weft.Wait[HumanResponseEvent](ctx,
 		weft.For("manager"), // a name, for people and for retries
@@ -24,6 +25,7 @@ func children(ctx *weft.Context[weft.Untyped], items []string) error {
 	return err
 }
 
+//nolint:ineffassign,staticcheck // the page shows the calls, not what becomes of their errors
 func resources(ctx *weft.Context[weft.Untyped], payload, anything any) error {
 	answer, err := ctx.HTTP("crm").Get("customers/7")    // asked for by weft.Resource{Name: "crm", Kind: "http"}
 	err = ctx.Call("crm", "request", payload, &anything) // a resource of any kind
@@ -37,3 +39,6 @@ var policy = weft.Step("transfer", transfer,
 		weft.ExponentialJitter(time.Second, 2, time.Minute, time.Second),
 		// whichever comes first:
 		weft.Attempts(5), weft.GiveUpAfter(time.Hour)))
+
+// They are compiled, and not run.
+var _ = []any{waits, children, resources, policy}

@@ -24,7 +24,11 @@ mod resources {
     fn looks() {
         let answer = |_: &str, r: HttpRequest| {
             let body = Bytes(r.path.into_bytes());
-            Ok(HttpResponse { status: 200, body, ..HttpResponse::default() })
+            Ok(HttpResponse {
+                status: 200,
+                body,
+                ..HttpResponse::default()
+            })
         };
         let session = weft::testing::Session::new(&WORKFLOW).resource("crm", answer);
         let customer = "7".into();
@@ -36,6 +40,7 @@ mod resources {
 /// Of docs/resources.md, too.
 #[expect(dead_code, reason = "it is compiled, and there is no model to ask")]
 fn ask(ctx: &Context) -> Result<String> {
-    let answer = ctx.llm("llm").chat(&ChatRequest::new().user("Why is the sky blue?"))?;
+    let request = weft::llm::ChatRequest::new().user("Why is the sky blue?");
+    let answer = ctx.llm("llm").chat(&request)?;
     Ok(answer.content)
 }
