@@ -52,6 +52,7 @@ mod definition;
 mod engine;
 mod enter;
 mod function;
+mod life;
 mod lists;
 mod paths;
 mod place;
