@@ -72,7 +72,7 @@ impl Checker {
     }
 
     /// Whether events of the type come without a step.
-    fn from_outside(&self, kind: &'static EventType) -> bool {
+    fn comes_from_outside(&self, kind: &'static EventType) -> bool {
         kind.name() == "StepFailedEvent"
             || matches!(kind.kind(), EventKind::Start | EventKind::HumanResponse)
             || self.steps.iter().any(|s| Self::waits(s, kind))
@@ -112,13 +112,13 @@ impl Checker {
                     fits(t) && (t.name() == kind.name() || t.is_one_of(&[kind]).is_some())
                 });
                 let made = |t: &'static EventType| {
-                    self.from_outside(t)
+                    self.comes_from_outside(t)
                         || self
                             .steps
                             .iter()
                             .any(|s| self.gives(s).iter().any(|given| given.name() == t.name()))
                 };
-                if !fed.any(made) && !self.from_outside(kind) {
+                if !fed.any(made) && !self.comes_from_outside(kind) {
                     problems.push(format!("step {} accepts {}, but no step emits it: let a step emit it, or give it the kind \"human_response\" if it comes from outside", step.name, kind.name()));
                 }
             }

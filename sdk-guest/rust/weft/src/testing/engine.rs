@@ -9,14 +9,13 @@ use std::rc::{Rc, Weak};
 use super::calls::Exchange;
 use super::child;
 use super::lists::{self, List};
-use super::retry::Failure;
 use super::wait::{Pending, Suspended};
 use super::{Place, Record, Streamed};
 use crate::boundary::{Answer, native};
 use crate::cbor::{Decoder, Encoder};
 use crate::error::{Error, Result};
 use crate::event::{EventKind, EventType};
-use crate::failure::{Catches, Exception, StepFailed};
+use crate::failure::Catches;
 use crate::step::{Shape, StepDecl};
 use crate::value::{Raw, Value};
 use crate::workflow::{self, Workflow};
@@ -54,11 +53,11 @@ pub struct World {
     /// What a function has given that a test calls.
     pub output: Option<Value>,
     /// Whether its parent knows that it is over.
-    told: bool,
+    pub told: bool,
     id: String,
-    joins: BTreeMap<usize, Vec<Event>>,
+    pub joins: BTreeMap<usize, Vec<Event>>,
     events: u64,
-    invocations: u64,
+    pub invocations: u64,
 }
 
 /// An event.
@@ -106,7 +105,7 @@ pub struct Invocation {
 }
 
 /// What came of an invocation.
-enum Outcome {
+pub enum Outcome {
     Gave(Vec<u8>),
     Failed(Error),
     Waits,
@@ -210,152 +209,6 @@ impl World {
         world
     }
 
-    /// Whether it has its result, or has failed.
-    pub fn is_over(&self) -> bool {
-        self.stop.is_some() || self.failed.is_some()
-    }
-
-    /// Whether something of it can go on.
-    pub fn is_ready(&self) -> bool {
-        let over = self.is_over();
-        !over && (!self.queue.is_empty() || self.is_cleaned()) || over && !self.told
-    }
-
-    /// Whether nothing is left of the cleaning up.
-    fn is_cleaned(&self) -> bool {
-        let left = !self.queue.is_empty() || !self.waiters.is_empty() || !self.delayed.is_empty();
-        self.ending.is_some() && !left
-    }
-
-    /// Ends a run that has been cleaned up after.
-    fn conclude(&mut self) {
-        if !self.is_over() && self.is_cleaned() {
-            self.failed = self.ending.take();
-        }
-    }
-
-    /// Whether it is over, and that was not told yet. Its children end with it.
-    fn has_news(&mut self) -> bool {
-        if !self.is_over() || self.told {
-            return false;
-        }
-        self.told = true;
-        self.forget();
-        true
-    }
-
-    /// Drops all that is under way.
-    pub fn forget(&mut self) {
-        self.queue.clear();
-        self.waiters.clear();
-        self.delayed.clear();
-        self.kept.clear();
-        self.joins.clear();
-        self.buffers.clear();
-        self.deadline = None;
-        for child in &self.children {
-            if let Ok(mut child) = child.try_borrow_mut() {
-                if !child.is_over() {
-                    child.clean_up(Error::new("cancelled", "the parent has ended"));
-                }
-            }
-        }
-    }
-
-    /// Begins an attempt, or goes on with one that has waited.
-    fn begin(&mut self, invocation: &mut Invocation) {
-        let now = self.place.root.borrow().clock;
-        if invocation.number == 0 {
-            self.invocations += 1;
-            invocation.number = self.invocations;
-            invocation.began = now;
-        }
-        if invocation.due > 0 || invocation.attempt == 0 {
-            invocation.attempt += 1;
-            invocation.due = 0;
-            invocation.tried = now;
-        }
-    }
-
-    /// Takes what came of an invocation.
-    fn came(&mut self, invocation: Invocation, outcome: Outcome) {
-        match outcome {
-            Outcome::Waits => self.waiters.push(invocation),
-            Outcome::Failed(error) => self.fail(invocation, error),
-            Outcome::Gave(output) => match self.take(&invocation, &output) {
-                Ok(()) => self.release(&invocation.list),
-                Err(error) => self.fail(invocation, error),
-            },
-        }
-    }
-
-    /// Tries an invocation again that has failed, hands its failure to the step that
-    /// catches it, or ends the run with it.
-    pub fn fail(&mut self, mut invocation: Invocation, error: Error) {
-        let now = self.place.root.borrow().clock;
-        let elapsed = now - invocation.began;
-        let extras = self.steps()[invocation.step].extras;
-        let again = extras.and_then(|e| e.retry).and_then(|policy| {
-            let failure = Failure {
-                error: &error,
-                attempt: invocation.attempt,
-                elapsed,
-            };
-            failure.wait_before_next(&policy(), &mut self.place.root.borrow_mut())
-        });
-        if let Some(wait) = again {
-            invocation.record.clear();
-            invocation.printed = 0;
-            invocation.pending = Pending::Nothing;
-            invocation.last_error = Some(error);
-            invocation.due = now.saturating_add(wait).max(1);
-            self.delayed.push(invocation);
-            return;
-        }
-        match self.catcher(invocation.step, &invocation.lineage) {
-            Some(catcher) if self.ending.is_none() => {
-                let step = self.steps()[invocation.step].name;
-                self.enqueue_failure(catcher, Some(&invocation), step, &error, elapsed);
-            }
-            _ if self.ending.is_some() => {}
-            _ => self.failed = Some(error),
-        }
-        self.release(&invocation.list);
-    }
-
-    /// Invokes a step that catches with a failure: that of an invocation, or of the run.
-    pub fn enqueue_failure(
-        &mut self,
-        catcher: usize,
-        failed: Option<&Invocation>,
-        step: &str,
-        error: &Error,
-        elapsed: i64,
-    ) {
-        let failure = StepFailed {
-            step_name: step.to_owned(),
-            exception: Exception {
-                exception_type: error.code().to_owned(),
-                exception_message: error.message().to_owned(),
-            },
-            attempts: failed.map_or(0, |i| i.attempt),
-            elapsed_seconds: elapsed as f64 / 1e9,
-            input_event: failed.and_then(|i| i.shown().ok()),
-        };
-        let list = failed.and_then(|i| i.list.clone());
-        let mut lineage = failed.map(|i| i.lineage.clone()).unwrap_or_default();
-        *lineage.entry(catcher).or_default() += 1;
-        let body = Raw::of(&failure).unwrap_or_default();
-        let event = self.event("StepFailedEvent", body, list.clone(), lineage.clone());
-        self.enqueue(Invocation {
-            step: catcher,
-            trigger: vec![event],
-            list,
-            lineage,
-            ..Invocation::default()
-        });
-    }
-
     pub fn steps(&self) -> &'static [StepDecl] {
         self.workflow.steps()
     }
@@ -393,7 +246,7 @@ impl World {
     }
 
     /// Takes what an invocation gave: nothing, an event or a list.
-    fn take(&mut self, invocation: &Invocation, output: &[u8]) -> Result<()> {
+    pub fn take(&mut self, invocation: &Invocation, output: &[u8]) -> Result<()> {
         let decl = &self.steps()[invocation.step];
         let mut decoder = Decoder::new(output);
         if decoder.null() {
@@ -424,7 +277,7 @@ impl World {
 
     /// The step that catches the failures of another: one that names it, or one
     /// that catches all; and that has not done so too often on the way.
-    fn catcher(&self, failed: usize, lineage: &Lineage) -> Option<usize> {
+    pub fn catcher(&self, failed: usize, lineage: &Lineage) -> Option<usize> {
         let name = self.steps()[failed].name;
         let catches = |d: &StepDecl| d.extras.map_or(Catches::Nothing, |e| e.catches);
         let find = |fits: &dyn Fn(Catches) -> bool| {
@@ -598,7 +451,7 @@ impl Event {
 
 impl Invocation {
     /// What it was called with, as a catching step sees it.
-    fn shown(&self) -> Result<Value> {
+    pub fn shown(&self) -> Result<Value> {
         let show = |event: &Event| {
             let value = event.body.read()?;
             Ok(Value::map([

@@ -54,6 +54,7 @@ mod engine;
 mod enter;
 mod function;
 mod kv;
+mod life;
 mod lists;
 mod paths;
 mod place;
