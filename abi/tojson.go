@@ -19,7 +19,12 @@ func ToJSON(r Raw) ([]byte, error) {
 // at them. [FromJSON] gives the value back. The error, a *[DataError], is that
 // of [Canonical]; dst is then returned as it was.
 func AppendJSON(dst []byte, r Raw) ([]byte, error) {
-	r, err := Canonical(r, MaxValueDepth)
+	return defaultsWith(MaxValueDepth).AppendJSON(dst, r)
+}
+
+// AppendJSON is the function [AppendJSON] under these limits.
+func (l Limits) AppendJSON(dst []byte, r Raw) ([]byte, error) {
+	r, err := l.Canonical(r)
 	if err != nil {
 		return dst, err
 	}

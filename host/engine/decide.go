@@ -192,7 +192,9 @@ func (s *Session) decidePost(e *Entry, t PostEvent) (decision, error) {
 	}
 	ev := sanitized(t.Event)
 	if s.overflows(r, parcel{[]abi.Event{ev}, t.Step, r.outermost.leadsTo}) {
-		return decision{}, host.Errorf(host.CodeLimitExceeded, "the run keeps %d events that no step has waited for yet (limit inbox_events): try again later", r.inbox.size)
+		full := host.Errorf(host.CodeLimitExceeded, "the run keeps %d events that no step has waited for yet (limit inbox_events): try again later", r.inbox.size)
+		full.RetryAfter = 1e9 // a second
+		return decision{}, full
 	}
 	e.Kind, e.RunID, e.Event, e.Step = EntryPost, t.RunID, &ev, t.Step
 	return decision{entry: e}, nil

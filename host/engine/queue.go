@@ -79,7 +79,9 @@ func (s *Session) notBegun(runID string) error {
 // decideQueue decides a start that has to wait.
 func (s *Session) decideQueue(e *Entry, part *StartPart) (decision, error) {
 	if n := s.turns.line.Len(); n >= part.Limits.QueuedStarts {
-		return decision{}, host.Errorf(host.CodeLimitExceeded, "%d starts wait for session %s already (limit queued_starts): try again later", n, clip(s.key.Session))
+		full := host.Errorf(host.CodeLimitExceeded, "%d starts wait for session %s already (limit queued_starts): try again later", n, clip(s.key.Session))
+		full.RetryAfter = 1e9 // a second
+		return decision{}, full
 	}
 	e.Kind, e.Start = EntryQueue, part
 	return decision{entry: e}, nil

@@ -131,10 +131,15 @@ func (f *Front) refuse(w http.ResponseWriter, r *http.Request, why *host.Error) 
 	}
 }
 
-// setRetryAfter tells a client when to try again, if that is known.
+// setRetryAfter tells a client when to try again, if that is known, or a second
+// later if all that is known is that it should.
 func setRetryAfter(h http.Header, e *host.Error) {
-	if e.RetryAfter > 0 {
-		seconds := (e.RetryAfter + time.Second - 1) / time.Second
+	after := e.RetryAfter
+	if after <= 0 && e.Code == host.CodeUnavailable {
+		after = time.Second
+	}
+	if after > 0 {
+		seconds := (after + time.Second - 1) / time.Second
 		h.Set("Retry-After", strconv.FormatInt(int64(seconds), 10))
 	}
 }

@@ -162,13 +162,16 @@ func (s *Server) getState(c echo.Context) error {
 	return s.sendValue(c, v.Value)
 }
 
-// sendValue answers one value.
+// sendValue answers one value of a state, which may be larger than any message.
 func (s *Server) sendValue(c echo.Context, raw abi.Raw) error {
 	if prefersCBOR(c.Request()) {
 		return send(c, http.StatusOK, cborType, raw)
 	}
 	return withBuffer(
-		func(dst []byte) ([]byte, error) { return appendRaw(dst, raw) },
+		func(dst []byte) ([]byte, error) {
+			limits := abi.Limits{MaxBytes: len(raw), MaxDepth: abi.MaxValueDepth, MaxElements: 2 * len(raw), MaxText: len(raw)}
+			return limits.AppendJSON(dst, raw)
+		},
 		func(b []byte) error { return send(c, http.StatusOK, echo.MIMEApplicationJSON, b) })
 }
 

@@ -169,6 +169,22 @@ func TestState(t *testing.T) {
 	}
 }
 
+// A state may be larger than any message: it is answered whole.
+func TestStateLargerThanAMessage(t *testing.T) {
+	part := strings.Repeat("a", abi.DefaultLimits.MaxText-1)
+	f := newFake(t)
+	f.sessions.state = abi.Raw{0x83} // a list of three
+	for range 3 {
+		f.sessions.state = append(f.sessions.state, json2raw(t, `"`+part+`"`)...)
+	}
+	h := newServer(t, f).Handler()
+	for _, method := range []string{"GET", "PATCH"} {
+		if w := call(t, h, method, "/sessions/s/state", "{}"); w.Code != http.StatusOK || w.Body.Len() != 3*len(part)+10 {
+			t.Errorf("%s: %d with %d bytes", method, w.Code, w.Body.Len())
+		}
+	}
+}
+
 // TestPatchState: what a body asks for by its type, and what it is made on.
 func TestPatchState(t *testing.T) {
 	f := newFake(t)

@@ -223,6 +223,10 @@ func TestStartErrorsOfTheHost(t *testing.T) {
 	if got := call(t, h, "POST", "/workflows/plain/run", "{}").Header().Get("Retry-After"); got != "2" {
 		t.Errorf("Retry-After = %q", got)
 	}
+	f.startErr = &host.Error{Code: host.CodeUnavailable, Message: "the store does not work"}
+	if got := call(t, h, "POST", "/workflows/plain/run", "{}").Header().Get("Retry-After"); got != "1" {
+		t.Errorf("Retry-After when nothing is known = %q", got)
+	}
 	f.startErr = io.ErrUnexpectedEOF
 	if got := wantError(t, call(t, h, "POST", "/workflows/plain/run", "{}"), 500, host.CodeInternal); got != "internal error" {
 		t.Errorf("detail = %q", got)
