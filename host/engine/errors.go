@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
 )
 
 // Errors of [Session.Reduce] beside [*abi.Error] (the guest's mistake, to be
@@ -21,6 +22,26 @@ var (
 	// and says too little of it. The caller is to find out the rest and ask again.
 	ErrUnresolved = errors.New("the child's workflow, or the resource, is not resolved")
 )
+
+// Exhausted is in the chain of the refusal of a call that an attempt may not make as
+// its invocation has used up a limit (suspensions, record_bytes): whatever it would do
+// next, it could not go on. Answers that say limit_exceeded have none: they are of one
+// call, and the guest's to handle.
+type Exhausted struct{ Err *abi.Error }
+
+// Error implements error.
+func (e *Exhausted) Error() string { return e.Err.Error() }
+
+// Unwrap gives the guest's error.
+func (e *Exhausted) Unwrap() error { return e.Err }
+
+// exhausted refuses the calls of an invocation for good.
+func exhausted(format string, args ...any) error {
+	no := false
+	err := refusal(host.RunLimitExceeded, format, args...)
+	err.Retryable = &no
+	return &Exhausted{err}
+}
 
 // errCorrupt is in the chain of every error of [Session.Fold].
 var errCorrupt = errors.New("corrupt journal")

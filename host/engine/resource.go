@@ -96,10 +96,7 @@ func (s *Session) decideResource(e *Entry, inv *invocation, req CallResource) (d
 		return decision{response: Response{Value: c.value}}, nil
 	}
 	if most := inv.run.limits.RecordBytes; inv.askedBytes > most {
-		no := false
-		err := refusal(host.RunLimitExceeded, "the calls of resources that step %s has made, and their answers, exceed %d bytes (limit record_bytes)", inv.step.name, most)
-		err.Retryable = &no
-		return decision{}, err
+		return decision{}, exhausted("the calls of resources that step %s has made, and their answers, exceed %d bytes (limit record_bytes)", inv.step.name, most)
 	}
 	if req.Mode == "" {
 		return decision{}, ErrUnresolved

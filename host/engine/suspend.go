@@ -75,10 +75,7 @@ func (s *Session) decideSleep(e *Entry, inv *invocation, req Sleep) (decision, e
 
 func (s *Session) decideSuspension(e *Entry, inv *invocation) (decision, error) {
 	if most := inv.run.limits.Suspensions; inv.suspensions >= most {
-		no := false
-		err := refusal(host.RunLimitExceeded, "step %s waits, sleeps, runs children and calls resources more than %d times (limit suspensions)", inv.step.name, most)
-		err.Retryable = &no
-		return decision{}, err
+		return decision{}, exhausted("step %s waits, sleeps, runs children and calls resources more than %d times (limit suspensions)", inv.step.name, most)
 	}
 	return decision{entry: e, response: Response{Suspended: true}}, nil
 }

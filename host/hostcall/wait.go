@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/weftrun/weft/abi"
-	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
 )
 
@@ -86,8 +85,8 @@ func (a *Attempt) ordinal(m *abi.CallResource) uint64 {
 // suspensionLimit ends an attempt that has waited, slept, run children and called
 // resources too often: it could only try again.
 func suspensionLimit(err error) error {
-	if mistake := (*abi.Error)(nil); errors.As(err, &mistake) && mistake.Code == host.RunLimitExceeded && mistake.Retryable != nil {
-		return limitf("%s", mistake.Message)
+	if over := (*engine.Exhausted)(nil); errors.As(err, &over) {
+		return limitf("%s", over.Err.Message)
 	}
 	return err
 }
