@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"math"
 	"runtime"
 	"testing"
 
@@ -130,7 +131,7 @@ func heapAlloc() uint64 {
 func (m *machine) startLong() uint64 {
 	m.n++
 	return m.opened(m.reduce(StartRun{
-		RunID: fmt.Sprint("r", m.n), HandlerID: "h", Event: abi.Event{Type: abi.TypeStart}, Limits: host.Limits{RunEvents: 1 << 40, Suspensions: 1 << 40},
+		RunID: fmt.Sprint("r", m.n), HandlerID: "h", Event: abi.Event{Type: abi.TypeStart}, Limits: host.Limits{RunEvents: math.MaxInt32, Suspensions: math.MaxInt32},
 	}))
 }
 

@@ -21,7 +21,7 @@ func TestRawABI(t *testing.T) {
 			expect(t, h.Result(t, name, in("hall-"+name, fields{"name": "Ada"})), `{"hello":"Ada","greeted":1}`)
 			// Values of every kind and size lie before the field that the step looks for.
 			around := fields{
-				"a": nil, "b": []any{true, -1, 1 << 40, 0.5, fields{}, []any{}}, "c": strings.Repeat("x", 300),
+				"a": nil, "b": []any{true, -1, int64(1 << 40), 0.5, fields{}, []any{}}, "c": strings.Repeat("x", 300),
 				"d": fields{"name": "nested"}, "e": -70000, "na": "shorter", "names": "longer", "name": "J\"ö\n",
 			}
 			expect(t, h.Result(t, name, in("hall-"+name, around)), `{"hello":"J\"ö\n","greeted":2}`)

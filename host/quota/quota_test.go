@@ -3,6 +3,7 @@ package quota_test
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -281,7 +282,7 @@ func TestPlugins(t *testing.T) {
 	breach(t, w.Plugin(t.Context(), "a", 41), host.QuotaPluginBytes, 100, 60, 0)
 	store.versions = 3
 	breach(t, w.Plugin(t.Context(), host.DefaultTenant, 1), host.QuotaPlugins, 3, 3, time.Minute) // as it is set for all
-	fine(t, w.Plugin(t.Context(), "free", 1<<40))
+	fine(t, w.Plugin(t.Context(), "free", math.MaxInt32))
 }
 
 // A model: whatever begins and ends, in whatever order, the counts are what is left,

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -273,7 +274,7 @@ func TestContextStopsAGuest(t *testing.T) {
 		cancel()
 		return abi.Null, abi.StatusOK, clock, nil
 	}
-	inv.Limits.HostCalls = 1 << 40
+	inv.Limits.HostCalls = math.MaxInt32
 	if _, err := b.Invoke(ctx, inv); !errors.Is(err, context.Canceled) {
 		t.Errorf("error = %v, want context.Canceled", err)
 	}

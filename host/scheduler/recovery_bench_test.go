@@ -3,6 +3,7 @@ package scheduler_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -39,7 +40,7 @@ func benchmarkLoad(b *testing.B, events, snapshots int) {
 	b.Cleanup(func() { _ = store.Close() })
 	be := &bench{
 		store: store, now: time.Unix(1_700_000_000, 0),
-		tokens: 1, snapshots: snapshots, snapshotBytes: 1 << 40, seldom: 100, log: b.Output(),
+		tokens: 1, snapshots: snapshots, snapshotBytes: math.MaxInt32, seldom: 100, log: b.Output(),
 	}
 	be.guest = func(_ context.Context, g *call) (abi.StepOutput, error) {
 		if g.in.Step == "begin" {
