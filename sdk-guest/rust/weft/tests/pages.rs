@@ -44,3 +44,19 @@ fn ask(ctx: &Context) -> Result<String> {
     let answer = ctx.llm("llm").chat(&request)?;
     Ok(answer.content)
 }
+
+/// A purchase of one currency for another, of docs/resources.md as well.
+struct Purchase {
+    pair: String,
+    pounds: i64,
+}
+
+#[expect(dead_code, reason = "it is compiled; the scenes play such calls")]
+fn keep(ctx: &Context, ev: &Purchase) -> Result<(i64, i64)> {
+    let seen = ctx.kv("cache").increment(&format!("seen/{}", ev.pair), 1)?;
+    let left = ctx.kv("cache").update("stock", |left: &mut i64| {
+        *left -= ev.pounds;
+        Ok(())
+    })?;
+    Ok((seen, left))
+}
