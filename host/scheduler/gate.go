@@ -3,6 +3,7 @@ package scheduler
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -170,7 +171,7 @@ func (s *Scheduler) inLine(ctx context.Context, tenant string, e *entrant) error
 	}
 	g.lines[tenant] = slices.DeleteFunc(g.lines[tenant], func(o *entrant) bool { return o == e })
 	s.lineLeft(tenant)
-	if err == tooMany {
+	if errors.Is(err, tooMany) {
 		s.counters.Shed++
 	}
 	return err

@@ -8,6 +8,8 @@ import (
 
 // Of sdk-guest/go/README.md.
 
+//lint:file-ignore SA4006 the page shows the calls, not what becomes of their errors
+
 //nolint:ineffassign,staticcheck // the page shows the calls, not what becomes of their errors
 func waits(ctx *weft.Context[weft.Untyped], _ StartEvent) error {
 	answer, err := weft.Wait[HumanResponseEvent](ctx,

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -71,7 +72,7 @@ func (s *scene) play(t *testing.T) {
 	var failure *wefttest.Failure
 	switch {
 	case s.Error != "":
-		if failure, _ = err.(*wefttest.Failure); failure == nil || !strings.Contains(failure.Message, s.Error) || s.Code != "" && failure.Code != s.Code {
+		if !errors.As(err, &failure) || !strings.Contains(failure.Message, s.Error) || s.Code != "" && failure.Code != s.Code {
 			t.Errorf("it fails with %v, want %s", err, s.Error)
 		}
 	case !reflect.DeepEqual(plain(t, run.Result), s.Result):
