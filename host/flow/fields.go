@@ -1,9 +1,11 @@
 package flow
 
 import (
+	"fmt"
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/weftrun/weft/abi"
@@ -166,6 +168,35 @@ func (p *parser) answers(g *fields, n *Node, r *Review) {
 	}
 }
 
+// schema reads a JSON Schema; nil: there is none that can be used.
+func (f *fields) schema(name string) map[string]any {
+	s, _, _ := f.compiled(name, strconv.Quote(name))
+	return s
+}
+
+// compiled reads a JSON Schema, which problems call what. All are nil if there is none
+// that can be used.
+func (f *fields) compiled(name, what string) (map[string]any, abi.Raw, *state.Schema) {
+	v, given := f.take(name)
+	if !given {
+		return nil, nil, nil
+	}
+	s, ok := v.(map[string]any)
+	if !ok {
+		f.p.problem("wrong_type", f.at, "%s must be an object", what)
+		return nil, nil, nil
+	}
+	raw, err := abi.EncodeValue(s)
+	if err == nil {
+		var compiled *state.Schema
+		if compiled, err = state.CompileSchema(raw); err == nil {
+			return s, raw, compiled
+		}
+	}
+	f.p.problem("wrong_value", f.at, "%s cannot be used: %s", what, err)
+	return nil, nil, nil
+}
+
 // question reads true, a message, or an object with both a message and a schema.
 func (f *fields) question(name string, schema bool) *Question {
 	v, given := f.take(name)
@@ -188,16 +219,7 @@ func (f *fields) question(name string, schema bool) *Question {
 		}
 		inner := &fields{p: f.p, at: f.at, have: maps.Clone(v)}
 		q := &Question{Message: inner.text("message", maxMessage)}
-		if s, given := inner.take("schema"); given {
-			if _, ok := s.(map[string]any); !ok {
-				f.p.problem("wrong_type", f.at, "the schema of %q must be an object", name)
-			} else if raw, err := abi.EncodeValue(s); err == nil {
-				q.Schema = raw
-				if q.schema, err = state.CompileSchema(raw); err != nil {
-					f.p.problem("wrong_value", f.at, "the schema of %q cannot be used: %s", name, err)
-				}
-			}
-		}
+		_, q.Schema, q.schema = inner.compiled("schema", fmt.Sprintf("the schema of %q", name))
 		inner.rest()
 		return q
 	}

@@ -31,7 +31,7 @@ func (d *Document) Manifest(workflow string, functions []string) *abi.Manifest {
 		drive.Waits = append(drive.Waits, TypeOutput)
 	}
 	m := &abi.Manifest{
-		ABI: abi.Version, Workflow: workflow, Description: d.Description, Part: true, Events: events(calls, branches),
+		ABI: abi.Version, Workflow: workflow, Description: d.Description, Part: true, Events: d.events(calls, branches),
 	}
 	if d.asks() {
 		drive.Waits = append(drive.Waits, abi.TypeHumanResponse)
@@ -48,22 +48,27 @@ func (d *Document) Manifest(workflow string, functions []string) *abi.Manifest {
 	return m
 }
 
-// startSchema is that of the start event.
-var startSchema = map[string]any{
-	"type": "object",
-	"properties": map[string]any{
+// startSchema is that of the start event. A flow that says what its input is needs one.
+func (d *Document) startSchema() map[string]any {
+	properties := map[string]any{
 		"input":           map[string]any{"description": "what the flow works on: any value"},
 		"session_state":   map[string]any{"type": "object", "description": "merged into the session's state before anything else"},
 		"overwrite":       map[string]any{"type": "boolean", "description": "session_state takes the place of the session's state"},
 		"additional_data": map[string]any{"type": "object", "description": "what all functions see beside the input"},
-	},
+	}
+	schema := map[string]any{"type": "object", "properties": properties}
+	if d.Input == nil {
+		return schema
+	}
+	properties["input"], schema["required"] = d.Input, []any{"input"}
+	return schema
 }
 
 // events declares the types that a flow speaks of.
-func events(calls, branches bool) map[string]abi.EventDecl {
-	schema, err := abi.EncodeValue(startSchema)
+func (d *Document) events(calls, branches bool) map[string]abi.EventDecl {
+	schema, err := abi.EncodeValue(d.startSchema())
 	if err != nil {
-		panic(err) // it is a constant: any test would see it
+		panic(err) // what is not a constant of it was encoded before
 	}
 	out := map[string]abi.EventDecl{
 		TypeStart:     {Kind: abi.KindStart, Schema: schema},

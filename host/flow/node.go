@@ -107,6 +107,7 @@ const (
 type Document struct {
 	Description  string
 	SessionState map[string]any // nil: none
+	Input        map[string]any // the JSON Schema of what it works on; nil: any value, or none
 	Root         *Node
 
 	raw    abi.Raw

@@ -68,6 +68,7 @@ func Parse(raw abi.Raw) (*Document, []host.Problem) {
 			p.problem("wrong_type", "", "\"session_state\" must be an object")
 		}
 	}
+	d.Input = f.schema("input_schema")
 	d.Root = &Node{Kind: KindSteps}
 	if d.Root.Steps = p.list(&f, "", "steps", 1, map[string]bool{}); d.Root.Steps == nil && len(p.problems) == 0 {
 		p.problem("missing_field", "", "\"steps\" is missing: a flow needs at least one")

@@ -2,8 +2,10 @@ package hosttest_test
 
 import (
 	"encoding/json"
+	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/weftrun/weft/host/hosttest"
@@ -34,6 +36,12 @@ func TestShoppingList(t *testing.T) {
 			} {
 				want, _ := json.Marshal(turn.want)
 				expect(t, h.Result(t, "shopping-list", in("s", fields{"input": turn.say})), string(want))
+			}
+			for _, start := range []string{`{}`, `{"input": null}`, `{"input": 7}`, `{"input": ["list"]}`} {
+				status, out := h.Do(t, http.MethodPost, "/workflows/shopping-list/run", `{"start_event": `+start+`}`)
+				if status != http.StatusBadRequest || !strings.Contains(string(out), "input") {
+					t.Errorf("%s: %d %s", start, status, out)
+				}
 			}
 		})
 	}
