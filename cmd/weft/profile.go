@@ -106,8 +106,12 @@ func aim(server, name string) (target, error) {
 	chosen, known := p.Profiles[name]
 	switch {
 	case name != "" && !known:
-		return t, usage("no profile %q: %s; 'weft login URL --profile %s' makes one",
-			name, meant(name, slices.Sorted(maps.Keys(p.Profiles)), "there are none yet"), name)
+		names := slices.Sorted(maps.Keys(p.Profiles))
+		all := "there are none yet"
+		if len(names) > 0 {
+			all = "there are " + strings.Join(names, ", ")
+		}
+		return t, usage("no profile %q: %s; 'weft login URL --profile %s' makes one", name, meant(name, names, all), name)
 	case name != "" && server != "" && chosen.Server != server:
 		return t, usage("--profile %s is for %s, and --server names %s: give one of both", name, chosen.Server, server)
 	case name != "":
