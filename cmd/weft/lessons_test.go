@@ -40,6 +40,7 @@ var lessons = map[string][]string{
 	"parent":         {`"children":2`, `"Processed: tea"`},
 	"quiz":           {`"Capital of France?"`, `"feedback":"Correct!"`, `"current_index":1`},
 	"quiz-rust":      {`"Capital of France?"`, `"feedback":"Correct!"`, `"current_index":1`},
+	"review":         {`"status":"running"`, `Published: buy tea (1 in all)`},
 	"rescue":         {`recovered: asked to fail`},
 	"shopping-list":  {`Added 'milk' to the shopping list.`, `- bread`},
 	"sleeper":        {`"slept"`},
@@ -55,6 +56,9 @@ var notPlayed = map[string]string{
 	"joke":         "likewise",
 	"fetch":        "fetches a page of the network; TestFetch has a service of its own",
 	"fetch-rust":   "likewise",
+
+	"conversation-rust": "as conversation",
+	"joke-rust":         "as joke",
 }
 
 // TestLessons runs the commands of each example's README, and those of other pages that
@@ -221,7 +225,8 @@ func playReadme(t *testing.T, dir, url string, commands []string) string {
 // somebody who enters one command after the other does.
 func waitForEnd(t *testing.T, url, id, command string) {
 	t.Helper()
-	if id == "ID" || !strings.Contains(command, "/events/"+id) || strings.Contains(command, "after_sequence") || strings.Contains(command, `"manager"`) {
+	sends := strings.Contains(command, "/events/"+id) || strings.HasPrefix(command, "weft send "+id)
+	if id == "ID" || !sends || strings.Contains(command, "after_sequence") || strings.Contains(command, `"manager"`) {
 		return
 	}
 	resp, err := http.Get(url + "/events/" + id + "?sse=false&after_sequence=-1")

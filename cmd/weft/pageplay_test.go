@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -12,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -407,13 +409,24 @@ func unvarying(line string) string {
 	return line
 }
 
-// freePort finds a port that nobody has.
+// lastPort is the port that freePort gave last.
+var lastPort atomic.Int32
+
+func init() { lastPort.Store(20_000 + rand.Int32N(9_000)) }
+
+// freePort finds a port that nobody has, and that no system gives to those who take
+// any: others ask for such ones all the time. It does not listen there: a program that
+// another test just starts may hold the socket for a moment longer than this one.
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		port := strconv.Itoa(int(lastPort.Add(1)))
+		conn, err := net.Dial("tcp", "127.0.0.1:"+port)
+		if err != nil {
+			return port
+		}
+		_ = conn.Close()
 	}
-	defer func() { _ = l.Close() }()
-	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+	t.Fatal("none of a hundred ports is free")
+	return ""
 }
