@@ -2,12 +2,14 @@ package main
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
 	"os"
 	"strings"
+	"syscall"
 )
 
 // adminKeyVar has the server's own admin key itself; the flag names a file.
@@ -106,6 +108,10 @@ func listen(o serveOptions) (net.Listener, error) {
 		config = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
 	}
 	l, err := net.Listen("tcp", o.addr)
+	if o.orAnyPort && errors.Is(err, syscall.EADDRINUSE) {
+		host, _, _ := net.SplitHostPort(o.addr) // it was checked
+		l, err = net.Listen("tcp", net.JoinHostPort(host, "0"))
+	}
 	if err != nil {
 		return nil, listenError(o.addr, err)
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -120,16 +119,12 @@ func dev(ctx context.Context, o devOptions, dir string, fields []string, r *remo
 
 // serverFlags are those of the server; its log is read by devLog.
 func (o devOptions) serverFlags() []string {
-	addr := o.addr
-	if addr == "" {
-		addr = "127.0.0.1:0"
-		if l, err := net.Listen("tcp", defaultAddr); err == nil {
-			if l.Close() == nil {
-				addr = defaultAddr
-			}
-		}
+	flags := []string{"--log-level", "info", "--log-format", "json", "--source-lines"}
+	if o.addr == "" {
+		flags = append(flags, "--addr", defaultAddr, "--"+orAnyPort)
+	} else {
+		flags = append(flags, "--addr", o.addr)
 	}
-	flags := []string{"--addr", addr, "--log-level", "info", "--log-format", "json", "--source-lines"}
 	if o.resources != "" {
 		flags = append(flags, "--resources", o.resources)
 	}

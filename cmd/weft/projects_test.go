@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -120,11 +121,24 @@ func (p *projects) try(t *testing.T, language string, template scaffold.Template
 	p.start(t, dir, name, template)
 }
 
-// takeOver makes a folder hold the files of another, and leaves those alone that are
-// the same: cargo goes by the times of files, and would build the SDK anew each time.
+// takeOver makes a folder hold the files of another and no others, and leaves those
+// alone that are the same: cargo goes by the times of files, and would build the SDK
+// anew each time.
 func takeOver(t *testing.T, from, to string) {
 	t.Helper()
-	err := filepath.WalkDir(from, func(name string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(to, func(name string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) || err == nil && d.IsDir() {
+			return nil
+		}
+		if _, wanted := os.Lstat(filepath.Join(from, strings.TrimPrefix(name, to))); err == nil && wanted != nil {
+			err = os.Remove(name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = filepath.WalkDir(from, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}

@@ -23,6 +23,9 @@ import (
 // defaultAddr is where the server listens and the client looks for it.
 const defaultAddr = "127.0.0.1:8080"
 
+// orAnyPort names the flag of a server whose port may be another one.
+const orAnyPort = "or-any-port"
+
 // serveOptions are the flags of `weft serve`.
 type serveOptions struct {
 	addr            string
@@ -48,6 +51,7 @@ type serveOptions struct {
 	maxStreams      int
 	maxRequestBytes int64
 	sourceLines     bool
+	orAnyPort       bool
 	debug           debugOptions
 	tracing         tracingOptions
 	wrongKeys       int
@@ -118,6 +122,8 @@ docs/resources.md says how it is written.`,
 	f.Int64Var(&o.maxRequestBytes, "max-request-bytes", httpapi.DefaultMaxRequestBytes, "`BYTES` of request bodies in memory; beyond, 503")
 	f.DurationVar(&o.runTimeout, "run-timeout", host.DefaultRunTimeout, "timeout of runs whose workflow names none; 0: they have none")
 	f.BoolVar(&o.sourceLines, "source-lines", false, "name file and line where a plugin traps that was built with debug information; takes time, for development")
+	f.BoolVar(&o.orAnyPort, orAnyPort, false, "listen on another port if that of --addr is taken: for 'weft dev'")
+	_ = f.MarkHidden(orAnyPort) // it is there
 	o.debug.add(f)
 	o.tracing.add(f)
 	return cmd
