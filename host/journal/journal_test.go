@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -380,6 +381,30 @@ func TestRunDrainsOnStop(t *testing.T) {
 	if err := j.Wait(context.Background(), 99); !errors.Is(err, journal.ErrClosed) {
 		t.Fatalf("a wait after the end: %v", err)
 	}
+}
+
+// What lingers is committed after that time, also by a clock that stands.
+func TestRunWaitsByTheClockOnTheWall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		j := open(t, &fakeStore{}, func(c *journal.Config) {
+			c.Linger = time.Minute
+			c.Now = func() time.Time { return began }
+		})
+		ctx, stop := context.WithCancel(t.Context())
+		ran := make(chan error, 1)
+		go func() { ran <- j.Run(ctx) }()
+		<-time.After(time.Second)
+		j.Append(began, item("a", 1, "one"))
+		<-time.After(2 * time.Minute)
+		if j.Durable() != 1 {
+			t.Error("what was queued is not committed")
+		}
+		stop()
+		if err := <-ran; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestWaitersUnderLoad(t *testing.T) {
