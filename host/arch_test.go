@@ -62,6 +62,7 @@ var rooms = []room{
 	{"host/trace", []string{"abi", "host"}},
 	{"host/client", []string{"abi", "host"}},
 	{"host/hosttest", []string{"..."}},
+	{"host/hosttest/suite", []string{"host"}},
 	{"sdk-guest/rust", nil}, // its sources are in the binary
 	{"cmd/weft/wire", []string{"..."}},
 	{"cmd/weft/scaffold", []string{"sdk-guest/rust"}},
@@ -98,7 +99,7 @@ var modules = map[string]string{
 const testOnly = "test files"
 
 // testPackages are linked into tests only, without being called _test.go.
-var testPackages = []string{"host/sandbox/spectest", "host/store/sqlite/faultdisk", "host/store/storetest", "host/hosttest"}
+var testPackages = []string{"host/sandbox/spectest", "host/store/sqlite/faultdisk", "host/store/storetest", "host/hosttest", "host/hosttest/suite"}
 
 // pure packages compute: no clock, no chance, no I/O, no goroutine. What they
 // answer depends on their arguments alone, so that replay gives the same.

@@ -126,13 +126,9 @@ func TestCostlySchemasEnd(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			began := time.Now()
 			got := strings.Join(problems(t, tt.schema, tt.value), "; ")
 			if !strings.Contains(got, tt.want) {
 				t.Errorf("problems = %.300s, want %q", got, tt.want)
-			}
-			if took := time.Since(began); took > 30*time.Second {
-				t.Errorf("it took %v", took)
 			}
 		})
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/hosttest/suite"
 	"github.com/weftrun/weft/host/sandbox"
 	"github.com/weftrun/weft/host/store/memory"
 )
@@ -548,15 +549,8 @@ func TestPutWithTheRealSandbox(t *testing.T) {
 
 func pluginPath(t *testing.T, name string) string {
 	t.Helper()
-	folder := os.Getenv("WEFT_PLUGINS")
-	if folder == "" {
-		folder = filepath.Join("..", "..", "build", "plugins")
-	}
-	path := filepath.Join(folder, name+".wasm")
-	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-		t.Fatalf("%s is missing: run make plugins, or set WEFT_PLUGINS to the folder of the built plugins", path)
-	}
-	return path
+	suite.Plugin(t, name) // is there
+	return filepath.Join(suite.Plugins(), name+".wasm")
 }
 
 func read(t *testing.T, path string) []byte {
