@@ -12,6 +12,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/hosttest/suite"
 )
 
 // fuzzInfo is the workflow that fuzzed starts are for.
@@ -185,6 +186,7 @@ func TestLookup(t *testing.T) {
 // TestBigStartCostsFewCopies asserts that a body of many megabytes is not
 // taken apart into Go values.
 func TestBigStartCostsFewCopies(t *testing.T) {
+	suite.NotShort(t, "moves 12 MiB many times")
 	const size = 12 << 20
 	plain := []byte(`{"handler_id":"h","start_event":{"type":"Hello","value":{"text":"` + strings.Repeat("word ", size/5) + `","n":1}}}`)
 	for name, most := range map[string]uint64{"plain": 4, "quoted": 7} {

@@ -334,6 +334,7 @@ func TestCorpusTraces(t *testing.T) {
 // A good module is refused wherever it is cut off, and with any byte changed it
 // does nothing worse than a hostile one.
 func TestCorpusDamaged(t *testing.T) {
+	suite.NotShort(t, "plays thousands of damaged modules")
 	box, limits := corpusLimits()
 	b := newBench(t, func(c *Config) { c.Limits, c.CacheDir, c.Spares = box, "", -1 })
 	ctx := suite.Context(t)
