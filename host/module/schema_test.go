@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host/hosttest/suite"
 )
 
 func fromJSON(tb testing.TB, text string) abi.Raw {
@@ -106,6 +107,7 @@ func TestOnlyTenProblemsAreListed(t *testing.T) {
 // A small schema that would take for ever, and one that refers to itself, end
 // with a problem in bounded time.
 func TestCostlySchemasEnd(t *testing.T) {
+	suite.NotShort(t, "checks what is costly to check")
 	doubling := func(leaf, keyword string) string {
 		defs := []string{`"a0":` + leaf}
 		for i := 1; i <= 40; i++ {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/hosttest/suite"
 )
 
 var ownExports = []string{"count_vowels", "echo", "fail", "trap", "config", "vars", "fetch", "log_lines", "spin", "hoard"}
@@ -172,6 +173,7 @@ func testHTTP(t *testing.T, p *pair) {
 
 // The plugins that Extism's host for Go is tested with run here too.
 func TestExtismsOwnPlugins(t *testing.T) {
+	suite.NotShort(t, "compiles large modules")
 	dir, err := sdkModules()
 	if err != nil {
 		t.Fatal(err)

@@ -61,7 +61,7 @@ func TestWaysAgreeOnPlugins(t *testing.T) {
 	all := ways(t)
 	var succeeded atomic.Int64
 	t.Cleanup(func() {
-		if succeeded.Load() == 0 {
+		if succeeded.Load() == 0 && !t.Skipped() {
 			t.Error("no invocation had an output: there was nothing to compare")
 		}
 	})

@@ -240,6 +240,7 @@ func (f footprint) String() string {
 // its turn after as much work of the hostile one as fits between two
 // checkpoints; its results do not change, and nothing is left behind.
 func TestNeighbour(t *testing.T) {
+	suite.NotShort(t, "plays the hostile modules")
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
