@@ -371,16 +371,11 @@ func (s *Scheduler) Get(ctx context.Context, tenant, id string) (host.Run, error
 
 // List lists handlers' latest runs; see host.Runs.
 func (s *Scheduler) List(ctx context.Context, q host.RunQuery) ([]host.Run, bool, error) {
-	limit := q.Limit
-	q.Limit++
-	runs, err := s.cfg.Store.Runs(ctx, q)
+	runs, more, err := s.cfg.Store.Runs(ctx, q)
 	if err != nil {
 		return nil, false, unavailable(err)
 	}
-	if len(runs) > limit {
-		return runs[:limit], true, nil
-	}
-	return runs, false, nil
+	return runs, more, nil
 }
 
 // active finds a handler's running run and pins its session.

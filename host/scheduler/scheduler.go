@@ -73,15 +73,15 @@ type Journal interface {
 type Store interface {
 	Handler(ctx context.Context, tenant, id string) (host.Handler, error)
 	Run(ctx context.Context, tenant, runID string) (host.Run, error)
-	Runs(ctx context.Context, q host.RunQuery) ([]host.Run, error)
+	Runs(ctx context.Context, q host.RunQuery) (runs []host.Run, more bool, err error)
 	Due(ctx context.Context, until int64, limit int) (due []host.SessionKey, next int64, err error)
 	Tenants(ctx context.Context) ([]string, error)
-	Ended(ctx context.Context, q host.EndedQuery) ([]host.EndedRun, error)
+	Ended(ctx context.Context, q host.EndedQuery) (runs []host.EndedRun, more bool, err error)
 	EndedBehind(ctx context.Context, tenant string, newer int) (host.EndedAt, error)
 	Meta(ctx context.Context, key string) ([]byte, error)
 	SetMeta(ctx context.Context, key string, value []byte) error
 	Session(ctx context.Context, key host.SessionKey) (host.SessionInfo, error)
-	Sessions(ctx context.Context, q host.SessionQuery) ([]host.SessionInfo, error)
+	Sessions(ctx context.Context, q host.SessionQuery) (list []host.SessionInfo, more bool, err error)
 	Repeat(ctx context.Context, tenant, route, key string) (host.Repeat, error)
 	ForgetRepeats(ctx context.Context, before int64, limit int) (int, error)
 	host.KVStore
