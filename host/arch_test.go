@@ -35,8 +35,8 @@ var rooms = []room{
 	{"abi", nil},
 	{"host", []string{"abi"}},
 	{"host/httpapi", []string{"abi", "host"}},
-	{"host/scheduler", []string{"abi", "host", "host/state", "host/engine"}},
-	{"host/engine", []string{"abi", "host", "host/state"}},
+	{"host/scheduler", []string{"abi", "host", "host/state", "host/engine", "host/work"}},
+	{"host/engine", []string{"abi", "host", "host/state", "host/work"}},
 	{"host/sandbox", []string{"abi", "host", "host/extism", "host/sandbox/lines", "host/sandbox/memory", "host/sandbox/rewrite", "host/sandbox/wasi"}},
 	{"host/extism", []string{"abi", "host"}},
 	{"host/sandbox/lines", nil},
@@ -44,8 +44,10 @@ var rooms = []room{
 	{"host/sandbox/memory", nil},
 	{"host/sandbox/spectest", []string{"host/sandbox/rewrite"}},
 	{"host/sandbox/wasi", []string{"abi", "host"}},
-	{"host/hostcall", []string{"abi", "host", "host/state", "host/engine"}},
-	{"host/state", []string{"abi", "host"}},
+	{"host/hostcall", []string{"abi", "host", "host/state", "host/engine", "host/work"}},
+	{"host/state", []string{"abi", "host", "host/pattern", "host/work"}},
+	{"host/pattern", []string{"host/work"}},
+	{"host/work", nil},
 	{"host/journal", []string{"abi", "host"}},
 	{"host/access", []string{"abi", "host"}},
 	{"host/store/memory", []string{"abi", "host"}},
@@ -55,8 +57,8 @@ var rooms = []room{
 	{"host/stream", []string{"abi", "host"}},
 	{"host/quota", []string{"host"}},
 	{"host/audit", []string{"abi", "host", "host/engine"}},
-	{"host/module", []string{"abi", "host", "host/extism", "host/state", "host/engine", "host/flow"}},
-	{"host/flow", []string{"abi", "host", "host/state"}},
+	{"host/module", []string{"abi", "host", "host/extism", "host/state", "host/engine", "host/flow", "host/pattern", "host/work"}},
+	{"host/flow", []string{"abi", "host", "host/state", "host/pattern", "host/work"}},
 	{"host/resource", []string{"abi", "host"}},
 	{"host/metrics", []string{"abi", "host"}},
 	{"host/trace", []string{"abi", "host"}},
@@ -103,7 +105,7 @@ var testPackages = []string{"host/sandbox/spectest", "host/store/sqlite/faultdis
 
 // pure packages compute: no clock, no chance, no I/O, no goroutine. What they
 // answer depends on their arguments alone, so that replay gives the same.
-var pure = []string{"host/engine", "host/state", "host/flow"}
+var pure = []string{"host/engine", "host/state", "host/flow", "host/pattern", "host/work"}
 
 // impure are the imports that a pure package has no use for; what lies below
 // them (sync/atomic, math/rand/v2, net/http) is meant as well.

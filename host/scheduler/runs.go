@@ -71,7 +71,7 @@ func (s *Scheduler) beginRun(ctx context.Context, req *host.StartRequest, once *
 	if req.Snapshot != nil {
 		return s.startFrom(ctx, req, mod, once)
 	}
-	if req.Event, err = s.startEvent(mod, req.Event); err != nil {
+	if req.Event, err = s.startEvent(ctx, req.Tenant, mod, req.Event); err != nil {
 		return begun{}, err
 	}
 	st, err := s.reserve(ctx, req)
@@ -160,23 +160,6 @@ func (s *Scheduler) taking(tenant string) error {
 			Message: "more is written than the disk takes: nothing of this request was done"}
 	}
 	return nil
-}
-
-// startEvent checks the start event and gives it its type.
-func (s *Scheduler) startEvent(mod Module, ev abi.Event) (abi.Event, error) {
-	want := mod.Graph.StartType()
-	if ev.Type == "" {
-		ev.Type = want
-	}
-	if ev.Type != want {
-		return ev, host.Errorf(host.CodeInvalidArgument, "Start event must be a %s, not a %s", want, ev.Type)
-	}
-	if ev.Body == nil {
-		ev.Body = abi.EmptyMap
-	}
-	body, err := s.cfg.Modules.PrepareEvent(mod.Digest, ev.Type, ev.Body)
-	ev.Body = body
-	return ev, err
 }
 
 // reservation holds a handler id from the look at the store to the durable
@@ -440,10 +423,7 @@ func (s *Scheduler) send(ctx context.Context, tenant, id string, ev abi.Event, s
 	if err := mod.Graph.CheckPost(ev.Type, step); err != nil {
 		return 0, err
 	}
-	if ev.Body == nil {
-		ev.Body = abi.EmptyMap
-	}
-	if ev.Body, err = s.cfg.Modules.PrepareEvent(version, ev.Type, ev.Body); err != nil {
+	if ev, err = s.postedEvent(ctx, tenant, version, ev); err != nil {
 		return 0, err
 	}
 	ss.mu.Lock()

@@ -50,6 +50,7 @@ import (
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/state"
+	"github.com/weftrun/weft/host/work"
 )
 
 // Journal makes entries durable. See package journal.
@@ -137,8 +138,9 @@ type Modules interface {
 	// ByDigest gives any stored version.
 	ByDigest(digest string) (Module, error)
 	// PrepareEvent checks an event from outside against its type's schema and
-	// gives the body as steps are to see it.
-	PrepareEvent(digest, typ string, body abi.Raw) (abi.Raw, error)
+	// gives the body as steps are to see it. What that takes is charged to the meter;
+	// an error of the meter's hook comes back as it is.
+	PrepareEvent(m *work.Meter, digest, typ string, body abi.Raw) (abi.Raw, error)
 }
 
 // Streams opens subscriptions to durable events.

@@ -29,6 +29,7 @@ import (
 	"github.com/weftrun/weft/host/store/sqlite"
 	"github.com/weftrun/weft/host/stream"
 	"github.com/weftrun/weft/host/trace"
+	"github.com/weftrun/weft/host/work"
 )
 
 // InMemory is the data directory's name that means: keep nothing.
@@ -408,12 +409,8 @@ func moduleOf(v *module.Version, err error) (scheduler.Module, error) {
 	return out, nil
 }
 
-func (m modules) PrepareEvent(digest, typ string, body abi.Raw) (abi.Raw, error) {
-	out, err := m.s.PrepareEvent(digest, typ, body)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
+func (m modules) PrepareEvent(meter *work.Meter, digest, typ string, body abi.Raw) (abi.Raw, error) {
+	return m.s.PrepareEvent(meter, digest, typ, body)
 }
 
 type streams struct{ h *stream.Hub }
