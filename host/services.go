@@ -150,7 +150,16 @@ type Runs interface {
 	Export(ctx context.Context, tenant, id string) (RunSnapshot, error)
 	// Events opens a handler's stream. after is the sequence number behind
 	// which it begins; see StreamFromNow and StreamFromRun.
+	// Of a run id the stream has the events of that run alone.
 	Events(ctx context.Context, tenant, id string, after int64) (Stream, error)
+	// FamilyEvents opens the stream together with those of the run's children. Of
+	// children that are under way and that from does not name it gives all events, or
+	// what comes from now on if the run's own begin there.
+	//
+	// # Errors
+	//
+	// CodeNotFound. CodeInvalidArgument: from names a child without its parent.
+	FamilyEvents(ctx context.Context, tenant, id string, from FamilyStart) (FamilyStream, error)
 }
 
 // Special values of the after argument of [Runs.Events].

@@ -232,7 +232,7 @@ func TestAllocations(t *testing.T) {
 	w := eventWriter{o: streamOptions{sse: true, qualified: true}}
 	buf := make([]byte, 0, 4096)
 	// One is the qualified name.
-	if n := testing.AllocsPerRun(100, func() { buf, _ = w.append(buf[:0], &e) }); n > 1 {
+	if n := testing.AllocsPerRun(100, func() { buf, _ = w.append(buf[:0], &e, nil) }); n > 1 {
 		t.Errorf("an event costs %v allocations", n)
 	}
 	run := host.Run{HandlerID: "h", RunID: "r", Workflow: "w", SessionID: "s", Status: host.StatusCompleted, Result: &e, Started: 1, Updated: 2, Completed: 3}
@@ -255,7 +255,7 @@ func BenchmarkStreamEvent(b *testing.B) {
 	var buf []byte
 	b.ReportAllocs()
 	for b.Loop() {
-		buf, _ = w.append(buf[:0], &e)
+		buf, _ = w.append(buf[:0], &e, nil)
 	}
 	b.SetBytes(int64(len(buf)))
 }

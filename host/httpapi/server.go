@@ -199,7 +199,7 @@ func (s *Server) Handler() http.Handler { return s.echo }
 // several listeners.
 func (s *Server) Serve(l net.Listener) error { return serveHTTP(s.http, l) }
 
-// Shutdown stops listening, ends streams after a whole event and requests that
+// Shutdown stops listening, cuts streams after a whole event and ends requests that
 // wait for a run (those with 503), and returns when all requests of Serve have
 // ended. A client that sends or reads too slowly, or opened a connection and
 // asked nothing yet, holds it up for Config.Grace at most: then the connections

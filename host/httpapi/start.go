@@ -104,6 +104,10 @@ func startEvent(v value, info *host.WorkflowInfo) (abi.Event, error) {
 	if typ == "" || typ == info.StartType {
 		return abi.Event{Type: typ, Body: e.body}, nil
 	}
+	if typ == abi.TypeStart && info.Flow != nil {
+		// Clients know the base type alone: the flow's own is internal to the server.
+		return abi.Event{Body: e.body}, nil
+	}
 	names := make([]string, len(info.Events))
 	for i, known := range info.Events {
 		names[i] = known.Type

@@ -132,6 +132,9 @@ func checkID(name, id string) error {
 	if len(id) > maxID || !utf8.ValidString(id) || strings.ContainsFunc(id, unicode.IsControl) {
 		return host.Errorf(host.CodeInvalidArgument, "%s must be at most %d bytes of text without control characters", name, maxID)
 	}
+	if id == "." || id == ".." {
+		return host.Errorf(host.CodeInvalidArgument, "%s must not be %q: clients and proxies shorten paths that have such a part", name, id)
+	}
 	return nil
 }
 
@@ -444,7 +447,55 @@ func (s *Scheduler) Events(ctx context.Context, tenant, id string, after int64) 
 	if err != nil {
 		return nil, err
 	}
+	if id != run.HandlerID {
+		return s.cfg.Streams.SubscribeRun(ctx, tenant, run.HandlerID, run.RunID, after)
+	}
 	return s.cfg.Streams.Subscribe(ctx, tenant, run.HandlerID, after)
+}
+
+// FamilyEvents opens the stream of a run and its children; see host.Runs.
+func (s *Scheduler) FamilyEvents(ctx context.Context, tenant, id string, from host.FamilyStart) (host.FamilyStream, error) {
+	run, err := s.Get(ctx, tenant, id)
+	if err != nil {
+		return nil, err
+	}
+	runID := run.RunID
+	if id == run.HandlerID {
+		runID = ""
+	}
+	if from.Children == nil && from.After != host.StreamFromRun {
+		if from.Children, err = s.underWay(ctx, &run, "", from.After); err != nil {
+			return nil, err
+		}
+	}
+	return s.cfg.Streams.SubscribeFamily(ctx, tenant, run.HandlerID, runID, from)
+}
+
+// underWay gives the children that a run waits for, and those that they wait for.
+func (s *Scheduler) underWay(ctx context.Context, run *host.Run, parent string, after int64) ([]host.FamilyMember, error) {
+	if after >= 0 {
+		after = host.StreamFromRun // numbers are those of the run's own events
+	}
+	var out []host.FamilyMember
+	for _, w := range run.WaitingFor {
+		if w.Child == "" {
+			continue
+		}
+		child, err := s.Get(ctx, run.Tenant, w.Child)
+		if host.CodeOf(err) == host.CodeNotFound {
+			continue // it has not begun
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, host.FamilyMember{Handler: w.Child, Parent: parent, After: after})
+		below, err := s.underWay(ctx, &child, w.Child, after)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, below...)
+	}
+	return out, nil
 }
 
 // newID makes a handler's or run's id: 12 letters and digits. The first four count

@@ -146,6 +146,10 @@ type Modules interface {
 // Streams opens subscriptions to durable events.
 type Streams interface {
 	Subscribe(ctx context.Context, tenant, handlerID string, after int64) (host.Stream, error)
+	// SubscribeRun gives the events of one run of the handler alone.
+	SubscribeRun(ctx context.Context, tenant, handlerID, runID string, after int64) (host.Stream, error)
+	// SubscribeFamily gives those of the children too; runID "" is all runs.
+	SubscribeFamily(ctx context.Context, tenant, handlerID, runID string, from host.FamilyStart) (host.FamilyStream, error)
 }
 
 // Live is what the answers to an attempt's host calls are made from and act on.

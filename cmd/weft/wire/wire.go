@@ -419,6 +419,14 @@ func (s streams) Subscribe(ctx context.Context, tenant, handlerID string, after 
 	return s.h.Subscribe(ctx, tenant, handlerID, after)
 }
 
+func (s streams) SubscribeRun(ctx context.Context, tenant, handlerID, runID string, after int64) (host.Stream, error) {
+	return s.h.SubscribeRun(ctx, tenant, handlerID, runID, after)
+}
+
+func (s streams) SubscribeFamily(ctx context.Context, tenant, handlerID, runID string, from host.FamilyStart) (host.FamilyStream, error) {
+	return s.h.SubscribeFamily(ctx, tenant, handlerID, runID, from)
+}
+
 // classify says what an error that unwound a guest means.
 func classify(err error) scheduler.Unwound {
 	var limit *hostcall.LimitError
