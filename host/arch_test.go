@@ -56,6 +56,7 @@ var rooms = []room{
 	{"host/store/storetest", []string{"abi", "host"}},
 	{"host/stream", []string{"abi", "host"}},
 	{"host/quota", []string{"host"}},
+	{"host/blackbox", []string{"host"}},
 	{"host/audit", []string{"abi", "host", "host/engine"}},
 	{"host/module", []string{"abi", "host", "host/extism", "host/state", "host/engine", "host/flow", "host/pattern", "host/work"}},
 	{"host/flow", []string{"abi", "host", "host/state", "host/pattern", "host/work"}},
