@@ -318,6 +318,7 @@ type Scheduler struct {
 	quarantine map[host.SessionKey]quarantined
 	queue      fairQueue
 	gate       gate
+	demand     demand
 	accounts   map[string]*account // of the tenants that have run something
 	timers     timerHeap
 	idle       []idleSession
@@ -398,6 +399,8 @@ func New(ctx context.Context, cfg Config) (*Scheduler, error) {
 	}
 	s.work = crew{next: make(chan func()), over: s.stopped, most: int32(2 * cfg.Tokens)}
 	s.queue.init(cfg.Tokens, cfg.Limits.TenantInvocations)
+	s.queue.speed.init(cfg.Tokens, cfg.Now)
+	s.demand.init()
 	s.gate.init(cfg.AdmitAtOnce)
 	s.calls.init()
 	s.nextDue = s.boot
