@@ -136,6 +136,9 @@ func (ss *session) abandon(inv uint64, held bool) {
 
 // run is one run of an attempt's guest, with a token in hand.
 func (s *Scheduler) run(at *attempt) {
+	if !s.codeReady(at) {
+		return
+	}
 	tok := s.newToken(at.ss.key.Tenant, at)
 	ctx, ok := at.begin(tok)
 	if !ok {

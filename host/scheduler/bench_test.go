@@ -41,6 +41,7 @@ type bench struct {
 	fails                    bool             // commits may fail, for good
 	beside                   bool             // work waits for commits: it goes on beside the test
 	after                    *scheduler.Scheduler
+	code                     *codeCache // default: all code is always there
 
 	mu    sync.Mutex // guards now
 	now   time.Time
@@ -89,6 +90,13 @@ func (b *bench) Inspect(context.Context, []byte, host.Limits) ([]string, []host.
 }
 func (b *bench) Describe(context.Context, string, []byte, host.Limits) (host.Description, error) {
 	return host.Description{}, nil
+}
+
+// Ready and Prepare implement host.Sandbox: code is always there, unless the test says
+// what it takes to prepare some.
+func (b *bench) Ready(inv *host.Invocation) bool { return b.code == nil || b.code.ready(inv) }
+func (b *bench) Prepare(ctx context.Context, inv *host.Invocation) (uint64, error) {
+	return b.code.prepare(ctx, inv)
 }
 func (b *bench) Invoke(ctx context.Context, inv host.Invocation) (host.InvocationResult, error) {
 	in, err := abi.DecodeStepInput(inv.Input)

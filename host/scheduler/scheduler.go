@@ -298,6 +298,9 @@ type Scheduler struct {
 	work crew
 	// stopped is closed when the scheduler begins to stop.
 	stopped chan struct{}
+	// base ends when the scheduler begins to stop: code is prepared in it.
+	base    context.Context
+	endBase context.CancelFunc
 	boot    int64 // when this scheduler was made, Unix nanoseconds
 
 	down []interval // times in which no server ran, oldest first
@@ -319,7 +322,8 @@ type Scheduler struct {
 	queue      fairQueue
 	gate       gate
 	demand     demand
-	accounts   map[string]*account // of the tenants that have run something
+	coming     map[codeKey][]*attempt // those that wait for code, which is being prepared
+	accounts   map[string]*account    // of the tenants that have run something
 	timers     timerHeap
 	idle       []idleSession
 	put        []putOff    // attempts that are to be tried later
@@ -357,6 +361,7 @@ type Counters struct {
 	PutOff    uint64 // runs of guests that the host could not do, and tried again later
 	Lined     uint64 // starts and events that waited in line
 	Shed      uint64 // those of them, and others, that there was no room for
+	CodeWaits uint64 // attempts that gave their token back, as their module's code was not in memory
 }
 
 // Load is what the scheduler has to do at a moment.
@@ -395,8 +400,10 @@ func New(ctx context.Context, cfg Config) (*Scheduler, error) {
 		starting: map[handlerKey]uint64{},
 		firsts:   map[onceKey]*first{},
 		accounts: map[string]*account{},
+		coming:   map[codeKey][]*attempt{},
 		boot:     cfg.Now().UnixNano(),
 	}
+	s.base, s.endBase = context.WithCancel(context.WithoutCancel(ctx))
 	s.work = crew{next: make(chan func()), over: s.stopped, most: int32(2 * cfg.Tokens)}
 	s.queue.init(cfg.Tokens, cfg.Limits.TenantInvocations)
 	s.queue.speed.init(cfg.Tokens, cfg.Now)

@@ -296,6 +296,7 @@ func (s *Scheduler) stop(grace time.Duration) error {
 		grace = 0
 	}
 	close(s.stopped)
+	s.endBase()
 	s.resumeOnly()
 	s.mu.Unlock()
 	out := make(chan struct{})
