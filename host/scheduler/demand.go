@@ -52,6 +52,8 @@ type tenantDemand struct {
 	bytes    int64 // that they hold
 	own      estimate
 	versions map[string]*versionDemand
+	promised promises
+	gone     bool // forgotten: what comes late counts no more
 }
 
 // versionDemand is that of one version of a workflow.
@@ -182,13 +184,18 @@ func (d *demand) update(w *runDemand) {
 		w.fresh = fresh
 		d.count(w.v, w.bytes, fresh)
 	}
-	w.v.of.units += units - w.units
-	d.total += units - w.units
+	if !w.v.of.gone {
+		w.v.of.units += units - w.units
+		d.total += units - w.units
+	}
 	w.units = units
 }
 
 // count counts a run that has not had a core, or one less.
 func (d *demand) count(v *versionDemand, bytes int64, more bool) {
+	if v.of.gone {
+		return
+	}
 	n := 1
 	if !more {
 		n = -1
@@ -230,6 +237,7 @@ func (d *demand) forget(tenant string) {
 	if t := d.tenants[tenant]; t != nil {
 		d.total -= t.units
 		d.bytes -= t.bytes
+		t.gone = true
 		delete(d.tenants, tenant)
 	}
 }
