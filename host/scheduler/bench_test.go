@@ -42,6 +42,7 @@ type bench struct {
 	beside                   bool             // work waits for commits: it goes on beside the test
 	after                    *scheduler.Scheduler
 	code                     *codeCache // default: all code is always there
+	memory                   func() (live, limit int64)
 
 	mu    sync.Mutex // guards now
 	now   time.Time
@@ -166,7 +167,7 @@ func (b *bench) open(t testing.TB) *bench {
 			return hostcall.NewRehearsal(o, r, p)
 		},
 		Classify: classify, Parked: hostcall.ErrParked, Tokens: b.tokens, IdleAfter: 20 * time.Millisecond, Now: b.clock, Limits: b.limits, Resources: b.outside, Quotas: b.quotas,
-		SnapshotEntries: b.snapshots, SnapshotBytes: b.snapshotBytes, KeepEntries: b.keep, After: b.after, DueAtOnce: b.dueAtOnce, EraseRows: b.erase,
+		SnapshotEntries: b.snapshots, SnapshotBytes: b.snapshotBytes, KeepEntries: b.keep, After: b.after, DueAtOnce: b.dueAtOnce, EraseRows: b.erase, Memory: b.memory,
 		Log: slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {
