@@ -181,6 +181,9 @@ type StartPart struct {
 	Limits    host.Limits `cbor:"6,keyasint"`
 	Parent    *Parent     `cbor:"7,keyasint,omitempty"` // of a child
 	Trace     *host.Trace `cbor:"8,keyasint,omitempty"` // of who began it
+	// Age is that of a child; see StartRun. Journals of older versions have none:
+	// those children have their own age.
+	Age int64 `cbor:"10,keyasint,omitempty"`
 }
 
 // Parent is what a child's run knows of the run that began it.

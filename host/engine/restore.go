@@ -259,7 +259,7 @@ func (l *loader) run(saved *savedRun) error {
 	rec.Workflow, rec.Version = g.Workflow(), saved.Version
 	r := &run{
 		rec: rec, graph: g, limits: saved.Limits.Complete(), seed: saved.Seed, handler: h,
-		begun: saved.Begun, heldAt: saved.HeldAt, routed: saved.Routed, streamBytes: saved.StreamBytes,
+		begun: saved.Begun, heldAt: saved.HeldAt, routed: saved.Routed, streamBytes: saved.StreamBytes, age: max(saved.Age, 0),
 		pools: make([]pool, len(g.steps)), outermost: &collection{},
 	}
 	if p := saved.Parent; p != nil {

@@ -209,6 +209,7 @@ var saved = map[string]string{
 	"run.inbox":       "savedRun.Inbox",
 	"run.deadline":    "savedRun.Deadline",
 	"run.begun":       "savedRun.Begun",
+	"run.age":         "savedRun.Age",
 	"run.ending":      "savedRun.Ending",
 	"run.heldAt":      "savedRun.HeldAt",
 	"run.oldest":      "savedRun.Invocations",

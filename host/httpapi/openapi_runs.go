@@ -100,7 +100,8 @@ var workflowOperations = map[string]operation{
 	},
 	"POST /workflows/:name/run": {
 		group: "Workflows", id: "run", summary: "Start a run and wait for its end",
-		text:    "With the id of a handler whose run has ended, a new run of it begins on its state; while it is active that is a 409.",
+		text: "With the id of a handler whose run has ended, a new run of it begins on its state; while it is active that is a 409. " +
+			"A start whose run would have to wait too long for a core is a 503 with the code overloaded, and Retry-After says when there will be room; a repeat with the same Idempotency-Key is answered.",
 		headers: []parameter{onceHeader}, body: both(ref("Start")), fails: []int{409, 410, 422, 429},
 		answers: []answer{
 			ok("Record", "The run is completed."), {status: 202, text: "The run goes on.", body: both(ref("Record"))}, ended("Record"),
@@ -108,7 +109,7 @@ var workflowOperations = map[string]operation{
 	},
 	"POST /workflows/:name/run-nowait": {
 		group: "Workflows", id: "runNoWait", summary: "Start a run",
-		text:    "As run, but answered when the start is on disk.",
+		text:    "As run, but answered when the start is on disk. A run may wait for a core as long as its workflow's timeout, if its author has set one.",
 		headers: []parameter{onceHeader}, body: both(ref("Start")), fails: []int{409, 410, 422, 429},
 		answers: []answer{ok("Record", "The run has begun.")},
 	},

@@ -24,9 +24,12 @@ func (s *Scheduler) Start(ctx context.Context, req host.StartRequest) (host.Run,
 		return host.Run{}, err
 	}
 	if before != nil {
+		if req.Admitted != nil {
+			req.Admitted() // no run of it is to be counted
+		}
 		return s.repeated(ctx, req.Tenant, before.RunID, req.Wait)
 	}
-	b, err := s.admitStart(ctx, &req, once)
+	b, err := s.askedStart(ctx, &req, once)
 	once.settle(b.pos)
 	if err != nil {
 		return host.Run{}, err
@@ -42,6 +45,19 @@ func (s *Scheduler) Start(ctx context.Context, req host.StartRequest) (host.Run,
 	// The handler is active in memory now: nobody needs the reservation to see
 	// it, but others must not read a store that does not have it yet.
 	return s.await(ctx, b.end)
+}
+
+// askedStart begins a run that is admitted.
+func (s *Scheduler) askedStart(ctx context.Context, req *host.StartRequest, once *claim) (begun, error) {
+	release := req.Admitted
+	if release == nil {
+		var err error
+		if release, err = s.AskStart(ctx, host.StartAsk{Tenant: req.Tenant, Workflow: req.Workflow, Wait: req.Wait}); err != nil {
+			return begun{}, err
+		}
+	}
+	defer release() // the run counts itself by then
+	return s.admitStart(ctx, req, once)
 }
 
 // begun is a run that was just begun. Its session is pinned, its handler reserved.

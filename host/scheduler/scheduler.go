@@ -258,6 +258,12 @@ type Config struct {
 	// for how long. Defaults 10,000 and 15 s: a client that sends many at once has them done, late.
 	AdmitLine     int
 	AdmitPatience time.Duration
+	// StartWait is how long a start that waits for its run's end may surely have to
+	// wait for its first core; beyond, it is refused. Default 15 s; below 0: any time.
+	StartWait time.Duration
+	// Memory gives the bytes of live objects and the process's memory limit, 0 if it
+	// has none. It is called every 100 ms at most. Default: there is no limit.
+	Memory func() (live, limit int64)
 	// SnapshotEntries and SnapshotBytes say after how many entries, or bytes of
 	// them, a session writes a snapshot, from which it is loaded: what a load folds
 	// is no more than about that, or the snapshot's own size if that is more.
@@ -304,6 +310,9 @@ type Scheduler struct {
 	work crew
 	// stopped is closed when the scheduler begins to stop.
 	stopped chan struct{}
+	// base ends when the scheduler begins to stop: code is prepared in it.
+	base    context.Context
+	endBase context.CancelFunc
 	boot    int64 // when this scheduler was made, Unix nanoseconds
 
 	down []interval // times in which no server ran, oldest first
@@ -324,7 +333,10 @@ type Scheduler struct {
 	quarantine map[host.SessionKey]quarantined
 	queue      fairQueue
 	gate       gate
-	accounts   map[string]*account // of the tenants that have run something
+	demand     demand
+	memory     memory
+	coming     map[codeKey][]*attempt // those that wait for code, which is being prepared
+	accounts   map[string]*account    // of the tenants that have run something
 	timers     timerHeap
 	idle       []idleSession
 	put        []putOff    // attempts that are to be tried later
@@ -362,6 +374,10 @@ type Counters struct {
 	PutOff    uint64 // runs of guests that the host could not do, and tried again later
 	Lined     uint64 // starts and events that waited in line
 	Shed      uint64 // those of them, and others, that there was no room for
+	// Starts that were admitted, and that were refused: as the wait for a core was too
+	// long, as too many waited, as those held too much memory, as the heap was full.
+	Admitted, RefusedWait, RefusedDepth, RefusedBytes, RefusedHeap uint64
+	CodeWaits                                                      uint64 // attempts that gave their token back, as their module's code was not in memory
 }
 
 // Load is what the scheduler has to do at a moment.
@@ -371,13 +387,23 @@ type Load struct {
 	Ready    int // attempts that wait for a token
 	Running  int // attempts that have one
 	Cores    int // tokens
+	// Starts is the number of runs that never had a core, Demand what accepted runs
+	// still need, in units, and Speed what all cores get done in a second.
+	Starts int
+	Demand int64
+	Speed  float64
 }
 
 // Load tells what there is to do now.
 func (s *Scheduler) Load() Load {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return Load{Sessions: len(s.sessions), InLine: s.gate.waiting, Ready: s.queue.ready, Running: s.cfg.Tokens - s.queue.tokens, Cores: s.cfg.Tokens}
+	l := Load{Sessions: len(s.sessions), InLine: s.gate.waiting, Ready: s.queue.ready, Running: s.cfg.Tokens - s.queue.tokens, Cores: s.cfg.Tokens}
+	for _, t := range s.demand.tenants {
+		l.Starts += t.fresh
+	}
+	l.Demand, l.Speed = s.demand.total, s.queue.speed.look()
+	return l
 }
 
 type handlerKey struct{ tenant, handler string }
@@ -400,10 +426,14 @@ func New(ctx context.Context, cfg Config) (*Scheduler, error) {
 		starting: map[handlerKey]uint64{},
 		firsts:   map[onceKey]*first{},
 		accounts: map[string]*account{},
+		coming:   map[codeKey][]*attempt{},
 		boot:     cfg.Now().UnixNano(),
 	}
+	s.base, s.endBase = context.WithCancel(context.WithoutCancel(ctx))
 	s.work = crew{next: make(chan func()), over: s.stopped, most: int32(2 * cfg.Tokens)}
 	s.queue.init(cfg.Tokens, cfg.Limits.TenantInvocations)
+	s.queue.speed.init(cfg.Tokens, cfg.Now)
+	s.demand.init()
 	s.gate.init(cfg.AdmitAtOnce)
 	s.calls.init()
 	s.nextDue = s.boot

@@ -25,6 +25,10 @@ func (s *Scheduler) newToken(tenant string, at *attempt) *token {
 	if a := s.account(t.tenant); a.rate > 0 {
 		t.due = min(t.due, uint64(a.rate*refill.Seconds()))
 	}
+	if at != nil {
+		s.demand.used(at.work, startCost)
+	}
+	s.queue.speed.book(startCost)
 	s.mu.Unlock()
 	return t
 }
@@ -93,6 +97,10 @@ func (t *token) acquire() {
 // book charges the tenant. Called with mu held.
 func (t *token) book() {
 	t.s.charge(t.tenant, t.units, t.cost)
+	if t.at != nil {
+		t.s.demand.used(t.at.work, t.units+t.cost)
+	}
+	t.s.queue.speed.book(t.units + t.cost)
 	t.units, t.cost = 0, 0
 }
 

@@ -80,6 +80,8 @@ type Config struct {
 	// Code is the folder of the compile cache, for tests whose hosts share what one of
 	// them has compiled. Default: one in Data.
 	Code string
+	// StartWait: see scheduler.Config.
+	StartWait time.Duration
 	// What tests put into the host's place. nil: what Data says, the sandbox as
 	// it is, and the clock on the wall.
 	Store  host.Store
@@ -182,6 +184,7 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 		Classify: classify, Parked: hostcall.ErrParked, Observer: observer(cfg.Metrics), Quotas: h.Quotas, Tracer: tracer(cfg.Tracer),
 		Tokens: cfg.Tokens, Relent: cfg.Relent, IdleAfter: cfg.IdleAfter, Limits: cfg.Limits, Resources: h.Resources, Timeout: cfg.Timeout, Now: cfg.Now, Log: cfg.Log,
 		SnapshotEntries: cfg.SnapshotEntries, KeepEntries: cfg.KeepEntries, DueAtOnce: cfg.DueAtOnce, After: after,
+		StartWait: cfg.StartWait, Memory: new(memoryReader).read,
 	})
 	if err != nil {
 		return nil, err
