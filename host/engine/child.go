@@ -155,7 +155,7 @@ func (s *Session) decideChild(e *Entry, inv *invocation, req RunWorkflow) (decis
 func (t StartRun) part() *StartPart {
 	return &StartPart{
 		HandlerID: t.HandlerID, Version: t.Version, Event: sanitized(t.Event), Seed: t.Seed,
-		Timeout: max(t.Timeout, 0), Limits: t.Limits.Complete(), Parent: t.Parent, Trace: t.Trace,
+		Timeout: max(t.Timeout, 0), Limits: t.Limits.Complete(), Parent: t.Parent, Trace: t.Trace, Work: t.Work,
 	}
 }
 
@@ -204,7 +204,7 @@ func (s *Session) postStart(c *child) {
 	p := c.start
 	s.post(Message{To: c.session, Start: &StartRun{
 		RunID: c.run, HandlerID: p.HandlerID, Version: p.Version, Event: p.Event, Seed: p.Seed,
-		Timeout: p.Timeout, Limits: p.Limits, Parent: p.Parent, Trace: p.Trace,
+		Timeout: p.Timeout, Limits: p.Limits, Parent: p.Parent, Trace: p.Trace, Work: p.Work,
 	}})
 }
 

@@ -68,6 +68,8 @@ func (s *Session) fold(e *Entry, root *state.Node) ([]Command, error) {
 			return nil, corrupt(e, "time was gained")
 		}
 		s.shift(e.Lost)
+	case EntryExtend:
+		err = s.foldExtend(e)
 	default:
 		err = corrupt(e, "unknown kind %d", e.Kind)
 	}

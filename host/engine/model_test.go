@@ -44,6 +44,7 @@ type modelRun struct {
 	handler *modelHandler
 	limits  host.Limits
 	timeout int64
+	work    bool // its timeout counts only while somebody runs
 
 	status, code string
 	paused       bool
@@ -194,11 +195,26 @@ func (w *model) drop(unwanted func(t *modelTimer) bool) {
 	w.timers = slices.DeleteFunc(w.timers, unwanted)
 }
 
+// rests reports whether no time counts against a deadline, as nobody runs.
+func (w *model) rests(t *modelTimer) bool {
+	return t.what == "deadline" && t.run.work && !slices.ContainsFunc(t.run.invocations, func(inv *modelInvocation) bool { return inv.where == "running" })
+}
+
+// advance lets time pass up to a tick.
+func (w *model) advance(now int64) {
+	for _, t := range w.timers {
+		if w.rests(t) && !t.stopped {
+			t.at += max(now, w.now) - w.now
+		}
+	}
+	w.now = max(now, w.now)
+}
+
 // nextTimer is the one that fires first.
 func (w *model) nextTimer() *modelTimer {
 	var next *modelTimer
 	for _, t := range w.timers {
-		if !t.stopped && (next == nil || t.at < next.at) {
+		if !t.stopped && !w.rests(t) && (next == nil || t.at < next.at) {
 			next = t
 		}
 	}

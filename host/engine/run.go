@@ -28,6 +28,9 @@ type run struct {
 	standing    list.List           // of *invocation: those that stand still, the longest first
 	inbox       inbox
 	deadline    *timer  // of the run, or of its clean-up
+	work        bool    // the deadline counts only while an attempt is open
+	stopped     int64   // since when the deadline stands still
+	seated      int     // invocations that hold a worker slot
 	begun       int64   // when its start event was routed
 	ending      *ending // while it is cleaned up after, else nil
 	heldAt      int64   // since when it is paused or blocked
@@ -48,7 +51,7 @@ func (s *Session) begin(runID string, p *StartPart, g *Graph) *run {
 	h.run = runID
 	r := &run{
 		rec:   s.record(runID, p, g),
-		graph: g, limits: p.Limits.Complete(), seed: p.Seed, handler: h, begun: s.now,
+		graph: g, limits: p.Limits.Complete(), seed: p.Seed, handler: h, begun: s.now, work: p.Work,
 		pools:     make([]pool, len(g.steps)),
 		outermost: &collection{},
 	}
@@ -59,6 +62,7 @@ func (s *Session) begin(runID string, p *StartPart, g *Graph) *run {
 	s.noteRan(g.Workflow(), p.Version)
 	if p.Timeout > 0 {
 		r.deadline = s.arm(&timer{kind: timerDeadline, at: later(s.now, p.Timeout), span: p.Timeout, run: r})
+		s.count(r)
 	}
 	return r
 }
@@ -165,11 +169,11 @@ func (s *Session) block(r *run, reason host.Blocked) {
 		}
 		s.disarm(inv.timer)
 	}
-	s.disarm(r.deadline)
 	if !r.rec.Paused {
 		r.heldAt = s.now
 	}
 	r.rec.Blocked = &reason
+	s.count(r)
 	s.changed(r)
 }
 
@@ -186,7 +190,6 @@ func (r *run) held() bool { return r.rec.Paused || r.rec.Blocked != nil }
 func (s *Session) pause(r *run) {
 	if r.rec.Blocked == nil {
 		r.heldAt = s.now
-		s.disarm(r.deadline)
 		for inv := r.oldest; inv != nil; inv = inv.newer {
 			s.visited++
 			if inv.timer != nil && inv.timer.kind.servingTime() {
@@ -195,6 +198,7 @@ func (s *Session) pause(r *run) {
 		}
 	}
 	r.rec.Paused = true
+	s.count(r)
 	s.changed(r)
 }
 
@@ -214,7 +218,7 @@ func (s *Session) resumeRun(r *run) {
 		heap.Push(&s.timers.heap, t)
 		s.timers.byID[t.id] = t
 	}
-	rearm(r.deadline)
+	s.count(r)
 	for inv := r.oldest; inv != nil; inv = inv.newer {
 		s.visited++
 		rearm(inv.timer)

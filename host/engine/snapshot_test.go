@@ -175,7 +175,7 @@ var saved = map[string]string{
 	"timer.span": "savedTimer.Span",
 	"timer.run":  "- what it is saved with",
 	"timer.inv":  "- what it is saved with",
-	"timer.slot": "- place in the heap; whether it runs follows from the run's being held",
+	"timer.slot": "- place in the heap; whether it runs follows from the run",
 
 	"outbox.byTarget": "savedSession.Outbox",
 	"outbox.size":     "- a count",
@@ -208,6 +208,9 @@ var saved = map[string]string{
 	"run.standing":    "savedRun.Standing",
 	"run.inbox":       "savedRun.Inbox",
 	"run.deadline":    "savedRun.Deadline",
+	"run.work":        "savedRun.Work",
+	"run.stopped":     "savedRun.Stopped",
+	"run.seated":      "- a count of the attempts that run",
 	"run.begun":       "savedRun.Begun",
 	"run.ending":      "savedRun.Ending",
 	"run.heldAt":      "savedRun.HeldAt",
