@@ -155,7 +155,7 @@ func (s *Session) decideChild(e *Entry, inv *invocation, req RunWorkflow) (decis
 func (t StartRun) part() *StartPart {
 	return &StartPart{
 		HandlerID: t.HandlerID, Version: t.Version, Event: sanitized(t.Event), Seed: t.Seed,
-		Timeout: max(t.Timeout, 0), Limits: t.Limits.Complete(), Parent: t.Parent, Trace: t.Trace, Work: t.Work,
+		Timeout: max(t.Timeout, 0), Limits: t.Limits.Complete(), Parent: t.Parent, Trace: t.Trace, Work: t.Work, Stalls: true,
 	}
 }
 

@@ -101,6 +101,12 @@ func (d *dumper) run(r *run) {
 	if r.begun != r.rec.Started {
 		d.line("  begun=%d", r.begun)
 	}
+	if !r.stalls {
+		d.line("  stays when nothing is left to do")
+	}
+	if r.silent != "" {
+		d.line("  silent=%s", r.silent)
+	}
 	if e := r.ending; e != nil {
 		d.line("  ending by %s span=%d active=%v", e.cause, e.span, e.active)
 	}

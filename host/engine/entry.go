@@ -185,6 +185,8 @@ type StartPart struct {
 	Trace     *host.Trace `cbor:"8,keyasint,omitempty"` // of who began it
 	// Work: the timeout counts only the time in which an attempt of the run is open.
 	Work bool `cbor:"9,keyasint,omitempty"`
+	// Stalls: the run ends when nothing is left to do. Those of older servers stay.
+	Stalls bool `cbor:"11,keyasint,omitempty"`
 }
 
 // Parent is what a child's run knows of the run that began it.

@@ -264,6 +264,8 @@ func (s *Session) foldFinish(e *Entry, inv *invocation, root *state.Node) error 
 	output := ""
 	if len(p.Events) > 0 {
 		output = p.Events[0].Type
+	} else {
+		r.silent = inv.step.name
 	}
 	s.unseat(inv, output)
 	s.remove(inv)

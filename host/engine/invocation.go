@@ -201,6 +201,7 @@ func (s *Session) remove(inv *invocation) {
 	r := inv.run
 	delete(s.invocations, inv.id)
 	s.leave(inv, true)
+	r.last = inv.step
 	r.alive--
 	if inv.older == nil {
 		r.oldest = inv.newer

@@ -44,7 +44,10 @@ type modelRun struct {
 	handler *modelHandler
 	limits  host.Limits
 	timeout int64
-	work    bool // its timeout counts only while somebody runs
+	begun   int64
+	silent  string // the step that gave nothing last
+	last    string // that ended last
+	work    bool   // its timeout counts only while somebody runs
 
 	status, code string
 	paused       bool
@@ -296,6 +299,7 @@ func (w *model) leave(inv *modelInvocation, output string) {
 // forget takes an ended invocation out, and closes what it was the last one in.
 func (w *model) forget(inv *modelInvocation) {
 	inv.run.invocations = slices.DeleteFunc(slices.Clone(inv.run.invocations), func(o *modelInvocation) bool { return o == inv })
+	inv.run.last = inv.step.Name
 	w.closeIfEmpty(inv.run, inv.in)
 }
 

@@ -81,7 +81,7 @@ func (w *model) start(t engine.StartRun) string {
 	}
 	h.run = t.RunID
 	r := &modelRun{
-		id: t.RunID, handler: h, limits: t.Limits.Complete(), timeout: t.Timeout, work: t.Work, status: "running",
+		id: t.RunID, handler: h, limits: t.Limits.Complete(), timeout: t.Timeout, begun: w.now, work: t.Work, status: "running",
 		outermost: &modelCollection{}, queues: map[string][]*modelInvocation{}, buffers: map[[2]string][]abi.Event{},
 	}
 	w.runs = append(w.runs, r)
@@ -235,6 +235,8 @@ func (w *model) finish(t engine.Finish) string {
 	output := ""
 	if len(out.Events) > 0 {
 		output = out.Events[0].Type
+	} else {
+		r.silent = inv.step.Name
 	}
 	w.leave(inv, output)
 	r.steps++

@@ -31,6 +31,9 @@ type run struct {
 	work        bool    // the deadline counts only while an attempt is open
 	stopped     int64   // since when the deadline stands still
 	seated      int     // invocations that hold a worker slot
+	stalls      bool    // it ends when nothing is left to do
+	silent      string  // the step that gave nothing last
+	last        *step   // that ended last, by the entry that is being folded
 	begun       int64   // when its start event was routed
 	ending      *ending // while it is cleaned up after, else nil
 	heldAt      int64   // since when it is paused or blocked
@@ -51,7 +54,7 @@ func (s *Session) begin(runID string, p *StartPart, g *Graph) *run {
 	h.run = runID
 	r := &run{
 		rec:   s.record(runID, p, g),
-		graph: g, limits: p.Limits.Complete(), seed: p.Seed, handler: h, begun: s.now, work: p.Work,
+		graph: g, limits: p.Limits.Complete(), seed: p.Seed, handler: h, begun: s.now, work: p.Work, stalls: p.Stalls,
 		pools:     make([]pool, len(g.steps)),
 		outermost: &collection{},
 	}
@@ -92,6 +95,9 @@ func (s *Session) settle(r *run, tellIdle bool) {
 		}
 		return
 	}
+	if s.stalled(r) {
+		return
+	}
 	if tellIdle && idle && !r.held() {
 		s.publishInternal(r, abi.TypeIdle, abi.EmptyMap)
 	}
@@ -99,6 +105,27 @@ func (s *Session) settle(r *run, tellIdle bool) {
 		r.rec.WaitingFor = now
 		s.changed(r)
 	}
+}
+
+// stalled ends a run in which nothing is left to do: it has no invocation, and no event
+// that comes from outside would begin one.
+func (s *Session) stalled(r *run) bool {
+	if !r.stalls || r.alive > 0 || r.graph.fed {
+		return false
+	}
+	step, what := r.silent, "no step has taken the start event"
+	switch {
+	case step != "":
+		what = "step " + step + " has returned no event"
+	case r.last != nil:
+		step = r.last.name
+		what = "nothing follows from what step " + step + " has returned"
+	}
+	s.fail(r, failure{
+		step: step, elapsed: s.now - r.begun,
+		err: &abi.Error{Code: host.RunStalled, Message: "nothing is left to do, and the run has no result: " + what},
+	})
+	return true
 }
 
 // changed announces that the record of a run is another one.

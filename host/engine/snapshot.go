@@ -149,6 +149,8 @@ type savedRun struct {
 	Queues      [][]uint64    `cbor:"17,keyasint,omitempty"` // by step: invocations that wait for a worker
 	Standing    []uint64      `cbor:"18,keyasint,omitempty"` // invocations that stand still, the longest first
 	Work        bool          `cbor:"19,keyasint,omitempty"`
+	Stalls      bool          `cbor:"21,keyasint,omitempty"`
+	Silent      string        `cbor:"22,keyasint,omitempty"`
 	Stopped     *int64        `cbor:"20,keyasint,omitempty"` // of a deadline that stands still; older forms: HeldAt
 }
 
@@ -369,7 +371,7 @@ func (e *saver) run(r *run) savedRun {
 	out := savedRun{
 		Record: savedRecord(r.rec), Version: r.rec.Version, Limits: r.limits, Seed: r.seed, Begun: r.begun, HeldAt: r.heldAt,
 		Routed: r.routed, StreamBytes: r.streamBytes, Deadline: saveTimer(r.deadline), Joins: saveJoins(r.outermost),
-		Work: r.work,
+		Work: r.work, Stalls: r.stalls, Silent: r.silent,
 	}
 	if r.deadline != nil && r.deadline.slot < 0 {
 		out.Stopped = &r.stopped
