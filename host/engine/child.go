@@ -156,7 +156,7 @@ func (s *Session) decideChild(e *Entry, inv *invocation, req RunWorkflow) (decis
 func (t StartRun) part() *StartPart {
 	return &StartPart{
 		HandlerID: t.HandlerID, Version: t.Version, Event: sanitized(t.Event), Seed: t.Seed,
-		Timeout: max(t.Timeout, 0), Limits: t.Limits.Complete(), Parent: t.Parent, Trace: t.Trace, Age: max(t.Age, 0),
+		Timeout: max(t.Timeout, 0), Limits: t.Limits.Complete(), Parent: t.Parent, Trace: t.Trace, Work: t.Work, Age: max(t.Age, 0), Stalls: true,
 	}
 }
 
@@ -205,7 +205,7 @@ func (s *Session) postStart(c *child) {
 	p := c.start
 	s.post(Message{To: c.session, Start: &StartRun{
 		RunID: c.run, HandlerID: p.HandlerID, Version: p.Version, Event: p.Event, Seed: p.Seed,
-		Timeout: p.Timeout, Limits: p.Limits, Parent: p.Parent, Trace: p.Trace, Age: p.Age,
+		Timeout: p.Timeout, Limits: p.Limits, Parent: p.Parent, Trace: p.Trace, Work: p.Work, Age: p.Age,
 	}})
 }
 

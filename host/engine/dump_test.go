@@ -20,6 +20,7 @@ var unseen = map[string]string{
 	"pool.taken":        "is the workers of the invocations that run",
 	"Message.To":        "is the place of the message, which shows",
 	"StartRun.Queue":    "is never set in a message",
+	"StartPart.Stalls":  "is set in all but those of older servers",
 	"pool.waiting":      "is the length of the queue, which shows",
 	"run.outside":       "counts the waits, which show",
 	"timer.slot":        "follows from the times of all timers",

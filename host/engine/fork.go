@@ -268,7 +268,9 @@ func (f *forker) delay() {
 		if r.held() {
 			move(&r.heldAt)
 		}
-		f.still(r.deadline)
+		if f.still(r.deadline); r.deadline != nil && r.deadline.slot < 0 {
+			move(&r.stopped)
+		}
 		r.rec.WaitingFor = slices.Clone(r.rec.WaitingFor)
 		for i := range r.rec.WaitingFor {
 			move(&r.rec.WaitingFor[i].Since)

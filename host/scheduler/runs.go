@@ -307,11 +307,11 @@ func (ss *session) start(ctx context.Context, req *host.StartRequest, mod Module
 // startOf is a start with all that the workflow and the settings say of it.
 func (s *Scheduler) startOf(tenant string, mod Module, ev abi.Event) engine.StartRun {
 	t := engine.StartRun{
-		Version: mod.Digest, Event: ev, Timeout: int64(max(s.cfg.Timeout, 0)),
+		Version: mod.Digest, Event: ev, Timeout: int64(max(s.cfg.Timeout, 0)), Work: true,
 		Limits: mod.limits(s.cfg.Limits, tenant),
 	}
 	if d, set := mod.Graph.Timeout(); set {
-		t.Timeout = int64(d)
+		t.Timeout, t.Work = int64(d), false
 	}
 	return t
 }

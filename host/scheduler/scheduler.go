@@ -244,7 +244,8 @@ type Config struct {
 	// tenants' fuel budgets, and how long their ended runs are kept. Default:
 	// host.DefaultLimits, no budgets, and all runs.
 	Limits *host.LimitTable
-	// Timeout of runs whose manifest names none. Default 45 s; below 0 they have none.
+	// Timeout of runs whose manifest names none: it bounds their work, and does not
+	// count time in which all of a run waits. Default 45 s; below 0 they have none.
 	Timeout time.Duration
 	// DueAtOnce is how many sessions that are not in memory, and have something to do
 	// by themselves, are taken up at a time: after a long time down timers are overdue in
@@ -339,6 +340,7 @@ type Scheduler struct {
 	accounts   map[string]*account    // of the tenants that have run something
 	timers     timerHeap
 	idle       []idleSession
+	owing      []*session  // that are to leave memory: see settleCounts
 	put        []putOff    // attempts that are to be tried later
 	uncounted  []*attempt  // those that wait until a crash that they have seen is durable
 	outgoing   []mailRoute // sessions with messages for others

@@ -26,6 +26,8 @@ type session struct {
 	pins      int       // guarded by Scheduler.mu
 	idleSince time.Time // of its entry in the idle list; guarded by Scheduler.mu
 	taken     bool      // see due.go; guarded by Scheduler.mu
+	// unserved counts the time without a core of each run; guarded by Scheduler.mu
+	unserved map[string]*unserved
 
 	mu       sync.Mutex // guards what follows; see the package's protocol
 	eng      *engine.Session
@@ -62,7 +64,8 @@ var errDead = &host.Error{Code: host.CodeNotFound, Message: "Handler not found"}
 
 func (s *Scheduler) newSession(key host.SessionKey) *session {
 	return &session{s: s, key: key, loaded: make(chan struct{}), attempts: map[uint64]*attempt{},
-		ended: map[string][]chan ended{}, versions: map[string]string{}, needs: map[string]*runDemand{}, suspended: map[uint64]*opened{}, crashes: map[uint64]int{}, ledger: newLedger()}
+		ended: map[string][]chan ended{}, unserved: map[string]*unserved{}, versions: map[string]string{}, needs: map[string]*runDemand{},
+		suspended: map[uint64]*opened{}, crashes: map[uint64]int{}, ledger: newLedger()}
 }
 
 // begin pins a session that nobody can know yet, as its id was drawn just now:
@@ -412,7 +415,7 @@ func (ss *session) carryOut(cmds []engine.Command) (over bool) {
 		switch c := c.(type) {
 		case engine.StartAttempt:
 			delete(ss.crashes, c.Invocation)
-			ss.open(c.Invocation, ss.suspended[c.Invocation])
+			ss.open(c.Invocation, ss.suspended[c.Invocation], ss.s.now())
 			delete(ss.suspended, c.Invocation)
 		case engine.Abandon:
 			ss.settleSuspended(c.Invocation)
@@ -434,6 +437,9 @@ func (ss *session) carryOut(cmds []engine.Command) (over bool) {
 		case engine.RunEnded:
 			delete(ss.versions, c.RunID)
 			ss.met(c.RunID, changed[c.RunID].Status)
+			ss.s.mu.Lock()
+			delete(ss.unserved, c.RunID)
+			ss.s.mu.Unlock()
 			for _, w := range ss.ended[c.RunID] {
 				w <- ended{run: changed[c.RunID], pos: ss.lastPos}
 			}

@@ -61,6 +61,7 @@ func (s *Scheduler) Step(now time.Time) (work []func(), next time.Time) {
 		if !ok {
 			break
 		}
+		it.at.serve(serviceCore, s.now())
 		if it.resume != nil {
 			close(it.resume)
 			continue
@@ -91,6 +92,7 @@ func (s *Scheduler) Step(now time.Time) (work []func(), next time.Time) {
 	if work = append(work, taken...); !t.IsZero() {
 		at(t)
 	}
+	work = append(work, s.settleWork()...)
 	if step, t := s.sweepWork(now); step != nil {
 		work = append(work, step)
 	} else if !t.IsZero() {
@@ -143,6 +145,9 @@ func (s *Scheduler) evict(now time.Time) time.Time {
 		if ss.lastPos > durable {
 			it.since, ss.idleSince = now, now
 			s.idle = append(s.idle, it)
+			continue
+		}
+		if s.settleCounts(ss) {
 			continue
 		}
 		s.forget(ss)
@@ -242,6 +247,9 @@ func (ss *session) fireDue() {
 		at := ss.eng.NextTimer()
 		if at == host.WakeNever || at > ss.s.now() {
 			break
+		}
+		if t, ok := ss.eng.DueTimeout(ss.s.now()); ok && ss.extend(t) {
+			continue
 		}
 		if _, _, err := ss.tick(engine.Timer{}, nil); err != nil {
 			ss.log(context.Background(), slog.LevelError, "a timer is refused", "error", err)

@@ -63,6 +63,7 @@ func (t *token) Checkpoint(units uint64) error {
 		return nil
 	}
 	back := make(chan struct{})
+	t.at.serve(serviceOpen, s.now())
 	s.queue.push(t.tenant, readyItem{at: t.at, resume: back})
 	s.queue.release(t.tenant)
 	s.counters.Yields++
@@ -118,6 +119,7 @@ func (t *token) release(fuel, work uint64) {
 	if t.long {
 		s.queue.tenants[t.tenant].long--
 	}
+	t.at.serve(serviceOpen, s.now())
 	s.queue.release(t.tenant)
 	wanted := s.queue.ready > 0
 	s.mu.Unlock()
