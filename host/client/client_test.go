@@ -221,6 +221,7 @@ func TestWorkflow(t *testing.T) {
 			},
 			Edges: []host.GraphEdge{{Source: "Hello", Target: "s"}},
 		},
+		Timeout: host.WorkflowTimeout{Span: 90 * time.Second, Set: true},
 	}}
 	c := serve(t, f, nil)
 	got, err := c.Workflow(t.Context(), "w")
@@ -246,7 +247,7 @@ func TestCompose(t *testing.T) {
 	} {
 		f := &fake{}
 		c := serve(t, f, nil)
-		want := host.WorkflowInfo{Name: "w", Plugins: given.Plugins, Settings: given.Settings, Digest: "d", Composed: true}
+		want := host.WorkflowInfo{Name: "w", Plugins: given.Plugins, Settings: given.Settings, Digest: "d", Composed: true, Timeout: host.WorkflowTimeout{Span: host.DefaultRunTimeout}}
 		for _, changed := range []bool{true, false} {
 			info, got, err := c.Compose(t.Context(), "w", given)
 			if err != nil || got != changed || !reflect.DeepEqual(info, want) || !reflect.DeepEqual(f.composed, given) {
