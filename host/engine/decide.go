@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/weftrun/weft/abi"
@@ -192,14 +193,44 @@ func (s *Session) decidePost(e *Entry, t PostEvent) (decision, error) {
 	if r.routed >= r.limits.RunEvents {
 		return decision{}, host.Errorf(host.CodeLimitExceeded, "the run has had %d events, its limit", r.routed)
 	}
-	ev := sanitized(t.Event)
+	ev := r.graph.filled(sanitized(t.Event))
 	if s.overflows(r, parcel{[]abi.Event{ev}, t.Step, r.outermost.leadsTo}) {
 		full := host.Errorf(host.CodeLimitExceeded, "the run keeps %d events that no step has waited for yet (limit inbox_events): try again later", r.inbox.size)
 		full.RetryAfter = 1e9 // a second
 		return decision{}, full
 	}
 	e.Kind, e.RunID, e.Event, e.Step = EntryPost, t.RunID, &ev, t.Step
-	return decision{entry: e}, nil
+	return decision{entry: e, response: Response{Delivery: s.delivery(r, ev, t.Step)}}, nil
+}
+
+// delivery says to whom an event from outside goes.
+func (s *Session) delivery(r *run, ev abi.Event, step string) host.Delivery {
+	d := host.Delivery{How: host.DeliveredWaiter}
+	add := func(st string) {
+		if !slices.Contains(d.To, st) {
+			d.To = append(d.To, st)
+		}
+	}
+	for _, w := range s.takers(r, ev, step, nil) {
+		add(w.step.name)
+	}
+	if len(d.To) > 0 {
+		return d
+	}
+	for _, to := range r.graph.routes[ev.Type] {
+		if (step == "" || step == to.step.name) && (to.step.mode != modeCollect || r.outermost.leadsTo(to.step)) {
+			add(to.step.name)
+		}
+	}
+	switch {
+	case len(d.To) > 0:
+		d.How = host.DeliveredSteps
+	case r.graph.keeps(ev.Type, step):
+		d.How = host.DeliveredKept
+	default:
+		d.How = host.DeliveredNobody
+	}
+	return d
 }
 
 // decideCall decides a host call of an open attempt.

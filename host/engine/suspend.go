@@ -115,10 +115,12 @@ func (s *Session) foldWait(e *Entry, inv *invocation) error {
 			return corrupt(e, "event %d is not in the inbox", p.Taken)
 		}
 		w.answer = &ev
+		s.settle(r, false)
 		return nil
 	}
 	s.lastWait++
 	w.seq, w.since, w.broadcast = s.lastWait, s.now, p.Broadcast
+	w.need = shownRequirements(p.Requirements)
 	on := suspension{n: e.N, waiter: w}
 	if e.Due != 0 {
 		on.timer = s.arm(&timer{kind: timerWait, at: e.Due, run: r, inv: inv})

@@ -239,11 +239,12 @@ func (CallResource) request()  {}
 
 // Response is what a call's request gives back to the guest.
 type Response struct {
-	Results   []abi.Raw   // of EditState, one for each edit
-	Collected []abi.Event // of CollectEvents
-	Complete  bool        // of CollectEvents: Collected is the released set
-	Event     abi.Event   // of WaitForEvent and RunWorkflow
-	Value     abi.Raw     // of CallResource
+	Results   []abi.Raw     // of EditState, one for each edit
+	Collected []abi.Event   // of CollectEvents
+	Complete  bool          // of CollectEvents: Collected is the released set
+	Event     abi.Event     // of WaitForEvent and RunWorkflow
+	Value     abi.Raw       // of CallResource
+	Delivery  host.Delivery // of PostEvent
 	// Suspended: there is no answer yet. The guest is to be unwound; a
 	// [StartAttempt] says when the attempt can go on.
 	Suspended bool

@@ -33,6 +33,7 @@ type waiter struct {
 	shape     *waitShape    // nil while nobody waits
 	place     *list.Element // in its queue
 	values    string        // of the shape's fields
+	need      string        // the requirements as JSON; see host.Waiting
 	broadcast bool
 	seq       uint64 // the order in which waits began
 	since     int64
@@ -101,6 +102,15 @@ func readRequirement(raw abi.Raw) (requirement, error) {
 	}
 	q.values = string(values)
 	return q, nil
+}
+
+// shownRequirements is what the record says of a wait's requirements.
+func shownRequirements(raw abi.Raw) string {
+	text, err := abi.ToJSON(raw)
+	if err != nil || len(raw) == 0 || len(text) > host.MaxRequirements || string(text) == "{}" {
+		return ""
+	}
+	return string(text)
 }
 
 // appendText writes a text so that texts in a row are told apart.
@@ -335,7 +345,7 @@ func (inv *invocation) waitingFor() host.Waiting {
 	case on == nil:
 		wait.Reason, wait.Until = host.WaitsForRetry, inv.timer.at
 	case on.waiter != nil:
-		wait.Type = on.waiter.typ
+		wait.Type, wait.Requirements = on.waiter.typ, on.waiter.need
 		if !strings.HasPrefix(on.waiter.id, wait.Type+" ") { // else nobody has named it
 			wait.WaiterID = on.waiter.id
 		}
@@ -441,6 +451,23 @@ func (b *inbox) take(types map[string]bool, id uint64) (abi.Event, bool) {
 		return ev, true
 	}
 	return abi.Event{}, false
+}
+
+// kept is what the record says of the events in the inbox.
+func (r *run) kept() []host.Kept {
+	if r.inbox.size == 0 {
+		return nil
+	}
+	var out []host.Kept
+	for _, typ := range sortedKeys(r.inbox.byType) {
+		for _, e := range r.inbox.byType[typ] {
+			if len(out) == host.MaxWaitingFor {
+				return out
+			}
+			out = append(out, host.Kept{Type: typ, Step: e.step})
+		}
+	}
+	return out
 }
 
 // keeps reports whether an event that nobody takes is kept for a later wait.

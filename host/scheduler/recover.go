@@ -136,7 +136,8 @@ func (ss *session) recover(records map[uint64]*opened) {
 	if ss.eng.Active() == 0 {
 		return
 	}
-	if last := ss.eng.Now(); last < s.boot {
+	last := ss.eng.Now()
+	if last < s.boot {
 		open, crash := ss.eng.Open(), last < s.crashed
 		_, pos, err := ss.tick(engine.Shift{Lost: ss.lostTo(s.boot), Crash: crash}, nil)
 		if err != nil {
@@ -149,7 +150,7 @@ func (ss *session) recover(records map[uint64]*opened) {
 	}
 	for _, inv := range ss.eng.Open() {
 		if ss.attempts[inv] == nil { // else its run has begun just now
-			ss.open(inv, records[inv], s.boot)
+			ss.open(inv, records[inv], max(last, s.boot))
 		}
 		delete(records, inv)
 	}

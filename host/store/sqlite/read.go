@@ -205,7 +205,7 @@ func scanRun(row scanner) (host.Run, error) {
 		r.Blocked = &host.Blocked{Code: blockedCode.String, Message: blockedMessage.String}
 	}
 	if waiting != nil {
-		if err := abi.Unmarshal(waiting, &r.WaitingFor); err != nil {
+		if err := decodeWaiting(waiting, &r); err != nil {
 			unreadable(&r, "what it waits for", err)
 		}
 	}
@@ -221,7 +221,7 @@ func scanRun(row scanner) (host.Run, error) {
 // unreadable marks a run of which a part does not read: the rest of it, and the
 // other runs of a listing, are still of use.
 func unreadable(r *host.Run, part string, err error) {
-	r.Result, r.WaitingFor = nil, nil
+	r.Result, r.WaitingFor, r.Kept = nil, nil, nil
 	r.Blocked = &host.Blocked{Code: host.BlockedUnreadable,
 		Message: fmt.Sprintf("the stored record is damaged: %s does not read (%v)", part, err)}
 }

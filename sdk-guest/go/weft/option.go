@@ -27,8 +27,9 @@ func (f stepOption) applyStep(s *step) error { return f(s) }
 type TimeoutOption time.Duration
 
 // Timeout limits a run (as an option of [Define]), one invocation (as an option
-// of [Step]) or a wait (as an option of [Wait]). Without it the host's default counts; a workflow with
-// Timeout(0) has none, as one that waits for people needs.
+// of [Step]) or a wait (as an option of [Wait]). That of a run counts its waits, too. A
+// workflow without one has the host's default, which counts only the time in which a
+// step is at work; with Timeout(0) it has none.
 func Timeout(d time.Duration) TimeoutOption { return TimeoutOption(d) }
 
 func (t TimeoutOption) applyWorkflow(w *workflow) error {
