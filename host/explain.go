@@ -110,7 +110,7 @@ var pluginCodes = []Explanation{
 	{"command_module", InPlugin, "It is a command with `_start`, which runs once and ends.", "Build a reactor: `-buildmode=c-shared` in Go and TinyGo, a `cdylib` in Rust, `--no-entry` in C."},
 	{"compile_bytes", InPlugin, "Compiling took more memory than `compile_bytes`.", "As for compile_time."},
 	{"compile_fault", InPlugin, "The compiler failed.", "The server's log says more; it is a fault to report."},
-	{"compile_time", InPlugin, "Compiling took longer than `compile_time`.", "Make functions smaller, nest loops less, or raise the limit."},
+	{"compile_time", InPlugin, "Compiling took more CPU time than `compile_time`.", "Make functions smaller, nest loops less, or raise the limit."},
 	{"component", InPlugin, "It is a component, not a core module.", "Build a core module: target wasm32-unknown-unknown or wasip1, not wasip2."},
 	{"cyclic_extends", InPlugin, "A type extends itself in a circle, or through too many.", "Let one of them extend nothing."},
 	{"dead_end", InPlugin, "From a step nothing leads to a stop event.", "Emit an event that does; often the stop event was forgotten."},

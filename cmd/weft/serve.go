@@ -33,6 +33,7 @@ type serveOptions struct {
 	limits          string
 	resources       string
 	resourceKeyFile string
+	cacheBytes      int64
 	examples        string
 	demo            bool
 	allowRemote     bool
@@ -57,6 +58,9 @@ type serveOptions struct {
 	tracing         tracingOptions
 	wrongKeys       int
 }
+
+// defaultCacheBytes is room for about 250 modules of Go, or many more of TinyGo and Rust.
+const defaultCacheBytes = 4 << 30
 
 func newServe() *cobra.Command {
 	var o serveOptions
@@ -121,6 +125,7 @@ docs/resources.md says how it is written.`,
 	f.IntVar(&o.maxRequests, "max-requests", httpapi.DefaultMaxRequests, "requests under way, those that wait for a run among them; beyond, 503")
 	f.IntVar(&o.maxStreams, "max-streams", httpapi.DefaultMaxStreams, "event streams that are open; beyond, 503")
 	f.Int64Var(&o.maxRequestBytes, "max-request-bytes", httpapi.DefaultMaxRequestBytes, "`BYTES` of request bodies in memory; beyond, 503")
+	f.Int64Var(&o.cacheBytes, "cache-bytes", defaultCacheBytes, "`BYTES` of compiled modules on disk; beyond, those that were not used for the longest time are removed, and compiled again when they are needed (0: any number)")
 	f.DurationVar(&o.runTimeout, "run-timeout", host.DefaultRunTimeout, "timeout of runs whose workflow names none, counting work and not waits; 0: they have none")
 	f.DurationVar(&o.startWait, "start-wait", 15*time.Second, "how long a start that waits for its run may have to wait for a core; beyond, 503; 0: any time")
 	f.BoolVar(&o.sourceLines, "source-lines", false, "name file and line where a plugin traps that was built with debug information; takes time, for development")
@@ -176,7 +181,7 @@ func serve(ctx context.Context, o serveOptions, stdout, stderr io.Writer) error 
 	sv := &server{
 		log: log, counts: wire.NewSeries(series),
 		host: wire.Config{Data: o.data, Limits: limits, Resources: resources, ResourceKeys: resourceKeys, Timeout: o.timeout(), StartWait: orNone(o.startWait), Log: log, Compiler: program, AdminKey: adminKey,
-			Tokens: cores, Relent: relent, SnapshotEntries: o.snapshotEvery, KeepEntries: o.keepJournal, DueAtOnce: o.dueAtOnce, SourceLines: o.sourceLines,
+			Tokens: cores, Relent: relent, SnapshotEntries: o.snapshotEvery, KeepEntries: o.keepJournal, DueAtOnce: o.dueAtOnce, SourceLines: o.sourceLines, CacheBytes: o.cacheBytes,
 			Metrics: series, Tracer: tracer},
 		api: httpapi.Config{Log: log, Addr: l.Addr().String(), AllowedHosts: o.hosts, CORSOrigins: o.origins, Version: version,
 			MaxPlugin: int64(limits.Greatest().ModuleBytes), MaxRequests: o.maxRequests, MaxStreams: o.maxStreams, MaxRequestBytes: o.maxRequestBytes, RunTimeout: o.timeout(),
@@ -216,6 +221,8 @@ func (o serveOptions) check(adminKey string, log *slog.Logger) error {
 		return usage("--snapshot-every %d: it is a number from 1 on", o.snapshotEvery)
 	case o.wrongKeys < 0:
 		return usage("--wrong-keys %d: it is a number from 0 on", o.wrongKeys)
+	case o.cacheBytes < 0:
+		return usage("--cache-bytes %d: it is a number of bytes, or 0 for any", o.cacheBytes)
 	case o.runTimeout < 0:
 		return usage("--run-timeout %s: it is a time such as 45s, or 0 for none", o.runTimeout)
 	case o.startWait < 0:

@@ -3,6 +3,7 @@ package hostcall_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -497,6 +498,33 @@ func TestGarbageIsAnsweredWithAnError(t *testing.T) {
 	}
 	if w.stateNow() != before {
 		t.Error("garbage changed the state")
+	}
+}
+
+// TestPrintedLines: what is printed becomes lines, however it comes in pieces, and the line
+// of a panic is an error.
+func TestPrintedLines(t *testing.T) {
+	w := newWorld(t)
+	a := w.attempt(engine.AttemptOpen{}, nil)
+	for _, p := range []struct {
+		fd   uint32
+		text string
+	}{
+		{1, "one\ntwo\r\n\nthr"}, {1, "ee"}, {1, "\n"}, {1, "four"}, {2, "pan"}, {2, "ic: "}, {2, "boom\n\ngoroutine 1 [running]:\n"},
+		{1, "panic: not on this file\n"}, {2, "thread 'main' panicked at src/lib.rs:1:2:\nhello\n"}, {2, "thread 'x' works\n"},
+	} {
+		a.Print(p.fd, []byte(p.text))
+	}
+	var got []string
+	for _, l := range a.Logs() {
+		got = append(got, fmt.Sprintf("%d %d %s", l.FD, l.Level, l.Message))
+	}
+	want := []string{
+		"1 0 one", "1 0 two", "1 0 three", "1 0 four", "2 8 panic: boom", "2 0 goroutine 1 [running]:",
+		"1 0 panic: not on this file", "2 8 thread 'main' panicked at src/lib.rs:1:2:", "2 0 hello", "2 0 thread 'x' works",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("lines %q, want %q", got, want)
 	}
 }
 

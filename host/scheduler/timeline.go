@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -257,7 +258,7 @@ func (t *teller) describe(p *past, e *engine.Entry, out *host.TimelineEntry) err
 		out.Err = a.Err
 	}
 	for _, l := range e.Logs {
-		out.Logs = append(out.Logs, host.TimelineLog{At: l.Clock, Level: l.Level, Message: l.Message, Attrs: l.Attrs})
+		out.Logs = append(out.Logs, host.TimelineLog{At: cmp.Or(l.Clock, e.At), Level: l.Level, Message: l.Message, Attrs: l.Attrs})
 	}
 	return t.edits(e, out)
 }

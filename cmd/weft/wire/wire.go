@@ -77,6 +77,8 @@ type Config struct {
 	// may be nil.
 	Observe func(*host.Invocation, *host.InvocationResult)
 
+	// CacheBytes bounds the compile cache; see [sandbox.Config]. 0: it is not bounded.
+	CacheBytes int64
 	// Code is the folder of the compile cache, for tests whose hosts share what one of
 	// them has compiled. Default: one in Data.
 	Code string
@@ -236,7 +238,7 @@ func (h *Host) openSandbox(ctx context.Context, cfg Config) error {
 		return fmt.Errorf("find the folder of compiled code: %w", err)
 	}
 	h.Sandbox, err = sandbox.New(ctx, sandbox.Config{
-		CacheDir: cache, Compiler: compiler, Source: source{h}, Limits: cfg.Limits.Greatest(), SourceLines: cfg.SourceLines, Log: cfg.Log,
+		CacheDir: cache, CacheBytes: cfg.CacheBytes, Compiler: compiler, Source: source{h}, Limits: cfg.Limits.Greatest(), SourceLines: cfg.SourceLines, Log: cfg.Log,
 	})
 	if err != nil {
 		return fmt.Errorf("start the sandbox: %w", err)

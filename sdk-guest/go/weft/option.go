@@ -135,7 +135,10 @@ func AcceptSubtypes() StepOption {
 }
 
 // Take makes a step that collects a list fire at the n-th arrival; without it,
-// it fires when no more events can come.
+// it fires when no more events can come. It gets the n events that came first, in the
+// order in which they came, which need not be that of the list. It fires once for each
+// list: what comes after is dropped, and steps that still work on the rest work on to
+// their end. If fewer than n can come, it gets those there are.
 func Take(n int) StepOption {
 	return stepOption(func(s *step) error {
 		if n < 1 {
