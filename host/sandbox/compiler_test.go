@@ -111,7 +111,7 @@ func TestCompilerWithoutCPU(t *testing.T) {
 	b := elsewhere(t, func(c *Config) { c.Compiler = append(c.Compiler[:2:2], stuckArgument) })
 	b.compilerWall = 50 * time.Millisecond
 	wasm := hostile(t, "good")
-	_, err := b.Describe(within(t, bounded), digestOf(wasm), wasm, host.Limits{})
+	_, err := b.Describe(suite.Context(t), digestOf(wasm), wasm, host.Limits{})
 	var known *host.Error
 	if !errors.As(err, &known) || known.Code != host.CodeUnavailable || known.RetryAfter == 0 || !strings.Contains(known.Message, "of CPU in") {
 		t.Errorf("Describe: %v, want it put off", err)
