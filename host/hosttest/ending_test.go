@@ -120,9 +120,13 @@ func TestCleanUpAfterTimeout(t *testing.T) {
 	if err := os.WriteFile(limits, []byte(`{"defaults": {"cleanup_time": "300ms"}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := hosttest.Serve(t, data, "--limits", limits, "--run-timeout", "1s")
+	p := hosttest.Serve(t, data, "--limits", limits)
 	put(t, p, "tidy", hosttest.BuildPlugin(t, "tidy"))
 	h := &p.Host
+	// The server's default would not count the wait.
+	if status, out := h.Do(t, http.MethodPut, "/workflows/tidy", `{"settings":{"timeout":1}}`); status != http.StatusCreated {
+		t.Fatalf("%d %s", status, out)
+	}
 	for _, tt := range []struct {
 		sleep        time.Duration
 		stream, left string
