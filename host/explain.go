@@ -73,7 +73,7 @@ var answerCodes = []Explanation{
 	{string(CodeIdempotencyMismatch), InAnswer, "The Idempotency-Key was that of a request with another body.", "Use a new key for a new request."},
 	{string(CodeLimitExceeded), InAnswer, "A limit or a quota of the tenant is reached.", "Try again after Retry-After; the message names the limit."},
 	{string(CodeInternal), InAnswer, "The server is at fault.", "Look for the request's id in the server's log."},
-	{string(CodeOverloaded), InAnswer, "The server has more requests, streams or bytes under way than it takes at a time.", "Try again after Retry-After."},
+	{string(CodeOverloaded), InAnswer, "The server has more requests, streams or bytes under way than it takes at a time, or a new run would have to wait too long for a core.", "Try again after Retry-After."},
 	{string(CodeUnavailable), InAnswer, "The server is starting, draining or without its store.", "Try again after Retry-After."},
 }
 

@@ -100,7 +100,7 @@ func (d *dumper) run(r *run) {
 	d.record(r.rec)
 	d.line("  routed=%d stream=%d alive=%d seed=%x", r.routed, r.streamBytes, r.alive, r.seed[:4])
 	if p := r.parent; p != nil {
-		d.line("  parent in %s stream=%t shown=%d depth=%d", p.session, p.stream, p.shown, p.depth)
+		d.line("  parent in %s stream=%t shown=%d depth=%d age=%d", p.session, p.stream, p.shown, p.depth, r.age)
 	}
 	d.limits(r.limits)
 	if r.held() {
@@ -309,7 +309,7 @@ func (d *dumper) waiter(w *waiter) {
 func (c *child) show() string {
 	out := fmt.Sprintf("%q %s run=%s handler=%s session=%q begun=%t stream=%t seen=%d since=%d", c.key, c.workflow, c.run, c.handler, c.session, c.begun, c.stream, c.seen, c.since)
 	if p := c.start; p != nil {
-		out += fmt.Sprintf(" begins handler=%s version=%s timeout=%d%s%s seed=%x parent=%+v", p.HandlerID, p.Version, p.Timeout, ofWork(p.Work), showEvents([]abi.Event{p.Event}), p.Seed[:4], *p.Parent)
+		out += fmt.Sprintf(" begins handler=%s version=%s timeout=%d%s%s seed=%x parent=%+v age=%d", p.HandlerID, p.Version, p.Timeout, ofWork(p.Work), showEvents([]abi.Event{p.Event}), p.Seed[:4], *p.Parent, p.Age)
 	}
 	switch {
 	case c.result != nil:
@@ -337,7 +337,7 @@ func (c *outcall) show() string {
 func (m *Message) show() string {
 	switch {
 	case m.Start != nil:
-		return fmt.Sprintf("start %s handler=%s version=%s timeout=%d%s%s seed=%x parent=%+v", m.Start.RunID, m.Start.HandlerID, m.Start.Version, m.Start.Timeout, ofWork(m.Start.Work), showEvents([]abi.Event{m.Start.Event}), m.Start.Seed[:4], *m.Start.Parent)
+		return fmt.Sprintf("start %s handler=%s version=%s timeout=%d%s%s seed=%x parent=%+v age=%d", m.Start.RunID, m.Start.HandlerID, m.Start.Version, m.Start.Timeout, ofWork(m.Start.Work), showEvents([]abi.Event{m.Start.Event}), m.Start.Seed[:4], *m.Start.Parent, m.Start.Age)
 	case m.Ended != nil:
 		return "ended " + m.Ended.show()
 	case m.Shown != nil:

@@ -183,6 +183,9 @@ type StartPart struct {
 	Limits    host.Limits `cbor:"6,keyasint"`
 	Parent    *Parent     `cbor:"7,keyasint,omitempty"` // of a child
 	Trace     *host.Trace `cbor:"8,keyasint,omitempty"` // of who began it
+	// Age is that of a child; see StartRun. Journals of older versions have none:
+	// those children have their own age.
+	Age int64 `cbor:"10,keyasint,omitempty"`
 	// Work: the timeout counts only the time in which an attempt of the run is open.
 	Work bool `cbor:"9,keyasint,omitempty"`
 	// Stalls: the run ends when nothing is left to do. Those of older servers stay.

@@ -259,8 +259,8 @@ func (l *loader) run(saved *savedRun) error {
 	rec.Workflow, rec.Version = g.Workflow(), saved.Version
 	r := &run{
 		rec: rec, graph: g, limits: saved.Limits.Complete(), seed: saved.Seed, handler: h,
-		begun: saved.Begun, heldAt: saved.HeldAt, routed: saved.Routed, streamBytes: saved.StreamBytes, work: saved.Work, stopped: saved.HeldAt,
-		stalls: saved.Stalls, silent: saved.Silent,
+		begun: saved.Begun, heldAt: saved.HeldAt, routed: saved.Routed, streamBytes: saved.StreamBytes, age: max(saved.Age, 0),
+		work: saved.Work, stopped: saved.HeldAt, stalls: saved.Stalls, silent: saved.Silent,
 		pools: make([]pool, len(g.steps)), outermost: &collection{},
 	}
 	if saved.Stopped != nil {

@@ -37,6 +37,7 @@ type run struct {
 	begun       int64   // when its start event was routed
 	ending      *ending // while it is cleaned up after, else nil
 	heldAt      int64   // since when it is paused or blocked
+	age         int64   // of a child; see firstStart
 
 	// The invocations that have not ended, oldest first.
 	oldest, newest *invocation
@@ -54,7 +55,7 @@ func (s *Session) begin(runID string, p *StartPart, g *Graph) *run {
 	h.run = runID
 	r := &run{
 		rec:   s.record(runID, p, g),
-		graph: g, limits: p.Limits.Complete(), seed: p.Seed, handler: h, begun: s.now, work: p.Work, stalls: p.Stalls,
+		graph: g, limits: p.Limits.Complete(), seed: p.Seed, handler: h, begun: s.now, age: p.Age, work: p.Work, stalls: p.Stalls,
 		pools:     make([]pool, len(g.steps)),
 		outermost: &collection{},
 	}
@@ -68,6 +69,16 @@ func (s *Session) begin(runID string, p *StartPart, g *Graph) *run {
 		s.count(r)
 	}
 	return r
+}
+
+// firstStart is when the run at the top of the run's tree first started, in Unix
+// nanoseconds: the run's age among those that wait for a core. A child has the age
+// of its root, so that a parent never waits for a child behind younger runs.
+func (r *run) firstStart() int64 {
+	if r.age > 0 {
+		return r.age
+	}
+	return r.rec.Started
 }
 
 // record is the record of a run that its entry has just made.

@@ -126,6 +126,7 @@ type savedStart struct {
 	Limits    host.Limits `cbor:"7,keyasint"`
 	Parent    *Parent     `cbor:"8,keyasint,omitempty"`
 	Trace     *host.Trace `cbor:"10,keyasint,omitempty"`
+	Age       int64       `cbor:"12,keyasint,omitempty"`
 	Queue     bool        `cbor:"9,keyasint,omitempty"`
 	Work      bool        `cbor:"11,keyasint,omitempty"`
 }
@@ -150,9 +151,10 @@ type savedRun struct {
 	Queues      [][]uint64    `cbor:"17,keyasint,omitempty"` // by step: invocations that wait for a worker
 	Standing    []uint64      `cbor:"18,keyasint,omitempty"` // invocations that stand still, the longest first
 	Work        bool          `cbor:"19,keyasint,omitempty"`
+	Stopped     *int64        `cbor:"20,keyasint,omitempty"` // of a deadline that stands still; older forms: HeldAt
 	Stalls      bool          `cbor:"21,keyasint,omitempty"`
 	Silent      string        `cbor:"22,keyasint,omitempty"`
-	Stopped     *int64        `cbor:"20,keyasint,omitempty"` // of a deadline that stands still; older forms: HeldAt
+	Age         int64         `cbor:"23,keyasint,omitempty"` // of a child
 }
 
 type savedParent struct {
@@ -373,7 +375,7 @@ func (e *saver) run(r *run) savedRun {
 	out := savedRun{
 		Record: savedRecord(r.rec), Version: r.rec.Version, Limits: r.limits, Seed: r.seed, Begun: r.begun, HeldAt: r.heldAt,
 		Routed: r.routed, StreamBytes: r.streamBytes, Deadline: saveTimer(r.deadline), Joins: saveJoins(r.outermost),
-		Work: r.work, Stalls: r.stalls, Silent: r.silent,
+		Age: r.age, Work: r.work, Stalls: r.stalls, Silent: r.silent,
 	}
 	if r.deadline != nil && r.deadline.slot < 0 {
 		out.Stopped = &r.stopped

@@ -216,6 +216,7 @@ var saved = map[string]string{
 	"run.last":        "- set again by the entry that looks at it",
 	"run.seated":      "- a count of the attempts that run",
 	"run.begun":       "savedRun.Begun",
+	"run.age":         "savedRun.Age",
 	"run.ending":      "savedRun.Ending",
 	"run.heldAt":      "savedRun.HeldAt",
 	"run.oldest":      "savedRun.Invocations",

@@ -50,6 +50,9 @@ type (
 		Parent *Parent
 		// Trace is that of who began the run; nil: none.
 		Trace *host.Trace
+		// Age is when the run at the top of a child's tree first started, in Unix
+		// nanoseconds; 0: this run is at the top, and its own start counts.
+		Age int64
 		// Queue has the run wait while others of the session are active, or wait
 		// themselves.
 		Queue bool

@@ -32,8 +32,13 @@ type attempt struct {
 	putOff    int                // times in a row that it was put off
 	goesOn    bool               // it is abandoned for now only
 	tok       *token             // of the run under way
+	counts    bool               // as one that is in memory, in the run's demand
 	spending
 
+	work *runDemand // set once; Scheduler.mu guards what is in it
+	// waits is how often in a row the attempt waited for its module's code; the
+	// goroutine of its run uses it.
+	waits int
 	// Guarded by Scheduler.mu: see unserved.go.
 	service service
 	own     unserved
@@ -66,6 +71,7 @@ func (ss *session) open(inv uint64, stored *opened, since int64) {
 	at.trace(&o)
 	at.answers = ss.s.cfg.Answers(live{at}, o, record)
 	ss.attempts[inv] = at
+	ss.demands(at)
 	ss.enlist(at, unserved, since)
 	ss.s.ready(at)
 }
@@ -79,7 +85,9 @@ func (s *Scheduler) ready(at *attempt) {
 	if uncounted {
 		s.uncounted = append(s.uncounted, at)
 	} else {
-		s.queue.push(at.ss.key.Tenant, s.item(at))
+		it := s.item(at)
+		it.ticket = at.ss.holds(at)
+		s.queue.push(at.ss.key.Tenant, it)
 	}
 	s.mu.Unlock()
 	s.signal()
@@ -116,6 +124,7 @@ func (ss *session) abandon(inv uint64, held bool) {
 		return
 	}
 	delete(ss.attempts, inv)
+	ss.undemand(at)
 	at.abandoned, at.held = true, held
 	at.leave()
 	_, at.goesOn = ss.eng.Invocation(inv)
@@ -133,6 +142,9 @@ func (ss *session) abandon(inv uint64, held bool) {
 
 // run is one run of an attempt's guest, with a token in hand.
 func (s *Scheduler) run(at *attempt) {
+	if !s.codeReady(at) {
+		return
+	}
 	tok := s.newToken(at.ss.key.Tenant, at)
 	ctx, ok := at.begin(tok)
 	if !ok {
@@ -338,6 +350,7 @@ func (ss *session) drop(at *attempt) (unspent int64) {
 	if ss.attempts[at.inv] == at {
 		delete(ss.attempts, at.inv)
 	}
+	ss.undemand(at)
 	ss.giveUp(at)
 	return at.leave()
 }

@@ -35,6 +35,7 @@ type session struct {
 	attempts map[uint64]*attempt        // open ones, by invocation
 	ended    map[string][]chan ended    // who waits for a run's end
 	versions map[string]string          // active run -> module digest
+	needs    map[string]*runDemand      // active run, if an attempt of it was in memory
 	// suspended has the records of invocations that wait or sleep.
 	suspended map[uint64]*opened
 	crashes   map[uint64]int // crashes that an open invocation has seen
@@ -63,7 +64,8 @@ var errDead = &host.Error{Code: host.CodeNotFound, Message: "Handler not found"}
 
 func (s *Scheduler) newSession(key host.SessionKey) *session {
 	return &session{s: s, key: key, loaded: make(chan struct{}), attempts: map[uint64]*attempt{},
-		ended: map[string][]chan ended{}, unserved: map[string]*unserved{}, versions: map[string]string{}, suspended: map[uint64]*opened{}, crashes: map[uint64]int{}, ledger: newLedger()}
+		ended: map[string][]chan ended{}, unserved: map[string]*unserved{}, versions: map[string]string{}, needs: map[string]*runDemand{},
+		suspended: map[uint64]*opened{}, crashes: map[uint64]int{}, ledger: newLedger()}
 }
 
 // begin pins a session that nobody can know yet, as its id was drawn just now:
@@ -434,6 +436,7 @@ func (ss *session) carryOut(cmds []engine.Command) (over bool) {
 			ss.s.mail(route{ss.key, c.To}, time.Time{})
 		case engine.RunEnded:
 			delete(ss.versions, c.RunID)
+			ss.met(c.RunID, changed[c.RunID].Status)
 			ss.s.mu.Lock()
 			delete(ss.unserved, c.RunID)
 			ss.s.mu.Unlock()

@@ -39,7 +39,7 @@ func (s *sim) help() {
 	s.restart()
 	for range 2 {
 		for _, tenant := range []string{"t", "u"} {
-			failed, err := s.store.Runs(context.Background(), host.RunQuery{Tenant: tenant, Statuses: []string{string(host.StatusFailed)}, Limit: 1000})
+			failed, _, err := s.store.Runs(context.Background(), host.RunQuery{Tenant: tenant, Statuses: []string{string(host.StatusFailed)}, Limit: 1000})
 			s.must(err)
 			for i := range failed {
 				if id := failed[i].HandlerID; len(id) == 2 { // no child's
@@ -82,7 +82,7 @@ func (s *sim) spawnRetry(handler string) {
 				s.facts.starts = append(s.facts.starts, &startOp{handler: handler, runID: fork.Run.RunID, session: host.SessionKey{Tenant: tenant, Session: fork.Run.SessionID}, gone: s.facts.purging(handler) || deletions != s.facts.deletions})
 			}
 		}
-		s.expect("retry", err, host.CodeConflict, host.CodeNotFound, host.CodeUnavailable)
+		s.expect("retry", err, host.CodeConflict, host.CodeOverloaded, host.CodeNotFound, host.CodeUnavailable)
 	})
 }
 

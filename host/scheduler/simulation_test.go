@@ -37,7 +37,7 @@ func TestSimulation(t *testing.T) {
 	switch {
 	case testing.Short():
 		count = 20
-	case raced:
+	case few:
 		count = 50
 	}
 	if n, err := strconv.ParseUint(os.Getenv("WEFT_SEED"), 10, 64); err == nil {
@@ -499,10 +499,10 @@ func (s *sim) spawnStart() {
 			s.total.Starts++
 		}
 		if op.once != "" {
-			s.expect("start once", err, host.CodeConflict, host.CodeUnavailable, host.CodeNotFound)
+			s.expect("start once", err, host.CodeConflict, host.CodeOverloaded, host.CodeUnavailable, host.CodeNotFound)
 			return
 		}
-		s.expect("start", err, host.CodeConflict, host.CodeUnavailable)
+		s.expect("start", err, host.CodeConflict, host.CodeOverloaded, host.CodeUnavailable)
 	})
 }
 

@@ -71,6 +71,10 @@ func (s *Scheduler) Step(now time.Time) (work []func(), next time.Time) {
 		}
 		work = append(work, func() { s.run(it.at) })
 	}
+	if s.queue.tokens > 0 {
+		s.queue.speed.rest()
+	}
+	s.queue.speed.look()
 	if congested {
 		at(now.Add(stalled))
 	}
@@ -175,6 +179,9 @@ func (s *Scheduler) evict(now time.Time) time.Time {
 // mu held.
 func (s *Scheduler) forget(ss *session) {
 	delete(s.sessions, ss.key)
+	for _, w := range ss.needs {
+		s.demand.gone(w)
+	}
 	s.counters.Evicted++
 	if s.calls.sessions[ss.key] > 0 {
 		return // the store does not know of its timer, as it waits for more
@@ -297,6 +304,7 @@ func (s *Scheduler) stop(grace time.Duration) error {
 		grace = 0
 	}
 	close(s.stopped)
+	s.endBase()
 	s.resumeOnly()
 	s.mu.Unlock()
 	out := make(chan struct{})

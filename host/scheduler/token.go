@@ -25,6 +25,10 @@ func (s *Scheduler) newToken(tenant string, at *attempt) *token {
 	if a := s.account(t.tenant); a.rate > 0 {
 		t.due = min(t.due, uint64(a.rate*refill.Seconds()))
 	}
+	if at != nil {
+		s.demand.used(at.work, startCost)
+	}
+	s.queue.speed.book(startCost)
 	s.mu.Unlock()
 	return t
 }
@@ -73,6 +77,12 @@ func (t *token) Checkpoint(units uint64) error {
 	return nil
 }
 
+// work counts what the host does for the token's run. It gives way as Checkpoint does.
+func (t *token) work(units uint64) error {
+	t.cost += units
+	return t.Checkpoint(0)
+}
+
 // acquire waits for a token in the tenant's queue, for a run that is none of an
 // attempt's.
 func (t *token) acquire() {
@@ -88,6 +98,10 @@ func (t *token) acquire() {
 // book charges the tenant. Called with mu held.
 func (t *token) book() {
 	t.s.charge(t.tenant, t.units, t.cost)
+	if t.at != nil {
+		t.s.demand.used(t.at.work, t.units+t.cost)
+	}
+	t.s.queue.speed.book(t.units + t.cost)
 	t.units, t.cost = 0, 0
 }
 
