@@ -126,7 +126,7 @@ docs/resources.md says how it is written.`,
 	f.IntVar(&o.maxStreams, "max-streams", httpapi.DefaultMaxStreams, "event streams that are open; beyond, 503")
 	f.Int64Var(&o.maxRequestBytes, "max-request-bytes", httpapi.DefaultMaxRequestBytes, "`BYTES` of request bodies in memory; beyond, 503")
 	f.Int64Var(&o.cacheBytes, "cache-bytes", defaultCacheBytes, "`BYTES` of compiled modules on disk; beyond, those that were not used for the longest time are removed, and compiled again when they are needed (0: any number)")
-	f.DurationVar(&o.runTimeout, "run-timeout", host.DefaultRunTimeout, "timeout of runs whose workflow names none, counting work and not waits; 0: they have none")
+	f.DurationVar(&o.runTimeout, "run-timeout", host.DefaultRunTimeout, "timeout of the work of runs whose workflow sets none; 0: none")
 	f.DurationVar(&o.startWait, "start-wait", 15*time.Second, "how long a start that waits for its run may have to wait for a core; beyond, 503; 0: any time")
 	f.BoolVar(&o.sourceLines, "source-lines", false, "name file and line where a plugin traps that was built with debug information; takes time, for development")
 	f.BoolVar(&o.orAnyPort, orAnyPort, false, "listen on another port if that of --addr is taken: for 'weft dev'")
