@@ -138,7 +138,7 @@ func (ss *session) recover(records map[uint64]*opened) {
 	}
 	if last := ss.eng.Now(); last < s.boot {
 		open, crash := ss.eng.Open(), last < s.crashed
-		_, pos, err := ss.tick(engine.Shift{Lost: s.downSince(last), Crash: crash}, nil)
+		_, pos, err := ss.tick(engine.Shift{Lost: ss.lostTo(s.boot), Crash: crash}, nil)
 		if err != nil {
 			ss.log(context.Background(), slog.LevelError, "a session cannot account for the time down", "error", err)
 		}
@@ -149,7 +149,7 @@ func (ss *session) recover(records map[uint64]*opened) {
 	}
 	for _, inv := range ss.eng.Open() {
 		if ss.attempts[inv] == nil { // else its run has begun just now
-			ss.open(inv, records[inv])
+			ss.open(inv, records[inv], s.boot)
 		}
 		delete(records, inv)
 	}

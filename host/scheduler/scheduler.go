@@ -50,6 +50,7 @@ import (
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/state"
+	"github.com/weftrun/weft/host/work"
 )
 
 // Journal makes entries durable. See package journal.
@@ -137,13 +138,18 @@ type Modules interface {
 	// ByDigest gives any stored version.
 	ByDigest(digest string) (Module, error)
 	// PrepareEvent checks an event from outside against its type's schema and
-	// gives the body as steps are to see it.
-	PrepareEvent(digest, typ string, body abi.Raw) (abi.Raw, error)
+	// gives the body as steps are to see it. What that takes is charged to the meter;
+	// an error of the meter's hook comes back as it is.
+	PrepareEvent(m *work.Meter, digest, typ string, body abi.Raw) (abi.Raw, error)
 }
 
 // Streams opens subscriptions to durable events.
 type Streams interface {
 	Subscribe(ctx context.Context, tenant, handlerID string, after int64) (host.Stream, error)
+	// SubscribeRun gives the events of one run of the handler alone.
+	SubscribeRun(ctx context.Context, tenant, handlerID, runID string, after int64) (host.Stream, error)
+	// SubscribeFamily gives those of the children too; runID "" is all runs.
+	SubscribeFamily(ctx context.Context, tenant, handlerID, runID string, from host.FamilyStart) (host.FamilyStream, error)
 }
 
 // Live is what the answers to an attempt's host calls are made from and act on.
@@ -238,7 +244,8 @@ type Config struct {
 	// tenants' fuel budgets, and how long their ended runs are kept. Default:
 	// host.DefaultLimits, no budgets, and all runs.
 	Limits *host.LimitTable
-	// Timeout of runs whose manifest names none. Default 45 s; below 0 they have none.
+	// Timeout of runs whose manifest names none: it bounds their work, and does not
+	// count time in which all of a run waits. Default 45 s; below 0 they have none.
 	Timeout time.Duration
 	// DueAtOnce is how many sessions that are not in memory, and have something to do
 	// by themselves, are taken up at a time: after a long time down timers are overdue in
@@ -252,6 +259,12 @@ type Config struct {
 	// for how long. Defaults 10,000 and 15 s: a client that sends many at once has them done, late.
 	AdmitLine     int
 	AdmitPatience time.Duration
+	// StartWait is how long a start that waits for its run's end may surely have to
+	// wait for its first core; beyond, it is refused. Default 15 s; below 0: any time.
+	StartWait time.Duration
+	// Memory gives the bytes of live objects and the process's memory limit, 0 if it
+	// has none. It is called every 100 ms at most. Default: there is no limit.
+	Memory func() (live, limit int64)
 	// SnapshotEntries and SnapshotBytes say after how many entries, or bytes of
 	// them, a session writes a snapshot, from which it is loaded: what a load folds
 	// is no more than about that, or the snapshot's own size if that is more.
@@ -298,6 +311,9 @@ type Scheduler struct {
 	work crew
 	// stopped is closed when the scheduler begins to stop.
 	stopped chan struct{}
+	// base ends when the scheduler begins to stop: code is prepared in it.
+	base    context.Context
+	endBase context.CancelFunc
 	boot    int64 // when this scheduler was made, Unix nanoseconds
 
 	down []interval // times in which no server ran, oldest first
@@ -319,9 +335,13 @@ type Scheduler struct {
 	reads      readCounts // has a mutex of its own
 	queue      fairQueue
 	gate       gate
-	accounts   map[string]*account // of the tenants that have run something
+	demand     demand
+	memory     memory
+	coming     map[codeKey][]*attempt // those that wait for code, which is being prepared
+	accounts   map[string]*account    // of the tenants that have run something
 	timers     timerHeap
 	idle       []idleSession
+	owing      []*session  // that are to leave memory: see settleCounts
 	put        []putOff    // attempts that are to be tried later
 	uncounted  []*attempt  // those that wait until a crash that they have seen is durable
 	outgoing   []mailRoute // sessions with messages for others
@@ -357,6 +377,10 @@ type Counters struct {
 	PutOff    uint64 // runs of guests that the host could not do, and tried again later
 	Lined     uint64 // starts and events that waited in line
 	Shed      uint64 // those of them, and others, that there was no room for
+	// Starts that were admitted, and that were refused: as the wait for a core was too
+	// long, as too many waited, as those held too much memory, as the heap was full.
+	Admitted, RefusedWait, RefusedDepth, RefusedBytes, RefusedHeap uint64
+	CodeWaits                                                      uint64 // attempts that gave their token back, as their module's code was not in memory
 }
 
 // Load is what the scheduler has to do at a moment.
@@ -366,13 +390,23 @@ type Load struct {
 	Ready    int // attempts that wait for a token
 	Running  int // attempts that have one
 	Cores    int // tokens
+	// Starts is the number of runs that never had a core, Demand what accepted runs
+	// still need, in units, and Speed what all cores get done in a second.
+	Starts int
+	Demand int64
+	Speed  float64
 }
 
 // Load tells what there is to do now.
 func (s *Scheduler) Load() Load {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return Load{Sessions: len(s.sessions), InLine: s.gate.waiting, Ready: s.queue.ready, Running: s.cfg.Tokens - s.queue.tokens, Cores: s.cfg.Tokens}
+	l := Load{Sessions: len(s.sessions), InLine: s.gate.waiting, Ready: s.queue.ready, Running: s.cfg.Tokens - s.queue.tokens, Cores: s.cfg.Tokens}
+	for _, t := range s.demand.tenants {
+		l.Starts += t.fresh
+	}
+	l.Demand, l.Speed = s.demand.total, s.queue.speed.look()
+	return l
 }
 
 type handlerKey struct{ tenant, handler string }
@@ -395,10 +429,14 @@ func New(ctx context.Context, cfg Config) (*Scheduler, error) {
 		starting: map[handlerKey]uint64{},
 		firsts:   map[onceKey]*first{},
 		accounts: map[string]*account{},
+		coming:   map[codeKey][]*attempt{},
 		boot:     cfg.Now().UnixNano(),
 	}
+	s.base, s.endBase = context.WithCancel(context.WithoutCancel(ctx))
 	s.work = crew{next: make(chan func()), over: s.stopped, most: int32(2 * cfg.Tokens)}
 	s.queue.init(cfg.Tokens, cfg.Limits.TenantInvocations)
+	s.queue.speed.init(cfg.Tokens, cfg.Now)
+	s.demand.init()
 	s.gate.init(cfg.AdmitAtOnce)
 	s.calls.init()
 	s.nextDue = s.boot

@@ -3,18 +3,18 @@ package scheduler_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/hosttest/suite"
 	"github.com/weftrun/weft/host/journal"
 )
 
-// soak is the size of a test: the small one always, the large one with WEFT_SOAK=1.
+// soak is the size of a test: the small one always, the large one in a soak.
 func soak(small, large int) int {
-	if os.Getenv("WEFT_SOAK") != "" {
+	if suite.Soak() {
 		return large
 	}
 	return small

@@ -1,0 +1,427 @@
+// Package blackbox keeps a small file that says what holds a core now, so that the
+// next process knows what ran when this one ended.
+//
+// It must not know what a run is or who is to blame: it stores notes and suspects and
+// gives them back.
+//
+// The file is mapped and shared. The kernel keeps what was stored in it when the
+// process ends in whatever way, and nothing is ever synced: after a reboot the content
+// does not count. A store into the file costs no system call.
+//
+// # Layout
+//
+//	header     256 bytes   identity of this life; phase; which half is in force
+//	slots      512 each    one for each piece of work that holds a core
+//	suspects   two halves  of 256 records of 512 bytes; one half is in force
+//
+// A slot's payload is written first and its word last; a half is written first and put
+// in force last. So whenever the process ends, the file reads as it was before or after
+// a change. A new life builds its file beside the old one and renames it.
+package blackbox
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/weftrun/weft/host"
+)
+
+// Names of the files in the data directory.
+const (
+	File        = "weft.cores"
+	crashFile   = "weft.crash"
+	crashBefore = "weft.crash.before"
+)
+
+// maxCrash bounds the crash report of the life before, in bytes.
+const maxCrash = 1 << 20
+
+const (
+	magic  = "weftbox1"
+	layout = 1
+)
+
+// Offsets in the header, and sizes.
+const (
+	headerBytes = 256
+	atMagic     = 0
+	atLayout    = 8
+	atSlots     = 12
+	atBoot      = 16
+	atLife      = 32
+	atEpoch     = 48 // 0: of a server that is not one of several
+	atPID       = 56
+	atMemory    = 64 // two times
+	atCRC       = 80 // of all before it
+	// What follows changes.
+	atPhase   = 128
+	atGroup   = 136 // OOM kills of the control group
+	atSystem  = 144 // OOM kills of the system
+	atInForce = 152 // which half of the suspects
+	atHalf    = 160 // of each half: how many, and a CRC
+
+	slotBytes   = 512
+	MaxSuspects = 256
+	halfBytes   = MaxSuspects * recordBytes
+	recordBytes = 512
+)
+
+// Slots by the number of cores. Loads and resource calls leave some of the slots to
+// runs of guests.
+const (
+	slotsPerCore = 4
+	slotsMore    = 32
+)
+
+// maxSlots bounds what is believed of a file.
+const maxSlots = 1 << 16
+
+// life names this process. A box of the same life is not of a death.
+var life = func() (id [16]byte) {
+	_, _ = rand.Read(id[:]) // never fails
+	return id
+}()
+
+// Box is the file of one life. Its methods may be called from any goroutine, but each
+// slot belongs to the goroutine that has entered it. After a fault of the file the box
+// notes nothing any more.
+type Box struct {
+	dir     string
+	log     *slog.Logger
+	catch   bool
+	slots   int
+	forRuns int // the first slots, for runs alone
+	before  host.Death
+
+	off      atomic.Bool
+	taken    []atomic.Bool // by slot
+	unnoted  atomic.Uint64
+	suspects sync.Mutex // guards the halves
+
+	mem  []byte
+	once sync.Once
+}
+
+// Config says how a box is opened.
+type Config struct {
+	Dir   string // of the data
+	Cores int    // guests that run at once
+	// Catch has the Go runtime write its crash report into a file beside the box.
+	// There is one such file for a process.
+	Catch bool
+	Log   *slog.Logger
+}
+
+// Open reads how the process before ended. The caller holds the directory's lock.
+// The file stays as it is until [Box.Begin].
+func Open(cfg Config) *Box {
+	b := &Box{dir: cfg.Dir, log: cfg.Log, catch: cfg.Catch, slots: slotsPerCore*cfg.Cores + slotsMore, forRuns: 2*cfg.Cores + 8}
+	b.off.Store(true)
+	found, err := Read(cfg.Dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		b.log.Warn("the file of what held a core is not read: nothing is suspected of the end before", "file", filepath.Join(cfg.Dir, File), "error", err)
+	}
+	if err != nil {
+		return b
+	}
+	boot, ok := bootID()
+	switch {
+	case !ok || boot != found.boot: // another machine, or another life of this one
+	case found.life == life: // opened again in one process
+		b.before.Suspicion = found.Suspicion
+	case found.Phase == host.PhaseClosed:
+	default:
+		b.before = found.Death
+		b.before.Class = b.class(found)
+	}
+	return b
+}
+
+// class says why the process before ended.
+func (b *Box) class(found *Found) host.DeathClass {
+	if info, err := os.Stat(filepath.Join(b.dir, crashFile)); err == nil && info.Size() > 0 {
+		return host.DeathCrash
+	}
+	group, system := oomKills()
+	if group > found.group || system > found.system {
+		return host.DeathMemory
+	}
+	return host.DeathUnknown
+}
+
+// Before tells how the process before ended.
+func (b *Box) Before() host.Death { return b.before }
+
+// Unnoted is how many pieces of work found no free slot.
+func (b *Box) Unnoted() uint64 { return b.unnoted.Load() }
+
+// Begin replaces the file by that of this life. A process that ends before leaves the
+// file of the life before. If the file cannot be made, nothing is noted in this life.
+func (b *Box) Begin(s host.Suspicion) {
+	if err := b.build(s); err != nil {
+		// What is there would be counted again at the next start.
+		err = errors.Join(err, ignoreAbsent(os.Remove(filepath.Join(b.dir, File))))
+		b.log.Warn("the file of what holds a core cannot be made: a step that ends the server cannot be found", "file", filepath.Join(b.dir, File), "error", err)
+		return
+	}
+	b.off.Store(false)
+	if err := b.catchCrashes(); err != nil {
+		b.log.Warn("crash reports of the server are not kept", "file", filepath.Join(b.dir, crashFile), "error", err)
+	}
+}
+
+// build makes the file and maps it.
+func (b *Box) build(s host.Suspicion) (err error) {
+	boot, _ := bootID()
+	image := make([]byte, headerBytes+b.slots*slotBytes+2*halfBytes)
+	copy(image[atMagic:], magic)
+	put32(image[atLayout:], layout)
+	put32(image[atSlots:], uint32(b.slots))
+	copy(image[atBoot:], boot[:])
+	copy(image[atLife:], life[:])
+	put64(image[atPID:], uint64(os.Getpid()))
+	put64(image[atMemory:], uint64(s.MemoryDeaths[0]))
+	put64(image[atMemory+8:], uint64(s.MemoryDeaths[1]))
+	put32(image[atCRC:], crcOf(image[:atCRC]))
+	phase := host.PhaseServing
+	if len(s.Suspects) > 0 {
+		phase = host.PhaseApart
+	}
+	put64(image[atPhase:], uint64(phase))
+	group, system := oomKills()
+	put64(image[atGroup:], group)
+	put64(image[atSystem:], system)
+	fillHalf(image, b.slots, 0, s.Suspects)
+
+	made := filepath.Join(b.dir, File+".new")
+	f, err := os.OpenFile(made, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if _, err := f.Write(image); err != nil { // all of it: a hole would ask for space later
+		return err
+	}
+	mem, err := mapFile(f, len(image))
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(made, filepath.Join(b.dir, File)); err != nil {
+		return errors.Join(err, unmapFile(mem))
+	}
+	b.mem, b.taken = mem, make([]atomic.Bool, b.slots)
+	return nil
+}
+
+// catchCrashes moves the crash report of the life before aside, and has the runtime
+// write that of this one.
+func (b *Box) catchCrashes() error {
+	name := filepath.Join(b.dir, crashFile)
+	if info, err := os.Stat(name); err == nil && info.Size() > 0 {
+		if err := os.Truncate(name, min(info.Size(), maxCrash)); err != nil {
+			return err
+		}
+		if err := os.Rename(name, filepath.Join(b.dir, crashBefore)); err != nil {
+			return err
+		}
+	}
+	if !b.catch {
+		return nil
+	}
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	return errors.Join(debug.SetCrashOutput(f, debug.CrashOptions{}), f.Close()) // it has a descriptor of its own
+}
+
+// Enter notes work that begins to hold a core, and gives the slot to leave; below 0
+// if there is none. It keeps nothing of n and allocates nothing.
+func (b *Box) Enter(n *host.CoreNote) (slot int) {
+	if b.off.Load() {
+		return -1
+	}
+	slot = b.free(n)
+	if slot < 0 {
+		b.unnoted.Add(1)
+		return -1
+	}
+	old := debug.SetPanicOnFault(true)
+	defer func() {
+		debug.SetPanicOnFault(old)
+		if fault := recover(); fault != nil {
+			b.fault(fault)
+			slot = -1
+		}
+	}()
+	at := b.slot(slot)
+	put64(at[slotKind:], uint64(n.Kind))
+	put64(at[slotInvocation:], n.Invocation)
+	put64(at[slotAttempt:], n.Attempt)
+	put64(at[slotSeq:], n.Seq)
+	put64(at[slotCalls:], n.Calls)
+	put64(at[slotBurnt:], n.Burnt)
+	copy(at[slotDigest:], n.Digest[:])
+	copy(at[slotStep:], n.Step[:])
+	at[slotImport] = byte(copy(at[slotImport+1:slotNames], n.Import))
+	put16(at[slotNames:], uint16(len(n.Tenant)))
+	put16(at[slotNames+2:], uint16(len(n.Session)))
+	copy(at[slotNames+4+copy(at[slotNames+4:], n.Tenant):], n.Session)
+	word(at, slotWord).Store(1)
+	return slot
+}
+
+// free takes a slot that nobody has; below 0: there is none.
+func (b *Box) free(n *host.CoreNote) int {
+	if len(n.Tenant)+len(n.Session) > slotBytes-slotNames-4 {
+		return -1
+	}
+	first := b.forRuns
+	if n.Kind == host.CoreRun {
+		first = 0
+	}
+	for i := first; i < len(b.taken); i++ {
+		if !b.taken[i].Load() && b.taken[i].CompareAndSwap(false, true) {
+			return i
+		}
+	}
+	return -1
+}
+
+// At notes how far the guest in a slot has come: the host calls that it has made, the
+// newest of them, and the units that it has burnt.
+func (b *Box) At(slot int, calls, burnt uint64, newest string) {
+	if slot < 0 || b.off.Load() {
+		return
+	}
+	old := debug.SetPanicOnFault(true)
+	defer func() {
+		debug.SetPanicOnFault(old)
+		if fault := recover(); fault != nil {
+			b.fault(fault)
+		}
+	}()
+	at := b.slot(slot)
+	if newest != "" {
+		at[slotImport] = byte(copy(at[slotImport+1:slotNames], newest))
+	}
+	word(at, slotCalls).Store(calls)
+	word(at, slotBurnt).Store(burnt)
+}
+
+// Wrote notes the newest entry that the work in a slot has made.
+func (b *Box) Wrote(slot int, seq uint64) {
+	if slot >= 0 {
+		b.store(headerBytes+slot*slotBytes+slotSeq, seq)
+	}
+}
+
+// Leave notes that the work of a slot holds no core any more.
+func (b *Box) Leave(slot int) {
+	if slot < 0 {
+		return
+	}
+	b.store(headerBytes+slot*slotBytes+slotWord, 0)
+	b.taken[slot].Store(false)
+}
+
+// Phase notes what the server does from now on.
+func (b *Box) Phase(p host.CorePhase) { b.store(atPhase, uint64(p)) }
+
+// Alive notes how many processes the system has killed for their memory so far: what
+// is counted from now on may be this process.
+func (b *Box) Alive() {
+	group, system := oomKills()
+	b.store(atGroup, group)
+	b.store(atSystem, system)
+}
+
+// store stores a word at an offset of the file.
+func (b *Box) store(offset int, v uint64) {
+	if b.off.Load() {
+		return
+	}
+	old := debug.SetPanicOnFault(true)
+	defer func() {
+		debug.SetPanicOnFault(old)
+		if fault := recover(); fault != nil {
+			b.fault(fault)
+		}
+	}()
+	word(b.mem, offset).Store(v)
+}
+
+// Suspect replaces the suspects.
+func (b *Box) Suspect(list []host.Suspect) {
+	if b.off.Load() {
+		return
+	}
+	b.suspects.Lock()
+	defer b.suspects.Unlock()
+	old := debug.SetPanicOnFault(true)
+	defer func() {
+		debug.SetPanicOnFault(old)
+		if fault := recover(); fault != nil {
+			b.fault(fault)
+		}
+	}()
+	other := 1 - int(word(b.mem, atInForce).Load())&1
+	fillHalf(b.mem, b.slots, other, list)
+	word(b.mem, atInForce).Store(uint64(other))
+}
+
+// fault switches the notes off: a disk that fails must not end the server.
+func (b *Box) fault(fault any) {
+	if b.off.CompareAndSwap(false, true) {
+		b.log.Error("the file of what holds a core fails: a step that ends the server cannot be found any more", "file", filepath.Join(b.dir, File), "error", fmt.Sprint(fault))
+	}
+}
+
+// Close notes that the process ends cleanly. Nothing may use the box during the call;
+// what comes later is not noted.
+func (b *Box) Close() error {
+	var err error
+	b.once.Do(func() {
+		b.Phase(host.PhaseClosed)
+		b.off.Store(true)
+		if b.catch && b.mem != nil {
+			err = debug.SetCrashOutput(nil, debug.CrashOptions{})
+		}
+		if b.mem != nil {
+			err = errors.Join(err, unmapFile(b.mem))
+		}
+	})
+	return err
+}
+
+func (b *Box) slot(i int) []byte { return b.mem[headerBytes+i*slotBytes:][:slotBytes] }
+
+// word is the word at an offset, which is a multiple of 8, of memory that begins at one.
+func word(mem []byte, offset int) *atomic.Uint64 {
+	return (*atomic.Uint64)(unsafe.Pointer(&mem[offset : offset+8][0]))
+}
+
+var (
+	castagnoli = crc32.MakeTable(crc32.Castagnoli)
+	put16      = binary.LittleEndian.PutUint16
+	put32      = binary.LittleEndian.PutUint32
+	put64      = binary.NativeEndian.PutUint64 // as words are stored
+)
+
+func ignoreAbsent(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,90 @@
+package host
+
+// CoreKind says what kind of work holds a core.
+type CoreKind uint64
+
+// Kinds of work that may end the process.
+const (
+	CoreRun  CoreKind = 1 + iota // a run of a guest
+	CoreCall                     // a resource call while it is made
+	CoreLoad                     // the load of a session
+)
+
+// CoreNote names work that holds a core, and how far the work has come.
+type CoreNote struct {
+	Kind       CoreKind
+	Tenant     string
+	Session    string
+	Invocation uint64  // 0 of a load
+	Attempt    uint64  // likewise
+	Seq        uint64  // the session's newest entry that the work has made or found
+	Digest     [8]byte // of the module: the first bytes of a hash
+	Step       [8]byte // of the step's name: likewise
+	// Calls is how many host calls the guest has made, Import the newest of them.
+	Calls  uint64
+	Import string
+	Burnt  uint64 // units, at the newest checkpoint
+}
+
+// CoreKey is what stays the same of a note over the lives of a server.
+type CoreKey struct {
+	Kind       CoreKind
+	Tenant     string
+	Session    string
+	Invocation uint64
+	Attempt    uint64
+}
+
+// Key is the note's key.
+func (n *CoreNote) Key() CoreKey {
+	return CoreKey{n.Kind, n.Tenant, n.Session, n.Invocation, n.Attempt}
+}
+
+// CorePhase is what a server does when its process ends.
+type CorePhase uint64
+
+// Phases of a server's life.
+const (
+	PhaseServing CorePhase = 1 + iota
+	PhaseApart             // suspects run one after the other
+	PhaseControl           // a pause in which nothing holds a core
+	PhaseClosed            // the server has ended cleanly
+)
+
+// DeathClass is what is known of why a process ended.
+type DeathClass string
+
+// Classes of deaths. A kill from outside is unknown.
+const (
+	DeathNone    DeathClass = ""
+	DeathCrash   DeathClass = "crash"  // the Go runtime wrote a crash report
+	DeathMemory  DeathClass = "memory" // the system killed a process for its memory
+	DeathUnknown DeathClass = "unknown"
+)
+
+// Suspect is work that held a core when a process ended. Its note is of the newest
+// death at which the work was alone, or of the newest one if there was none.
+type Suspect struct {
+	CoreNote
+	Noted  uint32 // deaths at which the work held a core
+	Alone  uint32 // deaths at which nothing else did
+	Hard   uint32 // deaths of Alone whose class is crash or memory
+	Same   uint32 // the newest deaths of Alone, all at one place
+	Blamed bool   // the work ends the process: for its like one death alone is enough
+}
+
+// Suspicion is what one life of a server hands to the next.
+type Suspicion struct {
+	Suspects []Suspect
+	// MemoryDeaths are the times of the two newest deaths of class memory, the
+	// newest first, in Unix nanoseconds; 0: there was none.
+	MemoryDeaths [2]int64
+}
+
+// Death is how the process before ended.
+type Death struct {
+	Class DeathClass
+	Phase CorePhase
+	Noted []CoreNote // what held a core
+	Suspicion
+}
