@@ -30,6 +30,7 @@ const orAnyPort = "or-any-port"
 type serveOptions struct {
 	addr            string
 	data            string
+	acceptLoss      bool
 	limits          string
 	resources       string
 	resourceKeyFile string
@@ -104,6 +105,7 @@ docs/resources.md says how it is written.`,
 	f := cmd.Flags()
 	f.StringVar(&o.addr, "addr", defaultAddr, "address to listen on, HOST:PORT (port 0: any free one)")
 	f.StringVar(&o.data, "data", "data", "directory of the database and the cache, or "+wire.InMemory)
+	f.BoolVar(&o.acceptLoss, "accept-loss", false, "serve a data directory of which a part is missing, as it is: without it the server refuses to start")
 	f.StringVar(&o.limits, "limits", "", "`FILE` with the limits of tenants and plugins (JSON; see 'weft limits')")
 	f.StringVar(&o.resources, "resources", "", "`FILE` with the resources that workflows may call (JSON; see docs/resources.md)")
 	f.StringVar(&o.resourceKeyFile, "resource-key-file", "", "`FILE` with keys, one a line, that seal the secrets of resources which tenants define (or the key itself in WEFT_RESOURCE_KEY)")
@@ -180,7 +182,7 @@ func serve(ctx context.Context, o serveOptions, stdout, stderr io.Writer) error 
 	defer closeTracing(ctx, tracer, log)
 	sv := &server{
 		log: log, counts: wire.NewSeries(series),
-		host: wire.Config{Data: o.data, Limits: limits, Resources: resources, ResourceKeys: resourceKeys, Timeout: o.timeout(), StartWait: orNone(o.startWait), Log: log, Compiler: program, AdminKey: adminKey,
+		host: wire.Config{Data: o.data, AcceptLoss: o.acceptLoss, Limits: limits, Resources: resources, ResourceKeys: resourceKeys, Timeout: o.timeout(), StartWait: orNone(o.startWait), Log: log, Compiler: program, AdminKey: adminKey,
 			Tokens: cores, Relent: relent, SnapshotEntries: o.snapshotEvery, KeepEntries: o.keepJournal, DueAtOnce: o.dueAtOnce, SourceLines: o.sourceLines, CacheBytes: o.cacheBytes,
 			Metrics: series, Tracer: tracer},
 		api: httpapi.Config{Log: log, Addr: l.Addr().String(), AllowedHosts: o.hosts, CORSOrigins: o.origins, Version: version,

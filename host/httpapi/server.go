@@ -285,6 +285,7 @@ func (s *Server) routes() {
 	read("/sessions/:id", s.getSession)
 	e.PUT("/sessions/:id", s.putSession)
 	e.DELETE("/sessions/:id", s.deleteSession)
+	e.POST("/sessions/:id/release", s.releaseSession)
 	read("/sessions/:id/state", s.getState)
 	e.PATCH("/sessions/:id/state", s.patchState)
 

@@ -543,6 +543,15 @@ func (s *Scheduler) newID() string {
 	return string(id[:])
 }
 
+// Reading tells whether the store can be read: not if more than a tenth of what was
+// read in the last ten seconds, or in the ten before them, failed.
+func (s *Scheduler) Reading() error {
+	if tries, failed := s.reads.counts(s.now()); failed*10 > tries {
+		return fmt.Errorf("the store does not read: %d of %d reads failed", failed, tries)
+	}
+	return nil
+}
+
 // Health tells whether the server can serve.
 func (s *Scheduler) Health() error {
 	if err := s.cfg.Journal.Err(); err != nil {

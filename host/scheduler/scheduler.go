@@ -332,6 +332,7 @@ type Scheduler struct {
 	firsts   map[onceKey]*first // requests that may be repeated, until the store knows them
 	// quarantine has the sessions that do not fold; see quarantine.go.
 	quarantine map[host.SessionKey]quarantined
+	reads      readCounts // has a mutex of its own
 	queue      fairQueue
 	gate       gate
 	demand     demand

@@ -40,6 +40,11 @@ type Config struct {
 	// Data is the directory of the database and the compile cache, made if it
 	// is not there; InMemory keeps nothing.
 	Data string
+	// AcceptLoss serves a directory of which a part is missing; see sqlite.Options.
+	AcceptLoss bool
+	// Acknowledged keeps the newest acknowledged position outside of the database; nil:
+	// nobody does.
+	Acknowledged sqlite.Acknowledged
 	// Limits of uploads and new runs, and the tenants' budgets. nil: the defaults.
 	Limits *host.LimitTable
 	// Resources are the operator's, which workflows may call besides those that
@@ -212,6 +217,11 @@ func (h *Host) forget(ctx context.Context, tenant string) error {
 	return nil
 }
 
+// lost says in the log what is accepted as lost.
+func (c *Config) lost(m *sqlite.Missing) {
+	c.Log.Warn("the data directory has lost something, which is accepted", "dir", m.Dir, "code", m.Code, "what", m.What, "commits", m.Commits, "until", m.Since)
+}
+
 func openStore(cfg Config) (host.Store, error) {
 	if cfg.Store != nil {
 		return cfg.Store, nil
@@ -219,7 +229,7 @@ func openStore(cfg Config) (host.Store, error) {
 	if cfg.Data == InMemory {
 		return memory.New(), nil
 	}
-	s, err := sqlite.Open(cfg.Data)
+	s, err := sqlite.OpenWith(cfg.Data, sqlite.Options{AcceptLoss: cfg.AcceptLoss, Lost: cfg.lost, Acknowledged: cfg.Acknowledged})
 	if err != nil {
 		return nil, err // not s: an interface that holds a nil pointer is not nil
 	}
@@ -339,7 +349,10 @@ func (h *Host) Ready() error {
 	if h.draining {
 		return errors.New("the server is draining")
 	}
-	return h.Runs.Health()
+	if err := h.Runs.Health(); err != nil {
+		return err
+	}
+	return h.Runs.Reading()
 }
 
 // Close stops the runs (they go on at the next Open), makes everything that
