@@ -19,9 +19,9 @@ import (
 	"github.com/weftrun/weft/host/hostcall"
 	"github.com/weftrun/weft/host/journal"
 	"github.com/weftrun/weft/host/scheduler"
-	"github.com/weftrun/weft/host/work"
 	"github.com/weftrun/weft/host/store/memory"
 	"github.com/weftrun/weft/host/stream"
+	"github.com/weftrun/weft/host/work"
 )
 
 // errCrashed is what everything gets that belongs to a world that crashed.
@@ -432,4 +432,6 @@ func (m simModules) ByDigest(digest string) (scheduler.Module, error) {
 	return scheduler.Module{Digest: digest, Graph: g, Plugin: digest + "-plugin"}, nil
 }
 
-func (m simModules) PrepareEvent(_ *work.Meter, _, _ string, body abi.Raw) (abi.Raw, error) { return body, nil }
+func (m simModules) PrepareEvent(_ *work.Meter, _, _ string, body abi.Raw) (abi.Raw, error) {
+	return body, nil
+}
