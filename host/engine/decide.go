@@ -242,7 +242,7 @@ func (s *Session) decideCall(e *Entry, t Call) (decision, error) {
 	e.RunID, e.Invocation, e.Attempt, e.N = inv.run.rec.RunID, inv.id, inv.attempt, t.N
 	switch req := t.Request.(type) {
 	case EditState:
-		return s.decideEdit(e, inv, req)
+		return s.decideWritten(e, inv, req, req.Prepared)
 	case CommitState:
 		return s.decideCommit(e, inv, req)
 	case SendEvent:
@@ -264,49 +264,11 @@ func (s *Session) decideCall(e *Entry, t Call) (decision, error) {
 	return decision{}, fmt.Errorf("unknown request %T", t.Request)
 }
 
-func (s *Session) decideEdit(e *Entry, inv *invocation, req EditState) (decision, error) {
-	root, results, changes, err := state.Apply(s.root, req.Edits, inv.run.graph.defaults)
-	if err != nil {
-		return decision{}, stateRefusal(err)
-	}
-	d, err := s.decideChanges(e, inv, root, changes)
-	d.response.Results = results
-	return d, err
-}
-
 func (s *Session) decideCommit(e *Entry, inv *invocation, req CommitState) (decision, error) {
 	if now, _ := state.Get(s.root, req.Path); now != req.Base {
 		return decision{}, ErrConflict
 	}
-	root, changes, err := state.Replace(s.root, req.Path, req.Value)
-	if err != nil {
-		return decision{}, stateRefusal(err)
-	}
-	return s.decideChanges(e, inv, root, changes)
-}
-
-// decideChanges makes the entry of changes to the state, if there are any and
-// they keep the workflow's schema and the limit.
-func (s *Session) decideChanges(e *Entry, inv *invocation, root *state.Node, changes []state.Change) (decision, error) {
-	if len(changes) == 0 {
-		return decision{}, nil
-	}
-	if err := s.checkChanged(inv, s.root, root, changes); err != nil {
-		return decision{}, err
-	}
-	e.Kind, e.Changes = EntryEdit, state.EncodeChanges(changes)
-	return decision{entry: e, root: root}, nil
-}
-
-// checkChanged checks a changed state against the workflow's schema and the limit.
-func (s *Session) checkChanged(inv *invocation, before, after *state.Node, changes []state.Change) error {
-	if err := inv.run.graph.schema.Check(after, changes); err != nil {
-		return stateRefusal(err)
-	}
-	if n, most := after.Bytes(), inv.run.limits.StateBytes; n > most && n > before.Bytes() {
-		return refusal("limit_exceeded", "the state would have %d bytes, more than %d", n, most)
-	}
-	return nil
+	return s.decideWritten(e, inv, req, req.Prepared)
 }
 
 // stateRefusal turns an error of package state into one for the guest.

@@ -41,7 +41,7 @@ func (s *Session) decideWait(e *Entry, inv *invocation, req WaitForEvent) (decis
 	if st.decl.AcceptSubtypes {
 		types = inv.run.graph.closure([]string{req.Type}, true)
 	}
-	if ev, ok := inv.run.inbox.find(types, q, st.name); ok {
+	if ev, ok := inv.run.inbox.find(&s.visited, types, q, st.name); ok {
 		part.Taken = ev.ID
 		return decision{entry: e, response: Response{Event: ev}}, nil
 	}

@@ -168,13 +168,18 @@ type Request interface{ request() }
 
 type (
 	// EditState applies a batch of edits. Response: Results.
-	EditState struct{ Edits []abi.Edit }
+	EditState struct {
+		Edits    []abi.Edit
+		Prepared *Prepared // nil: it is worked out within the tick
+	}
 	// CommitState replaces the value at Path if the node there still is Base
 	// (nil: absent), else it is refused with [ErrConflict].
 	CommitState struct {
 		Path  state.Path
 		Base  *state.Node
 		Value *state.Node
+
+		Prepared *Prepared // nil: it is worked out within the tick
 	}
 	// SendEvent emits an event.
 	SendEvent struct {
@@ -258,6 +263,9 @@ type Result struct {
 	Entry    *Entry
 	Response Response
 	Commands []Command
+	// Visited counts the items that the tick looked at: what it cost beside what is
+	// prepared.
+	Visited uint64
 }
 
 // Command is something that the session wants done: one of the types below.

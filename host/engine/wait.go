@@ -79,6 +79,9 @@ func (q *waitQueue) of(w *waiter) *list.List {
 	return &q.single
 }
 
+// bytesPerVisit is how much of an event is decoded for the cost of looking at an item.
+const bytesPerVisit = 128
+
 // requirement is a map of fields and wanted values.
 type requirement struct {
 	fields []string
@@ -276,6 +279,7 @@ func (s *Session) takers(r *run, ev abi.Event, step string, served map[*list.Lis
 		if len(shape.fields) > 0 {
 			if body == nil {
 				var err error
+				s.visited += uint64(len(ev.Body)) / bytesPerVisit
 				if body, err = state.Decode(ev.Body); err != nil {
 					return nil
 				}
@@ -419,11 +423,13 @@ func (b *inbox) put(e emission) {
 	b.size++
 }
 
-// find gives the oldest event of one of the types that a wait of a step may have.
-func (b *inbox) find(types map[string]bool, q requirement, step string) (abi.Event, bool) {
+// find gives the oldest event of one of the types that a wait of a step may have, and
+// counts what it looks at.
+func (b *inbox) find(looked *uint64, types map[string]bool, q requirement, step string) (abi.Event, bool) {
 	var oldest abi.Event
 	for typ := range types {
 		for _, e := range b.byType[typ] {
+			*looked += 1 + uint64(len(e.event.Body))/bytesPerVisit
 			if (e.step == "" || e.step == step) && q.matches(e.event) {
 				if oldest.ID == 0 || e.event.ID < oldest.ID {
 					oldest = e.event
