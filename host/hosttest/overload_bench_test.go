@@ -38,8 +38,11 @@ const (
 )
 
 func benchOverload(b *testing.B, limits string) {
-	p := hosttest.ServeBy(b, []string{"sh", "-c", limits + `; exec "$@"`, "sh"}, b.TempDir(), "--start-wait", overloadWait.String())
-	p.Load(b, "tinygo", "wordcount")
+	data := b.TempDir()
+	h := hosttest.New(b, hosttest.Config{Data: data})
+	h.Load(b, "tinygo", "wordcount")
+	h.Stop(b)
+	p := hosttest.ServeBy(b, []string{"sh", "-c", limits + `; exec "$@"`, "sh"}, data, "--start-wait", overloadWait.String())
 	o := &offered{url: p.URL + "/workflows/wordcount/run", client: &http.Client{
 		Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 64, MaxConnsPerHost: 512},
 	}}
