@@ -24,7 +24,7 @@ func TestRunsOfOlderServers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	began := live.reduce(StartRun{RunID: "r", HandlerID: "h", Event: abi.Event{Type: abi.TypeStart}, Timeout: 1000, Work: true})
+	began := live.reduce(StartRun{RunID: "r", HandlerID: "h", Version: "v", Event: abi.Event{Type: abi.TypeStart}, Timeout: 1000, Work: true})
 	fold(began.Entry)
 	fold(live.finish(live.opened(began), abi.StepOutput{}).Entry)
 	if rec, _ := live.s.Record("r"); rec.ErrorCode != host.RunStalled {

@@ -224,7 +224,10 @@ func TestTimeoutsOverRestarts(t *testing.T) {
 	if _, err := await(b, func() (host.Run, error) { return b.startOf("hog", "a") }); err != nil {
 		t.Fatal(err)
 	}
-	b.guest = func(context.Context, *call) (abi.StepOutput, error) { return stopEvent(), nil }
+	b.guest = func(ctx context.Context, _ *call) (abi.StepOutput, error) {
+		b.seconds(8) // of the 10 that the step has
+		return stopEvent(), ctx.Err()
+	}
 	b.advance(5 * time.Second)
 	b.open(t)
 	b.advance(20 * time.Second) // before anything is loaded
