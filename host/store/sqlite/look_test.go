@@ -315,3 +315,47 @@ func TestTornMark(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// Before the first commit of another filling of the log is acknowledged the mark names
+// that filling: without the log, what was acknowledged is there, or is missed.
+func TestEveryFillingIsMarked(t *testing.T) {
+	dir := t.TempDir()
+	s := mustOpen(t, dir)
+	epoch := mustClaim(t, s)
+	if _, err := s.conn.ExecContext(t.Context(), "PRAGMA wal_autocheckpoint=20"); err != nil {
+		t.Fatal(err)
+	}
+	fillings, missed := 0, 0
+	for n := uint64(1); fillings < 6; n++ {
+		if n > 500 {
+			t.Fatal("the log is never begun anew")
+		}
+		before := s.gen
+		if err := s.Append(t.Context(), crashBatch(epoch, n)); err != nil {
+			t.Fatal(err)
+		}
+		if s.gen == before {
+			continue
+		}
+		fillings++
+		there, err := look(put(t, files(t, dir)), nil)
+		if err != nil || there.missing != nil || there.mark.gen != there.log.gen {
+			t.Fatalf("with the log: %+v, %v", there, err)
+		}
+		without := put(t, with(files(t, dir), map[string][]byte{fileName + "-wal": nil}))
+		there, err = look(without, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if there.missing != nil {
+			missed++
+			continue
+		}
+		if last := checkHistory(t, mustOpen(t, without)); last < n {
+			t.Errorf("without the log %d of %d batches are there, and nothing is missed", last, n)
+		}
+	}
+	if missed == 0 {
+		t.Error("the log was never needed")
+	}
+}
