@@ -18,7 +18,7 @@ func TestRunsOfVersions(t *testing.T) {
 	b := newBed(t, nil)
 	b.put(t, tenantA, "p", manifest(t, "w", nil))
 	run := b.running(t, "w")
-	b.put(t, tenantA, "p", manifest(t, "w2", nil)) // another workflow, even
+	b.replace(t, tenantA, "p", manifest(t, "w2", nil)) // another workflow, even
 	b.put(t, tenantA, "other", manifest(t, "o", nil))
 	want := func(name string, sum int, each ...int) {
 		t.Helper()
