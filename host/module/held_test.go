@@ -42,7 +42,7 @@ func TestRunsOfVersions(t *testing.T) {
 	want("other", 0, 0)
 	wantCode(t, b.Delete(t.Context(), tenantA, "p"), host.CodeConflict, "1 run holds plugin p")
 	// The same bytes again are another version with the digest: each run counts once.
-	b.put(t, tenantA, "p", manifest(t, "w", nil))
+	b.replace(t, tenantA, "p", manifest(t, "w", nil))
 	want("p", 1, 1, 0, 1)
 	b.end(t, run)
 	want("p", 0, 0, 0, 0)
