@@ -87,7 +87,6 @@ func buildAndShow(ctx context.Context, o buildOptions, dir string, out, said io.
 	if err := compileProject(ctx, p, guest.Options{Names: o.names, Said: said}); err != nil {
 		return err
 	}
-	took := time.Since(began)
 	info, err := examine(ctx, p.Name, p.Output())
 	if err != nil {
 		return err
@@ -103,7 +102,7 @@ func buildAndShow(ctx context.Context, o buildOptions, dir string, out, said io.
 	if p.Flow != "" {
 		note += fmt.Sprintf("%s is checked with it: 'weft push' makes the workflow %s of it, too\n", p.Flow, p.Name)
 	}
-	_, err = fmt.Fprintf(out, "built %s in %s\n%s%supload it with: weft push %s\n", p.Output(), span(took), summary(&info), note, p.Output())
+	_, err = fmt.Fprintf(out, "built %s in %s\n%s%supload it with: weft push %s\n", p.Output(), span(time.Since(began)), summary(&info), note, p.Output())
 	return err
 }
 

@@ -8,11 +8,12 @@ import (
 
 // addClientCommands adds the commands that talk to a server.
 func addClientCommands(root *cobra.Command) {
+	addCommands(root, "server", "Server:", newServe(), newLimits())
 	addCommands(root, "write", "Writing steps:", newNew(), newBuild(), newTest(), newDev(), newSDK())
 	addCommands(root, "plugins", "Plugins and workflows:", newPush(), newInspect(), newPlugins(), newWorkflows(), newMigrate(), newCompose(), newFlow(), newGraph())
 	addCommands(root, "runs", "Runs:", newRun(), newRuns(), newShow(), newSend(), newPause(), newResume(), newCancel(), newRetry(), newEvents(), newJournal(), newLogs(), newFork(), newSnapshot(), newBench())
 	addCommands(root, "sessions", "Sessions and their state:", newSessions(), newState())
-	addCommands(root, "access", "Tenants and keys:", newLogin(), newTenants(), newKeys(), newUsage(), newAudit(), newResources())
+	addCommands(root, "access", "Tenants and keys:", newLogin(), newLogout(), newProfiles(), newTenants(), newKeys(), newUsage(), newAudit(), newResources())
 	root.AddCommand(newVersion(), newExplain())
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/cmd/weft/guest"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/client"
 )
 
 // devOptions are the flags of `weft dev`.
@@ -221,7 +222,7 @@ func (d *developer) upload(ctx context.Context, file string) (host.PluginInfo, e
 	}
 	var info host.PluginInfo
 	put := func() (err error) {
-		info, _, err = d.r.PutPlugin(ctx, d.p.Name, wasm)
+		info, _, _, err = d.r.PutPluginWith(ctx, d.p.Name, wasm, client.PutPluginOptions{ReplaceWorkflow: true})
 		return err
 	}
 	doc, err := d.flow(ctx, wasm)

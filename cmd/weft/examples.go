@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/weftrun/weft/cmd/weft/wire"
 	"github.com/weftrun/weft/host"
@@ -58,6 +59,125 @@ func loadExamples(ctx context.Context, h *wire.Host, dir string, stdout io.Write
 		return done, err
 	}
 	return done, loadFlows(ctx, h, dir, stdout)
+}
+
+// demoPlugin is the example that the demonstration runs.
+const demoPlugin = "wordcount"
+
+// loadOne uploads one example.
+func loadOne(ctx context.Context, h *wire.Host, dir, name string, stdout io.Writer) error {
+	files, err := exampleFiles(dir)
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		if exampleName(file) == name {
+			fmt.Fprintf(stdout, "loading the example %s ...\n", name)
+			return loadExample(quietContext(ctx), h, file)
+		}
+	}
+	return fmt.Errorf("no example %s in %s: build it with 'make plugins'", name, dir)
+}
+
+// backgroundLoads is how many examples are loaded at a time while others use the server.
+const backgroundLoads = 2
+
+// loadRest uploads all examples, and shows on a line how it goes. Those that are there
+// already change nothing.
+func loadRest(ctx context.Context, h *wire.Host, dir string, stdout io.Writer) error {
+	files, err := exampleFiles(dir)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	line := newLoading(stdout, len(files))
+	var g errgroup
+	g.limit(backgroundLoads)
+	for _, file := range files {
+		g.run(func() error {
+			if err := loadExample(quietContext(ctx), h, file); err != nil {
+				return err
+			}
+			line.step(exampleName(file))
+			return nil
+		})
+	}
+	err = errors.Join(g.wait(), ctx.Err())
+	if err == nil {
+		err = loadFlows(ctx, h, dir, io.Discard)
+	}
+	line.end()
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(stdout, "%d example plugins loaded in %s\n", len(files), span(time.Since(began)))
+	return err
+}
+
+// quietContext is for work of the server's own, of which nobody needs to read each step.
+func quietContext(ctx context.Context) context.Context {
+	return context.WithValue(ctx, quietKey{}, true)
+}
+
+// loading is a line that shows on a terminal how far something is; elsewhere it shows
+// nothing. Its methods may be called from any goroutine.
+type loading struct {
+	mu   sync.Mutex // guards what follows
+	out  io.Writer
+	on   bool
+	done int
+	all  int
+}
+
+func newLoading(out io.Writer, all int) *loading {
+	return &loading{out: out, on: terminalOf(out).live, all: all}
+}
+
+// step counts one more, and names it.
+func (p *loading) step(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.done++
+	if p.on {
+		_, _ = fmt.Fprintf(p.out, "%s%sloading examples: %d of %d, %s", toLineStart, clearBelow, p.done, p.all, name)
+	}
+}
+
+// end removes the line.
+func (p *loading) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.on {
+		_, _ = fmt.Fprint(p.out, toLineStart+clearBelow)
+	}
+}
+
+// errgroup runs functions, a few at a time, and joins their errors.
+type errgroup struct {
+	wg    sync.WaitGroup
+	slots chan struct{}
+	mu    sync.Mutex // guards errs
+	errs  []error
+}
+
+func (g *errgroup) limit(n int) { g.slots = make(chan struct{}, n) }
+
+// run waits for a place and runs f.
+func (g *errgroup) run(f func() error) {
+	g.slots <- struct{}{}
+	g.wg.Go(func() {
+		defer func() { <-g.slots }()
+		if err := f(); err != nil {
+			g.mu.Lock()
+			g.errs = append(g.errs, err)
+			g.mu.Unlock()
+		}
+	})
+}
+
+func (g *errgroup) wait() error {
+	g.wg.Wait()
+	return errors.Join(g.errs...)
 }
 
 // flowSuffix is that of an example's flow, beside its plugin.

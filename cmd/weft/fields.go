@@ -221,17 +221,12 @@ func sample(key string, k kinds) string {
 	}
 }
 
-// strays names the fields that the schema does not declare. They are sent all
-// the same: steps may read fields that nobody declared.
+// strays names the fields that the schema does not declare, if it declares any.
 func strays(fields []field, s *eventSchema) []string {
 	var list []string
 	for _, f := range fields {
 		if len(s.properties) > 0 && !s.declares(f.key) {
-			note := fmt.Sprintf("note: %s declares no field %q, which is sent all the same", s.Title, f.key)
-			if names := near(f.key, s.names()); len(names) > 0 {
-				note += "; did you mean " + alternatives(names) + "?"
-			}
-			list = append(list, printable(note))
+			list = append(list, printable(fmt.Sprintf("%s declares no field %q: %s", s.Title, f.key, meant(f.key, s.names(), "it has "+strings.Join(s.names(), ", ")))))
 		}
 	}
 	return list

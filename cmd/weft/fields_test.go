@@ -158,7 +158,7 @@ func TestStraysAreToldWithWhatWasMeant(t *testing.T) {
 		t.Fatal(err)
 	}
 	notes := strays([]field{{key: "text"}, {key: "texst"}, {key: "colour"}}, s)
-	if len(notes) != 2 || !strings.Contains(notes[0], `did you mean "text"`) || strings.Contains(notes[1], "mean") {
+	if len(notes) != 2 || !strings.Contains(notes[0], `did you mean "text"`) || !strings.Contains(notes[1], "it has ") {
 		t.Errorf("%q", notes)
 	}
 	if notes := strays([]field{{key: "a"}}, &eventSchema{}); notes != nil {

@@ -40,7 +40,8 @@ another; WEFT_KEY goes before a profile's key. A key is sent to its own server o
 func login(cmd *cobra.Command, server, name string) error {
 	server = baseURL(server)
 	key := os.Getenv("WEFT_KEY")
-	if key == "" {
+	keyless := key == "" && tryKey(cmd.Context(), server, "") == nil
+	if key == "" && !keyless {
 		line, err := askKey(cmd, server)
 		if key = strings.TrimSpace(line); errors.Is(err, context.Canceled) {
 			return errors.New("interrupted")
@@ -51,7 +52,9 @@ func login(cmd *cobra.Command, server, name string) error {
 	if err := tryKey(cmd.Context(), server, key); err != nil {
 		return err
 	}
-	if plain(server) {
+	if keyless {
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s asks for no key: its address alone is kept\n", server)
+	} else if plain(server) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "note: %s is not encrypted: whoever is on the way can read the key\n", server)
 	}
 	p, err := readProfiles()

@@ -80,7 +80,7 @@ Each flag can be given by an environment variable as well: --addr by WEFT_ADDR,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usage("%w; see '%s --help'", err, cmd.CommandPath())
 	})
-	root.AddCommand(newServe(), newLimits(), newCompile())
+	root.AddCommand(newCompile())
 	addClientCommands(root)
 	addCommands(root, "data", "Data:", newCheck(), newBackup(), newRestore(), newCompact())
 	addCompletion(root)

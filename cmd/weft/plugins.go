@@ -38,6 +38,7 @@ versions.`,
 
 func newRemovePlugin() *cobra.Command {
 	var version int
+	var yes bool
 	cmd := &cobra.Command{
 		Use:     "rm NAME",
 		Aliases: []string{"delete", "remove"},
@@ -51,15 +52,35 @@ states and streams of runs that have ended stay, and can be used as before.`,
 		Args: takes("NAME"),
 	}
 	cmd.Flags().IntVar(&version, "version", 0, "remove this version `N` alone")
+	yesFlag(cmd, &yes)
 	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
 		if cmd.Flags().Changed("version") {
 			return removeVersion(ctx, r, args[0], version)
+		}
+		if err := confirmPlugin(ctx, r, args[0], yes); err != nil {
+			return err
 		}
 		if err := r.DeletePlugin(ctx, args[0]); err != nil {
 			return r.unknownPlugin(ctx, err, args[0])
 		}
 		return r.done("removed plugin %s", args[0])
 	})
+}
+
+// confirmPlugin asks before a plugin is removed, and says what depends on it.
+func confirmPlugin(ctx context.Context, r *remote, name string, yes bool) error {
+	if yes || !r.asks() {
+		return nil
+	}
+	info, err := r.Plugin(ctx, name)
+	if err != nil {
+		return r.unknownPlugin(ctx, err, name)
+	}
+	what := "no workflow"
+	if names := workflowsOf(&info); info.Workflow != "" || len(info.ComposedIn) > 0 {
+		what = names
+	}
+	return r.confirm(ctx, yes, "Remove plugin %s with all its versions? Its steps are in: %s; %s of it under way.", printable(name), what, counted(uint64(info.Runs), "run"))
 }
 
 func removeVersion(ctx context.Context, r *remote, name string, version int) error {

@@ -22,10 +22,9 @@ import (
 const wasmMagic = "\x00asm"
 
 func newPush() *cobra.Command {
-	var name, manifest string
-	var check bool
+	var o pushOptions
 	cmd := &cobra.Command{
-		Use:   "push FILE.wasm",
+		Use:   "push [FILE.wasm]",
 		Short: "Upload a plugin",
 		Long: `Upload a plugin, and so make its workflow available or renew it.
 
@@ -35,9 +34,12 @@ there before stays. Runs under way finish with the version they began with. The
 same bytes again change nothing.
 
 The plugin's name is the file's, without .wasm and without -go or -tinygo, which
-the build puts there. Its workflow is named by the plugin itself; a part makes none
+the build puts there. Without FILE the module is the one that 'weft build' has made of
+the project in this folder. Its workflow is named by the plugin itself; a part makes none
 before 'weft compose'. Workflows that are composed of the plugin take the new
-version, which is refused if it would break one.
+version, which is refused if it would break one. A version that makes a workflow of
+another name is refused, unless --replace-workflow says that this is meant: the
+workflow of the old name goes.
 
 A flow that lies beside the module as NAME.flow.json, where 'weft build' puts that of
 a project, becomes the workflow NAME.
@@ -45,29 +47,60 @@ a project, becomes the workflow NAME.
 A plugin made for Extism says nothing of itself. With one function it needs no more:
 that becomes the one step, from the start event to the result. Else a manifest says
 which function is which step (docs/extism.md); it becomes part of the module.`,
-		Example: `  weft push build/plugins/counter-go.wasm
+		Example: `  weft push                             # in a project, after 'weft build'
+  weft push build/plugins/counter-go.wasm
   weft push step.wasm --name greet
   weft push step.wasm --check           # can runs that wait go on with it?
   weft push step.wasm --manifest step.json  # made for Extism
   weft push step.wasm --json | jq .sha256`,
-		Args: takes("FILE.wasm"),
+		Args: takes("[FILE.wasm]"),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return []string{"wasm"}, cobra.ShellCompDirectiveFilterFileExt
 		},
 	}
-	cmd.Flags().StringVar(&name, "name", "", "`NAME` of the plugin (default: from the file's name)")
-	cmd.Flags().StringVar(&manifest, "manifest", "", "`FILE` with the manifest of a plugin made for Extism (JSON)")
-	cmd.Flags().BoolVar(&check, "check", false, "say which runs under way could not be moved to the new version")
+	cmd.Flags().StringVar(&o.name, "name", "", "`NAME` of the plugin (default: from the file's name)")
+	cmd.Flags().StringVar(&o.manifest, "manifest", "", "`FILE` with the manifest of a plugin made for Extism (JSON)")
+	cmd.Flags().BoolVar(&o.check, "check", false, "say which runs under way could not be moved to the new version")
+	cmd.Flags().BoolVar(&o.replace, "replace-workflow", false, "let the new version make another workflow than the one before")
 	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
-		if name == "" {
-			name = exampleName(args[0])
+		file, name, err := pushed(args)
+		if err != nil {
+			return err
 		}
-		return push(ctx, r, args[0], name, manifest, check)
+		if o.name == "" {
+			o.name = name
+		}
+		return push(ctx, r, file, o)
 	})
 }
 
-func push(ctx context.Context, r *remote, file, name, manifest string, check bool) error {
-	wasm, err := readPlugin(file, manifest)
+// pushOptions are the flags of `weft push`.
+type pushOptions struct {
+	name     string
+	manifest string
+	check    bool
+	replace  bool
+}
+
+// pushed finds the module to upload, and the name of its plugin: the file that is named,
+// or what 'weft build' has made of the project here.
+func pushed(args []string) (file, name string, err error) {
+	if len(args) > 0 {
+		return args[0], exampleName(args[0]), nil
+	}
+	p, err := findProject(".", "")
+	if err != nil {
+		return "", "", usage("FILE.wasm is missing, and here is no project: %w", err)
+	}
+	if _, err := os.Stat(p.Output()); err != nil {
+		return "", "", fmt.Errorf("%s is not there: build the project with 'weft build'", p.Output())
+	}
+	return p.Output(), p.Name, nil
+}
+
+func push(ctx context.Context, r *remote, file string, o pushOptions) error {
+	name := o.name
+	wasm, err := readPlugin(file, o.manifest)
 	if err != nil {
 		return err
 	}
@@ -77,13 +110,8 @@ func push(ctx context.Context, r *remote, file, name, manifest string, check boo
 			return err
 		}
 	}
-	put := func() (info host.PluginInfo, created bool, checks []client.Migration, err error) {
-		info, created, err = r.PutPlugin(ctx, name, wasm)
-		return info, created, nil, err
-	}
-	if check {
-		put = func() (host.PluginInfo, bool, []client.Migration, error) { return r.PutPluginChecked(ctx, name, wasm) }
-	}
+	put := client.PutPluginOptions{Check: o.check, ReplaceWorkflow: o.replace}
+	done := r.working("uploading %s (%s): the server checks and compiles it", file, bytesOf(len(wasm)))
 	var (
 		info    host.PluginInfo
 		created bool
@@ -91,10 +119,11 @@ func push(ctx context.Context, r *remote, file, name, manifest string, check boo
 		answer  []byte
 	)
 	composed, err := putWithFlow(ctx, r, name, doc, func() (err error) {
-		info, created, checks, err = put()
+		info, created, checks, err = r.PutPluginWith(ctx, name, wasm, put)
 		answer = bytes.Clone(r.last.body.Bytes())
 		return err
 	})
+	done()
 	if err != nil {
 		return refusal(file, err)
 	}

@@ -129,7 +129,10 @@ func (r *remote) explain(err error) error {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("no server listens at %s: start one with 'weft serve', or name another with --server", r.server)
 	case host.CodeOf(err) == host.CodeUnauthenticated:
-		return fmt.Errorf("%s asks for a key, and takes none that it got: 'weft login %s' keeps one, or put it into WEFT_KEY", r.server, r.server)
+		if r.key == "" {
+			return fmt.Errorf("%s asks for a key: 'weft login %s' keeps one, or put it into WEFT_KEY", r.server, r.server)
+		}
+		return fmt.Errorf("%s does not take the key that the command has sent: it is unknown, expired or revoked; 'weft login %s' keeps another, or put it into WEFT_KEY", r.server, r.server)
 	case errors.As(err, &known) && err.Error() == known.Message: // nothing was added yet
 		return errors.New(sentence(known.Message))
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -140,8 +141,8 @@ func startEvent(ctx context.Context, r *remote, o runOptions, workflow string, a
 	if err != nil {
 		return nil, err
 	}
-	for _, note := range strays(fields, s) {
-		r.note("%s", note)
+	if unknown := strays(fields, s); len(unknown) > 0 {
+		return nil, usage("%s", strings.Join(unknown, "; "))
 	}
 	return eventOf(fields, s)
 }

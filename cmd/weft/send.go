@@ -94,7 +94,7 @@ func sentEvent(ctx context.Context, r *remote, o sendOptions, id, eventType stri
 	}
 	if s != nil {
 		for _, note := range strays(fields, s) {
-			r.note("%s", note)
+			r.note("note: %s; it is sent all the same", note)
 		}
 	}
 	return eventOf(fields, s)

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"net/url"
+	"os"
 	"strings"
 	"syscall"
 	"time"
@@ -37,6 +38,7 @@ type serveOptions struct {
 	cacheBytes      int64
 	examples        string
 	demo            bool
+	examplesLater   bool
 	allowRemote     bool
 	adminKeyFile    string
 	tlsCert         string
@@ -59,6 +61,9 @@ type serveOptions struct {
 	tracing         tracingOptions
 	wrongKeys       int
 }
+
+// examplesLater is the name of a flag.
+const examplesLater = "examples-later"
 
 // defaultCacheBytes is room for about 250 modules of Go, or many more of TinyGo and Rust.
 const defaultCacheBytes = 4 << 30
@@ -111,7 +116,9 @@ docs/resources.md says how it is written.`,
 	f.StringVar(&o.resourceKeyFile, "resource-key-file", "", "`FILE` with keys, one a line, that seal the secrets of resources which tenants define (or the key itself in WEFT_RESOURCE_KEY)")
 	f.StringVar(&o.examples, "examples", "", "load the example plugins at start: build/plugins/*-go.wasm, or with =DIR every .wasm of DIR")
 	f.Lookup("examples").NoOptDefVal = defaultExamples
-	f.BoolVar(&o.demo, "demo", false, "after the start, run the wordcount example over real text and print the result")
+	f.BoolVar(&o.demo, "demo", false, "after the start, run the wordcount example over real text and print the result; the other examples are loaded behind it")
+	f.BoolVar(&o.examplesLater, examplesLater, false, "load the examples behind the demonstration when the standard input ends: for 'make run'")
+	_ = f.MarkHidden(examplesLater) // it is there
 	f.BoolVar(&o.allowRemote, "allow-remote", false, "listen on an address that is not loopback, without keys: whoever reaches it can do everything")
 	f.StringVar(&o.adminKeyFile, "admin-key-file", "", "`FILE` with the server's own admin key, which makes tenants and keys (or the key itself in WEFT_ADMIN_KEY)")
 	f.IntVar(&o.wrongKeys, "wrong-keys", 30, "`KEYS` that may be wrong a minute from one address (IPv6: /64) before further ones get 429 unseen; keys in use go on (0: any number)")
@@ -199,21 +206,63 @@ func serve(ctx context.Context, o serveOptions, stdout, stderr io.Writer) error 
 		return errors.Join(err, l.Close(), debug.stop(ctx))
 	}
 	addr := l.Addr().String()
-	// The first answer comes when the examples are there: requests wait in the
-	// listener until then, as they do while the store is recovered.
+	// Without a demonstration the first answer comes when the examples are there: requests
+	// wait in the listener until then, as they do while the store is recovered.
 	if err := announce(ctx, o, sv.now, addr, stdout); err != nil {
 		return errors.Join(err, l.Close(), sv.stop(ctx), debug.stop(ctx))
 	}
 	served := make(chan error, 1)
 	go func() { served <- sv.front.Serve(l) }()
 
+	loaded := func() error { return nil }
 	if o.demo {
-		err = demo(ctx, "http://"+addr, adminKey, stdout)
+		loaded, err = demonstrate(ctx, o, sv.now, "http://"+addr, adminKey, stdout)
 	}
 	if err == nil {
 		err = sv.run(ctx, served)
 	}
-	return errors.Join(err, sv.stop(ctx), debug.stop(ctx))
+	return errors.Join(err, loaded(), sv.stop(ctx), debug.stop(ctx))
+}
+
+// demonstrate loads the plugin of the demonstration, runs the demonstration, and then
+// loads the other examples in the background. loaded waits for them, and cuts the loading
+// short if ctx has ended.
+func demonstrate(ctx context.Context, o serveOptions, h *wire.Host, server, key string, stdout io.Writer) (loaded func() error, err error) {
+	none := func() error { return nil }
+	if o.examples != "" {
+		if err := loadOne(ctx, h, o.examples, demoPlugin, stdout); err != nil {
+			return none, err
+		}
+	}
+	if err := demo(ctx, server, key, stdout); err != nil || o.examples == "" {
+		return none, err
+	}
+	ended := make(chan error, 1)
+	go func() {
+		if o.examplesLater {
+			awaitEnd(ctx, os.Stdin)
+		}
+		ended <- loadRest(ctx, h, o.examples, stdout)
+	}()
+	return func() error {
+		if err := <-ended; err != nil && ctx.Err() == nil {
+			return err
+		}
+		return nil
+	}, nil
+}
+
+// awaitEnd returns when nothing more can be read, or ctx has ended.
+func awaitEnd(ctx context.Context, in io.Reader) {
+	end := make(chan struct{})
+	go func() { // a read cannot be interrupted: it is left behind
+		_, _ = io.Copy(io.Discard, in)
+		close(end)
+	}()
+	select {
+	case <-end:
+	case <-ctx.Done():
+	}
 }
 
 // check refuses what the server cannot or should not do.
@@ -281,9 +330,9 @@ func isAddress(name string) bool {
 	return err == nil
 }
 
-// announce loads the examples and prints the word that the server serves.
+// announce loads the examples, unless they come behind the demonstration, and prints the word that the server serves.
 func announce(ctx context.Context, o serveOptions, h *wire.Host, addr string, stdout io.Writer) error {
-	if o.examples != "" {
+	if o.examples != "" && !o.demo {
 		n, err := loadExamples(ctx, h, o.examples, stdout)
 		if err != nil {
 			return err
@@ -294,6 +343,28 @@ func announce(ctx context.Context, o serveOptions, h *wire.Host, addr string, st
 	return nil
 }
 
+// quietKey is the key of contexts in whose work only warnings and errors are logged.
+type quietKey struct{}
+
+// quietly leaves out what is logged in such a context.
+type quietly struct{ slog.Handler }
+
+// Enabled implements slog.Handler.
+func (h quietly) Enabled(ctx context.Context, level slog.Level) bool {
+	if level < slog.LevelWarn && ctx.Value(quietKey{}) != nil {
+		return false
+	}
+	return h.Handler.Enabled(ctx, level)
+}
+
+// WithAttrs implements slog.Handler.
+func (h quietly) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return quietly{h.Handler.WithAttrs(attrs)}
+}
+
+// WithGroup implements slog.Handler.
+func (h quietly) WithGroup(name string) slog.Handler { return quietly{h.Handler.WithGroup(name)} }
+
 func newLog(o serveOptions, w io.Writer) (*slog.Logger, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
@@ -302,9 +373,9 @@ func newLog(o serveOptions, w io.Writer) (*slog.Logger, error) {
 	opts := &slog.HandlerOptions{Level: level}
 	switch o.logFormat {
 	case "text":
-		return slog.New(slog.NewTextHandler(w, opts)), nil
+		return slog.New(quietly{slog.NewTextHandler(w, opts)}), nil
 	case "json":
-		return slog.New(slog.NewJSONHandler(w, opts)), nil
+		return slog.New(quietly{slog.NewJSONHandler(w, opts)}), nil
 	default:
 		return nil, usage("--log-format %q: use text or json", o.logFormat)
 	}

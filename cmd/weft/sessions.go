@@ -44,6 +44,7 @@ started without one has a session of its own, with the handler's name.`,
 }
 
 func newRemoveSession() *cobra.Command {
+	var yes bool
 	cmd := &cobra.Command{
 		Use:     "rm ID",
 		Aliases: []string{"delete", "remove"},
@@ -54,7 +55,17 @@ under the name is a new session.`,
 		Example: "  weft sessions rm chat-42",
 		Args:    takes("ID"),
 	}
+	yesFlag(cmd, &yes)
 	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
+		if !yes && r.asks() {
+			s, err := r.Session(ctx, args[0])
+			if err != nil {
+				return r.unknownSession(err, args[0])
+			}
+			if err := r.confirm(ctx, yes, "Delete session %s with its state and %s (%d active)?", printable(args[0]), counted(uint64(s.Runs), "run"), s.Active); err != nil {
+				return err
+			}
+		}
 		if err := r.DeleteSession(ctx, args[0]); err != nil {
 			return r.unknownSession(err, args[0])
 		}

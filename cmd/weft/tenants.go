@@ -62,6 +62,7 @@ func newCreateTenant() *cobra.Command {
 }
 
 func newRemoveTenant() *cobra.Command {
+	var yes bool
 	cmd := &cobra.Command{
 		Use:     "rm NAME",
 		Aliases: []string{"delete", "remove"},
@@ -71,7 +72,11 @@ It is refused while runs of the tenant are active. There is no way back.`,
 		Example: `  weft tenants rm acme`,
 		Args:    takes("NAME"),
 	}
+	yesFlag(cmd, &yes)
 	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
+		if err := r.confirm(ctx, yes, "Remove tenant %s with all its plugins, workflows, sessions, runs and keys? There is no way back.", printable(args[0])); err != nil {
+			return err
+		}
 		if err := r.DeleteTenant(ctx, args[0]); err != nil {
 			return reworded(err, host.CodeNotFound, "no tenant %q at %s: %q lists them", args[0], r.server, r.hint("tenants"))
 		}

@@ -77,10 +77,22 @@ func (c *Client) PutPlugin(ctx context.Context, name string, wasm []byte) (info 
 	return info, created, err
 }
 
-// PutPluginChecked is PutPlugin, and says for each workflow of the plugin which of
-// its runs under way could not go on with the new version.
-func (c *Client) PutPluginChecked(ctx context.Context, name string, wasm []byte) (info host.PluginInfo, created bool, checks []Migration, err error) {
-	j, created, err := c.putPlugin(ctx, name, wasm, url.Values{"check": {"true"}})
+// PutPluginOptions say how a plugin is uploaded.
+type PutPluginOptions struct {
+	Check           bool // see [Client.PutPluginChecked]
+	ReplaceWorkflow bool // the version may make another workflow than the one before
+}
+
+// PutPluginWith is PutPlugin with options; checks are nil unless they are asked for.
+func (c *Client) PutPluginWith(ctx context.Context, name string, wasm []byte, o PutPluginOptions) (info host.PluginInfo, created bool, checks []Migration, err error) {
+	query := url.Values{}
+	if o.Check {
+		query.Set("check", "true")
+	}
+	if o.ReplaceWorkflow {
+		query.Set("replace_workflow", "true")
+	}
+	j, created, err := c.putPlugin(ctx, name, wasm, query)
 	if err != nil {
 		return host.PluginInfo{}, false, nil, err
 	}
@@ -89,6 +101,12 @@ func (c *Client) PutPluginChecked(ctx context.Context, name string, wasm []byte)
 	}
 	info, err = j.info()
 	return info, created, checks, err
+}
+
+// PutPluginChecked is PutPlugin, and says for each workflow of the plugin which of
+// its runs under way could not go on with the new version.
+func (c *Client) PutPluginChecked(ctx context.Context, name string, wasm []byte) (info host.PluginInfo, created bool, checks []Migration, err error) {
+	return c.PutPluginWith(ctx, name, wasm, PutPluginOptions{Check: true})
 }
 
 func (c *Client) putPlugin(ctx context.Context, name string, wasm []byte, query url.Values) (j pluginJSON, created bool, err error) {

@@ -263,7 +263,7 @@ func (d *Description) Check(r *http.Request, sent []byte, status int, header htt
 func (d *Description) route(r *http.Request) (describedRoute, bool) {
 	segments := strings.Split(strings.TrimPrefix(r.URL.EscapedPath(), "/"), "/")
 	for _, p := range d.paths {
-		if !slices.EqualFunc(p.segments, segments, func(want, is string) bool { return is != "" && (want == "{}" || want == is) }) {
+		if !slices.EqualFunc(p.segments, segments, func(want, is string) bool { return want == is || want == "{}" && is != "" }) {
 			continue
 		}
 		method := r.Method

@@ -90,7 +90,7 @@ var acts = map[string]string{
 // openRoutes ask for no key: they tell nothing worth protecting (the description of
 // the API is the same for all tenants, and that of the source), and are read by
 // probes under any name.
-var openRoutes = []string{"/health", "/ready", pathDescription, pathDocs}
+var openRoutes = []string{"/health", "/ready", "/", pathDescription, pathDocs}
 
 func isOpen(r *http.Request) bool {
 	return slices.Contains(openRoutes, r.URL.Path)

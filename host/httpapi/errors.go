@@ -93,11 +93,17 @@ func (s *Server) explain(err error, c echo.Context) *host.Error {
 	}
 }
 
+// noRoute says that there is no such path. The words are those that clients of the
+// field's own server know, and then the path.
+func noRoute(r *http.Request) string {
+	return textNotFound + ": " + r.Method + " " + clip(r.URL.Path) + " is not a path of the API; " + pathDocs + " lists them"
+}
+
 // routingError translates what the router answers by itself.
 func routingError(err *echo.HTTPError, c echo.Context) *host.Error {
 	switch err.Code {
 	case http.StatusNotFound:
-		return &host.Error{Code: host.CodeNotFound, Message: textNotFound}
+		return &host.Error{Code: host.CodeNotFound, Message: noRoute(c.Request())}
 	case http.StatusMethodNotAllowed:
 		// The router lists OPTIONS always, and no route has it.
 		h := c.Response().Header()

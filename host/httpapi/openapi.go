@@ -75,6 +75,8 @@ func (s *Server) descriptionRoutes(read func(path string, h echo.HandlerFunc)) {
 	read(pathDescription, func(c echo.Context) error {
 		return send(c, http.StatusOK, echo.MIMEApplicationJSON, s.pages().json)
 	})
+	// A browser that is sent to the server's address finds something to read.
+	read("/", func(c echo.Context) error { return c.Redirect(http.StatusFound, pathDocs) })
 	read(pathDocs, func(c echo.Context) error {
 		h := c.Response().Header()
 		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")

@@ -63,8 +63,11 @@ var pluginOperations = map[string]operation{
 	},
 	"PUT /plugins/:name": {
 		group: "Plugins", id: "putPlugin", summary: "Upload a version of a plugin",
-		text:  "The module is checked, rewritten and asked what it is. The same bytes again change nothing. What is wrong is listed as a whole.",
-		query: []parameter{{name: "check", schema: aFlagOff, text: "Say also what the upload means for runs under way."}},
+		text: "The module is checked, rewritten and asked what it is. The same bytes again change nothing. What is wrong is listed as a whole.",
+		query: []parameter{
+			{name: "check", schema: aFlagOff, text: "Say also what the upload means for runs under way."},
+			{name: "replace_workflow", schema: aFlagOff, text: "Take a version that makes another workflow than the one before, whose workflow goes."},
+		},
 		headers: []parameter{{name: headerManifest, schema: aText,
 			text: "Of a plugin of Extism's: which export is which step, as JSON or base64 of it. It becomes part of the module."}},
 		body: needed(&content{types: []string{"application/wasm", "application/octet-stream", "application/x-www-form-urlencoded"},
@@ -154,6 +157,10 @@ var serverOperations = map[string]operation{
 	"GET " + pathDescription: {
 		group: "Server", id: "openapi", summary: "This description, as OpenAPI 3.1",
 		answers: []answer{{status: 200, text: "The document.", body: &content{types: []string{"application/json"}, schema: anyObject}}},
+	},
+	"GET /": {
+		group: "Server", id: "root", summary: "Leads to the description",
+		answers: []answer{{status: 302, text: "To " + pathDocs + "."}},
 	},
 	"GET " + pathDocs: {
 		group: "Server", id: "docs", summary: "This description, as a page",

@@ -222,7 +222,7 @@ var schemas = map[string]schema{
 	"Node": object("A step, an event, or what is outside.", must("id", aText, ""), must("label", aText, ""), must("node_type", aText, ""),
 		may("description", aTextOrNull, ""), may("event_type", aText, ""), may("event_types", listOf(aText), "The type and its ancestors."),
 		may("event_schema", anyObject, ""), may("produced_by", listOf(aText), "")),
-	"Start": open(object("How a run starts. What is null, empty or absent is not given.",
+	"Start": closed(object("How a run starts. What is null, empty or absent is not given.",
 		may("start_event", orNot(either(anyObject, aJSONText)), "Plain fields or an envelope, or one of them as a text of JSON."),
 		may("kwargs", orNot(anyObject), "More fields; those of start_event win."),
 		may("handler_id", orNot(aText), "That of a new handler, or of one whose run has ended."),

@@ -36,14 +36,25 @@ func (s *Server) putPlugin(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	replaces, err := flagOf(c.QueryParams(), "replace_workflow", false)
+	if err != nil {
+		return err
+	}
 	wasm, err := readBody(c, s.cfg.MaxPlugin)
 	if err != nil {
+		return err
+	}
+	if err := asText(c.Request().Header, wasm); err != nil {
 		return err
 	}
 	if wasm, err = withManifest(c.Request().Header, wasm); err != nil {
 		return err
 	}
-	info, created, err := s.cfg.Plugins.Put(c.Request().Context(), tenantOf(c), name, wasm)
+	ctx := c.Request().Context()
+	if replaces {
+		ctx = host.ReplacingWorkflow(ctx)
+	}
+	info, created, err := s.cfg.Plugins.Put(ctx, tenantOf(c), name, wasm)
 	if err != nil {
 		return err
 	}
@@ -59,6 +70,15 @@ func (s *Server) putPlugin(c echo.Context) error {
 		return err
 	}
 	return s.answerPlugin(c, status, &info, func(dst []byte) ([]byte, error) { return appendChecks(dst, tenantOf(c), checks) })
+}
+
+// asText refuses a module that curl -d has sent: it leaves out line ends and zeros, the
+// first of which begins a module.
+func asText(header http.Header, body []byte) error {
+	if mediaType(header.Get("Content-Type")) == "application/x-www-form-urlencoded" && bytes.HasPrefix(body, []byte("asm")) {
+		return invalid("The body is not the module as it was: curl -d leaves bytes out; use curl --data-binary @FILE.wasm")
+	}
+	return nil
 }
 
 // headerManifest has the manifest of a module that does not describe itself, as a

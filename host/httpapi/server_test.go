@@ -2,10 +2,13 @@ package httpapi_test
 
 import (
 	"log/slog"
+	"net/http"
+	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
 
+	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/httpapi"
 )
 
@@ -21,4 +24,15 @@ func newServer(tb testing.TB, f *fakeHost, change ...func(*httpapi.Config)) *htt
 		set(&cfg)
 	}
 	return httpapi.New(cfg)
+}
+
+// TestAddressOfTheServer: whoever opens it in a browser finds the description.
+func TestAddressOfTheServer(t *testing.T) {
+	h := newServer(t, newFake(t)).Handler()
+	if w := call(t, h, "GET", "/", ""); w.Code != http.StatusFound || w.Header().Get("Location") != "/docs" {
+		t.Errorf("GET / = %d to %q", w.Code, w.Header().Get("Location"))
+	}
+	if got := wantError(t, call(t, h, "GET", "/handler/h", ""), http.StatusNotFound, host.CodeNotFound); !strings.Contains(got, "GET /handler/h is not a path of the API") {
+		t.Errorf("detail = %q", got)
+	}
 }

@@ -74,12 +74,18 @@ func admitted(req *host.StartRequest) {
 	}
 }
 
+// startFields are those of the body of a start.
+var startFields = []string{"start_event", "kwargs", "handler_id", "session", "on_busy", "context"}
+
 // parseStart reads the body of a start. The event's fields are checked against
 // their schema where the run is made. In which tenant is not its matter.
 func parseStart(body value, info *host.WorkflowInfo) (host.StartRequest, error) {
 	req := host.StartRequest{Workflow: info.Name}
-	fields, err := body.fields("start_event", "kwargs", "handler_id", "session", "on_busy", "context")
+	fields, err := body.fields(startFields...)
 	if err != nil {
+		return req, err
+	}
+	if err := knownFields(body, startFields, "start_event", info.StartSchema); err != nil {
 		return req, err
 	}
 	if req.Event, err = startEvent(fields["start_event"], info); err != nil {

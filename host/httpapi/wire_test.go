@@ -47,6 +47,8 @@ var wireDifferences = map[string]difference{
 	"006-schema-human":                   {why: "base types have no description", like: noDescription},
 	"007-events-human":                   {why: "events are in order of name", like: unordered("events")},
 	"008-representation-human":           {why: "nodes are in order, the graph has the workflow's name", like: anyGraph},
+	"012-unknown-path":                   {why: "the path is named, too", detail: "Not Found: GET /nope"},
+	"015-trailing-slash":                 {why: "the path is named, too", detail: "Not Found: GET /workflows/"},
 	"014-run-get-405":                    {why: "a method that a route does not have is a 405", status: 405, detail: "Method Not Allowed"},
 	"030-run-400-no-body":                {why: "no body counts as {}", detail: "name"},
 	"031-run-400-invalid-json":           {why: "own text", detail: "Invalid JSON body"},

@@ -327,7 +327,7 @@ func TestComposeRefusals(t *testing.T) {
 	_, _, err := b.Put(t.Context(), tenantA, "other", manifest(t, "hello", nil))
 	wantCode(t, err, host.CodeConflict, "composed of other plugins (greet, shout)")
 	b.compose(t, "taken", of("own"))
-	b.put(t, tenantA, "own", manifest(t, "free", nil)) // the composition stays
+	b.replace(t, tenantA, "own", manifest(t, "free", nil)) // the composition stays
 	_, _, err = b.Put(t.Context(), tenantA, "other", manifest(t, "taken", nil))
 	wantCode(t, err, host.CodeConflict, "composed of other plugins (own)")
 }

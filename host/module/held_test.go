@@ -18,7 +18,7 @@ func TestRunsOfVersions(t *testing.T) {
 	b := newBed(t, nil)
 	b.put(t, tenantA, "p", manifest(t, "w", nil))
 	run := b.running(t, "w")
-	b.put(t, tenantA, "p", manifest(t, "w2", nil)) // another workflow, even
+	b.replace(t, tenantA, "p", manifest(t, "w2", nil)) // another workflow, even
 	b.put(t, tenantA, "other", manifest(t, "o", nil))
 	want := func(name string, sum int, each ...int) {
 		t.Helper()
@@ -42,7 +42,7 @@ func TestRunsOfVersions(t *testing.T) {
 	want("other", 0, 0)
 	wantCode(t, b.Delete(t.Context(), tenantA, "p"), host.CodeConflict, "1 run holds plugin p")
 	// The same bytes again are another version with the digest: each run counts once.
-	b.put(t, tenantA, "p", manifest(t, "w", nil))
+	b.replace(t, tenantA, "p", manifest(t, "w", nil))
 	want("p", 1, 1, 0, 1)
 	b.end(t, run)
 	want("p", 0, 0, 0, 0)

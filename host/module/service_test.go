@@ -116,6 +116,14 @@ func (b bed) put(t *testing.T, tenant, name string, wasm []byte) host.PluginInfo
 	return info
 }
 
+// replace is put of a version that makes another workflow than the one before.
+func (b bed) replace(t *testing.T, tenant, name string, wasm []byte) {
+	t.Helper()
+	if _, _, err := b.Put(host.ReplacingWorkflow(t.Context()), tenant, name, wasm); err != nil {
+		t.Fatalf("Put: %v: %+v", err, problemsOf(err))
+	}
+}
+
 func problemsOf(err error) []host.Problem {
 	var e *host.Error
 	if errors.As(err, &e) {
@@ -253,10 +261,18 @@ func TestUploadThatCannotBeChecked(t *testing.T) {
 	wantCode(t, err, host.CodeUnavailable, "the disk is full")
 }
 
+// A version that makes another workflow is refused unless that is meant.
 func TestNewVersionMayRenameItsWorkflow(t *testing.T) {
 	b := newBed(t, nil)
 	b.put(t, tenantA, "p", manifest(t, "old", nil))
-	b.put(t, tenantA, "p", manifest(t, "new", nil))
+	_, _, err := b.Put(t.Context(), tenantA, "p", manifest(t, "new", nil))
+	wantCode(t, err, host.CodeConflict, "plugin p makes the workflow old, and this version makes the workflow new", "--replace-workflow")
+	if names, err := b.Workflows(t.Context(), tenantA); err != nil || !slices.Equal(names, []string{"old"}) {
+		t.Errorf("workflows after the refusal = %v, %v", names, err)
+	}
+	if _, _, err := b.Put(host.ReplacingWorkflow(t.Context()), tenantA, "p", manifest(t, "new", nil)); err != nil {
+		t.Fatal(err)
+	}
 	if names, err := b.Workflows(t.Context(), tenantA); err != nil || !slices.Equal(names, []string{"new"}) {
 		t.Errorf("workflows = %v, %v", names, err)
 	}

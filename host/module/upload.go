@@ -130,6 +130,14 @@ func (s *Service) keep(ctx context.Context, tenant, name string, v *version, was
 	if known && newest.Digest == v.digest { // another upload was faster
 		return newest, false, nil
 	}
+	if known && newest.Workflow != "" && newest.Workflow != workflow && !host.ReplacesWorkflow(ctx) {
+		made := "makes none"
+		if workflow != "" {
+			made = "makes the workflow " + workflow
+		}
+		return stored, false, host.Errorf(host.CodeConflict, "plugin %s makes the workflow %s, and this version %s: upload it under another name, "+
+			"or with replace_workflow=true (weft push --replace-workflow) if the old workflow is to go", name, newest.Workflow, made)
+	}
 	if err := s.quota(ctx, tenant, v.size); err != nil { // there may have been others since
 		return stored, false, err
 	}
@@ -151,7 +159,7 @@ func (s *Service) keep(ctx context.Context, tenant, name string, v *version, was
 		return stored, false, storeError("the version could not be stored", err)
 	}
 	s.set(stored, remade...)
-	s.log.Info("stored a plugin", "tenant", tenant, "plugin", name, "version", stored.Version, "workflow", workflow, "digest", v.digest,
+	s.log.InfoContext(ctx, "stored a plugin", "tenant", tenant, "plugin", name, "version", stored.Version, "workflow", workflow, "digest", v.digest,
 		"remade", len(remade))
 	return stored, true, nil
 }

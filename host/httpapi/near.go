@@ -1,0 +1,67 @@
+package httpapi
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/weftrun/weft/abi"
+)
+
+// knownFields refuses a body with a field that is not known: most likely it is mistyped,
+// or belongs into the event, whose schema says so.
+func knownFields(body value, known []string, event string, schema abi.Raw) error {
+	m := body.members()
+	for name, _, ok := m.next(); ok; name, _, ok = m.next() {
+		key := string(name)
+		if slices.Contains(known, key) {
+			continue
+		}
+		hint := "the fields are " + strings.Join(known, ", ")
+		if near := nearest(key, known); near != "" {
+			hint = "did you mean '" + near + "'?"
+		} else if properties := lookup(schema, "properties"); properties != nil && lookup(properties, key) != nil {
+			hint = "it is a field of the event: put it into '" + event + "'"
+		}
+		return invalid("Unknown field '%s': %s", clip(key), hint)
+	}
+	return m.err
+}
+
+// mostFar is how many letters a mistyped name may differ in.
+const mostFar = 2
+
+// nearest gives the known name that a mistyped one may have meant, or "".
+func nearest(name string, known []string) string {
+	best, far := "", min(mostFar, len(name)/2)+1
+	for _, k := range known {
+		if d := letters(strings.ToLower(name), k); d < far {
+			best, far = k, d
+		}
+	}
+	return best
+}
+
+// letters counts the letters to insert, delete or replace between two names. Names of
+// very different lengths are not compared.
+func letters(a, b string) int {
+	if len(a)-len(b) > mostFar || len(b)-len(a) > mostFar {
+		return mostFar + 1
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		diagonal := row[0]
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			d := diagonal
+			if a[i-1] != b[j-1] {
+				d++
+			}
+			diagonal = row[j]
+			row[j] = min(d, row[j]+1, row[j-1]+1)
+		}
+	}
+	return row[len(b)]
+}
