@@ -32,6 +32,14 @@ func files(t *testing.T, dir string) map[string][]byte {
 	return all
 }
 
+// filesOf are those of an open store, between two commits.
+func filesOf(t *testing.T, s *Store) map[string][]byte {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return files(t, s.dir)
+}
+
 // put makes a directory with these files.
 func put(t *testing.T, all map[string][]byte) (dir string) {
 	t.Helper()
@@ -84,12 +92,12 @@ func makeLives(t *testing.T) (first, dead, closed life, box uint64) {
 	if err := s.marker.flush(); err != nil { // as every few seconds
 		t.Fatal(err)
 	}
-	first = life{files(t, dir), now.acked}
+	first = life{filesOf(t, s), now.acked}
 	append(12, &now)
 	if err := s.marker.flush(); err != nil {
 		t.Fatal(err)
 	}
-	dead = life{files(t, dir), now.acked}
+	dead = life{filesOf(t, s), now.acked}
 	box = known.newest
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -316,6 +324,12 @@ func TestTornMark(t *testing.T) {
 	}
 }
 
+func filling(s *Store) generation {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.gen
+}
+
 // Before the first commit of another filling of the log is acknowledged the mark names
 // that filling: without the log, what was acknowledged is there, or is missed.
 func TestEveryFillingIsMarked(t *testing.T) {
@@ -330,19 +344,20 @@ func TestEveryFillingIsMarked(t *testing.T) {
 		if n > 500 {
 			t.Fatal("the log is never begun anew")
 		}
-		before := s.gen
+		before := filling(s)
 		if err := s.Append(t.Context(), crashBatch(epoch, n)); err != nil {
 			t.Fatal(err)
 		}
-		if s.gen == before {
+		if filling(s) == before {
 			continue
 		}
 		fillings++
-		there, err := look(put(t, files(t, dir)), nil)
+		now := filesOf(t, s)
+		there, err := look(put(t, now), nil)
 		if err != nil || there.missing != nil || there.mark.gen != there.log.gen {
 			t.Fatalf("with the log: %+v, %v", there, err)
 		}
-		without := put(t, with(files(t, dir), map[string][]byte{fileName + "-wal": nil}))
+		without := put(t, with(now, map[string][]byte{fileName + "-wal": nil}))
 		there, err = look(without, nil)
 		if err != nil {
 			t.Fatal(err)
