@@ -60,6 +60,7 @@ func TestCodeIsPreparedWithoutACore(t *testing.T) {
 		}
 		close(b.code.wait)
 		b.solo(t, "t")
+		pass(1) // the others may come after it
 	})
 	if b.code.prepared != 1 || begun != 51 {
 		t.Errorf("prepared %d times, %d guests have begun", b.code.prepared, begun)
