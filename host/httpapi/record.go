@@ -108,16 +108,15 @@ func appendRecord(dst []byte, run *host.Run, bare bool) ([]byte, error) {
 			dst = append(dst, `"type":`...)
 			dst = append(appendString(dst, w.Type), ',')
 		}
-		if w.Requirements != "" {
-			dst = append(dst, `"requirements":`...)
-			dst = append(append(dst, w.Requirements...), ',')
-		}
 		if w.WaiterID != "" {
 			dst = append(dst, `"waiter_id":`...)
 			dst = append(appendString(dst, w.WaiterID), ',')
 		}
 		dst = append(dst, `"since":`...)
 		dst = appendStamp(dst, w.Since)
+		if w.Requirements != "" {
+			dst = append(append(dst, `,"requirements":`...), w.Requirements...)
+		}
 		dst = append(dst, '}')
 	}
 	if len(run.WaitingFor) > 0 {
