@@ -336,7 +336,7 @@ func TestEveryFillingIsMarked(t *testing.T) {
 	dir := t.TempDir()
 	s := mustOpen(t, dir)
 	epoch := mustClaim(t, s)
-	if _, err := s.conn.ExecContext(t.Context(), "PRAGMA wal_autocheckpoint=20"); err != nil {
+	if _, err := s.conn.ExecContext(t.Context(), "PRAGMA wal_autocheckpoint=60"); err != nil {
 		t.Fatal(err)
 	}
 	fillings, missed := 0, 0
