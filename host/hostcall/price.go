@@ -42,8 +42,9 @@ func (a *Attempt) begins() {
 	if a.open.Prices == 0 || a.look == nil {
 		limit = 0
 	}
-	a.meter = work.New(limit, a.look)
-	a.meter.LookAfter(firstLook)
+	a.own = *work.New(limit, a.look)
+	a.own.LookAfter(firstLook)
+	a.meter = &a.own
 }
 
 // fuel is what the present call has cost so far.
