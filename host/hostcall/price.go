@@ -16,7 +16,7 @@ const (
 	publishBytes = 8
 	visitUnits   = 600 // an item that the engine looks at
 	digestUnits  = 2   // a byte that is hashed
-	requireUnits = 32  // a byte of a wait's requirements: hashed, and kept as a tree
+	requireUnits = 80  // a byte of a wait's requirements: hashed, and kept as a tree
 	keepBytes    = 24  // 8 bytes of a record
 	logUnits     = 900 // a line that is logged, and a unit for each byte
 	randomUnits  = 2   // a byte that is drawn
