@@ -142,7 +142,8 @@ type Attempt struct {
 	// Of the present call.
 	left    uint64 // units that the guest can pay
 	look    func(units uint64) error
-	meter   *work.Meter
+	meter   *work.Meter // own, or nil in a replay
+	own     work.Meter
 	charged uint64
 
 	// What follows belongs to one run of the guest.

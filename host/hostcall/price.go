@@ -16,7 +16,7 @@ const (
 	publishBytes = 8
 	visitUnits   = 600 // an item that the engine looks at
 	digestUnits  = 2   // a byte that is hashed
-	requireUnits = 32  // a byte of a wait's requirements: hashed, and kept as a tree
+	requireUnits = 80  // a byte of a wait's requirements: hashed, and kept as a tree
 	keepBytes    = 24  // 8 bytes of a record
 	logUnits     = 900 // a line that is logged, and a unit for each byte
 	randomUnits  = 2   // a byte that is drawn
@@ -42,8 +42,9 @@ func (a *Attempt) begins() {
 	if a.open.Prices == 0 || a.look == nil {
 		limit = 0
 	}
-	a.meter = work.New(limit, a.look)
-	a.meter.LookAfter(firstLook)
+	a.own = *work.New(limit, a.look)
+	a.own.LookAfter(firstLook)
+	a.meter = &a.own
 }
 
 // fuel is what the present call has cost so far.

@@ -7,18 +7,18 @@ import (
 // The prices of work on trees, in units of package work. Functions on a meter stop
 // soon after it ends, with a result of no use: the caller looks at its error.
 const (
-	nodeUnits    = 210 // to check an item of an encoding and make a node of it
-	decodeBytes  = 4   // likewise, 8 bytes of the encoding
-	itemUnits    = 60  // to check an item only
-	levelUnits   = 600 // to make a page of each level of a changed path
-	encodeUnits  = 30  // to encode a node, or to look at one of two that are compared
-	copyBytes    = 1   // to copy or compare 8 bytes
-	lookUnits    = 60  // a schema looks at a value; a key is looked for
-	textBytes    = 48  // to count the characters of 8 bytes
-	boundUnits   = 300 // the bounds of a number
-	hashUnits    = 60  // a node that is compared with the values of a schema
-	hashBytes    = 8   // likewise, 8 bytes
-	mergeUnits   = 300 // a key that is merged, or an element that is compared and kept
+	nodeUnits    = 210   // to check an item of an encoding and make a node of it
+	decodeBytes  = 4     // likewise, 8 bytes of the encoding
+	itemUnits    = 60    // to check an item only
+	levelUnits   = 1_000 // to make a page of each level of a changed path
+	encodeUnits  = 30    // to encode a node, or to look at one of two that are compared
+	copyBytes    = 1     // to copy or compare 8 bytes
+	lookUnits    = 60    // a schema looks at a value; a key is looked for
+	textBytes    = 48    // to count the characters of 8 bytes
+	boundUnits   = 300   // the bounds of a number
+	hashUnits    = 60    // a node that is compared with the values of a schema
+	hashBytes    = 8     // likewise, 8 bytes
+	mergeUnits   = 700   // a key that is merged, or an element that is compared and kept
 	journalUnits = 6_000
 	journalBytes = 24 // 8 bytes of a change
 )
