@@ -100,6 +100,10 @@ func (s *Sandbox) runCompiler(ctx context.Context, cmd *exec.Cmd, limits *host.L
 		}
 		return nil
 	}
+	if state := cmd.ProcessState; ctx.Err() == nil && s.base.Err() == nil && killed(state) && state.UserTime()+state.SystemTime() < limits.CompileTime {
+		s.log.Warn("the compiler's process was killed, as the system does when memory is short", "error", waitErr)
+		return &host.Error{Code: host.CodeUnavailable, Message: "the server could not compile the module at the moment: the compiler was killed, perhaps for want of memory", Cause: waitErr}
+	}
 	return s.compilerFault(ctx, limits, stderr.b.String(), errors.Join(waitErr, writeErr))
 }
 
@@ -163,6 +167,7 @@ func CompileMain(in io.Reader, out io.Writer, exit func(code int)) error {
 	if err := confine(uint64(limits.CompileBytes), limits.CompileTime); err != nil {
 		return err
 	}
+	goFirst()
 	debug.SetMemoryLimit(int64(limits.CompileBytes) / 2)
 	wasm := make([]byte, o.Bytes)
 	if _, err := io.ReadFull(r, wasm); err != nil {
