@@ -99,12 +99,8 @@ type (
 		Anew  bool
 	}
 	// Shift moves the serving-time deadlines of all active runs on by the time
-	// in which the server was not serving, in nanoseconds. Crash says that the
-	// server before ended uncleanly; the flag is kept in the entry.
-	Shift struct {
-		Lost  int64
-		Crash bool
-	}
+	// in which the server was not serving, in nanoseconds.
+	Shift struct{ Lost int64 }
 	// Delivered says that a session has, or needs no more, the messages to it up
 	// to and with one. See [Session.Mail].
 	Delivered struct {
