@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -190,39 +189,4 @@ func TestAcknowledgedSurvives(t *testing.T) {
 	if len(events) != 2 || events[1].Type != "StopEvent" {
 		t.Errorf("events %v", events)
 	}
-}
-
-// A step at which the server dies again and again is blocked at the third time that it
-// was running; what the others do goes on, and an operator can have it tried again.
-func TestKilledByAPoisonGuest(t *testing.T) {
-	rnd := seed(t)
-	data := t.TempDir()
-	p := hosttest.Serve(t, data)
-	put(t, p, "crash", hosttest.BuildPlugin(t, "crash"))
-	put(t, p, "counter", hosttest.Plugin(t, "counter-tinygo"))
-	r := p.RunNoWait(t, "crash", in("s", fields{"key": "k", "spins": 10 * spins}))
-	p.Events(t, r.HandlerID, "", func(e hosttest.Event) bool { return e.Type == "ProgressEvent" })
-	blocked := func() bool {
-		_, out := p.Do(t, http.MethodGet, "/handlers/"+r.HandlerID, nil)
-		return strings.Contains(string(out), `"code":"host_crash"`)
-	}
-	kills := 0
-	for ; !blocked(); kills++ {
-		if kills == 20 {
-			t.Fatalf("after %d kills it is not blocked: %s", kills, show(t, &p.Host, r.HandlerID))
-		}
-		pause(t, rnd, 100*time.Millisecond) // now and then before it runs, which does not count
-		p = kill(t, p, data)
-	}
-	if kills < 3 {
-		t.Errorf("it is blocked after %d kills", kills)
-	}
-	expect(t, p.Result(t, "counter", in("c", nil)), "1")
-	if status, out := p.Do(t, http.MethodPost, "/handlers/"+r.HandlerID+"/resume", ""); status != http.StatusOK {
-		t.Errorf("resume: %d %s", status, out)
-	}
-	if status, out := p.Do(t, http.MethodPost, "/handlers/"+r.HandlerID+"/cancel", nil); status != http.StatusOK {
-		t.Errorf("cancel: %d %s", status, out)
-	}
-	clean(t, data)
 }
