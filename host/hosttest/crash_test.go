@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -189,4 +190,29 @@ func TestAcknowledgedSurvives(t *testing.T) {
 	if len(events) != 2 || events[1].Type != "StopEvent" {
 		t.Errorf("events %v", events)
 	}
+}
+
+// Forty runs of one step wait or run at three kills. None of them is to blame: none is
+// blocked, and all finish.
+func TestKilledWhileManyWait(t *testing.T) {
+	rnd := seed(t)
+	data := t.TempDir()
+	p := hosttest.Serve(t, data)
+	put(t, p, "crash", hosttest.BuildPlugin(t, "crash"))
+	var handlers []string
+	for i := range 40 {
+		handlers = append(handlers, p.RunNoWait(t, "crash", in(fmt.Sprint("s", i), fields{"key": "k", "spins": spins / 20})).HandlerID)
+	}
+	for range 3 {
+		pause(t, rnd, 200*time.Millisecond)
+		p = kill(t, p, data)
+		if _, out := p.Do(t, http.MethodGet, "/handlers?blocked=true", nil); !strings.HasPrefix(string(out), `{"handlers":[]`) {
+			t.Errorf("blocked are: %s", out)
+		}
+	}
+	for _, h := range handlers {
+		p.Events(t, h, "", nil)
+		checkReport(t, p, h, 1)
+	}
+	clean(t, data)
 }
