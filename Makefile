@@ -18,6 +18,7 @@ BENCH = .
 BENCHFLAGS =
 KILLS = 1000
 SEEDS = 100000
+FUZZTIME = 60s
 
 CACHE := $(or $(XDG_CACHE_HOME),$(if $(HOME),$(HOME)/.cache))
 TOOLCHAIN := $(or $(WEFT_TOOLCHAIN),$(if $(CACHE),$(CACHE)/weft-toolchain))
@@ -45,10 +46,31 @@ run: build ## Serve the example workflows and count the words of real text (ADDR
 	@exec bin/weft serve --addr '$(ADDR)' --data '$(DATA)' --examples --demo
 
 .PHONY: test
-test: toolchain python build ## Install the guests' compilers and a Python client once, build all plugins, run all tests
+test: test-plugins ## Install the guests' compilers and a Python client once, build all plugins, run the tests that a change needs
+	@.ci/test $(TESTFLAGS)
+
+.PHONY: test-quick
+test-quick: need-go ## Test the host with Go alone, in under two minutes
+	@.ci/test-quick $(TESTFLAGS)
+
+.PHONY: soak
+soak: test-plugins ## Run all tests with all their seeds, modules, histories and kills (hours: nightly and before a release)
+	@WEFT_SOAK=1 .ci/test $(TESTFLAGS)
+	@$(MAKE) crash simulate fuzz
+
+.PHONY: starved
+starved: test-plugins ## Run the host's tests with the cores taken away: beside busy loops, and with 40 % of the CPU time
+	@.ci/starved
+
+.PHONY: fuzz
+fuzz: test-plugins ## Run each fuzz target for a while (FUZZTIME=60s)
+	@.ci/fuzz '$(FUZZTIME)'
+
+# What tests need, with the guests' compilers and all built plugins.
+.PHONY: test-plugins
+test-plugins: toolchain python build
 	@$(parallel) plugins-go plugins-tinygo plugins-rust
 	@ZIG="$$(.ci/python/install guests)/bin/python -m ziglang" $(parallel) plugins-c plugins-zig
-	@.ci/test $(TESTFLAGS)
 
 .PHONY: check
 check: need-go ## Formatting, vet, linters, tidy go.mod files, shell scripts
@@ -115,6 +137,7 @@ bin/weft: FORCE | need-go
 	@echo 'weft: building bin/weft'
 	.ci/pack-sdk cmd/weft/scaffold/packed/go.tar.gz
 	CGO_ENABLED=0 go build -trimpath -ldflags='-X main.version=$(VERSION)' -o $@ ./cmd/weft
+	echo "weft: built $@ in $$SECONDS s"
 
 # ---- example plugins: plugins/NAME -> build/plugins/NAME-LANG.wasm ----------
 
@@ -160,32 +183,26 @@ plugins-zig: $(patsubst plugins/%,build/plugins/%.wasm,$(wildcard plugins/*-zig)
 	$(call remove_stale,zig)
 
 build/plugins/%-c.wasm: plugins/%-c/*.c sdk-guest/c/weft.h build/stamp-zig
-	@echo 'weft: building $@'
-	ZIG_LOCAL_CACHE_DIR=build/zig $(C_GUEST) -o $@ plugins/$*-c/*.c
+	@export ZIG_LOCAL_CACHE_DIR=build/zig
+	.ci/built $@ $^ -- $(C_GUEST) -o $@ plugins/$*-c/*.c
 
 build/plugins/%-zig.wasm: plugins/%-zig/*.zig sdk-guest/zig/weft.zig build/stamp-zig
-	@echo 'weft: building $@'
-	ZIG_LOCAL_CACHE_DIR=build/zig $(ZIG_GUEST) --dep weft -Mroot=plugins/$*-zig/$*.zig -Mweft=sdk-guest/zig/weft.zig -femit-bin=$@
+	@export ZIG_LOCAL_CACHE_DIR=build/zig
+	.ci/built $@ $^ -- $(ZIG_GUEST) --dep weft -Mroot=plugins/$*-zig/$*.zig -Mweft=sdk-guest/zig/weft.zig -femit-bin=$@
 
 define go_plugin
 build/plugins/$(1)-go.wasm: $(call sources_of,plugins/$(1)) $(call sources_of,sdk-guest/go) build/stamp-go | need-go
-	@echo 'weft: building $$@'
-	cd plugins/$(1) && $$(GO_GUEST) -o '$(CURDIR)/$$@' .
+	@.ci/built $$@ $$^ -- env -C plugins/$(1) $$(GO_GUEST) -o '$(CURDIR)/$$@' .
 
 build/plugins/$(1)-tinygo.wasm: $(call sources_of,plugins/$(1)) $(call sources_of,sdk-guest/go) build/stamp-tinygo | need-go
-	@echo 'weft: building $$@'
-	cd plugins/$(1) && $$(TINYGO_GUEST) $$(file <plugins/$(1)/tinygo.flags) -o '$(CURDIR)/$$@' .
+	@.ci/built $$@ $$^ -- env -C plugins/$(1) $$(TINYGO_GUEST) $$(file <plugins/$(1)/tinygo.flags) -o '$(CURDIR)/$$@' .
 endef
 $(foreach name,$(go_plugins),$(eval $(call go_plugin,$(name))))
 
 define rust_plugin
 build/plugins/$(1)-rust.wasm: $(call sources_of,plugins/$(1)-rust) $(call sources_of,sdk-guest/rust) build/stamp-rust
-	@echo 'weft: building $$@'
-	cargo=$$$$($$(find_cargo)) || { echo 'weft: no Rust for wasm32 (make toolchain installs it)' >&2; exit 1; }
-	crate=$$$$(sed -n 's/^name *= *"\(.*\)"/\1/p' plugins/$(1)-rust/Cargo.toml | sed 1q)
-	cd plugins/$(1)-rust
-	env -u MAKEFLAGS -u MFLAGS CARGO_TARGET_DIR='$(CURDIR)/build/cargo' CARGO_BUILD_TARGET=wasm32-unknown-unknown "$$$$cargo" build --quiet --release $$$$(if [ -f Cargo.lock ]; then echo --locked; fi)
-	install -m 644 "$(CURDIR)/build/cargo/wasm32-unknown-unknown/release/$$$${crate//-/_}.wasm" '$(CURDIR)/$$@'
+	@cargo=$$$$($$(find_cargo)) || { echo 'weft: no Rust for wasm32 (make toolchain installs it)' >&2; exit 1; }
+	.ci/built $$@ $$^ -- .ci/crate "$$$$cargo" plugins/$(1)-rust $$@
 endef
 $(foreach name,$(rust_plugins),$(eval $(call rust_plugin,$(name))))
 

@@ -7,6 +7,11 @@ export GOWORK=off
 
 say() { printf 'weft: %s\n' "$*"; }
 
+# cpu_seconds prints the CPU time of this shell and of all programs that it has run.
+cpu_seconds() {
+	times | awk '{ for (i = 1; i <= 2; i++) { split($i, part, /[ms]/); sum += part[1] * 60 + part[2] } } END { printf "%.0f\n", sum }'
+}
+
 # guest_modules lists the folders of the guests' modules, with a leading "./".
 guest_modules() {
 	find ./sdk-guest ./plugins ./testdata/plugins -name testdata -prune -o -name go.mod -printf '%h\n' | sort

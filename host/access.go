@@ -106,7 +106,7 @@ type AuditQuery struct {
 	Tenant string // "" is what is about the server
 	All    bool   // of all tenants and the server; Tenant is not looked at
 	Before int64  // ids less than this; 0: from the newest
-	Limit  int    // 1 to 1000
+	Limit  int    // 1 to MaxListed
 }
 
 // AccessChange is what one transaction writes of tenants, keys and the audit log.
@@ -129,7 +129,7 @@ type AccessStore interface {
 	// ChangeAccess writes a change, all or nothing.
 	ChangeAccess(ctx context.Context, c AccessChange) error
 	// Audit lists entries of the audit log.
-	Audit(ctx context.Context, q AuditQuery) ([]AuditEntry, error)
+	Audit(ctx context.Context, q AuditQuery) (list []AuditEntry, more bool, err error)
 	// TenantUsage counts what a tenant has stored.
 	TenantUsage(ctx context.Context, tenant string) (TenantUsage, error)
 	// ClearTenant deletes, in one transaction, some of what a tenant has besides

@@ -35,8 +35,8 @@ var rooms = []room{
 	{"abi", nil},
 	{"host", []string{"abi"}},
 	{"host/httpapi", []string{"abi", "host"}},
-	{"host/scheduler", []string{"abi", "host", "host/state", "host/engine"}},
-	{"host/engine", []string{"abi", "host", "host/state"}},
+	{"host/scheduler", []string{"abi", "host", "host/state", "host/engine", "host/work"}},
+	{"host/engine", []string{"abi", "host", "host/state", "host/work"}},
 	{"host/sandbox", []string{"abi", "host", "host/extism", "host/sandbox/lines", "host/sandbox/memory", "host/sandbox/rewrite", "host/sandbox/wasi"}},
 	{"host/extism", []string{"abi", "host"}},
 	{"host/sandbox/lines", nil},
@@ -44,8 +44,10 @@ var rooms = []room{
 	{"host/sandbox/memory", nil},
 	{"host/sandbox/spectest", []string{"host/sandbox/rewrite"}},
 	{"host/sandbox/wasi", []string{"abi", "host"}},
-	{"host/hostcall", []string{"abi", "host", "host/state", "host/engine"}},
-	{"host/state", []string{"abi", "host"}},
+	{"host/hostcall", []string{"abi", "host", "host/state", "host/engine", "host/work"}},
+	{"host/state", []string{"abi", "host", "host/pattern", "host/work"}},
+	{"host/pattern", []string{"host/work"}},
+	{"host/work", nil},
 	{"host/journal", []string{"abi", "host"}},
 	{"host/access", []string{"abi", "host"}},
 	{"host/store/memory", []string{"abi", "host"}},
@@ -56,13 +58,14 @@ var rooms = []room{
 	{"host/quota", []string{"host"}},
 	{"host/blackbox", []string{"host"}},
 	{"host/audit", []string{"abi", "host", "host/engine"}},
-	{"host/module", []string{"abi", "host", "host/extism", "host/state", "host/engine", "host/flow"}},
-	{"host/flow", []string{"abi", "host", "host/state"}},
+	{"host/module", []string{"abi", "host", "host/extism", "host/state", "host/engine", "host/flow", "host/pattern", "host/work"}},
+	{"host/flow", []string{"abi", "host", "host/state", "host/pattern", "host/work"}},
 	{"host/resource", []string{"abi", "host"}},
 	{"host/metrics", []string{"abi", "host"}},
 	{"host/trace", []string{"abi", "host"}},
 	{"host/client", []string{"abi", "host"}},
 	{"host/hosttest", []string{"..."}},
+	{"host/hosttest/suite", []string{"host"}},
 	{"sdk-guest/rust", nil}, // its sources are in the binary
 	{"cmd/weft/wire", []string{"..."}},
 	{"cmd/weft/scaffold", []string{"sdk-guest/rust"}},
@@ -99,11 +102,11 @@ var modules = map[string]string{
 const testOnly = "test files"
 
 // testPackages are linked into tests only, without being called _test.go.
-var testPackages = []string{"host/sandbox/spectest", "host/store/sqlite/faultdisk", "host/store/storetest", "host/hosttest"}
+var testPackages = []string{"host/sandbox/spectest", "host/store/sqlite/faultdisk", "host/store/storetest", "host/hosttest", "host/hosttest/suite"}
 
 // pure packages compute: no clock, no chance, no I/O, no goroutine. What they
 // answer depends on their arguments alone, so that replay gives the same.
-var pure = []string{"host/engine", "host/state", "host/flow"}
+var pure = []string{"host/engine", "host/state", "host/flow", "host/pattern", "host/work"}
 
 // impure are the imports that a pure package has no use for; what lies below
 // them (sync/atomic, math/rand/v2, net/http) is meant as well.
@@ -303,9 +306,10 @@ func importProblems(s source) []string {
 }
 
 // mayImport tells whether the file, of room r, may import our package dep. Test
-// files may import all of ours, but those of pure packages what their package may.
+// files may import all of ours, but those of pure packages what their package may,
+// and what all tests share.
 func (s source) mayImport(r room, dep string) bool {
-	if s.test && (dep == s.room || !slices.Contains(pure, s.room)) {
+	if s.test && (dep == "host/hosttest/suite" || dep == s.room || !slices.Contains(pure, s.room)) {
 		return true
 	}
 	return slices.Contains(r.may, "...") || slices.Contains(r.may, dep)

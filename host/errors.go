@@ -46,6 +46,7 @@ const (
 	RunTimeout          = "timeout"
 	RunCancelled        = "cancelled"
 	RunPermissionDenied = "permission_denied"
+	RunStalled          = "stalled" // nothing was left to do, and no result was given
 )
 
 // Codes of blocked runs.

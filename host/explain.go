@@ -85,6 +85,7 @@ var runCodes = []Explanation{
 	{RunInvalidOutput, InRun, "A step gave nothing, twice, or what is no event that it says it emits.", "Declare the type in `emits`, or give the one that is declared."},
 	{RunSchemaViolation, InRun, "An event or the state would have broken its schema.", "The message names the field and the rule."},
 	{RunTimeout, InRun, "The workflow's timeout, or a step's, was over.", "Set a timeout that fits, 0 for none; `weft retry` goes on from where it stood."},
+	{RunStalled, InRun, "Nothing was left to do: no step was at work or waited, and none accepts an event from outside. No step had given a stop event.", "The message names the step that gave nothing last: return an event there, or a stop event. Declare an event that comes from outside with the kind `human_response`."},
 	{"flow_failed", InRun, "A node of a flow failed, for a reason that has no code of its own.", "The message names the node; `on_error` and `retries` say what a failure means there."},
 	{RunCancelled, InRun, "Somebody cancelled the run, or the run that it was a child of.", ""},
 	{RunPermissionDenied, InRun, "A resource that the step asked for is not granted.", "Have the operator grant it: docs/resources.md."},

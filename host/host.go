@@ -113,6 +113,9 @@ type StreamEvent struct {
 	Terminal bool     `cbor:"7,keyasint,omitempty"` // the last of its run
 	Body     abi.Raw  `cbor:"8,keyasint"`
 	Workflow string   `cbor:"9,keyasint"`
+	// Child is the handler of the run that a step waits for from here on, as its
+	// child; "" of all other events. Clients do not see it.
+	Child string `cbor:"10,keyasint,omitempty"`
 }
 
 // QualifiedName is the event's name with its name space: workflows.events.NAME

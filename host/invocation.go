@@ -85,6 +85,15 @@ type Sandbox interface {
 	// is. Errors are *Error with CodeInvalidPlugin and Problems for the
 	// module's own faults.
 	Describe(ctx context.Context, digest string, wasm []byte, limits Limits) (Description, error)
+	// Ready reports whether the code that Invoke would run is in memory. It looks at
+	// the invocation's Digest, ImageHash and Limits only, and neither waits nor loads
+	// anything. What is ready may be dropped before Invoke is called, which loads it
+	// again then.
+	Ready(inv *Invocation) bool
+	// Prepare loads the code that Invoke would run, and builds it if need be when it
+	// is the turn of the invocation's Tenant. work is what that took, in units, if
+	// this call did it. The error is what Invoke would give, or ctx's.
+	Prepare(ctx context.Context, inv *Invocation) (work uint64, err error)
 	// Invoke runs weft_step once. The error is that of a Calls or Token
 	// method, ctx's (the guest was stopped), or a fault of the host; the
 	// guest's own failures are in the result.

@@ -87,6 +87,7 @@ var tenantSettings = [...]limitSetting{
 	tenantInvocations: {name: "tenant_invocations", form: formCount, least: 1, most: 1_000_000, orNone: true},
 	retentionAge:      {name: "retention_age", form: formSpan, least: int64(time.Minute), most: int64(100 * 365 * 24 * time.Hour), orNone: true},
 	retentionRuns:     {name: "retention_runs", form: formCount, least: 1, most: 1_000_000_000, orNone: true},
+	waitingStarts:     {name: "waiting_starts", form: formCount, least: 1, most: 10_000_000, builtin: DefaultWaitingStarts},
 
 	firstQuota + int(QuotaPlugins):       quotaSetting("tenant_plugins", formCount, 1_000, 1_000_000),
 	firstQuota + int(QuotaPluginBytes):   quotaSetting("tenant_plugin_bytes", formSize, 4*gib, mostHeld),
@@ -113,6 +114,7 @@ const (
 	tenantInvocations
 	retentionAge
 	retentionRuns
+	waitingStarts
 	firstQuota // and the others behind it, in their order
 )
 

@@ -87,6 +87,15 @@ func (t *LimitTable) TenantInvocations(tenant string) int {
 	return int(t.ofTenant(tenant, tenantInvocations))
 }
 
+// DefaultWaitingStarts is the default of waiting_starts.
+const DefaultWaitingStarts = 10_000
+
+// WaitingStarts gives the most runs of a tenant that have not had a core; beyond, its
+// starts are refused.
+func (t *LimitTable) WaitingStarts(tenant string) int {
+	return int(t.ofTenant(tenant, waitingStarts))
+}
+
 // Retention gives how long and how many of a tenant's ended runs are kept: those
 // that ended longer ago than age, and those beyond so many newer ones, are
 // deleted. 0: they are kept whatever their age, or number.
@@ -121,7 +130,7 @@ func (t *LimitTable) ofTenant(tenant string, setting int) int64 {
 			return all.value
 		}
 	}
-	if tenant == DefaultTenant {
+	if tenant == DefaultTenant && setting >= firstQuota {
 		return 0
 	}
 	return tenantSettings[setting].builtin

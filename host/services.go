@@ -37,6 +37,30 @@ type StartRequest struct {
 	// Once, unless it is zero, makes a start that is repeated give the run of the
 	// first one, as it is then: before anything is looked at that would refuse it.
 	Once Once
+	// Admitted is what [Admission] gave for this start: Start calls it when the run
+	// counts itself, or does not begin. nil: Start asks by itself.
+	Admitted func()
+}
+
+// StartAsk is what is known of a start before its body is read.
+type StartAsk struct {
+	Tenant    string
+	Workflow  string // "": a run that goes on, such as a fork
+	Wait      bool   // see StartRequest
+	Once      Once   // without the hash of a body; zero: the start has no key
+	Bytes     int64  // of the body, as announced; 0 or less: not known
+	RequestID string
+}
+
+// Admission says whether there is room for a start. Its methods may be called from any
+// goroutine.
+type Admission interface {
+	// AskStart admits a start, or refuses it with CodeOverloaded and a RetryAfter at
+	// which there will be room. A repeat of a start that was accepted is admitted
+	// always. What is admitted takes up room until release is called, which is to be
+	// done in any case and may be done more than once. Other errors are those of
+	// Runs.Start.
+	AskStart(ctx context.Context, ask StartAsk) (release func(), err error)
 }
 
 // Once names a request that a client may send again, for 24 hours; the zero value
@@ -150,7 +174,16 @@ type Runs interface {
 	Export(ctx context.Context, tenant, id string) (RunSnapshot, error)
 	// Events opens a handler's stream. after is the sequence number behind
 	// which it begins; see StreamFromNow and StreamFromRun.
+	// Of a run id the stream has the events of that run alone.
 	Events(ctx context.Context, tenant, id string, after int64) (Stream, error)
+	// FamilyEvents opens the stream together with those of the run's children. Of
+	// children that are under way and that from does not name it gives all events, or
+	// what comes from now on if the run's own begin there.
+	//
+	// # Errors
+	//
+	// CodeNotFound. CodeInvalidArgument: from names a child without its parent.
+	FamilyEvents(ctx context.Context, tenant, id string, from FamilyStart) (FamilyStream, error)
 }
 
 // Special values of the after argument of [Runs.Events].

@@ -29,6 +29,9 @@ var (
 	ErrNewer = errors.New("written by a newer version of weft")
 )
 
+// MaxListed is the greatest page of a list of a [Store]: a greater Limit counts as this.
+const MaxListed = 1000
+
 // WakeNever is the WakeAt of a session that waits for something from outside
 // only.
 const WakeNever int64 = -1
@@ -112,7 +115,7 @@ type SessionInfo struct {
 type SessionQuery struct {
 	Tenant string
 	Before int64 // Order of the session behind which to go on; 0: the top
-	Limit  int   // 1 to 1000
+	Limit  int   // 1 to MaxListed
 }
 
 // VersionUse says that an entry needs a version of a workflow to be folded.
@@ -179,7 +182,7 @@ type RunQuery struct {
 	// Search keeps runs that have ended and in whose text all of these occur (see
 	// Run.Words).
 	Search []SearchTerm
-	Limit  int // 1 to 1000
+	Limit  int // 1 to MaxListed
 	// After continues behind a run: its (Started, HandlerID); zero is the top.
 	AfterStarted int64
 	AfterHandler string
@@ -192,7 +195,7 @@ type EndedQuery struct {
 	// After and Until bound the list: behind the one, up to and with the other.
 	// The zero After is the beginning.
 	After, Until EndedAt
-	Limit        int // 1 to 1000
+	Limit        int // 1 to MaxListed
 }
 
 // EndedAt is the end of a run among the ends of its tenant's runs.
@@ -268,8 +271,9 @@ type Store interface {
 	LoadSession(ctx context.Context, key SessionKey) (StoredSession, error)
 	// Session reads what is known of a session.
 	Session(ctx context.Context, key SessionKey) (SessionInfo, error)
-	// Sessions lists sessions, the newest first.
-	Sessions(ctx context.Context, q SessionQuery) ([]SessionInfo, error)
+	// Sessions lists sessions, the newest first. As for every list of a store, more
+	// says whether others follow behind the page, also behind one of the greatest Limit.
+	Sessions(ctx context.Context, q SessionQuery) (list []SessionInfo, more bool, err error)
 	// History reads rows of a session's journal in order, at most limit: with
 	// after 0 from the newest one whose Snapshot is at or before a position on
 	// (from the oldest one if there is none), else those whose First is greater
@@ -288,7 +292,7 @@ type Store interface {
 	// Run reads a run by its run id.
 	Run(ctx context.Context, tenant, runID string) (Run, error)
 	// Runs lists handlers' latest runs.
-	Runs(ctx context.Context, q RunQuery) ([]Run, error)
+	Runs(ctx context.Context, q RunQuery) (runs []Run, more bool, err error)
 	// CountRuns counts the running runs of a tenant by workflow and version, in
 	// the order of these.
 	CountRuns(ctx context.Context, tenant string) ([]VersionRuns, error)
@@ -300,7 +304,7 @@ type Store interface {
 	// Tenants lists the tenants that have runs, by name.
 	Tenants(ctx context.Context) ([]string, error)
 	// Ended lists runs that have ended, the oldest end first.
-	Ended(ctx context.Context, q EndedQuery) ([]EndedRun, error)
+	Ended(ctx context.Context, q EndedQuery) (runs []EndedRun, more bool, err error)
 	// EndedBehind gives the end of a tenant's run behind which there are so many
 	// newer ones; ErrNotFound if there are not that many.
 	EndedBehind(ctx context.Context, tenant string, newer int) (EndedAt, error)

@@ -15,9 +15,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/weftrun/weft/host/hosttest"
+	"github.com/weftrun/weft/host/hosttest/suite"
 )
 
 // lessons are the examples, with parts of what the commands of each README print.
@@ -200,7 +200,7 @@ func playReadme(t *testing.T, dir, url string, commands []string) string {
 			shared += command + "\n"
 			continue
 		}
-		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		ctx, stop := context.WithTimeout(t.Context(), suite.Hang)
 		cmd := exec.CommandContext(ctx, "bash", "-c", "curl() { command curl -sS \"$@\"; }\n"+shared+command)
 		cmd.Dir = dir
 		cmd.Env = append(os.Environ(), "WEFT_SERVER="+url, "PATH="+filepath.Dir(weftProgram())+":"+os.Getenv("PATH"))

@@ -45,7 +45,8 @@ plugins. The later in this order wins, limit by limit; what is left out is inher
 
 Sizes are numbers of bytes or texts such as "64MiB", times are texts such as "30s".
 tenant_fuel_per_second is what all guests of a tenant may burn in a second, and
-tenant_invocations how many of them run at a time; what is more waits. Runs that ended
+tenant_invocations how many of them run at a time; what is more waits. Beyond
+waiting_starts runs that wait for their first core, its starts are refused. Runs that ended
 longer ago than retention_age, and those beyond the retention_runs newest ones, are
 deleted; 0 is none of each. The other limits that begin with tenant_ are what a tenant
 may have and use in all: "weft usage" shows how much of them it does. A run keeps the limits that held when it started.`,

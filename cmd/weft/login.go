@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -80,21 +79,8 @@ func askKey(cmd *cobra.Command, server string) (string, error) {
 		}
 		fmt.Fprintf(cmd.ErrOrStderr(), "key for %s%s: ", server, hint)
 	}
-	type entered struct {
-		line string
-		err  error
-	}
-	read := make(chan entered, 1)
-	go func() {
-		line, err := bufio.NewReader(in).ReadString('\n')
-		read <- entered{line, err}
-	}()
-	select {
-	case e := <-read:
-		return e.line, e.err
-	case <-cmd.Context().Done(): // Ctrl-C: the terminal must not stay as it is
-		return "", context.Canceled
-	}
+	// Ctrl-C ends the read, so that the terminal does not stay as it is.
+	return readLine(cmd.Context(), in)
 }
 
 // tryKey asks the server for something that every key may.

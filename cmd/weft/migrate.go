@@ -13,7 +13,7 @@ import (
 )
 
 func newMigrate() *cobra.Command {
-	var dry bool
+	var dry, yes bool
 	cmd := &cobra.Command{
 		Use:   "migrate WORKFLOW [ID]",
 		Short: "Move runs that wait to the newest version of their workflow",
@@ -24,44 +24,80 @@ A run is moved if nothing is done again by it: the calls that its open steps hav
 are played to the new version, which has to make the same ones, and what waits in the
 run has to fit. The others stay as they are, and are listed with the call at which they
 would depart. One with a step at work is not moved: pause it, or try again. One that is
-blocked goes on with the new version.`,
+blocked goes on with the new version.
+
+On a terminal the command says first which runs would move, and asks. Elsewhere it
+needs --yes, or --dry-run.`,
 		Example: `  weft migrate approval --dry-run
   weft migrate approval
-  weft migrate approval 7f3k2m9x4q1z`,
+  weft migrate approval 7f3k2m9x4q1z --yes`,
 		Args: takes("WORKFLOW", "[ID]"),
 	}
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "move none, only say what would be")
+	yesFlag(cmd, &yes)
 	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
-		req := client.MigrateRequest{Workflow: args[0], DryRun: dry}
+		req := client.MigrateRequest{Workflow: args[0], DryRun: true}
 		if len(args) > 1 {
 			req.HandlerID = args[1]
 		}
+		switch {
+		case dry:
+			return migrate(ctx, r, req)
+		case !yes && !r.asks():
+			return usage("migrate moves runs: add --yes, or --dry-run to see which ones would move")
+		case !yes:
+			plan, err := migrateAll(ctx, r, req)
+			if err != nil {
+				return err
+			}
+			if plan.Fit == 0 {
+				return r.migrated(&plan, true)
+			}
+			r.note("%s", strings.TrimRight(movedText(&plan, true), "\n"))
+			if err := r.confirm(ctx, false, "Move %s?", counted(uint64(plan.Fit), "run")); err != nil {
+				return err
+			}
+		}
+		req.DryRun = false
 		return migrate(ctx, r, req)
 	})
 }
 
 func migrate(ctx context.Context, r *remote, req client.MigrateRequest) error {
+	sum, err := migrateAll(ctx, r, req)
+	if err != nil {
+		return err
+	}
+	return r.migrated(&sum, req.DryRun)
+}
+
+// migrated prints what came of a migration.
+func (r *remote) migrated(sum *client.Migration, dry bool) error {
+	if r.json {
+		return r.printValue(migrationOf(sum, dry))
+	}
+	return r.print(movedText(sum, dry))
+}
+
+// migrateAll asks for all pages of a migration, and gives their sum.
+func migrateAll(ctx context.Context, r *remote, req client.MigrateRequest) (client.Migration, error) {
 	var sum client.Migration
 	for {
 		m, err := r.Migrate(ctx, req)
 		switch {
 		case err != nil && req.HandlerID != "" && host.CodeOf(err) == host.CodeNotFound:
-			return r.unknownRun(err, req.HandlerID)
+			return sum, r.unknownRun(err, req.HandlerID)
 		case err != nil && host.CodeOf(err) == host.CodeNotFound:
-			return r.unknownWorkflow(ctx, err, req.Workflow)
+			return sum, r.unknownWorkflow(ctx, err, req.Workflow)
 		case err != nil:
-			return err
+			return sum, err
 		}
 		sum = added(sum, m)
 		if req.Cursor = m.Next; req.Cursor == "" {
-			break
+			return sum, nil
 		}
 		r.note("%s so far", counted(uint64(sum.Checked), "run"))
 	}
-	if r.json {
-		return r.printValue(migrationOf(&sum, req.DryRun))
-	}
-	return r.print(movedText(&sum, req.DryRun))
 }
 
 func added(sum, m client.Migration) client.Migration {

@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/weftrun/weft/host/hosttest/suite"
 )
 
 // reader does what a page of docs/tutorial says, on a machine that is clean: an empty
@@ -66,10 +68,6 @@ type turn struct {
 	shown   []string
 	lasts   bool // it runs until ^C
 }
-
-// stuck bounds how long a command may take. A compiler on a machine that does other
-// things beside takes minutes.
-const stuck = 2 * time.Minute
 
 // play goes through the page from its beginning to its end.
 func (p *reader) play() {
@@ -242,7 +240,7 @@ func (p *reader) back(text string) string {
 // follow waits until a command that goes on has said what is shown.
 func (p *reader) follow(s *screen, one turn, where string) {
 	p.t.Helper()
-	late := time.After(stuck)
+	late := time.After(suite.Hang)
 	for _, want := range one.shown {
 		if want == "..." {
 			continue
@@ -265,7 +263,7 @@ func (p *reader) follow(s *screen, one turn, where string) {
 // rest waits for the end of a command.
 func (p *reader) rest(s *screen, one turn, where string) (said []string, code string) {
 	p.t.Helper()
-	late := time.After(stuck)
+	late := time.After(suite.Hang)
 	for {
 		select {
 		case line := <-s.lines:

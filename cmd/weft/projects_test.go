@@ -20,6 +20,7 @@ import (
 
 	"github.com/weftrun/weft/cmd/weft/scaffold"
 	"github.com/weftrun/weft/host/hosttest"
+	"github.com/weftrun/weft/host/hosttest/suite"
 )
 
 // projects makes projects by the built program and tries them. Compilers are slow and
@@ -38,7 +39,11 @@ func TestProjects(t *testing.T) {
 	p := newProjects(t)
 	for _, language := range scaffold.Languages {
 		t.Run(language, func(t *testing.T) {
-			for _, template := range scaffold.Templates {
+			templates := scaffold.Templates
+			if !suite.Soak() {
+				templates = templates[:1] // each takes compilers seconds
+			}
+			for _, template := range templates {
 				p.try(t, language, template)
 			}
 		})
@@ -50,15 +55,16 @@ func TestProjects(t *testing.T) {
 // the next time.
 func newProjects(t *testing.T) *projects {
 	t.Helper()
+	suite.NotShort(t, "makes and builds projects")
 	weft := os.Getenv("WEFT_BIN")
 	if weft == "" {
 		weft = filepath.Join(hosttest.Root(), "bin", "weft")
 	}
 	if _, err := os.Stat(weft); err != nil {
-		t.Fatalf("the projects need the built program: 'make build' builds it\n%v", err)
+		suite.Missing(t, "needs the built program: make build")
 	}
 	p := &projects{weft: weft, root: filepath.Join(hosttest.Root(), "build", "projects")}
-	p.env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off", "CARGO_NET_OFFLINE=true",
+	p.env = append(append(os.Environ(), suite.Environ(t)...), "GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off", "CARGO_NET_OFFLINE=true",
 		"CARGO_TARGET_DIR="+filepath.Join(p.root, "cargo"))
 	if err := os.MkdirAll(p.root, 0o777); err != nil {
 		t.Fatal(err)
@@ -176,7 +182,7 @@ func (p *projects) start(t *testing.T, dir, workflow string, template scaffold.T
 // run runs a command to its end, which has to be a good one.
 func (p *projects) run(t *testing.T, dir, name string, args ...string) string {
 	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, stop := context.WithTimeout(t.Context(), suite.Hang)
 	defer stop()
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Env = dir, p.env
@@ -225,7 +231,7 @@ func (p *projects) spawn(t *testing.T, dir string, args ...string) *spokenLines 
 func (s *spokenLines) wait(t *testing.T, pattern string) []string {
 	t.Helper()
 	re := regexp.MustCompile(pattern)
-	late := time.After(2 * patience)
+	late := time.After(suite.Hang)
 	for {
 		select {
 		case line, ok := <-s.lines:

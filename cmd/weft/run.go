@@ -85,7 +85,7 @@ func start(ctx context.Context, r *remote, o runOptions, workflow string, args [
 		return err
 	}
 	// It is started without waiting, so that its id is known whatever happens.
-	rec, err := r.Start(ctx, client.StartRequest{
+	rec, err := patientStart(ctx, r, client.StartRequest{
 		Workflow: workflow, Event: event, HandlerID: o.handler, SessionID: o.session, OnBusy: host.OnBusy(o.onBusy), Snapshot: from,
 	})
 	if err != nil {

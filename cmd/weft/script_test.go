@@ -20,14 +20,12 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/weftrun/weft/host/hosttest"
+	"github.com/weftrun/weft/host/hosttest/suite"
 )
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"weft": main})
 }
-
-// patience bounds how long a script waits for what a program prints.
-const patience = time.Minute
 
 // scriptPlugins are the examples that the scripts run.
 var scriptPlugins = []string{"accumulator", "approval", "branch", "chain", "counter", "flaky", "human", "stream", "wordcount"}
@@ -58,7 +56,7 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cache := goCache(t)
+	cache, untimed := goCache(t), suite.Environ(t)
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join(hosttest.Root(), "testdata", "script"),
 		RequireExplicitExec: true,
@@ -75,6 +73,7 @@ func TestScripts(t *testing.T) {
 			// The race detector makes each program sleep for a second at its end.
 			e.Setenv("GORACE", os.Getenv("GORACE")+" atexit_sleep_ms=0")
 			e.Values[spawnedKey{}] = map[string]*spawned{}
+			e.Values[untimedKey{}] = untimed
 			return nil
 		},
 		Condition: func(cond string) (bool, error) {
@@ -98,10 +97,8 @@ func TestScripts(t *testing.T) {
 // are there, else Go's.
 func builtPlugins(t *testing.T) (dir, build string) {
 	t.Helper()
-	dir = os.Getenv("WEFT_PLUGINS")
-	if dir == "" {
-		dir = filepath.Join(hosttest.Root(), "build", "plugins")
-	}
+	suite.NotShort(t, "needs built plugins")
+	dir = suite.Plugins()
 	var missing error
 	for _, build := range []string{"tinygo", "go"} {
 		missing = nil
@@ -113,7 +110,7 @@ func builtPlugins(t *testing.T) (dir, build string) {
 			return dir, build
 		}
 	}
-	t.Fatalf("the scripts need the example plugins: build them with 'make plugins'\n%v", missing)
+	suite.Missing(t, "needs built plugins: make plugins (%v)", missing)
 	return "", ""
 }
 
@@ -168,6 +165,10 @@ func (o *output) String() string {
 // spawnedKey is where a script's Values hold its map of spawned commands.
 type spawnedKey struct{}
 
+// untimedKey is where a script's Values hold the environment that gives the servers
+// it starts time without end.
+type untimedKey struct{}
+
 func spawnedIn(ts *testscript.TestScript) map[string]*spawned {
 	return ts.Value(spawnedKey{}).(map[string]*spawned)
 }
@@ -197,7 +198,7 @@ func spawnCommand(ts *testscript.TestScript, name, pattern string, args []string
 	case match := <-p.found:
 		return match
 	case <-ended:
-	case <-time.After(patience):
+	case <-time.After(suite.Hang):
 	}
 	ts.Fatalf("%s has not printed %q:\n%s%s", name, pattern, &p.out, &p.err)
 	return nil
@@ -209,7 +210,7 @@ func environ(ts *testscript.TestScript) []string {
 	for _, name := range []string{"PATH", "HOME", "TMPDIR", "WORK", "WEFT_SERVER", "WEFT_KEY", "GORACE"} {
 		env = append(env, name+"="+ts.Getenv(name))
 	}
-	return env
+	return append(env, ts.Value(untimedKey{}).([]string)...)
 }
 
 // read collects a stream to its end and reports the pattern's first match.

@@ -44,6 +44,7 @@ type serveOptions struct {
 	logLevel        string
 	logFormat       string
 	runTimeout      time.Duration
+	startWait       time.Duration
 	snapshotEvery   int
 	keepJournal     uint64
 	dueAtOnce       int
@@ -121,6 +122,7 @@ docs/resources.md says how it is written.`,
 	f.IntVar(&o.maxStreams, "max-streams", httpapi.DefaultMaxStreams, "event streams that are open; beyond, 503")
 	f.Int64Var(&o.maxRequestBytes, "max-request-bytes", httpapi.DefaultMaxRequestBytes, "`BYTES` of request bodies in memory; beyond, 503")
 	f.DurationVar(&o.runTimeout, "run-timeout", host.DefaultRunTimeout, "timeout of runs whose workflow names none; 0: they have none")
+	f.DurationVar(&o.startWait, "start-wait", 15*time.Second, "how long a start that waits for its run may have to wait for a core; beyond, 503; 0: any time")
 	f.BoolVar(&o.sourceLines, "source-lines", false, "name file and line where a plugin traps that was built with debug information; takes time, for development")
 	f.BoolVar(&o.orAnyPort, orAnyPort, false, "listen on another port if that of --addr is taken: for 'weft dev'")
 	_ = f.MarkHidden(orAnyPort) // it is there
@@ -173,12 +175,13 @@ func serve(ctx context.Context, o serveOptions, stdout, stderr io.Writer) error 
 	defer closeTracing(ctx, tracer, log)
 	sv := &server{
 		log: log, counts: wire.NewSeries(series),
-		host: wire.Config{Data: o.data, Limits: limits, Resources: resources, ResourceKeys: resourceKeys, Timeout: o.timeout(), Log: log, Compiler: program, CatchCrashes: true, AdminKey: adminKey,
+		host: wire.Config{Data: o.data, Limits: limits, Resources: resources, ResourceKeys: resourceKeys, Timeout: o.timeout(), StartWait: orNone(o.startWait), Log: log, Compiler: program, CatchCrashes: true, AdminKey: adminKey,
 			Tokens: cores, Relent: relent, SnapshotEntries: o.snapshotEvery, KeepEntries: o.keepJournal, DueAtOnce: o.dueAtOnce, SourceLines: o.sourceLines,
 			Metrics: series, Tracer: tracer},
 		api: httpapi.Config{Log: log, Addr: l.Addr().String(), AllowedHosts: o.hosts, CORSOrigins: o.origins, Version: version,
 			MaxPlugin: int64(limits.Greatest().ModuleBytes), MaxRequests: o.maxRequests, MaxStreams: o.maxStreams, MaxRequestBytes: o.maxRequestBytes,
-			Metrics: series.Handler(), Observe: series.Request, Refused: series.Refused, WrongKeys: o.wrongKeys, WrongKey: series.WrongKey, Tracer: requestTracer(tracer)},
+			MaxConnections: mostConnections(),
+			Metrics:        series.Handler(), Observe: series.Request, Refused: series.Refused, WrongKeys: o.wrongKeys, WrongKey: series.WrongKey, Tracer: requestTracer(tracer)},
 	}
 	debug, err := openDebug(o, series.Handler(), log)
 	if err != nil {
@@ -215,6 +218,8 @@ func (o serveOptions) check(adminKey string, log *slog.Logger) error {
 		return usage("--wrong-keys %d: it is a number from 0 on", o.wrongKeys)
 	case o.runTimeout < 0:
 		return usage("--run-timeout %s: it is a time such as 45s, or 0 for none", o.runTimeout)
+	case o.startWait < 0:
+		return usage("--start-wait %s: must be a time such as 15s, or 0 for any time", o.startWait)
 	case o.data == "":
 		return usage("--data is empty: name a directory, or :memory: to keep nothing")
 	case o.dueAtOnce < 1:
@@ -234,11 +239,14 @@ func (o serveOptions) check(adminKey string, log *slog.Logger) error {
 
 // timeout is that of runs whose workflow names none, as [wire.Config] has it: below
 // 0 for none.
-func (o serveOptions) timeout() time.Duration {
-	if o.runTimeout == 0 {
+func (o serveOptions) timeout() time.Duration { return orNone(o.runTimeout) }
+
+// orNone gives a time as [wire.Config] has it, where 0 says that there is none.
+func orNone(d time.Duration) time.Duration {
+	if d == 0 {
 		return -1
 	}
-	return o.runTimeout
+	return d
 }
 
 // checkNames refuses names of hosts and origins that no request could ever have: the

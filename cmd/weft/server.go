@@ -61,6 +61,7 @@ func (s *server) put(h *wire.Host) {
 	h.Count(s.counts)
 	api := s.api
 	api.Runs, api.Sessions, api.Plugins, api.Health, api.Access, api.Quotas = h.Runs, h.Runs, h.Plugins, h, h.Access, h.Quotas
+	api.Admission = h.Runs
 	api.Resources, api.Secret, api.NoteWrongKey = h.Resources, h.Secret, h.Access.NoteWrongKey
 	s.front.Put(httpapi.New(api))
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host/hosttest"
+	"github.com/weftrun/weft/host/hosttest/suite"
 )
 
 // TestTutorial plays docs/tutorial word for word: the commands and the changes of files
@@ -28,6 +29,9 @@ func TestTutorial(t *testing.T) {
 	for _, p := range docPages(t) {
 		if dir, name := filepath.Split(p.path); dir == "docs/tutorial/" {
 			t.Run(strings.TrimSuffix(name, ".md"), func(t *testing.T) {
+				if name == "go.md" || name == "rust.md" {
+					suite.OnlySoak(t) // the pages say the same, and compilers take long
+				}
 				if name != "README.md" { // which makes the program that the others use
 					t.Parallel() // each compiler leaves cores idle now and then
 				}

@@ -68,12 +68,9 @@ func (s *Service) NoteWrongKey(ctx context.Context, address string, refused bool
 
 // Audit implements [host.Access].
 func (s *Service) Audit(ctx context.Context, by *host.Grant, before int64, limit int) (list []host.AuditEntry, more bool, err error) {
-	list, err = s.cfg.Store.Audit(ctx, host.AuditQuery{All: by.Server && !by.Named, Tenant: by.Tenant, Before: before, Limit: limit + 1})
+	list, more, err = s.cfg.Store.Audit(ctx, host.AuditQuery{All: by.Server && !by.Named, Tenant: by.Tenant, Before: before, Limit: limit})
 	if err != nil {
 		return nil, false, unavailable(err)
 	}
-	if len(list) > limit {
-		return list[:limit], true, nil
-	}
-	return list, false, nil
+	return list, more, nil
 }

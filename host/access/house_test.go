@@ -23,7 +23,8 @@ type house struct {
 	runs    map[string][]host.Run // by tenant
 	plugins map[string][]host.PluginInfo
 	forgot  []string
-	failing error // of Forget
+	failing error  // of Forget
+	failed  func() // is called when Forget has failed
 }
 
 func newHouse(tb testing.TB, admin string) *house {
@@ -77,6 +78,9 @@ func (h *house) forget(_ context.Context, tenant string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.forgot = append(h.forgot, tenant)
+	if h.failing != nil && h.failed != nil {
+		h.failed()
+	}
 	return h.failing
 }
 

@@ -189,6 +189,10 @@ func (p plugins) Compose(_ context.Context, _, name string, c host.Composition) 
 
 func (p plugins) Decompose(context.Context, string, string) error { return p.f.err }
 
+func (f *fake) FamilyEvents(context.Context, string, string, host.FamilyStart) (host.FamilyStream, error) {
+	return nil, f.err
+}
+
 // serve serves a fake through the real API, within a layer of the test's.
 func serve(t *testing.T, f *fake, layer func(http.Handler) http.Handler) *client.Client {
 	t.Helper()

@@ -56,12 +56,9 @@ func (j *migrationJSON) migration() Migration {
 	return m
 }
 
-// Migrate moves a page of runs.
+// Migrate moves a page of runs, or with DryRun says which would move.
 func (c *Client) Migrate(ctx context.Context, r MigrateRequest) (Migration, error) {
-	v := url.Values{}
-	if r.DryRun {
-		v.Set("dry_run", "true")
-	}
+	v := url.Values{"dry_run": {strconv.FormatBool(r.DryRun)}}
 	if r.Limit != 0 {
 		v.Set("limit", strconv.Itoa(r.Limit))
 	}

@@ -168,7 +168,7 @@ func TestEventsOfAnUnsteadyServer(t *testing.T) {
 		{"comments and fields", []string{": hello\n\nretry: 5\nevent: x\nid:3\r\ndata:{\"value\":{},\ndata: \"type\":\"X\"}\r\n\r\n: heartbeat\n\n" + stop}, 0, "3 9", ""},
 		{"closed before the end", []string{frame(1, "X"), "", stop}, 0, "1 9", ""},
 		{"broken in an event", []string{frame(1, "X") + "id: 2\ndata: {!", frame(2, "X") + stop}, 0, "1 2 9", ""},
-		{"silent", []string{frame(1, "X") + "~", stop}, 50 * time.Millisecond, "1 9", ""},
+		{"silent", []string{frame(1, "X") + "~", stop, stop, stop, stop, stop, stop, stop, stop}, 50 * time.Millisecond, "1 9", ""},
 		{"never comes back", []string{frame(1, "X")}, 0, "1", "was lost: "},
 		{"always empty", []string{"", "", "", "", "", "", ""}, 0, "", "was lost: the server closed it"},
 		{"not JSON", []string{"data: x\n\n", "data: x\n\n", "data: x\n\n", "data: x\n\n", "data: x\n\n", "data: x\n\n"}, 0, "", "not understood"},

@@ -115,6 +115,9 @@ func auditRun(t reporter, s *Session, r *run) runAudit {
 	if r.ending != nil && (a.invocations == 0 || r.held() || r.deadline == nil || r.deadline.kind != timerGrace) {
 		t.Fatalf("run %s is cleaned up after by %d invocations, until %v", r.rec.RunID, a.invocations, r.deadline)
 	}
+	if r.seated != a.seats || r.deadline != nil && (r.deadline.slot >= 0) != r.counts() {
+		t.Fatalf("run %s: %d seats, %d counted, deadline %v", r.rec.RunID, a.seats, r.seated, r.deadline)
+	}
 	if a.invocations != r.alive {
 		t.Fatalf("run %s: %d invocations, %d counted", r.rec.RunID, a.invocations, r.alive)
 	}

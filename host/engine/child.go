@@ -130,6 +130,7 @@ func (s *Session) decideChild(e *Entry, inv *invocation, req RunWorkflow) (decis
 	t := *req.Start
 	t.RunID, t.HandlerID, t.Seed = part.RunID, id, r.derive("seed", inv, e.N)
 	t.Parent = &Parent{Session: s.key.Session, Stream: req.Stream, Depth: r.depth() + 1}
+	t.Age = r.firstStart()
 	d := decision{entry: e}
 	part.Start = t.part()
 	var err error
@@ -155,7 +156,7 @@ func (s *Session) decideChild(e *Entry, inv *invocation, req RunWorkflow) (decis
 func (t StartRun) part() *StartPart {
 	return &StartPart{
 		HandlerID: t.HandlerID, Version: t.Version, Event: sanitized(t.Event), Seed: t.Seed,
-		Timeout: max(t.Timeout, 0), Limits: t.Limits.Complete(), Parent: t.Parent, Trace: t.Trace,
+		Timeout: max(t.Timeout, 0), Limits: t.Limits.Complete(), Parent: t.Parent, Trace: t.Trace, Work: t.Work, Age: max(t.Age, 0), Stalls: true,
 	}
 }
 
@@ -204,7 +205,7 @@ func (s *Session) postStart(c *child) {
 	p := c.start
 	s.post(Message{To: c.session, Start: &StartRun{
 		RunID: c.run, HandlerID: p.HandlerID, Version: p.Version, Event: p.Event, Seed: p.Seed,
-		Timeout: p.Timeout, Limits: p.Limits, Parent: p.Parent, Trace: p.Trace,
+		Timeout: p.Timeout, Limits: p.Limits, Parent: p.Parent, Trace: p.Trace, Work: p.Work, Age: p.Age,
 	}})
 }
 

@@ -193,7 +193,7 @@ func sameSession(t reporter, want, got *Session) {
 // every entry. The rest of the history and its end are the same.
 func TestCutEverywhere(t *testing.T) {
 	cuts, stride := 0, 1
-	if raced {
+	if few {
 		stride = 12
 	}
 	eachHistory(t, func(t *testing.T, h *history) {

@@ -88,6 +88,8 @@ func (s *Session) decide(at int64, t Tick) (decision, error) {
 		return s.decideMigrate(e, t)
 	case EditSession:
 		return s.decideOutside(e, t)
+	case Extend:
+		return s.decideExtend(e, t), nil
 	case Shift:
 		if t.Lost <= 0 {
 			return decision{}, nil

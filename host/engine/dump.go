@@ -37,7 +37,7 @@ func (s *Session) Dump() string {
 	}
 	for at := s.turns.line.Front(); at != nil; at = at.Next() {
 		q := at.Value.(*queued)
-		d.line("queued %s handler=%s workflow=%s version=%s since=%d%s", q.rec.RunID, q.rec.HandlerID, q.rec.Workflow, q.start.Version, q.rec.Started, showEvents([]abi.Event{q.start.Event}))
+		d.line("queued %s handler=%s workflow=%s version=%s since=%d%s%s", q.rec.RunID, q.rec.HandlerID, q.rec.Workflow, q.start.Version, q.rec.Started, ofWork(q.start.Work), showEvents([]abi.Event{q.start.Event}))
 	}
 	timers := slices.Clone(s.timers.heap)
 	slices.SortFunc(timers, func(a, b *timer) int {
@@ -68,6 +68,14 @@ func (s *Session) Dump() string {
 	return d.b.String()
 }
 
+// ofWork marks a timeout that counts work.
+func ofWork(is bool) string {
+	if is {
+		return " of work"
+	}
+	return ""
+}
+
 func owner(t *timer) string {
 	if t.inv == nil {
 		return ""
@@ -84,7 +92,7 @@ func (d *dumper) run(r *run) {
 	d.record(r.rec)
 	d.line("  routed=%d stream=%d alive=%d seed=%x", r.routed, r.streamBytes, r.alive, r.seed[:4])
 	if p := r.parent; p != nil {
-		d.line("  parent in %s stream=%t shown=%d depth=%d", p.session, p.stream, p.shown, p.depth)
+		d.line("  parent in %s stream=%t shown=%d depth=%d age=%d", p.session, p.stream, p.shown, p.depth, r.age)
 	}
 	d.limits(r.limits)
 	if r.held() {
@@ -93,11 +101,23 @@ func (d *dumper) run(r *run) {
 	if r.begun != r.rec.Started {
 		d.line("  begun=%d", r.begun)
 	}
+	if !r.stalls {
+		d.line("  stays when nothing is left to do")
+	}
+	if r.silent != "" {
+		d.line("  silent=%s", r.silent)
+	}
 	if e := r.ending; e != nil {
 		d.line("  ending by %s span=%d active=%v", e.cause, e.span, e.active)
 	}
-	if r.deadline != nil {
-		d.line("  deadline%s", r.deadline.show())
+	if t := r.deadline; t != nil {
+		d.line("  deadline%s", t.show())
+		if r.work {
+			d.line("  deadline of work seated=%d", r.seated)
+		}
+		if t.slot < 0 {
+			d.line("  stopped since=%d", r.stopped)
+		}
 	}
 	for i := range r.pools {
 		d.pool(r.graph.steps[i], &r.pools[i])
@@ -275,7 +295,7 @@ func (d *dumper) waiter(w *waiter) {
 func (c *child) show() string {
 	out := fmt.Sprintf("%q %s run=%s handler=%s session=%q begun=%t stream=%t seen=%d since=%d", c.key, c.workflow, c.run, c.handler, c.session, c.begun, c.stream, c.seen, c.since)
 	if p := c.start; p != nil {
-		out += fmt.Sprintf(" begins handler=%s version=%s timeout=%d%s seed=%x parent=%+v", p.HandlerID, p.Version, p.Timeout, showEvents([]abi.Event{p.Event}), p.Seed[:4], *p.Parent)
+		out += fmt.Sprintf(" begins handler=%s version=%s timeout=%d%s%s seed=%x parent=%+v age=%d", p.HandlerID, p.Version, p.Timeout, ofWork(p.Work), showEvents([]abi.Event{p.Event}), p.Seed[:4], *p.Parent, p.Age)
 	}
 	switch {
 	case c.result != nil:
@@ -303,7 +323,7 @@ func (c *outcall) show() string {
 func (m *Message) show() string {
 	switch {
 	case m.Start != nil:
-		return fmt.Sprintf("start %s handler=%s version=%s timeout=%d%s seed=%x parent=%+v", m.Start.RunID, m.Start.HandlerID, m.Start.Version, m.Start.Timeout, showEvents([]abi.Event{m.Start.Event}), m.Start.Seed[:4], *m.Start.Parent)
+		return fmt.Sprintf("start %s handler=%s version=%s timeout=%d%s%s seed=%x parent=%+v age=%d", m.Start.RunID, m.Start.HandlerID, m.Start.Version, m.Start.Timeout, ofWork(m.Start.Work), showEvents([]abi.Event{m.Start.Event}), m.Start.Seed[:4], *m.Start.Parent, m.Start.Age)
 	case m.Ended != nil:
 		return "ended " + m.Ended.show()
 	case m.Shown != nil:

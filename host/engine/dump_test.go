@@ -10,19 +10,21 @@ import (
 
 // unseen are the fields that a dump need not show, and why.
 var unseen = map[string]string{
-	"Session.visited": "counts what ticks cost, and decides nothing",
-	"Run.Tenant":      "is the session's",
-	"Run.SessionID":   "is the session's",
-	"emission.shown":  "is looked at while it is routed only",
-	"inbox.size":      "counts what is kept, which shows",
-	"pool.suspended":  "counts invocations, whose phase shows",
-	"pool.taken":      "is the workers of the invocations that run",
-	"Message.To":      "is the place of the message, which shows",
-	"StartRun.Queue":  "is never set in a message",
-	"pool.waiting":    "is the length of the queue, which shows",
-	"run.outside":     "counts the waits, which show",
-	"timer.slot":      "follows from the times of all timers",
-	"waitShape.key":   "is its fields, which show",
+	"StreamEvent.Child": "the result of a run makes no child known",
+	"Session.visited":   "counts what ticks cost, and decides nothing",
+	"Run.Tenant":        "is the session's",
+	"Run.SessionID":     "is the session's",
+	"emission.shown":    "is looked at while it is routed only",
+	"inbox.size":        "counts what is kept, which shows",
+	"pool.suspended":    "counts invocations, whose phase shows",
+	"pool.taken":        "is the workers of the invocations that run",
+	"Message.To":        "is the place of the message, which shows",
+	"StartRun.Queue":    "is never set in a message",
+	"StartPart.Stalls":  "is set in all but those of older servers",
+	"pool.waiting":      "is the length of the queue, which shows",
+	"run.outside":       "counts the waits, which show",
+	"timer.slot":        "follows from the times of all timers",
+	"waitShape.key":     "is its fields, which show",
 }
 
 // prober changes one field after another of what a session holds, and looks

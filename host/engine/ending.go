@@ -118,7 +118,7 @@ func (s *Session) drop(r *run) {
 		s.leave(inv, true)
 	}
 	s.disarm(r.deadline)
-	r.alive, r.oldest, r.newest = 0, nil, nil
+	r.alive, r.seated, r.oldest, r.newest = 0, 0, nil, nil
 }
 
 // forget drops what a run keeps between its invocations: queues, collections,

@@ -48,6 +48,8 @@ const (
 	EntryRetry   EntryKind = 28 // a run that has failed goes on: see rerun.go
 	EntryMigrate EntryKind = 29 // a run goes on with another version: see migrate.go
 	EntryPatch   EntryKind = 30 // an edit of the state from outside: see outside.go
+
+	EntryExtend EntryKind = 32 // a timeout moves on: see timeout.go
 )
 
 // entryNames are how entries are called in a run's timeline.
@@ -58,7 +60,7 @@ var entryNames = map[EntryKind]string{
 	EntryChildEnded: "child_ended", EntryChildShown: "child_shown", EntryQueue: "queue", EntryBegin: "begin",
 	EntrySnapshot: "snapshot", EntryFork: "fork", EntryResource: "resource", EntryResourceAnswered: "answered",
 	EntryRetry: "retry", EntryMigrate: "migrate", EntryPatch: "patch",
-	EntryAnswerPart: "answer_part",
+	EntryAnswerPart: "answer_part", EntryExtend: "extend",
 }
 
 // String is the kind's name in a run's timeline.
@@ -89,9 +91,9 @@ type Entry struct {
 	Changes []byte        `cbor:"11,keyasint,omitempty"` // state.EncodeChanges
 	Collect *CollectPart  `cbor:"12,keyasint,omitempty"`
 	Finish  *FinishPart   `cbor:"13,keyasint,omitempty"`
-	Timer   uint64        `cbor:"14,keyasint,omitempty"` // id of the fired timer
+	Timer   uint64        `cbor:"14,keyasint,omitempty"` // id of the timer that fires or moves
 	Block   *host.Blocked `cbor:"15,keyasint,omitempty"`
-	Lost    int64         `cbor:"16,keyasint,omitempty"`
+	Lost    int64         `cbor:"16,keyasint,omitempty"` // by how much timers move, of an EntryShift and an EntryExtend
 	Crash   bool          `cbor:"17,keyasint,omitempty"` // of older servers, and ignored
 	Retry   *RetryPart    `cbor:"18,keyasint,omitempty"` // of a failed attempt; nil: it was the last
 	Due     int64         `cbor:"20,keyasint,omitempty"` // when a sleep or a wait ends; 0: a wait without a timeout
@@ -181,6 +183,13 @@ type StartPart struct {
 	Limits    host.Limits `cbor:"6,keyasint"`
 	Parent    *Parent     `cbor:"7,keyasint,omitempty"` // of a child
 	Trace     *host.Trace `cbor:"8,keyasint,omitempty"` // of who began it
+	// Age is that of a child; see StartRun. Journals of older versions have none:
+	// those children have their own age.
+	Age int64 `cbor:"10,keyasint,omitempty"`
+	// Work: the timeout counts only the time in which an attempt of the run is open.
+	Work bool `cbor:"9,keyasint,omitempty"`
+	// Stalls: the run ends when nothing is left to do. Those of older servers stay.
+	Stalls bool `cbor:"11,keyasint,omitempty"`
 }
 
 // Parent is what a child's run knows of the run that began it.
@@ -241,10 +250,11 @@ func (e *Entry) Begins() (runID string, start *StartPart) {
 	return "", nil
 }
 
-// OfAttempt reports whether an attempt has written the entry: a timer and the answer
-// of a resource are of an attempt's invocation too, and come from elsewhere.
+// OfAttempt reports whether an attempt has written the entry: a timer, its extension
+// and the answer of a resource are of an attempt's invocation too, and come from
+// elsewhere.
 func (e *Entry) OfAttempt() bool {
-	return e.Invocation != 0 && e.Kind != EntryTimer && e.Kind != EntryResourceAnswered && e.Kind != EntryAnswerPart
+	return e.Invocation != 0 && e.Kind != EntryTimer && e.Kind != EntryExtend && e.Kind != EntryResourceAnswered && e.Kind != EntryAnswerPart
 }
 
 // Replayed is how many calls the attempt's record has with this entry, if the

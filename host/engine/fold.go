@@ -68,6 +68,8 @@ func (s *Session) fold(e *Entry, root *state.Node) ([]Command, error) {
 			return nil, corrupt(e, "time was gained")
 		}
 		s.shift(e.Lost)
+	case EntryExtend:
+		err = s.foldExtend(e)
 	default:
 		err = corrupt(e, "unknown kind %d", e.Kind)
 	}
@@ -262,6 +264,8 @@ func (s *Session) foldFinish(e *Entry, inv *invocation, root *state.Node) error 
 	output := ""
 	if len(p.Events) > 0 {
 		output = p.Events[0].Type
+	} else {
+		r.silent = inv.step.name
 	}
 	s.unseat(inv, output)
 	s.remove(inv)

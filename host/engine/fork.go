@@ -195,7 +195,7 @@ func (f *forker) rename(r *run, top bool) ForkedRun {
 	s.handlers[out.HandlerID] = r.handler
 	r.rec.Tenant, r.rec.SessionID = f.t.Key.Tenant, f.t.Key.Session
 	r.rec.RunID, r.rec.HandlerID = out.RunID, out.HandlerID
-	r.rec.Started, r.rec.Updated = s.now, s.now
+	r.rec.Started, r.rec.Updated, r.age = s.now, s.now, 0
 	r.rec.Trace = f.t.Trace
 	return out
 }
@@ -248,6 +248,7 @@ func (f *forker) renew(r *run, inv *invocation, c *child) host.Renewed {
 	start.Seed = f.derive("seed", c.run)
 	start.Trace = f.t.Trace
 	start.Parent = &Parent{Session: f.t.Key.Session, Stream: c.stream, Depth: r.depth() + 1}
+	start.Age = r.firstStart()
 	c.run, c.handler = derivedID(f.derive("run", c.run)), start.HandlerID
 	c.start, c.begun, c.seen = &start, false, 0
 	f.s.postStart(c)
@@ -267,7 +268,9 @@ func (f *forker) delay() {
 		if r.held() {
 			move(&r.heldAt)
 		}
-		f.still(r.deadline)
+		if f.still(r.deadline); r.deadline != nil && r.deadline.slot < 0 {
+			move(&r.stopped)
+		}
 		r.rec.WaitingFor = slices.Clone(r.rec.WaitingFor)
 		for i := range r.rec.WaitingFor {
 			move(&r.rec.WaitingFor[i].Since)

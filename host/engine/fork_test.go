@@ -96,6 +96,14 @@ func (p *player) compareForked(s *Session, inv, old *invocation) {
 	}
 }
 
+// stopped is since when a timer stands still.
+func (t *timer) stopped() int64 {
+	if t.inv == nil {
+		return t.run.stopped
+	}
+	return t.run.heldAt
+}
+
 // compareTimer: what remained, remains.
 func (p *player) compareTimer(s *Session, t, was *timer) {
 	p.t.Helper()
@@ -105,8 +113,8 @@ func (p *player) compareTimer(s *Session, t, was *timer) {
 		p.t.Fatalf("a timer of the fork is another: %+v, %+v", t, was)
 	case t.slot >= 0 && t.at-s.now != was.at-p.live.now:
 		p.t.Fatalf("timer %d has %d left in the fork, and had %d", t.id, t.at-s.now, was.at-p.live.now)
-	case t.slot < 0 && t.at-t.run.heldAt != was.at-was.run.heldAt:
-		p.t.Fatalf("the held timer %d has %d left in the fork, and had %d", t.id, t.at-t.run.heldAt, was.at-was.run.heldAt)
+	case t.slot < 0 && t.at-t.stopped() != was.at-was.stopped():
+		p.t.Fatalf("the held timer %d has %d left in the fork, and had %d", t.id, t.at-t.stopped(), was.at-was.stopped())
 	}
 }
 

@@ -26,6 +26,7 @@ type Graph struct {
 	answers   []host.Waiting              // of people, that steps accept, in manifest order
 	cleaners  map[string][]*step          // by abi.CatchCancelled and abi.CatchTimeout: who cleans up, in manifest order
 	resources map[string]abi.ResourceDecl // that its plugins ask for
+	fed       bool                        // some step accepts an event that comes from outside
 	start     string
 	stops     []string
 	schema    *state.Schema

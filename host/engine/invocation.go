@@ -143,6 +143,8 @@ func (s *Session) seat(inv *invocation) {
 	inv.worker = inv.run.pools[inv.step.index].acquire()
 	inv.phase, inv.halfway = phaseRunning, false
 	s.seats++
+	inv.run.seated++
+	s.count(inv.run)
 	s.lastSeat++
 	inv.seat = s.lastSeat
 	if !inv.began {
@@ -177,6 +179,8 @@ func (s *Session) unseat(inv *invocation, output string) {
 func (s *Session) vacate(inv *invocation, output string) {
 	inv.run.pools[inv.step.index].release(inv.worker)
 	s.seats--
+	inv.run.seated--
+	s.count(inv.run)
 	s.publishState(inv, "not_running", strconv.Itoa(inv.worker), output)
 }
 
@@ -197,6 +201,7 @@ func (s *Session) remove(inv *invocation) {
 	r := inv.run
 	delete(s.invocations, inv.id)
 	s.leave(inv, true)
+	r.last = inv.step
 	r.alive--
 	if inv.older == nil {
 		r.oldest = inv.newer

@@ -141,11 +141,11 @@ func (m *machine) startLong() uint64 {
 func TestLoopsKeepMemoryFlat(t *testing.T) {
 	for name, l := range loops {
 		t.Run(name, func(t *testing.T) {
-			few, much := 1000, 30_000
+			little, much := 1000, 30_000
 			if name == "hop" {
-				few, much = 10_000, 1_000_000
+				little, much = 10_000, 1_000_000
 			}
-			if raced {
+			if few {
 				much /= 10
 			}
 			m := newMachine(t, l.manifest)
@@ -156,11 +156,11 @@ func TestLoopsKeepMemoryFlat(t *testing.T) {
 				}
 				return held(m.s), heapAlloc()
 			}
-			held1, heap1 := turns(few)
-			held2, heap2 := turns(much - few)
-			t.Logf("after %d turns %d things, %d KiB; after %d turns %d things, %d KiB", few, held1, heap1>>10, much, held2, heap2>>10)
+			held1, heap1 := turns(little)
+			held2, heap2 := turns(much - little)
+			t.Logf("after %d turns %d things, %d KiB; after %d turns %d things, %d KiB", little, held1, heap1>>10, much, held2, heap2>>10)
 			if held2 != held1 {
-				t.Errorf("the session holds %d things after %d turns, and %d after %d", held1, few, held2, much)
+				t.Errorf("the session holds %d things after %d turns, and %d after %d", held1, little, held2, much)
 			}
 			// 8 bytes a turn would be more than this.
 			if heap2 > heap1+uint64(much)*4+64<<10 {

@@ -83,8 +83,8 @@ func (p *pair) play(now int64, t engine.Tick) error {
 func showTick(now int64, t engine.Tick) string {
 	if start, ok := t.(engine.StartRun); ok {
 		l := start.Limits
-		return fmt.Sprintf("%d: start %s of %s by %s, timeout %d, events %d, stream %d, inbox %d, suspensions %d",
-			now, start.RunID, start.HandlerID, start.Event.Type, start.Timeout, l.RunEvents, l.StreamBytes, l.InboxEvents, l.Suspensions)
+		return fmt.Sprintf("%d: start %s of %s by %s, timeout %d of work %t, events %d, stream %d, inbox %d, suspensions %d",
+			now, start.RunID, start.HandlerID, start.Event.Type, start.Timeout, start.Work, l.RunEvents, l.StreamBytes, l.InboxEvents, l.Suspensions)
 	}
 	return fmt.Sprintf("%d: %T%+v", now, t, t)
 }
@@ -124,7 +124,8 @@ func commitOf(t engine.Tick) (engine.CommitState, bool) {
 
 func (p *pair) playCommit(now int64, c engine.Call, commit engine.CommitState) string {
 	w := p.model
-	w.now, w.out = max(now, w.now), nil
+	w.advance(now)
+	w.out = nil
 	if w.open(c.Invocation, c.Attempt) == nil {
 		return stale
 	}

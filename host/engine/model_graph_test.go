@@ -72,6 +72,38 @@ func (g modelGraph) accepts(st *abi.StepDecl, typ string) bool {
 	return false
 }
 
+// fed reports whether some step takes what no step makes.
+func (g modelGraph) fed() bool {
+	for i := range g.m.Steps {
+		st := &g.m.Steps[i]
+		for _, slot := range st.Accepts {
+			for _, of := range slot.Types {
+				made, posted := false, false
+				for _, typ := range g.allTypes() {
+					if typ != of && !(st.AcceptSubtypes && g.isA(typ, of)) {
+						continue
+					}
+					kind, _ := g.kindOf(typ)
+					if kind == abi.KindHumanResponse {
+						return true
+					}
+					posted = posted || kind != abi.KindStart && kind != abi.KindStop
+					for j := range g.m.Steps {
+						for n := range g.m.Steps[j].Emits {
+							emit := g.m.Steps[j].Emits[n]
+							made = made || emit.List && g.inList(emit, typ) || !emit.List && g.mayEmit(&g.m.Steps[j], typ)
+						}
+					}
+				}
+				if posted && !made {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
 // waitsFor reports whether a step declares that it may wait for a type.
 func (g modelGraph) waitsFor(st *abi.StepDecl, typ string) bool {
 	for _, of := range st.Waits {

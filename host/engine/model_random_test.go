@@ -191,7 +191,12 @@ func (p *pair) drawTick(rng *rand.Rand) (int64, engine.Tick) {
 			post.Step = p.manifest.Steps[rng.IntN(len(p.manifest.Steps))].Name
 		}
 		return p.now, post
-	case pick < 20:
+	case pick == 19:
+		if due, ok := p.session.DueTimeout(p.now); ok {
+			return p.now, engine.Extend{Of: due, By: int64(1 + rng.IntN(9))}
+		}
+		return p.now, engine.Timer{}
+	case pick < 19:
 		if at := p.session.NextTimer(); at != host.WakeNever && rng.IntN(3) > 0 {
 			p.now = max(p.now, at)
 		}
@@ -218,7 +223,7 @@ func (p *pair) drawStart(rng *rand.Rand) engine.StartRun {
 	pick := func(of ...int) int { return of[rng.IntN(len(of))] }
 	return engine.StartRun{
 		RunID: fmt.Sprint("r", p.started-uint64(pick(0, 0, 0, 0, 0, 1))), HandlerID: fmt.Sprint("h", rng.IntN(3)), Version: "v1",
-		Event: abi.Event{Type: pickOf(rng, abi.TypeStart, abi.TypeStart, abi.TypeStart, abi.TypeStart, "T1")}, Timeout: int64(pick(0, 0, 30, 60)),
+		Event: abi.Event{Type: pickOf(rng, abi.TypeStart, abi.TypeStart, abi.TypeStart, abi.TypeStart, "T1")}, Timeout: int64(pick(0, 0, 30, 60)), Work: rng.IntN(2) == 0,
 		Limits: host.Limits{RunEvents: pick(12, 1000, 1000), StreamBytes: pick(20, 1000, 1000), InboxEvents: pick(1, 2, 100), Suspensions: pick(2, 100)},
 	}
 }

@@ -198,6 +198,17 @@ func (w *model) settle(r *modelRun, mayBeIdle bool) {
 		w.publish(r, abi.TypeUnhandled, map[string]any{"idle": idle, "step_name": step, "event_type": e.event.Type, "qualified_name": name})
 	}
 	r.unhandled = nil
+	if len(r.invocations) == 0 && !w.g.fed() {
+		step := r.silent
+		if step == "" {
+			step = r.last
+		}
+		w.end(r, "failed", host.RunStalled, abi.TypeWorkflowFailed, map[string]any{
+			"step_name": step, "attempts": int64(0), "elapsed_seconds": float64(w.now-r.begun) / 1e9,
+			"exception": map[string]any{"exception_type": host.RunStalled, "exception_message": ""},
+		})
+		return
+	}
 	if mayBeIdle && idle && !r.held() {
 		w.publish(r, abi.TypeIdle, map[string]any{})
 	}

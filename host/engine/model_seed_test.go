@@ -17,7 +17,7 @@ var (
 )
 
 func seedsByDefault() uint64 {
-	if engine.Raced {
+	if engine.Few {
 		return 200
 	}
 	return 2000

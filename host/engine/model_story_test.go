@@ -54,10 +54,10 @@ func (w *storyWriter) step(rng *rand.Rand, timeout int64) {
 	_, tick := p.drawTick(rng)
 	p.now = now
 	switch t := tick.(type) {
-	case engine.Block, engine.Shift:
+	case engine.Block, engine.Shift, engine.Extend:
 		return
 	case engine.StartRun:
-		t.RunID, t.Timeout, t.Limits = fmt.Sprint("r", p.started), timeout, host.Limits{}
+		t.RunID, t.Timeout, t.Work, t.Limits = fmt.Sprint("r", p.started), timeout, false, host.Limits{}
 		if t.Event.Type != abi.TypeStart {
 			return
 		}

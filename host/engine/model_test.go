@@ -44,6 +44,10 @@ type modelRun struct {
 	handler *modelHandler
 	limits  host.Limits
 	timeout int64
+	begun   int64
+	silent  string // the step that gave nothing last
+	last    string // that ended last
+	work    bool   // its timeout counts only while somebody runs
 
 	status, code string
 	paused       bool
@@ -194,11 +198,26 @@ func (w *model) drop(unwanted func(t *modelTimer) bool) {
 	w.timers = slices.DeleteFunc(w.timers, unwanted)
 }
 
+// rests reports whether no time counts against a deadline, as nobody runs.
+func (w *model) rests(t *modelTimer) bool {
+	return t.what == "deadline" && t.run.work && !slices.ContainsFunc(t.run.invocations, func(inv *modelInvocation) bool { return inv.where == "running" })
+}
+
+// advance lets time pass up to a tick.
+func (w *model) advance(now int64) {
+	for _, t := range w.timers {
+		if w.rests(t) && !t.stopped {
+			t.at += max(now, w.now) - w.now
+		}
+	}
+	w.now = max(now, w.now)
+}
+
 // nextTimer is the one that fires first.
 func (w *model) nextTimer() *modelTimer {
 	var next *modelTimer
 	for _, t := range w.timers {
-		if !t.stopped && (next == nil || t.at < next.at) {
+		if !t.stopped && !w.rests(t) && (next == nil || t.at < next.at) {
 			next = t
 		}
 	}
@@ -280,6 +299,7 @@ func (w *model) leave(inv *modelInvocation, output string) {
 // forget takes an ended invocation out, and closes what it was the last one in.
 func (w *model) forget(inv *modelInvocation) {
 	inv.run.invocations = slices.DeleteFunc(slices.Clone(inv.run.invocations), func(o *modelInvocation) bool { return o == inv })
+	inv.run.last = inv.step.Name
 	w.closeIfEmpty(inv.run, inv.in)
 }
 

@@ -20,7 +20,7 @@ const (
 )
 
 func (w *model) tick(now int64, t engine.Tick) (answer, refusal string) {
-	w.now = max(now, w.now)
+	w.advance(now)
 	w.out = nil
 	switch t := t.(type) {
 	case engine.StartRun:
@@ -36,10 +36,13 @@ func (w *model) tick(now int64, t engine.Tick) (answer, refusal string) {
 		return "", ""
 	case engine.Shift:
 		for _, timer := range w.timers {
-			if timer.servingTime() && !timer.stopped {
+			if timer.servingTime() && !timer.stopped && !w.rests(timer) {
 				timer.at += t.Lost
 			}
 		}
+		return "", ""
+	case engine.Extend: // of the timeout that is due
+		w.nextTimer().at += t.By
 		return "", ""
 	case engine.Cancel:
 		return "", w.onRun(t.RunID, func(r *modelRun) string {
@@ -78,7 +81,7 @@ func (w *model) start(t engine.StartRun) string {
 	}
 	h.run = t.RunID
 	r := &modelRun{
-		id: t.RunID, handler: h, limits: t.Limits.Complete(), timeout: t.Timeout, status: "running",
+		id: t.RunID, handler: h, limits: t.Limits.Complete(), timeout: t.Timeout, begun: w.now, work: t.Work, status: "running",
 		outermost: &modelCollection{}, queues: map[string][]*modelInvocation{}, buffers: map[[2]string][]abi.Event{},
 	}
 	w.runs = append(w.runs, r)
@@ -232,6 +235,8 @@ func (w *model) finish(t engine.Finish) string {
 	output := ""
 	if len(out.Events) > 0 {
 		output = out.Events[0].Type
+	} else {
+		r.silent = inv.step.Name
 	}
 	w.leave(inv, output)
 	r.steps++

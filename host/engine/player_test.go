@@ -61,7 +61,7 @@ func newPlayer(t reporter, graphs map[string]*Graph) *player {
 
 // play plays one line:
 //
-//	[@TIME] start RUN HANDLER EVENT [version=V] [timeout=D] [events=N] [stream=N] [state=N] [inbox=N] [suspensions=N] [depth=N] [record=N] [cleanup=D] [busy=queue] [queued=N]
+//	[@TIME] start RUN HANDLER EVENT [version=V] [timeout=D] [work=1] [events=N] [stream=N] [state=N] [inbox=N] [suspensions=N] [depth=N] [record=N] [cleanup=D] [busy=queue] [queued=N]
 //	[@TIME] turn
 //	[@TIME] post RUN EVENT [step=NAME]
 //	[@TIME] finish INVOCATION null | EVENT | [EVENT...] | error CODE "MESSAGE" [final] [attempt=N] [fuel=N]
@@ -81,6 +81,7 @@ func newPlayer(t reporter, graphs map[string]*Graph) *player {
 //	[@TIME] rerun RUN as NEW [version=V]: see [player.failedAgain]
 //	[@TIME] migrate RUN VERSION
 //	[@TIME] shift DURATION
+//	[@TIME] extend RUN TIMER DURATION [invocation=N]
 //	[@TIME] outside put JSON | patch JSON | edit OP PATH... [; OP PATH...]... | make: see [player.outside]
 //	snap INVOCATION, try INVOCATION get PATH | VERB...: see [player.try]
 //	ask INVOCATION RESOURCE METHOD JSON [ordinal=N] [mode=M] [n=N] [attempt=N]
@@ -192,7 +193,7 @@ func (p *player) read(verb string, in *scanner) Tick {
 		s.Limits = host.Limits{RunEvents: int(in.uintOption("events", 0)), StreamBytes: int(in.uintOption("stream", 0)), StateBytes: int(in.uintOption("state", 0)), RecordBytes: int(in.uintOption("record", 0)),
 			ChildDepth: int(in.uintOption("depth", 0)), InboxEvents: int(in.uintOption("inbox", 0)), Suspensions: int(in.uintOption("suspensions", 0)),
 			CleanupTime: in.duration(in.option("cleanup", "0s")), QueuedStarts: int(in.uintOption("queued", 0))}
-		s.Queue = in.option("busy", "") == "queue"
+		s.Queue, s.Work = in.option("busy", "") == "queue", in.option("work", "") != ""
 		return s
 	case "turn":
 		return BeginRun{}
@@ -216,6 +217,10 @@ func (p *player) read(verb string, in *scanner) Tick {
 		return Pause{RunID: in.word()}
 	case "answer":
 		return in.answer()
+	case "extend":
+		of := Timeout{RunID: in.word(), Timer: in.uint()}
+		by := in.duration(in.word())
+		return Extend{Of: Timeout{RunID: of.RunID, Timer: of.Timer, Invocation: in.uintOption("invocation", 0)}, By: int64(by)}
 	case "shift":
 		return Shift{Lost: int64(in.duration(in.word()))}
 	}

@@ -301,6 +301,7 @@ func (w *walk) step() {
 			RunID: fmt.Sprint("r", w.runs), HandlerID: fmt.Sprint("h", rapid.IntRange(0, 2).Draw(t, "handler")), Version: "v1", Event: abi.Event{Type: abi.TypeStart},
 			Timeout: int64(rapid.SampledFrom([]int{0, 60}).Draw(t, "run timeout")),
 			Queue:   rapid.Bool().Draw(t, "queue"),
+			Work:    rapid.Bool().Draw(t, "timeout of work"),
 			Limits: host.Limits{
 				CleanupTime: rapid.SampledFrom([]time.Duration{3, 30}).Draw(t, "clean-up"), QueuedStarts: 2,
 				RunEvents: rapid.SampledFrom([]int{30, 1000}).Draw(t, "events"), StreamBytes: rapid.SampledFrom([]int{20, 1000}).Draw(t, "stream"),
@@ -312,6 +313,9 @@ func (w *walk) step() {
 		w.tick(BeginRun{})
 	case pick == 1:
 		w.tick(PostEvent{RunID: rapid.SampledFrom(ids).Draw(t, "run"), Event: abi.Event{Type: rapid.SampledFrom(w.g.EventTypes()).Draw(t, "posted")}})
+	case pick == 2:
+		due, _ := s.DueTimeout(w.p.now)
+		w.tick(Extend{Of: due, By: int64(rapid.IntRange(0, 9).Draw(t, "extended"))})
 	case pick <= 4:
 		w.tick(Timer{})
 	case pick == 5 && rapid.IntRange(0, 3).Draw(t, "cancel") == 0:

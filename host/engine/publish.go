@@ -40,8 +40,14 @@ func (s *Session) publishInternal(r *run, typ string, body abi.Raw) {
 
 // publishState tells where an invocation stands.
 func (s *Session) publishState(inv *invocation, stepState, worker, output string) {
-	s.publishInternal(inv.run, abi.TypeStepStateChanged,
-		stateChangedBody(inv.step.name, stepState, worker, inv.step.inputName(inv.trigger), output))
+	ev := host.StreamEvent{
+		Type: abi.TypeStepStateChanged, Types: internalAncestors, Base: true, Internal: true,
+		Body: stateChangedBody(inv.step.name, stepState, worker, inv.step.inputName(inv.trigger), output),
+	}
+	if on := inv.suspended; on != nil && on.child != nil {
+		ev.Child = on.child.handler
+	}
+	s.publish(inv.run, ev)
 }
 
 // body writes a CBOR item, in Core Deterministic Encoding as long as the keys

@@ -48,6 +48,7 @@ func (s *Session) Rerun(runID string, invocation uint64, version string, t ForkT
 	if d := r.deadline; d != nil {
 		s.disarm(d)
 		r.deadline = s.arm(&timer{kind: timerDeadline, at: later(s.now, d.span), span: d.span, run: r})
+		s.count(r)
 	}
 	r.routed, r.streamBytes = 0, 0 // counts of the run that failed
 	if version != "" && version != r.rec.Version {

@@ -259,8 +259,12 @@ func (l *loader) run(saved *savedRun) error {
 	rec.Workflow, rec.Version = g.Workflow(), saved.Version
 	r := &run{
 		rec: rec, graph: g, limits: saved.Limits.Complete(), seed: saved.Seed, handler: h,
-		begun: saved.Begun, heldAt: saved.HeldAt, routed: saved.Routed, streamBytes: saved.StreamBytes,
+		begun: saved.Begun, heldAt: saved.HeldAt, routed: saved.Routed, streamBytes: saved.StreamBytes, age: max(saved.Age, 0),
+		work: saved.Work, stopped: saved.HeldAt, stalls: saved.Stalls, silent: saved.Silent,
 		pools: make([]pool, len(g.steps)), outermost: &collection{},
+	}
+	if saved.Stopped != nil {
+		r.stopped = *saved.Stopped
 	}
 	if p := saved.Parent; p != nil {
 		r.parent = &parentLink{session: p.Session, stream: p.Stream, shown: p.Shown, depth: p.Depth}
@@ -282,7 +286,7 @@ func (l *loader) run(saved *savedRun) error {
 	return nil
 }
 
-// timer makes a timer, which runs unless its run is held.
+// timer makes a timer, which runs unless its run is held or no time counts against it.
 func (l *loader) timer(saved *savedTimer, kind timerKind, r *run, inv *invocation) (*timer, error) {
 	if saved == nil {
 		return nil, nil
@@ -292,7 +296,7 @@ func (l *loader) timer(saved *savedTimer, kind timerKind, r *run, inv *invocatio
 	}
 	t := &timer{id: saved.ID, kind: kind, at: saved.At, span: saved.Span, run: r, inv: inv, slot: -1}
 	l.armed[t.id] = t
-	if r.rec.Blocked != nil || r.rec.Paused && kind.servingTime() {
+	if r.rec.Blocked != nil || r.rec.Paused && kind.servingTime() || kind == timerDeadline && !r.counts() {
 		return t, nil
 	}
 	l.s.timers.heap.Push(t) // put in order when all are there
@@ -311,9 +315,6 @@ func (l *runLoader) all(saved *savedRun) error {
 	kind := timerDeadline
 	if r.ending != nil {
 		kind = timerGrace
-	}
-	if r.deadline, err = l.timer(saved.Deadline, kind, r, nil); err != nil {
-		return err
 	}
 	if err := l.joins(r.outermost, saved.Joins); err != nil {
 		return err
@@ -334,6 +335,10 @@ func (l *runLoader) all(saved *savedRun) error {
 		r.inbox.put(e)
 	}
 	if err := each(saved.Invocations, "invocation", l.invocation); err != nil {
+		return err
+	}
+	// Whether the deadline runs depends on the invocations.
+	if r.deadline, err = l.timer(saved.Deadline, kind, r, nil); err != nil {
 		return err
 	}
 	for id, c := range r.collections {

@@ -92,6 +92,7 @@ func (l *runLoader) worker(inv *invocation) error {
 	l.seats[inv.seat] = inv
 	p.taken[inv.worker/64] |= 1 << (inv.worker % 64)
 	p.busy++
+	l.r.seated++
 	if l.r.rec.Blocked == nil {
 		l.s.seats++
 	}

@@ -20,7 +20,7 @@ func TestRestoreMutated(t *testing.T) {
 		t.Fatal(err)
 	}
 	rounds := 60
-	if testing.Short() || raced {
+	if few {
 		rounds = 5
 	}
 	const seed = 11

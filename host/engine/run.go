@@ -28,9 +28,16 @@ type run struct {
 	standing    list.List           // of *invocation: those that stand still, the longest first
 	inbox       inbox
 	deadline    *timer  // of the run, or of its clean-up
+	work        bool    // the deadline counts only while an attempt is open
+	stopped     int64   // since when the deadline stands still
+	seated      int     // invocations that hold a worker slot
+	stalls      bool    // it ends when nothing is left to do
+	silent      string  // the step that gave nothing last
+	last        *step   // that ended last, by the entry that is being folded
 	begun       int64   // when its start event was routed
 	ending      *ending // while it is cleaned up after, else nil
 	heldAt      int64   // since when it is paused or blocked
+	age         int64   // of a child; see firstStart
 
 	// The invocations that have not ended, oldest first.
 	oldest, newest *invocation
@@ -48,7 +55,7 @@ func (s *Session) begin(runID string, p *StartPart, g *Graph) *run {
 	h.run = runID
 	r := &run{
 		rec:   s.record(runID, p, g),
-		graph: g, limits: p.Limits.Complete(), seed: p.Seed, handler: h, begun: s.now,
+		graph: g, limits: p.Limits.Complete(), seed: p.Seed, handler: h, begun: s.now, age: p.Age, work: p.Work, stalls: p.Stalls,
 		pools:     make([]pool, len(g.steps)),
 		outermost: &collection{},
 	}
@@ -59,8 +66,19 @@ func (s *Session) begin(runID string, p *StartPart, g *Graph) *run {
 	s.noteRan(g.Workflow(), p.Version)
 	if p.Timeout > 0 {
 		r.deadline = s.arm(&timer{kind: timerDeadline, at: later(s.now, p.Timeout), span: p.Timeout, run: r})
+		s.count(r)
 	}
 	return r
+}
+
+// firstStart is when the run at the top of the run's tree first started, in Unix
+// nanoseconds: the run's age among those that wait for a core. A child has the age
+// of its root, so that a parent never waits for a child behind younger runs.
+func (r *run) firstStart() int64 {
+	if r.age > 0 {
+		return r.age
+	}
+	return r.rec.Started
 }
 
 // record is the record of a run that its entry has just made.
@@ -88,6 +106,9 @@ func (s *Session) settle(r *run, tellIdle bool) {
 		}
 		return
 	}
+	if s.stalled(r) {
+		return
+	}
 	if tellIdle && idle && !r.held() {
 		s.publishInternal(r, abi.TypeIdle, abi.EmptyMap)
 	}
@@ -95,6 +116,27 @@ func (s *Session) settle(r *run, tellIdle bool) {
 		r.rec.WaitingFor = now
 		s.changed(r)
 	}
+}
+
+// stalled ends a run in which nothing is left to do: it has no invocation, and no event
+// that comes from outside would begin one.
+func (s *Session) stalled(r *run) bool {
+	if !r.stalls || r.alive > 0 || r.graph.fed {
+		return false
+	}
+	step, what := r.silent, "no step has taken the start event"
+	switch {
+	case step != "":
+		what = "step " + step + " has returned no event"
+	case r.last != nil:
+		step = r.last.name
+		what = "nothing follows from what step " + step + " has returned"
+	}
+	s.fail(r, failure{
+		step: step, elapsed: s.now - r.begun,
+		err: &abi.Error{Code: host.RunStalled, Message: "nothing is left to do, and the run has no result: " + what},
+	})
+	return true
 }
 
 // changed announces that the record of a run is another one.
@@ -165,11 +207,11 @@ func (s *Session) block(r *run, reason host.Blocked) {
 		}
 		s.disarm(inv.timer)
 	}
-	s.disarm(r.deadline)
 	if !r.rec.Paused {
 		r.heldAt = s.now
 	}
 	r.rec.Blocked = &reason
+	s.count(r)
 	s.changed(r)
 }
 
@@ -186,7 +228,6 @@ func (r *run) held() bool { return r.rec.Paused || r.rec.Blocked != nil }
 func (s *Session) pause(r *run) {
 	if r.rec.Blocked == nil {
 		r.heldAt = s.now
-		s.disarm(r.deadline)
 		for inv := r.oldest; inv != nil; inv = inv.newer {
 			s.visited++
 			if inv.timer != nil && inv.timer.kind.servingTime() {
@@ -195,6 +236,7 @@ func (s *Session) pause(r *run) {
 		}
 	}
 	r.rec.Paused = true
+	s.count(r)
 	s.changed(r)
 }
 
@@ -214,7 +256,7 @@ func (s *Session) resumeRun(r *run) {
 		heap.Push(&s.timers.heap, t)
 		s.timers.byID[t.id] = t
 	}
-	rearm(r.deadline)
+	s.count(r)
 	for inv := r.oldest; inv != nil; inv = inv.newer {
 		s.visited++
 		rearm(inv.timer)

@@ -200,6 +200,10 @@ type Invocation struct {
 	Limits    host.Limits
 	RunSeed   [32]byte
 	Atomic    bool
+	// FirstStart is when the run at the top of the run's tree first started, in Unix
+	// nanoseconds. Child says that this run is not at the top.
+	FirstStart int64
+	Child      bool
 }
 
 // Invocation gives an invocation that has not ended.
@@ -213,6 +217,7 @@ func (s *Session) Invocation(id uint64) (Invocation, bool) {
 		ID: id, RunID: r.rec.RunID, HandlerID: r.rec.HandlerID, Workflow: r.rec.Workflow, Version: r.rec.Version,
 		Step: inv.step.name, Trigger: inv.trigger, List: inv.step.mode != modeOne,
 		Attempt: inv.attempt, LastError: inv.lastErr, Limits: r.limits, RunSeed: r.seed, Atomic: inv.step.decl.Atomic,
+		FirstStart: r.firstStart(), Child: r.parent != nil,
 	}, true
 }
 

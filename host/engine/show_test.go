@@ -134,7 +134,7 @@ func showEntry(e *Entry) string {
 		EntryWait: "wait", EntrySleep: "sleep", EntryPause: "pause", EntryResume: "resume",
 		EntryQueue: "queue", EntryBegin: "begin",
 		EntryResource: "resource", EntryResourceAnswered: "answered",
-		EntryRetry: "retry", EntryMigrate: "migrate", EntryPatch: "patch",
+		EntryRetry: "retry", EntryMigrate: "migrate", EntryPatch: "patch", EntryExtend: "extend",
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "entry %d %s", e.Seq, kinds[e.Kind])

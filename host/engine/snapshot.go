@@ -125,7 +125,9 @@ type savedStart struct {
 	Limits    host.Limits `cbor:"7,keyasint"`
 	Parent    *Parent     `cbor:"8,keyasint,omitempty"`
 	Trace     *host.Trace `cbor:"10,keyasint,omitempty"`
+	Age       int64       `cbor:"12,keyasint,omitempty"`
 	Queue     bool        `cbor:"9,keyasint,omitempty"`
+	Work      bool        `cbor:"11,keyasint,omitempty"`
 }
 
 type savedRun struct {
@@ -147,6 +149,11 @@ type savedRun struct {
 	Invocations [][]byte      `cbor:"16,keyasint,omitempty"` // savedInvocation, the oldest first
 	Queues      [][]uint64    `cbor:"17,keyasint,omitempty"` // by step: invocations that wait for a worker
 	Standing    []uint64      `cbor:"18,keyasint,omitempty"` // invocations that stand still, the longest first
+	Work        bool          `cbor:"19,keyasint,omitempty"`
+	Stopped     *int64        `cbor:"20,keyasint,omitempty"` // of a deadline that stands still; older forms: HeldAt
+	Stalls      bool          `cbor:"21,keyasint,omitempty"`
+	Silent      string        `cbor:"22,keyasint,omitempty"`
+	Age         int64         `cbor:"23,keyasint,omitempty"` // of a child
 }
 
 type savedParent struct {
@@ -366,6 +373,10 @@ func (e *saver) run(r *run) savedRun {
 	out := savedRun{
 		Record: savedRecord(r.rec), Version: r.rec.Version, Limits: r.limits, Seed: r.seed, Begun: r.begun, HeldAt: r.heldAt,
 		Routed: r.routed, StreamBytes: r.streamBytes, Deadline: saveTimer(r.deadline), Joins: saveJoins(r.outermost),
+		Age: r.age, Work: r.work, Stalls: r.stalls, Silent: r.silent,
+	}
+	if r.deadline != nil && r.deadline.slot < 0 {
+		out.Stopped = &r.stopped
 	}
 	if p := r.parent; p != nil {
 		out.Parent = &savedParent{Session: p.session, Stream: p.stream, Shown: p.shown, Depth: p.depth}

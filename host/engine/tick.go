@@ -50,9 +50,15 @@ type (
 		Parent *Parent
 		// Trace is that of who began the run; nil: none.
 		Trace *host.Trace
+		// Age is when the run at the top of a child's tree first started, in Unix
+		// nanoseconds; 0: this run is at the top, and its own start counts.
+		Age int64
 		// Queue has the run wait while others of the session are active, or wait
 		// themselves.
 		Queue bool
+		// Work: the timeout counts only the time in which an attempt of the run is
+		// open, not the time in which all of its invocations wait.
+		Work bool
 	}
 	// BeginRun begins the queued run that waits longest, if no other run of the
 	// session is under way.
@@ -101,6 +107,12 @@ type (
 	// Shift moves the serving-time deadlines of all active runs on by the time
 	// in which the server was not serving, in nanoseconds.
 	Shift struct{ Lost int64 }
+	// Extend moves one timeout on, of a run or an attempt, by the time in which it
+	// waited for a core, in nanoseconds. See [Session.DueTimeout].
+	Extend struct {
+		Of Timeout
+		By int64
+	}
 	// Delivered says that a session has, or needs no more, the messages to it up
 	// to and with one. See [Session.Mail].
 	Delivered struct {
@@ -140,6 +152,7 @@ func (Block) tick()            {}
 func (Pause) tick()            {}
 func (Resume) tick()           {}
 func (Shift) tick()            {}
+func (Extend) tick()           {}
 func (Delivered) tick()        {}
 func (ChildEnded) tick()       {}
 func (ChildShown) tick()       {}

@@ -13,6 +13,7 @@ func (c *compiler) whole() {
 	c.starts()
 	c.ends()
 	produced := c.produced()
+	c.g.fed = c.fed(produced)
 	c.neverProduced(produced)
 	c.neverAccepted()
 	c.unreachable()
@@ -80,6 +81,28 @@ func slotTypes(st *step) []string {
 func (c *compiler) fromOutside(typ string) bool {
 	kind, known := c.g.Kind(typ)
 	return typ == abi.TypeStepFailed || len(c.g.waits[typ]) > 0 || known && (kind == abi.KindStart || kind == abi.KindHumanResponse)
+}
+
+// fed reports whether a step accepts an event that comes from outside: the answer of a
+// person, or a type that no step emits.
+func (c *compiler) fed(produced map[string]bool) bool {
+	for _, st := range c.g.steps {
+		for _, typ := range slotTypes(st) {
+			made, posted := false, false
+			for t := range c.g.closure([]string{typ}, st.decl.AcceptSubtypes) {
+				kind := c.g.types[t].kind
+				if kind == abi.KindHumanResponse {
+					return true
+				}
+				made = made || produced[t]
+				posted = posted || kind != abi.KindStart && kind != abi.KindStop
+			}
+			if posted && !made {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // neverProduced reports accepted types that nobody makes.

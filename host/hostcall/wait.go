@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host/engine"
@@ -22,21 +23,34 @@ func (a *Attempt) wait(req []byte, clock int64) ([]byte, error) {
 }
 
 // waiterID names a wait in its invocation: by the id that the guest gave, else by
-// what it waits for and how many such waits came before, so that the next attempt
-// names it alike.
+// what it waits for, and by how many such waits came before, so that the next attempt
+// names it alike. The first wait of an id has the id itself, the second "ID (2)". So no
+// two waits have one name: an id that looks like a second one has a number always.
 func (a *Attempt) waiterID(m *abi.WaitForEvent) string {
+	if a.waits == nil {
+		a.waits = map[string]int{}
+	}
 	if m.WaiterID != "" {
+		id := "=" + m.WaiterID
+		a.waits[id]++
+		if n := a.waits[id]; n > 1 || numbered(m.WaiterID) {
+			return fmt.Sprintf("%s (%d)", m.WaiterID, n)
+		}
 		return m.WaiterID
 	}
 	id := m.Type
 	if m.Requirements != nil {
 		id = fmt.Sprintf("%s %x", id, sha256.Sum256(m.Requirements))
 	}
-	if a.waits == nil {
-		a.waits = map[string]int{}
-	}
 	a.waits[id]++
 	return fmt.Sprintf("%s #%d", id, a.waits[id])
+}
+
+// numbered reports whether an id ends in a number in brackets.
+func numbered(id string) bool {
+	rest, closed := strings.CutSuffix(id, ")")
+	digits := strings.TrimRight(rest, "0123456789")
+	return closed && len(digits) < len(rest) && strings.HasSuffix(digits, " (")
 }
 
 func (a *Attempt) sleep(req []byte, clock int64) ([]byte, error) {

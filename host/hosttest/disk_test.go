@@ -188,7 +188,7 @@ func TestCheckAfterRetention(t *testing.T) {
 	h.Stop(t)
 	h = hosttest.New(t, hosttest.Config{Data: data, Limits: limits}) // which sweeps when it begins
 	eventually(t, "old runs are gone", func() bool {
-		ended, err := h.Store.Ended(t.Context(), host.EndedQuery{Tenant: host.DefaultTenant, Until: host.EndedAt{Completed: 1 << 62}, Limit: 100})
+		ended, _, err := h.Store.Ended(t.Context(), host.EndedQuery{Tenant: host.DefaultTenant, Until: host.EndedAt{Completed: 1 << 62}, Limit: 100})
 		if err != nil {
 			t.Fatal(err)
 		}

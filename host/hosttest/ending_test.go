@@ -3,7 +3,6 @@ package hosttest_test
 import (
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -115,31 +114,34 @@ func TestCleanUpAfterCancel(t *testing.T) {
 
 // The grace period is the limit cleanup_time; a timeout is cleaned up after too.
 func TestCleanUpAfterTimeout(t *testing.T) {
-	data := t.TempDir()
-	limits := filepath.Join(data, "limits.json")
-	if err := os.WriteFile(limits, []byte(`{"defaults": {"cleanup_time": "300ms"}}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	p := hosttest.Serve(t, data, "--limits", limits, "--run-timeout", "1s")
-	put(t, p, "tidy", hosttest.BuildPlugin(t, "tidy"))
-	h := &p.Host
 	for _, tt := range []struct {
+		name         string
+		grace        string // the most, or what the clean-up exceeds surely
 		sleep        time.Duration
 		stream, left string
 	}{
-		{0, "HeldEvent TidyingEvent TidiedEvent WorkflowTimedOutEvent", `"held":[],"begun":1,"ended":1,"sleep":0`},
-		{time.Hour, "HeldEvent TidyingEvent WorkflowTimedOutEvent", `"begun":2,"ended":1`},
+		{"in time", "10m", 0, "HeldEvent TidyingEvent TidiedEvent WorkflowTimedOutEvent", `"held":[],"begun":1,"ended":1,"sleep":0`},
+		{"over the grace", "300ms", time.Hour, "HeldEvent TidyingEvent WorkflowTimedOutEvent", `"begun":1,"ended":0`},
 	} {
-		id := hold(t, h, "seat", tt.sleep)
-		expect(t, streamOf(t, h, id), tt.stream)
-		events := h.Events(t, id, "", nil)
-		expect(t, string(events[len(events)-1].Value), `{"timeout":1.0,"active_steps":["hold"]}`)
-		if text := show(t, h, id); !strings.Contains(text, `"status":"failed"`) || !strings.Contains(text, "timed out after 1.0s") {
-			t.Error(text)
-		}
-		if got := h.Result(t, "tidy", in("s", fields{})); !strings.Contains(got, tt.left) {
-			t.Errorf("it left %s, want %s", got, tt.left)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			data := t.TempDir()
+			limits := filepath.Join(data, "limits.json")
+			write(t, limits, fmt.Sprintf(`{"defaults": {"cleanup_time": %q, "wall_time": "24h"}}`, tt.grace))
+			// The run has to hold the seat before it times out.
+			p := hosttest.Serve(t, data, "--limits", limits, "--run-timeout", "4s")
+			put(t, p, "tidy", hosttest.BuildPlugin(t, "tidy"))
+			h := &p.Host
+			id := hold(t, h, "seat", tt.sleep)
+			expect(t, streamOf(t, h, id), tt.stream)
+			events := h.Events(t, id, "", nil)
+			expect(t, string(events[len(events)-1].Value), `{"timeout":4.0,"active_steps":["hold"]}`)
+			if text := show(t, h, id); !strings.Contains(text, `"status":"failed"`) || !strings.Contains(text, "timed out after 4.0s") {
+				t.Error(text)
+			}
+			if got := h.Result(t, "tidy", in("s", fields{})); !strings.Contains(got, tt.left) {
+				t.Errorf("it left %s, want %s", got, tt.left)
+			}
+		})
 	}
 }
 

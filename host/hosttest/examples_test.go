@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/weftrun/weft/host/hosttest"
+	"github.com/weftrun/weft/host/hosttest/suite"
 )
 
 // start is the body of a run of a workflow with a start event.
@@ -22,7 +24,7 @@ type fields = map[string]any
 
 // Each example through the real server, as both compilers build it.
 func TestExamples(t *testing.T) {
-	for _, lang := range []string{"tinygo", "go"} {
+	for _, lang := range languages("tinygo", "go") {
 		t.Run(lang, func(t *testing.T) {
 			data := t.TempDir()
 			p := hosttest.Serve(t, data)
@@ -43,6 +45,15 @@ func TestExamples(t *testing.T) {
 			clean(t, data)
 		})
 	}
+}
+
+// languages are those in which the examples are tried. Compiling what standard Go has
+// built takes seconds a module, so all but a few of these modules are for "make soak".
+func languages(all ...string) []string {
+	if suite.Soak() {
+		return all
+	}
+	return slices.DeleteFunc(all, func(lang string) bool { return lang == "go" })
 }
 
 func expect(t *testing.T, got, want string) {

@@ -14,6 +14,7 @@ import (
 	"github.com/weftrun/weft/cmd/weft/wire"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/hosttest"
+	"github.com/weftrun/weft/host/hosttest/suite"
 )
 
 // cutStore is a store that is gone after some commits: before it would write one, or
@@ -148,7 +149,7 @@ func openCut(t *testing.T, data string, wrap func(host.Store) host.Store) *wire.
 
 func closeCut(t *testing.T, h *wire.Host) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), suite.Hang)
 	defer cancel()
 	if err := h.Close(ctx); err != nil && !errors.Is(err, errCut) {
 		t.Errorf("close: %v", err)

@@ -58,18 +58,27 @@ func flowCases(t *testing.T) map[string][]flowCase {
 	return out
 }
 
-// flowkit is the plugin of functions, built once.
+// flowkit is the plugin of functions. It is built once.
 var flowkit struct {
-	once sync.Once
+	mu   sync.Mutex // guards wasm
 	wasm []byte
+}
+
+func builtFlowkit(t *testing.T) []byte {
+	t.Helper()
+	flowkit.mu.Lock()
+	defer flowkit.mu.Unlock()
+	if flowkit.wasm == nil {
+		flowkit.wasm = hosttest.BuildPlugin(t, "flowkit")
+	}
+	return flowkit.wasm
 }
 
 // flowHost is a host with the functions of testdata/plugins/flowkit, as plugin kit.
 func flowHost(t *testing.T, cfg hosttest.Config) *hosttest.Host {
 	t.Helper()
-	flowkit.once.Do(func() { flowkit.wasm = hosttest.BuildPlugin(t, "flowkit") })
 	h := hosttest.New(t, cfg)
-	if _, _, err := h.Plugins.Put(t.Context(), host.DefaultTenant, "kit", flowkit.wasm); err != nil {
+	if _, _, err := h.Plugins.Put(t.Context(), host.DefaultTenant, "kit", builtFlowkit(t)); err != nil {
 		t.Fatal(err)
 	}
 	return h

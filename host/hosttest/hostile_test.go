@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/hosttest"
@@ -24,11 +23,13 @@ func hostile(t *testing.T, name string) []byte {
 
 // A step that misbehaves fails its own run, by name, and touches no other.
 func TestHostileStepsFailAlone(t *testing.T) {
-	limits := host.DefaultLimits()
-	limits.WallTime = 300 * time.Millisecond
-	limits.HostCalls = 1000
-	limits.LogLines = 100
-	h := hosttest.New(t, hosttest.Config{Limits: host.NewLimitTable(limits)})
+	// Only the plugin slow has a time that it exceeds, on any machine.
+	limits, err := host.ParseLimits([]byte(`{"defaults": {"wall_time": "24h", "region_time": "10m", "host_calls": 1000, "log_lines": 100},
+		"plugins": {"slow": {"wall_time": "1ms"}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := hosttest.New(t, hosttest.Config{Limits: limits})
 	h.Load(t, "tinygo", "counter")
 	runs := 0
 	for _, c := range []struct{ name, code, text string }{
@@ -49,9 +50,14 @@ func TestHostileStepsFailAlone(t *testing.T) {
 		{"region_loop", "limit_exceeded", "limit region_fuel"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if status, out := h.Do(t, http.MethodPut, "/plugins/hostile", hostile(t, c.name)); status != http.StatusCreated {
+			plugin := "hostile"
+			if c.code == "deadline_exceeded" {
+				plugin = "slow"
+			}
+			if status, out := h.Do(t, http.MethodPut, "/plugins/"+plugin, hostile(t, c.name)); status != http.StatusCreated {
 				t.Fatalf("upload: %d %s", status, out)
 			}
+			defer h.Do(t, http.MethodDelete, "/plugins/"+plugin, nil) // two plugins cannot hold one workflow
 			r := h.RunNoWait(t, "hostile", `{}`)
 			runs++
 			expect(t, h.Result(t, "counter", in("beside", nil)), jsonInt(runs))

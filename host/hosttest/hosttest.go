@@ -5,18 +5,17 @@
 package hosttest
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net"
-	"os"
-	"path/filepath"
-	"runtime"
 	"testing"
 	"time"
 
 	"github.com/weftrun/weft/cmd/weft/wire"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/client"
+	"github.com/weftrun/weft/host/hosttest/suite"
 	"github.com/weftrun/weft/host/httpapi"
 	"github.com/weftrun/weft/host/metrics"
 	"github.com/weftrun/weft/host/resource"
@@ -39,8 +38,9 @@ type Config struct {
 	// IdleAfter: see scheduler.Config.
 	IdleAfter time.Duration
 	Tokens    int
-	Timeout   time.Duration
-	// Limits: see wire.Config.
+	// Timeout: see wire.Config. Default: suite.RunTimeout.
+	Timeout time.Duration
+	// Limits: see wire.Config. Default: suite.Limits.
 	Limits *host.LimitTable
 	// Resources: see wire.Config.
 	Resources *resource.Table
@@ -72,6 +72,10 @@ func New(tb testing.TB, cfg Config) *Host {
 	if cfg.Data == "" {
 		cfg.Data = wire.InMemory
 	}
+	if cfg.Limits == nil {
+		cfg.Limits = host.NewLimitTable(suite.Limits())
+	}
+	cfg.Timeout = cmp.Or(cfg.Timeout, suite.RunTimeout)
 	log := slog.New(slog.DiscardHandler)
 	if cfg.Log {
 		log = slog.New(slog.NewTextHandler(tb.Output(), nil))
@@ -104,7 +108,7 @@ func New(tb testing.TB, cfg Config) *Host {
 // Stop closes the host; the test's end does it too. It may be called twice.
 func (h *Host) Stop(tb testing.TB) {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), suite.Hang)
 	defer cancel()
 	if err := h.server.Shutdown(ctx); err != nil {
 		tb.Errorf("stop the server: %v", err)
@@ -116,23 +120,14 @@ func (h *Host) Stop(tb testing.TB) {
 
 // Root is the project's top folder.
 func Root() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Dir(filepath.Dir(filepath.Dir(file)))
+	return suite.Root()
 }
 
 // Plugin reads a built example, such as "counter-tinygo". `make plugins`
 // builds them.
 func Plugin(tb testing.TB, build string) []byte {
 	tb.Helper()
-	dir := os.Getenv("WEFT_PLUGINS")
-	if dir == "" {
-		dir = filepath.Join(Root(), "build", "plugins")
-	}
-	wasm, err := os.ReadFile(filepath.Join(dir, build+".wasm"))
-	if err != nil {
-		tb.Fatalf("%v; build the plugins first: make plugins", err)
-	}
-	return wasm
+	return suite.Plugin(tb, build)
 }
 
 // Load uploads built examples under their names: "counter-tinygo" as counter.

@@ -119,7 +119,7 @@ func nowhere(t *testing.T, data string) {
 
 // A conversation of three turns, over a restart; the secret is nowhere.
 func TestConversation(t *testing.T) {
-	for _, lang := range []string{"tinygo", "go", "rust"} {
+	for _, lang := range languages("tinygo", "go", "rust") {
 		t.Run(lang, func(t *testing.T) {
 			workflow := inLanguage("conversation", lang)
 			m := newLLM(t)

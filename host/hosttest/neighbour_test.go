@@ -10,6 +10,7 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/hosttest"
+	"github.com/weftrun/weft/host/hosttest/suite"
 )
 
 const (
@@ -122,6 +123,7 @@ func runOf(t *testing.T, h *hosttest.Host, tenant string) host.Run {
 // and a well-behaved plugin of another tenant gets its half of the only core
 // meanwhile. Units are counted, no time is measured.
 func TestHostileTenantGetsItsShareOnly(t *testing.T) {
+	suite.NotShort(t, "plays the hostile modules")
 	limits, err := host.ParseLimits([]byte(`{"tenants": {"hostile": {"fuel": 20000000, "host_calls": 1000, "log_lines": 100, "memory_bytes": "8MiB"}}}`))
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"github.com/weftrun/weft/cmd/weft/wire"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/hosttest"
+	"github.com/weftrun/weft/host/hosttest/suite"
 	"github.com/weftrun/weft/host/store/sqlite/faultdisk"
 )
 
@@ -150,7 +151,7 @@ func (p *powerLoss) live(clients []*powerClient) {
 	wg.Wait()
 	select {
 	case <-p.h.Dead():
-	case <-time.After(patience):
+	case <-time.After(suite.Hang):
 		p.t.Fatal("the disk failed, and the host does not know")
 	}
 	if !p.disk.Heal() {

@@ -12,12 +12,15 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/weftrun/weft/host/hosttest/suite"
 )
 
 // Binary is the path of the weft binary: $WEFT_BIN, or one that is built once
 // for the test process.
 func Binary(tb testing.TB) string {
 	tb.Helper()
+	suite.NotShort(tb, "starts servers in processes of their own")
 	if bin := os.Getenv("WEFT_BIN"); bin != "" {
 		return bin
 	}
@@ -44,11 +47,12 @@ var buildBinary = sync.OnceValues(func() (string, error) {
 // build tags of the plugin's own.
 func BuildPlugin(tb testing.TB, name string, tags ...string) []byte {
 	tb.Helper()
+	suite.NotShort(tb, "builds plugins")
 	out := filepath.Join(tb.TempDir(), name+".wasm")
 	cmd := exec.Command("go", "build", "-buildmode=c-shared", "-ldflags=-s -w", "-tags", strings.Join(tags, ","), "-o", out, ".")
 	cmd.Dir = filepath.Join(Root(), "testdata", "plugins", name)
 	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOWORK=off", "GOFLAGS=", "CGO_ENABLED=0")
-	if msg, err := cmd.CombinedOutput(); err != nil {
+	if msg, err := suite.Build(cmd, out, cmd.Dir, suite.GuestSDK()); err != nil {
 		tb.Fatalf("build plugin %s: %v\n%s", name, err, msg)
 	}
 	wasm, err := os.ReadFile(out)
@@ -70,7 +74,8 @@ type Process struct {
 var serving = regexp.MustCompile(`serves on (http://\S+),`)
 
 // Serve starts the binary on a data directory and a free port, and returns when
-// it serves.
+// it serves. Its runs have no time to exceed, unless args say otherwise: see
+// [suite.Environ].
 func Serve(tb testing.TB, data string, args ...string) *Process {
 	tb.Helper()
 	return ServeBy(tb, nil, data, args...)
@@ -95,7 +100,7 @@ func TryServeBy(tb testing.TB, by []string, data string, args ...string) (p *Pro
 	line := append(slices.Clone(by), Binary(tb), "serve", "--addr", "127.0.0.1:0", "--data", data)
 	line = append(line, args...)
 	p.cmd = exec.Command(line[0], line[1:]...)
-	p.cmd.Stderr = p.log
+	p.cmd.Stderr, p.cmd.Env = p.log, append(os.Environ(), suite.Environ(tb)...)
 	stdout, err := p.cmd.StdoutPipe()
 	if err != nil {
 		tb.Fatal(err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host/hosttest"
+	"github.com/weftrun/weft/host/hosttest/suite"
 )
 
 // puppetBlock is what begins the block of the puppet's data section that holds
@@ -20,41 +21,38 @@ const (
 	puppetRoom  = 16 << 10
 )
 
-var puppetBuilt = sync.OnceValues(func() ([]byte, error) {
-	dir, err := os.MkdirTemp("", "weft-puppet-")
-	if err != nil {
-		return nil, err
+// puppetFile is the puppet as TinyGo builds it, once for all tests.
+var (
+	puppetMu   sync.Mutex // guards puppetFile
+	puppetFile []byte
+)
+
+func builtPuppet(tb testing.TB) []byte {
+	tb.Helper()
+	puppetMu.Lock()
+	defer puppetMu.Unlock()
+	if puppetFile != nil {
+		return puppetFile
 	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	out := filepath.Join(dir, "puppet.wasm")
-	cmd := exec.Command(tinygo(), "build", "-target=wasip1", "-buildmode=c-shared", "-scheduler=none", "-gc=leaking", "-no-debug", "-o", out, ".")
+	out := filepath.Join(tb.TempDir(), "puppet.wasm")
+	cmd := exec.Command(suite.Tool(tb, "tinygo"), "build", "-target=wasip1", "-buildmode=c-shared", "-scheduler=none", "-gc=leaking", "-no-debug", "-o", out, ".")
 	cmd.Dir = filepath.Join(hosttest.Root(), "testdata", "plugins", "puppet")
 	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-buildvcs=false")
-	if text, err := cmd.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("build the puppet (make toolchain installs TinyGo): %w\n%s", err, text)
+	if text, err := suite.Build(cmd, out, cmd.Dir, suite.GuestSDK()); err != nil {
+		tb.Fatalf("build the puppet: %v\n%s", err, text)
 	}
-	return os.ReadFile(out)
-})
-
-// tinygo is the compiler on PATH, or where make toolchain puts it.
-func tinygo() string {
-	if path, err := exec.LookPath("tinygo"); err == nil {
-		return path
+	wasm, err := os.ReadFile(out)
+	if err != nil {
+		tb.Fatal(err)
 	}
-	prefix := os.Getenv("WEFT_TOOLCHAIN")
-	if cache, err := os.UserCacheDir(); prefix == "" && err == nil {
-		prefix = filepath.Join(cache, "weft-toolchain")
-	}
-	return filepath.Join(prefix, "bin", "tinygo")
+	puppetFile = wasm
+	return wasm
 }
 
 // puppet is the guest that does what it is told, with a manifest.
 func puppet(tb testing.TB, manifest string) []byte {
 	tb.Helper()
-	wasm, err := puppetBuilt()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	wasm := builtPuppet(tb)
 	raw, err := abi.FromJSON([]byte(manifest))
 	if err != nil {
 		tb.Fatal(err)

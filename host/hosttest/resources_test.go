@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host/hosttest"
+	"github.com/weftrun/weft/host/hosttest/suite"
 )
 
 // service is the outside: what it does depends on the path.
@@ -80,7 +81,7 @@ func next[T any](t *testing.T, ch <-chan T) (v T) {
 	t.Helper()
 	select {
 	case v = <-ch:
-	case <-time.After(30 * time.Second):
+	case <-time.After(suite.Hang):
 		t.Fatal("the service hears nothing")
 	}
 	return v
@@ -106,7 +107,7 @@ func (s *service) resources(t *testing.T, more string) (arg string) {
 func TestFetch(t *testing.T) {
 	s := newService(t)
 	arg := s.resources(t, "")
-	for _, lang := range []string{"tinygo", "go", "rust"} {
+	for _, lang := range languages("tinygo", "go", "rust") {
 		t.Run(lang, func(t *testing.T) {
 			p := hosttest.Serve(t, t.TempDir(), arg)
 			name := putFetch(t, p, lang)

@@ -19,7 +19,7 @@ func TestReview(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, lang := range []string{"tinygo", "go"} {
+	for _, lang := range languages("tinygo", "go") {
 		t.Run(lang, func(t *testing.T) {
 			var ahead atomic.Int64 // of the clock on the wall
 			h := hosttest.New(t, hosttest.Config{

@@ -12,22 +12,19 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/hosttest"
+	"github.com/weftrun/weft/host/hosttest/suite"
 )
 
 // cargo runs the guests' cargo in a folder: the toolchain's, else the user's.
 func cargo(t *testing.T, dir string, args ...string) {
 	t.Helper()
-	name := "wasm32-cargo"
-	if _, err := exec.LookPath(name); err != nil {
-		name = "cargo"
-	}
-	cmd := exec.Command(name, args...)
+	cmd := exec.Command(suite.Tool(t, "wasm32-cargo"), args...)
 	cmd.Dir = dir
 	// One target folder for all, so that a second test process finds the first's
 	// work; make's own settings are none of cargo's.
 	cmd.Env = append(os.Environ(), "CARGO_TARGET_DIR="+targets(), "MAKEFLAGS=", "MFLAGS=")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%s in %s: %v\n%s\nmake toolchain installs Rust for guests", strings.Join(cmd.Args, " "), dir, err, out)
+		t.Fatalf("%s in %s: %v\n%s", strings.Join(cmd.Args, " "), dir, err, out)
 	}
 }
 

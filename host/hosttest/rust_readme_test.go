@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/weftrun/weft/host/hosttest"
+	"github.com/weftrun/weft/host/hosttest/suite"
 )
 
 // The plugin that the Rust SDK's README makes from nothing: its blocks are the
@@ -145,10 +146,7 @@ func write(t *testing.T, path, text string) {
 // machine is the name by which Rust knows this machine.
 func machine(t *testing.T) string {
 	t.Helper()
-	rustc := "wasm32-rustc"
-	if _, err := exec.LookPath(rustc); err != nil {
-		rustc = "rustc"
-	}
+	rustc := suite.Tool(t, "wasm32-rustc")
 	out, err := exec.Command(rustc, "-vV").Output()
 	if err != nil {
 		t.Fatalf("%s: %v", rustc, err)

@@ -28,7 +28,7 @@ type move struct {
 func TestLanguagesAgree(t *testing.T) {
 	moves := slicesOf(countMoves, quizMoves, wordMoves, refusedMoves)
 	first := make([]string, len(moves)) // what the first build gave
-	for _, lang := range []string{"tinygo", "go", "rust"} {
+	for _, lang := range languages("tinygo", "go", "rust") {
 		t.Run(lang, func(t *testing.T) {
 			p := hosttest.Serve(t, t.TempDir())
 			for _, name := range []string{"counter", "quiz", "wordcount"} {

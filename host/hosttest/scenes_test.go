@@ -16,6 +16,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host/hosttest"
+	"github.com/weftrun/weft/host/hosttest/suite"
 )
 
 // act is a run of the scenes plugin, and what must come of it: testdata/scenes.json has
@@ -115,11 +116,11 @@ func TestScenes(t *testing.T) {
 func tinyScenes(t *testing.T) []byte {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "scenes.wasm")
-	cmd := exec.Command("tinygo", "build", "-target=wasip1", "-buildmode=c-shared", "-scheduler=none", "-gc=leaking", "-no-debug",
+	cmd := exec.Command(suite.Tool(t, "tinygo"), "build", "-target=wasip1", "-buildmode=c-shared", "-scheduler=none", "-gc=leaking", "-no-debug",
 		"-tags=named", "-o", out, ".")
 	cmd.Dir = filepath.Join(hosttest.Root(), "testdata", "plugins", "scenes")
 	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=")
-	if msg, err := cmd.CombinedOutput(); err != nil {
+	if msg, err := suite.Build(cmd, out, cmd.Dir, suite.GuestSDK()); err != nil {
 		t.Fatalf("build scenes with TinyGo: %v\n%s", err, msg)
 	}
 	wasm, err := os.ReadFile(out)

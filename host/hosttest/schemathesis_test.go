@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host/hosttest"
+	"github.com/weftrun/weft/host/hosttest/suite"
 )
 
 // Ids that there are, by the first segment of the paths that they go into.
@@ -47,7 +48,7 @@ func TestSchemathesis(t *testing.T) {
 	if examples == "" {
 		examples = "8"
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), suite.Hang)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(filepath.Dir(python), "schemathesis"), "run", knownDescription(t, h),
 		"--url", h.URL, "--phases", "examples,coverage,fuzzing", "--mode", "all", "--max-examples", examples,

@@ -17,7 +17,7 @@ func TestShoppingList(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, lang := range []string{"tinygo", "go"} {
+	for _, lang := range languages("tinygo", "go") {
 		t.Run(lang, func(t *testing.T) {
 			h := hosttest.New(t, hosttest.Config{})
 			h.Load(t, lang, "shopping-list")

@@ -15,6 +15,7 @@ import (
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/hosttest"
+	"github.com/weftrun/weft/host/hosttest/suite"
 	"github.com/weftrun/weft/host/store/memory"
 )
 
@@ -52,10 +53,6 @@ type answered struct {
 	response []byte
 }
 
-// patience is long enough for a machine that has much else to do: a test that waits
-// for it fails anyway.
-const patience = 2 * time.Minute
-
 func newStage(tb testing.TB, limits host.Limits) *stage {
 	s := &stage{
 		tb: tb, now: time.Unix(0, 0), limit: host.NewLimitTable(limits),
@@ -89,7 +86,7 @@ func (s *stage) close() {
 	s.closed = true
 	s.changed.Broadcast()
 	s.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), suite.Hang)
 	defer cancel()
 	if err := s.host.Close(ctx); err != nil && !errors.Is(err, host.ErrFenced) {
 		s.tb.Errorf("close the host: %v", err)
@@ -132,13 +129,13 @@ func (s *stage) clock() time.Time {
 // until waits for a condition, which is looked at with mu held.
 func (s *stage) until(what string, holds func() bool) {
 	s.tb.Helper()
-	late := time.AfterFunc(patience, func() {
+	late := time.AfterFunc(suite.Hang, func() {
 		s.mu.Lock()
 		s.changed.Broadcast()
 		s.mu.Unlock()
 	})
 	defer late.Stop()
-	end := time.Now().Add(patience)
+	end := time.Now().Add(suite.Hang)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for !holds() {

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weftrun/weft/host/hosttest"
+	"github.com/weftrun/weft/host/hosttest/suite"
 )
 
 // collected is a collector of OpenTelemetry that keeps all spans.
@@ -60,7 +61,7 @@ func (c *collected) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // wait waits for a span that is wanted.
 func (c *collected) wait(t *testing.T, what string, wanted func(*otlp.Span) bool) *otlp.Span {
 	t.Helper()
-	limit := time.After(30 * time.Second)
+	limit := time.After(suite.Hang)
 	for {
 		c.mu.Lock()
 		for _, s := range c.spans {

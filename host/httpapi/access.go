@@ -81,7 +81,7 @@ var acts = map[string]string{
 	"DELETE /plugins/:name":         "plugin.delete",
 	"PUT /workflows/:name":          "workflow.put",
 	"DELETE /workflows/:name":       "workflow.delete",
-	"POST /workflows/:name/migrate": "workflow.migrate",
+	"POST /workflows/:name/migrate": actMigrate,
 	"PUT /resources/:name":          "resource.put",
 	"DELETE /resources/:name":       "resource.delete",
 }
@@ -248,9 +248,12 @@ func bearer(r *http.Request) string {
 	return strings.TrimSpace(key)
 }
 
+// actMigrate is the one act that has a dry run, which changes nothing.
+const actMigrate = "workflow.migrate"
+
 // note tells the audit log of an act of a handler; a dry run is none.
 func (s *Server) note(c echo.Context, by *host.Grant, act string, outcome error) {
-	if dry, _ := flagOf(c.QueryParams(), "dry_run"); dry {
+	if dry, _ := flagOf(c.QueryParams(), "dry_run", true); dry && act == actMigrate {
 		return
 	}
 	s.cfg.Access.Note(c.Request().Context(), by, act, param(c, "name"), outcome)

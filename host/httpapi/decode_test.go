@@ -12,6 +12,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/hosttest/suite"
 )
 
 // fuzzInfo is the workflow that fuzzed starts are for.
@@ -185,6 +186,7 @@ func TestLookup(t *testing.T) {
 // TestBigStartCostsFewCopies asserts that a body of many megabytes is not
 // taken apart into Go values.
 func TestBigStartCostsFewCopies(t *testing.T) {
+	suite.NotShort(t, "moves 12 MiB many times")
 	const size = 12 << 20
 	plain := []byte(`{"handler_id":"h","start_event":{"type":"Hello","value":{"text":"` + strings.Repeat("word ", size/5) + `","n":1}}}`)
 	for name, most := range map[string]uint64{"plain": 4, "quoted": 7} {
@@ -230,7 +232,7 @@ func TestAllocations(t *testing.T) {
 	w := eventWriter{o: streamOptions{sse: true, qualified: true}}
 	buf := make([]byte, 0, 4096)
 	// One is the qualified name.
-	if n := testing.AllocsPerRun(100, func() { buf, _ = w.append(buf[:0], &e) }); n > 1 {
+	if n := testing.AllocsPerRun(100, func() { buf, _ = w.append(buf[:0], &e, nil) }); n > 1 {
 		t.Errorf("an event costs %v allocations", n)
 	}
 	run := host.Run{HandlerID: "h", RunID: "r", Workflow: "w", SessionID: "s", Status: host.StatusCompleted, Result: &e, Started: 1, Updated: 2, Completed: 3}
@@ -253,7 +255,7 @@ func BenchmarkStreamEvent(b *testing.B) {
 	var buf []byte
 	b.ReportAllocs()
 	for b.Loop() {
-		buf, _ = w.append(buf[:0], &e)
+		buf, _ = w.append(buf[:0], &e, nil)
 	}
 	b.SetBytes(int64(len(buf)))
 }

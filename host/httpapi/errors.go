@@ -48,7 +48,11 @@ func invalid(format string, args ...any) *host.Error {
 // fail answers an error. It is echo's error handler.
 func (s *Server) fail(err error, c echo.Context) {
 	if c.Response().Committed {
-		s.log(c, slog.LevelError, "answer cut short", "error", err)
+		level := slog.LevelError
+		if errors.Is(err, errCut) {
+			level = slog.LevelDebug
+		}
+		s.log(c, level, "answer cut short", "error", err)
 		// Nothing but a broken connection tells the client that this is not all.
 		panic(http.ErrAbortHandler)
 	}

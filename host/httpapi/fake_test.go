@@ -533,3 +533,21 @@ func (s *fakeStream) Close()      {}
 
 func (f *fakeHost) Healthy() error { return f.unhealthy }
 func (f *fakeHost) Ready() error   { return errors.Join(f.unhealthy, f.unready) }
+
+// fakeFamily is a stream without children.
+type fakeFamily struct{ host.Stream }
+
+// FamilyEvents implements host.Runs.
+func (f *fakeHost) FamilyEvents(ctx context.Context, tenant, id string, from host.FamilyStart) (host.FamilyStream, error) {
+	s, err := f.Events(ctx, tenant, id, from.After)
+	return fakeFamily{s}, err
+}
+
+func (s fakeFamily) Next(ctx context.Context, wait time.Duration) ([]host.FamilyEvent, error) {
+	events, err := s.Stream.Next(ctx, wait)
+	out := make([]host.FamilyEvent, len(events))
+	for i, e := range events {
+		out[i] = host.FamilyEvent{StreamEvent: e, HandlerID: s.Stream.(*fakeStream).id, Position: fmt.Sprint(e.Seq)}
+	}
+	return out, err
+}

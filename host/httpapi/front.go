@@ -21,6 +21,7 @@ type Front struct {
 	banner string
 	http   *http.Server
 	grace  time.Duration
+	most   int // connections
 
 	mu  sync.Mutex // guards what follows; nothing waits under it
 	now *behind    // nil: nobody answers
@@ -34,10 +35,10 @@ type behind struct {
 }
 
 // NewFront makes a front without a server; it does not listen yet. Of the
-// configuration it takes the log, the version and the grace.
+// configuration it takes the log, the version, the grace and MaxConnections.
 func NewFront(cfg Config) *Front {
 	cfg = cfg.withDefaults()
-	f := &Front{banner: cfg.banner(), grace: cfg.Grace, why: errShutdown}
+	f := &Front{banner: cfg.banner(), grace: cfg.Grace, most: cfg.MaxConnections, why: errShutdown}
 	f.http = newHTTP(f, cfg.Log)
 	return f
 }
@@ -145,7 +146,7 @@ func setRetryAfter(h http.Header, e *host.Error) {
 }
 
 // Serve answers requests from the listener as [Server.Serve] does.
-func (f *Front) Serve(l net.Listener) error { return serveHTTP(f.http, l) }
+func (f *Front) Serve(l net.Listener) error { return serveHTTP(f.http, bound(l, f.http, f.most)) }
 
 // Shutdown stops listening and takes the server away; see [Server.Shutdown].
 func (f *Front) Shutdown(ctx context.Context) error {

@@ -162,7 +162,7 @@ func FuzzQueries(f *testing.F) {
 		} else if q.Limit < 1 || q.Limit > maxPage || q.Before < 0 {
 			t.Errorf("sessions: %+v", q)
 		}
-		if _, err := flagOf(v, "dry_run"); err != nil {
+		if _, err := flagOf(v, "dry_run", true); err != nil {
 			checkRefused(t, err)
 		}
 		if seq, ok := parseSequence(v.Get("after_sequence")); ok && seq < host.StreamFromRun {

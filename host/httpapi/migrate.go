@@ -45,7 +45,8 @@ func (s *Server) retryHandler(c echo.Context) error {
 	return s.answerJSON(c, http.StatusOK, func(dst []byte) ([]byte, error) { return appendFork(dst, &retried) })
 }
 
-// migrateWorkflow moves runs to the newest version, or says which would depart.
+// migrateWorkflow says which runs the newest version fits, and with dry_run=false
+// moves these to it.
 func (s *Server) migrateWorkflow(c echo.Context) error {
 	req, q, err := s.parseMigrate(c)
 	if err != nil {
@@ -65,7 +66,7 @@ func (s *Server) parseMigrate(c echo.Context) (host.MigrateRequest, host.RunQuer
 	q := migrateQuery(tenantOf(c), req.Workflow)
 	v := c.QueryParams()
 	var err error
-	if req.DryRun, err = flagOf(v, "dry_run"); err != nil {
+	if req.DryRun, err = flagOf(v, "dry_run", true); err != nil {
 		return req, q, err
 	}
 	if text := v.Get("limit"); text != "" {
@@ -98,11 +99,12 @@ func migrateQuery(tenant, workflow string) host.RunQuery {
 	return host.RunQuery{Tenant: tenant, Workflows: []string{workflow}, Statuses: []string{string(host.StatusRunning)}}
 }
 
-// flagOf reads a boolean of the query that must not be taken for another.
-func flagOf(v url.Values, name string) (bool, error) {
+// flagOf reads a boolean of the query that must not be taken for another; absent is
+// what an empty or missing one means.
+func flagOf(v url.Values, name string, absent bool) (bool, error) {
 	text := v.Get(name)
 	if text == "" {
-		return false, nil
+		return absent, nil
 	}
 	set, err := strconv.ParseBool(text)
 	if err != nil {

@@ -62,7 +62,7 @@ func TestRetry(t *testing.T) {
 func TestMigrate(t *testing.T) {
 	f := newFake(t)
 	h := newServer(t, f).Handler()
-	w := call(t, h, "POST", "/workflows/plain/migrate?dry_run=true", ``)
+	w := call(t, h, "POST", "/workflows/plain/migrate", ``)
 	var got struct {
 		Next string `json:"next_cursor"`
 	}
@@ -74,7 +74,7 @@ func TestMigrate(t *testing.T) {
 	if w.Body.String() != want || got.Next == "" {
 		t.Errorf("answer %s, want %s", w.Body, want)
 	}
-	w = call(t, h, "POST", "/workflows/plain/migrate?limit=7&cursor="+got.Next, `{"handler_id":"h"}`)
+	w = call(t, h, "POST", "/workflows/plain/migrate?dry_run=false&limit=7&cursor="+got.Next, `{"handler_id":"h"}`)
 	last := f.lastMigrate[len(f.lastMigrate)-1]
 	if w.Code != http.StatusOK || last.DryRun || last.Limit != 7 || last.HandlerID != "h" || last.AfterStarted != 5 || last.AfterHandler != "next" {
 		t.Errorf("%d %s: %+v", w.Code, w.Body, last)

@@ -93,14 +93,15 @@ var workflowOperations = map[string]operation{
 	},
 	"POST /workflows/:name/migrate": {
 		group: "Workflows", id: "migrateWorkflow", summary: "Move runs to the newest version",
-		text:  "A run moves if the newest version does again all that is recorded of it. A dry run only says which would.",
-		query: []parameter{{name: "dry_run", schema: aFlagOff, text: "Move none."}, limitQuery(maxMigrated, defaultMigrated), cursorQuery},
+		text:  "A run can move if the newest version repeats everything that is recorded of the run. No run moves without dry_run=false.",
+		query: []parameter{{name: "dry_run", schema: aFlagOn, text: "Only say which runs would move. Give false to move them."}, limitQuery(maxMigrated, defaultMigrated), cursorQuery},
 		body:  both(closed(object("", may("handler_id", orNot(aText), "This one alone.")))), fails: []int{409, 422, 429},
 		answers: []answer{ok("Migration", "What came of it.")},
 	},
 	"POST /workflows/:name/run": {
 		group: "Workflows", id: "run", summary: "Start a run and wait for its end",
-		text:    "With the id of a handler whose run has ended, a new run of it begins on its state; while it is active that is a 409.",
+		text: "With the id of a handler whose run has ended, a new run of it begins on its state; while it is active that is a 409. " +
+			"A start whose run would have to wait too long for a core is a 503 with the code overloaded, and Retry-After says when there will be room; a repeat with the same Idempotency-Key is answered.",
 		headers: []parameter{onceHeader}, body: both(ref("Start")), fails: []int{409, 410, 422, 429},
 		answers: []answer{
 			ok("Record", "The run is completed."), {status: 202, text: "The run goes on.", body: both(ref("Record"))}, ended("Record"),
@@ -108,7 +109,7 @@ var workflowOperations = map[string]operation{
 	},
 	"POST /workflows/:name/run-nowait": {
 		group: "Workflows", id: "runNoWait", summary: "Start a run",
-		text:    "As run, but answered when the start is on disk.",
+		text:    "As run, but answered when the start is on disk. A run may wait for a core as long as its workflow's timeout, if its author has set one.",
 		headers: []parameter{onceHeader}, body: both(ref("Start")), fails: []int{409, 410, 422, 429},
 		answers: []answer{ok("Record", "The run has begun.")},
 	},
@@ -178,9 +179,12 @@ var runOperations = map[string]operation{
 			"As server-sent events each has an id and an envelope as data, and a comment breaks a silence; as NDJSON each line is an envelope.",
 		query: []parameter{
 			{name: "sse", schema: schema{"type": "boolean", "default": true}, text: "Server-sent events; else NDJSON."},
-			{name: "after_sequence", schema: schema{"type": "string", "default": "now", "pattern": `^(?i:now)$|^\s*[+-]?[0-9]+\s*$`},
+			{name: "after_sequence", schema: schema{"type": "string", "default": "now", "pattern": `^(?i:now)$|^\s*[+-]?[0-9]+\s*$|^[0-9]+(/[^/=]+=-?[0-9]+)+$`},
 				text: "The id of the last event that is known, -1 for the latest run's beginning, or now."},
 			{name: "include_internal", schema: aFlagOff, text: "Also events of the runtime."},
+			{name: "include_children", schema: aFlagOff,
+				text: "Also the events of children, each marked with its handler and the handler of its parent. " +
+					"Behind a lost connection the position of the last event, as after_sequence, goes on exactly."},
 			{name: "include_qualified_name", schema: schema{"type": "boolean", "default": true}, text: "Else it is null."},
 		},
 		headers: []parameter{{name: "Last-Event-ID", schema: aText, text: "For server-sent events, instead of after_sequence."}},

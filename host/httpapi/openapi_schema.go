@@ -77,6 +77,9 @@ const cursorText = "Where the next page begins; null at the end."
 // aFlagOff is a flag of a query that is false unless it is given.
 var aFlagOff = schema{"type": "boolean", "default": false}
 
+// aFlagOn is one that is true unless it is given.
+var aFlagOn = schema{"type": "boolean", "default": true}
+
 // open is an object that may have members that nobody knows, as older servers get
 // them from newer clients; closed is one of which such members are refused.
 func open(s schema) schema { return allowing(s, true) }
@@ -181,7 +184,11 @@ var schemas = map[string]schema{
 		may("waiter_id", aText, ""), must("since", aMoment, "")),
 	"Envelope": object("An event as clients read it.",
 		must("value", anyObject, "Its fields."), must("qualified_name", aTextOrNull, "Its type with the name space."),
-		must("type", aText, ""), must("types", orNull(listOf(aText)), "Declared ancestors, the nearest first; null for none.")),
+		must("type", aText, ""), must("types", orNull(listOf(aText)), "Declared ancestors, the nearest first; null for none."),
+		may("handler_id", aText, "With include_children: whose event it is."), may("run_id", aText, ""),
+		may("parent_handler_id", aTextOrNull, "The handler whose run has begun this one as its child; null of the run itself."),
+		may("sequence", countFrom(0), "The event's number among those of its handler."),
+		may("position", aText, "Where a stream with children goes on just behind the event, as after_sequence.")),
 	"Problem": object("One fault.", must("code", aText, ""), must("message", aText, ""), may("step", aText, ""), may("event", aText, "")),
 	"Health":  object("The server takes requests.", must("status", schema{"const": "healthy"}, "")),
 	"Unhealthy": object("The server does not take requests.", must("status", schema{"const": "unhealthy"}, ""),

@@ -32,7 +32,7 @@ func (s *Server) putPlugin(c echo.Context) error {
 	if kind := mediaType(c.Request().Header.Get("Content-Type")); !slices.Contains(wasmTypes, kind) {
 		return host.Errorf(host.CodeUnsupportedMediaType, "A plugin is uploaded as application/wasm, not as '%s'", clip(kind))
 	}
-	check, err := flagOf(c.QueryParams(), "check")
+	check, err := flagOf(c.QueryParams(), "check", false)
 	if err != nil {
 		return err
 	}

@@ -51,6 +51,10 @@ type Config struct {
 	// tenants and keys answer 404.
 	Access host.Access
 
+	// Admission says whether there is room for a start before its body is read.
+	// Default: Runs says so when the start is made.
+	Admission host.Admission
+
 	// Resources manages what tenants have defined. nil: those routes answer 404.
 	Resources host.ResourceAdmin
 
@@ -111,6 +115,9 @@ type Config struct {
 	MaxRequests     int
 	MaxStreams      int
 	MaxRequestBytes int64
+	// MaxConnections bounds the connections that are open at a time. Default: any
+	// number.
+	MaxConnections int
 	// Secret keeps cursors from telling what the server counts by. One that is the same
 	// after a restart keeps them valid over it. Default: a random one.
 	Secret []byte
@@ -165,6 +172,7 @@ type Server struct {
 	http    *http.Server
 	// What is under way; see shed.
 	requests, streams, bodies *load
+	refusals                  *refusals
 	// patterns are those of all routes.
 	patterns map[string]bool
 	// pages gives the description of the API, made once.
@@ -181,6 +189,7 @@ func New(cfg Config) *Server {
 	s.wrong = newWrongKeys(s.cfg.WrongKeys, time.Now)
 	s.guard, s.cursors = newGuard(s.cfg), cursorCipher(s.cfg.Secret)
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
+	s.refusals = newRefusals(s.ctx)
 	s.requests = newLoad("max-requests", int64(s.cfg.MaxRequests))
 	s.streams = newLoad("max-streams", int64(s.cfg.MaxStreams))
 	s.bodies = newLoad("max-request-bytes", s.cfg.MaxRequestBytes)
@@ -197,9 +206,11 @@ func (s *Server) Handler() http.Handler { return s.echo }
 // Serve answers requests from the listener, which it closes at the end. It
 // returns nil after Shutdown, else the listener's error. It may be called for
 // several listeners.
-func (s *Server) Serve(l net.Listener) error { return serveHTTP(s.http, l) }
+func (s *Server) Serve(l net.Listener) error {
+	return serveHTTP(s.http, bound(l, s.http, s.cfg.MaxConnections))
+}
 
-// Shutdown stops listening, ends streams after a whole event and requests that
+// Shutdown stops listening, cuts streams after a whole event and ends requests that
 // wait for a run (those with 503), and returns when all requests of Serve have
 // ended. A client that sends or reads too slowly, or opened a connection and
 // asked nothing yet, holds it up for Config.Grace at most: then the connections

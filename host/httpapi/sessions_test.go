@@ -12,6 +12,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/hosttest/suite"
 	"github.com/weftrun/weft/host/httpapi"
 )
 
@@ -171,6 +172,7 @@ func TestState(t *testing.T) {
 
 // A state may be larger than any message: it is answered whole.
 func TestStateLargerThanAMessage(t *testing.T) {
+	suite.NotShort(t, "moves 48 MiB many times")
 	part := strings.Repeat("a", abi.DefaultLimits.MaxText-1)
 	f := newFake(t)
 	f.sessions.state = abi.Raw{0x83} // a list of three

@@ -50,13 +50,12 @@ func parseSnapshot(v value) (*host.RunSnapshot, error) {
 	if !v.object() {
 		return nil, invalid("'%s' must be a snapshot of a run, an object", v.path)
 	}
+	if notOurs := formatOf(v); notOurs != nil {
+		return nil, notOurs
+	}
 	m, err := v.only("format", "version", "workflow_name", "handler_id", "run_id", "status", "modules", "session", "held")
 	if err != nil {
 		return nil, err
-	}
-	format, err := m["format"].optionalText()
-	if err != nil || format != snapshotFormat {
-		return nil, invalid("'%s' is no snapshot of a run: its format is not \"%s\"", v.path, snapshotFormat)
 	}
 	decoded, err := m["version"].decode()
 	version, ok := decoded.(int64)
@@ -82,4 +81,24 @@ func parseSnapshot(v value) (*host.RunSnapshot, error) {
 		}
 	}
 	return out, nil
+}
+
+// formatOf refuses what is not a snapshot that a weft server wrote, whatever fields it
+// has: the context of a client in another language, for example.
+func formatOf(v value) error {
+	m := v.members()
+	for name, member, ok := m.next(); ok; name, member, ok = m.next() {
+		if string(name) != "format" {
+			continue
+		}
+		if format, err := member.optionalText(); err == nil && format == snapshotFormat {
+			return nil
+		}
+		break
+	}
+	if m.err != nil {
+		return m.err
+	}
+	return invalid("'%s' is not a snapshot of weft: its format is not \"%s\". GET /handlers/ID/snapshot gives one; "+
+		"a context that a Python workflow has serialized cannot be restored here", v.path, snapshotFormat)
 }

@@ -13,13 +13,13 @@ import (
 
 // run starts a run and answers its record when it has ended.
 func (s *Server) run(c echo.Context) error {
-	req, err := s.readStart(c)
+	req, err := s.readStart(c, true)
 	if err != nil {
 		return err
 	}
+	defer admitted(&req)
 	ctx, cancel := s.untilShutdown(c.Request().Context())
 	defer cancel()
-	req.Wait = true
 	run, err := s.cfg.Runs.Start(ctx, req)
 	if err != nil {
 		return orNotFound(err, textWorkflowNotFound)
@@ -29,10 +29,11 @@ func (s *Server) run(c echo.Context) error {
 
 // runNoWait starts a run and answers its record when the start is durable.
 func (s *Server) runNoWait(c echo.Context) error {
-	req, err := s.readStart(c)
+	req, err := s.readStart(c, false)
 	if err != nil {
 		return err
 	}
+	defer admitted(&req)
 	run, err := s.cfg.Runs.Start(c.Request().Context(), req)
 	if err != nil {
 		return orNotFound(err, textWorkflowNotFound)
@@ -40,20 +41,37 @@ func (s *Server) runNoWait(c echo.Context) error {
 	return s.sendRecord(c, http.StatusOK, &run)
 }
 
-// readStart reads the request of a start. The workflow is looked up first: an
-// unknown one is a 404 whatever the body says.
-func (s *Server) readStart(c echo.Context) (host.StartRequest, error) {
+// readStart reads the request of a start, if there is room for one; the caller calls
+// its Admitted. The workflow is looked up first: an unknown one is a 404 whatever the
+// body says.
+func (s *Server) readStart(c echo.Context, wait bool) (req host.StartRequest, err error) {
 	info, err := s.cfg.Plugins.Workflow(c.Request().Context(), tenantOf(c), param(c, "name"))
 	if err != nil {
-		return host.StartRequest{}, orNotFound(err, textWorkflowNotFound)
+		return req, orNotFound(err, textWorkflowNotFound)
 	}
+	release, err := s.askStart(c, info.Name, wait)
+	if err != nil {
+		return req, orNotFound(err, textWorkflowNotFound)
+	}
+	defer func() {
+		if err != nil && release != nil {
+			release()
+		}
+	}()
 	body, once, err := s.readOnce(c)
 	if err != nil {
-		return host.StartRequest{}, err
+		return req, err
 	}
-	req, err := parseStart(body, &info)
-	req.Tenant, req.Once = tenantOf(c), once
+	req, err = parseStart(body, &info)
+	req.Tenant, req.Once, req.Wait, req.Admitted = tenantOf(c), once, wait, release
 	return req, err
+}
+
+// admitted ends what a start was admitted for, if nothing else has.
+func admitted(req *host.StartRequest) {
+	if req.Admitted != nil {
+		req.Admitted()
+	}
 }
 
 // parseStart reads the body of a start. The event's fields are checked against
@@ -103,6 +121,10 @@ func startEvent(v value, info *host.WorkflowInfo) (abi.Event, error) {
 	typ := e.typeName(info.Name)
 	if typ == "" || typ == info.StartType {
 		return abi.Event{Type: typ, Body: e.body}, nil
+	}
+	if typ == abi.TypeStart && info.Flow != nil {
+		// Clients know the base type alone: the flow's own is internal to the server.
+		return abi.Event{Body: e.body}, nil
 	}
 	names := make([]string, len(info.Events))
 	for i, known := range info.Events {

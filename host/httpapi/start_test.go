@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -192,7 +193,8 @@ func TestStartRefuses(t *testing.T) {
 		{"handler_id is false", `{"handler_id":false}`, "'handler_id' must be a text", host.CodeInvalidArgument},
 		{"session is a list", `{"session":[]}`, "'session' must be a text", host.CodeInvalidArgument},
 		{"on_busy", `{"on_busy":"wait"}`, "'on_busy' must be", host.CodeInvalidArgument},
-		{"context", `{"context":{"version":1}}`, "'context' is no snapshot of a run", host.CodeInvalidArgument},
+		{"a Python client's context", `{"context":{"state":{"state_data":{"_data":{}},"state_type":"DictState","state_module":"workflows.context.state_store"},"broker_log":[],"is_running":false}}`, "'context' is not a snapshot of weft", host.CodeInvalidArgument},
+		{"context", `{"context":{"version":1}}`, "'context' is not a snapshot of weft", host.CodeInvalidArgument},
 	}
 	f := newFake(t)
 	h := newServer(t, f).Handler()
@@ -413,5 +415,32 @@ func TestRefusedBodyIsTakenIn(t *testing.T) {
 				t.Errorf("status = %d, want 413", resp.StatusCode)
 			}
 		})
+	}
+}
+
+// TestFlowTakesTheBaseStartEvent: clients that know no type of the flow's start with the
+// base type; a workflow with a type of its own still asks for that type.
+func TestFlowTakesTheBaseStartEvent(t *testing.T) {
+	f := newFake(t)
+	plain := f.workflows["plain"]
+	flow := *plain
+	flow.info.Name, flow.info.StartType, flow.info.Flow = "flow", "FlowStartEvent", abi.EmptyMap
+	i := slices.IndexFunc(plain.info.Events, func(e host.EventInfo) bool { return e.Type == plain.info.StartType })
+	flow.info.Events = append(slices.Clone(plain.info.Events), host.EventInfo{Type: "FlowStartEvent", Kind: abi.KindStart, Schema: plain.info.Events[i].Schema})
+	own := flow
+	own.info.Name, own.info.Flow = "own", nil
+	f.workflows["flow"], f.workflows["own"] = &flow, &own
+	h := newServer(t, f).Handler()
+	for _, body := range []string{
+		`{"start_event":{"type":"StartEvent","value":{"input":"add milk"}}}`,
+		`{"start_event":{"qualified_name":"workflows.events.StartEvent","value":{"_data":{"input":"add milk"}}}}`,
+	} {
+		if w := call(t, h, "POST", "/workflows/flow/run-nowait", body); w.Code != http.StatusOK {
+			t.Errorf("%s: %d %s", body, w.Code, w.Body)
+		}
+		if got := f.lastStart.Event; got.Type != "" || !bytes.Contains(got.Body, []byte("add milk")) {
+			t.Errorf("%s: event %+v", body, got)
+		}
+		wantError(t, call(t, h, "POST", "/workflows/own/run-nowait", body), http.StatusBadRequest, host.CodeInvalidArgument)
 	}
 }

@@ -25,6 +25,8 @@ type streamOptions struct {
 	sse       bool  // else NDJSON
 	internal  bool
 	qualified bool
+	children  bool // the events of children too, from here on
+	from      host.FamilyStart
 }
 
 // parseStream reads them. lastEventID is the header that clients of
@@ -35,6 +37,11 @@ func parseStream(q url.Values, lastEventID string) (streamOptions, error) {
 		sse:       isTrue(q, "sse", true),
 		internal:  isTrue(q, "include_internal", false),
 		qualified: isTrue(q, "include_qualified_name", true),
+		children:  isTrue(q, "include_children", false),
+	}
+	if o.children {
+		err := o.parsePosition(q, lastEventID)
+		return o, err
 	}
 	if q.Has("after_sequence") {
 		text := q.Get("after_sequence")
@@ -52,6 +59,22 @@ func parseStream(q url.Values, lastEventID string) (streamOptions, error) {
 		}
 	}
 	return o, nil
+}
+
+// parsePosition reads where a stream with children begins: a number, as of any stream, or
+// the position of an event.
+func (o *streamOptions) parsePosition(q url.Values, lastEventID string) error {
+	o.from.After = host.StreamFromNow
+	if text := q.Get("after_sequence"); q.Has("after_sequence") && !strings.EqualFold(text, "now") {
+		var ok bool
+		if o.from, ok = host.ParsePosition(strings.TrimSpace(text)); !ok {
+			return invalid("Invalid after_sequence: '%s'. It is a number, now, or the position of an event", clip(text))
+		}
+	}
+	if from, ok := host.ParsePosition(lastEventID); ok && o.sse {
+		o.from = from
+	}
+	return nil
 }
 
 // parseSequence reads a sequence number. All negative ones mean the latest
@@ -73,12 +96,16 @@ type openStream struct {
 	cancel context.CancelFunc
 	leave  func()
 	events host.Stream
-	w      *eventWriter // nil: there is nothing to come
+	family host.FamilyStream // instead of events: with those of children
+	w      *eventWriter      // nil: there is nothing to come
 }
 
 func (o *openStream) close() {
 	if o.events != nil {
 		o.events.Close()
+	}
+	if o.family != nil {
+		o.family.Close()
 	}
 	o.cancel()
 	o.leave()
@@ -112,13 +139,20 @@ func (s *Server) openStream(c echo.Context) (*openStream, error) {
 	}
 	st := &openStream{leave: leave}
 	st.ctx, st.cancel = s.untilShutdown(r.Context())
-	events, err := s.cfg.Runs.Events(st.ctx, tenantOf(c), param(c, "id"), o.after)
+	ended := false
+	if o.children {
+		if st.family, err = s.cfg.Runs.FamilyEvents(st.ctx, tenantOf(c), param(c, "id"), o.from); err == nil {
+			ended = st.family.Ended()
+		}
+	} else if st.events, err = s.cfg.Runs.Events(st.ctx, tenantOf(c), param(c, "id"), o.after); err == nil {
+		ended = st.events.Ended()
+	}
 	if err != nil {
+		st.events, st.family = nil, nil
 		return st, orNotFound(err, textHandlerNotFound)
 	}
-	st.events = events
 	h := c.Response().Header()
-	if events.Ended() {
+	if ended {
 		h.Set("Content-Type", echo.MIMEApplicationJSON)
 		c.Response().WriteHeader(http.StatusNoContent)
 		return st, nil
@@ -139,19 +173,24 @@ func (s *Server) openStream(c echo.Context) (*openStream, error) {
 	return st, nil
 }
 
-// pump writes events until the stream ends. A client that has gone is no
+// errCut ends a stream while its run goes on: the connection is cut, so that the client
+// sees that more is to come, and reconnects.
+var errCut = errors.New("the stream is cut: its run goes on")
+
+// pump writes events until the stream ends. A client that has gone is not an
 // error, and neither is a handler that was purged meanwhile.
+//
+// # Errors
+//
+// [errCut]: the server shuts down or was taken away, or the client's key was.
 func (s *Server) pump(st *openStream) error {
 	for w := st.w; ; {
-		batch, err := st.events.Next(st.ctx, w.patience(s.cfg.Heartbeat))
-		if len(batch) > 0 {
-			if err := w.write(batch); err != nil {
-				return err
-			}
-		}
+		err := st.relay(w.patience(s.cfg.Heartbeat))
 		switch {
-		case w.gone || errors.Is(err, io.EOF) || st.ctx.Err() != nil:
+		case w.gone || errors.Is(err, io.EOF):
 			return nil
+		case st.ctx.Err() != nil || host.CodeOf(err) == host.CodeUnavailable:
+			return errCut
 		case host.CodeOf(err) == host.CodeNotFound:
 			return nil
 		case err != nil:
@@ -162,6 +201,22 @@ func (s *Server) pump(st *openStream) error {
 			return nil
 		}
 	}
+}
+
+// relay writes the events that come within a time.
+func (o *openStream) relay(wait time.Duration) error {
+	if o.family != nil {
+		batch, err := o.family.Next(o.ctx, wait)
+		if wrong := o.w.write(len(batch), func(i int) (*host.StreamEvent, *host.FamilyEvent) { return &batch[i].StreamEvent, &batch[i] }); wrong != nil {
+			return wrong
+		}
+		return err
+	}
+	batch, err := o.events.Next(o.ctx, wait)
+	if wrong := o.w.write(len(batch), func(i int) (*host.StreamEvent, *host.FamilyEvent) { return &batch[i], nil }); wrong != nil {
+		return wrong
+	}
+	return err
 }
 
 // eventWriter writes one stream. It keeps one buffer for all batches.
@@ -191,16 +246,17 @@ func (w *eventWriter) beat(every time.Duration) {
 	w.send()
 }
 
-// write writes a batch and flushes once. The error is about an event that
-// cannot be shown.
-func (w *eventWriter) write(batch []host.StreamEvent) error {
+// write writes a batch of n events and flushes once; at gives each. The error is about
+// an event that cannot be shown.
+func (w *eventWriter) write(n int, at func(i int) (*host.StreamEvent, *host.FamilyEvent)) error {
 	w.buf = w.buf[:0]
-	for i := range batch {
-		if batch[i].Internal && !w.o.internal {
+	for i := range n {
+		e, of := at(i)
+		if e.Internal && !w.o.internal {
 			continue
 		}
 		var err error
-		if w.buf, err = w.append(w.buf, &batch[i]); err != nil {
+		if w.buf, err = w.append(w.buf, e, of); err != nil {
 			return err
 		}
 		if len(w.buf) >= flushSize {
@@ -218,17 +274,44 @@ func (w *eventWriter) write(batch []host.StreamEvent) error {
 	return nil
 }
 
-// append appends one event in the stream's framing.
-func (w *eventWriter) append(dst []byte, e *host.StreamEvent) ([]byte, error) {
-	if !w.o.sse {
-		dst, err := appendEnvelope(dst, e, w.o.qualified)
-		return append(dst, '\n'), err
+// append appends one event in the stream's framing. Events of children have no id:
+// clients take ids for numbers of the run's own events.
+func (w *eventWriter) append(dst []byte, e *host.StreamEvent, of *host.FamilyEvent) ([]byte, error) {
+	if w.o.sse {
+		if of == nil || of.ParentID == "" {
+			dst = append(dst, "id: "...)
+			dst = strconv.AppendUint(dst, e.Seq, 10)
+			dst = append(dst, '\n')
+		}
+		dst = append(dst, "data: "...)
 	}
-	dst = append(dst, "id: "...)
-	dst = strconv.AppendUint(dst, e.Seq, 10)
-	dst = append(dst, "\ndata: "...)
 	dst, err := appendEnvelope(dst, e, w.o.qualified)
-	return append(dst, '\n', '\n'), err
+	if of != nil && err == nil {
+		dst = appendFamily(dst[:len(dst)-1], of)
+	}
+	if w.o.sse {
+		dst = append(dst, '\n')
+	}
+	return append(dst, '\n'), err
+}
+
+// appendFamily appends what marks an event of a stream with children, and the end of its
+// envelope.
+func appendFamily(dst []byte, e *host.FamilyEvent) []byte {
+	f := &fields{b: append(dst, ',')}
+	f.b = append(f.b, `"handler_id":`...)
+	f.b = appendString(f.b, e.HandlerID)
+	f.text("run_id", e.RunID)
+	f.name("parent_handler_id")
+	if e.ParentID == "" {
+		f.b = append(f.b, "null"...)
+	} else {
+		f.b = appendString(f.b, e.ParentID)
+	}
+	f.name("sequence")
+	f.b = strconv.AppendUint(f.b, e.Seq, 10)
+	f.text("position", e.Position)
+	return append(f.b, '}')
 }
 
 // send writes and flushes what the buffer holds, and empties it.

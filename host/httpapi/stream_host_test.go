@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/hosttest"
 	"github.com/weftrun/weft/host/httpapi"
 )
@@ -221,5 +222,101 @@ func TestStreamOfAPurgedHandler(t *testing.T) {
 	}
 	if got := streamOf(t, s, "/events/h?after_sequence=-1", ""); got != "404" {
 		t.Errorf("stream = %s", got)
+	}
+}
+
+// TestStreamOfAnOlderRun: by its run id a run has its own events alone.
+func TestStreamOfAnOlderRun(t *testing.T) {
+	s := realServer(t, 0, "stream")
+	var runs []string
+	for range 2 {
+		w := call(t, s.Config.Handler, "POST", "/workflows/stream/run", `{"handler_id":"h","start_event":{"n":2}}`)
+		var rec struct {
+			RunID string `json:"run_id"`
+		}
+		if err := json.Unmarshal(w.Body.Bytes(), &rec); err != nil || w.Code != 200 {
+			t.Fatal(w.Body)
+		}
+		runs = append(runs, rec.RunID)
+	}
+	for _, tt := range []struct{ target, want string }{
+		{"/events/" + runs[0] + "?after_sequence=-1", "1:ProgressEvent 2:ProgressEvent 4:StopEvent"},
+		{"/events/" + runs[0] + "?after_sequence=1", "2:ProgressEvent 4:StopEvent"},
+		{"/events/" + runs[0] + "?after_sequence=4", "204"},
+		{"/events/" + runs[0], "204"},
+		{"/events/" + runs[1] + "?after_sequence=0", "6:ProgressEvent 7:ProgressEvent 9:StopEvent"},
+		{"/events/" + runs[0] + "?after_sequence=-1&include_children=true", "1:ProgressEvent 2:ProgressEvent 4:StopEvent"},
+	} {
+		if got := streamOf(t, s, tt.target, ""); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.target, got, tt.want)
+		}
+	}
+}
+
+// TestStreamWithChildren: the events of children come before what the run makes of them,
+// marked with their handler and parent; any position goes on from its event.
+func TestStreamWithChildren(t *testing.T) {
+	s := realServer(t, 0, "parent", "accumulator")
+	if w := call(t, s.Config.Handler, "POST", "/workflows/parent/run", `{"handler_id":"h","start_event":{"items":["a","b","c","d"]}}`); w.Code != 200 {
+		t.Fatal(w.Body)
+	}
+	type event struct {
+		Type      string
+		HandlerID string  `json:"handler_id"`
+		RunID     string  `json:"run_id"`
+		Parent    *string `json:"parent_handler_id"`
+		Sequence  int
+		Position  string
+	}
+	read := func(query string) (out []event) {
+		t.Helper()
+		w := call(t, s.Config.Handler, "GET", "/events/h?include_children=true&sse=false&"+query, "")
+		for _, e := range readNDJSON(w.Body.Bytes()) {
+			var known event
+			if err := json.Unmarshal(e.data, &known); err != nil || w.Code != 200 {
+				t.Fatalf("%s: %d %s: %v", query, w.Code, e.data, err)
+			}
+			out = append(out, known)
+		}
+		return out
+	}
+	all := read("after_sequence=-1")
+	ends := map[string]bool{}
+	for i, e := range all {
+		switch {
+		case e.HandlerID == "" || e.RunID == "" || e.Position == "" || e.Type == "":
+			t.Errorf("event %d: %+v", i, e)
+		case e.HandlerID == "h" && (e.Parent != nil || e.Type == "StopEvent" && i != len(all)-1):
+			t.Errorf("event %d of the run: %+v", i, e)
+		case e.HandlerID != "h" && (e.Parent == nil || *e.Parent != "h"):
+			t.Errorf("event %d of a child: %+v", i, e)
+		case e.Type == "StopEvent":
+			ends[e.HandlerID] = true
+		}
+	}
+	if len(ends) != 3 {
+		t.Errorf("%d runs ended: %+v", len(ends), all)
+	}
+	for i, e := range all[:len(all)-1] {
+		if rest := read("after_sequence=" + e.Position); len(rest) != len(all)-i-1 {
+			t.Errorf("from %s: %d events, want %d", e.Position, len(rest), len(all)-i-1)
+		}
+	}
+	if w := call(t, s.Config.Handler, "GET", "/events/h?include_children=true&after_sequence=-1", ""); strings.Count(w.Body.String(), "\nid: ")+1 == strings.Count(w.Body.String(), "data: ") {
+		t.Errorf("events of children have ids: %s", w.Body)
+	}
+	wantError(t, call(t, s.Config.Handler, "GET", "/events/h?include_children=true&after_sequence=1/x", ""), http.StatusBadRequest, host.CodeInvalidArgument)
+}
+
+// TestIDsThatPathsLose: clients and proxies shorten paths with these names.
+func TestIDsThatPathsLose(t *testing.T) {
+	s := realServer(t, 0, "stream")
+	for _, id := range []string{".", ".."} {
+		for _, body := range []string{`{"handler_id":"` + id + `","start_event":{"n":1}}`, `{"session":"` + id + `","start_event":{"n":1}}`} {
+			wantError(t, call(t, s.Config.Handler, "POST", "/workflows/stream/run-nowait", body), http.StatusBadRequest, host.CodeInvalidArgument)
+		}
+	}
+	if w := call(t, s.Config.Handler, "POST", "/workflows/stream/run-nowait", `{"handler_id":"...","session":".a","start_event":{"n":1}}`); w.Code != http.StatusOK {
+		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }

@@ -83,8 +83,15 @@ func (e *evaluation) attempt(s *schema, v any, out *seen) bool {
 	if !e.silently(s, v, tried) {
 		return false
 	}
-	out.merge(tried)
+	e.merge(out, tried)
 	return true
+}
+
+// merge has a schema know what another has evaluated.
+func (e *evaluation) merge(out, other *seen) {
+	if out != nil && e.charge(lookUnits*uint64(1+len(other.properties)+len(other.contained))) {
+		out.merge(other)
+	}
 }
 
 func (e *evaluation) anyOf(alternatives []*schema, v any, out *seen) bool {
@@ -161,8 +168,12 @@ func (s *schema) accepts() types {
 // unevaluated looks at what nothing else has looked at.
 func (e *evaluation) unevaluated(s *schema, v any, out *seen) bool {
 	ok := true
-	if o, is := asObject(v); is && s.unevaluatedProperties != nil && !out.allProperties {
-		for i := range o {
+	if s.unevaluatedProperties != nil && !out.allProperties {
+		o, _ := v.(object)
+		if bytes, is := v.(blob); is {
+			o, _ = e.inJSON(bytes)
+		}
+		for i := 0; i < len(o) && e.charge(lookUnits); i++ {
 			if !out.properties[o[i].key] {
 				ok = e.surplus(s.unevaluatedProperties, &o[i]) && ok
 			}
@@ -170,7 +181,7 @@ func (e *evaluation) unevaluated(s *schema, v any, out *seen) bool {
 		out.allProperties = true
 	}
 	if list, is := v.([]any); is && s.unevaluatedItems != nil {
-		for i := out.items; i < len(list) && !e.over(); i++ {
+		for i := out.items; i < len(list) && !e.over() && e.charge(lookUnits); i++ {
 			if !out.contained[i] {
 				ok = e.within(i, s.unevaluatedItems, list[i]) && ok
 			}

@@ -1,22 +1,41 @@
 package module
 
 import (
+	"crypto/sha256"
+	"errors"
 	"fmt"
+	"math"
 	"math/big"
+	"math/bits"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/weftrun/weft/host/pattern"
+	"github.com/weftrun/weft/host/work"
 )
 
 const (
 	maxEvents = 10 // problems that an answer lists
-	// budget bounds what evaluating one body may cost, in looks of a schema at
-	// a value; it is about a second.
-	budget = 20_000_000
 	// maxNesting bounds schemas that apply others to the same value, and so
 	// those that refer to themselves.
 	maxNesting = 500
-	// bytesPerLook is how much text is looked at for the cost of one look.
-	bytesPerLook = 64
+)
+
+// The prices of checking a body, in units of package work.
+const (
+	decodeUnits = 60    // an item of the body; its bytes are decodeBytes for 8
+	decodeBytes = 2     //
+	lookUnits   = 120   // a schema looks at a value, or for a name
+	textBytes   = 48    // to count the characters of 8 bytes
+	keyBytes    = 2     // to look for a name of 8 bytes
+	nameUnits   = 8     // to compare with one of a list of names
+	jsonBytes   = 64    // to encode 8 bytes for JSON
+	hashUnits   = 60    // a part of a value that is compared as a whole
+	hashBytes   = 8     // likewise, 8 bytes
+	digestUnits = 2     // to hash a byte of an item that must be distinct
+	boundUnits  = 300   // a whole number against a bound
+	floatUnits  = 1_500 // another against a bound, and digitUnits for each binary digit
+	digitUnits  = 8
 )
 
 // evaluation looks at one value with a schema. Loud, it notes what is wrong;
@@ -24,8 +43,9 @@ const (
 type evaluation struct {
 	path     path
 	problems []string
-	more     bool   // there are more problems than are listed
-	left     int    // of the budget
+	more     bool // there are more problems than are listed
+	meter    *work.Meter
+	err      error  // of the meter, if it is not that its limit was reached
 	nesting  int    // schemas being applied
 	quiet    int    // > 0: only the verdict matters
 	stop     string // why the evaluation cannot go on
@@ -47,17 +67,26 @@ func (e *evaluation) wrong(format string, args ...any) bool {
 // over tells whether there is no use in going on.
 func (e *evaluation) over() bool { return e.stop != "" || e.more }
 
-// charge takes the cost of a look from the budget.
-func (e *evaluation) charge(cost int) bool {
-	if e.left -= cost; e.left < 0 && e.stop == "" {
+// charge tells the meter of work that is to be done; false: it is not to be done.
+func (e *evaluation) charge(units uint64) bool { return e.went(e.meter.Spend(units)) }
+
+// went notes the error of the meter; true: there is none.
+func (e *evaluation) went(err error) bool {
+	if err != nil && e.stop == "" {
 		e.stop = "is too costly to check with its schema"
+		if over := (*work.Exceeded)(nil); !errors.As(err, &over) {
+			e.err = err
+		}
 	}
 	return e.stop == ""
 }
 
+// quietly reports whether nobody reads what is wrong.
+func (e *evaluation) quietly() bool { return e.quiet > 0 || e.stop != "" }
+
 // apply tells whether a value satisfies a schema.
 func (e *evaluation) apply(s *schema, v any, out *seen) bool {
-	if e.over() || !e.charge(1) {
+	if e.over() || !e.charge(lookUnits) {
 		return false
 	}
 	if s.always != nil {
@@ -72,11 +101,11 @@ func (e *evaluation) apply(s *schema, v any, out *seen) bool {
 	}
 	e.nesting++
 	defer func() { e.nesting-- }()
-	if s.konst != nil && !equal(*s.konst, v) {
-		return e.wrong("must be %s", show(*s.konst))
+	if s.konst != nil && !s.konst.has(e, v) {
+		return !e.quietly() && e.wrong("must be %s", show(s.konst.all[0]))
 	}
-	if s.enum != nil && !e.among(s.enum, v) {
-		return e.wrong("must be one of %s", showAll(s.enum))
+	if s.enum != nil && !s.enum.has(e, v) {
+		return !e.quietly() && e.wrong("must be one of %s", showAll(s.enum.all))
 	}
 	if s.unevaluatedProperties == nil && s.unevaluatedItems == nil {
 		ok := e.typed(s, v, out)
@@ -86,7 +115,7 @@ func (e *evaluation) apply(s *schema, v any, out *seen) bool {
 	ok := e.typed(s, v, own)
 	ok = e.combined(s, v, own) && ok
 	ok = e.unevaluated(s, v, own) && ok
-	out.merge(own)
+	e.merge(out, own)
 	return ok && !e.over()
 }
 
@@ -109,18 +138,6 @@ func (e *evaluation) silently(s *schema, v any, out *seen) bool {
 	return ok
 }
 
-func (e *evaluation) among(values []any, v any) bool {
-	for _, value := range values {
-		if !e.charge(1) {
-			return true // stopped, not refused
-		}
-		if equal(value, v) {
-			return true
-		}
-	}
-	return false
-}
-
 func (e *evaluation) typed(s *schema, v any, out *seen) bool {
 	switch v := v.(type) {
 	case text:
@@ -133,13 +150,20 @@ func (e *evaluation) typed(s *schema, v any, out *seen) bool {
 		if !s.looksInside() {
 			return true
 		}
-		e.charge(len(v) / bytesPerLook)
-		o, _ := asObject(v)
-		return e.object(s, o, out)
+		o, ok := e.inJSON(v)
+		return ok && e.object(s, o, out)
 	case int64, uint64, float64:
 		return e.number(s, v)
 	}
 	return true
+}
+
+// inJSON gives the object that a byte string is in JSON.
+func (e *evaluation) inJSON(v blob) (object, bool) {
+	if !e.charge(lookUnits + work.Bytes(len(v), jsonBytes)) {
+		return nil, false
+	}
+	return asObject(v)
 }
 
 // looksInside tells whether a schema says anything about an object's members.
@@ -151,7 +175,9 @@ func (s *schema) looksInside() bool {
 func (e *evaluation) text(s *schema, v text) bool {
 	ok := true
 	if s.minLength != nil || s.maxLength != nil {
-		e.charge(len(v) / bytesPerLook)
+		if !e.charge(work.Bytes(len(v), textBytes)) {
+			return false
+		}
 		n := utf8.RuneCount(v)
 		if s.minLength != nil && n < *s.minLength {
 			ok = e.wrong("must have at least %d characters, has %d", *s.minLength, n)
@@ -160,25 +186,25 @@ func (e *evaluation) text(s *schema, v text) bool {
 			ok = e.wrong("must have at most %d characters, has %d", *s.maxLength, n)
 		}
 	}
-	if s.pattern != nil && !e.matches(s.pattern, v) {
-		ok = e.wrong("must match the pattern %s", clip(s.pattern.String()))
+	if s.pattern != nil && !e.matches(s.pattern, string(v)) {
+		ok = !e.quietly() && e.wrong("must match the pattern %s", clip(s.pattern.String()))
 	}
 	return ok
 }
 
-// matches charges before it matches, as that cannot be interrupted.
-func (e *evaluation) matches(p *pattern, v text) bool {
-	if !e.charge(1 + len(v)*p.cost/bytesPerLook) {
-		return true // stopped, not refused
-	}
-	return p.Match(v)
+// matches tells whether a text has a match of the pattern.
+func (e *evaluation) matches(p *pattern.Pattern, v string) bool {
+	ok, err := p.Match(e.meter, v)
+	return e.went(err) && ok
 }
 
 func (e *evaluation) number(s *schema, v any) bool {
 	if s.minimum == nil && s.maximum == nil && s.above == nil && s.below == nil && s.multipleOf == nil {
 		return true
 	}
-	e.charge(10)
+	if !e.charge(numberUnits(s, v)) {
+		return false
+	}
 	n := rational(v)
 	ok := true
 	if s.minimum != nil && n.Cmp(s.minimum) < 0 {
@@ -197,6 +223,26 @@ func (e *evaluation) number(s *schema, v any) bool {
 		ok = e.wrong("must be a multiple of %s, got %s", showRat(s.multipleOf), show(v))
 	}
 	return ok
+}
+
+// numberUnits is what the bounds of a number cost: a float of a large exponent is a
+// fraction of many digits.
+func numberUnits(s *schema, v any) uint64 {
+	units, digits := uint64(boundUnits), 64
+	if f, ok := v.(float64); ok {
+		units = floatUnits
+		_, exponent := math.Frexp(f)
+		digits += max(exponent, -exponent)
+	}
+	for _, r := range []*big.Rat{s.minimum, s.maximum, s.above, s.below} {
+		if r != nil {
+			units += boundUnits + uint64(digits+r.Num().BitLen()+r.Denom().BitLen())
+		}
+	}
+	if r := s.multipleOf; r != nil {
+		units += boundUnits + uint64(digits+r.Num().BitLen()+r.Denom().BitLen())*digitUnits
+	}
+	return units
 }
 
 // rational reads a float as the shortest decimal that stands for it, as people
@@ -229,22 +275,34 @@ func (e *evaluation) object(s *schema, v object, out *seen) bool {
 		}
 	}
 	for _, d := range s.dependentRequired {
-		if _, there := v.get(d.name); there {
+		if e.has(v, d.name) {
 			ok = e.require(d.then, v) && ok
 		}
 	}
 	for _, d := range s.dependentSchemas {
-		if _, there := v.get(d.name); there {
+		if e.has(v, d.name) {
 			ok = e.apply(d.then, v, out) && ok
 		}
 	}
 	return ok
 }
 
+// has tells whether an object has a member of a name.
+func (e *evaluation) has(v object, name string) bool {
+	if !e.charge(lookUnits + work.Bytes(len(name), keyBytes*bits.Len(uint(len(v))))) {
+		return false
+	}
+	_, there := v.get(name)
+	return there
+}
+
 func (e *evaluation) require(names []string, v object) bool {
 	ok := true
 	for _, name := range names {
-		if _, there := v.get(name); !there && e.charge(1) {
+		if !e.has(v, name) {
+			if e.stop != "" {
+				return false
+			}
 			e.path = append(e.path, name)
 			ok = e.wrong("is required")
 			e.path = e.path[:len(e.path)-1]
@@ -256,21 +314,24 @@ func (e *evaluation) require(names []string, v object) bool {
 // member looks at one member of an object.
 func (e *evaluation) member(s *schema, m *member, out *seen) bool {
 	ok, evaluated := true, false
+	if !e.charge(work.Bytes(len(m.key), keyBytes)) {
+		return false
+	}
 	if property, there := s.properties[m.key]; there {
 		ok, evaluated = e.within(m.key, property, m.value), true
 	}
 	for _, p := range s.patterns {
-		if e.matches(p.pattern, text(m.key)) {
+		if e.matches(p.pattern, m.key) {
 			ok, evaluated = e.within(m.key, p.schema, m.value) && ok, true
 		}
 	}
 	if !evaluated && s.additional != nil {
 		ok, evaluated = e.surplus(s.additional, m), true
 	}
-	if evaluated {
+	if evaluated && out != nil && e.charge(lookUnits) {
 		out.property(m.key)
 	}
-	if s.propertyNames != nil && !e.silently(s.propertyNames, text(m.key), nil) && e.stop == "" {
+	if s.propertyNames != nil && e.charge(work.Bytes(len(m.key), keyBytes)) && !e.silently(s.propertyNames, text(m.key), nil) && e.stop == "" {
 		ok = e.wrong("has a field with a name that is not allowed: %s", show(text(m.key)))
 	}
 	return ok
@@ -324,19 +385,35 @@ func (e *evaluation) array(s *schema, v []any, out *seen) bool {
 
 // distinct finds equal items.
 func (e *evaluation) distinct(v []any) bool {
-	where := make(map[string]int, len(v))
+	where := make(map[itemKey]int, len(v))
 	var key []byte
 	for i, item := range v {
-		key = appendKey(key[:0], item)
-		if !e.charge(1 + len(key)/bytesPerLook) {
+		var ok bool
+		if key, ok = e.appendKey(key[:0], item, math.MaxInt); !ok || !e.charge(lookUnits+digestUnits*uint64(len(key))) {
 			return false
 		}
-		if first, twice := where[string(key)]; twice {
+		short := keyOf(key)
+		if first, twice := where[short]; twice {
 			return e.wrong("must have distinct items: %d and %d are equal", first, i)
 		}
-		where[string(key)] = i
+		where[short] = i
 	}
 	return true
+}
+
+// itemKey stands for an item among those that must be distinct: nobody finds two values
+// of one hash.
+type itemKey [16]byte
+
+func keyOf(key []byte) itemKey {
+	var short itemKey
+	if len(key) < len(short) {
+		short[copy(short[:], key)] = 0xff // the last byte that is not 0
+		return short
+	}
+	sum := sha256.Sum256(key)
+	copy(short[:], sum[:])
+	return short
 }
 
 func (e *evaluation) containing(s *schema, v []any, out *seen) bool {

@@ -2,6 +2,7 @@ package module
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/work"
 )
 
 // maxExtends bounds the chain of types from which a schema is inherited.
@@ -70,8 +72,13 @@ func inherited(m *abi.Manifest, own map[string]*schema, typ string) *schema {
 // prepare checks the body of an event and takes out the fields that count as
 // absent: those that are null, are declared and not required, and may not be
 // null. It returns the body itself when there are none.
-func (s *schema) prepare(body abi.Raw, root string) (abi.Raw, *host.Error) {
-	v, err := view(body)
+//
+// The error is a [*host.Error], or that of the meter if its limit was not reached.
+func (s *schema) prepare(m *work.Meter, body abi.Raw, root string) (abi.Raw, error) {
+	v, err := view(m, body)
+	if err := costly(err, root); err != nil {
+		return nil, err
+	}
 	if err != nil {
 		return nil, host.Errorf(host.CodeInvalidArgument, "%s: %w", root, err)
 	}
@@ -80,33 +87,60 @@ func (s *schema) prepare(body abi.Raw, root string) (abi.Raw, *host.Error) {
 		return nil, host.Errorf(host.CodeInvalidArgument, "%s: must be an object, got %s", root, describe(v))
 	}
 	given := fields
-	if slices.ContainsFunc(fields, s.absent) {
-		given = slices.DeleteFunc(slices.Clone(fields), s.absent)
+	absent := func(field member) bool { return s.absent(m, field) }
+	if slices.ContainsFunc(fields, absent) {
+		given = slices.DeleteFunc(slices.Clone(fields), absent)
 	}
-	if problems := evaluate(s, given, root); len(problems) > 0 {
+	if err := costly(m.Err(), root); err != nil {
+		return nil, err
+	}
+	problems, err := evaluate(m, s, given, root)
+	if err != nil {
+		return nil, err
+	}
+	if len(problems) > 0 {
 		return nil, host.Errorf(host.CodeInvalidArgument, "%s", strings.Join(problems, "; "))
 	}
 	if len(given) == len(fields) {
 		return body, nil
 	}
 	out := appendMapHead(make(abi.Raw, 0, len(body)), len(given))
-	for _, m := range given {
-		out = append(out, body[m.start:m.end]...)
+	for _, field := range given {
+		out = append(out, body[field.start:field.end]...)
 	}
 	return out, nil
 }
 
-// absent tells whether a field counts as absent.
-func (s *schema) absent(m member) bool {
-	if m.value != nil {
+// costly is the error of a body whose check took too much, or the meter's other error.
+func costly(err error, root string) error {
+	over := (*work.Exceeded)(nil)
+	switch {
+	case err == nil, errors.Is(err, errNoValue):
+		return nil
+	case errors.As(err, &over):
+		return host.Errorf(host.CodeInvalidArgument, "%s: is too costly to check with its schema", root)
+	}
+	return err
+}
+
+// absent tells whether a field counts as absent; that is of no use once the meter has
+// ended.
+func (s *schema) absent(m *work.Meter, field member) bool {
+	if field.value != nil {
 		return false
 	}
 	declared, required, nullable := false, false, true
 	for depth := 0; s != nil && depth < maxNesting; depth++ {
-		required = required || slices.Contains(s.required, m.key)
-		if p, ok := s.properties[m.key]; ok {
+		if m.Spend(lookUnits+nameUnits*uint64(len(s.required))) != nil {
+			return false
+		}
+		required = required || slices.Contains(s.required, field.key)
+		if p, ok := s.properties[field.key]; ok {
 			declared = true
-			nullable = nullable && evaluate(p, nil, "") == nil
+			if nullable {
+				problems, err := evaluate(m, p, nil, "")
+				nullable = problems == nil && err == nil
+			}
 		}
 		if len(s.refs) == 0 {
 			break

@@ -5,6 +5,8 @@ import (
 	"math/big"
 	"strconv"
 	"strings"
+
+	"github.com/weftrun/weft/host/work"
 )
 
 const (
@@ -146,17 +148,21 @@ func clip(s string) string {
 	return strconv.Quote(s)
 }
 
-// evaluate lists what is wrong with a value, named after root.
-func evaluate(s *schema, v any, root string) []string {
-	e := &evaluation{path: path{root}, left: budget}
+// evaluate lists what is wrong with a value, named after root. The error is that of
+// the meter, unless the meter's limit was reached: then the list says so.
+func evaluate(m *work.Meter, s *schema, v any, root string) ([]string, error) {
+	e := &evaluation{path: path{root}, meter: m}
 	if e.apply(s, v, nil) {
-		return nil
+		return nil, nil
+	}
+	if e.err != nil {
+		return nil, e.err
 	}
 	if e.stop != "" {
-		return append(e.problems, root+": "+e.stop)
+		return append(e.problems, root+": "+e.stop), nil
 	}
 	if e.more {
 		e.problems = append(e.problems, "and more")
 	}
-	return e.problems
+	return e.problems, nil
 }

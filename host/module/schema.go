@@ -6,14 +6,13 @@ import (
 	"maps"
 	"math"
 	"math/big"
-	"regexp"
-	"regexp/syntax"
 	"slices"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host/pattern"
 )
 
 const (
@@ -38,8 +37,7 @@ type schema struct {
 	types  types // 0: any
 
 	refs                                   []*schema // $ref, $dynamicRef
-	konst                                  *any      // a view
-	enum                                   []any     // views
+	konst, enum                            *values
 	allOf, anyOf, oneOf                    []*schema
 	not, condition, consequence, otherwise *schema
 
@@ -58,26 +56,19 @@ type schema struct {
 	items, contains, unevaluatedItems            *schema
 
 	minLength, maxLength *int
-	pattern              *pattern
+	pattern              *pattern.Pattern
 
 	minimum, maximum, above, below, multipleOf *big.Rat
 }
 
 type patternSchema struct {
-	pattern *pattern
+	pattern *pattern.Pattern
 	schema  *schema
 }
 
 type dependency[T any] struct {
 	name string
 	then T
-}
-
-// pattern is a regular expression; matching costs time in proportion to the
-// text times cost.
-type pattern struct {
-	*regexp.Regexp
-	cost int
 }
 
 // types is a set of JSON types.
@@ -250,26 +241,23 @@ func schemaProblems(err error) []string {
 	return problems
 }
 
-// maxPatternCost bounds the compiled size of a pattern, in instructions.
-const maxPatternCost = 2_000
+// mostPattern bounds the patterns of events' schemas.
+var mostPattern = pattern.Most{Bytes: maxSchemaBytes, States: 2_000}
 
-// compilePattern is the regular expressions' engine: RE2, which takes linear
-// time.
+// compiledPattern is a pattern as the library wants it.
+type compiledPattern struct{ *pattern.Pattern }
+
+// MatchString implements jsonschema.Regexp.
+func (p compiledPattern) MatchString(text string) bool {
+	ok, _ := p.Match(nil, text)
+	return ok
+}
+
+// compilePattern is the regular expressions' engine.
 func compilePattern(expr string) (jsonschema.Regexp, error) {
-	parsed, err := syntax.Parse(expr, syntax.Perl)
+	p, err := pattern.Compile(expr, mostPattern)
 	if err != nil {
 		return nil, err
 	}
-	program, err := syntax.Compile(parsed.Simplify())
-	if err != nil {
-		return nil, err
-	}
-	if n := len(program.Inst); n > maxPatternCost {
-		return nil, fmt.Errorf("the pattern is too large: %d instructions, at most %d are allowed", n, maxPatternCost)
-	}
-	re, err := regexp.Compile(expr)
-	if err != nil {
-		return nil, err
-	}
-	return &pattern{re, len(program.Inst)}, nil
+	return compiledPattern{p}, nil
 }

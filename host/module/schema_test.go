@@ -6,12 +6,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"pgregory.net/rapid"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host/hosttest/suite"
+	"github.com/weftrun/weft/host/work"
 )
 
 func fromJSON(tb testing.TB, text string) abi.Raw {
@@ -35,11 +36,17 @@ func mustCompile(tb testing.TB, text string) *schema {
 // problems evaluates JSON texts.
 func problems(tb testing.TB, schema, value string) []string {
 	tb.Helper()
-	v, err := view(fromJSON(tb, value))
+	body := fromJSON(tb, value)
+	m := work.New(60_000_000+200*uint64(len(body)), nil)
+	v, err := view(m, body)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return evaluate(mustCompile(tb, schema), v, "v")
+	found, err := evaluate(m, mustCompile(tb, schema), v, "v")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return found
 }
 
 func TestEvaluate(t *testing.T) {
@@ -107,6 +114,7 @@ func TestOnlyTenProblemsAreListed(t *testing.T) {
 // A small schema that would take for ever, and one that refers to itself, end
 // with a problem in bounded time.
 func TestCostlySchemasEnd(t *testing.T) {
+	suite.NotShort(t, "checks what is costly to check")
 	doubling := func(leaf, keyword string) string {
 		defs := []string{`"a0":` + leaf}
 		for i := 1; i <= 40; i++ {
@@ -126,13 +134,9 @@ func TestCostlySchemasEnd(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			began := time.Now()
 			got := strings.Join(problems(t, tt.schema, tt.value), "; ")
 			if !strings.Contains(got, tt.want) {
 				t.Errorf("problems = %.300s, want %q", got, tt.want)
-			}
-			if took := time.Since(began); took > 30*time.Second {
-				t.Errorf("it took %v", took)
 			}
 		})
 	}
@@ -147,7 +151,7 @@ func TestLargeTextsAreNotCopied(t *testing.T) {
 	}
 	result := testing.Benchmark(func(b *testing.B) {
 		for b.Loop() {
-			if _, err := s.prepare(body, "v"); err != nil {
+			if _, err := s.prepare(nil, body, "v"); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -162,7 +166,7 @@ func TestBadSchemas(t *testing.T) {
 		{`{"type":"intger"}`, `'/type'`},
 		{`{"properties":{"n":{"minLength":"x"}}}`, `'/properties/n/minLength'`},
 		{`{"pattern":"("}`, `regex`},
-		{`{"pattern":"a{900}b{900}c{900}"}`, `too large`},
+		{`{"pattern":"a{900}b{900}c{900}"}`, `too complex`},
 		{`{"$ref":"https://example.com/x"}`, `cannot refer to another document`},
 		{`{"$ref":"file:///etc/passwd"}`, `cannot refer to another document`},
 		{`{"$ref":"#/$defs/none"}`, `not found`},
@@ -209,11 +213,15 @@ func TestNoDifferenceToTheLibrary(t *testing.T) {
 				t.Fatal(err)
 			}
 			decoded, _ := abi.DecodeValue(body)
-			looked, err := view(body)
+			looked, err := view(nil, body)
 			if err != nil {
 				t.Fatal(err)
 			}
-			want, got := theirs.Validate(decoded), evaluate(ours, looked, "v")
+			want := theirs.Validate(decoded)
+			got, err := evaluate(nil, ours, looked, "v")
+			if err != nil {
+				t.Fatal(err)
+			}
 			if (want == nil) != (got == nil) {
 				t.Fatalf("%s of %s: the library says %v, we say %q", text, value, want, got)
 			}
@@ -300,14 +308,14 @@ func drawSchema(t *rapid.T, depth int) any {
 func FuzzView(f *testing.F) {
 	f.Add([]byte{0xa1, 0x61, 'a', 0x82, 0x01, 0xf9, 0x3c, 0x00})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		v, err := view(b)
+		v, err := view(nil, b)
 		decoded, invalid := abi.DecodeValue(b)
 		if invalid == nil && err != nil {
 			t.Fatalf("% x is %v, and cannot be looked at", b, decoded)
 		}
 		if err == nil && invalid == nil {
-			appendKey(nil, v)
-			if !equal(v, v) {
+			var own values
+			if own.add(v); !own.has(&evaluation{}, v) {
 				t.Fatalf("% x is not equal to itself", b)
 			}
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/work"
 )
 
 // Config is what a Service is made of. Store and Sandbox are needed.
@@ -321,20 +322,29 @@ func moduleError(digest string, err error) error {
 	return host.Errorf(host.CodeUnavailable, "module %s cannot be read: %w", digest, err)
 }
 
-// CheckEvent checks the body of an event against the schema that a version
-// declares for its type, or inherits. A field that is null and need not be
-// there counts as absent. Types without a schema take anything.
-//
-// The error is CodeInvalidArgument, and names each field and what is wrong
-// with it, as in "start_event.n: must be an integer, got a string".
+// CheckEvent is PrepareEvent for the verdict alone, without a bound.
 func (s *Service) CheckEvent(digest, typ string, body abi.Raw) *host.Error {
-	_, err := s.PrepareEvent(digest, typ, body)
-	return err
+	if _, err := s.PrepareEvent(nil, digest, typ, body); err != nil {
+		return asHostError(err)
+	}
+	return nil
 }
 
-// PrepareEvent is CheckEvent, and gives the body without the fields that count
-// as absent. It fills in no defaults. The result may be body itself.
-func (s *Service) PrepareEvent(digest, typ string, body abi.Raw) (abi.Raw, *host.Error) {
+// PrepareEvent checks the body of an event against the schema that a version
+// declares for its type, or inherits. A field that is null and need not be
+// there counts as absent. Types without a schema take anything. What the check takes
+// is charged to the meter.
+//
+// It gives the body without the fields that count as absent. It fills in no defaults.
+// The result may be body itself.
+//
+// # Errors
+//
+// [*host.Error] with CodeInvalidArgument, which names each field and what is wrong
+// with it, as in "start_event.n: must be an integer, got a string", or says that the
+// check takes more than the meter has; as Newest for a version that cannot be used;
+// the error of the meter's hook.
+func (s *Service) PrepareEvent(m *work.Meter, digest, typ string, body abi.Raw) (abi.Raw, error) {
 	c, err := s.version(context.Background(), digest)
 	if err != nil {
 		return nil, asHostError(err)
@@ -347,7 +357,7 @@ func (s *Service) PrepareEvent(digest, typ string, body abi.Raw) (abi.Raw, *host
 	if kind, _ := c.graph.Kind(typ); kind == abi.KindStart {
 		root = "start_event"
 	}
-	return schema.prepare(body, root)
+	return schema.prepare(m, body, root)
 }
 
 // asHostError gives the [*host.Error] in err, or makes one.

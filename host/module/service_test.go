@@ -17,6 +17,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/hosttest/suite"
 	"github.com/weftrun/weft/host/sandbox"
 	"github.com/weftrun/weft/host/store/memory"
 )
@@ -442,14 +443,14 @@ func TestPrepareEvent(t *testing.T) {
 	}
 	for _, tt := range tests {
 		body := fromJSON(t, tt.body)
-		out, err := b.PrepareEvent(info.SHA256, tt.typ, body)
+		out, err := b.PrepareEvent(nil, info.SHA256, tt.typ, body)
 		check := b.CheckEvent(info.SHA256, tt.typ, body)
 		if (err == nil) != (check == nil) {
 			t.Errorf("%s %s: PrepareEvent says %v, CheckEvent %v", tt.typ, tt.body, err, check)
 		}
 		if err != nil {
-			if err.Code != host.CodeInvalidArgument || err.Message != tt.want {
-				t.Errorf("%s %s: %s: %s, want %s", tt.typ, tt.body, err.Code, err.Message, tt.want)
+			if host.CodeOf(err) != host.CodeInvalidArgument || host.MessageOf(err) != tt.want {
+				t.Errorf("%s %s: %v, want %s", tt.typ, tt.body, err, tt.want)
 			}
 			continue
 		}
@@ -457,7 +458,7 @@ func TestPrepareEvent(t *testing.T) {
 			t.Errorf("%s %s: % x, want %s", tt.typ, tt.body, out, tt.want)
 		}
 	}
-	if _, err := b.PrepareEvent(info.SHA256, abi.TypeStart, abi.Raw{0x01}); err == nil {
+	if _, err := b.PrepareEvent(nil, info.SHA256, abi.TypeStart, abi.Raw{0x01}); err == nil {
 		t.Error("a number was taken as an event")
 	}
 }
@@ -548,15 +549,8 @@ func TestPutWithTheRealSandbox(t *testing.T) {
 
 func pluginPath(t *testing.T, name string) string {
 	t.Helper()
-	folder := os.Getenv("WEFT_PLUGINS")
-	if folder == "" {
-		folder = filepath.Join("..", "..", "build", "plugins")
-	}
-	path := filepath.Join(folder, name+".wasm")
-	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-		t.Fatalf("%s is missing: run make plugins, or set WEFT_PLUGINS to the folder of the built plugins", path)
-	}
-	return path
+	suite.Plugin(t, name) // is there
+	return filepath.Join(suite.Plugins(), name+".wasm")
 }
 
 func read(t *testing.T, path string) []byte {

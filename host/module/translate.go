@@ -3,12 +3,14 @@ package module
 import (
 	"errors"
 	"maps"
+	"math/big"
 	"slices"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host/pattern"
 )
 
 // translation turns the library's compiled schemas into ours.
@@ -35,9 +37,20 @@ func (t *translation) schema(from *jsonschema.Schema) *schema {
 	t.array(s, from)
 	s.minLength, s.maxLength = from.MinLength, from.MaxLength
 	s.pattern = asPattern(from.Pattern)
-	s.minimum, s.maximum, s.multipleOf = from.Minimum, from.Maximum, from.MultipleOf
-	s.above, s.below = from.ExclusiveMinimum, from.ExclusiveMaximum
+	s.minimum, s.maximum, s.multipleOf = t.bound(from.Minimum), t.bound(from.Maximum), t.bound(from.MultipleOf)
+	s.above, s.below = t.bound(from.ExclusiveMinimum), t.bound(from.ExclusiveMaximum)
 	return s
+}
+
+// maxBoundDigits bounds the bounds of numbers, in binary digits: 400 decimal ones.
+const maxBoundDigits = 1_330
+
+// bound refuses a bound beyond all numbers that can be compared with it.
+func (t *translation) bound(r *big.Rat) *big.Rat {
+	if r != nil && max(r.Num().BitLen(), r.Denom().BitLen()) > maxBoundDigits {
+		t.err = errors.New("a bound of a number has more than 400 digits")
+	}
+	return r
 }
 
 func (t *translation) list(from []*jsonschema.Schema) (list []*schema) {
@@ -65,14 +78,10 @@ func (t *translation) any(s *schema, from *jsonschema.Schema) {
 		s.refs = append(s.refs, t.schema(from.DynamicRef.Ref))
 	}
 	if from.Const != nil {
-		v := t.view(*from.Const)
-		s.konst = &v
+		s.konst = t.values([]any{*from.Const})
 	}
 	if from.Enum != nil {
-		s.enum = []any{} // an empty one refuses everything
-		for _, v := range from.Enum.Values {
-			s.enum = append(s.enum, t.view(v))
-		}
+		s.enum = t.values(from.Enum.Values) // an empty one refuses everything
 	}
 	s.allOf, s.anyOf, s.oneOf = t.list(from.AllOf), t.list(from.AnyOf), t.list(from.OneOf)
 	s.not, s.condition = t.schema(from.Not), t.schema(from.If)
@@ -86,9 +95,17 @@ func (t *translation) view(v any) any {
 		t.err = errors.Join(t.err, err)
 		return nil
 	}
-	out, err := view(raw)
+	out, err := view(nil, raw)
 	t.err = errors.Join(t.err, err)
 	return out
+}
+
+func (t *translation) values(from []any) *values {
+	s := &values{}
+	for _, v := range from {
+		s.add(t.view(v))
+	}
+	return s
 }
 
 func (t *translation) object(s *schema, from *jsonschema.Schema) {
@@ -126,7 +143,7 @@ func (t *translation) array(s *schema, from *jsonschema.Schema) {
 	s.contains, s.unevaluatedItems = t.schema(from.Contains), t.schema(from.UnevaluatedItems)
 }
 
-func asPattern(re jsonschema.Regexp) *pattern {
-	p, _ := re.(*pattern) // all come from compilePattern
-	return p
+func asPattern(re jsonschema.Regexp) *pattern.Pattern {
+	p, _ := re.(compiledPattern) // all come from compilePattern
+	return p.Pattern
 }

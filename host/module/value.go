@@ -1,7 +1,6 @@
 package module
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/base64"
 	"encoding/binary"
@@ -11,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host/work"
 )
 
 // A view is a decoded value that shares the bytes of its encoding: nothing
@@ -61,10 +61,14 @@ func asObject(v any) (object, bool) {
 // value. Bodies have been checked before they come here.
 var errNoValue = errors.New("not a value in deterministic encoding")
 
-// view decodes an encoded value. The result refers to raw.
-func view(raw abi.Raw) (any, error) {
-	d := viewer{b: raw}
+// view decodes an encoded value. The result refers to raw. The error is errNoValue or
+// that of the meter.
+func view(m *work.Meter, raw abi.Raw) (any, error) {
+	d := viewer{b: raw, meter: m}
 	v := d.value(abi.MaxMessageDepth)
+	if err := m.Err(); err != nil {
+		return nil, err
+	}
 	if d.failed || d.off != len(raw) {
 		return nil, errNoValue
 	}
@@ -76,6 +80,7 @@ type viewer struct {
 	b      []byte
 	off    int
 	failed bool
+	meter  *work.Meter
 }
 
 func (d *viewer) fail() any {
@@ -118,6 +123,9 @@ func (d *viewer) take(n uint64) []byte {
 }
 
 func (d *viewer) value(depth int) any {
+	if d.meter.Spend(decodeUnits) != nil {
+		return d.fail()
+	}
 	major, info, arg := d.head()
 	if d.failed || depth == 0 {
 		return d.fail()
@@ -152,6 +160,9 @@ func (d *viewer) list(n uint64, depth int) any {
 	if n > uint64(len(d.b)-d.off) {
 		return d.fail()
 	}
+	if d.meter.Spend(work.Bytes(16*int(n), 1)) != nil { // the memory that it takes
+		return d.fail()
+	}
 	list := make([]any, 0, n)
 	for ; n > 0 && !d.failed; n-- {
 		list = append(list, d.value(depth-1))
@@ -163,6 +174,9 @@ func (d *viewer) object(n uint64, depth int) any {
 	if n > uint64(len(d.b)-d.off)/2 {
 		return d.fail()
 	}
+	if d.meter.Spend(work.Bytes(48*int(n), 1)) != nil {
+		return d.fail()
+	}
 	o := make(object, 0, n)
 	for ; n > 0 && !d.failed; n-- {
 		start := d.off
@@ -170,7 +184,11 @@ func (d *viewer) object(n uint64, depth int) any {
 		if major != 3 {
 			return d.fail()
 		}
-		key := string(d.take(size))
+		in := d.take(size)
+		if d.meter.Spend(work.Bytes(len(in), decodeBytes)) != nil {
+			return d.fail()
+		}
+		key := string(in)
 		o = append(o, member{key, d.value(depth - 1), start, d.off})
 	}
 	return o
@@ -214,41 +232,6 @@ func half(h uint16) float64 {
 	return f
 }
 
-// equal compares two views as JSON Schema does: numbers by their value. It
-// stops where they differ, and so takes no longer than the smaller one.
-func equal(a, b any) bool {
-	switch a := a.(type) {
-	case nil:
-		return b == nil
-	case bool:
-		b, ok := b.(bool)
-		return ok && a == b
-	case text:
-		b, ok := b.(text)
-		return ok && bytes.Equal(a, b)
-	case blob:
-		b, ok := b.(blob)
-		return ok && bytes.Equal(a, b)
-	case []any:
-		b, ok := b.([]any)
-		return ok && slices.EqualFunc(a, b, equal)
-	case object:
-		b, ok := b.(object)
-		return ok && slices.EqualFunc(a, b, func(a, b member) bool { return a.key == b.key && equal(a.value, b.value) })
-	}
-	return equalNumbers(a, b)
-}
-
-func equalNumbers(a, b any) bool {
-	if f, ok := a.(float64); ok {
-		a = whole(f)
-	}
-	if f, ok := b.(float64); ok {
-		b = whole(f)
-	}
-	return a == b
-}
-
 // whole gives a whole float as the integer that it is, if it is in range.
 func whole(f float64) any {
 	switch {
@@ -261,43 +244,77 @@ func whole(f float64) any {
 	return f
 }
 
-// appendKey appends bytes that are equal for equal values, to find duplicates.
-func appendKey(dst []byte, v any) []byte {
+// values are values that others are compared with, by their keys.
+type values struct {
+	all     []any // views, in the order of the schema
+	keys    map[string]bool
+	longest int // key
+}
+
+func (s *values) add(v any) {
+	if s.keys == nil {
+		s.keys = map[string]bool{}
+	}
+	key, _ := (&evaluation{}).appendKey(nil, v, math.MaxInt)
+	s.all = append(s.all, v)
+	s.keys[string(key)] = true
+	s.longest = max(s.longest, len(key))
+}
+
+// has tells whether a value is one of them.
+func (s *values) has(e *evaluation, v any) bool {
+	key, ok := e.appendKey(nil, v, s.longest)
+	return ok && s.keys[string(key)]
+}
+
+// appendKey appends bytes that are equal for equal values. It gives up, and answers
+// false, when there are more than most of them, or the meter ends.
+func (e *evaluation) appendKey(dst []byte, v any, most int) ([]byte, bool) {
 	if f, ok := v.(float64); ok {
 		v = whole(f)
 	}
-	sized := func(kind byte, n int) []byte {
-		return binary.AppendUvarint(append(dst, kind), uint64(n))
-	}
+	var payload []byte
+	kind, n := byte(0), 0
 	switch v := v.(type) {
 	case nil:
-		return append(dst, 'n')
+		kind = 'n'
 	case bool:
+		kind = 'f'
 		if v {
-			return append(dst, 't')
+			kind = 't'
 		}
-		return append(dst, 'f')
 	case int64:
-		return binary.BigEndian.AppendUint64(append(dst, 'i'), uint64(v))
+		kind, payload = 'i', binary.BigEndian.AppendUint64(nil, uint64(v))
 	case uint64:
-		return binary.BigEndian.AppendUint64(append(dst, 'u'), v)
+		kind, payload = 'u', binary.BigEndian.AppendUint64(nil, v)
 	case float64:
-		return binary.BigEndian.AppendUint64(append(dst, 'd'), math.Float64bits(v))
+		kind, payload = 'd', binary.BigEndian.AppendUint64(nil, math.Float64bits(v))
 	case text:
-		return append(sized('s', len(v)), v...)
+		kind, payload = 's', v
 	case blob:
-		return append(sized('b', len(v)), v...)
+		kind, payload = 'b', v
 	case []any:
-		dst = sized('a', len(v))
-		for _, item := range v {
-			dst = appendKey(dst, item)
+		kind, n = 'a', len(v)
+	case object:
+		kind, n = 'o', len(v)
+	}
+	n += len(payload)
+	if n > most-len(dst) || !e.charge(hashUnits+work.Bytes(len(payload), hashBytes)) {
+		return dst, false
+	}
+	dst = append(binary.AppendUvarint(append(dst, kind), uint64(n)), payload...)
+	ok := true
+	switch v := v.(type) {
+	case []any:
+		for i := 0; i < len(v) && ok; i++ {
+			dst, ok = e.appendKey(dst, v[i], most)
 		}
 	case object:
-		dst = sized('o', len(v))
-		for _, m := range v {
-			dst = append(binary.AppendUvarint(dst, uint64(len(m.key))), m.key...)
-			dst = appendKey(dst, m.value)
+		for i := 0; i < len(v) && ok; i++ {
+			if dst, ok = e.appendKey(dst, text(v[i].key), most); ok {
+				dst, ok = e.appendKey(dst, v[i].value, most)
+			}
 		}
 	}
-	return dst
+	return dst, ok && len(dst) <= most
 }

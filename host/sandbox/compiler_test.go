@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/hosttest/suite"
 )
 
 // compilerArgument has the test's program be a compiler.
@@ -112,7 +113,7 @@ func TestCompilerThatIsNone(t *testing.T) {
 // check2 is the problems of Inspect alone.
 func check2(t *testing.T, b bench, wasm []byte) []host.Problem {
 	t.Helper()
-	_, problems := b.Inspect(within(t, bounded), wasm, host.Limits{})
+	_, problems := b.Inspect(suite.Context(t), wasm, host.Limits{})
 	return problems
 }
 
@@ -142,7 +143,7 @@ func TestCompileMainRefuses(t *testing.T) {
 func TestCompilerThatIsKilled(t *testing.T) {
 	wasm := hostile(t, "good")
 	b := elsewhere(t, func(c *Config) { c.Compiler = []string{"/bin/sh", "sh", "-c", "kill -9 $$"} })
-	_, err := b.Describe(within(t, bounded), b.library.add(wasm), wasm, host.Limits{})
+	_, err := b.Describe(t.Context(), b.library.add(wasm), wasm, host.Limits{})
 	if host.CodeOf(err) != host.CodeUnavailable {
 		t.Errorf("the error is %v (%s)", err, host.CodeOf(err))
 	}

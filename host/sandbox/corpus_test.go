@@ -16,6 +16,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/hosttest/suite"
 )
 
 // The corpus is every module of testdata/hostile, whose headers say what must
@@ -30,9 +31,7 @@ const (
 	// memory of the corpus, at a unit for eight bytes.
 	callUnits = corpusMemory / 8
 	// corpusMemory is the memory of a guest; the images are larger here and there.
-	corpusMemory = 8 << 20
-	// corpusPatience bounds what is bounded by counts already: it shows a hang.
-	corpusPatience = 2 * time.Minute
+	corpusMemory   = 8 << 20
 	maxPresentable = 2000 // bytes of a message
 )
 
@@ -282,7 +281,7 @@ func TestCorpus(t *testing.T) {
 	for _, s := range all {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			ctx := within(t, corpusPatience)
+			ctx := suite.Context(t)
 			for _, fault := range s.examine(ctx, b, invoker(ctx, b)) {
 				t.Error(fault)
 			}
@@ -299,7 +298,7 @@ func TestCompileBombs(t *testing.T) {
 	for _, s := range compileBombs() {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			for _, fault := range s.examine(within(t, corpusPatience), b, nil) {
+			for _, fault := range s.examine(suite.Context(t), b, nil) {
 				t.Error(fault)
 			}
 		})
@@ -335,9 +334,10 @@ func TestCorpusTraces(t *testing.T) {
 // A good module is refused wherever it is cut off, and with any byte changed it
 // does nothing worse than a hostile one.
 func TestCorpusDamaged(t *testing.T) {
+	suite.NotShort(t, "plays thousands of damaged modules")
 	box, limits := corpusLimits()
 	b := newBench(t, func(c *Config) { c.Limits, c.CacheDir, c.Spares = box, "", -1 })
-	ctx := within(t, corpusPatience)
+	ctx := suite.Context(t)
 	good := forged{}.wasm()
 	for n := range good {
 		_, problems := b.Inspect(ctx, good[:n], host.Limits{})

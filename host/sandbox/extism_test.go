@@ -12,6 +12,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/hosttest/suite"
 )
 
 var ownExports = []string{"count_vowels", "echo", "fail", "trap", "config", "vars", "fetch", "log_lines", "spin", "hoard"}
@@ -30,7 +31,7 @@ func extismBuild(tb testing.TB, compiler string) []byte {
 // TestExtism runs that plugin, by each compiler.
 func TestExtism(t *testing.T) {
 	compilers := guestCompilers
-	if raced {
+	if few {
 		compilers = compilers[:1]
 	}
 	tests := []struct {
@@ -172,6 +173,7 @@ func testHTTP(t *testing.T, p *pair) {
 
 // The plugins that Extism's host for Go is tested with run here too.
 func TestExtismsOwnPlugins(t *testing.T) {
+	suite.NotShort(t, "compiles large modules")
 	dir, err := sdkModules()
 	if err != nil {
 		t.Fatal(err)
@@ -197,8 +199,8 @@ func TestExtismsOwnPlugins(t *testing.T) {
 	b := newBench(t, nil)
 	for _, c := range cases {
 		t.Run(c.file, func(t *testing.T) {
-			if raced && strings.HasPrefix(c.file, "std") {
-				t.Skip("compiling a standard Go guest takes 10 s beside the race detector")
+			if few && strings.HasPrefix(c.file, "std") {
+				t.Skip("make soak plays it: compiling a standard Go guest takes long")
 			}
 			wasm, err := os.ReadFile(filepath.Join(dir, c.file))
 			if err != nil {

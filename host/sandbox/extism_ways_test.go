@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/hosttest/suite"
 )
 
 // pdkImports are what Extism's PDKs import, with their types: those for Go (1.1.3),
@@ -51,7 +51,7 @@ func TestWaysAgreeOnExtism(t *testing.T) {
 		{export: "config", input: "greeting"},
 	}
 	compilers := guestCompilers
-	if raced {
+	if few {
 		compilers = compilers[:1]
 	}
 	all := ways(t)
@@ -75,7 +75,7 @@ func TestWaysAgreeOnExtism(t *testing.T) {
 				}
 				for i, call := range calls {
 					inv := extismInvocation(t, b, digest, call.export, []byte(call.input), nil)
-					inv.Limits = host.DefaultLimits()
+					inv.Limits = suite.Limits()
 					if call.memory > 0 {
 						inv.Limits.MemoryBytes = call.memory
 					}

@@ -5,15 +5,11 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/hosttest/suite"
 	"github.com/weftrun/weft/host/sandbox/rewrite"
 )
-
-// bounded is the time in which each hostile guest has to be dealt with, on a
-// slow machine too.
-const bounded = 20 * time.Second
 
 func TestHostileInvocations(t *testing.T) {
 	tests := []struct {
@@ -55,7 +51,7 @@ func TestHostileInvocations(t *testing.T) {
 			inv.Limits.HostCalls = 1000
 			inv.Limits.LogLines = 100
 			inv.Limits.Fuel = 50_000_000
-			res, err := b.Invoke(within(t, bounded), inv)
+			res, err := b.Invoke(suite.Context(t), inv)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -129,7 +125,7 @@ func TestHostileModules(t *testing.T) {
 // check asks for all problems of a module: those of Inspect, else of Describe.
 func check(t *testing.T, b bench, wasm []byte) []host.Problem {
 	t.Helper()
-	ctx := within(t, bounded)
+	ctx := suite.Context(t)
 	if _, problems := b.Inspect(ctx, wasm, host.Limits{}); len(problems) > 0 {
 		if _, err := b.Describe(ctx, digestOf(wasm), wasm, host.Limits{}); host.CodeOf(err) != host.CodeInvalidPlugin {
 			t.Errorf("Inspect finds problems, Describe answers %v", err)
@@ -220,7 +216,7 @@ func TestMemoryIsGivenBack(t *testing.T) {
 		inv := b.invocation(b.library.add(hostile(t, tt.name)), nil)
 		inv.Limits.MemoryBytes = 64 << 20
 		for range tt.runs {
-			if _, err := b.Invoke(within(t, bounded), inv); err != nil {
+			if _, err := b.Invoke(suite.Context(t), inv); err != nil {
 				t.Fatal(err)
 			}
 		}

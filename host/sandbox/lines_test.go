@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/hosttest/suite"
 )
 
 // Where a guest has trapped is told by the line of its sources, if it was built with
@@ -29,7 +30,7 @@ func TestSourceLines(t *testing.T) {
 				if compiler != "rust-debug" {
 					inv = extismInvocation(t, b, inv.Digest, "trap", []byte("order"), nil)
 				}
-				inv.Limits, inv.Calls = host.DefaultLimits(), answers{}
+				inv.Limits, inv.Calls = suite.Limits(), answers{}
 				for range 2 { // also in an instance that was reset
 					res, err := b.Invoke(t.Context(), inv)
 					if err != nil || res.Err == nil {

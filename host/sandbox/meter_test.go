@@ -12,6 +12,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/hosttest/suite"
 	"github.com/weftrun/weft/host/sandbox/rewrite"
 )
 
@@ -140,7 +141,7 @@ func TestRefuelStopsAGuest(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			inv := b.invocation(digest, nil)
 			tt.setup(&inv)
-			res, err := b.Invoke(within(t, bounded), inv)
+			res, err := b.Invoke(suite.Context(t), inv)
 			if err != nil || res.Err == nil || res.Err.Code != tt.code || !strings.Contains(res.Err.Message, tt.text) {
 				t.Fatalf("Invoke = %+v, %v", res, err)
 			}
@@ -150,13 +151,13 @@ func TestRefuelStopsAGuest(t *testing.T) {
 			if res.Fuel <= 1_000_000 || res.Fuel > 1_000_000+rewrite.MaxCharge {
 				t.Errorf("burnt %d units", res.Fuel)
 			}
-			if again, err := b.Invoke(within(t, bounded), inv); err != nil || !same(res, again) {
+			if again, err := b.Invoke(suite.Context(t), inv); err != nil || !same(res, again) {
 				t.Errorf("again: %+v, %v, want %+v", again, err, res)
 			}
 		})
 	}
 	t.Run("context", func(t *testing.T) {
-		ctx, cancel := context.WithCancel(within(t, bounded))
+		ctx, cancel := context.WithCancel(suite.Context(t))
 		inv := b.invocation(digest, nil)
 		inv.Token = &script{checkpoint: func(uint64) error { cancel(); return nil }}
 		if _, err := b.Invoke(ctx, inv); !errors.Is(err, context.Canceled) {
@@ -174,7 +175,7 @@ func TestRefuelStopsAGuest(t *testing.T) {
 			}
 			return nil
 		}}
-		if _, err := b.Invoke(within(t, bounded), inv); !errors.Is(err, gone) {
+		if _, err := b.Invoke(suite.Context(t), inv); !errors.Is(err, gone) {
 			t.Errorf("error = %v", err)
 		}
 		if largest > rewrite.Slice+rewrite.MaxCharge {
@@ -192,7 +193,7 @@ func TestHostCallsBurnFuel(t *testing.T) {
 	s.call = func(_ abi.Import, _ []byte, clock int64) ([]byte, abi.Status, int64, error) {
 		return abi.Null, abi.StatusOK, clock, nil
 	}
-	res, err := b.Invoke(within(t, bounded), inv)
+	res, err := b.Invoke(suite.Context(t), inv)
 	if err != nil || res.Err == nil || res.Err.Code != codeLimit {
 		t.Fatalf("Invoke = %+v, %v", res, err)
 	}

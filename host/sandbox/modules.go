@@ -215,6 +215,14 @@ func (c *modules) use(key moduleKey) (*slot, *module) {
 	return e, e.module
 }
 
+// has reports whether a module is compiled and in memory.
+func (c *modules) has(key moduleKey) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.byKey[key]
+	return e != nil && e.module != nil
+}
+
 // put keeps the compiled module in its slot.
 func (c *modules) put(e *slot, m *module) {
 	c.mu.Lock()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/hosttest/suite"
 )
 
 // The places where the guests "remember" look for marks of earlier invocations,
@@ -109,7 +110,7 @@ func remember(t *testing.T, b bench, inv host.Invocation) (r remembered, report 
 		return abi.Null, abi.StatusOK, clock + 1, nil
 	}}
 	inv.Calls, inv.Token = s, s
-	res, err := b.Invoke(within(t, bounded), inv)
+	res, err := b.Invoke(suite.Context(t), inv)
 	if err != nil && !errors.Is(err, errUnwind) {
 		t.Fatal(err)
 	}
@@ -133,7 +134,7 @@ func TestNothingIsRememberedInLongSequences(t *testing.T) {
 	for _, compiler := range testedCompilers() {
 		length := 800
 		switch {
-		case testing.Short() || raced: // it is to show races, and other seeds come without it
+		case few: // other seeds come with the next run
 			length = 100
 		case compiler == "go":
 			length = 300 // making an instance anew takes milliseconds

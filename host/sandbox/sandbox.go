@@ -258,6 +258,21 @@ func (s *Sandbox) Describe(ctx context.Context, digest string, wasm []byte, limi
 	return host.Description{Manifest: bytes.Clone(p.Manifest), ImageHash: p.ImageHash, Rewritten: p.Rewritten}, nil
 }
 
+// Ready implements [host.Sandbox].
+func (s *Sandbox) Ready(inv *host.Invocation) bool {
+	return s.modules.has(moduleKey{inv.Digest, inv.Limits.TableEntries})
+}
+
+// Prepare implements [host.Sandbox].
+func (s *Sandbox) Prepare(ctx context.Context, inv *host.Invocation) (work uint64, err error) {
+	lease, err := s.leaseFor(ctx, inv.Tenant, moduleKey{inv.Digest, inv.Limits.TableEntries}, nil, &s.stored)
+	if err != nil {
+		return 0, err
+	}
+	defer lease.release()
+	return lease.work, nil
+}
+
 // Invoke implements [host.Sandbox].
 func (s *Sandbox) Invoke(ctx context.Context, inv host.Invocation) (host.InvocationResult, error) {
 	if err := ctx.Err(); err != nil {

@@ -12,12 +12,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/hosttest/suite"
 )
 
 // codeDir keeps compiled code over the tests of the package: the plugins are
@@ -107,7 +107,7 @@ type bench struct {
 func newBench(tb testing.TB, edit func(*Config)) bench {
 	tb.Helper()
 	b := bench{library: &library{}}
-	c := Config{CacheDir: codeDir, Source: b.library, Log: slog.New(slog.NewTextHandler(tb.Output(), nil))}
+	c := Config{CacheDir: codeDir, Limits: suite.Untimed(host.Limits{}), Source: b.library, Log: slog.New(slog.NewTextHandler(tb.Output(), nil))}
 	if edit != nil {
 		edit(&c)
 	}
@@ -135,7 +135,7 @@ func (b bench) invocation(digest string, input []byte) host.Invocation {
 	s := &script{}
 	return host.Invocation{
 		Digest: digest, Input: input, Clock: 1_800_000_000_000_000_000, Seed: [32]byte{1},
-		Limits: host.DefaultLimits(), Calls: s, Token: s,
+		Limits: suite.Limits(), Calls: s, Token: s,
 	}
 }
 
@@ -148,15 +148,7 @@ func hostile(tb testing.TB, name string) []byte {
 // plugin reads a built example plugin.
 func plugin(tb testing.TB, name string) []byte {
 	tb.Helper()
-	folder := os.Getenv("WEFT_PLUGINS")
-	if folder == "" {
-		folder = filepath.Join("..", "..", "build", "plugins")
-	}
-	path := filepath.Join(folder, name+".wasm")
-	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-		tb.Fatalf("%s is missing: run make plugins, or set WEFT_PLUGINS to the folder of the built plugins", path)
-	}
-	return readFile(tb, path)
+	return suite.Plugin(tb, name)
 }
 
 func readFile(tb testing.TB, path string) []byte {
@@ -166,12 +158,6 @@ func readFile(tb testing.TB, path string) []byte {
 		tb.Fatal(err)
 	}
 	return b
-}
-
-func within(t *testing.T, d time.Duration) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), d)
-	t.Cleanup(cancel)
-	return ctx
 }
 
 func wantError(t *testing.T, err error, code host.Code, parts ...string) {
@@ -248,7 +234,7 @@ func TestErrorsOfCallsAndTokenUnwind(t *testing.T) {
 			}
 			return abi.Null, abi.StatusOK, clock, nil
 		}
-		res, err := b.Invoke(within(t, 20*time.Second), inv)
+		res, err := b.Invoke(suite.Context(t), inv)
 		if !errors.Is(err, suspended) {
 			t.Fatalf("error = %v, want the one of Call", err)
 		}
@@ -259,7 +245,7 @@ func TestErrorsOfCallsAndTokenUnwind(t *testing.T) {
 	t.Run("token", func(t *testing.T) {
 		inv := b.invocation(digest, nil)
 		inv.Token.(*script).checkpoint = func(uint64) error { return suspended }
-		if _, err := b.Invoke(within(t, 20*time.Second), inv); !errors.Is(err, suspended) {
+		if _, err := b.Invoke(suite.Context(t), inv); !errors.Is(err, suspended) {
 			t.Fatalf("error = %v, want the one of Checkpoint", err)
 		}
 	})
@@ -350,7 +336,7 @@ func TestModulesBeyondTheBudgetAreClosed(t *testing.T) {
 			t.Fatal(problems)
 		}
 	}
-	ctx := within(t, 20*time.Second)
+	ctx := suite.Context(t)
 	for b.modules.inUse() && ctx.Err() == nil { // what compiled them is a user for a moment more
 		runtime.Gosched()
 	}

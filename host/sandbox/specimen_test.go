@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/hosttest/suite"
 )
 
 // hostileFolder has the corpus.
@@ -72,13 +73,12 @@ func (w want) met(code, message string) string {
 // corpusLimits are those of the sandbox that the corpus runs in, and of its
 // invocations.
 func corpusLimits() (box, invocation host.Limits) {
-	invocation = host.DefaultLimits()
+	invocation = suite.Limits() // counts are to stop them
 	invocation.MemoryBytes, invocation.Fuel = corpusMemory, corpusFuel
 	invocation.HostCalls, invocation.LogLines = 1000, 100
-	invocation.WallTime = corpusPatience // counts are to stop them
 	box = invocation
 	box.MemoryBytes = 64 << 20
-	box.DescribeFuel, box.DescribeTime = corpusFuel, corpusPatience
+	box.DescribeFuel = corpusFuel
 	return box, invocation
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/hosttest/suite"
 )
 
 // guestBuilds holds, by name and compiler, the guests of testdata/plugins that
@@ -25,7 +26,9 @@ var guestBuilds sync.Map // string -> func() ([]byte, error)
 func guestBuild(tb testing.TB, name, compiler string, tags ...string) []byte {
 	tb.Helper()
 	key := strings.Join(append([]string{name, compiler}, tags...), " ")
-	build, _ := guestBuilds.LoadOrStore(key, sync.OnceValues(func() ([]byte, error) { return buildGuest(name, compiler, tags) }))
+	tool := map[string]string{"go": "go", "tinygo": "tinygo", "rust": "wasm32-cargo"}[strings.TrimSuffix(compiler, "-debug")]
+	program := suite.Tool(tb, tool)
+	build, _ := guestBuilds.LoadOrStore(key, sync.OnceValues(func() ([]byte, error) { return buildGuest(name, compiler, program, tags) }))
 	wasm, err := build.(func() ([]byte, error))()
 	if err != nil {
 		tb.Fatal(err)
@@ -36,17 +39,17 @@ func guestBuild(tb testing.TB, name, compiler string, tags ...string) []byte {
 // guestCompilers are those that build the guests of testdata/plugins.
 var guestCompilers = []string{"tinygo", "go", "rust"}
 
-// testedCompilers are those whose guests tests run. Beside the race detector it
-// takes 10 s to compile a standard Go guest once, and the host has no branch for
-// it that the others do not take.
+// testedCompilers are those whose guests tests run. Compiling a standard
+// Go guest takes long, and the host has no branch for such a guest that the others
+// do not take.
 func testedCompilers() []string {
-	if raced {
+	if few {
 		return []string{"tinygo", "rust"}
 	}
 	return guestCompilers
 }
 
-func buildGuest(name, compiler string, tags []string) ([]byte, error) {
+func buildGuest(name, compiler, program string, tags []string) ([]byte, error) {
 	root, err := filepath.Abs(filepath.Join("..", ".."))
 	if err != nil {
 		return nil, err
@@ -62,10 +65,10 @@ func buildGuest(name, compiler string, tags []string) ([]byte, error) {
 	compiler, debug := strings.CutSuffix(compiler, "-debug") // with the lines of sources
 	switch compiler {
 	case "go":
-		cmd = exec.Command("go", "build", "-buildmode=c-shared", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-tags="+listed, "-o", out, ".")
+		cmd = exec.Command(program, "build", "-buildmode=c-shared", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-tags="+listed, "-o", out, ".")
 		cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
 	case "tinygo":
-		cmd = exec.Command(toolchain("tinygo"), "build", "-target=wasip1", "-buildmode=c-shared", "-scheduler=none", "-gc=leaking", "-no-debug", "-tags="+strings.Join(tags, " "), "-o", out, ".")
+		cmd = exec.Command(program, "build", "-target=wasip1", "-buildmode=c-shared", "-scheduler=none", "-gc=leaking", "-no-debug", "-tags="+strings.Join(tags, " "), "-o", out, ".")
 		if debug {
 			cmd.Args = slices.DeleteFunc(cmd.Args, func(arg string) bool { return arg == "-no-debug" })
 		}
@@ -78,32 +81,17 @@ func buildGuest(name, compiler string, tags []string) ([]byte, error) {
 			target += "-debug"
 		}
 		out = filepath.Join(target, "wasm32-unknown-unknown", "release", strings.ReplaceAll(name, "-", "_")+".wasm")
-		cmd = exec.Command(toolchain("wasm32-cargo"), "build", "--release", "--quiet", "--features="+listed)
+		cmd = exec.Command(program, "build", "--release", "--quiet", "--features="+listed)
 		cmd.Env = append(os.Environ(), "CARGO_TARGET_DIR="+target, "CARGO_BUILD_TARGET=wasm32-unknown-unknown", "MAKEFLAGS=", "MFLAGS=")
 		if debug {
 			cmd.Env = append(cmd.Env, "CARGO_PROFILE_RELEASE_STRIP=false", "CARGO_PROFILE_RELEASE_DEBUG=line-tables-only")
 		}
 	}
 	cmd.Dir = filepath.Join(root, "testdata", "plugins", name)
-	if text, err := cmd.CombinedOutput(); err != nil {
+	if text, err := suite.Build(cmd, out, cmd.Dir, suite.GuestSDK()); err != nil {
 		return nil, fmt.Errorf("build the guest %s with %s (make toolchain installs the compilers): %w\n%s", name, compiler, err, text)
 	}
 	return os.ReadFile(out)
-}
-
-// toolchain finds a compiler: on PATH, or where make toolchain puts it. In place
-// of its wasm32-cargo the user's own cargo will do.
-func toolchain(tool string) string {
-	prefix := os.Getenv("WEFT_TOOLCHAIN")
-	if cache, err := os.UserCacheDir(); prefix == "" && err == nil {
-		prefix = filepath.Join(cache, "weft-toolchain")
-	}
-	for _, name := range []string{tool, filepath.Join(prefix, "bin", tool)} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	return strings.TrimPrefix(tool, "wasm32-")
 }
 
 // answerHead is the length of what comes before the bytes in an answer of a
@@ -214,7 +202,7 @@ func observeWorld(t *testing.T, b bench, wasm []byte, name string, seed [32]byte
 	s := &script{call: worldCalls(&w.clocks)}
 	inv := worldInvocation(t, b, wasm, name)
 	inv.Seed, inv.Calls, inv.Token = seed, s, s
-	res, err := b.Invoke(within(t, bounded), inv)
+	res, err := b.Invoke(suite.Context(t), inv)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -400,7 +388,7 @@ func observeRust(t *testing.T, b bench, wasm []byte, name string) (host.Invocati
 		logs.Write(request)
 		return abi.Null, abi.StatusOK, clock, nil
 	}
-	res, err := b.Invoke(within(t, bounded), inv)
+	res, err := b.Invoke(suite.Context(t), inv)
 	if err != nil {
 		t.Fatal(err)
 	}

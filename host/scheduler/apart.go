@@ -45,6 +45,7 @@ type stage int
 const (
 	trialPausing stage = iota
 	trialLoading
+	trialPreparing // its module's code is
 	trialReady
 	trialRunning
 	trialBlocking // its run: the trial ends when that is durable
@@ -74,6 +75,9 @@ func (a *apart) keeps(at *attempt) bool {
 	}
 	key := at.suspectKey()
 	mine := a.now.is(key) && a.now.stage < trialRunning
+	if mine && a.now.stage == trialPreparing {
+		a.now.stage = trialReady
+	}
 	for i := 0; i < len(a.waiting) && !mine; i++ {
 		mine = a.waiting[i] == key
 	}
@@ -86,6 +90,14 @@ func (a *apart) keeps(at *attempt) bool {
 // bars reports whether a session may not be loaded now.
 func (a *apart) bars(key host.SessionKey) bool {
 	return a != nil && (a.now == nil || a.now.stage == trialPausing || a.now.session() != key)
+}
+
+// prepares notes that an attempt waits for its module's code, and comes back. Called
+// with Scheduler.mu held.
+func (a *apart) prepares(at *attempt) {
+	if a != nil && a.tries(at) {
+		a.now.stage = trialPreparing
+	}
 }
 
 // tries reports whether an attempt is the one that runs alone.
@@ -169,6 +181,7 @@ func (s *Scheduler) endTrial() {
 func (s *Scheduler) endApart() {
 	close(s.apart.over)
 	s.apart = nil
+	s.queue.speed.pause(false)
 	s.cfg.Notes.Phase(host.PhaseServing)
 	s.cfg.Log.Info("what held a core at the end before has run apart", "still_suspected", len(s.suspects))
 	s.signal()
@@ -260,6 +273,7 @@ func (s *Scheduler) runTrial(t *trial, now time.Time) func() {
 		}
 		delete(s.apart.held, t.key)
 		s.queue.seize(t.key.Tenant)
+		at.serve(serviceCore, s.now())
 		window = at.view.Limits.Complete().WallTime
 		run = func() { s.run(at) }
 	} else {

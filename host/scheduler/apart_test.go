@@ -6,165 +6,14 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
-	"github.com/weftrun/weft/host/scheduler"
-	"github.com/weftrun/weft/host/store/memory"
 )
-
-// oneStep is a workflow whose run is one step.
-const oneStep = `{"abi": 1, "workflow": "one", "timeout": 0, "events": {}, "steps": [{"name": "only", "accepts": ["StartEvent"], "emits": ["StopEvent"], "workers": 100}],
-  "resources": [{"name": "crm", "kind": "held", "optional": true}]}`
-
-// errGone is what the guests of a process get that has ended.
-var errGone = context.Canceled
-
-// mortal is a bench whose process can end.
-type mortal struct {
-	*bench
-	deaths int
-	todo   []func()
-	kill   time.Time // when somebody kills the process while it waits; zero: nobody does
-}
-
-// newMortal opens a bench with a box.
-func newMortal(t *testing.T, tokens int) *mortal {
-	b := &bench{tokens: tokens, store: memory.New(), now: time.Unix(1_700_000_000, 0), box: newBox(),
-		modules: newSimModules(t, map[string]string{"one": oneStep})}
-	m := &mortal{bench: b}
-	b.guest = func(context.Context, *call) (abi.StepOutput, error) { return stopEvent(), nil }
-	b.open(t)
-	return m
-}
-
-// begin starts runs, each in a session of its own, and makes the starts durable. No
-// guest runs.
-func (m *mortal) begin(handlers ...string) {
-	m.t.Helper()
-	for _, h := range handlers {
-		done := make(chan error, 1)
-		go func() {
-			_, err := m.sched.Start(m.t.Context(), host.StartRequest{Tenant: "t", Workflow: "one", HandlerID: h, SessionID: h})
-			done <- err
-		}()
-		for waiting := true; waiting; {
-			select {
-			case err := <-done:
-				if waiting = false; err != nil {
-					m.t.Fatal(err)
-				}
-			default:
-				m.commit()
-			}
-		}
-	}
-}
-
-// die ends the process, for the guest that holds the core, too.
-func (m *mortal) die(class host.DeathClass) error {
-	m.life.die(class)
-	return errGone
-}
-
-// dead reports whether the process has ended.
-func (m *mortal) dead() bool {
-	m.box.mu.Lock()
-	defer m.box.mu.Unlock()
-	return m.life.over
-}
-
-// restart begins the next life.
-func (m *mortal) restart() {
-	m.t.Helper()
-	m.deaths++
-	m.advance(time.Second)
-	m.open(m.t)
-}
-
-// live goes on until the process ends (false) or nothing is left to do.
-func (m *mortal) live() bool {
-	m.t.Helper()
-	for n := 0; n < 10_000; n++ {
-		work, next := m.sched.Step(m.clock())
-		m.todo = work
-		if m.work(); m.dead() {
-			return false
-		}
-		m.commit()
-		if len(work) > 0 {
-			continue
-		}
-		if m.sched.Trials() == 0 && m.sched.Ready() == 0 {
-			return true
-		}
-		if next.IsZero() {
-			continue
-		}
-		if !m.kill.IsZero() && m.kill.Before(next) {
-			m.advance(max(m.kill.Sub(m.clock()), 0))
-			_ = m.die(host.DeathUnknown)
-			return false
-		}
-		m.advance(max(next.Sub(m.clock()), 0)) // a pause or a window ends
-	}
-	m.t.Fatal("the server does not come to rest")
-	return true
-}
-
-// work carries out what the newest step has given and nobody has begun.
-func (m *mortal) work() {
-	for len(m.todo) > 0 && !m.dead() {
-		w := m.todo[0]
-		m.todo = m.todo[1:]
-		w()
-	}
-}
-
-// survive goes on over deaths until nothing is left to do, and says how many there were.
-func (m *mortal) survive() int {
-	m.t.Helper()
-	before := m.deaths
-	for !m.live() {
-		if m.restart(); m.deaths-before > 60 {
-			m.t.Fatal("the server ends again and again")
-		}
-	}
-	return m.deaths - before
-}
-
-// want holds the runs against what they are to be: "" has ended, and others are
-// blocked with this in the message.
-func (m *mortal) want(handlers map[string]string) {
-	m.t.Helper()
-	for h, message := range handlers {
-		run := m.record(m.t, h)
-		switch {
-		case message == "" && run.Status != host.StatusCompleted:
-			m.t.Errorf("run %s is %s, %+v", h, run.Status, run.Blocked)
-		case message != "" && (run.Blocked == nil || run.Blocked.Code != host.BlockedHostCrash || !strings.Contains(run.Blocked.Message, message)):
-			m.t.Errorf("run %s is %s, blocked %+v, want a message with %q", h, run.Status, run.Blocked, message)
-		}
-	}
-}
-
-func names(n int) (list []string) {
-	for i := range n {
-		list = append(list, fmt.Sprint("h", i))
-	}
-	return list
-}
-
-func all(list []string) map[string]string {
-	out := map[string]string{}
-	for _, h := range list {
-		out[h] = ""
-	}
-	return out
-}
 
 // Forty runs wait for a core at three deaths: nobody has held one, and nobody is
 // suspected.
@@ -387,7 +236,11 @@ func TestManyRunsOfOneCulprit(t *testing.T) {
 // Somebody kills the server at any moment, also while suspects run alone, and in the
 // pauses. A long innocent step is not blocked, and ends when the killing does.
 func TestKillsAtRandomBlockNobody(t *testing.T) {
-	for seed := range uint64(20) {
+	seeds := uint64(20)
+	if raced {
+		seeds = 2
+	}
+	for seed := range seeds {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { killAtRandom(t, seed) })
 	}
 }
@@ -561,47 +414,66 @@ func TestNoSlots(t *testing.T) {
 	}
 }
 
-// judge's rules, death by death.
-func TestJudge(t *testing.T) {
-	note := func(inv, calls, burnt, kept uint64) host.CoreNote {
-		return host.CoreNote{Kind: host.CoreRun, Tenant: "t", Session: "s", Invocation: inv, Attempt: 1, Calls: calls, Burnt: burnt, Kept: kept, Digest: [8]byte{1}, Step: [8]byte{byte(inv % 2)}}
+// A suspect that is not back by the end of its window goes on beside the others, and
+// stands still while the next suspect runs alone.
+func TestWhoOutlastsItsWindow(t *testing.T) {
+	m := newMortal(t, 2)
+	inside, goOn := make(chan struct{}), make(chan struct{})
+	m.guest = func(_ context.Context, g *call) (abi.StepOutput, error) {
+		m.work() // what runs beside this guest
+		if m.life.holds(host.CoreRun, "") == 2 {
+			return abi.StepOutput{}, m.die(host.DeathUnknown)
+		}
+		return abi.StepOutput{}, errGone
 	}
-	alone := func(class host.DeathClass, n host.CoreNote) host.Death {
-		return host.Death{Class: class, Phase: host.PhaseApart, Noted: []host.CoreNote{n}}
+	list := names(2)
+	m.begin(list...)
+	if m.live() {
+		t.Fatal("the server did not end")
 	}
-	unknown, crash := host.DeathUnknown, host.DeathCrash
-	for name, tt := range map[string]struct {
-		deaths []host.Death
-		want   host.Suspect // counts of invocation 1
-	}{
-		"beside others":        {[]host.Death{{Class: unknown, Phase: host.PhaseServing, Noted: []host.CoreNote{note(1, 0, 0, 0), note(2, 0, 0, 0)}}}, host.Suspect{Noted: 1}},
-		"two apart":            {[]host.Death{{Class: crash, Phase: host.PhaseApart, Noted: []host.CoreNote{note(1, 0, 0, 0), note(2, 0, 0, 0)}}}, host.Suspect{Noted: 1}},
-		"one place":            {[]host.Death{alone(unknown, note(1, 3, 5e6, 0)), alone(unknown, note(1, 3, 30e6, 0)), alone(unknown, note(1, 3, 1e6, 0))}, host.Suspect{Noted: 3, Alone: 3, Same: 3, Blamed: true}},
-		"places apart":         {[]host.Death{alone(unknown, note(1, 3, 5e6, 0)), alone(unknown, note(1, 3, 36e6, 0)), alone(unknown, note(1, 4, 36e6, 0))}, host.Suspect{Noted: 3, Alone: 3, Same: 1}},
-		"crashes anywhere":     {[]host.Death{alone(crash, note(1, 1, 0, 0)), alone(crash, note(1, 2, 0, 0)), alone(crash, note(1, 3, 0, 0))}, host.Suspect{Noted: 3, Alone: 3, Hard: 3, Same: 1, Blamed: true}},
-		"not all crashes":      {[]host.Death{alone(crash, note(1, 1, 0, 0)), alone(unknown, note(1, 2, 0, 0)), alone(crash, note(1, 3, 0, 0))}, host.Suspect{Noted: 3, Alone: 3, Hard: 2, Same: 1}},
-		"it got further":       {[]host.Death{alone(crash, note(1, 1, 0, 0)), alone(crash, note(1, 1, 0, 0)), alone(crash, note(1, 1, 0, 1))}, host.Suspect{Noted: 3, Alone: 1, Hard: 1, Same: 1}},
-		"in a pause":           {[]host.Death{alone(crash, note(1, 1, 0, 0)), alone(crash, note(1, 1, 0, 0)), {Class: unknown, Phase: host.PhaseControl}}, host.Suspect{Noted: 1}},
-		"while nothing ran":    {[]host.Death{alone(crash, note(1, 1, 0, 0)), {Class: unknown, Phase: host.PhaseServing}, alone(crash, note(1, 1, 0, 0))}, host.Suspect{Noted: 2, Alone: 1, Hard: 1, Same: 1}},
-		"its like was blamed":  {[]host.Death{alone(crash, note(3, 1, 0, 0)), alone(crash, note(3, 1, 0, 0)), alone(crash, note(3, 1, 0, 0)), alone(unknown, note(1, 7, 0, 0))}, host.Suspect{Noted: 1, Alone: 1, Same: 1, Blamed: true}},
-		"another step's blame": {[]host.Death{alone(crash, note(4, 1, 0, 0)), alone(crash, note(4, 1, 0, 0)), alone(crash, note(4, 1, 0, 0)), alone(unknown, note(1, 7, 0, 0))}, host.Suspect{Noted: 1, Alone: 1, Same: 1}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var known host.Suspicion
-			for _, d := range tt.deaths {
-				d.Suspicion = known
-				known = scheduler.Judge(d, 1)
+	m.guest = func(_ context.Context, g *call) (abi.StepOutput, error) {
+		if g.in.Run.SessionID == "h0" {
+			close(inside)
+			<-goOn
+			if err := g.burn(t.Context(), 5_000_000); err != nil { // some turns
+				return abi.StepOutput{}, err
 			}
-			for _, s := range known.Suspects {
-				if s.Invocation != 1 {
-					continue
-				}
-				if s.CoreNote = (host.CoreNote{}); s != tt.want {
-					t.Errorf("counts %+v, want %+v", s, tt.want)
-				}
-				return
-			}
-			t.Error("invocation 1 is not suspected")
-		})
+		} else if m.life.in() == host.PhaseApart && m.life.holds(host.CoreRun, "") != 1 {
+			t.Error("it does not run alone")
+		}
+		return stopEvent(), nil
 	}
+	m.restart()
+	waitFor := func(there func() bool) {
+		for !there() {
+			for _, w := range m.step() {
+				go w()
+			}
+			m.commit()
+			runtime.Gosched()
+		}
+	}
+	waitFor(func() bool {
+		select {
+		case <-inside:
+			return true
+		default:
+			return false
+		}
+	})
+	if n := m.sched.Trials(); n != 2 {
+		t.Errorf("%d suspects are to be tried yet, want both", n)
+	}
+	m.advance(time.Second) // beyond the window
+	work := m.step()       // of the next suspect
+	close(goOn)
+	for m.life.holds(host.CoreRun, "") > 0 {
+		runtime.Gosched()
+	}
+	for _, w := range work {
+		go w()
+	}
+	waitFor(func() bool {
+		return m.record(t, "h0").Status == host.StatusCompleted && m.record(t, "h1").Status == host.StatusCompleted && m.sched.Load().Running == 0
+	})
 }

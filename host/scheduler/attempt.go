@@ -32,12 +32,22 @@ type attempt struct {
 	kept      uint64             // see host.CoreNote
 	goesOn    bool               // it is abandoned for now only
 	tok       *token             // of the run under way
+	counts    bool               // as one that is in memory, in the run's demand
 	spending
+
+	work *runDemand // set once; Scheduler.mu guards what is in it
+	// waits is how often in a row the attempt waited for its module's code; the
+	// goroutine of its run uses it.
+	waits int
+	// Guarded by Scheduler.mu: see unserved.go.
+	service service
+	own     unserved
+	ofRun   *unserved
 }
 
 // open begins an invocation's attempt: fresh, or with what is stored of it.
-// Called with ss.mu held.
-func (ss *session) open(inv uint64, stored *opened) {
+// It wants a core since a time. Called with ss.mu held.
+func (ss *session) open(inv uint64, stored *opened, since int64) {
 	view, ok := ss.eng.Invocation(inv)
 	if !ok {
 		return
@@ -49,10 +59,12 @@ func (ss *session) open(inv uint64, stored *opened) {
 	at := &attempt{ss: ss, inv: inv, view: view}
 	o := engine.AttemptOpen{Limits: view.Limits}
 	var record []engine.CallRecord
+	var unserved int64
 	if stored != nil && stored.open != nil && stored.attempt == view.Attempt {
 		o, record = *stored.open, stored.record
 		o.Limits = o.Limits.Complete() // an older server may have known fewer
-		at.replay, at.spending, at.kept = true, stored.spending, uint64(len(record))
+		at.replay, at.spending, unserved = true, stored.spending, stored.unserved
+		at.kept = uint64(len(record))
 	} else {
 		o.Clock = max(ss.s.now(), ss.eng.Now())
 		ss.s.cfg.Entropy(o.Seed[:])
@@ -60,7 +72,8 @@ func (ss *session) open(inv uint64, stored *opened) {
 	at.trace(&o)
 	at.answers = ss.s.cfg.Answers(live{at}, o, record)
 	ss.attempts[inv] = at
-	ss.pin()
+	ss.demands(at)
+	ss.enlist(at, unserved, since)
 	ss.s.ready(at)
 }
 
@@ -69,7 +82,9 @@ func (ss *session) open(inv uint64, stored *opened) {
 func (s *Scheduler) ready(at *attempt) {
 	s.mu.Lock()
 	if !s.apart.keeps(at) {
-		s.queue.push(at.ss.key.Tenant, s.item(at))
+		it := s.item(at)
+		it.ticket = at.ss.holds(at)
+		s.queue.push(at.ss.key.Tenant, it)
 	}
 	s.mu.Unlock()
 	s.signal()
@@ -91,7 +106,9 @@ func (ss *session) abandon(inv uint64, held bool) {
 		return
 	}
 	delete(ss.attempts, inv)
+	ss.undemand(at)
 	at.abandoned, at.held = true, held
+	at.leave()
 	_, at.goesOn = ss.eng.Invocation(inv)
 	if at.cancel != nil {
 		at.cancel()
@@ -108,6 +125,9 @@ func (ss *session) abandon(inv uint64, held bool) {
 // run is one run of an attempt's guest, with a token in hand. The run is noted until
 // its end is settled: what routing its output does is its doing.
 func (s *Scheduler) run(at *attempt) {
+	if !s.codeReady(at) {
+		return
+	}
 	tok := s.newToken(at.ss.key.Tenant, at)
 	ctx, ok := at.begin(tok)
 	if !ok {
@@ -212,9 +232,9 @@ func (at *attempt) end(res host.InvocationResult, err error) {
 			ss.mu.Unlock()
 			return // keeps its pin
 		}
-		ss.drop(at)
+		unspent := ss.drop(at)
 		o := at.answers.Open()
-		ss.suspended[at.inv] = &opened{attempt: at.view.Attempt, open: &o, record: at.answers.Record(), spending: at.spending}
+		ss.suspended[at.inv] = &opened{attempt: at.view.Attempt, open: &o, record: at.answers.Record(), spending: at.spending, unserved: unspent}
 	case u.Parked:
 		s.count(&s.counters.Parks)
 		if at.unparked {
@@ -312,12 +332,15 @@ func final(err *abi.Error) *abi.Error {
 	return &out
 }
 
-// drop forgets an attempt that is over. Called with ss.mu held.
-func (ss *session) drop(at *attempt) {
+// drop forgets an attempt that is over, and gives the time without a core by which its
+// timeout has not moved. Called with ss.mu held.
+func (ss *session) drop(at *attempt) (unspent int64) {
 	if ss.attempts[at.inv] == at {
 		delete(ss.attempts, at.inv)
 	}
+	ss.undemand(at)
 	ss.giveUp(at)
+	return at.leave()
 }
 
 // log shows the guest's log lines in the server's log.

@@ -41,8 +41,10 @@ type bench struct {
 	fails                    bool             // commits may fail, for good
 	beside                   bool             // work waits for commits: it goes on beside the test
 	after                    *scheduler.Scheduler
-	box                      *box     // nil: no notes are taken
-	life                     *boxLife // of the scheduler
+	box                      *box       // nil: no notes are taken
+	life                     *boxLife   // of the scheduler
+	code                     *codeCache // default: all code is always there
+	memory                   func() (live, limit int64)
 
 	mu    sync.Mutex // guards now
 	now   time.Time
@@ -91,6 +93,13 @@ func (b *bench) Inspect(context.Context, []byte, host.Limits) ([]string, []host.
 }
 func (b *bench) Describe(context.Context, string, []byte, host.Limits) (host.Description, error) {
 	return host.Description{}, nil
+}
+
+// Ready and Prepare implement host.Sandbox: code is always there, unless the test says
+// what it takes to prepare some.
+func (b *bench) Ready(inv *host.Invocation) bool { return b.code == nil || b.code.ready(inv) }
+func (b *bench) Prepare(ctx context.Context, inv *host.Invocation) (uint64, error) {
+	return b.code.prepare(ctx, inv)
 }
 func (b *bench) Invoke(ctx context.Context, inv host.Invocation) (host.InvocationResult, error) {
 	in, err := abi.DecodeStepInput(inv.Input)
@@ -165,7 +174,7 @@ func (b *bench) open(t testing.TB) *bench {
 			return hostcall.NewRehearsal(o, r, p)
 		},
 		Classify: classify, Parked: hostcall.ErrParked, Tokens: b.tokens, IdleAfter: 20 * time.Millisecond, Now: b.clock, Limits: b.limits, Resources: b.outside, Quotas: b.quotas,
-		SnapshotEntries: b.snapshots, SnapshotBytes: b.snapshotBytes, KeepEntries: b.keep, After: b.after, DueAtOnce: b.dueAtOnce, EraseRows: b.erase,
+		SnapshotEntries: b.snapshots, SnapshotBytes: b.snapshotBytes, KeepEntries: b.keep, After: b.after, DueAtOnce: b.dueAtOnce, EraseRows: b.erase, Memory: b.memory,
 		Log: slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {

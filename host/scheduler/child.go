@@ -35,7 +35,7 @@ func (at *attempt) resolve(req engine.RunWorkflow) (*engine.StartRun, error) {
 	if ev.Type == abi.TypeStart {
 		ev.Type = "" // as it is with a client's plain fields
 	}
-	if ev, err = s.startEvent(mod, ev); err != nil {
+	if ev, err = s.startEventOn(at.meter(len(ev.Body)), mod, ev); err != nil {
 		return nil, childError(err)
 	}
 	t := s.startOf(tenant, mod, ev)

@@ -31,6 +31,9 @@ func (c *Config) setDefaults() {
 	if c.AdmitPatience == 0 {
 		c.AdmitPatience = admitPatience
 	}
+	if c.StartWait == 0 {
+		c.StartWait = defaultStartWait
+	}
 	if c.Timeout == 0 {
 		c.Timeout = host.DefaultRunTimeout
 	}

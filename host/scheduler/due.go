@@ -94,6 +94,10 @@ func (s *Scheduler) letGo(now time.Time) {
 				kept = append(kept, ss)
 				continue
 			}
+			if others && s.settleCounts(ss) {
+				kept = append(kept, ss)
+				continue
+			}
 			if others {
 				s.forget(ss)
 			}

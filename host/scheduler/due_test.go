@@ -26,6 +26,7 @@ const (
 type overdueTimers struct {
 	*bench
 	delays []int    // in milliseconds, by session
+	ages   []int64  // when they started
 	woken  []string // sessions, in the order in which their step went on
 	most   int      // sessions in memory at a time
 }
@@ -48,6 +49,7 @@ func newOverdue(t *testing.T, n, atOnce int) *overdueTimers {
 	}
 	o.open(t)
 	for i := range n {
+		o.ages = append(o.ages, o.clock().UnixNano())
 		o.start(fmt.Sprint("h", i), fmt.Sprint("s", i))
 		if o.sched.Loaded() > 1000 {
 			o.advance(20 * time.Millisecond) // they leave memory when they are idle
@@ -74,20 +76,27 @@ func (o *overdueTimers) turn() (worked bool) {
 	return len(work) > 0
 }
 
-// wantOrder wants the sessions to have gone on in the order of their times.
+// wantOrder wants the sessions to have gone on in the order of their times, those that
+// started at the same time: of those in memory, the oldest goes on first.
 func (o *overdueTimers) wantOrder(t *testing.T) {
 	t.Helper()
-	want := make([]string, len(o.delays))
+	want, got := map[int64][]string{}, map[int64][]string{}
+	order := make([]int, len(o.delays))
 	for i, d := range o.delays {
-		want[d] = fmt.Sprint("s", i)
+		order[d] = i
 	}
-	got := slices.DeleteFunc(slices.Clone(o.woken), func(s string) bool { return s[0] != 's' })
-	if len(got) != len(want) {
-		t.Fatalf("%d of %d sessions went on", len(got), len(want))
+	for _, i := range order {
+		want[o.ages[i]] = append(want[o.ages[i]], fmt.Sprint("s", i))
 	}
-	for i := range want {
-		if got[i] != want[i] {
-			t.Fatalf("session %s went on as number %d, where %s was due", got[i], i, want[i])
+	for _, s := range o.woken {
+		var i int
+		if _, err := fmt.Sscanf(s, "s%d", &i); err == nil {
+			got[o.ages[i]] = append(got[o.ages[i]], s)
+		}
+	}
+	for age, want := range want {
+		if !slices.Equal(got[age], want) {
+			t.Fatalf("%d of %d sessions went on, or not in the order of their times:\n%v\nwant\n%v", len(got[age]), len(want), got[age], want)
 		}
 	}
 }

@@ -100,6 +100,9 @@ func (ss *session) die() {
 	s := ss.s
 	ss.dead = true
 	s.mu.Lock()
+	for _, w := range ss.needs {
+		s.demand.gone(w)
+	}
 	if s.sessions[ss.key] == ss {
 		delete(s.sessions, ss.key)
 	}

@@ -204,7 +204,7 @@ func (s *Scheduler) beginFrom(ctx context.Context, st *reservation, req *host.St
 	}
 	imp, err := s.read(ctx, req, host.SessionKey{Tenant: req.Tenant, Session: st.session})
 	if err == nil && imp.runID == "" {
-		req.Event, err = s.startEvent(mod, req.Event)
+		req.Event, err = s.startEvent(ctx, req.Tenant, mod, req.Event)
 	}
 	if err != nil {
 		return begun{}, err

@@ -70,5 +70,6 @@ func (s *Scheduler) forgetTenant(tenant string) bool {
 		}
 	}
 	delete(s.accounts, tenant)
+	s.demand.forget(tenant)
 	return true
 }

@@ -18,6 +18,11 @@ func (s *Scheduler) Fork(ctx context.Context, tenant, id string, at uint64) (hos
 	if err != nil {
 		return host.Fork{}, err
 	}
+	release, err := s.AskStart(ctx, host.StartAsk{Tenant: tenant})
+	if err != nil {
+		return host.Fork{}, err
+	}
+	defer release()
 	p, err := s.pastAt(ctx, host.SessionKey{Tenant: tenant, Session: run.SessionID}, run.RunID, at)
 	if err != nil {
 		return host.Fork{}, err

@@ -13,8 +13,8 @@ const (
 )
 
 // putOff is an attempt whose guest the host could not run, being short of memory
-// for example. It waits without a token: the run is as it was, and its timeouts
-// go on.
+// for example. It waits without a token: the run is as it was, and the
+// time counts against none of its timeouts.
 type putOff struct {
 	at  *attempt
 	due time.Time

@@ -16,6 +16,8 @@ type opened struct {
 	// as its finish followed in the same batch. Until then nobody can replay it.
 	short bool
 	spending
+	// unserved is the time without a core that has moved no timeout yet.
+	unserved int64
 }
 
 // spent gives what was burnt, for a HeldAttempt.

@@ -34,16 +34,11 @@ func (s *Scheduler) Session(ctx context.Context, tenant, id string) (host.Sessio
 
 // ListSessions lists sessions; see host.Sessions.
 func (s *Scheduler) ListSessions(ctx context.Context, q host.SessionQuery) ([]host.SessionInfo, bool, error) {
-	limit := q.Limit
-	q.Limit++
-	list, err := s.cfg.Store.Sessions(ctx, q)
+	list, more, err := s.cfg.Store.Sessions(ctx, q)
 	if err != nil {
 		return nil, false, unavailable(err)
 	}
-	if len(list) > limit {
-		return list[:limit], true, nil
-	}
-	return list, false, nil
+	return list, more, nil
 }
 
 // State reads a value of a session's state; see host.Sessions.

@@ -145,24 +145,20 @@ func (s *Scheduler) storedRuns(ctx context.Context, key host.SessionKey) (n runs
 	if errors.Is(err, host.ErrNotFound) {
 		return n, nil
 	}
-	q := host.RunQuery{Tenant: key.Tenant, Session: key.Session, Statuses: []string{string(host.StatusRunning)}, Limit: storedPage}
+	q := host.RunQuery{Tenant: key.Tenant, Session: key.Session, Statuses: []string{string(host.StatusRunning)}, Limit: host.MaxListed}
 	for more := true; more && err == nil; {
 		var page []host.Run
-		page, err = s.cfg.Store.Runs(ctx, q)
+		page, more, err = s.cfg.Store.Runs(ctx, q)
 		for i := range page {
 			if waitsForTurn(&page[i]) {
 				n.waiting++
 			}
 			q.AfterStarted, q.AfterHandler = page[i].Started, page[i].HandlerID
 		}
-		more = len(page) == q.Limit
 	}
 	n.active = info.Active - n.waiting
 	return n, err
 }
-
-// storedPage is how many runs are read at a time.
-const storedPage = 1000
 
 // purgeQuarantined deletes a handler whose session did not load for the given
 // error; another error is given back.

@@ -12,7 +12,8 @@ import "time"
 // idleness (start-time fair queueing; Goyal, Vin, Cheng, SIGCOMM 1996).
 //
 // A guest that gave its token up goes on before its tenant's others begin: so a
-// tenant has at most as many guests begun as there are tokens.
+// tenant has at most as many guests begun as there are tokens. Which of the others
+// begins is decided in order.go.
 type fairQueue struct {
 	tokens  int // free
 	all     int // tokens, free or not
@@ -22,14 +23,15 @@ type fairQueue struct {
 	// held are tenants that get no token for now; to wait is to be idle.
 	held map[string]bool
 	// most says how many tokens a tenant may have at a time; 0: all.
-	most func(tenant string) int
+	most  func(tenant string) int
+	speed speed
 }
 
 // tenantQueue is what the queue knows of a tenant that is busy, or ahead.
 type tenantQueue struct {
 	name    string
-	begun   fifo // guests that wait to go on
-	fresh   fifo // attempts whose guest is to begin
+	begun   fifo  // guests that wait to go on
+	fresh   order // attempts whose guest is to begin
 	virtual uint64
 	running int
 	long    int  // of those begun, guests that compute for longer than a turn
@@ -43,6 +45,7 @@ type tenantQueue struct {
 type readyItem struct {
 	at     *attempt
 	resume chan struct{}
+	ticket bool      // the attempt holds a write ticket
 	since  time.Time // that it waits; zero: nobody wants to know
 }
 
@@ -64,7 +67,7 @@ func (q *fairQueue) init(tokens int, most func(tenant string) int) {
 	q.held = map[string]bool{}
 }
 
-// push adds an item at the end of its tenant's queue.
+// push adds an item to its tenant's queue.
 func (q *fairQueue) push(tenant string, it readyItem) {
 	t := q.known(tenant)
 	if it.resume != nil {
@@ -73,6 +76,7 @@ func (q *fairQueue) push(tenant string, it readyItem) {
 		t.fresh.push(it)
 	}
 	q.ready++
+	q.speed.wanted()
 }
 
 // known gives what the queue knows of a tenant that is about to be busy, or is.
@@ -189,12 +193,21 @@ func (q *fairQueue) soon() bool {
 // release gives a tenant's token back.
 func (q *fairQueue) release(tenant string) {
 	q.tokens++
+	if q.ready == 0 {
+		q.speed.rest()
+	}
 	t := q.tenants[tenant]
 	if t.full() {
 		q.catchUp(t) // it was kept from more, and that is no merit
 	}
 	t.running--
 	q.rest(t)
+}
+
+// giveBack gives back a token that nobody used: the tenant's clock stands where it was.
+func (q *fairQueue) giveBack(tenant string) {
+	q.tenants[tenant].virtual -= startCost
+	q.release(tenant)
 }
 
 // rest lets go of a tenant that has become idle. What it is ahead of the others is

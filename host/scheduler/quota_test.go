@@ -175,7 +175,7 @@ func TestStartsAtTheLimit(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		runs, err := b.store.Runs(t.Context(), host.RunQuery{Tenant: "t", Limit: 1000})
+		runs, _, err := b.store.Runs(t.Context(), host.RunQuery{Tenant: "t", Limit: 1000})
 		if begun.Load() != places || err != nil || len(runs) != places {
 			t.Errorf("%d begun, %d there, %v", begun.Load(), len(runs), err)
 		}

@@ -125,13 +125,13 @@ func (ss *session) recover(records map[uint64]*opened) {
 		return
 	}
 	if last := ss.eng.Now(); last < s.boot {
-		if _, _, err := ss.tick(engine.Shift{Lost: s.downSince(last)}, nil); err != nil {
+		if _, _, err := ss.tick(engine.Shift{Lost: ss.lostTo(s.boot)}, nil); err != nil {
 			ss.log(context.Background(), slog.LevelError, "a session cannot account for the time down", "error", err)
 		}
 	}
 	for _, inv := range ss.eng.Open() {
 		if ss.attempts[inv] == nil { // else its run has begun just now
-			ss.open(inv, records[inv])
+			ss.open(inv, records[inv], s.boot)
 		}
 		delete(records, inv)
 	}

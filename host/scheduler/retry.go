@@ -25,6 +25,11 @@ func (s *Scheduler) Retry(ctx context.Context, tenant, id string, newest bool) (
 	case run.Status != host.StatusFailed:
 		return host.Fork{}, host.Errorf(host.CodeConflict, "Handler '%s' has not failed, it is %s: there is nothing to retry", run.HandlerID, run.Status)
 	}
+	release, err := s.AskStart(ctx, host.StartAsk{Tenant: tenant})
+	if err != nil {
+		return host.Fork{}, err
+	}
+	defer release()
 	defer s.cfg.Modules.Starting()()
 	key := host.SessionKey{Tenant: tenant, Session: run.SessionID}
 	f, err := s.failureOf(ctx, key, run.RunID)

@@ -24,9 +24,12 @@ func (s *Scheduler) Start(ctx context.Context, req host.StartRequest) (host.Run,
 		return host.Run{}, err
 	}
 	if before != nil {
+		if req.Admitted != nil {
+			req.Admitted() // no run of it is to be counted
+		}
 		return s.repeated(ctx, req.Tenant, before.RunID, req.Wait)
 	}
-	b, err := s.admitStart(ctx, &req, once)
+	b, err := s.askedStart(ctx, &req, once)
 	once.settle(b.pos)
 	if err != nil {
 		return host.Run{}, err
@@ -42,6 +45,19 @@ func (s *Scheduler) Start(ctx context.Context, req host.StartRequest) (host.Run,
 	// The handler is active in memory now: nobody needs the reservation to see
 	// it, but others must not read a store that does not have it yet.
 	return s.await(ctx, b.end)
+}
+
+// askedStart begins a run that is admitted.
+func (s *Scheduler) askedStart(ctx context.Context, req *host.StartRequest, once *claim) (begun, error) {
+	release := req.Admitted
+	if release == nil {
+		var err error
+		if release, err = s.AskStart(ctx, host.StartAsk{Tenant: req.Tenant, Workflow: req.Workflow, Wait: req.Wait}); err != nil {
+			return begun{}, err
+		}
+	}
+	defer release() // the run counts itself by then
+	return s.admitStart(ctx, req, once)
 }
 
 // begun is a run that was just begun. Its session is pinned, its handler reserved.
@@ -71,7 +87,7 @@ func (s *Scheduler) beginRun(ctx context.Context, req *host.StartRequest, once *
 	if req.Snapshot != nil {
 		return s.startFrom(ctx, req, mod, once)
 	}
-	if req.Event, err = s.startEvent(mod, req.Event); err != nil {
+	if req.Event, err = s.startEvent(ctx, req.Tenant, mod, req.Event); err != nil {
 		return begun{}, err
 	}
 	st, err := s.reserve(ctx, req)
@@ -132,6 +148,9 @@ func checkID(name, id string) error {
 	if len(id) > maxID || !utf8.ValidString(id) || strings.ContainsFunc(id, unicode.IsControl) {
 		return host.Errorf(host.CodeInvalidArgument, "%s must be at most %d bytes of text without control characters", name, maxID)
 	}
+	if id == "." || id == ".." {
+		return host.Errorf(host.CodeInvalidArgument, "%s must not be %q: clients and proxies shorten paths that have such a part", name, id)
+	}
 	return nil
 }
 
@@ -160,23 +179,6 @@ func (s *Scheduler) taking(tenant string) error {
 			Message: "more is written than the disk takes: nothing of this request was done"}
 	}
 	return nil
-}
-
-// startEvent checks the start event and gives it its type.
-func (s *Scheduler) startEvent(mod Module, ev abi.Event) (abi.Event, error) {
-	want := mod.Graph.StartType()
-	if ev.Type == "" {
-		ev.Type = want
-	}
-	if ev.Type != want {
-		return ev, host.Errorf(host.CodeInvalidArgument, "Start event must be a %s, not a %s", want, ev.Type)
-	}
-	if ev.Body == nil {
-		ev.Body = abi.EmptyMap
-	}
-	body, err := s.cfg.Modules.PrepareEvent(mod.Digest, ev.Type, ev.Body)
-	ev.Body = body
-	return ev, err
 }
 
 // reservation holds a handler id from the look at the store to the durable
@@ -305,11 +307,11 @@ func (ss *session) start(ctx context.Context, req *host.StartRequest, mod Module
 // startOf is a start with all that the workflow and the settings say of it.
 func (s *Scheduler) startOf(tenant string, mod Module, ev abi.Event) engine.StartRun {
 	t := engine.StartRun{
-		Version: mod.Digest, Event: ev, Timeout: int64(max(s.cfg.Timeout, 0)),
+		Version: mod.Digest, Event: ev, Timeout: int64(max(s.cfg.Timeout, 0)), Work: true,
 		Limits: mod.limits(s.cfg.Limits, tenant),
 	}
 	if d, set := mod.Graph.Timeout(); set {
-		t.Timeout = int64(d)
+		t.Timeout, t.Work = int64(d), false
 	}
 	return t
 }
@@ -371,16 +373,11 @@ func (s *Scheduler) Get(ctx context.Context, tenant, id string) (host.Run, error
 
 // List lists handlers' latest runs; see host.Runs.
 func (s *Scheduler) List(ctx context.Context, q host.RunQuery) ([]host.Run, bool, error) {
-	limit := q.Limit
-	q.Limit++
-	runs, err := s.cfg.Store.Runs(ctx, q)
+	runs, more, err := s.cfg.Store.Runs(ctx, q)
 	if err != nil {
 		return nil, false, unavailable(err)
 	}
-	if len(runs) > limit {
-		return runs[:limit], true, nil
-	}
-	return runs, false, nil
+	return runs, more, nil
 }
 
 // active finds a handler's running run and pins its session.
@@ -445,10 +442,7 @@ func (s *Scheduler) send(ctx context.Context, tenant, id string, ev abi.Event, s
 	if err := mod.Graph.CheckPost(ev.Type, step); err != nil {
 		return 0, err
 	}
-	if ev.Body == nil {
-		ev.Body = abi.EmptyMap
-	}
-	if ev.Body, err = s.cfg.Modules.PrepareEvent(version, ev.Type, ev.Body); err != nil {
+	if ev, err = s.postedEvent(ctx, tenant, version, ev); err != nil {
 		return 0, err
 	}
 	ss.mu.Lock()
@@ -469,7 +463,55 @@ func (s *Scheduler) Events(ctx context.Context, tenant, id string, after int64) 
 	if err != nil {
 		return nil, err
 	}
+	if id != run.HandlerID {
+		return s.cfg.Streams.SubscribeRun(ctx, tenant, run.HandlerID, run.RunID, after)
+	}
 	return s.cfg.Streams.Subscribe(ctx, tenant, run.HandlerID, after)
+}
+
+// FamilyEvents opens the stream of a run and its children; see host.Runs.
+func (s *Scheduler) FamilyEvents(ctx context.Context, tenant, id string, from host.FamilyStart) (host.FamilyStream, error) {
+	run, err := s.Get(ctx, tenant, id)
+	if err != nil {
+		return nil, err
+	}
+	runID := run.RunID
+	if id == run.HandlerID {
+		runID = ""
+	}
+	if from.Children == nil && from.After != host.StreamFromRun {
+		if from.Children, err = s.underWay(ctx, &run, "", from.After); err != nil {
+			return nil, err
+		}
+	}
+	return s.cfg.Streams.SubscribeFamily(ctx, tenant, run.HandlerID, runID, from)
+}
+
+// underWay gives the children that a run waits for, and those that they wait for.
+func (s *Scheduler) underWay(ctx context.Context, run *host.Run, parent string, after int64) ([]host.FamilyMember, error) {
+	if after >= 0 {
+		after = host.StreamFromRun // numbers are those of the run's own events
+	}
+	var out []host.FamilyMember
+	for _, w := range run.WaitingFor {
+		if w.Child == "" {
+			continue
+		}
+		child, err := s.Get(ctx, run.Tenant, w.Child)
+		if host.CodeOf(err) == host.CodeNotFound {
+			continue // it has not begun
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, host.FamilyMember{Handler: w.Child, Parent: parent, After: after})
+		below, err := s.underWay(ctx, &child, w.Child, after)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, below...)
+	}
+	return out, nil
 }
 
 // newID makes a handler's or run's id: 12 letters and digits. The first four count

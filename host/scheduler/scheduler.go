@@ -50,6 +50,7 @@ import (
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/state"
+	"github.com/weftrun/weft/host/work"
 )
 
 // Journal makes entries durable. See package journal.
@@ -73,15 +74,15 @@ type Journal interface {
 type Store interface {
 	Handler(ctx context.Context, tenant, id string) (host.Handler, error)
 	Run(ctx context.Context, tenant, runID string) (host.Run, error)
-	Runs(ctx context.Context, q host.RunQuery) ([]host.Run, error)
+	Runs(ctx context.Context, q host.RunQuery) (runs []host.Run, more bool, err error)
 	Due(ctx context.Context, until int64, limit int) (due []host.SessionKey, next int64, err error)
 	Tenants(ctx context.Context) ([]string, error)
-	Ended(ctx context.Context, q host.EndedQuery) ([]host.EndedRun, error)
+	Ended(ctx context.Context, q host.EndedQuery) (runs []host.EndedRun, more bool, err error)
 	EndedBehind(ctx context.Context, tenant string, newer int) (host.EndedAt, error)
 	Meta(ctx context.Context, key string) ([]byte, error)
 	SetMeta(ctx context.Context, key string, value []byte) error
 	Session(ctx context.Context, key host.SessionKey) (host.SessionInfo, error)
-	Sessions(ctx context.Context, q host.SessionQuery) ([]host.SessionInfo, error)
+	Sessions(ctx context.Context, q host.SessionQuery) (list []host.SessionInfo, more bool, err error)
 	Repeat(ctx context.Context, tenant, route, key string) (host.Repeat, error)
 	ForgetRepeats(ctx context.Context, before int64, limit int) (int, error)
 	host.KVStore
@@ -137,13 +138,18 @@ type Modules interface {
 	// ByDigest gives any stored version.
 	ByDigest(digest string) (Module, error)
 	// PrepareEvent checks an event from outside against its type's schema and
-	// gives the body as steps are to see it.
-	PrepareEvent(digest, typ string, body abi.Raw) (abi.Raw, error)
+	// gives the body as steps are to see it. What that takes is charged to the meter;
+	// an error of the meter's hook comes back as it is.
+	PrepareEvent(m *work.Meter, digest, typ string, body abi.Raw) (abi.Raw, error)
 }
 
 // Streams opens subscriptions to durable events.
 type Streams interface {
 	Subscribe(ctx context.Context, tenant, handlerID string, after int64) (host.Stream, error)
+	// SubscribeRun gives the events of one run of the handler alone.
+	SubscribeRun(ctx context.Context, tenant, handlerID, runID string, after int64) (host.Stream, error)
+	// SubscribeFamily gives those of the children too; runID "" is all runs.
+	SubscribeFamily(ctx context.Context, tenant, handlerID, runID string, from host.FamilyStart) (host.FamilyStream, error)
 }
 
 // Live is what the answers to an attempt's host calls are made from and act on.
@@ -241,7 +247,8 @@ type Config struct {
 	// tenants' fuel budgets, and how long their ended runs are kept. Default:
 	// host.DefaultLimits, no budgets, and all runs.
 	Limits *host.LimitTable
-	// Timeout of runs whose manifest names none. Default 45 s; below 0 they have none.
+	// Timeout of runs whose manifest names none: it bounds their work, and does not
+	// count time in which all of a run waits. Default 45 s; below 0 they have none.
 	Timeout time.Duration
 	// DueAtOnce is how many sessions that are not in memory, and have something to do
 	// by themselves, are taken up at a time: after a long time down timers are overdue in
@@ -255,6 +262,12 @@ type Config struct {
 	// for how long. Defaults 10,000 and 15 s: a client that sends many at once has them done, late.
 	AdmitLine     int
 	AdmitPatience time.Duration
+	// StartWait is how long a start that waits for its run's end may surely have to
+	// wait for its first core; beyond, it is refused. Default 15 s; below 0: any time.
+	StartWait time.Duration
+	// Memory gives the bytes of live objects and the process's memory limit, 0 if it
+	// has none. It is called every 100 ms at most. Default: there is no limit.
+	Memory func() (live, limit int64)
 	// SnapshotEntries and SnapshotBytes say after how many entries, or bytes of
 	// them, a session writes a snapshot, from which it is loaded: what a load folds
 	// is no more than about that, or the snapshot's own size if that is more.
@@ -299,6 +312,9 @@ type Scheduler struct {
 	work crew
 	// stopped is closed when the scheduler begins to stop.
 	stopped chan struct{}
+	// base ends when the scheduler begins to stop: code is prepared in it.
+	base    context.Context
+	endBase context.CancelFunc
 	boot    int64 // when this scheduler was made, Unix nanoseconds
 
 	down  []interval      // times in which no server ran, oldest first
@@ -317,9 +333,13 @@ type Scheduler struct {
 	quarantine map[host.SessionKey]quarantined
 	queue      fairQueue
 	gate       gate
-	accounts   map[string]*account // of the tenants that have run something
+	demand     demand
+	memory     memory
+	coming     map[codeKey][]*attempt // those that wait for code, which is being prepared
+	accounts   map[string]*account    // of the tenants that have run something
 	timers     timerHeap
 	idle       []idleSession
+	owing      []*session  // that are to leave memory: see settleCounts
 	put        []putOff    // attempts that are to be tried later
 	outgoing   []mailRoute // sessions with messages for others
 	calls      outcalls    // of resources
@@ -364,6 +384,10 @@ type Counters struct {
 	Shed      uint64 // those of them, and others, that there was no room for
 	Blamed    uint64 // runs blocked and sessions quarantined, as the server ends by them
 	Unnoted   uint64 // work that held a core and could not be noted; see Notes
+	// Starts that were admitted, and that were refused: as the wait for a core was too
+	// long, as too many waited, as those held too much memory, as the heap was full.
+	Admitted, RefusedWait, RefusedDepth, RefusedBytes, RefusedHeap uint64
+	CodeWaits                                                      uint64 // attempts that gave their token back, as their module's code was not in memory
 }
 
 // Load is what the scheduler has to do at a moment.
@@ -374,13 +398,23 @@ type Load struct {
 	Running  int // attempts that have one
 	Cores    int // tokens
 	Suspects int // what held a core when the server ended, and has not come back since
+	// Starts is the number of runs that never had a core, Demand what accepted runs
+	// still need, in units, and Speed what all cores get done in a second.
+	Starts int
+	Demand int64
+	Speed  float64
 }
 
 // Load tells what there is to do now.
 func (s *Scheduler) Load() Load {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return Load{Sessions: len(s.sessions), InLine: s.gate.waiting, Ready: s.queue.ready, Running: s.queue.all - s.queue.tokens, Cores: s.queue.all, Suspects: len(s.suspects)}
+	l := Load{Sessions: len(s.sessions), InLine: s.gate.waiting, Ready: s.queue.ready, Running: s.queue.all - s.queue.tokens, Cores: s.queue.all, Suspects: len(s.suspects)}
+	for _, t := range s.demand.tenants {
+		l.Starts += t.fresh
+	}
+	l.Demand, l.Speed = s.demand.total, s.queue.speed.look()
+	return l
 }
 
 type handlerKey struct{ tenant, handler string }
@@ -403,10 +437,14 @@ func New(ctx context.Context, cfg Config) (*Scheduler, error) {
 		starting: map[handlerKey]uint64{},
 		firsts:   map[onceKey]*first{},
 		accounts: map[string]*account{},
+		coming:   map[codeKey][]*attempt{},
 		boot:     cfg.Now().UnixNano(),
 	}
+	s.base, s.endBase = context.WithCancel(context.WithoutCancel(ctx))
 	s.work = crew{next: make(chan func()), over: s.stopped, most: int32(2 * cfg.Tokens)}
 	s.queue.init(cfg.Tokens, cfg.Limits.TenantInvocations)
+	s.queue.speed.init(cfg.Tokens, cfg.Now)
+	s.demand.init()
 	s.gate.init(cfg.AdmitAtOnce)
 	s.calls.init()
 	s.nextDue = s.boot

@@ -26,6 +26,8 @@ type session struct {
 	pins      int       // guarded by Scheduler.mu
 	idleSince time.Time // of its entry in the idle list; guarded by Scheduler.mu
 	taken     bool      // see due.go; guarded by Scheduler.mu
+	// unserved counts the time without a core of each run; guarded by Scheduler.mu
+	unserved map[string]*unserved
 
 	mu       sync.Mutex // guards what follows; see the package's protocol
 	eng      *engine.Session
@@ -33,6 +35,7 @@ type session struct {
 	attempts map[uint64]*attempt        // open ones, by invocation
 	ended    map[string][]chan ended    // who waits for a run's end
 	versions map[string]string          // active run -> module digest
+	needs    map[string]*runDemand      // active run, if an attempt of it was in memory
 	// suspended has the records of invocations that wait or sleep.
 	suspended map[uint64]*opened
 	ledger    *ledger // what the journal has of attempts that have not ended
@@ -59,7 +62,8 @@ var errDead = &host.Error{Code: host.CodeNotFound, Message: "Handler not found"}
 
 func (s *Scheduler) newSession(key host.SessionKey) *session {
 	return &session{s: s, key: key, loaded: make(chan struct{}), attempts: map[uint64]*attempt{},
-		ended: map[string][]chan ended{}, versions: map[string]string{}, suspended: map[uint64]*opened{}, ledger: newLedger()}
+		ended: map[string][]chan ended{}, unserved: map[string]*unserved{}, versions: map[string]string{}, needs: map[string]*runDemand{},
+		suspended: map[uint64]*opened{}, ledger: newLedger()}
 }
 
 // begin pins a session that nobody can know yet, as its id was drawn just now:
@@ -399,7 +403,7 @@ func (ss *session) carryOut(cmds []engine.Command) (over bool) {
 	for _, c := range cmds {
 		switch c := c.(type) {
 		case engine.StartAttempt:
-			ss.open(c.Invocation, ss.suspended[c.Invocation])
+			ss.open(c.Invocation, ss.suspended[c.Invocation], ss.s.now())
 			delete(ss.suspended, c.Invocation)
 		case engine.Abandon:
 			ss.settleSuspended(c.Invocation)
@@ -420,6 +424,10 @@ func (ss *session) carryOut(cmds []engine.Command) (over bool) {
 			ss.s.mail(route{ss.key, c.To}, time.Time{})
 		case engine.RunEnded:
 			delete(ss.versions, c.RunID)
+			ss.met(c.RunID, changed[c.RunID].Status)
+			ss.s.mu.Lock()
+			delete(ss.unserved, c.RunID)
+			ss.s.mu.Unlock()
 			for _, w := range ss.ended[c.RunID] {
 				w <- ended{run: changed[c.RunID], pos: ss.lastPos}
 			}

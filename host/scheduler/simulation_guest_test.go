@@ -51,6 +51,10 @@ func (s simSandbox) Describe(context.Context, string, []byte, host.Limits) (host
 }
 
 // Invoke runs a guest to its end, or to the error that unwinds it.
+func (s simSandbox) Ready(*host.Invocation) bool { return true }
+
+func (s simSandbox) Prepare(context.Context, *host.Invocation) (uint64, error) { return 0, nil }
+
 func (s simSandbox) Invoke(ctx context.Context, inv host.Invocation) (host.InvocationResult, error) {
 	in, err := abi.DecodeStepInput(inv.Input)
 	if err != nil {

@@ -39,7 +39,7 @@ func (s *sim) help() {
 	s.restart()
 	for range 2 {
 		for _, tenant := range []string{"t", "u"} {
-			failed, err := s.store.Runs(context.Background(), host.RunQuery{Tenant: tenant, Statuses: []string{string(host.StatusFailed)}, Limit: 1000})
+			failed, _, err := s.store.Runs(context.Background(), host.RunQuery{Tenant: tenant, Statuses: []string{string(host.StatusFailed)}, Limit: 1000})
 			s.must(err)
 			for i := range failed {
 				if id := failed[i].HandlerID; len(id) == 2 { // no child's

@@ -37,7 +37,7 @@ func TestSimulation(t *testing.T) {
 	switch {
 	case testing.Short():
 		count = 20
-	case raced:
+	case few:
 		count = 50
 	}
 	if n, err := strconv.ParseUint(os.Getenv("WEFT_SEED"), 10, 64); err == nil {

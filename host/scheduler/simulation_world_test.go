@@ -21,6 +21,7 @@ import (
 	"github.com/weftrun/weft/host/scheduler"
 	"github.com/weftrun/weft/host/store/memory"
 	"github.com/weftrun/weft/host/stream"
+	"github.com/weftrun/weft/host/work"
 )
 
 // errCrashed is what everything gets that belongs to a world that crashed.
@@ -389,6 +390,14 @@ func (s simStreams) Subscribe(ctx context.Context, tenant, handlerID string, aft
 	return s.w.hub.Subscribe(ctx, tenant, handlerID, after)
 }
 
+func (s simStreams) SubscribeRun(ctx context.Context, tenant, handlerID, runID string, after int64) (host.Stream, error) {
+	return s.w.hub.SubscribeRun(ctx, tenant, handlerID, runID, after)
+}
+
+func (s simStreams) SubscribeFamily(ctx context.Context, tenant, handlerID, runID string, from host.FamilyStart) (host.FamilyStream, error) {
+	return s.w.hub.SubscribeFamily(ctx, tenant, handlerID, runID, from)
+}
+
 // simModules has the workflows of the simulation; a digest is a name, or NAME@N for
 // a version that is newer than that of the name alone.
 type simModules map[string]*engine.Graph
@@ -434,4 +443,6 @@ func (m simModules) ByDigest(digest string) (scheduler.Module, error) {
 	return scheduler.Module{Digest: digest, Graph: g, Plugin: digest + "-plugin"}, nil
 }
 
-func (m simModules) PrepareEvent(_, _ string, body abi.Raw) (abi.Raw, error) { return body, nil }
+func (m simModules) PrepareEvent(_ *work.Meter, _, _ string, body abi.Raw) (abi.Raw, error) {
+	return body, nil
+}

@@ -79,6 +79,7 @@ func (s *Scheduler) Step(now time.Time) (work []func(), next time.Time) {
 		if !ok {
 			break
 		}
+		it.at.serve(serviceCore, s.now())
 		if it.resume != nil {
 			close(it.resume)
 			continue
@@ -88,6 +89,10 @@ func (s *Scheduler) Step(now time.Time) (work []func(), next time.Time) {
 		}
 		work = append(work, func() { s.run(it.at) })
 	}
+	if s.queue.tokens > 0 {
+		s.queue.speed.rest()
+	}
+	s.queue.speed.look()
 	if congested {
 		at(now.Add(stalled))
 	}
@@ -105,6 +110,7 @@ func (s *Scheduler) Step(now time.Time) (work []func(), next time.Time) {
 	if work = append(work, taken...); !t.IsZero() {
 		at(t)
 	}
+	work = append(work, s.settleWork()...)
 	if step, t := s.sweepWork(now); step != nil {
 		work = append(work, step)
 	} else if !t.IsZero() {
@@ -169,6 +175,9 @@ func (s *Scheduler) evict(now time.Time) time.Time {
 			s.idle = append(s.idle, it)
 			continue
 		}
+		if s.settleCounts(ss) {
+			continue
+		}
 		s.forget(ss)
 	}
 	if next.IsZero() && len(s.idle) > 0 {
@@ -198,6 +207,9 @@ func (s *Scheduler) evict(now time.Time) time.Time {
 // mu held.
 func (s *Scheduler) forget(ss *session) {
 	delete(s.sessions, ss.key)
+	for _, w := range ss.needs {
+		s.demand.gone(w)
+	}
 	s.counters.Evicted++
 	if s.calls.sessions[ss.key] > 0 {
 		return // the store does not know of its timer, as it waits for more
@@ -264,6 +276,9 @@ func (ss *session) fireDue() {
 		if at == host.WakeNever || at > ss.s.now() {
 			break
 		}
+		if t, ok := ss.eng.DueTimeout(ss.s.now()); ok && ss.extend(t) {
+			continue
+		}
 		if _, _, err := ss.tick(engine.Timer{}, nil); err != nil {
 			ss.log(context.Background(), slog.LevelError, "a timer is refused", "error", err)
 			break
@@ -317,6 +332,7 @@ func (s *Scheduler) stop(grace time.Duration) error {
 		grace = 0
 	}
 	close(s.stopped)
+	s.endBase()
 	s.resumeOnly()
 	s.mu.Unlock()
 	out := make(chan struct{})

@@ -159,6 +159,7 @@ func (s *Scheduler) suspectAtStart() {
 	}
 	if len(a.waiting) > 0 {
 		s.apart = a
+		s.queue.speed.pause(true)
 	}
 	s.cfg.Notes.Begin(host.Suspicion{Suspects: s.listSuspects(), MemoryDeaths: next.MemoryDeaths})
 	if s.apart == nil {

@@ -83,6 +83,11 @@ func (ss *session) coveredBy(at *attempt, paths []state.Path) *ticket {
 	return nil
 }
 
+// holds reports whether the attempt holds a ticket. Called with mu held.
+func (ss *session) holds(at *attempt) bool {
+	return slices.ContainsFunc(ss.tickets, func(t *ticket) bool { return t.holder == at })
+}
+
 // giveUp frees the ticket that the attempt holds, and its place in a queue. Called
 // with mu held.
 func (ss *session) giveUp(at *attempt) {

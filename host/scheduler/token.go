@@ -30,6 +30,10 @@ func (s *Scheduler) newToken(tenant string, at *attempt) *token {
 	if a := s.account(t.tenant); a.rate > 0 {
 		t.due = min(t.due, uint64(a.rate*refill.Seconds()))
 	}
+	if at != nil {
+		s.demand.used(at.work, startCost)
+	}
+	s.queue.speed.book(startCost)
 	s.mu.Unlock()
 	return t
 }
@@ -69,6 +73,7 @@ func (t *token) Checkpoint(units uint64) error {
 		return nil
 	}
 	back := make(chan struct{})
+	t.at.serve(serviceOpen, s.now())
 	s.queue.push(t.tenant, readyItem{at: t.at, resume: back})
 	s.queue.release(t.tenant)
 	s.counters.Yields++
@@ -82,6 +87,12 @@ func (t *token) Checkpoint(units uint64) error {
 		t.at.answers.Idle(s.cfg.Now().Sub(began))
 	}
 	return nil
+}
+
+// work counts what the host does for the token's run. It gives way as Checkpoint does.
+func (t *token) work(units uint64) error {
+	t.cost += units
+	return t.Checkpoint(0)
 }
 
 // acquire waits for a token in the tenant's queue, for a run that is none of an
@@ -99,6 +110,10 @@ func (t *token) acquire() {
 // book charges the tenant. Called with mu held.
 func (t *token) book() {
 	t.s.charge(t.tenant, t.units, t.cost)
+	if t.at != nil {
+		t.s.demand.used(t.at.work, t.units+t.cost)
+	}
+	t.s.queue.speed.book(t.units + t.cost)
 	t.units, t.cost = 0, 0
 }
 
@@ -116,6 +131,7 @@ func (t *token) release(fuel, work uint64) {
 	if t.long {
 		s.queue.tenants[t.tenant].long--
 	}
+	t.at.serve(serviceOpen, s.now())
 	s.queue.release(t.tenant)
 	wanted := s.queue.ready > 0 || s.apart != nil
 	s.mu.Unlock()

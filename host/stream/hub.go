@@ -153,10 +153,21 @@ func (h *Hub) Close() {
 // CodeNotFound: no such handler. CodeInvalidArgument: after is a negative number
 // without a meaning. CodeUnavailable: the hub is closed.
 func (h *Hub) Subscribe(ctx context.Context, tenant, handlerID string, after int64) (*Subscription, error) {
+	return h.open(ctx, newSubscription(h, key{tenant, handlerID}), after)
+}
+
+// SubscribeRun is Subscribe for the events of one run of the handler. host.StreamFromRun
+// is the run's first event.
+func (h *Hub) SubscribeRun(ctx context.Context, tenant, handlerID, runID string, after int64) (*Subscription, error) {
+	s := newSubscription(h, key{tenant, handlerID})
+	s.run = runID
+	return h.open(ctx, s, after)
+}
+
+func (h *Hub) open(ctx context.Context, s *Subscription, after int64) (*Subscription, error) {
 	if after < host.StreamFromNow {
 		return nil, host.Errorf(host.CodeInvalidArgument, "there is no event %d", after)
 	}
-	s := newSubscription(h, key{tenant, handlerID})
 	if !h.add(s) {
 		return nil, errStopping()
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,6 +30,7 @@ var errClosed = errors.New("the subscription is closed")
 type Subscription struct {
 	hub  *Hub
 	key  key
+	run  string        // its events alone; "": those of all runs of the handler
 	wake chan struct{} // has room for one: something below has changed
 
 	// mu guards what follows, which publishers write. Nothing waits under it.
@@ -57,7 +59,9 @@ func newSubscription(h *Hub, k key) *Subscription {
 // that nothing falls between what is durable now and what is published later.
 func (s *Subscription) begin(ctx context.Context, after int64) error {
 	s.pos, s.reading = after, true
-	if after < 0 {
+	if s.run != "" && after == host.StreamFromRun {
+		s.pos = -1 // those of runs before are passed over
+	} else if after < 0 {
 		last, first, err := s.hub.src.StreamEnd(ctx, s.key.tenant, s.key.handler)
 		if err != nil {
 			return sourceError(err)
@@ -80,6 +84,9 @@ func (s *Subscription) isOver(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, sourceError(err)
 	}
+	if s.run != "" && handler.Run.RunID != s.run {
+		return s.pastRun(ctx)
+	}
 	if !handler.Run.Status.Final() {
 		return false, nil
 	}
@@ -88,6 +95,26 @@ func (s *Subscription) isOver(ctx context.Context) (bool, error) {
 		return false, sourceError(err)
 	}
 	return s.pos >= last, nil
+}
+
+// pastRun reports whether no event of the run lies behind pos, of a run that is not the
+// handler's latest. It moves pos to just before the next event of the run.
+func (s *Subscription) pastRun(ctx context.Context) (bool, error) {
+	for {
+		page, err := s.hub.src.Stream(ctx, s.key.tenant, s.key.handler, s.pos, pageEvents)
+		if err != nil {
+			return false, sourceError(err)
+		}
+		if len(page) == 0 {
+			return true, nil
+		}
+		for i := range page {
+			if page[i].RunID == s.run {
+				return false, nil
+			}
+			s.pos = int64(page[i].Seq)
+		}
+	}
 }
 
 // Ended implements [host.Stream].
@@ -133,7 +160,10 @@ func (s *Subscription) step(ctx context.Context) ([]host.StreamEvent, error) {
 			return live, err
 		}
 		if len(live) > 0 {
-			return s.advance(ctx, live)
+			if live, err = s.advance(ctx, live); len(live) > 0 || err != nil {
+				return live, err
+			}
+			continue // all of them were of another run
 		}
 		if !s.reading {
 			return nil, nil
@@ -143,7 +173,10 @@ func (s *Subscription) step(ctx context.Context) ([]host.StreamEvent, error) {
 			return nil, sourceError(err)
 		}
 		if len(page) > 0 {
-			return s.advance(ctx, page)
+			if page, err = s.advance(ctx, page); len(page) > 0 || err != nil {
+				return page, err
+			}
+			continue
 		}
 		if s.over, err = s.isOver(ctx); err != nil {
 			return nil, err
@@ -226,6 +259,9 @@ func (s *Subscription) sequel(to []host.StreamEvent, chunks [][]host.StreamEvent
 // advance moves on to the end of the events, which are about to be given. When
 // a run's terminal event is among them, it finds out whether the stream is over.
 func (s *Subscription) advance(ctx context.Context, events []host.StreamEvent) ([]host.StreamEvent, error) {
+	if s.run != "" {
+		return s.advanceRun(events), nil
+	}
 	pos := int64(events[len(events)-1].Seq)
 	for i := len(events) - 1; i >= 0; i-- {
 		if !events[i].Terminal {
@@ -241,6 +277,14 @@ func (s *Subscription) advance(ctx context.Context, events []host.StreamEvent) (
 	}
 	s.pos = pos
 	return events, nil
+}
+
+// advanceRun is advance of the events of one run: it gives these alone.
+func (s *Subscription) advanceRun(events []host.StreamEvent) []host.StreamEvent {
+	s.pos = int64(events[len(events)-1].Seq)
+	events = slices.DeleteFunc(slices.Clone(events), func(e host.StreamEvent) bool { return e.RunID != s.run })
+	s.over = slices.ContainsFunc(events, func(e host.StreamEvent) bool { return e.Terminal })
+	return events
 }
 
 // offer puts live events into the buffer; bytes is the length of their bodies.

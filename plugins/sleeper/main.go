@@ -22,7 +22,7 @@ func sleep(ctx *context, ev StartEvent) (weft.Stop, error) {
 }
 
 func init() {
-	weft.Define("sleeper", weft.Step("sleep", sleep))
+	weft.Define("sleeper", weft.Step("sleep", sleep), weft.Timeout(45*time.Second))
 }
 
 func main() {}

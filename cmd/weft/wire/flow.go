@@ -21,6 +21,11 @@ type flows struct {
 // mostFlows bounds the documents that are kept; beyond it they are read again.
 const mostFlows = 256
 
+// Ready implements host.Sandbox: a flow has no code.
+func (f *flows) Ready(inv *host.Invocation) bool {
+	return inv.ImageHash == flow.ImageHash || f.Sandbox.Ready(inv)
+}
+
 // Invoke implements host.Sandbox.
 func (f *flows) Invoke(ctx context.Context, inv host.Invocation) (res host.InvocationResult, err error) {
 	if inv.ImageHash != flow.ImageHash {

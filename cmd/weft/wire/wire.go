@@ -32,6 +32,7 @@ import (
 	"github.com/weftrun/weft/host/store/sqlite"
 	"github.com/weftrun/weft/host/stream"
 	"github.com/weftrun/weft/host/trace"
+	"github.com/weftrun/weft/host/work"
 )
 
 // InMemory is the data directory's name that means: keep nothing.
@@ -84,6 +85,8 @@ type Config struct {
 	// Code is the folder of the compile cache, for tests whose hosts share what one of
 	// them has compiled. Default: one in Data.
 	Code string
+	// StartWait: see scheduler.Config.
+	StartWait time.Duration
 	// What tests put into the host's place. nil: what Data says, the sandbox as
 	// it is, and the clock on the wall.
 	Store  host.Store
@@ -188,6 +191,7 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 		Notes: notes(h.box), Classify: classify, Parked: hostcall.ErrParked, Observer: observer(cfg.Metrics), Quotas: h.Quotas, Tracer: tracer(cfg.Tracer),
 		Tokens: cfg.Tokens, Relent: cfg.Relent, IdleAfter: cfg.IdleAfter, Limits: cfg.Limits, Resources: h.Resources, Timeout: cfg.Timeout, Now: cfg.Now, Log: cfg.Log,
 		SnapshotEntries: cfg.SnapshotEntries, KeepEntries: cfg.KeepEntries, DueAtOnce: cfg.DueAtOnce, After: after,
+		StartWait: cfg.StartWait, Memory: new(memoryReader).read,
 	})
 	if err != nil {
 		return nil, err
@@ -435,18 +439,22 @@ func moduleOf(v *module.Version, err error) (scheduler.Module, error) {
 	return out, nil
 }
 
-func (m modules) PrepareEvent(digest, typ string, body abi.Raw) (abi.Raw, error) {
-	out, err := m.s.PrepareEvent(digest, typ, body)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
+func (m modules) PrepareEvent(meter *work.Meter, digest, typ string, body abi.Raw) (abi.Raw, error) {
+	return m.s.PrepareEvent(meter, digest, typ, body)
 }
 
 type streams struct{ h *stream.Hub }
 
 func (s streams) Subscribe(ctx context.Context, tenant, handlerID string, after int64) (host.Stream, error) {
 	return s.h.Subscribe(ctx, tenant, handlerID, after)
+}
+
+func (s streams) SubscribeRun(ctx context.Context, tenant, handlerID, runID string, after int64) (host.Stream, error) {
+	return s.h.SubscribeRun(ctx, tenant, handlerID, runID, after)
+}
+
+func (s streams) SubscribeFamily(ctx context.Context, tenant, handlerID, runID string, from host.FamilyStart) (host.FamilyStream, error) {
+	return s.h.SubscribeFamily(ctx, tenant, handlerID, runID, from)
 }
 
 // classify says what an error that unwound a guest means.

@@ -23,7 +23,7 @@ var (
 )
 
 func modulesByDefault() int {
-	if raced {
+	if few {
 		return 40
 	}
 	return 150
@@ -39,10 +39,10 @@ func seed(t *testing.T) uint64 {
 	return seed
 }
 
-// plays says whether this run plays the i-th of what there is to play. Beside the race
-// detector it plays each fourth, from one on that the seed gives: a script or module is
+// plays says whether this run plays the i-th of what there is to play. If it plays few,
+// it plays each fourth, from one on that the seed gives: a script or module is
 // of one goroutine, and what several at once have in common they have in each.
-func plays(seed uint64, i int) bool { return !raced || uint64(i)%4 == seed%4 }
+func plays(seed uint64, i int) bool { return !few || uint64(i)%4 == seed%4 }
 
 // TestGenerated compares modules of this package's own generator.
 func TestGenerated(t *testing.T) {

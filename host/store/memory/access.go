@@ -85,16 +85,20 @@ func (a *access) add(e host.AuditEntry) {
 }
 
 // Audit implements [host.AccessStore].
-func (s *Store) Audit(ctx context.Context, q host.AuditQuery) (list []host.AuditEntry, err error) {
+func (s *Store) Audit(ctx context.Context, q host.AuditQuery) (list []host.AuditEntry, more bool, err error) {
 	err = s.view(ctx, func() error {
 		for _, e := range slices.Backward(s.access.audit) {
-			if len(list) < q.Limit && (q.Before == 0 || e.ID < q.Before) && (q.All || e.Tenant == q.Tenant) {
-				list = append(list, e)
+			if q.Before != 0 && e.ID >= q.Before || !q.All && e.Tenant != q.Tenant {
+				continue
 			}
+			if more = len(list) == page(q.Limit); more {
+				return nil
+			}
+			list = append(list, e)
 		}
 		return nil
 	})
-	return list, err
+	return list, more, err
 }
 
 // TenantUsage implements [host.AccessStore].

@@ -108,11 +108,11 @@ func (s *Store) Run(ctx context.Context, tenant, runID string) (found host.Run, 
 	return found, err
 }
 
-// maxListed bounds a listing whatever its query says.
-const maxListed = 1000
+// page is how many rows a list gives, whatever its query says.
+func page(limit int) int { return min(max(limit, 1), host.MaxListed) }
 
 // Runs implements [host.Store].
-func (s *Store) Runs(ctx context.Context, q host.RunQuery) (runs []host.Run, err error) {
+func (s *Store) Runs(ctx context.Context, q host.RunQuery) (runs []host.Run, more bool, err error) {
 	err = s.view(ctx, func() error {
 		var found []*host.Run
 		for key, h := range s.handlers {
@@ -123,12 +123,13 @@ func (s *Store) Runs(ctx context.Context, q host.RunQuery) (runs []host.Run, err
 		slices.SortFunc(found, func(a, b *host.Run) int {
 			return -cmp.Or(cmp.Compare(a.Started, b.Started), strings.Compare(a.HandlerID, b.HandlerID))
 		})
-		for _, r := range found[:min(len(found), max(q.Limit, 1), maxListed)] {
+		more = len(found) > page(q.Limit)
+		for _, r := range found[:min(len(found), page(q.Limit))] {
 			runs = append(runs, cloneRun(r))
 		}
 		return nil
 	})
-	return runs, err
+	return runs, more, err
 }
 
 // matches reports whether a query selects a run of its tenant.
@@ -235,15 +236,18 @@ func (s *Store) Tenants(ctx context.Context) (tenants []string, err error) {
 }
 
 // Ended implements [host.Store].
-func (s *Store) Ended(ctx context.Context, q host.EndedQuery) ([]host.EndedRun, error) {
+func (s *Store) Ended(ctx context.Context, q host.EndedQuery) (runs []host.EndedRun, more bool, err error) {
 	all, err := s.ended(ctx, q.Tenant)
-	var runs []host.EndedRun
 	for _, r := range all {
-		if compareEnds(r.EndedAt, q.After) > 0 && compareEnds(r.EndedAt, q.Until) <= 0 && len(runs) < min(max(q.Limit, 1), maxListed) {
-			runs = append(runs, r)
+		if compareEnds(r.EndedAt, q.After) <= 0 || compareEnds(r.EndedAt, q.Until) > 0 {
+			continue
 		}
+		if more = len(runs) == page(q.Limit); more {
+			break
+		}
+		runs = append(runs, r)
 	}
-	return runs, err
+	return runs, more, err
 }
 
 // EndedBehind implements [host.Store].

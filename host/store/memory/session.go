@@ -24,7 +24,7 @@ func (s *Store) Session(ctx context.Context, key host.SessionKey) (info host.Ses
 }
 
 // Sessions implements [host.Store].
-func (s *Store) Sessions(ctx context.Context, q host.SessionQuery) (list []host.SessionInfo, err error) {
+func (s *Store) Sessions(ctx context.Context, q host.SessionQuery) (list []host.SessionInfo, more bool, err error) {
 	before := q.Before
 	if before == 0 {
 		before = math.MaxInt64
@@ -38,7 +38,8 @@ func (s *Store) Sessions(ctx context.Context, q host.SessionQuery) (list []host.
 		return nil
 	})
 	slices.SortFunc(list, func(a, b host.SessionInfo) int { return -cmp.Compare(a.Order, b.Order) })
-	return list[:min(len(list), max(q.Limit, 1), maxListed)], err
+	more = len(list) > page(q.Limit)
+	return list[:min(len(list), page(q.Limit))], more, err
 }
 
 func (s *Store) info(key host.SessionKey, found *session) host.SessionInfo {

@@ -191,22 +191,22 @@ func (s *Store) putAudit(ctx context.Context, list []host.AuditEntry) error {
 }
 
 // Audit implements [host.AccessStore].
-func (s *Store) Audit(ctx context.Context, q host.AuditQuery) ([]host.AuditEntry, error) {
+func (s *Store) Audit(ctx context.Context, q host.AuditQuery) (list []host.AuditEntry, more bool, err error) {
 	const columns = `SELECT id, time, who, tenant, act, target, detail, outcome FROM access_audit WHERE (?1 = 0 OR id < ?1) `
 	var rows *sql.Rows
-	var err error
 	if q.All {
-		rows, err = s.read.QueryContext(ctx, columns+`ORDER BY id DESC LIMIT ?2`, q.Before, q.Limit)
+		rows, err = s.read.QueryContext(ctx, columns+`ORDER BY id DESC LIMIT ?2`, q.Before, page(q.Limit)+1)
 	} else {
-		rows, err = s.read.QueryContext(ctx, columns+`AND tenant = ?3 ORDER BY id DESC LIMIT ?2`, q.Before, q.Limit, q.Tenant)
+		rows, err = s.read.QueryContext(ctx, columns+`AND tenant = ?3 ORDER BY id DESC LIMIT ?2`, q.Before, page(q.Limit)+1, q.Tenant)
 	}
 	if err != nil {
-		return nil, notFound(err, "the audit log")
+		return nil, false, notFound(err, "the audit log")
 	}
-	list, err := scanAll(rows, func(e *host.AuditEntry) []any {
+	list, err = scanAll(rows, func(e *host.AuditEntry) []any {
 		return []any{&e.ID, &e.Time, &e.Who, &e.Tenant, &e.Act, &e.Target, &e.Detail, &e.Outcome}
 	})
-	return list, notFound(err, "the audit log")
+	list, more = cut(list, page(q.Limit))
+	return list, more, notFound(err, "the audit log")
 }
 
 // usageOf counts what a tenant has, from one snapshot. The length of a blob is

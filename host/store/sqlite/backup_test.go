@@ -198,7 +198,7 @@ func TestRestoreOfOtherVersions(t *testing.T) {
 	if last := checkHistory(t, restored); last != 3 {
 		t.Errorf("%d batches are there, want 3", last)
 	}
-	if _, err := restored.Ended(t.Context(), host.EndedQuery{Tenant: "t"}); err != nil {
+	if _, _, err := restored.Ended(t.Context(), host.EndedQuery{Tenant: "t"}); err != nil {
 		t.Errorf("the newest schema is not there: %v", err)
 	}
 

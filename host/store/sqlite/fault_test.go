@@ -50,7 +50,7 @@ func TestFaults(t *testing.T) {
 // test above notices.
 func TestFaultsAreSeen(t *testing.T) {
 	seeds := 12
-	if raced {
+	if few {
 		seeds = 4
 	}
 	for _, weaker := range []string{"PRAGMA synchronous=NORMAL", "PRAGMA synchronous=OFF"} {
@@ -74,7 +74,7 @@ func eachSeed(t *testing.T, count int, play func(t *testing.T, seed uint64)) {
 	switch {
 	case testing.Short():
 		count /= 10
-	case raced:
+	case few:
 		count /= 3
 	}
 	if n, err := strconv.ParseUint(os.Getenv("WEFT_SEED"), 10, 64); err == nil {

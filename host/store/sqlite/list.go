@@ -13,8 +13,17 @@ import (
 // more of them a listing walks over all runs and filters.
 const maxBranches = 8
 
-// maxListed bounds a listing whatever its query says.
-const maxListed = 1000
+// page is how many rows a list gives, whatever its query says.
+func page(limit int) int { return min(max(limit, 1), host.MaxListed) }
+
+// cut makes a page of rows that were read up to one beyond it, and says whether there
+// was one.
+func cut[T any](rows []T, limit int) (_ []T, more bool) {
+	if len(rows) > limit {
+		return rows[:limit], true
+	}
+	return rows, false
+}
 
 // listing is one walk along an index of the latest runs, newest start first.
 type listing struct {
@@ -40,30 +49,30 @@ func (l *listing) filterIn(column string, values []string) {
 }
 
 // Runs implements [host.Store]. Each listing walks along an index in the order
-// of the answer and stops at the limit; with several statuses or workflows one
+// of the answer and stops one behind the limit; with several statuses or workflows one
 // walk for each is merged.
-func (s *Store) Runs(ctx context.Context, q host.RunQuery) ([]host.Run, error) {
-	limit := min(max(q.Limit, 1), maxListed)
+func (s *Store) Runs(ctx context.Context, q host.RunQuery) (runs []host.Run, more bool, err error) {
+	limit := page(q.Limit)
 	if len(q.Search) > 0 {
-		runs, err := s.search(ctx, q, limit)
-		return runs, notFound(err, "runs")
+		runs, more, err = s.search(ctx, q, limit)
+		return runs, more, notFound(err, "runs")
 	}
 	tx, err := s.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true}) // one snapshot for all walks
 	if err != nil {
-		return nil, notFound(err, "runs")
+		return nil, false, notFound(err, "runs")
 	}
 	defer func() { _ = tx.Rollback() }()
-	var runs []host.Run
 	walks := listings(q)
 	for _, l := range walks {
-		if runs, err = l.read(ctx, tx, runs, limit); err != nil {
-			return nil, notFound(err, "runs")
+		if runs, err = l.read(ctx, tx, runs, limit+1); err != nil {
+			return nil, false, notFound(err, "runs")
 		}
 	}
 	if len(walks) > 1 {
 		slices.SortFunc(runs, func(a, b host.Run) int { return -compareStart(&a, &b) })
 	}
-	return runs[:min(len(runs), limit)], nil
+	runs, more = cut(runs, limit)
+	return runs, more, nil
 }
 
 func compareStart(a, b *host.Run) int {
@@ -219,22 +228,22 @@ const (
 )
 
 // Ended implements [host.Store].
-func (s *Store) Ended(ctx context.Context, q host.EndedQuery) ([]host.EndedRun, error) {
+func (s *Store) Ended(ctx context.Context, q host.EndedQuery) (runs []host.EndedRun, more bool, err error) {
 	rows, err := s.read.QueryContext(ctx, endedQuery, q.Tenant, q.After.Completed, q.After.RunID,
-		q.Until.Completed, q.Until.RunID, min(max(q.Limit, 1), maxListed))
+		q.Until.Completed, q.Until.RunID, page(q.Limit)+1)
 	if err != nil {
-		return nil, notFound(err, "ended runs")
+		return nil, false, notFound(err, "ended runs")
 	}
 	defer func() { _ = rows.Close() }()
-	var runs []host.EndedRun
 	for rows.Next() {
 		var r host.EndedRun
 		if err := rows.Scan(&r.Completed, &r.RunID, &r.HandlerID, &r.SessionID); err != nil {
-			return nil, notFound(err, "ended runs")
+			return nil, false, notFound(err, "ended runs")
 		}
 		runs = append(runs, r)
 	}
-	return runs, notFound(rows.Err(), "ended runs")
+	runs, more = cut(runs, page(q.Limit))
+	return runs, more, notFound(rows.Err(), "ended runs")
 }
 
 // EndedBehind implements [host.Store]. It walks over the newer ones in an index.

@@ -275,35 +275,37 @@ func (s *Store) follow() {
 }
 
 // search lists runs by their words, after the index has caught up.
-func (s *Store) search(ctx context.Context, q host.RunQuery, limit int) (runs []host.Run, err error) {
-	for more := s.stmts != nil; more; {
-		if more, err = s.readEnded(ctx); err != nil {
-			return nil, fmt.Errorf("reading the words of runs: %w", err)
+func (s *Store) search(ctx context.Context, q host.RunQuery, limit int) (runs []host.Run, more bool, err error) {
+	for behind := s.stmts != nil; behind; {
+		if behind, err = s.readEnded(ctx); err != nil {
+			return nil, false, fmt.Errorf("reading the words of runs: %w", err)
 		}
 	}
 	statement, args := searchQuery(q)
 	rows, err := s.read.QueryContext(ctx, statement, args...)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
 		r, err := scanRun(rows)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		// The last instant of a page is read to its end, as its order is not that
 		// of the documents.
 		if n := len(runs); n >= limit && docOf(runs[n-1].Started, 0) != docOf(r.Started, 0) {
+			more = true
 			break
 		}
 		runs = append(runs, r)
 	}
 	if err := rows.Err(); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	slices.SortFunc(runs, func(a, b host.Run) int { return -compareStart(&a, &b) })
-	return runs[:min(len(runs), limit)], nil
+	runs, beyond := cut(runs, limit)
+	return runs, more || beyond, nil
 }
 
 // searchQuery is a walk over the documents that have the words, newest start first.

@@ -25,7 +25,7 @@ func searched(t *testing.T, s *Store, text string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	runs, err := s.Runs(t.Context(), host.RunQuery{Tenant: host.DefaultTenant, Search: terms, Limit: 100})
+	runs, _, err := s.Runs(t.Context(), host.RunQuery{Tenant: host.DefaultTenant, Search: terms, Limit: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,12 +220,12 @@ func BenchmarkSearch(b *testing.B) {
 			b.Fatal(err)
 		}
 		q := host.RunQuery{Tenant: host.DefaultTenant, Search: terms, Limit: 100}
-		if _, err := s.Runs(b.Context(), q); err != nil { // the index has caught up
+		if _, _, err := s.Runs(b.Context(), q); err != nil { // the index has caught up
 			b.Fatal(err)
 		}
 		b.Run(strings.ReplaceAll(text, " ", "+"), func(b *testing.B) {
 			for b.Loop() {
-				if _, err := s.Runs(b.Context(), q); err != nil {
+				if _, _, err := s.Runs(b.Context(), q); err != nil {
 					b.Fatal(err)
 				}
 			}

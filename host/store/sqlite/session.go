@@ -38,24 +38,25 @@ func (s *Store) Session(ctx context.Context, key host.SessionKey) (host.SessionI
 }
 
 // Sessions implements [host.Store].
-func (s *Store) Sessions(ctx context.Context, q host.SessionQuery) (list []host.SessionInfo, err error) {
+func (s *Store) Sessions(ctx context.Context, q host.SessionQuery) (list []host.SessionInfo, more bool, err error) {
 	before := q.Before
 	if before == 0 {
 		before = math.MaxInt64
 	}
-	rows, err := s.query.sessions.QueryContext(ctx, q.Tenant, before, min(max(q.Limit, 1), maxListed))
+	rows, err := s.query.sessions.QueryContext(ctx, q.Tenant, before, page(q.Limit)+1)
 	if err != nil {
-		return nil, notFound(err, "the sessions")
+		return nil, false, notFound(err, "the sessions")
 	}
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
 		i, err := scanInfo(rows)
 		if err != nil {
-			return nil, notFound(err, "the sessions")
+			return nil, false, notFound(err, "the sessions")
 		}
 		list = append(list, i)
 	}
-	return list, notFound(rows.Err(), "the sessions")
+	list, more = cut(list, page(q.Limit))
+	return list, more, notFound(rows.Err(), "the sessions")
 }
 
 // eraseWindow is how many handlers are deleted at a time: of no more of them it is

@@ -62,7 +62,7 @@ func testAudit(t *testing.T, open func(t *testing.T) host.Store) {
 	list := func(q host.AuditQuery) (targets string) {
 		t.Helper()
 		for q.Limit = 2; ; {
-			page, err := f.Audit(f.ctx, q)
+			page, more, err := f.Audit(f.ctx, q)
 			ok(t, "Audit", err)
 			for _, e := range page {
 				targets += e.Target
@@ -72,7 +72,7 @@ func testAudit(t *testing.T, open func(t *testing.T) host.Store) {
 				_, _ = fmt.Sscan(e.Target, &n)
 				same(t, "entry "+e.Target, e, made[n])
 			}
-			if len(page) == 0 {
+			if !more {
 				return targets
 			}
 		}
@@ -88,9 +88,17 @@ func testAudit(t *testing.T, open func(t *testing.T) host.Store) {
 		many[i] = host.AuditEntry{Tenant: "b", Target: "x"}
 	}
 	f.change(host.AccessChange{Audit: many})
-	page, err := f.Audit(f.ctx, host.AuditQuery{All: true, Limit: host.MaxAudit + 100})
-	ok(t, "Audit", err)
-	same(t, "entries that are kept", len(page), host.MaxAudit+3)
+	kept := 0
+	for q, more := (host.AuditQuery{All: true, Limit: host.MaxListed + 100}), true; more; {
+		var page []host.AuditEntry
+		var err error
+		page, more, err = f.Audit(f.ctx, q)
+		ok(t, "Audit", err)
+		same(t, "more behind a page of the greatest size", more, len(page) == host.MaxListed)
+		kept += len(page)
+		q.Before = page[len(page)-1].ID
+	}
+	same(t, "entries that are kept", kept, host.MaxAudit+3)
 }
 
 func testTenantUsage(t *testing.T, open func(t *testing.T) host.Store) {

@@ -331,7 +331,7 @@ func testOwnership(t *testing.T, open func(t *testing.T) host.Store) {
 	h.Run.Result.Body[1] ^= 0xff
 	h.Run.Blocked.Code = "changed"
 	h.Run.WaitingFor[0].Step = "changed"
-	list, err := f.Runs(f.ctx, host.RunQuery{Tenant: tenant, Limit: 1})
+	list, _, err := f.Runs(f.ctx, host.RunQuery{Tenant: tenant, Limit: 1})
 	ok(t, "Runs", err)
 	list[0].Result.Types[0] = "changed"
 	stream, err := f.Stream(f.ctx, tenant, "h", -1, 10)

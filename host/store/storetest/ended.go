@@ -56,7 +56,7 @@ func testEnded(t *testing.T, open func(t *testing.T) host.Store) {
 	list := func(q host.EndedQuery) []string {
 		t.Helper()
 		q.Tenant = tenant
-		runs, err := f.Ended(f.ctx, q)
+		runs, _, err := f.Ended(f.ctx, q)
 		ok(t, "Ended", err)
 		ids := []string{}
 		for _, r := range runs {
@@ -104,7 +104,7 @@ func testEnded(t *testing.T, open func(t *testing.T) host.Store) {
 	}
 	_, err = f.EndedBehind(f.ctx, tenant, 4)
 	missing(t, "EndedBehind all", err)
-	runs, err := f.Ended(f.ctx, host.EndedQuery{Tenant: "them", Until: all, Limit: 1})
+	runs, _, err := f.Ended(f.ctx, host.EndedQuery{Tenant: "them", Until: all, Limit: 1})
 	ok(t, "Ended", err)
 	same(t, "Ended", runs, []host.EndedRun{{EndedAt: host.EndedAt{Completed: 10, RunID: "theirs@1"}, HandlerID: "theirs", SessionID: "theirs"}})
 }

@@ -92,7 +92,7 @@ func testRestart(t *testing.T, open func(t *testing.T) host.Store) {
 		if h.Workflow != want.Workflow {
 			t.Errorf("workflow = %s, want %s", h.Workflow, want.Workflow)
 		}
-		runs, err := f.Runs(f.ctx, host.RunQuery{Tenant: tenant, Limit: 10})
+		runs, _, err := f.Runs(f.ctx, host.RunQuery{Tenant: tenant, Limit: 10})
 		ok(t, "Runs", err)
 		same(t, "Runs", runs, []host.Run{want})
 	}
@@ -242,7 +242,7 @@ func testListWhileStarting(t *testing.T, open func(t *testing.T) host.Store) {
 	q := host.RunQuery{Tenant: tenant, Limit: 4}
 	seen := map[string]int{}
 	for round := 0; ; round++ {
-		page, err := f.Runs(f.ctx, q)
+		page, _, err := f.Runs(f.ctx, q)
 		ok(t, "Runs", err)
 		if len(page) == 0 {
 			break

@@ -313,14 +313,24 @@ func (p *pair) list() {
 	if sometimes.Draw(p.rt, "further") {
 		q.AfterStarted, q.AfterHandler = drawInstant.Draw(p.rt, "after"), drawName.Draw(p.rt, "after handler")
 	}
-	ask(p, fmt.Sprintf("Runs(%+v)", q), func(s host.Store) ([]host.Run, error) { return s.Runs(p.ctx, q) })
+	ask(p, fmt.Sprintf("Runs(%+v)", q), func(s host.Store) (paged[host.Run], error) { return pagedOf(s.Runs(p.ctx, q)) })
 	ask(p, "Tenants", func(s host.Store) ([]string, error) { return s.Tenants(p.ctx) })
 	e := host.EndedQuery{Tenant: q.Tenant, Limit: q.Limit,
 		After: host.EndedAt{Completed: drawInstant.Draw(p.rt, "after") - 1, RunID: "run003"},
 		Until: host.EndedAt{Completed: drawInstant.Draw(p.rt, "until"), RunID: "run006"}}
-	ask(p, fmt.Sprintf("Ended(%+v)", e), func(s host.Store) ([]host.EndedRun, error) { return s.Ended(p.ctx, e) })
+	ask(p, fmt.Sprintf("Ended(%+v)", e), func(s host.Store) (paged[host.EndedRun], error) { return pagedOf(s.Ended(p.ctx, e)) })
 	newer := rapid.IntRange(0, 4).Draw(p.rt, "newer")
 	ask(p, "EndedBehind", func(s host.Store) (host.EndedAt, error) { return s.EndedBehind(p.ctx, q.Tenant, newer) })
+}
+
+// paged is a page of a list, and whether others follow.
+type paged[T any] struct {
+	Rows []T
+	More bool
+}
+
+func pagedOf[T any](rows []T, more bool, err error) (paged[T], error) {
+	return paged[T]{rows, more}, err
 }
 
 // compare wants both stores to hold the same of a session, and learns how it
@@ -346,8 +356,8 @@ func (p *pair) compare(key host.SessionKey) {
 		return info, err
 	})
 	ask(p, "Sessions", func(s host.Store) (string, error) {
-		list, err := s.Sessions(p.ctx, host.SessionQuery{Tenant: key.Tenant, Limit: 2})
-		names := ""
+		list, more, err := s.Sessions(p.ctx, host.SessionQuery{Tenant: key.Tenant, Limit: 2})
+		names := fmt.Sprint(more)
 		for _, i := range list {
 			names += i.SessionID
 		}

@@ -168,7 +168,7 @@ func testSearchWhileStarting(t *testing.T, open func(t *testing.T) host.Store) {
 	seen := map[string]int{}
 	var order []string
 	for round := 0; ; round++ {
-		page, err := f.Runs(f.ctx, q)
+		page, _, err := f.Runs(f.ctx, q)
 		ok(t, "Runs", err)
 		if len(page) == 0 {
 			break

@@ -21,7 +21,7 @@ func testSessionInfo(t *testing.T, open func(t *testing.T) host.Store) {
 	f := claimed(t, open)
 	_, err := f.Session(f.ctx, host.SessionKey{Tenant: tenant, Session: "none"})
 	missing(t, "Session", err)
-	list, err := f.Sessions(f.ctx, host.SessionQuery{Tenant: tenant, Limit: 10})
+	list, _, err := f.Sessions(f.ctx, host.SessionQuery{Tenant: tenant, Limit: 10})
 	if err != nil || len(list) != 0 {
 		t.Errorf("Sessions of nobody = %+v, %v", list, err)
 	}
@@ -47,19 +47,19 @@ func testSessionInfo(t *testing.T, open func(t *testing.T) host.Store) {
 	for _, limit := range []int{1, 3, 100} {
 		q, names := host.SessionQuery{Tenant: tenant, Limit: limit}, ""
 		for {
-			page, err := f.Sessions(f.ctx, q)
+			page, more, err := f.Sessions(f.ctx, q)
 			ok(t, "Sessions", err)
 			if len(page) > limit {
 				t.Fatalf("a page of %d, limit %d", len(page), limit)
-			}
-			if len(page) == 0 {
-				break
 			}
 			for _, i := range page {
 				names += i.SessionID
 				if i.SessionID == "s2" {
 					same(t, "Sessions", i, info)
 				}
+			}
+			if !more {
+				break
 			}
 			q.Before = page[len(page)-1].Order
 		}
@@ -141,7 +141,7 @@ func (f *fixture) hidden(key host.SessionKey) {
 	missing(f.t, "History", err)
 	_, err = f.SessionVersions(f.ctx, key)
 	missing(f.t, "SessionVersions", err)
-	list, err := f.Sessions(f.ctx, host.SessionQuery{Tenant: key.Tenant, Limit: 100})
+	list, _, err := f.Sessions(f.ctx, host.SessionQuery{Tenant: key.Tenant, Limit: 100})
 	ok(f.t, "Sessions", err)
 	for _, i := range list {
 		if i.SessionID == key.Session {

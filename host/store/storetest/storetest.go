@@ -40,6 +40,7 @@ func Run(t *testing.T, open func(t *testing.T) host.Store) {
 		{"List", testList},
 		{"ListFilters", testListFilters},
 		{"ListWhileStarting", testListWhileStarting},
+		{"ListsEnd", testListsEnd},
 		{"Search", testSearch},
 		{"SearchFilters", testSearchFilters},
 		{"SearchOfChanges", testSearchOfChanges},
@@ -241,14 +242,17 @@ func handlerIDs(runs []host.Run) []string {
 func listed(ctx context.Context, s host.Store, q host.RunQuery) ([]host.Run, error) {
 	var all []host.Run
 	for {
-		page, err := s.Runs(ctx, q)
-		if err != nil || len(page) == 0 {
+		page, more, err := s.Runs(ctx, q)
+		if err != nil {
 			return all, err
 		}
 		if len(page) > q.Limit {
 			return all, fmt.Errorf("a page of %d runs, limit %d", len(page), q.Limit)
 		}
 		all = append(all, page...)
+		if !more {
+			return all, nil
+		}
 		end := page[len(page)-1]
 		q.AfterStarted, q.AfterHandler = end.Started, end.HandlerID
 	}

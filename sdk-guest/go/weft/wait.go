@@ -135,8 +135,9 @@ func Waits(events ...Event) StepOption {
 	})
 }
 
-// For names a wait, for people and for the step's next attempt: the answer to a
-// wait of that name is the answer to it for good. Without it a wait is named by
+// For names a wait, for people and for the step's next attempt, which finds the
+// answer by the name. A second wait under one name is a wait of its own: the next
+// attempt pairs the waits of a name by their order. Without a name a wait is known by
 // what it waits for, and by how many such waits the step has made before.
 func For(id string) WaitOption {
 	return waitOption(func(w *wait) error {

@@ -83,10 +83,10 @@ func (p *program) start(body abi.Raw, typ string) (engine.StartRun, error) {
 	}
 	t := engine.StartRun{
 		Version: p.version, Event: abi.Event{Type: typ, Body: body},
-		Timeout: int64(host.DefaultRunTimeout), Limits: host.DefaultLimits(),
+		Timeout: int64(host.DefaultRunTimeout), Work: true, Limits: host.DefaultLimits(),
 	}
 	if d, set := p.graph.Timeout(); set {
-		t.Timeout = int64(d)
+		t.Timeout, t.Work = int64(d), false
 	}
 	return t, p.check(typ, body)
 }

@@ -18,6 +18,8 @@ func result(ctx *context, ev CallEvent) (any, error) {
 		return approve(ctx, ev)
 	case "ticks":
 		return ticks(ctx, ev.N)
+	case "named":
+		return ticks(ctx, ev.N, weft.For("tick"))
 	case "patience":
 		_, err := weft.Wait[TickEvent](ctx, weft.Timeout(time.Duration(ev.N)))
 		return weft.CodeOf(err), nil
@@ -78,10 +80,10 @@ func approve(ctx *context, ev CallEvent) (any, error) {
 	return []any{approved, asked}, nil
 }
 
-func ticks(ctx *context, n int64) (any, error) {
+func ticks(ctx *context, n int64, options ...weft.WaitOption) (any, error) {
 	numbers := []int64{}
 	for range n {
-		tick, err := weft.Wait[TickEvent](ctx)
+		tick, err := weft.Wait[TickEvent](ctx, options...)
 		if err != nil {
 			return nil, err
 		}

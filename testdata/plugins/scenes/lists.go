@@ -66,7 +66,11 @@ func deal(_ *context, ev DealEvent) ([]CardEvent, error) {
 	return list, nil
 }
 
+// both begins a join, with half of it if it has no text.
 func both(ctx *context, ev JoinEvent) (SunEvent, error) {
+	if ev.Text == "" {
+		return SunEvent{ev.N}, nil
+	}
 	return SunEvent{ev.N}, ctx.Send(MoonEvent{ev.Text})
 }
 

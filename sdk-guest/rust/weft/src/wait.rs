@@ -95,8 +95,9 @@ struct Request<'a> {
 }
 
 impl<E: Event> Wait<'_, E> {
-    /// Names the wait, for people and for the step's next attempt: the answer to a
-    /// wait of that name is the answer to it for good. Without it a wait is named
+    /// Names the wait, for people and for the step's next attempt, which finds the
+    /// answer by the name. A second wait under one name is a wait of its own: the next
+    /// attempt pairs the waits of a name by their order. Without a name a wait is known
     /// by what it waits for, and by how many such waits the step has made before.
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.request.id = name.into();

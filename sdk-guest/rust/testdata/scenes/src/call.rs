@@ -19,7 +19,8 @@ pub(crate) fn call(ctx: &Context<State>, ev: CallEvent) -> Result<Stop> {
     let time = Duration::from_nanos(ev.n.unsigned_abs());
     Ok(match ev.what.as_str() {
         "approve" => approve(ctx, &ev)?,
-        "ticks" => ticks(ctx, ev.n)?,
+        "ticks" => ticks(ctx, ev.n, None)?,
+        "named" => ticks(ctx, ev.n, Some("tick"))?,
         "patience" => {
             let tick = ctx.wait_for::<TickEvent>().timeout(time).event();
             Stop::new(code_of(tick))
@@ -90,10 +91,14 @@ fn approve(ctx: &Steps, ev: &CallEvent) -> Result<Stop> {
     Ok(Stop::new((approved, asked)))
 }
 
-fn ticks(ctx: &Steps, n: i64) -> Result<Stop> {
+fn ticks(ctx: &Steps, n: i64, name: Option<&str>) -> Result<Stop> {
     let mut numbers = Vec::new();
     for _ in 0..n {
-        numbers.push(ctx.wait_for::<TickEvent>().event()?.n);
+        let mut wait = ctx.wait_for::<TickEvent>();
+        if let Some(name) = name {
+            wait = wait.named(name);
+        }
+        numbers.push(wait.event()?.n);
     }
     Ok(Stop::new(numbers))
 }

@@ -103,7 +103,9 @@ pub(crate) fn deal(_: &Context<State>, ev: DealEvent) -> Result<Vec<CardEvent>> 
 
 #[step(emits = [MoonEvent])]
 pub(crate) fn both(ctx: &Context<State>, ev: JoinEvent) -> Result<SunEvent> {
-    ctx.send(&MoonEvent { text: ev.text })?;
+    if !ev.text.is_empty() {
+        ctx.send(&MoonEvent { text: ev.text })?; // else it is half of a join
+    }
     Ok(SunEvent { n: ev.n })
 }
 

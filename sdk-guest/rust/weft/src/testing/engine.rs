@@ -54,6 +54,9 @@ pub struct World {
     pub output: Option<Value>,
     /// Whether its parent knows that it is over.
     pub told: bool,
+    /// The step that gave nothing last, and the one that ended last.
+    pub silent: Option<&'static str>,
+    pub last: Option<&'static str>,
     id: String,
     pub joins: BTreeMap<usize, Vec<Event>>,
     events: u64,
@@ -199,6 +202,8 @@ impl World {
             deadline: None,
             output: None,
             told: false,
+            silent: None,
+            last: None,
             id,
             joins: BTreeMap::new(),
             events: 0,
@@ -250,6 +255,7 @@ impl World {
         let decl = &self.steps()[invocation.step];
         let mut decoder = Decoder::new(output);
         if decoder.null() {
+            self.silent = Some(decl.name);
             return Ok(());
         }
         if !decl.output.list {
@@ -267,7 +273,11 @@ impl World {
             return Ok(());
         }
         let list = self.open(decl.output.types, invocation.list.clone());
-        for _ in 0..decoder.array()? {
+        let n = decoder.array()?;
+        if n == 0 {
+            self.silent = Some(decl.name);
+        }
+        for _ in 0..n {
             let (name, body) = event(&mut decoder)?;
             self.emit(&name, body, Some(list.clone()), invocation.lineage.clone());
         }

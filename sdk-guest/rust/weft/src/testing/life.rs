@@ -4,6 +4,7 @@ use super::engine::{Invocation, Outcome, World};
 use super::retry::Failure;
 use super::wait::Pending;
 use crate::error::Error;
+use crate::event::{EventKind, EventType};
 use crate::failure::{Exception, StepFailed};
 use crate::value::Raw;
 
@@ -19,17 +20,51 @@ impl World {
         !over && (!self.queue.is_empty() || self.is_cleaned()) || over && !self.told
     }
 
-    /// Whether nothing is left of the cleaning up.
-    fn is_cleaned(&self) -> bool {
-        let left = !self.queue.is_empty() || !self.waiters.is_empty() || !self.delayed.is_empty();
-        self.ending.is_some() && !left
+    /// Whether no invocation is under way, waits or is tried again.
+    fn is_empty(&self) -> bool {
+        self.queue.is_empty() && self.waiters.is_empty() && self.delayed.is_empty()
     }
 
-    /// Ends a run that has been cleaned up after.
+    /// Whether nothing is left of the cleaning up.
+    fn is_cleaned(&self) -> bool {
+        self.ending.is_some() && self.is_empty()
+    }
+
+    /// Ends a run that has been cleaned up after, or in which nothing is left to do.
     pub fn conclude(&mut self) {
-        if !self.is_over() && self.is_cleaned() {
-            self.failed = self.ending.take();
+        if self.is_over() || !self.is_empty() {
+            return;
         }
+        self.failed = match self.ending.take() {
+            None if self.is_fed() => return,
+            None => Some(self.stalled()),
+            ending => ending,
+        };
+    }
+
+    /// Whether a step accepts an event that comes from outside: the answer of a person,
+    /// or a type that no step gives.
+    fn is_fed(&self) -> bool {
+        let given = |kind: &'static EventType| {
+            let mut gives = self.steps().iter().flat_map(|s| s.output.types.iter().chain(s.emits));
+            gives.any(|t| t.is_one_of(&[kind]).is_some() || kind.is_one_of(&[t]).is_some())
+        };
+        let mut accepted = self.steps().iter().flat_map(|s| s.input.types).copied();
+        accepted.any(|kind| match kind.kind() {
+            EventKind::HumanResponse => true,
+            EventKind::Start | EventKind::Stop => false,
+            _ => kind.name() != "StepFailedEvent" && !given(kind),
+        })
+    }
+
+    fn stalled(&self) -> Error {
+        let why = match (self.silent, self.last) {
+            (Some(step), _) => format!("step {step} has returned no event"),
+            (None, Some(step)) => format!("nothing follows from what step {step} has returned"),
+            (None, None) => "no step has taken the start event".to_owned(),
+        };
+        let message = format!("nothing is left to do, and the run has no result: {why}");
+        Error::new("stalled", message)
     }
 
     /// Whether it is over, and that was not told yet. Its children end with it.
@@ -77,6 +112,7 @@ impl World {
 
     /// Takes what came of an invocation.
     pub fn came(&mut self, invocation: Invocation, outcome: Outcome) {
+        self.last = Some(self.steps()[invocation.step].name);
         match outcome {
             Outcome::Waits => self.waiters.push(invocation),
             Outcome::Failed(error) => self.fail(invocation, error),

@@ -110,15 +110,22 @@ impl Exchange {
         }
     }
 
-    /// The name of a wait: the given one, or one that counts.
+    /// The name of a wait in its invocation: the given one with how many waits of that
+    /// name came before, or one that counts those of the type.
     fn id_of(&self, request: &Request) -> String {
-        if let Some(id) = &request.waiter_id {
-            return id.clone();
-        }
         let mut waits = self.waits.borrow_mut();
-        let n = waits.entry(request.name.clone()).or_insert(0);
-        *n += 1;
-        format!("{} #{n}", request.name)
+        let mut count = |key: String| {
+            let n = waits.entry(key).or_insert(0);
+            *n += 1;
+            *n
+        };
+        match &request.waiter_id {
+            None => format!("{} #{}", request.name, count(request.name.clone())),
+            Some(id) => match count(format!("={id}")) {
+                1 => id.clone(),
+                n => format!("{id} ({n})"),
+            },
+        }
     }
 }
 

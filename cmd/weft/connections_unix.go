@@ -1,0 +1,18 @@
+//go:build unix
+
+package main
+
+import "syscall"
+
+// ownFiles is how many descriptors are left to the store, the log and the like.
+const ownFiles = 32
+
+// mostConnections is how many connections may be open at a time, so that descriptors
+// are left for what the server itself opens.
+func mostConnections() int {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || uint64(limit.Cur) > 1<<30 {
+		return 0
+	}
+	return max(4, int(limit.Cur)-ownFiles)
+}

@@ -1,0 +1,43 @@
+package suite
+
+import (
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Build runs a compiler that makes the file out of the files in the folders of
+// sources. What the same compiler has made of the same files before is taken from a
+// cache outside the checkout, if "make" has noted which compiler there is: see
+// .ci/built. It returns what the compiler printed.
+func Build(cmd *exec.Cmd, out string, sources ...string) ([]byte, error) {
+	tool := map[string]string{"go": "go", "tinygo": "tinygo"}[filepath.Base(cmd.Path)]
+	stamp, err := os.ReadFile(filepath.Join(Root(), "build", "stamp-"+tool))
+	if err != nil {
+		return cmd.CombinedOutput()
+	}
+	args := []string{out}
+	for _, dir := range sources {
+		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && d.IsDir() && d.Name() == "testdata" {
+				return fs.SkipDir
+			}
+			if err == nil && d.Type().IsRegular() {
+				args = append(args, path)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	by := string(stamp) + strings.ReplaceAll(strings.Join(cmd.Args, "\n"), out, "OUT")
+	whole := exec.Command(filepath.Join(Root(), ".ci", "built"), append(append(args, "--"), cmd.Args...)...)
+	whole.Dir, whole.Env = cmd.Dir, append(cmd.Env, "WEFT_BUILT_BY="+by)
+	return whole.CombinedOutput()
+}
+
+// GuestSDK is the folder of the SDK in Go, of which every guest in Go is made.
+func GuestSDK() string { return filepath.Join(Root(), "sdk-guest", "go") }

@@ -1,0 +1,99 @@
+package module
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/work"
+)
+
+// dearSchemas are schemas with bodies whose check is dear for their size, each by another
+// keyword.
+func dearSchemas() map[string]struct{ schema, body string } {
+	names := func(n int, format string) string {
+		var list []string
+		for i := range n {
+			list = append(list, fmt.Sprintf(format, i))
+		}
+		return strings.Join(list, ",")
+	}
+	long, ones := strings.Repeat("a", 1_000), strings.TrimSuffix(strings.Repeat("1,", 4_000), ",")
+	objects := strings.TrimSuffix(strings.Repeat("{},", 300), ",")
+	return map[string]struct{ schema, body string }{
+		"dependentRequired": {`{"properties":{"l":{"items":{"dependentRequired":{` + names(300, `"k%d":[]`) + `}}}}}`, `{"l":[` + objects + `]}`},
+		"dependentSchemas":  {`{"properties":{"l":{"items":{"dependentSchemas":{` + names(300, `"k%d":{}`) + `}}}}}`, `{"l":[` + objects + `]}`},
+		"required":          {`{"properties":{"l":{"items":{"not":{"required":["x",` + names(300, `"k%d"`) + `]}}}}}`, `{"l":[` + objects + `]}`},
+		"const":             {`{"properties":{"l":{"items":{"not":{"const":"` + strings.Repeat("a", 50_000) + `"}}}}}`, `{"l":[` + names(30, `"`+strings.Repeat("a", 40_000)+`%04d"`) + `]}`},
+		"enum":              {`{"properties":{"l":{"items":{"not":{"enum":[` + names(3000, `"v%d"`) + `]}}}}}`, `{"l":[` + ones + `]}`},
+		"uniqueItems":       {`{"properties":{"l":{"allOf":[` + names(40, `{"uniqueItems":true,"maxItems":1%d}`) + `]}}}`, `{"l":[` + names(2_000, `%d`) + `]}`},
+		"pattern":           {`{"properties":{"l":{"items":{"pattern":"(a?){200}b"}}}}`, `{"l":["` + long + `"]}`},
+		"patternProperties": {`{"patternProperties":{` + names(50, `"(x|y)*z%d$":{}`) + `}}`, `{` + names(200, `"xyxyxyxyxyxy%d":1`) + `}`},
+		"propertyNames":     {`{"propertyNames":{"pattern":"(x?){300}z"}}`, `{` + names(50, `"xyxyxyxyxyxy%d":1`) + `}`},
+		"length":            {`{"properties":{"t":{"allOf":[` + names(100, `{"maxLength":10000%03d}`) + `]}}}`, `{"t":"` + strings.Repeat("é", 5_000) + `"}`},
+		"multipleOf":        {`{"properties":{"l":{"items":{"multipleOf":1e-300}}}}`, `{"l":[` + names(500, `1.%d7e300`) + `]}`},
+		"bounds":            {`{"properties":{"l":{"items":{"minimum":1e-300,"maximum":1e300}}}}`, `{"l":[` + names(1000, `1.%d7e-299`) + `]}`},
+		"unevaluated":       {`{"allOf":[{"allOf":[{"allOf":[{"properties":{` + names(2000, `"k%d":{}`) + `}}]}]}],"unevaluatedProperties":false}`, `{` + names(2000, `"k%d":1`) + `}`},
+		"contains":          {`{"properties":{"l":{"allOf":[` + names(20, `{"contains":{"const":%d}}`) + `]}}}`, `{"l":[` + ones + `]}`},
+		"null fields":       {`{"allOf":[{"type":"object"}],"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"required":[` + names(1000, `"k%d"`) + `]}}}`, `{` + names(300, `"n%d":null`) + `}`},
+		"bytes":             {`{"properties":{"b":{"allOf":[` + names(100, `{"minProperties":1,"maxProperties":1%d}`) + `]}}}`, `{"b":{"$bytes":"` + strings.Repeat("AAAA", 2_000) + `"}}`},
+		"any of":            {`{"properties":{"l":{"items":{"anyOf":[` + names(100, `{"required":["x%d"]}`) + `,{}]}}}}`, `{"l":[` + objects + `]}`},
+		"items":             {`{"properties":{"l":{"items":{"type":"integer"}}}}`, `{"l":[` + ones + `]}`},
+	}
+}
+
+// Each dear check is charged, the same each time, ends wherever its meter does, and
+// looks often.
+func TestDearChecksAreMetered(t *testing.T) {
+	stop := errors.New("stop")
+	for name, d := range dearSchemas() {
+		t.Run(name, func(t *testing.T) {
+			s, body := mustCompile(t, d.schema), fromJSON(t, d.body)
+			most := uint64(0)
+			m := work.New(0, func(units uint64) error { most = max(most, units); return nil })
+			_, err := s.prepare(m, body, "event")
+			if err != nil && host.CodeOf(err) != host.CodeInvalidArgument {
+				t.Fatal(err)
+			}
+			spent := m.Spent()
+			if spent < 500_000 {
+				t.Errorf("%d units", spent)
+			}
+			if most > work.Piece/5 {
+				t.Errorf("%d units between two looks", most)
+			}
+			again := work.New(0, nil)
+			if _, err := s.prepare(again, body, "event"); err != nil && host.CodeOf(err) != host.CodeInvalidArgument || again.Spent() != spent {
+				t.Errorf("%d units, then %d: %v", spent, again.Spent(), err)
+			}
+			for _, limit := range []uint64{1, spent / 7, spent / 2, spent - 1} {
+				_, err := s.prepare(work.New(limit, nil), body, "event")
+				if host.CodeOf(err) != host.CodeInvalidArgument || !strings.Contains(err.Error(), "too costly to check") {
+					t.Errorf("with %d of %d units: %v", limit, spent, err)
+				}
+			}
+			if _, err := s.prepare(work.New(0, func(uint64) error { return stop }), body, "event"); !errors.Is(err, stop) {
+				t.Errorf("stopped: %v", err)
+			}
+		})
+	}
+}
+
+// What a check may take lets long bodies of small items through.
+func TestLargeBodiesOfSmallItemsPass(t *testing.T) {
+	s := mustCompile(t, `{"properties":{"l":{"type":"array","items":{"type":"integer"}}}}`)
+	items := make([]any, 1<<20)
+	for i := range items {
+		items[i] = int64(i & 7)
+	}
+	body, err := abi.EncodeValue(map[string]any{"l": items})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.prepare(work.New(60_000_000+200*uint64(len(body)), nil), body, "event"); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,79 @@
+package scheduler
+
+import "github.com/weftrun/weft/host"
+
+// The code of a module is dropped from memory when others need the room, and may take
+// longer to load or build again than any run. An attempt whose module has none gives
+// its token back at once and waits without a core: it comes back to the queue, at the
+// age of its run, when the code is there. However many attempts wait for a module, it
+// is prepared once, and the work is on the tenant's clock.
+//
+//	run: code in memory?  begin the guest  :  give the token back, wait in coming
+//	prepared, or not: all that wait in coming are ready again
+
+// mostCodeWaits is how often in a row an attempt waits for its module's code. After
+// that it goes on with its token in hand: the code was dropped again each time, or
+// cannot be built, which the sandbox then says.
+const mostCodeWaits = 3
+
+// codeKey names code that is being prepared.
+type codeKey struct {
+	digest string
+	tables int
+}
+
+// codeReady reports whether an attempt that has a token can begin its guest. If not,
+// the token is given back.
+func (s *Scheduler) codeReady(at *attempt) bool {
+	if at.waits >= mostCodeWaits {
+		at.waits = 0
+		return true
+	}
+	inv, err := at.code()
+	if err != nil || s.cfg.Sandbox.Ready(&inv) { // an error shows again where the guest is to begin
+		at.waits = 0
+		return true
+	}
+	at.waits++
+	key := codeKey{inv.Digest, inv.Limits.TableEntries}
+	s.mu.Lock()
+	s.queue.giveBack(inv.Tenant)
+	s.counters.CodeWaits++
+	s.apart.prepares(at)
+	first := len(s.coming[key]) == 0
+	s.coming[key] = append(s.coming[key], at)
+	s.mu.Unlock()
+	if first {
+		s.work.do(func() { s.prepare(key, &inv) })
+	}
+	s.signal()
+	return false
+}
+
+// code names the code that the attempt needs.
+func (at *attempt) code() (host.Invocation, error) {
+	m, err := at.ss.s.cfg.Modules.ByDigest(at.view.Version)
+	if err != nil {
+		return host.Invocation{}, err
+	}
+	serves, err := m.serving(at.view.Step)
+	return host.Invocation{Tenant: at.ss.key.Tenant, Digest: serves.Digest, ImageHash: serves.ImageHash, Limits: at.answers.Open().Limits}, err
+}
+
+// prepare has code prepared, and wakes those who wait for it.
+func (s *Scheduler) prepare(key codeKey, inv *host.Invocation) {
+	work, err := s.cfg.Sandbox.Prepare(s.base, inv)
+	if err != nil {
+		s.cfg.Log.Warn("the code of a module cannot be prepared", "module", key.digest, "error", err)
+	}
+	s.mu.Lock()
+	list := s.coming[key]
+	delete(s.coming, key)
+	s.queue.owe(inv.Tenant, work)
+	s.mu.Unlock()
+	for _, at := range list {
+		at.ss.mu.Lock()
+		s.ready(at)
+		at.ss.mu.Unlock()
+	}
+}

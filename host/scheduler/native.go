@@ -1,0 +1,100 @@
+package scheduler
+
+import (
+	"context"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/work"
+)
+
+// checkUnits is how much the check of an event of n bytes may take, in units: beyond,
+// the event is refused.
+func checkUnits(n int) uint64 { return 60_000_000 + 200*uint64(n) }
+
+// native is what the host does for a request without a guest. A little of it is done
+// in place; what takes longer has a run token, in its tenant's turn, and gives way to
+// others as guests do. All of it is on the tenant's clock. It is used by one goroutine.
+type native struct {
+	*work.Meter
+	s      *Scheduler
+	ctx    context.Context
+	tenant string
+	told   uint64 // on the clock already
+	tok    *token // nil: none yet
+}
+
+// native begins native work that may take limit units; its done is to be called.
+// No mutex may be held while the meter is spent on.
+func (s *Scheduler) native(ctx context.Context, tenant string, limit uint64) *native {
+	n := &native{s: s, ctx: ctx, tenant: tenant}
+	n.Meter = work.New(limit, n.look)
+	return n
+}
+
+// look is the meter's hook.
+func (n *native) look(units uint64) error {
+	if err := n.ctx.Err(); err != nil {
+		return err
+	}
+	if n.tok == nil {
+		n.tok = n.s.newToken(n.tenant, nil)
+		n.tok.acquire()
+	}
+	n.told += units
+	return n.tok.work(units)
+}
+
+// done puts what is left of the work on the tenant's clock, and gives the token back.
+func (n *native) done() {
+	left := n.Spent() - n.told
+	if n.tok != nil {
+		n.tok.release(0, left)
+		return
+	}
+	n.s.mu.Lock()
+	n.s.queue.owe(n.tenant, left)
+	n.s.mu.Unlock()
+}
+
+// startEvent checks the start event of a request and gives it its type.
+func (s *Scheduler) startEvent(ctx context.Context, tenant string, mod Module, ev abi.Event) (abi.Event, error) {
+	n := s.native(ctx, tenant, checkUnits(len(ev.Body)))
+	defer n.done()
+	return s.startEventOn(n.Meter, mod, ev)
+}
+
+// startEventOn is startEvent on a meter.
+func (s *Scheduler) startEventOn(m *work.Meter, mod Module, ev abi.Event) (abi.Event, error) {
+	want := mod.Graph.StartType()
+	if ev.Type == "" {
+		ev.Type = want
+	}
+	if ev.Type != want {
+		return ev, host.Errorf(host.CodeInvalidArgument, "Start event must be a %s, not a %s", want, ev.Type)
+	}
+	if ev.Body == nil {
+		ev.Body = abi.EmptyMap
+	}
+	body, err := s.cfg.Modules.PrepareEvent(m, mod.Digest, ev.Type, ev.Body)
+	ev.Body = body
+	return ev, err
+}
+
+// postedEvent checks an event that is posted to a run of a version.
+func (s *Scheduler) postedEvent(ctx context.Context, tenant, version string, ev abi.Event) (abi.Event, error) {
+	if ev.Body == nil {
+		ev.Body = abi.EmptyMap
+	}
+	n := s.native(ctx, tenant, checkUnits(len(ev.Body)))
+	defer n.done()
+	body, err := s.cfg.Modules.PrepareEvent(n.Meter, version, ev.Type, ev.Body)
+	ev.Body = body
+	return ev, err
+}
+
+// meter makes a meter of work that the host does for the attempt's guest, which holds
+// a run token: the check of an event of n bytes.
+func (at *attempt) meter(n int) *work.Meter {
+	return work.New(checkUnits(n), at.tok.work)
+}

@@ -1,0 +1,201 @@
+package scheduler
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/weftrun/weft/host/engine"
+)
+
+// Time in which nobody could do anything for want of a core counts against no timeout.
+// For each run and each attempt the scheduler counts the time in which an attempt was
+// open and none had a core: from its beginning to its token, while it has given the
+// token up, and while it is put off. When a timeout is due the count moves it, by an
+// entry, and begins anew; so nothing is written but where a timeout would have struck,
+// or where the session leaves memory, and the count with it.
+
+// leastUnserved is what is worth an entry, in nanoseconds.
+const leastUnserved = 1_000_000
+
+// unserved counts the time in which something wants a core and has none. Guarded by
+// Scheduler.mu.
+type unserved struct {
+	open, served int   // attempts, and those of them that have a core
+	since        int64 // of the newest change, Unix nanoseconds
+	sum          int64 // nanoseconds
+}
+
+func (u *unserved) change(open, served int, now int64) {
+	if u.open > 0 && u.served == 0 {
+		u.sum += max(now-u.since, 0)
+	}
+	u.open, u.served, u.since = u.open+open, u.served+served, now
+}
+
+// take gives the count, which begins anew.
+func (u *unserved) take(now int64) int64 {
+	u.change(0, 0, now)
+	sum := u.sum
+	u.sum = 0
+	return sum
+}
+
+// service is whether an attempt has a core.
+type service uint8
+
+const (
+	serviceNone service = iota // it has not begun
+	serviceOpen                // it wants a core
+	serviceCore                // it has one
+	serviceOver                // it wants none any more
+)
+
+// serve notes whether the attempt has a core. Nobody has enlisted that of a rehearsal.
+// Called with Scheduler.mu held.
+func (at *attempt) serve(to service, now int64) {
+	if at == nil || at.ofRun == nil || at.service == serviceOver || at.service == to {
+		return
+	}
+	one := func(is bool) int {
+		if is {
+			return 1
+		}
+		return 0
+	}
+	isOpen := func(s service) bool { return s == serviceOpen || s == serviceCore }
+	open := one(isOpen(to)) - one(isOpen(at.service))
+	served := one(to == serviceCore) - one(at.service == serviceCore)
+	at.service = to
+	at.own.change(open, served, now)
+	at.ofRun.change(open, served, now)
+}
+
+// enlist pins the session for an attempt, which wants a core since a time. Called with
+// ss.mu held.
+func (ss *session) enlist(at *attempt, before, since int64) {
+	s := ss.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ss.pins++
+	of := ss.unserved[at.view.RunID]
+	if of == nil {
+		of = &unserved{}
+		ss.unserved[at.view.RunID] = of
+	}
+	at.own.sum, at.ofRun = before, of
+	at.serve(serviceOpen, since)
+}
+
+// leave notes that an attempt wants no core any more, and gives what its own timeout
+// has not been moved by. Called with ss.mu held.
+func (at *attempt) leave() (unspent int64) {
+	s := at.ss.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at.serve(serviceOver, s.now())
+	return at.own.sum
+}
+
+// unspent gives what a timeout is to move by, once. Called with ss.mu held.
+func (ss *session) unspent(t engine.Timeout) int64 {
+	if at := ss.attempts[t.Invocation]; t.Invocation != 0 && at == nil {
+		var by int64
+		if o := ss.suspended[t.Invocation]; o != nil {
+			by, o.unserved = o.unserved, 0
+		}
+		return by
+	}
+	s := ss.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch of := ss.unserved[t.RunID]; {
+	case t.Invocation != 0:
+		return ss.attempts[t.Invocation].own.take(s.now())
+	case of != nil:
+		return of.take(s.now())
+	}
+	return 0
+}
+
+// extend moves a timeout by the time without a core; false: there was none. Called
+// with ss.mu held.
+func (ss *session) extend(t engine.Timeout) bool {
+	by := ss.unspent(t)
+	if by < leastUnserved {
+		return false
+	}
+	if _, _, err := ss.tick(engine.Extend{Of: t, By: by}, nil); err != nil {
+		ss.log(context.Background(), slog.LevelError, "a timeout cannot be moved", "run", t.RunID, "error", err)
+		return false
+	}
+	return true
+}
+
+// owes reports whether the session, which leaves memory, has counts that no entry
+// tells of. Called with Scheduler.mu held, while nobody has the session pinned.
+func (ss *session) owes() bool {
+	for _, of := range ss.unserved {
+		if of.sum >= leastUnserved {
+			return true
+		}
+	}
+	for _, o := range ss.suspended {
+		if o.unserved >= leastUnserved {
+			return true
+		}
+	}
+	return false
+}
+
+// settleUnserved writes the counts of a session that is about to leave memory, which
+// it does when they are durable. It gives a pin back.
+func (ss *session) settleUnserved() {
+	defer ss.release()
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if ss.dead {
+		return
+	}
+	for _, t := range ss.eng.Timeouts() {
+		ss.extend(t)
+	}
+	for _, o := range ss.suspended { // without a timeout
+		o.unserved = 0
+	}
+	ss.s.mu.Lock()
+	defer ss.s.mu.Unlock()
+	for _, of := range ss.unserved {
+		of.sum = 0
+	}
+}
+
+// settleCounts has the counts of a session written that could leave memory; false: there are
+// none. Called with mu held.
+func (s *Scheduler) settleCounts(ss *session) bool {
+	if !ss.owes() {
+		return false
+	}
+	ss.pins++
+	s.owing = append(s.owing, ss)
+	return true
+}
+
+// settleWork is the work of settleCounts. Called with mu held.
+func (s *Scheduler) settleWork() (work []func()) {
+	for _, ss := range s.owing {
+		work = append(work, ss.settleUnserved)
+	}
+	s.owing = nil
+	return work
+}
+
+// lostTo is how far the timeouts of a session move that was not served from its newest
+// entry to the boot. What was counted and not written is given, not taken: if an
+// attempt was open, all of the time counts for none.
+func (ss *session) lostTo(boot int64) int64 {
+	last := ss.eng.Now()
+	if len(ss.eng.Open()) > 0 {
+		return boot - last
+	}
+	return ss.s.downSince(last)
+}

@@ -1,0 +1,234 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/weftrun/weft/host"
+)
+
+// Family is the stream of a run together with the streams of its children, and of
+// theirs; it implements [host.FamilyStream]. One goroutine uses it.
+//
+// # Order
+//
+// A child's events come after the event of its parent that makes the child known, and
+// before the parent's next event that was durable after them: the family takes a batch of
+// the parent's events, then gives everything that is durable of the children, then the
+// batch. So what a child did comes before what its parent made of that, and the run's
+// terminal event is the last one.
+type Family struct {
+	hub    *Hub
+	tenant string
+	root   *relative
+	known  map[string]bool // handlers that are or were in the family
+	wake   chan struct{}   // shared by all subscriptions
+}
+
+var _ host.FamilyStream = (*Family)(nil)
+
+// relative is a member of the family: one handler.
+type relative struct {
+	sub    *Subscription
+	parent string // handler; "": it is the root
+	after  int64  // where the subscription begins
+	begun  bool
+	over   bool
+	seq    int64              // number of the last event given
+	held   []host.StreamEvent // taken, but not given yet
+	kids   []*relative        // those that may have more to give
+}
+
+// SubscribeFamily opens the stream of a handler, or of one of its runs if runID is not
+// "", with the children's. from says where; see [host.FamilyStart].
+//
+// # Errors
+//
+// Those of [Hub.Subscribe].
+func (h *Hub) SubscribeFamily(ctx context.Context, tenant, handlerID, runID string, from host.FamilyStart) (*Family, error) {
+	if from.After < host.StreamFromNow {
+		return nil, host.Errorf(host.CodeInvalidArgument, "there is no event %d", from.After)
+	}
+	f := &Family{hub: h, tenant: tenant, known: map[string]bool{handlerID: true}, wake: make(chan struct{}, 1)}
+	root, err := f.join(handlerID, "", runID, from.After)
+	if err != nil {
+		return nil, err
+	}
+	f.root = root
+	if err := root.begin(ctx); err != nil {
+		f.Close()
+		return nil, err
+	}
+	for _, c := range from.Children {
+		parent := root
+		if c.Parent != "" {
+			parent = find(root, c.Parent)
+		}
+		if parent == nil || f.known[c.Handler] {
+			f.Close()
+			return nil, host.Errorf(host.CodeInvalidArgument, "the position names %s, whose parent it does not name before", c.Handler)
+		}
+		if err := f.adopt(parent, c.Handler, c.After); err != nil {
+			f.Close()
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+// join registers a subscription, which begins later: a child in another session is
+// known to its parent before it is durable.
+func (f *Family) join(handler, parent, run string, after int64) (*relative, error) {
+	s := newSubscription(f.hub, key{f.tenant, handler})
+	s.run, s.wake = run, f.wake
+	if !f.hub.add(s) {
+		return nil, errStopping()
+	}
+	return &relative{sub: s, parent: parent, after: after, seq: max(after, -1)}, nil
+}
+
+// adopt adds a child to its parent, once.
+func (f *Family) adopt(parent *relative, handler string, after int64) error {
+	if f.known[handler] {
+		return nil
+	}
+	kid, err := f.join(handler, parent.handler(), "", after)
+	if err != nil {
+		return err
+	}
+	f.known[handler] = true
+	parent.kids = append(parent.kids, kid)
+	return nil
+}
+
+func (r *relative) handler() string { return r.sub.key.handler }
+
+func (r *relative) begin(ctx context.Context) error {
+	err := r.sub.begin(ctx, r.after)
+	if err == nil {
+		r.begun, r.seq = true, max(r.sub.pos, r.seq)
+	}
+	return err
+}
+
+// find gives the member of a handler among r and those below it; nil: there is none.
+func find(r *relative, handler string) *relative {
+	if handler == r.handler() {
+		return r
+	}
+	for _, kid := range r.kids {
+		if found := find(kid, handler); found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+// Ended implements [host.FamilyStream].
+func (f *Family) Ended() bool { return f.root.sub.Ended() }
+
+// Close implements [host.FamilyStream].
+func (f *Family) Close() { f.root.close() }
+
+func (r *relative) close() {
+	r.sub.Close()
+	for _, kid := range r.kids {
+		kid.close()
+	}
+}
+
+// Next implements [host.FamilyStream].
+func (f *Family) Next(ctx context.Context, wait time.Duration) ([]host.FamilyEvent, error) {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	for {
+		events, err := f.step(ctx, f.root)
+		if len(events) > 0 || err != nil {
+			return events, err
+		}
+		select {
+		case <-f.wake:
+		case <-timer.C:
+			return nil, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// step gives what there is of a member and of those below it: none and nil when it has
+// to wait, io.EOF when there is nothing more to come.
+func (f *Family) step(ctx context.Context, r *relative) ([]host.FamilyEvent, error) {
+	if !r.begun {
+		if err := r.begin(ctx); errors.Is(err, host.ErrNotFound) || host.CodeOf(err) == host.CodeNotFound {
+			return nil, nil // it is not durable yet
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	for {
+		for i := 0; i < len(r.kids); i++ {
+			kid := r.kids[i]
+			events, err := f.step(ctx, kid)
+			if len(events) > 0 {
+				return events, nil
+			}
+			switch {
+			case err == nil:
+				continue
+			case !errors.Is(err, io.EOF) && host.CodeOf(err) != host.CodeNotFound:
+				return nil, err
+			}
+			kid.close() // it has ended, or was purged
+			r.kids = slices.Delete(r.kids, i, i+1)
+			i--
+		}
+		if len(r.held) > 0 {
+			return f.give(r)
+		}
+		events, err := r.sub.step(ctx)
+		if len(events) == 0 {
+			return nil, err
+		}
+		r.held = events // an error comes again
+	}
+}
+
+// give gives what is held of a member, up to the event that makes a child known: that
+// child's events come before the rest.
+func (f *Family) give(r *relative) ([]host.FamilyEvent, error) {
+	n := len(r.held)
+	for i := range r.held {
+		if c := r.held[i].Child; c != "" && !f.known[c] {
+			if err := f.adopt(r, c, host.StreamFromRun); err != nil {
+				return nil, err
+			}
+			n = i + 1
+			break
+		}
+	}
+	out := make([]host.FamilyEvent, n)
+	for i := range out {
+		r.seq = int64(r.held[i].Seq)
+		out[i] = host.FamilyEvent{StreamEvent: r.held[i], HandlerID: r.handler(), ParentID: r.parent, Position: f.position()}
+	}
+	r.held = r.held[n:]
+	return out, nil
+}
+
+// position is where the family stands.
+func (f *Family) position() string {
+	at := host.FamilyStart{After: f.root.seq}
+	var walk func(r *relative)
+	walk = func(r *relative) {
+		for _, kid := range r.kids {
+			at.Children = append(at.Children, host.FamilyMember{Handler: kid.handler(), Parent: kid.parent, After: kid.seq})
+			walk(kid)
+		}
+	}
+	walk(f.root)
+	return at.Position(f.root.handler())
+}
