@@ -73,7 +73,7 @@ var answerCodes = []Explanation{
 	{string(CodeIdempotencyMismatch), InAnswer, "The Idempotency-Key was that of a request with another body.", "Use a new key for a new request."},
 	{string(CodeLimitExceeded), InAnswer, "A limit or a quota of the tenant is reached.", "Try again after Retry-After; the message names the limit."},
 	{string(CodeInternal), InAnswer, "The server is at fault.", "Look for the request's id in the server's log."},
-	{string(CodeOverloaded), InAnswer, "The server has more requests, streams or bytes under way than it takes at a time.", "Try again after Retry-After."},
+	{string(CodeOverloaded), InAnswer, "The server has more requests, streams or bytes under way than it takes at a time, or a new run would have to wait too long for a core.", "Try again after Retry-After."},
 	{string(CodeUnavailable), InAnswer, "The server is starting, draining or without its store.", "Try again after Retry-After."},
 }
 
@@ -110,7 +110,7 @@ var pluginCodes = []Explanation{
 	{"command_module", InPlugin, "It is a command with `_start`, which runs once and ends.", "Build a reactor: `-buildmode=c-shared` in Go and TinyGo, a `cdylib` in Rust, `--no-entry` in C."},
 	{"compile_bytes", InPlugin, "Compiling took more memory than `compile_bytes`.", "As for compile_time."},
 	{"compile_fault", InPlugin, "The compiler failed.", "The server's log says more; it is a fault to report."},
-	{"compile_time", InPlugin, "Compiling took longer than `compile_time`.", "Make functions smaller, nest loops less, or raise the limit."},
+	{"compile_time", InPlugin, "Compiling took more CPU time than `compile_time`.", "Make functions smaller, nest loops less, or raise the limit."},
 	{"component", InPlugin, "It is a component, not a core module.", "Build a core module: target wasm32-unknown-unknown or wasip1, not wasip2."},
 	{"cyclic_extends", InPlugin, "A type extends itself in a circle, or through too many.", "Let one of them extend nothing."},
 	{"dead_end", InPlugin, "From a step nothing leads to a stop event.", "Emit an event that does; often the stop event was forgotten."},

@@ -95,7 +95,7 @@ type TimelineAttempt struct {
 
 // TimelineLog is a line that a step logged.
 type TimelineLog struct {
-	At      int64 // Unix nanoseconds, of the step's clock
+	At      int64 // Unix nanoseconds, of the step's clock; of a printed line, of its entry
 	Level   int64 // as of package log/slog
 	Message string
 	Attrs   abi.Raw // nil: none

@@ -63,6 +63,9 @@ type Run struct {
 	// [MaxWaitingFor] of it: what its steps wait for and, while it has nothing to
 	// do, the answers of people that its steps accept.
 	WaitingFor []Waiting
+	// Kept are events that no step has waited for yet, by type, the oldest of a type
+	// first, at most [MaxWaitingFor] of them.
+	Kept []Kept
 	// Steps and Fuel count finished invocations and what they burnt.
 	Steps uint64
 	Fuel  uint64
@@ -87,6 +90,18 @@ type Waiting struct {
 	// [WaitsForTurn] if it is no step that waits; Step and Type are empty then.
 	Reason   string `cbor:"7,keyasint,omitempty"`
 	Resource string `cbor:"8,keyasint,omitempty"` // it waits for the answer of this resource instead
+	// Requirements is the JSON object of the fields that the event has to have; "": it
+	// may have any, or the object is longer than [MaxRequirements].
+	Requirements string `cbor:"9,keyasint,omitempty"`
+}
+
+// MaxRequirements bounds Waiting.Requirements, in bytes.
+const MaxRequirements = 1 << 10
+
+// Kept is an event that a run keeps for a later wait.
+type Kept struct {
+	Type string `cbor:"1,keyasint"`
+	Step string `cbor:"2,keyasint,omitempty"` // the only one that it is meant for; "": any
 }
 
 // WaitsForTurn is the Reason of a run that has not begun, because other runs of its

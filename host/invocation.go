@@ -15,6 +15,9 @@ type Invocation struct {
 	Clock     int64  // virtual clock at the start, Unix nanoseconds
 	Seed      [32]byte
 	Limits    Limits // complete: no zero fields
+	// Prices is the version of the prices of the host's work for the guest: see
+	// engine.AttemptOpen.
+	Prices uint64
 	// Buffer is room for the output; the result's Output may be part of it. nil:
 	// the output gets memory of its own.
 	Buffer []byte
@@ -57,6 +60,26 @@ type Replayer interface {
 	// Replaying reports whether the next call is answered from the record. It
 	// is called on the guest's goroutine.
 	Replaying() bool
+}
+
+// Metered is what Calls may be as well: calls that cost fuel beyond the flat price, by
+// what they take. Its methods are called on the guest's goroutine.
+type Metered interface {
+	// Afford comes before a call: the guest can pay so many units for it. look is to be
+	// called as the call's work goes on, with the units since its last call; it may
+	// wait, and its error ends the call and is what Call gives.
+	Afford(left uint64, look func(units uint64) error)
+	// Charged is what the last call cost beyond the flat price, also if it failed.
+	Charged() uint64
+}
+
+// Worker is what a Token may be as well: it learns of the host's work during a call.
+type Worker interface {
+	// Work counts units of a call's work so far, which Checkpoint will get again when
+	// they have become fuel. It may wait while another tenant is due.
+	Work(units uint64) error
+	// Worked ends a call in which Work was called, and which cost so much fuel.
+	Worked(charged uint64)
 }
 
 // Token is an invocation's right to run on a core.

@@ -106,8 +106,8 @@ func (l Limits) over(under Limits) Limits {
 	return l
 }
 
-// DefaultRunTimeout is the timeout of a run whose manifest names none: time in
-// which the server was serving.
+// DefaultRunTimeout is the timeout of a run whose manifest names none: serving time
+// in which an attempt of the run is open.
 const DefaultRunTimeout = 45 * time.Second
 
 // MaxRequestBytes bounds the body of an HTTP request other than an upload.

@@ -71,6 +71,20 @@ type Once struct {
 	Hash  string // of the request's body
 }
 
+// How an event was delivered.
+const (
+	DeliveredWaiter = "waiter"    // to steps that have waited for it
+	DeliveredSteps  = "steps"     // to steps that accept it
+	DeliveredKept   = "kept"      // to nobody yet: a step may wait for it
+	DeliveredNobody = "unhandled" // to nobody
+)
+
+// Delivery says what became of an event that a client gave to a run.
+type Delivery struct {
+	How string   // one of the constants above; "": not known
+	To  []string // the steps, each once, in the order in which they got it
+}
+
 // Runs starts, shows and steers runs. All methods may be called from any
 // goroutine. What they return is durable. Errors are [*Error]s.
 type Runs interface {
@@ -104,7 +118,9 @@ type Runs interface {
 	// CodeInvalidArgument (unknown type or step, a type that may not be sent, fields
 	// that break the type's schema; Problems empty), CodeLimitExceeded,
 	// CodeIdempotencyMismatch.
-	SendOnce(ctx context.Context, tenant, id string, event abi.Event, step string, once Once) error
+	//
+	// The delivery of a repetition is not known.
+	SendOnce(ctx context.Context, tenant, id string, event abi.Event, step string, once Once) (Delivery, error)
 	// Cancel ends a running run; with purge it deletes the handler, running or
 	// not. Without purge an ended one is CodeNotFound. It returns when the run has
 	// ended: if its steps clean up first, when they have; a second Cancel ends the
@@ -229,6 +245,17 @@ type WorkflowInfo struct {
 	// Flow is the flow that the workflow is, as it was given, in canonical form: a
 	// map. nil: it is none.
 	Flow abi.Raw
+	// Timeout is that of its runs.
+	Timeout WorkflowTimeout
+}
+
+// WorkflowTimeout is the timeout of a workflow's runs.
+type WorkflowTimeout struct {
+	Span time.Duration // 0: none
+	// Set: the workflow sets it, and it counts the waits of a run, too. Else it is the
+	// server's default, which counts work; what makes a WorkflowInfo without knowing
+	// the server's settings leaves Span at 0 then.
+	Set bool
 }
 
 // EventInfo describes one event type of a workflow.

@@ -76,4 +76,12 @@ type Sessions interface {
 	//
 	// CodeConflict: runs of it are active.
 	DeleteSession(ctx context.Context, tenant, id string) error
+	// ReleaseSession forgets that a session is in quarantine, whatever the reason, and
+	// loads the session now. A session that is in none is loaded likewise.
+	//
+	// # Errors
+	//
+	// CodeNotFound; those of loading: CodeInternal if it is damaged still, which puts it
+	// into quarantine again, CodeUnavailable if it cannot be read at the moment.
+	ReleaseSession(ctx context.Context, tenant, id string) (SessionInfo, error)
 }

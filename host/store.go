@@ -18,8 +18,8 @@ var (
 	// ErrNotCommitted: the store says that the batch was surely not written
 	// (full, busy). The same batch may be tried again.
 	ErrNotCommitted = errors.New("not committed")
-	// ErrUnreadable: what is stored is there but does not read, as it is damaged.
-	// To read it again would end the same.
+	// ErrUnreadable: what is stored was read whole and is damaged. To read it again
+	// would end the same. A read that fails is another error: it may pass.
 	ErrUnreadable = errors.New("unreadable")
 	// ErrErasing: the session is being deleted, and some of it is left: Erase goes on
 	// with it.
@@ -269,6 +269,9 @@ type Store interface {
 	// LoadSession reads a session from its newest snapshot on, or whole if it
 	// has none; ErrErasing while it is being deleted.
 	LoadSession(ctx context.Context, key SessionKey) (StoredSession, error)
+	// Reread is LoadSession for one who doubts what LoadSession gave: nothing of what
+	// was read before is used, so that a read that failed unseen is made again.
+	Reread(ctx context.Context, key SessionKey) (StoredSession, error)
 	// Session reads what is known of a session.
 	Session(ctx context.Context, key SessionKey) (SessionInfo, error)
 	// Sessions lists sessions, the newest first. As for every list of a store, more

@@ -133,7 +133,7 @@ func (p *player) answer(ctx context.Context, id string) error {
 	}
 	a := p.c.Answers[p.answered]
 	p.answered++
-	err := p.r.Send(ctx, id, a.Type, a.Fields, "")
+	_, err := p.r.Send(ctx, id, a.Type, a.Fields, "")
 	if err != nil {
 		return fmt.Errorf("answer %d, %s: %w", p.answered, a.Type, err)
 	}

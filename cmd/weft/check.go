@@ -38,7 +38,9 @@ func newCheck() *cobra.Command {
 		Long: `Verify what a data directory holds, or a backup: that the database file is sound,
 that every row of every journal has its checksum and its place, that every session
 folds with the stored modules, and that the records of runs, the streams and the
-times at which sessions wake are what the journals come to. Nothing is changed.
+times at which sessions wake are what the journals come to. Before anything is
+opened, the database, its log and the mark beside them are compared: a file that is
+missing or too old is a fault by itself. Nothing is changed.
 
 A directory that a server uses is refused, unless --online is given: then it is
 checked as it is at one moment, and the server's log grows until the check ends.
@@ -74,12 +76,20 @@ Exit codes: 0 clean, 1 faults were found, 2 the check could not be made.`,
 const defaultData = "data"
 
 func check(ctx context.Context, o checkOptions, args []string, out, errs io.Writer) (err error) {
+	report := newReport(out, o.json)
+	if err := unreadableFile(report, o, args); err != nil {
+		return err
+	}
 	s, err := openToCheck(o, args)
+	var gone *sqlite.Missing
+	if errors.As(err, &gone) {
+		return missingFiles(report, gone)
+	}
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	report := newReport(out, o.json)
+	noteFiles(errs, s)
 	view := newBar(errs)
 	sum, err := wire.Check(ctx, s, func(f audit.Fault) error {
 		view.clear()
@@ -93,6 +103,46 @@ func check(ctx context.Context, o checkOptions, args []string, out, errs io.Writ
 		return &exitError{exitFailed, fmt.Errorf("%w: %s", errFaulty, counted(uint64(sum.Faults), "fault"))}
 	}
 	return nil
+}
+
+// missingFiles reports a directory that lacks something: nothing else of it is looked at, as
+// that would change what is left.
+func missingFiles(report *report, m *sqlite.Missing) error {
+	err := report.fault(audit.Fault{Code: m.Code, What: m.What, Advice: m.Advice})
+	if err := errors.Join(err, report.end(audit.Summary{Faults: 1}, nil)); err != nil {
+		return err
+	}
+	return &exitError{exitFailed, fmt.Errorf("%w: 1 fault", errFaulty)}
+}
+
+// unreadableFile reports a file that the disk does not give: what SQLite would take for
+// damage is none then.
+func unreadableFile(report *report, o checkOptions, args []string) error {
+	if len(args) > 0 || o.online {
+		return nil // a server's locks would go with the file's closing
+	}
+	err := sqlite.ReadFiles(o.data)
+	if err == nil {
+		return nil
+	}
+	err = errors.Join(report.fault(audit.Fault{Code: audit.Unreadable, What: err.Error(),
+		Advice: "the disk, or what connects it, does not work: repair that first; nothing is known to be damaged"}),
+		report.end(audit.Summary{Faults: 1}, nil))
+	return errors.Join(err, &exitError{exitFailed, fmt.Errorf("%w: 1 fault", errFaulty)})
+}
+
+// noteFiles says what is no fault, and worth to know.
+func noteFiles(errs io.Writer, s *sqlite.Store) {
+	if has, newest := s.Schemas(); has < newest {
+		fmt.Fprintf(errs, "schema %d, this version has %d: a start of the server brings the database up to date\n", has, newest)
+	}
+	if frames, commits, torn := s.Log(); frames+torn > 0 {
+		fmt.Fprintf(errs, "log: %s in %s are whole", counted(commits, "commit"), counted(frames, "frame"))
+		if torn > 0 {
+			fmt.Fprintf(errs, "; %s behind were not written to the end, and do not count", counted(torn, "frame"))
+		}
+		fmt.Fprintln(errs)
+	}
 }
 
 func openToCheck(o checkOptions, args []string) (*sqlite.Store, error) {

@@ -24,12 +24,14 @@ func declared(info *host.PluginInfo) declaration {
 	if err != nil {
 		return d // the summary then has less to say
 	}
-	if m.Timeout != nil {
-		text := "no timeout for a run"
-		if *m.Timeout > 0 {
-			text = fmt.Sprintf("a run has %s", span(*m.Timeout))
-		}
-		d.limits = append(d.limits, text)
+	switch {
+	case m.Timeout == nil && m.Part:
+	case m.Timeout == nil:
+		d.limits = append(d.limits, "a run has the server's default timeout, for its work without its waits")
+	case *m.Timeout > 0:
+		d.limits = append(d.limits, fmt.Sprintf("a run has %s with its waits", span(*m.Timeout)))
+	default:
+		d.limits = append(d.limits, "no timeout for a run")
 	}
 	for i := range m.Steps {
 		d.step(&m.Steps[i])

@@ -157,7 +157,7 @@ func (s *shownRun) show(events []host.StreamEvent) error {
 		s.answers = s.answers[1:]
 		s.r.note("  answered as in %s: %s", defaultCases, a.text())
 		ctx, stop := context.WithTimeout(context.Background(), stopWithin)
-		err = s.r.Send(ctx, s.id, a.Type, a.Fields, "")
+		_, err = s.r.Send(ctx, s.id, a.Type, a.Fields, "")
 		stop()
 		if err != nil {
 			return err

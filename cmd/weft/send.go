@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -24,7 +25,8 @@ func newSend() *cobra.Command {
 		Short: "Give an event to a running run",
 		Long: `Give an event to a running run: the answer of a person, or anything else that
 its workflow takes from outside. The event's fields are given like those of a
-start event ('weft run --help'), or all at once with --json-event.`,
+start event ('weft run --help'), or all at once with --json-event. The answer says
+which steps got the event, or that the run keeps it for a later wait.`,
 		Example: `  weft send 7f3k2m9x4q1z HumanResponseEvent response=42
   weft send 7f3k2m9x4q1z HumanResponseEvent role=manager approved:=true
   weft send 7f3k2m9x4q1z ItemEvent --json-event '{"item":"a","index":0}' --step process_item`,
@@ -38,15 +40,32 @@ start event ('weft run --help'), or all at once with --json-event.`,
 		if err != nil {
 			return err
 		}
-		if err := r.Send(ctx, id, eventType, event, o.step); err != nil {
+		d, err := r.Send(ctx, id, eventType, event, o.step)
+		if err != nil {
 			return r.unknownRun(err, id)
 		}
 		if r.json {
 			return r.printAnswer()
 		}
-		r.note("sent %s to %s", eventType, id)
+		r.note("sent %s to %s%s", eventType, id, delivered(&d))
 		return nil
 	})
+}
+
+// delivered says what became of a sent event.
+func delivered(d *host.Delivery) string {
+	steps := strings.Join(d.To, ", ")
+	switch d.How {
+	case host.DeliveredWaiter:
+		return ": " + steps + " waited for it"
+	case host.DeliveredSteps:
+		return ": taken by " + steps
+	case host.DeliveredKept:
+		return ": the run keeps it until a step waits for it"
+	case host.DeliveredNobody:
+		return ": no step takes it"
+	}
+	return ""
 }
 
 // sentEvent reads the event's fields from the command line.

@@ -30,9 +30,11 @@ const orAnyPort = "or-any-port"
 type serveOptions struct {
 	addr            string
 	data            string
+	acceptLoss      bool
 	limits          string
 	resources       string
 	resourceKeyFile string
+	cacheBytes      int64
 	examples        string
 	demo            bool
 	allowRemote     bool
@@ -57,6 +59,9 @@ type serveOptions struct {
 	tracing         tracingOptions
 	wrongKeys       int
 }
+
+// defaultCacheBytes is room for about 250 modules of Go, or many more of TinyGo and Rust.
+const defaultCacheBytes = 4 << 30
 
 func newServe() *cobra.Command {
 	var o serveOptions
@@ -100,6 +105,7 @@ docs/resources.md says how it is written.`,
 	f := cmd.Flags()
 	f.StringVar(&o.addr, "addr", defaultAddr, "address to listen on, HOST:PORT (port 0: any free one)")
 	f.StringVar(&o.data, "data", "data", "directory of the database and the cache, or "+wire.InMemory)
+	f.BoolVar(&o.acceptLoss, "accept-loss", false, "serve a data directory of which a part is missing, as it is: without it the server refuses to start")
 	f.StringVar(&o.limits, "limits", "", "`FILE` with the limits of tenants and plugins (JSON; see 'weft limits')")
 	f.StringVar(&o.resources, "resources", "", "`FILE` with the resources that workflows may call (JSON; see docs/resources.md)")
 	f.StringVar(&o.resourceKeyFile, "resource-key-file", "", "`FILE` with keys, one a line, that seal the secrets of resources which tenants define (or the key itself in WEFT_RESOURCE_KEY)")
@@ -121,7 +127,8 @@ docs/resources.md says how it is written.`,
 	f.IntVar(&o.maxRequests, "max-requests", httpapi.DefaultMaxRequests, "requests under way, those that wait for a run among them; beyond, 503")
 	f.IntVar(&o.maxStreams, "max-streams", httpapi.DefaultMaxStreams, "event streams that are open; beyond, 503")
 	f.Int64Var(&o.maxRequestBytes, "max-request-bytes", httpapi.DefaultMaxRequestBytes, "`BYTES` of request bodies in memory; beyond, 503")
-	f.DurationVar(&o.runTimeout, "run-timeout", host.DefaultRunTimeout, "timeout of runs whose workflow names none; 0: they have none")
+	f.Int64Var(&o.cacheBytes, "cache-bytes", defaultCacheBytes, "`BYTES` of compiled modules on disk; beyond, those that were not used for the longest time are removed, and compiled again when they are needed (0: any number)")
+	f.DurationVar(&o.runTimeout, "run-timeout", host.DefaultRunTimeout, "timeout of the work of runs whose workflow sets none; 0: none")
 	f.DurationVar(&o.startWait, "start-wait", 15*time.Second, "how long a start that waits for its run may have to wait for a core; beyond, 503; 0: any time")
 	f.BoolVar(&o.sourceLines, "source-lines", false, "name file and line where a plugin traps that was built with debug information; takes time, for development")
 	f.BoolVar(&o.orAnyPort, orAnyPort, false, "listen on another port if that of --addr is taken: for 'weft dev'")
@@ -175,11 +182,11 @@ func serve(ctx context.Context, o serveOptions, stdout, stderr io.Writer) error 
 	defer closeTracing(ctx, tracer, log)
 	sv := &server{
 		log: log, counts: wire.NewSeries(series),
-		host: wire.Config{Data: o.data, Limits: limits, Resources: resources, ResourceKeys: resourceKeys, Timeout: o.timeout(), StartWait: orNone(o.startWait), Log: log, Compiler: program, CatchCrashes: true, AdminKey: adminKey,
-			Tokens: cores, Relent: relent, SnapshotEntries: o.snapshotEvery, KeepEntries: o.keepJournal, DueAtOnce: o.dueAtOnce, SourceLines: o.sourceLines,
+		host: wire.Config{Data: o.data, AcceptLoss: o.acceptLoss, Limits: limits, Resources: resources, ResourceKeys: resourceKeys, Timeout: o.timeout(), StartWait: orNone(o.startWait), Log: log, Compiler: program, CatchCrashes: true, AdminKey: adminKey,
+			Tokens: cores, Relent: relent, SnapshotEntries: o.snapshotEvery, KeepEntries: o.keepJournal, DueAtOnce: o.dueAtOnce, SourceLines: o.sourceLines, CacheBytes: o.cacheBytes,
 			Metrics: series, Tracer: tracer},
 		api: httpapi.Config{Log: log, Addr: l.Addr().String(), AllowedHosts: o.hosts, CORSOrigins: o.origins, Version: version,
-			MaxPlugin: int64(limits.Greatest().ModuleBytes), MaxRequests: o.maxRequests, MaxStreams: o.maxStreams, MaxRequestBytes: o.maxRequestBytes,
+			MaxPlugin: int64(limits.Greatest().ModuleBytes), MaxRequests: o.maxRequests, MaxStreams: o.maxStreams, MaxRequestBytes: o.maxRequestBytes, RunTimeout: o.timeout(),
 			MaxConnections: mostConnections(),
 			Metrics:        series.Handler(), Observe: series.Request, Refused: series.Refused, WrongKeys: o.wrongKeys, WrongKey: series.WrongKey, Tracer: requestTracer(tracer)},
 	}
@@ -216,6 +223,8 @@ func (o serveOptions) check(adminKey string, log *slog.Logger) error {
 		return usage("--snapshot-every %d: it is a number from 1 on", o.snapshotEvery)
 	case o.wrongKeys < 0:
 		return usage("--wrong-keys %d: it is a number from 0 on", o.wrongKeys)
+	case o.cacheBytes < 0:
+		return usage("--cache-bytes %d: it is a number of bytes, or 0 for any", o.cacheBytes)
 	case o.runTimeout < 0:
 		return usage("--run-timeout %s: it is a time such as 45s, or 0 for none", o.runTimeout)
 	case o.startWait < 0:

@@ -39,7 +39,7 @@ started without one has a session of its own, with the handler's name.`,
 		}
 		return listSessions(ctx, r, o)
 	})
-	cmd.AddCommand(newRemoveSession())
+	cmd.AddCommand(newRemoveSession(), newReleaseSession())
 	return cmd
 }
 
@@ -59,6 +59,27 @@ under the name is a new session.`,
 			return r.unknownSession(err, args[0])
 		}
 		return r.done("deleted session %s", args[0])
+	})
+}
+
+func newReleaseSession() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "release ID",
+		Short: "Take a session out of quarantine",
+		Long: `Take a session out of quarantine and load it now: after its journal was repaired, a
+missing module was uploaded, or whatever kept the session from loading has been
+fixed. A session that does not load is quarantined again, and the reason is printed.`,
+		Example: "  weft sessions release chat-42",
+		Args:    takes("ID"),
+	}
+	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
+		if _, err := r.ReleaseSession(ctx, args[0]); err != nil {
+			return r.unknownSession(err, args[0])
+		}
+		if r.json {
+			return r.printAnswer()
+		}
+		return r.done("released session %s", args[0])
 	})
 }
 

@@ -33,12 +33,17 @@ at "status" in --json.`,
 		if r.json {
 			return r.printAnswer()
 		}
-		return showRecord(r, rec, time.Now())
+		return showRecord(ctx, r, rec, time.Now())
 	})
 }
 
-func showRecord(r *remote, rec client.Record, now time.Time) error {
+func showRecord(ctx context.Context, r *remote, rec client.Record, now time.Time) error {
 	s := recordSheet(rec, now)
+	if rec.Status == host.StatusRunning {
+		if about, err := r.About(ctx, rec.Workflow); err == nil { // its plugin may be gone
+			s.add("timeout", timeoutOf(about.Timeout))
+		}
+	}
 	if rec.Status != host.StatusCompleted {
 		return r.print(s.render(""))
 	}
@@ -70,6 +75,12 @@ func recordSheet(rec client.Record, now time.Time) *sheet {
 	for _, w := range waiting(rec.WaitingFor) {
 		s.add("waits for", w)
 	}
+	for _, k := range rec.Kept {
+		if k.Step != "" {
+			k.Type += " for step " + k.Step
+		}
+		s.add("keeps", k.Type)
+	}
 	s.add("code", rec.ErrorCode)
 	s.add("error", rec.Error)
 	return s
@@ -98,6 +109,9 @@ func waiting(all []host.Waiting) []string {
 		}
 		if w.Step != "" {
 			fmt.Fprintf(&text, " in step %s", w.Step)
+		}
+		if w.Requirements != "" {
+			fmt.Fprintf(&text, ", with %s", w.Requirements)
 		}
 		if w.WaiterID != "" {
 			fmt.Fprintf(&text, ", waiter %s", w.WaiterID)

@@ -100,11 +100,11 @@ func TestSince(t *testing.T) {
 func TestRecordShowsWhatTheRunWaitsFor(t *testing.T) {
 	rec := client.Record{
 		Run: host.Run{HandlerID: "h", Status: host.StatusRunning, Started: now.UnixNano(), WaitingFor: []host.Waiting{
-			{Step: "ask", Type: "HumanResponseEvent", WaiterID: "manager"}, {Step: "run", Child: "kid"}, {Step: "ask", Resource: "crm"}, {Step: "rest", Until: now.UnixNano()}, {Reason: host.WaitsForTurn},
-			{Step: "try", Reason: host.WaitsForRetry, Until: now.UnixNano()}}},
+			{Step: "ask", Type: "HumanResponseEvent", WaiterID: "manager", Requirements: `{"role":"boss"}`}, {Step: "run", Child: "kid"}, {Step: "ask", Resource: "crm"}, {Step: "rest", Until: now.UnixNano()}, {Reason: host.WaitsForTurn},
+			{Step: "try", Reason: host.WaitsForRetry, Until: now.UnixNano()}}, Kept: []host.Kept{{Type: "Note"}, {Type: "Note", Step: "ask"}}},
 	}
 	text := recordSheet(rec, now).render("")
-	for _, want := range []string{"waits for  HumanResponseEvent in step ask, waiter manager\n", "its child kid in step run\n", "the resource crm in step ask\n", " in step rest\n", "the runs before it in its session\n", "its next attempt at "} {
+	for _, want := range []string{"waits for  HumanResponseEvent in step ask, with {\"role\":\"boss\"}, waiter manager\n", "keeps      Note\n", "keeps      Note for step ask\n", "its child kid in step run\n", "the resource crm in step ask\n", " in step rest\n", "the runs before it in its session\n", "its next attempt at "} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in:\n%s", want, text)
 		}

@@ -94,13 +94,25 @@ func showWorkflow(ctx context.Context, r *remote, name string) error {
 		made = composition(&about).render("")
 	}
 	example := []string{"run", printable(name)}
+	timeout := "Timeout of a run: " + timeoutOf(about.Timeout) + ".\n"
 	if len(s.properties) == 0 {
-		return r.print(made + "It takes no fields. Run it with: " + r.hint(example...) + "\n")
+		return r.print(made + "It takes no fields. Run it with: " + r.hint(example...) + "\n" + timeout)
 	}
 	for _, field := range s.required {
 		example = append(example, printable(field)+"=...")
 	}
-	return r.print(made + fieldTable(s).render(r.screen.cols) + "Run it with: " + r.hint(example...) + "\n")
+	return r.print(made + fieldTable(s).render(r.screen.cols) + "Run it with: " + r.hint(example...) + "\n" + timeout)
+}
+
+// timeoutOf says what timeout the runs of a workflow have.
+func timeoutOf(t host.WorkflowTimeout) string {
+	switch {
+	case t.Span <= 0:
+		return "none"
+	case t.Set:
+		return t.Span.String() + ", with its waits"
+	}
+	return t.Span.String() + " of work, without its waits"
 }
 
 // fieldTable shows the fields of an event type.

@@ -85,6 +85,7 @@ const (
 	RowLoose        = "row_loose"
 	SnapshotDiffers = "snapshot_differs"
 	VersionsDiffer  = "versions_differ"
+	Unreadable      = "unreadable" // the disk does not give what it has
 )
 
 // What to do about faults.

@@ -132,7 +132,7 @@ func TestPauseAndResume(t *testing.T) {
 	if rec, err := c.Pause(t.Context(), "h"); err != nil || !rec.Paused {
 		t.Errorf("Pause = %+v, %v", rec, err)
 	}
-	want := []host.Waiting{{Step: "s", Type: "T", WaiterID: "w", Since: 1e9}, {Reason: host.WaitsForTurn, Since: 2e9}}
+	want := []host.Waiting{{Step: "s", Type: "T", WaiterID: "w", Since: 1e9, Requirements: `{"role":"boss"}`}, {Reason: host.WaitsForTurn, Since: 2e9}}
 	if rec, err := c.Resume(t.Context(), "h"); err != nil || rec.Paused || !slices.Equal(rec.WaitingFor, want) {
 		t.Errorf("Resume = %+v, %v", rec, err)
 	}
@@ -141,13 +141,14 @@ func TestPauseAndResume(t *testing.T) {
 func TestSendAndCancel(t *testing.T) {
 	f := &fake{run: host.Run{Status: host.StatusRunning, Workflow: "w"}}
 	c := serve(t, f, nil)
-	if err := c.Send(t.Context(), "h/x", "Answer", json.RawMessage(`{"text":"a"}`), "step"); err != nil {
+	d, err := c.Send(t.Context(), "h/x", "Answer", json.RawMessage(`{"text":"a"}`), "step")
+	if err != nil || d.How != host.DeliveredSteps || !slices.Equal(d.To, []string{"s", "t"}) {
 		t.Fatal(err)
 	}
 	if got, err := abi.ToJSON(f.sent.Body); err != nil || f.sent.Type != "Answer" || string(got) != `{"text":"a"}` || f.step != "step" {
 		t.Errorf("sent = %s %s to %q, %v", f.sent.Type, got, f.step, err)
 	}
-	if err := c.Send(t.Context(), "h", "Answer", nil, ""); err != nil || f.step != "" {
+	if _, err := c.Send(t.Context(), "h", "Answer", nil, ""); err != nil || f.step != "" {
 		t.Errorf("step = %q, %v", f.step, err)
 	}
 	for _, purge := range []bool{false, true} {
@@ -156,7 +157,7 @@ func TestSendAndCancel(t *testing.T) {
 		}
 	}
 	f.run.Status = host.StatusCompleted
-	if err := c.Send(t.Context(), "h", "Answer", nil, ""); errorOf(t, err).Code != host.CodeConflict {
+	if _, err := c.Send(t.Context(), "h", "Answer", nil, ""); errorOf(t, err).Code != host.CodeConflict {
 		t.Errorf("error = %v", err)
 	}
 }
@@ -220,6 +221,7 @@ func TestWorkflow(t *testing.T) {
 			},
 			Edges: []host.GraphEdge{{Source: "Hello", Target: "s"}},
 		},
+		Timeout: host.WorkflowTimeout{Span: 90 * time.Second, Set: true},
 	}}
 	c := serve(t, f, nil)
 	got, err := c.Workflow(t.Context(), "w")
@@ -245,7 +247,7 @@ func TestCompose(t *testing.T) {
 	} {
 		f := &fake{}
 		c := serve(t, f, nil)
-		want := host.WorkflowInfo{Name: "w", Plugins: given.Plugins, Settings: given.Settings, Digest: "d", Composed: true}
+		want := host.WorkflowInfo{Name: "w", Plugins: given.Plugins, Settings: given.Settings, Digest: "d", Composed: true, Timeout: host.WorkflowTimeout{Span: host.DefaultRunTimeout}}
 		for _, changed := range []bool{true, false} {
 			info, got, err := c.Compose(t.Context(), "w", given)
 			if err != nil || got != changed || !reflect.DeepEqual(info, want) || !reflect.DeepEqual(f.composed, given) {

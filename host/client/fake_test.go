@@ -65,9 +65,9 @@ func (f *fake) List(_ context.Context, q host.RunQuery) ([]host.Run, bool, error
 	return f.runs, f.more, f.err
 }
 
-func (f *fake) SendOnce(_ context.Context, _, _ string, e abi.Event, step string, _ host.Once) error {
+func (f *fake) SendOnce(_ context.Context, _, _ string, e abi.Event, step string, _ host.Once) (host.Delivery, error) {
 	f.sent, f.step = e, step
-	return f.err
+	return host.Delivery{How: host.DeliveredSteps, To: []string{"s", "t"}}, f.err
 }
 
 func (f *fake) Timeline(_ context.Context, _, _ string, after uint64, limit int) (host.Timeline, error) {
@@ -96,7 +96,7 @@ func (f *fake) Pause(context.Context, string, string) (host.Run, error) {
 }
 
 func (f *fake) Resume(context.Context, string, string) (host.Run, error) {
-	return host.Run{HandlerID: "h", Status: host.StatusRunning, WaitingFor: []host.Waiting{{Step: "s", Type: "T", WaiterID: "w", Since: 1e9}, {Reason: host.WaitsForTurn, Since: 2e9}}}, f.err
+	return host.Run{HandlerID: "h", Status: host.StatusRunning, WaitingFor: []host.Waiting{{Step: "s", Type: "T", WaiterID: "w", Since: 1e9, Requirements: `{"role":"boss"}`}, {Reason: host.WaitsForTurn, Since: 2e9}}}, f.err
 }
 
 func (f *fake) Cancel(_ context.Context, _, _ string, purge bool) (bool, error) {

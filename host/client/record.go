@@ -45,7 +45,13 @@ type recordJSON struct {
 		Until    *time.Time `json:"until"`
 		Since    *time.Time `json:"since"`
 		Reason   string     `json:"reason"`
+		// Requirements is an object, or absent.
+		Requirements json.RawMessage `json:"requirements"`
 	} `json:"waiting_for"`
+	Kept []struct {
+		Type string `json:"type"`
+		Step string `json:"step"`
+	} `json:"kept"`
 }
 
 // envelopeJSON is an event as the API writes it.
@@ -69,8 +75,11 @@ func decodeRecord(text []byte) (Record, error) {
 	for _, w := range r.WaitingFor {
 		rec.WaitingFor = append(rec.WaitingFor, host.Waiting{
 			Step: w.Step, Type: w.Type, WaiterID: w.WaiterID, Child: w.Child, Resource: w.Resource,
-			Until: nanos(w.Until), Since: nanos(w.Since), Reason: w.Reason,
+			Until: nanos(w.Until), Since: nanos(w.Since), Reason: w.Reason, Requirements: string(w.Requirements),
 		})
+	}
+	for _, k := range r.Kept {
+		rec.Kept = append(rec.Kept, host.Kept{Type: k.Type, Step: k.Step})
 	}
 	if r.Blocked != nil {
 		rec.Blocked = &host.Blocked{Code: r.Blocked.Code, Message: r.Blocked.Message}

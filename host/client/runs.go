@@ -154,8 +154,9 @@ func (c *Client) List(ctx context.Context, q ListQuery) (Page, error) {
 }
 
 // Send gives an event to a running run: to the step if one is named, else to
-// all that accept it. fields is a JSON object, nil is {}.
-func (c *Client) Send(ctx context.Context, id, eventType string, fields json.RawMessage, step string) error {
+// all that accept it. fields is a JSON object, nil is {}. It says what became of the
+// event, if the server says so.
+func (c *Client) Send(ctx context.Context, id, eventType string, fields json.RawMessage, step string) (host.Delivery, error) {
 	if fields == nil {
 		fields = json.RawMessage("{}")
 	}
@@ -168,10 +169,20 @@ func (c *Client) Send(ctx context.Context, id, eventType string, fields json.Raw
 		Step  string   `json:"step,omitempty"`
 	}{envelope{eventType, fields}, step})
 	if err != nil {
-		return &host.Error{Code: host.CodeInvalidArgument, Message: "The event is not JSON", Cause: err}
+		return host.Delivery{}, &host.Error{Code: host.CodeInvalidArgument, Message: "The event is not JSON", Cause: err}
 	}
-	_, err = c.want(ctx, http.StatusOK, postJSON("/events/"+url.PathEscape(id), body))
-	return err
+	a, err := c.want(ctx, http.StatusOK, postJSON("/events/"+url.PathEscape(id), body))
+	if err != nil {
+		return host.Delivery{}, err
+	}
+	var said struct {
+		Delivery    string   `json:"delivery"`
+		DeliveredTo []string `json:"delivered_to"`
+	}
+	if err := json.Unmarshal(a.body, &said); err != nil {
+		return host.Delivery{}, &host.Error{Code: host.CodeInvalidMessage, Message: "The server's answer is not understood: " + err.Error(), Cause: err}
+	}
+	return host.Delivery{How: said.Delivery, To: said.DeliveredTo}, nil
 }
 
 // Pause lets a running run begin no steps until [Client.Resume], and gives its

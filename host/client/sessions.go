@@ -141,6 +141,16 @@ func (c *Client) DeleteSession(ctx context.Context, id string) error {
 	return err
 }
 
+// ReleaseSession takes a session out of quarantine and has the server load it; the error
+// says why it does not load.
+func (c *Client) ReleaseSession(ctx context.Context, id string) (Session, error) {
+	a, err := c.want(ctx, http.StatusOK, request{method: http.MethodPost, path: sessionPath(id) + "/release"})
+	if err != nil {
+		return Session{}, err
+	}
+	return decodeSession(a.body)
+}
+
 // State reads the value at a dotted path of a session's state, "" for the whole.
 func (c *Client) State(ctx context.Context, id, path string) (StateValue, error) {
 	v := url.Values{}

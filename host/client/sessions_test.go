@@ -47,6 +47,11 @@ func (f *fakeSessions) DeleteSession(_ context.Context, _, id string) error {
 	return f.err
 }
 
+func (f *fakeSessions) ReleaseSession(_ context.Context, _, id string) (host.SessionInfo, error) {
+	f.asked = "release " + id
+	return host.SessionInfo{SessionID: id, Runs: 3}, f.err
+}
+
 func TestSessions(t *testing.T) {
 	f := &fake{}
 	c := serve(t, f, nil)
@@ -70,6 +75,9 @@ func TestSessions(t *testing.T) {
 	}
 	if err := c.DeleteSession(t.Context(), "a b"); err != nil || f.sessions.asked != "a b" {
 		t.Errorf("DeleteSession: %v of %q", err, f.sessions.asked)
+	}
+	if s, err := c.ReleaseSession(t.Context(), "a/b"); err != nil || f.sessions.asked != "release a/b" || s.SessionID != "a/b" || s.Runs != 3 {
+		t.Errorf("ReleaseSession: %+v, %v of %q", s, err, f.sessions.asked)
 	}
 	f.sessions.err = host.Errorf(host.CodeConflict, "it has runs")
 	if err := c.DeleteSession(t.Context(), "s"); errorOf(t, err).Code != host.CodeConflict {

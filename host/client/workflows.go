@@ -65,11 +65,18 @@ type aboutJSON struct {
 	SHA256   string          `json:"sha256"`
 	Composed bool            `json:"composed"`
 	Flow     json.RawMessage `json:"flow,omitempty"`
+	Timeout  *struct {
+		Seconds float64 `json:"seconds"`
+		Set     bool    `json:"set"`
+	} `json:"timeout"`
 }
 
 func (j *aboutJSON) info() (host.WorkflowInfo, error) {
 	settings, err := j.Settings.settings()
 	info := host.WorkflowInfo{Name: j.Name, Plugins: j.Plugins, Digest: j.SHA256, Composed: j.Composed, Settings: settings}
+	if t := j.Timeout; t != nil {
+		info.Timeout = host.WorkflowTimeout{Span: time.Duration(t.Seconds * float64(time.Second)), Set: t.Set}
+	}
 	if err == nil && j.Flow != nil {
 		info.Flow, err = rawOf(j.Flow)
 	}

@@ -21,6 +21,18 @@ type Stage struct {
 	// Effects are its edits, sends and stream writes, in order: EditState,
 	// CommitState, SendEvent and WriteStream.
 	Effects []Request
+	// Base is the snapshot, Root the state with the step's own edits on it, and Changes
+	// leads from one to the other. A nil Base: the edits are made anew in any case.
+	Base, Root *state.Node
+	Changes    []state.Change
+}
+
+// Tried is what a call of an atomic step comes to.
+type Tried struct {
+	Response Response
+	After    *state.Node    // the state after it
+	Changes  []state.Change // that lead there
+	Effect   bool           // the call has an effect to be kept
 }
 
 // Seen is a value of a snapshot; a nil node: there was none.
@@ -30,46 +42,38 @@ type Seen struct {
 }
 
 // Try works out a call of an atomic step on the state that the step sees, root.
-// It changes nothing of the session. It gives the call's response, the state after
-// it, and whether there is an effect to be kept.
+// It changes nothing of the session.
 //
 // # Errors
 //
 // [ErrStale], and [*abi.Error] for the guest's mistakes.
-func (s *Session) Try(invocation, attempt uint64, root *state.Node, req Request) (resp Response, after *state.Node, effect bool, err error) {
+func (s *Session) Try(invocation, attempt uint64, root *state.Node, req Request) (Tried, error) {
 	inv, err := s.openAttempt(invocation, attempt)
 	if err != nil {
-		return Response{}, nil, false, err
+		return Tried{}, err
 	}
 	switch req := req.(type) {
-	case EditState, CommitState:
-		after, _, resp.Results, err = s.edited(inv, root, req)
-		return resp, after, true, err
+	case EditState:
+		return inv.tryWrite(root, req, req.Prepared)
+	case CommitState:
+		return inv.tryWrite(root, req, req.Prepared)
 	case SendEvent:
-		return resp, root, true, inv.step.checkSend(inv.run.graph, req.Event.Type, inv.addressed(req.Step))
+		return Tried{After: root, Effect: true}, inv.step.checkSend(inv.run.graph, req.Event.Type, inv.addressed(req.Step))
 	case WriteStream:
-		resp.Warning, err = inv.checkWrite(req.Event.Type)
-		return resp, root, resp.Warning == "", err
+		warning, err := inv.checkWrite(req.Event.Type)
+		return Tried{Response: Response{Warning: warning}, After: root, Effect: warning == ""}, err
 	}
-	return Response{}, nil, false, refusal(abi.StatusFailedPrecondition.Code(),
+	return Tried{}, refusal(abi.StatusFailedPrecondition.Code(),
 		"step %s is atomic: it may edit the state, send events and write to the stream, and neither wait, sleep, collect events, run workflows nor call resources", inv.step.name)
 }
 
-// edited makes an edit on a state, with the checks that it has to pass.
-func (s *Session) edited(inv *invocation, root *state.Node, req Request) (after *state.Node, changes []state.Change, results []abi.Raw, err error) {
-	switch req := req.(type) {
-	case EditState:
-		after, results, changes, err = state.Apply(root, req.Edits, inv.run.graph.defaults)
-	case CommitState:
-		after, changes, err = state.Replace(root, req.Path, req.Value)
-	}
+// tryWrite is Try for an edit or a commit.
+func (inv *invocation) tryWrite(root *state.Node, req Request, p *Prepared) (Tried, error) {
+	p, err := inv.preparedOn(root, req, p)
 	if err != nil {
-		return nil, nil, nil, stateRefusal(err)
+		return Tried{}, err
 	}
-	if err := s.checkChanged(inv, root, after, changes); err != nil {
-		return nil, nil, nil, err
-	}
-	return after, changes, results, nil
+	return Tried{Response: Response{Results: p.results}, After: p.root, Changes: p.changes, Effect: true}, nil
 }
 
 // decideStage turns what an atomic step has done into parts of the entry that
@@ -84,15 +88,22 @@ func (s *Session) decideStage(e *Entry, inv *invocation, stage *Stage) (*state.N
 	}
 	root := s.root
 	var all []state.Change
+	same := stage.Base == s.root // then the edits come to what they came to
+	if same {
+		root, all = stage.Root, stage.Changes
+	}
 	for _, effect := range stage.Effects {
 		s.visited++
 		switch req := effect.(type) {
 		case EditState, CommitState:
-			after, changes, _, err := s.edited(inv, root, req)
+			if same {
+				continue
+			}
+			p, err := inv.preparedOn(root, req, nil)
 			if err != nil {
 				return nil, ErrConflict // what it did not see has changed so that it may not
 			}
-			root, all = after, append(all, changes...)
+			root, all = p.root, append(all, p.changes...)
 		case SendEvent:
 			e.Finish.Staged = append(e.Finish.Staged, StagedPart{Event: inv.correlatedOne(req.Event), Step: inv.addressed(req.Step)})
 		case WriteStream:

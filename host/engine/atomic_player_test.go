@@ -41,9 +41,9 @@ func (p *player) try(verb string, in *scanner) {
 	attempt := in.uintOption("attempt", 1)
 	req := p.request(call, in)
 	before := p.live.Dump()
-	resp, after, effect, err := p.live.Try(inv, attempt, st.root, req)
+	tried, err := p.live.Try(inv, attempt, st.root, req)
 	diffText(p.t, "session after a call that was tried", before, p.live.Dump())
-	p.show(Result{Response: resp}, err)
+	p.show(Result{Response: tried.Response}, err)
 	if edit, ok := req.(EditState); ok {
 		for _, e := range edit.Edits {
 			if path, err := state.Touches(e); err == nil {
@@ -51,7 +51,10 @@ func (p *player) try(verb string, in *scanner) {
 			}
 		}
 	}
-	if err == nil && effect {
-		st.root, st.done.Effects = after, append(st.done.Effects, req)
+	if err == nil && tried.Effect {
+		st.root, st.done.Effects = tried.After, append(st.done.Effects, req)
+		if in.uintOption("anew", 0) == 0 { // else the edits are made anew in any case
+			st.done.Base, st.done.Root, st.done.Changes = st.base, st.root, append(st.done.Changes, tried.Changes...)
+		}
 	}
 }

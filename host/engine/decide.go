@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/weftrun/weft/abi"
@@ -192,14 +193,44 @@ func (s *Session) decidePost(e *Entry, t PostEvent) (decision, error) {
 	if r.routed >= r.limits.RunEvents {
 		return decision{}, host.Errorf(host.CodeLimitExceeded, "the run has had %d events, its limit", r.routed)
 	}
-	ev := sanitized(t.Event)
+	ev := r.graph.filled(sanitized(t.Event))
 	if s.overflows(r, parcel{[]abi.Event{ev}, t.Step, r.outermost.leadsTo}) {
 		full := host.Errorf(host.CodeLimitExceeded, "the run keeps %d events that no step has waited for yet (limit inbox_events): try again later", r.inbox.size)
 		full.RetryAfter = 1e9 // a second
 		return decision{}, full
 	}
 	e.Kind, e.RunID, e.Event, e.Step = EntryPost, t.RunID, &ev, t.Step
-	return decision{entry: e}, nil
+	return decision{entry: e, response: Response{Delivery: s.delivery(r, ev, t.Step)}}, nil
+}
+
+// delivery says to whom an event from outside goes.
+func (s *Session) delivery(r *run, ev abi.Event, step string) host.Delivery {
+	d := host.Delivery{How: host.DeliveredWaiter}
+	add := func(st string) {
+		if !slices.Contains(d.To, st) {
+			d.To = append(d.To, st)
+		}
+	}
+	for _, w := range s.takers(r, ev, step, nil) {
+		add(w.step.name)
+	}
+	if len(d.To) > 0 {
+		return d
+	}
+	for _, to := range r.graph.routes[ev.Type] {
+		if (step == "" || step == to.step.name) && (to.step.mode != modeCollect || r.outermost.leadsTo(to.step)) {
+			add(to.step.name)
+		}
+	}
+	switch {
+	case len(d.To) > 0:
+		d.How = host.DeliveredSteps
+	case r.graph.keeps(ev.Type, step):
+		d.How = host.DeliveredKept
+	default:
+		d.How = host.DeliveredNobody
+	}
+	return d
 }
 
 // decideCall decides a host call of an open attempt.
@@ -211,7 +242,7 @@ func (s *Session) decideCall(e *Entry, t Call) (decision, error) {
 	e.RunID, e.Invocation, e.Attempt, e.N = inv.run.rec.RunID, inv.id, inv.attempt, t.N
 	switch req := t.Request.(type) {
 	case EditState:
-		return s.decideEdit(e, inv, req)
+		return s.decideWritten(e, inv, req, req.Prepared)
 	case CommitState:
 		return s.decideCommit(e, inv, req)
 	case SendEvent:
@@ -233,49 +264,11 @@ func (s *Session) decideCall(e *Entry, t Call) (decision, error) {
 	return decision{}, fmt.Errorf("unknown request %T", t.Request)
 }
 
-func (s *Session) decideEdit(e *Entry, inv *invocation, req EditState) (decision, error) {
-	root, results, changes, err := state.Apply(s.root, req.Edits, inv.run.graph.defaults)
-	if err != nil {
-		return decision{}, stateRefusal(err)
-	}
-	d, err := s.decideChanges(e, inv, root, changes)
-	d.response.Results = results
-	return d, err
-}
-
 func (s *Session) decideCommit(e *Entry, inv *invocation, req CommitState) (decision, error) {
 	if now, _ := state.Get(s.root, req.Path); now != req.Base {
 		return decision{}, ErrConflict
 	}
-	root, changes, err := state.Replace(s.root, req.Path, req.Value)
-	if err != nil {
-		return decision{}, stateRefusal(err)
-	}
-	return s.decideChanges(e, inv, root, changes)
-}
-
-// decideChanges makes the entry of changes to the state, if there are any and
-// they keep the workflow's schema and the limit.
-func (s *Session) decideChanges(e *Entry, inv *invocation, root *state.Node, changes []state.Change) (decision, error) {
-	if len(changes) == 0 {
-		return decision{}, nil
-	}
-	if err := s.checkChanged(inv, s.root, root, changes); err != nil {
-		return decision{}, err
-	}
-	e.Kind, e.Changes = EntryEdit, state.EncodeChanges(changes)
-	return decision{entry: e, root: root}, nil
-}
-
-// checkChanged checks a changed state against the workflow's schema and the limit.
-func (s *Session) checkChanged(inv *invocation, before, after *state.Node, changes []state.Change) error {
-	if err := inv.run.graph.schema.Check(after, changes); err != nil {
-		return stateRefusal(err)
-	}
-	if n, most := after.Bytes(), inv.run.limits.StateBytes; n > most && n > before.Bytes() {
-		return refusal("limit_exceeded", "the state would have %d bytes, more than %d", n, most)
-	}
-	return nil
+	return s.decideWritten(e, inv, req, req.Prepared)
 }
 
 // stateRefusal turns an error of package state into one for the guest.

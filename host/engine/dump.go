@@ -68,6 +68,14 @@ func (s *Session) Dump() string {
 	return d.b.String()
 }
 
+// where shows requirements, if there are any.
+func where(requirements string) string {
+	if requirements == "" {
+		return ""
+	}
+	return " where " + requirements
+}
+
 // ofWork marks a timeout that counts work.
 func ofWork(is bool) string {
 	if is {
@@ -164,8 +172,11 @@ func (d *dumper) record(r host.Run) {
 	if b := r.Blocked; b != nil {
 		d.line("  blocked %s %q", b.Code, b.Message)
 	}
+	for _, k := range r.Kept {
+		d.line("  keeps %s for=%q", k.Type, k.Step)
+	}
 	for _, w := range r.WaitingFor {
-		d.line("  waits step=%s for=%s id=%q child=%s resource=%s until=%d reason=%q since=%d", w.Step, w.Type, w.WaiterID, w.Child, w.Resource, w.Until, w.Reason, w.Since)
+		d.line("  waits step=%s for=%s id=%q child=%s resource=%s until=%d reason=%q since=%d%s", w.Step, w.Type, w.WaiterID, w.Child, w.Resource, w.Until, w.Reason, w.Since, where(w.Requirements))
 	}
 }
 
@@ -284,6 +295,9 @@ func (d *dumper) invocation(inv *invocation) {
 
 func (d *dumper) waiter(w *waiter) {
 	d.line("    wait %s for %s asked=%t broadcast=%t late=%d seq=%d since=%d", w.id, w.typ, w.asked, w.broadcast, w.late, w.seq, w.since)
+	if w.need != "" {
+		d.line("      needs %s", w.need)
+	}
 	if w.shape != nil {
 		d.line("      compares %q with %x", w.shape.fields, w.values)
 	}

@@ -73,7 +73,7 @@ func (s *Session) cleanUp(r *run, e *ending) {
 	}
 	s.drop(r)
 	r.forget()
-	r.rec.Paused, r.rec.WaitingFor = false, nil
+	r.rec.Paused, r.rec.WaitingFor, r.rec.Kept = false, nil, nil
 	grace := int64(r.limits.CleanupTime)
 	r.deadline = s.arm(&timer{kind: timerGrace, at: later(s.now, grace), span: grace, run: r})
 	s.changed(r)

@@ -331,6 +331,9 @@ type AttemptOpen struct {
 	// a fork under others: its guest has seen them. "": those of now.
 	RunID     string `cbor:"4,keyasint,omitempty"`
 	SessionID string `cbor:"5,keyasint,omitempty"`
+	// Prices is the version of the table of what host calls cost beyond their flat
+	// price, see state.Prices: the attempt's from its beginning to its end.
+	Prices uint64 `cbor:"6,keyasint,omitempty"`
 }
 
 // CallRecord is one host call of an attempt: what was asked and answered.
@@ -342,6 +345,9 @@ type CallRecord struct {
 	Status   abi.Status `cbor:"5,keyasint,omitempty"`
 	Response []byte     `cbor:"6,keyasint,omitempty"`
 	Clock    int64      `cbor:"7,keyasint"` // the guest's virtual clock after the call
+	// Fuel is what the call cost beyond its flat price, in units. A replay burns it
+	// from here, as the work is not done again.
+	Fuel uint64 `cbor:"8,keyasint,omitempty"`
 }
 
 // LogRecord is a line that a guest logged.

@@ -46,6 +46,8 @@ type eventType struct {
 	// descendants are the types that have this one among their ancestors
 	// (Event: among all that is plain), sorted.
 	descendants []string
+	// defaults are those of the fields; nil: none has one.
+	defaults map[string]any
 }
 
 func isBase(typ string) bool {
@@ -74,6 +76,67 @@ func (c *compiler) eventTypes() {
 		c.ancestry(c.g.types[name])
 	}
 	c.descend()
+	for _, t := range c.g.types {
+		t.defaults = c.fieldDefaults(t)
+	}
+}
+
+// fieldDefaults gives the defaults of the fields that a type declares, or inherits from
+// the nearest type that declares some.
+func (c *compiler) fieldDefaults(t *eventType) map[string]any {
+	schema := t.decl.Schema
+	for _, up := range t.ancestors {
+		if a := c.g.types[up]; schema == nil && a != nil {
+			schema = a.decl.Schema
+		}
+	}
+	if schema == nil {
+		return nil
+	}
+	v, err := abi.DecodeValue(schema) // whoever compiles the schema says what it is not
+	whole, isMap := v.(map[string]any)
+	properties, has := whole["properties"].(map[string]any)
+	if err != nil || !isMap || !has {
+		return nil
+	}
+	var defaults map[string]any
+	for name, property := range properties {
+		of, _ := property.(map[string]any)
+		if value, has := of["default"]; has {
+			if defaults == nil {
+				defaults = make(map[string]any)
+			}
+			defaults[name] = value
+		}
+	}
+	return defaults
+}
+
+// filled gives an event from outside with the defaults of its fields, if some step may
+// wait for it: requirements are compared with what the step is going to see.
+func (g *Graph) filled(ev abi.Event) abi.Event {
+	t := g.types[ev.Type]
+	if t == nil || t.defaults == nil || len(g.waits[ev.Type]) == 0 {
+		return ev
+	}
+	v, err := abi.DecodeValue(ev.Body)
+	body, isMap := v.(map[string]any)
+	if err != nil || !isMap {
+		return ev
+	}
+	given := len(body)
+	for name, value := range t.defaults {
+		if _, has := body[name]; !has {
+			body[name] = value
+		}
+	}
+	if len(body) == given {
+		return ev
+	}
+	if raw, err := abi.EncodeValue(body); err == nil {
+		ev.Body = raw
+	}
+	return ev
 }
 
 func (c *compiler) redeclare(t *eventType, decl abi.EventDecl) {

@@ -188,6 +188,10 @@ func (w *model) ask(inv *modelInvocation, n uint64, req engine.WaitForEvent, wai
 		return answer
 	}
 	w.waits++
+	wait.shown = ""
+	if len(need) > 0 {
+		wait.shown = fmt.Sprintf(`{"i":%v}`, need["i"])
+	}
 	wait.order, wait.since, wait.broadcast, wait.need = w.waits, w.now, req.Broadcast, need
 	if req.Timeout > 0 {
 		w.set(&modelTimer{what: "wait", at: w.now + req.Timeout, run: r, inv: inv})

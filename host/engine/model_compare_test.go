@@ -183,6 +183,8 @@ func showAnswer(r engine.Response) string {
 		return "collected" + showEvents(r.Collected)
 	case r.Event.Type != "":
 		return showEvent(r.Event)
+	case r.Delivery.How != "":
+		return fmt.Sprint(r.Delivery.How, r.Delivery.To)
 	case r.Warning != "":
 		return "warning"
 	case len(r.Results) > 0:
@@ -286,7 +288,7 @@ func showRecord(s *engine.Session, id string) string {
 	if r.Blocked != nil {
 		blocked = r.Blocked.Code
 	}
-	return fmt.Sprintf("%s %t %s %q steps=%d fuel=%d paused=%t %s %v", id, ok, r.Status, r.ErrorCode, r.Steps, r.Fuel, r.Paused, blocked, r.WaitingFor)
+	return fmt.Sprintf("%s %t %s %q steps=%d fuel=%d paused=%t %s %v keeps %v", id, ok, r.Status, r.ErrorCode, r.Steps, r.Fuel, r.Paused, blocked, r.WaitingFor, r.Kept)
 }
 
 func (w *model) showRuns() []string {
@@ -310,7 +312,7 @@ func (w *model) lastGone() *modelRun {
 }
 
 func (w *model) showRun(r *modelRun) string {
-	return fmt.Sprintf("%s %t %s %q steps=%d fuel=%d paused=%t %s %v", r.id, true, r.status, r.code, r.steps, r.fuel, r.paused, r.blocked, r.waitingFor)
+	return fmt.Sprintf("%s %t %s %q steps=%d fuel=%d paused=%t %s %v keeps %v", r.id, true, r.status, r.code, r.steps, r.fuel, r.paused, r.blocked, r.waitingFor, r.keeps())
 }
 
 // invariants hold whatever the model says: no step runs more than it has

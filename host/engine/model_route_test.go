@@ -214,6 +214,19 @@ func (w *model) settle(r *modelRun, mayBeIdle bool) {
 	}
 }
 
+// keeps is what the record says of the inbox.
+func (r *modelRun) keeps() []host.Kept {
+	var out []host.Kept
+	if r.status != "running" {
+		return nil
+	}
+	for _, e := range r.inbox {
+		out = append(out, host.Kept{Type: e.event.Type, Step: e.step})
+	}
+	slices.SortStableFunc(out, func(a, b host.Kept) int { return strings.Compare(a.Type, b.Type) })
+	return out[:min(len(out), host.MaxWaitingFor)]
+}
+
 // timerOf is when one of the timers of an invocation is due.
 func (w *model) timerOf(inv *modelInvocation, what ...string) int64 {
 	for _, t := range w.timers {
@@ -247,7 +260,7 @@ func (w *model) waitingNow(r *modelRun) []host.Waiting {
 	for _, inv := range waits {
 		wait := host.Waiting{Step: inv.step.Name, Since: inv.since}
 		if inv.waiting != nil {
-			wait.Type, wait.WaiterID = inv.waiting.typ, inv.waiting.id
+			wait.Type, wait.WaiterID, wait.Requirements = inv.waiting.typ, inv.waiting.id, inv.waiting.shown
 			if strings.HasPrefix(wait.WaiterID, wait.Type+" ") {
 				wait.WaiterID = ""
 			}

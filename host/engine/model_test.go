@@ -121,6 +121,7 @@ type modelInvocation struct {
 type modelWait struct {
 	id, typ   string
 	need      map[string]any
+	shown     string // the requirements as the record shows them
 	broadcast bool
 	order     uint64
 	since     int64

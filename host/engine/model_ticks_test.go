@@ -26,7 +26,7 @@ func (w *model) tick(now int64, t engine.Tick) (answer, refusal string) {
 	case engine.StartRun:
 		return "", w.start(t)
 	case engine.PostEvent:
-		return "", w.post(t)
+		return w.post(t)
 	case engine.Call:
 		return w.call(t)
 	case engine.Finish:
@@ -109,25 +109,52 @@ func isRuntime(typ string) bool {
 	}, typ)
 }
 
-func (w *model) post(t engine.PostEvent) string {
+func (w *model) post(t engine.PostEvent) (answer, refusal string) {
 	r := w.run(t.RunID)
 	if r == nil {
-		return unknown
+		return "", unknown
 	}
 	kind, known := w.g.kindOf(t.Event.Type)
 	st := w.g.step(t.Step)
 	switch {
 	case !known || kind == abi.KindStart || kind == abi.KindStop:
-		return string(host.CodeInvalidArgument)
+		return "", string(host.CodeInvalidArgument)
 	case t.Step != "" && (st == nil || !w.g.accepts(st, t.Event.Type) && !w.g.waitsFor(st, t.Event.Type)):
-		return string(host.CodeInvalidArgument)
+		return "", string(host.CodeInvalidArgument)
 	case r.routed >= r.limits.RunEvents || w.overflows(r, []abi.Event{clean(t.Event)}, t.Step, r.outermost):
-		return string(host.CodeLimitExceeded)
+		return "", string(host.CodeLimitExceeded)
 	}
+	answer = w.deliveryOf(r, clean(t.Event), t.Step)
 	r.routed++
 	w.route(r, modelEmission{event: clean(t.Event), in: r.outermost, step: t.Step})
 	w.settle(r, true)
-	return ""
+	return answer, ""
+}
+
+// deliveryOf says to whom a posted event is about to go.
+func (w *model) deliveryOf(r *modelRun, ev abi.Event, step string) string {
+	var to []string
+	for _, inv := range w.takersOf(r, ev, step, nil) {
+		if !slices.Contains(to, inv.step.Name) {
+			to = append(to, inv.step.Name)
+		}
+	}
+	if to != nil {
+		return fmt.Sprint(host.DeliveredWaiter, to)
+	}
+	for i := range w.g.m.Steps {
+		st := &w.g.m.Steps[i]
+		if (step == "" || step == st.Name) && w.g.accepts(st, ev.Type) && !isCollector(st) {
+			to = append(to, st.Name)
+		}
+	}
+	switch {
+	case to != nil:
+		return fmt.Sprint(host.DeliveredSteps, to)
+	case w.keeps(ev.Type, step):
+		return fmt.Sprint(host.DeliveredKept, to)
+	}
+	return fmt.Sprint(host.DeliveredNobody, to)
 }
 
 // end ends a run: last is its terminal event.

@@ -128,7 +128,7 @@ func (l *runLoader) waiters(inv *invocation, saved []savedWaiter) error {
 		}
 		inv.waiters[from.ID] = &waiter{
 			id: from.ID, inv: inv, step: inv.step, typ: from.Type, broadcast: from.Broadcast, seq: from.Seq, since: from.Since,
-			asked: from.Asked, answer: from.Answer, late: from.Late,
+			asked: from.Asked, answer: from.Answer, late: from.Late, need: from.Need,
 		}
 	}
 	return nil

@@ -112,8 +112,9 @@ func (s *Session) settle(r *run, tellIdle bool) {
 	if tellIdle && idle && !r.held() {
 		s.publishInternal(r, abi.TypeIdle, abi.EmptyMap)
 	}
-	if now := r.waitingFor(idle, s.now); !slices.Equal(now, r.rec.WaitingFor) {
-		r.rec.WaitingFor = now
+	now, kept := r.waitingFor(idle, s.now), r.kept()
+	if !slices.Equal(now, r.rec.WaitingFor) || !slices.Equal(kept, r.rec.Kept) {
+		r.rec.WaitingFor, r.rec.Kept = now, kept
 		s.changed(r)
 	}
 }
@@ -152,6 +153,7 @@ func (s *Session) end(r *run, status host.Status, last host.StreamEvent) host.St
 	last = s.publish(r, last)
 	s.drop(r)
 	r.rec.Status, r.rec.Completed, r.rec.Blocked, r.rec.WaitingFor = status, s.now, nil, nil
+	r.rec.Kept = nil
 	delete(s.runs, r.rec.RunID)
 	return last
 }

@@ -90,19 +90,20 @@ func New(key host.SessionKey, graphs func(version string) (*Graph, error)) *Sess
 //
 // # Errors
 //
-// [ErrStale], [ErrConflict] (CommitState only), [ErrUnknownRun]; [*abi.Error]
+// [ErrStale], [ErrConflict] (CommitState only), [ErrMoved], [ErrUnknownRun]; [*abi.Error]
 // for the mistake of the guest that made the call; [*host.Error] for a client's
 // (StartRun, PostEvent, Pause, Resume).
 func (s *Session) Reduce(now int64, t Tick) (Result, error) {
+	before := s.visited
 	d, err := s.decide(max(now, s.now), t)
 	if err != nil || d.entry == nil {
-		return Result{Response: d.response}, err
+		return Result{Response: d.response, Visited: s.visited - before}, err
 	}
 	commands, err := s.fold(d.entry, d.root)
 	if err != nil {
 		return Result{}, err
 	}
-	return Result{Entry: d.entry, Response: d.response, Commands: commands}, nil
+	return Result{Entry: d.entry, Response: d.response, Commands: commands, Visited: s.visited - before}, nil
 }
 
 // Fold applies an entry of the journal, which is not kept. An error means that

@@ -112,7 +112,7 @@ func TestViews(t *testing.T) {
 	if _, _, known := s.HandlerRun("x"); known {
 		t.Error("an unknown handler is known")
 	}
-	m.finish(at, abi.StepOutput{})
+	m.reduce(Call{Invocation: at, Attempt: 1, N: 1, Request: Sleep{Duration: 1000}})
 	if s.WakeAt() != s.NextTimer() {
 		t.Errorf("idle: wake %d, next timer %d", s.WakeAt(), s.NextTimer())
 	}

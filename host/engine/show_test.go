@@ -30,6 +30,9 @@ func (p *player) show(res Result, err error) {
 	if v := res.Response.Value; v != nil {
 		say("answer %s", showRaw(v))
 	}
+	if d := res.Response.Delivery; d.How != "" {
+		say("delivered %s %v", d.How, d.To)
+	}
 	if res.Response.Suspended {
 		say("suspended")
 	}
@@ -95,8 +98,11 @@ func showCommand(c Command) string {
 			case w.Until != 0:
 				out += fmt.Sprintf(" waits=%s:until %s:%s", w.Step, time.Duration(w.Until), time.Duration(w.Since))
 			default:
-				out += fmt.Sprintf(" waits=%s:%s:%s:%s", w.Step+w.Reason, w.Type, w.WaiterID, time.Duration(w.Since))
+				out += fmt.Sprintf(" waits=%s:%s:%s:%s%s", w.Step+w.Reason, w.Type, w.WaiterID, time.Duration(w.Since), where(w.Requirements))
 			}
+		}
+		for _, k := range r.Kept {
+			out += fmt.Sprintf(" keeps=%s:%s", k.Type, k.Step)
 		}
 		if r.Paused {
 			out += " paused"

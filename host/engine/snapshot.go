@@ -94,6 +94,7 @@ type savedRecord struct {
 	Paused     bool              `cbor:"13,keyasint,omitempty"`
 	Blocked    *host.Blocked     `cbor:"14,keyasint,omitempty"`
 	WaitingFor []host.Waiting    `cbor:"15,keyasint,omitempty"`
+	Kept       []host.Kept       `cbor:"20,keyasint,omitempty"`
 	Steps      uint64            `cbor:"16,keyasint,omitempty"`
 	Fuel       uint64            `cbor:"17,keyasint,omitempty"`
 	Trace      *host.Trace       `cbor:"19,keyasint,omitempty"`
@@ -282,6 +283,7 @@ type savedWaiter struct {
 	Asked     bool       `cbor:"6,keyasint,omitempty"`
 	Answer    *abi.Event `cbor:"7,keyasint,omitempty"`
 	Late      uint64     `cbor:"8,keyasint,omitempty"`
+	Need      string     `cbor:"9,keyasint,omitempty"`
 }
 
 type savedChild struct {
@@ -498,7 +500,7 @@ func saveInvocation(inv *invocation) savedInvocation {
 	}
 	for _, id := range sortedKeys(inv.waiters) {
 		w := inv.waiters[id]
-		out.Waiters = append(out.Waiters, savedWaiter{ID: w.id, Type: w.typ, Broadcast: w.broadcast, Seq: w.seq, Since: w.since, Asked: w.asked, Answer: w.answer, Late: w.late})
+		out.Waiters = append(out.Waiters, savedWaiter{ID: w.id, Type: w.typ, Broadcast: w.broadcast, Seq: w.seq, Since: w.since, Asked: w.asked, Answer: w.answer, Late: w.late, Need: w.need})
 	}
 	for _, key := range sortedKeys(inv.children) {
 		c := inv.children[key]

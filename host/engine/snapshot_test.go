@@ -199,6 +199,7 @@ var saved = map[string]string{
 	"run.handler":     "- found by the record's handler id",
 	"run.parent":      "savedRun.Parent",
 	"run.result":      "- of a run that has ended",
+	"waiter.need":     "savedWaiter.Need",
 	"run.pools":       "savedRun.Queues",
 	"run.outermost":   "savedRun.Joins",
 	"run.collections": "savedRun.Collections",

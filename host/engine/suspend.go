@@ -41,7 +41,7 @@ func (s *Session) decideWait(e *Entry, inv *invocation, req WaitForEvent) (decis
 	if st.decl.AcceptSubtypes {
 		types = inv.run.graph.closure([]string{req.Type}, true)
 	}
-	if ev, ok := inv.run.inbox.find(types, q, st.name); ok {
+	if ev, ok := inv.run.inbox.find(&s.visited, types, q, st.name); ok {
 		part.Taken = ev.ID
 		return decision{entry: e, response: Response{Event: ev}}, nil
 	}
@@ -115,10 +115,12 @@ func (s *Session) foldWait(e *Entry, inv *invocation) error {
 			return corrupt(e, "event %d is not in the inbox", p.Taken)
 		}
 		w.answer = &ev
+		s.settle(r, false)
 		return nil
 	}
 	s.lastWait++
 	w.seq, w.since, w.broadcast = s.lastWait, s.now, p.Broadcast
+	w.need = shownRequirements(p.Requirements)
 	on := suspension{n: e.N, waiter: w}
 	if e.Due != 0 {
 		on.timer = s.arm(&timer{kind: timerWait, at: e.Due, run: r, inv: inv})

@@ -164,13 +164,18 @@ type Request interface{ request() }
 
 type (
 	// EditState applies a batch of edits. Response: Results.
-	EditState struct{ Edits []abi.Edit }
+	EditState struct {
+		Edits    []abi.Edit
+		Prepared *Prepared // nil: it is worked out within the tick
+	}
 	// CommitState replaces the value at Path if the node there still is Base
 	// (nil: absent), else it is refused with [ErrConflict].
 	CommitState struct {
 		Path  state.Path
 		Base  *state.Node
 		Value *state.Node
+
+		Prepared *Prepared // nil: it is worked out within the tick
 	}
 	// SendEvent emits an event.
 	SendEvent struct {
@@ -235,11 +240,12 @@ func (CallResource) request()  {}
 
 // Response is what a call's request gives back to the guest.
 type Response struct {
-	Results   []abi.Raw   // of EditState, one for each edit
-	Collected []abi.Event // of CollectEvents
-	Complete  bool        // of CollectEvents: Collected is the released set
-	Event     abi.Event   // of WaitForEvent and RunWorkflow
-	Value     abi.Raw     // of CallResource
+	Results   []abi.Raw     // of EditState, one for each edit
+	Collected []abi.Event   // of CollectEvents
+	Complete  bool          // of CollectEvents: Collected is the released set
+	Event     abi.Event     // of WaitForEvent and RunWorkflow
+	Value     abi.Raw       // of CallResource
+	Delivery  host.Delivery // of PostEvent
 	// Suspended: there is no answer yet. The guest is to be unwound; a
 	// [StartAttempt] says when the attempt can go on.
 	Suspended bool
@@ -253,6 +259,9 @@ type Result struct {
 	Entry    *Entry
 	Response Response
 	Commands []Command
+	// Visited counts the items that the tick looked at: what it cost beside what is
+	// prepared.
+	Visited uint64
 }
 
 // Command is something that the session wants done: one of the types below.

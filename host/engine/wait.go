@@ -33,6 +33,7 @@ type waiter struct {
 	shape     *waitShape    // nil while nobody waits
 	place     *list.Element // in its queue
 	values    string        // of the shape's fields
+	need      string        // the requirements as JSON; see host.Waiting
 	broadcast bool
 	seq       uint64 // the order in which waits began
 	since     int64
@@ -78,6 +79,9 @@ func (q *waitQueue) of(w *waiter) *list.List {
 	return &q.single
 }
 
+// bytesPerVisit is how much of an event is decoded for the cost of looking at an item.
+const bytesPerVisit = 128
+
 // requirement is a map of fields and wanted values.
 type requirement struct {
 	fields []string
@@ -101,6 +105,15 @@ func readRequirement(raw abi.Raw) (requirement, error) {
 	}
 	q.values = string(values)
 	return q, nil
+}
+
+// shownRequirements is what the record says of a wait's requirements.
+func shownRequirements(raw abi.Raw) string {
+	text, err := abi.ToJSON(raw)
+	if err != nil || len(raw) == 0 || len(text) > host.MaxRequirements || string(text) == "{}" {
+		return ""
+	}
+	return string(text)
 }
 
 // appendText writes a text so that texts in a row are told apart.
@@ -266,6 +279,7 @@ func (s *Session) takers(r *run, ev abi.Event, step string, served map[*list.Lis
 		if len(shape.fields) > 0 {
 			if body == nil {
 				var err error
+				s.visited += uint64(len(ev.Body)) / bytesPerVisit
 				if body, err = state.Decode(ev.Body); err != nil {
 					return nil
 				}
@@ -335,7 +349,7 @@ func (inv *invocation) waitingFor() host.Waiting {
 	case on == nil:
 		wait.Reason, wait.Until = host.WaitsForRetry, inv.timer.at
 	case on.waiter != nil:
-		wait.Type = on.waiter.typ
+		wait.Type, wait.Requirements = on.waiter.typ, on.waiter.need
 		if !strings.HasPrefix(on.waiter.id, wait.Type+" ") { // else nobody has named it
 			wait.WaiterID = on.waiter.id
 		}
@@ -409,11 +423,13 @@ func (b *inbox) put(e emission) {
 	b.size++
 }
 
-// find gives the oldest event of one of the types that a wait of a step may have.
-func (b *inbox) find(types map[string]bool, q requirement, step string) (abi.Event, bool) {
+// find gives the oldest event of one of the types that a wait of a step may have, and
+// counts what it looks at.
+func (b *inbox) find(looked *uint64, types map[string]bool, q requirement, step string) (abi.Event, bool) {
 	var oldest abi.Event
 	for typ := range types {
 		for _, e := range b.byType[typ] {
+			*looked += 1 + uint64(len(e.event.Body))/bytesPerVisit
 			if (e.step == "" || e.step == step) && q.matches(e.event) {
 				if oldest.ID == 0 || e.event.ID < oldest.ID {
 					oldest = e.event
@@ -441,6 +457,23 @@ func (b *inbox) take(types map[string]bool, id uint64) (abi.Event, bool) {
 		return ev, true
 	}
 	return abi.Event{}, false
+}
+
+// kept is what the record says of the events in the inbox.
+func (r *run) kept() []host.Kept {
+	if r.inbox.size == 0 {
+		return nil
+	}
+	var out []host.Kept
+	for _, typ := range sortedKeys(r.inbox.byType) {
+		for _, e := range r.inbox.byType[typ] {
+			if len(out) == host.MaxWaitingFor {
+				return out
+			}
+			out = append(out, host.Kept{Type: typ, Step: e.step})
+		}
+	}
+	return out
 }
 
 // keeps reports whether an event that nobody takes is kept for a later wait.

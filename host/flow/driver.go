@@ -7,6 +7,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/work"
 )
 
 // Fuel of the driver's work, in units.
@@ -20,12 +21,15 @@ const (
 // Run is one run of a flow's step, from the start: an invocation of [StepDrive] or
 // [StepCatch]. Its host calls and checkpoints are those of a guest.
 //
+// stopped is asked as an expression is evaluated and before each call; its error, as
+// that of a context, ends the run. nil: nothing does.
+//
 // # Errors
 //
-// The error of a Calls or Token method, at once. What the flow itself does wrong is
+// The error of a Calls or Token method, or of stopped, at once. What the flow itself does wrong is
 // in the result.
-func Run(d *Document, inv host.Invocation) (host.InvocationResult, error) {
-	r := &driver{doc: d, calls: inv.Calls, token: inv.Token, clock: inv.Clock, limit: inv.Limits.Fuel}
+func Run(d *Document, inv host.Invocation, stopped func() error) (host.InvocationResult, error) {
+	r := &driver{doc: d, calls: inv.Calls, token: inv.Token, clock: inv.Clock, limit: inv.Limits.Fuel, prices: inv.Prices, stopped: stopped}
 	out, err := r.run(inv.Input)
 	res := host.InvocationResult{Fuel: r.fuel}
 	var failed *failure
@@ -36,6 +40,9 @@ func Run(d *Document, inv host.Invocation) (host.InvocationResult, error) {
 			return res, nil
 		}
 		out, res.Code = abi.StepOutput{Err: failed.abi()}, 1
+	case errors.Is(err, ErrOverdue):
+		res.Err = &abi.Error{Code: host.RunDeadlineExceeded, Message: fmt.Sprintf("the flow held a core for more than %v (limit wall_time)", inv.Limits.WallTime)}
+		return res, nil
 	case err != nil:
 		return res, err
 	}
@@ -50,6 +57,9 @@ func Run(d *Document, inv host.Invocation) (host.InvocationResult, error) {
 	}
 	return res, nil
 }
+
+// ErrOverdue is the error of a run that has held a core for too long: see [Run].
+var ErrOverdue = errors.New("the time on a core is up")
 
 // failure is the end of a node that did not succeed.
 type failure struct {
@@ -88,6 +98,9 @@ type driver struct {
 	told  uint64 // of it, at the last checkpoint
 	limit uint64
 
+	prices  uint64 // of the host's work: see host.Invocation
+	stopped func() error
+
 	id    string // of the invocation's attempt
 	made  int    // calls that it has made
 	asked int    // questions
@@ -114,6 +127,48 @@ func (d *driver) check() error {
 	return nil
 }
 
+// look is called as a host call or an expression works.
+func (d *driver) look(units uint64) error {
+	if d.stopped != nil {
+		if err := d.stopped(); err != nil {
+			return err
+		}
+	}
+	if w, ok := d.token.(host.Worker); ok {
+		return w.Work(units)
+	}
+	return nil
+}
+
+// meter is that of an expression; pay burns what it has counted. What began under no
+// prices pays none, and can be ended all the same.
+func (d *driver) meter() *work.Meter {
+	left := max(d.limit-min(d.limit, d.fuel), 1)
+	if d.prices == 0 {
+		left = 0
+	}
+	return work.New(left, d.look)
+}
+
+func (d *driver) pay(m *work.Meter) error {
+	spent := m.Spent()
+	if d.prices == 0 {
+		spent = 0
+	}
+	if w, ok := d.token.(host.Worker); ok {
+		w.Worked(spent)
+	}
+	over := (*work.Exceeded)(nil)
+	switch err := m.Err(); {
+	case errors.As(err, &over):
+		return d.burn(spent + 1) // more than there is
+	case err != nil:
+		d.fuel += spent
+		return &unwound{err}
+	}
+	return d.burn(spent)
+}
+
 // unwound is the error of a host call or a checkpoint that ends the invocation.
 type unwound struct{ error }
 
@@ -132,7 +187,17 @@ func (d *driver) call(im abi.Import, req []byte, fault error) ([]byte, error) {
 	if err := d.check(); err != nil {
 		return nil, err
 	}
+	metered, _ := d.calls.(host.Metered)
+	if metered != nil {
+		metered.Afford(d.limit-min(d.limit, d.fuel), d.look)
+	}
 	resp, status, clock, err := d.calls.Call(im, req, d.clock)
+	if metered != nil {
+		d.fuel += metered.Charged()
+		if w, ok := d.token.(host.Worker); ok {
+			w.Worked(metered.Charged())
+		}
+	}
 	if err != nil {
 		return nil, &unwound{err}
 	}

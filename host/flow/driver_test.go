@@ -85,7 +85,7 @@ func perform(tb testing.TB, d *Document, cut int, limits host.Limits) (*theater,
 		tb.Fatal(err)
 	}
 	th := &theater{cut: cut}
-	res, err := Run(d, host.Invocation{Input: input, Limits: limits.Complete(), Calls: th, Token: th})
+	res, err := Run(d, host.Invocation{Input: input, Limits: limits.Complete(), Calls: th, Token: th}, nil)
 	return th, res, err
 }
 

@@ -1,18 +1,11 @@
 package flow
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"cel.dev/cel-go/cel"
-	"cel.dev/cel-go/common/types"
-	"cel.dev/cel-go/common/types/ref"
-	"cel.dev/cel-go/common/types/traits"
-	"cel.dev/cel-go/interpreter"
 )
 
 // exprKind is where an expression stands: it says what the expression sees, and
@@ -103,7 +96,7 @@ func compile(text string, kind exprKind) (*expression, error) {
 		}
 		return nil, fmt.Errorf("line 1, column 1: it comes to %s, and must come to %s", out, want)
 	}
-	program, err := env.Program(ast, cel.CostLimit(MaxCost), cel.CustomDecoratorV2(orderMaps))
+	program, err := env.Program(ast, cel.CostLimit(MaxCost), cel.CustomDecoratorV2(part))
 	if err != nil {
 		return nil, err
 	}
@@ -133,105 +126,4 @@ func comesTo(t *cel.Type, kind exprKind) bool {
 		return t.IsExactType(cel.BoolType)
 	}
 	return t.IsExactType(cel.StringType) || t.IsExactType(cel.ListType(cel.StringType)) || t.IsExactType(cel.ListType(cel.DynType))
-}
-
-// evaluate computes an expression. The result is a bool, a text or a list of texts;
-// cost is what it took, also if it failed.
-func (e *expression) evaluate(vars map[string]any) (result any, cost uint64, err error) {
-	out, details, err := e.program.Eval(vars)
-	cost = 1
-	if details != nil && details.ActualCost() != nil {
-		cost += *details.ActualCost()
-	}
-	if err != nil {
-		return nil, cost, fmt.Errorf("the expression failed: %w", err)
-	}
-	switch v := out.(type) {
-	case types.Bool:
-		return bool(v), cost, nil
-	case types.String:
-		return string(v), cost, nil
-	case traits.Lister:
-		size, ok := v.Size().(types.Int)
-		if !ok || size > MaxNodes {
-			return nil, cost, fmt.Errorf("the expression came to a list of more than %d names", MaxNodes)
-		}
-		names := make([]any, 0, size)
-		for i := range size {
-			name, ok := v.Get(i).(types.String)
-			if !ok {
-				return nil, cost, errors.New("the expression came to a list of what are no names")
-			}
-			names = append(names, string(name))
-		}
-		return names, cost, nil
-	}
-	return nil, cost, fmt.Errorf("the expression came to %s", out.Type().TypeName())
-}
-
-// ordered gives expressions maps that are walked in the order of their keys: what
-// an expression comes to, and costs, is the same each time.
-type ordered struct{}
-
-// NativeToValue implements types.Adapter.
-func (a ordered) NativeToValue(v any) ref.Val {
-	switch v := v.(type) {
-	case map[string]any:
-		keys := make([]ref.Val, 0, len(v))
-		for _, key := range slices.Sorted(maps.Keys(v)) {
-			keys = append(keys, types.String(key))
-		}
-		return &orderedMap{types.NewStringInterfaceMap(a, v), keys}
-	case map[ref.Val]ref.Val:
-		keys := slices.Collect(maps.Keys(v))
-		slices.SortFunc(keys, func(x, y ref.Val) int {
-			return cmp.Or(strings.Compare(x.Type().TypeName(), y.Type().TypeName()), strings.Compare(fmt.Sprint(x.Value()), fmt.Sprint(y.Value())))
-		})
-		return &orderedMap{types.NewRefValMap(a, v), keys}
-	case []any:
-		return types.NewDynamicList(a, v)
-	}
-	return types.DefaultTypeAdapter.NativeToValue(v)
-}
-
-// orderedMap is a map with its keys in order.
-type orderedMap struct {
-	traits.Mapper
-	keys []ref.Val
-}
-
-// Iterator implements traits.Iterable.
-func (m *orderedMap) Iterator() traits.Iterator {
-	return types.NewRefValList(ordered{}, m.keys).Iterator()
-}
-
-// orderMaps puts the maps that an expression itself makes in order: they come from
-// no adapter.
-func orderMaps(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
-	if made, ok := i.(interpreter.InterpretableConstructor); ok && made.Type() == types.MapType {
-		return madeMap{made}, nil
-	}
-	return i, nil
-}
-
-// madeMap is a map literal.
-type madeMap struct {
-	interpreter.InterpretableConstructor
-}
-
-// Exec implements interpreter.InterpretableV2.
-func (m madeMap) Exec(frame *interpreter.ExecutionFrame) ref.Val {
-	return inOrder(m.InterpretableConstructor.Exec(frame))
-}
-
-// Eval implements interpreter.Interpretable.
-func (m madeMap) Eval(vars interpreter.Activation) ref.Val {
-	return inOrder(m.InterpretableConstructor.Eval(vars))
-}
-
-func inOrder(v ref.Val) ref.Val {
-	if entries, ok := v.Value().(map[ref.Val]ref.Val); ok {
-		return ordered{}.NativeToValue(entries)
-	}
-	return v
 }

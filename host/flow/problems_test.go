@@ -129,7 +129,7 @@ func TestExpressionsAreBoundedAndDeterministic(t *testing.T) {
 		list[i] = int64(i)
 	}
 	vars := map[string]any{varOutputs: map[string]any{"l": list}}
-	if _, _, err := dear.evaluate(vars); err == nil || !strings.Contains(err.Error(), "cost limit") {
+	if _, _, err := dear.evaluate(nil, vars); err == nil || !strings.Contains(err.Error(), "cost limit") {
 		t.Errorf("a billion steps: %v", err)
 	}
 	keys, err := compile(`{"b": 1, "a": 2, "c": 3}.map(k, k) + session_state.map(k, k)`, exprRouter)
@@ -142,7 +142,7 @@ func TestExpressionsAreBoundedAndDeterministic(t *testing.T) {
 	}
 	var first string
 	for range 50 {
-		v, cost, err := keys.evaluate(map[string]any{varState: state})
+		v, cost, err := keys.evaluate(nil, map[string]any{varState: state})
 		if err != nil {
 			t.Fatal(err)
 		}

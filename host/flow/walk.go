@@ -293,7 +293,11 @@ func (d *driver) test(n *Node, t *Test, sc *scope, more map[string]any) (any, er
 	for name, v := range more {
 		vars[name] = v
 	}
-	v, cost, err := t.expr.evaluate(vars)
+	m := d.meter()
+	v, cost, err := t.expr.evaluate(m, vars)
+	if ended := d.pay(m); ended != nil {
+		return nil, ended
+	}
 	if burnt := d.burn(cost * costFuel); burnt != nil {
 		return nil, burnt
 	}

@@ -90,19 +90,24 @@ func (s *stage) see(p state.Path) {
 
 // try makes a call of an atomic step.
 func (a *Attempt) try(req []byte, r engine.Request, encode func(engine.Response) ([]byte, error)) ([]byte, error) {
-	resp, after, effect, err := a.live.Try(a.stage.root, r)
+	t, err := a.live.Try(a.meter, a.stage.root, r)
+	if ended := a.meter.Err(); ended != nil {
+		return nil, ended
+	}
 	a.stage.seeEdits(r, err != nil)
 	if err != nil {
 		return nil, err
 	}
-	if effect {
-		a.stage.root = after
-		a.stage.done.Effects = append(a.stage.done.Effects, r)
+	if t.Effect {
+		s := a.stage
+		s.root = t.After
+		s.done.Effects, s.done.Changes = append(s.done.Effects, r), append(s.done.Changes, t.Changes...)
+		s.done.Base, s.done.Root = s.base, s.root
 		if a.bytes += len(req); a.bytes > a.open.Limits.RecordBytes {
 			return nil, limitf("the edits and events of an atomic step exceed %d bytes (limit record_bytes)", a.open.Limits.RecordBytes)
 		}
 	}
-	return encode(resp)
+	return encode(t.Response)
 }
 
 // seeEdits notes what a request edits. One that failed tells the step something

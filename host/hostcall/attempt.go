@@ -49,6 +49,7 @@ import (
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/state"
+	"github.com/weftrun/weft/host/work"
 )
 
 // Live is the session that an attempt works on. Its methods may be called from
@@ -73,12 +74,13 @@ type Live interface {
 	// instead of made, and take effect when it finishes.
 	Atomic() bool
 	// Try works out a call on the state that an atomic step sees, as
-	// engine.Session.Try does.
-	Try(root *state.Node, req engine.Request) (resp engine.Response, after *state.Node, effect bool, err error)
+	// engine.Session.Try does. The work is on the meter.
+	Try(m *work.Meter, root *state.Node, req engine.Request) (engine.Tried, error)
 	// Effect makes an effect. attach is called, with the result, before any
 	// other can see it, and completes the entry; it is not called when Effect
-	// fails, and its result has no Entry when nothing changed.
-	Effect(n uint64, req engine.Request, attach func(*engine.Result)) error
+	// fails, and its result has no Entry when nothing changed. The work before is on
+	// the meter, whose error it may give.
+	Effect(m *work.Meter, n uint64, req engine.Request, attach func(*engine.Result)) error
 }
 
 // ErrParked unwinds a guest that has to wait until a write ticket is free.
@@ -137,6 +139,12 @@ type Attempt struct {
 	bytes      int // of the record
 	losses     int
 
+	// Of the present call.
+	left    uint64 // units that the guest can pay
+	look    func(units uint64) error
+	meter   *work.Meter
+	charged uint64
+
 	// What follows belongs to one run of the guest.
 	n        uint64
 	replayed int // calls that this run answers from the record
@@ -156,6 +164,7 @@ type region struct {
 	begin uint64 // the call that opened it
 	start int64  // host time, Unix nanoseconds, later by what it was idle
 	fuel  uint64 // units burnt since
+	free  uint64 // units to come that are no part of it: of the call that opened it
 }
 
 // New makes an attempt. record holds what earlier entries of it carry: empty
@@ -225,29 +234,41 @@ func (a *Attempt) attach(e *engine.Entry) {
 func (a *Attempt) Call(im abi.Import, req []byte, clock int64) ([]byte, abi.Status, int64, error) {
 	a.n++
 	if a.n <= uint64(a.replayed) {
+		a.meter, a.charged = nil, a.record[a.n-1].Fuel // the work is not done again
 		return a.replay(im, req)
 	}
 	if a.n > uint64(a.open.Limits.HostCalls) {
 		return nil, 0, 0, limitf("more than %d host calls in one invocation (limit host_calls)", a.open.Limits.HostCalls)
 	}
 	clock = max(clock, a.live.Now())
+	a.begins()
+	resp, status, err := a.make(im, req, clock)
+	a.charged = a.fuel()
+	if a.region != nil && a.region.begin == a.n {
+		a.region.free = a.charged
+	}
+	return resp, status, clock, a.unaffordable(im, err)
+}
+
+// make makes a live call and keeps its record.
+func (a *Attempt) make(im abi.Import, req []byte, clock int64) ([]byte, abi.Status, error) {
 	resp, err := a.answer(im, req, clock)
 	if err != nil {
 		var mistake *abi.Error
 		if !errors.As(err, &mistake) {
-			return nil, 0, 0, err
+			return nil, 0, err
 		}
 		if resp, err = mistake.Encode(); err != nil {
-			return nil, 0, 0, fmt.Errorf("encode the error of %s: %w", im, err)
+			return nil, 0, fmt.Errorf("encode the error of %s: %w", im, err)
 		}
 		status := abi.StatusOf(mistake.Code)
-		return resp, status, clock, a.remember(im, req, resp, status, clock)
+		return resp, status, a.keep(im, req, resp, status, clock)
 	}
 	if a.n <= uint64(len(a.record)) { // an effect has remembered itself
 		r := &a.record[a.n-1]
-		return r.Response, r.Status, clock, nil
+		return r.Response, r.Status, nil
 	}
-	return resp, abi.StatusOK, clock, a.remember(im, req, resp, abi.StatusOK, clock)
+	return resp, abi.StatusOK, a.keep(im, req, resp, abi.StatusOK, clock)
 }
 
 // Replaying implements host.Replayer.
@@ -283,9 +304,17 @@ func (a *Attempt) replay(im abi.Import, req []byte) ([]byte, abi.Status, int64, 
 	return r.Response, r.Status, r.Clock, nil
 }
 
+// keep is remember for what is no effect, and can still be refused.
+func (a *Attempt) keep(im abi.Import, req, resp []byte, status abi.Status, clock int64) error {
+	if err := a.meter.Spend(recordPrice(req, resp)); err != nil {
+		return err
+	}
+	return a.remember(im, req, resp, status, clock)
+}
+
 // remember adds a call to the record.
 func (a *Attempt) remember(im abi.Import, req, resp []byte, status abi.Status, clock int64) error {
-	r := engine.CallRecord{N: a.n, Import: im, Request: req, Status: status, Response: resp, Clock: clock}
+	r := engine.CallRecord{N: a.n, Import: im, Request: req, Status: status, Response: resp, Clock: clock, Fuel: a.fuel()}
 	if len(req) > maxWhole {
 		sum := sha256.Sum256(req)
 		r.Request, r.Hashed = sum[:], true

@@ -3,6 +3,7 @@ package hostcall_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,11 +12,12 @@ import (
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/hostcall"
 	"github.com/weftrun/weft/host/state"
+	"github.com/weftrun/weft/host/work"
 )
 
 // world is a session with one open attempt, its journal, and a clock.
 type world struct {
-	t       *testing.T
+	t       testing.TB
 	graph   *engine.Graph
 	eng     *engine.Session
 	inv     engine.Invocation
@@ -48,7 +50,7 @@ func newWorld(t *testing.T) *world {
 	return newWorldOf(t, manifest)
 }
 
-func newWorldOf(t *testing.T, manifest string) *world {
+func newWorldOf(t testing.TB, manifest string) *world {
 	t.Helper()
 	m, err := abi.DecodeManifest(must(abi.FromJSON([]byte(manifest))))
 	if err != nil {
@@ -127,10 +129,23 @@ func (w *world) Begin(p state.Path, want bool) (*state.Node, bool, error) {
 }
 func (w *world) End()         {}
 func (w *world) Atomic() bool { return w.inv.Atomic }
-func (w *world) Try(root *state.Node, req engine.Request) (engine.Response, *state.Node, bool, error) {
-	return w.eng.Try(w.invID, w.inv.Attempt, root, req)
+func (w *world) Try(m *work.Meter, root *state.Node, req engine.Request) (engine.Tried, error) {
+	p, err := w.prepare(m, root, req)
+	if err != nil {
+		return engine.Tried{}, err
+	}
+	return w.eng.Try(w.invID, w.inv.Attempt, root, engine.WithPrepared(req, p))
 }
-func (w *world) Effect(n uint64, req engine.Request, attach func(*engine.Result)) error {
+
+// prepare works out an edit or a commit.
+func (w *world) prepare(m *work.Meter, root *state.Node, req engine.Request) (*engine.Prepared, error) {
+	switch req.(type) {
+	case engine.EditState, engine.CommitState:
+		return engine.Prepare(m, w.graph, host.DefaultLimits(), root, req)
+	}
+	return nil, nil
+}
+func (w *world) Effect(m *work.Meter, n uint64, req engine.Request, attach func(*engine.Result)) error {
 	if _, ok := req.(engine.CommitState); ok && w.rival != nil {
 		rival := w.rival
 		w.rival = nil
@@ -140,7 +155,11 @@ func (w *world) Effect(n uint64, req engine.Request, attach func(*engine.Result)
 		call.Mode = host.ResourceRepeat
 		req = call
 	}
-	res, err := w.reduce(engine.Call{Invocation: w.invID, Attempt: w.inv.Attempt, N: n, Request: req})
+	p, err := w.prepare(m, w.eng.State(), req)
+	if err != nil {
+		return err
+	}
+	res, err := w.reduce(engine.Call{Invocation: w.invID, Attempt: w.inv.Attempt, N: n, Request: engine.WithPrepared(req, p)})
 	if err != nil {
 		return err
 	}
@@ -170,6 +189,7 @@ type guest struct {
 	n     int
 	stop  int // before this call; 0: never
 	seen  []string
+	paid  func() // is called after each call; nil: nothing is
 }
 
 func (g *guest) call(im abi.Import, req abi.Raw) (abi.Raw, error) {
@@ -178,6 +198,9 @@ func (g *guest) call(im abi.Import, req abi.Raw) (abi.Raw, error) {
 		return nil, errAbandon
 	}
 	resp, status, clock, err := g.a.Call(im, req, g.clock)
+	if g.paid != nil {
+		g.paid()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -497,6 +520,33 @@ func TestGarbageIsAnsweredWithAnError(t *testing.T) {
 	}
 	if w.stateNow() != before {
 		t.Error("garbage changed the state")
+	}
+}
+
+// TestPrintedLines: what is printed becomes lines, however it comes in pieces, and the line
+// of a panic is an error.
+func TestPrintedLines(t *testing.T) {
+	w := newWorld(t)
+	a := w.attempt(engine.AttemptOpen{}, nil)
+	for _, p := range []struct {
+		fd   uint32
+		text string
+	}{
+		{1, "one\ntwo\r\n\nthr"}, {1, "ee"}, {1, "\n"}, {1, "four"}, {2, "pan"}, {2, "ic: "}, {2, "boom\n\ngoroutine 1 [running]:\n"},
+		{1, "panic: not on this file\n"}, {2, "thread 'main' panicked at src/lib.rs:1:2:\nhello\n"}, {2, "thread 'x' works\n"},
+	} {
+		a.Print(p.fd, []byte(p.text))
+	}
+	var got []string
+	for _, l := range a.Logs() {
+		got = append(got, fmt.Sprintf("%d %d %s", l.FD, l.Level, l.Message))
+	}
+	want := []string{
+		"1 0 one", "1 0 two", "1 0 three", "1 0 four", "2 8 panic: boom", "2 0 goroutine 1 [running]:",
+		"1 0 panic: not on this file", "2 8 thread 'main' panicked at src/lib.rs:1:2:", "2 0 hello", "2 0 thread 'x' works",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("lines %q, want %q", got, want)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/state"
+	"github.com/weftrun/weft/host/work"
 )
 
 // answer makes a live call. An [*abi.Error] is the guest's answer; any other
@@ -28,9 +29,13 @@ func (a *Attempt) answer(im abi.Import, req []byte, clock int64) ([]byte, error)
 			return nil, precondition("%s inside an edit: call it before or after the edit, in which only state_get, log, now and random may be called", im)
 		}
 	}
-	resp, err := a.dispatch(im, req, clock)
+	var resp []byte
+	err := a.decodes(req)
+	if err == nil {
+		resp, err = a.dispatch(im, req, clock)
+	}
 	if err == nil && a.n > uint64(len(a.record)) { // an effect has seen to it itself
-		err = a.checkLength(im, resp)
+		err = a.checkLength(im, len(resp))
 	}
 	if err != nil && im == abi.ImportStateBegin && a.region != nil && a.region.begin == a.n {
 		err = a.closeRegion(err) // the guest does not get the value: there is no edit
@@ -39,12 +44,12 @@ func (a *Attempt) answer(im abi.Import, req []byte, clock int64) ([]byte, error)
 }
 
 // checkLength refuses an answer that is too long with an [*abi.Error].
-func (a *Attempt) checkLength(im abi.Import, resp []byte) error {
-	if len(resp) <= a.open.Limits.CallBytes {
+func (a *Attempt) checkLength(im abi.Import, length int) error {
+	if length <= a.open.Limits.CallBytes {
 		return nil
 	}
 	return &abi.Error{Code: abi.StatusLimitExceeded.Code(),
-		Message: fmt.Sprintf("the answer of %s has %d bytes, more than %d (limit call_bytes)", im, len(resp), a.open.Limits.CallBytes)}
+		Message: fmt.Sprintf("the answer of %s has %d bytes, more than %d (limit call_bytes)", im, length, a.open.Limits.CallBytes)}
 }
 
 func (a *Attempt) dispatch(im abi.Import, req []byte, clock int64) ([]byte, error) {
@@ -85,6 +90,9 @@ func (a *Attempt) dispatch(im abi.Import, req []byte, clock int64) ([]byte, erro
 		}
 		return abi.EncodeValue(b)
 	case abi.ImportLog:
+		if err := a.meter.Spend(logUnits + uint64(len(req))); err != nil {
+			return nil, err
+		}
 		if err := a.log(req, clock); err != nil {
 			return nil, err
 		}
@@ -104,7 +112,7 @@ func (a *Attempt) stateGet(req []byte) ([]byte, error) {
 		return nil, err
 	}
 	if n, ok := a.read(p); ok {
-		return n.Encode(), nil
+		return a.encode(abi.ImportStateGet, n)
 	}
 	if m.Default != nil {
 		return m.Default, nil
@@ -140,7 +148,7 @@ func (a *Attempt) stateBegin(req []byte) ([]byte, error) {
 		return nil, missing(m.Path)
 	}
 	a.region = &region{path: p, base: n, begin: a.n, start: a.live.Now()}
-	return n.Encode(), nil
+	return a.encode(abi.ImportStateBegin, n)
 }
 
 func (a *Attempt) stateCommit(req []byte, clock int64) ([]byte, error) {
@@ -151,7 +159,10 @@ func (a *Attempt) stateCommit(req []byte, clock int64) ([]byte, error) {
 	if err != nil {
 		return nil, a.closeRegion(invalid(err))
 	}
-	value, err := state.Decode(m.Value)
+	value, err := state.DecodeOn(a.meter, m.Value)
+	if ended := a.meter.Err(); ended != nil {
+		return nil, ended // the guest is unwound: the record goes back to before the edit
+	}
 	if err != nil {
 		return nil, a.closeRegion(invalid(err))
 	}
@@ -162,6 +173,8 @@ func (a *Attempt) stateCommit(req []byte, clock int64) ([]byte, error) {
 	case errors.Is(err, engine.ErrConflict), errors.Is(err, ErrParked):
 		a.lose()
 		return nil, err
+	case a.meter.Err() != nil && !a.kept():
+		return nil, err // likewise
 	case err != nil:
 		return nil, a.closeRegion(err)
 	}
@@ -171,6 +184,9 @@ func (a *Attempt) stateCommit(req []byte, clock int64) ([]byte, error) {
 	}
 	return resp, nil
 }
+
+// kept reports whether the present call is in the record.
+func (a *Attempt) kept() bool { return a.n <= uint64(len(a.record)) }
 
 // begin gives the value at a path for an edit.
 func (a *Attempt) begin(p state.Path) (*state.Node, bool, error) {
@@ -212,6 +228,9 @@ func (a *Attempt) sendEvent(req []byte, clock int64) ([]byte, error) {
 	if err != nil {
 		return nil, invalid(err)
 	}
+	if err := a.publishes(req); err != nil {
+		return nil, err
+	}
 	return a.effect(abi.ImportSendEvent, req, clock, engine.SendEvent{Event: m.Event, Step: m.Step}, nullResponse)
 }
 
@@ -219,6 +238,9 @@ func (a *Attempt) writeStream(req []byte, clock int64) ([]byte, error) {
 	m, err := abi.DecodeWriteStream(req)
 	if err != nil {
 		return nil, invalid(err)
+	}
+	if err := a.publishes(req); err != nil {
+		return nil, err
 	}
 	return a.effect(abi.ImportWriteStream, req, clock, engine.WriteStream{Event: m.Event}, nullResponse)
 }
@@ -228,11 +250,22 @@ func (a *Attempt) collect(req []byte, clock int64) ([]byte, error) {
 	if err != nil {
 		return nil, invalid(err)
 	}
+	if err := a.publishes(req); err != nil {
+		return nil, err
+	}
 	r := engine.CollectEvents{Event: m.Event, Expected: m.Expected, Buffer: m.Buffer}
 	return a.effect(abi.ImportCollect, req, clock, r, func(r engine.Response) ([]byte, error) {
 		if !r.Complete {
 			return abi.Null, nil
 		}
+		bytes := 0
+		for i := range r.Collected {
+			bytes += len(r.Collected[i].Body)
+		}
+		if err := a.checkLength(abi.ImportCollect, bytes); err != nil {
+			return nil, err
+		}
+		a.meter.Owe(work.Bytes(bytes, publishBytes))
 		return abi.EncodeEvents(r.Collected)
 	})
 }
@@ -248,7 +281,12 @@ func (a *Attempt) effect(im abi.Import, req []byte, clock int64, r engine.Reques
 	}
 	var resp []byte
 	var late error
-	err := a.live.Effect(a.n, r, func(res *engine.Result) {
+	if err := a.meter.Spend(recordPrice(req, nil)); err != nil {
+		return nil, err
+	}
+	err := a.live.Effect(a.meter, a.n, r, func(res *engine.Result) {
+		// It is done: what is charged from here on can end the guest, not the call.
+		a.meter.Owe(visitUnits * res.Visited)
 		if res.Response.Suspended {
 			a.attach(res.Entry)
 			late = ErrSuspended
@@ -256,7 +294,10 @@ func (a *Attempt) effect(im abi.Import, req []byte, clock int64, r engine.Reques
 		}
 		status := abi.StatusOK
 		resp, late = encode(res.Response)
-		if long := (*abi.Error)(nil); late == nil && errors.As(a.checkLength(im, resp), &long) {
+		if late == nil {
+			late = a.checkLength(im, len(resp))
+		}
+		if long := (*abi.Error)(nil); errors.As(late, &long) {
 			status = abi.StatusOf(long.Code)
 			resp, late = long.Encode()
 		}
@@ -264,6 +305,7 @@ func (a *Attempt) effect(im abi.Import, req []byte, clock int64, r engine.Reques
 			late = fmt.Errorf("encode the answer of %s: %w", im, late)
 			return
 		}
+		a.meter.Owe(work.Bytes(len(resp), keepBytes))
 		late = a.remember(im, req, resp, status, clock)
 		if res.Entry != nil {
 			a.attach(res.Entry)
@@ -280,6 +322,9 @@ func (a *Attempt) draw(req []byte) ([]byte, error) {
 	m, err := abi.DecodeRandom(req)
 	if err != nil {
 		return nil, invalid(err)
+	}
+	if err := a.meter.Spend(randomUnits * uint64(m.N)); err != nil {
+		return nil, err
 	}
 	b := make([]byte, m.N)
 	_, _ = a.random.Read(b) // never fails

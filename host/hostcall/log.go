@@ -1,6 +1,8 @@
 package hostcall
 
 import (
+	"log/slog"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -24,19 +26,45 @@ func (a *Attempt) Print(fd uint32, text []byte) {
 	if a.n < a.lastEffect {
 		return
 	}
-	msg := strings.ToValidUTF8(strings.TrimRight(string(text), "\r\n"), string(utf8.RuneError))
-	if msg == "" {
-		return
-	}
-	if n := len(a.logs); n > 0 && a.logs[n-1].FD == fd && !a.logs[n-1].Complete {
-		// Runtimes write a line in pieces.
-		if a.logBytes += len(msg); a.logBytes <= a.open.Limits.LogBytes {
-			a.logs[n-1].Message += msg
-			a.logs[n-1].Complete = text[len(text)-1] == '\n'
+	for line := range strings.SplitAfterSeq(strings.ToValidUTF8(string(text), string(utf8.RuneError)), "\n") {
+		if line == "" || a.printLine(fd, line) != nil {
+			return
 		}
-		return
 	}
-	_ = a.keepLog(engine.LogRecord{Message: msg, FD: fd, Complete: text[len(text)-1] == '\n'})
+}
+
+// printLine keeps a line, or a piece of one that does not end with a newline.
+func (a *Attempt) printLine(fd uint32, line string) error {
+	msg, complete := strings.TrimRight(line, "\r\n"), strings.HasSuffix(line, "\n")
+	n := len(a.logs)
+	if n == 0 || a.logs[n-1].FD != fd || a.logs[n-1].Complete {
+		if msg == "" {
+			return nil
+		}
+		return a.keepLog(engine.LogRecord{Level: printedLevel(fd, msg), Message: msg, FD: fd, Complete: complete})
+	}
+	// Runtimes write a line in pieces.
+	last := &a.logs[n-1]
+	last.Complete = complete
+	if a.logBytes += len(msg); a.logBytes <= a.open.Limits.LogBytes {
+		last.Message += msg
+		last.Level = printedLevel(fd, last.Message)
+	}
+	return nil
+}
+
+// panics begin the lines that say why a guest's runtime gives up.
+var panics = []string{"panic: ", "fatal error: ", "runtime error: ", "thread '"}
+
+// printedLevel is the level of a printed line: that of a panic is an error.
+func printedLevel(fd uint32, line string) int64 {
+	if fd != 2 || !slices.ContainsFunc(panics, func(p string) bool { return strings.HasPrefix(line, p) }) {
+		return int64(slog.LevelInfo)
+	}
+	if strings.HasPrefix(line, "thread '") && !strings.Contains(line, "' panicked at") {
+		return int64(slog.LevelInfo)
+	}
+	return int64(slog.LevelError)
 }
 
 func (a *Attempt) keepLog(r engine.LogRecord) error {

@@ -14,7 +14,9 @@ func (a *Attempt) Burn(units uint64) error {
 	if a.region == nil {
 		return nil
 	}
-	a.region.fuel += units
+	free := min(a.region.free, units)
+	a.region.free -= free
+	a.region.fuel += units - free
 	if limit := a.open.Limits.RegionFuel; a.region.fuel > limit {
 		return limitf("an edit burnt %d units between state_begin and state_commit, more than %d (limit region_fuel)", a.region.fuel, limit)
 	}

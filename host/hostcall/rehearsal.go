@@ -65,6 +65,12 @@ func (r *Rehearsal) awaits(im abi.Import, req []byte) bool {
 	return true
 }
 
+// Afford implements host.Metered.
+func (r *Rehearsal) Afford(left uint64, look func(units uint64) error) { r.attempt.Afford(left, look) }
+
+// Charged implements host.Metered.
+func (r *Rehearsal) Charged() uint64 { return r.attempt.Charged() }
+
 // Print implements host.Calls.
 func (r *Rehearsal) Print(uint32, []byte) {}
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/state"
 )
 
 func (a *Attempt) wait(req []byte, clock int64) ([]byte, error) {
@@ -15,8 +16,15 @@ func (a *Attempt) wait(req []byte, clock int64) ([]byte, error) {
 	if err != nil {
 		return nil, invalid(err)
 	}
+	id := a.waiterID(&m)
+	if n := len(m.Requirements); n > maxRequirements && a.open.Prices > 0 {
+		return nil, &abi.Error{Code: abi.StatusLimitExceeded.Code(), Message: fmt.Sprintf("the requirements have %d bytes, more than %d", n, maxRequirements)}
+	}
+	if err := a.meter.Spend(requireUnits * uint64(len(m.Requirements))); err != nil {
+		return nil, err
+	}
 	resp, err := a.effect(abi.ImportWait, req, clock, engine.WaitForEvent{
-		ID: a.waiterID(&m), Type: m.Type, Requirements: m.Requirements, Ask: m.WaiterEvent,
+		ID: id, Type: m.Type, Requirements: m.Requirements, Ask: m.WaiterEvent,
 		Timeout: int64(m.Timeout), Broadcast: m.Broadcast,
 	}, func(r engine.Response) ([]byte, error) { return r.Event.Encode() })
 	return resp, suspensionLimit(err)
@@ -67,6 +75,9 @@ func (a *Attempt) runWorkflow(req []byte, clock int64) ([]byte, error) {
 	if err != nil {
 		return nil, invalid(err)
 	}
+	if err := a.publishes(req); err != nil {
+		return nil, err
+	}
 	r := engine.RunWorkflow{ID: m.ID, Workflow: m.Workflow, Event: m.Event, Stream: m.IncludeStream}
 	if m.Session != nil {
 		r.Shared, r.Session = m.Session.Shared, m.Session.ID
@@ -79,6 +90,9 @@ func (a *Attempt) callResource(req []byte, clock int64) ([]byte, error) {
 	m, err := abi.DecodeCallResource(req)
 	if err != nil {
 		return nil, invalid(err)
+	}
+	if err := a.meter.Spend(state.JournalPrice(len(req)) + digestUnits*uint64(len(m.Payload))); err != nil {
+		return nil, err
 	}
 	r := engine.CallResource{Resource: m.Resource, Method: m.Method, Payload: m.Payload, Ordinal: a.ordinal(&m)}
 	resp, err := a.effect(abi.ImportResource, req, clock, r, func(r engine.Response) ([]byte, error) { return r.Value, nil })

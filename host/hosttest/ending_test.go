@@ -127,10 +127,14 @@ func TestCleanUpAfterTimeout(t *testing.T) {
 			data := t.TempDir()
 			limits := filepath.Join(data, "limits.json")
 			write(t, limits, fmt.Sprintf(`{"defaults": {"cleanup_time": %q, "wall_time": "24h"}}`, tt.grace))
-			// The run has to hold the seat before it times out.
-			p := hosttest.Serve(t, data, "--limits", limits, "--run-timeout", "4s")
+			p := hosttest.Serve(t, data, "--limits", limits)
 			put(t, p, "tidy", hosttest.BuildPlugin(t, "tidy"))
 			h := &p.Host
+			// The run has to hold the seat before it times out. The server's default would
+			// not count its wait.
+			if status, out := h.Do(t, http.MethodPut, "/workflows/tidy", `{"settings":{"timeout":4}}`); status != http.StatusCreated {
+				t.Fatalf("%d %s", status, out)
+			}
 			id := hold(t, h, "seat", tt.sleep)
 			expect(t, streamOf(t, h, id), tt.stream)
 			events := h.Events(t, id, "", nil)

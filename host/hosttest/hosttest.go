@@ -92,7 +92,7 @@ func New(tb testing.TB, cfg Config) *Host {
 		tb.Fatal(err)
 	}
 	h := &Host{Host: w, URL: "http://" + l.Addr().String(), served: make(chan error, 1)}
-	h.server = httpapi.New(httpapi.Config{Runs: w.Runs, Sessions: w.Runs, Plugins: w.Plugins, Health: w, Access: w.Access, Quotas: w.Quotas, Resources: w.Resources, Log: log, Addr: l.Addr().String(),
+	h.server = httpapi.New(httpapi.Config{Runs: w.Runs, Sessions: w.Runs, Plugins: w.Plugins, Health: w, Access: w.Access, Quotas: w.Quotas, Resources: w.Resources, Admission: w.Runs, Log: log, Addr: l.Addr().String(),
 		MaxPlugin: int64(cfg.Limits.Greatest().ModuleBytes), Version: "test", MaxRequests: cfg.MaxRequests, MaxRequestBytes: cfg.MaxRequestBytes, Metrics: metrics.New().Handler()})
 	go func() { h.served <- h.server.Serve(l) }()
 	if h.Client, err = client.New(h.URL, client.Options{}); err != nil {

@@ -24,7 +24,8 @@ import (
 // another one. A real server, which is a process of its own, has two tenants. One
 // makes runs of chain over HTTP, one after the other and by eight clients, and
 // notes how long each takes: beside nothing, beside 10,000 runs of the other tenant
-// that wait for their turn to compute without end (spin), and beside uploads of that
+// that wait for their turn to compute without end (spin), beside 200 runs of flows whose
+// expressions and host calls are dear, and beside uploads of that
 // tenant, eight at a time without a pause, of modules that were never seen. These
 // take turns, several rounds long. What is reported are p50 and p99 over all rounds
 // and, as the machine drifts, the medians of the rounds' ratios to the quiet turn
@@ -109,7 +110,7 @@ func newNeighbours(b *testing.B) *neighbours {
 	if _, _, err := run.slice(8, neighbourTurn/4); err != nil { // warm
 		b.Fatal(err)
 	}
-	for name, begin := range map[string]func(testing.TB) func(){"quiet": n.silence, "spins": n.spin, "uploads": n.upload} {
+	for name, begin := range map[string]func(testing.TB) func(){"quiet": n.silence, "spins": n.spin, "uploads": n.upload, "dear": n.dear} {
 		n.noises = append(n.noises, &noise{name: name, begin: begin,
 			p50: map[int][]time.Duration{}, p99: map[int][]time.Duration{}, all: map[int][]time.Duration{}})
 	}
@@ -160,13 +161,31 @@ func (n *neighbours) each(tb testing.TB, count int, do func(i int) error) {
 func (n *neighbours) silence(testing.TB) func() { return func() {} }
 
 // spin starts runs that compute without end, many more than there are cores.
-func (n *neighbours) spin(tb testing.TB) func() {
-	ids := make([]string, neighbourSpins)
+func (n *neighbours) spin(tb testing.TB) func() { return n.start(tb, "spin", "", neighbourSpins) }
+
+// dear starts flows in which the host works for long: each merges a large state, and
+// then tests it with patterns and within nested macros, again and again.
+func (n *neighbours) dear(tb testing.TB) func() {
+	list := strings.TrimSuffix(strings.Repeat("7,", 3_000), ",")
+	text := strings.Repeat("a", 60_000)
+	flow := fmt.Sprintf(`{"flow": {"session_state": {"list": [%s], "text": "%s", "expr": "(a?){200}b"}, "steps": [
+		{"name": "again", "type": "loop", "max_iterations": 1000, "end_condition":
+			"session_state.text.matches(session_state.expr) || session_state.list.exists(x, session_state.list.exists(y, y < 0 && session_state.text == 'x'))",
+		 "steps": [{"name": "none", "type": "condition", "evaluator": "false", "steps": [{"name": "never", "workflow": "spin"}]}]}]}}`, list, text)
+	if err := n.ask(n.loud, http.MethodPut, "/workflows/dear", flow, nil); err != nil {
+		tb.Fatal(err)
+	}
+	return n.start(tb, "dear", fmt.Sprintf(`{"start_event": {"session_state": {"more": [%s]}}}`, list), 200)
+}
+
+// start starts runs of the loud tenant; stop cancels them.
+func (n *neighbours) start(tb testing.TB, workflow, body string, count int) (stop func()) {
+	ids := make([]string, count)
 	n.each(tb, len(ids), func(i int) error {
 		var record struct {
 			ID string `json:"handler_id"`
 		}
-		err := n.ask(n.loud, http.MethodPost, "/workflows/spin/run-nowait", "", &record)
+		err := n.ask(n.loud, http.MethodPost, "/workflows/"+workflow+"/run-nowait", body, &record)
 		ids[i] = record.ID
 		return err
 	})

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -134,9 +135,12 @@ func keptDir(of waiting) string {
 // of them.
 func realWaits(tb testing.TB, data string, sleep time.Duration) map[string][]storedRun {
 	tb.Helper()
-	const years = 100 * 365 * 24 * time.Hour // or runs that sleep would end before
-	h := hosttest.New(tb, hosttest.Config{Data: data, Timeout: years})
+	h := hosttest.New(tb, hosttest.Config{Data: data})
 	h.Load(tb, "tinygo", "human", "approval", "sleeper")
+	// Runs that sleep for long would end before by the timeout that sleeper sets.
+	if status, answer := h.Do(tb, http.MethodPut, "/workflows/sleeper", `{"settings":{"timeout":0}}`); status != http.StatusCreated {
+		tb.Fatalf("%d %s", status, answer)
+	}
 	out := map[string][]storedRun{}
 	for i := range 20 {
 		for workflow, fields := range map[string]string{

@@ -47,6 +47,7 @@ var roles = map[string]host.Role{
 	"GET /sessions/:id":                   host.RoleRead,
 	"PUT /sessions/:id":                   host.RoleRun,
 	"DELETE /sessions/:id":                host.RoleRun,
+	"POST /sessions/:id/release":          host.RoleRun,
 	"GET /sessions/:id/state":             host.RoleRead,
 	"PATCH /sessions/:id/state":           host.RoleRun,
 	"GET /results/:id":                    host.RoleRead,

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"net/http"
@@ -223,11 +224,25 @@ func (s *Server) answerWorkflow(c echo.Context, status int, info *host.WorkflowI
 		dst = appendString(dst, info.Digest)
 		dst = append(dst, `,"composed":`...)
 		dst = strconv.AppendBool(dst, info.Composed)
+		dst = s.appendRunTimeout(append(dst, `,"timeout":`...), info.Timeout)
 		if info.Flow != nil && err == nil {
 			dst, err = appendRaw(append(dst, `,"flow":`...), info.Flow)
 		}
 		return append(dst, '}'), err
 	})
+}
+
+// appendRunTimeout appends the timeout that the runs of a workflow have.
+func (s *Server) appendRunTimeout(dst []byte, t host.WorkflowTimeout) []byte {
+	if !t.Set {
+		t.Span = cmp.Or(s.cfg.RunTimeout, host.DefaultRunTimeout)
+	}
+	if t.Span <= 0 {
+		return append(dst, "null"...)
+	}
+	dst = strconv.AppendFloat(append(dst, `{"seconds":`...), t.Span.Seconds(), 'f', -1, 64)
+	dst = strconv.AppendBool(append(dst, `,"set":`...), t.Set)
+	return append(dst, '}')
 }
 
 // appendSettings appends the settings that say something, as they are put.

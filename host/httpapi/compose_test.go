@@ -12,7 +12,7 @@ func TestCompose(t *testing.T) {
 	f := newFake(t)
 	h := newServer(t, f).Handler()
 	const body = `{"plugins":["hello","human"],"settings":{"timeout":45.0,"description":"a \"b\"","config":{"first":{"n":1.5,"list":[null]},"a":{}}}}`
-	const want = `{"name":"both","plugins":["hello","human"],"settings":{"timeout":45,"description":"a \"b\"","config":{"a":{},"first":{"n":1.5,"list":[null]}}},"sha256":"d","composed":true}`
+	const want = `{"name":"both","plugins":["hello","human"],"settings":{"timeout":45,"description":"a \"b\"","config":{"a":{},"first":{"n":1.5,"list":[null]}}},"sha256":"d","composed":true,"timeout":{"seconds":45,"set":false}}`
 	for _, status := range []int{201, 200} {
 		w := call(t, h, "PUT", "/workflows/both", body)
 		if w.Code != status || w.Body.String() != want {
@@ -39,7 +39,7 @@ func TestComposeWithoutSettings(t *testing.T) {
 		`{"settings":{"timeout":null,"description":null,"config":null}}`, `{"settings":{"description":"","config":{}}}`} {
 		h := newServer(t, newFake(t)).Handler()
 		w := call(t, h, "PUT", "/workflows/hello", body)
-		if want := `{"name":"hello","plugins":[],"settings":{},"sha256":"d","composed":true}`; w.Code != 201 || w.Body.String() != want {
+		if want := `{"name":"hello","plugins":[],"settings":{},"sha256":"d","composed":true,"timeout":{"seconds":45,"set":false}}`; w.Code != 201 || w.Body.String() != want {
 			t.Errorf("%s: %d %s", body, w.Code, w.Body)
 		}
 	}

@@ -16,9 +16,6 @@ type boundListener struct {
 	places chan struct{}
 	closed chan struct{}
 	once   sync.Once
-
-	mu   sync.Mutex // guards full
-	full bool
 }
 
 // bound gives a listener for so many connections at a time; l itself if most is 0.
@@ -34,7 +31,7 @@ func (b *boundListener) Accept() (net.Conn, error) {
 	select {
 	case b.places <- struct{}{}:
 	default:
-		b.setFull(true)
+		b.server.SetKeepAlivesEnabled(false) // closes those that idle
 		select {
 		case b.places <- struct{}{}:
 		case <-b.closed:
@@ -55,21 +52,11 @@ func (b *boundListener) Close() error {
 	return b.Listener.Close()
 }
 
-// setFull has connections kept open after their answer, or not.
-func (b *boundListener) setFull(full bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.full != full {
-		b.full = full
-		b.server.SetKeepAlivesEnabled(!full)
-	}
-}
-
-// gone frees a place.
+// gone frees a place. It may be called by the server while that closes connections.
 func (b *boundListener) gone() {
 	<-b.places
 	if len(b.places) < cap(b.places)*3/4 {
-		b.setFull(false)
+		b.server.SetKeepAlivesEnabled(true)
 	}
 }
 

@@ -305,16 +305,16 @@ func (f *fakeHost) List(_ context.Context, q host.RunQuery) ([]host.Run, bool, e
 }
 
 // SendOnce implements host.Runs.
-func (f *fakeHost) SendOnce(_ context.Context, _, id string, event abi.Event, step string, once host.Once) error {
+func (f *fakeHost) SendOnce(_ context.Context, _, id string, event abi.Event, step string, once host.Once) (d host.Delivery, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.lastSend, f.lastStep, f.lastOnce = event, step, once
 	h, r, err := f.find(id)
 	if err != nil {
-		return err
+		return d, err
 	}
 	if r.Status.Final() {
-		return host.Errorf(host.CodeConflict, "Workflow already completed")
+		return d, host.Errorf(host.CodeConflict, "Workflow already completed")
 	}
 	w := f.workflows[r.Workflow]
 	names := []string{}
@@ -322,14 +322,14 @@ func (f *fakeHost) SendOnce(_ context.Context, _, id string, event abi.Event, st
 		names = append(names, e.Type)
 	}
 	if !slices.Contains(names, event.Type) {
-		return host.Errorf(host.CodeInvalidArgument, "Invalid event type: %s. Expected one of %s", event.Type, strings.Join(names, ", "))
+		return d, host.Errorf(host.CodeInvalidArgument, "Invalid event type: %s. Expected one of %s", event.Type, strings.Join(names, ", "))
 	}
 	if step != "" && !slices.Contains(w.steps, step) {
-		return host.Errorf(host.CodeInvalidArgument, "Step %s does not exist", step)
+		return d, host.Errorf(host.CodeInvalidArgument, "Step %s does not exist", step)
 	}
 	body, err := f.checkBody(w, event.Type, event.Body)
 	if err != nil {
-		return err
+		return d, err
 	}
 	if !w.takes[event.Type] {
 		f.emit(h, r, host.StreamEvent{Type: "UnhandledEvent", Base: true, Internal: true}, map[string]any{
@@ -340,7 +340,7 @@ func (f *fakeHost) SendOnce(_ context.Context, _, id string, event abi.Event, st
 		w.send(f, h, r, event.Type, body)
 	}
 	f.changed()
-	return nil
+	return d, nil
 }
 
 // Timeline implements host.Runs: every run has the same entries.

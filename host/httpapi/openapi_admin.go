@@ -30,6 +30,11 @@ var sessionOperations = map[string]operation{
 		group: "Sessions", id: "deleteSession", summary: "Delete a session with all that it has",
 		fails: []int{409}, answers: []answer{gone("It is deleted.")},
 	},
+	"POST /sessions/:id/release": {
+		group: "Sessions", id: "releaseSession", summary: "Take a session out of quarantine",
+		text:    "Forgets why the session is quarantined and loads it now. If it does not load, the answer is the reason, and it is quarantined again.",
+		answers: []answer{ok("Session", "It is loaded.")},
+	},
 	"GET /sessions/:id/state": {
 		group: "Sessions", id: "getState", summary: "The value at a path of a state",
 		query:   []parameter{{name: "path", schema: aText, text: "Names and indexes with dots between them; left out: the whole."}},

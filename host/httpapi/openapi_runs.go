@@ -196,6 +196,8 @@ var runOperations = map[string]operation{
 	"POST /events/:id": {
 		group: "Events", id: "sendEvent", summary: "Send an event to a run",
 		headers: []parameter{onceHeader}, body: needed(both(ref("Send"))), fails: []int{409, 422, 429},
-		answers: []answer{{status: 200, text: "It is on disk.", body: both(object("", must("status", schema{"const": "sent"}, "")))}},
+		answers: []answer{{status: 200, text: "It is on disk.", body: both(object("", must("status", schema{"const": "sent"}, ""),
+			may("delivery", oneOf(host.DeliveredWaiter, host.DeliveredSteps, host.DeliveredKept, host.DeliveredNobody), "Whether a step that waited got it, or steps that accept it; or it is kept for a later wait, or nobody takes it. Absent for a repeat."),
+			may("delivered_to", listOf(aText), "The steps that got it.")))}},
 	},
 }

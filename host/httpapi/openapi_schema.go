@@ -127,6 +127,7 @@ func recordMembers(result schema) []member {
 		must("paused", aFlag, "The run queues what comes until it is resumed."),
 		may("blocked", ref("Blocked"), "Why the run cannot go on without help."),
 		may("waiting_for", listOf(ref("Waiting")), "What the run waits for, the longest first."),
+		may("kept", listOf(ref("Kept")), "Events that are kept for a later wait, by type."),
 		must("steps", countFrom(0), "How many invocations of steps have ended."),
 	}
 }
@@ -181,7 +182,9 @@ var schemas = map[string]schema{
 		may("step", aText, "That waits, or that accepts the event."), may("reason", oneOf(host.WaitsForRetry, host.WaitsForTurn), ""),
 		may("child", aText, "The handler whose run is to end."), may("resource", aText, "That is to answer."),
 		may("until", aMoment, "When it goes on."), may("type", aText, "Of the event that is to come."),
+		may("requirements", anyObject, "Fields that the event has to have."),
 		may("waiter_id", aText, ""), must("since", aMoment, "")),
+	"Kept": object("An event that no step has waited for yet.", must("type", aText, ""), may("step", aText, "The only one that it is meant for.")),
 	"Envelope": object("An event as clients read it.",
 		must("value", anyObject, "Its fields."), must("qualified_name", aTextOrNull, "Its type with the name space."),
 		must("type", aText, ""), must("types", orNull(listOf(aText)), "Declared ancestors, the nearest first; null for none."),
@@ -202,6 +205,8 @@ var schemas = map[string]schema{
 	"Workflows": object("", must("workflows", listOf(aText), "Their names.")),
 	"Workflow": object("What a workflow is made of.", must("name", aText, ""), must("plugins", listOf(aText), ""),
 		must("settings", ref("Settings"), ""), must("sha256", aText, "Its version."), must("composed", aFlag, "Somebody has put it together, or given it settings."),
+		must("timeout", orNull(object("Of a run; null for none.", must("seconds", someSeconds, ""),
+			must("set", aFlag, "The workflow sets it, and it counts waits. Else it is the server's default, which counts work alone."))), ""),
 		may("flow", anyObject, "The flow that it is, as it was given.")),
 	"Settings": closed(object("What is set for a workflow.", may("timeout", orNull(someSeconds), "Of a run, in seconds; 0: none."), may("description", orNot(aText), ""),
 		may("config", orNot(mapOf(anyObject)), "Configurations of steps, by name."))),

@@ -90,7 +90,7 @@ func TestInvalidPlugin(t *testing.T) {
 
 func TestWorkflow(t *testing.T) {
 	h := newServer(t, newFake(t)).Handler()
-	if got := call(t, h, "GET", "/workflows/hello", "").Body.String(); got != `{"name":"hello","plugins":["hello"],"settings":{},"sha256":"","composed":false}` {
+	if got := call(t, h, "GET", "/workflows/hello", "").Body.String(); got != `{"name":"hello","plugins":["hello"],"settings":{},"sha256":"","composed":false,"timeout":{"seconds":45,"set":false}}` {
 		t.Errorf("workflow = %s", got)
 	}
 	// Every schema has a title, declared or not.

@@ -108,6 +108,10 @@ func appendRecord(dst []byte, run *host.Run, bare bool) ([]byte, error) {
 			dst = append(dst, `"type":`...)
 			dst = append(appendString(dst, w.Type), ',')
 		}
+		if w.Requirements != "" {
+			dst = append(dst, `"requirements":`...)
+			dst = append(append(dst, w.Requirements...), ',')
+		}
 		if w.WaiterID != "" {
 			dst = append(dst, `"waiter_id":`...)
 			dst = append(appendString(dst, w.WaiterID), ',')
@@ -117,6 +121,21 @@ func appendRecord(dst []byte, run *host.Run, bare bool) ([]byte, error) {
 		dst = append(dst, '}')
 	}
 	if len(run.WaitingFor) > 0 {
+		dst = append(dst, ']')
+	}
+	for i, k := range run.Kept {
+		if i == 0 {
+			dst = append(dst, `,"kept":[`...)
+		} else {
+			dst = append(dst, ',')
+		}
+		dst = appendString(append(dst, `{"type":`...), k.Type)
+		if k.Step != "" {
+			dst = appendString(append(dst, `,"step":`...), k.Step)
+		}
+		dst = append(dst, '}')
+	}
+	if len(run.Kept) > 0 {
 		dst = append(dst, ']')
 	}
 	dst = append(dst, `,"steps":`...)

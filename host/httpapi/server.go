@@ -61,6 +61,10 @@ type Config struct {
 	// Quotas refuses what is more than a tenant may have. Default: nobody does.
 	Quotas Quotas
 
+	// RunTimeout is the timeout of runs whose workflow sets none, for its description.
+	// Default [host.DefaultRunTimeout]; below 0 they have none.
+	RunTimeout time.Duration
+
 	// Metrics answers GET /metrics. Default: there is no such route.
 	Metrics http.Handler
 	// Observe is told of every request that was answered: the pattern of its route
@@ -281,6 +285,7 @@ func (s *Server) routes() {
 	read("/sessions/:id", s.getSession)
 	e.PUT("/sessions/:id", s.putSession)
 	e.DELETE("/sessions/:id", s.deleteSession)
+	e.POST("/sessions/:id/release", s.releaseSession)
 	read("/sessions/:id/state", s.getState)
 	e.PATCH("/sessions/:id/state", s.patchState)
 

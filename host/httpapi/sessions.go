@@ -139,6 +139,15 @@ func (s *Server) deleteSession(c echo.Context) error {
 	return c.NoContent(http.StatusNoContent)
 }
 
+// releaseSession takes a session out of quarantine, and answers it as it is then.
+func (s *Server) releaseSession(c echo.Context) error {
+	info, err := s.cfg.Sessions.ReleaseSession(c.Request().Context(), tenantOf(c), param(c, "id"))
+	if err != nil {
+		return orNotFound(err, textSessionNotFound)
+	}
+	return s.answerJSON(c, http.StatusOK, func(dst []byte) ([]byte, error) { return appendSession(dst, &info), nil })
+}
+
 // getState answers the bare value at a path of a session's state.
 func (s *Server) getState(c echo.Context) error {
 	path := c.QueryParam("path")

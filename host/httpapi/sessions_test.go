@@ -73,6 +73,25 @@ func (f *fakeSessions) DeleteSession(_ context.Context, _, id string) error {
 	return f.err
 }
 
+func (f *fakeSessions) ReleaseSession(_ context.Context, _, id string) (host.SessionInfo, error) {
+	return host.SessionInfo{SessionID: id, Runs: 1}, f.err
+}
+
+func TestReleaseSession(t *testing.T) {
+	f := newFake(t)
+	h := newServer(t, f).Handler()
+	w := call(t, h, "POST", "/sessions/a%2Fb/release", "")
+	if w.Code != 200 || !strings.Contains(w.Body.String(), `"session_id":"a/b"`) {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	f.sessions.err = &host.Error{Code: host.CodeUnavailable, Message: "it cannot be read", RetryAfter: 3 * time.Second}
+	w = call(t, h, "POST", "/sessions/s/release", "")
+	wantError(t, w, 503, host.CodeUnavailable)
+	if after := w.Header().Get("Retry-After"); after != "3" {
+		t.Errorf("Retry-After = %q", after)
+	}
+}
+
 func json2raw(t *testing.T, text string) abi.Raw {
 	t.Helper()
 	raw, err := abi.FromJSON([]byte(text))

@@ -169,10 +169,31 @@ func (s *Server) sendEvent(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.cfg.Runs.SendOnce(ctx, tenantOf(c), id, event, step, once); err != nil {
+	d, err := s.cfg.Runs.SendOnce(ctx, tenantOf(c), id, event, step, once)
+	if err != nil {
 		return orNotFound(err, textHandlerNotFound)
 	}
-	return s.sendJSON(c, http.StatusOK, []byte(`{"status":"sent"}`))
+	return s.sendJSON(c, http.StatusOK, appendDelivery(nil, &d))
+}
+
+// appendDelivery appends the answer to a posted event.
+func appendDelivery(dst []byte, d *host.Delivery) []byte {
+	dst = append(dst, `{"status":"sent"`...)
+	if d.How != "" {
+		dst = appendString(append(dst, `,"delivery":`...), d.How)
+	}
+	for i, step := range d.To {
+		if i == 0 {
+			dst = append(dst, `,"delivered_to":[`...)
+		} else {
+			dst = append(dst, ',')
+		}
+		dst = appendString(dst, step)
+	}
+	if len(d.To) > 0 {
+		dst = append(dst, ']')
+	}
+	return append(dst, '}')
 }
 
 // parseSend reads the body of a posted event.

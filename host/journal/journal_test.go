@@ -26,6 +26,7 @@ type fakeStore struct {
 	batches []host.Batch
 	fail    []error // for the next appends; nil: succeed
 	gate    chan struct{}
+	rereads int
 }
 
 func (f *fakeStore) Claim(context.Context) (uint64, error) { return 7, nil }
@@ -45,6 +46,11 @@ func (f *fakeStore) Append(_ context.Context, b host.Batch) error {
 	}
 	f.batches = append(f.batches, b)
 	return nil
+}
+
+func (f *fakeStore) Reread(ctx context.Context, key host.SessionKey) (host.StoredSession, error) {
+	f.rereads++
+	return f.LoadSession(ctx, key)
 }
 
 func (f *fakeStore) LoadSession(_ context.Context, key host.SessionKey) (host.StoredSession, error) {

@@ -3,8 +3,10 @@ package journal
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
+	"time"
 
 	"github.com/weftrun/weft/host"
 )
@@ -104,6 +106,34 @@ func (j *Journal) History(ctx context.Context, key host.SessionKey, position uin
 	}
 }
 
+// rereadAfter is how long after a row whose checksum is wrong the rows are read again.
+const rereadAfter = 100 * time.Millisecond
+
+// reread reads rows again of which one has a wrong checksum: a disk that fails may give
+// zeros for what it has, and only rows that are wrong twice are damaged.
+func (j *Journal) reread(ctx context.Context, key host.SessionKey) (host.StoredSession, error) {
+	wait := time.NewTimer(rereadAfter)
+	defer wait.Stop()
+	select {
+	case <-ctx.Done():
+		return host.StoredSession{}, ctx.Err()
+	case <-wait.C:
+	}
+	return j.cfg.Store.Reread(ctx, key)
+}
+
+// checkRows verifies rows as [CheckRow] does.
+func checkRows(key host.SessionKey, rows [][]byte) (arrays [][]byte, err error) {
+	for i, row := range rows {
+		array, err := CheckRow(row)
+		if err != nil {
+			return nil, fmt.Errorf("session %q, journal row %d: %w", key.Session, i, err)
+		}
+		arrays = append(arrays, array)
+	}
+	return arrays, nil
+}
+
 // Load reads a session's entries from its newest snapshot on, in order, decoding each row's array into
 // entries of the caller's type by decode. It returns the position of the last
 // entry.
@@ -116,12 +146,18 @@ func (j *Journal) Load(ctx context.Context, key host.SessionKey, decode func(arr
 	if err != nil {
 		return 0, err
 	}
-	for i, row := range stored.Rows {
-		array, err := CheckRow(row)
-		if err == nil {
-			err = decode(array)
+	arrays, err := checkRows(key, stored.Rows)
+	if errors.Is(err, ErrCorrupt) {
+		if stored, err = j.reread(ctx, key); err != nil {
+			return 0, err
 		}
-		if err != nil {
+		arrays, err = checkRows(key, stored.Rows)
+	}
+	if err != nil {
+		return 0, err
+	}
+	for i, array := range arrays {
+		if err := decode(array); err != nil {
 			return 0, fmt.Errorf("session %q, journal row %d: %w", key.Session, i, err)
 		}
 	}

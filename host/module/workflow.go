@@ -41,6 +41,7 @@ func (v *version) describe() (info host.WorkflowInfo, err error) {
 		Name: g.Workflow(), Description: m.Description,
 		StartType: g.StartType(), StopTypes: g.StopTypes(), Graph: g.Drawing(),
 	}
+	info.Timeout.Span, info.Timeout.Set = g.Timeout()
 	if v.record != nil && v.record.flow != nil {
 		info.Graph = v.record.flow.Drawing()
 	}

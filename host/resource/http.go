@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -66,9 +65,7 @@ type httpKind struct {
 func newHTTP(settings httpSettings, secrets []secret, trusted map[string]bool) *httpKind {
 	k := &httpKind{settings: settings, secrets: secrets, trusted: trusted}
 	for _, s := range secrets {
-		for _, form := range []string{s.value, url.QueryEscape(s.value), url.PathEscape(s.value), base64.StdEncoding.EncodeToString([]byte(s.value))} {
-			k.blots = append(k.blots, []byte(form))
-		}
+		k.blots = append(k.blots, s.forms()...)
 	}
 	dialer := &net.Dialer{Timeout: 10 * time.Second, ControlContext: k.control}
 	k.transport = &http.Transport{

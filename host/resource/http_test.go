@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
+	"html"
 	"io"
 	"log"
 	"net"
@@ -398,5 +401,34 @@ func TestModeFailSendsOnce(t *testing.T) {
 	wantFail(t, call(), "unavailable", "ended the connection")
 	if requests.Load() != 2 || connections.Load() != 2 {
 		t.Errorf("%d requests on %d connections, want 2 on 2", requests.Load(), connections.Load())
+	}
+}
+
+// However an answer writes a secret, it is put out.
+func TestSecretsArePutOutInEveryForm(t *testing.T) {
+	const value = `s3cr/t+<"token">&\x`
+	s := secret{value: value, prefix: "Bearer "}
+	k := newHTTP(httpSettings{}, []secret{s}, nil)
+	quoted, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := []string{value, url.QueryEscape(value), url.PathEscape(value), html.EscapeString(value), string(quoted),
+		inJSON(value, false), strings.ReplaceAll(inJSON(value, false), "/", `\/`)}
+	for _, around := range []string{"", "B", "Be", "Bearer ", "user:"} {
+		for _, after := range []string{"", "!", "!!", " and more"} {
+			for _, e := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding, base64.RawStdEncoding, base64.RawURLEncoding} {
+				said = append(said, e.EncodeToString([]byte(around+value+after)))
+			}
+		}
+	}
+	for _, text := range said {
+		got := string(k.blot([]byte("it says " + text + " here")))
+		if !strings.Contains(got, "[secret]") || !strings.HasPrefix(got, "it says ") || !strings.HasSuffix(got, " here") {
+			t.Errorf("%q: %q", text, got)
+		}
+	}
+	if got := string(k.blot([]byte("nothing of that"))); got != "nothing of that" {
+		t.Errorf("got %q", got)
 	}
 }

@@ -214,6 +214,11 @@ func encodeAnswer(status int, header http.Header, body []byte) (abi.Raw, error) 
 	return abi.EncodeValue(map[string]any{"status": status, "headers": headers, "body": body})
 }
 
+// StatusError is the error of an answer of a service that is not a success, for those who
+// asked for one: with a code by its status, the beginning of its body in the message, and
+// the word whether another attempt may help. Test kits make the same one.
+func StatusError(status int, body []byte) *abi.Error { return statusError(status, body) }
+
 // statusError is the error of an answer that is no success, for who asked for one.
 // Tried again are those after which that may help.
 func statusError(status int, body []byte) *abi.Error {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/sandbox/rewrite"
@@ -41,9 +42,12 @@ func (s *Sandbox) build(tenant string, key moduleKey, wasm []byte, limits *host.
 	if s.cacheDir == "" {
 		return s.buildHere(key, wasm, limits)
 	}
-	folder, err := s.buildFolder(key, wasm, limits)
+	defer s.trimCache()
+	s.keeping.RLock() // until the module is open, nobody trims its folder
+	defer s.keeping.RUnlock()
+	folder, err := s.buildFolder(tenant, key, wasm, limits)
 	if err != nil {
-		if host.CodeOf(err) == host.CodeInvalidPlugin || s.base.Err() != nil {
+		if code := host.CodeOf(err); code == host.CodeInvalidPlugin || code == host.CodeUnavailable || s.base.Err() != nil {
 			return nil, err
 		}
 		if s.compiler != nil {
@@ -81,14 +85,14 @@ func ofDisk(err error) bool {
 }
 
 // buildFolder builds a module into its sealed folder.
-func (s *Sandbox) buildFolder(key moduleKey, wasm []byte, limits *host.Limits) (folder string, err error) {
+func (s *Sandbox) buildFolder(tenant string, key moduleKey, wasm []byte, limits *host.Limits) (folder string, err error) {
 	temporary, err := os.MkdirTemp(s.cacheDir, unfinishedHere())
 	if err != nil {
 		return "", fmt.Errorf("make a folder for compiled code: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(temporary) }() // what is left, the next start removes
 	if s.compiler != nil {
-		err = s.buildElsewhere(key, wasm, limits, temporary)
+		err = s.buildElsewhere(tenant, key, wasm, limits, temporary)
 	} else {
 		err = s.buildInto(key, wasm, limits, temporary)
 	}
@@ -200,14 +204,30 @@ func (s *Sandbox) assemble(wasm []byte, bin *rewrite.Module, options rewrite.Opt
 // validate checks the original by WebAssembly's rules, so that the rewriter
 // works on nothing else. Custom sections have none: they are left out, as the
 // decoder would make room for all the names that a section claims to have.
-func (s *Sandbox) validate(wasm []byte) error {
-	ctx := context.Background()
+//
+// wazero has no call that only validates. It asks for the listeners of functions just
+// behind the validation and before the compilation, which is where validate leaves it.
+func (s *Sandbox) validate(wasm []byte) (err error) {
+	defer func() {
+		if p := recover(); p != nil && p != any(validated{}) {
+			panic(p)
+		}
+	}()
+	ctx := experimental.WithFunctionListenerFactory(context.Background(), validated{})
 	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(api.CoreFeaturesV2).WithDebugInfoEnabled(false))
 	defer func() { _ = r.Close(ctx) }()
 	if _, err := r.CompileModule(ctx, withoutCustom(wasm)); err != nil {
 		return invalid(host.Problem{Code: problemInvalid, Message: "the module is not valid: " + oneLine(err.Error())})
 	}
 	return nil
+}
+
+// validated is a factory of listeners that stops the compiler: the module is valid.
+type validated struct{}
+
+// NewFunctionListener implements experimental.FunctionListenerFactory.
+func (validated) NewFunctionListener(api.FunctionDefinition) experimental.FunctionListener {
+	panic(validated{})
 }
 
 // withoutCustom copies a module that can be read, but for its custom sections.

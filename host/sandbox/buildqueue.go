@@ -13,8 +13,9 @@ import "sync"
 // any goroutine.
 type buildQueue struct {
 	mu      sync.Mutex // guards what follows; nothing waits under it
-	free    int        // places
-	most    int        // of one tenant
+	places  int
+	free    int // of the places
+	most    int // of one tenant
 	tenants map[string]*buildsOf
 	clock   uint64 // of the tenant that had the last turn, when it had it
 }
@@ -35,7 +36,7 @@ type waitingBuild struct {
 // newBuildQueue makes a queue for so many builds at a time, at least two.
 func newBuildQueue(places int) *buildQueue {
 	places = max(2, places)
-	return &buildQueue{free: places, most: places / 2, tenants: map[string]*buildsOf{}}
+	return &buildQueue{places: places, free: places, most: places / 2, tenants: map[string]*buildsOf{}}
 }
 
 // take waits for a place for a tenant's module of so many bytes; false if done is
@@ -70,6 +71,13 @@ func (q *buildQueue) leave(tenant string) {
 		q.clock = max(q.clock, q.level())
 		delete(q.tenants, tenant)
 	}
+}
+
+// running is how many builds are under way.
+func (q *buildQueue) running() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.places - q.free
 }
 
 // level is where a tenant begins that was idle. The caller holds mu.

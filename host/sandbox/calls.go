@@ -3,13 +3,16 @@ package sandbox
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/extism"
 	"github.com/weftrun/weft/host/sandbox/rewrite"
 	"github.com/weftrun/weft/host/sandbox/wasi"
@@ -216,7 +219,11 @@ func (g *guest) hostCall(im abi.Import, ptr, length uint32) uint64 {
 func (g *guest) answer(im abi.Import, request []byte) ([]byte, abi.Status) {
 	g.meter.charge(callFuel + bytesFuel(len(request)))
 	g.refuel() // the token is asked before each call
-	response, status, clock, err := g.calls.Call(im, request, g.clock)
+	g.flushPrints()
+	response, status, clock, err := g.metered(im, request)
+	if errors.Is(err, errOverdue) {
+		g.giveUp(codeDeadline, "%s held a core for more than %v (limit %s)", g.entry(), g.meter.limit, g.phase.timeLimit())
+	}
 	if err != nil {
 		g.unwind(err)
 	}
@@ -226,6 +233,48 @@ func (g *guest) answer(im abi.Import, request []byte) ([]byte, abi.Status) {
 		g.meter.live()
 	}
 	return response, status
+}
+
+// errOverdue ends a call in which the guest's time on a core was up.
+var errOverdue = errors.New("the time on a core is up")
+
+// metered makes a call, and has the guest pay for what the call took.
+func (g *guest) metered(im abi.Import, request []byte) ([]byte, abi.Status, int64, error) {
+	calls, ok := g.calls.(host.Metered)
+	if !ok {
+		return g.calls.Call(im, request, g.clock)
+	}
+	if g.look == nil {
+		g.look = g.looked
+	}
+	calls.Afford(g.meter.remaining(), g.look)
+	response, status, clock, err := g.calls.Call(im, request, g.clock)
+	if g.worked {
+		g.worked = false
+		g.token.(host.Worker).Worked(calls.Charged())
+	}
+	g.meter.charge(calls.Charged())
+	return response, status, clock, err
+}
+
+// looked is called as the work of a call goes on: here a call ends whose guest is to
+// end, and makes room for others.
+func (g *guest) looked(units uint64) error {
+	if err := g.call.Err(); err != nil {
+		return err
+	}
+	if g.meter.overdue() {
+		return errOverdue
+	}
+	w, ok := g.token.(host.Worker)
+	if !ok {
+		return nil
+	}
+	g.worked = true
+	began := time.Now()
+	err := w.Work(units)
+	g.meter.waited += time.Since(began)
+	return err
 }
 
 // unwind leaves the guest with an error that is not its own.
@@ -280,11 +329,60 @@ func (g *guest) Random(p []byte) {
 
 // Print implements wasi.Host.
 func (g *guest) Print(fd uint32, text []byte) {
-	g.charge(bytesFuel(len(text)))
+	lines := bytes.Count(text, []byte{'\n'})
+	if g.prices == 0 {
+		g.charge(bytesFuel(len(text)))
+	} else {
+		g.charge(printFuel + lineFuel*uint64(lines) + uint64(len(text)))
+	}
 	g.tail.write(text)
-	g.countLog(len(text), bytes.Count(text, []byte{'\n'}))
+	g.countLog(len(text), lines)
 	if g.phase == phaseStep {
+		g.gather(fd, text)
+	}
+}
+
+// printed is what the guest wrote to a file and nobody has yet: runtimes write a line
+// in pieces, some byte by byte.
+type printed struct{ text []byte }
+
+// maxGathered is how much of a line that has not ended is gathered, in bytes.
+const maxGathered = 4 << 10
+
+// gather passes on what is printed when a line or enough of it is there.
+func (g *guest) gather(fd uint32, text []byte) {
+	if fd != 1 && fd != 2 {
 		g.calls.Print(fd, text)
+		return
+	}
+	g.flushPrint(3 - fd) // the order of the two stays
+	p := &g.printed[fd-1]
+	switch {
+	case len(p.text) == 0 && len(text) > 0 && (len(text) >= maxGathered || text[len(text)-1] == '\n'):
+		g.calls.Print(fd, text)
+		return
+	case len(p.text)+len(text) > maxGathered:
+		g.flushPrint(fd)
+		g.gather(fd, text)
+		return
+	}
+	if p.text = append(p.text, text...); bytes.HasSuffix(p.text, []byte{'\n'}) {
+		g.flushPrint(fd)
+	}
+}
+
+func (g *guest) flushPrint(fd uint32) {
+	if p := &g.printed[fd-1]; len(p.text) > 0 {
+		g.calls.Print(fd, p.text)
+		p.text = p.text[:0]
+	}
+}
+
+// flushPrints passes on what was gathered: before a host call, and at the end.
+func (g *guest) flushPrints() {
+	if g.phase == phaseStep && g.calls != nil {
+		g.flushPrint(1)
+		g.flushPrint(2)
 	}
 }
 

@@ -3,10 +3,12 @@ package sandbox
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +19,9 @@ import (
 
 // compilerArgument has the test's program be a compiler.
 const compilerArgument = "weft-compiler-of-tests"
+
+// stuckArgument has it be one that does nothing.
+const stuckArgument = "weft-stuck-compiler-of-tests"
 
 func elsewhere(t *testing.T, edit func(*Config)) bench {
 	t.Helper()
@@ -84,7 +89,7 @@ func TestCompilerLimits(t *testing.T) {
 		want string
 		text string
 	}{
-		{"time", func(l *host.Limits) { l.CompileTime = time.Millisecond }, problemCompileTime, "more than 1ms (limit compile_time)"},
+		{"time", func(l *host.Limits) { l.CompileTime = time.Millisecond }, problemCompileTime, "more than 1ms of CPU time (limit compile_time)"},
 		{"memory", func(l *host.Limits) { l.CompileBytes = 100 << 20 }, problemCompileBytes, "more than 104857600 bytes of address space (limit compile_bytes)"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -98,6 +103,91 @@ func TestCompilerLimits(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A compiler that the machine gives no CPU time is not the module's fault: the upload is
+// put off.
+func TestCompilerWithoutCPU(t *testing.T) {
+	b := elsewhere(t, func(c *Config) { c.Compiler = append(c.Compiler[:2:2], stuckArgument) })
+	b.compilerWall = 50 * time.Millisecond
+	wasm := hostile(t, "good")
+	_, err := b.Describe(suite.Context(t), digestOf(wasm), wasm, host.Limits{})
+	var known *host.Error
+	if !errors.As(err, &known) || known.Code != host.CodeUnavailable || known.RetryAfter == 0 || !strings.Contains(known.Message, "of CPU in") {
+		t.Errorf("Describe: %v, want it put off", err)
+	}
+	if problems := check2(t, b, wasm); len(problems) != 1 || problems[0].Code != string(host.CodeUnavailable) {
+		t.Errorf("Inspect: %+v, want it put off", problems)
+	}
+}
+
+// Builds for the only tenant take the cores that they need; the server's own, and all
+// once there are several tenants, let others go first.
+func TestSharing(t *testing.T) {
+	b := newBench(t, nil)
+	for i, tt := range []struct {
+		tenant string
+		want   bool
+	}{{"", true}, {"a", false}, {"a", false}, {"", true}, {"b", true}, {"a", true}} {
+		if got := b.sharing(tt.tenant); got != tt.want {
+			t.Errorf("%d: sharing(%q) = %v", i, tt.tenant, got)
+		}
+	}
+}
+
+// The folder of compiled code keeps within its bound: what was not used for the longest
+// time goes first, and is made again when it is needed.
+func TestCacheBound(t *testing.T) {
+	b := newBench(t, func(c *Config) { c.CacheDir = t.TempDir() })
+	names := []string{"good", "remember_table", "counter"}
+	module := func(name string) []byte {
+		if name == "counter" {
+			return plugin(t, "counter-tinygo")
+		}
+		return hostile(t, name)
+	}
+	folders := map[string]string{}
+	for i, name := range names {
+		wasm := module(name)
+		if _, err := b.Describe(t.Context(), digestOf(wasm), wasm, host.Limits{}); err != nil {
+			t.Fatal(err)
+		}
+		folders[name] = b.folder(moduleKey{digestOf(wasm), b.limits.TableEntries})
+		at := time.Unix(int64(1_000_000+i), 0)
+		if err := os.Chtimes(folders[name], at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	there := func(want ...string) {
+		t.Helper()
+		for _, name := range names {
+			if _, err := os.Stat(folders[name]); (err == nil) != slices.Contains(want, name) {
+				t.Errorf("%s: %v, want %q there", name, err, want)
+			}
+		}
+	}
+	_, total, err := keptIn(b.cacheDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := func(bytes int64) bench {
+		return newBench(t, func(c *Config) { c.CacheDir, c.CacheBytes = b.cacheDir, bytes })
+	}
+	again(total)
+	there(names...)
+	used := again(total)
+	used.modules.budget = 1
+	wasm := hostile(t, "good")
+	if _, err := used.Describe(t.Context(), digestOf(wasm), wasm, host.Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	again(total - 1) // now the second one is the oldest
+	there("good", "counter")
+	wasm = hostile(t, "remember_table")
+	if _, err := again(total).Describe(t.Context(), digestOf(wasm), wasm, host.Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	there(names...)
 }
 
 func TestCompilerThatIsNone(t *testing.T) {

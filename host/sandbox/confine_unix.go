@@ -14,9 +14,9 @@ import (
 )
 
 // confine limits the address space and the CPU time of this process, for good,
-// has it leave no core file, and has whatever else wants a core go first: a build
-// cannot be interrupted otherwise.
-func confine(addressSpace uint64, cpu time.Duration) error {
+// has it leave no core file, and if it is polite has whatever else wants a core go
+// first: a build cannot be interrupted otherwise.
+func confine(addressSpace uint64, cpu time.Duration, polite bool) error {
 	seconds := uint64(cpu/time.Second) + 1
 	for _, l := range []struct {
 		name     string
@@ -35,6 +35,9 @@ func confine(addressSpace uint64, cpu time.Duration) error {
 		if err := unix.Setrlimit(l.resource, &now); err != nil {
 			return fmt.Errorf("limit %s: %w", l.name, err)
 		}
+	}
+	if !polite {
+		return nil
 	}
 	// The group is this process alone (see apart), and all its threads.
 	if err := unix.Setpriority(unix.PRIO_PGRP, 0, niceness); err != nil {

@@ -335,7 +335,7 @@ func compileBombs() (all []*specimen) {
 		"bomb_branches": many(100_000, 0x02, 0x40, 0x20, 0, 0x0d, 0, 0x0b),
 		"bomb_loops":    many(100_000, 0x03, 0x40, 0x20, 0, 0x0d, 0, 0x0b),
 	} {
-		all = append(all, &specimen{name: name, wasm: forged{step: step}.wasm(), at: atUpload, wants: []want{wantOf("compile_time more than 1s (limit compile_time)")}})
+		all = append(all, &specimen{name: name, wasm: forged{step: step}.wasm(), at: atUpload, wants: []want{wantOf("compile_time more than 1s of CPU time (limit compile_time)")}})
 	}
 	return all
 }

@@ -81,8 +81,11 @@ type guest struct {
 
 	phase  phase
 	limits host.Limits
-	calls  host.Calls // only in phaseStep
-	token  host.Token // may be nil
+	calls  host.Calls               // only in phaseStep
+	prices uint64                   // their version
+	token  host.Token               // may be nil
+	look   func(units uint64) error // of this guest: see looked
+	worked bool                     // the present call was looked at
 	input  []byte
 	buffer []byte // room for the output
 	clock  int64
@@ -93,6 +96,7 @@ type guest struct {
 	outputs  int
 	counts   counts
 	tail     tail
+	printed  [2]printed // of files 1 and 2
 
 	stop error      // of calls, token or ctx: unwinds
 	fail *abi.Error // the guest's own failure
@@ -145,6 +149,7 @@ func (g *guest) begin(inv *host.Invocation) {
 	g.phase, g.limits = phaseStep, inv.Limits
 	g.linear.SetLimit(uint64(inv.Limits.MemoryBytes))
 	g.calls, g.token, g.input, g.buffer, g.clock = inv.Calls, inv.Token, inv.Input, inv.Buffer, inv.Clock
+	g.prices = inv.Prices
 	g.random.seed(inv.Seed)
 	g.clean()
 }
@@ -153,6 +158,9 @@ func (g *guest) begin(inv *host.Invocation) {
 func (g *guest) clean() {
 	g.response, g.output, g.outputs = nil, nil, 0
 	g.counts, g.stop, g.fail = counts{}, nil, nil
+	for i := range g.printed {
+		g.printed[i].text = g.printed[i].text[:0]
+	}
 	g.tail.reset()
 }
 
@@ -165,6 +173,7 @@ func (g *guest) enter(ctx context.Context, fuel uint64, limit time.Duration, do 
 	g.meter.replaying = g.replaying()
 	g.meter.reset(fuel, limit, g.limits.CallDepth)
 	err := do(&g.call)
+	g.flushPrints()
 	g.unharmed = err == nil || isUnwound(err) || isTrap(err)
 	return err
 }

@@ -238,7 +238,7 @@ func (i *inspection) exports() {
 		ex, there := byName[w.name]
 		switch {
 		case !there && !w.optional:
-			i.add(problemMissingExport, "export %s %s is missing: a plugin made with an SDK has it", w.name, w.is)
+			i.add(problemMissingExport, "export %s %s is missing: a plugin made with an SDK has it; did you forget weft.Define?", w.name, w.is)
 		case there && ex.Kind != rewrite.KindFunc:
 			i.add(problemSignature, "export %s must be a function %s, not a %s", w.name, w.is, kindName(ex.Kind))
 		case there:

@@ -16,6 +16,8 @@ const (
 	wasiFuel     = 200   // a function of WASI
 	itemFuel     = 16    // an item of a list that WASI goes through
 	bytesPerUnit = 16    // of what is copied
+	printFuel    = 300   // something that is printed
+	lineFuel     = 600   // a line of it; and a unit for each byte
 	loadFuel     = 16    // a byte of a module that is loaded; the token is charged for it
 )
 
@@ -73,6 +75,9 @@ func (m *meter) burnt() uint64 {
 
 // exhausted reports whether the budget is spent.
 func (m *meter) exhausted() bool { return m.burnt() > m.budget }
+
+// remaining is what the call may still burn.
+func (m *meter) remaining() uint64 { return m.budget - min(m.budget, m.burnt()) }
 
 // grant fills the slice up, but not beyond the budget. It must not be exhausted.
 func (m *meter) grant() {

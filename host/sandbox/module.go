@@ -60,7 +60,7 @@ func (m *module) compile(wasm []byte, folder string) (err error) {
 		}
 		config = config.WithCompilationCache(m.cache)
 	}
-	ctx := context.Background() // neither can be interrupted
+	ctx := experimental.WithCompilationWorkers(context.Background(), m.sandbox.workers) // none can be interrupted
 	m.runtime = wazero.NewRuntimeWithConfig(ctx, config)
 	defer func() {
 		if r := recover(); r != nil {

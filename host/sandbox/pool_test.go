@@ -101,3 +101,25 @@ func TestIdleModulesAreGivenBack(t *testing.T) {
 		t.Errorf("%d modules and %d instances, want 2 and 2", modules, instances)
 	}
 }
+
+// Code is ready once it has been prepared, which says what that took, and not any more
+// when it is dropped.
+func TestPrepare(t *testing.T) {
+	b := newBench(t, nil)
+	inv := b.invocation(b.library.add(hostile(t, "good")), nil)
+	if b.Ready(&inv) {
+		t.Error("code is ready that nobody has asked for")
+	}
+	work, err := b.Prepare(t.Context(), &inv)
+	if err != nil || work == 0 || !b.Ready(&inv) {
+		t.Errorf("prepared: %d units, %v; ready %t", work, err, b.Ready(&inv))
+	}
+	if work, err := b.Prepare(t.Context(), &inv); err != nil || work != 0 {
+		t.Errorf("prepared again: %d units, %v", work, err)
+	}
+	other := inv
+	other.Digest = digestOf([]byte("unknown"))
+	if _, err := b.Prepare(t.Context(), &other); err == nil || b.Ready(&other) {
+		t.Errorf("an unknown module is prepared: %v", err)
+	}
+}

@@ -29,6 +29,8 @@ import (
 	"os"
 	"runtime"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
@@ -49,6 +51,10 @@ type Config struct {
 	// if need be, and closed to other users, as its entries are native code.
 	// It belongs to one process. "": compiled code is kept in memory only.
 	CacheDir string
+	// CacheBytes bounds the files in CacheDir: of the modules whose compiled code has
+	// not been used for the longest time the code is removed, and made again when it is
+	// needed. 0: they are not bounded.
+	CacheBytes int64
 	// Source has the modules that Invoke names; nil: there are only those that
 	// were given to Inspect or Describe a short while ago.
 	Source Source
@@ -103,12 +109,23 @@ type Sandbox struct {
 	reference   bool
 	sourceLines bool
 	compiler    []string
+	workers     int // threads that compile one module; 0: one
 	building    *buildQueue
-	modules     modules
-	memories    *memory.Pool
-	pool        pool
-	given       int // by age, since the operating system got it
-	fill        chan filling
+	// compilerWall, if not 0, bounds the compiler's process by the clock, for tests.
+	compilerWall time.Duration
+	// only is the tenant that uses the sandbox, as long as no other one does; then it
+	// is shared, for good.
+	only   atomic.Pointer[string]
+	shared atomic.Bool
+
+	cacheBytes int64
+	// keeping is held, for reading, by whoever works in the folder of compiled code.
+	keeping  sync.RWMutex
+	modules  modules
+	memories *memory.Pool
+	pool     pool
+	given    int // by age, since the operating system got it
+	fill     chan filling
 
 	// base ends when the sandbox closes; loading and making images run in it.
 	base   context.Context
@@ -148,9 +165,9 @@ func New(_ context.Context, c Config) (*Sandbox, error) {
 		limits:   complete(c.Limits, host.DefaultLimits()),
 		stored:   host.MaxLimits(),
 		log:      c.Log,
-		cacheDir: c.CacheDir,
-		spares:   max(0, cmp.Or(c.Spares, runtime.GOMAXPROCS(0))),
-		fill:     make(chan filling, 64),
+		cacheDir: c.CacheDir, cacheBytes: c.CacheBytes,
+		spares: max(0, cmp.Or(c.Spares, runtime.GOMAXPROCS(0))),
+		fill:   make(chan filling, 64),
 
 		reference: c.Reference, sourceLines: c.SourceLines,
 		compiler: c.Compiler,
@@ -161,6 +178,7 @@ func New(_ context.Context, c Config) (*Sandbox, error) {
 	s.pool.budget = cmp.Or(c.PoolBytes, defaultPoolBytes)
 	s.base, s.cancel = context.WithCancel(context.Background())
 	s.work.Go(s.filler)
+	s.trimCache()
 	return s, nil
 }
 
@@ -281,6 +299,7 @@ func (s *Sandbox) Invoke(ctx context.Context, inv host.Invocation) (host.Invocat
 	if limit := inv.Limits.InputBytes; len(inv.Input) > limit {
 		return failed(codeLimit, "the input has %d bytes, at most %d are allowed (limit input_bytes)", len(inv.Input), limit), nil
 	}
+	s.sharing(inv.Tenant)
 	lease, err := s.leaseFor(ctx, inv.Tenant, moduleKey{inv.Digest, inv.Limits.TableEntries}, nil, &s.stored)
 	if err != nil {
 		return host.InvocationResult{}, err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"math"
 	"os"
@@ -30,6 +31,10 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 		os.Exit(0)
+	}
+	if len(os.Args) >= 2 && os.Args[1] == stuckArgument {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(1)
 	}
 	var err error
 	if codeDir, err = os.MkdirTemp("", "weft-code-"); err != nil {

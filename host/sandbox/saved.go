@@ -14,6 +14,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/cpu"
 
@@ -88,7 +89,15 @@ func (s *Sandbox) loadBuilt(key moduleKey) *module {
 	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+	s.keeping.RLock()
+	defer s.keeping.RUnlock()
 	m, err := s.open(key, folder)
+	if err == nil {
+		now := time.Now()
+		if err := os.Chtimes(folder, now, now); err != nil { // see trimCache
+			s.log.Debug("the time of compiled code cannot be set", "folder", folder, "error", err)
+		}
+	}
 	if err != nil {
 		s.log.Warn("compiled code on disk is damaged and made anew", "digest", key.digest, "error", err)
 		if err := os.RemoveAll(folder); err != nil {

@@ -99,7 +99,7 @@ func (p *played) until(to time.Time) {
 		p.cores = slices.Delete(p.cores, next, next+1)
 		p.now = c.until
 		tenant := c.at.ss.key.Tenant
-		p.charge(tenant, c.at.inv, 0)
+		p.charge(tenant, c.at.inv, 0, 0)
 		p.demand.used(c.at.work, c.at.inv)
 		p.queue.speed.book(c.at.inv)
 		p.demand.closed(c.at.work)

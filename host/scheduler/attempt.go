@@ -66,7 +66,7 @@ func (ss *session) open(inv uint64, stored *opened, since int64) {
 		at.replay, at.spending, unserved = true, stored.spending, stored.unserved
 		at.kept = uint64(len(record))
 	} else {
-		o.Clock = max(ss.s.now(), ss.eng.Now())
+		o.Clock, o.Prices = max(ss.s.now(), ss.eng.Now()), state.Prices
 		ss.s.cfg.Entropy(o.Seed[:])
 	}
 	at.trace(&o)
@@ -359,42 +359,6 @@ func (l live) State() *state.Node { return l.at.ss.state.Load() }
 
 func (l live) Atomic() bool { return l.at.view.Atomic }
 
-// Try works out a call of an atomic step; see hostcall.Live.
-func (l live) Try(root *state.Node, req engine.Request) (engine.Response, *state.Node, bool, error) {
-	at, ss := l.at, l.at.ss
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	if at.abandoned || ss.dead {
-		return engine.Response{}, nil, false, engine.ErrStale
-	}
-	resp, after, effect, err := ss.eng.Try(at.inv, at.view.Attempt, root, req)
-	if resp.Warning != "" {
-		at.log([]engine.LogRecord{{Level: int64(slog.LevelWarn), Message: resp.Warning}})
-	}
-	return resp, after, effect, err
-}
-
-// Effect makes an effect of the attempt; see hostcall.Live.
-func (l live) Effect(n uint64, req engine.Request, attach func(*engine.Result)) error {
-	err := l.effect(n, req, attach)
-	if !errors.Is(err, engine.ErrUnresolved) {
-		return err
-	}
-	switch ask := req.(type) {
-	case engine.RunWorkflow:
-		defer l.at.ss.s.cfg.Modules.Starting()()
-		ask.Start, err = l.at.resolve(ask)
-		req = ask
-	case engine.CallResource:
-		ask.Mode, err = l.at.granted(ask.Resource, ask.Method)
-		req = ask
-	}
-	if err != nil {
-		return err
-	}
-	return l.effect(n, req, attach)
-}
-
 func (l live) effect(n uint64, req engine.Request, attach func(*engine.Result)) error {
 	at, ss := l.at, l.at.ss
 	ss.mu.Lock()
@@ -412,7 +376,7 @@ func (l live) effect(n uint64, req engine.Request, attach func(*engine.Result)) 
 		}
 		attach(r)
 	})
-	if !errors.Is(err, engine.ErrUnresolved) {
+	if !errors.Is(err, engine.ErrUnresolved) && !errors.Is(err, engine.ErrMoved) {
 		ss.giveUp(at) // the write is done, or refused
 	}
 	if res.Response.Warning != "" {

@@ -57,6 +57,7 @@ type call struct {
 	inv   host.Invocation
 	clock int64
 	burnt uint64 // units so far
+	pays  bool   // burns what calls cost, as metered guests do
 }
 
 // burn computes for so many units, a slice at a time, as metered guests do.
@@ -80,6 +81,9 @@ func (c *call) do(im abi.Import, req any) (abi.Raw, error) {
 		return nil, err
 	}
 	resp, status, clock, err := c.inv.Calls.Call(im, b, c.clock)
+	if err == nil && c.pays {
+		err = c.inv.Token.Checkpoint(c.inv.Calls.(host.Metered).Charged())
+	}
 	if err != nil || status != abi.StatusOK {
 		return nil, err
 	}

@@ -55,9 +55,9 @@ func (a *account) missing() time.Duration {
 }
 
 // charge books units that a tenant's guest burnt, and cost on its clock beside
-// them. A tenant that is over its budget is held. Called with mu held.
-func (s *Scheduler) charge(tenant string, units, cost uint64) {
-	s.queue.charge(tenant, units+cost)
+// them, where so many of the units are already. A tenant that is over its budget is held. Called with mu held.
+func (s *Scheduler) charge(tenant string, units, cost, already uint64) {
+	s.queue.charge(tenant, units+cost-already)
 	a := s.account(tenant)
 	a.used.Fuel += units
 	if a.rate == 0 {

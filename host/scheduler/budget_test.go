@@ -113,6 +113,7 @@ func TestOpenEditsAreBoundByFuel(t *testing.T) {
 			b := &bench{tokens: 1, limits: parsed(t, `{"defaults": {"tenant_fuel_per_second": 1000000}}`)}
 			b.guest = func(ctx context.Context, g *call) (abi.StepOutput, error) {
 				attempts++
+				g.pays = true
 				for _, do := range []func() error{
 					func() error { return g.burn(ctx, 40_000_000) },
 					func() error { _, err := g.do(abi.ImportStateBegin, []any{""}); return err },

@@ -7,11 +7,12 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/work"
 )
 
 // resolve finds out what the reducer has to know of a child that is to begin. Its
 // error is the guest's ([*abi.Error]), or one of the store.
-func (at *attempt) resolve(req engine.RunWorkflow) (*engine.StartRun, error) {
+func (at *attempt) resolve(m *work.Meter, req engine.RunWorkflow) (*engine.StartRun, error) {
 	s, tenant := at.ss.s, at.ss.key.Tenant
 	if req.Session != "" {
 		if err := checkID("session", req.Session); err != nil {
@@ -35,7 +36,7 @@ func (at *attempt) resolve(req engine.RunWorkflow) (*engine.StartRun, error) {
 	if ev.Type == abi.TypeStart {
 		ev.Type = "" // as it is with a client's plain fields
 	}
-	if ev, err = s.startEventOn(at.meter(len(ev.Body)), mod, ev); err != nil {
+	if ev, err = s.startEventOn(m, mod, ev); err != nil {
 		return nil, childError(err)
 	}
 	t := s.startOf(tenant, mod, ev)

@@ -102,13 +102,13 @@ func (s *Scheduler) admitStart(ctx context.Context, req *host.StartRequest, once
 }
 
 // admitEvent sends an event when it is its tenant's turn.
-func (s *Scheduler) admitEvent(ctx context.Context, tenant, id string, ev abi.Event, step string, once *claim) (uint64, error) {
+func (s *Scheduler) admitEvent(ctx context.Context, tenant, id string, ev abi.Event, step string, once *claim) (host.Delivery, uint64, error) {
 	if err := s.enter(ctx, tenant); err != nil {
-		return 0, err
+		return host.Delivery{}, 0, err
 	}
-	pos, err := s.send(ctx, tenant, id, ev, step, once)
+	d, pos, err := s.send(ctx, tenant, id, ev, step, once)
 	s.leave(tenant, pos)
-	return pos, err
+	return d, pos, err
 }
 
 // enter takes a place for a tenant's start or event, which is given back by leave. The

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
 )
@@ -120,6 +119,7 @@ type kvData struct {
 	store Store
 	lanes *lanes
 	lane  *lane
+	away  error // of the store: what was worked out without it does not count
 }
 
 // begin has the totals known. Versions of a new space begin at the time, in
@@ -158,6 +158,9 @@ func (d *kvData) Get(key string) (host.KVItem, bool, error) {
 	if errors.Is(err, host.ErrNotFound) {
 		return host.KVItem{}, false, nil
 	}
+	if err != nil {
+		d.away = err
+	}
 	return item, err == nil, err
 }
 
@@ -176,6 +179,7 @@ func (d *kvData) List(q host.KVQuery) (items []host.KVItem, more bool, err error
 	for page, rest := q, true; rest; {
 		var stored []host.KVItem
 		if stored, rest, err = d.store.KVItems(d.ctx, d.lane.space, page); err != nil {
+			d.away = err
 			return nil, false, err
 		}
 		for len(stored) > 0 || len(fresh) > 0 && !rest {
@@ -239,12 +243,18 @@ func (d *kvData) write(item host.KVItem) (w host.KVWrite, err error) {
 }
 
 // operate makes a call of a resource that is kept with the journal, and brings its
-// answer.
-func (s *Scheduler) operate(ctx context.Context, o *outcall) {
+// answer. The error says why the call was not made and is to be made later: what the
+// store cannot do at the moment is no answer.
+func (s *Scheduler) operate(ctx context.Context, o *outcall) (away error) {
 	ss, err := s.acquire(ctx, o.key.session, false)
-	if err != nil {
-		s.unmade(ctx, o, err)
-		return
+	if err != nil && host.CodeOf(err) != host.CodeNotFound && ctx.Err() == nil {
+		return err
+	}
+	if err != nil { // nobody wants it
+		s.mu.Lock()
+		s.calls.remove(o)
+		s.mu.Unlock()
+		return nil
 	}
 	defer ss.release()
 	ln := s.lanes.enter(o.space)
@@ -254,15 +264,20 @@ func (s *Scheduler) operate(ctx context.Context, o *outcall) {
 	span := ss.tracedCall(&call)
 	ss.mu.Unlock()
 	if ctx.Err() != nil {
-		return
+		return nil
 	}
 	if ok && call.Attempt == o.attempt && call.N == o.n {
 		s.count(&s.counters.Calls)
 		noted := s.noteCall(o, call.Version, call.Step)
-		answer, write := s.ask(ctx, o, ln, callOf(o, &call))
+		answer, write, err := s.ask(ctx, o, ln, callOf(o, &call))
 		noted.leave()
 		if ctx.Err() != nil {
-			return
+			return nil
+		}
+		s.reads.note(s.now(), err != nil)
+		if err != nil {
+			ss.log(ctx, slog.LevelError, "a call of a resource is put off: the store cannot be read", "resource", call.Resource, "error", err)
+			return err
 		}
 		if span != nil {
 			span.Ended, span.Code = s.now(), host.FailureCode(answer.Err)
@@ -273,33 +288,22 @@ func (s *Scheduler) operate(ctx context.Context, o *outcall) {
 	s.mu.Lock()
 	s.calls.remove(o)
 	s.mu.Unlock()
+	return nil
 }
 
-// unmade ends a call whose session does not load.
-func (s *Scheduler) unmade(ctx context.Context, o *outcall, err error) {
-	if host.CodeOf(err) == host.CodeNotFound || ctx.Err() != nil { // nobody wants it
-		s.mu.Lock()
-		s.calls.remove(o)
-		s.mu.Unlock()
-		return
-	}
-	s.answerCall(o, nil, notMade(err))
-}
-
-// notMade is the answer to a call that was not made, so that any mode may say so.
-func notMade(err error) *abi.Error {
-	return &abi.Error{Code: abi.StatusUnavailable.Code(), Message: "the call was not made: " + host.MessageOf(err)}
-}
-
-// ask has a call answered in its turn, and says what it writes; nil: nothing.
-func (s *Scheduler) ask(ctx context.Context, o *outcall, ln *lane, call host.ResourceCall) (host.KVAnswer, *host.KVWrite) {
-	data := &kvData{ctx, s.cfg.Store, &s.lanes, ln}
+// ask has a call answered in its turn, and says what it writes; nil: nothing. The error
+// is the store's: there is no answer, and the lane is as it was.
+func (s *Scheduler) ask(ctx context.Context, o *outcall, ln *lane, call host.ResourceCall) (host.KVAnswer, *host.KVWrite, error) {
+	data := &kvData{ctx: ctx, store: s.cfg.Store, lanes: &s.lanes, lane: ln}
 	if err := data.begin(s.now()); err != nil {
-		return host.KVAnswer{Err: notMade(unavailable(err))}, nil
+		return host.KVAnswer{}, nil, err
 	}
 	answer := s.cfg.Resources.Operate(call, o.space, data)
+	if data.away != nil {
+		return host.KVAnswer{}, nil, data.away
+	}
 	if answer.Err != nil || answer.Write == nil {
-		return answer, nil
+		return answer, nil, nil
 	}
 	w, err := data.write(*answer.Write)
 	if err == nil && w.Growth > 0 {
@@ -307,11 +311,11 @@ func (s *Scheduler) ask(ctx context.Context, o *outcall, ln *lane, call host.Res
 	}
 	if err != nil {
 		if host.CodeOf(err) == host.CodeLimitExceeded {
-			return host.KVAnswer{Err: guestError(err)}, nil
+			return host.KVAnswer{Err: guestError(err)}, nil, nil
 		}
-		return host.KVAnswer{Err: notMade(unavailable(err))}, nil
+		return host.KVAnswer{}, nil, err
 	}
-	return answer, &w
+	return answer, &w, nil
 }
 
 // answerKV brings an answer and its write to the session, both or none of them.

@@ -162,6 +162,8 @@ func (s *Scheduler) bringOnce(ctx context.Context, key host.SessionKey, messages
 		_, _, err := to.tick(m.Tick(), nil)
 		switch {
 		case err == nil || tooLate(err):
+		case host.CodeOf(err) == host.CodeUnavailable: // a module could not be read
+			return refused, err
 		case m.Start != nil:
 			refused = append(refused, engine.ChildEnd{RunID: m.Start.RunID, Err: guestError(err)})
 		default:

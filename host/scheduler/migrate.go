@@ -292,5 +292,5 @@ func (s *Scheduler) invocationOf(m Module, key host.SessionKey, view *engine.Inv
 	if err != nil {
 		return host.Invocation{}, err
 	}
-	return host.Invocation{Tenant: key.Tenant, Digest: serves.Digest, ImageHash: serves.ImageHash, Input: input, Clock: o.Clock, Seed: o.Seed, Limits: o.Limits}, nil
+	return host.Invocation{Tenant: key.Tenant, Digest: serves.Digest, ImageHash: serves.ImageHash, Input: input, Clock: o.Clock, Seed: o.Seed, Limits: o.Limits, Prices: o.Prices}, nil
 }

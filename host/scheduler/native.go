@@ -49,6 +49,7 @@ func (n *native) look(units uint64) error {
 func (n *native) done() {
 	left := n.Spent() - n.told
 	if n.tok != nil {
+		n.tok.Worked(0)
 		n.tok.release(0, left)
 		return
 	}
@@ -91,10 +92,4 @@ func (s *Scheduler) postedEvent(ctx context.Context, tenant, version string, ev 
 	body, err := s.cfg.Modules.PrepareEvent(n.Meter, version, ev.Type, ev.Body)
 	ev.Body = body
 	return ev, err
-}
-
-// meter makes a meter of work that the host does for the attempt's guest, which holds
-// a run token: the check of an event of n bytes.
-func (at *attempt) meter(n int) *work.Meter {
-	return work.New(checkUnits(n), at.tok.work)
 }

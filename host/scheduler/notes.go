@@ -85,6 +85,21 @@ func (t *token) Replaying() bool {
 	return ok && r.Replaying()
 }
 
+// Afford implements host.Metered.
+func (t *token) Afford(left uint64, look func(units uint64) error) {
+	if m, ok := t.at.answers.(host.Metered); ok {
+		m.Afford(left, look)
+	}
+}
+
+// Charged implements host.Metered.
+func (t *token) Charged() uint64 {
+	if m, ok := t.at.answers.(host.Metered); ok {
+		return m.Charged()
+	}
+	return 0
+}
+
 // callNote notes a resource call while this process works on it, and not while the
 // call waits for others: a call may wait for minutes, and cannot end the process then.
 type callNote struct {

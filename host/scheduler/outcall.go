@@ -59,12 +59,14 @@ type outcalls struct {
 	late     []lateAnswer
 }
 
-// lateAnswer is the answer of a call whose session does not load at the moment.
+// lateAnswer is the answer of a call whose session does not load at the moment, or,
+// with again, a call that could not be made for that reason: it is made when it is due.
 type lateAnswer struct {
 	call  *outcall
 	value abi.Raw
 	err   *abi.Error
 	due   time.Time
+	again bool
 }
 
 func (c *outcalls) init() {
@@ -86,6 +88,20 @@ func (c *outcalls) add(o *outcall, grant host.ResourceGrant) {
 	o.place = p.waiting.PushBack(o)
 	c.open[o.key] = o
 	c.sessions[o.key.session]++
+}
+
+// requeue has a call made that was put off, unless nobody waits for it any more.
+func (c *outcalls) requeue(o *outcall) {
+	if c.open[o.key] != o {
+		return
+	}
+	if p := c.pools[o.pool.name]; p != nil {
+		o.pool = p
+	} else {
+		c.pools[o.pool.name] = o.pool
+		c.order = append(c.order, o.pool)
+	}
+	o.place = o.pool.waiting.PushBack(o)
 }
 
 // remove forgets a call. Its part of the pool is its own while it is under way.
@@ -203,6 +219,22 @@ func (s *Scheduler) callWork(now time.Time) (work []func(), next time.Time) {
 	c := &s.calls
 	durable := s.cfg.Journal.Durable()
 	s.lanes.settle(durable)
+	late := c.late[:0]
+	for _, l := range c.late {
+		if l.due.After(now) {
+			if late = append(late, l); next.IsZero() || l.due.Before(next) {
+				next = l.due
+			}
+			continue
+		}
+		if l.again {
+			c.requeue(l.call)
+			continue
+		}
+		work = append(work, func() { s.answerCall(l.call, l.value, l.err) })
+	}
+	clear(c.late[len(late):])
+	c.late = late
 	kept := c.order[:0]
 	for _, p := range c.order {
 		for o := p.next(durable); o != nil; o = p.next(durable) {
@@ -216,18 +248,6 @@ func (s *Scheduler) callWork(now time.Time) (work []func(), next time.Time) {
 	}
 	clear(c.order[len(kept):])
 	c.order = kept
-	late := c.late[:0]
-	for _, l := range c.late {
-		if !l.due.After(now) {
-			work = append(work, func() { s.answerCall(l.call, l.value, l.err) })
-			continue
-		}
-		if late = append(late, l); next.IsZero() || l.due.Before(next) {
-			next = l.due
-		}
-	}
-	clear(c.late[len(late):])
-	c.late = late
 	return work, next
 }
 
@@ -245,19 +265,24 @@ func (s *Scheduler) beginCall(o *outcall) (work func()) {
 func (s *Scheduler) makeCall(ctx context.Context, o *outcall) {
 	value, fail := abi.Raw(nil), o.known
 	wanted := true
+	var away error // why the store could not be asked
 	inside := fail == nil && o.space != (host.KVSpace{})
 	switch {
 	case inside:
-		s.operate(ctx, o)
+		away = s.operate(ctx, o)
 	case fail == nil:
-		value, fail, wanted = s.outside(ctx, o)
+		value, fail, wanted, away = s.outside(ctx, o)
 	}
-	if wanted && !inside && ctx.Err() == nil {
+	if wanted && !inside && away == nil && ctx.Err() == nil {
 		s.answerCall(o, value, fail)
 	}
 	s.cameBack(o.suspectKey())
+	again := s.retryAfter(o.key.session, readAgain)
 	s.mu.Lock()
 	o.pool.under--
+	if away != nil && ctx.Err() == nil {
+		s.calls.late = append(s.calls.late, lateAnswer{call: o, due: again, again: true})
+	}
 	o.cancel()
 	o.cancel = nil
 	if !wanted {
@@ -267,14 +292,16 @@ func (s *Scheduler) makeCall(ctx context.Context, o *outcall) {
 	s.signal()
 }
 
-// outside makes the call; wanted is false if nobody waits for it any more.
-func (s *Scheduler) outside(ctx context.Context, o *outcall) (value abi.Raw, fail *abi.Error, wanted bool) {
+// outside makes the call; wanted is false if nobody waits for it any more. away says
+// why the call was not made and is to be made later: what the store cannot do at the
+// moment is nothing that a resource has answered.
+func (s *Scheduler) outside(ctx context.Context, o *outcall) (value abi.Raw, fail *abi.Error, wanted bool, away error) {
 	ss, err := s.acquire(ctx, o.key.session, false)
 	if err != nil {
 		if host.CodeOf(err) == host.CodeNotFound || ctx.Err() != nil {
-			return nil, nil, false
+			return nil, nil, false, nil
 		}
-		return nil, notMade(err), true // the store does not read
+		return nil, nil, true, err
 	}
 	ss.mu.Lock()
 	call, ok := ss.eng.OutCall(o.key.invocation)
@@ -282,7 +309,7 @@ func (s *Scheduler) outside(ctx context.Context, o *outcall) (value abi.Raw, fai
 	ss.mu.Unlock()
 	ss.release()
 	if !ok || call.Attempt != o.attempt || call.N != o.n {
-		return nil, nil, false
+		return nil, nil, false, nil
 	}
 	s.count(&s.counters.Calls)
 	out := callOf(o, &call)
@@ -300,7 +327,7 @@ func (s *Scheduler) outside(ctx context.Context, o *outcall) (value abi.Raw, fai
 		span.Ended, span.Code = s.now(), host.FailureCode(fail)
 		s.cfg.Tracer.Called(span)
 	}
-	return value, fail, true
+	return value, fail, true, nil
 }
 
 // callOf is a call as resources see it.
@@ -337,8 +364,9 @@ func (s *Scheduler) answerCall(o *outcall, value abi.Raw, fail *abi.Error) {
 		ss.release()
 	case host.CodeOf(err) != host.CodeNotFound: // else it was purged
 		s.logOf(context.Background(), slog.LevelError, "the answer of a resource cannot be noted, and is kept", o.key.session, []any{"error", err})
+		again := s.retryAfter(o.key.session, retryLoad)
 		s.mu.Lock()
-		s.calls.late = append(s.calls.late, lateAnswer{o, value, fail, s.cfg.Now().Add(retryLoad)})
+		s.calls.late = append(s.calls.late, lateAnswer{call: o, value: value, err: fail, due: again})
 		s.mu.Unlock()
 		s.signal()
 		return

@@ -15,11 +15,22 @@ import (
 // between nobody reads it, however many requests and timers it has.
 const quarantineFor = time.Minute
 
+// How long a session that cannot be read is left alone before it is tried again: the
+// first time, and at most.
+const (
+	readAgain     = time.Second
+	readAgainMost = time.Minute
+)
+
 // quarantined is a session that the store has and that does not fold. Others go
 // on; nothing is appended to it, as nobody knows to what.
+//
+// One whose reading failed is left alone likewise, but for shorter: nothing is known
+// to be wrong with it.
 type quarantined struct {
 	err   *host.Error
 	until time.Time
+	wait  time.Duration // of one whose reading failed: how long it is left alone; else 0
 }
 
 // unfoldable is the cause of a quarantine.
@@ -57,9 +68,9 @@ func (s *Scheduler) isolate(key host.SessionKey, cause error) *host.Error {
 	if s.quarantine == nil {
 		s.quarantine = map[host.SessionKey]quarantined{}
 	}
-	s.quarantine[key] = quarantined{err, s.cfg.Now().Add(quarantineFor)}
+	s.quarantine[key] = quarantined{err: err, until: s.cfg.Now().Add(quarantineFor)}
 	s.mu.Unlock()
-	if !known || old.err.Cause.Error() != err.Cause.Error() {
+	if !known || old.wait > 0 || old.err.Cause.Error() != err.Cause.Error() {
 		s.cfg.Log.Error("a session is quarantined", "tenant", key.Tenant, "session", key.Session, "error", cause)
 	}
 	return err
@@ -80,13 +91,55 @@ func (s *Scheduler) isolateLoad(key host.SessionKey) {
 	s.counters.Blamed++
 }
 
+// unread leaves a session alone that the store could not read, for twice as long as the
+// time before, and gives the error of whoever wants it.
+func (s *Scheduler) unread(key host.SessionKey, cause error) *host.Error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.quarantine == nil {
+		s.quarantine = map[host.SessionKey]quarantined{}
+	}
+	wait := min(max(2*s.quarantine[key].wait, readAgain), readAgainMost)
+	err := &host.Error{Code: host.CodeUnavailable, Cause: cause, RetryAfter: wait, Message: unreadMessage(key)}
+	s.quarantine[key] = quarantined{err, s.cfg.Now().Add(wait), wait}
+	return err
+}
+
+func unreadMessage(key host.SessionKey) string {
+	return fmt.Sprintf("session %q cannot be read at the moment", key.Session)
+}
+
 // isolated gives the error of a session that is in quarantine and not to be tried
 // again yet, else nil. Called with mu held.
 func (s *Scheduler) isolated(key host.SessionKey) error {
-	if q, ok := s.quarantine[key]; ok && s.cfg.Now().Before(q.until) {
-		return q.err
+	q, ok := s.quarantine[key]
+	left := q.until.Sub(s.cfg.Now())
+	switch {
+	case !ok || left <= 0:
+		return nil
+	case q.wait > 0:
+		return &host.Error{Code: host.CodeUnavailable, Cause: q.err.Cause, RetryAfter: left, Message: unreadMessage(key)}
 	}
-	return nil
+	return q.err
+}
+
+// ReleaseSession forgets that a session is in quarantine, whatever the reason, and loads
+// it; see host.Sessions.
+func (s *Scheduler) ReleaseSession(ctx context.Context, tenant, id string) (host.SessionInfo, error) {
+	key := host.SessionKey{Tenant: tenant, Session: id}
+	s.mu.Lock()
+	q, held := s.quarantine[key]
+	delete(s.quarantine, key)
+	s.mu.Unlock()
+	if held {
+		s.cfg.Log.Warn("a session is released from quarantine", "tenant", tenant, "session", id, "error", q.err.Cause)
+	}
+	ss, err := s.acquire(ctx, key, false)
+	if err != nil {
+		return host.SessionInfo{}, err
+	}
+	ss.release()
+	return s.Session(ctx, tenant, id)
 }
 
 // retryAfter is when to try again what an error of loading a session has kept from
@@ -101,11 +154,17 @@ func (s *Scheduler) retryAfter(key host.SessionKey, otherwise time.Duration) tim
 	return now.Add(otherwise)
 }
 
-// Quarantined is the number of sessions in quarantine.
-func (s *Scheduler) Quarantined() int {
+// Quarantined is the number of sessions in quarantine, without those that only could
+// not be read.
+func (s *Scheduler) Quarantined() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.quarantine)
+	for _, q := range s.quarantine {
+		if q.wait == 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // purgeUnread queues the deletion of a handler of a session that cannot be loaded:

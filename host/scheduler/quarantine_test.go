@@ -30,6 +30,15 @@ func (d *damagedRows) LoadSession(ctx context.Context, key host.SessionKey) (hos
 	return stored, nil
 }
 
+// Reread implements host.Store: what is damaged is so twice.
+func (d *damagedRows) Reread(ctx context.Context, key host.SessionKey) (host.StoredSession, error) {
+	stored, err := d.Store.Reread(ctx, key)
+	if err == nil && key.Session == d.session && d.damage != nil {
+		stored = d.damage(stored)
+	}
+	return stored, err
+}
+
 // damages are what may be wrong with a session's rows, and what is said of it.
 var damages = map[string]struct {
 	damage func(host.StoredSession) host.StoredSession

@@ -124,14 +124,15 @@ func (ss *session) recover(records map[uint64]*opened) {
 	if ss.eng.Active() == 0 {
 		return
 	}
-	if last := ss.eng.Now(); last < s.boot {
+	last := ss.eng.Now()
+	if last < s.boot {
 		if _, _, err := ss.tick(engine.Shift{Lost: ss.lostTo(s.boot)}, nil); err != nil {
 			ss.log(context.Background(), slog.LevelError, "a session cannot account for the time down", "error", err)
 		}
 	}
 	for _, inv := range ss.eng.Open() {
 		if ss.attempts[inv] == nil { // else its run has begun just now
-			ss.open(inv, records[inv], s.boot)
+			ss.open(inv, records[inv], max(last, s.boot))
 		}
 		delete(records, inv)
 	}

@@ -395,37 +395,39 @@ func (s *Scheduler) active(ctx context.Context, tenant, id string) (*session, ho
 
 // Send gives an event to a running run; see host.Runs.
 func (s *Scheduler) Send(ctx context.Context, tenant, id string, ev abi.Event, step string) error {
-	return s.SendOnce(ctx, tenant, id, ev, step, host.Once{})
+	_, err := s.SendOnce(ctx, tenant, id, ev, step, host.Once{})
+	return err
 }
 
 // SendOnce gives an event that may be repeated; see host.Runs.
-func (s *Scheduler) SendOnce(ctx context.Context, tenant, id string, ev abi.Event, step string, once host.Once) error {
+func (s *Scheduler) SendOnce(ctx context.Context, tenant, id string, ev abi.Event, step string, once host.Once) (host.Delivery, error) {
 	if err := s.taking(tenant); err != nil {
-		return err
+		return host.Delivery{}, err
 	}
 	c, before, err := s.claim(ctx, tenant, once)
 	if err != nil || before != nil {
-		return err // what was acknowledged is so again
+		return host.Delivery{}, err // what was acknowledged is so again
 	}
-	pos, err := s.admitEvent(ctx, tenant, id, ev, step, c)
+	d, pos, err := s.admitEvent(ctx, tenant, id, ev, step, c)
 	c.settle(pos)
 	if err != nil {
-		return err
+		return host.Delivery{}, err
 	}
 	if err := s.cfg.Journal.Wait(ctx, pos); err != nil {
-		return unavailable(err)
+		return host.Delivery{}, unavailable(err)
 	}
-	return nil
+	return d, nil
 }
 
-// send ticks an event into a running run, and gives the queue position.
-func (s *Scheduler) send(ctx context.Context, tenant, id string, ev abi.Event, step string, once *claim) (uint64, error) {
+// send ticks an event into a running run, and gives what became of
+// it and the queue position.
+func (s *Scheduler) send(ctx context.Context, tenant, id string, ev abi.Event, step string, once *claim) (host.Delivery, uint64, error) {
 	if err := s.cfg.Quotas.Grow(ctx, tenant); err != nil {
-		return 0, err
+		return host.Delivery{}, 0, err
 	}
 	ss, run, err := s.active(ctx, tenant, id)
 	if err != nil {
-		return 0, err
+		return host.Delivery{}, 0, err
 	}
 	defer ss.release()
 	ss.mu.Lock()
@@ -433,28 +435,28 @@ func (s *Scheduler) send(ctx context.Context, tenant, id string, ev abi.Event, s
 	ending := ss.eng.Ending(run.RunID)
 	ss.mu.Unlock()
 	if !ok || ending {
-		return 0, completed
+		return host.Delivery{}, 0, completed
 	}
 	mod, err := s.cfg.Modules.ByDigest(version)
 	if err != nil {
-		return 0, err
+		return host.Delivery{}, 0, err
 	}
 	if err := mod.Graph.CheckPost(ev.Type, step); err != nil {
-		return 0, err
+		return host.Delivery{}, 0, err
 	}
 	if ev, err = s.postedEvent(ctx, tenant, version, ev); err != nil {
-		return 0, err
+		return host.Delivery{}, 0, err
 	}
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	ss.repeats = once.rows(run.RunID)
-	_, pos, err := ss.tick(engine.PostEvent{RunID: run.RunID, Event: ev, Step: step}, nil)
+	res, pos, err := ss.tick(engine.PostEvent{RunID: run.RunID, Event: ev, Step: step}, nil)
 	if err != nil {
 		ss.repeats = nil
-		return 0, refused(err)
+		return host.Delivery{}, 0, refused(err)
 	}
 	ss.tracePost(ctx, run.RunID, ev.Type)
-	return pos, nil
+	return res.Response.Delivery, pos, nil
 }
 
 // Events opens a handler's stream; see host.Runs.
@@ -539,6 +541,15 @@ func (s *Scheduler) newID() string {
 		}
 	}
 	return string(id[:])
+}
+
+// Reading tells whether the store can be read: not if more than a tenth of what was
+// read in the last ten seconds, or in the ten before them, failed.
+func (s *Scheduler) Reading() error {
+	if tries, failed := s.reads.counts(s.now()); failed*10 > tries {
+		return fmt.Errorf("the store does not read: %d of %d reads failed", failed, tries)
+	}
+	return nil
 }
 
 // Health tells whether the server can serve.

@@ -159,9 +159,9 @@ type Live interface {
 	State() *state.Node
 	Begin(p state.Path, want bool) (n *state.Node, ok bool, err error)
 	End()
-	Effect(n uint64, req engine.Request, attach func(*engine.Result)) error
+	Effect(m *work.Meter, n uint64, req engine.Request, attach func(*engine.Result)) error
 	Atomic() bool
-	Try(root *state.Node, req engine.Request) (resp engine.Response, after *state.Node, effect bool, err error)
+	Try(m *work.Meter, root *state.Node, req engine.Request) (engine.Tried, error)
 }
 
 // Answers answers the host calls of one attempt over all its runs, and keeps
@@ -285,6 +285,9 @@ type Config struct {
 	After *Scheduler
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
+	// CPU is the time of a core that the calling thread has had: calls that take more
+	// than they are charged are on their tenant's clock by that. nil: counts alone are.
+	CPU func() time.Duration
 	// Entropy fills a buffer with random bytes. Default crypto/rand.
 	Entropy func([]byte)
 	Log     *slog.Logger
@@ -331,6 +334,7 @@ type Scheduler struct {
 	firsts   map[onceKey]*first // requests that may be repeated, until the store knows them
 	// quarantine has the sessions that do not fold; see quarantine.go.
 	quarantine map[host.SessionKey]quarantined
+	reads      readCounts // has a mutex of its own
 	queue      fairQueue
 	gate       gate
 	demand     demand

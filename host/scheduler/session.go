@@ -196,6 +196,7 @@ func (ss *session) load(ctx context.Context, barrier uint64) {
 	ss.s.mu.Lock()
 	ss.s.queue.owe(ss.key.Tenant, work)
 	ss.s.mu.Unlock()
+	ss.s.reads.note(ss.s.now(), err != nil && !unfolds(err) && !errors.Is(err, host.ErrNotFound))
 	switch {
 	case err == nil:
 	case unfolds(err): // first: a module may be what was not found
@@ -203,7 +204,7 @@ func (ss *session) load(ctx context.Context, barrier uint64) {
 		return
 	case !errors.Is(err, host.ErrNotFound):
 		ss.log(ctx, slog.LevelError, "a session cannot be loaded", "error", err)
-		ss.err = unavailable(err)
+		ss.err = ss.s.unread(ss.key, err)
 		return
 	}
 	ss.eng, ss.ledger = eng, l

@@ -82,7 +82,7 @@ func (s *sim) spawnRetry(handler string) {
 				s.facts.starts = append(s.facts.starts, &startOp{handler: handler, runID: fork.Run.RunID, session: host.SessionKey{Tenant: tenant, Session: fork.Run.SessionID}, gone: s.facts.purging(handler) || deletions != s.facts.deletions})
 			}
 		}
-		s.expect("retry", err, host.CodeConflict, host.CodeNotFound, host.CodeUnavailable)
+		s.expect("retry", err, host.CodeConflict, host.CodeOverloaded, host.CodeNotFound, host.CodeUnavailable)
 	})
 }
 

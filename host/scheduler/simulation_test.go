@@ -513,10 +513,10 @@ func (s *sim) spawnStart() {
 			s.total.Starts++
 		}
 		if op.once != "" {
-			s.expect("start once", err, host.CodeConflict, host.CodeUnavailable, host.CodeNotFound)
+			s.expect("start once", err, host.CodeConflict, host.CodeOverloaded, host.CodeUnavailable, host.CodeNotFound)
 			return
 		}
-		s.expect("start", err, host.CodeConflict, host.CodeUnavailable)
+		s.expect("start", err, host.CodeConflict, host.CodeOverloaded, host.CodeUnavailable)
 	})
 }
 

@@ -38,7 +38,7 @@ func holding(t *testing.T) (ss *session, holder, waiter *attempt) {
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	s := &Scheduler{cfg: Config{Journal: sink{}, Log: slog.New(slog.DiscardHandler)}, wake: make(chan struct{}, 1)}
+	s := &Scheduler{cfg: Config{Journal: sink{}, Log: slog.New(slog.DiscardHandler), Modules: oneGraph{graph: g}}, wake: make(chan struct{}, 1)}
 	s.cfg.setDefaults()
 	s.queue.init(1, s.cfg.Limits.TenantInvocations)
 	ss = &session{s: s, attempts: map[uint64]*attempt{}, ledger: newLedger()}
@@ -47,6 +47,7 @@ func holding(t *testing.T) (ss *session, holder, waiter *attempt) {
 	if _, err := ss.eng.Reduce(1, start); err != nil {
 		t.Fatal(err)
 	}
+	ss.state.Store(ss.eng.State())
 	inv := ss.eng.Open()[0]
 	view, _ := ss.eng.Invocation(inv)
 	holder = &attempt{ss: ss, inv: inv, view: view, answers: silent{}}
@@ -55,6 +56,15 @@ func holding(t *testing.T) (ss *session, holder, waiter *attempt) {
 	ss.tickets = []*ticket{{holder: holder, paths: n, queue: []writer{{at: waiter, paths: n}}}}
 	return ss, holder, waiter
 }
+
+// oneGraph are modules that all have one graph.
+type oneGraph struct {
+	Modules
+	graph *engine.Graph
+}
+
+// ByDigest implements Modules.
+func (m oneGraph) ByDigest(string) (Module, error) { return Module{Graph: m.graph}, nil }
 
 func pathN(t *testing.T) state.Path {
 	t.Helper()
@@ -73,10 +83,10 @@ func TestTicketIsGivenUpAtTheEditsEnd(t *testing.T) {
 	}
 	for name, end := range map[string]func(*attempt) error{
 		"commit": func(at *attempt) error {
-			return live{at}.Effect(1, engine.CommitState{Path: pathN(t), Value: value}, func(*engine.Result) {})
+			return live{at}.Effect(nil, 1, engine.CommitState{Path: pathN(t), Value: value}, func(*engine.Result) {})
 		},
 		"lost commit": func(at *attempt) error {
-			_ = live{at}.Effect(1, engine.CommitState{Path: pathN(t), Base: value, Value: value}, func(*engine.Result) {})
+			_ = live{at}.Effect(nil, 1, engine.CommitState{Path: pathN(t), Base: value, Value: value}, func(*engine.Result) {})
 			return nil
 		},
 		"abort":              func(at *attempt) error { live{at}.End(); return nil },

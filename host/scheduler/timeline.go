@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,7 +68,7 @@ func (p *past) walk(ctx context.Context, position uint64, on onlooker) error {
 	err := p.s.cfg.Journal.History(ctx, p.ss.key, position, func(array []byte) (bool, error) {
 		var entries []engine.Entry
 		if err := abi.Unmarshal(array, &entries); err != nil {
-			return false, fmt.Errorf("decode entries: %w", err)
+			return false, &unfoldable{fmt.Errorf("decode entries: %w", err)}
 		}
 		for i := range entries {
 			e := &entries[i]
@@ -85,7 +86,7 @@ func (p *past) walk(ctx context.Context, position uint64, on onlooker) error {
 			}
 			cmds, err := p.eng.Fold(e)
 			if err != nil {
-				return false, err
+				return false, &unfoldable{err}
 			}
 			p.ledger.follow(p.eng, e, cmds)
 			if err := on.seen(p, e, cmds); err != nil {
@@ -102,6 +103,8 @@ func (p *past) walk(ctx context.Context, position uint64, on onlooker) error {
 		return notFound
 	case errors.As(err, &known), ctx.Err() != nil:
 		return err
+	case !unfolds(err):
+		return unavailable(err)
 	}
 	return &host.Error{Code: host.CodeInternal, Message: fmt.Sprintf("the journal of session %q does not read", p.ss.key.Session), Cause: err}
 }
@@ -257,7 +260,7 @@ func (t *teller) describe(p *past, e *engine.Entry, out *host.TimelineEntry) err
 		out.Err = a.Err
 	}
 	for _, l := range e.Logs {
-		out.Logs = append(out.Logs, host.TimelineLog{At: l.Clock, Level: l.Level, Message: l.Message, Attrs: l.Attrs})
+		out.Logs = append(out.Logs, host.TimelineLog{At: cmp.Or(l.Clock, e.At), Level: l.Level, Message: l.Message, Attrs: l.Attrs})
 	}
 	return t.edits(e, out)
 }

@@ -1,6 +1,11 @@
 package scheduler
 
-import "github.com/weftrun/weft/host"
+import (
+	"runtime"
+	"time"
+
+	"github.com/weftrun/weft/host"
+)
 
 // token is the right of one run of a guest to use a core; it implements
 // [host.Token]. The goroutine of the run uses it.
@@ -21,6 +26,11 @@ type token struct {
 	note  host.CoreNote
 	slot  int    // of the note; below 0: there is none
 	cost  uint64 // likewise: what the host does
+	ahead uint64 // on the clock already, of units that are still to come
+
+	measures bool          // the core's time is read since began
+	began    time.Duration // of the goroutine's thread
+	since    uint64        // units that were counted since
 }
 
 // newToken makes the token of a run.
@@ -89,10 +99,47 @@ func (t *token) Checkpoint(units uint64) error {
 	return nil
 }
 
+// unitsPerNanosecond is how much a core is taken to do.
+const unitsPerNanosecond = 3
+
+// Work implements [host.Worker].
+func (t *token) Work(units uint64) error {
+	t.ahead += units
+	return t.work(units)
+}
+
+// Worked implements [host.Worker]: of what Work counted so much becomes fuel.
+func (t *token) Worked(charged uint64) {
+	t.measured()
+	t.ahead = min(t.ahead, charged)
+}
+
 // work counts what the host does for the token's run. It gives way as Checkpoint does.
+// From the first time on until Worked the core's time is read as well, and whatever is
+// more is on the tenant's clock.
 func (t *token) work(units uint64) error {
 	t.cost += units
-	return t.Checkpoint(0)
+	t.since += units
+	t.measured()
+	err := t.Checkpoint(0)
+	if cpu := t.s.cfg.CPU; cpu != nil {
+		runtime.LockOSThread() // the clock is the thread's
+		t.measures, t.began, t.since = true, cpu(), 0
+	}
+	return err
+}
+
+// measured puts on the clock what the core's time is more than the units.
+func (t *token) measured() {
+	if !t.measures {
+		return
+	}
+	took := max(t.s.cfg.CPU()-t.began, 0)
+	runtime.UnlockOSThread()
+	t.measures = false
+	if units := uint64(took) * unitsPerNanosecond; units > t.since {
+		t.cost += units - t.since
+	}
 }
 
 // acquire waits for a token in the tenant's queue, for a run that is none of an
@@ -109,11 +156,13 @@ func (t *token) acquire() {
 
 // book charges the tenant. Called with mu held.
 func (t *token) book() {
-	t.s.charge(t.tenant, t.units, t.cost)
+	again := min(t.ahead, t.units) // Work has put these on the clock
+	t.ahead -= again
+	t.s.charge(t.tenant, t.units, t.cost, again)
 	if t.at != nil {
-		t.s.demand.used(t.at.work, t.units+t.cost)
+		t.s.demand.used(t.at.work, t.units+t.cost-again)
 	}
-	t.s.queue.speed.book(t.units + t.cost)
+	t.s.queue.speed.book(t.units + t.cost - again)
 	t.units, t.cost = 0, 0
 }
 

@@ -100,3 +100,43 @@ func BenchmarkCheckpoint(b *testing.B) {
 		})
 	}
 }
+
+// What the host does during a call is on the tenant's clock at once and not twice: the
+// fuel that the call becomes is there already. What the core took beyond is added.
+func TestWorkOfACallIsOnTheClockOnce(t *testing.T) {
+	for _, c := range []struct {
+		what    string
+		took    time.Duration // of the core, between two looks
+		charged uint64        // what of the work becomes fuel
+		want    uint64        // on the clock beside the flat charges
+	}{
+		{"priced well", 100 * time.Microsecond, 900_000, 900_000},
+		{"priced too low", time.Millisecond, 900_000, 900_000 + 2*(3_000_000-300_000) + 3_000_000},
+		{"without a price", 0, 0, 900_000},
+	} {
+		tok := running(t, `{}`)
+		var cpu time.Duration
+		tok.s.cfg.CPU = func() time.Duration { return cpu }
+		tok.s.queue.push("t", readyItem{at: tok.at}) // so that the tenant stays known
+		began := tok.s.queue.tenants["t"].virtual
+		for range 3 {
+			if err := tok.Work(300_000); err != nil {
+				t.Fatal(err)
+			}
+			cpu += c.took
+		}
+		tok.Worked(c.charged)
+		if err := tok.Checkpoint(c.charged); err != nil {
+			t.Fatal(err)
+		}
+		tok.release(c.charged, 0)
+		got := tok.s.queue.tenants["t"].virtual - began - 4*callCost
+		// The last look's time is measured against no units of its own.
+		if c.took == 100*time.Microsecond {
+			c.want += 300_000
+		}
+		if got != c.want || tok.s.Usage("t").Fuel != c.charged {
+			t.Errorf("%s: %d units on the clock, want %d; billed %d", c.what, got, c.want, tok.s.Usage("t").Fuel)
+		}
+	}
+}

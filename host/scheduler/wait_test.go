@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -98,6 +99,39 @@ func TestWaitsAndSleeps(t *testing.T) {
 				t.Errorf("the guest ran %d times, want 4", runs)
 			}
 		})
+	}
+}
+
+// Whoever sends an event hears what became of it, and a repetition nothing of it.
+func TestDelivery(t *testing.T) {
+	runs := 0
+	b := &bench{tokens: 1, modules: newSimModules(t, map[string]string{"two": asking})}
+	b.guest = asker(&runs)
+	b.open(t)
+	b.start("h", "s")
+	b.rest()
+	send := func(once host.Once) host.Delivery {
+		t.Helper()
+		ev := abi.Event{Type: "Answer", Body: append([]byte{0xa1, 0x61, 'x', 0x61}, '1')}
+		d, err := await(b, func() (host.Delivery, error) { return b.sched.SendOnce(t.Context(), "t", "h", ev, "", once) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	once := onceKey("k", "h")
+	if d := send(once); d.How != host.DeliveredWaiter || !slices.Equal(d.To, []string{"ask"}) {
+		t.Errorf("%+v", d)
+	}
+	if d := send(once); d.How != "" {
+		t.Errorf("a repetition: %+v", d)
+	}
+	if d := send(host.Once{}); d.How != host.DeliveredKept || d.To != nil { // it sleeps
+		t.Errorf("%+v", d)
+	}
+	run, err := b.sched.Get(t.Context(), "t", "h")
+	if err != nil || !slices.Equal(run.Kept, []host.Kept{{Type: "Answer"}}) {
+		t.Errorf("%+v, %v", run.Kept, err)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host/work"
 )
 
 // Apply makes a batch of edits, all or none. Each sees what those before it
@@ -43,17 +44,28 @@ import (
 // [abi.MaxValueDepth]. The size of the state is the caller's to check, by
 // [Node.Bytes].
 func Apply(root *Node, edits []abi.Edit, defaults *Node) (newRoot *Node, results []abi.Raw, changes []Change, err error) {
+	return ApplyOn(nil, root, edits, defaults)
+}
+
+// ApplyOn is Apply on a meter. The error may be the meter's.
+func ApplyOn(m *work.Meter, root *Node, edits []abi.Edit, defaults *Node) (newRoot *Node, results []abi.Raw, changes []Change, err error) {
 	root = orEmpty(root)
-	b := batch{root: root, defaults: orEmpty(defaults), changes: []Change{}}
+	b := batch{meter: m, root: root, defaults: orEmpty(defaults), changes: []Change{}}
 	results = make([]abi.Raw, 0, len(edits))
 	for i, e := range edits {
 		r, err := b.edit(e)
+		if ended := m.Err(); ended != nil {
+			return root, nil, nil, ended
+		}
 		if err != nil {
 			return root, nil, nil, inEdit(i, e, err)
 		}
 		results = append(results, r)
 	}
 	b.settle()
+	if err := m.Spend(journalPrice(b.changes)); err != nil {
+		return root, nil, nil, err
+	}
 	return b.root, results, b.changes, nil
 }
 
@@ -69,17 +81,21 @@ func inEdit(i int, e abi.Edit, err error) error {
 
 // batch is a tree on its way through edits.
 type batch struct {
+	meter    *work.Meter
 	root     *Node
 	defaults *Node
 	changes  []Change
 }
 
 func (b *batch) edit(e abi.Edit) (abi.Raw, error) {
+	if err := b.meter.Spend(levelUnits + work.Bytes(len(e.Path), textBytes)); err != nil {
+		return nil, err
+	}
 	p, err := ParsePath(e.Path)
 	if err != nil {
 		return nil, err
 	}
-	v, err := operand(e)
+	v, err := operand(b.meter, e)
 	if err != nil {
 		return nil, err
 	}
@@ -102,13 +118,13 @@ func (b *batch) edit(e abi.Edit) (abi.Raw, error) {
 }
 
 // operand decodes the edit's value, nil if its operation has none.
-func operand(e abi.Edit) (*Node, error) {
+func operand(m *work.Meter, e abi.Edit) (*Node, error) {
 	switch e.Op {
 	case abi.OpSet, abi.OpAppend, abi.OpIncrement, abi.OpMerge, abi.OpTest:
 		if e.Value == nil {
 			return nil, fail(abi.StatusInvalidMessage, e.Path, "the value is missing")
 		}
-		return Decode(e.Value)
+		return DecodeOn(m, e.Value)
 	case abi.OpClear:
 		if e.Path != "" {
 			return nil, fail(abi.StatusInvalidMessage, e.Path, "the operation takes no path")
@@ -207,7 +223,7 @@ func (b *batch) merge(p Path, v *Node) error {
 	if !at.found() || !at.node.IsMap() {
 		return b.put(at, v)
 	}
-	m := merger{recorder: recorder{base: at.at}, rule: takeNew}
+	m := merger{recorder: recorder{base: at.at}, rule: takeNew, meter: b.meter}
 	return b.adopt(at, m.merge(at.node, v, nil), &m.recorder)
 }
 
@@ -215,7 +231,7 @@ func (b *batch) test(p Path, v *Node) error {
 	switch have, ok := Get(b.root, p); {
 	case !ok:
 		return fail(abi.StatusConflict, p.String(), "there is no value")
-	case !Equal(have, v):
+	case !equal(b.meter, have, v):
 		return fail(abi.StatusConflict, p.String(), "the value is another")
 	}
 	return nil
@@ -223,7 +239,7 @@ func (b *batch) test(p Path, v *Node) error {
 
 // put writes v at a place, unless it is there already.
 func (b *batch) put(at spot, v *Node) error {
-	if at.found() && Equal(at.node, v) {
+	if at.found() && equal(b.meter, at.node, v) {
 		return nil
 	}
 	if len(at.at)+len(at.rest) == 0 && !v.IsMap() {
@@ -238,6 +254,9 @@ func (b *batch) put(at spot, v *Node) error {
 
 // commit makes one change.
 func (b *batch) commit(c Change) error {
+	if err := b.meter.Spend(levelUnits * uint64(1+len(c.Path))); err != nil {
+		return err
+	}
 	root, err := c.apply(b.root)
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host/work"
 )
 
 // ChangeOp is the operation of a [Change].
@@ -158,7 +159,11 @@ func orEmpty(root *Node) *Node {
 // Encoding:
 //
 //	[* ["set", [* tstr / uint], value] / ["delete", [+ tstr / uint]]]
-func EncodeChanges(changes []Change) []byte {
+func EncodeChanges(changes []Change) []byte { return EncodeChangesOn(nil, changes) }
+
+// EncodeChangesOn is EncodeChanges on a meter; the result is of no use once that has
+// ended.
+func EncodeChangesOn(m *work.Meter, changes []Change) []byte {
 	size := headSize(uint64(len(changes)))
 	for _, c := range changes {
 		size += c.encodedSize()
@@ -178,7 +183,7 @@ func EncodeChanges(changes []Change) []byte {
 				b = appendText(b, e.Key)
 			}
 		}
-		b = c.Value.AppendTo(b)
+		b = c.Value.appendOn(m, b)
 	}
 	return b
 }
@@ -195,7 +200,7 @@ func (c Change) encodedSize() int {
 // the depth and keeps no part of b; whether the changes fit a tree is for
 // [Fold]. The error wraps [ErrCorrupt].
 func DecodeChanges(b []byte) ([]Change, error) {
-	list, err := decode(b)
+	list, err := decode(nil, b)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}

@@ -1,10 +1,13 @@
 package state
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"unicode/utf8"
+
+	"github.com/weftrun/weft/host/work"
 )
 
 // Check checks the tree after changes, along their paths only: what they wrote,
@@ -14,11 +17,30 @@ import (
 //
 // The error is a [*SchemaError] for the first breach.
 func (s *Schema) Check(root *Node, changes []Change) error {
+	err := s.CheckOn(work.New(maxCheck, nil), root, changes)
+	if over := (*work.Exceeded)(nil); errors.As(err, &over) {
+		return &SchemaError{"", "it takes too long to check it with the schema"}
+	}
+	return err
+}
+
+// maxCheck bounds a check without a meter: seconds.
+const maxCheck = 1 << 34
+
+// CheckOn is Check on a meter. The error may be the meter's.
+func (s *Schema) CheckOn(m *work.Meter, root *Node, changes []Change) error {
 	if s == nil {
 		return nil
 	}
-	c := checker{seen: make(map[visit]bool)}
-	root = orEmpty(root)
+	c := checker{seen: make(map[visit]bool), meter: m}
+	err := c.changes(s, orEmpty(root), changes)
+	if ended := m.Err(); ended != nil {
+		return ended
+	}
+	return err
+}
+
+func (c *checker) changes(s *Schema, root *Node, changes []Change) error {
 	if changes == nil {
 		return c.value(s, root, nil)
 	}
@@ -69,8 +91,8 @@ func moved(changes []Change) []int {
 // it once. (A value below one that was seen may be checked again: by the depth
 // limit, that is bounded.)
 type checker struct {
-	seen map[visit]bool
-	work int // of patterns so far
+	seen  map[visit]bool
+	meter *work.Meter // its error ends the check
 }
 
 type visit struct {
@@ -96,6 +118,9 @@ func (c *checker) change(s *Schema, root *Node, ch Change, depth int) error {
 	for i, e := range ch.Path[:depth] {
 		if s == nil {
 			return nil
+		}
+		if err := c.meter.Spend(lookUnits); err != nil {
+			return err
 		}
 		if c.first(visit{n, s, false}) {
 			if reason := c.own(s, n); reason != "" {
@@ -160,6 +185,9 @@ func (c *checker) value(s *Schema, n *Node, at *trail) error {
 
 func (c *checker) entries(s *Schema, n *Node, at *trail) error {
 	for _, key := range s.required {
+		if c.meter.Spend(lookUnits) != nil {
+			return missing(at, key)
+		}
 		if n.get(key) == nil {
 			return missing(at, key)
 		}
@@ -168,6 +196,9 @@ func (c *checker) entries(s *Schema, n *Node, at *trail) error {
 		return nil
 	}
 	for key, v := range n.body.all() {
+		if err := c.meter.Spend(lookUnits + work.Bytes(len(key), copyBytes)); err != nil {
+			return err
+		}
 		e := Elem{Key: key}
 		if sub := s.child(e); sub != nil {
 			if err := c.value(sub, v, at.to(e)); err != nil {
@@ -191,17 +222,22 @@ func missing(at *trail, key string) error {
 // which of them are required. It returns what is wrong, or "".
 func (c *checker) own(s *Schema, n *Node) string {
 	switch {
+	case c.meter.Spend(lookUnits) != nil:
+		return ended
 	case s.never:
 		return "nothing is allowed here"
 	case s.types != 0 && !s.types.has(n):
 		return fmt.Sprintf("%s is not of the type %s", n.kind, s.types)
-	case s.constant != nil && !s.constant.has(n):
+	case s.constant != nil && !s.constant.has(c.meter, n):
 		return "it is not the one value allowed"
-	case s.enum != nil && !s.enum.has(n):
+	case s.enum != nil && !s.enum.has(c.meter, n):
 		return "it is none of the values allowed"
 	}
 	switch n.kind {
 	case kindInt, kindFloat:
+		if c.meter.Spend(boundUnits*uint64(len(s.bounds))) != nil {
+			return ended
+		}
 		return s.ownNumber(n)
 	case kindText, kindBytes:
 		return c.ownText(s, n)
@@ -243,6 +279,9 @@ func (c *checker) ownText(s *Schema, n *Node) string {
 		return s.length.check(len(text), "bytes")
 	}
 	if s.length != (span{}) {
+		if c.meter.Spend(work.Bytes(len(text), textBytes)) != nil {
+			return ended
+		}
 		if reason := s.length.check(utf8.RuneCountInString(text), "characters"); reason != "" {
 			return reason
 		}
@@ -250,15 +289,17 @@ func (c *checker) ownText(s *Schema, n *Node) string {
 	if s.pattern == nil {
 		return ""
 	}
-	c.work += (len(text) + 1) * s.pattern.cost
-	switch {
-	case c.work > maxPatternWork:
-		return "too much text to match it with its pattern"
-	case !s.pattern.re.MatchString(text):
-		return fmt.Sprintf("it does not match the pattern %q", clip(s.pattern.re.String()))
+	switch ok, err := s.pattern.Match(c.meter, text); {
+	case err != nil:
+		return ended
+	case !ok:
+		return fmt.Sprintf("it does not match the pattern %q", clip(s.pattern.String()))
 	}
 	return ""
 }
+
+// ended is the reason of a check that the meter ended; CheckOn gives the meter's error.
+const ended = "the check has ended"
 
 func (s span) check(n int, what string) string {
 	switch {
@@ -306,24 +347,27 @@ type values struct {
 func newValues(all []*Node) *values {
 	v := &values{set: make(map[string]bool, len(all))}
 	for _, n := range all {
-		key := string(appendByValue(nil, n))
+		key := string(appendByValue(nil, nil, n))
 		v.set[key] = true
 		v.longest = max(v.longest, len(key))
 	}
 	return v
 }
 
-func (v *values) has(n *Node) bool {
+func (v *values) has(m *work.Meter, n *Node) bool {
 	// A number takes at most three times the bytes of its shortest equal (1.0
 	// is f9 3c00), so whatever is longer need not be looked at.
 	if n.Bytes() > 3*v.longest {
 		return false
 	}
-	return v.set[string(appendByValue(nil, n))]
+	return v.set[string(appendByValue(m, nil, n))]
 }
 
 // appendByValue is AppendTo with whole floats as integers, as far as these go.
-func appendByValue(dst []byte, n *Node) []byte {
+func appendByValue(m *work.Meter, dst []byte, n *Node) []byte {
+	if m.Spend(hashUnits+work.Bytes(len(n.enc), hashBytes)) != nil {
+		return dst
+	}
 	switch n.kind {
 	case kindFloat:
 		if x, _ := n.number(); x.whole() && x.float >= -(1<<63) && x.float < 1<<64 {
@@ -333,13 +377,13 @@ func appendByValue(dst []byte, n *Node) []byte {
 	case kindList:
 		dst = appendHead(dst, majorList, uint64(n.Len()))
 		for _, v := range n.body.all() {
-			dst = appendByValue(dst, v)
+			dst = appendByValue(m, dst, v)
 		}
 		return dst
 	case kindMap:
 		dst = appendHead(dst, majorMap, uint64(n.Len()))
 		for k, v := range n.body.all() {
-			dst = appendByValue(appendText(dst, k), v)
+			dst = appendByValue(m, appendText(dst, k), v)
 		}
 		return dst
 	}

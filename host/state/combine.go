@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host/work"
 )
 
 // Replace puts v at p and makes the maps on the way. It keeps all subtrees of
@@ -16,6 +17,11 @@ import (
 //
 // The errors are those of a "set" in [Apply]. A nil root is the empty map.
 func Replace(root *Node, p Path, v *Node) (newRoot *Node, changes []Change, err error) {
+	return ReplaceOn(nil, root, p, v)
+}
+
+// ReplaceOn is Replace on a meter. The error may be the meter's.
+func ReplaceOn(m *work.Meter, root *Node, p Path, v *Node) (newRoot *Node, changes []Change, err error) {
 	root = orEmpty(root)
 	if v == nil {
 		return root, nil, fail(abi.StatusInvalidMessage, p.String(), "the value is missing")
@@ -27,12 +33,20 @@ func Replace(root *Node, p Path, v *Node) (newRoot *Node, changes []Change, err 
 	if err != nil {
 		return root, nil, err
 	}
-	b := batch{root: root, changes: []Change{}}
+	b := batch{meter: m, root: root, changes: []Change{}}
 	if !at.found() {
 		err = b.put(at, v)
 	} else {
-		d := differ{recorder{base: at.at}}
-		err = b.adopt(at, d.diff(at.node, v, nil), &d.recorder)
+		d := differ{recorder{base: at.at}, m}
+		if got := d.diff(at.node, v, nil); m.Err() == nil {
+			err = b.adopt(at, got, &d.recorder)
+		}
+	}
+	if ended := m.Err(); ended != nil {
+		return root, nil, ended
+	}
+	if err == nil {
+		err = m.Spend(journalPrice(b.changes))
 	}
 	if err != nil {
 		return root, nil, err
@@ -106,8 +120,9 @@ const (
 // merger merges maps and records what it changed.
 type merger struct {
 	recorder
-	rule mergeRule
-	bad  error // the first map that reads as bytes; nullDeletes only
+	rule  mergeRule
+	meter *work.Meter
+	bad   error // the first map that reads as bytes; nullDeletes only
 }
 
 // merge returns the map old with the map v merged in. It costs O(n log m) of
@@ -116,6 +131,9 @@ func (m *merger) merge(old, v *Node, at *trail) *Node {
 	start := m.mark()
 	var deltas []delta
 	for key, want := range v.body.all() {
+		if m.meter.Spend(mergeUnits) != nil {
+			return old
+		}
 		have := old.get(key)
 		here := at.key(key)
 		got := m.value(have, want, here)
@@ -124,6 +142,9 @@ func (m *merger) merge(old, v *Node, at *trail) *Node {
 		}
 	}
 	if len(deltas) == 0 {
+		return old
+	}
+	if m.meter.Spend(deltaPrice(old, len(deltas))) != nil {
 		return old
 	}
 	merged := old.withDeltas(deltas)
@@ -148,11 +169,11 @@ func (m *merger) value(have, want *Node, here *trail) *Node {
 		return nil
 	case m.rule == nullDeletes && want.IsMap():
 		// The patch's own nulls delete nothing here, but are not kept either.
-		apart := merger{rule: m.rule, bad: m.bad}
+		apart := merger{rule: m.rule, meter: m.meter, bad: m.bad}
 		want = apart.merge(emptyMap, want, here)
 		m.bad = apart.bad
 	}
-	if Equal(have, want) {
+	if equal(m.meter, have, want) {
 		return have
 	}
 	m.add(OpSet, here, want)
@@ -168,6 +189,14 @@ type delta struct {
 // bulk is the share of changed entries (one in bulk) from which on a container
 // is built anew instead of edited entry by entry.
 const bulk = 8
+
+// deltaPrice is what withDeltas and spliced take.
+func deltaPrice(n *Node, deltas int) uint64 {
+	if deltas*bulk < n.Len() {
+		return levelUnits * uint64(deltas)
+	}
+	return encodeUnits * uint64(n.Len()+deltas)
+}
 
 // withDeltas returns the map n with deltas, which are in key order.
 func (n *Node) withDeltas(deltas []delta) *Node {
@@ -205,18 +234,21 @@ func (n *Node) withDeltas(deltas []delta) *Node {
 }
 
 // differ turns an old value into a new one and records what differs.
-type differ struct{ recorder }
+type differ struct {
+	recorder
+	meter *work.Meter
+}
 
 // diff returns a node equal to v that shares with old what is equal.
 func (d *differ) diff(old, v *Node, at *trail) *Node {
 	switch {
-	case old == v:
+	case old == v, d.meter.Err() != nil:
 		return old
 	case old.IsMap() && v.IsMap():
 		return d.maps(old, v, at)
 	case old.IsList() && v.IsList():
 		return d.lists(old, v, at)
-	case Equal(old, v):
+	case equal(d.meter, old, v):
 		return old
 	}
 	d.add(OpSet, at, v)
@@ -233,6 +265,9 @@ func (d *differ) maps(old, v *Node, at *trail) *Node {
 	ko, vo := co.next()
 	kv, vv := cv.next()
 	for vo != nil || vv != nil {
+		if d.meter.Spend(mergeUnits) != nil {
+			return old
+		}
 		switch {
 		case vv == nil || vo != nil && compareKeys(ko, kv) < 0:
 			d.add(OpDelete, at.key(ko), nil)
@@ -255,6 +290,9 @@ func (d *differ) maps(old, v *Node, at *trail) *Node {
 	if len(deltas) == 0 {
 		return old
 	}
+	if d.meter.Spend(deltaPrice(old, len(deltas))) != nil {
+		return old
+	}
 	result := old.withDeltas(deltas)
 	d.settle(start, at, result)
 	return result
@@ -262,15 +300,21 @@ func (d *differ) maps(old, v *Node, at *trail) *Node {
 
 func (d *differ) lists(old, v *Node, at *trail) *Node {
 	start := d.mark()
+	if d.meter.Spend(encodeUnits*uint64(old.Len()+v.Len())) != nil {
+		return old
+	}
 	from, to := old.values(), v.values()
 	tail := 0 // the common end
 	if len(to) < len(from) {
-		for tail < len(to) && Equal(from[len(from)-1-tail], to[len(to)-1-tail]) {
+		for tail < len(to) && equal(d.meter, from[len(from)-1-tail], to[len(to)-1-tail]) {
 			tail++
 		}
 	}
 	s := splice{at: min(len(from), len(to)) - tail, gone: max(len(from)-len(to), 0)}
 	for i := range s.at {
+		if d.meter.Spend(encodeUnits) != nil {
+			return old
+		}
 		if sameScalar(from[i], to[i]) {
 			continue
 		}
@@ -278,6 +322,9 @@ func (d *differ) lists(old, v *Node, at *trail) *Node {
 			s.touched = append(s.touched, i)
 			from[i] = got
 		}
+	}
+	if d.meter.Spend(mergeUnits*uint64(s.gone+max(len(to)-len(from), 0))) != nil {
+		return old
 	}
 	for range s.gone {
 		d.add(OpDelete, at.index(s.at), nil)
@@ -287,6 +334,9 @@ func (d *differ) lists(old, v *Node, at *trail) *Node {
 		s.added = append(s.added, to[i])
 	}
 	if len(s.touched)+s.gone+len(s.added) == 0 {
+		return old
+	}
+	if d.meter.Spend(deltaPrice(old, len(s.touched)+s.gone+len(s.added))) != nil {
 		return old
 	}
 	result := old.spliced(from, s)

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host/work"
 )
 
 // Node is a value in the tree: null, a boolean, a number, a text, a byte
@@ -89,8 +90,14 @@ func Empty() *Node { return emptyMap }
 // edit by edit must be readable as a whole. The error is an [*Error] with the
 // code invalid_message if r is no well-formed value, or limit_exceeded if it
 // nests deeper than [abi.MaxValueDepth].
-func Decode(r abi.Raw) (*Node, error) {
-	n, err := decode(r)
+func Decode(r abi.Raw) (*Node, error) { return DecodeOn(nil, r) }
+
+// DecodeOn is Decode on a meter. The error may be the meter's.
+func DecodeOn(m *work.Meter, r abi.Raw) (*Node, error) {
+	n, err := decode(m, r)
+	if ended := m.Err(); ended != nil {
+		return nil, ended
+	}
 	if err != nil {
 		return nil, &Error{Code: abi.StatusInvalidMessage.Code(), Message: "malformed value: " + err.Error(), cause: err}
 	}
@@ -102,20 +109,25 @@ func Decode(r abi.Raw) (*Node, error) {
 
 // decode is Decode with the greater depth of messages: a value that is merely
 // too deep for a state gets the error that says so.
-func decode(b []byte) (*Node, error) {
+func decode(m *work.Meter, b []byte) (*Node, error) {
+	if err := m.Spend(nodeUnits + work.Bytes(len(b), decodeBytes)); err != nil {
+		return nil, err
+	}
 	limits := abi.Limits{MaxBytes: len(b), MaxDepth: abi.MaxMessageDepth, MaxElements: 2 * len(b), MaxText: len(b)}
 	r, err := limits.Canonical(b)
 	if err != nil {
 		return nil, err
 	}
-	n, _ := new(decoder).item(r)
+	d := decoder{meter: m}
+	n, _ := d.item(r)
 	return n, nil
 }
 
 // decoder builds nodes from checked, canonical bytes.
 type decoder struct {
 	// keys lets the maps of a list share the text of their keys.
-	keys map[string]string
+	keys  map[string]string
+	meter *work.Meter
 }
 
 const (
@@ -125,6 +137,9 @@ const (
 
 // item returns the node of the first item in b and what follows it.
 func (d *decoder) item(b []byte) (*Node, []byte) {
+	if d.meter.Spend(nodeUnits) != nil {
+		return oneByte[itemNull], b // of no use
+	}
 	if n := oneByte[b[0]]; n != nil {
 		return n, b[1:]
 	}
@@ -147,6 +162,9 @@ func (d *decoder) list(n int, b []byte) (*Node, []byte) {
 	var leaves []*page
 	for n > 0 {
 		vals := make([]*Node, min(n, fanout))
+		if d.meter.Err() != nil {
+			return emptyList, b
+		}
 		for i := range vals {
 			vals[i], b = d.item(b)
 		}
@@ -164,6 +182,9 @@ func (d *decoder) dict(n int, b []byte) (*Node, []byte) {
 	for n > 0 {
 		keys := make([]string, min(n, fanout))
 		vals := make([]*Node, len(keys))
+		if d.meter.Err() != nil {
+			return emptyMap, b
+		}
 		for i := range vals {
 			keys[i], b = d.key(b)
 			vals[i], b = d.item(b)
@@ -175,6 +196,9 @@ func (d *decoder) dict(n int, b []byte) (*Node, []byte) {
 }
 
 func (d *decoder) key(b []byte) (string, []byte) {
+	if d.meter.Err() != nil {
+		return "", b
+	}
 	_, arg, size := head(b)
 	end := size + int(arg)
 	text := b[size:end]
@@ -200,23 +224,37 @@ func (n *Node) Encode() abi.Raw {
 	return n.AppendTo(make([]byte, 0, n.Bytes()))
 }
 
+// EncodeOn is Encode on a meter, whose error it gives.
+func (n *Node) EncodeOn(m *work.Meter) (abi.Raw, error) {
+	if n == nil {
+		return nil, nil
+	}
+	if err := m.Spend(work.Bytes(n.Bytes(), copyBytes)); err != nil { // the memory
+		return nil, err
+	}
+	b := n.appendOn(m, make([]byte, 0, n.Bytes()))
+	return b, m.Err()
+}
+
 // AppendTo appends what [Node.Encode] returns to dst.
-func (n *Node) AppendTo(dst []byte) []byte {
+func (n *Node) AppendTo(dst []byte) []byte { return n.appendOn(nil, dst) }
+
+func (n *Node) appendOn(m *work.Meter, dst []byte) []byte {
 	switch {
-	case n == nil:
+	case n == nil || m.Spend(walkPrice(n)) != nil:
 		return dst
 	case n.body == nil:
 		return append(dst, n.enc...)
 	case n.kind == kindList:
 		dst = appendHead(dst, majorList, uint64(n.body.count))
 		for _, v := range n.body.all() {
-			dst = v.AppendTo(dst)
+			dst = v.appendOn(m, dst)
 		}
 		return dst
 	}
 	dst = appendHead(dst, majorMap, uint64(n.body.count))
 	for k, v := range n.body.all() {
-		dst = v.AppendTo(appendText(dst, k))
+		dst = v.appendOn(m, appendText(dst, k))
 	}
 	return dst
 }
@@ -258,9 +296,14 @@ func (n *Node) IsList() bool { return n != nil && n.kind == kindList }
 // Equal reports whether a and b have the same encoding. So 1 and 1.0 differ,
 // and so do 0.0 and -0.0. Absent equals absent only. It costs at most O(n) of
 // the smaller one, and O(1) if the sizes differ.
-func Equal(a, b *Node) bool {
+func Equal(a, b *Node) bool { return equal(nil, a, b) }
+
+func equal(m *work.Meter, a, b *Node) bool {
 	if a == b {
 		return true
+	}
+	if a != nil && m.Spend(walkPrice(a)) != nil {
+		return false
 	}
 	if a == nil || b == nil || a.kind != b.kind || a.enc != b.enc || a.Len() != b.Len() || a.Bytes() != b.Bytes() {
 		return false
@@ -275,7 +318,7 @@ func Equal(a, b *Node) bool {
 		if va == nil {
 			return true
 		}
-		if ka != kb || !Equal(va, vb) {
+		if ka != kb || !equal(m, va, vb) {
 			return false
 		}
 	}

@@ -4,11 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
-	"regexp/syntax"
 	"slices"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host/pattern"
 )
 
 // Schema types a state. It is the part of JSON Schema whose keywords say
@@ -29,8 +28,6 @@ import (
 // integer. A byte string is of the type "string"; its length counts bytes and
 // no pattern matches it. Patterns are those of package regexp.
 //
-// Patterns and texts together are bounded for each check; beyond, it fails.
-//
 // A Schema is immutable. A nil Schema accepts everything.
 type Schema struct {
 	never    bool // the schema false
@@ -40,7 +37,7 @@ type Schema struct {
 	bounds   []bound
 
 	length, items, props span // min and max of each
-	pattern              *pattern
+	pattern              *pattern.Pattern
 
 	required   []string // sorted
 	properties map[string]*Schema
@@ -75,20 +72,9 @@ type bound struct {
 	limit   number
 }
 
-// pattern is a regular expression with what a match costs for each byte.
-type pattern struct {
-	re   *regexp.Regexp
-	cost int
-}
-
-// Limits of patterns: a match takes time in proportion to the product of the
-// program's size and the text's. The sum of these products is bounded for each
-// check, to a few seconds at worst.
-const (
-	maxPatternBytes = 1024
-	maxPatternProg  = 500
-	maxPatternWork  = 1 << 28
-)
+// mostPattern bounds a pattern: matching takes time in proportion to the product of
+// its states and the text.
+var mostPattern = pattern.Most{Bytes: 1024, States: 500}
 
 // maxProblems bounds what CompileSchema reports.
 const maxProblems = 50
@@ -260,34 +246,15 @@ func (c *compiler) span(s *span, isMax bool, v *Node, at *trail) {
 	}
 }
 
-func (c *compiler) pattern(v *Node, at *trail) *pattern {
+func (c *compiler) pattern(v *Node, at *trail) *pattern.Pattern {
 	if v.kind != kindText {
 		c.problem(at, "it must be a text, not %s", v.kind)
 		return nil
 	}
-	text := v.text()
-	if len(text) > maxPatternBytes {
-		c.problem(at, "a pattern of %d bytes, more than %d", len(text), maxPatternBytes)
-		return nil
-	}
-	tree, err := syntax.Parse(text, syntax.Perl)
+	p, err := pattern.Compile(v.text(), mostPattern)
 	if err != nil {
 		c.problem(at, "%v", err)
 		return nil
 	}
-	prog, err := syntax.Compile(tree.Simplify())
-	if err != nil {
-		c.problem(at, "%v", err)
-		return nil
-	}
-	if len(prog.Inst) > maxPatternProg {
-		c.problem(at, "the pattern is too complex")
-		return nil
-	}
-	re, err := regexp.Compile(text)
-	if err != nil {
-		c.problem(at, "%v", err)
-		return nil
-	}
-	return &pattern{re: re, cost: len(prog.Inst)}
+	return p
 }

@@ -27,6 +27,7 @@ type Meter struct {
 	spent uint64
 	limit uint64
 	seen  uint64 // spent when the hook last looked
+	next  uint64 // spent when the hook looks again
 	hook  func(units uint64) error
 	err   error
 }
@@ -38,7 +39,19 @@ func New(limit uint64, hook func(units uint64) error) *Meter {
 	if limit == 0 {
 		limit = math.MaxUint64
 	}
-	return &Meter{limit: limit, hook: hook}
+	return &Meter{limit: limit, hook: hook, next: Look}
+}
+
+// LookAfter has the hook called for the first time when so many units are spent.
+func (m *Meter) LookAfter(units uint64) { m.next = units }
+
+// Anew makes a meter with the same hook and no limit, for work that was done and is to
+// be done again.
+func (m *Meter) Anew() *Meter {
+	if m == nil {
+		return nil
+	}
+	return New(0, m.hook)
 }
 
 // Exceeded is the error of a meter that has reached its limit.
@@ -68,17 +81,38 @@ func (m *Meter) Spend(units uint64) error {
 		return m.err
 	}
 	m.spent += units
-	if m.spent-m.seen >= Look && m.hook != nil {
+	if m.spent >= m.next && m.hook != nil {
 		m.look()
 	}
 	return m.err
 }
 
+// Check calls the hook with what was spent since, however little that is: within work
+// that was charged before it began. The error is Spend's.
+func (m *Meter) Check() error {
+	if m != nil && m.err == nil && m.hook != nil {
+		m.look()
+	}
+	return m.Err()
+}
+
 // look calls the hook.
 func (m *Meter) look() {
 	since := m.spent - m.seen
-	m.seen = m.spent
+	m.seen, m.next = m.spent, m.spent+min(Look, math.MaxUint64-m.spent)
 	m.err = m.hook(since)
+}
+
+// Owe charges units of work that is done already and cannot be refused. It does not
+// call the hook. Beyond the limit the next call of Spend fails.
+func (m *Meter) Owe(units uint64) {
+	switch {
+	case m == nil || m.err != nil:
+	case units > m.limit-m.spent:
+		m.spent, m.err = m.limit, &Exceeded{m.limit}
+	default:
+		m.spent += units
+	}
 }
 
 // Spent is what was charged, in units.

@@ -84,3 +84,21 @@ func TestNilMeterTakesAll(t *testing.T) {
 		t.Errorf("%v, %v, %d, %d", err, m.Err(), m.Spent(), m.Left())
 	}
 }
+
+// What is owed counts, calls nobody, and is found out by the next that spends.
+func TestOwing(t *testing.T) {
+	calls := 0
+	m := work.New(2*work.Look, func(units uint64) error { calls++; return nil })
+	m.LookAfter(10)
+	m.Owe(work.Look)
+	if calls != 0 || m.Spent() != work.Look {
+		t.Fatalf("%d calls, %d units", calls, m.Spent())
+	}
+	if err := m.Spend(0); err != nil || calls != 1 {
+		t.Fatalf("%v, %d calls", err, calls)
+	}
+	m.Owe(2 * work.Look)
+	if err := m.Spend(0); err == nil || m.Spent() != 2*work.Look {
+		t.Errorf("%v, %d units", err, m.Spent())
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/flow"
@@ -43,7 +44,58 @@ func (f *flows) Invoke(ctx context.Context, inv host.Invocation) (res host.Invoc
 			err = fmt.Errorf("the flow %s could not be walked: %v", inv.Digest, fault)
 		}
 	}()
-	return flow.Run(doc, inv)
+	t := &timed{Token: inv.Token, began: time.Now()}
+	inv.Token = t
+	return flow.Run(doc, inv, func() error { return t.stopped(ctx, &inv) })
+}
+
+// timed is a token that knows how long its run has had it.
+type timed struct {
+	host.Token
+	began  time.Time
+	waited time.Duration
+}
+
+// Checkpoint implements host.Token.
+func (t *timed) Checkpoint(units uint64) error {
+	began := time.Now()
+	err := t.Token.Checkpoint(units)
+	t.waited += time.Since(began)
+	return err
+}
+
+// Work implements host.Worker.
+func (t *timed) Work(units uint64) error {
+	w, ok := t.Token.(host.Worker)
+	if !ok {
+		return nil
+	}
+	began := time.Now()
+	err := w.Work(units)
+	t.waited += time.Since(began)
+	return err
+}
+
+// Worked implements host.Worker.
+func (t *timed) Worked(charged uint64) {
+	if w, ok := t.Token.(host.Worker); ok {
+		w.Worked(charged)
+	}
+}
+
+// stopped says why a run is to end: it is not wanted any more, or its time on a core is
+// up. The time of a replay does not count.
+func (t *timed) stopped(ctx context.Context, inv *host.Invocation) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if r, ok := inv.Calls.(host.Replayer); ok && r.Replaying() {
+		t.began, t.waited = time.Now(), 0
+	}
+	if most := inv.Limits.WallTime; most > 0 && time.Since(t.began)-t.waited > most {
+		return flow.ErrOverdue
+	}
+	return nil
 }
 
 func (f *flows) document(ctx context.Context, digest string) (*flow.Document, error) {

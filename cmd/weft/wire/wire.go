@@ -43,6 +43,11 @@ type Config struct {
 	// Data is the directory of the database and the compile cache, made if it
 	// is not there; InMemory keeps nothing.
 	Data string
+	// AcceptLoss serves a directory of which a part is missing; see sqlite.Options.
+	AcceptLoss bool
+	// Acknowledged keeps the newest acknowledged position outside of the database; nil:
+	// nobody does.
+	Acknowledged sqlite.Acknowledged
 	// Limits of uploads and new runs, and the tenants' budgets. nil: the defaults.
 	Limits *host.LimitTable
 	// Resources are the operator's, which workflows may call besides those that
@@ -82,6 +87,8 @@ type Config struct {
 	// may be nil.
 	Observe func(*host.Invocation, *host.InvocationResult)
 
+	// CacheBytes bounds the compile cache; see [sandbox.Config]. 0: it is not bounded.
+	CacheBytes int64
 	// Code is the folder of the compile cache, for tests whose hosts share what one of
 	// them has compiled. Default: one in Data.
 	Code string
@@ -189,7 +196,7 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 			return hostcall.NewRehearsal(o, r, p)
 		},
 		Notes: notes(h.box), Classify: classify, Parked: hostcall.ErrParked, Observer: observer(cfg.Metrics), Quotas: h.Quotas, Tracer: tracer(cfg.Tracer),
-		Tokens: cfg.Tokens, Relent: cfg.Relent, IdleAfter: cfg.IdleAfter, Limits: cfg.Limits, Resources: h.Resources, Timeout: cfg.Timeout, Now: cfg.Now, Log: cfg.Log,
+		Tokens: cfg.Tokens, Relent: cfg.Relent, IdleAfter: cfg.IdleAfter, Limits: cfg.Limits, Resources: h.Resources, Timeout: cfg.Timeout, Now: cfg.Now, CPU: sandbox.ThreadTime, Log: cfg.Log,
 		SnapshotEntries: cfg.SnapshotEntries, KeepEntries: cfg.KeepEntries, DueAtOnce: cfg.DueAtOnce, After: after,
 		StartWait: cfg.StartWait, Memory: new(memoryReader).read,
 	})
@@ -217,6 +224,11 @@ func (h *Host) forget(ctx context.Context, tenant string) error {
 	return nil
 }
 
+// lost says in the log what is accepted as lost.
+func (c *Config) lost(m *sqlite.Missing) {
+	c.Log.Warn("the data directory has lost something, which is accepted", "dir", m.Dir, "code", m.Code, "what", m.What, "commits", m.Commits, "until", m.Since)
+}
+
 func openStore(cfg Config) (host.Store, error) {
 	if cfg.Store != nil {
 		return cfg.Store, nil
@@ -224,7 +236,7 @@ func openStore(cfg Config) (host.Store, error) {
 	if cfg.Data == InMemory {
 		return memory.New(), nil
 	}
-	s, err := sqlite.Open(cfg.Data)
+	s, err := sqlite.OpenWith(cfg.Data, sqlite.Options{AcceptLoss: cfg.AcceptLoss, Lost: cfg.lost, Acknowledged: cfg.Acknowledged})
 	if err != nil {
 		return nil, err // not s: an interface that holds a nil pointer is not nil
 	}
@@ -260,7 +272,7 @@ func (h *Host) openSandbox(ctx context.Context, cfg Config) error {
 		return fmt.Errorf("find the folder of compiled code: %w", err)
 	}
 	h.Sandbox, err = sandbox.New(ctx, sandbox.Config{
-		CacheDir: cache, Compiler: compiler, Source: source{h}, Limits: cfg.Limits.Greatest(), SourceLines: cfg.SourceLines, Log: cfg.Log,
+		CacheDir: cache, CacheBytes: cfg.CacheBytes, Compiler: compiler, Source: source{h}, Limits: cfg.Limits.Greatest(), SourceLines: cfg.SourceLines, Log: cfg.Log,
 	})
 	if err != nil {
 		return fmt.Errorf("start the sandbox: %w", err)
@@ -361,7 +373,10 @@ func (h *Host) Ready() error {
 	if h.draining {
 		return errors.New("the server is draining")
 	}
-	return h.Runs.Health()
+	if err := h.Runs.Health(); err != nil {
+		return err
+	}
+	return h.Runs.Reading()
 }
 
 // Close stops the runs (they go on at the next Open), makes everything that

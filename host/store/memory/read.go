@@ -29,6 +29,11 @@ func (s *Store) LoadSession(ctx context.Context, key host.SessionKey) (stored ho
 	return stored, err
 }
 
+// Reread implements [host.Store].
+func (s *Store) Reread(ctx context.Context, key host.SessionKey) (host.StoredSession, error) {
+	return s.LoadSession(ctx, key)
+}
+
 // History implements [host.Store].
 func (s *Store) History(ctx context.Context, key host.SessionKey, position, after uint64, limit int) (rows []host.JournalRow, err error) {
 	err = s.view(ctx, func() error {

@@ -221,7 +221,7 @@ func cloneRun(r *host.Run) host.Run {
 		e := cloneEvent(r.Result)
 		c.Result = &e
 	}
-	c.WaitingFor = slices.Clone(r.WaitingFor)
+	c.WaitingFor, c.Kept = slices.Clone(r.WaitingFor), slices.Clone(r.Kept)
 	if r.Blocked != nil {
 		b := *r.Blocked
 		c.Blocked = &b

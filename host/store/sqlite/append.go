@@ -13,7 +13,7 @@ import (
 
 // statements are the prepared statements of the writing connection.
 type statements struct {
-	begin, commit, rollback *sql.Stmt
+	begin, advance, commit, rollback *sql.Stmt
 
 	epoch *sql.Stmt
 
@@ -85,6 +85,7 @@ func prepareStatements(ctx context.Context, conn *sql.Conn) (*statements, error)
 		// IMMEDIATE takes the write lock at once: the transaction cannot fail
 		// half-way because another got it first.
 		{&s.begin, `BEGIN IMMEDIATE`},
+		{&s.advance, `UPDATE store SET commits = commits + 1 RETURNING commits`},
 		{&s.commit, `COMMIT`},
 		{&s.rollback, `ROLLBACK`},
 

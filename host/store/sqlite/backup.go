@@ -241,6 +241,13 @@ func (s *Store) Compact(ctx context.Context) (before, after int64, err error) {
 		}
 		return info.Size()
 	}
+	// What follows begins fillings of the log without a commit of ours: the mark names
+	// none until the next one.
+	s.gen = generation{}
+	s.marker.note(func(m *mark) { m.gen, m.base = generation{}, 0 })
+	if err := s.marker.flush(); err != nil {
+		return 0, 0, fmt.Errorf("writing %s: %w", markName, err)
+	}
 	const emptyLog = "PRAGMA wal_checkpoint(TRUNCATE)"
 	for _, statement := range []string{emptyLog, "VACUUM", emptyLog} {
 		if statement == "VACUUM" {

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"database/sql"
+	"slices"
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
@@ -15,14 +16,40 @@ func blockedColumns(r *host.Run) (code, message sql.NullString) {
 	return sql.NullString{String: r.Blocked.Code, Valid: true}, sql.NullString{String: r.Blocked.Message, Valid: true}
 }
 
+// reasonKept marks an event that a run keeps among what it waits for.
+const reasonKept = "kept"
+
+// decodeWaiting reads the column of what a run waits for, and keeps.
+func decodeWaiting(data []byte, r *host.Run) error {
+	if err := abi.Unmarshal(data, &r.WaitingFor); err != nil {
+		return err
+	}
+	r.WaitingFor = slices.DeleteFunc(r.WaitingFor, func(w host.Waiting) bool {
+		if w.Reason == reasonKept {
+			r.Kept = append(r.Kept, host.Kept{Type: w.Type, Step: w.Step})
+		}
+		return w.Reason == reasonKept
+	})
+	if len(r.WaitingFor) == 0 {
+		r.WaitingFor = nil
+	}
+	return nil
+}
+
 // encodeParts encodes a run's result, if it has one, and what it waits for, if it
 // does.
 func encodeParts(r *host.Run) (result, waiting []byte, err error) {
 	if r.Result != nil {
 		result, err = encode(r.Result)
 	}
-	if err == nil && len(r.WaitingFor) > 0 {
-		waiting, err = encode(r.WaitingFor)
+	// The column of what a run waits for has the events that it keeps, too, with a
+	// reason of their own.
+	all := slices.Clip(r.WaitingFor)
+	for _, k := range r.Kept {
+		all = append(all, host.Waiting{Reason: reasonKept, Type: k.Type, Step: k.Step})
+	}
+	if err == nil && len(all) > 0 {
+		waiting, err = encode(all)
 	}
 	return result, waiting, err
 }

@@ -66,6 +66,9 @@ const compositionColumns = `tenant, name, version, digest, created, record,
 // Compositions implements [host.Store]; those of one name are in the order of
 // their tenants.
 func (s *Store) Compositions(ctx context.Context, tenant string) ([]host.CompositionVersion, error) {
+	if s.schema < 3 {
+		return nil, nil
+	}
 	return s.compositions(ctx, `SELECT `+compositionColumns+` FROM compositions c WHERE (?1 = '' OR tenant = ?1)
 		AND version = (SELECT max(version) FROM compositions WHERE tenant = c.tenant AND name = c.name)
 		ORDER BY name, tenant`, tenant)
@@ -74,10 +77,16 @@ func (s *Store) Compositions(ctx context.Context, tenant string) ([]host.Composi
 // Composition implements [host.Store]. Of several versions with the digest it
 // gives any: only their places in their histories differ.
 func (s *Store) Composition(ctx context.Context, digest string) (host.CompositionVersion, error) {
-	found, err := s.compositions(ctx, `SELECT `+compositionColumns+` FROM compositions c WHERE digest = ?1
-		UNION ALL SELECT tenant, name, version, digest, created, record,
+	query := `SELECT ` + compositionColumns + ` FROM compositions c WHERE digest = ?1`
+	switch {
+	case s.schema < 3:
+		return host.CompositionVersion{}, notFound(sql.ErrNoRows, "composition "+digest)
+	case s.schema >= 8:
+		query += ` UNION ALL SELECT tenant, name, version, digest, created, record,
 			(SELECT json_group_array(module ORDER BY place) FROM released_modules WHERE digest = c.digest)
-			FROM released_compositions c WHERE digest = ?1 LIMIT 1`, digest)
+			FROM released_compositions c WHERE digest = ?1`
+	}
+	found, err := s.compositions(ctx, query+` LIMIT 1`, digest)
 	if err == nil && len(found) == 0 {
 		err = notFound(sql.ErrNoRows, "composition "+digest)
 	}

@@ -53,17 +53,24 @@ func appendError(err error) error {
 	return notCommitted(err)
 }
 
-// notFound turns the absence of a row into [host.ErrNotFound], and damage into
-// [host.ErrUnreadable]. what says what was looked for.
+// notFound turns the absence of a row into [host.ErrNotFound]. what says what was
+// looked for. SQLITE_CORRUPT stays what it is: SQLite makes it of a read that the disk
+// refuses, too, so that nobody can tell whether the next one would fail as well.
 func notFound(err error, what string) error {
 	if errors.Is(err, sql.ErrNoRows) {
 		return fmt.Errorf("%s: %w", what, host.ErrNotFound)
-	}
-	if primaryCode(err) == code.SQLITE_CORRUPT {
-		return fmt.Errorf("reading %s: %w: %w", what, host.ErrUnreadable, err)
 	}
 	if err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("reading %s: %w", what, err)
 	}
 	return err
+}
+
+// damaged is notFound for an inspection, which has seen before that the disk gives
+// all bytes of the file: what SQLite takes for damage is damage.
+func damaged(err error, what string) error {
+	if primaryCode(err) == code.SQLITE_CORRUPT {
+		return fmt.Errorf("reading %s: %w: %w", what, host.ErrUnreadable, err)
+	}
+	return notFound(err, what)
 }

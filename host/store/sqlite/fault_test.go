@@ -18,7 +18,8 @@ import (
 const faultSeeds = 30
 
 // TestFaults plays histories of appends on a disk that fails: writes, syncs and
-// truncations with EIO and ENOSPC, once or for good, torn writes, power losses and
+// truncations with EIO and ENOSPC, short writes, once or for good, torn writes and sectors
+// in another order, power losses and
 // deaths of the process, at any operation, while the store opens too. What has to
 // hold, after each of them, of the store that is opened again:
 //
@@ -145,7 +146,7 @@ func (h *faultHistory) life(t *testing.T) (err error) {
 
 func (h *faultHistory) chooseFault(most int) faultdisk.Fault {
 	f := faultdisk.Fault{Op: faultdisk.Write, N: 1 + h.rng.IntN(most), Lasting: h.rng.IntN(2) == 0,
-		Kind: []faultdisk.Kind{faultdisk.IOError, faultdisk.NoSpace, faultdisk.PowerCut}[h.rng.IntN(3)]}
+		Kind: []faultdisk.Kind{faultdisk.IOError, faultdisk.NoSpace, faultdisk.PowerCut, faultdisk.Short}[h.rng.IntN(4)]}
 	switch h.rng.IntN(5) {
 	case 0, 1:
 		f.Op, f.N = faultdisk.Sync, 1+h.rng.IntN(max(1, most/4))

@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	code "modernc.org/sqlite/lib"
 
@@ -23,21 +25,35 @@ var errReadOnly = errors.New("the store is open for reading only")
 //
 // # Errors
 //
-// As [Open]; a directory without a database is one too, and so is a database
-// of an older version, which [Open] would bring up to date.
+// As [Open]; a directory without a database is one too.
 func OpenOffline(dir string) (_ *Store, err error) {
 	path := filepath.Join(dir, fileName)
 	if err := exists(path); err != nil {
+		if there, lookErr := look(dir, nil); lookErr == nil && there.missing != nil {
+			err = there.missing
+		}
 		return nil, err
 	}
 	lock, err := lockDir(dir)
 	if err != nil {
 		return nil, err
 	}
-	s, err := openReader(path, asItIs)
+	there, err := look(dir, nil) // before SQLite touches the log
+	if err == nil && there.missing != nil {
+		err = there.missing
+	}
 	if err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
+	mode := asItIs
+	if !there.log.there { // nobody writes: the directory is locked
+		mode = sealed
+	}
+	s, err := openReader(path, mode)
+	if err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	s.found = there
 	s.lock = lock
 	return s, nil
 }
@@ -115,6 +131,7 @@ func openReader(path string, mode readerMode) (_ *Store, err error) {
 	if err != nil {
 		return nil, err
 	}
+	name += "&mode=ro" // nor does the last connection move the log into the database
 	if mode&sealed != 0 {
 		name += "&immutable=1"
 	}
@@ -123,37 +140,42 @@ func openReader(path string, mode readerMode) (_ *Store, err error) {
 	}
 	s.read.SetMaxOpenConns(readers)
 	s.read.SetMaxIdleConns(readers)
-	if err := checkSchema(ctx, s.read, mode&toCopy != 0); err != nil || mode&toCopy != 0 {
+	if s.schema, err = checkSchema(ctx, s.read); err != nil || mode&toCopy != 0 {
 		return s, err
 	}
-	s.query, err = prepareQueries(ctx, s.read)
+	s.query, err = prepareQueries(ctx, s.read, s.schema)
 	return s, err
 }
 
-// checkSchema refuses a database that does not have the newest schema, or with
-// older an older one.
-func checkSchema(ctx context.Context, db *sql.DB, older bool) error {
+// checkSchema reads the number of a database's schema, and refuses one that is newer
+// than ours.
+func checkSchema(ctx context.Context, db *sql.DB) (version int, err error) {
 	tables, ours, err := countTables(ctx, db)
 	switch {
 	case err != nil:
-		return err
+		return 0, err
 	case tables > 0 && ours == 0:
-		return errForeign
+		return 0, errForeign
 	case tables == 0:
-		return errors.New("it is empty: no server has used it yet")
+		return 0, errors.New("it is empty: no server has used it yet")
 	}
-	var version int
 	if err := db.QueryRowContext(ctx, "SELECT schema FROM store").Scan(&version); err != nil {
-		return err
+		return 0, err
 	}
 	if version > len(migrations) {
-		return newerSchema(version)
+		return 0, newerSchema(version)
 	}
-	if version < len(migrations) && !older {
-		return fmt.Errorf("written by an older version of weft: its schema is %d, this version has %d; "+
-			"a start of the server ('weft serve') brings it up to date", version, len(migrations))
-	}
-	return nil
+	return version, nil
+}
+
+// Schemas gives the number of the database's schema, and of the one that this version
+// of weft writes. A start of the server brings an older one up to date.
+func (s *Store) Schemas() (has, newest int) { return s.schema, len(migrations) }
+
+// Log says what the log held when the store was opened by [OpenOffline]: frames and
+// commits that are whole, and frames behind one that is torn, which do not count.
+func (s *Store) Log() (frames, commits, torn uint64) {
+	return s.found.log.frames, s.found.log.commits, s.found.log.behind
 }
 
 // fileError says what is wrong with a database file that does not open.
@@ -177,7 +199,8 @@ func fileError(path string, err error) error {
 // [host.ErrUnreadable] where the file is damaged; else the file system's, the
 // context's, or the callee's.
 type Inspection struct {
-	conn *sql.Conn
+	conn   *sql.Conn
+	schema int // of the database, which may be older than ours
 	// prepared has the statements that were used: those of a session are used for
 	// each, and to prepare one takes longer than its few rows.
 	prepared map[string]*sql.Stmt
@@ -189,7 +212,7 @@ func (s *Store) Inspect(ctx context.Context) (*Inspection, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := &Inspection{conn: conn, prepared: map[string]*sql.Stmt{}}
+	i := &Inspection{conn: conn, schema: s.schema, prepared: map[string]*sql.Stmt{}}
 	if err := i.pin(ctx); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
@@ -204,7 +227,7 @@ func (i *Inspection) pin(ctx context.Context) error {
 	var epoch int64
 	if err := i.conn.QueryRowContext(ctx, "SELECT epoch FROM store").Scan(&epoch); err != nil {
 		_, rollback := i.conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
-		return errors.Join(notFound(err, "the store"), rollback)
+		return errors.Join(damaged(err, "the store"), rollback)
 	}
 	return nil
 }
@@ -234,13 +257,13 @@ func (i *Inspection) rows(ctx context.Context, what string, each func(*sql.Rows)
 	if stmt == nil {
 		var err error
 		if stmt, err = i.conn.PrepareContext(ctx, query); err != nil { //nolint:sqlclosecheck // Close closes it
-			return notFound(err, what)
+			return damaged(err, what)
 		}
 		i.prepared[query] = stmt
 	}
 	rows, err := stmt.QueryContext(ctx, args...)
 	if err != nil {
-		return notFound(err, what)
+		return damaged(err, what)
 	}
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
@@ -248,7 +271,21 @@ func (i *Inspection) rows(ctx context.Context, what string, each func(*sql.Rows)
 			return err
 		}
 	}
-	return notFound(rows.Err(), what)
+	return damaged(rows.Err(), what)
+}
+
+// column is a column that a schema has made, or what stands for it in older ones.
+func (i *Inspection) column(since int, name, otherwise string) string {
+	if i.schema < since {
+		return otherwise
+	}
+	return name
+}
+
+// runColumns are runColumns of the database's schema.
+func (i *Inspection) runColumns() string {
+	columns := strings.Replace(runColumns, "waiting", i.column(2, "waiting", "NULL"), 1)
+	return strings.Replace(columns, "version", i.column(7, "version", "''"), 1)
 }
 
 // maxIntegrity is how many problems SQLite lists before it gives up.
@@ -272,7 +309,7 @@ func (i *Inspection) Integrity(ctx context.Context, found func(problem string) e
 // CountSessions tells how many sessions there are.
 func (i *Inspection) CountSessions(ctx context.Context) (n int, err error) {
 	err = i.conn.QueryRowContext(ctx, "SELECT count(*) FROM sessions WHERE last > 0").Scan(&n)
-	return n, notFound(err, "the sessions")
+	return n, damaged(err, "the sessions")
 }
 
 // Sessions lists sessions in the order of their making, behind the one with the
@@ -288,7 +325,7 @@ func (i *Inspection) Sessions(ctx context.Context, after int64, limit int) (list
 		r.Last, r.WakeAt, r.Unlisted = uint64(last), wakeAt(wake), uint64(unlisted)
 		list = append(list, r)
 		return nil
-	}, `SELECT id, tenant, session, last, wake_at, private, unlisted FROM sessions WHERE id > ? AND last > 0 ORDER BY id LIMIT ?`, after, limit)
+	}, `SELECT id, tenant, session, last, wake_at, private, `+i.column(8, "unlisted", "last")+` FROM sessions WHERE id > ? AND last > 0 ORDER BY id LIMIT ?`, after, limit)
 	return list, err
 }
 
@@ -307,6 +344,9 @@ func (i *Inspection) Journal(ctx context.Context, session int64, each func(host.
 
 // Versions hands out the versions that a session's journal needs.
 func (i *Inspection) Versions(ctx context.Context, session int64, each func(host.VersionUse) error) error {
+	if i.schema < 8 {
+		return nil
+	}
 	return i.ofSession(ctx, "the versions", func(rows *sql.Rows) error {
 		var last int64
 		var v host.VersionUse
@@ -340,7 +380,7 @@ func (i *Inspection) Runs(ctx context.Context, session int64, each func(host.Run
 		}
 		r.Run = run
 		return each(r)
-	}, `SELECT latest, `+runColumns+` FROM runs
+	}, `SELECT latest, `+i.runColumns()+` FROM runs
 		WHERE hid IN (SELECT hid FROM runs WHERE sid = ? AND latest = 1) ORDER BY id`, session)
 }
 
@@ -399,12 +439,20 @@ var loose = []string{
 		WHERE r.latest <> (r.id = (SELECT max(id) FROM runs WHERE hid = r.hid))`,
 	`SELECT p.tenant, '', 'plugin ' || p.name || ', version ' || p.version || ', is of module ' || p.digest || ', which is not stored'
 		FROM plugins p WHERE NOT EXISTS (SELECT 1 FROM modules m WHERE m.digest = p.digest)`,
-	looseWords, missingWords, loosePlaces, wrongTotals,
 }
+
+// looseSince are such queries of tables that a schema has made.
+var looseSince = map[int][]string{12: {looseWords, missingWords}, 14: {loosePlaces, wrongTotals}}
 
 // Loose hands out rows that belong to nothing.
 func (i *Inspection) Loose(ctx context.Context, found func(host.LooseRow) error) error {
-	for _, query := range loose {
+	queries := slices.Clone(loose)
+	for since, more := range looseSince {
+		if i.schema >= since {
+			queries = append(queries, more...)
+		}
+	}
+	for _, query := range queries {
 		err := i.rows(ctx, "the references", func(rows *sql.Rows) error {
 			var r host.LooseRow
 			if err := rows.Scan(&r.Tenant, &r.Session, &r.What); err != nil {

@@ -60,15 +60,15 @@ func TestOpenMakesPrivateFiles(t *testing.T) {
 	}
 	wantMode(dir, 0o700)
 	wantMode(filepath.Dir(dir), 0o700)
-	for _, name := range []string{fileName, fileName + "-wal", fileName + "-shm", lockName} {
+	for _, name := range []string{fileName, fileName + "-wal", fileName + "-shm", lockName, markName} {
 		wantMode(filepath.Join(dir, name), 0o600)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 	entries, err := os.ReadDir(dir)
-	if err != nil || len(entries) != 2 {
-		t.Errorf("after Close the directory holds %v, %v, want the database and the lock", entries, err)
+	if err != nil || len(entries) != 3 {
+		t.Errorf("after Close the directory holds %v, %v, want the database, the lock and the mark", entries, err)
 	}
 }
 
@@ -118,6 +118,9 @@ func execute(t *testing.T, dir, statement string) {
 	}
 	defer func() { _ = db.Close() }()
 	if _, err := db.ExecContext(t.Context(), statement); err != nil {
+		t.Fatal(err)
+	}
+	if err := removeFile(filepath.Join(dir, markName)); err != nil { // an older version made none
 		t.Fatal(err)
 	}
 }
@@ -294,7 +297,7 @@ func TestOpenOlderSchema(t *testing.T) {
 
 // schemaTwo takes out of a database what the schemas after the second put in, the
 // newest first.
-const schemaTwo = "DROP TABLE kv; DROP TABLE kv_spaces; DROP TABLE resources; DROP TABLE resource_use; DROP TRIGGER runs_words; DROP TABLE run_words; DROP TABLE unread; " +
+const schemaTwo = "ALTER TABLE store DROP COLUMN id; ALTER TABLE store DROP COLUMN commits; DROP TABLE kv; DROP TABLE kv_spaces; DROP TABLE resources; DROP TABLE resource_use; DROP TRIGGER runs_words; DROP TABLE run_words; DROP TABLE unread; " +
 	"DROP INDEX runs_turn; DROP TABLE spent; ALTER TABLE sessions DROP COLUMN bytes; ALTER TABLE sessions DROP COLUMN state; " +
 	"DROP INDEX sessions_tenant; ALTER TABLE sessions DROP COLUMN created; ALTER TABLE sessions DROP COLUMN updated; " +
 	"DROP TABLE access_audit; DROP TABLE keys; DROP TABLE tenants; DROP TABLE released_modules; DROP TABLE released_compositions; DROP TABLE released; " +

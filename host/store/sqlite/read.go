@@ -3,8 +3,10 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"math"
+	"path/filepath"
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
@@ -21,14 +23,15 @@ type queries struct {
 const runColumns = `tenant, handler, run, session, workflow, status, started, updated, completed, paused,
 	blocked_code, blocked_message, steps, fuel, error, error_code, result, waiting, version`
 
-func prepareQueries(ctx context.Context, db *sql.DB) (*queries, error) {
+// prepareQueries prepares the statements; of an older schema, with which nobody serves,
+// only the one that all schemas have.
+func prepareQueries(ctx context.Context, db *sql.DB, schema int) (*queries, error) {
 	q := &queries{}
 	for _, p := range []struct {
 		to  **sql.Stmt
 		sql string
 	}{
-		{&q.session, `SELECT s.last, s.wake_at, j.first, j.data FROM sessions s LEFT JOIN journal j ON j.sid = s.id AND j.first >= s.snapshot
-			WHERE s.tenant = ? AND s.session = ? ORDER BY j.first`},
+		{&q.session, sessionQuery},
 		{&q.info, `SELECT ` + infoColumns + ` FROM sessions s WHERE s.tenant = ? AND s.session = ? AND s.last > 0`},
 		{&q.sessions, `SELECT ` + infoColumns + ` FROM sessions s INDEXED BY sessions_tenant
 			WHERE s.tenant = ? AND s.id < ? AND s.last > 0 ORDER BY s.id DESC LIMIT ?`},
@@ -63,6 +66,9 @@ func prepareQueries(ctx context.Context, db *sql.DB) (*queries, error) {
 			WHERE space = ` + ofSpace + ` AND key > ?4 AND key >= ?5 AND key < ?6 ORDER BY key LIMIT ?7`},
 		{&q.kvTotals, `SELECT last, keys, bytes FROM kv_spaces WHERE tenant = ?1 AND resource = ?2 AND made = ?3`},
 	} {
+		if schema < len(migrations) && p.to != &q.module {
+			continue
+		}
 		stmt, err := db.PrepareContext(ctx, p.sql) //nolint:sqlclosecheck // closing db closes it
 		if err != nil {
 			return nil, err
@@ -72,14 +78,42 @@ func prepareQueries(ctx context.Context, db *sql.DB) (*queries, error) {
 	return q, nil
 }
 
+// sessionQuery reads a session with its rows from the newest snapshot on.
+const sessionQuery = `SELECT s.last, s.wake_at, j.first, j.data FROM sessions s LEFT JOIN journal j ON j.sid = s.id AND j.first >= s.snapshot
+	WHERE s.tenant = ? AND s.session = ? ORDER BY j.first`
+
 // LoadSession implements [host.Store].
-func (s *Store) LoadSession(ctx context.Context, key host.SessionKey) (_ host.StoredSession, err error) {
-	var stored host.StoredSession
-	defer func() { err = notFound(err, "session "+key.Session) }()
+func (s *Store) LoadSession(ctx context.Context, key host.SessionKey) (host.StoredSession, error) {
 	rows, err := s.query.session.QueryContext(ctx, key.Tenant, key.Session)
 	if err != nil {
-		return stored, err
+		return host.StoredSession{}, notFound(err, "session "+key.Session)
 	}
+	stored, err := scanSession(rows)
+	return stored, notFound(err, "session "+key.Session)
+}
+
+// Reread implements [host.Store]: by a new connection, as the others may hold pages
+// that a short read has filled with zeros.
+func (s *Store) Reread(ctx context.Context, key host.SessionKey) (_ host.StoredSession, err error) {
+	defer func() { err = notFound(err, "session "+key.Session) }()
+	name, err := readerDSN(filepath.Join(s.dir, fileName))
+	if err != nil {
+		return host.StoredSession{}, err
+	}
+	db, err := sql.Open("sqlite", name)
+	if err != nil {
+		return host.StoredSession{}, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	rows, err := db.QueryContext(ctx, sessionQuery, key.Tenant, key.Session)
+	if err != nil {
+		return host.StoredSession{}, err
+	}
+	return scanSession(rows)
+}
+
+func scanSession(rows *sql.Rows) (host.StoredSession, error) {
+	var stored host.StoredSession
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
 		var last int64
@@ -205,7 +239,7 @@ func scanRun(row scanner) (host.Run, error) {
 		r.Blocked = &host.Blocked{Code: blockedCode.String, Message: blockedMessage.String}
 	}
 	if waiting != nil {
-		if err := abi.Unmarshal(waiting, &r.WaitingFor); err != nil {
+		if err := decodeWaiting(waiting, &r); err != nil {
 			unreadable(&r, "what it waits for", err)
 		}
 	}
@@ -221,7 +255,7 @@ func scanRun(row scanner) (host.Run, error) {
 // unreadable marks a run of which a part does not read: the rest of it, and the
 // other runs of a listing, are still of use.
 func unreadable(r *host.Run, part string, err error) {
-	r.Result, r.WaitingFor = nil, nil
+	r.Result, r.WaitingFor, r.Kept = nil, nil, nil
 	r.Blocked = &host.Blocked{Code: host.BlockedUnreadable,
 		Message: fmt.Sprintf("the stored record is damaged: %s does not read (%v)", part, err)}
 }

@@ -11,7 +11,7 @@ import (
 
 // migrations make the schema, step by step; a database's schema number is the
 // count of the steps it has taken. A step that was released is never changed.
-var migrations = []string{schema1, schema2, schema3, schema4, schema5, schema6, schema7, schema8, schema9, schema10, schema11, schema12, schema13, schema14}
+var migrations = []string{schema1, schema2, schema3, schema4, schema5, schema6, schema7, schema8, schema9, schema10, schema11, schema12, schema13, schema14, schema15}
 
 // schema8: the versions that journals need. Of sessions from before there is none
 // noted up to position unlisted (0: all are): while there is such a session, nothing
@@ -243,8 +243,8 @@ func migrate(ctx context.Context, conn *sql.Conn) (err error) {
 			return fmt.Errorf("schema %d: %w", i+1, err)
 		}
 	}
-	if version < len(migrations) {
-		if _, err := conn.ExecContext(ctx, "UPDATE store SET schema = ?", len(migrations)); err != nil {
+	if version < len(migrations) { // a writing transaction like others
+		if _, err := conn.ExecContext(ctx, "UPDATE store SET schema = ?, commits = commits + 1", len(migrations)); err != nil {
 			return err
 		}
 	}

@@ -72,6 +72,10 @@ type Store struct {
 	write *sql.DB // one connection, pinned as conn
 	read  *sql.DB
 	query *queries
+	// schema is the number of the database's; found is what was there before it was
+	// opened. Neither changes.
+	schema int
+	found  found
 
 	// mu guards the writing connection and what follows. It is held over disk
 	// writes; nothing else is ever acquired under it.
@@ -83,6 +87,15 @@ type Store struct {
 	needs  []need  // of the batch that is being appended
 	cuts   []int64 // sessions that it cuts
 	ended  []int64 // runs that it ends
+
+	// position counts writing transactions, those of before included; gen is the log's
+	// filling as the mark names it. See look.go.
+	position     uint64
+	gen          generation
+	log          *os.File // the log's, to read its head; nil: not opened yet
+	marker       *marker
+	acknowledged Acknowledged  // nil: none
+	kept         chan struct{} // closed when nobody keeps the mark any more
 
 	// What follows keeps the index of words (see search.go). reading is held while
 	// notes are worked off, and before mu.
@@ -105,8 +118,12 @@ var _ host.Store = (*Store)(nil)
 // # Errors
 //
 // One sentence that names the directory, when it is in use by another server,
-// no directory, not writable, or written by a newer version.
-func Open(dir string) (_ *Store, err error) {
+// no directory, not writable, or written by a newer version. A [*Missing] if it lacks
+// files, or holds less than was acknowledged.
+func Open(dir string) (*Store, error) { return OpenWith(dir, Options{}) }
+
+// OpenWith is [Open] with options.
+func OpenWith(dir string, o Options) (_ *Store, err error) {
 	if err := prepareDir(dir); err != nil {
 		return nil, err
 	}
@@ -121,6 +138,13 @@ func Open(dir string) (_ *Store, err error) {
 		}
 	}()
 	path := filepath.Join(dir, fileName)
+	there, err := look(dir, o.Acknowledged)
+	if err != nil {
+		return nil, dirError(dir, err)
+	}
+	if err := o.accept(dir, &there); err != nil {
+		return nil, err
+	}
 	if err := createFile(dir, path); err != nil {
 		return nil, err
 	}
@@ -140,9 +164,14 @@ func Open(dir string) (_ *Store, err error) {
 	if err := s.openReaders(ctx, path); err != nil {
 		return nil, openError(dir, err)
 	}
+	if err := s.begin(ctx, &o, &there); err != nil {
+		return nil, err
+	}
 	s.noted, s.followed = make(chan struct{}, 1), make(chan struct{})
 	s.following, s.unfollow = context.WithCancel(ctx)
+	s.kept = make(chan struct{})
 	go s.follow()
+	go s.keepMark()
 	return s, nil
 }
 
@@ -185,7 +214,8 @@ func (s *Store) openReaders(ctx context.Context, path string) error {
 	}
 	s.read.SetMaxOpenConns(readers)
 	s.read.SetMaxIdleConns(readers)
-	s.query, err = prepareQueries(ctx, s.read)
+	s.schema = len(migrations)
+	s.query, err = prepareQueries(ctx, s.read, s.schema)
 	return err
 }
 
@@ -195,6 +225,7 @@ func (s *Store) Close() error {
 	if s.unfollow != nil {
 		s.unfollow()
 		<-s.followed
+		<-s.kept
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -204,7 +235,8 @@ func (s *Store) Close() error {
 	s.closed = true
 	intact := s.broken == nil
 	s.broken = errClosed
-	if err := errors.Join(s.closeReaders(), s.closeWriter(intact), s.unlock()); err != nil {
+	err := errors.Join(s.closeReaders(), s.closeWriter(intact))
+	if err = errors.Join(err, s.endMark(intact && err == nil), s.unlock()); err != nil {
 		return fmt.Errorf("closing the store in %s: %w", s.dir, err)
 	}
 	return nil
@@ -297,8 +329,18 @@ func (s *Store) transact(ctx context.Context, fn func(ctx context.Context) error
 		}
 		return err
 	}
-	_, err := s.stmts.commit.ExecContext(ctx)
-	if err == nil {
+	var position int64
+	err := s.stmts.advance.QueryRowContext(ctx).Scan(&position)
+	if err != nil {
+		if rollbackErr := s.rollback(ctx); rollbackErr != nil {
+			return s.breakDown(errors.Join(err, rollbackErr))
+		}
+		return notCommitted(err)
+	}
+	if _, err = s.stmts.commit.ExecContext(ctx); err == nil {
+		if err = s.committed(uint64(position)); err != nil {
+			return s.breakDown(err)
+		}
 		return nil
 	}
 	if !surelyNotWritten(err) {

@@ -50,7 +50,12 @@ func testRecords(t *testing.T, open func(t *testing.T) host.Store) {
 	r.Blocked = nil
 	r.WaitingFor = []host.Waiting{{Step: "s", Type: "Answer", WaiterID: "boss", Since: 7}, {Step: "t", Type: "Answer", Since: 8}}
 	change()
+	r.WaitingFor[0].Requirements = `{"role":"boss"}`
+	r.Kept = []host.Kept{{Type: "Note"}, {Type: "Note", Step: "s"}}
+	change()
 	r.WaitingFor = nil
+	change()
+	r.Kept = nil
 	r.Status, r.Completed = host.StatusFailed, 30
 	r.Error, r.ErrorCode = "it broke: \x00 \u00fc \U0001f9f5", host.RunTrap
 	change()

@@ -27,8 +27,9 @@ func (f stepOption) applyStep(s *step) error { return f(s) }
 type TimeoutOption time.Duration
 
 // Timeout limits a run (as an option of [Define]), one invocation (as an option
-// of [Step]) or a wait (as an option of [Wait]). Without it the host's default counts; a workflow with
-// Timeout(0) has none, as one that waits for people needs.
+// of [Step]) or a wait (as an option of [Wait]). That of a run counts its waits, too. A
+// workflow without one has the host's default, which counts only the time in which a
+// step is at work; with Timeout(0) it has none.
 func Timeout(d time.Duration) TimeoutOption { return TimeoutOption(d) }
 
 func (t TimeoutOption) applyWorkflow(w *workflow) error {
@@ -134,7 +135,10 @@ func AcceptSubtypes() StepOption {
 }
 
 // Take makes a step that collects a list fire at the n-th arrival; without it,
-// it fires when no more events can come.
+// it fires when no more events can come. It gets the n events that came first, in the
+// order in which they came, which need not be that of the list. It fires once for each
+// list: what comes after is dropped, and steps that still work on the rest work on to
+// their end. If fewer than n can come, it gets those there are.
 func Take(n int) StepOption {
 	return stepOption(func(s *step) error {
 		if n < 1 {

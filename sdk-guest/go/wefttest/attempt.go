@@ -337,7 +337,7 @@ func (l live) Effect(n uint64, req engine.Request, attach func(*engine.Result)) 
 			ask.Mode = a.world.modeOf(ask.Resource, ask.Method)
 			if _, ok := a.world.resources[ask.Resource]; !ok {
 				return &abi.Error{Code: "permission_denied", Message: fmt.Sprintf(
-					"the resource %s is not granted: give the session one, wefttest.Resource(%q, ...)", ask.Resource, ask.Resource)}
+					"step %s calls the resource %s, which is not granted: give the session one, wefttest.Resource(%q, ...)", a.view.Step, ask.Resource, ask.Resource)}
 			}
 			call.Request = ask
 		}

@@ -4,7 +4,9 @@ import (
 	"errors"
 
 	"github.com/weftrun/weft/abi"
+	services "github.com/weftrun/weft/host/resource"
 	"github.com/weftrun/weft/sdk-guest/go/internal/codec"
+	"github.com/weftrun/weft/sdk-guest/go/weft"
 )
 
 // resource answers a call of a resource.
@@ -13,7 +15,8 @@ type resource func(method string, payload abi.Raw) (any, error)
 // Resource lets a function stand for a granted resource. It gets the payload as a P;
 // a [Failure] that it returns is the call's, any other error has the code
 // "unavailable". For the kind "http", P is [weft.HTTPRequest] and the answer a
-// [weft.HTTPResponse]. A call that failed is made again by the next attempt of its
+// [weft.HTTPResponse]; a request with ExpectSuccess fails as on a server if the status is
+// not 200 to 299. A call that failed is made again by the next attempt of its
 // step, one that was answered is not.
 //
 //	wefttest.NewSession(wefttest.Resource("crm", func(_ string, r weft.HTTPRequest) (any, error) {
@@ -26,9 +29,23 @@ func Resource[P any](name string, call func(method string, payload P) (any, erro
 			if err := codec.Unmarshal(raw, &payload); err != nil {
 				return nil, &Failure{Code: "invalid_message", Message: "payload: " + err.Error()}
 			}
-			return call(method, payload)
+			v, err := call(method, payload)
+			if err == nil {
+				err = unexpected(payload, v)
+			}
+			return v, err
 		}
 	}
+}
+
+// unexpected is the error of an answer that is not a success, if the request expects one.
+func unexpected(payload, answer any) error {
+	request, ok := payload.(weft.HTTPRequest)
+	response, is := answer.(weft.HTTPResponse)
+	if !ok || !is || !request.ExpectSuccess || response.Status >= 200 && response.Status <= 299 {
+		return nil
+	}
+	return services.StatusError(response.Status, response.Body)
 }
 
 // ask gives the answer as the engine wants it.
@@ -40,12 +57,14 @@ func (call resource) ask(method string, payload abi.Raw) (abi.Raw, *abi.Error) {
 	if err == nil {
 		value, err = encodeValue(v)
 	}
-	failure := (*Failure)(nil)
+	failure, refused := (*Failure)(nil), (*abi.Error)(nil)
 	switch {
 	case err == nil:
 		return value, nil
 	case errors.As(err, &failure):
 		return nil, guestError(failure)
+	case errors.As(err, &refused):
+		return nil, refused
 	}
 	return nil, &abi.Error{Code: "unavailable", Message: err.Error()}
 }

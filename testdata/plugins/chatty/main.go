@@ -2,9 +2,15 @@
 // ends.
 package main
 
-import "github.com/weftrun/weft/sdk-guest/go/weft"
+import (
+	"fmt"
+	"os"
 
-// StartEvent says how much to say before the first answer.
+	"github.com/weftrun/weft/sdk-guest/go/weft"
+)
+
+// StartEvent says how much to log before the first answer; if it is less than 0, some
+// lines are printed instead.
 type StartEvent struct {
 	weft.Start
 	Lines int `default:"2"`
@@ -22,6 +28,11 @@ type (
 type context = weft.Context[weft.Untyped] // without state
 
 func speak(ctx *context, ev StartEvent) (MoreEvent, error) {
+	if ev.Lines < 0 {
+		fmt.Print("one\ntwo\n")
+		fmt.Fprint(os.Stderr, "panic: ")
+		fmt.Fprint(os.Stderr, "as it looks\n")
+	}
 	for i := range ev.Lines {
 		ctx.Info("before the answer", "line", i+1)
 	}

@@ -18,6 +18,9 @@ func result(ctx *context, ev CallEvent) (any, error) {
 		return approve(ctx, ev)
 	case "ticks":
 		return ticks(ctx, ev.N)
+	case "assume":
+		answer, err := weft.Wait[HumanResponseEvent](ctx, weft.Where("role", "manager"))
+		return answer.Approved, err
 	case "named":
 		return ticks(ctx, ev.N, weft.For("tick"))
 	case "patience":

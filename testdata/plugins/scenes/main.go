@@ -71,7 +71,7 @@ type InputRequiredEvent struct {
 // HumanResponseEvent is a person's answer.
 type HumanResponseEvent struct {
 	weft.HumanResponse
-	Role     string
+	Role     string `default:"manager"`
 	Approved bool
 }
 

@@ -9,7 +9,8 @@
 // Of each file there is what the disk has kept, and the changes since, in order: the
 // computer's cache, which is what reads see. A sync makes the disk keep all changes of
 // its file. When the power goes, the disk has of the changes of each file some: none,
-// all, the first ones, or any, the last of them torn at a sector. A new file's name is
+// all, the first ones, or any, the last of them torn at a sector; or any sectors of any
+// of them, as disks write them in the order that they like. A new file's name is
 // kept with its first sync, and with it the directory, as SQLite does that; a deletion
 // not before the directory is synced: until then the old file may be back.
 //
@@ -40,6 +41,7 @@ const (
 	Write    Op = "write"
 	Sync     Op = "sync"
 	Truncate Op = "truncate"
+	Read     Op = "read" // of the database and its log, not of the shared memory
 )
 
 // Kind is how it fails.
@@ -51,6 +53,11 @@ const (
 	IOError  Kind = "EIO"
 	NoSpace  Kind = "ENOSPC"
 	PowerCut Kind = "power cut"
+	// Short is a write of which the system takes a part only, to any byte, or a read that
+	// ends too early: SQLite sees zeros for the rest, and no error.
+	Short Kind = "short"
+	// Zeros is a read that gives zeros for all.
+	Zeros Kind = "zeros"
 )
 
 // Fault is a failure to come: the N-th operation of its kind from now on, 1 being the
@@ -233,6 +240,30 @@ func (d *Disk) do(op Op, f *file, carryOut func(Kind) int32) int32 {
 		}
 	}
 	return carryOut(kind)
+}
+
+// read decides how a read fares. Reads do not see that the power is gone: nobody is there
+// to make them.
+func (d *Disk) read() Kind {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.ops[Read]++
+	f := d.fault
+	if f == nil || f.Op != Read {
+		return none
+	}
+	if f.N--; f.N == 0 || f.N < 0 && f.Lasting {
+		d.fired = true
+		return f.Kind
+	}
+	return none
+}
+
+// part is how much of n bytes a short read or write comes to.
+func (d *Disk) part(n int) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.rng.IntN(n)
 }
 
 // torn is the beginning of a write that does not come to its end. Called with mu held.

@@ -49,12 +49,17 @@ func (f *file) apply(changes []change) []byte {
 // survived gives what a disk has of the file that lost power: of the changes some.
 func (f *file) survived(rng *rand.Rand) []byte {
 	var kept []change
-	switch n := len(f.dirty); rng.IntN(4) {
+	switch n := len(f.dirty); rng.IntN(5) {
 	case 0: // none
 	case 1:
 		kept = append(kept, f.dirty...)
 	case 2:
 		kept = append(kept, f.dirty[:rng.IntN(n+1)]...)
+	case 3: // in another order, sector by sector
+		for _, c := range f.dirty {
+			kept = append(kept, sectors(rng, c)...)
+		}
+		return f.apply(kept)
 	default:
 		for _, c := range f.dirty {
 			if rng.IntN(2) == 0 {
@@ -70,6 +75,21 @@ func (f *file) survived(rng *rand.Rand) []byte {
 		}
 	}
 	return f.apply(kept)
+}
+
+// sectors are those of a change that a disk has written before it lost power.
+func sectors(rng *rand.Rand, c change) (kept []change) {
+	if c.data == nil {
+		return []change{c}
+	}
+	for at := c.at; at < c.at+int64(len(c.data)); {
+		end := min((at/sector+1)*sector, c.at+int64(len(c.data)))
+		if rng.IntN(2) == 0 {
+			kept = append(kept, change{at, c.data[at-c.at : end-c.at]})
+		}
+		at = end
+	}
+	return kept
 }
 
 // failedOf is what SQLite is told of an operation on a disk without power.

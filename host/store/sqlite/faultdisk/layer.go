@@ -14,9 +14,9 @@ import (
 // name is what SQLite knows the layer by.
 const name = "faultdisk"
 
-// layer is the VFS of the process: SQLite's own, but that writes, truncations, syncs
+// layer is the VFS of the process: SQLite's own, but that reads, writes, truncations, syncs
 // and deletions below the directories of disks go through these. Everything else,
-// reads, locks and shared memory above all, is SQLite's own.
+// locks and shared memory above all, is SQLite's own.
 var layer struct {
 	once sync.Once
 	own  uintptr // SQLite's VFS; set once
@@ -115,7 +115,7 @@ func methodsOver(tls *libc.TLS, own uintptr) uintptr {
 	}
 	m := at[code.Tsqlite3_io_methods](p)
 	*m = *at[code.Tsqlite3_io_methods](own)
-	m.FxClose, m.FxWrite, m.FxTruncate, m.FxSync = pointer(fileClose), pointer(fileWrite), pointer(fileTruncate), pointer(fileSync)
+	m.FxClose, m.FxRead, m.FxWrite, m.FxTruncate, m.FxSync = pointer(fileClose), pointer(fileRead), pointer(fileWrite), pointer(fileTruncate), pointer(fileSync)
 	layer.methods[own] = p
 	return p
 }
@@ -144,6 +144,27 @@ func fileClose(tls *libc.TLS, pFile uintptr) int32 {
 	return rc
 }
 
+func fileRead(tls *libc.TLS, pFile, buf uintptr, n int32, offset int64) int32 {
+	h := handleOf(pFile)
+	kind := h.disk.read()
+	if kind == IOError {
+		return code.SQLITE_IOERR_CORRUPTFS // as SQLite has it for EIO
+	}
+	rc := function[func(*libc.TLS, uintptr, uintptr, int32, int64) int32](h.own.FxRead)(tls, pFile, buf, n, offset)
+	if rc != code.SQLITE_OK || kind == none {
+		return rc
+	}
+	from := 0
+	if kind == Short {
+		from = h.disk.part(int(n))
+	}
+	clear(unsafe.Slice(at[byte](buf), n)[from:])
+	if kind == Short {
+		return code.SQLITE_IOERR_SHORT_READ
+	}
+	return code.SQLITE_OK
+}
+
 func fileWrite(tls *libc.TLS, pFile, buf uintptr, n int32, offset int64) int32 {
 	h := handleOf(pFile)
 	data := unsafe.Slice(at[byte](buf), n)
@@ -154,7 +175,12 @@ func fileWrite(tls *libc.TLS, pFile, buf uintptr, n int32, offset int64) int32 {
 			if kind == NoSpace {
 				rc = code.SQLITE_FULL
 			}
-			data = h.disk.torn(data, offset)
+			if kind == Short {
+				rc = code.SQLITE_FULL // as SQLite has it
+				data = data[:h.disk.rng.IntN(len(data))]
+			} else {
+				data = h.disk.torn(data, offset)
+			}
 		}
 		if len(data) > 0 {
 			write := function[func(*libc.TLS, uintptr, uintptr, int32, int64) int32](h.own.FxWrite)

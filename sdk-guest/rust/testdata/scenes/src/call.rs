@@ -20,6 +20,10 @@ pub(crate) fn call(ctx: &Context<State>, ev: CallEvent) -> Result<Stop> {
     Ok(match ev.what.as_str() {
         "approve" => approve(ctx, &ev)?,
         "ticks" => ticks(ctx, ev.n, None)?,
+        "assume" => {
+            let answer = ctx.wait_for::<HumanResponseEvent>();
+            Stop::new(answer.matching("role", "manager").event()?.approved)
+        }
         "named" => ticks(ctx, ev.n, Some("tick"))?,
         "patience" => {
             let tick = ctx.wait_for::<TickEvent>().timeout(time).event();

@@ -108,6 +108,7 @@ struct InputRequiredEvent {
 #[derive(HumanResponseEvent)]
 struct HumanResponseEvent {
     #[allow(dead_code)]
+    #[weft(default = "manager")]
     role: String,
     approved: bool,
 }

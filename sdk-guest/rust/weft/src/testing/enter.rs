@@ -47,8 +47,31 @@ impl World {
             return Err(Error::new(REFUSED, message));
         }
         self.check("event", name, &body)?;
+        let body = self.filled(name, body);
         self.emit(name, body, None, Default::default());
         Ok(())
+    }
+
+    /// An event with the defaults of its fields, if a step may wait for it: what a wait
+    /// asks for is compared with what the step is going to see.
+    fn filled(&self, name: &str, body: Raw) -> Raw {
+        let schema = self.known(name).and_then(|t| t.manifest());
+        let schema = schema.as_ref().and_then(|s| s.get("schema"));
+        let properties = schema.and_then(|s| s.get("properties"));
+        let (Some(Value::Map(properties)), Ok(Value::Map(mut fields))) =
+            (properties, body.read::<Value>())
+        else {
+            return body;
+        };
+        if !self.is_waited_for(name) {
+            return body;
+        }
+        for (field, property) in properties {
+            if let (Some(default), false) = (property.get("default"), fields.contains_key(field)) {
+                fields.insert(field.clone(), default.clone());
+            }
+        }
+        Raw::of(&Value::Map(fields)).unwrap_or(body)
     }
 
     /// Checks an event against its type's schema.

@@ -46,7 +46,10 @@ impl World {
     /// or a type that no step gives.
     fn is_fed(&self) -> bool {
         let given = |kind: &'static EventType| {
-            let mut gives = self.steps().iter().flat_map(|s| s.output.types.iter().chain(s.emits));
+            let mut gives = self
+                .steps()
+                .iter()
+                .flat_map(|s| s.output.types.iter().chain(s.emits));
             gives.any(|t| t.is_one_of(&[kind]).is_some() || kind.is_one_of(&[t]).is_some())
         };
         let mut accepted = self.steps().iter().flat_map(|s| s.input.types).copied();

@@ -1,0 +1,111 @@
+package engine
+
+import (
+	"errors"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/state"
+	"github.com/weftrun/weft/host/work"
+)
+
+// ErrMoved refuses a change that was prepared on a state that the session has no more:
+// it is to be prepared anew.
+var ErrMoved = errors.New("the state has moved on since the change was prepared")
+
+// Prepared is an edit or a commit that was worked out before its tick, so that nobody
+// waits for the session meanwhile. It is immutable.
+type Prepared struct {
+	base, root *state.Node // before and after
+	results    []abi.Raw
+	changes    []state.Change
+	encoded    []byte
+}
+
+// Root is the state after the change.
+func (p *Prepared) Root() *state.Node { return p.root }
+
+// Changes are those of the change; none: it finds things as it wants them.
+func (p *Prepared) Changes() []state.Change { return p.changes }
+
+// Prepare works out an [EditState] or a [CommitState] on a state, for a run of the
+// graph that has the limits. It needs no session, and the meter may wait.
+//
+// # Errors
+//
+// [*abi.Error] for the guest's mistakes; that of the meter.
+func Prepare(m *work.Meter, g *Graph, limits host.Limits, root *state.Node, req Request) (*Prepared, error) {
+	p := &Prepared{base: root}
+	var err error
+	switch req := req.(type) {
+	case EditState:
+		p.root, p.results, p.changes, err = state.ApplyOn(m, root, req.Edits, g.defaults)
+	case CommitState:
+		p.root, p.changes, err = state.ReplaceOn(m, root, req.Path, req.Value)
+	}
+	if err == nil && len(p.changes) > 0 {
+		err = g.schema.CheckOn(m, p.root, p.changes)
+	}
+	if ended := m.Err(); ended != nil {
+		return nil, ended
+	}
+	if err != nil {
+		return nil, stateRefusal(err)
+	}
+	if n, most := p.root.Bytes(), limits.StateBytes; len(p.changes) > 0 && n > most && n > root.Bytes() {
+		return nil, refusal("limit_exceeded", "the state would have %d bytes, more than %d", n, most)
+	}
+	return p, nil
+}
+
+// Encode makes the journal's form of the change, as a part of preparing it.
+func (p *Prepared) Encode(m *work.Meter) error {
+	if len(p.changes) > 0 && p.encoded == nil {
+		p.encoded = state.EncodeChangesOn(m, p.changes)
+	}
+	return m.Err()
+}
+
+// WithPrepared gives an edit or a commit what was prepared of it; other requests stay
+// as they are.
+func WithPrepared(req Request, p *Prepared) Request {
+	switch r := req.(type) {
+	case EditState:
+		r.Prepared = p
+		return r
+	case CommitState:
+		r.Prepared = p
+		return r
+	}
+	return req
+}
+
+// preparedOn gives what a request that writes comes to on a state: what was prepared,
+// or worked out now.
+func (inv *invocation) preparedOn(root *state.Node, req Request, p *Prepared) (*Prepared, error) {
+	if p == nil {
+		return Prepare(nil, inv.run.graph, inv.run.limits, root, req)
+	}
+	if p.base != root {
+		return nil, ErrMoved
+	}
+	return p, nil
+}
+
+// decideWritten makes the entry of an edit or a commit, if it changes anything.
+func (s *Session) decideWritten(e *Entry, inv *invocation, req Request, p *Prepared) (decision, error) {
+	p, err := inv.preparedOn(s.root, req, p)
+	if err != nil {
+		return decision{}, err
+	}
+	d := decision{response: Response{Results: p.results}}
+	if len(p.changes) == 0 {
+		return d, nil
+	}
+	if err := p.Encode(nil); err != nil {
+		return decision{}, err
+	}
+	e.Kind, e.Changes = EntryEdit, p.encoded
+	d.entry, d.root = e, p.root
+	return d, nil
+}

@@ -1,0 +1,408 @@
+package flow
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"math/bits"
+	"slices"
+	"strings"
+
+	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/overloads"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+	"cel.dev/cel-go/interpreter"
+
+	"github.com/weftrun/weft/host/pattern"
+	"github.com/weftrun/weft/host/work"
+)
+
+// The prices of evaluating an expression beside its cost, in units.
+const (
+	callUnits  = 200 // a call of a function
+	valueUnits = 60  // a value that is looked at, or compared
+	textBytes  = 32  // to count, copy or compare 8 bytes of a text
+	entryUnits = 60  // an entry of a map that is sorted, for each halving
+)
+
+// mostMatched bounds the patterns of the function matches.
+var mostMatched = pattern.Most{Bytes: 1024, States: 2_000}
+
+// evaluation is one evaluation of an expression: its variables, each converted when it
+// is first used, and what it takes. Beyond what the meter has, the evaluation is
+// cancelled.
+type evaluation struct {
+	meter     *work.Meter
+	native    map[string]any
+	converted map[string]ref.Val
+	patterns  map[string]*pattern.Pattern
+}
+
+// hidden is the name under which the parts of an expression find the evaluation; no
+// expression can say it.
+const hidden = "@evaluation"
+
+// ResolveName implements interpreter.Activation.
+func (e *evaluation) ResolveName(name string) (any, bool) {
+	if name == hidden {
+		return e, true
+	}
+	if v, ok := e.converted[name]; ok {
+		return v, true
+	}
+	native, ok := e.native[name]
+	if !ok {
+		return nil, false
+	}
+	v := ordered{e}.NativeToValue(native)
+	e.converted[name] = v
+	return v, true
+}
+
+// Parent implements interpreter.Activation.
+func (e *evaluation) Parent() interpreter.Activation { return nil }
+
+// spend charges for work that is about to be done.
+func (e *evaluation) spend(units uint64) {
+	if e == nil {
+		return
+	}
+	if err := e.meter.Spend(units); err != nil {
+		panic(interpreter.EvalCancelledError{Cause: interpreter.ContextCancelled, Message: err.Error()})
+	}
+}
+
+// check looks whether the evaluation is to end, within work that is charged.
+func (e *evaluation) check() {
+	if e != nil && e.meter.Check() != nil {
+		e.spend(0)
+	}
+}
+
+// sort puts keys in order. What that takes is charged before: how often keys are
+// compared depends on the order in which a map gives them.
+func (e *evaluation) sort(keys []ref.Val, compare func(x, y ref.Val) int) {
+	const often = 4096 // comparisons
+	for n := len(keys); n > 0; n -= often {
+		e.spend(entryUnits * uint64(min(n, often)) * uint64(1+bits.Len(uint(len(keys)))))
+	}
+	compared := 0
+	slices.SortFunc(keys, func(x, y ref.Val) int {
+		if compared++; compared%often == 0 {
+			e.check()
+		}
+		return compare(x, y)
+	})
+}
+
+// looked charges for a value that a function gets.
+func (e *evaluation) looked(v ref.Val) {
+	switch v := v.(type) {
+	case types.String:
+		e.spend(valueUnits + work.Bytes(len(v), textBytes))
+	case types.Bytes:
+		e.spend(valueUnits + work.Bytes(len(v), textBytes))
+	default:
+		e.spend(valueUnits)
+	}
+}
+
+// evaluationOf finds the evaluation that a part of an expression is in; nil: it is a
+// constant's, while the expression is compiled.
+func evaluationOf(vars interpreter.Activation) *evaluation {
+	found, _ := vars.ResolveName(hidden)
+	e, _ := found.(*evaluation)
+	return e
+}
+
+// ordered gives expressions maps that are walked in the order of their keys: what
+// an expression comes to, and costs, is the same each time.
+type ordered struct{ e *evaluation }
+
+// NativeToValue implements types.Adapter. Values within are converted when they are
+// reached.
+func (a ordered) NativeToValue(v any) ref.Val {
+	switch v := v.(type) {
+	case map[string]any:
+		return &orderedMap{Mapper: types.NewStringInterfaceMap(a, v), e: a.e, sorted: func() []ref.Val {
+			keys := make([]ref.Val, 0, len(v))
+			for key := range v {
+				keys = append(keys, types.String(key))
+			}
+			a.e.sort(keys, func(x, y ref.Val) int { return strings.Compare(string(x.(types.String)), string(y.(types.String))) })
+			return keys
+		}}
+	case map[ref.Val]ref.Val:
+		return &orderedMap{Mapper: types.NewRefValMap(a, v), e: a.e, sorted: func() []ref.Val {
+			keys := slices.Collect(maps.Keys(v))
+			a.e.sort(keys, func(x, y ref.Val) int {
+				return cmp.Or(strings.Compare(x.Type().TypeName(), y.Type().TypeName()), strings.Compare(fmt.Sprint(x.Value()), fmt.Sprint(y.Value())))
+			})
+			return keys
+		}}
+	case []any:
+		return types.NewDynamicList(a, v)
+	}
+	return types.DefaultTypeAdapter.NativeToValue(v)
+}
+
+// orderedMap is a map whose keys are put in order when it is first walked.
+type orderedMap struct {
+	traits.Mapper
+	e      *evaluation
+	sorted func() []ref.Val
+	keys   []ref.Val
+}
+
+// Iterator implements traits.Iterable.
+func (m *orderedMap) Iterator() traits.Iterator {
+	if m.keys == nil {
+		m.keys = m.sorted()
+	}
+	return types.NewRefValList(ordered{m.e}, m.keys).Iterator()
+}
+
+// part stands for a node of a compiled expression in which work is charged.
+func part(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+	switch i := i.(type) {
+	case interpreter.InterpretableAttribute:
+		return attribute{i}, nil
+	case interpreter.InterpretableCall:
+		switch i.Function() {
+		case operators.Equals, operators.NotEquals, operators.In, overloads.Matches:
+			if len(i.Args()) == 2 {
+				return comparison{i}, nil
+			}
+		}
+		return call{i}, nil
+	case interpreter.InterpretableConstructor:
+		if i.Type() == types.MapType {
+			return madeMap{i}, nil
+		}
+	}
+	return i, nil
+}
+
+// attribute is a variable, or a field of something.
+type attribute struct {
+	interpreter.InterpretableAttribute
+}
+
+// Exec implements interpreter.InterpretableV2.
+func (a attribute) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+	v := a.InterpretableAttribute.Exec(frame)
+	evaluationOf(frame).looked(v)
+	return v
+}
+
+// Eval implements interpreter.Interpretable.
+func (a attribute) Eval(vars interpreter.Activation) ref.Val {
+	v := a.InterpretableAttribute.Eval(vars)
+	evaluationOf(vars).looked(v)
+	return v
+}
+
+// call is a call of a function. Its arguments are charged where they come from.
+type call struct {
+	interpreter.InterpretableCall
+}
+
+// Exec implements interpreter.InterpretableV2.
+func (c call) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+	e := evaluationOf(frame)
+	e.spend(callUnits)
+	v := c.InterpretableCall.Exec(frame)
+	e.looked(v)
+	return v
+}
+
+// Eval implements interpreter.Interpretable.
+func (c call) Eval(vars interpreter.Activation) ref.Val {
+	e := evaluationOf(vars)
+	e.spend(callUnits)
+	v := c.InterpretableCall.Eval(vars)
+	e.looked(v)
+	return v
+}
+
+// comparison is a call of one of the functions that take longer the larger their
+// arguments are: what they do is done here, on the meter.
+type comparison struct {
+	interpreter.InterpretableCall
+}
+
+// Exec implements interpreter.InterpretableV2.
+func (c comparison) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+	e := evaluationOf(frame)
+	if e == nil {
+		return c.InterpretableCall.Exec(frame)
+	}
+	e.spend(callUnits)
+	args := c.Args()
+	l, r := args[0].Exec(frame), args[1].Exec(frame)
+	switch {
+	case types.IsUnknownOrError(l):
+		return l
+	case types.IsUnknownOrError(r):
+		return r
+	}
+	switch c.Function() {
+	case operators.Equals:
+		return types.Bool(e.equal(l, r))
+	case operators.NotEquals:
+		return types.Bool(!e.equal(l, r))
+	case operators.In:
+		return e.in(l, r)
+	}
+	return e.matches(l, r)
+}
+
+// Eval implements interpreter.Interpretable.
+func (c comparison) Eval(vars interpreter.Activation) ref.Val {
+	return c.InterpretableCall.Eval(vars)
+}
+
+// equal compares as the language does.
+func (e *evaluation) equal(l, r ref.Val) bool {
+	e.spend(valueUnits)
+	if a, ok := l.(traits.Lister); ok {
+		b, ok := r.(traits.Lister)
+		if !ok || a.Size() != b.Size() {
+			return false
+		}
+		for i := types.Int(0); i < a.Size().(types.Int); i++ {
+			if !e.equal(a.Get(i), b.Get(i)) {
+				return false
+			}
+		}
+		return true
+	}
+	if a, ok := l.(traits.Mapper); ok {
+		b, ok := r.(traits.Mapper)
+		if !ok || a.Size() != b.Size() {
+			return false
+		}
+		for it := a.Iterator(); it.HasNext() == types.True; {
+			key := it.Next()
+			v, _ := a.Find(key)
+			other, found := b.Find(key)
+			if !found || !e.equal(v, other) {
+				return false
+			}
+		}
+		return true
+	}
+	e.looked(l)
+	return types.Equal(l, r) == types.True
+}
+
+// in is the operator.
+func (e *evaluation) in(v, of ref.Val) ref.Val {
+	switch of := of.(type) {
+	case traits.Mapper:
+		return of.Contains(v)
+	case traits.Lister:
+		for i := types.Int(0); i < of.Size().(types.Int); i++ {
+			if e.equal(of.Get(i), v) {
+				return types.True
+			}
+		}
+		return types.False
+	}
+	return types.MaybeNoSuchOverloadErr(of)
+}
+
+// matches is the function, in linear time.
+func (e *evaluation) matches(text, expr ref.Val) ref.Val {
+	t, ok := text.(types.String)
+	p, also := expr.(types.String)
+	if !ok || !also {
+		return types.MaybeNoSuchOverloadErr(text)
+	}
+	compiled := e.patterns[string(p)]
+	if compiled == nil {
+		if len(p) <= mostMatched.Bytes {
+			e.spend(pattern.Price(string(p)))
+		}
+		var err error
+		if compiled, err = pattern.Compile(string(p), mostMatched); err != nil {
+			return types.WrapErr(err)
+		}
+		e.patterns[string(p)] = compiled
+	}
+	found, err := compiled.Match(e.meter, string(t))
+	if err != nil {
+		e.spend(0) // the meter has ended
+	}
+	return types.Bool(found)
+}
+
+// madeMap is a map literal.
+type madeMap struct {
+	interpreter.InterpretableConstructor
+}
+
+// Exec implements interpreter.InterpretableV2.
+func (m madeMap) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+	return inOrder(evaluationOf(frame), m.InterpretableConstructor.Exec(frame))
+}
+
+// Eval implements interpreter.Interpretable.
+func (m madeMap) Eval(vars interpreter.Activation) ref.Val {
+	return inOrder(evaluationOf(vars), m.InterpretableConstructor.Eval(vars))
+}
+
+func inOrder(e *evaluation, v ref.Val) ref.Val {
+	if entries, ok := v.Value().(map[ref.Val]ref.Val); ok {
+		return ordered{e}.NativeToValue(entries)
+	}
+	return v
+}
+
+// evaluate computes an expression. The result is a bool, a text or a list of texts;
+// cost is what it took as the language counts, also if it failed. What it took in all
+// is on the meter; if that has ended, its error is the expression's.
+func (e *expression) evaluate(m *work.Meter, vars map[string]any) (result any, cost uint64, err error) {
+	on := &evaluation{meter: m, native: vars, converted: make(map[string]ref.Val, len(vars)), patterns: map[string]*pattern.Pattern{}}
+	out, details, err := e.program.Eval(on)
+	cost = 1
+	if details != nil && details.ActualCost() != nil {
+		cost += *details.ActualCost()
+	}
+	if ended := m.Err(); ended != nil {
+		return nil, cost, ended
+	}
+	if err != nil {
+		return nil, cost, fmt.Errorf("the expression failed: %w", err)
+	}
+	result, err = resultOf(out)
+	return result, cost, err
+}
+
+// resultOf is what a flow makes of a value.
+func resultOf(out ref.Val) (any, error) {
+	switch v := out.(type) {
+	case types.Bool:
+		return bool(v), nil
+	case types.String:
+		return string(v), nil
+	case traits.Lister:
+		size, ok := v.Size().(types.Int)
+		if !ok || size > MaxNodes {
+			return nil, fmt.Errorf("the expression came to a list of more than %d names", MaxNodes)
+		}
+		names := make([]any, 0, size)
+		for i := range size {
+			name, ok := v.Get(i).(types.String)
+			if !ok {
+				return nil, errors.New("the expression came to a list of what are no names")
+			}
+			names = append(names, string(name))
+		}
+		return names, nil
+	}
+	return nil, fmt.Errorf("the expression came to %s", out.Type().TypeName())
+}

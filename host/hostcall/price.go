@@ -1,0 +1,121 @@
+package hostcall
+
+import (
+	"errors"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/state"
+	"github.com/weftrun/weft/host/work"
+)
+
+// The prices of host calls beyond their flat price, in units. Those of work on the
+// state are in package state.
+const (
+	publishUnits = 3_000 // an event that goes its way; and publishBytes for 8 bytes
+	publishBytes = 8
+	visitUnits   = 600 // an item that the engine looks at
+	digestUnits  = 2   // a byte that is hashed
+	requireUnits = 32  // a byte of a wait's requirements: hashed, and kept as a tree
+	keepBytes    = 24  // 8 bytes of a record
+	logUnits     = 900 // a line that is logged, and a unit for each byte
+	randomUnits  = 2   // a byte that is drawn
+)
+
+// maxRequirements bounds the requirements of a wait, in bytes.
+const maxRequirements = 64 << 10
+
+// Afford implements host.Metered.
+func (a *Attempt) Afford(left uint64, look func(units uint64) error) { a.left, a.look = left, look }
+
+// Charged implements host.Metered.
+func (a *Attempt) Charged() uint64 { return a.charged }
+
+// firstLook is how much of a call's work is done before it is looked at: so much is
+// not worth to be measured.
+const firstLook = 30_000
+
+// begins begins the meter of a live call. An attempt that is older than the prices pays
+// none, and can still be ended.
+func (a *Attempt) begins() {
+	limit := max(a.left, 1)
+	if a.open.Prices == 0 || a.look == nil {
+		limit = 0
+	}
+	a.meter = work.New(limit, a.look)
+	a.meter.LookAfter(firstLook)
+}
+
+// fuel is what the present call has cost so far.
+func (a *Attempt) fuel() uint64 {
+	if a.open.Prices == 0 {
+		return 0
+	}
+	return a.meter.Spent()
+}
+
+// unaffordable makes the error of a call that the guest cannot pay the guest's end.
+func (a *Attempt) unaffordable(im abi.Import, err error) error {
+	if over := (*work.Exceeded)(nil); !errors.As(err, &over) {
+		return err
+	}
+	limit := limitf("the work of %s, host call %d, takes more than the fuel that the step has left (limit fuel)", im, a.n).(*LimitError)
+	limit.Err.Code = host.RunFuelExhausted
+	return limit
+}
+
+// recordPrice is what it takes to keep the record of a call.
+func recordPrice(req, resp []byte) uint64 {
+	if len(req) > maxWhole {
+		return digestUnits*uint64(len(req)) + work.Bytes(len(resp), keepBytes)
+	}
+	return work.Bytes(len(req)+len(resp), keepBytes)
+}
+
+// decodes charges for the decoding of a request: its items are counted before anything
+// is made of them.
+func (a *Attempt) decodes(req []byte) error {
+	const often = 1_000 // items
+	items, from := 0, 0
+	for at := 0; at < len(req); {
+		at += itemSize(req[at:])
+		if items++; items%often == 0 || at >= len(req) {
+			at = min(at, len(req))
+			if err := a.meter.Spend(state.CheckPrice((items-1)%often+1, at-from)); err != nil {
+				return err
+			}
+			from = at
+		}
+	}
+	return nil
+}
+
+// itemSize is the length of an item's head, and of a text with what it holds. What is
+// not well-formed is refused when it is decoded.
+func itemSize(b []byte) int {
+	major, info := b[0]>>5, b[0]&31
+	size, arg := 1, uint64(info)
+	if info >= 24 && info < 28 {
+		size, arg = 1+1<<(info-24), 0
+		for _, c := range b[1:min(size, len(b))] {
+			arg = arg<<8 | uint64(c)
+		}
+	}
+	if major == 2 || major == 3 {
+		return size + int(min(arg, uint64(len(b))))
+	}
+	return size
+}
+
+// publishes charges for an event that a request has sent or shown.
+func (a *Attempt) publishes(req []byte) error {
+	return a.meter.Spend(publishUnits + state.JournalPrice(len(req)) + work.Bytes(len(req), publishBytes))
+}
+
+// encode encodes a part of the state, if it is not too long for an answer.
+func (a *Attempt) encode(im abi.Import, n *state.Node) ([]byte, error) {
+	if err := a.checkLength(im, n.Bytes()); err != nil {
+		return nil, err
+	}
+	return n.EncodeOn(a.meter)
+}

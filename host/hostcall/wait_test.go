@@ -1,0 +1,30 @@
+package hostcall
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/weftrun/weft/abi"
+)
+
+// The waits of an attempt have names of their own, whatever a guest calls them, and the
+// next attempt has the same.
+func TestNamesOfWaits(t *testing.T) {
+	given := []string{"boss", "boss", "", "boss", "boss (2)", "boss (2)", "clerk", "", "x (a)", "(1)"}
+	names := func() []string {
+		a := &Attempt{}
+		var out []string
+		for _, id := range given {
+			out = append(out, a.waiterID(&abi.WaitForEvent{Type: "Answer", WaiterID: id}))
+		}
+		return out
+	}
+	got := names()
+	want := []string{"boss", "boss (2)", "Answer #1", "boss (3)", "boss (2) (1)", "boss (2) (2)", "clerk", "Answer #2", "x (a)", "(1)"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	if again := names(); !slices.Equal(again, got) {
+		t.Errorf("the next attempt has %q", again)
+	}
+}

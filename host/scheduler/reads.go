@@ -1,0 +1,47 @@
+package scheduler
+
+import (
+	"sync"
+	"time"
+)
+
+// readWindow is how long reads of the store are counted together, in nanoseconds.
+const readWindow = int64(10 * time.Second)
+
+// readCounts counts reads of sessions and of what resources keep, in the window that
+// goes on and the one before it.
+type readCounts struct {
+	mu      sync.Mutex // guards what follows
+	began   int64      // of the window
+	now     [2]uint64  // tries, and those of them that failed
+	earlier [2]uint64
+}
+
+func (r *readCounts) note(now int64, failed bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.turn(now)
+	r.now[0]++
+	if failed {
+		r.now[1]++
+	}
+}
+
+// turn begins another window when the one that goes on is over, or the clock has been
+// set back. Called with mu held.
+func (r *readCounts) turn(now int64) {
+	switch since := now - r.began; {
+	case since >= 0 && since < readWindow:
+	case since >= 0 && since < 2*readWindow:
+		r.earlier, r.now, r.began = r.now, [2]uint64{}, now
+	default:
+		r.earlier, r.now, r.began = [2]uint64{}, [2]uint64{}, now
+	}
+}
+
+func (r *readCounts) counts(now int64) (tries, failed uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.turn(now)
+	return r.now[0] + r.earlier[0], r.now[1] + r.earlier[1]
+}

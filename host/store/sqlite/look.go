@@ -1,0 +1,343 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/weftrun/weft/host"
+)
+
+// schema15: the database's id, and its position: how many writing transactions it has
+// seen.
+const schema15 = `
+ALTER TABLE store ADD COLUMN id BLOB;
+ALTER TABLE store ADD COLUMN commits INTEGER NOT NULL DEFAULT 0;
+UPDATE store SET id = randomblob(16);
+`
+
+// Codes of what a start finds missing.
+const (
+	DatabaseMissing = "database_missing"
+	DatabaseBehind  = "database_behind"
+	LogMissing      = "log_missing"
+	CommitsMissing  = "commits_missing"
+)
+
+// Missing is the error of a data directory that holds less than was acknowledged.
+// Nothing of the directory was changed.
+type Missing struct {
+	Code string
+	Dir  string
+	What string // in a sentence
+	// Advice says what to do.
+	Advice string
+	// Commits is how many acknowledged commits are gone, if that is known; else 0.
+	Commits uint64
+	// Since is when the mark was written, before which the last of these were made.
+	Since time.Time
+}
+
+// Error implements error.
+func (m *Missing) Error() string {
+	return fmt.Sprintf("data directory %s: %s: %s; %s", m.Dir, m.Code, m.What, m.Advice)
+}
+
+// Acknowledged keeps the newest acknowledged position outside of the database, where a
+// process that dies leaves it. It is called under the store's lock and must neither wait
+// nor fail.
+type Acknowledged interface {
+	// Before gives the position that the process before had acknowledged; false: that
+	// is not known, such as after the computer has stopped.
+	Before() (commits uint64, known bool)
+	// Note says that a position is acknowledged from now on. Positions grow.
+	Note(commits uint64)
+}
+
+// Options say how to open a store. The zero value is what [Open] takes.
+type Options struct {
+	// AcceptLoss opens a directory of which a part is missing: what is left is taken
+	// for all there is. Files that are of no use any more are moved aside, under names
+	// that end with .lost and the time.
+	AcceptLoss bool
+	// Lost is told what is accepted as lost. nil: nobody is.
+	Lost func(*Missing)
+	// Acknowledged knows the newest position more exactly than the mark does. nil:
+	// nobody does.
+	Acknowledged Acknowledged
+}
+
+// found is what is there before the store is opened.
+type found struct {
+	mark    *mark
+	marked  time.Time // when the mark was written
+	log     logState
+	newest  uint64 // acknowledged, as far as anybody knows
+	missing *Missing
+}
+
+const (
+	advicePutBack = "put the file back, or start with --accept-loss to go on without"
+	adviceBackup  = "if a backup was put back, move the log and the mark away as well; or start with --accept-loss, which moves them aside"
+)
+
+// look compares the files of a directory before SQLite does anything with them, which
+// deletes a log beside an empty database. It changes nothing.
+func look(dir string, acknowledged Acknowledged) (f found, err error) {
+	path := filepath.Join(dir, fileName)
+	if f.mark, err = readMark(dir); err != nil {
+		return f, err
+	}
+	if f.log, err = walkLog(path + "-wal"); err != nil {
+		return f, err
+	}
+	miss := func(code, advice string, gone uint64, format string, args ...any) {
+		f.missing = &Missing{Code: code, Dir: dir, What: fmt.Sprintf(format, args...), Advice: advice, Commits: gone, Since: f.marked}
+	}
+	if info, err := os.Stat(filepath.Join(dir, markName)); err == nil {
+		f.marked = info.ModTime()
+	}
+	info, err := os.Stat(path)
+	switch {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return f, err
+	case (err != nil || info.Size() == 0) && (f.log.there || f.mark != nil):
+		miss(DatabaseMissing, advicePutBack, 0, "%s is missing or empty, but its log or its mark is there", fileName)
+		return f, nil
+	case f.mark == nil: // an older version's, or a copy: nothing is known
+		return f, nil
+	}
+	m := f.mark
+	if f.newest = m.newest; acknowledged != nil {
+		if commits, known := acknowledged.Before(); known {
+			f.newest = max(f.newest, commits)
+		}
+	}
+	id, commits, read := readPosition(path)
+	known := f.log.gen == m.gen || f.log.gen.follows(m.gen) || m.gen == generation{}
+	switch {
+	case read && (len(id) > 0 && string(id) != string(m.id[:]) || commits < m.base):
+		miss(DatabaseBehind, adviceBackup, f.newest-min(commits, f.newest), "%s is older than its log, or is another one", fileName)
+	case m.clean || !read:
+	case (!f.log.there || !known) && commits < f.newest:
+		miss(LogMissing, advicePutBack, f.newest-commits, "%s-wal is missing, or is another one", fileName)
+	case f.log.there && f.log.gen == m.gen && m.base+f.log.commits < f.newest:
+		miss(CommitsMissing, advicePutBack, f.newest-m.base-f.log.commits, "the last acknowledged commits are missing in %s-wal", fileName)
+	}
+	return f, nil
+}
+
+// readPosition reads the database file alone, without its log, and leaves it alone. It
+// may be in the middle of a checkpoint, or none of ours: then false. One that is older
+// than positions, or has nothing yet but in its log, has no id.
+func readPosition(path string) (id []byte, commits uint64, ok bool) {
+	name, err := dsn(path, []string{"query_only(1)"})
+	if err != nil {
+		return nil, 0, false
+	}
+	db, err := sql.Open("sqlite", name+"&immutable=1&mode=ro")
+	if err != nil {
+		return nil, 0, false
+	}
+	defer func() { _ = db.Close() }()
+	ctx := context.Background()
+	tables, ours, err := countTables(ctx, db)
+	if err != nil || ours == 0 {
+		return nil, 0, err == nil && tables == 0
+	}
+	var schema int
+	if db.QueryRowContext(ctx, "SELECT schema FROM store").Scan(&schema) != nil {
+		return nil, 0, false
+	}
+	if schema < positionSchema {
+		return nil, 0, true
+	}
+	var n int64
+	if db.QueryRowContext(ctx, "SELECT id, commits FROM store").Scan(&id, &n) != nil {
+		return nil, 0, false
+	}
+	return id, uint64(n), true
+}
+
+// positionSchema is the schema that has positions.
+const positionSchema = 15
+
+// setAside moves files that are of no use any more out of the way.
+func setAside(dir string) error {
+	suffix := ".lost-" + time.Now().UTC().Format("20060102T150405.000000000Z")
+	for _, name := range []string{fileName + "-wal", fileName + "-shm", markName} {
+		path := filepath.Join(dir, name)
+		if err := os.Rename(path, path+suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return dirError(dir, err)
+		}
+	}
+	return syncDir(dir)
+}
+
+// accept decides what becomes of a directory in which something is missing.
+func (o *Options) accept(dir string, f *found) error {
+	switch {
+	case f.missing == nil:
+		return nil
+	case !o.AcceptLoss:
+		return f.missing
+	}
+	if o.Lost != nil {
+		o.Lost(f.missing)
+	}
+	if f.missing.Code == DatabaseMissing || f.missing.Code == DatabaseBehind {
+		if err := setAside(dir); err != nil {
+			return err
+		}
+	}
+	f.mark = nil
+	return nil
+}
+
+// begin compares the position of the open store with what was acknowledged, and writes
+// the mark for this life. Called before anybody else uses the store.
+func (s *Store) begin(ctx context.Context, o *Options, f *found) (err error) {
+	var id []byte
+	var commits int64
+	if err := s.conn.QueryRowContext(ctx, "SELECT id, commits FROM store").Scan(&id, &commits); err != nil {
+		return err
+	}
+	s.position, s.acknowledged = uint64(commits), o.Acknowledged
+	if f.mark != nil && s.position < f.newest {
+		m := &Missing{Code: CommitsMissing, Dir: s.dir, Advice: advicePutBack, Commits: f.newest - s.position, Since: f.marked,
+			What: "the last acknowledged commits are missing"}
+		if !o.AcceptLoss {
+			s.broken = m // Close leaves the log alone
+			return m
+		}
+		f.missing = m
+		if o.Lost != nil {
+			o.Lost(m)
+		}
+	}
+	log, err := walkLog(filepath.Join(s.dir, fileName+"-wal"))
+	if err != nil {
+		return err
+	}
+	first := mark{gen: log.gen, newest: s.position}
+	copy(first.id[:], id)
+	if log.there { // commits of before there were positions count for nothing
+		first.base = s.position - min(log.commits, s.position)
+	}
+	if f.mark != nil {
+		first.seq = f.mark.seq
+	}
+	if s.marker, err = openMarker(s.dir, first); err != nil {
+		return err
+	}
+	if s.gen = first.gen; s.acknowledged != nil {
+		s.acknowledged.Note(s.position)
+	}
+	if f.missing == nil {
+		return nil
+	}
+	return s.noteLoss(ctx, f.missing)
+}
+
+// noteLoss writes into the audit log what was accepted as lost.
+func (s *Store) noteLoss(ctx context.Context, m *Missing) error {
+	return s.ChangeAccess(ctx, host.AccessChange{Audit: []host.AuditEntry{{
+		Time: time.Now().UnixNano(), Who: host.AuditServerAdmin, Act: "store.accept_loss", Target: m.Code,
+		Detail: fmt.Sprintf("%d commits", m.Commits), Outcome: host.AuditOK,
+	}}})
+}
+
+// committed notes a commit that is durable, and has the mark name the log's filling if
+// the commit was the first of another one. Called with mu held. An error leaves open
+// what a start will make of the commit.
+func (s *Store) committed(position uint64) error {
+	s.position = position
+	if s.log == nil {
+		f, err := os.Open(filepath.Join(s.dir, fileName+"-wal"))
+		if err != nil {
+			return err
+		}
+		s.log = f
+	}
+	_, gen, there, err := readHead(s.log)
+	if err != nil {
+		return err
+	}
+	fresh := there && gen != s.gen
+	s.marker.note(func(m *mark) {
+		m.newest = position
+		if fresh {
+			m.gen, m.base = gen, position-1
+		}
+	})
+	if fresh {
+		if err := s.marker.flush(); err != nil {
+			return fmt.Errorf("writing %s: %w", markName, err)
+		}
+		s.gen = gen
+	}
+	if s.acknowledged != nil {
+		s.acknowledged.Note(position)
+	}
+	return nil
+}
+
+// markEvery is how often the mark is written while there are commits.
+const markEvery = 5 * time.Second
+
+// keepMark keeps the mark fresh until Close. A write that fails is tried again with the
+// next one: the mark is then older, and a start notices less.
+func (s *Store) keepMark() {
+	defer close(s.kept)
+	tick := time.NewTicker(markEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.following.Done():
+			return
+		case <-tick.C:
+			_ = s.marker.flush()
+		}
+	}
+}
+
+// endMark says that the database file has everything, if the store was closed well.
+func (s *Store) endMark(well bool) error {
+	if s.log != nil {
+		_ = s.log.Close()
+	}
+	if s.marker == nil {
+		return nil
+	}
+	if !well {
+		return s.marker.close()
+	}
+	s.marker.note(func(m *mark) { m.clean, m.gen, m.base = true, generation{}, m.newest })
+	return errors.Join(s.marker.flush(), s.marker.close())
+}
+
+// ReadFiles reads the database and its log to their ends, and gives the error of the
+// first byte that the disk does not give. Nobody in this process may have them open.
+func ReadFiles(dir string) error {
+	for _, name := range []string{fileName, fileName + "-wal"} {
+		f, err := os.Open(filepath.Join(dir, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		n, err := io.Copy(io.Discard, f)
+		_ = f.Close()
+		if err != nil {
+			return fmt.Errorf("%s cannot be read from byte %d on: %w", name, n, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,317 @@
+package sqlite
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/weftrun/weft/host"
+)
+
+// files are those of a data directory that hold data.
+func files(t *testing.T, dir string) map[string][]byte {
+	t.Helper()
+	all := map[string][]byte{}
+	for _, name := range []string{fileName, fileName + "-wal", markName} {
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[name] = b
+	}
+	return all
+}
+
+// put makes a directory with these files.
+func put(t *testing.T, all map[string][]byte) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	for name, b := range all {
+		if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func sums(all map[string][]byte) string {
+	var list []string
+	for name, b := range all {
+		list = append(list, fmt.Sprintf("%s %d %x", name, len(b), sha256.Sum256(b)))
+	}
+	slices.Sort(list)
+	return strings.Join(list, "\n")
+}
+
+// lives are what a data directory holds at moments of its life, each with how many
+// batches were acknowledged by then.
+type life struct {
+	files map[string][]byte
+	acked uint64
+}
+
+// makeLives appends to a store, and copies its files as a process that dies leaves them,
+// and as one that closes does. newest is what a box would know at each.
+func makeLives(t *testing.T) (first, dead, closed life, box uint64) {
+	t.Helper()
+	dir := t.TempDir()
+	known := &memoryBox{}
+	s, err := OpenWith(dir, Options{Acknowledged: known})
+	if err != nil {
+		t.Fatal(err)
+	}
+	epoch := mustClaim(t, s)
+	append := func(until uint64, l *life) {
+		for l.acked < until {
+			l.acked++
+			if err := s.Append(t.Context(), crashBatch(epoch, l.acked)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var now life
+	append(3, &now)
+	if err := s.marker.flush(); err != nil { // as every few seconds
+		t.Fatal(err)
+	}
+	first = life{files(t, dir), now.acked}
+	append(12, &now)
+	if err := s.marker.flush(); err != nil {
+		t.Fatal(err)
+	}
+	dead = life{files(t, dir), now.acked}
+	box = known.newest
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	closed = life{files(t, dir), now.acked}
+	return first, dead, closed, box
+}
+
+// memoryBox is an Acknowledged that outlives the store.
+type memoryBox struct {
+	newest uint64
+	known  bool
+}
+
+func (b *memoryBox) Before() (uint64, bool) { return b.newest, b.known }
+func (b *memoryBox) Note(commits uint64)    { b.newest = commits }
+
+// with is a copy of files, changed.
+func with(all map[string][]byte, changes map[string][]byte) map[string][]byte {
+	out := maps.Clone(all)
+	for name, b := range changes {
+		if out[name] = b; b == nil {
+			delete(out, name)
+		}
+	}
+	return out
+}
+
+// Whatever file is removed, emptied, cut, exchanged or put back, after a death and after
+// a close: a start either has everything that was acknowledged, or refuses by name and
+// changes no byte; and with --accept-loss goes on with what is there.
+func TestMissingFiles(t *testing.T) {
+	first, dead, closed, box := makeLives(t)
+	_, _, other, _ := makeLives(t)
+	wal := fileName + "-wal"
+	cut := func(b []byte, n int) []byte { return slices.Clone(b[:len(b)-n]) }
+	flipped := slices.Clone(dead.files[wal])
+	flipped[len(flipped)/2] ^= 1
+	for _, tt := range []struct {
+		name  string
+		files map[string][]byte
+		want  string // code; "": it opens
+		has   uint64 // batches, if it opens
+		box   uint64 // what the box knows; 0: nothing
+	}{
+		{name: "death", files: dead.files, has: 12, box: box},
+		{name: "closed", files: closed.files, has: 12, box: box},
+		{name: "death, no mark", files: with(dead.files, map[string][]byte{markName: nil}), has: 12},
+		{name: "death, an older mark", files: with(dead.files, map[string][]byte{markName: first.files[markName]}), has: 12},
+		{name: "death, a mark of zeros", files: with(dead.files, map[string][]byte{markName: make([]byte, 1024)}), has: 12},
+		{name: "closed, no mark", files: with(closed.files, map[string][]byte{markName: nil}), has: 12},
+
+		{name: "death, no database", files: with(dead.files, map[string][]byte{fileName: nil}), want: DatabaseMissing},
+		{name: "death, an empty database", files: with(dead.files, map[string][]byte{fileName: {}}), want: DatabaseMissing},
+		{name: "death, only the log", files: map[string][]byte{wal: dead.files[wal]}, want: DatabaseMissing},
+		{name: "closed, no database", files: with(closed.files, map[string][]byte{fileName: nil}), want: DatabaseMissing},
+		{name: "closed, an empty database", files: with(closed.files, map[string][]byte{fileName: {}}), want: DatabaseMissing},
+
+		{name: "death, no log", files: with(dead.files, map[string][]byte{wal: nil}), want: LogMissing},
+		{name: "death, an empty log", files: with(dead.files, map[string][]byte{wal: {}}), want: LogMissing},
+		{name: "death, another's log", files: with(dead.files, map[string][]byte{wal: otherLog(t)}), want: LogMissing},
+		{name: "death, the log is cut", files: with(dead.files, map[string][]byte{wal: cut(dead.files[wal], 1)}), want: CommitsMissing},
+		{name: "death, the log is cut in the middle", files: with(dead.files, map[string][]byte{wal: cut(dead.files[wal], len(dead.files[wal])/2)}), want: CommitsMissing},
+		{name: "death, a bit of the log is another", files: with(dead.files, map[string][]byte{wal: flipped}), want: CommitsMissing},
+		{name: "death, an older log", files: with(dead.files, map[string][]byte{wal: first.files[wal]}), want: CommitsMissing},
+		{name: "death, older log and mark, the box knows", files: first.files, want: CommitsMissing, box: box},
+
+		{name: "closed, an older database", files: with(closed.files, map[string][]byte{fileName: first.files[fileName]}), want: DatabaseBehind},
+		{name: "closed, another database", files: with(closed.files, map[string][]byte{fileName: other.files[fileName]}), want: DatabaseBehind},
+		{name: "death, another database", files: with(dead.files, map[string][]byte{fileName: other.files[fileName]}), want: DatabaseBehind},
+		{name: "a backup alone", files: map[string][]byte{fileName: closed.files[fileName]}, has: 12},
+		{name: "death, the closed database in its place", files: with(closed.files, map[string][]byte{markName: dead.files[markName]}), has: 12},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := put(t, tt.files)
+			o := Options{Acknowledged: &memoryBox{newest: tt.box, known: tt.box > 0}}
+			s, err := OpenWith(dir, o)
+			var m *Missing
+			switch {
+			case tt.want == "" && err != nil:
+				t.Fatal(err)
+			case tt.want == "":
+				if last := checkHistory(t, s); last != tt.has {
+					t.Errorf("%d batches are there, want %d", last, tt.has)
+				}
+				if err := s.Close(); err != nil {
+					t.Fatal(err)
+				}
+				return
+			case !errors.As(err, &m) || m.Code != tt.want:
+				if err == nil {
+					_ = s.Close()
+				}
+				t.Fatalf("it opens with %v, want %s", err, tt.want)
+			}
+			for _, text := range []string{dir, tt.want, "--accept-loss"} {
+				if !strings.Contains(err.Error(), text) {
+					t.Errorf("%q does not say %q", err, text)
+				}
+			}
+			if after := files(t, dir); sums(after) != sums(tt.files) {
+				t.Errorf("the refusal has changed\n%s\nto\n%s", sums(tt.files), sums(after))
+			}
+			acceptLoss(t, dir, tt.files, tt.want, o.Acknowledged)
+		})
+	}
+}
+
+// acceptLoss opens a directory of which something is missing.
+func acceptLoss(t *testing.T, dir string, before map[string][]byte, code string, known Acknowledged) {
+	t.Helper()
+	var lost []string
+	s, err := OpenWith(dir, Options{AcceptLoss: true, Acknowledged: known, Lost: func(m *Missing) { lost = append(lost, m.Code) }})
+	if err != nil {
+		t.Fatalf("with the loss accepted: %v", err)
+	}
+	if len(lost) == 0 || lost[0] != code {
+		t.Errorf("%q are lost, want %s", lost, code)
+	}
+	log, _, err := s.Audit(t.Context(), host.AuditQuery{All: true, Limit: 10})
+	if err != nil || len(log) != 1 || log[0].Act != "store.accept_loss" || log[0].Target != code {
+		t.Errorf("the audit log has %+v, %v", log, err)
+	}
+	mustClaim(t, s)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := mustOpen(t, dir).Close(); err != nil {
+		t.Errorf("the next start: %v", err)
+	}
+	if code != DatabaseMissing && code != DatabaseBehind {
+		return
+	}
+	aside, err := filepath.Glob(filepath.Join(dir, "*.lost-*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, b := range before {
+		if name == fileName {
+			continue
+		}
+		kept := slices.ContainsFunc(aside, func(path string) bool {
+			c, err := os.ReadFile(path)
+			return err == nil && strings.HasPrefix(filepath.Base(path), name+".lost-") && bytes.Equal(c, b)
+		})
+		if !kept {
+			t.Errorf("%s is not aside: %q", name, aside)
+		}
+	}
+}
+
+// otherLog is the log of a store that has nothing to do with the others.
+func otherLog(t *testing.T) []byte {
+	t.Helper()
+	_, dead, _, _ := makeLives(t)
+	return dead.files[fileName+"-wal"]
+}
+
+// The log as it is walked has as many commits as SQLite makes of it, at whatever frame
+// it ends.
+func TestWalkLog(t *testing.T) {
+	_, dead, _, _ := makeLives(t)
+	log := dead.files[fileName+"-wal"]
+	const frame = frameHead + 4096
+	for size := logHead; size <= len(log); size += frame * 7 {
+		for _, more := range []int{0, 1, frame - 1} {
+			cut := log[:min(size+more, len(log))]
+			dir := put(t, map[string][]byte{fileName: dead.files[fileName], fileName + "-wal": cut})
+			l, err := walkLog(filepath.Join(dir, fileName+"-wal"))
+			if err != nil || !l.there {
+				t.Fatalf("%+v, %v", l, err)
+			}
+			s, err := Open(dir) // without a mark everything is taken
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, base, _ := readPosition(filepath.Join(put(t, map[string][]byte{fileName: dead.files[fileName]}), fileName))
+			if s.position != base+l.commits && l.commits > 0 {
+				t.Errorf("of %d bytes: SQLite has %d commits, the walk %d behind %d", len(cut), s.position, l.commits, base)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// A write of the mark that is torn leaves what was written before.
+func TestTornMark(t *testing.T) {
+	dir := t.TempDir()
+	m, err := openMarker(dir, mark{newest: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := uint64(2); n < 6; n++ {
+		before, err := os.ReadFile(filepath.Join(dir, markName))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.note(func(m *mark) { m.newest = n })
+		if err := m.flush(); err != nil {
+			t.Fatal(err)
+		}
+		after, err := os.ReadFile(filepath.Join(dir, markName))
+		if err != nil {
+			t.Fatal(err)
+		}
+		slot := int(m.written.seq%2) * markSlot
+		for torn := range markSize {
+			mixed := slices.Clone(before)
+			mixed = append(mixed, make([]byte, max(0, len(after)-len(mixed)))...)
+			copy(mixed[slot:], after[slot:slot+torn])
+			got, err := readMark(put(t, map[string][]byte{markName: mixed}))
+			if err != nil || got == nil || got.newest != n-1 && got.newest != n {
+				t.Fatalf("torn at %d: %+v, %v, want %d", torn, got, err, n-1)
+			}
+		}
+		if got, err := readMark(dir); err != nil || got.newest != n {
+			t.Errorf("%+v, %v", got, err)
+		}
+	}
+	if err := m.close(); err != nil {
+		t.Fatal(err)
+	}
+}

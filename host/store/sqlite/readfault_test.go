@@ -1,0 +1,59 @@
+package sqlite
+
+import (
+	"errors"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/store/sqlite/faultdisk"
+)
+
+// At whatever read the disk fails, by an error, by ending too early, or by zeros: what is
+// read of a session is what was written, or an error that is no damage and no absence, or
+// rows that differ, or none where SQLite sees zeros; and a reading anew on a disk that works gives what was written.
+func TestReadFaults(t *testing.T) {
+	dir := t.TempDir()
+	s, epoch := history(t, dir, 6)
+	want, err := s.LoadSession(t.Context(), crashOne)
+	if err != nil || epoch == 0 {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	disk := faultdisk.New(t, dir, rand.New(rand.NewPCG(1, 2)))
+	for _, kind := range []faultdisk.Kind{faultdisk.IOError, faultdisk.Short, faultdisk.Zeros} {
+		failed, differed, absent := 0, 0, 0
+		for n, fired := 1, true; fired; n++ {
+			s, err := OpenShared(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			disk.Fail(faultdisk.Fault{Op: faultdisk.Read, Kind: kind, N: n})
+			got, err := s.LoadSession(t.Context(), crashOne)
+			fired = disk.Heal()
+			switch {
+			case errors.Is(err, host.ErrNotFound) && kind != faultdisk.IOError:
+				absent++ // a page of zeros may have no rows, which only a checksum of pages would tell
+			case errors.Is(err, host.ErrUnreadable), errors.Is(err, host.ErrNotFound), errors.Is(err, host.ErrNewer):
+				t.Errorf("%s at read %d: %v, as if it could not pass", kind, n, err)
+			case err != nil:
+				failed++
+			case !reflect.DeepEqual(got, want):
+				differed++ // which the rows' checksums tell
+			}
+			if again, err := s.Reread(t.Context(), crashOne); err != nil || !reflect.DeepEqual(again, want) {
+				t.Errorf("%s at read %d: read anew: %v", kind, n, err)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if failed+differed == 0 {
+			t.Errorf("%s: nothing fails", kind)
+		}
+		t.Logf("%s: %d reads failed, %d gave something else, %d nothing", kind, failed, differed, absent)
+	}
+}

@@ -1,0 +1,142 @@
+package sqlite
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// The write-ahead log as SQLite's file format describes it: a head of 32 bytes, then
+// frames of a head of 24 bytes and a page. A frame counts if it has the salts of the
+// log's head and its checksum follows from those of all frames before it; a commit is a
+// frame that says how many pages the database then has.
+const (
+	logHead    = 32
+	frameHead  = 24
+	logMagic   = 0x377f0682 // the lowest bit says in which byte order checksums are made
+	logVersion = 3007000
+	maxPage    = 65536
+	minPage    = 512
+)
+
+// generation tells one filling of the log from all others: its number, and two salts,
+// the first of which counts up as well. The zero generation is none.
+type generation struct{ number, salt1, salt2 uint32 }
+
+// next reports whether g can be the filling that follows after one. SQLite chooses the
+// second salt by chance.
+func (g generation) follows(before generation) bool {
+	return g.number == before.number+1 && g.salt1 == before.salt1+1
+}
+
+// logState is what a log is found to hold.
+type logState struct {
+	there bool       // it has a head
+	gen   generation // if so
+	size  int64      // of the file, in bytes
+	// frames and commits count what is whole, and end is where that ends: what lies
+	// behind was not written to its end, or is of an earlier filling.
+	frames, commits uint64
+	end             int64
+	// behind counts frames behind the end that have the salts of this filling: what
+	// is torn lies in front of them.
+	behind uint64
+}
+
+// readHead reads which filling a log has; false: it has no head.
+func readHead(r io.ReaderAt) (head [logHead]byte, gen generation, ok bool, err error) {
+	if _, err := r.ReadAt(head[:], 0); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+		return head, gen, false, err
+	}
+	word := func(at int) uint32 { return binary.BigEndian.Uint32(head[at:]) }
+	if word(0)&^1 != logMagic || word(4) != logVersion {
+		return head, gen, false, nil
+	}
+	gen = generation{word(12), word(16), word(20)}
+	c1, c2 := logSum(head[:24], word(0), 0, 0)
+	return head, gen, c1 == word(24) && c2 == word(28), nil
+}
+
+// logSum is SQLite's checksum of a log, over a multiple of 8 bytes.
+func logSum(data []byte, magic, c1, c2 uint32) (uint32, uint32) {
+	if magic&1 == 1 {
+		for ; len(data) >= 8; data = data[8:] {
+			c1 += binary.BigEndian.Uint32(data) + c2
+			c2 += binary.BigEndian.Uint32(data[4:]) + c1
+		}
+		return c1, c2
+	}
+	for ; len(data) >= 8; data = data[8:] {
+		c1 += binary.LittleEndian.Uint32(data) + c2
+		c2 += binary.LittleEndian.Uint32(data[4:]) + c1
+	}
+	return c1, c2
+}
+
+// walkLog reads a log without SQLite, which would move it into the database or delete
+// it. A file that is missing is a log without a head.
+func walkLog(path string) (l logState, err error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return l, nil
+	}
+	if err != nil {
+		return l, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	info, err := f.Stat()
+	if err != nil {
+		return l, err
+	}
+	l.size = info.Size()
+	head, gen, ok, err := readHead(f)
+	if err != nil || !ok {
+		return l, err
+	}
+	l.there, l.gen, l.end = true, gen, logHead
+	page := int64(binary.BigEndian.Uint32(head[8:]))
+	if page < minPage || page > maxPage || page&(page-1) != 0 {
+		return l, nil
+	}
+	return l, l.walk(f, head, page)
+}
+
+func (l *logState) walk(f io.ReaderAt, head [logHead]byte, page int64) error {
+	magic := binary.BigEndian.Uint32(head[0:])
+	c1, c2 := binary.BigEndian.Uint32(head[24:]), binary.BigEndian.Uint32(head[28:])
+	buf := make([]byte, frameHead+page)
+	var frames uint64 // since the last commit
+	whole := true
+	for at := int64(logHead); ; at += frameHead + page {
+		if _, err := f.ReadAt(buf, at); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("reading the log at byte %d: %w", at, err)
+		}
+		if string(buf[8:16]) != string(head[16:24]) {
+			if whole = false; l.behind == 0 { // an earlier filling: nothing of this one follows
+				return nil
+			}
+			continue
+		}
+		if whole {
+			c1, c2 = logSum(buf[:8], magic, c1, c2)
+			c1, c2 = logSum(buf[frameHead:], magic, c1, c2)
+			whole = c1 == binary.BigEndian.Uint32(buf[16:]) && c2 == binary.BigEndian.Uint32(buf[20:])
+		}
+		if !whole {
+			l.behind++
+			continue
+		}
+		if frames++; binary.BigEndian.Uint32(buf[4:]) != 0 {
+			l.frames, l.commits, l.end = l.frames+frames, l.commits+1, at+frameHead+page
+			frames = 0
+		}
+	}
+}
