@@ -15,11 +15,13 @@ type CoreNote struct {
 	Kind       CoreKind
 	Tenant     string
 	Session    string
-	Invocation uint64  // 0 of a load
-	Attempt    uint64  // likewise
-	Seq        uint64  // the session's newest entry that the work has made or found
-	Digest     [8]byte // of the module: the first bytes of a hash
-	Step       [8]byte // of the step's name: likewise
+	Invocation uint64 // 0 of a load
+	Attempt    uint64 // likewise
+	// Kept is how many calls of the attempt's record were durable when this life of the
+	// server took the attempt up: it grows if the attempt gets further in a life.
+	Kept   uint64
+	Digest [8]byte // of the workflow's version: a hash
+	Step   [8]byte // of the step's name: likewise
 	// Calls is how many host calls the guest has made, Import the newest of them.
 	Calls  uint64
 	Import string

@@ -92,7 +92,7 @@ var runCodes = []Explanation{
 	{"error", InRun, "A step returned an error without a code.", "Return an error with a code of your own, so that retry policies and people can tell it from others."},
 	{RunPanic, InRun, "A step panicked: an index out of range, a nil map, a division by zero, or by its own will.", "The message is the panic's text, with its place where the language knows it; `weft journal ID` shows the input."},
 	{BlockedReplayMismatch, InBlocked, "Replayed, a step asked for something else than it had: it is not the code that began.", "`weft migrate` moves it to a version that fits; `weft retry --blocked` begins the step anew."},
-	{BlockedHostCrash, InBlocked, "The server ended three times while this was running.", "Look at the log of those ends; `weft resume` tries again, `weft cancel` gives up."},
+	{BlockedHostCrash, InBlocked, "The server ended, again and again, while this step alone ran.", "Look at the log of those ends; `weft resume` tries again, `weft cancel` gives up."},
 	{BlockedHostError, InBlocked, "The host could not run the step: its module is missing or cannot be made.", "Mend what the message says, then `weft resume`."},
 	{BlockedUnreadable, InBlocked, "A part of the stored record does not read.", "`weft check` says what is damaged; restore a backup."},
 }

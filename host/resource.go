@@ -75,6 +75,9 @@ type ResourceCall struct {
 	Trace *Trace
 	// Stream takes what comes of an answer before the whole; nil: nobody does.
 	Stream *ResourceStream
+	// Waits is called before each wait for the network, and back after it, so that
+	// the server knows when it works on the call itself. It may be nil.
+	Waits func() (back func())
 }
 
 // ResourceStream takes parts of the answer to a call, for the stream of its run.

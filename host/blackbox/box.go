@@ -269,7 +269,7 @@ func (b *Box) Enter(n *host.CoreNote) (slot int) {
 	put64(at[slotKind:], uint64(n.Kind))
 	put64(at[slotInvocation:], n.Invocation)
 	put64(at[slotAttempt:], n.Attempt)
-	put64(at[slotSeq:], n.Seq)
+	put64(at[slotKept:], n.Kept)
 	put64(at[slotCalls:], n.Calls)
 	put64(at[slotBurnt:], n.Burnt)
 	copy(at[slotDigest:], n.Digest[:])
@@ -318,13 +318,6 @@ func (b *Box) At(slot int, calls, burnt uint64, newest string) {
 	}
 	word(at, slotCalls).Store(calls)
 	word(at, slotBurnt).Store(burnt)
-}
-
-// Wrote notes the newest entry that the work in a slot has made.
-func (b *Box) Wrote(slot int, seq uint64) {
-	if slot >= 0 {
-		b.store(headerBytes+slot*slotBytes+slotSeq, seq)
-	}
 }
 
 // Leave notes that the work of a slot holds no core any more.

@@ -18,7 +18,7 @@ const (
 	slotKind       = 8
 	slotInvocation = 16
 	slotAttempt    = 24
-	slotSeq        = 32
+	slotKept       = 32
 	slotCalls      = 40
 	slotBurnt      = 48
 	slotDigest     = 56
@@ -101,7 +101,7 @@ func decodeNote(at []byte, most int) (n host.CoreNote, err error) {
 		return n, fmt.Errorf("unknown kind %d", n.Kind)
 	}
 	n.Invocation, n.Attempt = get64(at[slotInvocation:]), get64(at[slotAttempt:])
-	n.Seq, n.Calls, n.Burnt = get64(at[slotSeq:]), get64(at[slotCalls:]), get64(at[slotBurnt:])
+	n.Kept, n.Calls, n.Burnt = get64(at[slotKept:]), get64(at[slotCalls:]), get64(at[slotBurnt:])
 	copy(n.Digest[:], at[slotDigest:])
 	copy(n.Step[:], at[slotStep:])
 	if length := int(at[slotImport]); length > 0 {
@@ -136,7 +136,7 @@ func fillHalf(image []byte, slots, which int, list []host.Suspect) {
 		put64(at[slotKind:], uint64(s.Kind))
 		put64(at[slotInvocation:], s.Invocation)
 		put64(at[slotAttempt:], s.Attempt)
-		put64(at[slotSeq:], s.Seq)
+		put64(at[slotKept:], s.Kept)
 		put64(at[slotCalls:], s.Calls)
 		put64(at[slotBurnt:], s.Burnt)
 		copy(at[slotDigest:], s.Digest[:])

@@ -39,7 +39,7 @@ type HeldAttempt struct {
 	Attempt    uint64       `cbor:"2,keyasint"`
 	Open       *AttemptOpen `cbor:"3,keyasint,omitempty"` // nil: it has written nothing
 	Calls      []CallRecord `cbor:"4,keyasint,omitempty"`
-	Crashes    int          `cbor:"5,keyasint,omitempty"` // of the server, while it was open
+	Crashes    int          `cbor:"5,keyasint,omitempty"` // of older servers, and ignored
 	Burnt      *Burnt       `cbor:"6,keyasint,omitempty"` // as its newest entry says; nil: nothing
 }
 

@@ -92,10 +92,10 @@ func (s *Session) decide(at int64, t Tick) (decision, error) {
 	case Extend:
 		return s.decideExtend(e, t), nil
 	case Shift:
-		if t.Lost <= 0 && !t.Crash {
+		if t.Lost <= 0 {
 			return decision{}, nil
 		}
-		e.Kind, e.Lost, e.Crash = EntryShift, t.Lost, t.Crash
+		e.Kind, e.Lost = EntryShift, t.Lost
 		return decision{entry: e}, nil
 	}
 	return decision{}, fmt.Errorf("unknown tick %T", t)

@@ -94,7 +94,7 @@ type Entry struct {
 	Timer   uint64        `cbor:"14,keyasint,omitempty"` // id of the timer that fires or moves
 	Block   *host.Blocked `cbor:"15,keyasint,omitempty"`
 	Lost    int64         `cbor:"16,keyasint,omitempty"` // by how much timers move, of an EntryShift and an EntryExtend
-	Crash   bool          `cbor:"17,keyasint,omitempty"` // of an EntryShift
+	Crash   bool          `cbor:"17,keyasint,omitempty"` // of older servers, and ignored
 	Retry   *RetryPart    `cbor:"18,keyasint,omitempty"` // of a failed attempt; nil: it was the last
 	Due     int64         `cbor:"20,keyasint,omitempty"` // when a sleep or a wait ends; 0: a wait without a timeout
 

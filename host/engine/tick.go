@@ -105,12 +105,8 @@ type (
 		Anew  bool
 	}
 	// Shift moves the serving-time deadlines of all active runs on by the time
-	// in which the server was not serving, in nanoseconds. Crash says that the
-	// server before ended uncleanly; the flag is kept in the entry.
-	Shift struct {
-		Lost  int64
-		Crash bool
-	}
+	// in which the server was not serving, in nanoseconds.
+	Shift struct{ Lost int64 }
 	// Extend moves one timeout on, of a run or an attempt, by the time in which it
 	// waited for a core, in nanoseconds. See [Session.DueTimeout].
 	Extend struct {

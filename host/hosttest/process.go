@@ -85,7 +85,17 @@ func Serve(tb testing.TB, data string, args ...string) *Process {
 // arguments, and becomes the server; nil: the server itself.
 func ServeBy(tb testing.TB, by []string, data string, args ...string) *Process {
 	tb.Helper()
-	p := &Process{log: &tail{}, data: data}
+	p, served := TryServeBy(tb, by, data, args...)
+	if !served {
+		tb.Fatalf("the server did not start:\n%s", p.log)
+	}
+	return p
+}
+
+// TryServeBy is ServeBy; served is false if the process ended before it served.
+func TryServeBy(tb testing.TB, by []string, data string, args ...string) (p *Process, served bool) {
+	tb.Helper()
+	p = &Process{log: &tail{}, data: data}
 	lendCode(tb, data)
 	line := append(slices.Clone(by), Binary(tb), "serve", "--addr", "127.0.0.1:0", "--data", data)
 	line = append(line, args...)
@@ -107,11 +117,10 @@ func ServeBy(tb testing.TB, by []string, data string, args ...string) *Process {
 				for lines.Scan() { // so that the server never blocks on a full pipe
 				}
 			}()
-			return p
+			return p, true
 		}
 	}
-	tb.Fatalf("the server did not start:\n%s", p.log)
-	return nil
+	return p, false
 }
 
 // PID is the process's id.
@@ -140,6 +149,17 @@ func (p *Process) Kill(tb testing.TB) {
 	if tb.Failed() {
 		tb.Logf("the server's log:\n%s", p.log)
 	}
+}
+
+// End is kill -9 for whoever waits for the process meanwhile.
+func (p *Process) End() { _ = p.cmd.Process.Kill() }
+
+// KillSelf is kill -9 of this process. It does not return.
+func KillSelf() {
+	if self, err := os.FindProcess(os.Getpid()); err == nil {
+		_ = self.Kill()
+	}
+	select {}
 }
 
 // Interrupt is Ctrl-C; it returns the exit code.

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/blackbox"
 	"github.com/weftrun/weft/host/hosttest"
 )
 
@@ -24,17 +26,16 @@ import (
 // says otherwise.
 const stormKills = 15
 
-// A real server is killed at random moments under a mixed load, again and again,
-// now and then while it recovers. Its clients send what was not answered again,
+// A real server is killed at random moments under a mixed load, again and again, now
+// and then while it recovers, and often while suspects of the death before run alone,
+// or in the pauses between them. Its clients send what was not answered again,
 // under the same key. What has to hold:
 //
 //   - every acknowledged answer is still true at the end;
 //   - whatever a client asked for is done once: counters, lists and sums are exact;
 //   - every event that a reader saw is on the stream in the end, at its number;
+//   - no run is blocked: nobody is to blame;
 //   - every run ends, and weft check finds nothing.
-//
-// A run that was open at too many crashes is blocked, by design; an operator
-// resumes it.
 func TestStorm(t *testing.T) {
 	rnd := seed(t)
 	kills := stormKills
@@ -43,6 +44,9 @@ func TestStorm(t *testing.T) {
 	}
 	s := beginStorm(t, rnd)
 	for i := range kills {
+		if rnd.IntN(2) == 0 {
+			s.awaitSuspects()
+		}
 		pause(t, rnd, 600*time.Millisecond)
 		s.restart()
 		for rnd.IntN(4) == 0 { // while it recovers
@@ -52,12 +56,32 @@ func TestStorm(t *testing.T) {
 		if t.Failed() {
 			t.Fatalf("after %d kills", i+1)
 		}
-		s.resume()
+		s.unblocked()
 	}
-	s.end(s.resume)
+	s.end(s.unblocked)
+	s.unblocked()
 	s.verify()
 	clean(t, s.data)
-	t.Logf("%d kills, %d runs, %d of them blocked and resumed, %d requests sent again, %d events seen", s.killed, s.runs.Load(), s.resumed, s.again.Load(), s.seen.Load())
+	t.Logf("%d kills, %d while suspects ran alone, %d in pauses between them; %d runs, %d requests sent again, %d events seen",
+		s.killed, s.in[host.PhaseApart], s.in[host.PhaseControl], s.runs.Load(), s.again.Load(), s.seen.Load())
+	if apart := s.in[host.PhaseApart] + s.in[host.PhaseControl]; kills >= 200 && apart < kills/10 {
+		t.Errorf("only %d of %d kills were while suspects were tried", apart, s.killed)
+	}
+}
+
+// awaitSuspects waits until suspects are tried, or until the server serves as always.
+func (s *storm) awaitSuspects() {
+	for {
+		found, err := blackbox.Read(s.data)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if found.Phase == host.PhaseServing || found.Phase == host.PhaseControl || found.Phase == host.PhaseApart && len(found.Noted) > 0 {
+			return
+		}
+		timer := time.NewTimer(time.Millisecond)
+		<-timer.C
+	}
 }
 
 // beginStorm starts a server and the clients.
@@ -67,7 +91,7 @@ func beginStorm(t *testing.T, rnd *rand.Rand) *storm {
 	for _, name := range []string{"counter", "chain", "counter-race", "approval", "sleeper"} {
 		put(t, s.p, name, hosttest.Plugin(t, name+"-tinygo"))
 	}
-	for _, name := range []string{"kids", "ledger"} {
+	for _, name := range []string{"kids", "ledger", "crash"} {
 		put(t, s.p, name, hosttest.BuildPlugin(t, name))
 	}
 	ctx, stop := context.WithCancel(t.Context())
@@ -75,7 +99,7 @@ func beginStorm(t *testing.T, rnd *rand.Rand) *storm {
 	t.Cleanup(stop)
 	for i, work := range []func(*stormClient) error{
 		(*stormClient).counts, (*stormClient).counts, (*stormClient).hops, (*stormClient).races,
-		(*stormClient).asks, (*stormClient).sleeps, (*stormClient).begets, (*stormClient).transfers,
+		(*stormClient).asks, (*stormClient).sleeps, (*stormClient).begets, (*stormClient).transfers, (*stormClient).computes,
 	} {
 		c := &stormClient{storm: s, name: fmt.Sprint("client", i), rnd: rand.New(rand.NewPCG(rnd.Uint64(), 1))}
 		s.clients.Go(func() {
@@ -120,7 +144,8 @@ type storm struct {
 	stop    context.CancelFunc // no client begins anything after it
 	clients sync.WaitGroup
 
-	killed, resumed   int
+	killed            int
+	in                map[host.CorePhase]int // phases in which it was killed
 	runs, again, seen atomic.Int64
 
 	mu      sync.Mutex
@@ -136,11 +161,17 @@ func (s *storm) serve() {
 func (s *storm) restart() {
 	s.p.Kill(s.t)
 	s.killed++
+	if found, err := blackbox.Read(s.data); err == nil {
+		if s.in == nil {
+			s.in = map[host.CorePhase]int{}
+		}
+		s.in[found.Phase]++
+	}
 	s.serve()
 }
 
-// resume helps the runs that are blocked, as an operator does.
-func (s *storm) resume() {
+// unblocked wants no run to be blocked: whoever kills the server is outside.
+func (s *storm) unblocked() {
 	_, out := s.p.Do(s.t, http.MethodGet, "/handlers?blocked=true", nil)
 	var list struct {
 		Handlers []struct {
@@ -152,25 +183,14 @@ func (s *storm) resume() {
 		s.t.Fatalf("%s: %v", out, err)
 	}
 	for _, h := range list.Handlers {
-		if h.Blocked.Code != "host_crash" {
-			s.t.Errorf("handler %s is blocked: %s: %s", h.ID, h.Blocked.Code, h.Blocked.Message)
-		}
-		if status, out := s.p.Do(s.t, http.MethodPost, "/handlers/"+h.ID+"/resume", ""); status == http.StatusOK {
-			s.resumed++
-		} else if status != http.StatusConflict && status != http.StatusNotFound {
-			s.t.Errorf("resume %s: %d %s", h.ID, status, out)
-		}
+		s.t.Errorf("handler %s is blocked: %s: %s", h.ID, h.Blocked.Code, h.Blocked.Message)
+		s.p.Do(s.t, http.MethodPost, "/handlers/"+h.ID+"/resume", "") // so that its client is answered
 	}
 }
 
 // verify holds what the server has against what clients know.
 func (s *storm) verify() {
-	for handler, want := range s.answers {
-		_, out := s.p.Do(s.t, http.MethodGet, "/handlers/"+handler, nil)
-		if got := string(record(s.t, out).Result.Value.Result); got != want {
-			s.t.Errorf("handler %s was acknowledged with %s, and has %s", handler, want, got)
-		}
-	}
+	s.verifyAnswers()
 	for handler, events := range s.streams {
 		now := map[int]string{}
 		if err := s.follow(context.Background(), handler, -1, now); err != nil {
@@ -185,6 +205,15 @@ func (s *storm) verify() {
 	_, out := s.p.Do(s.t, http.MethodGet, "/handlers?status=running", nil)
 	if !strings.HasPrefix(string(out), `{"handlers":[]`) {
 		s.t.Errorf("these do not end: %s", out)
+	}
+}
+
+func (s *storm) verifyAnswers() {
+	for handler, want := range s.answers {
+		_, out := s.p.Do(s.t, http.MethodGet, "/handlers/"+handler, nil)
+		if got := string(record(s.t, out).Result.Value.Result); got != want {
+			s.t.Errorf("handler %s was acknowledged with %s, and has %s", handler, want, got)
+		}
 	}
 }
 
@@ -430,6 +459,22 @@ func (c *stormClient) transfers() error {
 	}
 	if sum != 100*accounts || r.Made != 35 || r.Sent != 35 || r.Bounced != 5 {
 		return fmt.Errorf("the sum is %d: %s", sum, got)
+	}
+	return nil
+}
+
+// computes has a step compute for about a second, longer than the server lives mostly.
+func (c *stormClient) computes() error {
+	got, err := c.run("crash", in(c.name, fields{"key": fmt.Sprint(c.n), "spins": spins}))
+	if err != nil {
+		return err
+	}
+	var rep report
+	if err := json.Unmarshal([]byte(got), &rep); err != nil {
+		return err
+	}
+	if n := int64(c.n + 1); rep.A != n || rep.B != n || rep.C != n {
+		return fmt.Errorf("after %d runs: %s", n, got)
 	}
 	return nil
 }

@@ -162,7 +162,7 @@ func (k *httpKind) follow(ctx context.Context, rules []rule, q *request, t *targ
 			}
 			return nil, fail
 		}
-		res, err := transport.RoundTrip(k.outgoing(ctx, q, t, call, t.origin() == asked && k.trusted[asked]))
+		res, err := roundTrip(transport, call, k.outgoing(ctx, q, t, call, t.origin() == asked && k.trusted[asked]))
 		if err != nil {
 			return nil, k.failure(ctx, t, err)
 		}

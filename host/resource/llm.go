@@ -215,7 +215,7 @@ type again struct {
 
 // ask makes one request.
 func (k *llmKind) ask(ctx context.Context, q *request, t *target, c *chat, call *host.ResourceCall, out *deltas) (abi.Raw, *abi.Error, again) {
-	res, err := k.web.transportOf(call).RoundTrip(k.web.outgoing(ctx, q, t, call, k.web.trusted[t.origin()]))
+	res, err := roundTrip(k.web.transportOf(call), call, k.web.outgoing(ctx, q, t, call, k.web.trusted[t.origin()]))
 	if err != nil {
 		fail := k.web.failure(ctx, t, err)
 		return nil, fail, again{may: retryable(ctx, fail)}

@@ -149,6 +149,10 @@ func (s *Sandbox) runCompiler(ctx context.Context, cmd *exec.Cmd, limits *host.L
 		}
 		return nil
 	}
+	if state := cmd.ProcessState; ctx.Err() == nil && s.base.Err() == nil && killed(state) && took.cpu < limits.CompileTime {
+		s.log.Warn("the compiler's process was killed, as the system does when memory is short", "error", waitErr)
+		return &host.Error{Code: host.CodeUnavailable, Message: "the server could not compile the module at the moment: the compiler was killed, perhaps for want of memory", Cause: waitErr}
+	}
 	return s.compilerFault(ctx, limits, took, stderr.b.String(), errors.Join(waitErr, writeErr))
 }
 
@@ -227,6 +231,7 @@ func CompileMain(in io.Reader, out io.Writer, exit func(code int)) error {
 	if err := confine(uint64(limits.CompileBytes), limits.CompileTime, o.Polite); err != nil {
 		return err
 	}
+	goFirst()
 	debug.SetMemoryLimit(int64(limits.CompileBytes) / 2)
 	wasm := make([]byte, o.Bytes)
 	if _, err := io.ReadFull(r, wasm); err != nil {

@@ -228,3 +228,13 @@ func TestCompileMainRefuses(t *testing.T) {
 		}
 	}
 }
+
+// A compiler that the system kills is no fault of the module: it is tried again later.
+func TestCompilerThatIsKilled(t *testing.T) {
+	wasm := hostile(t, "good")
+	b := elsewhere(t, func(c *Config) { c.Compiler = []string{"/bin/sh", "sh", "-c", "kill -9 $$"} })
+	_, err := b.Describe(t.Context(), b.library.add(wasm), wasm, host.Limits{})
+	if host.CodeOf(err) != host.CodeUnavailable {
+		t.Errorf("the error is %v (%s)", err, host.CodeOf(err))
+	}
+}

@@ -5,6 +5,7 @@ package sandbox
 import (
 	"fmt"
 	"math"
+	"os"
 	"os/exec"
 	"syscall"
 	"time"
@@ -57,3 +58,9 @@ const niceness = 10
 // apart keeps a process from getting the signals of the terminal that the server
 // runs in: the server ends it.
 func apart(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+
+// killed reports whether a process was ended by a signal that nobody can refuse.
+func killed(state *os.ProcessState) bool {
+	status, ok := state.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
@@ -30,6 +29,7 @@ type attempt struct {
 	resumed   bool               // what it waits for came before the guest was out
 	held      bool               // abandoned until its run, which is blocked, goes on
 	putOff    int                // times in a row that it was put off
+	kept      uint64             // see host.CoreNote
 	goesOn    bool               // it is abandoned for now only
 	tok       *token             // of the run under way
 	counts    bool               // as one that is in memory, in the run's demand
@@ -64,6 +64,7 @@ func (ss *session) open(inv uint64, stored *opened, since int64) {
 		o, record = *stored.open, stored.record
 		o.Limits = o.Limits.Complete() // an older server may have known fewer
 		at.replay, at.spending, unserved = true, stored.spending, stored.unserved
+		at.kept = uint64(len(record))
 	} else {
 		o.Clock, o.Prices = max(ss.s.now(), ss.eng.Now()), state.Prices
 		ss.s.cfg.Entropy(o.Seed[:])
@@ -76,36 +77,17 @@ func (ss *session) open(inv uint64, stored *opened, since int64) {
 	ss.s.ready(at)
 }
 
-// ready puts an attempt into its tenant's queue. One that was open at a crash of the
-// server does not run before that is durable: its guest may be what makes the server
-// crash, and it would never have been counted. Called with the session's mu held.
+// ready puts an attempt into its tenant's queue, unless it is to run apart first.
+// Called with the session's mu held.
 func (s *Scheduler) ready(at *attempt) {
-	uncounted := at.ss.counted > 0 && at.ss.counted > s.cfg.Journal.Durable()
 	s.mu.Lock()
-	if uncounted {
-		s.uncounted = append(s.uncounted, at)
-	} else {
+	if !s.apart.keeps(at) {
 		it := s.item(at)
 		it.ticket = at.ss.holds(at)
 		s.queue.push(at.ss.key.Tenant, it)
 	}
 	s.mu.Unlock()
 	s.signal()
-}
-
-// queueCounted queues the attempts whose crashes are durable by now. Called with mu held.
-func (s *Scheduler) queueCounted() {
-	if len(s.uncounted) == 0 {
-		return
-	}
-	durable := s.cfg.Journal.Durable()
-	s.uncounted = slices.DeleteFunc(s.uncounted, func(at *attempt) bool {
-		counted := at.ss.counted <= durable
-		if counted {
-			s.queue.push(at.ss.key.Tenant, readyItem{at: at})
-		}
-		return counted
-	})
 }
 
 // item is an attempt that wants a token from now on.
@@ -140,7 +122,8 @@ func (ss *session) abandon(inv uint64, held bool) {
 	}
 }
 
-// run is one run of an attempt's guest, with a token in hand.
+// run is one run of an attempt's guest, with a token in hand. The run is noted until
+// its end is settled: what routing its output does is its doing.
 func (s *Scheduler) run(at *attempt) {
 	if !s.codeReady(at) {
 		return
@@ -150,8 +133,12 @@ func (s *Scheduler) run(at *attempt) {
 	if !ok {
 		tok.release(0, 0)
 		at.ss.release()
+		s.cameBack(at.suspectKey())
 		return
 	}
+	tok.enter()
+	defer s.cameBack(tok.note.Key())
+	defer tok.leave()
 	inv, err := at.invocation(tok)
 	var res host.InvocationResult
 	if err == nil {
@@ -171,6 +158,7 @@ func (at *attempt) begin(tok *token) (context.Context, bool) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	at.cancel, at.running, at.tok = cancel, true, tok
+	tok.note = at.note()
 	at.answers.Restart()
 	ss.s.mu.Lock()
 	ss.s.counters.Attempts++
@@ -194,7 +182,7 @@ func (at *attempt) invocation(tok *token) (host.Invocation, error) {
 	}
 	o := at.answers.Open()
 	inv, err := at.ss.s.invocationOf(m, at.ss.key, &at.view, o)
-	inv.Calls, inv.Token = at.answers, tok
+	inv.Calls, inv.Token = tok, tok
 	return inv, err
 }
 

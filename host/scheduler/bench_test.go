@@ -41,6 +41,8 @@ type bench struct {
 	fails                    bool             // commits may fail, for good
 	beside                   bool             // work waits for commits: it goes on beside the test
 	after                    *scheduler.Scheduler
+	box                      *box       // nil: no notes are taken
+	life                     *boxLife   // of the scheduler
 	code                     *codeCache // default: all code is always there
 	memory                   func() (live, limit int64)
 
@@ -162,8 +164,13 @@ func (b *bench) open(t testing.TB) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var notes scheduler.Notes
+	if b.box != nil {
+		b.life = b.box.open()
+		notes = b.life
+	}
 	b.sched, err = scheduler.New(t.Context(), scheduler.Config{
-		Journal: b.journal, Store: b.store, Modules: b.modules, Sandbox: b,
+		Notes: notes, Journal: b.journal, Store: b.store, Modules: b.modules, Sandbox: b,
 		Answers: func(l scheduler.Live, o engine.AttemptOpen, r []engine.CallRecord) scheduler.Answers {
 			return hostcall.New(l, o, r)
 		},

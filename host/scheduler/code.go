@@ -39,6 +39,7 @@ func (s *Scheduler) codeReady(at *attempt) bool {
 	s.mu.Lock()
 	s.queue.giveBack(inv.Tenant)
 	s.counters.CodeWaits++
+	s.apart.prepares(at)
 	first := len(s.coming[key]) == 0
 	s.coming[key] = append(s.coming[key], at)
 	s.mu.Unlock()

@@ -55,6 +55,9 @@ func (c *Config) setDefaults() {
 	if c.Resources == nil {
 		c.Resources = noResources{}
 	}
+	if c.Notes == nil {
+		c.Notes = noNotes{}
+	}
 	if c.Quotas == nil {
 		c.Quotas = noQuotas{}
 	}

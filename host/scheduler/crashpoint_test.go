@@ -10,7 +10,6 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
-	"github.com/weftrun/weft/host/scheduler"
 	"github.com/weftrun/weft/host/store/memory"
 )
 
@@ -24,7 +23,7 @@ import (
 //	a snapshot written, the journal cut     TestCrashPoints/snapshot; TestStorm, which has them often
 //	a commit that surely failed             TestCrashPoints (refused); TestFullDisk; TestFaults of host/store/sqlite
 //	a commit of unknown outcome             TestCrashPoints (unknown, reopened); TestDiskThatFails, TestStormOfDiskFailures
-//	a guest that takes the server with it   TestPoisonGuest; TestKilledByAPoisonGuest
+//	a guest that takes the server with it   TestGuiltyIsBlocked; TestGuestThatEndsItsServer
 //	the disk full in a batch                TestFullFileSystem; TestFull, TestFaults of host/store/sqlite
 //	the power goes                          TestPowerLoss; TestFaults of host/store/sqlite
 
@@ -318,119 +317,4 @@ func (b *bench) tell() (host.Run, error) {
 		return b.sched.Start(b.t.Context(), host.StartRequest{Tenant: "t", Workflow: "one", HandlerID: "h", SessionID: "s",
 			Once: host.Once{Route: "run", Key: "k", Hash: "h"}})
 	})
-}
-
-// A guest that takes the server with it, as soon as it runs, is run at three crashes
-// and then blocked; whoever shares the server goes on.
-func TestPoisonGuest(t *testing.T) {
-	b := &bench{tokens: 1, store: memory.New(), now: time.Unix(1_700_000_000, 0), modules: newSimModules(t, map[string]string{"two": twoStep})}
-	down := false
-	b.guest = func(_ context.Context, g *call) (abi.StepOutput, error) {
-		if g.in.Step == "work" && g.in.Run.SessionID == "bad" {
-			down = true // nothing that it does counts any more
-			return abi.StepOutput{}, context.Canceled
-		}
-		return quiet(1)(nil, g)
-	}
-	b.open(t)
-	b.start("h", "bad")
-	lives := 1 // the first one ended with the start durable
-	for ; lives < 10; lives++ {
-		b.advance(time.Second)
-		b.open(t)
-		down = false
-		for idle := false; !down && !idle; { // it is quicker than any commit that it need not wait for
-			work := b.step()
-			for _, w := range work {
-				if w(); down {
-					break
-				}
-			}
-			if len(work) == 0 {
-				before := b.journal.Durable()
-				b.commit()
-				idle = b.journal.Durable() == before
-			}
-		}
-		if !down {
-			break
-		}
-	}
-	if got := b.record(t, "h"); got.Blocked == nil || got.Blocked.Code != host.BlockedHostCrash || lives != 3 {
-		t.Errorf("after %d crashes the run is %+v", lives, got)
-	}
-	other := b.start("k", "")
-	b.rest()
-	if len(b.record(t, "k").WaitingFor) == 0 && b.status(other.RunID) != host.StatusRunning {
-		t.Errorf("another run: %+v", b.record(t, "k"))
-	}
-}
-
-// A store that is opened again in the process is no crash: attempts that were open
-// count none, but one that was there before, and that nobody has counted, counts.
-func TestReopeningIsNoCrash(t *testing.T) {
-	b := &bench{tokens: 1, store: memory.New(), now: time.Unix(1_700_000_000, 0), modules: newSimModules(t, map[string]string{"two": twoStep})}
-	stuck := true
-	b.guest = func(_ context.Context, g *call) (abi.StepOutput, error) {
-		if g.in.Step == "work" && stuck {
-			return abi.StepOutput{}, context.Canceled // the server ends before it does
-		}
-		return quiet(1)(nil, g)
-	}
-	b.open(t)
-	b.start("h", "s")
-	b.rest()
-	reopen := func(after *scheduler.Scheduler) {
-		b.after = after
-		b.advance(time.Second)
-		b.open(t)
-		b.rest()
-	}
-	for range 10 {
-		reopen(b.sched)
-	}
-	if run := b.record(t, "h"); run.Blocked != nil {
-		t.Fatalf("after ten reopenings: %+v", run.Blocked)
-	}
-	reopen(nil)
-	reopen(nil)
-	b.after = nil
-	b.advance(time.Second)
-	b.open(t) // the third crash, whose store fails before a session is loaded
-	reopen(b.sched)
-	if run := b.record(t, "h"); run.Blocked == nil || run.Blocked.Code != host.BlockedHostCrash {
-		t.Errorf("after three crashes and a reopening: %+v", run)
-	}
-	stuck = false
-	if _, err := await(b, func() (host.Run, error) { return b.sched.Resume(t.Context(), "t", "h") }); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// TestCrashCountsOnce: a crash counts once, though the clock is set back to before the
-// boot after it, and the store is opened again, so that the session is loaded again.
-func TestCrashCountsOnce(t *testing.T) {
-	b := &bench{tokens: 1, store: memory.New(), now: time.Unix(1_700_000_000, 0), modules: newSimModules(t, map[string]string{"two": twoStep})}
-	b.guest = func(_ context.Context, g *call) (abi.StepOutput, error) {
-		if g.in.Step == "work" {
-			return abi.StepOutput{}, context.Canceled // the server ends before it does
-		}
-		return quiet(1)(nil, g)
-	}
-	b.open(t)
-	b.start("h", "s")
-	b.rest()
-	b.advance(time.Minute)
-	b.open(t)
-	b.advance(-30 * time.Second)
-	b.rest()
-	for range 5 {
-		b.after = b.sched
-		b.advance(time.Second)
-		b.open(t)
-		b.rest()
-	}
-	if run := b.record(t, "h"); run.Blocked != nil {
-		t.Errorf("after one crash: %+v", run.Blocked)
-	}
 }

@@ -57,7 +57,7 @@ func (b *bench) answer(t *testing.T, handler string) error {
 	return b.sched.Send(t.Context(), "t", handler, abi.Event{Type: "Answer"}, "")
 }
 
-func (b *bench) record(t *testing.T, handler string) host.Run {
+func (b *bench) record(t testing.TB, handler string) host.Run {
 	t.Helper()
 	run, err := b.sched.Get(t.Context(), "t", handler)
 	if err != nil {

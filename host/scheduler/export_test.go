@@ -41,12 +41,12 @@ func (s *Scheduler) Leak() string {
 	switch q := &s.queue; {
 	case g.taken != 0 || len(g.of) != 0 || g.waiting != 0 || len(g.lines) != 0:
 		return fmt.Sprintf("%d places at the gate are taken: %v, %d wait", g.taken, g.of, g.waiting)
-	case q.tokens != s.cfg.Tokens:
-		return fmt.Sprintf("%d of %d tokens are free", q.tokens, s.cfg.Tokens)
+	case q.tokens+s.spared != s.cfg.Tokens:
+		return fmt.Sprintf("%d of %d tokens are free, %d are spared", q.tokens, s.cfg.Tokens, s.spared)
 	case q.ready != 0 || len(q.tenants) != 0:
 		return fmt.Sprintf("%d items are ready, tenants %v", q.ready, q.tenants)
-	case len(s.uncounted) != 0:
-		return fmt.Sprintf("%d attempts wait for their crashes to be durable", len(s.uncounted))
+	case s.apart != nil:
+		return fmt.Sprintf("suspects are tried: %+v", s.apart)
 	case len(q.held) != 0:
 		return fmt.Sprintf("tenants %v are held", q.held)
 	case len(s.calls.open) != 0 || len(s.calls.sessions) != 0 || len(s.calls.order) != 0 || len(s.calls.pools) != 0 || len(s.calls.late) != 0:
@@ -72,9 +72,22 @@ func (s *Scheduler) Overslept() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for tenant, t := range s.queue.tenants {
-		if t.waits() && s.queue.tokens > 0 && !s.cfg.Journal.Crowds(tenant) && len(s.wake) == 0 {
+		if s.apart == nil && t.waits() && s.queue.tokens > 0 && !s.cfg.Journal.Crowds(tenant) && len(s.wake) == 0 {
 			return true
 		}
 	}
 	return false
 }
+
+// Trials is how many suspects are to be tried yet, the one that is tried now included.
+func (s *Scheduler) Trials() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.apart == nil {
+		return 0
+	}
+	return len(s.apart.waiting) + 1
+}
+
+// Judge is judge.
+var Judge = judge

@@ -268,7 +268,9 @@ func (s *Scheduler) operate(ctx context.Context, o *outcall) (away error) {
 	}
 	if ok && call.Attempt == o.attempt && call.N == o.n {
 		s.count(&s.counters.Calls)
+		noted := s.noteCall(o, call.Version, call.Step)
 		answer, write, err := s.ask(ctx, o, ln, callOf(o, &call))
+		noted.leave()
 		if ctx.Err() != nil {
 			return nil
 		}

@@ -239,7 +239,9 @@ func (ss *session) move(m *mover, to Module) (pos uint64, moved bool, err error)
 	}
 	if rec, ok := ss.eng.Record(m.run); err == nil && ok && rec.Blocked != nil {
 		ss.recall(m.run)
-		_, pos, err = ss.tick(engine.Resume{RunID: m.run}, nil)
+		if _, pos, err = ss.tick(engine.Resume{RunID: m.run}, nil); err == nil {
+			ss.callAgain(m.run)
+		}
 	}
 	return pos, err == nil, err
 }

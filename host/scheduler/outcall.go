@@ -119,7 +119,7 @@ func (c *outcalls) remove(o *outcall) {
 	}
 }
 
-// next takes a call out of a pool's queue that may begin; nil: none.
+// next gives the call of a pool's queue that may begin; nil: none.
 func (p *callPool) next(durable uint64) *outcall {
 	first := p.waiting.Front()
 	if first == nil || p.under >= p.most {
@@ -129,9 +129,6 @@ func (p *callPool) next(durable uint64) *outcall {
 	if o.pos > durable {
 		return nil
 	}
-	p.waiting.Remove(first)
-	o.place = nil
-	p.under++
 	return o
 }
 
@@ -140,7 +137,7 @@ func (p *callPool) next(durable uint64) *outcall {
 func (ss *session) callOut(inv uint64, found bool) {
 	s := ss.s
 	call, ok := ss.eng.OutCall(inv)
-	if !ok {
+	if !ok || ss.endedServer(call.RunID) {
 		return
 	}
 	o := &outcall{key: callKey{ss.key, inv}, attempt: call.Attempt, n: call.N, pos: ss.lastPos}
@@ -168,6 +165,23 @@ func (ss *session) callOut(inv uint64, found bool) {
 	}
 	s.calls.add(o, grant)
 	s.signal()
+}
+
+// endedServer reports whether a run is blocked because the server ended while it ran:
+// its resource calls wait until it is resumed, as one of them may be why. Called with
+// mu held.
+func (ss *session) endedServer(runID string) bool {
+	rec, ok := ss.eng.Record(runID)
+	return ok && rec.Blocked != nil && rec.Blocked.Code == host.BlockedHostCrash
+}
+
+// callAgain queues the calls of a run that was blocked. Called with mu held.
+func (ss *session) callAgain(runID string) {
+	for _, inv := range ss.eng.OutCalls() {
+		if call, ok := ss.eng.OutCall(inv); ok && call.RunID == runID {
+			ss.callOut(inv, true)
+		}
+	}
 }
 
 // grant asks how a workflow of the session's tenant may use a resource.
@@ -224,9 +238,7 @@ func (s *Scheduler) callWork(now time.Time) (work []func(), next time.Time) {
 	kept := c.order[:0]
 	for _, p := range c.order {
 		for o := p.next(durable); o != nil; o = p.next(durable) {
-			ctx, cancel := context.WithCancel(context.Background())
-			o.cancel = cancel
-			work = append(work, func() { s.makeCall(ctx, o) })
+			work = append(work, s.beginCall(o))
 		}
 		if p.under == 0 && p.waiting.Len() == 0 {
 			delete(c.pools, p.name)
@@ -237,6 +249,16 @@ func (s *Scheduler) callWork(now time.Time) (work []func(), next time.Time) {
 	clear(c.order[len(kept):])
 	c.order = kept
 	return work, next
+}
+
+// beginCall takes a call out of its pool's queue. Called with mu held.
+func (s *Scheduler) beginCall(o *outcall) (work func()) {
+	o.pool.waiting.Remove(o.place)
+	o.place = nil
+	o.pool.under++
+	ctx, cancel := context.WithCancel(context.Background())
+	o.cancel = cancel
+	return func() { s.makeCall(ctx, o) }
 }
 
 // makeCall makes a call that was begun, and brings its answer.
@@ -254,6 +276,7 @@ func (s *Scheduler) makeCall(ctx context.Context, o *outcall) {
 	if wanted && !inside && away == nil && ctx.Err() == nil {
 		s.answerCall(o, value, fail)
 	}
+	s.cameBack(o.suspectKey())
 	again := s.retryAfter(o.key.session, readAgain)
 	s.mu.Lock()
 	o.pool.under--
@@ -296,7 +319,10 @@ func (s *Scheduler) outside(ctx context.Context, o *outcall) (value abi.Raw, fai
 	if span != nil {
 		out.Trace = s.cfg.Tracer.Outgoing(span)
 	}
+	noted := s.noteCall(o, call.Version, call.Step)
+	out.Waits = noted.wait
 	value, fail = s.cfg.Resources.Call(ctx, out)
+	noted.leave()
 	if span != nil {
 		span.Ended, span.Code = s.now(), host.FailureCode(fail)
 		s.cfg.Tracer.Called(span)

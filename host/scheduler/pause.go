@@ -23,6 +23,9 @@ func (s *Scheduler) Resume(ctx context.Context, tenant, id string) (host.Run, er
 			ss.recall(runID)
 		}
 		_, pos, err := ss.tick(engine.Resume{RunID: runID}, nil)
+		if err == nil {
+			ss.callAgain(runID)
+		}
 		return pos, err
 	})
 }

@@ -56,6 +56,8 @@ func (s *Scheduler) isolate(key host.SessionKey, cause error) *host.Error {
 	switch {
 	case errors.Is(cause, host.ErrNewer):
 		reason = "its journal was written by a newer version of weft"
+	case errors.Is(cause, errEndsServer):
+		reason = "the server ends while it is loaded"
 	case host.CodeOf(cause) == host.CodeNotFound:
 		reason = "a module that its journal names is not stored"
 	}
@@ -72,6 +74,21 @@ func (s *Scheduler) isolate(key host.SessionKey, cause error) *host.Error {
 		s.cfg.Log.Error("a session is quarantined", "tenant", key.Tenant, "session", key.Session, "error", cause)
 	}
 	return err
+}
+
+// errEndsServer is the cause of the quarantine of a session that ends the process when
+// it is loaded. Nobody tries again by itself: the session has to be released.
+var errEndsServer = errors.New("the server ends while the session is loaded")
+
+// isolateLoad puts a session into quarantine, by errEndsServer.
+func (s *Scheduler) isolateLoad(key host.SessionKey) {
+	s.isolate(key, errEndsServer)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := s.quarantine[key]
+	q.until = s.cfg.Now().AddDate(100, 0, 0)
+	s.quarantine[key] = q
+	s.counters.Blamed++
 }
 
 // unread leaves a session alone that the store could not read, for twice as long as the

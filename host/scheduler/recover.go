@@ -28,22 +28,10 @@ const maxDown = 4096
 // interval is a time in which no server ran, in Unix nanoseconds.
 type interval struct{ from, to int64 }
 
-// maxCrashes is how many crashes of the server an attempt may be open at
-// before its run is blocked, so that a guest that kills the host cannot take
-// the others with it.
-const maxCrashes = 3
-
-// markBoot reads how the server before ended, and marks this one as running.
+// markBoot reads when the server before ended, and marks this one as running.
 func (s *Scheduler) markBoot(ctx context.Context) error {
-	mark, err := s.cfg.Store.Meta(ctx, metaUnclean)
-	if err != nil && !errors.Is(err, host.ErrNotFound) {
-		return fmt.Errorf("read the boot mark: %w", err)
-	}
-	switch after := s.cfg.After; {
-	case after != nil: // the mark is this process's own, and so is its time
-		s.crashed, s.boot = after.crashed, max(s.boot, after.boot)
-	case len(mark) > 0:
-		s.crashed = s.boot
+	if after := s.cfg.After; after != nil { // its time is this process's own
+		s.boot = max(s.boot, after.boot)
 	}
 	alive, err := s.cfg.Store.Meta(ctx, metaAlive)
 	if err == nil || errors.Is(err, host.ErrNotFound) {
@@ -102,6 +90,7 @@ func (s *Scheduler) markAlive(ctx context.Context) error {
 // mark notes that the server is serving: timeouts count that time only.
 func (s *Scheduler) mark() {
 	now := s.now()
+	s.cfg.Notes.Alive()
 	err := s.cfg.Store.SetMeta(context.Background(), metaAlive, binary.BigEndian.AppendUint64(nil, uint64(now)))
 	if err != nil {
 		s.cfg.Log.Warn("the store does not take the alive mark", "error", err)
@@ -124,8 +113,7 @@ func (s *Scheduler) Close(ctx context.Context) error {
 }
 
 // recover goes on with a session that was just folded: it accounts for the
-// time in which the server was down, blocks what has seen too many crashes, opens
-// the attempts that were open, and begins queued runs whose turn has come. Nobody else uses the session yet.
+// time in which the server was down, opens the attempts that were open, and begins queued runs whose turn has come. Nobody else uses the session yet.
 func (ss *session) recover(records map[uint64]*opened) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -138,14 +126,8 @@ func (ss *session) recover(records map[uint64]*opened) {
 	}
 	last := ss.eng.Now()
 	if last < s.boot {
-		open, crash := ss.eng.Open(), last < s.crashed
-		_, pos, err := ss.tick(engine.Shift{Lost: ss.lostTo(s.boot), Crash: crash}, nil)
-		if err != nil {
+		if _, _, err := ss.tick(engine.Shift{Lost: ss.lostTo(s.boot)}, nil); err != nil {
 			ss.log(context.Background(), slog.LevelError, "a session cannot account for the time down", "error", err)
-		}
-		if crash && len(open) > 0 {
-			ss.counted = pos
-			ss.blockCrashed(open)
 		}
 	}
 	for _, inv := range ss.eng.Open() {
@@ -161,23 +143,4 @@ func (ss *session) recover(records map[uint64]*opened) {
 		ss.callOut(inv, true)
 	}
 	s.setTimer(ss.key, ss.eng.NextTimer())
-}
-
-// blockCrashed blocks the runs of those open invocations that have seen too many
-// crashes. Called with mu held.
-func (ss *session) blockCrashed(open []uint64) {
-	for _, inv := range open {
-		if ss.crashes[inv] < maxCrashes {
-			continue
-		}
-		view, ok := ss.eng.Invocation(inv)
-		if !ok {
-			continue
-		}
-		reason := host.Blocked{Code: host.BlockedHostCrash,
-			Message: fmt.Sprintf("step %q was running at %d crashes of the server", view.Step, ss.crashes[inv])}
-		if _, _, err := ss.tick(engine.Block{RunID: view.RunID, Reason: reason}, nil); err != nil && !errors.Is(err, engine.ErrStale) {
-			ss.log(context.Background(), slog.LevelError, "a run cannot be blocked", "workflow", view.Workflow, "handler", view.HandlerID, "run", view.RunID, "error", err)
-		}
-	}
 }

@@ -220,6 +220,9 @@ type Config struct {
 	// Observer is told of what happens, if it is not nil.
 	Observer Observer
 
+	// Notes keep what holds a core over an end of the process. Default: none are taken.
+	Notes Notes
+
 	// Quotas counts what tenants have and use. Default: there are none.
 	Quotas Quotas
 
@@ -278,9 +281,7 @@ type Config struct {
 	// Default 256.
 	EraseRows int
 	// After is the scheduler of this process in whose place this one comes, after
-	// its store failed: it has stopped, its journal is dead. That is no crash of the
-	// server: attempts that were open count none, but for what After itself had found
-	// and not every session was loaded to hear of. nil: none.
+	// its store failed: it has stopped, its journal is dead. nil: none.
 	After *Scheduler
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
@@ -319,10 +320,8 @@ type Scheduler struct {
 	endBase context.CancelFunc
 	boot    int64 // when this scheduler was made, Unix nanoseconds
 
-	down []interval // times in which no server ran, oldest first
-	// crashed is when the server took up what a crash had left behind, 0 if none
-	// did: sessions with nothing after it were there at the crash.
-	crashed int64
+	down  []interval      // times in which no server ran, oldest first
+	death host.DeathClass // how the process before ended
 
 	lanes lanes // of resources that are kept with the journal; see kv.go
 
@@ -346,7 +345,6 @@ type Scheduler struct {
 	idle       []idleSession
 	owing      []*session  // that are to leave memory: see settleCounts
 	put        []putOff    // attempts that are to be tried later
-	uncounted  []*attempt  // those that wait until a crash that they have seen is durable
 	outgoing   []mailRoute // sessions with messages for others
 	calls      outcalls    // of resources
 	nextDue    int64       // when to ask the store for due sessions; host.WakeNever: not
@@ -362,7 +360,15 @@ type Scheduler struct {
 	stopping   bool
 	until      int64 // when it began to stop, Unix nanoseconds
 	abandoned  bool  // nothing that guests do can become durable
-	counters   Counters
+	// suspects are what held a core at deaths and has not come back since, and blames
+	// what is known of those that ended the server; see suspects.go.
+	suspects map[host.CoreKey]*host.Suspect
+	blames   []host.Suspect
+	apart    *apart // nil: suspects are not tried now
+	// spared is how many tokens are kept back, and until when; see lessMemory.
+	spared      int
+	sparedUntil time.Time
+	counters    Counters
 }
 
 // Counters counts the scheduler's work, for tests and metrics.
@@ -380,6 +386,8 @@ type Counters struct {
 	PutOff    uint64 // runs of guests that the host could not do, and tried again later
 	Lined     uint64 // starts and events that waited in line
 	Shed      uint64 // those of them, and others, that there was no room for
+	Blamed    uint64 // runs blocked and sessions quarantined, as the server ends by them
+	Unnoted   uint64 // work that held a core and could not be noted; see Notes
 	// Starts that were admitted, and that were refused: as the wait for a core was too
 	// long, as too many waited, as those held too much memory, as the heap was full.
 	Admitted, RefusedWait, RefusedDepth, RefusedBytes, RefusedHeap uint64
@@ -393,6 +401,7 @@ type Load struct {
 	Ready    int // attempts that wait for a token
 	Running  int // attempts that have one
 	Cores    int // tokens
+	Suspects int // what held a core when the server ended, and has not come back since
 	// Starts is the number of runs that never had a core, Demand what accepted runs
 	// still need, in units, and Speed what all cores get done in a second.
 	Starts int
@@ -404,7 +413,7 @@ type Load struct {
 func (s *Scheduler) Load() Load {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := Load{Sessions: len(s.sessions), InLine: s.gate.waiting, Ready: s.queue.ready, Running: s.cfg.Tokens - s.queue.tokens, Cores: s.cfg.Tokens}
+	l := Load{Sessions: len(s.sessions), InLine: s.gate.waiting, Ready: s.queue.ready, Running: s.queue.all - s.queue.tokens, Cores: s.queue.all, Suspects: len(s.suspects)}
 	for _, t := range s.demand.tenants {
 		l.Starts += t.fresh
 	}
@@ -446,6 +455,7 @@ func New(ctx context.Context, cfg Config) (*Scheduler, error) {
 	if err := s.markBoot(ctx); err != nil {
 		return nil, err
 	}
+	s.suspectAtStart()
 	s.cfg.After = nil // it need not stay in memory
 	return s, nil
 }
@@ -454,7 +464,15 @@ func New(ctx context.Context, cfg Config) (*Scheduler, error) {
 func (s *Scheduler) Counters() Counters {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.counters
+	c := s.counters
+	c.Unnoted = s.cfg.Notes.Unnoted()
+	return c
+}
+
+// StartedAfter tells how the server before ended: 0 cleanly, or that is not known; 1 for
+// a reason that is not known; 2 for its memory; 3 by a crash.
+func (s *Scheduler) StartedAfter() int {
+	return map[host.DeathClass]int{host.DeathUnknown: 1, host.DeathMemory: 2, host.DeathCrash: 3}[s.death]
 }
 
 // Loaded is the number of sessions in memory.

@@ -38,9 +38,7 @@ type session struct {
 	needs    map[string]*runDemand      // active run, if an attempt of it was in memory
 	// suspended has the records of invocations that wait or sleep.
 	suspended map[uint64]*opened
-	crashes   map[uint64]int // crashes that an open invocation has seen
-	counted   uint64         // queue position at which the newest of them is; set before anybody uses the session
-	ledger    *ledger        // what the journal has of attempts that have not ended
+	ledger    *ledger // what the journal has of attempts that have not ended
 	tail      tail
 	tickets   []*ticket
 	repeats   []host.Repeat  // of the request whose tick is about to be made
@@ -65,7 +63,7 @@ var errDead = &host.Error{Code: host.CodeNotFound, Message: "Handler not found"}
 func (s *Scheduler) newSession(key host.SessionKey) *session {
 	return &session{s: s, key: key, loaded: make(chan struct{}), attempts: map[uint64]*attempt{},
 		ended: map[string][]chan ended{}, unserved: map[string]*unserved{}, versions: map[string]string{}, needs: map[string]*runDemand{},
-		suspended: map[uint64]*opened{}, crashes: map[uint64]int{}, ledger: newLedger()}
+		suspended: map[uint64]*opened{}, ledger: newLedger()}
 }
 
 // begin pins a session that nobody can know yet, as its id was drawn just now:
@@ -91,10 +89,16 @@ func (s *Scheduler) acquire(ctx context.Context, key host.SessionKey, create boo
 	s.mu.Lock()
 	ss, ok := s.sessions[key]
 	if !ok {
-		if err := s.isolated(key); err != nil {
+		err := s.isolated(key)
+		if err == nil {
+			err = s.afterApart(ctx, key)
+		}
+		if err != nil {
 			s.mu.Unlock()
 			return nil, err
 		}
+	}
+	if ss, ok = s.sessions[key]; !ok {
 		ss = s.newSession(key)
 		s.sessions[key] = ss
 	}
@@ -172,8 +176,13 @@ func (ss *session) graph(version string) (*engine.Graph, error) {
 	return m.Graph, nil
 }
 
-// load folds the session's entries.
+// load folds the session's entries, and is noted for as long: they may be what ends
+// the process.
 func (ss *session) load(ctx context.Context, barrier uint64) {
+	note := host.CoreNote{Kind: host.CoreLoad, Tenant: ss.key.Tenant, Session: ss.key.Session}
+	slot := ss.s.cfg.Notes.Enter(&note)
+	defer ss.s.cameBack(note.Key())
+	defer ss.s.cfg.Notes.Leave(slot)
 	if err := ss.s.cfg.Journal.Wait(ctx, barrier); err != nil {
 		ss.err = unavailable(err)
 		return
@@ -255,11 +264,8 @@ func (ss *session) foldStored(eng *engine.Session, e *engine.Entry, l *ledger) e
 	ss.follow(eng, e)
 	l.follow(eng, e, cmds)
 	ss.adopted(eng, e)
-	ss.sawCrash(eng, e)
 	for _, c := range cmds {
 		switch c := c.(type) {
-		case engine.StartAttempt:
-			delete(ss.crashes, c.Invocation)
 		case engine.RunEnded:
 			delete(ss.versions, c.RunID)
 		}
@@ -279,16 +285,6 @@ func (ss *session) follow(eng *engine.Session, e *engine.Entry) {
 	}
 }
 
-// sawCrash counts a crash that an entry tells of for those who were open at it.
-func (ss *session) sawCrash(eng *engine.Session, e *engine.Entry) {
-	if !e.Crash {
-		return
-	}
-	for _, inv := range eng.Open() {
-		ss.crashes[inv]++
-	}
-}
-
 // adopted counts a stored entry towards the next snapshot, and takes what stands
 // with one.
 func (ss *session) adopted(eng *engine.Session, e *engine.Entry) {
@@ -299,12 +295,6 @@ func (ss *session) adopted(eng *engine.Session, e *engine.Entry) {
 	}
 	ss.tail = tail{last: len(e.Snapshot)}
 	ss.versions = eng.Versions()
-	clear(ss.crashes)
-	for i := range e.Held {
-		if h := &e.Held[i]; h.Crashes > 0 {
-			ss.crashes[h.Invocation] = h.Crashes
-		}
-	}
 }
 
 // tick reduces a tick, journals its entry and carries out the commands. It
@@ -328,7 +318,6 @@ func (ss *session) tick(t engine.Tick, attach func(*engine.Result)) (engine.Resu
 	}
 	ss.follow(ss.eng, res.Entry)
 	ss.ledger.follow(ss.eng, res.Entry, res.Commands)
-	ss.sawCrash(ss.eng, res.Entry)
 	it := ss.item(res)
 	ss.account(&it, res.Entry)
 	ss.observe(&it)
@@ -415,7 +404,6 @@ func (ss *session) carryOut(cmds []engine.Command) (over bool) {
 	for _, c := range cmds {
 		switch c := c.(type) {
 		case engine.StartAttempt:
-			delete(ss.crashes, c.Invocation)
 			ss.open(c.Invocation, ss.suspended[c.Invocation], ss.s.now())
 			delete(ss.suspended, c.Invocation)
 		case engine.Abandon:

@@ -54,23 +54,17 @@ func (s *sim) running() []host.Run {
 // endOne closes a run, when it has been helped to go on.
 func (s *sim) endOne(run host.Run) {
 	if b := run.Blocked; b != nil {
-		if b.Code != host.BlockedHostCrash || s.facts.crashes < 3 {
-			s.failf("run %s is blocked after %d crashes: %s: %s", run.RunID, s.facts.crashes, b.Code, b.Message)
-		}
-		s.total.Blocked++
-		if s.rng.IntN(3) == 0 {
-			s.spawnCancel(run.HandlerID, false)
-			return
-		}
+		s.failf("run %s is blocked after %d crashes, and nobody is to blame: %s: %s", run.RunID, s.facts.crashes, b.Code, b.Message)
+		return
 	}
-	if run.Blocked != nil || run.Paused {
+	if run.Paused {
 		s.spawnSteer(run.HandlerID, true)
 		s.quiet(s.calm)
 		var err error
 		if run, err = s.store.Run(context.Background(), run.Tenant, run.RunID); err != nil || run.Status.Final() {
 			return
 		}
-		if run.Blocked != nil || run.Paused {
+		if run.Paused {
 			s.failf("run %s is not resumed: %+v", run.RunID, run)
 		}
 	}

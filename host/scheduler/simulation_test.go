@@ -66,8 +66,9 @@ func TestSimulation(t *testing.T) {
 // simulation for a test that has stopped doing anything.
 type simStats struct {
 	scheduler.Counters
-	Crashes, CleanStops, Reopened, Refused, Starts, Sends, Cancels, Purges, Ends, Blocked, StreamEvents, Entries, Children, Messages int
-	Tidied, Queued, Turns, Repeated, OutAnswers, Unknown, Dropped, FromSnapshots, Told, Retried, Migrated, Edited, Outrun, Erased    int
+	Crashes, CleanStops, Reopened, Refused, Starts, Sends, Cancels, Purges, Ends, StreamEvents, Entries, Children, Messages       int
+	Suspected, Apart, Control                                                                                                     int // of deaths: what held a core, and in which phases they were
+	Tidied, Queued, Turns, Repeated, OutAnswers, Unknown, Dropped, FromSnapshots, Told, Retried, Migrated, Edited, Outrun, Erased int
 }
 
 func (s *simStats) add(c scheduler.Counters) {
@@ -88,7 +89,7 @@ func (s *simStats) check(t *testing.T) {
 	for name, n := range map[string]uint64{
 		"conflicts": s.Conflicts, "parks": s.Parks, "replays": s.Replayed, "loads": s.Loaded, "evictions": s.Evicted, "yields": s.Yields, "holds": s.Holds, "waits and sleeps": s.Suspended, "starts and events in line": s.Lined,
 		"crashes": uint64(s.Crashes), "reopened stores": uint64(s.Reopened), "refused commits": uint64(s.Refused), "cancels": uint64(s.Cancels), "purges": uint64(s.Purges),
-		"runs blocked by crashes": uint64(s.Blocked), "children": uint64(s.Children), "messages between sessions": uint64(s.Messages),
+		"suspects of deaths": uint64(s.Suspected), "deaths while suspects ran alone": uint64(s.Apart), "deaths in pauses between suspects": uint64(s.Control), "children": uint64(s.Children), "messages between sessions": uint64(s.Messages),
 		"clean-ups": uint64(s.Tidied), "queued starts": uint64(s.Queued), "repeated starts": uint64(s.Repeated), "turns": uint64(s.Turns),
 		"calls to the outside": s.Calls, "answers of the outside": uint64(s.OutAnswers), "unknown outcomes": uint64(s.Unknown),
 		"old runs deleted": uint64(s.Dropped), "loads from snapshots": uint64(s.FromSnapshots), "entries of timelines": uint64(s.Told),
@@ -127,6 +128,7 @@ type sim struct {
 	atRest     bool                 // nothing was to do for a while
 
 	w     *world
+	box   *box
 	now   time.Time
 	soon  time.Time // when something wants to be stepped; zero: nothing does
 	ops   int
@@ -249,6 +251,7 @@ func (s *sim) play() {
 		s.tokens = 6
 	}
 	s.chaos = true
+	s.box = newBox()
 	s.w = s.open()
 	for range 400 + s.rng.IntN(800) {
 		s.turn()
@@ -308,9 +311,20 @@ func (s *sim) pass() {
 // restart crashes the server, or ends it cleanly, and starts another.
 func (s *sim) restart() {
 	s.total.add(s.w.sched.Counters())
+	how := s.rng.IntN(6)
+	switch how {
+	case 2: // the box goes on
+	case 3, 4:
+		s.w.life.die(host.DeathUnknown)
+		s.total.Apart += s.box.phases[host.PhaseApart]
+		s.total.Control += s.box.phases[host.PhaseControl]
+		clear(s.box.phases)
+	default: // a clean end, or a loss of power
+		s.w.life.lose()
+	}
 	s.w.crash()
 	s.after = nil
-	switch s.rng.IntN(6) {
+	switch how {
 	case 0, 1: // it ended cleanly: what was open stays open
 		s.total.CleanStops++
 		s.must(s.store.SetMeta(context.Background(), "unclean_boot", nil))

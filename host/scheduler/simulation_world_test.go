@@ -41,6 +41,7 @@ type world struct {
 	sched   *scheduler.Scheduler
 	hub     *stream.Hub
 	tally   *tally
+	life    *boxLife
 	due     time.Time // when the scheduler wants to be stepped; zero: when it says so
 
 	mu    sync.Mutex // guards what follows
@@ -193,8 +194,10 @@ func (s *sim) open() *world {
 		s.t.Fatal(err)
 	}
 	w.tally = newTally(s.store)
+	w.life = s.box.open()
+	s.total.Suspected += len(w.life.before.Noted)
 	w.sched, err = scheduler.New(w.ctx, scheduler.Config{
-		Journal: simJournal{w}, Store: st, Modules: s.modules, Streams: simStreams{w}, Sandbox: simSandbox{w},
+		Notes: w.life, Journal: simJournal{w}, Store: st, Modules: s.modules, Streams: simStreams{w}, Sandbox: simSandbox{w},
 		Resources: simResources{w: w, under: map[string]int{}}, Quotas: w.tally,
 		Answers: func(l scheduler.Live, o engine.AttemptOpen, r []engine.CallRecord) scheduler.Answers {
 			return hostcall.New(l, o, r)
@@ -238,7 +241,7 @@ type simLog struct{ w *world }
 
 func (simLog) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelWarn }
 func (l simLog) Handle(_ context.Context, r slog.Record) error {
-	if !l.w.dead.Load() {
+	if !l.w.dead.Load() && r.Message != "the server before ended without a word" {
 		text := r.Message
 		r.Attrs(func(a slog.Attr) bool { text += " " + a.String(); return true })
 		l.w.sim.failf("the server complains: %s", text)

@@ -62,23 +62,12 @@ func sizeOfHeld(held []engine.HeldAttempt) int {
 	return n
 }
 
-// held gives what the journal has of the attempts that have not ended, and how
-// many crashes they have seen, by invocation.
+// held gives what the journal has of the attempts that have not ended, by invocation.
 func (ss *session) held() []engine.HeldAttempt {
-	by := map[uint64]engine.HeldAttempt{}
-	for inv, o := range ss.ledger.records {
-		by[inv] = engine.HeldAttempt{Invocation: inv, Attempt: o.attempt, Open: o.open, Calls: slices.Clip(o.record), Burnt: o.spent()}
-	}
-	for inv, n := range ss.crashes {
-		if view, ok := ss.eng.Invocation(inv); ok {
-			h := by[inv]
-			h.Invocation, h.Attempt, h.Crashes = inv, view.Attempt, n
-			by[inv] = h
-		}
-	}
-	out := make([]engine.HeldAttempt, 0, len(by))
-	for _, inv := range slices.Sorted(maps.Keys(by)) {
-		out = append(out, by[inv])
+	out := make([]engine.HeldAttempt, 0, len(ss.ledger.records))
+	for _, inv := range slices.Sorted(maps.Keys(ss.ledger.records)) {
+		o := ss.ledger.records[inv]
+		out = append(out, engine.HeldAttempt{Invocation: inv, Attempt: o.attempt, Open: o.open, Calls: slices.Clip(o.record), Burnt: o.spent()})
 	}
 	return out
 }

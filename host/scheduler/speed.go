@@ -8,6 +8,7 @@ import "time"
 // throttled or shared, make this number less: it is what a wait is worked out with.
 type speed struct {
 	now    func() time.Time
+	paused bool    // see pause
 	rate   float64 // units a second
 	seen   bool
 	least  float64
@@ -33,7 +34,7 @@ func (v *speed) init(tokens int, now func() time.Time) {
 // wanted notes that an attempt wants a token, and rest that one is free and that
 // nobody can use it. In between there is none free for those who want one.
 func (v *speed) wanted() {
-	if v.since.IsZero() && v.now != nil {
+	if v.since.IsZero() && v.now != nil && !v.paused {
 		v.since = v.now()
 	}
 }
@@ -43,6 +44,12 @@ func (v *speed) rest() {
 		v.full += v.now().Sub(v.since)
 		v.since = time.Time{}
 	}
+}
+
+// pause has nothing be learnt for a while, in which cores are idle by intent.
+func (v *speed) pause(on bool) {
+	v.rest()
+	v.paused = on
 }
 
 // book counts units that were used on cores.

@@ -33,7 +33,25 @@ func (s *Scheduler) Step(now time.Time) (work []func(), next time.Time) {
 	if t := s.admit(now); !t.IsZero() {
 		at(t)
 	}
-	s.queueCounted()
+	if t := s.spareNoMore(now); !t.IsZero() {
+		at(t)
+	}
+	if s.apart != nil {
+		trial, t := s.apartWork(now)
+		if work = append(work, trial...); !t.IsZero() {
+			at(t)
+		}
+		if s.apart != nil { // starts are taken; what they begin waits
+			if s.gate.waiting > 0 {
+				s.letIn()
+			}
+			alive, t := s.aliveWork(now)
+			if !t.IsZero() {
+				at(t)
+			}
+			return append(work, alive...), next
+		}
+	}
 	if t := s.takeUp(now); !t.IsZero() {
 		at(t)
 	}
@@ -98,13 +116,23 @@ func (s *Scheduler) Step(now time.Time) (work []func(), next time.Time) {
 	} else if !t.IsZero() {
 		at(t)
 	}
-	if t := time.Unix(0, s.lastMark).Add(markEvery); t.After(now) {
+	alive, t := s.aliveWork(now)
+	if work = append(work, alive...); !t.IsZero() {
 		at(t)
-	} else if !s.marking {
+	}
+	return work, next
+}
+
+// aliveWork writes the alive mark now and then. Called with mu held.
+func (s *Scheduler) aliveWork(now time.Time) (work []func(), next time.Time) {
+	if next = time.Unix(0, s.lastMark).Add(markEvery); next.After(now) {
+		return nil, next
+	}
+	if !s.marking {
 		s.marking = true
 		work = append(work, s.mark)
 	}
-	return work, next
+	return work, time.Time{}
 }
 
 // resumeOnly lets guests that gave up their token run to their end while the

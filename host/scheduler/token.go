@@ -3,6 +3,8 @@ package scheduler
 import (
 	"runtime"
 	"time"
+
+	"github.com/weftrun/weft/host"
 )
 
 // token is the right of one run of a guest to use a core; it implements
@@ -20,6 +22,9 @@ type token struct {
 
 	burnt uint64 // units of this run, booked or not
 	units uint64 // not booked yet
+	calls uint64 // host calls of this run
+	note  host.CoreNote
+	slot  int    // of the note; below 0: there is none
 	cost  uint64 // likewise: what the host does
 	ahead uint64 // on the clock already, of units that are still to come
 
@@ -30,7 +35,7 @@ type token struct {
 
 // newToken makes the token of a run.
 func (s *Scheduler) newToken(tenant string, at *attempt) *token {
-	t := &token{s: s, at: at, tenant: tenant, due: turn}
+	t := &token{s: s, at: at, tenant: tenant, due: turn, slot: -1}
 	s.mu.Lock()
 	if a := s.account(t.tenant); a.rate > 0 {
 		t.due = min(t.due, uint64(a.rate*refill.Seconds()))
@@ -52,6 +57,7 @@ func (t *token) Checkpoint(units uint64) error {
 	t.units += units
 	t.cost += callCost
 	if t.at != nil {
+		t.s.cfg.Notes.At(t.slot, t.calls, t.burnt, "")
 		if err := t.at.answers.Burn(units); err != nil {
 			return err
 		}
@@ -68,7 +74,11 @@ func (t *token) Checkpoint(units uint64) error {
 		s.queue.tenants[t.tenant].long++
 	}
 	crowds := s.cfg.Journal.Crowds
-	if !s.queue.held[t.tenant] && !s.queue.due(t.tenant, crowds) && !crowds(t.tenant) {
+	wait := s.queue.held[t.tenant] || s.queue.due(t.tenant, crowds) || crowds(t.tenant)
+	if s.apart != nil && !s.stopping {
+		wait = !s.apart.tries(t.at)
+	}
+	if !wait {
 		s.mu.Unlock()
 		return nil
 	}
@@ -80,8 +90,10 @@ func (t *token) Checkpoint(units uint64) error {
 	s.mu.Unlock()
 	s.signal()
 	began := s.cfg.Now()
+	t.leave()
 	<-back
 	if t.at != nil {
+		t.enter()
 		t.at.answers.Idle(s.cfg.Now().Sub(began))
 	}
 	return nil
@@ -170,7 +182,7 @@ func (t *token) release(fuel, work uint64) {
 	}
 	t.at.serve(serviceOpen, s.now())
 	s.queue.release(t.tenant)
-	wanted := s.queue.ready > 0
+	wanted := s.queue.ready > 0 || s.apart != nil
 	s.mu.Unlock()
 	if wanted {
 		s.signal()

@@ -5,17 +5,20 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"time"
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/access"
+	"github.com/weftrun/weft/host/blackbox"
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/hostcall"
 	"github.com/weftrun/weft/host/journal"
@@ -69,6 +72,8 @@ type Config struct {
 	// sandbox.Config. It is not used if there is neither Data nor Code. nil: they are
 	// built in this process.
 	Compiler []string
+	// CatchCrashes keeps the crash report of this process in Data; see blackbox.Config.
+	CatchCrashes bool
 	// SourceLines: see sandbox.Config.
 	SourceLines bool
 	// After is the host of this process in whose place this one comes, after its
@@ -114,6 +119,7 @@ type Host struct {
 	// Secret is random, and the same for as long as the store is.
 	Secret []byte
 
+	box      *blackbox.Box // nil: nothing is kept
 	log      *slog.Logger
 	stopRuns context.CancelFunc
 	stopJrnl context.CancelFunc
@@ -148,6 +154,7 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 	if cfg.WrapStore != nil {
 		h.Store = cfg.WrapStore(h.Store)
 	}
+	h.openBox(cfg)
 	if h.Secret, err = secret(ctx, h.Store); err != nil {
 		return nil, err
 	}
@@ -188,7 +195,7 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 		Rehearse: func(o engine.AttemptOpen, r []engine.CallRecord, p *engine.Pending) scheduler.Rehearsal {
 			return hostcall.NewRehearsal(o, r, p)
 		},
-		Classify: classify, Parked: hostcall.ErrParked, Observer: observer(cfg.Metrics), Quotas: h.Quotas, Tracer: tracer(cfg.Tracer),
+		Notes: notes(h.box), Classify: classify, Parked: hostcall.ErrParked, Observer: observer(cfg.Metrics), Quotas: h.Quotas, Tracer: tracer(cfg.Tracer),
 		Tokens: cfg.Tokens, Relent: cfg.Relent, IdleAfter: cfg.IdleAfter, Limits: cfg.Limits, Resources: h.Resources, Timeout: cfg.Timeout, Now: cfg.Now, CPU: sandbox.ThreadTime, Log: cfg.Log,
 		SnapshotEntries: cfg.SnapshotEntries, KeepEntries: cfg.KeepEntries, DueAtOnce: cfg.DueAtOnce, After: after,
 		StartWait: cfg.StartWait, Memory: new(memoryReader).read,
@@ -234,6 +241,23 @@ func openStore(cfg Config) (host.Store, error) {
 		return nil, err // not s: an interface that holds a nil pointer is not nil
 	}
 	return s, nil
+}
+
+// openBox reads how the process before ended. The store is open: nobody else uses the
+// directory.
+func (h *Host) openBox(cfg Config) {
+	if cfg.Data == InMemory || cfg.Store != nil {
+		return
+	}
+	h.box = blackbox.Open(blackbox.Config{Dir: cfg.Data, Cores: cmp.Or(cfg.Tokens, runtime.GOMAXPROCS(0)), Catch: cfg.CatchCrashes, Log: cfg.Log})
+}
+
+// notes is nil, and not an interface that holds a nil pointer, if there is no box.
+func notes(b *blackbox.Box) scheduler.Notes {
+	if b == nil {
+		return nil
+	}
+	return b
 }
 
 func (h *Host) openSandbox(ctx context.Context, cfg Config) error {
@@ -392,6 +416,9 @@ func (h *Host) release(ctx context.Context) error {
 	}
 	if h.Sandbox != nil {
 		errs = append(errs, h.Sandbox.Close(ctx))
+	}
+	if h.box != nil {
+		errs = append(errs, h.box.Close())
 	}
 	if h.Store != nil {
 		errs = append(errs, h.Store.Close())
