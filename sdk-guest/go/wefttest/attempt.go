@@ -12,6 +12,7 @@ import (
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/hostcall"
 	"github.com/weftrun/weft/host/state"
+	"github.com/weftrun/weft/host/work"
 )
 
 // attempt is an open attempt of an invocation. Its guest runs on a goroutine of its
@@ -312,14 +313,15 @@ func (l live) Begin(p state.Path, want bool) (*state.Node, bool, error) {
 
 func (l live) End() { l.a.giveUp() }
 
-func (l live) Try(root *state.Node, req engine.Request) (engine.Response, *state.Node, bool, error) {
+// Try and Effect work without the meter: tests bound no fuel.
+func (l live) Try(_ *work.Meter, root *state.Node, req engine.Request) (engine.Tried, error) {
 	if l.a.gone {
-		return engine.Response{}, nil, false, engine.ErrStale
+		return engine.Tried{}, engine.ErrStale
 	}
 	return l.a.place.eng.Try(l.a.view.ID, l.a.view.Attempt, root, req)
 }
 
-func (l live) Effect(n uint64, req engine.Request, attach func(*engine.Result)) error {
+func (l live) Effect(_ *work.Meter, n uint64, req engine.Request, attach func(*engine.Result)) error {
 	a := l.a
 	if a.gone {
 		return engine.ErrStale
