@@ -70,6 +70,8 @@ const (
 	atSystem  = 144 // OOM kills of the system
 	atInForce = 152 // which half of the suspects
 	atHalf    = 160 // of each half: how many, and a CRC
+	atCommits = 192 // see Position
+	atStore   = 200
 
 	slotBytes   = 512
 	MaxSuspects = 256
@@ -97,12 +99,13 @@ var life = func() (id [16]byte) {
 // slot belongs to the goroutine that has entered it. After a fault of the file the box
 // notes nothing any more.
 type Box struct {
-	dir     string
-	log     *slog.Logger
-	catch   bool
-	slots   int
-	forRuns int // the first slots, for runs alone
-	before  host.Death
+	dir      string
+	log      *slog.Logger
+	position *Position // nil: none
+	catch    bool
+	slots    int
+	forRuns  int // the first slots, for runs alone
+	before   host.Death
 
 	off      atomic.Bool
 	taken    []atomic.Bool // by slot
@@ -117,6 +120,8 @@ type Box struct {
 type Config struct {
 	Dir   string // of the data
 	Cores int    // guests that run at once
+	// Position is noted in the file too. nil: there is none.
+	Position *Position
 	// Catch has the Go runtime write its crash report into a file beside the box.
 	// There is one such file for a process.
 	Catch bool
@@ -126,7 +131,7 @@ type Config struct {
 // Open reads how the process before ended. The caller holds the directory's lock.
 // The file stays as it is until [Box.Begin].
 func Open(cfg Config) *Box {
-	b := &Box{dir: cfg.Dir, log: cfg.Log, catch: cfg.Catch, slots: slotsPerCore*cfg.Cores + slotsMore, forRuns: 2*cfg.Cores + 8}
+	b := &Box{dir: cfg.Dir, log: cfg.Log, position: cfg.Position, catch: cfg.Catch, slots: slotsPerCore*cfg.Cores + slotsMore, forRuns: 2*cfg.Cores + 8}
 	b.off.Store(true)
 	found, err := Read(cfg.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -176,6 +181,7 @@ func (b *Box) Begin(s host.Suspicion) {
 		return
 	}
 	b.off.Store(false)
+	b.position.begin(b)
 	if err := b.catchCrashes(); err != nil {
 		b.log.Warn("crash reports of the server are not kept", "file", filepath.Join(b.dir, crashFile), "error", err)
 	}
@@ -387,6 +393,7 @@ func (b *Box) Close() error {
 	var err error
 	b.once.Do(func() {
 		b.Phase(host.PhaseClosed)
+		b.position.end()
 		b.off.Store(true)
 		if b.catch && b.mem != nil {
 			err = debug.SetCrashOutput(nil, debug.CrashOptions{})

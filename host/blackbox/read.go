@@ -36,6 +36,8 @@ type Found struct {
 	host.Death
 	boot, life    [16]byte
 	group, system uint64
+	store         [16]byte
+	commits       uint64
 }
 
 // Read reads the file in a directory: of a process that has ended, or of one that
@@ -76,6 +78,8 @@ func decode(image []byte) (*Found, error) {
 	}
 	found := &Found{group: get64(image[atGroup:]), system: get64(image[atSystem:])}
 	copy(found.boot[:], image[atBoot:])
+	copy(found.store[:], image[atStore:])
+	found.commits = get64(image[atCommits:])
 	copy(found.life[:], image[atLife:])
 	found.Phase = host.CorePhase(get64(image[atPhase:]))
 	found.MemoryDeaths = [2]int64{int64(get64(image[atMemory:])), int64(get64(image[atMemory+8:]))}

@@ -45,9 +45,6 @@ type Config struct {
 	Data string
 	// AcceptLoss serves a directory of which a part is missing; see sqlite.Options.
 	AcceptLoss bool
-	// Acknowledged keeps the newest acknowledged position outside of the database; nil:
-	// nobody does.
-	Acknowledged sqlite.Acknowledged
 	// Limits of uploads and new runs, and the tenants' budgets. nil: the defaults.
 	Limits *host.LimitTable
 	// Resources are the operator's, which workflows may call besides those that
@@ -120,6 +117,7 @@ type Host struct {
 	Secret []byte
 
 	box      *blackbox.Box // nil: nothing is kept
+	position *blackbox.Position
 	log      *slog.Logger
 	stopRuns context.CancelFunc
 	stopJrnl context.CancelFunc
@@ -148,7 +146,7 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 			err = errors.Join(err, opened.release(context.WithoutCancel(ctx)))
 		}
 	}()
-	if h.Store, err = openStore(cfg); err != nil {
+	if h.Store, err = h.openStore(cfg); err != nil {
 		return nil, err
 	}
 	if cfg.WrapStore != nil {
@@ -229,14 +227,15 @@ func (c *Config) lost(m *sqlite.Missing) {
 	c.Log.Warn("the data directory has lost something, which is accepted", "dir", m.Dir, "code", m.Code, "what", m.What, "commits", m.Commits, "until", m.Since)
 }
 
-func openStore(cfg Config) (host.Store, error) {
+func (h *Host) openStore(cfg Config) (host.Store, error) {
 	if cfg.Store != nil {
 		return cfg.Store, nil
 	}
 	if cfg.Data == InMemory {
 		return memory.New(), nil
 	}
-	s, err := sqlite.OpenWith(cfg.Data, sqlite.Options{AcceptLoss: cfg.AcceptLoss, Lost: cfg.lost, Acknowledged: cfg.Acknowledged})
+	h.position = blackbox.NewPosition(cfg.Data)
+	s, err := sqlite.OpenWith(cfg.Data, sqlite.Options{AcceptLoss: cfg.AcceptLoss, Lost: cfg.lost, Acknowledged: h.position})
 	if err != nil {
 		return nil, err // not s: an interface that holds a nil pointer is not nil
 	}
@@ -249,7 +248,7 @@ func (h *Host) openBox(cfg Config) {
 	if cfg.Data == InMemory || cfg.Store != nil {
 		return
 	}
-	h.box = blackbox.Open(blackbox.Config{Dir: cfg.Data, Cores: cmp.Or(cfg.Tokens, runtime.GOMAXPROCS(0)), Catch: cfg.CatchCrashes, Log: cfg.Log})
+	h.box = blackbox.Open(blackbox.Config{Dir: cfg.Data, Cores: cmp.Or(cfg.Tokens, runtime.GOMAXPROCS(0)), Position: h.position, Catch: cfg.CatchCrashes, Log: cfg.Log})
 }
 
 // notes is nil, and not an interface that holds a nil pointer, if there is no box.

@@ -53,11 +53,11 @@ func (m *Missing) Error() string {
 // process that dies leaves it. It is called under the store's lock and must neither wait
 // nor fail.
 type Acknowledged interface {
-	// Before gives the position that the process before had acknowledged; false: that
-	// is not known, such as after the computer has stopped.
-	Before() (commits uint64, known bool)
-	// Note says that a position is acknowledged from now on. Positions grow.
-	Note(commits uint64)
+	// Before gives the position that the process before had acknowledged of the store
+	// with the id; false: that is not known, such as after the computer has stopped.
+	Before(store [16]byte) (commits uint64, known bool)
+	// Note says that a position is acknowledged from now on. Positions of a store grow.
+	Note(store [16]byte, commits uint64)
 }
 
 // Options say how to open a store. The zero value is what [Open] takes.
@@ -115,7 +115,7 @@ func look(dir string, acknowledged Acknowledged) (f found, err error) {
 	}
 	m := f.mark
 	if f.newest = m.newest; acknowledged != nil {
-		if commits, known := acknowledged.Before(); known {
+		if commits, known := acknowledged.Before(m.id); known {
 			f.newest = max(f.newest, commits)
 		}
 	}
@@ -227,6 +227,7 @@ func (s *Store) begin(ctx context.Context, o *Options, f *found) (err error) {
 	}
 	first := mark{gen: log.gen, newest: s.position}
 	copy(first.id[:], id)
+	s.id = first.id
 	if log.there { // commits of before there were positions count for nothing
 		first.base = s.position - min(log.commits, s.position)
 	}
@@ -237,7 +238,7 @@ func (s *Store) begin(ctx context.Context, o *Options, f *found) (err error) {
 		return err
 	}
 	if s.gen = first.gen; s.acknowledged != nil {
-		s.acknowledged.Note(s.position)
+		s.acknowledged.Note(s.id, s.position)
 	}
 	if f.missing == nil {
 		return nil
@@ -283,7 +284,7 @@ func (s *Store) committed(position uint64) error {
 		s.gen = gen
 	}
 	if s.acknowledged != nil {
-		s.acknowledged.Note(position)
+		s.acknowledged.Note(s.id, position)
 	}
 	return nil
 }

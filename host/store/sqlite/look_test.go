@@ -112,8 +112,8 @@ type memoryBox struct {
 	known  bool
 }
 
-func (b *memoryBox) Before() (uint64, bool) { return b.newest, b.known }
-func (b *memoryBox) Note(commits uint64)    { b.newest = commits }
+func (b *memoryBox) Before([16]byte) (uint64, bool)  { return b.newest, b.known }
+func (b *memoryBox) Note(_ [16]byte, commits uint64) { b.newest = commits }
 
 // with is a copy of files, changed.
 func with(all map[string][]byte, changes map[string][]byte) map[string][]byte {

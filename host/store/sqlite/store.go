@@ -95,6 +95,7 @@ type Store struct {
 	log          *os.File // the log's, to read its head; nil: not opened yet
 	marker       *marker
 	acknowledged Acknowledged  // nil: none
+	id           [16]byte      // of the store
 	kept         chan struct{} // closed when nobody keeps the mark any more
 
 	// What follows keeps the index of words (see search.go). reading is held while
