@@ -38,6 +38,7 @@ func (s *Scheduler) codeReady(at *attempt) bool {
 	key := codeKey{inv.Digest, inv.Limits.TableEntries}
 	s.mu.Lock()
 	s.queue.giveBack(inv.Tenant)
+	at.serve(serviceOpen, s.now())
 	s.counters.CodeWaits++
 	s.apart.prepares(at)
 	first := len(s.coming[key]) == 0

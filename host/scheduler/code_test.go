@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
@@ -85,5 +86,28 @@ func TestCodeThatDoesNotStay(t *testing.T) {
 				t.Errorf("prepared %d times", b.code.prepared)
 			}
 		})
+	}
+}
+
+// A compiler that takes ten times the timeouts of a run and of its step, for code that
+// the cache has lost, costs the run neither of the two.
+func TestCodeThatComesLateIsNoTimeout(t *testing.T) {
+	b := unserved(t)
+	b.code = &codeCache{keep: true}
+	b.guest = func(context.Context, *call) (abi.StepOutput, error) { return stopEvent(), nil }
+	live(t, b, func(t *testing.T) {
+		b.code.wait = make(chan struct{}) // of the bubble
+		if _, err := b.startOf("quick", "t"); err != nil {
+			t.Fatal(err)
+		}
+		pass(450 * time.Second)
+		close(b.code.wait)
+		pass(time.Second)
+		if run := b.of("quick", "t"); run.Status != host.StatusCompleted {
+			t.Errorf("%+v", run)
+		}
+	})
+	if b.code.prepared != 1 {
+		t.Errorf("prepared %d times", b.code.prepared)
 	}
 }
