@@ -86,11 +86,21 @@ func TestPanicsArePlaced(t *testing.T) {
 		"github.com/weftrun/weft/sdk-guest/go/weft.guard.func1()\n\tgithub.com/weftrun/weft/sdk-guest/go/weft/guard_go.go:11 +0x5\n" +
 		"panic({0x26a40, 0x264000})\n\truntime/panic.go:860 +0x1c\nmain.boom(...)\n\texample.com/p/main.go:10\n" +
 		"main.play(0x200068, {{}, 0x5})\n\texample.com/p/main.go:13 +0x9\nexample.com/p/words.Split({0x1, 0x2})\n\texample.com/p/words/split.go:7 +0x1"
-	const want = "panic: boom\n    main.go:10 in boom\n    main.go:13 in play\n    words/split.go:7 in example.com/p/words.Split"
-	if got := placed(stack, "example.com/p"); got != want {
-		t.Errorf("got %q", got)
-	}
-	if got := placed(stack, ""); got != "panic: boom" {
-		t.Errorf("without a module: %q", got)
+	for module, want := range map[string]string{
+		"example.com/p": "  step s: panic: boom\n    main.go:10 in boom\n    main.go:13 in play\n    words/split.go:7 in example.com/p/words.Split\n  step s: next\n",
+		"":              "  step s: panic: boom\n  step s: next\n",
+	} {
+		var out strings.Builder
+		l := &devLog{r: &remote{errs: &out}, module: module}
+		for line := range strings.SplitSeq(stack+"\nnext", "\n") {
+			text, err := json.Marshal(map[string]string{"level": "INFO", "step": "s", "msg": line})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = l.Write(append(text, '\n')) // never fails
+		}
+		if out.String() != want {
+			t.Errorf("of module %q:\n%s", module, out.String())
+		}
 	}
 }

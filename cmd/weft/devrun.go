@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -175,8 +174,9 @@ type devLog struct {
 	r      *remote
 	module string // of the project, if it is Go
 
-	mu   sync.Mutex // guards rest
-	rest []byte     // a line that has not ended
+	mu     sync.Mutex        // guards what follows
+	rest   []byte            // a line that has not ended
+	stacks map[string]*stack // of steps that have printed a panic
 }
 
 // mostLog bounds a line of the log.
@@ -208,8 +208,7 @@ func (l *devLog) line(text []byte) {
 	switch err := json.Unmarshal(text, &entry); {
 	case err != nil:
 		l.r.note("server: %s", printable(string(text)))
-	case entry.Step != "" && strings.HasPrefix(entry.Msg, "panic: "):
-		l.r.note("  step %s: %s", printable(entry.Step), placed(entry.Msg, l.module))
+	case entry.Step != "" && l.inStack(entry.Step, entry.Msg):
 	case entry.Step != "":
 		l.r.note("  step %s: %s", printable(entry.Step), printable(entry.Msg))
 	case entry.Level == "WARN" || entry.Level == "ERROR":
@@ -217,30 +216,54 @@ func (l *devLog) line(text []byte) {
 	}
 }
 
-// frame is one call in a stack of Go: the function, and below it file and line.
-var frame = regexp.MustCompile(`(?m)^(\S.*)\(.*\)\n\t(.+):(\d+)`)
+// Lines of a stack of Go: a call, and below the call its file and line.
+var (
+	stackCall  = regexp.MustCompile(`^(\S.*)\(.*\)$`)
+	stackPlace = regexp.MustCompile(`^\t(.+):(\d+)`)
+)
 
 // mostFrames are shown of a stack.
 const mostFrames = 8
 
-// placed shows a panic with the places in the project's own sources: of its stack
-// those frames whose files are the module's.
-func placed(message, module string) string {
-	first, stack, found := strings.Cut(message, "\n")
-	text := printable(first)
-	if !found || module == "" {
-		return text
-	}
-	frames := 0
-	for _, m := range frame.FindAllStringSubmatch(stack, -1) {
-		file, ours := strings.CutPrefix(m[2], module+"/")
-		if !ours || frames == mostFrames {
-			continue
+// stack is what a step prints below a panic, line by line.
+type stack struct {
+	call   string // of the line before
+	frames int    // that were shown
+}
+
+// inStack reports whether a line belongs to a panic. Of the stack it shows the calls
+// whose files are the project's own.
+func (l *devLog) inStack(step, line string) bool {
+	if strings.HasPrefix(line, "panic: ") {
+		if l.stacks == nil {
+			l.stacks = map[string]*stack{}
 		}
-		frames++
-		text += fmt.Sprintf("\n    %s:%s in %s", printable(file), m[3], printable(strings.TrimPrefix(m[1], "main.")))
+		l.stacks[step] = &stack{}
+		l.r.note("  step %s: %s", printable(step), printable(line))
+		return true
 	}
-	return text
+	s := l.stacks[step]
+	if s == nil {
+		return false
+	}
+	if place := stackPlace.FindStringSubmatch(line); place != nil {
+		file, ours := strings.CutPrefix(place[1], l.module+"/")
+		if ours && l.module != "" && s.call != "" && s.frames < mostFrames {
+			s.frames++
+			l.r.note("    %s:%s in %s", printable(file), place[2], printable(strings.TrimPrefix(s.call, "main.")))
+		}
+		s.call = ""
+		return true
+	}
+	if call := stackCall.FindStringSubmatch(line); call != nil {
+		s.call = call[1]
+		return true
+	}
+	if strings.HasPrefix(line, "goroutine ") {
+		return true
+	}
+	delete(l.stacks, step)
+	return false
 }
 
 // modulePath is the path of a Go project's module, "" if it has none.

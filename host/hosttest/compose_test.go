@@ -87,7 +87,7 @@ func shows(t *testing.T, p *hosttest.Process, digest string) {
 	t.Helper()
 	for path, want := range map[string]string{
 		"": `{"name":"hello","plugins":["greet-part","shout-part"],"settings":{"timeout":0,"description":"greets",` +
-			`"config":{"greet":{"greeting":"Ahoy"},"shout":{"ask":true,"mark":"?"}}},"sha256":"` + digest + `","composed":true}`,
+			`"config":{"greet":{"greeting":"Ahoy"},"shout":{"ask":true,"mark":"?"}}},"sha256":"` + digest + `","composed":true,"timeout":null}`,
 		"/schema":         `"title":"StartEvent"`,
 		"/events":         `"title":"GreetingEvent"`,
 		"/representation": `{"source":"GreetingEvent","target":"shout","label":null}`,

@@ -34,9 +34,10 @@ var unfit = map[string]string{
 
 // unfitVerbs are the ticks that come from the host itself.
 var unfitVerbs = map[string]string{
-	"block": "a run is blocked by a fault of the host's",
-	"shift": "time is lost between two hosts",
-	"rerun": "a host draws the id and the seed of the run that goes on", "migrate": "there are several versions",
+	"block":  "a run is blocked by a fault of the host's",
+	"shift":  "time is lost between two hosts",
+	"extend": "a host moves a timeout when a run had no core",
+	"rerun":  "a host draws the id and the seed of the run that goes on", "migrate": "there are several versions",
 	"begin": "an edit is begun and committed by one attempt, which calls nothing between that has an effect",
 
 	"in": "it speaks of several sessions", "carry": "it speaks of several sessions",

@@ -70,6 +70,7 @@ var probes = map[string]foreignCall{
 	"GET /sessions/:id":                   {kinds: sessionKinds},
 	"PUT /sessions/:id":                   {kinds: sessionKinds, body: `{"state":1}`}, // made, it would be there for what follows
 	"DELETE /sessions/:id":                {kinds: sessionKinds},
+	"POST /sessions/:id/release":          {kinds: sessionKinds},
 	"GET /sessions/:id/state":             {kinds: sessionKinds, query: "?path=count"},
 	"PATCH /sessions/:id/state":           {kinds: sessionKinds, body: `{"count":7}`},
 	"GET /tenants":                        {},
