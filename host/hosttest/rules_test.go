@@ -27,7 +27,7 @@ func TestWriteTicketUnderContention(t *testing.T) {
 		t.Fatal(err)
 	}
 	item := `["Item", {"ops": [` + strings.Repeat(`["state_begin", ["n"]], ["burn", 200000], ["commit_plus", 1], `, edits) + `["output", [0, ["Done", {}]]]]}]`
-	body := fmt.Sprintf(`{"session_id": "s", "start_event": {"type": "StartEvent", "value": {"ops": [["state_edit", [["set", "n", 0]]], ["output", [0, [%s]]]]}}}`,
+	body := fmt.Sprintf(`{"session": "s", "start_event": {"type": "StartEvent", "value": {"ops": [["state_edit", [["set", "n", 0]]], ["output", [0, [%s]]]]}}}`,
 		strings.TrimSuffix(strings.Repeat(item+", ", steps), ", "))
 	// The end has no operations of its own: it takes those of its first event.
 	body = strings.ReplaceAll(body, `["Done", {}]`, `["Done", {"ops": [["state_get", ["n"]], ["answers"]]}]`)
