@@ -144,7 +144,7 @@ bin/weft: FORCE | need-go
 go_plugins := $(patsubst plugins/%/go.mod,%,$(wildcard plugins/*/go.mod))
 rust_plugins := $(patsubst plugins/%-rust/Cargo.toml,%,$(wildcard plugins/*-rust/Cargo.toml))
 # Folders are listed too: a file that is gone has changed its folder.
-sources := $(shell find plugins sdk-guest \( -name target -o -name testdata \) -prune -o \
+sources := $(shell find plugins sdk-guest \( -name target -o -name testdata -o -name wefttest \) -prune -o \
 	! -name '*_test.go' ! -name '*.md' -print 2>/dev/null)
 sources_of = $(filter $(1) $(1)/%,$(sources))
 

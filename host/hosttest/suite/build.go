@@ -21,7 +21,7 @@ func Build(cmd *exec.Cmd, out string, sources ...string) ([]byte, error) {
 	args := []string{out}
 	for _, dir := range sources {
 		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-			if err == nil && d.IsDir() && d.Name() == "testdata" {
+			if err == nil && d.IsDir() && (d.Name() == "testdata" || d.Name() == "wefttest") {
 				return fs.SkipDir
 			}
 			if err == nil && d.Type().IsRegular() {
