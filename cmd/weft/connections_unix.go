@@ -11,7 +11,7 @@ const ownFiles = 32
 // are left for what the server itself opens.
 func mostConnections() int {
 	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || uint64(limit.Cur) > 1<<30 {
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || limit.Cur > 1<<30 {
 		return 0
 	}
 	return max(4, int(limit.Cur)-ownFiles)

@@ -80,7 +80,7 @@ func (g modelGraph) fed() bool {
 			for _, of := range slot.Types {
 				made, posted := false, false
 				for _, typ := range g.allTypes() {
-					if typ != of && !(st.AcceptSubtypes && g.isA(typ, of)) {
+					if typ != of && (!st.AcceptSubtypes || !g.isA(typ, of)) {
 						continue
 					}
 					kind, _ := g.kindOf(typ)

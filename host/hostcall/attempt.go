@@ -119,7 +119,7 @@ type LimitError struct{ Err *abi.Error }
 // Error gives the limit's message.
 func (e *LimitError) Error() string { return e.Err.Error() }
 
-func limitf(format string, args ...any) error {
+func limitf(format string, args ...any) *LimitError {
 	no := false
 	return &LimitError{&abi.Error{Code: host.RunLimitExceeded, Message: fmt.Sprintf(format, args...), Retryable: &no}}
 }

@@ -323,7 +323,7 @@ func (a *Attempt) draw(req []byte) ([]byte, error) {
 	if err != nil {
 		return nil, invalid(err)
 	}
-	if err := a.meter.Spend(randomUnits * uint64(m.N)); err != nil {
+	if err := a.meter.Spend(randomUnits * m.N); err != nil {
 		return nil, err
 	}
 	b := make([]byte, m.N)

@@ -60,7 +60,7 @@ func (a *Attempt) unaffordable(im abi.Import, err error) error {
 	if over := (*work.Exceeded)(nil); !errors.As(err, &over) {
 		return err
 	}
-	limit := limitf("the work of %s, host call %d, takes more than the fuel that the step has left (limit fuel)", im, a.n).(*LimitError)
+	limit := limitf("the work of %s, host call %d, takes more than the fuel that the step has left (limit fuel)", im, a.n)
 	limit.Err.Code = host.RunFuelExhausted
 	return limit
 }

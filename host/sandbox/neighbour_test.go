@@ -229,7 +229,7 @@ func measure(b bench) footprint {
 	runtime.GC() // what finalizers have freed
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
-	return footprint{stats.HeapAlloc, int64(b.memories.Counts().Lent)}
+	return footprint{stats.HeapAlloc, b.memories.Counts().Lent}
 }
 
 func (f footprint) String() string {

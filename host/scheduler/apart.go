@@ -224,10 +224,10 @@ func (s *Scheduler) findSuspect(t *trial) (blame, there bool, pos uint64) {
 	defer ss.release()
 	ss.mu.Lock()
 	view, ok := ss.eng.Invocation(t.key.Invocation)
-	switch at := ss.attempts[t.key.Invocation]; {
-	case t.key.Kind == host.CoreRun:
+	switch at := ss.attempts[t.key.Invocation]; t.key.Kind {
+	case host.CoreRun:
 		there = at != nil && at.view.Attempt == t.key.Attempt
-	case t.key.Kind == host.CoreCall:
+	case host.CoreCall:
 		call, open := ss.eng.OutCall(t.key.Invocation)
 		there = open && call.Attempt == t.key.Attempt
 	}

@@ -82,7 +82,7 @@ var errEndsServer = errors.New("the server ends while the session is loaded")
 
 // isolateLoad puts a session into quarantine, by errEndsServer.
 func (s *Scheduler) isolateLoad(key host.SessionKey) {
-	s.isolate(key, errEndsServer)
+	_ = s.isolate(key, errEndsServer) // nobody waits for the session
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	q := s.quarantine[key]

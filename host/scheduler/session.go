@@ -87,8 +87,7 @@ func (s *Scheduler) begin(key host.SessionKey) *session {
 // store has none.
 func (s *Scheduler) acquire(ctx context.Context, key host.SessionKey, create bool) (*session, error) {
 	s.mu.Lock()
-	ss, ok := s.sessions[key]
-	if !ok {
+	if _, ok := s.sessions[key]; !ok {
 		err := s.isolated(key)
 		if err == nil {
 			err = s.afterApart(ctx, key)
@@ -98,7 +97,8 @@ func (s *Scheduler) acquire(ctx context.Context, key host.SessionKey, create boo
 			return nil, err
 		}
 	}
-	if ss, ok = s.sessions[key]; !ok {
+	ss, ok := s.sessions[key]
+	if !ok {
 		ss = s.newSession(key)
 		s.sessions[key] = ss
 	}
@@ -153,12 +153,6 @@ func (ss *session) release() {
 		s.idle = append(s.idle, idleSession{ss.key, ss.idleSince})
 		s.signal()
 	}
-}
-
-func (ss *session) pin() {
-	ss.s.mu.Lock()
-	ss.pins++
-	ss.s.mu.Unlock()
 }
 
 // empty reports whether nothing ever happened in the session.

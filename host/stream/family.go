@@ -36,7 +36,6 @@ type relative struct {
 	parent string // handler; "": it is the root
 	after  int64  // where the subscription begins
 	begun  bool
-	over   bool
 	seq    int64              // number of the last event given
 	held   []host.StreamEvent // taken, but not given yet
 	kids   []*relative        // those that may have more to give
