@@ -159,6 +159,9 @@ func (r *report) end(k key, e event) {
 	name := strings.TrimPrefix(strings.TrimPrefix(k.pkg, "github.com/weftrun/weft"), "/")
 	switch {
 	case e.Action == "fail":
+		if k.test == "" {
+			r.unended(k.pkg)
+		}
 		r.failed = append(r.failed, k)
 		fmt.Fprintf(r.out, "%s", strings.Join(output, ""))
 	case k.test != "" && e.Action == "skip":
@@ -172,6 +175,18 @@ func (r *report) end(k key, e event) {
 		r.packages = append(r.packages, timed{cmp.Or(name, "."), e.Elapsed, e.Action})
 	case !strings.Contains(k.test, "/"):
 		r.tests = append(r.tests, timed{name + "." + k.test, e.Elapsed, e.Action})
+	}
+}
+
+// unended shows the tests of a package that has failed while they ran, such as in a
+// hang. What the runtime says of all goroutines is in the output of one of them.
+func (r *report) unended(pkg string) {
+	for k, output := range r.output {
+		if k.pkg == pkg && k.test != "" {
+			r.failed = append(r.failed, k)
+			fmt.Fprintf(r.out, "%s has not ended:\n%s", k.test, strings.Join(output, ""))
+			delete(r.output, k)
+		}
 	}
 }
 
