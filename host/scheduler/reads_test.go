@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,11 +20,15 @@ var errRead = errors.New("input/output error")
 // counted from 1, so many.
 type failingReads struct {
 	host.Store
-	n, at, many int
-	failed      int
+	mu       sync.Mutex // guards what follows; requests and the runner read side by side
+	n        int
+	at, many int
+	failed   int
 }
 
 func (f *failingReads) try() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.n++
 	if f.at > 0 && f.n >= f.at && f.n < f.at+f.many {
 		f.failed++
