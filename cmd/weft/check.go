@@ -131,7 +131,7 @@ func unreadableFile(report *report, o checkOptions, args []string) error {
 	return errors.Join(err, &exitError{exitFailed, fmt.Errorf("%w: 1 fault", errFaulty)})
 }
 
-// noteFiles says what is no fault, and worth to know.
+// noteFiles reports what is worth knowing and does not count as a fault.
 func noteFiles(errs io.Writer, s *sqlite.Store) {
 	if has, newest := s.Schemas(); has < newest {
 		fmt.Fprintf(errs, "schema %d, this version has %d: a start of the server brings the database up to date\n", has, newest)

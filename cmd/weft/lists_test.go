@@ -103,7 +103,7 @@ func (l *lists) fill(t *testing.T, s host.Store) {
 }
 
 // apiList is a list of the API: how an entry is identified, and how many there are in
-// the store, which is told beside the API.
+// the store, which the test reads beside the API.
 type apiList struct {
 	path  string // with {} for parameters, as /openapi.json has it without their names
 	query string

@@ -9,7 +9,7 @@ type Position struct {
 	dir string
 
 	mu      sync.Mutex // guards what follows
-	box     *Box       // nil: there is no file yet, or no more
+	box     *Box       // nil before Begin and after Close
 	store   [16]byte
 	commits uint64
 }
@@ -18,7 +18,8 @@ type Position struct {
 func NewPosition(dir string) *Position { return &Position{dir: dir} }
 
 // Before gives what the process before had acknowledged of a store. known is false if
-// there is no file, the computer has started since, or the file is of another store.
+// the file is missing, the computer has started since, or the file belongs to another
+// store.
 func (p *Position) Before(store [16]byte) (commits uint64, known bool) {
 	found, err := Read(p.dir)
 	if err != nil || found.commits == 0 || found.store != store {

@@ -45,7 +45,7 @@ type Found struct {
 //
 // # Errors
 //
-// [os.ErrNotExist] if there is no file, and others if the file is damaged or cannot be
+// [os.ErrNotExist] if the file is missing, and others if the file is damaged or cannot be
 // read.
 func Read(dir string) (*Found, error) {
 	f, err := os.Open(filepath.Join(dir, File))

@@ -251,7 +251,7 @@ func (h *Host) openBox(cfg Config) {
 	h.box = blackbox.Open(blackbox.Config{Dir: cfg.Data, Cores: cmp.Or(cfg.Tokens, runtime.GOMAXPROCS(0)), Position: h.position, Catch: cfg.CatchCrashes, Log: cfg.Log})
 }
 
-// notes is nil, and not an interface that holds a nil pointer, if there is no box.
+// notes returns nil without a box, because an interface that holds a nil pointer is not nil.
 func notes(b *blackbox.Box) scheduler.Notes {
 	if b == nil {
 		return nil
