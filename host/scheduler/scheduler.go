@@ -364,7 +364,9 @@ type Scheduler struct {
 	// what is known of those that ended the server; see suspects.go.
 	suspects map[host.CoreKey]*host.Suspect
 	blames   []host.Suspect
-	apart    *apart // nil: suspects are not tried now
+	apart    *apart            // nil: suspects are not tried now
+	gone     map[likeness]bool // suspects of this start that the journal did not have
+	unkept   []unkeptItem      // attempts that are to be durable first; see unkept.go
 	// spared is how many tokens are kept back, and until when; see lessMemory.
 	spared      int
 	sparedUntil time.Time

@@ -80,16 +80,18 @@ func judge(d host.Death, now int64) host.Suspicion {
 }
 
 // diedAlone counts a death at which nothing else held a core. A suspect that has got
-// further since the one before, durably, begins anew.
+// further since the one before, durably, begins anew. One that has died at the same place
+// has not: how much of its record the journal took before the process was gone says
+// something of the disk alone.
 func diedAlone(s *host.Suspect, n *host.CoreNote, class host.DeathClass) {
-	if s.Alone > 0 && n.Kept > s.Kept {
-		s.Alone, s.Hard, s.Same = 0, 0, 0
+	there := s.Alone > 0 && n.Calls == s.Calls && max(n.Burnt, s.Burnt)-min(n.Burnt, s.Burnt) <= samePlaceUnits
+	if !there && n.Kept > s.Kept {
+		s.Alone, s.Hard = 0, 0
 	}
-	if s.Alone > 0 && n.Calls == s.Calls && max(n.Burnt, s.Burnt)-min(n.Burnt, s.Burnt) <= samePlaceUnits {
-		s.Same++
-	} else {
-		s.Same = 1
+	if !there {
+		s.Same = 0
 	}
+	s.Same++
 	s.Alone++
 	if class == host.DeathCrash || class == host.DeathMemory {
 		s.Hard++
@@ -106,7 +108,7 @@ func toBlame(s *host.Suspect, all []host.Suspect) bool {
 		return false
 	}
 	return slices.ContainsFunc(all, func(b host.Suspect) bool { // its like was blamed
-		return b.Blamed && b.Kind == host.CoreRun && b.Digest == s.Digest && b.Step == s.Step
+		return b.Blamed && likenessOf(&b.CoreNote) == likenessOf(&s.CoreNote)
 	})
 }
 
@@ -143,6 +145,7 @@ func (s *Scheduler) suspectAtStart() {
 	next := judge(d, s.boot)
 	inOrder(next.Suspects)
 	s.suspects = map[host.CoreKey]*host.Suspect{}
+	s.gone = map[likeness]bool{}
 	a := &apart{over: make(chan struct{}), held: map[host.CoreKey]*attempt{}}
 	for i := range next.Suspects {
 		sus := &next.Suspects[i]
@@ -175,7 +178,7 @@ func (s *Scheduler) suspectAtStart() {
 // remember keeps a blame for others of its like. Called with mu held, or before
 // anybody else has the scheduler.
 func (s *Scheduler) remember(b host.Suspect) {
-	like := func(o host.Suspect) bool { return o.Kind == b.Kind && o.Digest == b.Digest && o.Step == b.Step }
+	like := func(o host.Suspect) bool { return likenessOf(&o.CoreNote) == likenessOf(&b.CoreNote) }
 	s.blames = append(slices.DeleteFunc(s.blames, like), b)
 	s.blames = s.blames[max(0, len(s.blames)-maxBlames):]
 }
