@@ -304,14 +304,20 @@ func (s *Server) routes() {
 }
 
 // health answers whether the store works.
-func (s *Server) health(c echo.Context) error { return s.healthAnswer(c, s.cfg.Health.Healthy()) }
+func (s *Server) health(c echo.Context) error { return s.healthAnswer(c, s.cfg.Health.Healthy(), "") }
 
 // ready answers whether the server takes work.
-func (s *Server) ready(c echo.Context) error { return s.healthAnswer(c, s.cfg.Health.Ready()) }
+func (s *Server) ready(c echo.Context) error {
+	return s.healthAnswer(c, s.cfg.Health.Ready(), s.cfg.Health.Reduced())
+}
 
-func (s *Server) healthAnswer(c echo.Context, err error) error {
+func (s *Server) healthAnswer(c echo.Context, err error, reduced string) error {
 	if err == nil {
-		return s.sendJSON(c, http.StatusOK, []byte(`{"status":"healthy"}`))
+		body := []byte(`{"status":"healthy"`)
+		if reduced != "" {
+			body = appendString(append(body, `,"reduced":`...), reduced)
+		}
+		return s.sendJSON(c, http.StatusOK, append(body, '}'))
 	}
 	s.log(c, slog.LevelWarn, "not healthy", "error", err)
 	body := append([]byte(`{"status":"unhealthy",`), errorFields(nil, host.CodeUnavailable, unhealthyText(err))...)

@@ -326,6 +326,9 @@ func killAtRandom(t *testing.T, seed uint64) {
 func TestShortOfMemory(t *testing.T) {
 	m := newMortal(t, 4)
 	cores := func() int { return m.sched.Load().Cores }
+	if m.sched.Reduced() != "" {
+		t.Error("a new server does less")
+	}
 	for i, want := range []int{4, 4, 2} {
 		if got := cores(); got != want {
 			t.Errorf("after %d deaths there are %d cores, want %d", i, got, want)
@@ -335,12 +338,18 @@ func TestShortOfMemory(t *testing.T) {
 			m.restart()
 		}
 	}
+	if text := m.sched.Reduced(); !m.spares || !strings.HasPrefix(text, "2 of 4 steps run at a time") {
+		t.Errorf("after two deaths %q is said, spared %t", text, m.spares)
+	}
 	list := names(6)
 	m.begin(list...)
 	m.survive()
 	m.want(all(list))
 	m.advance(11 * time.Minute)
 	m.live()
+	if text := m.sched.Reduced(); m.spares || text != "" {
+		t.Errorf("after ten minutes %q is said, spared %t", text, m.spares)
+	}
 	if got := cores(); got != 4 {
 		t.Errorf("after ten minutes there are %d cores", got)
 	}

@@ -35,7 +35,7 @@ const (
 const maxBlames = 64
 
 // Two deaths of class memory within memoryWindow make the server run half as many
-// guests at a time, for as long.
+// guests at a time, and keep half as many instances for them, for as long.
 const memoryWindow = 10 * time.Minute
 
 // judge gives what is suspected after a death, at a time in Unix nanoseconds.
@@ -252,29 +252,42 @@ func (s *Scheduler) logDeath(d *host.Death, suspects []host.Suspect) {
 
 var kindNames = map[host.CoreKind]string{host.CoreRun: "a step", host.CoreCall: "a resource call", host.CoreLoad: "the load"}
 
-// lessMemory runs half as many guests at a time if the system has ended the process
-// twice in a short time for its memory.
+// lessMemory runs half as many guests at a time, one at least, and keeps half as many
+// instances, if the system has ended the process twice in a short time for its memory.
 func (s *Scheduler) lessMemory(deaths [2]int64) {
 	until := time.Unix(0, deaths[0]).Add(memoryWindow)
-	if deaths[1] == 0 || time.Duration(deaths[0]-deaths[1]) > memoryWindow || !until.After(s.cfg.Now()) || s.queue.all < 2 {
+	if deaths[1] == 0 || time.Duration(deaths[0]-deaths[1]) > memoryWindow || !until.After(s.cfg.Now()) {
 		return
 	}
-	s.spared = s.queue.all - s.queue.all/2
+	s.spared = s.queue.all / 2
 	s.queue.all -= s.spared
 	s.queue.tokens -= s.spared
 	s.sparedUntil = until
-	s.cfg.Log.Warn("the system has ended the server twice for its memory: fewer steps run at a time", "at_a_time", s.queue.all, "until", until)
+	s.cfg.Spare(true)
+	s.cfg.Log.Warn("the system has ended the server twice for its memory: fewer steps run at a time, and fewer instances are kept", "at_a_time", s.queue.all, "until", until)
+}
+
+// Reduced says in what way, and why, less is done at a time than could be; "" if all is.
+func (s *Scheduler) Reduced() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sparedUntil.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d steps run at a time and half of the instances are kept, until %s: the system has ended the server twice for its memory",
+		s.queue.all, s.queue.all+s.spared, s.sparedUntil.UTC().Format(time.RFC3339))
 }
 
 // spareNoMore gives back what lessMemory took, and says when to look again. Called
 // with mu held.
 func (s *Scheduler) spareNoMore(now time.Time) (next time.Time) {
-	if s.spared == 0 || now.Before(s.sparedUntil) {
+	if s.sparedUntil.IsZero() || now.Before(s.sparedUntil) {
 		return s.sparedUntil
 	}
 	s.queue.all += s.spared
 	s.queue.tokens += s.spared
 	s.spared, s.sparedUntil = 0, time.Time{}
-	s.cfg.Log.Info("as many steps run at a time as before")
+	s.cfg.Spare(false)
+	s.cfg.Log.Info("as many steps run at a time as before, and as many instances are kept")
 	return time.Time{}
 }
