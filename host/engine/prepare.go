@@ -20,6 +20,7 @@ type Prepared struct {
 	results    []abi.Raw
 	changes    []state.Change
 	encoded    []byte
+	kept       []*Graph // whose schemas it was checked with, of an edit from outside
 }
 
 // Root is the state after the change.
