@@ -154,7 +154,7 @@ func (s *Session) decideOutside(e *Entry, t EditSession) (decision, error) {
 	p := t.Prepared
 	switch {
 	case p == nil:
-		if p, err = PrepareSession(nil, s.root, t, keep); err != nil {
+		if p, err = PrepareSession(&s.own, s.root, t, keep); err != nil {
 			return decision{}, err
 		}
 	case p.base != s.root, slices.ContainsFunc(keep, func(g *Graph) bool { return !slices.Contains(p.kept, g) }):
