@@ -117,6 +117,14 @@ func TestExplain(t *testing.T) {
 	if got := host.Explain("no such code"); got != nil {
 		t.Errorf("explained %v", got)
 	}
+	for _, code := range explained(host.InRun) {
+		if host.Remedy(host.InRun, code) == "" && code != host.RunCancelled {
+			t.Errorf("there is nothing to do about a run with %s", code)
+		}
+	}
+	if own := host.Remedy(host.InRun, "mine"); own == "" || own != host.Remedy(host.InRun, "error") || host.Remedy(host.InBlocked, "mine") != "" {
+		t.Errorf("of a code of a step's own: %q", own)
+	}
 	for _, e := range host.Explanations() {
 		if e.What == "" || e.Do == "" && e.Code != host.RunCancelled {
 			t.Errorf("%s in %s is explained by nothing", e.Code, e.Where)

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,6 +22,11 @@ func hostile(t *testing.T, name string) []byte {
 	return wasm
 }
 
+// remedyOf finds the explanation of a code of failed runs.
+func remedyOf(code string) int {
+	return slices.IndexFunc(host.Explain(code), func(e host.Explanation) bool { return e.Where == host.InRun })
+}
+
 // A step that misbehaves fails its own run, by name, and touches no other.
 func TestHostileStepsFailAlone(t *testing.T) {
 	// Only the plugin slow has a time that it exceeds, on any machine.
@@ -35,6 +41,8 @@ func TestHostileStepsFailAlone(t *testing.T) {
 	for _, c := range []struct{ name, code, text string }{
 		{"unreachable", "trap", "unreachable"},
 		{"divide", "trap", "divide by zero"},
+		{"wasi_exit", "trap", "called proc_exit(0), as os.Exit and process::exit do: return from the step"},
+		{"loop_little_fuel", "fuel_exhausted", "limit fuel"},
 		{"recursion", "limit_exceeded", "call_depth"},
 		{"input_address", "trap", "out of range"},
 		{"output_range", "trap", "out of range"},
@@ -79,6 +87,14 @@ func TestHostileStepsFailAlone(t *testing.T) {
 			status, out := h.Do(t, http.MethodGet, "/handlers/"+r.HandlerID, nil)
 			if status != http.StatusInternalServerError || record(t, out).Error != failed.Exception.Message {
 				t.Errorf("record: %d %s", status, out)
+			}
+			var told struct {
+				Step    string `json:"error_step"`
+				Attempt uint64 `json:"error_attempt"`
+				Remedy  string `json:"error_remedy"`
+			}
+			if err := json.Unmarshal(out, &told); err != nil || told.Step != failed.StepName || told.Attempt != 1 || told.Remedy != host.Explain(c.code)[remedyOf(c.code)].Do {
+				t.Errorf("the record says where and what to do by %+v: %s", told, out)
 			}
 		})
 	}

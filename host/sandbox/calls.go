@@ -391,5 +391,5 @@ func (g *guest) Exit(code uint32) {
 	if g.extism != nil {
 		g.extismExit(code)
 	}
-	g.giveUp(codeTrap, "called proc_exit(%d)", code)
+	g.giveUp(codeTrap, "called proc_exit(%d), as os.Exit and process::exit do: return from the step, or return an error", code)
 }
