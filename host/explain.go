@@ -41,9 +41,14 @@ func Explain(code string) []Explanation {
 const ownRemedy = "The step gave this error itself: `weft logs ID` shows what it logged, `weft journal ID` what it was given; `weft retry ID` goes on from there."
 
 // Remedy says in a sentence or two what to do about a run that failed (InRun) or is
-// blocked (InBlocked) with a code. Of a code that is a step's own it says where to look;
-// that of a run is never "", but for one that somebody cancelled.
-func Remedy(where Where, code string) string {
+// blocked (InBlocked) with a code. Where the message says that the step has tried to use
+// files, the network or a clock that waits, it is what to use instead. Of a code that is a
+// step's own it says where to look; that of a run is never "", but for one that somebody
+// cancelled.
+func Remedy(where Where, code, message string) string {
+	if instead := hint(message); where == InRun && instead != "" {
+		return instead
+	}
 	own := code == "" || code == "error"
 	for _, e := range explanations {
 		if e.Code == code && e.Where == where && !own {

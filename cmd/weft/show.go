@@ -71,7 +71,7 @@ func recordSheet(rec client.Record, now time.Time) *sheet {
 	s.add("steps", fmt.Sprint(rec.Steps))
 	if rec.Blocked != nil {
 		s.add("blocked", rec.Blocked.Code+": "+rec.Blocked.Message)
-		s.add("do", host.Remedy(host.InBlocked, rec.Blocked.Code))
+		s.add("do", host.Remedy(host.InBlocked, rec.Blocked.Code, rec.Blocked.Message))
 	}
 	for _, w := range waiting(rec.WaitingFor) {
 		s.add("waits for", w)

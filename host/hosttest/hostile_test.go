@@ -2,6 +2,7 @@ package hosttest_test
 
 import (
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -145,5 +146,48 @@ func TestRefusedUploadsTellAllProblems(t *testing.T) {
 				t.Errorf("a refused plugin is there: %d", status)
 			}
 		})
+	}
+}
+
+// A step that tries a file, a socket or a sleep of its language's own is told in its log
+// what to use instead: once an attempt, however often it tries.
+func TestStepsAreToldWhatToUseInstead(t *testing.T) {
+	h := hosttest.New(t, hosttest.Config{})
+	for name, want := range map[string][]host.Missing{
+		"wasi_files": {host.MissingFiles, host.MissingNetwork}, "wasi_poll_far": {host.MissingSleep}, "good": nil,
+	} {
+		if status, out := h.Do(t, http.MethodPut, "/plugins/hostile", hostile(t, name)); status != http.StatusCreated {
+			t.Fatalf("upload: %d %s", status, out)
+		}
+		r := h.RunNoWait(t, "hostile", `{}`)
+		h.Events(t, r.HandlerID, "", nil)
+		_, out := h.Do(t, http.MethodGet, "/handlers/"+r.HandlerID+"/journal", nil)
+		var journal struct {
+			Entries []struct {
+				Logs []struct {
+					Level   int
+					Message string
+					Attrs   struct{ Source string }
+				}
+			}
+		}
+		if err := json.Unmarshal(out, &journal); err != nil {
+			t.Fatal(err)
+		}
+		var told, wanted []string
+		for _, e := range journal.Entries {
+			for _, l := range e.Logs {
+				if l.Attrs.Source == "host" && l.Level == int(slog.LevelWarn) {
+					told = append(told, l.Message)
+				}
+			}
+		}
+		for _, m := range want {
+			wanted = append(wanted, m.Instead())
+		}
+		if !slices.Equal(told, wanted) {
+			t.Errorf("%s: the log has %q, want %q", name, told, wanted)
+		}
+		h.Do(t, http.MethodDelete, "/plugins/hostile", nil)
 	}
 }

@@ -149,7 +149,7 @@ func appendRecord(dst []byte, run *host.Run, bare bool) ([]byte, error) {
 	}
 	if run.Status == host.StatusFailed {
 		dst = append(dst, `,"error_remedy":`...)
-		dst = appendString(dst, host.Remedy(host.InRun, run.ErrorCode))
+		dst = appendString(dst, host.Remedy(host.InRun, run.ErrorCode, run.Error))
 	}
 	return append(dst, '}'), nil
 }

@@ -311,7 +311,24 @@ func (g *guest) Poll(until int64) {
 	if g.counts.polls++; g.counts.polls > maxPolls {
 		g.giveUp(codeLimit, "poll_oneoff was called more than %d times in one invocation (limit polls, which is no setting)", maxPolls)
 	}
+	if until-g.clock >= int64(shortestSleep) {
+		g.Lacks(host.MissingSleep)
+	}
 	g.clock = max(g.clock, until)
+}
+
+// shortestSleep is the shortest that counts as meant: runtimes poll for less themselves.
+const shortestSleep = time.Millisecond
+
+// Lacks implements wasi.Host: it has the step's log say what to use instead, once.
+func (g *guest) Lacks(m host.Missing) {
+	adviser, ok := g.calls.(host.Adviser)
+	if !ok || g.phase != phaseStep || g.counts.lacked&(1<<m) != 0 {
+		return
+	}
+	g.counts.lacked |= 1 << m
+	g.flushPrints()
+	adviser.Advise(m)
 }
 
 // Work implements wasi.Host.
