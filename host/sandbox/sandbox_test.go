@@ -88,6 +88,7 @@ type script struct {
 
 	calls   []abi.Import
 	printed bytes.Buffer
+	advised []host.Missing
 	units   uint64
 }
 
@@ -100,6 +101,8 @@ func (s *script) Call(im abi.Import, req []byte, clock int64) ([]byte, abi.Statu
 }
 
 func (s *script) Print(_ uint32, text []byte) { s.printed.Write(text) }
+
+func (s *script) Advise(m host.Missing) { s.advised = append(s.advised, m) }
 
 func (s *script) Checkpoint(units uint64) error {
 	s.units += units
