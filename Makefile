@@ -42,7 +42,7 @@ help: ## List the targets
 
 .PHONY: run
 run: bin/weft build/plugins/wordcount-go.wasm ## Serve the example workflows and count the words of real text (ADDR, DATA); Ctrl-C ends it
-	@{ $(parallel) plugins-go >&2 || echo 'weft: not all examples were built; the server goes on' >&2; } |
+	@{ nice -n 19 $(parallel) plugins-go >&2 || echo 'weft: not all examples were built; the server goes on' >&2; } |
 		bin/weft serve --addr '$(ADDR)' --data '$(DATA)' --examples --demo --examples-later
 
 .PHONY: test
