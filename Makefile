@@ -121,6 +121,10 @@ toolchain: need-go ## Install the guests' compilers (Debian; root or sudo), once
 python: ## Install the Python packages that tests use, once, outside the checkout (needs PyPI)
 	@.ci/python/install >/dev/null
 
+.PHONY: release
+release: need-go ## Before a release is tagged: pack the SDK that programs made by 'go install' put into projects
+	@.ci/pack-sdk cmd/weft/scaffold/packed/release.tar.gz
+
 .PHONY: clean
 clean: ## Remove what was built; ./data stays
 	@rm -rf bin build
