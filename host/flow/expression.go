@@ -3,6 +3,7 @@ package flow
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"cel.dev/cel-go/cel"
@@ -76,6 +77,7 @@ type expression struct {
 	text       string
 	readsState bool // it may ask for the session's state
 	program    cel.Program
+	paths      []string // of nodes within nodes, as far as texts in it may name them
 }
 
 // compile checks an expression and compiles it. The error lists all problems with
@@ -100,7 +102,19 @@ func compile(text string, kind exprKind) (*expression, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &expression{text: text, readsState: strings.Contains(text, varState), program: program}, nil
+	return &expression{text: text, readsState: strings.Contains(text, varState), program: program, paths: named(text)}, nil
+}
+
+// quotedPath matches a text of an expression that may name a node within a node.
+var quotedPath = regexp.MustCompile(`"[^"\\]+/[^"\\]+"|'[^'\\]+/[^'\\]+'`)
+
+// named lists the paths of nodes that the texts of an expression may name.
+func named(text string) []string {
+	var paths []string
+	for _, quoted := range quotedPath.FindAllString(text, -1) {
+		paths = append(paths, quoted[1:len(quoted)-1])
+	}
+	return paths
 }
 
 // positions are the problems of an expression as one error.
