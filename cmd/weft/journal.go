@@ -53,7 +53,7 @@ may begin there (weft fork ID --at N).`,
 		if cursor != "" {
 			r.note("more follows: --cursor %s", cursor)
 		}
-		return r.print(t.render(r.screen.cols))
+		return r.print(t.render(r.screen))
 	})
 }
 

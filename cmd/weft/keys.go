@@ -49,7 +49,7 @@ func listKeys(ctx context.Context, r *remote, _ []string) error {
 		}
 		t.add(k.ID, k.Tenant, string(k.Role), k.Name, k.Prefix, ago(time.Unix(0, k.Created), now), used, keyState(k, now))
 	}
-	return r.print(t.render(r.screen.cols))
+	return r.print(t.render(r.screen))
 }
 
 // keyState says whether a key is in force.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -110,8 +111,9 @@ func push(ctx context.Context, r *remote, file string, o pushOptions) error {
 			return err
 		}
 	}
-	put := client.PutPluginOptions{Check: o.check, ReplaceWorkflow: o.replace}
-	done := r.working("uploading %s (%s): the server checks and compiles it", file, bytesOf(len(wasm)))
+	began, shown := time.Now(), r.working()
+	defer shown.done()
+	put := client.PutPluginOptions{Check: o.check, ReplaceWorkflow: o.replace, Progress: uploading(shown, file, len(wasm))}
 	var (
 		info    host.PluginInfo
 		created bool
@@ -123,7 +125,7 @@ func push(ctx context.Context, r *remote, file string, o pushOptions) error {
 		answer = bytes.Clone(r.last.body.Bytes())
 		return err
 	})
-	done()
+	shown.done()
 	if err != nil {
 		return refusal(file, err)
 	}
@@ -137,7 +139,28 @@ func push(ctx context.Context, r *remote, file string, o pushOptions) error {
 	if !created {
 		state = "unchanged"
 	}
-	return r.print(fmt.Sprintf("%s %s, version %d\n", state, printable(info.Name), info.Version) + summary(&info) + checked(checks) + flowNote(name, doc, composed) + whatNow(r, &info))
+	return r.print(fmt.Sprintf("%s %s, version %d (%s)\n", state, printable(info.Name), info.Version, span(time.Since(began))) + summary(&info) + checked(checks) + flowNote(name, doc, composed) + whatNow(r, &info))
+}
+
+// uploading shows the stages of an upload.
+func uploading(shown *working, file string, bytes int) func(host.Stage) {
+	waited := false
+	return func(s host.Stage) {
+		switch s.Name {
+		case client.StageSending:
+			shown.phase("uploading %s, %s", printable(file), bytesOf(bytes))
+		case client.StageSent:
+			shown.detail("the server checks %s", printable(file))
+		case host.StageWaiting:
+			show := shown.detail
+			if !waited {
+				show, waited = shown.phase, true
+			}
+			show("waiting for the compiler: %s before it", counted(uint64(s.Ahead), "module"))
+		case host.StageCompiling:
+			shown.detail("the server compiles %s", printable(file))
+		}
+	}
 }
 
 // flowNote says what became of the flow beside a module.

@@ -190,7 +190,7 @@ func outcome(r *remote, rec client.Record) error {
 	if err := r.printJSON(result); err != nil {
 		return err
 	}
-	r.note("%s completed in %s, %s; handler %s", printable(rec.Workflow),
+	r.note("%s %s in %s, %s; handler %s", printable(rec.Workflow), terminalOf(r.errs).paint(green, "completed"),
 		span(time.Duration(rec.Completed-rec.Started)), counted(rec.Steps, "step"), rec.HandlerID)
 	return nil
 }

@@ -45,13 +45,13 @@ func showRecord(ctx context.Context, r *remote, rec client.Record, now time.Time
 		}
 	}
 	if rec.Status != host.StatusCompleted {
-		return r.print(s.render(""))
+		return r.print(s.renderOn(r.screen, ""))
 	}
 	result, err := resultOf(rec.Result)
 	if err != nil {
 		return err
 	}
-	return r.print(s.render("") + "\n" + printableJSON(indented(result)) + "\n")
+	return r.print(s.renderOn(r.screen, "") + "\n" + printableJSON(indented(result)) + "\n")
 }
 
 func recordSheet(rec client.Record, now time.Time) *sheet {

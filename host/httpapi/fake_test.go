@@ -39,10 +39,13 @@ type fakeHost struct {
 	lastMigrate []host.MigrateRequest
 	sessions    fakeSessions
 
+	// onPut, if set, is called in every upload.
+	onPut func(ctx context.Context)
 	// startErr, if set, is the answer of every Start.
 	startErr error
 	// unhealthy is the answer of the health checks.
 	unhealthy, unready error
+	reduced            string
 	// onNext, if set, is told when a stream begins to wait.
 	onNext func()
 	// pluginErr, if set, is the answer of every Put.
@@ -533,6 +536,9 @@ func (s *fakeStream) Close()      {}
 
 func (f *fakeHost) Healthy() error { return f.unhealthy }
 func (f *fakeHost) Ready() error   { return errors.Join(f.unhealthy, f.unready) }
+
+// Reduced implements host.Health.
+func (f *fakeHost) Reduced() string { return f.reduced }
 
 // fakeFamily is a stream without children.
 type fakeFamily struct{ host.Stream }

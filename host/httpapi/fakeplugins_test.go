@@ -17,7 +17,10 @@ import (
 // fakePlugins is the host.Plugins of a fakeHost.
 type fakePlugins struct{ f *fakeHost }
 
-func (p fakePlugins) Put(_ context.Context, _, name string, wasm []byte) (host.PluginInfo, bool, error) {
+func (p fakePlugins) Put(ctx context.Context, _, name string, wasm []byte) (host.PluginInfo, bool, error) {
+	if p.f.onPut != nil {
+		p.f.onPut(ctx)
+	}
 	p.f.mu.Lock()
 	defer p.f.mu.Unlock()
 	if p.f.pluginErr != nil {

@@ -68,8 +68,12 @@ var pluginOperations = map[string]operation{
 			{name: "check", schema: aFlagOff, text: "Say also what the upload means for runs under way."},
 			{name: "replace_workflow", schema: aFlagOff, text: "Take a version that makes another workflow than the one before, whose workflow goes."},
 		},
-		headers: []parameter{{name: headerManifest, schema: aText,
-			text: "Of a plugin of Extism's: which export is which step, as JSON or base64 of it. It becomes part of the module."}},
+		headers: []parameter{
+			{name: headerManifest, schema: aText,
+				text: "Of a plugin of Extism's: which export is which step, as JSON or base64 of it. It becomes part of the module."},
+			{name: headerProgress, schema: aFlagOff,
+				text: "Send interim answers (102) with this header: `waiting; ahead=N` while N other modules are compiled first, then `compiling`. Clients that take the first answer for the last one, as Python's http.client does, leave it out."},
+		},
 		body: needed(&content{types: []string{"application/wasm", "application/octet-stream", "application/x-www-form-urlencoded"},
 			schema: nil}),
 		fails:   []int{409, 422, 429},
@@ -148,7 +152,7 @@ var serverOperations = map[string]operation{
 	},
 	"GET /ready": {
 		group: "Server", id: "ready", summary: "Whether the server takes work",
-		answers: []answer{ok("Health", "It does."), {status: 503, text: "It does not.", body: both(ref("Unhealthy"))}},
+		answers: []answer{ok("Readiness", "It does."), {status: 503, text: "It does not.", body: both(ref("Unhealthy"))}},
 	},
 	"GET /metrics": {
 		group: "Server", id: "metrics", summary: "Figures for Prometheus",

@@ -197,6 +197,8 @@ var schemas = map[string]schema{
 		may("position", aText, "Where a stream with children goes on just behind the event, as after_sequence.")),
 	"Problem": object("One fault.", must("code", aText, ""), must("message", aText, ""), may("step", aText, ""), may("event", aText, "")),
 	"Health":  object("The server takes requests.", must("status", schema{"const": "healthy"}, "")),
+	"Readiness": object("The server takes work.", must("status", schema{"const": "healthy"}, ""),
+		may("reduced", aText, "In what way, and why, the server does less at a time than it could.")),
 	"Unhealthy": object("The server does not take requests.", must("status", schema{"const": "unhealthy"}, ""),
 		must("detail", aText, ""), must("code", schema{"type": "string", "enum": host.Codes(503)}, "")),
 

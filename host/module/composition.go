@@ -241,7 +241,7 @@ func (s *Service) storeComposition(ctx context.Context, tenant string, v *versio
 	v.digest = stored.Digest
 	s.compiled.put(v)
 	s.setCompositions(tenant, composition{*v.record, stored.Version, stored.Digest})
-	s.log.Info("composed a workflow", "tenant", tenant, "workflow", stored.Name, "version", stored.Version,
+	s.log.InfoContext(ctx, "composed a workflow", "tenant", tenant, "workflow", stored.Name, "version", stored.Version,
 		"plugins", v.record.names(), "digest", stored.Digest)
 	return true, nil
 }
