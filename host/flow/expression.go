@@ -3,6 +3,7 @@ package flow
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"cel.dev/cel-go/cel"
@@ -82,6 +83,7 @@ type expression struct {
 	readsState bool // it may ask for the session's state
 	program    cel.Program
 	ast        *cel.Ast
+	paths      []string // of nodes within nodes, as far as texts in it may name them
 }
 
 // compile checks an expression and compiles it. The error lists all problems with
@@ -106,7 +108,7 @@ func compile(text string, kind exprKind) (*expression, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &expression{text: text, readsState: strings.Contains(text, varState), program: program, ast: checked}, nil
+	return &expression{text: text, readsState: strings.Contains(text, varState), program: program, ast: checked, paths: named(text)}, nil
 }
 
 // boundPatterns refuses literal patterns that are too long or too complex to match with.
@@ -130,6 +132,18 @@ func (e *expression) boundPatterns() (err error) {
 		}
 	}))
 	return err
+}
+
+// quotedPath matches a text of an expression that may name a node within a node.
+var quotedPath = regexp.MustCompile(`"[^"\\]+/[^"\\]+"|'[^'\\]+/[^'\\]+'`)
+
+// named lists the paths of nodes that the texts of an expression may name.
+func named(text string) []string {
+	var paths []string
+	for _, quoted := range quotedPath.FindAllString(text, -1) {
+		paths = append(paths, quoted[1:len(quoted)-1])
+	}
+	return paths
 }
 
 // positions are the problems of an expression as one error.

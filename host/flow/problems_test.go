@@ -236,6 +236,40 @@ func TestExpressionsAreBoundedAndDeterministic(t *testing.T) {
 	}
 }
 
+// An expression that asks for a key that is not there is told which are; a fault of
+// another kind, and one that the expression goes on without, is not.
+func TestExpressionsListTheKeysThereAre(t *testing.T) {
+	many := map[string]any{}
+	for i := range 50 {
+		many[fmt.Sprintf("k%02d", i)] = int64(i)
+	}
+	vars := map[string]any{varState: map[string]any{"user": map[string]any{"name": "Ada", "a.b": 1}, "many": many, "none": map[string]any{}, "l": []any{"x"}}, varInput: "x"}
+	for text, want := range map[string]string{
+		`session_state.usr == 1`:                    "no such key: usr; the keys are l, many, none, user",
+		`session_state["user"].nme == 1`:            "no such key: nme; the keys are a.b, name",
+		`session_state.none.x == 1`:                 "no such key: x; there are no keys",
+		`session_state.many.x == 1`:                 "k18, k19 and 30 more",
+		`session_state.usr == 1 || 1 / 0 == 1`:      "; the keys are",
+		`session_state.l[7] == 1`:                   "index out of bounds: 7",
+		`session_state.user.name.first == 1`:        "no such key: first",
+		`session_state.usr == 1 || input == "x"`:    "",
+		`session_state.user["a.b"] == 1`:            "",
+		`session_state.many.map(k, k)[99] == "k00"`: "index out of bounds: 99",
+	} {
+		e, err := compile(text, exprCondition)
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		_, _, err = e.evaluate(nil, vars)
+		switch {
+		case want == "" && err != nil, want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+			if text != `session_state.usr == 1 || 1 / 0 == 1` || err == nil { // either fault may be told
+				t.Errorf("%s: %v, want %q", text, err, want)
+			}
+		}
+	}
+}
+
 // FuzzParse reads any bytes, and JSON: a document that is good opens again from its
 // module as the same.
 func FuzzParse(f *testing.F) {
