@@ -375,4 +375,7 @@ type Health interface {
 	// be starting or draining.
 	Healthy() error
 	Ready() error
+	// Reduced says in what way, and why, a ready server does less at a time than it
+	// could; "": it does not.
+	Reduced() string
 }

@@ -2,5 +2,10 @@
 
 package main
 
+import "time"
+
 // mostConnections is how many connections may be open at a time; 0: any number.
 func mostConnections() int { return 0 }
+
+// processTime gives what says how long the process has been on cores; nil: nothing does.
+func processTime() func() time.Duration { return nil }

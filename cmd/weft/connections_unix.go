@@ -2,7 +2,10 @@
 
 package main
 
-import "syscall"
+import (
+	"syscall"
+	"time"
+)
 
 // ownFiles is how many descriptors are left to the store, the log and the like.
 const ownFiles = 32
@@ -15,4 +18,13 @@ func mostConnections() int {
 		return 0
 	}
 	return max(4, int(limit.Cur)-ownFiles)
+}
+
+// processTime gives what says how long the process has been on cores.
+func processTime() func() time.Duration {
+	return func() time.Duration {
+		var u syscall.Rusage
+		_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // never fails
+		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	}
 }

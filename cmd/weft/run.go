@@ -205,7 +205,13 @@ func ending(rec client.Record) error {
 		text = rec.HandlerID + " has not ended" // its stream has, which should not be
 	}
 	if rec.Error != "" && rec.Status == host.StatusFailed {
+		if in := failedIn(rec); in != "" {
+			text += " in " + printable(in)
+		}
 		text += ": " + sentence(rec.Error)
+		if rec.Remedy != "" {
+			text += "\n  " + printable(rec.Remedy)
+		}
 	}
 	return errors.New(text)
 }

@@ -24,7 +24,20 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"weft": main})
+	testscript.Main(sharing{m}, map[string]func(){"weft": main})
+}
+
+// sharing runs the tests with servers that share compiled code.
+type sharing struct{ *testing.M }
+
+func (s sharing) Run() int {
+	end, err := hosttest.ShareCode()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer end()
+	return s.M.Run()
 }
 
 // scriptPlugins are the examples that the scripts run.
@@ -278,6 +291,9 @@ func startServer(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: startserver [FLAG...]")
 	}
 	command := append([]string{"weft", "serve", "--addr", "127.0.0.1:0", "--data", "data"}, args...)
+	data := ts.MkAbs("data")
+	ts.Check(hosttest.LendCode(data))
+	ts.Defer(func() { hosttest.KeepCode(data) }) // when the server has ended: what is deferred later runs first
 	match := spawnCommand(ts, "server", `serves on (http://([0-9.:]+)),`, command)
 	ts.Setenv("WEFT_SERVER", match[1])
 	ts.Setenv("ADDR", match[2])

@@ -194,8 +194,8 @@ func serve(ctx context.Context, o serveOptions, stdout, stderr io.Writer) error 
 			Metrics: series, Tracer: tracer},
 		api: httpapi.Config{Log: log, Addr: l.Addr().String(), AllowedHosts: o.hosts, CORSOrigins: o.origins, Version: version,
 			MaxPlugin: int64(limits.Greatest().ModuleBytes), MaxRequests: o.maxRequests, MaxStreams: o.maxStreams, MaxRequestBytes: o.maxRequestBytes, RunTimeout: o.timeout(),
-			MaxConnections: mostConnections(),
-			Metrics:        series.Handler(), Observe: series.Request, Refused: series.Refused, WrongKeys: o.wrongKeys, WrongKey: series.WrongKey, Tracer: requestTracer(tracer)},
+			MaxConnections: mostConnections(), CPU: processTime(),
+			Metrics: series.Handler(), Observe: series.Request, Refused: series.Refused, WrongKeys: o.wrongKeys, WrongKey: series.WrongKey, Tracer: requestTracer(tracer)},
 	}
 	debug, err := openDebug(o, series.Handler(), log)
 	if err != nil {

@@ -112,6 +112,26 @@ func TestRecordShowsWhatTheRunWaitsFor(t *testing.T) {
 	}
 }
 
+// A failed run is shown with the step, the attempt and what to do; a run that timed out
+// with the steps that were at work.
+func TestRecordShowsWhereTheRunFailed(t *testing.T) {
+	rec := client.Record{Remedy: "Do less.", Run: host.Run{
+		HandlerID: "h", Status: host.StatusFailed, Error: "too much", ErrorCode: "fuel_exhausted", ErrorStep: "charge", ErrorAttempt: 3}}
+	text := recordSheet(rec, now).render("")
+	for _, want := range []string{"code       fuel_exhausted\n", "failed in  step charge, attempt 3\n", "error      too much\n", "do         Do less.\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in:\n%s", want, text)
+		}
+	}
+	if got, want := ending(rec).Error(), "h failed in step charge, attempt 3: too much\n  Do less."; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	rec.ErrorStep, rec.ErrorAttempt = "a, b", 0
+	if got := failedIn(rec); got != "step a, b" {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestPrintable(t *testing.T) {
 	if got, want := printable("a\x1b[2Jb\nc\u202e\u009b\td"), `a\u001b[2Jb\nc\u202e\u009b d`; got != want {
 		t.Errorf("%q, want %q", got, want)

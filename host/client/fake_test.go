@@ -142,7 +142,10 @@ func (s *fakeStream) Ended() bool { return len(s.events) == 0 && !s.hold }
 func (s *fakeStream) Close()      {}
 
 func (f *fake) Healthy() error { return f.err }
-func (f *fake) Ready() error   { return f.err }
+
+// Reduced implements host.Health.
+func (f *fake) Reduced() string { return "" }
+func (f *fake) Ready() error    { return f.err }
 
 // plugins is the fake's host.Plugins.
 type plugins struct{ f *fake }

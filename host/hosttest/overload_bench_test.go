@@ -1,12 +1,16 @@
 package hosttest_test
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -17,24 +21,35 @@ import (
 
 // BenchmarkOverload: what a server gets done when it is offered more than it can do. A
 // server in a process of its own is offered runs of some milliseconds of a core, at a
-// fixed rate whatever comes of them: from half to twenty times of what it does for
-// clients that wait for each other. Reported are the runs that completed in a second
-// while the load went on, those refused, the 99th percentile of those accepted, and what
-// did not complete. The clients take their part of the same cores. One call is all
-// loads, whatever b.N.
+// fixed rate whatever comes of them: from half to twenty times of its capacity, which is
+// what it completes for as many clients as keep it busy, each of which waits for its run
+// before it starts another.
+//
+// The clients take their part of the same cores, the more the more they offer. So the
+// server's own time on a core (cpu) is measured beside the clock: what it completes for a
+// second of its cores is what it does with what it gets. What a core gets done changes
+// with what else the machine does, so the capacity is measured anew before and after each
+// load. Reported for each load are the runs that completed in a second while the load went
+// on; those in a second of the server's cores, and the part that this is of the capacity
+// then; those refused; the 99th percentile of those accepted; what did not complete; and
+// the server's memory. One call is all loads, whatever b.N.
 func BenchmarkOverload(b *testing.B) {
 	for _, c := range []struct{ name, limits string }{
 		{"2-cores", "export GOMAXPROCS=2"},
-		{"2-cores-60MiB-40-descriptors", "export GOMAXPROCS=2 GOMEMLIMIT=60MiB; ulimit -n 40"},
+		{"60MiB", "export GOMAXPROCS=2 GOMEMLIMIT=60MiB"},
+		{"40-descriptors", "export GOMAXPROCS=2; ulimit -n 40"},
 	} {
 		b.Run(c.name, func(b *testing.B) { benchOverload(b, c.limits) })
 	}
 }
 
 const (
-	overloadLasts = 6 * time.Second
-	overloadWait  = 2 * time.Second // --start-wait
-	overloadMost  = 4000            // requests under way, of the client
+	overloadLasts   = 6 * time.Second
+	overloadWarm    = 3 * time.Second
+	overloadClients = 8               // for the capacity
+	overloadWait    = 2 * time.Second // --start-wait
+	overloadMost    = 4000            // requests under way, of the clients
+	overloadConns   = 512             // connections of theirs
 )
 
 func benchOverload(b *testing.B, limits string) {
@@ -44,7 +59,7 @@ func benchOverload(b *testing.B, limits string) {
 	h.Stop(b)
 	p := hosttest.ServeBy(b, []string{"sh", "-c", limits + `; exec "$@"`, "sh"}, data, "--start-wait", overloadWait.String())
 	o := &offered{url: p.URL + "/workflows/wordcount/run", client: &http.Client{
-		Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 64, MaxConnsPerHost: 512},
+		Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: overloadConns, MaxConnsPerHost: overloadConns},
 	}}
 	defer o.client.CloseIdleConnections()
 	text, err := json.Marshal(strings.Repeat("the quick brown fox jumps over the lazy dog and runs away\n", 400))
@@ -52,13 +67,23 @@ func benchOverload(b *testing.B, limits string) {
 		b.Fatal(err)
 	}
 	o.body = `{"start_event":{"text":` + string(text) + `}}`
+	o.server = p.PID()
 	for b.Loop() {
-		peak := o.closed(4, overloadLasts)
-		b.ReportMetric(peak, "capacity/s")
+		o.closed(overloadClients, overloadWarm) // what runs take, and what the cores do, is known from then on
+		peak := o.closed(overloadClients, overloadLasts)
+		b.ReportMetric(peak.completed, "capacity/s")
+		b.ReportMetric(peak.perCPU, "capacity/cpu-s")
+		before := peak
 		for _, load := range []float64{0.5, 1, 2, 5, 10, 20} {
-			r := o.open(load * peak)
+			r := o.open(load * peak.completed)
+			after := o.closed(overloadClients, overloadWarm)
+			capacity := (before.perCPU + after.perCPU) / 2
+			before = after
 			unit := func(what string) string { return fmt.Sprintf("%s@%gx", what, load) }
 			b.ReportMetric(r.completed, unit("ok/s"))
+			b.ReportMetric(r.perCPU, unit("ok/cpu-s"))
+			b.ReportMetric(r.perCPU/capacity, unit("of-capacity"))
+			b.ReportMetric(r.cpu, unit("cpu"))
 			b.ReportMetric(r.refused, unit("refused/s"))
 			b.ReportMetric(r.p99.Seconds(), unit("p99-s"))
 			b.ReportMetric(float64(r.failed), unit("failed"))
@@ -72,32 +97,42 @@ func benchOverload(b *testing.B, limits string) {
 type offered struct {
 	url, body string
 	client    *http.Client
+	server    int // its process
 }
 
-// start starts a run, and gives the status of the answer, 0 if there is none.
-func (o *offered) start() int {
-	res, err := o.client.Post(o.url, "application/json", strings.NewReader(o.body))
+// start starts a run, and gives the status of the answer, 0 if there is none, and how
+// long it took from when there was a connection.
+func (o *offered) start() (status int, took time.Duration) {
+	sent := time.Now()
+	ctx := httptrace.WithClientTrace(context.Background(), &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { sent = time.Now() }})
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, o.url, strings.NewReader(o.body))
 	if err != nil {
-		return 0
+		return 0, 0
+	}
+	req.Header.Set("Content-Type", "application/json")
+	res, err := o.client.Do(req)
+	if err != nil {
+		return 0, 0
 	}
 	defer func() { _ = res.Body.Close() }()
 	if _, err := io.Copy(io.Discard, res.Body); err != nil {
-		return 0
+		return 0, 0
 	}
-	return res.StatusCode
+	return res.StatusCode, time.Since(sent)
 }
 
-// closed is how many runs a second complete for so many clients, each of which waits for
-// its run before it starts another.
-func (o *offered) closed(clients int, lasts time.Duration) float64 {
+// closed has so many clients start runs, each of which waits for its run before it starts
+// another.
+func (o *offered) closed(clients int, lasts time.Duration) (c curve) {
 	var mu sync.Mutex // guards done
 	done := 0
-	end := time.Now().Add(lasts)
+	began, cpu := time.Now(), cpuOf(o.server)
+	end := began.Add(lasts)
 	var wg sync.WaitGroup
 	for range clients {
 		wg.Go(func() {
 			for time.Now().Before(end) {
-				if o.start() == http.StatusOK {
+				if status, _ := o.start(); status == http.StatusOK {
 					mu.Lock()
 					done++
 					mu.Unlock()
@@ -106,14 +141,25 @@ func (o *offered) closed(clients int, lasts time.Duration) float64 {
 		})
 	}
 	wg.Wait()
-	return float64(done) / lasts.Seconds()
+	c.count(done, time.Since(began), cpuOf(o.server)-cpu)
+	return c
 }
 
 // curve is a point of the curve.
 type curve struct {
 	completed, refused float64 // a second
+	cpu                float64 // cores that the server had
+	perCPU             float64 // completed in a second of its cores
 	p99                time.Duration
 	failed, unsent     int
+}
+
+// count notes what completed in a time, of which the server had so much on cores.
+func (c *curve) count(completed int, passed, cpu time.Duration) {
+	c.completed, c.cpu = float64(completed)/passed.Seconds(), cpu.Seconds()/passed.Seconds()
+	if cpu > 0 {
+		c.perCPU = float64(completed) / cpu.Seconds()
+	}
 }
 
 // open offers so many starts a second, whatever comes of them.
@@ -121,8 +167,10 @@ func (o *offered) open(rate float64) (c curve) {
 	var mu sync.Mutex // guards what follows
 	var took []time.Duration
 	completed, refused, under := 0, 0, 0
-	began, tick := time.Now(), time.NewTicker(time.Millisecond)
+	began, cpu, tick := time.Now(), cpuOf(o.server), time.NewTicker(time.Millisecond)
 	defer tick.Stop()
+	var inTime int
+	var used time.Duration
 	var wg sync.WaitGroup
 	for n := 0; ; {
 		passed := time.Since(began)
@@ -142,17 +190,14 @@ func (o *offered) open(rate float64) (c curve) {
 				continue
 			}
 			wg.Go(func() {
-				sent := time.Now()
-				status := o.start()
+				status, lasted := o.start()
 				mu.Lock()
 				defer mu.Unlock()
 				under--
 				switch status {
 				case http.StatusOK:
-					took = append(took, time.Since(sent))
-					if time.Since(began) < overloadLasts {
-						completed++
-					}
+					took = append(took, lasted)
+					completed++
 				case http.StatusServiceUnavailable:
 					refused++
 				default:
@@ -162,12 +207,31 @@ func (o *offered) open(rate float64) (c curve) {
 		}
 		<-tick.C
 	}
+	mu.Lock()
+	inTime, used = completed, cpuOf(o.server)-cpu
+	mu.Unlock()
 	wg.Wait()
-	c.completed, c.refused = float64(completed)/overloadLasts.Seconds(), float64(refused)/overloadLasts.Seconds()
+	c.count(inTime, overloadLasts, used)
+	c.refused = float64(refused) / overloadLasts.Seconds()
 	if slices.Sort(took); len(took) > 0 {
 		c.p99 = took[len(took)*99/100]
 	}
 	return c
+}
+
+// cpuOf is the time that a process has had on cores; 0 where the system does not say.
+func cpuOf(pid int) time.Duration {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+	var ticks time.Duration
+	for _, field := range fields[11:13] { // by the user and by the system
+		n, _ := strconv.ParseInt(field, 10, 64) // the kernel writes numbers
+		ticks += time.Duration(n)
+	}
+	return ticks * 10 * time.Millisecond // USER_HZ is 100 wherever Go runs
 }
 
 // memoryOf is the memory of a process in MiB; 0 where the system does not say.

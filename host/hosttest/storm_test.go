@@ -52,6 +52,7 @@ func TestStorm(t *testing.T) {
 		for rnd.IntN(4) == 0 { // while it recovers
 			pause(t, rnd, 30*time.Millisecond)
 			s.restart()
+			s.recovering++
 		}
 		if t.Failed() {
 			t.Fatalf("after %d kills", i+1)
@@ -62,8 +63,8 @@ func TestStorm(t *testing.T) {
 	s.unblocked()
 	s.verify()
 	clean(t, s.data)
-	t.Logf("%d kills, %d while suspects ran alone, %d in pauses between them; %d runs, %d requests sent again, %d events seen",
-		s.killed, s.in[host.PhaseApart], s.in[host.PhaseControl], s.runs.Load(), s.again.Load(), s.seen.Load())
+	t.Logf("%d kills, %d as soon as it served again, %d while suspects ran alone, %d in pauses between them; %d runs, %d requests sent again, %d events seen",
+		s.killed, s.recovering, s.in[host.PhaseApart], s.in[host.PhaseControl], s.runs.Load(), s.again.Load(), s.seen.Load())
 	if apart := s.in[host.PhaseApart] + s.in[host.PhaseControl]; kills >= 200 && apart < kills/10 {
 		t.Errorf("only %d of %d kills were while suspects were tried", apart, s.killed)
 	}
@@ -145,6 +146,7 @@ type storm struct {
 	clients sync.WaitGroup
 
 	killed            int
+	recovering        int                    // of these: at most 30 ms after it served again
 	in                map[host.CorePhase]int // phases in which it was killed
 	runs, again, seen atomic.Int64
 

@@ -45,6 +45,7 @@ type fakeHost struct {
 	startErr error
 	// unhealthy is the answer of the health checks.
 	unhealthy, unready error
+	reduced            string
 	// onNext, if set, is told when a stream begins to wait.
 	onNext func()
 	// pluginErr, if set, is the answer of every Put.
@@ -535,6 +536,9 @@ func (s *fakeStream) Close()      {}
 
 func (f *fakeHost) Healthy() error { return f.unhealthy }
 func (f *fakeHost) Ready() error   { return errors.Join(f.unhealthy, f.unready) }
+
+// Reduced implements host.Health.
+func (f *fakeHost) Reduced() string { return f.reduced }
 
 // fakeFamily is a stream without children.
 type fakeFamily struct{ host.Stream }

@@ -154,6 +154,10 @@ func TestHealth(t *testing.T) {
 		w.Body.String() != `{"status":"unhealthy","detail":"draining","code":"unavailable"}` {
 		t.Errorf("ready = %d %s", w.Code, w.Body)
 	}
+	f.unready, f.reduced = nil, "1 of 2 steps"
+	if w := call(t, h, "GET", "/ready", ""); w.Code != 200 || w.Body.String() != `{"status":"healthy","reduced":"1 of 2 steps"}` {
+		t.Errorf("/ready of a server that does less: %d %s", w.Code, w.Body)
+	}
 	f.unhealthy = errors.New("disk /secret/path is gone")
 	if w := call(t, h, "GET", "/health", ""); w.Code != 503 || strings.Contains(w.Body.String(), "secret") {
 		t.Errorf("health = %d %s", w.Code, w.Body)

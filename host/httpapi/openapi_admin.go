@@ -152,7 +152,7 @@ var serverOperations = map[string]operation{
 	},
 	"GET /ready": {
 		group: "Server", id: "ready", summary: "Whether the server takes work",
-		answers: []answer{ok("Health", "It does."), {status: 503, text: "It does not.", body: both(ref("Unhealthy"))}},
+		answers: []answer{ok("Readiness", "It does."), {status: 503, text: "It does not.", body: both(ref("Unhealthy"))}},
 	},
 	"GET /metrics": {
 		group: "Server", id: "metrics", summary: "Figures for Prometheus",

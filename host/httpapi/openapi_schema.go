@@ -124,6 +124,9 @@ func recordMembers(result schema) []member {
 		must("session_id", aText, "The session on whose state the run works."),
 		may("version", aText, "The digest of the workflow's version that the run has."),
 		may("error_code", aText, "Why the run failed, for programs: the step's own code, or one of the runtime."),
+		may("error_step", aText, "The step that failed; of a run that timed out the steps that were at work."),
+		may("error_attempt", countFrom(1), "How many attempts the step has had."),
+		may("error_remedy", aText, "What to do about a run that failed, as docs/reference/errors.md has it for the code."),
 		must("paused", aFlag, "The run queues what comes until it is resumed."),
 		may("blocked", ref("Blocked"), "Why the run cannot go on without help."),
 		may("waiting_for", listOf(ref("Waiting")), "What the run waits for, the longest first."),
@@ -194,6 +197,8 @@ var schemas = map[string]schema{
 		may("position", aText, "Where a stream with children goes on just behind the event, as after_sequence.")),
 	"Problem": object("One fault.", must("code", aText, ""), must("message", aText, ""), may("step", aText, ""), may("event", aText, "")),
 	"Health":  object("The server takes requests.", must("status", schema{"const": "healthy"}, "")),
+	"Readiness": object("The server takes work.", must("status", schema{"const": "healthy"}, ""),
+		may("reduced", aText, "In what way, and why, the server does less at a time than it could.")),
 	"Unhealthy": object("The server does not take requests.", must("status", schema{"const": "unhealthy"}, ""),
 		must("detail", aText, ""), must("code", schema{"type": "string", "enum": host.Codes(503)}, "")),
 

@@ -119,6 +119,9 @@ type Config struct {
 	MaxRequests     int
 	MaxStreams      int
 	MaxRequestBytes int64
+	// CPU is the time that the process has had on cores: refusals take a part of it at
+	// most. nil: the process is taken to have all cores.
+	CPU func() time.Duration
 	// MaxConnections bounds the connections that are open at a time. Default: any
 	// number.
 	MaxConnections int
@@ -193,7 +196,7 @@ func New(cfg Config) *Server {
 	s.wrong = newWrongKeys(s.cfg.WrongKeys, time.Now)
 	s.guard, s.cursors = newGuard(s.cfg), cursorCipher(s.cfg.Secret)
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
-	s.refusals = newRefusals(s.ctx)
+	s.refusals = newRefusals(s.ctx, s.cfg.CPU)
 	s.requests = newLoad("max-requests", int64(s.cfg.MaxRequests))
 	s.streams = newLoad("max-streams", int64(s.cfg.MaxStreams))
 	s.bodies = newLoad("max-request-bytes", s.cfg.MaxRequestBytes)
@@ -304,14 +307,20 @@ func (s *Server) routes() {
 }
 
 // health answers whether the store works.
-func (s *Server) health(c echo.Context) error { return s.healthAnswer(c, s.cfg.Health.Healthy()) }
+func (s *Server) health(c echo.Context) error { return s.healthAnswer(c, s.cfg.Health.Healthy(), "") }
 
 // ready answers whether the server takes work.
-func (s *Server) ready(c echo.Context) error { return s.healthAnswer(c, s.cfg.Health.Ready()) }
+func (s *Server) ready(c echo.Context) error {
+	return s.healthAnswer(c, s.cfg.Health.Ready(), s.cfg.Health.Reduced())
+}
 
-func (s *Server) healthAnswer(c echo.Context, err error) error {
+func (s *Server) healthAnswer(c echo.Context, err error, reduced string) error {
 	if err == nil {
-		return s.sendJSON(c, http.StatusOK, []byte(`{"status":"healthy"}`))
+		body := []byte(`{"status":"healthy"`)
+		if reduced != "" {
+			body = appendString(append(body, `,"reduced":`...), reduced)
+		}
+		return s.sendJSON(c, http.StatusOK, append(body, '}'))
 	}
 	s.log(c, slog.LevelWarn, "not healthy", "error", err)
 	body := append([]byte(`{"status":"unhealthy",`), errorFields(nil, host.CodeUnavailable, unhealthyText(err))...)

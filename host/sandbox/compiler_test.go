@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -226,6 +227,25 @@ func TestCompileMainRefuses(t *testing.T) {
 		if err := CompileMain(strings.NewReader(in), io.Discard, func(int) {}); err == nil {
 			t.Errorf("%s: taken", name)
 		}
+	}
+}
+
+// The compiler's process is the first that the kernel ends when memory is short.
+func TestCompilerGoesFirst(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux has a score")
+	}
+	score := filepath.Join(t.TempDir(), "score")
+	b := elsewhere(t, func(c *Config) { c.Compiler = append(c.Compiler, score) })
+	wasm := hostile(t, "good")
+	if _, err := b.Describe(t.Context(), b.library.add(wasm), wasm, host.Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(score); err != nil || strings.TrimSpace(string(text)) != "1000" {
+		t.Errorf("oom_score_adj in the compiler's process is %q, %v, want 1000", text, err)
+	}
+	if text, err := os.ReadFile("/proc/self/oom_score_adj"); err != nil || strings.TrimSpace(string(text)) == "1000" {
+		t.Errorf("that of this process is %q, %v", text, err)
 	}
 }
 

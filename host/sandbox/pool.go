@@ -26,13 +26,13 @@ const spareOverhead = 64 << 10
 // pool holds the spares of all modules. All methods may be called from any
 // goroutine.
 type pool struct {
-	budget int64 // bytes of all spares
-
-	mu    sync.Mutex // guards what follows, and the shelves; nothing slow happens under it
-	order list.List  // of *shelf that have had spares, the last used first
-	bytes int64
-	ticks int // see age
-	uses  int // since the last tick
+	mu     sync.Mutex // guards what follows, and the shelves; nothing slow happens under it
+	budget int64      // bytes of all spares
+	halved bool       // half of the budget is, and of the room of a shelf, one at least
+	order  list.List  // of *shelf that have had spares, the last used first
+	bytes  int64
+	ticks  int // see age
+	uses   int // since the last tick
 }
 
 // shelf has the spares of one module.
@@ -47,6 +47,22 @@ type shelf struct {
 
 // bytes is what a spare takes of the budget.
 func (g *guest) bytes() int64 { return int64(len(g.linear.Bytes())) + spareOverhead }
+
+// halve has the pool keep half as much from now on, or as much as before. What it has
+// goes as it is used, or not used.
+func (p *pool) halve(on bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.halved = on
+}
+
+// bounds are the bytes of all spares and the spares of a shelf. The caller holds mu.
+func (p *pool) bounds(s *shelf) (budget int64, room int) {
+	if p.halved {
+		return p.budget / 2, (s.room + 1) / 2
+	}
+	return p.budget, s.room
+}
 
 // take gives a spare, or nil. The caller owns it.
 func (p *pool) take(s *shelf) *guest {
@@ -132,10 +148,11 @@ func (p *pool) put(s *shelf, g *guest) bool {
 	}()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(s.spare) >= s.room || size > p.budget {
+	budget, room := p.bounds(s)
+	if len(s.spare) >= room || size > budget {
 		return false
 	}
-	for place := p.order.Back(); place != nil && p.bytes+size > p.budget; {
+	for place := p.order.Back(); place != nil && p.bytes+size > budget; {
 		last := place.Value.(*shelf)
 		if last == s {
 			return false
@@ -157,7 +174,7 @@ func (p *pool) put(s *shelf, g *guest) bool {
 func (p *pool) beginFilling(s *shelf) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if s.filling || len(s.spare) >= s.room {
+	if _, room := p.bounds(s); s.filling || len(s.spare) >= room {
 		return false
 	}
 	s.filling = true
@@ -174,7 +191,8 @@ func (p *pool) endFilling(s *shelf) {
 func (p *pool) wants(s *shelf) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(s.spare) < s.room
+	_, room := p.bounds(s)
+	return len(s.spare) < room
 }
 
 // clear drops the spares of all modules.
@@ -217,6 +235,10 @@ func (m *module) acquire(memoryBytes int) (*guest, error) {
 	}
 	return g, err
 }
+
+// Spare has the sandbox keep half as many instances for later from now on, or as many as
+// before.
+func (s *Sandbox) Spare(on bool) { s.pool.halve(on) }
 
 // recycle takes an instance from an invocation: it is reset and kept, or else
 // replaced.

@@ -64,6 +64,36 @@ func TestPoolGivesBackTheLeastRecentlyUsed(t *testing.T) {
 	}
 }
 
+// A pool that is to be small keeps half as much, of each module one at least.
+func TestPoolIsHalved(t *testing.T) {
+	one := spare(t, 1).bytes()
+	p := &pool{budget: 6 * one}
+	shelves := []*shelf{{room: 4}, {room: 4}, {room: 1}}
+	kept := func() (counts [3]int) {
+		for i, s := range shelves {
+			for p.beginFilling(s) {
+				p.endFilling(s)
+				g := spare(t, 1)
+				if !p.put(s, g) {
+					g.drop()
+					break
+				}
+			}
+			counts[i] = len(s.spare)
+		}
+		return counts
+	}
+	p.halve(true)
+	if got := kept(); got != [3]int{2, 2, 1} || p.bytes != 3*one {
+		t.Errorf("kept are at most %v in %d bytes, want 2, 2 and 1 in %d bytes", got, p.bytes, 3*one)
+	}
+	p.halve(false)
+	if got := kept(); got[2] != 1 || p.bytes != 6*one {
+		t.Errorf("kept are %v in %d bytes, want %d bytes", got, p.bytes, 6*one)
+	}
+	p.clear()
+}
+
 // What nobody uses is given back after a while, instances first, and is there
 // again when somebody does.
 func TestIdleModulesAreGivenBack(t *testing.T) {

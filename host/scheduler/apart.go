@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"time"
 
 	"github.com/weftrun/weft/host"
@@ -20,11 +21,22 @@ import (
 
 // Windows in which a suspect runs alone, by the deaths at which it was noted: the first
 // ones are short, as most suspects only happened to run. From then on it runs until it
-// comes back, for the time on a core that its limits give it; a resource call or a
-// load has mostWindow.
+// comes back, for the time on a core that its limits give it.
+//
+// The window of a guest is work, so that a guest which gets little of a busy machine gets
+// as far in it as another: units, which it burns and which the host counts for it. Only a
+// guest that does not get that far in patience times the window is let go without it.
+// A resource call computes little. Its windows are times, and each of them beyond the
+// first ones is twice the one before: a call that ends the server late is alone one day.
 var windows = []time.Duration{250 * time.Millisecond, 2 * time.Second}
 
-const mostWindow = 10 * time.Second
+const (
+	patience   = 20
+	callWindow = 10 * time.Second // the first one beyond windows
+	mostWindow = 10 * time.Minute // of a call
+	// lookAgain is how soon a window is looked at again, at least.
+	lookAgain = 10 * time.Millisecond
+)
 
 // pauses are the control pauses before a suspect runs alone that has died alone so
 // often.
@@ -55,12 +67,22 @@ const (
 type trial struct {
 	key   host.CoreKey
 	stage stage
-	until time.Time // of a pause, or of the window
+	until time.Time // of a pause, or of the window, whatever is left of the units
+	left  uint64    // units of the window; those of a call do not become less
 	pos   uint64    // of the entry that blocks the run
 	over  bool      // it came back, or there is nothing to try
 }
 
 func (t *trial) is(key host.CoreKey) bool { return t != nil && t.key == key }
+
+// over reports whether the window is, and when to look again.
+func (t *trial) windowOver(now time.Time) (over bool, next time.Time) {
+	soonest := now.Add(max(time.Duration(t.left/unitsPerNanosecond), lookAgain))
+	if t.until.Before(soonest) {
+		soonest = t.until
+	}
+	return t.left == 0 || !now.Before(t.until), soonest
+}
 
 // session is the one that has the suspect.
 func (t *trial) session() host.SessionKey {
@@ -141,7 +163,7 @@ func (s *Scheduler) apartWork(now time.Time) (work []func(), next time.Time) {
 				s.cfg.Notes.Phase(host.PhaseControl)
 				a.now.until = now.Add(pause)
 			}
-		case t.over || t.stage == trialRunning && !now.Before(t.until):
+		case t.over:
 			s.endTrial()
 		case t.stage == trialPausing && now.Before(t.until):
 			return work, t.until
@@ -149,15 +171,18 @@ func (s *Scheduler) apartWork(now time.Time) (work []func(), next time.Time) {
 			s.cfg.Notes.Phase(host.PhaseApart)
 			t.stage = trialLoading
 			return append(work, func() { s.beginTrial(t) }), time.Time{}
-		case t.stage == trialReady && s.queue.tokens > 0: // else who was let go on is about to give one up
+		case t.stage == trialReady && s.queue.tokens == s.queue.all: // else who was let go on is about to give its own up
 			if run := s.runTrial(t, now); run != nil {
-				return append(work, run), t.until
+				_, next = t.windowOver(now)
+				return append(work, run), next
 			}
 			if t.stage == trialReady && !t.over {
 				return work, time.Time{} // a call whose intent is not durable yet
 			}
 		case t.stage == trialRunning:
-			return work, t.until
+			if t.over, next = t.windowOver(now); !t.over {
+				return work, next
+			}
 		case t.stage == trialBlocking && t.pos <= s.cfg.Journal.Durable():
 			s.settleBlame(t.key)
 			t.over = true
@@ -198,6 +223,9 @@ func (s *Scheduler) beginTrial(t *trial) {
 		t.stage, t.pos = trialBlocking, pos
 	case !there:
 		t.over = true
+		if sus := s.suspects[key]; sus != nil {
+			s.gone[likenessOf(&sus.CoreNote)] = true
+		}
 		s.acquit(key)
 	default:
 		t.stage = trialReady
@@ -262,11 +290,17 @@ func (s *Scheduler) settleBlame(key host.CoreKey) {
 // runTrial begins the work of a suspect alone; nil if it cannot begin yet, or is not
 // there any more. Called with mu held.
 func (s *Scheduler) runTrial(t *trial, now time.Time) func() {
-	noted := s.suspects[t.key].Noted
-	window := mostWindow
+	noted := int(s.suspects[t.key].Noted)
+	var window time.Duration
+	if noted <= len(windows) {
+		window = windows[max(noted, 1)-1]
+	}
 	var run func()
 	if t.key.Kind == host.CoreRun {
 		at := s.apart.held[t.key]
+		if at == nil && s.awaitsJournal(t.key) {
+			return nil
+		}
 		if at == nil { // it waits for something: it came back
 			s.acquit(t.key)
 			return nil
@@ -274,7 +308,10 @@ func (s *Scheduler) runTrial(t *trial, now time.Time) func() {
 		delete(s.apart.held, t.key)
 		s.queue.seize(t.key.Tenant)
 		at.serve(serviceCore, s.now())
-		window = at.view.Limits.Complete().WallTime
+		if most := at.view.Limits.Complete().WallTime; window == 0 || window > most {
+			window = most
+		}
+		t.left, t.until = uint64(window)*unitsPerNanosecond, now.Add(patience*window)
 		run = func() { s.run(at) }
 	} else {
 		o := s.calls.open[callKey{t.session(), t.key.Invocation}]
@@ -285,12 +322,13 @@ func (s *Scheduler) runTrial(t *trial, now time.Time) func() {
 		if o.pos > s.cfg.Journal.Durable() {
 			return nil
 		}
+		if window == 0 {
+			window = min(callWindow<<min(noted-len(windows)-1, 10), mostWindow)
+		}
+		t.left, t.until = math.MaxInt64, now.Add(window)
 		run = s.beginCall(o)
 	}
-	if int(noted) <= len(windows) {
-		window = min(window, windows[max(noted, 1)-1])
-	}
-	t.stage, t.until = trialRunning, now.Add(window)
+	t.stage = trialRunning
 	return run
 }
 

@@ -77,17 +77,30 @@ func (ss *session) open(inv uint64, stored *opened, since int64) {
 	ss.s.ready(at)
 }
 
-// ready puts an attempt into its tenant's queue, unless it is to run apart first.
-// Called with the session's mu held.
+// ready puts an attempt into its tenant's queue, unless it is to be durable first, or to
+// run apart. Called with the session's mu held.
 func (s *Scheduler) ready(at *attempt) {
 	s.mu.Lock()
-	if !s.apart.keeps(at) {
-		it := s.item(at)
-		it.ticket = at.ss.holds(at)
-		s.queue.push(at.ss.key.Tenant, it)
+	if !s.keepFirst(at) {
+		s.enqueue(s.itemOf(at))
 	}
 	s.mu.Unlock()
 	s.signal()
+}
+
+// enqueue puts an attempt into its tenant's queue, unless it is to run apart. Called with
+// mu held.
+func (s *Scheduler) enqueue(it readyItem) {
+	if !s.apart.keeps(it.at) {
+		s.queue.push(it.at.ss.key.Tenant, it)
+	}
+}
+
+// itemOf is item with what the session knows. Called with the session's mu held.
+func (s *Scheduler) itemOf(at *attempt) readyItem {
+	it := s.item(at)
+	it.ticket = at.ss.holds(at)
+	return it
 }
 
 // item is an attempt that wants a token from now on.

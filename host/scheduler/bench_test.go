@@ -45,6 +45,7 @@ type bench struct {
 	life                     *boxLife   // of the scheduler
 	code                     *codeCache // default: all code is always there
 	memory                   func() (live, limit int64)
+	spares                   bool // the newest call of Config.Spare
 
 	mu    sync.Mutex // guards now
 	now   time.Time
@@ -178,7 +179,7 @@ func (b *bench) open(t testing.TB) *bench {
 			return hostcall.NewRehearsal(o, r, p)
 		},
 		Classify: classify, Parked: hostcall.ErrParked, Tokens: b.tokens, IdleAfter: 20 * time.Millisecond, Now: b.clock, Limits: b.limits, Resources: b.outside, Quotas: b.quotas,
-		SnapshotEntries: b.snapshots, SnapshotBytes: b.snapshotBytes, KeepEntries: b.keep, After: b.after, DueAtOnce: b.dueAtOnce, EraseRows: b.erase, Memory: b.memory,
+		SnapshotEntries: b.snapshots, SnapshotBytes: b.snapshotBytes, KeepEntries: b.keep, After: b.after, DueAtOnce: b.dueAtOnce, EraseRows: b.erase, Memory: b.memory, Spare: func(on bool) { b.spares = on },
 		Log: slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {

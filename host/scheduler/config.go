@@ -13,6 +13,9 @@ func (c *Config) setDefaults() {
 	if c.Tokens == 0 {
 		c.Tokens = runtime.GOMAXPROCS(0)
 	}
+	if c.Spare == nil {
+		c.Spare = func(bool) {}
+	}
 	if c.Relent == nil {
 		c.Relent = runtime.Gosched
 	}

@@ -51,6 +51,8 @@ func (s *Scheduler) Leak() string {
 		return fmt.Sprintf("tenants %v are held", q.held)
 	case len(s.calls.open) != 0 || len(s.calls.sessions) != 0 || len(s.calls.order) != 0 || len(s.calls.pools) != 0 || len(s.calls.late) != 0:
 		return fmt.Sprintf("%d calls of resources are open, pools %v", len(s.calls.open), s.calls.pools)
+	case len(s.unkept) != 0:
+		return fmt.Sprintf("%d attempts are to be durable first", len(s.unkept))
 	case len(s.taken) != 0 || s.firing:
 		return fmt.Sprintf("%d sessions are taken up, firing %v", len(s.taken), s.firing)
 	case s.asking || s.loaders != 0 || len(s.toLoad) != 0:
@@ -63,7 +65,7 @@ func (s *Scheduler) Leak() string {
 func (s *Scheduler) Ready() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.queue.ready
+	return s.queue.ready + len(s.unkept)
 }
 
 // Overslept reports whether attempts and tokens are there, and nothing makes the

@@ -154,6 +154,9 @@ func (ss *session) callOut(inv uint64, found bool) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if o.space == (host.KVSpace{}) && s.waitsForJournal(host.CoreCall, call.Version, call.Step) {
+		o.pos = ss.lastPos
+	}
 	if old := s.calls.open[o.key]; old != nil {
 		if old.attempt == o.attempt && old.n == o.n {
 			return

@@ -268,6 +268,10 @@ type Config struct {
 	// Memory gives the bytes of live objects and the process's memory limit, 0 if it
 	// has none. It is called every 100 ms at most. Default: there is no limit.
 	Memory func() (live, limit int64)
+	// Spare is called when the system has ended the process for its memory again and
+	// again, and when that is long ago: what is kept in memory only to be quick is to
+	// take half as much meanwhile. It must not block. Default: nothing does.
+	Spare func(on bool)
 	// SnapshotEntries and SnapshotBytes say after how many entries, or bytes of
 	// them, a session writes a snapshot, from which it is loaded: what a load folds
 	// is no more than about that, or the snapshot's own size if that is more.
@@ -364,7 +368,9 @@ type Scheduler struct {
 	// what is known of those that ended the server; see suspects.go.
 	suspects map[host.CoreKey]*host.Suspect
 	blames   []host.Suspect
-	apart    *apart // nil: suspects are not tried now
+	apart    *apart            // nil: suspects are not tried now
+	gone     map[likeness]bool // suspects of this start that the journal did not have
+	unkept   []unkeptItem      // attempts that are to be durable first; see unkept.go
 	// spared is how many tokens are kept back, and until when; see lessMemory.
 	spared      int
 	sparedUntil time.Time
@@ -391,6 +397,8 @@ type Counters struct {
 	// Starts that were admitted, and that were refused: as the wait for a core was too
 	// long, as too many waited, as those held too much memory, as the heap was full.
 	Admitted, RefusedWait, RefusedDepth, RefusedBytes, RefusedHeap uint64
+	Underpriced                                                    uint64 // host calls that took a core far longer than they were charged for
+	OwnMost                                                        uint64 // the most units of work on a state that one tick did under its session's mutex
 	CodeWaits                                                      uint64 // attempts that gave their token back, as their module's code was not in memory
 }
 
@@ -401,6 +409,7 @@ type Load struct {
 	Ready    int // attempts that wait for a token
 	Running  int // attempts that have one
 	Cores    int // tokens
+	Spared   int // tokens beside these that nobody gets for a while; see Reduced
 	Suspects int // what held a core when the server ended, and has not come back since
 	// Starts is the number of runs that never had a core, Demand what accepted runs
 	// still need, in units, and Speed what all cores get done in a second.
@@ -413,7 +422,7 @@ type Load struct {
 func (s *Scheduler) Load() Load {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := Load{Sessions: len(s.sessions), InLine: s.gate.waiting, Ready: s.queue.ready, Running: s.queue.all - s.queue.tokens, Cores: s.queue.all, Suspects: len(s.suspects)}
+	l := Load{Sessions: len(s.sessions), InLine: s.gate.waiting, Ready: s.queue.ready, Running: s.queue.all - s.queue.tokens, Cores: s.queue.all, Spared: s.spared, Suspects: len(s.suspects)}
 	for _, t := range s.demand.tenants {
 		l.Starts += t.fresh
 	}

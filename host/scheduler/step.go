@@ -36,6 +36,7 @@ func (s *Scheduler) Step(now time.Time) (work []func(), next time.Time) {
 	if t := s.spareNoMore(now); !t.IsZero() {
 		at(t)
 	}
+	s.letKept()
 	if s.apart != nil {
 		trial, t := s.apartWork(now)
 		if work = append(work, trial...); !t.IsZero() {

@@ -35,7 +35,7 @@ const (
 const maxBlames = 64
 
 // Two deaths of class memory within memoryWindow make the server run half as many
-// guests at a time, for as long.
+// guests at a time, and keep half as many instances for them, for as long.
 const memoryWindow = 10 * time.Minute
 
 // judge gives what is suspected after a death, at a time in Unix nanoseconds.
@@ -80,16 +80,18 @@ func judge(d host.Death, now int64) host.Suspicion {
 }
 
 // diedAlone counts a death at which nothing else held a core. A suspect that has got
-// further since the one before, durably, begins anew.
+// further since the one before, durably, begins anew. One that has died at the same place
+// has not: how much of its record the journal took before the process was gone says
+// something of the disk alone.
 func diedAlone(s *host.Suspect, n *host.CoreNote, class host.DeathClass) {
-	if s.Alone > 0 && n.Kept > s.Kept {
-		s.Alone, s.Hard, s.Same = 0, 0, 0
+	there := s.Alone > 0 && n.Calls == s.Calls && max(n.Burnt, s.Burnt)-min(n.Burnt, s.Burnt) <= samePlaceUnits
+	if !there && n.Kept > s.Kept {
+		s.Alone, s.Hard = 0, 0
 	}
-	if s.Alone > 0 && n.Calls == s.Calls && max(n.Burnt, s.Burnt)-min(n.Burnt, s.Burnt) <= samePlaceUnits {
-		s.Same++
-	} else {
-		s.Same = 1
+	if !there {
+		s.Same = 0
 	}
+	s.Same++
 	s.Alone++
 	if class == host.DeathCrash || class == host.DeathMemory {
 		s.Hard++
@@ -106,7 +108,7 @@ func toBlame(s *host.Suspect, all []host.Suspect) bool {
 		return false
 	}
 	return slices.ContainsFunc(all, func(b host.Suspect) bool { // its like was blamed
-		return b.Blamed && b.Kind == host.CoreRun && b.Digest == s.Digest && b.Step == s.Step
+		return b.Blamed && likenessOf(&b.CoreNote) == likenessOf(&s.CoreNote)
 	})
 }
 
@@ -143,6 +145,7 @@ func (s *Scheduler) suspectAtStart() {
 	next := judge(d, s.boot)
 	inOrder(next.Suspects)
 	s.suspects = map[host.CoreKey]*host.Suspect{}
+	s.gone = map[likeness]bool{}
 	a := &apart{over: make(chan struct{}), held: map[host.CoreKey]*attempt{}}
 	for i := range next.Suspects {
 		sus := &next.Suspects[i]
@@ -175,7 +178,7 @@ func (s *Scheduler) suspectAtStart() {
 // remember keeps a blame for others of its like. Called with mu held, or before
 // anybody else has the scheduler.
 func (s *Scheduler) remember(b host.Suspect) {
-	like := func(o host.Suspect) bool { return o.Kind == b.Kind && o.Digest == b.Digest && o.Step == b.Step }
+	like := func(o host.Suspect) bool { return likenessOf(&o.CoreNote) == likenessOf(&b.CoreNote) }
 	s.blames = append(slices.DeleteFunc(s.blames, like), b)
 	s.blames = s.blames[max(0, len(s.blames)-maxBlames):]
 }
@@ -249,29 +252,42 @@ func (s *Scheduler) logDeath(d *host.Death, suspects []host.Suspect) {
 
 var kindNames = map[host.CoreKind]string{host.CoreRun: "a step", host.CoreCall: "a resource call", host.CoreLoad: "the load"}
 
-// lessMemory runs half as many guests at a time if the system has ended the process
-// twice in a short time for its memory.
+// lessMemory runs half as many guests at a time, one at least, and keeps half as many
+// instances, if the system has ended the process twice in a short time for its memory.
 func (s *Scheduler) lessMemory(deaths [2]int64) {
 	until := time.Unix(0, deaths[0]).Add(memoryWindow)
-	if deaths[1] == 0 || time.Duration(deaths[0]-deaths[1]) > memoryWindow || !until.After(s.cfg.Now()) || s.queue.all < 2 {
+	if deaths[1] == 0 || time.Duration(deaths[0]-deaths[1]) > memoryWindow || !until.After(s.cfg.Now()) {
 		return
 	}
-	s.spared = s.queue.all - s.queue.all/2
+	s.spared = s.queue.all / 2
 	s.queue.all -= s.spared
 	s.queue.tokens -= s.spared
 	s.sparedUntil = until
-	s.cfg.Log.Warn("the system has ended the server twice for its memory: fewer steps run at a time", "at_a_time", s.queue.all, "until", until)
+	s.cfg.Spare(true)
+	s.cfg.Log.Warn("the system has ended the server twice for its memory: fewer steps run at a time, and fewer instances are kept", "at_a_time", s.queue.all, "until", until)
+}
+
+// Reduced says in what way, and why, less is done at a time than could be; "" if all is.
+func (s *Scheduler) Reduced() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sparedUntil.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d steps run at a time and half of the instances are kept, until %s: the system has ended the server twice for its memory",
+		s.queue.all, s.queue.all+s.spared, s.sparedUntil.UTC().Format(time.RFC3339))
 }
 
 // spareNoMore gives back what lessMemory took, and says when to look again. Called
 // with mu held.
 func (s *Scheduler) spareNoMore(now time.Time) (next time.Time) {
-	if s.spared == 0 || now.Before(s.sparedUntil) {
+	if s.sparedUntil.IsZero() || now.Before(s.sparedUntil) {
 		return s.sparedUntil
 	}
 	s.queue.all += s.spared
 	s.queue.tokens += s.spared
 	s.spared, s.sparedUntil = 0, time.Time{}
-	s.cfg.Log.Info("as many steps run at a time as before")
+	s.cfg.Spare(false)
+	s.cfg.Log.Info("as many steps run at a time as before, and as many instances are kept")
 	return time.Time{}
 }

@@ -163,6 +163,10 @@ func (t *token) book() {
 		t.s.demand.used(t.at.work, t.units+t.cost-again)
 	}
 	t.s.queue.speed.book(t.units + t.cost - again)
+	if t.s.apart != nil && t.s.apart.tries(t.at) {
+		tr := t.s.apart.now
+		tr.left -= min(tr.left, t.units+t.cost-again)
+	}
 	t.units, t.cost = 0, 0
 }
 

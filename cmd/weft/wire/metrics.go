@@ -81,6 +81,7 @@ func (h *Host) readings() []metrics.Reading {
 	add(false, "attempts_ready", "Steps that wait for a core.", func() float64 { return float64(h.Runs.Load().Ready) })
 	add(false, "attempts_running", "Steps that have a core.", func() float64 { return float64(h.Runs.Load().Running) })
 	add(false, "cores", "Cores that steps may have.", func() float64 { return float64(h.Runs.Load().Cores) })
+	add(false, "cores_spared", "Cores that steps may not have for a while, as the system has ended the server for its memory.", func() float64 { return float64(h.Runs.Load().Spared) })
 	add(false, "suspects", "Steps, loads and resource calls that held a core when the server ended, and have not come back since.", func() float64 { return float64(h.Runs.Load().Suspects) })
 	add(true, "blamed_total", "Runs blocked and sessions quarantined because the server ends by them.", func() float64 { return float64(h.Runs.Counters().Blamed) })
 	add(true, "core_unnoted_total", "Steps, loads and resource calls that could not be noted while they held a core.", func() float64 { return float64(h.Runs.Counters().Unnoted) })

@@ -196,7 +196,7 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 		Notes: notes(h.box), Classify: classify, Parked: hostcall.ErrParked, Observer: observer(cfg.Metrics), Quotas: h.Quotas, Tracer: tracer(cfg.Tracer),
 		Tokens: cfg.Tokens, Relent: cfg.Relent, IdleAfter: cfg.IdleAfter, Limits: cfg.Limits, Resources: h.Resources, Timeout: cfg.Timeout, Now: cfg.Now, CPU: sandbox.ThreadTime, Log: cfg.Log,
 		SnapshotEntries: cfg.SnapshotEntries, KeepEntries: cfg.KeepEntries, DueAtOnce: cfg.DueAtOnce, After: after,
-		StartWait: cfg.StartWait, Memory: new(memoryReader).read,
+		StartWait: cfg.StartWait, Memory: new(memoryReader).read, Spare: h.Sandbox.Spare,
 	})
 	if err != nil {
 		return nil, err
@@ -377,6 +377,9 @@ func (h *Host) Ready() error {
 	}
 	return h.Runs.Reading()
 }
+
+// Reduced implements host.Health.
+func (h *Host) Reduced() string { return h.Runs.Reduced() }
 
 // Close stops the runs (they go on at the next Open), makes everything that
 // happened durable and releases the store. It returns when all is out; it may
