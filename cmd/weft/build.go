@@ -55,7 +55,7 @@ takes 10 seconds to win 4 per cent, by --optimize=always.`,
 	f := cmd.Flags()
 	languageFlag(cmd, &o.language)
 	f.BoolVar(&o.names, "names", false, "keep the names of functions in the module, for traps that name them")
-	f.StringVar(&o.optimize, "optimize", optimizeAuto, "run wasm-opt: `auto`, always or never")
+	f.StringVar(&o.optimize, "optimize", optimizeAuto, "`WHEN` to run wasm-opt: auto, always or never")
 	return cmd
 }
 
@@ -113,7 +113,7 @@ func buildAndShow(ctx context.Context, o buildOptions, dir string, out, said io.
 	if p.Flow != "" {
 		note += fmt.Sprintf("%s is checked with it: 'weft push' makes the workflow %s of it, too\n", p.Flow, p.Name)
 	}
-	_, err = fmt.Fprintf(out, "built %s in %s\n%s%supload it with: weft push %s\n", p.Output(), span(time.Since(began)), summary(&info), note, p.Output())
+	_, err = fmt.Fprintf(out, "built %s in %s\n%s%supload it with: weft push %s\n", p.Output(), span(time.Since(began)), summary(&info, ""), note, p.Output())
 	return err
 }
 

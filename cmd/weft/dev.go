@@ -209,7 +209,7 @@ func (d *developer) renew(ctx context.Context) error {
 		return nil
 	}
 	if d.good == nil {
-		_, _ = io.WriteString(d.r.out, summary(&info))
+		_, _ = io.WriteString(d.r.out, summary(&info, timeoutInForce(ctx, d.r, &info)))
 	}
 	d.good = &info
 	d.r.note("built in %s: version %d", span(time.Since(began)), info.Version)

@@ -33,7 +33,7 @@ Formats are text, mermaid (for Markdown), dot (for Graphviz) and svg.`,
   weft graph wordcount --format svg > wordcount.svg`,
 		Args: takes("NAME"),
 	}
-	cmd.Flags().StringVar(&format, "format", format, "text, mermaid, dot or svg")
+	cmd.Flags().StringVar(&format, "format", format, "`FORMAT`: text, mermaid, dot or svg")
 	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
 		draw, ok := drawers[format]
 		if !ok {
