@@ -42,7 +42,7 @@ help: ## List the targets
 
 .PHONY: run
 run: bin/weft build/plugins/wordcount-go.wasm ## Serve the example workflows and count the words of real text (ADDR, DATA); Ctrl-C ends it
-	@{ $(parallel) plugins-go >&2 || echo 'weft: not all examples were built; the server goes on' >&2; } |
+	@{ nice -n 19 $(parallel) plugins-go >&2 || echo 'weft: not all examples were built; the server goes on' >&2; } |
 		bin/weft serve --addr '$(ADDR)' --data '$(DATA)' --examples --demo --examples-later
 
 .PHONY: test
@@ -120,6 +120,10 @@ toolchain: need-go ## Install the guests' compilers (Debian; root or sudo), once
 .PHONY: python
 python: ## Install the Python packages that tests use, once, outside the checkout (needs PyPI)
 	@.ci/python/install >/dev/null
+
+.PHONY: release
+release: need-go ## Before a release is tagged: pack the SDK that programs made by 'go install' put into projects
+	@.ci/pack-sdk cmd/weft/scaffold/packed/release.tar.gz
 
 .PHONY: clean
 clean: ## Remove what was built; ./data stays

@@ -71,5 +71,3 @@ require (
 	modernc.org/mathutil v1.7.1 // indirect
 	modernc.org/memory v1.12.1 // indirect
 )
-
-replace golang.org/x/exp => golang.org/x/exp v0.0.0-20240823005443-9b4947da3948

@@ -7,9 +7,10 @@ export GOWORK=off
 
 say() { printf 'weft: %s\n' "$*"; }
 
-# cpu_seconds prints the CPU time of this shell and of all programs that it has run.
+# cpu_seconds FILE prints the CPU seconds of a shell and of all programs that it has run.
+# The file is what `times` has printed in that shell: every other shell has its own.
 cpu_seconds() {
-	times | awk '{ for (i = 1; i <= 2; i++) { split($i, part, /[ms]/); sum += part[1] * 60 + part[2] } } END { printf "%.0f\n", sum }'
+	awk '{ for (i = 1; i <= 2; i++) { split($i, part, /[ms]/); sum += part[1] * 60 + part[2] } } END { printf "%.0f\n", sum }' "$1"
 }
 
 # guest_modules lists the folders of the guests' modules, with a leading "./".

@@ -37,6 +37,30 @@ func Explain(code string) []Explanation {
 	return found
 }
 
+// ownRemedy is what to do about an error that a step gave itself, under whatever code.
+const ownRemedy = "The step gave this error itself: `weft logs ID` shows what it logged, `weft journal ID` what it was given; `weft retry ID` goes on from there."
+
+// Remedy says in a sentence or two what to do about a run that failed (InRun) or is
+// blocked (InBlocked) with a code. Where the message says that the step has tried to use
+// files, the network or a clock that waits, it is what to use instead. Of a code that is a
+// step's own it says where to look; that of a run is never "", but for one that somebody
+// cancelled.
+func Remedy(where Where, code, message string) string {
+	if instead := hint(message); where == InRun && instead != "" {
+		return instead
+	}
+	own := code == "" || code == "error"
+	for _, e := range explanations {
+		if e.Code == code && e.Where == where && !own {
+			return e.Do
+		}
+	}
+	if where == InRun {
+		return ownRemedy
+	}
+	return ""
+}
+
 // Explanations gives all of them: by place, in the order of the places above, then by
 // code.
 func Explanations() []Explanation {
@@ -78,11 +102,11 @@ var answerCodes = []Explanation{
 }
 
 var runCodes = []Explanation{
-	{RunTrap, InRun, "A step's WebAssembly trapped and said nothing before: an unreachable instruction, an access outside its memory, an exit.", "The message has the function, if the module has names; `weft journal ID` shows the input."},
+	{RunTrap, InRun, "A step's WebAssembly trapped and said nothing before: an unreachable instruction, an access outside its memory, an exit.", "The message says where, as far as the module tells: `weft dev` names file and line. Return an error in the place of an exit; `weft journal ID` shows the input."},
 	{RunFuelExhausted, InRun, "An invocation burnt more than its `fuel`.", "Look for a loop that does not end, split the work into steps, or raise the limit."},
-	{RunDeadlineExceeded, InRun, "An invocation was on a core for longer than `wall_time`.", "As for fuel_exhausted."},
-	{RunLimitExceeded, InRun, "An invocation, its run or its session went beyond a limit.", "The message names it: docs/limits.md."},
-	{RunInvalidOutput, InRun, "A step gave nothing, twice, or what is no event that it says it emits.", "Declare the type in `emits`, or give the one that is declared."},
+	{RunDeadlineExceeded, InRun, "An invocation was on a core for longer than `wall_time`.", "Look for a loop that does not end, split the work into steps, or raise the limit."},
+	{RunLimitExceeded, InRun, "An invocation, its run or its session went beyond a limit.", "The message names the limit: do less at a time, or have the operator raise it (docs/limits.md)."},
+	{RunInvalidOutput, InRun, "A step gave nothing, twice, or what is not an event that it declares to emit.", "Declare the type among what the step emits, or return the type that is declared."},
 	{RunSchemaViolation, InRun, "An event or the state would have broken its schema.", "The message names the field and the rule."},
 	{RunTimeout, InRun, "The workflow's timeout, or a step's, was over.", "Set a timeout that fits, 0 for none; `weft retry` goes on from where it stood."},
 	{RunStalled, InRun, "Nothing was left to do: no step was at work or waited, and none accepts an event from outside. No step had given a stop event.", "The message names the step that gave nothing last: return an event there, or a stop event. Declare an event that comes from outside with the kind `human_response`."},

@@ -5,6 +5,7 @@ import (
 	"go/token"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/weftrun/weft/abi"
@@ -116,6 +117,24 @@ func TestExplain(t *testing.T) {
 	}
 	if got := host.Explain("no such code"); got != nil {
 		t.Errorf("explained %v", got)
+	}
+	for _, code := range explained(host.InRun) {
+		if host.Remedy(host.InRun, code, "it broke") == "" && code != host.RunCancelled {
+			t.Errorf("there is nothing to do about a run with %s", code)
+		}
+	}
+	if own := host.Remedy(host.InRun, "mine", "it broke"); own == "" || own != host.Remedy(host.InRun, "error", "") || host.Remedy(host.InBlocked, "mine", "open /x") != "" {
+		t.Errorf("of a code of a step's own: %q", own)
+	}
+	for message, want := range map[string]host.Missing{
+		`Get "http://example.com/": dial tcp: lookup example.com on [::1]:53: write: Connection reset by peer`: host.MissingNetwork,
+		"open data.txt: Not implemented on wasip1":                                                             host.MissingFiles, "open data.txt: errno 76": host.MissingFiles,
+		"operation not supported on this platform": host.MissingFiles, "can't sleep": host.MissingSleep,
+	} {
+		got := host.Remedy(host.InRun, "error", message)
+		if !strings.EqualFold(got, want.Instead()+".") {
+			t.Errorf("%s: %q", message, got)
+		}
 	}
 	for _, e := range host.Explanations() {
 		if e.What == "" || e.Do == "" && e.Code != host.RunCancelled {

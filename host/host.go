@@ -50,6 +50,11 @@ type Run struct {
 	// Error is the message for people of a failed run, ErrorCode its code.
 	Error     string
 	ErrorCode string
+	// ErrorStep is the step that failed, ErrorAttempt the number of its attempts; of a
+	// timeout of the run the steps that were at work, and no attempt. "" and 0: no step
+	// failed, or the record is older than these fields.
+	ErrorStep    string
+	ErrorAttempt uint64
 	// Result is the stop event of a completed run, else nil.
 	Result *StreamEvent
 	// Times are nanoseconds since the Unix epoch; Completed is 0 while running.

@@ -62,6 +62,13 @@ type Replayer interface {
 	Replaying() bool
 }
 
+// Adviser is what Calls may be as well: it notes in the log of the step, as the host's own
+// words, that the guest has tried to use what is missing. It is called on the guest's
+// goroutine, once an invocation for each.
+type Adviser interface {
+	Advise(m Missing)
+}
+
 // Metered is what Calls may be as well: calls that cost fuel beyond the flat price, by
 // what they take. Its methods are called on the guest's goroutine.
 type Metered interface {

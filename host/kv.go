@@ -40,6 +40,7 @@ type KVWrite struct {
 	Item   KVItem   // Value nil: the key goes
 	Totals KVTotals // of the space after it
 	Growth int64    // of the space's bytes by it
+	Keys   int      // likewise, of its keys
 }
 
 // KVQuery selects items of a space, in the order of their keys' bytes.

@@ -69,6 +69,15 @@ var advice = [quotas]string{
 	QuotaStreamReaders: "close streams that nobody reads",
 }
 
+// What quotas count for a row that a tenant keeps, beside the bytes that it holds: about
+// what the row, its places in indexes and what goes with it take. Without them what is
+// empty would be free.
+const (
+	SessionCharge = 2 << 10 // a session, in QuotaJournalBytes
+	RunCharge     = 1 << 10 // a run, with its handler, likewise
+	KeyCharge     = 512     // a key of a resource of the kind kv, in QuotaStateBytes
+)
+
 // Breach says which limit a request has met.
 type Breach struct {
 	Limit string // its name
@@ -182,7 +191,8 @@ type QuotaStore interface {
 	RunsHeld(ctx context.Context) ([]RunsHeld, error)
 	// BytesHeld gives the bytes of the journals and of the states of a tenant's
 	// sessions, with what its resources of the kind kv keep counted as states. A state
-	// counts as it was when its session was last written.
+	// counts as it was when its session was last written. SessionCharge, RunCharge and
+	// KeyCharge are in them, for each session that is not being deleted, run and key.
 	BytesHeld(ctx context.Context, tenant string) (journal, state int64, err error)
 	// PluginsHeld counts a tenant's versions of plugins, and their bytes.
 	PluginsHeld(ctx context.Context, tenant string) (versions int, bytes int64, err error)

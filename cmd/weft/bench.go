@@ -63,15 +63,15 @@ Exit codes: 0 all runs completed; 1 nothing could be measured, or it was interru
 		Args: takes("WORKFLOW", "key=value..."),
 	}
 	f := cmd.Flags()
-	f.IntVar(&o.clients, "clients", benchClients, "how many `CLIENTS` wait for runs at a time")
-	f.Int64Var(&o.runs, "runs", 0, "start so many `RUNS`, however long that takes")
-	f.DurationVar(&o.duration, "duration", 0, "start runs for this time, such as 30s (default: 10s, unless --runs is given)")
-	f.IntVar(&o.warmUp, "warm-up", benchWarmUp, "`RUNS` of each client before any is counted")
+	f.IntVar(&o.clients, "clients", benchClients, "`N` clients that wait for runs at a time")
+	f.Int64Var(&o.runs, "runs", 0, "start `N` runs, however long that takes")
+	f.DurationVar(&o.duration, "duration", 0, "start runs for this `TIME`, such as 30s (default: 10s, unless --runs is given)")
+	f.IntVar(&o.warmUp, "warm-up", benchWarmUp, "`N` runs of each client before any is counted")
 	f.StringVar(&o.data, "data", "", "start a server for this on the directory `DIR`, or in :memory:, instead of asking --server")
 	f.Lookup("data").Annotations = map[string][]string{commandLineOnly: nil}
 	f.StringArrayVar(&o.plugins, "plugin", nil, "upload a plugin, `FILE`, to the server of --data (repeatable)")
 	f.StringArrayVar(&o.start.files, "file", nil, "field whose value is the text of a file, `key=PATH` (- is the standard input; repeatable)")
-	f.StringVar(&o.start.stdin, "stdin", "", "field (`key`) whose value is the text of the standard input")
+	f.StringVar(&o.start.stdin, "stdin", "", "field (`KEY`) whose value is the text of the standard input")
 	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
 		if err := o.check(); err != nil {
 			return err

@@ -55,8 +55,16 @@ takes 10 seconds to win 4 per cent, by --optimize=always.`,
 	f := cmd.Flags()
 	languageFlag(cmd, &o.language)
 	f.BoolVar(&o.names, "names", false, "keep the names of functions in the module, for traps that name them")
-	f.StringVar(&o.optimize, "optimize", optimizeAuto, "run wasm-opt: `auto`, always or never")
+	f.StringVar(&o.optimize, "optimize", optimizeAuto, "`WHEN` to run wasm-opt: auto, always or never")
 	return cmd
+}
+
+// compilers are the names of what compiles a language.
+var compilers = map[string]string{"go": "Go", "tinygo": "TinyGo", "rust": "Rust"}
+
+// compiling shows that a project is compiled, when that begins.
+func (w *working) compiling(p guest.Project) func() {
+	return func() { w.phase("compiling %s with %s", p.Name, compilers[p.Language]) }
 }
 
 // languageFlag adds --lang to a command that builds.
@@ -83,10 +91,12 @@ func buildAndShow(ctx context.Context, o buildOptions, dir string, out, said io.
 	if _, err := io.WriteString(said, sdkNote(p)); err != nil {
 		return err
 	}
-	began := time.Now()
-	if err := compileProject(ctx, p, guest.Options{Names: o.names, Said: said}); err != nil {
+	began, shown := time.Now(), newWorking(said)
+	defer shown.done()
+	if err := compileProject(ctx, p, guest.Options{Names: o.names, Said: shown, Begins: shown.compiling(p)}); err != nil {
 		return err
 	}
+	shown.detail("checking %s as a server does", p.Output())
 	info, err := examine(ctx, p.Name, p.Output())
 	if err != nil {
 		return err
@@ -94,7 +104,8 @@ func buildAndShow(ctx context.Context, o buildOptions, dir string, out, said io.
 	if err := buildFlow(ctx, p, p.Output()); err != nil {
 		return err
 	}
-	note := o.smaller(ctx, p)
+	note := o.smaller(ctx, p, shown)
+	shown.done()
 	if info.Size, err = sizeOf(p.Output()); err != nil {
 		return err
 	}
@@ -102,7 +113,7 @@ func buildAndShow(ctx context.Context, o buildOptions, dir string, out, said io.
 	if p.Flow != "" {
 		note += fmt.Sprintf("%s is checked with it: 'weft push' makes the workflow %s of it, too\n", p.Flow, p.Name)
 	}
-	_, err = fmt.Fprintf(out, "built %s in %s\n%s%supload it with: weft push %s\n", p.Output(), span(time.Since(began)), summary(&info), note, p.Output())
+	_, err = fmt.Fprintf(out, "built %s in %s\n%s%supload it with: weft push %s\n", p.Output(), span(time.Since(began)), summary(&info, ""), note, p.Output())
 	return err
 }
 
@@ -149,10 +160,11 @@ func analysed(ctx context.Context, name string, wasm []byte) (info host.PluginIn
 }
 
 // smaller runs wasm-opt if that is wanted, and says what came of it, in a line.
-func (o buildOptions) smaller(ctx context.Context, p guest.Project) string {
+func (o buildOptions) smaller(ctx context.Context, p guest.Project, shown *working) string {
 	if o.optimize == optimizeNever || o.names || o.optimize == optimizeAuto && p.Language == "go" {
 		return ""
 	}
+	shown.detail("making %s smaller with wasm-opt", p.Output())
 	r := p.Optimize(ctx, func(wasm []byte) error {
 		_, err := analysed(ctx, p.Name, wasm)
 		return err

@@ -78,7 +78,7 @@ command line is wrong.`,
 	languageFlag(cmd, &o.language)
 	f.BoolVarP(&o.update, "update", "u", false, "write results, errors and states that differ into the file, instead of failing")
 	f.BoolVar(&o.json, "json", false, "print one JSON object: each case and what differs")
-	f.DurationVar(&o.timeout, "timeout", 30*time.Second, "how long a case may take")
+	f.DurationVar(&o.timeout, "timeout", 30*time.Second, "`TIME` that a case may take")
 	return cmd
 }
 

@@ -14,7 +14,8 @@ type declaration struct {
 	resources []string // with their kinds
 	waits     []string // events that steps wait for
 	retries   []string // steps that are tried again
-	limits    []string // timeouts and workers that it sets itself
+	timeout   string   // of a run; "" for a part, which has no runs
+	limits    []string // timeouts and workers of steps that it sets itself
 }
 
 // declared reads a plugin's manifest, as far as it is understood.
@@ -27,11 +28,11 @@ func declared(info *host.PluginInfo) declaration {
 	switch {
 	case m.Timeout == nil && m.Part:
 	case m.Timeout == nil:
-		d.limits = append(d.limits, "a run has the server's default timeout, for its work without its waits")
+		d.timeout = "the server's default, of work, without its waits"
 	case *m.Timeout > 0:
-		d.limits = append(d.limits, fmt.Sprintf("a run has %s with its waits", span(*m.Timeout)))
+		d.timeout = span(*m.Timeout) + ", with its waits"
 	default:
-		d.limits = append(d.limits, "no timeout for a run")
+		d.timeout = "none"
 	}
 	for i := range m.Steps {
 		d.step(&m.Steps[i])

@@ -50,7 +50,7 @@ func listResources(ctx context.Context, r *remote, _ []string) error {
 	for i := range list {
 		addResource(t, &list[i])
 	}
-	if err := r.print(t.render(r.screen.cols)); err != nil {
+	if err := r.print(t.render(r.screen)); err != nil {
 		return err
 	}
 	for i := range list {

@@ -48,7 +48,7 @@ line of the sources they panic or trap: modules are built with what tells that.`
 			if len(args) > 0 && !strings.Contains(args[0], "=") {
 				dir, args = args[0], args[1:]
 			}
-			out := cmd.OutOrStdout()
+			out := newWorking(cmd.OutOrStdout())
 			r := &remote{in: cmd.InOrStdin(), out: out, errs: out, screen: terminalOf(out)}
 			return dev(cmd.Context(), o, dir, args, r)
 		},
@@ -185,9 +185,10 @@ func (d *developer) loop(ctx context.Context, lines <-chan string) error {
 // renew builds, uploads and runs. What is wrong with the project is shown, not
 // returned.
 func (d *developer) renew(ctx context.Context) error {
-	began := time.Now()
+	began, shown := time.Now(), d.r.working()
+	defer shown.done()
 	file := filepath.Join(d.p.Dir, devFolder, d.p.Name+".wasm")
-	err := compileProject(ctx, d.p, guest.Options{Names: true, Out: file, Said: d.r.out})
+	err := compileProject(ctx, d.p, guest.Options{Names: true, Out: file, Said: d.r.out, Begins: shown.compiling(d.p)})
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -195,6 +196,7 @@ func (d *developer) renew(ctx context.Context) error {
 	if err == nil {
 		info, err = d.upload(ctx, file)
 	}
+	shown.done()
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -207,7 +209,7 @@ func (d *developer) renew(ctx context.Context) error {
 		return nil
 	}
 	if d.good == nil {
-		_, _ = io.WriteString(d.r.out, summary(&info))
+		_, _ = io.WriteString(d.r.out, summary(&info, timeoutInForce(ctx, d.r, &info)))
 	}
 	d.good = &info
 	d.r.note("built in %s: version %d", span(time.Since(began)), info.Version)
@@ -221,8 +223,9 @@ func (d *developer) upload(ctx context.Context, file string) (host.PluginInfo, e
 		return host.PluginInfo{}, err
 	}
 	var info host.PluginInfo
+	progress := uploading(d.r.working(), d.p.Name, len(wasm))
 	put := func() (err error) {
-		info, _, _, err = d.r.PutPluginWith(ctx, d.p.Name, wasm, client.PutPluginOptions{ReplaceWorkflow: true})
+		info, _, _, err = d.r.PutPluginWith(ctx, d.p.Name, wasm, client.PutPluginOptions{ReplaceWorkflow: true, Progress: progress})
 		return err
 	}
 	doc, err := d.flow(ctx, wasm)

@@ -27,6 +27,8 @@ var testedElsewhere = map[string]string{
 	"diff docs/tutorial/":           "TestTutorial makes these changes",
 	"go docs/tutorial/":             "TestTutorial looks for them in the projects",
 	"rust docs/tutorial/":           "TestTutorial looks for them in the projects",
+	"console docs/guides/python.md": "TestPythonPage enters them",
+	"python docs/guides/python.md":  "TestPythonPage runs it",
 	"console docs/journal.md":       "TestLessons enters them",
 	"console docs/sessions.md":      "TestLessons enters them",
 	" README.md":                    "a go.mod: .ci/test builds the plugin of README.md by it, with Go and with TinyGo",
@@ -49,7 +51,7 @@ var commandsOf = map[string]string{
 	"docs/journal.md":          "TestLessons; snapshots and retries, which take another server and failed runs: testdata/script/data.txtar and retry.txtar",
 	"docs/sessions.md":         "TestLessons, and testdata/script/sessions.txtar",
 	"plugins/":                 "TestLessons",
-	"README.md":                "TestLessons; 'make run' and 'make test' are what runs the tests; the plugin greet is built by .ci/test",
+	"README.md":                "TestLessons and TestRecording; 'make run' and 'make test' are what runs the tests; the plugin greet is built by .ci/test",
 	"docs/writing-steps.md":    "the same as in the tutorial, in short",
 	"docs/composition.md":      "testdata/script/compose.txtar",
 	"docs/flows.md":            "testdata/script/flow.txtar",
@@ -57,6 +59,7 @@ var commandsOf = map[string]string{
 	"docs/limits.md":           "testdata/script/limits.txtar",
 	"docs/reference/":          "made of the code; the scripts of testdata/script run each command",
 	"docs/extism.md":           "orders.wasm is a reader's own; TestExtism of host/hosttest uploads such plugins",
+	"docs/guides/python.md":    "TestPythonPage; the client is installed by .ci/python",
 	"docs/guides/":             "the plugins are a reader's own; testdata/script/push.txtar and migrate.txtar",
 	"docs/operations.md":       "they take a server's data, days of it, or root; testdata/script/keys.txtar, data.txtar, migrate.txtar, runs.txtar",
 	"docs/security.md":         "testdata/script/keys.txtar",
@@ -249,7 +252,7 @@ func checkData(t *testing.T, text string) error {
 	if err != nil {
 		return err
 	}
-	_, problems := flow.Parse(raw)
+	_, problems := flow.Parse(nil, raw)
 	return problemsError(problems)
 }
 

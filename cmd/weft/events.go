@@ -45,7 +45,7 @@ connection is lost.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.after, "after", "", "sequence number `N` behind which to begin, or now (default: from the run's first event)")
-	f.BoolVar(&o.follow, "follow", false, "go on until the run ends")
+	f.BoolVarP(&o.follow, "follow", "f", false, "go on until the run ends")
 	f.BoolVar(&o.internal, "internal", false, "also those that tell of steps at work")
 	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
 		after, err := parseAfter(o.after)

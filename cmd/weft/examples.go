@@ -104,7 +104,7 @@ func loadRest(ctx context.Context, h *wire.Host, dir string, stdout io.Writer) e
 	}
 	err = errors.Join(g.wait(), ctx.Err())
 	if err == nil {
-		err = loadFlows(ctx, h, dir, io.Discard)
+		err = loadFlows(quietContext(ctx), h, dir, io.Discard)
 	}
 	line.end()
 	if err != nil {

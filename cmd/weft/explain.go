@@ -20,18 +20,24 @@ var places = map[host.Where]string{
 
 func newExplain() *cobra.Command {
 	return &cobra.Command{
-		Use:   "explain CODE",
+		Use:   "explain [CODE]",
 		Short: "Say what an error code means, and what to do",
 		Long: `Say what an error code means, and what to do: of the "code" of an answer, the
 "error_code" of a run, the problems of a plugin that was refused, and the errors that
-host functions give to steps. Codes of their own that steps give are not listed.`,
-		Example: `  weft explain never_accepted
+host functions give to steps. Codes of their own that steps give are not listed.
+Without CODE all codes are listed.`,
+		Example: `  weft explain
+  weft explain never_accepted
   weft explain limit_exceeded`,
-		Args: takes("CODE"),
+		Args: takes("[CODE]"),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return explainedCodes(), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				_, err := fmt.Fprint(cmd.OutOrStdout(), allExplained())
+				return err
+			}
 			found := host.Explain(args[0])
 			if len(found) == 0 {
 				return usage("weft has no error code %q: %s", args[0], meant(args[0], explainedCodes(), "if a step gave it, its author knows more"))
@@ -54,6 +60,20 @@ host functions give to steps. Codes of their own that steps give are not listed.
 			return err
 		},
 	}
+}
+
+// allExplained lists all codes, by place, with what they mean and what to do.
+func allExplained() string {
+	var b strings.Builder
+	where := host.Where("")
+	for _, e := range host.Explanations() {
+		if e.Where != where {
+			where = e.Where
+			fmt.Fprintf(&b, "Codes %s:\n", places[where])
+		}
+		fmt.Fprintf(&b, "  %s\n      %s\n", e.Code, strings.TrimSpace(e.What+" "+e.Do))
+	}
+	return b.String()
 }
 
 // explainedCodes lists the codes, each once.

@@ -22,7 +22,7 @@ What was under way in other sessions is begun anew.`,
 		Example: `  weft fork 7f3k2m9x4q1z --at 12`,
 		Args:    takes("ID"),
 	}
-	cmd.Flags().Uint64Var(&at, "at", 0, "the entry behind which it goes on (its position)")
+	cmd.Flags().Uint64Var(&at, "at", 0, "position `N` of the entry behind which it goes on")
 	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
 		if at == 0 {
 			return usage("--at is missing: the position of an entry of 'weft journal %s'", args[0])

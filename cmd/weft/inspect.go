@@ -53,10 +53,10 @@ not timed: the same event burns the same units on every machine.`,
 	}
 	flags := cmd.Flags()
 	flags.StringArrayVar(&o.files, "file", nil, "take a field from a file: `key=PATH`, - is the standard input")
-	flags.StringVar(&o.stdin, "stdin", "", "take the field `key` from the standard input")
+	flags.StringVar(&o.stdin, "stdin", "", "take the field `KEY` from the standard input")
 	flags.BoolVar(&o.noRun, "no-run", false, "do not run the workflow")
 	flags.BoolVar(&o.json, "json", false, "print everything as JSON")
-	flags.DurationVar(&o.timeout, "timeout", time.Minute, "how long the run may take; a run that asks a question waits for ever")
+	flags.DurationVar(&o.timeout, "timeout", time.Minute, "`TIME` that the run may take; a run that asks a question waits for ever")
 	return cmd
 }
 

@@ -28,8 +28,8 @@ may begin there (weft fork ID --at N).`,
   weft journal 7f3k2m9x4q1z --json | jq '.entries[] | select(.edits)'`,
 		Args: takes("ID"),
 	}
-	cmd.Flags().IntVar(&limit, "limit", 0, "most entries to show (default all; with --json 1000, then next_cursor goes on)")
-	cmd.Flags().StringVar(&cursor, "cursor", "", "go on behind a page before (its next_cursor)")
+	cmd.Flags().IntVar(&limit, "limit", 0, "`N` entries at most (default all; with --json 1000, then next_cursor goes on)")
+	cmd.Flags().StringVar(&cursor, "cursor", "", "go on behind a page before (`TEXT`: its next_cursor)")
 	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
 		t := &table{columns: []column{{title: "POSITION", right: true}, {title: "TIME"}, {title: "KIND"}, {title: "STEP"}, {title: "WHAT", elastic: true}}}
 		for rest := limit; ; {
@@ -53,7 +53,7 @@ may begin there (weft fork ID --at N).`,
 		if cursor != "" {
 			r.note("more follows: --cursor %s", cursor)
 		}
-		return r.print(t.render(r.screen.cols))
+		return r.print(t.render(r.screen))
 	})
 }
 

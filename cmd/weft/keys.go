@@ -49,7 +49,7 @@ func listKeys(ctx context.Context, r *remote, _ []string) error {
 		}
 		t.add(k.ID, k.Tenant, string(k.Role), k.Name, k.Prefix, ago(time.Unix(0, k.Created), now), used, keyState(k, now))
 	}
-	return r.print(t.render(r.screen.cols))
+	return r.print(t.render(r.screen))
 }
 
 // keyState says whether a key is in force.
@@ -84,8 +84,8 @@ The roles, each of which may do what those before it may:
   weft keys create --role admin --tenant acme    # with the server's own admin key`,
 		Args: takes(),
 	}
-	cmd.Flags().StringVar(&role, "role", "", "what it may do: read, run, deploy or admin")
-	cmd.Flags().StringVar(&name, "name", "", "what it is for, for people")
+	cmd.Flags().StringVar(&role, "role", "", "`ROLE`, what it may do: read, run, deploy or admin")
+	cmd.Flags().StringVar(&name, "name", "", "`TEXT` for people: what it is for")
 	cmd.Flags().DurationVar(&expires, "expires", 0, "after which `TIME` it is no good any more, such as 720h (0: never)")
 	return clientCommand(cmd, func(ctx context.Context, r *remote, _ []string) error {
 		switch {
@@ -147,7 +147,7 @@ func newRotateKey() *cobra.Command {
 		Example: `  weft keys rotate key_0123456789abcdef --grace 1h`,
 		Args:    takes("ID"),
 	}
-	cmd.Flags().DurationVar(&grace, "grace", 0, "how long the old secret still works, such as 1h")
+	cmd.Flags().DurationVar(&grace, "grace", 0, "`TIME` for which the old secret still works, such as 1h")
 	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
 		if grace < 0 {
 			return usage("--grace %s: it is a time from now", grace)

@@ -86,7 +86,7 @@ func showLimits(cmd *cobra.Command, o limitsOptions) error {
 			return err
 		}
 	default:
-		text = limitsTable(limits.InForce(o.tenant, o.plugin)).render(terminalOf(out).cols)
+		text = limitsTable(limits.InForce(o.tenant, o.plugin)).render(terminalOf(out))
 	}
 	_, err = fmt.Fprint(out, text)
 	return err

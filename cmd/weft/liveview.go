@@ -116,7 +116,11 @@ func (v *liveView) draw(mark string) {
 	}
 	for _, text := range frame {
 		// A line as wide as the terminal could wrap, and count as two.
-		v.buf.WriteString(cut(text, screen.cols-1) + "\n")
+		text = cut(text, screen.cols-1)
+		if rest, ok := strings.CutPrefix(text, mark+" "); ok {
+			text = screen.paint(cyan, mark) + " " + rest
+		}
+		v.buf.WriteString(text + "\n")
 	}
 	v.lines = len(frame)
 }

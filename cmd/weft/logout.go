@@ -95,6 +95,6 @@ func listProfiles(out, said io.Writer, asJSON bool) error {
 		_, err = fmt.Fprintln(said, "no profiles yet: 'weft login URL' makes one")
 		return err
 	}
-	_, err = io.WriteString(out, t.render(terminalOf(out).cols))
+	_, err = io.WriteString(out, t.render(terminalOf(out)))
 	return err
 }

@@ -48,7 +48,7 @@ func run() int {
 	if err == nil {
 		return exitOK
 	}
-	fmt.Fprintln(os.Stderr, "weft:", err)
+	fmt.Fprintln(os.Stderr, terminalOf(os.Stderr).paint(red, "weft:"), err)
 	var e *exitError
 	if errors.As(err, &e) {
 		return e.code

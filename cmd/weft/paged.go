@@ -71,7 +71,7 @@ func (p printList[T]) print(r *remote, o *pageOptions, list []T, next string) er
 		r.note(p.none)
 		return nil
 	}
-	if err := r.print(p.rows(list).render(r.screen.cols)); err != nil {
+	if err := r.print(p.rows(list).render(r.screen)); err != nil {
 		return err
 	}
 	if next != "" {

@@ -30,6 +30,7 @@ import (
 //	^C                  in one of these: Ctrl-C
 //	```diff FILE        is applied to the file: its lines with "-" and " " have to be
 //	                    there once, and become those with "+" and " "
+//	```python FILE      is put into the file
 //	```go FILE          (any other language) these lines have to be in the file
 //
 // A command has ended when the next block begins, unless the next line of its terminal
@@ -84,6 +85,10 @@ func (p *reader) play() {
 			}
 		case kind == "diff":
 			p.change(b, about)
+		case kind == "python" && about != "":
+			if err := os.WriteFile(filepath.Join(p.home, about), []byte(p.here(b.text)), 0o666); err != nil {
+				p.t.Fatal(err)
+			}
 		case about != "":
 			if text, err := os.ReadFile(filepath.Join(p.home, about)); err != nil || !strings.Contains(string(text), b.text) {
 				p.t.Fatalf("%s:%d: these lines are not in %s (%v)", p.page.path, b.line, about, err)

@@ -107,7 +107,7 @@ func listPlugins(ctx context.Context, r *remote) error {
 		r.note("no plugins yet: upload one with %q", r.hint("push", "FILE.wasm"))
 		return nil
 	}
-	return r.print(pluginTable(list, time.Now()).render(r.screen.cols))
+	return r.print(pluginTable(list, time.Now()).render(r.screen))
 }
 
 func listVersions(ctx context.Context, r *remote, name string) error {
@@ -118,7 +118,7 @@ func listVersions(ctx context.Context, r *remote, name string) error {
 	if r.json {
 		return r.printAnswer()
 	}
-	if err := r.print(pluginTable(list, time.Now()).render(r.screen.cols)); err != nil {
+	if err := r.print(pluginTable(list, time.Now()).render(r.screen)); err != nil {
 		return err
 	}
 	for _, v := range list {

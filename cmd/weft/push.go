@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -110,8 +112,9 @@ func push(ctx context.Context, r *remote, file string, o pushOptions) error {
 			return err
 		}
 	}
-	put := client.PutPluginOptions{Check: o.check, ReplaceWorkflow: o.replace}
-	done := r.working("uploading %s (%s): the server checks and compiles it", file, bytesOf(len(wasm)))
+	began, shown := time.Now(), r.working()
+	defer shown.done()
+	put := client.PutPluginOptions{Check: o.check, ReplaceWorkflow: o.replace, Progress: uploading(shown, file, len(wasm))}
 	var (
 		info    host.PluginInfo
 		created bool
@@ -123,7 +126,7 @@ func push(ctx context.Context, r *remote, file string, o pushOptions) error {
 		answer = bytes.Clone(r.last.body.Bytes())
 		return err
 	})
-	done()
+	shown.done()
 	if err != nil {
 		return refusal(file, err)
 	}
@@ -137,7 +140,28 @@ func push(ctx context.Context, r *remote, file string, o pushOptions) error {
 	if !created {
 		state = "unchanged"
 	}
-	return r.print(fmt.Sprintf("%s %s, version %d\n", state, printable(info.Name), info.Version) + summary(&info) + checked(checks) + flowNote(name, doc, composed) + whatNow(r, &info))
+	return r.print(fmt.Sprintf("%s %s, version %d (%s)\n", state, printable(info.Name), info.Version, span(time.Since(began))) + summary(&info, timeoutInForce(ctx, r, &info)) + checked(checks) + flowNote(name, doc, composed) + whatNow(r, &info))
+}
+
+// uploading shows the stages of an upload.
+func uploading(shown *working, file string, bytes int) func(host.Stage) {
+	waited := false
+	return func(s host.Stage) {
+		switch s.Name {
+		case client.StageSending:
+			shown.phase("uploading %s, %s", printable(file), bytesOf(bytes))
+		case client.StageSent:
+			shown.detail("the server checks %s", printable(file))
+		case host.StageWaiting:
+			show := shown.detail
+			if !waited {
+				show, waited = shown.phase, true
+			}
+			show("waiting for the compiler: %s before it", counted(uint64(s.Ahead), "module"))
+		case host.StageCompiling:
+			shown.detail("the server compiles %s", printable(file))
+		}
+	}
 }
 
 // flowNote says what became of the flow beside a module.
@@ -214,8 +238,22 @@ func readSome(from io.Reader, name string, limit int64) ([]byte, error) {
 	return b, err
 }
 
-// summary shows what a plugin is and what it asks for.
-func summary(info *host.PluginInfo) string {
+// timeoutInForce says what timeout the runs of a plugin's workflow have on the server, in
+// which its settings and the server's default count; "": the server does not say.
+func timeoutInForce(ctx context.Context, r *remote, info *host.PluginInfo) string {
+	if info.Workflow == "" {
+		return ""
+	}
+	about, err := r.About(ctx, info.Workflow)
+	if err != nil {
+		return "" // a key may upload and not read
+	}
+	return timeoutOf(about.Timeout)
+}
+
+// summary shows what a plugin is and what it asks for. timeout is that in force, or "" for
+// what the plugin declares.
+func summary(info *host.PluginInfo, timeout string) string {
 	var s sheet
 	s.add("workflow", info.Workflow)
 	s.add("composed in", strings.Join(info.ComposedIn, ", "))
@@ -227,6 +265,7 @@ func summary(info *host.PluginInfo) string {
 	s.add("resources", strings.Join(d.resources, ", "))
 	s.add("waits for", strings.Join(d.waits, ", "))
 	s.add("retries", strings.Join(d.retries, ", "))
+	s.add("timeout", cmp.Or(timeout, d.timeout))
 	s.add("limits", strings.Join(d.limits, ", "))
 	return s.render("  ")
 }

@@ -107,7 +107,7 @@ func (r *remote) printKeys(page *client.ResourceKeys, values bool) error {
 		}
 		t.add(cells...)
 	}
-	if err := r.print(t.render(r.screen.cols)); err != nil {
+	if err := r.print(t.render(r.screen)); err != nil {
 		return err
 	}
 	if page.Next != "" {

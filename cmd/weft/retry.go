@@ -117,7 +117,7 @@ func retryAll(ctx context.Context, r *remote, o *retryOptions) error {
 			return r.printJSON(runList(time.Now()).joined(found))
 		}
 		r.note("%s would be retried", counted(uint64(len(found)), "run"))
-		return r.print(runTable(found, time.Now()).render(r.screen.cols))
+		return r.print(runTable(found, time.Now()).render(r.screen))
 	}
 	return r.retryEach(ctx, found, o.newest)
 }

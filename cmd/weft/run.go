@@ -55,14 +55,14 @@ command line is wrong; 3 it failed, was cancelled or took longer than --timeout.
 	}
 	f := cmd.Flags()
 	f.StringArrayVar(&o.files, "file", nil, "field whose value is the text of a file, `key=PATH` (- is the standard input; repeatable)")
-	f.StringVar(&o.stdin, "stdin", "", "field (`key`) whose value is the text of the standard input")
+	f.StringVar(&o.stdin, "stdin", "", "field (`KEY`) whose value is the text of the standard input")
 	f.StringVar(&o.handler, "handler", "", "`ID` to hold the run by; that of a finished one runs again on its state")
 	f.StringVar(&o.session, "session", "", "session (`ID`) whose state the run works on; made if it is new")
-	f.StringVar(&o.onBusy, "on-busy", "", "if another run of the session is active: `share`, run beside it (the default), queue, wait for its end, or reject")
+	f.StringVar(&o.onBusy, "on-busy", "", "if another run of the session is active, `WHAT` to do: share, run beside it (the default), queue, wait for its end, or reject")
 	f.StringVar(&o.from, "snapshot", "", "go on from a snapshot of a run ('weft snapshot ID'), in the file `PATH`; of one that has ended a new run starts on its state")
 	f.BoolVar(&o.watch, "watch", false, "show the steps while they work")
 	f.BoolVar(&o.noWait, "no-wait", false, "do not wait: print the handler's id")
-	f.DurationVar(&o.timeout, "timeout", 0, "stop waiting after this time, such as 30s; the run goes on (default: never)")
+	f.DurationVar(&o.timeout, "timeout", 0, "stop waiting after this `TIME`, such as 30s; the run goes on (default: never)")
 	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
 		if o.noWait && (o.watch || o.timeout > 0) {
 			return usage("--no-wait does not go with --watch and --timeout, which wait")
@@ -190,7 +190,7 @@ func outcome(r *remote, rec client.Record) error {
 	if err := r.printJSON(result); err != nil {
 		return err
 	}
-	r.note("%s completed in %s, %s; handler %s", printable(rec.Workflow),
+	r.note("%s %s in %s, %s; handler %s", printable(rec.Workflow), terminalOf(r.errs).paint(green, "completed"),
 		span(time.Duration(rec.Completed-rec.Started)), counted(rec.Steps, "step"), rec.HandlerID)
 	return nil
 }
@@ -205,7 +205,13 @@ func ending(rec client.Record) error {
 		text = rec.HandlerID + " has not ended" // its stream has, which should not be
 	}
 	if rec.Error != "" && rec.Status == host.StatusFailed {
+		if in := failedIn(rec); in != "" {
+			text += " in " + printable(in)
+		}
 		text += ": " + sentence(rec.Error)
+		if rec.Remedy != "" {
+			text += "\n  " + printable(rec.Remedy)
+		}
 	}
 	return errors.New(text)
 }

@@ -24,7 +24,20 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"weft": main})
+	testscript.Main(sharing{m}, map[string]func(){"weft": main})
+}
+
+// sharing runs the tests with servers that share compiled code.
+type sharing struct{ *testing.M }
+
+func (s sharing) Run() int {
+	end, err := hosttest.ShareCode()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer end()
+	return s.M.Run()
 }
 
 // scriptPlugins are the examples that the scripts run.
@@ -38,6 +51,8 @@ var scriptPlugins = []string{"accumulator", "approval", "branch", "chain", "coun
 //	stopserver                      interrupts it and checks that it ends well
 //	exits CODE COMMAND...           runs a command that has to exit with the code
 //	spawn NAME PATTERN COMMAND...   starts a command and waits until it prints the pattern
+//	terminal CODE COMMAND...        runs a command on a terminal of 100 columns (Linux); what
+//	                                it writes there becomes the file "screen"
 //	interrupt NAME                  sends it Ctrl-C
 //	join NAME CODE                  waits for its end; its output is that of the last command
 //	setenv VAR FILE                 takes a file's text (stdout: of the last command)
@@ -86,7 +101,7 @@ func TestScripts(t *testing.T) {
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"startserver": startServer, "stopserver": stopServer, "exits": exits,
+			"startserver": startServer, "stopserver": stopServer, "exits": exits, "terminal": onTerminalTo,
 			"spawn": spawn, "interrupt": interrupt, "join": join, "setenv": setenv, "freeaddr": freeAddr, "bigfile": bigFile, "cmpdiff": cmpDiff,
 			"testplugin": func(ts *testscript.TestScript, neg bool, args []string) { testPlugin(t, ts, neg, args) },
 		},
@@ -276,6 +291,9 @@ func startServer(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: startserver [FLAG...]")
 	}
 	command := append([]string{"weft", "serve", "--addr", "127.0.0.1:0", "--data", "data"}, args...)
+	data := ts.MkAbs("data")
+	ts.Check(hosttest.LendCode(data))
+	ts.Defer(func() { hosttest.KeepCode(data) }) // when the server has ended: what is deferred later runs first
 	match := spawnCommand(ts, "server", `serves on (http://([0-9.:]+)),`, command)
 	ts.Setenv("WEFT_SERVER", match[1])
 	ts.Setenv("ADDR", match[2])
@@ -301,6 +319,25 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if strconv.Itoa(code) != args[0] {
 		ts.Fatalf("exit code %d:\n%s%s", code, ts.ReadFile("stdout"), ts.ReadFile("stderr"))
+	}
+}
+
+func onTerminalTo(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: terminal CODE COMMAND...")
+	}
+	path, err := exec.LookPath(args[1])
+	ts.Check(err)
+	cmd := exec.Command(path, args[2:]...)
+	cmd.Dir, cmd.Env = ts.Getenv("WORK"), append(environ(ts), "TERM="+ts.Getenv("TERM"), "NO_COLOR="+ts.Getenv("NO_COLOR"))
+	screen, err := onTerminalOf(100, 30, cmd)
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		ts.Fatalf("%v", err)
+	}
+	ts.Check(os.WriteFile(ts.MkAbs("screen"), screen, 0o600))
+	if got := strconv.Itoa(cmd.ProcessState.ExitCode()); got != args[0] {
+		ts.Fatalf("exit code %s:\n%s", got, screen)
 	}
 }
 

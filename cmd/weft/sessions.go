@@ -127,7 +127,7 @@ func listSessions(ctx context.Context, r *remote, o sessionOptions) error {
 		r.note("no sessions")
 		return nil
 	}
-	if err := r.print(sessionTable(list, time.Now()).render(r.screen.cols)); err != nil {
+	if err := r.print(sessionTable(list, time.Now()).render(r.screen)); err != nil {
 		return err
 	}
 	if page.Next != "" {
@@ -193,7 +193,7 @@ func showSession(ctx context.Context, r *remote, id string) error {
 	}
 	text := sh.render("")
 	if len(page.Records) > 0 {
-		text += "\n" + runTable(page.Records, time.Now()).render(r.screen.cols)
+		text += "\n" + runTable(page.Records, time.Now()).render(r.screen)
 	}
 	if err := r.print(text); err != nil {
 		return err

@@ -45,13 +45,13 @@ func showRecord(ctx context.Context, r *remote, rec client.Record, now time.Time
 		}
 	}
 	if rec.Status != host.StatusCompleted {
-		return r.print(s.render(""))
+		return r.print(s.renderOn(r.screen, ""))
 	}
 	result, err := resultOf(rec.Result)
 	if err != nil {
 		return err
 	}
-	return r.print(s.render("") + "\n" + printableJSON(indented(result)) + "\n")
+	return r.print(s.renderOn(r.screen, "") + "\n" + printableJSON(indented(result)) + "\n")
 }
 
 func recordSheet(rec client.Record, now time.Time) *sheet {
@@ -71,6 +71,7 @@ func recordSheet(rec client.Record, now time.Time) *sheet {
 	s.add("steps", fmt.Sprint(rec.Steps))
 	if rec.Blocked != nil {
 		s.add("blocked", rec.Blocked.Code+": "+rec.Blocked.Message)
+		s.add("do", host.Remedy(host.InBlocked, rec.Blocked.Code, rec.Blocked.Message))
 	}
 	for _, w := range waiting(rec.WaitingFor) {
 		s.add("waits for", w)
@@ -82,8 +83,21 @@ func recordSheet(rec client.Record, now time.Time) *sheet {
 		s.add("keeps", k.Type)
 	}
 	s.add("code", rec.ErrorCode)
+	s.add("failed in", failedIn(rec))
 	s.add("error", rec.Error)
+	s.add("do", rec.Remedy)
 	return s
+}
+
+// failedIn names the step that failed, and which attempt of it; "" for none.
+func failedIn(rec client.Record) string {
+	switch {
+	case rec.ErrorStep == "":
+		return ""
+	case rec.ErrorAttempt == 0: // the run's own failure, at which these steps were at work
+		return "step " + rec.ErrorStep
+	}
+	return fmt.Sprintf("step %s, attempt %d", rec.ErrorStep, rec.ErrorAttempt)
 }
 
 // waiting says what a run waits for.

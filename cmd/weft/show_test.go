@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -26,7 +27,7 @@ func TestTableFitsTheTerminal(t *testing.T) {
 	}
 	table := runTable(records, now)
 	for _, width := range []int{0, 200, 100, 82} {
-		text := table.render(width)
+		text := table.render(terminal{cols: width})
 		for line := range strings.Lines(text) {
 			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); width > 0 && n > width {
 				t.Errorf("width %d: a line of %d: %q", width, n, line)
@@ -43,7 +44,7 @@ func TestTableFitsTheTerminal(t *testing.T) {
 h1                        wordcou…  failed             1h ago      1.50s  long lo…
 a-handler-of-some-length  x         running (blocked)  1m ago      1m00s  three\n…
 `
-	if got := table.render(40); got != want {
+	if got := table.render(terminal{cols: 40}); got != want {
 		t.Errorf("too narrow:\n%s\nwant:\n%s", got, want)
 	}
 }
@@ -111,6 +112,26 @@ func TestRecordShowsWhatTheRunWaitsFor(t *testing.T) {
 	}
 }
 
+// A failed run is shown with the step, the attempt and what to do; a run that timed out
+// with the steps that were at work.
+func TestRecordShowsWhereTheRunFailed(t *testing.T) {
+	rec := client.Record{Remedy: "Do less.", Run: host.Run{
+		HandlerID: "h", Status: host.StatusFailed, Error: "too much", ErrorCode: "fuel_exhausted", ErrorStep: "charge", ErrorAttempt: 3}}
+	text := recordSheet(rec, now).render("")
+	for _, want := range []string{"code       fuel_exhausted\n", "failed in  step charge, attempt 3\n", "error      too much\n", "do         Do less.\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in:\n%s", want, text)
+		}
+	}
+	if got, want := ending(rec).Error(), "h failed in step charge, attempt 3: too much\n  Do less."; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	rec.ErrorStep, rec.ErrorAttempt = "a, b", 0
+	if got := failedIn(rec); got != "step a, b" {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestPrintable(t *testing.T) {
 	if got, want := printable("a\x1b[2Jb\nc\u202e\u009b\td"), `a\u001b[2Jb\nc\u202e\u009b d`; got != want {
 		t.Errorf("%q, want %q", got, want)
@@ -141,6 +162,28 @@ func TestNear(t *testing.T) {
 		got := near(name, known)
 		if want == "" && len(got) > 0 || want != "" && (len(got) == 0 || got[0] != want) {
 			t.Errorf("%q: %q, want %q", name, got, want)
+		}
+	}
+}
+
+// Colours change nothing but colours: each status that a run can have has its own, and
+// text of others brings in none.
+func TestColoursOfTables(t *testing.T) {
+	records := []client.Record{
+		{Run: host.Run{HandlerID: "h1", Workflow: "w", Status: host.StatusFailed, Error: "\x1b[32mno"}},
+		{Run: host.Run{HandlerID: "h2", Workflow: "completed", Status: host.StatusRunning}},
+		{Run: host.Run{HandlerID: "h3", Workflow: "w", Status: host.StatusRunning, Paused: true}},
+		{Run: host.Run{HandlerID: "h4", Workflow: "w", Status: host.StatusCompleted}},
+		{Run: host.Run{HandlerID: "h5", Workflow: "w", Status: host.StatusCancelled}},
+	}
+	table := runTable(records, now)
+	colored, plain := table.render(terminal{cols: 100, color: true}), table.render(terminal{cols: 100})
+	if got := regexp.MustCompile("\x1b\\[[0-9]+m").ReplaceAllString(colored, ""); got != plain {
+		t.Errorf("without its colours it is\n%s\nand not\n%s", got, plain)
+	}
+	for _, want := range []string{"\x1b[31mfailed\x1b[0m", "\x1b[36mrunning\x1b[0m", "\x1b[33mrunning (paused)\x1b[0m", "\x1b[32mcompleted\x1b[0m", "\x1b[33mcancelled\x1b[0m"} {
+		if n := strings.Count(colored, want); n != 1 {
+			t.Errorf("%q is there %d times in\n%q", want, n, colored)
 		}
 	}
 }

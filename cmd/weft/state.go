@@ -42,7 +42,7 @@ func newGetState() *cobra.Command {
 		Short: "Print the state of a session, or the value at a path of it, as JSON",
 		Long: `Print the state of a session, or the value at a path of it, as JSON. A path is keys of
 maps and positions in lists with dots between them; lists count from the end with
-negative ones: messages.-1.text`,
+negative ones: messages.-1.text. A dot that belongs to a key is written \. there.`,
 		Example: `  weft state get chat-42
   weft state get chat-42 messages.-1.text
   weft state get 7f3k2m9x4q1z           # a handler's own session has its name`,

@@ -32,21 +32,29 @@ func (t *table) add(cells ...string) {
 	t.rows = append(t.rows, cells)
 }
 
-// render gives the table's lines, at most width characters long if its elastic
-// columns allow it; 0 is any width.
-func (t *table) render(width int) string {
+// statusTitle is the title of columns, and the name of lines, that show how a run is.
+const statusTitle = "status"
+
+// render gives the table's lines as the terminal shows them, no longer than its lines
+// if the elastic columns allow it.
+func (t *table) render(on terminal) string {
 	widths := t.widths()
-	if width > 0 {
-		t.squeeze(widths, width)
+	if on.cols > 0 {
+		t.squeeze(widths, on.cols)
 	}
 	var b strings.Builder
 	titles := make([]string, len(t.columns))
 	for i, c := range t.columns {
 		titles[i] = c.title
 	}
-	t.line(&b, titles, widths)
+	t.line(&b, titles, widths, func(_, text string) string { return on.paint(bold, text) })
 	for _, row := range t.rows {
-		t.line(&b, row, widths)
+		t.line(&b, row, widths, func(title, text string) string {
+			if strings.EqualFold(title, statusTitle) {
+				return on.paint(statusColor(text), text)
+			}
+			return text
+		})
 	}
 	return b.String()
 }
@@ -83,7 +91,8 @@ func (t *table) squeeze(widths []int, width int) {
 	}
 }
 
-func (t *table) line(b *strings.Builder, cells []string, widths []int) {
+// line adds a line; paint colours a cell of a column.
+func (t *table) line(b *strings.Builder, cells []string, widths []int, paint func(title, text string) string) {
 	var line strings.Builder
 	for i, cell := range cells {
 		if i > 0 {
@@ -91,6 +100,7 @@ func (t *table) line(b *strings.Builder, cells []string, widths []int) {
 		}
 		cell = cut(cell, widths[i])
 		pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+		cell = paint(t.columns[i].title, cell)
 		if t.columns[i].right {
 			line.WriteString(pad + cell)
 		} else {
@@ -131,14 +141,24 @@ func (s *sheet) add(name, value string) {
 }
 
 // render gives the lines, each after the indent.
-func (s *sheet) render(indent string) string {
+func (s *sheet) render(indent string) string { return s.renderOn(terminal{}, indent) }
+
+// renderOn is render for a terminal, which may show colours.
+func (s *sheet) renderOn(on terminal, indent string) string {
 	width := 0
 	for _, name := range s.names {
 		width = max(width, len(name))
 	}
 	var b strings.Builder
 	for i, name := range s.names {
-		b.WriteString(indent + name + strings.Repeat(" ", width-len(name)) + gap + s.values[i] + "\n")
+		value := s.values[i]
+		switch name {
+		case statusTitle:
+			value = on.paint(statusColor(value), value)
+		case "error", "blocked":
+			value = on.paint(red, value)
+		}
+		b.WriteString(indent + on.paint(bold, name) + strings.Repeat(" ", width-len(name)) + gap + value + "\n")
 	}
 	return b.String()
 }

@@ -39,7 +39,7 @@ func listTenants(ctx context.Context, r *remote, _ []string) error {
 	for _, tenant := range list {
 		t.add(tenant.Name, ago(time.Unix(0, tenant.Created), time.Now()))
 	}
-	return r.print(t.render(r.screen.cols))
+	return r.print(t.render(r.screen))
 }
 
 func newCreateTenant() *cobra.Command {

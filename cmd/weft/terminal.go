@@ -16,13 +16,17 @@ const (
 
 // terminal is what a command shows its output on.
 type terminal struct {
-	live bool // a terminal that understands cursor movements; else a file or pipe
-	cols int  // 0: lines may be of any length
-	rows int
+	live  bool // a terminal that understands cursor movements; else a file or pipe
+	color bool // it shows colours, and they are wanted
+	cols  int  // 0: lines may be of any length
+	rows  int
 }
 
 // terminalOf looks at where a writer leads.
 func terminalOf(w io.Writer) terminal {
+	if shown, ok := w.(*working); ok {
+		return terminalOf(shown.out)
+	}
 	f, ok := w.(*os.File)
 	if !ok {
 		return terminal{}
@@ -34,7 +38,8 @@ func terminalOf(w io.Writer) terminal {
 	if cols <= 0 || rows <= 0 {
 		cols, rows = defaultCols, defaultRows
 	}
-	return terminal{live: os.Getenv("TERM") != "dumb", cols: cols, rows: rows}
+	live := os.Getenv("TERM") != "dumb"
+	return terminal{live: live, color: live && wantsColor(), cols: cols, rows: rows}
 }
 
 // printable makes text of others safe to show: a terminal obeys control

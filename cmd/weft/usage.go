@@ -37,10 +37,10 @@ The limits are set in the server's file of limits: see weft limits --help.`,
 		}
 		text := usageSheet(name, &u).render("")
 		if len(u.Months) > 0 {
-			text += "\n" + monthsTable(&u).render(r.screen.cols)
+			text += "\n" + monthsTable(&u).render(r.screen)
 		}
 		if len(u.Quotas) > 0 {
-			text += "\n" + quotasTable(&u).render(r.screen.cols)
+			text += "\n" + quotasTable(&u).render(r.screen)
 		}
 		return r.print(text)
 	})

@@ -49,7 +49,7 @@ func listWorkflows(ctx context.Context, r *remote) error {
 	for _, name := range names {
 		t.add(name, strings.Join(madeOf(name, plugins), ", "))
 	}
-	return r.print(t.render(r.screen.cols))
+	return r.print(t.render(r.screen))
 }
 
 // madeOf names the plugins of a workflow. What is composed goes before what a
@@ -101,7 +101,7 @@ func showWorkflow(ctx context.Context, r *remote, name string) error {
 	for _, field := range s.required {
 		example = append(example, printable(field)+"=...")
 	}
-	return r.print(made + fieldTable(s).render(r.screen.cols) + "Run it with: " + r.hint(example...) + "\n" + timeout)
+	return r.print(made + fieldTable(s).render(r.screen) + "Run it with: " + r.hint(example...) + "\n" + timeout)
 }
 
 // timeoutOf says what timeout the runs of a workflow have.

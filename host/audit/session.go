@@ -332,6 +332,7 @@ func differences(a, b *host.Run) []string {
 		{"version", a.Version == b.Version || a.Version == ""}, // the record may be older than the field
 		{"status", a.Status == b.Status},
 		{"error", a.Error == b.Error && a.ErrorCode == b.ErrorCode},
+		{"error_step", a.ErrorStep == "" || a.ErrorStep == b.ErrorStep && a.ErrorAttempt == b.ErrorAttempt}, // likewise
 		{"times", a.Started == b.Started && a.Updated == b.Updated && a.Completed == b.Completed},
 		{"paused", a.Paused == b.Paused},
 		{"blocked", a.Blocked == b.Blocked || a.Blocked != nil && b.Blocked != nil && *a.Blocked == *b.Blocked},

@@ -4,9 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/weftrun/weft/abi"
@@ -69,7 +73,7 @@ func rawOf(text json.RawMessage) (abi.Raw, error) {
 // CodeInvalidPlugin with all Problems, CodeConflict, CodeInvalidArgument,
 // CodeTooLarge, CodePermissionDenied.
 func (c *Client) PutPlugin(ctx context.Context, name string, wasm []byte) (info host.PluginInfo, created bool, err error) {
-	j, created, err := c.putPlugin(ctx, name, wasm, nil)
+	j, created, err := c.putPlugin(ctx, name, wasm, nil, nil)
 	if err != nil {
 		return host.PluginInfo{}, false, err
 	}
@@ -81,6 +85,64 @@ func (c *Client) PutPlugin(ctx context.Context, name string, wasm []byte) (info 
 type PutPluginOptions struct {
 	Check           bool // see [Client.PutPluginChecked]
 	ReplaceWorkflow bool // the version may make another workflow than the one before
+	// Progress, if not nil, is told each stage of the upload, from a goroutine of the
+	// connection, and not after the call has ended. A server that says nothing of it, or
+	// a proxy before it, leaves this at StageSending and StageSent.
+	Progress func(host.Stage)
+}
+
+// Stages of an upload before those of [host.Turn].
+const (
+	StageSending = "sending" // the module is on its way
+	StageSent    = "sent"    // the server has it, and checks it
+)
+
+// tracing gives a context whose request tells its stages, and the end of that.
+func tracing(ctx context.Context, progress func(host.Stage)) (traced context.Context, end func()) {
+	var mu sync.Mutex // guards ended, and the order of what is told
+	ended := false
+	tell := func(s host.Stage) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !ended {
+			progress(s)
+		}
+	}
+	tell(host.Stage{Name: StageSending})
+	traced = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		WroteRequest: func(info httptrace.WroteRequestInfo) {
+			if info.Err == nil {
+				tell(host.Stage{Name: StageSent})
+			}
+		},
+		Got1xxResponse: func(_ int, header textproto.MIMEHeader) error {
+			if s, ok := stageOf(header.Get(headerProgress)); ok {
+				tell(s)
+			}
+			return nil
+		},
+	})
+	return traced, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		ended = true
+	}
+}
+
+// headerProgress asks for interim answers, and has the stage in these.
+const headerProgress = "X-Weft-Progress"
+
+// stageOf reads the stage of an interim answer.
+func stageOf(text string) (s host.Stage, ok bool) {
+	name, ahead, waits := strings.Cut(text, "; ahead=")
+	if s.Name = name; waits {
+		n, err := strconv.Atoi(ahead)
+		if err != nil || n < 0 {
+			return s, false
+		}
+		s.Ahead = n
+	}
+	return s, name == host.StageWaiting || name == host.StageCompiling
 }
 
 // PutPluginWith is PutPlugin with options; checks are nil unless they are asked for.
@@ -92,7 +154,13 @@ func (c *Client) PutPluginWith(ctx context.Context, name string, wasm []byte, o 
 	if o.ReplaceWorkflow {
 		query.Set("replace_workflow", "true")
 	}
-	j, created, err := c.putPlugin(ctx, name, wasm, query)
+	var header map[string]string
+	if o.Progress != nil {
+		traced, end := tracing(ctx, o.Progress)
+		defer end()
+		ctx, header = traced, map[string]string{headerProgress: "true"}
+	}
+	j, created, err := c.putPlugin(ctx, name, wasm, query, header)
 	if err != nil {
 		return host.PluginInfo{}, false, nil, err
 	}
@@ -109,12 +177,12 @@ func (c *Client) PutPluginChecked(ctx context.Context, name string, wasm []byte)
 	return c.PutPluginWith(ctx, name, wasm, PutPluginOptions{Check: true})
 }
 
-func (c *Client) putPlugin(ctx context.Context, name string, wasm []byte, query url.Values) (j pluginJSON, created bool, err error) {
+func (c *Client) putPlugin(ctx context.Context, name string, wasm []byte, query url.Values, header map[string]string) (j pluginJSON, created bool, err error) {
 	if wasm == nil {
 		wasm = []byte{}
 	}
 	a, err := c.do(ctx, request{
-		method: http.MethodPut, path: "/plugins/" + url.PathEscape(name), query: query, contentType: "application/wasm", body: wasm,
+		method: http.MethodPut, path: "/plugins/" + url.PathEscape(name), query: query, contentType: "application/wasm", body: wasm, header: header,
 	})
 	if err != nil {
 		return j, false, err
@@ -290,6 +358,7 @@ type graphJSON struct {
 	Edges []struct {
 		Source string `json:"source"`
 		Target string `json:"target"`
+		Label  string `json:"label"`
 	} `json:"edges"`
 }
 
@@ -306,7 +375,7 @@ func (j *graphJSON) graph() (host.Graph, error) {
 		})
 	}
 	for _, e := range j.Edges {
-		g.Edges = append(g.Edges, host.GraphEdge{Source: e.Source, Target: e.Target})
+		g.Edges = append(g.Edges, host.GraphEdge{Source: e.Source, Target: e.Target, Label: e.Label})
 	}
 	return g, nil
 }

@@ -23,6 +23,9 @@ type recordJSON struct {
 	RunID       string        `json:"run_id"`
 	Error       string        `json:"error"`
 	ErrorCode   string        `json:"error_code"`
+	ErrorStep   string        `json:"error_step"`
+	Attempt     uint64        `json:"error_attempt"`
+	Remedy      string        `json:"error_remedy"`
 	Result      *envelopeJSON `json:"result"`
 	Status      host.Status   `json:"status"`
 	StartedAt   *time.Time    `json:"started_at"`
@@ -67,9 +70,10 @@ func decodeRecord(text []byte) (Record, error) {
 	if err := json.Unmarshal(text, &r); err != nil {
 		return Record{}, &host.Error{Code: host.CodeInvalidMessage, Message: "The server's record is not understood: " + err.Error(), Cause: err}
 	}
-	rec := Record{JSON: text, Run: host.Run{
+	rec := Record{JSON: text, Remedy: r.Remedy, Run: host.Run{
 		HandlerID: r.HandlerID, RunID: r.RunID, SessionID: r.SessionID, Workflow: r.Workflow, Version: r.Version,
-		Status: r.Status, Error: r.Error, ErrorCode: r.ErrorCode, Paused: r.Paused, Steps: r.Steps,
+		Status: r.Status, Error: r.Error, ErrorCode: r.ErrorCode,
+		ErrorStep: r.ErrorStep, ErrorAttempt: r.Attempt, Paused: r.Paused, Steps: r.Steps,
 		Started: nanos(r.StartedAt), Updated: nanos(r.UpdatedAt), Completed: nanos(r.CompletedAt),
 	}}
 	for _, w := range r.WaitingFor {

@@ -33,6 +33,8 @@ type StartRequest struct {
 type Record struct {
 	host.Run
 	JSON json.RawMessage
+	// Remedy is what to do about a run that failed, for people.
+	Remedy string
 }
 
 // Start begins a run. A run that fails is no error: its record says so.

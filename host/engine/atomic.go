@@ -4,6 +4,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/state"
+	"github.com/weftrun/weft/host/work"
 )
 
 // What an atomic step does takes effect with its success, as a part of the entry
@@ -48,15 +49,16 @@ type Seen struct {
 //
 // [ErrStale], and [*abi.Error] for the guest's mistakes.
 func (s *Session) Try(invocation, attempt uint64, root *state.Node, req Request) (Tried, error) {
+	s.own = *work.New(mostOwn, nil)
 	inv, err := s.openAttempt(invocation, attempt)
 	if err != nil {
 		return Tried{}, err
 	}
 	switch req := req.(type) {
 	case EditState:
-		return inv.tryWrite(root, req, req.Prepared)
+		return inv.tryWrite(&s.own, root, req, req.Prepared)
 	case CommitState:
-		return inv.tryWrite(root, req, req.Prepared)
+		return inv.tryWrite(&s.own, root, req, req.Prepared)
 	case SendEvent:
 		return Tried{After: root, Effect: true}, inv.step.checkSend(inv.run.graph, req.Event.Type, inv.addressed(req.Step))
 	case WriteStream:
@@ -68,8 +70,8 @@ func (s *Session) Try(invocation, attempt uint64, root *state.Node, req Request)
 }
 
 // tryWrite is Try for an edit or a commit.
-func (inv *invocation) tryWrite(root *state.Node, req Request, p *Prepared) (Tried, error) {
-	p, err := inv.preparedOn(root, req, p)
+func (inv *invocation) tryWrite(own *work.Meter, root *state.Node, req Request, p *Prepared) (Tried, error) {
+	p, err := inv.preparedOn(own, root, req, p)
 	if err != nil {
 		return Tried{}, err
 	}
@@ -99,7 +101,7 @@ func (s *Session) decideStage(e *Entry, inv *invocation, stage *Stage) (*state.N
 			if same {
 				continue
 			}
-			p, err := inv.preparedOn(root, req, nil)
+			p, err := inv.preparedOn(&s.own, root, req, nil)
 			if err != nil {
 				return nil, ErrConflict // what it did not see has changed so that it may not
 			}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/weftrun/weft/host/state"
+	"github.com/weftrun/weft/host/work"
 )
 
 // move is one thing that a player did, and what came of it: so that it can be
@@ -176,7 +177,7 @@ func sameSession(t reporter, want, got *Session) {
 	t.Helper()
 	bare := func(s *Session) Session {
 		c := *s
-		c.graphs, c.visited, c.out, c.root = nil, 0, nil, nil
+		c.graphs, c.visited, c.out, c.root, c.own = nil, 0, nil, nil, work.Meter{}
 		return c
 	}
 	if a, b := want.root.Encode(), got.root.Encode(); string(a) != string(b) {

@@ -161,7 +161,7 @@ func (d *dumper) run(r *run) {
 func (d *dumper) record(r host.Run) {
 	d.line("  handler=%s workflow=%s %s steps=%d fuel=%d started=%d updated=%d", r.HandlerID, r.Workflow, r.Status, r.Steps, r.Fuel, r.Started, r.Updated)
 	if r.Completed != 0 {
-		d.line("  completed=%d error=%q code=%q", r.Completed, r.Error, r.ErrorCode)
+		d.line("  completed=%d error=%q code=%q step=%q attempt=%d", r.Completed, r.Error, r.ErrorCode, r.ErrorStep, r.ErrorAttempt)
 	}
 	if ev := r.Result; ev != nil {
 		d.line("  result %d run=%s %s types=%v internal=%t terminal=%t %s", ev.Seq, ev.RunID, ev.QualifiedName(), ev.Types, ev.Internal, ev.Terminal, showRaw(ev.Body))

@@ -11,6 +11,7 @@ import (
 // unseen are the fields that a dump need not show, and why.
 var unseen = map[string]string{
 	"StreamEvent.Child": "the result of a run makes no child known",
+	"Session.own":       "counts what ticks cost, and decides nothing",
 	"Session.visited":   "counts what ticks cost, and decides nothing",
 	"Run.Tenant":        "is the session's",
 	"Run.SessionID":     "is the session's",

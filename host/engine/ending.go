@@ -2,6 +2,7 @@ package engine
 
 import (
 	"container/list"
+	"strings"
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
@@ -90,6 +91,7 @@ func (s *Session) conclude(r *run) {
 	if e.cause == abi.CatchTimeout {
 		s.end(r, host.StatusFailed, runtimeEvent(abi.TypeWorkflowTimedOut, timedOutBody(e.span, e.active)))
 		r.rec.Error, r.rec.ErrorCode = e.message(), host.RunTimeout
+		r.rec.ErrorStep = strings.Join(e.active, ", ")
 	} else {
 		s.end(r, host.StatusCancelled, runtimeEvent(abi.TypeWorkflowCancelled, abi.EmptyMap))
 		r.rec.ErrorCode = host.RunCancelled

@@ -2,10 +2,12 @@ package engine
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/state"
+	"github.com/weftrun/weft/host/work"
 )
 
 // The state of a session is edited from outside too, by clients, whether runs are
@@ -28,6 +30,9 @@ type EditSession struct {
 	// Always makes an entry, even if the state is as the edit wants it: of a session
 	// that is made by it, or of a request that is not to count twice.
 	Always bool
+	// Prepared is what [PrepareSession] has made of the edit; nil: it is worked out in
+	// the tick.
+	Prepared *Prepared
 }
 
 func (EditSession) tick() {}
@@ -98,72 +103,96 @@ func (s *Session) RanVersions() []string {
 	return out
 }
 
+// PrepareSession works out an [EditSession] on a state, for a session that keeps the
+// schemas of the graphs. It needs no session, and the meter may wait.
+//
+// # Errors
+//
+// [*host.Error] for the client's mistakes; that of the meter.
+func PrepareSession(m *work.Meter, root *state.Node, t EditSession, keep []*Graph) (*Prepared, error) {
+	p := &Prepared{base: root, kept: keep}
+	var err error
+	switch {
+	case t.State != nil:
+		p.root, p.changes, err = state.ReplaceOn(m, root, nil, t.State)
+	case t.Patch != nil:
+		p.root, p.changes, err = state.MergePatchOn(m, root, t.At, t.Patch)
+	default:
+		p.root, _, p.changes, err = state.ApplyOn(m, root, t.Edits, nil)
+	}
+	if ended := m.Err(); ended != nil {
+		return nil, ended
+	}
+	if err != nil {
+		return nil, editRefusal(err)
+	}
+	for _, g := range keep {
+		if len(p.changes) == 0 && !t.Always {
+			break
+		}
+		if err := g.schema.CheckOn(m, p.root, p.changes); m.Err() == nil && err != nil {
+			return nil, host.Errorf(host.CodeSchemaViolation, "The state would break the schema of workflow %s at %w", g.Workflow(), schemaBreach(err))
+		}
+	}
+	if err := p.Encode(m); err != nil {
+		return nil, err
+	}
+	if n := p.root.Bytes(); (len(p.changes) > 0 || t.Always) && n > t.StateBytes && n > root.Bytes() {
+		return nil, host.Errorf(host.CodeLimitExceeded, "The state would have %d bytes, more than %d (limit state_bytes)", n, t.StateBytes)
+	}
+	return p, nil
+}
+
 func (s *Session) decideOutside(e *Entry, t EditSession) (decision, error) {
 	if t.Base != nil && t.Base != s.root {
 		return decision{}, ErrConflict
 	}
-	var root *state.Node
-	var changes []state.Change
-	var err error
-	switch {
-	case t.State != nil:
-		root, changes, err = state.Replace(s.root, nil, t.State)
-	case t.Patch != nil:
-		root, changes, err = state.MergePatch(s.root, t.At, t.Patch)
-	default:
-		root, _, changes, err = state.Apply(s.root, t.Edits, nil)
-	}
+	keep, err := s.KeptSchemas()
 	if err != nil {
-		return decision{}, editRefusal(err)
-	}
-	if len(changes) == 0 && !t.Always {
-		return decision{}, nil
-	}
-	if err := s.keepsSchemas(root, changes); err != nil {
 		return decision{}, err
 	}
-	if n := root.Bytes(); n > t.StateBytes && n > s.root.Bytes() {
-		return decision{}, host.Errorf(host.CodeLimitExceeded, "The state would have %d bytes, more than %d (limit state_bytes)", n, t.StateBytes)
+	p := t.Prepared
+	switch {
+	case p == nil:
+		if p, err = PrepareSession(&s.own, s.root, t, keep); err != nil {
+			return decision{}, err
+		}
+	case p.base != s.root, slices.ContainsFunc(keep, func(g *Graph) bool { return !slices.Contains(p.kept, g) }):
+		return decision{}, ErrMoved
+	}
+	if len(p.changes) == 0 && !t.Always {
+		return decision{}, nil
 	}
 	e.Kind = EntryPatch
-	if len(changes) > 0 {
-		e.Changes = state.EncodeChanges(changes)
+	if len(p.changes) > 0 {
+		e.Changes = p.encoded
 	}
-	return decision{entry: e, root: root}, nil
+	return decision{entry: e, root: p.root}, nil
 }
 
-// keepsSchemas checks a changed state against the schemas of the workflows that
-// have run in the session, and of those that run, perhaps with older versions.
-func (s *Session) keepsSchemas(root *state.Node, changes []state.Change) error {
+// KeptSchemas gives the graphs whose schemas an [EditSession] has to keep: those of the
+// workflows that have run in the session, and of those that run, perhaps with older
+// versions.
+func (s *Session) KeptSchemas() (keep []*Graph, err error) {
 	seen := make(map[*Graph]bool, len(s.ran))
-	check := func(g *Graph) error {
-		if seen[g] {
-			return nil
+	add := func(g *Graph) {
+		if !seen[g] {
+			seen[g] = true
+			keep = append(keep, g)
 		}
-		seen[g] = true
-		if err := g.schema.Check(root, changes); err != nil {
-			return host.Errorf(host.CodeSchemaViolation, "The state would break the schema of workflow %s at %w", g.Workflow(), schemaBreach(err))
-		}
-		return nil
 	}
 	for i := len(s.ran) - 1; i >= 0; i-- {
 		g, err := s.graphs(s.ran[i].version)
-		if err == nil {
-			err = check(g)
-		} else {
-			err = &host.Error{Code: host.CodeInternal, Cause: err,
+		if err != nil {
+			return nil, &host.Error{Code: host.CodeInternal, Cause: err,
 				Message: "Workflow " + clip(s.ran[i].workflow) + " has run in the session, and what is stored of it cannot be had"}
 		}
-		if err != nil {
-			return err
-		}
+		add(g)
 	}
 	for _, id := range sortedKeys(s.runs) {
-		if err := check(s.runs[id].graph); err != nil {
-			return err
-		}
+		add(s.runs[id].graph)
 	}
-	return nil
+	return keep, nil
 }
 
 // editRefusal turns an error of package state into one for a client.

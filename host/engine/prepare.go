@@ -20,6 +20,7 @@ type Prepared struct {
 	results    []abi.Raw
 	changes    []state.Change
 	encoded    []byte
+	kept       []*Graph // whose schemas it was checked with, of an edit from outside
 }
 
 // Root is the state after the change.
@@ -82,9 +83,9 @@ func WithPrepared(req Request, p *Prepared) Request {
 
 // preparedOn gives what a request that writes comes to on a state: what was prepared,
 // or worked out now.
-func (inv *invocation) preparedOn(root *state.Node, req Request, p *Prepared) (*Prepared, error) {
+func (inv *invocation) preparedOn(own *work.Meter, root *state.Node, req Request, p *Prepared) (*Prepared, error) {
 	if p == nil {
-		return Prepare(nil, inv.run.graph, inv.run.limits, root, req)
+		return Prepare(own, inv.run.graph, inv.run.limits, root, req)
 	}
 	if p.base != root {
 		return nil, ErrMoved
@@ -94,7 +95,7 @@ func (inv *invocation) preparedOn(root *state.Node, req Request, p *Prepared) (*
 
 // decideWritten makes the entry of an edit or a commit, if it changes anything.
 func (s *Session) decideWritten(e *Entry, inv *invocation, req Request, p *Prepared) (decision, error) {
-	p, err := inv.preparedOn(s.root, req, p)
+	p, err := inv.preparedOn(&s.own, s.root, req, p)
 	if err != nil {
 		return decision{}, err
 	}
@@ -102,7 +103,7 @@ func (s *Session) decideWritten(e *Entry, inv *invocation, req Request, p *Prepa
 	if len(p.changes) == 0 {
 		return d, nil
 	}
-	if err := p.Encode(nil); err != nil {
+	if err := p.Encode(&s.own); err != nil {
 		return decision{}, err
 	}
 	e.Kind, e.Changes = EntryEdit, p.encoded

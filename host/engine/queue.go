@@ -109,7 +109,7 @@ func (s *Session) decideBegin(e *Entry) decision {
 // lead to it. Errors are [*host.Error]s.
 func (s *Session) stateFor(g *Graph, limits host.Limits) (root *state.Node, encoded []byte, err error) {
 	root, changes := state.FillDefaults(s.root, g.defaults)
-	if err := g.schema.Check(root, nil); err != nil {
+	if err := g.schema.CheckOn(&s.own, root, nil); err != nil {
 		return nil, nil, host.Errorf(host.CodeSchemaViolation, "The session's state breaks the schema of workflow %s at %w", g.Workflow(), schemaBreach(err))
 	}
 	if root.Bytes() > limits.StateBytes {

@@ -185,6 +185,7 @@ func (s *Session) fail(r *run, f failure) {
 	}
 	s.end(r, host.StatusFailed, runtimeEvent(abi.TypeWorkflowFailed, f.body(nil)))
 	r.rec.Error, r.rec.ErrorCode = f.err.Message, f.err.Code
+	r.rec.ErrorStep, r.rec.ErrorAttempt = f.step, f.attempts
 	s.over(r)
 }
 

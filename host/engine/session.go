@@ -7,6 +7,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/state"
+	"github.com/weftrun/weft/host/work"
 )
 
 // Session is the state machine: the session's state and its active runs. It is
@@ -18,6 +19,7 @@ type Session struct {
 	seq  uint64
 	now  int64
 	root *state.Node
+	own  work.Meter // of the tick; see Own
 
 	// The ids given last; they count up over the whole life of the session.
 	lastEvent      uint64
@@ -95,6 +97,7 @@ func New(key host.SessionKey, graphs func(version string) (*Graph, error)) *Sess
 // (StartRun, PostEvent, Pause, Resume).
 func (s *Session) Reduce(now int64, t Tick) (Result, error) {
 	before := s.visited
+	s.own = *work.New(mostOwn, nil)
 	d, err := s.decide(max(now, s.now), t)
 	if err != nil || d.entry == nil {
 		return Result{Response: d.response, Visited: s.visited - before}, err
@@ -105,6 +108,13 @@ func (s *Session) Reduce(now int64, t Tick) (Result, error) {
 	}
 	return Result{Entry: d.entry, Response: d.response, Commands: commands, Visited: s.visited - before}, nil
 }
+
+// mostOwn bounds, in units, the work on the state within a tick: seconds.
+const mostOwn = 1 << 34
+
+// Own is the work on the state that the last call of Reduce or Try did by itself, in
+// units: all that was not prepared before it.
+func (s *Session) Own() uint64 { return s.own.Spent() }
 
 // Fold applies an entry of the journal, which is not kept. An error means that
 // the journal is corrupt: the session is then of no use any more.

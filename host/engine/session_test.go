@@ -83,6 +83,9 @@ func TestErrorsAreSanitized(t *testing.T) {
 	if rec.ErrorCode != "internal" || !strings.HasPrefix(rec.Error, "bad \ufffd text x") || len(rec.Error) > maxMessage+10 {
 		t.Errorf("code %q, message of %d bytes: %.20q", rec.ErrorCode, len(rec.Error), rec.Error)
 	}
+	if rec.ErrorStep == "" || rec.ErrorAttempt != 1 {
+		t.Errorf("failed in step %q, attempt %d", rec.ErrorStep, rec.ErrorAttempt)
+	}
 	recoded(t, res.Entry)
 }
 

@@ -78,26 +78,28 @@ type savedHandler struct {
 // savedRecord is a host.Run: the one converts into the other, so that a field
 // that is added there is missed here at once.
 type savedRecord struct {
-	Tenant     string            `cbor:"1,keyasint"`
-	HandlerID  string            `cbor:"2,keyasint"`
-	RunID      string            `cbor:"3,keyasint"`
-	SessionID  string            `cbor:"4,keyasint"`
-	Workflow   string            `cbor:"5,keyasint"`
-	Version    string            `cbor:"18,keyasint,omitempty"` // left out by older ones: that of the run or the start
-	Status     host.Status       `cbor:"6,keyasint"`
-	Error      string            `cbor:"7,keyasint,omitempty"`
-	ErrorCode  string            `cbor:"8,keyasint,omitempty"`
-	Result     *host.StreamEvent `cbor:"9,keyasint,omitempty"`
-	Started    int64             `cbor:"10,keyasint"`
-	Updated    int64             `cbor:"11,keyasint"`
-	Completed  int64             `cbor:"12,keyasint,omitempty"`
-	Paused     bool              `cbor:"13,keyasint,omitempty"`
-	Blocked    *host.Blocked     `cbor:"14,keyasint,omitempty"`
-	WaitingFor []host.Waiting    `cbor:"15,keyasint,omitempty"`
-	Kept       []host.Kept       `cbor:"20,keyasint,omitempty"`
-	Steps      uint64            `cbor:"16,keyasint,omitempty"`
-	Fuel       uint64            `cbor:"17,keyasint,omitempty"`
-	Trace      *host.Trace       `cbor:"19,keyasint,omitempty"`
+	Tenant       string            `cbor:"1,keyasint"`
+	HandlerID    string            `cbor:"2,keyasint"`
+	RunID        string            `cbor:"3,keyasint"`
+	SessionID    string            `cbor:"4,keyasint"`
+	Workflow     string            `cbor:"5,keyasint"`
+	Version      string            `cbor:"18,keyasint,omitempty"` // left out by older ones: that of the run or the start
+	Status       host.Status       `cbor:"6,keyasint"`
+	Error        string            `cbor:"7,keyasint,omitempty"`
+	ErrorCode    string            `cbor:"8,keyasint,omitempty"`
+	ErrorStep    string            `cbor:"21,keyasint,omitempty"`
+	ErrorAttempt uint64            `cbor:"22,keyasint,omitempty"`
+	Result       *host.StreamEvent `cbor:"9,keyasint,omitempty"`
+	Started      int64             `cbor:"10,keyasint"`
+	Updated      int64             `cbor:"11,keyasint"`
+	Completed    int64             `cbor:"12,keyasint,omitempty"`
+	Paused       bool              `cbor:"13,keyasint,omitempty"`
+	Blocked      *host.Blocked     `cbor:"14,keyasint,omitempty"`
+	WaitingFor   []host.Waiting    `cbor:"15,keyasint,omitempty"`
+	Kept         []host.Kept       `cbor:"20,keyasint,omitempty"`
+	Steps        uint64            `cbor:"16,keyasint,omitempty"`
+	Fuel         uint64            `cbor:"17,keyasint,omitempty"`
+	Trace        *host.Trace       `cbor:"19,keyasint,omitempty"`
 }
 
 // savedTurn is a start that waits for its session's turn.

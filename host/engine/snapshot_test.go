@@ -160,6 +160,7 @@ var saved = map[string]string{
 	"Session.seats":          "- the attempts that run",
 	"Session.ended":          "savedSession.Ended",
 	"Session.out":            "- empty between entries",
+	"Session.own":            "- counts the work of a tick",
 	"Session.visited":        "- counts work for tests",
 
 	"handler.id":   "savedHandler.ID",

@@ -226,13 +226,25 @@ func TestForms(t *testing.T) {
 func TestVariableNames(t *testing.T) {
 	p := Plugin{Vars: DefaultVars}
 	seen := map[string]string{}
+	for name, want := range map[string]string{
+		"a": "extism.vars.a", "a.b": `extism.vars.a\.b`, "0": "extism.vars.0", `a\`: `extism.vars.a\\`, "%": "extism.vars.%25", "": "extism.vars.%",
+	} {
+		if got := p.VarPath(name); got != want {
+			t.Errorf("%q is at %s, want %s", name, got, want)
+		}
+	}
+	for name, want := range map[string]string{"ab": "", "a": "extism.vars.%61", "a.b": "extism.vars.a%2Eb", "0": "extism.vars.%30", "-1": "extism.vars.%2D1", "%": ""} {
+		if got := p.OldVarPath(name); got != want {
+			t.Errorf("%q was at %q, want %q", name, got, want)
+		}
+	}
 	for _, name := range []string{"", "a", "a.b", "a%2Eb", "%", "0", "-1", "%30", "1a", "\xff", "\u00e4", "\ufffd", "."} {
 		path := p.VarPath(name)
 		if other, twice := seen[path]; twice {
 			t.Errorf("%q and %q are both at %s", name, other, path)
 		}
 		seen[path] = name
-		if strings.Count(path, ".") != 2 {
+		if strings.Count(strings.ReplaceAll(path, `\.`, ""), ".") != 2 {
 			t.Errorf("%q is at %s", name, path)
 		}
 	}

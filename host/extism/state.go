@@ -17,12 +17,22 @@ func (p *Plugin) HostLevel() int32 {
 	return int32(p.Level)
 }
 
-// VarPath is where a variable is in the session's state. Names are one segment:
-// dots and percent signs, bytes that are no UTF-8, and the first of a number are
-// written as %XX, and the empty name as %.
-func (p *Plugin) VarPath(name string) string { return p.Vars + "." + segment(name) }
+// VarPath is where a variable is in the session's state: under its name. Only what no
+// key of the state can have is written otherwise: bytes that are not UTF-8 as %XX, the
+// empty name as %, and so the percent sign as %25.
+func (p *Plugin) VarPath(name string) string { return p.Vars + "." + abi.EscapeKey(key(name, false)) }
 
-func segment(name string) string {
+// OldVarPath is where older versions have kept the variable: they wrote dots, and the
+// first of a number or of a name of one letter, as %XX too. "": at VarPath.
+func (p *Plugin) OldVarPath(name string) string {
+	if old := key(name, true); old != key(name, false) {
+		return p.Vars + "." + old
+	}
+	return ""
+}
+
+// key is the key of a variable; old is how older versions wrote it.
+func key(name string, old bool) string {
 	if name == "" {
 		return "%"
 	}
@@ -30,7 +40,7 @@ func segment(name string) string {
 	number := strings.Trim(name, "0123456789") == "" || strings.Trim(name[1:], "0123456789") == ""
 	for i := 0; i < len(name); {
 		r, n := utf8.DecodeRuneInString(name[i:])
-		if r == utf8.RuneError && n <= 1 || r == '.' || r == '%' || i == 0 && number {
+		if r == utf8.RuneError && n <= 1 || r == '%' || old && (r == '.' || i == 0 && number) {
 			_, _ = fmt.Fprintf(&b, "%%%02X", name[i])
 			i++
 			continue

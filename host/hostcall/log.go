@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
 )
 
@@ -30,6 +31,24 @@ func (a *Attempt) Print(fd uint32, text []byte) {
 		if line == "" || a.printLine(fd, line) != nil {
 			return
 		}
+	}
+}
+
+// hostSource are the attributes of lines that are the host's.
+var hostSource = constant(abi.EncodeValue(map[string]any{"source": "host"}))
+
+func constant(value abi.Raw, err error) abi.Raw {
+	if err != nil {
+		panic(err) // of a constant: any test would see it
+	}
+	return value
+}
+
+// Advise notes that the guest has tried to use what is missing; it implements
+// host.Adviser. Like what is printed before the last effect, the log has it already then.
+func (a *Attempt) Advise(m host.Missing) {
+	if a.n >= a.lastEffect {
+		_ = a.keepLog(engine.LogRecord{Level: int64(slog.LevelWarn), Message: m.Instead(), Attrs: hostSource})
 	}
 }
 

@@ -1,18 +1,22 @@
 package hosttest
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"testing"
+	"time"
 )
 
 // ShareCode has the hosts of this process share what one of them has compiled, in a
 // folder, until the returned function is called: most of the time of many tests goes
-// into compiling the same guests. It is for a TestMain, before any test.
+// into compiling the same guests. It is for a TestMain, before any test. Under "make
+// test" the folder begins with what earlier runs of the same host have compiled, and the
+// returned function keeps what is new: see keptCode.
 //
 // The race detector makes the compiler ten times as slow. Beside it, guests are compiled
 // as servers do it, by a process of its own, which has no race detector in it.
@@ -20,7 +24,18 @@ func ShareCode() (end func(), err error) {
 	if Code, err = os.MkdirTemp("", "weft-code-"); err != nil {
 		return nil, err
 	}
-	end = func() { _ = os.RemoveAll(Code) }
+	kept := keptCode()
+	end = func() {
+		if kept != "" {
+			_ = linkFolders(Code, filepath.Join(kept, "own"))
+			_ = linkFolders(serversCode(), filepath.Join(kept, "of-servers"))
+		}
+		_ = os.RemoveAll(Code)
+	}
+	if kept != "" { // else, and if the folders lie on different disks, all is compiled again
+		_ = linkFolders(filepath.Join(kept, "own"), Code)
+		_ = linkFolders(filepath.Join(kept, "of-servers"), serversCode())
+	}
 	if !raced {
 		return end, nil
 	}
@@ -47,27 +62,88 @@ func ShareCode() (end func(), err error) {
 // hosts: the compilers differ if only this process is built with the race detector.
 func serversCode() string { return filepath.Join(Code, "of-servers") }
 
-// lendCode gives a data directory that is new the code that there is.
-func lendCode(tb testing.TB, data string) {
-	tb.Helper()
+// LendCode gives a data directory that is new the code that there is.
+func LendCode(data string) error {
 	if Code == "" || data == "" || !filepath.IsAbs(data) {
-		return
+		return nil
 	}
 	to := filepath.Join(data, "cache")
 	if _, err := os.Stat(to); err == nil {
-		return // it has served already
+		return nil // it has served already
 	}
 	if err := linkFolders(serversCode(), to); err != nil {
-		tb.Fatalf("lend compiled code: %v", err)
+		return fmt.Errorf("lend compiled code: %w", err)
 	}
+	return nil
 }
 
-// keepCode keeps what a server that has ended has compiled. It may have left nothing.
-func keepCode(data string) {
+// KeepCode keeps what a server that has ended has compiled. It may have left nothing.
+func KeepCode(data string) {
 	if Code == "" || data == "" || !filepath.IsAbs(data) {
 		return
 	}
 	_ = linkFolders(filepath.Join(data, "cache"), serversCode()) // else it is compiled again
+}
+
+// keptCode is the folder, outside the checkout, of what hosts with this compiler have
+// compiled: it goes by all sources that decide what a module is compiled to. "": nothing
+// is kept, as the tests were not started by make, or the cache is off (see .ci/built).
+func keptCode() string {
+	if os.Getenv("WEFT_COMPLETE") == "" || os.Getenv("WEFT_BUILT") == "none" {
+		return ""
+	}
+	cache := os.Getenv("WEFT_BUILT")
+	if user, err := os.UserCacheDir(); cache == "" && err == nil {
+		cache = filepath.Join(user, "weft-built")
+	}
+	key, err := compilerSources()
+	if cache == "" || err != nil {
+		return ""
+	}
+	cache = filepath.Join(cache, "code")
+	kept := filepath.Join(cache, key)
+	for _, kind := range []string{"own", "of-servers"} {
+		if err := os.MkdirAll(filepath.Join(kept, kind), 0o700); err != nil {
+			return ""
+		}
+	}
+	now := time.Now()
+	_ = os.Chtimes(kept, now, now)
+	entries, _ := os.ReadDir(cache) // what cannot be listed stays
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && now.Sub(info.ModTime()) > keptFor {
+			_ = os.RemoveAll(filepath.Join(cache, e.Name()))
+		}
+	}
+	return kept
+}
+
+// keptFor is how long code is kept that no test has asked for.
+const keptFor = 7 * 24 * time.Hour
+
+// compilerSources is a digest of the sources that decide what a module is compiled to:
+// of the sandbox, of the packages below it, and of all dependencies.
+func compilerSources() (string, error) {
+	h := sha256.New()
+	for _, part := range []string{"go.mod", "go.sum", "abi", "host/sandbox", "host/extism", "host"} {
+		err := filepath.WalkDir(filepath.Join(Root(), part), func(path string, d fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return err
+			case d.IsDir() && part == "host" && path != filepath.Join(Root(), part):
+				return fs.SkipDir // the rooms above the sandbox
+			case d.IsDir(), strings.HasSuffix(path, "_test.go"), part != "go.sum" && part != "go.mod" && !strings.HasSuffix(path, ".go"):
+				return nil
+			}
+			content, err := os.ReadFile(path)
+			_, _ = fmt.Fprintf(h, "%s %d\n%s", filepath.Base(path), len(content), content)
+			return err
+		})
+		if err != nil {
+			return "", err
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16]), nil
 }
 
 // linkFolders gives one folder the folders of another that it has not. They are whole:
@@ -82,7 +158,7 @@ func linkFolders(from, to string) error {
 	}
 	for _, e := range entries {
 		target := filepath.Join(to, e.Name())
-		if _, err := os.Stat(target); err == nil || strings.HasPrefix(e.Name(), "unfinished-") {
+		if _, err := os.Stat(target); err == nil || !e.IsDir() || e.Name() == "of-servers" || strings.HasPrefix(e.Name(), "unfinished-") {
 			continue
 		}
 		temporary, err := os.MkdirTemp(to, "unfinished-")

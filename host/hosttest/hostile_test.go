@@ -2,9 +2,11 @@ package hosttest_test
 
 import (
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,6 +23,11 @@ func hostile(t *testing.T, name string) []byte {
 	return wasm
 }
 
+// remedyOf finds the explanation of a code of failed runs.
+func remedyOf(code string) int {
+	return slices.IndexFunc(host.Explain(code), func(e host.Explanation) bool { return e.Where == host.InRun })
+}
+
 // A step that misbehaves fails its own run, by name, and touches no other.
 func TestHostileStepsFailAlone(t *testing.T) {
 	// Only the plugin slow has a time that it exceeds, on any machine.
@@ -35,6 +42,8 @@ func TestHostileStepsFailAlone(t *testing.T) {
 	for _, c := range []struct{ name, code, text string }{
 		{"unreachable", "trap", "unreachable"},
 		{"divide", "trap", "divide by zero"},
+		{"wasi_exit", "trap", "called proc_exit(0), as os.Exit and process::exit do: return from the step"},
+		{"loop_little_fuel", "fuel_exhausted", "limit fuel"},
 		{"recursion", "limit_exceeded", "call_depth"},
 		{"input_address", "trap", "out of range"},
 		{"output_range", "trap", "out of range"},
@@ -79,6 +88,14 @@ func TestHostileStepsFailAlone(t *testing.T) {
 			status, out := h.Do(t, http.MethodGet, "/handlers/"+r.HandlerID, nil)
 			if status != http.StatusInternalServerError || record(t, out).Error != failed.Exception.Message {
 				t.Errorf("record: %d %s", status, out)
+			}
+			var told struct {
+				Step    string `json:"error_step"`
+				Attempt uint64 `json:"error_attempt"`
+				Remedy  string `json:"error_remedy"`
+			}
+			if err := json.Unmarshal(out, &told); err != nil || told.Step != failed.StepName || told.Attempt != 1 || told.Remedy != host.Explain(c.code)[remedyOf(c.code)].Do {
+				t.Errorf("the record says where and what to do by %+v: %s", told, out)
 			}
 		})
 	}
@@ -129,5 +146,48 @@ func TestRefusedUploadsTellAllProblems(t *testing.T) {
 				t.Errorf("a refused plugin is there: %d", status)
 			}
 		})
+	}
+}
+
+// A step that tries a file, a socket or a sleep of its language's own is told in its log
+// what to use instead: once an attempt, however often it tries.
+func TestStepsAreToldWhatToUseInstead(t *testing.T) {
+	h := hosttest.New(t, hosttest.Config{})
+	for name, want := range map[string][]host.Missing{
+		"wasi_files": {host.MissingFiles, host.MissingNetwork}, "wasi_poll_far": {host.MissingSleep}, "good": nil,
+	} {
+		if status, out := h.Do(t, http.MethodPut, "/plugins/hostile", hostile(t, name)); status != http.StatusCreated {
+			t.Fatalf("upload: %d %s", status, out)
+		}
+		r := h.RunNoWait(t, "hostile", `{}`)
+		h.Events(t, r.HandlerID, "", nil)
+		_, out := h.Do(t, http.MethodGet, "/handlers/"+r.HandlerID+"/journal", nil)
+		var journal struct {
+			Entries []struct {
+				Logs []struct {
+					Level   int
+					Message string
+					Attrs   struct{ Source string }
+				}
+			}
+		}
+		if err := json.Unmarshal(out, &journal); err != nil {
+			t.Fatal(err)
+		}
+		var told, wanted []string
+		for _, e := range journal.Entries {
+			for _, l := range e.Logs {
+				if l.Attrs.Source == "host" && l.Level == int(slog.LevelWarn) {
+					told = append(told, l.Message)
+				}
+			}
+		}
+		for _, m := range want {
+			wanted = append(wanted, m.Instead())
+		}
+		if !slices.Equal(told, wanted) {
+			t.Errorf("%s: the log has %q, want %q", name, told, wanted)
+		}
+		h.Do(t, http.MethodDelete, "/plugins/hostile", nil)
 	}
 }

@@ -96,7 +96,9 @@ func ServeBy(tb testing.TB, by []string, data string, args ...string) *Process {
 func TryServeBy(tb testing.TB, by []string, data string, args ...string) (p *Process, served bool) {
 	tb.Helper()
 	p = &Process{log: &tail{}, data: data}
-	lendCode(tb, data)
+	if err := LendCode(data); err != nil {
+		tb.Fatal(err)
+	}
 	line := append(slices.Clone(by), Binary(tb), "serve", "--addr", "127.0.0.1:0", "--data", data)
 	line = append(line, args...)
 	p.cmd = exec.Command(line[0], line[1:]...)
@@ -130,7 +132,7 @@ func (p *Process) PID() int { return p.cmd.Process.Pid }
 // end of its log.
 func (p *Process) Wait() (code int, log string) {
 	_ = p.cmd.Wait() // says what the code says
-	keepCode(p.data)
+	KeepCode(p.data)
 	return p.cmd.ProcessState.ExitCode(), p.log.String()
 }
 
@@ -145,7 +147,7 @@ func (p *Process) Kill(tb testing.TB) {
 	}
 	_ = p.cmd.Process.Kill()
 	_ = p.cmd.Wait() // says that it was killed
-	keepCode(p.data)
+	KeepCode(p.data)
 	if tb.Failed() {
 		tb.Logf("the server's log:\n%s", p.log)
 	}
@@ -169,7 +171,7 @@ func (p *Process) Interrupt(tb testing.TB) int {
 		tb.Fatal(err)
 	}
 	_ = p.cmd.Wait() // says what the code says
-	keepCode(p.data)
+	KeepCode(p.data)
 	return p.cmd.ProcessState.ExitCode()
 }
 

@@ -41,7 +41,7 @@ func FuzzRequests(f *testing.F) {
 		f.Add([]byte(s), true)
 	}
 	f.Fuzz(func(t *testing.T, body []byte, isCBOR bool) {
-		v, err := parseBody(body, isCBOR)
+		v, err := parseBody(body, isCBOR, nil)
 		if err != nil || !v.object() {
 			return
 		}
@@ -200,7 +200,7 @@ func TestBigStartCostsFewCopies(t *testing.T) {
 		}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		v, err := parseBody(body, false)
+		v, err := parseBody(body, false, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -240,7 +240,7 @@ func TestAllocations(t *testing.T) {
 		t.Errorf("a record costs %v allocations", n)
 	}
 	body := []byte(`{"handler_id":"h","start_event":{"text":"x"}}`)
-	v, err := parseBody(body, false)
+	v, err := parseBody(body, false, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -264,7 +264,7 @@ func BenchmarkParseStart(b *testing.B) {
 	body := []byte(`{"handler_id":"h","start_event":{"text":"some text","n":3}}`)
 	b.ReportAllocs()
 	for b.Loop() {
-		v, err := parseBody(body, false)
+		v, err := parseBody(body, false, nil)
 		if err != nil {
 			b.Fatal(err)
 		}

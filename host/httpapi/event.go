@@ -44,7 +44,7 @@ func readEvent(v value, bare bool) (clientEvent, error) {
 			return clientEvent{}, err
 		}
 		inner := jsonValue(text)
-		inner.path = v.path
+		inner.path, inner.room = v.path, v.room
 		if len(inner.raw) == 0 || !inner.object() {
 			return clientEvent{}, invalid("'%s' must be an object, or a text that holds one in JSON", v.path)
 		}

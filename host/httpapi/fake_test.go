@@ -39,6 +39,8 @@ type fakeHost struct {
 	lastMigrate []host.MigrateRequest
 	sessions    fakeSessions
 
+	// onPut, if set, is called in every upload.
+	onPut func(ctx context.Context)
 	// startErr, if set, is the answer of every Start.
 	startErr error
 	// unhealthy is the answer of the health checks.

@@ -17,7 +17,10 @@ import (
 // fakePlugins is the host.Plugins of a fakeHost.
 type fakePlugins struct{ f *fakeHost }
 
-func (p fakePlugins) Put(_ context.Context, _, name string, wasm []byte) (host.PluginInfo, bool, error) {
+func (p fakePlugins) Put(ctx context.Context, _, name string, wasm []byte) (host.PluginInfo, bool, error) {
+	if p.f.onPut != nil {
+		p.f.onPut(ctx)
+	}
 	p.f.mu.Lock()
 	defer p.f.mu.Unlock()
 	if p.f.pluginErr != nil {
@@ -245,6 +248,7 @@ func startFail(f *fakeHost, h *fakeHandler, r *host.Run, _ map[string]any) {
 	f.step(h, r, "boom", "running", "StartEvent", nil)
 	f.step(h, r, "boom", "not_running", "StartEvent", nil)
 	r.Error, r.ErrorCode = "boom: it failed", "boom"
+	r.ErrorStep, r.ErrorAttempt = "boom", 1
 	f.end(h, r, host.StatusFailed, host.StreamEvent{Type: "WorkflowFailedEvent", Base: true, Types: []string{"StopEvent"}}, map[string]any{
 		"step_name": "boom", "attempts": 1, "elapsed_seconds": 0.07,
 		"exception": map[string]any{"exception_type": "boom", "exception_message": "boom: it failed"},

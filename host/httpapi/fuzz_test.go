@@ -54,7 +54,7 @@ func addBodies(add func(body []byte, isCBOR bool)) {
 func FuzzBodies(f *testing.F) {
 	addBodies(func(body []byte, isCBOR bool) { f.Add(body, isCBOR) })
 	f.Fuzz(func(t *testing.T, body []byte, isCBOR bool) {
-		v, err := parseBody(body, isCBOR)
+		v, err := parseBody(body, isCBOR, nil)
 		if err != nil {
 			checkRefused(t, err)
 			return

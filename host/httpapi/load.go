@@ -1,11 +1,13 @@
 package httpapi
 
 import (
+	"bytes"
 	"sync"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 )
 
@@ -72,11 +74,69 @@ const placeKey = "weft.place"
 
 // grow takes memory for n bytes of the request's body, until its end.
 func (p *place) grow(n int64) error {
+	if p == nil {
+		return nil
+	}
+	most, held := p.s.bodies.most, p.bytes
+	if !p.alone { // see load
+		most -= held
+	}
+	if n > most-held {
+		return host.Errorf(host.CodeTooLarge, "The request body takes more memory than the server gives to one (max-request-bytes %d): send less, or in parts", p.s.bodies.most)
+	}
 	if err := p.s.bodies.take(p.tenant, n, p.alone); err != nil {
 		return err
 	}
 	p.bytes += n
 	return nil
+}
+
+// shrink gives back what grow has taken.
+func (p *place) shrink(n int64) {
+	if p != nil {
+		p.bytes -= n
+		p.s.bodies.give(p.tenant, n)
+	}
+}
+
+// weighed is the length from which on a body counts with what is made of it: of less
+// there is never much at a time.
+const weighed = 64 << 10
+
+// transcoding is the memory, in bytes, that a body takes while it is transcoded, beside
+// itself: copies with wide heads, and the order of each map.
+func transcoding(raw []byte, cbor bool) int64 {
+	const head, order = 5, 16
+	n := int64(len(raw))
+	if n < weighed {
+		return 0
+	}
+	lists, maps := bytes.Count(raw, []byte{'['}), bytes.Count(raw, []byte{'{'})
+	if cbor {
+		lists, maps = 0, 0
+		for _, b := range raw { // within texts, too: a few too many
+			if b>>5 == cborMap {
+				maps++
+			}
+		}
+	}
+	return 2*n + int64(maps)*(order+head) + int64(lists)*head
+}
+
+// keeping is the memory, in bytes, of the nodes of a state that an encoded value becomes.
+func keeping(raw abi.Raw) (n int64) {
+	const node = 80
+	if len(raw) < weighed {
+		return 0
+	}
+	for off := 0; off < len(raw); n += node {
+		arg, next := cborHead(raw, off)
+		if major := raw[off] >> 5; major == cborText || major == cborBytes {
+			next += int(arg)
+		}
+		off = next
+	}
+	return n
 }
 
 // shed refuses requests that the server has no room for, before anything is read of
@@ -103,10 +163,8 @@ func (s *Server) shed(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// growth gives what to tell when the memory for a request's body grows.
-func growth(c echo.Context) func(n int64) error {
-	if p, ok := c.Get(placeKey).(*place); ok {
-		return p.grow
-	}
-	return func(int64) error { return nil }
+// placeOf gives a request's place; nil: it has none.
+func placeOf(c echo.Context) *place {
+	p, _ := c.Get(placeKey).(*place)
+	return p
 }

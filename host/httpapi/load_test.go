@@ -16,7 +16,7 @@ func TestShed(t *testing.T) {
 	big := `{"start_event":{"text":"` + strings.Repeat("a", 2<<20) + `"}}`
 	for range 3 { // what was taken is given back
 		w := call(t, h, "POST", "/workflows/plain/run", big)
-		if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), `"overloaded"`) ||
+		if w.Code != http.StatusRequestEntityTooLarge || !strings.Contains(w.Body.String(), `"too_large"`) ||
 			!strings.Contains(w.Body.String(), "max-request-bytes") {
 			t.Fatalf("%d %v %s", w.Code, w.Header(), w.Body)
 		}

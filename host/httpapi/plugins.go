@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
@@ -54,7 +55,7 @@ func (s *Server) putPlugin(c echo.Context) error {
 	if replaces {
 		ctx = host.ReplacingWorkflow(ctx)
 	}
-	info, created, err := s.cfg.Plugins.Put(ctx, tenantOf(c), name, wasm)
+	info, created, err := s.storePlugin(ctx, c, name, wasm)
 	if err != nil {
 		return err
 	}
@@ -70,6 +71,13 @@ func (s *Server) putPlugin(c echo.Context) error {
 		return err
 	}
 	return s.answerPlugin(c, status, &info, func(dst []byte) ([]byte, error) { return appendChecks(dst, tenantOf(c), checks) })
+}
+
+// storePlugin stores a version, and meanwhile tells the client how far that is.
+func (s *Server) storePlugin(ctx context.Context, c echo.Context, name string, wasm []byte) (host.PluginInfo, bool, error) {
+	turn := &host.Turn{}
+	defer tellProgress(c, turn)()
+	return s.cfg.Plugins.Put(host.WithTurn(ctx, turn), tenantOf(c), name, wasm)
 }
 
 // asText refuses a module that curl -d has sent: it leaves out line ends and zeros, the

@@ -1,8 +1,12 @@
 package httpapi_test
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httptrace"
+	"net/textproto"
 	"strings"
 	"testing"
 
@@ -108,5 +112,60 @@ func TestWorkflow(t *testing.T) {
 		if got := wantError(t, call(t, h, "GET", "/workflows/nope"+path, ""), 404, host.CodeNotFound); got != "Workflow not found" {
 			t.Errorf("%s: %q", path, got)
 		}
+	}
+}
+
+// Who asks for it gets an interim answer at each stage of an upload, and then the
+// answer; who does not ask gets the answer alone.
+func TestUploadsTellTheirStages(t *testing.T) {
+	f := newFake(t)
+	told := make(chan string, 1)
+	asks := true
+	f.onPut = func(ctx context.Context) {
+		for _, step := range []struct {
+			stage host.Stage
+			want  string
+		}{
+			{host.Stage{Name: host.StageWaiting, Ahead: 2}, "waiting; ahead=2"},
+			{host.Stage{Name: host.StageWaiting}, "waiting; ahead=0"},
+			{host.Stage{Name: host.StageCompiling}, "compiling"},
+		} {
+			host.TurnOf(ctx).Set(func() host.Stage { return step.stage })
+			if !asks {
+				continue
+			}
+			if got := <-told; got != step.want {
+				t.Errorf("told %q, want %q", got, step.want)
+			}
+		}
+	}
+	s := httptest.NewServer(newServer(t, f).Handler())
+	defer s.Close()
+	for _, asks = range []bool{true, false} {
+		trace := &httptrace.ClientTrace{Got1xxResponse: func(code int, header textproto.MIMEHeader) error {
+			if !asks || code != http.StatusProcessing {
+				t.Errorf("interim answer %d", code)
+				return nil
+			}
+			told <- header.Get("X-Weft-Progress")
+			return nil
+		}}
+		req, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), "PUT", s.URL+"/plugins/p", strings.NewReader("wasm"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := http.StatusOK
+		if asks {
+			want = http.StatusCreated
+			req.Header.Set("X-Weft-Progress", "true")
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp.StatusCode != want || resp.Header.Get("X-Weft-Progress") != "" {
+			t.Errorf("answer %d with %v", resp.StatusCode, resp.Header)
+		}
+		_ = resp.Body.Close()
 	}
 }

@@ -139,6 +139,18 @@ func appendRecord(dst []byte, run *host.Run, bare bool) ([]byte, error) {
 	}
 	dst = append(dst, `,"steps":`...)
 	dst = strconv.AppendUint(dst, run.Steps, 10)
+	if run.ErrorStep != "" {
+		dst = append(dst, `,"error_step":`...)
+		dst = appendString(dst, run.ErrorStep)
+	}
+	if run.ErrorAttempt != 0 {
+		dst = append(dst, `,"error_attempt":`...)
+		dst = strconv.AppendUint(dst, run.ErrorAttempt, 10)
+	}
+	if run.Status == host.StatusFailed {
+		dst = append(dst, `,"error_remedy":`...)
+		dst = appendString(dst, host.Remedy(host.InRun, run.ErrorCode, run.Error))
+	}
 	return append(dst, '}'), nil
 }
 

@@ -116,6 +116,9 @@ func (s *Server) putSession(c echo.Context) error {
 		if req.State, err = v.canonical(); err != nil {
 			return err
 		}
+		if err := placeOf(c).grow(keeping(req.State)); err != nil {
+			return err
+		}
 	}
 	if err := matchOf(c, &req); err != nil {
 		return err
@@ -202,11 +205,14 @@ func (s *Server) patchState(c echo.Context) error {
 	if req.Once.Key != "" && req.Path != "" {
 		req.Once.Hash += "." + hashOf([]byte(req.Path)) // the same body is another request elsewhere
 	}
-	v, err := parseBody(body, kind == cborType)
+	v, err := parseBody(body, kind == cborType, placeOf(c))
 	if err != nil {
 		return err
 	}
 	raw, err := v.canonical()
+	if err == nil {
+		err = placeOf(c).grow(keeping(raw))
+	}
 	switch {
 	case err != nil:
 		return err

@@ -30,6 +30,7 @@ type value struct {
 	cbor bool   // checked and canonical CBOR; else JSON that nobody has checked
 	path string // from the body's top, for messages
 	off  int    // of raw in the JSON text, for messages
+	room *place // where the memory is taken that is needed to transcode it
 }
 
 // readValue reads a request's body: an object, where an empty or null body
@@ -44,7 +45,7 @@ func (s *Server) readValue(c echo.Context) (value, error) {
 
 // readObject reads the object that a body has to be.
 func readObject(c echo.Context, body []byte) (value, error) {
-	v, err := parseBody(body, mediaType(c.Request().Header.Get("Content-Type")) == cborType)
+	v, err := parseBody(body, mediaType(c.Request().Header.Get("Content-Type")) == cborType, placeOf(c))
 	if err != nil {
 		return value{}, err
 	}
@@ -62,11 +63,16 @@ func readObject(c echo.Context, body []byte) (value, error) {
 }
 
 // parseBody makes the value of a whole body. Nothing at all is null.
-func parseBody(body []byte, isCBOR bool) (value, error) {
+func parseBody(body []byte, isCBOR bool, room *place) (value, error) {
 	if isCBOR {
 		if len(body) == 0 {
 			return value{raw: abi.Null, cbor: true}, nil
 		}
+		need := transcoding(body, true)
+		if err := room.grow(need); err != nil {
+			return value{}, err
+		}
+		defer room.shrink(need)
 		raw, err := abi.Canonical(body, abi.MaxValueDepth+extraDepth)
 		v := value{raw: raw, cbor: true}
 		if err != nil {
@@ -75,6 +81,7 @@ func parseBody(body []byte, isCBOR bool) (value, error) {
 		return v, nil
 	}
 	v := jsonValue(body)
+	v.room = room
 	if len(v.raw) == 0 {
 		v.raw = []byte("null")
 	}
@@ -134,6 +141,11 @@ func (v value) canonical() (abi.Raw, error) {
 		}
 		return v.raw, nil
 	}
+	need := transcoding(v.raw, false)
+	if err := v.room.grow(need); err != nil {
+		return nil, err
+	}
+	defer v.room.shrink(need)
 	raw, err := abi.FromJSON(v.raw)
 	if err != nil {
 		return nil, v.malformed(err)
@@ -266,7 +278,7 @@ func (m *members) nextJSON() (name []byte, v value, ok bool) {
 		return m.broken(pos, "not a JSON value")
 	}
 	m.pos = end
-	return name, value{raw: raw[pos:end], path: m.of.path, off: m.of.off + pos}, true
+	return name, value{raw: raw[pos:end], path: m.of.path, off: m.of.off + pos, room: m.of.room}, true
 }
 
 // key reads the JSON string at pos as a member's name.
@@ -286,7 +298,7 @@ func (m *members) key(pos int) (name []byte, end int, ok bool) {
 		return name, end, true
 	}
 	// Escapes and what is not ASCII: let the strict reader judge.
-	name, m.err = value{raw: raw[pos:end], path: m.of.path, off: m.of.off + pos}.textOf()
+	name, m.err = value{raw: raw[pos:end], path: m.of.path, off: m.of.off + pos, room: m.of.room}.textOf()
 	return name, end, m.err == nil
 }
 

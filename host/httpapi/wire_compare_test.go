@@ -232,7 +232,7 @@ func (p *player) normalizeRecord(t *testing.T, r map[string]any) {
 	if id, _ := r["handler_id"].(string); !p.given[id] {
 		r["handler_id"] = "(made)"
 	}
-	for _, ours := range []string{"session_id", "version", "paused", "waiting_for", "kept", "steps", "error_code"} {
+	for _, ours := range []string{"session_id", "version", "paused", "waiting_for", "kept", "steps", "error_code", "error_step", "error_attempt", "error_remedy"} {
 		delete(r, ours)
 	}
 }

@@ -63,7 +63,7 @@ func (j *Journal) batch(items []queued) (b host.Batch, dropped uint64, err error
 }
 
 // newest is what items write to resources of the kind kv, in order: of the writes of a
-// key the last, with the growth of all.
+// key the last, with what all of them add.
 func newest(items []queued) (list []host.KVWrite) {
 	type place struct {
 		space host.KVSpace
@@ -75,6 +75,7 @@ func newest(items []queued) (list []host.KVWrite) {
 			at := place{w.Space, w.Item.Key}
 			if last, written := of[at]; written {
 				list[last].Growth += w.Growth
+				list[last].Keys += w.Keys
 				continue
 			}
 			if of == nil {

@@ -4,19 +4,30 @@ package module
 // for unevaluatedProperties and unevaluatedItems. nil: nobody asks.
 type seen struct {
 	allProperties bool
-	properties    map[string]bool
+	properties    set // members by their places
 	items         int // the first so many
-	contained     map[int]bool
+	contained     set // items by their indices
 }
 
-func (s *seen) property(name string) {
-	if s == nil {
-		return
+// set is a set of small numbers.
+type set []uint64
+
+func (s *set) add(i int) {
+	for len(*s) <= i/64 {
+		*s = append(*s, 0)
 	}
-	if s.properties == nil {
-		s.properties = map[string]bool{}
+	(*s)[i/64] |= 1 << (i % 64)
+}
+
+func (s set) has(i int) bool { return i/64 < len(s) && s[i/64]>>(i%64)&1 != 0 }
+
+func (s *set) merge(o set) {
+	for len(*s) < len(o) {
+		*s = append(*s, 0)
 	}
-	s.properties[name] = true
+	for i := range o {
+		(*s)[i] |= o[i]
+	}
 }
 
 func (s *seen) merge(other *seen) {
@@ -25,26 +36,12 @@ func (s *seen) merge(other *seen) {
 	}
 	s.allProperties = s.allProperties || other.allProperties
 	s.items = max(s.items, other.items)
-	for name := range other.properties {
-		s.property(name)
-	}
-	for i := range other.contained {
-		s.contain(i)
-	}
-}
-
-func (s *seen) contain(i int) {
-	if s == nil {
-		return
-	}
-	if s.contained == nil {
-		s.contained = map[int]bool{}
-	}
-	s.contained[i] = true
+	s.properties.merge(other.properties)
+	s.contained.merge(other.contained)
 }
 
 // combined applies the schemas that look at the same value.
-func (e *evaluation) combined(s *schema, v any, out *seen) bool {
+func (e *evaluation) combined(s *schema, v cursor, out *seen) bool {
 	ok := true
 	for _, list := range [][]*schema{s.refs, s.allOf} {
 		for _, part := range list {
@@ -75,7 +72,7 @@ func (e *evaluation) combined(s *schema, v any, out *seen) bool {
 }
 
 // attempt applies a schema silently; what it has evaluated counts if it holds.
-func (e *evaluation) attempt(s *schema, v any, out *seen) bool {
+func (e *evaluation) attempt(s *schema, v cursor, out *seen) bool {
 	if out == nil {
 		return e.silently(s, v, nil)
 	}
@@ -94,7 +91,7 @@ func (e *evaluation) merge(out, other *seen) {
 	}
 }
 
-func (e *evaluation) anyOf(alternatives []*schema, v any, out *seen) bool {
+func (e *evaluation) anyOf(alternatives []*schema, v cursor, out *seen) bool {
 	ok := false
 	for _, s := range alternatives {
 		if e.attempt(s, v, out) {
@@ -106,7 +103,7 @@ func (e *evaluation) anyOf(alternatives []*schema, v any, out *seen) bool {
 	return ok || e.fitsNone(alternatives, v)
 }
 
-func (e *evaluation) oneOf(alternatives []*schema, v any, out *seen) bool {
+func (e *evaluation) oneOf(alternatives []*schema, v cursor, out *seen) bool {
 	fits := -1
 	for i, s := range alternatives {
 		if !e.attempt(s, v, out) {
@@ -122,7 +119,7 @@ func (e *evaluation) oneOf(alternatives []*schema, v any, out *seen) bool {
 
 // fitsNone explains why a value fits none of the alternatives: if just one is
 // of its type, by what is wrong with that.
-func (e *evaluation) fitsNone(alternatives []*schema, v any) bool {
+func (e *evaluation) fitsNone(alternatives []*schema, v cursor) bool {
 	if e.quiet > 0 || e.over() {
 		return false
 	}
@@ -156,7 +153,7 @@ func (s *schema) accepts() types {
 		case s.types != 0:
 			return s.types
 		case s.konst != nil:
-			return typesOf(*s.konst)
+			return typesOf(s.konst.all[0])
 		case len(s.refs) == 0:
 			return 1<<len(typeNames) - 1
 		}
@@ -166,27 +163,44 @@ func (s *schema) accepts() types {
 }
 
 // unevaluated looks at what nothing else has looked at.
-func (e *evaluation) unevaluated(s *schema, v any, out *seen) bool {
+func (e *evaluation) unevaluated(s *schema, v cursor, out *seen) bool {
 	ok := true
 	if s.unevaluatedProperties != nil && !out.allProperties {
-		o, _ := v.(object)
-		if bytes, is := v.(blob); is {
-			o, _ = e.inJSON(bytes)
-		}
-		for i := 0; i < len(o) && e.charge(lookUnits); i++ {
-			if !out.properties[o[i].key] {
-				ok = e.surplus(s.unevaluatedProperties, &o[i]) && ok
-			}
-		}
+		ok = e.unevaluatedMembers(s.unevaluatedProperties, v, out)
 		out.allProperties = true
 	}
-	if list, is := v.([]any); is && s.unevaluatedItems != nil {
-		for i := out.items; i < len(list) && !e.over() && e.charge(lookUnits); i++ {
-			if !out.contained[i] {
-				ok = e.within(i, s.unevaluatedItems, list[i]) && ok
+	if v.kind == kindList && s.unevaluatedItems != nil {
+		for i, off := 0, 0; i < v.count() && !e.over() && e.charge(lookUnits); i++ {
+			item, next, read := e.read(v.raw, off)
+			if off = next; !read {
+				return false
+			}
+			if i >= out.items && !out.contained.has(i) {
+				ok = e.within(step{item: i + 1}, s.unevaluatedItems, item) && ok
 			}
 		}
-		out.items = len(list)
+		out.items = v.count()
+	}
+	return ok
+}
+
+func (e *evaluation) unevaluatedMembers(s *schema, v cursor, out *seen) bool {
+	if v.kind == kindBlob {
+		o, ok := e.inJSON(v)
+		if !ok {
+			return false
+		}
+		defer e.givePlaces(o.places)
+		v = o
+	}
+	if v.kind != kindObject {
+		return true
+	}
+	of, ok := e.members(v)
+	for i := 0; ok && i < len(of.all) && e.charge(lookUnits); i++ {
+		if m := of.all[i]; !out.properties.has(i) {
+			ok = e.surplus(s, v.raw[m.key:m.value], m.at(v.raw)) && ok
+		}
 	}
 	return ok
 }

@@ -194,12 +194,19 @@ func (s *Service) Compose(ctx context.Context, tenant, name string, c host.Compo
 	if err != nil {
 		return host.WorkflowInfo{}, false, err
 	}
+	var doc *flow.Document
+	var faults []host.Problem
+	if c.Flow != nil { // long perhaps, and so while others may change things
+		if doc, faults, err = s.readPosted(ctx, tenant, c.Flow); err != nil {
+			return host.WorkflowInfo{}, false, err
+		}
+	}
 	s.changing.Lock()
 	defer s.changing.Unlock()
 	r := &record{Format: recordFormat, Name: name, Timeout: settings.Timeout, Description: settings.Description, Config: settings.Config}
 	var names []string
 	if c.Flow != nil {
-		names, err = s.plan(ctx, tenant, r, &c)
+		names, err = s.plan(ctx, tenant, r, &c, doc, faults)
 	} else {
 		names, err = s.named(tenant, name, c.Plugins)
 	}
@@ -241,7 +248,7 @@ func (s *Service) storeComposition(ctx context.Context, tenant string, v *versio
 	v.digest = stored.Digest
 	s.compiled.put(v)
 	s.setCompositions(tenant, composition{*v.record, stored.Version, stored.Digest})
-	s.log.Info("composed a workflow", "tenant", tenant, "workflow", stored.Name, "version", stored.Version,
+	s.log.InfoContext(ctx, "composed a workflow", "tenant", tenant, "workflow", stored.Name, "version", stored.Version,
 		"plugins", v.record.names(), "digest", stored.Digest)
 	return true, nil
 }

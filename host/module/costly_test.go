@@ -3,6 +3,8 @@ package module
 import (
 	"errors"
 	"fmt"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -79,6 +81,54 @@ func TestDearChecksAreMetered(t *testing.T) {
 				t.Errorf("stopped: %v", err)
 			}
 		})
+	}
+}
+
+// A body is checked over its encoding: however small its items are, to check it takes no
+// more memory than a few times its bytes.
+func TestChecksTakeLittleMemory(t *testing.T) {
+	const all = `{"$defs":{"v":{"items":{"$ref":"#/$defs/v"},"additionalProperties":{"$ref":"#/$defs/v"}}},"$ref":"#/$defs/v"}`
+	body := func(n int, item func(i int) any) abi.Raw {
+		list := make([]any, n)
+		for i := range list {
+			list[i] = item(i)
+		}
+		b, err := abi.EncodeValue(map[string]any{"l": list})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	keys := map[string]any{}
+	for i := range 100_000 {
+		keys[strconv.Itoa(i)] = nil
+	}
+	large, err := abi.EncodeValue(map[string]any{"l": keys})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, raw := range map[string]abi.Raw{
+		"numbers":       body(1<<18, func(i int) any { return int64(i) }),
+		"booleans":      body(1<<18, func(i int) any { return i%2 == 0 }),
+		"texts":         body(1<<18, func(int) any { return "" }),
+		"empty lists":   body(1<<18, func(int) any { return []any{} }),
+		"empty objects": body(1<<18, func(int) any { return map[string]any{} }),
+		"objects":       body(1<<17, func(i int) any { return map[string]any{"a": int64(i & 3), "b": []any{map[string]any{}}} }),
+		"keys":          large,
+	} {
+		for what, schema := range map[string]string{"no schema": `{}`, "all visited": all, "none allowed": `{"properties":{"l":{"items":{"type":"object","required":["x"]}}}}`} {
+			s := mustCompile(t, schema)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := s.prepare(nil, raw, "event")
+			runtime.ReadMemStats(&after)
+			if err != nil && host.CodeOf(err) != host.CodeInvalidArgument {
+				t.Fatal(err)
+			}
+			if ratio := float64(after.TotalAlloc-before.TotalAlloc) / float64(len(raw)); ratio > 3 {
+				t.Errorf("%s, %s: %.1f bytes for a byte of the body", name, what, ratio)
+			}
+		}
 	}
 }
 

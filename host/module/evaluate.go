@@ -25,6 +25,8 @@ const (
 const (
 	decodeUnits = 60    // an item of the body; its bytes are decodeBytes for 8
 	decodeBytes = 2     //
+	skipUnits   = 9     // to go over an item
+	memberUnits = 45    // to find a member of an object
 	lookUnits   = 120   // a schema looks at a value, or for a name
 	textBytes   = 48    // to count the characters of 8 bytes
 	keyBytes    = 2     // to look for a name of 8 bytes
@@ -38,6 +40,9 @@ const (
 	digitUnits  = 8
 )
 
+// skipPiece is how many items are gone over between two looks at the meter.
+const skipPiece = 1_000
+
 // evaluation looks at one value with a schema. Loud, it notes what is wrong;
 // quiet (inside anyOf, not, if), it only finds whether something is.
 type evaluation struct {
@@ -49,6 +54,8 @@ type evaluation struct {
 	nesting  int    // schemas being applied
 	quiet    int    // > 0: only the verdict matters
 	stop     string // why the evaluation cannot go on
+	free     []*places
+	key      []byte // that was made last
 }
 
 // wrong notes a problem at the present path; it always answers false.
@@ -85,9 +92,13 @@ func (e *evaluation) went(err error) bool {
 func (e *evaluation) quietly() bool { return e.quiet > 0 || e.stop != "" }
 
 // apply tells whether a value satisfies a schema.
-func (e *evaluation) apply(s *schema, v any, out *seen) bool {
+func (e *evaluation) apply(s *schema, v cursor, out *seen) bool {
 	if e.over() || !e.charge(lookUnits) {
 		return false
+	}
+	if v.kind == kindObject && v.places == nil {
+		v.places = e.takePlaces()
+		defer e.givePlaces(v.places)
 	}
 	if s.always != nil {
 		return *s.always || e.wrong("is not allowed")
@@ -120,8 +131,8 @@ func (e *evaluation) apply(s *schema, v any, out *seen) bool {
 }
 
 // within applies a schema to a part of the value.
-func (e *evaluation) within(step any, s *schema, v any) bool {
-	e.path = append(e.path, step)
+func (e *evaluation) within(at step, s *schema, v cursor) bool {
+	e.path = append(e.path, at)
 	nesting := e.nesting
 	e.nesting = 0
 	ok := e.apply(s, v, nil)
@@ -131,39 +142,45 @@ func (e *evaluation) within(step any, s *schema, v any) bool {
 }
 
 // silently applies a schema for its verdict alone.
-func (e *evaluation) silently(s *schema, v any, out *seen) bool {
+func (e *evaluation) silently(s *schema, v cursor, out *seen) bool {
 	e.quiet++
 	ok := e.apply(s, v, out)
 	e.quiet--
 	return ok
 }
 
-func (e *evaluation) typed(s *schema, v any, out *seen) bool {
-	switch v := v.(type) {
-	case text:
-		return e.text(s, v)
-	case []any:
+func (e *evaluation) typed(s *schema, v cursor, out *seen) bool {
+	switch v.kind {
+	case kindText:
+		return e.text(s, v.raw)
+	case kindList:
 		return e.array(s, v, out)
-	case object:
+	case kindObject:
 		return e.object(s, v, out)
-	case blob:
+	case kindBlob:
 		if !s.looksInside() {
 			return true
 		}
 		o, ok := e.inJSON(v)
-		return ok && e.object(s, o, out)
-	case int64, uint64, float64:
+		if !ok {
+			return false
+		}
+		defer e.givePlaces(o.places)
+		return e.object(s, o, out)
+	case kindInt, kindUint, kindFloat:
 		return e.number(s, v)
 	}
 	return true
 }
 
-// inJSON gives the object that a byte string is in JSON.
-func (e *evaluation) inJSON(v blob) (object, bool) {
-	if !e.charge(lookUnits + work.Bytes(len(v), jsonBytes)) {
-		return nil, false
+// inJSON gives the object that a byte string is in JSON, with its places.
+func (e *evaluation) inJSON(v cursor) (o cursor, ok bool) {
+	if !e.charge(lookUnits + work.Bytes(len(v.raw), jsonBytes)) {
+		return o, false
 	}
-	return asObject(v)
+	o = inJSON(v.raw)
+	o.places = e.takePlaces()
+	return o, true
 }
 
 // looksInside tells whether a schema says anything about an object's members.
@@ -172,7 +189,7 @@ func (s *schema) looksInside() bool {
 		s.additional != nil || s.propertyNames != nil || s.dependentRequired != nil || s.dependentSchemas != nil || s.unevaluatedProperties != nil
 }
 
-func (e *evaluation) text(s *schema, v text) bool {
+func (e *evaluation) text(s *schema, v []byte) bool {
 	ok := true
 	if s.minLength != nil || s.maxLength != nil {
 		if !e.charge(work.Bytes(len(v), textBytes)) {
@@ -198,7 +215,7 @@ func (e *evaluation) matches(p *pattern.Pattern, v string) bool {
 	return e.went(err) && ok
 }
 
-func (e *evaluation) number(s *schema, v any) bool {
+func (e *evaluation) number(s *schema, v cursor) bool {
 	if s.minimum == nil && s.maximum == nil && s.above == nil && s.below == nil && s.multipleOf == nil {
 		return true
 	}
@@ -227,11 +244,11 @@ func (e *evaluation) number(s *schema, v any) bool {
 
 // numberUnits is what the bounds of a number cost: a float of a large exponent is a
 // fraction of many digits.
-func numberUnits(s *schema, v any) uint64 {
+func numberUnits(s *schema, v cursor) uint64 {
 	units, digits := uint64(boundUnits), 64
-	if f, ok := v.(float64); ok {
+	if v.kind == kindFloat {
 		units = floatUnits
-		_, exponent := math.Frexp(f)
+		_, exponent := math.Frexp(v.float())
 		digits += max(exponent, -exponent)
 	}
 	for _, r := range []*big.Rat{s.minimum, s.maximum, s.above, s.below} {
@@ -247,29 +264,33 @@ func numberUnits(s *schema, v any) uint64 {
 
 // rational reads a float as the shortest decimal that stands for it, as people
 // write it: 0.1 is not more than 0.1.
-func rational(v any) *big.Rat {
-	switch v := v.(type) {
-	case int64:
-		return new(big.Rat).SetInt64(v)
-	case uint64:
-		return new(big.Rat).SetUint64(v)
+func rational(v cursor) *big.Rat {
+	switch v.kind {
+	case kindInt:
+		return new(big.Rat).SetInt64(int64(v.bits))
+	case kindUint:
+		return new(big.Rat).SetUint64(v.bits)
 	}
-	n, _ := new(big.Rat).SetString(strconv.FormatFloat(v.(float64), 'g', -1, 64))
+	n, _ := new(big.Rat).SetString(strconv.FormatFloat(v.float(), 'g', -1, 64))
 	return n
 }
 
-func (e *evaluation) object(s *schema, v object, out *seen) bool {
+func (e *evaluation) object(s *schema, v cursor, out *seen) bool {
 	ok := true
-	if s.minProperties != nil && len(v) < *s.minProperties {
-		ok = e.wrong("must have at least %d fields, has %d", *s.minProperties, len(v))
+	if s.minProperties != nil && v.count() < *s.minProperties {
+		ok = e.wrong("must have at least %d fields, has %d", *s.minProperties, v.count())
 	}
-	if s.maxProperties != nil && len(v) > *s.maxProperties {
-		ok = e.wrong("must have at most %d fields, has %d", *s.maxProperties, len(v))
+	if s.maxProperties != nil && v.count() > *s.maxProperties {
+		ok = e.wrong("must have at most %d fields, has %d", *s.maxProperties, v.count())
 	}
 	ok = e.require(s.required, v) && ok
 	if s.properties != nil || s.patterns != nil || s.additional != nil || s.propertyNames != nil {
-		for i := range v {
-			if ok = e.member(s, &v[i], out) && ok; !ok && (e.quiet > 0 || e.over()) {
+		of, all := e.members(v)
+		if !all {
+			return false
+		}
+		for i, m := range of.all {
+			if ok = e.member(s, v.raw, i, m, out) && ok; !ok && (e.quiet > 0 || e.over()) {
 				return false
 			}
 		}
@@ -288,22 +309,23 @@ func (e *evaluation) object(s *schema, v object, out *seen) bool {
 }
 
 // has tells whether an object has a member of a name.
-func (e *evaluation) has(v object, name string) bool {
-	if !e.charge(lookUnits + work.Bytes(len(name), keyBytes*bits.Len(uint(len(v))))) {
+func (e *evaluation) has(v cursor, name string) bool {
+	of, all := e.members(v)
+	if !all || !e.charge(lookUnits+work.Bytes(len(name), keyBytes*bits.Len(uint(v.count())))) {
 		return false
 	}
-	_, there := v.get(name)
+	_, there := of.find(v.raw, name)
 	return there
 }
 
-func (e *evaluation) require(names []string, v object) bool {
+func (e *evaluation) require(names []string, v cursor) bool {
 	ok := true
 	for _, name := range names {
 		if !e.has(v, name) {
 			if e.stop != "" {
 				return false
 			}
-			e.path = append(e.path, name)
+			e.path = append(e.path, step{name: []byte(name)})
 			ok = e.wrong("is required")
 			e.path = e.path[:len(e.path)-1]
 		}
@@ -311,55 +333,57 @@ func (e *evaluation) require(names []string, v object) bool {
 	return ok
 }
 
-// member looks at one member of an object.
-func (e *evaluation) member(s *schema, m *member, out *seen) bool {
+// member looks at the member of an object at place i.
+func (e *evaluation) member(s *schema, raw []byte, i int, m place, out *seen) bool {
 	ok, evaluated := true, false
-	if !e.charge(work.Bytes(len(m.key), keyBytes)) {
+	key := raw[m.key:m.value]
+	if !e.charge(work.Bytes(len(key), keyBytes)) {
 		return false
 	}
-	if property, there := s.properties[m.key]; there {
-		ok, evaluated = e.within(m.key, property, m.value), true
+	value := m.at(raw)
+	if property, there := s.properties[string(key)]; there {
+		ok, evaluated = e.within(step{name: key}, property, value), true
 	}
 	for _, p := range s.patterns {
-		if e.matches(p.pattern, m.key) {
-			ok, evaluated = e.within(m.key, p.schema, m.value) && ok, true
+		if e.matches(p.pattern, string(key)) {
+			ok, evaluated = e.within(step{name: key}, p.schema, value) && ok, true
 		}
 	}
 	if !evaluated && s.additional != nil {
-		ok, evaluated = e.surplus(s.additional, m), true
+		ok, evaluated = e.surplus(s.additional, key, value), true
 	}
 	if evaluated && out != nil && e.charge(lookUnits) {
-		out.property(m.key)
+		out.properties.add(i)
 	}
-	if s.propertyNames != nil && e.charge(work.Bytes(len(m.key), keyBytes)) && !e.silently(s.propertyNames, text(m.key), nil) && e.stop == "" {
-		ok = e.wrong("has a field with a name that is not allowed: %s", show(text(m.key)))
+	if s.propertyNames != nil && e.charge(work.Bytes(len(key), keyBytes)) && !e.silently(s.propertyNames, cursor{kind: kindText, raw: key}, nil) && e.stop == "" {
+		ok = e.wrong("has a field with a name that is not allowed: %s", clip(string(key)))
 	}
 	return ok
 }
 
 // surplus looks at a member that nothing else has been said about.
-func (e *evaluation) surplus(s *schema, m *member) bool {
+func (e *evaluation) surplus(s *schema, key []byte, value cursor) bool {
 	if s.always == nil || *s.always {
-		return e.within(m.key, s, m.value)
+		return e.within(step{name: key}, s, value)
 	}
-	e.path = append(e.path, m.key)
+	e.path = append(e.path, step{name: key})
 	e.wrong("is not a field of this type")
 	e.path = e.path[:len(e.path)-1]
 	return false
 }
 
-func (e *evaluation) array(s *schema, v []any, out *seen) bool {
-	ok := true
-	if s.minItems != nil && len(v) < *s.minItems {
-		ok = e.wrong("must have at least %d items, has %d", *s.minItems, len(v))
+func (e *evaluation) array(s *schema, v cursor, out *seen) bool {
+	ok, n := true, v.count()
+	if s.minItems != nil && n < *s.minItems {
+		ok = e.wrong("must have at least %d items, has %d", *s.minItems, n)
 	}
-	if s.maxItems != nil && len(v) > *s.maxItems {
-		ok = e.wrong("must have at most %d items, has %d", *s.maxItems, len(v))
+	if s.maxItems != nil && n > *s.maxItems {
+		ok = e.wrong("must have at most %d items, has %d", *s.maxItems, n)
 	}
 	if s.unique {
 		ok = e.distinct(v) && ok
 	}
-	for i, item := range v {
+	for i, off := 0, 0; i < n; i++ {
 		of := s.items
 		if i < len(s.prefix) {
 			of = s.prefix[i]
@@ -367,14 +391,18 @@ func (e *evaluation) array(s *schema, v []any, out *seen) bool {
 		if of == nil {
 			break
 		}
-		if ok = e.within(i, of, item) && ok; !ok && (e.quiet > 0 || e.over()) {
+		item, next, read := e.read(v.raw, off)
+		if off = next; !read {
+			return false
+		}
+		if ok = e.within(step{item: i + 1}, of, item) && ok; !ok && (e.quiet > 0 || e.over()) {
 			return false
 		}
 	}
 	if out != nil {
-		out.items = max(out.items, min(len(s.prefix), len(v)))
+		out.items = max(out.items, min(len(s.prefix), n))
 		if s.items != nil {
-			out.items = len(v)
+			out.items = n
 		}
 	}
 	if s.contains != nil {
@@ -384,19 +412,18 @@ func (e *evaluation) array(s *schema, v []any, out *seen) bool {
 }
 
 // distinct finds equal items.
-func (e *evaluation) distinct(v []any) bool {
-	where := make(map[itemKey]int, len(v))
-	var key []byte
-	for i, item := range v {
+func (e *evaluation) distinct(v cursor) bool {
+	where := map[itemKey]uint32{}
+	for i, off := 0, 0; i < v.count(); i++ {
 		var ok bool
-		if key, ok = e.appendKey(key[:0], item, math.MaxInt); !ok || !e.charge(lookUnits+digestUnits*uint64(len(key))) {
+		if e.key, off, ok = e.appendNext(e.key[:0], v.raw, off, math.MaxInt); !ok || !e.charge(lookUnits+digestUnits*uint64(len(e.key))) {
 			return false
 		}
-		short := keyOf(key)
+		short := keyOf(e.key)
 		if first, twice := where[short]; twice {
 			return e.wrong("must have distinct items: %d and %d are equal", first, i)
 		}
-		where[short] = i
+		where[short] = uint32(i)
 	}
 	return true
 }
@@ -416,12 +443,17 @@ func keyOf(key []byte) itemKey {
 	return short
 }
 
-func (e *evaluation) containing(s *schema, v []any, out *seen) bool {
+func (e *evaluation) containing(s *schema, v cursor, out *seen) bool {
 	n := 0
-	for i, item := range v {
+	for i, off := 0, 0; i < v.count(); i++ {
+		item, next, ok := e.read(v.raw, off)
+		if off = next; !ok {
+			return false
+		}
 		if e.silently(s.contains, item, nil) {
-			n++
-			out.contain(i)
+			if n++; out != nil {
+				out.contained.add(i)
+			}
 		}
 		if e.over() {
 			return false

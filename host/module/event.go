@@ -82,31 +82,50 @@ func (s *schema) prepare(m *work.Meter, body abi.Raw, root string) (abi.Raw, err
 	if err != nil {
 		return nil, host.Errorf(host.CodeInvalidArgument, "%s: %w", root, err)
 	}
-	fields, ok := v.(object)
-	if !ok {
+	if v.kind != kindObject {
 		return nil, host.Errorf(host.CodeInvalidArgument, "%s: must be an object, got %s", root, describe(v))
 	}
-	given := fields
-	absent := func(field member) bool { return s.absent(m, field) }
-	if slices.ContainsFunc(fields, absent) {
-		given = slices.DeleteFunc(slices.Clone(fields), absent)
-	}
-	if err := costly(m.Err(), root); err != nil {
+	given, err := s.given(m, v)
+	if err := costly(err, root); err != nil {
 		return nil, err
 	}
-	problems, err := evaluate(m, s, given, root)
+	if given != nil {
+		body, v = given, onto(given)
+	}
+	problems, err := evaluate(m, s, v, root)
 	if err != nil {
 		return nil, err
 	}
 	if len(problems) > 0 {
 		return nil, host.Errorf(host.CodeInvalidArgument, "%s", strings.Join(problems, "; "))
 	}
-	if len(given) == len(fields) {
-		return body, nil
+	return body, nil
+}
+
+// given gives a body without the fields that count as absent; nil if there are none.
+// The error is the meter's.
+func (s *schema) given(m *work.Meter, v cursor) (abi.Raw, error) {
+	e := &evaluation{meter: m}
+	v.places = &places{}
+	fields, _ := e.members(v)
+	var absent set
+	left := v.count()
+	for i, field := range fields.all {
+		if v.raw[field.value] == abi.Null[0] && s.absent(m, string(v.raw[field.key:field.value])) {
+			absent.add(i)
+			left--
+		}
 	}
-	out := appendMapHead(make(abi.Raw, 0, len(body)), len(given))
-	for _, field := range given {
-		out = append(out, body[field.start:field.end]...)
+	if m.Err() != nil || left == v.count() {
+		return nil, m.Err()
+	}
+	out := appendMapHead(make(abi.Raw, 0, len(v.raw)+5), left)
+	begin := uint32(0)
+	for i, field := range fields.all {
+		if !absent.has(i) {
+			out = append(out, v.raw[begin:field.end]...)
+		}
+		begin = field.end
 	}
 	return out, nil
 }
@@ -123,22 +142,19 @@ func costly(err error, root string) error {
 	return err
 }
 
-// absent tells whether a field counts as absent; that is of no use once the meter has
-// ended.
-func (s *schema) absent(m *work.Meter, field member) bool {
-	if field.value != nil {
-		return false
-	}
+// absent tells whether a field that is null counts as absent; that is of no use once the
+// meter has ended.
+func (s *schema) absent(m *work.Meter, name string) bool {
 	declared, required, nullable := false, false, true
 	for depth := 0; s != nil && depth < maxNesting; depth++ {
 		if m.Spend(lookUnits+nameUnits*uint64(len(s.required))) != nil {
 			return false
 		}
-		required = required || slices.Contains(s.required, field.key)
-		if p, ok := s.properties[field.key]; ok {
+		required = required || slices.Contains(s.required, name)
+		if p, ok := s.properties[name]; ok {
 			declared = true
 			if nullable {
-				problems, err := evaluate(m, p, nil, "")
+				problems, err := evaluate(m, p, cursor{}, "")
 				nullable = problems == nil && err == nil
 			}
 		}

@@ -15,8 +15,15 @@ const (
 	maxShownSteps = 20  // of a path
 )
 
-// path is where a value stands: names of members and indices of items.
-type path []any
+// path is where a value stands: the name of the root, then names of members and
+// indices of items.
+type path []step
+
+// step is a part of a path.
+type step struct {
+	name []byte
+	item int // index of an item + 1; 0: it is a member
+}
 
 // String shows the path as start_event.items[2].name.
 func (p path) String() string {
@@ -26,32 +33,29 @@ func (p path) String() string {
 			b.WriteString("...")
 			break
 		}
-		switch step := step.(type) {
-		case int:
-			fmt.Fprintf(&b, "[%d]", step)
-		case string:
-			switch {
-			case !plainName(step):
-				b.WriteString("[" + clip(step) + "]")
-			case i > 0:
-				b.WriteString("." + step)
-			default:
-				b.WriteString(step)
-			}
+		switch {
+		case step.item > 0:
+			fmt.Fprintf(&b, "[%d]", step.item-1)
+		case !plainName(step.name):
+			b.WriteString("[" + clip(string(step.name)) + "]")
+		case i > 0:
+			b.WriteString("." + string(step.name))
+		default:
+			b.Write(step.name)
 		}
 	}
 	return b.String()
 }
 
 // plainName tells whether a name can stand in a path without quotes.
-func plainName(name string) bool {
+func plainName(name []byte) bool {
 	for _, r := range name {
 		letter := r == '_' || r == '-' || r == '$' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
 		if !letter {
 			return false
 		}
 	}
-	return name != "" && len(name) <= maxShownText
+	return len(name) > 0 && len(name) <= maxShownText
 }
 
 // String names the types: "a string, an integer or null".
@@ -75,41 +79,47 @@ func (t types) String() string {
 
 // describe says what a value is that has the wrong type. Only numbers are
 // shown themselves, as 1.5 explains itself where an integer is wanted.
-func describe(v any) string {
-	switch v := v.(type) {
-	case int64, uint64, float64:
+func describe(v cursor) string {
+	switch v.kind {
+	case kindInt, kindUint, kindFloat:
 		return show(v)
-	case blob:
+	case kindBlob:
 		return "a byte string"
 	}
 	return typesOf(v).String()
 }
 
 // show writes a value as JSON, cut short.
-func show(v any) string {
-	switch v := v.(type) {
-	case nil:
-		return "null"
-	case text:
-		return clip(string(v[:min(len(v), maxShownText+1)]))
-	case float64:
-		s := strconv.FormatFloat(v, 'g', -1, 64)
+func show(v cursor) string {
+	switch v.kind {
+	case kindFalse:
+		return "false"
+	case kindTrue:
+		return "true"
+	case kindInt:
+		return strconv.FormatInt(int64(v.bits), 10)
+	case kindUint:
+		return strconv.FormatUint(v.bits, 10)
+	case kindText:
+		return clip(string(v.raw[:min(len(v.raw), maxShownText+1)]))
+	case kindFloat:
+		s := strconv.FormatFloat(v.float(), 'g', -1, 64)
 		if !strings.ContainsAny(s, ".e") {
 			s += ".0"
 		}
 		return s
-	case []any:
+	case kindList:
 		return "a certain array"
-	case object:
+	case kindObject:
 		return "a certain object"
-	case blob:
+	case kindBlob:
 		return "a certain byte string"
 	}
-	return fmt.Sprint(v)
+	return "null"
 }
 
 // showAll lists values, cut short.
-func showAll(values []any) string {
+func showAll(values []cursor) string {
 	var b strings.Builder
 	for i, v := range values {
 		if i > 0 {
@@ -150,8 +160,8 @@ func clip(s string) string {
 
 // evaluate lists what is wrong with a value, named after root. The error is that of
 // the meter, unless the meter's limit was reached: then the list says so.
-func evaluate(m *work.Meter, s *schema, v any, root string) ([]string, error) {
-	e := &evaluation{path: path{root}, meter: m}
+func evaluate(m *work.Meter, s *schema, v cursor, root string) ([]string, error) {
+	e := &evaluation{path: path{{name: []byte(root)}}, meter: m}
 	if e.apply(s, v, nil) {
 		return nil, nil
 	}

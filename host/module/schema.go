@@ -1,6 +1,7 @@
 package module
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"maps"
@@ -98,23 +99,23 @@ var typeNames = []struct {
 	{typeObject, "object", "an object"},
 }
 
-// typesOf gives the types of a view: of a whole number two.
-func typesOf(v any) types {
-	switch v := v.(type) {
-	case nil:
+// typesOf gives the types of a value: of a whole number two.
+func typesOf(v cursor) types {
+	switch v.kind {
+	case kindNull:
 		return typeNull
-	case bool:
+	case kindFalse, kindTrue:
 		return typeBoolean
-	case int64, uint64:
+	case kindInt, kindUint:
 		return typeNumber | typeInteger
-	case float64:
-		if v == math.Trunc(v) {
+	case kindFloat:
+		if f := v.float(); f == math.Trunc(f) {
 			return typeNumber | typeInteger
 		}
 		return typeNumber
-	case text:
+	case kindText:
 		return typeString
-	case []any:
+	case kindList:
 		return typeArray
 	}
 	return typeObject
@@ -173,8 +174,7 @@ func compileSchema(raw abi.Raw) (s *schema, problems []string) {
 func plain(v any) any {
 	switch v := v.(type) {
 	case []byte:
-		o, _ := asObject(blob(v))
-		return map[string]any{bytesKey: string(o[0].value.(text))}
+		return map[string]any{bytesKey: base64.StdEncoding.EncodeToString(v)}
 	case []any:
 		for i := range v {
 			v[i] = plain(v[i])

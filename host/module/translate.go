@@ -88,12 +88,12 @@ func (t *translation) any(s *schema, from *jsonschema.Schema) {
 	s.consequence, s.otherwise = t.schema(from.Then), t.schema(from.Else)
 }
 
-// view gives a value of the schema as views are.
-func (t *translation) view(v any) any {
+// view gives a value of the schema as those are that are looked at.
+func (t *translation) view(v any) cursor {
 	raw, err := abi.EncodeValue(v)
 	if err != nil { // such as a map with just "$bytes"
 		t.err = errors.Join(t.err, err)
-		return nil
+		return cursor{}
 	}
 	out, err := view(nil, raw)
 	t.err = errors.Join(t.err, err)

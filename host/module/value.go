@@ -1,81 +1,122 @@
 package module
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host/work"
 )
 
-// A view is a decoded value that shares the bytes of its encoding: nothing
-// large is copied to look at it. It is nil, bool, int64, uint64 (above
-// math.MaxInt64 only), float64, text, blob, []any or object.
-type (
-	text []byte
-	blob []byte
-	// object is a map in the order of its encoding: shorter keys first, equally
-	// long ones by their bytes.
-	object []member
+// kind says what a cursor stands on.
+type kind uint8
+
+const (
+	kindNull kind = iota
+	kindFalse
+	kindTrue
+	kindInt   // an integer in the range of int64
+	kindUint  // a larger one
+	kindFloat // in float64
+	kindText
+	kindBlob
+	kindList
+	kindObject
 )
 
-// member is an entry of an object; b[start:end] of the encoding is its key and
-// value.
-type member struct {
-	key        string
-	value      any
-	start, end int
+// cursor stands on a value within its encoding. Nothing is made of a value to look at
+// it: what is in a list or an object is read when it is visited.
+type cursor struct {
+	kind kind
+	bits uint64 // of a number; items of a list, members of an object
+	// raw is the content of a text or byte string, the items of a list, the keys and
+	// values of an object.
+	raw []byte
+	// places are those of an object's members, once they were asked for. All cursors on
+	// the object share them.
+	places *places
 }
 
-// get finds the value of a key.
-func (o object) get(key string) (any, bool) {
-	i, found := slices.BinarySearchFunc(o, key, func(m member, key string) int {
-		return cmp.Or(cmp.Compare(len(m.key), len(key)), strings.Compare(m.key, key))
+// count is how many items a list has, or members an object.
+func (c cursor) count() int { return int(c.bits) }
+
+// places are where the members of an object lie, in the order of its encoding: shorter
+// keys first, equally long ones by their bytes.
+type places struct {
+	all  []place
+	full bool
+}
+
+// place is a member of an object: raw[key:value] is its key's content, raw[value:end]
+// its value. The member begins where the one before it ends.
+type place struct{ key, value, end uint32 }
+
+// at gives a cursor on the member's value.
+func (m place) at(raw []byte) cursor {
+	c, next := readItem(raw, int(m.value))
+	if c.kind >= kindList {
+		c.raw = raw[next:m.end:m.end]
+	}
+	return c
+}
+
+// find finds the place of a key.
+func (p *places) find(raw []byte, name string) (place, bool) {
+	i, found := slices.BinarySearchFunc(p.all, name, func(m place, name string) int {
+		key := raw[m.key:m.value]
+		return cmp.Or(cmp.Compare(len(key), len(name)), bytes.Compare(key, []byte(name)))
 	})
 	if !found {
-		return nil, false
+		return place{}, false
 	}
-	return o[i].value, true
+	return p.all[i], true
 }
 
 // bytesKey is the key of the map that a byte string is in JSON.
 const bytesKey = "$bytes"
 
-// asObject gives the object that a value is in JSON.
-func asObject(v any) (object, bool) {
-	switch v := v.(type) {
-	case object:
-		return v, true
-	case blob:
-		return object{{key: bytesKey, value: text(base64.StdEncoding.AppendEncode(nil, v))}}, true
-	}
-	return nil, false
+// inJSON gives the object that a byte string is in JSON.
+func inJSON(b []byte) cursor {
+	size := base64.StdEncoding.EncodedLen(len(b))
+	raw := append(make([]byte, 0, size+len(bytesKey)+10), 3<<5|byte(len(bytesKey)))
+	raw = append(raw, bytesKey...)
+	raw = binary.BigEndian.AppendUint32(append(raw, 3<<5|26), uint32(size))
+	return cursor{kind: kindObject, bits: 1, raw: base64.StdEncoding.AppendEncode(raw, b)}
 }
 
 // errNoValue is the error of bytes that are no deterministic encoding of a
 // value. Bodies have been checked before they come here.
 var errNoValue = errors.New("not a value in deterministic encoding")
 
-// view decodes an encoded value. The result refers to raw. The error is errNoValue or
-// that of the meter.
-func view(m *work.Meter, raw abi.Raw) (any, error) {
+// view checks an encoded value and gives a cursor on it. The result refers to raw. The
+// error is errNoValue or that of the meter.
+func view(m *work.Meter, raw abi.Raw) (cursor, error) {
 	d := viewer{b: raw, meter: m}
-	v := d.value(abi.MaxMessageDepth)
+	d.value(abi.MaxMessageDepth)
 	if err := m.Err(); err != nil {
-		return nil, err
+		return cursor{}, err
 	}
-	if d.failed || d.off != len(raw) {
-		return nil, errNoValue
+	if d.failed || d.off != len(raw) || len(raw) > math.MaxUint32 {
+		return cursor{}, errNoValue
 	}
-	return v, nil
+	return onto(raw), nil
 }
 
-// viewer decodes; after a failure it gives nil.
+// onto gives a cursor on a value that has been checked.
+func onto(raw abi.Raw) cursor {
+	c, next := readItem(raw, 0)
+	if c.kind >= kindList {
+		c.raw = raw[next:]
+	}
+	return c
+}
+
+// viewer checks an encoded value: what it takes can be read without looking out.
 type viewer struct {
 	b      []byte
 	off    int
@@ -83,10 +124,7 @@ type viewer struct {
 	meter  *work.Meter
 }
 
-func (d *viewer) fail() any {
-	d.failed, d.off = true, len(d.b)
-	return nil
-}
+func (d *viewer) fail() { d.failed, d.off = true, len(d.b) }
 
 // head reads the head of an item: its major type, additional information and
 // argument.
@@ -96,120 +134,115 @@ func (d *viewer) head() (major, info byte, arg uint64) {
 		return 0, 0, 0
 	}
 	major, info = d.b[d.off]>>5, d.b[d.off]&0x1f
-	d.off++
-	if info < 24 {
-		return major, info, uint64(info)
-	}
-	size := 1 << (info - 24)
-	if info > 27 || len(d.b)-d.off < size {
+	if info > 27 || info > 23 && len(d.b)-d.off-1 < 1<<(info-24) {
 		d.fail()
 		return 0, 0, 0
 	}
-	var wide [8]byte
-	copy(wide[8-size:], d.b[d.off:d.off+size])
-	d.off += size
-	return major, info, binary.BigEndian.Uint64(wide[:])
+	arg, d.off = head(d.b, d.off)
+	return major, info, arg
 }
 
-// take gives the next n bytes.
-func (d *viewer) take(n uint64) []byte {
+// skip goes behind the next n bytes.
+func (d *viewer) skip(n uint64) {
 	if n > uint64(len(d.b)-d.off) {
 		d.fail()
-		return nil
+		return
 	}
-	taken := d.b[d.off : d.off+int(n) : d.off+int(n)]
 	d.off += int(n)
-	return taken
 }
 
-func (d *viewer) value(depth int) any {
+func (d *viewer) value(depth int) {
 	if d.meter.Spend(decodeUnits) != nil {
-		return d.fail()
+		d.fail()
+		return
 	}
 	major, info, arg := d.head()
-	if d.failed || depth == 0 {
-		return d.fail()
+	switch {
+	case d.failed, depth == 0:
+		d.fail()
+	case major == 0, major == 1 && arg <= math.MaxInt64:
+	case major == 2, major == 3:
+		d.skip(arg)
+	case major == 4 && arg <= uint64(len(d.b)-d.off): // each takes a byte at least
+		for ; arg > 0 && !d.failed; arg-- {
+			d.value(depth - 1)
+		}
+	case major == 5 && arg <= uint64(len(d.b)-d.off)/2:
+		for ; arg > 0 && !d.failed; arg-- {
+			d.member(depth - 1)
+		}
+	case major == 7 && (info >= 20 && info <= 22 || info >= 25 && info <= 27):
+	default:
+		d.fail()
 	}
-	switch major {
+}
+
+func (d *viewer) member(depth int) {
+	major, _, size := d.head()
+	if d.failed || major != 3 || d.meter.Spend(work.Bytes(int(min(size, uint64(len(d.b)))), decodeBytes)) != nil {
+		d.fail()
+		return
+	}
+	d.skip(size)
+	d.value(depth)
+}
+
+// head reads the head at off of a checked encoding: its argument, and where what
+// follows the head begins.
+func head(b []byte, off int) (arg uint64, next int) {
+	switch info := b[off] & 0x1f; info {
+	case 24:
+		return uint64(b[off+1]), off + 2
+	case 25:
+		return uint64(binary.BigEndian.Uint16(b[off+1:])), off + 3
+	case 26:
+		return uint64(binary.BigEndian.Uint32(b[off+1:])), off + 5
+	case 27:
+		return binary.BigEndian.Uint64(b[off+1:]), off + 9
+	default:
+		return uint64(info), off + 1
+	}
+}
+
+// readItem gives a cursor on the item at off of a checked encoding. next is behind the
+// item, but for a list or an object: there it is where the content begins, which the
+// cursor does not have yet.
+func readItem(b []byte, off int) (c cursor, next int) {
+	first := b[off]
+	arg, next := head(b, off)
+	switch first >> 5 {
 	case 0:
 		if arg > math.MaxInt64 {
-			return arg
+			return cursor{kind: kindUint, bits: arg}, next
 		}
-		return int64(arg)
+		return cursor{kind: kindInt, bits: arg}, next
 	case 1:
-		if arg > math.MaxInt64 {
-			return d.fail()
-		}
-		return -1 - int64(arg)
-	case 2:
-		return blob(d.take(arg))
-	case 3:
-		return text(d.take(arg))
-	case 4:
-		return d.list(arg, depth)
-	case 5:
-		return d.object(arg, depth)
-	case 7:
-		return d.simple(info, arg)
+		return cursor{kind: kindInt, bits: ^arg}, next
+	case 2, 3:
+		end := next + int(arg)
+		return cursor{kind: kindBlob - kind(first>>5-2), raw: b[next:end:end]}, end
+	case 4, 5:
+		return cursor{kind: kindList + kind(first>>5-4), bits: arg}, next
 	}
-	return d.fail()
-}
-
-// list decodes n items; each takes a byte at least.
-func (d *viewer) list(n uint64, depth int) any {
-	if n > uint64(len(d.b)-d.off) {
-		return d.fail()
-	}
-	if d.meter.Spend(work.Bytes(16*int(n), 1)) != nil { // the memory that it takes
-		return d.fail()
-	}
-	list := make([]any, 0, n)
-	for ; n > 0 && !d.failed; n-- {
-		list = append(list, d.value(depth-1))
-	}
-	return list
-}
-
-func (d *viewer) object(n uint64, depth int) any {
-	if n > uint64(len(d.b)-d.off)/2 {
-		return d.fail()
-	}
-	if d.meter.Spend(work.Bytes(48*int(n), 1)) != nil {
-		return d.fail()
-	}
-	o := make(object, 0, n)
-	for ; n > 0 && !d.failed; n-- {
-		start := d.off
-		major, _, size := d.head()
-		if major != 3 {
-			return d.fail()
-		}
-		in := d.take(size)
-		if d.meter.Spend(work.Bytes(len(in), decodeBytes)) != nil {
-			return d.fail()
-		}
-		key := string(in)
-		o = append(o, member{key, d.value(depth - 1), start, d.off})
-	}
-	return o
-}
-
-// simple decodes false, true, null and floats.
-func (d *viewer) simple(info byte, arg uint64) any {
-	switch info {
-	case 20, 21:
-		return info == 21
-	case 22:
-		return nil
+	switch first & 0x1f {
+	case 20:
+		return cursor{kind: kindFalse}, next
+	case 21:
+		return cursor{kind: kindTrue}, next
 	case 25:
-		return half(uint16(arg))
+		return float(half(uint16(arg))), next
 	case 26:
-		return float64(math.Float32frombits(uint32(arg)))
+		return float(float64(math.Float32frombits(uint32(arg)))), next
 	case 27:
-		return math.Float64frombits(arg)
+		return float(math.Float64frombits(arg)), next
 	}
-	return d.fail()
+	return cursor{}, next // null
 }
+
+func float(f float64) cursor { return cursor{kind: kindFloat, bits: math.Float64bits(f)} }
+
+// float is the number that a cursor of kindFloat stands on.
+func (c cursor) float() float64 { return math.Float64frombits(c.bits) }
 
 // half reads a float of 16 bits (RFC 8949, appendix D).
 func half(h uint16) float64 {
@@ -233,88 +266,176 @@ func half(h uint16) float64 {
 }
 
 // whole gives a whole float as the integer that it is, if it is in range.
-func whole(f float64) any {
-	switch {
+func whole(c cursor) cursor {
+	if c.kind != kindFloat {
+		return c
+	}
+	switch f := c.float(); {
 	case f != math.Trunc(f):
 	case f >= math.MinInt64 && f < -math.MinInt64:
-		return int64(f)
+		return cursor{kind: kindInt, bits: uint64(int64(f))}
 	case f > 0 && f < 2*-math.MinInt64:
-		return uint64(f)
+		return cursor{kind: kindUint, bits: uint64(f)}
 	}
-	return f
+	return c
+}
+
+// read gives a cursor on the item at off, and where the next one begins; false: the
+// meter has ended.
+func (e *evaluation) read(b []byte, off int) (c cursor, next int, ok bool) {
+	c, next = readItem(b, off)
+	if c.kind < kindList {
+		return c, next, true
+	}
+	begin, open := next, c.bits
+	if c.kind == kindObject {
+		open *= 2
+	}
+	for open > 0 {
+		piece := min(open, skipPiece)
+		if !e.charge(skipUnits * piece) {
+			return c, next, false
+		}
+		for ; piece > 0; piece-- {
+			major := b[next] >> 5
+			arg, after := head(b, next)
+			switch open--; major {
+			case 2, 3:
+				after += int(arg)
+			case 4:
+				open += arg
+			case 5:
+				open += 2 * arg
+			}
+			next = after
+		}
+	}
+	c.raw = b[begin:next:next]
+	return c, next, true
+}
+
+// members gives the places of an object's members; false: the meter has ended.
+func (e *evaluation) members(c cursor) (*places, bool) {
+	p := c.places
+	if p.full {
+		return p, true
+	}
+	p.all = slices.Grow(p.all[:0], c.count())
+	for off := 0; off < len(c.raw); {
+		size, key := head(c.raw, off)
+		value := key + int(size)
+		_, end, ok := e.read(c.raw, value)
+		if !ok || !e.charge(memberUnits) {
+			return p, false
+		}
+		p.all = append(p.all, place{uint32(key), uint32(value), uint32(end)})
+		off = end
+	}
+	p.full = true
+	return p, true
+}
+
+// takePlaces gives room for the places of an object's members; givePlaces takes it back.
+func (e *evaluation) takePlaces() *places {
+	n := len(e.free)
+	if n == 0 {
+		return &places{}
+	}
+	p := e.free[n-1]
+	e.free = e.free[:n-1]
+	return p
+}
+
+func (e *evaluation) givePlaces(p *places) {
+	p.full = false
+	e.free = append(e.free, p)
 }
 
 // values are values that others are compared with, by their keys.
 type values struct {
-	all     []any // views, in the order of the schema
+	all     []cursor // in the order of the schema
 	keys    map[string]bool
 	longest int // key
 }
 
-func (s *values) add(v any) {
+func (s *values) add(c cursor) {
 	if s.keys == nil {
 		s.keys = map[string]bool{}
 	}
-	key, _ := (&evaluation{}).appendKey(nil, v, math.MaxInt)
-	s.all = append(s.all, v)
+	key, _ := (&evaluation{}).appendKey(nil, c, math.MaxInt)
+	s.all = append(s.all, c)
 	s.keys[string(key)] = true
 	s.longest = max(s.longest, len(key))
 }
 
 // has tells whether a value is one of them.
-func (s *values) has(e *evaluation, v any) bool {
-	key, ok := e.appendKey(nil, v, s.longest)
-	return ok && s.keys[string(key)]
+func (s *values) has(e *evaluation, c cursor) bool {
+	var ok bool
+	e.key, ok = e.appendKey(e.key[:0], c, s.longest)
+	return ok && s.keys[string(e.key)]
 }
+
+// keyKinds are the first bytes of keys, by kind.
+const keyKinds = "nftiudsbao"
 
 // appendKey appends bytes that are equal for equal values. It gives up, and answers
 // false, when there are more than most of them, or the meter ends.
-func (e *evaluation) appendKey(dst []byte, v any, most int) ([]byte, bool) {
-	if f, ok := v.(float64); ok {
-		v = whole(f)
+func (e *evaluation) appendKey(dst []byte, c cursor, most int) ([]byte, bool) {
+	dst, ok := e.appendOwn(dst, c, most)
+	items := c.bits
+	switch c.kind {
+	case kindList:
+	case kindObject:
+		items *= 2
+	default:
+		return dst, ok
 	}
-	var payload []byte
-	kind, n := byte(0), 0
-	switch v := v.(type) {
-	case nil:
-		kind = 'n'
-	case bool:
-		kind = 'f'
-		if v {
-			kind = 't'
-		}
-	case int64:
-		kind, payload = 'i', binary.BigEndian.AppendUint64(nil, uint64(v))
-	case uint64:
-		kind, payload = 'u', binary.BigEndian.AppendUint64(nil, v)
-	case float64:
-		kind, payload = 'd', binary.BigEndian.AppendUint64(nil, math.Float64bits(v))
-	case text:
-		kind, payload = 's', v
-	case blob:
-		kind, payload = 'b', v
-	case []any:
-		kind, n = 'a', len(v)
-	case object:
-		kind, n = 'o', len(v)
+	for off := 0; items > 0 && ok; items-- {
+		dst, off, ok = e.appendNext(dst, c.raw, off, most)
 	}
-	n += len(payload)
-	if n > most-len(dst) || !e.charge(hashUnits+work.Bytes(len(payload), hashBytes)) {
+	return dst, ok
+}
+
+// appendNext is appendKey for the item at off; next is behind it.
+func (e *evaluation) appendNext(dst, b []byte, off, most int) (_ []byte, next int, ok bool) {
+	c, next := readItem(b, off)
+	dst, ok = e.appendOwn(dst, c, most)
+	if c.kind < kindList {
+		return dst, next, ok
+	}
+	items := c.bits
+	if c.kind == kindObject {
+		items *= 2
+	}
+	for ; items > 0 && ok; items-- {
+		dst, next, ok = e.appendNext(dst, b, next, most)
+	}
+	return dst, next, ok
+}
+
+// appendOwn appends what a value has in its key before what is in it.
+func (e *evaluation) appendOwn(dst []byte, c cursor, most int) ([]byte, bool) {
+	c = whole(c)
+	size := len(c.raw)
+	switch c.kind {
+	case kindInt, kindUint, kindFloat:
+		size = 8
+	case kindList, kindObject:
+		size = 0
+	}
+	n := size
+	if c.kind >= kindList {
+		n = c.count()
+	}
+	if n > most-len(dst) || !e.charge(hashUnits+work.Bytes(size, hashBytes)) {
 		return dst, false
 	}
-	dst = append(binary.AppendUvarint(append(dst, kind), uint64(n)), payload...)
-	ok := true
-	switch v := v.(type) {
-	case []any:
-		for i := 0; i < len(v) && ok; i++ {
-			dst, ok = e.appendKey(dst, v[i], most)
-		}
-	case object:
-		for i := 0; i < len(v) && ok; i++ {
-			if dst, ok = e.appendKey(dst, text(v[i].key), most); ok {
-				dst, ok = e.appendKey(dst, v[i].value, most)
-			}
-		}
+	dst = binary.AppendUvarint(append(dst, keyKinds[c.kind]), uint64(n))
+	switch c.kind {
+	case kindInt, kindUint, kindFloat:
+		dst = binary.BigEndian.AppendUint64(dst, c.bits)
+	case kindText, kindBlob:
+		dst = append(dst, c.raw...)
 	}
-	return dst, ok && len(dst) <= most
+	return dst, len(dst) <= most
 }

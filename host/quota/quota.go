@@ -14,8 +14,9 @@
 //     store has them, a crash changes nothing.
 //   - What was spent in the month grows with every entry that spends, and is written in
 //     the transaction that writes the entry.
-//   - Bytes of journals and states are read from the store when they are first asked
-//     for, then grow with each commit. Only the store knows what a deletion has freed,
+//   - Bytes of journals and states, with a flat charge for each session, run and key,
+//     are read from the store when they are first asked for, then grow with each commit.
+//     Only the store knows what a deletion has freed,
 //     so it is asked again when something was deleted, once a second at most, and by
 //     those alone who would be refused.
 //   - Rates are buckets of a second's worth; readers are counted as they come and go.
@@ -291,7 +292,10 @@ func (s *Service) Wrote(b *host.Batch) {
 		p := &b.Sessions[i]
 		t := s.tenant(p.Key.Tenant)
 		t.wrote++
-		t.journal += int64(len(p.Data))
+		t.journal += int64(len(p.Data)) + host.RunCharge*int64(len(p.Started))
+		if p.First == 1 {
+			t.journal += host.SessionCharge
+		}
 		t.state += p.StateGrowth
 		if p.Cut != 0 || len(p.Drop)+len(p.Purge)+p.Erase > 0 {
 			t.stale = true
@@ -299,7 +303,7 @@ func (s *Service) Wrote(b *host.Batch) {
 	}
 	for i := range b.KV {
 		t := s.tenant(b.KV[i].Space.Tenant)
-		t.state += b.KV[i].Growth
+		t.state += b.KV[i].Growth + host.KeyCharge*int64(b.KV[i].Keys)
 	}
 }
 

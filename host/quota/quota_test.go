@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -227,7 +228,7 @@ func TestBytes(t *testing.T) {
 	store := &fakeStore{journal: 50, state: 10}
 	w := newWorld(t, `{"tenants": {"a": {"tenant_journal_bytes": 100, "tenant_state_bytes": 1000}}}`, store)
 	part := func(session string, data int, growth int64) host.SessionBatch {
-		return host.SessionBatch{Key: host.SessionKey{Tenant: "a", Session: session}, First: 1, Last: 1, Data: make([]byte, data), StateGrowth: growth}
+		return host.SessionBatch{Key: host.SessionKey{Tenant: "a", Session: session}, First: 2, Last: 2, Data: make([]byte, data), StateGrowth: growth}
 	}
 	grow := func() error { return w.Grow(t.Context(), "a") }
 	fine(t, grow())
@@ -273,6 +274,35 @@ func TestBytes(t *testing.T) {
 	if err := grow(); host.CodeOf(err) != host.CodeUnavailable {
 		t.Errorf("without a store: %v", err)
 	}
+}
+
+// A row counts although it holds nothing: empty sessions, runs and keys are not free.
+func TestEmptyRowsCount(t *testing.T) {
+	w := newWorld(t, `{"tenants": {"a": {"tenant_journal_bytes": 3145728, "tenant_state_bytes": 524288}}}`, &fakeStore{})
+	grow := func() error { return w.Grow(t.Context(), "a") }
+	fine(t, grow())
+	session := func(i int, started ...string) {
+		w.Wrote(&host.Batch{Sessions: []host.SessionBatch{{Key: host.SessionKey{Tenant: "a", Session: strconv.Itoa(i)}, First: 1, Last: 1, Started: started}}})
+	}
+	const quota = 3 << 20
+	for i := range quota / host.SessionCharge / 2 {
+		session(i)
+	}
+	for i := range quota / (host.SessionCharge + host.RunCharge) / 2 {
+		fine(t, grow())
+		session(i, "run")
+	}
+	breach(t, grow(), host.QuotaJournalBytes, quota, quota, 0)
+
+	w = newWorld(t, `{"tenants": {"a": {"tenant_state_bytes": 524288}}}`, &fakeStore{})
+	fine(t, grow())
+	for range 1 << 10 {
+		fine(t, grow())
+		w.Wrote(&host.Batch{KV: []host.KVWrite{{Space: host.KVSpace{Tenant: "a", Resource: "shelf"}, Keys: 1}}})
+	}
+	breach(t, grow(), host.QuotaStateBytes, 1<<19, 1<<19, 0)
+	w.Wrote(&host.Batch{KV: []host.KVWrite{{Space: host.KVSpace{Tenant: "a", Resource: "shelf"}, Keys: -1}}})
+	fine(t, grow())
 }
 
 func TestPlugins(t *testing.T) {

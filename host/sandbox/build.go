@@ -25,13 +25,13 @@ import (
 // server loads them from there.
 
 // build builds a module, and keeps what comes of it on disk if there is a
-// folder for that, within limits, when it is the tenant's turn.
+// folder for that, within limits, when it is the tenant's turn. turn may be nil.
 //
 // # Errors
 //
 // CodeInvalidPlugin with problems.
-func (s *Sandbox) build(tenant string, key moduleKey, wasm []byte, limits *host.Limits) (*module, error) {
-	if !s.building.take(tenant, len(wasm), s.base.Done()) {
+func (s *Sandbox) build(tenant string, key moduleKey, wasm []byte, limits *host.Limits, turn *host.Turn) (*module, error) {
+	if !s.building.take(tenant, len(wasm), turn, s.base.Done()) {
 		return nil, errClosed
 	}
 	defer s.building.leave(tenant)

@@ -1,6 +1,10 @@
 package sandbox
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/weftrun/weft/host"
+)
 
 // buildQueue says whose module is built next: a few are at a time, and a compiler cannot
 // be interrupted. Like run tokens, places are given by virtual time, which is counted
@@ -40,8 +44,9 @@ func newBuildQueue(places int) *buildQueue {
 }
 
 // take waits for a place for a tenant's module of so many bytes; false if done is
-// closed first. Who has one gives it back by leave.
-func (q *buildQueue) take(tenant string, bytes int, done <-chan struct{}) bool {
+// closed first. Who has one gives it back by leave. turn, which may be nil, says how
+// many go before.
+func (q *buildQueue) take(tenant string, bytes int, turn *host.Turn, done <-chan struct{}) bool {
 	begin := make(chan struct{})
 	q.mu.Lock()
 	b := q.tenants[tenant]
@@ -52,12 +57,42 @@ func (q *buildQueue) take(tenant string, bytes int, done <-chan struct{}) bool {
 	b.waiting = append(b.waiting, waitingBuild{bytes, begin})
 	q.next()
 	q.mu.Unlock()
+	turn.Set(func() host.Stage { return q.stage(tenant, begin) })
 	select {
 	case <-begin:
 		return true
 	case <-done: // for all: nobody has a turn any more
 		return false
 	}
+}
+
+// stage says whether a build of a tenant waits, and how many builds go before it if
+// nobody else comes.
+func (q *buildQueue) stage(tenant string, begin chan struct{}) host.Stage {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	mine, ahead := q.tenants[tenant], 0
+	if mine == nil {
+		return host.Stage{Name: host.StageCompiling} // all of the tenant's builds have ended
+	}
+	clock := mine.clock
+	for ahead < len(mine.waiting) && mine.waiting[ahead].begin != begin {
+		clock += uint64(mine.waiting[ahead].bytes)
+		ahead++
+	}
+	if ahead == len(mine.waiting) {
+		return host.Stage{Name: host.StageCompiling}
+	}
+	for name, b := range q.tenants {
+		if b == mine {
+			continue
+		}
+		for theirs, i := b.clock, 0; i < len(b.waiting) && (theirs < clock || theirs == clock && name < tenant); i++ {
+			theirs += uint64(b.waiting[i].bytes)
+			ahead++
+		}
+	}
+	return host.Stage{Name: host.StageWaiting, Ahead: ahead}
 }
 
 // leave gives a tenant's place back.

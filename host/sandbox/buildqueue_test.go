@@ -1,9 +1,13 @@
 package sandbox
 
 import (
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
+
+	"github.com/weftrun/weft/host"
 )
 
 // A tenant that has a hundred large modules built leaves a place for others, whose
@@ -14,7 +18,7 @@ func TestBuildsTakeTurns(t *testing.T) {
 		var order []string
 		begin := func(tenant string, bytes int) {
 			go func() {
-				if q.take(tenant, bytes, t.Context().Done()) {
+				if q.take(tenant, bytes, nil, t.Context().Done()) {
 					order = append(order, tenant)
 				}
 			}()
@@ -77,14 +81,14 @@ func TestIdlenessIsNoCreditForBuilds(t *testing.T) {
 		q.free = 1
 		done := t.Context().Done()
 		for range 50 { // alone for long
-			q.take("busy", 1000, done)
+			q.take("busy", 1000, nil, done)
 			q.leave("busy")
 		}
 		var order []string
-		q.take("busy", 1000, done)
+		q.take("busy", 1000, nil, done)
 		for _, tenant := range []string{"idle", "busy", "idle", "busy", "idle", "busy"} {
 			go func() {
-				if q.take(tenant, 1000, done) {
+				if q.take(tenant, 1000, nil, done) {
 					order = append(order, tenant)
 				}
 			}()
@@ -106,9 +110,57 @@ func TestIdlenessIsNoCreditForBuilds(t *testing.T) {
 func TestTurnsEnd(t *testing.T) {
 	q := newBuildQueue(1)
 	done := make(chan struct{})
-	q.take("t", 1, done)
+	q.take("t", 1, nil, done)
 	close(done)
-	if q.take("t", 1, done) {
+	if q.take("t", 1, nil, done) {
 		t.Error("it has a place that another has")
 	}
+}
+
+// As many builds go before a waiting one as its turn says, if nobody else comes.
+func TestTurnsSayHowManyGoBefore(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	synctest.Test(t, func(t *testing.T) {
+		q := newBuildQueue(2)
+		q.most, q.free = 2, 1 // one place for all
+		q.take("first", 1, nil, t.Context().Done())
+		var turns []*host.Turn
+		var order []*host.Turn
+		var tenants []string
+		for range 40 {
+			tenant, bytes, turn := []string{"a", "b", "c"}[r.IntN(3)], 1+r.IntN(1000), &host.Turn{}
+			turns = append(turns, turn)
+			go func() {
+				if q.take(tenant, bytes, turn, t.Context().Done()) {
+					order, tenants = append(order, turn), append(tenants, tenant)
+				}
+			}()
+			synctest.Wait()
+		}
+		said := map[*host.Turn]int{}
+		for _, turn := range turns {
+			s := turn.Stage()
+			if s.Name != host.StageWaiting {
+				t.Fatalf("a build that waits says %+v", s)
+			}
+			said[turn] = s.Ahead
+		}
+		q.leave("first")
+		synctest.Wait()
+		for n := range turns {
+			if len(order) != n+1 || said[order[n]] != n {
+				t.Fatalf("the build that begins as number %d (of %d) has said that %d go before", n, len(order), said[order[n]])
+			}
+			if s := order[n].Stage(); s.Name != host.StageCompiling {
+				t.Fatalf("a build that has begun says %+v", s)
+			}
+			q.leave(tenants[n])
+			synctest.Wait()
+		}
+		if s := order[0].Stage(); s.Name != host.StageCompiling {
+			t.Errorf("a build that has ended says %+v", s)
+		}
+	})
 }

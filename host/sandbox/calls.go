@@ -311,7 +311,24 @@ func (g *guest) Poll(until int64) {
 	if g.counts.polls++; g.counts.polls > maxPolls {
 		g.giveUp(codeLimit, "poll_oneoff was called more than %d times in one invocation (limit polls, which is no setting)", maxPolls)
 	}
+	if until-g.clock >= int64(shortestSleep) {
+		g.Lacks(host.MissingSleep)
+	}
 	g.clock = max(g.clock, until)
+}
+
+// shortestSleep is the shortest that counts as meant: runtimes poll for less themselves.
+const shortestSleep = time.Millisecond
+
+// Lacks implements wasi.Host: it has the step's log say what to use instead, once.
+func (g *guest) Lacks(m host.Missing) {
+	adviser, ok := g.calls.(host.Adviser)
+	if !ok || g.phase != phaseStep || g.counts.lacked&(1<<m) != 0 {
+		return
+	}
+	g.counts.lacked |= 1 << m
+	g.flushPrints()
+	adviser.Advise(m)
 }
 
 // Work implements wasi.Host.
@@ -391,5 +408,5 @@ func (g *guest) Exit(code uint32) {
 	if g.extism != nil {
 		g.extismExit(code)
 	}
-	g.giveUp(codeTrap, "called proc_exit(%d)", code)
+	g.giveUp(codeTrap, "called proc_exit(%d), as os.Exit and process::exit do: return from the step, or return an error", code)
 }

@@ -292,6 +292,7 @@ func TestCorpus(t *testing.T) {
 // A module that takes the compiler too long is refused by name, and no other
 // has to wait for longer than that.
 func TestCompileBombs(t *testing.T) {
+	suite.NotShort(t, "has the compiler compute for long")
 	box, _ := corpusLimits()
 	box.CompileTime = time.Second
 	b := elsewhere(t, func(c *Config) { c.Limits = box })

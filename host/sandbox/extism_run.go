@@ -58,15 +58,24 @@ func (g *guest) varGet(at uint64) uint64 {
 	if value, ok := g.extism.staged[name]; ok {
 		return g.give(value)
 	}
-	request, err := abi.StateGet{Path: g.extism.plugin.VarPath(name), Default: abi.Null}.Encode()
-	value, ok, err := extism.Variable(g.must(abi.ImportStateGet, request, err))
-	if err != nil {
-		g.unwind(fmt.Errorf("the variable %q: %w", name, err))
+	value, ok := g.variable(name, g.extism.plugin.VarPath(name))
+	if old := g.extism.plugin.OldVarPath(name); !ok && old != "" {
+		value, ok = g.variable(name, old)
 	}
 	if !ok {
 		return 0
 	}
 	return g.give(value)
+}
+
+// variable reads a variable that is at a path.
+func (g *guest) variable(name, path string) (value []byte, ok bool) {
+	request, err := abi.StateGet{Path: path, Default: abi.Null}.Encode()
+	value, ok, err = extism.Variable(g.must(abi.ImportStateGet, request, err))
+	if err != nil {
+		g.unwind(fmt.Errorf("the variable %q: %w", name, err))
+	}
+	return value, ok
 }
 
 // varSet stages a variable: it is set when the step has succeeded.
@@ -103,15 +112,19 @@ func (g *guest) commit() {
 	if len(e.order) == 0 {
 		return
 	}
-	edits := make([]abi.Edit, len(e.order))
-	for i, name := range e.order {
-		edits[i] = abi.Edit{Op: abi.OpDelete, Path: e.plugin.VarPath(name)}
+	edits := make([]abi.Edit, 0, len(e.order))
+	for _, name := range e.order {
+		edit := abi.Edit{Op: abi.OpDelete, Path: e.plugin.VarPath(name)}
 		if value := e.staged[name]; value != nil {
 			raw, err := abi.EncodeValue(value)
 			if err != nil {
 				g.giveUp(codeLimit, "the variable %q: %v", name, err)
 			}
-			edits[i].Op, edits[i].Value = abi.OpSet, raw
+			edit.Op, edit.Value = abi.OpSet, raw
+		}
+		edits = append(edits, edit)
+		if old := e.plugin.OldVarPath(name); old != "" {
+			edits = append(edits, abi.Edit{Op: abi.OpDelete, Path: old})
 		}
 	}
 	request, err := abi.EncodeEdits(edits)

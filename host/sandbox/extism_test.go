@@ -120,12 +120,35 @@ func testVars(t *testing.T, p *pair) {
 	} {
 		p.same(theirs, "vars", []byte(lines))
 	}
+	testOldVars(t, p)
 	edits := p.ours.edits
 	if _, fail := p.run("fail", []byte("1 on purpose")); fail == nil || p.ours.edits != edits {
 		t.Errorf("a call that failed (%v) has made %d edits", fail, p.ours.edits-edits)
 	}
 	p.same(theirs, "fail", []byte("0"))
 	p.same(theirs, "vars", []byte("get left"))
+}
+
+// Variables that older versions have stored under encoded names are read, and move when
+// they are set.
+func testOldVars(t *testing.T, p *pair) {
+	t.Helper()
+	raw, err := abi.EncodeValue([]byte("of old"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.ours.state["extism.vars.old%2Ename"], p.ours.state["extism.vars.%37"] = raw, raw
+	for lines, want := range map[string]string{"get old.name": "of old", "get 7": "of old"} {
+		if got, fail := p.run("vars", []byte(lines)); fail != nil || !strings.Contains(string(got), want) {
+			t.Errorf("%s: %q, %v", lines, got, fail)
+		}
+	}
+	if got, fail := p.run("vars", []byte("set old.name new\nremove 7")); fail != nil {
+		t.Errorf("%q, %v", got, fail)
+	}
+	if p.ours.state["extism.vars.old%2Ename"] != nil || p.ours.state["extism.vars.%37"] != nil || p.ours.state[`extism.vars.old\.name`] == nil {
+		t.Errorf("the state is %v", p.ours.state)
+	}
 }
 
 func testHTTP(t *testing.T, p *pair) {

@@ -113,6 +113,9 @@ func pluginFiles(t *testing.T) []string {
 	if err != nil || len(paths) == 0 {
 		suite.Missing(t, "needs built plugins: make plugins")
 	}
+	if testing.Short() { // beside the race detector a module of standard Go takes minutes
+		paths = slices.DeleteFunc(paths, func(path string) bool { return strings.HasSuffix(path, "-go.wasm") })
+	}
 	return paths
 }
 
@@ -183,6 +186,7 @@ func checkPristine(t *testing.T, b bench, digest, hash string, snapshot bool) {
 
 // The hostile guests end in the same way, however they get their instance.
 func TestWaysAgreeOnHostileGuests(t *testing.T) {
+	suite.NotShort(t, "computes for long, by one goroutine")
 	all := ways(t)
 	paths, err := filepath.Glob(filepath.Join("..", "..", "testdata", "hostile", "*.wasm"))
 	if err != nil || len(paths) == 0 {

@@ -116,7 +116,7 @@ func (s *Sandbox) compiled(ctx context.Context, tenant string, e *slot, wasm []b
 		return err
 	}
 	return e.flight.get(ctx, start, func() (*module, error) {
-		m, err := s.load(tenant, e.key, wasm, limits)
+		m, err := s.load(tenant, e.key, wasm, limits, host.TurnOf(ctx))
 		if err == nil {
 			s.modules.put(e, m)
 		}
@@ -138,8 +138,8 @@ func (s *Sandbox) start(f func()) error {
 
 // load makes a module ready to be instantiated: from the disk if it was built
 // before, else by building it. What is on disk is named by the digest of the
-// original, so that is not read.
-func (s *Sandbox) load(tenant string, key moduleKey, wasm []byte, limits *host.Limits) (*module, error) {
+// original, so that is not read. turn may be nil.
+func (s *Sandbox) load(tenant string, key moduleKey, wasm []byte, limits *host.Limits, turn *host.Turn) (*module, error) {
 	if m := s.loadBuilt(key); m != nil {
 		return m, nil
 	}
@@ -153,7 +153,7 @@ func (s *Sandbox) load(tenant string, key moduleKey, wasm []byte, limits *host.L
 	if actual := digestOf(wasm); actual != key.digest {
 		return nil, host.Errorf(host.CodeInternal, "module %s is damaged: its bytes have the digest %s", key.digest, actual)
 	}
-	m, err := s.build(tenant, key, wasm, limits)
+	m, err := s.build(tenant, key, wasm, limits, turn)
 	switch {
 	case err != nil && stored:
 		return nil, asStored(key.digest, err)

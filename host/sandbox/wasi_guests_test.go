@@ -113,6 +113,13 @@ type worldCase struct {
 	reason string // part of its message
 }
 
+// advised is what a guest is told in its log that it does without, by case. Of files Go
+// asks the host, and TinyGo's library knows since its start that there are none.
+var advised = map[string][]host.Missing{
+	"sleep": {host.MissingSleep}, "ticker": {host.MissingSleep},
+	"clock": nil, "chance": nil, "world": nil, "print": nil,
+}
+
 // sleeps is what the case "sleep" sees, and the sum of its sleeps.
 func sleeps() (want []string, sum int64) {
 	for _, d := range []time.Duration{0, -1, 1, time.Microsecond, 20 * time.Millisecond, 90 * time.Minute, 30 * 24 * time.Hour} {
@@ -190,10 +197,11 @@ type world struct {
 	result  host.InvocationResult
 	printed string
 	clocks  []int64 // at the host calls
+	advised []host.Missing
 }
 
 func (w world) equal(v world) bool {
-	return same(w.result, v.result) && w.printed == v.printed && slices.Equal(w.clocks, v.clocks)
+	return same(w.result, v.result) && w.printed == v.printed && slices.Equal(w.clocks, v.clocks) && slices.Equal(w.advised, v.advised)
 }
 
 func observeWorld(t *testing.T, b bench, wasm []byte, name string, seed [32]byte) world {
@@ -206,7 +214,7 @@ func observeWorld(t *testing.T, b bench, wasm []byte, name string, seed [32]byte
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.result, w.printed = res, s.printed.String()
+	w.result, w.printed, w.advised = res, s.printed.String(), s.advised
 	return w
 }
 
@@ -254,6 +262,9 @@ func (tt worldCase) check(t *testing.T, w world) {
 			t.Errorf("result = %+v, want %s with %q", w.result, tt.fails, tt.reason)
 		}
 		return
+	}
+	if wants, known := advised[tt.name]; !slices.Equal(w.advised, wants) && known {
+		t.Errorf("the host advised on %v, want %v", w.advised, wants)
 	}
 	lines := linesOf(t, w.result)
 	if !slices.EqualFunc(lines, tt.want, matches) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/hosttest/suite"
 )
 
 // played is a machine with cores of a fixed speed, by a clock that the test moves: each
@@ -154,6 +155,7 @@ func TestWaitIsWhatTheQueueMakesOfIt(t *testing.T) {
 // at least 85 % of the most that ever does, and who is admitted waits little longer than
 // the start allows: longer, as the estimate of what runs of random length take varies.
 func TestOverloadKeepsItsGoodput(t *testing.T) {
+	suite.NotShort(t, "computes for long, by one goroutine")
 	const allowance, lasts = 15 * time.Second, 2 * time.Minute
 	for _, n := range []int{1, 2, 8} {
 		peak := 0

@@ -17,7 +17,10 @@ import (
 // the run wants it: what is left of the turn that is under way, and one more if the
 // run's tenant is ahead by what it has just had. Units are counted, no time is measured.
 func TestCrowdOfSpinningRunsDelaysOthersByTwoTurns(t *testing.T) {
-	const crowd, runs = 10_000, 200
+	crowd, runs := 10_000, 200
+	if raced {
+		crowd, runs = 1000, 50
+	}
 	const most = 2 * (500_000 + slice) // each turn ends at the next checkpoint
 	var spun, waited atomic.Int64      // units of the crowd's: all, and while the other's run was queued
 	var waits []int64

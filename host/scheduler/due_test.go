@@ -105,7 +105,11 @@ func (o *overdueTimers) wantOrder(t *testing.T) {
 // their times, a bounded number of sessions is in memory, and a start that comes in
 // between waits for a bounded number of them.
 func TestOverdueTimers(t *testing.T) {
-	const sleepers, atOnce = 5000, 64
+	const atOnce = 64
+	sleepers := 5000
+	if raced {
+		sleepers = 1000
+	}
 	o := newOverdue(t, sleepers, atOnce)
 	started := make(chan error, 1)
 	at, served := -1, -1
@@ -151,7 +155,11 @@ const loadAtOnce = 4
 // While the disk takes nothing, no more sessions are taken up than that, but for the
 // trickle.
 func TestOverdueTimersOnASlowDisk(t *testing.T) {
-	const sleepers, atOnce = 1000, 16
+	const atOnce = 16
+	sleepers := 1000
+	if raced {
+		sleepers = 300
+	}
 	o := newOverdue(t, sleepers, atOnce)
 	begun := o.clock()
 	for range 500 {

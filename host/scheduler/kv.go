@@ -232,13 +232,14 @@ func (d *kvData) write(item host.KVItem) (w host.KVWrite, err error) {
 	w.Totals.Last = item.Version
 	if found {
 		w.Growth -= old.Size()
-		w.Totals.Keys--
+		w.Keys--
 	}
 	if item.Value != nil {
 		w.Growth += item.Size()
-		w.Totals.Keys++
+		w.Keys++
 	}
 	w.Totals.Bytes += w.Growth
+	w.Totals.Keys += int64(w.Keys)
 	return w, nil
 }
 

@@ -79,6 +79,13 @@ func (t *token) Call(im abi.Import, req []byte, clock int64) (resp []byte, statu
 // Print implements host.Calls.
 func (t *token) Print(fd uint32, text []byte) { t.at.answers.Print(fd, text) }
 
+// Advise implements host.Adviser.
+func (t *token) Advise(m host.Missing) {
+	if a, ok := t.at.answers.(host.Adviser); ok {
+		a.Advise(m)
+	}
+}
+
 // Replaying implements host.Replayer.
 func (t *token) Replaying() bool {
 	r, ok := t.at.answers.(host.Replayer)

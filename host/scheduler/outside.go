@@ -13,6 +13,7 @@ import (
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/state"
+	"github.com/weftrun/weft/host/work"
 )
 
 // editWait is how long an edit from outside waits for the write tickets of steps.
@@ -62,7 +63,7 @@ func (s *Scheduler) State(ctx context.Context, tenant, id, path string) (host.St
 	if !ok {
 		return host.StateValue{}, host.Errorf(host.CodeNotFound, "The state has nothing at '%s'", cut(path))
 	}
-	return valueOf(n), nil
+	return s.valueOf(ctx, tenant, n)
 }
 
 // cut is a client's text as an error repeats it.
@@ -74,17 +75,38 @@ func cut(text string) string {
 	return strings.ToValidUTF8(text[:most], "") + "..."
 }
 
-// valueOf gives a value with its tag: 128 bits of the SHA-256 of its one encoding.
-func valueOf(n *state.Node) host.StateValue {
-	v := host.StateValue{Value: n.Encode()}
-	sum := sha256.Sum256(v.Value)
-	v.Tag = hex.EncodeToString(sum[:16])
-	return v
+// tagUnits is the price of a byte of a value that gets a tag.
+const tagUnits = 2
+
+// valueOf is a request's reading of a value, on its tenant's clock.
+func (s *Scheduler) valueOf(ctx context.Context, tenant string, node *state.Node) (host.StateValue, error) {
+	n := s.native(ctx, tenant, 0)
+	defer n.done()
+	return valueOf(n.Meter, node)
+}
+
+// valueOf gives a value with its tag: 128 bits of the SHA-256 of its one encoding. The
+// error is the meter's.
+func valueOf(m *work.Meter, n *state.Node) (host.StateValue, error) {
+	raw, err := n.EncodeOn(m)
+	if err != nil {
+		return host.StateValue{}, err
+	}
+	sum := sha256.New()
+	for rest := raw; len(rest) > 0; {
+		piece := rest[:min(len(rest), work.Look/tagUnits)]
+		if err := m.Spend(tagUnits * uint64(len(piece))); err != nil {
+			return host.StateValue{}, err
+		}
+		_, _ = sum.Write(piece) // never fails
+		rest = rest[len(piece):]
+	}
+	return host.StateValue{Value: raw, Tag: hex.EncodeToString(sum.Sum(nil)[:16])}, nil
 }
 
 // EditState edits a session's state from outside; see host.Sessions.
 func (s *Scheduler) EditState(ctx context.Context, req host.SessionEdit) (host.StateValue, bool, error) {
-	e, err := s.newEdit(&req)
+	e, err := s.newEdit(ctx, &req)
 	if err != nil {
 		return host.StateValue{}, false, err
 	}
@@ -108,15 +130,11 @@ func (s *Scheduler) EditState(ctx context.Context, req host.SessionEdit) (host.S
 	if err := s.cfg.Journal.Wait(ctx, e.pos); err != nil {
 		return host.StateValue{}, false, unavailable(err)
 	}
-	return e.value(), e.created, nil
-}
-
-// value is what is at the edit's path after it.
-func (e *edit) value() host.StateValue {
+	v := gone
 	if n, ok := state.Get(e.root, e.tick.At); ok {
-		return valueOf(n)
+		v, err = s.valueOf(ctx, req.Tenant, n)
 	}
-	return gone
+	return v, e.created, err
 }
 
 // gone is the value of what an edit has deleted.
@@ -125,7 +143,11 @@ var gone = func() host.StateValue {
 	if err != nil {
 		panic(err) // null is a value
 	}
-	return valueOf(n)
+	v, err := valueOf(nil, n)
+	if err != nil {
+		panic(err)
+	}
+	return v
 }()
 
 // edit is an edit of a session's state that a client asks for, and what comes of it.
@@ -135,14 +157,19 @@ type edit struct {
 	paths []state.Path // that it writes
 	once  *claim
 
+	size    int         // bytes of what the client sent
 	base    *state.Node // the state that has one of the tags asked for
 	pos     uint64      // of the entry, or of the newest before if there is none; 0: it was refused
 	root    *state.Node // the state after it
 	created bool
 }
 
+// editUnits is how much an edit of n bytes may take, in units, of a state that has so many:
+// beyond, it is refused.
+func editUnits(n, state int) uint64 { return 60_000_000 + 1_000*uint64(n) + 200*uint64(state) }
+
 // newEdit reads what a client asks for.
-func (s *Scheduler) newEdit(req *host.SessionEdit) (*edit, error) {
+func (s *Scheduler) newEdit(ctx context.Context, req *host.SessionEdit) (*edit, error) {
 	if err := s.taking(req.Tenant); err != nil {
 		return nil, err
 	}
@@ -158,8 +185,17 @@ func (s *Scheduler) newEdit(req *host.SessionEdit) (*edit, error) {
 		return nil, err
 	}
 	e := &edit{req: req, tick: engine.EditSession{At: at, Edits: edits, StateBytes: s.cfg.Limits.Limits(req.Tenant, "").StateBytes}}
+	e.size = len(req.State) + len(req.Patch)
+	for i := range req.Edits {
+		e.size += len(req.Edits[i].Path) + len(req.Edits[i].Value)
+	}
+	own := s.native(ctx, req.Tenant, editUnits(e.size, 0))
+	defer own.done()
 	read := func(raw abi.Raw, to **state.Node) error {
-		n, err := state.Decode(raw)
+		n, err := state.DecodeOn(own.Meter, raw)
+		if ended := own.Err(); ended != nil {
+			return tooCostly(ended)
+		}
 		if err != nil {
 			return host.Errorf(host.CodeInvalidArgument, "The state does not read: %w", err)
 		}
@@ -241,18 +277,41 @@ func (s *Scheduler) edit(ctx context.Context, e *edit) error {
 	}
 }
 
+// tooCostly is the error of an edit whose work was ended.
+func tooCostly(err error) error {
+	if over := (*work.Exceeded)(nil); errors.As(err, &over) {
+		return host.Errorf(host.CodeInvalidArgument, "The edit is too costly for its size and that of the state: make it in parts")
+	}
+	return err
+}
+
 // edit makes an edit in the session, when no step has the write to itself. wait ends
 // when that has been waited for long enough.
 func (ss *session) edit(ctx, wait context.Context, e *edit) error {
-	for {
-		if err := ss.matches(e); err != nil {
+	for moved := 0; ; {
+		if err := ss.matches(ctx, e); err != nil {
 			return err
 		}
 		if err := ss.recallWorkflows(); err != nil {
 			return err
 		}
+		little, err := ss.prepareEdit(ctx, e)
+		if errors.Is(err, engine.ErrConflict) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if little && moved > 0 {
+			e.tick.Prepared = nil // it is done under the mutex
+		}
 		free, err := ss.tryEdit(e)
 		switch {
+		case errors.Is(err, engine.ErrMoved):
+			if moved++; wait.Err() != nil {
+				return busyState
+			}
+			continue
 		case errors.Is(err, engine.ErrConflict):
 			continue // the state is another by now, and so is its tag perhaps
 		case err != nil || free == nil:
@@ -264,14 +323,47 @@ func (ss *session) edit(ctx, wait context.Context, e *edit) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			return &host.Error{Code: host.CodeUnavailable, RetryAfter: time.Second, Message: "a step has this part of the state to itself for now: try again"}
+			return busyState
 		}
 	}
 }
 
+// busyState is the answer to an edit that does not get its turn.
+var busyState = &host.Error{Code: host.CodeUnavailable, RetryAfter: time.Second, Message: "steps have this part of the state to themselves for now: try again"}
+
+// prepareEdit works an edit out on the state as it is now, without the session's mutex;
+// little: so little that it may be done under the mutex.
+func (ss *session) prepareEdit(ctx context.Context, e *edit) (little bool, err error) {
+	ss.mu.Lock()
+	fresh, err := ss.takes(e)
+	var keep []*engine.Graph
+	if err == nil {
+		keep, err = ss.eng.KeptSchemas()
+	}
+	root, t := ss.eng.State(), e.asked(fresh)
+	ss.mu.Unlock()
+	if err == nil && e.base != nil && e.base != root {
+		err = engine.ErrConflict // it is matched anew
+	}
+	if err != nil {
+		return false, err
+	}
+	n := ss.s.native(ctx, ss.key.Tenant, editUnits(e.size, root.Bytes()))
+	defer n.done()
+	e.tick.Prepared, err = engine.PrepareSession(n.Meter, root, t, keep)
+	return n.Spent() <= work.Look, tooCostly(err)
+}
+
+// asked is the edit's tick, for a session that is fresh or not.
+func (e *edit) asked(fresh bool) engine.EditSession {
+	t := e.tick
+	t.Always = fresh || e.once != nil
+	return t
+}
+
 // matches looks whether the value has one of the tags that the edit names, without
 // the session's mutex: the edit is then made on that state, or not at all.
-func (ss *session) matches(e *edit) error {
+func (ss *session) matches(ctx context.Context, e *edit) error {
 	if len(e.req.Match) == 0 {
 		return nil
 	}
@@ -280,7 +372,14 @@ func (ss *session) matches(e *edit) error {
 		return nil
 	}
 	have, there := state.Get(root, e.tick.At)
-	if !there || !slices.Contains(e.req.Match, host.AnyTag) && !slices.Contains(e.req.Match, valueOf(have).Tag) {
+	if there && !slices.Contains(e.req.Match, host.AnyTag) {
+		v, err := ss.s.valueOf(ctx, ss.key.Tenant, have)
+		if err != nil {
+			return err
+		}
+		there = slices.Contains(e.req.Match, v.Tag)
+	}
+	if !there {
 		return host.Errorf(host.CodePreconditionFailed, "The state is another than that of the tag: read it again")
 	}
 	e.base = root
@@ -301,27 +400,36 @@ func (ss *session) recallWorkflows() error {
 	return nil
 }
 
+// takes reports whether the session is fresh, or why it does not take the edit. Called
+// with mu held.
+func (ss *session) takes(e *edit) (fresh bool, err error) {
+	fresh = ss.eng.Seq() == 0
+	switch {
+	case ss.dead:
+		return fresh, errDead
+	case fresh && !e.req.Make:
+		return fresh, sessionNotFound
+	case fresh && len(e.req.Match) > 0, !fresh && e.req.New:
+		return fresh, host.Errorf(host.CodePreconditionFailed, "The session does not exist, or does, against what the request says")
+	}
+	return fresh, nil
+}
+
 // tryEdit ticks an edit, unless a step's ticket covers what it writes: then it says
 // when to try again.
 func (ss *session) tryEdit(e *edit) (free chan struct{}, err error) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	fresh := ss.eng.Seq() == 0
-	switch {
-	case ss.dead:
-		return nil, errDead
-	case fresh && !e.req.Make:
-		return nil, sessionNotFound
-	case fresh && len(e.req.Match) > 0, !fresh && e.req.New:
-		return nil, host.Errorf(host.CodePreconditionFailed, "The session does not exist, or does, against what the request says")
+	fresh, err := ss.takes(e)
+	if err != nil {
+		return nil, err
 	}
 	if t := ss.coveredBy(nil, e.paths); t != nil {
 		free = make(chan struct{})
 		t.queue = append(t.queue, writer{paths: e.paths, wake: free})
 		return free, nil
 	}
-	t := e.tick
-	t.Always = fresh || e.once != nil
+	t := e.asked(fresh)
 	if len(e.req.Match) > 0 && (len(t.At) > 0 || !slices.Contains(e.req.Match, host.AnyTag)) {
 		t.Base = e.base
 	}

@@ -397,6 +397,8 @@ type Counters struct {
 	// Starts that were admitted, and that were refused: as the wait for a core was too
 	// long, as too many waited, as those held too much memory, as the heap was full.
 	Admitted, RefusedWait, RefusedDepth, RefusedBytes, RefusedHeap uint64
+	Underpriced                                                    uint64 // host calls that took a core far longer than they were charged for
+	OwnMost                                                        uint64 // the most units of work on a state that one tick did under its session's mutex
 	CodeWaits                                                      uint64 // attempts that gave their token back, as their module's code was not in memory
 }
 

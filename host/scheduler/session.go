@@ -300,6 +300,7 @@ func (ss *session) tick(t engine.Tick, attach func(*engine.Result)) (engine.Resu
 	}
 	now, before := ss.s.cfg.Now(), ss.runs()
 	res, err := ss.eng.Reduce(ss.s.now(), t)
+	ss.worked(ss.eng.Own())
 	if err != nil {
 		return engine.Result{}, 0, err
 	}
@@ -323,6 +324,18 @@ func (ss *session) tick(t engine.Tick, attach func(*engine.Result)) (engine.Resu
 	}
 	ss.wrote(res.Entry)
 	return res, pos, nil
+}
+
+// worked puts work that a tick did by itself on the tenant's clock. Called with mu held.
+func (ss *session) worked(own uint64) {
+	if own == 0 {
+		return
+	}
+	s := ss.s
+	s.mu.Lock()
+	s.queue.owe(ss.key.Tenant, own)
+	s.counters.OwnMost = max(s.counters.OwnMost, own)
+	s.mu.Unlock()
 }
 
 // item is what the journal needs of a reduced tick.

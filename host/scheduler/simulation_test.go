@@ -36,7 +36,7 @@ func TestSimulation(t *testing.T) {
 	first, count := uint64(1), simSeeds
 	switch {
 	case testing.Short():
-		count = 20
+		count = 8
 	case few:
 		count = 50
 	}

@@ -13,8 +13,12 @@ import (
 	"github.com/weftrun/weft/host/journal"
 )
 
-// soak is the size of a test: the small one always, the large one in a soak.
+// soak is the size of a test: the small one always, the large one in a soak, and a part
+// of the small one beside the race detector.
 func soak(small, large int) int {
+	if raced {
+		return small / 5
+	}
 	if suite.Soak() {
 		return large
 	}

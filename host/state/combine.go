@@ -73,6 +73,11 @@ func FillDefaults(root, defaults *Node) (newRoot *Node, changes []Change) {
 // that leaves a map with the only key "$bytes", limit_exceeded at the depth limit, and
 // those of a "set" in [Apply].
 func MergePatch(root *Node, p Path, patch *Node) (newRoot *Node, changes []Change, err error) {
+	return MergePatchOn(nil, root, p, patch)
+}
+
+// MergePatchOn is MergePatch on a meter. The error may be the meter's.
+func MergePatchOn(meter *work.Meter, root *Node, p Path, patch *Node) (newRoot *Node, changes []Change, err error) {
 	root = orEmpty(root)
 	if !patch.IsMap() {
 		return root, nil, fail(abi.StatusInvalidMessage, p.String(), "a merge patch of the state must be a map")
@@ -86,16 +91,22 @@ func MergePatch(root *Node, p Path, patch *Node) (newRoot *Node, changes []Chang
 	if there {
 		old = at.node
 	}
-	m := merger{rule: nullDeletes, recorder: recorder{base: at.at}}
+	m := merger{rule: nullDeletes, recorder: recorder{base: at.at}, meter: meter}
 	merged := m.merge(old, patch, nil)
+	if ended := meter.Err(); ended != nil {
+		return root, nil, ended
+	}
 	if m.bad != nil {
 		return root, nil, m.bad
 	}
-	b := batch{root: root, changes: []Change{}}
+	b := batch{meter: meter, root: root, changes: []Change{}}
 	if there {
 		err = b.adopt(at, merged, &m.recorder)
 	} else {
 		err = b.put(at, merged)
+	}
+	if err == nil {
+		err = meter.Spend(journalPrice(b.changes))
 	}
 	if err != nil {
 		return root, nil, err

@@ -1,13 +1,15 @@
 package state
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/weftrun/weft/abi"
 )
 
 func FuzzParsePath(f *testing.F) {
-	for _, s := range []string{"", "a", "a.b.0", "items.-1.x", "..", "a.\xff", "01.-0.+1", "99999999999999999999"} {
+	for _, s := range []string{"", "a", "a.b.0", "items.-1.x", "..", `a\.b.\\.c\d`, "a.\xff", "01.-0.+1", "99999999999999999999"} {
 		f.Add(s)
 	}
 	root := fromJSON(f, `{"a":{"b":[1,[2]],"0":3},"items":[{"x":1}]}`)
@@ -17,7 +19,8 @@ func FuzzParsePath(f *testing.F) {
 			wantCode(t, err, abi.StatusInvalidMessage)
 			return
 		}
-		if p.String() != s || len(p) > abi.MaxPathSegments {
+		again, err := ParsePath(p.String())
+		if len(p.String()) <= abi.MaxPath && (err != nil || !slices.Equal(again, p)) || len(p) > abi.MaxPathSegments || p.String() != s && !strings.Contains(s, `\`) {
 			t.Fatalf("%q comes back as %q of %d segments", s, p, len(p))
 		}
 		old, there := Get(root, p)

@@ -24,9 +24,11 @@ type Segment struct {
 
 // ParsePath reads a dotted path. "" is the whole state. A segment reads as an
 // integer if it is one in decimal without sign + or leading zeros; "-0" is
-// not one. Empty segments, more than [abi.MaxPathSegments] of them, more than
-// [abi.MaxPath] and malformed UTF-8 are refused with invalid_message. The
-// result refers to s. Keys that are empty or hold a dot have no path.
+// not one. Of a key that holds a dot the dot is written as \., and a backslash
+// before a dot or another backslash as \\; any other backslash is itself. Empty
+// segments, more than [abi.MaxPathSegments] of them, more than [abi.MaxPath] and
+// malformed UTF-8 are refused with invalid_message. The result refers to s. The
+// empty key has no path.
 func ParsePath(s string) (Path, error) {
 	if s == "" {
 		return nil, nil
@@ -37,18 +39,36 @@ func ParsePath(s string) (Path, error) {
 	if !utf8.ValidString(s) {
 		return nil, fail(abi.StatusInvalidMessage, strings.ToValidUTF8(s, "\ufffd"), "the path is not UTF-8")
 	}
-	n := strings.Count(s, ".") + 1
-	if n > abi.MaxPathSegments {
-		return nil, fail(abi.StatusInvalidMessage, s, "a path of %d segments, more than %d", n, abi.MaxPathSegments)
-	}
-	p := make(Path, 0, n)
-	for text := range strings.SplitSeq(s, ".") {
-		if text == "" {
+	p := make(Path, 0, min(strings.Count(s, ".")+1, abi.MaxPathSegments))
+	for rest, more := s, true; more; {
+		var text string
+		if text, rest, more = cutSegment(rest); text == "" {
 			return nil, fail(abi.StatusInvalidMessage, s, "the path has an empty segment")
+		}
+		if len(p) == abi.MaxPathSegments {
+			return nil, fail(abi.StatusInvalidMessage, s, "a path of more than %d segments", abi.MaxPathSegments)
 		}
 		p = append(p, newSegment(text))
 	}
 	return p, nil
+}
+
+// cutSegment takes the first segment off a path, without its escapes; more says that
+// another one follows.
+func cutSegment(s string) (text, rest string, more bool) {
+	var plain []byte // of the segment so far, once it has had an escape
+	from := 0
+	for i := 0; i < len(s); i++ {
+		switch {
+		case s[i] == '.':
+			return string(plain) + s[from:i], s[i+1:], true
+		case s[i] == '\\' && i+1 < len(s) && (s[i+1] == '.' || s[i+1] == '\\'):
+			plain = append(append(plain, s[from:i]...), s[i+1])
+			from = i + 2
+			i++
+		}
+	}
+	return string(plain) + s[from:], "", false
 }
 
 func newSegment(text string) Segment {
@@ -58,7 +78,7 @@ func newSegment(text string) Segment {
 	return Segment{text: text, index: i, isInt: err == nil && strconv.FormatInt(i, 10) == text}
 }
 
-// String returns the segment as it was written.
+// String returns the key, or the index, without escapes.
 func (s Segment) String() string { return s.text }
 
 // in returns the position in a list of n elements.
@@ -70,14 +90,14 @@ func (s Segment) in(n int) (uint64, bool) {
 	return uint64(i), s.isInt && i >= 0 && i < int64(n)
 }
 
-// String returns the path as it was written.
+// String returns the path as [ParsePath] reads it.
 func (p Path) String() string {
 	var b strings.Builder
 	for i, s := range p {
 		if i > 0 {
 			b.WriteByte('.')
 		}
-		b.WriteString(s.text)
+		b.WriteString(abi.EscapeKey(s.text))
 	}
 	return b.String()
 }

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,6 +17,19 @@ func TestParsePath(t *testing.T) {
 		}
 		if p.String() != s {
 			t.Errorf("%q comes back as %q", s, p)
+		}
+	}
+	for s, want := range map[string][]string{
+		`a\.b`: {"a.b"}, `a\.b.c\\.d`: {"a.b", `c\`, "d"}, `\.`: {"."}, `a\b`: {`a\b`}, `a\`: {`a\`}, `\\.\\\.`: {`\`, `\.`}, `1\.5`: {"1.5"},
+	} {
+		p, err := ParsePath(s)
+		var got []string
+		for _, segment := range p {
+			got = append(got, segment.String())
+		}
+		again, _ := ParsePath(p.String())
+		if err != nil || !slices.Equal(got, want) || !slices.Equal(again, p) {
+			t.Errorf("%q: %q (%v), written as %q; want %q", s, got, err, p, want)
 		}
 	}
 	for name, s := range map[string]string{
@@ -34,7 +48,7 @@ func TestGet(t *testing.T) {
 	root := fromJSON(t, `{"a":{"b":[10,{"c":null}],"0":"key","-1":"minus"},"":1,"x.y":2}`)
 	tests := []struct{ path, want string }{
 		{"", toJSON(t, root)},
-		{"a.b.0", `10`},
+		{"a.b.0", `10`}, {`x\.y`, `2`},
 		{"a.b.1.c", `null`},
 		{"a.b.-1.c", `null`},
 		{"a.b.-2", `10`},

@@ -17,10 +17,10 @@ var update = flag.Bool("update", false, "write the vectors of edits: testdata/ed
 // states.
 var (
 	vectorStates = []string{
-		`{}`, `{"a":{"b":1},"l":[1,"two",{"x":null}],"n":7,"f":0.5,"t":"text","z":null,"big":9223372036854775807}`,
+		`{}`, `{"a.b":{"c\\":1},"a":{"b":2}}`, `{"a":{"b":1},"l":[1,"two",{"x":null}],"n":7,"f":0.5,"t":"text","z":null,"big":9223372036854775807}`,
 	}
 	vectorPaths = []string{
-		"", "a", "a.b", "a.b.c", "a.c", "new", "new.deep.er", "l", "l.0", "l.-1", "l.3", "l.-4", "l.x", "l.2.x", "l.9.y", "n", "n.x", "f", "t", "t.0", "z", "z.k", "big",
+		"", "a", "a.b", "a.b.c", "a.c", "new", "new.deep.er", "l", "l.0", "l.-1", "l.3", "l.-4", "l.x", "l.2.x", "l.9.y", "n", "n.x", "f", "t", "t.0", "z", "z.k", "big", `a\.b`, `a\.b.c\\`, `a\.b.c\`, `new.x\.y.z`,
 	}
 	vectorValues = map[abi.Op][]string{
 		abi.OpSet: {`1`, `null`, `{"k":[1]}`}, abi.OpDelete: {""}, abi.OpAppend: {`"x"`}, abi.OpIncrement: {`1`, `0.5`, `-1.0`, `"1"`},

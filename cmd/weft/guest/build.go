@@ -26,6 +26,8 @@ type Options struct {
 	Out string
 	// Said gets what the compiler says, unchanged.
 	Said io.Writer
+	// Begins, if not nil, is called when the compiler is found, before it runs.
+	Begins func()
 }
 
 // Build compiles the project.
@@ -167,6 +169,9 @@ func (p Project) command(ctx context.Context, name string, args ...string) *exec
 
 // run calls a compiler.
 func (o Options) run(cmd *exec.Cmd) error {
+	if o.Begins != nil {
+		o.Begins()
+	}
 	cmd.Stderr = o.Said
 	if cmd.Stdout == nil {
 		cmd.Stdout = o.Said

@@ -11,16 +11,17 @@ import (
 	"io/fs"
 )
 
-// packed holds go.tar.gz, if that was there when the program was built: go.mod and
-// the folder sdk of a project in Go. The SDK's tests run the server's own engine,
-// and a go:embed reaches neither other modules nor what they depend on, so that
-// .ci/pack-sdk gathers them.
+// packed holds go.mod and the folder sdk of a project in Go, twice: go.tar.gz, if
+// 'make build' made the program, is of the same sources as the program, and
+// release.tar.gz is that of the last release, for programs that 'go install' makes. The
+// SDK's tests run the server's own engine, and a go:embed reaches neither other modules
+// nor what they depend on, so that .ci/pack-sdk gathers them.
 //
 //go:embed packed
 var packed embed.FS
 
 // ErrNotPacked is the error of a program that was built without the SDK for Go.
-var ErrNotPacked = errors.New("this weft was built without the SDK for Go: 'make build' puts it in, a plain 'go build' does not")
+var ErrNotPacked = errors.New("this weft was built without the SDK for Go: build it with 'make build', or install a release")
 
 // addPacked adds go.mod and the folder sdk of a project in Go.
 //
@@ -29,6 +30,9 @@ var ErrNotPacked = errors.New("this weft was built without the SDK for Go: 'make
 // [ErrNotPacked].
 func addPacked(name string, files map[string][]byte) error {
 	archive, err := packed.ReadFile("packed/go.tar.gz")
+	if errors.Is(err, fs.ErrNotExist) {
+		archive, err = packed.ReadFile("packed/release.tar.gz")
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return ErrNotPacked
 	}

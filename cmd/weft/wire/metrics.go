@@ -75,6 +75,7 @@ func (h *Host) readings() []metrics.Reading {
 	add(false, "start_wait_idle_seconds", "How long a new run of a tenant that has nothing to do surely waits for its first core.", func() float64 { idle, _ := h.Runs.Waits(); return idle.Seconds() })
 	add(false, "start_wait_busiest_seconds", "How long a new run of the tenant that has the most to do surely waits for its first core.", func() float64 { _, most := h.Runs.Waits(); return most.Seconds() })
 	add(false, "speed_units_per_second", "Units that all cores get done in a second, as measured while all were busy.", func() float64 { return h.Runs.Load().Speed })
+	add(true, "calls_underpriced_total", "Pieces of work of the host that took a core more than ten times longer than the units counted for them.", func() float64 { return float64(h.Runs.Counters().Underpriced) })
 	add(true, "code_waits_total", "Steps that waited without a core until the code of their module was in memory.", func() float64 { return float64(h.Runs.Counters().CodeWaits) })
 	add(true, "resource_calls_total", "Calls of resources outside.", func() float64 { return float64(h.Runs.Counters().Calls) })
 	add(true, "sessions_loaded_total", "Sessions that were read from the store.", func() float64 { return float64(h.Runs.Counters().Loaded) })

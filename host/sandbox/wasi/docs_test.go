@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/weftrun/weft/host"
 )
 
 // documented is a row of the table in docs/wasi.md.
@@ -156,4 +158,5 @@ func (silent) Clock() int64         { return 0 }
 func (silent) Poll(int64)           {}
 func (silent) Random([]byte)        {}
 func (silent) Print(uint32, []byte) {}
+func (silent) Lacks(host.Missing)   {}
 func (silent) Exit(uint32)          {}

@@ -15,7 +15,7 @@
 //	poll_oneoff                        moves the virtual clock to the earliest deadline and returns at once
 //	proc_exit                          ends the guest
 //	sched_yield                        does nothing
-//	path_*, sock_*, proc_raise         ENOSYS
+//	path_*, sock_*, proc_raise         ENOSYS; the host is told of files and sockets
 //
 // docs/wasi.md lists them all, and says what Go, TinyGo and Rust make of them.
 //
@@ -32,6 +32,8 @@ import (
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
+
+	"github.com/weftrun/weft/host"
 )
 
 // ModuleName is the import module that this package serves.
@@ -56,6 +58,8 @@ type Host interface {
 	// longer texts come in pieces, as from Random. text is valid during the
 	// call only.
 	Print(fd uint32, text []byte)
+	// Lacks is told that the guest has tried to use a file or a socket.
+	Lacks(m host.Missing)
 	// Exit ends the guest; it does not return.
 	Exit(code uint32)
 }
@@ -99,7 +103,7 @@ var functions = map[string]function{
 	"fd_filestat_set_size":    {params: "iI", call: badFile},
 	"fd_filestat_set_times":   {params: "iIIi", call: badFile},
 	"fd_pread":                {params: "iiiIi", call: seekStdio},
-	"fd_prestat_get":          {params: "ii", call: badFile},
+	"fd_prestat_get":          {params: "ii", call: noDirectory},
 	"fd_prestat_dir_name":     {params: "iii", call: badFile},
 	"fd_pwrite":               {params: "iiiIi", call: seekStdio},
 	"fd_read":                 {params: "iiii", call: fdRead},
@@ -109,25 +113,25 @@ var functions = map[string]function{
 	"fd_sync":                 {params: "i", call: onStdio},
 	"fd_tell":                 {params: "ii", call: seekStdio},
 	"fd_write":                {params: "iiii", call: fdWrite},
-	"path_create_directory":   {params: "iii", call: noSystem},
-	"path_filestat_get":       {params: "iiiii", call: noSystem},
-	"path_filestat_set_times": {params: "iiiiIIi", call: noSystem},
-	"path_link":               {params: "iiiiiii", call: noSystem},
-	"path_open":               {params: "iiiiiIIii", call: noSystem},
-	"path_readlink":           {params: "iiiiii", call: noSystem},
-	"path_remove_directory":   {params: "iii", call: noSystem},
-	"path_rename":             {params: "iiiiii", call: noSystem},
-	"path_symlink":            {params: "iiiii", call: noSystem},
-	"path_unlink_file":        {params: "iii", call: noSystem},
+	"path_create_directory":   {params: "iii", call: noFiles},
+	"path_filestat_get":       {params: "iiiii", call: noFiles},
+	"path_filestat_set_times": {params: "iiiiIIi", call: noFiles},
+	"path_link":               {params: "iiiiiii", call: noFiles},
+	"path_open":               {params: "iiiiiIIii", call: noFiles},
+	"path_readlink":           {params: "iiiiii", call: noFiles},
+	"path_remove_directory":   {params: "iii", call: noFiles},
+	"path_rename":             {params: "iiiiii", call: noFiles},
+	"path_symlink":            {params: "iiiii", call: noFiles},
+	"path_unlink_file":        {params: "iii", call: noFiles},
 	"poll_oneoff":             {params: "iiii", call: pollOneoff},
 	"proc_exit":               {params: "i", call: procExit, none: true},
 	"proc_raise":              {params: "i", call: noSystem},
 	"random_get":              {params: "ii", call: randomGet},
 	"sched_yield":             {params: "", call: succeed},
-	"sock_accept":             {params: "iii", call: noSystem},
-	"sock_recv":               {params: "iiiiii", call: noSystem},
-	"sock_send":               {params: "iiiii", call: noSystem},
-	"sock_shutdown":           {params: "ii", call: noSystem},
+	"sock_accept":             {params: "iii", call: noSockets},
+	"sock_recv":               {params: "iiiiii", call: noSockets},
+	"sock_send":               {params: "iiiii", call: noSockets},
+	"sock_shutdown":           {params: "ii", call: noSockets},
 }
 
 // Names lists the functions that a guest may import, sorted.
@@ -187,6 +191,23 @@ func succeed(Host, api.Memory, []uint64) uint32 { return errnoSuccess }
 func badFile(Host, api.Memory, []uint64) uint32 { return errnoBadf }
 
 func noSystem(Host, api.Memory, []uint64) uint32 { return errnoNosys }
+
+func noFiles(h Host, _ api.Memory, _ []uint64) uint32 {
+	h.Lacks(host.MissingFiles)
+	return errnoNosys
+}
+
+// noDirectory answers C's library, which looks for open directories when it first opens a
+// file, and gives up without any other call.
+func noDirectory(h Host, _ api.Memory, _ []uint64) uint32 {
+	h.Lacks(host.MissingFiles)
+	return errnoBadf
+}
+
+func noSockets(h Host, _ api.Memory, _ []uint64) uint32 {
+	h.Lacks(host.MissingNetwork)
+	return errnoNosys
+}
 
 func procExit(h Host, _ api.Memory, args []uint64) uint32 {
 	h.Exit(uint32(args[0]))

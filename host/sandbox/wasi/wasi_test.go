@@ -5,10 +5,14 @@ import (
 	"context"
 	"encoding/binary"
 	"math"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
+
+	"github.com/weftrun/weft/host"
 )
 
 // memory is as much of a guest's memory as the functions use.
@@ -51,6 +55,7 @@ type guest struct {
 	printed map[uint32]string
 	exit    []uint32
 	worked  int // items of lists
+	lacks   []host.Missing
 }
 
 func (g *guest) Clock() int64     { return g.now }
@@ -61,6 +66,8 @@ func (g *guest) Poll(until int64) {
 	g.now = max(g.now, until)
 }
 func (g *guest) Work(items int) { g.worked += items }
+
+func (g *guest) Lacks(m host.Missing) { g.lacks = append(g.lacks, m) }
 
 func (g *guest) Print(fd uint32, text []byte) {
 	if g.printed == nil {
@@ -302,4 +309,22 @@ func FuzzArguments(f *testing.F) {
 		args := append([]uint64{a, b, c, d}, make([]uint64, 8)...)
 		fn.call(&guest{}, mem, args[:max(1, len(fn.params))])
 	})
+}
+
+// The host learns of calls that want files and sockets, and of no others.
+func TestLacks(t *testing.T) {
+	for name, f := range functions {
+		g := &guest{}
+		f.call(g, &memory{b: make([]byte, 8192)}, make([]uint64, max(1, len(f.params))))
+		var want []host.Missing
+		switch {
+		case strings.HasPrefix(name, "path_"), name == "fd_prestat_get":
+			want = []host.Missing{host.MissingFiles}
+		case strings.HasPrefix(name, "sock_"):
+			want = []host.Missing{host.MissingNetwork}
+		}
+		if !slices.Equal(g.lacks, want) {
+			t.Errorf("%s: the host learns of %v, want %v", name, g.lacks, want)
+		}
+	}
 }

@@ -61,6 +61,21 @@ func (s *Store) RunsHeld(ctx context.Context) (list []host.RunsHeld, err error) 
 func (s *Store) BytesHeld(ctx context.Context, tenant string) (journal, state int64, err error) {
 	err = s.view(ctx, func() error {
 		journal, state = s.bytesHeld(tenant)
+		for key, ss := range s.sessions {
+			if key.Tenant == tenant && !ss.erasing {
+				journal += host.SessionCharge
+			}
+		}
+		for key := range s.runs {
+			if key.tenant == tenant {
+				journal += host.RunCharge
+			}
+		}
+		for key, sp := range s.kv {
+			if key.Tenant == tenant {
+				state += host.KeyCharge * sp.totals.Keys
+			}
+		}
 		return nil
 	})
 	return journal, state, err

@@ -16,8 +16,13 @@ func blockedColumns(r *host.Run) (code, message sql.NullString) {
 	return sql.NullString{String: r.Blocked.Code, Valid: true}, sql.NullString{String: r.Blocked.Message, Valid: true}
 }
 
-// reasonKept marks an event that a run keeps among what it waits for.
-const reasonKept = "kept"
+// The column of what a run waits for has more than that, marked by reasons of their
+// own: the events that the run keeps, and the step that failed, with the number of its
+// attempts in the place of the time. A run that failed waits for nothing.
+const (
+	reasonKept   = "kept"
+	reasonFailed = "failed"
+)
 
 // decodeWaiting reads the column of what a run waits for, and keeps.
 func decodeWaiting(data []byte, r *host.Run) error {
@@ -25,10 +30,15 @@ func decodeWaiting(data []byte, r *host.Run) error {
 		return err
 	}
 	r.WaitingFor = slices.DeleteFunc(r.WaitingFor, func(w host.Waiting) bool {
-		if w.Reason == reasonKept {
+		switch w.Reason {
+		case reasonKept:
 			r.Kept = append(r.Kept, host.Kept{Type: w.Type, Step: w.Step})
+		case reasonFailed:
+			r.ErrorStep, r.ErrorAttempt = w.Step, uint64(w.Since)
+		default:
+			return false
 		}
-		return w.Reason == reasonKept
+		return true
 	})
 	if len(r.WaitingFor) == 0 {
 		r.WaitingFor = nil
@@ -42,11 +52,12 @@ func encodeParts(r *host.Run) (result, waiting []byte, err error) {
 	if r.Result != nil {
 		result, err = encode(r.Result)
 	}
-	// The column of what a run waits for has the events that it keeps, too, with a
-	// reason of their own.
 	all := slices.Clip(r.WaitingFor)
 	for _, k := range r.Kept {
 		all = append(all, host.Waiting{Reason: reasonKept, Type: k.Type, Step: k.Step})
+	}
+	if r.ErrorStep != "" {
+		all = append(all, host.Waiting{Reason: reasonFailed, Step: r.ErrorStep, Since: int64(r.ErrorAttempt)})
 	}
 	if err == nil && len(all) > 0 {
 		waiting, err = encode(all)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/hosttest/suite"
 	"github.com/weftrun/weft/host/store/sqlite/faultdisk"
 )
 
@@ -50,6 +51,7 @@ func TestFaults(t *testing.T) {
 // TestFaultsAreSeen: a store that syncs less loses what it has acknowledged, and the
 // test above notices.
 func TestFaultsAreSeen(t *testing.T) {
+	suite.NotShort(t, "looks for what a weaker store loses")
 	seeds := 12
 	if few {
 		seeds = 4

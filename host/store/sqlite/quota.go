@@ -95,9 +95,10 @@ func (s *Store) waitForTurn(ctx context.Context) (_ map[string]int, err error) {
 
 // BytesHeld implements [host.QuotaStore].
 func (s *Store) BytesHeld(ctx context.Context, tenant string) (journal, state int64, err error) {
-	err = s.read.QueryRowContext(ctx, `SELECT coalesce(sum(bytes), 0), coalesce(sum(state), 0) +
-			(SELECT coalesce(sum(bytes), 0) FROM kv_spaces WHERE tenant = ?1) FROM sessions WHERE tenant = ?1`,
-		tenant).Scan(&journal, &state)
+	err = s.read.QueryRowContext(ctx, `SELECT coalesce(sum(bytes + (last > 0) * ?2), 0) + (SELECT count(*) FROM runs WHERE tenant = ?1) * ?3,
+			coalesce(sum(state), 0) + (SELECT coalesce(sum(bytes + keys * ?4), 0) FROM kv_spaces WHERE tenant = ?1)
+			FROM sessions WHERE tenant = ?1`,
+		tenant, host.SessionCharge, host.RunCharge, host.KeyCharge).Scan(&journal, &state)
 	return journal, state, notFound(err, "sessions of tenant "+tenant)
 }
 

@@ -40,7 +40,7 @@ func TestSpentOfAnOlderDatabase(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("Spent = %+v, %v", got, err)
 	}
-	if journal, state, err := s.BytesHeld(t.Context(), "t"); journal != 15 || state != 0 || err != nil {
+	if journal, state, err := s.BytesHeld(t.Context(), "t"); journal != 15+3*(host.SessionCharge+host.RunCharge) || state != 0 || err != nil {
 		t.Errorf("BytesHeld = %d, %d, %v", journal, state, err)
 	}
 }

@@ -109,15 +109,15 @@ func testHeld(t *testing.T, open func(t *testing.T) host.Store) {
 		ok(t, "RunsHeld", err)
 		same(t, "runs", fmt.Sprint(got), fmt.Sprint(want))
 	}
-	held := func(tenant string, wantJournal, wantState int64) {
+	held := func(tenant string, sessions, runs, bytes, wantState int64) {
 		t.Helper()
 		journal, state, err := f.BytesHeld(f.ctx, tenant)
 		ok(t, "BytesHeld", err)
-		same(t, "journal of "+tenant, journal, wantJournal)
+		same(t, "journal of "+tenant, journal, sessions*host.SessionCharge+runs*host.RunCharge+bytes)
 		same(t, "states of "+tenant, state, wantState)
 	}
 	runs()
-	held("a", 0, 0)
+	held("a", 0, 0, 0, 0)
 
 	write := func(tenant, session, data string, state int64, runs []host.Run, started ...string) {
 		t.Helper()
@@ -138,24 +138,24 @@ func testHeld(t *testing.T, open func(t *testing.T) host.Store) {
 	write("a", "s", "1234567", 100, []host.Run{a1, a2, a3}, a1.RunID, a2.RunID, a3.RunID)
 	write("b", "s", "12345", 10, []host.Run{b1}, b1.RunID)
 	runs(host.RunsHeld{Tenant: "a", Active: 1, Waiting: 2}, host.RunsHeld{Tenant: "b", Active: 1})
-	held("a", 7, 100)
-	held("b", 5, 10)
+	held("a", 1, 3, 7, 100)
+	held("b", 1, 1, 5, 10)
 
 	a1.Status, a1.Completed = host.StatusCompleted, 5
 	a2.WaitingFor = nil
 	write("a", "s", "123", 40, []host.Run{a1, a2})
 	write("a", "t", "1", 2, nil)
 	runs(host.RunsHeld{Tenant: "a", Active: 1, Waiting: 1}, host.RunsHeld{Tenant: "b", Active: 1})
-	held("a", 11, 42)
+	held("a", 2, 3, 11, 42)
 
 	// A cut lets go of what is before a snapshot, a deletion of all.
 	p := f.partOf(host.SessionKey{Tenant: "a", Session: "s"}, 1)
 	p.Data, p.StateBytes, p.Snapshot, p.Cut = []byte("12"), 50, p.First, p.First
 	f.append(p)
-	held("a", 3, 52)
+	held("a", 2, 3, 3, 52)
 	f.append(host.SessionBatch{Key: host.SessionKey{Tenant: "a", Session: "t"}, WakeAt: host.WakeNever, Erase: 100})
-	held("a", 2, 50)
-	held("b", 5, 10)
+	held("a", 1, 3, 2, 50)
+	held("b", 1, 1, 5, 10)
 
 	versions, bytes, err := f.PluginsHeld(f.ctx, "c")
 	ok(t, "PluginsHeld", err)

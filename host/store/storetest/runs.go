@@ -58,8 +58,9 @@ func testRecords(t *testing.T, open func(t *testing.T) host.Store) {
 	r.Kept = nil
 	r.Status, r.Completed = host.StatusFailed, 30
 	r.Error, r.ErrorCode = "it broke: \x00 \u00fc \U0001f9f5", host.RunTrap
+	r.ErrorStep, r.ErrorAttempt = "s", 3
 	change()
-	r.Status, r.Error, r.ErrorCode = host.StatusCompleted, "", ""
+	r.Status, r.Error, r.ErrorCode, r.ErrorStep, r.ErrorAttempt = host.StatusCompleted, "", "", "", 0
 	r.Result = &host.StreamEvent{
 		Seq: math.MaxInt64, RunID: r.RunID, Type: "Stop", Types: []string{"End", "Base"}, Base: true,
 		Internal: true, Terminal: true, Body: abi.EmptyMap, Workflow: "flow",

@@ -10,7 +10,8 @@ import (
 )
 
 // Paths are dotted: "a.b.0" is the first item of the list b in the map a, "-1"
-// the last of a list, "" the whole state.
+// the last of a list, "" the whole state. A dot in a key is written \., and a backslash
+// before a dot or a backslash \\.
 
 // Get reads the value at a path to *target. A path that is not there is an
 // error; see [Context.GetOr].

@@ -1,7 +1,8 @@
 //! The session's state: reads, edits and batches.
 //!
 //! Paths are dotted: `"a.b.0"` is the first item of the list `b` in the map
-//! `a`, `"-1"` the last of a list, `""` the whole state.
+//! `a`, `"-1"` the last of a list, `""` the whole state. A dot in a key is written
+//! `\.`, and a backslash before a dot or a backslash `\\`.
 
 use std::collections::BTreeMap;
 use std::fmt;

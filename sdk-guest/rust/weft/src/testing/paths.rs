@@ -13,14 +13,37 @@ pub fn nothing(path: &str) -> Error {
     )
 }
 
+/// Takes the first segment off a path: its key, and the rest behind the dot. In a key a
+/// dot is written as `\.`, and a backslash before a dot or a backslash as `\\`.
+fn cut(path: &str) -> (String, Option<&str>) {
+    let (mut key, mut chars) = (String::new(), path.char_indices());
+    while let Some((i, c)) = chars.next() {
+        match c {
+            '.' => return (key, Some(&path[i + 1..])),
+            '\\' if path[i + 1..].starts_with(['.', '\\']) => key.extend(chars.next().map(|n| n.1)),
+            _ => key.push(c),
+        }
+    }
+    (key, None)
+}
+
+/// The segments of a path; none of the whole state.
+fn segments(path: &str) -> Vec<String> {
+    let (mut all, mut rest) = (Vec::new(), Some(path).filter(|path| !path.is_empty()));
+    while let Some(path) = rest {
+        let (key, behind) = cut(path);
+        all.push(key);
+        rest = behind;
+    }
+    all
+}
+
 /// The value at a path.
 pub fn lookup<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
-    if path.is_empty() {
-        return Some(value);
-    }
-    path.split('.')
+    segments(path)
+        .iter()
         .try_fold(value, |value, segment| match value {
-            Value::Map(map) => map.get(segment),
+            Value::Map(map) => map.get(segment.as_str()),
             Value::List(list) => list.get(index(segment, list.len())?),
             _ => None,
         })
@@ -39,8 +62,8 @@ type Change<'a> = &'a mut dyn FnMut(Option<Value>) -> Result<Value>;
 /// Replaces the value at a path by what `change` makes of it, where `None` is
 /// no value. Maps on the way are made.
 fn update(value: &mut Value, path: &str, change: Change) -> Result<()> {
-    let (segment, rest) = path.split_once('.').unwrap_or((path, ""));
-    let last = segment.len() == path.len();
+    let (segment, behind) = cut(path);
+    let (segment, last, rest) = (segment.as_str(), behind.is_none(), behind.unwrap_or(""));
     match value {
         Value::Map(map) if last => {
             let new = change(map.remove(segment))?;
@@ -77,11 +100,12 @@ fn delete(state: &mut Value, path: &str) -> Result<Value> {
     if lookup(state, path).is_none() {
         return Ok(false.into()); // whatever keeps the path from leading anywhere
     }
-    let (place, name) = path.rsplit_once('.').unwrap_or(("", path));
-    match at(state, place) {
-        Some(Value::Map(map)) => drop(map.remove(name)),
+    let mut place = segments(path);
+    let name = place.pop().unwrap_or_default();
+    match at(state, &place) {
+        Some(Value::Map(map)) => drop(map.remove(name.as_str())),
         Some(Value::List(list)) => {
-            if let Some(i) = index(name, list.len()) {
+            if let Some(i) = index(&name, list.len()) {
                 list.remove(i);
             }
         }
@@ -91,13 +115,10 @@ fn delete(state: &mut Value, path: &str) -> Result<Value> {
 }
 
 /// The value at a path, to change it.
-fn at<'a>(value: &'a mut Value, path: &str) -> Option<&'a mut Value> {
-    if path.is_empty() {
-        return Some(value);
-    }
-    path.split('.')
+fn at<'a>(value: &'a mut Value, path: &[String]) -> Option<&'a mut Value> {
+    path.iter()
         .try_fold(value, |value, segment| match value {
-            Value::Map(map) => map.get_mut(segment),
+            Value::Map(map) => map.get_mut(segment.as_str()),
             Value::List(list) => {
                 let i = index(segment, list.len())?;
                 list.get_mut(i)
