@@ -36,7 +36,7 @@ const (
 	// before they are, and refusalCost what one takes: mostly to read a request and to
 	// write an answer, as a profile of a server under twenty times its load shows.
 	refusalShare = 0.1
-	refusalCost  = 100 * time.Microsecond
+	refusalCost  = 125 * time.Microsecond
 	// refusalBurst is for how long refusals come as they like that were few before.
 	refusalBurst = 200 * time.Millisecond
 	// leastCores is the part of all cores that the process is taken to get at least.

@@ -45,6 +45,8 @@ type Config struct {
 	Data string
 	// AcceptLoss serves a directory of which a part is missing; see sqlite.Options.
 	AcceptLoss bool
+	// Lost is told what is accepted as lost, beside the log. It may be nil.
+	Lost func(*sqlite.Missing)
 	// Limits of uploads and new runs, and the tenants' budgets. nil: the defaults.
 	Limits *host.LimitTable
 	// Resources are the operator's, which workflows may call besides those that
@@ -226,6 +228,9 @@ func (h *Host) forget(ctx context.Context, tenant string) error {
 // lost says in the log what is accepted as lost.
 func (c *Config) lost(m *sqlite.Missing) {
 	c.Log.Warn("the data directory has lost something, which is accepted", "dir", m.Dir, "code", m.Code, "what", m.What, "commits", m.Commits, "until", m.Since)
+	if c.Lost != nil {
+		c.Lost(m)
+	}
 }
 
 func (h *Host) openStore(cfg Config) (host.Store, error) {
