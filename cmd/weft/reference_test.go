@@ -22,6 +22,7 @@ func TestReference(t *testing.T) {
 	for name, page := range map[string]string{
 		"cli.md": commandPage(newRoot()), "errors.md": errorPage(), "configuration.md": settingsPage(newServe()),
 		"abi.md": abiPage(t), "manifest.md": manifestPage(t),
+		"sdk-go.md": goPage(t), "sdk-rust.md": rustPage(t),
 	} {
 		path := filepath.Join(hosttest.Root(), "docs", "reference", name)
 		if *update {

@@ -108,7 +108,11 @@ func routingError(err *echo.HTTPError, c echo.Context) *host.Error {
 		// The router lists OPTIONS always, and no route has it.
 		h := c.Response().Header()
 		h.Set("Allow", strings.TrimPrefix(h.Get("Allow"), "OPTIONS, "))
-		return &host.Error{Code: host.CodeMethodNotAllowed, Message: textMethodNotAllowed}
+		message := textMethodNotAllowed
+		if r := c.Request(); r.Method == http.MethodPost && strings.HasPrefix(r.URL.Path, "/plugins/") && strings.Count(r.URL.Path, "/") == 2 {
+			message += ": a plugin is uploaded by PUT: curl --upload-file FILE.wasm, or curl -X PUT --data-binary @FILE.wasm (-d leaves bytes out)"
+		}
+		return &host.Error{Code: host.CodeMethodNotAllowed, Message: message}
 	default:
 		return &host.Error{Code: host.CodeInternal, Message: "internal error", Cause: err}
 	}

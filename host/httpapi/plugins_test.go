@@ -169,3 +169,14 @@ func TestUploadsTellTheirStages(t *testing.T) {
 		_ = resp.Body.Close()
 	}
 }
+
+// curl -d sends a POST, which no plugin takes: the answer says how a module is uploaded.
+func TestPostOfAPluginSaysHowToUpload(t *testing.T) {
+	h := newServer(t, newFake(t)).Handler()
+	for path, want := range map[string]bool{"/plugins/p": true, "/health": false} {
+		got := wantError(t, call(t, h, "POST", path, "asm"), 405, host.CodeMethodNotAllowed)
+		if !strings.HasPrefix(got, "Method Not Allowed") || strings.Contains(got, "--data-binary") != want {
+			t.Errorf("%s: %q", path, got)
+		}
+	}
+}

@@ -234,4 +234,5 @@ type Failure struct {
 	Fields  map[string]any // the whole error: retryable and data too
 }
 
+// Error gives the code and the message.
 func (f *Failure) Error() string { return fmt.Sprintf("%s: %s", f.Code, f.Message) }
