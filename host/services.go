@@ -287,7 +287,13 @@ type GraphNode struct {
 
 // GraphEdge leads from a step to an event it emits or from an event to a step
 // that accepts it or waits for it.
-type GraphEdge struct{ Source, Target string }
+type GraphEdge struct {
+	Source, Target string
+	// Label says how the event goes: "list" of a fan-out, "collects" or "collects N" of
+	// a step that takes a list of it, "joins" of a step that takes several types at
+	// once, "waits" of a step that waits for it while it works; else "".
+	Label string
+}
 
 // Composition says what a workflow is to be made of.
 type Composition struct {

@@ -282,6 +282,8 @@ type Store interface {
 	// (from the oldest one if there is none), else those whose First is greater
 	// than after. None are left when it gives none.
 	History(ctx context.Context, key SessionKey, position, after uint64, limit int) ([]JournalRow, error)
+	// RereadHistory is to History what Reread is to LoadSession.
+	RereadHistory(ctx context.Context, key SessionKey, position, after uint64, limit int) ([]JournalRow, error)
 	// SessionVersions lists the versions that a session's journal needs, by digest.
 	// Sessions from before there was such a list have it from then on.
 	SessionVersions(ctx context.Context, key SessionKey) ([]VersionUse, error)

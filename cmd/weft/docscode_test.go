@@ -252,7 +252,7 @@ func checkData(t *testing.T, text string) error {
 	if err != nil {
 		return err
 	}
-	_, problems := flow.Parse(raw)
+	_, problems := flow.Parse(nil, raw)
 	return problemsError(problems)
 }
 

@@ -22,8 +22,10 @@ func newGraph() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "graph NAME",
 		Short: "Draw a workflow: its steps, and the events between them",
-		Long: `Draw a workflow: its steps, the events between them, and the outside world, which
-answers what steps ask.
+		Long: `Draw a workflow: its steps, the events between them, the outside world, which answers
+what steps ask, and the resources that its plugins ask for. Fan-out by lists, and the
+steps that collect lists, join types or wait for an event, are marked. Which steps call
+a resource, and which workflows they run as children, only their code says.
 
 Formats are text, mermaid (for Markdown), dot (for Graphviz) and svg.`,
 		Example: `  weft graph wordcount
@@ -44,8 +46,24 @@ Formats are text, mermaid (for Markdown), dot (for Graphviz) and svg.`,
 		if r.json {
 			return r.printAnswer()
 		}
-		return r.print(draw(newLayers(args[0], &info.Graph)))
+		return r.print(draw(newLayers(args[0], withResources(ctx, r, &info))))
 	})
+}
+
+// withResources gives the graph of a workflow with the resources that its plugins ask for.
+// Which steps call them, and which workflows they run as children, only their code says.
+func withResources(ctx context.Context, r *remote, info *host.WorkflowInfo) *host.Graph {
+	g := info.Graph
+	for _, name := range info.Plugins {
+		plugin, err := r.Plugin(ctx, name)
+		if err != nil {
+			continue // it may be gone; the workflow goes on
+		}
+		for _, text := range declared(&plugin).resources {
+			g.Nodes = append(g.Nodes, host.GraphNode{ID: "resource:" + text, Label: text, Kind: "resource"})
+		}
+	}
+	return &g
 }
 
 // layers is a graph whose nodes stand in columns, so that most edges lead to the
@@ -54,6 +72,7 @@ type layers struct {
 	name    string
 	nodes   []host.GraphNode
 	edges   [][2]int // by the indices of nodes
+	labels  []string // of the edges
 	column  []int
 	columns [][]int
 }
@@ -74,6 +93,7 @@ func newLayers(name string, g *host.Graph) *layers {
 		to, known := index[e.Target]
 		if ok && known {
 			l.edges = append(l.edges, [2]int{from, to})
+			l.labels = append(l.labels, e.Label)
 			out[from] = append(out[from], to)
 			reached[to] = true
 		}
@@ -117,52 +137,87 @@ func newLayers(name string, g *host.Graph) *layers {
 	return l
 }
 
-// around lists the labels of the nodes that lead to a node, and of those that it
-// leads to.
-func (l *layers) around(node int) (in, out []string) {
-	for _, e := range l.edges {
-		if e[1] == node {
-			in = append(in, printable(l.nodes[e[0]].Label))
-		}
-		if e[0] == node {
-			out = append(out, printable(l.nodes[e[1]].Label))
-		}
-	}
-	return in, out
-}
-
-// drawText lists the steps, each with what it takes and gives.
+// drawText draws the way of the events as a tree: each step below the events that begin
+// it, each event below the steps that give it. What is drawn already is named again, and
+// not drawn again.
 func drawText(l *layers) string {
-	var b strings.Builder
-	for _, column := range l.columns {
-		for _, i := range column {
-			n := &l.nodes[i]
-			if n.Kind == "event" {
-				continue
-			}
-			in, out := l.around(i)
-			label := printable(n.Label)
-			if n.Kind == "external" {
-				label = "(outside)"
-			}
-			fmt.Fprintf(&b, "%s\n  takes  %s\n  gives  %s\n", label, listed(in), listed(out))
+	t := &tree{l: l, out: make([][]int, len(l.nodes)), drawn: make([]bool, len(l.nodes))}
+	led := make([]bool, len(l.nodes))
+	for i, e := range l.edges {
+		t.out[e[0]] = append(t.out[e[0]], i)
+		led[e[1]] = true
+	}
+	for i := range l.nodes { // the events that begin a run, and what nothing leads to
+		if !led[i] && l.nodes[i].Kind != "external" && l.nodes[i].Kind != "resource" {
+			t.node(i, "", "", "")
 		}
 	}
-	return b.String()
+	for _, column := range l.columns { // circles, and the outside if nobody asks it
+		for _, i := range column {
+			if !t.drawn[i] {
+				t.node(i, "", "", "")
+			}
+		}
+	}
+	return t.b.String()
 }
 
-func listed(names []string) string {
-	if len(names) == 0 {
-		return "nothing"
+// tree is a drawing of [drawText].
+type tree struct {
+	l     *layers
+	out   [][]int // edges by the node that they come from
+	drawn []bool
+	b     strings.Builder
+}
+
+// node draws a node behind a branch of the tree, and what follows below it. rest is what
+// stands before the lines below; label is that of the edge that leads to the node.
+func (t *tree) node(i int, branch, rest, label string) {
+	n := &t.l.nodes[i]
+	text := printable(n.Label)
+	switch n.Kind {
+	case "event":
+	case "external":
+		text = "(outside)"
+	case "resource":
+		text = "resource " + text
+	default:
+		text = "[" + text + "]"
 	}
-	return strings.Join(names, ", ")
+	if how, ok := labels[label]; ok {
+		text += "  " + how
+	} else if label != "" {
+		text += "  " + printable(label)
+	}
+	again := t.drawn[i] && len(t.out[i]) > 0
+	if again {
+		text += "  (see above)"
+	}
+	t.drawn[i] = true
+	fmt.Fprintf(&t.b, "%s%s\n", branch, text)
+	if again {
+		return
+	}
+	for k, e := range t.out[i] {
+		edge, fork, below := t.l.edges[e], "├─▶ ", "│   "
+		if k == len(t.out[i])-1 {
+			fork, below = "└─▶ ", "    "
+		}
+		t.node(edge[1], rest+fork, rest+below, t.l.labels[e])
+	}
+}
+
+// labels says for people what the labels of edges mean.
+var labels = map[string]string{
+	"list": "in a list: each begins an invocation", "collects": "when all of a list are there",
+	"waits": "in the middle: it waits for the event", "joins": "when one of each type is there",
 }
 
 // drawMermaid draws a flowchart of Mermaid.
 func drawMermaid(l *layers) string {
 	var b strings.Builder
 	b.WriteString("flowchart LR\n")
-	shapes := map[string][2]string{"event": {"(", ")"}, "external": {"{{", "}}"}}
+	shapes := map[string][2]string{"event": {"(", ")"}, "external": {"{{", "}}"}, "resource": {"[(", ")]"}}
 	quote := strings.NewReplacer(`"`, "#quot;", `\`, "#92;")
 	for i, n := range l.nodes {
 		shape, ok := shapes[n.Kind]
@@ -171,8 +226,12 @@ func drawMermaid(l *layers) string {
 		}
 		fmt.Fprintf(&b, "  n%d%s\"%s\"%s\n", i, shape[0], quote.Replace(printable(n.Label)), shape[1])
 	}
-	for _, e := range l.edges {
-		fmt.Fprintf(&b, "  n%d --> n%d\n", e[0], e[1])
+	for i, e := range l.edges {
+		label := ""
+		if l.labels[i] != "" {
+			label = `|"` + quote.Replace(printable(l.labels[i])) + `"|`
+		}
+		fmt.Fprintf(&b, "  n%d -->%s n%d\n", e[0], label, e[1])
 	}
 	return b.String()
 }
@@ -182,7 +241,7 @@ func drawDOT(l *layers) string {
 	quote := func(s string) string {
 		return `"` + strings.NewReplacer(`"`, `\"`, `\`, `\\`).Replace(printable(s)) + `"`
 	}
-	shapes := map[string]string{"event": "ellipse", "external": "hexagon"}
+	shapes := map[string]string{"event": "ellipse", "external": "hexagon", "resource": "cylinder"}
 	var b strings.Builder
 	fmt.Fprintf(&b, "digraph %s {\n  rankdir=LR\n", quote(l.name))
 	for i, n := range l.nodes {
@@ -192,8 +251,12 @@ func drawDOT(l *layers) string {
 		}
 		fmt.Fprintf(&b, "  n%d [label=%s, shape=%s]\n", i, quote(n.Label), shape)
 	}
-	for _, e := range l.edges {
-		fmt.Fprintf(&b, "  n%d -> n%d\n", e[0], e[1])
+	for i, e := range l.edges {
+		label := ""
+		if l.labels[i] != "" {
+			label = " [label=" + quote(l.labels[i]) + "]"
+		}
+		fmt.Fprintf(&b, "  n%d -> n%d%s\n", e[0], e[1], label)
 	}
 	b.WriteString("}\n")
 	return b.String()
@@ -225,10 +288,13 @@ func drawSVG(l *layers) string {
 	}
 	var b strings.Builder
 	back := 0
-	for _, e := range l.edges {
+	for i, e := range l.edges {
 		from, to := l.column[e[0]], l.column[e[1]]
 		x1, y1 := x[from]+width[from], y[e[0]]+svgHeight/2
 		x2, y2 := x[to], y[e[1]]+svgHeight/2
+		if l.labels[i] != "" {
+			fmt.Fprintf(&b, `<text x="%d" y="%d" font-size="10">%s</text>`+"\n", x1+svgGapX/2, (y1+y2)/2-4, html.EscapeString(printable(l.labels[i])))
+		}
 		if from < to {
 			fmt.Fprintf(&b, `<path d="M%d %d C%d %d %d %d %d %d" marker-end="url(#tip)"/>`+"\n", x1, y1, x1+svgGapX/2, y1, x2-svgGapX/2, y2, x2, y2)
 			continue
@@ -245,6 +311,8 @@ func drawSVG(l *layers) string {
 			round, fill = svgHeight/2, "#fff"
 		case "external":
 			fill = "#ffe9c7"
+		case "resource":
+			fill = "#e2f0d9"
 		}
 		fmt.Fprintf(&b, `<rect x="%d" y="%d" width="%d" height="%d" rx="%d" fill="%s"/><text x="%d" y="%d">%s</text>`+"\n",
 			x[c], y[i], width[c], svgHeight, round, fill, x[c]+width[c]/2, y[i]+svgHeight/2+5, html.EscapeString(printable(n.Label)))

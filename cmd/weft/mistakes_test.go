@@ -89,7 +89,7 @@ var (
 // mistake runs weft test in a project, which has to fail, and gives what it says.
 func (p *projects) mistake(t *testing.T, dir string) string {
 	t.Helper()
-	cmd := exec.Command(p.weft, "test")
+	cmd := exec.Command(p.weft, "test", "--timeout", suite.Hang.String()) // by default a slow machine may reach it
 	cmd.Dir, cmd.Env = dir, append(slices.Clip(p.env), "CARGO_TERM_QUIET=true")
 	out, err := cmd.CombinedOutput()
 	var failed *exec.ExitError

@@ -360,6 +360,7 @@ type graphJSON struct {
 	Edges []struct {
 		Source string `json:"source"`
 		Target string `json:"target"`
+		Label  string `json:"label"`
 	} `json:"edges"`
 }
 
@@ -376,7 +377,7 @@ func (j *graphJSON) graph() (host.Graph, error) {
 		})
 	}
 	for _, e := range j.Edges {
-		g.Edges = append(g.Edges, host.GraphEdge{Source: e.Source, Target: e.Target})
+		g.Edges = append(g.Edges, host.GraphEdge{Source: e.Source, Target: e.Target, Label: e.Label})
 	}
 	return g, nil
 }

@@ -265,6 +265,26 @@ func TestGraph(t *testing.T) {
 	}
 }
 
+// A drawing says how events go: in lists, to steps that collect, join and wait.
+func TestDrawingLabels(t *testing.T) {
+	g := mustGraph(t, `{"abi": 1, "workflow": "w", "events": {"Item": {}, "Done": {}, "Other": {}, "Ask": {"kind": "input_required"}, "Answer": {"kind": "human_response"}}, "steps": [
+		{"name": "split", "accepts": ["StartEvent"], "emits": [["list", ["Item"]], "Ask"], "waits": ["Answer"]},
+		{"name": "work", "accepts": ["Item"], "emits": ["Done"]},
+		{"name": "all", "accepts": [["list", ["Done"]]], "emits": ["Other"]},
+		{"name": "two", "accepts": [["list", ["Done"], 2]], "emits": ["Other"]},
+		{"name": "both", "accepts": ["Other", "Answer"], "emits": ["StopEvent"]}]}`)
+	var labels []string
+	for _, e := range g.Drawing().Edges {
+		if e.Label != "" {
+			labels = append(labels, e.Source+">"+e.Target+" "+e.Label)
+		}
+	}
+	want := "Answer>both joins, Answer>split waits, Done>all collects, Done>two collects 2, Other>both joins, split>Item list"
+	if got := strings.Join(labels, ", "); got != want {
+		t.Errorf("labels\n got %s\nwant %s", got, want)
+	}
+}
+
 // TestCompileLargeManifest keeps compiling quick at the bounds of a manifest.
 func TestCompileLargeManifest(t *testing.T) {
 	m := &abi.Manifest{ABI: 1, Workflow: "w", Events: map[string]abi.EventDecl{}}

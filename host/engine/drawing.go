@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -36,9 +37,10 @@ func (g *Graph) Drawing() host.Graph {
 	}
 	slices.SortStableFunc(out.Nodes, func(a, b host.GraphNode) int { return strings.Compare(a.ID, b.ID) })
 	slices.SortFunc(d.edges, func(a, b host.GraphEdge) int {
-		return cmp.Or(strings.Compare(a.Source, b.Source), strings.Compare(a.Target, b.Target))
+		return cmp.Or(strings.Compare(a.Source, b.Source), strings.Compare(a.Target, b.Target), strings.Compare(b.Label, a.Label))
 	})
-	out.Edges = slices.Compact(d.edges)
+	// Of several edges between two nodes one is drawn, with a label if one has it.
+	out.Edges = slices.CompactFunc(d.edges, func(a, b host.GraphEdge) bool { return a.Source == b.Source && a.Target == b.Target })
 	return out
 }
 
@@ -57,8 +59,21 @@ func (d *drawing) stepID(st *step) string {
 	return st.name
 }
 
-func (d *drawing) edge(source, target string) {
-	d.edges = append(d.edges, host.GraphEdge{Source: source, Target: target})
+func (d *drawing) edge(source, target, label string) {
+	d.edges = append(d.edges, host.GraphEdge{Source: source, Target: target, Label: label})
+}
+
+// label says how a slot takes its events.
+func (st *step) label(slot *abi.Slot) string {
+	switch {
+	case slot.Kind == abi.SlotList && slot.Take > 0:
+		return fmt.Sprintf("collects %d", slot.Take)
+	case slot.Kind == abi.SlotList:
+		return "collects"
+	case st.mode == modeJoin:
+		return "joins"
+	}
+	return ""
 }
 
 // step draws a step's emits, accepts and waits, and what it catches.
@@ -68,30 +83,42 @@ func (d *drawing) step(st *step) {
 		for _, typ := range emit.Types {
 			n := d.event(typ)
 			n.ProducedBy = append(n.ProducedBy, id)
-			d.edge(id, typ)
+			label := ""
+			if emit.List {
+				label = "list"
+			}
+			d.edge(id, typ, label)
 		}
 	}
-	for _, typ := range slotTypes(st) {
-		d.event(typ)
-		d.edge(typ, id)
-		if !st.decl.AcceptSubtypes || IsRuntimeType(typ) {
-			continue
-		}
-		for _, sub := range d.g.types[typ].descendants {
-			if t := d.g.types[sub]; t.used {
-				d.event(sub)
-				d.edge(sub, id)
-			}
+	for i := range st.decl.Accepts {
+		for _, typ := range st.decl.Accepts[i].Types {
+			d.accepts(st, typ, st.label(&st.decl.Accepts[i]))
 		}
 	}
 	for typ := range st.waits {
 		d.event(typ)
-		d.edge(typ, id)
+		d.edge(typ, id, "waits")
 	}
 	if st.catcher != nil {
 		n := d.event(abi.TypeStepFailed)
 		n.ProducedBy = append(n.ProducedBy, id)
-		d.edge(id, abi.TypeStepFailed)
+		d.edge(id, abi.TypeStepFailed, "")
+	}
+}
+
+// accepts draws that a step takes a type, and its subtypes if it takes those.
+func (d *drawing) accepts(st *step, typ, label string) {
+	id := d.stepID(st)
+	d.event(typ)
+	d.edge(typ, id, label)
+	if !st.decl.AcceptSubtypes || IsRuntimeType(typ) {
+		return
+	}
+	for _, sub := range d.g.types[typ].descendants {
+		if t := d.g.types[sub]; t.used {
+			d.event(sub)
+			d.edge(sub, id, label)
+		}
 	}
 }
 
@@ -113,10 +140,10 @@ func (d *drawing) event(typ string) *host.GraphNode {
 	switch t.kind {
 	case abi.KindInputRequired:
 		d.external = true
-		d.edge(typ, externalNode)
+		d.edge(typ, externalNode, "")
 	case abi.KindHumanResponse:
 		d.external = true
-		d.edge(externalNode, typ)
+		d.edge(externalNode, typ, "")
 	}
 	return n
 }

@@ -129,7 +129,7 @@ func TestExpressionsEndWithTheirRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, problems := Parse(raw)
+	d, problems := Parse(nil, raw)
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}

@@ -39,6 +39,8 @@ type evaluation struct {
 	native    map[string]any
 	converted map[string]ref.Val
 	patterns  map[string]*pattern.Pattern
+	// missing is a key that a map did not have, keys those that it has, for people.
+	missing, keys string
 }
 
 // hidden is the name under which the parts of an expression find the evaluation; no
@@ -194,8 +196,57 @@ type attribute struct {
 // Exec implements interpreter.InterpretableV2.
 func (a attribute) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	v := a.InterpretableAttribute.Exec(frame)
-	evaluationOf(frame).looked(v)
+	e := evaluationOf(frame)
+	e.looked(v)
+	if e != nil && types.IsError(v) {
+		e.note(a.Attr())
+	}
 	return v
+}
+
+// mostKeys is how many keys of a map an error lists.
+const mostKeys = 20
+
+// note finds the map in which an attribute's key is missing, and notes which keys it has.
+func (e *evaluation) note(attr interpreter.Attribute) {
+	named, ok := attr.(interpreter.NamespacedAttribute)
+	if !ok || len(named.CandidateVariableNames()) == 0 {
+		return
+	}
+	names := named.CandidateVariableNames()
+	value := e.native[names[len(names)-1]]
+	for _, q := range named.Qualifiers() {
+		constant, ok := q.(interpreter.ConstantQualifier)
+		if !ok {
+			return
+		}
+		in, isMap := value.(map[string]any)
+		key, isText := constant.Value().(types.String)
+		if !isMap || !isText {
+			return
+		}
+		if value, ok = in[string(key)]; !ok {
+			e.missing, e.keys = string(key), e.list(in)
+			return
+		}
+	}
+}
+
+// list names the keys of a map in their order, or the first of them.
+func (e *evaluation) list(m map[string]any) string {
+	if len(m) == 0 {
+		return "there are no keys"
+	}
+	e.spend(entryUnits * uint64(len(m)) * uint64(1+bits.Len(uint(len(m)))))
+	keys := slices.Sorted(maps.Keys(m))
+	more := ""
+	if len(keys) > mostKeys {
+		keys, more = keys[:mostKeys], fmt.Sprintf(" and %d more", len(m)-mostKeys)
+	}
+	for i, key := range keys {
+		keys[i] = clip(key)
+	}
+	return "the keys are " + strings.Join(keys, ", ") + more
 }
 
 // Eval implements interpreter.Interpretable.
@@ -376,6 +427,9 @@ func (e *expression) evaluate(m *work.Meter, vars map[string]any) (result any, c
 		return nil, cost, ended
 	}
 	if err != nil {
+		if on.missing != "" && strings.HasSuffix(err.Error(), "no such key: "+on.missing) {
+			return nil, cost, fmt.Errorf("the expression failed: %w; %s", err, on.keys)
+		}
 		return nil, cost, fmt.Errorf("the expression failed: %w", err)
 	}
 	result, err = resultOf(out)

@@ -3,9 +3,15 @@ package flow
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/overloads"
+	"cel.dev/cel-go/common/types"
+
+	"github.com/weftrun/weft/host/pattern"
 )
 
 // exprKind is where an expression stands: it says what the expression sees, and
@@ -76,6 +82,8 @@ type expression struct {
 	text       string
 	readsState bool // it may ask for the session's state
 	program    cel.Program
+	ast        *cel.Ast
+	paths      []string // of nodes within nodes, as far as texts in it may name them
 }
 
 // compile checks an expression and compiles it. The error lists all problems with
@@ -85,22 +93,57 @@ func compile(text string, kind exprKind) (*expression, error) {
 		return nil, fmt.Errorf("it has %d bytes, and may have %d", len(text), MaxExpression)
 	}
 	env := environments[kind]
-	ast, issues := env.Compile(text)
+	checked, issues := env.Compile(text)
 	if issues != nil && issues.Err() != nil {
 		return nil, positions(issues)
 	}
-	if out := ast.OutputType(); !comesTo(out, kind) {
+	if out := checked.OutputType(); !comesTo(out, kind) {
 		want := "true or false"
 		if kind == exprRouter {
 			want = "a name or a list of names"
 		}
 		return nil, fmt.Errorf("line 1, column 1: it comes to %s, and must come to %s", out, want)
 	}
-	program, err := env.Program(ast, cel.CostLimit(MaxCost), cel.CustomDecoratorV2(part))
+	program, err := env.Program(checked, cel.CostLimit(MaxCost), cel.CustomDecoratorV2(part))
 	if err != nil {
 		return nil, err
 	}
-	return &expression{text: text, readsState: strings.Contains(text, varState), program: program}, nil
+	return &expression{text: text, readsState: strings.Contains(text, varState), program: program, ast: checked, paths: named(text)}, nil
+}
+
+// boundPatterns refuses literal patterns that are too long or too complex to match with.
+func (e *expression) boundPatterns() (err error) {
+	native := e.ast.NativeRep()
+	ast.PreOrderVisit(native.Expr(), ast.NewExprVisitor(func(part ast.Expr) {
+		if part.Kind() != ast.CallKind || part.AsCall().FunctionName() != overloads.Matches || err != nil {
+			return
+		}
+		args := part.AsCall().Args()
+		if len(args) == 0 || args[len(args)-1].Kind() != ast.LiteralKind {
+			return
+		}
+		text, ok := args[len(args)-1].AsLiteral().(types.String)
+		if !ok {
+			return
+		}
+		if _, wrong := pattern.Compile(string(text), mostMatched); wrong != nil {
+			at := native.SourceInfo().GetStartLocation(args[len(args)-1].ID())
+			err = fmt.Errorf("line %d, column %d: %w", at.Line(), at.Column()+1, wrong)
+		}
+	}))
+	return err
+}
+
+// quotedPath matches a text of an expression that may name a node within a node.
+var quotedPath = regexp.MustCompile(`"[^"\\]+/[^"\\]+"|'[^'\\]+/[^'\\]+'`)
+
+// named lists the paths of nodes that the texts of an expression may name.
+func named(text string) []string {
+	var paths []string
+	for _, quoted := range quotedPath.FindAllString(text, -1) {
+		paths = append(paths, quoted[1:len(quoted)-1])
+	}
+	return paths
 }
 
 // positions are the problems of an expression as one error.

@@ -2,6 +2,7 @@ package flow
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/weftrun/weft/abi"
@@ -154,6 +155,31 @@ func contents(outputs map[string]any) map[string]any {
 		out[name] = orText(m["content"])
 	}
 	return out
+}
+
+// within adds to contents those of outputs within outputs that paths name: the branch web
+// of the node research is research/web. Of several of one name it is the last, as of the
+// iterations of a loop.
+func within(contents, outputs map[string]any, paths []string) map[string]any {
+	for _, path := range paths {
+		name, rest, _ := strings.Cut(path, "/")
+		out, _ := outputs[name].(map[string]any)
+		for out != nil && rest != "" {
+			name, rest, _ = strings.Cut(rest, "/")
+			steps, _ := out["steps"].([]any)
+			out = nil
+			for _, step := range slices.Backward(steps) {
+				if m, _ := step.(map[string]any); m != nil && m["step_name"] == name {
+					out = m
+					break
+				}
+			}
+		}
+		if out != nil {
+			contents[path] = orText(out["content"])
+		}
+	}
+	return contents
 }
 
 // orText is a value, or "" in the place of null: expressions that compare texts

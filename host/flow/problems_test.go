@@ -1,11 +1,13 @@
 package flow
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host/work"
 )
 
 // parsed reads a document of JSON and lists its problems, as CODE NODE.
@@ -15,7 +17,7 @@ func parsed(tb testing.TB, text string) (*Document, []string) {
 	if err != nil {
 		tb.Fatalf("%v: %s", err, text)
 	}
-	d, problems := Parse(raw)
+	d, problems := Parse(nil, raw)
 	var out []string
 	for _, p := range problems {
 		out = append(out, strings.TrimSpace(p.Code+" "+p.Step))
@@ -117,6 +119,84 @@ func TestExpressionPositions(t *testing.T) {
 	}
 }
 
+// Literal patterns are bounded when a flow is uploaded; a flow that is stored opens all
+// the same.
+func TestLiteralPatternsAreBounded(t *testing.T) {
+	for pattern, want := range map[string]string{
+		"^a.*b$": "", "(a?){200}b": "", "a{900}b{900}c{900}": "line 1, column 15: the pattern is too complex",
+		strings.Repeat("a", 1500): "line 1, column 15: the pattern has 1500 bytes",
+	} {
+		raw := mustRaw(t, `{"steps": [{"name": "c", "type": "condition", "evaluator": "input.matches('`+pattern+`')", "steps": [{"name": "z", "function": "p.f"}]}]}`)
+		_, problems := Parse(nil, raw)
+		got := ""
+		for _, p := range problems {
+			got += p.Code + " " + p.Message
+		}
+		if (want == "") != (got == "") || !strings.Contains(got, want) {
+			t.Errorf("%.30s: %q, want %q", pattern, got, want)
+		}
+		canonical, err := abi.Canonical(raw, abi.MaxValueDepth)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(append([]byte(Magic), canonical...)); err != nil {
+			t.Errorf("%.30s, stored: %v", pattern, err)
+		}
+	}
+}
+
+// The work of reading a flow is charged, and ends with the meter.
+func TestReadingAFlowIsMetered(t *testing.T) {
+	node := `{"name": "c%d", "type": "condition", "evaluator": "input == 'a' || size(input) > %d", "steps": [{"name": "z", "function": "p.f"}]}`
+	var nodes []string
+	for i := range 50 {
+		nodes = append(nodes, fmt.Sprintf(node, i, i))
+	}
+	raw := mustRaw(t, `{"steps": [`+strings.Join(nodes, ",")+`]}`)
+	m := work.New(0, nil)
+	if _, problems := Parse(m, raw); len(problems) > 0 || m.Spent() < 50*compileUnits {
+		t.Errorf("%d units, %v", m.Spent(), problems)
+	}
+	all, looks := m.Spent(), 0
+	m = work.New(0, func(uint64) error {
+		if looks++; looks == 10 {
+			return errors.New("stop")
+		}
+		return nil
+	})
+	if Parse(m, raw); m.Err() == nil || m.Spent() > all/2 {
+		t.Errorf("%d units, %v", m.Spent(), m.Err())
+	}
+}
+
+func BenchmarkCompile(b *testing.B) {
+	for name, text := range map[string]string{"short": `true`, "usual": `input == 'a' || size(input) > 3`,
+		"nested": strings.Repeat("(input == 1 || ", 50) + "true" + strings.Repeat(")", 50), "list": "[" + strings.Repeat("1,", 1800) + "1].size() > 0",
+		"pattern": "matches('a', '(a{100}b{90}){10}')", "macros": "[1].all(x," + strings.Repeat("[x].all(y, y > 1) || ", 60) + " true)"} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				e, err := compile(text, exprCondition)
+				if err == nil {
+					err = e.boundPatterns()
+				}
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(compileUnits+compileByte*len(text))*float64(b.N)/float64(b.Elapsed().Nanoseconds()), "units/ns")
+		})
+	}
+}
+
+func mustRaw(tb testing.TB, text string) abi.Raw {
+	tb.Helper()
+	raw, err := abi.FromJSON([]byte(text))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return raw
+}
+
 // An expression that costs too much is a failure, in bounded time; what it comes to
 // and costs is the same each time, in whatever order Go walks maps.
 func TestExpressionsAreBoundedAndDeterministic(t *testing.T) {
@@ -156,6 +236,40 @@ func TestExpressionsAreBoundedAndDeterministic(t *testing.T) {
 	}
 }
 
+// An expression that asks for a key that is not there is told which are; a fault of
+// another kind, and one that the expression goes on without, is not.
+func TestExpressionsListTheKeysThereAre(t *testing.T) {
+	many := map[string]any{}
+	for i := range 50 {
+		many[fmt.Sprintf("k%02d", i)] = int64(i)
+	}
+	vars := map[string]any{varState: map[string]any{"user": map[string]any{"name": "Ada", "a.b": 1}, "many": many, "none": map[string]any{}, "l": []any{"x"}}, varInput: "x"}
+	for text, want := range map[string]string{
+		`session_state.usr == 1`:                    "no such key: usr; the keys are l, many, none, user",
+		`session_state["user"].nme == 1`:            "no such key: nme; the keys are a.b, name",
+		`session_state.none.x == 1`:                 "no such key: x; there are no keys",
+		`session_state.many.x == 1`:                 "k18, k19 and 30 more",
+		`session_state.usr == 1 || 1 / 0 == 1`:      "; the keys are",
+		`session_state.l[7] == 1`:                   "index out of bounds: 7",
+		`session_state.user.name.first == 1`:        "no such key: first",
+		`session_state.usr == 1 || input == "x"`:    "",
+		`session_state.user["a.b"] == 1`:            "",
+		`session_state.many.map(k, k)[99] == "k00"`: "index out of bounds: 99",
+	} {
+		e, err := compile(text, exprCondition)
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		_, _, err = e.evaluate(nil, vars)
+		switch {
+		case want == "" && err != nil, want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+			if text != `session_state.usr == 1 || 1 / 0 == 1` || err == nil { // either fault may be told
+				t.Errorf("%s: %v, want %q", text, err, want)
+			}
+		}
+	}
+}
+
 // FuzzParse reads any bytes, and JSON: a document that is good opens again from its
 // module as the same.
 func FuzzParse(f *testing.F) {
@@ -168,7 +282,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			raw = abi.Raw(text)
 		}
-		d, problems := Parse(raw)
+		d, problems := Parse(nil, raw)
 		if len(problems) > 0 {
 			return
 		}

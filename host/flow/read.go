@@ -10,6 +10,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/work"
 )
 
 // Seal gives the bytes of a document's module.
@@ -28,7 +29,7 @@ func Open(module []byte) (*Document, error) {
 	if !ok {
 		return nil, fmt.Errorf("this is no flow of a version that is known")
 	}
-	d, problems := Parse(abi.Raw(raw))
+	d, problems := parse(&parser{stored: true}, abi.Raw(raw))
 	if len(problems) > 0 {
 		return nil, fmt.Errorf("the flow has %d problems, of which the first is: %s", len(problems), problems[0].Message)
 	}
@@ -38,9 +39,14 @@ func Open(module []byte) (*Document, error) {
 // Parse reads and checks a document, which is a map. It returns everything that is
 // wrong, each with the path of its node; then the document, if there is one, is good
 // for no more than to see what else it names. Which functions and workflows there
-// are is not known here. raw is not modified and not kept.
-func Parse(raw abi.Raw) (*Document, []host.Problem) {
-	p := &parser{byPath: map[string]*Node{}}
+// are is not known here. raw is not modified and not kept. What it takes
+// is charged to the meter: once that has ended, the result is of no use.
+func Parse(m *work.Meter, raw abi.Raw) (*Document, []host.Problem) {
+	return parse(&parser{meter: m}, raw)
+}
+
+func parse(p *parser, raw abi.Raw) (*Document, []host.Problem) {
+	p.byPath = map[string]*Node{}
 	if len(raw) > MaxBytes {
 		p.problem("limit_exceeded", "", "the flow has %d bytes: it may have %d", len(raw), MaxBytes)
 		return nil, p.problems
@@ -81,6 +87,12 @@ func Parse(raw abi.Raw) (*Document, []host.Problem) {
 	return d, p.problems
 }
 
+// The price of compiling an expression, in units, and of each of its bytes.
+const (
+	compileUnits = 300_000
+	compileByte  = 20_000
+)
+
 const (
 	maxDescription = 4096
 	maxMessage     = 4096
@@ -92,6 +104,8 @@ type parser struct {
 	byPath   map[string]*Node
 	order    []*Node
 	nodes    int
+	meter    *work.Meter
+	stored   bool // the document was taken, perhaps when there were fewer bounds
 }
 
 // problem notes a fault; the message says how to mend it.
@@ -309,7 +323,13 @@ func (p *parser) test(f *fields, n *Node, field string, kind exprKind, needed bo
 }
 
 func (p *parser) expression(n *Node, field, text string, kind exprKind) *Test {
+	if p.meter.Spend(compileUnits+compileByte*uint64(len(text))) != nil {
+		return nil
+	}
 	expr, err := compile(text, kind)
+	if err == nil && !p.stored {
+		err = expr.boundPatterns()
+	}
 	if err != nil {
 		p.problem("invalid_expression", n.Path, "%q is no CEL expression that can be used: %s", field, err)
 		return nil

@@ -284,7 +284,7 @@ func (d *driver) test(n *Node, t *Test, sc *scope, more map[string]any) (any, er
 		}
 	}
 	vars := map[string]any{
-		varInput: orText(sc.input), varContent: orText(sc.content), varOutputs: contents(sc.outputs),
+		varInput: orText(sc.input), varContent: orText(sc.content), varOutputs: within(contents(sc.outputs), sc.outputs, t.expr.paths),
 		varAdditional: orMap(sc.additional), varState: state,
 	}
 	if n.Kind == KindRouter {

@@ -28,8 +28,8 @@ const (
 	// mostParked bounds the refusals that are held back; beyond, connections are closed.
 	// Those that are may take a parkedPart of the memory limit, at parkedBytes each.
 	mostParked  = 4096
-	parkedPart  = 8
-	parkedBytes = 40 << 10
+	parkedPart  = 4
+	parkedBytes = 24 << 10
 	// mostPark bounds for how long one is.
 	mostPark = 5 * time.Second
 	// refusalShare is the part of the process's time on cores that refusals may take

@@ -139,7 +139,8 @@ func appendGraph(dst []byte, info *host.WorkflowInfo) ([]byte, error) {
 		dst = appendString(dst, edge.Source)
 		dst = append(dst, `,"target":`...)
 		dst = appendString(dst, edge.Target)
-		dst = append(dst, `,"label":null}`...)
+		dst = append(dst, `,"label":`...)
+		dst = append(appendStringOrNull(dst, edge.Label), '}')
 	}
 	dst = append(dst, `],"description":`...)
 	dst = appendStringOrNull(dst, info.Description)

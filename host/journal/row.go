@@ -89,8 +89,19 @@ func (j *Journal) History(ctx context.Context, key host.SessionKey, position uin
 		if err != nil || len(rows) == 0 {
 			return err
 		}
-		for _, row := range rows {
+		for i := 0; i < len(rows); i++ {
+			row := rows[i]
 			array, err := CheckRow(row.Data)
+			if errors.Is(err, ErrCorrupt) {
+				if rows, err = j.rereadHistory(ctx, key, position, after); err != nil {
+					return err
+				}
+				if len(rows) == 0 {
+					return nil // it was deleted meanwhile
+				}
+				i, row = 0, rows[0]
+				array, err = CheckRow(row.Data)
+			}
 			more := false
 			if err == nil {
 				more, err = decode(array)
@@ -112,14 +123,29 @@ const rereadAfter = 100 * time.Millisecond
 // reread reads rows again of which one has a wrong checksum: a disk that fails may give
 // zeros for what it has, and only rows that are wrong twice are damaged.
 func (j *Journal) reread(ctx context.Context, key host.SessionKey) (host.StoredSession, error) {
+	if err := beforeReread(ctx); err != nil {
+		return host.StoredSession{}, err
+	}
+	return j.cfg.Store.Reread(ctx, key)
+}
+
+// rereadHistory is reread for rows of a history.
+func (j *Journal) rereadHistory(ctx context.Context, key host.SessionKey, position, after uint64) ([]host.JournalRow, error) {
+	if err := beforeReread(ctx); err != nil {
+		return nil, err
+	}
+	return j.cfg.Store.RereadHistory(ctx, key, position, after, historyPage)
+}
+
+func beforeReread(ctx context.Context) error {
 	wait := time.NewTimer(rereadAfter)
 	defer wait.Stop()
 	select {
 	case <-ctx.Done():
-		return host.StoredSession{}, ctx.Err()
+		return ctx.Err()
 	case <-wait.C:
+		return nil
 	}
-	return j.cfg.Store.Reread(ctx, key)
 }
 
 // checkRows verifies rows as [CheckRow] does.

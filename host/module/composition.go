@@ -194,12 +194,19 @@ func (s *Service) Compose(ctx context.Context, tenant, name string, c host.Compo
 	if err != nil {
 		return host.WorkflowInfo{}, false, err
 	}
+	var doc *flow.Document
+	var faults []host.Problem
+	if c.Flow != nil { // long perhaps, and so while others may change things
+		if doc, faults, err = s.readPosted(ctx, tenant, c.Flow); err != nil {
+			return host.WorkflowInfo{}, false, err
+		}
+	}
 	s.changing.Lock()
 	defer s.changing.Unlock()
 	r := &record{Format: recordFormat, Name: name, Timeout: settings.Timeout, Description: settings.Description, Config: settings.Config}
 	var names []string
 	if c.Flow != nil {
-		names, err = s.plan(ctx, tenant, r, &c)
+		names, err = s.plan(ctx, tenant, r, &c, doc, faults)
 	} else {
 		names, err = s.named(tenant, name, c.Plugins)
 	}

@@ -25,16 +25,15 @@ const (
 	problemWorkflow = "unknown_workflow"
 )
 
-// plan reads a flow, checks all that it names, and gives the plugins that it needs.
+// plan takes a flow that was read, checks all that it names, and gives the plugins that it needs.
 // Everything that is wrong comes in one error. s.changing is held.
-func (s *Service) plan(ctx context.Context, tenant string, r *record, c *host.Composition) ([]string, error) {
+func (s *Service) plan(ctx context.Context, tenant string, r *record, c *host.Composition, doc *flow.Document, problems []host.Problem) ([]string, error) {
 	if len(c.Plugins) > 0 {
 		return nil, host.Errorf(host.CodeInvalidArgument, "a flow names its plugins by their functions: leave 'plugins' out")
 	}
 	if own, ok := s.ofWorkflow(tenant, r.Name); ok {
 		return nil, host.Errorf(host.CodeConflict, "plugin %s makes a workflow %s by itself: choose another name for the flow", own.Name, r.Name)
 	}
-	doc, problems := flow.Parse(c.Flow)
 	if doc == nil {
 		return nil, invalid("the flow", problems)
 	}
@@ -52,6 +51,14 @@ func (s *Service) plan(ctx context.Context, tenant string, r *record, c *host.Co
 	sum := sha256.Sum256(flow.Seal(doc))
 	r.Flow, r.flow = hex.EncodeToString(sum[:]), doc
 	return names, nil
+}
+
+// readPosted reads the document of a flow on its tenant's clock.
+func (s *Service) readPosted(ctx context.Context, tenant string, raw abi.Raw) (*flow.Document, []host.Problem, error) {
+	m, done := s.work(ctx, tenant)
+	defer done()
+	doc, problems := flow.Parse(m, raw)
+	return doc, problems, m.Err()
 }
 
 // functions finds the plugins that a flow's functions are of, in the order in which

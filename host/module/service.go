@@ -33,6 +33,9 @@ type Config struct {
 	// Settled returns when everything is durable that was given to the journal
 	// before. nil: it always is.
 	Settled func(context.Context) error
+	// Work begins the host's work on a request of a tenant that may be long; done is
+	// called at its end. nil: the work is on nobody's clock.
+	Work func(ctx context.Context, tenant string) (m *work.Meter, done func())
 	// Log takes what operators should know. nil: nothing is logged.
 	Log *slog.Logger
 	// Now is the clock; nil: time.Now.
@@ -47,6 +50,7 @@ type Service struct {
 	limits  *host.LimitTable
 	quota   func(ctx context.Context, tenant string, size int) error
 	settled func(context.Context) error
+	work    func(context.Context, string) (*work.Meter, func())
 	log     *slog.Logger
 	now     func() time.Time
 	starts  starts
@@ -78,7 +82,7 @@ func New(c Config) (*Service, error) {
 		sandbox: c.Sandbox,
 		limits:  c.Limits,
 		quota:   c.Quota,
-		settled: c.Settled,
+		settled: c.Settled, work: c.Work,
 		log:     c.Log,
 		now:     c.Now,
 		tenants: map[string]*tenant{},
@@ -88,6 +92,9 @@ func New(c Config) (*Service, error) {
 	}
 	if s.now == nil {
 		s.now = time.Now
+	}
+	if s.work == nil {
+		s.work = func(context.Context, string) (*work.Meter, func()) { return nil, func() {} }
 	}
 	if s.quota == nil {
 		s.quota = func(context.Context, string, int) error { return nil }

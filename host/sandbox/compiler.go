@@ -43,6 +43,7 @@ type report struct {
 	Problems []host.Problem `json:",omitempty"`
 	Error    string         `json:",omitempty"`
 	Disk     bool           `json:",omitempty"`
+	Open     []string       `json:",omitempty"` // see enclose
 }
 
 // Problems of modules that take too much to build.
@@ -100,21 +101,21 @@ func (s *Sandbox) buildElsewhere(tenant string, key moduleKey, wasm []byte, limi
 	ctx, cancel := context.WithTimeout(s.base, cmp.Or(s.compilerWall, wallOf(limits)))
 	defer cancel()
 	line, err := json.Marshal(order{
-		Folder: folder, Digest: key.digest, Tables: key.tables, Bytes: len(wasm), Lines: s.sourceLines, Limits: *limits,
+		Folder: ".", Digest: key.digest, Tables: key.tables, Bytes: len(wasm), Lines: s.sourceLines, Limits: *limits,
 		Polite: s.sharing(tenant), Workers: max(1, runtime.GOMAXPROCS(0)/max(1, s.building.running())),
 	})
 	if err != nil {
 		return fmt.Errorf("encode the compiler's order: %w", err)
 	}
 	cmd := exec.CommandContext(ctx, s.compiler[0])
-	cmd.Args = s.compiler[1:]
+	cmd.Args, cmd.Dir = s.compiler[1:], folder // which is empty, and all that it sees
 	return s.runCompiler(ctx, cmd, limits, append(line, '\n'), wasm)
 }
 
 func (s *Sandbox) runCompiler(ctx context.Context, cmd *exec.Cmd, limits *host.Limits, line, wasm []byte) error {
 	stdout, stderr := &capped{max: maxReportBytes}, &capped{max: maxStderrBytes}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
-	cmd.Env, cmd.Dir = []string{}, s.cacheDir // it is to know nothing of the server
+	cmd.Env = []string{} // it is to know nothing of the server
 	cmd.WaitDelay = time.Second
 	apart(cmd)
 	stdin, err := cmd.StdinPipe()
@@ -137,6 +138,11 @@ func (s *Sandbox) runCompiler(ctx context.Context, cmd *exec.Cmd, limits *host.L
 	s.log.Debug("the compiler's process ended", "cpu", took.cpu, "took", took.wall)
 	var r report
 	if err := json.Unmarshal(stdout.b.Bytes(), &r); err == nil && waitErr == nil {
+		if len(r.Open) > 0 {
+			s.unenclosed.Do(func() {
+				s.log.Warn("the system cannot take from the compiler's process all that it does not need", "open", strings.Join(r.Open, "; "))
+			})
+		}
 		switch {
 		case len(r.Problems) > 0:
 			return invalid(r.Problems...)
@@ -207,7 +213,8 @@ func (w *capped) Write(p []byte) (int, error) {
 }
 
 // CompileMain is the compiler's process: it builds the one module that in asks
-// for, and reports to out. It limits its own address space and CPU time first,
+// for, and reports to out. It limits its own address space and CPU time first, gives up
+// all files but those of the order's folder, programs and the network where the system can,
 // and ends the process when in ends before it is done: then nobody waits.
 //
 // # Errors
@@ -232,6 +239,7 @@ func CompileMain(in io.Reader, out io.Writer, exit func(code int)) error {
 		return err
 	}
 	goFirst()
+	open := enclose(o.Folder)
 	debug.SetMemoryLimit(int64(limits.CompileBytes) / 2)
 	wasm := make([]byte, o.Bytes)
 	if _, err := io.ReadFull(r, wasm); err != nil {
@@ -241,7 +249,9 @@ func CompileMain(in io.Reader, out io.Writer, exit func(code int)) error {
 		_, _ = r.ReadByte()
 		exit(1)
 	}()
-	if err := json.NewEncoder(out).Encode(o.fill(wasm, limits)); err != nil {
+	made := o.fill(wasm, limits)
+	made.Open = open
+	if err := json.NewEncoder(out).Encode(made); err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
 	return nil

@@ -104,7 +104,9 @@ type Sandbox struct {
 	stored   host.Limits // for building modules that were taken once, within other limits maybe
 	log      *slog.Logger
 	cacheDir string
-	spares   int
+	// unenclosed is done when the log says what the compiler's process could not give up.
+	unenclosed sync.Once
+	spares     int
 
 	reference   bool
 	sourceLines bool

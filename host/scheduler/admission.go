@@ -159,13 +159,7 @@ func (s *Scheduler) quick(tenant string, allowance time.Duration) bool {
 // has so much to do before and the run takes so much. Called with mu held.
 func (s *Scheduler) wait(tenant string, t *tenantDemand, own, takes int64) time.Duration {
 	rate := s.queue.speed.look()
-	sum := float64(own)
-	for name, other := range s.demand.tenants {
-		if other != t && other.units > 0 && !s.queue.held[name] {
-			sum += float64(min(other.units, own+takes))
-		}
-	}
-	seconds := sum / rate
+	seconds := s.before(t, own, takes) / rate
 	if most := s.cfg.Limits.TenantInvocations(tenant); most > 0 && most < s.queue.all {
 		seconds = max(seconds, float64(own+takes)/(rate*float64(most)/float64(s.queue.all)))
 	}
@@ -173,6 +167,41 @@ func (s *Scheduler) wait(tenant string, t *tenantDemand, own, takes int64) time.
 		seconds = max(seconds, float64(own)/budget)
 	}
 	return time.Duration(min(seconds, float64(math.MaxInt64/2)/1e9) * 1e9)
+}
+
+// Waits are how long a new run surely waits for its first core: one of a tenant that has
+// nothing to do, and one of the tenant that has the most. What a run takes is what runs
+// took so far.
+func (s *Scheduler) Waits() (idle, busiest time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	takes, name, most := s.demand.all.surely(), "", &tenantDemand{}
+	if !s.demand.all.seen {
+		takes = unknownRun
+	}
+	for tenant, t := range s.demand.tenants {
+		if t.units > most.units || t.units == most.units && tenant < name {
+			name, most = tenant, t
+		}
+	}
+	idle = time.Duration(s.before(nil, 0, takes) / s.queue.speed.look() * 1e9)
+	if most.units == 0 {
+		return idle, idle
+	}
+	return idle, s.wait(name, most, most.units, takes)
+}
+
+// before is what is to be done before a new run gets its first core, in units: the
+// tenant's own work, and of every other tenant's as much as it and the run at most.
+// Called with mu held.
+func (s *Scheduler) before(t *tenantDemand, own, takes int64) float64 {
+	sum := float64(own)
+	for name, other := range s.demand.tenants {
+		if other != t && other.units > 0 && !s.queue.held[name] {
+			sum += float64(min(other.units, own+takes))
+		}
+	}
+	return sum
 }
 
 // tenth is how long a tenth of a tenant's runs that never had a core takes to begin.

@@ -307,3 +307,23 @@ func TestOtherRefusals(t *testing.T) {
 		t.Errorf("left behind: %+v", d)
 	}
 }
+
+// The waits that are told are those by which starts are refused.
+func TestWaitsAreTold(t *testing.T) {
+	p := play(t, 1, "{}")
+	if idle, most := p.Waits(); idle != 0 || most != 0 {
+		t.Errorf("with nothing to do: %s, %s", idle, most)
+	}
+	for range 10 {
+		p.start("busy", unknownRun)
+	}
+	p.start("other", unknownRun)
+	rate := p.queue.speed.look()
+	idle, most := p.Waits()
+	if want := time.Duration(2 * unknownRun / rate * 1e9); idle != want {
+		t.Errorf("a tenant without work waits for %s, want %s: a run of each other", idle, want)
+	}
+	if want := p.wait("busy", p.demand.of("busy"), p.demand.of("busy").units, unknownRun); most != want || most <= idle {
+		t.Errorf("the busiest one waits for %s, want %s", most, want)
+	}
+}

@@ -2,6 +2,8 @@ package scheduler
 
 import (
 	"context"
+	"runtime"
+	"time"
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
@@ -32,6 +34,14 @@ func (s *Scheduler) native(ctx context.Context, tenant string, limit uint64) *na
 	return n
 }
 
+// Work begins native work of a request for others: what is spent on the meter is done in
+// its tenant's turn, on the tenant's clock, and ends with the context. done is to be called
+// at its end. No mutex may be held that requests of others wait for.
+func (s *Scheduler) Work(ctx context.Context, tenant string) (m *work.Meter, done func()) {
+	n := s.native(ctx, tenant, 0)
+	return n.Meter, n.done
+}
+
 // look is the meter's hook.
 func (n *native) look(units uint64) error {
 	if err := n.ctx.Err(); err != nil {
@@ -56,6 +66,28 @@ func (n *native) done() {
 	n.s.mu.Lock()
 	n.s.queue.owe(n.tenant, left)
 	n.s.mu.Unlock()
+}
+
+// readUnits is the least that a reading of the store costs on a tenant's clock.
+const readUnits = 100_000
+
+// clocked begins a reading of the store that takes as long as a client's question makes it,
+// on the present goroutine; done puts the time of the core that it took on the tenant's
+// clock.
+func (s *Scheduler) clocked(tenant string) (done func()) {
+	cpu := s.cfg.CPU
+	if cpu == nil {
+		cpu = func() time.Duration { return 0 }
+	}
+	runtime.LockOSThread() // the clock is the thread's
+	began := cpu()
+	return func() {
+		took := max(cpu()-began, 0)
+		runtime.UnlockOSThread()
+		s.mu.Lock()
+		s.queue.owe(tenant, readUnits+uint64(took)*unitsPerNanosecond)
+		s.mu.Unlock()
+	}
 }
 
 // startEvent checks the start event of a request and gives it its type.

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"log/slog"
 	"testing"
+	"time"
 
+	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/work"
 )
 
@@ -109,5 +111,59 @@ func TestNativeWorkEndsAndYields(t *testing.T) {
 	n.done()
 	if s.queue.tokens != 1 {
 		t.Error("the core was not given back")
+	}
+}
+
+// searched is a store in which a search takes the core for a while.
+type searched struct {
+	Store
+	search func(ctx context.Context)
+}
+
+func (s searched) Runs(ctx context.Context, _ host.RunQuery) ([]host.Run, bool, error) {
+	s.search(ctx)
+	return nil, false, ctx.Err()
+}
+
+// What a search takes is on its tenant's clock.
+func TestSearchesAreOnTheClock(t *testing.T) {
+	s := idleCore(t)
+	var cpu time.Duration
+	s.cfg.CPU = func() time.Duration { return cpu }
+	s.cfg.Store = searched{search: func(context.Context) { cpu += 5 * time.Millisecond }}
+	s.mu.Lock()
+	s.queue.known("t").inLine = true // so that the queue keeps the tenant
+	s.mu.Unlock()
+	clock := func() uint64 { return s.queue.tenants["t"].virtual }
+	if _, _, err := s.List(t.Context(), host.RunQuery{Tenant: "t"}); err != nil || clock() != 0 {
+		t.Errorf("a plain list: %v, %d units", err, clock())
+	}
+	if _, _, err := s.List(t.Context(), host.RunQuery{Tenant: "t", Search: []host.SearchTerm{{Word: "a"}}}); err != nil || clock() != 15_000_000+readUnits {
+		t.Errorf("a search of 5 ms: %v, %d units", err, clock())
+	}
+}
+
+// Work that takes a core far longer than it is charged for is counted, and only that.
+func TestUnderpricedWorkIsCounted(t *testing.T) {
+	s := idleCore(t)
+	defer s.grant()()
+	var cpu time.Duration
+	s.cfg.CPU = func() time.Duration { return cpu }
+	for _, c := range []struct {
+		took time.Duration
+		want uint64
+	}{{0, 0}, {900 * time.Microsecond, 0}, {1100 * time.Microsecond, 1}, {time.Second, 2}} {
+		n := s.native(t.Context(), "t", 0)
+		for range 2 { // the first look begins the measurement
+			if err := n.Spend(work.Look); err != nil {
+				t.Fatal(err)
+			}
+			cpu += c.took
+		}
+		cpu -= c.took
+		n.done()
+		if got := s.Counters().Underpriced; got != c.want {
+			t.Errorf("after %s for %d units: %d", c.took, work.Look, got)
+		}
 	}
 }

@@ -38,7 +38,8 @@ type outcall struct {
 	space   host.KVSpace // not zero: it is made inside, see kv.go
 	pool    *callPool
 
-	place  *list.Element      // in its pool's queue; nil: it has begun
+	found  bool               // see callOut
+	place  *list.Element      // in its pool's queue; nil: it has begun, or has no grant yet
 	cancel context.CancelFunc // of one that has begun
 }
 
@@ -61,12 +62,15 @@ type outcalls struct {
 
 // lateAnswer is the answer of a call whose session does not load at the moment, or,
 // with again, a call that could not be made for that reason: it is made when it is due.
+// With ungranted nobody could say how it may be made.
 type lateAnswer struct {
 	call  *outcall
 	value abi.Raw
 	err   *abi.Error
 	due   time.Time
 	again bool
+
+	ungranted bool
 }
 
 func (c *outcalls) init() {
@@ -86,6 +90,11 @@ func (c *outcalls) add(o *outcall, grant host.ResourceGrant) {
 	p.most = max(grant.InFlight, 1)
 	o.pool = p
 	o.place = p.waiting.PushBack(o)
+	c.hold(o)
+}
+
+// hold notes that a call is open.
+func (c *outcalls) hold(o *outcall) {
 	c.open[o.key] = o
 	c.sessions[o.key.session]++
 }
@@ -145,6 +154,7 @@ func (ss *session) callOut(inv uint64, found bool) {
 		o.pos = 0
 	}
 	grant, err := ss.grant(call.Workflow, call.Version, call.Resource)
+	later := err != nil && host.CodeOf(err) == host.CodeUnavailable // of the store, not of the call
 	if err != nil {
 		o.known = guestError(err)
 		grant = host.ResourceGrant{Pool: "refused", InFlight: 1}
@@ -166,8 +176,46 @@ func (ss *session) callOut(inv uint64, found bool) {
 	if found && call.Mode == host.ResourceFail {
 		o.known = engine.OutcomeUnknown(call.Resource, "the server ended while the call was under way")
 	}
-	s.calls.add(o, grant)
+	if later {
+		s.calls.hold(o)
+		o.found = found
+		s.grantLater(o)
+	} else {
+		s.calls.add(o, grant)
+	}
 	s.signal()
+}
+
+// grantLater has it asked again after a while how a call may be made. Called with mu
+// held.
+func (s *Scheduler) grantLater(o *outcall) {
+	s.calls.late = append(s.calls.late, lateAnswer{call: o, due: s.cfg.Now().Add(readAgain), ungranted: true})
+}
+
+// grantAgain asks again how a call may be made, and queues the call.
+func (s *Scheduler) grantAgain(o *outcall) {
+	ss, err := s.acquire(context.Background(), o.key.session, false)
+	if err != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if host.CodeOf(err) == host.CodeNotFound { // it was purged
+			s.calls.remove(o)
+		} else if s.calls.open[o.key] == o {
+			s.grantLater(o)
+		}
+		s.signal()
+		return
+	}
+	defer ss.release()
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	s.mu.Lock()
+	wanted := s.calls.open[o.key] == o
+	s.calls.remove(o)
+	s.mu.Unlock()
+	if wanted {
+		ss.callOut(o.key.invocation, o.found)
+	}
 }
 
 // endedServer reports whether a run is blocked because the server ended while it ran:
@@ -232,6 +280,10 @@ func (s *Scheduler) callWork(now time.Time) (work []func(), next time.Time) {
 		}
 		if l.again {
 			c.requeue(l.call)
+			continue
+		}
+		if l.ungranted {
+			work = append(work, func() { s.grantAgain(l.call) })
 			continue
 		}
 		work = append(work, func() { s.answerCall(l.call, l.value, l.err) })

@@ -84,9 +84,15 @@ const sleeping = `{"abi": 1, "workflow": "two", "timeout": 0, "events": {"Work":
 type both struct {
 	kept
 	outside int
+	reads   *failingReads // of what says how a call may be made; nil: nothing is read
 }
 
 func (b *both) Grant(user host.ResourceUser, decl abi.ResourceDecl) (host.ResourceGrant, error) {
+	if b.reads != nil {
+		if err := b.reads.try(); err != nil {
+			return host.ResourceGrant{}, host.Errorf(host.CodeUnavailable, "the module cannot be read: %w", err)
+		}
+	}
 	g, err := b.kept.Grant(user, decl)
 	if decl.Name == "http" {
 		g.Space = host.KVSpace{}
@@ -122,7 +128,7 @@ func TestReadsThatFail(t *testing.T) {
 			return increment(g, 1)
 		})
 		b.open(t)
-		store.Store, b.store = b.store, store
+		store.Store, b.store, r.reads = b.store, store, store
 		b.open(t)
 		var run host.Run
 		for tries := 0; ; tries++ {

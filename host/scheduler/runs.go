@@ -373,6 +373,9 @@ func (s *Scheduler) Get(ctx context.Context, tenant, id string) (host.Run, error
 
 // List lists handlers' latest runs; see host.Runs.
 func (s *Scheduler) List(ctx context.Context, q host.RunQuery) ([]host.Run, bool, error) {
+	if len(q.Search) > 0 {
+		defer s.clocked(q.Tenant)()
+	}
 	runs, more, err := s.cfg.Store.Runs(ctx, q)
 	if err != nil {
 		return nil, false, unavailable(err)

@@ -140,6 +140,17 @@ func (t *token) measured() {
 	if units := uint64(took) * unitsPerNanosecond; units > t.since {
 		t.cost += units - t.since
 	}
+	if underpriced(took, t.since) {
+		t.s.count(&t.s.counters.Underpriced)
+	}
+}
+
+// underpriced reports whether work took a core far longer than the units say that were
+// counted for it. What takes less than a millisecond says nothing: a core may do
+// something else in between.
+func underpriced(took time.Duration, units uint64) bool {
+	const far = 10
+	return took > time.Millisecond && uint64(took)*unitsPerNanosecond > far*units
 }
 
 // acquire waits for a token in the tenant's queue, for a run that is none of an

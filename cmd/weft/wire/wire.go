@@ -167,6 +167,7 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 		return nil, err
 	}
 	h.Plugins, err = module.New(module.Config{Store: h.Store, Sandbox: h.Sandbox, Limits: cfg.Limits, Log: cfg.Log, Quota: h.Quotas.Plugin,
+		Work:    func(ctx context.Context, tenant string) (*work.Meter, func()) { return h.Runs.Work(ctx, tenant) },
 		Settled: func(ctx context.Context) error { return h.Journal.Wait(ctx, h.Journal.Stats().Position) }})
 	if err != nil {
 		return nil, fmt.Errorf("load the plugins: %w", err)

@@ -1,10 +1,10 @@
 package suite
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"testing"
 )
 
@@ -19,10 +19,27 @@ func Missing(tb testing.TB, format string, args ...any) {
 	tb.Skipf(format, args...)
 }
 
-// Root is the project's top folder.
-func Root() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "..", "..", "..")
+// Root is the project's top folder. The process must have begun in the folder of a
+// package, as go test has it.
+func Root() string { return root }
+
+// root is looked for at the beginning, as a test may go to another folder. The program
+// does not know where its sources are, as it may be built with -trimpath.
+var root = findRoot()
+
+// findRoot gives the nearest folder above that has the project's go.mod; "": none, as
+// for a program of tests that plays a command elsewhere.
+func findRoot() string {
+	dir, err := os.Getwd()
+	for ; err == nil; dir = filepath.Dir(dir) {
+		if content, err := os.ReadFile(filepath.Join(dir, "go.mod")); err == nil && bytes.HasPrefix(content, []byte("module github.com/weftrun/weft\n")) {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			break
+		}
+	}
+	return ""
 }
 
 // Plugins is the folder of the built example plugins: $WEFT_PLUGINS, or where

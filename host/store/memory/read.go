@@ -53,6 +53,11 @@ func (s *Store) History(ctx context.Context, key host.SessionKey, position, afte
 	return rows, err
 }
 
+// RereadHistory implements [host.Store].
+func (s *Store) RereadHistory(ctx context.Context, key host.SessionKey, position, after uint64, limit int) ([]host.JournalRow, error) {
+	return s.History(ctx, key, position, after, limit)
+}
+
 // Due implements [host.Store].
 func (s *Store) Due(ctx context.Context, until int64, limit int) (due []host.SessionKey, next int64, err error) {
 	type waiting struct {

@@ -35,10 +35,7 @@ func prepareQueries(ctx context.Context, db *sql.DB, schema int) (*queries, erro
 		{&q.info, `SELECT ` + infoColumns + ` FROM sessions s WHERE s.tenant = ? AND s.session = ? AND s.last > 0`},
 		{&q.sessions, `SELECT ` + infoColumns + ` FROM sessions s INDEXED BY sessions_tenant
 			WHERE s.tenant = ? AND s.id < ? AND s.last > 0 ORDER BY s.id DESC LIMIT ?`},
-		{&q.history, `SELECT j.first, j.data FROM sessions s LEFT JOIN journal j ON j.sid = s.id AND j.first >=
-				CASE WHEN ?4 > 0 THEN ?4 + 1
-				ELSE coalesce((SELECT max(first) FROM journal WHERE sid = s.id AND snapshot <= ?3), 0) END
-			WHERE s.tenant = ?1 AND s.session = ?2 AND s.last > 0 ORDER BY j.first LIMIT ?5`},
+		{&q.history, historyQuery},
 		{&q.due, `SELECT * FROM (SELECT tenant, session, wake_at FROM sessions
 				WHERE wake_at <= ?1 ORDER BY wake_at, id LIMIT ?2)
 			UNION ALL
@@ -82,6 +79,12 @@ func prepareQueries(ctx context.Context, db *sql.DB, schema int) (*queries, erro
 const sessionQuery = `SELECT s.last, s.wake_at, j.first, j.data FROM sessions s LEFT JOIN journal j ON j.sid = s.id AND j.first >= s.snapshot
 	WHERE s.tenant = ? AND s.session = ? ORDER BY j.first`
 
+// historyQuery reads rows of a session's journal: see [host.Store].
+const historyQuery = `SELECT j.first, j.data FROM sessions s LEFT JOIN journal j ON j.sid = s.id AND j.first >=
+				CASE WHEN ?4 > 0 THEN ?4 + 1
+				ELSE coalesce((SELECT max(first) FROM journal WHERE sid = s.id AND snapshot <= ?3), 0) END
+			WHERE s.tenant = ?1 AND s.session = ?2 AND s.last > 0 ORDER BY j.first LIMIT ?5`
+
 // LoadSession implements [host.Store].
 func (s *Store) LoadSession(ctx context.Context, key host.SessionKey) (host.StoredSession, error) {
 	rows, err := s.query.session.QueryContext(ctx, key.Tenant, key.Session)
@@ -92,24 +95,41 @@ func (s *Store) LoadSession(ctx context.Context, key host.SessionKey) (host.Stor
 	return stored, notFound(err, "session "+key.Session)
 }
 
-// Reread implements [host.Store]: by a new connection, as the others may hold pages
-// that a short read has filled with zeros.
-func (s *Store) Reread(ctx context.Context, key host.SessionKey) (_ host.StoredSession, err error) {
-	defer func() { err = notFound(err, "session "+key.Session) }()
+// Reread implements [host.Store].
+func (s *Store) Reread(ctx context.Context, key host.SessionKey) (stored host.StoredSession, err error) {
+	err = s.anew(ctx, func(rows *sql.Rows) (err error) {
+		stored, err = scanSession(rows)
+		return err
+	}, sessionQuery, key.Tenant, key.Session)
+	return stored, notFound(err, "session "+key.Session)
+}
+
+// RereadHistory implements [host.Store].
+func (s *Store) RereadHistory(ctx context.Context, key host.SessionKey, position, after uint64, limit int) (out []host.JournalRow, err error) {
+	err = s.anew(ctx, func(rows *sql.Rows) (err error) {
+		out, err = scanHistory(rows)
+		return err
+	}, historyQuery, historyArguments(key, position, after, limit)...)
+	return out, notFound(err, "session "+key.Session)
+}
+
+// anew makes a query by a new connection, as the others may hold pages that a short read
+// has filled with zeros.
+func (s *Store) anew(ctx context.Context, scan func(*sql.Rows) error, query string, args ...any) (err error) {
 	name, err := readerDSN(filepath.Join(s.dir, fileName))
 	if err != nil {
-		return host.StoredSession{}, err
+		return err
 	}
 	db, err := sql.Open("sqlite", name)
 	if err != nil {
-		return host.StoredSession{}, err
+		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	rows, err := db.QueryContext(ctx, sessionQuery, key.Tenant, key.Session)
+	rows, err := db.QueryContext(ctx, query, args...)
 	if err != nil {
-		return host.StoredSession{}, err
+		return err
 	}
-	return scanSession(rows)
+	return scan(rows)
 }
 
 func scanSession(rows *sql.Rows) (host.StoredSession, error) {
@@ -141,12 +161,20 @@ func scanSession(rows *sql.Rows) (host.StoredSession, error) {
 }
 
 // History implements [host.Store].
-func (s *Store) History(ctx context.Context, key host.SessionKey, position, after uint64, limit int) (_ []host.JournalRow, err error) {
-	defer func() { err = notFound(err, "session "+key.Session) }()
-	rows, err := s.query.history.QueryContext(ctx, key.Tenant, key.Session, int64(min(position, math.MaxInt64)), int64(min(after, math.MaxInt64-1)), max(limit, 1))
+func (s *Store) History(ctx context.Context, key host.SessionKey, position, after uint64, limit int) ([]host.JournalRow, error) {
+	rows, err := s.query.history.QueryContext(ctx, historyArguments(key, position, after, limit)...)
 	if err != nil {
-		return nil, err
+		return nil, notFound(err, "session "+key.Session)
 	}
+	out, err := scanHistory(rows)
+	return out, notFound(err, "session "+key.Session)
+}
+
+func historyArguments(key host.SessionKey, position, after uint64, limit int) []any {
+	return []any{key.Tenant, key.Session, int64(min(position, math.MaxInt64)), int64(min(after, math.MaxInt64-1)), max(limit, 1)}
+}
+
+func scanHistory(rows *sql.Rows) ([]host.JournalRow, error) {
 	defer func() { _ = rows.Close() }()
 	var out []host.JournalRow
 	exists := false

@@ -47,6 +47,9 @@ func TestReadFaults(t *testing.T) {
 			if again, err := s.Reread(t.Context(), crashOne); err != nil || !reflect.DeepEqual(again, want) {
 				t.Errorf("%s at read %d: read anew: %v", kind, n, err)
 			}
+			if rows, err := s.RereadHistory(t.Context(), crashOne, 0, 0, 1000); err != nil || len(rows) < len(want.Rows) {
+				t.Errorf("%s at read %d: %d rows of the history read anew, %v", kind, n, len(rows), err)
+			}
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}

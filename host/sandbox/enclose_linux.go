@@ -1,0 +1,130 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// enclose has this process get no privileges any more, for good: no files but those
+// beneath the folder, no programs, no network, no other processes. It gives what could not
+// be had, and why.
+func enclose(folder string) (open []string) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return append(open, fmt.Sprintf("no_new_privs: %v", err))
+	}
+	if err := encloseFiles(folder); err != nil {
+		open = append(open, fmt.Sprintf("files (Landlock): %v", err))
+	}
+	// Last: it puts the threads that are there already under what this one has.
+	if err := filterCalls(); err != nil {
+		open = append(open, fmt.Sprintf("system calls (seccomp): %v", err))
+	}
+	return open
+}
+
+// encloseFiles leaves this process the files beneath a folder, and those that are open.
+func encloseFiles(folder string) error {
+	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	if errno != 0 {
+		return fmt.Errorf("the kernel has none: %w", errno)
+	}
+	const first = 1<<13 - 1 // the rights of the first version
+	access := uint64(first)
+	for _, later := range []struct {
+		version uintptr
+		right   uint64
+	}{{2, unix.LANDLOCK_ACCESS_FS_REFER}, {3, unix.LANDLOCK_ACCESS_FS_TRUNCATE}, {5, unix.LANDLOCK_ACCESS_FS_IOCTL_DEV}} {
+		if version >= later.version {
+			access |= later.right
+		}
+	}
+	attr := unix.LandlockRulesetAttr{Access_fs: access}
+	rules, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr.Access_fs), 0)
+	if errno != 0 {
+		return errno
+	}
+	defer func() { _ = unix.Close(int(rules)) }()
+	at, err := unix.Open(folder, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(at) }()
+	beneath := unix.LandlockPathBeneathAttr{Allowed_access: access &^ unix.LANDLOCK_ACCESS_FS_EXECUTE, Parent_fd: int32(at)}
+	_, _, errno = unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, rules, unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&beneath)), 0, 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	// The rules are a thread's: all that there are take them.
+	if _, _, errno = syscall.AllThreadsSyscall6(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0); errno == unix.ENOTSUP {
+		return errors.New("this program is built with cgo, which keeps threads of its own")
+	} else if errno != 0 {
+		return errno
+	}
+	if _, _, errno = syscall.AllThreadsSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, rules, 0, 0); errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// refusedCalls are what a compiler never does: run programs, reach the network or other
+// processes, change the system. The rest is left to the kernel's own rules.
+var refusedCalls = []uint32{
+	unix.SYS_EXECVE, unix.SYS_EXECVEAT, unix.SYS_SOCKET, unix.SYS_SOCKETPAIR, unix.SYS_CONNECT, unix.SYS_BIND, unix.SYS_LISTEN,
+	unix.SYS_ACCEPT, unix.SYS_ACCEPT4, unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PIDFD_OPEN,
+	unix.SYS_PIDFD_GETFD, unix.SYS_KCMP, unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_IO_URING_SETUP, unix.SYS_USERFAULTFD,
+	unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT, unix.SYS_OPEN_TREE, unix.SYS_MOVE_MOUNT, unix.SYS_FSOPEN,
+	unix.SYS_UNSHARE, unix.SYS_SETNS, unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_OPEN_BY_HANDLE_AT,
+	unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_DELETE_MODULE, unix.SYS_KEXEC_LOAD, unix.SYS_REBOOT, unix.SYS_SWAPON,
+	unix.SYS_SYSLOG, unix.SYS_SETUID, unix.SYS_SETGID, unix.SYS_SETRESUID, unix.SYS_SETRESGID, unix.SYS_CAPSET,
+}
+
+// Where a filter finds what is called, and how: struct seccomp_data.
+const (
+	callNumber = 0
+	callArch   = 4
+)
+
+// filterCalls has the kernel refuse refusedCalls to all threads of this process.
+func filterCalls() error {
+	arch, known := map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}[runtime.GOARCH]
+	if !known {
+		return fmt.Errorf("no filter for %s", runtime.GOARCH)
+	}
+	load := func(at uint32) unix.SockFilter {
+		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: at}
+	}
+	give := func(what uint32) unix.SockFilter { return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: what} }
+	// Calls of another architecture have other numbers; so has the one that amd64 has beside
+	// its own.
+	const other = 0x4000_0000
+	program := []unix.SockFilter{
+		load(callArch),
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: 1, K: arch},
+		give(unix.SECCOMP_RET_KILL_PROCESS),
+		load(callNumber),
+		{Code: unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K, Jf: 1, K: other},
+		give(unix.SECCOMP_RET_KILL_PROCESS),
+	}
+	for _, call := range refusedCalls {
+		program = append(program,
+			unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 1, K: call},
+			give(unix.SECCOMP_RET_ERRNO|uint32(unix.EPERM)))
+	}
+	program = append(program, give(unix.SECCOMP_RET_ALLOW))
+	filter := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
+	failed, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&filter)))
+	switch {
+	case errno != 0:
+		return errno
+	case failed != 0:
+		return fmt.Errorf("thread %d has a filter of its own", failed)
+	}
+	return nil
+}
