@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"reflect"
 	"slices"
 	"strings"
@@ -395,5 +396,42 @@ func TestSnapshot(t *testing.T) {
 	}
 	if got := f.start.Snapshot; got == nil || got.Workflow != "w" || len(got.Session) != 1 {
 		t.Errorf("it starts from %+v", got)
+	}
+}
+
+// The stages of an upload come in order: the client's own, then those of the server's
+// interim answers. What is no stage is left out, and nothing comes after the end.
+func TestUploadsTellTheirStages(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Weft-Progress") != "true" {
+			t.Errorf("the client does not ask: %v", r.Header)
+		}
+		_, _ = io.Copy(io.Discard, r.Body)
+		for _, stage := range []string{"waiting; ahead=12", "waiting; ahead=-1", "waiting; ahead=x", "painting", "compiling"} {
+			w.Header().Set("X-Weft-Progress", stage)
+			w.WriteHeader(http.StatusProcessing)
+		}
+		w.Header().Del("X-Weft-Progress")
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusCreated)
+		_, _ = io.WriteString(w, `{"name": "p", "version": 1}`)
+	}))
+	defer s.Close()
+	c, err := client.New(s.URL, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	var told []host.Stage
+	_, created, _, err := c.PutPluginWith(t.Context(), "p", []byte("wasm"), client.PutPluginOptions{Progress: func(s host.Stage) { told = append(told, s) }})
+	if err != nil || !created {
+		t.Fatalf("created %v, %v", created, err)
+	}
+	if len(told) > 1 && told[1].Name == client.StageSent { // it may be told of too late to be told on
+		told = slices.Delete(told, 1, 2)
+	}
+	want := []host.Stage{{Name: client.StageSending}, {Name: host.StageWaiting, Ahead: 12}, {Name: host.StageCompiling}}
+	if !slices.Equal(told, want) {
+		t.Errorf("told %v, want %v", told, want)
 	}
 }

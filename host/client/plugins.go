@@ -99,14 +99,16 @@ const (
 
 // tracing gives a context whose request tells its stages, and the end of that.
 func tracing(ctx context.Context, progress func(host.Stage)) (traced context.Context, end func()) {
-	var mu sync.Mutex // guards ended, and the order of what is told
-	ended := false
+	var mu sync.Mutex // guards what follows, and the order of what is told
+	ended, answered := false, false
 	tell := func(s host.Stage) {
 		mu.Lock()
 		defer mu.Unlock()
-		if !ended {
-			progress(s)
+		if ended || answered && s.Name == StageSent { // the connection's two ends hear of it in any order
+			return
 		}
+		answered = answered || s.Name != StageSending && s.Name != StageSent
+		progress(s)
 	}
 	tell(host.Stage{Name: StageSending})
 	traced = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
