@@ -31,6 +31,7 @@ var testedElsewhere = map[string]string{
 	"python docs/guides/python.md":  "TestPythonPage runs it",
 	"console docs/journal.md":       "TestLessons enters them",
 	"console docs/sessions.md":      "TestLessons enters them",
+	" docs/reference/sdk-rust.md":   "examples in comments of the sources, which cargo test compiles and plays",
 	" README.md":                    "a go.mod: .ci/test builds the plugin of README.md by it, with Go and with TinyGo",
 	" testdata/abi/README.md":       "how a line of a list of vectors is made",
 }
