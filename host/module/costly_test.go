@@ -87,6 +87,9 @@ func TestDearChecksAreMetered(t *testing.T) {
 // A body is checked over its encoding: however small its items are, to check it takes no
 // more memory than a few times its bytes.
 func TestChecksTakeLittleMemory(t *testing.T) {
+	if raced {
+		t.Skip("the race detector allocates")
+	}
 	const all = `{"$defs":{"v":{"items":{"$ref":"#/$defs/v"},"additionalProperties":{"$ref":"#/$defs/v"}}},"$ref":"#/$defs/v"}`
 	body := func(n int, item func(i int) any) abi.Raw {
 		list := make([]any, n)
