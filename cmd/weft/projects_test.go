@@ -107,7 +107,7 @@ func (p *projects) try(t *testing.T, language string, template scaffold.Template
 	case "rust":
 		p.run(t, dir, p.cargo[0], p.cargo[1:]...)
 	}
-	said := p.run(t, dir, p.weft, "test")
+	said := p.run(t, dir, p.weft, "test", "--timeout", suite.Hang.String()) // a slow machine may reach the default
 	if !strings.Contains(said, "cases passed\n") || strings.Contains(said, "FAIL") {
 		t.Errorf("%s: weft test says\n%s", dir, said)
 	}
