@@ -36,13 +36,12 @@ rust_crates() {
 rust_cargo() { command -v wasm32-cargo || command -v cargo; }
 
 # cargo_in DIR ARGUMENT...: runs cargo there, for this machine and not for
-# WebAssembly, with a target folder that all share and the versions of Cargo.lock. What is
-# for a debugger, or for a second build here, takes a third of the time and is left out.
+# WebAssembly, with a target folder that all share and the versions of Cargo.lock.
 cargo_in() {
 	local dir=$1 cargo rustc machine
 	shift
 	cargo=$(rust_cargo) || return
 	rustc=$(command -v wasm32-rustc || command -v rustc) || return
 	machine=$("$rustc" -vV | sed -n 's/^host: //p')
-	(cd "$dir" && env -u MAKEFLAGS -u MFLAGS CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=0 CARGO_TARGET_DIR="$OLDPWD/build/cargo" CARGO_BUILD_TARGET="$machine" "$cargo" "$@" </dev/null)
+	(cd "$dir" && env -u MAKEFLAGS -u MFLAGS CARGO_TARGET_DIR="$OLDPWD/build/cargo" CARGO_BUILD_TARGET="$machine" "$cargo" "$@" </dev/null)
 }
