@@ -129,7 +129,10 @@ func (s *Store) anew(ctx context.Context, scan func(*sql.Rows) error, query stri
 	if err != nil {
 		return err
 	}
-	return scan(rows)
+	if err := scan(rows); err != nil {
+		return err
+	}
+	return rows.Err()
 }
 
 func scanSession(rows *sql.Rows) (host.StoredSession, error) {

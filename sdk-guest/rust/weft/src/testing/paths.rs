@@ -116,15 +116,14 @@ fn delete(state: &mut Value, path: &str) -> Result<Value> {
 
 /// The value at a path, to change it.
 fn at<'a>(value: &'a mut Value, path: &[String]) -> Option<&'a mut Value> {
-    path.iter()
-        .try_fold(value, |value, segment| match value {
-            Value::Map(map) => map.get_mut(segment.as_str()),
-            Value::List(list) => {
-                let i = index(segment, list.len())?;
-                list.get_mut(i)
-            }
-            _ => None,
-        })
+    path.iter().try_fold(value, |value, segment| match value {
+        Value::Map(map) => map.get_mut(segment.as_str()),
+        Value::List(list) => {
+            let i = index(segment, list.len())?;
+            list.get_mut(i)
+        }
+        _ => None,
+    })
 }
 
 fn failed(message: impl Display) -> Error {
