@@ -129,6 +129,7 @@ func (s *Store) anew(ctx context.Context, scan func(*sql.Rows) error, query stri
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
 	if err := scan(rows); err != nil {
 		return err
 	}
