@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,6 +41,8 @@ type bench struct {
 	quotas                   scheduler.Quotas // default: none
 	fails                    bool             // commits may fail, for good
 	beside                   bool             // work waits for commits: it goes on beside the test
+	begun                    int              // such work
+	aside                    atomic.Int64     // such work that has not ended
 	after                    *scheduler.Scheduler
 	box                      *box       // nil: no notes are taken
 	life                     *boxLife   // of the scheduler
@@ -218,7 +221,12 @@ func (b *bench) rest() {
 		work := b.step()
 		for _, w := range work {
 			if b.beside {
-				go w()
+				b.begun++
+				b.aside.Add(1)
+				go func() {
+					defer b.aside.Add(-1)
+					w()
+				}()
 				continue
 			}
 			w()
@@ -230,6 +238,18 @@ func (b *bench) rest() {
 		if len(work) == 0 {
 			return
 		}
+	}
+}
+
+// settle goes on until nothing is left to do, beside the test neither.
+func (b *bench) settle() {
+	b.t.Helper()
+	for {
+		idle, begun := b.aside.Load() == 0, b.begun
+		if b.rest(); idle && b.begun == begun {
+			return
+		}
+		runtime.Gosched()
 	}
 }
 

@@ -133,6 +133,7 @@ func TestDeletionOverCrashes(t *testing.T) {
 			if got, _ := await(b, func() (string, error) { return b.stateAt(""), nil }); got != want {
 				t.Fatalf("%s at commit %d: the next run's state is %s, want %s", ending.name, points, got, want)
 			}
+			b.settle()
 			if leak := b.sched.Leak(); leak != "" {
 				t.Error(leak)
 			}
