@@ -44,6 +44,10 @@ var dearExpressions = []string{
 	`session_state.deep.all(k, session_state.deep[k].exists(j, j == 'none') || true)`,
 	`session_state.deep in [session_state.same]`,
 	`session_state.list.map(x, session_state.text + session_state.text).size() > 0`,
+	`session_state.list.all(x, session_state.deep == session_state.same ? 'a' == 'b' : true)`,
+	`session_state.list.all(x, true ? session_state.text + 'x' != session_state.text : false)`,
+	`session_state.many.map(k, k) == session_state.many.map(k, k)`,
+	`session_state.list.filter(x, 'key1' in session_state.many).filter(y, has(session_state.many.key7)).size() > 0`,
 }
 
 // Dear expressions are charged, the same each time, and end wherever their meter does.
@@ -58,12 +62,12 @@ func TestDearExpressionsAreMetered(t *testing.T) {
 		most := uint64(0)
 		run := func(limit uint64, hook func(uint64) error) (any, uint64, error) {
 			m := work.New(limit, hook)
-			v, _, err := e.evaluate(m, vars)
+			v, err := e.evaluate(m, vars)
 			return v, m.Spent(), err
 		}
 		const enough = 30_000_000
 		_, spent, err := run(enough, func(units uint64) error { most = max(most, units); return nil })
-		if over := (*work.Exceeded)(nil); err != nil && !errors.As(err, &over) && !strings.Contains(err.Error(), "cost limit") {
+		if over := (*work.Exceeded)(nil); err != nil && !errors.As(err, &over) {
 			t.Errorf("%s: %v", text, err)
 		}
 		if spent < 400_000 {
@@ -92,7 +96,7 @@ func TestLookingAtALargeMapIsCheap(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := work.New(0, nil)
-	v, _, err := e.evaluate(m, map[string]any{varState: large()})
+	v, err := e.evaluate(m, map[string]any{varState: large()})
 	if v != true || err != nil || m.Spent() > 5_000 {
 		t.Errorf("%v, %v, %d units", v, err, m.Spent())
 	}
@@ -112,7 +116,7 @@ func TestComparisonsOfTheLanguage(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		got, _, err := e.evaluate(work.New(0, nil), map[string]any{varState: map[string]any{
+		got, err := e.evaluate(work.New(0, nil), map[string]any{varState: map[string]any{
 			"none": nil, "l": []any{int64(1), "x"}, "m": map[string]any{"k": map[string]any{"n": 1.5}},
 		}})
 		if got != want || err != nil {
@@ -138,7 +142,7 @@ func TestExpressionsEndWithTheirRun(t *testing.T) {
 	for _, err := range []error{stop, ErrOverdue} {
 		dr := &driver{limit: 1e12, prices: 1, token: &theater{}, stopped: func() error { return err }}
 		m := dr.meter()
-		_, _, got := d.Nodes()[i].Test.expr.evaluate(m, map[string]any{varState: large()})
+		_, got := d.Nodes()[i].Test.expr.evaluate(m, map[string]any{varState: large()})
 		paid := dr.pay(m)
 		if !errors.Is(got, err) || !errors.Is(paid, err) || dr.fuel < work.Look || dr.fuel > work.Piece {
 			t.Errorf("%v: %v, %v after %d units", err, got, paid, dr.fuel)
@@ -146,7 +150,7 @@ func TestExpressionsEndWithTheirRun(t *testing.T) {
 	}
 	poor := &driver{limit: 1_000_000, prices: 1, token: &theater{}}
 	m := poor.meter()
-	_, _, _ = d.Nodes()[i].Test.expr.evaluate(m, map[string]any{varState: large()})
+	_, _ = d.Nodes()[i].Test.expr.evaluate(m, map[string]any{varState: large()})
 	if out := (*failure)(nil); !errors.As(poor.pay(m), &out) || out.code != host.RunFuelExhausted {
 		t.Errorf("an expression beyond the fuel: %v", out)
 	}

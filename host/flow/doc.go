@@ -63,7 +63,6 @@ const (
 	maxProblems   = 1000
 )
 
-// MaxCost bounds the cost of one evaluation of a CEL expression, in the units of
-// that language's reference: about one for each operation, and one for each ten
-// bytes of a text that is looked at.
-const MaxCost = 1_000_000
+// MaxUnits bounds the work of one evaluation of a CEL expression, in units of fuel:
+// about 0.2 s of a core, or a million operations.
+const MaxUnits = 500_000_000

@@ -13,7 +13,6 @@ import (
 // Fuel of the driver's work, in units.
 const (
 	nodeFuel  = 2_000 // of beginning a node
-	costFuel  = 20    // of one unit of an expression's cost
 	byteFuel  = 1     // of a byte that is read or written
 	checkFuel = 50_000
 )
@@ -140,14 +139,15 @@ func (d *driver) look(units uint64) error {
 	return nil
 }
 
-// meter is that of an expression; pay burns what it has counted. What began under no
-// prices pays none, and can be ended all the same.
+// meter is the meter of one expression: it ends at [MaxUnits], or where the fuel ends
+// if that is earlier. pay burns what the meter has counted. An attempt that is older
+// than the prices pays nothing; its expressions are bounded all the same.
 func (d *driver) meter() *work.Meter {
-	left := max(d.limit-min(d.limit, d.fuel), 1)
-	if d.prices == 0 {
-		left = 0
+	most := uint64(MaxUnits)
+	if d.prices != 0 {
+		most = min(most, max(d.limit-min(d.limit, d.fuel), 1))
 	}
-	return work.New(left, d.look)
+	return work.New(most, d.look)
 }
 
 func (d *driver) pay(m *work.Meter) error {
@@ -161,7 +161,7 @@ func (d *driver) pay(m *work.Meter) error {
 	over := (*work.Exceeded)(nil)
 	switch err := m.Err(); {
 	case errors.As(err, &over):
-		return d.burn(spent + 1) // more than there is
+		return d.burn(spent + 1) // more than there is, unless MaxUnits was the limit
 	case err != nil:
 		d.fuel += spent
 		return &unwound{err}

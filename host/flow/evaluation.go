@@ -20,10 +20,10 @@ import (
 	"github.com/weftrun/weft/host/work"
 )
 
-// The prices of evaluating an expression beside its cost, in units.
+// The prices of evaluating an expression, in units.
 const (
-	callUnits  = 200 // a call of a function
-	valueUnits = 60  // a value that is looked at, or compared
+	callUnits  = 500 // a call of a function
+	valueUnits = 150 // a value that is looked at, or compared
 	textBytes  = 32  // to count, copy or compare 8 bytes of a text
 	entryUnits = 60  // an entry of a map that is sorted, for each halving
 )
@@ -249,11 +249,10 @@ func (e *evaluation) list(m map[string]any) string {
 	return "the keys are " + strings.Join(keys, ", ") + more
 }
 
-// Eval implements interpreter.Interpretable.
+// Eval implements interpreter.Interpretable: the branches of a conditional are
+// evaluated by it.
 func (a attribute) Eval(vars interpreter.Activation) ref.Val {
-	v := a.InterpretableAttribute.Eval(vars)
-	evaluationOf(vars).looked(v)
-	return v
+	return a.Exec(interpreter.AsFrame(vars))
 }
 
 // call is a call of a function. Its arguments are charged where they come from.
@@ -270,14 +269,9 @@ func (c call) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	return v
 }
 
-// Eval implements interpreter.Interpretable.
-func (c call) Eval(vars interpreter.Activation) ref.Val {
-	e := evaluationOf(vars)
-	e.spend(callUnits)
-	v := c.InterpretableCall.Eval(vars)
-	e.looked(v)
-	return v
-}
+// Eval implements interpreter.Interpretable: the branches of a conditional are
+// evaluated by it.
+func (c call) Eval(vars interpreter.Activation) ref.Val { return c.Exec(interpreter.AsFrame(vars)) }
 
 // comparison is a call of one of the functions that take longer the larger their
 // arguments are: what they do is done here, on the meter.
@@ -311,9 +305,10 @@ func (c comparison) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	return e.matches(l, r)
 }
 
-// Eval implements interpreter.Interpretable.
+// Eval implements interpreter.Interpretable: the branches of a conditional are
+// evaluated by it.
 func (c comparison) Eval(vars interpreter.Activation) ref.Val {
-	return c.InterpretableCall.Eval(vars)
+	return c.Exec(interpreter.AsFrame(vars))
 }
 
 // equal compares as the language does.
@@ -401,10 +396,9 @@ func (m madeMap) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	return inOrder(evaluationOf(frame), m.InterpretableConstructor.Exec(frame))
 }
 
-// Eval implements interpreter.Interpretable.
-func (m madeMap) Eval(vars interpreter.Activation) ref.Val {
-	return inOrder(evaluationOf(vars), m.InterpretableConstructor.Eval(vars))
-}
+// Eval implements interpreter.Interpretable: the branches of a conditional are
+// evaluated by it.
+func (m madeMap) Eval(vars interpreter.Activation) ref.Val { return m.Exec(interpreter.AsFrame(vars)) }
 
 func inOrder(e *evaluation, v ref.Val) ref.Val {
 	if entries, ok := v.Value().(map[ref.Val]ref.Val); ok {
@@ -413,27 +407,25 @@ func inOrder(e *evaluation, v ref.Val) ref.Val {
 	return v
 }
 
-// evaluate computes an expression. The result is a bool, a text or a list of texts;
-// cost is what it took as the language counts, also if it failed. What it took in all
-// is on the meter; if that has ended, its error is the expression's.
-func (e *expression) evaluate(m *work.Meter, vars map[string]any) (result any, cost uint64, err error) {
+// evaluate computes an expression. The result is a bool, a text or a list of texts.
+// What the evaluation takes is charged to the meter, also if it fails; if the meter
+// ends, so does the evaluation, and its error wraps that of the meter.
+func (e *expression) evaluate(m *work.Meter, vars map[string]any) (any, error) {
 	on := &evaluation{meter: m, native: vars, converted: make(map[string]ref.Val, len(vars)), patterns: map[string]*pattern.Pattern{}}
-	out, details, err := e.program.Eval(on)
-	cost = 1
-	if details != nil && details.ActualCost() != nil {
-		cost += *details.ActualCost()
-	}
+	out, _, err := e.program.Eval(on)
 	if ended := m.Err(); ended != nil {
-		return nil, cost, ended
+		if over := (*work.Exceeded)(nil); errors.As(ended, &over) {
+			return nil, fmt.Errorf("cost limit exceeded: %w", ended)
+		}
+		return nil, ended
 	}
 	if err != nil {
 		if on.missing != "" && strings.HasSuffix(err.Error(), "no such key: "+on.missing) {
-			return nil, cost, fmt.Errorf("the expression failed: %w; %s", err, on.keys)
+			return nil, fmt.Errorf("the expression failed: %w; %s", err, on.keys)
 		}
-		return nil, cost, fmt.Errorf("the expression failed: %w", err)
+		return nil, fmt.Errorf("the expression failed: %w", err)
 	}
-	result, err = resultOf(out)
-	return result, cost, err
+	return resultOf(out)
 }
 
 // resultOf is what a flow makes of a value.

@@ -104,7 +104,7 @@ func compile(text string, kind exprKind) (*expression, error) {
 		}
 		return nil, fmt.Errorf("line 1, column 1: it comes to %s, and must come to %s", out, want)
 	}
-	program, err := env.Program(checked, cel.CostLimit(MaxCost), cel.CustomDecoratorV2(part))
+	program, err := env.Program(checked, cel.CustomDecoratorV2(part))
 	if err != nil {
 		return nil, err
 	}

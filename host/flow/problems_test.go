@@ -209,7 +209,7 @@ func TestExpressionsAreBoundedAndDeterministic(t *testing.T) {
 		list[i] = int64(i)
 	}
 	vars := map[string]any{varOutputs: map[string]any{"l": list}}
-	if _, _, err := dear.evaluate(nil, vars); err == nil || !strings.Contains(err.Error(), "cost limit") {
+	if _, err := dear.evaluate(work.New(MaxUnits, nil), vars); err == nil || !strings.Contains(err.Error(), "cost limit") {
 		t.Errorf("a billion steps: %v", err)
 	}
 	keys, err := compile(`{"b": 1, "a": 2, "c": 3}.map(k, k) + session_state.map(k, k)`, exprRouter)
@@ -222,11 +222,12 @@ func TestExpressionsAreBoundedAndDeterministic(t *testing.T) {
 	}
 	var first string
 	for range 50 {
-		v, cost, err := keys.evaluate(nil, map[string]any{varState: state})
+		m := work.New(MaxUnits, nil)
+		v, err := keys.evaluate(m, map[string]any{varState: state})
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := fmt.Sprint(v, cost)
+		got := fmt.Sprint(v, m.Spent())
 		if first == "" {
 			first = got
 		}
@@ -260,7 +261,7 @@ func TestExpressionsListTheKeysThereAre(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
-		_, _, err = e.evaluate(nil, vars)
+		_, err = e.evaluate(nil, vars)
 		switch {
 		case want == "" && err != nil, want != "" && (err == nil || !strings.Contains(err.Error(), want)):
 			if text != `session_state.usr == 1 || 1 / 0 == 1` || err == nil { // either fault may be told

@@ -294,12 +294,9 @@ func (d *driver) test(n *Node, t *Test, sc *scope, more map[string]any) (any, er
 		vars[name] = v
 	}
 	m := d.meter()
-	v, cost, err := t.expr.evaluate(m, vars)
+	v, err := t.expr.evaluate(m, vars)
 	if ended := d.pay(m); ended != nil {
 		return nil, ended
-	}
-	if burnt := d.burn(cost * costFuel); burnt != nil {
-		return nil, burnt
 	}
 	if err != nil {
 		return nil, failf(n.Path, "%q: %s", clip(t.expr.text), err)

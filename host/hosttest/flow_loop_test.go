@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/hosttest"
 )
 
@@ -143,11 +144,26 @@ func TestFlowExpressionsThatCostTooMuch(t *testing.T) {
 	for what, step := range steps {
 		putFlow(t, h, "dear", json.RawMessage(`{"steps": [{"name": "n", "function": "kit.count"}, `+step+`]}`))
 		run := h.Run(t, "dear", in(what, fields{"input": list}))
-		if !strings.Contains(run.Error, "node c: ") || !strings.Contains(run.Error, "cost limit exceeded") {
+		if !strings.Contains(run.Error, "node c: ") || !strings.Contains(run.Error, "cost limit exceeded: the work takes more than") {
 			t.Errorf("%s: %s %s", what, run.Status, run.Error)
 		}
 		if n := sessionState(t, h, what)["count"]; n != 1.0 {
 			t.Errorf("%s: counted to %v", what, n)
 		}
+	}
+}
+
+// An expression holds a core for no longer than an invocation may: it ends in its middle.
+func TestFlowExpressionsEndWithTheirTime(t *testing.T) {
+	limits, err := host.ParseLimits([]byte(`{"defaults": {"wall_time": "1ms"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := flowHost(t, hosttest.Config{Limits: limits})
+	// 160,000 comparisons take some 20 ms, far less than what one evaluation may cost.
+	putFlow(t, h, "slow", json.RawMessage(`{"steps": [{"name": "c", "type": "condition", "evaluator": "input.all(x, input.all(y, x + y >= 0))", "steps": [{"name": "a", "function": "kit.count"}]}]}`))
+	run := h.Run(t, "slow", in("s", fields{"input": make([]int, 400)}))
+	if run.Status != "failed" || !strings.Contains(run.Error, "the flow held a core for more than 1ms") {
+		t.Errorf("%s: %s", run.Status, run.Error)
 	}
 }
