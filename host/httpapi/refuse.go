@@ -37,7 +37,7 @@ const (
 	// request of 23 KB, to write an answer, and to collect the garbage of both, as
 	// BenchmarkOverload shows with GOMEMLIMIT=60MiB at twenty times the load.
 	refusalShare = 0.1
-	refusalCost  = 230 * time.Microsecond
+	refusalCost  = 250 * time.Microsecond
 	// refusalBurst is for how long refusals come as they like that were few before.
 	refusalBurst = 200 * time.Millisecond
 	// leastCores is the part of all cores that the process is taken to get at least.
