@@ -246,7 +246,7 @@ func TestFlowStrangeAnswers(t *testing.T) {
 	putFlow(t, h, "f", json.RawMessage(`{"steps": [{"name": "p", "type": "parallel", "steps": [
 		{"name": "s", "function": "strange.strange", "on_error": "skip"}, {"name": "n", "function": "kit.count"}]}, {"name": "e", "function": "kit.echo"}]}`))
 	putFlow(t, h, "g", json.RawMessage(`{"steps": [{"name": "s", "function": "strange.strange"}]}`))
-	for input, want := range map[string]string{"success": `"success" is neither`, "stop": `"stop" is neither`, "steps": `"steps" are no list`, "good": ""} {
+	for input, want := range map[string]string{"success": `"success" is neither`, "stop": `"stop" is neither`, "steps": `"steps" are not a list`, "good": ""} {
 		expect(t, h.Result(t, "f", start(fields{"input": input})), fmt.Sprintf("%q", input))
 		run := h.Run(t, "g", start(fields{"input": input}))
 		if (want == "") != (run.Status == "completed") || !strings.Contains(run.Error, want) {

@@ -45,7 +45,7 @@ type Config struct {
 	Data string
 	// AcceptLoss serves a directory of which a part is missing; see sqlite.Options.
 	AcceptLoss bool
-	// Lost is told what is accepted as lost, beside the log. It may be nil.
+	// Lost is called with what AcceptLoss accepts as lost, which the log has too. It may be nil.
 	Lost func(*sqlite.Missing)
 	// Limits of uploads and new runs, and the tenants' budgets. nil: the defaults.
 	Limits *host.LimitTable
@@ -78,7 +78,7 @@ type Config struct {
 	// After is the host of this process in whose place this one comes, after its
 	// store failed; it is closed. See scheduler.Config. nil: none.
 	After *Host
-	// Metrics are told of what happens, if they are not nil; see also [Host.Count].
+	// Metrics count what happens, if they are not nil; see also [Host.Count].
 	Metrics *metrics.Metrics
 	// Tracer makes the spans of traces, if it is not nil; it is the caller's to close.
 	Tracer *trace.Tracer

@@ -83,7 +83,7 @@ func (w *world) place(id string) *place {
 			if known := w.programs[version]; known != nil {
 				return known.graph, nil
 			}
-			return nil, errors.New("no such workflow: " + version)
+			return nil, errors.New("unknown workflow: " + version)
 		})
 		w.places[id] = p
 		w.order = append(w.order, p)
