@@ -26,12 +26,17 @@ func TestFlowBranchesShareTheState(t *testing.T) {
 	}
 }
 
-// No more branches run than may.
+// As many branches run at once as may, and no more.
 func TestFlowConcurrency(t *testing.T) {
 	h := flowHost(t, hosttest.Config{})
 	putFlow(t, h, "f", json.RawMessage(`{"steps": [{"name": "p", "type": "parallel", "max_concurrency": 2, "steps": [
-		{"name": "a", "function": "kit.a"}, {"name": "b", "function": "kit.b"}, {"name": "c", "function": "kit.c"}, {"name": "d", "function": "kit.fail", "on_error": "skip"}]}]}`))
-	run := h.Run(t, "f", start(fields{"input": "x"}))
+		{"name": "a", "function": "kit.a", "review": {"confirm": true}}, {"name": "b", "function": "kit.b", "review": {"confirm": true}},
+		{"name": "c", "function": "kit.c"}, {"name": "d", "function": "kit.fail", "on_error": "skip"}]}]}`))
+	run := h.RunNoWait(t, "f", start(fields{"input": "x"}))
+	// Two branches ask before either is answered, so both are under way.
+	one, two := question(t, h, run.HandlerID, 1), question(t, h, run.HandlerID, 2)
+	says(t, h, run.HandlerID, one, fields{"approved": true})
+	says(t, h, run.HandlerID, two, fields{"approved": true})
 	running, most := 0, 0
 	for _, e := range h.Events(t, run.HandlerID, "", nil) {
 		if told(e)["node"] == "p" {
@@ -45,8 +50,8 @@ func TestFlowConcurrency(t *testing.T) {
 			running--
 		}
 	}
-	if running != 0 || most != 2 {
-		t.Errorf("%d branches ran at once, want 2; %d have not ended", most, running)
+	if running != 0 || most > 2 {
+		t.Errorf("%d branches ran at once, want 2 at most; %d have not ended", most, running)
 	}
 }
 

@@ -37,7 +37,7 @@ func loopDisk(t *testing.T) (image, dir string) {
 	if out, err := exec.Command("mount", "-o", "loop", image, dir).CombinedOutput(); err != nil {
 		t.Skipf("needs a kernel and a container that allow loop mounts: %v: %s", err, out)
 	}
-	t.Cleanup(func() { _ = exec.Command("umount", dir).Run() }) // a test that has failed may have unmounted it
+	t.Cleanup(func() { _ = exec.Command("umount", "--lazy", dir).Run() }) // a test that has failed may have unmounted it
 	return image, dir
 }
 
@@ -76,6 +76,10 @@ func TestFileSystemThatTurnsReadOnly(t *testing.T) {
 	})
 	eventually(t, "it tries again in vain", func() bool { return strings.Contains(p.Log(), "read-only file system") })
 	eventually(t, "the file system can be unmounted", func() bool { return exec.Command("umount", disk).Run() == nil })
+	eventually(t, "it does not begin anew in the empty directory", func() bool { return strings.Contains(p.Log(), "was there until now") })
+	if left, err := os.ReadDir(disk); len(left) > 0 || err != nil {
+		t.Errorf("the server made %v where its file system is not mounted: %v", left, err)
+	}
 	if out, err := exec.Command("mount", "-o", "loop", image, disk).CombinedOutput(); err != nil {
 		t.Fatalf("mount: %v: %s", err, out)
 	}
