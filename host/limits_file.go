@@ -193,7 +193,7 @@ func (p *limitParser) skipNext() error {
 
 func (p *limitParser) file(t *LimitTable) error {
 	if len(bytes.TrimSpace(p.text)) == 0 {
-		return errors.New("the file is empty: {} is one that changes nothing")
+		return errors.New("the file is empty: write {} to change nothing")
 	}
 	err := p.object(nil, func(name string, at int64) error {
 		path := limitPath{name}
@@ -247,7 +247,7 @@ const maxLimitName = 128
 // checkName refuses what no tenant or plugin can be called.
 func (p *limitParser) checkName(path limitPath, name string, at int64) {
 	if name == "" || len(name) > maxLimitName || strings.ContainsFunc(name, unicode.IsControl) {
-		p.problem(at, path, "%s is no name: it has 1 to %d bytes, without control characters", shownToken(name), maxLimitName)
+		p.problem(at, path, "%s is not a name: it has 1 to %d bytes, without control characters", shownToken(name), maxLimitName)
 	}
 }
 

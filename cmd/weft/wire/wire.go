@@ -78,7 +78,7 @@ type Config struct {
 	// After is the host of this process in whose place this one comes, after its
 	// store failed; it is closed. See scheduler.Config. nil: none.
 	After *Host
-	// Metrics are told of what happens, if they are not nil; see also [Host.Count].
+	// Metrics count what happens, if they are not nil; see also [Host.Count].
 	Metrics *metrics.Metrics
 	// Tracer makes the spans of traces, if it is not nil; it is the caller's to close.
 	Tracer *trace.Tracer
