@@ -336,11 +336,5 @@ func (g *Graph) StateDefaults() *state.Node { return g.defaults }
 
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
-// clip bounds a name in a message: hostile ones may be long.
-func clip(s string) string {
-	const most = 256
-	if len(s) <= most {
-		return strings.ToValidUTF8(s, "\ufffd")
-	}
-	return strings.ToValidUTF8(s[:most], "\ufffd") + "..."
-}
+// clip bounds a name in a message.
+func clip(s string) string { return abi.Clip(s, 256) }
