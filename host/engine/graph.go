@@ -328,9 +328,6 @@ func (g *Graph) CheckPost(typ, step string) *host.Error {
 	return nil
 }
 
-// StateSchema is the schema of the session state, nil if the state is untyped.
-func (g *Graph) StateSchema() *state.Schema { return g.schema }
-
 // StateDefaults are the declared defaults of the session state, nil without.
 func (g *Graph) StateDefaults() *state.Node { return g.defaults }
 

@@ -21,9 +21,6 @@ type Node struct {
 	kind kind
 }
 
-// Tree is the root of a state, which always is a map.
-type Tree = *Node
-
 type kind uint8
 
 const (
