@@ -59,8 +59,8 @@ soak: test-plugins ## Run all tests with all their seeds, modules, histories and
 	@$(MAKE) crash simulate fuzz
 
 .PHONY: starved
-starved: test-plugins ## Run the host's tests with the cores taken away: beside busy loops, and with 40 % of the CPU time
-	@.ci/starved
+starved: test-plugins ## Run the host's tests with the cores taken away: beside busy loops, and with 40 % of the CPU time (TESTFLAGS=-short: the quick tests)
+	@TESTFLAGS='$(TESTFLAGS)' .ci/starved
 
 .PHONY: fuzz
 fuzz: test-plugins ## Run each fuzz target for a while (FUZZTIME=60s)

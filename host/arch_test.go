@@ -77,6 +77,19 @@ var rooms = []room{
 	{"cmd/weft", []string{"..."}},
 }
 
+// The page about the architecture says what each package is for.
+func TestArchitecturePageHasEachPackage(t *testing.T) {
+	page, err := os.ReadFile(filepath.FromSlash("../docs/architecture.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rooms {
+		if !strings.Contains(string(page), "`"+r.path+"`") {
+			t.Errorf("docs/architecture.md does not name %s", r.path)
+		}
+	}
+}
+
 // modules says which folder may import which third-party module. testOnly
 // modules serve test files and the packages that exist for tests.
 var modules = map[string]string{

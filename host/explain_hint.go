@@ -2,8 +2,8 @@ package host
 
 import "strings"
 
-// Missing is something that a program has on other machines, and a plugin has not. Steps
-// are told what to use instead when they try: in their log, and beside their errors.
+// Missing is something that a program has on other machines, and a plugin has not. When a
+// step tries to use it, the step's log and the remedy of its error say what to use instead.
 type Missing uint8
 
 // What plugins do without.

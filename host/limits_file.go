@@ -136,7 +136,7 @@ func (p *limitParser) skipNext() error {
 
 func (p *limitParser) file(t *LimitTable, empty bool) error {
 	if empty {
-		return errors.New("the file is empty: {} is one that changes nothing")
+		return errors.New("the file is empty: write {} to change nothing")
 	}
 	err := p.object(nil, func(name string, at int64) error {
 		path := limitPath{name}
@@ -190,7 +190,7 @@ const maxLimitName = 128
 // checkName refuses what no tenant or plugin can be called.
 func (p *limitParser) checkName(path limitPath, name string, at int64) {
 	if name == "" || len(name) > maxLimitName || strings.ContainsFunc(name, unicode.IsControl) {
-		p.Problem(at, path.String(), "%s is no name: it has 1 to %d bytes, without control characters", shownToken(name), maxLimitName)
+		p.Problem(at, path.String(), "%s is not a name: it has 1 to %d bytes, without control characters", shownToken(name), maxLimitName)
 	}
 }
 

@@ -75,6 +75,28 @@ func (t *LimitTable) Least(tenant string, plugins ...string) Limits {
 	return least
 }
 
+// Composed gives the limits that hold for a run of a workflow that is composed of
+// plugins, such as a flow: of each limit the least that a plugin has or that is set under
+// the workflow's own name. A workflow without plugins has the limits under its name.
+func (t *LimitTable) Composed(tenant, workflow string, plugins ...string) Limits {
+	own := t.Limits(tenant, workflow)
+	if len(plugins) == 0 {
+		return own
+	}
+	least := t.Least(tenant, plugins...)
+	if t == nil {
+		return least
+	}
+	named := []limitLayer{t.plugins[workflow], t.tenants[tenant].plugins[workflow]}
+	for i := range limitSettings {
+		s := &limitSettings[i]
+		if s.get(&named[0].limits) != 0 || s.get(&named[1].limits) != 0 { // what is not set there is not of that name
+			s.set(&least, min(s.get(&least), s.get(&own)))
+		}
+	}
+	return least
+}
+
 // TenantFuel gives the fuel budget of a tenant, in units a second over all that
 // it runs; 0: it has none.
 func (t *LimitTable) TenantFuel(tenant string) uint64 {

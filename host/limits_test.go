@@ -231,7 +231,7 @@ func TestFilesOfLimitsAreChecked(t *testing.T) {
 		{`{"plugins": {"p": {"tenant_fuel_per_second": 0}}}`, []string{"plugins.p.tenant_fuel_per_second: holds for all that a tenant runs"}},
 		{`{"tenants": {"a": {"plugins": {"p.q": {"tenant_fuel_per_second": 0, "fuel": -5}}}}}`,
 			[]string{`tenants.a.plugins."p.q".tenant_fuel_per_second: holds`, `tenants.a.plugins."p.q".fuel: takes`}},
-		{`{"tenants": {"": {}, "a\u0007": {}}}`, []string{`tenants: "" is no name`, `tenants: "a\a" is no name`}},
+		{`{"tenants": {"": {}, "a\u0007": {}}}`, []string{`tenants: "" is not a name`, `tenants: "a\a" is not a name`}},
 		{`{"tenants": {"a": {"fuel": 1e9, "fuel": 2e9}, "a": {}}}`, []string{"tenants.a.fuel: is given twice", "line 1, column 47: tenants.a: is given twice"}},
 		{`{"defaults": {` + strings.Repeat(`"x": 1,`, 80) + `"y": 1}}`, slices.Repeat([]string{""}, 50)},
 	} {
@@ -307,6 +307,32 @@ func TestLeastLimits(t *testing.T) {
 	}
 	if got := (*LimitTable)(nil).Least("t", "a", "b"); got != DefaultLimits() {
 		t.Errorf("of nothing said: %+v", got)
+	}
+}
+
+// A composed workflow is held to what is set under its own name too, but never gets more
+// than its plugins have.
+func TestComposedLimits(t *testing.T) {
+	table, err := ParseLimits([]byte(`{"plugins": {"a": {"fuel": 50000000000, "host_calls": 70}, "f": {"wall_time": "5s", "host_calls": 90}},
+		"tenants": {"t": {"plugins": {"f": {"log_lines": 5}}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := DefaultLimits()
+	want.Fuel, want.HostCalls, want.WallTime, want.LogLines = 50_000_000_000, 70, 5*time.Second, 5
+	if got := table.Composed("t", "f", "a"); got != want {
+		t.Errorf("of a workflow that is named: %+v", got)
+	}
+	want.WallTime = DefaultLimits().WallTime
+	want.LogLines = DefaultLimits().LogLines
+	if got := table.Composed("t", "g", "a"); got != want {
+		t.Errorf("of a workflow that is not named: %+v", got)
+	}
+	if got := table.Composed("t", "f"); got != table.Limits("t", "f") {
+		t.Errorf("of a workflow without plugins: %+v", got)
+	}
+	if got := (*LimitTable)(nil).Composed("t", "f", "a"); got != DefaultLimits() {
+		t.Errorf("of no settings: %+v", got)
 	}
 }
 

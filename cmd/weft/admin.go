@@ -82,7 +82,7 @@ func checkAddr(o serveOptions, adminKey string, log *slog.Logger) error {
 	if o.allowRemote {
 		return nil
 	}
-	return usage("--addr %q can be reached from other machines, and this server asks for no keys: whoever reaches it can do everything; "+
+	return usage("--addr %q can be reached from other machines, and this server needs no keys: everybody who reaches it can do everything; "+
 		"give it an admin key (--admin-key-file FILE, or %s), listen on 127.0.0.1, "+
 		"or add --allow-remote (and --allowed-host NAME) if something in front of it guards it", o.addr, adminKeyVar)
 }
@@ -91,7 +91,7 @@ func checkAddr(o serveOptions, adminKey string, log *slog.Logger) error {
 func isLocal(flag, addr string) (bool, error) {
 	name, _, err := net.SplitHostPort(addr)
 	if err != nil {
-		return false, usage("%s %q is no HOST:PORT, such as %s", flag, addr, defaultAddr)
+		return false, usage("%s %q is not a HOST:PORT, such as %s", flag, addr, defaultAddr)
 	}
 	ip, err := netip.ParseAddr(name)
 	return name == "localhost" || err == nil && ip.Unmap().IsLoopback(), nil

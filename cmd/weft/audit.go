@@ -26,13 +26,14 @@ func newAudit() *cobra.Command {
 	var o auditOptions
 	cmd := &cobra.Command{
 		Use:   "audit",
-		Short: "Show what was done to tenants, keys, plugins and workflows",
-		Long: `Show the audit log of the tenant, the newest act first; with the server's own admin
-key that of all tenants, or of the one that --tenant names. It takes a key with the
-role admin. WHO is the id of a key, or what asked without one; OUTCOME is ok, or why
-the act was refused.
+		Short: "Show who changed tenants, keys, plugins and workflows",
+		Long: `Show the audit log of the tenant, newest act first. With the server's own admin key,
+show the log of all tenants, or of the tenant that --tenant names. The command needs a
+key with the role admin. WHO is the id of a key, or says who asked without a key.
+OUTCOME is ok, or the reason for which the act was refused.
 
-With --follow the newest acts are shown in the order of time, then those that come.`,
+With --follow, show the newest acts in the order of time, and then new ones as they
+happen.`,
 		Example: `  weft audit
   weft audit --all --json | jq '.entries[] | select(.act == "key.create")'
   weft audit -f`,
@@ -40,7 +41,7 @@ With --follow the newest acts are shown in the order of time, then those that co
 	}
 	f := cmd.Flags()
 	o.flags(f)
-	f.BoolVarP(&o.follow, "follow", "f", false, "go on with what comes, until it is interrupted")
+	f.BoolVarP(&o.follow, "follow", "f", false, "also show new acts, until interrupted")
 	return clientCommand(cmd, func(ctx context.Context, r *remote, _ []string) error {
 		if err := o.check(); err != nil {
 			return err

@@ -25,14 +25,13 @@ func newBackup() *cobra.Command {
 	var o backupOptions
 	cmd := &cobra.Command{
 		Use:   "backup FILE",
-		Short: "Copy the database into a file, while the server runs or not",
-		Long: `Copy the database of a data directory into one file, as it is at one moment: all
-that the server had acknowledged before the copy began is in it. A server that runs
-on the directory goes on; its log cannot be reused until the copy is made, and is cut
-back then.
+		Short: "Copy the database into a file, also while the server runs",
+		Long: `Copy the database of a data directory into one file, as it is at one moment. The copy
+contains everything that the server had acknowledged before the copy began. A server on
+the directory keeps running; its log grows until the copy is made.
 
-The copy is written under a temporary name beside FILE, verified as 'weft check' does
-it, and then renamed. Compiled code is not in it: it is made again from the modules.`,
+The copy is written under a temporary name beside FILE, verified as by 'weft check',
+and then renamed. It does not contain compiled code: a server compiles the modules again.`,
 		Example: `  weft backup /backups/weft-$(date +%F).db
   weft backup --data /var/lib/weft --force latest.db
   weft backup --no-verify damaged.db      # saves what still reads`,
@@ -43,7 +42,7 @@ it, and then renamed. Compiled code is not in it: it is made again from the modu
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.data, "data", defaultData, "`DIR` to copy from")
-	f.BoolVar(&o.force, "force", false, "replace a FILE that is there")
+	f.BoolVar(&o.force, "force", false, "replace an existing FILE")
 	f.BoolVar(&o.noVerify, "no-verify", false, "do not check the copy")
 	return cmd
 }
@@ -72,14 +71,14 @@ func newRestore() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
 		Short: "Make a data directory from a backup",
-		Long: `Make a data directory from a backup. The directory must not hold anything: nothing
-is replaced. The backup is copied, brought to the form of this version of weft,
-verified as 'weft check' does it, and only then becomes the directory's database; a
-backup of a newer version is refused.
+		Long: `Make a data directory from a backup. The directory must be empty or missing: nothing is
+replaced. The command copies the backup, brings it to the form of this version of weft,
+verifies it as 'weft check' does, and only then makes it the directory's database. It
+refuses a backup of a newer version.
 
-What happened after the backup was made is not in it. Runs that were under way go on
-from where they were then: calls to the outside that they have made since are made
-again, under the same keys.`,
+The backup does not contain what happened after it was made. Runs that were in progress
+continue from where they were at that time. They repeat the calls to the outside that
+they have made since, under the same keys.`,
 		Example: `  weft restore /backups/weft-2026-11-21.db --data /var/lib/weft
   weft serve --data /var/lib/weft`,
 		Args: takes("FILE"),
@@ -88,8 +87,8 @@ again, under the same keys.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.data, "data", defaultData, "`DIR` to make; it may be there, if it is empty")
-	f.BoolVar(&o.noVerify, "no-verify", false, "do not check the backup: a server refuses the sessions in it that do not read")
+	f.StringVar(&o.data, "data", defaultData, "`DIR` to make; it may exist if it is empty")
+	f.BoolVar(&o.noVerify, "no-verify", false, "do not check the backup: a server will quarantine sessions that it cannot read")
 	return cmd
 }
 
@@ -109,11 +108,11 @@ func newCompact() *cobra.Command {
 	var reindex bool
 	cmd := &cobra.Command{
 		Use:   "compact",
-		Short: "Give the space of what was deleted back to the file system",
-		Long: `Rewrite the database of a data directory without the pages that deleted runs have
-left. A server uses such pages again by itself, so this is for a directory that has
-become much smaller. No server may be running on it; it needs twice as much free space
-as there is content.`,
+		Short: "Free the disk space of deleted data",
+		Long: `Make the database of a data directory smaller by removing the pages that deleted runs
+have left. A server reuses such pages by itself, so this helps only after much has been
+deleted. No server may run on the directory, and the disk needs free space of twice the
+size of the content.`,
 		Example: `  weft compact --data /var/lib/weft`,
 		Args:    takes(),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
@@ -139,7 +138,7 @@ as there is content.`,
 		},
 	}
 	cmd.Flags().StringVar(&o.data, "data", defaultData, "`DIR` to compact")
-	cmd.Flags().BoolVar(&reindex, "reindex", false, "make the index of words anew by which runs are searched for")
+	cmd.Flags().BoolVar(&reindex, "reindex", false, "rebuild the index of words for 'weft runs --search'")
 	return cmd
 }
 

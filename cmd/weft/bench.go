@@ -39,20 +39,21 @@ func newBench() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench WORKFLOW [key=value | key:=JSON]...",
 		Short: "Measure how fast runs of a workflow are",
-		Long: `Start runs of a workflow from several clients at a time, each of which waits for its
-run's end before it starts the next, and print rate and latency. All runs begin with
-the same start event, given as for 'weft run', each in a session of its own.
+		Long: `Measure how fast runs of a workflow are. Several clients start runs at a time; each
+waits for its run's end before it starts the next. The command prints rate and latency.
+All runs begin with the same start event, given as for 'weft run', each in its own
+session.
 
-The load ends after --duration, when the runs that are under way have ended, or when
---runs have been started. What --warm-up says runs before, and is not counted.
+The load ends after --duration, when the last runs have ended, or when --runs have been
+started. Runs of --warm-up come first and are not counted.
 
-Measured is a server that runs, or with --data one that is started for this, with the
-settings of 'weft serve' by default, on a free port. --plugin uploads to that one first.
-What it keeps stays in the directory.
+By default the load goes to a server that is already running. With --data, the command
+starts a server on a free port, with the default settings of 'weft serve'; --plugin
+uploads a plugin to it first. The data stays in the directory.
 
-A latency is that of a run which completed, from before its start is sent until its
-result is read. Runs that did not complete are counted by the code of their error.
-On a machine with the server, the clients take their share of its cores.
+Latency is the time from sending a start to reading the result of a run that completed.
+Runs that did not complete are counted by their error code. If the server is on the
+same machine, the clients take a part of its cores.
 
 Exit codes: 0 all runs completed; 1 nothing could be measured, or it was interrupted;
 2 the command line is wrong; 3 some runs did not complete.`,
@@ -63,11 +64,11 @@ Exit codes: 0 all runs completed; 1 nothing could be measured, or it was interru
 		Args: takes("WORKFLOW", "key=value..."),
 	}
 	f := cmd.Flags()
-	f.IntVar(&o.clients, "clients", benchClients, "`N` clients that wait for runs at a time")
-	f.Int64Var(&o.runs, "runs", 0, "start `N` runs, however long that takes")
+	f.IntVar(&o.clients, "clients", benchClients, "`N` clients that start runs and wait for them")
+	f.Int64Var(&o.runs, "runs", 0, "start `N` runs, regardless of the time they take")
 	f.DurationVar(&o.duration, "duration", 0, "start runs for this `TIME`, such as 30s (default: 10s, unless --runs is given)")
-	f.IntVar(&o.warmUp, "warm-up", benchWarmUp, "`N` runs of each client before any is counted")
-	f.StringVar(&o.data, "data", "", "start a server for this on the directory `DIR`, or in :memory:, instead of asking --server")
+	f.IntVar(&o.warmUp, "warm-up", benchWarmUp, "`N` runs of each client that are not counted, at the beginning")
+	f.StringVar(&o.data, "data", "", "start a server on the directory `DIR`, or in :memory:, instead of using --server")
 	f.Lookup("data").Annotations = map[string][]string{commandLineOnly: nil}
 	f.StringArrayVar(&o.plugins, "plugin", nil, "upload a plugin, `FILE`, to the server of --data (repeatable)")
 	f.StringArrayVar(&o.start.files, "file", nil, "field whose value is the text of a file, `key=PATH` (- is the standard input; repeatable)")
@@ -90,7 +91,7 @@ func (o *benchOptions) check() error {
 	case o.runs > 0 && o.duration > 0:
 		return usage("--runs and --duration each say when the load ends: give one of both")
 	case len(o.plugins) > 0 && o.data == "":
-		return usage("--plugin uploads to the server of --data: use 'weft push' for one that runs")
+		return usage("--plugin uploads to the server of --data: use 'weft push' for a running server")
 	}
 	if o.runs == 0 && o.duration == 0 {
 		o.duration = benchDuration

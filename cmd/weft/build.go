@@ -35,15 +35,15 @@ func newBuild() *cobra.Command {
 	var o buildOptions
 	cmd := &cobra.Command{
 		Use:   "build [DIR]",
-		Short: "Compile a project of steps to a plugin, and check it",
+		Short: "Compile a project to a plugin, and check it",
 		Long: `Compile the project in a folder (default: this one) to build/NAME.wasm, and check it
-as a server does. A flow.yaml (or flow.json) there is checked with it, and put beside
-it as build/NAME.flow.json.
+as a server does. If the folder has a flow.yaml (or flow.json), check it too and write
+it beside the module as build/NAME.flow.json.
 
-The language is the one that weft.json names; without that file, a Cargo.toml means
-Rust and a go.mod Go. What the compiler says is shown unchanged. Modules of TinyGo
-and Rust are made smaller by wasm-opt, if it is there; those of Go, for which it
-takes 10 seconds to win 4 per cent, by --optimize=always.`,
+weft.json names the language; without that file, a Cargo.toml means Rust and a go.mod
+means Go. The compiler's messages are shown unchanged. If wasm-opt is installed, it
+makes modules of TinyGo and Rust smaller. For Go this takes 10 seconds and saves 4 per
+cent, so wasm-opt runs only with --optimize=always.`,
 		Example: `  weft build
   weft build greet --lang tinygo
   weft push build/greet.wasm`,
@@ -54,7 +54,7 @@ takes 10 seconds to win 4 per cent, by --optimize=always.`,
 	}
 	f := cmd.Flags()
 	languageFlag(cmd, &o.language)
-	f.BoolVar(&o.names, "names", false, "keep the names of functions in the module, for traps that name them")
+	f.BoolVar(&o.names, "names", false, "keep the names of functions in the module, so that traps name them")
 	f.StringVar(&o.optimize, "optimize", optimizeAuto, "`WHEN` to run wasm-opt: auto, always or never")
 	return cmd
 }

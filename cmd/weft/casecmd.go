@@ -35,26 +35,27 @@ func newTest() *cobra.Command {
 	var o testOptions
 	cmd := &cobra.Command{
 		Use:   "test [FILE]",
-		Short: "Run a workflow with the inputs of a file and compare what comes out",
-		Long: `Build the project that a file of cases lies in (default: cases.json of this folder),
-start a server of its own that keeps nothing, run the workflow with the input of each
-case, and compare result, error, stream and state with what the case expects.
+		Short: "Run a workflow with the inputs of a file, and compare the results",
+		Long: `Run the cases of a file (default: cases.json in this folder). The command builds the
+project in which the file lies, starts a server that keeps nothing, runs the workflow
+with the input of each case, and compares result, error, stream and state with what the
+case expects.
 
 The file is a JSON object with "cases", each an object with
 
   name      of the case
   start     the fields of the start event
   session   cases with the same run in one session, one after the other
-  answers   [{"type", "fields"}]: sent whenever the run asks or waits for an event
-  result    what the run has to give, or
-  error     {"code", "message"}: how it has to fail; message is a part of the text
-  stream    [{"type", "fields"}]: events that have to come, in this order, among others
-  state     keys that the session's state has to have then
+  answers   [{"type", "fields"}]: sent one by one when the run asks or waits for an event
+  result    the expected result of the run, or
+  error     {"code", "message"}: the expected failure; message is a part of the text
+  stream    [{"type", "fields"}]: expected events, in this order; others may come between
+  state     keys that the session's state must have at the end
 
-and, beside "cases", perhaps "workflow" and "plugins", a list of further modules.
+Beside "cases" the object may have "workflow", and "plugins", a list of further modules.
 
-Exit codes: 0 all cases passed; 1 some did not, or nothing could be run; 2 the
-command line is wrong.`,
+Exit codes: 0 all cases passed; 1 some did not, or nothing could be run; 2 the command
+line is wrong.`,
 		Example: `  weft test
   weft test greet/cases.json --run 'name'   # the cases whose name matches
   weft test --update                        # write down what came out
@@ -73,11 +74,11 @@ command line is wrong.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.run, "run", "", "only cases whose name matches the regular expression `PATTERN`, and those before in their sessions")
+	f.StringVar(&o.run, "run", "", "only cases whose name matches the regular expression `PATTERN`, and earlier cases of their sessions")
 	f.StringVar(&o.wasm, "plugin", "", "test the module `FILE` instead of building the project")
 	languageFlag(cmd, &o.language)
-	f.BoolVarP(&o.update, "update", "u", false, "write results, errors and states that differ into the file, instead of failing")
-	f.BoolVar(&o.json, "json", false, "print one JSON object: each case and what differs")
+	f.BoolVarP(&o.update, "update", "u", false, "write differing results, errors and states into the file, instead of failing")
+	f.BoolVar(&o.json, "json", false, "print one JSON object: each case and its differences")
 	f.DurationVar(&o.timeout, "timeout", 30*time.Second, "`TIME` that a case may take")
 	return cmd
 }

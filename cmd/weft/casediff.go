@@ -21,7 +21,7 @@ func different(path string, want, have json.RawMessage, whole bool) []string {
 	w, wantErr := decoded(want)
 	h, haveErr := decoded(have)
 	if wantErr != nil || haveErr != nil {
-		return []string{fmt.Sprintf("%s: is no JSON", path)}
+		return []string{fmt.Sprintf("%s: is not JSON", path)}
 	}
 	d.compare(path, w, h)
 	if n := len(d.found); n > mostDifferences {

@@ -35,19 +35,19 @@ func newCheck() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check [FILE]",
 		Short: "Verify a data directory or a backup",
-		Long: `Verify what a data directory holds, or a backup: that the database file is sound,
-that every row of every journal has its checksum and its place, that every session
-folds with the stored modules, and that the records of runs, the streams and the
-times at which sessions wake are what the journals come to. Before anything is
-opened, the database, its log and the mark beside them are compared: a file that is
-missing or too old is a fault by itself. Nothing is changed.
+		Long: `Verify a data directory or a backup, without changing it. The check reads everything:
+the database file must be sound, every row of every journal must have its checksum and
+its place, every session must load with the stored modules, and the records of runs,
+the streams and the wake-up times of sessions must agree with the journals. The check
+first compares the database, its log and the mark beside them, and reports a file that
+is missing or too old.
 
-A directory that a server uses is refused, unless --online is given: then it is
-checked as it is at one moment, and the server's log grows until the check ends.
+The command refuses a directory that a server uses, unless --online is given. It then
+checks the directory as it is at one moment; the server's log grows until the check ends.
 
-Each fault names tenant, session and entry, what is wrong and what to do. A server
-on a directory with faults serves: it refuses the sessions that do not fold, as
-quarantined, and those alone.
+Each fault names the tenant, the session, the entry, the problem and what to do. A
+server can run on a directory with faults: it quarantines the sessions that do not load,
+and serves the others.
 
 Exit codes: 0 clean, 1 faults were found, 2 the check could not be made.`,
 		Example: `  weft check --data /var/lib/weft
@@ -66,8 +66,8 @@ Exit codes: 0 clean, 1 faults were found, 2 the check could not be made.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.data, "data", defaultData, "`DIR` to check")
-	f.BoolVar(&o.online, "online", false, "check it although a server may be running on it")
-	f.BoolVar(&o.json, "json", false, "print one JSON object: faults and what was gone over")
+	f.BoolVar(&o.online, "online", false, "check the directory while a server may run on it")
+	f.BoolVar(&o.json, "json", false, "print one JSON object: the faults, and counts of what was checked")
 	return cmd
 }
 
@@ -148,7 +148,7 @@ func noteFiles(errs io.Writer, s *sqlite.Store) {
 func openToCheck(o checkOptions, args []string) (*sqlite.Store, error) {
 	switch {
 	case len(args) > 0 && o.online:
-		return nil, usage("--online is for a data directory, not for a file")
+		return nil, usage("--online needs a data directory, not a file")
 	case len(args) > 0:
 		return sqlite.OpenFile(args[0])
 	case o.online:

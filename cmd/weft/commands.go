@@ -11,10 +11,10 @@ func addClientCommands(root *cobra.Command) {
 	addCommands(root, "server", "Server:", newServe(), newLimits())
 	addCommands(root, "write", "Writing steps:", newNew(), newBuild(), newTest(), newDev(), newSDK())
 	addCommands(root, "plugins", "Plugins and workflows:", newPush(), newInspect(), newPlugins(), newWorkflows(), newMigrate(), newCompose(), newFlow(), newGraph())
-	addCommands(root, "runs", "Runs:", newRun(), newRuns(), newShow(), newSend(), newPause(), newResume(), newCancel(), newRetry(), newEvents(), newJournal(), newLogs(), newFork(), newSnapshot(), newBench())
+	addCommands(root, "runs", "Runs:", newRun(), newRuns(), newShow(), newSend(), newPause(), newResume(), newCancel(), newRetry(), newEvents(), newJournal(), newLogs(), newFork(), newSnapshot(), newExplain(), newBench())
 	addCommands(root, "sessions", "Sessions and their state:", newSessions(), newState())
 	addCommands(root, "access", "Tenants and keys:", newLogin(), newLogout(), newProfiles(), newTenants(), newKeys(), newUsage(), newAudit(), newResources())
-	root.AddCommand(newVersion(), newExplain())
+	root.AddCommand(newVersion())
 }
 
 // addCommands adds commands that are listed together, under a title.

@@ -30,17 +30,17 @@ func newCompose() *cobra.Command {
 	var o composeOptions
 	cmd := &cobra.Command{
 		Use:   "compose NAME",
-		Short: "Make a workflow of several plugins, or give one settings",
-		Long: `Make a workflow of the steps of several plugins, in the order of the flags. The
-plugins are uploaded before, with 'weft push'; a part makes no workflow by itself.
-Without --plugin it is the plugin that makes a workflow of that name by itself.
+		Short: "Make a workflow of several plugins, or change its settings",
+		Long: `Make a workflow of the steps of several plugins, in the order of the flags. Upload the
+plugins first, with 'weft push'; a part makes no workflow by itself. Without --plugin,
+give settings to the workflow that a plugin makes by itself.
 
-What is given takes the place of all that was composed under the name before,
-settings too. It is checked as a whole before anything changes, and every problem
-is listed. New runs take it, runs under way finish with what they began with. A
-new version of a plugin goes into what is composed of it, unless it would break it.
+The new composition replaces the one of the same name, with its settings. The server
+checks it as a whole before anything changes, and lists every problem. New runs use it;
+runs in progress finish with the old one. When a plugin gets a new version, workflows
+that are composed of it take the new version, unless that would break them.
 
-A step reads what --config gives it: STEP:=JSON, or STEP=@FILE with a JSON object.`,
+--config gives a step its configuration: STEP:=JSON, or STEP=@FILE with a JSON object.`,
 		Example: `  weft compose hello --plugin greet-part --plugin shout-part
   weft compose hello --plugin greet-part --plugin shout-part --timeout 45s \
       --config greet=@greet.json --config 'shout:={"mark": "?"}'
@@ -49,12 +49,12 @@ A step reads what --config gives it: STEP:=JSON, or STEP=@FILE with a JSON objec
 		Args: takes("NAME"),
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVar(&o.plugins, "plugin", nil, "`NAME` of a plugin whose steps it has; may be repeated")
-	flags.DurationVar(&o.timeout, "timeout", 0, "`TIME` that a run may take, such as 45s; 0 for no limit (default: what the plugins say)")
-	flags.StringVar(&o.description, "description", "", "`TEXT` that describes it")
-	flags.StringArrayVar(&o.config, "config", nil, "configuration of a step, `STEP:=JSON` or STEP=@FILE; may be repeated")
-	flags.StringVar(&o.flow, "flow", "", "`FILE` of a flow, YAML or JSON: a tree over functions of plugins, in the place of --plugin")
-	flags.BoolVar(&o.remove, "delete", false, "remove what was composed; a plugin's own workflow of that name comes back")
+	flags.StringArrayVar(&o.plugins, "plugin", nil, "`NAME` of a plugin whose steps the workflow has (repeatable)")
+	flags.DurationVar(&o.timeout, "timeout", 0, "`TIME` that a run may take, such as 45s; 0: no limit (default: what the plugins say)")
+	flags.StringVar(&o.description, "description", "", "`TEXT` that describes the workflow")
+	flags.StringArrayVar(&o.config, "config", nil, "configuration of a step, `STEP:=JSON` or STEP=@FILE (repeatable)")
+	flags.StringVar(&o.flow, "flow", "", "`FILE` of a flow, YAML or JSON: a tree over functions of plugins, instead of --plugin")
+	flags.BoolVar(&o.remove, "delete", false, "remove the composition; a plugin's own workflow of that name becomes available again")
 	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
 		o.hasTimeout = flags.Changed("timeout")
 		if o.remove {
@@ -131,7 +131,7 @@ func configOf(ctx context.Context, r *remote, args []string) (map[string]abi.Raw
 		}
 		b, err := abi.FromJSON([]byte(value))
 		if err != nil {
-			return nil, usage("--config %q is no JSON: %v", short(arg), err)
+			return nil, usage("--config %q is not JSON: %v", short(arg), err)
 		}
 		config[step] = b
 	}

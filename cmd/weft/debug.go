@@ -18,8 +18,8 @@ type debugOptions struct {
 }
 
 func (o *debugOptions) add(f *pflag.FlagSet) {
-	f.StringVar(&o.addr, "debug-addr", "", "answer profiles (/debug/pprof/) and /metrics at `HOST:PORT`; loopback only without --debug-key-file (default: nowhere)")
-	f.StringVar(&o.keyFile, "debug-key-file", "", "`FILE` with the key that --debug-addr asks for, as a bearer")
+	f.StringVar(&o.addr, "debug-addr", "", "serve profiles (/debug/pprof/) and /metrics at `HOST:PORT`; only loopback addresses without --debug-key-file (default: nowhere)")
+	f.StringVar(&o.keyFile, "debug-key-file", "", "`FILE` with the key that requests to --debug-addr need, as a bearer token")
 }
 
 // debugServer answers profiles and metrics. nil is one that is not wanted.
@@ -47,7 +47,7 @@ func openDebug(o serveOptions, metrics http.Handler, log *slog.Logger) (*debugSe
 		return nil, err
 	}
 	if !local && key == "" {
-		return nil, usage("--debug-addr %q can be reached from other machines: whoever reads profiles reads what guests work on; "+
+		return nil, usage("--debug-addr %q can be reached from other machines: profiles show what guests work on; "+
 			"listen on 127.0.0.1, or give it a key (--debug-key-file FILE)", d.addr)
 	}
 	if !local && o.tlsCert == "" {

@@ -18,10 +18,10 @@ import (
 func newResources() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resources",
-		Short: "List the resources that workflows may call, define and delete them",
-		Long: `List the resources of the tenant, those of the operator's file among them, and what
-workflows have used of them. It takes a key with the role admin. Secrets are shown by
-nobody: the server has them sealed.`,
+		Short: "List, define and delete the resources that workflows may call",
+		Long: `List the resources of the tenant, also those of the operator's file, and how much
+workflows have used them. The command needs a key with the role admin. It does not show
+secrets: the server keeps them sealed.`,
 		Example: `  weft resources
   weft resources put llm llm.json
   weft resources show llm
@@ -79,9 +79,9 @@ func newPutResource() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "put NAME FILE",
 		Short: "Define a resource, or replace it",
-		Long: `Define a resource by a file of JSON, or by the standard input (-): kind, settings,
-secrets and grants, as docs/resources.md says. It holds at once. Secrets are given each
-time: the server shows them to nobody.`,
+		Long: `Define a resource by a JSON file, or by the standard input (-): kind, settings, secrets
+and grants, as docs/resources.md says. The definition takes effect at once. It must
+contain the secrets each time, because the server does not show them.`,
 		Example: `  weft resources put llm llm.json
   envsubst < llm.json | weft resources put llm -`,
 		Args: takes("NAME", "FILE"),

@@ -29,17 +29,17 @@ func newDev() *cobra.Command {
 	var o devOptions
 	cmd := &cobra.Command{
 		Use:   "dev [DIR] [key=value | key:=JSON]...",
-		Short: "Serve a project, and build, upload and run it again at each change",
+		Short: "Serve a project; build, upload and run it again at each change",
 		Long: `Start a server for the project in a folder (default: this one), build and upload the
-plugin (and a flow.yaml or flow.json), run its workflow, and do so again whenever a
-file changes. When it does not
-compile, or the server refuses it, the last good version is served on.
+plugin (and a flow.yaml or flow.json), run its workflow, and repeat this whenever a file
+changes. If the project does not compile, or the server refuses the plugin, the server
+continues with the last good version.
 
-The run gets the fields of the command line; without any those it got last, or else
-the start event and the answers of the first case of cases.json. On a terminal, Enter
-runs it again, key=value runs it with other fields, and q or Ctrl-C ends all. The
-server keeps its data in .weft of the project. What steps log is shown, and in which
-line of the sources they panic or trap: modules are built with what tells that.`,
+The run gets the fields of the command line. Without fields it gets those of the last
+run, or the start event and the answers of the first case in cases.json. On a terminal,
+Enter runs the workflow again, key=value runs it with other fields, and q or Ctrl-C
+quits. The server keeps its data in the project's folder .weft. The command shows what
+steps log, and the source line where a step panics or traps.`,
 		Example: `  weft dev
   weft dev greet name=Grace
   weft dev --lang go          # of a TinyGo project: with the stack of a panic`,
@@ -55,7 +55,7 @@ line of the sources they panic or trap: modules are built with what tells that.`
 	}
 	f := cmd.Flags()
 	languageFlag(cmd, &o.language)
-	f.StringVar(&o.addr, "addr", "", "`ADDRESS` to listen on (default: "+defaultAddr+", or another port if that is taken)")
+	f.StringVar(&o.addr, "addr", "", "`ADDRESS` to listen on (default: "+defaultAddr+", or another port if this one is taken)")
 	f.Lookup("addr").Annotations = map[string][]string{commandLineOnly: nil}
 	f.StringVar(&o.resources, "resources", "", "`FILE` with the resources that workflows may call")
 	return cmd

@@ -205,6 +205,30 @@ func TestLinksInPages(t *testing.T) {
 	}
 }
 
+// named matches a file or a folder of the project, as pages for contributors name it.
+var named = regexp.MustCompile("`((?:abi|host|cmd|plugins|sdk-guest|testdata|docs|\\.ci)(?:/\\w[-\\w.]*)*)(?:/\\.\\.\\.)?`")
+
+// Files and folders that the pages for contributors name are there.
+func TestPathsInPages(t *testing.T) {
+	paths := 0
+	for _, p := range docPages(t) {
+		if p.path != "CONTRIBUTING.md" && p.path != "docs/architecture.md" && p.path != "docs/testing.md" {
+			continue
+		}
+		for i, line := range p.lines {
+			for _, found := range named.FindAllStringSubmatch(line, -1) {
+				paths++
+				if _, err := os.Stat(filepath.Join(hosttest.Root(), found[1])); err != nil {
+					t.Errorf("%s:%d: %s is not there", p.path, i+1, found[1])
+				}
+			}
+		}
+	}
+	if paths < 60 {
+		t.Errorf("only %d paths were found", paths)
+	}
+}
+
 // anchors gives the names under which a page's titles are linked to.
 func anchors(p page) map[string]bool {
 	names := map[string]bool{}

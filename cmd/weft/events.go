@@ -30,13 +30,12 @@ func newEvents() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "events ID",
 		Short: "Show the events of a run",
-		Long: `Show the events that a run has written to its stream, one a line: its sequence
-number, type and fields. They begin with the first one of the handler's latest
-run, or behind the one that --after names; numbers go on over the runs of a
-handler and count hidden events, so they have gaps.
+		Long: `Show the events on the stream of a run, one a line: sequence number, type and fields.
+The list begins with the first event of the handler's latest run, or after the event
+that --after names. Numbers continue over the runs of a handler and include hidden
+events, so they have gaps.
 
-With --follow the command goes on until the run ends, and reconnects if the
-connection is lost.`,
+With --follow, continue until the run ends, and reconnect if the connection is lost.`,
 		Example: `  weft events 7f3k2m9x4q1z
   weft events 7f3k2m9x4q1z --follow --internal
   weft events 7f3k2m9x4q1z --after 120 --json
@@ -44,9 +43,9 @@ connection is lost.`,
 		Args: takes("ID"),
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.after, "after", "", "sequence number `N` behind which to begin, or now (default: from the run's first event)")
-	f.BoolVarP(&o.follow, "follow", "f", false, "go on until the run ends")
-	f.BoolVar(&o.internal, "internal", false, "also those that tell of steps at work")
+	f.StringVar(&o.after, "after", "", "begin after the event with sequence number `N`, or now (default: from the run's first event)")
+	f.BoolVarP(&o.follow, "follow", "f", false, "continue until the run ends")
+	f.BoolVar(&o.internal, "internal", false, "also show internal events: those of steps that begin, work and end")
 	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
 		after, err := parseAfter(o.after)
 		if err != nil {

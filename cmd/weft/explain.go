@@ -21,11 +21,11 @@ var places = map[host.Where]string{
 func newExplain() *cobra.Command {
 	return &cobra.Command{
 		Use:   "explain [CODE]",
-		Short: "Say what an error code means, and what to do",
-		Long: `Say what an error code means, and what to do: of the "code" of an answer, the
-"error_code" of a run, the problems of a plugin that was refused, and the errors that
-host functions give to steps. Codes of their own that steps give are not listed.
-Without CODE all codes are listed.`,
+		Short: "Explain an error code, and say what to do",
+		Long: `Explain an error code and say what to do about it. CODE is the "code" of an answer, the
+"error_code" of a run, the code of a problem of a plugin, or the code of an error that a
+step gets from a host function. Codes that steps define themselves are not listed.
+Without CODE, list all codes.`,
 		Example: `  weft explain
   weft explain never_accepted
   weft explain limit_exceeded`,

@@ -36,7 +36,7 @@ func parseFields(args []string) ([]field, error) {
 			return nil, usage("%q has no key before the '='", arg)
 		}
 		if f.raw && !json.Valid([]byte(value)) {
-			return nil, usage("%q: what follows := is no JSON; texts need quotes, as in '%s:=\"text\"', or use %s=text", arg, f.key, f.key)
+			return nil, usage("%q: what follows := is not JSON; texts need quotes, as in '%s:=\"text\"', or use %s=text", arg, f.key, f.key)
 		}
 		fields = append(fields, f)
 	}
@@ -175,7 +175,7 @@ func kindOf(text string) string {
 // jsonText writes a text as JSON.
 func jsonText(s string) ([]byte, error) {
 	if !utf8.ValidString(s) {
-		return nil, fmt.Errorf("%q is no UTF-8 text", short(s))
+		return nil, fmt.Errorf("%q is not UTF-8 text", short(s))
 	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

@@ -76,7 +76,7 @@ func TestWrongFieldsAreNamed(t *testing.T) {
 		{"n", `"n" is neither key=value nor key:=JSON`},
 		{"=3", "has no key"},
 		{":=3", "has no key"},
-		{"n:=", "no JSON"},
+		{"n:=", "not JSON"},
 		{"text:=word", `text=text`},
 		{"n=1 n=2", "field n is given twice"},
 		{"n=three", "n=three: field n takes an integer, such as n=3"},
@@ -91,7 +91,7 @@ func TestWrongFieldsAreNamed(t *testing.T) {
 		{"list=a", `field list takes an array, such as 'list=["a","b"]'`},
 		{"map=[]", `field map takes an object`},
 		{"opt=x", "field opt takes an integer or null"},
-		{"text=\xff", "no UTF-8"},
+		{"text=\xff", "not UTF-8"},
 	}
 	for _, tt := range tests {
 		fields, err := parseFields(strings.Fields(tt.args))

@@ -76,7 +76,7 @@ func TestFlagsAndPlaceholdersAreAlike(t *testing.T) {
 		for _, word := range inUse.FindAllString(strings.TrimPrefix(cmd.Use, cmd.Name()), -1) {
 			word = strings.TrimSuffix(word, "...")
 			if word != "" && !strings.HasPrefix(word, "-") && placeholders[word] == "" {
-				t.Errorf("%s: the argument %q is no placeholder of the list", where, word)
+				t.Errorf("%s: the argument %q is not a placeholder of the list", where, word)
 			}
 		}
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -98,7 +98,7 @@ func TestFlagsAndPlaceholdersAreAlike(t *testing.T) {
 				return
 			}
 			if placeholders[kind] == "" {
-				t.Errorf("%s: --%s %s is no placeholder of the list", where, f.Name, kind)
+				t.Errorf("%s: --%s %s is not a placeholder of the list", where, f.Name, kind)
 			}
 			kindsOf[f.Name] = append(kindsOf[f.Name], kind)
 		})

@@ -33,19 +33,19 @@ func newFlowPut() *cobra.Command {
 		Use:   "put NAME FILE",
 		Short: "Make a workflow of a flow",
 		Long: `Make a workflow of a flow: a document, YAML or JSON, that says which functions of
-plugins are called, and when. The plugins are uploaded before. It is checked as a
-whole before anything changes, and every problem is listed with its node.
+plugins are called, and when. Upload the plugins first. The server checks the flow as a
+whole before anything changes, and lists every problem with its node.
 
-What is given takes the place of all that was there under the name, settings too.
-New runs take it, runs under way finish with what they began with.`,
+The new flow replaces the one of the same name, with its settings. New runs use it; runs
+in progress finish with the old one.`,
 		Example: `  weft flow put shopping-list plugins/shopping-list/flow.json
   weft flow put review review.yaml --timeout 0`,
 		Args: takes("NAME", "FILE"),
 	}
 	flags := cmd.Flags()
-	flags.DurationVar(&o.timeout, "timeout", 0, "`TIME` that a run may take, such as 45s; 0 for no limit")
-	flags.StringVar(&o.description, "description", "", "`TEXT` that describes it (default: the flow's own)")
-	flags.StringArrayVar(&o.config, "config", nil, "configuration of a function, `PLUGIN.FUNCTION:=JSON` or PLUGIN.FUNCTION=@FILE; may be repeated")
+	flags.DurationVar(&o.timeout, "timeout", 0, "`TIME` that a run may take, such as 45s; 0: no limit")
+	flags.StringVar(&o.description, "description", "", "`TEXT` that describes the workflow (default: the flow's own)")
+	flags.StringArrayVar(&o.config, "config", nil, "configuration of a function, `PLUGIN.FUNCTION:=JSON` or PLUGIN.FUNCTION=@FILE (repeatable)")
 	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
 		o.hasTimeout, o.flow = flags.Changed("timeout"), args[1]
 		return compose(ctx, r, &o, args[0])
@@ -65,7 +65,7 @@ func newFlowGet() *cobra.Command {
 			return r.unknownWorkflow(ctx, err, args[0])
 		}
 		if info.Flow == nil {
-			return fmt.Errorf("workflow %s is no flow", printable(args[0]))
+			return fmt.Errorf("workflow %s is not a flow", printable(args[0]))
 		}
 		text, err := abi.ToJSON(info.Flow)
 		if err != nil {
@@ -89,7 +89,7 @@ func readFlow(file string) (abi.Raw, error) {
 	if first := bytes.TrimSpace(text); len(first) > 0 && first[0] == '{' {
 		raw, err := abi.FromJSON(text)
 		if err != nil {
-			return nil, fmt.Errorf("%s is no JSON: %w", file, shortened(err))
+			return nil, fmt.Errorf("%s is not JSON: %w", file, shortened(err))
 		}
 		return raw, nil
 	}
@@ -98,7 +98,7 @@ func readFlow(file string) (abi.Raw, error) {
 	if err := d.Decode(&v); errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%s is empty: a flow is an object with the field \"steps\"", file)
 	} else if err != nil {
-		return nil, fmt.Errorf("%s is no YAML: %w", file, err)
+		return nil, fmt.Errorf("%s is not YAML: %w", file, err)
 	}
 	if err := d.Decode(new(any)); !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%s has more than one document", file)

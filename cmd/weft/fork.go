@@ -12,17 +12,17 @@ func newFork() *cobra.Command {
 	var at uint64
 	cmd := &cobra.Command{
 		Use:   "fork ID --at N",
-		Short: "Let a run go on a second time, from a point of its past",
-		Long: `Let a run go on a second time from just after an entry of its journal (weft journal
-ID shows them; a * says that a fork may begin there): under a new handler, with the
-state of then in a private session, with its waits and sleeps and what remained of
-them. The run itself, which may have ended, stays as it is.
+		Short: "Continue a run a second time, from a point of its past",
+		Long: `Continue a run a second time, from just after an entry of its journal. 'weft journal ID'
+shows the entries; a fork may begin at those with a *. The fork has a new handler and a
+private session with the state of that moment, and its waits and sleeps continue with
+the time that remained. The original run does not change, and may have ended.
 
-What was under way in other sessions is begun anew.`,
+Work of the run in other sessions begins anew.`,
 		Example: `  weft fork 7f3k2m9x4q1z --at 12`,
 		Args:    takes("ID"),
 	}
-	cmd.Flags().Uint64Var(&at, "at", 0, "position `N` of the entry behind which it goes on")
+	cmd.Flags().Uint64Var(&at, "at", 0, "continue after the entry at position `N`")
 	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
 		if at == 0 {
 			return usage("--at is missing: the position of an entry of 'weft journal %s'", args[0])

@@ -22,10 +22,10 @@ func newGraph() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "graph NAME",
 		Short: "Draw a workflow: its steps, and the events between them",
-		Long: `Draw a workflow: its steps, the events between them, the outside world, which answers
-what steps ask, and the resources that its plugins ask for. Fan-out by lists, and the
-steps that collect lists, join types or wait for an event, are marked. Which steps call
-a resource, and which workflows they run as children, only their code says.
+		Long: `Draw a workflow: its steps, the events between them, the outside world that answers
+their questions, and the resources that its plugins ask for. Marks show where lists fan
+out, and which steps collect lists, join types or wait for an event. The drawing cannot
+show which steps call a resource or run other workflows: only their code says that.
 
 Formats are text, mermaid (for Markdown), dot (for Graphviz) and svg.`,
 		Example: `  weft graph wordcount

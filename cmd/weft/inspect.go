@@ -31,15 +31,14 @@ func newInspect() *cobra.Command {
 	var o inspectOptions
 	cmd := &cobra.Command{
 		Use:   "inspect FILE.wasm [key=value | key:=JSON]...",
-		Short: "Say what a plugin is, what it asks for, and what it burns",
-		Long: `Inspect builds a plugin as an upload does, without a server, and says what it is:
-what it imports and so may ask for, its steps, what the rewriter did to meter it,
-whether its instances are reset in place or made anew for each invocation and
-why, and what its image takes.
+		Short: "Describe a plugin: its steps, its imports, the fuel it burns",
+		Long: `Check a plugin as an upload does, without a server, and describe it: what it imports and
+so may ask for, its steps, what was added to meter it, whether its instances are reset
+in place or made anew for each invocation and why, and the size of its memory image.
 
-Then it runs the workflow once, in this process, with the start event's fields as
-'weft run' takes them, and says how much fuel each step burnt. Fuel is counted,
-not timed: the same event burns the same units on every machine.`,
+Then run the workflow once, in this process, with the start event's fields as for
+'weft run', and say how much fuel each step burnt. Fuel is counted, not timed: the same
+event burns the same units on every machine.`,
 		Example: `  weft inspect step.wasm
   weft inspect build/plugins/wordcount-go.wasm --file text=README.md
   weft inspect step.wasm --no-run --json | jq .rewriter`,
@@ -52,11 +51,11 @@ not timed: the same event burns the same units on every machine.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVar(&o.files, "file", nil, "take a field from a file: `key=PATH`, - is the standard input")
-	flags.StringVar(&o.stdin, "stdin", "", "take the field `KEY` from the standard input")
+	flags.StringArrayVar(&o.files, "file", nil, "field whose value is the text of a file, `key=PATH` (- is the standard input; repeatable)")
+	flags.StringVar(&o.stdin, "stdin", "", "field (`KEY`) whose value is the text of the standard input")
 	flags.BoolVar(&o.noRun, "no-run", false, "do not run the workflow")
 	flags.BoolVar(&o.json, "json", false, "print everything as JSON")
-	flags.DurationVar(&o.timeout, "timeout", time.Minute, "`TIME` that the run may take; a run that asks a question waits for ever")
+	flags.DurationVar(&o.timeout, "timeout", time.Minute, "`TIME` that the run may take; a run that asks a question would never end")
 	return cmd
 }
 

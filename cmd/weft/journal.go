@@ -22,14 +22,14 @@ func newJournal() *cobra.Command {
 events that came and went, attempts of steps with what they took, edits of the
 state with the values before and after, waits, sleeps, children, logs.
 
-The number in front is the position in the journal; a * behind it says that a fork
-may begin there (weft fork ID --at N).`,
+The number at the beginning of a line is the position in the journal. A * after it says
+that a fork may begin there (weft fork ID --at N).`,
 		Example: `  weft journal 7f3k2m9x4q1z
   weft journal 7f3k2m9x4q1z --json | jq '.entries[] | select(.edits)'`,
 		Args: takes("ID"),
 	}
-	cmd.Flags().IntVar(&limit, "limit", 0, "`N` entries at most (default all; with --json 1000, then next_cursor goes on)")
-	cmd.Flags().StringVar(&cursor, "cursor", "", "go on behind a page before (`TEXT`: its next_cursor)")
+	cmd.Flags().IntVar(&limit, "limit", 0, "at most `N` entries (default: all; with --json 1000, and next_cursor for the next page)")
+	cmd.Flags().StringVar(&cursor, "cursor", "", "begin after an earlier page (`TEXT`: its next_cursor)")
 	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
 		t := &table{columns: []column{{title: "POSITION", right: true}, {title: "TIME"}, {title: "KIND"}, {title: "STEP"}, {title: "WHAT", elastic: true}}}
 		for rest := limit; ; {

@@ -12,10 +12,10 @@ import (
 func newKeys() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "keys",
-		Short: "List the API keys, make, revoke and rotate them",
-		Long: `List the API keys of the tenant; with the server's own admin key those of all
-tenants, or of the one that --tenant names. Keys themselves are shown by nobody: the
-server has hashes of them only. PREFIX is how a key begins.`,
+		Short: "List, make, revoke and rotate API keys",
+		Long: `List the API keys of the tenant. With the server's own admin key, list the keys of all
+tenants, or of the tenant that --tenant names. The list cannot show the keys themselves:
+the server has only hashes of them. PREFIX is the beginning of a key.`,
 		Example: `  weft keys
   weft keys create --role run --name CI --expires 720h
   weft keys rotate key_0123456789abcdef --grace 1h
@@ -72,10 +72,10 @@ func newCreateKey() *cobra.Command {
 	var expires time.Duration
 	cmd := &cobra.Command{
 		Use:   "create --role ROLE",
-		Short: "Make a key, and print it this once",
-		Long: `Make a key and print it. It is shown this once only: the server keeps a hash.
+		Short: "Make a key, and print it once",
+		Long: `Make a key and print it. The key is shown only now: the server keeps a hash of it.
 
-The roles, each of which may do what those before it may:
+The roles; each includes the ones above it:
   read     look at everything but keys
   run      start, steer and speak to runs
   deploy   upload plugins, compose workflows, migrate runs
@@ -84,9 +84,9 @@ The roles, each of which may do what those before it may:
   weft keys create --role admin --tenant acme    # with the server's own admin key`,
 		Args: takes(),
 	}
-	cmd.Flags().StringVar(&role, "role", "", "`ROLE`, what it may do: read, run, deploy or admin")
-	cmd.Flags().StringVar(&name, "name", "", "`TEXT` for people: what it is for")
-	cmd.Flags().DurationVar(&expires, "expires", 0, "after which `TIME` it is no good any more, such as 720h (0: never)")
+	cmd.Flags().StringVar(&role, "role", "", "`ROLE` of the key: read, run, deploy or admin")
+	cmd.Flags().StringVar(&name, "name", "", "`TEXT` for people: what the key is for")
+	cmd.Flags().DurationVar(&expires, "expires", 0, "`TIME` after which the key expires, such as 720h (0: never)")
 	return clientCommand(cmd, func(ctx context.Context, r *remote, _ []string) error {
 		switch {
 		case !host.Role(role).Known():
@@ -119,9 +119,9 @@ func newRevokeKey() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "rm ID",
 		Aliases: []string{"revoke", "delete", "remove"},
-		Short:   "Revoke a key, at once",
-		Long: `Revoke a key. It is refused from now on, and requests under way that came with it
-end. It stays in the list, so that the audit log can be read.`,
+		Short:   "Revoke a key at once",
+		Long: `Revoke a key. The server refuses the key from now on, and ends requests in progress that
+use it. The key stays in the list, so that the audit log remains readable.`,
 		Example: `  weft keys rm key_0123456789abcdef`,
 		Args:    takes("ID"),
 	}
@@ -141,9 +141,9 @@ func newRotateKey() *cobra.Command {
 	var grace time.Duration
 	cmd := &cobra.Command{
 		Use:   "rotate ID",
-		Short: "Give a key a new secret, and print it this once",
-		Long: `Give a key a new secret and print it. The old one ends at once, or works for
---grace more, so that whoever uses it can change over. Id, role, name and expiry stay.`,
+		Short: "Give a key a new secret, and print it once",
+		Long: `Give a key a new secret and print it. The old secret stops working at once, or after
+--grace, so that its users have time to change. Id, role, name and expiry stay.`,
 		Example: `  weft keys rotate key_0123456789abcdef --grace 1h`,
 		Args:    takes("ID"),
 	}

@@ -30,26 +30,35 @@ func newLimits() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "limits",
 		Short: "Show the limits in force, or check a file of limits",
-		Long: `Show the limits that hold for the plugins of a tenant: those that are built in,
-and with --limits those that a server has which was started with that file. MOST is
-what a limit can be set to, FROM the place of the file that sets it.
+		Long: `Show the limits that hold for the plugins of a tenant: the built-in limits, or with
+--limits the limits of a server that is started with that file. MOST is the greatest
+value that a limit can have. FROM is the place in the file that sets the limit.
 
 The file is a JSON object. "defaults" changes limits for all, "plugins" for a plugin
 by its name, "tenants" for a tenant, and "plugins" inside a tenant for one of its
-plugins. The later in this order wins, limit by limit; what is left out is inherited:
+plugins. For each limit, the last of these that sets the limit wins:
 
   {"defaults": {"memory_bytes": "128MiB", "wall_time": "10s"},
    "plugins":  {"crunch": {"fuel": 50000000000}},
    "tenants":  {"default": {"tenant_fuel_per_second": 2000000000,
                             "plugins": {"crunch": {"call_depth": "4MiB"}}}}}
 
-Sizes are numbers of bytes or texts such as "64MiB", times are texts such as "30s".
-tenant_fuel_per_second is what all guests of a tenant may burn in a second, and
-tenant_invocations how many of them run at a time; what is more waits. Beyond
-waiting_starts runs that wait for their first core, its starts are refused. Runs that ended
-longer ago than retention_age, and those beyond the retention_runs newest ones, are
-deleted; 0 is none of each. The other limits that begin with tenant_ are what a tenant
-may have and use in all: "weft usage" shows how much of them it does. A run keeps the limits that held when it started.`,
+The name of a flow or of a composed workflow can stand where a plugin's name can. Such
+a workflow takes the least of each limit that its plugins have or that is set under its
+own name.
+
+Sizes are numbers of bytes or texts such as "64MiB"; times are texts such as "30s".
+
+  tenant_fuel_per_second  fuel that all guests of a tenant may burn in a second
+  tenant_invocations      guests of a tenant that run at a time; others wait
+  waiting_starts          runs of a tenant that may wait for their first core; the
+                          server refuses further starts
+  retention_age           age at which ended runs are deleted; 0: never
+  retention_runs          ended runs that are kept, the newest first; 0: all
+
+The other limits that begin with tenant_ are quotas: what a tenant may hold and use in
+all. 'weft usage' shows how much of them is used. A run keeps the limits that were in
+force when it started.`,
 		Example: `  weft limits
   weft limits --limits limits.json --tenant default --plugin crunch
   weft limits --limits limits.json --check
@@ -60,9 +69,9 @@ may have and use in all: "weft usage" shows how much of them it does. A run keep
 	f := cmd.Flags()
 	f.StringVar(&o.file, "limits", "", "`FILE` of limits, as for 'weft serve'")
 	f.StringVar(&o.tenant, "tenant", host.DefaultTenant, "`NAME` of the tenant")
-	f.StringVar(&o.plugin, "plugin", "", "`NAME` of the plugin (default: any that has no settings)")
-	f.BoolVar(&o.check, "check", false, "only say whether the file is right")
-	f.BoolVar(&o.json, "json", false, "print JSON; \"limits\" in it is what a file could say")
+	f.StringVar(&o.plugin, "plugin", "", "`NAME` of the plugin or composed workflow (default: any without settings of its own)")
+	f.BoolVar(&o.check, "check", false, "only check the file, and report its errors")
+	f.BoolVar(&o.json, "json", false, "print JSON; its \"limits\" has the form of a file of limits")
 	return cmd
 }
 
@@ -79,7 +88,7 @@ func showLimits(cmd *cobra.Command, o limitsOptions) error {
 	switch {
 	case o.check:
 		tenants, plugins := limits.Named()
-		text = fmt.Sprintf("%s is right: it has settings of %s and %s\n", o.file,
+		text = fmt.Sprintf("%s is valid: it has settings for %s and %s\n", o.file,
 			counted(uint64(len(tenants)), "tenant"), counted(uint64(len(plugins)), "plugin"))
 	case o.json:
 		if text, err = limitsJSON(limits, o); err != nil {

@@ -19,14 +19,14 @@ func newLogin() *cobra.Command {
 	var name string
 	cmd := &cobra.Command{
 		Use:   "login URL",
-		Short: "Remember a server and the key for it",
-		Long: `Remember a server and the key for it, under the name of a profile, in the user's
-configuration directory, in a file that nobody else may read. The key comes from
-the environment variable WEFT_KEY, or else is read from the standard input, and is
-tried before it is kept.
+		Short: "Remember a server and its key",
+		Long: `Remember a server and its key as a profile, in a file in your configuration directory
+that nobody else may read. The key comes from the environment variable WEFT_KEY, or from
+the standard input. The command tries the key before it keeps it.
 
-Commands use the profile of the last login, unless --profile or --server names
-another; WEFT_KEY goes before a profile's key. A key is sent to its own server only.`,
+Other commands use the profile of the last login, unless --profile or --server names
+another. WEFT_KEY takes precedence over a profile's key. A key is sent only to its own
+server.`,
 		Example: `  weft login https://weft.example < key.txt
   weft login https://weft.example --profile production
   weft runs --profile production`,
@@ -55,7 +55,7 @@ func login(cmd *cobra.Command, server, name string) error {
 	if keyless {
 		fmt.Fprintf(cmd.ErrOrStderr(), "%s asks for no key: its address alone is kept\n", server)
 	} else if plain(server) {
-		fmt.Fprintf(cmd.ErrOrStderr(), "note: %s is not encrypted: whoever is on the way can read the key\n", server)
+		fmt.Fprintf(cmd.ErrOrStderr(), "note: %s is not encrypted: others on the network can read the key\n", server)
 	}
 	p, err := readProfiles()
 	if err != nil {
@@ -90,7 +90,7 @@ func askKey(cmd *cobra.Command, server string) (string, error) {
 func tryKey(ctx context.Context, server, key string) error {
 	c, err := client.New(server, client.Options{Key: key})
 	if err != nil {
-		return usage("%q is no address of a server, such as %s", server, defaultServer)
+		return usage("%q is not an address of a server, such as %s", server, defaultServer)
 	}
 	defer c.Close()
 	_, err = c.Workflows(ctx)

@@ -14,9 +14,9 @@ import (
 func newLogout() *cobra.Command {
 	return &cobra.Command{
 		Use:   "logout [PROFILE]",
-		Short: "Forget a server and the key for it",
-		Long: `Forget a server and the key for it: the profile of the last login, or the one that is
-named. The key itself stays valid; 'weft keys rm' revokes it.`,
+		Short: "Forget a server and its key",
+		Long: `Forget a server and its key: the profile of the last login, or the one named PROFILE.
+The key itself stays valid; 'weft keys rm' revokes it.`,
 		Example: `  weft logout
   weft logout production`,
 		Args: takes("[PROFILE]"),
@@ -56,8 +56,8 @@ func newProfiles() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "profiles",
 		Short: "List the servers that 'weft login' has kept",
-		Long: `List the profiles that 'weft login' has made, without their keys. Commands use the
-current one, unless --profile or --server names another.`,
+		Long: `List the profiles that 'weft login' has made, without their keys. Other commands use the
+current profile, unless --profile or --server names another.`,
 		Example: `  weft profiles
   weft runs --profile production`,
 		Args: takes(),
@@ -65,7 +65,7 @@ current one, unless --profile or --server names another.`,
 			return listProfiles(cmd.OutOrStdout(), cmd.ErrOrStderr(), asJSON)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print them as JSON")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the profiles as JSON")
 	return cmd
 }
 

@@ -30,14 +30,13 @@ func newLogs() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "logs [ID]",
 		Short: "Show what the steps of a run have logged",
-		Long: `Show what the steps of a handler's latest run have logged, or those of any run by
-its run id, one message a line: its time, its level, the step and its number, the
-message and what it came with. With --workflow instead of an ID it is what the
-newest runs of a workflow have logged, in the order of time, with their handlers.
+		Long: `Show what the steps of a run have logged, one message a line: time, level, step with its
+number, message and attributes. ID is a handler, for its latest run, or a run id. With
+--workflow instead of ID, show the logs of the newest runs of a workflow, in the order
+of time, with their handlers.
 
-A message is kept in the journal with the next thing that its step does, and shown
-from then on. With --follow the command goes on until the run ends; after a lost
-connection it goes on where it was.`,
+A message becomes visible when its step next changes something, waits or ends. With
+--follow, continue until the run ends, and after a lost connection continue where it was.`,
 		Example: `  weft logs 7f3k2m9x4q1z
   weft logs 7f3k2m9x4q1z -f --level warn
   weft logs --workflow wordcount --since 1h
@@ -45,11 +44,11 @@ connection it goes on where it was.`,
 		Args: takes("[ID]"),
 	}
 	f := cmd.Flags()
-	f.BoolVarP(&o.follow, "follow", "f", false, "go on until the run ends")
-	f.StringVar(&o.level, "level", "", "this `LEVEL` and above: debug, info, warn, error, or a number")
-	f.StringVar(&o.since, "since", "", "logged within a `TIME`, such as 90m or 7d, or since 2026-11-21T09:00:00Z")
-	f.StringVar(&o.workflow, "workflow", "", "of the newest runs of this `WORKFLOW`")
-	f.IntVar(&o.runs, "runs", defaultListed, "with --workflow: of so many runs (`N`)")
+	f.BoolVarP(&o.follow, "follow", "f", false, "continue until the run ends")
+	f.StringVar(&o.level, "level", "", "only this `LEVEL` and above: debug, info, warn, error, or a number")
+	f.StringVar(&o.since, "since", "", "only the last `TIME`, such as 90m or 7d, or since a time such as 2026-11-21T09:00:00Z")
+	f.StringVar(&o.workflow, "workflow", "", "show the newest runs of this `WORKFLOW`")
+	f.IntVar(&o.runs, "runs", defaultListed, "with --workflow: show `N` runs")
 	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
 		v, err := o.view(r, time.Now())
 		switch {
@@ -60,7 +59,7 @@ connection it goes on where it was.`,
 		case len(args) > 0 && o.workflow != "":
 			return usage("either an ID or --workflow")
 		case o.workflow != "" && o.follow:
-			return usage("--follow is for one run: name its handler")
+			return usage("--follow needs one run: name its handler")
 		case o.workflow != "":
 			return workflowLogs(ctx, r, o, v)
 		case o.follow:

@@ -59,17 +59,18 @@ func run() int {
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "weft",
-		Short: "A host for workflows of WebAssembly steps",
-		Long: `weft hosts workflows whose steps are WebAssembly plugins.
+		Short: "A server for workflows of WebAssembly steps",
+		Long: `weft is a server for workflows whose steps are WebAssembly plugins, and the command
+line for it.
 
-Start a server, upload a plugin, run its workflow:
+Start a server, and in another terminal make a plugin, upload it and run its workflow:
 
-  weft serve --examples
-  weft push step.wasm
-  weft run wordcount --file text=README.md --watch
+  weft serve
+  weft new greet && cd greet && weft build && weft push
+  weft run greet name=Ada --watch
 
-Each flag can be given by an environment variable as well: --addr by WEFT_ADDR,
---data by WEFT_DATA, --server by WEFT_SERVER, and so on.`,
+Every flag can also be set by an environment variable: --addr by WEFT_ADDR, --data by
+WEFT_DATA, --server by WEFT_SERVER, and so on.`,
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		Version:           version,

@@ -16,24 +16,24 @@ func newMigrate() *cobra.Command {
 	var dry, yes bool
 	cmd := &cobra.Command{
 		Use:   "migrate WORKFLOW [ID]",
-		Short: "Move runs that wait to the newest version of their workflow",
-		Long: `Move the runs of a workflow that are under way to its newest version. Runs keep the
-version that they began with otherwise.
+		Short: "Move runs in progress to the newest version of their workflow",
+		Long: `Move runs in progress to the newest version of their workflow. Without this, a run keeps
+the version with which it began.
 
-A run is moved if nothing is done again by it: the calls that its open steps have made
-are played to the new version, which has to make the same ones, and what waits in the
-run has to fit. The others stay as they are, and are listed with the call at which they
-would depart. One with a step at work is not moved: pause it, or try again. One that is
-blocked goes on with the new version.
+A run can move if the new version continues it without repeating anything: the new
+version must make the same calls that the run's open steps have made, and must accept
+what waits in the run. Other runs stay as they are; the command lists them with the
+first call that differs. A run with a step at work is not moved: pause it, or try again.
+A blocked run continues with the new version.
 
-On a terminal the command says first which runs would move, and asks. Elsewhere it
-needs --yes, or --dry-run.`,
+On a terminal, the command first shows which runs would move, and asks. Elsewhere it
+needs --yes or --dry-run.`,
 		Example: `  weft migrate approval --dry-run
   weft migrate approval
   weft migrate approval 7f3k2m9x4q1z --yes`,
 		Args: takes("WORKFLOW", "[ID]"),
 	}
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "move none, only say what would be")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "only say which runs would move")
 	yesFlag(cmd, &yes)
 	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
 		req := client.MigrateRequest{Workflow: args[0], DryRun: true}

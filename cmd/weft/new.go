@@ -29,11 +29,11 @@ func newNew() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "new NAME",
 		Short: "Make a project: a plugin that builds, with tests and the SDK inside",
-		Long: `Make a project in a new folder: a workflow's steps with comments that explain them, a
-unit test, cases for 'weft test', a README, and the SDK itself, so that it builds
-without a network. The folder's name is that of the plugin and of its workflow.
+		Long: `Make a project in a new folder: the steps of a workflow with explaining comments, a unit
+test, cases for 'weft test', a README, and the SDK itself, so that the project builds
+without a network. The plugin and its workflow get the folder's name.
 
-Without a NAME, on a terminal, name, language and template are asked for.`,
+Without NAME, on a terminal, the command asks for name, language and template.`,
 		Example: `  weft new greet                                   # Go, two steps
   weft new approve --lang rust --template human-in-the-loop
   weft new --list                                  # languages and templates
@@ -45,7 +45,7 @@ Without a NAME, on a terminal, name, language and template are asked for.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.language, "lang", "go", "`LANGUAGE` of the steps: "+strings.Join(scaffold.Languages, ", "))
-	f.StringVar(&o.template, "template", scaffold.Templates[0].Name, "workflow to begin with, a `NAME` of those that --list shows")
+	f.StringVar(&o.template, "template", scaffold.Templates[0].Name, "`NAME` of the template to begin with; --list shows them")
 	f.BoolVar(&o.list, "list", false, "list languages and templates")
 	return cmd
 }
@@ -91,7 +91,7 @@ func (o newOptions) check() error {
 	}
 	names := templateNames()
 	if !slices.Contains(names, o.template) {
-		return usage("unknown template %q: %s", o.template, meant(o.template, names, "'weft new --list' shows those that there are"))
+		return usage("unknown template %q: %s", o.template, meant(o.template, names, "'weft new --list' shows the valid names"))
 	}
 	return nil
 }
@@ -229,7 +229,7 @@ func (a *asker) choose(what string, names, summaries []string) string {
 		case slices.Contains(names, answer):
 			chosen = answer
 		default:
-			return fmt.Errorf("%q is none of them: %s", answer, meant(answer, names, "enter a number or a name"))
+			return fmt.Errorf("%q is not one of them: %s", answer, meant(answer, names, "enter a number or a name"))
 		}
 		return nil
 	})

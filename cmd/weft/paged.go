@@ -22,8 +22,8 @@ type pageOptions struct {
 }
 
 func (o *pageOptions) flags(f *pflag.FlagSet) {
-	f.IntVar(&o.limit, "limit", defaultListed, "`N` at most, 1 to "+strconv.Itoa(maxPage))
-	f.BoolVar(&o.all, "all", false, "all there are, whatever --limit says")
+	f.IntVar(&o.limit, "limit", defaultListed, "at most `N`, 1 to "+strconv.Itoa(maxPage))
+	f.BoolVar(&o.all, "all", false, "list all, regardless of --limit")
 }
 
 func (o *pageOptions) check() error {

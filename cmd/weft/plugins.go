@@ -16,10 +16,9 @@ func newPlugins() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plugins [NAME]",
 		Short: "List the plugins, or the versions of one",
-		Long: `List the plugins with their newest version, or all versions of one plugin,
-oldest first. RUNS counts the running runs that hold a version, those of composed
-workflows that have its steps among them; for a plugin, those that hold any of its
-versions.`,
+		Long: `List the plugins with their newest version, or all versions of one plugin, oldest first.
+RUNS counts the running runs that use a version, also as a part of a composed workflow.
+For a plugin it counts the runs that use any of its versions.`,
 		Example: `  weft plugins
   weft plugins counter
   weft plugins rm counter
@@ -43,15 +42,15 @@ func newRemovePlugin() *cobra.Command {
 		Use:     "rm NAME",
 		Aliases: []string{"delete", "remove"},
 		Short:   "Remove a plugin with all its versions, or an old version of it",
-		Long: `Remove a plugin with all its versions, and with it its workflow, or with --version
-one of them that is not the newest. It is refused while runs hold what is to go;
-'weft plugins NAME' says how many do, and how to list them. Sessions, records,
-states and streams of runs that have ended stay, and can be used as before.`,
+		Long: `Remove a plugin with all its versions and its workflow; or with --version, one version
+that is not the newest. The server refuses this while runs use what would be removed:
+'weft plugins NAME' says how many runs do, and how to list them. Sessions, records,
+states and streams of ended runs stay, and can be used as before.`,
 		Example: `  weft plugins rm counter
   weft plugins rm counter --version 2`,
 		Args: takes("NAME"),
 	}
-	cmd.Flags().IntVar(&version, "version", 0, "remove this version `N` alone")
+	cmd.Flags().IntVar(&version, "version", 0, "remove only version `N`")
 	yesFlag(cmd, &yes)
 	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
 		if cmd.Flags().Changed("version") {
@@ -80,7 +79,7 @@ func confirmPlugin(ctx context.Context, r *remote, name string, yes bool) error 
 	if names := workflowsOf(&info); info.Workflow != "" || len(info.ComposedIn) > 0 {
 		what = names
 	}
-	return r.confirm(ctx, yes, "Remove plugin %s with all its versions? Its steps are in: %s; %s of it under way.", printable(name), what, counted(uint64(info.Runs), "run"))
+	return r.confirm(ctx, yes, "Remove plugin %s with all its versions? Its steps are in: %s; %s of it in progress.", printable(name), what, counted(uint64(info.Runs), "run"))
 }
 
 func removeVersion(ctx context.Context, r *remote, name string, version int) error {

@@ -113,7 +113,7 @@ func aim(server, name string) (target, error) {
 		}
 		return t, usage("no profile %q: %s; 'weft login URL --profile %s' makes one", name, meant(name, names, all), name)
 	case name != "" && server != "" && chosen.Server != server:
-		return t, usage("--profile %s is for %s, and --server names %s: give one of both", name, chosen.Server, server)
+		return t, usage("--profile %s is for %s, but --server names %s: give only one of them", name, chosen.Server, server)
 	case name != "":
 		t.reach = " --profile " + name
 	case server != "":

@@ -28,27 +28,26 @@ func newPush() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "push [FILE.wasm]",
 		Short: "Upload a plugin",
-		Long: `Upload a plugin, and so make its workflow available or renew it.
+		Long: `Upload a plugin: its workflow becomes available, or gets a new version.
 
-The module is checked as a whole before anything changes: an event that no step
-takes, a step that nothing reaches and the like are all listed, and what was
-there before stays. Runs under way finish with the version they began with. The
-same bytes again change nothing.
+The server checks the module as a whole before anything changes. If it finds problems,
+such as an event that no step takes or a step that nothing reaches, it lists all of them
+and keeps the version before. Runs in progress finish with the version with which they
+began. Uploading the same bytes again changes nothing.
 
-The plugin's name is the file's, without .wasm and without -go or -tinygo, which
-the build puts there. Without FILE the module is the one that 'weft build' has made of
-the project in this folder. Its workflow is named by the plugin itself; a part makes none
-before 'weft compose'. Workflows that are composed of the plugin take the new
-version, which is refused if it would break one. A version that makes a workflow of
-another name is refused, unless --replace-workflow says that this is meant: the
-workflow of the old name goes.
+Without FILE, upload the module that 'weft build' has made of the project in this
+folder. The plugin's name is the file's name, without .wasm and without -go or -tinygo.
+The plugin itself names its workflow; a part makes no workflow before 'weft compose'.
+Workflows that are composed of the plugin take the new version; the server refuses a
+version that would break one of them. It also refuses a version whose workflow has
+another name, unless --replace-workflow is given, which removes the old workflow.
 
-A flow that lies beside the module as NAME.flow.json, where 'weft build' puts that of
-a project, becomes the workflow NAME.
+If a flow lies beside the module as NAME.flow.json, where 'weft build' writes it, it
+becomes the workflow NAME.
 
-A plugin made for Extism says nothing of itself. With one function it needs no more:
-that becomes the one step, from the start event to the result. Else a manifest says
-which function is which step (docs/extism.md); it becomes part of the module.`,
+A plugin made for Extism does not describe itself. If it has one function, that function
+becomes the only step, from the start event to the result. Otherwise a manifest says
+which function is which step (docs/extism.md), and becomes part of the module.`,
 		Example: `  weft push                             # in a project, after 'weft build'
   weft push build/plugins/counter-go.wasm
   weft push step.wasm --name greet
@@ -62,8 +61,8 @@ which function is which step (docs/extism.md); it becomes part of the module.`,
 	}
 	cmd.Flags().StringVar(&o.name, "name", "", "`NAME` of the plugin (default: from the file's name)")
 	cmd.Flags().StringVar(&o.manifest, "manifest", "", "`FILE` with the manifest of a plugin made for Extism (JSON)")
-	cmd.Flags().BoolVar(&o.check, "check", false, "say which runs under way could not be moved to the new version")
-	cmd.Flags().BoolVar(&o.replace, "replace-workflow", false, "let the new version make another workflow than the one before")
+	cmd.Flags().BoolVar(&o.check, "check", false, "say which runs in progress could not move to the new version")
+	cmd.Flags().BoolVar(&o.replace, "replace-workflow", false, "accept a version whose workflow has another name than before")
 	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
 		file, name, err := pushed(args)
 		if err != nil {
@@ -199,7 +198,7 @@ func readPlugin(file, manifest string) ([]byte, error) {
 	}
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, text); err != nil {
-		return nil, fmt.Errorf("%s is no JSON: %w", manifest, err)
+		return nil, fmt.Errorf("%s is not JSON: %w", manifest, err)
 	}
 	return abi.WithManifest(wasm, compact.Bytes()), nil
 }
@@ -214,7 +213,7 @@ func readModule(file string) ([]byte, error) {
 		return nil, err
 	}
 	if !strings.HasPrefix(string(wasm), wasmMagic) {
-		return nil, fmt.Errorf("%s is no WebAssembly module: build one with GOOS=wasip1 GOARCH=wasm go build -buildmode=c-shared", file)
+		return nil, fmt.Errorf("%s is not a WebAssembly module: build one with GOOS=wasip1 GOARCH=wasm go build -buildmode=c-shared", file)
 	}
 	return wasm, nil
 }

@@ -37,10 +37,10 @@ type remote struct {
 func clientCommand(cmd *cobra.Command, run func(ctx context.Context, r *remote, args []string) error) *cobra.Command {
 	var server, profile, tenant string
 	var asJSON bool
-	cmd.Flags().StringVar(&server, "server", defaultServer, "address of the server, a `URL` or HOST:PORT; if not given, that of the last 'weft login', or")
+	cmd.Flags().StringVar(&server, "server", defaultServer, "address of the server, a `URL` or HOST:PORT; without it, the server of the last 'weft login', or")
 	cmd.Flags().StringVar(&profile, "profile", "", "`NAME` of a profile that 'weft login' has made")
-	cmd.Flags().StringVar(&tenant, "tenant", "", "act in the tenant of this `NAME` (with the server's own admin key)")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print what the API answers, as JSON")
+	cmd.Flags().StringVar(&tenant, "tenant", "", "`NAME` of the tenant to act in (with the server's own admin key)")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the API's answer as JSON")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !cmd.Flags().Changed("server") {
 			server = ""
@@ -56,7 +56,7 @@ func clientCommand(cmd *cobra.Command, run func(ctx context.Context, r *remote, 
 	return cmd
 }
 
-// defaultServer is where a server listens unless it is told otherwise.
+// defaultServer is the URL of a server with the default address.
 const defaultServer = "http://" + defaultAddr
 
 // connect prepares the connection; it does not call the server yet.
@@ -68,7 +68,7 @@ func connect(cmd *cobra.Command, server, profile, tenant string) (*remote, error
 	last := &lastAnswer{next: http.DefaultTransport.(*http.Transport).Clone()}
 	c, err := client.New(to.server, client.Options{HTTP: &http.Client{Transport: last}, Key: to.key, Tenant: tenant})
 	if err != nil {
-		return nil, usage("--server %q is no address of a server, such as %s", to.server, defaultServer)
+		return nil, usage("--server %q is not an address of a server, such as %s", to.server, defaultServer)
 	}
 	out := cmd.OutOrStdout()
 	return &remote{

@@ -21,19 +21,19 @@ func newResourceKeys() *cobra.Command {
 	var o keyOptions
 	cmd := &cobra.Command{
 		Use:   "keys NAME [PREFIX]",
-		Short: "List what a resource of the kind kv keeps",
-		Long: `List the keys that a resource of the kind kv keeps for the tenant, those that begin
-with a prefix if one is given, in the order of their bytes. It takes a key with the
-role admin.`,
+		Short: "List the keys that a resource of the kind kv keeps",
+		Long: `List the keys that a resource of the kind kv keeps for the tenant, in the order of their
+bytes. With PREFIX, list only the keys that begin with it. The command needs an API key
+with the role admin.`,
 		Example: `  weft resources keys cache
   weft resources keys cache rates/ --values
   weft resources keys cache --all --json | jq -r '.keys[].key'`,
 		Args: takes("NAME", "[PREFIX]"),
 	}
 	f := cmd.Flags()
-	f.IntVar(&o.limit, "limit", defaultListed, "`N` at most, 1 to "+strconv.Itoa(maxPage))
-	f.BoolVar(&o.all, "all", false, "all there are, whatever --limit says")
-	f.BoolVar(&o.values, "values", false, "with the values, as JSON")
+	f.IntVar(&o.limit, "limit", defaultListed, "at most `N`, 1 to "+strconv.Itoa(maxPage))
+	f.BoolVar(&o.all, "all", false, "list all, regardless of --limit")
+	f.BoolVar(&o.values, "values", false, "show the values too, as JSON")
 	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
 		if o.limit < 1 || o.limit > maxPage {
 			return usage("--limit %d: it is a number from 1 to %d; --all lists all there are", o.limit, maxPage)
@@ -93,7 +93,7 @@ func keyListing(page *client.ResourceKeys) []byte {
 
 func (r *remote) printKeys(page *client.ResourceKeys, values bool) error {
 	if len(page.Keys) == 0 {
-		r.note("no such keys, of %s in all", grouped(uint64(page.TotalKeys)))
+		r.note("no keys match, of %s in all", grouped(uint64(page.TotalKeys)))
 		return nil
 	}
 	t := &table{columns: []column{{title: "KEY", elastic: true}, {title: "VERSION"}}}

@@ -26,14 +26,14 @@ func newRetry() *cobra.Command {
 	var o retryOptions
 	cmd := &cobra.Command{
 		Use:   "retry ID | --all",
-		Short: "Let a run that failed go on from the step that did",
-		Long: `Let a run that failed go on: as a new run of its handler, from the step that failed,
-on the state that its session has now. What other steps did is not done again, and
-what they wait for they wait for still. A run whose time was over has it anew.
+		Short: "Continue a failed run from the step that failed",
+		Long: `Continue a run that failed, from the step that failed, as a new run of its handler and
+on the state that its session has now. What other steps did is not done again, and steps
+that were waiting wait on. A run that has timed out gets its full time again.
 
-Of a run that is blocked (weft runs --blocked) the steps that were cut off begin anew.
+In a blocked run ('weft runs --blocked' lists those), the interrupted steps begin anew.
 
-With --all, every handler whose latest run failed, or is blocked with --blocked.`,
+With --all, retry every handler whose latest run failed, or with --blocked, is blocked.`,
 		Example: `  weft retry 7f3k2m9x4q1z
   weft retry 7f3k2m9x4q1z --newest      # with the plugin's newest version
   weft retry --all --code timeout --workflow report --since 24h
@@ -41,13 +41,13 @@ With --all, every handler whose latest run failed, or is blocked with --blocked.
 		Args: takes("[ID]"),
 	}
 	f := cmd.Flags()
-	f.BoolVar(&o.newest, "newest", false, "go on with the newest version of the workflow")
-	f.BoolVar(&o.all, "all", false, "all runs that the filters below fit")
-	f.StringVar(&o.code, "code", "", "those that failed with this error `CODE` (weft show ID has it)")
-	f.StringArrayVar(&o.workflows, "workflow", nil, "those of this `WORKFLOW` (repeatable)")
-	f.StringVar(&o.since, "since", "", "those that changed within a `TIME`, such as 90m or 7d, or since 2026-11-21T09:00:00Z")
-	f.BoolVar(&o.blocked, "blocked", false, "those that are blocked, not those that failed")
-	f.BoolVar(&o.dry, "dry-run", false, "only list them")
+	f.BoolVar(&o.newest, "newest", false, "continue with the newest version of the workflow")
+	f.BoolVar(&o.all, "all", false, "retry all runs that match the filters below")
+	f.StringVar(&o.code, "code", "", "only runs that failed with this error `CODE` ('weft show ID' shows it)")
+	f.StringArrayVar(&o.workflows, "workflow", nil, "only runs of this `WORKFLOW` (repeatable)")
+	f.StringVar(&o.since, "since", "", "only runs that changed in the last `TIME`, such as 90m or 7d, or since a time such as 2026-11-21T09:00:00Z")
+	f.BoolVar(&o.blocked, "blocked", false, "runs that are blocked, instead of runs that failed")
+	f.BoolVar(&o.dry, "dry-run", false, "only list the runs")
 	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
 		switch {
 		case o.all && len(args) > 0:

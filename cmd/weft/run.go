@@ -35,17 +35,17 @@ func newRun() *cobra.Command {
 		Short: "Start a run and wait for its result",
 		Long: `Start a run of a workflow, wait for its end and print its result as JSON.
 
-The start event's fields are given as key=value. How a value is read is said by
-the workflow's schema ('weft workflows NAME' shows it): 3 is a number where the
-field is one, a list or an object is written as JSON, and where the schema does
-not say, a value is text. key:=JSON is read as JSON always.
+Give the fields of the start event as key=value. The workflow's schema says how a value
+is read ('weft workflows NAME' shows it): 3 is a number if the field is a number; lists
+and objects are written as JSON; a field without a schema is text. The value of
+key:=JSON is always read as JSON.
 
-The result goes to the standard output, all else to the standard error. With
---watch the steps are shown while they work, and what they write to the stream.
-Interrupting the command leaves the run going.
+The result goes to the standard output, everything else to the standard error. --watch
+shows the steps while they work, and what they write to the stream. If you interrupt the
+command, the run continues.
 
-Exit codes: 0 the run completed; 1 it could not be started or followed; 2 the
-command line is wrong; 3 it failed, was cancelled or took longer than --timeout.`,
+Exit codes: 0 the run completed; 1 it could not be started or followed; 2 the command
+line is wrong; 3 it failed, was cancelled or took longer than --timeout.`,
 		Example: `  weft run counter --session mine
   weft run accumulator 'items=["a","b"]' --watch
   weft run wordcount --file text=README.md top=3
@@ -56,13 +56,13 @@ command line is wrong; 3 it failed, was cancelled or took longer than --timeout.
 	f := cmd.Flags()
 	f.StringArrayVar(&o.files, "file", nil, "field whose value is the text of a file, `key=PATH` (- is the standard input; repeatable)")
 	f.StringVar(&o.stdin, "stdin", "", "field (`KEY`) whose value is the text of the standard input")
-	f.StringVar(&o.handler, "handler", "", "`ID` to hold the run by; that of a finished one runs again on its state")
-	f.StringVar(&o.session, "session", "", "session (`ID`) whose state the run works on; made if it is new")
-	f.StringVar(&o.onBusy, "on-busy", "", "if another run of the session is active, `WHAT` to do: share, run beside it (the default), queue, wait for its end, or reject")
-	f.StringVar(&o.from, "snapshot", "", "go on from a snapshot of a run ('weft snapshot ID'), in the file `PATH`; of one that has ended a new run starts on its state")
+	f.StringVar(&o.handler, "handler", "", "`ID` of the run's handler; if it exists and its run has ended, the new run continues on its state")
+	f.StringVar(&o.session, "session", "", "`ID` of the session on whose state the run works; made if it does not exist")
+	f.StringVar(&o.onBusy, "on-busy", "", "`WHAT` to do if another run of the session is active: share (run beside it; the default), queue (wait for its end) or reject")
+	f.StringVar(&o.from, "snapshot", "", "continue from the snapshot of a run ('weft snapshot ID') in the file `PATH`; if that run had ended, start a new run on its state")
 	f.BoolVar(&o.watch, "watch", false, "show the steps while they work")
 	f.BoolVar(&o.noWait, "no-wait", false, "do not wait: print the handler's id")
-	f.DurationVar(&o.timeout, "timeout", 0, "stop waiting after this `TIME`, such as 30s; the run goes on (default: never)")
+	f.DurationVar(&o.timeout, "timeout", 0, "stop waiting after this `TIME`, such as 30s; the run continues (default: never)")
 	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
 		if o.noWait && (o.watch || o.timeout > 0) {
 			return usage("--no-wait does not go with --watch and --timeout, which wait")
@@ -158,7 +158,7 @@ func started(r *remote, rec client.Record) error {
 
 // leftGoing says what to do about a run that is not watched any more.
 func (r *remote) leftGoing(err error, id string, timeout time.Duration) error {
-	goesOn := fmt.Sprintf("the run goes on: %q follows it, %q ends it", r.hint("events", id, "--follow"), r.hint("cancel", id))
+	goesOn := fmt.Sprintf("the run continues: %q follows it, %q cancels it", r.hint("events", id, "--follow"), r.hint("cancel", id))
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return &exitError{exitRunEnded, fmt.Errorf("%s has not ended within %s; %s", id, timeout, goesOn)}

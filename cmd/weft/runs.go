@@ -32,12 +32,12 @@ func newRuns() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "runs",
 		Short: "List runs, newest first",
-		Long: `List handlers with their latest runs, newest first. All filters that are given
-have to fit; of one that is repeated, one value has to.
+		Long: `List handlers with their latest runs, newest first. A run is listed if it matches all
+filters; a filter that is repeated matches if one of its values does.
 
---search looks for words in the errors and results of runs that have ended: each word
-of the text has to occur, whatever its place and its case, whole or with a * behind it
-as a beginning. What lies between words has no meaning.`,
+--search looks for words in the errors and results of ended runs. Every word of the text
+must occur, in any order and in upper or lower case. A word with a * at its end matches
+the beginning of words. Punctuation is ignored.`,
 		Example: `  weft runs
   weft runs --status failed --status cancelled --since 24h
   weft runs --workflow wordcount --all --json
@@ -49,11 +49,11 @@ as a beginning. What lies between words has no meaning.`,
 	f := cmd.Flags()
 	f.StringArrayVar(&o.statuses, "status", nil, "`STATUS`: running, completed, failed or cancelled (repeatable)")
 	f.StringArrayVar(&o.workflows, "workflow", nil, "runs of this `WORKFLOW` (repeatable)")
-	f.StringVar(&o.version, "version", "", "runs on the version with this `DIGEST`, or with one that begins so (8 digits or more)")
-	f.StringVar(&o.session, "session", "", "runs of this session (`ID`)")
+	f.StringVar(&o.version, "version", "", "runs on the version with this `DIGEST`, or the beginning of one (8 digits or more)")
+	f.StringVar(&o.session, "session", "", "runs of the session with this `ID`")
 	f.StringVar(&o.code, "code", "", "runs that failed with this error `CODE`, such as timeout or trap")
-	f.StringVar(&o.since, "since", "", "runs that changed within a `TIME`, such as 90m or 7d, or since 2026-11-21T09:00:00Z")
-	f.StringVar(&o.search, "search", "", "ended runs in whose error or result all words of this `TEXT` occur; WORD* is how one begins")
+	f.StringVar(&o.since, "since", "", "runs that changed in the last `TIME`, such as 90m or 7d, or since a time such as 2026-11-21T09:00:00Z")
+	f.StringVar(&o.search, "search", "", "ended runs whose error or result has all words of this `TEXT`; WORD* matches the beginning of a word")
 	f.BoolVar(&o.blocked, "blocked", false, "runs that cannot go on without help")
 	o.flags(f)
 	return clientCommand(cmd, func(ctx context.Context, r *remote, _ []string) error { return listRuns(ctx, r, o, time.Now()) })

@@ -23,9 +23,9 @@ type sdkOptions struct {
 func newSDK() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sdk [DIR]",
-		Short: "Compare a project's SDK with this weft's, and renew it",
-		Long: `Say which SDK the project in a folder (default: this one) has in its folder sdk, and
-how the one in this weft differs from it. 'weft sdk update' renews it.`,
+		Short: "Compare a project's SDK with the SDK of this weft, and renew it",
+		Long: `Compare the SDK in a project's folder sdk with the SDK in this weft. DIR is the project
+(default: this folder). 'weft sdk update' renews the project's SDK.`,
 		Example: `  weft sdk
   weft sdk update`,
 		Args: takes("[DIR]"),
@@ -41,11 +41,11 @@ func newSDKUpdate() *cobra.Command {
 	var o sdkOptions
 	cmd := &cobra.Command{
 		Use:   "update [DIR]",
-		Short: "Put this weft's SDK into a project",
-		Long: `Put the SDK of this weft into the folder sdk of a project that was made by an older
-one, and show which files change. Nothing outside of that folder is touched, nor is
-anything in it that no weft has put there. Files of the SDK that somebody has changed
-in the project are named, and overwritten only by --force.`,
+		Short: "Replace a project's SDK by the SDK of this weft",
+		Long: `Replace the SDK in a project's folder sdk by the SDK in this weft, and show which files
+change. The command touches nothing outside of that folder, and no file in it that weft
+has not put there. It names files of the SDK that were changed in the project, and
+overwrites them only with --force.`,
 		Example: `  weft sdk update --dry-run
   weft sdk update && weft build && weft test`,
 		Args: takes("[DIR]"),

@@ -22,17 +22,17 @@ func newSend() *cobra.Command {
 	var o sendOptions
 	cmd := &cobra.Command{
 		Use:   "send ID TYPE [key=value | key:=JSON]...",
-		Short: "Give an event to a running run",
-		Long: `Give an event to a running run: the answer of a person, or anything else that
-its workflow takes from outside. The event's fields are given like those of a
-start event ('weft run --help'), or all at once with --json-event. The answer says
-which steps got the event, or that the run keeps it for a later wait.`,
+		Short: "Send an event to a running run",
+		Long: `Send an event to a running run: the answer of a person, or any other event that its
+workflow takes from outside. Give the event's fields like those of a start event ('weft
+run --help'), or all at once with --json-event. The output says which steps got the
+event, or that the run keeps it for a later wait.`,
 		Example: `  weft send 7f3k2m9x4q1z HumanResponseEvent response=42
   weft send 7f3k2m9x4q1z HumanResponseEvent role=manager approved:=true
   weft send 7f3k2m9x4q1z ItemEvent --json-event '{"item":"a","index":0}' --step process_item`,
 		Args: takes("ID", "TYPE", "key=value..."),
 	}
-	cmd.Flags().StringVar(&o.step, "step", "", "`STEP` to give it to (default: all that accept the type)")
+	cmd.Flags().StringVar(&o.step, "step", "", "`STEP` that gets the event (default: all steps that accept the type)")
 	cmd.Flags().StringVar(&o.event, "json-event", "", "the event's fields as one `JSON` object")
 	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
 		id, eventType := args[0], args[1]
@@ -73,7 +73,7 @@ func sentEvent(ctx context.Context, r *remote, o sendOptions, id, eventType stri
 	if o.event != "" {
 		var object map[string]json.RawMessage
 		if err := json.Unmarshal([]byte(o.event), &object); err != nil || object == nil {
-			return nil, usage("--json-event %q is no JSON object", short(o.event))
+			return nil, usage("--json-event %q is not a JSON object", short(o.event))
 		}
 		if len(args) > 0 {
 			return nil, usage("the event's fields come from --json-event or from %q, not from both", args[0])
@@ -124,10 +124,10 @@ func schemaOf(ctx context.Context, r *remote, workflow, eventType string) (*even
 func newPause() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pause ID",
-		Short: "Let a run begin no steps until it is resumed",
-		Long: `Let a run begin no steps until it is resumed. Steps under way go on to their
-end or their next wait, events that come are kept, and the timeouts of the
-workflow and its steps stand still.`,
+		Short: "Pause a run",
+		Long: `Pause a run: it begins no steps until it is resumed. Steps in progress continue to their
+end or their next wait, arriving events are kept, and the timeouts of the workflow and
+its steps stand still.`,
 		Example: `  weft pause 7f3k2m9x4q1z`,
 		Args:    takes("ID"),
 	}
@@ -140,9 +140,9 @@ workflow and its steps stand still.`,
 func newResume() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume ID",
-		Short: "Let a run that is paused or blocked go on",
-		Long: `Let a run go on that was paused, or that is blocked (weft runs --blocked): its
-steps are replayed to where they were.`,
+		Short: "Continue a paused or blocked run",
+		Long: `Continue a run that is paused, or that is blocked ('weft runs --blocked' lists those).
+Its steps are replayed to where they were.`,
 		Example: `  weft resume 7f3k2m9x4q1z`,
 		Args:    takes("ID"),
 	}
@@ -170,17 +170,17 @@ func newCancel() *cobra.Command {
 	var purge bool
 	cmd := &cobra.Command{
 		Use:   "cancel ID",
-		Short: "End a running run, or delete a handler",
-		Long: `End a running run. Its record, events and state stay. If its steps clean up first,
-this waits for them; a second cancel does not.
+		Short: "Cancel a run, or delete a handler",
+		Long: `Cancel a running run. Its record, events and state stay. If steps of the run clean up
+first, the command waits for them; a second cancel does not wait.
 
-With --purge the handler is deleted with all its runs, their events and, unless
-it worked in a named session, its state; whether the run has ended or not.`,
+With --purge, delete the handler with all its runs and their events, and with its state
+unless it worked in a named session. The run may have ended or not.`,
 		Example: `  weft cancel 7f3k2m9x4q1z
   weft cancel 7f3k2m9x4q1z --purge`,
 		Args: takes("ID"),
 	}
-	cmd.Flags().BoolVar(&purge, "purge", false, "delete the handler with all that belongs to it")
+	cmd.Flags().BoolVar(&purge, "purge", false, "delete the handler with everything that belongs to it")
 	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
 		deleted, err := r.Cancel(ctx, args[0], purge)
 		if err != nil {

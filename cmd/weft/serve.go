@@ -75,24 +75,24 @@ func newServe() *cobra.Command {
 		Short: "Run the server",
 		Long: `Run the server until it is interrupted.
 
-Everything is kept in one directory (--data): the SQLite database and the cache
-of compiled modules. A second server on the same directory is refused. Runs that
-are cut off by a stop or a crash go on at the next start.
+The server keeps everything in one directory (--data): the SQLite database and the cache
+of compiled modules. Only one server can use a directory. Runs that a stop or a crash
+interrupts continue at the next start.
 
-With an admin key of its own (--admin-key-file, or the environment variable
-WEFT_ADMIN_KEY) the server asks every request for a key, and the admin key makes
-tenants and the first keys: see 'weft tenants' and 'weft keys'. Without one it serves
-a single tenant, listens on loopback addresses only, unless --allow-remote is given,
-and answers only requests that name it by a loopback name or one of --allowed-host.
-Once tenants have keys, they are asked for with or without the admin key.
+With an admin key (--admin-key-file, or the environment variable WEFT_ADMIN_KEY) every
+request needs a key. The admin key makes tenants and the first keys: see 'weft tenants'
+and 'weft keys'. Without an admin key the server has a single tenant. It then listens
+only on loopback addresses, unless --allow-remote is given, and answers only requests
+that name it by a loopback name or by a name of --allowed-host. Once tenants have keys,
+requests need a key even if the server has no admin key.
 
-What plugins may use is limited; --limits names a file that changes the limits for
-all, for tenants, or for plugins. Runs that have started keep theirs. 'weft limits'
-shows the limits, and says how such a file is written.
+The server limits what plugins may use. --limits names a file that changes the limits
+for everybody, for tenants, or for plugins; runs that have started keep their limits.
+'weft limits' shows the limits and explains the file.
 
-Plugins reach nothing outside but what --resources grants: a file that names
-services, the URLs, methods and networks of each, its secrets, and who may use it.
-docs/resources.md says how it is written.`,
+Plugins can reach only what --resources grants: a file that names services, the URLs,
+methods and networks of each, its secrets, and who may use it. docs/resources.md
+explains the file.`,
 		Example: `  weft serve
   weft serve --addr 127.0.0.1:9000 --data /var/lib/weft
   weft serve --addr :8443 --admin-key-file admin.key --tls-cert cert.pem --tls-key key.pem
@@ -110,34 +110,34 @@ docs/resources.md says how it is written.`,
 	f := cmd.Flags()
 	f.StringVar(&o.addr, "addr", defaultAddr, "`ADDRESS` to listen on, HOST:PORT (port 0: any free one)")
 	f.StringVar(&o.data, "data", "data", "`DIR` of the database and the cache, or "+wire.InMemory)
-	f.BoolVar(&o.acceptLoss, "accept-loss", false, "serve a data directory of which a part is missing, as it is: without it the server refuses to start")
+	f.BoolVar(&o.acceptLoss, "accept-loss", false, "serve a data directory even if a part of it is missing; by default the server refuses to start")
 	f.StringVar(&o.limits, "limits", "", "`FILE` with the limits of tenants and plugins (JSON; see 'weft limits')")
 	f.StringVar(&o.resources, "resources", "", "`FILE` with the resources that workflows may call (JSON; see docs/resources.md)")
 	f.StringVar(&o.resourceKeyFile, "resource-key-file", "", "`FILE` with keys, one a line, that seal the secrets of resources which tenants define (or the key itself in WEFT_RESOURCE_KEY)")
-	f.StringVar(&o.examples, "examples", "", "load the example plugins at start: build/plugins/*-go.wasm, or with =`DIR` every .wasm of DIR")
+	f.StringVar(&o.examples, "examples", "", "load example plugins at the start: build/plugins/*-go.wasm, or with =`DIR` every .wasm file in DIR")
 	f.Lookup("examples").NoOptDefVal = defaultExamples
-	f.BoolVar(&o.demo, "demo", false, "after the start, run the wordcount example over real text and print the result; the other examples are loaded behind it")
-	f.BoolVar(&o.examplesLater, examplesLater, false, "load the examples behind the demonstration when the standard input ends: for 'make run'")
+	f.BoolVar(&o.demo, "demo", false, "after the start, run the example wordcount on a text and print the result; load the other examples after it")
+	f.BoolVar(&o.examplesLater, examplesLater, false, "load the other examples when the standard input ends: for 'make run'")
 	_ = f.MarkHidden(examplesLater) // it is there
-	f.BoolVar(&o.allowRemote, "allow-remote", false, "listen on an address that is not loopback, without keys: whoever reaches it can do everything")
+	f.BoolVar(&o.allowRemote, "allow-remote", false, "listen without keys on an address that is not loopback: everybody who reaches it can do everything")
 	f.StringVar(&o.adminKeyFile, "admin-key-file", "", "`FILE` with the server's own admin key, which makes tenants and keys (or the key itself in WEFT_ADMIN_KEY)")
-	f.IntVar(&o.wrongKeys, "wrong-keys", 30, "`N` keys that may be wrong a minute from one address (IPv6: /64) before further ones get 429 unseen; keys in use go on (0: any number)")
-	f.StringVar(&o.tlsCert, "tls-cert", "", "`FILE` with the certificate, to serve by TLS 1.2 or newer (PEM, with what it is signed by)")
+	f.IntVar(&o.wrongKeys, "wrong-keys", 30, "`N` wrong keys a minute that one address (IPv6: /64) may send; then other keys from it get 429, except keys in use (0: no limit)")
+	f.StringVar(&o.tlsCert, "tls-cert", "", "`FILE` with the certificate and its chain (PEM), to serve with TLS 1.2 or newer")
 	f.StringVar(&o.tlsKey, "tls-key", "", "`FILE` with the certificate's private key (PEM)")
 	f.StringSliceVar(&o.hosts, "allowed-host", nil, "further host `NAME` by which requests may name the server (repeatable)")
 	f.StringSliceVar(&o.origins, "cors-origin", nil, "foreign origin (`URL`) whose pages may use the API (repeatable)")
-	f.StringVar(&o.logLevel, "log-level", "info", "least `LEVEL` to log: debug, info, warn, error")
+	f.StringVar(&o.logLevel, "log-level", "info", "lowest `LEVEL` to log: debug, info, warn, error")
 	f.StringVar(&o.logFormat, "log-format", "text", "`FORMAT`: text or json")
-	f.IntVar(&o.snapshotEvery, "snapshot-every", 10_000, "`N` entries of a session's journal after which it notes a snapshot, from which it is loaded")
-	f.Uint64Var(&o.keepJournal, "keep-journal", 0, "`N` entries of a session's journal to keep, at least, before its newest snapshot, for 'weft journal' and 'weft fork' (0: all)")
-	f.IntVar(&o.dueAtOnce, "due-at-once", 256, "`N` sessions that are taken up at a time of those that have something to do after a time down")
-	f.IntVar(&o.maxRequests, "max-requests", httpapi.DefaultMaxRequests, "`N` requests under way, those that wait for a run among them; beyond, 503")
-	f.IntVar(&o.maxStreams, "max-streams", httpapi.DefaultMaxStreams, "`N` event streams that are open; beyond, 503")
-	f.Int64Var(&o.maxRequestBytes, "max-request-bytes", httpapi.DefaultMaxRequestBytes, "`BYTES` of request bodies in memory; beyond, 503")
-	f.Int64Var(&o.cacheBytes, "cache-bytes", defaultCacheBytes, "`BYTES` of compiled modules on disk; beyond, those that were not used for the longest time are removed, and compiled again when they are needed (0: any number)")
-	f.DurationVar(&o.runTimeout, "run-timeout", host.DefaultRunTimeout, "`TIME` limit of the work of runs whose workflow sets none; 0: none")
-	f.DurationVar(&o.startWait, "start-wait", 15*time.Second, "`TIME` that a start which waits for its run may have to wait for a core; beyond, 503; 0: any time")
-	f.BoolVar(&o.sourceLines, "source-lines", false, "name file and line where a plugin traps that was built with debug information; takes time, for development")
+	f.IntVar(&o.snapshotEvery, "snapshot-every", 10_000, "write a snapshot, from which a session is loaded, after every `N` entries of its journal")
+	f.Uint64Var(&o.keepJournal, "keep-journal", 0, "keep at least `N` entries of a session's journal before its newest snapshot, for 'weft journal' and 'weft fork' (0: all)")
+	f.IntVar(&o.dueAtOnce, "due-at-once", 256, "load `N` sessions at a time when many have work to do after a restart")
+	f.IntVar(&o.maxRequests, "max-requests", httpapi.DefaultMaxRequests, "at most `N` requests at a time, including those that wait for a run; others get 503")
+	f.IntVar(&o.maxStreams, "max-streams", httpapi.DefaultMaxStreams, "at most `N` open event streams; others get 503")
+	f.Int64Var(&o.maxRequestBytes, "max-request-bytes", httpapi.DefaultMaxRequestBytes, "at most `BYTES` of request bodies in memory; other requests get 503")
+	f.Int64Var(&o.cacheBytes, "cache-bytes", defaultCacheBytes, "at most `BYTES` of compiled modules on disk; the longest unused modules are removed, and compiled again when needed (0: no limit)")
+	f.DurationVar(&o.runTimeout, "run-timeout", host.DefaultRunTimeout, "`TIME` limit for the work of runs whose workflow sets no timeout; 0: none")
+	f.DurationVar(&o.startWait, "start-wait", 15*time.Second, "refuse a start with 503 if its run would wait for a core longer than this `TIME`; 0: no limit")
+	f.BoolVar(&o.sourceLines, "source-lines", false, "if a plugin was built with debug information, name the source line where it traps; slow, for development")
 	f.BoolVar(&o.orAnyPort, orAnyPort, false, "listen on another port if that of --addr is taken: for 'weft dev'")
 	_ = f.MarkHidden(orAnyPort) // it is there
 	o.debug.add(f)
@@ -275,7 +275,7 @@ func (o serveOptions) check(adminKey string, log *slog.Logger) error {
 	case o.cacheBytes < 0:
 		return usage("--cache-bytes %d: it is a number of bytes, or 0 for any", o.cacheBytes)
 	case o.runTimeout < 0:
-		return usage("--run-timeout %s: it is a time such as 45s, or 0 for none", o.runTimeout)
+		return usage("--run-timeout %s: must be a time such as 45s, or 0 for none", o.runTimeout)
 	case o.startWait < 0:
 		return usage("--start-wait %s: must be a time such as 15s, or 0 for any time", o.startWait)
 	case o.data == "":
@@ -312,13 +312,13 @@ func orNone(d time.Duration) time.Duration {
 func checkNames(hosts, origins []string) error {
 	for _, name := range hosts {
 		if strings.Trim(name, ".") == "" || strings.ContainsAny(name, " /:@*?#") && !isAddress(name) {
-			return usage("--allowed-host %q is no name of a host, such as weft.example, without scheme and port", name)
+			return usage("--allowed-host %q is not a name of a host, such as weft.example, without scheme and port", name)
 		}
 	}
 	for _, origin := range origins {
 		u, err := url.Parse(origin)
 		if err != nil || u.Host == "" || strings.ContainsAny(u.Host, " *") || !strings.EqualFold(origin, u.Scheme+"://"+u.Host) {
-			return usage("--cors-origin %q is no origin, such as https://app.example: scheme, name and perhaps port, as browsers send it; name each", origin)
+			return usage("--cors-origin %q is not an origin, such as https://app.example: scheme, name and perhaps port, as browsers send it; name each", origin)
 		}
 	}
 	return nil
@@ -387,9 +387,9 @@ func listenError(addr string, err error) error {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return fmt.Errorf("%s is in use: stop what listens there, or choose another address with --addr", addr)
 	case errors.Is(err, syscall.EACCES):
-		return fmt.Errorf("%s may not be used by this user: choose a port above 1023 with --addr", addr)
+		return fmt.Errorf("this user may not listen on %s: choose a port above 1023 with --addr", addr)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return fmt.Errorf("%s is no address of this machine: choose another with --addr", addr)
+		return fmt.Errorf("%s is not an address of this machine: choose another with --addr", addr)
 	}
 	return fmt.Errorf("cannot listen on %s: %w", addr, err)
 }

@@ -26,7 +26,7 @@ const (
 // errReopening answers requests while the store is opened again.
 var errReopening = &host.Error{
 	Code:       host.CodeUnavailable,
-	Message:    "The store failed and is being opened again; what was acknowledged is kept, and what was under way goes on",
+	Message:    "The store failed and is being opened again; acknowledged data is kept, and runs continue",
 	RetryAfter: time.Second,
 }
 
@@ -72,7 +72,7 @@ func (s *server) run(ctx context.Context, served <-chan error) error {
 		began := time.Now()
 		select {
 		case <-ctx.Done():
-			s.log.Info("stopping: what runs goes on at the next start")
+			s.log.Info("stopping: runs continue at the next start")
 			return nil
 		case err := <-served:
 			return err
@@ -121,7 +121,7 @@ func (s *server) reopen(ctx context.Context) error {
 		select {
 		case h = <-next:
 		case <-limit.C:
-			return errors.New("the store that failed does not close: what was running goes on at the next start")
+			return errors.New("the failed store does not close: runs continue at the next start")
 		}
 	}
 	if h != nil {
@@ -140,7 +140,7 @@ func (s *server) again(ctx context.Context, failed *wire.Host) *wire.Host {
 	for s.pause(ctx) {
 		h, err := wire.Open(ctx, cfg)
 		if err == nil {
-			s.log.Info("the store is open again: what was under way goes on", "took", time.Since(began).Round(time.Millisecond))
+			s.log.Info("the store is open again: runs continue", "took", time.Since(began).Round(time.Millisecond))
 			return h
 		}
 		s.log.Error("the store cannot be opened again yet", "error", err, "next_try_in", s.delay.String())
@@ -193,6 +193,6 @@ func (s *server) stop(ctx context.Context) error {
 	case err := <-stopped:
 		return err
 	case <-ctx.Done():
-		return fmt.Errorf("not everything stopped within %s: what was running goes on at the next start", stopWithin)
+		return fmt.Errorf("not everything stopped within %s: runs continue at the next start", stopWithin)
 	}
 }

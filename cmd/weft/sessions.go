@@ -23,16 +23,16 @@ func newSessions() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sessions [ID]",
 		Short: "List sessions, newest first, or show one",
-		Long: `List the sessions, newest first, or show one with the handlers that have run in it.
-A session has the state that carries over from one run to the next. A run that was
-started without one has a session of its own, with the handler's name.`,
+		Long: `List the sessions, newest first, or show one with the handlers that have run in it. A
+session has the state that carries over from one run to the next. A run that is started
+without a session gets its own, with the handler's name.`,
 		Example: `  weft sessions
   weft sessions chat-42
   weft sessions rm chat-42`,
 		Args: takes("[ID]"),
 	}
-	cmd.Flags().IntVar(&o.limit, "limit", defaultListed, "`N` at most, 1 to "+strconv.Itoa(maxPage))
-	cmd.Flags().BoolVar(&o.all, "all", false, "all there are, whatever --limit says")
+	cmd.Flags().IntVar(&o.limit, "limit", defaultListed, "at most `N`, 1 to "+strconv.Itoa(maxPage))
+	cmd.Flags().BoolVar(&o.all, "all", false, "list all, regardless of --limit")
 	clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
 		if len(args) == 1 {
 			return showSession(ctx, r, args[0])
@@ -49,9 +49,9 @@ func newRemoveSession() *cobra.Command {
 		Use:     "rm ID",
 		Aliases: []string{"delete", "remove"},
 		Short:   "Delete a session with its state and its runs",
-		Long: `Delete a session: its state, its journal, and all handlers that have run in it with
-their runs and streams. It is refused while runs of it are active. What comes later
-under the name is a new session.`,
+		Long: `Delete a session: its state, its journal, and all handlers that have run in it, with
+their runs and streams. The server refuses this while runs of the session are active. A
+later session of the same name is a new one.`,
 		Example: "  weft sessions rm chat-42",
 		Args:    takes("ID"),
 	}
@@ -77,9 +77,9 @@ func newReleaseSession() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "release ID",
 		Short: "Take a session out of quarantine",
-		Long: `Take a session out of quarantine and load it now: after its journal was repaired, a
-missing module was uploaded, or whatever kept the session from loading has been
-fixed. A session that does not load is quarantined again, and the reason is printed.`,
+		Long: `Take a session out of quarantine and load it now. Do this after the cause is fixed: the
+journal was repaired, or a missing module was uploaded. If the session still does not
+load, it is quarantined again and the command prints the reason.`,
 		Example: "  weft sessions release chat-42",
 		Args:    takes("ID"),
 	}

@@ -16,11 +16,11 @@ func newShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show ID",
 		Short: "Show a run with its result",
-		Long: `Show the latest run of a handler, or any run by its run id: how it stands, what
-it waits for or why it failed, and its result.
+		Long: `Show the latest run of a handler, or any run by its run id: its status, what it waits
+for or why it failed, and its result.
 
-The exit code says whether it could be read, not how the run ended; scripts look
-at "status" in --json.`,
+The exit code says whether the run could be read, not how it ended; scripts look at
+"status" in --json.`,
 		Example: `  weft show 7f3k2m9x4q1z
   weft show 7f3k2m9x4q1z --json | jq -r .status`,
 		Args: takes("ID"),
@@ -71,7 +71,6 @@ func recordSheet(rec client.Record, now time.Time) *sheet {
 	s.add("steps", fmt.Sprint(rec.Steps))
 	if rec.Blocked != nil {
 		s.add("blocked", rec.Blocked.Code+": "+rec.Blocked.Message)
-		s.add("do", host.Remedy(host.InBlocked, rec.Blocked.Code, rec.Blocked.Message))
 	}
 	for _, w := range waiting(rec.WaitingFor) {
 		s.add("waits for", w)

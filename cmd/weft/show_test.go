@@ -132,6 +132,17 @@ func TestRecordShowsWhereTheRunFailed(t *testing.T) {
 	}
 }
 
+// A blocked run is shown with why it is, and what to do.
+func TestRecordShowsWhatToDoAboutABlockedRun(t *testing.T) {
+	text := recordSheet(client.Record{Remedy: "Repair it.", Run: host.Run{
+		HandlerID: "h", Status: host.StatusRunning, Blocked: &host.Blocked{Code: "host_error", Message: "no module"}}}, now).render("")
+	for _, want := range []string{"blocked   host_error: no module\n", "do        Repair it.\n"} {
+		if strings.Count(text, want) != 1 {
+			t.Errorf("%q is not in this once:\n%s", want, text)
+		}
+	}
+}
+
 func TestPrintable(t *testing.T) {
 	if got, want := printable("a\x1b[2Jb\nc\u202e\u009b\td"), `a\u001b[2Jb\nc\u202e\u009b d`; got != want {
 		t.Errorf("%q, want %q", got, want)

@@ -14,13 +14,13 @@ import (
 func newSnapshot() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "snapshot ID",
-		Short: "Print all that a run is made of, so that it can go on elsewhere",
-		Long: `Print a snapshot of the latest run of a handler, or of any run by its run id: its
-state, its steps under way and what they wait for. 'weft run WORKFLOW --snapshot
-FILE' goes on from it under a new handler, on this server or on another that has
-the same versions of its plugins. Of a run that has ended it has the state alone.
+		Short: "Print everything that a run consists of, to continue it elsewhere",
+		Long: `Print a snapshot of the latest run of a handler, or of any run by its run id: its state,
+its steps in progress and what they wait for. 'weft run WORKFLOW --snapshot FILE'
+continues from it under a new handler, on this server or on another server with the same
+versions of the plugins. The snapshot of an ended run contains only the state.
 
-The snapshot is JSON, and contains whatever the run has been given.`,
+The snapshot is JSON. It contains all data that the run was given: keep it confidential.`,
 		Example: `  weft snapshot 7f3k2m9x4q1z > run.json
   weft run human --snapshot run.json --server http://127.0.0.1:9000`,
 		Args: takes("ID"),
@@ -47,7 +47,7 @@ func readSnapshot(path string) (json.RawMessage, error) {
 		return nil, err
 	}
 	if !json.Valid(text) {
-		return nil, fmt.Errorf("%s is no snapshot: it is not JSON", path)
+		return nil, fmt.Errorf("%s is not a snapshot: it is not JSON", path)
 	}
 	return text, nil
 }

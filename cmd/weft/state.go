@@ -16,9 +16,9 @@ func newState() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "state",
 		Short: "Read and edit the state of a session",
-		Long: `Read and edit the state of a session, whether runs are active in it or not. Steps see
-at once what is edited. The state keeps the schemas of all workflows that have run in
-the session: an edit that breaks one is refused, and changes nothing.`,
+		Long: `Read and edit the state of a session, also while runs are active in it. Steps see an
+edit at once. The state must satisfy the schemas of all workflows that have run in the
+session: an edit that breaks one is refused, and changes nothing.`,
 		Example: `  weft state get chat-42
   weft state set chat-42 user.name=Ada user.age:=36`,
 		Args: knownState,
@@ -39,10 +39,11 @@ func knownState(_ *cobra.Command, args []string) error {
 func newGetState() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get SESSION [PATH]",
-		Short: "Print the state of a session, or the value at a path of it, as JSON",
-		Long: `Print the state of a session, or the value at a path of it, as JSON. A path is keys of
-maps and positions in lists with dots between them; lists count from the end with
-negative ones: messages.-1.text. A dot that belongs to a key is written \. there.`,
+		Short: "Print the state of a session, or a value in it, as JSON",
+		Long: `Print the state of a session, or the value at a path in it, as JSON. A path consists of
+keys of maps and positions in lists, with dots between them. Negative positions count
+from the end of a list: messages.-1.text. A dot that belongs to a key is written \. in a
+path.`,
 		Example: `  weft state get chat-42
   weft state get chat-42 messages.-1.text
   weft state get 7f3k2m9x4q1z           # a handler's own session has its name`,
@@ -80,10 +81,10 @@ func newSetState() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set SESSION [PATH=VALUE...]",
 		Short: "Edit the state of a session, and print it",
-		Long: `Edit the state of a session, all or nothing, and print what it is then. PATH=VALUE
-sets a text, PATH:=JSON any value; the maps on the way are made. With --unset what is
-at a path goes. Or the edit is a file: a merge patch (RFC 7396; null deletes) with
---patch, the whole state with --replace; - is the standard input.`,
+		Long: `Edit the state of a session, all or nothing, and print the new state. PATH=VALUE sets a
+text, PATH:=JSON any value; missing maps on the path are made. --unset deletes the value
+at a path. An edit can also be a file: a merge patch (RFC 7396; null deletes) with
+--patch, or the whole state with --replace. - is the standard input.`,
 		Example: `  weft state set chat-42 user.name=Ada user.age:=36 --unset user.token
   weft state set chat-42 topic=boats --make       # a session that has not run yet
   echo '{"user": {"age": null}}' | weft state set chat-42 --patch -
@@ -91,11 +92,11 @@ at a path goes. Or the edit is a file: a merge patch (RFC 7396; null deletes) wi
 		Args: takes("SESSION", "PATH=VALUE..."),
 	}
 	f := cmd.Flags()
-	f.StringArrayVar(&o.unset, "unset", nil, "delete what is at this `PATH` (repeatable)")
+	f.StringArrayVar(&o.unset, "unset", nil, "delete the value at this `PATH` (repeatable)")
 	f.StringVar(&o.patch, "patch", "", "merge the JSON object in this `FILE` into the state")
-	f.StringVar(&o.replace, "replace", "", "make the JSON object in this `FILE` the state")
-	f.BoolVar(&o.make, "make", false, "make the session if there is none")
-	f.StringVar(&o.key, "key", "", "count once, however often it is sent under this `KEY` within a day")
+	f.StringVar(&o.replace, "replace", "", "replace the state by the JSON object in this `FILE`")
+	f.BoolVar(&o.make, "make", false, "make the session if it does not exist")
+	f.StringVar(&o.key, "key", "", "make the edit only once, even if it is sent again with this `KEY` within a day")
 	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
 		return setState(ctx, r, &o, args[0], args[1:])
 	})
@@ -169,7 +170,7 @@ func (r *remote) readJSON(ctx context.Context, path string) (json.RawMessage, er
 		return nil, err
 	}
 	if !json.Valid([]byte(text)) {
-		return nil, fmt.Errorf("%s is no JSON", path)
+		return nil, fmt.Errorf("%s is not JSON", path)
 	}
 	return json.RawMessage(text), nil
 }

@@ -13,10 +13,10 @@ import (
 func newTenants() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tenants",
-		Short: "List the tenants, make and remove them",
-		Long: `List the tenants that the key may see: all with the server's own admin key, else
-one. A tenant has plugins, workflows, runs, sessions and keys of its own, and sees
-nothing of the others.`,
+		Short: "List, make and remove tenants",
+		Long: `List the tenants that the key may see: all tenants with the server's own admin key,
+otherwise one. A tenant has its own plugins, workflows, runs, sessions and keys, and
+cannot see those of other tenants.`,
 		Example: `  weft tenants
   weft tenants create acme
   weft tenants rm acme`,
@@ -66,15 +66,15 @@ func newRemoveTenant() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "rm NAME",
 		Aliases: []string{"delete", "remove"},
-		Short:   "Remove a tenant with all that it has (with the server's own admin key)",
-		Long: `Remove a tenant with all that it has: runs, sessions, plugins, workflows and keys.
-It is refused while runs of the tenant are active. There is no way back.`,
+		Short:   "Remove a tenant with everything it has (with the server's own admin key)",
+		Long: `Remove a tenant with everything that it has: runs, sessions, plugins, workflows and
+keys. The server refuses this while runs of the tenant are active. This cannot be undone.`,
 		Example: `  weft tenants rm acme`,
 		Args:    takes("NAME"),
 	}
 	yesFlag(cmd, &yes)
 	return clientCommand(cmd, func(ctx context.Context, r *remote, args []string) error {
-		if err := r.confirm(ctx, yes, "Remove tenant %s with all its plugins, workflows, sessions, runs and keys? There is no way back.", printable(args[0])); err != nil {
+		if err := r.confirm(ctx, yes, "Remove tenant %s with all its plugins, workflows, sessions, runs and keys? This cannot be undone.", printable(args[0])); err != nil {
 			return err
 		}
 		if err := r.DeleteTenant(ctx, args[0]); err != nil {

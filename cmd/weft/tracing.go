@@ -22,8 +22,8 @@ type tracingOptions struct {
 }
 
 func (o *tracingOptions) add(f *pflag.FlagSet) {
-	f.StringVar(&o.endpoint, "otlp-endpoint", "", "`URL` of an OpenTelemetry collector that takes traces by OTLP over HTTP, as http://127.0.0.1:4318 (or OTEL_EXPORTER_OTLP_ENDPOINT)")
-	f.BoolVar(&o.propagate, "trace-propagate", true, "name the trace to services that resources of the kind http call (traceparent)")
+	f.StringVar(&o.endpoint, "otlp-endpoint", "", "`URL` of an OpenTelemetry collector that takes traces by OTLP over HTTP, such as http://127.0.0.1:4318 (or OTEL_EXPORTER_OTLP_ENDPOINT)")
+	f.BoolVar(&o.propagate, "trace-propagate", true, "send the trace's id (traceparent) to services that resources of the kind http call")
 }
 
 // openTracing makes the tracer, nil if nobody wants traces, and its series.

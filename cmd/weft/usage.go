@@ -12,13 +12,13 @@ import (
 func newUsage() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "usage [TENANT]",
-		Short: "Show what a tenant has, has used and may use",
+		Short: "Show what a tenant stores, has used and may use",
 		Long: `Show what a tenant has stored, what its runs have used in each month (of UTC) and in
-all, and how much of each of its limits is used. What was used stays, whatever becomes
-of the runs: those that were cancelled, purged or deleted for their age are counted.
-Without a name it is the tenant of --tenant, or the one that is named default.
+all, and how much of each of its quotas is used. Runs that were cancelled, purged or
+deleted for their age count too. Without TENANT, show the tenant of --tenant, or the
+tenant named default.
 
-The limits are set in the server's file of limits: see weft limits --help.`,
+The quotas are set in the server's file of limits: see 'weft limits --help'.`,
 		Example: `  weft usage
   weft usage acme --json`,
 		Args: takes("[TENANT]"),

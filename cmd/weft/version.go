@@ -33,7 +33,7 @@ type serverVersion struct {
 func newVersion() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "version",
-		Short:   "Show the version, and the server's if it can be reached",
+		Short:   "Show the versions of weft and of the server, if it can be reached",
 		Example: `  weft version --json | jq -r .server.version`,
 		Args:    takes(),
 	}

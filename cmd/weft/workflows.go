@@ -14,10 +14,9 @@ import (
 func newWorkflows() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "workflows [NAME]",
-		Short: "List the workflows, or the start fields of one",
-		Long: `List the workflows and the plugins that they are made of, or show what one is
-composed of and the fields that its start event takes: what 'weft run' wants as
-key=value.`,
+		Short: "List the workflows, or show the start fields of one",
+		Long: `List the workflows with the plugins of which they are made; or show one workflow: its
+plugins, and the fields of its start event, which 'weft run' takes as key=value.`,
 		Example: `  weft workflows
   weft workflows wordcount`,
 		Args: takes("[NAME]"),

@@ -99,7 +99,7 @@ const (
 		"If the run has ended, restore a backup or delete its handler ('weft cancel HANDLER --purge')"
 	adviceWake     = "any request to the session writes it anew; without one it may sleep too long, or be loaded for nothing"
 	adviceSnapshot = "the server loads the session by it: restore a backup, or delete it ('weft sessions rm SESSION'); " +
-		"please report it, as it is no fault of the disk"
+		"please report it, as it is not a fault of the disk"
 	adviceVersions = "nothing is wrong as long as the plugin is there: do not delete it, nor its old versions, while the session is needed"
 	adviceRow      = "the server does not look at it; a restore of a clean backup is without it"
 )

@@ -85,9 +85,9 @@ func (c *Client) PutPlugin(ctx context.Context, name string, wasm []byte) (info 
 type PutPluginOptions struct {
 	Check           bool // see [Client.PutPluginChecked]
 	ReplaceWorkflow bool // the version may make another workflow than the one before
-	// Progress, if not nil, is told each stage of the upload, from a goroutine of the
-	// connection, and not after the call has ended. A server that says nothing of it, or
-	// a proxy before it, leaves this at StageSending and StageSent.
+	// Progress, if not nil, is called with each stage of the upload, from a goroutine of
+	// the connection, and not after the call has ended. If the server or a proxy before it
+	// does not report stages, only StageSending and StageSent come.
 	Progress func(host.Stage)
 }
 

@@ -33,7 +33,7 @@ type StartRequest struct {
 type Record struct {
 	host.Run
 	JSON json.RawMessage
-	// Remedy is what to do about a run that failed, for people.
+	// Remedy says, for people, what to do about a run that failed or is blocked.
 	Remedy string
 }
 

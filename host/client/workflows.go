@@ -28,7 +28,7 @@ func settingsOf(s *host.WorkflowSettings) (settingsJSON, error) {
 	for step, raw := range s.Config {
 		text, err := abi.ToJSON(raw)
 		if err != nil {
-			return j, &host.Error{Code: host.CodeInvalidArgument, Message: "The configuration of step " + step + " is no JSON: " + err.Error(), Cause: err}
+			return j, &host.Error{Code: host.CodeInvalidArgument, Message: "The configuration of step " + step + " is not JSON: " + err.Error(), Cause: err}
 		}
 		if j.Config == nil {
 			j.Config = map[string]json.RawMessage{}
@@ -99,7 +99,7 @@ func (c *Client) Compose(ctx context.Context, name string, composition host.Comp
 	var flow json.RawMessage
 	if composition.Flow != nil {
 		if flow, err = abi.ToJSON(composition.Flow); err != nil {
-			return host.WorkflowInfo{}, false, &host.Error{Code: host.CodeInvalidArgument, Message: "The flow is no JSON: " + err.Error(), Cause: err}
+			return host.WorkflowInfo{}, false, &host.Error{Code: host.CodeInvalidArgument, Message: "The flow is not JSON: " + err.Error(), Cause: err}
 		}
 	}
 	body, err := marshal(struct {
@@ -108,7 +108,7 @@ func (c *Client) Compose(ctx context.Context, name string, composition host.Comp
 		Settings settingsJSON    `json:"settings"`
 	}{composition.Plugins, flow, settings})
 	if err != nil {
-		return host.WorkflowInfo{}, false, &host.Error{Code: host.CodeInvalidArgument, Message: "The composition is no JSON", Cause: err}
+		return host.WorkflowInfo{}, false, &host.Error{Code: host.CodeInvalidArgument, Message: "The composition is not JSON", Cause: err}
 	}
 	a, err := c.do(ctx, request{method: http.MethodPut, path: workflowPath(name), contentType: "application/json", body: body})
 	if err != nil {

@@ -62,7 +62,7 @@ func (s *Session) decideAdopt(e *Entry, t Adopt) (decision, error) {
 		return decision{}, err
 	}
 	if probe.seq != 0 {
-		return decision{}, badSnapshot("it is of a session that goes on at entry %d", probe.seq+1)
+		return decision{}, badSnapshot("it belongs to a session that continues at entry %d", probe.seq+1)
 	}
 	e.At = max(e.At, probe.now)
 	e.Kind, e.Snapshot, e.Held = EntryFork, t.Snapshot, t.Held

@@ -40,7 +40,7 @@ func audit(t reporter, s *Session) {
 	auditChildren(t, s)
 	auditCalls(t, s)
 	if s.root == nil || !s.root.IsMap() {
-		t.Fatal("the state is no map")
+		t.Fatal("the state is not a map")
 	}
 }
 

@@ -241,13 +241,14 @@ func (s *Session) childEnded(end ChildEnd) {
 	s.settle(inv.run, false)
 }
 
-// failedChild is the error of a run for the step that began it.
+// failedChild is the error of a run for the step that began it. The message does not
+// name the workflow: the caller puts the name in front, as every SDK and every flow does.
 func (r *run) failedChild() *abi.Error {
 	what := "failed: " + r.rec.Error
 	if r.rec.Status == host.StatusCancelled {
 		what = "was cancelled"
 	}
-	return &abi.Error{Code: r.rec.ErrorCode, Message: fmt.Sprintf("the child workflow %s (handler %s) %s", r.rec.Workflow, r.rec.HandlerID, what)}
+	return &abi.Error{Code: r.rec.ErrorCode, Message: fmt.Sprintf("the child run (handler %s) %s", r.rec.HandlerID, what)}
 }
 
 // leave cancels the children of an invocation that nobody can ask for any more:

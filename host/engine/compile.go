@@ -208,7 +208,7 @@ func (c *compiler) catch(st *step, target string) {
 		}
 	case failing == nil && c.m.Part: // may be a step of another part
 	case failing == nil:
-		c.problem("unknown_catch_target", st.name, "", "step %s catches the failures of %s, which is no step: name a step, or \"*\" for all", st.name, clip(target))
+		c.problem("unknown_catch_target", st.name, "", "step %s catches the failures of %s, which is not a step: name a step, or \"*\" for all", st.name, clip(target))
 	case failing == st:
 		c.problem("catches_itself", st.name, "", "step %s catches its own failures: give it a retry policy, or let another step catch them", st.name)
 	case failing.catcher != nil && failing.catcher != st:

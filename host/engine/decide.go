@@ -312,7 +312,7 @@ func (st *step) checkSend(g *Graph, typ, to string) error {
 	case !st.single[typ]:
 		return refusal(host.RunInvalidOutput, "step %s sends %s, which it does not declare: add it to its emits", st.name, clip(typ))
 	case to != "" && !g.HasStep(to):
-		return refusal("not_found", "step %s sends %s to %s, which is no step", st.name, typ, clip(to))
+		return refusal("not_found", "step %s sends %s to %s, which is not a step", st.name, typ, clip(to))
 	case to != "" && !g.Accepts(to, typ) && !g.keeps(typ, to):
 		return refusal("failed_precondition", "step %s sends %s to step %s, which does not accept it", st.name, typ, to)
 	}

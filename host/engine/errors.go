@@ -16,8 +16,8 @@ var (
 	ErrStale = errors.New("stale: the attempt is no longer open")
 	// ErrConflict: what a CommitState replaces has changed since it was read.
 	ErrConflict = errors.New("conflict: the value has changed since it was read")
-	// ErrUnknownRun: the session has no such active run.
-	ErrUnknownRun = errors.New("the session has no such active run")
+	// ErrUnknownRun: the session has no active run of that id.
+	ErrUnknownRun = errors.New("the session has no active run of that id")
 	// ErrUnresolved: a RunWorkflow begins a child, or a CallResource is to be made,
 	// and says too little of it. The caller is to find out the rest and ask again.
 	ErrUnresolved = errors.New("the child's workflow, or the resource, is not resolved")

@@ -247,7 +247,7 @@ func (s *Session) foldFinish(e *Entry, inv *invocation, root *state.Node) error 
 	}
 	for i := range p.Events {
 		if !r.graph.knows(p.Events[i].Type) {
-			return corrupt(e, "%s is no known type", clip(p.Events[i].Type))
+			return corrupt(e, "%s is not a known type", clip(p.Events[i].Type))
 		}
 	}
 	r.rec.Fuel += p.Fuel

@@ -1,10 +1,12 @@
 package engine
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/work"
 )
 
 // A run has all limits: those that a start leaves out are journaled as they are
@@ -35,5 +37,22 @@ func TestRunsHaveAllLimits(t *testing.T) {
 	want.HostCalls = 7
 	if inv, ok := s.Invocation(s.Open()[0]); !ok || inv.Limits != want {
 		t.Errorf("the invocation has %+v, %v", inv.Limits, ok)
+	}
+}
+
+// A check of the state that takes too much work is a limit that is exceeded, and not a
+// state that breaks its schema.
+func TestCheckOfTheStateIsBounded(t *testing.T) {
+	g := mustGraph(t, `{"abi": 1, "workflow": "w", "events": {}, "state": {"schema": {"properties": {"a": {"type": "string", "pattern": "x*"}}}, "default": {"a": "xx"}},
+		"steps": [{"name": "start", "accepts": ["StartEvent"], "emits": ["StopEvent"]}]}`)
+	s := New(host.SessionKey{Tenant: "t", Session: "s"}, func(string) (*Graph, error) { return g, nil })
+	s.own = *work.New(mostOwn, nil)
+	if _, _, err := s.stateFor(g, host.DefaultLimits()); err != nil {
+		t.Fatal(err)
+	}
+	s.own = *work.New(1, nil)
+	_, _, err := s.stateFor(g, host.DefaultLimits())
+	if host.CodeOf(err) != host.CodeLimitExceeded || !strings.Contains(err.Error(), "takes more than 1 units of work") {
+		t.Errorf("the error is %v (%s)", err, host.CodeOf(err))
 	}
 }

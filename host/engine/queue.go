@@ -8,6 +8,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/state"
+	"github.com/weftrun/weft/host/work"
 )
 
 // A start that asks for it waits while another run of the session is active. Such
@@ -105,15 +106,20 @@ func (s *Session) decideBegin(e *Entry) decision {
 	return decision{entry: e, root: root}
 }
 
-// stateFor is the state as a run of the workflow begins on, and the changes that
+// stateFor gives the state that a run of the workflow begins on, and the changes that
 // lead to it. Errors are [*host.Error]s.
 func (s *Session) stateFor(g *Graph, limits host.Limits) (root *state.Node, encoded []byte, err error) {
 	root, changes := state.FillDefaults(s.root, g.defaults)
-	if err := g.schema.CheckOn(&s.own, root, nil); err != nil {
+	err = g.schema.CheckOn(&s.own, root, nil)
+	if over := (*work.Exceeded)(nil); errors.As(err, &over) {
+		return nil, nil, host.Errorf(host.CodeLimitExceeded,
+			"checking the session's state with the schema of workflow %s takes more than %d units of work, a fixed limit: make the state smaller, or its schema simpler", g.Workflow(), over.Limit)
+	}
+	if err != nil {
 		return nil, nil, host.Errorf(host.CodeSchemaViolation, "The session's state breaks the schema of workflow %s at %w", g.Workflow(), schemaBreach(err))
 	}
 	if root.Bytes() > limits.StateBytes {
-		return nil, nil, host.Errorf(host.CodeLimitExceeded, "the state of the session has %d bytes, more than %d", root.Bytes(), limits.StateBytes)
+		return nil, nil, host.Errorf(host.CodeLimitExceeded, "the state of the session has %d bytes, more than %d (limit state_bytes)", root.Bytes(), limits.StateBytes)
 	}
 	if len(changes) > 0 {
 		encoded = state.EncodeChanges(changes)

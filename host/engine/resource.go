@@ -113,7 +113,7 @@ func (s *Session) foldResource(e *Entry, inv *invocation) error {
 	}
 	c := &outcall{inv: inv, attempt: e.Attempt, n: e.N, part: p, id: callID(p.Resource, p.Method, p.Payload, p.Ordinal)}
 	if inv.asked[c.id] != nil {
-		return corrupt(e, "the call of %s is under way, or has its answer", clip(p.Resource))
+		return corrupt(e, "the call of %s is in progress, or has its answer", clip(p.Resource))
 	}
 	if inv.asked == nil {
 		inv.asked = make(map[string]*outcall)

@@ -43,7 +43,7 @@ func readSnapshot(data []byte) (*savedSession, error) {
 	}
 	switch {
 	case form.Format != snapshotFormat:
-		return nil, badSnapshot("it is no snapshot of a session but of %q", clip(form.Format))
+		return nil, badSnapshot("it is not a snapshot of a session but of %q", clip(form.Format))
 	case form.Version > SnapshotVersion:
 		return nil, badSnapshot("its format version is %d, this weft reads up to %d: it was written by a newer weft", form.Version, SnapshotVersion)
 	case form.Version == 0:
@@ -130,7 +130,7 @@ func (saved *savedSession) check() (*state.Node, error) {
 	}
 	root, err := state.Decode(saved.State)
 	if err != nil || !root.IsMap() {
-		return nil, badSnapshot("the state is no map that can be read: %v", err)
+		return nil, badSnapshot("the state is not a map that can be read: %v", err)
 	}
 	return root, nil
 }

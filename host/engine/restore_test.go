@@ -46,7 +46,7 @@ func TestRestoreRefuses(t *testing.T) {
 		{"no session", form(func(f *savedForm) { f.Session = nil }), "EOF"},
 		{"a state that is a list", form(func(f *savedForm) {
 			f.Session, _ = abi.Marshal(savedSession{State: []byte{0x80}})
-		}), "no map"},
+		}), "not a map"},
 	} {
 		_, err := Restore(s.key, nil, c.data)
 		if !errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), c.want) {

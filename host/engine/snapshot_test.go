@@ -426,7 +426,7 @@ func TestSnapshotHasEverything(t *testing.T) {
 			name := typ.Name() + "." + f.Name
 			met[name] = true
 			if how := saved[name]; how == "" || !strings.HasPrefix(how, "- ") && !forms[how] {
-				t.Errorf("%s is saved as %q, which is no field of a snapshot: save it in snapshot.go, restore it in restore.go, and note it here", name, how)
+				t.Errorf("%s is saved as %q, which is not a field of a snapshot: save it in snapshot.go, restore it in restore.go, and note it here", name, how)
 			}
 			walk(f.Type)
 		}
@@ -437,7 +437,7 @@ func TestSnapshotHasEverything(t *testing.T) {
 	}
 	for name := range saved {
 		if !met[name] {
-			t.Errorf("%s is noted as saved, and is no field", name)
+			t.Errorf("%s is noted as saved, and is not a field", name)
 		}
 	}
 }

@@ -168,12 +168,12 @@ func (s *Step) value(output []byte) (abi.Raw, error) {
 	case FormJSON:
 		v, err := abi.FromJSON(output)
 		if err != nil {
-			return nil, fmt.Errorf("the output of %s is no JSON: %w", s.Export, err)
+			return nil, fmt.Errorf("the output of %s is not JSON: %w", s.Export, err)
 		}
 		return v, nil
 	case FormText:
 		if !utf8.Valid(output) {
-			return nil, fmt.Errorf("the output of %s is no UTF-8: its form is text", s.Export)
+			return nil, fmt.Errorf("the output of %s is not UTF-8: its form is text", s.Export)
 		}
 		return abi.EncodeValue(string(output))
 	case FormBytes:
@@ -192,7 +192,7 @@ func (s *Step) value(output []byte) (abi.Raw, error) {
 func readEvents(output []byte) (out abi.StepOutput, err error) {
 	raw, err := abi.FromJSON(output)
 	if err != nil {
-		return out, fmt.Errorf("the output is no JSON: %w", err)
+		return out, fmt.Errorf("the output is not JSON: %w", err)
 	}
 	v, err := abi.DecodeValue(raw)
 	if err != nil {

@@ -104,7 +104,7 @@ func FuzzModule(f *testing.F) {
 			t.Error("a module that is none of Extism's was changed")
 		}
 		if Is(wasm) && !Is(completed) {
-			t.Error("completed it is no plugin any more")
+			t.Error("completed it is not a plugin any more")
 		}
 		if !bytes.Equal(Complete(completed, "other"), completed) {
 			t.Error("completed twice it is another one")

@@ -123,7 +123,7 @@ func Read(wasm []byte, functions []Function, imported []string) (*Plugin, []host
 		text = other
 	}
 	if slices.ContainsFunc(functions, func(f Function) bool { return f.Name == abi.ExportDescribe }) {
-		r.add(problemSelf, "", "the module exports %s, and so describes itself: a manifest is for plugins of Extism only", abi.ExportDescribe)
+		r.add(problemSelf, "", "the module exports %s, and so describes itself: only plugins made for Extism take a manifest", abi.ExportDescribe)
 		return nil, r.problems
 	}
 	m, ok := r.object(text)
@@ -151,7 +151,7 @@ func (r *reading) object(text []byte) (map[string]any, bool) {
 	}
 	raw, err := abi.FromJSON(text)
 	if err != nil {
-		r.add(problemManifest, "", "the manifest is no JSON: %v", err)
+		r.add(problemManifest, "", "the manifest is not JSON: %v", err)
 		return nil, false
 	}
 	v, err := abi.DecodeValue(raw)

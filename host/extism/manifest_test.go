@@ -92,7 +92,7 @@ func TestProblemsOfManifests(t *testing.T) {
 	for manifest, wants := range map[string][]string{
 		"":   {"missing_manifest : the module exports count, double: say"},
 		"[]": {"must be a JSON object"},
-		"{":  {"no JSON"},
+		"{":  {"not JSON"},
 		`{"steps": [{"export": "nope"}, {"export": "takes"}, {"name": "x", "export": "count", "input": "xml", "output": "yaml"}], "log_level": "loud", "vars": "a..b", "config": {"n": 1}}`: {
 			"unknown_export nope: the module exports no function nope; it has count, double",
 			"wrong_signature takes: the function takes has 1 parameters and 1 results", `input cannot be "xml"`, `output cannot be "yaml"`,
@@ -123,7 +123,7 @@ func TestProblemsOfManifests(t *testing.T) {
 	if _, problems := read(t, "{}", []Function{{abi.ExportDescribe, "", ""}}); !strings.Contains(problems, "describes itself") {
 		t.Errorf("a module of ours: %s", problems)
 	}
-	if _, problems := read(t, "{}", []Function{{"takes", "\x7f", ""}}); !strings.Contains(problems, "none of it can be a step") {
+	if _, problems := read(t, "{}", []Function{{"takes", "\x7f", ""}}); !strings.Contains(problems, "no export can be a step") {
 		t.Errorf("nothing to choose from: %s", problems)
 	}
 }
@@ -196,9 +196,9 @@ func TestForms(t *testing.T) {
 		{Step{Output: FormAuto, Emits: "E"}, `a text`, `{"result":"a text"}`},
 		{Step{Output: FormAuto, Emits: "E"}, "\xff", `{"result":{"$bytes":"/w=="}}`},
 		{Step{Output: FormText, Emits: "E", Into: "n"}, "1", `{"n":"1"}`},
-		{Step{Output: FormText, Emits: "E"}, "\xff", "error: the output of  is no UTF-8"},
+		{Step{Output: FormText, Emits: "E"}, "\xff", "error: the output of  is not UTF-8"},
 		{Step{Output: FormBytes, Emits: "E"}, "1", `{"result":{"$bytes":"MQ=="}}`},
-		{Step{Output: FormJSON, Emits: "E"}, "a", "error: the output of  is no JSON"},
+		{Step{Output: FormJSON, Emits: "E"}, "a", "error: the output of  is not JSON"},
 		{Step{Output: FormEvents}, `{"type":"E","value":{"a":1}}`, `{"a":1}`},
 		{Step{Output: FormEvents}, `[{"type":"E"}]`, `{}`},
 		{Step{Output: FormEvents}, `null`, `nothing`},

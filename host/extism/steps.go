@@ -38,7 +38,7 @@ func (r *reading) steps(m map[string]any) {
 func choose(candidates []string) string {
 	const most = 20
 	if len(candidates) == 0 {
-		return "the module exports no function without parameters and with at most one result: none of it can be a step"
+		return "the module exports no function without parameters and with at most one result, so no export can be a step"
 	}
 	shown := candidates[:min(len(candidates), most)]
 	return "the module exports " + list(shown, len(candidates)-len(shown)) +

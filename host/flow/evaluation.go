@@ -438,17 +438,17 @@ func resultOf(out ref.Val) (any, error) {
 	case traits.Lister:
 		size, ok := v.Size().(types.Int)
 		if !ok || size > MaxNodes {
-			return nil, fmt.Errorf("the expression came to a list of more than %d names", MaxNodes)
+			return nil, fmt.Errorf("the expression gave a list of more than %d names", MaxNodes)
 		}
 		names := make([]any, 0, size)
 		for i := range size {
 			name, ok := v.Get(i).(types.String)
 			if !ok {
-				return nil, errors.New("the expression came to a list of what are no names")
+				return nil, errors.New("the expression gave a list whose items are not all names")
 			}
 			names = append(names, string(name))
 		}
 		return names, nil
 	}
-	return nil, fmt.Errorf("the expression came to %s", out.Type().TypeName())
+	return nil, fmt.Errorf("the expression gave %s", out.Type().TypeName())
 }

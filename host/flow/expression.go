@@ -102,7 +102,7 @@ func compile(text string, kind exprKind) (*expression, error) {
 		if kind == exprRouter {
 			want = "a name or a list of names"
 		}
-		return nil, fmt.Errorf("line 1, column 1: it comes to %s, and must come to %s", out, want)
+		return nil, fmt.Errorf("line 1, column 1: it gives %s, but must give %s", out, want)
 	}
 	program, err := env.Program(checked, cel.CustomDecoratorV2(part))
 	if err != nil {

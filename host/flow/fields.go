@@ -153,7 +153,7 @@ func (p *parser) answers(g *fields, n *Node, r *Review) {
 	case RejectSkip, RejectCancel, RejectRetry:
 	case RejectElse:
 		if n.Kind != KindCondition {
-			p.problem("wrong_kind", n.Path, "\"on_reject\": \"else\" is for a condition alone")
+			p.problem("wrong_kind", n.Path, "\"on_reject\": \"else\" is for conditions only")
 		}
 	default:
 		p.problem("wrong_value", n.Path, "\"on_reject\" is %q: use skip, cancel, else or retry", clip(string(r.OnReject)))

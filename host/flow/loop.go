@@ -153,7 +153,7 @@ func (d *driver) ends(n *Node, sc *scope, outputs []output, count int) (bool, er
 	}
 	over, ok := v.(bool)
 	if !ok {
-		return false, failf(n.Path, "its end condition came to %s, which is neither true nor false", show(v))
+		return false, failf(n.Path, "its end condition gave %s, which is neither true nor false", show(v))
 	}
 	return over, nil
 }

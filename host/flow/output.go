@@ -48,7 +48,7 @@ func outputOf(v map[string]any) (output, error) {
 	var ok bool
 	if e, given := given(v, "error"); given {
 		if o.err, ok = e.(string); !ok {
-			return o, fmt.Errorf("its \"error\" is no text")
+			return o, fmt.Errorf("its \"error\" is not a text")
 		}
 	}
 	o.success = o.err == ""
@@ -64,7 +64,7 @@ func outputOf(v map[string]any) (output, error) {
 	}
 	if n, given := given(v, "step_name"); given {
 		if o.name, ok = n.(string); !ok {
-			return o, fmt.Errorf("its \"step_name\" is no text")
+			return o, fmt.Errorf("its \"step_name\" is not a text")
 		}
 	}
 	inner, has := given(v, "steps")
@@ -73,12 +73,12 @@ func outputOf(v map[string]any) (output, error) {
 	}
 	list, ok := inner.([]any)
 	if !ok {
-		return o, fmt.Errorf("its \"steps\" are no list")
+		return o, fmt.Errorf("its \"steps\" are not a list")
 	}
 	for _, item := range list {
 		m, ok := item.(map[string]any)
 		if !ok {
-			return o, fmt.Errorf("its \"steps\" are no list of outputs")
+			return o, fmt.Errorf("its \"steps\" are not a list of outputs")
 		}
 		step, err := outputOf(m)
 		if err != nil {

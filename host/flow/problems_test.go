@@ -104,7 +104,7 @@ func TestProblems(t *testing.T) {
 func TestExpressionPositions(t *testing.T) {
 	for text, want := range map[string]string{
 		"input == \n  nothing":       "line 2, column 3: undeclared reference to 'nothing'",
-		"1 + 2":                      "line 1, column 1: it comes to int, and must come to true or false",
+		"1 + 2":                      "line 1, column 1: it gives int, but must give true or false",
 		"session_state.a && (":       "line 1, column 21",
 		`input.matches("(")`:         "line 1, column 15",
 		`all_success`:                "line 1, column 1: undeclared reference to 'all_success'",

@@ -27,7 +27,7 @@ func Is(module []byte) bool { return bytes.HasPrefix(module, []byte(Magic)) }
 func Open(module []byte) (*Document, error) {
 	raw, ok := bytes.CutPrefix(module, []byte(Magic))
 	if !ok {
-		return nil, fmt.Errorf("this is no flow of a version that is known")
+		return nil, fmt.Errorf("this is not a flow of a version that is known")
 	}
 	d, problems := parse(&parser{stored: true}, abi.Raw(raw))
 	if len(problems) > 0 {
@@ -224,7 +224,7 @@ func (p *parser) body(f *fields, n *Node, depth int) {
 		n.Test = p.test(f, n, "end_condition", exprLoop, false)
 		n.Steps = p.children(f, n, "steps", depth, inner)
 	default:
-		p.problem("unknown_type", n.Path, "\"type\" %q is none that is known: use step, steps, parallel, condition, router or loop", clip(string(n.Kind)))
+		p.problem("unknown_type", n.Path, "\"type\" %q is not known: use step, steps, parallel, condition, router or loop", clip(string(n.Kind)))
 		clear(f.have) // what it might mean is not known
 		return
 	}
@@ -258,7 +258,7 @@ func (p *parser) step(f *fields, n *Node) {
 	}
 	n.Timeout = f.duration("timeout")
 	if n.Timeout > 0 && n.Workflow != "" {
-		p.problem("wrong_kind", n.Path, "\"timeout\" is for functions: a workflow has one of its own, in its settings")
+		p.problem("wrong_kind", n.Path, "\"timeout\" is for functions only: a workflow has its timeout in its settings")
 	}
 	switch text := f.text("on_error", 16); OnError(text) {
 	case "":
@@ -325,7 +325,7 @@ func (p *parser) expression(n *Node, field, text string, kind exprKind) *Test {
 		err = expr.boundPatterns()
 	}
 	if err != nil {
-		p.problem("invalid_expression", n.Path, "%q is no CEL expression that can be used: %s", field, err)
+		p.problem("invalid_expression", n.Path, "%q is not a CEL expression that can be used: %s", field, err)
 		return nil
 	}
 	return &Test{expr: expr}

@@ -180,7 +180,7 @@ func (d *driver) router(n *Node, sc *scope) (output, error) {
 	for _, name := range names {
 		i := slices.IndexFunc(n.Steps, func(c *Node) bool { return c.Name == name })
 		if i < 0 {
-			return output{}, failf(n.Path, "its selector chose %q, which is none of its choices (%s)", clip(name), some(choices(n)))
+			return output{}, failf(n.Path, "its selector chose %q, which is not one of its choices (%s)", clip(name), some(choices(n)))
 		}
 		chosen = append(chosen, n.Steps[i])
 	}
@@ -206,12 +206,12 @@ func (d *driver) selected(n *Node, sc *scope) ([]string, error) {
 		for _, item := range v {
 			name, ok := item.(string)
 			if !ok {
-				return nil, failf(n.Path, "its selector came to a list of what are no names")
+				return nil, failf(n.Path, "its selector gave a list whose items are not all names")
 			}
 			names = append(names, name)
 		}
 	default:
-		return nil, failf(n.Path, "its selector came to %s, which is neither a name nor a list of names", show(v))
+		return nil, failf(n.Path, "its selector gave %s, which is neither a name nor a list of names", show(v))
 	}
 	if len(names) > 1 && !n.Multiple {
 		return nil, failf(n.Path, "its selector chose %d of its choices: set \"multiple\" if it may", len(names))
@@ -262,7 +262,7 @@ func (d *driver) holds(n *Node, t *Test, sc *scope) (bool, error) {
 	}
 	met, ok := v.(bool)
 	if !ok {
-		return false, failf(n.Path, "its evaluator came to %s, which is neither true nor false", show(v))
+		return false, failf(n.Path, "its evaluator gave %s, which is neither true nor false", show(v))
 	}
 	return met, nil
 }

@@ -533,7 +533,7 @@ func TestPrintedLines(t *testing.T) {
 		text string
 	}{
 		{1, "one\ntwo\r\n\nthr"}, {1, "ee"}, {1, "\n"}, {1, "four"}, {2, "pan"}, {2, "ic: "}, {2, "boom\n\ngoroutine 1 [running]:\n"},
-		{1, "panic: not on this file\n"}, {2, "thread 'main' panicked at src/lib.rs:1:2:\nhello\n"}, {2, "thread 'x' works\n"},
+		{1, "pa"}, {1, "nic: of TinyGo\n"}, {1, "no panic: here\n"}, {2, "thread 'main' panicked at src/lib.rs:1:2:\nhello\n"}, {2, "thread 'x' works\n"},
 	} {
 		a.Print(p.fd, []byte(p.text))
 	}
@@ -543,7 +543,7 @@ func TestPrintedLines(t *testing.T) {
 	}
 	want := []string{
 		"1 0 one", "1 0 two", "1 0 three", "1 0 four", "2 8 panic: boom", "2 0 goroutine 1 [running]:",
-		"1 0 panic: not on this file", "2 8 thread 'main' panicked at src/lib.rs:1:2:", "2 0 hello", "2 0 thread 'x' works",
+		"1 8 panic: of TinyGo", "1 0 no panic: here", "2 8 thread 'main' panicked at src/lib.rs:1:2:", "2 0 hello", "2 0 thread 'x' works",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("lines %q, want %q", got, want)

@@ -60,24 +60,25 @@ func (a *Attempt) printLine(fd uint32, line string) error {
 		if msg == "" {
 			return nil
 		}
-		return a.keepLog(engine.LogRecord{Level: printedLevel(fd, msg), Message: msg, FD: fd, Complete: complete})
+		return a.keepLog(engine.LogRecord{Level: printedLevel(msg), Message: msg, FD: fd, Complete: complete})
 	}
 	// Runtimes write a line in pieces.
 	last := &a.logs[n-1]
 	last.Complete = complete
 	if a.logBytes += len(msg); a.logBytes <= a.open.Limits.LogBytes {
 		last.Message += msg
-		last.Level = printedLevel(fd, last.Message)
+		last.Level = printedLevel(last.Message)
 	}
 	return nil
 }
 
-// panics begin the lines that say why a guest's runtime gives up.
+// panics are the beginnings of lines by which a guest's runtime says why it gives up.
 var panics = []string{"panic: ", "fatal error: ", "runtime error: ", "thread '"}
 
-// printedLevel is the level of a printed line: that of a panic is an error.
-func printedLevel(fd uint32, line string) int64 {
-	if fd != 2 || !slices.ContainsFunc(panics, func(p string) bool { return strings.HasPrefix(line, p) }) {
+// printedLevel is the level of a printed line: error for the line of a panic, else info.
+// The file does not matter: Go and Rust write panics to file 2, TinyGo to file 1.
+func printedLevel(line string) int64 {
+	if !slices.ContainsFunc(panics, func(p string) bool { return strings.HasPrefix(line, p) }) {
 		return int64(slog.LevelInfo)
 	}
 	if strings.HasPrefix(line, "thread '") && !strings.Contains(line, "' panicked at") {

@@ -20,6 +20,7 @@ import (
 	"github.com/weftrun/weft/cmd/weft/wire"
 	"github.com/weftrun/weft/host/audit"
 	"github.com/weftrun/weft/host/hosttest"
+	"github.com/weftrun/weft/host/hosttest/suite"
 	"github.com/weftrun/weft/host/store/sqlite"
 )
 
@@ -223,7 +224,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	every := time.NewTicker(5 * time.Millisecond)
 	defer every.Stop()
-	for end := time.Now().Add(30 * time.Second); !holds(); <-every.C {
+	for end := time.Now().Add(suite.Hang); !holds(); <-every.C {
 		if time.Now().After(end) {
 			t.Fatalf("in vain: %s", what)
 		}

@@ -231,7 +231,7 @@ func (d *Description) Check(r *http.Request, sent []byte, status int, header htt
 	if !ok {
 		s := d.errors[code]
 		if s == nil || status != 404 && status != 405 && status != 401 && status != 403 && status != 503 {
-			return fmt.Errorf("%s %s is no route, and was answered with %d", r.Method, r.URL.Path, status)
+			return fmt.Errorf("%s %s is not a route, and was answered with %d", r.Method, r.URL.Path, status)
 		}
 		return fits(describedBody{whole: s}, "application/json", header, body, r.Method)
 	}

@@ -80,7 +80,7 @@ func TestExtismManifestByHeader(t *testing.T) {
 	if status, again := upload("", abi.WithManifest(wasm, []byte(manifest))); status != http.StatusOK || again != digest {
 		t.Errorf("the same as a section: %d %s, not %s", status, again, digest)
 	}
-	for given, want := range map[string]string{"nonsense!": "neither a JSON object nor base64", "{": "is no JSON", `{"steps": 1}`: "steps must be a list"} {
+	for given, want := range map[string]string{"nonsense!": "neither a JSON object nor base64", "{": "is not JSON", `{"steps": 1}`: "steps must be a list"} {
 		if status, detail := upload(given, wasm); status/100 != 4 || !strings.Contains(detail, want) {
 			t.Errorf("%s: %d %s", given, status, detail)
 		}

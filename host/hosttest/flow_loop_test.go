@@ -155,7 +155,7 @@ func TestFlowExpressionsThatCostTooMuch(t *testing.T) {
 
 // An expression holds a core for no longer than an invocation may: it ends in its middle.
 func TestFlowExpressionsEndWithTheirTime(t *testing.T) {
-	limits, err := host.ParseLimits([]byte(`{"defaults": {"wall_time": "1ms"}}`))
+	limits, err := host.ParseLimits([]byte(`{"plugins": {"slow": {"wall_time": "1ms"}}}`)) // by the workflow's name
 	if err != nil {
 		t.Fatal(err)
 	}

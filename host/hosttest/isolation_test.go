@@ -244,7 +244,7 @@ func isolates(t *testing.T, tenant string) {
 	}
 	for route := range probes {
 		if !served(h, route) {
-			t.Errorf("the table 'probes' has %q, which is no route", route)
+			t.Errorf("the table 'probes' has %q, which is not a route", route)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -45,8 +46,8 @@ func TestChildren(t *testing.T) {
 	expect(t, h.Result(t, "kids", start(fields{"mode": "deep", "n": 16})), `16`)
 	post(t, h, "/workflows/kids/run", start(fields{"mode": "deep", "n": 17}), http.StatusInternalServerError, "limit child_depth")
 	failure := h.Result(t, "kids", start(fields{"mode": "fail"}))
-	if !strings.HasPrefix(failure, `{"code":"boom","message":"`) || !strings.Contains(failure, "asked to fail") {
-		t.Error(failure)
+	if !regexp.MustCompile(`^\{"code":"boom","message":"run \\"kids\\": the child run \(handler \w+\) failed: asked to fail"\}$`).MatchString(failure) {
+		t.Error("a child's failure: " + failure)
 	}
 	r := h.RunNoWait(t, "kids", start(fields{"mode": "stream", "n": 5}))
 	expect(t, streamOf(t, h, r.HandlerID), strings.Repeat("ProgressEvent ", 5)+"StopEvent")

@@ -10,17 +10,19 @@ import (
 	"testing"
 
 	"github.com/weftrun/weft/host/hosttest"
+	"github.com/weftrun/weft/host/hosttest/suite"
 )
 
-// loopDisk mounts a file system of its own, with the data of a server in it. The test is
-// skipped where that may not be done.
+// loopDisk makes and mounts a file system for the data of a server. The test is skipped
+// if the process may not mount file systems.
 func loopDisk(t *testing.T) (image, dir string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to mount a file system")
 	}
-	if _, err := exec.LookPath("mkfs.ext4"); err != nil {
-		t.Skip("needs mkfs.ext4")
+	mkfs := findMkfs()
+	if mkfs == "" {
+		suite.Missing(t, "needs mkfs.ext4: make toolchain, or install e2fsprogs")
 	}
 	image, dir = filepath.Join(t.TempDir(), "disk"), t.TempDir()
 	if err := os.WriteFile(image, nil, 0o600); err != nil {
@@ -29,14 +31,25 @@ func loopDisk(t *testing.T) (image, dir string) {
 	if err := os.Truncate(image, 96<<20); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command("mkfs.ext4", "-q", "-F", image).CombinedOutput(); err != nil {
+	if out, err := exec.Command(mkfs, "-q", "-F", image).CombinedOutput(); err != nil {
 		t.Fatalf("mkfs.ext4: %v: %s", err, out)
 	}
 	if out, err := exec.Command("mount", "-o", "loop", image, dir).CombinedOutput(); err != nil {
-		t.Skipf("needs to mount a file system: %v: %s", err, out)
+		t.Skipf("needs a kernel and a container that allow loop mounts: %v: %s", err, out)
 	}
-	t.Cleanup(func() { _ = exec.Command("umount", dir).Run() }) // a test that has failed may have unmounted it
+	t.Cleanup(func() { _ = exec.Command("umount", "--lazy", dir).Run() }) // a test that has failed may have unmounted it
 	return image, dir
+}
+
+// findMkfs gives the path of mkfs.ext4, "" if there is none. Its folder is not on every
+// user's PATH.
+func findMkfs() string {
+	for _, program := range []string{"mkfs.ext4", "/usr/sbin/mkfs.ext4", "/sbin/mkfs.ext4"} {
+		if path, err := exec.LookPath(program); err == nil {
+			return path
+		}
+	}
+	return ""
 }
 
 // The system makes the file system of a server read-only, as it does when a disk fails.
@@ -63,6 +76,10 @@ func TestFileSystemThatTurnsReadOnly(t *testing.T) {
 	})
 	eventually(t, "it tries again in vain", func() bool { return strings.Contains(p.Log(), "read-only file system") })
 	eventually(t, "the file system can be unmounted", func() bool { return exec.Command("umount", disk).Run() == nil })
+	eventually(t, "it does not begin anew in the empty directory", func() bool { return strings.Contains(p.Log(), "was there until now") })
+	if left, err := os.ReadDir(disk); len(left) > 0 || err != nil {
+		t.Errorf("the server made %v where its file system is not mounted: %v", left, err)
+	}
 	if out, err := exec.Command("mount", "-o", "loop", image, disk).CombinedOutput(); err != nil {
 		t.Fatalf("mount: %v: %s", err, out)
 	}

@@ -62,7 +62,7 @@ func TestReview(t *testing.T) {
 					t.Errorf("%s: %s\nwant %s", tt.name, out, want)
 				}
 			}
-			if run := h.Run(t, "review", in("s", fields{"input": " "})); !strings.Contains(run.Error, "node draft: input is no text") {
+			if run := h.Run(t, "review", in("s", fields{"input": " "})); !strings.Contains(run.Error, "node draft: input is not a text") {
 				t.Errorf("nothing to publish: %+v", run)
 			}
 		})

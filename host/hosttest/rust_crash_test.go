@@ -53,7 +53,7 @@ func TestRustWaitingRunSurvivesKills(t *testing.T) {
 		}
 		answer := fmt.Sprintf(`{"event":{"type":"HumanResponseEvent","value":{"response":"\u00e4 %d"}}}`, round)
 		if status, out := p.Do(t, http.MethodPost, "/events/"+r.HandlerID, `{"event":{"type":"HumanResponseEvent","value":{"response":1}}}`); status != http.StatusBadRequest {
-			t.Errorf("an answer that is no text: %d %s", status, out)
+			t.Errorf("an answer that is not a text: %d %s", status, out)
 		}
 		if status, out := p.Do(t, http.MethodPost, "/events/"+r.HandlerID, answer); status != http.StatusOK {
 			t.Fatalf("answer: %d %s", status, out)

@@ -17,7 +17,7 @@ import (
 // errShutdown answers requests that were waiting when the server shut down.
 var errShutdown = &host.Error{
 	Code:    host.CodeUnavailable,
-	Message: "The server is shutting down; what was started goes on",
+	Message: "The server is shutting down; runs that have started continue when it is back",
 }
 
 // Texts that clients of the compatible routes know. Which rooms word their own

@@ -46,7 +46,7 @@ func (l *load) take(tenant string, n int64, alone bool) error {
 	left := l.most - l.taken
 	if n > left || !alone && l.tenants[tenant]+n > left {
 		return &host.Error{Code: host.CodeOverloaded, RetryAfter: overloadPause,
-			Message: "The server has too much to do (" + l.what + "): nothing of this request was done"}
+			Message: "The server has too much to do (" + l.what + "): the request had no effect"}
 	}
 	l.taken += n
 	l.tenants[tenant] += n

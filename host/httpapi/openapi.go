@@ -139,14 +139,14 @@ func (s *Server) describe() schema {
 	}
 }
 
-const descriptionText = "Times are RFC 3339. Whatever is answered as JSON is answered as CBOR (RFC 8949) where Accept names application/cbor first, " +
-	"and a body of Content-Type application/cbor is read as CBOR, any other as JSON. What answers GET, but the stream of events, answers HEAD too. " +
-	"A path that there is not is a 404, a method that a path does not have a 405. Errors have a text for people and a code for programs. " +
-	"A body takes at most 16 MiB (a plugin 32 MiB), unless the server is set otherwise."
+const descriptionText = "Times are RFC 3339. JSON answers are CBOR (RFC 8949) instead if Accept names application/cbor first. " +
+	"A body of Content-Type application/cbor is read as CBOR, any other body as JSON. Routes for GET, except the stream of events, answer HEAD too. " +
+	"An unknown path is a 404, an unknown method of a path is a 405. Errors have a text for people and a code for programs. " +
+	"A body has at most 16 MiB (a plugin 32 MiB), unless the server's settings say otherwise."
 
-const securityText = "A key of a tenant, or the server's own. The role that is listed is the least that does: read, run, deploy, admin " +
-	"(each may do what those before it may), or server for the server's own key. A server that has no key set asks for none, " +
-	"and answers only where Host is a name of its own and no foreign web page asks."
+const securityText = "A key of a tenant, or the server's own key. A route lists the lowest role that may use it: read, run, deploy, admin " +
+	"(each includes the roles before it), or server for the server's own key. A server without keys answers every request " +
+	"whose Host is a name of the server and whose Origin is not a foreign web page."
 
 // pathParam finds the parameters of a route.
 var pathParam = regexp.MustCompile(`:([a-z]+)`)
@@ -279,7 +279,7 @@ var pathTexts = map[string]string{
 
 var tenantParameter = parameter{
 	name: headerTenant, schema: schema{"type": "string", "minLength": 1},
-	text: "The tenant in which the server's own key acts, \"default\" unless it is given. With a tenant's key only its own name does.",
+	text: "The tenant in which the server's own key acts (default: \"default\"). With a tenant's key, only that tenant's name is valid.",
 }
 
 // errorName is an error's name among the components.
@@ -310,14 +310,14 @@ func errorAnswers() schema {
 // errorSchema is that of an error with one of the codes.
 func errorSchema(codes []host.Code) schema {
 	members := []member{
-		must("detail", aText, "What is wrong, for people."),
-		must("code", schema{"type": "string", "enum": codes}, "What is wrong, for programs."),
+		must("detail", aText, "The error, for people."),
+		must("code", schema{"type": "string", "enum": codes}, "The error, for programs."),
 	}
 	if slices.Contains(codes, host.CodeInvalidPlugin) {
-		members = append(members, may("problems", listOf(ref("Problem")), "All that is wrong with the plugin or the workflow."))
+		members = append(members, may("problems", listOf(ref("Problem")), "Every problem of the plugin or the workflow."))
 	}
 	if slices.Contains(codes, host.CodeLimitExceeded) {
-		members = append(members, may("limit", ref("Breach"), "The tenant's limit that was met, if it was one."))
+		members = append(members, may("limit", ref("Breach"), "The tenant's limit, if one was exceeded."))
 	}
 	return object("An error.", members...)
 }

@@ -2,57 +2,57 @@ package httpapi
 
 // Headers of conditional requests.
 var (
-	matchHeader = parameter{name: "If-Match", schema: aText, text: "The ETag that the value must have, or *: it must be there; else 412."}
-	newHeader   = parameter{name: "If-None-Match", schema: schema{"type": "string", "const": "*"}, text: "*: the session must not be there; else 412."}
+	matchHeader = parameter{name: "If-Match", schema: aText, text: "The ETag that the value must have, or * if the value must exist; otherwise 412."}
+	newHeader   = parameter{name: "If-None-Match", schema: schema{"type": "string", "const": "*"}, text: "*: the session must not exist; otherwise 412."}
 	stateTag    = map[string]string{"ETag": "The tag of the state, as JSON and as CBOR another."}
 )
 
 var sessionOperations = map[string]operation{
 	"GET /sessions": {
-		group: "Sessions", id: "listSessions", summary: "List sessions, the newest first",
+		group: "Sessions", id: "listSessions", summary: "List sessions, newest first",
 		query:   []parameter{limitQuery(maxPage, maxPage), cursorQuery},
 		answers: []answer{ok("Sessions", "A part of them.")},
 	},
 	"GET /sessions/:id": {
-		group: "Sessions", id: "getSession", summary: "What is known of a session",
+		group: "Sessions", id: "getSession", summary: "Show a session",
 		answers: []answer{ok("Session", "Its runs and times.")},
 	},
 	"PUT /sessions/:id": {
 		group: "Sessions", id: "putSession", summary: "Make a session, or replace its state",
-		headers: []parameter{onceHeader, matchHeader, newHeader}, body: both(closed(object("", may("state", orNull(anyObject), "Left out: the state stays.")))),
+		headers: []parameter{onceHeader, matchHeader, newHeader}, body: both(closed(object("", may("state", orNull(anyObject), "The new state. Without it, the state does not change.")))),
 		fails: []int{409, 412, 422, 429},
 		answers: []answer{
 			ok("Session", "It was there."),
-			{status: 201, text: "It is made.", body: both(ref("Session")), headers: map[string]string{"Location": "Its path."}},
+			{status: 201, text: "The session was made.", body: both(ref("Session")), headers: map[string]string{"Location": "Its path."}},
 		},
 	},
 	"DELETE /sessions/:id": {
-		group: "Sessions", id: "deleteSession", summary: "Delete a session with all that it has",
+		group: "Sessions", id: "deleteSession", summary: "Delete a session with everything that belongs to it",
 		fails: []int{409}, answers: []answer{gone("It is deleted.")},
 	},
 	"POST /sessions/:id/release": {
 		group: "Sessions", id: "releaseSession", summary: "Take a session out of quarantine",
-		text:    "Forgets why the session is quarantined and loads it now. If it does not load, the answer is the reason, and it is quarantined again.",
+		text:    "Loads the session now. If it does not load, the answer is the reason, and the session is quarantined again.",
 		answers: []answer{ok("Session", "It is loaded.")},
 	},
 	"GET /sessions/:id/state": {
 		group: "Sessions", id: "getState", summary: "The value at a path of a state",
-		query:   []parameter{{name: "path", schema: aText, text: "Names and indexes with dots between them; left out: the whole."}},
-		headers: []parameter{{name: "If-None-Match", schema: aText, text: "ETags that are known already."}},
+		query:   []parameter{{name: "path", schema: aText, text: "Names and indexes with dots between them. Without it, the whole state."}},
+		headers: []parameter{{name: "If-None-Match", schema: aText, text: "ETags that the client has."}},
 		answers: []answer{
 			{status: 200, text: "The bare value.", body: both(anyValue), headers: stateTag},
-			{status: 304, text: "It is as before.", headers: stateTag},
+			{status: 304, text: "The value has not changed.", headers: stateTag},
 		},
 	},
 	"PATCH /sessions/:id/state": {
 		group: "Sessions", id: "patchState", summary: "Edit a state",
-		text:    "By a merge patch (RFC 7396), also in JSON or CBOR, or by a list of edits as plugins make them. With a path all of it, If-Match and the answer too, is of the value there.",
-		query:   []parameter{{name: "path", schema: aText, text: "Names and indexes with dots between them; left out: the whole."}},
+		text:    "With a merge patch (RFC 7396), also as plain JSON or CBOR, or with a list of edits like those of plugins. With a path, the edit, If-Match and the answer concern only the value at the path.",
+		query:   []parameter{{name: "path", schema: aText, text: "Names and indexes with dots between them. Without it, the whole state."}},
 		headers: []parameter{onceHeader, matchHeader, newHeader},
 		body: needed(&content{types: []string{mergePatchType, editsType, "application/json", cborType},
 			schema: either(anyObject, listOf(schema{"type": "array", "description": `Such as ["set", "user.name", "Ada"].`}))}),
 		fails:   []int{409, 412, 422, 429},
-		answers: []answer{{status: 200, text: "The state, or the value at the path, as it is now; null if that is gone.", body: both(anyValue), headers: stateTag}},
+		answers: []answer{{status: 200, text: "The state, or the value at the path, after the edit; null if the value was deleted.", body: both(anyValue), headers: stateTag}},
 	},
 }
 
@@ -63,21 +63,21 @@ var pluginOperations = map[string]operation{
 	},
 	"PUT /plugins/:name": {
 		group: "Plugins", id: "putPlugin", summary: "Upload a version of a plugin",
-		text: "The module is checked, rewritten and asked what it is. The same bytes again change nothing. What is wrong is listed as a whole.",
+		text: "The server checks the module, rewrites it and asks it for its description. Uploading the same bytes again changes nothing. A refusal lists every problem.",
 		query: []parameter{
-			{name: "check", schema: aFlagOff, text: "Say also what the upload means for runs under way."},
-			{name: "replace_workflow", schema: aFlagOff, text: "Take a version that makes another workflow than the one before, whose workflow goes."},
+			{name: "check", schema: aFlagOff, text: "Say also which runs in progress could move to the new version."},
+			{name: "replace_workflow", schema: aFlagOff, text: "Accept a version whose workflow has another name than before; the old workflow is removed."},
 		},
 		headers: []parameter{
 			{name: headerManifest, schema: aText,
-				text: "Of a plugin of Extism's: which export is which step, as JSON or base64 of it. It becomes part of the module."},
+				text: "For a plugin made for Extism: which export is which step, as JSON or as base64 of JSON. It becomes part of the module."},
 			{name: headerProgress, schema: aFlagOff,
 				text: "Send interim answers (102) with this header: `waiting; ahead=N` while N other modules are compiled first, then `compiling`. Clients that take the first answer for the last one, as Python's http.client does, leave it out."},
 		},
 		body: needed(&content{types: []string{"application/wasm", "application/octet-stream", "application/x-www-form-urlencoded"},
 			schema: nil}),
 		fails:   []int{409, 422, 429},
-		answers: []answer{ok("PluginDetails", "It was there."), {status: 201, text: "A new plugin or version.", body: both(ref("PluginDetails"))}},
+		answers: []answer{ok("PluginDetails", "The plugin has this version already."), {status: 201, text: "A new plugin or version.", body: both(ref("PluginDetails"))}},
 	},
 	"GET /plugins/:name": {
 		group: "Plugins", id: "getPlugin", summary: "The newest version of a plugin",
@@ -85,7 +85,7 @@ var pluginOperations = map[string]operation{
 	},
 	"DELETE /plugins/:name": {
 		group: "Plugins", id: "deletePlugin", summary: "Remove a plugin, or one of its versions",
-		query: []parameter{{name: "version", schema: countFrom(1), text: "This version alone."}},
+		query: []parameter{{name: "version", schema: countFrom(1), text: "Remove only this version."}},
 		fails: []int{409}, answers: []answer{gone("It is removed.")},
 	},
 	"GET /plugins/:name/versions": {
@@ -102,18 +102,18 @@ var accessOperations = map[string]operation{
 	"POST /tenants": {
 		group: "Tenants and keys", id: "createTenant", summary: "Make a tenant", text: "With the server's own key.",
 		body: needed(both(closed(object("", must("name", schema{"type": "string", "minLength": 1, "maxLength": 64}, ""))))), fails: []int{409, 429},
-		answers: []answer{{status: 201, text: "It is made.", body: both(ref("Tenant"))}},
+		answers: []answer{{status: 201, text: "The tenant was made.", body: both(ref("Tenant"))}},
 	},
 	"GET /tenants/:name": {
 		group: "Tenants and keys", id: "getTenant", summary: "A tenant",
 		answers: []answer{ok("Tenant", "The tenant.")},
 	},
 	"DELETE /tenants/:name": {
-		group: "Tenants and keys", id: "deleteTenant", summary: "Remove a tenant with all that it has", text: "With the server's own key.",
+		group: "Tenants and keys", id: "deleteTenant", summary: "Remove a tenant with everything that it has", text: "With the server's own key.",
 		fails: []int{409}, answers: []answer{gone("It is removed.")},
 	},
 	"GET /tenants/:name/usage": {
-		group: "Tenants and keys", id: "tenantUsage", summary: "What a tenant has, and has used",
+		group: "Tenants and keys", id: "tenantUsage", summary: "What a tenant stores, and has used",
 		answers: []answer{ok("Usage", "Sums.")},
 	},
 	"GET /keys": {
@@ -121,9 +121,9 @@ var accessOperations = map[string]operation{
 		answers: []answer{ok("Keys", "The keys, without themselves.")},
 	},
 	"POST /keys": {
-		group: "Tenants and keys", id: "createKey", summary: "Make a key", text: "The answer is the only one that has it.",
-		body: needed(both(closed(object("", may("tenant", orNot(aText), "Left out: that of the request."), must("role", aRole, ""),
-			may("name", orNot(aText), "What it is for."), may("expires_at", orNot(aMoment), "Left out: never."))))),
+		group: "Tenants and keys", id: "createKey", summary: "Make a key", text: "Only this answer contains the key itself.",
+		body: needed(both(closed(object("", may("tenant", orNot(aText), "Default: the tenant of the request."), must("role", aRole, ""),
+			may("name", orNot(aText), "What the key is for."), may("expires_at", orNot(aMoment), "Default: never."))))),
 		fails: []int{409, 429}, answers: []answer{{status: 201, text: "It is made.", body: both(ref("NewKey"))}},
 	},
 	"GET /keys/:id": {

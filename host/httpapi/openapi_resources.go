@@ -20,7 +20,7 @@ var resourceOperations = map[string]operation{
 	},
 	"PUT /resources/:name": {
 		group: "Resources", id: "putResource", summary: "Define a resource, or replace it",
-		text: "It holds at once. Secrets are sealed, and are to be given each time. Only the server's own key may name networks.",
+		text: "The definition takes effect at once. Secrets are sealed, and must be given each time. Only the server's own key may name networks.",
 		body: needed(&content{types: []string{"application/json"}, schema: anyObject}), fails: []int{409, 413, 429},
 		answers: []answer{ok("Resource", "It was there."), {status: 201, text: "It is made.", body: both(ref("Resource"))}},
 	},

@@ -12,7 +12,7 @@ type group struct{ name, text string }
 var groups = []group{
 	{"Workflows", "What can be run."},
 	{"Runs", "Runs and the handlers that point to them."},
-	{"Events", "What runs tell, and are told."},
+	{"Events", "Events from runs, and events to runs."},
 	{"Sessions", "State that is carried across runs."},
 	{"Plugins", "The modules that workflows are made of."},
 	{"Tenants and keys", "Who may do what."},
@@ -34,7 +34,7 @@ var operations = func() map[string]operation {
 // onceHeader makes a request count once.
 var onceHeader = parameter{
 	name: headerOnce, schema: schema{"type": "string", "minLength": 1, "maxLength": maxOnce, "pattern": "^[!-~]+$"},
-	text: "A retry with the same key and body is answered like the first request, for 24 hours; with another body it is a 422.",
+	text: "For 24 hours, a retry with the same key and body gets the answer of the first request; a retry with another body is a 422.",
 }
 
 // cursorQuery and limitQuery are the parameters of a listing.
@@ -71,9 +71,9 @@ var workflowOperations = map[string]operation{
 		answers: []answer{ok("Workflow", "Its plugins and settings.")},
 	},
 	"PUT /workflows/:name": {
-		group: "Workflows", id: "putWorkflow", summary: "Compose a workflow of plugins, or give one settings",
+		group: "Workflows", id: "putWorkflow", summary: "Compose a workflow of plugins, or change its settings",
 		body: both(ref("Composition")), fails: []int{409, 422, 429},
-		answers: []answer{ok("Workflow", "It was like this."), {status: 201, text: "It is like this now.", body: both(ref("Workflow"))}},
+		answers: []answer{ok("Workflow", "Nothing changed."), {status: 201, text: "The workflow was made or changed.", body: both(ref("Workflow"))}},
 	},
 	"DELETE /workflows/:name": {
 		group: "Workflows", id: "deleteWorkflow", summary: "Remove a composed workflow",
@@ -95,34 +95,34 @@ var workflowOperations = map[string]operation{
 		group: "Workflows", id: "migrateWorkflow", summary: "Move runs to the newest version",
 		text:  "A run can move if the newest version repeats everything that is recorded of the run. No run moves without dry_run=false.",
 		query: []parameter{{name: "dry_run", schema: aFlagOn, text: "Only say which runs would move. Give false to move them."}, limitQuery(maxMigrated, defaultMigrated), cursorQuery},
-		body:  both(closed(object("", may("handler_id", orNot(aText), "This one alone.")))), fails: []int{409, 422, 429},
+		body:  both(closed(object("", may("handler_id", orNot(aText), "Only this handler's run.")))), fails: []int{409, 422, 429},
 		answers: []answer{ok("Migration", "What came of it.")},
 	},
 	"POST /workflows/:name/run": {
 		group: "Workflows", id: "run", summary: "Start a run and wait for its end",
-		text: "With the id of a handler whose run has ended, a new run of it begins on its state; while it is active that is a 409. " +
+		text: "With the id of a handler whose run has ended, a new run of the handler begins on its state. While the handler's run is active, this is a 409. " +
 			"A start whose run would have to wait too long for a core is a 503 with the code overloaded, and Retry-After says when there will be room; a repeat with the same Idempotency-Key is answered.",
 		headers: []parameter{onceHeader}, body: both(ref("Start")), fails: []int{409, 410, 422, 429},
 		answers: []answer{
-			ok("Record", "The run is completed."), {status: 202, text: "The run goes on.", body: both(ref("Record"))}, ended("Record"),
+			ok("Record", "The run is completed."), {status: 202, text: "The run has not ended.", body: both(ref("Record"))}, ended("Record"),
 		},
 	},
 	"POST /workflows/:name/run-nowait": {
 		group: "Workflows", id: "runNoWait", summary: "Start a run",
-		text:    "As run, but answered when the start is on disk. A run may wait for a core as long as its workflow's timeout, if its author has set one.",
+		text:    "Like run, but the answer comes when the start is on disk. The run may wait for a core as long as its workflow's timeout, if its author has set one.",
 		headers: []parameter{onceHeader}, body: both(ref("Start")), fails: []int{409, 410, 422, 429},
 		answers: []answer{ok("Record", "The run has begun.")},
 	},
 }
 
 var handlerFilters = []parameter{
-	{name: "status", schema: aText, many: true, text: "running, completed, failed or cancelled; another finds nothing."},
+	{name: "status", schema: aText, many: true, text: "running, completed, failed or cancelled; other values match nothing."},
 	{name: "workflow_name", schema: aText, many: true, text: "A workflow."},
 	{name: "session", schema: aText, text: "A session."},
-	{name: "error_code", schema: aText, text: "Why runs failed."},
+	{name: "error_code", schema: aText, text: "The error code of failed runs."},
 	{name: "q", schema: schema{"type": "string", "maxLength": host.MaxSearch},
-		text: "Words that all occur in the error or the result of a run that has ended, up to 8; WORD* is how one begins."},
-	{name: "blocked", schema: aFlagOff, text: "Those alone that cannot go on without help."},
+		text: "Up to 8 words that must all occur in the error or the result of an ended run; WORD* matches the beginning of a word."},
+	{name: "blocked", schema: aFlagOff, text: "Only runs that cannot continue without help."},
 	{name: "version", schema: schema{"type": "string", "pattern": "^([0-9a-fA-F]{8,64})?$"}, text: "The digest of a version, or its first 8 digits or more."},
 	{name: "since", schema: schema{"type": "string", "format": "date-time"}, text: "Updated at this time or later."},
 	limitQuery(maxPage, maxPage), cursorQuery,
@@ -130,16 +130,16 @@ var handlerFilters = []parameter{
 
 var runOperations = map[string]operation{
 	"GET /handlers": {
-		group: "Runs", id: "listHandlers", summary: "List handlers, the newest first", query: handlerFilters,
+		group: "Runs", id: "listHandlers", summary: "List handlers, newest first", query: handlerFilters,
 		answers: []answer{ok("Records", "The latest run of each.")},
 	},
 	"GET /handlers/:id": {
 		group: "Runs", id: "getHandler", summary: "The record of a run",
-		answers: []answer{ok("Record", "The run is completed."), {status: 202, text: "The run goes on.", body: both(ref("Record"))}, ended("Record")},
+		answers: []answer{ok("Record", "The run is completed."), {status: 202, text: "The run has not ended.", body: both(ref("Record"))}, ended("Record")},
 	},
 	"GET /results/:id": {
 		group: "Runs", id: "getResult", summary: "The record of a run with its bare result", text: "For older clients.",
-		answers: []answer{ok("BareRecord", "The run is completed."), {status: 202, text: "The run goes on.", body: both(ref("BareRecord"))}, ended("BareRecord")},
+		answers: []answer{ok("BareRecord", "The run is completed."), {status: 202, text: "The run has not ended.", body: both(ref("BareRecord"))}, ended("BareRecord")},
 	},
 	"GET /handlers/:id/journal": {
 		group: "Runs", id: "handlerJournal", summary: "The timeline of a run",
@@ -147,45 +147,45 @@ var runOperations = map[string]operation{
 		answers: []answer{ok("Journal", "A part of it, the oldest entry first.")},
 	},
 	"GET /handlers/:id/snapshot": {
-		group: "Runs", id: "handlerSnapshot", summary: "All that a run is made of", text: "To be given as context to a start.",
+		group: "Runs", id: "handlerSnapshot", summary: "A snapshot: all data of a run", text: "Give it as context to a start.",
 		fails: []int{409, 410, 429}, answers: []answer{ok("Snapshot", "The run with its state.")},
 	},
 	"POST /handlers/:id/cancel": {
 		group: "Runs", id: "cancelHandler", summary: "End a run, or delete its handler",
-		query: []parameter{{name: "purge", schema: aFlagOff, text: "Delete the handler with all that it has, also one that has ended."}}, fails: []int{409},
-		answers: []answer{{status: 200, text: "It is done.", body: both(object("", must("status", oneOf("cancelled", "deleted"), "")))}},
+		query: []parameter{{name: "purge", schema: aFlagOff, text: "Delete the handler with everything that belongs to it, even if its run has ended."}}, fails: []int{409},
+		answers: []answer{{status: 200, text: "The run has ended, or the handler is deleted.", body: both(object("", must("status", oneOf("cancelled", "deleted"), "")))}},
 	},
 	"POST /handlers/:id/pause": {
-		group: "Runs", id: "pauseHandler", summary: "Let a run queue what comes",
+		group: "Runs", id: "pauseHandler", summary: "Pause a run",
 		fails: []int{409, 429}, answers: []answer{ok("Record", "It is paused.")},
 	},
 	"POST /handlers/:id/resume": {
-		group: "Runs", id: "resumeHandler", summary: "Let a run go on that is paused or blocked",
+		group: "Runs", id: "resumeHandler", summary: "Continue a paused or blocked run",
 		fails: []int{409, 410, 429}, answers: []answer{ok("Record", "It goes on.")},
 	},
 	"POST /handlers/:id/retry": {
 		group: "Runs", id: "retryHandler", summary: "Run a failed or blocked run again from its failed step",
 		body:  both(closed(object("", may("newest", schema{"type": []string{"boolean", "null"}, "default": false}, "On the newest version.")))),
-		fails: []int{409, 410, 422, 429}, answers: []answer{ok("Fork", "It goes on, as a new run if it had failed.")},
+		fails: []int{409, 410, 422, 429}, answers: []answer{ok("Fork", "The run continues, as a new run if it had failed.")},
 	},
 	"POST /handlers/:id/fork": {
-		group: "Runs", id: "forkHandler", summary: "Let a copy of a run go on from an entry of its journal",
-		body:  needed(both(closed(object("", must("at", countFrom(1), "The seq of the entry that it goes on just after."))))),
+		group: "Runs", id: "forkHandler", summary: "Continue a copy of a run from an entry of its journal",
+		body:  needed(both(closed(object("", must("at", countFrom(1), "The seq of the entry after which the copy continues."))))),
 		fails: []int{409, 410, 429}, answers: []answer{ok("Fork", "The run of a new handler.")},
 	},
 	"GET /events/:id": {
 		group: "Events", id: "streamEvents", summary: "The events of a run as they happen",
-		text: "Ends after the event that ends the run. Ids number all events of the handler, those that are not shown too. " +
+		text: "The stream ends after the event that ends the run. Ids number all events of the handler, including hidden ones. " +
 			"As server-sent events each has an id and an envelope as data, and a comment breaks a silence; as NDJSON each line is an envelope.",
 		query: []parameter{
-			{name: "sse", schema: schema{"type": "boolean", "default": true}, text: "Server-sent events; else NDJSON."},
+			{name: "sse", schema: schema{"type": "boolean", "default": true}, text: "true: server-sent events; false: NDJSON."},
 			{name: "after_sequence", schema: schema{"type": "string", "default": "now", "pattern": `^(?i:now)$|^\s*[+-]?[0-9]+\s*$|^[0-9]+(/[^/=]+=-?[0-9]+)+$`},
-				text: "The id of the last event that is known, -1 for the latest run's beginning, or now."},
+				text: "The id of the last event that the client has, -1 for the beginning of the latest run, or now."},
 			{name: "include_internal", schema: aFlagOff, text: "Also events of the runtime."},
 			{name: "include_children", schema: aFlagOff,
 				text: "Also the events of children, each marked with its handler and the handler of its parent. " +
-					"Behind a lost connection the position of the last event, as after_sequence, goes on exactly."},
-			{name: "include_qualified_name", schema: schema{"type": "boolean", "default": true}, text: "Else it is null."},
+					"After a lost connection, give the position of the last event as after_sequence to continue exactly there."},
+			{name: "include_qualified_name", schema: schema{"type": "boolean", "default": true}, text: "false: qualified_name is null."},
 		},
 		headers: []parameter{{name: "Last-Event-ID", schema: aText, text: "For server-sent events, instead of after_sequence."}},
 		answers: []answer{
@@ -196,8 +196,8 @@ var runOperations = map[string]operation{
 	"POST /events/:id": {
 		group: "Events", id: "sendEvent", summary: "Send an event to a run",
 		headers: []parameter{onceHeader}, body: needed(both(ref("Send"))), fails: []int{409, 422, 429},
-		answers: []answer{{status: 200, text: "It is on disk.", body: both(object("", must("status", schema{"const": "sent"}, ""),
-			may("delivery", oneOf(host.DeliveredWaiter, host.DeliveredSteps, host.DeliveredKept, host.DeliveredNobody), "Whether a step that waited got it, or steps that accept it; or it is kept for a later wait, or nobody takes it. Absent for a repeat."),
-			may("delivered_to", listOf(aText), "The steps that got it.")))}},
+		answers: []answer{{status: 200, text: "The event is on disk.", body: both(object("", must("status", schema{"const": "sent"}, ""),
+			may("delivery", oneOf(host.DeliveredWaiter, host.DeliveredSteps, host.DeliveredKept, host.DeliveredNobody), "What happened to the event: a step that waited got it, steps that accept it got it, it is kept for a later wait, or no step takes it. Absent for a repeat."),
+			may("delivered_to", listOf(aText), "The steps that got the event.")))}},
 	},
 }

@@ -23,7 +23,7 @@ func TestEveryRouteIsDescribed(t *testing.T) {
 	}
 	for route := range operations {
 		if !there[route] {
-			t.Errorf("%q is described, and is no route: take it out", route)
+			t.Errorf("%q is described, and is not a route: take it out", route)
 		}
 	}
 }

@@ -146,7 +146,7 @@ func TestDescriptionCheckNotices(t *testing.T) {
 		{"the code of another status", "GET", "/plugins", "", 404, "application/json", `{"detail":"x","code":"gone"}`, "value must be 'not_found'"},
 		{"a bad time", "GET", "/sessions/x", "", 200, "application/json",
 			`{"session_id":"x","created_at":"now","updated_at":null,"runs":0,"active":0}`, "date-time"},
-		{"no route", "GET", "/nowhere", "", 200, "application/json", health, "no route"},
+		{"no route", "GET", "/nowhere", "", 200, "application/json", health, "not a route"},
 		{"no route, said so", "GET", "/nowhere", "", 404, "application/json", `{"detail":"x","code":"not_found"}`, ""},
 		{"a body with 204", "DELETE", "/sessions/x", "", 204, "", "x", "has a body"},
 		{"an event", "GET", "/events/x", "", 200, "text/event-stream; charset=utf-8", "id: 1\ndata: {\"type\":1}\n\n", "missing"},

@@ -108,7 +108,7 @@ func withManifest(header http.Header, wasm []byte) ([]byte, error) {
 	}
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, manifest); err != nil {
-		return nil, invalid("The header %s is no JSON: %v", headerManifest, err)
+		return nil, invalid("The header %s is not JSON: %v", headerManifest, err)
 	}
 	return abi.WithManifest(wasm, compact.Bytes()), nil
 }

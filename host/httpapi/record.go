@@ -147,11 +147,22 @@ func appendRecord(dst []byte, run *host.Run, bare bool) ([]byte, error) {
 		dst = append(dst, `,"error_attempt":`...)
 		dst = strconv.AppendUint(dst, run.ErrorAttempt, 10)
 	}
-	if run.Status == host.StatusFailed {
+	if remedy := remedyOf(run); remedy != "" {
 		dst = append(dst, `,"error_remedy":`...)
-		dst = appendString(dst, host.Remedy(host.InRun, run.ErrorCode, run.Error))
+		dst = appendString(dst, remedy)
 	}
 	return append(dst, '}'), nil
+}
+
+// remedyOf says what to do about a run that has failed or is blocked; "" for others.
+func remedyOf(run *host.Run) string {
+	switch {
+	case run.Status == host.StatusFailed:
+		return host.Remedy(host.InRun, run.ErrorCode, run.Error)
+	case run.Blocked != nil:
+		return host.Remedy(host.InBlocked, run.Blocked.Code, run.Blocked.Message)
+	}
+	return ""
 }
 
 func appendStringOrNull(dst []byte, s string) []byte {

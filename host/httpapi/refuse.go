@@ -33,10 +33,11 @@ const (
 	// mostPark bounds for how long one is.
 	mostPark = 5 * time.Second
 	// refusalShare is the part of the process's time on cores that refusals may take
-	// before they are, and refusalCost what one takes: mostly to read a request and to
-	// write an answer, as a profile of a server under twenty times its load shows.
+	// before they are held back. refusalCost is what one refusal takes: mostly to read a
+	// request of 23 KB, to write an answer, and to collect the garbage of both, as
+	// BenchmarkOverload shows with GOMEMLIMIT=60MiB at twenty times the load.
 	refusalShare = 0.1
-	refusalCost  = 125 * time.Microsecond
+	refusalCost  = 250 * time.Microsecond
 	// refusalBurst is for how long refusals come as they like that were few before.
 	refusalBurst = 200 * time.Millisecond
 	// leastCores is the part of all cores that the process is taken to get at least.

@@ -22,8 +22,8 @@ func TestManyRefusalsAreHeldBack(t *testing.T) {
 		}
 		return ok
 	}
-	const most = 1600 // a second, which are a tenth of two cores
-	for range most * refusalBurst / time.Second {
+	const most = int(2 * refusalShare * float64(time.Second) / float64(refusalCost)) // a second, which are a tenth of two cores
+	for range most * int(refusalBurst/time.Millisecond) / 1000 {
 		if !hold(10 * time.Second) {
 			t.Fatal("a connection is to be closed")
 		}
@@ -34,7 +34,7 @@ func TestManyRefusalsAreHeldBack(t *testing.T) {
 	for range most {
 		hold(10 * time.Second)
 	}
-	if n := len(waited); n != most || waited[0] != time.Second/most || waited[n-1] != time.Second {
+	if n := len(waited); n != most || waited[0] != time.Second/time.Duration(most) || waited[n-1] != time.Second {
 		t.Errorf("%d are held back, from %v to %v, want all %d, to a second", n, waited[0], waited[n-1], most)
 	}
 	for range 20_000 {

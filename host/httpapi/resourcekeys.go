@@ -40,7 +40,7 @@ func (s *Server) listResourceKeys(c echo.Context) error {
 func parseKeyQuery(v url.Values) (host.KVQuery, error) {
 	q := host.KVQuery{Prefix: v.Get("prefix"), Limit: defaultKeys, Bytes: keysBytes, Values: strings.EqualFold(v.Get("values"), "true")}
 	if !utf8.ValidString(q.Prefix) {
-		return q, invalid("Invalid prefix: it is no UTF-8")
+		return q, invalid("Invalid prefix: it is not UTF-8")
 	}
 	if text := v.Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)

@@ -30,12 +30,12 @@ func TestEveryRouteHasARole(t *testing.T) {
 	}
 	for route, role := range roles {
 		if !there[route] || !role.Known() && role != roleServer {
-			t.Errorf("the table 'roles' has %q for %q, which is no route or no role: take it out", role, route)
+			t.Errorf("the table 'roles' has %q for %q, which is not a route or no role: take it out", role, route)
 		}
 	}
 	for route := range acts {
 		if !there[route] {
-			t.Errorf("the table 'acts' has %q, which is no route: take it out", route)
+			t.Errorf("the table 'acts' has %q, which is not a route: take it out", route)
 		}
 	}
 }

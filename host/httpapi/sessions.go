@@ -218,7 +218,7 @@ func (s *Server) patchState(c echo.Context) error {
 		return err
 	case kind == editsType:
 		if req.Edits, err = abi.DecodeEdits(raw); err != nil {
-			return host.Errorf(host.CodeInvalidArgument, "The body is no list of edits, such as [[\"set\", \"user.name\", \"Ada\"]]: %w", err)
+			return host.Errorf(host.CodeInvalidArgument, "The body is not a list of edits, such as [[\"set\", \"user.name\", \"Ada\"]]: %w", err)
 		}
 	case !v.object():
 		return invalid("A merge patch of a state is an object")

@@ -144,7 +144,7 @@ func (m *merger) unconfigured(r *record) []host.Problem {
 	for _, step := range slices.Sorted(maps.Keys(r.Config)) {
 		if _, ok := m.owners[step]; !ok {
 			problems = append(problems, host.Problem{Code: "unknown_step", Step: clipPlain(step),
-				Message: "the settings configure step " + clipPlain(step) + ", and none of the plugins has one of that name: leave it out, or name one of " + some(m.owners)})
+				Message: "the settings configure step " + clipPlain(step) + ", but no plugin has a step of that name: leave it out, or name one of " + some(m.owners)})
 		}
 	}
 	return problems
@@ -259,7 +259,7 @@ func (s *Service) storeComposition(ctx context.Context, tenant string, v *versio
 func checkSettings(name string, given *host.WorkflowSettings) (host.WorkflowSettings, error) {
 	if !legalName.MatchString(name) {
 		return *given, host.Errorf(host.CodeInvalidArgument,
-			"%.140q is no name for a workflow: use 1 to 128 of a-z, 0-9, '.', '_' and '-', beginning with a letter or digit", name)
+			"%.140q is not a name for a workflow: use 1 to 128 of a-z, 0-9, '.', '_' and '-', beginning with a letter or digit", name)
 	}
 	out := host.WorkflowSettings{Timeout: given.Timeout, Description: given.Description}
 	if d := given.Timeout; d != nil && *d < 0 {
@@ -292,7 +292,7 @@ func (s *Service) named(tenant, workflow string, plugins []string) ([]string, er
 	own, ok := s.ofWorkflow(tenant, workflow)
 	switch {
 	case len(plugins) == 0 && !ok:
-		return nil, host.Errorf(host.CodeInvalidArgument, "no plugin makes a workflow %s by itself: name the plugins that it is to be composed of", workflow)
+		return nil, host.Errorf(host.CodeInvalidArgument, "no plugin makes a workflow %s by itself: name the plugins for the composition", workflow)
 	case len(plugins) == 0:
 		return []string{own.Name}, nil
 	case ok && !slices.Contains(plugins, own.Name):

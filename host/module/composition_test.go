@@ -309,7 +309,7 @@ func TestComposeRefusals(t *testing.T) {
 		code host.Code
 		say  string
 	}{
-		{"Hello", of("greet", "shout"), host.CodeInvalidArgument, "no name for a workflow"},
+		{"Hello", of("greet", "shout"), host.CodeInvalidArgument, "not a name for a workflow"},
 		{"hello", host.Composition{}, host.CodeInvalidArgument, "name the plugins"},
 		{"no-name", host.Composition{}, host.CodeInvalidArgument, "name the plugins"},
 		{"taken", of("greet", "shout"), host.CodeConflict, "plugin own makes a workflow taken"},

@@ -126,7 +126,7 @@ func function(ref flow.Reference, of func(plugin string) *part) (string, *host.P
 				continue
 			}
 			if !isFunction(decl) {
-				return fault("wrong_kind", "step %s of plugin %s is no function: one accepts %s alone and emits %s",
+				return fault("wrong_kind", "step %s of plugin %s is not a function: one accepts %s alone and emits %s",
 					clipPlain(decl.Name), plugin, flow.TypeInput, flow.TypeOutput)
 			}
 			return plugin, nil
@@ -167,7 +167,7 @@ func (s *Service) nesting(ctx context.Context, tenant, name string, doc *flow.Do
 			return nil, err
 		}
 		if depth > flow.MaxNesting {
-			say("limit_exceeded", "workflow %s runs workflows that are more than %d deep, or comes to run %s again", ref.Name, flow.MaxNesting, name)
+			say("limit_exceeded", "workflow %s nests workflows more than %d deep, or runs %s again", ref.Name, flow.MaxNesting, name)
 		}
 	}
 	return problems, nil

@@ -140,7 +140,7 @@ func compileSchema(raw abi.Raw) (s *schema, problems []string) {
 	}
 	document, ok := plain(decoded).(map[string]any)
 	if !ok {
-		return nil, []string{"it is no object"}
+		return nil, []string{"it is not an object"}
 	}
 	if problems := standsAlone(document); len(problems) > 0 {
 		return nil, problems
@@ -236,7 +236,7 @@ func schemaProblems(err error) []string {
 		}
 	}
 	if len(problems) == 0 {
-		problems = []string{"it is no valid JSON Schema"}
+		problems = []string{"it is not valid JSON Schema"}
 	}
 	return problems
 }

@@ -179,7 +179,7 @@ func TestPutRefuses(t *testing.T) {
 	b.put(t, tenantA, "p", manifest(t, "w", nil))
 	for _, name := range []string{"", "P", "-a", "a b", "../a", strings.Repeat("a", 129), "a\n"} {
 		_, _, err := b.Put(t.Context(), tenantA, name, manifest(t, "x", nil))
-		wantCode(t, err, host.CodeInvalidArgument, "no name for a plugin")
+		wantCode(t, err, host.CodeInvalidArgument, "not a name for a plugin")
 	}
 	_, _, err := b.Put(t.Context(), tenantA, "q", make([]byte, 5001))
 	wantCode(t, err, host.CodeTooLarge, "5001", "5000")

@@ -24,7 +24,7 @@ var legalName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,127}$`)
 func (s *Service) Put(ctx context.Context, tenant, name string, wasm []byte) (host.PluginInfo, bool, error) {
 	if !legalName.MatchString(name) {
 		return host.PluginInfo{}, false, host.Errorf(host.CodeInvalidArgument,
-			"%.140q is no name for a plugin: use 1 to 128 of a-z, 0-9, '.', '_' and '-', beginning with a letter or digit", name)
+			"%.140q is not a name for a plugin: use 1 to 128 of a-z, 0-9, '.', '_' and '-', beginning with a letter or digit", name)
 	}
 	wasm = extism.Complete(wasm, name)
 	limits := s.limits.Limits(tenant, name)
@@ -101,7 +101,7 @@ func invalid(what string, problems []host.Problem) error {
 	}
 	e := host.Errorf(host.CodeInvalidPlugin, "%s has %s, nothing was changed: %s", what, has, problems[0].Message)
 	if n := len(problems) - mostProblems; n > 0 {
-		problems = append(slices.Clip(problems[:mostProblems]), host.Problem{Code: "more_problems", Message: "and " + counted(n, "problem") + " more: mend these first"})
+		problems = append(slices.Clip(problems[:mostProblems]), host.Problem{Code: "more_problems", Message: "and " + counted(n, "problem") + " more: fix these first"})
 	}
 	e.Problems = problems
 	return e

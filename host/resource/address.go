@@ -81,7 +81,7 @@ func parseNetwork(s string) (netip.Prefix, error) {
 	}
 	p, err := netip.ParsePrefix(s)
 	if err != nil || p.Addr().Is4In6() {
-		return netip.Prefix{}, fmt.Errorf("%q is no network such as 10.1.0.0/16 or fd00::/8, and no address", clip(s))
+		return netip.Prefix{}, fmt.Errorf("%q is neither a network, such as 10.1.0.0/16 or fd00::/8, nor an address", clip(s))
 	}
 	if p != p.Masked() {
 		return netip.Prefix{}, fmt.Errorf("%q has bits beyond its length: write %s", clip(s), p.Masked())

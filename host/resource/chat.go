@@ -63,7 +63,7 @@ func (k *llmKind) decodeChat(payload abi.Raw) (*chat, error) {
 		body["stream_options"] = map[string]any{"include_usage": true}
 	}
 	if c.body, err = json.Marshal(body); err != nil {
-		return nil, fmt.Errorf("the payload is no JSON: %w", err)
+		return nil, fmt.Errorf("the payload is not JSON: %w", err)
 	}
 	return c, nil
 }

@@ -155,7 +155,7 @@ func (p *parser) definition(name string, at int64, v *value, path string) *Defin
 	before := p.Count()
 	d := &Definition{Name: name, mode: host.ResourceRepeat, inFlight: defaultInFlight, http: defaultHTTP()}
 	if !isName(name) {
-		p.Problem(at, path, "%q is no name: it has 1 to %d bytes, without control characters", clip(name), maxName)
+		p.Problem(at, path, "%q is not a name: it has 1 to %d bytes, without control characters", clip(name), maxName)
 	}
 	var grants *value
 	kind := kindOf(v)

@@ -91,7 +91,7 @@ func TestFileProblems(t *testing.T) {
 			`line 4, column 16: resources.crm.in_flight: must be a whole number from 1 to 1000, not 0`,
 			`line 6, column 17: resources.crm.settings.base_url: the URL of "crm.example" has a user name`,
 			`line 8, column 18: resources.crm.settings.networks[0]: "10.0.0.1/8" has bits beyond its length: write 10.0.0.0/8`,
-			`line 8, column 32: resources.crm.settings.networks[1]: "x" is no network`,
+			`line 8, column 32: resources.crm.settings.networks[1]: "x" is neither a network`,
 			`line 9, column 16: resources.crm.settings.timeout: must be a time from "1ms" to "10m0s", such as "30s", not "1h"`,
 			`line 10, column 18: resources.crm.settings.redirects: must be a whole number from 0 to 20, not 99`,
 			`line 11, column 23: resources.crm.settings.response_bytes: must be a whole number`,

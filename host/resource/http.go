@@ -209,7 +209,7 @@ func redirected(from *target, to string) (*target, error) {
 	to, _, _ = strings.Cut(to, "#")
 	ref, err := url.Parse(to)
 	if err != nil {
-		return nil, fmt.Errorf("%q is no URL", clip(to))
+		return nil, fmt.Errorf("%q is not a URL", clip(to))
 	}
 	if !ref.IsAbs() {
 		to = from.url.ResolveReference(ref).String()

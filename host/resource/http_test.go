@@ -166,7 +166,7 @@ func TestPayloadsAreChecked(t *testing.T) {
 		{map[string]any{"path": "x", "headers": map[string]any{"idempotency-key": "1"}}, "invalid_message", "server's own"},
 		{map[string]any{"path": "x", "headers": map[string]any{"proxy-authorization": "1"}}, "invalid_message", "server's own"},
 		{map[string]any{"path": "x", "headers": map[string]any{"X": "a\r\nY: b"}}, "invalid_message", "control characters"},
-		{map[string]any{"path": "x", "headers": map[string]any{"X:": "a"}}, "invalid_message", "no name"},
+		{map[string]any{"path": "x", "headers": map[string]any{"X:": "a"}}, "invalid_message", "not a name"},
 		{map[string]any{"path": "x", "headers": map[string]any{"A-B": "a", "a-b": "b"}}, "invalid_message", "twice"},
 		{map[string]any{"path": "x", "headers": many}, "invalid_message", "65 headers"},
 		{map[string]any{"path": "x", "headers": map[string]any{"X-Api-Key": "mine"}}, "permission_denied", "secret of the resource"},

@@ -141,7 +141,7 @@ func decodeKV(method string, names []string, payload abi.Raw) (*kvCall, error) {
 	}
 	m, ok := v.(map[string]any)
 	if !ok {
-		return nil, errors.New("the payload is no map")
+		return nil, errors.New("the payload is not a map")
 	}
 	c := &kvCall{method: method, by: 1, query: host.KVQuery{Limit: defaultList, Bytes: listBytes}}
 	for name, v := range m {
@@ -174,7 +174,7 @@ func (c *kvCall) field(name string, v any) error {
 	case "if_version":
 		n, ok := wholeNumber(v)
 		if !ok || n < 0 || n == 0 && c.method == MethodDelete {
-			return wrong("the version that a get gave; 0, in a set, is that there is none")
+			return wrong("the version that a get gave; 0, in a set, means that the key has no value")
 		}
 		version := uint64(n)
 		c.ifVersion = &version
@@ -332,7 +332,7 @@ func (c *kvCall) sum(old abi.Raw, found bool) (int64, *abi.Error) {
 		v, err := abi.DecodeValue(old)
 		var ok bool
 		if n, ok = v.(int64); err != nil || !ok {
-			return 0, final(abi.StatusFailedPrecondition, "what is under the key %q is no whole number", clip(c.key))
+			return 0, final(abi.StatusFailedPrecondition, "what is under the key %q is not a whole number", clip(c.key))
 		}
 	}
 	sum := n + c.by

@@ -115,7 +115,7 @@ func TestKVMethods(t *testing.T) {
 		{"set", `{"value":1}`, `invalid_message (the key is missing, or empty`},
 		{"get", `{"key":"a\u0000"}`, `invalid_message (the key "a\x00" has a control character`},
 		{"get", `{"key":7}`, `invalid_message (key must be a text`},
-		{"get", `[]`, `invalid_message (the payload is no map`},
+		{"get", `[]`, `invalid_message (the payload is not a map`},
 		{"drop", `{}`, `not_found (a resource of the kind kv has no method "drop"`},
 	} {
 		got := s.do(t, k, c.method, c.payload)

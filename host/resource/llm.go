@@ -44,7 +44,7 @@ func defaultLLM() (httpSettings, llmSettings) {
 	return web, llmSettings{retries: 2}
 }
 
-const needsBase = "an llm needs a base_url: where /chat/completions is, such as https://llm.example/v1/"
+const needsBase = "an llm needs a base_url: the URL below which /chat/completions is, such as https://llm.example/v1/"
 
 // llmSettings reads those of a definition of the kind llm.
 func (p *parser) llmSettings(v *value, path string, d *Definition) {
@@ -301,5 +301,5 @@ func (k *llmKind) tooLong(t *target) *abi.Error {
 
 // garbled is the error of an answer that is none; another try may get a better one.
 func garbled(t *target, err error) *abi.Error {
-	return &abi.Error{Code: abi.StatusUnavailable.Code(), Message: fmt.Sprintf("the answer of %s is no chat completion: %s", t.show(), clip(err.Error()))}
+	return &abi.Error{Code: abi.StatusUnavailable.Code(), Message: fmt.Sprintf("the answer of %s is not a chat completion: %s", t.show(), clip(err.Error()))}
 }

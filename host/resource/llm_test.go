@@ -149,7 +149,7 @@ func TestChatFaults(t *testing.T) {
 		"400 is final":      {turns: []http.HandlerFunc{status(400)}, fail: "400 Bad Request", asked: 1},
 		"a redirect":        {turns: []http.HandlerFunc{status(302, "Location", "http://169.254.169.254/")}, fail: "302 Found", asked: 1},
 		"wrong JSON":        {settings: `, "retries": 1`, turns: []http.HandlerFunc{status(200), says("x")}, asked: 2},
-		"garbage":           {settings: `, "retries": 0`, turns: []http.HandlerFunc{func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }}, fail: "no chat completion", asked: 1},
+		"garbage":           {settings: `, "retries": 0`, turns: []http.HandlerFunc{func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }}, fail: "not a chat completion", asked: 1},
 		"slow":              {settings: `, "timeout": "50ms"`, turns: []http.HandlerFunc{hangs}, fail: "no answer within 50ms", asked: 1},
 		"endless":           {settings: `, "response_bytes": 100000`, turns: []http.HandlerFunc{endless}, fail: "more than 100000 bytes", asked: 1},
 		"an endless stream": {settings: `, "response_bytes": 1000`, payload: stream, turns: []http.HandlerFunc{streams(true, strings.Repeat("x", 900), strings.Repeat("y", 900))}, fail: "more than 1000 bytes", asked: 1},

@@ -170,7 +170,7 @@ func (q *request) readHeaders(v any) error {
 			return fmt.Errorf("header %q must be a text or a list of texts", clip(name))
 		}
 		if !isToken(name) || len(name) > maxHeaderName {
-			return fmt.Errorf("%q is no name of a header", clip(name))
+			return fmt.Errorf("%q is not a name of a header", clip(name))
 		}
 		key := textproto.CanonicalMIMEHeaderKey(name)
 		if slices.Contains(ownHeaders, key) || strings.HasPrefix(key, "Proxy-") {

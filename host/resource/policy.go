@@ -116,12 +116,12 @@ func checkURL(text string) (*target, error) {
 	}
 	u, err := url.Parse(text)
 	if err != nil {
-		return nil, fmt.Errorf("%q is no URL", clip(text))
+		return nil, fmt.Errorf("%q is not a URL", clip(text))
 	}
 	port, known := schemes[u.Scheme]
 	switch {
 	case !known || u.Opaque != "" || u.Host == "":
-		return nil, fmt.Errorf("%q is no whole URL: it begins with https://HOST/ or http://HOST/", clip(text))
+		return nil, fmt.Errorf("%q is not a whole URL: it begins with https://HOST/ or http://HOST/", clip(text))
 	case u.User != nil:
 		return nil, fmt.Errorf("the URL of %q has a user name: give credentials as a secret of the resource", clip(u.Host))
 	case u.Fragment != "" || strings.Contains(text, "#"):
@@ -153,7 +153,7 @@ func (t *target) setHost(text string) error {
 		name, port = text[:i], text[i+1:]
 		n, err := strconv.ParseUint(port, 10, 16)
 		if err != nil || n == 0 || port[0] == '0' || port[0] == '+' {
-			return fmt.Errorf("%q is no port: use 1 to 65535", clip(port))
+			return fmt.Errorf("%q is not a port: use 1 to 65535", clip(port))
 		}
 		t.port = uint16(n)
 	}
@@ -161,7 +161,7 @@ func (t *target) setHost(text string) error {
 	if bracketed {
 		a, err := netip.ParseAddr(strings.TrimSuffix(bare, "]"))
 		if err != nil || a.Is4() || a.Zone() != "" || !strings.HasSuffix(bare, "]") {
-			return fmt.Errorf("%q is no IPv6 address in brackets", clip(name))
+			return fmt.Errorf("%q is not an IPv6 address in brackets", clip(name))
 		}
 		t.host = a.String()
 	} else {
@@ -198,14 +198,14 @@ func checkName(host string) error {
 	labels := strings.Split(host, ".")
 	for _, l := range labels {
 		if l == "" || len(l) > 63 || l[0] == '-' || l[len(l)-1] == '-' {
-			return fmt.Errorf("%q is no host name: no part of it may be empty, longer than 63 letters or begin or end with a hyphen, and no dot stands at its end", clip(host))
+			return fmt.Errorf("%q is not a host name: no part of it may be empty, longer than 63 letters or begin or end with a hyphen, and no dot stands at its end", clip(host))
 		}
 	}
 	// A last part that is a number means an address to some resolvers.
 	last := labels[len(labels)-1]
 	if last[0] >= '0' && last[0] <= '9' {
 		if a, err := netip.ParseAddr(host); err != nil || !a.Is4() {
-			return fmt.Errorf("%q is no IPv4 address of four numbers, and no name ends with a number", clip(host))
+			return fmt.Errorf("%q is not an IPv4 address of four numbers, and no name ends with a number", clip(host))
 		}
 	}
 	return nil

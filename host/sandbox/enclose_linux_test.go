@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // enclosedArgument has a test's process enclose itself, and say what it can do then.
@@ -48,6 +50,9 @@ func enclosedMain() {
 			return err
 		},
 		"program": func() error { return exec.Command("/proc/self/exe", "-test.run=^$").Run() },
+		"signal":  func() error { return unix.Kill(unix.Getppid(), 0) },
+		"thread":  func() error { return unix.Tgkill(unix.Getppid(), unix.Getppid(), 0) },
+		"own":     func() error { return unix.Tgkill(unix.Getpid(), unix.Gettid(), 0) },
 		"network": func() error { _, err := net.Listen("tcp", "127.0.0.1:0"); return err },
 	} {
 		if err := try(); err != nil {
@@ -83,9 +88,12 @@ func TestTheCompilerIsEnclosed(t *testing.T) {
 		}
 	}
 	fails("inside", false)
+	fails("own", false)
 	if !strings.Contains(open, "seccomp") {
 		fails("program", true)
 		fails("network", true)
+		fails("signal", true)
+		fails("thread", true)
 		for i, status := range said.Threads {
 			for _, want := range []string{"NoNewPrivs:\t1", "Seccomp:\t2"} {
 				if !strings.Contains(status, want) {

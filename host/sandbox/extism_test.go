@@ -188,7 +188,7 @@ func testHTTP(t *testing.T, p *pair) {
 		`{"method": "PUT", "url": "` + server.URL + `/", "headers": {"X-Question": "", "X-Body": "put"}}`,
 		`{"method": "POST", "url": "` + server.URL + `/", "body": "\u00e4\u0000", "headers": {"X-Question": "a, b", "X-Body": "\u00e4"}}`,
 		`{"method": "GET", "url": "http://127.0.0.1:1/"}`,
-		`no JSON`,
+		`not JSON`,
 	} {
 		p.same(p.instance(), "fetch", []byte(q))
 	}

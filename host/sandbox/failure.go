@@ -132,7 +132,7 @@ func (g *guest) checkOutput(code uint32) *abi.Error {
 	kind, ok := outputKind(g.output)
 	switch {
 	case !ok:
-		return invalid("the output is no step output: it must be [0, events] or [1, error] in CBOR")
+		return invalid("the output is not a step output: it must be [0, events] or [1, error] in CBOR")
 	case code > 1:
 		return invalid("%s returned %d, it must return 0, or 1 with an error", abi.ExportStep, code)
 	case uint64(code) != kind:

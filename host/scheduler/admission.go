@@ -82,7 +82,7 @@ func (s *Scheduler) AskStart(ctx context.Context, ask host.StartAsk) (release fu
 	}
 	s.count(no.count)
 	return nil, &host.Error{Code: host.CodeOverloaded, RetryAfter: spread(no.after, ask.RequestID),
-		Message: "The server has too much to do (" + no.why + "): nothing of this request was done"}
+		Message: "The server has too much to do (" + no.why + "): the request had no effect"}
 }
 
 // allowance is how long a start may wait for its first core; bounded is false if it may

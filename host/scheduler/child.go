@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
@@ -24,7 +23,7 @@ func (at *attempt) resolve(m *work.Meter, req engine.RunWorkflow) (*engine.Start
 	}
 	mod, err := s.cfg.Modules.Newest(tenant, req.Workflow)
 	if host.CodeOf(err) == host.CodeNotFound {
-		return nil, &abi.Error{Code: string(host.CodeNotFound), Message: fmt.Sprintf("step %s runs the workflow %s, which does not exist: upload a plugin that makes it", at.view.Step, req.Workflow)}
+		return nil, &abi.Error{Code: string(host.CodeNotFound), Message: "the workflow does not exist: upload a plugin that makes it"}
 	}
 	if err != nil {
 		return nil, childError(err)

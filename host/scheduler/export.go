@@ -230,7 +230,7 @@ func (ss *session) goOn(imp *imported, wait bool, once *claim) (run host.Run, po
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	if ss.eng.Seq() != 0 {
-		return run, 0, nil, host.Errorf(host.CodeConflict, "Session '%s' has been used: a snapshot begins one that is empty", ss.key.Session)
+		return run, 0, nil, host.Errorf(host.CodeConflict, "Session '%s' has been used: a snapshot needs an empty session", ss.key.Session)
 	}
 	if wait && imp.runID != "" {
 		end = make(chan ended, 1)

@@ -78,7 +78,7 @@ func (s *Scheduler) pastAt(ctx context.Context, key host.SessionKey, runID strin
 	case f.nearest != 0:
 		return nil, host.Errorf(host.CodeConflict, "The run had ended at entry %d: the nearest entry before where a fork can begin is %d", at, f.nearest)
 	}
-	return nil, host.Errorf(host.CodeInvalidArgument, "The run was not under way at entry %d, nor shortly before", at)
+	return nil, host.Errorf(host.CodeInvalidArgument, "The run was not active at entry %d, nor shortly before", at)
 }
 
 // forkOf begins the fork of a run in a session of its own.

@@ -138,7 +138,7 @@ func (s *Scheduler) enter(ctx context.Context, tenant string) error {
 
 // tooMany is the error of one that there is no room for.
 var tooMany = &host.Error{Code: host.CodeOverloaded, RetryAfter: time.Second,
-	Message: "The server has too much to do (starts and events wait in line): nothing of this request was done"}
+	Message: "The server has too much to do (starts and events are queued): the request had no effect"}
 
 // shuttingDown is the error of one that waits when the server stops, or comes then.
 var shuttingDown = &host.Error{Code: host.CodeUnavailable, Message: "the server is shutting down"}

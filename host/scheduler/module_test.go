@@ -5,12 +5,13 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/engine"
 )
 
-// A module serves all of its steps; of a composed workflow each step has its
-// own, and runs are held to the strictest plugin.
+// A module serves all of its steps. In a composed workflow each step has its own module,
+// and a run takes the strictest limits of the plugins and of the workflow's own name.
 func TestServing(t *testing.T) {
-	table, err := host.ParseLimits([]byte(`{"plugins": {"p": {"host_calls": 70}, "q": {"log_lines": 5}}}`))
+	table, err := host.ParseLimits([]byte(`{"plugins": {"p": {"host_calls": 70}, "q": {"log_lines": 5}, "w": {"suspensions": 3}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,7 +22,19 @@ func TestServing(t *testing.T) {
 	if l := one.limits(table, "t"); l.HostCalls != 70 || l.LogLines != host.DefaultLimits().LogLines {
 		t.Errorf("limits = %+v", l)
 	}
-	several := Module{Digest: "c", Plugins: []string{"p", "q"}, Step: func(name string) (StepModule, bool) {
+	raw, err := abi.FromJSON([]byte(`{"abi": 1, "workflow": "w", "events": {}, "steps": [{"name": "a", "accepts": ["StartEvent"], "emits": ["StopEvent"]}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := abi.DecodeManifest(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	graph, problems := engine.Compile(&m)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	several := Module{Digest: "c", Graph: graph, Plugins: []string{"p", "q"}, Step: func(name string) (StepModule, bool) {
 		return StepModule{Digest: "of " + name, ImageHash: "image", Config: abi.EmptyMap}, name == "a"
 	}}
 	if got, err := several.serving("a"); err != nil || got.Digest != "of a" || got.ImageHash != "image" || got.Config == nil {
@@ -30,7 +43,7 @@ func TestServing(t *testing.T) {
 	if _, err := several.serving("b"); host.CodeOf(err) != host.CodeInternal {
 		t.Errorf("a step that nobody serves: %v", err)
 	}
-	if l := several.limits(table, "t"); l.HostCalls != 70 || l.LogLines != 5 {
+	if l := several.limits(table, "t"); l.HostCalls != 70 || l.LogLines != 5 || l.Suspensions != 3 {
 		t.Errorf("limits = %+v", l)
 	}
 }

@@ -46,7 +46,7 @@ func (s *Scheduler) ListSessions(ctx context.Context, q host.SessionQuery) ([]ho
 func (s *Scheduler) State(ctx context.Context, tenant, id, path string) (host.StateValue, error) {
 	p, err := state.ParsePath(path)
 	if err != nil {
-		return host.StateValue{}, host.Errorf(host.CodeInvalidArgument, "'%s' is no path into a state: %w", cut(path), err)
+		return host.StateValue{}, host.Errorf(host.CodeInvalidArgument, "'%s' is not a path into a state: %w", cut(path), err)
 	}
 	ss, err := s.acquire(ctx, host.SessionKey{Tenant: tenant, Session: id}, false)
 	if err != nil {
@@ -178,7 +178,7 @@ func (s *Scheduler) newEdit(ctx context.Context, req *host.SessionEdit) (*edit, 
 	}
 	at, err := state.ParsePath(req.Path)
 	if err != nil {
-		return nil, host.Errorf(host.CodeInvalidArgument, "'%s' is no path into a state: %w", cut(req.Path), err)
+		return nil, host.Errorf(host.CodeInvalidArgument, "'%s' is not a path into a state: %w", cut(req.Path), err)
 	}
 	edits, err := below(req.Path, req.Edits)
 	if err != nil {

@@ -66,3 +66,31 @@ func benchmarkLoad(b *testing.B, events, snapshots int) {
 	b.ReportMetric(float64(stored.Last), "entries")
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(stored.Last), "ns/entry")
 }
+
+// BenchmarkLoadRuns is what it takes to load a session in which so many runs have ended,
+// and to commit one request, with snapshots as the server makes them.
+func BenchmarkLoadRuns(b *testing.B) {
+	for _, runs := range []int{1_000, 20_000, 200_000} {
+		b.Run(fmt.Sprintf("runs=%d", runs), func(b *testing.B) {
+			if runs > 100_000 && testing.Short() {
+				b.Skip("it takes minutes to run so many")
+			}
+			store, err := sqlite.Open(b.TempDir())
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.Cleanup(func() { _ = store.Close() })
+			be := (&bench{store: store, now: time.Unix(1_700_000_000, 0), tokens: 1, guest: ends, log: b.Output()}).open(b)
+			for i := range runs {
+				if be.start(fmt.Sprintf("h%d", i), "s"); i%100 == 99 {
+					be.rest()
+				}
+			}
+			for n := 0; b.Loop(); n++ {
+				be.open(b)
+				be.start(fmt.Sprintf("after%d", n), "s")
+				be.rest()
+			}
+		})
+	}
+}

@@ -149,7 +149,7 @@ func checkID(name, id string) error {
 		return host.Errorf(host.CodeInvalidArgument, "%s must be at most %d bytes of text without control characters", name, maxID)
 	}
 	if id == "." || id == ".." {
-		return host.Errorf(host.CodeInvalidArgument, "%s must not be %q: clients and proxies shorten paths that have such a part", name, id)
+		return host.Errorf(host.CodeInvalidArgument, "%s must not be %q: clients and proxies shorten paths with such a part", name, id)
 	}
 	return nil
 }
@@ -176,7 +176,7 @@ func (s *Scheduler) taking(tenant string) error {
 	}
 	if s.cfg.Journal.Congested(tenant) {
 		return &host.Error{Code: host.CodeOverloaded, RetryAfter: time.Second,
-			Message: "more is written than the disk takes: nothing of this request was done"}
+			Message: "the disk cannot keep up with the writes: the request had no effect"}
 	}
 	return nil
 }
@@ -325,7 +325,7 @@ func (s *Scheduler) await(ctx context.Context, end chan ended) (host.Run, error)
 		}
 		return e.run, nil
 	case <-s.stopped:
-		return host.Run{}, &host.Error{Code: host.CodeUnavailable, Message: "the server is shutting down; the run goes on when it is back"}
+		return host.Run{}, &host.Error{Code: host.CodeUnavailable, Message: "the server is shutting down; the run continues when it is back"}
 	case <-ctx.Done():
 		return host.Run{}, ctx.Err()
 	}

@@ -120,12 +120,12 @@ func (m *Module) serving(step string) (StepModule, error) {
 	return s, nil
 }
 
-// limits are those of a run that starts now: of several plugins the least.
+// limits gives the limits of a run that starts now.
 func (m *Module) limits(t *host.LimitTable, tenant string) host.Limits {
 	if m.Step == nil {
 		return t.Limits(tenant, m.Plugin)
 	}
-	return t.Least(tenant, m.Plugins...)
+	return t.Composed(tenant, m.Graph.Workflow(), m.Plugins...)
 }
 
 // Modules gives the versions of workflows. Errors are [*host.Error]s.

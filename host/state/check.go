@@ -232,7 +232,7 @@ func (c *checker) own(s *Schema, n *Node) string {
 	case s.constant != nil && !s.constant.has(c.meter, n):
 		return "it is not the one value allowed"
 	case s.enum != nil && !s.enum.has(c.meter, n):
-		return "it is none of the values allowed"
+		return "it is not one of the values allowed"
 	}
 	switch n.kind {
 	case kindInt, kindFloat:

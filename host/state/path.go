@@ -178,7 +178,7 @@ func locate(root *Node, p Path) (spot, error) {
 			n := s.node.body.count
 			j, ok := seg.in(n)
 			if !seg.isInt {
-				return s, fail(abi.StatusFailedPrecondition, p[:i].String(), "%q is no index of a list", clip(seg.text))
+				return s, fail(abi.StatusFailedPrecondition, p[:i].String(), "%q is not an index of a list", clip(seg.text))
 			}
 			if !ok {
 				return s, fail(abi.StatusNotFound, p[:i].String(), "index %d of a list of %d", seg.index, n)

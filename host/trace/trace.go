@@ -89,7 +89,7 @@ func New(ctx context.Context, cfg Config) (*Tracer, error) {
 	if cfg.Endpoint != "" {
 		at, err := url.Parse(cfg.Endpoint)
 		if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
-			return nil, fmt.Errorf("the collector's endpoint %q is no URL with http or https", cfg.Endpoint)
+			return nil, fmt.Errorf("the collector's endpoint %q is not a URL with http or https", cfg.Endpoint)
 		}
 		opts = append(opts, otlptracehttp.WithEndpointURL(at.JoinPath("v1/traces").String()))
 	}

@@ -18,7 +18,7 @@ type ctx = weft.Context[State]
 func draft(_ *ctx, in weft.StepInput) (weft.StepOutput, error) {
 	text := strings.Join(strings.Fields(in.Text()), " ")
 	if text == "" {
-		return weft.StepOutput{}, weft.Errorf("nothing_said", "input is no text, or an empty one").Final()
+		return weft.StepOutput{}, weft.Errorf("nothing_said", "input is not a text, or an empty one").Final()
 	}
 	return weft.Content(text), nil
 }

@@ -3,7 +3,7 @@
  * Messages are CBOR. weft_write makes one from text like JSON in single quotes, weft_get finds a value in one:
  *     weft_write("[0, ['GreetingEvent', {'text': %s, 'nth': %d}]]", "Hello", 3)        weft_get(input, "1.1.name")
  * %s is a string, %d an int, %l an int64_t, %f a double, %v a weft_value. Nothing is ever freed: each invocation starts from
- * the same memory. What does not fit into WEFT_ARENA bytes, or is no message, traps, which fails the step and nothing else. */
+ * the same memory. What does not fit into WEFT_ARENA bytes, or is not a message, traps, which fails the step and nothing else. */
 #pragma once
 #include <stdarg.h>
 #include <stdint.h>
@@ -95,14 +95,14 @@ static weft_value weft_next(weft_value *v) { /* takes the first item off, whole 
 	if (major == 4 || major == 5) for (number <<= major == 5; number > 0; number--) weft_next(v);
 	return (weft_value){from, (uint32_t)(v->at - from)};
 }
-static const char *weft_text(weft_value v) { /* a copy that ends in a 0 byte; "" if it is no text */
+static const char *weft_text(weft_value v) { /* a copy that ends in a 0 byte; "" if it is not a text */
 	unsigned major = 0;
 	uint64_t size = v.size ? weft_open(&v, &major) : 0;
 	char *text = (char *)weft_take((size = major == 3 ? size : 0) + 1);
 	__builtin_memcpy(text, v.at, (uint32_t)size);
 	return text[size] = 0, text;
 }
-static int64_t weft_int(weft_value v, int64_t otherwise) { /* otherwise: if it is no integer */
+static int64_t weft_int(weft_value v, int64_t otherwise) { /* otherwise: if it is not an integer */
 	unsigned major = 7;
 	uint64_t n = v.size ? weft_open(&v, &major) : 0;
 	return major > 1 || n >> 63 ? otherwise : major ? ~(int64_t)n : (int64_t)n;

@@ -2,7 +2,7 @@
 //!
 //! Messages are CBOR. `write` makes one of any Zig value (tuples are lists, structs are maps, slices of u8 are text), at
 //! compile time as far as it is known then; `Value.get` finds a value in one. Nothing is ever freed: every invocation
-//! starts from the same memory. What does not fit into `arena`, or is no message, traps, which fails the step alone.
+//! starts from the same memory. What does not fit into `arena`, or is not a message, traps, which fails the step alone.
 const std = @import("std");
 
 const host = struct {

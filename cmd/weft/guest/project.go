@@ -72,7 +72,7 @@ func Find(dir, language string) (Project, error) {
 		p.Name = filepath.Base(whole)
 	}
 	if strings.ContainsAny(p.Name, `/\`) || strings.HasPrefix(p.Name, ".") {
-		return p, fmt.Errorf("%q is no name for a plugin", p.Name)
+		return p, fmt.Errorf("%q is not a name for a plugin", p.Name)
 	}
 	if p.Language = c.Language; p.Language == "" {
 		p.Language = detected(dir)
@@ -143,7 +143,7 @@ func (p Project) check() error {
 		return fmt.Errorf("%w: %s is a file; name the folder that holds the sources", ErrNoProject, p.Dir)
 	}
 	if !is(filepath.Join(p.Dir, file)) {
-		return fmt.Errorf("%w in %s: it is to be built as %s, and there is no %s", ErrNoProject, p.Dir, p.Language, file)
+		return fmt.Errorf("%w in %s: it must be built as %s, but there is no %s", ErrNoProject, p.Dir, p.Language, file)
 	}
 	return nil
 }

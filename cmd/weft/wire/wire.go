@@ -46,7 +46,7 @@ type Config struct {
 	Data string
 	// AcceptLoss serves a directory of which a part is missing; see sqlite.Options.
 	AcceptLoss bool
-	// Lost is told what is accepted as lost, beside the log. It may be nil.
+	// Lost is called with what is accepted as lost, which the log has too. It may be nil.
 	Lost func(*sqlite.Missing)
 	// Limits of uploads and new runs, and the tenants' budgets. nil: the defaults.
 	Limits *host.LimitTable
@@ -79,7 +79,7 @@ type Config struct {
 	// After is the host of this process in whose place this one comes, after its
 	// store failed; it is closed. See scheduler.Config. nil: none.
 	After *Host
-	// Metrics are told of what happens, if they are not nil; see also [Host.Count].
+	// Metrics count what happens, if they are not nil; see also [Host.Count].
 	Metrics *metrics.Metrics
 	// Tracer makes the spans of traces, if it is not nil; it is the caller's to close.
 	Tracer *trace.Tracer
@@ -242,7 +242,14 @@ func (h *Host) openStore(cfg Config) (host.Store, error) {
 		return memory.New(), nil
 	}
 	h.position = blackbox.NewPosition(cfg.Data)
-	s, err := sqlite.OpenWith(cfg.Data, sqlite.Options{AcceptLoss: cfg.AcceptLoss, Lost: cfg.lost, Acknowledged: h.position})
+	options := sqlite.Options{AcceptLoss: cfg.AcceptLoss, Lost: cfg.lost, Acknowledged: h.position}
+	if cfg.After != nil {
+		if failed, ok := cfg.After.Store.(*sqlite.Store); ok {
+			held := failed.Held()
+			options.After = &held
+		}
+	}
+	s, err := sqlite.OpenWith(cfg.Data, options)
 	if err != nil {
 		return nil, err // not s: an interface that holds a nil pointer is not nil
 	}

@@ -137,7 +137,7 @@ func (w *rewriter) segments() (list []Segment) {
 		offset, ok := d.address()
 		switch {
 		case !ok:
-			w.fallback("the offset of data segment %d is no plain number", i)
+			w.fallback("the offset of data segment %d is not a plain number", i)
 			return nil
 		case d.memory != 0 || uint64(offset)+uint64(len(d.bytes)) > size:
 			w.fallback("data segment %d is out of range", i)

@@ -30,7 +30,7 @@ func TestParseRefuses(t *testing.T) {
 		{"bytes left over", section(sectionType, 0, 0), nil, "left over in section 1"},
 		{"more entries than bytes", section(sectionType, 0xff, 0xff, 0xff, 0xff, 0x0f), ErrTruncated, "4294967295 entries are missing"},
 		{"a type that is not known", section(sectionType, 1, formFunc, 1, 0x77, 0), nil, "value type 0x77"},
-		{"a name that is no text", section(sectionCustom, 1, 0xff), nil, "no UTF-8"},
+		{"a name that is not a text", section(sectionCustom, 1, 0xff), nil, "not UTF-8"},
 		{"functions without code", section(sectionFunc, 1, 0), nil, "1 functions are declared, 0 have code"},
 		{"memory 64 kinds of limits", section(sectionMemory, 1, 8, 0), nil, "unknown kind 0x8"},
 		{"a table of numbers", section(sectionTable, 1, TypeI32, 0, 0), nil, "tables of type 0x7f"},

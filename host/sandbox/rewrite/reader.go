@@ -93,7 +93,7 @@ func (r *reader) int(bits uint) int64 {
 func (r *reader) name() string {
 	raw := r.take(r.uint(32))
 	if !utf8.Valid(raw) {
-		r.fail("a name is no UTF-8")
+		r.fail("a name is not UTF-8")
 		return ""
 	}
 	return string(raw)

@@ -100,7 +100,7 @@ func TestFallback(t *testing.T) {
 		{func(g *guest) {
 			g.globals[0] = GlobalType{TypeI32, false}
 			g.data = []dataSegment{{offset: code(opGlobalGet, 0, opEnd)}}
-		}, []string{"the offset of data segment 0 is no plain number"}},
+		}, []string{"the offset of data segment 0 is not a plain number"}},
 	} {
 		r := mustRewrite(t, with(tt.change).wasm(), Options{Extract: true})
 		if !slices.Equal(r.Fallback, tt.want) || r.Restorable != (len(tt.want) == 0) {

@@ -149,7 +149,7 @@ func (v *verifier) exports() error {
 			found++
 		case e.Name == ExportStart:
 			if t, ok := v.m.Signature(e.Index); e.Kind != KindFunc || !ok || t != (FuncType{}) || v.m.Start != nil {
-				return fmt.Errorf("%q is no start function", e.Name)
+				return fmt.Errorf("%q is not a start function", e.Name)
 			}
 		}
 	}

@@ -26,6 +26,7 @@ UPDATE store SET id = randomblob(16);
 const (
 	DatabaseMissing = "database_missing"
 	DatabaseBehind  = "database_behind"
+	DatabaseOther   = "database_other"
 	LogMissing      = "log_missing"
 	CommitsMissing  = "commits_missing"
 )
@@ -71,6 +72,48 @@ type Options struct {
 	// Acknowledged knows the newest position more exactly than the mark does. nil:
 	// nobody does.
 	Acknowledged Acknowledged
+	// After is the store of this process that failed, in whose place this one is opened.
+	// Nothing else is opened, and nothing is made. nil: the process begins.
+	After *Held
+}
+
+// Held is a store that a process has had open.
+type Held struct {
+	ID      [16]byte
+	Commits uint64 // that are durable
+}
+
+// Held says which store this is, and what it has. It may be called after Close.
+func (s *Store) Held() Held {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return Held{s.id, s.position}
+}
+
+const adviceMount = "mount its file system again, or put it back; the server goes on by itself"
+
+// there returns a [*Missing] unless the directory has the store that was held, as far as
+// its files say. While a file system is not mounted, there is an empty directory in its
+// place. It changes nothing.
+func (h *Held) there(dir string) error {
+	miss := &Missing{Dir: dir, Advice: adviceMount, Commits: h.Commits}
+	path := filepath.Join(dir, fileName)
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0:
+		miss.Code, miss.What = DatabaseMissing, fileName+" was there until now, and is missing or empty"
+		return miss
+	case err != nil:
+		return dirError(dir, err)
+	}
+	if id, _, read := readPosition(path); read && len(id) > 0 && string(id) != string(h.ID[:]) {
+		return h.other(dir)
+	}
+	return nil
+}
+
+func (h *Held) other(dir string) *Missing {
+	return &Missing{Code: DatabaseOther, Dir: dir, What: fileName + " is not the database that was there until now", Advice: adviceMount, Commits: h.Commits}
 }
 
 // found is what is there before the store is opened.
@@ -209,6 +252,19 @@ func (s *Store) begin(ctx context.Context, o *Options, f *found) (err error) {
 		return err
 	}
 	s.position, s.acknowledged = uint64(commits), o.Acknowledged
+	if h := o.After; h != nil {
+		var m *Missing
+		switch {
+		case string(id) != string(h.ID[:]):
+			m = h.other(s.dir)
+		case s.position < h.Commits:
+			m = &Missing{Code: CommitsMissing, Dir: s.dir, What: "the last acknowledged commits are missing", Advice: advicePutBack, Commits: h.Commits - s.position}
+		}
+		if m != nil {
+			s.broken = m // Close leaves the log alone
+			return m
+		}
+	}
 	if f.mark != nil && s.position < f.newest {
 		m := &Missing{Code: CommitsMissing, Dir: s.dir, Advice: advicePutBack, Commits: f.newest - s.position, Since: f.marked,
 			What: "the last acknowledged commits are missing"}

@@ -378,3 +378,70 @@ func TestEveryFillingIsMarked(t *testing.T) {
 		t.Error("the log was never needed")
 	}
 }
+
+// appendOne commits a batch.
+func appendOne(t *testing.T, s *Store) {
+	t.Helper()
+	epoch, err := s.Claim(t.Context())
+	if err == nil {
+		err = s.Append(t.Context(), crashBatch(epoch, 1))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A store that is opened in the place of one that failed is the same store, with all that
+// it had acknowledged: neither an empty directory in the place of a file system that is
+// not mounted, nor another database, nor an older copy. None of these is touched.
+func TestOnlyTheSameStoreIsOpenedAgain(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	older := filesOf(t, s)
+	appendOne(t, s)
+	held := s.Held()
+	newest := filesOf(t, s)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	other, err := Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	appendOne(t, other)
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name  string
+		files map[string][]byte
+		want  string
+	}{
+		{"empty", nil, DatabaseMissing},
+		{"an empty file", map[string][]byte{fileName: nil}, DatabaseMissing},
+		{"another", files(t, other.dir), DatabaseOther},
+		{"older", older, CommitsMissing},
+		{"the same", newest, ""},
+		{"the same, closed", files(t, dir), ""},
+	} {
+		at := put(t, tt.files)
+		before := sums(files(t, at))
+		again, err := OpenWith(at, Options{After: &held})
+		if err == nil {
+			err = again.Close()
+		}
+		var missing *Missing
+		switch {
+		case tt.want == "" && err != nil, tt.want != "" && (!errors.As(err, &missing) || missing.Code != tt.want):
+			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
+		case tt.want == DatabaseMissing || tt.want == DatabaseOther:
+			names, _ := os.ReadDir(at)
+			if after := sums(files(t, at)); after != before || len(names) != len(tt.files) {
+				t.Errorf("%s: the directory was changed: %s, %d files", tt.name, after, len(names))
+			}
+		}
+	}
+}

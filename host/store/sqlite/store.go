@@ -125,7 +125,12 @@ func Open(dir string) (*Store, error) { return OpenWith(dir, Options{}) }
 
 // OpenWith is [Open] with options.
 func OpenWith(dir string, o Options) (_ *Store, err error) {
-	if err := prepareDir(dir); err != nil {
+	if o.After != nil {
+		err = o.After.there(dir)
+	} else {
+		err = prepareDir(dir)
+	}
+	if err != nil {
 		return nil, err
 	}
 	lock, err := lockDir(dir)

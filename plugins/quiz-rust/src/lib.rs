@@ -221,7 +221,7 @@ mod tests {
 
     use super::Given;
 
-    /// Makes a move; an answer of None is no answer.
+    /// Makes a move; an answer of None is not an answer.
     fn play(session: &Session, action: &str, answer: Option<&str>) -> Value {
         let fields = [("action", Some(action)), ("answer", answer)];
         let given = fields.into_iter().filter_map(|(k, v)| Some((k, v?.into())));

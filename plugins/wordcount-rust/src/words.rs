@@ -74,7 +74,7 @@ mod tests {
             "Straße ÄÖ x1y",
             &[("straße", 1), ("x", 1), ("y", 1), ("äö", 1)],
         );
-        check("\u{130} \u{2160} 世界", &[("i", 1), ("世界", 1)]); // the Roman numeral is no letter
+        check("\u{130} \u{2160} 世界", &[("i", 1), ("世界", 1)]); // the Roman numeral is not a letter
         check("a\u{301}", &[("a", 1)]); // nor is a combining mark
     }
 }

@@ -131,19 +131,19 @@ func TestFaultsOfADefinition(t *testing.T) {
 			Step("b", func(*Context[other], first) (Stop, error) { return Stop{}, nil })}},
 		{"int cannot be the state's type", []Option{Step("a", func(*Context[int], first) (Stop, error) { return Stop{}, nil })}},
 		{"weft.Accepts(", []Option{Step("a", func(*untypedContext, Event) (Stop, error) { return Stop{}, nil })}},
-		{"drop the option", []Option{Step("a", stopAt[first], Accepts(second{}))}},
+		{"remove the option", []Option{Step("a", stopAt[first], Accepts(second{}))}},
 		{"weft.Emits(FirstEvent", []Option{Step("a", func(*untypedContext, first) (Event, error) { return nil, nil })}},
 		{"weft.Emits([]FirstEvent", []Option{Step("a", func(*untypedContext, first) ([]Event, error) { return nil, nil })}},
-		{"Take is for a step that takes a list", []Option{Step("a", stopAt[first], Take(1))}},
+		{"Take needs a step that takes a list", []Option{Step("a", stopAt[first], Take(1))}},
 		{"workers must be", []Option{Step("a", stopAt[first], Workers(0))}},
 		{"take must be", []Option{Step("a", stopAt[[]first], Take(0))}},
 		{"above 0", []Option{Step("a", stopAt[first], Timeout(0))}},
-		{"*first is no event type: use the struct itself", []Option{Step("a", stopAt[*first])}},
-		{"error is no event type: use weft.Event and list", []Option{Step("a", func(*untypedContext, first) (error, error) { return nil, nil })}},
-		{"error is no event type: use weft.Event and list", []Option{Step("a", stopAt[[]error])}},
-		{"nil is no event type: list events by empty values", []Option{Step("a", stopAt[Event], Accepts(nil))}},
-		{"nil is no event type: list events by empty values", []Option{Step("a", stopAt[first], Emits(nil))}},
-		{"string is no event type: define a struct", []Option{Step("a", stopAt[string])}},
+		{"*first is not an event type: use the struct itself", []Option{Step("a", stopAt[*first])}},
+		{"error is not an event type: use weft.Event and list", []Option{Step("a", func(*untypedContext, first) (error, error) { return nil, nil })}},
+		{"error is not an event type: use weft.Event and list", []Option{Step("a", stopAt[[]error])}},
+		{"nil is not an event type: list events by empty values", []Option{Step("a", stopAt[Event], Accepts(nil))}},
+		{"nil is not an event type: list events by empty values", []Option{Step("a", stopAt[first], Emits(nil))}},
+		{"string is not an event type: define a struct", []Option{Step("a", stopAt[string])}},
 		{"two fields or more", []Option{Step("a", stopAt[alone])}},
 		{"no plain name", []Option{Step("a", stopAt[pairs[int]])}},
 		{"no plain name", []Option{Step("a", stopAt[struct{ X int }])}},
@@ -152,7 +152,7 @@ func TestFaultsOfADefinition(t *testing.T) {
 			_ struct{} `weft:"first"`
 		}])}},
 		{"two rules for how long to wait: keep one, or join them by Sum or Chain", []Option{Step("a", stopAt[first], Retry(Fixed(1), Fixed(2)))}},
-		{"Not is for a condition", []Option{Step("a", stopAt[first], Retry(Not(Attempts(1))))}},
+		{"Not takes a condition", []Option{Step("a", stopAt[first], Retry(Not(Attempts(1))))}},
 		{"Sum cannot hold a rule for \"stop\" here", []Option{Step("a", stopAt[first], Retry(Sum(Fixed(1), Forever())))}},
 		{"AnyOf cannot hold a rule for \"wait\" here", []Option{Step("a", stopAt[first], Retry(AnyOf(Fixed(1))))}},
 		{"AllOf cannot hold a rule for \"when\" here", []Option{Step("a", stopAt[first], Retry(AllOf(Attempts(1), Never())))}},
@@ -188,7 +188,7 @@ func TestAllFaultsOfADefinition(t *testing.T) {
 		want := `weft: workflow "test": 4 faults:
 - step "a": workers must be 1 to 1000
 - step "a": a step's timeout must be above 0: leave it out for none
-- step "b": string is no event type: define a struct with a field for it
+- step "b": string is not an event type: define a struct with a field for it
 - two types of state, tally and start: give all steps a context of the one type (weft.Untyped goes with any)`
 		if got != want {
 			t.Errorf("panics with %s\nwant        %s", got, want)

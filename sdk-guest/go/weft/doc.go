@@ -21,7 +21,7 @@
 //
 //	func main() {}
 //
-// What a step gets and gives is told by its types:
+// The types of a step say what it takes and gives:
 //
 //	takes  E            one event of the type
 //	       []E          all the events of the type that one list led to

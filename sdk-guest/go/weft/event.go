@@ -149,9 +149,9 @@ func eventOf(t reflect.Type) (*eventType, error) {
 		case t.Kind() == reflect.Pointer:
 			advice = "use the struct itself"
 		case t.Kind() == reflect.Interface:
-			advice = "use weft.Event and list those that it stands for, by Accepts or Emits"
+			advice = "use weft.Event and list the types with Accepts or Emits"
 		}
-		return nil, errors.New(typeName(t) + " is no event type: " + advice)
+		return nil, errors.New(typeName(t) + " is not an event type: " + advice)
 	}
 	plan, err := codec.Of(t)
 	if err != nil {

@@ -108,7 +108,7 @@ func Not(condition RetryRule) RetryRule {
 		return condition
 	}
 	if condition.part != retryWhen {
-		return RetryRule{fault: "Not is for a condition, such as OnCodes"}
+		return RetryRule{fault: "Not takes a condition, such as OnCodes"}
 	}
 	return rule(retryWhen, "not", condition.rule)
 }

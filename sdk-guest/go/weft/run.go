@@ -29,11 +29,10 @@ type child struct {
 // its type's name, any other and a map as the fields of a StartEvent; nil is one
 // without fields.
 //
-// If the child fails, the error has its code and says what it said, and if there is
-// no such workflow the code is "not_found"; see [CodeOf]. A child that fails does not
-// fail the step: return the error for that. A child that the step no longer waits
-// for, as the run has ended or the step failed, is cancelled, unless [As] keeps it
-// for the next attempt.
+// If the child fails, the error has the child's code and message. If the workflow does
+// not exist, the code is "not_found"; see [CodeOf]. A child that fails does not fail the
+// step, unless the step returns the error. When the run ends or the step fails, a child
+// for which the step waits is cancelled, unless [As] keeps it for the next attempt.
 func Run[R, S any](ctx *Context[S], workflow string, start any, options ...RunOption) (R, error) {
 	var result R
 	var c child
@@ -117,7 +116,7 @@ func (inv *invocation) run(c *child, workflow string, start any, t reflect.Type,
 		plan.Decode(d, ptr)
 	}
 	if err := d.Err(); err != nil {
-		return misuse(what + ": its result is no " + typeName(t) + ": " + err.Error())
+		return misuse(what + ": its result cannot be read as " + typeName(t) + ": " + err.Error())
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ func TestResultsOfChildren(t *testing.T) {
 	}
 	host.response = []byte{cbor.Null}
 	if _, err := Run[any](ctx, "w", nil); err == nil {
-		t.Error("null is no event")
+		t.Error("null is not an event")
 	}
 }
 

@@ -113,7 +113,7 @@ func (s *step) build(options []StepOption) {
 	}
 	s.note(s.buildInput())
 	if s.take > 0 && s.input != inputList && s.input != inputListAny {
-		s.note(errors.New("Take is for a step that takes a list: make its argument a slice of events"))
+		s.note(errors.New("Take needs a step that takes a list: make its argument a slice of events"))
 	}
 	if s.atomic && len(s.waits) > 0 {
 		s.note(errors.New("an atomic step cannot wait: drop Atomic, or let another step wait"))
@@ -141,7 +141,7 @@ func (s *step) buildInput() error {
 	case t.Kind() == reflect.Slice && isEvent(t.Elem()):
 		s.input = inputListAny
 	case listed:
-		return errors.New("Accepts is for an argument of type weft.Event: drop the option, or change the argument's type")
+		return errors.New("Accepts needs an argument of type weft.Event: remove the option, or change the argument's type")
 	case t.Kind() == reflect.Slice:
 		s.input = inputList
 		return s.addAccepted(t.Elem())
@@ -284,7 +284,7 @@ func (inv *invocation) readAnyEvent() any {
 	name := d.Text()
 	et := inv.step.accepted(name)
 	if et == nil {
-		d.Fail(start, "event "+name+" is none of those that the step accepts")
+		d.Fail(start, "event "+name+" is not a type that the step accepts")
 		return nil
 	}
 	ptr, unbox := et.plan.New()

@@ -213,7 +213,7 @@ func (a *attempt) settle() {
 	case errors.As(a.unwound, &limit):
 		a.finish(abi.StepOutput{Err: limit.Err})
 	case errors.As(a.unwound, &departs):
-		w.note(fmt.Errorf("step %s does not come out the same when it goes on after a wait: %w: let it depend on its event, its state and its context alone (time by ctx.Now, chance by ctx.Random)", a.view.Step, departs))
+		w.note(fmt.Errorf("step %s makes other calls when it continues after a wait: %w: let it depend only on its event, its state and its context (ctx.Now for the time, ctx.Random for chance)", a.view.Step, departs))
 	case a.unwound != nil:
 		w.note(a.unwound)
 	case a.result.err != nil:

@@ -188,7 +188,7 @@ func TestSendAndStreamWantDeclaredTypes(t *testing.T) {
 			"*first is a pointer: use the event itself":                                    ctx.Send(&first{}),
 			"pass an event, a struct, by value":                                            ctx.Stream(&third{}),
 			"the event is nil":                                                             ctx.Send(nil),
-			"only sends first to nowhere, which is no step":                                ctx.SendTo("nowhere", first{}),
+			"only sends first to nowhere, which is not a step":                             ctx.SendTo("nowhere", first{}),
 		} {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("error %v, want %q", err, want)

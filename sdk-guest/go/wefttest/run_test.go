@@ -118,13 +118,13 @@ func TestAChildThatFails(t *testing.T) {
 		}
 		_, badTarget := Run[chan int](ctx, "test", nil)
 		for want, err := range map[string]error{
-			"its result is no string: ":           run(kid{Mode: "count"}),
-			"a chan cannot be sent":               badTarget,
-			".C: a chan cannot be sent":           run(struct{ C chan int }{}),
-			"int cannot start a workflow":         run(3),
-			"give SameSession() or InSession(id)": run(nil, SameSession(), InSession("a")),
-			"a child's name has 1 to 128 bytes":   run(nil, As("")),
-			"a session's id is not empty":         run(nil, InSession("")),
+			"its result cannot be read as string: ": run(kid{Mode: "count"}),
+			"a chan cannot be sent":                 badTarget,
+			".C: a chan cannot be sent":             run(struct{ C chan int }{}),
+			"int cannot start a workflow":           run(3),
+			"give SameSession() or InSession(id)":   run(nil, SameSession(), InSession("a")),
+			"a child's name has 1 to 128 bytes":     run(nil, As("")),
+			"a session's id is not empty":           run(nil, InSession("")),
 		} {
 			if CodeOf(err) != CodeInvalidMessage || !strings.Contains(err.Error(), want) {
 				t.Errorf("got %v, want %s", err, want)

@@ -66,7 +66,7 @@ func TestStepsAlone(t *testing.T) {
 	}
 	for want, in := range map[string][]any{
 		"it takes one event, and was given 2": {first{1}, first{2}},
-		"is no event type":                    {"text"},
+		"is not an event type":                {"text"},
 		"step ask: ":                          {},
 	} {
 		if _, err := session.Step("ask", in...); err == nil || !strings.Contains(err.Error(), want) {

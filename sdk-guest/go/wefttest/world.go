@@ -83,7 +83,7 @@ func (w *world) place(id string) *place {
 			if known := w.programs[version]; known != nil {
 				return known.graph, nil
 			}
-			return nil, errors.New("no such workflow: " + version)
+			return nil, errors.New("unknown workflow: " + version)
 		})
 		w.places[id] = p
 		w.order = append(w.order, p)
@@ -194,7 +194,7 @@ func (w *world) carryOut(p *place, c engine.Command) {
 func (w *world) work() error {
 	for n := 0; w.fault == nil; n++ {
 		if n == maxAttempts {
-			return errors.New("the workflow goes on for ever: " + strconv.Itoa(n) + " things have happened without an end")
+			return errors.New("the workflow does not end: " + strconv.Itoa(n) + " things have happened without an end")
 		}
 		if !w.something() && !w.advance() {
 			break
@@ -322,7 +322,7 @@ func (w *world) resolve(a *attempt, req engine.RunWorkflow) (*engine.StartRun, e
 	}
 	if p == nil {
 		return nil, &abi.Error{Code: "not_found", Message: fmt.Sprintf(
-			"step %s runs the workflow %s, which does not exist: give the session one, wefttest.Child(%q, ...)", a.view.Step, req.Workflow, req.Workflow)}
+			"the workflow does not exist: give the session one, wefttest.Child(%q, ...)", req.Workflow)}
 	}
 	t, err := p.start(req.Event.Body, req.Event.Type)
 	if err == nil {

@@ -233,7 +233,7 @@ func (p *Plan) setDefaults(ptr unsafe.Pointer, seen uint64) {
 func Unmarshal(data []byte, target any) error {
 	v := reflect.ValueOf(target)
 	if v.Kind() != reflect.Pointer || v.IsNil() {
-		return errors.New("cannot read to a value that is no pointer: pass &v")
+		return errors.New("cannot read to a value that is not a pointer: pass &v")
 	}
 	p, err := Of(v.Type().Elem())
 	if err != nil {

@@ -124,17 +124,17 @@ impl<'a> Child<'a> {
     ///
     /// # Errors
     ///
-    /// If the child fails, the error has its code and says what it said; if there
-    /// is no such workflow the code is `not_found`. A child that fails does not
-    /// fail the step: give the error on for that. A child that the step no longer
-    /// waits for, as the run has ended or the step failed, is cancelled, unless
+    /// If the child fails, the error has the child's code and message. If the
+    /// workflow does not exist, the code is `not_found`. A child that fails does
+    /// not fail the step, unless the step returns the error. When the run ends or
+    /// the step fails, a child for which the step waits is cancelled, unless
     /// [`Child::named`] keeps it for the next attempt.
     pub fn result<R: DeserializeOwned>(self) -> Result<R> {
         let what = What(self.workflow);
         let stop = self.call()?;
         result_of(&stop).and_then(cbor::from_slice).map_err(|e| {
             let wanted = type_name::<R>();
-            Error::misuse(format_args!("its result is no {wanted}: {e}")).context(what)
+            Error::misuse(format_args!("its result cannot be read as {wanted}: {e}")).context(what)
         })
     }
 

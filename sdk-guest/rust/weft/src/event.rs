@@ -143,7 +143,7 @@ pub const fn event_type<E: Data + 'static>(
 /// A struct that is an event. Get it by `#[derive(Event)]`, `StartEvent`,
 /// `StopEvent`, `InputRequiredEvent` or `HumanResponseEvent`.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no event type",
+    message = "`{Self}` is not an event type",
     note = "put #[derive(Event)] on it, or StartEvent, StopEvent, InputRequiredEvent, HumanResponseEvent"
 )]
 pub trait Event: Data + 'static {
@@ -153,7 +153,7 @@ pub trait Event: Data + 'static {
 
 /// An event, or an enum with `#[derive(Events)]` that is one of several.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no event",
+    message = "`{Self}` is not an event",
     note = "put #[derive(Event)] on a struct, or #[derive(Events)] on an enum of events"
 )]
 pub trait EventSet: Sized + 'static {

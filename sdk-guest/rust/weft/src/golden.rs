@@ -76,7 +76,7 @@ fn vectors_as_data() {
     }
 }
 
-/// What is no value is refused, whether it is read or only stepped over.
+/// What is not a value is refused, whether it is read or only stepped over.
 #[test]
 fn invalid_values() {
     let folder = folder().join("invalid");

@@ -49,7 +49,7 @@ impl<S> Context<S> {
 /// step, and needs no key. A fork, or an attempt that fails, takes nothing back.
 ///
 /// The codes of errors: `conflict`, `limit_exceeded`, `failed_precondition` (an
-/// increment of what is no whole number), `permission_denied`.
+/// increment of what is not a whole number), `permission_denied`.
 pub struct Kv<'a, S> {
     context: &'a Context<S>,
     name: &'a str,

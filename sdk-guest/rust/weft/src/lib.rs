@@ -59,9 +59,10 @@
 //! # }
 //! ```
 //!
-//! What a step may take and give is told at [`macro@step`], what fields may be
-//! at [`macro@Data`]. A guest starts every invocation from the same memory and
-//! has one thread; there is no clock, chance, file or socket but by the context.
+//! [`macro@step`] says what a step may take and give, [`macro@Data`] which types
+//! fields may have. A guest starts every invocation from the same memory and has
+//! one thread. Time and random numbers come from the context; there are no files
+//! and no sockets.
 //!
 //! The crate must not know how the host runs steps: only the messages that
 //! cross the boundary between the two.

@@ -19,7 +19,7 @@ use crate::value::Value;
 
 /// The type of a session's state. Get it by `#[derive(State, Default)]`.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no type of a state",
+    message = "`{Self}` is not a type of a state",
     note = "put #[derive(State, Default)] on it"
 )]
 pub trait State: Data + Default + 'static {

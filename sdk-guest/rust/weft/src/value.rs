@@ -30,7 +30,7 @@ pub enum Value {
     Int(i64),
     /// An integer beyond [`i64::MAX`].
     BigInt(u64),
-    /// A finite number, whole or not: 1.0 is no integer.
+    /// A finite number, whole or not: 1.0 is not an integer.
     Float(f64),
     /// Text.
     Text(String),

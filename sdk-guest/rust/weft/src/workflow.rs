@@ -134,11 +134,11 @@ impl Workflow {
         self.part
     }
 
-    /// What the host is told of the workflow.
+    /// The manifest: the description of the workflow for the host.
     ///
     /// # Errors
     ///
-    /// Two event types have the same name, or the state's default is no data.
+    /// Two event types have the same name, or the state's default is not data.
     pub fn manifest(&self) -> Result<Value> {
         let mut manifest = Value::map([
             ("abi", ABI_VERSION.into()),

@@ -82,7 +82,7 @@ const TYPES: &[Mistake] = &[
         workflow!("name", state = Tally, steps = [start]);
         "#,
         &[
-            "`Tally` is no type of a state",
+            "`Tally` is not a type of a state",
             "put #[derive(State, Default)] on it",
         ],
     ),
@@ -354,7 +354,7 @@ const OPTIONS: &[Mistake] = &[
             Ok(Stop::new(1))
         }
         "#,
-        &["`Tick` is no event type", "put #[derive(Event)] on it"],
+        &["`Tick` is not an event type", "put #[derive(Event)] on it"],
     ),
     (
         "a_base_that_is_no_event",
@@ -365,7 +365,7 @@ const OPTIONS: &[Mistake] = &[
         #[weft(extends = Item)]
         struct Crate;
         "#,
-        &["`Item` is no event type"],
+        &["`Item` is not an event type"],
     ),
     (
         "a_state_that_extends",

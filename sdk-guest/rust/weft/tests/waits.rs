@@ -302,7 +302,7 @@ mod family {
             }
         }
         let run = || ctx.run_workflow("family", &());
-        let text = "its result is no alloc::string::String: at byte ";
+        let text = "its result cannot be read as alloc::string::String: at byte ";
         let stop = map([("mode", "count".into())]);
         let wrong = ctx.run_workflow("family", &stop).result::<String>();
         assert!(wrong.unwrap_err().message().contains(text));

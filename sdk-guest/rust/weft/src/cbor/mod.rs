@@ -3,7 +3,7 @@
 //!
 //! The encoder writes Core Deterministic Encoding (RFC 8949, 4.2.1): shortest
 //! heads and floats, map keys in the order of their encodings. The decoder
-//! refuses what is no plain data: tags, indefinite lengths, other simple
+//! refuses what is not plain data: tags, indefinite lengths, other simple
 //! values, NaN and the infinities, text that is not UTF-8, keys that are there
 //! twice, values that nest too deep. It reads a whole float into an integer
 //! and an integer into a float, as JSON Schema counts them.

@@ -40,7 +40,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// That with which the function has failed; that there is no such function.
+    /// The error of the function, or that the function does not exist.
     pub fn function<T: Serialize + ?Sized>(&self, name: &str, input: &T) -> Result<Run> {
         let functions = || self.workflow.steps().iter().filter(|d| is_function(d));
         if !functions().any(|d| d.name == name) {

@@ -127,7 +127,7 @@ impl Session {
     ///
     /// # Panics
     ///
-    /// If it is no data.
+    /// If it is not data.
     #[must_use]
     pub fn configure<T: Serialize + ?Sized>(self, step: &str, config: &T) -> Self {
         let config = Raw::of(config).unwrap_or_else(|e| panic!("{e}"));
@@ -191,7 +191,7 @@ impl Run {
     ///
     /// # Errors
     ///
-    /// That for which the run fails; that the run takes no such event, or has ended.
+    /// The run fails, does not take the event, or has ended.
     pub fn post<T: Serialize + ?Sized>(&self, name: &str, body: &T) -> Result<()> {
         self.world.borrow_mut().post(name, body_of(body)?)?;
         self.go_on()

@@ -77,7 +77,7 @@ fn update(value: &mut Value, path: &str, change: Change) -> Result<()> {
         }
         Value::List(list) => {
             if segment.parse::<isize>().is_err() {
-                return Err(failed(format_args!("{segment:?} is no index of a list")));
+                return Err(failed(format_args!("{segment:?} is not an index of a list")));
             }
             let i = index(segment, list.len()).ok_or_else(|| nothing(path))?;
             if !last {
@@ -168,7 +168,7 @@ fn change(state: &mut Value, op: &str, path: &str, value: Value) -> Result<Value
                 let mut list = match old {
                     None => Vec::new(),
                     Some(Value::List(list)) => list,
-                    Some(_) => return Err(failed("append to what is no list")),
+                    Some(_) => return Err(failed("append to what is not a list")),
                 };
                 list.push(value.clone());
                 result = list.len().into();
@@ -207,7 +207,7 @@ fn sum(a: &Value, b: &Value) -> Result<Value> {
     match (a.as_f64(), b.as_f64()) {
         (Some(a), Some(b)) if (a + b).is_finite() => Ok(Value::Float(a + b)),
         (Some(_), Some(_)) => Err(failed("the sum is beyond the range of numbers")),
-        _ => Err(failed("increment of what is no number")),
+        _ => Err(failed("increment of what is not a number")),
     }
 }
 

@@ -74,7 +74,7 @@ fn own(schema: &Value, value: &Value) -> Option<String> {
     }
     let allowed = schema.get("enum").and_then(Value::as_list);
     if allowed.is_some_and(|all| !all.iter().any(|one| same(one, value))) {
-        return Some("it is none of the values allowed".to_owned());
+        return Some("it is not one of the values allowed".to_owned());
     }
     let size = match value {
         Value::Map(map) => ["minProperties", "maxProperties"].map(|k| (k, map.len() as f64)),

@@ -128,7 +128,7 @@ impl World {
                 Pending::Until(_) => answer_of(cbor::to_vec(&()).map_err(Error::misuse)),
                 _ => answer_of(Err(Error::new(
                     code::TIMEOUT,
-                    "no such event has come in time",
+                    "the event has not come in time",
                 ))),
             });
             self.queue.push_back(waiter);
