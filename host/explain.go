@@ -46,7 +46,7 @@ const ownRemedy = "The step returned this error itself: `weft logs ID` shows wha
 // step's own it says where to look; that of a run is never "", but for one that somebody
 // cancelled.
 func Remedy(where Where, code, message string) string {
-	if instead := hint(message); where == InRun && instead != "" {
+	if instead := Hint(message); where == InRun && instead != "" {
 		return instead
 	}
 	own := code == "" || code == "error"

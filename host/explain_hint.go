@@ -11,6 +11,7 @@ const (
 	MissingFiles Missing = iota
 	MissingNetwork
 	MissingSleep // that waits: the language's own only moves the attempt's clock
+	MissingThreads
 )
 
 // Instead says what to use instead, for a line of a log.
@@ -21,6 +22,8 @@ func (m Missing) Instead() string {
 		MissingNetwork: "a plugin has no network: call a resource that the operator has granted (ctx.HTTP or ctx.Call in Go, ctx.http or ctx.call in Rust); " +
 			"see docs/resources.md",
 		MissingSleep: "the language's own sleep does not wait in a plugin, it moves the attempt's clock only: ctx.Sleep in Go and ctx.sleep in Rust wait, durably; see docs/wasi.md",
+		MissingThreads: "a plugin has one thread: emit several events, and give the step that accepts them several workers (weft.Workers(4) in Go, workers = 4 in Rust), " +
+			"so that the host runs several invocations at once; see docs/concepts.md",
 	}[m]
 }
 
@@ -33,13 +36,14 @@ var symptoms = []struct {
 	{"dial tcp", MissingNetwork}, {"dial udp", MissingNetwork}, {"listen tcp", MissingNetwork}, {"listen udp", MissingNetwork},
 	{"no such host", MissingNetwork}, {"netdev", MissingNetwork}, {"failed to lookup address", MissingNetwork},
 	{"can't sleep", MissingSleep},
+	{"failed to spawn thread", MissingThreads}, {"scheduler is disabled", MissingThreads}, // Rust, TinyGo
 	{"not implemented on wasip1", MissingFiles}, {"errno 76", MissingFiles}, {"function not implemented", MissingFiles}, {"bad file number", MissingFiles}, {"bad file descriptor", MissingFiles},
 	{"operation not supported on this platform", MissingFiles},
 }
 
-// hint says what to use in the place of something that a plugin lacks, if that seems to be
-// why a step failed.
-func hint(message string) string {
+// Hint says what to use in the place of something that a plugin lacks, if the message of
+// a failed step says that the step has tried to use it; else "".
+func Hint(message string) string {
 	message = strings.ToLower(message)
 	for _, s := range symptoms {
 		if strings.Contains(message, s.text) {

@@ -130,6 +130,8 @@ func TestExplain(t *testing.T) {
 		`Get "http://example.com/": dial tcp: lookup example.com on [::1]:53: write: Connection reset by peer`: host.MissingNetwork,
 		"open data.txt: Not implemented on wasip1":                                                             host.MissingFiles, "open data.txt: errno 76": host.MissingFiles,
 		"operation not supported on this platform": host.MissingFiles, "can't sleep": host.MissingSleep,
+		`panic: failed to spawn thread: Error { kind: Unsupported, message: "operation not supported on this platform" }`: host.MissingThreads,
+		"panic: runtime error: scheduler is disabled in function main.first":                                              host.MissingThreads,
 	} {
 		got := host.Remedy(host.InRun, "error", message)
 		if !strings.EqualFold(got, want.Instead()+".") {

@@ -200,7 +200,7 @@ func (c *testCase) differences(h *happened) []string {
 	case h.asked > 0:
 		add("the run asks, and the case has no further answers: it needs %d", len(c.Answers)+h.asked)
 	case c.Error == nil && h.err != nil:
-		add("error: the run failed with the code %s: %s%s", h.err.Code, h.err.Message, cure(h.err.Code))
+		add("error: the run failed with the code %s: %s%s", h.err.Code, h.err.Message, cure(h.err.Code, h.err.Message))
 	case c.Error != nil && h.err == nil:
 		add("error: the run was to fail%s, and completed with %s", withCode(c.Error.Code), h.result)
 	case c.Error != nil:

@@ -88,8 +88,12 @@ func explainedCodes() []string {
 	return codes
 }
 
-// cure is a further line below the error of a run: what to do about a code of weft's own.
-func cure(code string) string {
+// cure is a further line below the error of a run: what to use instead of something that
+// plugins lack, or what to do about a code of weft's own.
+func cure(code, message string) string {
+	if instead := host.Hint(message); instead != "" {
+		return "\n    " + instead
+	}
 	for _, e := range host.Explain(code) {
 		if e.Where == host.InRun && e.Do != "" {
 			return "\n    " + e.Do
