@@ -4,10 +4,15 @@
 // normative text.
 //
 // The package must not know what any message is for: no runs, no sessions, no
-// storage. It imports nothing of this project.
+// storage. It imports the codec of single items, cbor, and nothing else of this
+// project.
 package abi
 
-import "time"
+import (
+	"time"
+
+	"github.com/weftrun/weft/abi/cbor"
+)
 
 // Version is the major version of the ABI. The import module's name and the
 // manifest's "abi" key carry it.
@@ -30,7 +35,7 @@ const (
 type Raw []byte
 
 // Null is the CBOR item null. Do not modify it.
-var Null = Raw{0xf6}
+var Null = Raw{cbor.Null}
 
 // EmptyMap is the CBOR item {}. Do not modify it.
 var EmptyMap = Raw{0xa0}

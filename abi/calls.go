@@ -1,6 +1,10 @@
 package abi
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/weftrun/weft/abi/cbor"
+)
 
 // The requests of the host calls, and the responses that are not just a value.
 // Raws of what the decoders return are parts of b where b is canonical, so b
@@ -416,7 +420,7 @@ func (m Log) Encode() ([]byte, error) {
 func DecodeLog(b []byte) (Log, error) { return decode(b, readLog) }
 
 // EncodeEmpty writes the request of a call without content (state_abort, now).
-func EncodeEmpty() ([]byte, error) { return []byte{majorArray << 5}, nil }
+func EncodeEmpty() ([]byte, error) { return cbor.AppendHead(nil, cbor.Array, 0), nil }
 
 // DecodeEmpty reads the request of a call without content.
 func DecodeEmpty(b []byte) error {

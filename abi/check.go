@@ -2,11 +2,12 @@ package abi
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
 	"math"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/weftrun/weft/abi/cbor"
 )
 
 // bytesKey is the key that stands for a byte string in JSON.
@@ -124,26 +125,26 @@ func (s *scanner) item(off, room int) (int, *DataError) {
 		return 0, truncated(off)
 	}
 	initial := s.b[off]
-	if majorOf(initial) == majorOther {
+	if cbor.Major(initial) == cbor.Other {
 		return s.other(off)
 	}
 	arg, next, err := s.head(off)
 	if err != nil {
 		return 0, err
 	}
-	switch majorOf(initial) {
-	case majorUint:
+	switch cbor.Major(initial) {
+	case cbor.Uint:
 		return next, nil
-	case majorNint:
+	case cbor.Nint:
 		if arg > math.MaxInt64 {
 			return 0, &DataError{Offset: off, Reason: "integer below -2^63"}
 		}
 		return next, nil
-	case majorBytes, majorText:
-		return s.str(off, next, arg, majorOf(initial) == majorText)
-	case majorArray:
+	case cbor.Bytes, cbor.Text:
+		return s.str(off, next, arg, cbor.Major(initial) == cbor.Text)
+	case cbor.Array:
 		return s.array(off, next, arg, room)
-	case majorMap:
+	case cbor.Map:
 		return s.mapping(off, next, arg, room)
 	default:
 		return 0, &DataError{Offset: off, Reason: "tags are not allowed"}
@@ -152,76 +153,55 @@ func (s *scanner) item(off, room int) (int, *DataError) {
 
 // head reads the head of an item that is not of major type 7.
 func (s *scanner) head(off int) (arg uint64, next int, err *DataError) {
-	info := s.b[off] & 31
-	if info < infoByte {
+	info := cbor.Info(s.b[off])
+	if info < cbor.Info8 {
 		return uint64(info), off + 1, nil
 	}
-	if info > info64 {
-		if info == infoIndef && majorOf(s.b[off]) >= majorBytes && majorOf(s.b[off]) <= majorMap {
-			return 0, 0, &DataError{Offset: off, Reason: "indefinite lengths are not allowed"}
-		}
-		return 0, 0, &DataError{Offset: off, Reason: fmt.Sprintf("malformed item 0x%02x", s.b[off])}
+	width := 1 << (info - cbor.Info8)
+	if info > cbor.Info64 || len(s.b)-off-1 < width {
+		return 0, 0, s.noHead(off)
 	}
-	width := 1 << (info - infoByte)
-	if len(s.b)-off-1 < width {
-		return 0, 0, truncated(len(s.b))
-	}
-	arg, next = readArg(s.b, off)
-	// The largest argument that the next shorter head could hold.
-	short := uint64(infoByte - 1)
-	if info > infoByte {
-		short = 1<<(4*width) - 1
-	}
-	if arg <= short {
+	arg, next = cbor.Head(s.b, off)
+	if cbor.Size(arg) <= width {
 		s.loose = true
 	}
 	return arg, next, nil
 }
 
+// noHead says why there is no head at off.
+func (s *scanner) noHead(off int) *DataError {
+	major, info := cbor.Major(s.b[off]), cbor.Info(s.b[off])
+	switch {
+	case info <= cbor.Info64:
+		return truncated(len(s.b))
+	case info == cbor.Indefinite && major >= cbor.Bytes && major <= cbor.Map:
+		return &DataError{Offset: off, Reason: "indefinite lengths are not allowed"}
+	}
+	return &DataError{Offset: off, Reason: fmt.Sprintf("malformed item 0x%02x", s.b[off])}
+}
+
 // other scans an item of major type 7.
 func (s *scanner) other(off int) (int, *DataError) {
-	rest := s.b[off+1:]
-	var f float64
-	next := off + 1
-	switch s.b[off] {
-	case byteFalse, byteTrue, byteNull:
-		return next, nil
-	case byteUndef:
+	switch initial := s.b[off]; initial {
+	case cbor.False, cbor.True, cbor.Null:
+		return off + 1, nil
+	case cbor.Undefined:
 		return 0, &DataError{Offset: off, Reason: "undefined is not allowed"}
-	case byteFloat16:
-		if len(rest) < 2 {
+	case cbor.Float16, cbor.Float32, cbor.Float64:
+		bits, next, ok := cbor.Read(s.b, off)
+		if !ok {
 			return 0, truncated(len(s.b))
 		}
-		next += 2
-		if rest[0]&0x7c == 0x7c {
-			f = math.Inf(1)
+		if f := cbor.Float(initial, bits); math.IsNaN(f) || math.IsInf(f, 0) {
+			return 0, &DataError{Offset: off, Reason: "NaN and infinities are not allowed"}
 		}
-	case byteFloat32:
-		if len(rest) < 4 {
-			return 0, truncated(len(s.b))
-		}
-		next += 4
-		bits := binary.BigEndian.Uint32(rest)
-		f = float64(math.Float32frombits(bits))
-		if _, half := halfBits(bits); half {
+		if !cbor.IsShortest(initial, bits) {
 			s.loose = true
 		}
-	case byteFloat64:
-		if len(rest) < 8 {
-			return 0, truncated(len(s.b))
-		}
-		next += 8
-		f = math.Float64frombits(binary.BigEndian.Uint64(rest))
-		if float64(float32(f)) == f {
-			s.loose = true
-		}
+		return next, nil
 	default:
-		return 0, &DataError{Offset: off, Reason: fmt.Sprintf("unknown simple value 0x%02x", s.b[off])}
+		return 0, &DataError{Offset: off, Reason: fmt.Sprintf("unknown simple value 0x%02x", initial)}
 	}
-	if math.IsNaN(f) || math.IsInf(f, 0) {
-		return 0, &DataError{Offset: off, Reason: "NaN and infinities are not allowed"}
-	}
-	return next, nil
 }
 
 // str scans the content of a text or byte string.
@@ -302,7 +282,7 @@ func (s *scanner) key(off int) ([]byte, int, *DataError) {
 	if off >= len(s.b) {
 		return nil, 0, truncated(off)
 	}
-	if majorOf(s.b[off]) != majorText {
+	if cbor.Major(s.b[off]) != cbor.Text {
 		return nil, 0, &DataError{Offset: off, Reason: "a map key must be text"}
 	}
 	n, start, err := s.head(off)

@@ -5,6 +5,8 @@ import (
 	"math"
 	"sync"
 	"time"
+
+	"github.com/weftrun/weft/abi/cbor"
 )
 
 // decoder reads a message front to back. The first error sticks: after it
@@ -88,7 +90,7 @@ func (d *decoder) peek() (major byte, ok bool) {
 	if d.failed() || d.off >= len(d.b) {
 		return 0, false
 	}
-	return majorOf(d.b[d.off]), true
+	return cbor.Major(d.b[d.off]), true
 }
 
 func (d *decoder) next(major byte) bool {
@@ -97,8 +99,8 @@ func (d *decoder) next(major byte) bool {
 }
 
 var majorNames = [...]string{
-	majorUint: "an unsigned integer", majorNint: "a negative integer", majorBytes: "a byte string",
-	majorText: "text", majorArray: "an array", majorMap: "a map", majorTag: "a tag", majorOther: "a simple value",
+	cbor.Uint: "an unsigned integer", cbor.Nint: "a negative integer", cbor.Bytes: "a byte string",
+	cbor.Text: "text", cbor.Array: "an array", cbor.Map: "a map", cbor.Tag: "a tag", cbor.Other: "a simple value",
 }
 
 // expected records that the next item is not what it should be.
@@ -138,7 +140,7 @@ func (d *decoder) openItem(field string, major byte) int {
 		return 0
 	}
 	elements := n
-	if major == majorMap && n <= math.MaxInt64/2 {
+	if major == cbor.Map && n <= math.MaxInt64/2 {
 		elements = 2 * n
 	}
 	if err := d.open(start, d.off, elements, d.room); err != nil {
@@ -158,7 +160,7 @@ func (d *decoder) close() {
 // array enters a positional array of least to most items.
 func (d *decoder) array(field string, least, most int) int {
 	start := d.off
-	n := d.openItem(field, majorArray)
+	n := d.openItem(field, cbor.Array)
 	switch {
 	case d.failed():
 	case n < least:
@@ -172,7 +174,7 @@ func (d *decoder) array(field string, least, most int) int {
 // list reads an array of at least least items of one kind.
 func list[T any](d *decoder, field string, least int, item func(*decoder) T) []T {
 	start := d.off
-	n := d.openItem(field, majorArray)
+	n := d.openItem(field, cbor.Array)
 	defer d.close()
 	if !d.failed() && n < least {
 		d.failAt(start, "", tooFew(n, least))
@@ -197,7 +199,7 @@ func list[T any](d *decoder, field string, least int, item func(*decoder) T) []T
 // fields reads a map with the keys of the set, calling read for each value.
 func (d *decoder) fields(field string, set fieldSet, read func(key string)) {
 	start := d.off
-	n := d.openItem(field, majorMap)
+	n := d.openItem(field, cbor.Map)
 	defer d.close()
 	var seen uint64
 	for i := 0; i < n && !d.failed(); i++ {
@@ -238,7 +240,7 @@ func indexOf(keys []string, key []byte) int {
 
 // text reads text of any length.
 func (d *decoder) text(field string) string {
-	if !d.next(majorText) {
+	if !d.next(cbor.Text) {
 		d.expected(field, "text")
 		return ""
 	}
@@ -267,7 +269,7 @@ func (d *decoder) workflowName(field string) string { return d.textOf(field, wor
 func (d *decoder) statePath(field string) string    { return d.textOf(field, pathFault) }
 
 func (d *decoder) uint(field string) uint64 {
-	v, _ := d.readHead(field, majorUint)
+	v, _ := d.readHead(field, cbor.Uint)
 	return v
 }
 
@@ -283,12 +285,12 @@ func (d *decoder) uintOf(field string, fault func(uint64) string) uint64 {
 // int reads an integer that fits in 64 bits with a sign.
 func (d *decoder) int(field string) int64 {
 	at := d.off
-	negative := d.next(majorNint)
-	if !negative && !d.next(majorUint) {
+	negative := d.next(cbor.Nint)
+	if !negative && !d.next(cbor.Uint) {
 		d.expected(field, "an integer")
 		return 0
 	}
-	v, _ := d.readHead(field, majorOf(d.b[d.off]))
+	v, _ := d.readHead(field, cbor.Major(d.b[d.off]))
 	if v > math.MaxInt64 {
 		d.failAt(at, field, "must be within 64 bits with a sign")
 		return 0
@@ -311,9 +313,9 @@ func (d *decoder) duration(field string) time.Duration {
 }
 
 func (d *decoder) bool(field string) bool {
-	if d.next(majorOther) && (d.b[d.off] == byteTrue || d.b[d.off] == byteFalse) {
+	if d.next(cbor.Other) && (d.b[d.off] == cbor.True || d.b[d.off] == cbor.False) {
 		d.off++
-		return d.b[d.off-1] == byteTrue
+		return d.b[d.off-1] == cbor.True
 	}
 	d.expected(field, "true or false")
 	return false
@@ -321,7 +323,7 @@ func (d *decoder) bool(field string) bool {
 
 // null reads null, if that is what comes next.
 func (d *decoder) null() bool {
-	if d.next(majorOther) && d.b[d.off] == byteNull {
+	if d.next(cbor.Other) && d.b[d.off] == cbor.Null {
 		d.off++
 		return true
 	}
@@ -330,15 +332,17 @@ func (d *decoder) null() bool {
 
 // float reads a float.
 func (d *decoder) float(field string) float64 {
-	if !d.next(majorOther) || d.b[d.off] < byteFloat16 || d.b[d.off] > byteFloat64 {
+	if !d.next(cbor.Other) || d.b[d.off] < cbor.Float16 || d.b[d.off] > cbor.Float64 {
 		d.expected(field, "a float")
 		return 0
 	}
-	if _, err := d.other(d.off); err != nil {
+	next, err := d.other(d.off)
+	if err != nil {
 		d.adopt(field, err)
 		return 0
 	}
-	f, next := readFloat(d.b, d.off)
+	bits, _ := cbor.Head(d.b, d.off)
+	f := cbor.Float(d.b[d.off], bits)
 	d.off = next
 	return f
 }
@@ -371,7 +375,7 @@ func (d *decoder) value(field string) Raw {
 
 // mapValue reads a value that must be a map.
 func (d *decoder) mapValue(field string) Raw {
-	if !d.next(majorMap) {
+	if !d.next(cbor.Map) {
 		d.expected(field, "a map")
 		return nil
 	}
@@ -380,8 +384,8 @@ func (d *decoder) mapValue(field string) Raw {
 
 // number reads a value that must be an integer or a float.
 func (d *decoder) number(field string) Raw {
-	float := d.next(majorOther) && d.b[d.off] >= byteFloat16 && d.b[d.off] <= byteFloat64
-	if !float && !d.next(majorUint) && !d.next(majorNint) {
+	float := d.next(cbor.Other) && d.b[d.off] >= cbor.Float16 && d.b[d.off] <= cbor.Float64
+	if !float && !d.next(cbor.Uint) && !d.next(cbor.Nint) {
 		d.expected(field, "a number")
 		return nil
 	}

@@ -1,6 +1,10 @@
 package abi
 
-import "encoding/hex"
+import (
+	"encoding/hex"
+
+	"github.com/weftrun/weft/abi/cbor"
+)
 
 // Diag shows one item in diagnostic notation (RFC 8949, section 8) on a single
 // line, for people and for comparisons in tests: {"a": 1, "b": [h'00ff', 2.0]}.
@@ -21,19 +25,19 @@ type diagWriter struct{ jsonWriter }
 
 // item writes the checked item at off and returns the offset after it.
 func (w *diagWriter) item(off int) int {
-	major := majorOf(w.src[off])
-	if major != majorBytes && major != majorArray && major != majorMap {
+	major := cbor.Major(w.src[off])
+	if major != cbor.Bytes && major != cbor.Array && major != cbor.Map {
 		return w.jsonWriter.item(off)
 	}
-	arg, next := readArg(w.src, off)
+	arg, next := cbor.Head(w.src, off)
 	switch major {
-	case majorBytes:
+	case cbor.Bytes:
 		end := next + int(arg)
 		w.dst = append(w.dst, "h'"...)
 		w.dst = hex.AppendEncode(w.dst, w.src[next:end])
 		w.dst = append(w.dst, '\'')
 		return end
-	case majorArray:
+	case cbor.Array:
 		w.dst = append(w.dst, '[')
 		for i := range arg {
 			w.separate(i)

@@ -1,6 +1,10 @@
 package abi
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/weftrun/weft/abi/cbor"
+)
 
 // editShape says which values an operation takes.
 type editShape struct {
@@ -12,14 +16,14 @@ type editShape struct {
 func anyFault(Raw) string { return "" }
 
 func numberFault(r Raw) string {
-	if m := majorOf(r[0]); m == majorUint || m == majorNint || r[0] >= byteFloat16 && r[0] <= byteFloat64 {
+	if m := cbor.Major(r[0]); m == cbor.Uint || m == cbor.Nint || r[0] >= cbor.Float16 && r[0] <= cbor.Float64 {
 		return ""
 	}
 	return "must be a number"
 }
 
 func mapFault(r Raw) string {
-	if majorOf(r[0]) != majorMap {
+	if cbor.Major(r[0]) != cbor.Map {
 		return "must be a map"
 	}
 	return ""
@@ -83,12 +87,12 @@ func writeEdit(e *encoder, m *Edit) {
 func readEdit(d *decoder) Edit {
 	var m Edit
 	start := d.off
-	n := d.openItem("", majorArray)
+	n := d.openItem("", cbor.Array)
 	defer d.close()
 	if !d.failed() && n == 0 {
 		d.failAt(start, "", tooFew(n, 1))
 	}
-	if !d.next(majorText) {
+	if !d.next(cbor.Text) {
 		d.expected("op", "text")
 		return m
 	}

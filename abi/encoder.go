@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 	"unicode/utf8"
+
+	"github.com/weftrun/weft/abi/cbor"
 )
 
 // encoder writes a message in Core Deterministic Encoding. It keeps the same
@@ -53,18 +55,18 @@ func (e *encoder) push(s segment) { e.path = append(e.path, s) }
 func (e *encoder) pop()           { e.path = e.path[:len(e.path)-1] }
 
 // array begins an array of n items.
-func (e *encoder) array(n int) { e.b = appendHead(e.b, majorArray, uint64(n)) }
+func (e *encoder) array(n int) { e.b = cbor.AppendHead(e.b, cbor.Array, uint64(n)) }
 
 // openMap begins a map of fewer than 24 keys, which key counts.
 func (e *encoder) openMap() (mark int) {
-	e.b = append(e.b, majorMap<<5)
+	e.b = cbor.AppendHead(e.b, cbor.Map, 0)
 	return len(e.b) - 1
 }
 
 // key adds a key to the map begun at mark. Keys must come in canonical order.
 func (e *encoder) key(mark int, key string) {
 	e.b[mark]++
-	e.b = appendText(e.b, key)
+	e.b = cbor.AppendText(e.b, key)
 }
 
 // writeAll writes an array of items of one kind.
@@ -88,7 +90,7 @@ func (e *encoder) text(field, s string) {
 		e.fail(field, "text too long")
 		return
 	}
-	e.b = appendText(e.b, s)
+	e.b = cbor.AppendText(e.b, s)
 }
 
 func (e *encoder) textOf(field, s string, fault func(string) string) {
@@ -101,10 +103,10 @@ func (e *encoder) typeName(field, s string)     { e.textOf(field, s, typeNameFau
 func (e *encoder) workflowName(field, s string) { e.textOf(field, s, workflowNameFault) }
 func (e *encoder) statePath(field, s string)    { e.textOf(field, s, pathFault) }
 
-func (e *encoder) uint(v uint64) { e.b = appendHead(e.b, majorUint, v) }
-func (e *encoder) int(v int64)   { e.b = appendInt(e.b, v) }
-func (e *encoder) bool(v bool)   { e.b = appendBool(e.b, v) }
-func (e *encoder) null()         { e.b = append(e.b, byteNull) }
+func (e *encoder) uint(v uint64) { e.b = cbor.AppendHead(e.b, cbor.Uint, v) }
+func (e *encoder) int(v int64)   { e.b = cbor.AppendInt(e.b, v) }
+func (e *encoder) bool(v bool)   { e.b = cbor.AppendBool(e.b, v) }
+func (e *encoder) null()         { e.b = append(e.b, cbor.Null) }
 
 func (e *encoder) duration(field string, d time.Duration) {
 	e.check(field, durationFault(d))
@@ -116,7 +118,7 @@ func (e *encoder) float(field string, f float64) {
 		e.fail(field, "NaN and infinities are not allowed")
 		return
 	}
-	e.b = appendFloat(e.b, f)
+	e.b = cbor.AppendFloat(e.b, f)
 }
 
 // value writes a value that must be there.
@@ -130,8 +132,8 @@ func (e *encoder) value(field string, r Raw) {
 
 // mapValue writes a value that must be a map.
 func (e *encoder) mapValue(field string, r Raw) {
-	if len(r) > 0 && majorOf(r[0]) != majorMap {
-		e.fail(field, "must be a map, not "+majorNames[majorOf(r[0])])
+	if len(r) > 0 && cbor.Major(r[0]) != cbor.Map {
+		e.fail(field, "must be a map, not "+majorNames[cbor.Major(r[0])])
 		return
 	}
 	e.value(field, r)

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // The rules of single fields, shared by the decoders and the encoders. Each
@@ -97,14 +98,24 @@ func kindFault(k EventKind) string {
 	return fmt.Sprintf("unknown kind %q", clip(string(k)))
 }
 
-// clip shortens foreign text for an error.
-func clip(s string) string {
-	const most = 48
-	if len(s) <= most {
-		return s
+// Clip makes foreign text fit for a message: it cuts after at most so many bytes,
+// between code points, and says so by "..."; what is not UTF-8 becomes U+FFFD.
+func Clip(s string, most int) string {
+	cut := len(s) > most
+	if cut {
+		for most > 0 && !utf8.RuneStart(s[most]) {
+			most--
+		}
+		s = s[:most]
 	}
-	return strings.ToValidUTF8(s[:most], "") + "..."
+	if s = strings.ToValidUTF8(s, "\ufffd"); cut {
+		s += "..."
+	}
+	return s
 }
+
+// clip is Clip for the errors of this package.
+func clip(s string) string { return Clip(s, 48) }
 
 // tooMany says that an array or map has more than this version knows.
 func tooMany(n, known int) string {

@@ -7,6 +7,8 @@ import (
 	"math"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/weftrun/weft/abi/cbor"
 )
 
 // FromJSON transcodes one JSON text (RFC 8259) to a value in Core
@@ -45,7 +47,7 @@ func (r *jsonReader) whole() (Raw, *DataError) {
 	if len(r.src) > r.lim.MaxBytes {
 		return nil, &DataError{Offset: r.lim.MaxBytes, Reason: fmt.Sprintf("longer than %d bytes", r.lim.MaxBytes)}
 	}
-	r.out = make([]byte, 0, len(r.src)+wideHeadLen)
+	r.out = make([]byte, 0, len(r.src)+cbor.WideSize)
 	if err := r.value(MaxValueDepth); err != nil {
 		return nil, err
 	}
@@ -108,11 +110,11 @@ func (r *jsonReader) value(room int) *DataError {
 	case c == '-' || c >= '0' && c <= '9':
 		return r.number()
 	case c == 't':
-		return r.literal("true", byteTrue)
+		return r.literal("true", cbor.True)
 	case c == 'f':
-		return r.literal("false", byteFalse)
+		return r.literal("false", cbor.False)
 	case c == 'n':
-		return r.literal("null", byteNull)
+		return r.literal("null", cbor.Null)
 	default:
 		return r.fail("not a JSON value")
 	}
@@ -132,7 +134,7 @@ func (r *jsonReader) array(room int) *DataError {
 		return r.fail("nested too deep")
 	}
 	head := len(r.out)
-	r.out = appendWideHead(r.out, majorArray)
+	r.out = cbor.AppendWide(r.out, cbor.Array)
 	r.pos++
 	if r.peek() == ']' {
 		r.pos++
@@ -150,7 +152,7 @@ func (r *jsonReader) array(room int) *DataError {
 			r.pos++
 		case ']':
 			r.pos++
-			putWide(r.out, head, n+1)
+			cbor.PutWide(r.out, head, n+1)
 			return nil
 		default:
 			return r.fail("expected , or ] in an array")
@@ -165,7 +167,7 @@ func (r *jsonReader) object(room int) *DataError {
 		return r.fail("nested too deep")
 	}
 	start, head := r.pos, len(r.out)
-	r.out = appendWideHead(r.out, majorMap)
+	r.out = cbor.AppendWide(r.out, cbor.Map)
 	slot, base := r.o.begin()
 	n := 0
 	r.pos++
@@ -196,7 +198,7 @@ func (r *jsonReader) object(room int) *DataError {
 	if room == 0 {
 		return &DataError{Offset: start, Reason: "nested too deep"}
 	}
-	putWide(r.out, head, n)
+	cbor.PutWide(r.out, head, n)
 	return r.o.end(r.out, slot, base, len(r.out))
 }
 
@@ -212,7 +214,7 @@ func (r *jsonReader) member(room int) *DataError {
 	if err := r.text(); err != nil {
 		return err
 	}
-	_, key := readArg(r.out, item)
+	_, key := cbor.Head(r.out, item)
 	value := len(r.out)
 	r.o.add(key, value, origin)
 	if r.peek() != ':' {
@@ -229,10 +231,10 @@ func (r *jsonReader) member(room int) *DataError {
 // byte string that it stands for.
 func (r *jsonReader) byteString(start, head, value int) *DataError {
 	malformed := &DataError{Offset: start, Reason: `"$bytes" must hold a string of standard, padded base64`}
-	if majorOf(r.out[value]) != majorText {
+	if cbor.Major(r.out[value]) != cbor.Text {
 		return malformed
 	}
-	_, text := readArg(r.out, value)
+	_, text := cbor.Head(r.out, value)
 	encoded := r.out[text:]
 	if bytes.ContainsAny(encoded, "\r\n") { // which the decoder would skip
 		return malformed
@@ -242,7 +244,7 @@ func (r *jsonReader) byteString(start, head, value int) *DataError {
 	if err != nil {
 		return malformed
 	}
-	r.out = append(appendHead(r.out[:head], majorBytes, uint64(n)), decoded[:n]...)
+	r.out = append(cbor.AppendHead(r.out[:head], cbor.Bytes, uint64(n)), decoded[:n]...)
 	return nil
 }
 
@@ -305,9 +307,9 @@ func (r *jsonReader) integer(start, first int) *DataError {
 	}
 	switch {
 	case first == start || v == 0:
-		r.out = appendHead(r.out, majorUint, v)
+		r.out = cbor.AppendHead(r.out, cbor.Uint, v)
 	case v <= 1<<63:
-		r.out = appendHead(r.out, majorNint, v-1)
+		r.out = cbor.AppendHead(r.out, cbor.Nint, v-1)
 	default:
 		return &DataError{Offset: start, Reason: "integer outside -2^63..2^64-1"}
 	}
@@ -320,7 +322,7 @@ func (r *jsonReader) float(start int) *DataError {
 	if err != nil { // the syntax has been checked
 		return &DataError{Offset: start, Reason: "number too large for a float"}
 	}
-	r.out = appendFloat(r.out, f)
+	r.out = cbor.AppendFloat(r.out, f)
 	return nil
 }
 
@@ -331,17 +333,17 @@ func (r *jsonReader) text() *DataError {
 	plain := r.plain()
 	if r.pos < len(r.src) && r.src[r.pos] == '"' { // nothing escaped
 		r.pos++
-		r.out = append(appendHead(r.out, majorText, uint64(len(plain))), plain...)
+		r.out = append(cbor.AppendHead(r.out, cbor.Text, uint64(len(plain))), plain...)
 		return r.checkText(start, plain)
 	}
 	head := len(r.out)
-	r.out = append(appendWideHead(r.out, majorText), plain...)
+	r.out = append(cbor.AppendWide(r.out, cbor.Text), plain...)
 	for r.pos < len(r.src) {
 		switch c := r.src[r.pos]; {
 		case c == '"':
 			r.pos++
-			content := r.out[head+wideHeadLen:]
-			putWide(r.out, head, len(content))
+			content := r.out[head+cbor.WideSize:]
+			cbor.PutWide(r.out, head, len(content))
 			return r.checkText(start, content)
 		case c == '\\':
 			if err := r.escape(); err != nil {

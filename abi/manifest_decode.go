@@ -1,6 +1,10 @@
 package abi
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/weftrun/weft/abi/cbor"
+)
 
 var (
 	manifestFields = fieldSet{required: 4, keys: []string{
@@ -91,7 +95,7 @@ func readResource(d *decoder) ResourceDecl {
 // eventDecls reads the map of event types, whose keys are data.
 func (d *decoder) eventDecls(field string) map[string]EventDecl {
 	start := d.off
-	n := d.openItem(field, majorMap)
+	n := d.openItem(field, cbor.Map)
 	defer d.close()
 	const most = 256
 	decls := make(map[string]EventDecl, min(n, most))
@@ -170,7 +174,7 @@ func readStep(d *decoder) StepDecl {
 
 // catches reads the names of the steps whose failures a step catches, or "*".
 func (d *decoder) catches(field string) (names []string, all bool) {
-	if d.next(majorText) {
+	if d.next(cbor.Text) {
 		at := d.off
 		if s := d.text(field); !d.failed() && s != catchAll {
 			d.failAt(at, field, `must be an array of names or "*"`)
@@ -181,7 +185,7 @@ func (d *decoder) catches(field string) (names []string, all bool) {
 }
 
 func readSlot(d *decoder) Slot {
-	if d.next(majorText) {
+	if d.next(cbor.Text) {
 		return Slot{Kind: SlotOne, Types: []string{d.typeName("")}}
 	}
 	var s Slot
@@ -208,7 +212,7 @@ func readSlot(d *decoder) Slot {
 }
 
 func readEmit(d *decoder) Emit {
-	if d.next(majorText) {
+	if d.next(cbor.Text) {
 		return Emit{Types: []string{d.typeName("")}}
 	}
 	d.array("", 2, 2)

@@ -1,5 +1,7 @@
 package abi
 
+import "github.com/weftrun/weft/abi/cbor"
+
 // What a step may catch beside the failures of other steps. Both are reserved
 // as step names.
 const (
@@ -103,7 +105,7 @@ func writeResource(e *encoder, r *ResourceDecl) {
 
 func writeEventDecls(e *encoder, decls map[string]EventDecl) {
 	e.push(segment{name: "events", index: -1})
-	e.b = appendHead(e.b, majorMap, uint64(len(decls)))
+	e.b = cbor.AppendHead(e.b, cbor.Map, uint64(len(decls)))
 	for _, name := range sortedKeys(decls) {
 		e.typeName(segmentOf([]byte(name)), name)
 		e.push(segment{name: segmentOf([]byte(name)), index: -1})

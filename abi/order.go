@@ -3,6 +3,8 @@ package abi
 import (
 	"slices"
 	"strconv"
+
+	"github.com/weftrun/weft/abi/cbor"
 )
 
 // Putting maps in order takes two passes over checked bytes, each linear but
@@ -78,22 +80,18 @@ func (o *ordering) end(b []byte, slot, base, off int) *DataError {
 // index runs the first pass over the checked item at off. The error can only
 // be a duplicate key.
 func (o *ordering) index(b []byte, off int) (int, *DataError) {
-	major := majorOf(b[off])
-	if major == majorOther {
-		return skipOther(b, off), nil
-	}
-	arg, next := readArg(b, off)
-	switch major {
-	case majorBytes, majorText:
+	arg, next := cbor.Head(b, off)
+	switch cbor.Major(b[off]) {
+	case cbor.Bytes, cbor.Text:
 		return next + int(arg), nil
-	case majorArray:
+	case cbor.Array:
 		for i := range int(arg) {
 			var err *DataError
 			if next, err = o.index(b, next); err != nil {
 				return 0, err.under(strconv.Itoa(i))
 			}
 		}
-	case majorMap:
+	case cbor.Map:
 		return o.indexMap(b, next, int(arg))
 	}
 	return next, nil
@@ -103,7 +101,7 @@ func (o *ordering) indexMap(b []byte, next, n int) (int, *DataError) {
 	slot, base := o.begin()
 	for range n {
 		origin := next
-		size, key := readArg(b, origin)
+		size, key := cbor.Head(b, origin)
 		value := key + int(size)
 		o.add(key, value, origin)
 		var err *DataError
@@ -112,20 +110,6 @@ func (o *ordering) indexMap(b []byte, next, n int) (int, *DataError) {
 		}
 	}
 	return next, o.end(b, slot, base, next)
-}
-
-// skipOther returns the offset after a checked item of major type 7.
-func skipOther(b []byte, off int) int {
-	switch b[off] {
-	case byteFloat16:
-		return off + 3
-	case byteFloat32:
-		return off + 5
-	case byteFloat64:
-		return off + 9
-	default:
-		return off + 1
-	}
 }
 
 // emitter runs the second pass.
@@ -138,22 +122,27 @@ type emitter struct {
 
 // item writes the item at off and returns the source offset after it.
 func (e *emitter) item(off int) int {
-	major := majorOf(e.src[off])
-	if major == majorOther {
-		return e.other(off)
+	major := cbor.Major(e.src[off])
+	arg, next := cbor.Head(e.src, off)
+	if major == cbor.Other {
+		if next-off == 1 {
+			e.dst = append(e.dst, e.src[off])
+		} else {
+			e.dst = cbor.AppendFloat(e.dst, cbor.Float(e.src[off], arg))
+		}
+		return next
 	}
-	arg, next := readArg(e.src, off)
-	e.dst = appendHead(e.dst, major, arg)
+	e.dst = cbor.AppendHead(e.dst, major, arg)
 	switch major {
-	case majorBytes, majorText:
+	case cbor.Bytes, cbor.Text:
 		end := next + int(arg)
 		e.dst = append(e.dst, e.src[next:end]...)
 		return end
-	case majorArray:
+	case cbor.Array:
 		for range arg {
 			next = e.item(next)
 		}
-	case majorMap:
+	case cbor.Map:
 		return e.mapping(next, arg)
 	}
 	return next
@@ -170,25 +159,13 @@ func (e *emitter) mapping(next int, n uint64) int {
 		return next
 	}
 	for _, p := range e.o.pairs[m.first : m.first+m.count] {
-		e.dst = appendHead(e.dst, majorText, uint64(p.value-p.key))
+		e.dst = cbor.AppendHead(e.dst, cbor.Text, uint64(p.value-p.key))
 		e.dst = append(e.dst, e.src[p.key:p.value]...)
 		e.next = int(p.inner)
 		e.item(int(p.value))
 	}
 	e.next = int(m.next)
 	return int(m.end)
-}
-
-func (e *emitter) other(off int) int {
-	switch e.src[off] {
-	case byteFloat16, byteFloat32, byteFloat64:
-		f, next := readFloat(e.src, off)
-		e.dst = appendFloat(e.dst, f)
-		return next
-	default:
-		e.dst = append(e.dst, e.src[off])
-		return off + 1
-	}
 }
 
 // reencode returns a checked item in Core Deterministic Encoding, unless a key

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"reflect"
 
-	"github.com/fxamacker/cbor/v2"
+	codec "github.com/fxamacker/cbor/v2"
+
+	"github.com/weftrun/weft/abi/cbor"
 )
 
 // MaxRecord is the length in bytes of what [Unmarshal] accepts: a record holds
@@ -14,27 +16,27 @@ const MaxRecord = 64 << 20
 // maxRecordDepth leaves room for a record's own fields around a message.
 const maxRecordDepth = MaxMessageDepth + 24
 
-var recordEncoding = must(cbor.EncOptions{
-	Sort:          cbor.SortCoreDeterministic,
-	ShortestFloat: cbor.ShortestFloat16,
-	NaNConvert:    cbor.NaNConvertReject,
-	InfConvert:    cbor.InfConvertReject,
-	BigIntConvert: cbor.BigIntConvertReject,
-	Time:          cbor.TimeRFC3339NanoUTC,
-	TimeTag:       cbor.EncTagNone,
-	IndefLength:   cbor.IndefLengthForbidden,
-	TagsMd:        cbor.TagsForbidden,
+var recordEncoding = must(codec.EncOptions{
+	Sort:          codec.SortCoreDeterministic,
+	ShortestFloat: codec.ShortestFloat16,
+	NaNConvert:    codec.NaNConvertReject,
+	InfConvert:    codec.InfConvertReject,
+	BigIntConvert: codec.BigIntConvertReject,
+	Time:          codec.TimeRFC3339NanoUTC,
+	TimeTag:       codec.EncTagNone,
+	IndefLength:   codec.IndefLengthForbidden,
+	TagsMd:        codec.TagsForbidden,
 }.EncMode())
 
-var recordDecoding = must(cbor.DecOptions{
-	DupMapKey:         cbor.DupMapKeyEnforcedAPF,
-	IndefLength:       cbor.IndefLengthForbidden,
-	TagsMd:            cbor.TagsForbidden,
-	NaN:               cbor.NaNDecodeForbidden,
-	Inf:               cbor.InfDecodeForbidden,
-	UTF8:              cbor.UTF8RejectInvalid,
-	FieldNameMatching: cbor.FieldNameMatchingCaseSensitive,
-	ExtraReturnErrors: cbor.ExtraDecErrorUnknownField,
+var recordDecoding = must(codec.DecOptions{
+	DupMapKey:         codec.DupMapKeyEnforcedAPF,
+	IndefLength:       codec.IndefLengthForbidden,
+	TagsMd:            codec.TagsForbidden,
+	NaN:               codec.NaNDecodeForbidden,
+	Inf:               codec.InfDecodeForbidden,
+	UTF8:              codec.UTF8RejectInvalid,
+	FieldNameMatching: codec.FieldNameMatchingCaseSensitive,
+	ExtraReturnErrors: codec.ExtraDecErrorUnknownField,
 	MaxNestedLevels:   maxRecordDepth,
 	MaxArrayElements:  DefaultLimits.MaxElements,
 	MaxMapPairs:       DefaultLimits.MaxElements / 2,
@@ -85,7 +87,7 @@ func Unmarshal(b []byte, v any) error {
 // cbor.Marshaler.
 func (r Raw) MarshalCBOR() ([]byte, error) {
 	if r == nil {
-		return []byte{byteUndef}, nil
+		return []byte{cbor.Undefined}, nil
 	}
 	return r, nil
 }
@@ -93,7 +95,7 @@ func (r Raw) MarshalCBOR() ([]byte, error) {
 // UnmarshalCBOR takes a copy of the item, in canonical form. It implements
 // cbor.Unmarshaler.
 func (r *Raw) UnmarshalCBOR(b []byte) error {
-	if len(b) == 1 && b[0] == byteUndef {
+	if len(b) == 1 && b[0] == cbor.Undefined {
 		*r = nil
 		return nil
 	}

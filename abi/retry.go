@@ -3,6 +3,8 @@ package abi
 import (
 	"fmt"
 	"time"
+
+	"github.com/weftrun/weft/abi/cbor"
 )
 
 // Retry policies. Their parts are maps with exactly one key, which says what
@@ -40,7 +42,7 @@ func (d *decoder) retryPolicy(field string) RetryPolicy {
 
 // choice reads a map with exactly one key of the set.
 func (d *decoder) choice(field string, set fieldSet, read func(key string)) {
-	if d.next(majorMap) {
+	if d.next(cbor.Map) {
 		if n, _, err := d.head(d.off); err == nil && n != 1 {
 			d.fail(field, fmt.Sprintf("must have exactly one key, not %d", n))
 			return
@@ -68,7 +70,7 @@ func readCondition(d *decoder) Condition { return d.condition("") }
 
 func (d *decoder) condition(field string) Condition {
 	var c Condition
-	if d.next(majorText) {
+	if d.next(cbor.Text) {
 		word := d.word(field, wordAlways, wordNever)
 		c.Always, c.Never = word == wordAlways, word == wordNever
 		return c
@@ -160,7 +162,7 @@ func readStopRule(d *decoder) StopRule { return d.stopRule("") }
 
 func (d *decoder) stopRule(field string) StopRule {
 	var s StopRule
-	if d.next(majorText) {
+	if d.next(cbor.Text) {
 		s.Never = d.word(field, wordNever) == wordNever
 		return s
 	}

@@ -1,5 +1,7 @@
 package abi
 
+import "github.com/weftrun/weft/abi/cbor"
+
 // eventRoom is more than the heads of an event take.
 const eventRoom = 5 + 5 + 9
 
@@ -66,12 +68,12 @@ func (e *encoder) events(field string, list bool, events []Event) {
 // events reads one event or a list. An event begins with text, a list with an
 // array, or not at all.
 func (d *decoder) events(field string) (events []Event, isList bool) {
-	if !d.next(majorArray) {
+	if !d.next(cbor.Array) {
 		d.expected(field, "an event or an array of events")
 		return nil, false
 	}
 	_, next, err := d.head(d.off)
-	if err == nil && next < len(d.b) && majorOf(d.b[next]) == majorText {
+	if err == nil && next < len(d.b) && cbor.Major(d.b[next]) == cbor.Text {
 		ev := d.event(field)
 		if d.failed() {
 			return nil, false

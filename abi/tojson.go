@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/weftrun/weft/abi/cbor"
 )
 
 // ToJSON is [AppendJSON] to a new slice.
@@ -41,27 +43,23 @@ type jsonWriter struct {
 
 // item writes the item at off and returns the offset after it.
 func (w *jsonWriter) item(off int) int {
-	major := majorOf(w.src[off])
-	if major == majorOther {
-		return w.other(off)
-	}
-	arg, next := readArg(w.src, off)
-	switch major {
-	case majorUint:
+	arg, next := cbor.Head(w.src, off)
+	switch cbor.Major(w.src[off]) {
+	case cbor.Uint:
 		w.dst = strconv.AppendUint(w.dst, arg, 10)
-	case majorNint:
+	case cbor.Nint:
 		w.dst = strconv.AppendInt(w.dst, -1-int64(arg), 10)
-	case majorBytes:
+	case cbor.Bytes:
 		end := next + int(arg)
 		w.dst = append(w.dst, `{"`+bytesKey+`":"`...)
 		w.dst = base64.StdEncoding.AppendEncode(w.dst, w.src[next:end])
 		w.dst = append(w.dst, `"}`...)
 		return end
-	case majorText:
+	case cbor.Text:
 		end := next + int(arg)
 		w.dst = appendQuoted(w.dst, w.src[next:end])
 		return end
-	case majorArray:
+	case cbor.Array:
 		w.dst = append(w.dst, '[')
 		for i := range arg {
 			if i > 0 {
@@ -70,7 +68,7 @@ func (w *jsonWriter) item(off int) int {
 			next = w.item(next)
 		}
 		w.dst = append(w.dst, ']')
-	case majorMap:
+	case cbor.Map:
 		w.dst = append(w.dst, '{')
 		for i := range arg {
 			if i > 0 {
@@ -81,24 +79,24 @@ func (w *jsonWriter) item(off int) int {
 			next = w.item(next)
 		}
 		w.dst = append(w.dst, '}')
+	default:
+		w.other(w.src[off], arg)
 	}
 	return next
 }
 
-func (w *jsonWriter) other(off int) int {
-	switch w.src[off] {
-	case byteFalse:
+// other writes a simple value or a float.
+func (w *jsonWriter) other(initial byte, arg uint64) {
+	switch initial {
+	case cbor.False:
 		w.dst = append(w.dst, "false"...)
-	case byteTrue:
+	case cbor.True:
 		w.dst = append(w.dst, "true"...)
-	case byteNull:
+	case cbor.Null:
 		w.dst = append(w.dst, "null"...)
 	default:
-		f, next := readFloat(w.src, off)
-		w.dst = appendJSONFloat(w.dst, f)
-		return next
+		w.dst = appendJSONFloat(w.dst, cbor.Float(initial, arg))
 	}
-	return off + 1
 }
 
 // appendJSONFloat appends a finite float so that it reads as one: with a point

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/weftrun/weft/abi/cbor"
 )
 
 // DecodeValue decodes a value to nil, bool, int64, uint64 (above
@@ -24,54 +26,45 @@ func DecodeValue(r Raw) (any, error) {
 
 // goValue decodes the checked item at off and returns the offset after it.
 func goValue(b []byte, off int) (any, int) {
-	major := majorOf(b[off])
-	if major == majorOther {
-		return goOther(b, off)
-	}
-	arg, next := readArg(b, off)
-	switch major {
-	case majorUint:
+	arg, next := cbor.Head(b, off)
+	switch cbor.Major(b[off]) {
+	case cbor.Uint:
 		if arg > math.MaxInt64 {
 			return arg, next
 		}
 		return int64(arg), next
-	case majorNint:
+	case cbor.Nint:
 		return -1 - int64(arg), next
-	case majorBytes:
+	case cbor.Bytes:
 		end := next + int(arg)
 		return append([]byte{}, b[next:end]...), end
-	case majorText:
+	case cbor.Text:
 		end := next + int(arg)
 		return string(b[next:end]), end
-	case majorArray:
+	case cbor.Array:
 		list := make([]any, arg)
 		for i := range list {
 			list[i], next = goValue(b, next)
 		}
 		return list, next
-	default:
+	case cbor.Map:
 		m := make(map[string]any, arg)
 		for range arg {
-			size, key := readArg(b, next)
+			size, key := cbor.Head(b, next)
 			end := key + int(size)
 			m[string(b[key:end])], next = goValue(b, end)
 		}
 		return m, next
 	}
-}
-
-func goOther(b []byte, off int) (any, int) {
 	switch b[off] {
-	case byteFalse:
-		return false, off + 1
-	case byteTrue:
-		return true, off + 1
-	case byteNull:
-		return nil, off + 1
-	default:
-		f, next := readFloat(b, off)
-		return f, next
+	case cbor.False:
+		return false, next
+	case cbor.True:
+		return true, next
+	case cbor.Null:
+		return nil, next
 	}
+	return cbor.Float(b[off], arg), next
 }
 
 // EncodeValue encodes nil, bool, int, int64, uint64, float64, string, []byte,
@@ -105,24 +98,24 @@ func encodeError(format string, args ...any) *DataError {
 func (w *valueWriter) value(v any, room int) *DataError {
 	switch v := v.(type) {
 	case nil:
-		w.dst = append(w.dst, byteNull)
+		w.dst = append(w.dst, cbor.Null)
 	case bool:
-		w.dst = appendBool(w.dst, v)
+		w.dst = cbor.AppendBool(w.dst, v)
 	case int:
-		w.dst = appendInt(w.dst, int64(v))
+		w.dst = cbor.AppendInt(w.dst, int64(v))
 	case int64:
-		w.dst = appendInt(w.dst, v)
+		w.dst = cbor.AppendInt(w.dst, v)
 	case uint64:
-		w.dst = appendHead(w.dst, majorUint, v)
+		w.dst = cbor.AppendHead(w.dst, cbor.Uint, v)
 	case float64:
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			return encodeError("NaN and infinities are not allowed")
 		}
-		w.dst = appendFloat(w.dst, v)
+		w.dst = cbor.AppendFloat(w.dst, v)
 	case string:
 		return w.text(v)
 	case []byte:
-		w.dst = append(appendHead(w.dst, majorBytes, uint64(len(v))), v...)
+		w.dst = append(cbor.AppendHead(w.dst, cbor.Bytes, uint64(len(v))), v...)
 	case Raw:
 		return w.raw(v, room)
 	case []any:
@@ -143,18 +136,11 @@ func (w *valueWriter) value(v any, room int) *DataError {
 	return nil
 }
 
-func appendBool(dst []byte, v bool) []byte {
-	if v {
-		return append(dst, byteTrue)
-	}
-	return append(dst, byteFalse)
-}
-
 func (w *valueWriter) text(s string) *DataError {
 	if !utf8.ValidString(s) {
 		return encodeError("text is not valid UTF-8")
 	}
-	w.dst = appendText(w.dst, s)
+	w.dst = cbor.AppendText(w.dst, s)
 	return nil
 }
 
@@ -184,7 +170,7 @@ func writeList[T any](w *valueWriter, list []T, room int, item func(T, int) *Dat
 	if room <= 0 {
 		return encodeError("nested too deep")
 	}
-	w.dst = appendHead(w.dst, majorArray, uint64(len(list)))
+	w.dst = cbor.AppendHead(w.dst, cbor.Array, uint64(len(list)))
 	for i, v := range list {
 		if err := item(v, room-1); err != nil {
 			return err.under(strconv.Itoa(i))
@@ -197,7 +183,7 @@ func writeMap[T any](w *valueWriter, m map[string]T, room int, item func(T, int)
 	if room <= 0 {
 		return encodeError("nested too deep")
 	}
-	w.dst = appendHead(w.dst, majorMap, uint64(len(m)))
+	w.dst = cbor.AppendHead(w.dst, cbor.Map, uint64(len(m)))
 	for _, key := range sortedKeys(m) {
 		if err := w.text(key); err != nil {
 			return err.under(segmentOf([]byte(key)))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/jsonfile"
 )
 
 // A tenant's settings go before those of a plugin's name, field by field.
@@ -29,7 +30,7 @@ func ExampleParseLimits() {
 // The error lists all problems of a file.
 func ExampleParseLimits_problems() {
 	_, err := host.ParseLimits([]byte(`{"defaults": {"wall_tim": "5s"}, "tenants": {"acme": {"fuel": -1}}}`))
-	var all *host.LimitFileError
+	var all *jsonfile.Error
 	if errors.As(err, &all) {
 		fmt.Println(len(all.Problems), "problems")
 	}
@@ -59,7 +60,7 @@ func ExampleExplain() {
 	}
 	// Output:
 	// An invocation was on a core for longer than `wall_time`.
-	// Look for a loop that does not end, split the work into steps, or raise the limit.
+	// Look for an endless loop, split the work into steps, or raise the limit.
 }
 
 func ExampleValidTenantName() {

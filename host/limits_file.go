@@ -9,22 +9,10 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
-	"unicode/utf8"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host/jsonfile"
 )
-
-// LimitFileError lists what is wrong with a file of limits.
-type LimitFileError struct {
-	// Problems has one line for each, which begins with its place; at least one.
-	Problems []string
-}
-
-// Error gives all problems, one a line if there are several.
-func (e *LimitFileError) Error() string {
-	if len(e.Problems) == 1 {
-		return e.Problems[0]
-	}
-	return fmt.Sprintf("%d problems:\n  - %s", len(e.Problems), strings.Join(e.Problems, "\n  - "))
-}
 
 // ParseLimits reads the settings of a [LimitTable], a JSON object:
 //
@@ -38,18 +26,17 @@ func (e *LimitFileError) Error() string {
 //
 // # Errors
 //
-// A [*LimitFileError] with everything that is wrong: unknown names, names given
+// A [*jsonfile.Error] with everything that is wrong: unknown names, names given
 // twice, values of a wrong type or out of bounds, each with its place and what
 // is allowed; or with the first place at which the text is no JSON.
 func ParseLimits(text []byte) (*LimitTable, error) {
-	p := &limitParser{text: text, dec: json.NewDecoder(bytes.NewReader(text))}
-	p.dec.UseNumber()
+	p := &limitParser{jsonfile.NewReader(text)}
 	t := &LimitTable{plugins: map[string]limitLayer{}, tenants: map[string]tenantLayer{}}
-	if err := p.file(t); err != nil {
-		p.problems = append(p.problems, err.Error()) // what follows cannot be read
+	if err := p.file(t, len(bytes.TrimSpace(text)) == 0); err != nil {
+		p.Stop(err)
 	}
-	if len(p.problems) > 0 {
-		return nil, &LimitFileError{Problems: p.problems}
+	if err := p.Err(); err != nil {
+		return nil, err
 	}
 	t.base = t.all.limits.Complete()
 	return t, nil
@@ -75,53 +62,9 @@ func (p limitPath) String() string {
 
 func (p limitPath) at(name string) limitPath { return append(p[:len(p):len(p)], name) }
 
-// maxLimitProblems is how many problems of a file are told.
-const maxLimitProblems = 50
-
 // limitParser reads a file of limits token by token, as errors name their
 // place. Its methods return an error only if the text is no JSON.
-type limitParser struct {
-	text     []byte
-	dec      *json.Decoder
-	problems []string
-}
-
-// token reads the next token, and says where it begins.
-func (p *limitParser) token() (tok json.Token, at int64, err error) {
-	at = p.dec.InputOffset()
-	for at < int64(len(p.text)) && strings.IndexByte(" \t\r\n,:", p.text[at]) >= 0 {
-		at++
-	}
-	tok, err = p.dec.Token()
-	if err == nil || errors.Is(err, io.EOF) && at == int64(len(p.text)) {
-		return tok, at, err
-	}
-	reason := "the text ends in the middle"
-	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
-		reason = "no JSON: " + err.Error()
-		at = max(syntax.Offset-1, 0)
-	}
-	return nil, at, errors.New(p.place(at) + reason)
-}
-
-// place is the beginning of a problem's line.
-func (p *limitParser) place(at int64) string {
-	before := p.text[:min(at, int64(len(p.text)))]
-	line := bytes.Count(before, []byte("\n")) + 1
-	column := utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1
-	return fmt.Sprintf("line %d, column %d: ", line, column)
-}
-
-func (p *limitParser) problem(at int64, path limitPath, format string, args ...any) {
-	if len(p.problems) == maxLimitProblems {
-		return
-	}
-	text := p.place(at)
-	if len(path) > 0 {
-		text += path.String() + ": "
-	}
-	p.problems = append(p.problems, text+fmt.Sprintf(format, args...))
-}
+type limitParser struct{ *jsonfile.Reader }
 
 // skip passes over the rest of a value whose first token was read.
 func (p *limitParser) skip(first json.Token) error {
@@ -137,7 +80,7 @@ func (p *limitParser) skip(first json.Token) error {
 			return nil
 		}
 		var err error
-		if tok, _, err = p.token(); err != nil {
+		if tok, _, err = p.Token(); err != nil {
 			return p.cut(err)
 		}
 	}
@@ -146,37 +89,37 @@ func (p *limitParser) skip(first json.Token) error {
 // cut words the end of the text where something has to follow.
 func (p *limitParser) cut(err error) error {
 	if errors.Is(err, io.EOF) {
-		return errors.New(p.place(int64(len(p.text))) + "the text ends in the middle")
+		return p.End()
 	}
 	return err
 }
 
 // object reads an object, and has each read the value of a name.
 func (p *limitParser) object(path limitPath, each func(name string, at int64) error) error {
-	tok, at, err := p.token()
+	tok, at, err := p.Token()
 	if err != nil {
 		return p.cut(err)
 	}
 	if tok != json.Delim('{') {
-		p.problem(at, path, "must be an object, not %s", shownToken(tok))
+		p.Problem(at, path.String(), "must be an object, not %s", shownToken(tok))
 		return p.skip(tok)
 	}
 	seen := map[string]bool{}
-	for p.dec.More() {
-		tok, at, err := p.token()
+	for p.More() {
+		tok, at, err := p.Token()
 		if err != nil {
 			return p.cut(err)
 		}
 		name, _ := tok.(string) // the decoder takes nothing else here
 		if seen[name] {
-			p.problem(at, path.at(name), "is given twice")
+			p.Problem(at, path.at(name).String(), "is given twice")
 		}
 		seen[name] = true
 		if err := each(name, at); err != nil {
 			return err
 		}
 	}
-	if _, _, err = p.token(); err != nil {
+	if _, _, err = p.Token(); err != nil {
 		return p.cut(err)
 	}
 	return nil
@@ -184,15 +127,15 @@ func (p *limitParser) object(path limitPath, each func(name string, at int64) er
 
 // skipNext passes over the next value.
 func (p *limitParser) skipNext() error {
-	tok, _, err := p.token()
+	tok, _, err := p.Token()
 	if err != nil {
 		return p.cut(err)
 	}
 	return p.skip(tok)
 }
 
-func (p *limitParser) file(t *LimitTable) error {
-	if len(bytes.TrimSpace(p.text)) == 0 {
+func (p *limitParser) file(t *LimitTable, empty bool) error {
+	if empty {
 		return errors.New("the file is empty: write {} to change nothing")
 	}
 	err := p.object(nil, func(name string, at int64) error {
@@ -205,15 +148,15 @@ func (p *limitParser) file(t *LimitTable) error {
 		case "tenants":
 			return p.tenantLayers(path, t.tenants)
 		}
-		p.problem(at, nil, "unknown name %s: use defaults, plugins or tenants", shownToken(name))
+		p.Problem(at, "", "unknown name %s: use defaults, plugins or tenants", shownToken(name))
 		return p.skipNext()
 	})
 	if err != nil {
 		return err
 	}
-	_, at, err := p.token()
+	_, at, err := p.Token()
 	if err == nil {
-		return errors.New(p.place(at) + "more follows the end of the object")
+		return p.Fault(at, "more follows the end of the object")
 	}
 	if errors.Is(err, io.EOF) {
 		return nil
@@ -247,7 +190,7 @@ const maxLimitName = 128
 // checkName refuses what no tenant or plugin can be called.
 func (p *limitParser) checkName(path limitPath, name string, at int64) {
 	if name == "" || len(name) > maxLimitName || strings.ContainsFunc(name, unicode.IsControl) {
-		p.problem(at, path, "%s is not a name: it has 1 to %d bytes, without control characters", shownToken(name), maxLimitName)
+		p.Problem(at, path.String(), "%s is not a name: it has 1 to %d bytes, without control characters", shownToken(name), maxLimitName)
 	}
 }
 
@@ -266,10 +209,10 @@ func (p *limitParser) layer(path limitPath, l *limitLayer, tenantWide bool, plug
 			}
 			return err
 		case tenants >= 0:
-			p.problem(at, path.at(name), "holds for all that a tenant runs: set it in defaults or for a tenant, not for a plugin")
+			p.Problem(at, path.at(name).String(), "holds for all that a tenant runs: set it in defaults or for a tenant, not for a plugin")
 			return p.skipNext()
 		case s == nil:
-			p.problem(at, path, "unknown setting %s: use %s", shownToken(name), knownSettings(tenantWide))
+			p.Problem(at, path.String(), "unknown setting %s: use %s", shownToken(name), knownSettings(tenantWide))
 			return p.skipNext()
 		}
 		v, ok, err := p.value(path.at(name), s)
@@ -282,14 +225,14 @@ func (p *limitParser) layer(path limitPath, l *limitLayer, tenantWide bool, plug
 
 // value reads the value of a setting; ok is false if it is none.
 func (p *limitParser) value(path limitPath, s *limitSetting) (v int64, ok bool, err error) {
-	tok, at, err := p.token()
+	tok, at, err := p.Token()
 	if err != nil {
 		return 0, false, p.cut(err)
 	}
 	if v, ok = s.parse(tok); ok {
 		return v, true, nil
 	}
-	p.problem(at, path, "takes %s, not %s", s.takes(), shownToken(tok))
+	p.Problem(at, path.String(), "takes %s, not %s", s.takes(), shownToken(tok))
 	return 0, false, p.skip(tok)
 }
 
@@ -319,15 +262,9 @@ func shownToken(tok json.Token) string {
 		}
 		return "an object"
 	case string:
-		if len(tok) > most {
-			tok = strings.ToValidUTF8(tok[:most], "") + "..."
-		}
-		return strconv.Quote(tok)
+		return strconv.Quote(abi.Clip(tok, most))
 	case json.Number:
-		if len(tok) > most {
-			tok = tok[:most] + "..."
-		}
-		return tok.String()
+		return abi.Clip(tok.String(), most)
 	}
 	return fmt.Sprint(tok)
 }

@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host/jsonfile"
 )
 
 // snake is a field's name in files and messages.
@@ -232,10 +233,10 @@ func TestFilesOfLimitsAreChecked(t *testing.T) {
 			[]string{`tenants.a.plugins."p.q".tenant_fuel_per_second: holds`, `tenants.a.plugins."p.q".fuel: takes`}},
 		{`{"tenants": {"": {}, "a\u0007": {}}}`, []string{`tenants: "" is not a name`, `tenants: "a\a" is not a name`}},
 		{`{"tenants": {"a": {"fuel": 1e9, "fuel": 2e9}, "a": {}}}`, []string{"tenants.a.fuel: is given twice", "line 1, column 47: tenants.a: is given twice"}},
-		{`{"defaults": {` + strings.Repeat(`"x": 1,`, 80) + `"y": 1}}`, slices.Repeat([]string{""}, maxLimitProblems)},
+		{`{"defaults": {` + strings.Repeat(`"x": 1,`, 80) + `"y": 1}}`, slices.Repeat([]string{""}, 50)},
 	} {
 		table, err := ParseLimits([]byte(tt.text))
-		var bad *LimitFileError
+		var bad *jsonfile.Error
 		if !errors.As(err, &bad) || table != nil {
 			t.Errorf("%s: %v", tt.text, err)
 			continue
@@ -264,7 +265,7 @@ func FuzzParseLimits(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		table, err := ParseLimits(text)
 		if err != nil {
-			if bad := (*LimitFileError)(nil); !errors.As(err, &bad) || len(bad.Problems) == 0 || table != nil {
+			if bad := (*jsonfile.Error)(nil); !errors.As(err, &bad) || len(bad.Problems) == 0 || table != nil {
 				t.Fatalf("%q: %v", text, err)
 			}
 			return

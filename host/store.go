@@ -3,6 +3,8 @@ package host
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"time"
 
 	"github.com/weftrun/weft/abi"
@@ -97,6 +99,51 @@ type SessionBatch struct {
 	// not there but for those who delete: its reading is ErrErasing, and a new one of
 	// its name is refused. A session that does not exist stays so.
 	Erase int
+}
+
+// Validate checks that the part does not contradict itself. Whether the part
+// fits what is stored, the store checks.
+func (p *SessionBatch) Validate() error {
+	switch {
+	case p.First == 0 && (p.Last != 0 || len(p.Data)+len(p.Runs)+len(p.Started)+len(p.Stream)+len(p.Versions)+len(p.Repeats) > 0):
+		return fmt.Errorf("session %q: a part without entries only deletes", p.Key.Session)
+	case p.First > p.Last || p.Last > math.MaxInt64:
+		return fmt.Errorf("session %q: positions %d to %d", p.Key.Session, p.First, p.Last)
+	case p.Snapshot != 0 && (p.Snapshot < p.First || p.Snapshot > p.Last) || p.Cut > p.Last:
+		return fmt.Errorf("session %q: a snapshot at %d, or a cut at %d, outside of its positions", p.Key.Session, p.Snapshot, p.Cut)
+	case p.WakeAt < WakeNever:
+		return fmt.Errorf("session %q: wakes at %d", p.Key.Session, p.WakeAt)
+	}
+	for _, v := range p.Versions {
+		if v.Digest == "" || v.Seq < p.First || v.Seq > p.Last {
+			return fmt.Errorf("session %q: version %q at %d, outside of its positions", p.Key.Session, v.Digest, v.Seq)
+		}
+	}
+	for i := range p.Runs {
+		if r := &p.Runs[i]; r.Tenant != p.Key.Tenant || r.SessionID != p.Key.Session {
+			return fmt.Errorf("run %q of session %q in a part of session %q", r.RunID, r.SessionID, p.Key.Session)
+		}
+	}
+	for i := range p.Stream {
+		if err := p.Stream[i].validate(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// validate checks the events of a row.
+func (row *StreamRow) validate() error {
+	if len(row.Events) == 0 {
+		return fmt.Errorf("handler %q: a stream row without events", row.HandlerID)
+	}
+	for i := range row.Events {
+		seq := row.Events[i].Seq
+		if seq > math.MaxInt64 || i > 0 && seq != row.Events[i-1].Seq+1 {
+			return fmt.Errorf("handler %q: stream event %d is out of order", row.HandlerID, seq)
+		}
+	}
+	return nil
 }
 
 // SessionInfo is what is known of a session without its journal.

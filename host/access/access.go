@@ -11,8 +11,8 @@
 // changes them writes the store first and the table then, so that what was
 // acknowledged holds after a crash; a key that was revoked is refused from the
 // moment its revocation returns, and requests under way that came with it end. For
-// now one server is all there is: with several, the others' changes have to come in
-// by the store (see [Service.Reload]).
+// now one server is all there is: with several, the others' changes would have to
+// come in by the store.
 //
 // A key is found by its first characters, which are no secret, and compared by the
 // SHA-256 of the whole, in constant time. It is 256 random bits, so that nobody can

@@ -1,8 +1,6 @@
 package client
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/sse"
 )
 
 // Bounds of what a stream holds.
@@ -22,7 +21,6 @@ const (
 	queued      = 64       // events read ahead
 	maxDelay    = 5 * time.Second
 	maxBatch    = 256
-	lineBuffer  = 64 << 10
 	failureText = 64 << 10 // of the answer to a refused stream
 )
 
@@ -132,7 +130,7 @@ type connection struct {
 	ctx      context.Context // errIdle is its cause after too long a silence
 	cancel   context.CancelCauseFunc
 	body     io.ReadCloser
-	lines    *bufio.Reader
+	lines    *sse.Reader
 	idle     *time.Timer
 	patience time.Duration
 }
@@ -175,7 +173,7 @@ func (s *Stream) connect(ctx context.Context) (*connection, error) {
 		conn.cancel(nil)
 		return nil, err
 	}
-	conn.body, conn.lines = resp.Body, bufio.NewReaderSize(resp.Body, lineBuffer)
+	conn.body, conn.lines = resp.Body, sse.NewReader(resp.Body, maxLine)
 	if resp.StatusCode == http.StatusOK {
 		return conn, nil
 	}
@@ -293,14 +291,13 @@ func (s *Stream) read(ctx context.Context, conn *connection) (got, over bool, er
 func (c *connection) next() (seq uint64, data []byte, err error) {
 	for {
 		c.idle.Reset(c.patience)
-		line, err := c.line()
-		if err != nil {
-			return 0, nil, err
-		}
-		field, content, _ := bytes.Cut(line, []byte(":"))
-		content = bytes.TrimPrefix(content, []byte(" "))
+		field, content, err := c.lines.Field()
 		switch {
-		case len(line) == 0 && data != nil:
+		case errors.Is(err, sse.ErrTooLong):
+			return 0, nil, errTooLong
+		case err != nil:
+			return 0, nil, err
+		case field == nil && data != nil:
 			return seq, data, nil
 		case string(field) == "id":
 			if n, err := strconv.ParseUint(string(content), 10, 63); err == nil {
@@ -318,27 +315,3 @@ func (c *connection) next() (seq uint64, data []byte, err error) {
 }
 
 var errTooLong = fmt.Errorf("an event is longer than %d bytes", maxLine)
-
-// line reads a line without its end. It is valid until the next call.
-func (c *connection) line() ([]byte, error) {
-	var long []byte
-	for {
-		part, err := c.lines.ReadSlice('\n')
-		if errors.Is(err, bufio.ErrBufferFull) {
-			if long = append(long, part...); len(long) > maxLine {
-				return nil, errTooLong
-			}
-			continue
-		}
-		if err != nil {
-			if errors.Is(err, io.EOF) && len(long)+len(part) > 0 {
-				err = io.ErrUnexpectedEOF
-			}
-			return nil, err
-		}
-		if long != nil {
-			part = append(long, part...)
-		}
-		return bytes.TrimRight(part, "\r\n"), nil
-	}
-}

@@ -328,19 +328,10 @@ func (g *Graph) CheckPost(typ, step string) *host.Error {
 	return nil
 }
 
-// StateSchema is the schema of the session state, nil if the state is untyped.
-func (g *Graph) StateSchema() *state.Schema { return g.schema }
-
 // StateDefaults are the declared defaults of the session state, nil without.
 func (g *Graph) StateDefaults() *state.Node { return g.defaults }
 
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
-// clip bounds a name in a message: hostile ones may be long.
-func clip(s string) string {
-	const most = 256
-	if len(s) <= most {
-		return strings.ToValidUTF8(s, "\ufffd")
-	}
-	return strings.ToValidUTF8(s[:most], "\ufffd") + "..."
-}
+// clip bounds a name in a message.
+func clip(s string) string { return abi.Clip(s, 256) }

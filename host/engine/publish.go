@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/abi/cbor"
 	"github.com/weftrun/weft/host"
 )
 
@@ -55,25 +56,11 @@ func (s *Session) publishState(inv *invocation, stepState, worker, output string
 // events, of which there are several an invocation.
 type body []byte
 
-func (b body) head(major byte, n uint64) body {
-	major <<= 5
-	switch {
-	case n < 24:
-		return append(b, major|byte(n))
-	case n < 1<<8:
-		return append(b, major|24, byte(n))
-	case n < 1<<16:
-		return append(b, major|25, byte(n>>8), byte(n))
-	case n < 1<<32:
-		return append(b, major|26, byte(n>>24), byte(n>>16), byte(n>>8), byte(n))
-	}
-	return append(b, major|27, byte(n>>56), byte(n>>48), byte(n>>40), byte(n>>32), byte(n>>24), byte(n>>16), byte(n>>8), byte(n))
-}
-
-func (b body) uint(n uint64) body   { return b.head(0, n) }
-func (b body) text(s string) body   { return append(b.head(3, uint64(len(s))), s...) }
-func (b body) array(n int) body     { return b.head(4, uint64(n)) }
-func (b body) pairs(n int) body     { return b.head(5, uint64(n)) }
+func (b body) uint(n uint64) body   { return cbor.AppendHead(b, cbor.Uint, n) }
+func (b body) bool(v bool) body     { return cbor.AppendBool(b, v) }
+func (b body) text(s string) body   { return cbor.AppendText(b, s) }
+func (b body) array(n int) body     { return cbor.AppendHead(b, cbor.Array, uint64(n)) }
+func (b body) pairs(n int) body     { return cbor.AppendHead(b, cbor.Map, uint64(n)) }
 func (b body) item(raw []byte) body { return append(b, raw...) }
 
 // textOrNull writes null for "".
@@ -86,15 +73,7 @@ func (b body) textOrNull(s string) body {
 
 // seconds writes nanoseconds as a float of seconds.
 func (b body) seconds(ns int64) body {
-	raw, _ := abi.EncodeValue(float64(ns) / 1e9) // a finite float always encodes
-	return b.item(raw)
-}
-
-func (b body) bool(v bool) body {
-	if v {
-		return append(b, 0xf5)
-	}
-	return append(b, 0xf4)
+	return cbor.AppendFloat(b, float64(ns)/1e9)
 }
 
 func stateChangedBody(step, stepState, worker, input, output string) abi.Raw {

@@ -3,8 +3,8 @@
 // and how the bytes that it leaves become events.
 //
 // An Extism plugin is a module that imports functions of [HostModule], and
-// describes nothing itself. What its steps are, its [Manifest] says, which is a
-// custom section of the module ([abi.SectionManifest]): JSON, with the names of a
+// describes nothing itself. Its manifest is a custom section of the module
+// ([abi.SectionManifest]) and says what its steps are: JSON, with the names of a
 // module's own manifest and a few more, every one of them with a default.
 //
 // The package computes and does nothing else. It must not know how a guest runs,

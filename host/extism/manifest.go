@@ -315,11 +315,5 @@ func (r *reading) finish(m map[string]any) {
 	r.plugin.Manifest = raw
 }
 
-// clip makes a name fit into a message.
-func clip(s string) string {
-	const most = 80
-	if len(s) > most {
-		s = s[:most] + "..."
-	}
-	return strings.ToValidUTF8(s, "?")
-}
+// clip bounds a name in a message.
+func clip(s string) string { return abi.Clip(s, 80) }

@@ -120,14 +120,8 @@ func (p *parser) problem(code, path, format string, args ...any) {
 	p.problems = append(p.problems, host.Problem{Code: code, Step: clip(path), Message: message})
 }
 
-// clip bounds a name in a message: hostile ones may be long.
-func clip(s string) string {
-	const most = 256
-	if len(s) > most {
-		s = s[:most] + "..."
-	}
-	return strings.ToValidUTF8(s, "\ufffd")
-}
+// clip bounds a name in a message.
+func clip(s string) string { return abi.Clip(s, 256) }
 
 // list reads the nodes of a field. taken are the names that its siblings have.
 func (p *parser) list(f *fields, path, field string, depth int, taken map[string]bool) []*Node {

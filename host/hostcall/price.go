@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/abi/cbor"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/state"
 	"github.com/weftrun/weft/host/work"
@@ -91,18 +92,14 @@ func (a *Attempt) decodes(req []byte) error {
 	return nil
 }
 
-// itemSize is the length of an item's head, and of a text with what it holds. What is
-// not well-formed is refused when it is decoded.
+// itemSize is the length of an item's head, and of a text with its content. What is
+// not well-formed counts as one item to the end: the decoder stops there.
 func itemSize(b []byte) int {
-	major, info := b[0]>>5, b[0]&31
-	size, arg := 1, uint64(info)
-	if info >= 24 && info < 28 {
-		size, arg = 1+1<<(info-24), 0
-		for _, c := range b[1:min(size, len(b))] {
-			arg = arg<<8 | uint64(c)
-		}
-	}
-	if major == 2 || major == 3 {
+	arg, size, ok := cbor.Read(b, 0)
+	switch major := cbor.Major(b[0]); {
+	case !ok:
+		return len(b)
+	case major == cbor.Bytes || major == cbor.Text:
 		return size + int(min(arg, uint64(len(b))))
 	}
 	return size

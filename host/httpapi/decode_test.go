@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/abi/cbor"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/hosttest/suite"
 )
@@ -64,7 +65,7 @@ func FuzzRequests(f *testing.F) {
 func checkAccepted(t *testing.T, body []byte, isCBOR bool, got abi.Raw) {
 	t.Helper()
 	canonical, err := abi.Canonical(got, abi.MaxValueDepth)
-	if err != nil || !bytes.Equal(canonical, got) || got[0]>>5 != cborMap {
+	if err != nil || !bytes.Equal(canonical, got) || cbor.Major(got[0]) != cbor.Map {
 		t.Fatalf("body %x of %q is no canonical map: %v", got, body, err)
 	}
 	if isCBOR {

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/abi/cbor"
 )
 
 // basePrefix is the name space of the base and runtime event types.
@@ -137,7 +138,7 @@ func eventBody(v value) (abi.Raw, error) {
 	switch {
 	case free == nil:
 		return raw, nil
-	case free[0]>>5 == cborMap:
+	case cbor.Major(free[0]) == cbor.Map:
 		return merge(free, raw, dataKey), nil
 	case free[0] == abi.Null[0]:
 		return merge(abi.EmptyMap, raw, dataKey), nil
@@ -153,7 +154,7 @@ func objectOf(v value) (abi.Raw, error) {
 	if err != nil {
 		return nil, err
 	}
-	if raw[0]>>5 != cborMap {
+	if cbor.Major(raw[0]) != cbor.Map {
 		return nil, invalid("'%s' must be an object", v.path)
 	}
 	return raw, nil

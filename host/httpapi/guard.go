@@ -8,6 +8,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 )
 
@@ -68,14 +69,8 @@ func forbidden(format, arg string) error {
 	return host.Errorf(host.CodePermissionDenied, format, clip(arg))
 }
 
-// clip shortens text of a client for a message.
-func clip(s string) string {
-	const most = 100
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "..."
-}
+// clip bounds text of a client in a message.
+func clip(s string) string { return abi.Clip(s, 100) }
 
 // knownHost reports whether a Host header names this server.
 func (g *guard) knownHost(header string) bool {

@@ -8,6 +8,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/abi/cbor"
 	"github.com/weftrun/weft/host"
 )
 
@@ -105,17 +106,17 @@ const weighed = 64 << 10
 
 // transcoding is the memory, in bytes, that a body takes while it is transcoded, beside
 // itself: copies with wide heads, and the order of each map.
-func transcoding(raw []byte, cbor bool) int64 {
+func transcoding(raw []byte, isCBOR bool) int64 {
 	const head, order = 5, 16
 	n := int64(len(raw))
 	if n < weighed {
 		return 0
 	}
 	lists, maps := bytes.Count(raw, []byte{'['}), bytes.Count(raw, []byte{'{'})
-	if cbor {
+	if isCBOR {
 		lists, maps = 0, 0
 		for _, b := range raw { // within texts, too: a few too many
-			if b>>5 == cborMap {
+			if cbor.Major(b) == cbor.Map {
 				maps++
 			}
 		}
@@ -130,8 +131,8 @@ func keeping(raw abi.Raw) (n int64) {
 		return 0
 	}
 	for off := 0; off < len(raw); n += node {
-		arg, next := cborHead(raw, off)
-		if major := raw[off] >> 5; major == cborText || major == cborBytes {
+		arg, next := cbor.Head(raw, off)
+		if major := cbor.Major(raw[off]); major == cbor.Text || major == cbor.Bytes {
 			next += int(arg)
 		}
 		off = next

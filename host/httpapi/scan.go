@@ -2,56 +2,14 @@ package httpapi
 
 import (
 	"bytes"
-	"encoding/binary"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/abi/cbor"
 )
-
-// Major types of CBOR.
-const (
-	cborBytes = 2
-	cborText  = 3
-	cborArray = 4
-	cborMap   = 5
-)
-
-// cborHead reads the head at off of checked CBOR: its argument, and where what
-// follows it begins.
-func cborHead(b []byte, off int) (arg uint64, next int) {
-	switch info := b[off] & 31; info {
-	case 24:
-		return uint64(b[off+1]), off + 2
-	case 25:
-		return uint64(binary.BigEndian.Uint16(b[off+1:])), off + 3
-	case 26:
-		return uint64(binary.BigEndian.Uint32(b[off+1:])), off + 5
-	case 27:
-		return binary.BigEndian.Uint64(b[off+1:]), off + 9
-	default:
-		return uint64(info), off + 1
-	}
-}
-
-// cborSkip gives the offset after the item at off of checked CBOR.
-func cborSkip(b []byte, off int) int {
-	for open := 1; open > 0; open-- {
-		arg, next := cborHead(b, off)
-		switch b[off] >> 5 {
-		case cborBytes, cborText:
-			next += int(arg)
-		case cborArray:
-			open += int(arg)
-		case cborMap:
-			open += 2 * int(arg)
-		}
-		off = next
-	}
-	return off
-}
 
 // lookup finds a key in a canonical map; nil when it is not there.
 func lookup(m abi.Raw, key string) abi.Raw {
-	if len(m) == 0 || m[0]>>5 != cborMap {
+	if len(m) == 0 || cbor.Major(m[0]) != cbor.Map {
 		return nil
 	}
 	it := value{raw: m, cbor: true}.members()
@@ -87,7 +45,7 @@ func merge(base, over abi.Raw, drop string) abi.Raw {
 			take(&right)
 		}
 	}
-	return append(appendCBORHead(make([]byte, 0, len(pairs)+9), cborMap, n), pairs...)
+	return append(cbor.AppendHead(make([]byte, 0, len(pairs)+9), cbor.Map, n), pairs...)
 }
 
 // pairCursor stands on a pair of a canonical map.
@@ -122,23 +80,6 @@ func (p *pairCursor) compare(o *pairCursor) int {
 		return len(p.name) - len(o.name)
 	default:
 		return bytes.Compare(p.name, o.name)
-	}
-}
-
-// appendCBORHead appends the shortest head.
-func appendCBORHead(dst []byte, major byte, arg uint64) []byte {
-	major <<= 5
-	switch {
-	case arg < 24:
-		return append(dst, major|byte(arg))
-	case arg <= 0xff:
-		return append(dst, major|24, byte(arg))
-	case arg <= 0xffff:
-		return binary.BigEndian.AppendUint16(append(dst, major|25), uint16(arg))
-	case arg <= 0xffffffff:
-		return binary.BigEndian.AppendUint32(append(dst, major|26), uint32(arg))
-	default:
-		return binary.BigEndian.AppendUint64(append(dst, major|27), arg)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/abi/cbor"
 	"github.com/weftrun/weft/host"
 )
 
@@ -96,14 +97,14 @@ func jsonValue(text []byte) value {
 
 func (v value) object() bool {
 	if v.cbor {
-		return v.raw[0]>>5 == cborMap
+		return cbor.Major(v.raw[0]) == cbor.Map
 	}
 	return v.raw[0] == '{'
 }
 
 func (v value) text() bool {
 	if v.cbor {
-		return v.raw[0]>>5 == cborText
+		return cbor.Major(v.raw[0]) == cbor.Text
 	}
 	return v.raw[0] == '"'
 }
@@ -165,7 +166,7 @@ func (v value) textOf() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, start := cborHead(raw, 0)
+	_, start := cbor.Head(raw, 0)
 	return raw[start:], nil
 }
 
@@ -218,7 +219,7 @@ type members struct {
 // members begins an iteration; v must be an object.
 func (v value) members() members {
 	if v.cbor {
-		n, pos := cborHead(v.raw, 0)
+		n, pos := cbor.Head(v.raw, 0)
 		return members{of: v, pos: pos, left: int(n)}
 	}
 	return members{of: v, pos: 1, left: -1}
@@ -239,9 +240,9 @@ func (m *members) next() (name []byte, v value, ok bool) {
 func (m *members) nextCBOR() (name []byte, v value, ok bool) {
 	m.left--
 	raw := m.of.raw
-	n, start := cborHead(raw, m.pos)
+	n, start := cbor.Head(raw, m.pos)
 	at := start + int(n)
-	end := cborSkip(raw, at)
+	end := cbor.Skip(raw, at)
 	m.pos = end
 	return raw[start:at], value{raw: raw[at:end], cbor: true, path: m.of.path}, true
 }

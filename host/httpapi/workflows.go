@@ -7,6 +7,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/abi/cbor"
 	"github.com/weftrun/weft/host"
 )
 
@@ -84,7 +85,7 @@ func (s *Server) workflowEvents(c echo.Context) error {
 
 // appendSchema appends a JSON Schema that has a title.
 func appendSchema(dst []byte, schema abi.Raw, title string) ([]byte, error) {
-	if len(schema) == 0 || schema[0]>>5 != cborMap {
+	if len(schema) == 0 || cbor.Major(schema[0]) != cbor.Map {
 		dst = append(dst, `{"properties":{},"title":`...)
 		dst = appendString(dst, title)
 		return append(dst, `,"type":"object"}`...), nil

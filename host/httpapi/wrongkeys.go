@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/bucket"
 )
 
 // Who tries keys is slowed down, by address: each has so many wrong keys a minute,
@@ -39,16 +40,14 @@ type wrongKeys struct {
 	mu        sync.Mutex // guards what follows; nothing is called under it
 	addresses lru[netip.Prefix, *wrongAddress]
 	right     lru[uint64, struct{}]
-	notes     float64   // entries that the audit log may have now
-	noted     time.Time // up to when they are counted
-	unnoted   int       // wrong keys without an entry since the last one
+	notes     bucket.Bucket // entries that the audit log may have
+	unnoted   int           // wrong keys without an entry since the last one
 }
 
 // wrongAddress is an address that has sent wrong keys: so many that it had left at a
 // time.
 type wrongAddress struct {
-	left float64
-	at   time.Time
+	left bucket.Bucket
 	told bool // that it is refused
 }
 
@@ -62,11 +61,9 @@ func newWrongKeys(perMinute int, now func() time.Time) *wrongKeys {
 	}
 }
 
-// fill adds what an address has got since. Called with mu held.
-func (w *wrongKeys) fill(a *wrongAddress) {
-	now := w.now()
-	a.left = min(float64(w.perMinute), a.left+now.Sub(a.at).Minutes()*float64(w.perMinute))
-	a.at = now
+// rate is that of the wrong keys of an address.
+func (w *wrongKeys) rate() bucket.Rate {
+	return bucket.Rate{Size: float64(w.perMinute), Span: time.Minute}
 }
 
 // wait says for how long a key is not looked up that comes from an address; 0: it is.
@@ -82,7 +79,7 @@ func (w *wrongKeys) wait(from netip.Prefix, key string) (wait time.Duration, fir
 	if !ok {
 		return 0, false
 	}
-	if w.fill(a); a.left >= 1 {
+	if a.left.Fill(w.now(), w.rate()); a.left.Left >= 1 {
 		a.told = false
 		return 0, false
 	}
@@ -90,7 +87,7 @@ func (w *wrongKeys) wait(from netip.Prefix, key string) (wait time.Duration, fir
 		return 0, false
 	}
 	first, a.told = !a.told, true
-	return max(time.Second, time.Duration((1-a.left)/float64(w.perMinute)*float64(time.Minute))), first
+	return max(time.Second, a.left.Until(1, w.rate())), first
 }
 
 // note says whether a wrong key gets an entry in the audit log: the first ones of
@@ -99,19 +96,11 @@ func (w *wrongKeys) wait(from netip.Prefix, key string) (wait time.Duration, fir
 func (w *wrongKeys) note(first bool) (note bool, others int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	now := w.now()
-	if w.noted.IsZero() {
-		w.notes, w.noted = notesPerHour, now
-	}
-	if passed := now.Sub(w.noted); passed > 0 {
-		w.notes, w.noted = min(notesPerHour, w.notes+passed.Hours()*notesPerHour), now
-	}
-	if !first || w.notes < 1 {
+	if !first || w.notes.Take(w.now(), bucket.Rate{Size: notesPerHour, Span: time.Hour}) > 0 {
 		w.unnoted++
 		return false, 0
 	}
 	others, w.unnoted = w.unnoted, 0
-	w.notes--
 	return true, others
 }
 
@@ -131,12 +120,12 @@ func (w *wrongKeys) seen(from netip.Prefix, key string, wrong bool) (first bool)
 	w.right.remove(print) // it was revoked, or has expired
 	a, ok := w.addresses.get(from)
 	if !ok {
-		a = &wrongAddress{left: float64(w.perMinute), at: w.now()}
+		a = &wrongAddress{}
 		w.addresses.put(from, a)
 	}
-	w.fill(a)
-	first = a.left >= float64(w.perMinute) // it has sent none for a while
-	a.left = max(0, a.left-1)
+	a.left.Fill(w.now(), w.rate())
+	first = a.left.Left >= float64(w.perMinute) // it has sent none for a while
+	a.left.Left = max(0, a.left.Left-1)
 	return first
 }
 

@@ -8,6 +8,7 @@ import (
 	"hash/crc32"
 	"time"
 
+	"github.com/weftrun/weft/abi/cbor"
 	"github.com/weftrun/weft/host"
 )
 
@@ -31,27 +32,12 @@ func encodeRow(entries [][]byte) []byte {
 	}
 	row := make([]byte, rowHeader, size)
 	row[0] = rowVersion
-	row = appendArrayHead(row, uint64(len(entries)))
+	row = cbor.AppendHead(row, cbor.Array, uint64(len(entries)))
 	for _, e := range entries {
 		row = append(row, e...)
 	}
 	binary.BigEndian.PutUint32(row[1:], crc32.Checksum(row[rowHeader:], castagnoli))
 	return row
-}
-
-// appendArrayHead writes the head of a CBOR array of n items.
-func appendArrayHead(dst []byte, n uint64) []byte {
-	const array = 0x80
-	switch {
-	case n < 24:
-		return append(dst, array|byte(n))
-	case n <= 0xff:
-		return append(dst, array|24, byte(n))
-	case n <= 0xffff:
-		return binary.BigEndian.AppendUint16(append(dst, array|25), uint16(n))
-	default:
-		return binary.BigEndian.AppendUint32(append(dst, array|26), uint32(n))
-	}
 }
 
 // CheckRow verifies a row and returns the CBOR array of its entries, a part of

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/abi/cbor"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/flow"
@@ -270,8 +271,7 @@ func checkSettings(name string, given *host.WorkflowSettings) (host.WorkflowSett
 		if err != nil {
 			return out, host.Errorf(host.CodeInvalidArgument, "the configuration of step %s cannot be read: %w", clipPlain(step), err)
 		}
-		const mapType = 5
-		if raw[0]>>5 != mapType {
+		if cbor.Major(raw[0]) != cbor.Map {
 			return out, host.Errorf(host.CodeInvalidArgument, "the configuration of step %s must be an object", clipPlain(step))
 		}
 		if out.Config == nil {

@@ -1,7 +1,6 @@
 package module
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -9,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/abi/cbor"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/work"
 )
@@ -119,7 +119,7 @@ func (s *schema) given(m *work.Meter, v cursor) (abi.Raw, error) {
 	if m.Err() != nil || left == v.count() {
 		return nil, m.Err()
 	}
-	out := appendMapHead(make(abi.Raw, 0, len(v.raw)+5), left)
+	out := cbor.AppendHead(make(abi.Raw, 0, len(v.raw)+5), cbor.Map, uint64(left))
 	begin := uint32(0)
 	for i, field := range fields.all {
 		if !absent.has(i) {
@@ -164,18 +164,4 @@ func (s *schema) absent(m *work.Meter, name string) bool {
 		s = s.refs[0]
 	}
 	return declared && !required && !nullable
-}
-
-// appendMapHead appends the head of a map of n entries.
-func appendMapHead(dst []byte, n int) []byte {
-	const major = 5 << 5
-	switch {
-	case n < 24:
-		return append(dst, major|byte(n))
-	case n < 1<<8:
-		return append(dst, major|24, byte(n))
-	case n < 1<<16:
-		return binary.BigEndian.AppendUint16(append(dst, major|25), uint16(n))
-	}
-	return binary.BigEndian.AppendUint32(append(dst, major|26), uint32(n))
 }

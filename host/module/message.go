@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host/work"
 )
 
@@ -143,20 +144,10 @@ func showRat(r *big.Rat) string {
 	return strconv.FormatFloat(f, 'g', -1, 64)
 }
 
-func clipPlain(s string) string {
-	if len(s) > maxShownText {
-		return s[:maxShownText] + "..."
-	}
-	return s
-}
+func clipPlain(s string) string { return abi.Clip(s, maxShownText) }
 
 // clip quotes text, cut short.
-func clip(s string) string {
-	if len(s) > maxShownText {
-		return strconv.Quote(strings.ToValidUTF8(s[:maxShownText], "")) + "..."
-	}
-	return strconv.Quote(s)
-}
+func clip(s string) string { return strconv.Quote(clipPlain(s)) }
 
 // evaluate lists what is wrong with a value, named after root. The error is that of
 // the meter, unless the meter's limit was reached: then the list says so.

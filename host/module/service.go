@@ -329,14 +329,6 @@ func moduleError(digest string, err error) error {
 	return host.Errorf(host.CodeUnavailable, "module %s cannot be read: %w", digest, err)
 }
 
-// CheckEvent is PrepareEvent for the verdict alone, without a bound.
-func (s *Service) CheckEvent(digest, typ string, body abi.Raw) *host.Error {
-	if _, err := s.PrepareEvent(nil, digest, typ, body); err != nil {
-		return asHostError(err)
-	}
-	return nil
-}
-
 // PrepareEvent checks the body of an event against the schema that a version
 // declares for its type, or inherits. A field that is null and need not be
 // there counts as absent. Types without a schema take anything. What the check takes

@@ -577,3 +577,11 @@ func read(t *testing.T, path string) []byte {
 	}
 	return b
 }
+
+// CheckEvent is PrepareEvent for the verdict alone, without a bound.
+func (s *Service) CheckEvent(digest, typ string, body abi.Raw) *host.Error {
+	if _, err := s.PrepareEvent(nil, digest, typ, body); err != nil {
+		return asHostError(err)
+	}
+	return nil
+}

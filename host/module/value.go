@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/abi/cbor"
 	"github.com/weftrun/weft/host/work"
 )
 
@@ -83,9 +84,8 @@ const bytesKey = "$bytes"
 // inJSON gives the object that a byte string is in JSON.
 func inJSON(b []byte) cursor {
 	size := base64.StdEncoding.EncodedLen(len(b))
-	raw := append(make([]byte, 0, size+len(bytesKey)+10), 3<<5|byte(len(bytesKey)))
-	raw = append(raw, bytesKey...)
-	raw = binary.BigEndian.AppendUint32(append(raw, 3<<5|26), uint32(size))
+	raw := cbor.AppendText(make([]byte, 0, size+len(bytesKey)+10), bytesKey)
+	raw = cbor.AppendHead(raw, cbor.Text, uint64(size))
 	return cursor{kind: kindObject, bits: 1, raw: base64.StdEncoding.AppendEncode(raw, b)}
 }
 
@@ -126,20 +126,15 @@ type viewer struct {
 
 func (d *viewer) fail() { d.failed, d.off = true, len(d.b) }
 
-// head reads the head of an item: its major type, additional information and
-// argument.
-func (d *viewer) head() (major, info byte, arg uint64) {
-	if d.off >= len(d.b) {
+// head reads the head of an item: its initial byte and its argument.
+func (d *viewer) head() (initial byte, arg uint64) {
+	arg, next, ok := cbor.Read(d.b, d.off)
+	if !ok {
 		d.fail()
-		return 0, 0, 0
+		return 0, 0
 	}
-	major, info = d.b[d.off]>>5, d.b[d.off]&0x1f
-	if info > 27 || info > 23 && len(d.b)-d.off-1 < 1<<(info-24) {
-		d.fail()
-		return 0, 0, 0
-	}
-	arg, d.off = head(d.b, d.off)
-	return major, info, arg
+	initial, d.off = d.b[d.off], next
+	return initial, arg
 }
 
 // skip goes behind the next n bytes.
@@ -156,30 +151,30 @@ func (d *viewer) value(depth int) {
 		d.fail()
 		return
 	}
-	major, info, arg := d.head()
-	switch {
+	initial, arg := d.head()
+	switch major := cbor.Major(initial); {
 	case d.failed, depth == 0:
 		d.fail()
-	case major == 0, major == 1 && arg <= math.MaxInt64:
-	case major == 2, major == 3:
+	case major == cbor.Uint, major == cbor.Nint && arg <= math.MaxInt64:
+	case major == cbor.Bytes, major == cbor.Text:
 		d.skip(arg)
-	case major == 4 && arg <= uint64(len(d.b)-d.off): // each takes a byte at least
+	case major == cbor.Array && arg <= uint64(len(d.b)-d.off): // each takes a byte at least
 		for ; arg > 0 && !d.failed; arg-- {
 			d.value(depth - 1)
 		}
-	case major == 5 && arg <= uint64(len(d.b)-d.off)/2:
+	case major == cbor.Map && arg <= uint64(len(d.b)-d.off)/2:
 		for ; arg > 0 && !d.failed; arg-- {
 			d.member(depth - 1)
 		}
-	case major == 7 && (info >= 20 && info <= 22 || info >= 25 && info <= 27):
+	case initial >= cbor.False && initial <= cbor.Null, initial >= cbor.Float16 && initial <= cbor.Float64:
 	default:
 		d.fail()
 	}
 }
 
 func (d *viewer) member(depth int) {
-	major, _, size := d.head()
-	if d.failed || major != 3 || d.meter.Spend(work.Bytes(int(min(size, uint64(len(d.b)))), decodeBytes)) != nil {
+	initial, size := d.head()
+	if d.failed || cbor.Major(initial) != cbor.Text || d.meter.Spend(work.Bytes(int(min(size, uint64(len(d.b)))), decodeBytes)) != nil {
 		d.fail()
 		return
 	}
@@ -187,83 +182,41 @@ func (d *viewer) member(depth int) {
 	d.value(depth)
 }
 
-// head reads the head at off of a checked encoding: its argument, and where what
-// follows the head begins.
-func head(b []byte, off int) (arg uint64, next int) {
-	switch info := b[off] & 0x1f; info {
-	case 24:
-		return uint64(b[off+1]), off + 2
-	case 25:
-		return uint64(binary.BigEndian.Uint16(b[off+1:])), off + 3
-	case 26:
-		return uint64(binary.BigEndian.Uint32(b[off+1:])), off + 5
-	case 27:
-		return binary.BigEndian.Uint64(b[off+1:]), off + 9
-	default:
-		return uint64(info), off + 1
-	}
-}
-
 // readItem gives a cursor on the item at off of a checked encoding. next is behind the
 // item, but for a list or an object: there it is where the content begins, which the
 // cursor does not have yet.
 func readItem(b []byte, off int) (c cursor, next int) {
-	first := b[off]
-	arg, next := head(b, off)
-	switch first >> 5 {
-	case 0:
+	initial := b[off]
+	arg, next := cbor.Head(b, off)
+	switch major := cbor.Major(initial); major {
+	case cbor.Uint:
 		if arg > math.MaxInt64 {
 			return cursor{kind: kindUint, bits: arg}, next
 		}
 		return cursor{kind: kindInt, bits: arg}, next
-	case 1:
+	case cbor.Nint:
 		return cursor{kind: kindInt, bits: ^arg}, next
-	case 2, 3:
+	case cbor.Bytes, cbor.Text:
 		end := next + int(arg)
-		return cursor{kind: kindBlob - kind(first>>5-2), raw: b[next:end:end]}, end
-	case 4, 5:
-		return cursor{kind: kindList + kind(first>>5-4), bits: arg}, next
+		return cursor{kind: kindBlob - kind(major-cbor.Bytes), raw: b[next:end:end]}, end
+	case cbor.Array, cbor.Map:
+		return cursor{kind: kindList + kind(major-cbor.Array), bits: arg}, next
 	}
-	switch first & 0x1f {
-	case 20:
+	switch initial {
+	case cbor.False:
 		return cursor{kind: kindFalse}, next
-	case 21:
+	case cbor.True:
 		return cursor{kind: kindTrue}, next
-	case 25:
-		return float(half(uint16(arg))), next
-	case 26:
-		return float(float64(math.Float32frombits(uint32(arg)))), next
-	case 27:
-		return float(math.Float64frombits(arg)), next
+	case cbor.Null:
+		return cursor{}, next
 	}
-	return cursor{}, next // null
+	return float(cbor.Float(initial, arg)), next
 }
 
 func float(f float64) cursor { return cursor{kind: kindFloat, bits: math.Float64bits(f)} }
 
 // float is the number that a cursor of kindFloat stands on.
 func (c cursor) float() float64 { return math.Float64frombits(c.bits) }
-
-// half reads a float of 16 bits (RFC 8949, appendix D).
-func half(h uint16) float64 {
-	exponent, mantissa := int(h>>10)&0x1f, float64(h&0x3ff)
-	var f float64
-	switch exponent {
-	case 0:
-		f = math.Ldexp(mantissa, -24)
-	case 31:
-		f = math.Inf(1)
-		if mantissa != 0 {
-			f = math.NaN()
-		}
-	default:
-		f = math.Ldexp(mantissa+1024, exponent-25)
-	}
-	if h>>15 != 0 {
-		return -f
-	}
-	return f
-}
 
 // whole gives a whole float as the integer that it is, if it is in range.
 func whole(c cursor) cursor {
@@ -297,14 +250,13 @@ func (e *evaluation) read(b []byte, off int) (c cursor, next int, ok bool) {
 			return c, next, false
 		}
 		for ; piece > 0; piece-- {
-			major := b[next] >> 5
-			arg, after := head(b, next)
-			switch open--; major {
-			case 2, 3:
+			arg, after := cbor.Head(b, next)
+			switch open--; cbor.Major(b[next]) {
+			case cbor.Bytes, cbor.Text:
 				after += int(arg)
-			case 4:
+			case cbor.Array:
 				open += arg
-			case 5:
+			case cbor.Map:
 				open += 2 * arg
 			}
 			next = after
@@ -322,7 +274,7 @@ func (e *evaluation) members(c cursor) (*places, bool) {
 	}
 	p.all = slices.Grow(p.all[:0], c.count())
 	for off := 0; off < len(c.raw); {
-		size, key := head(c.raw, off)
+		size, key := cbor.Head(c.raw, off)
 		value := key + int(size)
 		_, end, ok := e.read(c.raw, value)
 		if !ok || !e.charge(memberUnits) {

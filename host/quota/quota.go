@@ -33,6 +33,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/bucket"
 )
 
 // Times after which a refused request may be tried again.
@@ -74,13 +75,7 @@ type tenant struct {
 	asked    time.Time
 	journal  int64
 	state    int64
-	requests bucket
-}
-
-// bucket holds what a rate allows, of a second at most.
-type bucket struct {
-	left   float64
-	filled time.Time // zero: it is full
+	requests bucket.Bucket
 }
 
 // New makes a service, with the counts of the store. Nothing may be running on it yet.
@@ -146,28 +141,10 @@ func (s *Service) Request(name string) error {
 	now := s.cfg.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if wait := s.tenant(name).requests.take(float64(rate), now); wait > 0 {
+	if wait := s.tenant(name).requests.Take(now, bucket.Rate{Size: float64(rate), Span: time.Second}); wait > 0 {
 		return host.Breached(host.QuotaRequests, rate, rate, wait)
 	}
 	return nil
-}
-
-// take takes one, or says when there is one again.
-func (b *bucket) take(rate float64, now time.Time) (wait time.Duration) {
-	passed := now.Sub(b.filled)
-	switch {
-	case b.filled.IsZero():
-		b.left, b.filled = rate, now
-	case passed > 0: // else the clock was set back, or stands
-		b.left, b.filled = min(b.left+rate*passed.Seconds(), rate), now
-	case passed < -time.Second:
-		b.filled = now
-	}
-	if b.left >= 1 {
-		b.left--
-		return 0
-	}
-	return max(time.Duration((1-b.left)/rate*float64(time.Second)), 1)
 }
 
 // Reader takes a place among the open readers of streams, or refuses. Whoever has one

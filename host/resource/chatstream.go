@@ -1,7 +1,6 @@
 package resource
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/sha256"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/sse"
 )
 
 // maxToolCalls bounds those of one answer.
@@ -23,13 +23,14 @@ const maxToolCalls = 128
 func (k *llmKind) readStream(ctx context.Context, t *target, body io.Reader, out *deltas) (*completion, *abi.Error) {
 	most := k.web.settings.responseBytes
 	limited := &io.LimitedReader{R: body, N: int64(most) + 1}
-	lines := bufio.NewScanner(limited)
-	lines.Buffer(make([]byte, 0, 16<<10), most+1)
+	lines := sse.NewReader(limited, most+1)
 	c := &completion{}
 	var text strings.Builder
-	for lines.Scan() && limited.N > 0 {
-		data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data:"))
-		if data = bytes.TrimSpace(data); !ok || len(data) == 0 {
+	var end error
+	for end == nil && limited.N > 0 {
+		var name, data []byte
+		name, data, end = lines.Field()
+		if data = bytes.TrimSpace(data); string(name) != "data" || len(data) == 0 {
 			continue
 		}
 		if string(data) == "[DONE]" {
@@ -53,10 +54,10 @@ func (k *llmKind) readStream(ctx context.Context, t *target, body io.Reader, out
 	if limited.N <= 0 {
 		return nil, k.tooLong(t)
 	}
-	if err := lines.Err(); err != nil {
-		return nil, k.web.failure(ctx, t, err)
+	if errors.Is(end, io.EOF) {
+		end = io.ErrUnexpectedEOF
 	}
-	return nil, k.web.failure(ctx, t, io.ErrUnexpectedEOF)
+	return nil, k.web.failure(ctx, t, end)
 }
 
 // settled is a text that goes on, without an end that may become a secret.

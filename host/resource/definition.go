@@ -91,13 +91,13 @@ var defaultMethods = []string{"GET", "HEAD"}
 //
 // # Errors
 //
-// A [*FileError] with everything that is wrong, each with its line and column.
+// A [*jsonfile.Error] with everything that is wrong, each with its line and column.
 func ParseFile(text []byte, from Sources) (*Table, error) {
 	p := &parser{reader: newReader(text), from: from}
 	t := &Table{byName: map[string]*installed{}}
 	root := p.whole()
 	if root == nil {
-		return nil, p.err()
+		return nil, p.Err()
 	}
 	var list *value
 	p.fields(root, "", map[string]func(*value, string){
@@ -105,7 +105,7 @@ func ParseFile(text []byte, from Sources) (*Table, error) {
 		"allow_inline_secrets": func(v *value, path string) { p.boolean(v, path, &p.inline) },
 	})
 	if list != nil && list.kind != '{' {
-		p.problem(list.at, "resources", "must be an object of resources by name, not %s", list.show())
+		p.Problem(list.at, "resources", "must be an object of resources by name, not %s", list.show())
 	} else if list != nil {
 		for _, m := range list.members {
 			if d := p.definition(m.name, m.at, m.value, join("resources", m.name)); d != nil {
@@ -113,7 +113,7 @@ func ParseFile(text []byte, from Sources) (*Table, error) {
 			}
 		}
 	}
-	if err := p.err(); err != nil {
+	if err := p.Err(); err != nil {
 		t.Close()
 		return nil, err
 	}
@@ -131,10 +131,10 @@ func parse(name string, text []byte, how parser) (*Definition, error) {
 	p.reader = newReader(text)
 	root := p.whole()
 	if root == nil {
-		return nil, p.err()
+		return nil, p.Err()
 	}
 	d := p.definition(name, root.at, root, "")
-	return d, p.err()
+	return d, p.Err()
 }
 
 // parser reads definitions.
@@ -152,10 +152,10 @@ type parser struct {
 
 // definition reads one; nil if something is wrong with it.
 func (p *parser) definition(name string, at int64, v *value, path string) *Definition {
-	before := len(p.problems)
+	before := p.Count()
 	d := &Definition{Name: name, mode: host.ResourceRepeat, inFlight: defaultInFlight, http: defaultHTTP()}
 	if !isName(name) {
-		p.problem(at, path, "%q is not a name: it has 1 to %d bytes, without control characters", clip(name), maxName)
+		p.Problem(at, path, "%q is not a name: it has 1 to %d bytes, without control characters", clip(name), maxName)
 	}
 	var grants *value
 	kind := kindOf(v)
@@ -177,25 +177,25 @@ func (p *parser) definition(name string, at int64, v *value, path string) *Defin
 	}
 	p.fields(v, path, known)
 	if v.kind == '{' && d.Kind == "" && !has(v, "kind") {
-		p.problem(v.at, path, "kind is missing: use %s", kindNames)
+		p.Problem(v.at, path, "kind is missing: use %s", kindNames)
 	}
 	if llm && !has(v, "settings") {
-		p.problem(v.at, path, "settings are missing: %s", needsBase)
+		p.Problem(v.at, path, "settings are missing: %s", needsBase)
 	}
 	if grants != nil { // now that what they inherit is known
 		p.each(grants, join(path, "grants"), func(v *value, path string) { d.grants = append(d.grants, p.grant(v, path, d)) })
 	}
 	for i := range d.grants {
-		if !kv && len(d.grants[i].rules) == 0 && len(p.problems) == before {
-			p.problem(v.at, path, "nothing is allowed: give settings a base_url, or allow with URLs, or each of the grants")
+		if !kv && len(d.grants[i].rules) == 0 && p.Count() == before {
+			p.Problem(v.at, path, "nothing is allowed: give settings a base_url, or allow with URLs, or each of the grants")
 			break
 		}
 	}
 	d.trust()
-	if len(d.secrets) > 0 && len(d.trusted) == 0 && len(p.problems) == before {
-		p.problem(v.at, path, "nobody could be sent the secrets: give settings a base_url, or allow without a star")
+	if len(d.secrets) > 0 && len(d.trusted) == 0 && p.Count() == before {
+		p.Problem(v.at, path, "nobody could be sent the secrets: give settings a base_url, or allow without a star")
 	}
-	if len(p.problems) > before {
+	if p.Count() > before {
 		return nil
 	}
 	return d
@@ -232,14 +232,14 @@ func isName(s string) bool {
 func (p *parser) boolean(v *value, path string, into *bool) {
 	b, ok := v.data.(bool)
 	if !ok {
-		p.problem(v.at, path, "must be true or false, not %s", v.show())
+		p.Problem(v.at, path, "must be true or false, not %s", v.show())
 	}
 	*into = b
 }
 
 func (p *parser) kind(v *value, path string, into *string) {
 	if p.str(v, path, into); *into != "" && *into != KindHTTP && *into != KindLLM && *into != KindKV {
-		p.problem(v.at, path, "there is no kind %s: use %s", v.show(), kindNames)
+		p.Problem(v.at, path, "there is no kind %s: use %s", v.show(), kindNames)
 	}
 }
 
@@ -247,7 +247,7 @@ func (p *parser) mode(v *value, path string, into *host.ResourceMode) {
 	var s string
 	p.str(v, path, &s)
 	if *into = host.ResourceMode(s); s != "" && !into.Valid() {
-		p.problem(v.at, path, "there is no mode %s: use \"read_only\", \"repeat\" or \"fail\"", v.show())
+		p.Problem(v.at, path, "there is no mode %s: use \"read_only\", \"repeat\" or \"fail\"", v.show())
 	}
 }
 
@@ -311,7 +311,7 @@ func (p *parser) baseURL(v *value, path string, s *httpSettings) {
 		err = fmt.Errorf("%q has a query: give it with each request", clip(s.base))
 	}
 	if err != nil {
-		p.problem(v.at, path, "%s", err)
+		p.Problem(v.at, path, "%s", err)
 		s.base = ""
 		return
 	}
@@ -326,7 +326,7 @@ func (p *parser) networks(v *value, path string, s *httpSettings) {
 		}
 		n, err := parseNetwork(text)
 		if err != nil {
-			p.problem(v.at, path, "%s", err)
+			p.Problem(v.at, path, "%s", err)
 			return
 		}
 		s.networks = append(s.networks, n)
@@ -337,7 +337,7 @@ func (p *parser) duration(v *value, path string, into *time.Duration) {
 	s, _ := v.data.(string)
 	d, err := time.ParseDuration(s)
 	if err != nil || d < time.Millisecond || d > maxTimeout {
-		p.problem(v.at, path, "must be a time from \"1ms\" to %q, such as \"30s\", not %s", maxTimeout, v.show())
+		p.Problem(v.at, path, "must be a time from \"1ms\" to %q, such as \"30s\", not %s", maxTimeout, v.show())
 		return
 	}
 	*into = d
@@ -353,14 +353,14 @@ func (p *parser) rules(v *value, path string) []rule {
 			"methods": func(v *value, path string) { methods = p.methods(v, path) },
 		})
 		if v.kind == '{' && !has(v, "url") {
-			p.problem(v.at, path, "url is missing: the beginning of the URLs that may be requested")
+			p.Problem(v.at, path, "url is missing: the beginning of the URLs that may be requested")
 		}
 		if text == "" {
 			return
 		}
 		r, err := parseRule(text, methods)
 		if err != nil {
-			p.problem(at, join(path, "url"), "%s", err)
+			p.Problem(at, join(path, "url"), "%s", err)
 			return
 		}
 		out = append(out, r)
@@ -376,7 +376,7 @@ func (p *parser) methods(v *value, path string) []string {
 		switch {
 		case m == "":
 		case !isToken(m) || m != strings.ToUpper(m) || len(m) > 32 || m == "CONNECT" || m == "TRACE":
-			p.problem(v.at, path, "%s cannot be allowed: use a method such as \"GET\", in upper case", v.show())
+			p.Problem(v.at, path, "%s cannot be allowed: use a method such as \"GET\", in upper case", v.show())
 		default:
 			out = append(out, m)
 		}
@@ -386,7 +386,7 @@ func (p *parser) methods(v *value, path string) []string {
 
 func (p *parser) secrets(v *value, path string, d *Definition) {
 	if v.kind != '{' {
-		p.problem(v.at, path, "must be an object of secrets by name, not %s", v.show())
+		p.Problem(v.at, path, "must be an object of secrets by name, not %s", v.show())
 		return
 	}
 	for _, m := range v.members {
@@ -398,7 +398,7 @@ func (p *parser) secrets(v *value, path string, d *Definition) {
 func (p *parser) secret(m member, path string, d *Definition) {
 	s := secret{name: m.name}
 	if m.value.kind != '{' { // which shows no value
-		p.problem(m.value.at, path, "must be an object: where the secret is from and where it goes")
+		p.Problem(m.value.at, path, "must be an object: where the secret is from and where it goes")
 		return
 	}
 	var env, file, inline string
@@ -412,12 +412,12 @@ func (p *parser) secret(m member, path string, d *Definition) {
 		"value": func(v *value, path string) {
 			at = v.at
 			if inline, _ = v.data.(string); !p.inline {
-				p.problem(v.at, path, "a secret may not stand in this file: use env or file, or set allow_inline_secrets to true")
+				p.Problem(v.at, path, "a secret may not stand in this file: use env or file, or set allow_inline_secrets to true")
 			}
 		},
 	})
 	if p.tenant != "" && (env != "" || file != "") {
-		p.problem(at, path, "the server's environment and files are the operator's: give the secret as value")
+		p.Problem(at, path, "the server's environment and files are the operator's: give the secret as value")
 		return
 	}
 	if p.sealed != nil {
@@ -430,19 +430,19 @@ func (p *parser) secret(m member, path string, d *Definition) {
 		}
 	}
 	if given != 1 {
-		p.problem(at, path, "a secret has one of env, file and value")
+		p.Problem(at, path, "a secret has one of env, file and value")
 		return
 	}
 	if (s.header == "") == (s.query == "") || s.query != "" && s.prefix != "" {
-		p.problem(at, path, "a secret goes into either a header, with a prefix if wanted, or a parameter of the query")
+		p.Problem(at, path, "a secret goes into either a header, with a prefix if wanted, or a parameter of the query")
 		return
 	}
 	s.header = textproto.CanonicalMIMEHeaderKey(s.header)
 	if s.header != "" && (!isToken(s.header) || slices.Contains(ownHeaders, s.header)) {
-		p.problem(at, path, "no secret can be sent in the header %q", clip(s.header))
+		p.Problem(at, path, "no secret can be sent in the header %q", clip(s.header))
 	}
 	if why := p.readSecret(&s, env, file, inline); why != "" {
-		p.problem(at, path, "%s", why)
+		p.Problem(at, path, "%s", why)
 		return
 	}
 	d.secrets = append(d.secrets, s)
@@ -498,10 +498,10 @@ func (p *parser) grant(v *value, path string, d *Definition) grant {
 	case v.kind != '{':
 	case p.tenant != "":
 		if g.tenant = p.tenant; !has(v, "workflow") {
-			p.problem(v.at, path, "a grant names a workflow; \"*\" is any")
+			p.Problem(v.at, path, "a grant names a workflow; \"*\" is any")
 		}
 	case !has(v, "tenant") || !has(v, "workflow"):
-		p.problem(v.at, path, "a grant names a tenant and a workflow; \"*\" is any")
+		p.Problem(v.at, path, "a grant names a tenant and a workflow; \"*\" is any")
 	}
 	return g
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/jsonfile"
 )
 
 func TestGrants(t *testing.T) {
@@ -116,7 +117,7 @@ func TestFileProblems(t *testing.T) {
 		`{"resources": {"crm": {"kind": "http", "settings": {"allow": [{"url": "https://*/"}]}, "secrets": {"t": {"env": "TOKEN", "header": "X"}}, "grants": []}}}`: {"nobody could be sent the secrets"},
 	} {
 		_, err := ParseFile([]byte(text), from)
-		var file *FileError
+		var file *jsonfile.Error
 		if !errors.As(err, &file) || len(file.Problems) != len(want) {
 			t.Errorf("%s\n%v\nwant %d problems", text, err, len(want))
 			continue

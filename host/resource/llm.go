@@ -64,7 +64,7 @@ func (p *parser) llmSettings(v *value, path string, d *Definition) {
 	p.fields(v, path, known)
 	if d.http.base == "" {
 		if !has(v, "base_url") {
-			p.problem(v.at, path, "%s", needsBase)
+			p.Problem(v.at, path, "%s", needsBase)
 		}
 		return
 	}

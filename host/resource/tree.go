@@ -1,29 +1,16 @@
 package resource
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host/jsonfile"
 )
-
-// FileError lists what is wrong with a file of resources, or with a definition.
-type FileError struct {
-	// Problems has one line for each, which begins with its place; at least one.
-	Problems []string
-}
-
-// Error gives all problems, one a line if there are several.
-func (e *FileError) Error() string {
-	if len(e.Problems) == 1 {
-		return e.Problems[0]
-	}
-	return fmt.Sprintf("%d problems:\n  - %s", len(e.Problems), strings.Join(e.Problems, "\n  - "))
-}
 
 // value is a JSON value that knows its place.
 type value struct {
@@ -40,111 +27,56 @@ type member struct {
 	value *value
 }
 
-// The bounds of a text: how deep it nests, and how many problems are told.
-const (
-	maxDepth    = 16
-	maxProblems = 50
-)
+// maxDepth is how deep a text may nest.
+const maxDepth = 16
 
 // reader reads JSON and gathers what is wrong with it.
-type reader struct {
-	text     []byte
-	dec      *json.Decoder
-	problems []string
-}
+type reader struct{ *jsonfile.Reader }
 
-func newReader(text []byte) *reader {
-	r := &reader{text: text, dec: json.NewDecoder(bytes.NewReader(text))}
-	r.dec.UseNumber()
-	return r
-}
-
-// place is the beginning of a problem's line.
-func (r *reader) place(at int64) string {
-	before := r.text[:min(at, int64(len(r.text)))]
-	line := bytes.Count(before, []byte("\n")) + 1
-	column := utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1
-	return fmt.Sprintf("line %d, column %d: ", line, column)
-}
-
-// problem notes what is wrong at a place: path is the names on the way to it.
-func (r *reader) problem(at int64, path, format string, args ...any) {
-	if len(r.problems) == maxProblems {
-		return
-	}
-	text := r.place(at)
-	if path != "" {
-		text += path + ": "
-	}
-	r.problems = append(r.problems, text+fmt.Sprintf(format, args...))
-}
-
-// err is what was wrong, if anything was.
-func (r *reader) err() error {
-	if len(r.problems) == 0 {
-		return nil
-	}
-	return &FileError{Problems: r.problems}
-}
+func newReader(text []byte) *reader { return &reader{jsonfile.NewReader(text)} }
 
 // whole reads the one value of the text; nil if it is no JSON, which is noted.
 func (r *reader) whole() *value {
 	v, err := r.next(0)
-	if err == nil {
-		at := r.ahead()
-		if _, more := r.dec.Token(); !errors.Is(more, io.EOF) {
-			r.problem(at, "", "more follows the end of the value")
+	if err != nil {
+		if errors.Is(err, io.EOF) {
+			err = r.End()
 		}
-		return v
+		r.Stop(err)
+		return nil
 	}
-	at, reason := int64(len(r.text)), "the text ends in the middle"
-	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
-		at, reason = max(syntax.Offset-1, 0), "no JSON: "+err.Error()
-	} else if errors.Is(err, errDeep) {
-		at, reason = r.dec.InputOffset(), err.Error()
+	at := r.Next()
+	if _, _, err := r.Token(); !errors.Is(err, io.EOF) {
+		r.Problem(at, "", "more follows the end of the value")
 	}
-	r.problem(at, "", "%s", reason)
-	return nil
-}
-
-var errDeep = fmt.Errorf("more than %d objects and lists in each other", maxDepth)
-
-// ahead is where the next token begins.
-func (r *reader) ahead() int64 {
-	at := r.dec.InputOffset()
-	for at < int64(len(r.text)) && strings.IndexByte(" \t\r\n,:", r.text[at]) >= 0 {
-		at++
-	}
-	return at
+	return v
 }
 
 func (r *reader) next(depth int) (*value, error) {
-	v := &value{at: r.ahead()}
-	tok, err := r.dec.Token()
+	tok, at, err := r.Token()
 	if err != nil {
 		return nil, err
 	}
+	v := &value{at: at}
 	switch tok {
 	case json.Delim('{'), json.Delim('['):
 		if depth == maxDepth {
-			return nil, errDeep
+			return nil, r.Fault(at, "more than %d objects and lists in each other", maxDepth)
 		}
 		v.kind = byte(tok.(json.Delim))
 	default:
 		v.data = tok
 		return v, nil
 	}
-	for r.dec.More() {
+	for r.More() {
 		var m member
 		if v.kind == '{' {
-			m.at = r.ahead()
-			tok, err := r.dec.Token()
-			if err != nil {
+			if tok, m.at, err = r.Token(); err != nil {
 				return nil, err
 			}
 			m.name, _ = tok.(string) // the decoder takes nothing else here
 			if slices.ContainsFunc(v.members, func(o member) bool { return o.name == m.name }) {
-				r.problem(m.at, "", "%q is given twice", clip(m.name))
+				r.Problem(m.at, "", "%q is given twice", clip(m.name))
 			}
 		}
 		if m.value, err = r.next(depth + 1); err != nil {
@@ -156,14 +88,14 @@ func (r *reader) next(depth int) (*value, error) {
 			v.items = append(v.items, m.value)
 		}
 	}
-	_, err = r.dec.Token()
+	_, _, err = r.Token()
 	return v, err
 }
 
 // fields reads an object whose names are known, each by a function of its own.
 func (r *reader) fields(v *value, path string, known map[string]func(v *value, path string)) {
 	if v.kind != '{' {
-		r.problem(v.at, path, "must be an object, not %s", v.show())
+		r.Problem(v.at, path, "must be an object, not %s", v.show())
 		return
 	}
 	for _, m := range v.members {
@@ -176,14 +108,14 @@ func (r *reader) fields(v *value, path string, known map[string]func(v *value, p
 			names = append(names, name)
 		}
 		slices.Sort(names)
-		r.problem(m.at, path, "unknown name %q: use %s", clip(m.name), strings.Join(names, ", "))
+		r.Problem(m.at, path, "unknown name %q: use %s", clip(m.name), strings.Join(names, ", "))
 	}
 }
 
 // each reads a list.
 func (r *reader) each(v *value, path string, read func(v *value, path string)) {
 	if v.kind != '[' {
-		r.problem(v.at, path, "must be a list, not %s", v.show())
+		r.Problem(v.at, path, "must be a list, not %s", v.show())
 		return
 	}
 	for i, item := range v.items {
@@ -195,7 +127,7 @@ func (r *reader) each(v *value, path string, read func(v *value, path string)) {
 func (r *reader) str(v *value, path string, into *string) {
 	s, ok := v.data.(string)
 	if !ok || s == "" {
-		r.problem(v.at, path, "must be a text that is not empty, not %s", v.show())
+		r.Problem(v.at, path, "must be a text that is not empty, not %s", v.show())
 		return
 	}
 	*into = s
@@ -206,7 +138,7 @@ func (r *reader) number(v *value, path string, least, most int, into *int) {
 	n, ok := v.data.(json.Number)
 	i, err := n.Int64()
 	if !ok || err != nil || i < int64(least) || i > int64(most) {
-		r.problem(v.at, path, "must be a whole number from %d to %d, not %s", least, most, v.show())
+		r.Problem(v.at, path, "must be a whole number from %d to %d, not %s", least, most, v.show())
 		return
 	}
 	*into = int(i)
@@ -238,11 +170,5 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// clip cuts what comes from outside for a message.
-func clip(s string) string {
-	const most = 200
-	if len(s) > most {
-		s = strings.ToValidUTF8(s[:most], "") + "..."
-	}
-	return s
-}
+// clip bounds foreign text in a message.
+func clip(s string) string { return abi.Clip(s, 200) }

@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/abi/cbor"
 	"github.com/weftrun/weft/host"
 )
 
@@ -142,30 +143,10 @@ func (g *guest) checkOutput(code uint32) *abi.Error {
 
 // outputKind reads the first item of a step output: 0 or 1.
 func outputKind(output []byte) (kind uint64, ok bool) {
-	const array, uint = 4, 0
-	major, n, rest, ok := cborHead(output)
-	if !ok || major != array || n < 2 {
+	n, first, ok := cbor.Read(output, 0)
+	if !ok || cbor.Major(output[0]) != cbor.Array || n < 2 {
 		return 0, false
 	}
-	major, kind, _, ok = cborHead(rest)
-	return kind, ok && major == uint && kind <= 1
-}
-
-// cborHead reads the head of a CBOR item of definite length.
-func cborHead(b []byte) (major byte, arg uint64, rest []byte, ok bool) {
-	if len(b) == 0 {
-		return 0, 0, nil, false
-	}
-	major, info, rest := b[0]>>5, b[0]&0x1f, b[1:]
-	if info < 24 {
-		return major, uint64(info), rest, true
-	}
-	size := 1 << (info - 24)
-	if info > 27 || len(rest) < size {
-		return 0, 0, nil, false
-	}
-	for _, b := range rest[:size] {
-		arg = arg<<8 | uint64(b)
-	}
-	return major, arg, rest[size:], true
+	kind, _, ok = cbor.Read(output, first)
+	return kind, ok && cbor.Major(output[first]) == cbor.Uint && kind <= 1
 }

@@ -1,6 +1,10 @@
 package scheduler
 
-import "time"
+import (
+	"time"
+
+	"github.com/weftrun/weft/host/bucket"
+)
 
 // Usage is what a tenant has used since the scheduler was made.
 type Usage struct {
@@ -23,35 +27,33 @@ const (
 // account is what a tenant has burnt and may burn. Guarded by Scheduler.mu.
 type account struct {
 	used   Usage
-	rate   float64 // units a second; 0: no budget
-	credit float64 // units that it may burn; below zero it is over its budget
-	filled time.Time
+	rate   float64       // units a second; 0: no budget
+	credit bucket.Bucket // units that it may burn; below zero it is over its budget
 }
 
 // account finds a tenant's account. Called with mu held.
 func (s *Scheduler) account(tenant string) *account {
 	a := s.accounts[tenant]
 	if a == nil {
-		rate := float64(s.cfg.Limits.TenantFuel(tenant))
-		a = &account{rate: rate, credit: rate * burst.Seconds(), filled: s.cfg.Now()}
+		a = &account{rate: float64(s.cfg.Limits.TenantFuel(tenant))}
+		a.fill(s.cfg.Now())
 		s.accounts[tenant] = a
 	}
 	return a
 }
 
-// fill adds what has come in since the last time. A clock that was set back
-// begins anew.
-func (a *account) fill(now time.Time) {
-	if passed := now.Sub(a.filled); passed > 0 {
-		a.credit = min(a.credit+a.rate*passed.Seconds(), a.rate*burst.Seconds())
-	}
-	a.filled = now
+// budget is the rate of the account.
+func (a *account) budget() bucket.Rate {
+	return bucket.Rate{Size: a.rate * burst.Seconds(), Span: burst}
 }
+
+// fill adds what has come in since the last time.
+func (a *account) fill(now time.Time) { a.credit.Fill(now, a.budget()) }
 
 // missing is how long a tenant over its budget has to wait from the time to
 // which its account is filled; 0 or less: no longer.
 func (a *account) missing() time.Duration {
-	return time.Duration((a.rate*refill.Seconds() - a.credit) / a.rate * float64(time.Second))
+	return a.credit.Until(a.rate*refill.Seconds(), a.budget())
 }
 
 // charge books units that a tenant's guest burnt, and cost on its clock beside
@@ -64,7 +66,7 @@ func (s *Scheduler) charge(tenant string, units, cost, already uint64) {
 		return
 	}
 	a.fill(s.cfg.Now())
-	if a.credit -= float64(units); a.credit < 0 && !s.stopping && !s.queue.held[tenant] {
+	if a.credit.Left -= float64(units); a.credit.Left < 0 && !s.stopping && !s.queue.held[tenant] {
 		a.used.Holds++
 		s.counters.Holds++
 		s.queue.hold(tenant)

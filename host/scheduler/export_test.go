@@ -93,3 +93,16 @@ func (s *Scheduler) Trials() int {
 
 // Judge is judge.
 var Judge = judge
+
+// Quarantined is the number of sessions in quarantine, without those that only could
+// not be read.
+func (s *Scheduler) Quarantined() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, q := range s.quarantine {
+		if q.wait == 0 {
+			n++
+		}
+	}
+	return n
+}

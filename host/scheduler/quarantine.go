@@ -154,19 +154,6 @@ func (s *Scheduler) retryAfter(key host.SessionKey, otherwise time.Duration) tim
 	return now.Add(otherwise)
 }
 
-// Quarantined is the number of sessions in quarantine, without those that only could
-// not be read.
-func (s *Scheduler) Quarantined() (n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, q := range s.quarantine {
-		if q.wait == 0 {
-			n++
-		}
-	}
-	return n
-}
-
 // purgeUnread queues the deletion of a handler of a session that cannot be loaded:
 // nobody has it in memory, and whoever wants it next waits for the deletion. It
 // returns the queue position; false if somebody is just trying to load it, or deletes

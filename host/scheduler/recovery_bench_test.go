@@ -70,7 +70,7 @@ func benchmarkLoad(b *testing.B, events, snapshots int) {
 // BenchmarkLoadRuns is what it takes to load a session in which so many runs have ended,
 // and to commit one request, with snapshots as the server makes them.
 func BenchmarkLoadRuns(b *testing.B) {
-	for _, runs := range []int{1_000, 200_000} {
+	for _, runs := range []int{1_000, 20_000, 200_000} {
 		b.Run(fmt.Sprintf("runs=%d", runs), func(b *testing.B) {
 			if runs > 100_000 && testing.Short() {
 				b.Skip("it takes minutes to run so many")

@@ -205,8 +205,8 @@ type Config struct {
 	Modules Modules
 	Streams Streams
 	Sandbox host.Sandbox
-	// Answers makes the answers of an attempt. parked is the error that its
-	// Live gives when the attempt has to wait for a write ticket.
+	// Answers makes the answers of an attempt from its first entry and its record so
+	// far. It asks live for what the record does not have.
 	Answers func(live Live, open engine.AttemptOpen, record []engine.CallRecord) Answers
 	// Rehearse plays the record of an attempt to a guest, up to the call that the
 	// attempt waits in (pending; nil: none).

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/abi/cbor"
 	"github.com/weftrun/weft/host/work"
 )
 
@@ -144,7 +145,7 @@ func result(err error) (abi.Raw, error) {
 	if err != nil {
 		return nil, err
 	}
-	return abi.Raw{itemNull}, nil
+	return abi.Raw{cbor.Null}, nil
 }
 
 func (b *batch) set(p Path, v *Node) error {
@@ -162,12 +163,12 @@ func (b *batch) delete(p Path) (abi.Raw, error) {
 	at, err := locate(b.root, p)
 	if err != nil || !at.found() {
 		// Whatever keeps the path from leading anywhere, nothing was there.
-		return abi.Raw{itemFalse}, nil
+		return abi.Raw{cbor.False}, nil
 	}
 	if err := b.commit(Change{Op: OpDelete, Path: at.at}); err != nil {
 		return nil, err
 	}
-	return abi.Raw{itemTrue}, nil
+	return abi.Raw{cbor.True}, nil
 }
 
 func (b *batch) append(p Path, v *Node) (abi.Raw, error) {
@@ -184,7 +185,7 @@ func (b *batch) append(p Path, v *Node) (abi.Raw, error) {
 	}
 	n := at.node.Len()
 	end := append(at.at, Elem{List: true, Index: uint64(n)})
-	return appendHead(nil, majorUint, uint64(n)+1), b.commit(Change{Op: OpSet, Path: end, Value: v})
+	return cbor.AppendHead(nil, cbor.Uint, uint64(n)+1), b.commit(Change{Op: OpSet, Path: end, Value: v})
 }
 
 func (b *batch) increment(p Path, v *Node) (abi.Raw, error) {

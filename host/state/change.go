@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/abi/cbor"
 	"github.com/weftrun/weft/host/work"
 )
 
@@ -42,9 +43,9 @@ type Elem struct {
 // encodedSize returns the bytes of the element in a change record.
 func (e Elem) encodedSize() int {
 	if e.List {
-		return headSize(e.Index)
+		return cbor.Size(e.Index)
 	}
-	return headSize(uint64(len(e.Key))) + len(e.Key)
+	return cbor.Size(uint64(len(e.Key))) + len(e.Key)
 }
 
 // String returns the element as a segment of a path, quoted if it could not be
@@ -164,23 +165,23 @@ func EncodeChanges(changes []Change) []byte { return EncodeChangesOn(nil, change
 // EncodeChangesOn is EncodeChanges on a meter; the result is of no use once that has
 // ended.
 func EncodeChangesOn(m *work.Meter, changes []Change) []byte {
-	size := headSize(uint64(len(changes)))
+	size := cbor.Size(uint64(len(changes)))
 	for _, c := range changes {
 		size += c.encodedSize()
 	}
-	b := appendHead(make([]byte, 0, size), majorList, uint64(len(changes)))
+	b := cbor.AppendHead(make([]byte, 0, size), cbor.Array, uint64(len(changes)))
 	for _, c := range changes {
 		items := uint64(2)
 		if c.Value != nil {
 			items = 3
 		}
-		b = appendText(appendHead(b, majorList, items), string(c.Op))
-		b = appendHead(b, majorList, uint64(len(c.Path)))
+		b = cbor.AppendText(cbor.AppendHead(b, cbor.Array, items), string(c.Op))
+		b = cbor.AppendHead(b, cbor.Array, uint64(len(c.Path)))
 		for _, e := range c.Path {
 			if e.List {
-				b = appendHead(b, majorUint, e.Index)
+				b = cbor.AppendHead(b, cbor.Uint, e.Index)
 			} else {
-				b = appendText(b, e.Key)
+				b = cbor.AppendText(b, e.Key)
 			}
 		}
 		b = c.Value.appendOn(m, b)
@@ -189,7 +190,7 @@ func EncodeChangesOn(m *work.Meter, changes []Change) []byte {
 }
 
 func (c Change) encodedSize() int {
-	size := 2 + len(c.Op) + headSize(uint64(len(c.Path))) + c.Value.Bytes()
+	size := 2 + len(c.Op) + cbor.Size(uint64(len(c.Path))) + c.Value.Bytes()
 	for _, e := range c.Path {
 		size += e.encodedSize()
 	}

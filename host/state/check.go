@@ -7,6 +7,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	"github.com/weftrun/weft/abi/cbor"
 	"github.com/weftrun/weft/host/work"
 )
 
@@ -78,9 +79,9 @@ func moved(changes []Change) []int {
 				shifted[string(key)] = true
 			}
 			if e.List {
-				key = appendHead(key, majorUint, e.Index)
+				key = cbor.AppendHead(key, cbor.Uint, e.Index)
 			} else {
-				key = appendText(key, e.Key)
+				key = cbor.AppendText(key, e.Key)
 			}
 		}
 	}
@@ -375,15 +376,15 @@ func appendByValue(m *work.Meter, dst []byte, n *Node) []byte {
 			return x.appendInt(dst)
 		}
 	case kindList:
-		dst = appendHead(dst, majorList, uint64(n.Len()))
+		dst = cbor.AppendHead(dst, cbor.Array, uint64(n.Len()))
 		for _, v := range n.body.all() {
 			dst = appendByValue(m, dst, v)
 		}
 		return dst
 	case kindMap:
-		dst = appendHead(dst, majorMap, uint64(n.Len()))
+		dst = cbor.AppendHead(dst, cbor.Map, uint64(n.Len()))
 		for k, v := range n.body.all() {
-			dst = appendByValue(m, appendText(dst, k), v)
+			dst = appendByValue(m, cbor.AppendText(dst, k), v)
 		}
 		return dst
 	}

@@ -3,7 +3,6 @@ package state
 import (
 	"errors"
 	"fmt"
-	"unicode/utf8"
 
 	"github.com/weftrun/weft/abi"
 )
@@ -61,13 +60,4 @@ func fail(s abi.Status, path, format string, args ...any) *Error {
 // come from guests and end up in logs and answers.
 const maxShown = 256
 
-func clip(s string) string {
-	if len(s) <= maxShown {
-		return s
-	}
-	n := maxShown
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n] + "..."
-}
+func clip(s string) string { return abi.Clip(s, maxShown) }

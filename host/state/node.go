@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/abi/cbor"
 	"github.com/weftrun/weft/host/work"
 )
 
@@ -19,9 +20,6 @@ type Node struct {
 	body *page  // of a list or map
 	kind kind
 }
-
-// Tree is the root of a state, which always is a map.
-type Tree = *Node
 
 type kind uint8
 
@@ -50,7 +48,9 @@ var (
 	oneByte = func() (t [256]*Node) {
 		for i := range t {
 			switch b := byte(i); {
-			case b>>5 <= majorNegInt && b&31 < 24, b == majorBytes<<5, b == majorText<<5, b == itemFalse, b == itemTrue, b == itemNull:
+			case cbor.Major(b) <= cbor.Nint && cbor.Info(b) < cbor.Info8,
+				(cbor.Major(b) == cbor.Bytes || cbor.Major(b) == cbor.Text) && cbor.Info(b) == 0,
+				b == cbor.False, b == cbor.True, b == cbor.Null:
 				t[i] = &Node{kind: kindOf(b), enc: string([]byte{b})}
 			}
 		}
@@ -60,22 +60,22 @@ var (
 
 // kindOf returns the kind of the item that begins with b.
 func kindOf(b byte) kind {
-	switch b >> 5 {
-	case majorUint, majorNegInt:
+	switch cbor.Major(b) {
+	case cbor.Uint, cbor.Nint:
 		return kindInt
-	case majorBytes:
+	case cbor.Bytes:
 		return kindBytes
-	case majorText:
+	case cbor.Text:
 		return kindText
-	case majorList:
+	case cbor.Array:
 		return kindList
-	case majorMap:
+	case cbor.Map:
 		return kindMap
 	}
 	switch b {
-	case itemFalse, itemTrue:
+	case cbor.False, cbor.True:
 		return kindBool
-	case itemNull:
+	case cbor.Null:
 		return kindNull
 	}
 	return kindFloat
@@ -138,18 +138,18 @@ const (
 // item returns the node of the first item in b and what follows it.
 func (d *decoder) item(b []byte) (*Node, []byte) {
 	if d.meter.Spend(nodeUnits) != nil {
-		return oneByte[itemNull], b // of no use
+		return oneByte[cbor.Null], b // of no use
 	}
 	if n := oneByte[b[0]]; n != nil {
 		return n, b[1:]
 	}
-	major, arg, size := head(b)
-	switch major {
-	case majorBytes, majorText:
+	arg, size := cbor.Head(b, 0)
+	switch cbor.Major(b[0]) {
+	case cbor.Bytes, cbor.Text:
 		size += int(arg)
-	case majorList:
+	case cbor.Array:
 		return d.list(int(arg), b[size:])
-	case majorMap:
+	case cbor.Map:
 		return d.dict(int(arg), b[size:])
 	}
 	return &Node{kind: kindOf(b[0]), enc: string(b[:size])}, b[size:]
@@ -199,7 +199,7 @@ func (d *decoder) key(b []byte) (string, []byte) {
 	if d.meter.Err() != nil {
 		return "", b
 	}
-	_, arg, size := head(b)
+	arg, size := cbor.Head(b, 0)
 	end := size + int(arg)
 	text := b[size:end]
 	if k, ok := d.keys[string(text)]; ok {
@@ -246,15 +246,15 @@ func (n *Node) appendOn(m *work.Meter, dst []byte) []byte {
 	case n.body == nil:
 		return append(dst, n.enc...)
 	case n.kind == kindList:
-		dst = appendHead(dst, majorList, uint64(n.body.count))
+		dst = cbor.AppendHead(dst, cbor.Array, uint64(n.body.count))
 		for _, v := range n.body.all() {
 			dst = v.appendOn(m, dst)
 		}
 		return dst
 	}
-	dst = appendHead(dst, majorMap, uint64(n.body.count))
+	dst = cbor.AppendHead(dst, cbor.Map, uint64(n.body.count))
 	for k, v := range n.body.all() {
-		dst = v.appendOn(m, appendText(dst, k))
+		dst = v.appendOn(m, cbor.AppendText(dst, k))
 	}
 	return dst
 }
@@ -267,7 +267,7 @@ func (n *Node) Bytes() int {
 	case n.body == nil:
 		return len(n.enc)
 	}
-	return headSize(uint64(n.body.count)) + n.body.size
+	return cbor.Size(uint64(n.body.count)) + n.body.size
 }
 
 // Depth returns how deep the node nests in O(1): 0 for a scalar, 1 for a list
@@ -326,7 +326,7 @@ func equal(m *work.Meter, a, b *Node) bool {
 
 // text returns the content of a text or byte string.
 func (n *Node) text() string {
-	_, _, size := head(n.enc)
+	_, size := cbor.Head([]byte(n.enc), 0)
 	return n.enc[size:]
 }
 

@@ -3,11 +3,11 @@ package state
 import (
 	"bytes"
 	"errors"
-	"math"
 	"strings"
 	"testing"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/abi/cbor"
 )
 
 func TestDecodeEncode(t *testing.T) {
@@ -112,7 +112,7 @@ func TestDecodeRefuses(t *testing.T) {
 func TestDecodeBeyondMessageLimits(t *testing.T) {
 	// More elements than one message may have: a state grows over many.
 	n := abi.DefaultLimits.MaxElements + 1
-	raw := append(appendHead(nil, majorList, uint64(n)), make([]byte, n)...)
+	raw := append(cbor.AppendHead(nil, cbor.Array, uint64(n)), make([]byte, n)...)
 	list, err := Decode(raw)
 	if err != nil {
 		t.Fatal(err)
@@ -168,23 +168,5 @@ func TestEqual(t *testing.T) {
 	}
 	if !Equal(grown, again) {
 		t.Error("shape matters")
-	}
-}
-
-func TestFloat16(t *testing.T) {
-	tests := []struct {
-		bits uint16
-		want float64
-	}{
-		{0x0000, 0}, {0x0001, 5.960464477539063e-8}, {0x0400, 0.00006103515625}, {0x3c00, 1},
-		{0xc400, -4}, {0x7bff, 65504}, {0x03ff, 6.097555160522461e-05},
-	}
-	for _, tt := range tests {
-		if got := float16(tt.bits); got != tt.want {
-			t.Errorf("%04x is %v, want %v", tt.bits, got, tt.want)
-		}
-	}
-	if got := float16(0x8000); got != 0 || !math.Signbit(got) {
-		t.Errorf("8000 is %v, want -0", got)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"math/bits"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/abi/cbor"
 )
 
 // number is the value of an integer or float node. Integers reach from -2^63
@@ -23,20 +24,14 @@ type number struct {
 func (n *Node) number() (number, bool) {
 	switch n.kind {
 	case kindInt:
-		major, arg, _ := head(n.enc)
-		if major == majorNegInt {
+		arg, _ := cbor.Head([]byte(n.enc), 0)
+		if cbor.Major(n.enc[0]) == cbor.Nint {
 			return number{neg: true, mag: arg + 1}, true
 		}
 		return number{mag: arg}, true
 	case kindFloat:
-		_, raw, size := head(n.enc)
-		switch size {
-		case 3:
-			return number{isFloat: true, float: float16(uint16(raw))}, true
-		case 5:
-			return number{isFloat: true, float: float64(math.Float32frombits(uint32(raw)))}, true
-		}
-		return number{isFloat: true, float: math.Float64frombits(raw)}, true
+		bits, _ := cbor.Head([]byte(n.enc), 0)
+		return number{isFloat: true, float: cbor.Float(n.enc[0], bits)}, true
 	}
 	return number{}, false
 }
@@ -60,9 +55,9 @@ func (x number) node() (*Node, error) {
 // appendInt appends the encoding of an integer.
 func (x number) appendInt(dst []byte) []byte {
 	if x.neg {
-		return appendHead(dst, majorNegInt, x.mag-1)
+		return cbor.AppendHead(dst, cbor.Nint, x.mag-1)
 	}
-	return appendHead(dst, majorUint, x.mag)
+	return cbor.AppendHead(dst, cbor.Uint, x.mag)
 }
 
 // asFloat returns the nearest float.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sort"
 	"strings"
+
+	"github.com/weftrun/weft/abi/cbor"
 )
 
 // fanout is how many entries or kids a page holds at most.
@@ -47,7 +49,7 @@ func compareKeys(a, b string) int {
 func newLeaf(keys []string, vals []*Node) *page {
 	p := &page{count: len(vals), keys: keys, vals: vals}
 	for _, k := range keys {
-		p.size += headSize(uint64(len(k))) + len(k)
+		p.size += cbor.Size(uint64(len(k))) + len(k)
 	}
 	for _, v := range vals {
 		p.size += v.Bytes()

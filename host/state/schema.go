@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/abi/cbor"
 	"github.com/weftrun/weft/host/pattern"
 )
 
@@ -116,7 +117,7 @@ func (c *compiler) schema(n *Node, at *trail) *Schema {
 	s := new(Schema)
 	switch n.kind {
 	case kindBool:
-		s.never = n == oneByte[itemFalse]
+		s.never = n == oneByte[cbor.False]
 	case kindMap:
 		for key, v := range n.body.all() {
 			c.keyword(s, key, v, at.key(key))

@@ -105,19 +105,6 @@ func bodyBytes(events []host.StreamEvent) int {
 	return n
 }
 
-// Resync makes every subscription look into the store again. It is for whoever
-// cannot tell which events have become durable without being published: after
-// a commit whose outcome was open.
-func (h *Hub) Resync() {
-	h.mu.RLock()
-	defer h.mu.RUnlock()
-	for _, topic := range h.topics {
-		for s := range topic {
-			s.lag()
-		}
-	}
-}
-
 // Purged ends the subscriptions of a handler that has been deleted: each gets a
 // CodeNotFound, behind those published events that it has not taken yet, unless
 // it is so far behind that it would have to look for them in the store.
@@ -128,9 +115,6 @@ func (h *Hub) Purged(tenant, handlerID string) {
 		s.end(errNotFound(nil), true)
 	}
 }
-
-// Subscribers is the number of open subscriptions.
-func (h *Hub) Subscribers() int { return int(h.count.Load()) }
 
 // Close ends all subscriptions with a CodeUnavailable, and refuses new ones. It
 // may be called twice.

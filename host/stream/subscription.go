@@ -304,14 +304,6 @@ func (s *Subscription) offer(events []host.StreamEvent, bytes int) {
 	s.signal()
 }
 
-// lag sends the reader to the store.
-func (s *Subscription) lag() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.drop()
-	s.signal()
-}
-
 // end makes the subscription end with the given error; the first one counts.
 // What is in the buffer is still given if keep says so.
 func (s *Subscription) end(reason error, keep bool) {

@@ -203,9 +203,5 @@ func (t *Tracer) Requested(r *host.TracedRequest) {
 
 // clip bounds a text that a guest has made.
 func clip(s string) string {
-	const most = 64
-	if len(s) <= most {
-		return strings.ToValidUTF8(s, "?")
-	}
-	return strings.ToValidUTF8(s[:most], "?")
+	return strings.ToValidUTF8(s[:min(len(s), 64)], "?")
 }

@@ -1,7 +1,8 @@
 // Package wire joins the rooms of the host: it is where the interfaces that
 // they declare meet what implements them.
 //
-// It must not know how any room works: no logic lives here beyond the joints.
+// It must not know how any room works. What it does itself is to open the rooms in
+// order, to close them, and to hand each what another needs.
 package wire
 
 import (

@@ -2,7 +2,6 @@ package memory
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/weftrun/weft/host"
@@ -49,7 +48,7 @@ func assign[V any](c *change, to *V, value V) {
 }
 
 func (c *change) apply(p *host.SessionBatch) error {
-	if err := checkPart(p); err != nil {
+	if err := p.Validate(); err != nil {
 		return err
 	}
 	s, err := c.putSession(p)
@@ -69,49 +68,6 @@ func (c *change) apply(p *host.SessionBatch) error {
 	c.purge(s, p)
 	if p.Erase > 0 && c.store.sessions[p.Key] == s {
 		c.erase(s, p)
-	}
-	return nil
-}
-
-// checkPart refuses a part that contradicts itself.
-func checkPart(p *host.SessionBatch) error {
-	switch {
-	case p.First == 0 && (p.Last != 0 || len(p.Data)+len(p.Runs)+len(p.Started)+len(p.Stream)+len(p.Versions)+len(p.Repeats) > 0):
-		return fmt.Errorf("session %q: a part without entries only deletes", p.Key.Session)
-	case p.First > p.Last || p.Last > math.MaxInt64:
-		return fmt.Errorf("session %q: positions %d to %d", p.Key.Session, p.First, p.Last)
-	case p.Snapshot != 0 && (p.Snapshot < p.First || p.Snapshot > p.Last) || p.Cut > p.Last:
-		return fmt.Errorf("session %q: a snapshot at %d, or a cut at %d, outside of its positions", p.Key.Session, p.Snapshot, p.Cut)
-	case p.WakeAt < host.WakeNever:
-		return fmt.Errorf("session %q: wakes at %d", p.Key.Session, p.WakeAt)
-	}
-	for _, v := range p.Versions {
-		if v.Digest == "" || v.Seq < p.First || v.Seq > p.Last {
-			return fmt.Errorf("session %q: version %q at %d, outside of its positions", p.Key.Session, v.Digest, v.Seq)
-		}
-	}
-	for i := range p.Runs {
-		if r := &p.Runs[i]; r.Tenant != p.Key.Tenant || r.SessionID != p.Key.Session {
-			return fmt.Errorf("run %q of session %q in a part of session %q", r.RunID, r.SessionID, p.Key.Session)
-		}
-	}
-	for i := range p.Stream {
-		if err := checkEvents(&p.Stream[i]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func checkEvents(row *host.StreamRow) error {
-	if len(row.Events) == 0 {
-		return fmt.Errorf("handler %q: a stream row without events", row.HandlerID)
-	}
-	for i := range row.Events {
-		seq := row.Events[i].Seq
-		if seq > math.MaxInt64 || i > 0 && seq != row.Events[i-1].Seq+1 {
-			return fmt.Errorf("handler %q: stream event %d is out of order", row.HandlerID, seq)
-		}
 	}
 	return nil
 }

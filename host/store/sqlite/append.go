@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"math"
 	"slices"
 	"time"
 
@@ -246,8 +245,8 @@ func (s *Store) checkEpoch(ctx context.Context, epoch uint64) error {
 }
 
 func (s *Store) appendSession(ctx context.Context, p *host.SessionBatch) error {
-	if err := checkPart(p); err != nil {
-		return err
+	if err := p.Validate(); err != nil {
+		return refuse("%v", err)
 	}
 	sid, err := s.putSession(ctx, p)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -276,36 +275,6 @@ func (s *Store) appendSession(ctx context.Context, p *host.SessionBatch) error {
 		return err
 	}
 	return s.erase(ctx, sid, p.Erase)
-}
-
-// checkPart refuses what no table would notice.
-func checkPart(p *host.SessionBatch) error {
-	switch {
-	case p.First == 0 && (p.Last != 0 || len(p.Data)+len(p.Runs)+len(p.Started)+len(p.Stream)+len(p.Versions)+len(p.Repeats) > 0):
-		return refuse("session %q: a part without entries only deletes", p.Key.Session)
-	case p.First > p.Last || p.Last > math.MaxInt64:
-		return refuse("session %q: positions %d to %d", p.Key.Session, p.First, p.Last)
-	case p.Snapshot != 0 && (p.Snapshot < p.First || p.Snapshot > p.Last) || p.Cut > p.Last:
-		return refuse("session %q: a snapshot at %d, or a cut at %d, outside of its positions", p.Key.Session, p.Snapshot, p.Cut)
-	case p.WakeAt < host.WakeNever:
-		return refuse("session %q: wakes at %d", p.Key.Session, p.WakeAt)
-	}
-	for _, v := range p.Versions {
-		if v.Digest == "" || v.Seq < p.First || v.Seq > p.Last {
-			return refuse("session %q: version %q at %d, outside of its positions", p.Key.Session, v.Digest, v.Seq)
-		}
-	}
-	for i := range p.Runs {
-		if r := &p.Runs[i]; r.Tenant != p.Key.Tenant || r.SessionID != p.Key.Session {
-			return refuse("run %q of session %q in a part of session %q", r.RunID, r.SessionID, p.Key.Session)
-		}
-	}
-	for i := range p.Stream {
-		if err := checkEvents(&p.Stream[i]); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // putSession moves the session to its new position, and writes the entries up

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"math"
 
 	"github.com/weftrun/weft/host"
 )
@@ -77,17 +76,4 @@ func rowLength(events []host.StreamEvent) int {
 		}
 	}
 	return len(events)
-}
-
-func checkEvents(row *host.StreamRow) error {
-	if len(row.Events) == 0 {
-		return refuse("handler %q: a stream row without events", row.HandlerID)
-	}
-	for i := range row.Events {
-		seq := row.Events[i].Seq
-		if seq > math.MaxInt64 || i > 0 && seq != row.Events[i-1].Seq+1 {
-			return refuse("handler %q: stream event %d is out of order", row.HandlerID, seq)
-		}
-	}
-	return nil
 }

@@ -85,7 +85,6 @@ type Disk struct {
 	fault   *Fault
 	fired   bool
 	cut     bool
-	ops     map[Op]int
 }
 
 // New makes the files below a directory, which SQLite has not open, those of a disk
@@ -98,7 +97,7 @@ func New(tb testing.TB, dir string, rng *rand.Rand) *Disk {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	d := &Disk{tb: tb, dir: dir, rng: rng, files: map[string]*file{}, removed: map[string][]byte{}, ops: map[Op]int{}}
+	d := &Disk{tb: tb, dir: dir, rng: rng, files: map[string]*file{}, removed: map[string][]byte{}}
 	layer.mu.Lock()
 	layer.disks[dir] = d
 	layer.mu.Unlock()
@@ -136,13 +135,6 @@ func (d *Disk) isCut() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.cut
-}
-
-// Ops says how many operations of a kind there were.
-func (d *Disk) Ops(op Op) int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.ops[op]
 }
 
 // Revive is what a new process finds after a Cut that was only the old one's death:
@@ -231,7 +223,6 @@ func (d *Disk) do(op Op, f *file, carryOut func(Kind) int32) int32 {
 	if d.cut {
 		return failedOf(op)
 	}
-	d.ops[op]++
 	kind := none
 	if f := d.fault; f != nil && f.Op == op {
 		if f.N--; f.N == 0 || f.N < 0 && f.Lasting {
@@ -247,7 +238,6 @@ func (d *Disk) do(op Op, f *file, carryOut func(Kind) int32) int32 {
 func (d *Disk) read() Kind {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.ops[Read]++
 	f := d.fault
 	if f == nil || f.Op != Read {
 		return none

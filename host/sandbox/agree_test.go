@@ -28,8 +28,7 @@ func clip(b []byte) []byte { return b[:min(len(b), 64)] }
 // Agree runs the same invocation runs times, one after the other, each in an
 // instance of its own, and compares output, code, error and fuel byte for byte. make
 // gives the invocation of each run: the same module and input, with Calls that
-// answer alike. It is for tests, which hold ways of running guests against
-// each other with it.
+// answer alike.
 //
 // # Errors
 //
