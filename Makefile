@@ -33,7 +33,7 @@ export PATH := $(if $(TOOLCHAIN),$(TOOLCHAIN)/bin:)$(PATH)
 export WEFT_BIN := $(CURDIR)/bin/weft
 export WEFT_PLUGINS := $(CURDIR)/build/plugins
 
-# A sub-make that uses all cores, unless make was told how many to use.
+# A sub-make that uses all cores, unless make has a -j.
 parallel = $(MAKE) $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS) --output-sync=target)
 
 .PHONY: help
@@ -101,7 +101,7 @@ bench: toolchain build ## Run the benchmarks (BENCH=Kernels: only those; BENCHFL
 	@BENCH='$(BENCH)' .ci/bench $(BENCHFLAGS)
 
 .PHONY: crash
-crash: toolchain build ## Kill a server under load, again and again (KILLS=1000 times), and check what its clients were told
+crash: toolchain build ## Kill a server under load, again and again (KILLS=1000 times), and check what its clients have seen
 	@$(parallel) plugins-tinygo
 	@WEFT_KILLS='$(KILLS)' go test ./host/hosttest -run '^TestStorm$$' -count=1 -timeout 12h -v
 

@@ -100,7 +100,13 @@ func testCases(ctx context.Context, o testOptions, file string, r *remote) error
 	if err != nil {
 		return err
 	}
-	own, err := startOwn(ctx, ":memory:", r.errs, "--source-lines")
+	// A case ends by --timeout, so no default limit of time may end its run before.
+	limits, err := o.limits()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(limits) }()
+	own, err := startOwn(ctx, ":memory:", r.errs, "--source-lines", "--limits", limits, "--run-timeout", max(o.timeout, host.DefaultRunTimeout).String())
 	if err != nil {
 		return err
 	}
@@ -192,6 +198,21 @@ func (f *caseFile) upload(ctx context.Context, r *remote, file, name, module str
 		return "", fmt.Errorf("%s is a part, and makes no workflow by itself: name one by \"workflow\" in %s, or test it within a plugin that has all steps", module, file)
 	}
 	return info.Workflow, nil
+}
+
+// limits writes a file of limits in which an invocation may hold a core for as long as a
+// case may take.
+func (o *testOptions) limits() (path string, err error) {
+	f, err := os.CreateTemp("", "weft-limits-*.json")
+	if err != nil {
+		return "", fmt.Errorf("write the limits of the tests: %w", err)
+	}
+	most := min(max(o.timeout, host.DefaultLimits().WallTime), host.MaxLimits().WallTime)
+	_, err = fmt.Fprintf(f, `{"defaults": {"wall_time": %q}}`, most)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return f.Name(), fmt.Errorf("write the limits of the tests: %w", err)
+	}
+	return f.Name(), nil
 }
 
 // caseReport is what came of one case.

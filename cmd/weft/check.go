@@ -71,7 +71,7 @@ Exit codes: 0 clean, 1 faults were found, 2 the check could not be made.`,
 	return cmd
 }
 
-// defaultData is the data directory that commands use unless they are told
+// defaultData is the data directory that commands use unless flags name
 // another.
 const defaultData = "data"
 

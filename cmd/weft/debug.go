@@ -29,7 +29,7 @@ type debugServer struct {
 }
 
 // openDebug listens at the debug address, with the same certificate as the server's
-// own; nil if there is no such address.
+// own; nil if the options have no debug address.
 func openDebug(o serveOptions, metrics http.Handler, log *slog.Logger) (*debugServer, error) {
 	d := o.debug
 	if d.addr == "" {

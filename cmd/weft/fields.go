@@ -69,7 +69,7 @@ func fileFields(ctx context.Context, files []string, stdin string, in io.Reader)
 	return fields, nil
 }
 
-// readText reads a file that is to be sent as text.
+// readText reads a file whose content is sent as text.
 func readText(ctx context.Context, path string, in io.Reader) (string, error) {
 	if path != "-" {
 		b, err := readAtMost(path, host.MaxRequestBytes)

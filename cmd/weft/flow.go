@@ -110,7 +110,7 @@ func readFlow(file string) (abi.Raw, error) {
 	return raw, nil
 }
 
-// mostFault bounds what is told of a document: a path in it may be as long as it is deep.
+// mostFault bounds the text of a fault in a document: a path in it may be as long as it is deep.
 const mostFault = 200
 
 // shortened is an error whose message fits on two lines; its end says what is wrong.

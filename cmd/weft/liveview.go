@@ -38,7 +38,7 @@ type liveView struct {
 	began    time.Time
 	drawn    time.Time
 	lines    int             // of the frame on the screen
-	buf      strings.Builder // what is to be written next
+	buf      strings.Builder // what the next write sends
 	frame    int
 }
 

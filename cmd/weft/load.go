@@ -17,7 +17,7 @@ import (
 	"github.com/weftrun/weft/host/client"
 )
 
-// What latencies are told apart by: microseconds up to an hour, to three digits.
+// The precision of latencies: microseconds up to an hour, to three digits.
 const (
 	longestLatency = int64(time.Hour / time.Microsecond)
 	latencyDigits  = 3

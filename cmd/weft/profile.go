@@ -92,8 +92,8 @@ type target struct {
 }
 
 // aim finds the server and the key: the profile that is named, or the server, or the
-// profile of the last login, or the address where a server listens unless it is told
-// otherwise. server is "" if none was named.
+// profile of the last login, or a server's default address. server is "" if none was
+// named.
 func aim(server, name string) (target, error) {
 	p, err := readProfiles()
 	if err != nil {

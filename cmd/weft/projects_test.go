@@ -328,7 +328,7 @@ func TestDevFlow(t *testing.T) {
 	change("flow.yaml", "dev-flow.nothing", "dev-flow.nil")
 	dev.wait(t, `^flow.yaml has changed$`)
 	dev.wait(t, `^error: .*flow.yaml is refused for 1 problem, and nothing has changed:$`)
-	dev.wait(t, `dev-flow has no such function: it has kind, note, recall, nothing$`)
+	dev.wait(t, `dev-flow does not have that function: it has kind, note, recall, nothing$`)
 	dev.wait(t, `^version 1 is served on$`)
 
 	change("main.go", `weft.Function("nothing", nothing)`, `weft.Function("nil", nothing)`) // now both are other names

@@ -2,5 +2,5 @@
 
 package main
 
-// ignoreFileLimit does nothing: there is no such limit.
+// ignoreFileLimit does nothing: this system has no limit on the size of files.
 func ignoreFileLimit() {}

@@ -4,7 +4,7 @@ package main
 
 import "os"
 
-// windowSize knows no terminals here: output is plain.
+// windowSize does not support terminals on this system: output is plain.
 func windowSize(*os.File) (cols, rows int, ok bool) { return 0, 0, false }
 
 // hideInput knows none either: what is entered is shown as it is entered.

@@ -39,7 +39,7 @@ type progress struct {
 }
 
 // apply takes a change of a step's state. It returns the step, and whether it
-// is the first that is heard of it; nil for events that are no such change.
+// is the first change of the step; nil for events that are not such a change.
 func (p *progress) apply(e *host.StreamEvent) (step *stepCount, first bool) {
 	if e.Type != abi.TypeStepStateChanged || !e.Internal {
 		return nil, false

@@ -99,7 +99,7 @@ const (
 
 // tracing gives a context whose request tells its stages, and the end of that.
 func tracing(ctx context.Context, progress func(host.Stage)) (traced context.Context, end func()) {
-	var mu sync.Mutex // guards what follows, and the order of what is told
+	var mu sync.Mutex // guards the fields below, and the order of the stages
 	ended, answered := false, false
 	tell := func(s host.Stage) {
 		mu.Lock()

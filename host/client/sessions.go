@@ -33,8 +33,8 @@ type StateValue struct {
 	Tag string
 }
 
-// EditOptions say when an edit of a state is to be made. The zero value is: once,
-// whatever is there.
+// EditOptions are the conditions of an edit of a state. The zero value is: once, in any
+// state.
 type EditOptions struct {
 	// Path is where the value is that is edited, of which Tag is, and which is
 	// answered; "" is the whole state. PutSession has none.

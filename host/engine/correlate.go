@@ -15,7 +15,7 @@ import (
 // any more: the invocations that were to give it end, as if cancelled.
 type Correlation struct {
 	Field string
-	// Call is the type of the events that call, and Answer that of those that answer.
+	// Call is the type of the events that call, Answer the type of the events that answer.
 	// Clients may not make events of either; Inner are further types of that kind. A
 	// step that takes calls, emits answers alone and returns nothing has failed.
 	Call, Answer string

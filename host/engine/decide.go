@@ -375,8 +375,8 @@ func (s *Session) decideFinish(e *Entry, t Finish) (decision, error) {
 
 // checkOutput says whether the step may return such a result.
 func (st *step) checkOutput(out abi.StepOutput) *abi.Error {
-	fail := func(typ, what, mend string) *abi.Error {
-		return refusal(host.RunInvalidOutput, "step %s returned %s%s: %s", st.name, clip(typ), what, mend)
+	fail := func(typ, what, fix string) *abi.Error {
+		return refusal(host.RunInvalidOutput, "step %s returned %s%s: %s", st.name, clip(typ), what, fix)
 	}
 	if !out.List && len(out.Events) > 1 {
 		return fail("several events", "", "return them as a list")

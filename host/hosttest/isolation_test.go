@@ -10,6 +10,7 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/hosttest"
+	"github.com/weftrun/weft/host/hosttest/suite"
 )
 
 const admin = "the server's own admin key"
@@ -122,7 +123,7 @@ func populateTenant(t *testing.T, h *hosttest.Host, tenant, mark string) neighbo
 	h.Want(t, http.StatusOK, nil, n.key.Key, "POST", "/workflows/human/run-nowait",
 		`{"handler_id":"`+n.ids["waiting handler"]+`","session":"`+n.ids["named session"]+`"}`)
 	// It waits for its person in the end, and stays as it is from then on.
-	for end := time.Now().Add(20 * time.Second); ; {
+	for end := time.Now().Add(suite.Hang); ; {
 		if a := h.Ask(t, n.key.Key, "GET", "/handlers/"+n.ids["waiting handler"], ""); strings.Contains(a.Body, `"waiting_for"`) {
 			return n
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/hosttest"
+	"github.com/weftrun/weft/host/hosttest/suite"
 )
 
 // quotaHost is a server on which each tenant has one quota that is small, and the
@@ -99,7 +100,7 @@ func (q *quotaHost) isRefusal(t *testing.T, a hosttest.Answer, limit string) int
 // recovers asks until it is taken, as a client would that has been told to wait.
 func (q *quotaHost) recovers(t *testing.T, tenant, method, path, body string) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); ; {
+	for end := time.Now().Add(suite.Hang); ; {
 		a := q.Ask(t, q.keys[tenant], method, path, body)
 		if a.Status < 300 {
 			return
@@ -207,7 +208,7 @@ func TestQuotas(t *testing.T) {
 				t.Errorf("Retry-After: %d", retry)
 			}
 			leave()
-			for end := time.Now().Add(10 * time.Second); ; {
+			for end := time.Now().Add(suite.Hang); ; {
 				ctx, leave := context.WithCancel(t.Context())
 				res := read(ctx)
 				leave()
@@ -255,7 +256,7 @@ func TestFuelOfAMonth(t *testing.T) {
 	q.LoadAs(t, q.keys["fuel"], "human-tinygo", "human")
 	q.LoadAs(t, q.keys["fuel"], "counter-tinygo", "counter")
 	q.want(t, 200, "fuel", "POST", startHuman, `{"handler_id":"begun"}`)
-	for end := time.Now().Add(20 * time.Second); ; { // until its first step has burnt something
+	for end := time.Now().Add(suite.Hang); ; { // until its first step has burnt something
 		if a := q.Ask(t, q.keys["fuel"], "GET", "/handlers/begun", ""); strings.Contains(a.Body, `"waiting_for":[{`) {
 			break
 		}
@@ -317,7 +318,7 @@ func (q *quotaHost) usage(t *testing.T, tenant string) (u usageAnswer) {
 // untilDone waits for the end of a run.
 func (q *quotaHost) untilDone(t *testing.T, tenant, id string) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); ; {
+	for end := time.Now().Add(suite.Hang); ; {
 		a := q.Ask(t, q.keys[tenant], "GET", "/handlers/"+id, "")
 		if strings.Contains(a.Body, `"status":"completed"`) {
 			return

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/hosttest"
+	"github.com/weftrun/weft/host/hosttest/suite"
 )
 
 // TestTenantsOverKills: what was answered about keys and tenants holds after kill -9,
@@ -79,7 +80,7 @@ func remove(t *testing.T, url, key string) int {
 // makeAgain makes a tenant whose name is free when the one before it is gone.
 func makeAgain(t *testing.T, p *hosttest.Process, key, name string) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); ; {
+	for end := time.Now().Add(suite.Hang); ; {
 		a := p.Ask(t, key, "POST", "/tenants", `{"name":"`+name+`"}`)
 		switch {
 		case a.Status == http.StatusCreated:

@@ -148,7 +148,7 @@ func grantOf(c echo.Context) *host.Grant { return c.Get(grantKey).(*host.Grant) 
 func tenantOf(c echo.Context) string { return grantOf(c).Tenant }
 
 // authenticate finds out what a request may do before any handler sees it, and
-// refuses what it may not. Whether a path exists is told to nobody without a key.
+// refuses what it may not. A request without a key cannot find out whether a path exists.
 func (s *Server) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if isOpen(c.Request()) {

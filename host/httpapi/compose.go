@@ -50,7 +50,7 @@ func (s *Server) deleteWorkflow(c echo.Context) error {
 	return nil
 }
 
-// parseComposition reads what a workflow is to be made of. A timeout may stand
+// parseComposition reads the composition of a workflow. A timeout may stand
 // beside the other settings too, and the name again.
 func parseComposition(body value, name string) (host.Composition, error) {
 	var out host.Composition

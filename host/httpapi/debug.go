@@ -22,7 +22,7 @@ type DebugConfig struct {
 	// Key is what every request has to bring as a bearer. "": it asks for none, and
 	// must be reached from this machine only.
 	Key string
-	// Metrics answers GET /metrics. Default: there is no such route.
+	// Metrics answers GET /metrics. Default: the route does not exist.
 	Metrics http.Handler
 	// Log takes the errors of connections, at debug level. Default: discarded.
 	Log *slog.Logger

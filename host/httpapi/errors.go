@@ -93,8 +93,8 @@ func (s *Server) explain(err error, c echo.Context) *host.Error {
 	}
 }
 
-// noRoute says that there is no such path. The words are those that clients of the
-// field's own server know, and then the path.
+// noRoute says that the path does not exist. The text begins with the words of
+// LlamaIndex's workflow server, which clients know; the path follows.
 func noRoute(r *http.Request) string {
 	return textNotFound + ": " + r.Method + " " + clip(r.URL.Path) + " is not a path of the API; " + pathDocs + " lists them"
 }

@@ -121,7 +121,7 @@ func packPage(c echo.Context, runs []host.Run, more bool, q *host.RunQuery) erro
 }
 
 // packable reports whether bodies of a type are compressed. A stream of events is
-// not: each event is to be read when it is written.
+// not: clients must be able to read each event when it is written.
 func packable(contentType string) bool {
 	switch t := mediaType(contentType); t {
 	case echo.MIMEApplicationJSON, cborType, "application/javascript", "image/svg+xml":

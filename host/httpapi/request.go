@@ -78,7 +78,7 @@ func readBody(c echo.Context, limit int64) ([]byte, error) {
 	}
 	rc := http.NewResponseController(c.Response())
 	if r.ContentLength > limit {
-		// Who asks first (Expect) is told without sending anything.
+		// A client that asks first (Expect) gets the answer without sending anything.
 		if r.Header.Get("Expect") == "" {
 			drain(rc, r.Body)
 		}
@@ -107,12 +107,12 @@ func readBody(c echo.Context, limit int64) ([]byte, error) {
 // drain reads the rest of a body that is refused for its length.
 func drain(rc *http.ResponseController, body io.Reader) {
 	_ = rc.SetReadDeadline(time.Now().Add(drainTime))
-	// The client is told of the length, whatever else is wrong with its body.
+	// The answer is about the length, also if the body has other faults.
 	_, _ = io.CopyN(io.Discard, body, drainBytes)
 }
 
 // readAll reads to the end. It grows the buffer with what has arrived, so that
-// a mere announcement of a long body costs nothing. grow is told before, and may
+// a mere announcement of a long body costs nothing. grow is called before, and may
 // refuse.
 func readAll(body io.Reader, expect int64, grow func(n int64) error) ([]byte, error) {
 	first := min(expect, firstRead) + 1

@@ -18,7 +18,7 @@ func (s *Server) resourceRoutes(read func(path string, h echo.HandlerFunc)) {
 	s.echo.DELETE("/resources/:name", s.deleteResource)
 }
 
-// resources is who manages them; without one there are no such routes.
+// resources gives what manages resources; without it these routes do not exist.
 func (s *Server) resources() (host.ResourceAdmin, error) {
 	if s.cfg.Resources == nil {
 		return nil, echo.ErrNotFound
@@ -48,8 +48,7 @@ func (s *Server) getResource(c echo.Context) error {
 	})
 }
 
-// putResource defines one. Its body is JSON only: what is wrong with it is told with
-// lines and columns.
+// putResource defines a resource. Its body is JSON only: errors have lines and columns.
 func (s *Server) putResource(c echo.Context) error {
 	a, err := s.resources()
 	if err != nil {

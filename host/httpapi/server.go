@@ -65,24 +65,24 @@ type Config struct {
 	// Default [host.DefaultRunTimeout]; below 0 they have none.
 	RunTimeout time.Duration
 
-	// Metrics answers GET /metrics. Default: there is no such route.
+	// Metrics answers GET /metrics. Default: the route does not exist.
 	Metrics http.Handler
-	// Observe is told of every request that was answered: the pattern of its route
-	// ("" if there is none), its method, its status and how long it took. Default:
-	// nobody is.
+	// Observe is called for every request that was answered: with the pattern of its
+	// route ("" if there is none), its method, its status and how long it took.
+	// May be nil.
 	Observe func(route, method string, status int, took time.Duration)
-	// Refused is told of every request that a limit of its tenant refused, if Observe
-	// is told too. Default: nobody is.
+	// Refused is called for every request that a limit of its tenant refused, if
+	// Observe is not nil. May be nil.
 	Refused func(tenant, limit string)
 	// WrongKeys is how many wrong keys an address may send a minute before keys that
 	// are not known to be right are refused unseen. Default: any number.
 	WrongKeys int
-	// WrongKey is told of every wrong key, and of those that are refused unseen.
-	// Default: nobody is.
+	// WrongKey is called for every wrong key, and for every key that is refused unseen.
+	// May be nil.
 	WrongKey func(refused bool)
-	// NoteWrongKey is told of some of them, for the audit log: of the first of an
-	// address and of the first that is refused unseen, ten an hour at most in all.
-	// others is how many there were since of which it was not told. Default: nobody is.
+	// NoteWrongKey is called for some of them, for the audit log: for the first of an
+	// address and for the first that is refused unseen, ten an hour at most in all.
+	// others is the number of wrong keys since the call before. May be nil.
 	NoteWrongKey func(ctx context.Context, address string, refused bool, others int)
 
 	// Tracer makes the spans of requests. Default: there are none.

@@ -276,7 +276,7 @@ func matchOf(c echo.Context, req *host.SessionEdit) error {
 const maxTags = 32
 
 // tagsOf reads the tags of If-Match or If-None-Match, without their quotes, weak ones
-// with their mark. None: there is no such header.
+// with their mark. None: the request does not have the header.
 func tagsOf(headers []string) ([]string, error) {
 	var out []string
 	for _, header := range headers {

@@ -25,7 +25,7 @@ func (s *Server) accessRoutes(read func(path string, h echo.HandlerFunc)) {
 	read("/audit", s.listAudit)
 }
 
-// access is who manages tenants and keys; without one there are no such routes.
+// access gives what manages tenants and keys; without it these routes do not exist.
 func (s *Server) access() (host.Access, error) {
 	if s.cfg.Access == nil {
 		return nil, echo.ErrNotFound

@@ -67,7 +67,7 @@ func (w *wrongKeys) rate() bucket.Rate {
 }
 
 // wait says for how long a key is not looked up that comes from an address; 0: it is.
-// first says that this is told for the first time.
+// first says that this is the first such answer.
 func (w *wrongKeys) wait(from netip.Prefix, key string) (wait time.Duration, first bool) {
 	if w == nil || key == "" {
 		return 0, false

@@ -139,7 +139,7 @@ func function(ref flow.Reference, of func(plugin string) *part) (string, *host.P
 	if len(has) > mostInvolved {
 		has = append(has[:mostInvolved], "...")
 	}
-	return fault(problemFunction, "it names %s, and plugin %s has no such function: it has %s", clipPlain(ref.Name), first, strings.Join(has, ", "))
+	return fault(problemFunction, "it names %s, and plugin %s does not have that function: it has %s", clipPlain(ref.Name), first, strings.Join(has, ", "))
 }
 
 // isFunction reports whether a flow can call a step.

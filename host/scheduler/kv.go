@@ -123,7 +123,7 @@ type kvData struct {
 }
 
 // begin has the totals known. Versions of a new space begin at the time, in
-// microseconds, so that those of an older one of its name come not again.
+// microseconds, so that they never repeat those of an older space of the same name.
 func (d *kvData) begin(now int64) error {
 	if d.lane.known {
 		return nil

@@ -23,8 +23,8 @@ import (
 const SDKFolder = "sdk"
 
 // sumFile lists the files of a project's SDK and their hashes, as sha256sum does,
-// below a line that names the weft which put them there. It is how a change of
-// somebody's is told from an older SDK.
+// below a line that names the weft which put them there. So a change by a user can be
+// distinguished from an older SDK.
 const sumFile = "weft-sdk.sum"
 
 // ErrNoSDK is the error of a project that has no folder sdk.

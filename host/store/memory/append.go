@@ -168,7 +168,7 @@ func (c *change) changeRun(r *host.Run) error {
 	old := c.store.runs[id{r.Tenant, r.RunID}]
 	if old == nil || old.HandlerID != r.HandlerID || old.SessionID != r.SessionID ||
 		old.Workflow != r.Workflow || old.Started != r.Started {
-		return fmt.Errorf("there is no such run as %q", r.RunID)
+		return fmt.Errorf("the run does not exist: %q", r.RunID)
 	}
 	assign(c, old, cloneRun(r))
 	return nil

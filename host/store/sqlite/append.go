@@ -444,7 +444,7 @@ func (s *Store) changeRun(ctx context.Context, r *host.Run) error {
 		string(r.Status), r.Updated, r.Completed, r.Paused, blockedCode, blockedMessage,
 		int64(r.Steps), int64(r.Fuel), r.Error, r.ErrorCode, result, waiting, r.Version).Scan(&id)
 	if errors.Is(err, sql.ErrNoRows) {
-		return refuse("there is no such run as %s", r.RunID)
+		return refuse("the run does not exist: %s", r.RunID)
 	}
 	s.remember(r, id)
 	return err

@@ -50,7 +50,7 @@ impl<S> Context<S> {
     }
 }
 
-/// A child that is to be run; see [`Context::run_workflow`].
+/// A child, before it runs; see [`Context::run_workflow`].
 #[must_use = "a child begins with .result()"]
 pub struct Child<'a> {
     workflow: &'a str,
