@@ -47,6 +47,19 @@ func TestHeads(t *testing.T) {
 	}
 }
 
+// Reserved information and indefinite lengths are no heads, however much follows.
+func TestNoHeads(t *testing.T) {
+	for initial := range 1 << 8 {
+		b := append([]byte{byte(initial)}, make([]byte, 300)...)
+		if _, _, ok := cbor.Read(b, 0); ok != (cbor.Info(b[0]) <= cbor.Info64) {
+			t.Errorf("%02x: Read says %v", initial, ok)
+		}
+	}
+	if _, _, ok := cbor.Read(nil, 0); ok {
+		t.Error("there is a head in nothing")
+	}
+}
+
 func TestScalars(t *testing.T) {
 	for want, b := range map[string][]byte{
 		"00":                 cbor.AppendInt(nil, 0),

@@ -16,9 +16,6 @@ import (
 // Seal gives the bytes of a document's module.
 func Seal(d *Document) []byte { return append([]byte(Magic), d.raw...) }
 
-// Is reports whether a module is that of a flow.
-func Is(module []byte) bool { return bytes.HasPrefix(module, []byte(Magic)) }
-
 // Open reads a document from the bytes of its module.
 //
 // # Errors
