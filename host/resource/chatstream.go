@@ -27,15 +27,21 @@ func (k *llmKind) readStream(ctx context.Context, t *target, body io.Reader, out
 	c := &completion{}
 	var text strings.Builder
 	var end error
-	for end == nil && limited.N > 0 {
+	for end == nil {
 		var name, data []byte
 		name, data, end = lines.Field()
+		if limited.N <= 0 {
+			return nil, k.tooLong(t)
+		}
 		if data = bytes.TrimSpace(data); string(name) != "data" || len(data) == 0 {
 			continue
 		}
 		if string(data) == "[DONE]" {
 			c.content = string(k.web.blot([]byte(text.String())))
 			return c, nil
+		}
+		if end != nil { // the line may be cut
+			break
 		}
 		var part wireAnswer
 		if err := json.Unmarshal(data, &part); err != nil {
@@ -50,9 +56,6 @@ func (k *llmKind) readStream(ctx context.Context, t *target, body io.Reader, out
 		if fail := out.came(ctx, func() string { return k.web.settled(text.String()) }); fail != nil {
 			return nil, fail
 		}
-	}
-	if limited.N <= 0 {
-		return nil, k.tooLong(t)
 	}
 	if errors.Is(end, io.EOF) {
 		end = io.ErrUnexpectedEOF

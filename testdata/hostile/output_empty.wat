@@ -1,6 +1,6 @@
 ;; tries: to hand over an output without bytes
 ;; at: invoke
-;; wants: invalid_output no step output
+;; wants: invalid_output not a step output
 (module
   (import "weft:v1" "output" (func $output (param i32 i32)))
   (memory (export "memory") 1)
