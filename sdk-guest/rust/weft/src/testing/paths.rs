@@ -77,7 +77,9 @@ fn update(value: &mut Value, path: &str, change: Change) -> Result<()> {
         }
         Value::List(list) => {
             if segment.parse::<isize>().is_err() {
-                return Err(failed(format_args!("{segment:?} is not an index of a list")));
+                return Err(failed(format_args!(
+                    "{segment:?} is not an index of a list"
+                )));
             }
             let i = index(segment, list.len()).ok_or_else(|| nothing(path))?;
             if !last {
