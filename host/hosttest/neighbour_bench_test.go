@@ -65,7 +65,7 @@ func (n *neighbours) settle(q quietClients) error {
 }
 
 const (
-	neighbourRounds = 5
+	neighbourRounds = 3
 	neighbourTurn   = time.Second // of one number of clients in one round
 	neighbourSpins  = 10_000
 )
