@@ -168,7 +168,7 @@ func (s *scanner) head(off int) (arg uint64, next int, err *DataError) {
 	return arg, next, nil
 }
 
-// noHead says why there is no head at off.
+// noHead returns why the bytes at off do not begin an item.
 func (s *scanner) noHead(off int) *DataError {
 	major, info := cbor.Major(s.b[off]), cbor.Info(s.b[off])
 	switch {

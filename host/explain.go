@@ -203,7 +203,7 @@ var pluginCodes = []Explanation{
 
 var callCodes = []Explanation{
 	{"invalid_message", InCall, "The request is not a valid message for that call.", "SDKs always send valid messages; abi/abi.cddl has the forms."},
-	{"not_found", InCall, "There is no value at the path, or the step, workflow or resource does not exist.", "Give a default, or use a name that exists."},
+	{"not_found", InCall, "The state has no value at the path, or the step, workflow or resource does not exist.", "Give a default, or use a name that exists."},
 	{"conflict", InCall, "A test edit failed, an id is taken, or the value of a kv resource has another version.", "Read again and decide again; ctx.Edit and, for a key, weft.UpdateKey do this by themselves."},
 	{"failed_precondition", InCall, "The edit does not fit the value at its path or key, or the call is not allowed there.", "The message says why."},
 	{"permission_denied", InCall, "The resource, or this use of it, is not granted.", "Ask the operator to grant it: docs/resources.md."},

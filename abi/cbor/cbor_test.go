@@ -47,7 +47,7 @@ func TestHeads(t *testing.T) {
 	}
 }
 
-// Reserved information and indefinite lengths are no heads, however much follows.
+// Reserved information and indefinite lengths are not heads, whatever follows.
 func TestNoHeads(t *testing.T) {
 	for initial := range 1 << 8 {
 		b := append([]byte{byte(initial)}, make([]byte, 300)...)

@@ -102,10 +102,10 @@ func testCases(ctx context.Context, o testOptions, file string, r *remote) error
 	}
 	// A case ends by --timeout, so no default limit of time may end its run before.
 	limits, err := o.limits()
+	defer func() { _ = os.Remove(limits) }() // what was written of it, too
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(limits) }()
 	own, err := startOwn(ctx, ":memory:", r.errs, "--source-lines", "--limits", limits, "--run-timeout", max(o.timeout, host.DefaultRunTimeout).String())
 	if err != nil {
 		return err

@@ -73,7 +73,8 @@ type Options struct {
 	// nobody does.
 	Acknowledged Acknowledged
 	// After is the store of this process that failed, in whose place this one is opened.
-	// Nothing else is opened, and nothing is made. nil: the process begins.
+	// Nothing else is opened, nothing is made, and AcceptLoss does not count. nil: the
+	// process begins.
 	After *Held
 }
 

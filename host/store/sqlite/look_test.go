@@ -403,6 +403,8 @@ func TestOnlyTheSameStoreIsOpenedAgain(t *testing.T) {
 	older := filesOf(t, s)
 	appendOne(t, s)
 	held := s.Held()
+	behind := files(t, dir) // the mark and the log of the store, and no database
+	delete(behind, fileName)
 	newest := filesOf(t, s)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -424,12 +426,15 @@ func TestOnlyTheSameStoreIsOpenedAgain(t *testing.T) {
 		{"an empty file", map[string][]byte{fileName: nil}, DatabaseMissing},
 		{"another", files(t, other.dir), DatabaseOther},
 		{"older", older, CommitsMissing},
+		{"without its log", map[string][]byte{fileName: newest[fileName], markName: newest[markName]}, LogMissing},
+		{"no database", behind, DatabaseMissing},
 		{"the same", newest, ""},
 		{"the same, closed", files(t, dir), ""},
 	} {
 		at := put(t, tt.files)
 		before := sums(files(t, at))
-		again, err := OpenWith(at, Options{After: &held})
+		// A loss may be accepted when a process begins, and never while it runs.
+		again, err := OpenWith(at, Options{After: &held, AcceptLoss: true})
 		if err == nil {
 			err = again.Close()
 		}

@@ -126,6 +126,7 @@ func Open(dir string) (*Store, error) { return OpenWith(dir, Options{}) }
 // OpenWith is [Open] with options.
 func OpenWith(dir string, o Options) (_ *Store, err error) {
 	if o.After != nil {
+		o.AcceptLoss = false // it is for the start of a process
 		err = o.After.there(dir)
 	} else {
 		err = prepareDir(dir)

@@ -61,8 +61,8 @@
 //!
 //! [`macro@step`] says what a step may take and give, [`macro@Data`] which types
 //! fields may have. A guest starts every invocation from the same memory and has
-//! one thread. Time and random numbers come from the context; there are no files
-//! and no sockets.
+//! one thread. Time and random numbers come from the context. A
+//! plugin cannot open files or sockets.
 //!
 //! The crate must not know how the host runs steps: only the messages that
 //! cross the boundary between the two.
