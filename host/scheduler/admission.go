@@ -240,7 +240,7 @@ func (s *Scheduler) knows(ctx context.Context, tenant string, once host.Once) (b
 		return false, nil
 	}
 	if err != nil {
-		return false, unavailable(err)
+		return false, host.Unavailable(err)
 	}
 	return row.Made > s.now()-host.RepeatsKept, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/scheduler/history"
 )
 
 // After a death the suspects are tried one after the other, before any other guest,
@@ -244,7 +245,7 @@ func (s *Scheduler) findSuspect(t *trial) (blame, there bool, pos uint64) {
 	s.mu.Unlock()
 	ss, err := s.acquire(context.Background(), t.session(), false)
 	if err != nil { // it came back with an error
-		if host.CodeOf(err) != host.CodeNotFound && !unfolds(err) {
+		if host.CodeOf(err) != host.CodeNotFound && !history.Unfolds(err) {
 			s.logOf(context.Background(), slog.LevelError, "the session of a step that is suspected to end the server cannot be loaded", t.session(), []any{"error", err})
 		}
 		return false, false, 0

@@ -8,6 +8,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/scheduler/history"
 	"github.com/weftrun/weft/host/state"
 )
 
@@ -33,7 +34,7 @@ type attempt struct {
 	goesOn    bool               // it is abandoned for now only
 	tok       *token             // of the run under way
 	counts    bool               // as one that is in memory, in the run's demand
-	spending
+	history.Spending
 
 	work *runDemand // set once; Scheduler.mu guards what is in it
 	// waits is how often in a row the attempt waited for its module's code; the
@@ -47,7 +48,7 @@ type attempt struct {
 
 // open begins an invocation's attempt: fresh, or with what is stored of it.
 // It wants a core since a time. Called with ss.mu held.
-func (ss *session) open(inv uint64, stored *opened, since int64) {
+func (ss *session) open(inv uint64, stored *history.Record, since int64) {
 	view, ok := ss.eng.Invocation(inv)
 	if !ok {
 		return
@@ -60,10 +61,10 @@ func (ss *session) open(inv uint64, stored *opened, since int64) {
 	o := engine.AttemptOpen{Limits: view.Limits}
 	var record []engine.CallRecord
 	var unserved int64
-	if stored != nil && stored.open != nil && stored.attempt == view.Attempt {
-		o, record = *stored.open, stored.record
+	if stored != nil && stored.Open != nil && stored.Attempt == view.Attempt {
+		o, record = *stored.Open, stored.Calls
 		o.Limits = o.Limits.Complete() // an older server may have known fewer
-		at.replay, at.spending, unserved = true, stored.spending, stored.unserved
+		at.replay, at.Spending, unserved = true, stored.Spending, stored.Unserved
 		at.kept = uint64(len(record))
 	} else {
 		o.Clock, o.Prices = max(ss.s.now(), ss.eng.Now()), state.Prices
@@ -206,7 +207,7 @@ func (at *attempt) end(res host.InvocationResult, err error) {
 	at.running = false
 	at.cancel()
 	at.cancel = nil
-	at.burnt = at.burnt.With(max(res.Fuel, at.tok.burnt))
+	at.Burnt = at.Burnt.With(max(res.Fuel, at.tok.burnt))
 	at.tok = nil
 	var u Unwound
 	switch {
@@ -221,7 +222,7 @@ func (at *attempt) end(res host.InvocationResult, err error) {
 	switch {
 	case u.Stale:
 		if at.abandoned && !at.goesOn || ss.dead {
-			ss.settle(&at.spending)
+			ss.settle(&at.Spending)
 		}
 		if at.abandoned && !at.held && !ss.dead {
 			at.tell(res.Fuel, nil, true)
@@ -247,7 +248,7 @@ func (at *attempt) end(res host.InvocationResult, err error) {
 		}
 		unspent := ss.drop(at)
 		o := at.answers.Open()
-		ss.suspended[at.inv] = &opened{attempt: at.view.Attempt, open: &o, record: at.answers.Record(), spending: at.spending, unserved: unspent}
+		ss.suspended[at.inv] = &history.Record{Attempt: at.view.Attempt, Open: &o, Calls: at.answers.Record(), Spending: at.Spending, Unserved: unspent}
 	case u.Parked:
 		s.count(&s.counters.Parks)
 		if at.unparked {
@@ -317,7 +318,7 @@ func (at *attempt) finish(res host.InvocationResult, fail *abi.Error) (lost bool
 		at.log(at.answers.Logs())
 		if r.Entry != nil {
 			at.answers.Finish(r.Entry)
-			at.spend(r.Entry, at.burnt)
+			at.spend(r.Entry, at.Burnt)
 		}
 	})
 	switch {

@@ -19,7 +19,7 @@ func (s *Scheduler) Leak() string {
 		if len(ss.tickets) > 0 || len(ss.attempts) > 0 || len(ss.ended) > 0 {
 			return fmt.Sprintf("session %s: ticket %v, attempts %v, waiting clients %v", ss.key.Session, ss.tickets, ss.attempts, ss.ended)
 		}
-		for inv := range ss.ledger.records {
+		for inv := range ss.ledger.Records {
 			if _, ok := ss.eng.Invocation(inv); !ok {
 				return fmt.Sprintf("session %s keeps the record of invocation %d, which is over", ss.key.Session, inv)
 			}

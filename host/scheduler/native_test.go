@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/scheduler/history"
 	"github.com/weftrun/weft/host/work"
 )
 
@@ -134,11 +135,12 @@ func TestSearchesAreOnTheClock(t *testing.T) {
 	s.mu.Lock()
 	s.queue.known("t").inLine = true // so that the queue keeps the tenant
 	s.mu.Unlock()
+	reader := history.New(history.Config{Store: s.cfg.Store, Clocked: s.clocked})
 	clock := func() uint64 { return s.queue.tenants["t"].virtual }
-	if _, _, err := s.List(t.Context(), host.RunQuery{Tenant: "t"}); err != nil || clock() != 0 {
+	if _, _, err := reader.List(t.Context(), host.RunQuery{Tenant: "t"}); err != nil || clock() != 0 {
 		t.Errorf("a plain list: %v, %d units", err, clock())
 	}
-	if _, _, err := s.List(t.Context(), host.RunQuery{Tenant: "t", Search: []host.SearchTerm{{Word: "a"}}}); err != nil || clock() != 15_000_000+readUnits {
+	if _, _, err := reader.List(t.Context(), host.RunQuery{Tenant: "t", Search: []host.SearchTerm{{Word: "a"}}}); err != nil || clock() != 15_000_000+readUnits {
 		t.Errorf("a search of 5 ms: %v, %d units", err, clock())
 	}
 }

@@ -66,7 +66,7 @@ func (s *Scheduler) claim(ctx context.Context, tenant string, once host.Once) (*
 		return c, nil, nil
 	}
 	c.settle(0)
-	return nil, nil, unavailable(err)
+	return nil, nil, host.Unavailable(err)
 }
 
 // matches refuses another request under the same key.
@@ -89,7 +89,7 @@ func (s *Scheduler) joined(ctx context.Context, f *first) (*host.Repeat, error) 
 		return nil, nil
 	}
 	if err := s.cfg.Journal.Wait(ctx, f.pos); err != nil {
-		return nil, unavailable(err)
+		return nil, host.Unavailable(err)
 	}
 	row := f.row
 	return &row, nil
@@ -148,12 +148,9 @@ func (s *Scheduler) forgetRepeats(ctx context.Context) {
 // wait when that has ended.
 func (s *Scheduler) repeated(ctx context.Context, tenant, runID string, wait bool) (host.Run, error) {
 	for {
-		run, err := s.cfg.Store.Run(ctx, tenant, runID)
-		if errors.Is(err, host.ErrNotFound) {
-			return host.Run{}, notFound
-		}
+		run, err := s.past.RunOf(ctx, tenant, runID)
 		if err != nil {
-			return host.Run{}, unavailable(err)
+			return host.Run{}, err
 		}
 		if !wait || run.Status.Final() {
 			return run, nil
@@ -183,7 +180,7 @@ func (s *Scheduler) repeated(ctx context.Context, tenant, runID string, wait boo
 		}
 		ss.release() // it has ended: the store will say so
 		if err := s.cfg.Journal.Wait(ctx, pos); err != nil {
-			return host.Run{}, unavailable(err)
+			return host.Run{}, host.Unavailable(err)
 		}
 	}
 }

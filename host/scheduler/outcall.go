@@ -237,7 +237,7 @@ func (ss *session) callAgain(runID string) {
 
 // grant asks how a workflow of the session's tenant may use a resource.
 func (ss *session) grant(workflow, version, resource string) (host.ResourceGrant, error) {
-	g, err := ss.graph(version)
+	g, err := ss.s.graph(version)
 	if err != nil {
 		return host.ResourceGrant{}, err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/scheduler/history"
 )
 
 // Names of the store's meta values, and how often the second is written.
@@ -114,7 +115,7 @@ func (s *Scheduler) Close(ctx context.Context) error {
 
 // recover goes on with a session that was just folded: it accounts for the
 // time in which the server was down, opens the attempts that were open, and begins queued runs whose turn has come. Nobody else uses the session yet.
-func (ss *session) recover(records map[uint64]*opened) {
+func (ss *session) recover(records map[uint64]*history.Record) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	s := ss.s
@@ -136,7 +137,7 @@ func (ss *session) recover(records map[uint64]*opened) {
 		}
 		delete(records, inv)
 	}
-	maps.DeleteFunc(records, func(inv uint64, _ *opened) bool { _, ok := ss.eng.Invocation(inv); return !ok })
+	maps.DeleteFunc(records, func(inv uint64, _ *history.Record) bool { _, ok := ss.eng.Invocation(inv); return !ok })
 	ss.suspended = records
 	ss.takeTurns()
 	for _, inv := range ss.eng.OutCalls() {

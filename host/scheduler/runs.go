@@ -38,7 +38,7 @@ func (s *Scheduler) Start(ctx context.Context, req host.StartRequest) (host.Run,
 	defer b.st.unreserve()
 	if !req.Wait {
 		if err := s.cfg.Journal.Wait(ctx, b.pos); err != nil {
-			return host.Run{}, unavailable(err)
+			return host.Run{}, host.Unavailable(err)
 		}
 		return b.run, nil
 	}
@@ -163,7 +163,7 @@ func (s *Scheduler) accepting() error {
 		return shuttingDown
 	}
 	if err := s.cfg.Journal.Err(); err != nil {
-		return unavailable(err)
+		return host.Unavailable(err)
 	}
 	return nil
 }
@@ -249,7 +249,7 @@ func (s *Scheduler) checkReuse(ctx context.Context, req *host.StartRequest, r *r
 	case errors.Is(err, host.ErrNotFound):
 		return nil
 	case err != nil:
-		return unavailable(err)
+		return host.Unavailable(err)
 	case !h.Run.Status.Final():
 		return alreadyRunning(req.HandlerID)
 	case h.Workflow != req.Workflow:
@@ -321,7 +321,7 @@ func (s *Scheduler) await(ctx context.Context, end chan ended) (host.Run, error)
 	select {
 	case e := <-end:
 		if err := s.cfg.Journal.Wait(ctx, e.pos); err != nil {
-			return host.Run{}, unavailable(err)
+			return host.Run{}, host.Unavailable(err)
 		}
 		return e.run, nil
 	case <-s.stopped:
@@ -347,45 +347,11 @@ func refused(err error) error {
 	}
 }
 
-var (
-	notFound  = &host.Error{Code: host.CodeNotFound, Message: "Handler not found"}
-	completed = &host.Error{Code: host.CodeConflict, Message: "Workflow already completed"}
-)
-
-// Get reads the latest run of a handler, or any run by its id; see host.Runs.
-func (s *Scheduler) Get(ctx context.Context, tenant, id string) (host.Run, error) {
-	h, err := s.cfg.Store.Handler(ctx, tenant, id)
-	if err == nil {
-		return h.Run, nil
-	}
-	if !errors.Is(err, host.ErrNotFound) {
-		return host.Run{}, unavailable(err)
-	}
-	run, err := s.cfg.Store.Run(ctx, tenant, id)
-	if errors.Is(err, host.ErrNotFound) {
-		return host.Run{}, notFound
-	}
-	if err != nil {
-		return host.Run{}, unavailable(err)
-	}
-	return run, nil
-}
-
-// List lists handlers' latest runs; see host.Runs.
-func (s *Scheduler) List(ctx context.Context, q host.RunQuery) ([]host.Run, bool, error) {
-	if len(q.Search) > 0 {
-		defer s.clocked(q.Tenant)()
-	}
-	runs, more, err := s.cfg.Store.Runs(ctx, q)
-	if err != nil {
-		return nil, false, unavailable(err)
-	}
-	return runs, more, nil
-}
+var completed = &host.Error{Code: host.CodeConflict, Message: "Workflow already completed"}
 
 // active finds a handler's running run and pins its session.
 func (s *Scheduler) active(ctx context.Context, tenant, id string) (*session, host.Run, error) {
-	run, err := s.Get(ctx, tenant, id)
+	run, err := s.past.Get(ctx, tenant, id)
 	if err != nil {
 		return nil, host.Run{}, err
 	}
@@ -417,7 +383,7 @@ func (s *Scheduler) SendOnce(ctx context.Context, tenant, id string, ev abi.Even
 		return host.Delivery{}, err
 	}
 	if err := s.cfg.Journal.Wait(ctx, pos); err != nil {
-		return host.Delivery{}, unavailable(err)
+		return host.Delivery{}, host.Unavailable(err)
 	}
 	return d, nil
 }
@@ -460,63 +426,6 @@ func (s *Scheduler) send(ctx context.Context, tenant, id string, ev abi.Event, s
 	}
 	ss.tracePost(ctx, run.RunID, ev.Type)
 	return res.Response.Delivery, pos, nil
-}
-
-// Events opens a handler's stream; see host.Runs.
-func (s *Scheduler) Events(ctx context.Context, tenant, id string, after int64) (host.Stream, error) {
-	run, err := s.Get(ctx, tenant, id)
-	if err != nil {
-		return nil, err
-	}
-	if id != run.HandlerID {
-		return s.cfg.Streams.SubscribeRun(ctx, tenant, run.HandlerID, run.RunID, after)
-	}
-	return s.cfg.Streams.Subscribe(ctx, tenant, run.HandlerID, after)
-}
-
-// FamilyEvents opens the stream of a run and its children; see host.Runs.
-func (s *Scheduler) FamilyEvents(ctx context.Context, tenant, id string, from host.FamilyStart) (host.FamilyStream, error) {
-	run, err := s.Get(ctx, tenant, id)
-	if err != nil {
-		return nil, err
-	}
-	runID := run.RunID
-	if id == run.HandlerID {
-		runID = ""
-	}
-	if from.Children == nil && from.After != host.StreamFromRun {
-		if from.Children, err = s.underWay(ctx, &run, "", from.After); err != nil {
-			return nil, err
-		}
-	}
-	return s.cfg.Streams.SubscribeFamily(ctx, tenant, run.HandlerID, runID, from)
-}
-
-// underWay gives the children that a run waits for, and those that they wait for.
-func (s *Scheduler) underWay(ctx context.Context, run *host.Run, parent string, after int64) ([]host.FamilyMember, error) {
-	if after >= 0 {
-		after = host.StreamFromRun // numbers are those of the run's own events
-	}
-	var out []host.FamilyMember
-	for _, w := range run.WaitingFor {
-		if w.Child == "" {
-			continue
-		}
-		child, err := s.Get(ctx, run.Tenant, w.Child)
-		if host.CodeOf(err) == host.CodeNotFound {
-			continue // it has not begun
-		}
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, host.FamilyMember{Handler: w.Child, Parent: parent, After: after})
-		below, err := s.underWay(ctx, &child, w.Child, after)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, below...)
-	}
-	return out, nil
 }
 
 // newID makes a handler's or run's id: 12 letters and digits. The first four count

@@ -49,6 +49,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/scheduler/history"
 	"github.com/weftrun/weft/host/state"
 	"github.com/weftrun/weft/host/work"
 )
@@ -65,24 +66,18 @@ type Journal interface {
 	Err() error
 	// Load reads a session's entries: decode gets arrays of them, in order.
 	Load(ctx context.Context, key host.SessionKey, decode func(array []byte) error) (last uint64, err error)
-	// History reads durable entries likewise, from where a position can be folded
-	// from, until decode wants no more.
-	History(ctx context.Context, key host.SessionKey, position uint64, decode func(array []byte) (more bool, err error)) error
+	history.Journal
 }
 
 // Store is the part of host.Store that the scheduler reads.
 type Store interface {
-	Handler(ctx context.Context, tenant, id string) (host.Handler, error)
-	Run(ctx context.Context, tenant, runID string) (host.Run, error)
-	Runs(ctx context.Context, q host.RunQuery) (runs []host.Run, more bool, err error)
+	history.Store
 	Due(ctx context.Context, until int64, limit int) (due []host.SessionKey, next int64, err error)
 	Tenants(ctx context.Context) ([]string, error)
 	Ended(ctx context.Context, q host.EndedQuery) (runs []host.EndedRun, more bool, err error)
 	EndedBehind(ctx context.Context, tenant string, newer int) (host.EndedAt, error)
 	Meta(ctx context.Context, key string) ([]byte, error)
 	SetMeta(ctx context.Context, key string, value []byte) error
-	Session(ctx context.Context, key host.SessionKey) (host.SessionInfo, error)
-	Sessions(ctx context.Context, q host.SessionQuery) (list []host.SessionInfo, more bool, err error)
 	Repeat(ctx context.Context, tenant, route, key string) (host.Repeat, error)
 	ForgetRepeats(ctx context.Context, before int64, limit int) (int, error)
 	host.KVStore
@@ -143,15 +138,6 @@ type Modules interface {
 	PrepareEvent(m *work.Meter, digest, typ string, body abi.Raw) (abi.Raw, error)
 }
 
-// Streams opens subscriptions to durable events.
-type Streams interface {
-	Subscribe(ctx context.Context, tenant, handlerID string, after int64) (host.Stream, error)
-	// SubscribeRun gives the events of one run of the handler alone.
-	SubscribeRun(ctx context.Context, tenant, handlerID, runID string, after int64) (host.Stream, error)
-	// SubscribeFamily gives those of the children too; runID "" is all runs.
-	SubscribeFamily(ctx context.Context, tenant, handlerID, runID string, from host.FamilyStart) (host.FamilyStream, error)
-}
-
 // Live is what the answers to an attempt's host calls are made from and act on.
 // See package hostcall.
 type Live interface {
@@ -203,7 +189,7 @@ type Config struct {
 	Journal Journal
 	Store   Store
 	Modules Modules
-	Streams Streams
+	Streams history.Streams
 	Sandbox host.Sandbox
 	// Answers makes the answers of an attempt from its first entry and its record so
 	// far. It asks live for what the record does not have.
@@ -326,6 +312,8 @@ type Scheduler struct {
 
 	down  []interval      // times in which no server ran, oldest first
 	death host.DeathClass // how the process before ended
+
+	past *history.Reader
 
 	lanes lanes // of resources that are kept with the journal; see kv.go
 
@@ -454,6 +442,7 @@ func New(ctx context.Context, cfg Config) (*Scheduler, error) {
 		boot:     cfg.Now().UnixNano(),
 	}
 	s.base, s.endBase = context.WithCancel(context.WithoutCancel(ctx))
+	s.past = history.New(history.Config{Journal: cfg.Journal, Store: cfg.Store, Streams: cfg.Streams, Graph: s.graph, Clocked: s.clocked})
 	s.work = crew{next: make(chan func()), over: s.stopped, most: int32(2 * cfg.Tokens)}
 	s.queue.init(cfg.Tokens, cfg.Limits.TenantInvocations)
 	s.queue.speed.init(cfg.Tokens, cfg.Now)
@@ -467,6 +456,18 @@ func New(ctx context.Context, cfg Config) (*Scheduler, error) {
 	s.suspectAtStart()
 	s.cfg.After = nil // it need not stay in memory
 	return s, nil
+}
+
+// History gives what answers questions about runs and sessions from what is stored.
+func (s *Scheduler) History() *history.Reader { return s.past }
+
+// graph gives the graph of a workflow version.
+func (s *Scheduler) graph(version string) (*engine.Graph, error) {
+	m, err := s.cfg.Modules.ByDigest(version)
+	if err != nil {
+		return nil, err
+	}
+	return m.Graph, nil
 }
 
 // Counters gives the counters.

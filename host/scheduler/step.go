@@ -7,6 +7,7 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/scheduler/history"
 )
 
 // maxBarriers is how many purged sessions are remembered before those whose
@@ -233,7 +234,7 @@ func (s *Scheduler) ensure(key host.SessionKey, complaint string, use func(*sess
 		use(ss)
 		ss.release()
 	case host.CodeOf(err) != host.CodeNotFound: // else it was purged
-		if !unfolds(err) { // else that was told
+		if !history.Unfolds(err) { // else that was told
 			s.logOf(context.Background(), slog.LevelError, complaint, key, []any{"error", err})
 		}
 		again := s.retryAfter(key, retryLoad)

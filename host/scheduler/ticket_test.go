@@ -8,6 +8,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/scheduler/history"
 	"github.com/weftrun/weft/host/state"
 )
 
@@ -41,7 +42,7 @@ func holding(t *testing.T) (ss *session, holder, waiter *attempt) {
 	s := &Scheduler{cfg: Config{Journal: sink{}, Log: slog.New(slog.DiscardHandler), Modules: oneGraph{graph: g}}, wake: make(chan struct{}, 1)}
 	s.cfg.setDefaults()
 	s.queue.init(1, s.cfg.Limits.TenantInvocations)
-	ss = &session{s: s, attempts: map[uint64]*attempt{}, ledger: newLedger()}
+	ss = &session{s: s, attempts: map[uint64]*attempt{}, ledger: history.NewLedger()}
 	ss.eng = engine.New(host.SessionKey{Tenant: "t", Session: "s"}, func(string) (*engine.Graph, error) { return g, nil })
 	start := engine.StartRun{RunID: "r", HandlerID: "h", Version: "v", Event: abi.Event{Type: abi.TypeStart, Body: abi.EmptyMap}, Limits: host.DefaultLimits()}
 	if _, err := ss.eng.Reduce(1, start); err != nil {
