@@ -16,8 +16,8 @@ func (c *Config) setDefaults() {
 	if c.Spare == nil {
 		c.Spare = func(bool) {}
 	}
-	if c.Relent == nil {
-		c.Relent = runtime.Gosched
+	if c.Yield == nil {
+		c.Yield = runtime.Gosched
 	}
 	if c.IdleAfter == 0 {
 		c.IdleAfter = time.Second

@@ -74,7 +74,7 @@ func (s *Scheduler) Overslept() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for tenant, t := range s.queue.tenants {
-		if s.apart == nil && t.waits() && s.queue.tokens > 0 && !s.cfg.Journal.Crowds(tenant) && len(s.wake) == 0 {
+		if s.apart == nil && t.waits() && s.queue.tokens > 0 && !s.cfg.Journal.OverSoftLimit(tenant) && len(s.wake) == 0 {
 			return true
 		}
 	}

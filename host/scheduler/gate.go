@@ -18,7 +18,7 @@ import (
 // few milliseconds, others wait in a line of their tenant, and whenever one is
 // through, the next one is of the tenant that is behind by the clock of the run
 // tokens: that of the units which its guests burn, and a flat rate for each that
-// waited here. A tenant whose entries crowd the journal's queue (Journal.Crowds) is
+// waited here. A tenant whose entries crowd the journal's queue (Journal.OverSoftLimit) is
 // passed over until the disk has caught up.
 //
 // A tenant has three quarters of the places at most, and its line is bounded in
@@ -116,7 +116,7 @@ func (s *Scheduler) admitEvent(ctx context.Context, tenant, id string, ev abi.Ev
 func (s *Scheduler) enter(ctx context.Context, tenant string) error {
 	s.mu.Lock()
 	g := &s.gate
-	if g.waiting == 0 && g.room(tenant) && !s.cfg.Journal.Crowds(tenant) {
+	if g.waiting == 0 && g.room(tenant) && !s.cfg.Journal.OverSoftLimit(tenant) {
 		g.take(tenant)
 		s.mu.Unlock()
 		return nil
@@ -202,7 +202,7 @@ func (s *Scheduler) letIn() {
 		next := ""
 		var least uint64
 		for tenant, line := range g.lines {
-			if !g.room(tenant) || s.cfg.Journal.Crowds(tenant) || len(line) == 0 {
+			if !g.room(tenant) || s.cfg.Journal.OverSoftLimit(tenant) || len(line) == 0 {
 				continue
 			}
 			clock := s.queue.tenants[tenant].virtual

@@ -21,8 +21,8 @@ type slowDisk struct {
 
 func (d *slowDisk) Durable() uint64             { return d.durable }
 func (d *slowDisk) Err() error                  { return nil }
-func (d *slowDisk) Congested(string) bool       { return false }
-func (d *slowDisk) Crowds(tenant string) bool   { return d.crowds[tenant] }
+func (d *slowDisk) OverHardLimit(string) bool       { return false }
+func (d *slowDisk) OverSoftLimit(tenant string) bool   { return d.crowds[tenant] }
 func (d *slowDisk) write() uint64               { d.pos++; return d.pos }
 func (s *Scheduler) disk() *slowDisk            { return s.cfg.Journal.(*slowDisk) }
 func (s *Scheduler) inLineOf(tenant string) int { return len(s.gate.lines[tenant]) }

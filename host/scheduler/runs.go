@@ -174,7 +174,7 @@ func (s *Scheduler) taking(tenant string) error {
 	if err := s.accepting(); err != nil {
 		return err
 	}
-	if s.cfg.Journal.Congested(tenant) {
+	if s.cfg.Journal.OverHardLimit(tenant) {
 		return &host.Error{Code: host.CodeOverloaded, RetryAfter: time.Second,
 			Message: "the disk cannot keep up with the writes: the request had no effect"}
 	}

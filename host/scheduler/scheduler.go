@@ -59,10 +59,11 @@ type Journal interface {
 	Append(now time.Time, it host.JournalItem) (pos uint64)
 	Wait(ctx context.Context, pos uint64) error
 	Durable() uint64
-	// Congested tenants are to add nothing; those that crowd are to begin nothing
-	// until the disk has caught up, and whoever is congested crowds.
-	Congested(tenant string) bool
-	Crowds(tenant string) bool
+	// A tenant over its hard limit must add nothing to the queue; one over its soft limit
+	// must begin nothing until the disk has caught up. A tenant over the hard limit is over
+	// the soft limit.
+	OverHardLimit(tenant string) bool
+	OverSoftLimit(tenant string) bool
 	Err() error
 	// Load reads a session's entries: decode gets arrays of them, in order.
 	Load(ctx context.Context, key host.SessionKey, decode func(array []byte) error) (last uint64, err error)
@@ -221,11 +222,11 @@ type Config struct {
 
 	// Tokens is how many guests run at once. Default: the number of cores.
 	Tokens int
-	// Relent is called at the end of each turn of a guest that computes for longer
-	// than one, on its goroutine and without any lock: it lets others have the core
-	// who wait for it and are no guests, such as those who read requests. Default
+	// Yield is called at the end of each turn of a guest that computes for longer than a
+	// turn, on the guest's goroutine and without any lock. It gives the core to goroutines
+	// that are not guests and wait for it, such as those that read requests. Default
 	// runtime.Gosched.
-	Relent func()
+	Yield func()
 	// IdleAfter is how long a session that has nothing to do stays in memory.
 	// Default 1 s.
 	IdleAfter time.Duration

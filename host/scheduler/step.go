@@ -68,10 +68,10 @@ func (s *Scheduler) Step(now time.Time) (work []func(), next time.Time) {
 	if s.gate.waiting > 0 {
 		s.letIn()
 	}
-	congested := false
+	overLimit := false
 	skip := func(tenant string) bool {
-		if s.cfg.Journal.Crowds(tenant) {
-			congested = true
+		if s.cfg.Journal.OverSoftLimit(tenant) {
+			overLimit = true
 			return true
 		}
 		return false
@@ -95,7 +95,7 @@ func (s *Scheduler) Step(now time.Time) (work []func(), next time.Time) {
 		s.queue.speed.rest()
 	}
 	s.queue.speed.look()
-	if congested {
+	if overLimit {
 		at(now.Add(stalled))
 	}
 	if t := s.evict(now); !t.IsZero() {

@@ -49,9 +49,8 @@ func (s *Scheduler) newToken(tenant string, at *attempt) *token {
 }
 
 // Checkpoint counts what the guest burnt. It gives the token up, and waits for
-// another, if another tenant is due, or this one is over its budget or
-// crowds the journal. The error
-// is that of an edit that burnt too much.
+// another, if another tenant is due, or this tenant is over its budget or over the
+// journal's soft limit. The error is that of an edit that burnt too much.
 func (t *token) Checkpoint(units uint64) error {
 	t.burnt += units
 	t.units += units
@@ -66,15 +65,15 @@ func (t *token) Checkpoint(units uint64) error {
 		return nil
 	}
 	s := t.s
-	s.cfg.Relent()
+	s.cfg.Yield()
 	s.mu.Lock()
 	t.book()
 	if !t.long {
 		t.long = true
 		s.queue.tenants[t.tenant].long++
 	}
-	crowds := s.cfg.Journal.Crowds
-	wait := s.queue.held[t.tenant] || s.queue.due(t.tenant, crowds) || crowds(t.tenant)
+	over := s.cfg.Journal.OverSoftLimit
+	wait := s.queue.held[t.tenant] || s.queue.due(t.tenant, over) || over(t.tenant)
 	if s.apart != nil && !s.stopping {
 		wait = !s.apart.tries(t.at)
 	}

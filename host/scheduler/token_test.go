@@ -14,11 +14,11 @@ type still struct{ Answers }
 func (still) Burn(uint64) error  { return nil }
 func (still) Idle(time.Duration) {}
 
-// Congested implements Journal.
-func (sink) Congested(string) bool { return false }
+// OverHardLimit implements Journal.
+func (sink) OverHardLimit(string) bool { return false }
 
-// Crowds implements Journal.
-func (sink) Crowds(string) bool { return false }
+// OverSoftLimit implements Journal.
+func (sink) OverSoftLimit(string) bool { return false }
 
 // running is the token of a guest that runs alone on the only core.
 func running(tb testing.TB, limits string) *token {

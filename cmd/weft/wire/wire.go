@@ -60,8 +60,8 @@ type Config struct {
 	IdleAfter time.Duration
 	Tokens    int
 	Timeout   time.Duration
-	// Relent likewise.
-	Relent func()
+	// Yield: see scheduler.Config.
+	Yield func()
 	// DueAtOnce, SnapshotEntries and KeepEntries likewise.
 	DueAtOnce       int
 	SnapshotEntries int
@@ -207,7 +207,7 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 			return hostcall.NewRehearsal(o, r, p)
 		},
 		Notes: notes(h.box), Classify: classify, Parked: hostcall.ErrParked, Observer: observer(cfg.Metrics), Quotas: h.Quotas, Tracer: tracer(cfg.Tracer),
-		Tokens: cfg.Tokens, Relent: cfg.Relent, IdleAfter: cfg.IdleAfter, Limits: cfg.Limits, Resources: h.Resources, Timeout: cfg.Timeout, Now: cfg.Now, CPU: sandbox.ThreadTime, Log: cfg.Log,
+		Tokens: cfg.Tokens, Yield: cfg.Yield, IdleAfter: cfg.IdleAfter, Limits: cfg.Limits, Resources: h.Resources, Timeout: cfg.Timeout, Now: cfg.Now, CPU: sandbox.ThreadTime, Log: cfg.Log,
 		SnapshotEntries: cfg.SnapshotEntries, KeepEntries: cfg.KeepEntries, DueAtOnce: cfg.DueAtOnce, After: after,
 		StartWait: cfg.StartWait, Memory: new(memoryReader).read, Spare: h.Sandbox.Spare,
 	})
