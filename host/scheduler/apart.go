@@ -9,6 +9,7 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/scheduler/admission"
 	"github.com/weftrun/weft/host/scheduler/history"
 )
 
@@ -137,7 +138,7 @@ func (s *Scheduler) afterApart(ctx context.Context, key host.SessionKey) (err er
 		select {
 		case <-over:
 		case <-s.stopped:
-			err = shuttingDown
+			err = admission.ErrStopping
 		case <-ctx.Done():
 			err = ctx.Err()
 		}
@@ -172,7 +173,7 @@ func (s *Scheduler) apartWork(now time.Time) (work []func(), next time.Time) {
 			s.cfg.Notes.Phase(host.PhaseApart)
 			t.stage = trialLoading
 			return append(work, func() { s.beginTrial(t) }), time.Time{}
-		case t.stage == trialReady && s.queue.tokens == s.queue.all: // else who was let go on is about to give its own up
+		case t.stage == trialReady && s.queue.Free() == s.queue.Size(): // else who was let go on is about to give its own up
 			if run := s.runTrial(t, now); run != nil {
 				_, next = t.windowOver(now)
 				return append(work, run), next
@@ -199,7 +200,7 @@ func (s *Scheduler) endTrial() {
 	s.apart.now = nil
 	if at := s.apart.held[key]; at != nil { // it was not run: nobody wants it, or it waits as others do
 		delete(s.apart.held, key)
-		s.queue.push(key.Tenant, s.item(at))
+		s.push(s.item(at))
 	}
 }
 
@@ -207,7 +208,7 @@ func (s *Scheduler) endTrial() {
 func (s *Scheduler) endApart() {
 	close(s.apart.over)
 	s.apart = nil
-	s.queue.speed.pause(false)
+	s.queue.Speed.Pause(false)
 	s.cfg.Notes.Phase(host.PhaseServing)
 	s.cfg.Log.Info("what held a core at the end before has run apart", "still_suspected", len(s.suspects))
 	s.signal()
@@ -307,7 +308,7 @@ func (s *Scheduler) runTrial(t *trial, now time.Time) func() {
 			return nil
 		}
 		delete(s.apart.held, t.key)
-		s.queue.seize(t.key.Tenant)
+		s.queue.Seize(t.key.Tenant)
 		at.serve(serviceCore, s.now())
 		if most := at.view.Limits.Complete().WallTime; window == 0 || window > most {
 			window = most
@@ -331,12 +332,4 @@ func (s *Scheduler) runTrial(t *trial, now time.Time) func() {
 	}
 	t.stage = trialRunning
 	return run
-}
-
-// seize takes a token for a tenant whose turn does not matter.
-func (q *fairQueue) seize(tenant string) {
-	t := q.known(tenant)
-	t.virtual += startCost
-	t.running++
-	q.tokens--
 }

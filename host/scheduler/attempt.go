@@ -8,6 +8,8 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/scheduler/admission"
+	"github.com/weftrun/weft/host/scheduler/fair"
 	"github.com/weftrun/weft/host/scheduler/history"
 	"github.com/weftrun/weft/host/state"
 )
@@ -36,7 +38,7 @@ type attempt struct {
 	counts    bool               // as one that is in memory, in the run's demand
 	history.Spending
 
-	work *runDemand // set once; Scheduler.mu guards what is in it
+	work *admission.Run // set once; Scheduler.mu guards what is in it
 	// waits is how often in a row the attempt waited for its module's code; the
 	// goroutine of its run uses it.
 	waits int
@@ -92,23 +94,33 @@ func (s *Scheduler) ready(at *attempt) {
 // enqueue puts an attempt into its tenant's queue, unless it is to run apart. Called with
 // mu held.
 func (s *Scheduler) enqueue(it readyItem) {
-	if !s.apart.keeps(it.at) {
-		s.queue.push(it.at.ss.key.Tenant, it)
+	if !s.apart.keeps(it.Of) {
+		s.push(it)
 	}
+}
+
+// readyItem is an attempt that wants a token: to begin a run of its guest, or to go on with
+// one that gave the token up. A rehearsal has no attempt.
+type readyItem = fair.Item[*attempt]
+
+// push puts an attempt into its tenant's queue, at its place by now. Called with mu held.
+func (s *Scheduler) push(it readyItem) {
+	it.Place = it.Of.place(it.Place.First)
+	s.queue.Push(it.Of.ss.key.Tenant, it)
 }
 
 // itemOf is item with what the session knows. Called with the session's mu held.
 func (s *Scheduler) itemOf(at *attempt) readyItem {
 	it := s.item(at)
-	it.ticket = at.ss.holds(at)
+	it.Place.First = at.ss.holds(at)
 	return it
 }
 
 // item is an attempt that wants a token from now on.
 func (s *Scheduler) item(at *attempt) readyItem {
-	it := readyItem{at: at}
+	it := readyItem{Of: at}
 	if s.cfg.Observer != nil {
-		it.since = s.cfg.Now()
+		it.Since = s.cfg.Now()
 	}
 	return it
 }
@@ -176,7 +188,7 @@ func (at *attempt) begin(tok *token) (context.Context, bool) {
 	at.answers.Restart()
 	ss.s.mu.Lock()
 	ss.s.counters.Attempts++
-	ss.s.account(ss.key.Tenant).used.Attempts++
+	ss.s.budgets.Began(ss.key.Tenant)
 	if at.replay {
 		ss.s.counters.Replayed++
 	}

@@ -73,7 +73,7 @@ func (s *Scheduler) dueWork(now time.Time) (work []func(), next time.Time) {
 }
 
 func (s *Scheduler) trickle() time.Duration {
-	if s.queue.tokens > 0 {
+	if s.queue.Free() > 0 {
 		return dueTrickleIdle
 	}
 	return dueTrickle
@@ -90,7 +90,7 @@ func (s *Scheduler) letGo(now time.Time) {
 	for _, ss := range s.taken {
 		if s.sessions[ss.key] == ss {
 			// Without pins nobody else looks at what ss.mu guards.
-			if ss.pins > 0 || ss.lastPos > durable || s.timers.dueAt(ss.key, now.UnixNano()) {
+			if ss.pins > 0 || ss.lastPos > durable || s.timers.DueAt(ss.key, now.UnixNano()) {
 				kept = append(kept, ss)
 				continue
 			}
@@ -116,7 +116,7 @@ func (s *Scheduler) fireWork(now time.Time) (work func(), next time.Time) {
 	}
 	var keys []host.SessionKey
 	for len(keys) < fireBatch {
-		key, due, ok := s.timers.first()
+		key, due, ok := s.timers.First()
 		if !ok {
 			break
 		}
@@ -127,7 +127,7 @@ func (s *Scheduler) fireWork(now time.Time) (work func(), next time.Time) {
 		if ss := s.sessions[key]; s.loaders > 0 && ss != nil && ss.taken {
 			break // one that was due before it may be loading still
 		}
-		s.timers.remove(key)
+		s.timers.Remove(key)
 		keys = append(keys, key)
 	}
 	if len(keys) == 0 {

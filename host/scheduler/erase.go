@@ -102,12 +102,12 @@ func (ss *session) die() {
 	ss.dead = true
 	s.mu.Lock()
 	for _, w := range ss.needs {
-		s.demand.gone(w)
+		s.starts.Demand.Gone(w)
 	}
 	if s.sessions[ss.key] == ss {
 		delete(s.sessions, ss.key)
 	}
-	s.timers.remove(ss.key)
+	s.timers.Remove(ss.key)
 	s.barriers[ss.key] = ss.lastPos
 	s.mu.Unlock()
 }

@@ -1,6 +1,9 @@
 package scheduler
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Leak names what a scheduler that has nothing to do still holds, or is "".
 // Nothing may run in it meanwhile.
@@ -36,19 +39,18 @@ func (s *Scheduler) Leak() string {
 			return fmt.Sprintf("the request %s stays open", key.key)
 		}
 	}
-	g := &s.gate
-	g.settle(durable)
+	if left := s.gate.Left(); left != "" {
+		return left
+	}
 	switch q := &s.queue; {
-	case g.taken != 0 || len(g.of) != 0 || g.waiting != 0 || len(g.lines) != 0:
-		return fmt.Sprintf("%d places at the gate are taken: %v, %d wait", g.taken, g.of, g.waiting)
-	case q.tokens+s.spared != s.cfg.Tokens:
-		return fmt.Sprintf("%d of %d tokens are free, %d are spared", q.tokens, s.cfg.Tokens, s.spared)
-	case q.ready != 0 || len(q.tenants) != 0:
-		return fmt.Sprintf("%d items are ready, tenants %v", q.ready, q.tenants)
+	case q.Free()+s.spared != s.cfg.Tokens:
+		return fmt.Sprintf("%d of %d tokens are free, %d are spared", q.Free(), s.cfg.Tokens, s.spared)
+	case q.Ready() != 0 || len(q.Busy()) != 0:
+		return fmt.Sprintf("%d items are ready, tenants %v", q.Ready(), q.Busy())
 	case s.apart != nil:
 		return fmt.Sprintf("suspects are tried: %+v", s.apart)
-	case len(q.held) != 0:
-		return fmt.Sprintf("tenants %v are held", q.held)
+	case len(slices.Collect(q.HeldTenants())) != 0:
+		return fmt.Sprintf("tenants %v are held", slices.Collect(q.HeldTenants()))
 	case len(s.calls.open) != 0 || len(s.calls.sessions) != 0 || len(s.calls.order) != 0 || len(s.calls.pools) != 0 || len(s.calls.late) != 0:
 		return fmt.Sprintf("%d calls of resources are open, pools %v", len(s.calls.open), s.calls.pools)
 	case len(s.unkept) != 0:
@@ -65,7 +67,7 @@ func (s *Scheduler) Leak() string {
 func (s *Scheduler) Ready() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.queue.ready + len(s.unkept)
+	return s.queue.Ready() + len(s.unkept)
 }
 
 // Overslept reports whether attempts and tokens are there, and nothing makes the
@@ -73,12 +75,7 @@ func (s *Scheduler) Ready() int {
 func (s *Scheduler) Overslept() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for tenant, t := range s.queue.tenants {
-		if s.apart == nil && t.waits() && s.queue.tokens > 0 && !s.cfg.Journal.OverSoftLimit(tenant) && len(s.wake) == 0 {
-			return true
-		}
-	}
-	return false
+	return s.apart == nil && len(s.wake) == 0 && s.queue.Oversleeps(s.cfg.Journal.OverSoftLimit)
 }
 
 // Trials is how many suspects are to be tried yet, the one that is tried now included.

@@ -69,7 +69,7 @@ func (s *Scheduler) forgetTenant(tenant string) bool {
 			delete(s.firsts, key)
 		}
 	}
-	delete(s.accounts, tenant)
-	s.demand.forget(tenant)
+	s.budgets.Forget(tenant)
+	s.starts.Demand.Forget(tenant)
 	return true
 }

@@ -122,6 +122,24 @@ func (c *claim) settle(pos uint64) {
 	}
 }
 
+// knows reports whether a request was made before.
+func (s *Scheduler) knows(ctx context.Context, tenant string, once host.Once) (bool, error) {
+	s.mu.Lock()
+	_, known := s.firsts[onceKey{tenant, once.Route, once.Key}]
+	s.mu.Unlock()
+	if known {
+		return true, nil
+	}
+	row, err := s.cfg.Store.Repeat(ctx, tenant, once.Route, once.Key)
+	if host.CodeOf(err) == host.CodeNotFound {
+		return false, nil
+	}
+	if err != nil {
+		return false, host.Unavailable(err)
+	}
+	return row.Made > s.now()-host.RepeatsKept, nil
+}
+
 // forgetFirsts drops those that the store has by now. Called with mu held.
 func (s *Scheduler) forgetFirsts(durable uint64) {
 	for key, f := range s.firsts {

@@ -12,6 +12,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/scheduler/admission"
 )
 
 // Start begins a run; see host.Runs.
@@ -58,6 +59,17 @@ func (s *Scheduler) askedStart(ctx context.Context, req *host.StartRequest, once
 	}
 	defer release() // the run counts itself by then
 	return s.admitStart(ctx, req, once)
+}
+
+// admitStart begins a run when it is its tenant's turn.
+func (s *Scheduler) admitStart(ctx context.Context, req *host.StartRequest, once *claim) (begun, error) {
+	if err := s.gate.Enter(ctx, req.Tenant); err != nil {
+		return begun{}, err
+	}
+	defer s.cfg.Modules.Starting()()
+	b, err := s.beginRun(ctx, req, once)
+	s.gate.Leave(req.Tenant, b.pos)
+	return b, err
 }
 
 // begun is a run that was just begun. Its session is pinned, its handler reserved.
@@ -160,7 +172,7 @@ func (s *Scheduler) accepting() error {
 	stopping := s.stopping
 	s.mu.Unlock()
 	if stopping {
-		return shuttingDown
+		return admission.ErrStopping
 	}
 	if err := s.cfg.Journal.Err(); err != nil {
 		return host.Unavailable(err)
@@ -386,6 +398,16 @@ func (s *Scheduler) SendOnce(ctx context.Context, tenant, id string, ev abi.Even
 		return host.Delivery{}, host.Unavailable(err)
 	}
 	return d, nil
+}
+
+// admitEvent sends an event when it is its tenant's turn.
+func (s *Scheduler) admitEvent(ctx context.Context, tenant, id string, ev abi.Event, step string, once *claim) (host.Delivery, uint64, error) {
+	if err := s.gate.Enter(ctx, tenant); err != nil {
+		return host.Delivery{}, 0, err
+	}
+	d, pos, err := s.send(ctx, tenant, id, ev, step, once)
+	s.gate.Leave(tenant, pos)
+	return d, pos, err
 }
 
 // send ticks an event into a running run, and gives what became of

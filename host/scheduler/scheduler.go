@@ -35,7 +35,7 @@
 //  5. A tick that ends a run is followed by those that begin queued runs, before
 //     anybody else gets the session's mutex; so is the loading of a session.
 //  6. A start or an event of a client is reduced when its tenant's turn has come, if
-//     many want that at once; see gate.go.
+//     many want that at once; see package admission.
 //  7. The scheduler owns no goroutine of its own: [Scheduler.Step] says what is
 //     to be done, [Scheduler.Run] is the small runner that does it.
 package scheduler
@@ -49,6 +49,8 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/scheduler/admission"
+	"github.com/weftrun/weft/host/scheduler/fair"
 	"github.com/weftrun/weft/host/scheduler/history"
 	"github.com/weftrun/weft/host/state"
 	"github.com/weftrun/weft/host/work"
@@ -301,9 +303,9 @@ type Unwound struct {
 // Scheduler owns the sessions in memory. Its methods may be called from any
 // goroutine.
 type Scheduler struct {
-	cfg  Config
-	wake chan struct{} // capacity 1: something for Run to look at
-	work crew
+	cfg     Config
+	wake    chan struct{} // capacity 1: something for Run to look at
+	workers *fair.Pool
 	// stopped is closed when the scheduler begins to stop.
 	stopped chan struct{}
 	// base ends when the scheduler begins to stop: code is prepared in it.
@@ -328,13 +330,12 @@ type Scheduler struct {
 	// quarantine has the sessions that do not fold; see quarantine.go.
 	quarantine map[host.SessionKey]quarantined
 	reads      readCounts // has a mutex of its own
-	queue      fairQueue
-	gate       gate
-	demand     demand
-	memory     memory
-	coming     map[codeKey][]*attempt // those that wait for code, which is being prepared
-	accounts   map[string]*account    // of the tenants that have run something
-	timers     timerHeap
+	queue      fair.Queue[*attempt]
+	budgets    fair.Budgets
+	gate       admission.Gate // for starts and events of clients
+	starts     admission.Starts
+	coming     map[codeKey][]*attempt       // those that wait for code, which is being prepared
+	timers     fair.Timers[host.SessionKey] // when loaded sessions have something to do
 	idle       []idleSession
 	owing      []*session  // that are to leave memory: see settleCounts
 	put        []putOff    // attempts that are to be tried later
@@ -380,15 +381,13 @@ type Counters struct {
 	Calls     uint64 // of resources, made
 	PutOff    uint64 // runs of guests that the host could not do, and tried again later
 	Lined     uint64 // starts and events that waited in line
-	Shed      uint64 // those of them, and others, that there was no room for
+	Shed      uint64 // starts and events that there was no room for
 	Blamed    uint64 // runs blocked and sessions quarantined, as the server ends by them
 	Unnoted   uint64 // work that held a core and could not be noted; see Notes
-	// Starts that were admitted, and that were refused: as the wait for a core was too
-	// long, as too many waited, as those held too much memory, as the heap was full.
-	Admitted, RefusedWait, RefusedDepth, RefusedBytes, RefusedHeap uint64
-	Underpriced                                                    uint64 // host calls that took a core far longer than they were charged for
-	OwnMost                                                        uint64 // the most units of work on a state that one tick did under its session's mutex
-	CodeWaits                                                      uint64 // attempts that gave their token back, as their module's code was not in memory
+	admission.Counts
+	Underpriced uint64 // host calls that took a core far longer than they were charged for
+	OwnMost     uint64 // the most units of work on a state that one tick did under its session's mutex
+	CodeWaits   uint64 // attempts that gave their token back, as their module's code was not in memory
 }
 
 // Load is what the scheduler has to do at a moment.
@@ -411,11 +410,8 @@ type Load struct {
 func (s *Scheduler) Load() Load {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := Load{Sessions: len(s.sessions), InLine: s.gate.waiting, Ready: s.queue.ready, Running: s.queue.all - s.queue.tokens, Cores: s.queue.all, Spared: s.spared, Suspects: len(s.suspects)}
-	for _, t := range s.demand.tenants {
-		l.Starts += t.fresh
-	}
-	l.Demand, l.Speed = s.demand.total, s.queue.speed.look()
+	l := Load{Sessions: len(s.sessions), InLine: s.gate.Waiting(), Ready: s.queue.Ready(), Running: s.queue.Size() - s.queue.Free(), Cores: s.queue.Size(), Spared: s.spared, Suspects: len(s.suspects)}
+	l.Starts, l.Demand, l.Speed = s.starts.Demand.Starts(), s.starts.Demand.Units(), s.queue.Rate()
 	return l
 }
 
@@ -438,17 +434,20 @@ func New(ctx context.Context, cfg Config) (*Scheduler, error) {
 		barriers: map[host.SessionKey]uint64{},
 		starting: map[handlerKey]uint64{},
 		firsts:   map[onceKey]*first{},
-		accounts: map[string]*account{},
 		coming:   map[codeKey][]*attempt{},
 		boot:     cfg.Now().UnixNano(),
 	}
 	s.base, s.endBase = context.WithCancel(context.WithoutCancel(ctx))
 	s.past = history.New(history.Config{Journal: cfg.Journal, Store: cfg.Store, Streams: cfg.Streams, Graph: s.graph, Clocked: s.clocked})
-	s.work = crew{next: make(chan func()), over: s.stopped, most: int32(2 * cfg.Tokens)}
-	s.queue.init(cfg.Tokens, cfg.Limits.TenantInvocations)
-	s.queue.speed.init(cfg.Tokens, cfg.Now)
-	s.demand.init()
-	s.gate.init(cfg.AdmitAtOnce)
+	s.workers = fair.NewPool(2*cfg.Tokens, s.stopped)
+	s.queue.Init(cfg.Tokens, cfg.Limits.TenantInvocations)
+	s.queue.Speed.Init(cfg.Tokens, cfg.Now)
+	s.budgets.Init(cfg.Now, func(tenant string) float64 { return float64(cfg.Limits.TenantFuel(tenant)) })
+	s.starts.Init(admission.Config{Limits: cfg.Limits, Cores: &s.queue, Budget: s.budgets.Rate, Now: cfg.Now, Memory: cfg.Memory})
+	s.gate.Init(admission.GateConfig{
+		Places: cfg.AdmitAtOnce, Line: cfg.AdmitLine, Patience: cfg.AdmitPatience, Clocks: &s.queue, Journal: cfg.Journal,
+		Lock: &s.mu, Open: s.taking, Stopped: s.stopped,
+	})
 	s.calls.init()
 	s.nextDue = s.boot
 	if err := s.markBoot(ctx); err != nil {
@@ -476,6 +475,7 @@ func (s *Scheduler) Counters() Counters {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.counters
+	c.Counts, c.Lined, c.Shed = s.starts.Counts, s.gate.Lined, s.gate.Shed
 	c.Unnoted = s.cfg.Notes.Unnoted()
 	return c
 }
@@ -498,7 +498,7 @@ func (s *Scheduler) Loaded() int {
 func (s *Scheduler) Busy() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.queue.soon()
+	return s.queue.Soon()
 }
 
 // now is the time, which is never before the boot, though the clock may be set back:

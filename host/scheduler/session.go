@@ -12,6 +12,7 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/scheduler/admission"
 	"github.com/weftrun/weft/host/scheduler/history"
 	"github.com/weftrun/weft/host/state"
 )
@@ -35,7 +36,7 @@ type session struct {
 	attempts map[uint64]*attempt        // open ones, by invocation
 	ended    map[string][]chan ended    // who waits for a run's end
 	versions map[string]string          // active run -> module digest
-	needs    map[string]*runDemand      // active run, if an attempt of it was in memory
+	needs    map[string]*admission.Run  // active run, if an attempt of it was in memory
 	// suspended has the records of invocations that wait or sleep.
 	suspended map[uint64]*history.Record
 	ledger    *history.Ledger // what the journal has of attempts that have not ended
@@ -62,7 +63,7 @@ var errDead = &host.Error{Code: host.CodeNotFound, Message: "Handler not found"}
 
 func (s *Scheduler) newSession(key host.SessionKey) *session {
 	return &session{s: s, key: key, loaded: make(chan struct{}), attempts: map[uint64]*attempt{},
-		ended: map[string][]chan ended{}, unserved: map[string]*unserved{}, versions: map[string]string{}, needs: map[string]*runDemand{},
+		ended: map[string][]chan ended{}, unserved: map[string]*unserved{}, versions: map[string]string{}, needs: map[string]*admission.Run{},
 		suspended: map[uint64]*history.Record{}, ledger: history.NewLedger()}
 }
 
@@ -180,7 +181,7 @@ func (ss *session) load(ctx context.Context, barrier uint64) {
 		}
 	}
 	ss.s.mu.Lock()
-	ss.s.queue.owe(ss.key.Tenant, work)
+	ss.s.queue.Owe(ss.key.Tenant, work)
 	ss.s.mu.Unlock()
 	ss.s.reads.note(ss.s.now(), err != nil && !history.Unfolds(err) && !errors.Is(err, host.ErrNotFound))
 	switch {
@@ -325,7 +326,7 @@ func (ss *session) worked(own uint64) {
 	}
 	s := ss.s
 	s.mu.Lock()
-	s.queue.owe(ss.key.Tenant, own)
+	s.queue.Owe(ss.key.Tenant, own)
 	s.counters.OwnMost = max(s.counters.OwnMost, own)
 	s.mu.Unlock()
 }

@@ -31,7 +31,7 @@ func (s *Scheduler) Step(now time.Time) (work []func(), next time.Time) {
 			next = t
 		}
 	}
-	if t := s.admit(now); !t.IsZero() {
+	if t := s.admitHeld(now); !t.IsZero() {
 		at(t)
 	}
 	if t := s.spareNoMore(now); !t.IsZero() {
@@ -44,8 +44,8 @@ func (s *Scheduler) Step(now time.Time) (work []func(), next time.Time) {
 			at(t)
 		}
 		if s.apart != nil { // starts are taken; what they begin waits
-			if s.gate.waiting > 0 {
-				s.letIn()
+			if s.gate.Waiting() > 0 {
+				s.gate.Admit()
 			}
 			alive, t := s.aliveWork(now)
 			if !t.IsZero() {
@@ -65,8 +65,8 @@ func (s *Scheduler) Step(now time.Time) (work []func(), next time.Time) {
 	if work = append(work, calls...); !t.IsZero() {
 		at(t)
 	}
-	if s.gate.waiting > 0 {
-		s.letIn()
+	if s.gate.Waiting() > 0 {
+		s.gate.Admit()
 	}
 	overLimit := false
 	skip := func(tenant string) bool {
@@ -77,24 +77,24 @@ func (s *Scheduler) Step(now time.Time) (work []func(), next time.Time) {
 		return false
 	}
 	for {
-		it, ok := s.queue.pop(skip)
+		it, ok := s.queue.Pop(skip)
 		if !ok {
 			break
 		}
-		it.at.serve(serviceCore, s.now())
-		if it.resume != nil {
-			close(it.resume)
+		it.Of.serve(serviceCore, s.now())
+		if it.Resume != nil {
+			close(it.Resume)
 			continue
 		}
-		if !it.since.IsZero() {
-			s.cfg.Observer.Waited(now.Sub(it.since))
+		if !it.Since.IsZero() {
+			s.cfg.Observer.Waited(now.Sub(it.Since))
 		}
-		work = append(work, func() { s.run(it.at) })
+		work = append(work, func() { s.run(it.Of) })
 	}
-	if s.queue.tokens > 0 {
-		s.queue.speed.rest()
+	if s.queue.Free() > 0 {
+		s.queue.Speed.Rest()
 	}
-	s.queue.speed.look()
+	s.queue.Speed.Rate()
 	if overLimit {
 		at(now.Add(stalled))
 	}
@@ -140,17 +140,17 @@ func (s *Scheduler) aliveWork(now time.Time) (work []func(), next time.Time) {
 // resumeOnly lets guests that gave up their token run to their end while the
 // scheduler stops, whatever their tenant's budget. Called with mu held.
 func (s *Scheduler) resumeOnly() []func() {
-	s.admit(s.cfg.Now())
+	s.admitHeld(s.cfg.Now())
 	for {
-		it, ok := s.queue.pop(func(string) bool { return false })
+		it, ok := s.queue.Pop(func(string) bool { return false })
 		if !ok {
 			return nil
 		}
-		if it.resume != nil {
-			close(it.resume)
+		if it.Resume != nil {
+			close(it.Resume)
 			continue
 		}
-		s.queue.release(it.at.ss.key.Tenant)
+		s.queue.Release(it.Of.ss.key.Tenant)
 	}
 }
 
@@ -210,13 +210,13 @@ func (s *Scheduler) evict(now time.Time) time.Time {
 func (s *Scheduler) forget(ss *session) {
 	delete(s.sessions, ss.key)
 	for _, w := range ss.needs {
-		s.demand.gone(w)
+		s.starts.Demand.Gone(w)
 	}
 	s.counters.Evicted++
 	if s.calls.sessions[ss.key] > 0 {
 		return // the store does not know of its timer, as it waits for more
 	}
-	s.timers.remove(ss.key)
+	s.timers.Remove(ss.key)
 	if ss.eng != nil {
 		s.due(ss.eng.NextTimer())
 	}
@@ -240,7 +240,7 @@ func (s *Scheduler) ensure(key host.SessionKey, complaint string, use func(*sess
 		again := s.retryAfter(key, retryLoad)
 		s.mu.Lock()
 		if s.calls.sessions[key] > 0 { // askDue would pass it over
-			s.timers.set(key, again.UnixNano())
+			s.timers.Set(key, again.UnixNano())
 		} else {
 			s.due(again.UnixNano())
 		}
@@ -252,7 +252,7 @@ func (s *Scheduler) ensure(key host.SessionKey, complaint string, use func(*sess
 // setTimer notes when a loaded session's next timer is due.
 func (s *Scheduler) setTimer(key host.SessionKey, at int64) {
 	s.mu.Lock()
-	earlier := s.timers.set(key, at)
+	earlier := s.timers.Set(key, at)
 	s.mu.Unlock()
 	if earlier {
 		s.signal()
@@ -304,7 +304,7 @@ func (s *Scheduler) Run(ctx context.Context, grace time.Duration) error {
 	for ctx.Err() == nil {
 		work, next := s.Step(s.cfg.Now())
 		for _, w := range work {
-			s.work.do(w)
+			s.workers.Do(w)
 		}
 		if next.IsZero() {
 			next = s.cfg.Now().Add(time.Hour)
@@ -339,7 +339,7 @@ func (s *Scheduler) stop(grace time.Duration) error {
 	s.mu.Unlock()
 	out := make(chan struct{})
 	go func() {
-		s.work.wg.Wait()
+		s.workers.Wait()
 		close(out)
 	}()
 	limit := time.NewTimer(grace)

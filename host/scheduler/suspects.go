@@ -162,7 +162,7 @@ func (s *Scheduler) suspectAtStart() {
 	}
 	if len(a.waiting) > 0 {
 		s.apart = a
-		s.queue.speed.pause(true)
+		s.queue.Speed.Pause(true)
 	}
 	s.cfg.Notes.Begin(host.Suspicion{Suspects: s.listSuspects(), MemoryDeaths: next.MemoryDeaths})
 	if s.apart == nil {
@@ -259,12 +259,11 @@ func (s *Scheduler) lessMemory(deaths [2]int64) {
 	if deaths[1] == 0 || time.Duration(deaths[0]-deaths[1]) > memoryWindow || !until.After(s.cfg.Now()) {
 		return
 	}
-	s.spared = s.queue.all / 2
-	s.queue.all -= s.spared
-	s.queue.tokens -= s.spared
+	s.spared = s.queue.Size() / 2
+	s.queue.Resize(-s.spared)
 	s.sparedUntil = until
 	s.cfg.Spare(true)
-	s.cfg.Log.Warn("the system has ended the server twice for its memory: fewer steps run at a time, and fewer instances are kept", "at_a_time", s.queue.all, "until", until)
+	s.cfg.Log.Warn("the system has ended the server twice for its memory: fewer steps run at a time, and fewer instances are kept", "at_a_time", s.queue.Size(), "until", until)
 }
 
 // Reduced says in what way, and why, less is done at a time than could be; "" if all is.
@@ -275,7 +274,7 @@ func (s *Scheduler) Reduced() string {
 		return ""
 	}
 	return fmt.Sprintf("%d of %d steps run at a time and half of the instances are kept, until %s: the system has ended the server twice for its memory",
-		s.queue.all, s.queue.all+s.spared, s.sparedUntil.UTC().Format(time.RFC3339))
+		s.queue.Size(), s.queue.Size()+s.spared, s.sparedUntil.UTC().Format(time.RFC3339))
 }
 
 // spareNoMore gives back what lessMemory took, and says when to look again. Called
@@ -284,8 +283,7 @@ func (s *Scheduler) spareNoMore(now time.Time) (next time.Time) {
 	if s.sparedUntil.IsZero() || now.Before(s.sparedUntil) {
 		return s.sparedUntil
 	}
-	s.queue.all += s.spared
-	s.queue.tokens += s.spared
+	s.queue.Resize(s.spared)
 	s.spared, s.sparedUntil = 0, time.Time{}
 	s.cfg.Spare(false)
 	s.cfg.Log.Info("as many steps run at a time as before, and as many instances are kept")

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/scheduler/fair"
 )
 
 // token is the right of one run of a guest to use a core; it implements
@@ -35,15 +36,13 @@ type token struct {
 
 // newToken makes the token of a run.
 func (s *Scheduler) newToken(tenant string, at *attempt) *token {
-	t := &token{s: s, at: at, tenant: tenant, due: turn, slot: -1}
+	t := &token{s: s, at: at, tenant: tenant, slot: -1}
 	s.mu.Lock()
-	if a := s.account(t.tenant); a.rate > 0 {
-		t.due = min(t.due, uint64(a.rate*refill.Seconds()))
-	}
+	t.due = s.budgets.Slice(tenant, fair.Turn)
 	if at != nil {
-		s.demand.used(at.work, startCost)
+		s.starts.Demand.Used(at.work, fair.StartCost)
 	}
-	s.queue.speed.book(startCost)
+	s.queue.Speed.Book(fair.StartCost)
 	s.mu.Unlock()
 	return t
 }
@@ -54,7 +53,7 @@ func (s *Scheduler) newToken(tenant string, at *attempt) *token {
 func (t *token) Checkpoint(units uint64) error {
 	t.burnt += units
 	t.units += units
-	t.cost += callCost
+	t.cost += fair.CallCost
 	if t.at != nil {
 		t.s.cfg.Notes.At(t.slot, t.calls, t.burnt, "")
 		if err := t.at.answers.Burn(units); err != nil {
@@ -70,10 +69,10 @@ func (t *token) Checkpoint(units uint64) error {
 	t.book()
 	if !t.long {
 		t.long = true
-		s.queue.tenants[t.tenant].long++
+		s.queue.Computes(t.tenant, 1)
 	}
 	over := s.cfg.Journal.OverSoftLimit
-	wait := s.queue.held[t.tenant] || s.queue.due(t.tenant, over) || over(t.tenant)
+	wait := s.queue.Held(t.tenant) || s.queue.Due(t.tenant, over) || over(t.tenant)
 	if s.apart != nil && !s.stopping {
 		wait = !s.apart.tries(t.at)
 	}
@@ -83,8 +82,8 @@ func (t *token) Checkpoint(units uint64) error {
 	}
 	back := make(chan struct{})
 	t.at.serve(serviceOpen, s.now())
-	s.queue.push(t.tenant, readyItem{at: t.at, resume: back})
-	s.queue.release(t.tenant)
+	s.queue.Push(t.tenant, readyItem{Of: t.at, Resume: back})
+	s.queue.Release(t.tenant)
 	s.counters.Yields++
 	s.mu.Unlock()
 	s.signal()
@@ -158,10 +157,46 @@ func (t *token) acquire() {
 	s := t.s
 	granted := make(chan struct{})
 	s.mu.Lock()
-	s.queue.push(t.tenant, readyItem{resume: granted})
+	s.queue.Push(t.tenant, readyItem{Resume: granted})
 	s.mu.Unlock()
 	s.signal()
 	<-granted
+}
+
+// charge books units that a tenant's guest burnt, and cost on its clock beside
+// them, where so many of the units are already. A tenant that is over its budget is held.
+// Called with mu held.
+func (s *Scheduler) charge(tenant string, units, cost, already uint64) {
+	s.queue.Charge(tenant, units+cost-already)
+	if s.budgets.Spend(tenant, units) && !s.stopping && !s.queue.Held(tenant) {
+		s.budgets.CountHold(tenant)
+		s.counters.Holds++
+		s.queue.Hold(tenant)
+	}
+}
+
+// admitHeld lets held tenants go on whose budget has come in, all of them while the
+// scheduler stops, and says when the next one's will have: zero if none is
+// held. Called with mu held.
+func (s *Scheduler) admitHeld(now time.Time) (next time.Time) {
+	for tenant := range s.queue.HeldTenants() {
+		wait := s.budgets.Missing(tenant, now)
+		if wait <= 0 || s.stopping {
+			s.queue.Admit(tenant)
+			continue
+		}
+		if at := now.Add(max(wait, time.Microsecond)); next.IsZero() || at.Before(next) {
+			next = at
+		}
+	}
+	return next
+}
+
+// Usage gives what a tenant has used; nothing for one that has run nothing.
+func (s *Scheduler) Usage(tenant string) fair.Usage {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.budgets.Usage(tenant)
 }
 
 // book charges the tenant. Called with mu held.
@@ -170,9 +205,9 @@ func (t *token) book() {
 	t.ahead -= again
 	t.s.charge(t.tenant, t.units, t.cost, again)
 	if t.at != nil {
-		t.s.demand.used(t.at.work, t.units+t.cost-again)
+		t.s.starts.Demand.Used(t.at.work, t.units+t.cost-again)
 	}
-	t.s.queue.speed.book(t.units + t.cost - again)
+	t.s.queue.Speed.Book(t.units + t.cost - again)
 	if t.s.apart != nil && t.s.apart.tries(t.at) {
 		tr := t.s.apart.now
 		tr.left -= min(tr.left, t.units+t.cost-again)
@@ -192,11 +227,11 @@ func (t *token) release(fuel, work uint64) {
 	s.mu.Lock()
 	t.book()
 	if t.long {
-		s.queue.tenants[t.tenant].long--
+		s.queue.Computes(t.tenant, -1)
 	}
 	t.at.serve(serviceOpen, s.now())
-	s.queue.release(t.tenant)
-	wanted := s.queue.ready > 0 || s.apart != nil
+	s.queue.Release(t.tenant)
+	wanted := s.queue.Ready() > 0 || s.apart != nil
 	s.mu.Unlock()
 	if wanted {
 		s.signal()

@@ -73,5 +73,5 @@ func (s *Scheduler) letKept() {
 
 // awaitsJournal reports whether a suspect's attempt is held back. Called with mu held.
 func (s *Scheduler) awaitsJournal(key host.CoreKey) bool {
-	return slices.ContainsFunc(s.unkept, func(u unkeptItem) bool { return u.it.at.suspectKey() == key })
+	return slices.ContainsFunc(s.unkept, func(u unkeptItem) bool { return u.it.Of.suspectKey() == key })
 }
