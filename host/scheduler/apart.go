@@ -10,6 +10,7 @@ import (
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/scheduler/admission"
+	"github.com/weftrun/weft/host/scheduler/calls"
 	"github.com/weftrun/weft/host/scheduler/history"
 )
 
@@ -265,7 +266,7 @@ func (s *Scheduler) findSuspect(t *trial) (blame, there bool, pos uint64) {
 		blame = true
 		_, pos, err = ss.tick(engine.Block{RunID: view.RunID, Reason: blamed(&sus, view.Step, s.death)}, nil)
 		if t.key.Kind == host.CoreCall {
-			s.takeBack(ss.key, t.key.Invocation) // until the run is resumed
+			s.calls.takeBack(ss.key, t.key.Invocation) // until the run is resumed
 		}
 	}
 	ss.mu.Unlock()
@@ -316,19 +317,19 @@ func (s *Scheduler) runTrial(t *trial, now time.Time) func() {
 		t.left, t.until = uint64(window)*unitsPerNanosecond, now.Add(patience*window)
 		run = func() { s.run(at) }
 	} else {
-		o := s.calls.open[callKey{t.session(), t.key.Invocation}]
-		if o == nil || o.place == nil {
+		o := s.calls.book.Find(calls.Key{Session: t.session(), Invocation: t.key.Invocation})
+		if o == nil || !o.Queued() {
 			s.acquit(t.key)
 			return nil
 		}
-		if o.pos > s.cfg.Journal.Durable() {
+		if o.Pos > s.cfg.Journal.Durable() {
 			return nil
 		}
 		if window == 0 {
 			window = min(callWindow<<min(noted-len(windows)-1, 10), mostWindow)
 		}
 		t.left, t.until = math.MaxInt64, now.Add(window)
-		run = s.beginCall(o)
+		run = s.calls.begin(o)
 	}
 	t.stage = trialRunning
 	return run

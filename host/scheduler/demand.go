@@ -38,7 +38,7 @@ func (s *Scheduler) AskStart(ctx context.Context, ask host.StartAsk) (release fu
 	// A repeat of a start that was accepted adds no run, and is answered however much
 	// there is to do.
 	if ask.Once.Key != "" {
-		switch known, err := s.knows(ctx, ask.Tenant, ask.Once); {
+		switch known, err := s.keys.Known(ctx, ask.Tenant, ask.Once); {
 		case err != nil:
 			return nil, err
 		case known:

@@ -159,7 +159,7 @@ func (s *Scheduler) due(at int64) {
 func (s *Scheduler) askDue() {
 	until := s.now()
 	s.mu.Lock()
-	limit := len(s.sessions) + len(s.calls.sessions) + len(s.quarantine) + dueBatch
+	limit := len(s.sessions) + s.calls.book.Sessions() + len(s.quarantine) + dueBatch
 	s.mu.Unlock()
 	keys, next, err := s.cfg.Store.Due(context.Background(), until, limit)
 	if err != nil {
@@ -176,7 +176,7 @@ func (s *Scheduler) askDue() {
 			s.due(s.quarantine[key].until.UnixNano())
 			continue
 		}
-		if s.sessions[key] == nil && s.calls.sessions[key] == 0 { // else it is known what it waits for
+		if s.sessions[key] == nil && s.calls.book.Of(key) == 0 { // else it is known what it waits for
 			s.toLoad = append(s.toLoad, key)
 		}
 	}

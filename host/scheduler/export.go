@@ -10,6 +10,7 @@ import (
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/scheduler/history"
+	"github.com/weftrun/weft/host/scheduler/idempotency"
 )
 
 // A run leaves the server as what a fork of it would begin with, and comes back, or
@@ -180,7 +181,7 @@ func (s *Scheduler) importOf(ctx context.Context, p *history.Past, held []engine
 
 // startFrom begins a run by a snapshot: the run in it goes on, or a new one starts
 // on its state.
-func (s *Scheduler) startFrom(ctx context.Context, req *host.StartRequest, mod Module, once *claim) (begun, error) {
+func (s *Scheduler) startFrom(ctx context.Context, req *host.StartRequest, mod Module, once *idempotency.Claim) (begun, error) {
 	st, err := s.reserve(ctx, req)
 	if err != nil {
 		return begun{}, err
@@ -193,7 +194,7 @@ func (s *Scheduler) startFrom(ctx context.Context, req *host.StartRequest, mod M
 }
 
 // beginFrom is startFrom once its handler is reserved.
-func (s *Scheduler) beginFrom(ctx context.Context, st *reservation, req *host.StartRequest, mod Module, once *claim) (begun, error) {
+func (s *Scheduler) beginFrom(ctx context.Context, st *reservation, req *host.StartRequest, mod Module, once *idempotency.Claim) (begun, error) {
 	_, err := s.cfg.Store.Handler(ctx, req.Tenant, req.HandlerID)
 	if err == nil {
 		return begun{}, host.Errorf(host.CodeConflict, "Handler '%s' exists: a snapshot begins a new one", req.HandlerID)
@@ -224,7 +225,7 @@ func (s *Scheduler) beginFrom(ctx context.Context, st *reservation, req *host.St
 }
 
 // goOn begins an empty session by what was imported. end is as of start.
-func (ss *session) goOn(imp *imported, wait bool, once *claim) (run host.Run, pos uint64, end chan ended, err error) {
+func (ss *session) goOn(imp *imported, wait bool, once *idempotency.Claim) (run host.Run, pos uint64, end chan ended, err error) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	if ss.eng.Seq() != 0 {
@@ -235,7 +236,7 @@ func (ss *session) goOn(imp *imported, wait bool, once *claim) (run host.Run, po
 		ss.ended[imp.runID] = append(ss.ended[imp.runID], end)
 	}
 	if imp.runID != "" {
-		ss.repeats = once.rows(imp.runID)
+		ss.repeats = once.Rows(imp.runID)
 	}
 	run, pos, err = ss.adopt(imp.begin, imp.runID)
 	if err != nil {

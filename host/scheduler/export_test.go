@@ -34,10 +34,8 @@ func (s *Scheduler) Leak() string {
 			return fmt.Sprintf("handler id %s stays reserved", key.handler)
 		}
 	}
-	for key, f := range s.firsts {
-		if f.pos == 0 || f.pos > durable {
-			return fmt.Sprintf("the request %s stays open", key.key)
-		}
+	if left := s.keys.Left(); left != "" {
+		return left
 	}
 	if left := s.gate.Left(); left != "" {
 		return left
@@ -51,8 +49,8 @@ func (s *Scheduler) Leak() string {
 		return fmt.Sprintf("suspects are tried: %+v", s.apart)
 	case len(slices.Collect(q.HeldTenants())) != 0:
 		return fmt.Sprintf("tenants %v are held", slices.Collect(q.HeldTenants()))
-	case len(s.calls.open) != 0 || len(s.calls.sessions) != 0 || len(s.calls.order) != 0 || len(s.calls.pools) != 0 || len(s.calls.late) != 0:
-		return fmt.Sprintf("%d calls of resources are open, pools %v", len(s.calls.open), s.calls.pools)
+	case leftCalls(&s.calls) != "":
+		return leftCalls(&s.calls)
 	case len(s.unkept) != 0:
 		return fmt.Sprintf("%d attempts are to be durable first", len(s.unkept))
 	case len(s.taken) != 0 || s.firing:
@@ -102,4 +100,12 @@ func (s *Scheduler) Quarantined() (n int) {
 		}
 	}
 	return n
+}
+
+// leftCalls names the calls of resources that are left.
+func leftCalls(c *caller) string {
+	if open, pools, late := c.book.Left(); open+pools+late > 0 {
+		return fmt.Sprintf("calls of resources are left: %d open, %d pools, %d late", open, pools, late)
+	}
+	return ""
 }

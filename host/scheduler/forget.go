@@ -64,11 +64,7 @@ func (s *Scheduler) forgetTenant(tenant string) bool {
 			delete(s.starting, key)
 		}
 	}
-	for key := range s.firsts {
-		if key.tenant == tenant {
-			delete(s.firsts, key)
-		}
-	}
+	s.keys.Forget(tenant)
 	s.budgets.Forget(tenant)
 	s.starts.Demand.Forget(tenant)
 	return true

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/scheduler/calls"
 )
 
 // Notes are what the next process knows of this one if this one ends without a word:
@@ -115,18 +116,18 @@ type callNote struct {
 	slot  int
 }
 
-func (s *Scheduler) noteCall(o *outcall, version, step string) *callNote {
+func (s *Scheduler) noteCall(o *calls.Call, version, step string) *callNote {
 	c := &callNote{notes: s.cfg.Notes, note: host.CoreNote{
-		Kind: host.CoreCall, Tenant: o.key.session.Tenant, Session: o.key.session.Session, Invocation: o.key.invocation, Attempt: o.attempt,
+		Kind: host.CoreCall, Tenant: o.Key.Session.Tenant, Session: o.Key.Session.Session, Invocation: o.Key.Invocation, Attempt: o.Attempt,
 		Digest: hashOf(version), Step: hashOf(step),
 	}}
 	c.enter()
 	return c
 }
 
-// suspectKey is the call's key among the suspects.
-func (o *outcall) suspectKey() host.CoreKey {
-	return host.CoreKey{Kind: host.CoreCall, Tenant: o.key.session.Tenant, Session: o.key.session.Session, Invocation: o.key.invocation, Attempt: o.attempt}
+// callKey is the call's key among the suspects.
+func callKey(o *calls.Call) host.CoreKey {
+	return host.CoreKey{Kind: host.CoreCall, Tenant: o.Key.Session.Tenant, Session: o.Key.Session.Session, Invocation: o.Key.Invocation, Attempt: o.Attempt}
 }
 
 func (c *callNote) enter() { c.slot = c.notes.Enter(&c.note) }

@@ -13,6 +13,7 @@ import (
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/scheduler/history"
+	"github.com/weftrun/weft/host/scheduler/idempotency"
 	"github.com/weftrun/weft/host/state"
 	"github.com/weftrun/weft/host/work"
 )
@@ -88,7 +89,7 @@ func (s *Scheduler) EditState(ctx context.Context, req host.SessionEdit) (host.S
 	if err != nil {
 		return host.StateValue{}, false, err
 	}
-	c, before, err := s.claim(ctx, req.Tenant, req.Once)
+	c, before, err := s.keys.Claim(ctx, req.Tenant, req.Once)
 	if err != nil {
 		return host.StateValue{}, false, err
 	}
@@ -101,7 +102,7 @@ func (s *Scheduler) EditState(ctx context.Context, req host.SessionEdit) (host.S
 	}
 	e.once = c
 	err = s.edit(ctx, e)
-	c.settle(e.pos)
+	c.Settle(e.pos)
 	if err != nil {
 		return host.StateValue{}, false, err
 	}
@@ -133,7 +134,7 @@ type edit struct {
 	req   *host.SessionEdit
 	tick  engine.EditSession
 	paths []state.Path // that it writes
-	once  *claim
+	once  *idempotency.Claim
 
 	size    int         // bytes of what the client sent
 	base    *state.Node // the state that has one of the tags asked for
@@ -411,7 +412,7 @@ func (ss *session) tryEdit(e *edit) (free chan struct{}, err error) {
 	if len(e.req.Match) > 0 && (len(t.At) > 0 || !slices.Contains(e.req.Match, host.AnyTag)) {
 		t.Base = e.base
 	}
-	ss.repeats = e.once.rows(e.req.Session)
+	ss.repeats = e.once.Rows(e.req.Session)
 	_, pos, err := ss.tick(t, nil)
 	ss.repeats = nil
 	if err != nil {

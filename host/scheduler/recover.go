@@ -96,12 +96,22 @@ func (s *Scheduler) mark() {
 	if err != nil {
 		s.cfg.Log.Warn("the store does not take the alive mark", "error", err)
 	} else {
-		s.forgetRepeats(context.Background())
+		s.deleteOldKeys(context.Background())
 	}
 	s.mu.Lock()
 	s.marking, s.lastMark = false, now
 	s.mu.Unlock()
 	s.signal()
+}
+
+// deleteOldKeys deletes idempotency keys that are too old to be repeated.
+func (s *Scheduler) deleteOldKeys(ctx context.Context) {
+	n, err := s.keys.DeleteOld(ctx)
+	if err != nil {
+		s.cfg.Log.Warn("old idempotency keys cannot be deleted", "error", err)
+	} else if n > 0 {
+		s.cfg.Log.Debug("deleted old idempotency keys", "keys", n)
+	}
 }
 
 // Close notes that the server ended cleanly. Call it after Run has returned

@@ -13,6 +13,7 @@ import (
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/scheduler/admission"
+	"github.com/weftrun/weft/host/scheduler/idempotency"
 )
 
 // Start begins a run; see host.Runs.
@@ -20,7 +21,7 @@ func (s *Scheduler) Start(ctx context.Context, req host.StartRequest) (host.Run,
 	if err := s.taking(req.Tenant); err != nil {
 		return host.Run{}, err
 	}
-	once, before, err := s.claim(ctx, req.Tenant, req.Once)
+	once, before, err := s.keys.Claim(ctx, req.Tenant, req.Once)
 	if err != nil {
 		return host.Run{}, err
 	}
@@ -31,7 +32,7 @@ func (s *Scheduler) Start(ctx context.Context, req host.StartRequest) (host.Run,
 		return s.repeated(ctx, req.Tenant, before.RunID, req.Wait)
 	}
 	b, err := s.askedStart(ctx, &req, once)
-	once.settle(b.pos)
+	once.Settle(b.pos)
 	if err != nil {
 		return host.Run{}, err
 	}
@@ -48,8 +49,49 @@ func (s *Scheduler) Start(ctx context.Context, req host.StartRequest) (host.Run,
 	return s.await(ctx, b.end)
 }
 
+// repeated answers a start that was made before with its run, as it is now; with
+// wait when that has ended.
+func (s *Scheduler) repeated(ctx context.Context, tenant, runID string, wait bool) (host.Run, error) {
+	for {
+		run, err := s.past.RunOf(ctx, tenant, runID)
+		if err != nil {
+			return host.Run{}, err
+		}
+		if !wait || run.Status.Final() {
+			return run, nil
+		}
+		ss, err := s.acquire(ctx, host.SessionKey{Tenant: tenant, Session: run.SessionID}, false)
+		if err != nil {
+			return host.Run{}, err
+		}
+		end := make(chan ended, 1)
+		ss.mu.Lock()
+		rec, known := ss.eng.Record(runID)
+		active := known && !rec.Status.Final()
+		if active {
+			ss.ended[runID] = append(ss.ended[runID], end)
+		}
+		pos := ss.lastPos
+		ss.mu.Unlock()
+		if active {
+			run, err = s.await(ctx, end)
+			if err != nil {
+				ss.mu.Lock()
+				ss.forget(runID, end)
+				ss.mu.Unlock()
+			}
+			ss.release()
+			return run, err
+		}
+		ss.release() // it has ended: the store will say so
+		if err := s.cfg.Journal.Wait(ctx, pos); err != nil {
+			return host.Run{}, host.Unavailable(err)
+		}
+	}
+}
+
 // askedStart begins a run that is admitted.
-func (s *Scheduler) askedStart(ctx context.Context, req *host.StartRequest, once *claim) (begun, error) {
+func (s *Scheduler) askedStart(ctx context.Context, req *host.StartRequest, once *idempotency.Claim) (begun, error) {
 	release := req.Admitted
 	if release == nil {
 		var err error
@@ -62,7 +104,7 @@ func (s *Scheduler) askedStart(ctx context.Context, req *host.StartRequest, once
 }
 
 // admitStart begins a run when it is its tenant's turn.
-func (s *Scheduler) admitStart(ctx context.Context, req *host.StartRequest, once *claim) (begun, error) {
+func (s *Scheduler) admitStart(ctx context.Context, req *host.StartRequest, once *idempotency.Claim) (begun, error) {
 	if err := s.gate.Enter(ctx, req.Tenant); err != nil {
 		return begun{}, err
 	}
@@ -82,7 +124,7 @@ type begun struct {
 }
 
 // beginRun checks a start and makes it.
-func (s *Scheduler) beginRun(ctx context.Context, req *host.StartRequest, once *claim) (begun, error) {
+func (s *Scheduler) beginRun(ctx context.Context, req *host.StartRequest, once *idempotency.Claim) (begun, error) {
 	if err := checkStart(req); err != nil {
 		return begun{}, err
 	}
@@ -116,7 +158,7 @@ func (s *Scheduler) beginRun(ctx context.Context, req *host.StartRequest, once *
 
 // startIn starts the run in its session, which it pins. A session that was
 // purged meanwhile is another one now.
-func (s *Scheduler) startIn(ctx context.Context, st *reservation, req *host.StartRequest, mod Module, once *claim) (*session, host.Run, chan ended, error) {
+func (s *Scheduler) startIn(ctx context.Context, st *reservation, req *host.StartRequest, mod Module, once *idempotency.Claim) (*session, host.Run, chan ended, error) {
 	for {
 		ss, err := s.sessionOf(ctx, st)
 		if err != nil {
@@ -275,7 +317,7 @@ func (s *Scheduler) checkReuse(ctx context.Context, req *host.StartRequest, r *r
 
 // start ticks a run's start and returns its record, the position, and, for a
 // start that waits, where its end will be told.
-func (ss *session) start(ctx context.Context, req *host.StartRequest, mod Module, once *claim) (host.Run, uint64, chan ended, error) {
+func (ss *session) start(ctx context.Context, req *host.StartRequest, mod Module, once *idempotency.Claim) (host.Run, uint64, chan ended, error) {
 	s := ss.s
 	t := s.startOf(req.Tenant, mod, req.Event)
 	t.RunID, t.HandlerID, t.Queue = s.newID(), req.HandlerID, req.OnBusy == host.OnBusyQueue
@@ -298,7 +340,7 @@ func (ss *session) start(ctx context.Context, req *host.StartRequest, mod Module
 		ss.ended[t.RunID] = append(ss.ended[t.RunID], end)
 	}
 	var run host.Run
-	ss.repeats = once.rows(t.RunID)
+	ss.repeats = once.Rows(t.RunID)
 	_, pos, err := ss.tick(t, func(r *engine.Result) {
 		for _, c := range r.Commands {
 			if c, ok := c.(engine.RunChanged); ok && c.Run.RunID == t.RunID {
@@ -385,12 +427,12 @@ func (s *Scheduler) SendOnce(ctx context.Context, tenant, id string, ev abi.Even
 	if err := s.taking(tenant); err != nil {
 		return host.Delivery{}, err
 	}
-	c, before, err := s.claim(ctx, tenant, once)
+	c, before, err := s.keys.Claim(ctx, tenant, once)
 	if err != nil || before != nil {
 		return host.Delivery{}, err // what was acknowledged is so again
 	}
 	d, pos, err := s.admitEvent(ctx, tenant, id, ev, step, c)
-	c.settle(pos)
+	c.Settle(pos)
 	if err != nil {
 		return host.Delivery{}, err
 	}
@@ -401,7 +443,7 @@ func (s *Scheduler) SendOnce(ctx context.Context, tenant, id string, ev abi.Even
 }
 
 // admitEvent sends an event when it is its tenant's turn.
-func (s *Scheduler) admitEvent(ctx context.Context, tenant, id string, ev abi.Event, step string, once *claim) (host.Delivery, uint64, error) {
+func (s *Scheduler) admitEvent(ctx context.Context, tenant, id string, ev abi.Event, step string, once *idempotency.Claim) (host.Delivery, uint64, error) {
 	if err := s.gate.Enter(ctx, tenant); err != nil {
 		return host.Delivery{}, 0, err
 	}
@@ -412,7 +454,7 @@ func (s *Scheduler) admitEvent(ctx context.Context, tenant, id string, ev abi.Ev
 
 // send ticks an event into a running run, and gives what became of
 // it and the queue position.
-func (s *Scheduler) send(ctx context.Context, tenant, id string, ev abi.Event, step string, once *claim) (host.Delivery, uint64, error) {
+func (s *Scheduler) send(ctx context.Context, tenant, id string, ev abi.Event, step string, once *idempotency.Claim) (host.Delivery, uint64, error) {
 	if err := s.cfg.Quotas.Grow(ctx, tenant); err != nil {
 		return host.Delivery{}, 0, err
 	}
@@ -440,7 +482,7 @@ func (s *Scheduler) send(ctx context.Context, tenant, id string, ev abi.Event, s
 	}
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	ss.repeats = once.rows(run.RunID)
+	ss.repeats = once.Rows(run.RunID)
 	res, pos, err := ss.tick(engine.PostEvent{RunID: run.RunID, Event: ev, Step: step}, nil)
 	if err != nil {
 		ss.repeats = nil

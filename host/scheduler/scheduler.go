@@ -52,6 +52,7 @@ import (
 	"github.com/weftrun/weft/host/scheduler/admission"
 	"github.com/weftrun/weft/host/scheduler/fair"
 	"github.com/weftrun/weft/host/scheduler/history"
+	"github.com/weftrun/weft/host/scheduler/idempotency"
 	"github.com/weftrun/weft/host/state"
 	"github.com/weftrun/weft/host/work"
 )
@@ -81,8 +82,7 @@ type Store interface {
 	EndedBehind(ctx context.Context, tenant string, newer int) (host.EndedAt, error)
 	Meta(ctx context.Context, key string) ([]byte, error)
 	SetMeta(ctx context.Context, key string, value []byte) error
-	Repeat(ctx context.Context, tenant, route, key string) (host.Repeat, error)
-	ForgetRepeats(ctx context.Context, before int64, limit int) (int, error)
+	idempotency.Store
 	host.KVStore
 }
 
@@ -317,8 +317,7 @@ type Scheduler struct {
 	death host.DeathClass // how the process before ended
 
 	past *history.Reader
-
-	lanes lanes // of resources that are kept with the journal; see kv.go
+	keys *idempotency.Keys // of requests that may be repeated
 
 	mu       sync.Mutex // guards what follows
 	sessions map[host.SessionKey]*session
@@ -326,7 +325,6 @@ type Scheduler struct {
 	// starting holds the handler ids whose start is not durable yet: at what
 	// position it will be, 0 if that is not known yet.
 	starting map[handlerKey]uint64
-	firsts   map[onceKey]*first // requests that may be repeated, until the store knows them
 	// quarantine has the sessions that do not fold; see quarantine.go.
 	quarantine map[host.SessionKey]quarantined
 	reads      readCounts // has a mutex of its own
@@ -340,7 +338,7 @@ type Scheduler struct {
 	owing      []*session  // that are to leave memory: see settleCounts
 	put        []putOff    // attempts that are to be tried later
 	outgoing   []mailRoute // sessions with messages for others
-	calls      outcalls    // of resources
+	calls      caller      // of resources; has a part that mu does not guard
 	nextDue    int64       // when to ask the store for due sessions; host.WakeNever: not
 	asking     bool
 	toLoad     []host.SessionKey // due ones that the store named
@@ -433,11 +431,11 @@ func New(ctx context.Context, cfg Config) (*Scheduler, error) {
 		sessions: map[host.SessionKey]*session{},
 		barriers: map[host.SessionKey]uint64{},
 		starting: map[handlerKey]uint64{},
-		firsts:   map[onceKey]*first{},
 		coming:   map[codeKey][]*attempt{},
 		boot:     cfg.Now().UnixNano(),
 	}
 	s.base, s.endBase = context.WithCancel(context.WithoutCancel(ctx))
+	s.keys = idempotency.New(idempotency.Config{Store: cfg.Store, Journal: cfg.Journal, Now: s.now})
 	s.past = history.New(history.Config{Journal: cfg.Journal, Store: cfg.Store, Streams: cfg.Streams, Graph: s.graph, Clocked: s.clocked})
 	s.workers = fair.NewPool(2*cfg.Tokens, s.stopped)
 	s.queue.Init(cfg.Tokens, cfg.Limits.TenantInvocations)
@@ -448,7 +446,7 @@ func New(ctx context.Context, cfg Config) (*Scheduler, error) {
 		Places: cfg.AdmitAtOnce, Line: cfg.AdmitLine, Patience: cfg.AdmitPatience, Clocks: &s.queue, Journal: cfg.Journal,
 		Lock: &s.mu, Open: s.taking, Stopped: s.stopped,
 	})
-	s.calls.init()
+	s.calls.init(s)
 	s.nextDue = s.boot
 	if err := s.markBoot(ctx); err != nil {
 		return nil, err

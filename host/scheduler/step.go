@@ -61,8 +61,8 @@ func (s *Scheduler) Step(now time.Time) (work []func(), next time.Time) {
 	if work = append(work, carry...); !t.IsZero() {
 		at(t)
 	}
-	calls, t := s.callWork(now)
-	if work = append(work, calls...); !t.IsZero() {
+	asked, t := s.calls.work(now)
+	if work = append(work, asked...); !t.IsZero() {
 		at(t)
 	}
 	if s.gate.Waiting() > 0 {
@@ -192,9 +192,7 @@ func (s *Scheduler) evict(now time.Time) time.Time {
 			}
 		}
 	}
-	if len(s.firsts) > maxBarriers {
-		s.forgetFirsts(durable)
-	}
+	s.keys.Prune(durable)
 	if len(s.starting) > maxBarriers {
 		for key, pos := range s.starting {
 			if pos != 0 && pos <= durable {
@@ -213,7 +211,7 @@ func (s *Scheduler) forget(ss *session) {
 		s.starts.Demand.Gone(w)
 	}
 	s.counters.Evicted++
-	if s.calls.sessions[ss.key] > 0 {
+	if s.calls.book.Of(ss.key) > 0 {
 		return // the store does not know of its timer, as it waits for more
 	}
 	s.timers.Remove(ss.key)
@@ -239,7 +237,7 @@ func (s *Scheduler) ensure(key host.SessionKey, complaint string, use func(*sess
 		}
 		again := s.retryAfter(key, retryLoad)
 		s.mu.Lock()
-		if s.calls.sessions[key] > 0 { // askDue would pass it over
+		if s.calls.book.Of(key) > 0 { // askDue would pass it over
 			s.timers.Set(key, again.UnixNano())
 		} else {
 			s.due(again.UnixNano())
@@ -355,7 +353,7 @@ func (s *Scheduler) stop(grace time.Duration) error {
 			s.mu.Unlock()
 		case <-expired:
 			s.cancelRunning()
-			s.cancelCalls()
+			s.calls.cancel()
 			expired = nil
 		}
 	}
