@@ -84,7 +84,7 @@ func (ss *session) open(inv uint64, stored *history.Record, since int64) {
 // run apart. Called with the session's mu held.
 func (s *Scheduler) ready(at *attempt) {
 	s.mu.Lock()
-	if !s.keepFirst(at) {
+	if !s.suspicion.keepFirst(at) {
 		s.enqueue(s.itemOf(at))
 	}
 	s.mu.Unlock()
@@ -94,7 +94,7 @@ func (s *Scheduler) ready(at *attempt) {
 // enqueue puts an attempt into its tenant's queue, unless it is to run apart. Called with
 // mu held.
 func (s *Scheduler) enqueue(it readyItem) {
-	if !s.apart.keeps(it.Of) {
+	if !s.suspicion.trials.Keeps(it.Of.suspectKey(), it.Of) {
 		s.push(it)
 	}
 }
@@ -159,11 +159,11 @@ func (s *Scheduler) run(at *attempt) {
 	if !ok {
 		tok.release(0, 0)
 		at.ss.release()
-		s.cameBack(at.suspectKey())
+		s.suspicion.cameBack(at.suspectKey())
 		return
 	}
 	tok.enter()
-	defer s.cameBack(tok.note.Key())
+	defer s.suspicion.cameBack(tok.note.Key())
 	defer tok.leave()
 	inv, err := at.invocation(tok)
 	var res host.InvocationResult

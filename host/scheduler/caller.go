@@ -92,7 +92,7 @@ func (c *caller) make(ctx context.Context, o *calls.Call) {
 	if wanted && !within && away == nil && ctx.Err() == nil {
 		c.answer(o, value, fail)
 	}
-	c.s.cameBack(callKey(o))
+	c.s.suspicion.cameBack(callKey(o))
 	again := c.s.retryAfter(o.Key.Session, readAgain)
 	c.s.mu.Lock()
 	if away != nil && ctx.Err() == nil { // before End, which ends the context

@@ -40,7 +40,7 @@ func (s *Scheduler) codeReady(at *attempt) bool {
 	s.queue.GiveBack(inv.Tenant)
 	at.serve(serviceOpen, s.now())
 	s.counters.CodeWaits++
-	s.apart.prepares(at)
+	s.suspicion.trials.Prepares(at.suspectKey())
 	first := len(s.coming[key]) == 0
 	s.coming[key] = append(s.coming[key], at)
 	s.mu.Unlock()

@@ -41,18 +41,18 @@ func (s *Scheduler) Leak() string {
 		return left
 	}
 	switch q := &s.queue; {
-	case q.Free()+s.spared != s.cfg.Tokens:
-		return fmt.Sprintf("%d of %d tokens are free, %d are spared", q.Free(), s.cfg.Tokens, s.spared)
+	case q.Free()+s.spare.tokens != s.cfg.Tokens:
+		return fmt.Sprintf("%d of %d tokens are free, %d are spared", q.Free(), s.cfg.Tokens, s.spare.tokens)
 	case q.Ready() != 0 || len(q.Busy()) != 0:
 		return fmt.Sprintf("%d items are ready, tenants %v", q.Ready(), q.Busy())
-	case s.apart != nil:
-		return fmt.Sprintf("suspects are tried: %+v", s.apart)
+	case s.suspicion.trials != nil:
+		return fmt.Sprintf("suspects are tried: %+v", s.suspicion.trials)
 	case len(slices.Collect(q.HeldTenants())) != 0:
 		return fmt.Sprintf("tenants %v are held", slices.Collect(q.HeldTenants()))
 	case leftCalls(&s.calls) != "":
 		return leftCalls(&s.calls)
-	case len(s.unkept) != 0:
-		return fmt.Sprintf("%d attempts are to be durable first", len(s.unkept))
+	case len(s.suspicion.unkept) != 0:
+		return fmt.Sprintf("%d attempts are to be durable first", len(s.suspicion.unkept))
 	case len(s.taken) != 0 || s.firing:
 		return fmt.Sprintf("%d sessions are taken up, firing %v", len(s.taken), s.firing)
 	case s.asking || s.loaders != 0 || len(s.toLoad) != 0:
@@ -65,7 +65,7 @@ func (s *Scheduler) Leak() string {
 func (s *Scheduler) Ready() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.queue.Ready() + len(s.unkept)
+	return s.queue.Ready() + len(s.suspicion.unkept)
 }
 
 // Overslept reports whether attempts and tokens are there, and nothing makes the
@@ -73,21 +73,15 @@ func (s *Scheduler) Ready() int {
 func (s *Scheduler) Overslept() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.apart == nil && len(s.wake) == 0 && s.queue.Oversleeps(s.cfg.Journal.OverSoftLimit)
+	return s.suspicion.trials == nil && len(s.wake) == 0 && s.queue.Oversleeps(s.cfg.Journal.OverSoftLimit)
 }
 
 // Trials is how many suspects are to be tried yet, the one that is tried now included.
 func (s *Scheduler) Trials() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.apart == nil {
-		return 0
-	}
-	return len(s.apart.waiting) + 1
+	return s.suspicion.trials.Left()
 }
-
-// Judge is judge.
-var Judge = judge
 
 // Quarantined is the number of sessions in quarantine, without those that only could
 // not be read.

@@ -55,7 +55,7 @@ func (ss *session) callOut(inv uint64, found bool) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if o.Space == (host.KVSpace{}) && s.waitsForJournal(host.CoreCall, call.Version, call.Step) {
+	if o.Space == (host.KVSpace{}) && s.suspicion.waitsForJournal(host.CoreCall, call.Version, call.Step) {
 		o.Pos = ss.lastPos
 	}
 	if old := s.calls.book.Find(o.Key); old != nil {

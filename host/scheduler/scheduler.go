@@ -352,17 +352,9 @@ type Scheduler struct {
 	stopping   bool
 	until      int64 // when it began to stop, Unix nanoseconds
 	abandoned  bool  // nothing that guests do can become durable
-	// suspects are what held a core at deaths and has not come back since, and blames
-	// what is known of those that ended the server; see suspects.go.
-	suspects map[host.CoreKey]*host.Suspect
-	blames   []host.Suspect
-	apart    *apart            // nil: suspects are not tried now
-	gone     map[likeness]bool // suspects of this start that the journal did not have
-	unkept   []unkeptItem      // attempts that are to be durable first; see unkept.go
-	// spared is how many tokens are kept back, and until when; see lessMemory.
-	spared      int
-	sparedUntil time.Time
-	counters    Counters
+	suspicion  suspicion
+	spare      spare
+	counters   Counters
 }
 
 // Counters counts the scheduler's work, for tests and metrics.
@@ -408,7 +400,7 @@ type Load struct {
 func (s *Scheduler) Load() Load {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := Load{Sessions: len(s.sessions), InLine: s.gate.Waiting(), Ready: s.queue.Ready(), Running: s.queue.Size() - s.queue.Free(), Cores: s.queue.Size(), Spared: s.spared, Suspects: len(s.suspects)}
+	l := Load{Sessions: len(s.sessions), InLine: s.gate.Waiting(), Ready: s.queue.Ready(), Running: s.queue.Size() - s.queue.Free(), Cores: s.queue.Size(), Spared: s.spare.tokens, Suspects: s.suspicion.list.Len()}
 	l.Starts, l.Demand, l.Speed = s.starts.Demand.Starts(), s.starts.Demand.Units(), s.queue.Rate()
 	return l
 }
@@ -451,7 +443,8 @@ func New(ctx context.Context, cfg Config) (*Scheduler, error) {
 	if err := s.markBoot(ctx); err != nil {
 		return nil, err
 	}
-	s.suspectAtStart()
+	s.suspicion.s = s
+	s.suspicion.begin()
 	s.cfg.After = nil // it need not stay in memory
 	return s, nil
 }

@@ -91,7 +91,7 @@ func (s *Scheduler) acquire(ctx context.Context, key host.SessionKey, create boo
 	if _, ok := s.sessions[key]; !ok {
 		err := s.isolated(key)
 		if err == nil {
-			err = s.afterApart(ctx, key)
+			err = s.suspicion.afterTrials(ctx, key)
 		}
 		if err != nil {
 			s.mu.Unlock()
@@ -168,7 +168,7 @@ func (ss *session) empty() bool {
 func (ss *session) load(ctx context.Context, barrier uint64) {
 	note := host.CoreNote{Kind: host.CoreLoad, Tenant: ss.key.Tenant, Session: ss.key.Session}
 	slot := ss.s.cfg.Notes.Enter(&note)
-	defer ss.s.cameBack(note.Key())
+	defer ss.s.suspicion.cameBack(note.Key())
 	defer ss.s.cfg.Notes.Leave(slot)
 	if err := ss.s.cfg.Journal.Wait(ctx, barrier); err != nil {
 		ss.err = host.Unavailable(err)

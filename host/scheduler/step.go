@@ -34,25 +34,23 @@ func (s *Scheduler) Step(now time.Time) (work []func(), next time.Time) {
 	if t := s.admitHeld(now); !t.IsZero() {
 		at(t)
 	}
-	if t := s.spareNoMore(now); !t.IsZero() {
+	if t := s.spare.end(s, now); !t.IsZero() {
 		at(t)
 	}
-	s.letKept()
-	if s.apart != nil {
-		trial, t := s.apartWork(now)
-		if work = append(work, trial...); !t.IsZero() {
+	s.suspicion.letKept()
+	trial, t := s.suspicion.work(now)
+	if work = append(work, trial...); !t.IsZero() {
+		at(t)
+	}
+	if s.suspicion.trials != nil { // starts are taken; what they begin waits
+		if s.gate.Waiting() > 0 {
+			s.gate.Admit()
+		}
+		alive, t := s.aliveWork(now)
+		if !t.IsZero() {
 			at(t)
 		}
-		if s.apart != nil { // starts are taken; what they begin waits
-			if s.gate.Waiting() > 0 {
-				s.gate.Admit()
-			}
-			alive, t := s.aliveWork(now)
-			if !t.IsZero() {
-				at(t)
-			}
-			return append(work, alive...), next
-		}
+		return append(work, alive...), next
 	}
 	if t := s.takeUp(now); !t.IsZero() {
 		at(t)

@@ -73,8 +73,8 @@ func (t *token) Checkpoint(units uint64) error {
 	}
 	over := s.cfg.Journal.OverSoftLimit
 	wait := s.queue.Held(t.tenant) || s.queue.Due(t.tenant, over) || over(t.tenant)
-	if s.apart != nil && !s.stopping {
-		wait = !s.apart.tries(t.at)
+	if s.suspicion.trials != nil && !s.stopping {
+		wait = !t.alone()
 	}
 	if !wait {
 		s.mu.Unlock()
@@ -95,6 +95,12 @@ func (t *token) Checkpoint(units uint64) error {
 		t.at.answers.Idle(s.cfg.Now().Sub(began))
 	}
 	return nil
+}
+
+// alone reports whether the token is of the suspect that runs alone. Called with mu held.
+func (t *token) alone() bool {
+	trials := t.s.suspicion.trials
+	return trials != nil && t.at != nil && trials.Runs(t.at.suspectKey())
 }
 
 // unitsPerNanosecond is how much a core is taken to do.
@@ -208,9 +214,8 @@ func (t *token) book() {
 		t.s.starts.Demand.Used(t.at.work, t.units+t.cost-again)
 	}
 	t.s.queue.Speed.Book(t.units + t.cost - again)
-	if t.s.apart != nil && t.s.apart.tries(t.at) {
-		tr := t.s.apart.now
-		tr.left -= min(tr.left, t.units+t.cost-again)
+	if t.alone() {
+		t.s.suspicion.trials.Used(t.units + t.cost - again)
 	}
 	t.units, t.cost = 0, 0
 }
@@ -231,7 +236,7 @@ func (t *token) release(fuel, work uint64) {
 	}
 	t.at.serve(serviceOpen, s.now())
 	s.queue.Release(t.tenant)
-	wanted := s.queue.Ready() > 0 || s.apart != nil
+	wanted := s.queue.Ready() > 0 || s.suspicion.trials != nil
 	s.mu.Unlock()
 	if wanted {
 		s.signal()
