@@ -1,4 +1,4 @@
-package module
+package jsonschema
 
 import (
 	"encoding/base64"
@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"math/big"
 	"slices"
 	"strings"
 
@@ -21,105 +20,9 @@ const (
 	schemaURL = "weft:schema"
 	dialect   = "https://json-schema.org/draft/2020-12/schema"
 
-	maxSchemaBytes    = 64 << 10  // of one event type
-	maxManifestSchema = 512 << 10 // of all event types of a plugin
-	maxSchemaProblems = 10        // that are listed of one schema
+	maxSchemaBytes    = 64 << 10 // of one schema
+	maxSchemaProblems = 10       // that are listed of one schema
 )
-
-// schema is a JSON Schema (draft 2020-12) in the form in which this package
-// evaluates it. The library compiles: it checks the schema and resolves its
-// references. It does not evaluate, as that has no bounds there: a schema of
-// some hundred bytes can make it run for ever, a body of some megabytes make
-// it list millions of errors, and each look at a text copies it.
-//
-// A schema is immutable once compiled.
-type schema struct {
-	always *bool // the schema true or false; nothing else is set then
-	types  types // 0: any
-
-	refs                                   []*schema // $ref, $dynamicRef
-	konst, enum                            *values
-	allOf, anyOf, oneOf                    []*schema
-	not, condition, consequence, otherwise *schema
-
-	minProperties, maxProperties *int
-	required                     []string
-	properties                   map[string]*schema
-	patterns                     []patternSchema
-	additional, propertyNames    *schema
-	dependentRequired            []dependency[[]string]
-	dependentSchemas             []dependency[*schema]
-	unevaluatedProperties        *schema
-
-	minItems, maxItems, minContains, maxContains *int
-	unique                                       bool
-	prefix                                       []*schema
-	items, contains, unevaluatedItems            *schema
-
-	minLength, maxLength *int
-	pattern              *pattern.Pattern
-
-	minimum, maximum, above, below, multipleOf *big.Rat
-}
-
-type patternSchema struct {
-	pattern *pattern.Pattern
-	schema  *schema
-}
-
-type dependency[T any] struct {
-	name string
-	then T
-}
-
-// types is a set of JSON types.
-type types uint8
-
-const (
-	typeNull types = 1 << iota
-	typeBoolean
-	typeNumber
-	typeInteger
-	typeString
-	typeArray
-	typeObject
-)
-
-var typeNames = []struct {
-	is   types
-	name string
-	one  string
-}{
-	{typeNull, "null", "null"},
-	{typeBoolean, "boolean", "a boolean"},
-	{typeNumber, "number", "a number"},
-	{typeInteger, "integer", "an integer"},
-	{typeString, "string", "a string"},
-	{typeArray, "array", "an array"},
-	{typeObject, "object", "an object"},
-}
-
-// typesOf gives the types of a value: of a whole number two.
-func typesOf(v cursor) types {
-	switch v.kind {
-	case kindNull:
-		return typeNull
-	case kindFalse, kindTrue:
-		return typeBoolean
-	case kindInt, kindUint:
-		return typeNumber | typeInteger
-	case kindFloat:
-		if f := v.float(); f == math.Trunc(f) {
-			return typeNumber | typeInteger
-		}
-		return typeNumber
-	case kindText:
-		return typeString
-	case kindList:
-		return typeArray
-	}
-	return typeObject
-}
 
 // noRemote refuses to load any document: a schema stands alone.
 type noRemote struct{}
@@ -128,9 +31,9 @@ func (noRemote) Load(string) (any, error) {
 	return nil, errors.New("a schema cannot refer to another document")
 }
 
-// compileSchema compiles the schema of an event type, or says what is wrong
-// with it.
-func compileSchema(raw abi.Raw) (s *schema, problems []string) {
+// Compile compiles an encoded schema, or returns what is wrong with the schema, in one
+// to ten lines. The schema stands alone and has 64 KiB at most.
+func Compile(raw abi.Raw) (s *Schema, problems []string) {
 	if len(raw) > maxSchemaBytes {
 		return nil, []string{fmt.Sprintf("it has %d bytes, at most %d are allowed", len(raw), maxSchemaBytes)}
 	}
@@ -161,7 +64,7 @@ func compileSchema(raw abi.Raw) (s *schema, problems []string) {
 	if err != nil {
 		return nil, schemaProblems(err)
 	}
-	t := &translation{done: map[*jsonschema.Schema]*schema{}}
+	t := &translation{done: map[*jsonschema.Schema]*Schema{}}
 	s = t.schema(compiled)
 	if t.err != nil {
 		return nil, []string{t.err.Error()}
@@ -170,9 +73,16 @@ func compileSchema(raw abi.Raw) (s *schema, problems []string) {
 }
 
 // plain makes byte strings what they are in JSON, so that the library takes
-// the value.
+// the value. Whole floats become integers, which the library reads exactly.
 func plain(v any) any {
 	switch v := v.(type) {
+	case float64:
+		switch n := whole(Value{kind: kindFloat, bits: math.Float64bits(v)}); n.kind {
+		case kindInt:
+			return int64(n.bits)
+		case kindUint:
+			return n.bits
+		}
 	case []byte:
 		return map[string]any{bytesKey: base64.StdEncoding.EncodeToString(v)}
 	case []any:
@@ -241,7 +151,7 @@ func schemaProblems(err error) []string {
 	return problems
 }
 
-// mostPattern bounds the patterns of events' schemas.
+// mostPattern bounds the patterns of schemas.
 var mostPattern = pattern.Most{Bytes: maxSchemaBytes, States: 2_000}
 
 // compiledPattern is a pattern as the library wants it.
