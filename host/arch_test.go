@@ -67,6 +67,7 @@ var rooms = []room{
 	{"host/resource", []string{"abi", "host", "host/jsonfile", "host/sse"}},
 	{"host/metrics", []string{"abi", "host"}},
 	{"host/trace", []string{"abi", "host"}},
+	{"host/server", []string{"host"}},
 	{"host/client", []string{"abi", "host", "host/sse"}},
 	{"host/hosttest", []string{"..."}},
 	{"host/hosttest/suite", []string{"host"}},

@@ -16,6 +16,7 @@ import (
 	"github.com/weftrun/weft/cmd/weft/guest"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/client"
+	"github.com/weftrun/weft/host/server"
 )
 
 // inputFile holds the fields that a workflow was run with last.
@@ -155,7 +156,7 @@ func (s *shownRun) show(events []host.StreamEvent) error {
 		a := s.answers[0]
 		s.answers = s.answers[1:]
 		s.r.note("  answered as in %s: %s", defaultCases, a.text())
-		ctx, stop := context.WithTimeout(context.Background(), stopWithin)
+		ctx, stop := context.WithTimeout(context.Background(), server.StopWithin)
 		_, err = s.r.Send(ctx, s.id, a.Type, a.Fields, "")
 		stop()
 		if err != nil {

@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/weftrun/weft/host/server"
 )
 
 // ownServer is a server in a process of its own, that lives as long as a command.
@@ -69,7 +71,7 @@ func (s *ownServer) stop() {
 	if s.cmd.Process.Signal(os.Interrupt) != nil {
 		_ = s.cmd.Process.Kill() // where there are no signals, or it has ended
 	}
-	late := time.AfterFunc(2*stopWithin, func() { _ = s.cmd.Process.Kill() })
+	late := time.AfterFunc(2*server.StopWithin, func() { _ = s.cmd.Process.Kill() })
 	defer late.Stop()
 	_ = s.cmd.Wait() // what it measured stands, however it ends
 }

@@ -187,41 +187,40 @@ func serve(ctx context.Context, o serveOptions, stdout, stderr io.Writer) error 
 		return errors.Join(err, l.Close())
 	}
 	defer closeTracing(ctx, tracer, log)
-	sv := &server{
-		log: log, counts: wire.NewSeries(series),
-		host: wire.Config{Data: o.data, AcceptLoss: o.acceptLoss, Lost: losses(stderr), Limits: limits, Resources: resources, ResourceKeys: resourceKeys, Timeout: o.timeout(), StartWait: orNone(o.startWait), Log: log, Compiler: program, CatchCrashes: true, AdminKey: adminKey,
-			Tokens: cores, Relent: relent, SnapshotEntries: o.snapshotEvery, KeepEntries: o.keepJournal, DueAtOnce: o.dueAtOnce, SourceLines: o.sourceLines, CacheBytes: o.cacheBytes,
-			Metrics: series, Tracer: tracer},
-		api: httpapi.Config{Log: log, Addr: l.Addr().String(), AllowedHosts: o.hosts, CORSOrigins: o.origins, Version: version,
-			MaxPlugin: int64(limits.Greatest().ModuleBytes), MaxRequests: o.maxRequests, MaxStreams: o.maxStreams, MaxRequestBytes: o.maxRequestBytes, RunTimeout: o.timeout(),
-			MaxConnections: mostConnections(), CPU: processTime(),
-			Metrics: series.Handler(), Observe: series.Request, Refused: series.Refused, WrongKeys: o.wrongKeys, WrongKey: series.WrongKey, Tracer: requestTracer(tracer)},
-	}
+	cfg := wire.Config{Data: o.data, AcceptLoss: o.acceptLoss, Lost: losses(stderr), Limits: limits, Resources: resources, ResourceKeys: resourceKeys, Timeout: o.timeout(), StartWait: orNone(o.startWait), Log: log, Compiler: program, CatchCrashes: true, AdminKey: adminKey,
+		Tokens: cores, Relent: relent, SnapshotEntries: o.snapshotEvery, KeepEntries: o.keepJournal, DueAtOnce: o.dueAtOnce, SourceLines: o.sourceLines, CacheBytes: o.cacheBytes,
+		Metrics: series, Tracer: tracer}
+	api := httpapi.Config{Log: log, Addr: l.Addr().String(), AllowedHosts: o.hosts, CORSOrigins: o.origins, Version: version,
+		MaxPlugin: int64(limits.Greatest().ModuleBytes), MaxRequests: o.maxRequests, MaxStreams: o.maxStreams, MaxRequestBytes: o.maxRequestBytes, RunTimeout: o.timeout(),
+		MaxConnections: mostConnections(), CPU: processTime(),
+		Metrics: series.Handler(), Observe: series.Request, Refused: series.Refused, WrongKeys: o.wrongKeys, WrongKey: series.WrongKey, Tracer: requestTracer(tracer)}
 	debug, err := openDebug(o, series.Handler(), log)
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
 	debug.start(log)
-	if err := sv.open(ctx); err != nil {
+	front := httpapi.NewFront(api)
+	sv, err := openServer(ctx, cfg, api, front, wire.NewSeries(series))
+	if err != nil {
 		return errors.Join(err, l.Close(), debug.stop(ctx))
 	}
 	addr := l.Addr().String()
 	// Without a demonstration the first answer comes when the examples are there: requests
 	// wait in the listener until then, as they do while the store is recovered.
-	if err := announce(ctx, o, sv.now, addr, stdout); err != nil {
-		return errors.Join(err, l.Close(), sv.stop(ctx), debug.stop(ctx))
+	if err := announce(ctx, o, sv.Host(), addr, stdout); err != nil {
+		return errors.Join(err, l.Close(), sv.Stop(ctx), debug.stop(ctx))
 	}
 	served := make(chan error, 1)
-	go func() { served <- sv.front.Serve(l) }()
+	go func() { served <- front.Serve(l) }()
 
 	loaded := func() error { return nil }
 	if o.demo {
-		loaded, err = demonstrate(ctx, o, sv.now, "http://"+addr, adminKey, stdout)
+		loaded, err = demonstrate(ctx, o, sv.Host(), "http://"+addr, adminKey, stdout)
 	}
 	if err == nil {
-		err = sv.run(ctx, served)
+		err = sv.Run(ctx, served)
 	}
-	return errors.Join(err, loaded(), sv.stop(ctx), debug.stop(ctx))
+	return errors.Join(err, loaded(), sv.Stop(ctx), debug.stop(ctx))
 }
 
 // demonstrate loads the plugin of the demonstration, runs the demonstration, and then
