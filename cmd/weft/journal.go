@@ -45,7 +45,7 @@ that a fork may begin there (weft fork ID --at N).`,
 			for i := range page.Entries {
 				addEntry(t, &page.Entries[i])
 			}
-			cursor, rest = page.Next, rest-len(page.Entries)
+			cursor, rest = string(page.NextCursor), rest-len(page.Entries)
 			if cursor == "" || limit > 0 && rest <= 0 {
 				break
 			}
@@ -69,7 +69,7 @@ func addEntry(t *table, e *client.JournalEntry) {
 	if e.Attempt > 1 {
 		step += fmt.Sprintf("/%d", e.Attempt)
 	}
-	t.add(position, e.Time.Local().Format("15:04:05.000"), e.Kind, step, describeEntry(e))
+	t.add(position, e.At.Time().Local().Format("15:04:05.000"), e.Kind, step, describeEntry(e))
 }
 
 // describeEntry says in one line what an entry did.
@@ -77,7 +77,7 @@ func describeEntry(e *client.JournalEntry) string {
 	var parts []string
 	say := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
 	for _, ev := range e.Events {
-		say("%s %s", ev.Type, ev.Value)
+		say("%s %s", ev.Type, ev.Body)
 	}
 	if e.To != "" {
 		say("to step %s", e.To)
@@ -108,8 +108,8 @@ func describeEntry(e *client.JournalEntry) string {
 	if e.Timer != "" {
 		say("%s", e.Timer)
 	}
-	if e.Until != nil {
-		say("until %s", stamp(*e.Until))
+	if e.Until != 0 {
+		say("until %s", stamp(e.Until.Time()))
 	}
 	return strings.Join(append(parts, outcomeOf(e)...), "; ")
 }
@@ -118,17 +118,17 @@ func describeEntry(e *client.JournalEntry) string {
 func outcomeOf(e *client.JournalEntry) []string {
 	var parts []string
 	say := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
-	if e.Error != nil {
-		say("%s: %s", e.Error.Code, e.Error.Message)
+	if e.Err != nil {
+		say("%s: %s", e.Err.Code, e.Err.Message)
 	}
-	if e.RetryAt != nil {
-		say("again at %s", stamp(*e.RetryAt))
+	if e.RetryAt != 0 {
+		say("again at %s", stamp(e.RetryAt.Time()))
 	}
-	if e.Blocked != nil {
-		say("%s: %s", e.Blocked.Code, e.Blocked.Message)
+	if e.Block != nil {
+		say("%s: %s", e.Block.Code, e.Block.Message)
 	}
 	if e.Duration != 0 {
-		say("took %s", time.Duration(e.Duration*float64(time.Second)).Round(time.Microsecond))
+		say("took %s", time.Duration(e.Duration).Round(time.Microsecond))
 	}
 	if e.Fuel != 0 {
 		say("fuel %d", e.Fuel)

@@ -2,11 +2,11 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
+	"github.com/weftrun/weft/host/apiwire"
 	"github.com/weftrun/weft/host/client"
 )
 
@@ -59,13 +59,13 @@ func listResourceKeys(ctx context.Context, r *remote, name, prefix string, o key
 		return r.printAnswer()
 	}
 	all := page
-	for o.all && page.Next != "" {
-		q.Cursor = page.Next
+	for o.all && page.NextCursor != "" {
+		q.Cursor = string(page.NextCursor)
 		if page, err = r.ResourceKeys(ctx, name, q); err != nil {
 			return err
 		}
 		all.Keys = append(all.Keys, page.Keys...)
-		all.Next = page.Next
+		all.NextCursor = page.NextCursor
 	}
 	if r.json {
 		return r.printJSON(keyListing(&all))
@@ -75,16 +75,7 @@ func listResourceKeys(ctx context.Context, r *remote, name, prefix string, o key
 
 // keyListing is what the API would answer in one page.
 func keyListing(page *client.ResourceKeys) []byte {
-	type key struct {
-		Key     string          `json:"key"`
-		Version uint64          `json:"version"`
-		Value   json.RawMessage `json:"value,omitempty"`
-	}
-	list := make([]key, len(page.Keys))
-	for i, k := range page.Keys {
-		list[i] = key(k)
-	}
-	text, err := json.Marshal(map[string]any{"keys": list, "next_cursor": nil, "total_keys": page.TotalKeys, "total_bytes": page.TotalBytes})
+	text, err := apiwire.Append(nil, page)
 	if err != nil {
 		panic(err) // what was read as JSON is
 	}
@@ -103,14 +94,14 @@ func (r *remote) printKeys(page *client.ResourceKeys, values bool) error {
 	for _, k := range page.Keys {
 		cells := []string{k.Key, strconv.FormatUint(k.Version, 10)}
 		if values {
-			cells = append(cells, string(k.Value))
+			cells = append(cells, k.Value.String())
 		}
 		t.add(cells...)
 	}
 	if err := r.print(t.render(r.screen)); err != nil {
 		return err
 	}
-	if page.Next != "" {
+	if page.NextCursor != "" {
 		r.note("there are more, of %s in all: --all lists them", grouped(uint64(page.TotalKeys)))
 	}
 	return nil
