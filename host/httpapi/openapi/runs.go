@@ -1,9 +1,10 @@
-package httpapi
+package openapi
 
 import (
 	"net/http"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/apiwire"
 )
 
 // group is a part of the API as people look for it.
@@ -33,7 +34,7 @@ var operations = func() map[string]operation {
 
 // onceHeader makes a request count once.
 var onceHeader = parameter{
-	name: headerOnce, schema: schema{"type": "string", "minLength": 1, "maxLength": maxOnce, "pattern": "^[!-~]+$"},
+	name: apiwire.HeaderOnce, schema: schema{"type": "string", "minLength": 1, "maxLength": apiwire.MaxOnce, "pattern": "^[!-~]+$"},
 	text: "For 24 hours, a retry with the same key and body gets the answer of the first request; a retry with another body is a 422.",
 }
 
@@ -94,8 +95,8 @@ var workflowOperations = map[string]operation{
 	"POST /workflows/:name/migrate": {
 		group: "Workflows", id: "migrateWorkflow", summary: "Move runs to the newest version",
 		text:  "A run can move if the newest version repeats everything that is recorded of the run. No run moves without dry_run=false.",
-		query: []parameter{{name: "dry_run", schema: aFlagOn, text: "Only say which runs would move. Give false to move them."}, limitQuery(maxMigrated, defaultMigrated), cursorQuery},
-		body:  both(closed(object("", may("handler_id", orNot(aText), "Only this handler's run.")))), fails: []int{409, 422, 429},
+		query: []parameter{{name: "dry_run", schema: aFlagOn, text: "Only say which runs would move. Give false to move them."}, limitQuery(apiwire.MaxMigrated, apiwire.DefaultMigrated), cursorQuery},
+		body:  both(inline[apiwire.Migrate]()), fails: []int{409, 422, 429},
 		answers: []answer{ok("Migration", "What came of it.")},
 	},
 	"POST /workflows/:name/run": {
@@ -125,7 +126,7 @@ var handlerFilters = []parameter{
 	{name: "blocked", schema: aFlagOff, text: "Only runs that cannot continue without help."},
 	{name: "version", schema: schema{"type": "string", "pattern": "^([0-9a-fA-F]{8,64})?$"}, text: "The digest of a version, or its first 8 digits or more."},
 	{name: "since", schema: schema{"type": "string", "format": "date-time"}, text: "Updated at this time or later."},
-	limitQuery(maxPage, maxPage), cursorQuery,
+	limitQuery(apiwire.MaxPage, apiwire.MaxPage), cursorQuery,
 }
 
 var runOperations = map[string]operation{
@@ -153,7 +154,7 @@ var runOperations = map[string]operation{
 	"POST /handlers/:id/cancel": {
 		group: "Runs", id: "cancelHandler", summary: "End a run, or delete its handler",
 		query: []parameter{{name: "purge", schema: aFlagOff, text: "Delete the handler with everything that belongs to it, even if its run has ended."}}, fails: []int{409},
-		answers: []answer{{status: 200, text: "The run has ended, or the handler is deleted.", body: both(object("", must("status", oneOf("cancelled", "deleted"), "")))}},
+		answers: []answer{{status: 200, text: "The run has ended, or the handler is deleted.", body: both(inline[apiwire.Cancelled]())}},
 	},
 	"POST /handlers/:id/pause": {
 		group: "Runs", id: "pauseHandler", summary: "Pause a run",
@@ -165,12 +166,12 @@ var runOperations = map[string]operation{
 	},
 	"POST /handlers/:id/retry": {
 		group: "Runs", id: "retryHandler", summary: "Run a failed or blocked run again from its failed step",
-		body:  both(closed(object("", may("newest", schema{"type": []string{"boolean", "null"}, "default": false}, "On the newest version.")))),
+		body:  both(inline[apiwire.Retry]()),
 		fails: []int{409, 410, 422, 429}, answers: []answer{ok("Fork", "The run continues, as a new run if it had failed.")},
 	},
 	"POST /handlers/:id/fork": {
 		group: "Runs", id: "forkHandler", summary: "Continue a copy of a run from an entry of its journal",
-		body:  needed(both(closed(object("", must("at", countFrom(1), "The seq of the entry after which the copy continues."))))),
+		body:  needed(both(inline[apiwire.ForkAt]())),
 		fails: []int{409, 410, 429}, answers: []answer{ok("Fork", "The run of a new handler.")},
 	},
 	"GET /events/:id": {
@@ -196,8 +197,6 @@ var runOperations = map[string]operation{
 	"POST /events/:id": {
 		group: "Events", id: "sendEvent", summary: "Send an event to a run",
 		headers: []parameter{onceHeader}, body: needed(both(ref("Send"))), fails: []int{409, 422, 429},
-		answers: []answer{{status: 200, text: "The event is on disk.", body: both(object("", must("status", schema{"const": "sent"}, ""),
-			may("delivery", oneOf(host.DeliveredWaiter, host.DeliveredSteps, host.DeliveredKept, host.DeliveredNobody), "What happened to the event: a step that waited got it, steps that accept it got it, it is kept for a later wait, or no step takes it. Absent for a repeat."),
-			may("delivered_to", listOf(aText), "The steps that got the event.")))}},
+		answers: []answer{{status: 200, text: "The event is on disk.", body: both(inline[apiwire.Sent]())}},
 	},
 }

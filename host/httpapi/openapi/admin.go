@@ -1,4 +1,6 @@
-package httpapi
+package openapi
+
+import "github.com/weftrun/weft/host/apiwire"
 
 // Headers of conditional requests.
 var (
@@ -10,7 +12,7 @@ var (
 var sessionOperations = map[string]operation{
 	"GET /sessions": {
 		group: "Sessions", id: "listSessions", summary: "List sessions, newest first",
-		query:   []parameter{limitQuery(maxPage, maxPage), cursorQuery},
+		query:   []parameter{limitQuery(apiwire.MaxPage, apiwire.MaxPage), cursorQuery},
 		answers: []answer{ok("Sessions", "A part of them.")},
 	},
 	"GET /sessions/:id": {
@@ -19,7 +21,7 @@ var sessionOperations = map[string]operation{
 	},
 	"PUT /sessions/:id": {
 		group: "Sessions", id: "putSession", summary: "Make a session, or replace its state",
-		headers: []parameter{onceHeader, matchHeader, newHeader}, body: both(closed(object("", may("state", orNull(anyObject), "The new state. Without it, the state does not change.")))),
+		headers: []parameter{onceHeader, matchHeader, newHeader}, body: both(inline[apiwire.PutSession]()),
 		fails: []int{409, 412, 422, 429},
 		answers: []answer{
 			ok("Session", "It was there."),
@@ -49,7 +51,7 @@ var sessionOperations = map[string]operation{
 		text:    "With a merge patch (RFC 7396), also as plain JSON or CBOR, or with a list of edits like those of plugins. With a path, the edit, If-Match and the answer concern only the value at the path.",
 		query:   []parameter{{name: "path", schema: aText, text: "Names and indexes with dots between them. Without it, the whole state."}},
 		headers: []parameter{onceHeader, matchHeader, newHeader},
-		body: needed(&content{types: []string{mergePatchType, editsType, "application/json", cborType},
+		body: needed(&content{types: []string{apiwire.TypeMergePatch, apiwire.TypeEdits, "application/json", apiwire.TypeCBOR},
 			schema: either(anyObject, listOf(schema{"type": "array", "description": `Such as ["set", "user.name", "Ada"].`}))}),
 		fails:   []int{409, 412, 422, 429},
 		answers: []answer{{status: 200, text: "The state, or the value at the path, after the edit; null if the value was deleted.", body: both(anyValue), headers: stateTag}},
@@ -69,9 +71,9 @@ var pluginOperations = map[string]operation{
 			{name: "replace_workflow", schema: aFlagOff, text: "Accept a version whose workflow has another name than before; the old workflow is removed."},
 		},
 		headers: []parameter{
-			{name: headerManifest, schema: aText,
+			{name: apiwire.HeaderManifest, schema: aText,
 				text: "For a plugin made for Extism: which export is which step, as JSON or as base64 of JSON. It becomes part of the module."},
-			{name: headerProgress, schema: aFlagOff,
+			{name: apiwire.HeaderProgress, schema: aFlagOff,
 				text: "Send interim answers (102) with this header: `waiting; ahead=N` while N other modules are compiled first, then `compiling`. Clients that take the first answer for the last one, as Python's http.client does, leave it out."},
 		},
 		body: needed(&content{types: []string{"application/wasm", "application/octet-stream", "application/x-www-form-urlencoded"},
@@ -101,7 +103,7 @@ var accessOperations = map[string]operation{
 	},
 	"POST /tenants": {
 		group: "Tenants and keys", id: "createTenant", summary: "Make a tenant", text: "With the server's own key.",
-		body: needed(both(closed(object("", must("name", schema{"type": "string", "minLength": 1, "maxLength": 64}, ""))))), fails: []int{409, 429},
+		body: needed(both(inline[apiwire.NewTenant]())), fails: []int{409, 429},
 		answers: []answer{{status: 201, text: "The tenant was made.", body: both(ref("Tenant"))}},
 	},
 	"GET /tenants/:name": {
@@ -122,8 +124,7 @@ var accessOperations = map[string]operation{
 	},
 	"POST /keys": {
 		group: "Tenants and keys", id: "createKey", summary: "Make a key", text: "Only this answer contains the key itself.",
-		body: needed(both(closed(object("", may("tenant", orNot(aText), "Default: the tenant of the request."), must("role", aRole, ""),
-			may("name", orNot(aText), "What the key is for."), may("expires_at", orNot(aMoment), "Default: never."))))),
+		body:  needed(both(inline[apiwire.KeyRequest]())),
 		fails: []int{409, 429}, answers: []answer{{status: 201, text: "It is made.", body: both(ref("NewKey"))}},
 	},
 	"GET /keys/:id": {
@@ -136,12 +137,12 @@ var accessOperations = map[string]operation{
 	},
 	"POST /keys/:id/rotate": {
 		group: "Tenants and keys", id: "rotateKey", summary: "Give a key another secret",
-		body:  both(closed(object("", may("grace", orNull(someSeconds), "For so long, in seconds, the key is good as it was, too.")))),
+		body:  both(inline[apiwire.Rotate]()),
 		fails: []int{409, 429}, answers: []answer{ok("NewKey", "The key as it is now.")},
 	},
 	"GET /audit": {
 		group: "Tenants and keys", id: "listAudit", summary: "What was done to tenants, keys and plugins, the newest first",
-		query: []parameter{limitQuery(maxPage, maxPage), cursorQuery}, answers: []answer{ok("Audit", "A part of it.")},
+		query: []parameter{limitQuery(apiwire.MaxPage, apiwire.MaxPage), cursorQuery}, answers: []answer{ok("Audit", "A part of it.")},
 	},
 }
 
@@ -158,16 +159,46 @@ var serverOperations = map[string]operation{
 		group: "Server", id: "metrics", summary: "Figures for Prometheus",
 		answers: []answer{{status: 200, text: "Its text format.", body: &content{types: []string{plainType, metricsType}, schema: aText}}},
 	},
-	"GET " + pathDescription: {
+	"GET " + PathDescription: {
 		group: "Server", id: "openapi", summary: "This description, as OpenAPI 3.1",
 		answers: []answer{{status: 200, text: "The document.", body: &content{types: []string{"application/json"}, schema: anyObject}}},
 	},
 	"GET /": {
 		group: "Server", id: "root", summary: "Leads to the description",
-		answers: []answer{{status: 302, text: "To " + pathDocs + "."}},
+		answers: []answer{{status: 302, text: "To " + PathDocs + "."}},
 	},
-	"GET " + pathDocs: {
+	"GET " + PathDocs: {
 		group: "Server", id: "docs", summary: "This description, as a page",
 		answers: []answer{{status: 200, text: "The page.", body: &content{types: []string{htmlType}, schema: aText}}},
+	},
+}
+
+var resourceOperations = map[string]operation{
+	"GET /resources": {
+		group: "Resources", id: "listResources", summary: "List the resources that the tenant may use", text: "Those of the operator's file among them; secrets are shown by nobody.",
+		answers: []answer{ok("Resources", "The resources, with what workflows have used of them.")},
+	},
+	"GET /resources/:name": {
+		group: "Resources", id: "getResource", summary: "A resource, without its secrets",
+		answers: []answer{ok("Resource", "The resource.")},
+	},
+	"GET /resources/:name/keys": {
+		group: "Resources", id: "listResourceKeys", summary: "What a resource of the kind kv keeps for the tenant",
+		text: "In the order of the keys' bytes: what is durable. A page ends after 4 MiB.",
+		query: []parameter{
+			{name: "prefix", schema: aText, text: "How the keys begin."}, {name: "values", schema: aFlagOff, text: "With the values."},
+			limitQuery(apiwire.MaxPage, apiwire.DefaultKeys), cursorQuery,
+		},
+		answers: []answer{ok("ResourceKeys", "A part of them.")},
+	},
+	"PUT /resources/:name": {
+		group: "Resources", id: "putResource", summary: "Define a resource, or replace it",
+		text: "The definition takes effect at once. Secrets are sealed, and must be given each time. Only the server's own key may name networks.",
+		body: needed(&content{types: []string{"application/json"}, schema: anyObject}), fails: []int{409, 413, 429},
+		answers: []answer{ok("Resource", "It was there."), {status: 201, text: "It is made.", body: both(ref("Resource"))}},
+	},
+	"DELETE /resources/:name": {
+		group: "Resources", id: "deleteResource", summary: "Delete a resource",
+		fails: []int{409}, answers: []answer{gone("Nobody may use it any more.")},
 	},
 }

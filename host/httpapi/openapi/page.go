@@ -1,4 +1,4 @@
-package httpapi
+package openapi
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-//go:embed openapi.html
+//go:embed page.html
 var docsTemplate string
 
 var docs = template.Must(template.New("docs").Parse(docsTemplate))
@@ -86,12 +86,12 @@ type docsWord struct {
 }
 
 // docsPage makes the page of the routes that the server has.
-func (s *Server) docsPage() []byte {
-	view := docsView{Version: s.cfg.Version, Text: descriptionText, Security: securityText}
+func (d *document) page() []byte {
+	view := docsView{Version: d.version, Text: descriptionText, Security: securityText}
 	for _, g := range groups {
 		shown := docsGroup{Name: g.name, Text: g.text, Anchor: strings.ReplaceAll(strings.ToLower(g.name), " ", "-")}
-		for _, r := range s.Routes() {
-			if op, ok := operations[routeOf(r.Method, r.Path)]; ok && op.group == g.name {
+		for _, r := range d.routes {
+			if op, ok := operations[r.String()]; ok && op.group == g.name {
 				shown.Routes = append(shown.Routes, op.shown(r))
 			}
 		}

@@ -1,4 +1,10 @@
-package httpapi
+// Package openapi describes the HTTP API, as an OpenAPI document for programs and as a
+// page for people. Tables say what each route does; the schemas of bodies come from the
+// structs of package apiwire.
+//
+// It must not know how a route does its work, nor which routes a server has: it is given
+// them.
+package openapi
 
 import (
 	"encoding/json"
@@ -9,15 +15,14 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/labstack/echo/v4"
-
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/apiwire"
 )
 
 // Paths of the description of the API, for programs and for people.
 const (
-	pathDescription = "/openapi.json"
-	pathDocs        = "/docs"
+	PathDescription = "/openapi.json"
+	PathDocs        = "/docs"
 )
 
 // Media types of answers, beside JSON and CBOR.
@@ -69,38 +74,65 @@ type answer struct {
 	headers map[string]string
 }
 
-// descriptionRoutes joins the paths of the description to handlers. It is made when
-// it is first asked for: until then not all routes are there.
-func (s *Server) descriptionRoutes(read func(path string, h echo.HandlerFunc)) {
-	read(pathDescription, func(c echo.Context) error {
-		return send(c, http.StatusOK, echo.MIMEApplicationJSON, s.pages().json)
-	})
-	// A browser that is sent to the server's address finds something to read.
-	read("/", func(c echo.Context) error { return c.Redirect(http.StatusFound, pathDocs) })
-	read(pathDocs, func(c echo.Context) error {
-		h := c.Response().Header()
-		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
-		h.Set("Referrer-Policy", "no-referrer")
-		return send(c, http.StatusOK, echo.MIMETextHTMLCharsetUTF8, s.pages().html)
-	})
+// Route is a route of the API.
+type Route struct {
+	Method string
+	Path   string // with parameters as :name
+	// Least is the lowest role that may use the route: "" for one that needs no key,
+	// "server" for one that needs the server's own key.
+	Least host.Role
 }
 
-// descriptionPages are the description in both its forms.
-type descriptionPages struct{ json, html []byte }
+// String is the route's name in the tables.
+func (r Route) String() string { return r.Method + " " + r.Path }
 
-func (s *Server) makePages() descriptionPages {
-	text, err := json.Marshal(s.describe())
+// Pages are the description in both its forms.
+type Pages struct{ JSON, HTML []byte }
+
+// document is what a description is made of.
+type document struct {
+	routes  []Route
+	version string // of the server; "" if it is not known
+}
+
+// Describe describes the routes that a server has. Routes that are in no table are left
+// out; see [Unknown].
+func Describe(routes []Route, version string) Pages {
+	d := document{routes, version}
+	text, err := json.Marshal(d.json())
 	if err != nil {
 		panic(err) // it is made of maps, lists and texts alone
 	}
-	return descriptionPages{json: text, html: s.docsPage()}
+	return Pages{JSON: text, HTML: d.page()}
 }
 
-// describe makes the OpenAPI document of the routes that the server has.
-func (s *Server) describe() schema {
+// Unknown lists what the tables and the routes do not have in common, for tests.
+func Unknown(routes []Route) (problems []string) {
+	there := map[string]bool{}
+	for _, r := range routes {
+		there[r.String()] = true
+		if _, ok := operations[r.String()]; !ok {
+			problems = append(problems, r.String()+" is not described: add it to a table of host/httpapi/openapi, with its parameters, its body and its answers")
+		}
+		for _, p := range pathParams(r.Path) {
+			if p.text == "" {
+				problems = append(problems, r.String()+": nothing says what "+p.name+" is (pathTexts)")
+			}
+		}
+	}
+	for route := range operations {
+		if !there[route] {
+			problems = append(problems, route+" is described, and is not a route: remove it")
+		}
+	}
+	return problems
+}
+
+// json makes the OpenAPI document.
+func (d *document) json() schema {
 	paths := map[string]schema{}
-	for _, r := range s.Routes() {
-		op, ok := operations[routeOf(r.Method, r.Path)]
+	for _, r := range d.routes {
+		op, ok := operations[r.String()]
 		if !ok {
 			continue // a test finds it
 		}
@@ -114,7 +146,7 @@ func (s *Server) describe() schema {
 	for _, g := range groups {
 		tags = append(tags, schema{"name": g.name, "description": g.text})
 	}
-	version := s.cfg.Version
+	version := d.version
 	if version == "" {
 		version = "unknown"
 	}
@@ -278,7 +310,7 @@ var pathTexts = map[string]string{
 }
 
 var tenantParameter = parameter{
-	name: headerTenant, schema: schema{"type": "string", "minLength": 1},
+	name: apiwire.HeaderTenant, schema: schema{"type": "string", "minLength": 1},
 	text: "The tenant in which the server's own key acts (default: \"default\"). With a tenant's key, only that tenant's name is valid.",
 }
 
@@ -309,17 +341,21 @@ func errorAnswers() schema {
 
 // errorSchema is that of an error with one of the codes.
 func errorSchema(codes []host.Code) schema {
-	members := []member{
-		must("detail", aText, "The error, for people."),
-		must("code", schema{"type": "string", "enum": codes}, "The error, for programs."),
+	s := inline[apiwire.Error]()
+	members := s["properties"].(schema)
+	setCodes(members, codes)
+	if !slices.Contains(codes, host.CodeInvalidPlugin) {
+		delete(members, "problems")
 	}
-	if slices.Contains(codes, host.CodeInvalidPlugin) {
-		members = append(members, may("problems", listOf(ref("Problem")), "Every problem of the plugin or the workflow."))
+	if !slices.Contains(codes, host.CodeLimitExceeded) {
+		delete(members, "limit")
 	}
-	if slices.Contains(codes, host.CodeLimitExceeded) {
-		members = append(members, may("limit", ref("Breach"), "The tenant's limit, if one was exceeded."))
-	}
-	return object("An error.", members...)
+	return s
+}
+
+// setCodes bounds the member that has the code of an error.
+func setCodes(members schema, codes []host.Code) {
+	members["code"].(schema)["enum"] = codes
 }
 
 // schemaNames lists the schemas that have names, sorted.
