@@ -9,12 +9,13 @@ import (
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/scheduler/calls"
+	"github.com/weftrun/weft/host/scheduler/quarantine"
 )
 
 // grantLater has it asked again after a while how a call may be made. Called with
 // Scheduler.mu held.
 func (c *caller) grantLater(o *calls.Call) {
-	c.book.Later(calls.Late{Call: o, Due: c.s.cfg.Now().Add(readAgain), Ungranted: true})
+	c.book.Later(calls.Late{Call: o, Due: c.s.cfg.Now().Add(quarantine.ReadAgain), Ungranted: true})
 }
 
 // grantAgain asks again how a call may be made, and queues the call.
@@ -93,7 +94,7 @@ func (c *caller) make(ctx context.Context, o *calls.Call) {
 		c.answer(o, value, fail)
 	}
 	c.s.suspicion.cameBack(callKey(o))
-	again := c.s.retryAfter(o.Key.Session, readAgain)
+	again := c.s.retryAfter(o.Key.Session, quarantine.ReadAgain)
 	c.s.mu.Lock()
 	if away != nil && ctx.Err() == nil { // before End, which ends the context
 		c.book.Later(calls.Late{Call: o, Due: again, Again: true})

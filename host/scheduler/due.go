@@ -159,7 +159,7 @@ func (s *Scheduler) due(at int64) {
 func (s *Scheduler) askDue() {
 	until := s.now()
 	s.mu.Lock()
-	limit := len(s.sessions) + s.calls.book.Sessions() + len(s.quarantine) + dueBatch
+	limit := len(s.sessions) + s.calls.book.Sessions() + s.quarantine.Len() + dueBatch
 	s.mu.Unlock()
 	keys, next, err := s.cfg.Store.Due(context.Background(), until, limit)
 	if err != nil {
@@ -172,8 +172,8 @@ func (s *Scheduler) askDue() {
 	s.mu.Lock()
 	s.due(next)
 	for _, key := range keys {
-		if s.isolated(key) != nil {
-			s.due(s.quarantine[key].until.UnixNano())
+		if until, ok := s.quarantine.Until(key); ok {
+			s.due(until.UnixNano())
 			continue
 		}
 		if s.sessions[key] == nil && s.calls.book.Of(key) == 0 { // else it is known what it waits for

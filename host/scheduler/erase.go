@@ -64,11 +64,11 @@ func (s *Scheduler) eraseLoaded(ctx context.Context, key host.SessionKey) error 
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, there := s.quarantine[key]; !there || s.sessions[key] != nil {
+	if !s.quarantine.Has(key) || s.sessions[key] != nil {
 		return host.Errorf(host.CodeUnavailable, "session %q is just being loaded, or deleted: try again", key.Session)
 	}
 	s.barriers[key] = s.cfg.Journal.Append(s.cfg.Now(), s.eraseItem(key))
-	delete(s.quarantine, key)
+	_ = s.quarantine.Release(key)
 	s.cfg.Quotas.Runs(key.Tenant, -held.active, -held.waiting)
 	s.cfg.Log.Warn("a quarantined session is deleted", "tenant", key.Tenant, "session", key.Session)
 	return nil
@@ -117,4 +117,55 @@ func (ss *session) die() {
 func (ss *session) eraseMore(ctx context.Context) error {
 	s := ss.s
 	return s.cfg.Journal.Wait(ctx, s.cfg.Journal.Append(s.cfg.Now(), s.eraseItem(ss.key)))
+}
+
+// A session that is not in memory need not be loaded to delete old runs of it: the batch
+// waits in the queue before whatever may follow for the session, and whoever loads it
+// meanwhile waits for the batch (the barriers of purged sessions). The store keeps
+// back what must not go (see host.SessionBatch.Drop). Of a private session that is
+// in memory the latest runs are left to a later sweep: the session would go with
+// them while somebody is about to use it.
+
+// dropFrom queues the deletion of runs of a session, and gives its position; 0 if
+// none can go now.
+func (s *Scheduler) dropFrom(ctx context.Context, key host.SessionKey, runs []host.EndedRun) (pos uint64) {
+	ids := make([]string, len(runs))
+	for i, r := range runs {
+		ids[i] = r.RunID
+	}
+	s.mu.Lock()
+	if s.sessions[key] == nil {
+		pos = s.cfg.Journal.Append(s.cfg.Now(), dropItem(key, ids))
+		s.barriers[key] = pos
+		_ = s.quarantine.Release(key) // it may be gone with them
+		s.mu.Unlock()
+		return pos
+	}
+	s.mu.Unlock()
+	ss, err := s.acquire(ctx, key, false)
+	if err != nil {
+		return 0 // the next sweep finds it out of memory
+	}
+	defer ss.release()
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if ss.dead {
+		return 0
+	}
+	_, _, private := ss.eng.HandlerRun(key.Session)
+	kept := ids[:0]
+	for _, r := range runs {
+		if latest, _, _ := ss.eng.HandlerRun(r.HandlerID); !private || latest != r.RunID {
+			kept = append(kept, r.RunID)
+		}
+	}
+	if len(kept) == 0 {
+		return 0
+	}
+	ss.lastPos = s.cfg.Journal.Append(s.cfg.Now(), dropItem(key, kept))
+	return ss.lastPos
+}
+
+func dropItem(key host.SessionKey, runs []string) host.JournalItem {
+	return host.JournalItem{Key: key, Drop: runs, Size: 64 + 32*len(runs)}
 }

@@ -88,12 +88,7 @@ func (s *Scheduler) Trials() int {
 func (s *Scheduler) Quarantined() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, q := range s.quarantine {
-		if q.wait == 0 {
-			n++
-		}
-	}
-	return n
+	return s.quarantine.Damaged()
 }
 
 // leftCalls names the calls of resources that are left.

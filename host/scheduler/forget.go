@@ -54,11 +54,7 @@ func (s *Scheduler) forgetTenant(tenant string) bool {
 	if !done {
 		return false
 	}
-	for key := range s.quarantine {
-		if key.Tenant == tenant {
-			delete(s.quarantine, key)
-		}
-	}
+	s.quarantine.Forget(tenant)
 	for key := range s.starting {
 		if key.tenant == tenant {
 			delete(s.starting, key)

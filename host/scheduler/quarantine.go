@@ -3,108 +3,40 @@ package scheduler
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/scheduler/history"
+	"github.com/weftrun/weft/host/scheduler/quarantine"
 )
 
-// quarantineFor is how long a session whose journal does not fold is left alone
-// before it is tried again: a module that was missing may be there by then. In
-// between nobody reads it, however many requests and timers it has.
-const quarantineFor = time.Minute
-
-// How long a session that cannot be read is left alone before it is tried again: the
-// first time, and at most.
-const (
-	readAgain     = time.Second
-	readAgainMost = time.Minute
-)
-
-// quarantined is a session that the store has and that does not fold. Others go
-// on; nothing is appended to it, as nobody knows to what.
-//
-// One whose reading failed is left alone likewise, but for shorter: nothing is known
-// to be wrong with it.
-type quarantined struct {
-	err   *host.Error
-	until time.Time
-	wait  time.Duration // of one whose reading failed: how long it is left alone; else 0
-}
-
-// isolate puts a session into quarantine and gives the error of whoever wants it.
+// isolate puts a session into quarantine that does not fold, and gives the error of whoever
+// wants it.
 func (s *Scheduler) isolate(key host.SessionKey, cause error) *host.Error {
-	reason := "its journal does not read"
-	switch {
-	case errors.Is(cause, host.ErrNewer):
-		reason = "its journal was written by a newer version of weft"
-	case errors.Is(cause, errEndsServer):
-		reason = "the server ends while it is loaded"
-	case host.CodeOf(cause) == host.CodeNotFound:
-		reason = "a module that its journal names is not stored"
-	}
-	err := &host.Error{Code: host.CodeInternal, Cause: &history.Unfoldable{Cause: cause},
-		Message: fmt.Sprintf("session %q is quarantined: %s ('weft check' tells more)", key.Session, reason)}
 	s.mu.Lock()
-	old, known := s.quarantine[key]
-	if s.quarantine == nil {
-		s.quarantine = map[host.SessionKey]quarantined{}
-	}
-	s.quarantine[key] = quarantined{err: err, until: s.cfg.Now().Add(quarantineFor)}
+	err, news := s.quarantine.Isolate(key, cause, &history.Unfoldable{Cause: cause})
 	s.mu.Unlock()
-	if !known || old.wait > 0 || old.err.Cause.Error() != err.Cause.Error() {
+	if news {
 		s.cfg.Log.Error("a session is quarantined", "tenant", key.Tenant, "session", key.Session, "error", cause)
 	}
 	return err
 }
 
-// errEndsServer is the cause of the quarantine of a session that ends the process when
-// it is loaded. Nobody tries again by itself: the session has to be released.
-var errEndsServer = errors.New("the server ends while the session is loaded")
-
-// isolateLoad puts a session into quarantine, by errEndsServer.
+// isolateLoad puts a session into quarantine that ends the process when it is loaded.
 func (s *Scheduler) isolateLoad(key host.SessionKey) {
-	_ = s.isolate(key, errEndsServer) // nobody waits for the session
+	_ = s.isolate(key, quarantine.ErrEndsServer) // nobody waits for the session
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	q := s.quarantine[key]
-	q.until = s.cfg.Now().AddDate(100, 0, 0)
-	s.quarantine[key] = q
 	s.counters.Blamed++
+	s.mu.Unlock()
 }
 
-// unread leaves a session alone that the store could not read, for twice as long as the
-// time before, and gives the error of whoever wants it.
+// unread leaves a session alone that the store could not read, and gives the error of
+// whoever wants it.
 func (s *Scheduler) unread(key host.SessionKey, cause error) *host.Error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.quarantine == nil {
-		s.quarantine = map[host.SessionKey]quarantined{}
-	}
-	wait := min(max(2*s.quarantine[key].wait, readAgain), readAgainMost)
-	err := &host.Error{Code: host.CodeUnavailable, Cause: cause, RetryAfter: wait, Message: unreadMessage(key)}
-	s.quarantine[key] = quarantined{err, s.cfg.Now().Add(wait), wait}
-	return err
-}
-
-func unreadMessage(key host.SessionKey) string {
-	return fmt.Sprintf("session %q cannot be read at the moment", key.Session)
-}
-
-// isolated gives the error of a session that is in quarantine and not to be tried
-// again yet, else nil. Called with mu held.
-func (s *Scheduler) isolated(key host.SessionKey) error {
-	q, ok := s.quarantine[key]
-	left := q.until.Sub(s.cfg.Now())
-	switch {
-	case !ok || left <= 0:
-		return nil
-	case q.wait > 0:
-		return &host.Error{Code: host.CodeUnavailable, Cause: q.err.Cause, RetryAfter: left, Message: unreadMessage(key)}
-	}
-	return q.err
+	return s.quarantine.Unread(key, cause)
 }
 
 // ReleaseSession forgets that a session is in quarantine, whatever the reason, and loads
@@ -112,11 +44,10 @@ func (s *Scheduler) isolated(key host.SessionKey) error {
 func (s *Scheduler) ReleaseSession(ctx context.Context, tenant, id string) (host.SessionInfo, error) {
 	key := host.SessionKey{Tenant: tenant, Session: id}
 	s.mu.Lock()
-	q, held := s.quarantine[key]
-	delete(s.quarantine, key)
+	cause := s.quarantine.Release(key)
 	s.mu.Unlock()
-	if held {
-		s.cfg.Log.Warn("a session is released from quarantine", "tenant", tenant, "session", id, "error", q.err.Cause)
+	if cause != nil {
+		s.cfg.Log.Warn("a session is released from quarantine", "tenant", tenant, "session", id, "error", cause)
 	}
 	ss, err := s.acquire(ctx, key, false)
 	if err != nil {
@@ -129,13 +60,12 @@ func (s *Scheduler) ReleaseSession(ctx context.Context, tenant, id string) (host
 // retryAfter is when to try again what an error of loading a session has kept from
 // being done. A session in quarantine has its own time.
 func (s *Scheduler) retryAfter(key host.SessionKey, otherwise time.Duration) time.Time {
-	now := s.cfg.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if q, ok := s.quarantine[key]; ok && q.until.After(now) {
-		return q.until
+	if until, ok := s.quarantine.Until(key); ok {
+		return until
 	}
-	return now.Add(otherwise)
+	return s.cfg.Now().Add(otherwise)
 }
 
 // purgeUnread queues the deletion of a handler of a session that cannot be loaded:
@@ -146,14 +76,14 @@ func (s *Scheduler) purgeUnread(run host.Run) (pos uint64, ok bool) {
 	key := host.SessionKey{Tenant: run.Tenant, Session: run.SessionID}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, there := s.quarantine[key]; !there || s.sessions[key] != nil {
+	if !s.quarantine.Has(key) || s.sessions[key] != nil {
 		return 0, false
 	}
 	pos = s.cfg.Journal.Append(s.cfg.Now(), host.JournalItem{
 		Key: key, WakeAt: host.WakeNever, Purge: []string{run.HandlerID}, Size: 128,
 	})
 	s.barriers[key] = pos
-	delete(s.quarantine, key)
+	_ = s.quarantine.Release(key)
 	switch {
 	case run.Status.Final():
 	case waitsForTurn(&run):

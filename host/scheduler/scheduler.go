@@ -50,9 +50,12 @@ import (
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/scheduler/admission"
+	"github.com/weftrun/weft/host/scheduler/downtime"
 	"github.com/weftrun/weft/host/scheduler/fair"
 	"github.com/weftrun/weft/host/scheduler/history"
 	"github.com/weftrun/weft/host/scheduler/idempotency"
+	"github.com/weftrun/weft/host/scheduler/quarantine"
+	"github.com/weftrun/weft/host/scheduler/retention"
 	"github.com/weftrun/weft/host/state"
 	"github.com/weftrun/weft/host/work"
 )
@@ -77,11 +80,8 @@ type Journal interface {
 type Store interface {
 	history.Store
 	Due(ctx context.Context, until int64, limit int) (due []host.SessionKey, next int64, err error)
-	Tenants(ctx context.Context) ([]string, error)
-	Ended(ctx context.Context, q host.EndedQuery) (runs []host.EndedRun, more bool, err error)
-	EndedBehind(ctx context.Context, tenant string, newer int) (host.EndedAt, error)
-	Meta(ctx context.Context, key string) ([]byte, error)
-	SetMeta(ctx context.Context, key string, value []byte) error
+	retention.Store
+	downtime.Store
 	idempotency.Store
 	host.KVStore
 }
@@ -313,21 +313,21 @@ type Scheduler struct {
 	endBase context.CancelFunc
 	boot    int64 // when this scheduler was made, Unix nanoseconds
 
-	down  []interval      // times in which no server ran, oldest first
+	down  *downtime.Log
 	death host.DeathClass // how the process before ended
 
 	past *history.Reader
 	keys *idempotency.Keys // of requests that may be repeated
+	old  *retention.Sweeper
 
 	mu       sync.Mutex // guards what follows
 	sessions map[host.SessionKey]*session
 	barriers map[host.SessionKey]uint64 // purged: positions to wait for before loading
 	// starting holds the handler ids whose start is not durable yet: at what
 	// position it will be, 0 if that is not known yet.
-	starting map[handlerKey]uint64
-	// quarantine has the sessions that do not fold; see quarantine.go.
-	quarantine map[host.SessionKey]quarantined
-	reads      readCounts // has a mutex of its own
+	starting   map[handlerKey]uint64
+	quarantine quarantine.List // sessions that do not fold, or could not be read
+	reads      readCounts      // has a mutex of its own
 	queue      fair.Queue[*attempt]
 	budgets    fair.Budgets
 	gate       admission.Gate // for starts and events of clients
@@ -348,7 +348,6 @@ type Scheduler struct {
 	firing     bool              // timers
 	lastMark   int64             // when alive was last written
 	marking    bool
-	sweep      sweep // of old runs
 	stopping   bool
 	until      int64 // when it began to stop, Unix nanoseconds
 	abandoned  bool  // nothing that guests do can become durable
@@ -429,6 +428,10 @@ func New(ctx context.Context, cfg Config) (*Scheduler, error) {
 	s.base, s.endBase = context.WithCancel(context.WithoutCancel(ctx))
 	s.keys = idempotency.New(idempotency.Config{Store: cfg.Store, Journal: cfg.Journal, Now: s.now})
 	s.past = history.New(history.Config{Journal: cfg.Journal, Store: cfg.Store, Streams: cfg.Streams, Graph: s.graph, Clocked: s.clocked})
+	s.old = retention.New(retention.Config{
+		Store: cfg.Store, Journal: cfg.Journal, Limits: cfg.Limits, Drop: s.dropFrom, Done: s.signal, Now: cfg.Now, Clock: s.now, Log: cfg.Log,
+	})
+	s.quarantine.Init(cfg.Now)
 	s.workers = fair.NewPool(2*cfg.Tokens, s.stopped)
 	s.queue.Init(cfg.Tokens, cfg.Limits.TenantInvocations)
 	s.queue.Speed.Init(cfg.Tokens, cfg.Now)

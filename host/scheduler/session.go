@@ -89,7 +89,7 @@ func (s *Scheduler) begin(key host.SessionKey) *session {
 func (s *Scheduler) acquire(ctx context.Context, key host.SessionKey, create bool) (*session, error) {
 	s.mu.Lock()
 	if _, ok := s.sessions[key]; !ok {
-		err := s.isolated(key)
+		err := s.quarantine.Check(key)
 		if err == nil {
 			err = s.suspicion.afterTrials(ctx, key)
 		}
@@ -200,7 +200,7 @@ func (ss *session) load(ctx context.Context, barrier uint64) {
 	}
 	ss.state.Store(eng.State())
 	ss.s.mu.Lock()
-	delete(ss.s.quarantine, ss.key)
+	_ = ss.s.quarantine.Release(ss.key)
 	if err == nil {
 		ss.s.counters.Loaded++
 	}

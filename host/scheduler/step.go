@@ -111,7 +111,7 @@ func (s *Scheduler) Step(now time.Time) (work []func(), next time.Time) {
 		at(t)
 	}
 	work = append(work, s.settleWork()...)
-	if step, t := s.sweepWork(now); step != nil {
+	if step, t := s.old.Work(now); step != nil {
 		work = append(work, step)
 	} else if !t.IsZero() {
 		at(t)

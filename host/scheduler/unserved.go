@@ -197,5 +197,5 @@ func (ss *session) lostTo(boot int64) int64 {
 	if len(ss.eng.Open()) > 0 {
 		return boot - last
 	}
-	return ss.s.downSince(last)
+	return ss.s.down.Since(last)
 }
