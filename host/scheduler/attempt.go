@@ -273,7 +273,7 @@ func (at *attempt) end(res host.InvocationResult, err error) {
 		return
 	case u.Block != nil:
 		ss.giveUp(at)
-		_, _, err := ss.tick(engine.Block{RunID: at.view.RunID, Reason: *u.Block}, nil)
+		_, _, err := ss.tick(engine.Block{RunID: at.view.RunID, Reason: *u.Block}, extras{})
 		if err != nil && !errors.Is(err, engine.ErrStale) {
 			at.say(slog.LevelError, "a run cannot be blocked", "error", err)
 		}
@@ -326,13 +326,14 @@ func (at *attempt) finish(res host.InvocationResult, fail *abi.Error) (lost bool
 	}
 	ss.giveUp(at)
 	tick := engine.Finish{Invocation: at.inv, Attempt: at.view.Attempt, Output: out, Fuel: res.Fuel, Stage: at.answers.Stage()}
-	_, _, err := ss.tick(tick, func(r *engine.Result) {
+	_, _, err := ss.tick(tick, extras{attach: func(r *engine.Result) (fuel uint64) {
 		at.log(at.answers.Logs())
 		if r.Entry != nil {
 			at.answers.Finish(r.Entry)
-			at.spend(r.Entry, at.Burnt)
+			fuel = at.spend(r.Entry, at.Burnt)
 		}
-	})
+		return fuel
+	}})
 	switch {
 	case errors.Is(err, engine.ErrConflict):
 		at.answers.Lost()
@@ -395,13 +396,14 @@ func (l live) effect(n uint64, req engine.Request, attach func(*engine.Result)) 
 	if ss.mustPark(at, writes(req)) {
 		return ss.s.cfg.Parked
 	}
-	res, _, err := ss.tick(engine.Call{Invocation: at.inv, Attempt: at.view.Attempt, N: n, Request: req}, func(r *engine.Result) {
+	res, _, err := ss.tick(engine.Call{Invocation: at.inv, Attempt: at.view.Attempt, N: n, Request: req}, extras{attach: func(r *engine.Result) (fuel uint64) {
 		if r.Entry != nil {
 			at.log(at.answers.Logs())
-			at.spend(r.Entry, at.burntNow())
+			fuel = at.spend(r.Entry, at.burntNow())
 		}
 		attach(r)
-	})
+		return fuel
+	}})
 	if !errors.Is(err, engine.ErrUnresolved) && !errors.Is(err, engine.ErrMoved) {
 		ss.giveUp(at) // the write is done, or refused
 	}

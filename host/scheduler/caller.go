@@ -252,11 +252,11 @@ func (c *caller) inside(ctx context.Context, o *calls.Call) (away error) {
 func (ss *session) answerKV(o *calls.Call, sp *calls.Space, answer *host.KVAnswer, write *host.KVWrite) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
+	var with extras
 	if write != nil {
-		ss.kv = []host.KVWrite{*write}
+		with.kv = []host.KVWrite{*write}
 	}
-	_, pos, err := ss.tick(engine.ResourceAnswered{Invocation: o.Key.Invocation, Attempt: o.Attempt, N: o.N, Value: answer.Value, Err: answer.Err}, nil)
-	ss.kv = nil
+	_, pos, err := ss.tick(engine.ResourceAnswered{Invocation: o.Key.Invocation, Attempt: o.Attempt, N: o.N, Value: answer.Value, Err: answer.Err}, with)
 	switch {
 	case err == nil && write != nil:
 		ss.s.calls.spaces.Wrote(sp, write, pos)

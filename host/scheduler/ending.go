@@ -99,7 +99,7 @@ func (ss *session) cancel(run host.Run, purge bool) (pos uint64, end chan ended,
 	if active {
 		end = make(chan ended, 1)
 		ss.ended[target] = append(ss.ended[target], end)
-		_, pos, err = ss.tick(engine.Cancel{RunID: target}, nil)
+		_, pos, err = ss.tick(engine.Cancel{RunID: target}, extras{})
 		switch {
 		case err != nil:
 			ss.forget(target, end)
@@ -159,7 +159,7 @@ func (ss *session) purge(run host.Run) uint64 {
 // mu held.
 func (ss *session) takeTurns() {
 	for !ss.dead && ss.eng.TurnDue() {
-		if _, _, err := ss.tick(engine.BeginRun{}, nil); err != nil {
+		if _, _, err := ss.tick(engine.BeginRun{}, extras{}); err != nil {
 			ss.log(context.Background(), slog.LevelError, "a queued run cannot begin", "error", err)
 			return
 		}

@@ -235,12 +235,12 @@ func (ss *session) goOn(imp *imported, wait bool, once *idempotency.Claim) (run 
 		end = make(chan ended, 1)
 		ss.ended[imp.runID] = append(ss.ended[imp.runID], end)
 	}
+	var with extras
 	if imp.runID != "" {
-		ss.repeats = once.Rows(imp.runID)
+		with.repeats = once.Rows(imp.runID)
 	}
-	run, pos, err = ss.adopt(imp.begin, imp.runID)
+	run, pos, err = ss.adopt(imp.begin, imp.runID, with)
 	if err != nil {
-		ss.repeats = nil
 		delete(ss.ended, imp.runID)
 		return run, 0, nil, refused(err)
 	}

@@ -110,7 +110,7 @@ func (s *Scheduler) carry(ctx context.Context, r route) error {
 // note makes a tick for which it is well if it comes too late. Called with mu
 // held.
 func (ss *session) note(t engine.Tick) {
-	_, _, err := ss.tick(t, nil)
+	_, _, err := ss.tick(t, extras{})
 	if err != nil && !tooLate(err) {
 		ss.log(context.Background(), slog.LevelError, "a message's tick is refused", "error", err)
 	}
@@ -159,7 +159,7 @@ func (s *Scheduler) bringOnce(ctx context.Context, key host.SessionKey, messages
 	}
 	for i := range messages {
 		m := &messages[i]
-		_, _, err := to.tick(m.Tick(), nil)
+		_, _, err := to.tick(m.Tick(), extras{})
 		switch {
 		case err == nil || tooLate(err):
 		case host.CodeOf(err) == host.CodeUnavailable: // a module could not be read

@@ -200,13 +200,13 @@ func (ss *session) move(m *mover, to Module) (pos uint64, moved bool, err error)
 	if !slices.EqualFunc(m.parts, history.Cast(ss.key, ss.eng, ss.ledger, m.run, 0), same) {
 		return 0, false, nil
 	}
-	_, pos, err = ss.tick(engine.Migrate{RunID: m.run, Version: to.Digest}, nil)
+	_, pos, err = ss.tick(engine.Migrate{RunID: m.run, Version: to.Digest}, extras{})
 	if host.CodeOf(err) == host.CodeConflict {
 		return 0, false, nil // something has come that does not fit: the next look tells
 	}
 	if rec, ok := ss.eng.Record(m.run); err == nil && ok && rec.Blocked != nil {
 		ss.recall(m.run)
-		if _, pos, err = ss.tick(engine.Resume{RunID: m.run}, nil); err == nil {
+		if _, pos, err = ss.tick(engine.Resume{RunID: m.run}, extras{}); err == nil {
 			ss.callAgain(m.run)
 		}
 	}

@@ -412,9 +412,7 @@ func (ss *session) tryEdit(e *edit) (free chan struct{}, err error) {
 	if len(e.req.Match) > 0 && (len(t.At) > 0 || !slices.Contains(e.req.Match, host.AnyTag)) {
 		t.Base = e.base
 	}
-	ss.repeats = e.once.Rows(e.req.Session)
-	_, pos, err := ss.tick(t, nil)
-	ss.repeats = nil
+	_, pos, err := ss.tick(t, extras{repeats: e.once.Rows(e.req.Session)})
 	if err != nil {
 		return nil, err
 	}

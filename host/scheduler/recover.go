@@ -72,7 +72,7 @@ func (ss *session) recover(records map[uint64]*history.Record) {
 	}
 	last := ss.eng.Now()
 	if last < s.boot {
-		if _, _, err := ss.tick(engine.Shift{Lost: ss.lostTo(s.boot)}, nil); err != nil {
+		if _, _, err := ss.tick(engine.Shift{Lost: ss.lostTo(s.boot)}, extras{}); err != nil {
 			ss.log(context.Background(), slog.LevelError, "a session cannot account for the time down", "error", err)
 		}
 	}

@@ -331,7 +331,8 @@ func (ss *session) start(ctx context.Context, req *host.StartRequest, mod Module
 	if req.OnBusy == host.OnBusyReject && ss.eng.Active() > 0 {
 		return host.Run{}, 0, nil, host.Errorf(host.CodeConflict, "session '%s' is busy", ss.key.Session)
 	}
-	if err := ss.place(t.Queue && ss.eng.Active() > 0); err != nil {
+	places, err := ss.place(t.Queue && ss.eng.Active() > 0)
+	if err != nil {
 		return host.Run{}, 0, nil, err
 	}
 	var end chan ended
@@ -340,17 +341,16 @@ func (ss *session) start(ctx context.Context, req *host.StartRequest, mod Module
 		ss.ended[t.RunID] = append(ss.ended[t.RunID], end)
 	}
 	var run host.Run
-	ss.repeats = once.Rows(t.RunID)
-	_, pos, err := ss.tick(t, func(r *engine.Result) {
+	_, pos, err := ss.tick(t, extras{repeats: once.Rows(t.RunID), places: places, attach: func(r *engine.Result) uint64 {
 		for _, c := range r.Commands {
 			if c, ok := c.(engine.RunChanged); ok && c.Run.RunID == t.RunID {
 				run = c.Run
 			}
 		}
-	})
+		return 0
+	}})
 	if err != nil {
-		ss.giveBack()
-		ss.repeats = nil
+		ss.giveBack(places)
 		delete(ss.ended, t.RunID)
 		return host.Run{}, 0, nil, refused(err)
 	}
@@ -482,10 +482,8 @@ func (s *Scheduler) send(ctx context.Context, tenant, id string, ev abi.Event, s
 	}
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	ss.repeats = once.Rows(run.RunID)
-	res, pos, err := ss.tick(engine.PostEvent{RunID: run.RunID, Event: ev, Step: step}, nil)
+	res, pos, err := ss.tick(engine.PostEvent{RunID: run.RunID, Event: ev, Step: step}, extras{repeats: once.Rows(run.RunID)})
 	if err != nil {
-		ss.repeats = nil
 		return host.Delivery{}, 0, refused(err)
 	}
 	ss.tracePost(ctx, run.RunID, ev.Type)

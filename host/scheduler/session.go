@@ -42,11 +42,7 @@ type session struct {
 	ledger    *history.Ledger // what the journal has of attempts that have not ended
 	tail      tail
 	tickets   []*ticket
-	repeats   []host.Repeat  // of the request whose tick is about to be made
-	lastPos   uint64         // queue position of the newest entry
-	kv        []host.KVWrite // of the answer whose tick is about to be made
-	paid      runs           // places that were taken for the tick that is about to be made
-	spent     host.Spent     // by that tick
+	lastPos   uint64 // queue position of the newest entry
 	// stateBytes is the size of the state as the newest entry left it; 0: there is none.
 	stateBytes int64
 	dead       bool // purged: nothing may be appended any more
@@ -284,10 +280,19 @@ func (ss *session) adopted(eng *engine.Session, e *engine.Entry) {
 	ss.versions = eng.Versions()
 }
 
+// extras is what goes along with a tick: into its journal item, or into its entry before
+// the entry is journaled. The zero value is nothing.
+type extras struct {
+	repeats []host.Repeat  // of the request that makes the tick
+	kv      []host.KVWrite // of the answer that the tick brings
+	places  runs           // that the tenant's quota has counted already
+	// attach completes the entry, and gives the fuel that is billed with the entry.
+	attach func(*engine.Result) (fuel uint64)
+}
+
 // tick reduces a tick, journals its entry and carries out the commands. It
-// returns the entry's queue position. attach may complete the entry. Called
-// with mu held.
-func (ss *session) tick(t engine.Tick, attach func(*engine.Result)) (engine.Result, uint64, error) {
+// returns the entry's queue position. Called with mu held.
+func (ss *session) tick(t engine.Tick, with extras) (engine.Result, uint64, error) {
 	if ss.dead {
 		return engine.Result{}, 0, errDead
 	}
@@ -297,17 +302,18 @@ func (ss *session) tick(t engine.Tick, attach func(*engine.Result)) (engine.Resu
 	if err != nil {
 		return engine.Result{}, 0, err
 	}
-	ss.countRuns(before)
-	if attach != nil {
-		attach(&res)
+	ss.countRuns(before, with.places)
+	var fuel uint64
+	if with.attach != nil {
+		fuel = with.attach(&res)
 	}
 	if res.Entry == nil {
 		return res, ss.lastPos, nil
 	}
 	ss.follow(ss.eng, res.Entry)
 	ss.ledger.Follow(ss.eng, res.Entry, res.Commands)
-	it := ss.item(res)
-	ss.account(&it, res.Entry)
+	it := ss.item(res, &with)
+	ss.account(&it, res.Entry, fuel)
 	ss.observe(&it)
 	ss.lastPos = ss.s.cfg.Journal.Append(now, it)
 	pos := ss.lastPos
@@ -332,14 +338,13 @@ func (ss *session) worked(own uint64) {
 }
 
 // item is what the journal needs of a reduced tick.
-func (ss *session) item(res engine.Result) host.JournalItem {
+func (ss *session) item(res engine.Result, with *extras) host.JournalItem {
 	e := res.Entry
 	it := host.JournalItem{
 		Key: ss.key, Seq: e.Seq, Entry: history.Entry{Entry: e},
 		Invocation: e.Invocation, Attempt: e.Attempt, Finish: e.Finish != nil,
-		WakeAt: ss.eng.WakeAt(), At: e.At, Size: history.SizeOf(e), Repeats: ss.repeats, KV: ss.kv,
+		WakeAt: ss.eng.WakeAt(), At: e.At, Size: history.SizeOf(e), Repeats: with.repeats, KV: with.kv,
 	}
-	ss.repeats, ss.kv = nil, nil
 	for i := range it.KV {
 		it.Size += int(it.KV[i].Item.Size()) + 128
 	}

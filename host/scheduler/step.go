@@ -277,7 +277,7 @@ func (ss *session) fireDue() {
 		if t, ok := ss.eng.DueTimeout(ss.s.now()); ok && ss.extend(t) {
 			continue
 		}
-		if _, _, err := ss.tick(engine.Timer{}, nil); err != nil {
+		if _, _, err := ss.tick(engine.Timer{}, extras{}); err != nil {
 			ss.log(context.Background(), slog.LevelError, "a timer is refused", "error", err)
 			break
 		}

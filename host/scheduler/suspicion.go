@@ -216,7 +216,7 @@ func (u *suspicion) find(key host.CoreKey) (blame, there bool, pos uint64) {
 	}
 	if there = there && ok; there && sus.Blamed {
 		blame = true
-		_, pos, err = ss.tick(engine.Block{RunID: view.RunID, Reason: suspects.Reason(&sus, view.Step, s.death)}, nil)
+		_, pos, err = ss.tick(engine.Block{RunID: view.RunID, Reason: suspects.Reason(&sus, view.Step, s.death)}, extras{})
 		if key.Kind == host.CoreCall {
 			s.calls.takeBack(ss.key, key.Invocation) // until the run is resumed
 		}

@@ -124,7 +124,7 @@ func (ss *session) extend(t engine.Timeout) bool {
 	if by < leastUnserved {
 		return false
 	}
-	if _, _, err := ss.tick(engine.Extend{Of: t, By: by}, nil); err != nil {
+	if _, _, err := ss.tick(engine.Extend{Of: t, By: by}, extras{}); err != nil {
 		ss.log(context.Background(), slog.LevelError, "a timeout cannot be moved", "run", t.RunID, "error", err)
 		return false
 	}
