@@ -20,7 +20,7 @@ func (c *caller) grantLater(o *calls.Call) {
 
 // grantAgain asks again how a call may be made, and queues the call.
 func (c *caller) grantAgain(o *calls.Call) {
-	ss, err := c.s.acquire(context.Background(), o.Key.Session, false)
+	ss, err := c.s.table.acquire(context.Background(), o.Key.Session, false)
 	if err != nil {
 		c.s.mu.Lock()
 		defer c.s.mu.Unlock()
@@ -94,7 +94,7 @@ func (c *caller) make(ctx context.Context, o *calls.Call) {
 		c.answer(o, value, fail)
 	}
 	c.s.suspicion.cameBack(callKey(o))
-	again := c.s.retryAfter(o.Key.Session, quarantine.ReadAgain)
+	again := c.s.table.retryAfter(o.Key.Session, quarantine.ReadAgain)
 	c.s.mu.Lock()
 	if away != nil && ctx.Err() == nil { // before End, which ends the context
 		c.book.Later(calls.Late{Call: o, Due: again, Again: true})
@@ -111,7 +111,7 @@ func (c *caller) make(ctx context.Context, o *calls.Call) {
 // why the call was not made and is to be made later: what the store cannot do at the
 // moment is nothing that a resource has answered.
 func (c *caller) outside(ctx context.Context, o *calls.Call) (value abi.Raw, fail *abi.Error, wanted bool, away error) {
-	ss, err := c.s.acquire(ctx, o.Key.Session, false)
+	ss, err := c.s.table.acquire(ctx, o.Key.Session, false)
 	if err != nil {
 		if host.CodeOf(err) == host.CodeNotFound || ctx.Err() != nil {
 			return nil, nil, false, nil
@@ -157,7 +157,7 @@ func callOf(o *calls.Call, call *engine.OutCall) host.ResourceCall {
 // noteDelta brings a part of an answer to its session, which shows it. Nothing waits
 // until it is durable: what is shown is, and the rest comes in this order.
 func (c *caller) noteDelta(ctx context.Context, o *calls.Call, d host.ResourceDelta) error {
-	ss, err := c.s.acquire(ctx, o.Key.Session, false)
+	ss, err := c.s.table.acquire(ctx, o.Key.Session, false)
 	if err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ func (c *caller) noteDelta(ctx context.Context, o *calls.Call, d host.ResourceDe
 
 // answer brings an answer to its session.
 func (c *caller) answer(o *calls.Call, value abi.Raw, fail *abi.Error) {
-	ss, err := c.s.acquire(context.Background(), o.Key.Session, false)
+	ss, err := c.s.table.acquire(context.Background(), o.Key.Session, false)
 	switch {
 	case err == nil:
 		ss.mu.Lock()
@@ -178,8 +178,8 @@ func (c *caller) answer(o *calls.Call, value abi.Raw, fail *abi.Error) {
 		ss.mu.Unlock()
 		ss.release()
 	case host.CodeOf(err) != host.CodeNotFound: // else it was purged
-		c.s.logOf(context.Background(), slog.LevelError, "the answer of a resource cannot be noted, and is kept", o.Key.Session, []any{"error", err})
-		again := c.s.retryAfter(o.Key.Session, retryLoad)
+		c.s.log.session(context.Background(), slog.LevelError, "the answer of a resource cannot be noted, and is kept", o.Key.Session, []any{"error", err})
+		again := c.s.table.retryAfter(o.Key.Session, retryLoad)
 		c.s.mu.Lock()
 		c.book.Later(calls.Late{Call: o, Value: value, Err: fail, Due: again})
 		c.s.mu.Unlock()
@@ -203,7 +203,7 @@ func (c *caller) cancel() {
 // answer. The error says why the call was not made and is to be made later: what the
 // store cannot do at the moment is no answer.
 func (c *caller) inside(ctx context.Context, o *calls.Call) (away error) {
-	ss, err := c.s.acquire(ctx, o.Key.Session, false)
+	ss, err := c.s.table.acquire(ctx, o.Key.Session, false)
 	if err != nil && host.CodeOf(err) != host.CodeNotFound && ctx.Err() == nil {
 		return err
 	}

@@ -63,7 +63,7 @@ func (s *Scheduler) forkOf(ctx context.Context, p *history.Past, runID string) (
 	if err := s.cfg.Quotas.Ready(ctx, t.Key.Tenant); err != nil {
 		return host.Fork{}, err
 	}
-	ss := s.begin(t.Key)
+	ss := s.table.begin(t.Key)
 	if ss == nil {
 		return host.Fork{}, errDead
 	}

@@ -13,30 +13,30 @@ import (
 
 // isolate puts a session into quarantine that does not fold, and gives the error of whoever
 // wants it.
-func (s *Scheduler) isolate(key host.SessionKey, cause error) *host.Error {
-	s.mu.Lock()
-	err, news := s.quarantine.Isolate(key, cause, &history.Unfoldable{Cause: cause})
-	s.mu.Unlock()
+func (t *table) isolate(key host.SessionKey, cause error) *host.Error {
+	t.s.mu.Lock()
+	err, news := t.quarantine.Isolate(key, cause, &history.Unfoldable{Cause: cause})
+	t.s.mu.Unlock()
 	if news {
-		s.cfg.Log.Error("a session is quarantined", "tenant", key.Tenant, "session", key.Session, "error", cause)
+		t.s.cfg.Log.Error("a session is quarantined", "tenant", key.Tenant, "session", key.Session, "error", cause)
 	}
 	return err
 }
 
 // isolateLoad puts a session into quarantine that ends the process when it is loaded.
-func (s *Scheduler) isolateLoad(key host.SessionKey) {
-	_ = s.isolate(key, quarantine.ErrEndsServer) // nobody waits for the session
-	s.mu.Lock()
-	s.counters.Blamed++
-	s.mu.Unlock()
+func (t *table) isolateLoad(key host.SessionKey) {
+	_ = t.isolate(key, quarantine.ErrEndsServer) // nobody waits for the session
+	t.s.mu.Lock()
+	t.s.counters.Blamed++
+	t.s.mu.Unlock()
 }
 
 // unread leaves a session alone that the store could not read, and gives the error of
 // whoever wants it.
-func (s *Scheduler) unread(key host.SessionKey, cause error) *host.Error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.quarantine.Unread(key, cause)
+func (t *table) unread(key host.SessionKey, cause error) *host.Error {
+	t.s.mu.Lock()
+	defer t.s.mu.Unlock()
+	return t.quarantine.Unread(key, cause)
 }
 
 // ReleaseSession forgets that a session is in quarantine, whatever the reason, and loads
@@ -44,12 +44,12 @@ func (s *Scheduler) unread(key host.SessionKey, cause error) *host.Error {
 func (s *Scheduler) ReleaseSession(ctx context.Context, tenant, id string) (host.SessionInfo, error) {
 	key := host.SessionKey{Tenant: tenant, Session: id}
 	s.mu.Lock()
-	cause := s.quarantine.Release(key)
+	cause := s.table.quarantine.Release(key)
 	s.mu.Unlock()
 	if cause != nil {
 		s.cfg.Log.Warn("a session is released from quarantine", "tenant", tenant, "session", id, "error", cause)
 	}
-	ss, err := s.acquire(ctx, key, false)
+	ss, err := s.table.acquire(ctx, key, false)
 	if err != nil {
 		return host.SessionInfo{}, err
 	}
@@ -59,37 +59,37 @@ func (s *Scheduler) ReleaseSession(ctx context.Context, tenant, id string) (host
 
 // retryAfter is when to try again what an error of loading a session has kept from
 // being done. A session in quarantine has its own time.
-func (s *Scheduler) retryAfter(key host.SessionKey, otherwise time.Duration) time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if until, ok := s.quarantine.Until(key); ok {
+func (t *table) retryAfter(key host.SessionKey, otherwise time.Duration) time.Time {
+	t.s.mu.Lock()
+	defer t.s.mu.Unlock()
+	if until, ok := t.quarantine.Until(key); ok {
 		return until
 	}
-	return s.cfg.Now().Add(otherwise)
+	return t.s.cfg.Now().Add(otherwise)
 }
 
 // purgeUnread queues the deletion of a handler of a session that cannot be loaded:
 // nobody has it in memory, and whoever wants it next waits for the deletion. It
 // returns the queue position; false if somebody is just trying to load it, or deletes
 // some of it. The handler's run, which nobody ends any more, gives its place back here.
-func (s *Scheduler) purgeUnread(run host.Run) (pos uint64, ok bool) {
+func (t *table) purgeUnread(run host.Run) (pos uint64, ok bool) {
 	key := host.SessionKey{Tenant: run.Tenant, Session: run.SessionID}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.quarantine.Has(key) || s.sessions[key] != nil {
+	t.s.mu.Lock()
+	defer t.s.mu.Unlock()
+	if !t.quarantine.Has(key) || t.sessions[key] != nil {
 		return 0, false
 	}
-	pos = s.cfg.Journal.Append(s.cfg.Now(), host.JournalItem{
+	pos = t.s.cfg.Journal.Append(t.s.cfg.Now(), host.JournalItem{
 		Key: key, WakeAt: host.WakeNever, Purge: []string{run.HandlerID}, Size: 128,
 	})
-	s.barriers[key] = pos
-	_ = s.quarantine.Release(key)
+	t.barriers[key] = pos
+	_ = t.quarantine.Release(key)
 	switch {
 	case run.Status.Final():
 	case waitsForTurn(&run):
-		s.cfg.Quotas.Runs(key.Tenant, 0, -1)
+		t.s.cfg.Quotas.Runs(key.Tenant, 0, -1)
 	default:
-		s.cfg.Quotas.Runs(key.Tenant, -1, 0)
+		t.s.cfg.Quotas.Runs(key.Tenant, -1, 0)
 	}
 	return pos, true
 }
@@ -100,15 +100,15 @@ func waitsForTurn(run *host.Run) bool {
 }
 
 // storedRuns counts the runs of a session that have not ended, as the store has them.
-func (s *Scheduler) storedRuns(ctx context.Context, key host.SessionKey) (n runs, err error) {
-	info, err := s.cfg.Store.Session(ctx, key)
+func (t *table) storedRuns(ctx context.Context, key host.SessionKey) (n runs, err error) {
+	info, err := t.s.cfg.Store.Session(ctx, key)
 	if errors.Is(err, host.ErrNotFound) {
 		return n, nil
 	}
 	q := host.RunQuery{Tenant: key.Tenant, Session: key.Session, Statuses: []string{string(host.StatusRunning)}, Limit: host.MaxListed}
 	for more := true; more && err == nil; {
 		var page []host.Run
-		page, more, err = s.cfg.Store.Runs(ctx, q)
+		page, more, err = t.s.cfg.Store.Runs(ctx, q)
 		for i := range page {
 			if waitsForTurn(&page[i]) {
 				n.waiting++
@@ -122,15 +122,15 @@ func (s *Scheduler) storedRuns(ctx context.Context, key host.SessionKey) (n runs
 
 // purgeQuarantined deletes a handler whose session did not load for the given
 // error; another error is given back.
-func (s *Scheduler) purgeQuarantined(run host.Run, loading error) (pos uint64, err error) {
+func (t *table) purgeQuarantined(run host.Run, loading error) (pos uint64, err error) {
 	var journal *history.Unfoldable
 	if !errors.As(loading, &journal) {
 		return 0, loading
 	}
-	pos, ok := s.purgeUnread(run)
+	pos, ok := t.purgeUnread(run)
 	if !ok {
 		return 0, host.Errorf(host.CodeUnavailable, "session %q is just being loaded, or deleted: try again", run.SessionID)
 	}
-	s.logRun(context.Background(), slog.LevelWarn, "a handler of a quarantined session is deleted", &run, "session", run.SessionID)
+	t.s.log.run(context.Background(), slog.LevelWarn, "a handler of a quarantined session is deleted", &run, "session", run.SessionID)
 	return pos, nil
 }

@@ -14,48 +14,59 @@ import (
 // markEvery is how often the alive mark is written.
 const markEvery = 5 * time.Second
 
-// markBoot reads when the server before ended, and marks this one as running.
-func (s *Scheduler) markBoot(ctx context.Context) (err error) {
+// life is that of this server. Scheduler.mu guards it, but for down, which is set once.
+type life struct {
+	s         *Scheduler
+	down      *downtime.Log // times in which no server ran
+	lastMark  int64         // when alive was last written
+	marking   bool          // somebody writes it
+	stopping  bool
+	until     int64 // when it began to stop, Unix nanoseconds
+	abandoned bool  // nothing that guests do can become durable
+}
+
+// begin reads when the server before ended, and marks this one as running.
+func (l *life) begin(ctx context.Context) (err error) {
 	var until int64
-	if after := s.cfg.After; after != nil { // its time is this process's own
-		s.boot, until = max(s.boot, after.boot), after.until
+	if after := l.s.cfg.After; after != nil { // its time is this process's own
+		l.s.boot, until = max(l.s.boot, after.boot), after.life.until
 	}
-	if s.down, err = downtime.Open(ctx, s.cfg.Store, s.boot, until); err != nil {
+	if l.down, err = downtime.Open(ctx, l.s.cfg.Store, l.s.boot, until); err != nil {
 		return err
 	}
-	s.lastMark = s.now()
-	return s.down.Alive(ctx, s.lastMark)
+	l.lastMark = l.s.now()
+	return l.down.Alive(ctx, l.lastMark)
 }
 
 // mark notes that the server is serving: timeouts count that time only.
-func (s *Scheduler) mark() {
-	now := s.now()
-	s.cfg.Notes.Alive()
-	if err := s.down.Alive(context.Background(), now); err != nil {
-		s.cfg.Log.Warn("the store does not take the alive mark", "error", err)
+func (l *life) mark() {
+	now := l.s.now()
+	l.s.cfg.Notes.Alive()
+	if err := l.down.Alive(context.Background(), now); err != nil {
+		l.s.cfg.Log.Warn("the store does not take the alive mark", "error", err)
 	} else {
-		s.deleteOldKeys(context.Background())
+		l.deleteOldKeys(context.Background())
 	}
-	s.mu.Lock()
-	s.marking, s.lastMark = false, now
-	s.mu.Unlock()
-	s.signal()
+	l.s.mu.Lock()
+	l.marking, l.lastMark = false, now
+	l.s.mu.Unlock()
+	l.s.signal()
 }
 
 // deleteOldKeys deletes idempotency keys that are too old to be repeated.
-func (s *Scheduler) deleteOldKeys(ctx context.Context) {
-	n, err := s.keys.DeleteOld(ctx)
+func (l *life) deleteOldKeys(ctx context.Context) {
+	n, err := l.s.keys.DeleteOld(ctx)
 	if err != nil {
-		s.cfg.Log.Warn("old idempotency keys cannot be deleted", "error", err)
+		l.s.cfg.Log.Warn("old idempotency keys cannot be deleted", "error", err)
 	} else if n > 0 {
-		s.cfg.Log.Debug("deleted old idempotency keys", "keys", n)
+		l.s.cfg.Log.Debug("deleted old idempotency keys", "keys", n)
 	}
 }
 
 // Close notes that the server ended cleanly. Call it after Run has returned
 // and the journal is drained.
 func (s *Scheduler) Close(ctx context.Context) error {
-	return s.down.Close(ctx, s.now())
+	return s.life.down.Close(ctx, s.now())
 }
 
 // recover goes on with a session that was just folded: it accounts for the
@@ -65,7 +76,7 @@ func (ss *session) recover(records map[uint64]*history.Record) {
 	defer ss.mu.Unlock()
 	s := ss.s
 	for _, to := range ss.eng.MailTo() {
-		s.mail(route{ss.key, to}, time.Time{})
+		s.mailer.post(route{ss.key, to}, time.Time{})
 	}
 	if ss.eng.Active() == 0 {
 		return
@@ -88,5 +99,5 @@ func (ss *session) recover(records map[uint64]*history.Record) {
 	for _, inv := range ss.eng.OutCalls() {
 		ss.callOut(inv, true)
 	}
-	s.setTimer(ss.key, ss.eng.NextTimer())
+	s.dues.setTimer(ss.key, ss.eng.NextTimer())
 }

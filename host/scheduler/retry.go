@@ -143,7 +143,7 @@ func (s *Scheduler) rehearseAll(ctx context.Context, m Module, parts []history.P
 
 // rerun begins the run that goes on in the place of one that failed.
 func (s *Scheduler) rerun(ctx context.Context, key host.SessionKey, failed *host.Run, t engine.Rerun) (host.Fork, error) {
-	st, err := s.reserve(ctx, &host.StartRequest{Tenant: key.Tenant, Workflow: failed.Workflow, HandlerID: failed.HandlerID, SessionID: key.Session})
+	st, err := s.reserved.take(ctx, &host.StartRequest{Tenant: key.Tenant, Workflow: failed.Workflow, HandlerID: failed.HandlerID, SessionID: key.Session})
 	if err != nil {
 		return host.Fork{}, err
 	}
@@ -154,7 +154,7 @@ func (s *Scheduler) rerun(ctx context.Context, key host.SessionKey, failed *host
 	if err := s.cfg.Quotas.Ready(ctx, key.Tenant); err != nil {
 		return host.Fork{}, err
 	}
-	ss, err := s.acquire(ctx, key, false)
+	ss, err := s.table.acquire(ctx, key, false)
 	if err != nil {
 		return host.Fork{}, err
 	}

@@ -57,51 +57,51 @@ type ended struct {
 // errDead is what a tick gets that reaches a session which was purged.
 var errDead = &host.Error{Code: host.CodeNotFound, Message: "Handler not found"}
 
-func (s *Scheduler) newSession(key host.SessionKey) *session {
-	return &session{s: s, key: key, loaded: make(chan struct{}), attempts: map[uint64]*attempt{},
+func (t *table) newSession(key host.SessionKey) *session {
+	return &session{s: t.s, key: key, loaded: make(chan struct{}), attempts: map[uint64]*attempt{},
 		ended: map[string][]chan ended{}, unserved: map[string]*unserved{}, versions: map[string]string{}, needs: map[string]*admission.Run{},
 		suspended: map[uint64]*history.Record{}, ledger: history.NewLedger()}
 }
 
 // begin pins a session that nobody can know yet, as its id was drawn just now:
 // the store need not be asked for it. nil: the id was drawn before.
-func (s *Scheduler) begin(key host.SessionKey) *session {
-	ss := s.newSession(key)
+func (t *table) begin(key host.SessionKey) *session {
+	ss := t.newSession(key)
 	ss.pins = 1
 	ss.eng = engine.New(key, ss.s.graph)
 	ss.state.Store(ss.eng.State())
 	close(ss.loaded)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.sessions[key] != nil {
+	t.s.mu.Lock()
+	defer t.s.mu.Unlock()
+	if t.sessions[key] != nil {
 		return nil
 	}
-	s.sessions[key] = ss
+	t.sessions[key] = ss
 	return ss
 }
 
 // acquire pins a session, loading it if need be; with create it is made if the
 // store has none.
-func (s *Scheduler) acquire(ctx context.Context, key host.SessionKey, create bool) (*session, error) {
-	s.mu.Lock()
-	if _, ok := s.sessions[key]; !ok {
-		err := s.quarantine.Check(key)
+func (t *table) acquire(ctx context.Context, key host.SessionKey, create bool) (*session, error) {
+	t.s.mu.Lock()
+	if _, ok := t.sessions[key]; !ok {
+		err := t.quarantine.Check(key)
 		if err == nil {
-			err = s.suspicion.afterTrials(ctx, key)
+			err = t.s.suspicion.afterTrials(ctx, key)
 		}
 		if err != nil {
-			s.mu.Unlock()
+			t.s.mu.Unlock()
 			return nil, err
 		}
 	}
-	ss, ok := s.sessions[key]
+	ss, ok := t.sessions[key]
 	if !ok {
-		ss = s.newSession(key)
-		s.sessions[key] = ss
+		ss = t.newSession(key)
+		t.sessions[key] = ss
 	}
 	ss.pins++
-	barrier := s.barriers[key]
-	s.mu.Unlock()
+	barrier := t.barriers[key]
+	t.s.mu.Unlock()
 
 	if !ok {
 		// Not bound to this caller's context: others may wait for the same.
@@ -140,14 +140,14 @@ func (ss *session) release() {
 		return
 	}
 	if ss.err != nil || ss.eng == nil {
-		if s.sessions[ss.key] == ss {
-			delete(s.sessions, ss.key)
+		if s.table.sessions[ss.key] == ss {
+			delete(s.table.sessions, ss.key)
 		}
 		return
 	}
-	if s.sessions[ss.key] == ss {
+	if s.table.sessions[ss.key] == ss {
 		ss.idleSince = s.cfg.Now()
-		s.idle = append(s.idle, idleSession{ss.key, ss.idleSince})
+		s.table.idle = append(s.table.idle, idleSession{ss.key, ss.idleSince})
 		s.signal()
 	}
 }
@@ -177,17 +177,17 @@ func (ss *session) load(ctx context.Context, barrier uint64) {
 		}
 	}
 	ss.s.mu.Lock()
-	ss.s.queue.Owe(ss.key.Tenant, work)
+	ss.s.cores.queue.Owe(ss.key.Tenant, work)
 	ss.s.mu.Unlock()
 	ss.s.reads.note(ss.s.now(), err != nil && !history.Unfolds(err) && !errors.Is(err, host.ErrNotFound))
 	switch {
 	case err == nil:
 	case history.Unfolds(err): // first: a module may be what was not found
-		ss.err = ss.s.isolate(ss.key, err)
+		ss.err = ss.s.table.isolate(ss.key, err)
 		return
 	case !errors.Is(err, host.ErrNotFound):
 		ss.log(ctx, slog.LevelError, "a session cannot be loaded", "error", err)
-		ss.err = ss.s.unread(ss.key, err)
+		ss.err = ss.s.table.unread(ss.key, err)
 		return
 	}
 	ss.eng, ss.ledger = eng, l
@@ -196,7 +196,7 @@ func (ss *session) load(ctx context.Context, barrier uint64) {
 	}
 	ss.state.Store(eng.State())
 	ss.s.mu.Lock()
-	_ = ss.s.quarantine.Release(ss.key)
+	_ = ss.s.table.quarantine.Release(ss.key)
 	if err == nil {
 		ss.s.counters.Loaded++
 	}
@@ -332,7 +332,7 @@ func (ss *session) worked(own uint64) {
 	}
 	s := ss.s
 	s.mu.Lock()
-	s.queue.Owe(ss.key.Tenant, own)
+	s.cores.queue.Owe(ss.key.Tenant, own)
 	s.counters.OwnMost = max(s.counters.OwnMost, own)
 	s.mu.Unlock()
 }
@@ -384,7 +384,7 @@ func (ss *session) observe(it *host.JournalItem) {
 		if !r.Status.Final() {
 			continue
 		}
-		ss.s.logEnded(r)
+		ss.s.log.ended(r)
 		if t != nil {
 			t.Ran(r)
 		}
@@ -427,7 +427,7 @@ func (ss *session) carryOut(cmds []engine.Command) (over bool) {
 				changed[c.Run.RunID] = c.Run
 			}
 		case engine.Mail:
-			ss.s.mail(route{ss.key, c.To}, time.Time{})
+			ss.s.mailer.post(route{ss.key, c.To}, time.Time{})
 		case engine.RunEnded:
 			delete(ss.versions, c.RunID)
 			ss.met(c.RunID, changed[c.RunID].Status)
@@ -448,6 +448,6 @@ func (ss *session) carryOut(cmds []engine.Command) (over bool) {
 		gone := func(inv uint64, _ *history.Record) bool { _, ok := ss.eng.Invocation(inv); return !ok }
 		maps.DeleteFunc(ss.suspended, gone)
 	}
-	ss.s.setTimer(ss.key, ss.eng.NextTimer())
+	ss.s.dues.setTimer(ss.key, ss.eng.NextTimer())
 	return over
 }

@@ -80,7 +80,7 @@ func New(cfg Config) *Sweeper { return &Sweeper{cfg: cfg} }
 // Work gives the next step of a sweep if it is due, else says when it will
 // be: zero if nobody's runs are to be deleted, or when the journal has written the batch
 // before.
-func (s *Sweeper) Work(now time.Time) (work func(), next time.Time) {
+func (s *Sweeper) Work(now time.Time) (work []func(), next time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -90,7 +90,7 @@ func (s *Sweeper) Work(now time.Time) (work func(), next time.Time) {
 		return nil, s.next
 	}
 	s.running = true
-	return s.step, time.Time{}
+	return []func(){s.step}, time.Time{}
 }
 
 // step does one step and says when the next one is due.
