@@ -31,7 +31,7 @@ func TestTriedLater(t *testing.T) {
 		if took := time.Since(began); took < want || took > want+50*time.Millisecond {
 			t.Errorf("took %s, want %s", took, want)
 		}
-		if c := b.sched.Counters(); c.PutOff != short || c.Attempts != short+1 {
+		if c := b.sched.Counters(); c.Backoffs != short || c.Attempts != short+1 {
 			t.Errorf("%+v", c)
 		}
 	})
@@ -52,8 +52,8 @@ func TestPutOffIsNoHindrance(t *testing.T) {
 			t.Error(err)
 		}
 		pass(time.Minute)
-		if c := b.sched.Counters(); c.PutOff < 30 || c.PutOff > 50 {
-			t.Errorf("put off %d times in two minutes", c.PutOff)
+		if c := b.sched.Counters(); c.Backoffs < 30 || c.Backoffs > 50 {
+			t.Errorf("put off %d times in two minutes", c.Backoffs)
 		}
 	})
 }
