@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/apiwire"
 )
 
 // Front is what listens when the [Server] that answers can be exchanged: the
@@ -112,11 +113,10 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // refuse answers that nobody answers, in the form of a server's errors. It says
 // nothing that a guard would keep from anybody.
 func (f *Front) refuse(w http.ResponseWriter, r *http.Request, why *host.Error) {
-	body := []byte{'{'}
+	body, _ := apiwire.Append(nil, &apiwire.Error{Detail: why.Message, Code: why.Code}) // it holds no values
 	if r.URL.Path == "/health" || r.URL.Path == "/ready" {
-		body = append(body, `"status":"unhealthy",`...)
+		body, _ = apiwire.Append(nil, &apiwire.Unhealthy{Status: unhealthy, Detail: why.Message, Code: why.Code})
 	}
-	body = append(errorFields(body, why.Code, why.Message), '}')
 	h := w.Header()
 	h.Set("Server", f.banner)
 	h.Set(headerRequestID, requestID(r))

@@ -31,7 +31,7 @@ type attempt struct {
 	unparked  bool               // the ticket came free before the guest was out
 	resumed   bool               // what it waits for came before the guest was out
 	held      bool               // abandoned until its run, which is blocked, goes on
-	putOff    int                // times in a row that it was put off
+	backoffs  int                // times in a row that the host could not run it
 	kept      uint64             // see host.CoreNote
 	goesOn    bool               // it is abandoned for now only
 	tok       *token             // of the run under way
@@ -77,25 +77,25 @@ func (ss *session) open(inv uint64, stored *history.Record, since int64) {
 	ss.attempts[inv] = at
 	ss.demands(at)
 	ss.enlist(at, unserved, since)
-	ss.s.ready(at)
+	ss.s.cores.ready(at)
 }
 
 // ready puts an attempt into its tenant's queue, unless it is to be durable first, or to
 // run apart. Called with the session's mu held.
-func (s *Scheduler) ready(at *attempt) {
-	s.mu.Lock()
-	if !s.suspicion.keepFirst(at) {
-		s.enqueue(s.itemOf(at))
+func (c *cores) ready(at *attempt) {
+	c.s.mu.Lock()
+	if !c.s.suspicion.keepFirst(at) {
+		c.enqueue(c.itemOf(at))
 	}
-	s.mu.Unlock()
-	s.signal()
+	c.s.mu.Unlock()
+	c.s.signal()
 }
 
 // enqueue puts an attempt into its tenant's queue, unless it is to run apart. Called with
 // mu held.
-func (s *Scheduler) enqueue(it readyItem) {
-	if !s.suspicion.trials.Keeps(it.Of.suspectKey(), it.Of) {
-		s.push(it)
+func (c *cores) enqueue(it readyItem) {
+	if !c.s.suspicion.trials.Keeps(it.Of.suspectKey(), it.Of) {
+		c.push(it)
 	}
 }
 
@@ -104,23 +104,23 @@ func (s *Scheduler) enqueue(it readyItem) {
 type readyItem = fair.Item[*attempt]
 
 // push puts an attempt into its tenant's queue, at its place by now. Called with mu held.
-func (s *Scheduler) push(it readyItem) {
+func (c *cores) push(it readyItem) {
 	it.Place = it.Of.place(it.Place.First)
-	s.queue.Push(it.Of.ss.key.Tenant, it)
+	c.queue.Push(it.Of.ss.key.Tenant, it)
 }
 
 // itemOf is item with what the session knows. Called with the session's mu held.
-func (s *Scheduler) itemOf(at *attempt) readyItem {
-	it := s.item(at)
+func (c *cores) itemOf(at *attempt) readyItem {
+	it := c.item(at)
 	it.Place.First = at.ss.holds(at)
 	return it
 }
 
 // item is an attempt that wants a token from now on.
-func (s *Scheduler) item(at *attempt) readyItem {
+func (c *cores) item(at *attempt) readyItem {
 	it := readyItem{Of: at}
-	if s.cfg.Observer != nil {
-		it.Since = s.cfg.Now()
+	if c.s.cfg.Observer != nil {
+		it.Since = c.s.cfg.Now()
 	}
 	return it
 }
@@ -151,10 +151,10 @@ func (ss *session) abandon(inv uint64, held bool) {
 // run is one run of an attempt's guest, with a token in hand. The run is noted until
 // its end is settled: what routing its output does is its doing.
 func (s *Scheduler) run(at *attempt) {
-	if !s.codeReady(at) {
+	if !s.cores.codeReady(at) {
 		return
 	}
-	tok := s.newToken(at.ss.key.Tenant, at)
+	tok := s.cores.newToken(at.ss.key.Tenant, at)
 	ctx, ok := at.begin(tok)
 	if !ok {
 		tok.release(0, 0)
@@ -188,7 +188,7 @@ func (at *attempt) begin(tok *token) (context.Context, bool) {
 	at.answers.Restart()
 	ss.s.mu.Lock()
 	ss.s.counters.Attempts++
-	ss.s.budgets.Began(ss.key.Tenant)
+	ss.s.cores.budgets.Began(ss.key.Tenant)
 	if at.replay {
 		ss.s.counters.Replayed++
 	}
@@ -229,7 +229,7 @@ func (at *attempt) end(res host.InvocationResult, err error) {
 		u = at.classify(err)
 	}
 	if !u.Later {
-		at.putOff = 0
+		at.backoffs = 0
 	}
 	switch {
 	case u.Stale:
@@ -242,19 +242,19 @@ func (at *attempt) end(res host.InvocationResult, err error) {
 		ss.drop(at)
 	case u.Again:
 		s.count(&s.counters.Conflicts)
-		s.ready(at)
+		s.cores.ready(at)
 		ss.mu.Unlock()
 		return // keeps its pin
 	case u.Later:
 		ss.giveUp(at)
-		s.putOff(at, err)
+		s.cores.backOff(at, err)
 		ss.mu.Unlock()
 		return // keeps its pin
 	case u.Suspended:
 		s.count(&s.counters.Suspended)
 		if at.resumed {
 			at.resumed = false
-			s.ready(at)
+			s.cores.ready(at)
 			ss.mu.Unlock()
 			return // keeps its pin
 		}
@@ -265,7 +265,7 @@ func (at *attempt) end(res host.InvocationResult, err error) {
 		s.count(&s.counters.Parks)
 		if at.unparked {
 			at.unparked = false
-			s.ready(at)
+			s.cores.ready(at)
 		} else {
 			at.parked = true
 		}
@@ -273,7 +273,7 @@ func (at *attempt) end(res host.InvocationResult, err error) {
 		return
 	case u.Block != nil:
 		ss.giveUp(at)
-		_, _, err := ss.tick(engine.Block{RunID: at.view.RunID, Reason: *u.Block}, nil)
+		_, _, err := ss.tick(engine.Block{RunID: at.view.RunID, Reason: *u.Block}, extras{})
 		if err != nil && !errors.Is(err, engine.ErrStale) {
 			at.say(slog.LevelError, "a run cannot be blocked", "error", err)
 		}
@@ -281,7 +281,7 @@ func (at *attempt) end(res host.InvocationResult, err error) {
 	default:
 		if lost := at.finish(res, u.Fail); lost {
 			s.count(&s.counters.Conflicts)
-			s.ready(at)
+			s.cores.ready(at)
 			ss.mu.Unlock()
 			return // keeps its pin
 		}
@@ -326,13 +326,14 @@ func (at *attempt) finish(res host.InvocationResult, fail *abi.Error) (lost bool
 	}
 	ss.giveUp(at)
 	tick := engine.Finish{Invocation: at.inv, Attempt: at.view.Attempt, Output: out, Fuel: res.Fuel, Stage: at.answers.Stage()}
-	_, _, err := ss.tick(tick, func(r *engine.Result) {
+	_, _, err := ss.tick(tick, extras{attach: func(r *engine.Result) (fuel uint64) {
 		at.log(at.answers.Logs())
 		if r.Entry != nil {
 			at.answers.Finish(r.Entry)
-			at.spend(r.Entry, at.Burnt)
+			fuel = at.spend(r.Entry, at.Burnt)
 		}
-	})
+		return fuel
+	}})
 	switch {
 	case errors.Is(err, engine.ErrConflict):
 		at.answers.Lost()
@@ -395,13 +396,14 @@ func (l live) effect(n uint64, req engine.Request, attach func(*engine.Result)) 
 	if ss.mustPark(at, writes(req)) {
 		return ss.s.cfg.Parked
 	}
-	res, _, err := ss.tick(engine.Call{Invocation: at.inv, Attempt: at.view.Attempt, N: n, Request: req}, func(r *engine.Result) {
+	res, _, err := ss.tick(engine.Call{Invocation: at.inv, Attempt: at.view.Attempt, N: n, Request: req}, extras{attach: func(r *engine.Result) (fuel uint64) {
 		if r.Entry != nil {
 			at.log(at.answers.Logs())
-			at.spend(r.Entry, at.burntNow())
+			fuel = at.spend(r.Entry, at.burntNow())
 		}
 		attach(r)
-	})
+		return fuel
+	}})
 	if !errors.Is(err, engine.ErrUnresolved) && !errors.Is(err, engine.ErrMoved) {
 		ss.giveUp(at) // the write is done, or refused
 	}

@@ -9,17 +9,18 @@ import (
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/scheduler/calls"
+	"github.com/weftrun/weft/host/scheduler/quarantine"
 )
 
 // grantLater has it asked again after a while how a call may be made. Called with
 // Scheduler.mu held.
 func (c *caller) grantLater(o *calls.Call) {
-	c.book.Later(calls.Late{Call: o, Due: c.s.cfg.Now().Add(readAgain), Ungranted: true})
+	c.book.Later(calls.Late{Call: o, Due: c.s.cfg.Now().Add(quarantine.ReadAgain), Ungranted: true})
 }
 
 // grantAgain asks again how a call may be made, and queues the call.
 func (c *caller) grantAgain(o *calls.Call) {
-	ss, err := c.s.acquire(context.Background(), o.Key.Session, false)
+	ss, err := c.s.table.acquire(context.Background(), o.Key.Session, false)
 	if err != nil {
 		c.s.mu.Lock()
 		defer c.s.mu.Unlock()
@@ -93,7 +94,7 @@ func (c *caller) make(ctx context.Context, o *calls.Call) {
 		c.answer(o, value, fail)
 	}
 	c.s.suspicion.cameBack(callKey(o))
-	again := c.s.retryAfter(o.Key.Session, readAgain)
+	again := c.s.table.retryAfter(o.Key.Session, quarantine.ReadAgain)
 	c.s.mu.Lock()
 	if away != nil && ctx.Err() == nil { // before End, which ends the context
 		c.book.Later(calls.Late{Call: o, Due: again, Again: true})
@@ -110,7 +111,7 @@ func (c *caller) make(ctx context.Context, o *calls.Call) {
 // why the call was not made and is to be made later: what the store cannot do at the
 // moment is nothing that a resource has answered.
 func (c *caller) outside(ctx context.Context, o *calls.Call) (value abi.Raw, fail *abi.Error, wanted bool, away error) {
-	ss, err := c.s.acquire(ctx, o.Key.Session, false)
+	ss, err := c.s.table.acquire(ctx, o.Key.Session, false)
 	if err != nil {
 		if host.CodeOf(err) == host.CodeNotFound || ctx.Err() != nil {
 			return nil, nil, false, nil
@@ -156,7 +157,7 @@ func callOf(o *calls.Call, call *engine.OutCall) host.ResourceCall {
 // noteDelta brings a part of an answer to its session, which shows it. Nothing waits
 // until it is durable: what is shown is, and the rest comes in this order.
 func (c *caller) noteDelta(ctx context.Context, o *calls.Call, d host.ResourceDelta) error {
-	ss, err := c.s.acquire(ctx, o.Key.Session, false)
+	ss, err := c.s.table.acquire(ctx, o.Key.Session, false)
 	if err != nil {
 		return err
 	}
@@ -169,7 +170,7 @@ func (c *caller) noteDelta(ctx context.Context, o *calls.Call, d host.ResourceDe
 
 // answer brings an answer to its session.
 func (c *caller) answer(o *calls.Call, value abi.Raw, fail *abi.Error) {
-	ss, err := c.s.acquire(context.Background(), o.Key.Session, false)
+	ss, err := c.s.table.acquire(context.Background(), o.Key.Session, false)
 	switch {
 	case err == nil:
 		ss.mu.Lock()
@@ -177,8 +178,8 @@ func (c *caller) answer(o *calls.Call, value abi.Raw, fail *abi.Error) {
 		ss.mu.Unlock()
 		ss.release()
 	case host.CodeOf(err) != host.CodeNotFound: // else it was purged
-		c.s.logOf(context.Background(), slog.LevelError, "the answer of a resource cannot be noted, and is kept", o.Key.Session, []any{"error", err})
-		again := c.s.retryAfter(o.Key.Session, retryLoad)
+		c.s.log.session(context.Background(), slog.LevelError, "the answer of a resource cannot be noted, and is kept", o.Key.Session, []any{"error", err})
+		again := c.s.table.retryAfter(o.Key.Session, retryLoad)
 		c.s.mu.Lock()
 		c.book.Later(calls.Late{Call: o, Value: value, Err: fail, Due: again})
 		c.s.mu.Unlock()
@@ -202,7 +203,7 @@ func (c *caller) cancel() {
 // answer. The error says why the call was not made and is to be made later: what the
 // store cannot do at the moment is no answer.
 func (c *caller) inside(ctx context.Context, o *calls.Call) (away error) {
-	ss, err := c.s.acquire(ctx, o.Key.Session, false)
+	ss, err := c.s.table.acquire(ctx, o.Key.Session, false)
 	if err != nil && host.CodeOf(err) != host.CodeNotFound && ctx.Err() == nil {
 		return err
 	}
@@ -251,11 +252,11 @@ func (c *caller) inside(ctx context.Context, o *calls.Call) (away error) {
 func (ss *session) answerKV(o *calls.Call, sp *calls.Space, answer *host.KVAnswer, write *host.KVWrite) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
+	var with extras
 	if write != nil {
-		ss.kv = []host.KVWrite{*write}
+		with.kv = []host.KVWrite{*write}
 	}
-	_, pos, err := ss.tick(engine.ResourceAnswered{Invocation: o.Key.Invocation, Attempt: o.Attempt, N: o.N, Value: answer.Value, Err: answer.Err}, nil)
-	ss.kv = nil
+	_, pos, err := ss.tick(engine.ResourceAnswered{Invocation: o.Key.Invocation, Attempt: o.Attempt, N: o.N, Value: answer.Value, Err: answer.Err}, with)
 	switch {
 	case err == nil && write != nil:
 		ss.s.calls.spaces.Wrote(sp, write, pos)

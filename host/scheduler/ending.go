@@ -23,13 +23,13 @@ func (s *Scheduler) Cancel(ctx context.Context, tenant, id string, purge bool) (
 		if !purge {
 			return false, history.ErrNoHandler
 		}
-		ss, err = s.acquire(ctx, host.SessionKey{Tenant: tenant, Session: run.SessionID}, true)
+		ss, err = s.table.acquire(ctx, host.SessionKey{Tenant: tenant, Session: run.SessionID}, true)
 	}
 	if err != nil {
 		if !purge {
 			return false, err
 		}
-		pos, err := s.purgeQuarantined(run, err)
+		pos, err := s.table.purgeQuarantined(run, err)
 		if err != nil {
 			return false, err
 		}
@@ -43,7 +43,7 @@ func (s *Scheduler) Cancel(ctx context.Context, tenant, id string, purge bool) (
 		pos, end, err := ss.cancel(run, purge)
 		switch {
 		case purge && errors.Is(err, errDead): // with the purge of another handler: what is stored is there
-			next, err := s.acquire(ctx, ss.key, true)
+			next, err := s.table.acquire(ctx, ss.key, true)
 			if err != nil {
 				return false, err
 			}
@@ -51,7 +51,7 @@ func (s *Scheduler) Cancel(ctx context.Context, tenant, id string, purge bool) (
 			ss = next
 			continue
 		case errors.Is(err, errTell):
-			if _, err := s.settle(ctx, ss.key); err != nil {
+			if _, err := s.mailer.settle(ctx, ss.key); err != nil {
 				return false, err
 			}
 			continue
@@ -66,7 +66,7 @@ func (s *Scheduler) Cancel(ctx context.Context, tenant, id string, purge bool) (
 		if run, err = s.await(ctx, end); err != nil {
 			return false, err
 		}
-		if pos, err = s.settle(ctx, ss.key); err != nil {
+		if pos, err = s.mailer.settle(ctx, ss.key); err != nil {
 			return false, err
 		}
 		if err := s.cfg.Journal.Wait(ctx, pos); err != nil {
@@ -99,7 +99,7 @@ func (ss *session) cancel(run host.Run, purge bool) (pos uint64, end chan ended,
 	if active {
 		end = make(chan ended, 1)
 		ss.ended[target] = append(ss.ended[target], end)
-		_, pos, err = ss.tick(engine.Cancel{RunID: target}, nil)
+		_, pos, err = ss.tick(engine.Cancel{RunID: target}, extras{})
 		switch {
 		case err != nil:
 			ss.forget(target, end)
@@ -159,7 +159,7 @@ func (ss *session) purge(run host.Run) uint64 {
 // mu held.
 func (ss *session) takeTurns() {
 	for !ss.dead && ss.eng.TurnDue() {
-		if _, _, err := ss.tick(engine.BeginRun{}, nil); err != nil {
+		if _, _, err := ss.tick(engine.BeginRun{}, extras{}); err != nil {
 			ss.log(context.Background(), slog.LevelError, "a queued run cannot begin", "error", err)
 			return
 		}

@@ -62,7 +62,7 @@ func (s *Scheduler) Export(ctx context.Context, tenant, id string) (host.RunSnap
 
 // present copies a session as it is now, and gives the queue position of that.
 func (s *Scheduler) present(ctx context.Context, key host.SessionKey) (*history.Past, uint64, error) {
-	ss, err := s.acquire(ctx, key, false)
+	ss, err := s.table.acquire(ctx, key, false)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -182,7 +182,7 @@ func (s *Scheduler) importOf(ctx context.Context, p *history.Past, held []engine
 // startFrom begins a run by a snapshot: the run in it goes on, or a new one starts
 // on its state.
 func (s *Scheduler) startFrom(ctx context.Context, req *host.StartRequest, mod Module, once *idempotency.Claim) (begun, error) {
-	st, err := s.reserve(ctx, req)
+	st, err := s.reserved.take(ctx, req)
 	if err != nil {
 		return begun{}, err
 	}
@@ -235,12 +235,12 @@ func (ss *session) goOn(imp *imported, wait bool, once *idempotency.Claim) (run 
 		end = make(chan ended, 1)
 		ss.ended[imp.runID] = append(ss.ended[imp.runID], end)
 	}
+	var with extras
 	if imp.runID != "" {
-		ss.repeats = once.Rows(imp.runID)
+		with.repeats = once.Rows(imp.runID)
 	}
-	run, pos, err = ss.adopt(imp.begin, imp.runID)
+	run, pos, err = ss.adopt(imp.begin, imp.runID, with)
 	if err != nil {
-		ss.repeats = nil
 		delete(ss.ended, imp.runID)
 		return run, 0, nil, refused(err)
 	}

@@ -71,7 +71,7 @@ func (s *Scheduler) toMigrate(ctx context.Context, req *host.MigrateRequest, out
 
 // migrate looks at one run, moves it if that may be, and counts what came of it.
 func (s *Scheduler) migrate(ctx context.Context, run *host.Run, to Module, dry bool, out *host.Migration) error {
-	ss, err := s.acquire(ctx, host.SessionKey{Tenant: run.Tenant, Session: run.SessionID}, false)
+	ss, err := s.table.acquire(ctx, host.SessionKey{Tenant: run.Tenant, Session: run.SessionID}, false)
 	if host.CodeOf(err) == host.CodeNotFound {
 		return nil // purged meanwhile
 	} else if err != nil {
@@ -200,13 +200,13 @@ func (ss *session) move(m *mover, to Module) (pos uint64, moved bool, err error)
 	if !slices.EqualFunc(m.parts, history.Cast(ss.key, ss.eng, ss.ledger, m.run, 0), same) {
 		return 0, false, nil
 	}
-	_, pos, err = ss.tick(engine.Migrate{RunID: m.run, Version: to.Digest}, nil)
+	_, pos, err = ss.tick(engine.Migrate{RunID: m.run, Version: to.Digest}, extras{})
 	if host.CodeOf(err) == host.CodeConflict {
 		return 0, false, nil // something has come that does not fit: the next look tells
 	}
 	if rec, ok := ss.eng.Record(m.run); err == nil && ok && rec.Blocked != nil {
 		ss.recall(m.run)
-		if _, pos, err = ss.tick(engine.Resume{RunID: m.run}, nil); err == nil {
+		if _, pos, err = ss.tick(engine.Resume{RunID: m.run}, extras{}); err == nil {
 			ss.callAgain(m.run)
 		}
 	}
@@ -224,7 +224,7 @@ func (s *Scheduler) rehearse(ctx context.Context, m Module, p *history.Part) (*h
 	if err != nil {
 		return nil, err
 	}
-	tok := s.newToken(p.Key.Tenant, nil)
+	tok := s.cores.newToken(p.Key.Tenant, nil)
 	tok.acquire()
 	inv.Calls, inv.Token = calls, tok
 	res, err := s.cfg.Sandbox.Invoke(ctx, inv)

@@ -48,7 +48,7 @@ func (n *native) look(units uint64) error {
 		return err
 	}
 	if n.tok == nil {
-		n.tok = n.s.newToken(n.tenant, nil)
+		n.tok = n.s.cores.newToken(n.tenant, nil)
 		n.tok.acquire()
 	}
 	n.told += units
@@ -64,7 +64,7 @@ func (n *native) done() {
 		return
 	}
 	n.s.mu.Lock()
-	n.s.queue.Owe(n.tenant, left)
+	n.s.cores.queue.Owe(n.tenant, left)
 	n.s.mu.Unlock()
 }
 
@@ -85,7 +85,7 @@ func (s *Scheduler) clocked(tenant string) (done func()) {
 		took := max(cpu()-began, 0)
 		runtime.UnlockOSThread()
 		s.mu.Lock()
-		s.queue.Owe(tenant, readUnits+uint64(took)*unitsPerNanosecond)
+		s.cores.queue.Owe(tenant, readUnits+uint64(took)*unitsPerNanosecond)
 		s.mu.Unlock()
 	}
 }

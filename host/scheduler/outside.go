@@ -27,7 +27,7 @@ func (s *Scheduler) State(ctx context.Context, tenant, id, path string) (host.St
 	if err != nil {
 		return host.StateValue{}, host.Errorf(host.CodeInvalidArgument, "'%s' is not a path into a state: %w", cut(path), err)
 	}
-	ss, err := s.acquire(ctx, host.SessionKey{Tenant: tenant, Session: id}, false)
+	ss, err := s.table.acquire(ctx, host.SessionKey{Tenant: tenant, Session: id}, false)
 	if err != nil {
 		return host.StateValue{}, err
 	}
@@ -240,7 +240,7 @@ func (s *Scheduler) edit(ctx context.Context, e *edit) error {
 	wait, cancel := context.WithTimeout(ctx, editWait)
 	defer cancel()
 	for {
-		ss, err := s.acquire(ctx, host.SessionKey{Tenant: e.req.Tenant, Session: e.req.Session}, e.req.Make)
+		ss, err := s.table.acquire(ctx, host.SessionKey{Tenant: e.req.Tenant, Session: e.req.Session}, e.req.Make)
 		if err != nil {
 			return err
 		}
@@ -412,9 +412,7 @@ func (ss *session) tryEdit(e *edit) (free chan struct{}, err error) {
 	if len(e.req.Match) > 0 && (len(t.At) > 0 || !slices.Contains(e.req.Match, host.AnyTag)) {
 		t.Base = e.base
 	}
-	ss.repeats = e.once.Rows(e.req.Session)
-	_, pos, err := ss.tick(t, nil)
-	ss.repeats = nil
+	_, pos, err := ss.tick(t, extras{repeats: e.once.Rows(e.req.Session)})
 	if err != nil {
 		return nil, err
 	}

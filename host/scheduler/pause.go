@@ -10,7 +10,7 @@ import (
 // Pause lets a run begin no steps; see host.Runs.
 func (s *Scheduler) Pause(ctx context.Context, tenant, id string) (host.Run, error) {
 	return s.steer(ctx, tenant, id, func(ss *session, runID string) (uint64, error) {
-		_, pos, err := ss.tick(engine.Pause{RunID: runID}, nil)
+		_, pos, err := ss.tick(engine.Pause{RunID: runID}, extras{})
 		return pos, err
 	})
 }
@@ -22,7 +22,7 @@ func (s *Scheduler) Resume(ctx context.Context, tenant, id string) (host.Run, er
 		if rec, ok := ss.eng.Record(runID); ok && rec.Blocked != nil {
 			ss.recall(runID)
 		}
-		_, pos, err := ss.tick(engine.Resume{RunID: runID}, nil)
+		_, pos, err := ss.tick(engine.Resume{RunID: runID}, extras{})
 		if err == nil {
 			ss.callAgain(runID)
 		}

@@ -69,7 +69,7 @@ func notLatest(failed *host.Run) error {
 // cut off.
 func (s *Scheduler) beginAnew(ctx context.Context, tenant, id string) (host.Run, error) {
 	return s.steer(ctx, tenant, id, func(ss *session, runID string) (uint64, error) {
-		_, pos, err := ss.tick(engine.Resume{RunID: runID, Anew: true}, nil)
+		_, pos, err := ss.tick(engine.Resume{RunID: runID, Anew: true}, extras{})
 		return pos, err
 	})
 }
@@ -143,7 +143,7 @@ func (s *Scheduler) rehearseAll(ctx context.Context, m Module, parts []history.P
 
 // rerun begins the run that goes on in the place of one that failed.
 func (s *Scheduler) rerun(ctx context.Context, key host.SessionKey, failed *host.Run, t engine.Rerun) (host.Fork, error) {
-	st, err := s.reserve(ctx, &host.StartRequest{Tenant: key.Tenant, Workflow: failed.Workflow, HandlerID: failed.HandlerID, SessionID: key.Session})
+	st, err := s.reserved.take(ctx, &host.StartRequest{Tenant: key.Tenant, Workflow: failed.Workflow, HandlerID: failed.HandlerID, SessionID: key.Session})
 	if err != nil {
 		return host.Fork{}, err
 	}
@@ -154,7 +154,7 @@ func (s *Scheduler) rerun(ctx context.Context, key host.SessionKey, failed *host
 	if err := s.cfg.Quotas.Ready(ctx, key.Tenant); err != nil {
 		return host.Fork{}, err
 	}
-	ss, err := s.acquire(ctx, key, false)
+	ss, err := s.table.acquire(ctx, key, false)
 	if err != nil {
 		return host.Fork{}, err
 	}
@@ -184,7 +184,8 @@ func (ss *session) rerun(failed *host.Run, t engine.Rerun) (host.Run, uint64, er
 	case latest != failed.RunID:
 		return host.Run{}, 0, notLatest(failed)
 	}
-	if err := ss.place(false); err != nil {
+	places, err := ss.place(false)
+	if err != nil {
 		return host.Run{}, 0, err
 	}
 	l := history.NewLedger()
@@ -192,9 +193,9 @@ func (ss *session) rerun(failed *host.Run, t engine.Rerun) (host.Run, uint64, er
 	for inv, o := range l.Copies() {
 		ss.suspended[inv] = o
 	}
-	_, pos, err := ss.tick(t, nil)
+	_, pos, err := ss.tick(t, extras{places: places})
 	if err != nil {
-		ss.giveBack()
+		ss.giveBack(places)
 		for inv := range l.Records {
 			delete(ss.suspended, inv)
 		}

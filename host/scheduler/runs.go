@@ -60,7 +60,7 @@ func (s *Scheduler) repeated(ctx context.Context, tenant, runID string, wait boo
 		if !wait || run.Status.Final() {
 			return run, nil
 		}
-		ss, err := s.acquire(ctx, host.SessionKey{Tenant: tenant, Session: run.SessionID}, false)
+		ss, err := s.table.acquire(ctx, host.SessionKey{Tenant: tenant, Session: run.SessionID}, false)
 		if err != nil {
 			return host.Run{}, err
 		}
@@ -144,7 +144,7 @@ func (s *Scheduler) beginRun(ctx context.Context, req *host.StartRequest, once *
 	if req.Event, err = s.startEvent(ctx, req.Tenant, mod, req.Event); err != nil {
 		return begun{}, err
 	}
-	st, err := s.reserve(ctx, req)
+	st, err := s.reserved.take(ctx, req)
 	if err != nil {
 		return begun{}, err
 	}
@@ -181,11 +181,11 @@ func (s *Scheduler) sessionOf(ctx context.Context, st *reservation) (*session, e
 	key := host.SessionKey{Tenant: st.key.tenant, Session: st.session}
 	if st.private {
 		st.private = false // from now on others may know it
-		if ss := s.begin(key); ss != nil {
+		if ss := s.table.begin(key); ss != nil {
 			return ss, nil
 		}
 	}
-	return s.acquire(ctx, key, true)
+	return s.table.acquire(ctx, key, true)
 }
 
 // maxID bounds the ids that clients give, in bytes.
@@ -211,7 +211,7 @@ func checkID(name, id string) error {
 // accepting refuses work while the scheduler stops or the store is down.
 func (s *Scheduler) accepting() error {
 	s.mu.Lock()
-	stopping := s.stopping
+	stopping := s.life.stopping
 	s.mu.Unlock()
 	if stopping {
 		return admission.ErrStopping
@@ -235,6 +235,16 @@ func (s *Scheduler) taking(tenant string) error {
 	return nil
 }
 
+// reservations are of handler ids. Scheduler.mu guards it.
+type reservations struct {
+	s *Scheduler
+	// starting holds the handler ids whose start is not durable yet: at what
+	// position it will be, 0 if that is not known yet.
+	starting map[handlerKey]uint64
+}
+
+type handlerKey struct{ tenant, handler string }
+
 // reservation holds a handler id from the look at the store to the durable
 // start, so that two starts cannot both find it free.
 type reservation struct {
@@ -251,9 +261,9 @@ func (r *reservation) unreserve() {
 	durable := r.s.cfg.Journal.Durable()
 	r.s.mu.Lock()
 	if r.pos > durable {
-		r.s.starting[r.key] = r.pos
+		r.s.reserved.starting[r.key] = r.pos
 	} else {
-		delete(r.s.starting, r.key)
+		delete(r.s.reserved.starting, r.key)
 	}
 	r.s.mu.Unlock()
 }
@@ -262,23 +272,23 @@ func alreadyRunning(id string) error {
 	return host.Errorf(host.CodeConflict, "Handler '%s' is already running", id)
 }
 
-// reserve settles the handler and the session of a start.
-func (s *Scheduler) reserve(ctx context.Context, req *host.StartRequest) (*reservation, error) {
+// take settles the handler and the session of a start.
+func (h *reservations) take(ctx context.Context, req *host.StartRequest) (*reservation, error) {
 	given := req.HandlerID != ""
 	if !given {
-		req.HandlerID = s.newID()
+		req.HandlerID = h.s.newID()
 	}
-	r := &reservation{s: s, key: handlerKey{req.Tenant, req.HandlerID}, session: req.SessionID}
-	durable := s.cfg.Journal.Durable()
-	s.mu.Lock()
-	pos, busy := s.starting[r.key]
+	r := &reservation{s: h.s, key: handlerKey{req.Tenant, req.HandlerID}, session: req.SessionID}
+	durable := h.s.cfg.Journal.Durable()
+	h.s.mu.Lock()
+	pos, busy := h.starting[r.key]
 	if pos != 0 && pos <= durable {
 		busy = false
 	}
 	if !busy {
-		s.starting[r.key] = 0
+		h.starting[r.key] = 0
 	}
-	s.mu.Unlock()
+	h.s.mu.Unlock()
 	if busy {
 		return nil, alreadyRunning(req.HandlerID)
 	}
@@ -288,7 +298,7 @@ func (s *Scheduler) reserve(ctx context.Context, req *host.StartRequest) (*reser
 	if !given {
 		return r, nil
 	}
-	if err := s.checkReuse(ctx, req, r); err != nil {
+	if err := h.checkReuse(ctx, req, r); err != nil {
 		r.unreserve()
 		return nil, err
 	}
@@ -297,21 +307,21 @@ func (s *Scheduler) reserve(ctx context.Context, req *host.StartRequest) (*reser
 
 // checkReuse allows a known handler id only if its run has ended and workflow
 // and session are the same.
-func (s *Scheduler) checkReuse(ctx context.Context, req *host.StartRequest, r *reservation) error {
-	h, err := s.cfg.Store.Handler(ctx, req.Tenant, req.HandlerID)
+func (h *reservations) checkReuse(ctx context.Context, req *host.StartRequest, r *reservation) error {
+	known, err := h.s.cfg.Store.Handler(ctx, req.Tenant, req.HandlerID)
 	switch {
 	case errors.Is(err, host.ErrNotFound):
 		return nil
 	case err != nil:
 		return host.Unavailable(err)
-	case !h.Run.Status.Final():
+	case !known.Run.Status.Final():
 		return alreadyRunning(req.HandlerID)
-	case h.Workflow != req.Workflow:
-		return host.Errorf(host.CodeConflict, "Handler '%s' belongs to workflow '%s', not '%s'", req.HandlerID, h.Workflow, req.Workflow)
-	case req.SessionID != "" && req.SessionID != h.SessionID:
-		return host.Errorf(host.CodeConflict, "Handler '%s' belongs to session '%s', not '%s'", req.HandlerID, h.SessionID, req.SessionID)
+	case known.Workflow != req.Workflow:
+		return host.Errorf(host.CodeConflict, "Handler '%s' belongs to workflow '%s', not '%s'", req.HandlerID, known.Workflow, req.Workflow)
+	case req.SessionID != "" && req.SessionID != known.SessionID:
+		return host.Errorf(host.CodeConflict, "Handler '%s' belongs to session '%s', not '%s'", req.HandlerID, known.SessionID, req.SessionID)
 	}
-	r.session = h.SessionID
+	r.session = known.SessionID
 	return nil
 }
 
@@ -331,7 +341,8 @@ func (ss *session) start(ctx context.Context, req *host.StartRequest, mod Module
 	if req.OnBusy == host.OnBusyReject && ss.eng.Active() > 0 {
 		return host.Run{}, 0, nil, host.Errorf(host.CodeConflict, "session '%s' is busy", ss.key.Session)
 	}
-	if err := ss.place(t.Queue && ss.eng.Active() > 0); err != nil {
+	places, err := ss.place(t.Queue && ss.eng.Active() > 0)
+	if err != nil {
 		return host.Run{}, 0, nil, err
 	}
 	var end chan ended
@@ -340,21 +351,20 @@ func (ss *session) start(ctx context.Context, req *host.StartRequest, mod Module
 		ss.ended[t.RunID] = append(ss.ended[t.RunID], end)
 	}
 	var run host.Run
-	ss.repeats = once.Rows(t.RunID)
-	_, pos, err := ss.tick(t, func(r *engine.Result) {
+	_, pos, err := ss.tick(t, extras{repeats: once.Rows(t.RunID), places: places, attach: func(r *engine.Result) uint64 {
 		for _, c := range r.Commands {
 			if c, ok := c.(engine.RunChanged); ok && c.Run.RunID == t.RunID {
 				run = c.Run
 			}
 		}
-	})
+		return 0
+	}})
 	if err != nil {
-		ss.giveBack()
-		ss.repeats = nil
+		ss.giveBack(places)
 		delete(ss.ended, t.RunID)
 		return host.Run{}, 0, nil, refused(err)
 	}
-	s.logBegan(ctx, &run)
+	s.log.began(ctx, &run)
 	return run, pos, end, nil
 }
 
@@ -412,7 +422,7 @@ func (s *Scheduler) active(ctx context.Context, tenant, id string) (*session, ho
 	if run.Status.Final() {
 		return nil, run, completed
 	}
-	ss, err := s.acquire(ctx, host.SessionKey{Tenant: tenant, Session: run.SessionID}, false)
+	ss, err := s.table.acquire(ctx, host.SessionKey{Tenant: tenant, Session: run.SessionID}, false)
 	return ss, run, err
 }
 
@@ -482,10 +492,8 @@ func (s *Scheduler) send(ctx context.Context, tenant, id string, ev abi.Event, s
 	}
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	ss.repeats = once.Rows(run.RunID)
-	res, pos, err := ss.tick(engine.PostEvent{RunID: run.RunID, Event: ev, Step: step}, nil)
+	res, pos, err := ss.tick(engine.PostEvent{RunID: run.RunID, Event: ev, Step: step}, extras{repeats: once.Rows(run.RunID)})
 	if err != nil {
-		ss.repeats = nil
 		return host.Delivery{}, 0, refused(err)
 	}
 	ss.tracePost(ctx, run.RunID, ev.Type)

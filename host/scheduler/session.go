@@ -42,11 +42,7 @@ type session struct {
 	ledger    *history.Ledger // what the journal has of attempts that have not ended
 	tail      tail
 	tickets   []*ticket
-	repeats   []host.Repeat  // of the request whose tick is about to be made
-	lastPos   uint64         // queue position of the newest entry
-	kv        []host.KVWrite // of the answer whose tick is about to be made
-	paid      runs           // places that were taken for the tick that is about to be made
-	spent     host.Spent     // by that tick
+	lastPos   uint64 // queue position of the newest entry
 	// stateBytes is the size of the state as the newest entry left it; 0: there is none.
 	stateBytes int64
 	dead       bool // purged: nothing may be appended any more
@@ -61,51 +57,51 @@ type ended struct {
 // errDead is what a tick gets that reaches a session which was purged.
 var errDead = &host.Error{Code: host.CodeNotFound, Message: "Handler not found"}
 
-func (s *Scheduler) newSession(key host.SessionKey) *session {
-	return &session{s: s, key: key, loaded: make(chan struct{}), attempts: map[uint64]*attempt{},
+func (t *table) newSession(key host.SessionKey) *session {
+	return &session{s: t.s, key: key, loaded: make(chan struct{}), attempts: map[uint64]*attempt{},
 		ended: map[string][]chan ended{}, unserved: map[string]*unserved{}, versions: map[string]string{}, needs: map[string]*admission.Run{},
 		suspended: map[uint64]*history.Record{}, ledger: history.NewLedger()}
 }
 
 // begin pins a session that nobody can know yet, as its id was drawn just now:
 // the store need not be asked for it. nil: the id was drawn before.
-func (s *Scheduler) begin(key host.SessionKey) *session {
-	ss := s.newSession(key)
+func (t *table) begin(key host.SessionKey) *session {
+	ss := t.newSession(key)
 	ss.pins = 1
 	ss.eng = engine.New(key, ss.s.graph)
 	ss.state.Store(ss.eng.State())
 	close(ss.loaded)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.sessions[key] != nil {
+	t.s.mu.Lock()
+	defer t.s.mu.Unlock()
+	if t.sessions[key] != nil {
 		return nil
 	}
-	s.sessions[key] = ss
+	t.sessions[key] = ss
 	return ss
 }
 
 // acquire pins a session, loading it if need be; with create it is made if the
 // store has none.
-func (s *Scheduler) acquire(ctx context.Context, key host.SessionKey, create bool) (*session, error) {
-	s.mu.Lock()
-	if _, ok := s.sessions[key]; !ok {
-		err := s.isolated(key)
+func (t *table) acquire(ctx context.Context, key host.SessionKey, create bool) (*session, error) {
+	t.s.mu.Lock()
+	if _, ok := t.sessions[key]; !ok {
+		err := t.quarantine.Check(key)
 		if err == nil {
-			err = s.suspicion.afterTrials(ctx, key)
+			err = t.s.suspicion.afterTrials(ctx, key)
 		}
 		if err != nil {
-			s.mu.Unlock()
+			t.s.mu.Unlock()
 			return nil, err
 		}
 	}
-	ss, ok := s.sessions[key]
+	ss, ok := t.sessions[key]
 	if !ok {
-		ss = s.newSession(key)
-		s.sessions[key] = ss
+		ss = t.newSession(key)
+		t.sessions[key] = ss
 	}
 	ss.pins++
-	barrier := s.barriers[key]
-	s.mu.Unlock()
+	barrier := t.barriers[key]
+	t.s.mu.Unlock()
 
 	if !ok {
 		// Not bound to this caller's context: others may wait for the same.
@@ -144,14 +140,14 @@ func (ss *session) release() {
 		return
 	}
 	if ss.err != nil || ss.eng == nil {
-		if s.sessions[ss.key] == ss {
-			delete(s.sessions, ss.key)
+		if s.table.sessions[ss.key] == ss {
+			delete(s.table.sessions, ss.key)
 		}
 		return
 	}
-	if s.sessions[ss.key] == ss {
+	if s.table.sessions[ss.key] == ss {
 		ss.idleSince = s.cfg.Now()
-		s.idle = append(s.idle, idleSession{ss.key, ss.idleSince})
+		s.table.idle = append(s.table.idle, idleSession{ss.key, ss.idleSince})
 		s.signal()
 	}
 }
@@ -181,17 +177,17 @@ func (ss *session) load(ctx context.Context, barrier uint64) {
 		}
 	}
 	ss.s.mu.Lock()
-	ss.s.queue.Owe(ss.key.Tenant, work)
+	ss.s.cores.queue.Owe(ss.key.Tenant, work)
 	ss.s.mu.Unlock()
 	ss.s.reads.note(ss.s.now(), err != nil && !history.Unfolds(err) && !errors.Is(err, host.ErrNotFound))
 	switch {
 	case err == nil:
 	case history.Unfolds(err): // first: a module may be what was not found
-		ss.err = ss.s.isolate(ss.key, err)
+		ss.err = ss.s.table.isolate(ss.key, err)
 		return
 	case !errors.Is(err, host.ErrNotFound):
 		ss.log(ctx, slog.LevelError, "a session cannot be loaded", "error", err)
-		ss.err = ss.s.unread(ss.key, err)
+		ss.err = ss.s.table.unread(ss.key, err)
 		return
 	}
 	ss.eng, ss.ledger = eng, l
@@ -200,7 +196,7 @@ func (ss *session) load(ctx context.Context, barrier uint64) {
 	}
 	ss.state.Store(eng.State())
 	ss.s.mu.Lock()
-	delete(ss.s.quarantine, ss.key)
+	_ = ss.s.table.quarantine.Release(ss.key)
 	if err == nil {
 		ss.s.counters.Loaded++
 	}
@@ -284,10 +280,19 @@ func (ss *session) adopted(eng *engine.Session, e *engine.Entry) {
 	ss.versions = eng.Versions()
 }
 
+// extras is what goes along with a tick: into its journal item, or into its entry before
+// the entry is journaled. The zero value is nothing.
+type extras struct {
+	repeats []host.Repeat  // of the request that makes the tick
+	kv      []host.KVWrite // of the answer that the tick brings
+	places  runs           // that the tenant's quota has counted already
+	// attach completes the entry, and gives the fuel that is billed with the entry.
+	attach func(*engine.Result) (fuel uint64)
+}
+
 // tick reduces a tick, journals its entry and carries out the commands. It
-// returns the entry's queue position. attach may complete the entry. Called
-// with mu held.
-func (ss *session) tick(t engine.Tick, attach func(*engine.Result)) (engine.Result, uint64, error) {
+// returns the entry's queue position. Called with mu held.
+func (ss *session) tick(t engine.Tick, with extras) (engine.Result, uint64, error) {
 	if ss.dead {
 		return engine.Result{}, 0, errDead
 	}
@@ -297,17 +302,18 @@ func (ss *session) tick(t engine.Tick, attach func(*engine.Result)) (engine.Resu
 	if err != nil {
 		return engine.Result{}, 0, err
 	}
-	ss.countRuns(before)
-	if attach != nil {
-		attach(&res)
+	ss.countRuns(before, with.places)
+	var fuel uint64
+	if with.attach != nil {
+		fuel = with.attach(&res)
 	}
 	if res.Entry == nil {
 		return res, ss.lastPos, nil
 	}
 	ss.follow(ss.eng, res.Entry)
 	ss.ledger.Follow(ss.eng, res.Entry, res.Commands)
-	it := ss.item(res)
-	ss.account(&it, res.Entry)
+	it := ss.item(res, &with)
+	ss.account(&it, res.Entry, fuel)
 	ss.observe(&it)
 	ss.lastPos = ss.s.cfg.Journal.Append(now, it)
 	pos := ss.lastPos
@@ -326,20 +332,19 @@ func (ss *session) worked(own uint64) {
 	}
 	s := ss.s
 	s.mu.Lock()
-	s.queue.Owe(ss.key.Tenant, own)
+	s.cores.queue.Owe(ss.key.Tenant, own)
 	s.counters.OwnMost = max(s.counters.OwnMost, own)
 	s.mu.Unlock()
 }
 
 // item is what the journal needs of a reduced tick.
-func (ss *session) item(res engine.Result) host.JournalItem {
+func (ss *session) item(res engine.Result, with *extras) host.JournalItem {
 	e := res.Entry
 	it := host.JournalItem{
 		Key: ss.key, Seq: e.Seq, Entry: history.Entry{Entry: e},
 		Invocation: e.Invocation, Attempt: e.Attempt, Finish: e.Finish != nil,
-		WakeAt: ss.eng.WakeAt(), At: e.At, Size: history.SizeOf(e), Repeats: ss.repeats, KV: ss.kv,
+		WakeAt: ss.eng.WakeAt(), At: e.At, Size: history.SizeOf(e), Repeats: with.repeats, KV: with.kv,
 	}
-	ss.repeats, ss.kv = nil, nil
 	for i := range it.KV {
 		it.Size += int(it.KV[i].Item.Size()) + 128
 	}
@@ -379,7 +384,7 @@ func (ss *session) observe(it *host.JournalItem) {
 		if !r.Status.Final() {
 			continue
 		}
-		ss.s.logEnded(r)
+		ss.s.log.ended(r)
 		if t != nil {
 			t.Ran(r)
 		}
@@ -422,7 +427,7 @@ func (ss *session) carryOut(cmds []engine.Command) (over bool) {
 				changed[c.Run.RunID] = c.Run
 			}
 		case engine.Mail:
-			ss.s.mail(route{ss.key, c.To}, time.Time{})
+			ss.s.mailer.post(route{ss.key, c.To}, time.Time{})
 		case engine.RunEnded:
 			delete(ss.versions, c.RunID)
 			ss.met(c.RunID, changed[c.RunID].Status)
@@ -443,6 +448,6 @@ func (ss *session) carryOut(cmds []engine.Command) (over bool) {
 		gone := func(inv uint64, _ *history.Record) bool { _, ok := ss.eng.Invocation(inv); return !ok }
 		maps.DeleteFunc(ss.suspended, gone)
 	}
-	ss.s.setTimer(ss.key, ss.eng.NextTimer())
+	ss.s.dues.setTimer(ss.key, ss.eng.NextTimer())
 	return over
 }

@@ -42,7 +42,7 @@ func (ss *session) wrote(e *engine.Entry) {
 	var err error
 	held := ss.ledger.Held()
 	if most := maxSnapshot - history.SizeOfHeld(held); most > ss.eng.State().Bytes() {
-		res, _, err = ss.tick(engine.TakeSnapshot{Held: held, Most: most}, nil)
+		res, _, err = ss.tick(engine.TakeSnapshot{Held: held, Most: most}, extras{})
 	}
 	if err != nil {
 		// Nothing is lost by it: the journal is whole without.

@@ -118,7 +118,7 @@ func (ss *session) handOn(queue []writer) {
 		ss.tickets = append(ss.tickets, &ticket{holder: w.at, paths: w.paths})
 		if w.at.parked {
 			w.at.parked = false
-			ss.s.ready(w.at)
+			ss.s.cores.ready(w.at)
 		} else {
 			w.at.unparked = true // its guest is still on the way out
 		}

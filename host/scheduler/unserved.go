@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"github.com/weftrun/weft/host/engine"
 )
@@ -124,7 +125,7 @@ func (ss *session) extend(t engine.Timeout) bool {
 	if by < leastUnserved {
 		return false
 	}
-	if _, _, err := ss.tick(engine.Extend{Of: t, By: by}, nil); err != nil {
+	if _, _, err := ss.tick(engine.Extend{Of: t, By: by}, extras{}); err != nil {
 		ss.log(context.Background(), slog.LevelError, "a timeout cannot be moved", "run", t.RunID, "error", err)
 		return false
 	}
@@ -171,22 +172,22 @@ func (ss *session) settleUnserved() {
 
 // settleCounts has the counts of a session written that could leave memory; false: there are
 // none. Called with mu held.
-func (s *Scheduler) settleCounts(ss *session) bool {
+func (t *table) settleCounts(ss *session) bool {
 	if !ss.owes() {
 		return false
 	}
 	ss.pins++
-	s.owing = append(s.owing, ss)
+	t.owing = append(t.owing, ss)
 	return true
 }
 
 // settleWork is the work of settleCounts. Called with mu held.
-func (s *Scheduler) settleWork() (work []func()) {
-	for _, ss := range s.owing {
+func (t *table) settleWork(time.Time) (work []func(), next time.Time) {
+	for _, ss := range t.owing {
 		work = append(work, ss.settleUnserved)
 	}
-	s.owing = nil
-	return work
+	t.owing = nil
+	return work, time.Time{}
 }
 
 // lostTo is how far the timeouts of a session move that was not served from its newest
@@ -197,5 +198,5 @@ func (ss *session) lostTo(boot int64) int64 {
 	if len(ss.eng.Open()) > 0 {
 		return boot - last
 	}
-	return ss.s.downSince(last)
+	return ss.s.life.down.Since(last)
 }
