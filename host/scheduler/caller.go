@@ -134,7 +134,7 @@ func (c *caller) outside(ctx context.Context, o *calls.Call) (value abi.Raw, fai
 	if span != nil {
 		out.Trace = c.s.cfg.Tracer.Outgoing(span)
 	}
-	noted := c.s.noteCall(o, call.Version, call.Step)
+	noted := c.noteCall(o, call.Version, call.Step)
 	out.Waits = noted.wait
 	value, fail = c.s.cfg.Resources.Call(ctx, out)
 	noted.leave()
@@ -225,7 +225,7 @@ func (c *caller) inside(ctx context.Context, o *calls.Call) (away error) {
 	}
 	if ok && call.Attempt == o.Attempt && call.N == o.N {
 		c.s.count(&c.s.counters.Calls)
-		noted := c.s.noteCall(o, call.Version, call.Step)
+		noted := c.noteCall(o, call.Version, call.Step)
 		answer, write, err := c.spaces.Answer(ctx, sp, callOf(o, &call), c.s.now())
 		noted.leave()
 		if ctx.Err() != nil {

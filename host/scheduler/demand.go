@@ -22,7 +22,7 @@ func (s *Scheduler) AskStart(ctx context.Context, ask host.StartAsk) (release fu
 			return nil, err
 		}
 		version = mod.Digest
-		allowance, bounded = s.allowance(mod, ask.Wait)
+		allowance, bounded = s.cfg.allowance(mod, ask.Wait)
 	}
 	bytes := admission.HeldByStart + max(ask.Bytes, 0)
 	s.starts.Look(&s.mu)
@@ -54,18 +54,18 @@ func (s *Scheduler) AskStart(ctx context.Context, ask host.StartAsk) (release fu
 
 // allowance is how long a start may wait for its first core; bounded is false if it may
 // wait for ever.
-func (s *Scheduler) allowance(mod Module, wait bool) (d time.Duration, bounded bool) {
+func (c *Config) allowance(mod Module, wait bool) (d time.Duration, bounded bool) {
 	timeout, set := mod.Graph.Timeout()
 	if !wait {
 		return timeout, set && timeout > 0
 	}
 	if !set {
-		timeout = s.cfg.Timeout
+		timeout = c.Timeout
 	}
-	if timeout > 0 && (s.cfg.StartWait < 0 || timeout < s.cfg.StartWait) {
+	if timeout > 0 && (c.StartWait < 0 || timeout < c.StartWait) {
 		return timeout, true
 	}
-	return s.cfg.StartWait, s.cfg.StartWait >= 0
+	return c.StartWait, c.StartWait >= 0
 }
 
 // letPass counts a start that was admitted until its run counts itself, or it comes to

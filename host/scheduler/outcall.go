@@ -96,7 +96,7 @@ func (ss *session) callAgain(runID string) {
 
 // grant asks how a workflow of the session's tenant may use a resource.
 func (ss *session) grant(workflow, version, resource string) (host.ResourceGrant, error) {
-	g, err := ss.s.graph(version)
+	g, err := ss.s.cfg.graph(version)
 	if err != nil {
 		return host.ResourceGrant{}, err
 	}
@@ -115,14 +115,14 @@ func (at *attempt) granted(resource, method string) (host.ResourceMode, error) {
 }
 
 // checkResources refuses a workflow that needs a resource which is not granted.
-func (s *Scheduler) checkResources(tenant string, mod Module) error {
-	for _, asked := range mod.Graph.Manifest().Resources {
-		decl, _ := mod.Graph.Resource(asked.Name) // what all plugins say of it
+func (m *Module) checkResources(from host.Resources, tenant string) error {
+	for _, asked := range m.Graph.Manifest().Resources {
+		decl, _ := m.Graph.Resource(asked.Name) // what all plugins say of it
 		if decl.Optional {
 			continue
 		}
-		user := host.ResourceUser{Tenant: tenant, Workflow: mod.Graph.Workflow(), Digest: mod.Digest}
-		if _, err := s.cfg.Resources.Grant(user, decl); err != nil {
+		user := host.ResourceUser{Tenant: tenant, Workflow: m.Graph.Workflow(), Digest: m.Digest}
+		if _, err := from.Grant(user, decl); err != nil {
 			return host.Errorf(host.CodeOf(err), "workflow '%s' cannot start: %w", user.Workflow, err)
 		}
 	}

@@ -85,8 +85,8 @@ func valueOf(m *work.Meter, n *state.Node) (host.StateValue, error) {
 
 // EditState edits a session's state from outside; see host.Sessions.
 func (s *Scheduler) EditState(ctx context.Context, req host.SessionEdit) (host.StateValue, bool, error) {
-	e, err := s.newEdit(ctx, &req)
-	if err != nil {
+	e := &edit{s: s, req: &req}
+	if err := e.read(ctx); err != nil {
 		return host.StateValue{}, false, err
 	}
 	c, before, err := s.keys.Claim(ctx, req.Tenant, req.Once)
@@ -101,7 +101,7 @@ func (s *Scheduler) EditState(ctx context.Context, req host.SessionEdit) (host.S
 		return v, false, err
 	}
 	e.once = c
-	err = s.edit(ctx, e)
+	err = e.make(ctx)
 	c.Settle(e.pos)
 	if err != nil {
 		return host.StateValue{}, false, err
@@ -131,6 +131,7 @@ var gone = func() host.StateValue {
 
 // edit is an edit of a session's state that a client asks for, and what comes of it.
 type edit struct {
+	s     *Scheduler
 	req   *host.SessionEdit
 	tick  engine.EditSession
 	paths []state.Path // that it writes
@@ -147,30 +148,31 @@ type edit struct {
 // beyond, it is refused.
 func editUnits(n, state int) uint64 { return 60_000_000 + 1_000*uint64(n) + 200*uint64(state) }
 
-// newEdit reads what a client asks for.
-func (s *Scheduler) newEdit(ctx context.Context, req *host.SessionEdit) (*edit, error) {
+// read checks what a client asks for.
+func (e *edit) read(ctx context.Context) error {
+	s, req := e.s, e.req
 	if err := s.taking(req.Tenant); err != nil {
-		return nil, err
+		return err
 	}
 	if err := checkID("the name of a session", req.Session); err != nil {
-		return nil, err
+		return err
 	}
 	at, err := state.ParsePath(req.Path)
 	if err != nil {
-		return nil, host.Errorf(host.CodeInvalidArgument, "'%s' is not a path into a state: %w", cut(req.Path), err)
+		return host.Errorf(host.CodeInvalidArgument, "'%s' is not a path into a state: %w", cut(req.Path), err)
 	}
 	edits, err := below(req.Path, req.Edits)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	e := &edit{req: req, tick: engine.EditSession{At: at, Edits: edits, StateBytes: s.cfg.Limits.Limits(req.Tenant, "").StateBytes}}
+	e.tick = engine.EditSession{At: at, Edits: edits, StateBytes: s.cfg.Limits.Limits(req.Tenant, "").StateBytes}
 	e.size = len(req.State) + len(req.Patch)
 	for i := range req.Edits {
 		e.size += len(req.Edits[i].Path) + len(req.Edits[i].Value)
 	}
 	own := s.native(ctx, req.Tenant, editUnits(e.size, 0))
 	defer own.done()
-	read := func(raw abi.Raw, to **state.Node) error {
+	decode := func(raw abi.Raw, to **state.Node) error {
 		n, err := state.DecodeOn(own.Meter, raw)
 		if ended := own.Err(); ended != nil {
 			return tooCostly(ended)
@@ -187,16 +189,16 @@ func (s *Scheduler) newEdit(ctx context.Context, req *host.SessionEdit) (*edit, 
 	switch {
 	case req.State != nil:
 		e.paths = []state.Path{nil}
-		return e, read(req.State, &e.tick.State)
+		return decode(req.State, &e.tick.State)
 	case req.Patch != nil:
-		err := read(req.Patch, &e.tick.Patch)
+		err := decode(req.Patch, &e.tick.Patch)
 		if err == nil {
 			e.paths = patched(at, e.tick.Patch)
 		}
-		return e, err
+		return err
 	}
 	e.paths = editPaths(edits)
-	return e, nil
+	return nil
 }
 
 // below gives edits of the value at a path as edits of the whole.
@@ -232,8 +234,9 @@ func patched(at state.Path, patch *state.Node) []state.Path {
 	return paths
 }
 
-// edit makes an edit. A session that was deleted meanwhile is another one now.
-func (s *Scheduler) edit(ctx context.Context, e *edit) error {
+// make makes the edit. A session that was deleted meanwhile is another one now.
+func (e *edit) make(ctx context.Context) error {
+	s := e.s
 	if err := s.cfg.Quotas.Grow(ctx, e.req.Tenant); err != nil {
 		return err
 	}

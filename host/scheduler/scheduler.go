@@ -410,7 +410,7 @@ func newScheduler(ctx context.Context, cfg Config) *Scheduler {
 	s.base, s.endBase = context.WithCancel(context.WithoutCancel(ctx))
 	s.workers = fair.NewPool(2*cfg.Tokens, s.stopped)
 	s.keys = idempotency.New(idempotency.Config{Store: cfg.Store, Journal: cfg.Journal, Now: s.now})
-	s.past = history.New(history.Config{Journal: cfg.Journal, Store: cfg.Store, Streams: cfg.Streams, Graph: s.graph, Clocked: s.clocked})
+	s.past = history.New(history.Config{Journal: cfg.Journal, Store: cfg.Store, Streams: cfg.Streams, Graph: s.cfg.graph, Clocked: s.clocked})
 	s.old = retention.New(retention.Config{
 		Store: cfg.Store, Journal: cfg.Journal, Limits: cfg.Limits, Drop: s.table.dropFrom, Done: s.signal, Now: cfg.Now, Clock: s.now, Log: cfg.Log,
 	})
@@ -432,8 +432,8 @@ func newScheduler(ctx context.Context, cfg Config) *Scheduler {
 func (s *Scheduler) History() *history.Reader { return s.past }
 
 // graph gives the graph of a workflow version.
-func (s *Scheduler) graph(version string) (*engine.Graph, error) {
-	m, err := s.cfg.Modules.ByDigest(version)
+func (c *Config) graph(version string) (*engine.Graph, error) {
+	m, err := c.Modules.ByDigest(version)
 	if err != nil {
 		return nil, err
 	}

@@ -68,7 +68,7 @@ func (t *table) newSession(key host.SessionKey) *session {
 func (t *table) begin(key host.SessionKey) *session {
 	ss := t.newSession(key)
 	ss.pins = 1
-	ss.eng = engine.New(key, ss.s.graph)
+	ss.eng = engine.New(key, ss.s.cfg.graph)
 	ss.state.Store(ss.eng.State())
 	close(ss.loaded)
 	t.s.mu.Lock()
@@ -216,7 +216,7 @@ const (
 
 // foldAll folds what the store has of the session. work is what that took, in units.
 func (ss *session) foldAll(ctx context.Context) (eng *engine.Session, l *history.Ledger, work uint64, err error) {
-	eng, l, work = engine.New(ss.key, ss.s.graph), history.NewLedger(), loadCost
+	eng, l, work = engine.New(ss.key, ss.s.cfg.graph), history.NewLedger(), loadCost
 	last, err := ss.s.cfg.Journal.Load(ctx, ss.key, func(array []byte) error {
 		entries, err := history.Decode(array)
 		if err != nil {
