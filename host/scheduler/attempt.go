@@ -9,7 +9,6 @@ import (
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/scheduler/admission"
-	"github.com/weftrun/weft/host/scheduler/fair"
 	"github.com/weftrun/weft/host/scheduler/history"
 	"github.com/weftrun/weft/host/state"
 )
@@ -78,51 +77,6 @@ func (ss *session) open(inv uint64, stored *history.Record, since int64) {
 	ss.demands(at)
 	ss.enlist(at, unserved, since)
 	ss.s.cores.ready(at)
-}
-
-// ready puts an attempt into its tenant's queue, unless it is to be durable first, or to
-// run apart. Called with the session's mu held.
-func (c *cores) ready(at *attempt) {
-	c.s.mu.Lock()
-	if !c.s.suspicion.keepFirst(at) {
-		c.enqueue(c.itemOf(at))
-	}
-	c.s.mu.Unlock()
-	c.s.signal()
-}
-
-// enqueue puts an attempt into its tenant's queue, unless it is to run apart. Called with
-// mu held.
-func (c *cores) enqueue(it readyItem) {
-	if !c.s.suspicion.trials.Keeps(it.Of.suspectKey(), it.Of) {
-		c.push(it)
-	}
-}
-
-// readyItem is an attempt that wants a token: to begin a run of its guest, or to go on with
-// one that gave the token up. A rehearsal has no attempt.
-type readyItem = fair.Item[*attempt]
-
-// push puts an attempt into its tenant's queue, at its place by now. Called with mu held.
-func (c *cores) push(it readyItem) {
-	it.Place = it.Of.place(it.Place.First)
-	c.queue.Push(it.Of.ss.key.Tenant, it)
-}
-
-// itemOf is item with what the session knows. Called with the session's mu held.
-func (c *cores) itemOf(at *attempt) readyItem {
-	it := c.item(at)
-	it.Place.First = at.ss.holds(at)
-	return it
-}
-
-// item is an attempt that wants a token from now on.
-func (c *cores) item(at *attempt) readyItem {
-	it := readyItem{Of: at}
-	if c.s.cfg.Observer != nil {
-		it.Since = c.s.cfg.Now()
-	}
-	return it
 }
 
 // abandon ends an attempt that is no longer wanted. Called with ss.mu held.

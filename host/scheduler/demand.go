@@ -6,7 +6,6 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/scheduler/admission"
-	"github.com/weftrun/weft/host/scheduler/fair"
 )
 
 // defaultStartWait is how long a start that waits for its run's end may have to wait for
@@ -90,24 +89,6 @@ func (s *Scheduler) Waits() (idle, busiest time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.starts.Waits()
-}
-
-// place is where an attempt stands among the others of its tenant; first: it holds a write
-// ticket. Called with Scheduler.mu held.
-func (at *attempt) place(first bool) fair.Place {
-	p := fair.Place{Class: fair.Going, First: first}
-	w := at.work
-	if w != nil {
-		p.Age = w.Age
-	}
-	switch {
-	case first:
-	case w == nil || !w.Begun && !w.Child:
-		p.Class = fair.New
-	case w.Used >= fair.LongRun:
-		p.Class = fair.Long
-	}
-	return p
 }
 
 // demands counts an attempt that is in memory from now on. Called with mu held.

@@ -3,7 +3,6 @@ package scheduler
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
 
 	"github.com/weftrun/weft/host"
@@ -153,15 +152,4 @@ func (ss *session) purge(run host.Run) uint64 {
 		ss.die()
 	}
 	return ss.lastPos
-}
-
-// takeTurns begins the queued runs of the session whose turn has come. Called with
-// mu held.
-func (ss *session) takeTurns() {
-	for !ss.dead && ss.eng.TurnDue() {
-		if _, _, err := ss.tick(engine.BeginRun{}, extras{}); err != nil {
-			ss.log(context.Background(), slog.LevelError, "a queued run cannot begin", "error", err)
-			return
-		}
-	}
 }
