@@ -2,11 +2,9 @@ package httpapi
 
 import (
 	"cmp"
-	"maps"
 	"math"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -14,6 +12,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/apiwire"
 )
 
 // putWorkflow composes a workflow of plugins, or gives one settings.
@@ -213,71 +212,15 @@ func (v value) byStep() (map[string]abi.Raw, error) {
 
 // answerWorkflow answers what a workflow is made of.
 func (s *Server) answerWorkflow(c echo.Context, status int, info *host.WorkflowInfo) error {
-	return s.answerJSON(c, status, func(dst []byte) ([]byte, error) {
-		dst = append(dst, `{"name":`...)
-		dst = appendString(dst, info.Name)
-		dst = append(dst, `,"plugins":`...)
-		dst = appendStrings(dst, info.Plugins)
-		dst = append(dst, `,"settings":`...)
-		dst, err := appendSettings(dst, &info.Settings)
-		dst = append(dst, `,"sha256":`...)
-		dst = appendString(dst, info.Digest)
-		dst = append(dst, `,"composed":`...)
-		dst = strconv.AppendBool(dst, info.Composed)
-		dst = s.appendRunTimeout(append(dst, `,"timeout":`...), info.Timeout)
-		if info.Flow != nil && err == nil {
-			dst, err = appendRaw(append(dst, `,"flow":`...), info.Flow)
-		}
-		return append(dst, '}'), err
-	})
-}
-
-// appendRunTimeout appends the timeout that the runs of a workflow have.
-func (s *Server) appendRunTimeout(dst []byte, t host.WorkflowTimeout) []byte {
+	var out apiwire.Workflow
+	apiwire.Fill(&out, info)
+	t := info.Timeout
 	if !t.Set {
 		t.Span = cmp.Or(s.cfg.RunTimeout, host.DefaultRunTimeout)
 	}
-	if t.Span <= 0 {
-		return append(dst, "null"...)
+	if t.Span > 0 {
+		out.Timeout = &apiwire.RunTimeout{}
+		apiwire.Fill(out.Timeout, &t)
 	}
-	dst = strconv.AppendFloat(append(dst, `{"seconds":`...), t.Span.Seconds(), 'f', -1, 64)
-	dst = strconv.AppendBool(append(dst, `,"set":`...), t.Set)
-	return append(dst, '}')
-}
-
-// appendSettings appends the settings that say something, as they are put.
-func appendSettings(dst []byte, settings *host.WorkflowSettings) ([]byte, error) {
-	open := len(dst)
-	field := func(name string) {
-		if len(dst) > open {
-			dst = append(dst, ',')
-		} else {
-			dst = append(dst, '{')
-		}
-		dst = append(appendString(dst, name), ':')
-	}
-	if d := settings.Timeout; d != nil {
-		field("timeout")
-		dst = strconv.AppendFloat(dst, d.Seconds(), 'f', -1, 64)
-	}
-	if settings.Description != "" {
-		field("description")
-		dst = appendString(dst, settings.Description)
-	}
-	if len(settings.Config) > 0 {
-		field("config")
-		for i, step := range slices.Sorted(maps.Keys(settings.Config)) {
-			dst = append(dst, "{,"[min(i, 1)])
-			dst = append(appendString(dst, step), ':')
-			var err error
-			if dst, err = appendRaw(dst, settings.Config[step]); err != nil {
-				return dst, err
-			}
-		}
-		dst = append(dst, '}')
-	}
-	if len(dst) == open {
-		dst = append(dst, '{')
-	}
-	return append(dst, '}'), nil
+	return answer(c, status, &out)
 }

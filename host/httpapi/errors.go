@@ -12,6 +12,8 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/apiwire"
+	"github.com/weftrun/weft/host/httpapi/openapi"
 )
 
 // errShutdown answers requests that were waiting when the server shut down.
@@ -66,9 +68,8 @@ func (s *Server) fail(err error, c echo.Context) {
 	if known.Code == host.CodeUnauthenticated {
 		h.Set("WWW-Authenticate", "Bearer")
 	}
-	body := append([]byte{'{'}, errorFields(nil, known.Code, known.Message)...)
-	body = appendBreach(appendProblems(body, known.Problems), known.Breach)
-	if err := s.sendJSON(c, status, append(body, '}')); err != nil {
+	body := apiwire.ErrorOf(known)
+	if err := answer(c, status, &body); err != nil {
 		s.log(c, slog.LevelDebug, "error not delivered", "error", err)
 	}
 }
@@ -96,7 +97,7 @@ func (s *Server) explain(err error, c echo.Context) *host.Error {
 // noRoute says that the path does not exist. The text begins with the words of
 // LlamaIndex's workflow server, which clients know; the path follows.
 func noRoute(r *http.Request) string {
-	return textNotFound + ": " + r.Method + " " + clip(r.URL.Path) + " is not a path of the API; " + pathDocs + " lists them"
+	return textNotFound + ": " + r.Method + " " + clip(r.URL.Path) + " is not a path of the API; " + openapi.PathDocs + " lists them"
 }
 
 // routingError translates what the router answers by itself.
@@ -116,41 +117,6 @@ func routingError(err *echo.HTTPError, c echo.Context) *host.Error {
 	default:
 		return &host.Error{Code: host.CodeInternal, Message: "internal error", Cause: err}
 	}
-}
-
-// errorFields appends the fields of an error's JSON object, without braces.
-func errorFields(dst []byte, code host.Code, detail string) []byte {
-	dst = append(dst, `"detail":`...)
-	dst = appendString(dst, detail)
-	dst = append(dst, `,"code":`...)
-	return appendString(dst, string(code))
-}
-
-// appendProblems appends the problems field, if there are any.
-func appendProblems(dst []byte, problems []host.Problem) []byte {
-	if len(problems) == 0 {
-		return dst
-	}
-	dst = append(dst, `,"problems":[`...)
-	for i, p := range problems {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = append(dst, `{"code":`...)
-		dst = appendString(dst, p.Code)
-		dst = append(dst, `,"message":`...)
-		dst = appendString(dst, p.Message)
-		if p.Step != "" {
-			dst = append(dst, `,"step":`...)
-			dst = appendString(dst, p.Step)
-		}
-		if p.Event != "" {
-			dst = append(dst, `,"event":`...)
-			dst = appendString(dst, p.Event)
-		}
-		dst = append(dst, '}')
-	}
-	return append(dst, ']')
 }
 
 // observe is the outermost layer: it names and logs requests and turns a panic into

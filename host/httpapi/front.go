@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/apiwire"
 )
 
 // Front is what listens when the [Server] that answers can be exchanged: the
@@ -21,7 +22,7 @@ type Front struct {
 	banner string
 	http   *http.Server
 	grace  time.Duration
-	most   int // connections
+	conns  *connections
 
 	mu  sync.Mutex // guards what follows; nothing waits under it
 	now *behind    // nil: nobody answers
@@ -38,8 +39,9 @@ type behind struct {
 // configuration it takes the log, the version, the grace and MaxConnections.
 func NewFront(cfg Config) *Front {
 	cfg = cfg.withDefaults()
-	f := &Front{banner: cfg.banner(), grace: cfg.Grace, most: cfg.MaxConnections, why: errShutdown}
+	f := &Front{banner: cfg.banner(), grace: cfg.Grace, why: errShutdown}
 	f.http = newHTTP(f, cfg.Log)
+	f.conns = bind(f.http, cfg.MaxConnections)
 	return f
 }
 
@@ -111,11 +113,10 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // refuse answers that nobody answers, in the form of a server's errors. It says
 // nothing that a guard would keep from anybody.
 func (f *Front) refuse(w http.ResponseWriter, r *http.Request, why *host.Error) {
-	body := []byte{'{'}
+	body, _ := apiwire.Append(nil, &apiwire.Error{Detail: why.Message, Code: why.Code}) // it holds no values
 	if r.URL.Path == "/health" || r.URL.Path == "/ready" {
-		body = append(body, `"status":"unhealthy",`...)
+		body, _ = apiwire.Append(nil, &apiwire.Unhealthy{Status: unhealthy, Detail: why.Message, Code: why.Code})
 	}
-	body = append(errorFields(body, why.Code, why.Message), '}')
 	h := w.Header()
 	h.Set("Server", f.banner)
 	h.Set(headerRequestID, requestID(r))
@@ -146,7 +147,7 @@ func setRetryAfter(h http.Header, e *host.Error) {
 }
 
 // Serve answers requests from the listener as [Server.Serve] does.
-func (f *Front) Serve(l net.Listener) error { return serveHTTP(f.http, bound(l, f.http, f.most)) }
+func (f *Front) Serve(l net.Listener) error { return serveHTTP(f.http, f.conns.listener(l)) }
 
 // Shutdown stops listening and takes the server away; see [Server.Shutdown].
 func (f *Front) Shutdown(ctx context.Context) error {

@@ -17,30 +17,25 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/apiwire"
 )
-
-// maxPage is the greatest and the default number of records of a listing.
-const maxPage = 1000
 
 // flushSize is how much of a long answer is gathered before it is written, in
 // bytes.
 const flushSize = 256 << 10
 
 // getHandler answers the record of a handler's latest run, or of a run.
-func (s *Server) getHandler(c echo.Context) error { return s.answerRun(c, false) }
+func (s *Server) getHandler(c echo.Context) error { return s.getRun(c, answerRecord) }
 
 // getResult answers the same with the bare result.
-func (s *Server) getResult(c echo.Context) error { return s.answerRun(c, true) }
+func (s *Server) getResult(c echo.Context) error { return s.getRun(c, answerBare) }
 
-func (s *Server) answerRun(c echo.Context, bare bool) error {
+func (s *Server) getRun(c echo.Context, with func(c echo.Context, status int, run *host.Run) error) error {
 	run, err := s.cfg.Runs.Get(c.Request().Context(), tenantOf(c), param(c, "id"))
 	if err != nil {
 		return orNotFound(err, textHandlerNotFound)
 	}
-	about(c, &run)
-	return s.answerJSON(c, recordStatus(&run), func(dst []byte) ([]byte, error) {
-		return appendRecord(dst, &run, bare)
-	})
+	return with(c, recordStatus(&run), &run)
 }
 
 // cancelHandler ends a run, or with purge deletes its handler.
@@ -50,10 +45,11 @@ func (s *Server) cancelHandler(c echo.Context) error {
 	if err != nil {
 		return orNotFound(err, textHandlerNotFound)
 	}
+	done := apiwire.Cancelled{Status: "cancelled"}
 	if deleted {
-		return s.sendJSON(c, http.StatusOK, []byte(`{"status":"deleted"}`))
+		done.Status = "deleted"
 	}
-	return s.sendJSON(c, http.StatusOK, []byte(`{"status":"cancelled"}`))
+	return answer(c, http.StatusOK, &done)
 }
 
 // pauseHandler and resumeHandler answer the run's record.
@@ -66,7 +62,7 @@ func (s *Server) steer(c echo.Context, do func(ctx context.Context, tenant, id s
 	if err != nil {
 		return orNotFound(err, textHandlerNotFound)
 	}
-	return s.sendRecord(c, http.StatusOK, &run)
+	return answerRecord(c, http.StatusOK, &run)
 }
 
 // listHandlers answers a page of records.
@@ -80,9 +76,11 @@ func (s *Server) listHandlers(c echo.Context) error {
 		return err
 	}
 	if prefersCBOR(c.Request()) {
-		return s.answerJSON(c, http.StatusOK, func(dst []byte) ([]byte, error) {
-			return appendPage(dst, runs, more, &q, func(b []byte) ([]byte, error) { return b, nil })
-		})
+		return withBuffer(
+			func(dst []byte) ([]byte, error) {
+				return appendPage(dst, runs, more, &q, func(b []byte) ([]byte, error) { return b, nil })
+			},
+			func(b []byte) error { return sendJSON(c, http.StatusOK, b) })
 	}
 	if len(runs)*leastRecord >= minGzip && takesGzip(c.Request()) {
 		return packPage(c, runs, more, &q)
@@ -116,16 +114,19 @@ func streamPage(c echo.Context, runs []host.Run, more bool, q *host.RunQuery) er
 		})
 }
 
-// appendPage appends a listing. spill is called after each record, with what
-// there is, and returns the buffer to go on with.
+// appendPage appends an [apiwire.Records]: record by record, as a thousand of them may
+// hold much. spill is called after each record, with what there is, and returns the
+// buffer to go on with.
 func appendPage(dst []byte, runs []host.Run, more bool, q *host.RunQuery, spill func([]byte) ([]byte, error)) ([]byte, error) {
 	dst = append(dst, `{"handlers":[`...)
+	var r apiwire.Record
 	for i := range runs {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
+		showRun(&r, &runs[i])
 		var err error
-		if dst, err = appendRecord(dst, &runs[i], false); err != nil {
+		if dst, err = apiwire.Append(dst, &r); err != nil {
 			return dst, err
 		}
 		if dst, err = spill(dst); err != nil {
@@ -137,9 +138,7 @@ func appendPage(dst []byte, runs []host.Run, more bool, q *host.RunQuery, spill 
 		return append(dst, "null}"...), nil
 	}
 	last := &runs[len(runs)-1]
-	dst = append(dst, '"')
-	dst = append(dst, makeCursor(q, last.Started, last.HandlerID)...)
-	return append(dst, `"}`...), nil
+	return append(apiwire.AppendString(dst, makeCursor(q, last.Started, last.HandlerID)), '}'), nil
 }
 
 // parseList reads the query of a listing.
@@ -151,7 +150,7 @@ func parseList(tenant string, v url.Values) (host.RunQuery, error) {
 		Session:   v.Get("session"),
 		ErrorCode: v.Get("error_code"),
 		Blocked:   isTrue(v, "blocked", false),
-		Limit:     maxPage,
+		Limit:     apiwire.MaxPage,
 	}
 	if q.Version = strings.ToLower(v.Get("version")); q.Version != "" && !versionFilter.MatchString(q.Version) {
 		return q, invalid("Invalid version: '%s'. It is the digest of a version, or at least its first 8 digits", clip(v.Get("version")))
@@ -162,8 +161,8 @@ func parseList(tenant string, v url.Values) (host.RunQuery, error) {
 	}
 	if text := v.Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > maxPage {
-			return q, invalid("Invalid limit: '%s'. It is a number from 1 to %d", clip(text), maxPage)
+		if err != nil || n < 1 || n > apiwire.MaxPage {
+			return q, invalid("Invalid limit: '%s'. It is a number from 1 to %d", clip(text), apiwire.MaxPage)
 		}
 		q.Limit = n
 	}

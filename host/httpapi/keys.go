@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/binary"
 	"math"
@@ -12,6 +13,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/apiwire"
 )
 
 // createKey makes a key; its answer is the only one that has it.
@@ -24,9 +26,9 @@ func (s *Server) createKey(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.managed(c, http.StatusCreated, func(a host.Access, by *host.Grant, dst []byte) ([]byte, error) {
-		k, secret, err := a.CreateKey(c.Request().Context(), by, req)
-		return s.appendSecret(c, dst, &k, secret), orNotFound(err, textTenantNotFound)
+	return managed(s, c, http.StatusCreated, func(ctx context.Context, a host.Access, by *host.Grant) (apiwire.NewKey, error) {
+		k, secret, err := a.CreateKey(ctx, by, req)
+		return showSecret(c, &k, secret), orNotFound(err, textTenantNotFound)
 	})
 }
 
@@ -60,17 +62,22 @@ func parseKey(body value) (req host.KeyRequest, err error) {
 
 // listKeys answers all keys that the request may see.
 func (s *Server) listKeys(c echo.Context) error {
-	return s.managed(c, http.StatusOK, func(a host.Access, by *host.Grant, dst []byte) ([]byte, error) {
-		list, err := a.Keys(c.Request().Context(), by)
-		return appendObjects(dst, "keys", list, func(dst []byte, k *host.KeyRecord) []byte { return appendKey(dst, k, "") }), err
+	return managed(s, c, http.StatusOK, func(ctx context.Context, a host.Access, by *host.Grant) (apiwire.Keys, error) {
+		list, err := a.Keys(ctx, by)
+		out := apiwire.Keys{Keys: make([]apiwire.Key, len(list))}
+		for i := range list {
+			apiwire.Fill(&out.Keys[i], &list[i])
+		}
+		return out, err
 	})
 }
 
 // getKey answers one, but not the key itself.
 func (s *Server) getKey(c echo.Context) error {
-	return s.managed(c, http.StatusOK, func(a host.Access, by *host.Grant, dst []byte) ([]byte, error) {
-		k, err := a.Key(c.Request().Context(), by, param(c, "id"))
-		return appendKey(dst, &k, ""), orNotFound(err, textKeyNotFound)
+	return managed(s, c, http.StatusOK, func(ctx context.Context, a host.Access, by *host.Grant) (out apiwire.Key, err error) {
+		k, err := a.Key(ctx, by, param(c, "id"))
+		apiwire.Fill(&out, &k)
+		return out, orNotFound(err, textKeyNotFound)
 	})
 }
 
@@ -102,43 +109,18 @@ func (s *Server) rotateKey(c echo.Context) error {
 			return err
 		}
 	}
-	return s.managed(c, http.StatusOK, func(a host.Access, by *host.Grant, dst []byte) ([]byte, error) {
-		k, secret, err := a.RotateKey(c.Request().Context(), by, param(c, "id"), grace)
-		return s.appendSecret(c, dst, &k, secret), orNotFound(err, textKeyNotFound)
+	return managed(s, c, http.StatusOK, func(ctx context.Context, a host.Access, by *host.Grant) (apiwire.NewKey, error) {
+		k, secret, err := a.RotateKey(ctx, by, param(c, "id"), grace)
+		return showSecret(c, &k, secret), orNotFound(err, textKeyNotFound)
 	})
 }
 
-// appendSecret appends a key with its secret, which nothing on the way may keep.
-func (s *Server) appendSecret(c echo.Context, dst []byte, k *host.KeyRecord, secret string) []byte {
+// showSecret is a key with its secret, which nothing on the way may keep.
+func showSecret(c echo.Context, k *host.KeyRecord, secret string) apiwire.NewKey {
 	c.Response().Header().Set("Cache-Control", "no-store")
-	return appendKey(dst, k, secret)
-}
-
-func appendKey(dst []byte, k *host.KeyRecord, secret string) []byte {
-	dst = appendString(append(dst, `{"id":`...), k.ID)
-	if secret != "" {
-		dst = appendString(append(dst, `,"key":`...), secret)
-	}
-	dst = appendString(append(dst, `,"prefix":`...), k.Prefix)
-	dst = appendString(append(dst, `,"tenant":`...), k.Tenant)
-	dst = appendString(append(dst, `,"role":`...), string(k.Role))
-	dst = appendString(append(dst, `,"name":`...), k.Name)
-	for _, at := range []struct {
-		name  string
-		nanos int64
-	}{{"created_at", k.Created}, {"expires_at", k.Expires}, {"last_used_at", k.LastUsed}, {"revoked_at", k.Revoked}} {
-		dst = append(appendString(append(dst, ','), at.name), ':')
-		if at.nanos == 0 {
-			dst = append(dst, "null"...)
-			continue
-		}
-		dst = appendStamp(dst, at.nanos)
-	}
-	if k.PreviousUntil != 0 {
-		dst = appendString(append(dst, `,"previous_prefix":`...), k.PreviousPrefix)
-		dst = appendStamp(append(dst, `,"previous_until":`...), k.PreviousUntil)
-	}
-	return append(dst, '}')
+	out := apiwire.NewKey{Secret: secret}
+	apiwire.Fill(&out, k)
+	return out
 }
 
 // listAudit answers a page of the audit log, the newest first.
@@ -148,27 +130,26 @@ func (s *Server) listAudit(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.managed(c, http.StatusOK, func(a host.Access, by *host.Grant, dst []byte) ([]byte, error) {
-		list, more, err := a.Audit(c.Request().Context(), by, before, limit)
-		if err != nil {
-			return dst, err
+	return managed(s, c, http.StatusOK, func(ctx context.Context, a host.Access, by *host.Grant) (apiwire.Audit, error) {
+		list, more, err := a.Audit(ctx, by, before, limit)
+		out := apiwire.Audit{Entries: make([]apiwire.Act, len(list))}
+		for i := range list {
+			apiwire.Fill(&out.Entries[i], &list[i])
 		}
-		dst = appendObjects(dst, "entries", list, appendAudit)
-		dst = append(dst[:len(dst)-1], `,"next_cursor":`...)
-		if !more {
-			return append(dst, "null}"...), nil
+		if more && len(list) > 0 {
+			cursor := binary.BigEndian.AppendUint64(auditHash(by), uint64(list[len(list)-1].ID))
+			out.NextCursor = apiwire.OrNull(base64.RawURLEncoding.EncodeToString(cursor))
 		}
-		cursor := binary.BigEndian.AppendUint64(auditHash(by), uint64(list[len(list)-1].ID))
-		return append(appendString(dst, base64.RawURLEncoding.EncodeToString(cursor)), '}'), nil
+		return out, err
 	})
 }
 
 // parseAudit reads which page is asked for.
 func parseAudit(by *host.Grant, v url.Values) (before int64, limit int, err error) {
-	limit = maxPage
+	limit = apiwire.MaxPage
 	if text := v.Get("limit"); text != "" {
-		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > maxPage {
-			return 0, 0, invalid("Invalid limit: '%s'. It is a number from 1 to %d", clip(text), maxPage)
+		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > apiwire.MaxPage {
+			return 0, 0, invalid("Invalid limit: '%s'. It is a number from 1 to %d", clip(text), apiwire.MaxPage)
 		}
 	}
 	text := v.Get("cursor")
@@ -190,15 +171,4 @@ func parseAudit(by *host.Grant, v url.Values) (before int64, limit int, err erro
 func auditHash(by *host.Grant) []byte {
 	q := host.RunQuery{Tenant: "audit of " + by.Tenant, Blocked: by.Server && !by.Named}
 	return filterHash(&q)
-}
-
-func appendAudit(dst []byte, e *host.AuditEntry) []byte {
-	dst = strconv.AppendInt(append(dst, `{"id":`...), e.ID, 10)
-	dst = appendStamp(append(dst, `,"time":`...), e.Time)
-	for _, f := range []struct{ name, text string }{
-		{"who", e.Who}, {"tenant", e.Tenant}, {"act", e.Act}, {"target", e.Target}, {"detail", e.Detail}, {"outcome", e.Outcome},
-	} {
-		dst = appendString(append(appendString(append(dst, ','), f.name), ':'), f.text)
-	}
-	return append(dst, '}')
 }

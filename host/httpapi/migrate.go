@@ -8,13 +8,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/weftrun/weft/host"
-)
-
-// maxMigrated is how many runs one request looks at, by default and at most: each
-// may have its records played.
-const (
-	defaultMigrated = 100
-	maxMigrated     = 1000
+	"github.com/weftrun/weft/host/apiwire"
 )
 
 // retryHandler lets a run go on that has failed, or is blocked.
@@ -42,7 +36,7 @@ func (s *Server) retryHandler(c echo.Context) error {
 	if err != nil {
 		return orNotFound(err, textHandlerNotFound)
 	}
-	return s.answerJSON(c, http.StatusOK, func(dst []byte) ([]byte, error) { return appendFork(dst, &retried) })
+	return answerFork(c, &retried)
 }
 
 // migrateWorkflow says which runs the newest version fits, and with dry_run=false
@@ -56,13 +50,14 @@ func (s *Server) migrateWorkflow(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.answerJSON(c, http.StatusOK, func(dst []byte) ([]byte, error) { return appendMigration(dst, &m, req.DryRun, &q) })
+	shown := showMigration(&m, req.DryRun, &q)
+	return answer(c, http.StatusOK, &shown)
 }
 
 // parseMigrate reads which runs are to be moved. The query that the second result is
 // identifies the listing, for cursors.
 func (s *Server) parseMigrate(c echo.Context) (host.MigrateRequest, host.RunQuery, error) {
-	req := host.MigrateRequest{Tenant: tenantOf(c), Workflow: param(c, "name"), Limit: defaultMigrated}
+	req := host.MigrateRequest{Tenant: tenantOf(c), Workflow: param(c, "name"), Limit: apiwire.DefaultMigrated}
 	q := migrateQuery(tenantOf(c), req.Workflow)
 	v := c.QueryParams()
 	var err error
@@ -71,8 +66,8 @@ func (s *Server) parseMigrate(c echo.Context) (host.MigrateRequest, host.RunQuer
 	}
 	if text := v.Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > maxMigrated {
-			return req, q, invalid("Invalid limit: '%s'. It is a number from 1 to %d", clip(text), maxMigrated)
+		if err != nil || n < 1 || n > apiwire.MaxMigrated {
+			return req, q, invalid("Invalid limit: '%s'. It is a number from 1 to %d", clip(text), apiwire.MaxMigrated)
 		}
 		req.Limit = n
 	}
@@ -113,54 +108,19 @@ func flagOf(v url.Values, name string, absent bool) (bool, error) {
 	return set, nil
 }
 
-// appendMigration appends what came of a migration.
-func appendMigration(dst []byte, m *host.Migration, dry bool, q *host.RunQuery) ([]byte, error) {
-	f := &fields{b: append(dst, '{')}
-	f.text("workflow", m.Workflow)
-	f.text("version", m.Version)
-	count := func(name string, n int) {
-		f.name(name)
-		f.b = strconv.AppendInt(f.b, int64(n), 10)
+// showMigration is what came of a migration, of the listing that q identifies.
+func showMigration(m *host.Migration, dry bool, q *host.RunQuery) apiwire.Migration {
+	out := apiwire.Migration{DryRun: dry}
+	if apiwire.Fill(&out, m); m.NextHandler != "" {
+		out.NextCursor = apiwire.OrNull(makeCursor(q, m.NextStarted, m.NextHandler))
 	}
-	f.name("dry_run")
-	f.b = strconv.AppendBool(f.b, dry)
-	count("checked", m.Checked)
-	count("fit", m.Fit)
-	count("moved", m.Moved)
-	f.name("departed")
-	f.b = append(f.b, '[')
-	for i := range m.Departed {
-		if i > 0 {
-			f.b = append(f.b, ',')
-		}
-		d := &m.Departed[i]
-		f.b = append(f.b, '{')
-		f.text("handler_id", d.HandlerID)
-		f.text("run_id", d.RunID)
-		f.text("version", d.Version)
-		f.text("code", d.Code)
-		f.text("message", d.Message)
-		f.text("step", d.Step)
-		f.number("call", d.Call)
-		f.text("import", d.Import)
-		f.b = append(f.b, '}')
-	}
-	f.b = append(f.b, ']')
-	f.name("running")
-	f.b = appendStrings(f.b, m.Running)
-	f.name("next_cursor")
-	if m.NextHandler == "" {
-		f.b = append(f.b, "null"...)
-	} else {
-		f.b = appendString(f.b, makeCursor(q, m.NextStarted, m.NextHandler))
-	}
-	return append(f.b, '}'), f.err
+	return out
 }
 
 // checked says what the versions that an upload has made are for runs under way: for
 // each workflow that has it, what a dry run of a migration says.
-func (s *Server) checked(c echo.Context, info *host.PluginInfo) ([]host.Migration, error) {
-	var out []host.Migration
+func (s *Server) checked(c echo.Context, info *host.PluginInfo) ([]apiwire.Migration, error) {
+	out := []apiwire.Migration{}
 	names := info.ComposedIn
 	if info.Workflow != "" {
 		names = append([]string{info.Workflow}, names...)
@@ -172,27 +132,13 @@ func (s *Server) checked(c echo.Context, info *host.PluginInfo) ([]host.Migratio
 		}
 		seen[name] = true
 		m, err := s.cfg.Runs.Migrate(c.Request().Context(), host.MigrateRequest{
-			Tenant: tenantOf(c), Workflow: name, DryRun: true, Limit: maxMigrated,
+			Tenant: tenantOf(c), Workflow: name, DryRun: true, Limit: apiwire.MaxMigrated,
 		})
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, m)
+		q := migrateQuery(tenantOf(c), name)
+		out = append(out, showMigration(&m, true, &q))
 	}
 	return out, nil
-}
-
-func appendChecks(dst []byte, tenant string, checks []host.Migration) ([]byte, error) {
-	dst = append(dst, `,"check":[`...)
-	for i := range checks {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		q := migrateQuery(tenant, checks[i].Workflow)
-		var err error
-		if dst, err = appendMigration(dst, &checks[i], true, &q); err != nil {
-			return dst, err
-		}
-	}
-	return append(dst, ']'), nil
 }

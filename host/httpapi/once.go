@@ -8,13 +8,8 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/apiwire"
 )
-
-// headerOnce has the key under which a client may send a request again.
-const headerOnce = "Idempotency-Key"
-
-// maxOnce bounds a key in bytes.
-const maxOnce = 255
 
 // readOnce reads a request's body, an object, and the key under which the request
 // counts once, if it has one.
@@ -32,14 +27,14 @@ func (s *Server) readOnce(c echo.Context) (value, host.Once, error) {
 }
 
 func onceOf(c echo.Context, body []byte) (host.Once, error) {
-	keys := c.Request().Header.Values(headerOnce)
+	keys := c.Request().Header.Values(apiwire.HeaderOnce)
 	if len(keys) == 0 {
 		return host.Once{}, nil
 	}
 	key := keys[0]
 	unfit := func(r rune) bool { return r <= ' ' || r > '~' }
-	if len(keys) > 1 || key == "" || len(key) > maxOnce || strings.ContainsFunc(key, unfit) {
-		return host.Once{}, invalid("The header %s must be given once, with 1 to %d visible ASCII characters", headerOnce, maxOnce)
+	if len(keys) > 1 || key == "" || len(key) > apiwire.MaxOnce || strings.ContainsFunc(key, unfit) {
+		return host.Once{}, invalid("The header %s must be given once, with 1 to %d visible ASCII characters", apiwire.HeaderOnce, apiwire.MaxOnce)
 	}
 	return host.Once{Route: c.Request().Method + " " + c.Request().URL.EscapedPath(), Key: key, Hash: hashOf(body)}, nil
 }

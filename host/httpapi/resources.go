@@ -2,11 +2,11 @@ package httpapi
 
 import (
 	"net/http"
-	"strconv"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/apiwire"
 )
 
 // resourceRoutes joins the paths of resources to handlers.
@@ -31,10 +31,12 @@ func (s *Server) listResources(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.answerJSON(c, http.StatusOK, func(dst []byte) ([]byte, error) {
-		list, err := a.Resources(c.Request().Context(), tenantOf(c))
-		return appendObjects(dst, "resources", list, appendResource), err
-	})
+	list, err := a.Resources(c.Request().Context(), tenantOf(c))
+	out := apiwire.Resources{Resources: make([]apiwire.Resource, len(list))}
+	for i := range list {
+		out.Resources[i].Show(&list[i])
+	}
+	return answerOr(c, http.StatusOK, &out, err)
 }
 
 func (s *Server) getResource(c echo.Context) error {
@@ -42,10 +44,10 @@ func (s *Server) getResource(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.answerJSON(c, http.StatusOK, func(dst []byte) ([]byte, error) {
-		r, err := a.Resource(c.Request().Context(), tenantOf(c), param(c, "name"))
-		return appendResource(dst, &r), err
-	})
+	info, err := a.Resource(c.Request().Context(), tenantOf(c), param(c, "name"))
+	var out apiwire.Resource
+	out.Show(&info)
+	return answerOr(c, http.StatusOK, &out, err)
 }
 
 // putResource defines a resource. Its body is JSON only: errors have lines and columns.
@@ -69,7 +71,9 @@ func (s *Server) putResource(c echo.Context) error {
 	if created {
 		status = http.StatusCreated
 	}
-	return s.answerJSON(c, status, func(dst []byte) ([]byte, error) { return appendResource(dst, &info), nil })
+	var out apiwire.Resource
+	out.Show(&info)
+	return answer(c, status, &out)
 }
 
 func (s *Server) deleteResource(c echo.Context) error {
@@ -81,34 +85,4 @@ func (s *Server) deleteResource(c echo.Context) error {
 		return err
 	}
 	return c.NoContent(http.StatusNoContent)
-}
-
-func appendResource(dst []byte, r *host.ResourceInfo) []byte {
-	dst = appendString(append(dst, `{"name":`...), r.Name)
-	dst = appendString(append(dst, `,"kind":`...), r.Kind)
-	source := "api"
-	if r.File {
-		source = "file"
-	}
-	dst = appendString(append(dst, `,"source":`...), source)
-	if !r.File {
-		dst = append(append(dst, `,"definition":`...), r.Definition...)
-		dst = appendStringOrNull(append(dst, `,"key_id":`...), r.KeyID)
-		dst = appendStringOrNull(append(dst, `,"problem":`...), r.Problem)
-		dst = appendStamp(append(dst, `,"created_at":`...), r.Created)
-		dst = appendStamp(append(dst, `,"updated_at":`...), r.Updated)
-	}
-	dst = append(dst, `,"usage":[`...)
-	for i := range r.Uses {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		u := &r.Uses[i]
-		dst = appendString(append(dst, `{"workflow":`...), u.Workflow)
-		dst = append(dst, `,"calls":`...)
-		dst = strconv.AppendUint(dst, u.Calls, 10)
-		dst = append(appendFigures(dst, figure{"failed", u.Failed}, figure{"sent_bytes", u.Sent}, figure{"received_bytes", u.Received},
-			figure{"input_tokens", u.InputTokens}, figure{"output_tokens", u.OutputTokens}), '}')
-	}
-	return append(dst, "]}"...)
 }

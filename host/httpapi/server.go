@@ -23,6 +23,8 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/apiwire"
+	"github.com/weftrun/weft/host/httpapi/openapi"
 )
 
 // Defaults of [Config].
@@ -122,8 +124,8 @@ type Config struct {
 	// CPU is the time that the process has had on cores: refusals take a part of it at
 	// most. nil: the process is taken to have all cores.
 	CPU func() time.Duration
-	// MaxConnections bounds the connections that are open at a time. Default: any
-	// number.
+	// MaxConnections bounds the connections that are open at a time, the newest of which
+	// may wait for another to end. Default: any number.
 	MaxConnections int
 	// Secret keeps cursors from telling what the server counts by. One that is the same
 	// after a restart keeps them valid over it. Default: a random one.
@@ -177,13 +179,14 @@ type Server struct {
 	echo    *echo.Echo
 	least   map[string]host.Role // least role by method and route; set once, by routes
 	http    *http.Server
+	conns   *connections
 	// What is under way; see shed.
 	requests, streams, bodies *load
 	refusals                  *refusals
 	// patterns are those of all routes.
 	patterns map[string]bool
 	// pages gives the description of the API, made once.
-	pages func() descriptionPages
+	pages func() openapi.Pages
 	// ctx ends when Shutdown begins, or a Front takes the server away, with the
 	// reason as its cause; waiting requests end with it.
 	ctx  context.Context
@@ -201,8 +204,9 @@ func New(cfg Config) *Server {
 	s.streams = newLoad("max-streams", int64(s.cfg.MaxStreams))
 	s.bodies = newLoad("max-request-bytes", s.cfg.MaxRequestBytes)
 	s.routes()
-	s.pages = sync.OnceValue(s.makePages)
+	s.pages = sync.OnceValue(func() openapi.Pages { return openapi.Describe(s.Routes(), s.cfg.Version) })
 	s.http = newHTTP(s.echo, s.cfg.Log)
+	s.conns = bind(s.http, s.cfg.MaxConnections)
 	return s
 }
 
@@ -214,7 +218,7 @@ func (s *Server) Handler() http.Handler { return s.echo }
 // returns nil after Shutdown, else the listener's error. It may be called for
 // several listeners.
 func (s *Server) Serve(l net.Listener) error {
-	return serveHTTP(s.http, bound(l, s.http, s.cfg.MaxConnections))
+	return serveHTTP(s.http, s.conns.listener(l))
 }
 
 // Shutdown stops listening, cuts streams after a whole event and ends requests that
@@ -314,17 +318,15 @@ func (s *Server) ready(c echo.Context) error {
 	return s.healthAnswer(c, s.cfg.Health.Ready(), s.cfg.Health.Reduced())
 }
 
+// unhealthy is the status of a server that does not take requests, or work.
+const unhealthy = "unhealthy"
+
 func (s *Server) healthAnswer(c echo.Context, err error, reduced string) error {
 	if err == nil {
-		body := []byte(`{"status":"healthy"`)
-		if reduced != "" {
-			body = appendString(append(body, `,"reduced":`...), reduced)
-		}
-		return s.sendJSON(c, http.StatusOK, append(body, '}'))
+		return answer(c, http.StatusOK, &apiwire.Readiness{Status: "healthy", Reduced: reduced})
 	}
 	s.log(c, slog.LevelWarn, "not healthy", "error", err)
-	body := append([]byte(`{"status":"unhealthy",`), errorFields(nil, host.CodeUnavailable, unhealthyText(err))...)
-	return s.sendJSON(c, http.StatusServiceUnavailable, append(body, '}'))
+	return answer(c, http.StatusServiceUnavailable, &apiwire.Unhealthy{Status: unhealthy, Code: host.CodeUnavailable, Detail: unhealthyText(err)})
 }
 
 // unhealthyText is what a probe may know of the reason.

@@ -11,47 +11,28 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/apiwire"
 )
 
 const textSessionNotFound = "Session not found"
 
-// Media types of a PATCH of a state, beside JSON and CBOR.
-const (
-	mergePatchType = "application/merge-patch+json"
-	editsType      = "application/vnd.weft.edits+json"
-)
-
 // getSession answers what is known of a session.
 func (s *Server) getSession(c echo.Context) error {
-	return s.answerSession(c, http.StatusOK)
+	return s.readSession(c, http.StatusOK)
 }
 
-func (s *Server) answerSession(c echo.Context, status int) error {
+func (s *Server) readSession(c echo.Context, status int) error {
 	info, err := s.cfg.Sessions.Session(c.Request().Context(), tenantOf(c), param(c, "id"))
 	if err != nil {
 		return orNotFound(err, textSessionNotFound)
 	}
-	return s.answerJSON(c, status, func(dst []byte) ([]byte, error) { return appendSession(dst, &info), nil })
+	return answerSession(c, status, &info)
 }
 
-func appendSession(dst []byte, info *host.SessionInfo) []byte {
-	dst = append(dst, `{"session_id":`...)
-	dst = appendString(dst, info.SessionID)
-	dst = appendStampOrNull(append(dst, `,"created_at":`...), info.Created)
-	dst = appendStampOrNull(append(dst, `,"updated_at":`...), info.Updated)
-	dst = append(dst, `,"runs":`...)
-	dst = strconv.AppendInt(dst, int64(info.Runs), 10)
-	dst = append(dst, `,"active":`...)
-	dst = strconv.AppendInt(dst, int64(info.Active), 10)
-	return append(dst, '}')
-}
-
-// appendStampOrNull is appendStamp of a time that may not be known.
-func appendStampOrNull(dst []byte, nanos int64) []byte {
-	if nanos == 0 {
-		return append(dst, "null"...)
-	}
-	return appendStamp(dst, nanos)
+func answerSession(c echo.Context, status int, info *host.SessionInfo) error {
+	var out apiwire.Session
+	apiwire.Fill(&out, info)
+	return answer(c, status, &out)
 }
 
 // listSessions answers a page of sessions, the newest first.
@@ -64,28 +45,22 @@ func (s *Server) listSessions(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.answerJSON(c, http.StatusOK, func(dst []byte) ([]byte, error) {
-		dst = append(dst, `{"sessions":[`...)
-		for i := range list {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = appendSession(dst, &list[i])
-		}
-		dst = append(dst, `],"next_cursor":`...)
-		if !more || len(list) == 0 {
-			return append(dst, "null}"...), nil
-		}
-		return append(appendString(dst, s.seal(q.Tenant, list[len(list)-1].Order)), '}'), nil
-	})
+	page := apiwire.Sessions{Sessions: make([]apiwire.Session, len(list))}
+	for i := range list {
+		apiwire.Fill(&page.Sessions[i], &list[i])
+	}
+	if more && len(list) > 0 {
+		page.NextCursor = apiwire.OrNull(s.seal(q.Tenant, list[len(list)-1].Order))
+	}
+	return answer(c, http.StatusOK, &page)
 }
 
 func (s *Server) parseSessionQuery(tenant string, v url.Values) (host.SessionQuery, error) {
-	q := host.SessionQuery{Tenant: tenant, Limit: maxPage}
+	q := host.SessionQuery{Tenant: tenant, Limit: apiwire.MaxPage}
 	if text := v.Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > maxPage {
-			return q, invalid("Invalid limit: '%s'. It is a number from 1 to %d", clip(text), maxPage)
+		if err != nil || n < 1 || n > apiwire.MaxPage {
+			return q, invalid("Invalid limit: '%s'. It is a number from 1 to %d", clip(text), apiwire.MaxPage)
 		}
 		q.Limit = n
 	}
@@ -129,9 +104,9 @@ func (s *Server) putSession(c echo.Context) error {
 		return orNotFound(err, textSessionNotFound)
 	case created:
 		c.Response().Header().Set("Location", "/sessions/"+url.PathEscape(req.Session))
-		return s.answerSession(c, http.StatusCreated)
+		return s.readSession(c, http.StatusCreated)
 	}
-	return s.answerSession(c, http.StatusOK)
+	return s.readSession(c, http.StatusOK)
 }
 
 // deleteSession deletes a session with all that it has.
@@ -148,7 +123,7 @@ func (s *Server) releaseSession(c echo.Context) error {
 	if err != nil {
 		return orNotFound(err, textSessionNotFound)
 	}
-	return s.answerJSON(c, http.StatusOK, func(dst []byte) ([]byte, error) { return appendSession(dst, &info), nil })
+	return answerSession(c, http.StatusOK, &info)
 }
 
 // getState answers the bare value at a path of a session's state.
@@ -177,7 +152,7 @@ func (s *Server) getState(c echo.Context) error {
 // sendValue answers one value of a state, which may be larger than any message.
 func (s *Server) sendValue(c echo.Context, raw abi.Raw) error {
 	if prefersCBOR(c.Request()) {
-		return send(c, http.StatusOK, cborType, raw)
+		return send(c, http.StatusOK, apiwire.TypeCBOR, raw)
 	}
 	return withBuffer(
 		func(dst []byte) ([]byte, error) {
@@ -191,9 +166,9 @@ func (s *Server) sendValue(c echo.Context, raw abi.Raw) error {
 func (s *Server) patchState(c echo.Context) error {
 	req := host.SessionEdit{Tenant: tenantOf(c), Session: param(c, "id"), Path: c.QueryParam("path")}
 	kind := mediaType(c.Request().Header.Get("Content-Type"))
-	if !slices.Contains([]string{"", echo.MIMEApplicationJSON, mergePatchType, editsType, cborType}, kind) {
-		c.Response().Header().Set("Accept-Patch", mergePatchType+", "+editsType)
-		return host.Errorf(host.CodeUnsupportedMediaType, "A state is patched with %s or %s, not %q", mergePatchType, editsType, clip(kind))
+	if !slices.Contains([]string{"", echo.MIMEApplicationJSON, apiwire.TypeMergePatch, apiwire.TypeEdits, apiwire.TypeCBOR}, kind) {
+		c.Response().Header().Set("Accept-Patch", apiwire.TypeMergePatch+", "+apiwire.TypeEdits)
+		return host.Errorf(host.CodeUnsupportedMediaType, "A state is patched with %s or %s, not %q", apiwire.TypeMergePatch, apiwire.TypeEdits, clip(kind))
 	}
 	body, err := readBody(c, s.cfg.MaxBody)
 	if err != nil {
@@ -205,7 +180,7 @@ func (s *Server) patchState(c echo.Context) error {
 	if req.Once.Key != "" && req.Path != "" {
 		req.Once.Hash += "." + hashOf([]byte(req.Path)) // the same body is another request elsewhere
 	}
-	v, err := parseBody(body, kind == cborType, placeOf(c))
+	v, err := parseBody(body, kind == apiwire.TypeCBOR, placeOf(c))
 	if err != nil {
 		return err
 	}
@@ -216,7 +191,7 @@ func (s *Server) patchState(c echo.Context) error {
 	switch {
 	case err != nil:
 		return err
-	case kind == editsType:
+	case kind == apiwire.TypeEdits:
 		if req.Edits, err = abi.DecodeEdits(raw); err != nil {
 			return host.Errorf(host.CodeInvalidArgument, "The body is not a list of edits, such as [[\"set\", \"user.name\", \"Ada\"]]: %w", err)
 		}

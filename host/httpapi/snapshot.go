@@ -7,10 +7,8 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/apiwire"
 )
-
-// snapshotFormat names what a run's snapshot is.
-const snapshotFormat = "weft run"
 
 // handlerSnapshot answers all that a run is made of.
 func (s *Server) handlerSnapshot(c echo.Context) error {
@@ -18,30 +16,9 @@ func (s *Server) handlerSnapshot(c echo.Context) error {
 	if err != nil {
 		return orNotFound(err, textHandlerNotFound)
 	}
-	return s.answerJSON(c, http.StatusOK, func(dst []byte) ([]byte, error) { return appendSnapshot(dst, &snap), nil })
-}
-
-func appendSnapshot(dst []byte, snap *host.RunSnapshot) []byte {
-	f := &fields{b: append(dst, '{')}
-	f.text("format", snapshotFormat)
-	f.number("version", uint64(snap.Version))
-	f.text("workflow_name", snap.Workflow)
-	f.text("handler_id", snap.HandlerID)
-	f.text("run_id", snap.RunID)
-	f.text("status", string(snap.Status))
-	f.name("modules")
-	f.b = appendStrings(f.b, snap.Modules)
-	f.bytes("session", snap.Session)
-	f.bytes("held", snap.Held)
-	return append(f.b, '}')
-}
-
-// bytes appends bytes as text.
-func (f *fields) bytes(name string, b []byte) {
-	f.name(name)
-	f.b = append(f.b, '"')
-	f.b = base64.StdEncoding.AppendEncode(f.b, b)
-	f.b = append(f.b, '"')
+	out := apiwire.Snapshot{Format: apiwire.SnapshotFormat}
+	apiwire.Fill(&out, &snap)
+	return answer(c, http.StatusOK, &out)
 }
 
 // parseSnapshot reads the snapshot that a start brings. What is in it is checked
@@ -91,7 +68,7 @@ func formatOf(v value) error {
 		if string(name) != "format" {
 			continue
 		}
-		if format, err := member.optionalText(); err == nil && format == snapshotFormat {
+		if format, err := member.optionalText(); err == nil && format == apiwire.SnapshotFormat {
 			return nil
 		}
 		break
@@ -100,5 +77,5 @@ func formatOf(v value) error {
 		return m.err
 	}
 	return invalid("'%s' is not a snapshot of weft: its format is not \"%s\". GET /handlers/ID/snapshot gives one; "+
-		"a context that a Python workflow has serialized cannot be restored here", v.path, snapshotFormat)
+		"a context that a Python workflow has serialized cannot be restored here", v.path, apiwire.SnapshotFormat)
 }

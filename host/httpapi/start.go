@@ -9,6 +9,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/apiwire"
 )
 
 // run starts a run and answers its record when it has ended.
@@ -24,7 +25,7 @@ func (s *Server) run(c echo.Context) error {
 	if err != nil {
 		return orNotFound(err, textWorkflowNotFound)
 	}
-	return s.sendRecord(c, recordStatus(&run), &run)
+	return answerRecord(c, recordStatus(&run), &run)
 }
 
 // runNoWait starts a run and answers its record when the start is durable.
@@ -38,7 +39,7 @@ func (s *Server) runNoWait(c echo.Context) error {
 	if err != nil {
 		return orNotFound(err, textWorkflowNotFound)
 	}
-	return s.sendRecord(c, http.StatusOK, &run)
+	return answerRecord(c, http.StatusOK, &run)
 }
 
 // readStart reads the request of a start, if there is room for one; the caller calls
@@ -164,7 +165,7 @@ func (s *Server) sendEvent(c echo.Context) error {
 	if err != nil {
 		return orNotFound(err, textHandlerNotFound)
 	}
-	if run.Status.Final() && c.Request().Header.Get(headerOnce) == "" {
+	if run.Status.Final() && c.Request().Header.Get(apiwire.HeaderOnce) == "" {
 		return host.Errorf(host.CodeConflict, "Workflow already completed")
 	}
 	body, once, err := s.readOnce(c)
@@ -179,27 +180,9 @@ func (s *Server) sendEvent(c echo.Context) error {
 	if err != nil {
 		return orNotFound(err, textHandlerNotFound)
 	}
-	return s.sendJSON(c, http.StatusOK, appendDelivery(nil, &d))
-}
-
-// appendDelivery appends the answer to a posted event.
-func appendDelivery(dst []byte, d *host.Delivery) []byte {
-	dst = append(dst, `{"status":"sent"`...)
-	if d.How != "" {
-		dst = appendString(append(dst, `,"delivery":`...), d.How)
-	}
-	for i, step := range d.To {
-		if i == 0 {
-			dst = append(dst, `,"delivered_to":[`...)
-		} else {
-			dst = append(dst, ',')
-		}
-		dst = appendString(dst, step)
-	}
-	if len(d.To) > 0 {
-		dst = append(dst, ']')
-	}
-	return append(dst, '}')
+	sent := apiwire.Sent{Status: "sent"}
+	apiwire.Fill(&sent, &d)
+	return answer(c, http.StatusOK, &sent)
 }
 
 // parseSend reads the body of a posted event.

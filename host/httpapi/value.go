@@ -9,10 +9,8 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/abi/cbor"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/apiwire"
 )
-
-// cborType is the media type of CBOR bodies and answers.
-const cborType = "application/cbor"
 
 // extraDepth is how much deeper than a value the request around it may nest:
 // the body's object and an event's envelope.
@@ -46,7 +44,7 @@ func (s *Server) readValue(c echo.Context) (value, error) {
 
 // readObject reads the object that a body has to be.
 func readObject(c echo.Context, body []byte) (value, error) {
-	v, err := parseBody(body, mediaType(c.Request().Header.Get("Content-Type")) == cborType, placeOf(c))
+	v, err := parseBody(body, mediaType(c.Request().Header.Get("Content-Type")) == apiwire.TypeCBOR, placeOf(c))
 	if err != nil {
 		return value{}, err
 	}

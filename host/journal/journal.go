@@ -34,10 +34,10 @@ type Config struct {
 	// above, [Journal.OverHardLimit] holds. Defaults 256 MiB and 64 MiB.
 	MaxPendingBytes       int
 	MaxTenantPendingBytes int
-	// MaxCrowdBytes is what the tenants that write at a time may have waiting for the
+	// MaxSharedBytes is what the tenants that write at a time may have waiting for the
 	// disk before they have to wait for it, in equal parts; one alone may have two
-	// batches. See [Journal.OverSoftLimit]. Default 1 MiB.
-	MaxCrowdBytes int
+	// batches. See [Journal.OverSoftLimit]. Default 128 KiB.
+	MaxSharedBytes int
 	// Committed is told of each commit, on the committer's goroutine: how many items
 	// it has, how long it took, and why it failed. nil: nobody is.
 	Committed func(items int, took time.Duration, err error)
@@ -125,8 +125,8 @@ func Open(ctx context.Context, cfg Config) (*Journal, error) {
 	if cfg.MaxTenantPendingBytes == 0 {
 		cfg.MaxTenantPendingBytes = 64 << 20
 	}
-	if cfg.MaxCrowdBytes == 0 {
-		cfg.MaxCrowdBytes = 1 << 20
+	if cfg.MaxSharedBytes == 0 {
+		cfg.MaxSharedBytes = 128 << 10
 	}
 	epoch, err := cfg.Store.Claim(ctx)
 	if err != nil {
@@ -227,8 +227,8 @@ func (j *Journal) overHardLimit(tenant string) bool {
 // sharedFor is for how long a tenant counts among those that write.
 const sharedFor = time.Second
 
-// minCrowd is what a tenant may have waiting however many there are.
-const minCrowd = 64 << 10
+// minShared is what a tenant may have waiting however many there are.
+const minShared = 32 << 10
 
 // OverSoftLimit reports whether the tenant should begin nothing until the disk has caught up
 // with it. The queue is one for all, so that whatever a tenant has waiting delays the
@@ -240,7 +240,7 @@ func (j *Journal) OverSoftLimit(tenant string) bool {
 	defer j.mu.Unlock()
 	most := 2 * j.cfg.MaxBatchBytes
 	if !j.mixed.IsZero() && j.newest.Sub(j.mixed) < sharedFor {
-		most = min(most, max(minCrowd, j.cfg.MaxCrowdBytes/max(2, len(j.tenants))))
+		most = min(most, max(minShared, j.cfg.MaxSharedBytes/max(2, len(j.tenants))))
 	}
 	return j.tenants[tenant] > most || j.overHardLimit(tenant)
 }

@@ -334,7 +334,7 @@ func TestCongestionByTenantAndInAll(t *testing.T) {
 // long as others write too it keeps to its part of much less. Both are less than what
 // has it refused.
 func TestWhoCrowdsTheQueue(t *testing.T) {
-	j := open(t, &fakeStore{}, func(c *journal.Config) { c.MaxBatchBytes, c.MaxCrowdBytes = 1<<20, 256<<10 })
+	j := open(t, &fakeStore{}, func(c *journal.Config) { c.MaxBatchBytes, c.MaxSharedBytes = 1<<20, 256<<10 })
 	seq := map[string]uint64{}
 	add := func(tenant string, now time.Time) {
 		it := item("s", seq[tenant]+1, "x")

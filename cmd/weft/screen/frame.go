@@ -1,0 +1,26 @@
+package screen
+
+import (
+	"fmt"
+	"time"
+)
+
+// FrameEvery is how often the live view is drawn anew.
+const FrameEvery = 100 * time.Millisecond
+
+// Control sequences of terminals (ECMA-48).
+const (
+	LineStart  = "\r"
+	UpLines    = "\x1b[%dA" // by that many
+	ClearBelow = "\x1b[J"
+)
+
+var Spinner = []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
+
+// Elapsed shows a time that goes on, in steps that one can follow.
+func Elapsed(d time.Duration) string {
+	if d < time.Minute {
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	}
+	return Span(d)
+}
