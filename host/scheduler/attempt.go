@@ -138,6 +138,7 @@ func (at *attempt) begin(tok *token) (context.Context, bool) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	at.cancel, at.running, at.tok = cancel, true, tok
+	// The note reads what the lock guards.
 	tok.note = at.note()
 	at.answers.Restart()
 	ss.s.mu.Lock()
@@ -166,13 +167,15 @@ func (at *attempt) invocation(tok *token) (host.Invocation, error) {
 	return inv, err
 }
 
-// end settles what a run of the guest came to.
+// end settles what a run of the guest came to. An attempt that runs again keeps its pin of
+// the session; in the other cases the pin is given back.
 func (at *attempt) end(res host.InvocationResult, err error) {
 	ss, s := at.ss, at.ss.s
 	ss.mu.Lock()
 	at.running = false
 	at.cancel()
 	at.cancel = nil
+	// The sandbox may know less than the checkpoints have counted, if the guest was unwound.
 	at.Burnt = at.Burnt.With(max(res.Fuel, at.tok.burnt))
 	at.tok = nil
 	var u Unwound
@@ -183,10 +186,13 @@ func (at *attempt) end(res host.InvocationResult, err error) {
 		u = at.classify(err)
 	}
 	if !u.Later {
-		at.backoffs = 0
+		at.backoffs = 0 // the next one begins with the shortest wait
 	}
 	switch {
 	case u.Stale:
+		// What an abandoned attempt has burnt since its last entry is billed now, as no
+		// entry follows. If the attempt goes on later it burns the same again: it is
+		// billed then.
 		if at.abandoned && !at.goesOn || ss.dead {
 			ss.settle(&at.Spending)
 		}
@@ -195,28 +201,37 @@ func (at *attempt) end(res host.InvocationResult, err error) {
 		}
 		ss.drop(at)
 	case u.Again:
+		// The state has changed since the guest read it: the guest runs again up to the
+		// commit, which then sees the new value. The attempt stays open and pins its session.
 		s.count(&s.counters.Conflicts)
 		s.cores.ready(at)
 		ss.mu.Unlock()
-		return // keeps its pin
+		return
 	case u.Later:
+		// The host could not run the guest, and that says nothing of the step. The attempt
+		// gives its ticket up, so that nobody waits for it meanwhile.
 		ss.giveUp(at)
 		s.cores.backOff(at, err)
 		ss.mu.Unlock()
-		return // keeps its pin
+		return
 	case u.Suspended:
 		s.count(&s.counters.Suspended)
+		// The answer has come between the guest's wait and this lock: nothing else would
+		// wake the attempt.
 		if at.resumed {
 			at.resumed = false
 			s.cores.ready(at)
 			ss.mu.Unlock()
-			return // keeps its pin
+			return
 		}
+		// The record alone is kept, from which the attempt goes on, and no pin: the session
+		// may leave memory.
 		unspent := ss.drop(at)
 		o := at.answers.Open()
 		ss.suspended[at.inv] = &history.Record{Attempt: at.view.Attempt, Open: &o, Calls: at.answers.Record(), Spending: at.Spending, Unserved: unspent}
 	case u.Parked:
 		s.count(&s.counters.Parks)
+		// Whoever gave the ticket up may have handed it on before the guest was out.
 		if at.unparked {
 			at.unparked = false
 			s.cores.ready(at)
@@ -226,6 +241,8 @@ func (at *attempt) end(res host.InvocationResult, err error) {
 		ss.mu.Unlock()
 		return
 	case u.Block != nil:
+		// Neither the step nor a retry of it is to blame: the run stands still, and its record
+		// stays, until somebody helps.
 		ss.giveUp(at)
 		_, _, err := ss.tick(engine.Block{RunID: at.view.RunID, Reason: *u.Block}, extras{})
 		if err != nil && !errors.Is(err, engine.ErrStale) {
@@ -237,7 +254,7 @@ func (at *attempt) end(res host.InvocationResult, err error) {
 			s.count(&s.counters.Conflicts)
 			s.cores.ready(at)
 			ss.mu.Unlock()
-			return // keeps its pin
+			return
 		}
 		ss.drop(at)
 	}
@@ -248,12 +265,14 @@ func (at *attempt) end(res host.InvocationResult, err error) {
 
 // classify says what an error that unwound the guest means.
 func (at *attempt) classify(err error) Unwound {
+	// The server stops: the attempt stays open in the journal, and goes on at the next start.
 	if errors.Is(err, context.Canceled) {
-		return Unwound{Stale: true} // the server stops: the attempt stays open in the journal
+		return Unwound{Stale: true}
 	}
 	if u := at.ss.s.cfg.Classify(err); u != (Unwound{}) {
 		return u
 	}
+	// What the store cannot do at the moment is no fault of the step.
 	if host.CodeOf(err) == host.CodeUnavailable {
 		return Unwound{Later: true}
 	}
@@ -261,8 +280,8 @@ func (at *attempt) classify(err error) Unwound {
 	return Unwound{Block: &host.Blocked{Code: host.BlockedHostError, Message: host.MessageOf(err)}}
 }
 
-// finish ends the attempt with what its guest gave. That of an atomic step may have
-// lost: it is to be run again. Called with ss.mu held.
+// finish ends the attempt with what its guest gave. An attempt of an atomic step may have
+// lost against others: then it must run again. Called with ss.mu held.
 func (at *attempt) finish(res host.InvocationResult, fail *abi.Error) (lost bool) {
 	ss := at.ss
 	out := abi.StepOutput{Err: fail}
@@ -271,6 +290,8 @@ func (at *attempt) finish(res host.InvocationResult, fail *abi.Error) (lost bool
 	case res.Err != nil:
 		out.Err = final(res.Err)
 	default:
+		// Bad output, or an edit that the guest began and did not end, is a failure of the
+		// step like any other: its retry policy decides.
 		var err error
 		if out, err = abi.DecodeStepOutput(res.Output); err != nil {
 			out = abi.StepOutput{Err: &abi.Error{Code: host.RunInvalidOutput, Message: "the step's output does not decode: " + err.Error()}}
@@ -278,6 +299,7 @@ func (at *attempt) finish(res host.InvocationResult, fail *abi.Error) (lost bool
 			out = abi.StepOutput{Err: open}
 		}
 	}
+	// The ticket is free before the tick, which may begin attempts that want it.
 	ss.giveUp(at)
 	tick := engine.Finish{Invocation: at.inv, Attempt: at.view.Attempt, Output: out, Fuel: res.Fuel, Stage: at.answers.Stage()}
 	_, _, err := ss.tick(tick, extras{attach: func(r *engine.Result) (fuel uint64) {
@@ -290,6 +312,7 @@ func (at *attempt) finish(res host.InvocationResult, fail *abi.Error) (lost bool
 	}})
 	switch {
 	case errors.Is(err, engine.ErrConflict):
+		// What the atomic step read has changed: nothing that it did has taken effect.
 		at.answers.Lost()
 		return true
 	case err != nil && !errors.Is(err, engine.ErrStale):

@@ -25,6 +25,7 @@ func (ss *session) load(ctx context.Context, barrier uint64) {
 		return
 	}
 	eng, l, work, err := ss.foldAll(ctx)
+	// Somebody deletes the session: whoever wants it does the rest first, and has a new one.
 	for errors.Is(err, host.ErrErasing) {
 		if err = ss.eraseMore(ctx); err == nil {
 			eng, l, work, err = ss.foldAll(ctx)
@@ -36,7 +37,8 @@ func (ss *session) load(ctx context.Context, barrier uint64) {
 	ss.s.reads.note(ss.s.now(), err != nil && !history.Unfolds(err) && !errors.Is(err, host.ErrNotFound))
 	switch {
 	case err == nil:
-	case history.Unfolds(err): // first: a module may be what was not found
+	// Before the look at what was not found: that may be a module that the journal names.
+	case history.Unfolds(err):
 		ss.err = ss.s.table.isolate(ss.key, err)
 		return
 	case !errors.Is(err, host.ErrNotFound):
@@ -87,7 +89,8 @@ func (ss *session) foldAll(ctx context.Context) (eng *engine.Session, l *history
 		}
 		return nil
 	})
-	if err == nil && eng.Seq() != last { // the store would refuse what follows, and with it everybody's
+	// The store would refuse the next entry of the session, and with it the whole batch.
+	if err == nil && eng.Seq() != last {
 		err = &history.Unfoldable{Cause: fmt.Errorf("the journal ends at entry %d, its session says %d", eng.Seq(), last)}
 	}
 	return eng, l, work, err
@@ -122,18 +125,21 @@ func (ss *session) adopted(eng *engine.Session, e *engine.Entry) {
 	ss.versions = eng.Versions()
 }
 
-// recover goes on with a session that was just folded: it accounts for the
-// time in which the server was down, opens the attempts that were open, and begins queued runs whose turn has come. Nobody else uses the session yet.
+// recover goes on with a session that was just folded: it accounts for the time in which
+// the server was down, opens the attempts that were open, and begins queued runs whose turn
+// has come. Nobody else uses the session yet.
 func (ss *session) recover(records map[uint64]*history.Record) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	s := ss.s
+	// Messages may be left of runs that have ended, too.
 	for _, to := range ss.eng.MailTo() {
 		s.mailer.post(route{ss.key, to}, time.Time{})
 	}
 	if ss.eng.Active() == 0 {
 		return
 	}
+	// The session may have left memory in this life of the server: then nothing was down.
 	last := ss.eng.Now()
 	if last < s.boot {
 		if _, _, err := ss.tick(engine.Shift{Lost: ss.lostTo(s.boot)}, extras{}); err != nil {
@@ -141,14 +147,17 @@ func (ss *session) recover(records map[uint64]*history.Record) {
 		}
 	}
 	for _, inv := range ss.eng.Open() {
-		if ss.attempts[inv] == nil { // else its run has begun just now
+		// The tick before may have begun a queued run, and opened its attempts.
+		if ss.attempts[inv] == nil {
 			ss.open(inv, records[inv], max(last, s.boot))
 		}
 		delete(records, inv)
 	}
+	// What is left are attempts that wait or sleep, if their runs are alive still.
 	maps.DeleteFunc(records, func(inv uint64, _ *history.Record) bool { _, ok := ss.eng.Invocation(inv); return !ok })
 	ss.suspended = records
 	ss.takeTurns()
+	// Calls that are not known here were left open by the server before.
 	for _, inv := range ss.eng.OutCalls() {
 		ss.callOut(inv, true)
 	}
@@ -156,8 +165,8 @@ func (ss *session) recover(records map[uint64]*history.Record) {
 }
 
 // lostTo is how far the timeouts of a session move that was not served from its newest
-// entry to the boot. What was counted and not written is given, not taken: if an
-// attempt was open, all of the time counts for none.
+// entry to the boot. The doubt is to the run's benefit: if an attempt was open, nobody knows
+// how long it had no core, and none of the time counts.
 func (ss *session) lostTo(boot int64) int64 {
 	last := ss.eng.Now()
 	if len(ss.eng.Open()) > 0 {

@@ -41,11 +41,15 @@ func (ss *session) callOut(inv uint64, found bool) {
 		return
 	}
 	o := &calls.Call{Key: calls.Key{Session: ss.key, Invocation: inv}, Attempt: call.Attempt, N: call.N, Pos: ss.lastPos}
+	// A call that only reads may be made before its intent is durable: made twice it does
+	// no harm.
 	if call.Mode == host.ResourceReadOnly {
 		o.Pos = 0
 	}
 	grant, err := ss.grant(call.Workflow, call.Version, call.Resource)
 	later := err != nil && host.CodeOf(err) == host.CodeUnavailable // of the store, not of the call
+	// A refusal is the call's answer. It goes through a queue like all answers, as no tick can
+	// be made here, within another.
 	if err != nil {
 		o.Known = guestError(err)
 		grant = host.ResourceGrant{Pool: "refused", InFlight: 1}
@@ -64,6 +68,7 @@ func (ss *session) callOut(inv uint64, found bool) {
 		}
 		s.calls.book.Drop(old)
 	}
+	// In mode fail nobody makes a call a second time that perhaps was made before.
 	if found && call.Mode == host.ResourceFail {
 		o.Known = engine.OutcomeUnknown(call.Resource, "the server ended while the call was under way")
 	}

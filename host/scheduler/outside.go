@@ -93,6 +93,7 @@ func (s *Scheduler) EditState(ctx context.Context, req host.SessionEdit) (host.S
 	if err != nil {
 		return host.StateValue{}, false, err
 	}
+	// A repeated edit is answered by the state as it is now. What it deleted is not there.
 	if before != nil {
 		v, err := s.State(ctx, req.Tenant, req.Session, req.Path)
 		if host.CodeOf(err) == host.CodeNotFound && req.Path != "" {
@@ -284,18 +285,21 @@ func (ss *session) edit(ctx, wait context.Context, e *edit) error {
 		if err != nil {
 			return err
 		}
+		// A little edit that has lost once is made under the mutex, where it cannot lose.
 		if little && moved > 0 {
-			e.tick.Prepared = nil // it is done under the mutex
+			e.tick.Prepared = nil
 		}
 		free, err := ss.tryEdit(e)
 		switch {
+		// Steps have changed the state while the edit was worked out.
 		case errors.Is(err, engine.ErrMoved):
 			if moved++; wait.Err() != nil {
 				return busyState
 			}
 			continue
+		// The state is another by now, and so is its tag perhaps.
 		case errors.Is(err, engine.ErrConflict):
-			continue // the state is another by now, and so is its tag perhaps
+			continue
 		case err != nil || free == nil:
 			return err
 		}

@@ -18,6 +18,7 @@ func (s *Scheduler) Retry(ctx context.Context, tenant, id string, newest bool) (
 	switch {
 	case err != nil:
 		return host.Fork{}, err
+	// A blocked run has not ended: it goes on in place.
 	case run.Blocked != nil && !newest:
 		rec, err := beginAnew(ctx, s, tenant, id)
 		return host.Fork{Run: rec}, err

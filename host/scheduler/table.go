@@ -80,6 +80,7 @@ func (t *table) acquire(ctx context.Context, key host.SessionKey, create bool) (
 		ss = t.newSession(key)
 		t.sessions[key] = ss
 	}
+	// Pinned before the lock is given up: the session must not leave memory while it loads.
 	ss.pins++
 	barrier := t.barriers[key]
 	t.s.mu.Unlock()
@@ -115,6 +116,7 @@ func (ss *session) release() {
 	if ss.pins > 0 {
 		return
 	}
+	// While the session loads, the release of whoever loads it looks again.
 	select {
 	case <-ss.loaded:
 	default:

@@ -29,7 +29,7 @@ func (ss *session) tick(t engine.Tick, with extras) (engine.Result, uint64, erro
 	}
 	now, before := ss.s.cfg.Now(), ss.runs()
 	res, err := ss.eng.Reduce(ss.s.now(), t)
-	ss.worked(ss.eng.Own())
+	ss.worked(ss.eng.Own()) // also if it is refused: the work is done
 	if err != nil {
 		return engine.Result{}, 0, err
 	}
@@ -38,6 +38,7 @@ func (ss *session) tick(t engine.Tick, with extras) (engine.Result, uint64, erro
 	if with.attach != nil {
 		fuel = with.attach(&res)
 	}
+	// A tick that changes nothing is durable when the entry before it is.
 	if res.Entry == nil {
 		return res, ss.lastPos, nil
 	}
@@ -47,9 +48,12 @@ func (ss *session) tick(t engine.Tick, with extras) (engine.Result, uint64, erro
 	ss.account(&it, res.Entry, fuel)
 	ss.observe(&it)
 	ss.lastPos = ss.s.cfg.Journal.Append(now, it)
-	pos := ss.lastPos
-	ss.state.Store(ss.eng.State())                                                      // readers need no mutex: they see what is in the queue already
-	if over := ss.carryOut(res.Commands); over && res.Entry.Kind != engine.EntryBegin { // else takeTurns goes on itself
+	pos := ss.lastPos // the ticks that follow here move lastPos on
+	// Readers need no mutex: they see what is in the queue already.
+	ss.state.Store(ss.eng.State())
+	// A run that was begun by takeTurns and ends at once must not begin the next one here:
+	// takeTurns goes on by itself, or the stack would grow with the queue.
+	if over := ss.carryOut(res.Commands); over && res.Entry.Kind != engine.EntryBegin {
 		ss.takeTurns()
 	}
 	ss.wrote(res.Entry)
@@ -85,12 +89,15 @@ func (ss *session) item(res engine.Result, with *extras) host.JournalItem {
 	for _, digest := range ss.eng.Needs(e) {
 		it.Versions = append(it.Versions, host.VersionUse{Digest: digest, Seq: e.Seq})
 	}
+	// Nothing before the snapshot is needed to load the session; what is kept of it serves
+	// timelines and forks.
 	if it.Snapshot = e.Snapshot != nil; it.Snapshot && ss.s.cfg.KeepEntries > 0 && e.Seq > ss.s.cfg.KeepEntries {
 		it.Cut = e.Seq - ss.s.cfg.KeepEntries
 	}
 	for _, c := range res.Commands {
 		switch c := c.(type) {
 		case engine.Publish:
+			// Events of one run that follow each other are one row.
 			it.Size += len(c.Event.Body) + 64
 			if n := len(it.Stream); n > 0 && it.Stream[n-1].HandlerID == c.HandlerID && it.Stream[n-1].RunID == c.Event.RunID {
 				it.Stream[n-1].Events = append(it.Stream[n-1].Events, c.Event)
@@ -99,6 +106,7 @@ func (ss *session) item(res engine.Result, with *extras) host.JournalItem {
 			it.Stream = append(it.Stream, host.StreamRow{HandlerID: c.HandlerID, RunID: c.Event.RunID, Events: []host.StreamEvent{c.Event}})
 		case engine.RunChanged:
 			it.Runs = append(it.Runs, c.Run)
+			// Their entries begin runs by a snapshot, in which Begins finds none.
 			if e.Kind == engine.EntryFork || e.Kind == engine.EntryRetry {
 				it.Started = append(it.Started, c.Run.RunID)
 			}
@@ -107,7 +115,8 @@ func (ss *session) item(res engine.Result, with *extras) host.JournalItem {
 	return it
 }
 
-// observe tells of the runs that began and ended by a tick.
+// observe reports the runs that began and ended by a tick to the log, the tracer and the
+// observer.
 func (ss *session) observe(it *host.JournalItem) {
 	o, t := ss.s.cfg.Observer, ss.s.cfg.Tracer
 	for i := range it.Runs {
@@ -143,6 +152,7 @@ func (ss *session) carryOut(cmds []engine.Command) (over bool) {
 			ss.open(c.Invocation, ss.suspended[c.Invocation], ss.s.now())
 			delete(ss.suspended, c.Invocation)
 		case engine.Abandon:
+			// The bill and the span come first: both need the record, which goes then.
 			ss.settleSuspended(c.Invocation)
 			ss.tellSuspended(c)
 			delete(ss.suspended, c.Invocation)
@@ -151,6 +161,7 @@ func (ss *session) carryOut(cmds []engine.Command) (over bool) {
 		case engine.CallOut:
 			ss.callOut(c.Invocation, false)
 		case engine.RunChanged:
+			// The end of the run follows, and needs the record.
 			if c.Run.Status.Final() {
 				if changed == nil {
 					changed = map[string]host.Run{}
@@ -172,7 +183,8 @@ func (ss *session) carryOut(cmds []engine.Command) (over bool) {
 			over = true
 		}
 	}
-	if over { // what waited for a worker was not abandoned
+	// Invocations that waited for a worker end with their run, and no command says so.
+	if over {
 		for inv := range ss.suspended {
 			ss.settleSuspended(inv)
 		}

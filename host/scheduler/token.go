@@ -60,6 +60,7 @@ func (t *token) Checkpoint(units uint64) error {
 			return err
 		}
 	}
+	// Most checkpoints end here: the lock is taken once a turn.
 	if t.units+t.cost < t.due {
 		return nil
 	}
@@ -73,6 +74,8 @@ func (t *token) Checkpoint(units uint64) error {
 	}
 	over := s.cfg.Journal.OverSoftLimit
 	wait := s.cores.queue.Held(t.tenant) || s.cores.queue.Due(t.tenant, over) || over(t.tenant)
+	// While suspects are tried, others that still run stand aside, and the one that runs alone
+	// has no turn to give up.
 	if s.suspicion.trials != nil && !s.life.stopping {
 		wait = !t.alone()
 	}
