@@ -10,6 +10,7 @@ import (
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/scheduler/admission"
 	"github.com/weftrun/weft/host/scheduler/history"
+	"github.com/weftrun/weft/host/scheduler/tickets"
 	"github.com/weftrun/weft/host/state"
 )
 
@@ -95,7 +96,7 @@ func (ss *session) abandon(inv uint64, held bool) {
 	} else if at.replay && !held {
 		at.tell(0, nil, true)
 	}
-	ss.giveUp(at)
+	ss.tickets.GiveUp(at)
 	if at.parked {
 		at.parked = false
 		ss.release() // no run of it is under way that would
@@ -210,7 +211,7 @@ func (at *attempt) end(res host.InvocationResult, err error) {
 	case u.Later:
 		// The host could not run the guest, and that says nothing of the step. The attempt
 		// gives its ticket up, so that nobody waits for it meanwhile.
-		ss.giveUp(at)
+		ss.tickets.GiveUp(at)
 		s.cores.backOff(at, err)
 		ss.mu.Unlock()
 		return
@@ -243,7 +244,7 @@ func (at *attempt) end(res host.InvocationResult, err error) {
 	case u.Block != nil:
 		// Neither the step nor a retry of it is to blame: the run stands still, and its record
 		// stays, until somebody helps.
-		ss.giveUp(at)
+		ss.tickets.GiveUp(at)
 		_, _, err := ss.tick(engine.Block{RunID: at.view.RunID, Reason: *u.Block}, extras{})
 		if err != nil && !errors.Is(err, engine.ErrStale) {
 			at.say(slog.LevelError, "a run cannot be blocked", "error", err)
@@ -300,7 +301,7 @@ func (at *attempt) finish(res host.InvocationResult, fail *abi.Error) (lost bool
 		}
 	}
 	// The ticket is free before the tick, which may begin attempts that want it.
-	ss.giveUp(at)
+	ss.tickets.GiveUp(at)
 	tick := engine.Finish{Invocation: at.inv, Attempt: at.view.Attempt, Output: out, Fuel: res.Fuel, Stage: at.answers.Stage()}
 	_, _, err := ss.tick(tick, extras{attach: func(r *engine.Result) (fuel uint64) {
 		at.log(at.answers.Logs())
@@ -343,7 +344,7 @@ func (ss *session) drop(at *attempt) (unspent int64) {
 		delete(ss.attempts, at.inv)
 	}
 	ss.undemand(at)
-	ss.giveUp(at)
+	ss.tickets.GiveUp(at)
 	return at.leave()
 }
 
@@ -370,7 +371,7 @@ func (l live) effect(n uint64, req engine.Request, attach func(*engine.Result)) 
 	if at.abandoned || ss.dead {
 		return engine.ErrStale
 	}
-	if ss.mustPark(at, writes(req)) {
+	if ss.mustPark(at, tickets.Writes(req)) {
 		return ss.s.cfg.Parked
 	}
 	res, _, err := ss.tick(engine.Call{Invocation: at.inv, Attempt: at.view.Attempt, N: n, Request: req}, extras{attach: func(r *engine.Result) (fuel uint64) {
@@ -382,7 +383,7 @@ func (l live) effect(n uint64, req engine.Request, attach func(*engine.Result)) 
 		return fuel
 	}})
 	if !errors.Is(err, engine.ErrUnresolved) && !errors.Is(err, engine.ErrMoved) {
-		ss.giveUp(at) // the write is done, or refused
+		ss.tickets.GiveUp(at) // the write is done, or refused
 	}
 	if res.Response.Warning != "" {
 		at.log([]engine.LogRecord{{Level: int64(slog.LevelWarn), Message: res.Response.Warning}})

@@ -59,7 +59,7 @@ func (c *cores) push(it readyItem) {
 // itemOf is item with what the session knows. Called with the session's mu held.
 func (c *cores) itemOf(at *attempt) readyItem {
 	it := c.item(at)
-	it.Place.First = at.ss.holds(at)
+	it.Place.First = at.ss.tickets.Holds(at)
 	return it
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/scheduler/history"
 	"github.com/weftrun/weft/host/scheduler/idempotency"
+	"github.com/weftrun/weft/host/scheduler/tickets"
 	"github.com/weftrun/weft/host/state"
 	"github.com/weftrun/weft/host/work"
 )
@@ -194,11 +195,11 @@ func (e *edit) read(ctx context.Context) error {
 	case req.Patch != nil:
 		err := decode(req.Patch, &e.tick.Patch)
 		if err == nil {
-			e.paths = patched(at, e.tick.Patch)
+			e.paths = tickets.OfPatch(at, e.tick.Patch)
 		}
 		return err
 	}
-	e.paths = editPaths(edits)
+	e.paths = tickets.OfEdits(edits)
 	return nil
 }
 
@@ -219,20 +220,6 @@ func below(path string, edits []abi.Edit) ([]abi.Edit, error) {
 		}
 	}
 	return out, nil
-}
-
-// patched lists the paths that a merge patch of the value at a path writes: the keys
-// at its top.
-func patched(at state.Path, patch *state.Node) []state.Path {
-	var paths []state.Path
-	for key := range patch.Entries() {
-		p, err := state.ParsePath(key)
-		if err != nil || len(p) != 1 {
-			return []state.Path{at} // no path names the key
-		}
-		paths = append(paths, slices.Concat(at, p))
-	}
-	return paths
 }
 
 // make makes the edit. A session that was deleted meanwhile is another one now.
@@ -410,9 +397,7 @@ func (ss *session) tryEdit(e *edit) (free chan struct{}, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if t := ss.coveredBy(nil, e.paths); t != nil {
-		free = make(chan struct{})
-		t.queue = append(t.queue, writer{paths: e.paths, wake: free})
+	if free = ss.tickets.Await(e.paths); free != nil {
 		return free, nil
 	}
 	t := e.asked(fresh)

@@ -9,6 +9,7 @@ import (
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/scheduler/admission"
 	"github.com/weftrun/weft/host/scheduler/history"
+	"github.com/weftrun/weft/host/scheduler/tickets"
 	"github.com/weftrun/weft/host/state"
 )
 
@@ -36,8 +37,8 @@ type session struct {
 	suspended map[uint64]*history.Record
 	ledger    *history.Ledger // what the journal has of attempts that have not ended
 	tail      tail
-	tickets   []*ticket
-	lastPos   uint64 // queue position of the newest entry
+	tickets   tickets.Table[*attempt] // write tickets
+	lastPos   uint64                  // queue position of the newest entry
 	// stateBytes is the size of the state as the newest entry left it; 0: there is none.
 	stateBytes int64
 	dead       bool // purged: nothing may be appended any more

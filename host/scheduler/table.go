@@ -39,9 +39,11 @@ func (t *table) init(s *Scheduler) {
 }
 
 func (t *table) newSession(key host.SessionKey) *session {
-	return &session{s: t.s, key: key, loaded: make(chan struct{}), attempts: map[uint64]*attempt{},
+	ss := &session{s: t.s, key: key, loaded: make(chan struct{}), attempts: map[uint64]*attempt{},
 		ended: map[string][]chan ended{}, unserved: map[string]*unserved{}, versions: map[string]string{}, needs: map[string]*admission.Run{},
 		suspended: map[uint64]*history.Record{}, ledger: history.NewLedger()}
+	ss.tickets.Init(holders{ss})
+	return ss
 }
 
 // begin pins a session that nobody can know yet, as its id was drawn just now:
