@@ -122,8 +122,8 @@ type Config struct {
 	// CPU is the time that the process has had on cores: refusals take a part of it at
 	// most. nil: the process is taken to have all cores.
 	CPU func() time.Duration
-	// MaxConnections bounds the connections that are open at a time. Default: any
-	// number.
+	// MaxConnections bounds the connections that are open at a time, the newest of which
+	// may wait for another to end. Default: any number.
 	MaxConnections int
 	// Secret keeps cursors from telling what the server counts by. One that is the same
 	// after a restart keeps them valid over it. Default: a random one.
@@ -177,6 +177,7 @@ type Server struct {
 	echo    *echo.Echo
 	least   map[string]host.Role // least role by method and route; set once, by routes
 	http    *http.Server
+	conns   *connections
 	// What is under way; see shed.
 	requests, streams, bodies *load
 	refusals                  *refusals
@@ -203,6 +204,7 @@ func New(cfg Config) *Server {
 	s.routes()
 	s.pages = sync.OnceValue(s.makePages)
 	s.http = newHTTP(s.echo, s.cfg.Log)
+	s.conns = bind(s.http, s.cfg.MaxConnections)
 	return s
 }
 
@@ -214,7 +216,7 @@ func (s *Server) Handler() http.Handler { return s.echo }
 // returns nil after Shutdown, else the listener's error. It may be called for
 // several listeners.
 func (s *Server) Serve(l net.Listener) error {
-	return serveHTTP(s.http, bound(l, s.http, s.cfg.MaxConnections))
+	return serveHTTP(s.http, s.conns.listener(l))
 }
 
 // Shutdown stops listening, cuts streams after a whole event and ends requests that

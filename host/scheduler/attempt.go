@@ -8,6 +8,9 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/scheduler/admission"
+	"github.com/weftrun/weft/host/scheduler/fair"
+	"github.com/weftrun/weft/host/scheduler/history"
 	"github.com/weftrun/weft/host/state"
 )
 
@@ -33,9 +36,9 @@ type attempt struct {
 	goesOn    bool               // it is abandoned for now only
 	tok       *token             // of the run under way
 	counts    bool               // as one that is in memory, in the run's demand
-	spending
+	history.Spending
 
-	work *runDemand // set once; Scheduler.mu guards what is in it
+	work *admission.Run // set once; Scheduler.mu guards what is in it
 	// waits is how often in a row the attempt waited for its module's code; the
 	// goroutine of its run uses it.
 	waits int
@@ -47,7 +50,7 @@ type attempt struct {
 
 // open begins an invocation's attempt: fresh, or with what is stored of it.
 // It wants a core since a time. Called with ss.mu held.
-func (ss *session) open(inv uint64, stored *opened, since int64) {
+func (ss *session) open(inv uint64, stored *history.Record, since int64) {
 	view, ok := ss.eng.Invocation(inv)
 	if !ok {
 		return
@@ -60,10 +63,10 @@ func (ss *session) open(inv uint64, stored *opened, since int64) {
 	o := engine.AttemptOpen{Limits: view.Limits}
 	var record []engine.CallRecord
 	var unserved int64
-	if stored != nil && stored.open != nil && stored.attempt == view.Attempt {
-		o, record = *stored.open, stored.record
+	if stored != nil && stored.Open != nil && stored.Attempt == view.Attempt {
+		o, record = *stored.Open, stored.Calls
 		o.Limits = o.Limits.Complete() // an older server may have known fewer
-		at.replay, at.spending, unserved = true, stored.spending, stored.unserved
+		at.replay, at.Spending, unserved = true, stored.Spending, stored.Unserved
 		at.kept = uint64(len(record))
 	} else {
 		o.Clock, o.Prices = max(ss.s.now(), ss.eng.Now()), state.Prices
@@ -81,7 +84,7 @@ func (ss *session) open(inv uint64, stored *opened, since int64) {
 // run apart. Called with the session's mu held.
 func (s *Scheduler) ready(at *attempt) {
 	s.mu.Lock()
-	if !s.keepFirst(at) {
+	if !s.suspicion.keepFirst(at) {
 		s.enqueue(s.itemOf(at))
 	}
 	s.mu.Unlock()
@@ -91,23 +94,33 @@ func (s *Scheduler) ready(at *attempt) {
 // enqueue puts an attempt into its tenant's queue, unless it is to run apart. Called with
 // mu held.
 func (s *Scheduler) enqueue(it readyItem) {
-	if !s.apart.keeps(it.at) {
-		s.queue.push(it.at.ss.key.Tenant, it)
+	if !s.suspicion.trials.Keeps(it.Of.suspectKey(), it.Of) {
+		s.push(it)
 	}
+}
+
+// readyItem is an attempt that wants a token: to begin a run of its guest, or to go on with
+// one that gave the token up. A rehearsal has no attempt.
+type readyItem = fair.Item[*attempt]
+
+// push puts an attempt into its tenant's queue, at its place by now. Called with mu held.
+func (s *Scheduler) push(it readyItem) {
+	it.Place = it.Of.place(it.Place.First)
+	s.queue.Push(it.Of.ss.key.Tenant, it)
 }
 
 // itemOf is item with what the session knows. Called with the session's mu held.
 func (s *Scheduler) itemOf(at *attempt) readyItem {
 	it := s.item(at)
-	it.ticket = at.ss.holds(at)
+	it.Place.First = at.ss.holds(at)
 	return it
 }
 
 // item is an attempt that wants a token from now on.
 func (s *Scheduler) item(at *attempt) readyItem {
-	it := readyItem{at: at}
+	it := readyItem{Of: at}
 	if s.cfg.Observer != nil {
-		it.since = s.cfg.Now()
+		it.Since = s.cfg.Now()
 	}
 	return it
 }
@@ -146,11 +159,11 @@ func (s *Scheduler) run(at *attempt) {
 	if !ok {
 		tok.release(0, 0)
 		at.ss.release()
-		s.cameBack(at.suspectKey())
+		s.suspicion.cameBack(at.suspectKey())
 		return
 	}
 	tok.enter()
-	defer s.cameBack(tok.note.Key())
+	defer s.suspicion.cameBack(tok.note.Key())
 	defer tok.leave()
 	inv, err := at.invocation(tok)
 	var res host.InvocationResult
@@ -175,7 +188,7 @@ func (at *attempt) begin(tok *token) (context.Context, bool) {
 	at.answers.Restart()
 	ss.s.mu.Lock()
 	ss.s.counters.Attempts++
-	ss.s.account(ss.key.Tenant).used.Attempts++
+	ss.s.budgets.Began(ss.key.Tenant)
 	if at.replay {
 		ss.s.counters.Replayed++
 	}
@@ -206,7 +219,7 @@ func (at *attempt) end(res host.InvocationResult, err error) {
 	at.running = false
 	at.cancel()
 	at.cancel = nil
-	at.burnt = at.burnt.With(max(res.Fuel, at.tok.burnt))
+	at.Burnt = at.Burnt.With(max(res.Fuel, at.tok.burnt))
 	at.tok = nil
 	var u Unwound
 	switch {
@@ -221,7 +234,7 @@ func (at *attempt) end(res host.InvocationResult, err error) {
 	switch {
 	case u.Stale:
 		if at.abandoned && !at.goesOn || ss.dead {
-			ss.settle(&at.spending)
+			ss.settle(&at.Spending)
 		}
 		if at.abandoned && !at.held && !ss.dead {
 			at.tell(res.Fuel, nil, true)
@@ -247,7 +260,7 @@ func (at *attempt) end(res host.InvocationResult, err error) {
 		}
 		unspent := ss.drop(at)
 		o := at.answers.Open()
-		ss.suspended[at.inv] = &opened{attempt: at.view.Attempt, open: &o, record: at.answers.Record(), spending: at.spending, unserved: unspent}
+		ss.suspended[at.inv] = &history.Record{Attempt: at.view.Attempt, Open: &o, Calls: at.answers.Record(), Spending: at.Spending, Unserved: unspent}
 	case u.Parked:
 		s.count(&s.counters.Parks)
 		if at.unparked {
@@ -317,7 +330,7 @@ func (at *attempt) finish(res host.InvocationResult, fail *abi.Error) (lost bool
 		at.log(at.answers.Logs())
 		if r.Entry != nil {
 			at.answers.Finish(r.Entry)
-			at.spend(r.Entry, at.burnt)
+			at.spend(r.Entry, at.Burnt)
 		}
 	})
 	switch {

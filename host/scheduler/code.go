@@ -37,15 +37,15 @@ func (s *Scheduler) codeReady(at *attempt) bool {
 	at.waits++
 	key := codeKey{inv.Digest, inv.Limits.TableEntries}
 	s.mu.Lock()
-	s.queue.giveBack(inv.Tenant)
+	s.queue.GiveBack(inv.Tenant)
 	at.serve(serviceOpen, s.now())
 	s.counters.CodeWaits++
-	s.apart.prepares(at)
+	s.suspicion.trials.Prepares(at.suspectKey())
 	first := len(s.coming[key]) == 0
 	s.coming[key] = append(s.coming[key], at)
 	s.mu.Unlock()
 	if first {
-		s.work.do(func() { s.prepare(key, &inv) })
+		s.workers.Do(func() { s.prepare(key, &inv) })
 	}
 	s.signal()
 	return false
@@ -70,7 +70,7 @@ func (s *Scheduler) prepare(key codeKey, inv *host.Invocation) {
 	s.mu.Lock()
 	list := s.coming[key]
 	delete(s.coming, key)
-	s.queue.owe(inv.Tenant, work)
+	s.queue.Owe(inv.Tenant, work)
 	s.mu.Unlock()
 	for _, at := range list {
 		at.ss.mu.Lock()

@@ -73,7 +73,7 @@ func (s *Scheduler) dueWork(now time.Time) (work []func(), next time.Time) {
 }
 
 func (s *Scheduler) trickle() time.Duration {
-	if s.queue.tokens > 0 {
+	if s.queue.Free() > 0 {
 		return dueTrickleIdle
 	}
 	return dueTrickle
@@ -90,7 +90,7 @@ func (s *Scheduler) letGo(now time.Time) {
 	for _, ss := range s.taken {
 		if s.sessions[ss.key] == ss {
 			// Without pins nobody else looks at what ss.mu guards.
-			if ss.pins > 0 || ss.lastPos > durable || s.timers.dueAt(ss.key, now.UnixNano()) {
+			if ss.pins > 0 || ss.lastPos > durable || s.timers.DueAt(ss.key, now.UnixNano()) {
 				kept = append(kept, ss)
 				continue
 			}
@@ -116,7 +116,7 @@ func (s *Scheduler) fireWork(now time.Time) (work func(), next time.Time) {
 	}
 	var keys []host.SessionKey
 	for len(keys) < fireBatch {
-		key, due, ok := s.timers.first()
+		key, due, ok := s.timers.First()
 		if !ok {
 			break
 		}
@@ -127,7 +127,7 @@ func (s *Scheduler) fireWork(now time.Time) (work func(), next time.Time) {
 		if ss := s.sessions[key]; s.loaders > 0 && ss != nil && ss.taken {
 			break // one that was due before it may be loading still
 		}
-		s.timers.remove(key)
+		s.timers.Remove(key)
 		keys = append(keys, key)
 	}
 	if len(keys) == 0 {
@@ -159,7 +159,7 @@ func (s *Scheduler) due(at int64) {
 func (s *Scheduler) askDue() {
 	until := s.now()
 	s.mu.Lock()
-	limit := len(s.sessions) + len(s.calls.sessions) + len(s.quarantine) + dueBatch
+	limit := len(s.sessions) + s.calls.book.Sessions() + len(s.quarantine) + dueBatch
 	s.mu.Unlock()
 	keys, next, err := s.cfg.Store.Due(context.Background(), until, limit)
 	if err != nil {
@@ -176,7 +176,7 @@ func (s *Scheduler) askDue() {
 			s.due(s.quarantine[key].until.UnixNano())
 			continue
 		}
-		if s.sessions[key] == nil && s.calls.sessions[key] == 0 { // else it is known what it waits for
+		if s.sessions[key] == nil && s.calls.book.Of(key) == 0 { // else it is known what it waits for
 			s.toLoad = append(s.toLoad, key)
 		}
 	}

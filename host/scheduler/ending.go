@@ -8,6 +8,7 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/scheduler/history"
 )
 
 // Cancel ends a running run, or with purge deletes a handler; see host.Runs. If
@@ -20,7 +21,7 @@ func (s *Scheduler) Cancel(ctx context.Context, tenant, id string, purge bool) (
 	ss, run, err := s.active(ctx, tenant, id)
 	if errors.Is(err, completed) {
 		if !purge {
-			return false, notFound
+			return false, history.ErrNoHandler
 		}
 		ss, err = s.acquire(ctx, host.SessionKey{Tenant: tenant, Session: run.SessionID}, true)
 	}
@@ -33,7 +34,7 @@ func (s *Scheduler) Cancel(ctx context.Context, tenant, id string, purge bool) (
 			return false, err
 		}
 		if err := s.cfg.Journal.Wait(ctx, pos); err != nil {
-			return false, unavailable(err)
+			return false, host.Unavailable(err)
 		}
 		return true, nil
 	}
@@ -58,7 +59,7 @@ func (s *Scheduler) Cancel(ctx context.Context, tenant, id string, purge bool) (
 			return false, err
 		case end == nil: // it was purged
 			if err := s.cfg.Journal.Wait(ctx, pos); err != nil {
-				return false, unavailable(err)
+				return false, host.Unavailable(err)
 			}
 			return true, nil
 		}
@@ -69,11 +70,11 @@ func (s *Scheduler) Cancel(ctx context.Context, tenant, id string, purge bool) (
 			return false, err
 		}
 		if err := s.cfg.Journal.Wait(ctx, pos); err != nil {
-			return false, unavailable(err)
+			return false, host.Unavailable(err)
 		}
 		if !purge {
 			if run.Status != host.StatusCancelled {
-				return false, notFound // it was timing out before it was cancelled
+				return false, history.ErrNoHandler // it was timing out before it was cancelled
 			}
 			return false, nil
 		}
@@ -135,7 +136,7 @@ func cancelled(err error, purge bool) error {
 		if purge {
 			return nil // it ended meanwhile
 		}
-		return notFound
+		return history.ErrNoHandler
 	}
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/scheduler/history"
 )
 
 // A session is deleted in steps of bounded work, each a batch that goes through the
@@ -53,13 +54,13 @@ func (s *Scheduler) eraseLoaded(ctx context.Context, key host.SessionKey) error 
 		defer ss.release()
 		return ss.erase()
 	}
-	var journal *unfoldable
+	var journal *history.Unfoldable
 	if !errors.As(err, &journal) {
 		return err
 	}
 	held, err := s.storedRuns(ctx, key)
 	if err != nil {
-		return unavailable(err)
+		return host.Unavailable(err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,12 +102,12 @@ func (ss *session) die() {
 	ss.dead = true
 	s.mu.Lock()
 	for _, w := range ss.needs {
-		s.demand.gone(w)
+		s.starts.Demand.Gone(w)
 	}
 	if s.sessions[ss.key] == ss {
 		delete(s.sessions, ss.key)
 	}
-	s.timers.remove(ss.key)
+	s.timers.Remove(ss.key)
 	s.barriers[ss.key] = ss.lastPos
 	s.mu.Unlock()
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/scheduler/history"
+	"github.com/weftrun/weft/host/scheduler/idempotency"
 )
 
 // A run leaves the server as what a fork of it would begin with, and comes back, or
@@ -19,7 +21,7 @@ import (
 
 // Export gives what a run is made of; see host.Runs.
 func (s *Scheduler) Export(ctx context.Context, tenant, id string) (host.RunSnapshot, error) {
-	run, err := s.Get(ctx, tenant, id)
+	run, err := s.past.Get(ctx, tenant, id)
 	if err != nil {
 		return host.RunSnapshot{}, err
 	}
@@ -28,32 +30,29 @@ func (s *Scheduler) Export(ctx context.Context, tenant, id string) (host.RunSnap
 		return host.RunSnapshot{}, err
 	}
 	if err := s.cfg.Journal.Wait(ctx, pos); err != nil {
-		return host.RunSnapshot{}, unavailable(err)
+		return host.RunSnapshot{}, host.Unavailable(err)
 	}
-	if _, active := p.eng.Versions()[run.RunID]; !active {
-		run, err = s.cfg.Store.Run(ctx, tenant, run.RunID) // it has ended meanwhile
-		if errors.Is(err, host.ErrNotFound) {
-			return host.RunSnapshot{}, notFound // or is deleted
-		}
-		if err != nil {
-			return host.RunSnapshot{}, unavailable(err)
+	if _, active := p.Engine.Versions()[run.RunID]; !active {
+		// It has ended meanwhile, or is deleted.
+		if run, err = s.past.RunOf(ctx, tenant, run.RunID); err != nil {
+			return host.RunSnapshot{}, err
 		}
 	}
 	out := host.RunSnapshot{Version: host.RunSnapshotVersion, Workflow: run.Workflow, HandlerID: run.HandlerID, RunID: run.RunID, Status: run.Status}
-	t := engine.ForkTarget{Key: p.ss.key, RunID: run.RunID, HandlerID: run.HandlerID, At: p.eng.Now()}
+	t := engine.ForkTarget{Key: p.Key, RunID: run.RunID, HandlerID: run.HandlerID, At: p.Engine.Now()}
 	s.cfg.Entropy(t.Seed[:])
-	held, goesOn := p.heldBy(), run.RunID
+	held, goesOn := p.HeldByRun(), run.RunID
 	if run.Status.Final() {
 		goesOn = ""
 	}
-	runs, _, err := p.eng.Fork(goesOn, t)
+	runs, _, err := p.Engine.Fork(goesOn, t)
 	if err != nil {
 		return host.RunSnapshot{}, refused(err)
 	}
-	out.Modules = slices.Sorted(maps.Values(p.eng.Versions()))
+	out.Modules = slices.Sorted(maps.Values(p.Engine.Versions()))
 	out.Modules = slices.Compact(out.Modules)
-	if out.Session, err = p.eng.Snapshot(); err == nil {
-		out.Held, err = abi.Marshal(held.of(runs, p.ss.key.Session))
+	if out.Session, err = p.Engine.Snapshot(); err == nil {
+		out.Held, err = abi.Marshal(held.Of(runs, p.Key.Session))
 	}
 	if err != nil {
 		return host.RunSnapshot{}, refused(err)
@@ -62,7 +61,7 @@ func (s *Scheduler) Export(ctx context.Context, tenant, id string) (host.RunSnap
 }
 
 // present copies a session as it is now, and gives the queue position of that.
-func (s *Scheduler) present(ctx context.Context, key host.SessionKey) (*past, uint64, error) {
+func (s *Scheduler) present(ctx context.Context, key host.SessionKey) (*history.Past, uint64, error) {
 	ss, err := s.acquire(ctx, key, false)
 	if err != nil {
 		return nil, 0, err
@@ -70,16 +69,16 @@ func (s *Scheduler) present(ctx context.Context, key host.SessionKey) (*past, ui
 	defer ss.release()
 	ss.mu.Lock()
 	data, err := ss.eng.Snapshot()
-	held, pos := ss.held(), ss.lastPos
+	held, pos := ss.ledger.Held(), ss.lastPos
 	ss.mu.Unlock()
-	p := s.newPast(key)
+	p := s.past.Past(key)
 	if err == nil {
-		p.eng, err = engine.Restore(key, ss.graph, data)
+		p.Engine, err = engine.Restore(key, ss.s.graph, data)
 	}
 	if err != nil {
 		return nil, 0, refused(err)
 	}
-	p.ledger.adopt(&engine.Entry{Held: held})
+	p.Ledger.Adopt(&engine.Entry{Held: held})
 	return p, pos, nil
 }
 
@@ -96,13 +95,13 @@ func (s *Scheduler) read(ctx context.Context, req *host.StartRequest, key host.S
 	if from.Workflow != req.Workflow {
 		return nil, host.Errorf(host.CodeInvalidArgument, "The snapshot is of workflow '%s', not '%s'", from.Workflow, req.Workflow)
 	}
-	p := s.newPast(key)
-	p.ss.key = host.SessionKey{Tenant: req.Tenant, Session: from.HandlerID}
+	p := s.past.Past(key)
+	p.Key = host.SessionKey{Tenant: req.Tenant, Session: from.HandlerID}
 	var held []engine.HeldAttempt
 	var err error
-	p.eng, err = engine.Restore(key, p.ss.graph, from.Session)
+	p.Engine, err = engine.Restore(key, s.graph, from.Session)
 	if err == nil {
-		err = p.eng.Limit(func(version string) (host.Limits, error) { return s.allowed(req.Tenant, version) })
+		err = p.Engine.Limit(func(version string) (host.Limits, error) { return s.allowed(req.Tenant, version) })
 	}
 	if err == nil {
 		err = abi.Unmarshal(from.Held, &held)
@@ -112,7 +111,7 @@ func (s *Scheduler) read(ctx context.Context, req *host.StartRequest, key host.S
 		return nil, err
 	case err != nil:
 		return nil, host.Errorf(host.CodeInvalidArgument, "The snapshot cannot be used here: %s", explained(err))
-	case !p.eng.Begun(from.RunID) && p.eng.Active() > 0:
+	case !p.Engine.Begun(from.RunID) && p.Engine.Active() > 0:
 		return nil, host.Errorf(host.CodeInvalidArgument, "The snapshot cannot be used here: it is not of the run that it names")
 	}
 	return s.importOf(ctx, p, held, req, key)
@@ -144,14 +143,14 @@ func (s *Scheduler) allowed(tenant, version string) (host.Limits, error) {
 }
 
 // importOf forks what was restored into the session of the new run.
-func (s *Scheduler) importOf(ctx context.Context, p *past, held []engine.HeldAttempt, req *host.StartRequest, key host.SessionKey) (*imported, error) {
+func (s *Scheduler) importOf(ctx context.Context, p *history.Past, held []engine.HeldAttempt, req *host.StartRequest, key host.SessionKey) (*imported, error) {
 	out := &imported{}
-	if p.eng.Begun(req.Snapshot.RunID) {
+	if p.Engine.Begun(req.Snapshot.RunID) {
 		out.runID = s.newID()
 	}
-	by := heldByRun{}
+	by := history.HeldByRun{}
 	for _, h := range held {
-		view, ok := p.eng.Invocation(h.Invocation)
+		view, ok := p.Engine.Invocation(h.Invocation)
 		if !ok || view.Attempt != h.Attempt {
 			continue
 		}
@@ -169,20 +168,20 @@ func (s *Scheduler) importOf(ctx context.Context, p *past, held []engine.HeldAtt
 	if out.runID != "" {
 		goesOn = req.Snapshot.RunID
 	}
-	runs, _, err := p.eng.Fork(goesOn, t)
+	runs, _, err := p.Engine.Fork(goesOn, t)
 	if err == nil {
-		out.begin.Snapshot, err = p.eng.Snapshot()
+		out.begin.Snapshot, err = p.Engine.Snapshot()
 	}
 	if err != nil {
 		return nil, refused(err)
 	}
-	out.begin.Held = by.of(runs, req.Snapshot.HandlerID)
+	out.begin.Held = by.Of(runs, req.Snapshot.HandlerID)
 	return out, nil
 }
 
 // startFrom begins a run by a snapshot: the run in it goes on, or a new one starts
 // on its state.
-func (s *Scheduler) startFrom(ctx context.Context, req *host.StartRequest, mod Module, once *claim) (begun, error) {
+func (s *Scheduler) startFrom(ctx context.Context, req *host.StartRequest, mod Module, once *idempotency.Claim) (begun, error) {
 	st, err := s.reserve(ctx, req)
 	if err != nil {
 		return begun{}, err
@@ -195,12 +194,12 @@ func (s *Scheduler) startFrom(ctx context.Context, req *host.StartRequest, mod M
 }
 
 // beginFrom is startFrom once its handler is reserved.
-func (s *Scheduler) beginFrom(ctx context.Context, st *reservation, req *host.StartRequest, mod Module, once *claim) (begun, error) {
+func (s *Scheduler) beginFrom(ctx context.Context, st *reservation, req *host.StartRequest, mod Module, once *idempotency.Claim) (begun, error) {
 	_, err := s.cfg.Store.Handler(ctx, req.Tenant, req.HandlerID)
 	if err == nil {
 		return begun{}, host.Errorf(host.CodeConflict, "Handler '%s' exists: a snapshot begins a new one", req.HandlerID)
 	} else if !errors.Is(err, host.ErrNotFound) {
-		return begun{}, unavailable(err)
+		return begun{}, host.Unavailable(err)
 	}
 	imp, err := s.read(ctx, req, host.SessionKey{Tenant: req.Tenant, Session: st.session})
 	if err == nil && imp.runID == "" {
@@ -226,7 +225,7 @@ func (s *Scheduler) beginFrom(ctx context.Context, st *reservation, req *host.St
 }
 
 // goOn begins an empty session by what was imported. end is as of start.
-func (ss *session) goOn(imp *imported, wait bool, once *claim) (run host.Run, pos uint64, end chan ended, err error) {
+func (ss *session) goOn(imp *imported, wait bool, once *idempotency.Claim) (run host.Run, pos uint64, end chan ended, err error) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	if ss.eng.Seq() != 0 {
@@ -237,7 +236,7 @@ func (ss *session) goOn(imp *imported, wait bool, once *claim) (run host.Run, po
 		ss.ended[imp.runID] = append(ss.ended[imp.runID], end)
 	}
 	if imp.runID != "" {
-		ss.repeats = once.rows(imp.runID)
+		ss.repeats = once.Rows(imp.runID)
 	}
 	run, pos, err = ss.adopt(imp.begin, imp.runID)
 	if err != nil {

@@ -64,12 +64,8 @@ func (s *Scheduler) forgetTenant(tenant string) bool {
 			delete(s.starting, key)
 		}
 	}
-	for key := range s.firsts {
-		if key.tenant == tenant {
-			delete(s.firsts, key)
-		}
-	}
-	delete(s.accounts, tenant)
-	s.demand.forget(tenant)
+	s.keys.Forget(tenant)
+	s.budgets.Forget(tenant)
+	s.starts.Demand.Forget(tenant)
 	return true
 }

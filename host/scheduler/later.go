@@ -39,7 +39,7 @@ func (s *Scheduler) takeUp(now time.Time) (next time.Time) {
 	kept := s.put[:0]
 	for _, p := range s.put {
 		if !p.due.After(now) {
-			s.queue.push(p.at.ss.key.Tenant, readyItem{at: p.at})
+			s.push(readyItem{Of: p.at})
 			continue
 		}
 		if kept = append(kept, p); next.IsZero() || p.due.Before(next) {

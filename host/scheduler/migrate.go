@@ -3,12 +3,12 @@ package scheduler
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/scheduler/history"
 )
 
 // A run is moved to another version when three things are so, all at once: no step
@@ -50,7 +50,7 @@ func (s *Scheduler) Migrate(ctx context.Context, req host.MigrateRequest) (host.
 // toMigrate lists the runs to look at.
 func (s *Scheduler) toMigrate(ctx context.Context, req *host.MigrateRequest, out *host.Migration) ([]host.Run, error) {
 	if req.HandlerID != "" {
-		run, err := s.Get(ctx, req.Tenant, req.HandlerID)
+		run, err := s.past.Get(ctx, req.Tenant, req.HandlerID)
 		if err == nil && run.Workflow != req.Workflow {
 			err = host.Errorf(host.CodeConflict, "Handler '%s' belongs to workflow '%s', not '%s'", run.HandlerID, run.Workflow, req.Workflow)
 		} else if err == nil && run.Status.Final() {
@@ -58,7 +58,7 @@ func (s *Scheduler) toMigrate(ctx context.Context, req *host.MigrateRequest, out
 		}
 		return []host.Run{run}, err
 	}
-	runs, more, err := s.List(ctx, host.RunQuery{
+	runs, more, err := s.past.List(ctx, host.RunQuery{
 		Tenant: req.Tenant, Workflows: []string{req.Workflow}, Statuses: []string{string(host.StatusRunning)},
 		Limit: req.Limit, AfterStarted: req.AfterStarted, AfterHandler: req.AfterHandler,
 	})
@@ -117,7 +117,7 @@ func (s *Scheduler) migrate(ctx context.Context, run *host.Run, to Module, dry b
 			out.Fit++
 			out.Moved++
 			if err := s.cfg.Journal.Wait(ctx, pos); err != nil {
-				return unavailable(err)
+				return host.Unavailable(err)
 			}
 			return nil
 		}
@@ -152,17 +152,7 @@ type mover struct {
 	version string
 	busy    bool
 	blocked bool
-	parts   []part
-}
-
-// part is an attempt that is to go on: what is played to a guest of another
-// version, and the call that is to come after that.
-type part struct {
-	key     host.SessionKey
-	view    engine.Invocation
-	open    engine.AttemptOpen
-	record  []engine.CallRecord
-	pending *engine.Pending
+	parts   []history.Part
 }
 
 // movable looks at a run. The error says what does not fit; without a mover it is
@@ -183,35 +173,12 @@ func (ss *session) movable(runID string, to Module) (*mover, error) {
 	if rec, ok := ss.eng.Record(runID); ok {
 		m.blocked = rec.Blocked != nil
 	}
-	m.parts = castOf(ss.key, ss.eng, ss.ledger, runID, 0)
+	m.parts = history.Cast(ss.key, ss.eng, ss.ledger, runID, 0)
 	_, err := ss.eng.MayMigrate(runID, to.Digest)
 	if err != nil && host.CodeOf(err) != host.CodeConflict {
 		return nil, err
 	}
 	return m, err
-}
-
-// castOf gives the attempts of a run that are to go on, but for one invocation.
-func castOf(key host.SessionKey, eng *engine.Session, l *ledger, runID string, but uint64) []part {
-	var out []part
-	for _, inv := range slices.Sorted(maps.Keys(l.records)) {
-		o := l.records[inv]
-		view, ok := eng.Invocation(inv)
-		if !ok || view.RunID != runID || view.Attempt != o.attempt || inv == but || o.open == nil {
-			continue
-		}
-		p := part{key: key, view: view, open: *o.open, record: slices.Clip(o.record)}
-		p.open.Limits = p.open.Limits.Complete()
-		if call, waits := eng.Pending(inv); waits {
-			p.pending = &call
-		}
-		out = append(out, p)
-	}
-	return out
-}
-
-func (p *past) cast(runID string, but uint64) []part {
-	return castOf(p.ss.key, p.eng, p.ledger, runID, but)
 }
 
 // move moves a run, if it is as it was when it was looked at. One that is blocked
@@ -227,10 +194,10 @@ func (ss *session) move(m *mover, to Module) (pos uint64, moved bool, err error)
 			return 0, false, nil
 		}
 	}
-	same := func(a, b part) bool {
-		return a.view.ID == b.view.ID && a.view.Attempt == b.view.Attempt && len(a.record) == len(b.record) && (a.pending == nil) == (b.pending == nil)
+	same := func(a, b history.Part) bool {
+		return a.View.ID == b.View.ID && a.View.Attempt == b.View.Attempt && len(a.Calls) == len(b.Calls) && (a.Pending == nil) == (b.Pending == nil)
 	}
-	if !slices.EqualFunc(m.parts, castOf(ss.key, ss.eng, ss.ledger, m.run, 0), same) {
+	if !slices.EqualFunc(m.parts, history.Cast(ss.key, ss.eng, ss.ledger, m.run, 0), same) {
 		return 0, false, nil
 	}
 	_, pos, err = ss.tick(engine.Migrate{RunID: m.run, Version: to.Digest}, nil)
@@ -248,26 +215,26 @@ func (ss *session) move(m *mover, to Module) (pos uint64, moved bool, err error)
 
 // rehearse plays an attempt's record to the module of another version that serves
 // its step. It takes a token of the tenant, as any run of a guest.
-func (s *Scheduler) rehearse(ctx context.Context, m Module, p *part) (*host.Departure, error) {
-	if p.view.Atomic {
+func (s *Scheduler) rehearse(ctx context.Context, m Module, p *history.Part) (*host.Departure, error) {
+	if p.View.Atomic {
 		return nil, nil // it has no record: it begins anew
 	}
-	calls := s.cfg.Rehearse(p.open, p.record, p.pending)
-	inv, err := s.invocationOf(m, p.key, &p.view, p.open)
+	calls := s.cfg.Rehearse(p.Open, p.Calls, p.Pending)
+	inv, err := s.invocationOf(m, p.Key, &p.View, p.Open)
 	if err != nil {
 		return nil, err
 	}
-	tok := s.newToken(p.key.Tenant, nil)
+	tok := s.newToken(p.Key.Tenant, nil)
 	tok.acquire()
 	inv.Calls, inv.Token = calls, tok
 	res, err := s.cfg.Sandbox.Invoke(ctx, inv)
 	tok.release(res.Fuel, res.Work)
 	d, err := calls.Departs(res, err)
 	if err != nil {
-		return nil, unavailable(err)
+		return nil, host.Unavailable(err)
 	}
 	if d != nil {
-		d.Step = p.view.Step
+		d.Step = p.View.Step
 	}
 	return d, nil
 }

@@ -64,7 +64,7 @@ func (n *native) done() {
 		return
 	}
 	n.s.mu.Lock()
-	n.s.queue.owe(n.tenant, left)
+	n.s.queue.Owe(n.tenant, left)
 	n.s.mu.Unlock()
 }
 
@@ -85,7 +85,7 @@ func (s *Scheduler) clocked(tenant string) (done func()) {
 		took := max(cpu()-began, 0)
 		runtime.UnlockOSThread()
 		s.mu.Lock()
-		s.queue.owe(tenant, readUnits+uint64(took)*unitsPerNanosecond)
+		s.queue.Owe(tenant, readUnits+uint64(took)*unitsPerNanosecond)
 		s.mu.Unlock()
 	}
 }

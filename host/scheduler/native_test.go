@@ -8,15 +8,17 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/scheduler/history"
 	"github.com/weftrun/weft/host/work"
 )
 
 // idleCore is a scheduler with one core that is free.
 func idleCore(tb testing.TB) *Scheduler {
 	tb.Helper()
-	s := &Scheduler{cfg: Config{Journal: sink{}, Log: slog.New(slog.DiscardHandler)}, wake: make(chan struct{}, 1), accounts: map[string]*account{}}
+	s := &Scheduler{cfg: Config{Journal: sink{}, Log: slog.New(slog.DiscardHandler)}, wake: make(chan struct{}, 1)}
 	s.cfg.setDefaults()
-	s.queue.init(1, s.cfg.Limits.TenantInvocations)
+	s.queue.Init(1, s.cfg.Limits.TenantInvocations)
+	s.budgets.Init(s.cfg.Now, func(tenant string) float64 { return float64(s.cfg.Limits.TenantFuel(tenant)) })
 	return s
 }
 
@@ -34,11 +36,11 @@ func (s *Scheduler) grant() (stop func()) {
 			}
 			s.mu.Lock()
 			for {
-				it, ok := s.queue.pop(func(string) bool { return false })
+				it, ok := s.queue.Pop(func(string) bool { return false })
 				if !ok {
 					break
 				}
-				close(it.resume)
+				close(it.Resume)
 			}
 			s.mu.Unlock()
 		}
@@ -57,8 +59,8 @@ func TestNativeWorkTakesACoreWhenItIsLong(t *testing.T) {
 	n.done()
 	defer s.grant()()
 	s.mu.Lock()
-	s.queue.known("t").inLine = true // so that the queue keeps the tenant
-	s.queue.known("other").inLine = true
+	s.queue.LineUp("t") // so that the queue keeps the tenant
+	s.queue.LineUp("other")
 	s.mu.Unlock()
 	n = s.native(context.Background(), "t", 0)
 	for range 100 {
@@ -67,17 +69,17 @@ func TestNativeWorkTakesACoreWhenItIsLong(t *testing.T) {
 		}
 	}
 	s.mu.Lock()
-	if s.queue.tokens != 0 {
+	if s.queue.Free() != 0 {
 		t.Error("long work has no core")
 	}
 	s.mu.Unlock()
 	n.done()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if got := s.queue.tenants["t"].virtual; s.queue.tokens != 1 || got < 10_000_000 {
-		t.Errorf("%d cores are free, the tenant's clock is at %d", s.queue.tokens, got)
+	if got := s.queue.Clock("t"); s.queue.Free() != 1 || got < 10_000_000 {
+		t.Errorf("%d cores are free, the tenant's clock is at %d", s.queue.Free(), got)
 	}
-	if used := s.account("t").used; used.Fuel != 0 {
+	if used := s.budgets.Usage("t"); used.Fuel != 0 {
 		t.Errorf("native work of a request is billed: %+v", used)
 	}
 }
@@ -109,7 +111,7 @@ func TestNativeWorkEndsAndYields(t *testing.T) {
 		t.Errorf("after the request has ended: %v", err)
 	}
 	n.done()
-	if s.queue.tokens != 1 {
+	if s.queue.Free() != 1 {
 		t.Error("the core was not given back")
 	}
 }
@@ -132,13 +134,14 @@ func TestSearchesAreOnTheClock(t *testing.T) {
 	s.cfg.CPU = func() time.Duration { return cpu }
 	s.cfg.Store = searched{search: func(context.Context) { cpu += 5 * time.Millisecond }}
 	s.mu.Lock()
-	s.queue.known("t").inLine = true // so that the queue keeps the tenant
+	s.queue.LineUp("t") // so that the queue keeps the tenant
 	s.mu.Unlock()
-	clock := func() uint64 { return s.queue.tenants["t"].virtual }
-	if _, _, err := s.List(t.Context(), host.RunQuery{Tenant: "t"}); err != nil || clock() != 0 {
+	reader := history.New(history.Config{Store: s.cfg.Store, Clocked: s.clocked})
+	clock := func() uint64 { return s.queue.Clock("t") }
+	if _, _, err := reader.List(t.Context(), host.RunQuery{Tenant: "t"}); err != nil || clock() != 0 {
 		t.Errorf("a plain list: %v, %d units", err, clock())
 	}
-	if _, _, err := s.List(t.Context(), host.RunQuery{Tenant: "t", Search: []host.SearchTerm{{Word: "a"}}}); err != nil || clock() != 15_000_000+readUnits {
+	if _, _, err := reader.List(t.Context(), host.RunQuery{Tenant: "t", Search: []host.SearchTerm{{Word: "a"}}}); err != nil || clock() != 15_000_000+readUnits {
 		t.Errorf("a search of 5 ms: %v, %d units", err, clock())
 	}
 }

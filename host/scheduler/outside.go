@@ -12,35 +12,14 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/scheduler/history"
+	"github.com/weftrun/weft/host/scheduler/idempotency"
 	"github.com/weftrun/weft/host/state"
 	"github.com/weftrun/weft/host/work"
 )
 
 // editWait is how long an edit from outside waits for the write tickets of steps.
 const editWait = time.Second
-
-var sessionNotFound = &host.Error{Code: host.CodeNotFound, Message: "Session not found"}
-
-// Session gives what is known of a session; see host.Sessions.
-func (s *Scheduler) Session(ctx context.Context, tenant, id string) (host.SessionInfo, error) {
-	info, err := s.cfg.Store.Session(ctx, host.SessionKey{Tenant: tenant, Session: id})
-	if errors.Is(err, host.ErrNotFound) {
-		return info, sessionNotFound
-	}
-	if err != nil {
-		return info, unavailable(err)
-	}
-	return info, nil
-}
-
-// ListSessions lists sessions; see host.Sessions.
-func (s *Scheduler) ListSessions(ctx context.Context, q host.SessionQuery) ([]host.SessionInfo, bool, error) {
-	list, more, err := s.cfg.Store.Sessions(ctx, q)
-	if err != nil {
-		return nil, false, unavailable(err)
-	}
-	return list, more, nil
-}
 
 // State reads a value of a session's state; see host.Sessions.
 func (s *Scheduler) State(ctx context.Context, tenant, id, path string) (host.StateValue, error) {
@@ -57,7 +36,7 @@ func (s *Scheduler) State(ctx context.Context, tenant, id, path string) (host.St
 	root, pos := ss.eng.State(), ss.lastPos
 	ss.mu.Unlock()
 	if err := s.cfg.Journal.Wait(ctx, pos); err != nil {
-		return host.StateValue{}, unavailable(err)
+		return host.StateValue{}, host.Unavailable(err)
 	}
 	n, ok := state.Get(root, p)
 	if !ok {
@@ -110,7 +89,7 @@ func (s *Scheduler) EditState(ctx context.Context, req host.SessionEdit) (host.S
 	if err != nil {
 		return host.StateValue{}, false, err
 	}
-	c, before, err := s.claim(ctx, req.Tenant, req.Once)
+	c, before, err := s.keys.Claim(ctx, req.Tenant, req.Once)
 	if err != nil {
 		return host.StateValue{}, false, err
 	}
@@ -123,12 +102,12 @@ func (s *Scheduler) EditState(ctx context.Context, req host.SessionEdit) (host.S
 	}
 	e.once = c
 	err = s.edit(ctx, e)
-	c.settle(e.pos)
+	c.Settle(e.pos)
 	if err != nil {
 		return host.StateValue{}, false, err
 	}
 	if err := s.cfg.Journal.Wait(ctx, e.pos); err != nil {
-		return host.StateValue{}, false, unavailable(err)
+		return host.StateValue{}, false, host.Unavailable(err)
 	}
 	v := gone
 	if n, ok := state.Get(e.root, e.tick.At); ok {
@@ -155,7 +134,7 @@ type edit struct {
 	req   *host.SessionEdit
 	tick  engine.EditSession
 	paths []state.Path // that it writes
-	once  *claim
+	once  *idempotency.Claim
 
 	size    int         // bytes of what the client sent
 	base    *state.Node // the state that has one of the tags asked for
@@ -408,7 +387,7 @@ func (ss *session) takes(e *edit) (fresh bool, err error) {
 	case ss.dead:
 		return fresh, errDead
 	case fresh && !e.req.Make:
-		return fresh, sessionNotFound
+		return fresh, history.ErrNoSession
 	case fresh && len(e.req.Match) > 0, !fresh && e.req.New:
 		return fresh, host.Errorf(host.CodePreconditionFailed, "The session does not exist, or does, against what the request says")
 	}
@@ -433,7 +412,7 @@ func (ss *session) tryEdit(e *edit) (free chan struct{}, err error) {
 	if len(e.req.Match) > 0 && (len(t.At) > 0 || !slices.Contains(e.req.Match, host.AnyTag)) {
 		t.Base = e.base
 	}
-	ss.repeats = e.once.rows(e.req.Session)
+	ss.repeats = e.once.Rows(e.req.Session)
 	_, pos, err := ss.tick(t, nil)
 	ss.repeats = nil
 	if err != nil {

@@ -49,7 +49,7 @@ func (s *Scheduler) steer(ctx context.Context, tenant, id string, do func(ss *se
 		return host.Run{}, refused(err)
 	}
 	if err := s.cfg.Journal.Wait(ctx, pos); err != nil {
-		return host.Run{}, unavailable(err)
+		return host.Run{}, host.Unavailable(err)
 	}
 	return rec, nil
 }
@@ -57,7 +57,7 @@ func (s *Scheduler) steer(ctx context.Context, tenant, id string, do func(ss *se
 // recall brings back the records of a blocked run's open attempts. Called with mu
 // held.
 func (ss *session) recall(runID string) {
-	for inv, o := range ss.ledger.copies() {
+	for inv, o := range ss.ledger.Copies() {
 		if view, ok := ss.eng.Invocation(inv); ok && view.RunID == runID {
 			ss.suspended[inv] = o
 		}

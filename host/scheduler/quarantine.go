@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/scheduler/history"
 )
 
 // quarantineFor is how long a session whose journal does not fold is left alone
@@ -33,23 +34,6 @@ type quarantined struct {
 	wait  time.Duration // of one whose reading failed: how long it is left alone; else 0
 }
 
-// unfoldable is the cause of a quarantine.
-type unfoldable struct{ cause error }
-
-// Error implements error.
-func (e *unfoldable) Error() string { return e.cause.Error() }
-
-// Unwrap gives what is wrong with the journal.
-func (e *unfoldable) Unwrap() error { return e.cause }
-
-// unfolds reports whether an error of loading will be the same next time: it is of
-// what is stored, not of the store.
-func unfolds(err error) bool {
-	var journal *unfoldable
-	return (errors.As(err, &journal) || errors.Is(err, host.ErrUnreadable) || errors.Is(err, host.ErrNewer)) &&
-		host.CodeOf(err) != host.CodeUnavailable
-}
-
 // isolate puts a session into quarantine and gives the error of whoever wants it.
 func (s *Scheduler) isolate(key host.SessionKey, cause error) *host.Error {
 	reason := "its journal does not read"
@@ -61,7 +45,7 @@ func (s *Scheduler) isolate(key host.SessionKey, cause error) *host.Error {
 	case host.CodeOf(cause) == host.CodeNotFound:
 		reason = "a module that its journal names is not stored"
 	}
-	err := &host.Error{Code: host.CodeInternal, Cause: &unfoldable{cause},
+	err := &host.Error{Code: host.CodeInternal, Cause: &history.Unfoldable{Cause: cause},
 		Message: fmt.Sprintf("session %q is quarantined: %s ('weft check' tells more)", key.Session, reason)}
 	s.mu.Lock()
 	old, known := s.quarantine[key]
@@ -139,7 +123,7 @@ func (s *Scheduler) ReleaseSession(ctx context.Context, tenant, id string) (host
 		return host.SessionInfo{}, err
 	}
 	ss.release()
-	return s.Session(ctx, tenant, id)
+	return s.past.Session(ctx, tenant, id)
 }
 
 // retryAfter is when to try again what an error of loading a session has kept from
@@ -209,7 +193,7 @@ func (s *Scheduler) storedRuns(ctx context.Context, key host.SessionKey) (n runs
 // purgeQuarantined deletes a handler whose session did not load for the given
 // error; another error is given back.
 func (s *Scheduler) purgeQuarantined(run host.Run, loading error) (pos uint64, err error) {
-	var journal *unfoldable
+	var journal *history.Unfoldable
 	if !errors.As(loading, &journal) {
 		return 0, loading
 	}

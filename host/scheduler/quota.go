@@ -5,6 +5,7 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/scheduler/history"
 )
 
 // Quotas counts what tenants have and use, and refuses what would be more than they
@@ -73,48 +74,27 @@ func (ss *session) countRuns(before runs) {
 	}
 }
 
-// spending is what an attempt has burnt, and how much of that was billed: written in
-// the journal's queue, or with an entry that was.
-//
-// What is billed is what the attempt has burnt by its entries, each unit once, as a
-// replay burns the same again; replays count beyond ten times that. What a guest has
-// burnt since its last entry is billed when the attempt is abandoned, but not if it
-// goes on later: with a crash of the server or a block of its run it is done again.
-type spending struct {
-	burnt  engine.Burnt // at the beginning of the guest's run that is under way
-	billed uint64
-}
-
-// bill gives what is to be billed when so much was burnt, and notes it as billed.
-func (p *spending) bill(now engine.Burnt) (fuel uint64) {
-	if now.Billed() > p.billed {
-		fuel = now.Billed() - p.billed
-		p.billed = now.Billed()
-	}
-	return fuel
-}
-
 // spend notes in an entry of the attempt what it has burnt, and bills it. Called with
 // ss.mu held, before the entry is journaled.
 func (at *attempt) spend(e *engine.Entry, now engine.Burnt) {
 	if said, ok := e.Spending(); !ok && now != (engine.Burnt{}) || ok && said != now {
 		e.Burnt = &now
 	}
-	at.ss.spent.Fuel += at.bill(now)
+	at.ss.spent.Fuel += at.Bill(now)
 }
 
 // burntNow is what the attempt has burnt at a host call that it is in.
 func (at *attempt) burntNow() engine.Burnt {
 	if at.tok == nil {
-		return at.burnt
+		return at.Burnt
 	}
-	return at.burnt.With(at.tok.burnt)
+	return at.Burnt.With(at.tok.burnt)
 }
 
 // settle bills what an attempt has burnt that nobody goes on with. There is no entry
 // for it: it is written by itself. Called with mu held.
-func (ss *session) settle(p *spending) {
-	fuel := p.bill(p.burnt)
+func (ss *session) settle(p *history.Spending) {
+	fuel := p.Bill(p.Burnt)
 	if fuel == 0 {
 		return
 	}
@@ -130,7 +110,7 @@ func (ss *session) settleSuspended(inv uint64) {
 		return
 	}
 	if _, goesOn := ss.eng.Invocation(inv); !goesOn {
-		ss.settle(&o.spending)
+		ss.settle(&o.Spending)
 	}
 }
 

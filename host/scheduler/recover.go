@@ -11,6 +11,7 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/scheduler/history"
 )
 
 // Names of the store's meta values, and how often the second is written.
@@ -95,12 +96,22 @@ func (s *Scheduler) mark() {
 	if err != nil {
 		s.cfg.Log.Warn("the store does not take the alive mark", "error", err)
 	} else {
-		s.forgetRepeats(context.Background())
+		s.deleteOldKeys(context.Background())
 	}
 	s.mu.Lock()
 	s.marking, s.lastMark = false, now
 	s.mu.Unlock()
 	s.signal()
+}
+
+// deleteOldKeys deletes idempotency keys that are too old to be repeated.
+func (s *Scheduler) deleteOldKeys(ctx context.Context) {
+	n, err := s.keys.DeleteOld(ctx)
+	if err != nil {
+		s.cfg.Log.Warn("old idempotency keys cannot be deleted", "error", err)
+	} else if n > 0 {
+		s.cfg.Log.Debug("deleted old idempotency keys", "keys", n)
+	}
 }
 
 // Close notes that the server ended cleanly. Call it after Run has returned
@@ -114,7 +125,7 @@ func (s *Scheduler) Close(ctx context.Context) error {
 
 // recover goes on with a session that was just folded: it accounts for the
 // time in which the server was down, opens the attempts that were open, and begins queued runs whose turn has come. Nobody else uses the session yet.
-func (ss *session) recover(records map[uint64]*opened) {
+func (ss *session) recover(records map[uint64]*history.Record) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	s := ss.s
@@ -136,7 +147,7 @@ func (ss *session) recover(records map[uint64]*opened) {
 		}
 		delete(records, inv)
 	}
-	maps.DeleteFunc(records, func(inv uint64, _ *opened) bool { _, ok := ss.eng.Invocation(inv); return !ok })
+	maps.DeleteFunc(records, func(inv uint64, _ *history.Record) bool { _, ok := ss.eng.Invocation(inv); return !ok })
 	ss.suspended = records
 	ss.takeTurns()
 	for _, inv := range ss.eng.OutCalls() {

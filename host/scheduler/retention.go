@@ -87,7 +87,7 @@ func (s *Scheduler) sweepOnce(ctx context.Context) (pos uint64, more bool, err e
 		w.bounded, w.after = true, host.EndedAt{}
 	}
 	var old []host.EndedRun
-	if w.until != (host.EndedAt{}) && !s.cfg.Journal.Congested(tenant) {
+	if w.until != (host.EndedAt{}) && !s.cfg.Journal.OverHardLimit(tenant) {
 		old, _, err = s.cfg.Store.Ended(ctx, host.EndedQuery{Tenant: tenant, After: w.after, Until: w.until, Limit: sweepBatch})
 		if err != nil {
 			return 0, false, err

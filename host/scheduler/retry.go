@@ -6,6 +6,7 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/scheduler/history"
 )
 
 // Retry lets a run go on that has failed, or is blocked; see host.Runs.
@@ -13,7 +14,7 @@ func (s *Scheduler) Retry(ctx context.Context, tenant, id string, newest bool) (
 	if err := s.taking(tenant); err != nil {
 		return host.Fork{}, err
 	}
-	run, err := s.Get(ctx, tenant, id)
+	run, err := s.past.Get(ctx, tenant, id)
 	switch {
 	case err != nil:
 		return host.Fork{}, err
@@ -32,7 +33,7 @@ func (s *Scheduler) Retry(ctx context.Context, tenant, id string, newest bool) (
 	defer release()
 	defer s.cfg.Modules.Starting()()
 	key := host.SessionKey{Tenant: tenant, Session: run.SessionID}
-	f, err := s.failureOf(ctx, key, run.RunID)
+	f, err := s.past.FailureOf(ctx, key, run.RunID)
 	if err != nil {
 		return host.Fork{}, err
 	}
@@ -51,9 +52,9 @@ func (s *Scheduler) latest(ctx context.Context, failed *host.Run) error {
 	h, err := s.cfg.Store.Handler(ctx, failed.Tenant, failed.HandlerID)
 	switch {
 	case errors.Is(err, host.ErrNotFound):
-		return notFound
+		return history.ErrNoHandler
 	case err != nil:
-		return unavailable(err)
+		return host.Unavailable(err)
 	case h.Run.RunID != failed.RunID:
 		return notLatest(failed)
 	}
@@ -73,57 +74,10 @@ func (s *Scheduler) beginAnew(ctx context.Context, tenant, id string) (host.Run,
 	})
 }
 
-// failure looks for the entry by which a run began to end.
-type failure struct {
-	run        string
-	begun      bool
-	at         uint64 // the entry; 0: there is none
-	invocation uint64 // that failed; 0: none did
-}
-
-// see implements onlooker.
-func (f *failure) see(*past, *engine.Entry) bool { return f.at == 0 }
-
-// seen implements onlooker.
-func (f *failure) seen(p *past, e *engine.Entry, _ []engine.Command) error {
-	goesOn := p.eng.Begun(f.run) && !p.eng.Ending(f.run)
-	switch {
-	case goesOn:
-		f.begun = true
-	case f.begun:
-		f.at, f.invocation = e.Seq, e.Invocation
-	}
-	return nil
-}
-
-// failureOf finds how a run failed.
-func (s *Scheduler) failureOf(ctx context.Context, key host.SessionKey, runID string) (*failure, error) {
-	p, f := s.newPast(key), &failure{run: runID}
-	err := p.walk(ctx, 1, f)
-	switch {
-	case err != nil:
-		return nil, err
-	case f.at == 0 && p.first > 1:
-		return nil, cutAway(p.first)
-	case f.at == 0:
-		return nil, host.Errorf(host.CodeConflict, "The run failed before it began: start another")
-	}
-	return f, nil
-}
-
-// until folds what is before a position.
-type until uint64
-
-// see implements onlooker.
-func (u until) see(_ *past, e *engine.Entry) bool { return e.Seq < uint64(u) }
-
-// seen implements onlooker.
-func (u until) seen(*past, *engine.Entry, []engine.Command) error { return nil }
-
 // rerunOf makes what lets a run go on from just before it failed.
-func (s *Scheduler) rerunOf(ctx context.Context, key host.SessionKey, run *host.Run, f *failure, newest bool) (t engine.Rerun, anew []host.Renewed, err error) {
-	p := s.newPast(key)
-	if err := p.walk(ctx, f.at-1, until(f.at)); err != nil {
+func (s *Scheduler) rerunOf(ctx context.Context, key host.SessionKey, run *host.Run, f *history.Failure, newest bool) (t engine.Rerun, anew []host.Renewed, err error) {
+	p, err := s.past.Before(ctx, key, f.At)
+	if err != nil {
 		return t, nil, err
 	}
 	now, err := s.cfg.Modules.Newest(key.Tenant, run.Workflow)
@@ -139,42 +93,42 @@ func (s *Scheduler) rerunOf(ctx context.Context, key host.SessionKey, run *host.
 			return t, nil, err
 		}
 		limits := func(string) (host.Limits, error) { return now.limits(s.cfg.Limits, key.Tenant), nil }
-		if err := p.eng.Limit(limits); err != nil {
+		if err := p.Engine.Limit(limits); err != nil {
 			return t, nil, refused(err)
 		}
 	}
-	held := p.heldBy()
+	held := p.HeldByRun()
 	if newest {
-		if err := s.rehearseAll(ctx, now, p.cast(run.RunID, f.invocation)); err != nil {
+		if err := s.rehearseAll(ctx, now, history.Cast(p.Key, p.Engine, p.Ledger, run.RunID, f.Invocation)); err != nil {
 			return t, nil, err
 		}
 	}
 	target := engine.ForkTarget{Key: key, RunID: s.newID(), HandlerID: run.HandlerID, At: s.now()}
 	s.cfg.Entropy(target.Seed[:])
-	if was, ok := p.eng.Record(run.RunID); ok {
+	if was, ok := p.Engine.Record(run.RunID); ok {
 		target.Trace = s.traceOf(ctx, &was)
 	}
-	runs, anew, err := p.eng.Rerun(run.RunID, f.invocation, version, target)
+	runs, anew, err := p.Engine.Rerun(run.RunID, f.Invocation, version, target)
 	if err != nil {
 		return t, nil, refused(err)
 	}
 	t.RunID = target.RunID
-	if t.Snapshot, err = p.eng.Snapshot(); err != nil {
+	if t.Snapshot, err = p.Engine.Snapshot(); err != nil {
 		return t, nil, refused(err)
 	}
-	for _, h := range held.of(runs, key.Session) {
-		if h.Invocation != f.invocation {
+	for _, h := range held.Of(runs, key.Session) {
+		if h.Invocation != f.Invocation {
 			t.Held = append(t.Held, h)
 		}
 	}
-	if size := len(t.Snapshot) + sizeOfHeld(t.Held); size > maxSnapshot {
+	if size := len(t.Snapshot) + history.SizeOfHeld(t.Held); size > maxSnapshot {
 		return t, nil, host.Errorf(host.CodeLimitExceeded, "The run takes %d bytes, more than one can go on with (%d)", size, maxSnapshot)
 	}
 	return t, anew, nil
 }
 
 // rehearseAll refuses a version from which an attempt would depart.
-func (s *Scheduler) rehearseAll(ctx context.Context, m Module, parts []part) error {
+func (s *Scheduler) rehearseAll(ctx context.Context, m Module, parts []history.Part) error {
 	for i := range parts {
 		d, err := s.rehearse(ctx, m, &parts[i])
 		if err != nil {
@@ -211,12 +165,12 @@ func (s *Scheduler) rerun(ctx context.Context, key host.SessionKey, failed *host
 	st.pos = pos
 	if err != nil {
 		if errors.Is(err, errDead) {
-			return host.Fork{}, notFound
+			return host.Fork{}, history.ErrNoHandler
 		}
 		return host.Fork{}, refused(err)
 	}
 	if err := s.cfg.Journal.Wait(ctx, pos); err != nil {
-		return host.Fork{}, unavailable(err)
+		return host.Fork{}, host.Unavailable(err)
 	}
 	return host.Fork{Run: run}, nil
 }
@@ -233,15 +187,15 @@ func (ss *session) rerun(failed *host.Run, t engine.Rerun) (host.Run, uint64, er
 	if err := ss.place(false); err != nil {
 		return host.Run{}, 0, err
 	}
-	l := newLedger()
-	l.add(t.Held)
-	for inv, o := range l.copies() {
+	l := history.NewLedger()
+	l.Add(t.Held)
+	for inv, o := range l.Copies() {
 		ss.suspended[inv] = o
 	}
 	_, pos, err := ss.tick(t, nil)
 	if err != nil {
 		ss.giveBack()
-		for inv := range l.records {
+		for inv := range l.Records {
 			delete(ss.suspended, inv)
 		}
 		return host.Run{}, 0, err

@@ -12,6 +12,8 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/scheduler/admission"
+	"github.com/weftrun/weft/host/scheduler/idempotency"
 )
 
 // Start begins a run; see host.Runs.
@@ -19,7 +21,7 @@ func (s *Scheduler) Start(ctx context.Context, req host.StartRequest) (host.Run,
 	if err := s.taking(req.Tenant); err != nil {
 		return host.Run{}, err
 	}
-	once, before, err := s.claim(ctx, req.Tenant, req.Once)
+	once, before, err := s.keys.Claim(ctx, req.Tenant, req.Once)
 	if err != nil {
 		return host.Run{}, err
 	}
@@ -30,7 +32,7 @@ func (s *Scheduler) Start(ctx context.Context, req host.StartRequest) (host.Run,
 		return s.repeated(ctx, req.Tenant, before.RunID, req.Wait)
 	}
 	b, err := s.askedStart(ctx, &req, once)
-	once.settle(b.pos)
+	once.Settle(b.pos)
 	if err != nil {
 		return host.Run{}, err
 	}
@@ -38,7 +40,7 @@ func (s *Scheduler) Start(ctx context.Context, req host.StartRequest) (host.Run,
 	defer b.st.unreserve()
 	if !req.Wait {
 		if err := s.cfg.Journal.Wait(ctx, b.pos); err != nil {
-			return host.Run{}, unavailable(err)
+			return host.Run{}, host.Unavailable(err)
 		}
 		return b.run, nil
 	}
@@ -47,8 +49,49 @@ func (s *Scheduler) Start(ctx context.Context, req host.StartRequest) (host.Run,
 	return s.await(ctx, b.end)
 }
 
+// repeated answers a start that was made before with its run, as it is now; with
+// wait when that has ended.
+func (s *Scheduler) repeated(ctx context.Context, tenant, runID string, wait bool) (host.Run, error) {
+	for {
+		run, err := s.past.RunOf(ctx, tenant, runID)
+		if err != nil {
+			return host.Run{}, err
+		}
+		if !wait || run.Status.Final() {
+			return run, nil
+		}
+		ss, err := s.acquire(ctx, host.SessionKey{Tenant: tenant, Session: run.SessionID}, false)
+		if err != nil {
+			return host.Run{}, err
+		}
+		end := make(chan ended, 1)
+		ss.mu.Lock()
+		rec, known := ss.eng.Record(runID)
+		active := known && !rec.Status.Final()
+		if active {
+			ss.ended[runID] = append(ss.ended[runID], end)
+		}
+		pos := ss.lastPos
+		ss.mu.Unlock()
+		if active {
+			run, err = s.await(ctx, end)
+			if err != nil {
+				ss.mu.Lock()
+				ss.forget(runID, end)
+				ss.mu.Unlock()
+			}
+			ss.release()
+			return run, err
+		}
+		ss.release() // it has ended: the store will say so
+		if err := s.cfg.Journal.Wait(ctx, pos); err != nil {
+			return host.Run{}, host.Unavailable(err)
+		}
+	}
+}
+
 // askedStart begins a run that is admitted.
-func (s *Scheduler) askedStart(ctx context.Context, req *host.StartRequest, once *claim) (begun, error) {
+func (s *Scheduler) askedStart(ctx context.Context, req *host.StartRequest, once *idempotency.Claim) (begun, error) {
 	release := req.Admitted
 	if release == nil {
 		var err error
@@ -58,6 +101,17 @@ func (s *Scheduler) askedStart(ctx context.Context, req *host.StartRequest, once
 	}
 	defer release() // the run counts itself by then
 	return s.admitStart(ctx, req, once)
+}
+
+// admitStart begins a run when it is its tenant's turn.
+func (s *Scheduler) admitStart(ctx context.Context, req *host.StartRequest, once *idempotency.Claim) (begun, error) {
+	if err := s.gate.Enter(ctx, req.Tenant); err != nil {
+		return begun{}, err
+	}
+	defer s.cfg.Modules.Starting()()
+	b, err := s.beginRun(ctx, req, once)
+	s.gate.Leave(req.Tenant, b.pos)
+	return b, err
 }
 
 // begun is a run that was just begun. Its session is pinned, its handler reserved.
@@ -70,7 +124,7 @@ type begun struct {
 }
 
 // beginRun checks a start and makes it.
-func (s *Scheduler) beginRun(ctx context.Context, req *host.StartRequest, once *claim) (begun, error) {
+func (s *Scheduler) beginRun(ctx context.Context, req *host.StartRequest, once *idempotency.Claim) (begun, error) {
 	if err := checkStart(req); err != nil {
 		return begun{}, err
 	}
@@ -104,7 +158,7 @@ func (s *Scheduler) beginRun(ctx context.Context, req *host.StartRequest, once *
 
 // startIn starts the run in its session, which it pins. A session that was
 // purged meanwhile is another one now.
-func (s *Scheduler) startIn(ctx context.Context, st *reservation, req *host.StartRequest, mod Module, once *claim) (*session, host.Run, chan ended, error) {
+func (s *Scheduler) startIn(ctx context.Context, st *reservation, req *host.StartRequest, mod Module, once *idempotency.Claim) (*session, host.Run, chan ended, error) {
 	for {
 		ss, err := s.sessionOf(ctx, st)
 		if err != nil {
@@ -160,10 +214,10 @@ func (s *Scheduler) accepting() error {
 	stopping := s.stopping
 	s.mu.Unlock()
 	if stopping {
-		return shuttingDown
+		return admission.ErrStopping
 	}
 	if err := s.cfg.Journal.Err(); err != nil {
-		return unavailable(err)
+		return host.Unavailable(err)
 	}
 	return nil
 }
@@ -174,7 +228,7 @@ func (s *Scheduler) taking(tenant string) error {
 	if err := s.accepting(); err != nil {
 		return err
 	}
-	if s.cfg.Journal.Congested(tenant) {
+	if s.cfg.Journal.OverHardLimit(tenant) {
 		return &host.Error{Code: host.CodeOverloaded, RetryAfter: time.Second,
 			Message: "the disk cannot keep up with the writes: the request had no effect"}
 	}
@@ -249,7 +303,7 @@ func (s *Scheduler) checkReuse(ctx context.Context, req *host.StartRequest, r *r
 	case errors.Is(err, host.ErrNotFound):
 		return nil
 	case err != nil:
-		return unavailable(err)
+		return host.Unavailable(err)
 	case !h.Run.Status.Final():
 		return alreadyRunning(req.HandlerID)
 	case h.Workflow != req.Workflow:
@@ -263,7 +317,7 @@ func (s *Scheduler) checkReuse(ctx context.Context, req *host.StartRequest, r *r
 
 // start ticks a run's start and returns its record, the position, and, for a
 // start that waits, where its end will be told.
-func (ss *session) start(ctx context.Context, req *host.StartRequest, mod Module, once *claim) (host.Run, uint64, chan ended, error) {
+func (ss *session) start(ctx context.Context, req *host.StartRequest, mod Module, once *idempotency.Claim) (host.Run, uint64, chan ended, error) {
 	s := ss.s
 	t := s.startOf(req.Tenant, mod, req.Event)
 	t.RunID, t.HandlerID, t.Queue = s.newID(), req.HandlerID, req.OnBusy == host.OnBusyQueue
@@ -286,7 +340,7 @@ func (ss *session) start(ctx context.Context, req *host.StartRequest, mod Module
 		ss.ended[t.RunID] = append(ss.ended[t.RunID], end)
 	}
 	var run host.Run
-	ss.repeats = once.rows(t.RunID)
+	ss.repeats = once.Rows(t.RunID)
 	_, pos, err := ss.tick(t, func(r *engine.Result) {
 		for _, c := range r.Commands {
 			if c, ok := c.(engine.RunChanged); ok && c.Run.RunID == t.RunID {
@@ -321,7 +375,7 @@ func (s *Scheduler) await(ctx context.Context, end chan ended) (host.Run, error)
 	select {
 	case e := <-end:
 		if err := s.cfg.Journal.Wait(ctx, e.pos); err != nil {
-			return host.Run{}, unavailable(err)
+			return host.Run{}, host.Unavailable(err)
 		}
 		return e.run, nil
 	case <-s.stopped:
@@ -347,45 +401,11 @@ func refused(err error) error {
 	}
 }
 
-var (
-	notFound  = &host.Error{Code: host.CodeNotFound, Message: "Handler not found"}
-	completed = &host.Error{Code: host.CodeConflict, Message: "Workflow already completed"}
-)
-
-// Get reads the latest run of a handler, or any run by its id; see host.Runs.
-func (s *Scheduler) Get(ctx context.Context, tenant, id string) (host.Run, error) {
-	h, err := s.cfg.Store.Handler(ctx, tenant, id)
-	if err == nil {
-		return h.Run, nil
-	}
-	if !errors.Is(err, host.ErrNotFound) {
-		return host.Run{}, unavailable(err)
-	}
-	run, err := s.cfg.Store.Run(ctx, tenant, id)
-	if errors.Is(err, host.ErrNotFound) {
-		return host.Run{}, notFound
-	}
-	if err != nil {
-		return host.Run{}, unavailable(err)
-	}
-	return run, nil
-}
-
-// List lists handlers' latest runs; see host.Runs.
-func (s *Scheduler) List(ctx context.Context, q host.RunQuery) ([]host.Run, bool, error) {
-	if len(q.Search) > 0 {
-		defer s.clocked(q.Tenant)()
-	}
-	runs, more, err := s.cfg.Store.Runs(ctx, q)
-	if err != nil {
-		return nil, false, unavailable(err)
-	}
-	return runs, more, nil
-}
+var completed = &host.Error{Code: host.CodeConflict, Message: "Workflow already completed"}
 
 // active finds a handler's running run and pins its session.
 func (s *Scheduler) active(ctx context.Context, tenant, id string) (*session, host.Run, error) {
-	run, err := s.Get(ctx, tenant, id)
+	run, err := s.past.Get(ctx, tenant, id)
 	if err != nil {
 		return nil, host.Run{}, err
 	}
@@ -407,24 +427,34 @@ func (s *Scheduler) SendOnce(ctx context.Context, tenant, id string, ev abi.Even
 	if err := s.taking(tenant); err != nil {
 		return host.Delivery{}, err
 	}
-	c, before, err := s.claim(ctx, tenant, once)
+	c, before, err := s.keys.Claim(ctx, tenant, once)
 	if err != nil || before != nil {
 		return host.Delivery{}, err // what was acknowledged is so again
 	}
 	d, pos, err := s.admitEvent(ctx, tenant, id, ev, step, c)
-	c.settle(pos)
+	c.Settle(pos)
 	if err != nil {
 		return host.Delivery{}, err
 	}
 	if err := s.cfg.Journal.Wait(ctx, pos); err != nil {
-		return host.Delivery{}, unavailable(err)
+		return host.Delivery{}, host.Unavailable(err)
 	}
 	return d, nil
 }
 
+// admitEvent sends an event when it is its tenant's turn.
+func (s *Scheduler) admitEvent(ctx context.Context, tenant, id string, ev abi.Event, step string, once *idempotency.Claim) (host.Delivery, uint64, error) {
+	if err := s.gate.Enter(ctx, tenant); err != nil {
+		return host.Delivery{}, 0, err
+	}
+	d, pos, err := s.send(ctx, tenant, id, ev, step, once)
+	s.gate.Leave(tenant, pos)
+	return d, pos, err
+}
+
 // send ticks an event into a running run, and gives what became of
 // it and the queue position.
-func (s *Scheduler) send(ctx context.Context, tenant, id string, ev abi.Event, step string, once *claim) (host.Delivery, uint64, error) {
+func (s *Scheduler) send(ctx context.Context, tenant, id string, ev abi.Event, step string, once *idempotency.Claim) (host.Delivery, uint64, error) {
 	if err := s.cfg.Quotas.Grow(ctx, tenant); err != nil {
 		return host.Delivery{}, 0, err
 	}
@@ -452,7 +482,7 @@ func (s *Scheduler) send(ctx context.Context, tenant, id string, ev abi.Event, s
 	}
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	ss.repeats = once.rows(run.RunID)
+	ss.repeats = once.Rows(run.RunID)
 	res, pos, err := ss.tick(engine.PostEvent{RunID: run.RunID, Event: ev, Step: step}, nil)
 	if err != nil {
 		ss.repeats = nil
@@ -460,63 +490,6 @@ func (s *Scheduler) send(ctx context.Context, tenant, id string, ev abi.Event, s
 	}
 	ss.tracePost(ctx, run.RunID, ev.Type)
 	return res.Response.Delivery, pos, nil
-}
-
-// Events opens a handler's stream; see host.Runs.
-func (s *Scheduler) Events(ctx context.Context, tenant, id string, after int64) (host.Stream, error) {
-	run, err := s.Get(ctx, tenant, id)
-	if err != nil {
-		return nil, err
-	}
-	if id != run.HandlerID {
-		return s.cfg.Streams.SubscribeRun(ctx, tenant, run.HandlerID, run.RunID, after)
-	}
-	return s.cfg.Streams.Subscribe(ctx, tenant, run.HandlerID, after)
-}
-
-// FamilyEvents opens the stream of a run and its children; see host.Runs.
-func (s *Scheduler) FamilyEvents(ctx context.Context, tenant, id string, from host.FamilyStart) (host.FamilyStream, error) {
-	run, err := s.Get(ctx, tenant, id)
-	if err != nil {
-		return nil, err
-	}
-	runID := run.RunID
-	if id == run.HandlerID {
-		runID = ""
-	}
-	if from.Children == nil && from.After != host.StreamFromRun {
-		if from.Children, err = s.underWay(ctx, &run, "", from.After); err != nil {
-			return nil, err
-		}
-	}
-	return s.cfg.Streams.SubscribeFamily(ctx, tenant, run.HandlerID, runID, from)
-}
-
-// underWay gives the children that a run waits for, and those that they wait for.
-func (s *Scheduler) underWay(ctx context.Context, run *host.Run, parent string, after int64) ([]host.FamilyMember, error) {
-	if after >= 0 {
-		after = host.StreamFromRun // numbers are those of the run's own events
-	}
-	var out []host.FamilyMember
-	for _, w := range run.WaitingFor {
-		if w.Child == "" {
-			continue
-		}
-		child, err := s.Get(ctx, run.Tenant, w.Child)
-		if host.CodeOf(err) == host.CodeNotFound {
-			continue // it has not begun
-		}
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, host.FamilyMember{Handler: w.Child, Parent: parent, After: after})
-		below, err := s.underWay(ctx, &child, w.Child, after)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, below...)
-	}
-	return out, nil
 }
 
 // newID makes a handler's or run's id: 12 letters and digits. The first four count

@@ -10,9 +10,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/scheduler/admission"
+	"github.com/weftrun/weft/host/scheduler/history"
 	"github.com/weftrun/weft/host/state"
 )
 
@@ -35,10 +36,10 @@ type session struct {
 	attempts map[uint64]*attempt        // open ones, by invocation
 	ended    map[string][]chan ended    // who waits for a run's end
 	versions map[string]string          // active run -> module digest
-	needs    map[string]*runDemand      // active run, if an attempt of it was in memory
+	needs    map[string]*admission.Run  // active run, if an attempt of it was in memory
 	// suspended has the records of invocations that wait or sleep.
-	suspended map[uint64]*opened
-	ledger    *ledger // what the journal has of attempts that have not ended
+	suspended map[uint64]*history.Record
+	ledger    *history.Ledger // what the journal has of attempts that have not ended
 	tail      tail
 	tickets   []*ticket
 	repeats   []host.Repeat  // of the request whose tick is about to be made
@@ -62,8 +63,8 @@ var errDead = &host.Error{Code: host.CodeNotFound, Message: "Handler not found"}
 
 func (s *Scheduler) newSession(key host.SessionKey) *session {
 	return &session{s: s, key: key, loaded: make(chan struct{}), attempts: map[uint64]*attempt{},
-		ended: map[string][]chan ended{}, unserved: map[string]*unserved{}, versions: map[string]string{}, needs: map[string]*runDemand{},
-		suspended: map[uint64]*opened{}, ledger: newLedger()}
+		ended: map[string][]chan ended{}, unserved: map[string]*unserved{}, versions: map[string]string{}, needs: map[string]*admission.Run{},
+		suspended: map[uint64]*history.Record{}, ledger: history.NewLedger()}
 }
 
 // begin pins a session that nobody can know yet, as its id was drawn just now:
@@ -71,7 +72,7 @@ func (s *Scheduler) newSession(key host.SessionKey) *session {
 func (s *Scheduler) begin(key host.SessionKey) *session {
 	ss := s.newSession(key)
 	ss.pins = 1
-	ss.eng = engine.New(key, ss.graph)
+	ss.eng = engine.New(key, ss.s.graph)
 	ss.state.Store(ss.eng.State())
 	close(ss.loaded)
 	s.mu.Lock()
@@ -90,7 +91,7 @@ func (s *Scheduler) acquire(ctx context.Context, key host.SessionKey, create boo
 	if _, ok := s.sessions[key]; !ok {
 		err := s.isolated(key)
 		if err == nil {
-			err = s.afterApart(ctx, key)
+			err = s.suspicion.afterTrials(ctx, key)
 		}
 		if err != nil {
 			s.mu.Unlock()
@@ -162,23 +163,15 @@ func (ss *session) empty() bool {
 	return ss.eng.Seq() == 0
 }
 
-func (ss *session) graph(version string) (*engine.Graph, error) {
-	m, err := ss.s.cfg.Modules.ByDigest(version)
-	if err != nil {
-		return nil, err
-	}
-	return m.Graph, nil
-}
-
 // load folds the session's entries, and is noted for as long: they may be what ends
 // the process.
 func (ss *session) load(ctx context.Context, barrier uint64) {
 	note := host.CoreNote{Kind: host.CoreLoad, Tenant: ss.key.Tenant, Session: ss.key.Session}
 	slot := ss.s.cfg.Notes.Enter(&note)
-	defer ss.s.cameBack(note.Key())
+	defer ss.s.suspicion.cameBack(note.Key())
 	defer ss.s.cfg.Notes.Leave(slot)
 	if err := ss.s.cfg.Journal.Wait(ctx, barrier); err != nil {
-		ss.err = unavailable(err)
+		ss.err = host.Unavailable(err)
 		return
 	}
 	eng, l, work, err := ss.foldAll(ctx)
@@ -188,12 +181,12 @@ func (ss *session) load(ctx context.Context, barrier uint64) {
 		}
 	}
 	ss.s.mu.Lock()
-	ss.s.queue.owe(ss.key.Tenant, work)
+	ss.s.queue.Owe(ss.key.Tenant, work)
 	ss.s.mu.Unlock()
-	ss.s.reads.note(ss.s.now(), err != nil && !unfolds(err) && !errors.Is(err, host.ErrNotFound))
+	ss.s.reads.note(ss.s.now(), err != nil && !history.Unfolds(err) && !errors.Is(err, host.ErrNotFound))
 	switch {
 	case err == nil:
-	case unfolds(err): // first: a module may be what was not found
+	case history.Unfolds(err): // first: a module may be what was not found
 		ss.err = ss.s.isolate(ss.key, err)
 		return
 	case !errors.Is(err, host.ErrNotFound):
@@ -213,7 +206,7 @@ func (ss *session) load(ctx context.Context, barrier uint64) {
 	}
 	ss.s.mu.Unlock()
 	if err == nil {
-		ss.recover(l.copies())
+		ss.recover(l.Copies())
 	}
 }
 
@@ -226,12 +219,12 @@ const (
 )
 
 // foldAll folds what the store has of the session. work is what that took, in units.
-func (ss *session) foldAll(ctx context.Context) (eng *engine.Session, l *ledger, work uint64, err error) {
-	eng, l, work = engine.New(ss.key, ss.graph), newLedger(), loadCost
+func (ss *session) foldAll(ctx context.Context) (eng *engine.Session, l *history.Ledger, work uint64, err error) {
+	eng, l, work = engine.New(ss.key, ss.s.graph), history.NewLedger(), loadCost
 	last, err := ss.s.cfg.Journal.Load(ctx, ss.key, func(array []byte) error {
-		var entries []engine.Entry
-		if err := abi.Unmarshal(array, &entries); err != nil {
-			return &unfoldable{fmt.Errorf("decode entries: %w", err)}
+		entries, err := history.Decode(array)
+		if err != nil {
+			return err
 		}
 		work += uint64(len(array) + foldCost*len(entries))
 		for i := range entries {
@@ -239,24 +232,24 @@ func (ss *session) foldAll(ctx context.Context) (eng *engine.Session, l *ledger,
 				continue
 			}
 			if err := ss.foldStored(eng, &entries[i], l); err != nil {
-				return &unfoldable{err}
+				return &history.Unfoldable{Cause: err}
 			}
 		}
 		return nil
 	})
 	if err == nil && eng.Seq() != last { // the store would refuse what follows, and with it everybody's
-		err = &unfoldable{fmt.Errorf("the journal ends at entry %d, its session says %d", eng.Seq(), last)}
+		err = &history.Unfoldable{Cause: fmt.Errorf("the journal ends at entry %d, its session says %d", eng.Seq(), last)}
 	}
 	return eng, l, work, err
 }
 
-func (ss *session) foldStored(eng *engine.Session, e *engine.Entry, l *ledger) error {
+func (ss *session) foldStored(eng *engine.Session, e *engine.Entry, l *history.Ledger) error {
 	cmds, err := eng.Fold(e)
 	if err != nil {
 		return err
 	}
 	ss.follow(eng, e)
-	l.follow(eng, e, cmds)
+	l.Follow(eng, e, cmds)
 	ss.adopted(eng, e)
 	for _, c := range cmds {
 		switch c := c.(type) {
@@ -283,7 +276,7 @@ func (ss *session) follow(eng *engine.Session, e *engine.Entry) {
 // with one.
 func (ss *session) adopted(eng *engine.Session, e *engine.Entry) {
 	ss.tail.entries++
-	ss.tail.bytes += entrySize(e)
+	ss.tail.bytes += history.SizeOf(e)
 	if e.Snapshot == nil {
 		return
 	}
@@ -312,7 +305,7 @@ func (ss *session) tick(t engine.Tick, attach func(*engine.Result)) (engine.Resu
 		return res, ss.lastPos, nil
 	}
 	ss.follow(ss.eng, res.Entry)
-	ss.ledger.follow(ss.eng, res.Entry, res.Commands)
+	ss.ledger.Follow(ss.eng, res.Entry, res.Commands)
 	it := ss.item(res)
 	ss.account(&it, res.Entry)
 	ss.observe(&it)
@@ -333,7 +326,7 @@ func (ss *session) worked(own uint64) {
 	}
 	s := ss.s
 	s.mu.Lock()
-	s.queue.owe(ss.key.Tenant, own)
+	s.queue.Owe(ss.key.Tenant, own)
 	s.counters.OwnMost = max(s.counters.OwnMost, own)
 	s.mu.Unlock()
 }
@@ -342,9 +335,9 @@ func (ss *session) worked(own uint64) {
 func (ss *session) item(res engine.Result) host.JournalItem {
 	e := res.Entry
 	it := host.JournalItem{
-		Key: ss.key, Seq: e.Seq, Entry: entry{e},
+		Key: ss.key, Seq: e.Seq, Entry: history.Entry{Entry: e},
 		Invocation: e.Invocation, Attempt: e.Attempt, Finish: e.Finish != nil,
-		WakeAt: ss.eng.WakeAt(), At: e.At, Size: entrySize(e), Repeats: ss.repeats, KV: ss.kv,
+		WakeAt: ss.eng.WakeAt(), At: e.At, Size: history.SizeOf(e), Repeats: ss.repeats, KV: ss.kv,
 	}
 	ss.repeats, ss.kv = nil, nil
 	for i := range it.KV {
@@ -418,7 +411,7 @@ func (ss *session) carryOut(cmds []engine.Command) (over bool) {
 			ss.tellSuspended(c)
 			delete(ss.suspended, c.Invocation)
 			ss.abandon(c.Invocation, c.Held)
-			ss.s.takeBack(ss.key, c.Invocation)
+			ss.s.calls.takeBack(ss.key, c.Invocation)
 		case engine.CallOut:
 			ss.callOut(c.Invocation, false)
 		case engine.RunChanged:
@@ -447,84 +440,9 @@ func (ss *session) carryOut(cmds []engine.Command) (over bool) {
 		for inv := range ss.suspended {
 			ss.settleSuspended(inv)
 		}
-		gone := func(inv uint64, _ *opened) bool { _, ok := ss.eng.Invocation(inv); return !ok }
+		gone := func(inv uint64, _ *history.Record) bool { _, ok := ss.eng.Invocation(inv); return !ok }
 		maps.DeleteFunc(ss.suspended, gone)
 	}
 	ss.s.setTimer(ss.key, ss.eng.NextTimer())
 	return over
-}
-
-// entry is an engine entry as the journal writes it.
-type entry struct{ *engine.Entry }
-
-// Append implements host.JournalEntry.
-func (e entry) Append(dst []byte, record bool) ([]byte, error) {
-	v := e.Entry
-	if !record && (v.Calls != nil || v.Open != nil) {
-		short := *v
-		short.Calls, short.Open = nil, nil
-		v = &short
-	}
-	b, err := abi.Marshal(v)
-	if err != nil {
-		return nil, err
-	}
-	if dst == nil {
-		return b, nil
-	}
-	return append(dst, b...), nil
-}
-
-// entrySize is about how many bytes an entry holds in memory.
-func entrySize(e *engine.Entry) int {
-	n := 256 + len(e.Changes) + len(e.Snapshot) + len(e.Rerun) + sizeOfHeld(e.Held)
-	if e.Event != nil {
-		n += len(e.Event.Body)
-	}
-	if e.Start != nil {
-		n += len(e.Start.Event.Body)
-	}
-	if e.Child != nil && e.Child.Start != nil {
-		n += len(e.Child.Start.Event.Body)
-	}
-	if e.Ended != nil && e.Ended.Result != nil {
-		n += len(e.Ended.Result.Body)
-	}
-	if e.Shown != nil {
-		n += len(e.Shown.Body)
-	}
-	if e.Resource != nil {
-		n += len(e.Resource.Payload)
-	}
-	if e.Delta != nil {
-		n += len(e.Delta.Body)
-	}
-	if e.Answer != nil {
-		n += len(e.Answer.Value)
-	}
-	if e.Finish != nil {
-		for i := range e.Finish.Events {
-			n += len(e.Finish.Events[i].Body) + 64
-		}
-	}
-	n += sizeOfCalls(e.Calls)
-	for i := range e.Logs {
-		n += len(e.Logs[i].Message) + len(e.Logs[i].Attrs) + 64
-	}
-	return n
-}
-
-func sizeOfCalls(calls []engine.CallRecord) int {
-	n := 0
-	for i := range calls {
-		n += len(calls[i].Request) + len(calls[i].Response) + 64
-	}
-	return n
-}
-
-func unavailable(err error) error {
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return err
-	}
-	return &host.Error{Code: host.CodeUnavailable, Message: "the store does not work at the moment", Cause: err}
 }

@@ -340,12 +340,12 @@ func (j simJournal) Wait(ctx context.Context, pos uint64) error {
 
 func (j simJournal) Durable() uint64 { return j.w.journal.Durable() }
 
-func (j simJournal) Congested(tenant string) bool {
-	return !j.w.dead.Load() && j.w.journal.Congested(tenant)
+func (j simJournal) OverHardLimit(tenant string) bool {
+	return !j.w.dead.Load() && j.w.journal.OverHardLimit(tenant)
 }
 
-func (j simJournal) Crowds(tenant string) bool {
-	return !j.w.dead.Load() && j.w.journal.Crowds(tenant)
+func (j simJournal) OverSoftLimit(tenant string) bool {
+	return !j.w.dead.Load() && j.w.journal.OverSoftLimit(tenant)
 }
 
 func (j simJournal) Err() error {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/scheduler/history"
 )
 
 // maxBarriers is how many purged sessions are remembered before those whose
@@ -30,28 +31,26 @@ func (s *Scheduler) Step(now time.Time) (work []func(), next time.Time) {
 			next = t
 		}
 	}
-	if t := s.admit(now); !t.IsZero() {
+	if t := s.admitHeld(now); !t.IsZero() {
 		at(t)
 	}
-	if t := s.spareNoMore(now); !t.IsZero() {
+	if t := s.spare.end(s, now); !t.IsZero() {
 		at(t)
 	}
-	s.letKept()
-	if s.apart != nil {
-		trial, t := s.apartWork(now)
-		if work = append(work, trial...); !t.IsZero() {
+	s.suspicion.letKept()
+	trial, t := s.suspicion.work(now)
+	if work = append(work, trial...); !t.IsZero() {
+		at(t)
+	}
+	if s.suspicion.trials != nil { // starts are taken; what they begin waits
+		if s.gate.Waiting() > 0 {
+			s.gate.Admit()
+		}
+		alive, t := s.aliveWork(now)
+		if !t.IsZero() {
 			at(t)
 		}
-		if s.apart != nil { // starts are taken; what they begin waits
-			if s.gate.waiting > 0 {
-				s.letIn()
-			}
-			alive, t := s.aliveWork(now)
-			if !t.IsZero() {
-				at(t)
-			}
-			return append(work, alive...), next
-		}
+		return append(work, alive...), next
 	}
 	if t := s.takeUp(now); !t.IsZero() {
 		at(t)
@@ -60,41 +59,41 @@ func (s *Scheduler) Step(now time.Time) (work []func(), next time.Time) {
 	if work = append(work, carry...); !t.IsZero() {
 		at(t)
 	}
-	calls, t := s.callWork(now)
-	if work = append(work, calls...); !t.IsZero() {
+	asked, t := s.calls.work(now)
+	if work = append(work, asked...); !t.IsZero() {
 		at(t)
 	}
-	if s.gate.waiting > 0 {
-		s.letIn()
+	if s.gate.Waiting() > 0 {
+		s.gate.Admit()
 	}
-	congested := false
+	overLimit := false
 	skip := func(tenant string) bool {
-		if s.cfg.Journal.Crowds(tenant) {
-			congested = true
+		if s.cfg.Journal.OverSoftLimit(tenant) {
+			overLimit = true
 			return true
 		}
 		return false
 	}
 	for {
-		it, ok := s.queue.pop(skip)
+		it, ok := s.queue.Pop(skip)
 		if !ok {
 			break
 		}
-		it.at.serve(serviceCore, s.now())
-		if it.resume != nil {
-			close(it.resume)
+		it.Of.serve(serviceCore, s.now())
+		if it.Resume != nil {
+			close(it.Resume)
 			continue
 		}
-		if !it.since.IsZero() {
-			s.cfg.Observer.Waited(now.Sub(it.since))
+		if !it.Since.IsZero() {
+			s.cfg.Observer.Waited(now.Sub(it.Since))
 		}
-		work = append(work, func() { s.run(it.at) })
+		work = append(work, func() { s.run(it.Of) })
 	}
-	if s.queue.tokens > 0 {
-		s.queue.speed.rest()
+	if s.queue.Free() > 0 {
+		s.queue.Speed.Rest()
 	}
-	s.queue.speed.look()
-	if congested {
+	s.queue.Speed.Rate()
+	if overLimit {
 		at(now.Add(stalled))
 	}
 	if t := s.evict(now); !t.IsZero() {
@@ -139,17 +138,17 @@ func (s *Scheduler) aliveWork(now time.Time) (work []func(), next time.Time) {
 // resumeOnly lets guests that gave up their token run to their end while the
 // scheduler stops, whatever their tenant's budget. Called with mu held.
 func (s *Scheduler) resumeOnly() []func() {
-	s.admit(s.cfg.Now())
+	s.admitHeld(s.cfg.Now())
 	for {
-		it, ok := s.queue.pop(func(string) bool { return false })
+		it, ok := s.queue.Pop(func(string) bool { return false })
 		if !ok {
 			return nil
 		}
-		if it.resume != nil {
-			close(it.resume)
+		if it.Resume != nil {
+			close(it.Resume)
 			continue
 		}
-		s.queue.release(it.at.ss.key.Tenant)
+		s.queue.Release(it.Of.ss.key.Tenant)
 	}
 }
 
@@ -191,9 +190,7 @@ func (s *Scheduler) evict(now time.Time) time.Time {
 			}
 		}
 	}
-	if len(s.firsts) > maxBarriers {
-		s.forgetFirsts(durable)
-	}
+	s.keys.Prune(durable)
 	if len(s.starting) > maxBarriers {
 		for key, pos := range s.starting {
 			if pos != 0 && pos <= durable {
@@ -209,13 +206,13 @@ func (s *Scheduler) evict(now time.Time) time.Time {
 func (s *Scheduler) forget(ss *session) {
 	delete(s.sessions, ss.key)
 	for _, w := range ss.needs {
-		s.demand.gone(w)
+		s.starts.Demand.Gone(w)
 	}
 	s.counters.Evicted++
-	if s.calls.sessions[ss.key] > 0 {
+	if s.calls.book.Of(ss.key) > 0 {
 		return // the store does not know of its timer, as it waits for more
 	}
-	s.timers.remove(ss.key)
+	s.timers.Remove(ss.key)
 	if ss.eng != nil {
 		s.due(ss.eng.NextTimer())
 	}
@@ -233,13 +230,13 @@ func (s *Scheduler) ensure(key host.SessionKey, complaint string, use func(*sess
 		use(ss)
 		ss.release()
 	case host.CodeOf(err) != host.CodeNotFound: // else it was purged
-		if !unfolds(err) { // else that was told
+		if !history.Unfolds(err) { // else that was told
 			s.logOf(context.Background(), slog.LevelError, complaint, key, []any{"error", err})
 		}
 		again := s.retryAfter(key, retryLoad)
 		s.mu.Lock()
-		if s.calls.sessions[key] > 0 { // askDue would pass it over
-			s.timers.set(key, again.UnixNano())
+		if s.calls.book.Of(key) > 0 { // askDue would pass it over
+			s.timers.Set(key, again.UnixNano())
 		} else {
 			s.due(again.UnixNano())
 		}
@@ -251,7 +248,7 @@ func (s *Scheduler) ensure(key host.SessionKey, complaint string, use func(*sess
 // setTimer notes when a loaded session's next timer is due.
 func (s *Scheduler) setTimer(key host.SessionKey, at int64) {
 	s.mu.Lock()
-	earlier := s.timers.set(key, at)
+	earlier := s.timers.Set(key, at)
 	s.mu.Unlock()
 	if earlier {
 		s.signal()
@@ -303,7 +300,7 @@ func (s *Scheduler) Run(ctx context.Context, grace time.Duration) error {
 	for ctx.Err() == nil {
 		work, next := s.Step(s.cfg.Now())
 		for _, w := range work {
-			s.work.do(w)
+			s.workers.Do(w)
 		}
 		if next.IsZero() {
 			next = s.cfg.Now().Add(time.Hour)
@@ -338,7 +335,7 @@ func (s *Scheduler) stop(grace time.Duration) error {
 	s.mu.Unlock()
 	out := make(chan struct{})
 	go func() {
-		s.work.wg.Wait()
+		s.workers.Wait()
 		close(out)
 	}()
 	limit := time.NewTimer(grace)
@@ -354,7 +351,7 @@ func (s *Scheduler) stop(grace time.Duration) error {
 			s.mu.Unlock()
 		case <-expired:
 			s.cancelRunning()
-			s.cancelCalls()
+			s.calls.cancel()
 			expired = nil
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/scheduler/history"
 	"github.com/weftrun/weft/host/state"
 )
 
@@ -40,8 +41,8 @@ func holding(t *testing.T) (ss *session, holder, waiter *attempt) {
 	}
 	s := &Scheduler{cfg: Config{Journal: sink{}, Log: slog.New(slog.DiscardHandler), Modules: oneGraph{graph: g}}, wake: make(chan struct{}, 1)}
 	s.cfg.setDefaults()
-	s.queue.init(1, s.cfg.Limits.TenantInvocations)
-	ss = &session{s: s, attempts: map[uint64]*attempt{}, ledger: newLedger()}
+	s.queue.Init(1, s.cfg.Limits.TenantInvocations)
+	ss = &session{s: s, attempts: map[uint64]*attempt{}, ledger: history.NewLedger()}
 	ss.eng = engine.New(host.SessionKey{Tenant: "t", Session: "s"}, func(string) (*engine.Graph, error) { return g, nil })
 	start := engine.StartRun{RunID: "r", HandlerID: "h", Version: "v", Event: abi.Event{Type: abi.TypeStart, Body: abi.EmptyMap}, Limits: host.DefaultLimits()}
 	if _, err := ss.eng.Reduce(1, start); err != nil {
@@ -97,8 +98,8 @@ func TestTicketIsGivenUpAtTheEditsEnd(t *testing.T) {
 			if err := end(holder); err != nil {
 				t.Fatal(err)
 			}
-			if len(ss.tickets) != 1 || ss.tickets[0].holder != waiter || waiter.parked || ss.s.queue.ready != 1 {
-				t.Errorf("tickets %v, the waiter parked: %v, ready: %d", ss.tickets, waiter.parked, ss.s.queue.ready)
+			if len(ss.tickets) != 1 || ss.tickets[0].holder != waiter || waiter.parked || ss.s.queue.Ready() != 1 {
+				t.Errorf("tickets %v, the waiter parked: %v, ready: %d", ss.tickets, waiter.parked, ss.s.queue.Ready())
 			}
 		})
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/scheduler/fair"
 )
 
 // token is the right of one run of a guest to use a core; it implements
@@ -35,27 +36,24 @@ type token struct {
 
 // newToken makes the token of a run.
 func (s *Scheduler) newToken(tenant string, at *attempt) *token {
-	t := &token{s: s, at: at, tenant: tenant, due: turn, slot: -1}
+	t := &token{s: s, at: at, tenant: tenant, slot: -1}
 	s.mu.Lock()
-	if a := s.account(t.tenant); a.rate > 0 {
-		t.due = min(t.due, uint64(a.rate*refill.Seconds()))
-	}
+	t.due = s.budgets.Slice(tenant, fair.Turn)
 	if at != nil {
-		s.demand.used(at.work, startCost)
+		s.starts.Demand.Used(at.work, fair.StartCost)
 	}
-	s.queue.speed.book(startCost)
+	s.queue.Speed.Book(fair.StartCost)
 	s.mu.Unlock()
 	return t
 }
 
 // Checkpoint counts what the guest burnt. It gives the token up, and waits for
-// another, if another tenant is due, or this one is over its budget or
-// crowds the journal. The error
-// is that of an edit that burnt too much.
+// another, if another tenant is due, or this tenant is over its budget or over the
+// journal's soft limit. The error is that of an edit that burnt too much.
 func (t *token) Checkpoint(units uint64) error {
 	t.burnt += units
 	t.units += units
-	t.cost += callCost
+	t.cost += fair.CallCost
 	if t.at != nil {
 		t.s.cfg.Notes.At(t.slot, t.calls, t.burnt, "")
 		if err := t.at.answers.Burn(units); err != nil {
@@ -66,17 +64,17 @@ func (t *token) Checkpoint(units uint64) error {
 		return nil
 	}
 	s := t.s
-	s.cfg.Relent()
+	s.cfg.Yield()
 	s.mu.Lock()
 	t.book()
 	if !t.long {
 		t.long = true
-		s.queue.tenants[t.tenant].long++
+		s.queue.Computes(t.tenant, 1)
 	}
-	crowds := s.cfg.Journal.Crowds
-	wait := s.queue.held[t.tenant] || s.queue.due(t.tenant, crowds) || crowds(t.tenant)
-	if s.apart != nil && !s.stopping {
-		wait = !s.apart.tries(t.at)
+	over := s.cfg.Journal.OverSoftLimit
+	wait := s.queue.Held(t.tenant) || s.queue.Due(t.tenant, over) || over(t.tenant)
+	if s.suspicion.trials != nil && !s.stopping {
+		wait = !t.alone()
 	}
 	if !wait {
 		s.mu.Unlock()
@@ -84,8 +82,8 @@ func (t *token) Checkpoint(units uint64) error {
 	}
 	back := make(chan struct{})
 	t.at.serve(serviceOpen, s.now())
-	s.queue.push(t.tenant, readyItem{at: t.at, resume: back})
-	s.queue.release(t.tenant)
+	s.queue.Push(t.tenant, readyItem{Of: t.at, Resume: back})
+	s.queue.Release(t.tenant)
 	s.counters.Yields++
 	s.mu.Unlock()
 	s.signal()
@@ -97,6 +95,12 @@ func (t *token) Checkpoint(units uint64) error {
 		t.at.answers.Idle(s.cfg.Now().Sub(began))
 	}
 	return nil
+}
+
+// alone reports whether the token is of the suspect that runs alone. Called with mu held.
+func (t *token) alone() bool {
+	trials := t.s.suspicion.trials
+	return trials != nil && t.at != nil && trials.Runs(t.at.suspectKey())
 }
 
 // unitsPerNanosecond is how much a core is taken to do.
@@ -159,10 +163,46 @@ func (t *token) acquire() {
 	s := t.s
 	granted := make(chan struct{})
 	s.mu.Lock()
-	s.queue.push(t.tenant, readyItem{resume: granted})
+	s.queue.Push(t.tenant, readyItem{Resume: granted})
 	s.mu.Unlock()
 	s.signal()
 	<-granted
+}
+
+// charge books units that a tenant's guest burnt, and cost on its clock beside
+// them, where so many of the units are already. A tenant that is over its budget is held.
+// Called with mu held.
+func (s *Scheduler) charge(tenant string, units, cost, already uint64) {
+	s.queue.Charge(tenant, units+cost-already)
+	if s.budgets.Spend(tenant, units) && !s.stopping && !s.queue.Held(tenant) {
+		s.budgets.CountHold(tenant)
+		s.counters.Holds++
+		s.queue.Hold(tenant)
+	}
+}
+
+// admitHeld lets held tenants go on whose budget has come in, all of them while the
+// scheduler stops, and says when the next one's will have: zero if none is
+// held. Called with mu held.
+func (s *Scheduler) admitHeld(now time.Time) (next time.Time) {
+	for tenant := range s.queue.HeldTenants() {
+		wait := s.budgets.Missing(tenant, now)
+		if wait <= 0 || s.stopping {
+			s.queue.Admit(tenant)
+			continue
+		}
+		if at := now.Add(max(wait, time.Microsecond)); next.IsZero() || at.Before(next) {
+			next = at
+		}
+	}
+	return next
+}
+
+// Usage gives what a tenant has used; nothing for one that has run nothing.
+func (s *Scheduler) Usage(tenant string) fair.Usage {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.budgets.Usage(tenant)
 }
 
 // book charges the tenant. Called with mu held.
@@ -171,12 +211,11 @@ func (t *token) book() {
 	t.ahead -= again
 	t.s.charge(t.tenant, t.units, t.cost, again)
 	if t.at != nil {
-		t.s.demand.used(t.at.work, t.units+t.cost-again)
+		t.s.starts.Demand.Used(t.at.work, t.units+t.cost-again)
 	}
-	t.s.queue.speed.book(t.units + t.cost - again)
-	if t.s.apart != nil && t.s.apart.tries(t.at) {
-		tr := t.s.apart.now
-		tr.left -= min(tr.left, t.units+t.cost-again)
+	t.s.queue.Speed.Book(t.units + t.cost - again)
+	if t.alone() {
+		t.s.suspicion.trials.Used(t.units + t.cost - again)
 	}
 	t.units, t.cost = 0, 0
 }
@@ -193,11 +232,11 @@ func (t *token) release(fuel, work uint64) {
 	s.mu.Lock()
 	t.book()
 	if t.long {
-		s.queue.tenants[t.tenant].long--
+		s.queue.Computes(t.tenant, -1)
 	}
 	t.at.serve(serviceOpen, s.now())
-	s.queue.release(t.tenant)
-	wanted := s.queue.ready > 0 || s.apart != nil
+	s.queue.Release(t.tenant)
+	wanted := s.queue.Ready() > 0 || s.suspicion.trials != nil
 	s.mu.Unlock()
 	if wanted {
 		s.signal()

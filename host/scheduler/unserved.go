@@ -101,7 +101,7 @@ func (ss *session) unspent(t engine.Timeout) int64 {
 	if at := ss.attempts[t.Invocation]; t.Invocation != 0 && at == nil {
 		var by int64
 		if o := ss.suspended[t.Invocation]; o != nil {
-			by, o.unserved = o.unserved, 0
+			by, o.Unserved = o.Unserved, 0
 		}
 		return by
 	}
@@ -140,7 +140,7 @@ func (ss *session) owes() bool {
 		}
 	}
 	for _, o := range ss.suspended {
-		if o.unserved >= leastUnserved {
+		if o.Unserved >= leastUnserved {
 			return true
 		}
 	}
@@ -160,7 +160,7 @@ func (ss *session) settleUnserved() {
 		ss.extend(t)
 	}
 	for _, o := range ss.suspended { // without a timeout
-		o.unserved = 0
+		o.Unserved = 0
 	}
 	ss.s.mu.Lock()
 	defer ss.s.mu.Unlock()

@@ -29,6 +29,7 @@ import (
 	"github.com/weftrun/weft/host/resource"
 	"github.com/weftrun/weft/host/sandbox"
 	"github.com/weftrun/weft/host/scheduler"
+	"github.com/weftrun/weft/host/scheduler/history"
 	"github.com/weftrun/weft/host/store/memory"
 	"github.com/weftrun/weft/host/store/sqlite"
 	"github.com/weftrun/weft/host/stream"
@@ -59,8 +60,8 @@ type Config struct {
 	IdleAfter time.Duration
 	Tokens    int
 	Timeout   time.Duration
-	// Relent likewise.
-	Relent func()
+	// Yield: see scheduler.Config.
+	Yield func()
 	// DueAtOnce, SnapshotEntries and KeepEntries likewise.
 	DueAtOnce       int
 	SnapshotEntries int
@@ -104,9 +105,17 @@ type Config struct {
 	WrapStore func(host.Store) host.Store
 }
 
+// Runs is what serves runs and sessions: the scheduler steers them, and the reader answers
+// questions about them from what is stored. It implements host.Runs, host.Sessions and
+// host.Admission.
+type Runs struct {
+	*scheduler.Scheduler
+	*history.Reader
+}
+
 // Host is a whole host, without its HTTP server.
 type Host struct {
-	Runs    *scheduler.Scheduler
+	Runs    Runs
 	Plugins *module.Service
 	Access  *access.Service
 	Store   host.Store
@@ -188,9 +197,9 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 	}
 	var after *scheduler.Scheduler
 	if cfg.After != nil {
-		after = cfg.After.Runs
+		after = cfg.After.Runs.Scheduler
 	}
-	h.Runs, err = scheduler.New(ctx, scheduler.Config{
+	h.Runs.Scheduler, err = scheduler.New(ctx, scheduler.Config{
 		Journal: h.Journal, Store: h.Store, Modules: modules{h.Plugins}, Streams: streams{h.Streams}, Sandbox: around(&flows{Sandbox: h.Sandbox, source: source{h}}, cfg),
 		Answers: func(l scheduler.Live, o engine.AttemptOpen, r []engine.CallRecord) scheduler.Answers {
 			return hostcall.New(l, o, r)
@@ -199,13 +208,14 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 			return hostcall.NewRehearsal(o, r, p)
 		},
 		Notes: notes(h.box), Classify: func(err error) scheduler.Unwound { return scheduler.Unwound(hostcall.Classify(err)) }, Parked: hostcall.ErrParked, Observer: observer(cfg.Metrics), Quotas: h.Quotas, Tracer: tracer(cfg.Tracer),
-		Tokens: cfg.Tokens, Relent: cfg.Relent, IdleAfter: cfg.IdleAfter, Limits: cfg.Limits, Resources: h.Resources, Timeout: cfg.Timeout, Now: cfg.Now, CPU: sandbox.ThreadTime, Log: cfg.Log,
+		Tokens: cfg.Tokens, Yield: cfg.Yield, IdleAfter: cfg.IdleAfter, Limits: cfg.Limits, Resources: h.Resources, Timeout: cfg.Timeout, Now: cfg.Now, CPU: sandbox.ThreadTime, Log: cfg.Log,
 		SnapshotEntries: cfg.SnapshotEntries, KeepEntries: cfg.KeepEntries, DueAtOnce: cfg.DueAtOnce, After: after,
 		StartWait: cfg.StartWait, Memory: new(memoryReader).read, Spare: h.Sandbox.Spare,
 	})
 	if err != nil {
 		return nil, err
 	}
+	h.Runs.Reader = h.Runs.History()
 	h.Access, err = access.New(ctx, access.Config{
 		Store: h.Store, Runs: h.Runs, Plugins: h.Plugins, AdminKey: cfg.AdminKey, Forget: h.forget, Quotas: h.Quotas.Usage, Log: cfg.Log, Now: cfg.Now,
 		Settled: func(ctx context.Context) error { return h.Journal.Wait(ctx, h.Journal.Stats().Position) },

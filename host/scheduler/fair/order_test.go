@@ -1,4 +1,4 @@
-package scheduler
+package fair
 
 import (
 	"fmt"
@@ -8,21 +8,21 @@ import (
 	"pgregory.net/rapid"
 )
 
-// ofRun is an attempt of a run that a test knows by its number.
-func ofRun(n uint64, w runDemand) readyItem {
+// placed is an item with a place, which a test knows by its number.
+func placed(n uint64, p Place) Item[thing] {
 	it := item("t", n)
-	it.at.work = &w
+	it.Place = p
 	return it
 }
 
 // serve gives the numbers of the next attempts in the order in which they begin.
-func serve(q *fairQueue, n int) (order []uint64) {
+func serve(q *Queue[thing], n int) (order []uint64) {
 	for range n {
-		it, ok := q.pop(nobody)
+		it, ok := q.Pop(nobody)
 		if !ok {
 			break
 		}
-		order = append(order, it.at.inv)
+		order = append(order, it.Of.n)
 		q.end("t", 1_000_000)
 	}
 	return order
@@ -31,13 +31,10 @@ func serve(q *fairQueue, n int) (order []uint64) {
 func TestRunsOfATenantGoOnByAge(t *testing.T) {
 	q := newQueue(1)
 	for i, age := range []int64{50, 20, 40, 10, 30} {
-		q.push("t", ofRun(uint64(i), runDemand{begun: true, age: age}))
+		q.Push("t", placed(uint64(i), Place{Age: age}))
 	}
-	child := ofRun(5, runDemand{child: true, age: 10}) // of the oldest
-	q.push("t", child)
-	ticket := ofRun(6, runDemand{begun: true, used: 2 * longRun, age: 99})
-	ticket.ticket = true
-	q.push("t", ticket)
+	q.Push("t", placed(5, Place{Age: 10})) // a child of the oldest
+	q.Push("t", placed(6, Place{First: true, Age: 99}))
 	if got, want := serve(q, 9), []uint64{6, 3, 5, 1, 4, 2, 0}; !slices.Equal(got, want) {
 		t.Errorf("began in the order %v, want %v", got, want)
 	}
@@ -46,7 +43,7 @@ func TestRunsOfATenantGoOnByAge(t *testing.T) {
 // Of eight turns, five are of runs that go on, two of those that took long, and one of
 // new ones; classes that are empty pass theirs on in the same proportion.
 func TestClassesHaveTheirTurns(t *testing.T) {
-	states := []runDemand{classGoing: {begun: true}, classLong: {begun: true, used: longRun}, classNew: {}}
+	states := []Place{Going: {}, Long: {Class: Long}, New: {Class: New}}
 	for _, tt := range []struct{ there, want []int }{
 		{[]int{1, 1, 1}, []int{50, 20, 10}},
 		{[]int{1, 0, 1}, []int{50, 0, 10}},
@@ -57,7 +54,7 @@ func TestClassesHaveTheirTurns(t *testing.T) {
 		q, sum := newQueue(1), 0
 		for c, there := range tt.there {
 			for range there * 100 {
-				q.push("t", ofRun(uint64(c), states[c]))
+				q.Push("t", placed(uint64(c), states[c]))
 			}
 			sum += tt.want[c]
 		}
@@ -79,7 +76,7 @@ func TestNoClassStarves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := newQueue(1)
 		type waiting struct {
-			c   class
+			c   Class
 			age int64
 			n   uint64
 		}
@@ -89,27 +86,23 @@ func TestNoClassStarves(t *testing.T) {
 		for range rapid.IntRange(1, 300).Draw(t, "steps") {
 			for range rapid.IntRange(0, 3).Draw(t, "come") {
 				n++
-				w := waiting{c: rapid.SampledFrom([]class{classGoing, classGoing, classLong, classNew}).Draw(t, "class"), n: n,
+				w := waiting{c: rapid.SampledFrom([]Class{Going, Going, Long, New}).Draw(t, "class"), n: n,
 					age: int64(rapid.IntRange(0, 20).Draw(t, "age"))}
-				state := runDemand{begun: w.c != classNew, age: w.age}
-				if w.c == classLong {
-					state.used = longRun + 5
-				}
-				q.push("t", ofRun(w.n, state))
+				q.Push("t", placed(w.n, Place{Class: w.c, Age: w.age}))
 				all = append(all, w)
 			}
 			if len(all) == 0 {
 				continue
 			}
-			it, ok := q.pop(nobody)
+			it, ok := q.Pop(nobody)
 			if !ok {
 				t.Fatal("a token is free, and nobody gets it")
 			}
 			q.end("t", 1_000_000)
-			i := slices.IndexFunc(all, func(w waiting) bool { return w.n == it.at.inv })
+			i := slices.IndexFunc(all, func(w waiting) bool { return w.n == it.Of.n })
 			served := all[i]
 			for _, w := range all {
-				if w.c == served.c && (w.c == classGoing && w.age < served.age || (w.c != classGoing || w.age == served.age) && w.n < served.n) {
+				if w.c == served.c && (w.c == Going && w.age < served.age || (w.c != Going || w.age == served.age) && w.n < served.n) {
 					t.Fatalf("%+v went before %+v", served, w)
 				}
 			}

@@ -1,4 +1,4 @@
-package scheduler
+package history
 
 import (
 	"testing"
@@ -27,14 +27,14 @@ func FuzzHeld(f *testing.F) {
 		if abi.Unmarshal(raw, &held) != nil {
 			return
 		}
-		l := newLedger()
-		l.adopt(&engine.Entry{Held: held})
-		if n := len(l.copies()); n > len(held) {
+		l := NewLedger()
+		l.Adopt(&engine.Entry{Held: held})
+		if n := len(l.Copies()); n > len(held) {
 			t.Errorf("%d records of %d", n, len(held))
 		}
-		by := heldByRun{"was": held}
-		out := by.of([]engine.ForkedRun{{RunID: "r", Was: "was"}}, "s")
-		if len(out) != len(held) || sizeOfHeld(out) < 0 {
+		by := HeldByRun{"was": held}
+		out := by.Of([]engine.ForkedRun{{RunID: "r", Was: "was"}}, "s")
+		if len(out) != len(held) || SizeOfHeld(out) < 0 {
 			t.Errorf("%d records of %d", len(out), len(held))
 		}
 		if _, err := abi.Marshal(out); err != nil {

@@ -1,65 +1,71 @@
-package scheduler
+package admission
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/scheduler/fair"
 )
 
 // slowDisk is a journal of which nothing is durable before the test says so.
 type slowDisk struct {
-	Journal
 	pos, durable uint64
 	crowds       map[string]bool
 }
 
-func (d *slowDisk) Durable() uint64             { return d.durable }
-func (d *slowDisk) Err() error                  { return nil }
-func (d *slowDisk) Congested(string) bool       { return false }
-func (d *slowDisk) Crowds(tenant string) bool   { return d.crowds[tenant] }
-func (d *slowDisk) write() uint64               { d.pos++; return d.pos }
-func (s *Scheduler) disk() *slowDisk            { return s.cfg.Journal.(*slowDisk) }
-func (s *Scheduler) inLineOf(tenant string) int { return len(s.gate.lines[tenant]) }
+func (d *slowDisk) Durable() uint64                  { return d.durable }
+func (d *slowDisk) OverSoftLimit(tenant string) bool { return d.crowds[tenant] }
+func (d *slowDisk) write() uint64                    { d.pos++; return d.pos }
 
-// gated is a scheduler of which only the gate is used.
-func gated(places, line int) *Scheduler {
-	s := &Scheduler{cfg: Config{Journal: &slowDisk{crowds: map[string]bool{}}, AdmitAtOnce: places, AdmitLine: line}, stopped: make(chan struct{})}
-	s.cfg.setDefaults()
-	s.gate.init(places)
-	s.queue.init(1, func(string) int { return 0 })
+// entrance is a gate with what is around it.
+type entrance struct {
+	Gate
+	mu      sync.Mutex
+	disk    slowDisk
+	queue   fair.Queue[string]
+	stopped chan struct{}
+}
+
+func gated(places, line int) *entrance {
+	s := &entrance{disk: slowDisk{crowds: map[string]bool{}}, stopped: make(chan struct{})}
+	s.queue.Init(1, func(string) int { return 0 })
+	s.Init(GateConfig{
+		Places: places, Line: line, Patience: DefaultPatience, Clocks: &s.queue, Journal: &s.disk, Lock: &s.mu,
+		Open: func(string) error { return nil }, Stopped: s.stopped,
+	})
 	return s
 }
 
 // crowd has so many of a tenant come, each of which writes an entry when it is let in,
 // and says so.
-func (s *Scheduler) crowd(t *testing.T, tenant string, count int, in func(tenant string)) {
+func (s *entrance) crowd(t *testing.T, tenant string, count int, in func(tenant string)) {
 	for range count {
 		go func() {
-			if err := s.enter(t.Context(), tenant); err != nil {
+			if err := s.Enter(t.Context(), tenant); err != nil {
 				t.Error(err)
 				return
 			}
 			s.mu.Lock()
-			pos := s.disk().write()
+			pos := s.disk.write()
 			in(tenant)
 			s.mu.Unlock()
-			s.leave(tenant, pos)
+			s.Leave(tenant, pos)
 		}()
 	}
 	synctest.Wait()
 }
 
 // sync makes all that is written durable, as a commit does.
-func (s *Scheduler) sync() {
+func (s *entrance) sync() {
 	s.mu.Lock()
-	s.disk().durable = s.disk().pos
-	s.letIn()
+	s.disk.durable = s.disk.pos
+	s.Admit()
 	s.mu.Unlock()
 	synctest.Wait()
 }
@@ -73,7 +79,7 @@ func TestStartsAreLetInByFuel(t *testing.T) {
 		calm  int    // how many of the first eight behind those of before any commit are of the other
 	}{
 		"nothing was burnt":   {0, 4},
-		"one has burnt a lot": {100 * admitCost, 6}, // all that it may have
+		"one has burnt a lot": {100 * LineCost, 6}, // all that it may have
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -85,7 +91,7 @@ func TestStartsAreLetInByFuel(t *testing.T) {
 				if !slices.Equal(order, []string{"loud", "loud", "loud", "calm"}) {
 					t.Errorf("before a commit there came %v", order)
 				}
-				s.queue.owe("loud", c.burnt)
+				s.queue.Owe("loud", c.burnt)
 				for len(order) < 12 {
 					s.sync()
 				}
@@ -98,11 +104,11 @@ func TestStartsAreLetInByFuel(t *testing.T) {
 				if calm != c.calm {
 					t.Errorf("there came %v, want %d of calm", order[4:12], c.calm)
 				}
-				for s.gate.taken > 0 {
+				for s.taken > 0 {
 					s.sync()
 				}
-				if len(order) != 520 || s.gate.waiting != 0 || len(s.gate.lines) != 0 || len(s.gate.of) != 0 || len(s.queue.tenants) != 0 {
-					t.Errorf("%d came, %+v, %v", len(order), s.gate, s.queue.tenants)
+				if len(order) != 520 || s.waiting != 0 || len(s.lines) != 0 || len(s.of) != 0 || len(s.queue.Busy()) != 0 {
+					t.Errorf("%d came, %+v, %v", len(order), s.Left(), s.queue.Busy())
 				}
 			})
 		})
@@ -113,17 +119,17 @@ func TestStartsAreLetInByFuel(t *testing.T) {
 func TestTheGateIsOpen(t *testing.T) {
 	s := gated(8, 8)
 	if n := testing.AllocsPerRun(1000, func() {
-		if err := s.enter(context.Background(), "t"); err != nil {
+		if err := s.Enter(context.Background(), "t"); err != nil {
 			t.Fatal(err)
 		}
-		pos := s.disk().write()
-		s.disk().durable = pos
-		s.leave("t", pos)
+		pos := s.disk.write()
+		s.disk.durable = pos
+		s.Leave("t", pos)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
-	if len(s.queue.tenants) != 0 || s.counters.Lined != 0 {
-		t.Errorf("%v, %+v", s.queue.tenants, s.counters)
+	if len(s.queue.Busy()) != 0 || s.Lined != 0 {
+		t.Errorf("%v, %d waited", s.queue.Busy(), s.Lined)
 	}
 }
 
@@ -135,18 +141,18 @@ func TestTheLineIsBounded(t *testing.T) {
 		s.crowd(t, "loud", 3, none) // all that it may have
 		errs := make(chan error, 20)
 		for range 20 {
-			go func() { errs <- s.enter(t.Context(), "loud") }()
+			go func() { errs <- s.Enter(t.Context(), "loud") }()
 		}
 		synctest.Wait()
-		if len(errs) != 10 || s.inLineOf("loud") != 10 {
-			t.Fatalf("%d of 20 were refused, %d wait", len(errs), s.inLineOf("loud"))
+		if len(errs) != 10 || len(s.lines["loud"]) != 10 {
+			t.Fatalf("%d of 20 were refused, %d wait", len(errs), len(s.lines["loud"]))
 		}
-		if err := s.enter(t.Context(), "calm"); err != nil { // a place is left for others
+		if err := s.Enter(t.Context(), "calm"); err != nil { // a place is left for others
 			t.Errorf("another tenant: %v", err)
 		}
 		ctx, leave := context.WithCancel(t.Context())
 		gone := make(chan error)
-		go func() { gone <- s.enter(ctx, "calm") }()
+		go func() { gone <- s.Enter(ctx, "calm") }()
 		synctest.Wait()
 		leave()
 		if err := <-gone; !errors.Is(err, context.Canceled) {
@@ -159,13 +165,13 @@ func TestTheLineIsBounded(t *testing.T) {
 				t.Errorf("refused by %v", err)
 			}
 		}
-		s.leave("calm", 0)
+		s.Leave("calm", 0)
 		s.sync()
-		if s.gate.taken != 0 || s.gate.waiting != 0 || len(s.gate.lines) != 0 || s.counters.Shed != 20 || len(s.queue.tenants) != 0 {
-			t.Errorf("%+v, %+v, %v", s.gate, s.counters, s.queue.tenants)
+		if s.taken != 0 || s.waiting != 0 || len(s.lines) != 0 || s.Shed != 20 || len(s.queue.Busy()) != 0 {
+			t.Errorf("%q, %d had no room, %v", s.Left(), s.Shed, s.queue.Busy())
 		}
 		s.crowd(t, "loud", 3, none)
-		go func() { errs <- s.enter(t.Context(), "loud") }()
+		go func() { errs <- s.Enter(t.Context(), "loud") }()
 		synctest.Wait()
 		close(s.stopped)
 		if err := <-errs; host.CodeOf(err) != host.CodeUnavailable {
@@ -178,7 +184,7 @@ func TestTheLineIsBounded(t *testing.T) {
 func TestWhoCrowdsIsPassedOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := gated(8, 100)
-		s.disk().crowds["loud"] = true
+		s.disk.crowds["loud"] = true
 		var order []string
 		in := func(tenant string) { order = append(order, tenant) }
 		s.crowd(t, "loud", 3, in)
@@ -186,7 +192,7 @@ func TestWhoCrowdsIsPassedOver(t *testing.T) {
 		if want := []string{"calm", "calm", "calm"}; !slices.Equal(order, want) {
 			t.Errorf("there came %v", order)
 		}
-		s.disk().crowds["loud"] = false
+		s.disk.crowds["loud"] = false
 		s.sync()
 		if len(order) != 6 {
 			t.Errorf("there came %v", order)
@@ -194,37 +200,15 @@ func TestWhoCrowdsIsPassedOver(t *testing.T) {
 	})
 }
 
-// What the host does to load a session counts, counted in entries and bytes, as long
-// as there is somebody to be ahead of.
-func TestLoadingCounts(t *testing.T) {
-	q := newQueue(1)
-	if q.owe("a", 1000); len(q.tenants) != 0 {
-		t.Error("nobody is busy, and a is ahead of nobody")
-	}
-	q.push("b", item("b", 1))
-	q.push("b", item("b", 2))
-	q.owe("a", 1000)
-	q.push("a", item("a", 1))
-	var order []string
-	for range 3 {
-		it, _ := q.pop(nobody)
-		order = append(order, it.at.ss.key.Tenant)
-		q.release(it.at.ss.key.Tenant)
-	}
-	if fmt.Sprint(order) != "[b a b]" || len(q.tenants) != 0 {
-		t.Errorf("%v, then %v", order, q.tenants)
-	}
-}
-
 func BenchmarkGate(b *testing.B) {
 	s := gated(128, 1000)
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			if err := s.enter(context.Background(), "t"); err != nil {
+			if err := s.Enter(context.Background(), "t"); err != nil {
 				b.Fatal(err)
 			}
-			s.leave("t", 0)
+			s.Leave("t", 0)
 		}
 	})
 }

@@ -1,10 +1,9 @@
-package scheduler_test
+package suspects
 
 import (
 	"testing"
 
 	"github.com/weftrun/weft/host"
-	"github.com/weftrun/weft/host/scheduler"
 )
 
 // judge's rules, death by death.
@@ -37,7 +36,7 @@ func TestJudge(t *testing.T) {
 			var known host.Suspicion
 			for _, d := range tt.deaths {
 				d.Suspicion = known
-				known = scheduler.Judge(d, 1)
+				known = Judge(d, 1)
 			}
 			for _, s := range known.Suspects {
 				if s.Invocation != 1 {

@@ -1,4 +1,4 @@
-package scheduler
+package admission
 
 import (
 	"container/heap"
@@ -10,27 +10,39 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/hosttest/suite"
+	"github.com/weftrun/weft/host/scheduler/fair"
 )
 
 // played is a machine with cores of a fixed speed, by a clock that the test moves: each
 // core burns coreSpeed units a second, and a run is one attempt. What is asked, queued,
-// booked and measured is the scheduler's own.
+// booked and measured is what the scheduler uses.
 type played struct {
-	*Scheduler
-	now    time.Time
-	cores  []onCore
-	ended  int
-	came   map[*attempt]time.Time
-	waited map[*attempt]time.Duration // for the first core
+	Starts
+	queue   fair.Queue[*playedRun]
+	budgets fair.Budgets
+	now     time.Time
+	busy    []onCore
+	ended   int
+	came    map[*playedRun]time.Time
+	waited  map[*playedRun]time.Duration // for the first core
+}
+
+// playedRun is a run of a tenant that takes so many units.
+type playedRun struct {
+	tenant string
+	units  uint64
+	work   *Run
 }
 
 // onCore is a run that has a core until a time.
 type onCore struct {
-	at    *attempt
+	at    *playedRun
 	until time.Time
 }
 
 const coreSpeed = 1e9
+
+func nobody(string) bool { return false }
 
 func play(tb testing.TB, n int, limits string) *played {
 	tb.Helper()
@@ -38,29 +50,26 @@ func play(tb testing.TB, n int, limits string) *played {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	p := &played{now: time.Unix(1_800_000_000, 0), came: map[*attempt]time.Time{}, waited: map[*attempt]time.Duration{}}
-	s := &Scheduler{cfg: Config{Journal: sink{}, Limits: table, Tokens: n, Now: func() time.Time { return p.now }},
-		wake: make(chan struct{}, 1), accounts: map[string]*account{}, firsts: map[onceKey]*first{}}
-	s.cfg.setDefaults()
-	s.queue.init(n, table.TenantInvocations)
-	s.queue.speed.init(n, s.cfg.Now)
-	s.demand.init()
-	p.Scheduler = s
+	p := &played{now: time.Unix(1_800_000_000, 0), came: map[*playedRun]time.Time{}, waited: map[*playedRun]time.Duration{}}
+	now := func() time.Time { return p.now }
+	p.queue.Init(n, table.TenantInvocations)
+	p.queue.Speed.Init(n, now)
+	p.budgets.Init(now, func(tenant string) float64 { return float64(table.TenantFuel(tenant)) })
+	p.Init(Config{Limits: table, Cores: &p.queue, Budget: p.budgets.Rate, Now: now})
 	return p
 }
 
-// ask asks for a start that may wait for so long, as AskStart does.
-func (p *played) ask(tenant string, allowance time.Duration) *refusal {
-	return p.refuses(tenant, p.demand.version(tenant, "v"), heldByStart, allowance, true)
+// ask asks for a start that may wait for so long, as a client's start does.
+func (p *played) ask(tenant string, allowance time.Duration) *Refusal {
+	return p.Refuses(tenant, p.Demand.Version(tenant, "v"), HeldByStart, allowance, true)
 }
 
 // start begins a run of so many units.
-func (p *played) start(tenant string, units int64) *attempt {
-	w := p.demand.run(tenant, "v", p.now.UnixNano(), false)
-	at := &attempt{ss: &session{s: p.Scheduler, key: host.SessionKey{Tenant: tenant}}, work: w, inv: uint64(units)}
-	p.demand.opened(w)
+func (p *played) start(tenant string, units int64) *playedRun {
+	at := &playedRun{tenant: tenant, units: uint64(units), work: p.Demand.Run(tenant, "v", p.now.UnixNano(), false)}
+	p.Demand.Opened(at.work)
 	p.came[at] = p.now
-	p.queue.push(tenant, readyItem{at: at})
+	p.queue.Push(tenant, fair.Item[*playedRun]{Of: at, Place: fair.Place{Class: fair.New, Age: at.work.Age}})
 	p.fill()
 	return at
 }
@@ -68,26 +77,26 @@ func (p *played) start(tenant string, units int64) *attempt {
 // fill gives the free cores to those who wait.
 func (p *played) fill() {
 	for {
-		it, ok := p.queue.pop(nobody)
+		it, ok := p.queue.Pop(nobody)
 		if !ok {
 			break
 		}
-		p.waited[it.at] = p.now.Sub(p.came[it.at])
-		p.demand.used(it.at.work, 0)
-		p.cores = append(p.cores, onCore{it.at, p.now.Add(time.Duration(float64(it.at.inv) / coreSpeed * 1e9))})
+		p.waited[it.Of] = p.now.Sub(p.came[it.Of])
+		p.Demand.Used(it.Of.work, 0)
+		p.busy = append(p.busy, onCore{it.Of, p.now.Add(time.Duration(float64(it.Of.units) / coreSpeed * 1e9))})
 	}
-	if p.queue.tokens > 0 {
-		p.queue.speed.rest()
+	if p.queue.Free() > 0 {
+		p.queue.Speed.Rest()
 	}
-	p.queue.speed.look()
+	p.queue.Speed.Rate()
 }
 
 // until plays to a time.
 func (p *played) until(to time.Time) {
 	for {
 		next := -1
-		for i, c := range p.cores {
-			if !c.until.After(to) && (next < 0 || c.until.Before(p.cores[next].until)) {
+		for i, c := range p.busy {
+			if !c.until.After(to) && (next < 0 || c.until.Before(p.busy[next].until)) {
 				next = i
 			}
 		}
@@ -96,24 +105,24 @@ func (p *played) until(to time.Time) {
 			p.fill()
 			return
 		}
-		c := p.cores[next]
-		p.cores = slices.Delete(p.cores, next, next+1)
+		c := p.busy[next]
+		p.busy = slices.Delete(p.busy, next, next+1)
 		p.now = c.until
-		tenant := c.at.ss.key.Tenant
-		p.charge(tenant, c.at.inv, 0, 0)
-		p.demand.used(c.at.work, c.at.inv)
-		p.queue.speed.book(c.at.inv)
-		p.demand.closed(c.at.work)
-		p.demand.ended(c.at.work)
+		p.queue.Charge(c.at.tenant, c.at.units)
+		p.budgets.Spend(c.at.tenant, c.at.units)
+		p.Demand.Used(c.at.work, c.at.units)
+		p.queue.Speed.Book(c.at.units)
+		p.Demand.Closed(c.at.work)
+		p.Demand.Ended(c.at.work)
 		p.ended++
-		p.queue.release(tenant)
+		p.queue.Release(c.at.tenant)
 		p.fill()
 	}
 }
 
 // learn lets runs of a tenant end until what they take and the cores' speed are known.
 func (p *played) learn(tenant string, units int64) {
-	for range 60 * p.queue.all {
+	for range 60 * p.queue.Size() {
 		p.start(tenant, units)
 	}
 	p.until(p.now.Add(time.Hour))
@@ -138,7 +147,7 @@ func TestWaitIsWhatTheQueueMakesOfIt(t *testing.T) {
 						p.start(tenant, runUnits)
 					}
 				}
-				v := p.demand.version(who, "v")
+				v := p.Demand.Version(who, "v")
 				want := p.wait(who, v.of, v.of.units, v.takes.surely())
 				at := p.start(who, runUnits)
 				p.until(p.now.Add(time.Hour))
@@ -242,7 +251,7 @@ func TestRetryAfterIsMeant(t *testing.T) {
 					p.start("t", runUnits)
 					continue
 				}
-				heap.Push(&back, comeback{p.now.Add(spread(no.after, fmt.Sprint(id))), c.tries + 1})
+				heap.Push(&back, comeback{p.now.Add(Spread(no.After, fmt.Sprint(id))), c.tries + 1})
 			}
 			t.Logf("%d cores, %d times: %d admitted at once, %d of %d when they came back", n, load, first, admitted, heeded)
 			if heeded == 0 || admitted*10 < heeded*9 {
@@ -266,7 +275,7 @@ func TestNewTenantWaitsForItsShareOnly(t *testing.T) {
 			t.Fatalf("%d cores: a tenant with so much queued is admitted", n)
 		}
 		if no := p.ask("new", time.Second); no != nil {
-			t.Fatalf("%d cores: a new tenant is refused: %s", n, no.why)
+			t.Fatalf("%d cores: a new tenant is refused: %s", n, no.Why)
 		}
 		at := p.start("new", runUnits)
 		p.until(p.now.Add(time.Minute))
@@ -282,28 +291,28 @@ func TestOtherRefusals(t *testing.T) {
 	for range 6 { // one has the core
 		p.start("t", runUnits)
 	}
-	if no := p.ask("t", time.Hour); no == nil || no.count != &p.counters.RefusedDepth || no.after < leastRetry {
+	if no := p.ask("t", time.Hour); no == nil || no.Reason != Depth || no.After < leastRetry {
 		t.Errorf("too many wait: %+v", no)
 	}
 	if no := p.ask("other", time.Hour); no != nil {
-		t.Errorf("another tenant: %s", no.why)
+		t.Errorf("another tenant: %s", no.Why)
 	}
 	p.memory = memory{live: 86, limit: 100}
-	if no := p.ask("other", time.Hour); no == nil || no.count != &p.counters.RefusedHeap {
+	if no := p.ask("other", time.Hour); no == nil || no.Reason != Heap {
 		t.Errorf("the heap is nearly full: %+v", no)
 	}
-	p.memory = memory{live: 50, limit: 12 * heldByStart}
+	p.memory = memory{live: 50, limit: 12 * HeldByStart}
 	if no := p.ask("other", time.Hour); no != nil {
-		t.Errorf("there is memory: %s", no.why)
+		t.Errorf("there is memory: %s", no.Why)
 	}
-	release := p.letPass(p.demand.version("other", "v"), heldByStart)
-	if no := p.ask("other", time.Hour); no == nil || no.count != &p.counters.RefusedBytes {
+	v := p.Demand.Version("other", "v")
+	p.Pass(v, HeldByStart)
+	if no := p.ask("other", time.Hour); no == nil || no.Reason != Bytes {
 		t.Errorf("what waits holds too much: %+v", no)
 	}
-	release()
-	release()
+	p.Passed(v, HeldByStart)
 	p.until(p.now.Add(time.Hour))
-	if d := &p.demand; d.total != 0 || d.bytes != 0 || d.tenants["t"].fresh != 0 || d.tenants["other"].fresh != 0 {
+	if d := &p.Demand; d.total != 0 || d.bytes != 0 || d.tenants["t"].fresh != 0 || d.tenants["other"].fresh != 0 {
 		t.Errorf("left behind: %+v", d)
 	}
 }
@@ -315,15 +324,15 @@ func TestWaitsAreTold(t *testing.T) {
 		t.Errorf("with nothing to do: %s, %s", idle, most)
 	}
 	for range 10 {
-		p.start("busy", unknownRun)
+		p.start("busy", UnknownRun)
 	}
-	p.start("other", unknownRun)
-	rate := p.queue.speed.look()
+	p.start("other", UnknownRun)
+	rate := p.queue.Speed.Rate()
 	idle, most := p.Waits()
-	if want := time.Duration(2 * unknownRun / rate * 1e9); idle != want {
+	if want := time.Duration(2 * UnknownRun / rate * 1e9); idle != want {
 		t.Errorf("a tenant without work waits for %s, want %s: a run of each other", idle, want)
 	}
-	if want := p.wait("busy", p.demand.of("busy"), p.demand.of("busy").units, unknownRun); most != want || most <= idle {
+	if want := p.wait("busy", p.Demand.of("busy"), p.Demand.of("busy").units, UnknownRun); most != want || most <= idle {
 		t.Errorf("the busiest one waits for %s, want %s", most, want)
 	}
 }

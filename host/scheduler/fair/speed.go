@@ -1,14 +1,14 @@
-package scheduler
+package fair
 
 import "time"
 
-// speed measures how many units all cores together get done in a second: the units
+// Speed measures how many units all cores together get done in a second: the units
 // booked in windows of speedWindow in which there was no free token for nine tenths of
 // the time. What the host itself does beside the guests, and a machine that is
 // throttled or shared, make this number less: it is what a wait is worked out with.
-type speed struct {
+type Speed struct {
 	now    func() time.Time
-	paused bool    // see pause
+	paused bool    // see Pause
 	rate   float64 // units a second
 	seen   bool
 	least  float64
@@ -26,37 +26,38 @@ const (
 	speedLeast   = 2e6
 )
 
-func (v *speed) init(tokens int, now func() time.Time) {
+// Init begins the measurement for so many tokens, by the clock now.
+func (v *Speed) Init(tokens int, now func() time.Time) {
 	v.now, v.began = now, now()
 	v.rate, v.least = speedUnknown*float64(tokens), speedLeast*float64(tokens)
 }
 
-// wanted notes that an attempt wants a token, and rest that one is free and that
-// nobody can use it. In between there is none free for those who want one.
-func (v *speed) wanted() {
+// wanted notes that an item wants a token. From then on until Rest there is none free for those who want one.
+func (v *Speed) wanted() {
 	if v.since.IsZero() && v.now != nil && !v.paused {
 		v.since = v.now()
 	}
 }
 
-func (v *speed) rest() {
+// Rest notes that a token is free and that nobody can use it.
+func (v *Speed) Rest() {
 	if !v.since.IsZero() {
 		v.full += v.now().Sub(v.since)
 		v.since = time.Time{}
 	}
 }
 
-// pause has nothing be learnt for a while, in which cores are idle by intent.
-func (v *speed) pause(on bool) {
-	v.rest()
+// Pause has nothing be learnt for a while, in which cores are idle by intent.
+func (v *Speed) Pause(on bool) {
+	v.Rest()
 	v.paused = on
 }
 
-// book counts units that were used on cores.
-func (v *speed) book(units uint64) { v.booked += units }
+// Book counts units that were used on cores.
+func (v *Speed) Book(units uint64) { v.booked += units }
 
-// look ends the window if its time is over, and gives the units a second.
-func (v *speed) look() float64 {
+// Rate ends the window if its time is over, and gives the units a second.
+func (v *Speed) Rate() float64 {
 	now := v.now()
 	passed := now.Sub(v.began)
 	if passed < 0 { // the clock was set back

@@ -1,4 +1,4 @@
-package scheduler
+package history
 
 import (
 	"testing"
@@ -27,7 +27,7 @@ func TestLedger(t *testing.T) {
 		t.Fatal(problems)
 	}
 	eng := engine.New(host.SessionKey{Tenant: "t", Session: "s"}, func(string) (*engine.Graph, error) { return g, nil })
-	l := newLedger()
+	l := NewLedger()
 	play := func(tick engine.Tick, calls int) {
 		t.Helper()
 		res, err := eng.Reduce(1, tick)
@@ -38,23 +38,23 @@ func TestLedger(t *testing.T) {
 			res.Entry.Open = &engine.AttemptOpen{}
 			res.Entry.Calls = make([]engine.CallRecord, calls)
 		}
-		l.follow(eng, res.Entry, res.Commands)
+		l.Follow(eng, res.Entry, res.Commands)
 	}
 	start := engine.StartRun{RunID: "r", HandlerID: "h", Version: "v", Limits: host.DefaultLimits()}
 	play(start, 0)
 	two := abi.StepOutput{List: true, Events: []abi.Event{{Type: "Go"}, {Type: "Go"}}}
 	play(engine.Finish{Invocation: 1, Attempt: 1, Output: two}, 0)
 	play(engine.Call{Invocation: 2, Attempt: 1, N: 2, Request: engine.WaitForEvent{ID: "w", Type: "Answer"}}, 1)
-	if len(l.records) != 1 || !l.restful() {
+	if len(l.Records) != 1 || !l.Restful() {
 		t.Errorf("a wait that was written with the call before it: %+v", l)
 	}
 	play(engine.Call{Invocation: 3, Attempt: 1, N: 2, Request: engine.WriteStream{Event: abi.Event{Type: "Go"}}}, 1)
-	if len(l.records) != 2 || l.restful() {
+	if len(l.Records) != 2 || l.Restful() {
 		t.Errorf("a call that was written without itself: %+v", l)
 	}
 	play(engine.PostEvent{RunID: "r", Event: abi.Event{Type: "Answer"}}, 0) // the first waits for the worker now
 	play(engine.Cancel{RunID: "r"}, 0)
-	if len(l.records) != 0 || !l.restful() {
+	if len(l.Records) != 0 || !l.Restful() {
 		t.Errorf("after the run: %+v", l)
 	}
 }

@@ -1,10 +1,8 @@
-package scheduler
+package history
 
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
@@ -15,98 +13,23 @@ import (
 // timelineBytes is about how many bytes of values a part of a timeline has.
 const timelineBytes = 8 << 20
 
-// Timeline reads what happened in a run; see host.Runs.
-func (s *Scheduler) Timeline(ctx context.Context, tenant, id string, after uint64, limit int) (host.Timeline, error) {
-	run, err := s.Get(ctx, tenant, id)
+// Timeline reads what happened in a run; see [host.Runs].
+func (r *Reader) Timeline(ctx context.Context, tenant, id string, after uint64, limit int) (host.Timeline, error) {
+	run, err := r.Get(ctx, tenant, id)
 	if err != nil {
 		return host.Timeline{}, err
 	}
 	t := &teller{run: run.RunID, after: after, limit: min(max(limit, 1), host.MaxTimeline), began: map[uint64]attemptBegun{}}
 	key := host.SessionKey{Tenant: tenant, Session: run.SessionID}
-	p := s.newPast(key)
-	err = p.walk(ctx, max(after, 1), t)
+	p := r.Past(key)
+	err = p.Walk(ctx, max(after, 1), t)
 	switch {
 	case err != nil:
 		return host.Timeline{}, err
-	case p.first > after+1 && (after != 0 || len(t.out.Entries) == 0):
-		return host.Timeline{}, cutAway(p.first)
+	case p.First > after+1 && (after != 0 || len(t.out.Entries) == 0):
+		return host.Timeline{}, CutAway(p.First)
 	}
 	return t.out, nil
-}
-
-// cutAway is the answer for positions that the journal has no more.
-func cutAway(first uint64) error {
-	return host.Errorf(host.CodeGone, "The journal has been cut: it begins at entry %d", first)
-}
-
-// past is a session as it was: it is folded from the store, apart from the one in
-// memory, and goes on only there.
-type past struct {
-	s      *Scheduler
-	ss     *session // of its own, that nobody else knows
-	eng    *engine.Session
-	ledger *ledger
-	first  uint64 // the first position of what the journal still has
-}
-
-// onlooker looks on while a past is folded.
-type onlooker interface {
-	// see is told of each entry before it is folded; false ends the walk.
-	see(p *past, e *engine.Entry) bool
-	// seen is told when it is folded.
-	seen(p *past, e *engine.Entry, cmds []engine.Command) error
-}
-
-func (s *Scheduler) newPast(key host.SessionKey) *past {
-	ss := s.newSession(key)
-	return &past{s: s, ss: ss, eng: engine.New(key, ss.graph), ledger: newLedger()}
-}
-
-// walk folds the session's entries from where a position can be folded from. It
-// ends with the journal, or when the onlooker has seen enough.
-func (p *past) walk(ctx context.Context, position uint64, on onlooker) error {
-	err := p.s.cfg.Journal.History(ctx, p.ss.key, position, func(array []byte) (bool, error) {
-		var entries []engine.Entry
-		if err := abi.Unmarshal(array, &entries); err != nil {
-			return false, &unfoldable{fmt.Errorf("decode entries: %w", err)}
-		}
-		for i := range entries {
-			e := &entries[i]
-			if p.eng.Skips(e) {
-				continue
-			}
-			if p.first == 0 {
-				p.first = e.Seq
-			}
-			if last := p.eng.Seq(); last != 0 && e.Seq > last+1 { // between two pages
-				return false, cutAway(e.Seq)
-			}
-			if !on.see(p, e) {
-				return false, nil
-			}
-			cmds, err := p.eng.Fold(e)
-			if err != nil {
-				return false, &unfoldable{err}
-			}
-			p.ledger.follow(p.eng, e, cmds)
-			if err := on.seen(p, e, cmds); err != nil {
-				return false, err
-			}
-		}
-		return true, ctx.Err()
-	})
-	var known *host.Error
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, host.ErrNotFound): // purged meanwhile
-		return notFound
-	case errors.As(err, &known), ctx.Err() != nil:
-		return err
-	case !unfolds(err):
-		return unavailable(err)
-	}
-	return &host.Error{Code: host.CodeInternal, Message: fmt.Sprintf("the journal of session %q does not read", p.ss.key.Session), Cause: err}
 }
 
 // teller writes down the entries of one run.
@@ -133,18 +56,18 @@ type attemptBegun struct {
 	at      int64
 }
 
-// see implements onlooker.
-func (t *teller) see(p *past, e *engine.Entry) bool {
-	t.root = p.eng.State()
-	t.view, _ = p.eng.Invocation(e.Invocation)
-	t.asked, _ = p.eng.OutCall(e.Invocation)
-	t.timer = p.eng.TimerKind(e.Timer)
-	t.begun = p.eng.Begun(t.run)
+// See implements Onlooker.
+func (t *teller) See(p *Past, e *engine.Entry) bool {
+	t.root = p.Engine.State()
+	t.view, _ = p.Engine.Invocation(e.Invocation)
+	t.asked, _ = p.Engine.OutCall(e.Invocation)
+	t.timer = p.Engine.TimerKind(e.Timer)
+	t.begun = p.Engine.Begun(t.run)
 	return !t.over && t.out.Next == 0
 }
 
-// seen implements onlooker.
-func (t *teller) seen(p *past, e *engine.Entry, cmds []engine.Command) error {
+// Seen implements Onlooker.
+func (t *teller) Seen(p *Past, e *engine.Entry, cmds []engine.Command) error {
 	out := host.TimelineEntry{Seq: e.Seq, At: e.At, RunID: t.run, Kind: e.Kind.String()}
 	t.follow(p, e, cmds, &out)
 	if !t.concerns(p, e, &out) || e.Seq <= t.after {
@@ -154,7 +77,7 @@ func (t *teller) seen(p *past, e *engine.Entry, cmds []engine.Command) error {
 		t.out.Next = t.out.Entries[n-1].Seq
 		return nil
 	}
-	out.Forkable = p.eng.Begun(t.run) && p.ledger.restful()
+	out.Forkable = p.Engine.Begun(t.run) && p.Ledger.Restful()
 	if e.RunID == t.run || e.Kind == engine.EntryPatch {
 		if err := t.describe(p, e, &out); err != nil {
 			return err
@@ -167,7 +90,7 @@ func (t *teller) seen(p *past, e *engine.Entry, cmds []engine.Command) error {
 
 // follow keeps account of the run's attempts, and notes which began and whether
 // the run has ended.
-func (t *teller) follow(p *past, e *engine.Entry, cmds []engine.Command, out *host.TimelineEntry) {
+func (t *teller) follow(p *Past, e *engine.Entry, cmds []engine.Command, out *host.TimelineEntry) {
 	if e.Kind == engine.EntrySnapshot { // perhaps what is told begins with it
 		for i := range e.Held {
 			if h := &e.Held[i]; h.Open != nil && t.began[h.Invocation].attempt != h.Attempt {
@@ -178,7 +101,7 @@ func (t *teller) follow(p *past, e *engine.Entry, cmds []engine.Command, out *ho
 	for _, c := range cmds {
 		switch c := c.(type) {
 		case engine.StartAttempt:
-			view, ok := p.eng.Invocation(c.Invocation)
+			view, ok := p.Engine.Invocation(c.Invocation)
 			if !ok || view.RunID != t.run {
 				continue
 			}
@@ -204,11 +127,11 @@ func (t *teller) follow(p *past, e *engine.Entry, cmds []engine.Command, out *ho
 // concerns reports whether an entry is of the run: its own, the one that began it
 // as a child or a fork, one of a child that let it go on, or an edit of the state from
 // outside while it was active.
-func (t *teller) concerns(p *past, e *engine.Entry, out *host.TimelineEntry) bool {
+func (t *teller) concerns(p *Past, e *engine.Entry, out *host.TimelineEntry) bool {
 	if e.Kind == engine.EntryPatch {
 		return t.begun
 	}
-	if e.RunID == t.run || (e.Kind == engine.EntryFork || e.Kind == engine.EntryRetry) && p.eng.Begun(t.run) && !t.begun {
+	if e.RunID == t.run || (e.Kind == engine.EntryFork || e.Kind == engine.EntryRetry) && p.Engine.Begun(t.run) && !t.begun {
 		return true
 	}
 	if runID, start := e.Begins(); start != nil && runID == t.run {
@@ -223,7 +146,7 @@ func (t *teller) concerns(p *past, e *engine.Entry, out *host.TimelineEntry) boo
 }
 
 // describe says what the run's own entry did.
-func (t *teller) describe(p *past, e *engine.Entry, out *host.TimelineEntry) error {
+func (t *teller) describe(p *Past, e *engine.Entry, out *host.TimelineEntry) error {
 	out.Step, out.Invocation, out.Attempt, out.Call, out.To = t.view.Step, e.Invocation, e.Attempt, e.N, e.Step
 	out.Timer, out.Until, out.Block = t.timer, e.Due, e.Block
 	if e.Start != nil {
@@ -266,12 +189,12 @@ func (t *teller) describe(p *past, e *engine.Entry, out *host.TimelineEntry) err
 }
 
 // child says which child an entry is about.
-func (t *teller) child(p *past, e *engine.Entry, out *host.TimelineEntry) {
+func (t *teller) child(p *Past, e *engine.Entry, out *host.TimelineEntry) {
 	switch c := e.Child; {
 	case c != nil && c.Start != nil:
 		out.Child = &host.TimelineChild{Workflow: c.Workflow, RunID: c.RunID, HandlerID: c.Start.HandlerID, SessionID: c.Session}
 		if c.Session == "" {
-			out.Child.SessionID = p.ss.key.Session
+			out.Child.SessionID = p.Key.Session
 		}
 		out.Events = []abi.Event{c.Start.Event}
 	case c != nil:
