@@ -4,5 +4,5 @@ package serve
 
 import "runtime"
 
-// relent lets the goroutines go first that wait for a thread.
-func relent() { runtime.Gosched() }
+// yield lets the goroutines go first that wait for a thread.
+func yield() { runtime.Gosched() }

@@ -190,7 +190,7 @@ func serve(ctx context.Context, o serveOptions, stdout, stderr io.Writer) error 
 	}
 	defer closeTracing(ctx, tracer, log)
 	cfg := wire.Config{Data: o.data, AcceptLoss: o.acceptLoss, Lost: losses(stderr), Limits: limits, Resources: resources, ResourceKeys: resourceKeys, Timeout: o.timeout(), StartWait: orNone(o.startWait), Log: log, Compiler: program, CatchCrashes: true, AdminKey: adminKey,
-		Tokens: cores, Yield: relent, SnapshotEntries: o.snapshotEvery, KeepEntries: o.keepJournal, DueAtOnce: o.dueAtOnce, SourceLines: o.sourceLines, CacheBytes: o.cacheBytes,
+		Tokens: cores, Yield: yield, SnapshotEntries: o.snapshotEvery, KeepEntries: o.keepJournal, DueAtOnce: o.dueAtOnce, SourceLines: o.sourceLines, CacheBytes: o.cacheBytes,
 		Metrics: series, Tracer: tracer}
 	api := httpapi.Config{Log: log, Addr: l.Addr().String(), AllowedHosts: o.hosts, CORSOrigins: o.origins, Version: cli.Version,
 		MaxPlugin: int64(limits.Greatest().ModuleBytes), MaxRequests: o.maxRequests, MaxStreams: o.maxStreams, MaxRequestBytes: o.maxRequestBytes, RunTimeout: o.timeout(),
