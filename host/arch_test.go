@@ -123,6 +123,7 @@ var modules = map[string]string{
 	"github.com/HdrHistogram/hdrhistogram-go":    "cmd/weft",
 	"github.com/fxamacker/cbor/v2":               "abi",
 	"github.com/labstack/echo/v4":                "host/httpapi",
+	"github.com/mattn/go-runewidth":              "cmd/weft/screen",
 	"github.com/prometheus/client_golang":        "host/metrics",
 	"github.com/santhosh-tekuri/jsonschema/v6":   "host/module",
 	"github.com/spf13/cobra":                     "cmd/weft",
