@@ -28,23 +28,14 @@ func (s *Server) forkHandler(c echo.Context) error {
 
 // parseFork reads where a fork is to begin.
 func parseFork(body value) (uint64, error) {
-	fields, err := body.only("at")
-	if err != nil {
+	var fork apiwire.ForkAt
+	if err := body.into(&fork); err != nil {
 		return 0, err
 	}
-	v := fields["at"]
-	if v.raw == nil || v.null() {
+	if fork.At == 0 {
 		return 0, invalid("'at' is missing: the seq of an entry of the run's journal")
 	}
-	decoded, err := v.decode()
-	if err != nil {
-		return 0, err
-	}
-	at, ok := decoded.(int64)
-	if !ok || at < 1 {
-		return 0, invalid("'at' must be the seq of an entry of the run's journal, a number from 1 on")
-	}
-	return uint64(at), nil
+	return fork.At, nil
 }
 
 // answerFork answers the record of a run that continues, and what was begun again.

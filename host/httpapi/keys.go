@@ -33,28 +33,17 @@ func (s *Server) createKey(c echo.Context) error {
 }
 
 func parseKey(body value) (req host.KeyRequest, err error) {
-	fields, err := body.only("tenant", "role", "name", "expires_at")
-	if err != nil {
+	var key apiwire.KeyRequest
+	if err := body.into(&key); err != nil {
 		return req, err
 	}
-	if req.Tenant, err = fields["tenant"].optionalText(); err != nil {
-		return req, err
+	req = host.KeyRequest{Tenant: key.Tenant, Role: key.Role, Name: key.Name}
+	if key.Expires == "" {
+		return req, nil
 	}
-	if req.Name, err = fields["name"].optionalText(); err != nil {
-		return req, err
-	}
-	role, err := fields["role"].optionalText()
-	if err != nil {
-		return req, err
-	}
-	req.Role = host.Role(role)
-	text, err := fields["expires_at"].optionalText()
-	if err != nil || text == "" {
-		return req, err
-	}
-	t, err := time.Parse(time.RFC3339, text)
+	t, err := time.Parse(time.RFC3339, key.Expires)
 	if err != nil || t.Unix() <= 0 || t.Unix() >= math.MaxInt64/int64(time.Second) {
-		return req, invalid("Invalid expires_at: '%s'. It is a time like 2027-11-21T02:47:31Z", clip(text))
+		return req, invalid("Invalid expires_at: '%s'. It is a time like 2027-11-21T02:47:31Z", clip(key.Expires))
 	}
 	req.Expires = t.UnixNano()
 	return req, nil
@@ -95,19 +84,13 @@ func (s *Server) revokeKey(c echo.Context) error {
 
 // rotateKey gives a key another secret.
 func (s *Server) rotateKey(c echo.Context) error {
-	body, err := s.readValue(c)
-	if err != nil {
-		return err
-	}
-	fields, err := body.only("grace")
-	if err != nil {
+	var body apiwire.Rotate
+	if err := s.readInto(c, &body); err != nil {
 		return err
 	}
 	var grace time.Duration
-	if g := fields["grace"]; g.raw != nil && !g.null() {
-		if grace, err = g.seconds(); err != nil {
-			return err
-		}
+	if body.Grace != nil {
+		grace = time.Duration(*body.Grace)
 	}
 	return managed(s, c, http.StatusOK, func(ctx context.Context, a host.Access, by *host.Grant) (apiwire.NewKey, error) {
 		k, secret, err := a.RotateKey(ctx, by, param(c, "id"), grace)

@@ -13,26 +13,11 @@ import (
 
 // retryHandler lets a run go on that has failed, or is blocked.
 func (s *Server) retryHandler(c echo.Context) error {
-	body, err := s.readValue(c)
-	if err != nil {
+	var retry apiwire.Retry
+	if err := s.readInto(c, &retry); err != nil {
 		return err
 	}
-	fields, err := body.only("newest")
-	if err != nil {
-		return err
-	}
-	newest := false
-	if v := fields["newest"]; v.raw != nil && !v.null() {
-		decoded, err := v.decode()
-		if err != nil {
-			return err
-		}
-		is := false
-		if newest, is = decoded.(bool); !is {
-			return invalid("'newest' must be true or false")
-		}
-	}
-	retried, err := s.cfg.Runs.Retry(c.Request().Context(), tenantOf(c), param(c, "id"), newest)
+	retried, err := s.cfg.Runs.Retry(c.Request().Context(), tenantOf(c), param(c, "id"), retry.Newest)
 	if err != nil {
 		return orNotFound(err, textHandlerNotFound)
 	}
@@ -78,15 +63,9 @@ func (s *Server) parseMigrate(c echo.Context) (host.MigrateRequest, host.RunQuer
 		}
 		req.AfterStarted, req.AfterHandler = at.AfterStarted, at.AfterHandler
 	}
-	body, err := s.readValue(c)
-	if err != nil {
-		return req, q, err
-	}
-	fields, err := body.only("handler_id")
-	if err != nil {
-		return req, q, err
-	}
-	req.HandlerID, err = fields["handler_id"].optionalText()
+	var body apiwire.Migrate
+	err = s.readInto(c, &body)
+	req.HandlerID = body.HandlerID
 	return req, q, err
 }
 

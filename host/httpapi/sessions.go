@@ -79,21 +79,13 @@ func (s *Server) putSession(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	fields, err := body.only("state")
-	if err != nil {
+	var put apiwire.PutSession
+	if err := body.into(&put); err != nil {
 		return err
 	}
-	req := host.SessionEdit{Tenant: tenantOf(c), Session: param(c, "id"), Make: true, Once: once}
-	if v := fields["state"]; v.raw != nil && !v.null() {
-		if !v.object() {
-			return invalid("'state' must be an object")
-		}
-		if req.State, err = v.canonical(); err != nil {
-			return err
-		}
-		if err := placeOf(c).grow(keeping(req.State)); err != nil {
-			return err
-		}
+	req := host.SessionEdit{Tenant: tenantOf(c), Session: param(c, "id"), State: abi.Raw(put.State), Make: true, Once: once}
+	if err := placeOf(c).grow(keeping(req.State)); err != nil {
+		return err
 	}
 	if err := matchOf(c, &req); err != nil {
 		return err

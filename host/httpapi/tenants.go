@@ -47,20 +47,12 @@ func managed[T any](s *Server, c echo.Context, status int, do func(ctx context.C
 
 // createTenant makes a tenant.
 func (s *Server) createTenant(c echo.Context) error {
-	body, err := s.readValue(c)
-	if err != nil {
-		return err
-	}
-	fields, err := body.only("name")
-	if err != nil {
-		return err
-	}
-	name, err := fields["name"].optionalText()
-	if err != nil {
+	var body apiwire.NewTenant
+	if err := s.readInto(c, &body); err != nil {
 		return err
 	}
 	return managed(s, c, http.StatusCreated, func(ctx context.Context, a host.Access, by *host.Grant) (out apiwire.Tenant, err error) {
-		t, err := a.CreateTenant(ctx, by, name)
+		t, err := a.CreateTenant(ctx, by, body.Name)
 		apiwire.Fill(&out, &t)
 		return out, err
 	})
