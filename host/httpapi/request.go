@@ -93,7 +93,7 @@ func readBody(c echo.Context, limit int64) ([]byte, error) {
 	}
 	// Not every writer has deadlines (a test's recorder has none).
 	_ = rc.SetReadDeadline(time.Now().Add(bodyGrace + time.Duration(expect/bodyMinRate)*time.Second))
-	body, err := readAll(http.MaxBytesReader(c.Response().Writer, r.Body, limit), expect, placeOf(c).grow)
+	body, err := readAll(http.MaxBytesReader(c.Response().Writer, r.Body, limit), expect, placeOf(c).Grow)
 	switch {
 	case err == nil:
 		// A deadline left behind would end the request's context later on.

@@ -24,6 +24,7 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/apiwire"
+	"github.com/weftrun/weft/host/httpapi/abuse"
 	"github.com/weftrun/weft/host/httpapi/openapi"
 )
 
@@ -172,16 +173,16 @@ func (c Config) banner() string {
 type Server struct {
 	cfg    Config
 	guard  guard
-	wrong  *wrongKeys // nil: they are not counted
-	banner string     // the Server header
+	wrong  *abuse.WrongKeys // nil: they are not counted
+	banner string           // the Server header
 	// cursors seals those of listings.
 	cursors cipher.Block
 	echo    *echo.Echo
 	least   map[string]host.Role // least role by method and route; set once, by routes
 	http    *http.Server
 	// What is under way; see shed.
-	requests, streams, bodies *load
-	refusals                  *refusals
+	requests, streams, bodies *abuse.Load
+	refusals                  *abuse.Refusals
 	// patterns are those of all routes.
 	patterns map[string]bool
 	// pages gives the description of the API, made once.
@@ -195,13 +196,13 @@ type Server struct {
 // New makes a server; it does not listen yet.
 func New(cfg Config) *Server {
 	s := &Server{cfg: cfg.withDefaults(), banner: cfg.banner(), echo: echo.New()}
-	s.wrong = newWrongKeys(s.cfg.WrongKeys, time.Now)
+	s.wrong = abuse.NewWrongKeys(s.cfg.WrongKeys, time.Now)
 	s.guard, s.cursors = newGuard(s.cfg), cursorCipher(s.cfg.Secret)
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
-	s.refusals = newRefusals(s.ctx, s.cfg.CPU)
-	s.requests = newLoad("max-requests", int64(s.cfg.MaxRequests))
-	s.streams = newLoad("max-streams", int64(s.cfg.MaxStreams))
-	s.bodies = newLoad("max-request-bytes", s.cfg.MaxRequestBytes)
+	s.refusals = abuse.NewRefusals(s.ctx, s.cfg.CPU)
+	s.requests = abuse.NewLoad("max-requests", int64(s.cfg.MaxRequests))
+	s.streams = abuse.NewLoad("max-streams", int64(s.cfg.MaxStreams))
+	s.bodies = abuse.NewLoad("max-request-bytes", s.cfg.MaxRequestBytes)
 	s.routes()
 	s.pages = sync.OnceValue(func() openapi.Pages { return openapi.Describe(s.Routes(), s.cfg.Version) })
 	s.http = newHTTP(s.echo, s.cfg.Log)

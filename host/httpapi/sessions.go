@@ -12,6 +12,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/apiwire"
+	"github.com/weftrun/weft/host/httpapi/abuse"
 )
 
 const textSessionNotFound = "Session not found"
@@ -84,7 +85,7 @@ func (s *Server) putSession(c echo.Context) error {
 		return err
 	}
 	req := host.SessionEdit{Tenant: tenantOf(c), Session: param(c, "id"), State: abi.Raw(put.State), Make: true, Once: once}
-	if err := placeOf(c).grow(keeping(req.State)); err != nil {
+	if err := placeOf(c).Grow(abuse.Keeping(req.State)); err != nil {
 		return err
 	}
 	if err := matchOf(c, &req); err != nil {
@@ -178,7 +179,7 @@ func (s *Server) patchState(c echo.Context) error {
 	}
 	raw, err := v.canonical()
 	if err == nil {
-		err = placeOf(c).grow(keeping(raw))
+		err = placeOf(c).Grow(abuse.Keeping(raw))
 	}
 	switch {
 	case err != nil:

@@ -9,6 +9,7 @@ import (
 	"github.com/weftrun/weft/abi/cbor"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/apiwire"
+	"github.com/weftrun/weft/host/httpapi/abuse"
 )
 
 // extraDepth is how much deeper than a value the request around it may nest:
@@ -59,16 +60,16 @@ func readObject(c echo.Context, body []byte) (value, error) {
 
 // parseBody makes the value of a whole body. Nothing at all is null. The memory that is
 // needed meanwhile is taken from a place.
-func parseBody(body []byte, isCBOR bool, room *place) (value, error) {
+func parseBody(body []byte, isCBOR bool, room *abuse.Place) (value, error) {
 	v := value{raw: abi.Null, cbor: isCBOR, deep: isCBOR}
 	if skipSpace(body) == len(body) && (!isCBOR || len(body) == 0) {
 		return v, nil
 	}
-	need := transcoding(body, isCBOR)
-	if err := room.grow(need); err != nil {
+	need := abuse.Transcoding(body, isCBOR)
+	if err := room.Grow(need); err != nil {
 		return value{}, err
 	}
-	defer room.shrink(need)
+	defer room.Shrink(need)
 	var err error
 	if isCBOR {
 		v.raw, err = abi.Canonical(body, abi.MaxValueDepth+extraDepth)
