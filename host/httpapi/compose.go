@@ -38,11 +38,7 @@ func (s *Server) putWorkflow(c echo.Context) error {
 
 // deleteWorkflow removes a composed workflow.
 func (s *Server) deleteWorkflow(c echo.Context) error {
-	if err := s.cfg.Plugins.Decompose(c.Request().Context(), tenantOf(c), param(c, "name")); err != nil {
-		return err
-	}
-	c.Response().WriteHeader(http.StatusNoContent)
-	return nil
+	return answerGone(c, s.cfg.Plugins.Decompose(c.Request().Context(), tenantOf(c), param(c, "name")))
 }
 
 // parseComposition reads the composition of a workflow. A timeout may stand

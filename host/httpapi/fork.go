@@ -42,9 +42,6 @@ func parseFork(body value) (uint64, error) {
 func answerFork(c echo.Context, fork *host.Fork) error {
 	var f apiwire.Fork
 	showRun(&f.Record, &fork.Run)
-	for i := range fork.Anew {
-		f.Anew = append(f.Anew, apiwire.Renewed{})
-		apiwire.Fill(&f.Anew[i], &fork.Anew[i])
-	}
+	f.Anew = apiwire.FillAll[apiwire.Renewed](fork.Anew)
 	return answer(c, http.StatusOK, &f)
 }

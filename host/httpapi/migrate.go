@@ -2,8 +2,6 @@ package httpapi
 
 import (
 	"net/http"
-	"net/url"
-	"strconv"
 
 	"github.com/labstack/echo/v4"
 
@@ -42,19 +40,15 @@ func (s *Server) migrateWorkflow(c echo.Context) error {
 // parseMigrate reads which runs are to be moved. The query that the second result is
 // identifies the listing, for cursors.
 func (s *Server) parseMigrate(c echo.Context) (host.MigrateRequest, host.RunQuery, error) {
-	req := host.MigrateRequest{Tenant: tenantOf(c), Workflow: param(c, "name"), Limit: apiwire.DefaultMigrated}
+	req := host.MigrateRequest{Tenant: tenantOf(c), Workflow: param(c, "name")}
 	q := migrateQuery(tenantOf(c), req.Workflow)
 	v := c.QueryParams()
 	var err error
 	if req.DryRun, err = flagOf(v, "dry_run", true); err != nil {
 		return req, q, err
 	}
-	if text := v.Get("limit"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > apiwire.MaxMigrated {
-			return req, q, invalid("Invalid limit: '%s'. It is a number from 1 to %d", clip(text), apiwire.MaxMigrated)
-		}
-		req.Limit = n
+	if req.Limit, err = limitOf(v, apiwire.MaxMigrated, apiwire.DefaultMigrated); err != nil {
+		return req, q, err
 	}
 	if text := v.Get("cursor"); text != "" {
 		at := q
@@ -71,20 +65,6 @@ func (s *Server) parseMigrate(c echo.Context) (host.MigrateRequest, host.RunQuer
 
 func migrateQuery(tenant, workflow string) host.RunQuery {
 	return host.RunQuery{Tenant: tenant, Workflows: []string{workflow}, Statuses: []string{string(host.StatusRunning)}}
-}
-
-// flagOf reads a boolean of the query that must not be taken for another; absent is
-// what an empty or missing one means.
-func flagOf(v url.Values, name string, absent bool) (bool, error) {
-	text := v.Get(name)
-	if text == "" {
-		return absent, nil
-	}
-	set, err := strconv.ParseBool(text)
-	if err != nil {
-		return false, invalid("Invalid %s: '%s'. It is true or false", name, clip(text))
-	}
-	return set, nil
 }
 
 // showMigration is what came of a migration, of the listing that q identifies.

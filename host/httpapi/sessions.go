@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -14,8 +13,6 @@ import (
 	"github.com/weftrun/weft/host/apiwire"
 	"github.com/weftrun/weft/host/httpapi/abuse"
 )
-
-const textSessionNotFound = "Session not found"
 
 // getSession answers what is known of a session.
 func (s *Server) getSession(c echo.Context) error {
@@ -46,10 +43,7 @@ func (s *Server) listSessions(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	page := apiwire.Sessions{Sessions: make([]apiwire.Session, len(list))}
-	for i := range list {
-		apiwire.Fill(&page.Sessions[i], &list[i])
-	}
+	page := apiwire.Sessions{Sessions: apiwire.FillAll[apiwire.Session](list)}
 	if more && len(list) > 0 {
 		page.NextCursor = apiwire.OrNull(s.seal(q.Tenant, list[len(list)-1].Order))
 	}
@@ -57,13 +51,10 @@ func (s *Server) listSessions(c echo.Context) error {
 }
 
 func (s *Server) parseSessionQuery(tenant string, v url.Values) (host.SessionQuery, error) {
-	q := host.SessionQuery{Tenant: tenant, Limit: apiwire.MaxPage}
-	if text := v.Get("limit"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > apiwire.MaxPage {
-			return q, invalid("Invalid limit: '%s'. It is a number from 1 to %d", clip(text), apiwire.MaxPage)
-		}
-		q.Limit = n
+	q := host.SessionQuery{Tenant: tenant}
+	var err error
+	if q.Limit, err = limitOf(v, apiwire.MaxPage, apiwire.MaxPage); err != nil {
+		return q, err
 	}
 	if text := v.Get("cursor"); text != "" {
 		var ok bool
@@ -104,10 +95,8 @@ func (s *Server) putSession(c echo.Context) error {
 
 // deleteSession deletes a session with all that it has.
 func (s *Server) deleteSession(c echo.Context) error {
-	if err := s.cfg.Sessions.DeleteSession(c.Request().Context(), tenantOf(c), param(c, "id")); err != nil {
-		return orNotFound(err, textSessionNotFound)
-	}
-	return c.NoContent(http.StatusNoContent)
+	err := s.cfg.Sessions.DeleteSession(c.Request().Context(), tenantOf(c), param(c, "id"))
+	return answerGone(c, orNotFound(err, textSessionNotFound))
 }
 
 // releaseSession takes a session out of quarantine, and answers it as it is then.

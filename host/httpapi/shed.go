@@ -14,13 +14,6 @@ import (
 	"github.com/weftrun/weft/host/httpapi/abuse"
 )
 
-// Defaults of the bounds in [Config] on requests under way.
-const (
-	DefaultMaxRequests     = 10_000
-	DefaultMaxRequestBytes = 256 << 20
-	DefaultMaxStreams      = 20_000
-)
-
 // refusedBody bounds what is read of the body of a refused start, in bytes, and leastRetry
 // is the least Retry-After of its answer.
 const (
