@@ -90,7 +90,7 @@ var rooms = []room{
 	{"cmd/weft/cli", []string{"host"}},
 	{"cmd/weft/remote", []string{"host", "host/client", "host/server", "cmd/weft/cli", "cmd/weft/screen"}},
 	{"cmd/weft/input", []string{"cmd/weft/cli", "cmd/weft/remote", "cmd/weft/screen"}},
-	{"cmd/weft/access", []string{"host", "host/client", "cmd/weft/cli", "cmd/weft/remote", "cmd/weft/screen"}},
+	{"cmd/weft/access", []string{"host", "host/apiwire", "host/client", "cmd/weft/cli", "cmd/weft/remote", "cmd/weft/screen"}},
 	{"cmd/weft/runs", []string{"abi", "host", "host/client", "cmd/weft/cli", "cmd/weft/input", "cmd/weft/remote", "cmd/weft/screen"}},
 	{"cmd/weft/project", []string{"cmd/weft/cli", "cmd/weft/guest", "cmd/weft/scaffold", "cmd/weft/screen"}},
 	{"cmd/weft/plugins", []string{"abi", "host", "host/client", "host/sandbox", "cmd/weft/cli", "cmd/weft/guest", "cmd/weft/input", "cmd/weft/project", "cmd/weft/remote", "cmd/weft/screen", "cmd/weft/wire"}},
