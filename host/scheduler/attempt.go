@@ -9,8 +9,8 @@ import (
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/scheduler/admission"
-	"github.com/weftrun/weft/host/scheduler/fair"
 	"github.com/weftrun/weft/host/scheduler/history"
+	"github.com/weftrun/weft/host/scheduler/tickets"
 	"github.com/weftrun/weft/host/state"
 )
 
@@ -80,51 +80,6 @@ func (ss *session) open(inv uint64, stored *history.Record, since int64) {
 	ss.s.cores.ready(at)
 }
 
-// ready puts an attempt into its tenant's queue, unless it is to be durable first, or to
-// run apart. Called with the session's mu held.
-func (c *cores) ready(at *attempt) {
-	c.s.mu.Lock()
-	if !c.s.suspicion.keepFirst(at) {
-		c.enqueue(c.itemOf(at))
-	}
-	c.s.mu.Unlock()
-	c.s.signal()
-}
-
-// enqueue puts an attempt into its tenant's queue, unless it is to run apart. Called with
-// mu held.
-func (c *cores) enqueue(it readyItem) {
-	if !c.s.suspicion.trials.Keeps(it.Of.suspectKey(), it.Of) {
-		c.push(it)
-	}
-}
-
-// readyItem is an attempt that wants a token: to begin a run of its guest, or to go on with
-// one that gave the token up. A rehearsal has no attempt.
-type readyItem = fair.Item[*attempt]
-
-// push puts an attempt into its tenant's queue, at its place by now. Called with mu held.
-func (c *cores) push(it readyItem) {
-	it.Place = it.Of.place(it.Place.First)
-	c.queue.Push(it.Of.ss.key.Tenant, it)
-}
-
-// itemOf is item with what the session knows. Called with the session's mu held.
-func (c *cores) itemOf(at *attempt) readyItem {
-	it := c.item(at)
-	it.Place.First = at.ss.holds(at)
-	return it
-}
-
-// item is an attempt that wants a token from now on.
-func (c *cores) item(at *attempt) readyItem {
-	it := readyItem{Of: at}
-	if c.s.cfg.Observer != nil {
-		it.Since = c.s.cfg.Now()
-	}
-	return it
-}
-
 // abandon ends an attempt that is no longer wanted. Called with ss.mu held.
 func (ss *session) abandon(inv uint64, held bool) {
 	at := ss.attempts[inv]
@@ -141,7 +96,7 @@ func (ss *session) abandon(inv uint64, held bool) {
 	} else if at.replay && !held {
 		at.tell(0, nil, true)
 	}
-	ss.giveUp(at)
+	ss.tickets.GiveUp(at)
 	if at.parked {
 		at.parked = false
 		ss.release() // no run of it is under way that would
@@ -184,6 +139,7 @@ func (at *attempt) begin(tok *token) (context.Context, bool) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	at.cancel, at.running, at.tok = cancel, true, tok
+	// The note reads what the lock guards.
 	tok.note = at.note()
 	at.answers.Restart()
 	ss.s.mu.Lock()
@@ -207,18 +163,20 @@ func (at *attempt) invocation(tok *token) (host.Invocation, error) {
 		return host.Invocation{}, err
 	}
 	o := at.answers.Open()
-	inv, err := at.ss.s.invocationOf(m, at.ss.key, &at.view, o)
+	inv, err := m.invocation(at.ss.key, &at.view, o)
 	inv.Calls, inv.Token = tok, tok
 	return inv, err
 }
 
-// end settles what a run of the guest came to.
+// end settles what a run of the guest came to. An attempt that runs again keeps its pin of
+// the session; in the other cases the pin is given back.
 func (at *attempt) end(res host.InvocationResult, err error) {
 	ss, s := at.ss, at.ss.s
 	ss.mu.Lock()
 	at.running = false
 	at.cancel()
 	at.cancel = nil
+	// The sandbox may know less than the checkpoints have counted, if the guest was unwound.
 	at.Burnt = at.Burnt.With(max(res.Fuel, at.tok.burnt))
 	at.tok = nil
 	var u Unwound
@@ -229,10 +187,13 @@ func (at *attempt) end(res host.InvocationResult, err error) {
 		u = at.classify(err)
 	}
 	if !u.Later {
-		at.backoffs = 0
+		at.backoffs = 0 // the next one begins with the shortest wait
 	}
 	switch {
 	case u.Stale:
+		// What an abandoned attempt has burnt since its last entry is billed now, as no
+		// entry follows. If the attempt goes on later it burns the same again: it is
+		// billed then.
 		if at.abandoned && !at.goesOn || ss.dead {
 			ss.settle(&at.Spending)
 		}
@@ -241,28 +202,37 @@ func (at *attempt) end(res host.InvocationResult, err error) {
 		}
 		ss.drop(at)
 	case u.Again:
+		// The state has changed since the guest read it: the guest runs again up to the
+		// commit, which then sees the new value. The attempt stays open and pins its session.
 		s.count(&s.counters.Conflicts)
 		s.cores.ready(at)
 		ss.mu.Unlock()
-		return // keeps its pin
+		return
 	case u.Later:
-		ss.giveUp(at)
+		// The host could not run the guest, and that says nothing of the step. The attempt
+		// gives its ticket up, so that nobody waits for it meanwhile.
+		ss.tickets.GiveUp(at)
 		s.cores.backOff(at, err)
 		ss.mu.Unlock()
-		return // keeps its pin
+		return
 	case u.Suspended:
 		s.count(&s.counters.Suspended)
+		// The answer has come between the guest's wait and this lock: nothing else would
+		// wake the attempt.
 		if at.resumed {
 			at.resumed = false
 			s.cores.ready(at)
 			ss.mu.Unlock()
-			return // keeps its pin
+			return
 		}
+		// The record alone is kept, from which the attempt goes on, and no pin: the session
+		// may leave memory.
 		unspent := ss.drop(at)
 		o := at.answers.Open()
 		ss.suspended[at.inv] = &history.Record{Attempt: at.view.Attempt, Open: &o, Calls: at.answers.Record(), Spending: at.Spending, Unserved: unspent}
 	case u.Parked:
 		s.count(&s.counters.Parks)
+		// Whoever gave the ticket up may have handed it on before the guest was out.
 		if at.unparked {
 			at.unparked = false
 			s.cores.ready(at)
@@ -272,7 +242,9 @@ func (at *attempt) end(res host.InvocationResult, err error) {
 		ss.mu.Unlock()
 		return
 	case u.Block != nil:
-		ss.giveUp(at)
+		// Neither the step nor a retry of it is to blame: the run stands still, and its record
+		// stays, until somebody helps.
+		ss.tickets.GiveUp(at)
 		_, _, err := ss.tick(engine.Block{RunID: at.view.RunID, Reason: *u.Block}, extras{})
 		if err != nil && !errors.Is(err, engine.ErrStale) {
 			at.say(slog.LevelError, "a run cannot be blocked", "error", err)
@@ -283,7 +255,7 @@ func (at *attempt) end(res host.InvocationResult, err error) {
 			s.count(&s.counters.Conflicts)
 			s.cores.ready(at)
 			ss.mu.Unlock()
-			return // keeps its pin
+			return
 		}
 		ss.drop(at)
 	}
@@ -294,12 +266,14 @@ func (at *attempt) end(res host.InvocationResult, err error) {
 
 // classify says what an error that unwound the guest means.
 func (at *attempt) classify(err error) Unwound {
+	// The server stops: the attempt stays open in the journal, and goes on at the next start.
 	if errors.Is(err, context.Canceled) {
-		return Unwound{Stale: true} // the server stops: the attempt stays open in the journal
+		return Unwound{Stale: true}
 	}
 	if u := at.ss.s.cfg.Classify(err); u != (Unwound{}) {
 		return u
 	}
+	// What the store cannot do at the moment is no fault of the step.
 	if host.CodeOf(err) == host.CodeUnavailable {
 		return Unwound{Later: true}
 	}
@@ -307,8 +281,8 @@ func (at *attempt) classify(err error) Unwound {
 	return Unwound{Block: &host.Blocked{Code: host.BlockedHostError, Message: host.MessageOf(err)}}
 }
 
-// finish ends the attempt with what its guest gave. That of an atomic step may have
-// lost: it is to be run again. Called with ss.mu held.
+// finish ends the attempt with what its guest gave. An attempt of an atomic step may have
+// lost against others: then it must run again. Called with ss.mu held.
 func (at *attempt) finish(res host.InvocationResult, fail *abi.Error) (lost bool) {
 	ss := at.ss
 	out := abi.StepOutput{Err: fail}
@@ -317,6 +291,8 @@ func (at *attempt) finish(res host.InvocationResult, fail *abi.Error) (lost bool
 	case res.Err != nil:
 		out.Err = final(res.Err)
 	default:
+		// Bad output, or an edit that the guest began and did not end, is a failure of the
+		// step like any other: its retry policy decides.
 		var err error
 		if out, err = abi.DecodeStepOutput(res.Output); err != nil {
 			out = abi.StepOutput{Err: &abi.Error{Code: host.RunInvalidOutput, Message: "the step's output does not decode: " + err.Error()}}
@@ -324,7 +300,8 @@ func (at *attempt) finish(res host.InvocationResult, fail *abi.Error) (lost bool
 			out = abi.StepOutput{Err: open}
 		}
 	}
-	ss.giveUp(at)
+	// The ticket is free before the tick, which may begin attempts that want it.
+	ss.tickets.GiveUp(at)
 	tick := engine.Finish{Invocation: at.inv, Attempt: at.view.Attempt, Output: out, Fuel: res.Fuel, Stage: at.answers.Stage()}
 	_, _, err := ss.tick(tick, extras{attach: func(r *engine.Result) (fuel uint64) {
 		at.log(at.answers.Logs())
@@ -336,6 +313,7 @@ func (at *attempt) finish(res host.InvocationResult, fail *abi.Error) (lost bool
 	}})
 	switch {
 	case errors.Is(err, engine.ErrConflict):
+		// What the atomic step read has changed: nothing that it did has taken effect.
 		at.answers.Lost()
 		return true
 	case err != nil && !errors.Is(err, engine.ErrStale):
@@ -366,7 +344,7 @@ func (ss *session) drop(at *attempt) (unspent int64) {
 		delete(ss.attempts, at.inv)
 	}
 	ss.undemand(at)
-	ss.giveUp(at)
+	ss.tickets.GiveUp(at)
 	return at.leave()
 }
 
@@ -393,7 +371,7 @@ func (l live) effect(n uint64, req engine.Request, attach func(*engine.Result)) 
 	if at.abandoned || ss.dead {
 		return engine.ErrStale
 	}
-	if ss.mustPark(at, writes(req)) {
+	if ss.mustPark(at, tickets.Writes(req)) {
 		return ss.s.cfg.Parked
 	}
 	res, _, err := ss.tick(engine.Call{Invocation: at.inv, Attempt: at.view.Attempt, N: n, Request: req}, extras{attach: func(r *engine.Result) (fuel uint64) {
@@ -405,7 +383,7 @@ func (l live) effect(n uint64, req engine.Request, attach func(*engine.Result)) 
 		return fuel
 	}})
 	if !errors.Is(err, engine.ErrUnresolved) && !errors.Is(err, engine.ErrMoved) {
-		ss.giveUp(at) // the write is done, or refused
+		ss.tickets.GiveUp(at) // the write is done, or refused
 	}
 	if res.Response.Warning != "" {
 		at.log([]engine.LogRecord{{Level: int64(slog.LevelWarn), Message: res.Response.Warning}})

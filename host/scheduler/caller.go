@@ -24,7 +24,8 @@ func (c *caller) grantAgain(o *calls.Call) {
 	if err != nil {
 		c.s.mu.Lock()
 		defer c.s.mu.Unlock()
-		if host.CodeOf(err) == host.CodeNotFound { // it was purged
+		// A session that is not found was purged. Any other error may pass.
+		if host.CodeOf(err) == host.CodeNotFound {
 			c.book.Remove(o)
 		} else if c.book.Has(o) {
 			c.grantLater(o)
@@ -36,6 +37,7 @@ func (c *caller) grantAgain(o *calls.Call) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	c.s.mu.Lock()
+	// callOut makes the call anew, with its grant. Another call may be in its place by now.
 	wanted := c.book.Has(o)
 	c.book.Remove(o)
 	c.s.mu.Unlock()
@@ -90,6 +92,8 @@ func (c *caller) make(ctx context.Context, o *calls.Call) {
 	case fail == nil:
 		value, fail, wanted, away = c.outside(ctx, o)
 	}
+	// A call that was cancelled has no answer: it stays open in the journal, or nobody wants
+	// it. A call inside has brought its own answer, in one item with its write.
 	if wanted && !within && away == nil && ctx.Err() == nil {
 		c.answer(o, value, fail)
 	}
@@ -122,7 +126,9 @@ func (c *caller) outside(ctx context.Context, o *calls.Call) (value abi.Raw, fai
 	call, ok := ss.eng.OutCall(o.Key.Invocation)
 	span := ss.tracedCall(&call)
 	ss.mu.Unlock()
+	// The call takes as long as it takes: its session may leave memory meanwhile.
 	ss.release()
+	// The invocation may wait for another call by now, or for none.
 	if !ok || call.Attempt != o.Attempt || call.N != o.N {
 		return nil, nil, false, nil
 	}
@@ -134,7 +140,7 @@ func (c *caller) outside(ctx context.Context, o *calls.Call) (value abi.Raw, fai
 	if span != nil {
 		out.Trace = c.s.cfg.Tracer.Outgoing(span)
 	}
-	noted := c.s.noteCall(o, call.Version, call.Step)
+	noted := c.noteCall(o, call.Version, call.Step)
 	out.Waits = noted.wait
 	value, fail = c.s.cfg.Resources.Call(ctx, out)
 	noted.leave()
@@ -177,7 +183,9 @@ func (c *caller) answer(o *calls.Call, value abi.Raw, fail *abi.Error) {
 		ss.note(engine.ResourceAnswered{Invocation: o.Key.Invocation, Attempt: o.Attempt, N: o.N, Value: value, Err: fail})
 		ss.mu.Unlock()
 		ss.release()
-	case host.CodeOf(err) != host.CodeNotFound: // else it was purged
+	// The resource has answered, and must not be asked again: the answer is kept until the
+	// session loads. A session that is not found was purged, and wants none.
+	case host.CodeOf(err) != host.CodeNotFound:
 		c.s.log.session(context.Background(), slog.LevelError, "the answer of a resource cannot be noted, and is kept", o.Key.Session, []any{"error", err})
 		again := c.s.table.retryAfter(o.Key.Session, retryLoad)
 		c.s.mu.Lock()
@@ -214,6 +222,7 @@ func (c *caller) inside(ctx context.Context, o *calls.Call) (away error) {
 		return nil
 	}
 	defer ss.release()
+	// The turn comes before the session's lock: whoever holds that must not wait for a turn.
 	sp := c.spaces.Enter(o.Space)
 	defer c.spaces.Leave(sp)
 	ss.mu.Lock()
@@ -225,9 +234,10 @@ func (c *caller) inside(ctx context.Context, o *calls.Call) (away error) {
 	}
 	if ok && call.Attempt == o.Attempt && call.N == o.N {
 		c.s.count(&c.s.counters.Calls)
-		noted := c.s.noteCall(o, call.Version, call.Step)
+		noted := c.noteCall(o, call.Version, call.Step)
 		answer, write, err := c.spaces.Answer(ctx, sp, callOf(o, &call), c.s.now())
 		noted.leave()
+		// Cancelled while it was made: nothing was written, and there is no answer.
 		if ctx.Err() != nil {
 			return nil
 		}

@@ -2,9 +2,11 @@ package scheduler
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/scheduler/fair"
 )
 
@@ -219,4 +221,44 @@ func (d *dues) load(key host.SessionKey) {
 	d.asking = d.loaders > 0 || len(d.toLoad) > 0
 	d.s.mu.Unlock()
 	d.s.signal()
+}
+
+// setTimer notes when a loaded session's next timer is due.
+func (d *dues) setTimer(key host.SessionKey, at int64) {
+	d.s.mu.Lock()
+	earlier := d.timers.Set(key, at)
+	d.s.mu.Unlock()
+	if earlier {
+		d.s.signal()
+	}
+}
+
+// fire ticks a session's timers that are due.
+func (d *dues) fire(key host.SessionKey) {
+	d.s.table.ensure(key, "a timer cannot fire", func(ss *session) {
+		ss.mu.Lock()
+		ss.fireDue()
+		ss.mu.Unlock()
+	})
+}
+
+// fireDue ticks every timer that is due. Called with mu held.
+func (ss *session) fireDue() {
+	for {
+		if ss.dead {
+			return // the timers under its key are those of another by now
+		}
+		at := ss.eng.NextTimer()
+		if at == host.WakeNever || at > ss.s.now() {
+			break
+		}
+		if t, ok := ss.eng.DueTimeout(ss.s.now()); ok && ss.extend(t) {
+			continue
+		}
+		if _, _, err := ss.tick(engine.Timer{}, extras{}); err != nil {
+			ss.log(context.Background(), slog.LevelError, "a timer is refused", "error", err)
+			break
+		}
+	}
+	ss.s.dues.setTimer(ss.key, ss.eng.NextTimer())
 }

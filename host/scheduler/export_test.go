@@ -19,7 +19,7 @@ func (s *Scheduler) Leak() string {
 	}
 	defer s.mu.Unlock()
 	for _, ss := range sessions { // without pins nobody else looks at them
-		if len(ss.tickets) > 0 || len(ss.attempts) > 0 || len(ss.ended) > 0 {
+		if ss.tickets.Len() > 0 || len(ss.attempts) > 0 || len(ss.ended) > 0 {
 			return fmt.Sprintf("session %s: ticket %v, attempts %v, waiting clients %v", ss.key.Session, ss.tickets, ss.attempts, ss.ended)
 		}
 		for inv := range ss.ledger.Records {

@@ -105,6 +105,8 @@ func (p *mailer) carry(ctx context.Context, r route) error {
 			return err
 		}
 		from.mu.Lock()
+		// The end of a child that could not begin comes before its start leaves the outbox: a
+		// crash in between has the message carried again.
 		for _, end := range refused {
 			from.note(engine.ChildEnded{End: end})
 		}
@@ -167,6 +169,7 @@ func (p *mailer) bringOnce(ctx context.Context, key host.SessionKey, messages []
 		m := &messages[i]
 		_, _, err := to.tick(m.Tick(), extras{})
 		switch {
+		// What was received before, by a message that was carried twice, is dropped.
 		case err == nil || tooLate(err):
 		case host.CodeOf(err) == host.CodeUnavailable: // a module could not be read
 			return refused, err

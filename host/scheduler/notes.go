@@ -107,13 +107,13 @@ type callNote struct {
 	slot  int
 }
 
-func (s *Scheduler) noteCall(o *calls.Call, version, step string) *callNote {
-	c := &callNote{notes: s.cfg.Notes, note: host.CoreNote{
+func (c *caller) noteCall(o *calls.Call, version, step string) *callNote {
+	n := &callNote{notes: c.s.cfg.Notes, note: host.CoreNote{
 		Kind: host.CoreCall, Tenant: o.Key.Session.Tenant, Session: o.Key.Session.Session, Invocation: o.Key.Invocation, Attempt: o.Attempt,
 		Digest: suspects.Hash(version), Step: suspects.Hash(step),
 	}}
-	c.enter()
-	return c
+	n.enter()
+	return n
 }
 
 // callKey is the call's key among the suspects.

@@ -1,10 +1,22 @@
 // Package scheduler owns the sessions in memory: it feeds their ticks to the
 // reducer, hands the entries to the journal, gives run tokens to attempts,
-// fairly between tenants, fires timers, loads and evicts sessions, and answers
-// the API's questions about runs.
+// fairly between tenants, fires timers, and loads and evicts sessions.
 //
 // It must not know HTTP, SQL or Wasm: guests, the journal, the store,
 // resources and the answers to host calls are interfaces that it declares.
+//
+// Everything that needs no session in memory has a package of its own below: fair (tokens,
+// budgets, timers, goroutines), admission (who may begin), calls (of resources),
+// idempotency (repeated requests), suspects (what ends the process), quarantine, downtime,
+// retention, tickets (for writes), and history (what is stored, read without a session).
+// Here are the sessions, their ticks and attempts, and components that join them to those
+// packages:
+//
+//	table      sessions in memory, loaded and evicted       dues       timers, sessions that are due
+//	reserved   ids of handlers that are about to start      mailer     messages between sessions
+//	cores      who gets a core                              calls      of resources
+//	gate       starts and events of clients enter           suspicion  what is suspected, tried alone
+//	starts     how long a start would wait                  life       of this server: marks, stopping
 //
 // # Protocol
 //
@@ -20,8 +32,9 @@
 //
 // Invariants:
 //
-//  1. Lock order: a session's mutex before the scheduler's. No I/O and no guest
-//     under either.
+//  1. Lock order: a session's mutex before the scheduler's, and that before the mutexes
+//     of the idempotency keys, the sweeper, the spaces of calls and the counts of reads,
+//     which take no other. No I/O and no guest under any of them.
 //  2. Who uses a session pins it; a session without pins, open attempts and
 //     un-durable entries may leave memory.
 //  3. A guest runs only while its attempt holds a token. Tokens are as many as
@@ -410,7 +423,7 @@ func newScheduler(ctx context.Context, cfg Config) *Scheduler {
 	s.base, s.endBase = context.WithCancel(context.WithoutCancel(ctx))
 	s.workers = fair.NewPool(2*cfg.Tokens, s.stopped)
 	s.keys = idempotency.New(idempotency.Config{Store: cfg.Store, Journal: cfg.Journal, Now: s.now})
-	s.past = history.New(history.Config{Journal: cfg.Journal, Store: cfg.Store, Streams: cfg.Streams, Graph: s.graph, Clocked: s.clocked})
+	s.past = history.New(history.Config{Journal: cfg.Journal, Store: cfg.Store, Streams: cfg.Streams, Graph: s.cfg.graph, Clocked: s.clocked})
 	s.old = retention.New(retention.Config{
 		Store: cfg.Store, Journal: cfg.Journal, Limits: cfg.Limits, Drop: s.table.dropFrom, Done: s.signal, Now: cfg.Now, Clock: s.now, Log: cfg.Log,
 	})
@@ -432,8 +445,8 @@ func newScheduler(ctx context.Context, cfg Config) *Scheduler {
 func (s *Scheduler) History() *history.Reader { return s.past }
 
 // graph gives the graph of a workflow version.
-func (s *Scheduler) graph(version string) (*engine.Graph, error) {
-	m, err := s.cfg.Modules.ByDigest(version)
+func (c *Config) graph(version string) (*engine.Graph, error) {
+	m, err := c.Modules.ByDigest(version)
 	if err != nil {
 		return nil, err
 	}

@@ -48,7 +48,8 @@ func (ss *session) wrote(e *engine.Entry) {
 		// Nothing is lost by it: the journal is whole without.
 		ss.log(context.Background(), slog.LevelError, "a session gives no snapshot", "error", err)
 	}
-	if res.Entry == nil { // it is too large: perhaps it is not when as much again has been written
+	// The session is too large. Perhaps it is smaller when as much again has been written.
+	if res.Entry == nil {
 		*t = tail{last: maxSnapshot}
 	}
 }

@@ -53,7 +53,9 @@ func holding(t *testing.T) (ss *session, holder, waiter *attempt) {
 	holder = &attempt{ss: ss, inv: inv, view: view, answers: silent{}}
 	waiter = &attempt{ss: ss, inv: inv + 1, parked: true}
 	n := []state.Path{pathN(t)}
-	ss.tickets = []*ticket{{holder: holder, paths: n, queue: []writer{{at: waiter, paths: n}}}}
+	ss.tickets.Init(holders{ss})
+	ss.tickets.Take(holder, n)
+	ss.tickets.Queue(waiter, n)
 	return ss, holder, waiter
 }
 
@@ -97,8 +99,8 @@ func TestTicketIsGivenUpAtTheEditsEnd(t *testing.T) {
 			if err := end(holder); err != nil {
 				t.Fatal(err)
 			}
-			if len(ss.tickets) != 1 || ss.tickets[0].holder != waiter || waiter.parked || ss.s.cores.queue.Ready() != 1 {
-				t.Errorf("tickets %v, the waiter parked: %v, ready: %d", ss.tickets, waiter.parked, ss.s.cores.queue.Ready())
+			if ss.tickets.Len() != 1 || !ss.tickets.Holds(waiter) || waiter.parked || ss.s.cores.queue.Ready() != 1 {
+				t.Errorf("tickets %+v, the waiter parked: %v, ready: %d", ss.tickets, waiter.parked, ss.s.cores.queue.Ready())
 			}
 		})
 	}

@@ -60,6 +60,7 @@ func (t *token) Checkpoint(units uint64) error {
 			return err
 		}
 	}
+	// Most checkpoints end here: the lock is taken once a turn.
 	if t.units+t.cost < t.due {
 		return nil
 	}
@@ -73,6 +74,8 @@ func (t *token) Checkpoint(units uint64) error {
 	}
 	over := s.cfg.Journal.OverSoftLimit
 	wait := s.cores.queue.Held(t.tenant) || s.cores.queue.Due(t.tenant, over) || over(t.tenant)
+	// While suspects are tried, others that still run stand aside, and the one that runs alone
+	// has no turn to give up.
 	if s.suspicion.trials != nil && !s.life.stopping {
 		wait = !t.alone()
 	}
@@ -167,42 +170,6 @@ func (t *token) acquire() {
 	s.mu.Unlock()
 	s.signal()
 	<-granted
-}
-
-// charge books units that a tenant's guest burnt, and cost on its clock beside
-// them, where so many of the units are already. A tenant that is over its budget is held.
-// Called with mu held.
-func (c *cores) charge(tenant string, units, cost, already uint64) {
-	c.queue.Charge(tenant, units+cost-already)
-	if c.budgets.Spend(tenant, units) && !c.s.life.stopping && !c.queue.Held(tenant) {
-		c.budgets.CountHold(tenant)
-		c.s.counters.Holds++
-		c.queue.Hold(tenant)
-	}
-}
-
-// admitHeld lets held tenants go on whose budget has come in, all of them while the
-// scheduler stops, and says when the next one's will have: zero if none is
-// held. Called with mu held.
-func (c *cores) admitHeld(now time.Time) (work []func(), next time.Time) {
-	for tenant := range c.queue.HeldTenants() {
-		wait := c.budgets.Missing(tenant, now)
-		if wait <= 0 || c.s.life.stopping {
-			c.queue.Admit(tenant)
-			continue
-		}
-		if at := now.Add(max(wait, time.Microsecond)); next.IsZero() || at.Before(next) {
-			next = at
-		}
-	}
-	return nil, next
-}
-
-// Usage gives what a tenant has used; nothing for one that has run nothing.
-func (s *Scheduler) Usage(tenant string) fair.Usage {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.cores.budgets.Usage(tenant)
 }
 
 // book charges the tenant. Called with mu held.

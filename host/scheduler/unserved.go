@@ -3,7 +3,6 @@ package scheduler
 import (
 	"context"
 	"log/slog"
-	"time"
 
 	"github.com/weftrun/weft/host/engine"
 )
@@ -168,35 +167,4 @@ func (ss *session) settleUnserved() {
 	for _, of := range ss.unserved {
 		of.sum = 0
 	}
-}
-
-// settleCounts has the counts of a session written that could leave memory; false: there are
-// none. Called with mu held.
-func (t *table) settleCounts(ss *session) bool {
-	if !ss.owes() {
-		return false
-	}
-	ss.pins++
-	t.owing = append(t.owing, ss)
-	return true
-}
-
-// settleWork is the work of settleCounts. Called with mu held.
-func (t *table) settleWork(time.Time) (work []func(), next time.Time) {
-	for _, ss := range t.owing {
-		work = append(work, ss.settleUnserved)
-	}
-	t.owing = nil
-	return work, time.Time{}
-}
-
-// lostTo is how far the timeouts of a session move that was not served from its newest
-// entry to the boot. What was counted and not written is given, not taken: if an
-// attempt was open, all of the time counts for none.
-func (ss *session) lostTo(boot int64) int64 {
-	last := ss.eng.Now()
-	if len(ss.eng.Open()) > 0 {
-		return boot - last
-	}
-	return ss.s.life.down.Since(last)
 }

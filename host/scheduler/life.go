@@ -2,13 +2,9 @@ package scheduler
 
 import (
 	"context"
-	"log/slog"
-	"maps"
 	"time"
 
-	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/scheduler/downtime"
-	"github.com/weftrun/weft/host/scheduler/history"
 )
 
 // markEvery is how often the alive mark is written.
@@ -69,35 +65,14 @@ func (s *Scheduler) Close(ctx context.Context) error {
 	return s.life.down.Close(ctx, s.now())
 }
 
-// recover goes on with a session that was just folded: it accounts for the
-// time in which the server was down, opens the attempts that were open, and begins queued runs whose turn has come. Nobody else uses the session yet.
-func (ss *session) recover(records map[uint64]*history.Record) {
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	s := ss.s
-	for _, to := range ss.eng.MailTo() {
-		s.mailer.post(route{ss.key, to}, time.Time{})
+// work writes the alive mark now and then. Called with mu held.
+func (l *life) work(now time.Time) (work []func(), next time.Time) {
+	if next = time.Unix(0, l.lastMark).Add(markEvery); next.After(now) {
+		return nil, next
 	}
-	if ss.eng.Active() == 0 {
-		return
+	if !l.marking {
+		l.marking = true
+		work = append(work, l.mark)
 	}
-	last := ss.eng.Now()
-	if last < s.boot {
-		if _, _, err := ss.tick(engine.Shift{Lost: ss.lostTo(s.boot)}, extras{}); err != nil {
-			ss.log(context.Background(), slog.LevelError, "a session cannot account for the time down", "error", err)
-		}
-	}
-	for _, inv := range ss.eng.Open() {
-		if ss.attempts[inv] == nil { // else its run has begun just now
-			ss.open(inv, records[inv], max(last, s.boot))
-		}
-		delete(records, inv)
-	}
-	maps.DeleteFunc(records, func(inv uint64, _ *history.Record) bool { _, ok := ss.eng.Invocation(inv); return !ok })
-	ss.suspended = records
-	ss.takeTurns()
-	for _, inv := range ss.eng.OutCalls() {
-		ss.callOut(inv, true)
-	}
-	s.dues.setTimer(ss.key, ss.eng.NextTimer())
+	return work, time.Time{}
 }
