@@ -34,7 +34,7 @@
 //
 //  1. Lock order: a session's mutex before the scheduler's, and that before the mutexes
 //     of the idempotency keys, the sweeper, the spaces of calls and the counts of reads,
-//     which take no other. No I/O and no guest under any of them.
+//     which take none of these. No I/O and no guest under any of them.
 //  2. Who uses a session pins it; a session without pins, open attempts and
 //     un-durable entries may leave memory.
 //  3. A guest runs only while its attempt holds a token. Tokens are as many as
