@@ -21,7 +21,7 @@ type attempt struct {
 	view    engine.Invocation
 	answers Answers
 	replay  bool                // it has a record, or ran before
-	traced  *host.TracedAttempt // what its span is to tell; nil: there is none, or it has been told
+	traced  *host.TracedAttempt // for its span; nil: there is none, or it was made
 
 	// Guarded by ss.mu.
 	running   bool

@@ -107,6 +107,7 @@ func (ss *session) demands(at *attempt) {
 		}
 		ss.needs[at.view.RunID] = w
 	}
+	// An attempt with a record has had a core before.
 	w.Begun = w.Begun || at.replay
 	at.work, at.counts = w, true
 	s.starts.Demand.Opened(w)

@@ -84,6 +84,7 @@ func (t *table) purgeUnread(run host.Run) (pos uint64, ok bool) {
 	})
 	t.barriers[key] = pos
 	_ = t.quarantine.Release(key)
+	// Nobody ends a run of it any more: its place in the quota is given back here.
 	switch {
 	case run.Status.Final():
 	case waitsForTurn(&run):

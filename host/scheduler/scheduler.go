@@ -187,8 +187,8 @@ type Answers interface {
 	Logs() []engine.LogRecord
 }
 
-// Observer is told of what happens. Its methods are called under mutexes: they must
-// neither block nor call back.
+// Observer hears what happens. Its methods are called under mutexes: they must neither
+// block nor call back.
 type Observer interface {
 	// Started: a run has begun, or waits for its session's turn.
 	Started(tenant string)
@@ -218,7 +218,7 @@ type Config struct {
 	// ticket; Classify knows it.
 	Parked error
 
-	// Observer is told of what happens, if it is not nil.
+	// Observer hears what happens, if it is not nil.
 	Observer Observer
 
 	// Notes keep what holds a core over an end of the process. Default: none are taken.

@@ -132,6 +132,7 @@ func (s *Scheduler) stop(grace time.Duration) error {
 			s.mu.Lock()
 			s.cores.resumeOnly()
 			s.mu.Unlock()
+		// What still runs stays open in the journal, and goes on at the next start.
 		case <-expired:
 			s.cancelRunning()
 			s.calls.cancel()
