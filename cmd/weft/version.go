@@ -64,10 +64,10 @@ func askVersion(ctx context.Context, r *remote.Conn) *serverVersion {
 	ctx, cancel := context.WithTimeout(ctx, versionWait)
 	defer cancel()
 	// An unhealthy server has a version as well.
-	if err := r.Health(ctx); err != nil && r.Last.Header == nil {
+	if err := r.Health(ctx); err != nil && r.Header() == nil {
 		return nil
 	}
-	name, number, _ := strings.Cut(r.Last.Header.Get("Server"), "/")
+	name, number, _ := strings.Cut(r.Header().Get("Server"), "/")
 	if name != "weft" {
 		number = ""
 	}

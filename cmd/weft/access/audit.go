@@ -25,6 +25,7 @@ type auditOptions struct {
 	follow bool
 }
 
+// NewAudit makes the command 'weft audit'.
 func NewAudit() *cobra.Command {
 	var o auditOptions
 	cmd := &cobra.Command{

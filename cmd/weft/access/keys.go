@@ -16,6 +16,7 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
+// NewKeys makes the command 'weft keys'.
 func NewKeys() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "keys",

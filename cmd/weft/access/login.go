@@ -18,6 +18,7 @@ import (
 	"github.com/weftrun/weft/host/client"
 )
 
+// NewLogin makes the command 'weft login'.
 func NewLogin() *cobra.Command {
 	var name string
 	cmd := &cobra.Command{

@@ -15,6 +15,7 @@ import (
 	"github.com/weftrun/weft/cmd/weft/screen"
 )
 
+// NewLogout makes the command 'weft logout'.
 func NewLogout() *cobra.Command {
 	return &cobra.Command{
 		Use:   "logout [PROFILE]",
@@ -55,6 +56,7 @@ func logout(said io.Writer, args []string) error {
 	return err
 }
 
+// NewProfiles makes the command 'weft profiles'.
 func NewProfiles() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{

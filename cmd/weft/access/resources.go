@@ -18,6 +18,7 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
+// NewResources makes the command 'weft resources'.
 func NewResources() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resources",

@@ -12,6 +12,7 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
+// NewTenants makes the command 'weft tenants'.
 func NewTenants() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tenants",

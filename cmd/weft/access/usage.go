@@ -12,6 +12,7 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
+// NewUsage makes the command 'weft usage'.
 func NewUsage() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "usage [TENANT]",

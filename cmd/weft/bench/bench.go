@@ -42,6 +42,7 @@ type benchOptions struct {
 	start    input.Sources
 }
 
+// New makes the command 'weft bench'.
 func New() *cobra.Command {
 	var o benchOptions
 	cmd := &cobra.Command{

@@ -256,6 +256,7 @@ func after(i int) string {
 	return fmt.Sprintf(" after event %d", i)
 }
 
+// Text is the event in one line.
 func (e Event) Text() string {
 	if e.Fields == nil {
 		return e.Type

@@ -36,6 +36,7 @@ type testOptions struct {
 	timeout  time.Duration
 }
 
+// New makes the command 'weft test'.
 func New() *cobra.Command {
 	var o testOptions
 	cmd := &cobra.Command{

@@ -23,6 +23,7 @@ type backupOptions struct {
 	noVerify bool
 }
 
+// NewBackup makes the command 'weft backup'.
 func NewBackup() *cobra.Command {
 	var o backupOptions
 	cmd := &cobra.Command{
@@ -68,6 +69,7 @@ func backup(ctx context.Context, o backupOptions, file string, out, errs io.Writ
 	return told(out, "backed up to", file, sum)
 }
 
+// NewRestore makes the command 'weft restore'.
 func NewRestore() *cobra.Command {
 	var o backupOptions
 	cmd := &cobra.Command{
@@ -105,6 +107,7 @@ func restore(ctx context.Context, o backupOptions, file string, out, errs io.Wri
 	return told(out, "restored to", o.data, sum)
 }
 
+// NewCompact makes the command 'weft compact'.
 func NewCompact() *cobra.Command {
 	var o backupOptions
 	var reindex bool

@@ -35,6 +35,7 @@ type checkOptions struct {
 	json   bool
 }
 
+// NewCheck makes the command 'weft check'.
 func NewCheck() *cobra.Command {
 	var o checkOptions
 	cmd := &cobra.Command{

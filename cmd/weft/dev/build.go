@@ -34,6 +34,7 @@ const (
 	optimizeNever  = "never"
 )
 
+// NewBuild makes the command 'weft build'.
 func NewBuild() *cobra.Command {
 	var o buildOptions
 	cmd := &cobra.Command{

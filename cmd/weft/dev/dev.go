@@ -35,6 +35,7 @@ type devOptions struct {
 	resources string
 }
 
+// New makes the command 'weft dev'.
 func New() *cobra.Command {
 	var o devOptions
 	cmd := &cobra.Command{

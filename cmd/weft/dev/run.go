@@ -140,7 +140,7 @@ func (s *shownRun) play(ctx context.Context, workflow string, event json.RawMess
 	s.r.Note("watching for changes")
 }
 
-// Show implements viewer.
+// Show implements runs.Viewer.
 func (s *shownRun) Show(events []host.StreamEvent) error {
 	for i := range events {
 		e := &events[i]
@@ -172,8 +172,11 @@ func (s *shownRun) Show(events []host.StreamEvent) error {
 	return nil
 }
 
+// Patience implements runs.Viewer.
 func (s *shownRun) Patience() time.Duration { return runs.Untold }
-func (s *shownRun) Close() error            { return nil }
+
+// Close implements runs.Viewer.
+func (s *shownRun) Close() error { return nil }
 
 // devLog reads the log of the server and shows what concerns the project: what steps
 // log, and warnings.

@@ -65,6 +65,7 @@ func (s *Schema) Names() []string {
 	return names
 }
 
+// Requires reports whether the field must be there.
 func (s *Schema) Requires(name string) bool { return slices.Contains(s.Required, name) }
 
 // declares reports whether the schema knows the field.

@@ -30,6 +30,7 @@ type composeOptions struct {
 	remove      bool
 }
 
+// NewCompose makes the command 'weft compose'.
 func NewCompose() *cobra.Command {
 	var o composeOptions
 	cmd := &cobra.Command{

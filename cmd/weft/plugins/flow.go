@@ -19,6 +19,7 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
+// NewFlow makes the command 'weft flow'.
 func NewFlow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "flow",

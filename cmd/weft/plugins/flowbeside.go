@@ -118,6 +118,7 @@ func PutWithFlow(ctx context.Context, r *remote.Conn, name string, doc abi.Raw, 
 	return changed || made, Refusal("the flow of "+name, err)
 }
 
+// HasProblems reports whether the server has found problems in what was uploaded.
 func HasProblems(err error) bool {
 	var refused *host.Error
 	return errors.As(err, &refused) && len(refused.Problems) > 0

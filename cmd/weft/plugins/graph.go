@@ -20,6 +20,7 @@ var drawers = map[string]func(*layers) string{
 	"text": drawText, "mermaid": drawMermaid, "dot": drawDOT, "svg": drawSVG,
 }
 
+// NewGraph makes the command 'weft graph'.
 func NewGraph() *cobra.Command {
 	format := "text"
 	cmd := &cobra.Command{

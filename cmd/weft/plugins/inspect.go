@@ -30,6 +30,7 @@ type inspectOptions struct {
 	timeout time.Duration
 }
 
+// NewInspect makes the command 'weft inspect'.
 func NewInspect() *cobra.Command {
 	var o inspectOptions
 	cmd := &cobra.Command{

@@ -14,6 +14,7 @@ import (
 	"github.com/weftrun/weft/host/client"
 )
 
+// NewMigrate makes the command 'weft migrate'.
 func NewMigrate() *cobra.Command {
 	var dry, yes bool
 	cmd := &cobra.Command{

@@ -20,6 +20,7 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
+// NewPlugins makes the command 'weft plugins'.
 func NewPlugins() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plugins [NAME]",

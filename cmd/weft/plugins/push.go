@@ -26,6 +26,7 @@ import (
 // wasmMagic begins every WebAssembly module.
 const wasmMagic = "\x00asm"
 
+// NewPush makes the command 'weft push'.
 func NewPush() *cobra.Command {
 	var o pushOptions
 	cmd := &cobra.Command{
@@ -125,7 +126,7 @@ func push(ctx context.Context, r *remote.Conn, file string, o pushOptions) error
 	)
 	composed, err := PutWithFlow(ctx, r, name, doc, func() (err error) {
 		info, created, checks, err = r.PutPluginWith(ctx, name, wasm, put)
-		answer = bytes.Clone(r.Last.Body.Bytes())
+		answer = r.Answer()
 		return err
 	})
 	shown.Done()

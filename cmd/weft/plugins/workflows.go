@@ -15,6 +15,7 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
+// NewWorkflows makes the command 'weft workflows'.
 func NewWorkflows() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "workflows [NAME]",

@@ -25,6 +25,7 @@ type newOptions struct {
 	list     bool
 }
 
+// New makes the command 'weft new'.
 func New() *cobra.Command {
 	var o newOptions
 	cmd := &cobra.Command{

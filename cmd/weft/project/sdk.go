@@ -22,6 +22,7 @@ type sdkOptions struct {
 	force  bool
 }
 
+// NewSDK makes the command 'weft sdk'.
 func NewSDK() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sdk [DIR]",

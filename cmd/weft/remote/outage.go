@@ -19,6 +19,7 @@ func RetryAfter(err error) time.Duration {
 // Outage is the time during which a server cannot be reached.
 type Outage struct{ since time.Time }
 
+// End notes that the server answers.
 func (o *Outage) End() { o.since = time.Time{} }
 
 // longestOutage is how long a command goes on asking a server that it cannot reach.

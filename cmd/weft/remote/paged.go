@@ -24,11 +24,13 @@ type PageOptions struct {
 	All   bool
 }
 
+// Flags adds the flags to a command's.
 func (o *PageOptions) Flags(f *pflag.FlagSet) {
 	f.IntVar(&o.Limit, "limit", DefaultListed, "at most `N`, 1 to "+strconv.Itoa(MaxPage))
 	f.BoolVar(&o.All, "all", false, "list all, regardless of --limit")
 }
 
+// Check refuses a page of an impossible size.
 func (o *PageOptions) Check() error {
 	if o.Limit < 1 || o.Limit > MaxPage {
 		return cli.Usage("--limit %d: it is a number from 1 to %d; --all lists all there are", o.Limit, MaxPage)
@@ -64,6 +66,7 @@ type List[T any] struct {
 	Rows func([]T) *screen.Table
 }
 
+// Print shows the list; next is "" if nothing is left of it.
 func (p List[T]) Print(r *Conn, o *PageOptions, list []T, next string) error {
 	switch {
 	case r.JSON && !o.All:

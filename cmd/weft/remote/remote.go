@@ -33,7 +33,7 @@ type Conn struct {
 	Tenant  string // that --tenant names
 	Key     string // "": none
 	JSON    bool   // answers are for programs
-	Last    *lastAnswer
+	last    *lastAnswer
 
 	In        io.Reader
 	Out, Errs io.Writer
@@ -80,7 +80,7 @@ func Connect(cmd *cobra.Command, server, profile, tenant string) (*Conn, error) 
 	}
 	out := cmd.OutOrStdout()
 	return &Conn{
-		Client: c, Address: to.server, reach: to.reach, Tenant: tenant, Key: to.key, Last: last,
+		Client: c, Address: to.server, reach: to.reach, Tenant: tenant, Key: to.key, last: last,
 		In: cmd.InOrStdin(), Out: out, Errs: cmd.ErrOrStderr(), Screen: screen.Of(out),
 	}, nil
 }
@@ -114,8 +114,14 @@ func (r *Conn) PrintJSON(text []byte) error {
 	return r.Print(string(bytes.TrimSpace(text)) + "\n")
 }
 
+// Answer gives the body of the server's last answer, which the next request replaces.
+func (r *Conn) Answer() []byte { return bytes.Clone(r.last.body.Bytes()) }
+
+// Header gives the header of the server's last answer; nil: there was none.
+func (r *Conn) Header() http.Header { return r.last.header }
+
 // PrintAnswer writes the server's last answer as it came.
-func (r *Conn) PrintAnswer() error { return r.PrintJSON(r.Last.Body.Bytes()) }
+func (r *Conn) PrintAnswer() error { return r.PrintJSON(r.last.body.Bytes()) }
 
 // Hint is a command that the user may want to enter next, for the same server.
 func (r *Conn) Hint(args ...string) string {
@@ -203,8 +209,8 @@ func (r *Conn) UnknownPlugin(ctx context.Context, err error, name string) error 
 // they have no end. Requests come one after the other.
 type lastAnswer struct {
 	next   *http.Transport
-	Header http.Header
-	Body   bytes.Buffer
+	header http.Header
+	body   bytes.Buffer
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -213,12 +219,12 @@ func (l *lastAnswer) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil || strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
 		return resp, err
 	}
-	l.Header = resp.Header
-	l.Body.Reset()
+	l.header = resp.Header
+	l.body.Reset()
 	resp.Body = struct {
 		io.Reader
 		io.Closer
-	}{io.TeeReader(resp.Body, &l.Body), resp.Body}
+	}{io.TeeReader(resp.Body, &l.body), resp.Body}
 	return resp, nil
 }
 
@@ -230,7 +236,7 @@ func (r *Conn) At(server string) (*Conn, error) {
 	other := *r
 	last := &lastAnswer{next: http.DefaultTransport.(*http.Transport).Clone()}
 	c, err := client.New(server, client.Options{HTTP: &http.Client{Transport: last}})
-	other.Client, other.Last = c, last
+	other.Client, other.last = c, last
 	other.Address, other.reach, other.Key, other.Tenant = server, " --server "+server, "", ""
 	return &other, err
 }

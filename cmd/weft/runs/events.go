@@ -28,6 +28,7 @@ type eventsOptions struct {
 	internal bool
 }
 
+// NewEvents makes the command 'weft events'.
 func NewEvents() *cobra.Command {
 	var o eventsOptions
 	cmd := &cobra.Command{
@@ -63,8 +64,8 @@ With --follow, continue until the run ends, and reconnect if the connection is l
 }
 
 // viewer chooses how the events are shown.
-func (o *eventsOptions) viewer(r *remote.Conn) viewer {
-	var v viewer = &eventLines{r: r}
+func (o *eventsOptions) viewer(r *remote.Conn) Viewer {
+	var v Viewer = &eventLines{r: r}
 	if r.JSON {
 		v = &jsonLines{print: r.Print}
 	}
@@ -92,6 +93,7 @@ func parseAfter(text string) (int64, error) {
 // eventLines prints each event as a line with its number.
 type eventLines struct{ r *remote.Conn }
 
+// Show implements Viewer.
 func (v *eventLines) Show(events []host.StreamEvent) error {
 	for i := range events {
 		line, err := EventLine(&events[i])
@@ -105,17 +107,22 @@ func (v *eventLines) Show(events []host.StreamEvent) error {
 	return nil
 }
 
+// Patience implements Viewer.
 func (v *eventLines) Patience() time.Duration { return Untold }
-func (v *eventLines) Close() error            { return nil }
+
+// Close implements Viewer.
+func (v *eventLines) Close() error { return nil }
 
 // untilQuiet ends with errCaughtUp when no more events come.
-type untilQuiet struct{ viewer }
+type untilQuiet struct{ Viewer }
 
+// Show implements Viewer.
 func (v untilQuiet) Show(events []host.StreamEvent) error {
 	if len(events) == 0 {
 		return errCaughtUp
 	}
-	return v.viewer.Show(events)
+	return v.Viewer.Show(events)
 }
 
+// Patience implements Viewer.
 func (v untilQuiet) Patience() time.Duration { return quiet }

@@ -17,8 +17,8 @@ import (
 	"github.com/weftrun/weft/host/client"
 )
 
-// viewer shows events of a run as they come. One goroutine uses it.
-type viewer interface {
+// Viewer shows events of a run as they come. One goroutine uses it.
+type Viewer interface {
 	// show takes the next events; none when only time has passed.
 	Show(events []host.StreamEvent) error
 	// patience is how long to wait for events before show is called without.
@@ -31,7 +31,7 @@ type viewer interface {
 const Untold = time.Hour
 
 // Follow shows a handler's events to the end of the run.
-func Follow(ctx context.Context, r *remote.Conn, id string, after int64, internal bool, v viewer) (err error) {
+func Follow(ctx context.Context, r *remote.Conn, id string, after int64, internal bool, v Viewer) (err error) {
 	stream, err := r.Events(ctx, id, after, internal)
 	if err != nil {
 		return err
@@ -58,7 +58,7 @@ func Follow(ctx context.Context, r *remote.Conn, id string, after int64, interna
 
 // newViewer chooses how a run is shown that is waited for. All but JSON goes to
 // the standard error, where it is not mixed up with the result.
-func newViewer(r *remote.Conn, o runOptions, rec client.Record) viewer {
+func newViewer(r *remote.Conn, o runOptions, rec client.Record) Viewer {
 	switch {
 	case o.watch && r.JSON:
 		return &jsonLines{print: r.Print}
@@ -78,6 +78,7 @@ type questions struct {
 	id string
 }
 
+// Show implements Viewer.
 func (q *questions) Show(events []host.StreamEvent) error {
 	if q.r.JSON {
 		return nil
@@ -94,8 +95,11 @@ func (q *questions) Show(events []host.StreamEvent) error {
 	return nil
 }
 
+// Patience implements Viewer.
 func (q *questions) Patience() time.Duration { return Untold }
-func (q *questions) Close() error            { return nil }
+
+// Close implements Viewer.
+func (q *questions) Close() error { return nil }
 
 // Asks reports whether an event asks people for an answer.
 func Asks(e *host.StreamEvent) bool {
@@ -119,6 +123,7 @@ func EventLine(e *host.StreamEvent) (string, error) {
 // jsonLines prints each event as one line of JSON.
 type jsonLines struct{ print func(string) error }
 
+// Show implements Viewer.
 func (j *jsonLines) Show(events []host.StreamEvent) error {
 	for i := range events {
 		line, err := envelope(&events[i])
@@ -132,8 +137,11 @@ func (j *jsonLines) Show(events []host.StreamEvent) error {
 	return nil
 }
 
+// Patience implements Viewer.
 func (j *jsonLines) Patience() time.Duration { return Untold }
-func (j *jsonLines) Close() error            { return nil }
+
+// Close implements Viewer.
+func (j *jsonLines) Close() error { return nil }
 
 // envelope is a line with an event as the API shows it and its sequence number.
 func envelope(e *host.StreamEvent) (string, error) {

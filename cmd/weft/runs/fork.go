@@ -10,6 +10,7 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
+// NewFork makes the command 'weft fork'.
 func NewFork() *cobra.Command {
 	var at uint64
 	cmd := &cobra.Command{

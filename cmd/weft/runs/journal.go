@@ -15,6 +15,7 @@ import (
 	"github.com/weftrun/weft/host/client"
 )
 
+// NewJournal makes the command 'weft journal'.
 func NewJournal() *cobra.Command {
 	var limit int
 	var cursor string

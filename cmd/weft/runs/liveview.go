@@ -5,7 +5,6 @@ import (
 	"io"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/weftrun/weft/cmd/weft/remote"
 	"github.com/weftrun/weft/cmd/weft/screen"
@@ -39,6 +38,7 @@ func newLiveView(r *remote.Conn, rec client.Record) *liveView {
 	}
 }
 
+// Show implements Viewer.
 func (v *liveView) Show(events []host.StreamEvent) error {
 	lines := 0
 	for i := range events {
@@ -59,6 +59,7 @@ func (v *liveView) Show(events []host.StreamEvent) error {
 	return v.flush()
 }
 
+// Patience implements Viewer.
 func (v *liveView) Patience() time.Duration {
 	return max(screen.FrameEvery-v.now().Sub(v.drawn), 0)
 }
@@ -92,12 +93,12 @@ func (v *liveView) draw(mark string) {
 	on := v.size()
 	width := 0
 	for _, step := range v.progress.steps {
-		width = max(width, utf8.RuneCountInString(screen.Printable(step.name)))
+		width = max(width, screen.Width(screen.Printable(step.name)))
 	}
 	width = min(width, on.Cols/2) // the counts are to be seen
 	for _, step := range v.progress.steps {
 		name := screen.Cut(screen.Printable(step.name), width)
-		pad := strings.Repeat(" ", width-utf8.RuneCountInString(name))
+		pad := strings.Repeat(" ", width-screen.Width(name))
 		frame = append(frame, "  "+name+pad+screen.Gap+step.String())
 	}
 	if most := on.Rows - 1; len(frame) > most && most > 1 {

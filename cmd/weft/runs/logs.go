@@ -28,6 +28,7 @@ type logsOptions struct {
 	runs     int
 }
 
+// NewLogs makes the command 'weft logs'.
 func NewLogs() *cobra.Command {
 	var o logsOptions
 	cmd := &cobra.Command{

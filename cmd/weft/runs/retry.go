@@ -25,6 +25,7 @@ type retryOptions struct {
 	since     string
 }
 
+// NewRetry makes the command 'weft retry'.
 func NewRetry() *cobra.Command {
 	var o retryOptions
 	cmd := &cobra.Command{

@@ -34,6 +34,7 @@ type runOptions struct {
 	timeout time.Duration
 }
 
+// NewRun makes the command 'weft run'.
 func NewRun() *cobra.Command {
 	var o runOptions
 	cmd := &cobra.Command{

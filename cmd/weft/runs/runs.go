@@ -30,6 +30,7 @@ type listOptions struct {
 	remote.PageOptions
 }
 
+// NewRuns makes the command 'weft runs'.
 func NewRuns() *cobra.Command {
 	var o listOptions
 	cmd := &cobra.Command{

@@ -21,6 +21,7 @@ type sendOptions struct {
 	event string
 }
 
+// NewSend makes the command 'weft send'.
 func NewSend() *cobra.Command {
 	var o sendOptions
 	cmd := &cobra.Command{
@@ -124,6 +125,7 @@ func schemaOf(ctx context.Context, r *remote.Conn, workflow, eventType string) (
 	return input.ReadSchema(text)
 }
 
+// NewPause makes the command 'weft pause'.
 func NewPause() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pause ID",
@@ -140,6 +142,7 @@ its steps stand still.`,
 	})
 }
 
+// NewResume makes the command 'weft resume'.
 func NewResume() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume ID",
@@ -169,6 +172,7 @@ func steered(r *remote.Conn, err error, id, what string) error {
 	return nil
 }
 
+// NewCancel makes the command 'weft cancel'.
 func NewCancel() *cobra.Command {
 	var purge bool
 	cmd := &cobra.Command{

@@ -21,6 +21,7 @@ type sessionOptions struct {
 	all   bool
 }
 
+// NewSessions makes the command 'weft sessions'.
 func NewSessions() *cobra.Command {
 	var o sessionOptions
 	cmd := &cobra.Command{

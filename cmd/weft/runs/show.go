@@ -15,6 +15,7 @@ import (
 	"github.com/weftrun/weft/host/client"
 )
 
+// NewShow makes the command 'weft show'.
 func NewShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show ID",

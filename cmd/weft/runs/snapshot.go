@@ -13,6 +13,7 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
+// NewSnapshot makes the command 'weft snapshot'.
 func NewSnapshot() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "snapshot ID",

@@ -15,6 +15,7 @@ import (
 	"github.com/weftrun/weft/host/client"
 )
 
+// NewState makes the command 'weft state'.
 func NewState() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "state",

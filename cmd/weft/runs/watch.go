@@ -21,6 +21,7 @@ type stepCount struct {
 	done    int
 }
 
+// String counts the invocations by what they do.
 func (s *stepCount) String() string {
 	var parts []string
 	for _, p := range []struct {
@@ -96,6 +97,7 @@ func newPlainView(r *remote.Conn, rec client.Record) *plainView {
 	return &plainView{r: r, id: rec.HandlerID, now: time.Now, told: time.Now(), changed: map[*stepCount]string{}}
 }
 
+// Show implements Viewer.
 func (v *plainView) Show(events []host.StreamEvent) error {
 	for i := range events {
 		if step, first := v.progress.apply(&events[i]); step != nil {
@@ -129,8 +131,10 @@ func (v *plainView) tell() {
 	clear(v.changed)
 }
 
+// Patience implements Viewer.
 func (v *plainView) Patience() time.Duration { return plainEvery }
 
+// Close implements Viewer.
 func (v *plainView) Close() error {
 	v.tell()
 	return nil

@@ -18,6 +18,7 @@ type Bar struct {
 // progressEvery is how often it is shown.
 const progressEvery = 100 * time.Millisecond
 
+// NewBar makes a bar that shows nothing yet.
 func NewBar(out io.Writer) *Bar { return &Bar{out: out, on: Of(out).Live} }
 
 // Show tells what is being done and how much of it is; total 0: nobody knows.
@@ -51,6 +52,7 @@ type Loading struct {
 	all  int
 }
 
+// NewLoading makes a line that counts to all; it shows nothing yet.
 func NewLoading(out io.Writer, all int) *Loading {
 	return &Loading{out: out, on: Of(out).Live, all: all}
 }

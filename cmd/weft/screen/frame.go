@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// FrameEvery is how often the live view is drawn anew.
+// FrameEvery is how often what moves is drawn anew.
 const FrameEvery = 100 * time.Millisecond
 
 // Control sequences of terminals (ECMA-48).
@@ -15,6 +15,7 @@ const (
 	ClearBelow = "\x1b[J"
 )
 
+// Spinner has the frames of a sign that work goes on.
 var Spinner = []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
 
 // Elapsed shows a time that goes on, in steps that one can follow.

@@ -12,7 +12,8 @@ func TestCut(t *testing.T) {
 		text  string
 		width int
 		want  string
-	}{{"abc", 3, "abc"}, {"abcd", 3, "ab…"}, {"äöüß", 3, "äö…"}, {"ab", 1, "…"}, {"ab", 0, ""}} {
+	}{{"abc", 3, "abc"}, {"abcd", 3, "ab…"}, {"äöüß", 3, "äö…"}, {"ab", 1, "…"}, {"ab", 0, ""},
+		{"漢字", 4, "漢字"}, {"漢字かな", 7, "漢字か…"}, {"漢字かな", 6, "漢字…"}, {"🚀🚀", 3, "🚀…"}, {"e\u0301a", 2, "e\u0301a"}} {
 		if got := Cut(tt.text, tt.width); got != tt.want {
 			t.Errorf("cut(%q, %d) = %q, want %q", tt.text, tt.width, got, tt.want)
 		}
@@ -60,5 +61,29 @@ func TestPrintable(t *testing.T) {
 	}
 	if before.(map[string]any)["a"] != after.(map[string]any)["a"] {
 		t.Errorf("%q means something else than %q", shown, in)
+	}
+}
+
+// Columns stay columns beside ideographs, emoji and combining marks, whether there is
+// room for them or not.
+func TestWideCharactersKeepColumns(t *testing.T) {
+	table := &Table{Columns: []Column{{Title: "NAME", Elastic: true}, {Title: "STEPS", Right: true}, {Title: "END"}}}
+	for _, name := range []string{"plain", "注文の確認", "배송 추적", "🚀 launch", "🇯🇵 e\u0301te\u0301", "ａｂｃ"} {
+		table.Add(name, "3", "end")
+	}
+	for _, cols := range []int{0, 80, 21, 20} {
+		lines := strings.Split(strings.TrimSuffix(table.Render(Terminal{Cols: cols}), "\n"), "\n")
+		want := Width(lines[0])
+		for _, line := range lines {
+			if Width(line) != want || cols > 0 && want > cols {
+				t.Errorf("%d columns: %q takes %d, the titles %d", cols, line, Width(line), want)
+			}
+		}
+	}
+	var s Sheet
+	s.Add("名前", "a")
+	s.Add("status", "b")
+	if got, want := s.Render(""), "名前    a\nstatus  b\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

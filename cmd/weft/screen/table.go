@@ -2,10 +2,9 @@ package screen
 
 import (
 	"strings"
-	"unicode/utf8"
 )
 
-// leastColumn is how narrow a column gets at most, in characters.
+// leastColumn is how narrow a column gets at most, in columns.
 const leastColumn = 8
 
 // Gap separates columns.
@@ -63,9 +62,9 @@ func (t *Table) Render(on Terminal) string {
 func (t *Table) widths() []int {
 	widths := make([]int, len(t.Columns))
 	for i, c := range t.Columns {
-		widths[i] = utf8.RuneCountInString(c.Title)
+		widths[i] = Width(c.Title)
 		for _, row := range t.rows {
-			widths[i] = max(widths[i], utf8.RuneCountInString(row[i]))
+			widths[i] = max(widths[i], Width(row[i]))
 		}
 	}
 	return widths
@@ -99,7 +98,7 @@ func (t *Table) line(b *strings.Builder, cells []string, widths []int, paint fun
 			line.WriteString(Gap)
 		}
 		cell = Cut(cell, widths[i])
-		pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+		pad := strings.Repeat(" ", widths[i]-Width(cell))
 		cell = paint(t.Columns[i].Title, cell)
 		if t.Columns[i].Right {
 			line.WriteString(pad + cell)
@@ -109,21 +108,6 @@ func (t *Table) line(b *strings.Builder, cells []string, widths []int, paint fun
 	}
 	b.WriteString(strings.TrimRight(line.String(), " "))
 	b.WriteByte('\n')
-}
-
-// Cut shortens text to a number of characters, the last of which then is an
-// ellipsis.
-func Cut(s string, width int) string {
-	if utf8.RuneCountInString(s) <= width {
-		return s
-	}
-	n := 0
-	for i := range s {
-		if n++; n == width {
-			return s[:i] + "…"
-		}
-	}
-	return ""
 }
 
 // Sheet is a list of names and values, one a line.
@@ -147,7 +131,7 @@ func (s *Sheet) Render(indent string) string { return s.RenderOn(Terminal{}, ind
 func (s *Sheet) RenderOn(on Terminal, indent string) string {
 	width := 0
 	for _, name := range s.names {
-		width = max(width, len(name))
+		width = max(width, Width(name))
 	}
 	var b strings.Builder
 	for i, name := range s.names {
@@ -158,7 +142,7 @@ func (s *Sheet) RenderOn(on Terminal, indent string) string {
 		case "error", "blocked":
 			value = on.Paint(Red, value)
 		}
-		b.WriteString(indent + on.Paint(Bold, name) + strings.Repeat(" ", width-len(name)) + Gap + value + "\n")
+		b.WriteString(indent + on.Paint(Bold, name) + strings.Repeat(" ", width-Width(name)) + Gap + value + "\n")
 	}
 	return b.String()
 }

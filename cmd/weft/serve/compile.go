@@ -12,6 +12,7 @@ import (
 // process that has nothing else in it (sandbox.Config.Compiler).
 const compileCommand = "compile-module"
 
+// NewCompile makes the hidden command that builds modules for a server.
 func NewCompile() *cobra.Command {
 	return &cobra.Command{
 		Use:    compileCommand,

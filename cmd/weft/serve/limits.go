@@ -27,6 +27,7 @@ type limitsOptions struct {
 	json   bool
 }
 
+// NewLimits makes the command 'weft limits'.
 func NewLimits() *cobra.Command {
 	var o limitsOptions
 	cmd := &cobra.Command{

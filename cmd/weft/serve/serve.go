@@ -69,6 +69,7 @@ const examplesLater = "examples-later"
 // defaultCacheBytes is room for about 250 modules of Go, or many more of TinyGo and Rust.
 const defaultCacheBytes = 4 << 30
 
+// New makes the command 'weft serve'.
 func New() *cobra.Command {
 	var o serveOptions
 	cmd := &cobra.Command{
