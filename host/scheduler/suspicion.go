@@ -30,7 +30,8 @@ const goneFor = 10 * time.Minute
 // Scheduler.mu guards it.
 //
 // While trials is not nil, only the session of the suspect that is tried may be loaded, and
-// no attempt but the suspect's gets a token. unkept holds attempts of no suspect.
+// no attempt but the suspect's gets a token. An attempt that leaves unkept is offered to the
+// trials first, as it may be a suspect's.
 type suspicion struct {
 	s      *Scheduler
 	list   suspects.List
