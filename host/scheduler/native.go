@@ -47,6 +47,7 @@ func (n *native) look(units uint64) error {
 	if err := n.ctx.Err(); err != nil {
 		return err
 	}
+	// The meter calls after its first work.Look units: from then on the work takes turns.
 	if n.tok == nil {
 		n.tok = n.s.cores.newToken(n.tenant, nil)
 		n.tok.acquire()
