@@ -65,6 +65,7 @@ func (at *attempt) code() (host.Invocation, error) {
 
 // prepare has code prepared, and wakes those who wait for it.
 func (c *cores) prepare(key codeKey, inv *host.Invocation) {
+	// An error shows again where the guest begins, for each attempt.
 	work, err := c.s.cfg.Sandbox.Prepare(c.s.base, inv)
 	if err != nil {
 		c.s.cfg.Log.Warn("the code of a module cannot be prepared", "module", key.digest, "error", err)

@@ -137,5 +137,6 @@ func (ss *session) met(runID string, status host.Status) {
 		ss.s.starts.Demand.Gone(w) // how far it came says nothing
 		return
 	}
+	// What it has used tells what the next run of its version will take.
 	ss.s.starts.Demand.Ended(w)
 }

@@ -36,6 +36,7 @@ func (s *Scheduler) Export(ctx context.Context, tenant, id string) (host.RunSnap
 	out := host.RunSnapshot{Version: host.RunSnapshotVersion, Workflow: run.Workflow, HandlerID: run.HandlerID, RunID: run.RunID, Status: run.Status}
 	t := engine.ForkTarget{Key: p.Key, RunID: run.RunID, HandlerID: run.HandlerID, At: p.Engine.Now()}
 	s.cfg.Entropy(t.Seed[:])
+	// The records come before the fork, which gives the run other ids.
 	held, goesOn := p.HeldByRun(), run.RunID
 	if run.Status.Final() {
 		goesOn = ""
