@@ -22,7 +22,7 @@ type Send = SendOf[Value]
 // SendOf is the body of a posted event, which is of type V.
 type SendOf[V any] struct {
 	_     struct{} `body:"open" doc:"An event for a run."`
-	Event V        `json:"event" api:"object,json" doc:"An envelope: type or qualified_name, with value; or the same as a text of JSON."`
+	Event V        `json:"event" api:"object,json,loose" doc:"An envelope: type or qualified_name, with value; or the same as a text of JSON."`
 	Step  string   `json:"step,omitempty" doc:"The step that gets the event. Default: the steps that wait for it or accept it."`
 }
 

@@ -17,6 +17,15 @@ func Fill[D, S any](dst *D, src *S) {
 	copyOf(reflect.TypeFor[D](), reflect.TypeFor[S]())(reflect.ValueOf(dst).Elem(), reflect.ValueOf(src).Elem())
 }
 
+// FillAll is [Fill] for each of a list.
+func FillAll[D, S any](list []S) []D {
+	out := make([]D, len(list))
+	for i := range list {
+		Fill(&out[i], &list[i])
+	}
+	return out
+}
+
 // copier copies a value of one type into a value of another.
 type copier func(dst, src reflect.Value)
 

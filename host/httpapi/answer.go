@@ -53,6 +53,14 @@ func answerOr[T any](c echo.Context, status int, v *T, err error) error {
 	return answer(c, status, v)
 }
 
+// answerGone answers that something was deleted, unless there is an error.
+func answerGone(c echo.Context, err error) error {
+	if err != nil {
+		return err
+	}
+	return c.NoContent(http.StatusNoContent)
+}
+
 // sendJSON answers a JSON text, or the same as CBOR. What nests too deep to be
 // transcoded (a result of full depth in its envelope) stays JSON.
 func sendJSON(c echo.Context, status int, body []byte) error {

@@ -22,31 +22,6 @@ var errShutdown = &host.Error{
 	Message: "The server is shutting down; runs that have started continue when it is back",
 }
 
-// Texts that clients of the compatible routes know. Which rooms word their own
-// not-found errors how does not matter to them.
-const (
-	textNotFound         = "Not Found"
-	textMethodNotAllowed = "Method Not Allowed"
-	textHandlerNotFound  = "Handler not found"
-	textWorkflowNotFound = "Workflow not found"
-	textPluginNotFound   = "Plugin not found"
-	textTenantNotFound   = "Tenant not found"
-	textKeyNotFound      = "Key not found"
-)
-
-// orNotFound rewords a not-found error; others stay.
-func orNotFound(err error, text string) error {
-	if err != nil && host.CodeOf(err) == host.CodeNotFound {
-		return &host.Error{Code: host.CodeNotFound, Message: text, Cause: err}
-	}
-	return err
-}
-
-// invalid is a 400 for a request that is readable but says nothing sensible.
-func invalid(format string, args ...any) *host.Error {
-	return host.Errorf(host.CodeInvalidArgument, format, args...)
-}
-
 // fail answers an error. It is echo's error handler.
 func (s *Server) fail(err error, c echo.Context) {
 	if c.Response().Committed {

@@ -28,32 +28,20 @@ func (s *Server) forkHandler(c echo.Context) error {
 
 // parseFork reads where a fork is to begin.
 func parseFork(body value) (uint64, error) {
-	fields, err := body.only("at")
-	if err != nil {
+	var fork apiwire.ForkAt
+	if err := body.into(&fork); err != nil {
 		return 0, err
 	}
-	v := fields["at"]
-	if v.raw == nil || v.null() {
+	if fork.At == 0 {
 		return 0, invalid("'at' is missing: the seq of an entry of the run's journal")
 	}
-	decoded, err := v.decode()
-	if err != nil {
-		return 0, err
-	}
-	at, ok := decoded.(int64)
-	if !ok || at < 1 {
-		return 0, invalid("'at' must be the seq of an entry of the run's journal, a number from 1 on")
-	}
-	return uint64(at), nil
+	return fork.At, nil
 }
 
 // answerFork answers the record of a run that continues, and what was begun again.
 func answerFork(c echo.Context, fork *host.Fork) error {
 	var f apiwire.Fork
 	showRun(&f.Record, &fork.Run)
-	for i := range fork.Anew {
-		f.Anew = append(f.Anew, apiwire.Renewed{})
-		apiwire.Fill(&f.Anew[i], &fork.Anew[i])
-	}
+	f.Anew = apiwire.FillAll[apiwire.Renewed](fork.Anew)
 	return answer(c, http.StatusOK, &f)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/apiwire"
+	"github.com/weftrun/weft/host/httpapi/abuse"
 )
 
 // Every decoder that a client reaches has a fuzz target:
@@ -123,7 +124,7 @@ func FuzzHeaders(f *testing.F) {
 		if key := bearer(r); !strings.Contains(header, key) {
 			t.Errorf("%q gives the key %q", header, key)
 		}
-		_, _, _ = takesGzip(r), prefersCBOR(r), addressOf(r)
+		_, _, _ = takesGzip(r), prefersCBOR(r), abuse.AddressOf(r)
 		_ = mediaType(header)
 		if cors, err := s.guard.check(r, false); err != nil {
 			if host.CodeOf(err) != host.CodePermissionDenied {

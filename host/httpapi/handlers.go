@@ -2,15 +2,11 @@ package httpapi
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/binary"
 	"math"
 	"net/http"
 	"net/url"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -150,7 +146,6 @@ func parseList(tenant string, v url.Values) (host.RunQuery, error) {
 		Session:   v.Get("session"),
 		ErrorCode: v.Get("error_code"),
 		Blocked:   isTrue(v, "blocked", false),
-		Limit:     apiwire.MaxPage,
 	}
 	if q.Version = strings.ToLower(v.Get("version")); q.Version != "" && !versionFilter.MatchString(q.Version) {
 		return q, invalid("Invalid version: '%s'. It is the digest of a version, or at least its first 8 digits", clip(v.Get("version")))
@@ -159,12 +154,8 @@ func parseList(tenant string, v url.Values) (host.RunQuery, error) {
 	if q.Search, err = host.ParseSearch(strings.Join(v["q"], " ")); err != nil {
 		return q, err
 	}
-	if text := v.Get("limit"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > apiwire.MaxPage {
-			return q, invalid("Invalid limit: '%s'. It is a number from 1 to %d", clip(text), apiwire.MaxPage)
-		}
-		q.Limit = n
+	if q.Limit, err = limitOf(v, apiwire.MaxPage, apiwire.MaxPage); err != nil {
+		return q, err
 	}
 	if text := v.Get("since"); text != "" {
 		if q.Since, err = parseSince(text); err != nil {
@@ -210,60 +201,4 @@ func parseSince(text string) (int64, error) {
 	default:
 		return t.UnixNano(), nil
 	}
-}
-
-// A cursor is the hash of the filter it belongs to and the position behind
-// which the next page begins. Clients take it for opaque.
-const (
-	cursorHash = 8
-	cursorID   = 256 // bytes of a handler id, the longest
-)
-
-func makeCursor(q *host.RunQuery, started int64, handler string) string {
-	b := filterHash(q)
-	b = binary.BigEndian.AppendUint64(b, uint64(started))
-	return base64.RawURLEncoding.EncodeToString(append(b, handler...))
-}
-
-// readCursor sets the position of a query that has its filters already.
-func readCursor(text string, q *host.RunQuery) error {
-	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
-	if err != nil || len(b) <= cursorHash+8 || len(b) > cursorHash+8+cursorID {
-		return invalid("Invalid cursor: '%s'", clip(text))
-	}
-	if string(b[:cursorHash]) != string(filterHash(q)) {
-		return invalid("The cursor belongs to a listing with other filters")
-	}
-	q.AfterStarted = int64(binary.BigEndian.Uint64(b[cursorHash:]))
-	q.AfterHandler = string(b[cursorHash+8:])
-	return nil
-}
-
-// filterHash identifies a query's filters; the limit is none.
-func filterHash(q *host.RunQuery) []byte {
-	h := sha256.New()
-	put := func(list []string) {
-		var n [8]byte
-		for _, s := range append([]string{strconv.Itoa(len(list))}, list...) {
-			binary.BigEndian.PutUint64(n[:], uint64(len(s)))
-			h.Write(n[:])
-			h.Write([]byte(s))
-		}
-	}
-	put(q.Statuses)
-	put(q.Workflows)
-	put(termTexts(q.Search))
-	put([]string{q.Tenant, q.Version, q.Session, strconv.FormatInt(q.Since, 10), strconv.FormatBool(q.Blocked), q.ErrorCode})
-	return h.Sum(nil)[:cursorHash]
-}
-
-// termTexts are terms as they are written.
-func termTexts(terms []host.SearchTerm) []string {
-	texts := make([]string, len(terms))
-	for i, t := range terms {
-		if texts[i] = t.Word; t.Prefix {
-			texts[i] += "*"
-		}
-	}
-	return texts
 }

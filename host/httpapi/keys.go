@@ -2,12 +2,9 @@ package httpapi
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/binary"
 	"math"
 	"net/http"
 	"net/url"
-	"strconv"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -33,28 +30,17 @@ func (s *Server) createKey(c echo.Context) error {
 }
 
 func parseKey(body value) (req host.KeyRequest, err error) {
-	fields, err := body.only("tenant", "role", "name", "expires_at")
-	if err != nil {
+	var key apiwire.KeyRequest
+	if err := body.into(&key); err != nil {
 		return req, err
 	}
-	if req.Tenant, err = fields["tenant"].optionalText(); err != nil {
-		return req, err
+	req = host.KeyRequest{Tenant: key.Tenant, Role: key.Role, Name: key.Name}
+	if key.Expires == "" {
+		return req, nil
 	}
-	if req.Name, err = fields["name"].optionalText(); err != nil {
-		return req, err
-	}
-	role, err := fields["role"].optionalText()
-	if err != nil {
-		return req, err
-	}
-	req.Role = host.Role(role)
-	text, err := fields["expires_at"].optionalText()
-	if err != nil || text == "" {
-		return req, err
-	}
-	t, err := time.Parse(time.RFC3339, text)
+	t, err := time.Parse(time.RFC3339, key.Expires)
 	if err != nil || t.Unix() <= 0 || t.Unix() >= math.MaxInt64/int64(time.Second) {
-		return req, invalid("Invalid expires_at: '%s'. It is a time like 2027-11-21T02:47:31Z", clip(text))
+		return req, invalid("Invalid expires_at: '%s'. It is a time like 2027-11-21T02:47:31Z", clip(key.Expires))
 	}
 	req.Expires = t.UnixNano()
 	return req, nil
@@ -64,11 +50,7 @@ func parseKey(body value) (req host.KeyRequest, err error) {
 func (s *Server) listKeys(c echo.Context) error {
 	return managed(s, c, http.StatusOK, func(ctx context.Context, a host.Access, by *host.Grant) (apiwire.Keys, error) {
 		list, err := a.Keys(ctx, by)
-		out := apiwire.Keys{Keys: make([]apiwire.Key, len(list))}
-		for i := range list {
-			apiwire.Fill(&out.Keys[i], &list[i])
-		}
-		return out, err
+		return apiwire.Keys{Keys: apiwire.FillAll[apiwire.Key](list)}, err
 	})
 }
 
@@ -87,27 +69,18 @@ func (s *Server) revokeKey(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := a.RevokeKey(c.Request().Context(), grantOf(c), param(c, "id")); err != nil {
-		return orNotFound(err, textKeyNotFound)
-	}
-	return c.NoContent(http.StatusNoContent)
+	return answerGone(c, orNotFound(a.RevokeKey(c.Request().Context(), grantOf(c), param(c, "id")), textKeyNotFound))
 }
 
 // rotateKey gives a key another secret.
 func (s *Server) rotateKey(c echo.Context) error {
-	body, err := s.readValue(c)
-	if err != nil {
-		return err
-	}
-	fields, err := body.only("grace")
-	if err != nil {
+	var body apiwire.Rotate
+	if err := s.readInto(c, &body); err != nil {
 		return err
 	}
 	var grace time.Duration
-	if g := fields["grace"]; g.raw != nil && !g.null() {
-		if grace, err = g.seconds(); err != nil {
-			return err
-		}
+	if body.Grace != nil {
+		grace = time.Duration(*body.Grace)
 	}
 	return managed(s, c, http.StatusOK, func(ctx context.Context, a host.Access, by *host.Grant) (apiwire.NewKey, error) {
 		k, secret, err := a.RotateKey(ctx, by, param(c, "id"), grace)
@@ -132,13 +105,9 @@ func (s *Server) listAudit(c echo.Context) error {
 	}
 	return managed(s, c, http.StatusOK, func(ctx context.Context, a host.Access, by *host.Grant) (apiwire.Audit, error) {
 		list, more, err := a.Audit(ctx, by, before, limit)
-		out := apiwire.Audit{Entries: make([]apiwire.Act, len(list))}
-		for i := range list {
-			apiwire.Fill(&out.Entries[i], &list[i])
-		}
+		out := apiwire.Audit{Entries: apiwire.FillAll[apiwire.Act](list)}
 		if more && len(list) > 0 {
-			cursor := binary.BigEndian.AppendUint64(auditHash(by), uint64(list[len(list)-1].ID))
-			out.NextCursor = apiwire.OrNull(base64.RawURLEncoding.EncodeToString(cursor))
+			out.NextCursor = apiwire.OrNull(numberCursor(auditHash(by), uint64(list[len(list)-1].ID)))
 		}
 		return out, err
 	})
@@ -146,29 +115,20 @@ func (s *Server) listAudit(c echo.Context) error {
 
 // parseAudit reads which page is asked for.
 func parseAudit(by *host.Grant, v url.Values) (before int64, limit int, err error) {
-	limit = apiwire.MaxPage
-	if text := v.Get("limit"); text != "" {
-		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > apiwire.MaxPage {
-			return 0, 0, invalid("Invalid limit: '%s'. It is a number from 1 to %d", clip(text), apiwire.MaxPage)
-		}
-	}
+	limit, err = limitOf(v, apiwire.MaxPage, apiwire.MaxPage)
 	text := v.Get("cursor")
-	if text == "" {
-		return 0, limit, nil
+	if err != nil || text == "" {
+		return 0, limit, err
 	}
-	b, err := base64.RawURLEncoding.DecodeString(text)
-	if err != nil || len(b) != cursorHash+8 {
-		return 0, 0, invalid("Invalid cursor: '%s'", clip(text))
+	listing, n, err := readNumberCursor(text)
+	if before = int64(n); err == nil && (listing != auditHash(by) || before < 1) {
+		err = invalid("The cursor belongs to another listing")
 	}
-	before = int64(binary.BigEndian.Uint64(b[cursorHash:]))
-	if string(b[:cursorHash]) != string(auditHash(by)) || before < 1 {
-		return 0, 0, invalid("The cursor belongs to another listing")
-	}
-	return before, limit, nil
+	return before, limit, err
 }
 
 // auditHash identifies the part of the log that a grant sees.
-func auditHash(by *host.Grant) []byte {
+func auditHash(by *host.Grant) string {
 	q := host.RunQuery{Tenant: "audit of " + by.Tenant, Blocked: by.Server && !by.Named}
-	return filterHash(&q)
+	return string(filterHash(&q))
 }

@@ -2,8 +2,6 @@ package httpapi
 
 import (
 	"net/http"
-	"net/url"
-	"strconv"
 
 	"github.com/labstack/echo/v4"
 
@@ -13,26 +11,11 @@ import (
 
 // retryHandler lets a run go on that has failed, or is blocked.
 func (s *Server) retryHandler(c echo.Context) error {
-	body, err := s.readValue(c)
-	if err != nil {
+	var retry apiwire.Retry
+	if err := s.readInto(c, &retry); err != nil {
 		return err
 	}
-	fields, err := body.only("newest")
-	if err != nil {
-		return err
-	}
-	newest := false
-	if v := fields["newest"]; v.raw != nil && !v.null() {
-		decoded, err := v.decode()
-		if err != nil {
-			return err
-		}
-		is := false
-		if newest, is = decoded.(bool); !is {
-			return invalid("'newest' must be true or false")
-		}
-	}
-	retried, err := s.cfg.Runs.Retry(c.Request().Context(), tenantOf(c), param(c, "id"), newest)
+	retried, err := s.cfg.Runs.Retry(c.Request().Context(), tenantOf(c), param(c, "id"), retry.Newest)
 	if err != nil {
 		return orNotFound(err, textHandlerNotFound)
 	}
@@ -57,19 +40,15 @@ func (s *Server) migrateWorkflow(c echo.Context) error {
 // parseMigrate reads which runs are to be moved. The query that the second result is
 // identifies the listing, for cursors.
 func (s *Server) parseMigrate(c echo.Context) (host.MigrateRequest, host.RunQuery, error) {
-	req := host.MigrateRequest{Tenant: tenantOf(c), Workflow: param(c, "name"), Limit: apiwire.DefaultMigrated}
+	req := host.MigrateRequest{Tenant: tenantOf(c), Workflow: param(c, "name")}
 	q := migrateQuery(tenantOf(c), req.Workflow)
 	v := c.QueryParams()
 	var err error
 	if req.DryRun, err = flagOf(v, "dry_run", true); err != nil {
 		return req, q, err
 	}
-	if text := v.Get("limit"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > apiwire.MaxMigrated {
-			return req, q, invalid("Invalid limit: '%s'. It is a number from 1 to %d", clip(text), apiwire.MaxMigrated)
-		}
-		req.Limit = n
+	if req.Limit, err = limitOf(v, apiwire.MaxMigrated, apiwire.DefaultMigrated); err != nil {
+		return req, q, err
 	}
 	if text := v.Get("cursor"); text != "" {
 		at := q
@@ -78,34 +57,14 @@ func (s *Server) parseMigrate(c echo.Context) (host.MigrateRequest, host.RunQuer
 		}
 		req.AfterStarted, req.AfterHandler = at.AfterStarted, at.AfterHandler
 	}
-	body, err := s.readValue(c)
-	if err != nil {
-		return req, q, err
-	}
-	fields, err := body.only("handler_id")
-	if err != nil {
-		return req, q, err
-	}
-	req.HandlerID, err = fields["handler_id"].optionalText()
+	var body apiwire.Migrate
+	err = s.readInto(c, &body)
+	req.HandlerID = body.HandlerID
 	return req, q, err
 }
 
 func migrateQuery(tenant, workflow string) host.RunQuery {
 	return host.RunQuery{Tenant: tenant, Workflows: []string{workflow}, Statuses: []string{string(host.StatusRunning)}}
-}
-
-// flagOf reads a boolean of the query that must not be taken for another; absent is
-// what an empty or missing one means.
-func flagOf(v url.Values, name string, absent bool) (bool, error) {
-	text := v.Get(name)
-	if text == "" {
-		return absent, nil
-	}
-	set, err := strconv.ParseBool(text)
-	if err != nil {
-		return false, invalid("Invalid %s: '%s'. It is true or false", name, clip(text))
-	}
-	return set, nil
 }
 
 // showMigration is what came of a migration, of the listing that q identifies.

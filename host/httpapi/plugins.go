@@ -125,7 +125,7 @@ func (s *Server) listPlugins(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return answer(c, http.StatusOK, &apiwire.Plugins{Plugins: showPlugins(list)})
+	return answer(c, http.StatusOK, &apiwire.Plugins{Plugins: apiwire.FillAll[apiwire.Plugin](list)})
 }
 
 // listVersions answers all versions of a plugin.
@@ -134,7 +134,7 @@ func (s *Server) listVersions(c echo.Context) error {
 	if err != nil {
 		return orNotFound(err, textPluginNotFound)
 	}
-	return answer(c, http.StatusOK, &apiwire.Versions{Versions: showPlugins(list)})
+	return answer(c, http.StatusOK, &apiwire.Versions{Versions: apiwire.FillAll[apiwire.Plugin](list)})
 }
 
 // deletePlugin removes a plugin, or one of its versions.
@@ -142,11 +142,8 @@ func (s *Server) deletePlugin(c echo.Context) error {
 	if q := c.QueryParams(); q.Has("version") { // an empty one must not delete them all
 		return s.deleteVersion(c, q.Get("version"))
 	}
-	if err := s.cfg.Plugins.Delete(c.Request().Context(), tenantOf(c), param(c, "name")); err != nil {
-		return orNotFound(err, textPluginNotFound)
-	}
-	c.Response().WriteHeader(http.StatusNoContent)
-	return nil
+	err := s.cfg.Plugins.Delete(c.Request().Context(), tenantOf(c), param(c, "name"))
+	return answerGone(c, orNotFound(err, textPluginNotFound))
 }
 
 // deleteVersion removes a version of a plugin.
@@ -155,11 +152,7 @@ func (s *Server) deleteVersion(c echo.Context, text string) error {
 	if err != nil || version < 1 {
 		return invalid("Invalid version: '%s'. It is the number of a version of the plugin, from 1 on", clip(text))
 	}
-	if err := s.cfg.Plugins.DeleteVersion(c.Request().Context(), tenantOf(c), param(c, "name"), version); err != nil {
-		return err
-	}
-	c.Response().WriteHeader(http.StatusNoContent)
-	return nil
+	return answerGone(c, s.cfg.Plugins.DeleteVersion(c.Request().Context(), tenantOf(c), param(c, "name"), version))
 }
 
 // answerPlugin answers a version of a plugin, with checks unless they are nil.
@@ -167,12 +160,4 @@ func answerPlugin(c echo.Context, status int, info *host.PluginInfo, checks *[]a
 	details := apiwire.PluginDetails{Check: checks}
 	apiwire.Fill(&details, info)
 	return answer(c, status, &details)
-}
-
-func showPlugins(list []host.PluginInfo) []apiwire.Plugin {
-	out := make([]apiwire.Plugin, len(list))
-	for i := range list {
-		apiwire.Fill(&out[i], &list[i])
-	}
-	return out
 }

@@ -5,7 +5,6 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -30,27 +29,6 @@ const (
 
 // firstRead bounds what is allocated before any of a body has arrived.
 const firstRead = 256 << 10
-
-// param gives a path parameter. The router matches escaped paths as they are.
-func param(c echo.Context, name string) string {
-	p := c.Param(name)
-	if c.Request().URL.RawPath == "" {
-		return p
-	}
-	if plain, err := url.PathUnescape(p); err == nil {
-		return plain
-	}
-	return p
-}
-
-// isTrue reads a boolean of the query: "true" in any case, all else is false,
-// and an absent one its default.
-func isTrue(q url.Values, name string, absent bool) bool {
-	if !q.Has(name) {
-		return absent
-	}
-	return strings.EqualFold(q.Get(name), "true")
-}
 
 // mediaType gives the type of a header value, lower case without parameters;
 // an unreadable one as it is.
@@ -93,7 +71,7 @@ func readBody(c echo.Context, limit int64) ([]byte, error) {
 	}
 	// Not every writer has deadlines (a test's recorder has none).
 	_ = rc.SetReadDeadline(time.Now().Add(bodyGrace + time.Duration(expect/bodyMinRate)*time.Second))
-	body, err := readAll(http.MaxBytesReader(c.Response().Writer, r.Body, limit), expect, placeOf(c).grow)
+	body, err := readAll(http.MaxBytesReader(c.Response().Writer, r.Body, limit), expect, placeOf(c).Grow)
 	switch {
 	case err == nil:
 		// A deadline left behind would end the request's context later on.

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -12,9 +11,8 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/apiwire"
+	"github.com/weftrun/weft/host/httpapi/abuse"
 )
-
-const textSessionNotFound = "Session not found"
 
 // getSession answers what is known of a session.
 func (s *Server) getSession(c echo.Context) error {
@@ -45,10 +43,7 @@ func (s *Server) listSessions(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	page := apiwire.Sessions{Sessions: make([]apiwire.Session, len(list))}
-	for i := range list {
-		apiwire.Fill(&page.Sessions[i], &list[i])
-	}
+	page := apiwire.Sessions{Sessions: apiwire.FillAll[apiwire.Session](list)}
 	if more && len(list) > 0 {
 		page.NextCursor = apiwire.OrNull(s.seal(q.Tenant, list[len(list)-1].Order))
 	}
@@ -56,13 +51,10 @@ func (s *Server) listSessions(c echo.Context) error {
 }
 
 func (s *Server) parseSessionQuery(tenant string, v url.Values) (host.SessionQuery, error) {
-	q := host.SessionQuery{Tenant: tenant, Limit: apiwire.MaxPage}
-	if text := v.Get("limit"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > apiwire.MaxPage {
-			return q, invalid("Invalid limit: '%s'. It is a number from 1 to %d", clip(text), apiwire.MaxPage)
-		}
-		q.Limit = n
+	q := host.SessionQuery{Tenant: tenant}
+	var err error
+	if q.Limit, err = limitOf(v, apiwire.MaxPage, apiwire.MaxPage); err != nil {
+		return q, err
 	}
 	if text := v.Get("cursor"); text != "" {
 		var ok bool
@@ -79,21 +71,13 @@ func (s *Server) putSession(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	fields, err := body.only("state")
-	if err != nil {
+	var put apiwire.PutSession
+	if err := body.into(&put); err != nil {
 		return err
 	}
-	req := host.SessionEdit{Tenant: tenantOf(c), Session: param(c, "id"), Make: true, Once: once}
-	if v := fields["state"]; v.raw != nil && !v.null() {
-		if !v.object() {
-			return invalid("'state' must be an object")
-		}
-		if req.State, err = v.canonical(); err != nil {
-			return err
-		}
-		if err := placeOf(c).grow(keeping(req.State)); err != nil {
-			return err
-		}
+	req := host.SessionEdit{Tenant: tenantOf(c), Session: param(c, "id"), State: abi.Raw(put.State), Make: true, Once: once}
+	if err := placeOf(c).Grow(abuse.Keeping(req.State)); err != nil {
+		return err
 	}
 	if err := matchOf(c, &req); err != nil {
 		return err
@@ -111,10 +95,8 @@ func (s *Server) putSession(c echo.Context) error {
 
 // deleteSession deletes a session with all that it has.
 func (s *Server) deleteSession(c echo.Context) error {
-	if err := s.cfg.Sessions.DeleteSession(c.Request().Context(), tenantOf(c), param(c, "id")); err != nil {
-		return orNotFound(err, textSessionNotFound)
-	}
-	return c.NoContent(http.StatusNoContent)
+	err := s.cfg.Sessions.DeleteSession(c.Request().Context(), tenantOf(c), param(c, "id"))
+	return answerGone(c, orNotFound(err, textSessionNotFound))
 }
 
 // releaseSession takes a session out of quarantine, and answers it as it is then.
@@ -186,7 +168,7 @@ func (s *Server) patchState(c echo.Context) error {
 	}
 	raw, err := v.canonical()
 	if err == nil {
-		err = placeOf(c).grow(keeping(raw))
+		err = placeOf(c).Grow(abuse.Keeping(raw))
 	}
 	switch {
 	case err != nil:

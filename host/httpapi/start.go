@@ -2,12 +2,14 @@ package httpapi
 
 import (
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/abi/cbor"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/apiwire"
 )
@@ -75,41 +77,34 @@ func admitted(req *host.StartRequest) {
 	}
 }
 
-// startFields are those of the body of a start.
-var startFields = []string{"start_event", "kwargs", "handler_id", "session", "on_busy", "context"}
-
 // parseStart reads the body of a start. The event's fields are checked against
 // their schema where the run is made. In which tenant is not its matter.
 func parseStart(body value, info *host.WorkflowInfo) (host.StartRequest, error) {
 	req := host.StartRequest{Workflow: info.Name}
-	fields, err := body.fields(startFields...)
+	var start apiwire.Start
+	if n, _ := cbor.Head(body.raw, 0); n <= maxMembers {
+		if err := knownFields(body, shapeOf(reflect.TypeFor[apiwire.Start]()).names, "start_event", info.StartSchema); err != nil {
+			return req, err
+		}
+	}
+	err := body.into(&start)
 	if err != nil {
 		return req, err
 	}
-	if err := knownFields(body, startFields, "start_event", info.StartSchema); err != nil {
+	if req.Event, err = startEvent(body.under("start_event", abi.Raw(start.Event)), info); err != nil {
 		return req, err
 	}
-	if req.Event, err = startEvent(fields["start_event"], info); err != nil {
-		return req, err
+	if start.Kwargs != nil {
+		req.Event.Body = merge(abi.Raw(start.Kwargs), req.Event.Body, "")
 	}
-	if kwargs := fields["kwargs"]; kwargs.given() {
-		extra, err := objectOf(kwargs)
-		if err != nil {
-			return req, err
-		}
-		req.Event.Body = merge(extra, req.Event.Body, "")
+	req.HandlerID, req.SessionID, req.OnBusy = start.HandlerID, start.SessionID, start.OnBusy
+	switch req.OnBusy {
+	case "", host.OnBusyShare, host.OnBusyQueue, host.OnBusyReject:
+	default:
+		return req, invalid("'on_busy' must be share, queue or reject, not %q", clip(string(req.OnBusy)))
 	}
-	if req.HandlerID, err = fields["handler_id"].optionalText(); err != nil {
-		return req, err
-	}
-	if req.SessionID, err = fields["session"].optionalText(); err != nil {
-		return req, err
-	}
-	if req.OnBusy, err = onBusy(fields["on_busy"]); err != nil {
-		return req, err
-	}
-	if from := fields["context"]; from.given() {
-		req.Snapshot, err = parseSnapshot(from)
+	if start.Snapshot != nil {
+		req.Snapshot, err = parseSnapshot(body.under("context", abi.Raw(start.Snapshot)))
 	}
 	return req, err
 }
@@ -144,19 +139,6 @@ func startEvent(v value, info *host.WorkflowInfo) (abi.Event, error) {
 		typ, strings.Join(names, ", "))
 }
 
-func onBusy(v value) (host.OnBusy, error) {
-	text, err := v.optionalText()
-	if err != nil {
-		return "", err
-	}
-	switch busy := host.OnBusy(text); busy {
-	case "", host.OnBusyShare, host.OnBusyQueue, host.OnBusyReject:
-		return busy, nil
-	default:
-		return "", invalid("'on_busy' must be share, queue or reject, not %q", clip(text))
-	}
-}
-
 // sendEvent gives an event to a running run. A run that has ended is answered
 // with its conflict before anything is said about the event.
 func (s *Server) sendEvent(c echo.Context) error {
@@ -187,19 +169,13 @@ func (s *Server) sendEvent(c echo.Context) error {
 
 // parseSend reads the body of a posted event.
 func parseSend(body value, workflow string) (event abi.Event, step string, err error) {
-	fields, err := body.fields("event", "step")
-	if err != nil {
+	var send apiwire.Send
+	if err := body.into(&send); err != nil {
 		return abi.Event{}, "", err
 	}
-	if !fields["event"].given() {
+	if send.Event == nil {
 		return abi.Event{}, "", invalid("Event data is required")
 	}
-	e, err := readEvent(fields["event"], false)
-	if err != nil {
-		return abi.Event{}, "", err
-	}
-	if step, err = fields["step"].optionalText(); err != nil {
-		return abi.Event{}, "", err
-	}
-	return abi.Event{Type: e.typeName(workflow), Body: e.body}, step, nil
+	e, err := readEvent(body.under("event", abi.Raw(send.Event)), false)
+	return abi.Event{Type: e.typeName(workflow), Body: e.body}, send.Step, err
 }

@@ -47,20 +47,12 @@ func managed[T any](s *Server, c echo.Context, status int, do func(ctx context.C
 
 // createTenant makes a tenant.
 func (s *Server) createTenant(c echo.Context) error {
-	body, err := s.readValue(c)
-	if err != nil {
-		return err
-	}
-	fields, err := body.only("name")
-	if err != nil {
-		return err
-	}
-	name, err := fields["name"].optionalText()
-	if err != nil {
+	var body apiwire.NewTenant
+	if err := s.readInto(c, &body); err != nil {
 		return err
 	}
 	return managed(s, c, http.StatusCreated, func(ctx context.Context, a host.Access, by *host.Grant) (out apiwire.Tenant, err error) {
-		t, err := a.CreateTenant(ctx, by, name)
+		t, err := a.CreateTenant(ctx, by, body.Name)
 		apiwire.Fill(&out, &t)
 		return out, err
 	})
@@ -70,11 +62,7 @@ func (s *Server) createTenant(c echo.Context) error {
 func (s *Server) listTenants(c echo.Context) error {
 	return managed(s, c, http.StatusOK, func(ctx context.Context, a host.Access, by *host.Grant) (apiwire.Tenants, error) {
 		list, err := a.Tenants(ctx, by)
-		out := apiwire.Tenants{Tenants: make([]apiwire.Tenant, len(list))}
-		for i := range list {
-			apiwire.Fill(&out.Tenants[i], &list[i])
-		}
-		return out, err
+		return apiwire.Tenants{Tenants: apiwire.FillAll[apiwire.Tenant](list)}, err
 	})
 }
 
@@ -93,10 +81,7 @@ func (s *Server) deleteTenant(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := a.DeleteTenant(c.Request().Context(), grantOf(c), param(c, "name")); err != nil {
-		return orNotFound(err, textTenantNotFound)
-	}
-	return c.NoContent(http.StatusNoContent)
+	return answerGone(c, orNotFound(a.DeleteTenant(c.Request().Context(), grantOf(c), param(c, "name")), textTenantNotFound))
 }
 
 // tenantUsage answers what a tenant has and what it has used.

@@ -2,11 +2,8 @@ package httpapi
 
 import (
 	"crypto/sha256"
-	"encoding/base64"
-	"encoding/binary"
 	"net/http"
 	"net/url"
-	"strconv"
 
 	"github.com/labstack/echo/v4"
 
@@ -29,8 +26,7 @@ func (s *Server) handlerJournal(c echo.Context) error {
 	}
 	var out apiwire.Journal
 	if apiwire.Fill(&out, &t); t.Next != 0 && len(t.Entries) > 0 {
-		cursor := binary.BigEndian.AppendUint64([]byte(runHash(t.Entries[0].RunID)), t.Next)
-		out.NextCursor = apiwire.OrNull(base64.RawURLEncoding.EncodeToString(cursor))
+		out.NextCursor = apiwire.OrNull(numberCursor(runHash(t.Entries[0].RunID), t.Next))
 	}
 	return answer(c, http.StatusOK, &out)
 }
@@ -42,25 +38,14 @@ type timelinePage struct {
 	limit int
 }
 
-func parseTimeline(v url.Values) (timelinePage, error) {
-	page := timelinePage{limit: host.MaxTimeline}
-	if text := v.Get("limit"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > host.MaxTimeline {
-			return page, invalid("Invalid limit: '%s'. It is a number from 1 to %d", clip(text), host.MaxTimeline)
-		}
-		page.limit = n
+func parseTimeline(v url.Values) (page timelinePage, err error) {
+	if page.limit, err = limitOf(v, host.MaxTimeline, host.MaxTimeline); err != nil {
+		return page, err
 	}
-	text := v.Get("cursor")
-	if text == "" {
-		return page, nil
+	if text := v.Get("cursor"); text != "" {
+		page.run, page.after, err = readNumberCursor(text)
 	}
-	b, err := base64.RawURLEncoding.DecodeString(text)
-	if err != nil || len(b) != cursorHash+8 {
-		return page, invalid("Invalid cursor: '%s'", clip(text))
-	}
-	page.run, page.after = string(b[:cursorHash]), binary.BigEndian.Uint64(b[cursorHash:])
-	return page, nil
+	return page, err
 }
 
 func runHash(runID string) string {

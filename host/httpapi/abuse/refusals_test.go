@@ -1,4 +1,4 @@
-package httpapi
+package abuse
 
 import (
 	"context"
@@ -12,11 +12,11 @@ import (
 func TestManyRefusalsAreHeldBack(t *testing.T) {
 	now, cpu := time.Unix(1000, 0), time.Duration(0)
 	var waited []time.Duration
-	f := &refusals{cores: 2, most: 5, cpu: func() time.Duration { return cpu }, now: func() time.Time { return now },
+	f := &Refusals{cores: 2, most: 5, cpu: func() time.Duration { return cpu }, now: func() time.Time { return now },
 		wait: func(_ context.Context, d time.Duration) { waited = append(waited, d) }}
 	hold := func(after time.Duration) bool {
 		t.Helper()
-		held, ok := f.hold(t.Context(), after)
+		held, ok := f.Hold(t.Context(), after)
 		if n := len(waited); held > 0 && waited[n-1] != held {
 			t.Errorf("%v are said, and %v held back", held, waited[n-1])
 		}
