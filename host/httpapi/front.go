@@ -12,6 +12,7 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/apiwire"
+	"github.com/weftrun/weft/host/httpapi/abuse"
 )
 
 // Front is what listens when the [Server] that answers can be exchanged: the
@@ -146,7 +147,7 @@ func setRetryAfter(h http.Header, e *host.Error) {
 }
 
 // Serve answers requests from the listener as [Server.Serve] does.
-func (f *Front) Serve(l net.Listener) error { return serveHTTP(f.http, bound(l, f.http, f.most)) }
+func (f *Front) Serve(l net.Listener) error { return serveHTTP(f.http, abuse.Bound(l, f.http, f.most)) }
 
 // Shutdown stops listening and takes the server away; see [Server.Shutdown].
 func (f *Front) Shutdown(ctx context.Context) error {

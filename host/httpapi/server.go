@@ -57,7 +57,7 @@ func (s *Server) Handler() http.Handler { return s.echo }
 // returns nil after Shutdown, else the listener's error. It may be called for
 // several listeners.
 func (s *Server) Serve(l net.Listener) error {
-	return serveHTTP(s.http, bound(l, s.http, s.cfg.MaxConnections))
+	return serveHTTP(s.http, abuse.Bound(l, s.http, s.cfg.MaxConnections))
 }
 
 // Shutdown stops listening, cuts streams after a whole event and ends requests that

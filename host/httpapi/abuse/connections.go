@@ -1,4 +1,4 @@
-package httpapi
+package abuse
 
 import (
 	"net"
@@ -7,9 +7,9 @@ import (
 )
 
 // boundListener accepts no more connections at a time than there are places; others
-// wait in the system's queue of the listener. While all places are taken, connections
-// that nobody uses are closed, and so is each one after its answer, so that those who
-// wait have their turn.
+// wait in the system's queue of the listener. While all places are taken, idle
+// connections are closed, and so is each connection after its answer, so that the
+// waiting connections get their turn.
 type boundListener struct {
 	net.Listener
 	server *http.Server
@@ -18,8 +18,9 @@ type boundListener struct {
 	once   sync.Once
 }
 
-// bound gives a listener for so many connections at a time; l itself if most is 0.
-func bound(l net.Listener, s *http.Server, most int) net.Listener {
+// Bound gives a listener of a server for so many connections at a time; l itself if most
+// is 0.
+func Bound(l net.Listener, s *http.Server, most int) net.Listener {
 	if most <= 0 {
 		return l
 	}
@@ -31,7 +32,7 @@ func (b *boundListener) Accept() (net.Conn, error) {
 	select {
 	case b.places <- struct{}{}:
 	default:
-		b.server.SetKeepAlivesEnabled(false) // closes those that idle
+		b.server.SetKeepAlivesEnabled(false) // closes idle connections
 		select {
 		case b.places <- struct{}{}:
 		case <-b.closed:
@@ -52,7 +53,7 @@ func (b *boundListener) Close() error {
 	return b.Listener.Close()
 }
 
-// gone frees a place. It may be called by the server while that closes connections.
+// gone frees a place. The server may call it while it closes connections.
 func (b *boundListener) gone() {
 	<-b.places
 	if len(b.places) < cap(b.places)*3/4 {
