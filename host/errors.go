@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -137,6 +138,15 @@ func (e *Error) Unwrap() error { return e.Cause }
 func Errorf(code Code, format string, args ...any) *Error {
 	err := fmt.Errorf(format, args...)
 	return &Error{Code: code, Message: err.Error(), Cause: errors.Unwrap(err)}
+}
+
+// Unavailable is the error of a request that the store cannot serve at the moment. The
+// error of a context that has ended stays as it is.
+func Unavailable(err error) error {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return &Error{Code: CodeUnavailable, Message: "the store does not work at the moment", Cause: err}
 }
 
 // CodeOf gives the code of an error: that of the first [*Error] in its chain,

@@ -133,6 +133,48 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 }
 
+// Connections stay open between requests as long as no other waits for a place.
+func TestConnectionsOfAFullServerAreKept(t *testing.T) {
+	s := newServer(t, newFake(t), func(c *httpapi.Config) { c.MaxConnections = 3 })
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	var open [2]*bufio.ReadWriter
+	for i := range open {
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() }) // nothing is left to be sent
+		open[i] = bufio.NewReadWriter(bufio.NewReader(c), bufio.NewWriter(c))
+	}
+	for round := range 10 {
+		for i, c := range open {
+			_, _ = c.WriteString("GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n") // Flush reports its error
+			if err := c.Flush(); err != nil {
+				t.Fatal(err)
+			}
+			res, err := http.ReadResponse(c.Reader, nil)
+			if err != nil {
+				t.Fatalf("request %d of connection %d: %v", round, i, err)
+			}
+			_, err = io.Copy(io.Discard, res.Body)
+			if err != nil || res.Close {
+				t.Fatalf("request %d of connection %d: last %v, %v", round, i, res.Close, err)
+			}
+		}
+	}
+	if err := s.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+}
+
 // countingListener tells how many of its connections are open, whenever one is opened.
 type countingListener struct {
 	net.Listener

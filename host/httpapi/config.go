@@ -121,8 +121,8 @@ type Config struct {
 	// CPU is the time that the process has had on cores: refusals take a part of it at
 	// most. nil: the process is taken to have all cores.
 	CPU func() time.Duration
-	// MaxConnections bounds the connections that are open at a time. Default: any
-	// number.
+	// MaxConnections bounds the connections that are open at a time, the newest of which
+	// may wait for another to end. Default: any number.
 	MaxConnections int
 	// Secret keeps cursors from telling what the server counts by. One that is the same
 	// after a restart keeps them valid over it. Default: a random one.
@@ -176,6 +176,7 @@ type Server struct {
 	echo    *echo.Echo
 	least   map[string]host.Role // least role by method and route; set once, by routes
 	http    *http.Server
+	conns   *abuse.Connections
 	// What is under way; see shed.
 	requests, streams, bodies *abuse.Load
 	refusals                  *abuse.Refusals

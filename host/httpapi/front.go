@@ -23,7 +23,7 @@ type Front struct {
 	banner string
 	http   *http.Server
 	grace  time.Duration
-	most   int // connections
+	conns  *abuse.Connections
 
 	mu  sync.Mutex // guards what follows; nothing waits under it
 	now *behind    // nil: nobody answers
@@ -40,8 +40,9 @@ type behind struct {
 // configuration it takes the log, the version, the grace and MaxConnections.
 func NewFront(cfg Config) *Front {
 	cfg = cfg.withDefaults()
-	f := &Front{banner: cfg.banner(), grace: cfg.Grace, most: cfg.MaxConnections, why: errShutdown}
+	f := &Front{banner: cfg.banner(), grace: cfg.Grace, why: errShutdown}
 	f.http = newHTTP(f, cfg.Log)
+	f.conns = abuse.Bind(f.http, cfg.MaxConnections)
 	return f
 }
 
@@ -147,7 +148,7 @@ func setRetryAfter(h http.Header, e *host.Error) {
 }
 
 // Serve answers requests from the listener as [Server.Serve] does.
-func (f *Front) Serve(l net.Listener) error { return serveHTTP(f.http, abuse.Bound(l, f.http, f.most)) }
+func (f *Front) Serve(l net.Listener) error { return serveHTTP(f.http, f.conns.Listener(l)) }
 
 // Shutdown stops listening and takes the server away; see [Server.Shutdown].
 func (f *Front) Shutdown(ctx context.Context) error {

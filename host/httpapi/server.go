@@ -46,6 +46,7 @@ func New(cfg Config) *Server {
 	s.routes()
 	s.pages = sync.OnceValue(func() openapi.Pages { return openapi.Describe(s.Routes(), s.cfg.Version) })
 	s.http = newHTTP(s.echo, s.cfg.Log)
+	s.conns = abuse.Bind(s.http, s.cfg.MaxConnections)
 	return s
 }
 
@@ -57,7 +58,7 @@ func (s *Server) Handler() http.Handler { return s.echo }
 // returns nil after Shutdown, else the listener's error. It may be called for
 // several listeners.
 func (s *Server) Serve(l net.Listener) error {
-	return serveHTTP(s.http, abuse.Bound(l, s.http, s.cfg.MaxConnections))
+	return serveHTTP(s.http, s.conns.Listener(l))
 }
 
 // Shutdown stops listening, cuts streams after a whole event and ends requests that

@@ -31,13 +31,13 @@ type Config struct {
 	// MaxBatchBytes starts a commit and bounds a batch. Default 8 MiB.
 	MaxBatchBytes int
 	// MaxPendingBytes and MaxTenantPendingBytes bound what is not yet durable;
-	// above, [Journal.Congested] holds. Defaults 256 MiB and 64 MiB.
+	// above, [Journal.OverHardLimit] holds. Defaults 256 MiB and 64 MiB.
 	MaxPendingBytes       int
 	MaxTenantPendingBytes int
-	// MaxCrowdBytes is what the tenants that write at a time may have waiting for the
+	// MaxSharedBytes is what the tenants that write at a time may have waiting for the
 	// disk before they have to wait for it, in equal parts; one alone may have two
-	// batches. See [Journal.Crowds]. Default 1 MiB.
-	MaxCrowdBytes int
+	// batches. See [Journal.OverSoftLimit]. Default 128 KiB.
+	MaxSharedBytes int
 	// Committed is told of each commit, on the committer's goroutine: how many items
 	// it has, how long it took, and why it failed. nil: nobody is.
 	Committed func(items int, took time.Duration, err error)
@@ -125,8 +125,8 @@ func Open(ctx context.Context, cfg Config) (*Journal, error) {
 	if cfg.MaxTenantPendingBytes == 0 {
 		cfg.MaxTenantPendingBytes = 64 << 20
 	}
-	if cfg.MaxCrowdBytes == 0 {
-		cfg.MaxCrowdBytes = 1 << 20
+	if cfg.MaxSharedBytes == 0 {
+		cfg.MaxSharedBytes = 128 << 10
 	}
 	epoch, err := cfg.Store.Claim(ctx)
 	if err != nil {
@@ -208,18 +208,18 @@ func (j *Journal) Wait(ctx context.Context, pos uint64) error {
 	}
 }
 
-// Congested reports whether so much of this tenant is waiting for the disk that no
+// OverHardLimit reports whether so much of this tenant is waiting for the disk that no
 // further work of it should be started: more than a tenant may have, or more than is
 // left for the others. So however many tenants write more than the disk takes, one
 // that writes little is not stopped with them.
-func (j *Journal) Congested(tenant string) bool {
+func (j *Journal) OverHardLimit(tenant string) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.congested(tenant)
+	return j.overHardLimit(tenant)
 }
 
-// congested is Congested. Called with mu held.
-func (j *Journal) congested(tenant string) bool {
+// overHardLimit is OverHardLimit. Called with mu held.
+func (j *Journal) overHardLimit(tenant string) bool {
 	return j.failed != nil || j.refused ||
 		j.tenants[tenant] > min(j.cfg.MaxTenantPendingBytes, j.cfg.MaxPendingBytes-j.pending)
 }
@@ -227,22 +227,22 @@ func (j *Journal) congested(tenant string) bool {
 // sharedFor is for how long a tenant counts among those that write.
 const sharedFor = time.Second
 
-// minCrowd is what a tenant may have waiting however many there are.
-const minCrowd = 64 << 10
+// minShared is what a tenant may have waiting however many there are.
+const minShared = 32 << 10
 
-// Crowds reports whether the tenant should begin nothing until the disk has caught up
+// OverSoftLimit reports whether the tenant should begin nothing until the disk has caught up
 // with it. The queue is one for all, so that whatever a tenant has waiting delays the
 // entries of others behind it: as long as others write too, a tenant keeps to its part
 // of what the disk takes in a few milliseconds. One that writes alone has the
 // disk busy with one batch while it fills the next.
-func (j *Journal) Crowds(tenant string) bool {
+func (j *Journal) OverSoftLimit(tenant string) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	most := 2 * j.cfg.MaxBatchBytes
 	if !j.mixed.IsZero() && j.newest.Sub(j.mixed) < sharedFor {
-		most = min(most, max(minCrowd, j.cfg.MaxCrowdBytes/max(2, len(j.tenants))))
+		most = min(most, max(minShared, j.cfg.MaxSharedBytes/max(2, len(j.tenants))))
 	}
-	return j.tenants[tenant] > most || j.congested(tenant)
+	return j.tenants[tenant] > most || j.overHardLimit(tenant)
 }
 
 // Err is the failure that killed the queue, or nil; a commit that is being

@@ -267,7 +267,7 @@ func TestRefusedCommitIsTriedAgainAsTheSameBatch(t *testing.T) {
 	j := open(t, f, nil)
 	j.Append(epoch, item("a", 1, "one"))
 	step(t, j, epoch.Add(time.Second))
-	if j.Durable() != 0 || !j.Congested("t") || j.Err() == nil {
+	if j.Durable() != 0 || !j.OverHardLimit("t") || j.Err() == nil {
 		t.Fatal("a refused commit must stop dispatch")
 	}
 	j.Append(epoch, item("a", 2, "two"))
@@ -276,8 +276,8 @@ func TestRefusedCommitIsTriedAgainAsTheSameBatch(t *testing.T) {
 		t.Fatal("tried again at once")
 	}
 	step(t, j, next)
-	if j.Durable() != 2 || j.Congested("t") || j.Err() != nil {
-		t.Fatalf("durable %d, congested %v, err %v", j.Durable(), j.Congested("t"), j.Err())
+	if j.Durable() != 2 || j.OverHardLimit("t") || j.Err() != nil {
+		t.Fatalf("durable %d, congested %v, err %v", j.Durable(), j.OverHardLimit("t"), j.Err())
 	}
 	if got := loaded(t, j, "a"); !slices.Equal(got, []string{"one/true", "two/true"}) {
 		t.Fatalf("loaded %v", got)
@@ -316,16 +316,16 @@ func TestCongestionByTenantAndInAll(t *testing.T) {
 	for range 3 {
 		add("a")
 	}
-	if !j.Congested("a") || j.Congested("b") {
+	if !j.OverHardLimit("a") || j.OverHardLimit("b") {
 		t.Fatal("only the tenant above its bound must wait")
 	}
 	add("b")
 	add("b")
-	if !j.Congested("c") {
+	if !j.OverHardLimit("c") {
 		t.Fatal("above the bound for all, all must wait")
 	}
 	step(t, j, epoch.Add(time.Second))
-	if j.Congested("a") || j.Congested("b") {
+	if j.OverHardLimit("a") || j.OverHardLimit("b") {
 		t.Fatal("congested with an empty queue")
 	}
 }
@@ -334,7 +334,7 @@ func TestCongestionByTenantAndInAll(t *testing.T) {
 // long as others write too it keeps to its part of much less. Both are less than what
 // has it refused.
 func TestWhoCrowdsTheQueue(t *testing.T) {
-	j := open(t, &fakeStore{}, func(c *journal.Config) { c.MaxBatchBytes, c.MaxCrowdBytes = 1<<20, 256<<10 })
+	j := open(t, &fakeStore{}, func(c *journal.Config) { c.MaxBatchBytes, c.MaxSharedBytes = 1<<20, 256<<10 })
 	seq := map[string]uint64{}
 	add := func(tenant string, now time.Time) {
 		it := item("s", seq[tenant]+1, "x")
@@ -344,7 +344,7 @@ func TestWhoCrowdsTheQueue(t *testing.T) {
 		j.Append(now, it)
 	}
 	fill := func(tenant string, now time.Time) (kib int) {
-		for ; !j.Crowds(tenant); kib++ {
+		for ; !j.OverSoftLimit(tenant); kib++ {
 			add(tenant, now)
 		}
 		return kib
@@ -352,7 +352,7 @@ func TestWhoCrowdsTheQueue(t *testing.T) {
 	if n := fill("a", epoch); n != 2<<10+1 {
 		t.Errorf("one that is alone fills %d KiB", n)
 	}
-	if j.Crowds("b") || j.Congested("a") {
+	if j.OverSoftLimit("b") || j.OverHardLimit("a") {
 		t.Error("another is kept from writing, or one that crowds is refused")
 	}
 	for step(t, j, epoch.Add(time.Second)) {
@@ -362,7 +362,7 @@ func TestWhoCrowdsTheQueue(t *testing.T) {
 	if n := fill("a", now); n != 128+1 {
 		t.Errorf("one beside another fills %d KiB", n)
 	}
-	if j.Crowds("b") {
+	if j.OverSoftLimit("b") {
 		t.Error("so that the other may not write")
 	}
 	for step(t, j, now.Add(time.Second)) {
@@ -379,7 +379,7 @@ func TestCongestionLeavesRoomForOthers(t *testing.T) {
 	seq := map[string]uint64{}
 	for range 10_000 {
 		for _, tenant := range []string{"a", "b", "c"} {
-			if j.Congested(tenant) {
+			if j.OverHardLimit(tenant) {
 				continue
 			}
 			it := item("s", seq[tenant]+1, "x")
@@ -388,7 +388,7 @@ func TestCongestionLeavesRoomForOthers(t *testing.T) {
 			j.Append(epoch, it)
 		}
 	}
-	if !j.Congested("a") || !j.Congested("b") || !j.Congested("c") || j.Congested("d") {
+	if !j.OverHardLimit("a") || !j.OverHardLimit("b") || !j.OverHardLimit("c") || j.OverHardLimit("d") {
 		t.Errorf("three tenants have %d bytes waiting", j.Stats().Pending)
 	}
 	if most := 76_000; j.Stats().Pending > most || j.Stats().Pending < most/2 {

@@ -99,7 +99,7 @@ func TestGuiltyBeforeItsStartIsDurable(t *testing.T) {
 		return stopEvent(), nil
 	}
 	started := func() bool {
-		_, err := m.sched.Get(t.Context(), "t", "bad")
+		_, err := m.sched.History().Get(t.Context(), "t", "bad")
 		return err == nil
 	}
 	lost := 0

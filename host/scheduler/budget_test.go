@@ -11,7 +11,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
-	"github.com/weftrun/weft/host/scheduler"
+	"github.com/weftrun/weft/host/scheduler/fair"
 )
 
 func parsed(t *testing.T, text string) *host.LimitTable {
@@ -58,10 +58,10 @@ func TestTenantWaitsForItsBudget(t *testing.T) {
 		if u.Fuel != work+1 || u.Holds < 100 || u.Attempts != 1 {
 			t.Errorf("used: %+v", u)
 		}
-		if u := b.sched.Usage("quick"); u != (scheduler.Usage{Fuel: 3 * (work + 1), Attempts: 3}) {
+		if u := b.sched.Usage("quick"); u != (fair.Usage{Fuel: 3 * (work + 1), Attempts: 3}) {
 			t.Errorf("used: %+v", u)
 		}
-		if u := b.sched.Usage("nobody"); u != (scheduler.Usage{}) {
+		if u := b.sched.Usage("nobody"); u != (fair.Usage{}) {
 			t.Errorf("used: %+v", u)
 		}
 		// What is saved up is ten seconds' worth, however long it was idle.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/scheduler/admission"
 )
 
 func (c *Config) setDefaults() {
@@ -16,8 +17,8 @@ func (c *Config) setDefaults() {
 	if c.Spare == nil {
 		c.Spare = func(bool) {}
 	}
-	if c.Relent == nil {
-		c.Relent = runtime.Gosched
+	if c.Yield == nil {
+		c.Yield = runtime.Gosched
 	}
 	if c.IdleAfter == 0 {
 		c.IdleAfter = time.Second
@@ -26,13 +27,13 @@ func (c *Config) setDefaults() {
 		c.DueAtOnce = 256
 	}
 	if c.AdmitAtOnce == 0 {
-		c.AdmitAtOnce = max(admitLeast, admitPerCore*c.Tokens)
+		c.AdmitAtOnce = max(admission.LeastPlaces, admission.PlacesPerCore*c.Tokens)
 	}
 	if c.AdmitLine == 0 {
-		c.AdmitLine = admitLine
+		c.AdmitLine = admission.DefaultLine
 	}
 	if c.AdmitPatience == 0 {
-		c.AdmitPatience = admitPatience
+		c.AdmitPatience = admission.DefaultPatience
 	}
 	if c.StartWait == 0 {
 		c.StartWait = defaultStartWait

@@ -59,7 +59,7 @@ func (b *bench) answer(t *testing.T, handler string) error {
 
 func (b *bench) record(t testing.TB, handler string) host.Run {
 	t.Helper()
-	run, err := b.sched.Get(t.Context(), "t", handler)
+	run, err := b.sched.History().Get(t.Context(), "t", handler)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func TestCancelWaitsForTheCleanUp(t *testing.T) {
 				if took := time.Since(began); took < tt.took || took > tt.took+100*time.Millisecond {
 					t.Errorf("cancel took %s, want %s", took, tt.took)
 				}
-				run, err := b.sched.Get(t.Context(), "t", "h")
+				run, err := b.sched.History().Get(t.Context(), "t", "h")
 				if tt.purge {
 					if host.CodeOf(err) != host.CodeNotFound {
 						t.Errorf("after the purge: %+v, %v", run, err)

@@ -36,10 +36,10 @@ func TestDeleteSession(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, run := range runs {
-			if _, err := b.sched.Get(t.Context(), "t", run.RunID); host.CodeOf(err) != host.CodeNotFound {
+			if _, err := b.sched.History().Get(t.Context(), "t", run.RunID); host.CodeOf(err) != host.CodeNotFound {
 				t.Errorf("run %s: %v", run.RunID, err)
 			}
-			if _, err := b.sched.Events(t.Context(), "t", run.HandlerID, -1); host.CodeOf(err) != host.CodeNotFound {
+			if _, err := b.sched.History().Events(t.Context(), "t", run.HandlerID, -1); host.CodeOf(err) != host.CodeNotFound {
 				t.Errorf("its events: %v", err)
 			}
 		}
@@ -49,7 +49,7 @@ func TestDeleteSession(t *testing.T) {
 		if err := b.sched.DeleteSession(t.Context(), "t", "s"); host.CodeOf(err) != host.CodeNotFound {
 			t.Errorf("again: %v", err)
 		}
-		if _, err := b.sched.Get(t.Context(), "t", other.RunID); err != nil {
+		if _, err := b.sched.History().Get(t.Context(), "t", other.RunID); err != nil {
 			t.Errorf("a run of another session: %v", err)
 		}
 		start("h", "s2") // the name is free for any session
@@ -184,7 +184,7 @@ func TestDeleteQuarantinedSession(t *testing.T) {
 	if err != nil || b.sched.Quarantined() != 0 {
 		t.Fatalf("%v, %d in quarantine", err, b.sched.Quarantined())
 	}
-	if _, err := b.sched.Get(t.Context(), "t", run.RunID); host.CodeOf(err) != host.CodeNotFound {
+	if _, err := b.sched.History().Get(t.Context(), "t", run.RunID); host.CodeOf(err) != host.CodeNotFound {
 		t.Errorf("its run: %v", err)
 	}
 }

@@ -1,13 +1,16 @@
 package scheduler
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Leak names what a scheduler that has nothing to do still holds, or is "".
 // Nothing may run in it meanwhile.
 func (s *Scheduler) Leak() string {
 	s.mu.Lock()
-	sessions := make([]*session, 0, len(s.sessions))
-	for _, ss := range s.sessions {
+	sessions := make([]*session, 0, len(s.table.sessions))
+	for _, ss := range s.table.sessions {
 		if ss.pins != 0 {
 			defer s.mu.Unlock()
 			return fmt.Sprintf("session %s has %d pins, attempts %v", ss.key.Session, ss.pins, ss.attempts)
@@ -16,47 +19,44 @@ func (s *Scheduler) Leak() string {
 	}
 	defer s.mu.Unlock()
 	for _, ss := range sessions { // without pins nobody else looks at them
-		if len(ss.tickets) > 0 || len(ss.attempts) > 0 || len(ss.ended) > 0 {
+		if ss.tickets.Len() > 0 || len(ss.attempts) > 0 || len(ss.ended) > 0 {
 			return fmt.Sprintf("session %s: ticket %v, attempts %v, waiting clients %v", ss.key.Session, ss.tickets, ss.attempts, ss.ended)
 		}
-		for inv := range ss.ledger.records {
+		for inv := range ss.ledger.Records {
 			if _, ok := ss.eng.Invocation(inv); !ok {
 				return fmt.Sprintf("session %s keeps the record of invocation %d, which is over", ss.key.Session, inv)
 			}
 		}
 	}
 	durable := s.cfg.Journal.Durable()
-	for key, pos := range s.starting {
+	for key, pos := range s.reserved.starting {
 		if pos == 0 || pos > durable {
 			return fmt.Sprintf("handler id %s stays reserved", key.handler)
 		}
 	}
-	for key, f := range s.firsts {
-		if f.pos == 0 || f.pos > durable {
-			return fmt.Sprintf("the request %s stays open", key.key)
-		}
+	if left := s.keys.Left(); left != "" {
+		return left
 	}
-	g := &s.gate
-	g.settle(durable)
-	switch q := &s.queue; {
-	case g.taken != 0 || len(g.of) != 0 || g.waiting != 0 || len(g.lines) != 0:
-		return fmt.Sprintf("%d places at the gate are taken: %v, %d wait", g.taken, g.of, g.waiting)
-	case q.tokens+s.spared != s.cfg.Tokens:
-		return fmt.Sprintf("%d of %d tokens are free, %d are spared", q.tokens, s.cfg.Tokens, s.spared)
-	case q.ready != 0 || len(q.tenants) != 0:
-		return fmt.Sprintf("%d items are ready, tenants %v", q.ready, q.tenants)
-	case s.apart != nil:
-		return fmt.Sprintf("suspects are tried: %+v", s.apart)
-	case len(q.held) != 0:
-		return fmt.Sprintf("tenants %v are held", q.held)
-	case len(s.calls.open) != 0 || len(s.calls.sessions) != 0 || len(s.calls.order) != 0 || len(s.calls.pools) != 0 || len(s.calls.late) != 0:
-		return fmt.Sprintf("%d calls of resources are open, pools %v", len(s.calls.open), s.calls.pools)
-	case len(s.unkept) != 0:
-		return fmt.Sprintf("%d attempts are to be durable first", len(s.unkept))
-	case len(s.taken) != 0 || s.firing:
-		return fmt.Sprintf("%d sessions are taken up, firing %v", len(s.taken), s.firing)
-	case s.asking || s.loaders != 0 || len(s.toLoad) != 0:
-		return fmt.Sprintf("asking %v, %d loaders, %d to load", s.asking, s.loaders, len(s.toLoad))
+	if left := s.gate.Left(); left != "" {
+		return left
+	}
+	switch q := &s.cores.queue; {
+	case q.Free()+s.cores.spare.tokens != s.cfg.Tokens:
+		return fmt.Sprintf("%d of %d tokens are free, %d are spared", q.Free(), s.cfg.Tokens, s.cores.spare.tokens)
+	case q.Ready() != 0 || len(q.Busy()) != 0:
+		return fmt.Sprintf("%d items are ready, tenants %v", q.Ready(), q.Busy())
+	case s.suspicion.trials != nil:
+		return fmt.Sprintf("suspects are tried: %+v", s.suspicion.trials)
+	case len(slices.Collect(q.HeldTenants())) != 0:
+		return fmt.Sprintf("tenants %v are held", slices.Collect(q.HeldTenants()))
+	case leftCalls(&s.calls) != "":
+		return leftCalls(&s.calls)
+	case len(s.suspicion.unkept) != 0:
+		return fmt.Sprintf("%d attempts are to be durable first", len(s.suspicion.unkept))
+	case len(s.dues.taken) != 0 || s.dues.firing:
+		return fmt.Sprintf("%d sessions are taken up, firing %v", len(s.dues.taken), s.dues.firing)
+	case s.dues.asking || s.dues.loaders != 0 || len(s.dues.toLoad) != 0:
+		return fmt.Sprintf("asking %v, %d loaders, %d to load", s.dues.asking, s.dues.loaders, len(s.dues.toLoad))
 	}
 	return ""
 }
@@ -65,7 +65,7 @@ func (s *Scheduler) Leak() string {
 func (s *Scheduler) Ready() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.queue.ready + len(s.unkept)
+	return s.cores.queue.Ready() + len(s.suspicion.unkept)
 }
 
 // Overslept reports whether attempts and tokens are there, and nothing makes the
@@ -73,36 +73,28 @@ func (s *Scheduler) Ready() int {
 func (s *Scheduler) Overslept() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for tenant, t := range s.queue.tenants {
-		if s.apart == nil && t.waits() && s.queue.tokens > 0 && !s.cfg.Journal.Crowds(tenant) && len(s.wake) == 0 {
-			return true
-		}
-	}
-	return false
+	return s.suspicion.trials == nil && len(s.wake) == 0 && s.cores.queue.Oversleeps(s.cfg.Journal.OverSoftLimit)
 }
 
 // Trials is how many suspects are to be tried yet, the one that is tried now included.
 func (s *Scheduler) Trials() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.apart == nil {
-		return 0
-	}
-	return len(s.apart.waiting) + 1
+	return s.suspicion.trials.Left()
 }
-
-// Judge is judge.
-var Judge = judge
 
 // Quarantined is the number of sessions in quarantine, without those that only could
 // not be read.
 func (s *Scheduler) Quarantined() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, q := range s.quarantine {
-		if q.wait == 0 {
-			n++
-		}
+	return s.table.quarantine.Damaged()
+}
+
+// leftCalls names the calls of resources that are left.
+func leftCalls(c *caller) string {
+	if open, pools, late := c.book.Left(); open+pools+late > 0 {
+		return fmt.Sprintf("calls of resources are left: %d open, %d pools, %d late", open, pools, late)
 	}
-	return n
+	return ""
 }

@@ -3,12 +3,12 @@ package scheduler
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/scheduler/history"
 )
 
 // A run is moved to another version when three things are so, all at once: no step
@@ -25,6 +25,14 @@ type Rehearsal interface {
 	Departs(res host.InvocationResult, err error) (*host.Departure, error)
 }
 
+// migration is a request to move runs, and what came of it so far.
+type migration struct {
+	s   *Scheduler
+	req *host.MigrateRequest
+	to  Module // the newest version
+	out host.Migration
+}
+
 // Migrate moves runs to the newest version of their workflow; see host.Runs.
 func (s *Scheduler) Migrate(ctx context.Context, req host.MigrateRequest) (host.Migration, error) {
 	if err := s.accepting(); err != nil {
@@ -34,44 +42,44 @@ func (s *Scheduler) Migrate(ctx context.Context, req host.MigrateRequest) (host.
 	if err != nil {
 		return host.Migration{}, err
 	}
-	out := host.Migration{Workflow: req.Workflow, Version: to.Digest}
-	runs, err := s.toMigrate(ctx, &req, &out)
+	mg := &migration{s: s, req: &req, to: to, out: host.Migration{Workflow: req.Workflow, Version: to.Digest}}
+	runs, err := mg.runs(ctx)
 	if err != nil {
 		return host.Migration{}, err
 	}
 	for i := range runs {
-		if err := s.migrate(ctx, &runs[i], to, req.DryRun, &out); err != nil {
+		if err := mg.migrate(ctx, &runs[i]); err != nil {
 			return host.Migration{}, err
 		}
 	}
-	return out, nil
+	return mg.out, nil
 }
 
-// toMigrate lists the runs to look at.
-func (s *Scheduler) toMigrate(ctx context.Context, req *host.MigrateRequest, out *host.Migration) ([]host.Run, error) {
-	if req.HandlerID != "" {
-		run, err := s.Get(ctx, req.Tenant, req.HandlerID)
-		if err == nil && run.Workflow != req.Workflow {
-			err = host.Errorf(host.CodeConflict, "Handler '%s' belongs to workflow '%s', not '%s'", run.HandlerID, run.Workflow, req.Workflow)
+// runs lists the runs to look at.
+func (mg *migration) runs(ctx context.Context) ([]host.Run, error) {
+	if mg.req.HandlerID != "" {
+		run, err := mg.s.past.Get(ctx, mg.req.Tenant, mg.req.HandlerID)
+		if err == nil && run.Workflow != mg.req.Workflow {
+			err = host.Errorf(host.CodeConflict, "Handler '%s' belongs to workflow '%s', not '%s'", run.HandlerID, run.Workflow, mg.req.Workflow)
 		} else if err == nil && run.Status.Final() {
 			err = completed
 		}
 		return []host.Run{run}, err
 	}
-	runs, more, err := s.List(ctx, host.RunQuery{
-		Tenant: req.Tenant, Workflows: []string{req.Workflow}, Statuses: []string{string(host.StatusRunning)},
-		Limit: req.Limit, AfterStarted: req.AfterStarted, AfterHandler: req.AfterHandler,
+	runs, more, err := mg.s.past.List(ctx, host.RunQuery{
+		Tenant: mg.req.Tenant, Workflows: []string{mg.req.Workflow}, Statuses: []string{string(host.StatusRunning)},
+		Limit: mg.req.Limit, AfterStarted: mg.req.AfterStarted, AfterHandler: mg.req.AfterHandler,
 	})
 	if more {
 		last := &runs[len(runs)-1]
-		out.NextStarted, out.NextHandler = last.Started, last.HandlerID
+		mg.out.NextStarted, mg.out.NextHandler = last.Started, last.HandlerID
 	}
 	return runs, err
 }
 
 // migrate looks at one run, moves it if that may be, and counts what came of it.
-func (s *Scheduler) migrate(ctx context.Context, run *host.Run, to Module, dry bool, out *host.Migration) error {
-	ss, err := s.acquire(ctx, host.SessionKey{Tenant: run.Tenant, Session: run.SessionID}, false)
+func (mg *migration) migrate(ctx context.Context, run *host.Run) error {
+	ss, err := mg.s.table.acquire(ctx, host.SessionKey{Tenant: run.Tenant, Session: run.SessionID}, false)
 	if host.CodeOf(err) == host.CodeNotFound {
 		return nil // purged meanwhile
 	} else if err != nil {
@@ -80,44 +88,44 @@ func (s *Scheduler) migrate(ctx context.Context, run *host.Run, to Module, dry b
 	defer ss.release()
 	const tries = 3
 	for try := 0; ; try++ {
-		m, err := ss.movable(run.RunID, to)
+		m, err := ss.movable(run.RunID, mg.to)
 		switch {
-		case errors.Is(err, engine.ErrUnknownRun), m != nil && m.version == to.Digest:
+		case errors.Is(err, engine.ErrUnknownRun), m != nil && m.version == mg.to.Digest:
 			return nil // it has ended, or has moved
 		case err != nil && m == nil:
 			return err
 		}
 		if try == 0 {
-			out.Checked++
+			mg.out.Checked++
 		}
 		if m.busy || try == tries {
-			out.Running = append(out.Running, run.HandlerID)
+			mg.out.Running = append(mg.out.Running, run.HandlerID)
 			return nil
 		}
 		d := departure(err)
 		for i := 0; i < len(m.parts) && d == nil; i++ {
-			if d, err = s.rehearse(ctx, to, &m.parts[i]); err != nil {
+			if d, err = mg.s.rehearse(ctx, mg.to, &m.parts[i]); err != nil {
 				return err
 			}
 		}
 		if d != nil {
 			d.HandlerID, d.RunID, d.Version = run.HandlerID, run.RunID, m.version
-			out.Departed = append(out.Departed, *d)
+			mg.out.Departed = append(mg.out.Departed, *d)
 			return nil
 		}
-		if dry {
-			out.Fit++
+		if mg.req.DryRun {
+			mg.out.Fit++
 			return nil
 		}
-		pos, moved, err := s.moveTo(ss, m, to, run)
+		pos, moved, err := mg.moveTo(ss, m, run)
 		if err != nil {
 			return refused(err)
 		}
 		if moved {
-			out.Fit++
-			out.Moved++
-			if err := s.cfg.Journal.Wait(ctx, pos); err != nil {
-				return unavailable(err)
+			mg.out.Fit++
+			mg.out.Moved++
+			if err := mg.s.cfg.Journal.Wait(ctx, pos); err != nil {
+				return host.Unavailable(err)
 			}
 			return nil
 		}
@@ -126,16 +134,16 @@ func (s *Scheduler) migrate(ctx context.Context, run *host.Run, to Module, dry b
 
 // moveTo moves a run if the version is the newest still: it is not to go before the
 // journal needs it.
-func (s *Scheduler) moveTo(ss *session, m *mover, to Module, run *host.Run) (pos uint64, moved bool, err error) {
-	defer s.cfg.Modules.Starting()()
-	now, err := s.cfg.Modules.Newest(run.Tenant, run.Workflow)
-	if err == nil && now.Digest != to.Digest {
-		err = host.Errorf(host.CodeConflict, "Workflow '%s' has a newer version than %s by now: try again", run.Workflow, to.Digest)
+func (mg *migration) moveTo(ss *session, m *mover, run *host.Run) (pos uint64, moved bool, err error) {
+	defer mg.s.cfg.Modules.Starting()()
+	now, err := mg.s.cfg.Modules.Newest(run.Tenant, run.Workflow)
+	if err == nil && now.Digest != mg.to.Digest {
+		err = host.Errorf(host.CodeConflict, "Workflow '%s' has a newer version than %s by now: try again", run.Workflow, mg.to.Digest)
 	}
 	if err != nil {
 		return 0, false, err
 	}
-	return ss.move(m, to)
+	return ss.move(m, mg.to)
 }
 
 // departure is that of a run that does not fit.
@@ -152,17 +160,7 @@ type mover struct {
 	version string
 	busy    bool
 	blocked bool
-	parts   []part
-}
-
-// part is an attempt that is to go on: what is played to a guest of another
-// version, and the call that is to come after that.
-type part struct {
-	key     host.SessionKey
-	view    engine.Invocation
-	open    engine.AttemptOpen
-	record  []engine.CallRecord
-	pending *engine.Pending
+	parts   []history.Part
 }
 
 // movable looks at a run. The error says what does not fit; without a mover it is
@@ -183,35 +181,12 @@ func (ss *session) movable(runID string, to Module) (*mover, error) {
 	if rec, ok := ss.eng.Record(runID); ok {
 		m.blocked = rec.Blocked != nil
 	}
-	m.parts = castOf(ss.key, ss.eng, ss.ledger, runID, 0)
+	m.parts = history.Cast(ss.key, ss.eng, ss.ledger, runID, 0)
 	_, err := ss.eng.MayMigrate(runID, to.Digest)
 	if err != nil && host.CodeOf(err) != host.CodeConflict {
 		return nil, err
 	}
 	return m, err
-}
-
-// castOf gives the attempts of a run that are to go on, but for one invocation.
-func castOf(key host.SessionKey, eng *engine.Session, l *ledger, runID string, but uint64) []part {
-	var out []part
-	for _, inv := range slices.Sorted(maps.Keys(l.records)) {
-		o := l.records[inv]
-		view, ok := eng.Invocation(inv)
-		if !ok || view.RunID != runID || view.Attempt != o.attempt || inv == but || o.open == nil {
-			continue
-		}
-		p := part{key: key, view: view, open: *o.open, record: slices.Clip(o.record)}
-		p.open.Limits = p.open.Limits.Complete()
-		if call, waits := eng.Pending(inv); waits {
-			p.pending = &call
-		}
-		out = append(out, p)
-	}
-	return out
-}
-
-func (p *past) cast(runID string, but uint64) []part {
-	return castOf(p.ss.key, p.eng, p.ledger, runID, but)
 }
 
 // move moves a run, if it is as it was when it was looked at. One that is blocked
@@ -227,19 +202,19 @@ func (ss *session) move(m *mover, to Module) (pos uint64, moved bool, err error)
 			return 0, false, nil
 		}
 	}
-	same := func(a, b part) bool {
-		return a.view.ID == b.view.ID && a.view.Attempt == b.view.Attempt && len(a.record) == len(b.record) && (a.pending == nil) == (b.pending == nil)
+	same := func(a, b history.Part) bool {
+		return a.View.ID == b.View.ID && a.View.Attempt == b.View.Attempt && len(a.Calls) == len(b.Calls) && (a.Pending == nil) == (b.Pending == nil)
 	}
-	if !slices.EqualFunc(m.parts, castOf(ss.key, ss.eng, ss.ledger, m.run, 0), same) {
+	if !slices.EqualFunc(m.parts, history.Cast(ss.key, ss.eng, ss.ledger, m.run, 0), same) {
 		return 0, false, nil
 	}
-	_, pos, err = ss.tick(engine.Migrate{RunID: m.run, Version: to.Digest}, nil)
+	_, pos, err = ss.tick(engine.Migrate{RunID: m.run, Version: to.Digest}, extras{})
 	if host.CodeOf(err) == host.CodeConflict {
 		return 0, false, nil // something has come that does not fit: the next look tells
 	}
 	if rec, ok := ss.eng.Record(m.run); err == nil && ok && rec.Blocked != nil {
 		ss.recall(m.run)
-		if _, pos, err = ss.tick(engine.Resume{RunID: m.run}, nil); err == nil {
+		if _, pos, err = ss.tick(engine.Resume{RunID: m.run}, extras{}); err == nil {
 			ss.callAgain(m.run)
 		}
 	}
@@ -248,32 +223,32 @@ func (ss *session) move(m *mover, to Module) (pos uint64, moved bool, err error)
 
 // rehearse plays an attempt's record to the module of another version that serves
 // its step. It takes a token of the tenant, as any run of a guest.
-func (s *Scheduler) rehearse(ctx context.Context, m Module, p *part) (*host.Departure, error) {
-	if p.view.Atomic {
+func (s *Scheduler) rehearse(ctx context.Context, m Module, p *history.Part) (*host.Departure, error) {
+	if p.View.Atomic {
 		return nil, nil // it has no record: it begins anew
 	}
-	calls := s.cfg.Rehearse(p.open, p.record, p.pending)
-	inv, err := s.invocationOf(m, p.key, &p.view, p.open)
+	calls := s.cfg.Rehearse(p.Open, p.Calls, p.Pending)
+	inv, err := m.invocation(p.Key, &p.View, p.Open)
 	if err != nil {
 		return nil, err
 	}
-	tok := s.newToken(p.key.Tenant, nil)
+	tok := s.cores.newToken(p.Key.Tenant, nil)
 	tok.acquire()
 	inv.Calls, inv.Token = calls, tok
 	res, err := s.cfg.Sandbox.Invoke(ctx, inv)
 	tok.release(res.Fuel, res.Work)
 	d, err := calls.Departs(res, err)
 	if err != nil {
-		return nil, unavailable(err)
+		return nil, host.Unavailable(err)
 	}
 	if d != nil {
-		d.Step = p.view.Step
+		d.Step = p.View.Step
 	}
 	return d, nil
 }
 
-// invocationOf is the sandbox's part of an attempt, but for its calls and its token.
-func (s *Scheduler) invocationOf(m Module, key host.SessionKey, view *engine.Invocation, o engine.AttemptOpen) (host.Invocation, error) {
+// invocation is the sandbox's part of an attempt, but for its calls and its token.
+func (m *Module) invocation(key host.SessionKey, view *engine.Invocation, o engine.AttemptOpen) (host.Invocation, error) {
 	serves, err := m.serving(view.Step)
 	if err != nil {
 		return host.Invocation{}, err

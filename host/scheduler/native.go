@@ -48,7 +48,7 @@ func (n *native) look(units uint64) error {
 		return err
 	}
 	if n.tok == nil {
-		n.tok = n.s.newToken(n.tenant, nil)
+		n.tok = n.s.cores.newToken(n.tenant, nil)
 		n.tok.acquire()
 	}
 	n.told += units
@@ -64,7 +64,7 @@ func (n *native) done() {
 		return
 	}
 	n.s.mu.Lock()
-	n.s.queue.owe(n.tenant, left)
+	n.s.cores.queue.Owe(n.tenant, left)
 	n.s.mu.Unlock()
 }
 
@@ -85,7 +85,7 @@ func (s *Scheduler) clocked(tenant string) (done func()) {
 		took := max(cpu()-began, 0)
 		runtime.UnlockOSThread()
 		s.mu.Lock()
-		s.queue.owe(tenant, readUnits+uint64(took)*unitsPerNanosecond)
+		s.cores.queue.Owe(tenant, readUnits+uint64(took)*unitsPerNanosecond)
 		s.mu.Unlock()
 	}
 }
@@ -94,11 +94,11 @@ func (s *Scheduler) clocked(tenant string) (done func()) {
 func (s *Scheduler) startEvent(ctx context.Context, tenant string, mod Module, ev abi.Event) (abi.Event, error) {
 	n := s.native(ctx, tenant, checkUnits(len(ev.Body)))
 	defer n.done()
-	return s.startEventOn(n.Meter, mod, ev)
+	return startEventOn(n.Meter, s.cfg.Modules, mod, ev)
 }
 
 // startEventOn is startEvent on a meter.
-func (s *Scheduler) startEventOn(m *work.Meter, mod Module, ev abi.Event) (abi.Event, error) {
+func startEventOn(m *work.Meter, modules Modules, mod Module, ev abi.Event) (abi.Event, error) {
 	want := mod.Graph.StartType()
 	if ev.Type == "" {
 		ev.Type = want
@@ -109,7 +109,7 @@ func (s *Scheduler) startEventOn(m *work.Meter, mod Module, ev abi.Event) (abi.E
 	if ev.Body == nil {
 		ev.Body = abi.EmptyMap
 	}
-	body, err := s.cfg.Modules.PrepareEvent(m, mod.Digest, ev.Type, ev.Body)
+	body, err := modules.PrepareEvent(m, mod.Digest, ev.Type, ev.Body)
 	ev.Body = body
 	return ev, err
 }

@@ -8,15 +8,14 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/scheduler/history"
 	"github.com/weftrun/weft/host/work"
 )
 
 // idleCore is a scheduler with one core that is free.
 func idleCore(tb testing.TB) *Scheduler {
 	tb.Helper()
-	s := &Scheduler{cfg: Config{Journal: sink{}, Log: slog.New(slog.DiscardHandler)}, wake: make(chan struct{}, 1), accounts: map[string]*account{}}
-	s.cfg.setDefaults()
-	s.queue.init(1, s.cfg.Limits.TenantInvocations)
+	s := newScheduler(context.Background(), Config{Tokens: 1, Journal: sink{}, Log: slog.New(slog.DiscardHandler)})
 	return s
 }
 
@@ -34,11 +33,11 @@ func (s *Scheduler) grant() (stop func()) {
 			}
 			s.mu.Lock()
 			for {
-				it, ok := s.queue.pop(func(string) bool { return false })
+				it, ok := s.cores.queue.Pop(func(string) bool { return false })
 				if !ok {
 					break
 				}
-				close(it.resume)
+				close(it.Resume)
 			}
 			s.mu.Unlock()
 		}
@@ -57,8 +56,8 @@ func TestNativeWorkTakesACoreWhenItIsLong(t *testing.T) {
 	n.done()
 	defer s.grant()()
 	s.mu.Lock()
-	s.queue.known("t").inLine = true // so that the queue keeps the tenant
-	s.queue.known("other").inLine = true
+	s.cores.queue.LineUp("t") // so that the queue keeps the tenant
+	s.cores.queue.LineUp("other")
 	s.mu.Unlock()
 	n = s.native(context.Background(), "t", 0)
 	for range 100 {
@@ -67,17 +66,17 @@ func TestNativeWorkTakesACoreWhenItIsLong(t *testing.T) {
 		}
 	}
 	s.mu.Lock()
-	if s.queue.tokens != 0 {
+	if s.cores.queue.Free() != 0 {
 		t.Error("long work has no core")
 	}
 	s.mu.Unlock()
 	n.done()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if got := s.queue.tenants["t"].virtual; s.queue.tokens != 1 || got < 10_000_000 {
-		t.Errorf("%d cores are free, the tenant's clock is at %d", s.queue.tokens, got)
+	if got := s.cores.queue.Clock("t"); s.cores.queue.Free() != 1 || got < 10_000_000 {
+		t.Errorf("%d cores are free, the tenant's clock is at %d", s.cores.queue.Free(), got)
 	}
-	if used := s.account("t").used; used.Fuel != 0 {
+	if used := s.cores.budgets.Usage("t"); used.Fuel != 0 {
 		t.Errorf("native work of a request is billed: %+v", used)
 	}
 }
@@ -91,7 +90,7 @@ func TestNativeWorkEndsAndYields(t *testing.T) {
 	if err := n.Spend(work.Look); err != nil {
 		t.Fatal(err)
 	}
-	other := s.newToken("other", nil)
+	other := s.cores.newToken("other", nil)
 	ran := make(chan struct{})
 	go func() { other.acquire(); close(ran); other.release(0, 0) }()
 	for done := false; !done; {
@@ -109,7 +108,7 @@ func TestNativeWorkEndsAndYields(t *testing.T) {
 		t.Errorf("after the request has ended: %v", err)
 	}
 	n.done()
-	if s.queue.tokens != 1 {
+	if s.cores.queue.Free() != 1 {
 		t.Error("the core was not given back")
 	}
 }
@@ -132,13 +131,14 @@ func TestSearchesAreOnTheClock(t *testing.T) {
 	s.cfg.CPU = func() time.Duration { return cpu }
 	s.cfg.Store = searched{search: func(context.Context) { cpu += 5 * time.Millisecond }}
 	s.mu.Lock()
-	s.queue.known("t").inLine = true // so that the queue keeps the tenant
+	s.cores.queue.LineUp("t") // so that the queue keeps the tenant
 	s.mu.Unlock()
-	clock := func() uint64 { return s.queue.tenants["t"].virtual }
-	if _, _, err := s.List(t.Context(), host.RunQuery{Tenant: "t"}); err != nil || clock() != 0 {
+	reader := history.New(history.Config{Store: s.cfg.Store, Clocked: s.clocked})
+	clock := func() uint64 { return s.cores.queue.Clock("t") }
+	if _, _, err := reader.List(t.Context(), host.RunQuery{Tenant: "t"}); err != nil || clock() != 0 {
 		t.Errorf("a plain list: %v, %d units", err, clock())
 	}
-	if _, _, err := s.List(t.Context(), host.RunQuery{Tenant: "t", Search: []host.SearchTerm{{Word: "a"}}}); err != nil || clock() != 15_000_000+readUnits {
+	if _, _, err := reader.List(t.Context(), host.RunQuery{Tenant: "t", Search: []host.SearchTerm{{Word: "a"}}}); err != nil || clock() != 15_000_000+readUnits {
 		t.Errorf("a search of 5 ms: %v, %d units", err, clock())
 	}
 }

@@ -1,10 +1,10 @@
 package scheduler
 
 import (
-	"hash/fnv"
-
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/scheduler/calls"
+	"github.com/weftrun/weft/host/scheduler/suspects"
 )
 
 // Notes are what the next process knows of this one if this one ends without a word:
@@ -41,21 +41,13 @@ func (at *attempt) note() host.CoreNote {
 	return host.CoreNote{
 		Kind: host.CoreRun, Tenant: at.ss.key.Tenant, Session: at.ss.key.Session,
 		Invocation: at.inv, Attempt: at.view.Attempt, Kept: at.kept,
-		Digest: hashOf(at.view.Version), Step: hashOf(at.view.Step),
+		Digest: suspects.Hash(at.view.Version), Step: suspects.Hash(at.view.Step),
 	}
 }
 
 // suspectKey is the attempt's key among the suspects.
 func (at *attempt) suspectKey() host.CoreKey {
 	return host.CoreKey{Kind: host.CoreRun, Tenant: at.ss.key.Tenant, Session: at.ss.key.Session, Invocation: at.inv, Attempt: at.view.Attempt}
-}
-
-// hashOf is a short name for a text.
-func hashOf(text string) (sum [8]byte) {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(text)) // never fails
-	h.Sum(sum[:0])
-	return sum
 }
 
 // enter notes that the token's run holds a core from now on.
@@ -115,18 +107,18 @@ type callNote struct {
 	slot  int
 }
 
-func (s *Scheduler) noteCall(o *outcall, version, step string) *callNote {
-	c := &callNote{notes: s.cfg.Notes, note: host.CoreNote{
-		Kind: host.CoreCall, Tenant: o.key.session.Tenant, Session: o.key.session.Session, Invocation: o.key.invocation, Attempt: o.attempt,
-		Digest: hashOf(version), Step: hashOf(step),
+func (c *caller) noteCall(o *calls.Call, version, step string) *callNote {
+	n := &callNote{notes: c.s.cfg.Notes, note: host.CoreNote{
+		Kind: host.CoreCall, Tenant: o.Key.Session.Tenant, Session: o.Key.Session.Session, Invocation: o.Key.Invocation, Attempt: o.Attempt,
+		Digest: suspects.Hash(version), Step: suspects.Hash(step),
 	}}
-	c.enter()
-	return c
+	n.enter()
+	return n
 }
 
-// suspectKey is the call's key among the suspects.
-func (o *outcall) suspectKey() host.CoreKey {
-	return host.CoreKey{Kind: host.CoreCall, Tenant: o.key.session.Tenant, Session: o.key.session.Session, Invocation: o.key.invocation, Attempt: o.attempt}
+// callKey is the call's key among the suspects.
+func callKey(o *calls.Call) host.CoreKey {
+	return host.CoreKey{Kind: host.CoreCall, Tenant: o.Key.Session.Tenant, Session: o.Key.Session.Session, Invocation: o.Key.Invocation, Attempt: o.Attempt}
 }
 
 func (c *callNote) enter() { c.slot = c.notes.Enter(&c.note) }

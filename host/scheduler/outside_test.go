@@ -90,7 +90,7 @@ func TestStateFromOutside(t *testing.T) {
 	live(t, b, func(t *testing.T) {
 		for what, err := range map[string]error{
 			"state": func() error { _, err := b.sched.State(t.Context(), "t", "s", ""); return err }(),
-			"info":  func() error { _, err := b.sched.Session(t.Context(), "t", "s"); return err }(),
+			"info":  func() error { _, err := b.sched.History().Session(t.Context(), "t", "s"); return err }(),
 			"gone":  b.sched.DeleteSession(t.Context(), "t", "s"),
 		} {
 			if host.CodeOf(err) != host.CodeNotFound {
@@ -129,7 +129,7 @@ func TestStateFromOutside(t *testing.T) {
 		b.wantEdit("conflict", edits(abi.Edit{Op: abi.OpTest, Path: "n", Value: rawJSON("6")}))
 		b.wantEdit("failed_precondition", edits(abi.Edit{Op: abi.OpAppend, Path: "n", Value: rawJSON("6")}))
 		b.wantEdit(`{"n":1}`, host.SessionEdit{State: rawJSON(`{"n":1}`)})
-		info, err := b.sched.Session(t.Context(), "t", "s")
+		info, err := b.sched.History().Session(t.Context(), "t", "s")
 		if err != nil || info.Runs != 1 || info.Active != 0 || info.Updated <= info.Created {
 			t.Errorf("%+v, %v", info, err)
 		}

@@ -10,7 +10,7 @@ import (
 // Pause lets a run begin no steps; see host.Runs.
 func (s *Scheduler) Pause(ctx context.Context, tenant, id string) (host.Run, error) {
 	return s.steer(ctx, tenant, id, func(ss *session, runID string) (uint64, error) {
-		_, pos, err := ss.tick(engine.Pause{RunID: runID}, nil)
+		_, pos, err := ss.tick(engine.Pause{RunID: runID}, extras{})
 		return pos, err
 	})
 }
@@ -22,7 +22,7 @@ func (s *Scheduler) Resume(ctx context.Context, tenant, id string) (host.Run, er
 		if rec, ok := ss.eng.Record(runID); ok && rec.Blocked != nil {
 			ss.recall(runID)
 		}
-		_, pos, err := ss.tick(engine.Resume{RunID: runID}, nil)
+		_, pos, err := ss.tick(engine.Resume{RunID: runID}, extras{})
 		if err == nil {
 			ss.callAgain(runID)
 		}
@@ -49,7 +49,7 @@ func (s *Scheduler) steer(ctx context.Context, tenant, id string, do func(ss *se
 		return host.Run{}, refused(err)
 	}
 	if err := s.cfg.Journal.Wait(ctx, pos); err != nil {
-		return host.Run{}, unavailable(err)
+		return host.Run{}, host.Unavailable(err)
 	}
 	return rec, nil
 }
@@ -57,7 +57,7 @@ func (s *Scheduler) steer(ctx context.Context, tenant, id string, do func(ss *se
 // recall brings back the records of a blocked run's open attempts. Called with mu
 // held.
 func (ss *session) recall(runID string) {
-	for inv, o := range ss.ledger.copies() {
+	for inv, o := range ss.ledger.Copies() {
 		if view, ok := ss.eng.Invocation(inv); ok && view.RunID == runID {
 			ss.suspended[inv] = o
 		}

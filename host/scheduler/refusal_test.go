@@ -64,7 +64,7 @@ func TestOnlyStartsAreRefused(t *testing.T) {
 		if host.CodeOf(err) != host.CodeOverloaded {
 			t.Errorf("a start: %v", err)
 		}
-		if _, err := b.sched.Get(t.Context(), "t", "late"); host.CodeOf(err) != host.CodeNotFound {
+		if _, err := b.sched.History().Get(t.Context(), "t", "late"); host.CodeOf(err) != host.CodeNotFound {
 			t.Errorf("a refused start: %v", err)
 		}
 		pass(2e9) // the parent wakes, and its child runs
@@ -72,7 +72,7 @@ func TestOnlyStartsAreRefused(t *testing.T) {
 			t.Errorf("an event: %v", err)
 		}
 		pass(1e9)
-		if run, err := b.sched.Get(t.Context(), "t", "parent"); err != nil || run.Status != host.StatusCompleted || children == 0 {
+		if run, err := b.sched.History().Get(t.Context(), "t", "parent"); err != nil || run.Status != host.StatusCompleted || children == 0 {
 			t.Errorf("%d children; %+v, %v", children, run, err)
 		}
 	})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/scheduler/history"
 )
 
 // Retry lets a run go on that has failed, or is blocked; see host.Runs.
@@ -13,12 +14,13 @@ func (s *Scheduler) Retry(ctx context.Context, tenant, id string, newest bool) (
 	if err := s.taking(tenant); err != nil {
 		return host.Fork{}, err
 	}
-	run, err := s.Get(ctx, tenant, id)
+	run, err := s.past.Get(ctx, tenant, id)
 	switch {
 	case err != nil:
 		return host.Fork{}, err
+	// A blocked run has not ended: it goes on in place.
 	case run.Blocked != nil && !newest:
-		rec, err := s.beginAnew(ctx, tenant, id)
+		rec, err := beginAnew(ctx, s, tenant, id)
 		return host.Fork{Run: rec}, err
 	case run.Blocked != nil:
 		return host.Fork{}, host.Errorf(host.CodeConflict, "Handler '%s' is blocked and keeps its version: migrate its workflow, or retry it with the version that it has", run.HandlerID)
@@ -31,29 +33,38 @@ func (s *Scheduler) Retry(ctx context.Context, tenant, id string, newest bool) (
 	}
 	defer release()
 	defer s.cfg.Modules.Starting()()
-	key := host.SessionKey{Tenant: tenant, Session: run.SessionID}
-	f, err := s.failureOf(ctx, key, run.RunID)
+	re := &retry{s: s, key: host.SessionKey{Tenant: tenant, Session: run.SessionID}, failed: &run, newest: newest}
+	if re.failure, err = s.past.FailureOf(ctx, re.key, run.RunID); err != nil {
+		return host.Fork{}, err
+	}
+	t, anew, err := re.prepare(ctx)
 	if err != nil {
 		return host.Fork{}, err
 	}
-	t, anew, err := s.rerunOf(ctx, key, &run, f, newest)
-	if err != nil {
-		return host.Fork{}, err
-	}
-	out, err := s.rerun(ctx, key, &run, t)
+	out, err := re.begin(ctx, t)
 	out.Anew = anew
 	return out, err
 }
 
-// latest wants a failed run to be its handler's latest in the store, where no other
+// retry is a run that has failed, and is to go on as another run in its place.
+type retry struct {
+	s       *Scheduler
+	key     host.SessionKey
+	failed  *host.Run
+	failure *history.Failure
+	newest  bool // with the version of new runs
+}
+
+// latest wants the failed run to be its handler's latest in the store, where no other
 // start is to take its handler meanwhile.
-func (s *Scheduler) latest(ctx context.Context, failed *host.Run) error {
-	h, err := s.cfg.Store.Handler(ctx, failed.Tenant, failed.HandlerID)
+func (re *retry) latest(ctx context.Context) error {
+	failed := re.failed
+	h, err := re.s.cfg.Store.Handler(ctx, failed.Tenant, failed.HandlerID)
 	switch {
 	case errors.Is(err, host.ErrNotFound):
-		return notFound
+		return history.ErrNoHandler
 	case err != nil:
-		return unavailable(err)
+		return host.Unavailable(err)
 	case h.Run.RunID != failed.RunID:
 		return notLatest(failed)
 	}
@@ -66,64 +77,18 @@ func notLatest(failed *host.Run) error {
 
 // beginAnew lets a blocked run go on without the records of the attempts that were
 // cut off.
-func (s *Scheduler) beginAnew(ctx context.Context, tenant, id string) (host.Run, error) {
+func beginAnew(ctx context.Context, s *Scheduler, tenant, id string) (host.Run, error) {
 	return s.steer(ctx, tenant, id, func(ss *session, runID string) (uint64, error) {
-		_, pos, err := ss.tick(engine.Resume{RunID: runID, Anew: true}, nil)
+		_, pos, err := ss.tick(engine.Resume{RunID: runID, Anew: true}, extras{})
 		return pos, err
 	})
 }
 
-// failure looks for the entry by which a run began to end.
-type failure struct {
-	run        string
-	begun      bool
-	at         uint64 // the entry; 0: there is none
-	invocation uint64 // that failed; 0: none did
-}
-
-// see implements onlooker.
-func (f *failure) see(*past, *engine.Entry) bool { return f.at == 0 }
-
-// seen implements onlooker.
-func (f *failure) seen(p *past, e *engine.Entry, _ []engine.Command) error {
-	goesOn := p.eng.Begun(f.run) && !p.eng.Ending(f.run)
-	switch {
-	case goesOn:
-		f.begun = true
-	case f.begun:
-		f.at, f.invocation = e.Seq, e.Invocation
-	}
-	return nil
-}
-
-// failureOf finds how a run failed.
-func (s *Scheduler) failureOf(ctx context.Context, key host.SessionKey, runID string) (*failure, error) {
-	p, f := s.newPast(key), &failure{run: runID}
-	err := p.walk(ctx, 1, f)
-	switch {
-	case err != nil:
-		return nil, err
-	case f.at == 0 && p.first > 1:
-		return nil, cutAway(p.first)
-	case f.at == 0:
-		return nil, host.Errorf(host.CodeConflict, "The run failed before it began: start another")
-	}
-	return f, nil
-}
-
-// until folds what is before a position.
-type until uint64
-
-// see implements onlooker.
-func (u until) see(_ *past, e *engine.Entry) bool { return e.Seq < uint64(u) }
-
-// seen implements onlooker.
-func (u until) seen(*past, *engine.Entry, []engine.Command) error { return nil }
-
-// rerunOf makes what lets a run go on from just before it failed.
-func (s *Scheduler) rerunOf(ctx context.Context, key host.SessionKey, run *host.Run, f *failure, newest bool) (t engine.Rerun, anew []host.Renewed, err error) {
-	p := s.newPast(key)
-	if err := p.walk(ctx, f.at-1, until(f.at)); err != nil {
+// prepare makes what lets a run go on from just before it failed.
+func (re *retry) prepare(ctx context.Context) (t engine.Rerun, anew []host.Renewed, err error) {
+	s, key, run, f, newest := re.s, re.key, re.failed, re.failure, re.newest
+	p, err := s.past.Before(ctx, key, f.At)
+	if err != nil {
 		return t, nil, err
 	}
 	now, err := s.cfg.Modules.Newest(key.Tenant, run.Workflow)
@@ -135,48 +100,48 @@ func (s *Scheduler) rerunOf(ctx context.Context, key host.SessionKey, run *host.
 		version = now.Digest
 	}
 	if err == nil {
-		if err := s.checkResources(key.Tenant, now); err != nil {
+		if err := now.checkResources(s.cfg.Resources, key.Tenant); err != nil {
 			return t, nil, err
 		}
 		limits := func(string) (host.Limits, error) { return now.limits(s.cfg.Limits, key.Tenant), nil }
-		if err := p.eng.Limit(limits); err != nil {
+		if err := p.Engine.Limit(limits); err != nil {
 			return t, nil, refused(err)
 		}
 	}
-	held := p.heldBy()
+	held := p.HeldByRun()
 	if newest {
-		if err := s.rehearseAll(ctx, now, p.cast(run.RunID, f.invocation)); err != nil {
+		if err := re.rehearse(ctx, now, history.Cast(p.Key, p.Engine, p.Ledger, run.RunID, f.Invocation)); err != nil {
 			return t, nil, err
 		}
 	}
 	target := engine.ForkTarget{Key: key, RunID: s.newID(), HandlerID: run.HandlerID, At: s.now()}
 	s.cfg.Entropy(target.Seed[:])
-	if was, ok := p.eng.Record(run.RunID); ok {
+	if was, ok := p.Engine.Record(run.RunID); ok {
 		target.Trace = s.traceOf(ctx, &was)
 	}
-	runs, anew, err := p.eng.Rerun(run.RunID, f.invocation, version, target)
+	runs, anew, err := p.Engine.Rerun(run.RunID, f.Invocation, version, target)
 	if err != nil {
 		return t, nil, refused(err)
 	}
 	t.RunID = target.RunID
-	if t.Snapshot, err = p.eng.Snapshot(); err != nil {
+	if t.Snapshot, err = p.Engine.Snapshot(); err != nil {
 		return t, nil, refused(err)
 	}
-	for _, h := range held.of(runs, key.Session) {
-		if h.Invocation != f.invocation {
+	for _, h := range held.Of(runs, key.Session) {
+		if h.Invocation != f.Invocation {
 			t.Held = append(t.Held, h)
 		}
 	}
-	if size := len(t.Snapshot) + sizeOfHeld(t.Held); size > maxSnapshot {
+	if size := len(t.Snapshot) + history.SizeOfHeld(t.Held); size > maxSnapshot {
 		return t, nil, host.Errorf(host.CodeLimitExceeded, "The run takes %d bytes, more than one can go on with (%d)", size, maxSnapshot)
 	}
 	return t, anew, nil
 }
 
-// rehearseAll refuses a version from which an attempt would depart.
-func (s *Scheduler) rehearseAll(ctx context.Context, m Module, parts []part) error {
+// rehearse refuses a version from which an attempt would depart.
+func (re *retry) rehearse(ctx context.Context, m Module, parts []history.Part) error {
 	for i := range parts {
-		d, err := s.rehearse(ctx, m, &parts[i])
+		d, err := re.s.rehearse(ctx, m, &parts[i])
 		if err != nil {
 			return err
 		}
@@ -187,20 +152,21 @@ func (s *Scheduler) rehearseAll(ctx context.Context, m Module, parts []part) err
 	return nil
 }
 
-// rerun begins the run that goes on in the place of one that failed.
-func (s *Scheduler) rerun(ctx context.Context, key host.SessionKey, failed *host.Run, t engine.Rerun) (host.Fork, error) {
-	st, err := s.reserve(ctx, &host.StartRequest{Tenant: key.Tenant, Workflow: failed.Workflow, HandlerID: failed.HandlerID, SessionID: key.Session})
+// begin begins the run that goes on in the place of one that failed.
+func (re *retry) begin(ctx context.Context, t engine.Rerun) (host.Fork, error) {
+	s, key, failed := re.s, re.key, re.failed
+	st, err := s.reserved.take(ctx, &host.StartRequest{Tenant: key.Tenant, Workflow: failed.Workflow, HandlerID: failed.HandlerID, SessionID: key.Session})
 	if err != nil {
 		return host.Fork{}, err
 	}
 	defer st.unreserve()
-	if err := s.latest(ctx, failed); err != nil {
+	if err := re.latest(ctx); err != nil {
 		return host.Fork{}, err
 	}
 	if err := s.cfg.Quotas.Ready(ctx, key.Tenant); err != nil {
 		return host.Fork{}, err
 	}
-	ss, err := s.acquire(ctx, key, false)
+	ss, err := s.table.acquire(ctx, key, false)
 	if err != nil {
 		return host.Fork{}, err
 	}
@@ -211,12 +177,12 @@ func (s *Scheduler) rerun(ctx context.Context, key host.SessionKey, failed *host
 	st.pos = pos
 	if err != nil {
 		if errors.Is(err, errDead) {
-			return host.Fork{}, notFound
+			return host.Fork{}, history.ErrNoHandler
 		}
 		return host.Fork{}, refused(err)
 	}
 	if err := s.cfg.Journal.Wait(ctx, pos); err != nil {
-		return host.Fork{}, unavailable(err)
+		return host.Fork{}, host.Unavailable(err)
 	}
 	return host.Fork{Run: run}, nil
 }
@@ -230,18 +196,19 @@ func (ss *session) rerun(failed *host.Run, t engine.Rerun) (host.Run, uint64, er
 	case latest != failed.RunID:
 		return host.Run{}, 0, notLatest(failed)
 	}
-	if err := ss.place(false); err != nil {
+	places, err := ss.place(false)
+	if err != nil {
 		return host.Run{}, 0, err
 	}
-	l := newLedger()
-	l.add(t.Held)
-	for inv, o := range l.copies() {
+	l := history.NewLedger()
+	l.Add(t.Held)
+	for inv, o := range l.Copies() {
 		ss.suspended[inv] = o
 	}
-	_, pos, err := ss.tick(t, nil)
+	_, pos, err := ss.tick(t, extras{places: places})
 	if err != nil {
-		ss.giveBack()
-		for inv := range l.records {
+		ss.giveBack(places)
+		for inv := range l.Records {
 			delete(ss.suspended, inv)
 		}
 		return host.Run{}, 0, err

@@ -239,7 +239,7 @@ func TestHandlerStaysReservedUntilItsStartIsDurable(t *testing.T) {
 	}
 	leave()
 	b.rest()
-	run, err := b.sched.Get(t.Context(), "t", "h")
+	run, err := b.sched.History().Get(t.Context(), "t", "h")
 	if err != nil || run.SessionID != "a" {
 		t.Fatalf("%+v, %v", run, err)
 	}

@@ -1,10 +1,22 @@
 // Package scheduler owns the sessions in memory: it feeds their ticks to the
 // reducer, hands the entries to the journal, gives run tokens to attempts,
-// fairly between tenants, fires timers, loads and evicts sessions, and answers
-// the API's questions about runs.
+// fairly between tenants, fires timers, and loads and evicts sessions.
 //
 // It must not know HTTP, SQL or Wasm: guests, the journal, the store,
 // resources and the answers to host calls are interfaces that it declares.
+//
+// Everything that needs no session in memory has a package of its own below: fair (tokens,
+// budgets, timers, goroutines), admission (who may begin), calls (of resources),
+// idempotency (repeated requests), suspects (what ends the process), quarantine, downtime,
+// retention, tickets (for writes), and history (what is stored, read without a session).
+// Here are the sessions, their ticks and attempts, and components that join them to those
+// packages:
+//
+//	table      sessions in memory, loaded and evicted       dues       timers, sessions that are due
+//	reserved   ids of handlers that are about to start      mailer     messages between sessions
+//	cores      who gets a core                              calls      of resources
+//	gate       starts and events of clients enter           suspicion  what is suspected, tried alone
+//	starts     how long a start would wait                  life       of this server: marks, stopping
 //
 // # Protocol
 //
@@ -20,8 +32,9 @@
 //
 // Invariants:
 //
-//  1. Lock order: a session's mutex before the scheduler's. No I/O and no guest
-//     under either.
+//  1. Lock order: a session's mutex before the scheduler's, and that before the mutexes
+//     of the idempotency keys, the sweeper, the spaces of calls and the counts of reads,
+//     which take no other. No I/O and no guest under any of them.
 //  2. Who uses a session pins it; a session without pins, open attempts and
 //     un-durable entries may leave memory.
 //  3. A guest runs only while its attempt holds a token. Tokens are as many as
@@ -35,7 +48,7 @@
 //  5. A tick that ends a run is followed by those that begin queued runs, before
 //     anybody else gets the session's mutex; so is the loading of a session.
 //  6. A start or an event of a client is reduced when its tenant's turn has come, if
-//     many want that at once; see gate.go.
+//     many want that at once; see package admission.
 //  7. The scheduler owns no goroutine of its own: [Scheduler.Step] says what is
 //     to be done, [Scheduler.Run] is the small runner that does it.
 package scheduler
@@ -49,6 +62,12 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/scheduler/admission"
+	"github.com/weftrun/weft/host/scheduler/downtime"
+	"github.com/weftrun/weft/host/scheduler/fair"
+	"github.com/weftrun/weft/host/scheduler/history"
+	"github.com/weftrun/weft/host/scheduler/idempotency"
+	"github.com/weftrun/weft/host/scheduler/retention"
 	"github.com/weftrun/weft/host/state"
 	"github.com/weftrun/weft/host/work"
 )
@@ -58,33 +77,24 @@ type Journal interface {
 	Append(now time.Time, it host.JournalItem) (pos uint64)
 	Wait(ctx context.Context, pos uint64) error
 	Durable() uint64
-	// Congested tenants are to add nothing; those that crowd are to begin nothing
-	// until the disk has caught up, and whoever is congested crowds.
-	Congested(tenant string) bool
-	Crowds(tenant string) bool
+	// A tenant over its hard limit must add nothing to the queue; one over its soft limit
+	// must begin nothing until the disk has caught up. A tenant over the hard limit is over
+	// the soft limit.
+	OverHardLimit(tenant string) bool
+	OverSoftLimit(tenant string) bool
 	Err() error
 	// Load reads a session's entries: decode gets arrays of them, in order.
 	Load(ctx context.Context, key host.SessionKey, decode func(array []byte) error) (last uint64, err error)
-	// History reads durable entries likewise, from where a position can be folded
-	// from, until decode wants no more.
-	History(ctx context.Context, key host.SessionKey, position uint64, decode func(array []byte) (more bool, err error)) error
+	history.Journal
 }
 
 // Store is the part of host.Store that the scheduler reads.
 type Store interface {
-	Handler(ctx context.Context, tenant, id string) (host.Handler, error)
-	Run(ctx context.Context, tenant, runID string) (host.Run, error)
-	Runs(ctx context.Context, q host.RunQuery) (runs []host.Run, more bool, err error)
+	history.Store
 	Due(ctx context.Context, until int64, limit int) (due []host.SessionKey, next int64, err error)
-	Tenants(ctx context.Context) ([]string, error)
-	Ended(ctx context.Context, q host.EndedQuery) (runs []host.EndedRun, more bool, err error)
-	EndedBehind(ctx context.Context, tenant string, newer int) (host.EndedAt, error)
-	Meta(ctx context.Context, key string) ([]byte, error)
-	SetMeta(ctx context.Context, key string, value []byte) error
-	Session(ctx context.Context, key host.SessionKey) (host.SessionInfo, error)
-	Sessions(ctx context.Context, q host.SessionQuery) (list []host.SessionInfo, more bool, err error)
-	Repeat(ctx context.Context, tenant, route, key string) (host.Repeat, error)
-	ForgetRepeats(ctx context.Context, before int64, limit int) (int, error)
+	retention.Store
+	downtime.Store
+	idempotency.Store
 	host.KVStore
 }
 
@@ -143,15 +153,6 @@ type Modules interface {
 	PrepareEvent(m *work.Meter, digest, typ string, body abi.Raw) (abi.Raw, error)
 }
 
-// Streams opens subscriptions to durable events.
-type Streams interface {
-	Subscribe(ctx context.Context, tenant, handlerID string, after int64) (host.Stream, error)
-	// SubscribeRun gives the events of one run of the handler alone.
-	SubscribeRun(ctx context.Context, tenant, handlerID, runID string, after int64) (host.Stream, error)
-	// SubscribeFamily gives those of the children too; runID "" is all runs.
-	SubscribeFamily(ctx context.Context, tenant, handlerID, runID string, from host.FamilyStart) (host.FamilyStream, error)
-}
-
 // Live is what the answers to an attempt's host calls are made from and act on.
 // See package hostcall.
 type Live interface {
@@ -203,7 +204,7 @@ type Config struct {
 	Journal Journal
 	Store   Store
 	Modules Modules
-	Streams Streams
+	Streams history.Streams
 	Sandbox host.Sandbox
 	// Answers makes the answers of an attempt from its first entry and its record so
 	// far. It asks live for what the record does not have.
@@ -235,11 +236,11 @@ type Config struct {
 
 	// Tokens is how many guests run at once. Default: the number of cores.
 	Tokens int
-	// Relent is called at the end of each turn of a guest that computes for longer
-	// than one, on its goroutine and without any lock: it lets others have the core
-	// who wait for it and are no guests, such as those who read requests. Default
+	// Yield is called at the end of each turn of a guest that computes for longer than a
+	// turn, on the guest's goroutine and without any lock. It gives the core to goroutines
+	// that are not guests and wait for it, such as those that read requests. Default
 	// runtime.Gosched.
-	Relent func()
+	Yield func()
 	// IdleAfter is how long a session that has nothing to do stays in memory.
 	// Default 1 s.
 	IdleAfter time.Duration
@@ -314,9 +315,10 @@ type Unwound struct {
 // Scheduler owns the sessions in memory. Its methods may be called from any
 // goroutine.
 type Scheduler struct {
-	cfg  Config
-	wake chan struct{} // capacity 1: something for Run to look at
-	work crew
+	cfg     Config
+	wake    chan struct{} // capacity 1: something for Run to look at
+	workers *fair.Pool
+	duties  []duty // of Step
 	// stopped is closed when the scheduler begins to stop.
 	stopped chan struct{}
 	// base ends when the scheduler begins to stop: code is prepared in it.
@@ -324,57 +326,27 @@ type Scheduler struct {
 	endBase context.CancelFunc
 	boot    int64 // when this scheduler was made, Unix nanoseconds
 
-	down  []interval      // times in which no server ran, oldest first
 	death host.DeathClass // how the process before ended
 
-	lanes lanes // of resources that are kept with the journal; see kv.go
+	past *history.Reader
+	keys *idempotency.Keys // of requests that may be repeated
+	old  *retention.Sweeper
 
-	mu       sync.Mutex // guards what follows
-	sessions map[host.SessionKey]*session
-	barriers map[host.SessionKey]uint64 // purged: positions to wait for before loading
-	// starting holds the handler ids whose start is not durable yet: at what
-	// position it will be, 0 if that is not known yet.
-	starting map[handlerKey]uint64
-	firsts   map[onceKey]*first // requests that may be repeated, until the store knows them
-	// quarantine has the sessions that do not fold; see quarantine.go.
-	quarantine map[host.SessionKey]quarantined
-	reads      readCounts // has a mutex of its own
-	queue      fairQueue
-	gate       gate
-	demand     demand
-	memory     memory
-	coming     map[codeKey][]*attempt // those that wait for code, which is being prepared
-	accounts   map[string]*account    // of the tenants that have run something
-	timers     timerHeap
-	idle       []idleSession
-	owing      []*session  // that are to leave memory: see settleCounts
-	put        []putOff    // attempts that are to be tried later
-	outgoing   []mailRoute // sessions with messages for others
-	calls      outcalls    // of resources
-	nextDue    int64       // when to ask the store for due sessions; host.WakeNever: not
-	asking     bool
-	toLoad     []host.SessionKey // due ones that the store named
-	loaders    int               // how many of them are being loaded
-	taken      []*session        // those that were loaded and are not through; see due.go
-	lastTaken  time.Time         // when the newest of them was
-	firing     bool              // timers
-	lastMark   int64             // when alive was last written
-	marking    bool
-	sweep      sweep // of old runs
-	stopping   bool
-	until      int64 // when it began to stop, Unix nanoseconds
-	abandoned  bool  // nothing that guests do can become durable
-	// suspects are what held a core at deaths and has not come back since, and blames
-	// what is known of those that ended the server; see suspects.go.
-	suspects map[host.CoreKey]*host.Suspect
-	blames   []host.Suspect
-	apart    *apart            // nil: suspects are not tried now
-	gone     map[likeness]bool // suspects of this start that the journal did not have
-	unkept   []unkeptItem      // attempts that are to be durable first; see unkept.go
-	// spared is how many tokens are kept back, and until when; see lessMemory.
-	spared      int
-	sparedUntil time.Time
-	counters    Counters
+	log   logger
+	reads readCounts // has a mutex of its own
+
+	mu        sync.Mutex // guards what follows, and what its types say
+	table     table      // sessions in memory
+	reserved  reservations
+	cores     cores            // who gets a core
+	gate      admission.Gate   // for starts and events of clients
+	starts    admission.Starts // which starts are admitted
+	dues      dues             // when sessions have something to do by themselves
+	mailer    mailer           // messages between sessions
+	calls     caller           // of resources; has a part that mu does not guard
+	suspicion suspicion        // of what ends the process
+	life      life             // of this server
+	counters  Counters
 }
 
 // Counters counts the scheduler's work, for tests and metrics.
@@ -389,17 +361,15 @@ type Counters struct {
 	Yields    uint64 // tokens given up in mid-run
 	Holds     uint64 // times that a tenant was over its fuel budget
 	Calls     uint64 // of resources, made
-	PutOff    uint64 // runs of guests that the host could not do, and tried again later
+	Backoffs  uint64 // runs of guests that the host could not do, and tried again later
 	Lined     uint64 // starts and events that waited in line
-	Shed      uint64 // those of them, and others, that there was no room for
+	Shed      uint64 // starts and events that there was no room for
 	Blamed    uint64 // runs blocked and sessions quarantined, as the server ends by them
 	Unnoted   uint64 // work that held a core and could not be noted; see Notes
-	// Starts that were admitted, and that were refused: as the wait for a core was too
-	// long, as too many waited, as those held too much memory, as the heap was full.
-	Admitted, RefusedWait, RefusedDepth, RefusedBytes, RefusedHeap uint64
-	Underpriced                                                    uint64 // host calls that took a core far longer than they were charged for
-	OwnMost                                                        uint64 // the most units of work on a state that one tick did under its session's mutex
-	CodeWaits                                                      uint64 // attempts that gave their token back, as their module's code was not in memory
+	admission.Counts
+	Underpriced uint64 // host calls that took a core far longer than they were charged for
+	OwnMost     uint64 // the most units of work on a state that one tick did under its session's mutex
+	CodeWaits   uint64 // attempts that gave their token back, as their module's code was not in memory
 }
 
 // Load is what the scheduler has to do at a moment.
@@ -422,51 +392,65 @@ type Load struct {
 func (s *Scheduler) Load() Load {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := Load{Sessions: len(s.sessions), InLine: s.gate.waiting, Ready: s.queue.ready, Running: s.queue.all - s.queue.tokens, Cores: s.queue.all, Spared: s.spared, Suspects: len(s.suspects)}
-	for _, t := range s.demand.tenants {
-		l.Starts += t.fresh
-	}
-	l.Demand, l.Speed = s.demand.total, s.queue.speed.look()
+	l := Load{Sessions: len(s.table.sessions), InLine: s.gate.Waiting(), Ready: s.cores.queue.Ready(), Running: s.cores.queue.Size() - s.cores.queue.Free(), Cores: s.cores.queue.Size(), Spared: s.cores.spare.tokens, Suspects: s.suspicion.list.Len()}
+	l.Starts, l.Demand, l.Speed = s.starts.Demand.Starts(), s.starts.Demand.Units(), s.cores.queue.Rate()
 	return l
-}
-
-type handlerKey struct{ tenant, handler string }
-
-type idleSession struct {
-	key   host.SessionKey
-	since time.Time
 }
 
 // New makes a scheduler over what the store holds. It loads nothing yet: the
 // first Step begins with the sessions that have something to do.
 func New(ctx context.Context, cfg Config) (*Scheduler, error) {
-	cfg.setDefaults()
-	s := &Scheduler{
-		cfg:      cfg,
-		wake:     make(chan struct{}, 1),
-		stopped:  make(chan struct{}),
-		sessions: map[host.SessionKey]*session{},
-		barriers: map[host.SessionKey]uint64{},
-		starting: map[handlerKey]uint64{},
-		firsts:   map[onceKey]*first{},
-		accounts: map[string]*account{},
-		coming:   map[codeKey][]*attempt{},
-		boot:     cfg.Now().UnixNano(),
-	}
-	s.base, s.endBase = context.WithCancel(context.WithoutCancel(ctx))
-	s.work = crew{next: make(chan func()), over: s.stopped, most: int32(2 * cfg.Tokens)}
-	s.queue.init(cfg.Tokens, cfg.Limits.TenantInvocations)
-	s.queue.speed.init(cfg.Tokens, cfg.Now)
-	s.demand.init()
-	s.gate.init(cfg.AdmitAtOnce)
-	s.calls.init()
-	s.nextDue = s.boot
-	if err := s.markBoot(ctx); err != nil {
+	s := newScheduler(ctx, cfg)
+	if err := s.life.begin(ctx); err != nil {
 		return nil, err
 	}
-	s.suspectAtStart()
+	s.dues.next = s.boot
+	s.suspicion.begin()
 	s.cfg.After = nil // it need not stay in memory
 	return s, nil
+}
+
+// newScheduler makes a scheduler that has not looked at the store yet.
+func newScheduler(ctx context.Context, cfg Config) *Scheduler {
+	cfg.setDefaults()
+	s := &Scheduler{
+		cfg:     cfg,
+		log:     logger{cfg.Log},
+		wake:    make(chan struct{}, 1),
+		stopped: make(chan struct{}),
+		boot:    cfg.Now().UnixNano(),
+	}
+	s.base, s.endBase = context.WithCancel(context.WithoutCancel(ctx))
+	s.workers = fair.NewPool(2*cfg.Tokens, s.stopped)
+	s.keys = idempotency.New(idempotency.Config{Store: cfg.Store, Journal: cfg.Journal, Now: s.now})
+	s.past = history.New(history.Config{Journal: cfg.Journal, Store: cfg.Store, Streams: cfg.Streams, Graph: s.cfg.graph, Clocked: s.clocked})
+	s.old = retention.New(retention.Config{
+		Store: cfg.Store, Journal: cfg.Journal, Limits: cfg.Limits, Drop: s.table.dropFrom, Done: s.signal, Now: cfg.Now, Clock: s.now, Log: cfg.Log,
+	})
+	s.table.init(s)
+	s.reserved = reservations{s: s, starting: map[handlerKey]uint64{}}
+	s.cores.init(s)
+	s.starts.Init(admission.Config{Limits: cfg.Limits, Cores: &s.cores.queue, Budget: s.cores.budgets.Rate, Now: cfg.Now, Memory: cfg.Memory})
+	s.gate.Init(admission.GateConfig{
+		Places: cfg.AdmitAtOnce, Line: cfg.AdmitLine, Patience: cfg.AdmitPatience, Clocks: &s.cores.queue, Journal: cfg.Journal,
+		Lock: &s.mu, Open: s.taking, Stopped: s.stopped,
+	})
+	s.dues.s, s.mailer.s, s.suspicion.s, s.life.s = s, s, s, s
+	s.calls.init(s)
+	s.setDuties()
+	return s
+}
+
+// History gives what answers questions about runs and sessions from what is stored.
+func (s *Scheduler) History() *history.Reader { return s.past }
+
+// graph gives the graph of a workflow version.
+func (c *Config) graph(version string) (*engine.Graph, error) {
+	m, err := c.Modules.ByDigest(version)
+	if err != nil {
+		return nil, err
+	}
+	return m.Graph, nil
 }
 
 // Counters gives the counters.
@@ -474,6 +458,7 @@ func (s *Scheduler) Counters() Counters {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.counters
+	c.Counts, c.Lined, c.Shed = s.starts.Counts, s.gate.Lined, s.gate.Shed
 	c.Unnoted = s.cfg.Notes.Unnoted()
 	return c
 }
@@ -488,7 +473,7 @@ func (s *Scheduler) StartedAfter() int {
 func (s *Scheduler) Loaded() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.sessions)
+	return len(s.table.sessions)
 }
 
 // Busy reports whether attempts wait for a run token that are about to add to the
@@ -496,7 +481,7 @@ func (s *Scheduler) Loaded() int {
 func (s *Scheduler) Busy() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.queue.soon()
+	return s.cores.queue.Soon()
 }
 
 // now is the time, which is never before the boot, though the clock may be set back:

@@ -67,7 +67,7 @@ func (s *sim) spawnRetry(handler string) {
 	s.retries = true
 	s.mu.Unlock()
 	w.spawn("retry", func() {
-		failed, _, err := w.sched.List(ctx, host.RunQuery{Tenant: tenant, Statuses: []string{string(host.StatusFailed)}, Limit: 10})
+		failed, _, err := w.sched.History().List(ctx, host.RunQuery{Tenant: tenant, Statuses: []string{string(host.StatusFailed)}, Limit: 10})
 		w.yield("listed")
 		if err == nil && pick < len(failed) && len(failed[pick].HandlerID) == 2 { // no child's
 			handler = failed[pick].HandlerID

@@ -438,7 +438,7 @@ func (s *sim) spawnLook(id string) {
 	w.spawn("look", func() {
 		last := uint64(0)
 		for {
-			part, err := w.sched.Timeline(ctx, tenant, id, last, limit)
+			part, err := w.sched.History().Timeline(ctx, tenant, id, last, limit)
 			w.yield("looked")
 			s.expect("timeline", err, host.CodeNotFound, host.CodeUnavailable)
 			if err != nil || w.dead.Load() {
@@ -526,7 +526,7 @@ func (s *sim) spawnSend(id, typ string) {
 	ctx, w, tenant := s.hurried(), s.w, tenantOf(s.facts.handlerOf(id))
 	body, _ := abi.EncodeValue(map[string]any{"tag": op.tag})
 	w.spawn("send", func() {
-		run, err := w.sched.Get(ctx, tenant, id)
+		run, err := w.sched.History().Get(ctx, tenant, id)
 		if err == nil {
 			op.run, op.session = run.RunID, host.SessionKey{Tenant: tenant, Session: run.SessionID}
 			err = w.sched.Send(ctx, tenant, run.RunID, abi.Event{Type: typ, Body: body}, "")
@@ -588,7 +588,7 @@ func (s *sim) spawnReader(handler string) {
 	seen := s.facts.reader(handler)
 	w := s.w
 	w.spawn("reader", func() {
-		sub, err := w.sched.Events(w.ctx, tenantOf(handler), handler, seen.last)
+		sub, err := w.sched.History().Events(w.ctx, tenantOf(handler), handler, seen.last)
 		if err != nil {
 			s.expect("events", err, host.CodeNotFound, host.CodeUnavailable)
 			return

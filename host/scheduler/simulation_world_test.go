@@ -215,26 +215,8 @@ func (s *sim) open() *world {
 	return w
 }
 
-// classify says what unwound a guest, as the server's wiring does.
-func classify(err error) scheduler.Unwound {
-	var limit *hostcall.LimitError
-	var mismatch *hostcall.Mismatch
-	switch {
-	case errors.Is(err, engine.ErrConflict):
-		return scheduler.Unwound{Again: true}
-	case errors.Is(err, hostcall.ErrParked):
-		return scheduler.Unwound{Parked: true}
-	case errors.Is(err, hostcall.ErrSuspended):
-		return scheduler.Unwound{Suspended: true}
-	case errors.Is(err, engine.ErrStale):
-		return scheduler.Unwound{Stale: true}
-	case errors.As(err, &limit):
-		return scheduler.Unwound{Fail: limit.Err}
-	case errors.As(err, &mismatch):
-		return scheduler.Unwound{Block: &host.Blocked{Code: host.BlockedReplayMismatch, Message: mismatch.Error()}}
-	}
-	return scheduler.Unwound{}
-}
+// classify says what unwound a guest.
+func classify(err error) scheduler.Unwound { return scheduler.Unwound(hostcall.Classify(err)) }
 
 // simLog lets no error of the server pass unseen.
 type simLog struct{ w *world }
@@ -358,12 +340,12 @@ func (j simJournal) Wait(ctx context.Context, pos uint64) error {
 
 func (j simJournal) Durable() uint64 { return j.w.journal.Durable() }
 
-func (j simJournal) Congested(tenant string) bool {
-	return !j.w.dead.Load() && j.w.journal.Congested(tenant)
+func (j simJournal) OverHardLimit(tenant string) bool {
+	return !j.w.dead.Load() && j.w.journal.OverHardLimit(tenant)
 }
 
-func (j simJournal) Crowds(tenant string) bool {
-	return !j.w.dead.Load() && j.w.journal.Crowds(tenant)
+func (j simJournal) OverSoftLimit(tenant string) bool {
+	return !j.w.dead.Load() && j.w.journal.OverSoftLimit(tenant)
 }
 
 func (j simJournal) Err() error {

@@ -3,10 +3,9 @@ package scheduler
 import (
 	"context"
 	"log/slog"
-	"maps"
-	"slices"
 
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/scheduler/history"
 )
 
 // Now and then a session writes a snapshot of itself into its journal, so that it
@@ -35,39 +34,22 @@ func (ss *session) wrote(e *engine.Entry) {
 		return
 	}
 	t.entries++
-	t.bytes += entrySize(e)
+	t.bytes += history.SizeOf(e)
 	if t.entries < cfg.SnapshotEntries && t.bytes < cfg.SnapshotBytes || t.bytes < t.last {
 		return
 	}
 	var res engine.Result
 	var err error
-	held := ss.held()
-	if most := maxSnapshot - sizeOfHeld(held); most > ss.eng.State().Bytes() {
-		res, _, err = ss.tick(engine.TakeSnapshot{Held: held, Most: most}, nil)
+	held := ss.ledger.Held()
+	if most := maxSnapshot - history.SizeOfHeld(held); most > ss.eng.State().Bytes() {
+		res, _, err = ss.tick(engine.TakeSnapshot{Held: held, Most: most}, extras{})
 	}
 	if err != nil {
 		// Nothing is lost by it: the journal is whole without.
 		ss.log(context.Background(), slog.LevelError, "a session gives no snapshot", "error", err)
 	}
-	if res.Entry == nil { // it is too large: perhaps it is not when as much again has been written
+	// The session is too large. Perhaps it is smaller when as much again has been written.
+	if res.Entry == nil {
 		*t = tail{last: maxSnapshot}
 	}
-}
-
-func sizeOfHeld(held []engine.HeldAttempt) int {
-	n := 0
-	for i := range held {
-		n += sizeOfCalls(held[i].Calls) + 256
-	}
-	return n
-}
-
-// held gives what the journal has of the attempts that have not ended, by invocation.
-func (ss *session) held() []engine.HeldAttempt {
-	out := make([]engine.HeldAttempt, 0, len(ss.ledger.records))
-	for _, inv := range slices.Sorted(maps.Keys(ss.ledger.records)) {
-		o := ss.ledger.records[inv]
-		out = append(out, engine.HeldAttempt{Invocation: inv, Attempt: o.attempt, Open: o.open, Calls: slices.Clip(o.record), Burnt: o.spent()})
-	}
-	return out
 }

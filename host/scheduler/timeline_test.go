@@ -60,7 +60,7 @@ func tell(t *testing.T, entries []host.TimelineEntry) string {
 
 func (b *bench) timeline(t *testing.T, id string, after uint64, limit int) host.Timeline {
 	t.Helper()
-	tl, err := b.sched.Timeline(t.Context(), "t", id, after, limit)
+	tl, err := b.sched.History().Timeline(t.Context(), "t", id, after, limit)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func TestTimeline(t *testing.T) {
 		t.Errorf("the other run's: %+v", got)
 	}
 	for _, who := range [][2]string{{"t", "nobody"}, {"u", "h"}} {
-		if _, err := b.sched.Timeline(t.Context(), who[0], who[1], 0, 10); host.CodeOf(err) != host.CodeNotFound {
+		if _, err := b.sched.History().Timeline(t.Context(), who[0], who[1], 0, 10); host.CodeOf(err) != host.CodeNotFound {
 			t.Errorf("%v: %v", who, err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/scheduler/fair"
 )
 
 // token is the right of one run of a guest to use a core; it implements
@@ -34,49 +35,49 @@ type token struct {
 }
 
 // newToken makes the token of a run.
-func (s *Scheduler) newToken(tenant string, at *attempt) *token {
-	t := &token{s: s, at: at, tenant: tenant, due: turn, slot: -1}
-	s.mu.Lock()
-	if a := s.account(t.tenant); a.rate > 0 {
-		t.due = min(t.due, uint64(a.rate*refill.Seconds()))
-	}
+func (c *cores) newToken(tenant string, at *attempt) *token {
+	t := &token{s: c.s, at: at, tenant: tenant, slot: -1}
+	c.s.mu.Lock()
+	t.due = c.budgets.Slice(tenant, fair.Turn)
 	if at != nil {
-		s.demand.used(at.work, startCost)
+		c.s.starts.Demand.Used(at.work, fair.StartCost)
 	}
-	s.queue.speed.book(startCost)
-	s.mu.Unlock()
+	c.queue.Speed.Book(fair.StartCost)
+	c.s.mu.Unlock()
 	return t
 }
 
 // Checkpoint counts what the guest burnt. It gives the token up, and waits for
-// another, if another tenant is due, or this one is over its budget or
-// crowds the journal. The error
-// is that of an edit that burnt too much.
+// another, if another tenant is due, or this tenant is over its budget or over the
+// journal's soft limit. The error is that of an edit that burnt too much.
 func (t *token) Checkpoint(units uint64) error {
 	t.burnt += units
 	t.units += units
-	t.cost += callCost
+	t.cost += fair.CallCost
 	if t.at != nil {
 		t.s.cfg.Notes.At(t.slot, t.calls, t.burnt, "")
 		if err := t.at.answers.Burn(units); err != nil {
 			return err
 		}
 	}
+	// Most checkpoints end here: the lock is taken once a turn.
 	if t.units+t.cost < t.due {
 		return nil
 	}
 	s := t.s
-	s.cfg.Relent()
+	s.cfg.Yield()
 	s.mu.Lock()
 	t.book()
 	if !t.long {
 		t.long = true
-		s.queue.tenants[t.tenant].long++
+		s.cores.queue.Computes(t.tenant, 1)
 	}
-	crowds := s.cfg.Journal.Crowds
-	wait := s.queue.held[t.tenant] || s.queue.due(t.tenant, crowds) || crowds(t.tenant)
-	if s.apart != nil && !s.stopping {
-		wait = !s.apart.tries(t.at)
+	over := s.cfg.Journal.OverSoftLimit
+	wait := s.cores.queue.Held(t.tenant) || s.cores.queue.Due(t.tenant, over) || over(t.tenant)
+	// While suspects are tried, others that still run stand aside, and the one that runs alone
+	// has no turn to give up.
+	if s.suspicion.trials != nil && !s.life.stopping {
+		wait = !t.alone()
 	}
 	if !wait {
 		s.mu.Unlock()
@@ -84,8 +85,8 @@ func (t *token) Checkpoint(units uint64) error {
 	}
 	back := make(chan struct{})
 	t.at.serve(serviceOpen, s.now())
-	s.queue.push(t.tenant, readyItem{at: t.at, resume: back})
-	s.queue.release(t.tenant)
+	s.cores.queue.Push(t.tenant, readyItem{Of: t.at, Resume: back})
+	s.cores.queue.Release(t.tenant)
 	s.counters.Yields++
 	s.mu.Unlock()
 	s.signal()
@@ -97,6 +98,12 @@ func (t *token) Checkpoint(units uint64) error {
 		t.at.answers.Idle(s.cfg.Now().Sub(began))
 	}
 	return nil
+}
+
+// alone reports whether the token is of the suspect that runs alone. Called with mu held.
+func (t *token) alone() bool {
+	trials := t.s.suspicion.trials
+	return trials != nil && t.at != nil && trials.Runs(t.at.suspectKey())
 }
 
 // unitsPerNanosecond is how much a core is taken to do.
@@ -159,7 +166,7 @@ func (t *token) acquire() {
 	s := t.s
 	granted := make(chan struct{})
 	s.mu.Lock()
-	s.queue.push(t.tenant, readyItem{resume: granted})
+	s.cores.queue.Push(t.tenant, readyItem{Resume: granted})
 	s.mu.Unlock()
 	s.signal()
 	<-granted
@@ -169,14 +176,13 @@ func (t *token) acquire() {
 func (t *token) book() {
 	again := min(t.ahead, t.units) // Work has put these on the clock
 	t.ahead -= again
-	t.s.charge(t.tenant, t.units, t.cost, again)
+	t.s.cores.charge(t.tenant, t.units, t.cost, again)
 	if t.at != nil {
-		t.s.demand.used(t.at.work, t.units+t.cost-again)
+		t.s.starts.Demand.Used(t.at.work, t.units+t.cost-again)
 	}
-	t.s.queue.speed.book(t.units + t.cost - again)
-	if t.s.apart != nil && t.s.apart.tries(t.at) {
-		tr := t.s.apart.now
-		tr.left -= min(tr.left, t.units+t.cost-again)
+	t.s.cores.queue.Speed.Book(t.units + t.cost - again)
+	if t.alone() {
+		t.s.suspicion.trials.Used(t.units + t.cost - again)
 	}
 	t.units, t.cost = 0, 0
 }
@@ -193,11 +199,11 @@ func (t *token) release(fuel, work uint64) {
 	s.mu.Lock()
 	t.book()
 	if t.long {
-		s.queue.tenants[t.tenant].long--
+		s.cores.queue.Computes(t.tenant, -1)
 	}
 	t.at.serve(serviceOpen, s.now())
-	s.queue.release(t.tenant)
-	wanted := s.queue.ready > 0 || s.apart != nil
+	s.cores.queue.Release(t.tenant)
+	wanted := s.cores.queue.Ready() > 0 || s.suspicion.trials != nil
 	s.mu.Unlock()
 	if wanted {
 		s.signal()

@@ -1,11 +1,14 @@
 package scheduler
 
 import (
+	"context"
 	"log/slog"
 	"testing"
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/scheduler/admission"
+	"github.com/weftrun/weft/host/scheduler/fair"
 )
 
 // still are answers that let a guest burn what it likes.
@@ -14,11 +17,11 @@ type still struct{ Answers }
 func (still) Burn(uint64) error  { return nil }
 func (still) Idle(time.Duration) {}
 
-// Congested implements Journal.
-func (sink) Congested(string) bool { return false }
+// OverHardLimit implements Journal.
+func (sink) OverHardLimit(string) bool { return false }
 
-// Crowds implements Journal.
-func (sink) Crowds(string) bool { return false }
+// OverSoftLimit implements Journal.
+func (sink) OverSoftLimit(string) bool { return false }
 
 // running is the token of a guest that runs alone on the only core.
 func running(tb testing.TB, limits string) *token {
@@ -27,13 +30,11 @@ func running(tb testing.TB, limits string) *token {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	s := &Scheduler{cfg: Config{Journal: sink{}, Log: slog.New(slog.DiscardHandler), Limits: table}, wake: make(chan struct{}, 1), accounts: map[string]*account{}}
-	s.cfg.setDefaults()
-	s.queue.init(1, s.cfg.Limits.TenantInvocations)
+	s := newScheduler(context.Background(), Config{Tokens: 1, Journal: sink{}, Log: slog.New(slog.DiscardHandler), Limits: table})
 	at := &attempt{ss: &session{s: s, key: host.SessionKey{Tenant: "t"}}, answers: still{}}
-	s.queue.push("t", readyItem{at: at})
-	s.queue.pop(func(string) bool { return false })
-	return s.newToken("t", at)
+	s.cores.queue.Push("t", readyItem{Of: at})
+	s.cores.queue.Pop(func(string) bool { return false })
+	return s.cores.newToken("t", at)
 }
 
 // A guest that has its core for itself pays next to nothing at its checkpoints.
@@ -57,36 +58,16 @@ func TestCheckpointAllocatesNothing(t *testing.T) {
 // What the host did for a guest, such as loading its module, counts for its tenant's
 // turn, and is not what the guest has burnt.
 func TestWorkCountsForTheTurn(t *testing.T) {
-	virtual := func(work uint64) (uint64, Usage) {
+	virtual := func(work uint64) (uint64, fair.Usage) {
 		tok := running(t, `{}`)
-		tok.s.queue.push("t", readyItem{at: tok.at}) // so that the tenant stays known
+		tok.s.cores.queue.Push("t", readyItem{Of: tok.at}) // so that the tenant stays known
 		tok.release(1000, work)
-		return tok.s.queue.tenants["t"].virtual, tok.s.Usage("t")
+		return tok.s.cores.queue.Clock("t"), tok.s.Usage("t")
 	}
 	without, _ := virtual(0)
 	with, used := virtual(300_000)
 	if with != without+300_000 || used.Fuel != 1000 {
 		t.Errorf("virtual time %d, without work %d; used %+v", with, without, used)
-	}
-}
-
-// A clock that is set back neither fills an account nor empties it.
-func TestAccountsAndTheClock(t *testing.T) {
-	start := time.Unix(1_800_000_000, 0)
-	a := &account{rate: 1e6}
-	a.fill(start)
-	a.credit.Left = 0
-	for _, c := range []struct {
-		at   time.Duration
-		want float64
-	}{{time.Second, 1e6}, {-time.Hour, 1e6}, {-time.Hour + time.Second/2, 1.5e6}, {time.Hour, 1e7}, {2 * time.Hour, 1e7}} {
-		if a.fill(start.Add(c.at)); a.credit.Left != c.want {
-			t.Errorf("at %s: %v units, want %v", c.at, a.credit.Left, c.want)
-		}
-	}
-	a.credit.Left = -1e6
-	if got, want := a.missing(), time.Second+50*time.Millisecond; got != want {
-		t.Errorf("a million units short, and it waits for %s, want %s", got, want)
 	}
 }
 
@@ -119,8 +100,8 @@ func TestWorkOfACallIsOnTheClockOnce(t *testing.T) {
 		tok := running(t, `{}`)
 		var cpu time.Duration
 		tok.s.cfg.CPU = func() time.Duration { return cpu }
-		tok.s.queue.push("t", readyItem{at: tok.at}) // so that the tenant stays known
-		began := tok.s.queue.tenants["t"].virtual
+		tok.s.cores.queue.Push("t", readyItem{Of: tok.at}) // so that the tenant stays known
+		began := tok.s.cores.queue.Clock("t")
 		for range 3 {
 			if err := tok.Work(300_000); err != nil {
 				t.Fatal(err)
@@ -132,13 +113,35 @@ func TestWorkOfACallIsOnTheClockOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		tok.release(c.charged, 0)
-		got := tok.s.queue.tenants["t"].virtual - began - 4*callCost
+		got := tok.s.cores.queue.Clock("t") - began - 4*fair.CallCost
 		// The last look's time is measured against no units of its own.
 		if c.took == 100*time.Microsecond {
 			c.want += 300_000
 		}
 		if got != c.want || tok.s.Usage("t").Fuel != c.charged {
 			t.Errorf("%s: %d units on the clock, want %d; billed %d", c.what, got, c.want, tok.s.Usage("t").Fuel)
+		}
+	}
+}
+
+// What a run has used, and whether it had a core, decides where its attempts stand.
+func TestPlaceOfAnAttempt(t *testing.T) {
+	for _, c := range []struct {
+		what  string
+		work  *admission.Run
+		first bool
+		want  fair.Class
+	}{
+		{"nothing is known", nil, false, fair.New},
+		{"new", &admission.Run{}, false, fair.New},
+		{"a child", &admission.Run{Child: true}, false, fair.Going},
+		{"going", &admission.Run{Begun: true, Used: fair.LongRun - 1}, false, fair.Going},
+		{"long", &admission.Run{Begun: true, Used: fair.LongRun}, false, fair.Long},
+		{"with a ticket", &admission.Run{Begun: true, Used: fair.LongRun}, true, fair.Going},
+	} {
+		at := &attempt{work: c.work}
+		if p := at.place(c.first); p.Class != c.want || p.First != c.first {
+			t.Errorf("%s: %+v", c.what, p)
 		}
 	}
 }

@@ -85,12 +85,12 @@ func (at *attempt) tell(fuel uint64, fail *abi.Error, abandoned bool) {
 // Called with mu held.
 func (ss *session) tellSuspended(c engine.Abandon) {
 	o := ss.suspended[c.Invocation]
-	if ss.s.cfg.Tracer == nil || c.Held || o == nil || o.open == nil || ss.attempts[c.Invocation] != nil {
+	if ss.s.cfg.Tracer == nil || c.Held || o == nil || o.Open == nil || ss.attempts[c.Invocation] != nil {
 		return
 	}
 	ss.s.cfg.Tracer.Attempted(&host.TracedAttempt{
 		Run: ss.traced(c.RunID), Step: c.Step, Invocation: c.Invocation, Attempt: c.Attempt,
-		Started: o.open.Clock, Ended: ss.s.now(), Replayed: true, Abandoned: true,
+		Started: o.Open.Clock, Ended: ss.s.now(), Replayed: true, Abandoned: true,
 	})
 }
 

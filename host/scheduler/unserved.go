@@ -101,7 +101,7 @@ func (ss *session) unspent(t engine.Timeout) int64 {
 	if at := ss.attempts[t.Invocation]; t.Invocation != 0 && at == nil {
 		var by int64
 		if o := ss.suspended[t.Invocation]; o != nil {
-			by, o.unserved = o.unserved, 0
+			by, o.Unserved = o.Unserved, 0
 		}
 		return by
 	}
@@ -124,7 +124,7 @@ func (ss *session) extend(t engine.Timeout) bool {
 	if by < leastUnserved {
 		return false
 	}
-	if _, _, err := ss.tick(engine.Extend{Of: t, By: by}, nil); err != nil {
+	if _, _, err := ss.tick(engine.Extend{Of: t, By: by}, extras{}); err != nil {
 		ss.log(context.Background(), slog.LevelError, "a timeout cannot be moved", "run", t.RunID, "error", err)
 		return false
 	}
@@ -140,7 +140,7 @@ func (ss *session) owes() bool {
 		}
 	}
 	for _, o := range ss.suspended {
-		if o.unserved >= leastUnserved {
+		if o.Unserved >= leastUnserved {
 			return true
 		}
 	}
@@ -160,42 +160,11 @@ func (ss *session) settleUnserved() {
 		ss.extend(t)
 	}
 	for _, o := range ss.suspended { // without a timeout
-		o.unserved = 0
+		o.Unserved = 0
 	}
 	ss.s.mu.Lock()
 	defer ss.s.mu.Unlock()
 	for _, of := range ss.unserved {
 		of.sum = 0
 	}
-}
-
-// settleCounts has the counts of a session written that could leave memory; false: there are
-// none. Called with mu held.
-func (s *Scheduler) settleCounts(ss *session) bool {
-	if !ss.owes() {
-		return false
-	}
-	ss.pins++
-	s.owing = append(s.owing, ss)
-	return true
-}
-
-// settleWork is the work of settleCounts. Called with mu held.
-func (s *Scheduler) settleWork() (work []func()) {
-	for _, ss := range s.owing {
-		work = append(work, ss.settleUnserved)
-	}
-	s.owing = nil
-	return work
-}
-
-// lostTo is how far the timeouts of a session move that was not served from its newest
-// entry to the boot. What was counted and not written is given, not taken: if an
-// attempt was open, all of the time counts for none.
-func (ss *session) lostTo(boot int64) int64 {
-	last := ss.eng.Now()
-	if len(ss.eng.Open()) > 0 {
-		return boot - last
-	}
-	return ss.s.downSince(last)
 }

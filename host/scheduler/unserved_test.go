@@ -73,7 +73,7 @@ func (b *bench) idle(n int) {
 
 func (b *bench) of(workflow, tenant string) host.Run {
 	b.t.Helper()
-	run, err := b.sched.Get(b.t.Context(), tenant, workflow)
+	run, err := b.sched.History().Get(b.t.Context(), tenant, workflow)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func (b *bench) of(workflow, tenant string) host.Run {
 // extended counts the entries that have moved a timeout of a run.
 func (b *bench) extended(workflow string) (n int) {
 	b.t.Helper()
-	tl, err := b.sched.Timeline(b.t.Context(), "t", workflow, 0, 1000)
+	tl, err := b.sched.History().Timeline(b.t.Context(), "t", workflow, 0, 1000)
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -129,7 +129,7 @@ func TestDelivery(t *testing.T) {
 	if d := send(host.Once{}); d.How != host.DeliveredKept || d.To != nil { // it sleeps
 		t.Errorf("%+v", d)
 	}
-	run, err := b.sched.Get(t.Context(), "t", "h")
+	run, err := b.sched.History().Get(t.Context(), "t", "h")
 	if err != nil || !slices.Equal(run.Kept, []host.Kept{{Type: "Answer"}}) {
 		t.Errorf("%+v, %v", run.Kept, err)
 	}

@@ -1,0 +1,281 @@
+package admission
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/weftrun/weft/host"
+)
+
+// A start of a client is admitted by what it would have to wait for, before its body is
+// read: what is accepted is to end in time, and who would surely wait for too long is
+// told so at once, and when to come back. Children, messages, timers, answers of
+// resources, events, cancels and repeats of a start that was accepted are never asked.
+//
+//	heap nearly full?  refuse  :  too many that never had a core?  refuse
+//	the tenant's wait for a core > what the start allows?  refuse  :  admit
+//
+// The wait of a tenant is what has to be done before a new run of it gets a core: its
+// own demand, and of every other tenant as much as that at most, since cores are shared
+// equally; by what all cores get done in a second. So a tenant that has nothing queued
+// does not wait for what another has.
+//
+// Who is refused for its wait is given a time at which there will be room. The work of
+// those who were told to come back earlier counts for that time, or all of them would
+// come back at once.
+
+// Bounds of admission.
+const (
+	leastRetry = time.Second
+	mostRetry  = 60 * time.Second
+	heapPart   = 0.85 // of the memory limit, that live objects may have
+	heldPart   = 8    // the part of the memory limit that starts without a core may hold: 1/8
+	heapEvery  = 100 * time.Millisecond
+)
+
+// Cores is what is known of the cores that runs wait for.
+type Cores interface {
+	// Rate is how many units all cores get done in a second.
+	Rate() float64
+	Size() int
+	// Held reports whether a tenant gets no core for now.
+	Held(tenant string) bool
+}
+
+// Config says what a [Starts] decides by. All fields must be set, but for Memory.
+type Config struct {
+	Limits *host.LimitTable
+	Cores  Cores
+	// Budget is a tenant's fuel a second, 0 if it has no budget.
+	Budget func(tenant string) float64
+	Now    func() time.Time
+	// Memory gives the bytes of live objects and the process's memory limit, 0 if there is
+	// none. nil: there is no limit.
+	Memory func() (live, limit int64)
+}
+
+// Starts decides which starts are admitted. The caller holds its lock, but for Memory of
+// its [Config], which [Starts.Look] calls without.
+type Starts struct {
+	Demand Demand
+	Counts Counts
+	cfg    Config
+	memory memory
+}
+
+// Counts counts starts that were admitted, and those that were refused: as the wait for a
+// core was too long, as too many waited, as those held too much memory, as the heap was
+// full.
+type Counts struct {
+	Admitted, RefusedWait, RefusedDepth, RefusedBytes, RefusedHeap uint64
+}
+
+// Init begins with no demand.
+func (s *Starts) Init(cfg Config) {
+	*s = Starts{cfg: cfg}
+	s.Demand.Init()
+}
+
+// memory is what the process has, as it was last read.
+type memory struct {
+	read        time.Time
+	live, limit int64 // bytes; limit 0: there is none
+}
+
+// Reason is why a start is refused.
+type Reason int
+
+// The reasons.
+const (
+	Heap  Reason = iota // the heap is full
+	Depth               // too many runs of the tenant have had no core
+	Bytes               // runs that have had no core hold too much memory
+	Wait                // the wait for a core is too long
+)
+
+// Refusal says why a start is refused.
+type Refusal struct {
+	Reason Reason
+	Why    string
+	After  time.Duration // when there will be room
+}
+
+// Refused counts a refusal.
+func (s *Starts) Refused(r Reason) {
+	switch r {
+	case Heap:
+		s.Counts.RefusedHeap++
+	case Depth:
+		s.Counts.RefusedDepth++
+	case Bytes:
+		s.Counts.RefusedBytes++
+	case Wait:
+		s.Counts.RefusedWait++
+	}
+}
+
+// Look reads what memory the process has, now and then. It takes the caller's lock by
+// itself, and reads without it.
+func (s *Starts) Look(lock sync.Locker) {
+	if s.cfg.Memory == nil {
+		return
+	}
+	now := s.cfg.Now()
+	lock.Lock()
+	fresh := !s.memory.read.IsZero() && now.Sub(s.memory.read) < heapEvery
+	if !fresh {
+		s.memory.read = now // others need not read it too
+	}
+	lock.Unlock()
+	if fresh {
+		return
+	}
+	live, limit := s.cfg.Memory()
+	lock.Lock()
+	s.memory.live, s.memory.limit = live, limit
+	lock.Unlock()
+}
+
+// Refuses says why a start cannot be admitted; nil: it can.
+func (s *Starts) Refuses(name string, v *Version, bytes int64, allowance time.Duration, bounded bool) *Refusal {
+	t, m := v.of, &s.memory
+	if m.limit > 0 && float64(m.live) > heapPart*float64(m.limit) {
+		return &Refusal{Heap, "its memory is nearly full", leastRetry}
+	}
+	if most := s.cfg.Limits.WaitingStarts(name); t.fresh >= most {
+		return &Refusal{Depth, fmt.Sprintf("%d runs wait for their first core, at most %d may", t.fresh, most), s.tenth(name, t)}
+	}
+	if d := &s.Demand; m.limit > 0 && d.bytes > 0 && d.bytes+bytes > m.limit/heldPart {
+		return &Refusal{Bytes, "runs that wait for their first core hold too much memory", s.tenth(name, t)}
+	}
+	if !bounded || s.quick(name, allowance) {
+		return nil
+	}
+	takes := v.takes.surely()
+	wait := s.wait(name, t, t.units, takes)
+	if wait <= allowance {
+		return nil
+	}
+	now := s.cfg.Now()
+	later := s.wait(name, t, t.units+t.promised.after(now), takes) - allowance*8/10
+	later = min(max(later, leastRetry), mostRetry)
+	t.promised.add(now.Add(later), v.takes.mean)
+	return &Refusal{Wait, fmt.Sprintf("a run would wait for about %s for its first core, more than %s", wait.Round(time.Second), allowance), later}
+}
+
+// quick reports whether so little is to be done that nobody waits for long.
+func (s *Starts) quick(name string, allowance time.Duration) bool {
+	return s.cfg.Limits.TenantInvocations(name) == 0 && s.cfg.Budget(name) == 0 &&
+		float64(s.Demand.total)/s.cfg.Cores.Rate() < allowance.Seconds()/4
+}
+
+// wait is how long a new run of a tenant surely waits for its first core, if the tenant
+// has so much to do before and the run takes so much.
+func (s *Starts) wait(name string, t *tenant, own, takes int64) time.Duration {
+	rate := s.cfg.Cores.Rate()
+	seconds := s.before(t, own, takes) / rate
+	if most := s.cfg.Limits.TenantInvocations(name); most > 0 && most < s.cfg.Cores.Size() {
+		seconds = max(seconds, float64(own+takes)/(rate*float64(most)/float64(s.cfg.Cores.Size())))
+	}
+	if budget := s.cfg.Budget(name); budget > 0 {
+		seconds = max(seconds, float64(own)/budget)
+	}
+	return time.Duration(min(seconds, float64(math.MaxInt64/2)/1e9) * 1e9)
+}
+
+// Waits are how long a new run surely waits for its first core: one of a tenant that has
+// nothing to do, and one of the tenant that has the most. What a run takes is what runs
+// took so far.
+func (s *Starts) Waits() (idle, busiest time.Duration) {
+	takes, name, most := s.Demand.all.surely(), "", &tenant{}
+	if !s.Demand.all.seen {
+		takes = UnknownRun
+	}
+	for tenant, t := range s.Demand.tenants {
+		if t.units > most.units || t.units == most.units && tenant < name {
+			name, most = tenant, t
+		}
+	}
+	idle = time.Duration(s.before(nil, 0, takes) / s.cfg.Cores.Rate() * 1e9)
+	if most.units == 0 {
+		return idle, idle
+	}
+	return idle, s.wait(name, most, most.units, takes)
+}
+
+// before is what is to be done before a new run gets its first core, in units: the
+// tenant's own work, and of every other tenant's as much as it and the run at most.
+func (s *Starts) before(t *tenant, own, takes int64) float64 {
+	sum := float64(own)
+	for name, other := range s.Demand.tenants {
+		if other != t && other.units > 0 && !s.cfg.Cores.Held(name) {
+			sum += float64(min(other.units, own+takes))
+		}
+	}
+	return sum
+}
+
+// tenth is how long a tenth of a tenant's runs that never had a core takes to begin.
+func (s *Starts) tenth(name string, t *tenant) time.Duration {
+	return min(max(s.wait(name, t, t.units, 0)/10, leastRetry), mostRetry)
+}
+
+// Pass counts a start that was admitted, until the caller calls Passed: its run counts
+// itself, or comes to nothing.
+func (s *Starts) Pass(v *Version, bytes int64) {
+	s.Counts.Admitted++
+	v.users++
+	s.Demand.count(v, bytes, true)
+}
+
+// Passed ends what Pass began.
+func (s *Starts) Passed(v *Version, bytes int64) {
+	v.users--
+	s.Demand.count(v, bytes, false)
+}
+
+// Spread adds up to a quarter to a time, by the id of the request, in whole seconds.
+func Spread(d time.Duration, id string) time.Duration {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(id)) // never fails
+	d += time.Duration(float64(d) / 4 * float64(h.Sum32()) / math.MaxUint32)
+	return (d + time.Second - 1).Truncate(time.Second)
+}
+
+// promises is the work of clients that were told to come back, by the second in which
+// they will.
+type promises struct {
+	from  int64 // second of the first place
+	units [90]int64
+	sum   int64
+}
+
+// move drops what is due by now.
+func (p *promises) move(now time.Time) {
+	to := now.Unix() + 1
+	if p.sum == 0 || to < p.from-int64(len(p.units)) || to >= p.from+int64(len(p.units)) {
+		*p = promises{from: to}
+		return
+	}
+	for ; p.from < to; p.from++ {
+		at := &p.units[p.from%int64(len(p.units))]
+		p.sum -= *at
+		*at = 0
+	}
+}
+
+// after is the work that is due later than now.
+func (p *promises) after(now time.Time) int64 {
+	p.move(now)
+	return p.sum
+}
+
+// add notes work that is due at a time within mostRetry from now on.
+func (p *promises) add(at time.Time, units int64) {
+	second := min(max(at.Unix(), p.from), p.from+int64(len(p.units))-1)
+	p.units[second%int64(len(p.units))] += units
+	p.sum += units
+}
