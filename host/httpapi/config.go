@@ -30,6 +30,15 @@ const (
 	DefaultMaxStreams      = 20_000
 )
 
+// Quotas refuses what is more than a tenant may have. Its methods may be called from
+// any goroutine; their errors are [*host.Error]s.
+type Quotas interface {
+	// Request counts a request.
+	Request(tenant string) error
+	// Reader counts a reader of a stream until it leaves.
+	Reader(tenant string) (leave func(), err error)
+}
+
 // Config says what a [Server] serves and within which bounds. Runs, Sessions, Plugins
 // and Health are required; every other field's zero value is its default.
 type Config struct {
@@ -167,7 +176,7 @@ type Server struct {
 	echo    *echo.Echo
 	least   map[string]host.Role // least role by method and route; set once, by routes
 	http    *http.Server
-	conns   *connections
+	conns   *abuse.Connections
 	// What is under way; see shed.
 	requests, streams, bodies *abuse.Load
 	refusals                  *abuse.Refusals

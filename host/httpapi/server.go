@@ -46,7 +46,7 @@ func New(cfg Config) *Server {
 	s.routes()
 	s.pages = sync.OnceValue(func() openapi.Pages { return openapi.Describe(s.Routes(), s.cfg.Version) })
 	s.http = newHTTP(s.echo, s.cfg.Log)
-	s.conns = bind(s.http, s.cfg.MaxConnections)
+	s.conns = abuse.Bind(s.http, s.cfg.MaxConnections)
 	return s
 }
 
@@ -58,7 +58,7 @@ func (s *Server) Handler() http.Handler { return s.echo }
 // returns nil after Shutdown, else the listener's error. It may be called for
 // several listeners.
 func (s *Server) Serve(l net.Listener) error {
-	return serveHTTP(s.http, s.conns.listener(l))
+	return serveHTTP(s.http, s.conns.Listener(l))
 }
 
 // Shutdown stops listening, cuts streams after a whole event and ends requests that

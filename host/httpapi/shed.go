@@ -54,6 +54,22 @@ func (s *Server) wrongKey(ctx context.Context, from netip.Prefix, refused, first
 	}
 }
 
+// admit counts a request, or refuses it.
+func (s *Server) admit(tenant string) error {
+	if s.cfg.Quotas == nil {
+		return nil
+	}
+	return s.cfg.Quotas.Request(tenant)
+}
+
+// reader counts a reader of a stream, or refuses it.
+func (s *Server) reader(tenant string) (leave func(), err error) {
+	if s.cfg.Quotas == nil {
+		return func() {}, nil
+	}
+	return s.cfg.Quotas.Reader(tenant)
+}
+
 // placeKey is the key of a request's place in its context.
 const placeKey = "weft.place"
 

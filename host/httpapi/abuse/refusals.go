@@ -1,5 +1,6 @@
 // Package abuse keeps those who ask for too much from the work of others: it counts wrong
-// keys by address, bounds what requests hold at a time, and slows refusals down.
+// keys by address, bounds connections and what requests hold at a time, and slows refusals
+// down.
 //
 // It must not know HTTP's routes, nor what a request asks for.
 package abuse

@@ -1,4 +1,4 @@
-package httpapi
+package abuse
 
 import (
 	"net"
@@ -17,13 +17,13 @@ const (
 	newGrace  = 5 * time.Second
 )
 
-// connections bounds the connections of an HTTP server that are open at a time. The
+// Connections bounds the connections of an HTTP server that are open at a time. The
 // newest connection of a listener is accepted and then waits for a place. While a
 // connection waits, each answer to a request that comes then is the last of its
 // connection, and connections that idle are closed after a grace.
 //
 // Its methods may be called from any goroutine.
-type connections struct {
+type Connections struct {
 	places  chan struct{}
 	waiting atomic.Int64 // connections without a place
 
@@ -31,13 +31,13 @@ type connections struct {
 	idle map[*boundConn]time.Time // when a connection without a request may be closed
 }
 
-// bind has the server keep to so many connections, and returns what makes its
+// Bind has the server keep to so many connections, and returns what makes its
 // listeners; nil if most is 0.
-func bind(s *http.Server, most int) *connections {
+func Bind(s *http.Server, most int) *Connections {
 	if most <= 0 {
 		return nil
 	}
-	c := &connections{places: make(chan struct{}, max(1, most-1)), idle: map[*boundConn]time.Time{}}
+	c := &Connections{places: make(chan struct{}, max(1, most-1)), idle: map[*boundConn]time.Time{}}
 	next := s.Handler
 	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c.waiting.Load() > 0 {
@@ -49,8 +49,8 @@ func bind(s *http.Server, most int) *connections {
 	return c
 }
 
-// listener gives a listener whose connections are bounded; l itself if c is nil.
-func (c *connections) listener(l net.Listener) net.Listener {
+// Listener gives a listener whose connections are bounded; l itself if c is nil.
+func (c *Connections) Listener(l net.Listener) net.Listener {
 	if c == nil {
 		return l
 	}
@@ -58,7 +58,7 @@ func (c *connections) listener(l net.Listener) net.Listener {
 }
 
 // changed is the server's ConnState.
-func (c *connections) changed(conn net.Conn, state http.ConnState) {
+func (c *Connections) changed(conn net.Conn, state http.ConnState) {
 	b, ok := conn.(*boundConn)
 	if !ok {
 		return
@@ -77,7 +77,7 @@ func (c *connections) changed(conn net.Conn, state http.ConnState) {
 
 // overdue gives a connection without a request whose grace has passed; nil and for how
 // long to wait until there may be another if there is none.
-func (c *connections) overdue() (*boundConn, time.Duration) {
+func (c *Connections) overdue() (*boundConn, time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	wait := idleGrace // one that idles from now on
@@ -93,7 +93,7 @@ func (c *connections) overdue() (*boundConn, time.Duration) {
 }
 
 // place waits for a place; false if closed is closed before.
-func (c *connections) place(closed <-chan struct{}) bool {
+func (c *Connections) place(closed <-chan struct{}) bool {
 	select {
 	case c.places <- struct{}{}:
 		return true
@@ -119,7 +119,7 @@ func (c *connections) place(closed <-chan struct{}) bool {
 // boundListener accepts connections that have places.
 type boundListener struct {
 	net.Listener
-	of     *connections
+	of     *Connections
 	closed chan struct{}
 	once   sync.Once
 }
@@ -146,7 +146,7 @@ func (l *boundListener) Close() error {
 // boundConn gives its place back when it is closed.
 type boundConn struct {
 	net.Conn
-	of   *connections
+	of   *Connections
 	once sync.Once
 }
 
