@@ -94,7 +94,7 @@ func (s *Store) Held() Held {
 	return Held{s.id, s.position}
 }
 
-const adviceMount = "mount its file system again, or put it back; the server goes on by itself"
+const adviceMount = "mount its file system again, or put it back; the server then continues by itself"
 
 // there returns a [*Missing] unless the directory's files are those of the held store.
 // While a file system is not mounted, an empty directory is in its place. there changes

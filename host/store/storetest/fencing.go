@@ -118,7 +118,7 @@ func testFencedParts(t *testing.T, peer func() host.Store) {
 		if batch.name == "what would be refused" {
 			continue
 		}
-		for _, p := range batch.parts { // as it goes on from where the others ended
+		for _, p := range batch.parts { // continue where the others ended
 			if p.First > 0 {
 				first := b.last[p.Key] + 1
 				if p.First, p.Last = first, first; p.Snapshot > 0 {

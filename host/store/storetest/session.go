@@ -151,7 +151,7 @@ func (f *fixture) hidden(key host.SessionKey) {
 	}
 	due, _, err := f.Due(f.ctx, 1, 10)
 	if err != nil || len(due) != 1 || due[0] != key {
-		f.t.Errorf("Due = %v, %v: whoever has deleted it half has to hear of it again", due, err)
+		f.t.Errorf("Due = %v, %v: the owner must finish the deletion that has begun", due, err)
 	}
 	fresh := f.part(key.Session, 1)
 	fresh.First, fresh.Last = 1, 1
