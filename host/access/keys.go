@@ -13,8 +13,8 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// sees reports whether a grant may see the data of a tenant.
-func sees(by *host.Grant, tenant string) bool {
+// maySee reports whether a grant may see the data of a tenant.
+func maySee(by *host.Grant, tenant string) bool {
 	return by.Server && !by.Named || by.Tenant == tenant
 }
 
@@ -94,7 +94,7 @@ func (s *Service) roomForKey(tenant string) (drop []string, err error) {
 			continue
 		}
 		n++
-		if at := over(&k.record, now); at != 0 && (oldest == nil || at < over(oldest, now)) {
+		if at := endedAt(&k.record, now); at != 0 && (oldest == nil || at < endedAt(oldest, now)) {
 			oldest = &k.record
 		}
 	}
@@ -107,8 +107,8 @@ func (s *Service) roomForKey(tenant string) (drop []string, err error) {
 	return []string{oldest.ID}, nil
 }
 
-// over returns when a key was revoked or expired, or 0.
-func over(k *host.KeyRecord, now int64) int64 {
+// endedAt returns when a key was revoked or expired, or 0.
+func endedAt(k *host.KeyRecord, now int64) int64 {
 	switch {
 	case k.Revoked != 0:
 		return k.Revoked
@@ -123,7 +123,7 @@ func (s *Service) Keys(_ context.Context, by *host.Grant) ([]host.KeyRecord, err
 	s.mu.RLock()
 	var list []host.KeyRecord
 	for _, k := range s.keys {
-		if sees(by, k.record.Tenant) && !k.tenant.record.Deleting {
+		if maySee(by, k.record.Tenant) && !k.tenant.record.Deleting {
 			list = append(list, k.shown())
 		}
 	}
@@ -147,18 +147,18 @@ func (s *Service) Key(_ context.Context, by *host.Grant, id string) (host.KeyRec
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	k := s.keys[id]
-	if k == nil || !sees(by, k.record.Tenant) || k.tenant.record.Deleting {
+	if k == nil || !maySee(by, k.record.Tenant) || k.tenant.record.Deleting {
 		return host.KeyRecord{}, errKeyNone
 	}
 	return k.shown(), nil
 }
 
-// live returns the record of a key that is not revoked, with its last use.
-func (s *Service) live(by *host.Grant, id string) (host.KeyRecord, error) {
+// liveKey returns the record of a key that is not revoked, with its last use.
+func (s *Service) liveKey(by *host.Grant, id string) (host.KeyRecord, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	k := s.keys[id]
-	if k == nil || !sees(by, k.record.Tenant) || k.record.Revoked != 0 || k.tenant.record.Deleting {
+	if k == nil || !maySee(by, k.record.Tenant) || k.record.Revoked != 0 || k.tenant.record.Deleting {
 		return host.KeyRecord{}, errKeyNone
 	}
 	r := k.record
@@ -171,7 +171,7 @@ func (s *Service) RevokeKey(ctx context.Context, by *host.Grant, id string) (err
 	defer func() { s.noteFailure(ctx, by, "key.revoke", id, err) }()
 	s.changing.Lock()
 	defer s.changing.Unlock()
-	k, err := s.live(by, id)
+	k, err := s.liveKey(by, id)
 	if err != nil {
 		return err
 	}
@@ -187,11 +187,11 @@ func (s *Service) RotateKey(ctx context.Context, by *host.Grant, id string, grac
 	}
 	s.changing.Lock()
 	defer s.changing.Unlock()
-	k, err := s.live(by, id)
+	k, err := s.liveKey(by, id)
 	if err != nil {
 		return host.KeyRecord{}, "", err
 	}
-	if over(&k, s.now()) != 0 {
+	if endedAt(&k, s.now()) != 0 {
 		return host.KeyRecord{}, "", host.Errorf(host.CodeFailedPrecondition, "The key has expired, and a new secret would not change that: make another key")
 	}
 	// Only one old secret is valid at a time, and none if the grace is 0.

@@ -57,7 +57,7 @@ func (s *Service) DeleteTenant(ctx context.Context, by *host.Grant, name string)
 	if !t.closed.CompareAndSwap(false, true) {
 		return errNoTenant // another request deletes the tenant
 	}
-	if err := s.condemn(ctx, by, t, own); err != nil {
+	if err := s.markDeleting(ctx, by, t, own); err != nil {
 		s.reopen(t)
 		return err
 	}
@@ -88,9 +88,9 @@ func (s *Service) inactive(ctx context.Context, name string) error {
 	return nil
 }
 
-// condemn performs stages 1 to 3 after the caller has closed the gate. own is the number
+// markDeleting performs stages 1 to 3 after the caller has closed the gate. own is the number
 // of open requests that belong to the caller.
-func (s *Service) condemn(ctx context.Context, by *host.Grant, t *tenant, own int64) error {
+func (s *Service) markDeleting(ctx context.Context, by *host.Grant, t *tenant, own int64) error {
 	s.mu.RLock()
 	end, name := t.end, t.record.Name
 	s.mu.RUnlock()
