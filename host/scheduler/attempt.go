@@ -21,7 +21,7 @@ type attempt struct {
 	view    engine.Invocation
 	answers Answers
 	replay  bool                // it has a record, or ran before
-	traced  *host.TracedAttempt // what its span is to tell; nil: there is none, or it has been told
+	traced  *host.TracedAttempt // for its span; nil: there is none, or it was made
 
 	// Guarded by ss.mu.
 	running   bool
@@ -55,6 +55,7 @@ func (ss *session) open(inv uint64, stored *history.Record, since int64) {
 	if !ok {
 		return
 	}
+	// The guest is still on its way out of a wait that is over by now: at.end runs it again.
 	if old := ss.attempts[inv]; old != nil && old.view.Attempt == view.Attempt {
 		old.resumed = true
 		return
@@ -63,9 +64,11 @@ func (ss *session) open(inv uint64, stored *history.Record, since int64) {
 	o := engine.AttemptOpen{Limits: view.Limits}
 	var record []engine.CallRecord
 	var unserved int64
+	// An attempt that began before keeps what it began with: its replay must see the same.
+	// An older server may have known fewer limits.
 	if stored != nil && stored.Open != nil && stored.Attempt == view.Attempt {
 		o, record = *stored.Open, stored.Calls
-		o.Limits = o.Limits.Complete() // an older server may have known fewer
+		o.Limits = o.Limits.Complete()
 		at.replay, at.Spending, unserved = true, stored.Spending, stored.Unserved
 		at.kept = uint64(len(record))
 	} else {
@@ -91,15 +94,18 @@ func (ss *session) abandon(inv uint64, held bool) {
 	at.abandoned, at.held = true, held
 	at.leave()
 	_, at.goesOn = ss.eng.Invocation(inv)
+	// The end of a run under way settles the attempt. Of one that only waits for a core
+	// there is no run: its span ends here, if it has begun at all.
 	if at.cancel != nil {
 		at.cancel()
 	} else if at.replay && !held {
 		at.tell(0, nil, true)
 	}
 	ss.tickets.GiveUp(at)
+	// A parked attempt has its pin, and no run that would give the pin back.
 	if at.parked {
 		at.parked = false
-		ss.release() // no run of it is under way that would
+		ss.release()
 	}
 }
 
@@ -111,6 +117,7 @@ func (s *Scheduler) run(at *attempt) {
 	}
 	tok := s.cores.newToken(at.ss.key.Tenant, at)
 	ctx, ok := at.begin(tok)
+	// It was abandoned while it waited for its token.
 	if !ok {
 		tok.release(0, 0)
 		at.ss.release()

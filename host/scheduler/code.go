@@ -25,6 +25,7 @@ type codeKey struct {
 // codeReady reports whether an attempt that has a token can begin its guest. If not,
 // the token is given back.
 func (c *cores) codeReady(at *attempt) bool {
+	// It goes on with its token in hand: the sandbox says what is wrong with the code.
 	if at.waits >= mostCodeWaits {
 		at.waits = 0
 		return true
@@ -44,6 +45,7 @@ func (c *cores) codeReady(at *attempt) bool {
 	first := len(c.coming[key]) == 0
 	c.coming[key] = append(c.coming[key], at)
 	c.s.mu.Unlock()
+	// Whoever is first has the code prepared for all that wait for it.
 	if first {
 		c.s.workers.Do(func() { c.prepare(key, &inv) })
 	}
@@ -63,6 +65,7 @@ func (at *attempt) code() (host.Invocation, error) {
 
 // prepare has code prepared, and wakes those who wait for it.
 func (c *cores) prepare(key codeKey, inv *host.Invocation) {
+	// An error shows again where the guest begins, for each attempt.
 	work, err := c.s.cfg.Sandbox.Prepare(c.s.base, inv)
 	if err != nil {
 		c.s.cfg.Log.Warn("the code of a module cannot be prepared", "module", key.digest, "error", err)

@@ -9,7 +9,7 @@ import (
 // cores decides who gets a core. Scheduler.mu guards it.
 //
 // An attempt that is ready is in exactly one place: in queue, or aside for a while: in
-// coming for the code of its module, in put for a time, in suspicion.unkept for the journal,
+// coming for the code of its module, in backoff for a time, in suspicion.unkept for the journal,
 // or held by suspicion.trials.
 type cores struct {
 	s       *Scheduler
@@ -45,7 +45,7 @@ func (c *cores) ready(at *attempt) {
 // enqueue puts an attempt into its tenant's queue, unless it is to run apart. Called with
 // mu held.
 func (c *cores) enqueue(it readyItem) {
-	if !c.s.suspicion.trials.Keeps(it.Of.suspectKey(), it.Of) {
+	if trials := c.s.suspicion.trials; trials == nil || !trials.Keeps(it.Of.suspectKey(), it.Of) {
 		c.push(it)
 	}
 }

@@ -107,6 +107,7 @@ func (ss *session) demands(at *attempt) {
 		}
 		ss.needs[at.view.RunID] = w
 	}
+	// An attempt with a record has had a core before.
 	w.Begun = w.Begun || at.replay
 	at.work, at.counts = w, true
 	s.starts.Demand.Opened(w)
@@ -136,5 +137,6 @@ func (ss *session) met(runID string, status host.Status) {
 		ss.s.starts.Demand.Gone(w) // how far it came says nothing
 		return
 	}
+	// What it has used tells what the next run of its version will take.
 	ss.s.starts.Demand.Ended(w)
 }

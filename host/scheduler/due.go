@@ -10,18 +10,18 @@ import (
 	"github.com/weftrun/weft/host/scheduler/fair"
 )
 
-// Sessions that have something to do by themselves, and are not in memory, are named
-// by the store: their timers are due, or they had attempts open when the server before
-// ended. After a long time down there may be any number of them. So they are taken up
-// in the order of their times, and no more than Config.DueAtOnce at a time: another one
-// when one is through, which is when it has nothing to do at this time and all of it is
-// durable; it leaves memory at once while others wait. In between, whoever asks for
-// something waits behind those taken up at most, and not behind all that are due.
+// Sessions that have something to do by themselves, and are not in memory, are named by the
+// store: their timers are due, or they had attempts open when the server before ended. After
+// a long time down there may be any number of them. So they are admitted in the order of
+// their times, and no more than Config.DueAtOnce at a time. The next one is admitted when one
+// is through: it has nothing to do at this time, and all of it is durable. It leaves memory
+// at once while others wait. A client that asks for something waits at most for those that
+// are admitted, and not for all that are due.
 //
-//	the store says who is due, in order -> toLoad -> loadDue, loadAtOnce side by side
-//	     -> taken -> their timers fire, in order -> through -> out of memory
+//	the store says who is due, in order -> toLoad -> load, loadAtOnce side by side
+//	     -> admitted -> their timers fire, in order -> through -> out of memory
 //
-// Where none gets through, one more is taken up now and then: guests that compute for
+// If none of them gets through, one more is admitted now and then: guests that compute for
 // long, or whose tenant is over its budget, must not keep the timers of others waiting
 // for ever.
 
@@ -32,7 +32,7 @@ const (
 	loadAtOnce = 4
 )
 
-// dueTrickle is how often a session is taken up that is one too many: mostly, and while
+// dueTrickle is how often a session is admitted beyond Config.DueAtOnce: mostly, and while
 // cores are idle.
 const (
 	dueTrickle     = 100 * time.Millisecond
@@ -45,31 +45,32 @@ const fireBatch = 256
 // dues are sessions that have something to do by themselves: those in memory by their
 // timers, the others by the store. Scheduler.mu guards it.
 //
-// A session that the store has named is in toLoad, or is being loaded, or is in taken until
+// A session that the store has named is in toLoad, or is being loaded, or is in admitted until
 // it is through; asking holds from the question to the store until toLoad is empty and
 // nothing is being loaded. firing holds while timers fire, in the order of their times.
 type dues struct {
-	s         *Scheduler
-	timers    fair.Timers[host.SessionKey] // when loaded sessions have something to do
-	next      int64                        // when to ask the store for due sessions; host.WakeNever: not
-	asking    bool
-	toLoad    []host.SessionKey // due ones that the store named
-	loaders   int               // how many of them are being loaded
-	taken     []*session        // those that were loaded and are not through
-	lastTaken time.Time         // when the newest of them was
-	firing    bool              // timers
+	s            *Scheduler
+	timers       fair.Timers[host.SessionKey] // when loaded sessions have something to do
+	next         int64                        // when to ask the store for due sessions; host.WakeNever: not
+	asking       bool
+	toLoad       []host.SessionKey // due ones that the store named
+	loaders      int               // how many of them are being loaded
+	admitted     []*session        // those that were loaded and are not through
+	lastAdmitted time.Time         // when the newest of them was
+	firing       bool              // timers
 }
 
 // work lets go of those that are through and takes up others; next is when to look
 // again, zero: when something happens. Called with mu held.
 func (d *dues) work(now time.Time) (work []func(), next time.Time) {
 	d.letGo(now)
-	if d.loaders > 0 { // their timers are to fire before those of the next ones
+	// The timers of those that load now must fire before the timers of the next ones.
+	if d.loaders > 0 {
 		return nil, time.Time{}
 	}
 	for d.loaders < loadAtOnce && len(d.toLoad) > 0 {
-		if len(d.taken)+d.loaders >= d.s.cfg.DueAtOnce {
-			if next = d.lastTaken.Add(d.trickle()); now.Before(next) {
+		if len(d.admitted)+d.loaders >= d.s.cfg.DueAtOnce {
+			if next = d.lastAdmitted.Add(d.trickle()); now.Before(next) {
 				break
 			}
 			next = time.Time{}
@@ -77,7 +78,7 @@ func (d *dues) work(now time.Time) (work []func(), next time.Time) {
 		key := d.toLoad[0]
 		d.toLoad = d.toLoad[1:]
 		d.loaders++
-		d.lastTaken = now
+		d.lastAdmitted = now
 		work = append(work, func() { d.load(key) })
 	}
 	if d.next == host.WakeNever || d.asking {
@@ -100,15 +101,15 @@ func (d *dues) trickle() time.Duration {
 	return dueTrickle
 }
 
-// letGo forgets who was taken up and is through. Called with mu held.
+// letGo forgets the sessions that were admitted and are through. Called with mu held.
 func (d *dues) letGo(now time.Time) {
-	if len(d.taken) == 0 || d.firing {
+	if len(d.admitted) == 0 || d.firing {
 		return
 	}
 	durable := d.s.cfg.Journal.Durable()
 	others := d.asking || d.next != host.WakeNever && d.next <= now.UnixNano() // may wait
-	kept := d.taken[:0]
-	for _, ss := range d.taken {
+	kept := d.admitted[:0]
+	for _, ss := range d.admitted {
 		if d.s.table.sessions[ss.key] == ss {
 			// Without pins nobody else looks at what ss.mu guards.
 			if ss.pins > 0 || ss.lastPos > durable || d.timers.DueAt(ss.key, now.UnixNano()) {
@@ -123,10 +124,10 @@ func (d *dues) letGo(now time.Time) {
 				d.s.table.forget(ss)
 			}
 		}
-		ss.taken = false
+		ss.due = false
 	}
-	clear(d.taken[len(kept):])
-	d.taken = kept
+	clear(d.admitted[len(kept):])
+	d.admitted = kept
 }
 
 // fireWork fires the timers that are due, one after the other in the order of their
@@ -145,7 +146,7 @@ func (d *dues) fireWork(now time.Time) (work []func(), next time.Time) {
 			next = time.Unix(0, due)
 			break
 		}
-		if ss := d.s.table.sessions[key]; d.loaders > 0 && ss != nil && ss.taken {
+		if ss := d.s.table.sessions[key]; d.loaders > 0 && ss != nil && ss.due {
 			break // one that was due before it may be loading still
 		}
 		d.timers.Remove(key)
@@ -193,6 +194,7 @@ func (d *dues) ask() {
 	d.s.mu.Lock()
 	d.note(next)
 	for _, key := range keys {
+		// A session in quarantine is due again when it may be tried again.
 		if until, ok := d.s.table.quarantine.Until(key); ok {
 			d.note(until.UnixNano())
 			continue
@@ -211,9 +213,9 @@ func (d *dues) load(key host.SessionKey) {
 	d.s.table.ensure(key, "a session that is due cannot be loaded", func(ss *session) {
 		d.s.mu.Lock()
 		defer d.s.mu.Unlock()
-		if !ss.taken {
-			ss.taken = true
-			d.taken = append(d.taken, ss)
+		if !ss.due {
+			ss.due = true
+			d.admitted = append(d.admitted, ss)
 		}
 	})
 	d.s.mu.Lock()
@@ -252,6 +254,7 @@ func (ss *session) fireDue() {
 		if at == host.WakeNever || at > ss.s.now() {
 			break
 		}
+		// A timeout moves by the time in which nobody could work for want of a core.
 		if t, ok := ss.eng.DueTimeout(ss.s.now()); ok && ss.extend(t) {
 			continue
 		}

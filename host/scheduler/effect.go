@@ -70,6 +70,8 @@ func (l live) prepare(m *work.Meter, root *state.Node, req engine.Request) (*eng
 	switch req := req.(type) {
 	case engine.EditState:
 	case engine.CommitState:
+		// The value has changed since the guest read it: the commit loses, whatever it says.
+		// For an atomic step the root is what it reads on, and its finish decides.
 		if now, _ := state.Get(root, req.Path); now != req.Base && !l.Atomic() {
 			return nil, engine.ErrConflict
 		}
@@ -92,6 +94,7 @@ func (l live) resolved(m *work.Meter, n uint64, req engine.Request, attach func(
 	}
 	switch ask := req.(type) {
 	case engine.RunWorkflow:
+		// Until the entry is in the journal's queue, the child's version must stay.
 		defer l.at.ss.s.cfg.Modules.Starting()()
 		ask.Start, err = l.at.resolve(m, ask)
 		req = ask

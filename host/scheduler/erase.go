@@ -26,8 +26,9 @@ func (s *Scheduler) DeleteSession(ctx context.Context, tenant, id string) error 
 	for {
 		err := s.table.eraseLoaded(ctx, key)
 		switch {
+		// Somebody else deletes the session, or a handler with which it left memory.
 		case errors.Is(err, errDead):
-			continue // somebody else deletes it, or its handler
+			continue
 		case errors.Is(err, errTell):
 			if _, err := s.mailer.settle(ctx, key); err != nil {
 				return err
@@ -54,16 +55,19 @@ func (t *table) eraseLoaded(ctx context.Context, key host.SessionKey) error {
 		defer ss.release()
 		return ss.erase()
 	}
+	// Any other error says nothing of the session.
 	var journal *history.Unfoldable
 	if !errors.As(err, &journal) {
 		return err
 	}
+	// Nobody ends its runs any more: their places in the quota are given back here.
 	held, err := t.storedRuns(ctx, key)
 	if err != nil {
 		return host.Unavailable(err)
 	}
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
+	// Without the lock somebody may have begun to load it.
 	if !t.quarantine.Has(key) || t.sessions[key] != nil {
 		return host.Errorf(host.CodeUnavailable, "session %q is just being loaded, or deleted: try again", key.Session)
 	}
@@ -83,10 +87,12 @@ func (ss *session) erase() error {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	switch n := ss.eng.Active(); {
+	// Its name may be another session's by now.
 	case ss.dead:
 		return errDead
 	case n > 0:
 		return host.Errorf(host.CodeConflict, "Session '%s' has %d active runs: cancel them first", ss.key.Session, n)
+	// The messages would be deleted with it.
 	case len(ss.eng.MailTo()) > 0:
 		return errTell
 	}
@@ -152,6 +158,7 @@ func (t *table) dropFrom(ctx context.Context, key host.SessionKey, runs []host.E
 	if ss.dead {
 		return 0
 	}
+	// A private session is called as its handler, and goes with the latest run of that.
 	_, _, private := ss.eng.HandlerRun(key.Session)
 	kept := ids[:0]
 	for _, r := range runs {

@@ -26,6 +26,7 @@ func (s *Scheduler) Export(ctx context.Context, tenant, id string) (host.RunSnap
 	if err := s.cfg.Journal.Wait(ctx, pos); err != nil {
 		return host.RunSnapshot{}, host.Unavailable(err)
 	}
+	// A run that has ended since it was read is exported with its end.
 	if _, active := p.Engine.Versions()[run.RunID]; !active {
 		// It has ended meanwhile, or is deleted.
 		if run, err = s.past.RunOf(ctx, tenant, run.RunID); err != nil {
@@ -35,6 +36,7 @@ func (s *Scheduler) Export(ctx context.Context, tenant, id string) (host.RunSnap
 	out := host.RunSnapshot{Version: host.RunSnapshotVersion, Workflow: run.Workflow, HandlerID: run.HandlerID, RunID: run.RunID, Status: run.Status}
 	t := engine.ForkTarget{Key: p.Key, RunID: run.RunID, HandlerID: run.HandlerID, At: p.Engine.Now()}
 	s.cfg.Entropy(t.Seed[:])
+	// The records come before the fork, which gives the run other ids.
 	held, goesOn := p.HeldByRun(), run.RunID
 	if run.Status.Final() {
 		goesOn = ""

@@ -51,6 +51,7 @@ func (t *table) forgetTenant(tenant string) bool {
 			delete(t.barriers, key)
 		}
 	}
+	// What follows is needed as long as something of the tenant is under way.
 	if !done {
 		return false
 	}

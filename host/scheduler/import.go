@@ -35,6 +35,7 @@ func (st *start) read(ctx context.Context, key host.SessionKey) (*imported, erro
 	var held []engine.HeldAttempt
 	var err error
 	p.Engine, err = engine.Restore(key, s.cfg.graph, from.Session)
+	// The limits in the snapshot are a client's word: the server's own replace them.
 	if err == nil {
 		err = p.Engine.Limit(func(version string) (host.Limits, error) { return st.allowed(version) })
 	}
@@ -42,6 +43,7 @@ func (st *start) read(ctx context.Context, key host.SessionKey) (*imported, erro
 		err = abi.Unmarshal(from.Held, &held)
 	}
 	switch {
+	// The store could not say what is allowed, which says nothing of the snapshot.
 	case host.CodeOf(err) == host.CodeUnavailable:
 		return nil, err
 	case err != nil:
@@ -87,6 +89,7 @@ func (st *start) importOf(ctx context.Context, p *history.Past, held []engine.He
 	}
 	by := history.HeldByRun{}
 	for _, h := range held {
+		// A record of no attempt that goes on is of no use.
 		view, ok := p.Engine.Invocation(h.Invocation)
 		if !ok || view.Attempt != h.Attempt {
 			continue

@@ -92,6 +92,8 @@ func (p *mailer) carry(ctx context.Context, r route) error {
 		return err
 	}
 	defer from.release()
+	// Somebody else may carry the same messages: each round begins with the oldest that is
+	// left.
 	for {
 		from.mu.Lock()
 		messages := from.eng.Mail(r.to, mailBatch)
@@ -188,6 +190,7 @@ func (p *mailer) bringOnce(ctx context.Context, key host.SessionKey, messages []
 func (p *mailer) settle(ctx context.Context, key host.SessionKey) (pos uint64, err error) {
 	seen := map[host.SessionKey]bool{}
 	for todo := []host.SessionKey{key}; len(todo) > 0; todo = todo[1:] {
+		// Sessions may have runs of each other as children.
 		if seen[todo[0]] {
 			continue
 		}

@@ -86,6 +86,7 @@ func (mg *migration) migrate(ctx context.Context, run *host.Run) error {
 		return err
 	}
 	defer ss.release()
+	// A run may do something while its record is played, which is tried again then.
 	const tries = 3
 	for try := 0; ; try++ {
 		m, err := ss.movable(run.RunID, mg.to)
@@ -98,6 +99,7 @@ func (mg *migration) migrate(ctx context.Context, run *host.Run) error {
 		if try == 0 {
 			mg.out.Checked++
 		}
+		// A step at work, or a run that never rests for long enough, may be moved later.
 		if m.busy || try == tries {
 			mg.out.Running = append(mg.out.Running, run.HandlerID)
 			return nil
@@ -194,6 +196,7 @@ func (ss *session) movable(runID string, to Module) (*mover, error) {
 func (ss *session) move(m *mover, to Module) (pos uint64, moved bool, err error) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
+	// Whatever has changed since the look at the run, another look tells.
 	if ss.dead || ss.versions[m.run] != m.version {
 		return 0, false, nil
 	}
@@ -212,6 +215,7 @@ func (ss *session) move(m *mover, to Module) (pos uint64, moved bool, err error)
 	if host.CodeOf(err) == host.CodeConflict {
 		return 0, false, nil // something has come that does not fit: the next look tells
 	}
+	// The version that blocked the run is gone: it goes on.
 	if rec, ok := ss.eng.Record(m.run); err == nil && ok && rec.Blocked != nil {
 		ss.recall(m.run)
 		if _, pos, err = ss.tick(engine.Resume{RunID: m.run}, extras{}); err == nil {
@@ -224,8 +228,9 @@ func (ss *session) move(m *mover, to Module) (pos uint64, moved bool, err error)
 // rehearse plays an attempt's record to the module of another version that serves
 // its step. It takes a token of the tenant, as any run of a guest.
 func (s *Scheduler) rehearse(ctx context.Context, m Module, p *history.Part) (*host.Departure, error) {
+	// An attempt of an atomic step has no record, and begins anew in any case.
 	if p.View.Atomic {
-		return nil, nil // it has no record: it begins anew
+		return nil, nil
 	}
 	calls := s.cfg.Rehearse(p.Open, p.Calls, p.Pending)
 	inv, err := m.invocation(p.Key, &p.View, p.Open)

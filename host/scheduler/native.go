@@ -14,15 +14,15 @@ import (
 // the event is refused.
 func checkUnits(n int) uint64 { return 60_000_000 + 200*uint64(n) }
 
-// native is what the host does for a request without a guest. A little of it is done
-// in place; what takes longer has a run token, in its tenant's turn, and gives way to
-// others as guests do. All of it is on the tenant's clock. It is used by one goroutine.
+// native is work that the host does for a request without a guest. A little work is done
+// in place. Work that takes longer has a run token, in its tenant's turn, and gives way to
+// others as guests do. All of the work is on the tenant's clock. One goroutine uses it.
 type native struct {
 	*work.Meter
 	s      *Scheduler
 	ctx    context.Context
 	tenant string
-	told   uint64 // on the clock already
+	booked uint64 // on the clock already
 	tok    *token // nil: none yet
 }
 
@@ -47,17 +47,18 @@ func (n *native) look(units uint64) error {
 	if err := n.ctx.Err(); err != nil {
 		return err
 	}
+	// The meter calls after its first work.Look units: from then on the work takes turns.
 	if n.tok == nil {
 		n.tok = n.s.cores.newToken(n.tenant, nil)
 		n.tok.acquire()
 	}
-	n.told += units
+	n.booked += units
 	return n.tok.work(units)
 }
 
-// done puts what is left of the work on the tenant's clock, and gives the token back.
+// done puts the rest of the work on the tenant's clock, and gives the token back.
 func (n *native) done() {
-	left := n.Spent() - n.told
+	left := n.Spent() - n.booked
 	if n.tok != nil {
 		n.tok.Worked(0)
 		n.tok.release(0, left)

@@ -18,7 +18,7 @@ type Notes interface {
 	// Before tells how the process before ended.
 	Before() host.Death
 	// Begin begins this life, with suspects in phase apart, else in phase serving. If
-	// the process ends before, the next one is told of the end before again.
+	// the process ends before, the next one hears of the end before once more.
 	Begin(s host.Suspicion)
 	// Enter notes work that begins to hold a core; the slot is below 0 if there is
 	// none. The note is not kept.

@@ -172,9 +172,11 @@ func (e *edit) read(ctx context.Context) error {
 	for i := range req.Edits {
 		e.size += len(req.Edits[i].Path) + len(req.Edits[i].Value)
 	}
+	// The state is not known yet: what the edit may take by that counts later.
 	own := s.native(ctx, req.Tenant, editUnits(e.size, 0))
 	defer own.done()
 	decode := func(raw abi.Raw, to **state.Node) error {
+		// What ended the meter is the reason, whatever the decoder makes of it.
 		n, err := state.DecodeOn(own.Meter, raw)
 		if ended := own.Err(); ended != nil {
 			return tooCostly(ended)
@@ -222,7 +224,7 @@ func below(path string, edits []abi.Edit) ([]abi.Edit, error) {
 	return out, nil
 }
 
-// make makes the edit. A session that was deleted meanwhile is another one now.
+// make makes the edit.
 func (e *edit) make(ctx context.Context) error {
 	s := e.s
 	if err := s.cfg.Quotas.Grow(ctx, e.req.Tenant); err != nil {
@@ -238,8 +240,10 @@ func (e *edit) make(ctx context.Context) error {
 		err = ss.edit(ctx, wait, e)
 		ss.release()
 		switch {
+		// The session was deleted meanwhile, and is another one now.
 		case errors.Is(err, errDead):
 			continue
+		// The end of the request's context is no refusal.
 		case err == nil, ctx.Err() != nil:
 			return err
 		}

@@ -19,6 +19,7 @@ func (s *Scheduler) Pause(ctx context.Context, tenant, id string) (host.Run, err
 // a blocked one are replayed from their records.
 func (s *Scheduler) Resume(ctx context.Context, tenant, id string) (host.Run, error) {
 	return s.steer(ctx, tenant, id, func(ss *session, runID string) (uint64, error) {
+		// The tick opens the attempts that were cut off, with these records.
 		if rec, ok := ss.eng.Record(runID); ok && rec.Blocked != nil {
 			ss.recall(runID)
 		}

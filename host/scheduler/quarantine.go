@@ -76,6 +76,7 @@ func (t *table) purgeUnread(run host.Run) (pos uint64, ok bool) {
 	key := host.SessionKey{Tenant: run.Tenant, Session: run.SessionID}
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
+	// Somebody may be loading the session, or have loaded it, by now.
 	if !t.quarantine.Has(key) || t.sessions[key] != nil {
 		return 0, false
 	}
@@ -84,6 +85,7 @@ func (t *table) purgeUnread(run host.Run) (pos uint64, ok bool) {
 	})
 	t.barriers[key] = pos
 	_ = t.quarantine.Release(key)
+	// Nobody ends a run of it any more: its place in the quota is given back here.
 	switch {
 	case run.Status.Final():
 	case waitsForTurn(&run):
@@ -123,6 +125,7 @@ func (t *table) storedRuns(ctx context.Context, key host.SessionKey) (n runs, er
 // purgeQuarantined deletes a handler whose session did not load for the given
 // error; another error is given back.
 func (t *table) purgeQuarantined(run host.Run, loading error) (pos uint64, err error) {
+	// A session that could not be read now may be fine.
 	var journal *history.Unfoldable
 	if !errors.As(loading, &journal) {
 		return 0, loading

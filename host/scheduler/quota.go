@@ -107,6 +107,7 @@ func (ss *session) settleSuspended(inv uint64) {
 	if o == nil {
 		return
 	}
+	// If it goes on, another entry of it follows, and bills it.
 	if _, goesOn := ss.eng.Invocation(inv); !goesOn {
 		ss.settle(&o.Spending)
 	}

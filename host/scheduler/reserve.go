@@ -57,6 +57,7 @@ func (h *reservations) take(ctx context.Context, req *host.StartRequest) (*reser
 	r := &reservation{s: h.s, key: handlerKey{req.Tenant, req.HandlerID}, session: req.SessionID}
 	durable := h.s.cfg.Journal.Durable()
 	h.s.mu.Lock()
+	// The store knows a start that is durable, and checkReuse looks there.
 	pos, busy := h.starting[r.key]
 	if pos != 0 && pos <= durable {
 		busy = false
@@ -71,6 +72,7 @@ func (h *reservations) take(ctx context.Context, req *host.StartRequest) (*reser
 	if r.session == "" {
 		r.session, r.private = req.HandlerID, !given
 	}
+	// An id that was drawn just now is free.
 	if !given {
 		return r, nil
 	}

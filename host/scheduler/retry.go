@@ -92,6 +92,7 @@ func (re *retry) prepare(ctx context.Context) (t engine.Rerun, anew []host.Renew
 		return t, nil, err
 	}
 	now, err := s.cfg.Modules.Newest(key.Tenant, run.Workflow)
+	// A run that keeps its version can go on though its workflow was deleted.
 	if err != nil && (newest || host.CodeOf(err) != host.CodeNotFound) {
 		return t, nil, err
 	}
@@ -99,6 +100,7 @@ func (re *retry) prepare(ctx context.Context) (t engine.Rerun, anew []host.Renew
 	if newest {
 		version = now.Digest
 	}
+	// It goes on with what new runs get: grants and limits may have changed since it failed.
 	if err == nil {
 		if err := now.checkResources(s.cfg.Resources, key.Tenant); err != nil {
 			return t, nil, err
@@ -108,7 +110,10 @@ func (re *retry) prepare(ctx context.Context) (t engine.Rerun, anew []host.Renew
 			return t, nil, refused(err)
 		}
 	}
+	// Before the rerun, which gives the run other ids.
 	held := p.HeldByRun()
+	// The attempts that go on must make the calls of their records with that version, too.
+	// The step that failed begins anew, without a record.
 	if newest {
 		if err := re.rehearse(ctx, now, history.Cast(p.Key, p.Engine, p.Ledger, run.RunID, f.Invocation)); err != nil {
 			return t, nil, err

@@ -136,6 +136,8 @@ func (s *Scheduler) send(ctx context.Context, tenant, id string, ev abi.Event, s
 	ss.mu.Lock()
 	version, ok := ss.versions[run.RunID]
 	ending := ss.eng.Ending(run.RunID)
+	// The event is checked without the lock, which takes long. The tick finds out whether
+	// the run has ended by then.
 	ss.mu.Unlock()
 	if !ok || ending {
 		return host.Delivery{}, 0, completed

@@ -34,7 +34,7 @@
 //
 //  1. Lock order: a session's mutex before the scheduler's, and that before the mutexes
 //     of the idempotency keys, the sweeper, the spaces of calls and the counts of reads,
-//     which take no other. No I/O and no guest under any of them.
+//     which take none of these. No I/O and no guest under any of them.
 //  2. Who uses a session pins it; a session without pins, open attempts and
 //     un-durable entries may leave memory.
 //  3. A guest runs only while its attempt holds a token. Tokens are as many as
@@ -187,8 +187,8 @@ type Answers interface {
 	Logs() []engine.LogRecord
 }
 
-// Observer is told of what happens. Its methods are called under mutexes: they must
-// neither block nor call back.
+// Observer hears what happens. Its methods are called under mutexes: they must neither
+// block nor call back.
 type Observer interface {
 	// Started: a run has begun, or waits for its session's turn.
 	Started(tenant string)
@@ -218,7 +218,7 @@ type Config struct {
 	// ticket; Classify knows it.
 	Parked error
 
-	// Observer is told of what happens, if it is not nil.
+	// Observer hears what happens, if it is not nil.
 	Observer Observer
 
 	// Notes keep what holds a core over an end of the process. Default: none are taken.

@@ -215,6 +215,7 @@ func (st *start) repeat(ctx context.Context, runID string) (host.Run, error) {
 	if st.req.Admitted != nil {
 		st.req.Admitted() // no run of it is to be counted
 	}
+	// Each round waits for the end of the run, or finds that the store does not have it yet.
 	for {
 		run, err := st.s.past.RunOf(ctx, st.req.Tenant, runID)
 		if err != nil {
@@ -237,6 +238,7 @@ func (st *start) repeat(ctx context.Context, runID string) (host.Run, error) {
 		pos := ss.lastPos
 		ss.mu.Unlock()
 		if active {
+			// The client may leave before the end: nobody reads from end then.
 			run, err = st.s.await(ctx, end)
 			if err != nil {
 				ss.mu.Lock()
@@ -246,7 +248,8 @@ func (st *start) repeat(ctx context.Context, runID string) (host.Run, error) {
 			ss.release()
 			return run, err
 		}
-		ss.release() // it has ended: the store will say so
+		// The run has ended: the store says how, as soon as that is durable.
+		ss.release()
 		if err := st.s.cfg.Journal.Wait(ctx, pos); err != nil {
 			return host.Run{}, host.Unavailable(err)
 		}

@@ -114,6 +114,7 @@ func (s *Scheduler) stop(grace time.Duration) error {
 	}
 	close(s.stopped)
 	s.endBase()
+	// Guests that gave their token up must come out, too, if there is time.
 	s.cores.resumeOnly()
 	s.mu.Unlock()
 	out := make(chan struct{})
@@ -132,6 +133,7 @@ func (s *Scheduler) stop(grace time.Duration) error {
 			s.mu.Lock()
 			s.cores.resumeOnly()
 			s.mu.Unlock()
+		// What still runs stays open in the journal, and goes on at the next start.
 		case <-expired:
 			s.cancelRunning()
 			s.calls.cancel()
@@ -144,6 +146,7 @@ func (s *Scheduler) stop(grace time.Duration) error {
 // the journal.
 func (s *Scheduler) cancelRunning() {
 	s.mu.Lock()
+	// A session's lock must not be taken under the scheduler's.
 	all := make([]*session, 0, len(s.table.sessions))
 	for _, ss := range s.table.sessions {
 		all = append(all, ss)

@@ -15,11 +15,10 @@ import (
 	"github.com/weftrun/weft/host/scheduler/suspects"
 )
 
-// A run may have a core before its start is durable, as nobody is told of the start
-// before. If the guest ends the server then, the next server does not find the run, and
-// the client starts another one: death after death, and nobody is ever alone. So a step
-// like one that was gone after the death, or like one that was blamed, begins only when
-// the journal has all of its session:
+// A run may have a core before its start is durable: the client gets its answer later. If the
+// guest ends the server then, the next server does not find the run, and the client starts
+// another one: death after death, and no suspect ever runs alone. So after a suspect was gone
+// or blamed, a step like it begins only when the journal has all of its session:
 //
 //	death, the suspect is gone -> likes
 //	ready: alike and not durable -> unkept -> durable -> queue, or its trial
@@ -31,7 +30,8 @@ const goneFor = 10 * time.Minute
 // Scheduler.mu guards it.
 //
 // While trials is not nil, only the session of the suspect that is tried may be loaded, and
-// no attempt but the suspect's gets a token. unkept holds attempts of no suspect.
+// no attempt but the suspect's gets a token. An attempt that leaves unkept is offered to the
+// trials first, as it may be a suspect's.
 type suspicion struct {
 	s      *Scheduler
 	list   suspects.List
@@ -198,7 +198,8 @@ func (u *suspicion) find(key host.CoreKey) (blame, there bool, pos uint64) {
 	}
 	s.mu.Unlock()
 	ss, err := s.table.acquire(context.Background(), host.SessionKey{Tenant: key.Tenant, Session: key.Session}, false)
-	if err != nil { // it came back with an error
+	// The load has come back, with an error: it does not end the server.
+	if err != nil {
 		if host.CodeOf(err) != host.CodeNotFound && !history.Unfolds(err) {
 			s.log.session(context.Background(), slog.LevelError, "the session of a step that is suspected to end the server cannot be loaded", host.SessionKey{Tenant: key.Tenant, Session: key.Session}, []any{"error", err})
 		}
@@ -214,6 +215,7 @@ func (u *suspicion) find(key host.CoreKey) (blame, there bool, pos uint64) {
 		call, open := ss.eng.OutCall(key.Invocation)
 		there = open && call.Attempt == key.Attempt
 	}
+	// A suspect that is to blame does not run again: its run is blocked.
 	if there = there && ok; there && sus.Blamed {
 		blame = true
 		_, pos, err = ss.tick(engine.Block{RunID: view.RunID, Reason: suspects.Reason(&sus, view.Step, s.death)}, extras{})

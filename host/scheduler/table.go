@@ -217,7 +217,8 @@ func (t *table) ensure(key host.SessionKey, complaint string, use func(*session)
 		use(ss)
 		ss.release()
 	case host.CodeOf(err) != host.CodeNotFound: // else it was purged
-		if !history.Unfolds(err) { // else that was told
+		// The quarantine of a session that does not fold is in the log already.
+		if !history.Unfolds(err) {
 			t.s.log.session(context.Background(), slog.LevelError, complaint, key, []any{"error", err})
 		}
 		again := t.retryAfter(key, retryLoad)

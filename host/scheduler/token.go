@@ -128,6 +128,7 @@ func (t *token) work(units uint64) error {
 	t.cost += units
 	t.since += units
 	t.measured()
+	// The measurement begins after the checkpoint, in which others may have the core.
 	err := t.Checkpoint(0)
 	if cpu := t.s.cfg.CPU; cpu != nil {
 		runtime.LockOSThread() // the clock is the thread's
@@ -144,6 +145,7 @@ func (t *token) measured() {
 	took := max(t.s.cfg.CPU()-t.began, 0)
 	runtime.UnlockOSThread()
 	t.measures = false
+	// Less time than the units say gives nothing back: the prices are what the tenant pays.
 	if units := uint64(took) * unitsPerNanosecond; units > t.since {
 		t.cost += units - t.since
 	}
@@ -192,6 +194,7 @@ func (t *token) book() {
 // that the run burnt, as far as the sandbox knows, and work what the host did for it.
 func (t *token) release(fuel, work uint64) {
 	t.cost += work
+	// What the guest burnt since its last checkpoint is known only now.
 	if fuel > t.burnt {
 		t.units += fuel - t.burnt
 	}

@@ -98,6 +98,8 @@ func (at *attempt) leave() (unspent int64) {
 
 // unspent gives what a timeout is to move by, once. Called with ss.mu held.
 func (ss *session) unspent(t engine.Timeout) int64 {
+	// A step that waits or sleeps has no attempt in memory: what it had saved up is in its
+	// record.
 	if at := ss.attempts[t.Invocation]; t.Invocation != 0 && at == nil {
 		var by int64
 		if o := ss.suspended[t.Invocation]; o != nil {
@@ -120,6 +122,7 @@ func (ss *session) unspent(t engine.Timeout) int64 {
 // extend moves a timeout by the time without a core; false: there was none. Called
 // with ss.mu held.
 func (ss *session) extend(t engine.Timeout) bool {
+	// Less is not worth an entry, and the timeout would hardly be another.
 	by := ss.unspent(t)
 	if by < leastUnserved {
 		return false
