@@ -9,7 +9,7 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// search is a query for a text.
+// search returns a query for a text.
 func search(t *testing.T, text string) host.RunQuery {
 	t.Helper()
 	terms, err := host.ParseSearch(text)
@@ -17,14 +17,14 @@ func search(t *testing.T, text string) host.RunQuery {
 	return host.RunQuery{Tenant: tenant, Search: terms}
 }
 
-// failed is a run that has failed with a message.
+// failed returns a run that has failed with a message.
 func failed(handler, message string, started int64) host.Run {
 	r := completed(handler, "", started, started)
 	r.Status, r.Error, r.ErrorCode = host.StatusFailed, message, "was_failed"
 	return r
 }
 
-// answered is a run that has completed with a result.
+// answered returns a run that has completed with a result.
 func answered(t *testing.T, handler string, started int64, fields map[string]any) host.Run {
 	t.Helper()
 	body, err := abi.EncodeValue(fields)
@@ -105,7 +105,7 @@ func testSearchFilters(t *testing.T, open func(t *testing.T) host.Store) {
 	}
 }
 
-// testSearchOfChanges: what is found follows the runs.
+// testSearchOfChanges: the index follows changes of runs.
 func testSearchOfChanges(t *testing.T, open func(t *testing.T) host.Store) {
 	f := claimed(t, open)
 	first := failed("a", "the first try", 1)
@@ -113,7 +113,7 @@ func testSearchOfChanges(t *testing.T, open func(t *testing.T) host.Store) {
 	f.ran("b", failed("b", "the other first", 2))
 	f.wantIDs(search(t, "first"), "b", "a")
 
-	// A run that goes on has no text, and another one at its next end.
+	// A run that continues has no text. Its next end gives it a new text.
 	change := func(r host.Run) {
 		t.Helper()
 		p := f.part(r.SessionID, 1)
@@ -129,12 +129,12 @@ func testSearchOfChanges(t *testing.T, open func(t *testing.T) host.Store) {
 	f.wantIDs(search(t, "first"), "b")
 	f.wantIDs(search(t, "second"), "a")
 
-	// Of a handler the latest run is found only.
+	// Only the latest run of a handler is found.
 	f.ran("b", failed("b", "quite different", 7))
 	f.wantIDs(search(t, "first"))
 	f.wantIDs(search(t, "different"), "b")
 
-	// What is deleted is not found, and a new run in its place by its own text.
+	// A deleted run is not found. A new run in its place is found by its own text.
 	purge := f.part("a", 1)
 	purge.Purge = []string{"a"}
 	f.append(purge)
@@ -148,14 +148,14 @@ func testSearchOfChanges(t *testing.T, open func(t *testing.T) host.Store) {
 	f.drop("b", "b@7")
 	f.wantIDs(search(t, "different"))
 
-	// A text is cut.
+	// A long text is cut.
 	f.ran("long", failed("long", strings.Repeat("word ", host.MaxSearched/5)+" last", 9))
 	f.wantIDs(search(t, "word"), "long")
 	f.wantIDs(search(t, "last"))
 }
 
-// testSearchWhileStarting: pages taken while runs come and go show each run that was
-// there throughout exactly once.
+// testSearchWhileStarting: pages that are read while runs come and go show each run that
+// exists all the time exactly once.
 func testSearchWhileStarting(t *testing.T, open func(t *testing.T) host.Store) {
 	f := claimed(t, open)
 	const n = 20
