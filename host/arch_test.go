@@ -75,7 +75,7 @@ var rooms = []room{
 	{"host/quota", []string{"host", "host/bucket"}},
 	{"host/blackbox", []string{"host"}},
 	{"host/audit", []string{"abi", "host", "host/engine"}},
-	{"host/module", []string{"abi", "host", "host/extism", "host/state", "host/engine", "host/flow", "host/jsonschema", "host/work"}},
+	{"host/module", []string{"abi", "abi/cbor", "host", "host/extism", "host/state", "host/engine", "host/flow", "host/jsonschema", "host/work"}},
 	{"host/flow", []string{"abi", "host", "host/state", "host/pattern", "host/work"}},
 	{"host/sse", nil},
 	{"host/resource", []string{"abi", "host", "host/jsonfile", "host/sse"}},
