@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/codes"
 	"github.com/weftrun/weft/host/jsonfile"
 )
 
@@ -54,7 +55,7 @@ func ExampleError() {
 }
 
 func ExampleExplain() {
-	for _, e := range host.Explain(host.RunDeadlineExceeded) {
+	for _, e := range codes.Explain(host.RunDeadlineExceeded) {
 		fmt.Println(e.What)
 		fmt.Println(e.Do)
 	}

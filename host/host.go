@@ -1,6 +1,6 @@
 // Package host is the vocabulary of the server: what a run, a session, a
-// tenant and a stream event are, the limits, the error codes and their HTTP
-// statuses, the Store interface, and the services that the HTTP API calls.
+// tenant and a stream event are, the error codes and their HTTP statuses, the
+// Store interface, and the services that the HTTP API calls.
 //
 // It must not know how any of it is done: it holds no logic beyond small
 // methods of its types, and imports only package abi of this project.
@@ -11,9 +11,6 @@ import (
 
 	"github.com/weftrun/weft/abi"
 )
-
-// DefaultTenant is the one tenant of a server without keys.
-const DefaultTenant = "default"
 
 // Status is the state of a run as clients see it.
 type Status string

@@ -105,10 +105,3 @@ func (l Limits) over(under Limits) Limits {
 	}
 	return l
 }
-
-// DefaultRunTimeout is the timeout of a run whose manifest names none: serving time
-// in which an attempt of the run is open.
-const DefaultRunTimeout = 45 * time.Second
-
-// MaxRequestBytes bounds the body of an HTTP request other than an upload.
-const MaxRequestBytes = 16 << 20

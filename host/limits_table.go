@@ -109,6 +109,9 @@ func (t *LimitTable) TenantInvocations(tenant string) int {
 	return int(t.ofTenant(tenant, tenantInvocations))
 }
 
+// DefaultTenant is the one tenant of a server without keys.
+const DefaultTenant = "default"
+
 // DefaultWaitingStarts is the default of waiting_starts.
 const DefaultWaitingStarts = 10_000
 

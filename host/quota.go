@@ -69,6 +69,12 @@ var advice = [quotas]string{
 	QuotaStreamReaders: "close streams that nobody reads",
 }
 
+// Reached says in a sentence that a tenant has met the quota, and what to do.
+func (q Quota) Reached(value int64) string {
+	s := &tenantSettings[firstQuota+int(q)]
+	return fmt.Sprintf("The tenant has reached its limit %s of %s: %s", s.name, s.show(value), advice[q])
+}
+
 // What quotas count for a row that a tenant keeps, beside the bytes that it holds: about
 // what the row, its places in indexes and what goes with it take. Without them what is
 // empty would be free.
@@ -89,12 +95,11 @@ type Breach struct {
 // Breached is the error of a request that a quota refuses. retry is 0 if no time
 // is known after which it would be taken.
 func Breached(q Quota, value, used int64, retry time.Duration) *Error {
-	s := &tenantSettings[firstQuota+int(q)]
 	return &Error{
 		Code:       CodeLimitExceeded,
-		Message:    fmt.Sprintf("The tenant has reached its limit %s of %s: %s", s.name, s.show(value), advice[q]),
+		Message:    q.Reached(value),
 		RetryAfter: retry,
-		Breach:     &Breach{Limit: s.name, Value: value, Used: used, Size: q.OfSize()},
+		Breach:     &Breach{Limit: q.String(), Value: value, Used: used, Size: q.OfSize()},
 	}
 }
 

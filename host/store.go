@@ -146,6 +146,12 @@ func (row *StreamRow) validate() error {
 	return nil
 }
 
+// JournalRow is one row of a session's journal.
+type JournalRow struct {
+	First uint64 // position of its first entry
+	Data  []byte
+}
+
 // SessionInfo is what is known of a session without its journal.
 type SessionInfo struct {
 	Tenant    string
@@ -457,4 +463,10 @@ type JournalItem struct {
 	KV    []KVWrite // of Key's tenant
 	// Size is about how many bytes the item holds in memory.
 	Size int
+}
+
+// SearchTerm is a word that is searched for, or how it begins.
+type SearchTerm struct {
+	Word   string // as Words gives it
+	Prefix bool
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/search"
 )
 
 // maxPage is the greatest and the default number of records of a listing.
@@ -157,7 +158,7 @@ func parseList(tenant string, v url.Values) (host.RunQuery, error) {
 		return q, invalid("Invalid version: '%s'. It is the digest of a version, or at least its first 8 digits", clip(v.Get("version")))
 	}
 	var err error
-	if q.Search, err = host.ParseSearch(strings.Join(v["q"], " ")); err != nil {
+	if q.Search, err = search.Parse(strings.Join(v["q"], " ")); err != nil {
 		return q, err
 	}
 	if text := v.Get("limit"); text != "" {

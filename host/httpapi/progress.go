@@ -8,7 +8,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/turns"
 )
 
 // headerProgress has "true" in an upload whose client wants to know how far the upload
@@ -22,7 +22,7 @@ const progressEvery = 200 * time.Millisecond
 
 // tellProgress has a client that asks for interim answers get one at each change of the
 // turn, until told is called. The request's goroutine calls told before it answers.
-func tellProgress(c echo.Context, turn *host.Turn) (told func()) {
+func tellProgress(c echo.Context, turn *turns.Turn) (told func()) {
 	if !strings.EqualFold(c.Request().Header.Get(headerProgress), "true") || !c.Request().ProtoAtLeast(1, 1) {
 		return func() {}
 	}
@@ -32,7 +32,7 @@ func tellProgress(c echo.Context, turn *host.Turn) (told func()) {
 		defer close(ended)
 		tick := time.NewTicker(progressEvery)
 		defer tick.Stop()
-		var last host.Stage
+		var last turns.Stage
 		for {
 			if now := turn.Stage(); now != last {
 				last = now
@@ -53,8 +53,8 @@ func tellProgress(c echo.Context, turn *host.Turn) (told func()) {
 	}
 }
 
-func stageText(s host.Stage) string {
-	if s.Name != host.StageWaiting {
+func stageText(s turns.Stage) string {
+	if s.Name != turns.StageWaiting {
 		return s.Name
 	}
 	return s.Name + "; ahead=" + strconv.Itoa(s.Ahead)

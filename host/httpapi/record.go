@@ -8,6 +8,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/codes"
 )
 
 // internalTypes is the ancestry that clients know of the runtime's internal
@@ -158,9 +159,9 @@ func appendRecord(dst []byte, run *host.Run, bare bool) ([]byte, error) {
 func remedyOf(run *host.Run) string {
 	switch {
 	case run.Status == host.StatusFailed:
-		return host.Remedy(host.InRun, run.ErrorCode, run.Error)
+		return codes.Remedy(codes.InRun, run.ErrorCode, run.Error)
 	case run.Blocked != nil:
-		return host.Remedy(host.InBlocked, run.Blocked.Code, run.Blocked.Message)
+		return codes.Remedy(codes.InBlocked, run.Blocked.Code, run.Blocked.Message)
 	}
 	return ""
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/weftrun/weft/host/scheduler/fair"
 	"github.com/weftrun/weft/host/scheduler/history"
 	"github.com/weftrun/weft/host/state"
+	"github.com/weftrun/weft/host/traced"
 )
 
 // attempt is an open attempt of an invocation. It pins its session.
@@ -20,8 +21,8 @@ type attempt struct {
 	inv     uint64
 	view    engine.Invocation
 	answers Answers
-	replay  bool                // it has a record, or ran before
-	traced  *host.TracedAttempt // what its span is to tell; nil: there is none, or it has been told
+	replay  bool            // it has a record, or ran before
+	traced  *traced.Attempt // what its span is to tell; nil: there is none, or it has been told
 
 	// Guarded by ss.mu.
 	running   bool
@@ -32,7 +33,7 @@ type attempt struct {
 	resumed   bool               // what it waits for came before the guest was out
 	held      bool               // abandoned until its run, which is blocked, goes on
 	putOff    int                // times in a row that it was put off
-	kept      uint64             // see host.CoreNote
+	kept      uint64             // see deaths.CoreNote
 	goesOn    bool               // it is abandoned for now only
 	tok       *token             // of the run under way
 	counts    bool               // as one that is in memory, in the run's demand

@@ -48,6 +48,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/deaths"
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/scheduler/admission"
 	"github.com/weftrun/weft/host/scheduler/fair"
@@ -313,8 +314,8 @@ type Scheduler struct {
 	endBase context.CancelFunc
 	boot    int64 // when this scheduler was made, Unix nanoseconds
 
-	down  []interval      // times in which no server ran, oldest first
-	death host.DeathClass // how the process before ended
+	down  []interval        // times in which no server ran, oldest first
+	death deaths.DeathClass // how the process before ended
 
 	past *history.Reader
 	keys *idempotency.Keys // of requests that may be repeated
@@ -474,7 +475,7 @@ func (s *Scheduler) Counters() Counters {
 // StartedAfter tells how the server before ended: 0 cleanly, or that is not known; 1 for
 // a reason that is not known; 2 for its memory; 3 by a crash.
 func (s *Scheduler) StartedAfter() int {
-	return map[host.DeathClass]int{host.DeathUnknown: 1, host.DeathMemory: 2, host.DeathCrash: 3}[s.death]
+	return map[deaths.DeathClass]int{deaths.DeathUnknown: 1, deaths.DeathMemory: 2, deaths.DeathCrash: 3}[s.death]
 }
 
 // Loaded is the number of sessions in memory.

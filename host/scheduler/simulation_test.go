@@ -18,6 +18,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/deaths"
 	"github.com/weftrun/weft/host/scheduler"
 	"github.com/weftrun/weft/host/store/memory"
 )
@@ -315,9 +316,9 @@ func (s *sim) restart() {
 	switch how {
 	case 2: // the box goes on
 	case 3, 4:
-		s.w.life.die(host.DeathUnknown)
-		s.total.Apart += s.box.phases[host.PhaseApart]
-		s.total.Control += s.box.phases[host.PhaseControl]
+		s.w.life.die(deaths.DeathUnknown)
+		s.total.Apart += s.box.phases[deaths.PhaseApart]
+		s.total.Control += s.box.phases[deaths.PhaseControl]
 		clear(s.box.phases)
 	default: // a clean end, or a loss of power
 		s.w.life.lose()

@@ -273,7 +273,7 @@ func (c *testCase) update(h *happened) bool {
 	if h.err != nil {
 		c.Result, c.Error = nil, &caseError{Code: h.err.Code, Message: h.err.Message}
 	}
-	if len(missing(c.Stream, h.stream)) > 0 {
+	if len(absent(c.Stream, h.stream)) > 0 {
 		c.Stream = h.stream
 	}
 	if c.State != nil && len(different("state", c.State, h.state, false)) > 0 {
