@@ -10,7 +10,15 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host/limit"
 )
+
+// DefaultTenant is the one tenant of a server without keys.
+const DefaultTenant = limit.DefaultTenant
+
+// Limits bound what one invocation, run, session or request may use: see package
+// limit, which has their defaults and settings.
+type Limits = limit.Limits
 
 // Status is the state of a run as clients see it.
 type Status string

@@ -1,7 +1,5 @@
 package host
 
-import "github.com/weftrun/weft/abi"
-
 // Trace is where something stands in a distributed trace, in the words of W3C Trace
 // Context. The text of it comes from clients: it has been checked when it is here.
 type Trace struct {
@@ -12,12 +10,4 @@ type Trace struct {
 	// Link is the traceparent of what this goes on from, in the same trace or
 	// another: of a fork or a retry the run that was; "": nothing.
 	Link string `cbor:"3,keyasint,omitempty"`
-}
-
-// FailureCode is an error's code, "" for none.
-func FailureCode(err *abi.Error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Code
 }

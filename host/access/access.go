@@ -30,6 +30,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/limit"
 )
 
 // Runs is what a tenant's removal needs of [host.Runs].
@@ -62,7 +63,7 @@ type Config struct {
 	// nothing.
 	Forget func(ctx context.Context, tenant string) error
 	// Quotas says how much of each quota a tenant uses. nil: there are none.
-	Quotas func(ctx context.Context, tenant string) ([]host.QuotaUse, error)
+	Quotas func(ctx context.Context, tenant string) ([]limit.Use, error)
 	// Log takes what operators should know. nil: nothing is logged.
 	Log *slog.Logger
 	// Now is the clock; nil: time.Now.

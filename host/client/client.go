@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/limit"
 )
 
 // maxAnswer bounds an answer that is read whole, in bytes.
@@ -226,7 +227,7 @@ func (a *answer) failure() *host.Error {
 		}
 		e.Problems = body.Problems
 		if l := body.Limit; l != nil {
-			e.Breach = &host.Breach{Limit: l.Name, Value: l.Value, Used: l.Used, Size: a.status == http.StatusRequestEntityTooLarge}
+			e.Breach = &limit.Breach{Limit: l.Name, Value: l.Value, Used: l.Used, Size: a.status == http.StatusRequestEntityTooLarge}
 		}
 		if body.Code != "" {
 			e.Code = body.Code

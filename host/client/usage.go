@@ -5,6 +5,8 @@ import (
 	"net/url"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/limit"
+	"github.com/weftrun/weft/host/usage"
 )
 
 // usageJSON is what a tenant has and has used, as the API writes it.
@@ -47,13 +49,13 @@ func (c *Client) Usage(ctx context.Context, name string) (host.TenantUsage, erro
 		RunsStarted: j.spentJSON.Runs, Fuel: j.Fuel, LogBytes: j.LogBytes,
 	}
 	for _, m := range j.Months {
-		if month, ok := host.ParseMonth(m.Month); ok {
-			u.Months = append(u.Months, host.MonthSpent{Tenant: name, Month: month, Spent: host.Spent(m.spentJSON)})
+		if month, ok := usage.ParseMonth(m.Month); ok {
+			u.Months = append(u.Months, usage.MonthSpent{Tenant: name, Month: month, Spent: usage.Spent(m.spentJSON)})
 		}
 	}
 	for _, q := range j.Quotas {
-		if quota, ok := host.ParseQuota(q.Name); ok {
-			u.Quotas = append(u.Quotas, host.QuotaUse{Quota: quota, Limit: q.Limit, Used: q.Used})
+		if quota, ok := limit.ParseQuota(q.Name); ok {
+			u.Quotas = append(u.Quotas, limit.Use{Quota: quota, Limit: q.Limit, Used: q.Used})
 		}
 	}
 	return u, err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/limit"
 )
 
 // Dump writes everything that the session holds as canonical text: sessions
@@ -182,7 +183,7 @@ func (d *dumper) record(r host.Run) {
 
 // limits shows those that are not the default.
 func (d *dumper) limits(l host.Limits) {
-	got, usual := reflect.ValueOf(l), reflect.ValueOf(host.DefaultLimits())
+	got, usual := reflect.ValueOf(l), reflect.ValueOf(limit.Default())
 	for f, v := range got.Fields() {
 		if !v.Equal(usual.FieldByIndex(f.Index)) {
 			d.line("  limit %s=%v", f.Name, v)

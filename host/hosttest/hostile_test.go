@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/codes"
 	"github.com/weftrun/weft/host/hosttest"
+	"github.com/weftrun/weft/host/limit"
 	"github.com/weftrun/weft/host/missing"
 )
 
@@ -33,7 +33,7 @@ func remedyOf(code string) int {
 // A step that misbehaves fails its own run, by name, and touches no other.
 func TestHostileStepsFailAlone(t *testing.T) {
 	// Only the plugin slow has a time that it exceeds, on any machine.
-	limits, err := host.ParseLimits([]byte(`{"defaults": {"wall_time": "24h", "region_time": "10m", "host_calls": 1000, "log_lines": 100},
+	limits, err := limit.Parse([]byte(`{"defaults": {"wall_time": "24h", "region_time": "10m", "host_calls": 1000, "log_lines": 100},
 		"plugins": {"slow": {"wall_time": "1ms"}}}`))
 	if err != nil {
 		t.Fatal(err)

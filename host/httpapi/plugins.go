@@ -15,6 +15,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/behalf"
 	"github.com/weftrun/weft/host/turns"
 )
 
@@ -54,7 +55,7 @@ func (s *Server) putPlugin(c echo.Context) error {
 	}
 	ctx := c.Request().Context()
 	if replaces {
-		ctx = host.ReplacingWorkflow(ctx)
+		ctx = behalf.ReplacingWorkflow(ctx)
 	}
 	info, created, err := s.storePlugin(ctx, c, name, wasm)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/limit"
 )
 
 // Quotas refuses what is more than a tenant may have. Its methods may be called from
@@ -32,7 +33,7 @@ func (s *Server) reader(tenant string) (leave func(), err error) {
 }
 
 // appendBreach appends the limit field of an error, if it has one.
-func appendBreach(dst []byte, b *host.Breach) []byte {
+func appendBreach(dst []byte, b *limit.Breach) []byte {
 	if b == nil {
 		return dst
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/limit"
 )
 
 // quotasWithin bounds how long a reader of the series waits for the store, which says
@@ -26,7 +26,7 @@ type Quotas struct {
 
 // ReadQuotas says how much of each quota a tenant uses; nothing of one that is not
 // there any more. It is called from any goroutine.
-type ReadQuotas func(ctx context.Context, tenant string) ([]host.QuotaUse, error)
+type ReadQuotas func(ctx context.Context, tenant string) ([]limit.Use, error)
 
 // Quotas registers the series. [Quotas.Set] says from where they are read; until then
 // there are none.

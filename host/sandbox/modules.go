@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/behalf"
 	"github.com/weftrun/weft/host/turns"
 )
 
@@ -57,7 +58,7 @@ type lease struct {
 // [*host.Error] with CodeInvalidPlugin and problems for the module's own
 // faults, what the source says, ctx's error.
 func (s *Sandbox) lease(ctx context.Context, key moduleKey, wasm []byte, limits *host.Limits) (lease, error) {
-	return s.leaseFor(ctx, host.BehalfOf(ctx), key, wasm, limits)
+	return s.leaseFor(ctx, behalf.Of(ctx), key, wasm, limits)
 }
 
 // leaseFor is lease for a tenant, whose turn it has to be if the module is to be

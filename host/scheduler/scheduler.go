@@ -50,6 +50,7 @@ import (
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/deaths"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/limit"
 	"github.com/weftrun/weft/host/scheduler/admission"
 	"github.com/weftrun/weft/host/scheduler/fair"
 	"github.com/weftrun/weft/host/scheduler/history"
@@ -120,7 +121,7 @@ func (m *Module) serving(step string) (StepModule, error) {
 }
 
 // limits gives the limits of a run that starts now.
-func (m *Module) limits(t *host.LimitTable, tenant string) host.Limits {
+func (m *Module) limits(t *limit.Table, tenant string) host.Limits {
 	if m.Step == nil {
 		return t.Limits(tenant, m.Plugin)
 	}
@@ -235,8 +236,8 @@ type Config struct {
 	IdleAfter time.Duration
 	// Limits has the limits that new runs take by their tenant and plugin, the
 	// tenants' fuel budgets, and how long their ended runs are kept. Default:
-	// host.DefaultLimits, no budgets, and all runs.
-	Limits *host.LimitTable
+	// limit.Default, no budgets, and all runs.
+	Limits *limit.Table
 	// Timeout of runs whose manifest names none: it bounds their work, and does not
 	// count time in which all of a run waits. Default 45 s; below 0 they have none.
 	Timeout time.Duration

@@ -16,6 +16,7 @@ import (
 	"github.com/weftrun/weft/host/scheduler/admission"
 	"github.com/weftrun/weft/host/scheduler/history"
 	"github.com/weftrun/weft/host/state"
+	"github.com/weftrun/weft/host/usage"
 )
 
 // session is a session in memory.
@@ -47,7 +48,7 @@ type session struct {
 	lastPos   uint64         // queue position of the newest entry
 	kv        []host.KVWrite // of the answer whose tick is about to be made
 	paid      runs           // places that were taken for the tick that is about to be made
-	spent     host.Spent     // by that tick
+	spent     usage.Spent    // by that tick
 	// stateBytes is the size of the state as the newest entry left it; 0: there is none.
 	stateBytes int64
 	dead       bool // purged: nothing may be appended any more

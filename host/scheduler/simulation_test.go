@@ -19,6 +19,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/deaths"
+	"github.com/weftrun/weft/host/limit"
 	"github.com/weftrun/weft/host/scheduler"
 	"github.com/weftrun/weft/host/store/memory"
 )
@@ -117,7 +118,7 @@ type sim struct {
 	tight      int // starts and events at a time; 0: the default
 	snapshots  int // entries after which a session writes one
 	eraseRows  int
-	limits     *host.LimitTable
+	limits     *limit.Table
 	retention  retained
 	billing    billing
 	calm       time.Duration // after which everything has come to an end
@@ -243,7 +244,7 @@ func (s *sim) play() {
 	s.calm = 20 * time.Second
 	if s.rng.IntN(3) == 0 { // little enough to be over it
 		s.calm = 10 * time.Minute
-		s.limits = must(host.ParseLimits([]byte(`{"tenants": {"u": {"tenant_fuel_per_second": 2e6}}}`)))
+		s.limits = must(limit.Parse([]byte(`{"tenants": {"u": {"tenant_fuel_per_second": 2e6}}}`)))
 	}
 	s.retain(rand.New(rand.NewPCG(s.seed, 3)))
 	s.crashes = []int{0, 20, 100, 300}[s.rng.IntN(4)]

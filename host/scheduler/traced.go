@@ -77,7 +77,7 @@ func (at *attempt) tell(fuel uint64, fail *abi.Error, abandoned bool) {
 		return
 	}
 	t := at.traced
-	t.Ended, t.Fuel, t.Code, t.Abandoned = at.ss.s.now(), fuel, host.FailureCode(fail), abandoned
+	t.Ended, t.Fuel, t.Code, t.Abandoned = at.ss.s.now(), fuel, traced.FailureCode(fail), abandoned
 	at.ss.s.cfg.Tracer.Attempted(t)
 	at.traced = nil // once
 }

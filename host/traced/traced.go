@@ -7,6 +7,7 @@ package traced
 import (
 	"context"
 
+	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 )
 
@@ -86,4 +87,12 @@ func WithOrigin(ctx context.Context, o Origin) context.Context {
 func OriginOf(ctx context.Context) Origin {
 	o, _ := ctx.Value(originKey{}).(Origin)
 	return o
+}
+
+// FailureCode is an error's code, "" for none.
+func FailureCode(err *abi.Error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Code
 }

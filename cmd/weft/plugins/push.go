@@ -21,6 +21,7 @@ import (
 	"github.com/weftrun/weft/cmd/weft/screen"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/client"
+	"github.com/weftrun/weft/host/limit"
 	"github.com/weftrun/weft/host/turns"
 )
 
@@ -213,7 +214,7 @@ const maxManifest = 1 << 20
 
 // ReadModule reads a file that is to be a WebAssembly module.
 func ReadModule(file string) ([]byte, error) {
-	wasm, err := cli.ReadAtMost(file, int64(host.MaxLimits().ModuleBytes)) // the server has its own limit
+	wasm, err := cli.ReadAtMost(file, int64(limit.Most().ModuleBytes)) // the server has its own limit
 	if err != nil {
 		return nil, err
 	}
