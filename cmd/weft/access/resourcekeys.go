@@ -2,7 +2,6 @@ package access
 
 import (
 	"context"
-	"encoding/json"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -10,6 +9,7 @@ import (
 	"github.com/weftrun/weft/cmd/weft/cli"
 	"github.com/weftrun/weft/cmd/weft/remote"
 	"github.com/weftrun/weft/cmd/weft/screen"
+	"github.com/weftrun/weft/host/apiwire"
 	"github.com/weftrun/weft/host/client"
 )
 
@@ -62,13 +62,13 @@ func listResourceKeys(ctx context.Context, r *remote.Conn, name, prefix string, 
 		return r.PrintAnswer()
 	}
 	all := page
-	for o.all && page.Next != "" {
-		q.Cursor = page.Next
+	for o.all && page.NextCursor != "" {
+		q.Cursor = string(page.NextCursor)
 		if page, err = r.ResourceKeys(ctx, name, q); err != nil {
 			return err
 		}
 		all.Keys = append(all.Keys, page.Keys...)
-		all.Next = page.Next
+		all.NextCursor = page.NextCursor
 	}
 	if r.JSON {
 		return r.PrintJSON(keyListing(&all))
@@ -78,16 +78,7 @@ func listResourceKeys(ctx context.Context, r *remote.Conn, name, prefix string, 
 
 // keyListing is what the API would answer in one page.
 func keyListing(page *client.ResourceKeys) []byte {
-	type key struct {
-		Key     string          `json:"key"`
-		Version uint64          `json:"version"`
-		Value   json.RawMessage `json:"value,omitempty"`
-	}
-	list := make([]key, len(page.Keys))
-	for i, k := range page.Keys {
-		list[i] = key(k)
-	}
-	text, err := json.Marshal(map[string]any{"keys": list, "next_cursor": nil, "total_keys": page.TotalKeys, "total_bytes": page.TotalBytes})
+	text, err := apiwire.Append(nil, page)
 	if err != nil {
 		panic(err) // what was read as JSON is
 	}
@@ -106,14 +97,14 @@ func printKeys(r *remote.Conn, page *client.ResourceKeys, values bool) error {
 	for _, k := range page.Keys {
 		cells := []string{k.Key, strconv.FormatUint(k.Version, 10)}
 		if values {
-			cells = append(cells, string(k.Value))
+			cells = append(cells, k.Value.String())
 		}
 		t.Add(cells...)
 	}
 	if err := r.Print(t.Render(r.Screen)); err != nil {
 		return err
 	}
-	if page.Next != "" {
+	if page.NextCursor != "" {
 		r.Note("there are more, of %s in all: --all lists them", screen.Grouped(uint64(page.TotalKeys)))
 	}
 	return nil

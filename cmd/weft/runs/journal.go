@@ -49,7 +49,7 @@ that a fork may begin there (weft fork ID --at N).`,
 			for i := range page.Entries {
 				addEntry(t, &page.Entries[i])
 			}
-			cursor, rest = page.Next, rest-len(page.Entries)
+			cursor, rest = string(page.NextCursor), rest-len(page.Entries)
 			if cursor == "" || limit > 0 && rest <= 0 {
 				break
 			}
@@ -73,7 +73,7 @@ func addEntry(t *screen.Table, e *client.JournalEntry) {
 	if e.Attempt > 1 {
 		step += fmt.Sprintf("/%d", e.Attempt)
 	}
-	t.Add(position, e.Time.Local().Format("15:04:05.000"), e.Kind, step, describeEntry(e))
+	t.Add(position, e.At.Time().Local().Format("15:04:05.000"), e.Kind, step, describeEntry(e))
 }
 
 // describeEntry says in one line what an entry did.
@@ -81,7 +81,7 @@ func describeEntry(e *client.JournalEntry) string {
 	var parts []string
 	say := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
 	for _, ev := range e.Events {
-		say("%s %s", ev.Type, ev.Value)
+		say("%s %s", ev.Type, ev.Body)
 	}
 	if e.To != "" {
 		say("to step %s", e.To)
@@ -112,8 +112,8 @@ func describeEntry(e *client.JournalEntry) string {
 	if e.Timer != "" {
 		say("%s", e.Timer)
 	}
-	if e.Until != nil {
-		say("until %s", screen.Stamp(*e.Until))
+	if e.Until != 0 {
+		say("until %s", screen.Stamp(e.Until.Time()))
 	}
 	return strings.Join(append(parts, outcomeOf(e)...), "; ")
 }
@@ -122,17 +122,17 @@ func describeEntry(e *client.JournalEntry) string {
 func outcomeOf(e *client.JournalEntry) []string {
 	var parts []string
 	say := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
-	if e.Error != nil {
-		say("%s: %s", e.Error.Code, e.Error.Message)
+	if e.Err != nil {
+		say("%s: %s", e.Err.Code, e.Err.Message)
 	}
-	if e.RetryAt != nil {
-		say("again at %s", screen.Stamp(*e.RetryAt))
+	if e.RetryAt != 0 {
+		say("again at %s", screen.Stamp(e.RetryAt.Time()))
 	}
-	if e.Blocked != nil {
-		say("%s: %s", e.Blocked.Code, e.Blocked.Message)
+	if e.Block != nil {
+		say("%s: %s", e.Block.Code, e.Block.Message)
 	}
 	if e.Duration != 0 {
-		say("took %s", time.Duration(e.Duration*float64(time.Second)).Round(time.Microsecond))
+		say("took %s", time.Duration(e.Duration).Round(time.Microsecond))
 	}
 	if e.Fuel != 0 {
 		say("fuel %d", e.Fuel)

@@ -220,21 +220,22 @@ func (l *logReader) read(ctx context.Context, r *remote.Conn, show func([]logLin
 		if err := show(lines); err != nil {
 			return err
 		}
-		if page.Next == "" {
+		if page.NextCursor == "" {
 			return nil
 		}
-		l.cursor = page.Next
+		l.cursor = string(page.NextCursor)
 	}
 }
 
 // lines are the messages of an entry that are to be shown.
 func (l *logReader) lines(e *client.JournalEntry) (lines []logLine) {
 	for _, m := range e.Logs {
-		if m.Level < l.view.least || m.Time.Before(l.view.since) {
+		at := m.At.Time().UTC()
+		if m.Level < l.view.least || at.Before(l.view.since) {
 			continue
 		}
 		lines = append(lines, logLine{
-			Time: m.Time, Level: m.Level, Message: m.Message, Attrs: m.Attrs,
+			Time: at, Level: m.Level, Message: m.Message, Attrs: json.RawMessage(m.Attrs.String()),
 			HandlerID: l.run.HandlerID, RunID: l.run.RunID, Workflow: l.run.Workflow,
 			Step: e.Step, Invocation: e.Invocation, Attempt: e.Attempt, Seq: e.Seq,
 		})
