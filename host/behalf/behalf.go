@@ -18,7 +18,7 @@ func With(ctx context.Context, tenant string) context.Context {
 // replaceKey is the key of [ReplacingWorkflow].
 type replaceKey struct{}
 
-// ReplacingWorkflow gives a context in which [Plugins.Put] may store a version that makes
+// ReplacingWorkflow gives a context in which an upload may store a version that makes
 // another workflow than the plugin's version before.
 func ReplacingWorkflow(ctx context.Context) context.Context {
 	return context.WithValue(ctx, replaceKey{}, true)
