@@ -34,7 +34,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/deaths"
 )
 
 // Names of the files in the data directory.
@@ -105,7 +105,7 @@ type Box struct {
 	catch    bool
 	slots    int
 	forRuns  int // the first slots, for runs alone
-	before   host.Death
+	before   deaths.Death
 
 	off      atomic.Bool
 	taken    []atomic.Bool // by slot
@@ -145,7 +145,7 @@ func Open(cfg Config) *Box {
 	case !ok || boot != found.boot: // another machine, or another life of this one
 	case found.life == life: // opened again in one process
 		b.before.Suspicion = found.Suspicion
-	case found.Phase == host.PhaseClosed:
+	case found.Phase == deaths.PhaseClosed:
 	default:
 		b.before = found.Death
 		b.before.Class = b.class(found)
@@ -154,26 +154,26 @@ func Open(cfg Config) *Box {
 }
 
 // class says why the process before ended.
-func (b *Box) class(found *Found) host.DeathClass {
+func (b *Box) class(found *Found) deaths.DeathClass {
 	if info, err := os.Stat(filepath.Join(b.dir, crashFile)); err == nil && info.Size() > 0 {
-		return host.DeathCrash
+		return deaths.DeathCrash
 	}
 	group, system := oomKills()
 	if group > found.group || system > found.system {
-		return host.DeathMemory
+		return deaths.DeathMemory
 	}
-	return host.DeathUnknown
+	return deaths.DeathUnknown
 }
 
 // Before tells how the process before ended.
-func (b *Box) Before() host.Death { return b.before }
+func (b *Box) Before() deaths.Death { return b.before }
 
 // Unnoted is how many pieces of work found no free slot.
 func (b *Box) Unnoted() uint64 { return b.unnoted.Load() }
 
 // Begin replaces the file by that of this life. A process that ends before leaves the
 // file of the life before. If the file cannot be made, nothing is noted in this life.
-func (b *Box) Begin(s host.Suspicion) {
+func (b *Box) Begin(s deaths.Suspicion) {
 	if err := b.build(s); err != nil {
 		// What is there would be counted again at the next start.
 		err = errors.Join(err, ignoreAbsent(os.Remove(filepath.Join(b.dir, File))))
@@ -188,7 +188,7 @@ func (b *Box) Begin(s host.Suspicion) {
 }
 
 // build makes the file and maps it.
-func (b *Box) build(s host.Suspicion) (err error) {
+func (b *Box) build(s deaths.Suspicion) (err error) {
 	boot, _ := bootID()
 	image := make([]byte, headerBytes+b.slots*slotBytes+2*halfBytes)
 	copy(image[atMagic:], magic)
@@ -200,9 +200,9 @@ func (b *Box) build(s host.Suspicion) (err error) {
 	put64(image[atMemory:], uint64(s.MemoryDeaths[0]))
 	put64(image[atMemory+8:], uint64(s.MemoryDeaths[1]))
 	put32(image[atCRC:], crcOf(image[:atCRC]))
-	phase := host.PhaseServing
+	phase := deaths.PhaseServing
 	if len(s.Suspects) > 0 {
-		phase = host.PhaseApart
+		phase = deaths.PhaseApart
 	}
 	put64(image[atPhase:], uint64(phase))
 	group, system := oomKills()
@@ -254,7 +254,7 @@ func (b *Box) catchCrashes() error {
 
 // Enter notes work that begins to hold a core, and gives the slot to leave; below 0
 // if there is none. It keeps nothing of n and allocates nothing.
-func (b *Box) Enter(n *host.CoreNote) (slot int) {
+func (b *Box) Enter(n *deaths.CoreNote) (slot int) {
 	if b.off.Load() {
 		return -1
 	}
@@ -289,12 +289,12 @@ func (b *Box) Enter(n *host.CoreNote) (slot int) {
 }
 
 // free takes a slot that nobody has; below 0: there is none.
-func (b *Box) free(n *host.CoreNote) int {
+func (b *Box) free(n *deaths.CoreNote) int {
 	if len(n.Tenant)+len(n.Session) > slotBytes-slotNames-4 {
 		return -1
 	}
 	first := b.forRuns
-	if n.Kind == host.CoreRun {
+	if n.Kind == deaths.CoreRun {
 		first = 0
 	}
 	for i := first; i < len(b.taken); i++ {
@@ -336,7 +336,7 @@ func (b *Box) Leave(slot int) {
 }
 
 // Phase notes what the server does from now on.
-func (b *Box) Phase(p host.CorePhase) { b.store(atPhase, uint64(p)) }
+func (b *Box) Phase(p deaths.CorePhase) { b.store(atPhase, uint64(p)) }
 
 // Alive notes how many processes the system has killed for their memory so far: what
 // is counted from now on may be this process.
@@ -362,7 +362,7 @@ func (b *Box) store(offset int, v uint64) {
 }
 
 // Suspect replaces the suspects.
-func (b *Box) Suspect(list []host.Suspect) {
+func (b *Box) Suspect(list []deaths.Suspect) {
 	if b.off.Load() {
 		return
 	}
@@ -392,7 +392,7 @@ func (b *Box) fault(fault any) {
 func (b *Box) Close() error {
 	var err error
 	b.once.Do(func() {
-		b.Phase(host.PhaseClosed)
+		b.Phase(deaths.PhaseClosed)
 		b.position.end()
 		b.off.Store(true)
 		if b.catch && b.mem != nil {

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/hosttest"
+	"github.com/weftrun/weft/host/limit"
 )
 
 // A loop of many iterations is done by several invocations, and shows nothing of it:
@@ -155,7 +155,7 @@ func TestFlowExpressionsThatCostTooMuch(t *testing.T) {
 
 // An expression holds a core for no longer than an invocation may: it ends in its middle.
 func TestFlowExpressionsEndWithTheirTime(t *testing.T) {
-	limits, err := host.ParseLimits([]byte(`{"plugins": {"slow": {"wall_time": "1ms"}}}`)) // by the workflow's name
+	limits, err := limit.Parse([]byte(`{"plugins": {"slow": {"wall_time": "1ms"}}}`)) // by the workflow's name
 	if err != nil {
 		t.Fatal(err)
 	}

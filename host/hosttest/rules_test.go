@@ -10,6 +10,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/hosttest"
+	"github.com/weftrun/weft/host/limit"
 )
 
 const contentionManifest = `{"abi": 1, "workflow": "contention", "timeout": 0, "events": {"Item": {}, "Done": {}},
@@ -101,7 +102,7 @@ const inboxManifest = `{"abi": 1, "workflow": "inbox", "timeout": 0, "events": {
 // What is kept for later waits has a bound, at which a client is told to try
 // again later: after a wait there is room.
 func TestInboxBoundIs429(t *testing.T) {
-	h := hosttest.New(t, hosttest.Config{Limits: host.NewLimitTable(host.Limits{InboxEvents: 2})})
+	h := hosttest.New(t, hosttest.Config{Limits: limit.NewTable(host.Limits{InboxEvents: 2})})
 	if _, _, err := h.Plugins.Put(t.Context(), host.DefaultTenant, "inbox", puppet(t, inboxManifest)); err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,7 @@ package sandbox
 import (
 	"sync"
 
-	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/turns"
 )
 
 // buildQueue says whose module is built next: a few are at a time, and a compiler cannot
@@ -46,7 +46,7 @@ func newBuildQueue(places int) *buildQueue {
 // take waits for a place for a tenant's module of so many bytes; false if done is
 // closed first. Who has one gives it back by leave. turn, which may be nil, says how
 // many go before.
-func (q *buildQueue) take(tenant string, bytes int, turn *host.Turn, done <-chan struct{}) bool {
+func (q *buildQueue) take(tenant string, bytes int, turn *turns.Turn, done <-chan struct{}) bool {
 	begin := make(chan struct{})
 	q.mu.Lock()
 	b := q.tenants[tenant]
@@ -57,7 +57,7 @@ func (q *buildQueue) take(tenant string, bytes int, turn *host.Turn, done <-chan
 	b.waiting = append(b.waiting, waitingBuild{bytes, begin})
 	q.next()
 	q.mu.Unlock()
-	turn.Set(func() host.Stage { return q.stage(tenant, begin) })
+	turn.Set(func() turns.Stage { return q.stage(tenant, begin) })
 	select {
 	case <-begin:
 		return true
@@ -68,12 +68,12 @@ func (q *buildQueue) take(tenant string, bytes int, turn *host.Turn, done <-chan
 
 // stage says whether a build of a tenant waits, and how many builds go before it if
 // nobody else comes.
-func (q *buildQueue) stage(tenant string, begin chan struct{}) host.Stage {
+func (q *buildQueue) stage(tenant string, begin chan struct{}) turns.Stage {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	mine, ahead := q.tenants[tenant], 0
 	if mine == nil {
-		return host.Stage{Name: host.StageCompiling} // all of the tenant's builds have ended
+		return turns.Stage{Name: turns.StageCompiling} // all of the tenant's builds have ended
 	}
 	clock := mine.clock
 	for ahead < len(mine.waiting) && mine.waiting[ahead].begin != begin {
@@ -81,7 +81,7 @@ func (q *buildQueue) stage(tenant string, begin chan struct{}) host.Stage {
 		ahead++
 	}
 	if ahead == len(mine.waiting) {
-		return host.Stage{Name: host.StageCompiling}
+		return turns.Stage{Name: turns.StageCompiling}
 	}
 	for name, b := range q.tenants {
 		if b == mine {
@@ -92,7 +92,7 @@ func (q *buildQueue) stage(tenant string, begin chan struct{}) host.Stage {
 			ahead++
 		}
 	}
-	return host.Stage{Name: host.StageWaiting, Ahead: ahead}
+	return turns.Stage{Name: turns.StageWaiting, Ahead: ahead}
 }
 
 // leave gives a tenant's place back.

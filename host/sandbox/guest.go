@@ -123,7 +123,7 @@ func (c *chance) read(p []byte) {
 // counts is what an invocation has used of its limits.
 type counts struct {
 	calls, logBytes, logLines, polls int
-	lacked                           uint8 // a bit for each [host.Missing] that was tried
+	lacked                           uint8 // a bit for each [missing.Thing] that was tried
 }
 
 // call is the context of one call into an instance: the imports find the guest

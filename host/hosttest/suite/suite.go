@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/limit"
 )
 
 // Hang is how long a test waits before the test calls what it waits for a hang. No
@@ -33,7 +34,7 @@ func Context(tb testing.TB) context.Context {
 // Untimed returns the limits with each limit of time at the most that it may be. The
 // limits of fuel, counts and bytes bound what a test runs.
 func Untimed(l host.Limits) host.Limits {
-	most := host.MaxLimits()
+	most := limit.Most()
 	l.WallTime, l.RegionTime = most.WallTime, most.RegionTime
 	l.DescribeTime, l.CompileTime = most.DescribeTime, most.CompileTime
 	l.CleanupTime = most.CleanupTime
@@ -41,7 +42,7 @@ func Untimed(l host.Limits) host.Limits {
 }
 
 // Limits returns the defaults of the server, untimed.
-func Limits() host.Limits { return Untimed(host.DefaultLimits()) }
+func Limits() host.Limits { return Untimed(limit.Default()) }
 
 // RunTimeout is the timeout of runs in tests that set none.
 const RunTimeout = 24 * time.Hour
@@ -71,7 +72,7 @@ func NotShort(tb testing.TB, why string) {
 // server's flags say otherwise. What it names goes with the test.
 func Environ(tb testing.TB) []string {
 	tb.Helper()
-	most := host.MaxLimits()
+	most := limit.Most()
 	text := fmt.Sprintf(`{"defaults": {"wall_time": %q, "region_time": %q, "describe_time": %q, "compile_time": %q, "cleanup_time": %q}}`+"\n",
 		most.WallTime, most.RegionTime, most.DescribeTime, most.CompileTime, most.CleanupTime)
 	path := filepath.Join(tb.TempDir(), "limits.json")
