@@ -20,8 +20,11 @@ import (
 // a lone surrogate, invalid UTF-8, an integer outside -2^63..2^64-1, a number too large
 // for a float, nesting beyond [MaxValueDepth], anything after the value, and anything
 // that exceeds [DefaultLimits]. The error is a *[DataError].
-func FromJSON(b []byte) (Raw, error) {
-	lim := DefaultLimits.effective()
+func FromJSON(b []byte) (Raw, error) { return Limits{MaxDepth: MaxValueDepth}.FromJSON(b) }
+
+// FromJSON is the function [FromJSON] with these limits.
+func (l Limits) FromJSON(b []byte) (Raw, error) {
+	lim := l.effective()
 	r := jsonReader{src: b, lim: lim, left: lim.MaxElements}
 	raw, err := r.whole()
 	if err != nil {
@@ -47,7 +50,7 @@ func (r *jsonReader) whole() (Raw, *DataError) {
 		return nil, &DataError{Offset: r.lim.MaxBytes, Reason: fmt.Sprintf("longer than %d bytes", r.lim.MaxBytes)}
 	}
 	r.out = make([]byte, 0, len(r.src)+cbor.WideSize)
-	if err := r.value(MaxValueDepth); err != nil {
+	if err := r.value(r.lim.MaxDepth); err != nil {
 		return nil, err
 	}
 	if r.space(); r.pos < len(r.src) {

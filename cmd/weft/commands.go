@@ -1,19 +1,27 @@
 package main
 
 import (
-	"strings"
-
 	"github.com/spf13/cobra"
+
+	"github.com/weftrun/weft/cmd/weft/access"
+	"github.com/weftrun/weft/cmd/weft/bench"
+	"github.com/weftrun/weft/cmd/weft/cases"
+	"github.com/weftrun/weft/cmd/weft/cli"
+	"github.com/weftrun/weft/cmd/weft/dev"
+	"github.com/weftrun/weft/cmd/weft/plugins"
+	"github.com/weftrun/weft/cmd/weft/project"
+	"github.com/weftrun/weft/cmd/weft/runs"
+	"github.com/weftrun/weft/cmd/weft/serve"
 )
 
 // addClientCommands adds the commands that talk to a server.
 func addClientCommands(root *cobra.Command) {
-	addCommands(root, "server", "Server:", newServe(), newLimits())
-	addCommands(root, "write", "Writing steps:", newNew(), newBuild(), newTest(), newDev(), newSDK())
-	addCommands(root, "plugins", "Plugins and workflows:", newPush(), newInspect(), newPlugins(), newWorkflows(), newMigrate(), newCompose(), newFlow(), newGraph())
-	addCommands(root, "runs", "Runs:", newRun(), newRuns(), newShow(), newSend(), newPause(), newResume(), newCancel(), newRetry(), newEvents(), newJournal(), newLogs(), newFork(), newSnapshot(), newExplain(), newBench())
-	addCommands(root, "sessions", "Sessions and their state:", newSessions(), newState())
-	addCommands(root, "access", "Tenants and keys:", newLogin(), newLogout(), newProfiles(), newTenants(), newKeys(), newUsage(), newAudit(), newResources())
+	addCommands(root, "server", "Server:", serve.New(), serve.NewLimits())
+	addCommands(root, "write", "Writing steps:", project.New(), dev.NewBuild(), cases.New(), dev.New(), project.NewSDK())
+	addCommands(root, "plugins", "Plugins and workflows:", plugins.NewPush(), plugins.NewInspect(), plugins.NewPlugins(), plugins.NewWorkflows(), plugins.NewMigrate(), plugins.NewCompose(), plugins.NewFlow(), plugins.NewGraph())
+	addCommands(root, "runs", "Runs:", runs.NewRun(), runs.NewRuns(), runs.NewShow(), runs.NewSend(), runs.NewPause(), runs.NewResume(), runs.NewCancel(), runs.NewRetry(), runs.NewEvents(), runs.NewJournal(), runs.NewLogs(), runs.NewFork(), runs.NewSnapshot(), newExplain(), bench.New())
+	addCommands(root, "sessions", "Sessions and their state:", runs.NewSessions(), runs.NewState())
+	addCommands(root, "access", "Tenants and keys:", access.NewLogin(), access.NewLogout(), access.NewProfiles(), access.NewTenants(), access.NewKeys(), access.NewUsage(), access.NewAudit(), access.NewResources())
 	root.AddCommand(newVersion())
 }
 
@@ -24,31 +32,6 @@ func addCommands(root *cobra.Command, id, title string, commands ...*cobra.Comma
 		cmd.GroupID = id
 	}
 	root.AddCommand(commands...)
-}
-
-// takes checks the number of arguments. names says what they are, as in the
-// usage line: NAME, [NAME] for one that may be left out, NAME... for one that
-// may be repeated or left out. Only the last may be of the latter two forms.
-func takes(names ...string) cobra.PositionalArgs {
-	least, most := len(names), len(names)
-	if n := len(names); n > 0 {
-		last := names[n-1]
-		switch {
-		case strings.HasSuffix(last, "..."):
-			least, most = n-1, -1
-		case strings.HasPrefix(last, "["):
-			least = n - 1
-		}
-	}
-	return func(cmd *cobra.Command, args []string) error {
-		switch {
-		case len(args) < least:
-			return usage("%s is missing; see '%s --help'", names[len(args)], cmd.CommandPath())
-		case most >= 0 && len(args) > most:
-			return usage("unexpected argument %q; see '%s --help'", args[most], cmd.CommandPath())
-		}
-		return nil
-	}
 }
 
 // knownCommand is the argument check of the root: what is left is no command.
@@ -62,7 +45,7 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 			names = append(names, c.Name())
 		}
 	}
-	return usage("unknown command %q: %s", args[0], meant(args[0], names, "'"+cmd.CommandPath()+" --help' lists them"))
+	return cli.Usage("unknown command %q: %s", args[0], cli.Meant(args[0], names, "'"+cmd.CommandPath()+" --help' lists them"))
 }
 
 // refuseUnknown makes the commands that cobra adds, and has them refuse what they do
@@ -76,7 +59,7 @@ func refuseUnknown(root *cobra.Command) {
 			cmd.Args = func(_ *cobra.Command, args []string) error {
 				found, rest, err := root.Find(args)
 				if err != nil {
-					return usage("%w", err)
+					return cli.Usage("%w", err)
 				}
 				return knownCommand(found, rest)
 			}

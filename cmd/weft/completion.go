@@ -10,6 +10,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/weftrun/weft/cmd/weft/cli"
+	"github.com/weftrun/weft/cmd/weft/remote"
+	"github.com/weftrun/weft/cmd/weft/screen"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/client"
 )
@@ -21,30 +24,30 @@ const completionTime = 2 * time.Second
 const completed = 100
 
 // lister lists names of one kind, each with what helps to tell it, behind a tab.
-type lister func(ctx context.Context, r *remote) ([]string, error)
+type lister func(ctx context.Context, r *remote.Conn) ([]string, error)
 
 // listers are the kinds of names that a server has.
 var listers = map[string]lister{
-	"run": func(ctx context.Context, r *remote) ([]string, error) {
+	"run": func(ctx context.Context, r *remote.Conn) ([]string, error) {
 		page, err := r.List(ctx, client.ListQuery{Limit: completed})
 		return namesOf(page.Records, func(rec client.Record) string {
 			return rec.HandlerID + "\t" + rec.Workflow + ", " + string(rec.Status)
 		}), err
 	},
-	"workflow": func(ctx context.Context, r *remote) ([]string, error) { return r.Workflows(ctx) },
-	"plugin": func(ctx context.Context, r *remote) ([]string, error) {
+	"workflow": func(ctx context.Context, r *remote.Conn) ([]string, error) { return r.Workflows(ctx) },
+	"plugin": func(ctx context.Context, r *remote.Conn) ([]string, error) {
 		list, err := r.Plugins(ctx)
 		return namesOf(list, func(p host.PluginInfo) string { return p.Name + "\t" + p.Workflow }), err
 	},
-	"session": func(ctx context.Context, r *remote) ([]string, error) {
+	"session": func(ctx context.Context, r *remote.Conn) ([]string, error) {
 		page, err := r.Sessions(ctx, completed, "")
 		return namesOf(page.Sessions, func(s client.Session) string { return s.SessionID }), err
 	},
-	"tenant": func(ctx context.Context, r *remote) ([]string, error) {
+	"tenant": func(ctx context.Context, r *remote.Conn) ([]string, error) {
 		list, err := r.Tenants(ctx)
 		return namesOf(list, func(t host.TenantRecord) string { return t.Name }), err
 	},
-	"key": func(ctx context.Context, r *remote) ([]string, error) {
+	"key": func(ctx context.Context, r *remote.Conn) ([]string, error) {
 		list, err := r.Keys(ctx)
 		return namesOf(list, func(k host.KeyRecord) string { return k.ID + "\t" + string(k.Role) + " " + k.Name }), err
 	},
@@ -116,7 +119,7 @@ func addCompletion(root *cobra.Command) {
 
 // offered asks the server that the command line names.
 func offered(cmd *cobra.Command, kind string) ([]string, cobra.ShellCompDirective) {
-	if err := fromEnvironment(cmd.Flags()); err != nil {
+	if err := cli.FromEnvironment(cmd.Flags()); err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	flag := func(name string) string {
@@ -130,7 +133,7 @@ func offered(cmd *cobra.Command, kind string) ([]string, cobra.ShellCompDirectiv
 	if kind == "tenant" {
 		tenant = "" // the one that is being entered
 	}
-	r, err := connect(cmd, flag("server"), flag("profile"), tenant)
+	r, err := remote.Connect(cmd, flag("server"), flag("profile"), tenant)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -151,13 +154,13 @@ func offered(cmd *cobra.Command, kind string) ([]string, cobra.ShellCompDirectiv
 func completable(s string) string {
 	parts := strings.Split(s, "\t")
 	for i := range parts {
-		parts[i] = printable(parts[i])
+		parts[i] = screen.Printable(parts[i])
 	}
 	return strings.Join(parts, "\t")
 }
 
 func profileNames() ([]string, cobra.ShellCompDirective) {
-	p, err := readProfiles()
+	p, err := remote.ReadProfiles()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/cmd/weft/plugins"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/extism"
 	"github.com/weftrun/weft/host/flow"
@@ -249,7 +250,7 @@ func checkData(t *testing.T, text string) error {
 	if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
 		return err
 	}
-	raw, err := readFlow(file)
+	raw, err := plugins.ReadFlow(file)
 	if err != nil {
 		return err
 	}

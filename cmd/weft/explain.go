@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weftrun/weft/cmd/weft/cli"
 	"github.com/weftrun/weft/host"
 )
 
@@ -29,7 +30,7 @@ Without CODE, list all codes.`,
 		Example: `  weft explain
   weft explain never_accepted
   weft explain limit_exceeded`,
-		Args: takes("[CODE]"),
+		Args: cli.Takes("[CODE]"),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return explainedCodes(), cobra.ShellCompDirectiveNoFileComp
 		},
@@ -40,7 +41,7 @@ Without CODE, list all codes.`,
 			}
 			found := host.Explain(args[0])
 			if len(found) == 0 {
-				return usage("weft has no error code %q: %s", args[0], meant(args[0], explainedCodes(), "if a step gave it, its author knows more"))
+				return cli.Usage("weft has no error code %q: %s", args[0], cli.Meant(args[0], explainedCodes(), "if a step gave it, its author knows more"))
 			}
 			var b strings.Builder
 			for i, e := range found {
@@ -86,18 +87,4 @@ func explainedCodes() []string {
 		}
 	}
 	return codes
-}
-
-// cure is a further line below the error of a run: what to use instead of something that
-// plugins lack, or what to do about a code of weft's own.
-func cure(code, message string) string {
-	if instead := host.Hint(message); instead != "" {
-		return "\n    " + instead
-	}
-	for _, e := range host.Explain(code) {
-		if e.Where == host.InRun && e.Do != "" {
-			return "\n    " + e.Do
-		}
-	}
-	return ""
 }

@@ -285,7 +285,7 @@ var playedPages = []string{"docs/journal.md", "docs/sessions.md"}
 
 // playPage enters the commands of a page.
 func playPage(t *testing.T, p page, url string) {
-	r := &reader{t: t, page: p, home: t.TempDir(), screens: map[string]*screen{}, counts: map[string]int{},
+	r := &reader{t: t, page: p, home: t.TempDir(), screens: map[string]*shownOn{}, counts: map[string]int{},
 		ports: []string{"127.0.0.1:8080", strings.TrimPrefix(url, "http://")}}
 	r.env = []string{"HOME=" + r.home, "PATH=" + filepath.Dir(weftProgram()) + ":" + os.Getenv("PATH"), "WEFT_SERVER=" + url}
 	r.play()

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/cmd/weft/remote"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/hosttest"
 	"github.com/weftrun/weft/host/resource"
@@ -31,7 +32,7 @@ type lists struct {
 const listWorkflow = "approval"
 
 func fillLists(t *testing.T) *lists {
-	l := &lists{long: 2*maxPage + 1, some: maxPage + 1}
+	l := &lists{long: 2*remote.MaxPage + 1, some: remote.MaxPage + 1}
 	table, err := resource.ParseFile([]byte(`{"resources": {"shelf": {"kind": "kv", "grants": [{"tenant": "*", "workflow": "*"}]}}}`), resource.Sources{})
 	if err != nil {
 		t.Fatal(err)

@@ -10,32 +10,18 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
+
+	"github.com/weftrun/weft/cmd/weft/cli"
+	"github.com/weftrun/weft/cmd/weft/data"
+	"github.com/weftrun/weft/cmd/weft/screen"
+	"github.com/weftrun/weft/cmd/weft/serve"
 )
 
 // version is set by the linker.
 var version = "dev"
-
-// Exit codes.
-const (
-	exitOK       = 0
-	exitFailed   = 1 // the command could not do what it was asked to
-	exitUsage    = 2 // the command line is wrong
-	exitRunEnded = 3 // a run was waited for and did not complete
-)
-
-// exitError is an error with an exit code of its own.
-type exitError struct {
-	code int
-	err  error
-}
-
-func (e *exitError) Error() string { return e.err.Error() }
-func (e *exitError) Unwrap() error { return e.err }
 
 func main() { os.Exit(run()) }
 
@@ -43,17 +29,18 @@ func main() { os.Exit(run()) }
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	cli.Version = version
 	cmd := newRoot()
 	err := cmd.ExecuteContext(ctx)
 	if err == nil {
-		return exitOK
+		return cli.ExitOK
 	}
-	fmt.Fprintln(os.Stderr, terminalOf(os.Stderr).paint(red, "weft:"), err)
-	var e *exitError
+	fmt.Fprintln(os.Stderr, screen.Of(os.Stderr).Paint(screen.Red, "weft:"), err)
+	var e *cli.ExitError
 	if errors.As(err, &e) {
-		return e.code
+		return e.Code
 	}
-	return exitFailed
+	return cli.ExitFailed
 }
 
 func newRoot() *cobra.Command {
@@ -73,45 +60,18 @@ Every flag can also be set by an environment variable: --addr by WEFT_ADDR, --da
 WEFT_DATA, --server by WEFT_SERVER, and so on.`,
 		SilenceUsage:      true,
 		SilenceErrors:     true,
-		Version:           version,
+		Version:           cli.Version,
 		Args:              knownCommand,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return fromEnvironment(cmd.Flags()) },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return cli.FromEnvironment(cmd.Flags()) },
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usage("%w; see '%s --help'", err, cmd.CommandPath())
+		return cli.Usage("%w; see '%s --help'", err, cmd.CommandPath())
 	})
-	root.AddCommand(newCompile())
+	root.AddCommand(serve.NewCompile())
 	addClientCommands(root)
-	addCommands(root, "data", "Data:", newCheck(), newBackup(), newRestore(), newCompact())
+	addCommands(root, "data", "Data:", data.NewCheck(), data.NewBackup(), data.NewRestore(), data.NewCompact())
 	addCompletion(root)
 	refuseUnknown(root)
 	return root
-}
-
-// usage is an error in the command line.
-func usage(format string, args ...any) error {
-	return &exitError{exitUsage, fmt.Errorf(format, args...)}
-}
-
-// commandLineOnly marks a flag that no variable gives, as the same name means more
-// elsewhere.
-const commandLineOnly = "weft_command_line_only"
-
-// fromEnvironment gives each flag that was not set the value of its variable:
-// WEFT_ and its name in capitals, with _ for -.
-func fromEnvironment(flags *pflag.FlagSet) error {
-	var err error
-	flags.VisitAll(func(f *pflag.Flag) {
-		if _, not := f.Annotations[commandLineOnly]; not || f.Changed || f.Name == "help" || f.Name == "version" {
-			return
-		}
-		name := "WEFT_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
-		if v, ok := os.LookupEnv(name); ok && v != "" {
-			if e := flags.Set(f.Name, v); e != nil && err == nil {
-				err = usage("environment variable %s: %w", name, e)
-			}
-		}
-	})
-	return err
 }

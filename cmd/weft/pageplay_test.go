@@ -46,13 +46,13 @@ type reader struct {
 	page    page
 	home    string   // where the terminals begin
 	env     []string // of all terminals
-	screens map[string]*screen
+	screens map[string]*shownOn
 	ports   []string // pairs: what the page says, what it is here
 	counts  map[string]int
 }
 
-// screen is one terminal: a shell.
-type screen struct {
+// shownOn is one terminal: a shell.
+type shownOn struct {
 	name    string
 	shell   *exec.Cmd
 	in      *os.File
@@ -143,7 +143,7 @@ func (p *reader) turns(fenced []block) []turn {
 func (p *reader) take(one turn) {
 	p.t.Helper()
 	where := fmt.Sprintf("%s:%d", p.page.path, one.line)
-	s := p.screen(one.screen)
+	s := p.onScreen(one.screen)
 	switch {
 	case one.command == "^C":
 		if s.running == "" {
@@ -189,12 +189,12 @@ func (p *reader) take(one turn) {
 	}
 }
 
-// screen gives a terminal, a new one if need be.
-func (p *reader) screen(name string) *screen {
+// onScreen gives a terminal, a new one if need be.
+func (p *reader) onScreen(name string) *shownOn {
 	if s := p.screens[name]; s != nil {
 		return s
 	}
-	s := &screen{name: name, lines: make(chan string, 10_000)}
+	s := &shownOn{name: name, lines: make(chan string, 10_000)}
 	s.shell = exec.Command("bash", "--noprofile", "--norc")
 	s.shell.Dir, s.shell.Env = p.home, p.env
 	s.shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // ^C reaches what it runs
@@ -243,7 +243,7 @@ func (p *reader) back(text string) string {
 }
 
 // follow waits until a command that goes on has said what is shown.
-func (p *reader) follow(s *screen, one turn, where string) {
+func (p *reader) follow(s *shownOn, one turn, where string) {
 	p.t.Helper()
 	late := time.After(suite.Hang)
 	for _, want := range one.shown {
@@ -266,7 +266,7 @@ func (p *reader) follow(s *screen, one turn, where string) {
 }
 
 // rest waits for the end of a command.
-func (p *reader) rest(s *screen, one turn, where string) (said []string, code string) {
+func (p *reader) rest(s *shownOn, one turn, where string) (said []string, code string) {
 	p.t.Helper()
 	late := time.After(suite.Hang)
 	for {
@@ -290,14 +290,14 @@ const theEnd = "=-= the end: "
 func endOf(line string) (code string, ended bool) { return strings.CutPrefix(line, theEnd) }
 
 // enter runs a command. It has no input, lest it takes what is entered next.
-func (s *screen) enter(command string) {
+func (s *shownOn) enter(command string) {
 	s.running = command
 	s.send("{ " + command + "\n} </dev/null; echo \"" + theEnd + "$?\"")
 }
 
-func (s *screen) send(text string) { _, _ = s.in.WriteString(text + "\n") }
+func (s *shownOn) send(text string) { _, _ = s.in.WriteString(text + "\n") }
 
-func (s *screen) read(out *os.File) {
+func (s *shownOn) read(out *os.File) {
 	var line strings.Builder
 	buffer := make([]byte, 4096)
 	for {

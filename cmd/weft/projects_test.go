@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weftrun/weft/cmd/weft/dev"
 	"github.com/weftrun/weft/cmd/weft/scaffold"
 	"github.com/weftrun/weft/host/hosttest"
 	"github.com/weftrun/weft/host/hosttest/suite"
@@ -173,7 +174,7 @@ func (p *projects) start(t *testing.T, dir, workflow string, template scaffold.T
 	if template.Name == "human-in-the-loop" {
 		args = append(args, "--no-wait")
 	}
-	args = append(args, splitFields(template.Start)...)
+	args = append(args, dev.SplitFields(template.Start)...)
 	if said := p.run(t, dir, p.weft, args...); strings.TrimSpace(said) == "" || template.Name == "flow" && said != "\"Noted: milk is out\"\n" {
 		t.Errorf("%s: the run gave %q", dir, said)
 	}

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weftrun/weft/cmd/weft/screen"
 	"github.com/weftrun/weft/host/hosttest"
 	"github.com/weftrun/weft/host/hosttest/suite"
 )
@@ -141,7 +142,7 @@ func (c cells) spans() (line screenLine) {
 var sequences = regexp.MustCompile(`^\x1b\[(\d*)([A-Za-z])`)
 
 // styles are those of the picture by the number of a colour.
-var styles = map[string]string{"": "", "0": "", bold: "bold", red: "red", green: "green", yellow: "yellow", cyan: "cyan"}
+var styles = map[string]string{"": "", "0": "", screen.Bold: "bold", screen.Red: "red", screen.Green: "green", screen.Yellow: "yellow", screen.Cyan: "cyan"}
 
 func (s *emulated) write(text string) {
 	for text != "" {

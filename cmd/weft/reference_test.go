@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/weftrun/weft/cmd/weft/cli"
+	"github.com/weftrun/weft/cmd/weft/serve"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/hosttest"
 )
@@ -20,7 +22,7 @@ var update = flag.Bool("update", false, "write the pages that are made of the co
 // The pages of docs/reference are what the code says of itself.
 func TestReference(t *testing.T) {
 	for name, page := range map[string]string{
-		"cli.md": commandPage(newRoot()), "errors.md": errorPage(), "configuration.md": settingsPage(newServe()),
+		"cli.md": commandPage(newRoot()), "errors.md": errorPage(), "configuration.md": settingsPage(serve.New()),
 		"abi.md": abiPage(t), "manifest.md": manifestPage(t),
 		"sdk-go.md": goPage(t), "sdk-rust.md": rustPage(t),
 	} {
@@ -120,7 +122,7 @@ func settingsPage(serve *cobra.Command) string {
 		kind, what := pflag.UnquoteUsage(f)
 		name := "`--" + f.Name + strings.TrimRight(" "+kind, " ") + "`"
 		variable := "`WEFT_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_")) + "`"
-		if _, not := f.Annotations[commandLineOnly]; not {
+		if _, not := f.Annotations[cli.CommandLineOnly]; not {
 			variable = ""
 		}
 		what = strings.Join(strings.Fields(what), " ")

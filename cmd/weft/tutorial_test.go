@@ -98,7 +98,7 @@ func cleanMachine(t *testing.T, p page) *reader {
 	cargoShims(t, filepath.Join(home, "bin"), filepath.Join(root, "tutorial-cargo"), cargo)
 	address, other := freePort(t), freePort(t)
 	m := &reader{
-		t: t, page: p, home: home, screens: map[string]*screen{}, counts: map[string]int{},
+		t: t, page: p, home: home, screens: map[string]*shownOn{}, counts: map[string]int{},
 		ports: []string{"127.0.0.1:8080", "127.0.0.1:" + address, "127.0.0.1:9000", "127.0.0.1:" + other},
 	}
 	m.env = append(m.env, "HOME="+home, "PATH="+filepath.Join(home, "bin")+":"+os.Getenv("PATH"), "TMPDIR="+t.TempDir(),

@@ -9,6 +9,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/weftrun/weft/cmd/weft/cli"
+	"github.com/weftrun/weft/cmd/weft/remote"
+	"github.com/weftrun/weft/cmd/weft/screen"
 )
 
 // versionWait is how long `weft version` waits for the server.
@@ -35,39 +39,39 @@ func newVersion() *cobra.Command {
 		Use:     "version",
 		Short:   "Show the versions of weft and of the server, if it can be reached",
 		Example: `  weft version --json | jq -r .server.version`,
-		Args:    takes(),
+		Args:    cli.Takes(),
 	}
-	return clientCommand(cmd, func(ctx context.Context, r *remote, _ []string) error {
+	return remote.Command(cmd, func(ctx context.Context, r *remote.Conn, _ []string) error {
 		var v versions
-		v.Client.Version = version
+		v.Client.Version = cli.Version
 		v.Client.Go = runtime.Version()
 		v.Client.Platform = runtime.GOOS + "/" + runtime.GOARCH
 		v.Server = askVersion(ctx, r)
-		if r.json {
+		if r.JSON {
 			text, err := json.Marshal(v)
 			if err != nil {
 				return err
 			}
-			return r.printJSON(text)
+			return r.PrintJSON(text)
 		}
-		return r.print(v.text(r.server))
+		return r.Print(v.text(r.Address))
 	})
 }
 
 // askVersion reads the server's version from the header of its answers; nil if
 // none comes.
-func askVersion(ctx context.Context, r *remote) *serverVersion {
+func askVersion(ctx context.Context, r *remote.Conn) *serverVersion {
 	ctx, cancel := context.WithTimeout(ctx, versionWait)
 	defer cancel()
 	// An unhealthy server has a version as well.
-	if err := r.Health(ctx); err != nil && r.last.header == nil {
+	if err := r.Health(ctx); err != nil && r.Header() == nil {
 		return nil
 	}
-	name, number, _ := strings.Cut(r.last.header.Get("Server"), "/")
+	name, number, _ := strings.Cut(r.Header().Get("Server"), "/")
 	if name != "weft" {
 		number = ""
 	}
-	return &serverVersion{Address: r.server, Version: number}
+	return &serverVersion{Address: r.Address, Version: number}
 }
 
 func (v *versions) text(server string) string {
@@ -78,5 +82,5 @@ func (v *versions) text(server string) string {
 	case v.Server.Version == "":
 		return text + "the server at " + server + " does not tell its version\n"
 	}
-	return text + "server " + printable(v.Server.Version) + " at " + server + "\n"
+	return text + "server " + screen.Printable(v.Server.Version) + " at " + server + "\n"
 }

@@ -9,68 +9,37 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/apiwire"
 )
 
-// tenantJSON is a tenant as the API writes it.
-type tenantJSON struct {
-	Name    string    `json:"name"`
-	Created time.Time `json:"created_at"`
+func tenantOf(j *apiwire.Tenant) (t host.TenantRecord) {
+	apiwire.Fill(&t, j)
+	return t
 }
 
-func (j *tenantJSON) record() host.TenantRecord {
-	return host.TenantRecord{Name: j.Name, Created: j.Created.UnixNano()}
-}
-
-// keyJSON is a key as the API writes it.
-type keyJSON struct {
-	ID             string     `json:"id"`
-	Key            string     `json:"key"`
-	Prefix         string     `json:"prefix"`
-	Tenant         string     `json:"tenant"`
-	Role           host.Role  `json:"role"`
-	Name           string     `json:"name"`
-	Created        time.Time  `json:"created_at"`
-	Expires        *time.Time `json:"expires_at"`
-	LastUsed       *time.Time `json:"last_used_at"`
-	Revoked        *time.Time `json:"revoked_at"`
-	PreviousPrefix string     `json:"previous_prefix"`
-	PreviousUntil  *time.Time `json:"previous_until"`
-}
-
-func (j *keyJSON) record() host.KeyRecord {
-	nanos := func(t *time.Time) int64 {
-		if t == nil {
-			return 0
-		}
-		return t.UnixNano()
-	}
-	return host.KeyRecord{
-		ID: j.ID, Tenant: j.Tenant, Role: j.Role, Name: j.Name, Prefix: j.Prefix, PreviousPrefix: j.PreviousPrefix,
-		PreviousUntil: nanos(j.PreviousUntil), Created: j.Created.UnixNano(), Expires: nanos(j.Expires),
-		LastUsed: nanos(j.LastUsed), Revoked: nanos(j.Revoked),
-	}
+func keyOf(j *apiwire.Key) (k host.KeyRecord) {
+	apiwire.Fill(&k, j)
+	return k
 }
 
 // Tenants lists the tenants that the key may see, by name.
 func (c *Client) Tenants(ctx context.Context) ([]host.TenantRecord, error) {
-	var body struct {
-		Tenants []tenantJSON `json:"tenants"`
-	}
+	var body apiwire.Tenants
 	if err := c.getJSON(ctx, "/tenants", nil, &body); err != nil {
 		return nil, err
 	}
 	list := make([]host.TenantRecord, len(body.Tenants))
 	for i := range body.Tenants {
-		list[i] = body.Tenants[i].record()
+		list[i] = tenantOf(&body.Tenants[i])
 	}
 	return list, nil
 }
 
 // CreateTenant makes a tenant; it takes the server's own key.
 func (c *Client) CreateTenant(ctx context.Context, name string) (host.TenantRecord, error) {
-	var j tenantJSON
-	err := c.post(ctx, http.StatusCreated, "/tenants", map[string]string{"name": name}, &j)
-	return j.record(), err
+	var j apiwire.Tenant
+	err := c.post(ctx, http.StatusCreated, "/tenants", apiwire.NewTenant{Name: name}, &j)
+	return tenantOf(&j), err
 }
 
 // DeleteTenant removes a tenant with all that it has; it takes the server's own key.
@@ -82,15 +51,13 @@ func (c *Client) DeleteTenant(ctx context.Context, name string) error {
 
 // Keys lists the keys that the key may see, those that are revoked too.
 func (c *Client) Keys(ctx context.Context) ([]host.KeyRecord, error) {
-	var body struct {
-		Keys []keyJSON `json:"keys"`
-	}
+	var body apiwire.Keys
 	if err := c.getJSON(ctx, "/keys", nil, &body); err != nil {
 		return nil, err
 	}
 	list := make([]host.KeyRecord, len(body.Keys))
 	for i := range body.Keys {
-		list[i] = body.Keys[i].record()
+		list[i] = keyOf(&body.Keys[i])
 	}
 	return list, nil
 }
@@ -98,13 +65,13 @@ func (c *Client) Keys(ctx context.Context) ([]host.KeyRecord, error) {
 // CreateKey makes a key. The secret is the key itself, which the server gives only
 // this once.
 func (c *Client) CreateKey(ctx context.Context, req host.KeyRequest) (key host.KeyRecord, secret string, err error) {
-	body := map[string]string{"role": string(req.Role), "tenant": req.Tenant, "name": req.Name}
+	body := apiwire.KeyRequest{Role: req.Role, Tenant: req.Tenant, Name: req.Name}
 	if req.Expires != 0 {
-		body["expires_at"] = time.Unix(0, req.Expires).UTC().Format(time.RFC3339Nano)
+		body.Expires = time.Unix(0, req.Expires).UTC().Format(time.RFC3339Nano)
 	}
-	var j keyJSON
+	var j apiwire.NewKey
 	err = c.post(ctx, http.StatusCreated, "/keys", body, &j)
-	return j.record(), j.Key, err
+	return keyOf(&j.Key), j.Secret, err
 }
 
 // RevokeKey ends a key at once.
@@ -115,9 +82,10 @@ func (c *Client) RevokeKey(ctx context.Context, id string) error {
 
 // RotateKey gives a key another secret; the old one works for as long as grace says.
 func (c *Client) RotateKey(ctx context.Context, id string, grace time.Duration) (key host.KeyRecord, secret string, err error) {
-	var j keyJSON
-	err = c.post(ctx, http.StatusOK, "/keys/"+url.PathEscape(id)+"/rotate", map[string]float64{"grace": grace.Seconds()}, &j)
-	return j.record(), j.Key, err
+	var j apiwire.NewKey
+	span := apiwire.Seconds(grace)
+	err = c.post(ctx, http.StatusOK, "/keys/"+url.PathEscape(id)+"/rotate", apiwire.Rotate{Grace: &span}, &j)
+	return keyOf(&j.Key), j.Secret, err
 }
 
 // post sends a JSON body and reads the answer, of the given status, into v.
@@ -164,22 +132,12 @@ func (c *Client) Audit(ctx context.Context, cursor string, limit int) (AuditPage
 	}
 	page := AuditPage{Next: body.Next, Entries: make([]AuditEntry, len(body.Entries))}
 	for i, text := range body.Entries {
-		var j struct {
-			ID      int64     `json:"id"`
-			Time    time.Time `json:"time"`
-			Who     string    `json:"who"`
-			Tenant  string    `json:"tenant"`
-			Act     string    `json:"act"`
-			Target  string    `json:"target"`
-			Detail  string    `json:"detail"`
-			Outcome string    `json:"outcome"`
-		}
+		var j apiwire.Act
 		if err := json.Unmarshal(text, &j); err != nil {
 			return AuditPage{}, &host.Error{Code: host.CodeInternal, Message: "The server's answer is not understood", Cause: err}
 		}
-		page.Entries[i] = AuditEntry{JSON: text, AuditEntry: host.AuditEntry{
-			ID: j.ID, Time: j.Time.UnixNano(), Who: j.Who, Tenant: j.Tenant, Act: j.Act, Target: j.Target, Detail: j.Detail, Outcome: j.Outcome,
-		}}
+		page.Entries[i].JSON = text
+		apiwire.Fill(&page.Entries[i].AuditEntry, &j)
 	}
 	return page, nil
 }

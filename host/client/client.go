@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/apiwire"
 )
 
 // maxAnswer bounds an answer that is read whole, in bytes.
@@ -152,7 +153,7 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 		req.Header.Set("Authorization", "Bearer "+c.opts.Key)
 	}
 	if c.opts.Tenant != "" {
-		req.Header.Set("Weft-Tenant", c.opts.Tenant)
+		req.Header.Set(apiwire.HeaderTenant, c.opts.Tenant)
 	}
 	for name, value := range r.header {
 		req.Header.Set(name, value)
@@ -210,23 +211,21 @@ func (a *answer) decode(v any) error {
 // failure makes the error that the answer stands for.
 func (a *answer) failure() *host.Error {
 	var body struct {
-		Detail   json.RawMessage `json:"detail"`
-		Code     host.Code       `json:"code"`
-		Problems []host.Problem  `json:"problems"`
-		Limit    *struct {
-			Name  string `json:"name"`
-			Value int64  `json:"value"`
-			Used  int64  `json:"used"`
-		} `json:"limit"`
+		apiwire.Error
+		Detail json.RawMessage `json:"detail"` // other servers put more than a text there
 	}
 	e := &host.Error{Code: codeOf(a.status)}
 	if json.Unmarshal(a.body, &body) == nil && len(body.Detail) > 0 {
 		if json.Unmarshal(body.Detail, &e.Message) != nil {
-			e.Message = string(body.Detail) // other servers put more than a text there
+			e.Message = string(body.Detail)
 		}
-		e.Problems = body.Problems
-		if l := body.Limit; l != nil {
-			e.Breach = &host.Breach{Limit: l.Name, Value: l.Value, Used: l.Used, Size: a.status == http.StatusRequestEntityTooLarge}
+		for i := range body.Problems {
+			e.Problems = append(e.Problems, host.Problem{})
+			apiwire.Fill(&e.Problems[i], &body.Problems[i])
+		}
+		if body.Limit != nil {
+			e.Breach = &host.Breach{Size: a.status == http.StatusRequestEntityTooLarge}
+			apiwire.Fill(e.Breach, body.Limit)
 		}
 		if body.Code != "" {
 			e.Code = body.Code

@@ -357,15 +357,15 @@ func TestNoServer(t *testing.T) {
 func TestJournal(t *testing.T) {
 	c := serve(t, &fake{}, nil)
 	page, err := c.Journal(t.Context(), "h", "", 7)
-	if err != nil || page.Next == "" || len(page.Entries) != 1 {
+	if err != nil || page.NextCursor == "" || len(page.Entries) != 1 {
 		t.Fatalf("Journal = %+v, %v", page, err)
 	}
 	e := page.Entries[0]
-	if e.Seq != 3 || e.Time.UnixNano() != 1e9+1 || e.Kind != "edit" || !e.Forkable || e.Step != "s" || e.Attempt != 2 || e.Call != 7 || len(e.Edits) != 1 || string(e.Edits[0].New) != "1" {
+	if e.Seq != 3 || e.At != 1e9+1 || e.Kind != "edit" || !e.Forkable || e.Step != "s" || e.Attempt != 2 || e.Call != 7 || len(e.Edits) != 1 || e.Edits[0].New.String() != "1" {
 		t.Errorf("entry = %+v", e)
 	}
-	page, err = c.Journal(t.Context(), "h", page.Next, 0)
-	if err != nil || page.Next != "" || page.Entries[0].Seq != 4 || page.Entries[0].Duration != 0.5 || page.Entries[0].Status != host.StatusCompleted {
+	page, err = c.Journal(t.Context(), "h", string(page.NextCursor), 0)
+	if err != nil || page.NextCursor != "" || page.Entries[0].Seq != 4 || page.Entries[0].Duration != 5e8 || page.Entries[0].Status != host.StatusCompleted {
 		t.Errorf("second page = %+v, %v", page, err)
 	}
 	if _, err := c.Journal(t.Context(), "h", "garbage", 0); errorOf(t, err).Code != host.CodeInvalidArgument {

@@ -2,12 +2,12 @@ package client
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/apiwire"
 )
 
 // MigrateRequest asks for runs of a workflow to be moved to its newest version.
@@ -25,34 +25,9 @@ type Migration struct {
 	Next string // the cursor of the next page; "" at the end
 }
 
-// migrationJSON is a migration as the API has it.
-type migrationJSON struct {
-	Workflow string `json:"workflow"`
-	Version  string `json:"version"`
-	Checked  int    `json:"checked"`
-	Fit      int    `json:"fit"`
-	Moved    int    `json:"moved"`
-	Departed []struct {
-		HandlerID string `json:"handler_id"`
-		RunID     string `json:"run_id"`
-		Version   string `json:"version"`
-		Code      string `json:"code"`
-		Message   string `json:"message"`
-		Step      string `json:"step"`
-		Call      uint64 `json:"call"`
-		Import    string `json:"import"`
-	} `json:"departed"`
-	Running []string `json:"running"`
-	Next    string   `json:"next_cursor"`
-}
-
-func (j *migrationJSON) migration() Migration {
-	m := Migration{Next: j.Next, Migration: host.Migration{
-		Workflow: j.Workflow, Version: j.Version, Checked: j.Checked, Fit: j.Fit, Moved: j.Moved, Running: j.Running,
-	}}
-	for _, d := range j.Departed {
-		m.Departed = append(m.Departed, host.Departure(d))
-	}
+func migrationOf(j *apiwire.Migration) Migration {
+	m := Migration{Next: string(j.NextCursor)}
+	apiwire.Fill(&m.Migration, j)
 	return m
 }
 
@@ -65,13 +40,9 @@ func (c *Client) Migrate(ctx context.Context, r MigrateRequest) (Migration, erro
 	if r.Cursor != "" {
 		v.Set("cursor", r.Cursor)
 	}
-	body := []byte("{}")
-	if r.HandlerID != "" {
-		id, err := marshal(r.HandlerID)
-		if err != nil {
-			return Migration{}, err
-		}
-		body = fmt.Appendf(nil, `{"handler_id":%s}`, id)
+	body, err := marshal(apiwire.Migrate{HandlerID: r.HandlerID})
+	if err != nil {
+		return Migration{}, err
 	}
 	req := postJSON("/workflows/"+url.PathEscape(r.Workflow)+"/migrate", body)
 	req.query = v
@@ -79,9 +50,9 @@ func (c *Client) Migrate(ctx context.Context, r MigrateRequest) (Migration, erro
 	if err != nil {
 		return Migration{}, err
 	}
-	var j migrationJSON
+	var j apiwire.Migration
 	if err := a.decode(&j); err != nil {
 		return Migration{}, err
 	}
-	return j.migration(), nil
+	return migrationOf(&j), nil
 }

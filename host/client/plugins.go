@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -11,58 +12,21 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/apiwire"
 )
 
-// pluginJSON is a plugin as the API writes it.
-type pluginJSON struct {
-	Name      string          `json:"name"`
-	Workflow  string          `json:"workflow"`
-	Version   int             `json:"version"`
-	SHA256    string          `json:"sha256"`
-	Rewritten string          `json:"rewritten_sha256"`
-	Size      int             `json:"size"`
-	Manifest  json.RawMessage `json:"manifest"`
-	Imports   []string        `json:"imports"`
-	Created   time.Time       `json:"created_at"`
-	Runs      int             `json:"runs"`
-	HeldBy    []struct {
-		Workflow string `json:"workflow"`
-		Version  string `json:"version"`
-		Runs     int    `json:"runs"`
-	} `json:"held_by"`
-	Composed []string        `json:"composed_in"`
-	Check    []migrationJSON `json:"check"`
-}
-
-func (j *pluginJSON) info() (host.PluginInfo, error) {
-	manifest, err := rawOf(j.Manifest)
-	if len(j.Composed) == 0 {
-		j.Composed = nil
+func pluginOf(j *apiwire.PluginDetails) (info host.PluginInfo) {
+	apiwire.Fill(&info, j)
+	if len(info.ComposedIn) == 0 {
+		info.ComposedIn = nil
 	}
-	var heldBy []host.VersionRuns
-	for _, held := range j.HeldBy {
-		heldBy = append(heldBy, host.VersionRuns(held))
+	if bytes.Equal(info.Manifest, abi.Null) {
+		info.Manifest = nil
 	}
-	return host.PluginInfo{
-		Name: j.Name, Workflow: j.Workflow, Version: j.Version, SHA256: j.SHA256, RewrittenSHA256: j.Rewritten,
-		Size: j.Size, Manifest: manifest, Imports: j.Imports, Created: j.Created.UTC(), Runs: j.Runs, HeldBy: heldBy, ComposedIn: j.Composed,
-	}, err
-}
-
-// rawOf encodes JSON; nothing and null are nil.
-func rawOf(text json.RawMessage) (abi.Raw, error) {
-	if len(text) == 0 || string(text) == "null" {
-		return nil, nil
-	}
-	raw, err := abi.FromJSON(text)
-	if err != nil {
-		return nil, &host.Error{Code: host.CodeInvalidMessage, Message: "The server's answer is not understood: " + err.Error(), Cause: err}
-	}
-	return raw, nil
+	return info
 }
 
 // PutPlugin uploads a version of a plugin. created is false when the same
@@ -77,8 +41,7 @@ func (c *Client) PutPlugin(ctx context.Context, name string, wasm []byte) (info 
 	if err != nil {
 		return host.PluginInfo{}, false, err
 	}
-	info, err = j.info()
-	return info, created, err
+	return pluginOf(&j), created, nil
 }
 
 // PutPluginOptions say how a plugin is uploaded.
@@ -118,7 +81,7 @@ func tracing(ctx context.Context, progress func(host.Stage)) (traced context.Con
 			}
 		},
 		Got1xxResponse: func(_ int, header textproto.MIMEHeader) error {
-			if s, ok := stageOf(header.Get(headerProgress)); ok {
+			if s, ok := stageOf(header.Get(apiwire.HeaderProgress)); ok {
 				tell(s)
 			}
 			return nil
@@ -130,9 +93,6 @@ func tracing(ctx context.Context, progress func(host.Stage)) (traced context.Con
 		ended = true
 	}
 }
-
-// headerProgress asks for interim answers, and has the stage in these.
-const headerProgress = "X-Weft-Progress"
 
 // stageOf reads the stage of an interim answer.
 func stageOf(text string) (s host.Stage, ok bool) {
@@ -160,17 +120,18 @@ func (c *Client) PutPluginWith(ctx context.Context, name string, wasm []byte, o 
 	if o.Progress != nil {
 		traced, end := tracing(ctx, o.Progress)
 		defer end()
-		ctx, header = traced, map[string]string{headerProgress: "true"}
+		ctx, header = traced, map[string]string{apiwire.HeaderProgress: "true"}
 	}
 	j, created, err := c.putPlugin(ctx, name, wasm, query, header)
 	if err != nil {
 		return host.PluginInfo{}, false, nil, err
 	}
-	for i := range j.Check {
-		checks = append(checks, j.Check[i].migration())
+	if j.Check != nil {
+		for i := range *j.Check {
+			checks = append(checks, migrationOf(&(*j.Check)[i]))
+		}
 	}
-	info, err = j.info()
-	return info, created, checks, err
+	return pluginOf(&j), created, checks, nil
 }
 
 // PutPluginChecked is PutPlugin, and says for each workflow of the plugin which of
@@ -179,7 +140,7 @@ func (c *Client) PutPluginChecked(ctx context.Context, name string, wasm []byte)
 	return c.PutPluginWith(ctx, name, wasm, PutPluginOptions{Check: true})
 }
 
-func (c *Client) putPlugin(ctx context.Context, name string, wasm []byte, query url.Values, header map[string]string) (j pluginJSON, created bool, err error) {
+func (c *Client) putPlugin(ctx context.Context, name string, wasm []byte, query url.Values, header map[string]string) (j apiwire.PluginDetails, created bool, err error) {
 	if wasm == nil {
 		wasm = []byte{}
 	}
@@ -197,44 +158,37 @@ func (c *Client) putPlugin(ctx context.Context, name string, wasm []byte, query 
 
 // Plugin reads the newest version of a plugin.
 func (c *Client) Plugin(ctx context.Context, name string) (host.PluginInfo, error) {
-	var j pluginJSON
+	var j apiwire.PluginDetails
 	if err := c.getJSON(ctx, "/plugins/"+url.PathEscape(name), nil, &j); err != nil {
 		return host.PluginInfo{}, err
 	}
-	return j.info()
+	return pluginOf(&j), nil
 }
 
 // Plugins lists the newest version of each plugin, by name, without manifests.
 func (c *Client) Plugins(ctx context.Context) ([]host.PluginInfo, error) {
-	var list struct {
-		Plugins []pluginJSON `json:"plugins"`
-	}
+	var list apiwire.Plugins
 	if err := c.getJSON(ctx, "/plugins", nil, &list); err != nil {
 		return nil, err
 	}
-	return infos(list.Plugins)
+	return infos(list.Plugins), nil
 }
 
 // Versions lists all versions of a plugin, oldest first, without manifests.
 func (c *Client) Versions(ctx context.Context, name string) ([]host.PluginInfo, error) {
-	var list struct {
-		Versions []pluginJSON `json:"versions"`
-	}
+	var list apiwire.Versions
 	if err := c.getJSON(ctx, "/plugins/"+url.PathEscape(name)+"/versions", nil, &list); err != nil {
 		return nil, err
 	}
-	return infos(list.Versions)
+	return infos(list.Versions), nil
 }
 
-func infos(list []pluginJSON) ([]host.PluginInfo, error) {
+func infos(list []apiwire.Plugin) []host.PluginInfo {
 	all := make([]host.PluginInfo, len(list))
 	for i := range list {
-		var err error
-		if all[i], err = list[i].info(); err != nil {
-			return nil, err
-		}
+		all[i] = pluginOf(&apiwire.PluginDetails{Plugin: list[i]})
 	}
-	return all, nil
+	return all
 }
 
 // DeletePlugin removes a plugin; CodeConflict while runs hold it.
@@ -254,9 +208,7 @@ func (c *Client) DeletePluginVersion(ctx context.Context, name string, version i
 
 // Workflows lists the names of the workflows, sorted.
 func (c *Client) Workflows(ctx context.Context) ([]string, error) {
-	var list struct {
-		Workflows []string `json:"workflows"`
-	}
+	var list apiwire.Workflows
 	err := c.getJSON(ctx, "/workflows", nil, &list)
 	return list.Workflows, err
 }
@@ -272,10 +224,10 @@ func (c *Client) Schema(ctx context.Context, name string) (start, stop json.RawM
 // Workflow describes a workflow. It takes four requests.
 func (c *Client) Workflow(ctx context.Context, name string) (host.WorkflowInfo, error) {
 	path := workflowPath(name)
-	var about aboutJSON
-	var schema struct{ Start, Stop json.RawMessage }
-	var events struct{ Events []json.RawMessage }
-	var drawing struct{ Graph graphJSON }
+	var about apiwire.Workflow
+	var schema apiwire.StartStop
+	var events apiwire.EventSchemas
+	var drawing apiwire.Drawing
 	for _, part := range []struct {
 		path string
 		v    any
@@ -284,56 +236,34 @@ func (c *Client) Workflow(ctx context.Context, name string) (host.WorkflowInfo, 
 			return host.WorkflowInfo{}, err
 		}
 	}
-	info, err := about.info()
-	if err != nil {
-		return info, err
-	}
-	info.Description = drawing.Graph.Description
-	if info.StartType, info.StartSchema, err = titled(schema.Start); err != nil {
-		return info, err
-	}
-	stopType, stopSchema, err := titled(schema.Stop)
-	if err != nil {
-		return info, err
-	}
-	info.StopTypes, info.StopSchema = []string{stopType}, stopSchema
-	if info.Graph, err = drawing.Graph.graph(); err != nil {
-		return info, err
-	}
-	for _, text := range events.Events {
-		e, err := eventInfo(text, &info.Graph)
-		if err != nil {
-			return info, err
-		}
-		info.Events = append(info.Events, e)
+	info := workflowOf(&about)
+	info.Description = string(drawing.Graph.Description)
+	info.StartType, info.StartSchema = titleOf(schema.Start), abi.Raw(schema.Start)
+	info.StopTypes, info.StopSchema = []string{titleOf(schema.Stop)}, abi.Raw(schema.Stop)
+	info.Graph = drawing.Graph.Graph()
+	for _, schema := range events.Events {
+		info.Events = append(info.Events, eventInfo(schema, &info.Graph))
 	}
 	return info, nil
 }
 
-// titled encodes a schema and gives its title.
-func titled(text json.RawMessage) (title string, schema abi.Raw, err error) {
-	var t struct {
-		Title string `json:"title"`
-	}
-	if err := json.Unmarshal(text, &t); err != nil {
-		return "", nil, &host.Error{Code: host.CodeInvalidMessage, Message: "The server's schema is not understood: " + err.Error(), Cause: err}
-	}
-	schema, err = rawOf(text)
-	return t.Title, schema, err
+// titleOf gives the title of a schema, "" if it has none.
+func titleOf(schema apiwire.Value) string {
+	decoded, _ := abi.DecodeValue(abi.Raw(schema)) // of JSON that was read
+	members, _ := decoded.(map[string]any)
+	title, _ := members["title"].(string)
+	return title
 }
 
 // eventInfo describes an event type by its schema and its place in the graph,
 // which knows the ancestors.
-func eventInfo(text json.RawMessage, g *host.Graph) (host.EventInfo, error) {
-	title, schema, err := titled(text)
-	if err != nil {
-		return host.EventInfo{}, err
-	}
-	e := host.EventInfo{Type: title, Schema: schema}
+func eventInfo(schema apiwire.Value, g *host.Graph) host.EventInfo {
+	title := titleOf(schema)
+	e := host.EventInfo{Type: title, Schema: abi.Raw(schema)}
 	e.Kind, e.Base = abi.BaseKinds[title]
 	i := slices.IndexFunc(g.Nodes, func(n host.GraphNode) bool { return n.EventType == title })
 	if i < 0 || len(g.Nodes[i].EventTypes) == 0 {
-		return e, nil
+		return e
 	}
 	e.Types = g.Nodes[i].EventTypes[1:]
 	for _, ancestor := range e.Types {
@@ -341,43 +271,5 @@ func eventInfo(text json.RawMessage, g *host.Graph) (host.EventInfo, error) {
 			e.Kind = kind
 		}
 	}
-	return e, nil
-}
-
-// graphJSON is a graph as the API writes it.
-type graphJSON struct {
-	Description string `json:"description"`
-	Nodes       []struct {
-		ID          string          `json:"id"`
-		Label       string          `json:"label"`
-		Kind        string          `json:"node_type"`
-		Description string          `json:"description"`
-		EventType   string          `json:"event_type"`
-		EventTypes  []string        `json:"event_types"`
-		Schema      json.RawMessage `json:"event_schema"`
-		ProducedBy  []string        `json:"produced_by"`
-	} `json:"nodes"`
-	Edges []struct {
-		Source string `json:"source"`
-		Target string `json:"target"`
-		Label  string `json:"label"`
-	} `json:"edges"`
-}
-
-func (j *graphJSON) graph() (host.Graph, error) {
-	var g host.Graph
-	for _, n := range j.Nodes {
-		schema, err := rawOf(n.Schema)
-		if err != nil {
-			return g, err
-		}
-		g.Nodes = append(g.Nodes, host.GraphNode{
-			ID: n.ID, Label: n.Label, Kind: n.Kind, Description: n.Description,
-			EventType: n.EventType, EventTypes: n.EventTypes, Schema: schema, ProducedBy: n.ProducedBy,
-		})
-	}
-	for _, e := range j.Edges {
-		g.Edges = append(g.Edges, host.GraphEdge{Source: e.Source, Target: e.Target, Label: e.Label})
-	}
-	return g, nil
+	return e
 }

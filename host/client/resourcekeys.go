@@ -2,26 +2,19 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"net/url"
 	"strconv"
+
+	"github.com/weftrun/weft/host/apiwire"
 )
 
-// ResourceKey is a key that a resource of the kind kv keeps.
-type ResourceKey struct {
-	Key     string          `json:"key"`
-	Version uint64          `json:"version"` // of its value
-	Value   json.RawMessage `json:"value"`   // if it was asked for
-}
+// ResourceKey is a key that a resource of the kind kv keeps; its Value is nil unless it
+// was asked for.
+type ResourceKey = apiwire.ResourceKey
 
-// ResourceKeys is a part of what a resource keeps.
-type ResourceKeys struct {
-	Keys []ResourceKey `json:"keys"`
-	Next string        `json:"next_cursor"` // "": that is all
-	// Keys and bytes, of keys and encoded values, in all.
-	TotalKeys  int64 `json:"total_keys"`
-	TotalBytes int64 `json:"total_bytes"`
-}
+// ResourceKeys is a part of what a resource keeps. NextCursor "" says that nothing
+// follows; the totals count all keys, and the bytes of keys and encoded values.
+type ResourceKeys = apiwire.ResourceKeys
 
 // ResourceKeyQuery selects keys. The zero value is the first hundred.
 type ResourceKeyQuery struct {

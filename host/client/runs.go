@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/apiwire"
 )
 
 // StartRequest asks for a run.
@@ -39,13 +40,9 @@ type Record struct {
 
 // Start begins a run. A run that fails is no error: its record says so.
 func (c *Client) Start(ctx context.Context, r StartRequest) (Record, error) {
-	body, err := marshal(struct {
-		Event     json.RawMessage `json:"start_event,omitempty"`
-		HandlerID string          `json:"handler_id,omitempty"`
-		SessionID string          `json:"session,omitempty"`
-		OnBusy    host.OnBusy     `json:"on_busy,omitempty"`
-		Snapshot  json.RawMessage `json:"context,omitempty"`
-	}{r.Event, r.HandlerID, r.SessionID, r.OnBusy, r.Snapshot})
+	body, err := marshal(apiwire.StartOf[json.RawMessage]{
+		Event: r.Event, HandlerID: r.HandlerID, SessionID: r.SessionID, OnBusy: r.OnBusy, Snapshot: r.Snapshot,
+	})
 	if err != nil {
 		return Record{}, &host.Error{Code: host.CodeInvalidArgument, Message: "The start event, or the snapshot, is not JSON", Cause: err}
 	}
@@ -166,10 +163,7 @@ func (c *Client) Send(ctx context.Context, id, eventType string, fields json.Raw
 		Type  string          `json:"type"`
 		Value json.RawMessage `json:"value"`
 	}
-	body, err := marshal(struct {
-		Event envelope `json:"event"`
-		Step  string   `json:"step,omitempty"`
-	}{envelope{eventType, fields}, step})
+	body, err := marshal(apiwire.SendOf[envelope]{Event: envelope{eventType, fields}, Step: step})
 	if err != nil {
 		return host.Delivery{}, &host.Error{Code: host.CodeInvalidArgument, Message: "The event is not JSON", Cause: err}
 	}
@@ -177,14 +171,11 @@ func (c *Client) Send(ctx context.Context, id, eventType string, fields json.Raw
 	if err != nil {
 		return host.Delivery{}, err
 	}
-	var said struct {
-		Delivery    string   `json:"delivery"`
-		DeliveredTo []string `json:"delivered_to"`
-	}
-	if err := json.Unmarshal(a.body, &said); err != nil {
-		return host.Delivery{}, &host.Error{Code: host.CodeInvalidMessage, Message: "The server's answer is not understood: " + err.Error(), Cause: err}
-	}
-	return host.Delivery{How: said.Delivery, To: said.DeliveredTo}, nil
+	var sent apiwire.Sent
+	var d host.Delivery
+	err = a.decode(&sent)
+	apiwire.Fill(&d, &sent)
+	return d, err
 }
 
 // Pause lets a running run begin no steps until [Client.Resume], and gives its
@@ -216,9 +207,7 @@ func (c *Client) Cancel(ctx context.Context, id string, purge bool) (deleted boo
 	if err != nil {
 		return false, err
 	}
-	var result struct {
-		Status string `json:"status"`
-	}
+	var result apiwire.Cancelled
 	err = a.decode(&result)
 	return result.Status == "deleted", err
 }

@@ -7,10 +7,10 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/apiwire"
 )
 
 // Session is what is known of a session: decoded, and as the server sent it. The API
@@ -58,25 +58,12 @@ func (c *Client) Session(ctx context.Context, id string) (Session, error) {
 func sessionPath(id string) string { return "/sessions/" + url.PathEscape(id) }
 
 func decodeSession(text []byte) (Session, error) {
-	var j struct {
-		ID      string     `json:"session_id"`
-		Created *time.Time `json:"created_at"`
-		Updated *time.Time `json:"updated_at"`
-		Runs    int        `json:"runs"`
-		Active  int        `json:"active"`
-	}
+	var j apiwire.Session
 	a := answer{body: text}
-	if err := a.decode(&j); err != nil {
-		return Session{}, err
-	}
-	s := Session{JSON: text, SessionInfo: host.SessionInfo{SessionID: j.ID, Runs: j.Runs, Active: j.Active}}
-	if j.Created != nil {
-		s.Created = j.Created.UnixNano()
-	}
-	if j.Updated != nil {
-		s.Updated = j.Updated.UnixNano()
-	}
-	return s, nil
+	err := a.decode(&j)
+	s := Session{JSON: text}
+	apiwire.Fill(&s.SessionInfo, &j)
+	return s, err
 }
 
 // Sessions lists sessions: limit of them (1 to 1000; 0: 1000), behind a cursor, that of
@@ -111,9 +98,7 @@ func (c *Client) Sessions(ctx context.Context, limit int, cursor string) (Sessio
 // the place of the one that is there. created says whether it was made. A Tag of "*"
 // wants it to exist.
 func (c *Client) PutSession(ctx context.Context, id string, state json.RawMessage, o EditOptions) (s Session, created bool, err error) {
-	body, err := marshal(struct {
-		State json.RawMessage `json:"state,omitempty"`
-	}{state})
+	body, err := marshal(apiwire.PutSessionOf[json.RawMessage]{State: state})
 	if err != nil {
 		return Session{}, false, &host.Error{Code: host.CodeInvalidArgument, Message: "The state is not JSON", Cause: err}
 	}
@@ -122,7 +107,7 @@ func (c *Client) PutSession(ctx context.Context, id string, state json.RawMessag
 		r.header["If-Match"] = o.Tag
 	}
 	if o.Key != "" {
-		r.header["Idempotency-Key"] = o.Key
+		r.header[apiwire.HeaderOnce] = o.Key
 	}
 	a, err := c.do(ctx, r)
 	if err == nil && a.status != http.StatusOK && a.status != http.StatusCreated {
@@ -164,7 +149,7 @@ func (c *Client) State(ctx context.Context, id, path string) (StateValue, error)
 // PatchState merges a JSON object into a session's state, or into the value at the
 // path of the options, by RFC 7396: null deletes. It gives what is there after it.
 func (c *Client) PatchState(ctx context.Context, id string, patch json.RawMessage, o EditOptions) (StateValue, error) {
-	return c.patch(ctx, id, "application/merge-patch+json", patch, o)
+	return c.patch(ctx, id, apiwire.TypeMergePatch, patch, o)
 }
 
 // EditState makes edits of a session's state, all or none, and gives what is there after
@@ -179,7 +164,7 @@ func (c *Client) EditState(ctx context.Context, id string, edits []abi.Edit, o E
 	if err != nil {
 		return StateValue{}, &host.Error{Code: host.CodeInvalidArgument, Message: "The edits do not read: " + strings.TrimSpace(err.Error()), Cause: err}
 	}
-	return c.patch(ctx, id, "application/vnd.weft.edits+json", body, o)
+	return c.patch(ctx, id, apiwire.TypeEdits, body, o)
 }
 
 func (c *Client) patch(ctx context.Context, id, kind string, body []byte, o EditOptions) (StateValue, error) {
@@ -191,7 +176,7 @@ func (c *Client) patch(ctx context.Context, id, kind string, body []byte, o Edit
 		r.header["If-Match"] = o.Tag
 	}
 	if o.Key != "" {
-		r.header["Idempotency-Key"] = o.Key
+		r.header[apiwire.HeaderOnce] = o.Key
 	}
 	a, err := c.want(ctx, http.StatusOK, r)
 	return StateValue{JSON: a.body, Tag: a.header.Get("ETag")}, err

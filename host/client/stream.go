@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/apiwire"
 	"github.com/weftrun/weft/host/sse"
 )
 
@@ -269,11 +270,11 @@ func (s *Stream) read(ctx context.Context, conn *connection) (got, over bool, er
 			return got, false, conn.reason(err)
 		}
 		conn.idle.Stop() // a slow reader of ours is no silence of the server
-		var j envelopeJSON
-		if err := json.Unmarshal(data, &j); err != nil {
+		var shown apiwire.Envelope
+		if err := json.Unmarshal(data, &shown); err != nil {
 			return got, false, fmt.Errorf("an event is not understood: %w", err)
 		}
-		e, err := j.event()
+		e, err := shown.Event()
 		if err != nil {
 			return got, false, err
 		}

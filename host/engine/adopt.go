@@ -8,22 +8,23 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// A snapshot in the journal stands for all entries before it: a session is loaded
-// from the newest one, and from the entries behind it. One that begins a journal
-// makes a session of what was another (see [Session.Fork]).
+// A snapshot in the journal replaces all entries before it. A session is loaded from the
+// newest snapshot and the entries behind it. A snapshot that begins a journal turns the
+// past of one session into another session (see [Session.Fork]).
 //
-// With the snapshot stand the records of the attempts that are under way, as the
-// entries that have them need not be there any more.
+// Beside the snapshot the entry holds the records of open attempts, because the entries
+// that carry these records may have been removed.
 
 type (
-	// TakeSnapshot notes what the session holds.
+	// TakeSnapshot asks for an entry with everything that the session holds.
 	TakeSnapshot struct {
-		// Held are the records of attempts that have not ended.
+		// Held are the records of the attempts that have not ended.
 		Held []HeldAttempt
-		// Most is how many bytes the snapshot may have: a longer one is no entry. 0: any.
+		// Most is the largest permitted size of the snapshot in bytes; no entry is made
+		// for a larger snapshot. 0: no bound.
 		Most int
 	}
-	// Adopt begins an empty session by what [Session.Fork] gave.
+	// Adopt begins an empty session with a snapshot that [Session.Fork] prepared.
 	Adopt struct {
 		Snapshot []byte
 		Held     []HeldAttempt
@@ -33,18 +34,19 @@ type (
 func (TakeSnapshot) tick() {}
 func (Adopt) tick()        {}
 
-// HeldAttempt is what was written of an attempt that has not ended.
+// HeldAttempt is the journaled part of an attempt that has not ended.
 type HeldAttempt struct {
 	Invocation uint64       `cbor:"1,keyasint"`
 	Attempt    uint64       `cbor:"2,keyasint"`
-	Open       *AttemptOpen `cbor:"3,keyasint,omitempty"` // nil: it has written nothing
+	Open       *AttemptOpen `cbor:"3,keyasint,omitempty"` // nil: no entry of the attempt has been journaled
 	Calls      []CallRecord `cbor:"4,keyasint,omitempty"`
-	Crashes    int          `cbor:"5,keyasint,omitempty"` // of older servers, and ignored
-	Burnt      *Burnt       `cbor:"6,keyasint,omitempty"` // as its newest entry says; nil: nothing
+	Crashes    int          `cbor:"5,keyasint,omitempty"` // written by older servers, ignored
+	Burnt      *Burnt       `cbor:"6,keyasint,omitempty"` // from the attempt's newest entry; nil: nothing burnt
 }
 
 func (s *Session) decideSnapshot(e *Entry, t TakeSnapshot) (decision, error) {
 	data, err := s.Snapshot()
+	// A snapshot only saves loading time, so one that is too large is not worth an error.
 	if err == nil && t.Most > 0 && len(data) > t.Most {
 		return decision{}, nil
 	}
@@ -52,11 +54,12 @@ func (s *Session) decideSnapshot(e *Entry, t TakeSnapshot) (decision, error) {
 	return decision{entry: e}, err
 }
 
-// decideAdopt refuses what cannot be restored before it becomes an entry.
+// decideAdopt refuses a snapshot that cannot be restored, before it becomes an entry.
 func (s *Session) decideAdopt(e *Entry, t Adopt) (decision, error) {
 	if s.seq != 0 {
 		return decision{}, host.Errorf(host.CodeConflict, "session %s is not empty", clip(s.key.Session))
 	}
+	// An entry that cannot be folded would make the new session unreadable for ever.
 	probe, err := Restore(s.key, s.graphs, t.Snapshot)
 	if err != nil {
 		return decision{}, err
@@ -64,32 +67,35 @@ func (s *Session) decideAdopt(e *Entry, t Adopt) (decision, error) {
 	if probe.seq != 0 {
 		return decision{}, badSnapshot("it belongs to a session that continues at entry %d", probe.seq+1)
 	}
+	// The times in the snapshot must not lie after the entry.
 	e.At = max(e.At, probe.now)
 	e.Kind, e.Snapshot, e.Held = EntryFork, t.Snapshot, t.Held
 	return decision{entry: e}, nil
 }
 
-// begins reports whether the entry can be the first that is folded, though others
-// may have been before it.
+// begins reports whether the entry can be the first that a session folds, even if its
+// journal once had earlier entries.
 func (e *Entry) begins() bool { return e.Kind == EntrySnapshot || e.Kind == EntryFork }
 
-// Skips reports whether an entry lies before the first that the session can begin
-// with: rows of a journal that was cut may have such entries.
+// Skips reports whether the entry lies before the first entry that the session can begin
+// with. A row of a journal that was cut may contain such entries.
 func (s *Session) Skips(e *Entry) bool { return s.seq == 0 && e.Seq != 1 && !e.begins() }
 
-// adopt makes an empty session what the entry's snapshot says.
+// adopt fills an empty session from the entry's snapshot.
 func (s *Session) adopt(e *Entry) error {
 	if err := s.restore(e.Snapshot); err != nil {
 		return fmt.Errorf("%w: entry %d: %w", errCorrupt, e.Seq, err)
 	}
 	if s.seq != e.Seq-1 {
-		return corrupt(e, "its snapshot is of entry %d", s.seq)
+		return corrupt(e, "its snapshot was made at entry %d", s.seq)
 	}
 	return nil
 }
 
-// foldFork lets the runs of a session that has just begun go on.
+// foldFork restarts the runs of a fork.
 func (s *Session) foldFork() {
+	// The caller knows nothing of the restored runs: announce them, and ask for all open
+	// work.
 	for _, id := range sortedKeys(s.runs) {
 		s.emit(RunChanged{Run: s.runs[id].rec})
 	}
@@ -104,14 +110,15 @@ func (s *Session) foldFork() {
 	}
 }
 
-// Needs gives the versions without which the entry, the session's newest, cannot
-// be folded, or what it says cannot be done, sorted: those of the runs that it
-// begins, here or in another session, and for one that others are loaded from those
-// of everything that has not ended, and of the workflows whose schemas the state has
-// to keep. Whoever stores the entry keeps them as long as it.
+// Needs returns the versions that the entry, the session's newest, depends on, sorted.
+// The store keeps these versions as long as the entry. They are the versions of the runs
+// that the entry begins, in this session or in another. A snapshot also needs the
+// versions of everything that has not ended, and of the workflows whose schemas the state
+// must satisfy.
 func (s *Session) Needs(e *Entry) []string {
 	var out []string
 	switch {
+	// The entry stands for everything in the session, not for one run.
 	case e.begins(), e.Kind == EntryRetry:
 		out = slices.Collect(maps.Values(s.Versions()))
 		if e.begins() {
@@ -144,7 +151,7 @@ func (s *Session) Needs(e *Entry) []string {
 	return slices.Compact(out)
 }
 
-// Versions gives the version of each run that has not ended, queued ones too.
+// Versions returns the version of each run that has not ended, queued runs included.
 func (s *Session) Versions() map[string]string {
 	out := make(map[string]string, s.Active())
 	for id, r := range s.runs {

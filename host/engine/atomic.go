@@ -7,43 +7,42 @@ import (
 	"github.com/weftrun/weft/host/work"
 )
 
-// What an atomic step does takes effect with its success, as a part of the entry
-// that finishes the attempt, or not at all. Until then it is kept by whoever
-// answers the guest: the step reads one snapshot of the state and its own edits.
-// When it finishes, everything that it read or edited must be as it was in that
-// snapshot; its edits are then made anew on the state of that time, and come to
-// the same.
+// The effects of an atomic step take place together when the step succeeds, as a part of
+// the entry that finishes the attempt, or not at all. Until then the caller that answers
+// the guest keeps them. The step reads one snapshot of the state, with its own edits on
+// top. When the step finishes, every value that it read or edited must still be as in the
+// snapshot. Its edits are then made again on the present state, with the same result.
 
 // Stage is what an atomic step has done.
 type Stage struct {
-	// Seen is what the step read or edited in its snapshot. It may name a path
-	// more than once.
+	// Seen lists the values of the snapshot that the step read or edited. A path may
+	// occur more than once.
 	Seen []Seen
-	// Effects are its edits, sends and stream writes, in order: EditState,
+	// Effects are the step's edits, sends and stream writes, in order: EditState,
 	// CommitState, SendEvent and WriteStream.
 	Effects []Request
-	// Base is the snapshot, Root the state with the step's own edits on it, and Changes
-	// leads from one to the other. A nil Base: the edits are made anew in any case.
+	// Base is the snapshot, and Root the state after the step's own edits. Changes leads
+	// from Base to Root. If Base is nil, the edits are always made again.
 	Base, Root *state.Node
 	Changes    []state.Change
 }
 
-// Tried is what a call of an atomic step comes to.
+// Tried is the outcome of a call of an atomic step.
 type Tried struct {
 	Response Response
-	After    *state.Node    // the state after it
-	Changes  []state.Change // that lead there
-	Effect   bool           // the call has an effect to be kept
+	After    *state.Node    // the state after the call
+	Changes  []state.Change // from the state before the call to After
+	Effect   bool           // the call has an effect that must be kept
 }
 
-// Seen is a value of a snapshot; a nil node: there was none.
+// Seen is a value of a snapshot. A nil Node: the path had no value.
 type Seen struct {
 	Path state.Path
 	Node *state.Node
 }
 
-// Try works out a call of an atomic step on the state that the step sees, root.
-// It changes nothing of the session.
+// Try works out a call of an atomic step on root, the state that the step sees. Try does
+// not change the session.
 //
 // # Errors
 //
@@ -65,11 +64,12 @@ func (s *Session) Try(invocation, attempt uint64, root *state.Node, req Request)
 		warning, err := inv.checkWrite(req.Event.Type)
 		return Tried{Response: Response{Warning: warning}, After: root, Effect: warning == ""}, err
 	}
+	// A suspended guest would need a record to replay, and an atomic step has none.
 	return Tried{}, refusal(abi.StatusFailedPrecondition.Code(),
 		"step %s is atomic: it may edit the state, send events and write to the stream, and neither wait, sleep, collect events, run workflows nor call resources", inv.step.name)
 }
 
-// tryWrite is Try for an edit or a commit.
+// tryWrite implements Try for an edit or a commit.
 func (inv *invocation) tryWrite(own *work.Meter, root *state.Node, req Request, p *Prepared) (Tried, error) {
 	p, err := inv.preparedOn(own, root, req, p)
 	if err != nil {
@@ -78,10 +78,12 @@ func (inv *invocation) tryWrite(own *work.Meter, root *state.Node, req Request, 
 	return Tried{Response: Response{Results: p.results}, After: p.root, Changes: p.changes, Effect: true}, nil
 }
 
-// decideStage turns what an atomic step has done into parts of the entry that
-// finishes it, and gives the state after it. ErrConflict: the state is not what it
-// was for the step any more.
+// decideStage turns the effects of an atomic step into parts of the entry that finishes
+// the step, and returns the state after the entry. It returns ErrConflict if the state is
+// not as the step saw it.
 func (s *Session) decideStage(e *Entry, inv *invocation, stage *Stage) (*state.Node, error) {
+	// Nodes are immutable: an equal pointer is an unchanged value, an absent value
+	// included.
 	for i := range stage.Seen {
 		s.visited++
 		if now, _ := state.Get(s.root, stage.Seen[i].Path); now != stage.Seen[i].Node {
@@ -90,7 +92,7 @@ func (s *Session) decideStage(e *Entry, inv *invocation, stage *Stage) (*state.N
 	}
 	root := s.root
 	var all []state.Change
-	same := stage.Base == s.root // then the edits come to what they came to
+	same := stage.Base == s.root // then the edits have the same result as before
 	if same {
 		root, all = stage.Root, stage.Changes
 	}
@@ -102,7 +104,7 @@ func (s *Session) decideStage(e *Entry, inv *invocation, stage *Stage) (*state.N
 				continue
 			}
 			p, err := inv.preparedOn(&s.own, root, req, nil)
-			if err != nil {
+			if err != nil { // a part of the state that the step did not read now forbids the edit
 				return nil, ErrConflict // what it did not see has changed so that it may not
 			}
 			root, all = p.root, append(all, p.changes...)
@@ -118,8 +120,8 @@ func (s *Session) decideStage(e *Entry, inv *invocation, stage *Stage) (*state.N
 	return root, nil
 }
 
-// sent is what a step is about to send and to return, in order; a nil stage is that
-// of a step that is not atomic.
+// sent lists what a step is about to send and to return, in order. A nil stage belongs to
+// a step that is not atomic.
 func (stage *Stage) sent(inv *invocation, returned parcel) []parcel {
 	var out []parcel
 	if stage != nil {
@@ -132,14 +134,14 @@ func (stage *Stage) sent(inv *invocation, returned parcel) []parcel {
 	return append(out, returned)
 }
 
-// foldStaged carries out what an atomic step has sent and written; false if the
-// run is over by that.
+// foldStaged performs the sends and stream writes of an atomic step. It returns false if
+// they end the run.
 func (s *Session) foldStaged(e *Entry, inv *invocation) (bool, error) {
 	r := inv.run
 	for i := range e.Finish.Staged {
 		p := &e.Finish.Staged[i]
 		if !r.graph.knows(p.Event.Type) {
-			return false, corrupt(e, "no event of a known type")
+			return false, corrupt(e, "it has no event of a known type")
 		}
 		on := s.sent
 		if p.Stream {
@@ -152,11 +154,11 @@ func (s *Session) foldStaged(e *Entry, inv *invocation) (bool, error) {
 	return true, nil
 }
 
-// sent brings an event that a step sent on its way; false if the run is over by
-// that.
+// sent routes an event that a step sent. It returns false if the event ends the run.
 func (s *Session) sent(inv *invocation, ev abi.Event, step string) bool {
 	r := inv.run
 	asks := r.kind(ev) == abi.KindInputRequired
+	// Clients must see a question before steps react to it.
 	if !s.admit(inv, 1) || asks && !s.published(inv, ev) {
 		return false
 	}
@@ -164,12 +166,12 @@ func (s *Session) sent(inv *invocation, ev abi.Event, step string) bool {
 	return true
 }
 
-// written puts an event that a step wrote on the stream; false if the run is over
-// by that.
+// written puts an event that a step wrote on the stream. It returns false if the event
+// ends the run.
 func (s *Session) written(inv *invocation, ev abi.Event, _ string) bool { return s.published(inv, ev) }
 
-// checkWrite says whether the step may write such an event to the stream; a
-// warning says that it is left out.
+// checkWrite reports whether the step may write an event of the type to the stream. With
+// a warning the event is left out, and the call succeeds.
 func (inv *invocation) checkWrite(typ string) (warning string, err error) {
 	kind, known := inv.run.graph.Kind(typ)
 	switch {
@@ -177,6 +179,7 @@ func (inv *invocation) checkWrite(typ string) (warning string, err error) {
 		return "", refuseRuntimeType(typ)
 	case !known:
 		return "", refusal(host.RunInvalidOutput, "step %s writes %s to the stream, which is not declared: declare it in events", inv.step.name, clip(typ))
+	// Clients would take a stop event for the end of the run.
 	case kind == abi.KindStop:
 		return "step " + inv.step.name + " wrote the stop event " + typ + " to the stream: it was left out, the run's result follows when a step returns it", nil
 	}

@@ -157,7 +157,7 @@ func auditRun(t reporter, s *Session, r *run) runAudit {
 	}
 	for id, c := range r.collections {
 		if alive[c] == 0 {
-			t.Fatalf("collection %d is open with nobody in it", id)
+			t.Fatalf("collection %d is open without a member", id)
 		}
 	}
 	return a

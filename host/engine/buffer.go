@@ -8,42 +8,43 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// bufferKey names a buffer of collect_events: each step of a run has its own.
+// bufferKey identifies a buffer of collect_events. Each step of a run has its own
+// buffers.
 type bufferKey struct {
 	step int
 	name string
 }
 
-// buffer holds events until a set of them is complete; surplus stays for the
-// next set.
+// buffer holds events until a set of them is complete. Surplus events stay for the next
+// set.
 type buffer struct {
 	events map[uint64]abi.Event
 	types  map[string]*arrivals
 }
 
 // arrivals are the buffered events of one type, in the order of arrival.
-type arrivals struct {
+type arrivals struct { // the first ones may have been released
 	ids  []uint64 // the first ones may have been released already
 	live int
 }
 
-// oldest is the id of the n-th event that has not been released.
+// oldest is the id of the n-th buffered event.
 func (a *arrivals) oldest(n int) uint64 { return a.ids[len(a.ids)-a.live+n] }
 
-// collectCalls is what an invocation did with collect_events. It belongs to the
-// invocation, not to the attempt, so that a retry does not do it again.
+// collectCalls records what an invocation did with collect_events. It belongs to the
+// invocation, not to the attempt, so that a retry does not repeat it.
 type collectCalls struct {
 	made map[collectKey]*collectCall
-	// fresh counts the events of this attempt that are not of the trigger: the
-	// n-th of an attempt is the n-th of the attempt before.
+	// fresh counts the events of this attempt that are not from the trigger. The n-th
+	// such event of an attempt corresponds to the n-th of the attempt before.
 	fresh uint64
-	byID  map[uint64]int // of a long trigger, filled when first needed
+	byID  map[uint64]int // of a long trigger, filled on first use
 }
 
 type collectKey struct {
 	buffer string
 	given  uint64 // id of an event of the trigger, or 0
-	fresh  uint64 // else its number
+	fresh  uint64 // number of the event if given is 0
 }
 
 type collectCall struct{ sets []releasedSet }
@@ -53,7 +54,7 @@ type releasedSet struct {
 	events   []abi.Event
 }
 
-// key tells the calls of an invocation apart.
+// key identifies a call among the calls of an invocation.
 func (c *collectCalls) key(buffer string, given uint64) collectKey {
 	k := collectKey{buffer: buffer, given: given}
 	if given == 0 {
@@ -62,7 +63,7 @@ func (c *collectCalls) key(buffer string, given uint64) collectKey {
 	return k
 }
 
-// released finds a set that the call released before.
+// released returns the set that the call has released before, if any.
 func (c *collectCall) released(expected []string) ([]abi.Event, bool) {
 	if c == nil {
 		return nil, false
@@ -75,12 +76,13 @@ func (c *collectCall) released(expected []string) ([]abi.Event, bool) {
 	return nil, false
 }
 
-// triggered finds the event of the trigger that a guest means.
+// triggered returns the event of the trigger with the id.
 func (inv *invocation) triggered(id uint64) (abi.Event, bool) {
 	const few = 8
 	if id == 0 {
 		return abi.Event{}, false
 	}
+	// A short trigger is searched faster than a map is filled.
 	if len(inv.trigger) <= few {
 		for _, ev := range inv.trigger {
 			if ev.ID == id {
@@ -102,13 +104,13 @@ func (inv *invocation) triggered(id uint64) (abi.Event, bool) {
 	return inv.trigger[i], true
 }
 
-// decideCollect decides a collect_events. A call that the invocation made before
-// is no entry unless it completes a set now, or has to be counted.
+// decideCollect decides a collect_events. A call that the invocation has made before
+// needs an entry only if it completes a set now or must be counted.
 func (s *Session) decideCollect(e *Entry, inv *invocation, req CollectEvents) (decision, error) {
 	part := &CollectPart{Buffer: req.Buffer}
 	own, recognised := inv.triggered(req.Event.ID)
 	switch typ := req.Event.Type; {
-	case recognised && typ == own.Type: // also the failure that a catching step got
+	case recognised && typ == own.Type: // also accepts the failure that a catching step got
 	case IsRuntimeType(typ):
 		return decision{}, refuseRuntimeType(typ)
 	case !inv.run.graph.knows(typ):
@@ -123,19 +125,23 @@ func (s *Session) decideCollect(e *Entry, inv *invocation, req CollectEvents) (d
 	if err != nil {
 		return decision{}, err
 	}
+	// A later attempt finds its event buffered already. Only a call with an event of the
+	// guest's own needs an entry, because it moves the count of such events.
 	if call != nil && recognised && !part.Complete {
 		return decision{response: response}, nil
 	}
 	return decision{entry: e, response: response}, nil
 }
 
-// decideSet finds what a call gives: the set that it gave before, or one that
-// is complete now. own is the event of the trigger that was recognised.
+// decideSet finds the set that a call returns: a set released before, or a set that is
+// complete now. own is the event of the trigger that the guest passed.
 func (s *Session) decideSet(e *Entry, inv *invocation, req CollectEvents, call *collectCall, own abi.Event) (Response, error) {
+	// A retry must get the very set that the earlier attempt got.
 	if set, ok := call.released(req.Expected); ok {
 		return Response{Collected: set, Complete: true}, nil
 	}
 	var added *abi.Event
+	// An earlier attempt may have buffered the event already.
 	if call == nil {
 		var err error
 		if added, err = s.decideAdd(e, inv, req.Event, own); err != nil {
@@ -154,8 +160,8 @@ func (s *Session) decideSet(e *Entry, inv *invocation, req CollectEvents, call *
 	return Response{Collected: set, Complete: true}, nil
 }
 
-// decideAdd puts the event into the entry: by its id alone if it is the
-// trigger's own, unchanged.
+// decideAdd puts the event into the entry. An unchanged event of the trigger is
+// represented by its id alone.
 func (s *Session) decideAdd(e *Entry, inv *invocation, ev, own abi.Event) (*abi.Event, error) {
 	r, part := inv.run, e.Collect
 	switch {
@@ -164,6 +170,7 @@ func (s *Session) decideAdd(e *Entry, inv *invocation, ev, own abi.Event) (*abi.
 		return &own, nil
 	case part.Given != 0:
 		part.Added = part.Given
+	// Only events that the guest made count: those of the trigger were counted before.
 	case r.routed >= r.limits.RunEvents:
 		return nil, refusal(host.RunLimitExceeded, "the run has had %d events, its limit", r.routed)
 	default:
@@ -174,8 +181,8 @@ func (s *Session) decideAdd(e *Entry, inv *invocation, ev, own abi.Event) (*abi.
 	return &ev, nil
 }
 
-// complete finds the set for what is expected among the buffered events and one
-// that is about to be added: of each type the oldest ones.
+// complete returns the set for the expected types, if the buffered events and the one
+// about to be added contain it. Of each type it takes the oldest events.
 func (b *buffer) complete(expected []string, added *abi.Event) ([]abi.Event, bool) {
 	have := 0
 	if b != nil {
@@ -185,7 +192,7 @@ func (b *buffer) complete(expected []string, added *abi.Event) ([]abi.Event, boo
 		have++
 	}
 	if have < len(expected) {
-		return nil, false // most calls end here, whatever the length of the set
+		return nil, false // most calls end here, however long the set is
 	}
 	next := make(map[string]int)
 	set := make([]abi.Event, 0, len(expected))
@@ -250,19 +257,22 @@ func (s *Session) foldCollect(e *Entry, inv *invocation) error {
 		s.visited += uint64(len(set))
 		call.sets = append(call.sets, releasedSet{expected: p.Expected, events: set})
 	}
+	// Empty buffers do not stay: a guest could make any number of names.
 	if len(b.events) == 0 {
 		delete(r.buffers, at)
 	}
 	return nil
 }
 
-// collected is the event that an entry adds to a buffer.
+// collected returns the event that an entry adds to a buffer.
 func (s *Session) collected(e *Entry, inv *invocation) (abi.Event, error) {
 	p := e.Collect
 	s.visited++
 	if p.Given == 0 {
 		if p.Added != s.lastEvent+1 || e.Event == nil {
 			return abi.Event{}, corrupt(e, "event %d is collected out of turn", p.Added)
+			// An event that the guest made gets its id here, and counts against the run's
+			// limit.
 		}
 		s.lastEvent++
 		inv.run.routed++
@@ -289,8 +299,8 @@ func (b *buffer) add(ev abi.Event) {
 	of.live++
 }
 
-// release takes events out of the buffer. Those of one type are its oldest, in
-// the order of their arrival.
+// release takes events out of the buffer. The events of each type are its oldest, in the
+// order of their arrival.
 func (b *buffer) release(e *Entry, ids []uint64) ([]abi.Event, error) {
 	set := make([]abi.Event, 0, len(ids))
 	for _, id := range ids {
@@ -307,6 +317,8 @@ func (b *buffer) release(e *Entry, ids []uint64) ([]abi.Event, error) {
 		switch {
 		case of.live == 0:
 			delete(b.types, ev.Type)
+		// Give the memory of released ids back now and then, at a constant cost for each
+		// event.
 		case len(of.ids) > 2*of.live+16:
 			of.ids = slices.Clone(of.ids[len(of.ids)-of.live:])
 		}

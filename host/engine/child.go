@@ -11,31 +11,30 @@ import (
 	"github.com/weftrun/weft/host/state"
 )
 
-// A step may run a workflow as its child: the invocation is suspended until the
-// child's run has ended, and is answered with the child's stop event, or with its
-// error. In the parent's own session the child begins and ends by entries of that
-// session; in another one by messages (see message.go).
+// A step may run a workflow as a child. The invocation is suspended until the child's run
+// has ended, and then gets the child's stop event or error. A child in the parent's
+// session begins and ends by entries of that session. A child in another session does so
+// by messages (see message.go).
 //
-// A child to which the step gave an id belongs to the invocation: an attempt that
-// asks for it again gets the same one. Any other belongs to the attempt, and to
-// its call. What a child belongs to takes it along: it is cancelled when nobody
-// can ask for it any more.
+// A child to which the step gave an id belongs to the invocation: a later attempt that
+// asks for the id gets the same child. Any other child belongs to the attempt and its
+// call. A child that no attempt can ask for any more is cancelled.
 
 // child is a run that an invocation has begun.
 type child struct {
-	key      string // in its invocation
+	key      string // names the child in its invocation
 	inv      *invocation
 	workflow string
 	run      string
 	handler  string
 	session  string // "": the parent's own
-	begun    bool   // its session has it: clients that hear of it find it
-	stream   bool   // its events are on the parent's stream too
-	seen     uint64 // the last of them that came from another session
+	begun    bool   // its session has the run, so clients can find it
+	stream   bool   // the parent's stream shows the child's events
+	seen     uint64 // number of the last event shown from another session
 	since    int64
-	start    *StartPart // of one in another session, while it has not ended: a fork begins it anew
+	start    *StartPart // of a child in another session that has not ended: a fork begins it again
 
-	// How it ended: with a result or an error.
+	// The end of the child: a result or an error.
 	result *abi.Event
 	err    *abi.Error
 }
@@ -46,12 +45,12 @@ func (c *child) ended() bool { return c.result != nil || c.err != nil }
 type parentLink struct {
 	session string
 	stream  bool
-	shown   uint64 // events that were passed on
-	depth   int    // of the child: 1 for that of a run that nobody began
+	shown   uint64 // number of events passed on to the parent
+	depth   int    // of this run: 1 for the child of a run without a parent
 }
 
-// childKey names a child in its invocation: by the id that the step gave, or by
-// the attempt and its call.
+// childKey names a child in its invocation: by the id that the step gave, or by the
+// attempt and its call.
 func childKey(id string, attempt, n uint64) string {
 	if id != "" {
 		return "=" + id
@@ -59,8 +58,8 @@ func childKey(id string, attempt, n uint64) string {
 	return fmt.Sprintf("#%d/%d", attempt, n)
 }
 
-// derive makes something that only this run can know from its seed and a place
-// in it.
+// derive returns bytes that depend on a place in the run. Nobody can predict them without
+// the run's seed.
 func (r *run) derive(what string, inv *invocation, n uint64) [32]byte {
 	h := sha256.New()
 	h.Write(r.seed[:])
@@ -73,13 +72,14 @@ func (r *run) derive(what string, inv *invocation, n uint64) [32]byte {
 	return [32]byte(h.Sum(nil))
 }
 
-// derivedID is an id of 12 letters and digits, like those that are drawn.
+// derivedID returns an id of 12 letters and digits, like the ids that are drawn at
+// random.
 func derivedID(from [32]byte) string {
 	const letters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 	id := make([]byte, 0, 12)
 	for {
 		for _, b := range from {
-			// 248 is the largest multiple of 62 in a byte: no letter is favoured.
+			// 248 is the largest multiple of 62 in a byte, so no letter is more likely.
 			if b < 248 {
 				if id = append(id, letters[b%62]); len(id) == cap(id) {
 					return string(id)
@@ -90,10 +90,11 @@ func derivedID(from [32]byte) string {
 	}
 }
 
-// decideRun decides a run_workflow: the child has ended, or goes on, or begins.
+// decideRun decides a run_workflow: its child has ended, is still running, or begins.
 func (s *Session) decideRun(e *Entry, inv *invocation, req RunWorkflow) (decision, error) {
 	key := childKey(req.ID, e.Attempt, e.N)
 	c := inv.children[key]
+	// The id decides which child a retry gets, so it must not name two workflows.
 	switch {
 	case c != nil && c.workflow != req.Workflow:
 		return decision{}, refusal("failed_precondition", "step %s runs %s by the id %s, by which it has run %s: give each child an id of its own", inv.step.name, clip(req.Workflow), clip(req.ID), c.workflow)
@@ -103,12 +104,14 @@ func (s *Session) decideRun(e *Entry, inv *invocation, req RunWorkflow) (decisio
 		return decision{response: Response{Event: *c.result}}, nil
 	}
 	e.Kind, e.Child = EntryChild, &ChildPart{Key: key, Workflow: req.Workflow}
-	if c != nil { // of an attempt before, and still under way
+	if c != nil { // begun by an earlier attempt, and still running
 		return s.decideSuspension(e, inv)
 	}
+	// Without a bound a workflow that runs itself would nest for ever.
 	if depth, most := inv.run.depth()+1, inv.run.limits.ChildDepth; depth > most {
 		return decision{}, refusal(host.RunLimitExceeded, "step %s runs %s as a child of a child, %d deep: more than %d (limit child_depth)", inv.step.name, clip(req.Workflow), depth, most)
 	}
+	// The engine has no access to other workflows: the caller must resolve the start.
 	if req.Start == nil {
 		return decision{}, ErrUnresolved
 	}
@@ -118,6 +121,7 @@ func (s *Session) decideRun(e *Entry, inv *invocation, req RunWorkflow) (decisio
 // decideChild decides the beginning of a child.
 func (s *Session) decideChild(e *Entry, inv *invocation, req RunWorkflow) (decision, error) {
 	part, r := e.Child, inv.run
+	// Ids are derived, not drawn: deciding the same call again gives the same child.
 	id := derivedID(r.derive("handler", inv, e.N))
 	part.RunID, part.Stream = derivedID(r.derive("run", inv, e.N)), req.Stream
 	switch {
@@ -125,6 +129,7 @@ func (s *Session) decideChild(e *Entry, inv *invocation, req RunWorkflow) (decis
 	case req.Session != "":
 		part.Session = req.Session
 	default:
+		// A session of the child's own has the name of its handler.
 		part.Session = id
 	}
 	t := *req.Start
@@ -134,12 +139,14 @@ func (s *Session) decideChild(e *Entry, inv *invocation, req RunWorkflow) (decis
 	d := decision{entry: e}
 	part.Start = t.part()
 	var err error
+	// Only a child in this session can be checked here. Another session checks its own.
 	if part.Session == "" {
 		var g *Graph
 		if part.Start, g, err = s.checkStart(t); err == nil {
 			d.root, e.Changes, err = s.stateFor(g, part.Start.Limits)
 		}
 	}
+	// A refused start is an error for the guest, which may handle it.
 	if refused := (*host.Error)(nil); errors.As(err, &refused) {
 		return decision{}, &abi.Error{Code: string(refused.Code), Message: refused.Error()}
 	} else if err != nil {
@@ -152,7 +159,7 @@ func (s *Session) decideChild(e *Entry, inv *invocation, req RunWorkflow) (decis
 	return d, nil
 }
 
-// part is the start as an entry has it.
+// part returns the start in the form of an entry.
 func (t StartRun) part() *StartPart {
 	return &StartPart{
 		HandlerID: t.HandlerID, Version: t.Version, Event: sanitized(t.Event), Seed: t.Seed,
@@ -160,7 +167,7 @@ func (t StartRun) part() *StartPart {
 	}
 }
 
-// depth is how many runs are above this one.
+// depth is the number of runs above this one.
 func (r *run) depth() int {
 	if r.parent == nil {
 		return 0
@@ -176,9 +183,10 @@ func (s *Session) foldChild(e *Entry, inv *invocation, root *state.Node) error {
 	c := inv.children[p.Key]
 	switch {
 	case c == nil && (p.Start == nil || s.children[p.RunID] != nil):
-		return corrupt(e, "no child %s that begins", clip(p.Key))
+		return corrupt(e, "it does not begin the child %s", clip(p.Key))
 	case c != nil && (p.Start != nil || c.ended()):
 		return corrupt(e, "the child %s has begun before, or has ended", clip(p.Key))
+	// A retry waits for the child that an earlier attempt began.
 	case c != nil:
 		s.suspend(inv, suspension{n: e.N, child: c})
 		s.settle(inv.run, false)
@@ -200,7 +208,7 @@ func (s *Session) foldChild(e *Entry, inv *invocation, root *state.Node) error {
 	return nil
 }
 
-// postStart tells another session to begin a child.
+// postStart posts the message that begins a child in another session.
 func (s *Session) postStart(c *child) {
 	p := c.start
 	s.post(Message{To: c.session, Start: &StartRun{
@@ -209,7 +217,7 @@ func (s *Session) postStart(c *child) {
 	}})
 }
 
-// tellParent gives the end of a run to the run that began it.
+// tellParent reports the end of a run to the run that began it.
 func (s *Session) tellParent(r *run) {
 	if r.parent == nil {
 		return
@@ -229,20 +237,21 @@ func (s *Session) tellParent(r *run) {
 func (s *Session) childEnded(end ChildEnd) {
 	c := s.children[end.RunID]
 	if c == nil {
-		return // nobody waits for it any more
+		return // no invocation can ask for the child any more
 	}
 	delete(s.children, end.RunID)
 	c.result, c.err, c.start = end.Result, end.Err, nil
 	inv := c.inv
 	if inv.phase != phaseSuspended || inv.suspended.child != c {
-		return // the next attempt will ask
+		return // the next attempt will ask for the result
 	}
 	s.resume(inv)
 	s.settle(inv.run, false)
 }
 
-// failedChild is the error of a run for the step that began it. The message does not
-// name the workflow: the caller puts the name in front, as every SDK and every flow does.
+// failedChild is the error of a run as the step that began it gets it. The message does
+// not name the workflow: the caller adds the name in front, like every SDK and every
+// flow.
 func (r *run) failedChild() *abi.Error {
 	what := "failed: " + r.rec.Error
 	if r.rec.Status == host.StatusCancelled {
@@ -251,21 +260,21 @@ func (r *run) failedChild() *abi.Error {
 	return &abi.Error{Code: r.rec.ErrorCode, Message: fmt.Sprintf("the child run (handler %s) %s", r.rec.HandlerID, what)}
 }
 
-// leave cancels the children of an invocation that nobody can ask for any more:
-// all of them if it is over, else those of the attempt that is.
+// leave cancels the children that no attempt can ask for any more: all children if the
+// invocation is over, else the children of the attempt that has ended.
 func (s *Session) leave(inv *invocation, over bool) {
 	if len(inv.children) == 0 {
 		return
 	}
 	for _, key := range sortedKeys(inv.children) {
 		c := inv.children[key]
-		if !over && key[0] == '=' {
+		if !over && key[0] == '=' { // the child belongs to the invocation
 			continue
 		}
 		s.visited++
 		delete(inv.children, key)
 		if s.children[c.run] != c {
-			continue // it has ended
+			continue // the child has ended
 		}
 		delete(s.children, c.run)
 		if c.session != "" {
@@ -276,12 +285,14 @@ func (s *Session) leave(inv *invocation, over bool) {
 	}
 }
 
-// decideEnded decides what another session tells of a child that began from here.
+// decideEnded decides the end of a child that another session reports.
 func (s *Session) decideEnded(e *Entry, t ChildEnded) (decision, error) {
 	c := s.children[t.End.RunID]
+	// The message was delivered before, or the child is not wanted any more.
 	if c == nil || c.session == "" {
 		return decision{}, ErrStale
 	}
+	// The error comes from outside this session: bound it.
 	end := t.End
 	if end.Err != nil {
 		end.Err = sanitizedError(end.Err)
@@ -292,15 +303,16 @@ func (s *Session) decideEnded(e *Entry, t ChildEnded) (decision, error) {
 
 func (s *Session) foldEnded(e *Entry) error {
 	if e.Ended == nil || s.children[e.Ended.RunID] == nil || (e.Ended.Err == nil) == (e.Ended.Result == nil) {
-		return corrupt(e, "no end of a child")
+		return corrupt(e, "it does not end a running child")
 	}
 	s.childEnded(*e.Ended)
 	return nil
 }
 
-// passOn shows an event of a run on the stream of the run that began it, if that
-// asked for it.
+// passOn shows an event of a run on the parent's stream, if the parent asked for that.
 func (s *Session) passOn(r *run, ev host.StreamEvent) {
+	// Internal events concern the child only, and its end reaches the parent as an
+	// answer.
 	if r.parent == nil || !r.parent.stream || ev.Internal || ev.Terminal {
 		return
 	}
@@ -326,12 +338,14 @@ func (s *Session) show(shown ChildShow) {
 		Body: shown.Body, Workflow: shown.Workflow,
 	}
 	r.handler.next++
+	// The parent may be a child itself, and show its events further up.
 	s.emit(Publish{HandlerID: r.handler.id, Event: ev})
 	s.passOn(r, ev)
 }
 
 func (s *Session) decideShown(e *Entry, t ChildShown) (decision, error) {
 	c := s.children[t.Show.RunID]
+	// Messages may arrive more than once: show each event once.
 	if c == nil || t.Show.Seq <= c.seen {
 		return decision{}, ErrStale
 	}
@@ -342,7 +356,7 @@ func (s *Session) decideShown(e *Entry, t ChildShown) (decision, error) {
 
 func (s *Session) foldShown(e *Entry) error {
 	if e.Shown == nil || s.children[e.Shown.RunID] == nil || e.Shown.Seq <= s.children[e.Shown.RunID].seen {
-		return corrupt(e, "no new event of a child")
+		return corrupt(e, "it has no new event of a child")
 	}
 	s.show(*e.Shown)
 	return nil

@@ -7,24 +7,24 @@ import (
 	"github.com/weftrun/weft/abi"
 )
 
-// collection is what a list emit opens: the scope of the branches that its
-// events begin. Every event and invocation is in one; what is in none that a
-// list opened is in the run's outermost.
+// collection is the scope of the branches that the events of one list emit begin. Every
+// event and invocation belongs to a collection. Those outside of any list belong to the
+// run's outermost collection.
 //
-// It counts those alive in it: invocations that have not ended, and open
-// collections inside. Events are on their way only while an entry is folded,
-// and are covered by what emits them. Events that wait in a join and events
-// that were collected do not count: without somebody alive nothing could
-// come of them. At zero it closes, and the collectors that have not fired do.
+// A collection counts its members: invocations that have not ended, and open collections
+// inside. Events are on their way only while an entry is folded, and the invocation that
+// emits them still counts then. Events that wait in a join and collected events do not
+// count, because nothing can follow from them when no member is left. When the count
+// reaches zero, the collection closes and its collectors that have not fired do so.
 type collection struct {
 	id         uint64
 	parent     *collection // nil: the run's outermost, which never closes
 	alive      int
-	collectors []collector // those that may be reached, in manifest order
+	collectors []collector // the steps that may be reached, in manifest order
 	joins      map[int]*join
 }
 
-// collector is one list[E] step's share of a collection.
+// collector is the share of one list[E] step in a collection.
 type collector struct {
 	step    *step
 	events  []abi.Event // in completion order
@@ -32,7 +32,7 @@ type collector struct {
 	fired   bool
 }
 
-// join gives the events that wait for a join in this collection.
+// join returns the events that wait for a join in this collection.
 func (c *collection) join(st *step) *join {
 	j := c.joins[st.index]
 	if j == nil {
@@ -45,8 +45,8 @@ func (c *collection) join(st *step) *join {
 	return j
 }
 
-// open makes a collection for a list that a step emitted, inside of another.
-// It is alive by one, which stands for the emission itself.
+// open creates a collection for a list that a step emitted, inside another collection.
+// Its count starts at one, for the emission itself.
 func (s *Session) open(r *run, st *step, events []abi.Event, in *collection, from lineage) *collection {
 	steps := st.collectorsOf(events)
 	s.lastCollection++
@@ -59,11 +59,12 @@ func (s *Session) open(r *run, st *step, events []abi.Event, in *collection, fro
 		r.collections = make(map[uint64]*collection)
 	}
 	r.collections[c.id] = c
+	// The collection around cannot close before this one.
 	in.alive++
 	return c
 }
 
-// collectorsOf gives the collectors of the list emits that the events fit.
+// collectorsOf returns the collectors of the list emits that fit the events.
 func (st *step) collectorsOf(events []abi.Event) []*step {
 	var fits []*listEmit
 	for i := range st.lists {
@@ -71,6 +72,7 @@ func (st *step) collectorsOf(events []abi.Event) []*step {
 			fits = append(fits, &st.lists[i])
 		}
 	}
+	// One fitting emit is the usual case. If several fit, the step could have meant any.
 	if len(fits) == 1 {
 		return fits[0].collectors
 	}
@@ -94,9 +96,8 @@ func (l *listEmit) fits(events []abi.Event) bool {
 	return true
 }
 
-// collect gives an event to a collector. It is false if the event's collection
-// does not lead to that step; what comes after the collector has fired is
-// dropped.
+// collect gives an event to a collector. It returns false if the event's collection does
+// not lead to the step. Events that arrive after the collector has fired are dropped.
 func (s *Session) collect(r *run, st *step, e emission) bool {
 	i, ok := e.in.find(st)
 	if !ok {
@@ -114,20 +115,20 @@ func (s *Session) collect(r *run, st *step, e emission) bool {
 	return true
 }
 
-// find gives the place of a step among the collectors.
+// find returns the place of a step among the collectors.
 func (c *collection) find(st *step) (int, bool) {
 	return slices.BinarySearchFunc(c.collectors, st.index, func(c collector, index int) int { return c.step.index - index })
 }
 
-// fire invokes a collector, in the collection around.
+// fire invokes a collector, in the collection around its own.
 func (s *Session) fire(r *run, in *collection, c *collector) {
 	events := c.events
 	c.fired, c.events = true, nil
 	s.invoke(r, c.step, events, in.parent, c.lineage)
 }
 
-// release lets one of those alive in a collection go, and closes it if that
-// was the last, and so on outwards.
+// release removes one member from a collection and closes the collection if it was the
+// last member. It then continues with the collection around.
 func (s *Session) release(r *run, c *collection) {
 	for ; ; c = c.parent {
 		s.visited++
@@ -135,6 +136,8 @@ func (s *Session) release(r *run, c *collection) {
 		if c.alive > 0 || c.parent == nil {
 			return
 		}
+		// The list is complete, because nothing can emit into the collection any more. A
+		// collector's invocation belongs to the collection around, so that stays open.
 		for i := range c.collectors {
 			s.visited++
 			if !c.collectors[i].fired {
@@ -145,8 +148,8 @@ func (s *Session) release(r *run, c *collection) {
 	}
 }
 
-// lineage counts how often each catching step recovered the failures that lie
-// on the way to an event, by step index, sorted. It is immutable.
+// lineage counts how often each catching step has recovered failures on the way to an
+// event. It is sorted by step index and immutable.
 type lineage []recovery
 
 type recovery struct {
@@ -163,13 +166,14 @@ func (l lineage) count(catcher int) uint64 {
 	return 0
 }
 
-// recovered is the lineage with one more recovery.
+// recovered returns the lineage with one more recovery.
 func (l lineage) recovered(catcher int) lineage {
 	return l.merge(lineage{{catcher: catcher, count: l.count(catcher) + 1}})
 }
 
-// merge is the lineage of what came of two events: the greater count of each.
+// merge returns the lineage of an event that follows from two: the greater of each count.
 func (l lineage) merge(o lineage) lineage {
+	// Events of one invocation share their lineage: most merges end here.
 	if len(o) == 0 || len(l) > 0 && len(o) > 0 && &l[0] == &o[0] && len(l) == len(o) {
 		return l
 	}

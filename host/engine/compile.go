@@ -10,7 +10,7 @@ import (
 	"github.com/weftrun/weft/host/state"
 )
 
-// step compiles one declaration as far as it can be understood alone.
+// step compiles one declaration, as far as possible without the others.
 func (c *compiler) step(decl *abi.StepDecl) {
 	name := decl.Name
 	st := &step{index: len(c.g.steps), name: name, decl: decl, workers: decl.Workers, maxRecoveries: 1}
@@ -20,7 +20,7 @@ func (c *compiler) step(decl *abi.StepDecl) {
 	case name == abi.CatchCancelled || name == abi.CatchTimeout:
 		c.problem("reserved_name", name, "", "%q is reserved and cannot name a step: choose another name", name)
 	case c.g.byName[name] != nil:
-		// It is compiled all the same, so that its other problems are told too.
+		// The step is compiled anyway, so that its other problems are reported too.
 		c.problem("duplicate_step", name, "", "two steps are called %s: rename one of them", name)
 	}
 	if c.g.byName[name] == nil {
@@ -46,7 +46,7 @@ func (c *compiler) step(decl *abi.StepDecl) {
 	c.retryPolicy(st)
 }
 
-// waits checks what a step waits for.
+// waits checks the types that a step waits for.
 func (c *compiler) waits(st *step) {
 	st.waits = make(map[string]bool, len(st.decl.Waits))
 	for _, typ := range st.decl.Waits {
@@ -70,19 +70,19 @@ func (c *compiler) waits(st *step) {
 	}
 }
 
-// atomic checks what an atomic step says of itself.
+// atomic checks that an atomic step does not wait.
 func (c *compiler) atomic(decl *abi.StepDecl) {
 	if decl.Atomic && len(decl.Waits) > 0 {
 		c.problem("atomic_waits", decl.Name, decl.Waits[0], "step %s is atomic and waits for %s, which an atomic step may not: leave its waits out, or atomic", decl.Name, clip(decl.Waits[0]))
 	}
 }
 
-// slots checks what a step accepts and finds its mode.
+// slots checks what a step accepts, and finds its mode.
 func (c *compiler) slots(st *step) {
 	accepts := st.decl.Accepts
 	if n := len(accepts); n == 0 || n > maxSlots {
 		c.problem("out_of_range", st.name, "", "step %s accepts %d slots: it needs 1 to %d", st.name, n, maxSlots)
-		// Whoever looks at the first slot finds one.
+		// Later code may look at the first slot without a check.
 		st.decl = &abi.StepDecl{Name: st.name, Accepts: []abi.Slot{{Types: []string{""}}}}
 		return
 	}
@@ -121,6 +121,7 @@ func (c *compiler) accepted(st *step, typ string) {
 	case !known:
 		c.problem("unknown_type", st.name, typ, "step %s accepts %s, which is not declared: declare it in events", st.name, clip(typ))
 	case t.kind == abi.KindStop:
+		// The type is used, though wrongly: do not report it as unused too.
 		t.used = true
 		c.problem("accepts_stop", st.name, typ, "step %s accepts the stop event %s, but that ends the run: let it accept the event before", st.name, typ)
 	default:
@@ -170,8 +171,8 @@ func (c *compiler) emitted(st *step, typ string, list bool) {
 	}
 }
 
-// catchers finds for each step who handles its failures: a step that names it,
-// else one that catches all.
+// catchers finds for each step the step that catches its failures: one that names the
+// step or, failing that, the one that catches all.
 func (c *compiler) catchers() {
 	var all *step
 	for _, st := range c.g.steps {
@@ -193,6 +194,7 @@ func (c *compiler) catchers() {
 		}
 	}
 	for _, st := range c.g.steps {
+		// A step cannot catch its own failures: a failing catcher would invoke itself.
 		if st.catcher == nil && st != all {
 			st.catcher = all
 		}
@@ -206,7 +208,7 @@ func (c *compiler) catch(st *step, target string) {
 		if clean := c.g.cleaners[target]; !slices.Contains(clean, st) {
 			c.g.cleaners[target] = append(clean, st)
 		}
-	case failing == nil && c.m.Part: // may be a step of another part
+	case failing == nil && c.m.Part: // it may be a step of another part
 	case failing == nil:
 		c.problem("unknown_catch_target", st.name, "", "step %s catches the failures of %s, which is not a step: name a step, or \"*\" for all", st.name, clip(target))
 	case failing == st:
@@ -253,6 +255,7 @@ func (c *compiler) state() {
 	if c.g.schema == nil {
 		return
 	}
+	// A run may begin on an empty state, so the defaults alone must satisfy the schema.
 	fresh, _ := state.FillDefaults(state.Empty(), c.g.defaults)
 	if err := c.g.schema.Check(fresh, nil); err != nil {
 		path, reason := "", err.Error()
@@ -263,7 +266,7 @@ func (c *compiler) state() {
 	}
 }
 
-// retryPolicy refuses rules that give no sensible delay.
+// retryPolicy refuses rules that do not give a sensible delay.
 func (c *compiler) retryPolicy(st *step) {
 	p := st.decl.Retry
 	if p == nil {
@@ -286,6 +289,7 @@ func waitFault(w *abi.WaitRule) string {
 	case w.Random != nil && w.Random[0] > w.Random[1]:
 		return "the longest random wait is shorter than the shortest"
 	}
+	// A comparison with NaN is false, so this refuses NaN too.
 	if !(base > 0) || math.IsInf(base, 0) {
 		return "the base of an exponential wait must be a number above 0"
 	}

@@ -8,25 +8,26 @@ import (
 	"github.com/weftrun/weft/host/state"
 )
 
-// Correlation lets steps answer calls that they need not know of. An event that
-// such a step emits takes over a field of the event that the step was invoked with,
-// and so does the event of its failure: whoever made the one waits for the other by
-// that field. When a wait for it ends by its timeout, nobody is there for the answer
-// any more: the invocations that were to give it end, as if cancelled.
+// Correlation lets steps answer calls without knowing the caller. An event that such a
+// step emits, or the event of its failure, copies one field from the event that the step
+// was invoked with. The caller waits for an event with the value of that field. When the
+// wait times out, the invocations that were working on the answer end as if cancelled,
+// because nobody waits for the answer.
 type Correlation struct {
 	Field string
-	// Call is the type of the events that call, Answer the type of the events that answer.
-	// Clients may not make events of either; Inner are further types of that kind. A
-	// step that takes calls, emits answers alone and returns nothing has failed.
+	// Call is the type of the calling events, and Answer the type of the answering
+	// events. Inner are further types for use between steps. Clients may not send events
+	// of any of these types. A step that accepts calls and emits only answers must return
+	// one; otherwise it fails.
 	Call, Answer string
 	Inner        []string
-	// Steps are those that correlate, by name, with the name that the step's own
-	// plugin knows it by: a suffix of it, behind a dot. Steps of one plugin may name
-	// each other by those.
+	// Steps maps the steps that correlate to the names that their own plugins use. Such a
+	// name is a suffix of the step's name, after a dot. Steps of one plugin may address
+	// each other by these names.
 	Steps map[string]string
 }
 
-// Correlated compiles a workflow with a correlation. A nil c is none.
+// Correlated compiles a workflow with a correlation. A nil c means no correlation.
 func Correlated(m *abi.Manifest, c *Correlation) (*Graph, []host.Problem) {
 	g, problems := Compile(m)
 	if g != nil {
@@ -35,8 +36,8 @@ func Correlated(m *abi.Manifest, c *Correlation) (*Graph, []host.Problem) {
 	return g, problems
 }
 
-// ownName is what the step's plugin calls it; correlates is false for a step that is
-// not part of the graph's correlation.
+// ownName returns the name that the step's plugin uses. correlates is false for a step
+// that is not part of the graph's correlation.
 func (g *Graph) ownName(step string) (name string, correlates bool) {
 	if g.correlation == nil {
 		return "", false
@@ -45,7 +46,7 @@ func (g *Graph) ownName(step string) (name string, correlates bool) {
 	return name, correlates
 }
 
-// OwnName is the name that a step's own plugin knows it by.
+// OwnName returns the name that a step's own plugin uses for it.
 func (g *Graph) OwnName(step string) string {
 	if name, ok := g.ownName(step); ok {
 		return name
@@ -53,8 +54,8 @@ func (g *Graph) OwnName(step string) string {
 	return step
 }
 
-// addressed is the step that an event of the invocation's step is meant for: one of
-// the same plugin may be named as that knows it.
+// addressed returns the step that an event of the invocation's step is meant for. A step
+// may use its own plugin's name for another step of the same plugin.
 func (inv *invocation) addressed(step string) string {
 	g := inv.run.graph
 	own, ok := g.ownName(inv.step.name)
@@ -67,7 +68,7 @@ func (inv *invocation) addressed(step string) string {
 	return step
 }
 
-// inner reports whether events of the type are between steps alone.
+// inner reports whether only steps may make events of the type.
 func (c *Correlation) inner(typ string) bool {
 	if c == nil {
 		return false
@@ -80,7 +81,7 @@ func (c *Correlation) inner(typ string) bool {
 	return typ == c.Call || typ == c.Answer
 }
 
-// field gives the correlation's field of an event, nil if it has none.
+// field returns the correlation's field of an event, nil if the event does not have it.
 func (c *Correlation) field(ev *abi.Event) *state.Node {
 	body, err := state.Decode(ev.Body)
 	if err != nil {
@@ -89,8 +90,8 @@ func (c *Correlation) field(ev *abi.Event) *state.Node {
 	return body.Field(c.Field)
 }
 
-// correlated gives the events that the invocation emits, with the field of the one
-// that it was invoked with. The given ones are not changed.
+// correlated returns the events that the invocation emits, with the field of the event
+// that invoked it. It does not change the given events.
 func (inv *invocation) correlated(events []abi.Event) []abi.Event {
 	g := inv.run.graph
 	if _, ok := g.ownName(inv.step.name); !ok || len(events) == 0 || len(inv.trigger) == 0 {
@@ -106,12 +107,14 @@ func (inv *invocation) correlated(events []abi.Event) []abi.Event {
 		v, err := abi.DecodeValue(sanitized(ev).Body)
 		m, ok := v.(map[string]any)
 		if err != nil || !ok {
+			// The body is not a map, so there is no field to set. Later checks see it as
+			// it is.
 			return events
 		}
 		m[c.Field] = field.Encode()
 		raw, err := abi.EncodeValue(m)
 		if err != nil {
-			return events // it is refused as it is, where such are
+			return events // later checks refuse the event as it is
 		}
 		out[i] = ev
 		out[i].Body = raw
@@ -119,12 +122,12 @@ func (inv *invocation) correlated(events []abi.Event) []abi.Event {
 	return out
 }
 
-// correlatedOne is correlated of one event, as it is kept.
+// correlatedOne is correlated for one event, in its stored form.
 func (inv *invocation) correlatedOne(ev abi.Event) abi.Event {
 	return sanitized(inv.correlated([]abi.Event{ev})[0])
 }
 
-// answers says whether a step that takes calls has answered.
+// answers returns an error if a step that accepts calls has not answered.
 func (inv *invocation) answers(out abi.StepOutput) *abi.Error {
 	g, st := inv.run.graph, inv.step
 	own, ok := g.ownName(st.name)
@@ -134,8 +137,8 @@ func (inv *invocation) answers(out abi.StepOutput) *abi.Error {
 	return refusal(host.RunInvalidOutput, "function %s returned nothing: return a %s", own, g.correlation.Answer)
 }
 
-// failedField is the field of the event of the invocation's failure: its key and
-// value, nil if there is none.
+// failedField returns the key and the value that the event of the invocation's failure
+// carries, nil if it carries none.
 func (inv *invocation) failedField() (key string, value abi.Raw) {
 	g := inv.run.graph
 	if _, ok := g.ownName(inv.step.name); !ok || len(inv.trigger) == 0 {
@@ -147,8 +150,8 @@ func (inv *invocation) failedField() (key string, value abi.Raw) {
 	return "", nil
 }
 
-// called is what a wait is for, if it is for the answer to a call: the wanted value
-// of the correlation's field.
+// called returns the value of the correlation's field that a wait wants, if the wait is
+// for the answer to a call.
 func (w *waiter) called() (value string, ok bool) {
 	c := w.inv.run.graph.correlation
 	if c == nil || w.typ != c.Answer || w.shape == nil || len(w.shape.fields) != 1 || w.shape.fields[0] != c.Field {
@@ -161,6 +164,7 @@ func (w *waiter) called() (value string, ok bool) {
 func (s *Session) withdraw(r *run, value string) {
 	c := r.graph.correlation
 	for inv, next := r.oldest, (*invocation)(nil); inv != nil; inv = next {
+		// Ending an invocation unlinks it, so take its successor first.
 		next = inv.newer
 		s.visited++
 		if len(inv.trigger) == 0 {
@@ -185,6 +189,7 @@ func (s *Session) withdrawn(inv *invocation) {
 	s.emit(Abandon{Invocation: inv.id})
 	s.remove(inv)
 	s.changed(r)
+	// Its slot and its place in the collection are free, as after a result.
 	s.refill(r, inv.step)
 	s.release(r, inv.in)
 }

@@ -11,15 +11,15 @@ import (
 	"github.com/weftrun/weft/host/state"
 )
 
-// decision is what a tick comes to: an entry, or nothing to journal. root is
-// the state after the entry if deciding made it already.
+// decision is the outcome of a tick: an entry, or nothing to journal. root is the state
+// after the entry, if deciding the tick has already worked it out.
 type decision struct {
 	entry    *Entry
 	response Response
 	root     *state.Node
 }
 
-// decide turns a tick into the entry it becomes. It changes nothing.
+// decide turns a tick into an entry. It does not change the session.
 func (s *Session) decide(at int64, t Tick) (decision, error) {
 	e := &Entry{Seq: s.seq + 1, At: at}
 	switch t := t.(type) {
@@ -38,12 +38,14 @@ func (s *Session) decide(at int64, t Tick) (decision, error) {
 	case Cancel:
 		e.Kind, e.RunID = EntryCancel, t.RunID
 		_, err := s.activeRun(t.RunID)
+		// A run that waits for its turn can be cancelled like any other.
 		if s.notBegun(t.RunID) != nil {
 			err = nil
 		}
 		return decision{entry: e}, err
 	case Block:
 		r, err := s.activeRun(t.RunID)
+		// A second reason would hide the first, which an operator may be looking at.
 		if err == nil && r.rec.Blocked != nil {
 			err = ErrStale
 		}
@@ -51,9 +53,11 @@ func (s *Session) decide(at int64, t Tick) (decision, error) {
 		return decision{entry: e}, err
 	case Pause:
 		r, err := s.activeRun(t.RunID)
+		// Clients believe that a run in clean-up has ended, so they cannot pause it.
 		if err == nil && r.ending != nil {
 			err = host.Errorf(host.CodeConflict, "Run %s is cleaning up before it ends: it cannot be paused, only cancelled", clip(t.RunID))
 		}
+		// Pausing a paused run is not an error: the client has what it asked for.
 		if err != nil || r.rec.Paused {
 			return decision{}, err
 		}
@@ -64,6 +68,7 @@ func (s *Session) decide(at int64, t Tick) (decision, error) {
 		if err == nil && !r.held() {
 			err = host.Errorf(host.CodeConflict, "Run %s is neither paused nor blocked", clip(t.RunID))
 		}
+		// Only a block interrupts attempts: after a pause nothing could begin anew.
 		if err == nil && t.Anew && r.rec.Blocked == nil {
 			err = host.Errorf(host.CodeConflict, "Run %s is not blocked", clip(t.RunID))
 		}
@@ -92,6 +97,7 @@ func (s *Session) decide(at int64, t Tick) (decision, error) {
 	case Extend:
 		return s.decideExtend(e, t), nil
 	case Shift:
+		// The clock may have gone back while the server was down: no time was lost.
 		if t.Lost <= 0 {
 			return decision{}, nil
 		}
@@ -105,14 +111,15 @@ func (s *Session) activeRun(id string) (*run, error) {
 	if r, ok := s.runs[id]; ok {
 		return r, nil
 	}
-	if err := s.notBegun(id); err != nil {
+	if err := s.notBegun(id); err != nil { // a queued run exists, but cannot do this yet
 		return nil, err
 	}
 	return nil, ErrUnknownRun
 }
 
-// openAttempt finds an attempt that may still do something.
+// openAttempt returns the invocation of an attempt that may still have effects.
 func (s *Session) openAttempt(invocation, attempt uint64) (*invocation, error) {
+	// An attempt of a blocked run is abandoned, though its invocation keeps its slot.
 	inv, ok := s.invocations[invocation]
 	if !ok || inv.phase != phaseRunning || inv.attempt != attempt || inv.run.rec.Blocked != nil {
 		return nil, ErrStale
@@ -121,7 +128,7 @@ func (s *Session) openAttempt(invocation, attempt uint64) (*invocation, error) {
 }
 
 func (s *Session) decideStart(e *Entry, t StartRun) (decision, error) {
-	if _, _, known := s.HandlerRun(t.HandlerID); known && t.Parent != nil {
+	if _, _, known := s.HandlerRun(t.HandlerID); known && t.Parent != nil { // the message was delivered before
 		return decision{}, ErrStale // the message came before
 	}
 	part, g, err := s.checkStart(t)
@@ -129,6 +136,8 @@ func (s *Session) decideStart(e *Entry, t StartRun) (decision, error) {
 		return decision{}, err
 	}
 	e.RunID = t.RunID
+	// A queued run gets its state when it begins, because other runs change it until
+	// then.
 	if t.Queue && s.waitsForTurn() {
 		return s.decideQueue(e, part)
 	}
@@ -137,12 +146,13 @@ func (s *Session) decideStart(e *Entry, t StartRun) (decision, error) {
 	return decision{entry: e, root: root}, err
 }
 
-// checkStart checks a start but for the state that it begins on, and gives what
-// the entry has of it.
+// checkStart checks a start, except for the state that the run begins on, and returns the
+// part for the entry.
 func (s *Session) checkStart(t StartRun) (*StartPart, *Graph, error) {
 	if t.RunID == "" || t.HandlerID == "" {
 		return nil, nil, host.Errorf(host.CodeInvalidArgument, "a run needs an id and a handler")
 	}
+	// A handler has one run at a time: its stream must not mix the events of two.
 	if _, active, _ := s.HandlerRun(t.HandlerID); active {
 		return nil, nil, host.Errorf(host.CodeConflict, "Handler %s is already running", clip(t.HandlerID))
 	}
@@ -153,6 +163,7 @@ func (s *Session) checkStart(t StartRun) (*StartPart, *Graph, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("find the workflow of version %s: %w", t.Version, err)
 	}
+	// A client need not name the start type, because a workflow has only one.
 	if t.Event.Type == "" {
 		t.Event.Type = g.start
 	}
@@ -162,7 +173,7 @@ func (s *Session) checkStart(t StartRun) (*StartPart, *Graph, error) {
 	return t.part(), g, nil
 }
 
-// schemaBreach says where and why, without the code that the error has anyway.
+// schemaBreach returns the path and the reason of a breach without its error code.
 func schemaBreach(err error) error {
 	if breach := (*state.SchemaError)(nil); errors.As(err, &breach) {
 		return fmt.Errorf("%q: %s", breach.Path, breach.Reason)
@@ -170,8 +181,8 @@ func schemaBreach(err error) error {
 	return err
 }
 
-// mayStart reports whether a run may begin with the type: the start type, or a
-// subtype of it that a step accepts.
+// mayStart reports whether a run may begin with an event of the type: the start type, or
+// a subtype of it that a step accepts.
 func (g *Graph) mayStart(typ string) bool {
 	t, ok := g.types[typ]
 	return ok && (typ == g.start || t.kind == abi.KindStart && len(g.routes[typ]) > 0)
@@ -182,7 +193,7 @@ func (g *Graph) knows(typ string) bool { return g.types[typ] != nil }
 func (s *Session) decidePost(e *Entry, t PostEvent) (decision, error) {
 	r, err := s.activeRun(t.RunID)
 	if err == nil && r.ending != nil {
-		err = ErrUnknownRun // to clients it has ended
+		err = ErrUnknownRun // for clients the run has ended
 	}
 	if err != nil {
 		return decision{}, err
@@ -190,9 +201,12 @@ func (s *Session) decidePost(e *Entry, t PostEvent) (decision, error) {
 	if refused := r.graph.CheckPost(t.Event.Type, t.Step); refused != nil {
 		return decision{}, refused
 	}
+	// An event of a client that breaks a limit is refused. Only a step's event fails the
+	// run.
 	if r.routed >= r.limits.RunEvents {
 		return decision{}, host.Errorf(host.CodeLimitExceeded, "the run has had %d events, its limit", r.routed)
 	}
+	// Defaults belong in the entry, so that waits compare what the steps will see.
 	ev := r.graph.filled(sanitized(t.Event))
 	if s.overflows(r, parcel{[]abi.Event{ev}, t.Step, r.outermost.leadsTo}) {
 		full := host.Errorf(host.CodeLimitExceeded, "the run keeps %d events that no step has waited for yet (limit inbox_events): try again later", r.inbox.size)
@@ -203,7 +217,7 @@ func (s *Session) decidePost(e *Entry, t PostEvent) (decision, error) {
 	return decision{entry: e, response: Response{Delivery: s.delivery(r, ev, t.Step)}}, nil
 }
 
-// delivery says to whom an event from outside goes.
+// delivery says which steps an event from a client reaches.
 func (s *Session) delivery(r *run, ev abi.Event, step string) host.Delivery {
 	d := host.Delivery{How: host.DeliveredWaiter}
 	add := func(st string) {
@@ -211,6 +225,7 @@ func (s *Session) delivery(r *run, ev abi.Event, step string) host.Delivery {
 			d.To = append(d.To, st)
 		}
 	}
+	// Waiters come first, as in route: an event that answers a wait reaches no step.
 	for _, w := range s.takers(r, ev, step, nil) {
 		add(w.step.name)
 	}
@@ -218,6 +233,8 @@ func (s *Session) delivery(r *run, ev abi.Event, step string) host.Delivery {
 		return d
 	}
 	for _, to := range r.graph.routes[ev.Type] {
+		// The event is in the outermost collection, so only collectors of that can take
+		// it.
 		if (step == "" || step == to.step.name) && (to.step.mode != modeCollect || r.outermost.leadsTo(to.step)) {
 			add(to.step.name)
 		}
@@ -265,13 +282,14 @@ func (s *Session) decideCall(e *Entry, t Call) (decision, error) {
 }
 
 func (s *Session) decideCommit(e *Entry, inv *invocation, req CommitState) (decision, error) {
+	// Nodes are immutable, so one comparison of pointers covers the whole value.
 	if now, _ := state.Get(s.root, req.Path); now != req.Base {
 		return decision{}, ErrConflict
 	}
 	return s.decideWritten(e, inv, req, req.Prepared)
 }
 
-// stateRefusal turns an error of package state into one for the guest.
+// stateRefusal turns an error of package state into an error for the guest.
 func stateRefusal(err error) error {
 	if breach := (*state.SchemaError)(nil); errors.As(err, &breach) {
 		return refusal("schema_violation", "%q: %s", breach.Path, breach.Reason)
@@ -291,6 +309,7 @@ func (s *Session) decideSend(e *Entry, inv *invocation, req SendEvent) (decision
 		return decision{}, err
 	}
 	ev := inv.correlatedOne(req.Event)
+	// Refuse the event now: folding has no way to return an error to the guest.
 	if r := inv.run; s.overflows(r, parcel{[]abi.Event{ev}, req.Step, inv.in.leadsTo}) {
 		return decision{}, refuseInbox(r)
 	}
@@ -298,8 +317,8 @@ func (s *Session) decideSend(e *Entry, inv *invocation, req SendEvent) (decision
 	return decision{entry: e}, nil
 }
 
-// checkSend says whether the step may send such an event, to the step if one is
-// named. It returns an [*abi.Error] or nil.
+// checkSend reports whether the step may send an event of the type, to the step named to
+// if that is not "". It returns an [*abi.Error] or nil.
 func (st *step) checkSend(g *Graph, typ, to string) error {
 	kind, known := g.Kind(typ)
 	switch {
@@ -341,6 +360,7 @@ func (s *Session) decideFinish(e *Entry, t Finish) (decision, error) {
 	e.Kind, e.RunID, e.Invocation, e.Attempt = EntryFinish, inv.run.rec.RunID, inv.id, inv.attempt
 	p := &FinishPart{Fuel: t.Fuel}
 	e.Finish = p
+	// Output that the step did not declare fails the attempt as if the guest had failed.
 	if p.Err = t.Output.Err; p.Err == nil {
 		p.Err = inv.step.checkOutput(t.Output)
 	}
@@ -349,18 +369,21 @@ func (s *Session) decideFinish(e *Entry, t Finish) (decision, error) {
 	}
 	t.Output.Events = inv.correlated(t.Output.Events)
 	d := decision{entry: e}
+	// The staged effects of an atomic step become part of this entry, or of none.
 	if p.Err == nil && t.Stage != nil {
 		if d.root, err = s.decideStage(e, inv, t.Stage); err != nil {
 			return decision{}, err
 		}
 	}
+	// Events that would overflow the inbox fail the attempt, so that none of them is
+	// lost.
 	if p.Err == nil && len(inv.run.graph.waits) > 0 && s.overflows(inv.run, t.Stage.sent(inv, parcel{t.Output.Events, "", inv.reach(t.Output)})...) {
 		p.Err = refuseInbox(inv.run)
 	}
 	if p.Err != nil {
 		p.Err = sanitizedError(p.Err)
 		e.Retry = inv.retry(e.At, p.Err)
-		p.Staged, e.Changes = nil, nil // what an atomic step did is undone
+		p.Staged, e.Changes = nil, nil // a failed atomic step leaves no effects
 		return decision{entry: e}, nil
 	}
 	p.List = t.Output.List
@@ -373,7 +396,7 @@ func (s *Session) decideFinish(e *Entry, t Finish) (decision, error) {
 	return d, nil
 }
 
-// checkOutput says whether the step may return such a result.
+// checkOutput reports whether the step may return the output.
 func (st *step) checkOutput(out abi.StepOutput) *abi.Error {
 	fail := func(typ, what, fix string) *abi.Error {
 		return refusal(host.RunInvalidOutput, "step %s returned %s%s: %s", st.name, clip(typ), what, fix)
@@ -397,13 +420,14 @@ func (st *step) checkOutput(out abi.StepOutput) *abi.Error {
 	if len(st.lists) == 0 {
 		return fail("a list", ", which it does not declare", "add [\"list\", [type]] to its emits")
 	}
-	longest := -1 // how far the best fitting list emit goes
+	longest := -1 // elements that the best list emit declares
 	for i := range st.lists {
 		n := 0
 		for n < len(out.Events) && st.lists[i].types[out.Events[n].Type] {
 			n++
 		}
 		longest = max(longest, n)
+		// Name the element at which the best list emit ends: that one is the mistake.
 	}
 	if longest < len(out.Events) {
 		return fail(out.Events[longest].Type, " in a list, which it does not declare", "add it to that list in its emits")
@@ -411,7 +435,7 @@ func (st *step) checkOutput(out abi.StepOutput) *abi.Error {
 	return nil
 }
 
-// retry decides whether the invocation's failed attempt is followed by another.
+// retry decides whether another attempt follows the failed one.
 func (inv *invocation) retry(now int64, err *abi.Error) *RetryPart {
 	return retryAt(now, attemptFailure{
 		policy: inv.step.decl.Retry, err: err, attempt: inv.attempt, elapsed: now - inv.start,
@@ -420,6 +444,7 @@ func (inv *invocation) retry(now int64, err *abi.Error) *RetryPart {
 }
 
 func (s *Session) decideTimer(e *Entry) (decision, error) {
+	// The caller may be early, or an earlier tick may have removed the timer.
 	t := s.timers.first()
 	if t == nil || t.at > e.At {
 		return decision{}, nil
@@ -428,19 +453,20 @@ func (s *Session) decideTimer(e *Entry) (decision, error) {
 	if t.inv != nil {
 		e.Invocation, e.Attempt = t.inv.id, t.inv.attempt
 	}
+	// The policy is applied here, and the entry holds its result: Fold needs no policy.
 	if t.kind == timerAttempt {
 		e.Retry = t.inv.retry(e.At, t.overdue())
 	}
 	return decision{entry: e}, nil
 }
 
-// overdue is the error of an attempt that took too long.
+// overdue is the error of an attempt that ran into its step's timeout.
 func (t *timer) overdue() *abi.Error {
 	return refusal(host.RunTimeout, "step %s timed out after %s", t.inv.step.name, showSeconds(t.span))
 }
 
-// sanitized is an event from outside of the session as it is kept: without an
-// id, as ids are given here, and with a body.
+// sanitized prepares an event from outside the session for storage. It removes the id,
+// because the session gives its own ids, and adds an empty body if there is none.
 func sanitized(ev abi.Event) abi.Event {
 	ev.ID = 0
 	if ev.Body == nil {
@@ -449,11 +475,11 @@ func sanitized(ev abi.Event) abi.Event {
 	return ev
 }
 
-// maxMessage bounds the message of a step's error in bytes: it is part of the
-// run's record.
+// maxMessage bounds the message of a step's error, in bytes. The message becomes part of
+// the run's record.
 const maxMessage = 16 << 10
 
-// sanitizedError bounds an error and makes it text that can be stored.
+// sanitizedError bounds an error and turns it into valid UTF-8, fit for storage.
 func sanitizedError(err *abi.Error) *abi.Error {
 	out := *err
 	if out.Code = clip(out.Code); out.Code == "" {

@@ -5,10 +5,10 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// TypeAnswerPart is the type of the events by which a stream shows a text that a
-// resource answers while it comes: {call, step, resource, offset, text}. call tells
-// the calls of a session apart; a text begins at offset 0, in bytes, and one that
-// begins again takes the place of what was shown of that call before.
+// TypeAnswerPart is the type of the stream events that show the text of a resource's
+// answer while it arrives: {call, step, resource, offset, text}. call identifies the call
+// in the session. offset is in bytes. A text begins at offset 0, and a text that begins
+// again replaces the text shown for the call before.
 const TypeAnswerPart = "AnswerPartEvent"
 
 // decideDelta decides a part of the answer to a call of a resource.
@@ -18,8 +18,9 @@ func (s *Session) decideDelta(e *Entry, t ResourceDelta) (decision, error) {
 		return decision{}, ErrStale
 	}
 	d := &t.Delta
+	// A gap would leave clients with a wrong text. A part at 0 begins the text again.
 	if d.Text == "" || d.Offset != 0 && d.Offset != c.streamed {
-		return decision{}, host.Errorf(host.CodeInvalidArgument, "a part of an answer begins at %d, and %d bytes are there", d.Offset, c.streamed)
+		return decision{}, host.Errorf(host.CodeInvalidArgument, "a part of an answer begins at %d, but %d bytes have been streamed", d.Offset, c.streamed)
 	}
 	body, err := abi.EncodeValue(map[string]any{
 		"call": int64(c.order), "step": c.inv.step.name, "resource": c.part.Resource, "offset": int64(d.Offset), "text": d.Text,
@@ -35,7 +36,7 @@ func (s *Session) decideDelta(e *Entry, t ResourceDelta) (decision, error) {
 func (s *Session) foldDelta(e *Entry) error {
 	p, c := e.Delta, s.calls[e.Invocation]
 	if p == nil || p.Streamed <= 0 {
-		return corrupt(e, "no part of an answer")
+		return corrupt(e, "it has no part of an answer")
 	}
 	if c == nil || c.attempt != e.Attempt || c.n != e.N || c.inv.run.rec.RunID != e.RunID {
 		return corrupt(e, "call %d of invocation %d is not under way", e.N, e.Invocation)

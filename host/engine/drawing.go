@@ -10,13 +10,13 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// externalNode is the id of the drawn outside world, where people answer.
+// externalNode is the id of the node for the outside world, where people answer.
 const externalNode = "external_step"
 
-// Drawing gives the workflow as nodes and edges, both in the order of their
-// names. An event node's schema carries the type's name as title; it is nil for
-// types without a declared schema. Where a step and an event type share a name,
-// the step's id is "step:" and the name.
+// Drawing returns the workflow as nodes and edges, both sorted by name. The schema of an
+// event node has the type's name as its title. It is nil for types without a declared
+// schema. If a step and an event type share a name, the step's id is "step:" and the
+// name.
 func (g *Graph) Drawing() host.Graph {
 	d := drawing{g: g, events: make(map[string]*host.GraphNode)}
 	for _, st := range g.steps {
@@ -39,12 +39,12 @@ func (g *Graph) Drawing() host.Graph {
 	slices.SortFunc(d.edges, func(a, b host.GraphEdge) int {
 		return cmp.Or(strings.Compare(a.Source, b.Source), strings.Compare(a.Target, b.Target), strings.Compare(b.Label, a.Label))
 	})
-	// Of several edges between two nodes one is drawn, with a label if one has it.
+	// Draw one of several edges between two nodes, with a label if one of them has it.
 	out.Edges = slices.CompactFunc(d.edges, func(a, b host.GraphEdge) bool { return a.Source == b.Source && a.Target == b.Target })
 	return out
 }
 
-// drawing is a graph being drawn.
+// drawing is a graph while it is drawn.
 type drawing struct {
 	g        *Graph
 	events   map[string]*host.GraphNode
@@ -63,7 +63,7 @@ func (d *drawing) edge(source, target, label string) {
 	d.edges = append(d.edges, host.GraphEdge{Source: source, Target: target, Label: label})
 }
 
-// label says how a slot takes its events.
+// label describes how a slot takes its events.
 func (st *step) label(slot *abi.Slot) string {
 	switch {
 	case slot.Kind == abi.SlotList && slot.Take > 0:
@@ -76,7 +76,7 @@ func (st *step) label(slot *abi.Slot) string {
 	return ""
 }
 
-// step draws a step's emits, accepts and waits, and what it catches.
+// step draws what a step emits, accepts, waits for and catches.
 func (d *drawing) step(st *step) {
 	id := d.stepID(st)
 	for _, emit := range st.decl.Emits {
@@ -106,7 +106,7 @@ func (d *drawing) step(st *step) {
 	}
 }
 
-// accepts draws that a step takes a type, and its subtypes if it takes those.
+// accepts draws that a step takes a type and, if it accepts subtypes, its used subtypes.
 func (d *drawing) accepts(st *step, typ, label string) {
 	id := d.stepID(st)
 	d.event(typ)
@@ -122,7 +122,7 @@ func (d *drawing) accepts(st *step, typ, label string) {
 	}
 }
 
-// event draws an event type once, with its edges to the outside.
+// event adds an event type once, with its edges to the outside.
 func (d *drawing) event(typ string) *host.GraphNode {
 	if n, ok := d.events[typ]; ok {
 		return n
@@ -148,7 +148,7 @@ func (d *drawing) event(typ string) *host.GraphNode {
 	return n
 }
 
-// titled is a schema with a title, unless it has one.
+// titled returns the schema with a title, unless it has a title already.
 func titled(schema abi.Raw, title string) abi.Raw {
 	if schema == nil {
 		return nil

@@ -10,9 +10,8 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// Dump writes everything that the session holds as canonical text: sessions
-// that will behave alike dump alike. It is for tests and for people; the form
-// may change.
+// Dump returns everything that the session holds as canonical text. Sessions that behave
+// alike have equal dumps. Dump is for tests and for people, and the form may change.
 func (s *Session) Dump() string {
 	d := &dumper{}
 	d.line("session %s/%s seq=%d now=%d", s.key.Tenant, s.key.Session, s.seq, s.now)
@@ -76,7 +75,7 @@ func where(requirements string) string {
 	return " where " + requirements
 }
 
-// ofWork marks a timeout that counts work.
+// ofWork marks a timeout that counts only open attempts.
 func ofWork(is bool) string {
 	if is {
 		return " of work"
@@ -180,7 +179,7 @@ func (d *dumper) record(r host.Run) {
 	}
 }
 
-// limits shows those that are not the default.
+// limits shows the limits that differ from their defaults.
 func (d *dumper) limits(l host.Limits) {
 	got, usual := reflect.ValueOf(l), reflect.ValueOf(host.DefaultLimits())
 	for f, v := range got.Fields() {
@@ -364,7 +363,7 @@ func (l lineage) show() string {
 	return fmt.Sprintf(" recovered=%v", []recovery(l))
 }
 
-// show lists what is buffered by type, in the order of arrival.
+// show lists the buffered events by type, in the order of arrival.
 func (b *buffer) show() string {
 	var out strings.Builder
 	for _, typ := range sortedKeys(b.types) {

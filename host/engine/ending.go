@@ -8,29 +8,29 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// A run that is cancelled, or whose deadline passes, is cleaned up after if some
-// of its steps catch that: everything that it had under way is dropped, these
-// steps are invoked, and the run ends as what it was ending as when they, and what
-// follows from them, are through, or the grace period is over. Until then its
-// record is that of a running run.
+// Steps may catch the cancellation of their run, or its timeout, to clean up. When such a
+// run is cancelled or its deadline passes, the session drops all open work of the run and
+// invokes these steps. The run ends when they, and everything that follows from them,
+// have finished, or when the grace period is over. Until then its record says that it
+// runs.
 
-// ending says what a run that is being cleaned up after is ending as.
+// ending says how a run that is being cleaned up will end.
 type ending struct {
 	cause string // abi.CatchCancelled or abi.CatchTimeout
-	// Of a timeout: what the deadline was set to, and the steps that were active
-	// when it passed.
+	// Of a timeout: the length of the deadline, and the steps that were active when it
+	// passed.
 	span   int64
 	active []string
 }
 
-// Ending reports whether an active run is being cleaned up after: to clients it has
-// ended, but for its record.
+// Ending reports whether an active run is being cleaned up. Clients see such a run as
+// ended, except in its record.
 func (s *Session) Ending(runID string) bool {
 	r, ok := s.runs[runID]
 	return ok && r.ending != nil
 }
 
-// message is for people: what happened to the run.
+// message describes the end of the run for people.
 func (e *ending) message() string {
 	if e.cause == abi.CatchTimeout {
 		return "Workflow timed out after " + showSeconds(e.span)
@@ -41,6 +41,7 @@ func (e *ending) message() string {
 // timeOut ends a run at its deadline.
 func (s *Session) timeOut(r *run, span int64) {
 	e := &ending{cause: abi.CatchTimeout, span: span}
+	// Name the steps now: the clean-up drops their invocations.
 	for _, st := range r.graph.steps {
 		if r.pools[st.index].busy+r.pools[st.index].suspended > 0 {
 			e.active = append(e.active, st.name)
@@ -49,11 +50,12 @@ func (s *Session) timeOut(r *run, span int64) {
 	s.cleanUp(r, e)
 }
 
-// cancel ends a run because somebody asked for it: at once if it is being
-// cleaned up after already, or is blocked, as its steps cannot be relied on then.
+// cancel ends a run on request. It ends the run at once if the run is already being
+// cleaned up or is blocked: the steps of a blocked run cannot be relied on.
 func (s *Session) cancel(r *run) {
 	switch {
 	case r.ending != nil:
+		// The second request does not wait for the clean-up.
 		s.conclude(r)
 	case r.rec.Blocked != nil:
 		r.ending = &ending{cause: abi.CatchCancelled}
@@ -63,8 +65,8 @@ func (s *Session) cancel(r *run) {
 	}
 }
 
-// cleanUp begins the end of a run that is not blocked, and comes to it at once if
-// no step catches it.
+// cleanUp begins the end of a run that is not blocked, and ends it at once if no step
+// catches the cause.
 func (s *Session) cleanUp(r *run, e *ending) {
 	r.ending = e
 	steps := r.graph.cleaners[e.cause]
@@ -72,24 +74,28 @@ func (s *Session) cleanUp(r *run, e *ending) {
 		s.conclude(r)
 		return
 	}
+	// What the run was doing must not go on beside its clean-up.
 	s.drop(r)
 	r.forget()
+	// A paused run must clean up too.
 	r.rec.Paused, r.rec.WaitingFor, r.rec.Kept = false, nil, nil
 	grace := int64(r.limits.CleanupTime)
 	r.deadline = s.arm(&timer{kind: timerGrace, at: later(s.now, grace), span: grace, run: r})
 	s.changed(r)
 	f := failure{err: &abi.Error{Code: e.cause, Message: e.message()}, elapsed: s.now - r.begun}
+	// All steps get the same event: an event has one id however many steps take it.
 	ev := s.newEvent(abi.Event{Type: abi.TypeStepFailed, Body: f.body(abi.Null)})
 	for _, st := range steps {
 		s.invoke(r, st, []abi.Event{ev}, r.outermost, nil)
 	}
 }
 
-// conclude ends a run as what it was ending as.
+// conclude ends a run in the way that its ending says.
 func (s *Session) conclude(r *run) {
 	e := r.ending
 	if e.cause == abi.CatchTimeout {
 		s.end(r, host.StatusFailed, runtimeEvent(abi.TypeWorkflowTimedOut, timedOutBody(e.span, e.active)))
+		// The record is completed after end, which publishes the terminal event first.
 		r.rec.Error, r.rec.ErrorCode = e.message(), host.RunTimeout
 		r.rec.ErrorStep = strings.Join(e.active, ", ")
 	} else {
@@ -99,20 +105,23 @@ func (s *Session) conclude(r *run) {
 	s.over(r)
 }
 
-// drop takes the invocations of a run, those that wait too, and its deadline out
-// of the session. Attempts that run are abandoned.
+// drop removes the invocations of a run, suspended ones included, and its deadline from
+// the session. Running attempts are abandoned.
 func (s *Session) drop(r *run) {
 	for inv := r.oldest; inv != nil; inv = inv.newer {
 		s.visited++
 		switch {
+		// A blocked run has abandoned its attempts already, and they do not count as
+		// seats.
 		case inv.phase == phaseRunning && r.rec.Blocked == nil:
 			s.seats--
 			s.emit(inv.abandon())
 		case inv.phase == phaseSuspended:
 			s.disarm(inv.suspended.timer)
+			// An answer that is still to come finds no call, and is refused as stale.
 			delete(s.calls, inv.id)
 			s.emit(inv.abandon())
-		case inv.halfway: // its record is kept for when it goes on
+		case inv.halfway: // the caller keeps the record of a suspended attempt
 			s.emit(inv.abandon())
 		}
 		s.disarm(inv.timer)
@@ -123,8 +132,8 @@ func (s *Session) drop(r *run) {
 	r.alive, r.seated, r.oldest, r.newest = 0, 0, nil, nil
 }
 
-// forget drops what a run keeps between its invocations: queues, collections,
-// joins, buffers, and the events that nobody has waited for yet.
+// forget discards what a run keeps between its invocations: queues, collections, joins,
+// buffers, and the events in its inbox.
 func (r *run) forget() {
 	r.pools = make([]pool, len(r.graph.steps))
 	r.outermost, r.collections, r.buffers = &collection{}, nil, nil

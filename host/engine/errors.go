@@ -8,34 +8,36 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// Errors of [Session.Reduce] beside [*abi.Error] (the guest's mistake, to be
-// answered to its call) and [*host.Error] (a client's).
+// Errors of [Session.Reduce], beside [*abi.Error] (a mistake of the guest, the answer to
+// its call) and [*host.Error] (a mistake of a client).
 var (
-	// ErrStale: the attempt is no longer open (it ended, its run ended or is
-	// blocked, another attempt follows), or the run is blocked already.
+	// ErrStale: the attempt is not open any more (it or its run has ended, the run is
+	// blocked, or a later attempt has begun), or the tick repeats one that has had its
+	// effect.
 	ErrStale = errors.New("stale: the attempt is no longer open")
-	// ErrConflict: what a CommitState replaces has changed since it was read.
+	// ErrConflict: the value that a CommitState replaces has changed since the guest read
+	// it.
 	ErrConflict = errors.New("conflict: the value has changed since it was read")
-	// ErrUnknownRun: the session has no active run of that id.
+	// ErrUnknownRun: the session has no active run with that id.
 	ErrUnknownRun = errors.New("the session has no active run of that id")
-	// ErrUnresolved: a RunWorkflow begins a child, or a CallResource is to be made,
-	// and says too little of it. The caller is to find out the rest and ask again.
+	// ErrUnresolved: a RunWorkflow without Start must begin a child, or a CallResource
+	// without Mode must be made. The caller must fill in the field and repeat the tick.
 	ErrUnresolved = errors.New("the child's workflow, or the resource, is not resolved")
 )
 
-// Exhausted is in the chain of the refusal of a call that an attempt may not make as
-// its invocation has used up a limit (suspensions, record_bytes): whatever it would do
-// next, it could not go on. Answers that say limit_exceeded have none: they are of one
-// call, and the guest's to handle.
+// Exhausted is in the chain of a refusal when the invocation has used up one of its
+// limits (suspensions, record_bytes). No later call of the attempt could succeed, so the
+// attempt ends. A limit_exceeded answer without Exhausted concerns one call only, and the
+// guest may handle it.
 type Exhausted struct{ Err *abi.Error }
 
 // Error implements error.
 func (e *Exhausted) Error() string { return e.Err.Error() }
 
-// Unwrap gives the guest's error.
+// Unwrap returns the guest's error.
 func (e *Exhausted) Unwrap() error { return e.Err }
 
-// exhausted refuses the calls of an invocation for good.
+// exhausted refuses all further calls of an invocation.
 func exhausted(format string, args ...any) error {
 	no := false
 	err := refusal(host.RunLimitExceeded, format, args...)

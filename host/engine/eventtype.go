@@ -6,7 +6,7 @@ import (
 	"github.com/weftrun/weft/abi"
 )
 
-// runtimeTypes are made by the host alone; no guest and no client may.
+// runtimeTypes are the types that only the host makes. Guests and clients may not.
 var runtimeTypes = map[string]bool{
 	abi.TypeStepStateChanged:  true,
 	abi.TypeUnhandled:         true,
@@ -17,14 +17,14 @@ var runtimeTypes = map[string]bool{
 	abi.TypeStepFailed:        true,
 }
 
-// IsRuntimeType reports whether the type is one of those that only the host
-// makes: the terminal and internal events and StepFailedEvent.
+// IsRuntimeType reports whether only the host makes events of the type: the terminal and
+// internal events and StepFailedEvent.
 func IsRuntimeType(typ string) bool { return runtimeTypes[typ] }
 
-// maxExtends bounds the chain of ancestors of an event type.
+// maxExtends bounds the number of ancestors of an event type.
 const maxExtends = 32
 
-// baseOf gives the base type of a kind.
+// baseOf maps a kind to its base type.
 var baseOf = func() map[abi.EventKind]string {
 	m := make(map[abi.EventKind]string, len(abi.BaseKinds))
 	for typ, kind := range abi.BaseKinds {
@@ -33,20 +33,20 @@ var baseOf = func() map[abi.EventKind]string {
 	return m
 }()
 
-// eventType is an event type that a workflow knows: declared or base.
+// eventType is an event type that a workflow knows, declared or base.
 type eventType struct {
 	name     string
 	kind     abi.EventKind
 	declared bool
-	used     bool // by a step
+	used     bool // a step names it
 	decl     abi.EventDecl
-	// ancestors is what clients are shown: nearest first, ending in the base
-	// type of the kind, but without Event, which all types would end in.
+	// ancestors are shown to clients: nearest first, ending in the base type of the kind.
+	// Event is left out, because every list would end in it.
 	ancestors []string
-	// descendants are the types that have this one among their ancestors
-	// (Event: among all that is plain), sorted.
+	// descendants are the types that have this one among their ancestors, sorted. Those
+	// of Event are all plain types.
 	descendants []string
-	// defaults are those of the fields; nil: none has one.
+	// defaults are the default values of the fields; nil: no field has one.
 	defaults map[string]any
 }
 
@@ -55,7 +55,7 @@ func isBase(typ string) bool {
 	return ok
 }
 
-// eventTypes reads the declarations into the graph's table.
+// eventTypes enters the declarations into the graph's table.
 func (c *compiler) eventTypes() {
 	for typ, kind := range abi.BaseKinds {
 		c.g.types[typ] = &eventType{name: typ, kind: kind}
@@ -81,8 +81,8 @@ func (c *compiler) eventTypes() {
 	}
 }
 
-// fieldDefaults gives the defaults of the fields that a type declares, or inherits from
-// the nearest type that declares some.
+// fieldDefaults returns the defaults of the type's fields. A type without a schema
+// inherits from its nearest ancestor that has one.
 func (c *compiler) fieldDefaults(t *eventType) map[string]any {
 	schema := t.decl.Schema
 	for _, up := range t.ancestors {
@@ -93,7 +93,7 @@ func (c *compiler) fieldDefaults(t *eventType) map[string]any {
 	if schema == nil {
 		return nil
 	}
-	v, err := abi.DecodeValue(schema) // whoever compiles the schema says what it is not
+	v, err := abi.DecodeValue(schema) // compiling the schema reports what is wrong with it
 	whole, isMap := v.(map[string]any)
 	properties, has := whole["properties"].(map[string]any)
 	if err != nil || !isMap || !has {
@@ -112,8 +112,8 @@ func (c *compiler) fieldDefaults(t *eventType) map[string]any {
 	return defaults
 }
 
-// filled gives an event from outside with the defaults of its fields, if some step may
-// wait for it: requirements are compared with what the step is going to see.
+// filled adds the defaults of missing fields to an event from outside, if a step may wait
+// for the event. Requirements are compared with the values that the step will see.
 func (g *Graph) filled(ev abi.Event) abi.Event {
 	t := g.types[ev.Type]
 	if t == nil || t.defaults == nil || len(g.waits[ev.Type]) == 0 {
@@ -130,6 +130,7 @@ func (g *Graph) filled(ev abi.Event) abi.Event {
 			body[name] = value
 		}
 	}
+	// Keep the client's own encoding if there is nothing to add.
 	if len(body) == given {
 		return ev
 	}
@@ -157,6 +158,7 @@ func (c *compiler) ancestry(t *eventType) {
 	for at.decl.Extends != "" {
 		up, ok := c.g.types[at.decl.Extends]
 		if !ok {
+			// Report the missing type once, at the type that names it.
 			if at == t {
 				c.problem("unknown_type", "", t.name, "%s extends %s, which is not declared: declare it in events", t.name, clip(t.decl.Extends))
 			}
@@ -178,6 +180,7 @@ func (c *compiler) ancestry(t *eventType) {
 		}
 		at = up
 	}
+	// A base type has a fixed kind.
 	if isBase(t.name) {
 		return
 	}
@@ -191,8 +194,7 @@ func (c *compiler) ancestry(t *eventType) {
 	}
 }
 
-// descend turns the ancestors around. Types that are found in one another's
-// ancestors by a circle have been reported.
+// descend fills in the descendants from the ancestors. Circles have been reported before.
 func (c *compiler) descend() {
 	for _, name := range sortedKeys(c.g.types) {
 		t := c.g.types[name]

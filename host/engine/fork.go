@@ -7,50 +7,50 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// A fork is a run that goes on a second time from a position of its past, in a
-// session of its own, as if it had come there just now.
+// A fork continues a run a second time from a point in its past, in a session of its own,
+// as if the run had reached that point just now.
 //
 // # Ids of a fork
 //
-// Clients name runs and handlers, so those of a fork are new: the run's are given,
-// its children's in the same session are derived from the fork's seed and the old
-// ids. Ids that only the session itself uses (invocations, events, timers, waits,
-// collections, calls) stay: the attempts under way have seen them.
+// Clients use the names of runs and handlers, so the names in a fork are new. The caller
+// chooses those of the run. Those of its children in the same session are derived from
+// the fork's seed and the old names. Ids that only the session itself uses (invocations,
+// events, timers, waits, collections, calls) stay, because open attempts have seen them.
 //
-// Every run of the fork gets a new seed, from which the ids of children to come and
-// the jitter of retries to come are derived: derived from the old seed, the next
-// child would have the id of the one that the old run has begun from the same
-// place. What was derived before is not derived again. An attempt under way is
-// replayed from its record, which has the answers and not the seeds: its random
-// numbers come from its own AttemptOpen, which stays, and its input keeps the run
-// and session ids under which it began (AttemptOpen.RunID, SessionID), as a guest
-// that has sent or stored them would depart from its record otherwise. A child that
-// it waits for is known to the replay by its place (attempt and call), never by id.
+// Every run of the fork gets a new seed. The ids of later children and the jitter of
+// later retries are derived from it. With the old seed, the next child would get the id
+// of the child that the old run began from the same point. Values that were derived
+// before are not derived again. An open attempt is replayed from its record, which
+// contains the answers and not the seeds. Its random numbers come from its own
+// AttemptOpen, which stays. Its input keeps the run and session ids under which it began
+// (AttemptOpen.RunID, SessionID): a guest that has sent or stored these ids would
+// otherwise depart from its record. The replay identifies a child that the attempt waits
+// for by its place (attempt and call), never by its id.
 //
 // Attempts that begin after the fork see the new ids.
 
-// ForkTarget says what a fork is to be.
+// ForkTarget describes the fork.
 type ForkTarget struct {
 	Key       host.SessionKey // a session that does not exist
 	RunID     string
 	HandlerID string
 	Seed      [32]byte
 	At        int64 // Unix nanoseconds
-	// Trace is that of who asked for the fork; nil: none. The children that go on
-	// with the run have the same.
+	// Trace is the trace context of the caller that asked for the fork; nil: none.
+	// Children that continue with the run have the same.
 	Trace *host.Trace
 }
 
-// ForkedRun is a run that goes on in a fork.
+// ForkedRun is a run that continues in a fork.
 type ForkedRun struct {
 	RunID, HandlerID string // in the fork
-	Was              string // its run id
+	Was              string // its run id before the fork
 }
 
-// Fork turns the session into that of a fork: the state, the run and its children
-// of the same session, with the time that has passed since the newest entry taken
-// out of it. Without a run (its id is "") the state alone stays. Everything else is dropped. The session is of no further use but for
-// [Session.Snapshot], for an [Adopt]; after an error for nothing.
+// Fork turns the session into the fork: the state, the run and the run's children in the
+// same session. Time that has passed since the newest entry does not count. With runID ""
+// only the state remains. Everything else is dropped. Afterwards the session is only good
+// for a [Session.Snapshot], for an [Adopt]. After an error it must not be used at all.
 //
 // # Errors
 //
@@ -65,6 +65,7 @@ func (s *Session) Fork(runID string, t ForkTarget) (runs []ForkedRun, anew []hos
 		f.gather(top)
 	}
 	f.leaveOthers()
+	// What concerns other runs, other sessions and the past stays behind.
 	s.turns, s.outbox, s.ended = turns{}, outbox{}, host.Run{}
 	s.key, s.seq, s.now = t.Key, 0, t.At
 	s.handlers, s.children = make(map[string]*handler), make(map[string]*child)
@@ -77,6 +78,7 @@ func (s *Session) Fork(runID string, t ForkTarget) (runs []ForkedRun, anew []hos
 		s.runs[r.rec.RunID] = r
 		s.noteRan(r.graph.Workflow(), r.rec.Version)
 	}
+	// A child is renamed before its parent's link to it, so all runs have new names here.
 	for _, r := range f.runs {
 		renewed, err := f.children(r)
 		if err != nil {
@@ -90,13 +92,13 @@ func (s *Session) Fork(runID string, t ForkTarget) (runs []ForkedRun, anew []hos
 			r.rec.WaitingFor = r.waitingFor(r.alive == r.outside, s.now)
 		}
 	}
-	s.out = nil // of messages: Adopt tells of them
+	s.out = nil // of messages: the fold of the Adopt repeats them
 	return runs, anew, nil
 }
 
-// Limit gives every run of the session, and every child that it has begun, the
-// limits that a version has. What limits says no to ends it: the session is of no
-// use then.
+// Limit gives every run of the session, and every child that it has begun elsewhere, the
+// limits of its version. An error of limits ends Limit, and the session must not be used
+// any more.
 func (s *Session) Limit(limits func(version string) (host.Limits, error)) error {
 	for _, id := range sortedKeys(s.runs) {
 		r := s.runs[id]
@@ -115,7 +117,7 @@ func (s *Session) Limit(limits func(version string) (host.Limits, error)) error 
 		if err != nil {
 			return err
 		}
-		start := *c.start
+		start := *c.start // others may hold the old start
 		start.Limits = l.Complete()
 		c.start = &start
 	}
@@ -131,7 +133,7 @@ type forker struct {
 	names map[string]ForkedRun // by old run id
 }
 
-// gather finds the run's descendants in the session, parents first.
+// gather collects the run and its descendants in the session, parents first.
 func (f *forker) gather(top *run) {
 	f.runs = []*run{top}
 	for i := 0; i < len(f.runs); i++ {
@@ -146,13 +148,14 @@ func (f *forker) gather(top *run) {
 	}
 }
 
-// leaveOthers takes all other runs out of the session, without ending them.
+// leaveOthers removes all other runs from the session, without ending them.
 func (f *forker) leaveOthers() {
 	s := f.s
 	for _, r := range s.runs {
 		if slices.Contains(f.runs, r) {
 			continue
 		}
+		// Their timers would fire in the fork.
 		s.disarm(r.deadline)
 		for inv := r.oldest; inv != nil; inv = inv.newer {
 			s.disarm(inv.timer)
@@ -168,7 +171,7 @@ func (f *forker) leaveOthers() {
 	}
 }
 
-// derive makes what belongs to a run of the fork, from its seed.
+// derive returns bytes for a run of the fork, derived from the fork's seed.
 func (f *forker) derive(what, of string) [32]byte {
 	h := sha256.New()
 	h.Write(f.t.Seed[:])
@@ -181,7 +184,7 @@ func (f *forker) rename(r *run, top bool) ForkedRun {
 	s, was := f.s, r.rec.RunID
 	out := ForkedRun{RunID: f.t.RunID, HandlerID: f.t.HandlerID, Was: was}
 	if top {
-		r.parent = nil // it does not wait for this one
+		r.parent = nil // the parent does not wait for the fork
 	} else {
 		out.RunID, out.HandlerID = derivedID(f.derive("run", was)), derivedID(f.derive("handler", was))
 		r.parent.session = f.t.Key.Session
@@ -200,9 +203,9 @@ func (f *forker) rename(r *run, top bool) ForkedRun {
 	return out
 }
 
-// children gives the children of a run their new names; those of other sessions
-// are begun anew, and so are calls of resources: under a new key, as that is made
-// of the run's seed.
+// children gives the children of a run their new names. Children in other sessions begin
+// again. Calls of resources are made again, under new keys, because a key is derived from
+// the run's seed.
 func (f *forker) children(r *run) (anew []host.Renewed, err error) {
 	s := f.s
 	for inv := r.oldest; inv != nil; inv = inv.newer {
@@ -237,7 +240,8 @@ func corruptChild(c *child) error {
 	return host.Errorf(host.CodeInternal, "the child %s (handler %s) is not known well enough to go on in a fork", clip(c.workflow), clip(c.handler))
 }
 
-// renew begins a child in another session: in one of its own again, if it has one.
+// renew begins a child in another session again. A child that had a session of its own
+// gets a new one.
 func (f *forker) renew(r *run, inv *invocation, c *child) host.Renewed {
 	was := c.handler
 	if c.session == was {
@@ -255,8 +259,8 @@ func (f *forker) renew(r *run, inv *invocation, c *child) host.Renewed {
 	return host.Renewed{Kind: host.RenewedChild, Step: inv.step.name, Workflow: c.workflow, HandlerID: c.handler, Was: was}
 }
 
-// delay takes the time that has passed since the newest entry out of the runs: what
-// was to be in an hour is in an hour from now.
+// delay moves all times of the runs by the time since the newest entry: an event that was
+// due in an hour is due an hour from now.
 func (f *forker) delay() {
 	s := f.s
 	for _, t := range s.timers.heap {
@@ -296,7 +300,7 @@ func (f *forker) delay() {
 	}
 }
 
-// still moves a timer that does not run on; those that do are moved with the heap.
+// still moves a timer that is stopped. Running timers move with the heap.
 func (f *forker) still(t *timer) {
 	if t != nil && t.slot < 0 {
 		t.at = later(t.at, f.lost)

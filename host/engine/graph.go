@@ -13,9 +13,8 @@ import (
 	"github.com/weftrun/weft/host/state"
 )
 
-// Graph is a compiled manifest: which step accepts which event, which steps
-// collect which lists, who catches whose failures. It is immutable and may be
-// used by any number of goroutines.
+// Graph is a compiled manifest: which step accepts which event, which steps collect which
+// lists, which step catches whose failures. It is immutable and safe for concurrent use.
 type Graph struct {
 	manifest  *abi.Manifest
 	steps     []*step
@@ -23,15 +22,15 @@ type Graph struct {
 	types     map[string]*eventType
 	routes    map[string][]route          // by event type: the steps that accept it, in manifest order
 	waits     map[string][]*step          // by event type: the steps that may wait for it, in manifest order
-	answers   []host.Waiting              // of people, that steps accept, in manifest order
-	cleaners  map[string][]*step          // by abi.CatchCancelled and abi.CatchTimeout: who cleans up, in manifest order
-	resources map[string]abi.ResourceDecl // that its plugins ask for
+	answers   []host.Waiting              // answers of people that steps accept, in manifest order
+	cleaners  map[string][]*step          // by abi.CatchCancelled and abi.CatchTimeout: the steps that clean up, in manifest order
+	resources map[string]abi.ResourceDecl // that the plugins ask for
 	fed       bool                        // some step accepts an event that comes from outside
 	start     string
 	stops     []string
 	schema    *state.Schema
 	defaults  *state.Node
-	// correlation is how steps answer calls; nil: they do not.
+	// correlation is how steps answer calls; nil: no step does.
 	correlation *Correlation
 }
 
@@ -51,13 +50,13 @@ type step struct {
 	decl    *abi.StepDecl
 	mode    mode
 	workers int
-	take    uint64 // of modeCollect; 0: when the collection closes
-	// single and lists are what the step may emit, subtypes included.
+	take    uint64 // of modeCollect: events to wait for; 0: until the collection closes
+	// single and lists are the types that the step may emit, subtypes included.
 	single map[string]bool
 	lists  []listEmit
 	out    map[string]bool // all types of single and lists
-	waits  map[string]bool // that it declares to wait for, without subtypes
-	// catcher handles this step's exhausted failures; nil: nobody.
+	waits  map[string]bool // the types that it declares to wait for, without subtypes
+	// catcher handles this step's failures when no retry is left; nil: no step does.
 	catcher       *step
 	maxRecoveries uint64
 }
@@ -65,16 +64,16 @@ type step struct {
 // listEmit is a list that a step may emit.
 type listEmit struct {
 	types      map[string]bool // of the elements, subtypes included
-	collectors []*step         // that may be reached from it, in manifest order
+	collectors []*step         // the collectors that its events may reach, in manifest order
 }
 
 // route leads from an event type to a step that accepts it.
 type route struct {
 	step  *step
-	slots []int // of a join: those that take the type
+	slots []int // of a join: the slots that take the type
 }
 
-// inputName is the event type that stands for a trigger of the step.
+// inputName is the event type that represents a trigger of the step.
 func (st *step) inputName(trigger []abi.Event) string {
 	if st.mode == modeOne && len(trigger) > 0 {
 		return trigger[0].Type
@@ -82,8 +81,8 @@ func (st *step) inputName(trigger []abi.Event) string {
 	return st.decl.Accepts[0].Types[0]
 }
 
-// Bounds of a manifest beyond those of its encoding; compiling is quadratic in
-// some of them.
+// Bounds of a manifest, beyond those of its encoding. Compiling is quadratic in some of
+// these numbers.
 const (
 	maxSteps     = 1000
 	maxTypes     = 1000
@@ -91,37 +90,34 @@ const (
 	maxResources = 100
 	maxNamed     = 50_000 // types, in all accepts and emits together
 	maxLists     = 200    // list emits
-	// maxFollowed bounds list emits times routes: what is looked at to find the
-	// collectors.
+	// maxFollowed bounds list emits times routes: the work of finding the collectors.
 	maxFollowed = 20_000_000
 )
 
-// defaultWorkers is the number of concurrent invocations of a step that does
-// not say.
+// defaultWorkers is the number of concurrent invocations of a step that does not set it.
 const defaultWorkers = 4
 
-// compiler builds a graph and gathers what is wrong with it.
+// compiler builds a graph and gathers the problems of its manifest.
 type compiler struct {
 	m        *abi.Manifest
 	g        *Graph
 	problems []host.Problem
 }
 
-// problem notes a fault of the manifest; the message says how to mend it.
+// problem records a fault of the manifest. The message says how to fix it.
 func (c *compiler) problem(code, step, event, format string, args ...any) {
 	c.problems = append(c.problems, host.Problem{
 		Code: code, Step: clip(step), Event: clip(event), Message: fmt.Sprintf(format, args...),
 	})
 }
 
-// Compile checks a manifest as a whole workflow and compiles it. It returns
-// either a graph or everything that is wrong with the manifest, in the order
-// of the manifest where there is one. The manifest belongs to the graph from
-// then on and must not be changed.
+// Compile checks a manifest as a whole workflow and compiles it. It returns either a
+// graph or all problems of the manifest, in the order of the manifest as far as it has
+// one. The graph owns the manifest, which must not be changed afterwards.
 //
-// Of a part (see [abi.Manifest]) only its own declarations are checked: events
-// may come from the steps of other parts and go there, and it may catch their
-// failures. No run can be made of its graph.
+// Of a part (see [abi.Manifest]) Compile checks only the part's own declarations. Its
+// events may come from steps of other parts and go to them, and it may catch their
+// failures. No run can use the graph of a part.
 func Compile(m *abi.Manifest) (*Graph, []host.Problem) {
 	c := &compiler{m: m, g: &Graph{
 		manifest: m,
@@ -131,6 +127,7 @@ func Compile(m *abi.Manifest) (*Graph, []host.Problem) {
 		waits:    make(map[string][]*step),
 		cleaners: make(map[string][]*step),
 	}}
+	// Everything after this may be quadratic in the sizes.
 	if !c.sizes() {
 		return nil, c.problems
 	}
@@ -141,6 +138,7 @@ func Compile(m *abi.Manifest) (*Graph, []host.Problem) {
 	c.catchers()
 	c.state()
 	c.resources()
+	// A part is not a workflow: its routes are known only when all parts are.
 	if !m.Part && c.route() {
 		c.whole()
 	}
@@ -150,8 +148,8 @@ func Compile(m *abi.Manifest) (*Graph, []host.Problem) {
 	return c.g, nil
 }
 
-// resources notes the resources that the plugins ask for. One that several ask for
-// is optional if all can do without it.
+// resources records the resources that the plugins ask for. A resource is optional if it
+// is optional for every plugin that asks for it.
 func (c *compiler) resources() {
 	c.g.resources = make(map[string]abi.ResourceDecl, len(c.m.Resources))
 	for _, d := range c.m.Resources {
@@ -165,7 +163,7 @@ func (c *compiler) resources() {
 	}
 }
 
-// sizes refuses what would be too much work to look at.
+// sizes refuses a manifest that would be too much work to compile.
 func (c *compiler) sizes() bool {
 	if n := len(c.m.Steps); n == 0 || n > maxSteps {
 		c.problem("limit_exceeded", "", "", "the manifest has %d steps: it needs 1 to %d", n, maxSteps)
@@ -192,8 +190,8 @@ func (c *compiler) sizes() bool {
 	return len(c.problems) == 0
 }
 
-// route fills the routing table and the collectors of list emits. It is false
-// if that would be too much work.
+// route fills the routing table and the collectors of list emits. It returns false if
+// that would be too much work.
 func (c *compiler) route() bool {
 	routes, lists := 0, 0
 	for _, st := range c.g.steps {
@@ -222,8 +220,7 @@ func (c *compiler) route() bool {
 	return true
 }
 
-// closure is the set of the known types among types, with their subtypes if
-// asked for.
+// closure returns the known types among types and, if subtypes is set, their subtypes.
 func (g *Graph) closure(types []string, subtypes bool) map[string]bool {
 	out := make(map[string]bool, len(types))
 	for _, typ := range types {
@@ -241,14 +238,14 @@ func (g *Graph) closure(types []string, subtypes bool) map[string]bool {
 	return out
 }
 
-// Workflow is the name of the workflow.
+// Workflow returns the name of the workflow.
 func (g *Graph) Workflow() string { return g.manifest.Workflow }
 
-// Manifest is what the graph was compiled from. It must not be changed.
+// Manifest returns the manifest of the graph. It must not be changed.
 func (g *Graph) Manifest() *abi.Manifest { return g.manifest }
 
-// Timeout is the timeout that the manifest sets for a run, 0 for none; set is
-// false if it leaves it to the host.
+// Timeout returns the timeout that the manifest sets for a run, 0 for none. set is false
+// if the manifest leaves the timeout to the host.
 func (g *Graph) Timeout() (d time.Duration, set bool) {
 	if g.manifest.Timeout == nil {
 		return 0, false
@@ -256,14 +253,14 @@ func (g *Graph) Timeout() (d time.Duration, set bool) {
 	return *g.manifest.Timeout, true
 }
 
-// StartType is the event type that a run begins with.
+// StartType returns the event type that begins a run.
 func (g *Graph) StartType() string { return g.start }
 
-// StopTypes are the event types that steps may end a run with, sorted.
+// StopTypes returns the event types with which steps may end a run, sorted.
 func (g *Graph) StopTypes() []string { return slices.Clone(g.stops) }
 
-// Kind is the kind of an event type, inherited through extends; known is false
-// for a type that is neither declared nor base.
+// Kind returns the kind of an event type, inherited through extends. known is false for a
+// type that is neither declared nor base.
 func (g *Graph) Kind(typ string) (kind abi.EventKind, known bool) {
 	t, ok := g.types[typ]
 	if !ok {
@@ -272,9 +269,9 @@ func (g *Graph) Kind(typ string) (kind abi.EventKind, known bool) {
 	return t.kind, true
 }
 
-// Ancestors lists the types that a type extends, nearest first, ending in the
-// base type of its kind. It is nil for base types and for plain types that
-// extend nothing. The caller must not change it.
+// Ancestors returns the types that a type extends: nearest first, ending in the base type
+// of its kind. The list is nil for base types and for plain types that extend nothing.
+// Callers must not change it.
 func (g *Graph) Ancestors(typ string) []string {
 	if t, ok := g.types[typ]; ok {
 		return t.ancestors
@@ -282,8 +279,7 @@ func (g *Graph) Ancestors(typ string) []string {
 	return nil
 }
 
-// EventTypes lists all declared event types and the base types that steps use,
-// sorted.
+// EventTypes returns all declared event types and the base types that steps use, sorted.
 func (g *Graph) EventTypes() []string {
 	var out []string
 	for _, name := range sortedKeys(g.types) {
@@ -297,14 +293,14 @@ func (g *Graph) EventTypes() []string {
 // HasStep reports whether the workflow has a step of that name.
 func (g *Graph) HasStep(name string) bool { return g.byName[name] != nil }
 
-// Accepts reports whether the step takes events of the type.
+// Accepts reports whether the step accepts events of the type.
 func (g *Graph) Accepts(step, typ string) bool {
 	return slices.ContainsFunc(g.routes[typ], func(r route) bool { return r.step.name == step })
 }
 
-// CheckPost says whether a client may give such an event to a run: to the step
-// if one is named, else to all that accept it. A known type that no step
-// accepts is no error. All errors are [host.CodeInvalidArgument].
+// CheckPost reports whether a client may send an event of the type to a run: to the named
+// step or, if step is "", to all steps that accept it. A known type that no step accepts
+// is not an error. All errors are [host.CodeInvalidArgument].
 func (g *Graph) CheckPost(typ, step string) *host.Error {
 	kind, known := g.Kind(typ)
 	switch {
@@ -328,10 +324,10 @@ func (g *Graph) CheckPost(typ, step string) *host.Error {
 	return nil
 }
 
-// StateDefaults are the declared defaults of the session state, nil without.
+// StateDefaults returns the declared defaults of the session state; nil: none.
 func (g *Graph) StateDefaults() *state.Node { return g.defaults }
 
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
-// clip bounds a name in a message.
+// clip bounds the length of a name in a message.
 func clip(s string) string { return abi.Clip(s, 256) }

@@ -8,7 +8,7 @@ import (
 	"github.com/weftrun/weft/abi"
 )
 
-// phase is where an invocation stands.
+// phase is the state of an invocation.
 type phase uint8
 
 const (
@@ -18,7 +18,7 @@ const (
 	phaseSuspended              // waits for an event, or sleeps, in mid-attempt
 )
 
-// invocation is one trigger's way through a step, over all its attempts.
+// invocation is the processing of one trigger by a step, over all attempts.
 type invocation struct {
 	id      uint64
 	run     *run
@@ -30,35 +30,35 @@ type invocation struct {
 	attempt uint64
 	lastErr *abi.Error
 	began   bool
-	start   int64 // of the first attempt
+	start   int64 // of the first attempt, Unix nanoseconds
 	phase   phase
 	worker  int
-	seat    uint64 // counts the slots given, for the order of Open
-	timer   *timer // of the attempt's timeout, or of the next attempt
+	seat    uint64 // number of the slot grant, for the order of Open
+	timer   *timer // of the attempt's timeout, or of the wait for the next attempt
 	calls   collectCalls
 
 	suspended   *suspension   // in phaseSuspended
-	suspensions int           // of all attempts
-	line        *list.Element // among those of the run that stand still, and
-	since       int64         // since when it does
+	suspensions int           // in all attempts
+	line        *list.Element // its place in run.standing
+	since       int64         // since when it stands still
 	waiters     map[string]*waiter
 	children    map[string]*child
 	asked       map[string]*outcall // calls of resources, by callID
-	askedBytes  int                 // of their payloads and answers
+	askedBytes  int                 // bytes of their payloads and answers
 	slept       uint64              // the call of this attempt whose sleep is over
-	halfway     bool                // in phaseQueued: the attempt was suspended and goes on
+	halfway     bool                // in phaseQueued: the attempt was suspended, and continues
 
 	ahead, behind *invocation // in the step's queue
 	older, newer  *invocation // of the run
 }
 
-// pool is the workers of a step in a run, and the queue before them.
+// pool holds the workers of a step in a run, and the queue for them.
 type pool struct {
 	busy        int
 	taken       [(abi.MaxWorkers + 63) / 64]uint64 // worker numbers, a bit each
 	first, last *invocation
 	waiting     int // length of the queue
-	suspended   int // invocations that are
+	suspended   int // suspended invocations
 }
 
 // acquire takes the smallest free worker number.
@@ -91,7 +91,7 @@ func (p *pool) push(inv *invocation) {
 	p.waiting++
 }
 
-// leave takes an invocation out of the queue, wherever it stands.
+// leave takes an invocation out of the queue, at any position.
 func (p *pool) leave(inv *invocation) {
 	if inv.ahead == nil {
 		p.first = inv.behind
@@ -107,12 +107,13 @@ func (p *pool) leave(inv *invocation) {
 	p.waiting--
 }
 
-// invoke makes an invocation of a step and gives it a slot, or queues it.
+// invoke creates an invocation of a step and gives it a slot, or queues it.
 func (s *Session) invoke(r *run, st *step, trigger []abi.Event, in *collection, from lineage) {
 	s.visited++
 	s.lastInvocation++
 	inv := &invocation{id: s.lastInvocation, run: r, step: st, trigger: trigger, in: in, lineage: from, attempt: 1}
 	s.invocations[inv.id] = inv
+	// The invocation keeps its collection open until its own results are routed.
 	in.alive++
 	r.alive++
 	inv.older = r.newest
@@ -125,10 +126,11 @@ func (s *Session) invoke(r *run, st *step, trigger []abi.Event, in *collection, 
 	s.seatOrQueue(inv)
 }
 
-// seatOrQueue gives the invocation's attempt a worker slot if one is free and
-// nobody waits before it.
+// seatOrQueue gives the invocation's attempt a worker slot if one is free and the queue
+// is empty.
 func (s *Session) seatOrQueue(inv *invocation) {
 	p := &inv.run.pools[inv.step.index]
+	// Nobody overtakes the queue, even if a slot is free at the moment.
 	if p.busy < inv.step.workers && p.first == nil && !inv.run.held() {
 		s.seat(inv)
 		return
@@ -138,7 +140,7 @@ func (s *Session) seatOrQueue(inv *invocation) {
 	s.publishState(inv, "preparing", "<enqueued>", "")
 }
 
-// seat starts the current attempt.
+// seat starts the current attempt in a free slot.
 func (s *Session) seat(inv *invocation) {
 	inv.worker = inv.run.pools[inv.step.index].acquire()
 	inv.phase, inv.halfway = phaseRunning, false
@@ -147,9 +149,11 @@ func (s *Session) seat(inv *invocation) {
 	s.count(inv.run)
 	s.lastSeat++
 	inv.seat = s.lastSeat
+	// Retry policies count the time since the first attempt, queues before it excluded.
 	if !inv.began {
 		inv.began, inv.start = true, s.now
 	}
+	// An attempt that was suspended keeps the timer that it began with.
 	if span := int64(inv.step.decl.Timeout); span > 0 && inv.timer == nil {
 		inv.timer = s.arm(&timer{kind: timerAttempt, at: later(s.now, span), span: span, run: inv.run, inv: inv})
 	}
@@ -157,16 +161,16 @@ func (s *Session) seat(inv *invocation) {
 	s.emit(StartAttempt{Invocation: inv.id})
 }
 
-// unseat takes the slot, or its place in the queue, from an attempt that ended;
-// output is the type of the event it gave, "" for none. One that is suspended
-// has neither.
+// unseat takes the slot, or the place in the queue, from an attempt that has ended.
+// output is the type of the event that it returned, "" for none. A suspended attempt has
+// neither a slot nor a place.
 func (s *Session) unseat(inv *invocation, output string) {
 	s.disarm(inv.timer)
 	inv.timer = nil
 	switch inv.phase {
 	case phaseSuspended:
 		s.wake(inv)
-	case phaseQueued: // it was answered, and its time ran out before a worker was free
+	case phaseQueued: // its wait was answered, but its time ran out before a worker was free
 		inv.run.pools[inv.step.index].leave(inv)
 		inv.halfway = false
 		s.publishState(inv, "not_running", "<enqueued>", "")
@@ -184,7 +188,7 @@ func (s *Session) vacate(inv *invocation, output string) {
 	s.publishState(inv, "not_running", strconv.Itoa(inv.worker), output)
 }
 
-// refill gives a free slot of the step to whoever waits longest.
+// refill gives a free slot of the step to the invocation that has waited longest.
 func (s *Session) refill(r *run, st *step) {
 	p := &r.pools[st.index]
 	if p.first != nil && p.busy < st.workers && !r.held() {
@@ -195,8 +199,8 @@ func (s *Session) refill(r *run, st *step) {
 	}
 }
 
-// remove takes out an invocation that ended and is in no queue. Its part of the
-// collection is released by the caller, when what it emitted is on its way.
+// remove takes out an invocation that has ended and is in no queue. The caller releases
+// its part of the collection after routing its events.
 func (s *Session) remove(inv *invocation) {
 	r := inv.run
 	delete(s.invocations, inv.id)

@@ -2,20 +2,20 @@ package engine
 
 import "slices"
 
-// level is what may happen inside of the collections that one list emit opens:
-// the steps that may run in them and the collectors that join them.
+// level describes the collections that one list emit opens: the steps that may run in
+// them and the collectors that take their events.
 type level struct {
 	list       *listEmit
 	types      map[string]bool // of the events in it
 	runs       map[*step]bool
 	collectors map[*step]bool
-	// outer are the levels in which the emitting step may run: a collector's
-	// invocation belongs to the collection around, so it runs there.
+	// outer are the levels in which the emitting step may run. The invocation of a
+	// collector belongs to the collection around, so it runs in an outer level.
 	outer []*level
 }
 
-// leveler finds the collectors of all list emits, by following the graph from
-// the emitted types. Each type and step is looked at once in each level.
+// leveler finds the collectors of all list emits by following the graph from the emitted
+// types. It looks at each type and step once in each level.
 type leveler struct {
 	g    *Graph
 	of   map[*listEmit]*level
@@ -38,6 +38,7 @@ func (c *compiler) collectors() {
 			l.reach(lv, typ)
 		}
 	}
+	// A work list instead of recursion: a manifest may have long chains of steps.
 	for len(l.todo) > 0 {
 		next := l.todo[len(l.todo)-1]
 		l.todo = l.todo[:len(l.todo)-1]
@@ -66,7 +67,7 @@ func (l *leveler) reach(lv *level, typ string) {
 	}
 }
 
-// join notes a collector of the level; it runs in the levels around.
+// join records a collector of the level. The collector runs in the outer levels.
 func (l *leveler) join(lv *level, st *step) {
 	if lv.collectors[st] {
 		return
@@ -77,7 +78,7 @@ func (l *leveler) join(lv *level, st *step) {
 	}
 }
 
-// run notes that the step may run in the level.
+// run records that the step may run in the level.
 func (l *leveler) run(lv *level, st *step) {
 	if lv.runs[st] {
 		return
@@ -92,6 +93,8 @@ func (l *leveler) run(lv *level, st *step) {
 		}
 		for i := range st.lists {
 			inner := l.of[&st.lists[i]]
+			// The step may be reached in another level later: its collectors then run
+			// there too.
 			inner.outer = append(inner.outer, lv)
 			for collector := range inner.collectors {
 				l.run(lv, collector)

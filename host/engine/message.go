@@ -4,28 +4,27 @@ import (
 	"github.com/weftrun/weft/abi"
 )
 
-// A run that begins, ends or is cancelled in another session is told of by a
-// message. The entry that makes a message puts it into the session's outbox; it
-// stays there until an EntryDelivered says that the other session has an entry of
-// its own for it, or needs none. Whoever carries messages may do so more than
-// once: the receiver knows a child by its ids, which nobody can guess, and drops
-// what it has seen. So a message counts once, whatever crashes.
+// Sessions tell each other by messages that a run begins, ends or is cancelled. The entry
+// that makes a message puts it into the outbox of the session. The message stays there
+// until an EntryDelivered says that the other session has an entry of its own for it, or
+// needs none. A message may be carried more than once: the receiver recognises a child by
+// its ids, which nobody can guess, and drops what it has seen. So each message has its
+// effect once, whatever crashes.
 //
-// Messages to one session are in the order in which they were made.
+// Messages to one session keep the order in which they were made.
 
-// Message is one to another session of the tenant. Exactly one of its parts is
-// set.
+// Message is a message to another session of the tenant. Exactly one of its parts is set.
 type Message struct {
 	ID uint64 // counts up in the sender's session
-	To string // the session
+	To string // begin this run as a child
 
 	Start  *StartRun  // begin this child
 	Ended  *ChildEnd  // a child has ended
-	Shown  *ChildShow // a child's stream has an event for its parent's
-	Cancel string     // end this child
+	Shown  *ChildShow // an event for the stream of the child's parent
+	Cancel string     // cancel the run with this id
 }
 
-// Tick is what the message is for the session that it goes to.
+// Tick returns the tick that the message is for the session that receives it.
 func (m *Message) Tick() Tick {
 	switch {
 	case m.Start != nil:
@@ -38,14 +37,14 @@ func (m *Message) Tick() Tick {
 	return Cancel{RunID: m.Cancel}
 }
 
-// ChildEnd tells a parent how its child ended.
+// ChildEnd reports to a parent how its child has ended.
 type ChildEnd struct {
 	RunID  string     `cbor:"1,keyasint"` // the child's
 	Result *abi.Event `cbor:"2,keyasint,omitempty"`
 	Err    *abi.Error `cbor:"3,keyasint,omitempty"` // nil: it completed with Result
 }
 
-// ChildShow is an event of a child's stream that its parent's shows too.
+// ChildShow is an event of a child's stream that the parent's stream shows too.
 type ChildShow struct {
 	RunID    string   `cbor:"1,keyasint"` // the child's
 	Seq      uint64   `cbor:"2,keyasint"` // counts the child's events
@@ -56,7 +55,7 @@ type ChildShow struct {
 	Workflow string   `cbor:"7,keyasint"`
 }
 
-// outbox holds the messages that no EntryDelivered has named yet.
+// outbox holds the messages that no EntryDelivered covers yet.
 type outbox struct {
 	byTarget map[string][]Message // oldest first; no empty ones
 	size     int
@@ -74,17 +73,17 @@ func (s *Session) post(m Message) {
 	s.emit(Mail{To: m.To})
 }
 
-// Mail lists the oldest messages to a session that are to be delivered, at most
-// limit. They must not be changed.
+// Mail returns the oldest messages to a session that must be delivered, at most limit.
+// Callers must not change them.
 func (s *Session) Mail(to string, limit int) []Message {
 	all := s.outbox.byTarget[to]
 	return all[:min(len(all), limit):min(len(all), limit)]
 }
 
-// MailTo lists the sessions to which there are messages, in order of name.
+// MailTo returns the names of the sessions that have messages waiting, sorted.
 func (s *Session) MailTo() []string { return sortedKeys(s.outbox.byTarget) }
 
-// upTo counts the messages to a target up to one.
+// upTo counts the messages to a session with ids up to id.
 func (o *outbox) upTo(to string, id uint64) int {
 	n := 0
 	for _, m := range o.byTarget[to] {
@@ -97,6 +96,7 @@ func (o *outbox) upTo(to string, id uint64) int {
 }
 
 func (s *Session) decideDelivered(e *Entry, t Delivered) (decision, error) {
+	// Another delivery of the same messages was faster.
 	if s.outbox.upTo(t.To, t.ID) == 0 {
 		return decision{}, nil
 	}
@@ -107,16 +107,17 @@ func (s *Session) decideDelivered(e *Entry, t Delivered) (decision, error) {
 func (s *Session) foldDelivered(e *Entry) error {
 	p := e.Delivered
 	if p == nil {
-		return corrupt(e, "nothing was delivered")
+		return corrupt(e, "it does not say what was delivered")
 	}
 	n := s.outbox.upTo(p.To, p.ID)
 	if n == 0 {
-		return corrupt(e, "no message %d to session %s", p.ID, clip(p.To))
+		return corrupt(e, "message %d to session %s is not in the outbox", p.ID, clip(p.To))
 	}
 	for _, m := range s.outbox.byTarget[p.To][:n] {
 		if m.Start == nil {
 			continue
 		}
+		// The child's session has the run now: the parent's record may name the child.
 		if c := s.children[m.Start.RunID]; c != nil {
 			c.begun = true
 			s.settle(c.inv.run, false)

@@ -10,12 +10,12 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// A run goes on with the version that it began with, unless it is migrated: then
-// all that waits in it has to fit the other version, by the names of steps and
-// types. Whether the attempts under way do is for whoever has their records to find
-// out, by replaying them on the other version.
+// A run keeps the version that it began with until it is migrated. Everything that waits
+// in the run must then fit the new version, by the names of steps and types. The engine
+// cannot check the open attempts: the caller has their records, and replays them on the
+// new version.
 
-// Migrate lets a run go on with another version.
+// Migrate continues a run with another version.
 type Migrate struct {
 	RunID   string
 	Version string
@@ -23,17 +23,18 @@ type Migrate struct {
 
 func (Migrate) tick() {}
 
-// MayMigrate reports whether what waits in a run that has not ended fits another
-// version, and gives the workflow of that.
+// MayMigrate checks that everything that waits in a run fits another version, and returns
+// that version's graph. The run must not have ended.
 //
 // # Errors
 //
-// [ErrUnknownRun]; [*host.Error] with CodeConflict, which says what does not fit.
+// [ErrUnknownRun]; a [*host.Error] with CodeConflict, which says what does not fit.
 func (s *Session) MayMigrate(runID, version string) (*Graph, error) {
 	g, err := s.graphs(version)
 	if err != nil {
 		return nil, fmt.Errorf("find the workflow of version %s: %w", clip(version), err)
 	}
+	// A queued run holds nothing but its start event.
 	if q, waits := s.turns.of(runID); waits {
 		if q.graph.Workflow() != g.Workflow() || !g.mayStart(q.start.Event.Type) {
 			return nil, misfit("it does not begin with %s", clip(q.start.Event.Type))
@@ -66,7 +67,7 @@ func (s *Session) decideMigrate(e *Entry, t Migrate) (decision, error) {
 	return decision{entry: e}, nil
 }
 
-// version is that of a run that has not ended, "" for others.
+// version returns the version of a run that has not ended, else "".
 func (s *Session) version(runID string) string {
 	if r, ok := s.runs[runID]; ok {
 		return r.rec.Version
@@ -78,6 +79,8 @@ func (s *Session) version(runID string) string {
 }
 
 func (s *Session) foldMigrate(e *Entry) error {
+	// A journal written by a newer or broken server may hold a migration that does not
+	// fit.
 	g, err := s.MayMigrate(e.RunID, e.Version)
 	if err != nil {
 		return fmt.Errorf("%w: entry %d: %w", errCorrupt, e.Seq, err)
@@ -93,6 +96,7 @@ func (s *Session) foldMigrate(e *Entry) error {
 	r := s.runs[e.RunID]
 	s.move(r, e.Version, g)
 	s.changed(r)
+	// The new version may have more workers.
 	for _, st := range g.steps {
 		for p := &r.pools[st.index]; p.first != nil && p.busy < st.workers && !r.held(); {
 			s.refill(r, st)
@@ -102,14 +106,14 @@ func (s *Session) foldMigrate(e *Entry) error {
 	return nil
 }
 
-// mover checks a run against another version.
+// mover checks a run against another version and moves it.
 type mover struct {
 	s *Session
 	r *run
 	g *Graph
 }
 
-// check gives the first thing that does not fit.
+// check returns the first thing that does not fit.
 func (m *mover) check() error {
 	for inv := m.r.oldest; inv != nil; inv = inv.newer {
 		if err := m.invocation(inv); err != nil {
@@ -157,14 +161,16 @@ func (m *mover) buffers() error {
 	return nil
 }
 
-// alike finds the step of the other version that stands for one of this.
+// alike returns the step of the new version that replaces a step of the run.
 func (m *mover) alike(st *step) (*step, error) {
 	is := m.g.byName[st.name]
 	switch {
 	case is == nil:
 		return nil, misfit("step %s is not there", st.name)
+	// Waiting events are stored in a form that depends on the mode.
 	case is.mode != st.mode:
 		return nil, misfit("step %s takes its events in another way", st.name)
+	// An atomic attempt has no record that could go on as one with effects.
 	case is.decl.Atomic != st.decl.Atomic:
 		return nil, misfit("step %s is atomic in one of them only", st.name)
 	}
@@ -180,11 +186,12 @@ func (m *mover) lineage(from lineage) error {
 	return nil
 }
 
-// accepts reports whether a step takes all events of a list.
+// accepts returns an error unless the step takes all of the events.
 func (m *mover) accepts(st *step, events []abi.Event) error {
 	catches := len(st.decl.Catches) > 0 || st.decl.CatchesAll
 	for i := range events {
 		typ := events[i].Type
+		// A catching step accepts a failure without a route from any step.
 		caught := typ == abi.TypeStepFailed && catches
 		if !caught && !m.g.Accepts(st.name, typ) {
 			return misfit("step %s has been given an event of type %s, which it does not accept", st.name, clip(typ))
@@ -224,7 +231,7 @@ func (m *mover) invocation(inv *invocation) error {
 	return nil
 }
 
-// joins reports whether a join takes the events in their order.
+// joins reports whether a join takes the events in this order.
 func (m *mover) joins(st *step, events []abi.Event) bool {
 	if len(st.decl.Accepts) != len(events) {
 		return false
@@ -250,6 +257,8 @@ func (m *mover) collection(c *collection) error {
 		if err := m.lineage(from.lineage); err != nil {
 			return err
 		}
+		// The collector would never fire: its count is only looked at when an event
+		// arrives.
 		if st.take > 0 && !from.fired && uint64(len(from.events)) >= st.take {
 			return misfit("step %s takes %d events, and %d have been collected", st.name, st.take, len(from.events))
 		}
@@ -283,7 +292,7 @@ func (m *mover) collection(c *collection) error {
 
 func sameSlot(a, b abi.Slot) bool { return a.Kind == b.Kind && slices.Equal(a.Types, b.Types) }
 
-// move lets a run go on with another version, which it fits.
+// move moves a run to another version that it fits.
 func (s *Session) move(r *run, version string, g *Graph) {
 	m := &mover{s: s, r: r, g: g}
 	pools := make([]pool, len(g.steps))
@@ -292,6 +301,8 @@ func (s *Session) move(r *run, version string, g *Graph) {
 			pools[is.index] = r.pools[i]
 		}
 	}
+	// The lists of waits are kept by step and type, so take the waits off and enlist them
+	// again.
 	waits := m.strike()
 	for inv := r.oldest; inv != nil; inv = inv.newer {
 		s.visited++
@@ -318,8 +329,8 @@ func (s *Session) move(r *run, version string, g *Graph) {
 	s.noteRan(g.Workflow(), version)
 }
 
-// strike takes the waits of the run off its lists, in the order in which they began:
-// where they stand there depends on their step.
+// strike takes the waits of the run off its lists and returns them in the order in which
+// they began. Their place in the lists depends on their step.
 func (m *mover) strike() []wanting {
 	var out []wanting
 	for inv := m.r.oldest; inv != nil; inv = inv.newer {
@@ -334,15 +345,15 @@ func (m *mover) strike() []wanting {
 	return out
 }
 
-// to finds the step of the other version by its number in this.
+// to returns the step of the new version for a step number of the old one.
 func (m *mover) to(index int) *step { return m.g.byName[m.r.graph.steps[index].name] }
 
-// caught is a lineage in the other version.
+// caught returns a lineage with the step numbers of the new version.
 func (m *mover) caught(from lineage) lineage {
 	if len(from) == 0 {
 		return from
 	}
-	out := make(lineage, len(from)) // others may share the old one
+	out := make(lineage, len(from)) // others may share the old lineage
 	for i, c := range from {
 		out[i] = recovery{catcher: m.to(c.catcher).index, count: c.count}
 	}
@@ -365,7 +376,7 @@ func (m *mover) moveCollection(c *collection) {
 	joins := make(map[int]*join, len(c.joins))
 	for index, j := range c.joins {
 		if j.ready == 0 {
-			continue // it is made again when there is something to join
+			continue // it is created again for the next event to join
 		}
 		for _, slot := range j.slots {
 			m.moveKept(slot)
@@ -404,7 +415,7 @@ func (p *Pending) Show() string {
 	return ""
 }
 
-// Pending gives the call in which an invocation waits; false if it waits in none.
+// Pending returns the call in which an invocation waits; false if it is not suspended.
 func (s *Session) Pending(invocation uint64) (Pending, bool) {
 	inv := s.invocations[invocation]
 	if inv == nil || inv.suspended == nil {

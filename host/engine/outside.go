@@ -10,46 +10,48 @@ import (
 	"github.com/weftrun/weft/host/work"
 )
 
-// The state of a session is edited from outside too, by clients, whether runs are
-// active in it or not, and before the first has begun. Such an edit is an entry of
-// its own, resolved like those of guests. It belongs to no run: it has to keep the
-// schemas of all workflows that have run in the session, as any of them may go on
-// with the state.
+// Clients may edit the state of a session too, whether or not runs are active in the
+// session, and even before its first run. Such an edit is an entry of its own, resolved
+// like the edits of guests. It belongs to no run. The edited state must satisfy the
+// schemas of all workflows that have run in the session, because any of them may run on
+// that state again.
 
-// EditSession edits the state from outside, by one of the first three.
+// EditSession edits the state from outside: by Edits, Patch or State.
 type EditSession struct {
 	Edits []abi.Edit
-	Patch *state.Node // a merge patch of the value at At: RFC 7396
+	Patch *state.Node // a merge patch (RFC 7396) of the value at At
 	At    state.Path
-	State *state.Node // in place of all that is there
-	// Base is what the state has to be still, else the edit is refused with
-	// [ErrConflict]; nil: anything.
+	State *state.Node // replaces the whole state
+	// Base is the state that the client has seen. If the state is another one, the edit
+	// is refused with [ErrConflict]. nil: any state.
 	Base *state.Node
-	// StateBytes is how large the state may become.
+	// StateBytes bounds the size of the state after the edit.
 	StateBytes int
-	// Always makes an entry, even if the state is as the edit wants it: of a session
-	// that is made by it, or of a request that is not to count twice.
+	// Always makes an entry even if the edit changes nothing. The edit may create the
+	// session, or the request may carry a key that must be recorded.
 	Always bool
-	// Prepared is what [PrepareSession] has made of the edit; nil: it is worked out in
-	// the tick.
+	// Prepared is the result of [PrepareSession] for the edit; nil: the tick does the
+	// work.
 	Prepared *Prepared
 }
 
 func (EditSession) tick() {}
 
-// maxRan bounds the workflows that a session keeps in mind: those that ran last.
+// maxRan bounds the list of workflows that have run: the latest ones are kept.
 const maxRan = 16
 
-// ranVersion is the version of a workflow with which it ran last.
+// ranVersion is a workflow and the version of its latest run.
 type ranVersion struct {
 	workflow, version string
 }
 
-// noteRan keeps in mind that a version runs.
+// noteRan records that a version of a workflow runs.
+// The usual case, a workflow that runs again and again, allocates nothing.
 func (s *Session) noteRan(workflow, version string) {
 	if n := len(s.ran); n > 0 && s.ran[n-1] == (ranVersion{workflow, version}) {
 		return
 	}
+	// Build a new list: the position of a workflow is that of its latest run.
 	kept := make([]ranVersion, 0, min(len(s.ran)+1, maxRan))
 	for _, r := range s.ran {
 		if r.workflow != workflow {
@@ -62,7 +64,7 @@ func (s *Session) noteRan(workflow, version string) {
 	s.ran = append(kept, ranVersion{workflow, version})
 }
 
-// savedRan is a workflow that has run in the session.
+// savedRan is a workflow that has run in the session, as a snapshot has it.
 type savedRan struct {
 	Workflow string `cbor:"1,keyasint"`
 	Version  string `cbor:"2,keyasint"`
@@ -80,7 +82,7 @@ func (s *Session) restoreRan(saved []savedRan) error {
 	known := make(map[string]bool, len(saved))
 	for _, r := range saved {
 		if r.Workflow == "" || r.Version == "" || known[r.Workflow] || len(known) == maxRan {
-			return badSnapshot("the workflows that have run are too many, or one of them is there twice: %s", clip(r.Workflow))
+			return badSnapshot("the workflows that have run are too many, or one of them appears twice: %s", clip(r.Workflow))
 		}
 		known[r.Workflow] = true
 		s.ran = append(s.ran, ranVersion{r.Workflow, r.Version})
@@ -88,13 +90,13 @@ func (s *Session) restoreRan(saved []savedRan) error {
 	return nil
 }
 
-// ForgetRan forgets which workflows have run in the session: an EntrySnapshot does
-// that was written when sessions did not keep it in mind, so that a session is the
-// same whether it is loaded from there or from further back.
+// ForgetRan forgets which workflows have run in the session. A snapshot that was written
+// before sessions recorded these workflows does the same. So a session is equal whether
+// it is loaded from that snapshot or from earlier entries.
 func (s *Session) ForgetRan() { s.ran = nil }
 
-// RanVersions gives the versions of which an [EditSession] asks for the workflows,
-// beside those of the runs that are active.
+// RanVersions returns the versions whose workflows an [EditSession] asks for, beside
+// those of the active runs.
 func (s *Session) RanVersions() []string {
 	out := make([]string, len(s.ran))
 	for i, r := range s.ran {
@@ -103,12 +105,12 @@ func (s *Session) RanVersions() []string {
 	return out
 }
 
-// PrepareSession works out an [EditSession] on a state, for a session that keeps the
-// schemas of the graphs. It needs no session, and the meter may wait.
+// PrepareSession works out an [EditSession] on a state, checked with the schemas of the
+// graphs keep. It needs no session, and the meter may block.
 //
 // # Errors
 //
-// [*host.Error] for the client's mistakes; that of the meter.
+// A [*host.Error] for mistakes of the client; the error of the meter.
 func PrepareSession(m *work.Meter, root *state.Node, t EditSession, keep []*Graph) (*Prepared, error) {
 	p := &Prepared{base: root, kept: keep}
 	var err error
@@ -120,6 +122,7 @@ func PrepareSession(m *work.Meter, root *state.Node, t EditSession, keep []*Grap
 	default:
 		p.root, _, p.changes, err = state.ApplyOn(m, root, t.Edits, nil)
 	}
+	// The meter's own error comes first: the work was cut off, so err says nothing.
 	if ended := m.Err(); ended != nil {
 		return nil, ended
 	}
@@ -127,6 +130,7 @@ func PrepareSession(m *work.Meter, root *state.Node, t EditSession, keep []*Grap
 		return nil, editRefusal(err)
 	}
 	for _, g := range keep {
+		// An unchanged state is not checked: it may break a schema already.
 		if len(p.changes) == 0 && !t.Always {
 			break
 		}
@@ -137,6 +141,7 @@ func PrepareSession(m *work.Meter, root *state.Node, t EditSession, keep []*Grap
 	if err := p.Encode(m); err != nil {
 		return nil, err
 	}
+	// A state that is over the limit may still shrink.
 	if n := p.root.Bytes(); (len(p.changes) > 0 || t.Always) && n > t.StateBytes && n > root.Bytes() {
 		return nil, host.Errorf(host.CodeLimitExceeded, "The state would have %d bytes, more than %d (limit state_bytes)", n, t.StateBytes)
 	}
@@ -144,6 +149,7 @@ func PrepareSession(m *work.Meter, root *state.Node, t EditSession, keep []*Grap
 }
 
 func (s *Session) decideOutside(e *Entry, t EditSession) (decision, error) {
+	// Nodes are immutable: an equal pointer is an equal state.
 	if t.Base != nil && t.Base != s.root {
 		return decision{}, ErrConflict
 	}
@@ -157,6 +163,7 @@ func (s *Session) decideOutside(e *Entry, t EditSession) (decision, error) {
 		if p, err = PrepareSession(&s.own, s.root, t, keep); err != nil {
 			return decision{}, err
 		}
+	// The edit was prepared for another state, or another workflow has run since.
 	case p.base != s.root, slices.ContainsFunc(keep, func(g *Graph) bool { return !slices.Contains(p.kept, g) }):
 		return decision{}, ErrMoved
 	}
@@ -170,9 +177,9 @@ func (s *Session) decideOutside(e *Entry, t EditSession) (decision, error) {
 	return decision{entry: e, root: p.root}, nil
 }
 
-// KeptSchemas gives the graphs whose schemas an [EditSession] has to keep: those of the
-// workflows that have run in the session, and of those that run, perhaps with older
-// versions.
+// KeptSchemas returns the graphs whose schemas an [EditSession] must satisfy: those of
+// the workflows that have run in the session, and those of the active runs, which may
+// have older versions.
 func (s *Session) KeptSchemas() (keep []*Graph, err error) {
 	seen := make(map[*Graph]bool, len(s.ran))
 	add := func(g *Graph) {
@@ -185,7 +192,7 @@ func (s *Session) KeptSchemas() (keep []*Graph, err error) {
 		g, err := s.graphs(s.ran[i].version)
 		if err != nil {
 			return nil, &host.Error{Code: host.CodeInternal, Cause: err,
-				Message: "Workflow " + clip(s.ran[i].workflow) + " has run in the session, and what is stored of it cannot be had"}
+				Message: "Workflow " + clip(s.ran[i].workflow) + " has run in the session, but its stored version cannot be loaded"}
 		}
 		add(g)
 	}
@@ -195,7 +202,7 @@ func (s *Session) KeptSchemas() (keep []*Graph, err error) {
 	return keep, nil
 }
 
-// editRefusal turns an error of package state into one for a client.
+// editRefusal turns an error of package state into an error for a client.
 func editRefusal(err error) error {
 	var refused *state.Error
 	if !errors.As(err, &refused) {

@@ -19,7 +19,8 @@ func (s *Session) publish(r *run, ev host.StreamEvent) host.StreamEvent {
 	return ev
 }
 
-// streamEvent is an event of the workflow's own, or of a base type.
+// streamEvent returns the stream's form of an event of the workflow's own, or of a base
+// type.
 func (r *run) streamEvent(ev abi.Event) host.StreamEvent {
 	return host.StreamEvent{Type: ev.Type, Types: r.graph.Ancestors(ev.Type), Base: isBase(ev.Type), Body: ev.Body}
 }
@@ -29,31 +30,32 @@ var (
 	internalAncestors = []string{"InternalDispatchEvent"}
 )
 
-// runtimeEvent is a terminal event of the runtime's own.
+// runtimeEvent returns a terminal event that the runtime makes.
 func runtimeEvent(typ string, body abi.Raw) host.StreamEvent {
 	return host.StreamEvent{Type: typ, Types: terminalAncestors, Base: true, Body: body}
 }
 
-// publishInternal publishes an event that clients see on request only.
+// publishInternal publishes an event that clients see only on request.
 func (s *Session) publishInternal(r *run, typ string, body abi.Raw) {
 	s.publish(r, host.StreamEvent{Type: typ, Types: internalAncestors, Base: true, Internal: true, Body: body})
 }
 
-// publishState tells where an invocation stands.
+// publishState publishes the state of an invocation.
 func (s *Session) publishState(inv *invocation, stepState, worker, output string) {
 	ev := host.StreamEvent{
 		Type: abi.TypeStepStateChanged, Types: internalAncestors, Base: true, Internal: true,
 		Body: stateChangedBody(inv.step.name, stepState, worker, inv.step.inputName(inv.trigger), output),
 	}
+	// Clients follow a run into its child by the child's handler.
 	if on := inv.suspended; on != nil && on.child != nil {
 		ev.Child = on.child.handler
 	}
 	s.publish(inv.run, ev)
 }
 
-// body writes a CBOR item, in Core Deterministic Encoding as long as the keys
-// come in its order (shorter ones first). It is for the runtime's own small
-// events, of which there are several an invocation.
+// body writes a CBOR item. The item is in Core Deterministic Encoding if the keys are
+// written in that order, shorter ones first. It is for the runtime's own small events, of
+// which every invocation has several.
 type body []byte
 
 func (b body) uint(n uint64) body   { return cbor.AppendHead(b, cbor.Uint, n) }
@@ -71,12 +73,13 @@ func (b body) textOrNull(s string) body {
 	return b.text(s)
 }
 
-// seconds writes nanoseconds as a float of seconds.
+// seconds writes nanoseconds as seconds, a float.
 func (b body) seconds(ns int64) body {
 	return cbor.AppendFloat(b, float64(ns)/1e9)
 }
 
 func stateChangedBody(step, stepState, worker, input, output string) abi.Raw {
+	// Every invocation publishes several of these: allocate once.
 	const keys = len("name") + len("worker_id") + len("step_state") + len("input_event_name") + len("output_event_name")
 	b := make(body, 0, 1+keys+10*3+len(step)+len(stepState)+len(worker)+len(input)+len(output))
 	b = b.pairs(5)
@@ -111,20 +114,20 @@ func timedOutBody(span int64, active []string) abi.Raw {
 	return abi.Raw(b)
 }
 
-// failure is the end of an invocation that has no further attempt.
+// failure is the end of an invocation that gets no further attempt.
 type failure struct {
 	step     string
 	err      *abi.Error
 	attempts uint64
 	elapsed  int64 // nanoseconds since the first attempt began
-	// key and value are a field more, of a step that answers calls; the key is
-	// shorter than all others.
+	// key and value are an additional field, for a step that answers calls. The key is
+	// shorter than all other keys.
 	key   string
 	value abi.Raw
 }
 
-// body is that of the failure's event; input is nil or the envelope of what the
-// step failed on.
+// body returns the body of the failure's event. input is nil, or the envelope of the
+// events that the step failed on.
 func (f failure) body(input abi.Raw) abi.Raw {
 	n := 4
 	if input != nil {
@@ -149,8 +152,8 @@ func (f failure) body(input abi.Raw) abi.Raw {
 	return abi.Raw(b)
 }
 
-// failedBody is the body of a StepFailedEvent. An input that would make it
-// deeper or larger than a value may be is left out.
+// failedBody returns the body of a StepFailedEvent. It leaves out an input that would
+// make the body deeper or larger than a value may be.
 func failedBody(f failure, inv *invocation) abi.Raw {
 	var input body
 	if inv.step.mode != modeOne {
@@ -160,13 +163,14 @@ func failedBody(f failure, inv *invocation) abi.Raw {
 		input = input.pairs(2).text("type").text(ev.Type).text("value").item(ev.Body)
 	}
 	whole := f.body(abi.Raw(input))
+	// The nesting adds to the depth of the events, which may be at the limit already.
 	if abi.CheckValue(whole, abi.MaxValueDepth) != nil {
 		return f.body(abi.Null)
 	}
 	return whole
 }
 
-// showSeconds writes nanoseconds as seconds in the way of the field's own
+// showSeconds writes nanoseconds as seconds in the format of the field's reference
 // server: 45.0s, 0.5s, 1e-09s.
 func showSeconds(ns int64) string {
 	f := float64(ns) / 1e9

@@ -11,13 +11,13 @@ import (
 	"github.com/weftrun/weft/host/work"
 )
 
-// A start that asks for it waits while another run of the session is active. Such
-// a run exists, its record says that it runs, and its handler is taken, but it has
-// not begun: it has no timeout, takes no events, and its workflow's defaults are
-// not in the state. When no run is under way the one that waits longest begins, by
-// a tick of its own ([BeginRun]), as the state is looked at then.
+// A start may ask to wait while another run of the session is active. A queued run
+// exists, its record says that it runs, and its handler is taken, but it has not begun:
+// it has no timeout, takes no events, and its workflow's defaults are not in the state.
+// When no run has begun, the run that has waited longest begins, by a tick of its own
+// ([BeginRun]), because the start depends on the state at that time.
 
-// turns are the starts that wait, first come first.
+// turns holds the starts that wait, oldest first.
 type turns struct {
 	line  list.List                // of *queued
 	byRun map[string]*list.Element // by run id
@@ -37,7 +37,7 @@ func (t *turns) push(q *queued) {
 	t.byRun[q.rec.RunID] = t.line.PushBack(q)
 }
 
-// of gives the start of a run that waits.
+// of returns the start of a queued run.
 func (t *turns) of(runID string) (*queued, bool) {
 	at, ok := t.byRun[runID]
 	if !ok {
@@ -46,7 +46,7 @@ func (t *turns) of(runID string) (*queued, bool) {
 	return at.Value.(*queued), true
 }
 
-// first is the start whose turn is next, nil if none waits.
+// first is the start that is next, nil if none waits.
 func (t *turns) first() *queued {
 	if at := t.line.Front(); at != nil {
 		return at.Value.(*queued)
@@ -59,17 +59,18 @@ func (t *turns) remove(q *queued) {
 	delete(t.byRun, q.rec.RunID)
 }
 
-// TurnDue reports whether a queued run can begin: whoever steps the session gives
-// it a [BeginRun].
+// TurnDue reports whether a queued run can begin. The caller must then give the session a
+// [BeginRun].
 func (s *Session) TurnDue() bool { return len(s.runs) == 0 && s.turns.line.Len() > 0 }
 
 // Waiting is the number of queued runs.
 func (s *Session) Waiting() int { return s.turns.line.Len() }
 
-// waitsForTurn reports whether a start that may queue has to.
+// waitsForTurn reports whether a start that may queue must queue.
 func (s *Session) waitsForTurn() bool { return len(s.runs)+s.turns.line.Len() > 0 }
 
-// notBegun refuses what only a run that has begun can do; nil for others.
+// notBegun returns an error for a queued run, which only a run that has begun would
+// accept; nil for other runs.
 func (s *Session) notBegun(runID string) error {
 	if _, ok := s.turns.of(runID); ok {
 		return host.Errorf(host.CodeConflict, "Run %s has not begun: it waits for its session's turn", clip(runID))
@@ -77,7 +78,7 @@ func (s *Session) notBegun(runID string) error {
 	return nil
 }
 
-// decideQueue decides a start that has to wait.
+// decideQueue decides a start that must wait.
 func (s *Session) decideQueue(e *Entry, part *StartPart) (decision, error) {
 	if n := s.turns.line.Len(); n >= part.Limits.QueuedStarts {
 		full := host.Errorf(host.CodeLimitExceeded, "%d starts wait for session %s already (limit queued_starts): try again later", n, clip(s.key.Session))
@@ -88,8 +89,8 @@ func (s *Session) decideQueue(e *Entry, part *StartPart) (decision, error) {
 	return decision{entry: e}, nil
 }
 
-// decideBegin decides how the next queued run begins, if it can: with what the
-// defaults of its workflow add to the state of now, or not at all.
+// decideBegin decides how the next queued run begins: with the defaults of its workflow
+// added to the present state or, if that is impossible, as a failed run.
 func (s *Session) decideBegin(e *Entry) decision {
 	if !s.TurnDue() {
 		return decision{}
@@ -98,6 +99,7 @@ func (s *Session) decideBegin(e *Entry) decision {
 	e.Kind, e.RunID = EntryBegin, q.rec.RunID
 	root, changes, err := s.stateFor(q.graph, q.start.Limits)
 	var refused *host.Error
+	// The client got its answer when the start was queued: the run can only fail.
 	if errors.As(err, &refused) {
 		e.Fault = sanitizedError(&abi.Error{Code: string(refused.Code), Message: refused.Message})
 		return decision{entry: e}
@@ -106,8 +108,8 @@ func (s *Session) decideBegin(e *Entry) decision {
 	return decision{entry: e, root: root}
 }
 
-// stateFor gives the state that a run of the workflow begins on, and the changes that
-// lead to it. Errors are [*host.Error]s.
+// stateFor returns the state on which a run of the workflow begins, and the encoded
+// changes that lead to it. Errors are [*host.Error]s.
 func (s *Session) stateFor(g *Graph, limits host.Limits) (root *state.Node, encoded []byte, err error) {
 	root, changes := state.FillDefaults(s.root, g.defaults)
 	err = g.schema.CheckOn(&s.own, root, nil)
@@ -127,7 +129,7 @@ func (s *Session) stateFor(g *Graph, limits host.Limits) (root *state.Node, enco
 	return root, encoded, nil
 }
 
-// foldQueue puts a start behind those that wait.
+// foldQueue puts a start at the end of the queue.
 func (s *Session) foldQueue(e *Entry) error {
 	g, err := s.newRun(e, e.RunID, e.Start)
 	if err != nil {
@@ -142,11 +144,11 @@ func (s *Session) foldQueue(e *Entry) error {
 	return nil
 }
 
-// foldBegin begins a queued run, or ends it if it cannot begin.
+// foldBegin begins a queued run, or ends a run that cannot begin.
 func (s *Session) foldBegin(e *Entry, root *state.Node) error {
 	q := s.turns.first()
 	if q == nil || q.rec.RunID != e.RunID || len(s.runs) > 0 {
-		return corrupt(e, "it is not the run's turn")
+		return corrupt(e, "another run is first, or has not ended")
 	}
 	s.turns.remove(q)
 	if e.Fault != nil {
@@ -158,19 +160,21 @@ func (s *Session) foldBegin(e *Entry, root *state.Node) error {
 		return err
 	}
 	r := s.begin(e.RunID, q.start, q.graph)
+	// Clients have seen the time of the request as the start of the run.
 	r.rec.Started = q.rec.Started
 	s.launch(r, q.start.Event)
 	return nil
 }
 
-// cancelQueued takes a run that has not begun out.
+// cancelQueued removes a run that has not begun.
 func (s *Session) cancelQueued(q *queued) {
 	s.turns.remove(q)
 	s.endQueued(q, host.StatusCancelled, runtimeEvent(abi.TypeWorkflowCancelled, abi.EmptyMap), "", host.RunCancelled)
 }
 
-// endQueued ends a run that has not begun and is in the queue no more.
+// endQueued ends a run that has not begun and has left the queue.
 func (s *Session) endQueued(q *queued, status host.Status, last host.StreamEvent, message, code string) {
+	// A run that has not begun needs only the parts that its last event and record use.
 	r := &run{rec: q.rec, graph: q.graph, handler: s.handlers[q.rec.HandlerID]}
 	last.Terminal = true
 	s.publish(r, last)
@@ -179,10 +183,10 @@ func (s *Session) endQueued(q *queued, status host.Status, last host.StreamEvent
 	s.over(r)
 }
 
-// newRun checks a start that an entry makes, and finds its workflow.
+// newRun checks the start in an entry and returns its workflow.
 func (s *Session) newRun(e *Entry, runID string, p *StartPart) (*Graph, error) {
 	if _, queued := s.turns.of(runID); p == nil || runID == "" || s.runs[runID] != nil || queued {
-		return nil, corrupt(e, "no start of a new run")
+		return nil, corrupt(e, "it does not start a new run")
 	}
 	if _, active, _ := s.HandlerRun(p.HandlerID); active {
 		return nil, corrupt(e, "the handler is active")
@@ -192,7 +196,7 @@ func (s *Session) newRun(e *Entry, runID string, p *StartPart) (*Graph, error) {
 		return nil, fmt.Errorf("entry %d: find the workflow of version %s: %w", e.Seq, p.Version, err)
 	}
 	if !g.mayStart(p.Event.Type) {
-		return nil, corrupt(e, "%s starts no run", clip(p.Event.Type))
+		return nil, corrupt(e, "%s does not start a run", clip(p.Event.Type))
 	}
 	return g, nil
 }

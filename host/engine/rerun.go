@@ -9,27 +9,27 @@ import (
 	"github.com/weftrun/weft/host/state"
 )
 
-// A run that has failed can go on where it did: as a new run of its handler, made
-// of what the failed one was just before, on the state that the session has now.
-// The invocation that failed begins anew, with all of its attempts before it; what
-// else was open goes on as in a fork. As the failed run is over, and was of this
-// session, the ids inside (invocations, events, calls) are free again, and the
-// records of attempts go on to fit.
+// A run that has failed can continue from its failure: as a new run of its handler,
+// restored from just before the failure, on the present state of the session. The
+// invocation that failed begins again with its first attempt. Everything else that was
+// open continues as in a fork. The failed run is over and belonged to this session, so
+// the ids inside (invocations, events, calls) are free again and the records of attempts
+// still fit.
 
-// Rerun lets a run go on that has failed: the snapshot is what [Session.Rerun] made
-// of its past.
+// Rerun continues a run that has failed. Snapshot is the encoded session that
+// [Session.Rerun] prepared.
 type Rerun struct {
 	RunID    string
 	Snapshot []byte
-	Held     []HeldAttempt // records of attempts that go on
+	Held     []HeldAttempt // records of the attempts that continue
 }
 
 func (Rerun) tick() {}
 
-// Rerun turns the session, a copy from just before a run failed, into that of the
-// run that goes on in its place: with invocation, if it is one of the run's, begun
-// anew, and with its whole timeout. version is "", or the one with which it goes on.
-// See [Session.Fork] for the rest.
+// Rerun turns the session, a copy from just before a run failed, into one that holds the
+// run that continues in its place. If invocation belongs to the run, it begins again. The
+// run has its whole timeout again. version is "" or the version with which the run
+// continues. For the rest see [Session.Fork].
 //
 // # Errors
 //
@@ -39,6 +39,8 @@ func (s *Session) Rerun(runID string, invocation uint64, version string, t ForkT
 	if err != nil {
 		return nil, nil, err
 	}
+	// The run may have been paused or blocked before it failed. The client has asked
+	// for it to continue.
 	if r.held() {
 		s.resumeRun(r)
 	}
@@ -59,21 +61,23 @@ func (s *Session) Rerun(runID string, invocation uint64, version string, t ForkT
 		s.move(r, version, g)
 	}
 	if runs, anew, err = s.Fork(runID, t); err == nil {
-		s.root = state.Empty() // the session's own is another by now
+		s.root = state.Empty() // the session has a state of its own by now
 	}
 	return runs, anew, err
 }
 
-// beginAgain puts an invocation back to before its first attempt, but for what it
-// was answered: events, results of children, answers of resources.
+// beginAgain resets an invocation to before its first attempt. It keeps the answers that
+// the invocation got: events, results of children, answers of resources.
 func (s *Session) beginAgain(inv *invocation) {
 	s.unseat(inv, "")
 	for key, c := range inv.children {
+		// A failed child must run again, and no attempt can ask for a child without an id.
 		if key[0] != '=' || c.err != nil {
 			delete(inv.children, key)
 		}
 	}
-	inv.forgetFailures() // with what was read before somebody else was first
+	inv.forgetFailures() // and the reads that lost against another writer
+	// Only values are kept. Calls that failed or have no answer are made again.
 	for id, c := range inv.asked {
 		if c.value == nil {
 			delete(inv.asked, id)
@@ -89,7 +93,7 @@ func (s *Session) beginAgain(inv *invocation) {
 	s.refill(inv.run, inv.step)
 }
 
-// startOver makes the attempts that a block has cut off those that come next.
+// startOver replaces the attempts that a block interrupted by their next attempts.
 func (s *Session) startOver(r *run) {
 	for inv := r.oldest; inv != nil; inv = inv.newer {
 		if inv.phase != phaseRunning {
@@ -103,7 +107,7 @@ func (s *Session) startOver(r *run) {
 	}
 }
 
-// decideRerun refuses what cannot be joined before it becomes an entry.
+// decideRerun refuses a snapshot that cannot be joined, before it becomes an entry.
 func (s *Session) decideRerun(e *Entry, t Rerun) (decision, error) {
 	saved, err := readSnapshot(t.Snapshot)
 	if err != nil {
@@ -123,7 +127,7 @@ func (s *Session) decideRerun(e *Entry, t Rerun) (decision, error) {
 	return decision{entry: e}, nil
 }
 
-// mayJoin reports whether nothing in a snapshot is there already.
+// mayJoin returns an error if anything in the snapshot exists in the session already.
 func (s *Session) mayJoin(saved *savedSession, probe *Session) error {
 	for _, h := range saved.Handlers {
 		if _, active, _ := s.HandlerRun(h.ID); active {
@@ -140,13 +144,14 @@ func (s *Session) mayJoin(saved *savedSession, probe *Session) error {
 	}
 	for id := range probe.children {
 		if s.children[id] != nil {
-			return badSnapshot("child %s is there already", clip(id))
+			return badSnapshot("child %s exists already", clip(id))
 		}
 	}
 	past := []uint64{saved.LastEvent, saved.LastCollection, saved.LastWait, saved.LastCall}
+	// A number beyond the last one given would later be given a second time.
 	for i, last := range []uint64{s.lastEvent, s.lastCollection, s.lastWait, s.lastCall} {
 		if past[i] > last {
-			return badSnapshot("it has given numbers that were not given here")
+			return badSnapshot("it has given numbers that this session has not given")
 		}
 	}
 	if len(saved.Turns) > 0 {
@@ -165,7 +170,7 @@ func (s *Session) foldRerun(e *Entry) error {
 		return fmt.Errorf("%w: entry %d: %w", errCorrupt, e.Seq, err)
 	}
 	if s.runs[e.RunID] == nil {
-		return corrupt(e, "it has no run %s", clip(e.RunID))
+		return corrupt(e, "it does not contain run %s", clip(e.RunID))
 	}
 	var open []*invocation
 	var out []*outcall
@@ -186,6 +191,7 @@ func (s *Session) foldRerun(e *Entry) error {
 			}
 		}
 	}
+	// Start the attempts in the order in which they first got their slots.
 	slices.SortFunc(open, func(a, b *invocation) int { return cmp.Compare(a.seat, b.seat) })
 	for _, inv := range open {
 		s.emit(StartAttempt{Invocation: inv.id})
@@ -197,8 +203,9 @@ func (s *Session) foldRerun(e *Entry) error {
 	return nil
 }
 
-// join adds the runs of a snapshot, with what they have open. Timers, worker slots
-// and messages get new numbers, in their order: others have been given meanwhile.
+// join adds the runs of a snapshot with their open work. Timers, worker slots and
+// messages get new numbers in the same order, because the old numbers may be in use by
+// now.
 func (s *Session) join(saved *savedSession) error {
 	if _, err := saved.check(); err != nil {
 		return err
@@ -217,6 +224,7 @@ func (s *Session) join(saved *savedSession) error {
 	if err := each(saved.Outbox, "message", l.message); err != nil {
 		return err
 	}
+	// The messages of the snapshot follow those that already wait.
 	fresh := s.outbox.all()
 	s.outbox = sent
 	for i := range fresh {

@@ -12,41 +12,40 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// A step may call a resource that an operator granted: something outside. The
-// entry that suspends its invocation is the intent, with all that whoever makes
-// the call needs, so that it can be made after a crash too; the answer comes as a
-// tick. What comes first wins: the answer, or what ends the attempt or the run.
+// A step may call a resource that an operator has granted: something outside of weft. The
+// entry that suspends the invocation is the intent. It holds everything that the call
+// needs, so that the call can be made after a crash too. The answer arrives as a tick.
+// The first of the answer and the end of the attempt or run decides.
 //
-// A call belongs to its invocation, which knows it by its resource, method and
-// payload and by how many like it the attempt has made before. An attempt that
-// makes a call again gets the answer that is there. Two kinds of calls are made
-// again, under the same key: those that an attempt's end has cut off, and those
-// that failed with an error after which they may be tried again. Both but for mode
-// fail: there nobody may ask twice, and what was cut off is an error for good.
+// A call belongs to its invocation. The invocation identifies it by resource, method,
+// payload and the number of equal calls that the attempt has made before. An attempt that
+// makes a call again gets the recorded answer. Two kinds of calls are made again, under
+// the same key: calls that the end of an attempt interrupted, and calls whose error
+// permits another try. Mode fail permits neither: the call is never repeated, and an
+// interrupted call is a final error.
 
-// outcall is a call of a resource that an invocation has made.
+// outcall is a call of a resource by an invocation.
 type outcall struct {
 	inv     *invocation
-	attempt uint64 // that made it last
-	n       uint64 // its call
-	order   uint64 // of the calls of the session
+	attempt uint64 // the attempt that made it last
+	n       uint64 // number of the call in that attempt
+	order   uint64 // position among the calls of the session
 	part    *ResourcePart
-	id      string // of the call in its invocation
+	id      string // identifies the call in its invocation
 
-	// What the run's stream has of its answer: so many bytes of text, and their
-	// SHA-256.
+	// The part of the answer that the run's stream has: bytes of text, and their SHA-256.
 	streamed int
 	hash     [32]byte
 
-	// How it ended: with a value or an error.
+	// How the call ended: with a value or an error.
 	value abi.Raw
 	err   *abi.Error
 }
 
 func (c *outcall) answered() bool { return c.value != nil || c.err != nil }
 
-// OutCall is a call of a resource that has no answer yet: what [CallOut] wants
-// done. Its Payload must not be changed.
+// OutCall is a call of a resource that has no answer yet. A [CallOut] asks for it.
+// Callers must not change its Payload.
 type OutCall struct {
 	Invocation uint64
 	Attempt    uint64
@@ -60,21 +59,20 @@ type OutCall struct {
 	Method   string
 	Payload  abi.Raw
 	Mode     host.ResourceMode
-	// Key is the same whenever the call is made, and no other call's.
+	// Key is the same whenever this call is made, and no other call has it.
 	Key string
-	// Streamed is how many bytes of the answer's text the run's stream has; Hash is
-	// their SHA-256.
+	// Streamed is the length of the answer's text on the run's stream, in bytes, and Hash
+	// the SHA-256 of that text.
 	Streamed int
 	Hash     [32]byte
 }
 
-// callID names a call in its invocation.
+// callID identifies a call in its invocation.
 func callID(resource, method string, payload abi.Raw, ordinal uint64) string {
 	return fmt.Sprintf("%q %q %x #%d", resource, method, sha256.Sum256(payload), ordinal)
 }
 
-// key is the stable key of a call: nobody can guess it who does not know the run's
-// seed.
+// key is the stable key of a call. Nobody can guess it without the run's seed.
 func (c *outcall) key() string {
 	h := sha256.New()
 	h.Write(c.inv.run.seed[:])
@@ -83,7 +81,7 @@ func (c *outcall) key() string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// decideResource decides a call_resource: it has an answer already, or is made.
+// decideResource decides a call_resource: it already has an answer, or it is made.
 func (s *Session) decideResource(e *Entry, inv *invocation, req CallResource) (decision, error) {
 	if _, declared := inv.run.graph.resources[req.Resource]; !declared {
 		return decision{}, refusal("failed_precondition", "step %s calls the resource %s, which its plugin does not ask for: add it to resources", inv.step.name, clip(req.Resource))
@@ -95,9 +93,11 @@ func (s *Session) decideResource(e *Entry, inv *invocation, req CallResource) (d
 	case c != nil:
 		return decision{response: Response{Value: c.value}}, nil
 	}
+	// Recorded answers stay for as long as the invocation, so bound them together.
 	if most := inv.run.limits.RecordBytes; inv.askedBytes > most {
 		return decision{}, exhausted("the calls of resources that step %s has made, and their answers, exceed %d bytes (limit record_bytes)", inv.step.name, most)
 	}
+	// Only the server's configuration knows the mode: the caller must look it up.
 	if req.Mode == "" {
 		return decision{}, ErrUnresolved
 	}
@@ -109,7 +109,7 @@ func (s *Session) decideResource(e *Entry, inv *invocation, req CallResource) (d
 func (s *Session) foldResource(e *Entry, inv *invocation) error {
 	p := e.Resource
 	if p == nil || !p.Mode.Valid() {
-		return corrupt(e, "no resource, or none of a known mode")
+		return corrupt(e, "it has no call of a resource with a known mode")
 	}
 	c := &outcall{inv: inv, attempt: e.Attempt, n: e.N, part: p, id: callID(p.Resource, p.Method, p.Payload, p.Ordinal)}
 	if inv.asked[c.id] != nil {
@@ -132,6 +132,7 @@ func (s *Session) foldResource(e *Entry, inv *invocation) error {
 // decideAnswered decides the answer to a call of a resource.
 func (s *Session) decideAnswered(e *Entry, t ResourceAnswered) (decision, error) {
 	c := s.calls[t.Invocation]
+	// The attempt or the run has ended meanwhile, or the call has its answer.
 	if c == nil || c.attempt != t.Attempt || c.n != t.N {
 		return decision{}, ErrStale
 	}
@@ -149,7 +150,7 @@ func (s *Session) decideAnswered(e *Entry, t ResourceAnswered) (decision, error)
 func (s *Session) foldAnswered(e *Entry) error {
 	p, c := e.Answer, s.calls[e.Invocation]
 	if p == nil || (p.Err == nil) == (p.Value == nil) {
-		return corrupt(e, "no answer of a resource")
+		return corrupt(e, "it has no answer of a resource")
 	}
 	if c == nil || c.attempt != e.Attempt || c.n != e.N || c.inv.run.rec.RunID != e.RunID {
 		return corrupt(e, "call %d of invocation %d is not under way", e.N, e.Invocation)
@@ -161,8 +162,8 @@ func (s *Session) foldAnswered(e *Entry) error {
 	return nil
 }
 
-// hangUp takes a call out of those under way. One without an answer is forgotten,
-// and can be made again, unless nobody may ask twice.
+// hangUp ends the wait for a call. A call without an answer is forgotten and can be made
+// again, unless its mode forbids a second call.
 func (s *Session) hangUp(c *outcall) {
 	delete(s.calls, c.inv.id)
 	switch {
@@ -172,21 +173,21 @@ func (s *Session) hangUp(c *outcall) {
 	default:
 		delete(c.inv.asked, c.id)
 	}
-	// The answer is all that is still needed of it.
+	// Of the call only the answer is needed from here on: free the payload.
 	c.part = &ResourcePart{Resource: c.part.Resource, Method: c.part.Method, Ordinal: c.part.Ordinal, Mode: c.part.Mode}
 }
 
-// OutcomeUnknown is the answer to a call of mode fail of which nobody can tell
-// whether it did anything.
+// OutcomeUnknown is the answer to a call of mode fail if nobody can know whether the call
+// had an effect.
 func OutcomeUnknown(resource, why string) *abi.Error {
 	no := false
 	return &abi.Error{Code: abi.StatusUnavailable.Code(), Retryable: &no, Message: fmt.Sprintf(
 		"outcome unknown: %s; it may have had its effect or not, and the resource %s is called once only (mode fail)", why, clip(resource))}
 }
 
-// forgetFailures forgets the calls of an attempt that failed and may be tried
-// again by the next one. Where one failed as somebody else was first, what was read
-// of that resource holds no more, and is read again too.
+// forgetFailures forgets the failed calls of an attempt that the next attempt may make
+// again. If a call failed because another writer was first, earlier reads of that
+// resource are out of date, and are forgotten too.
 func (inv *invocation) forgetFailures() {
 	var outrun []string
 	for id, c := range inv.asked {
@@ -204,7 +205,7 @@ func (inv *invocation) forgetFailures() {
 	}
 }
 
-// OutCall gives the call of a resource on which an invocation waits.
+// OutCall returns the call of a resource for which an invocation waits.
 func (s *Session) OutCall(invocation uint64) (OutCall, bool) {
 	c, ok := s.calls[invocation]
 	if !ok {
@@ -219,8 +220,8 @@ func (s *Session) OutCall(invocation uint64) (OutCall, bool) {
 	}, true
 }
 
-// OutCalls lists the invocations that wait for a resource, in the order in which
-// they called. It is meant for a session that was just loaded.
+// OutCalls lists the invocations that wait for a resource, in the order of their calls.
+// It is meant for a session that has just been loaded.
 func (s *Session) OutCalls() []uint64 {
 	open := make([]*outcall, 0, len(s.calls))
 	for _, c := range s.calls {
@@ -234,7 +235,7 @@ func (s *Session) OutCalls() []uint64 {
 	return ids
 }
 
-// Resource gives the declaration of a resource that the workflow asks for.
+// Resource returns the declaration of a resource that the workflow asks for.
 func (g *Graph) Resource(name string) (abi.ResourceDecl, bool) {
 	d, ok := g.resources[name]
 	return d, ok

@@ -9,15 +9,15 @@ import (
 	"github.com/weftrun/weft/host/state"
 )
 
-// Restore makes a session of what [Session.Snapshot] gave; key and graphs are as
-// for [New], and the key may be another one. What it is given may be hostile: it
-// is checked so far that the session keeps what its own code relies on, and the
-// work follows the length.
+// Restore rebuilds a session from the result of [Session.Snapshot]. key and graphs are as
+// for [New]; key may differ from the key of the snapshot. The bytes may be hostile:
+// Restore checks everything that the code of the session relies on, and its work is
+// proportional to their length.
 //
 // # Errors
 //
-// [ErrSnapshot] for bytes that are no snapshot, contradict themselves or have a
-// newer version; what graphs gives.
+// [ErrSnapshot] for bytes that are not a snapshot, contradict themselves or have a newer
+// version; the errors of graphs.
 func Restore(key host.SessionKey, graphs func(version string) (*Graph, error), data []byte) (*Session, error) {
 	s := New(key, graphs)
 	if err := s.restore(data); err != nil {
@@ -26,7 +26,7 @@ func Restore(key host.SessionKey, graphs func(version string) (*Graph, error), d
 	return s, nil
 }
 
-// restore fills a session that is as New made it. After an error it is of no use.
+// restore fills an empty session. After an error the session must not be used.
 func (s *Session) restore(data []byte) error {
 	saved, err := readSnapshot(data)
 	if err != nil {
@@ -35,9 +35,10 @@ func (s *Session) restore(data []byte) error {
 	return newLoader(s, saved).session()
 }
 
-// readSnapshot decodes a snapshot and checks what needs no session.
+// readSnapshot decodes a snapshot and makes the checks that need no session.
 func readSnapshot(data []byte) (*savedSession, error) {
 	var form savedForm
+	// The outer form is decoded alone, so that a newer version gets a clear error.
 	if err := abi.Unmarshal(data, &form); err != nil {
 		return nil, badSnapshot("%s", err)
 	}
@@ -56,25 +57,25 @@ func readSnapshot(data []byte) (*savedSession, error) {
 	return saved, nil
 }
 
-// maxGiven bounds the numbers that a session has given: it never comes to the end of
-// what is left.
+// maxGiven bounds the numbers that a snapshot may claim to have given. A session can
+// never use up the rest.
 const maxGiven = 1 << 62
 
-// loader makes a session of a snapshot, or adds the runs of one to a session.
+// loader builds a session from a snapshot, or adds the runs of a snapshot to a session.
 type loader struct {
 	s     *Session
 	saved *savedSession
 	armed map[uint64]*timer      // by their ids in the snapshot
-	wants []wanting              // waits that are to be listed, of all runs
+	wants []wanting              // the waits of all runs, to be enlisted
 	seats map[uint64]*invocation // by their numbers in the snapshot
-	calls map[uint64]bool        // orders of calls of resources that were met
+	calls map[uint64]bool        // the orders of calls that have been read
 }
 
 func newLoader(s *Session, saved *savedSession) *loader {
 	return &loader{s: s, saved: saved, armed: make(map[uint64]*timer), seats: make(map[uint64]*invocation)}
 }
 
-// wanting is the wait of a suspended invocation.
+// wanting is the wait of a suspended invocation, with what it requires.
 type wanting struct {
 	w *waiter
 	q requirement
@@ -82,6 +83,7 @@ type wanting struct {
 
 func (l *loader) session() error {
 	s, saved := l.s, l.saved
+	// The numbers come first: everything below is checked against them.
 	s.seq, s.now = saved.Seq, saved.Now
 	s.lastEvent, s.lastInvocation, s.lastTimer = saved.LastEvent, saved.LastInvocation, saved.LastTimer
 	s.lastCollection, s.lastSeat, s.lastWait, s.lastMessage = saved.LastCollection, saved.LastSeat, saved.LastWait, saved.LastMessage
@@ -93,10 +95,12 @@ func (l *loader) session() error {
 	s.root = root
 	for _, h := range saved.Handlers {
 		if h.ID == "" || s.handlers[h.ID] != nil {
-			return badSnapshot("handler %q is there twice, or has no name", clip(h.ID))
+			return badSnapshot("handler %q appears twice, or has no name", clip(h.ID))
 		}
 		s.handlers[h.ID] = &handler{id: h.ID, run: h.Run, next: h.Next}
 	}
+	// Queued runs come after the runs, and messages after both, as their checks need
+	// them.
 	if err := each(saved.Runs, "run", l.run); err != nil {
 		return err
 	}
@@ -115,18 +119,18 @@ func (l *loader) session() error {
 	return l.settle()
 }
 
-// check looks at what stands alone, and gives the state.
+// check makes the checks that need nothing else, and returns the state.
 func (saved *savedSession) check() (*state.Node, error) {
 	for _, n := range []uint64{
 		saved.Seq, saved.LastEvent, saved.LastInvocation, saved.LastTimer, saved.LastCollection, saved.LastSeat, saved.LastWait,
 		saved.LastMessage, saved.LastCall,
 	} {
 		if n > maxGiven {
-			return nil, badSnapshot("it has given %d numbers of a kind", n)
+			return nil, badSnapshot("one of its counters is %d, which is too large", n)
 		}
 	}
 	if saved.Now < 0 {
-		return nil, badSnapshot("it is of a time before all")
+		return nil, badSnapshot("its time is before 1970")
 	}
 	root, err := state.Decode(saved.State)
 	if err != nil || !root.IsMap() {
@@ -135,15 +139,16 @@ func (saved *savedSession) check() (*state.Node, error) {
 	return root, nil
 }
 
-// settle does what needs all runs.
+// settle makes the checks and links that need all runs.
 func (l *loader) settle() error {
 	s := l.s
+	// A child in this session must exist and point back, or its end would reach nobody.
 	for id, c := range s.children {
 		if r := s.runs[id]; c.session == "" && (r == nil || r.parent == nil || r == c.inv.run) {
-			return badSnapshot("the child %s is none of its runs", clip(id))
+			return badSnapshot("the child %s is not one of its runs", clip(id))
 		}
 	}
-	// Waits are listed in the order in which they began.
+	// enlist appends, so go through the waits in the order in which they began.
 	sort.SliceStable(l.wants, func(i, j int) bool { return l.wants[i].w.seq < l.wants[j].w.seq })
 	for _, want := range l.wants {
 		want.w.inv.run.enlist(want.w, want.q)
@@ -153,11 +158,11 @@ func (l *loader) settle() error {
 			s.timers.byID[t.id] = t
 		}
 	}
-	sort.Sort(s.timers.heap) // a sorted heap is one
+	sort.Sort(s.timers.heap) // a sorted list is a heap
 	return nil
 }
 
-// each decodes the items of a list one by one, and takes each before the next.
+// each decodes the items of a list and passes each to take before it decodes the next.
 func each[T any](items [][]byte, what string, take func(*T) error) error {
 	for _, item := range items {
 		var v T
@@ -171,14 +176,14 @@ func each[T any](items [][]byte, what string, take func(*T) error) error {
 	return nil
 }
 
-// record is a run's record, in the session that it is restored into.
+// record returns a run's record with the names of the session that it is restored into.
 func (l *loader) record(saved savedRecord) host.Run {
 	r := host.Run(saved)
 	r.Tenant, r.SessionID = l.s.key.Tenant, l.s.key.Session
 	return r
 }
 
-// graph finds the workflow of a version. Its error is not the snapshot's fault.
+// graph returns the workflow of a version. Its error is not a fault of the snapshot.
 func (l *loader) graph(version string) (*Graph, error) {
 	g, err := l.s.graphs(version)
 	if err != nil {
@@ -187,14 +192,14 @@ func (l *loader) graph(version string) (*Graph, error) {
 	return g, nil
 }
 
-// claim gives the handler of a run that has not ended.
+// claim returns the handler of a run that has not ended.
 func (l *loader) claim(rec *host.Run) (*handler, error) {
 	s := l.s
 	h := s.handlers[rec.HandlerID]
 	_, queued := s.turns.of(rec.RunID)
 	switch {
 	case rec.RunID == "" || s.runs[rec.RunID] != nil || queued:
-		return nil, badSnapshot("run %q is there twice, or has no name", clip(rec.RunID))
+		return nil, badSnapshot("run %q appears twice, or has no name", clip(rec.RunID))
 	case h == nil || h.run != rec.RunID:
 		return nil, badSnapshot("run %s is not its handler's latest", clip(rec.RunID))
 	case rec.Status != host.StatusRunning:
@@ -230,12 +235,14 @@ func (l *loader) message(saved *savedMessage) error {
 			parts++
 		}
 	}
+	// Delivery relies on messages in the order of their ids, and on another session as
+	// target.
 	list := s.outbox.byTarget[m.To]
 	if parts != 1 || m.ID > l.saved.LastMessage || len(list) > 0 && list[len(list)-1].ID >= m.ID || m.To == s.key.Session {
-		return badSnapshot("message %d to session %s is out of order, or says nothing", m.ID, clip(m.To))
+		return badSnapshot("message %d to session %s is out of order, or does not have exactly one part", m.ID, clip(m.To))
 	}
 	if m.Ended != nil && (m.Ended.Result == nil) == (m.Ended.Err == nil) {
-		return badSnapshot("message %d says of no end", m.ID)
+		return badSnapshot("message %d does not say how the child ended", m.ID)
 	}
 	if s.outbox.byTarget == nil {
 		s.outbox.byTarget = make(map[string][]Message)
@@ -269,12 +276,14 @@ func (l *loader) run(saved *savedRun) error {
 	if p := saved.Parent; p != nil {
 		r.parent = &parentLink{session: p.Session, stream: p.Stream, shown: p.Shown, depth: p.Depth}
 	}
+	// Only a caught cancellation or timeout has a clean-up, and the grace period ends it.
 	if e := saved.Ending; e != nil {
 		if e.Cause != abi.CatchCancelled && e.Cause != abi.CatchTimeout || saved.Deadline == nil || r.held() {
-			return badSnapshot("run %s is cleaned up after for no reason, or without an end", clip(rec.RunID))
+			return badSnapshot("run %s is in clean-up without a cause or without a time limit", clip(rec.RunID))
 		}
 		r.ending = &ending{cause: e.Cause, span: e.Span, active: e.Active}
 	}
+	// A negative count would lift the run's limits.
 	if r.routed < 0 || r.streamBytes < 0 {
 		return badSnapshot("run %s has had %d events and %d bytes on its stream", clip(rec.RunID), r.routed, r.streamBytes)
 	}
@@ -286,24 +295,27 @@ func (l *loader) run(saved *savedRun) error {
 	return nil
 }
 
-// timer makes a timer, which runs unless its run is held or no time counts against it.
+// timer creates a timer. The timer runs unless its run is held or its time does not
+// count.
 func (l *loader) timer(saved *savedTimer, kind timerKind, r *run, inv *invocation) (*timer, error) {
 	if saved == nil {
 		return nil, nil
 	}
 	if saved.ID == 0 || saved.ID > l.saved.LastTimer || l.armed[saved.ID] != nil {
-		return nil, badSnapshot("timer %d is there twice, or was never given", saved.ID)
+		return nil, badSnapshot("timer %d appears twice, or was never given", saved.ID)
 	}
 	t := &timer{id: saved.ID, kind: kind, at: saved.At, span: saved.Span, run: r, inv: inv, slot: -1}
 	l.armed[t.id] = t
+	// Whether a timer runs is not stored: it follows from the run, so it cannot
+	// contradict it.
 	if r.rec.Blocked != nil || r.rec.Paused && kind.servingTime() || kind == timerDeadline && !r.counts() {
 		return t, nil
 	}
-	l.s.timers.heap.Push(t) // put in order when all are there
+	l.s.timers.heap.Push(t) // settle puts the heap in order
 	return t, nil
 }
 
-// runLoader makes the inside of a run.
+// runLoader restores the inside of a run.
 type runLoader struct {
 	*loader
 	r    *run
@@ -316,6 +328,7 @@ func (l *runLoader) all(saved *savedRun) error {
 	if r.ending != nil {
 		kind = timerGrace
 	}
+	// Invocations refer to collections, so those come first.
 	if err := l.joins(r.outermost, saved.Joins); err != nil {
 		return err
 	}
@@ -341,18 +354,19 @@ func (l *runLoader) all(saved *savedRun) error {
 	if r.deadline, err = l.timer(saved.Deadline, kind, r, nil); err != nil {
 		return err
 	}
+	// A collection without members would never close, and its collectors never fire.
 	for id, c := range r.collections {
 		if c.alive == 0 {
-			return badSnapshot("collection %d is open with nobody in it", id)
+			return badSnapshot("collection %d is open without a member", id)
 		}
 	}
 	if r.ending != nil && r.alive == 0 {
-		return badSnapshot("it is cleaned up after by nobody")
+		return badSnapshot("it is in clean-up without an invocation")
 	}
 	return l.lines(saved)
 }
 
-// step finds a step by its number.
+// step returns the step with a number.
 func (l *runLoader) step(index int) (*step, error) {
 	if index < 0 || index >= len(l.r.graph.steps) {
 		return nil, badSnapshot("the workflow has no step %d", index)
@@ -366,6 +380,7 @@ func (l *runLoader) lineage(saved []savedRecovery) (lineage, error) {
 		if _, err := l.step(r.Catcher); err != nil {
 			return nil, err
 		}
+		// Lookups and merges rely on the order.
 		if i > 0 && saved[i-1].Catcher >= r.Catcher {
 			return nil, badSnapshot("a lineage is not in order")
 		}
@@ -386,7 +401,7 @@ func (l *runLoader) joins(c *collection, saved []savedJoin) error {
 			return err
 		}
 		if st.mode != modeJoin || len(from.Slots) != len(st.decl.Accepts) || c.joins[st.index] != nil {
-			return badSnapshot("step %s joins nothing of that shape", st.name)
+			return badSnapshot("step %s does not join events of that shape", st.name)
 		}
 		j := c.join(st)
 		for i, slot := range from.Slots {
@@ -401,8 +416,9 @@ func (l *runLoader) joins(c *collection, saved []savedJoin) error {
 				j.ready++
 			}
 		}
+		// A complete join has fired: it cannot be waiting.
 		if j.ready == len(j.slots) {
-			return badSnapshot("step %s has all that it joins, and has not", st.name)
+			return badSnapshot("step %s has an event for every slot of its join, and has not run", st.name)
 		}
 	}
 	return nil
@@ -411,6 +427,7 @@ func (l *runLoader) joins(c *collection, saved []savedJoin) error {
 func (l *runLoader) collection(saved *savedCollection) error {
 	r := l.r
 	parent := l.scope(saved.Parent)
+	// A parent has a smaller id than its children, so there can be no circle.
 	if parent == nil || saved.ID <= saved.Parent || saved.ID > l.s.lastCollection || r.collections[saved.ID] != nil {
 		return badSnapshot("collection %d is in %d", saved.ID, saved.Parent)
 	}
@@ -420,8 +437,9 @@ func (l *runLoader) collection(saved *savedCollection) error {
 		if err != nil {
 			return err
 		}
+		// find searches the collectors by halves, so they must be sorted.
 		if n := len(c.collectors); st.mode != modeCollect || n > 0 && c.collectors[n-1].step.index >= st.index {
-			return badSnapshot("step %s collects nothing, or twice", st.name)
+			return badSnapshot("step %s does not collect, or collects twice", st.name)
 		}
 		of, err := l.lineage(from.Lineage)
 		if err != nil {
@@ -437,7 +455,7 @@ func (l *runLoader) collection(saved *savedCollection) error {
 	return l.joins(c, saved.Joins)
 }
 
-// scope finds an open collection, nil if there is none.
+// scope returns an open collection, or nil.
 func (l *runLoader) scope(id uint64) *collection {
 	if id == 0 {
 		return l.r.outermost
@@ -451,7 +469,7 @@ func (l *runLoader) buffer(saved *savedBuffer) error {
 		return err
 	}
 	if r.buffers[key] != nil || len(saved.Events) == 0 {
-		return badSnapshot("the buffer %q is there twice, or is empty", clip(saved.Name))
+		return badSnapshot("the buffer %q appears twice, or is empty", clip(saved.Name))
 	}
 	b := &buffer{events: make(map[uint64]abi.Event), types: make(map[string]*arrivals)}
 	for _, ev := range saved.Events {
@@ -467,18 +485,18 @@ func (l *runLoader) buffer(saved *savedBuffer) error {
 	return nil
 }
 
-// lines puts the invocations that wait for workers, and those that stand still,
-// into their order.
+// lines puts the invocations that wait for workers, and those that stand still, in order.
 func (l *runLoader) lines(saved *savedRun) error {
 	r := l.r
 	if saved.Queues != nil && len(saved.Queues) != len(r.pools) {
-		return badSnapshot("the queues are not those of its steps")
+		return badSnapshot("the number of its queues is not the number of its steps")
 	}
 	queued := 0
 	for i, ids := range saved.Queues {
 		for _, id := range ids {
 			inv := l.s.invocations[id]
 			p := &r.pools[i]
+			// An invocation that is linked already would tie the queue into a circle.
 			if inv == nil || inv.run != r || inv.step.index != i || inv.phase != phaseQueued || inv.ahead != nil || p.first == inv {
 				return badSnapshot("invocation %d does not wait for a worker of step %d, or twice", id, i)
 			}
@@ -493,6 +511,7 @@ func (l *runLoader) lines(saved *savedRun) error {
 		}
 		inv.line = r.standing.PushBack(inv)
 	}
+	// The lists must be complete: an invocation in none of them would never continue.
 	for inv := r.oldest; inv != nil; inv = inv.newer {
 		switch {
 		case inv.phase == phaseQueued:

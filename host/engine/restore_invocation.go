@@ -1,6 +1,6 @@
 package engine
 
-// invocation makes an invocation, the newest of its run so far.
+// invocation restores an invocation. Invocations are restored oldest first.
 func (l *runLoader) invocation(saved *savedInvocation) error {
 	s, r := l.s, l.r
 	st, err := l.step(saved.Step)
@@ -14,11 +14,11 @@ func (l *runLoader) invocation(saved *savedInvocation) error {
 	case in == nil:
 		return badSnapshot("invocation %d is in collection %d, which is not open", saved.ID, saved.In)
 	case saved.Phase > phaseSuspended || saved.Attempt == 0 || !saved.Began && saved.Phase != phaseQueued:
-		return badSnapshot("invocation %d is in no phase", saved.ID)
+		return badSnapshot("invocation %d is not in a valid phase", saved.ID)
 	case st.mode == modeOne && len(saved.Trigger) != 1, st.mode == modeJoin && len(saved.Trigger) != len(st.decl.Accepts):
-		return badSnapshot("invocation %d has no trigger of step %s", saved.ID, st.name)
+		return badSnapshot("the trigger of invocation %d does not fit step %s", saved.ID, st.name)
 	case saved.Halfway && saved.Phase != phaseQueued:
-		return badSnapshot("invocation %d goes on, and does not wait for a worker", saved.ID)
+		return badSnapshot("invocation %d continues, but does not wait for a worker", saved.ID)
 	case saved.Suspensions < 0:
 		return badSnapshot("invocation %d was suspended %d times", saved.ID, saved.Suspensions)
 	}
@@ -54,6 +54,7 @@ func (l *runLoader) invocation(saved *savedInvocation) error {
 	if inv.timer, err = l.timer(saved.Timer, kind, r, inv); err != nil {
 		return err
 	}
+	// Each state must have what ends it, or the invocation would stand still for ever.
 	if inv.phase == phaseWaiting && inv.timer == nil || (inv.phase == phaseSuspended) != (saved.Suspension != nil) {
 		return badSnapshot("invocation %d waits for nothing", inv.id)
 	}
@@ -63,7 +64,7 @@ func (l *runLoader) invocation(saved *savedInvocation) error {
 	return l.suspend(inv, saved.Suspension)
 }
 
-// enter counts the invocation wherever it is counted.
+// enter adds the invocation to the session, its run and its collection.
 func (l *runLoader) enter(inv *invocation) {
 	r := l.r
 	l.s.invocations[inv.id] = inv
@@ -77,15 +78,17 @@ func (l *runLoader) enter(inv *invocation) {
 	r.newest = inv
 }
 
-// worker gives an attempt the slot that it holds.
+// worker gives a running attempt the slot that it held.
 func (l *runLoader) worker(inv *invocation) error {
 	if inv.phase != phaseRunning {
 		return nil
 	}
 	p := &l.r.pools[inv.step.index]
+	// Two attempts with one worker number would free it twice.
 	if inv.worker < 0 || inv.worker >= inv.step.workers || inv.worker/64 >= len(p.taken) || p.taken[inv.worker/64]&(1<<(inv.worker%64)) != 0 {
 		return badSnapshot("invocation %d holds worker %d of step %s, as another does", inv.id, inv.worker, inv.step.name)
 	}
+	// Seats give the order in which attempts start, so they must differ.
 	if l.seats[inv.seat] != nil || inv.seat > l.saved.LastSeat {
 		return badSnapshot("invocation %d holds seat %d, as another does", inv.id, inv.seat)
 	}
@@ -93,6 +96,7 @@ func (l *runLoader) worker(inv *invocation) error {
 	p.taken[inv.worker/64] |= 1 << (inv.worker % 64)
 	p.busy++
 	l.r.seated++
+	// An attempt of a blocked run keeps its slot but is not open.
 	if l.r.rec.Blocked == nil {
 		l.s.seats++
 	}
@@ -120,6 +124,8 @@ func (inv *invocation) restoreCalls(saved []savedCall) error {
 
 func (l *runLoader) waiters(inv *invocation, saved []savedWaiter) error {
 	for _, from := range saved {
+		// The wait must be one that the step could have begun: its type decides the
+		// lists.
 		if inv.waiters[from.ID] != nil || !inv.step.waits[from.Type] || from.Seq > l.s.lastWait {
 			return badSnapshot("invocation %d does not wait for %s", inv.id, clip(from.Type))
 		}
@@ -148,11 +154,12 @@ func (l *runLoader) children(inv *invocation, saved []savedChild) error {
 			inv.children = make(map[string]*child)
 		}
 		inv.children[c.key] = c
+		// A child that has ended only keeps its result for a retry.
 		if c.ended() {
 			continue
 		}
 		if s.children[c.run] != nil {
-			return badSnapshot("child %s belongs to two", clip(c.run))
+			return badSnapshot("child %s belongs to two invocations", clip(c.run))
 		}
 		s.children[c.run] = c
 	}
@@ -171,13 +178,14 @@ func (l *runLoader) asked(inv *invocation, saved *savedInvocation) error {
 		_, declared := inv.run.graph.resources[from.Part.Resource]
 		switch {
 		case from.Streamed < 0 || (from.Streamed > 0) != (len(from.Hash) == len(c.hash)) || from.Streamed == 0 && len(from.Hash) > 0:
-			return badSnapshot("the call of %s by invocation %d has streamed what cannot be", clip(from.Part.Resource), inv.id)
+			return badSnapshot("the streamed text of the call of %s by invocation %d is inconsistent", clip(from.Part.Resource), inv.id)
 		case !declared || !from.Part.Mode.Valid() || c.value != nil && c.err != nil || inv.asked[c.id] != nil:
-			return badSnapshot("invocation %d has called %s twice, or not so", inv.id, clip(from.Part.Resource))
+			return badSnapshot("invocation %d has called %s twice, or in a way that it cannot", inv.id, clip(from.Part.Resource))
+		// A call without an answer must be the one that the invocation waits for.
 		case !c.answered() && (saved.Suspension == nil || c.id != callID(from.Part.Resource, from.Part.Method, from.Part.Payload, from.Part.Ordinal)):
 			return badSnapshot("the call of %s by invocation %d is not under way", clip(from.Part.Resource), inv.id)
 		case c.order == 0 || c.order > l.s.lastCall || l.calls[c.order]:
-			return badSnapshot("call %d is there twice, or was never made", c.order)
+			return badSnapshot("call %d appears twice, or was never made", c.order)
 		}
 		if l.calls == nil {
 			l.calls = make(map[uint64]bool)
@@ -191,7 +199,7 @@ func (l *runLoader) asked(inv *invocation, saved *savedInvocation) error {
 	return nil
 }
 
-// suspend lets an invocation wait as it did.
+// suspend suspends an invocation as it was.
 func (l *runLoader) suspend(inv *invocation, saved *savedSuspension) error {
 	on := &suspension{n: saved.N}
 	kind, things := timerSleep, 0
@@ -207,21 +215,23 @@ func (l *runLoader) suspend(inv *invocation, saved *savedSuspension) error {
 		kind = timerWait
 		w := inv.waiters[saved.Waiter.ID]
 		if w == nil || w.answer != nil {
-			return badSnapshot("invocation %d waits for what has come", inv.id)
+			return badSnapshot("invocation %d waits for an event that has arrived", inv.id)
 		}
 		on.waiter = w
+		// Waits are enlisted when all runs are there, in the order in which they began.
 		l.wants = append(l.wants, wanting{w, requirement{fields: saved.Waiter.Fields, values: string(saved.Waiter.Values)}})
 	case saved.Child != nil:
 		on.child = inv.children[*saved.Child]
 		if on.child == nil || on.child.ended() || saved.Timer != nil {
-			return badSnapshot("invocation %d waits for no child", inv.id)
+			return badSnapshot("invocation %d does not wait for a running child", inv.id)
 		}
 	case saved.Call != nil:
 		on.call = inv.asked[*saved.Call]
 		if on.call == nil || on.call.answered() || saved.Timer != nil || on.call.attempt != inv.attempt || on.call.n != saved.N {
-			return badSnapshot("invocation %d waits for no resource", inv.id)
+			return badSnapshot("invocation %d does not wait for an open call", inv.id)
 		}
 		l.s.calls[inv.id] = on.call
+	// Nothing but a timer ends a sleep.
 	case saved.Timer == nil:
 		return badSnapshot("invocation %d sleeps for ever", inv.id)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/weftrun/weft/abi"
 )
 
-// The parts of a retry policy that are absent.
+// The defaults for absent parts of a retry policy.
 const (
 	defaultRetryWait     = 5 * time.Second
 	defaultRetryAttempts = 3
@@ -28,8 +28,8 @@ type attemptFailure struct {
 	draws      uint64 // random numbers drawn so far
 }
 
-// retryAt decides whether the failure is followed by another attempt. An error
-// that says that it is not retryable is final whatever the policy.
+// retryAt decides whether another attempt follows the failure. An error that says that it
+// is not retryable is final under every policy.
 func retryAt(now int64, f attemptFailure) *RetryPart {
 	p := f.policy
 	if p == nil || f.err.Retryable != nil && !*f.err.Retryable {
@@ -48,8 +48,8 @@ func retryAt(now int64, f attemptFailure) *RetryPart {
 	return &RetryPart{Due: later(now, delay)}
 }
 
-// meets evaluates a condition. A message condition is met if the error's
-// message contains the text.
+// meets evaluates a condition. A message condition is met if the error's message contains
+// the text.
 func (f *attemptFailure) meets(c *abi.Condition) bool {
 	meets := func(part abi.Condition) bool { return f.meets(&part) }
 	switch {
@@ -85,7 +85,7 @@ func (f *attemptFailure) stops(r *abi.StopRule) bool {
 	return false
 }
 
-// wait evaluates a wait rule, in nanoseconds.
+// wait evaluates a wait rule and returns nanoseconds.
 func (f *attemptFailure) wait(w *abi.WaitRule) int64 {
 	switch {
 	case w.Fixed != nil:
@@ -101,7 +101,7 @@ func (f *attemptFailure) wait(w *abi.WaitRule) int64 {
 		j := w.ExponentialJitter
 		return later(f.grown(j.Initial, j.Base, j.Max), f.draw(int64(j.Jitter)))
 	case len(w.Chain) > 0:
-		// The last rule goes on for all further attempts.
+		// The last rule applies to all further attempts.
 		i := min(f.attempt-1, uint64(len(w.Chain)-1))
 		return f.wait(&w.Chain[i])
 	}
@@ -112,20 +112,20 @@ func (f *attemptFailure) wait(w *abi.WaitRule) int64 {
 	return sum
 }
 
-// grown is first * base^(attempt-1), at most the given duration.
+// grown returns first * base^(attempt-1), but no more than most.
 func (f *attemptFailure) grown(first time.Duration, base float64, most time.Duration) int64 {
 	return capped(float64(first)*math.Pow(base, float64(f.attempt-1)), most)
 }
 
 func capped(d float64, most time.Duration) int64 {
-	if !(d < float64(most)) { // too much, or not a number (0 * infinity)
+	if !(d < float64(most)) { // too large, or not a number (0 * infinity)
 		return int64(most)
 	}
 	return int64(d)
 }
 
-// draw gives a number of 0 to most. It depends on the run's seed, the
-// invocation and the attempt alone.
+// draw returns a number from 0 to most. It depends only on the run's seed, the
+// invocation, the attempt and the number of draws before.
 func (f *attemptFailure) draw(most int64) int64 {
 	var b [32 + 3*8]byte
 	copy(b[:], f.seed[:])

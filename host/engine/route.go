@@ -7,22 +7,22 @@ type emission struct {
 	event   abi.Event
 	in      *collection
 	lineage lineage
-	step    string // the only one it is meant for; "": all that accept it
-	shown   bool   // on the stream: no step needs to take it
+	step    string // the only step that it is meant for; "": all steps that accept it
+	shown   bool   // the event is on the stream, so no step has to take it
 }
 
-// newEvent gives an event its id. Ids that guests and clients name are not
-// looked at.
+// newEvent gives an event its id. An id from a guest or a client is ignored.
 func (s *Session) newEvent(ev abi.Event) abi.Event {
 	s.lastEvent++
 	ev.ID = s.lastEvent
 	return ev
 }
 
-// route brings an event to every step that accepts it. An event that none
-// takes is told of when the entry is folded.
+// route brings an event to every step that accepts it. The entry reports an event that no
+// step takes as unhandled.
 func (s *Session) route(r *run, e emission) {
 	e.event = s.newEvent(e.event)
+	// A step that waits for the event takes it instead of the steps that accept it.
 	if s.answerWaiters(r, e.event, e.step) {
 		return
 	}
@@ -35,6 +35,8 @@ func (s *Session) route(r *run, e emission) {
 	}
 	switch {
 	case taken:
+	// A step may wait for the event later. If the inbox is full, the event is lost, and
+	// the stream says so.
 	case r.graph.keeps(e.event.Type, e.step) && r.inbox.size < r.limits.InboxEvents:
 		r.inbox.put(e)
 	case !e.shown:
@@ -42,13 +44,14 @@ func (s *Session) route(r *run, e emission) {
 	}
 }
 
-// deliver brings an event to one step. It is false if the step collects and
-// the event belongs to no collection that leads there.
+// deliver brings an event to one step. It returns false if the step collects and the
+// event belongs to no collection that leads to the step.
 func (s *Session) deliver(r *run, to route, e emission) bool {
 	switch to.step.mode {
 	case modeJoin:
 		j := e.in.join(to.step)
 		j.put(to.slots, e)
+		// The trigger is complete only if every other slot has an event waiting.
 		if trigger, from, ok := j.take(); ok {
 			s.invoke(r, to.step, trigger, e.in, from)
 		}
@@ -61,13 +64,13 @@ func (s *Session) deliver(r *run, to route, e emission) bool {
 	}
 }
 
-// join holds events of a step that wants one of every slot.
+// join holds the events of a step that needs one event for every slot.
 type join struct {
-	slots [][]emission // first come, first joined
+	slots [][]emission // oldest first
 	ready int          // slots that have an event
 }
 
-// put adds an event to the emptiest of the slots that take it.
+// put adds an event to the emptiest of the slots that take its type.
 func (j *join) put(slots []int, e emission) {
 	best := slots[0]
 	for _, i := range slots[1:] {
@@ -81,8 +84,8 @@ func (j *join) put(slots []int, e emission) {
 	j.slots[best] = append(j.slots[best], e)
 }
 
-// take removes the oldest event of each slot, in the order of the slots, if
-// all have one.
+// take removes the oldest event of each slot, in the order of the slots, if every slot
+// has an event.
 func (j *join) take() ([]abi.Event, lineage, bool) {
 	if j.ready < len(j.slots) {
 		return nil, nil, false
@@ -92,7 +95,7 @@ func (j *join) take() ([]abi.Event, lineage, bool) {
 	for i, slot := range j.slots {
 		trigger[i] = slot[0].event
 		from = from.merge(slot[0].lineage)
-		slot[0] = emission{}
+		slot[0] = emission{} // the array lives on: do not keep the event alive
 		j.slots[i] = slot[1:]
 		if len(j.slots[i]) == 0 {
 			j.slots[i] = nil

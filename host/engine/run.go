@@ -17,39 +17,39 @@ type run struct {
 	seed    [32]byte
 	handler *handler
 	parent  *parentLink // nil: a client started it
-	result  *abi.Event  // that it completed with
+	result  *abi.Event  // the stop event of a run that has completed
 
 	pools       []pool // by step
 	outermost   *collection
 	collections map[uint64]*collection // open ones, without the outermost
 	buffers     map[bufferKey]*buffer
 	waiting     map[string]*waiting // by event type
-	outside     int                 // invocations that wait for events
-	standing    list.List           // of *invocation: those that stand still, the longest first
+	outside     int                 // suspended invocations that wait for an event
+	standing    list.List           // of *invocation: those that stand still, longest first
 	inbox       inbox
 	deadline    *timer  // of the run, or of its clean-up
-	work        bool    // the deadline counts only while an attempt is open
-	stopped     int64   // since when the deadline stands still
+	work        bool    // the deadline counts only while an attempt of the run is open
+	stopped     int64   // when the deadline was stopped
 	seated      int     // invocations that hold a worker slot
-	stalls      bool    // it ends when nothing is left to do
-	silent      string  // the step that gave nothing last
-	last        *step   // that ended last, by the entry that is being folded
+	stalls      bool    // the run ends when nothing is left to do
+	silent      string  // the last step that returned nothing
+	last        *step   // the step whose invocation the present entry has ended
 	begun       int64   // when its start event was routed
-	ending      *ending // while it is cleaned up after, else nil
-	heldAt      int64   // since when it is paused or blocked
+	ending      *ending // set while the run is being cleaned up
+	heldAt      int64   // when the run was paused or blocked
 	age         int64   // of a child; see firstStart
 
-	// The invocations that have not ended, oldest first.
+	// The invocations that have not ended, oldest first, and their number.
 	oldest, newest *invocation
 	alive          int
 
-	routed      int // events, against the limit
-	streamBytes int // of the workflow's own events
-	// unhandled events of the entry that is being folded.
+	routed      int // events, counted against the limit
+	streamBytes int // bytes of the workflow's own events
+	// unhandled are the events of the present entry that no step took.
 	unhandled []emission
 }
 
-// begin makes a run active. Its start event is routed by the caller.
+// begin makes a run active. The caller routes its start event.
 func (s *Session) begin(runID string, p *StartPart, g *Graph) *run {
 	h := s.handlerOf(p.HandlerID)
 	h.run = runID
@@ -64,6 +64,7 @@ func (s *Session) begin(runID string, p *StartPart, g *Graph) *run {
 	}
 	s.runs[runID] = r
 	s.noteRan(g.Workflow(), p.Version)
+	// The deadline starts stopped if it counts only open attempts: there are none yet.
 	if p.Timeout > 0 {
 		r.deadline = s.arm(&timer{kind: timerDeadline, at: later(s.now, p.Timeout), span: p.Timeout, run: r})
 		s.count(r)
@@ -72,8 +73,8 @@ func (s *Session) begin(runID string, p *StartPart, g *Graph) *run {
 }
 
 // firstStart is when the run at the top of the run's tree first started, in Unix
-// nanoseconds: the run's age among those that wait for a core. A child has the age
-// of its root, so that a parent never waits for a child behind younger runs.
+// nanoseconds. Runs that wait for a core are ordered by it. A child has the age of its
+// root, so a parent never waits for a child that is queued behind younger runs.
 func (r *run) firstStart() int64 {
 	if r.age > 0 {
 		return r.age
@@ -81,7 +82,7 @@ func (r *run) firstStart() int64 {
 	return r.rec.Started
 }
 
-// record is the record of a run that its entry has just made.
+// record is the record of a run when it is created.
 func (s *Session) record(runID string, p *StartPart, g *Graph) host.Run {
 	return host.Run{
 		Tenant: s.key.Tenant, HandlerID: p.HandlerID, RunID: runID, SessionID: s.key.Session,
@@ -90,17 +91,17 @@ func (s *Session) record(runID string, p *StartPart, g *Graph) host.Run {
 	}
 }
 
-// settle ends the folding of an entry for a run that goes on: it tells of the
-// events that nobody took and, if nothing but the outside can move the
-// run, that it is idle.
+// settle ends the folding of an entry for a run that continues. It reports unhandled
+// events and, if only the outside can move the run, reports the run as idle.
 func (s *Session) settle(r *run, tellIdle bool) {
+	// Idle: every invocation that is left waits for an event.
 	idle := r.alive == r.outside
 	for _, e := range r.unhandled {
 		s.publishInternal(r, abi.TypeUnhandled, unhandledBody(r.graph, e, idle))
 	}
 	clear(r.unhandled)
 	r.unhandled = r.unhandled[:0]
-	if r.ending != nil { // nothing comes from outside any more
+	if r.ending != nil { // a run in clean-up takes no events from outside
 		if r.alive == 0 {
 			s.conclude(r)
 		}
@@ -109,9 +110,12 @@ func (s *Session) settle(r *run, tellIdle bool) {
 	if s.stalled(r) {
 		return
 	}
+	// A paused run is still, but its record says why.
 	if tellIdle && idle && !r.held() {
 		s.publishInternal(r, abi.TypeIdle, abi.EmptyMap)
 	}
+	// Compare first: most entries leave the lists alone, and a change is one more
+	// row to store.
 	now, kept := r.waitingFor(idle, s.now), r.kept()
 	if !slices.Equal(now, r.rec.WaitingFor) || !slices.Equal(kept, r.rec.Kept) {
 		r.rec.WaitingFor, r.rec.Kept = now, kept
@@ -119,12 +123,13 @@ func (s *Session) settle(r *run, tellIdle bool) {
 	}
 }
 
-// stalled ends a run in which nothing is left to do: it has no invocation, and no event
-// that comes from outside would begin one.
+// stalled fails a run in which nothing is left to do: it has no invocation, and no event
+// from outside could begin one.
 func (s *Session) stalled(r *run) bool {
 	if !r.stalls || r.alive > 0 || r.graph.fed {
 		return false
 	}
+	// Name the step that most likely lacks a result: it is the first thing to look at.
 	step, what := r.silent, "no step has taken the start event"
 	switch {
 	case step != "":
@@ -140,14 +145,14 @@ func (s *Session) stalled(r *run) bool {
 	return true
 }
 
-// changed announces that the record of a run is another one.
+// changed announces a change of the run's record.
 func (s *Session) changed(r *run) {
 	r.rec.Updated = s.now
 	s.emit(RunChanged{Run: r.rec})
 }
 
-// end gives a run its final status and takes everything of it out of the
-// session. last is its terminal event.
+// end gives a run its final status and removes everything of the run from the session.
+// last is its terminal event.
 func (s *Session) end(r *run, status host.Status, last host.StreamEvent) host.StreamEvent {
 	last.Terminal = true
 	last = s.publish(r, last)
@@ -158,9 +163,10 @@ func (s *Session) end(r *run, status host.Status, last host.StreamEvent) host.St
 	return last
 }
 
-// over announces the end of a run, when its record is complete.
+// over announces the end of a run whose record is complete.
 func (s *Session) over(r *run) {
 	s.changed(r)
+	// Clients may ask for the record after the run is gone; see Record.
 	s.ended = r.rec
 	s.emit(RunEnded{RunID: r.rec.RunID, HandlerID: r.rec.HandlerID})
 	s.tellParent(r)
@@ -168,6 +174,7 @@ func (s *Session) over(r *run) {
 
 // complete ends a run with the stop event that a step returned.
 func (s *Session) complete(r *run, stop abi.Event) {
+	// A result of the clean-up does not make a cancelled run a completed one.
 	if r.ending != nil {
 		s.conclude(r)
 		return
@@ -179,6 +186,7 @@ func (s *Session) complete(r *run, stop abi.Event) {
 
 // fail ends a run with a failure of a step.
 func (s *Session) fail(r *run, f failure) {
+	// The run ends as cancelled or timed out: clients have been promised that.
 	if r.ending != nil {
 		s.conclude(r)
 		return
@@ -189,9 +197,9 @@ func (s *Session) fail(r *run, f failure) {
 	s.over(r)
 }
 
-// block stops a run where it stands: its attempts are abandoned but keep their
-// slots, its timers stand still, and events that come wait in the queues. One that
-// is being cleaned up after ends instead: nobody is to help it any more.
+// block stops a run where it stands. Its attempts are abandoned but keep their slots, its
+// timers stop, and arriving events wait in queues. A run that is being cleaned up ends
+// instead, because no client would resume it.
 func (s *Session) block(r *run, reason host.Blocked) {
 	if r.ending != nil {
 		s.conclude(r)
@@ -210,6 +218,7 @@ func (s *Session) block(r *run, reason host.Blocked) {
 		}
 		s.disarm(inv.timer)
 	}
+	// A pause stopped the timers before, and they count from then.
 	if !r.rec.Paused {
 		r.heldAt = s.now
 	}
@@ -218,17 +227,18 @@ func (s *Session) block(r *run, reason host.Blocked) {
 	s.changed(r)
 }
 
-// abandon is the command that ends the invocation's attempt.
+// abandon returns the command that ends the invocation's attempt.
 func (inv *invocation) abandon() Abandon {
 	return Abandon{Invocation: inv.id, RunID: inv.run.rec.RunID, Step: inv.step.name, Attempt: inv.attempt}
 }
 
-// held reports whether the run may begin no attempts.
+// held reports whether the run is paused or blocked. A held run begins no attempts.
 func (r *run) held() bool { return r.rec.Paused || r.rec.Blocked != nil }
 
-// pause lets attempts under way go on, and begins no others. The timers that
-// count serving time stand still; others go on, and what they bring waits.
+// pause lets open attempts continue but begins no others. Timers that count serving time
+// stop. Other timers run on, and their effects wait.
 func (s *Session) pause(r *run) {
+	// A block has already stopped every timer of the run.
 	if r.rec.Blocked == nil {
 		r.heldAt = s.now
 		for inv := r.oldest; inv != nil; inv = inv.newer {
@@ -243,16 +253,18 @@ func (s *Session) pause(r *run) {
 	s.changed(r)
 }
 
-// resumeRun undoes pause and block: attempts that were abandoned begin again,
-// with their record, and timers that stood still go on.
+// resumeRun ends a pause and a block. Attempts that the block abandoned begin again with
+// their records, and stopped timers continue.
 func (s *Session) resumeRun(r *run) {
 	blocked := r.rec.Blocked != nil
 	r.rec.Paused, r.rec.Blocked = false, nil
 	s.changed(r)
 	rearm := func(t *timer) {
+		// A pause stops only some timers: leave those that still run alone.
 		if t == nil || t.slot >= 0 {
 			return
 		}
+		// The time that the run was held does not count against a timeout.
 		if t.kind.servingTime() {
 			t.at = later(t.at, s.now-r.heldAt)
 		}
@@ -266,11 +278,13 @@ func (s *Session) resumeRun(r *run) {
 		switch {
 		case inv.phase == phaseSuspended:
 			rearm(inv.suspended.timer)
+		// A pause let the attempts run on. Only a block abandoned them.
 		case inv.phase == phaseRunning && blocked:
 			s.seats++
 			s.emit(StartAttempt{Invocation: inv.id})
 		}
 	}
+	// Slots may have become free while no attempt could begin.
 	for _, st := range r.graph.steps {
 		for p := &r.pools[st.index]; p.first != nil && p.busy < st.workers; {
 			s.refill(r, st)
@@ -279,7 +293,7 @@ func (s *Session) resumeRun(r *run) {
 	s.settle(r, true)
 }
 
-// later adds a span to a time without running over.
+// later adds a span to a time and saturates instead of overflowing.
 func later(at, span int64) int64 {
 	if span > 0 && at > (1<<63-1)-span {
 		return 1<<63 - 1

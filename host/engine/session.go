@@ -10,8 +10,8 @@ import (
 	"github.com/weftrun/weft/host/work"
 )
 
-// Session is the state machine: the session's state and its active runs. It is
-// used by one goroutine at a time.
+// Session is the state machine: the state of a session and its active runs. Only one
+// goroutine may use it at a time.
 type Session struct {
 	key    host.SessionKey
 	graphs func(version string) (*Graph, error)
@@ -21,7 +21,7 @@ type Session struct {
 	root *state.Node
 	own  work.Meter // of the tick; see Own
 
-	// The ids given last; they count up over the whole life of the session.
+	// The ids given last. Each only counts up, over the whole life of the session.
 	lastEvent      uint64
 	lastInvocation uint64
 	lastTimer      uint64
@@ -39,27 +39,26 @@ type Session struct {
 	calls       map[uint64]*outcall // of resources: those without an answer, by invocation
 	outbox      outbox
 	turns       turns // starts that wait for the runs before them
-	// seats counts the attempts that hold a worker slot in runs that are not
-	// blocked.
+	// seats counts the attempts that hold a worker slot in runs that are not blocked.
 	seats int
 	ended host.Run // the run that ended last
-	// ran are the workflows that have run here, the last one last: see outside.go.
+	// ran lists the workflows that have run here, latest last: see outside.go.
 	ran []ranVersion
 
 	// out gathers the commands of the entry that is being folded.
 	out []Command
-	// visited counts the items that folding looked at: what a tick costs.
+	// visited counts the items that deciding and folding looked at: the cost of a tick.
 	visited uint64
 }
 
-// handler is what a session remembers of a handler beyond its runs.
+// handler is what a session remembers of a handler when its runs have ended.
 type handler struct {
 	id   string
 	run  string // the latest
 	next uint64 // sequence number of its stream
 }
 
-// handlerOf gives a handler, which it makes if need be.
+// handlerOf returns a handler and creates it if necessary.
 func (s *Session) handlerOf(id string) *handler {
 	h := s.handlers[id]
 	if h == nil {
@@ -69,9 +68,9 @@ func (s *Session) handlerOf(id string) *handler {
 	return h
 }
 
-// New makes an empty session. graphs finds the compiled workflow of a version;
-// it is asked when a run starts, and must give an equal graph for the same
-// version always.
+// New returns an empty session. graphs returns the compiled workflow of a version. The
+// session calls it when a run starts, and it must always return an equal graph for the
+// same version.
 func New(key host.SessionKey, graphs func(version string) (*Graph, error)) *Session {
 	return &Session{
 		key:         key,
@@ -86,9 +85,9 @@ func New(key host.SessionKey, graphs func(version string) (*Graph, error)) *Sess
 	}
 }
 
-// Reduce decides a tick at a time in Unix nanoseconds (one before the last
-// entry's counts as that) and folds the entry it becomes. On an error the
-// session is unchanged. The tick's contents belong to the session afterwards.
+// Reduce decides a tick at now, in Unix nanoseconds, and folds the resulting entry. A
+// time before the last entry counts as the time of the last entry. If Reduce returns an
+// error, the session is unchanged. The session owns the contents of the tick afterwards.
 //
 // # Errors
 //
@@ -98,29 +97,32 @@ func New(key host.SessionKey, graphs func(version string) (*Graph, error)) *Sess
 func (s *Session) Reduce(now int64, t Tick) (Result, error) {
 	before := s.visited
 	s.own = *work.New(mostOwn, nil)
+	// Decide against one fixed time: the time of the journal never goes back.
 	d, err := s.decide(max(now, s.now), t)
 	if err != nil || d.entry == nil {
+		// A refused tick, and a tick that changes nothing, leave no trace in the journal.
 		return Result{Response: d.response, Visited: s.visited - before}, err
 	}
 	commands, err := s.fold(d.entry, d.root)
+	// decide only makes entries that fold. A failure here is a defect of this package.
 	if err != nil {
 		return Result{}, err
 	}
 	return Result{Entry: d.entry, Response: d.response, Commands: commands, Visited: s.visited - before}, nil
 }
 
-// mostOwn bounds, in units, the work on the state within a tick: seconds.
+// mostOwn bounds the work on the state within one tick, in units. It is worth seconds.
 const mostOwn = 1 << 34
 
-// Own is the work on the state that the last call of Reduce or Try did by itself, in
-// units: all that was not prepared before it.
+// Own is the work on the state, in units, that the last call of Reduce or Try did itself.
+// Prepared work does not count.
 func (s *Session) Own() uint64 { return s.own.Spent() }
 
-// Fold applies an entry of the journal, which is not kept. An error means that
-// the journal is corrupt: the session is then of no use any more.
+// Fold applies an entry of the journal and does not keep it. An error means that the
+// journal is corrupt, and the session must not be used any more.
 func (s *Session) Fold(e *Entry) ([]Command, error) { return s.fold(e, nil) }
 
-// Key names the session.
+// Key identifies the session.
 func (s *Session) Key() host.SessionKey { return s.key }
 
 // Seq is the position of the last entry, 0 before the first.
@@ -132,11 +134,10 @@ func (s *Session) Now() int64 { return s.now }
 // State is the committed state of the session, a map, never nil.
 func (s *Session) State() *state.Node { return s.root }
 
-// Active is the number of runs that have not ended, those that have not begun
-// counted.
+// Active is the number of runs that have not ended, including queued runs.
 func (s *Session) Active() int { return len(s.runs) + s.turns.line.Len() }
 
-// Record is the record of an active run, or of the one that ended last.
+// Record returns the record of an active run, or of the run that ended last.
 func (s *Session) Record(runID string) (host.Run, bool) {
 	if r, ok := s.runs[runID]; ok {
 		return r.rec, true
@@ -147,11 +148,10 @@ func (s *Session) Record(runID string) (host.Run, bool) {
 	return s.ended, runID != "" && s.ended.RunID == runID
 }
 
-// Begun reports whether a run is active and has begun: one that waits for its
-// session's turn has not.
+// Begun reports whether a run is active and has begun. A queued run has not begun.
 func (s *Session) Begun(runID string) bool { return s.runs[runID] != nil }
 
-// Streams gives the sequence number of the next event on each handler's stream.
+// Streams returns the sequence number of the next event on each handler's stream.
 func (s *Session) Streams() map[string]uint64 {
 	out := make(map[string]uint64, len(s.handlers))
 	for id, h := range s.handlers {
@@ -160,24 +160,25 @@ func (s *Session) Streams() map[string]uint64 {
 	return out
 }
 
-// HandlerRun gives the latest run of a handler and whether it is active; known
-// is false for a handler that never ran in this session.
+// HandlerRun returns the latest run of a handler and whether it is active. known is false
+// for a handler that never ran in this session.
 func (s *Session) HandlerRun(handlerID string) (runID string, active, known bool) {
 	h, ok := s.handlers[handlerID]
 	if !ok {
 		return "", false, false
 	}
 	_, active = s.runs[h.run]
+	// A queued run has its handler too, though it has not begun.
 	if !active {
 		_, active = s.turns.of(h.run)
 	}
 	return h.run, active, true
 }
 
-// WakeAt says when the session has something to do by itself: 0 if an attempt
-// is open in a run that is not blocked, a resource is to answer, there are messages
-// to deliver or a queued run can begin, else the time of the next timer in Unix
-// nanoseconds, else [host.WakeNever].
+// WakeAt returns the time at which the session next has something to do. It is 0 if an
+// attempt is open in a run that is not blocked, a call of a resource has no answer,
+// messages wait for delivery or a queued run can begin. Otherwise it is the time of the
+// next timer in Unix nanoseconds, or [host.WakeNever].
 func (s *Session) WakeAt() int64 {
 	if s.seats > 0 || s.outbox.size > 0 || len(s.calls) > 0 || s.TurnDue() {
 		return 0
@@ -185,18 +186,17 @@ func (s *Session) WakeAt() int64 {
 	return s.NextTimer()
 }
 
-// NextTimer is when the earliest timer is due, in Unix nanoseconds, or
-// [host.WakeNever]; other than [Session.WakeAt] it tells so while attempts are
-// open too.
+// NextTimer is when the earliest timer is due, in Unix nanoseconds, or [host.WakeNever].
+// Unlike [Session.WakeAt] it does not depend on open attempts.
 func (s *Session) NextTimer() int64 {
 	if t := s.timers.first(); t != nil {
-		return max(t.at, 1) // a WakeAt of 0 says that an attempt is open
+		return max(t.at, 1) // 0 is the WakeAt of open attempts
 	}
 	return host.WakeNever
 }
 
-// Invocation is a view of an invocation: what the input of its current attempt
-// is made of. Its slices must not be changed.
+// Invocation is a view of an invocation: everything that the input of its current attempt
+// is made of. Callers must not change its slices.
 type Invocation struct {
 	ID        uint64
 	RunID     string
@@ -212,12 +212,12 @@ type Invocation struct {
 	RunSeed   [32]byte
 	Atomic    bool
 	// FirstStart is when the run at the top of the run's tree first started, in Unix
-	// nanoseconds. Child says that this run is not at the top.
+	// nanoseconds. Child reports whether this run is below the top.
 	FirstStart int64
 	Child      bool
 }
 
-// Invocation gives an invocation that has not ended.
+// Invocation returns an invocation that has not ended.
 func (s *Session) Invocation(id uint64) (Invocation, bool) {
 	inv, ok := s.invocations[id]
 	if !ok {
@@ -232,9 +232,9 @@ func (s *Session) Invocation(id uint64) (Invocation, bool) {
 	}, true
 }
 
-// Open lists the invocations that hold a worker slot and whose run is not
-// blocked, in the order in which they got it. It costs O(n log n) of all
-// invocations and is meant for a session that was just loaded.
+// Open lists the invocations that hold a worker slot in runs that are not blocked, in the
+// order in which they got the slot. It costs O(n log n) of all invocations and is meant
+// for a session that has just been loaded.
 func (s *Session) Open() []uint64 {
 	var open []*invocation
 	for _, inv := range s.invocations {

@@ -10,43 +10,42 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// A snapshot is everything that a session holds between two entries, so that a
-// session that is restored from it behaves alike for ever. What follows from the
-// rest is not in it (counts, queues of waiters, the heap of timers, which timers
-// run): it is worked out again, and so cannot contradict.
+// A snapshot is everything that a session holds between two entries. A session that is
+// restored from it behaves the same for ever. Values that follow from others are not in
+// the snapshot (counts, queues of waiters, the heap of timers, which timers run).
+// Restoring works them out again, so they cannot contradict the rest.
 //
-// The form is versioned. A field that is added with a key of its own, and whose
-// absence means what was before, needs no new version; anything else does, and
-// then the old form is still to be read.
+// The form is versioned. A new field with its own key needs no new version, if its
+// absence means what was true before. Any other change needs a new version, and the old
+// form must still be readable.
 
-// SnapshotVersion is the version of the form that [Session.Snapshot] writes, and
-// the newest that [Restore] reads.
+// SnapshotVersion is the version of the form that [Session.Snapshot] writes, and the
+// newest version that [Restore] reads.
 const SnapshotVersion = 1
 
-// snapshotFormat names what a snapshot is.
+// snapshotFormat identifies a snapshot.
 const snapshotFormat = "weft session"
 
-// ErrSnapshot is in the chain of the errors of [Restore] that are the fault of
-// the bytes.
+// ErrSnapshot is in the chain of errors of [Restore] that the bytes cause.
 var ErrSnapshot = errors.New("the snapshot cannot be read")
 
 func badSnapshot(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrSnapshot, fmt.Sprintf(format, args...))
 }
 
-// savedForm is a snapshot's outermost form, which is read before the rest.
+// savedForm is the outermost form of a snapshot. It is decoded before the rest.
 type savedForm struct {
 	Format  string `cbor:"1,keyasint"`
 	Version uint64 `cbor:"2,keyasint"`
 	Session []byte `cbor:"3,keyasint"`
 }
 
-// Lists of what takes much room in memory are lists of encoded items ([][]byte):
-// an item is decoded and checked before the next, so that what a hostile snapshot
-// costs follows its length.
+// Lists of large items are lists of encoded items ([][]byte). Each item is decoded and
+// checked before the next one, so that the cost of a hostile snapshot is proportional to
+// its length.
 
-// savedSession is a session. All of its lists, and those of its parts, are in an
-// order that follows from the session alone.
+// savedSession is a session. The order of its lists, and of the lists of its parts,
+// follows from the session alone, so that equal sessions have equal bytes.
 type savedSession struct {
 	Seq   uint64 `cbor:"1,keyasint"`
 	Now   int64  `cbor:"2,keyasint"`
@@ -66,7 +65,7 @@ type savedSession struct {
 	Turns    [][]byte       `cbor:"13,keyasint,omitempty"` // savedTurn, first come first
 	Outbox   [][]byte       `cbor:"14,keyasint,omitempty"` // savedMessage, by id
 	Ended    *savedRecord   `cbor:"15,keyasint,omitempty"`
-	Ran      []savedRan     `cbor:"17,keyasint,omitempty"` // the last one last; older forms do not say
+	Ran      []savedRan     `cbor:"17,keyasint,omitempty"` // latest last; older forms do not have it
 }
 
 type savedHandler struct {
@@ -75,15 +74,15 @@ type savedHandler struct {
 	Next uint64 `cbor:"3,keyasint,omitempty"`
 }
 
-// savedRecord is a host.Run: the one converts into the other, so that a field
-// that is added there is missed here at once.
+// savedRecord is a host.Run. The two types convert into each other, so the compiler
+// reports a field that is missing here.
 type savedRecord struct {
 	Tenant       string            `cbor:"1,keyasint"`
 	HandlerID    string            `cbor:"2,keyasint"`
 	RunID        string            `cbor:"3,keyasint"`
 	SessionID    string            `cbor:"4,keyasint"`
 	Workflow     string            `cbor:"5,keyasint"`
-	Version      string            `cbor:"18,keyasint,omitempty"` // left out by older ones: that of the run or the start
+	Version      string            `cbor:"18,keyasint,omitempty"` // absent in older forms: that of the run or the start
 	Status       host.Status       `cbor:"6,keyasint"`
 	Error        string            `cbor:"7,keyasint,omitempty"`
 	ErrorCode    string            `cbor:"8,keyasint,omitempty"`
@@ -148,12 +147,12 @@ type savedRun struct {
 	Joins       []savedJoin   `cbor:"12,keyasint,omitempty"` // of the outermost collection
 	Collections [][]byte      `cbor:"13,keyasint,omitempty"` // savedCollection, by id: outer ones first
 	Buffers     []savedBuffer `cbor:"14,keyasint,omitempty"` // by step and name
-	Inbox       []savedKept   `cbor:"15,keyasint,omitempty"` // by type, the oldest first
-	Invocations [][]byte      `cbor:"16,keyasint,omitempty"` // savedInvocation, the oldest first
+	Inbox       []savedKept   `cbor:"15,keyasint,omitempty"` // by type, oldest first
+	Invocations [][]byte      `cbor:"16,keyasint,omitempty"` // savedInvocation, oldest first
 	Queues      [][]uint64    `cbor:"17,keyasint,omitempty"` // by step: invocations that wait for a worker
-	Standing    []uint64      `cbor:"18,keyasint,omitempty"` // invocations that stand still, the longest first
+	Standing    []uint64      `cbor:"18,keyasint,omitempty"` // invocations that stand still, longest first
 	Work        bool          `cbor:"19,keyasint,omitempty"`
-	Stopped     *int64        `cbor:"20,keyasint,omitempty"` // of a deadline that stands still; older forms: HeldAt
+	Stopped     *int64        `cbor:"20,keyasint,omitempty"` // when a stopped deadline was stopped; older forms: HeldAt
 	Stalls      bool          `cbor:"21,keyasint,omitempty"`
 	Silent      string        `cbor:"22,keyasint,omitempty"`
 	Age         int64         `cbor:"23,keyasint,omitempty"` // of a child
@@ -166,8 +165,7 @@ type savedParent struct {
 	Depth   int    `cbor:"4,keyasint,omitempty"`
 }
 
-// savedTimer is a timer. Its kind, and whether it runs, follow from what it
-// belongs to.
+// savedTimer is a timer. Its kind, and whether it runs, follow from its owner.
 type savedTimer struct {
 	ID   uint64 `cbor:"1,keyasint"`
 	At   int64  `cbor:"2,keyasint"`
@@ -211,8 +209,8 @@ type savedCollector struct {
 	Fired   bool            `cbor:"4,keyasint,omitempty"`
 }
 
-// savedBuffer is a buffer of collect_events: those of one type are in the order
-// of their arrival, the types in the order of their names.
+// savedBuffer is a buffer of collect_events. The types are sorted by name, and the events
+// of a type are in the order of their arrival.
 type savedBuffer struct {
 	Step   int         `cbor:"1,keyasint"`
 	Name   string      `cbor:"2,keyasint,omitempty"`
@@ -246,7 +244,7 @@ type savedInvocation struct {
 	AskedBytes  int              `cbor:"24,keyasint,omitempty"`
 }
 
-// savedCall is what a collect_events of an invocation did.
+// savedCall is what the collect_events calls of an invocation with one key did.
 type savedCall struct {
 	Buffer string     `cbor:"1,keyasint,omitempty"`
 	Given  uint64     `cbor:"2,keyasint,omitempty"`
@@ -260,7 +258,7 @@ type savedSet struct {
 }
 
 // savedSuspension is what an invocation waits for: a waiter, a child, a call of a
-// resource, or else a time.
+// resource or, if none of these is set, a time.
 type savedSuspension struct {
 	N      uint64      `cbor:"1,keyasint"`
 	Waiter *savedWish  `cbor:"2,keyasint,omitempty"`
@@ -269,7 +267,7 @@ type savedSuspension struct {
 	Timer  *savedTimer `cbor:"5,keyasint,omitempty"`
 }
 
-// savedWish is what the waiter of a suspension wants.
+// savedWish is the requirement of the waiter of a suspension.
 type savedWish struct {
 	ID     string   `cbor:"1,keyasint"`
 	Fields []string `cbor:"2,keyasint,omitempty"`
@@ -303,7 +301,7 @@ type savedChild struct {
 	Start    *StartPart `cbor:"12,keyasint,omitempty"`
 }
 
-// savedOutcall is a call of a resource. Its payload is kept until it ends.
+// savedOutcall is a call of a resource. Its payload is kept until the call ends.
 type savedOutcall struct {
 	ID      string       `cbor:"1,keyasint"`
 	Attempt uint64       `cbor:"2,keyasint"`
@@ -314,11 +312,11 @@ type savedOutcall struct {
 	Err     *abi.Error   `cbor:"7,keyasint,omitempty"`
 
 	Streamed int    `cbor:"8,keyasint,omitempty"`
-	Hash     []byte `cbor:"9,keyasint,omitempty"` // of what was streamed, if anything was
+	Hash     []byte `cbor:"9,keyasint,omitempty"` // SHA-256 of the streamed text, if any
 }
 
-// Snapshot encodes everything that the session holds. Sessions that hold the same
-// give the same bytes. It costs as much as there is, the whole state included.
+// Snapshot encodes everything that the session holds. Sessions that hold the same have
+// the same bytes. The cost is proportional to the size of the session, state included.
 func (s *Session) Snapshot() ([]byte, error) {
 	e := &saver{}
 	out := savedSession{
@@ -352,7 +350,7 @@ func (s *Session) Snapshot() ([]byte, error) {
 	return b, nil
 }
 
-// all lists the messages in the order in which they were made.
+// all lists the messages in the order of their ids.
 func (o *outbox) all() []Message {
 	var out []Message
 	for _, list := range o.byTarget {
@@ -438,7 +436,7 @@ func saveJoins(c *collection) []savedJoin {
 	for _, index := range sortedKeys(c.joins) {
 		j := c.joins[index]
 		if j.ready == 0 {
-			continue // it is made again when there is something to join
+			continue // it is created again for the next event to join
 		}
 		saved := savedJoin{Step: index, Slots: make([][]savedKept, len(j.slots))}
 		for i, slot := range j.slots {

@@ -1,29 +1,30 @@
-// Package engine is the semantics of runs: a session is a pure state machine
-// that takes ticks and gives journal entries and commands.
+// Package engine defines what a run does. A session is a pure state machine: it takes
+// ticks and returns journal entries and commands.
 //
-// It must not know time, goroutines, storage or guests. It imports no I/O, no
-// context, no sync, no clock and no random: the same ticks give the same
-// entries, and folding the same entries gives the same session, always.
+// The package has no access to clocks, random numbers, goroutines, storage or guests, and
+// imports neither context nor sync. The same ticks always give the same entries. Folding
+// the same entries always gives the same session.
 //
 // # Protocol
 //
-// A tick (something that wants to happen) is decided by [Session.Reduce]: it
-// is refused and changes nothing, or it becomes an [Entry], in which every
-// effect stands resolved, and the entry is folded into the session. A session
-// is loaded by folding its entries with [Session.Fold] alone; Reduce is decide
-// then Fold, so that both ways meet in the same code.
+// A tick is something that wants to happen. [Session.Reduce] decides the tick: Reduce
+// either refuses it and changes nothing, or turns it into an [Entry] and folds the entry
+// into the session. An entry holds every effect in its resolved form. A session is loaded
+// with [Session.Fold] alone. Reduce decides and then folds, so live work and loading run
+// the same code.
 //
 // # Snapshots and forks
 //
-// [Session.Snapshot] is everything that a session holds, and [Restore] makes the
-// session of it again; an [EntrySnapshot] stands for all entries before it.
+// [Session.Snapshot] encodes everything that a session holds, and [Restore] rebuilds the
+// session from the encoding. An [EntrySnapshot] replaces all entries before it.
 //
-// [Session.Fork] makes a session of its own of one run at a point of its past. The
-// ids that clients know are new in it: those of the run are given, those of its
-// children derived from a new seed, so that no two runs ever have one id. The ids
-// inside (invocations, events, calls, timers) stay, as do the records of attempts
-// under way, which are replayed with the run and session ids that their guests have
-// seen: what was answered is answered again, and only what comes after is new.
+// [Session.Fork] copies one run, as it was at a point in its past, into a session of its
+// own. The ids that clients know are new in the fork: the caller chooses those of the
+// run, and those of its children are derived from a new seed. No two runs ever share an
+// id. Internal ids (invocations, events, calls, timers) stay the same, and so do the
+// records of open attempts. Open attempts are replayed with the run and session ids that
+// their guests have seen: recorded calls get their recorded answers, and only later calls
+// are new.
 package engine
 
 import (
@@ -32,12 +33,12 @@ import (
 	"github.com/weftrun/weft/host/state"
 )
 
-// Tick is something that wants to happen to a session: one of the types below.
+// Tick is something that wants to happen to a session. It is one of the types below.
 type Tick interface{ tick() }
 
 type (
-	// StartRun begins a run. The caller has checked the start event against
-	// its schema.
+	// StartRun begins a run. The caller has already checked the start event against its
+	// schema.
 	StartRun struct {
 		RunID     string
 		HandlerID string
@@ -46,24 +47,24 @@ type (
 		Seed      [32]byte
 		Timeout   int64 // nanoseconds of serving time; 0: none
 		Limits    host.Limits
-		// Parent is set for a child that a run of another session began.
+		// Parent is set for a child of a run. For a child in another session the start
+		// arrives as a message.
 		Parent *Parent
-		// Trace is that of who began the run; nil: none.
+		// Trace is the trace context of the caller that began the run; nil: none.
 		Trace *host.Trace
-		// Age is when the run at the top of a child's tree first started, in Unix
-		// nanoseconds; 0: this run is at the top, and its own start counts.
+		// Age is when the run at the top of the child's tree first started, in Unix
+		// nanoseconds. 0: this run is at the top, and its own start counts.
 		Age int64
-		// Queue has the run wait while others of the session are active, or wait
-		// themselves.
+		// Queue makes the run wait while other runs of the session are active or queued.
 		Queue bool
-		// Work: the timeout counts only the time in which an attempt of the run is
-		// open, not the time in which all of its invocations wait.
+		// Work: the timeout counts only while an attempt of the run is open. Time in
+		// which all invocations of the run wait does not count.
 		Work bool
 	}
-	// BeginRun begins the queued run that waits longest, if no other run of the
-	// session is under way.
+	// BeginRun begins the queued run that has waited longest, if no other run of the
+	// session has begun.
 	BeginRun struct{}
-	// PostEvent brings an event from outside.
+	// PostEvent delivers an event from a client.
 	PostEvent struct {
 		RunID string
 		Event abi.Event
@@ -82,49 +83,49 @@ type (
 		Attempt    uint64
 		Output     abi.StepOutput
 		Fuel       uint64
-		// Stage is what an atomic step did; nil for others, and looked at only if
-		// the output is no error.
+		// Stage is what an atomic step did; nil for other steps. Stage is ignored if the
+		// output is an error.
 		Stage *Stage
 	}
 	// Timer fires the earliest timer if it is due.
 	Timer struct{}
-	// Cancel ends a run, when the steps that catch it have cleaned up; a second
-	// one ends it at once.
+	// Cancel ends a run after the steps that catch the cancellation have cleaned up. A
+	// second Cancel ends the run at once.
 	Cancel struct{ RunID string }
-	// Block stops a run until somebody helps.
+	// Block stops a run until an operator resumes it.
 	Block struct {
 		RunID  string
 		Reason host.Blocked
 	}
-	// Pause lets a run begin no attempts until it is resumed: what comes waits.
+	// Pause keeps a run from beginning attempts until it is resumed. Events wait.
 	Pause struct{ RunID string }
-	// Resume lets a run that was paused or blocked go on: one that was blocked with
-	// the records of its attempts or, if they are to begin Anew, without.
+	// Resume continues a paused or blocked run. The attempts of a blocked run are
+	// replayed from their records or, with Anew, begin again without them.
 	Resume struct {
 		RunID string
 		Anew  bool
 	}
-	// Shift moves the serving-time deadlines of all active runs on by the time
-	// in which the server was not serving, in nanoseconds.
+	// Shift postpones the serving-time deadlines of all active runs by the time in which
+	// the server did not serve, in nanoseconds.
 	Shift struct{ Lost int64 }
-	// Extend moves one timeout on, of a run or an attempt, by the time in which it
+	// Extend postpones one timeout, of a run or an attempt, by the time in which it
 	// waited for a core, in nanoseconds. See [Session.DueTimeout].
 	Extend struct {
 		Of Timeout
 		By int64
 	}
-	// Delivered says that a session has, or needs no more, the messages to it up
-	// to and with one. See [Session.Mail].
+	// Delivered says that a session has received, or no longer needs, its messages with
+	// ids up to ID. See [Session.Mail].
 	Delivered struct {
 		To string
 		ID uint64
 	}
-	// ChildEnded brings the end of a child from another session.
+	// ChildEnded reports the end of a child that runs in another session.
 	ChildEnded struct{ End ChildEnd }
-	// ChildShown brings an event of a child's stream from another session.
+	// ChildShown delivers an event of the stream of a child in another session.
 	ChildShown struct{ Show ChildShow }
-	// ResourceAnswered brings the answer to a call of a resource: Err, or if
-	// that is nil Value, one encoded value (nil: null).
+	// ResourceAnswered delivers the answer to a call of a resource: Err or, if Err is
+	// nil, Value, one encoded value (nil: null).
 	ResourceAnswered struct {
 		Invocation uint64
 		Attempt    uint64
@@ -132,7 +133,7 @@ type (
 		Value      abi.Raw
 		Err        *abi.Error
 	}
-	// ResourceDelta brings a part of the answer's text, for the run's stream.
+	// ResourceDelta delivers a part of the answer's text, for the run's stream.
 	ResourceDelta struct {
 		Invocation uint64
 		Attempt    uint64
@@ -159,23 +160,23 @@ func (ChildShown) tick()       {}
 func (ResourceAnswered) tick() {}
 func (ResourceDelta) tick()    {}
 
-// Request is the effect that a host call asks for: one of the types below.
+// Request is the effect that a host call asks for. It is one of the types below.
 type Request interface{ request() }
 
 type (
 	// EditState applies a batch of edits. Response: Results.
 	EditState struct {
 		Edits    []abi.Edit
-		Prepared *Prepared // nil: it is worked out within the tick
+		Prepared *Prepared // nil: the tick does the work
 	}
-	// CommitState replaces the value at Path if the node there still is Base
-	// (nil: absent), else it is refused with [ErrConflict].
+	// CommitState replaces the value at Path if the node there is still Base (nil:
+	// absent). Otherwise it is refused with [ErrConflict].
 	CommitState struct {
 		Path  state.Path
 		Base  *state.Node
 		Value *state.Node
 
-		Prepared *Prepared // nil: it is worked out within the tick
+		Prepared *Prepared // nil: the tick does the work
 	}
 	// SendEvent emits an event.
 	SendEvent struct {
@@ -184,14 +185,14 @@ type (
 	}
 	// WriteStream publishes an event.
 	WriteStream struct{ Event abi.Event }
-	// CollectEvents buffers an event. Response: Collected, nil until complete.
+	// CollectEvents buffers an event. Response: Collected; nil until the set is complete.
 	CollectEvents struct {
 		Event    abi.Event
 		Expected []string
 		Buffer   string
 	}
-	// WaitForEvent waits for an event. ID names the wait in its invocation.
-	// Response: Event once there is one, else Suspended.
+	// WaitForEvent waits for an event. ID names the wait within its invocation. Response:
+	// Event when one has arrived, else Suspended.
 	WaitForEvent struct {
 		ID           string
 		Type         string
@@ -200,29 +201,29 @@ type (
 		Timeout      int64      // nanoseconds; 0: none
 		Broadcast    bool
 	}
-	// Sleep waits for a time. Response: Suspended, until it is over.
+	// Sleep waits for a duration in nanoseconds. Response: Suspended until it has passed.
 	Sleep struct{ Duration int64 }
-	// RunWorkflow runs a workflow as a child. Response: Event once it has ended
-	// well, its error once it has failed, else Suspended.
+	// RunWorkflow runs a workflow as a child. Response: Event if the child has completed,
+	// its error if it has failed, else Suspended.
 	RunWorkflow struct {
 		ID       string // "": the child belongs to this call
 		Workflow string
 		Event    abi.Event // that the child starts with, as the guest gave it
 		Shared   bool      // in the same session
-		Session  string    // else in this one; "": in one of its own
+		Session  string    // the child's session if not Shared; "": a session of its own
 		Stream   bool      // the parent's stream shows its events too
-		// Start has the version, the checked Event, the timeout and the limits.
-		// nil: see [ErrUnresolved].
+		// Start holds the version, the checked Event, the timeout and the limits. nil:
+		// see [ErrUnresolved].
 		Start *StartRun
 	}
-	// CallResource calls a resource. Response: Value once it has answered, its
-	// error once it has failed, else Suspended.
+	// CallResource calls a resource. Response: Value if the resource has answered, its
+	// error if the call has failed, else Suspended.
 	CallResource struct {
 		Resource string
 		Method   string
 		Payload  abi.Raw // one encoded value
 		Ordinal  uint64  // among the calls of the attempt that are alike, from 1
-		// Mode is how the operator has granted the resource. "": see
+		// Mode is the mode in which the operator granted the resource. "": see
 		// [ErrUnresolved].
 		Mode host.ResourceMode
 	}
@@ -238,7 +239,7 @@ func (Sleep) request()         {}
 func (RunWorkflow) request()   {}
 func (CallResource) request()  {}
 
-// Response is what a call's request gives back to the guest.
+// Response is the answer to a call's request.
 type Response struct {
 	Results   []abi.Raw     // of EditState, one for each edit
 	Collected []abi.Event   // of CollectEvents
@@ -246,33 +247,34 @@ type Response struct {
 	Event     abi.Event     // of WaitForEvent and RunWorkflow
 	Value     abi.Raw       // of CallResource
 	Delivery  host.Delivery // of PostEvent
-	// Suspended: there is no answer yet. The guest is to be unwound; a
-	// [StartAttempt] says when the attempt can go on.
+	// Suspended: there is no answer yet, and the guest must be unwound. A [StartAttempt]
+	// says when the attempt can continue.
 	Suspended bool
-	// Warning is for the log of the invocation; "" for none. The call succeeded.
+	// Warning is for the log of the invocation; "": none. The call succeeded.
 	Warning string
 }
 
-// Result is what a reduced tick came to.
+// Result is the outcome of a tick.
 type Result struct {
-	// Entry is to be journaled; nil if nothing changed (a batch of tests).
+	// Entry must be journaled. It is nil if nothing changed, for example if a batch only
+	// tests values.
 	Entry    *Entry
 	Response Response
 	Commands []Command
-	// Visited counts the items that the tick looked at: what it cost beside what is
-	// prepared.
+	// Visited counts the items that the tick looked at. It is the cost of the tick,
+	// except for prepared work.
 	Visited uint64
 }
 
-// Command is something that the session wants done: one of the types below.
+// Command asks the caller to do something. It is one of the types below.
 type Command interface{ command() }
 
 type (
-	// StartAttempt: an invocation has a worker slot; run its current attempt.
+	// StartAttempt: an invocation has a worker slot. Run its current attempt.
 	StartAttempt struct{ Invocation uint64 }
-	// Abandon: an invocation is no longer wanted; stop it if it runs. It tells whose
-	// it was, as the session may know it no more. Held: its attempt goes on when its
-	// run, which is blocked, does.
+	// Abandon: the current attempt of an invocation is not wanted. Stop it if it runs.
+	// The other fields identify the attempt, because the session may have dropped the
+	// invocation. Held: the run is blocked, and the attempt continues when the run does.
 	Abandon struct {
 		Invocation uint64
 		RunID      string
@@ -280,22 +282,22 @@ type (
 		Attempt    uint64
 		Held       bool
 	}
-	// Publish: an event for a handler's stream, to be shown when durable.
+	// Publish: show an event on a handler's stream, as soon as the entry is durable.
 	Publish struct {
 		HandlerID string
 		Event     host.StreamEvent
 	}
-	// RunChanged: the record of a run changed; see [Session.Record].
+	// RunChanged: the record of a run has changed; see [Session.Record].
 	RunChanged struct{ Run host.Run }
-	// RunEnded: the run has its final status; its RunChanged came before.
+	// RunEnded: the run has its final status. Its RunChanged precedes the command.
 	RunEnded struct {
 		RunID     string
 		HandlerID string
 	}
-	// Mail: there is a message to another session, see [Session.Mail].
+	// Mail: there is a message for another session; see [Session.Mail].
 	Mail struct{ To string }
-	// CallOut: an invocation waits for the answer of a resource; see
-	// [Session.OutCall]. An [Abandon] of the invocation takes it back.
+	// CallOut: an invocation waits for the answer of a resource; see [Session.OutCall].
+	// An [Abandon] of the invocation cancels the command.
 	CallOut struct{ Invocation uint64 }
 )
 

@@ -2,15 +2,15 @@ package engine
 
 import "container/heap"
 
-// A timeout bounds the time in which somebody could do something: it counts serving
-// time, and stands still while its run is paused or blocked. The default timeout of a
-// run, which neither its author nor a client has set, bounds work alone: it counts
-// only while an attempt of the run is open (see [StartRun]). Both follow from entries.
+// A timeout bounds the time in which work could be done. It counts serving time, and
+// stops while its run is paused or blocked. The default timeout of a run, for a run whose
+// author and client have not set one, counts only while an attempt of the run is open
+// (see [StartRun]). Both rules follow from entries.
 //
-// An attempt that waits for a core does nothing either. The session cannot know of
-// that: whoever runs attempts moves a timeout that is due by an [Extend].
+// An attempt that waits for a core does no work either. The session cannot see this: the
+// caller that runs the attempts postpones a due timeout by an [Extend].
 
-// count lets the run's deadline go on or stand still, as is right for it now.
+// count starts or stops the run's deadline, as the state of the run requires.
 func (s *Session) count(r *run) {
 	t := r.deadline
 	if t == nil {
@@ -18,6 +18,7 @@ func (s *Session) count(r *run) {
 	}
 	switch goesOn := r.counts(); {
 	case goesOn && t.slot < 0:
+		// The time while the deadline was stopped does not count.
 		t.at = later(t.at, s.now-r.stopped)
 		heap.Push(&s.timers.heap, t)
 		s.timers.byID[t.id] = t
@@ -32,11 +33,11 @@ func (r *run) counts() bool {
 	return !r.held() && (!r.work || r.seated > 0 || r.ending != nil)
 }
 
-// Timeout names a timeout of a run or an attempt.
+// Timeout identifies a timeout of a run or an attempt.
 type Timeout struct {
 	Timer      uint64
 	RunID      string
-	Invocation uint64 // of the attempt; 0: it is the run's, or that of its clean-up
+	Invocation uint64 // of the attempt; 0: of the run, or of its clean-up
 }
 
 func (t *timer) timeout() Timeout {
@@ -47,8 +48,8 @@ func (t *timer) timeout() Timeout {
 	return out
 }
 
-// DueTimeout gives the earliest timer, if that is a timeout and due at a time: an
-// [Extend] may move it, else it fires.
+// DueTimeout returns the earliest timer, if it is a timeout that is due at now. An
+// [Extend] may postpone it. Otherwise it fires.
 func (s *Session) DueTimeout(now int64) (Timeout, bool) {
 	t := s.timers.first()
 	if t == nil || t.at > now || !t.kind.servingTime() {
@@ -57,8 +58,8 @@ func (s *Session) DueTimeout(now int64) (Timeout, bool) {
 	return t.timeout(), true
 }
 
-// Timeouts lists the timeouts of all runs that have begun, those that stand still
-// too. It costs O(n log n) of all invocations.
+// Timeouts lists the timeouts of all runs that have begun, stopped ones included. It
+// costs O(n log n) of all invocations.
 func (s *Session) Timeouts() []Timeout {
 	var out []Timeout
 	for _, id := range sortedKeys(s.runs) {
@@ -75,7 +76,7 @@ func (s *Session) Timeouts() []Timeout {
 	return out
 }
 
-// find gives the timer of a timeout; nil: there is none any more.
+// find returns the timer of a timeout, or nil if it has fired or been removed.
 func (s *Session) find(of Timeout) *timer {
 	var t *timer
 	if inv := s.invocations[of.Invocation]; inv != nil && inv.run.rec.RunID == of.RunID {
@@ -90,6 +91,7 @@ func (s *Session) find(of Timeout) *timer {
 }
 
 func (s *Session) decideExtend(e *Entry, t Extend) decision {
+	// The attempt may have ended while the caller worked out how long it had waited.
 	if s.find(t.Of) == nil || t.By <= 0 {
 		return decision{}
 	}
@@ -100,7 +102,7 @@ func (s *Session) decideExtend(e *Entry, t Extend) decision {
 func (s *Session) foldExtend(e *Entry) error {
 	t := s.find(Timeout{Timer: e.Timer, RunID: e.RunID, Invocation: e.Invocation})
 	if t == nil || e.Lost <= 0 {
-		return corrupt(e, "no timeout %d that moves", e.Timer)
+		return corrupt(e, "it does not postpone a timeout (timer %d)", e.Timer)
 	}
 	s.visited++
 	t.at = later(t.at, e.Lost)

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// timerKind is what happens when a timer fires.
+// timerKind says what happens when a timer fires.
 type timerKind uint8
 
 const (
@@ -22,14 +22,14 @@ func (k timerKind) String() string {
 	return [...]string{timerDeadline: "deadline", timerAttempt: "attempt", timerRetry: "retry", timerSleep: "sleep", timerWait: "wait", timerGrace: "grace"}[k]
 }
 
-// servingTime reports whether the timer counts only time in which the server
-// was serving; the others count time on the wall.
+// servingTime reports whether the timer counts only the time in which the server serves.
+// Other timers count wall-clock time.
 func (k timerKind) servingTime() bool {
 	return k == timerDeadline || k == timerAttempt || k == timerGrace
 }
 
-// TimerKind names what happens when an armed timer fires: deadline, attempt, retry,
-// sleep, wait or grace; "" if no such timer is armed.
+// TimerKind returns what happens when an armed timer fires: deadline, attempt, retry,
+// sleep, wait or grace. It returns "" if no such timer is armed.
 func (s *Session) TimerKind(id uint64) string {
 	if t, ok := s.timers.byID[id]; ok {
 		return t.kind.String()
@@ -37,14 +37,14 @@ func (s *Session) TimerKind(id uint64) string {
 	return ""
 }
 
-// ArmedTimer is a timer that runs: see [Session.Timers].
+// ArmedTimer is a running timer: see [Session.Timers].
 type ArmedTimer struct {
 	At   int64  // when it is due, in Unix nanoseconds
-	Kind string // as [Session.TimerKind] names it
+	Kind string // as [Session.TimerKind] returns it
 }
 
-// Timers lists the armed timers in the order in which they fire. It is meant for
-// tests of workflows, which let time pass when nothing else can happen.
+// Timers returns the armed timers in the order in which they fire. It is meant for tests
+// of workflows, which advance the time when nothing else can happen.
 func (s *Session) Timers() []ArmedTimer {
 	sorted := slices.SortedFunc(slices.Values(s.timers.heap), func(a, b *timer) int {
 		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.id, b.id))
@@ -56,19 +56,19 @@ func (s *Session) Timers() []ArmedTimer {
 	return out
 }
 
-// timer is something that happens at a time.
+// timer fires once, at a time.
 type timer struct {
 	id   uint64
 	kind timerKind
 	at   int64 // Unix nanoseconds
-	span int64 // what it was set to
+	span int64 // the duration it was set to
 	run  *run
 	inv  *invocation // nil for a deadline and a grace period
 	slot int         // in the heap; -1: not armed
 }
 
-// timers is a heap of the armed timers: earliest first, of two at the same
-// time the one armed first.
+// timers is a heap of the armed timers, earliest first. Of two timers with the same time,
+// the one armed first is first.
 type timers struct {
 	heap timerHeap
 	byID map[uint64]*timer
@@ -81,7 +81,7 @@ func (t *timers) first() *timer {
 	return t.heap[0]
 }
 
-// arm gives the timer an id and lets it run.
+// arm gives the timer an id and starts it.
 func (s *Session) arm(t *timer) *timer {
 	s.lastTimer++
 	t.id = s.lastTimer
@@ -90,7 +90,7 @@ func (s *Session) arm(t *timer) *timer {
 	return t
 }
 
-// disarm stops a timer; nil and one that does not run are left alone.
+// disarm stops a timer. A nil or stopped timer is left alone.
 func (s *Session) disarm(t *timer) {
 	if t == nil || t.slot < 0 {
 		return
@@ -99,11 +99,12 @@ func (s *Session) disarm(t *timer) {
 	delete(s.timers.byID, t.id)
 }
 
-// shift moves the timers that count serving time.
+// shift postpones the timers that count serving time.
 func (s *Session) shift(lost int64) {
 	for _, t := range s.timers.heap {
 		s.visited++
 		if t.kind.servingTime() {
+			// Moving times in place breaks the heap until the Init below.
 			t.at = later(t.at, lost)
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/weftrun/weft/abi"
 )
 
-// whole checks the workflow as a whole: how it begins and ends, and that each
-// event that is made is taken, and the other way round.
+// whole checks the workflow as a whole: how it begins and ends, and that each emitted
+// event is accepted and each accepted event is emitted.
 func (c *compiler) whole() {
 	c.starts()
 	c.ends()
@@ -21,7 +21,7 @@ func (c *compiler) whole() {
 	c.lonelyCollectors()
 }
 
-// starts finds the one start type: the one that steps accept by name.
+// starts finds the start type: the only one that steps accept by name.
 func (c *compiler) starts() {
 	var found []string
 	for _, st := range c.g.steps {
@@ -77,14 +77,14 @@ func slotTypes(st *step) []string {
 	return out
 }
 
-// fromOutside reports whether events of the type come without a step.
+// fromOutside reports whether events of the type may arrive without being emitted.
 func (c *compiler) fromOutside(typ string) bool {
 	kind, known := c.g.Kind(typ)
 	return typ == abi.TypeStepFailed || len(c.g.waits[typ]) > 0 || known && (kind == abi.KindStart || kind == abi.KindHumanResponse)
 }
 
-// fed reports whether a step accepts an event that comes from outside: the answer of a
-// person, or a type that no step emits.
+// fed reports whether a step accepts an event from outside: the answer of a person, or a
+// type that no step emits.
 func (c *compiler) fed(produced map[string]bool) bool {
 	for _, st := range c.g.steps {
 		for _, typ := range slotTypes(st) {
@@ -105,7 +105,7 @@ func (c *compiler) fed(produced map[string]bool) bool {
 	return false
 }
 
-// neverProduced reports accepted types that nobody makes.
+// neverProduced reports accepted types that no step emits.
 func (c *compiler) neverProduced(produced map[string]bool) {
 	for _, st := range c.g.steps {
 		for _, typ := range slices.Compact(slices.Sorted(slices.Values(slotTypes(st)))) {
@@ -121,7 +121,7 @@ func (c *compiler) neverProduced(produced map[string]bool) {
 	}
 }
 
-// neverAccepted reports emitted types that nobody takes.
+// neverAccepted reports emitted types that no step accepts.
 func (c *compiler) neverAccepted() {
 	for _, st := range c.g.steps {
 		for _, emit := range st.decl.Emits {
@@ -140,14 +140,14 @@ func (c *compiler) neverAccepted() {
 	}
 }
 
-// noWayIn are the codes of problems that say why a step is not reached.
+// noWayIn are the codes of problems that explain why a step is not reached.
 var noWayIn = []string{
 	"never_produced", "accepts_runtime_type", "accepts_stop", "unknown_type",
 	"unknown_catch_target", "catches_itself", "several_catchers",
 }
 
-// unreachable reports steps that no run comes to, but for those of which that
-// is known already.
+// unreachable reports steps that no run reaches, except for steps with a problem that
+// explains it.
 func (c *compiler) unreachable() {
 	known := make(map[string]bool)
 	for _, p := range c.problems {
@@ -163,8 +163,8 @@ func (c *compiler) unreachable() {
 	}
 }
 
-// reached gives the steps that a run comes to; cleaning says whether its
-// clean-up counts.
+// reached returns the steps that a run can reach. cleaning says whether the clean-up of a
+// run counts.
 func (c *compiler) reached(cleaning bool) map[*step]bool {
 	reached := make(map[*step]bool)
 	came := make(map[string]bool) // event types
@@ -208,10 +208,10 @@ func (c *compiler) reached(cleaning bool) map[*step]bool {
 	return reached
 }
 
-// deadEnds reports steps after which a run can neither end nor ask somebody. A
-// step that emits nothing is none: it is there for its effects, beside a way
-// that ends the run. But some way from the start event has to. Steps that only
-// clean up are none either: the run has its end by then.
+// deadEnds reports steps after which a run can neither end nor ask for input. A step that
+// emits nothing is not a dead end: it exists for its effects, beside a path that ends the
+// run. Some path from the start event must end the run. Steps that only clean up are not
+// dead ends either, because the run ends after them anyway.
 func (c *compiler) deadEnds() {
 	strict := c.leading(false)
 	ends := false
@@ -219,6 +219,7 @@ func (c *compiler) deadEnds() {
 		ends = ends || strict[r.step]
 	}
 	leads := strict
+	// Sinks count only beside a path that ends the run: alone they would end nothing.
 	if ends {
 		leads = c.leading(true)
 	}
@@ -230,8 +231,8 @@ func (c *compiler) deadEnds() {
 	}
 }
 
-// leading gives the steps from which a stop or input-required event can come,
-// or, with sinks, a step that emits nothing.
+// leading returns the steps from which a stop or input-required event can follow. With
+// sinks, a step that emits nothing counts too.
 func (c *compiler) leading(sinks bool) map[*step]bool {
 	makers := make(map[string][]*step) // by event type
 	takes := make(map[*step][]string)

@@ -12,35 +12,35 @@ import (
 	"github.com/weftrun/weft/host/state"
 )
 
-// An invocation that waits for an event, or sleeps, is suspended: its guest is
-// unwound, and the invocation holds no worker slot. When the event comes, or the
-// time, the attempt gets a slot again, is replayed to the call that waited, makes
-// it once more, and finds the answer here.
+// An invocation that sleeps or waits for an event is suspended: its guest is unwound, and
+// it holds no worker slot. When the event or the time arrives, the attempt gets a slot
+// again. It is replayed up to the call that waited, makes that call again, and finds the
+// answer here.
 //
-// An event goes one way: to the oldest waiter that it matches (and to all that
-// asked for it by broadcast), else to the steps that accept it, else, if a step
-// declares that it waits for the type, into the inbox of the run, where a later
-// wait finds it.
+// An event takes one of three ways. It answers the oldest waiter that it matches, and all
+// matching waiters that asked for a broadcast. Without a waiter it goes to the steps that
+// accept it. Without such a step it goes into the inbox of the run, if some step declares
+// that it waits for the type: a later wait finds it there.
 
-// waiter is an invocation's wait for an event. It belongs to the invocation and
-// not to the attempt: what was answered stays so, and nobody is asked twice.
+// waiter is an invocation's wait for an event. It belongs to the invocation and not to
+// the attempt: an answer stays, and people are asked only once.
 type waiter struct {
 	id   string
 	inv  *invocation
 	step *step
 
 	typ       string
-	shape     *waitShape    // nil while nobody waits
-	place     *list.Element // in its queue
-	values    string        // of the shape's fields
+	shape     *waitShape    // nil while the invocation is not suspended in this wait
+	place     *list.Element // its place in its queue
+	values    string        // the wanted values of the shape's fields
 	need      string        // the requirements as JSON; see host.Waiting
 	broadcast bool
-	seq       uint64 // the order in which waits began
+	seq       uint64 // the order in which the waits began
 	since     int64
 
-	asked  bool       // its event is on the stream
+	asked  bool       // the event that asks is on the stream
 	answer *abi.Event // nil until one came
-	late   uint64     // the call of this attempt whose time ran out
+	late   uint64     // the call of this attempt that timed out
 }
 
 // suspension is what a suspended invocation waits for.
@@ -49,25 +49,24 @@ type suspension struct {
 	waiter *waiter // nil: it sleeps, or waits for a child or a resource
 	child  *child
 	call   *outcall
-	timer  *timer // nil: for as long as it takes
+	timer  *timer // nil: no time limit
 }
 
-// waiting are the waiters for one type of event, by the fields that they
-// compare: so that an event is held against as many of them as there are kinds
-// of requirements, not against all.
+// waiting holds the waiters for one type of event, grouped by the fields that they
+// compare. An event is compared with each group, not with each waiter.
 type waiting struct {
 	shapes []*waitShape
 }
 
-// waitShape are the waiters that compare the same fields.
+// waitShape holds the waiters that compare the same fields.
 type waitShape struct {
 	key    string   // the fields, as one text
 	fields []string // sorted
 	byWant map[string]*waitQueue
 }
 
-// waitQueue are the waiters that want the same values, oldest first, those for
-// broadcasts apart. Their elements are *waiter.
+// waitQueue holds the waiters that want the same values, oldest first. Waiters for
+// broadcasts have a list of their own. The elements are *waiter.
 type waitQueue struct {
 	single, broadcast list.List
 }
@@ -79,16 +78,17 @@ func (q *waitQueue) of(w *waiter) *list.List {
 	return &q.single
 }
 
-// bytesPerVisit is how much of an event is decoded for the cost of looking at an item.
+// bytesPerVisit is how many bytes of an event are decoded for the cost of one visited
+// item.
 const bytesPerVisit = 128
 
-// requirement is a map of fields and wanted values.
+// requirement is a set of fields with the wanted values.
 type requirement struct {
 	fields []string
 	values string
 }
 
-// readRequirement takes a wait's requirements apart. nil: it has none.
+// readRequirement decodes the requirements of a wait. nil: it has none.
 func readRequirement(raw abi.Raw) (requirement, error) {
 	if raw == nil {
 		return requirement{}, nil
@@ -99,6 +99,7 @@ func readRequirement(raw abi.Raw) (requirement, error) {
 	}
 	var q requirement
 	var values []byte
+	// Entries are sorted by key, so equal requirements have equal fields and values.
 	for key, value := range node.Entries() {
 		q.fields = append(q.fields, key)
 		values = appendText(values, value.Identity())
@@ -107,7 +108,7 @@ func readRequirement(raw abi.Raw) (requirement, error) {
 	return q, nil
 }
 
-// shownRequirements is what the record says of a wait's requirements.
+// shownRequirements returns the requirements as the run's record shows them.
 func shownRequirements(raw abi.Raw) string {
 	text, err := abi.ToJSON(raw)
 	if err != nil || len(raw) == 0 || len(text) > host.MaxRequirements || string(text) == "{}" {
@@ -116,7 +117,7 @@ func shownRequirements(raw abi.Raw) string {
 	return string(text)
 }
 
-// appendText writes a text so that texts in a row are told apart.
+// appendText appends a text with its length, so that no two lists of texts look the same.
 func appendText(dst []byte, text string) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(text)))
 	return append(dst, text...)
@@ -130,8 +131,8 @@ func (q requirement) shape() string {
 	return string(b)
 }
 
-// valuesIn are the values that an event's body has for the fields; false if it
-// lacks one.
+// valuesIn returns the values of the fields in an event's body, false if a field is
+// missing.
 func valuesIn(body *state.Node, fields []string) (string, bool) {
 	var b []byte
 	for _, f := range fields {
@@ -157,7 +158,7 @@ func (q requirement) matches(ev abi.Event) bool {
 	return ok && values == q.values
 }
 
-// enlist adds a waiter.
+// enlist adds a waiter to the lists of the run.
 func (r *run) enlist(w *waiter, q requirement) {
 	if r.waiting == nil {
 		r.waiting = make(map[string]*waiting)
@@ -187,7 +188,7 @@ func (r *run) enlist(w *waiter, q requirement) {
 	r.outside++
 }
 
-// strike takes a waiter out.
+// strike removes a waiter from the lists of the run.
 func (r *run) strike(w *waiter) {
 	queue := w.shape.byWant[w.values]
 	queue.of(w).Remove(w.place)
@@ -209,10 +210,10 @@ func (r *run) strike(w *waiter) {
 	r.outside--
 }
 
-// subtypes is the key of r.waiting for those who take subtypes of a type too.
+// subtypes is the key in r.waiting for waiters that accept subtypes of a type too.
 func subtypes(typ string) string { return typ + "+" }
 
-// key is the waiter's in r.waiting.
+// key is the waiter's key in r.waiting.
 func (w *waiter) key() string {
 	if w.step.decl.AcceptSubtypes {
 		return subtypes(w.typ)
@@ -220,7 +221,7 @@ func (w *waiter) key() string {
 	return w.typ
 }
 
-// shapes are the kinds of requirements that an event of a type is held against.
+// shapes returns the groups of waiters that an event of a type is compared with.
 func (r *run) shapes(typ string) []*waitShape {
 	if len(r.waiting) == 0 {
 		return nil
@@ -239,10 +240,9 @@ func (r *run) shapes(typ string) []*waitShape {
 	return out
 }
 
-// takers finds the waiters that an event goes to: the oldest that it matches,
-// and those that asked for a broadcast. step, if not "", names the only step
-// that it is meant for; served are queues of which only the rest from an element
-// on still waits.
+// takers returns the waiters that take an event: the oldest waiter that it matches, and
+// all that asked for a broadcast. step, if not "", is the only step that the event is
+// meant for. For queues in served, only the waiters from the given element on still wait.
 func (s *Session) takers(r *run, ev abi.Event, step string, served map[*list.List]*list.Element) []*waiter {
 	shapes := r.shapes(ev.Type)
 	if len(shapes) == 0 {
@@ -259,6 +259,7 @@ func (s *Session) takers(r *run, ev abi.Event, step string, served map[*list.Lis
 		for ; at != nil; at = at.Next() {
 			s.visited++
 			w := at.Value.(*waiter)
+			// The event is addressed to another step.
 			if step != "" && w.step.name != step {
 				continue
 			}
@@ -268,6 +269,7 @@ func (s *Session) takers(r *run, ev abi.Event, step string, served map[*list.Lis
 			if oldest == nil || w.seq < oldest.seq {
 				oldest = w
 			}
+			// The queue is oldest first, so its first waiter is the only candidate.
 			if !broadcast {
 				return
 			}
@@ -277,6 +279,7 @@ func (s *Session) takers(r *run, ev abi.Event, step string, served map[*list.Lis
 		s.visited++
 		values := ""
 		if len(shape.fields) > 0 {
+			// Decode once for all groups, and only if some group compares fields.
 			if body == nil {
 				var err error
 				s.visited += uint64(len(ev.Body)) / bytesPerVisit
@@ -294,6 +297,7 @@ func (s *Session) takers(r *run, ev abi.Event, step string, served map[*list.Lis
 			consider(&queue.broadcast, true)
 		}
 	}
+	// A broadcast waiter is in the list already.
 	if oldest != nil && !oldest.broadcast {
 		all = append(all, oldest)
 	}
@@ -301,7 +305,7 @@ func (s *Session) takers(r *run, ev abi.Event, step string, served map[*list.Lis
 	return all
 }
 
-// answerWaiters brings an event to those who wait for it; false if nobody does.
+// answerWaiters gives an event to its waiters. It returns false if there are none.
 func (s *Session) answerWaiters(r *run, ev abi.Event, step string) bool {
 	takers := s.takers(r, ev, step, nil)
 	for _, w := range takers {
@@ -312,15 +316,15 @@ func (s *Session) answerWaiters(r *run, ev abi.Event, step string) bool {
 	return len(takers) > 0
 }
 
-// waitingFor is what the record says of what the run waits for: the waits of its
-// steps and, when it is idle, the answers of people that steps accept.
+// waitingFor returns what the run's record says about what the run waits for: the waits
+// of its steps and, if the run is idle, the answers of people that steps accept.
 func (r *run) waitingFor(idle bool, now int64) []host.Waiting {
 	var out []host.Waiting
 	for at := r.standing.Front(); at != nil && len(out) < host.MaxWaitingFor; at = at.Next() {
 		inv := at.Value.(*invocation)
 		on := inv.suspended
 		if on != nil && on.waiter != nil && r.graph.correlation.inner(on.waiter.typ) {
-			continue // for a step of the run, which says itself what it waits for
+			continue // the step that is called says what it waits for
 		}
 		if on == nil || on.child == nil || on.child.begun {
 			out = append(out, inv.waitingFor())
@@ -330,6 +334,7 @@ func (r *run) waitingFor(idle bool, now int64) []host.Waiting {
 		return out
 	}
 	for _, wait := range r.graph.answers[:min(len(r.graph.answers), host.MaxWaitingFor-len(out))] {
+		// Keep the time of an earlier record: the run has been waiting since then.
 		wait.Since = now
 		for _, before := range r.rec.WaitingFor {
 			if before.WaiterID == "" && before.Step == wait.Step && before.Type == wait.Type {
@@ -341,7 +346,7 @@ func (r *run) waitingFor(idle bool, now int64) []host.Waiting {
 	return out
 }
 
-// waitingFor is what the record says of what an invocation stands still for.
+// waitingFor returns what the record says about what an invocation waits for.
 func (inv *invocation) waitingFor() host.Waiting {
 	on := inv.suspended
 	wait := host.Waiting{Step: inv.step.name, Since: inv.since}
@@ -350,7 +355,7 @@ func (inv *invocation) waitingFor() host.Waiting {
 		wait.Reason, wait.Until = host.WaitsForRetry, inv.timer.at
 	case on.waiter != nil:
 		wait.Type, wait.Requirements = on.waiter.typ, on.waiter.need
-		if !strings.HasPrefix(on.waiter.id, wait.Type+" ") { // else nobody has named it
+		if !strings.HasPrefix(on.waiter.id, wait.Type+" ") { // else the guest gave no id, and the host made one
 			wait.WaiterID = on.waiter.id
 		}
 	case on.child != nil:
@@ -363,7 +368,7 @@ func (inv *invocation) waitingFor() host.Waiting {
 	return wait
 }
 
-// suspend takes the slot from an attempt that waits.
+// suspend takes the slot from an attempt that begins to wait.
 func (s *Session) suspend(inv *invocation, on suspension) {
 	inv.suspended = &on
 	inv.suspensions++
@@ -375,7 +380,7 @@ func (s *Session) suspend(inv *invocation, on suspension) {
 	s.refill(inv.run, inv.step)
 }
 
-// wake ends a suspension, however it ended.
+// wake ends a suspension, for whatever reason.
 func (s *Session) wake(inv *invocation) {
 	on := inv.suspended
 	if on.waiter != nil && on.waiter.shape != nil {
@@ -390,8 +395,8 @@ func (s *Session) wake(inv *invocation) {
 	inv.moveOn()
 }
 
-// stand puts an invocation behind those that stand still already: it waits for
-// what does not depend on the steps' workers.
+// stand adds an invocation to the list of those that stand still: it waits for something
+// that does not depend on the steps' workers.
 func (s *Session) stand(inv *invocation) {
 	inv.line, inv.since = inv.run.standing.PushBack(inv), s.now
 }
@@ -401,7 +406,7 @@ func (inv *invocation) moveOn() {
 	inv.line = nil
 }
 
-// resume lets an attempt go on from where it waits.
+// resume continues an attempt after its suspension.
 func (s *Session) resume(inv *invocation) {
 	s.wake(inv)
 	s.changed(inv.run)
@@ -423,8 +428,8 @@ func (b *inbox) put(e emission) {
 	b.size++
 }
 
-// find gives the oldest event of one of the types that a wait of a step may have, and
-// counts what it looks at.
+// find returns the oldest event, of one of the types, that a wait of a step may take. It
+// adds the work to looked.
 func (b *inbox) find(looked *uint64, types map[string]bool, q requirement, step string) (abi.Event, bool) {
 	var oldest abi.Event
 	for typ := range types {
@@ -434,6 +439,7 @@ func (b *inbox) find(looked *uint64, types map[string]bool, q requirement, step 
 				if oldest.ID == 0 || e.event.ID < oldest.ID {
 					oldest = e.event
 				}
+				// The list is oldest first: later events of the type cannot be older.
 				break
 			}
 		}
@@ -441,7 +447,7 @@ func (b *inbox) find(looked *uint64, types map[string]bool, q requirement, step 
 	return oldest, oldest.ID != 0
 }
 
-// take removes an event of one of the types by its id.
+// take removes an event, of one of the types, by its id.
 func (b *inbox) take(types map[string]bool, id uint64) (abi.Event, bool) {
 	for typ := range types {
 		kept := b.byType[typ]
@@ -459,7 +465,7 @@ func (b *inbox) take(types map[string]bool, id uint64) (abi.Event, bool) {
 	return abi.Event{}, false
 }
 
-// kept is what the record says of the events in the inbox.
+// kept returns what the record says about the events in the inbox.
 func (r *run) kept() []host.Kept {
 	if r.inbox.size == 0 {
 		return nil
@@ -476,7 +482,7 @@ func (r *run) kept() []host.Kept {
 	return out
 }
 
-// keeps reports whether an event that nobody takes is kept for a later wait.
+// keeps reports whether the inbox keeps an event that no step takes.
 func (g *Graph) keeps(typ, step string) bool {
 	for _, st := range g.waits[typ] {
 		if step == "" || st.name == step {

@@ -10,10 +10,10 @@ import (
 // stage is what an atomic step has done and seen in one run of its guest.
 type stage struct {
 	base *state.Node // the snapshot
-	root *state.Node // with the step's own edits
+	root *state.Node // the snapshot with the step's own edits
 	done engine.Stage
-	// alone is set when the step has the write ticket of the whole state: it lost
-	// too often. It is bounded like an edit that is open.
+	// alone is set when the step holds the write ticket of the whole state, because it
+	// lost too often. Its limits are those of an open edit.
 	alone *region
 }
 
@@ -24,8 +24,8 @@ func (s *stage) region() *region {
 	return s.alone
 }
 
-// Stage is what an atomic step has done, for the tick that finishes it; nil for
-// others, and for one that made no call.
+// Stage returns what an atomic step has done, for the tick that finishes it. It is nil
+// for other steps, and for an atomic step that made no call.
 func (a *Attempt) Stage() *engine.Stage {
 	if a.stage == nil {
 		return nil
@@ -33,12 +33,12 @@ func (a *Attempt) Stage() *engine.Stage {
 	return &a.stage.done
 }
 
-// Lost says that the state is not what it was when the atomic step began: it is to
-// run again.
+// Lost records that the state has changed since the atomic step began. The step must run
+// again.
 func (a *Attempt) Lost() { a.losses++ }
 
-// checkStage takes the snapshot at the first call, and bounds a step that nobody
-// may write beside.
+// checkStage takes the snapshot at the first call. It also enforces the limits of a step
+// that holds the ticket of the whole state.
 func (a *Attempt) checkStage() error {
 	if a.stage == nil {
 		s := &stage{}
@@ -73,7 +73,7 @@ func (a *Attempt) burnAlone(units uint64) error {
 	return nil
 }
 
-// read gives the value at a path as the step sees it.
+// read returns the value at a path as the step sees it.
 func (a *Attempt) read(p state.Path) (*state.Node, bool) {
 	if a.stage == nil {
 		return state.Get(a.live.State(), p)
@@ -82,7 +82,7 @@ func (a *Attempt) read(p state.Path) (*state.Node, bool) {
 	return state.Get(a.stage.root, p)
 }
 
-// see notes that the step depends on what the snapshot has at a path.
+// see records that the step depends on the snapshot's value at a path.
 func (s *stage) see(p state.Path) {
 	n, _ := state.Get(s.base, p)
 	s.done.Seen = append(s.done.Seen, engine.Seen{Path: p, Node: n})
@@ -110,8 +110,8 @@ func (a *Attempt) try(req []byte, r engine.Request, encode func(engine.Response)
 	return encode(t.Response)
 }
 
-// seeEdits notes what a request edits. One that failed tells the step something
-// too, perhaps of what is above the path.
+// seeEdits records the paths that a request edits. A failed request tells the step
+// something too, perhaps about a value above the path.
 func (s *stage) seeEdits(r engine.Request, failed bool) {
 	see := func(p state.Path) {
 		if failed && len(p) > 1 {
@@ -124,7 +124,7 @@ func (s *stage) seeEdits(r engine.Request, failed bool) {
 		see(r.Path)
 	case engine.EditState:
 		for i := range r.Edits {
-			if p, err := state.Touches(r.Edits[i]); err == nil { // else it fails whatever the state
+			if p, err := state.Touches(r.Edits[i]); err == nil { // else the edit fails on every state
 				see(p)
 			}
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/weftrun/weft/host/work"
 )
 
-// answer makes a live call. An [*abi.Error] is the guest's answer; any other
-// error unwinds the guest.
+// answer makes a live call. An [*abi.Error] is the answer for the guest. Any other error
+// unwinds the guest.
 func (a *Attempt) answer(im abi.Import, req []byte, clock int64) ([]byte, error) {
 	if a.live.Atomic() {
 		if err := a.checkStage(); err != nil {
@@ -34,16 +34,16 @@ func (a *Attempt) answer(im abi.Import, req []byte, clock int64) ([]byte, error)
 	if err == nil {
 		resp, err = a.dispatch(im, req, clock)
 	}
-	if err == nil && a.n > uint64(len(a.record)) { // an effect has seen to it itself
+	if err == nil && a.n > uint64(len(a.record)) { // an effect checks its own length
 		err = a.checkLength(im, len(resp))
 	}
 	if err != nil && im == abi.ImportStateBegin && a.region != nil && a.region.begin == a.n {
-		err = a.closeRegion(err) // the guest does not get the value: there is no edit
+		err = a.closeRegion(err) // the guest does not get the value, so there is no edit
 	}
 	return resp, guestError(err)
 }
 
-// checkLength refuses an answer that is too long with an [*abi.Error].
+// checkLength returns an [*abi.Error] for an answer that is too long.
 func (a *Attempt) checkLength(im abi.Import, length int) error {
 	if length <= a.open.Limits.CallBytes {
 		return nil
@@ -161,7 +161,7 @@ func (a *Attempt) stateCommit(req []byte, clock int64) ([]byte, error) {
 	}
 	value, err := state.DecodeOn(a.meter, m.Value)
 	if ended := a.meter.Err(); ended != nil {
-		return nil, ended // the guest is unwound: the record goes back to before the edit
+		return nil, ended // the guest is unwound, and the record goes back to before the edit
 	}
 	if err != nil {
 		return nil, a.closeRegion(invalid(err))
@@ -174,7 +174,7 @@ func (a *Attempt) stateCommit(req []byte, clock int64) ([]byte, error) {
 		a.lose()
 		return nil, err
 	case a.meter.Err() != nil && !a.kept():
-		return nil, err // likewise
+		return nil, err // the same as above
 	case err != nil:
 		return nil, a.closeRegion(err)
 	}
@@ -188,7 +188,7 @@ func (a *Attempt) stateCommit(req []byte, clock int64) ([]byte, error) {
 // kept reports whether the present call is in the record.
 func (a *Attempt) kept() bool { return a.n <= uint64(len(a.record)) }
 
-// begin gives the value at a path for an edit.
+// begin returns the value at a path for an edit.
 func (a *Attempt) begin(p state.Path) (*state.Node, bool, error) {
 	if a.stage != nil {
 		n, ok := a.read(p)
@@ -197,8 +197,8 @@ func (a *Attempt) begin(p state.Path) (*state.Node, bool, error) {
 	return a.live.Begin(p, a.losses >= ticketAfter)
 }
 
-// end gives back the ticket of an edit, if there is one. That of an atomic step is
-// for all of it.
+// end gives back the ticket of an edit, if there is one. The ticket of an atomic step
+// covers the whole step, and stays.
 func (a *Attempt) end() {
 	if a.stage == nil {
 		a.live.End()
@@ -272,9 +272,9 @@ func (a *Attempt) collect(req []byte, clock int64) ([]byte, error) {
 
 func nullResponse(engine.Response) ([]byte, error) { return abi.Null, nil }
 
-// effect makes an effect: its record, with the response that encode makes,
-// goes into the effect's own entry. A response that is too long is recorded as
-// the error that the guest gets instead; the effect stands.
+// effect performs an effect. The record of the call, with the response that encode makes,
+// goes into the entry of the effect. If the response is too long, the guest gets an error
+// instead, and the error is recorded. The effect stands in any case.
 func (a *Attempt) effect(im abi.Import, req []byte, clock int64, r engine.Request, encode func(engine.Response) ([]byte, error)) ([]byte, error) {
 	if a.stage != nil {
 		return a.try(req, r, encode)
@@ -285,7 +285,8 @@ func (a *Attempt) effect(im abi.Import, req []byte, clock int64, r engine.Reques
 		return nil, err
 	}
 	err := a.live.Effect(a.meter, a.n, r, func(res *engine.Result) {
-		// It is done: what is charged from here on can end the guest, not the call.
+		// The effect is done. Charges from here on can end the guest, but not undo the
+		// call.
 		a.meter.Owe(visitUnits * res.Visited)
 		if res.Response.Suspended {
 			a.attach(res.Entry)
@@ -343,7 +344,7 @@ func missing(path string) error {
 	return &abi.Error{Code: abi.StatusNotFound.Code(), Message: fmt.Sprintf("the state has nothing at %q, and no default was given", path)}
 }
 
-// guestError turns errors of package state into the guest's answer.
+// guestError turns an error of package state into the guest's answer.
 func guestError(err error) error {
 	var e *state.Error
 	if errors.As(err, &e) {

@@ -20,9 +20,9 @@ func (a *Attempt) log(req []byte, clock int64) error {
 	return a.keepLog(engine.LogRecord{Level: m.Level, Message: m.Message, Attrs: m.Attrs, Clock: clock})
 }
 
-// Print keeps what the guest wrote to file 1 or 2; it implements host.Calls.
-// Of what comes before the last effect the log has it already. What exceeds
-// the log limits is dropped: a guest that prints too much is not wrong.
+// Print keeps text that the guest wrote to file 1 or 2. It implements host.Calls. Text
+// before the last effect is dropped, because the log has it already. Text beyond the log
+// limits is dropped too, without an error.
 func (a *Attempt) Print(fd uint32, text []byte) {
 	if a.n < a.lastEffect {
 		return
@@ -34,25 +34,25 @@ func (a *Attempt) Print(fd uint32, text []byte) {
 	}
 }
 
-// hostSource are the attributes of lines that are the host's.
+// hostSource are the attributes of log lines that the host adds.
 var hostSource = constant(abi.EncodeValue(map[string]any{"source": "host"}))
 
 func constant(value abi.Raw, err error) abi.Raw {
 	if err != nil {
-		panic(err) // of a constant: any test would see it
+		panic(err) // a constant: every test would see it
 	}
 	return value
 }
 
-// Advise notes that the guest has tried to use what is missing; it implements
-// host.Adviser. Like what is printed before the last effect, the log has it already then.
+// Advise logs that the guest tried to use something that is missing. It implements
+// host.Adviser. Before the last effect the log has the line already.
 func (a *Attempt) Advise(m host.Missing) {
 	if a.n >= a.lastEffect {
 		_ = a.keepLog(engine.LogRecord{Level: int64(slog.LevelWarn), Message: m.Instead(), Attrs: hostSource})
 	}
 }
 
-// printLine keeps a line, or a piece of one that does not end with a newline.
+// printLine keeps a line, or a piece of a line that does not end with a newline.
 func (a *Attempt) printLine(fd uint32, line string) error {
 	msg, complete := strings.TrimRight(line, "\r\n"), strings.HasSuffix(line, "\n")
 	n := len(a.logs)
@@ -62,7 +62,7 @@ func (a *Attempt) printLine(fd uint32, line string) error {
 		}
 		return a.keepLog(engine.LogRecord{Level: printedLevel(msg), Message: msg, FD: fd, Complete: complete})
 	}
-	// Runtimes write a line in pieces.
+	// Runtimes may write a line in pieces: join them.
 	last := &a.logs[n-1]
 	last.Complete = complete
 	if a.logBytes += len(msg); a.logBytes <= a.open.Limits.LogBytes {
@@ -72,11 +72,11 @@ func (a *Attempt) printLine(fd uint32, line string) error {
 	return nil
 }
 
-// panics are the beginnings of lines by which a guest's runtime says why it gives up.
+// panics are the beginnings of the lines by which runtimes report a panic.
 var panics = []string{"panic: ", "fatal error: ", "runtime error: ", "thread '"}
 
-// printedLevel is the level of a printed line: error for the line of a panic, else info.
-// The file does not matter: Go and Rust write panics to file 2, TinyGo to file 1.
+// printedLevel returns the level of a printed line: error for the line of a panic, else
+// info. The file does not tell: Go and Rust write panics to file 2, TinyGo to file 1.
 func printedLevel(line string) int64 {
 	if !slices.ContainsFunc(panics, func(p string) bool { return strings.HasPrefix(line, p) }) {
 		return int64(slog.LevelInfo)
@@ -98,5 +98,5 @@ func (a *Attempt) keepLog(r engine.LogRecord) error {
 	return nil
 }
 
-// Logs gives what was logged since the last effect.
+// Logs returns the lines that were logged since the last effect.
 func (a *Attempt) Logs() []engine.LogRecord { return a.logs }

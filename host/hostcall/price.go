@@ -10,17 +10,17 @@ import (
 	"github.com/weftrun/weft/host/work"
 )
 
-// The prices of host calls beyond their flat price, in units. Those of work on the
-// state are in package state.
+// The prices of host calls beyond their flat price, in units. Package state has the
+// prices of work on the state.
 const (
-	publishUnits = 3_000 // an event that goes its way; and publishBytes for 8 bytes
+	publishUnits = 3_000 // an event to be routed; plus publishBytes for each 8 bytes
 	publishBytes = 8
-	visitUnits   = 600 // an item that the engine looks at
+	visitUnits   = 600 // an item that the engine visits
 	digestUnits  = 2   // a byte that is hashed
 	requireUnits = 80  // a byte of a wait's requirements: hashed, and kept as a tree
 	keepBytes    = 24  // 8 bytes of a record
-	logUnits     = 900 // a line that is logged, and a unit for each byte
-	randomUnits  = 2   // a byte that is drawn
+	logUnits     = 900 // a logged line; plus 1 for each byte
+	randomUnits  = 2   // a random byte
 )
 
 // maxRequirements bounds the requirements of a wait, in bytes.
@@ -32,12 +32,12 @@ func (a *Attempt) Afford(left uint64, look func(units uint64) error) { a.left, a
 // Charged implements host.Metered.
 func (a *Attempt) Charged() uint64 { return a.charged }
 
-// firstLook is how much of a call's work is done before it is looked at: so much is
-// not worth to be measured.
+// firstLook is the work of a call, in units, that is done before the meter looks for the
+// first time. Measuring less work is not worth its cost.
 const firstLook = 30_000
 
-// begins begins the meter of a live call. An attempt that is older than the prices pays
-// none, and can still be ended.
+// begins starts the meter of a live call. An attempt that is older than the price table
+// pays no prices, but can still be ended.
 func (a *Attempt) begins() {
 	limit := max(a.left, 1)
 	if a.open.Prices == 0 || a.look == nil {
@@ -48,7 +48,7 @@ func (a *Attempt) begins() {
 	a.meter = &a.own
 }
 
-// fuel is what the present call has cost so far.
+// fuel returns what the present call has cost so far.
 func (a *Attempt) fuel() uint64 {
 	if a.open.Prices == 0 {
 		return 0
@@ -56,7 +56,7 @@ func (a *Attempt) fuel() uint64 {
 	return a.meter.Spent()
 }
 
-// unaffordable makes the error of a call that the guest cannot pay the guest's end.
+// unaffordable turns the error of a call that the guest cannot pay into the guest's end.
 func (a *Attempt) unaffordable(im abi.Import, err error) error {
 	if over := (*work.Exceeded)(nil); !errors.As(err, &over) {
 		return err
@@ -66,7 +66,7 @@ func (a *Attempt) unaffordable(im abi.Import, err error) error {
 	return limit
 }
 
-// recordPrice is what it takes to keep the record of a call.
+// recordPrice is the price of recording a call.
 func recordPrice(req, resp []byte) uint64 {
 	if len(req) > maxWhole {
 		return digestUnits*uint64(len(req)) + work.Bytes(len(resp), keepBytes)
@@ -74,8 +74,8 @@ func recordPrice(req, resp []byte) uint64 {
 	return work.Bytes(len(req)+len(resp), keepBytes)
 }
 
-// decodes charges for the decoding of a request: its items are counted before anything
-// is made of them.
+// decodes charges for decoding a request. It counts the items before anything is built
+// from them.
 func (a *Attempt) decodes(req []byte) error {
 	const often = 1_000 // items
 	items, from := 0, 0
@@ -92,8 +92,8 @@ func (a *Attempt) decodes(req []byte) error {
 	return nil
 }
 
-// itemSize is the length of an item's head, and of a text with its content. What is
-// not well-formed counts as one item to the end: the decoder stops there.
+// itemSize is the length of an item's head; for a text or bytes, of the whole item.
+// Malformed bytes count as one item up to the end, because the decoder stops there.
 func itemSize(b []byte) int {
 	arg, size, ok := cbor.Read(b, 0)
 	switch major := cbor.Major(b[0]); {
@@ -105,12 +105,12 @@ func itemSize(b []byte) int {
 	return size
 }
 
-// publishes charges for an event that a request has sent or shown.
+// publishes charges for the event that a request sends or shows.
 func (a *Attempt) publishes(req []byte) error {
 	return a.meter.Spend(publishUnits + state.JournalPrice(len(req)) + work.Bytes(len(req), publishBytes))
 }
 
-// encode encodes a part of the state, if it is not too long for an answer.
+// encode encodes a part of the state, unless it is too long for an answer.
 func (a *Attempt) encode(im abi.Import, n *state.Node) ([]byte, error) {
 	if err := a.checkLength(im, n.Bytes()); err != nil {
 		return nil, err

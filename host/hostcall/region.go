@@ -2,9 +2,9 @@ package hostcall
 
 import "time"
 
-// Burn counts units that the guest has burnt, on its goroutine: those before a
-// host call come before the call. The error ends the guest: it belongs to an
-// open edit that burnt too much, be it in a loop without host calls.
+// Burn counts units that the guest has burnt. It is called on the guest's goroutine, and
+// for the units before a host call ahead of that call. An error ends the guest: an open
+// edit exceeded its limit, even in a loop without host calls.
 func (a *Attempt) Burn(units uint64) error {
 	if a.stage != nil && a.stage.alone != nil {
 		if err := a.burnAlone(units); err != nil {
@@ -23,8 +23,8 @@ func (a *Attempt) Burn(units uint64) error {
 	return a.checkRegionTime()
 }
 
-// Idle says that the guest had to wait for its run token: that time is not the
-// open edit's.
+// Idle says that the guest had to wait for its run token. The time does not count against
+// the open edit.
 func (a *Attempt) Idle(waited time.Duration) {
 	for _, r := range []*region{a.region, a.stage.region()} {
 		if r != nil {
@@ -33,7 +33,7 @@ func (a *Attempt) Idle(waited time.Duration) {
 	}
 }
 
-// checkRegion bounds an open edit at a host call inside it.
+// checkRegion enforces the limits of an open edit at a host call inside it.
 func (a *Attempt) checkRegion() error {
 	if calls, limit := a.n-a.region.begin, a.open.Limits.RegionCalls; calls > uint64(limit) {
 		return limitf("an edit made %d host calls between state_begin and state_commit, more than %d (limit region_calls)", calls, limit)

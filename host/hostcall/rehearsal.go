@@ -13,16 +13,16 @@ import (
 // errRehearsed unwinds a guest whose calls so far were those of the record.
 var errRehearsed = errors.New("the record has been played")
 
-// Rehearsal plays the record of an attempt to a guest, perhaps one of another
-// version, to see whether it makes the same calls. Nothing comes of it. It is used
-// by one goroutine, once.
+// Rehearsal plays the record of an attempt to a guest, perhaps of another version, to
+// find out whether the guest makes the same calls. It has no effects. One goroutine may
+// use it, once.
 type Rehearsal struct {
 	attempt *Attempt
-	pending *engine.Pending // the call that the attempt waits in; nil: in none
-	met     bool            // it was made
+	pending *engine.Pending // the call that the attempt waits in; nil: it waits in none
+	met     bool            // the guest has made the pending call
 }
 
-// NewRehearsal makes a rehearsal of an attempt's record, which is not changed.
+// NewRehearsal creates a rehearsal of an attempt's record. It does not change the record.
 func NewRehearsal(open engine.AttemptOpen, record []engine.CallRecord, pending *engine.Pending) *Rehearsal {
 	r := &Rehearsal{attempt: New(idle{}, open, record), pending: pending}
 	r.attempt.Restart()
@@ -77,8 +77,8 @@ func (r *Rehearsal) Print(uint32, []byte) {}
 // Replaying implements host.Replayer.
 func (r *Rehearsal) Replaying() bool { return r.attempt.Replaying() }
 
-// Departs says where the guest departed from the record, when its run has come to
-// res and err; nil: nowhere. The error is a fault of the host.
+// Departs returns where the guest departed from the record, given the result of its run;
+// nil: nowhere. The error is a fault of the host.
 func (r *Rehearsal) Departs(res host.InvocationResult, err error) (*host.Departure, error) {
 	var m *Mismatch
 	made, all := r.attempt.n, uint64(r.attempt.replayed)
@@ -90,7 +90,7 @@ func (r *Rehearsal) Departs(res host.InvocationResult, err error) (*host.Departu
 	case err != nil:
 		return nil, err
 	case made >= all && (r.pending == nil || r.met):
-		return nil, nil // what it does after the record is new
+		return nil, nil // calls after the record are new
 	}
 	d := &host.Departure{Call: made + 1, Code: host.BlockedReplayMismatch}
 	if made < all {
@@ -106,7 +106,7 @@ func (r *Rehearsal) Departs(res host.InvocationResult, err error) (*host.Departu
 	return d, nil
 }
 
-// idle is the session of a rehearsal: no call comes to it.
+// idle is the session of a rehearsal. No call reaches it.
 type idle struct{ Live }
 
 // Atomic implements Live.

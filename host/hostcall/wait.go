@@ -30,10 +30,11 @@ func (a *Attempt) wait(req []byte, clock int64) ([]byte, error) {
 	return resp, suspensionLimit(err)
 }
 
-// waiterID names a wait in its invocation: by the id that the guest gave, else by
-// what it waits for, and by how many such waits came before, so that the next attempt
-// names it alike. The first wait of an id has the id itself, the second "ID (2)". So no
-// two waits have one name: an id that looks like a second one has a number always.
+// waiterID names a wait in its invocation. The name is the id that the guest gave.
+// Without an id it consists of what the wait waits for and the number of equal waits
+// before it, so that the next attempt gives it the same name. The first wait of an id has
+// the id itself as its name, the second "ID (2)". An id that looks like such a name
+// always gets a number, so no two waits have the same name.
 func (a *Attempt) waiterID(m *abi.WaitForEvent) string {
 	if a.waits == nil {
 		a.waits = map[string]int{}
@@ -99,8 +100,8 @@ func (a *Attempt) callResource(req []byte, clock int64) ([]byte, error) {
 	return resp, suspensionLimit(err)
 }
 
-// ordinal counts a call among those of the attempt that are like it, so that the
-// next attempt counts alike.
+// ordinal counts a call among the equal calls of the attempt, so that the next attempt
+// gives it the same number.
 func (a *Attempt) ordinal(m *abi.CallResource) uint64 {
 	if a.outcalls == nil {
 		a.outcalls = map[string]uint64{}
@@ -110,8 +111,8 @@ func (a *Attempt) ordinal(m *abi.CallResource) uint64 {
 	return a.outcalls[like]
 }
 
-// suspensionLimit ends an attempt that has waited, slept, run children and called
-// resources too often: it could only try again.
+// suspensionLimit ends an attempt that has waited, slept, run children or called
+// resources too often. A repeated call could not succeed either.
 func suspensionLimit(err error) error {
 	if over := (*engine.Exhausted)(nil); errors.As(err, &over) {
 		return limitf("%s", over.Err.Message)

@@ -73,7 +73,7 @@ func AsDescribed(tb testing.TB, r *http.Request, sent []byte, status int, header
 		err = Described(tb).Check(r, sent, status, header, body)
 	}
 	if err != nil {
-		tb.Errorf("the answer is not as /openapi.json says (the tables are in host/httpapi/openapi_*.go): %v", err)
+		tb.Errorf("the answer is not as /openapi.json says (the tables are in host/httpapi/openapi and host/apiwire): %v", err)
 	}
 }
 

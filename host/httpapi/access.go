@@ -10,10 +10,9 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/apiwire"
+	"github.com/weftrun/weft/host/httpapi/openapi"
 )
-
-// headerTenant names the tenant in which the server's own key acts.
-const headerTenant = "Weft-Tenant"
 
 // roleServer is what a route needs that shows what all tenants have: the server's own
 // key, or a server that asks for none. No tenant's key has it.
@@ -90,7 +89,7 @@ var acts = map[string]string{
 // openRoutes ask for no key: they tell nothing worth protecting (the description of
 // the API is the same for all tenants, and that of the source), and are read by
 // probes under any name.
-var openRoutes = []string{"/health", "/ready", "/", pathDescription, pathDocs}
+var openRoutes = []string{"/health", "/ready", "/", openapi.PathDescription, openapi.PathDocs}
 
 func isOpen(r *http.Request) bool {
 	return slices.Contains(openRoutes, r.URL.Path)
@@ -116,20 +115,14 @@ func leastRoles(e *echo.Echo) map[string]host.Role {
 }
 
 // Route is a route of the API.
-type Route struct {
-	Method string
-	Path   string // with parameters as :name
-	// Least is the role that it needs: "" for one that asks for no key, "server" for
-	// one that takes the server's own.
-	Least host.Role
-}
+type Route = openapi.Route
 
 // Routes lists what the server serves, by path and method; HEAD is where GET is.
 func (s *Server) Routes() []Route {
 	var list []Route
 	for _, r := range s.echo.Routes() {
 		if r.Method != http.MethodHead {
-			list = append(list, Route{r.Method, r.Path, s.least[routeOf(r.Method, r.Path)]})
+			list = append(list, Route{Method: r.Method, Path: r.Path, Least: s.least[routeOf(r.Method, r.Path)]})
 		}
 	}
 	slices.SortFunc(list, func(a, b Route) int {
@@ -220,9 +213,9 @@ func (s *Server) keyless() bool { return s.cfg.Access == nil || s.cfg.Access.Key
 
 // enter asks what a request may do.
 func (s *Server) enter(r *http.Request) (host.Grant, error) {
-	names := r.Header.Values(headerTenant)
+	names := r.Header.Values(apiwire.HeaderTenant)
 	if len(names) > 1 {
-		return host.Grant{}, invalid("The header %s must be given once", headerTenant)
+		return host.Grant{}, invalid("The header %s must be given once", apiwire.HeaderTenant)
 	}
 	name := strings.Join(names, "")
 	if s.cfg.Access == nil {

@@ -6,12 +6,11 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/weftrun/weft/abi"
-	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/apiwire"
 )
 
 // answerTimeout is how long a client may take to read one answer, or one batch
@@ -39,18 +38,35 @@ func withBuffer(fill func(dst []byte) ([]byte, error), use func(b []byte) error)
 	return err
 }
 
-// answerJSON answers what fill appends, as JSON or, when the client prefers
-// it, as CBOR.
-func (s *Server) answerJSON(c echo.Context, status int, fill func(dst []byte) ([]byte, error)) error {
-	return withBuffer(fill, func(b []byte) error { return s.sendJSON(c, status, b) })
+// answer answers an object as JSON or, when the client prefers it, as CBOR.
+func answer[T any](c echo.Context, status int, v *T) error {
+	return withBuffer(
+		func(dst []byte) ([]byte, error) { return apiwire.Append(dst, v) },
+		func(b []byte) error { return sendJSON(c, status, b) })
+}
+
+// answerOr is answer, unless there is an error.
+func answerOr[T any](c echo.Context, status int, v *T, err error) error {
+	if err != nil {
+		return err
+	}
+	return answer(c, status, v)
+}
+
+// answerGone answers that something was deleted, unless there is an error.
+func answerGone(c echo.Context, err error) error {
+	if err != nil {
+		return err
+	}
+	return c.NoContent(http.StatusNoContent)
 }
 
 // sendJSON answers a JSON text, or the same as CBOR. What nests too deep to be
 // transcoded (a result of full depth in its envelope) stays JSON.
-func (s *Server) sendJSON(c echo.Context, status int, body []byte) error {
+func sendJSON(c echo.Context, status int, body []byte) error {
 	if prefersCBOR(c.Request()) {
 		if raw, err := abi.FromJSON(body); err == nil {
-			return send(c, status, cborType, raw)
+			return send(c, status, apiwire.TypeCBOR, raw)
 		}
 	}
 	return send(c, status, echo.MIMEApplicationJSON, body)
@@ -94,7 +110,7 @@ func prefersCBOR(r *http.Request) bool {
 		for entry := range strings.SplitSeq(header, ",") {
 			kind, params, _ := strings.Cut(entry, ";")
 			switch strings.ToLower(strings.TrimSpace(kind)) {
-			case cborType:
+			case apiwire.TypeCBOR:
 				return !refused(params)
 			case "application/json", "application/*", "*/*":
 				return false
@@ -113,76 +129,4 @@ func refused(params string) bool {
 		}
 	}
 	return false
-}
-
-// appendString appends a JSON string. As abi does, it escapes the characters
-// at which clients of event streams split lines.
-func appendString(dst []byte, s string) []byte {
-	const hex = "0123456789abcdef"
-	dst = append(dst, '"')
-	start := 0
-	for i := 0; i < len(s); {
-		if c := s[i]; c < utf8.RuneSelf {
-			if c < ' ' || c == '"' || c == '\\' {
-				dst = append(dst, s[start:i]...)
-				switch c {
-				case '"', '\\':
-					dst = append(dst, '\\', c)
-				case '\n':
-					dst = append(dst, '\\', 'n')
-				case '\r':
-					dst = append(dst, '\\', 'r')
-				case '\t':
-					dst = append(dst, '\\', 't')
-				default:
-					dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-				}
-				start = i + 1
-			}
-			i++
-			continue
-		}
-		r, size := utf8.DecodeRuneInString(s[i:])
-		if r == utf8.RuneError && size == 1 || r == 0x85 || r == 0x2028 || r == 0x2029 {
-			dst = append(dst, s[start:i]...)
-			dst = append(dst, '\\', 'u', hex[r>>12&15], hex[r>>8&15], hex[r>>4&15], hex[r&15])
-			start = i + size
-		}
-		i += size
-	}
-	return append(append(dst, s[start:]...), '"')
-}
-
-// appendStrings appends an array of JSON strings.
-func appendStrings(dst []byte, list []string) []byte {
-	dst = append(dst, '[')
-	for i, s := range list {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = appendString(dst, s)
-	}
-	return append(dst, ']')
-}
-
-// stampLayout is how times are shown: microseconds and the offset of UTC.
-const stampLayout = `2006-01-02T15:04:05.000000-07:00`
-
-// appendStamp appends a time in Unix nanoseconds as a JSON string.
-func appendStamp(dst []byte, nanos int64) []byte {
-	dst = append(dst, '"')
-	dst = time.Unix(0, nanos).UTC().AppendFormat(dst, stampLayout)
-	return append(dst, '"')
-}
-
-// appendRaw appends an encoded value as JSON; nil is null.
-func appendRaw(dst []byte, raw abi.Raw) ([]byte, error) {
-	if raw == nil {
-		return append(dst, "null"...), nil
-	}
-	out, err := abi.AppendJSON(dst, raw)
-	if err != nil {
-		return dst, &host.Error{Code: host.CodeInternal, Message: "internal error", Cause: err}
-	}
-	return out, nil
 }

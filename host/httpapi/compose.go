@@ -2,18 +2,13 @@ package httpapi
 
 import (
 	"cmp"
-	"maps"
-	"math"
 	"net/http"
-	"slices"
-	"strconv"
-	"strings"
-	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/apiwire"
 )
 
 // putWorkflow composes a workflow of plugins, or gives one settings.
@@ -43,241 +38,43 @@ func (s *Server) putWorkflow(c echo.Context) error {
 
 // deleteWorkflow removes a composed workflow.
 func (s *Server) deleteWorkflow(c echo.Context) error {
-	if err := s.cfg.Plugins.Decompose(c.Request().Context(), tenantOf(c), param(c, "name")); err != nil {
-		return err
-	}
-	c.Response().WriteHeader(http.StatusNoContent)
-	return nil
+	return answerGone(c, s.cfg.Plugins.Decompose(c.Request().Context(), tenantOf(c), param(c, "name")))
 }
 
 // parseComposition reads the composition of a workflow. A timeout may stand
 // beside the other settings too, and the name again.
 func parseComposition(body value, name string) (host.Composition, error) {
+	var put apiwire.Composition
 	var out host.Composition
-	fields, err := body.only("plugins", "flow", "settings", "timeout", "name")
-	if err != nil {
+	err := body.into(&put)
+	switch {
+	case err != nil:
 		return out, err
+	case put.Name != "" && put.Name != name:
+		return out, invalid("'name' is %q, and the path says %q", clip(put.Name), name)
+	case put.Plugins != nil && len(put.Plugins) == 0:
+		return out, invalid("'plugins' must be a list of names; leave it out for the plugin that makes the workflow by itself")
+	case put.Timeout != nil && put.Settings.Timeout != nil && *put.Timeout != *put.Settings.Timeout:
+		return out, invalid("'timeout' and 'settings.timeout' differ: give one of them")
+	case put.Timeout != nil:
+		put.Settings.Timeout = put.Timeout
 	}
-	again, err := fields["name"].optionalText()
-	if err != nil {
-		return out, err
-	}
-	if again != "" && again != name {
-		return out, invalid("'name' is %q, and the path says %q", clip(again), name)
-	}
-	if v := fields["plugins"]; v.raw != nil && !v.null() {
-		if out.Plugins, err = v.names(); err != nil {
-			return out, err
-		}
-	}
-	if v := fields["flow"]; v.raw != nil && !v.null() {
-		if !v.object() {
-			return out, invalid("'flow' must be an object")
-		}
-		if out.Flow, err = v.canonical(); err != nil {
-			return out, err
-		}
-	}
-	if v := fields["settings"]; v.given() {
-		if out.Settings, err = parseSettings(v); err != nil {
-			return out, err
-		}
-	}
-	if t := fields["timeout"]; t.raw != nil && !t.null() {
-		d, err := t.seconds()
-		if err != nil {
-			return out, err
-		}
-		if out.Settings.Timeout != nil && *out.Settings.Timeout != d {
-			return out, invalid("'timeout' and 'settings.timeout' differ: give one of them")
-		}
-		out.Settings.Timeout = &d
-	}
+	out.Plugins, out.Flow = put.Plugins, abi.Raw(put.Flow)
+	apiwire.Fill(&out.Settings, &put.Settings)
 	return out, nil
-}
-
-// only is fields, for an object whose unknown members are refused: a setting
-// that is misspelt would be missed much later.
-func (v value) only(known ...string) (map[string]value, error) {
-	fields, err := v.fields(known...)
-	if err != nil {
-		return nil, err
-	}
-	m := v.members()
-	for name, _, ok := m.next(); ok; name, _, ok = m.next() {
-		if key := string(name); !slices.Contains(known, key) {
-			return nil, invalid("'%s' is not known: use %s", joinPath(v.path, clip(key)), strings.Join(known, ", "))
-		}
-	}
-	return fields, nil
-}
-
-// names reads a list of names that is not empty.
-func (v value) names() ([]string, error) {
-	decoded, err := v.decode()
-	if err != nil {
-		return nil, err
-	}
-	list, ok := decoded.([]any)
-	if !ok || len(list) == 0 {
-		return nil, invalid("'%s' must be a list of names; leave it out for the plugin that makes the workflow by itself", v.path)
-	}
-	names := make([]string, len(list))
-	for i, item := range list {
-		if names[i], ok = item.(string); !ok {
-			return nil, invalid("'%s.%d' must be a text", v.path, i)
-		}
-	}
-	return names, nil
-}
-
-// decode reads a value as a whole.
-func (v value) decode() (any, error) {
-	raw, err := v.canonical()
-	if err != nil {
-		return nil, err
-	}
-	return abi.DecodeValue(raw)
-}
-
-func parseSettings(v value) (host.WorkflowSettings, error) {
-	var out host.WorkflowSettings
-	if !v.object() {
-		return out, invalid("'%s' must be an object", v.path)
-	}
-	fields, err := v.only("timeout", "description", "config")
-	if err != nil {
-		return out, err
-	}
-	if out.Description, err = fields["description"].optionalText(); err != nil {
-		return out, err
-	}
-	if t := fields["timeout"]; t.raw != nil && !t.null() {
-		d, err := t.seconds()
-		if err != nil {
-			return out, err
-		}
-		out.Timeout = &d
-	}
-	if config := fields["config"]; config.given() {
-		out.Config, err = config.byStep()
-	}
-	return out, err
-}
-
-// seconds reads a time of 0 or more.
-func (v value) seconds() (time.Duration, error) {
-	decoded, err := v.decode()
-	if err != nil {
-		return 0, err
-	}
-	bad := invalid("'%s' must be a number of seconds, at least 1e-9, or 0 for none", v.path)
-	var seconds float64
-	switch n := decoded.(type) {
-	case int64:
-		seconds = float64(n)
-	case uint64:
-		seconds = float64(n)
-	case float64:
-		seconds = n
-	default:
-		return 0, bad
-	}
-	nanos := math.Round(seconds * 1e9)
-	if seconds < 0 || seconds > 0 && nanos < 1 || nanos >= math.MaxInt64 {
-		return 0, bad
-	}
-	return time.Duration(nanos), nil
-}
-
-// byStep reads the configurations of steps.
-func (v value) byStep() (map[string]abi.Raw, error) {
-	raw, err := v.canonical()
-	if err != nil {
-		return nil, err
-	}
-	all := value{raw: raw, cbor: true, path: v.path}
-	if !all.object() {
-		return nil, invalid("'%s' must be an object", v.path)
-	}
-	config := map[string]abi.Raw{}
-	m := all.members()
-	for name, member, ok := m.next(); ok; name, member, ok = m.next() {
-		if !member.object() {
-			return nil, invalid("'%s' must be an object", joinPath(v.path, clip(string(name))))
-		}
-		config[string(name)] = member.raw
-	}
-	return config, m.err
 }
 
 // answerWorkflow answers what a workflow is made of.
 func (s *Server) answerWorkflow(c echo.Context, status int, info *host.WorkflowInfo) error {
-	return s.answerJSON(c, status, func(dst []byte) ([]byte, error) {
-		dst = append(dst, `{"name":`...)
-		dst = appendString(dst, info.Name)
-		dst = append(dst, `,"plugins":`...)
-		dst = appendStrings(dst, info.Plugins)
-		dst = append(dst, `,"settings":`...)
-		dst, err := appendSettings(dst, &info.Settings)
-		dst = append(dst, `,"sha256":`...)
-		dst = appendString(dst, info.Digest)
-		dst = append(dst, `,"composed":`...)
-		dst = strconv.AppendBool(dst, info.Composed)
-		dst = s.appendRunTimeout(append(dst, `,"timeout":`...), info.Timeout)
-		if info.Flow != nil && err == nil {
-			dst, err = appendRaw(append(dst, `,"flow":`...), info.Flow)
-		}
-		return append(dst, '}'), err
-	})
-}
-
-// appendRunTimeout appends the timeout that the runs of a workflow have.
-func (s *Server) appendRunTimeout(dst []byte, t host.WorkflowTimeout) []byte {
+	var out apiwire.Workflow
+	apiwire.Fill(&out, info)
+	t := info.Timeout
 	if !t.Set {
 		t.Span = cmp.Or(s.cfg.RunTimeout, host.DefaultRunTimeout)
 	}
-	if t.Span <= 0 {
-		return append(dst, "null"...)
+	if t.Span > 0 {
+		out.Timeout = &apiwire.RunTimeout{}
+		apiwire.Fill(out.Timeout, &t)
 	}
-	dst = strconv.AppendFloat(append(dst, `{"seconds":`...), t.Span.Seconds(), 'f', -1, 64)
-	dst = strconv.AppendBool(append(dst, `,"set":`...), t.Set)
-	return append(dst, '}')
-}
-
-// appendSettings appends the settings that say something, as they are put.
-func appendSettings(dst []byte, settings *host.WorkflowSettings) ([]byte, error) {
-	open := len(dst)
-	field := func(name string) {
-		if len(dst) > open {
-			dst = append(dst, ',')
-		} else {
-			dst = append(dst, '{')
-		}
-		dst = append(appendString(dst, name), ':')
-	}
-	if d := settings.Timeout; d != nil {
-		field("timeout")
-		dst = strconv.AppendFloat(dst, d.Seconds(), 'f', -1, 64)
-	}
-	if settings.Description != "" {
-		field("description")
-		dst = appendString(dst, settings.Description)
-	}
-	if len(settings.Config) > 0 {
-		field("config")
-		for i, step := range slices.Sorted(maps.Keys(settings.Config)) {
-			dst = append(dst, "{,"[min(i, 1)])
-			dst = append(appendString(dst, step), ':')
-			var err error
-			if dst, err = appendRaw(dst, settings.Config[step]); err != nil {
-				return dst, err
-			}
-		}
-		dst = append(dst, '}')
-	}
-	if len(dst) == open {
-		dst = append(dst, '{')
-	}
-	return append(dst, '}'), nil
+	return answer(c, status, &out)
 }

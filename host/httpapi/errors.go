@@ -12,37 +12,14 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/apiwire"
+	"github.com/weftrun/weft/host/httpapi/openapi"
 )
 
 // errShutdown answers requests that were waiting when the server shut down.
 var errShutdown = &host.Error{
 	Code:    host.CodeUnavailable,
 	Message: "The server is shutting down; runs that have started continue when it is back",
-}
-
-// Texts that clients of the compatible routes know. Which rooms word their own
-// not-found errors how does not matter to them.
-const (
-	textNotFound         = "Not Found"
-	textMethodNotAllowed = "Method Not Allowed"
-	textHandlerNotFound  = "Handler not found"
-	textWorkflowNotFound = "Workflow not found"
-	textPluginNotFound   = "Plugin not found"
-	textTenantNotFound   = "Tenant not found"
-	textKeyNotFound      = "Key not found"
-)
-
-// orNotFound rewords a not-found error; others stay.
-func orNotFound(err error, text string) error {
-	if err != nil && host.CodeOf(err) == host.CodeNotFound {
-		return &host.Error{Code: host.CodeNotFound, Message: text, Cause: err}
-	}
-	return err
-}
-
-// invalid is a 400 for a request that is readable but says nothing sensible.
-func invalid(format string, args ...any) *host.Error {
-	return host.Errorf(host.CodeInvalidArgument, format, args...)
 }
 
 // fail answers an error. It is echo's error handler.
@@ -66,9 +43,8 @@ func (s *Server) fail(err error, c echo.Context) {
 	if known.Code == host.CodeUnauthenticated {
 		h.Set("WWW-Authenticate", "Bearer")
 	}
-	body := append([]byte{'{'}, errorFields(nil, known.Code, known.Message)...)
-	body = appendBreach(appendProblems(body, known.Problems), known.Breach)
-	if err := s.sendJSON(c, status, append(body, '}')); err != nil {
+	body := apiwire.ErrorOf(known)
+	if err := answer(c, status, &body); err != nil {
 		s.log(c, slog.LevelDebug, "error not delivered", "error", err)
 	}
 }
@@ -96,7 +72,7 @@ func (s *Server) explain(err error, c echo.Context) *host.Error {
 // noRoute says that the path does not exist. The text begins with the words of
 // LlamaIndex's workflow server, which clients know; the path follows.
 func noRoute(r *http.Request) string {
-	return textNotFound + ": " + r.Method + " " + clip(r.URL.Path) + " is not a path of the API; " + pathDocs + " lists them"
+	return textNotFound + ": " + r.Method + " " + clip(r.URL.Path) + " is not a path of the API; " + openapi.PathDocs + " lists them"
 }
 
 // routingError translates what the router answers by itself.
@@ -116,41 +92,6 @@ func routingError(err *echo.HTTPError, c echo.Context) *host.Error {
 	default:
 		return &host.Error{Code: host.CodeInternal, Message: "internal error", Cause: err}
 	}
-}
-
-// errorFields appends the fields of an error's JSON object, without braces.
-func errorFields(dst []byte, code host.Code, detail string) []byte {
-	dst = append(dst, `"detail":`...)
-	dst = appendString(dst, detail)
-	dst = append(dst, `,"code":`...)
-	return appendString(dst, string(code))
-}
-
-// appendProblems appends the problems field, if there are any.
-func appendProblems(dst []byte, problems []host.Problem) []byte {
-	if len(problems) == 0 {
-		return dst
-	}
-	dst = append(dst, `,"problems":[`...)
-	for i, p := range problems {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = append(dst, `{"code":`...)
-		dst = appendString(dst, p.Code)
-		dst = append(dst, `,"message":`...)
-		dst = appendString(dst, p.Message)
-		if p.Step != "" {
-			dst = append(dst, `,"step":`...)
-			dst = appendString(dst, p.Step)
-		}
-		if p.Event != "" {
-			dst = append(dst, `,"event":`...)
-			dst = appendString(dst, p.Event)
-		}
-		dst = append(dst, '}')
-	}
-	return append(dst, ']')
 }
 
 // observe is the outermost layer: it names and logs requests and turns a panic into

@@ -44,96 +44,76 @@ func readEvent(v value, bare bool) (clientEvent, error) {
 		if err != nil {
 			return clientEvent{}, err
 		}
-		inner := jsonValue(text)
-		inner.path, inner.room = v.path, v.room
-		if len(inner.raw) == 0 || !inner.object() {
-			return clientEvent{}, invalid("'%s' must be an object, or a text that holds one in JSON", v.path)
+		if v, err = v.parse(text); err != nil {
+			if at := skipSpace(text); at == len(text) || text[at] != '{' {
+				return clientEvent{}, notAnEvent(v)
+			}
+			return clientEvent{}, v.malformed(err)
 		}
-		v = inner
 	}
 	if !v.object() {
-		if _, err := v.canonical(); err != nil {
-			return clientEvent{}, err
-		}
-		return clientEvent{}, invalid("'%s' must be an object, or a text that holds one in JSON", v.path)
+		return clientEvent{}, notAnEvent(v)
 	}
-	if bare {
-		enveloped, err := looksEnveloped(v)
-		if err != nil {
-			return clientEvent{}, err
-		}
-		if !enveloped {
-			body, err := eventBody(v)
-			return clientEvent{body: body}, err
-		}
+	if bare && !looksEnveloped(v) {
+		body, err := eventBody(v)
+		return clientEvent{body: body}, err
 	}
 	return readEnvelope(v)
+}
+
+func notAnEvent(v value) error {
+	return invalid("'%s' must be an object, or a text that holds one in JSON", v.path)
 }
 
 // looksEnveloped tells an envelope from plain fields, which may have the names
 // of an envelope's parts too: there is a type with a value, or a type under
 // both its names.
-func looksEnveloped(v value) (bool, error) {
-	var typ, qualified, val bool
-	m := v.members()
-	for name, member, ok := m.next(); ok; name, member, ok = m.next() {
-		switch string(name) {
-		case "type":
-			typ = member.text() && member.given()
-		case "qualified_name":
-			qualified = member.text() && member.given()
-		case "value":
-			val = true
-		}
+func looksEnveloped(v value) bool {
+	names := func(key string) bool {
+		name := v.under("", lookup(v.raw, key))
+		return name.text() && name.given()
 	}
-	return val && (typ || qualified) || typ && qualified, m.err
+	typ, qualified := names("type"), names("qualified_name")
+	return lookup(v.raw, "value") != nil && (typ || qualified) || typ && qualified
 }
 
 // readEnvelope reads an envelope; data is the older name of value.
-func readEnvelope(v value) (clientEvent, error) {
-	fields, err := v.fields("type", "qualified_name", "value", "data")
-	if err != nil {
-		return clientEvent{}, err
+func readEnvelope(v value) (e clientEvent, err error) {
+	if e.typ, err = v.under("type", lookup(v.raw, "type")).optionalText(); err != nil {
+		return e, err
 	}
-	var e clientEvent
-	if e.typ, err = fields["type"].optionalText(); err != nil {
-		return clientEvent{}, err
-	}
-	if e.qualified, err = fields["qualified_name"].optionalText(); err != nil {
-		return clientEvent{}, err
+	if e.qualified, err = v.under("qualified_name", lookup(v.raw, "qualified_name")).optionalText(); err != nil {
+		return e, err
 	}
 	if e.typ == "" && e.qualified == "" {
-		return clientEvent{}, invalid("'%s' must have a type or a qualified_name", v.path)
+		return e, invalid("'%s' must have a type or a qualified_name", v.path)
 	}
 	if len(e.typ) > abi.MaxTypeName || len(e.qualified) > abi.MaxTypeName+abi.MaxWorkflowName {
-		return clientEvent{}, invalid("The event type of '%s' is too long", v.path)
+		return e, invalid("The event type of '%s' is too long", v.path)
 	}
-	content, ok := fields["value"]
-	if old, both := fields["data"]; both {
-		if !ok {
-			content, ok = old, true
-		} else if _, err := old.canonical(); err != nil {
-			return clientEvent{}, err
-		}
+	content := v.under("value", lookup(v.raw, "value"))
+	if content.raw == nil {
+		content = v.under("data", lookup(v.raw, "data"))
 	}
-	if !ok {
-		return clientEvent{}, invalid("'%s' must have a value", v.path)
-	}
-	if content.null() {
+	switch {
+	case content.raw == nil:
+		return e, invalid("'%s' must have a value", v.path)
+	case content.null():
 		e.body = abi.EmptyMap
-		return e, nil
+	default:
+		e.body, err = eventBody(content)
 	}
-	e.body, err = eventBody(content)
 	return e, err
 }
 
-// eventBody transcodes the fields of an event and lifts those under _data.
+// eventBody gives the fields of an event and lifts those under _data.
 // A field that is there both plain and under _data has its plain value.
 func eventBody(v value) (abi.Raw, error) {
-	raw, err := objectOf(v)
+	fields, err := v.objectValue()
 	if err != nil {
 		return nil, err
 	}
+	raw := abi.Raw(fields)
 	free := lookup(raw, dataKey)
 	switch {
 	case free == nil:
@@ -145,17 +125,4 @@ func eventBody(v value) (abi.Raw, error) {
 	default:
 		return nil, invalid("'%s' must be an object", joinPath(v.path, dataKey))
 	}
-}
-
-// objectOf transcodes a value that has to be an object. (JSON's {"$bytes": ...}
-// is none.)
-func objectOf(v value) (abi.Raw, error) {
-	raw, err := v.canonical()
-	if err != nil {
-		return nil, err
-	}
-	if cbor.Major(raw[0]) != cbor.Map {
-		return nil, invalid("'%s' must be an object", v.path)
-	}
-	return raw, nil
 }

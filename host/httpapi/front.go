@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/apiwire"
+	"github.com/weftrun/weft/host/httpapi/abuse"
 )
 
 // Front is what listens when the [Server] that answers can be exchanged: the
@@ -21,7 +23,7 @@ type Front struct {
 	banner string
 	http   *http.Server
 	grace  time.Duration
-	conns  *connections
+	conns  *abuse.Connections
 
 	mu  sync.Mutex // guards what follows; nothing waits under it
 	now *behind    // nil: nobody answers
@@ -40,7 +42,7 @@ func NewFront(cfg Config) *Front {
 	cfg = cfg.withDefaults()
 	f := &Front{banner: cfg.banner(), grace: cfg.Grace, why: errShutdown}
 	f.http = newHTTP(f, cfg.Log)
-	f.conns = bind(f.http, cfg.MaxConnections)
+	f.conns = abuse.Bind(f.http, cfg.MaxConnections)
 	return f
 }
 
@@ -112,11 +114,10 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // refuse answers that nobody answers, in the form of a server's errors. It says
 // nothing that a guard would keep from anybody.
 func (f *Front) refuse(w http.ResponseWriter, r *http.Request, why *host.Error) {
-	body := []byte{'{'}
+	body, _ := apiwire.Append(nil, &apiwire.Error{Detail: why.Message, Code: why.Code}) // it holds no values
 	if r.URL.Path == "/health" || r.URL.Path == "/ready" {
-		body = append(body, `"status":"unhealthy",`...)
+		body, _ = apiwire.Append(nil, &apiwire.Unhealthy{Status: unhealthy, Detail: why.Message, Code: why.Code})
 	}
-	body = append(errorFields(body, why.Code, why.Message), '}')
 	h := w.Header()
 	h.Set("Server", f.banner)
 	h.Set(headerRequestID, requestID(r))
@@ -147,7 +148,7 @@ func setRetryAfter(h http.Header, e *host.Error) {
 }
 
 // Serve answers requests from the listener as [Server.Serve] does.
-func (f *Front) Serve(l net.Listener) error { return serveHTTP(f.http, f.conns.listener(l)) }
+func (f *Front) Serve(l net.Listener) error { return serveHTTP(f.http, f.conns.Listener(l)) }
 
 // Shutdown stops listening and takes the server away; see [Server.Shutdown].
 func (f *Front) Shutdown(ctx context.Context) error {

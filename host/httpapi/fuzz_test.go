@@ -10,6 +10,8 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/apiwire"
+	"github.com/weftrun/weft/host/httpapi/abuse"
 )
 
 // Every decoder that a client reaches has a fuzz target:
@@ -20,7 +22,7 @@ import (
 //	bodies of all else, JSON and CBOR; a run's snapshot  FuzzBodies (here)
 //	entity tags, keys, ids, Accept, Host, Origin, ...    FuzzHeaders (here)
 //	queries: filters, pages, cursors, after, flags       FuzzList, FuzzQueries (here)
-//	texts of answers                                     FuzzString (here)
+//	texts of answers                                     host/apiwire FuzzString
 //	traceparent, tracestate                              host/trace FuzzIncoming
 //	values as CBOR and JSON; edits, manifests and all
 //	other messages of the ABI                            abi FuzzValue, FuzzJSON, FuzzMessages
@@ -106,7 +108,7 @@ func FuzzHeaders(f *testing.F) {
 			t.Errorf("%d tags of %q", len(tags), header)
 		}
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/x", nil)
-		for _, name := range []string{headerOnce, headerRequestID, headerTenant, "Authorization", "Accept", "Accept-Encoding", "Content-Type"} {
+		for _, name := range []string{apiwire.HeaderOnce, headerRequestID, apiwire.HeaderTenant, "Authorization", "Accept", "Accept-Encoding", "Content-Type"} {
 			r.Header.Set(name, header)
 		}
 		r.Header.Set("Origin", origin)
@@ -122,7 +124,7 @@ func FuzzHeaders(f *testing.F) {
 		if key := bearer(r); !strings.Contains(header, key) {
 			t.Errorf("%q gives the key %q", header, key)
 		}
-		_, _, _ = takesGzip(r), prefersCBOR(r), addressOf(r)
+		_, _, _ = takesGzip(r), prefersCBOR(r), abuse.AddressOf(r)
 		_ = mediaType(header)
 		if cors, err := s.guard.check(r, false); err != nil {
 			if host.CodeOf(err) != host.CodePermissionDenied {
@@ -154,12 +156,12 @@ func FuzzQueries(f *testing.F) {
 		}
 		if _, limit, err := parseAudit(&host.Grant{Tenant: "acme"}, v); err != nil {
 			checkRefused(t, err)
-		} else if limit < 1 || limit > maxPage {
+		} else if limit < 1 || limit > apiwire.MaxPage {
 			t.Errorf("a page of %d", limit)
 		}
 		if q, err := s.parseSessionQuery("acme", v); err != nil {
 			checkRefused(t, err)
-		} else if q.Limit < 1 || q.Limit > maxPage || q.Before < 0 {
+		} else if q.Limit < 1 || q.Limit > apiwire.MaxPage || q.Before < 0 {
 			t.Errorf("sessions: %+v", q)
 		}
 		if _, err := flagOf(v, "dry_run", true); err != nil {

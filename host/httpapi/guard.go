@@ -8,7 +8,6 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 )
 
@@ -68,9 +67,6 @@ func (g *guard) check(r *http.Request, open bool) (cors string, err error) {
 func forbidden(format, arg string) error {
 	return host.Errorf(host.CodePermissionDenied, format, clip(arg))
 }
-
-// clip bounds text of a client in a message.
-func clip(s string) string { return abi.Clip(s, 100) }
 
 // knownHost reports whether a Host header names this server.
 func (g *guard) knownHost(header string) bool {

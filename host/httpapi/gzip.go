@@ -12,6 +12,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/apiwire"
 )
 
 // minGzip is the length in bytes from which an answer is worth compressing: a
@@ -124,7 +125,7 @@ func packPage(c echo.Context, runs []host.Run, more bool, q *host.RunQuery) erro
 // not: clients must be able to read each event when it is written.
 func packable(contentType string) bool {
 	switch t := mediaType(contentType); t {
-	case echo.MIMEApplicationJSON, cborType, "application/javascript", "image/svg+xml":
+	case echo.MIMEApplicationJSON, apiwire.TypeCBOR, "application/javascript", "image/svg+xml":
 		return true
 	case "text/event-stream":
 		return false

@@ -2,45 +2,36 @@ package httpapi
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/binary"
 	"math"
 	"net/http"
 	"net/url"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/apiwire"
 )
-
-// maxPage is the greatest and the default number of records of a listing.
-const maxPage = 1000
 
 // flushSize is how much of a long answer is gathered before it is written, in
 // bytes.
 const flushSize = 256 << 10
 
 // getHandler answers the record of a handler's latest run, or of a run.
-func (s *Server) getHandler(c echo.Context) error { return s.answerRun(c, false) }
+func (s *Server) getHandler(c echo.Context) error { return s.getRun(c, answerRecord) }
 
 // getResult answers the same with the bare result.
-func (s *Server) getResult(c echo.Context) error { return s.answerRun(c, true) }
+func (s *Server) getResult(c echo.Context) error { return s.getRun(c, answerBare) }
 
-func (s *Server) answerRun(c echo.Context, bare bool) error {
+func (s *Server) getRun(c echo.Context, with func(c echo.Context, status int, run *host.Run) error) error {
 	run, err := s.cfg.Runs.Get(c.Request().Context(), tenantOf(c), param(c, "id"))
 	if err != nil {
 		return orNotFound(err, textHandlerNotFound)
 	}
-	about(c, &run)
-	return s.answerJSON(c, recordStatus(&run), func(dst []byte) ([]byte, error) {
-		return appendRecord(dst, &run, bare)
-	})
+	return with(c, recordStatus(&run), &run)
 }
 
 // cancelHandler ends a run, or with purge deletes its handler.
@@ -50,10 +41,11 @@ func (s *Server) cancelHandler(c echo.Context) error {
 	if err != nil {
 		return orNotFound(err, textHandlerNotFound)
 	}
+	done := apiwire.Cancelled{Status: "cancelled"}
 	if deleted {
-		return s.sendJSON(c, http.StatusOK, []byte(`{"status":"deleted"}`))
+		done.Status = "deleted"
 	}
-	return s.sendJSON(c, http.StatusOK, []byte(`{"status":"cancelled"}`))
+	return answer(c, http.StatusOK, &done)
 }
 
 // pauseHandler and resumeHandler answer the run's record.
@@ -66,7 +58,7 @@ func (s *Server) steer(c echo.Context, do func(ctx context.Context, tenant, id s
 	if err != nil {
 		return orNotFound(err, textHandlerNotFound)
 	}
-	return s.sendRecord(c, http.StatusOK, &run)
+	return answerRecord(c, http.StatusOK, &run)
 }
 
 // listHandlers answers a page of records.
@@ -80,9 +72,11 @@ func (s *Server) listHandlers(c echo.Context) error {
 		return err
 	}
 	if prefersCBOR(c.Request()) {
-		return s.answerJSON(c, http.StatusOK, func(dst []byte) ([]byte, error) {
-			return appendPage(dst, runs, more, &q, func(b []byte) ([]byte, error) { return b, nil })
-		})
+		return withBuffer(
+			func(dst []byte) ([]byte, error) {
+				return appendPage(dst, runs, more, &q, func(b []byte) ([]byte, error) { return b, nil })
+			},
+			func(b []byte) error { return sendJSON(c, http.StatusOK, b) })
 	}
 	if len(runs)*leastRecord >= minGzip && takesGzip(c.Request()) {
 		return packPage(c, runs, more, &q)
@@ -116,16 +110,19 @@ func streamPage(c echo.Context, runs []host.Run, more bool, q *host.RunQuery) er
 		})
 }
 
-// appendPage appends a listing. spill is called after each record, with what
-// there is, and returns the buffer to go on with.
+// appendPage appends an [apiwire.Records]: record by record, as a thousand of them may
+// hold much. spill is called after each record, with what there is, and returns the
+// buffer to go on with.
 func appendPage(dst []byte, runs []host.Run, more bool, q *host.RunQuery, spill func([]byte) ([]byte, error)) ([]byte, error) {
 	dst = append(dst, `{"handlers":[`...)
+	var r apiwire.Record
 	for i := range runs {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
+		showRun(&r, &runs[i])
 		var err error
-		if dst, err = appendRecord(dst, &runs[i], false); err != nil {
+		if dst, err = apiwire.Append(dst, &r); err != nil {
 			return dst, err
 		}
 		if dst, err = spill(dst); err != nil {
@@ -137,9 +134,7 @@ func appendPage(dst []byte, runs []host.Run, more bool, q *host.RunQuery, spill 
 		return append(dst, "null}"...), nil
 	}
 	last := &runs[len(runs)-1]
-	dst = append(dst, '"')
-	dst = append(dst, makeCursor(q, last.Started, last.HandlerID)...)
-	return append(dst, `"}`...), nil
+	return append(apiwire.AppendString(dst, makeCursor(q, last.Started, last.HandlerID)), '}'), nil
 }
 
 // parseList reads the query of a listing.
@@ -151,7 +146,6 @@ func parseList(tenant string, v url.Values) (host.RunQuery, error) {
 		Session:   v.Get("session"),
 		ErrorCode: v.Get("error_code"),
 		Blocked:   isTrue(v, "blocked", false),
-		Limit:     maxPage,
 	}
 	if q.Version = strings.ToLower(v.Get("version")); q.Version != "" && !versionFilter.MatchString(q.Version) {
 		return q, invalid("Invalid version: '%s'. It is the digest of a version, or at least its first 8 digits", clip(v.Get("version")))
@@ -160,12 +154,8 @@ func parseList(tenant string, v url.Values) (host.RunQuery, error) {
 	if q.Search, err = host.ParseSearch(strings.Join(v["q"], " ")); err != nil {
 		return q, err
 	}
-	if text := v.Get("limit"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > maxPage {
-			return q, invalid("Invalid limit: '%s'. It is a number from 1 to %d", clip(text), maxPage)
-		}
-		q.Limit = n
+	if q.Limit, err = limitOf(v, apiwire.MaxPage, apiwire.MaxPage); err != nil {
+		return q, err
 	}
 	if text := v.Get("since"); text != "" {
 		if q.Since, err = parseSince(text); err != nil {
@@ -211,60 +201,4 @@ func parseSince(text string) (int64, error) {
 	default:
 		return t.UnixNano(), nil
 	}
-}
-
-// A cursor is the hash of the filter it belongs to and the position behind
-// which the next page begins. Clients take it for opaque.
-const (
-	cursorHash = 8
-	cursorID   = 256 // bytes of a handler id, the longest
-)
-
-func makeCursor(q *host.RunQuery, started int64, handler string) string {
-	b := filterHash(q)
-	b = binary.BigEndian.AppendUint64(b, uint64(started))
-	return base64.RawURLEncoding.EncodeToString(append(b, handler...))
-}
-
-// readCursor sets the position of a query that has its filters already.
-func readCursor(text string, q *host.RunQuery) error {
-	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
-	if err != nil || len(b) <= cursorHash+8 || len(b) > cursorHash+8+cursorID {
-		return invalid("Invalid cursor: '%s'", clip(text))
-	}
-	if string(b[:cursorHash]) != string(filterHash(q)) {
-		return invalid("The cursor belongs to a listing with other filters")
-	}
-	q.AfterStarted = int64(binary.BigEndian.Uint64(b[cursorHash:]))
-	q.AfterHandler = string(b[cursorHash+8:])
-	return nil
-}
-
-// filterHash identifies a query's filters; the limit is none.
-func filterHash(q *host.RunQuery) []byte {
-	h := sha256.New()
-	put := func(list []string) {
-		var n [8]byte
-		for _, s := range append([]string{strconv.Itoa(len(list))}, list...) {
-			binary.BigEndian.PutUint64(n[:], uint64(len(s)))
-			h.Write(n[:])
-			h.Write([]byte(s))
-		}
-	}
-	put(q.Statuses)
-	put(q.Workflows)
-	put(termTexts(q.Search))
-	put([]string{q.Tenant, q.Version, q.Session, strconv.FormatInt(q.Since, 10), strconv.FormatBool(q.Blocked), q.ErrorCode})
-	return h.Sum(nil)[:cursorHash]
-}
-
-// termTexts are terms as they are written.
-func termTexts(terms []host.SearchTerm) []string {
-	texts := make([]string, len(terms))
-	for i, t := range terms {
-		if texts[i] = t.Word; t.Prefix {
-			texts[i] += "*"
-		}
-	}
-	return texts
 }

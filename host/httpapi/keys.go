@@ -1,17 +1,16 @@
 package httpapi
 
 import (
-	"encoding/base64"
-	"encoding/binary"
+	"context"
 	"math"
 	"net/http"
 	"net/url"
-	"strconv"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/apiwire"
 )
 
 // createKey makes a key; its answer is the only one that has it.
@@ -24,35 +23,24 @@ func (s *Server) createKey(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.managed(c, http.StatusCreated, func(a host.Access, by *host.Grant, dst []byte) ([]byte, error) {
-		k, secret, err := a.CreateKey(c.Request().Context(), by, req)
-		return s.appendSecret(c, dst, &k, secret), orNotFound(err, textTenantNotFound)
+	return managed(s, c, http.StatusCreated, func(ctx context.Context, a host.Access, by *host.Grant) (apiwire.NewKey, error) {
+		k, secret, err := a.CreateKey(ctx, by, req)
+		return showSecret(c, &k, secret), orNotFound(err, textTenantNotFound)
 	})
 }
 
 func parseKey(body value) (req host.KeyRequest, err error) {
-	fields, err := body.only("tenant", "role", "name", "expires_at")
-	if err != nil {
+	var key apiwire.KeyRequest
+	if err := body.into(&key); err != nil {
 		return req, err
 	}
-	if req.Tenant, err = fields["tenant"].optionalText(); err != nil {
-		return req, err
+	req = host.KeyRequest{Tenant: key.Tenant, Role: key.Role, Name: key.Name}
+	if key.Expires == "" {
+		return req, nil
 	}
-	if req.Name, err = fields["name"].optionalText(); err != nil {
-		return req, err
-	}
-	role, err := fields["role"].optionalText()
-	if err != nil {
-		return req, err
-	}
-	req.Role = host.Role(role)
-	text, err := fields["expires_at"].optionalText()
-	if err != nil || text == "" {
-		return req, err
-	}
-	t, err := time.Parse(time.RFC3339, text)
+	t, err := time.Parse(time.RFC3339, key.Expires)
 	if err != nil || t.Unix() <= 0 || t.Unix() >= math.MaxInt64/int64(time.Second) {
-		return req, invalid("Invalid expires_at: '%s'. It is a time like 2027-11-21T02:47:31Z", clip(text))
+		return req, invalid("Invalid expires_at: '%s'. It is a time like 2027-11-21T02:47:31Z", clip(key.Expires))
 	}
 	req.Expires = t.UnixNano()
 	return req, nil
@@ -60,17 +48,18 @@ func parseKey(body value) (req host.KeyRequest, err error) {
 
 // listKeys answers all keys that the request may see.
 func (s *Server) listKeys(c echo.Context) error {
-	return s.managed(c, http.StatusOK, func(a host.Access, by *host.Grant, dst []byte) ([]byte, error) {
-		list, err := a.Keys(c.Request().Context(), by)
-		return appendObjects(dst, "keys", list, func(dst []byte, k *host.KeyRecord) []byte { return appendKey(dst, k, "") }), err
+	return managed(s, c, http.StatusOK, func(ctx context.Context, a host.Access, by *host.Grant) (apiwire.Keys, error) {
+		list, err := a.Keys(ctx, by)
+		return apiwire.Keys{Keys: apiwire.FillAll[apiwire.Key](list)}, err
 	})
 }
 
 // getKey answers one, but not the key itself.
 func (s *Server) getKey(c echo.Context) error {
-	return s.managed(c, http.StatusOK, func(a host.Access, by *host.Grant, dst []byte) ([]byte, error) {
-		k, err := a.Key(c.Request().Context(), by, param(c, "id"))
-		return appendKey(dst, &k, ""), orNotFound(err, textKeyNotFound)
+	return managed(s, c, http.StatusOK, func(ctx context.Context, a host.Access, by *host.Grant) (out apiwire.Key, err error) {
+		k, err := a.Key(ctx, by, param(c, "id"))
+		apiwire.Fill(&out, &k)
+		return out, orNotFound(err, textKeyNotFound)
 	})
 }
 
@@ -80,65 +69,31 @@ func (s *Server) revokeKey(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := a.RevokeKey(c.Request().Context(), grantOf(c), param(c, "id")); err != nil {
-		return orNotFound(err, textKeyNotFound)
-	}
-	return c.NoContent(http.StatusNoContent)
+	return answerGone(c, orNotFound(a.RevokeKey(c.Request().Context(), grantOf(c), param(c, "id")), textKeyNotFound))
 }
 
 // rotateKey gives a key another secret.
 func (s *Server) rotateKey(c echo.Context) error {
-	body, err := s.readValue(c)
-	if err != nil {
-		return err
-	}
-	fields, err := body.only("grace")
-	if err != nil {
+	var body apiwire.Rotate
+	if err := s.readInto(c, &body); err != nil {
 		return err
 	}
 	var grace time.Duration
-	if g := fields["grace"]; g.raw != nil && !g.null() {
-		if grace, err = g.seconds(); err != nil {
-			return err
-		}
+	if body.Grace != nil {
+		grace = time.Duration(*body.Grace)
 	}
-	return s.managed(c, http.StatusOK, func(a host.Access, by *host.Grant, dst []byte) ([]byte, error) {
-		k, secret, err := a.RotateKey(c.Request().Context(), by, param(c, "id"), grace)
-		return s.appendSecret(c, dst, &k, secret), orNotFound(err, textKeyNotFound)
+	return managed(s, c, http.StatusOK, func(ctx context.Context, a host.Access, by *host.Grant) (apiwire.NewKey, error) {
+		k, secret, err := a.RotateKey(ctx, by, param(c, "id"), grace)
+		return showSecret(c, &k, secret), orNotFound(err, textKeyNotFound)
 	})
 }
 
-// appendSecret appends a key with its secret, which nothing on the way may keep.
-func (s *Server) appendSecret(c echo.Context, dst []byte, k *host.KeyRecord, secret string) []byte {
+// showSecret is a key with its secret, which nothing on the way may keep.
+func showSecret(c echo.Context, k *host.KeyRecord, secret string) apiwire.NewKey {
 	c.Response().Header().Set("Cache-Control", "no-store")
-	return appendKey(dst, k, secret)
-}
-
-func appendKey(dst []byte, k *host.KeyRecord, secret string) []byte {
-	dst = appendString(append(dst, `{"id":`...), k.ID)
-	if secret != "" {
-		dst = appendString(append(dst, `,"key":`...), secret)
-	}
-	dst = appendString(append(dst, `,"prefix":`...), k.Prefix)
-	dst = appendString(append(dst, `,"tenant":`...), k.Tenant)
-	dst = appendString(append(dst, `,"role":`...), string(k.Role))
-	dst = appendString(append(dst, `,"name":`...), k.Name)
-	for _, at := range []struct {
-		name  string
-		nanos int64
-	}{{"created_at", k.Created}, {"expires_at", k.Expires}, {"last_used_at", k.LastUsed}, {"revoked_at", k.Revoked}} {
-		dst = append(appendString(append(dst, ','), at.name), ':')
-		if at.nanos == 0 {
-			dst = append(dst, "null"...)
-			continue
-		}
-		dst = appendStamp(dst, at.nanos)
-	}
-	if k.PreviousUntil != 0 {
-		dst = appendString(append(dst, `,"previous_prefix":`...), k.PreviousPrefix)
-		dst = appendStamp(append(dst, `,"previous_until":`...), k.PreviousUntil)
-	}
-	return append(dst, '}')
+	out := apiwire.NewKey{Secret: secret}
+	apiwire.Fill(&out, k)
+	return out
 }
 
 // listAudit answers a page of the audit log, the newest first.
@@ -148,57 +103,32 @@ func (s *Server) listAudit(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.managed(c, http.StatusOK, func(a host.Access, by *host.Grant, dst []byte) ([]byte, error) {
-		list, more, err := a.Audit(c.Request().Context(), by, before, limit)
-		if err != nil {
-			return dst, err
+	return managed(s, c, http.StatusOK, func(ctx context.Context, a host.Access, by *host.Grant) (apiwire.Audit, error) {
+		list, more, err := a.Audit(ctx, by, before, limit)
+		out := apiwire.Audit{Entries: apiwire.FillAll[apiwire.Act](list)}
+		if more && len(list) > 0 {
+			out.NextCursor = apiwire.OrNull(numberCursor(auditHash(by), uint64(list[len(list)-1].ID)))
 		}
-		dst = appendObjects(dst, "entries", list, appendAudit)
-		dst = append(dst[:len(dst)-1], `,"next_cursor":`...)
-		if !more {
-			return append(dst, "null}"...), nil
-		}
-		cursor := binary.BigEndian.AppendUint64(auditHash(by), uint64(list[len(list)-1].ID))
-		return append(appendString(dst, base64.RawURLEncoding.EncodeToString(cursor)), '}'), nil
+		return out, err
 	})
 }
 
 // parseAudit reads which page is asked for.
 func parseAudit(by *host.Grant, v url.Values) (before int64, limit int, err error) {
-	limit = maxPage
-	if text := v.Get("limit"); text != "" {
-		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > maxPage {
-			return 0, 0, invalid("Invalid limit: '%s'. It is a number from 1 to %d", clip(text), maxPage)
-		}
-	}
+	limit, err = limitOf(v, apiwire.MaxPage, apiwire.MaxPage)
 	text := v.Get("cursor")
-	if text == "" {
-		return 0, limit, nil
+	if err != nil || text == "" {
+		return 0, limit, err
 	}
-	b, err := base64.RawURLEncoding.DecodeString(text)
-	if err != nil || len(b) != cursorHash+8 {
-		return 0, 0, invalid("Invalid cursor: '%s'", clip(text))
+	listing, n, err := readNumberCursor(text)
+	if before = int64(n); err == nil && (listing != auditHash(by) || before < 1) {
+		err = invalid("The cursor belongs to another listing")
 	}
-	before = int64(binary.BigEndian.Uint64(b[cursorHash:]))
-	if string(b[:cursorHash]) != string(auditHash(by)) || before < 1 {
-		return 0, 0, invalid("The cursor belongs to another listing")
-	}
-	return before, limit, nil
+	return before, limit, err
 }
 
 // auditHash identifies the part of the log that a grant sees.
-func auditHash(by *host.Grant) []byte {
+func auditHash(by *host.Grant) string {
 	q := host.RunQuery{Tenant: "audit of " + by.Tenant, Blocked: by.Server && !by.Named}
-	return filterHash(&q)
-}
-
-func appendAudit(dst []byte, e *host.AuditEntry) []byte {
-	dst = strconv.AppendInt(append(dst, `{"id":`...), e.ID, 10)
-	dst = appendStamp(append(dst, `,"time":`...), e.Time)
-	for _, f := range []struct{ name, text string }{
-		{"who", e.Who}, {"tenant", e.Tenant}, {"act", e.Act}, {"target", e.Target}, {"detail", e.Detail}, {"outcome", e.Outcome},
-	} {
-		dst = appendString(append(appendString(append(dst, ','), f.name), ':'), f.text)
-	}
-	return append(dst, '}')
+	return string(filterHash(&q))
 }

@@ -10,7 +10,7 @@ import (
 // knownFields refuses a body with a field that is not known: most likely it is mistyped,
 // or belongs into the event, whose schema says so.
 func knownFields(body value, known []string, event string, schema abi.Raw) error {
-	m := body.members()
+	m := membersOf(body.raw)
 	for name, _, ok := m.next(); ok; name, _, ok = m.next() {
 		key := string(name)
 		if slices.Contains(known, key) {
@@ -24,7 +24,7 @@ func knownFields(body value, known []string, event string, schema abi.Raw) error
 		}
 		return invalid("Unknown field '%s': %s", clip(key), hint)
 	}
-	return m.err
+	return nil
 }
 
 // mostFar is how many letters a mistyped name may differ in.

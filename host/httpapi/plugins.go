@@ -15,6 +15,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/apiwire"
 )
 
 // pluginName is what a plugin may be called.
@@ -64,13 +65,13 @@ func (s *Server) putPlugin(c echo.Context) error {
 		status = http.StatusCreated
 	}
 	if !check {
-		return s.answerPlugin(c, status, &info, nil)
+		return answerPlugin(c, status, &info, nil)
 	}
 	checks, err := s.checked(c, &info)
 	if err != nil {
 		return err
 	}
-	return s.answerPlugin(c, status, &info, func(dst []byte) ([]byte, error) { return appendChecks(dst, tenantOf(c), checks) })
+	return answerPlugin(c, status, &info, &checks)
 }
 
 // storePlugin stores a version, and meanwhile tells the client how far that is.
@@ -89,13 +90,9 @@ func asText(header http.Header, body []byte) error {
 	return nil
 }
 
-// headerManifest has the manifest of a module that does not describe itself, as a
-// plugin of Extism's: JSON, or that in base64, which any text survives.
-const headerManifest = "X-Weft-Manifest"
-
 // withManifest gives a module with the manifest of its upload, if there is one.
 func withManifest(header http.Header, wasm []byte) ([]byte, error) {
-	text := strings.TrimSpace(header.Get(headerManifest))
+	text := strings.TrimSpace(header.Get(apiwire.HeaderManifest))
 	if text == "" {
 		return wasm, nil
 	}
@@ -103,12 +100,12 @@ func withManifest(header http.Header, wasm []byte) ([]byte, error) {
 	if !strings.HasPrefix(text, "{") {
 		var err error
 		if manifest, err = base64.StdEncoding.DecodeString(text); err != nil {
-			return nil, invalid("The header %s is neither a JSON object nor base64 of one: %v", headerManifest, err)
+			return nil, invalid("The header %s is neither a JSON object nor base64 of one: %v", apiwire.HeaderManifest, err)
 		}
 	}
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, manifest); err != nil {
-		return nil, invalid("The header %s is not JSON: %v", headerManifest, err)
+		return nil, invalid("The header %s is not JSON: %v", apiwire.HeaderManifest, err)
 	}
 	return abi.WithManifest(wasm, compact.Bytes()), nil
 }
@@ -119,7 +116,7 @@ func (s *Server) getPlugin(c echo.Context) error {
 	if err != nil {
 		return orNotFound(err, textPluginNotFound)
 	}
-	return s.answerPlugin(c, http.StatusOK, &info, nil)
+	return answerPlugin(c, http.StatusOK, &info, nil)
 }
 
 // listPlugins answers the newest version of each plugin.
@@ -128,7 +125,7 @@ func (s *Server) listPlugins(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.answerPlugins(c, `{"plugins":[`, list)
+	return answer(c, http.StatusOK, &apiwire.Plugins{Plugins: apiwire.FillAll[apiwire.Plugin](list)})
 }
 
 // listVersions answers all versions of a plugin.
@@ -137,7 +134,7 @@ func (s *Server) listVersions(c echo.Context) error {
 	if err != nil {
 		return orNotFound(err, textPluginNotFound)
 	}
-	return s.answerPlugins(c, `{"versions":[`, list)
+	return answer(c, http.StatusOK, &apiwire.Versions{Versions: apiwire.FillAll[apiwire.Plugin](list)})
 }
 
 // deletePlugin removes a plugin, or one of its versions.
@@ -145,11 +142,8 @@ func (s *Server) deletePlugin(c echo.Context) error {
 	if q := c.QueryParams(); q.Has("version") { // an empty one must not delete them all
 		return s.deleteVersion(c, q.Get("version"))
 	}
-	if err := s.cfg.Plugins.Delete(c.Request().Context(), tenantOf(c), param(c, "name")); err != nil {
-		return orNotFound(err, textPluginNotFound)
-	}
-	c.Response().WriteHeader(http.StatusNoContent)
-	return nil
+	err := s.cfg.Plugins.Delete(c.Request().Context(), tenantOf(c), param(c, "name"))
+	return answerGone(c, orNotFound(err, textPluginNotFound))
 }
 
 // deleteVersion removes a version of a plugin.
@@ -158,76 +152,12 @@ func (s *Server) deleteVersion(c echo.Context, text string) error {
 	if err != nil || version < 1 {
 		return invalid("Invalid version: '%s'. It is the number of a version of the plugin, from 1 on", clip(text))
 	}
-	if err := s.cfg.Plugins.DeleteVersion(c.Request().Context(), tenantOf(c), param(c, "name"), version); err != nil {
-		return err
-	}
-	c.Response().WriteHeader(http.StatusNoContent)
-	return nil
+	return answerGone(c, s.cfg.Plugins.DeleteVersion(c.Request().Context(), tenantOf(c), param(c, "name"), version))
 }
 
-// answerPlugin answers a version of a plugin; more appends further fields, if it is
-// not nil.
-func (s *Server) answerPlugin(c echo.Context, status int, info *host.PluginInfo, more func(dst []byte) ([]byte, error)) error {
-	return s.answerJSON(c, status, func(dst []byte) ([]byte, error) {
-		dst = appendPlugin(append(dst, '{'), info)
-		dst = append(dst, `,"rewritten_sha256":`...)
-		dst = appendString(dst, info.RewrittenSHA256)
-		dst = append(dst, `,"manifest":`...)
-		dst, err := appendRaw(dst, info.Manifest)
-		dst = append(dst, `,"imports":`...)
-		dst = appendStrings(dst, info.Imports)
-		if err == nil && more != nil {
-			dst, err = more(dst)
-		}
-		return append(dst, '}'), err
-	})
-}
-
-func (s *Server) answerPlugins(c echo.Context, open string, list []host.PluginInfo) error {
-	return s.answerJSON(c, http.StatusOK, func(dst []byte) ([]byte, error) {
-		dst = append(dst, open...)
-		for i := range list {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = append(appendPlugin(append(dst, '{'), &list[i]), '}')
-		}
-		return append(dst, "]}"...), nil
-	})
-}
-
-// appendPlugin appends the fields that listings show, without braces.
-func appendPlugin(dst []byte, info *host.PluginInfo) []byte {
-	dst = append(dst, `"name":`...)
-	dst = appendString(dst, info.Name)
-	dst = append(dst, `,"workflow":`...)
-	dst = appendStringOrNull(dst, info.Workflow) // a part makes none
-	dst = append(dst, `,"version":`...)
-	dst = strconv.AppendInt(dst, int64(info.Version), 10)
-	dst = append(dst, `,"sha256":`...)
-	dst = appendString(dst, info.SHA256)
-	dst = append(dst, `,"size":`...)
-	dst = strconv.AppendInt(dst, int64(info.Size), 10)
-	dst = append(dst, `,"created_at":`...)
-	dst = appendStamp(dst, info.Created.UnixNano())
-	dst = append(dst, `,"runs":`...)
-	dst = strconv.AppendInt(dst, int64(info.Runs), 10)
-	for i, held := range info.HeldBy {
-		if i == 0 {
-			dst = append(dst, `,"held_by":[`...)
-		} else {
-			dst = append(dst, ',')
-		}
-		dst = append(dst, `{"workflow":`...)
-		dst = appendString(dst, held.Workflow)
-		dst = append(dst, `,"version":`...)
-		dst = appendStringOrNull(dst, held.Version) // it is not known of runs that are old
-		dst = append(dst, `,"runs":`...)
-		dst = append(strconv.AppendInt(dst, int64(held.Runs), 10), '}')
-	}
-	if len(info.HeldBy) > 0 {
-		dst = append(dst, ']')
-	}
-	dst = append(dst, `,"composed_in":`...)
-	return appendStrings(dst, info.ComposedIn)
+// answerPlugin answers a version of a plugin, with checks unless they are nil.
+func answerPlugin(c echo.Context, status int, info *host.PluginInfo, checks *[]apiwire.Migration) error {
+	details := apiwire.PluginDetails{Check: checks}
+	apiwire.Fill(&details, info)
+	return answer(c, status, &details)
 }

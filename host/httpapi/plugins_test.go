@@ -100,7 +100,7 @@ func TestWorkflow(t *testing.T) {
 	}
 	// Every schema has a title, declared or not.
 	got := call(t, h, "GET", "/workflows/hello/events", "").Body.String()
-	for _, want := range []string{`"title":"Hello"`, `{"title":"Mid","`} {
+	for _, want := range []string{`"title":"Hello"`, `"title":"Mid"`} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %s in %s", want, got)
 		}

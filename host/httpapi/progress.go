@@ -9,13 +9,8 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/apiwire"
 )
-
-// headerProgress has "true" in an upload whose client wants to know how far the upload
-// is. In interim answers (102) it has the stage: "compiling", or "waiting; ahead=N" while
-// N other modules are compiled first. Clients that do not ask get no interim answers:
-// some take the first answer for the last one.
-const headerProgress = "X-Weft-Progress"
 
 // progressEvery is how often a stage is looked at.
 const progressEvery = 200 * time.Millisecond
@@ -23,7 +18,7 @@ const progressEvery = 200 * time.Millisecond
 // tellProgress has a client that asks for interim answers get one at each change of the
 // turn, until told is called. The request's goroutine calls told before it answers.
 func tellProgress(c echo.Context, turn *host.Turn) (told func()) {
-	if !strings.EqualFold(c.Request().Header.Get(headerProgress), "true") || !c.Request().ProtoAtLeast(1, 1) {
+	if !strings.EqualFold(c.Request().Header.Get(apiwire.HeaderProgress), "true") || !c.Request().ProtoAtLeast(1, 1) {
 		return func() {}
 	}
 	stop, ended := make(chan struct{}), make(chan struct{})
@@ -36,7 +31,7 @@ func tellProgress(c echo.Context, turn *host.Turn) (told func()) {
 		for {
 			if now := turn.Stage(); now != last {
 				last = now
-				w.Header().Set(headerProgress, stageText(now))
+				w.Header().Set(apiwire.HeaderProgress, stageText(now))
 				w.WriteHeader(http.StatusProcessing) // echo's own would count as the answer
 			}
 			select {
@@ -49,7 +44,7 @@ func tellProgress(c echo.Context, turn *host.Turn) (told func()) {
 	return func() {
 		close(stop)
 		<-ended
-		w.Header().Del(headerProgress)
+		w.Header().Del(apiwire.HeaderProgress)
 	}
 }
 

@@ -1,17 +1,19 @@
 package httpapi
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"io"
 	"mime"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/apiwire"
 )
 
 // A body has this much time to arrive, and more for its size.
@@ -30,27 +32,6 @@ const (
 
 // firstRead bounds what is allocated before any of a body has arrived.
 const firstRead = 256 << 10
-
-// param gives a path parameter. The router matches escaped paths as they are.
-func param(c echo.Context, name string) string {
-	p := c.Param(name)
-	if c.Request().URL.RawPath == "" {
-		return p
-	}
-	if plain, err := url.PathUnescape(p); err == nil {
-		return plain
-	}
-	return p
-}
-
-// isTrue reads a boolean of the query: "true" in any case, all else is false,
-// and an absent one its default.
-func isTrue(q url.Values, name string, absent bool) bool {
-	if !q.Has(name) {
-		return absent
-	}
-	return strings.EqualFold(q.Get(name), "true")
-}
 
 // mediaType gives the type of a header value, lower case without parameters;
 // an unreadable one as it is.
@@ -93,7 +74,7 @@ func readBody(c echo.Context, limit int64) ([]byte, error) {
 	}
 	// Not every writer has deadlines (a test's recorder has none).
 	_ = rc.SetReadDeadline(time.Now().Add(bodyGrace + time.Duration(expect/bodyMinRate)*time.Second))
-	body, err := readAll(http.MaxBytesReader(c.Response().Writer, r.Body, limit), expect, placeOf(c).grow)
+	body, err := readAll(http.MaxBytesReader(c.Response().Writer, r.Body, limit), expect, placeOf(c).Grow)
 	switch {
 	case err == nil:
 		// A deadline left behind would end the request's context later on.
@@ -149,4 +130,37 @@ func bodyError(err error) error {
 
 func tooLarge(limit int64) error {
 	return host.Errorf(host.CodeTooLarge, "The request body is longer than %d bytes", limit)
+}
+
+// readOnce reads a request's body, an object, and the key under which the request
+// counts once, if it has one.
+func (s *Server) readOnce(c echo.Context) (value, host.Once, error) {
+	body, err := readBody(c, s.cfg.MaxBody)
+	if err != nil {
+		return value{}, host.Once{}, err
+	}
+	once, err := onceOf(c, body)
+	if err != nil {
+		return value{}, once, err
+	}
+	v, err := readObject(c, body)
+	return v, once, err
+}
+
+func onceOf(c echo.Context, body []byte) (host.Once, error) {
+	keys := c.Request().Header.Values(apiwire.HeaderOnce)
+	if len(keys) == 0 {
+		return host.Once{}, nil
+	}
+	key := keys[0]
+	unfit := func(r rune) bool { return r <= ' ' || r > '~' }
+	if len(keys) > 1 || key == "" || len(key) > apiwire.MaxOnce || strings.ContainsFunc(key, unfit) {
+		return host.Once{}, invalid("The header %s must be given once, with 1 to %d visible ASCII characters", apiwire.HeaderOnce, apiwire.MaxOnce)
+	}
+	return host.Once{Route: c.Request().Method + " " + c.Request().URL.EscapedPath(), Key: key, Hash: hashOf(body)}, nil
+}
+
+func hashOf(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
 }

@@ -1,12 +1,16 @@
 package httpapi
 
 import (
+	"encoding/base64"
 	"net/http"
-	"strconv"
+	"net/url"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/apiwire"
 )
 
 // resourceRoutes joins the paths of resources to handlers.
@@ -31,10 +35,12 @@ func (s *Server) listResources(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.answerJSON(c, http.StatusOK, func(dst []byte) ([]byte, error) {
-		list, err := a.Resources(c.Request().Context(), tenantOf(c))
-		return appendObjects(dst, "resources", list, appendResource), err
-	})
+	list, err := a.Resources(c.Request().Context(), tenantOf(c))
+	out := apiwire.Resources{Resources: make([]apiwire.Resource, len(list))}
+	for i := range list {
+		out.Resources[i].Show(&list[i])
+	}
+	return answerOr(c, http.StatusOK, &out, err)
 }
 
 func (s *Server) getResource(c echo.Context) error {
@@ -42,10 +48,10 @@ func (s *Server) getResource(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.answerJSON(c, http.StatusOK, func(dst []byte) ([]byte, error) {
-		r, err := a.Resource(c.Request().Context(), tenantOf(c), param(c, "name"))
-		return appendResource(dst, &r), err
-	})
+	info, err := a.Resource(c.Request().Context(), tenantOf(c), param(c, "name"))
+	var out apiwire.Resource
+	out.Show(&info)
+	return answerOr(c, http.StatusOK, &out, err)
 }
 
 // putResource defines a resource. Its body is JSON only: errors have lines and columns.
@@ -69,7 +75,9 @@ func (s *Server) putResource(c echo.Context) error {
 	if created {
 		status = http.StatusCreated
 	}
-	return s.answerJSON(c, status, func(dst []byte) ([]byte, error) { return appendResource(dst, &info), nil })
+	var out apiwire.Resource
+	out.Show(&info)
+	return answer(c, status, &out)
 }
 
 func (s *Server) deleteResource(c echo.Context) error {
@@ -77,38 +85,53 @@ func (s *Server) deleteResource(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := a.DeleteResource(c.Request().Context(), tenantOf(c), param(c, "name")); err != nil {
-		return err
-	}
-	return c.NoContent(http.StatusNoContent)
+	return answerGone(c, a.DeleteResource(c.Request().Context(), tenantOf(c), param(c, "name")))
 }
 
-func appendResource(dst []byte, r *host.ResourceInfo) []byte {
-	dst = appendString(append(dst, `{"name":`...), r.Name)
-	dst = appendString(append(dst, `,"kind":`...), r.Kind)
-	source := "api"
-	if r.File {
-		source = "file"
+// keysBytes is the size in bytes of keys and values after which a page of keys ends.
+const keysBytes = 4 << 20
+
+// listResourceKeys answers a page of what a resource keeps.
+func (s *Server) listResourceKeys(c echo.Context) error {
+	a, err := s.resources()
+	if err != nil {
+		return err
 	}
-	dst = appendString(append(dst, `,"source":`...), source)
-	if !r.File {
-		dst = append(append(dst, `,"definition":`...), r.Definition...)
-		dst = appendStringOrNull(append(dst, `,"key_id":`...), r.KeyID)
-		dst = appendStringOrNull(append(dst, `,"problem":`...), r.Problem)
-		dst = appendStamp(append(dst, `,"created_at":`...), r.Created)
-		dst = appendStamp(append(dst, `,"updated_at":`...), r.Updated)
+	q, err := parseKeyQuery(c.QueryParams())
+	if err != nil {
+		return err
 	}
-	dst = append(dst, `,"usage":[`...)
-	for i := range r.Uses {
-		if i > 0 {
-			dst = append(dst, ',')
+	page, err := a.ResourceKeys(c.Request().Context(), tenantOf(c), param(c, "name"), q)
+	if err != nil {
+		return err
+	}
+	out := apiwire.ResourceKeys{Keys: apiwire.FillAll[apiwire.ResourceKey](page.Items), TotalKeys: page.Totals.Keys, TotalBytes: page.Totals.Bytes}
+	if page.More && len(page.Items) > 0 {
+		last := page.Items[len(page.Items)-1].Key
+		out.NextCursor = apiwire.OrNull(base64.RawURLEncoding.EncodeToString([]byte(last)))
+	}
+	return answer(c, http.StatusOK, &out)
+}
+
+// parseKeyQuery reads which keys are wanted. A cursor is the key behind which to go on.
+func parseKeyQuery(v url.Values) (host.KVQuery, error) {
+	q := host.KVQuery{Prefix: v.Get("prefix"), Bytes: keysBytes, Values: isTrue(v, "values", false)}
+	if !utf8.ValidString(q.Prefix) {
+		return q, invalid("Invalid prefix: it is not UTF-8")
+	}
+	var err error
+	if q.Limit, err = limitOf(v, apiwire.MaxPage, apiwire.DefaultKeys); err != nil {
+		return q, err
+	}
+	if text := v.Get("cursor"); text != "" {
+		b, err := base64.RawURLEncoding.DecodeString(text)
+		q.After = string(b)
+		if err != nil || q.After == "" || !utf8.Valid(b) {
+			return q, invalid("Invalid cursor: '%s'", clip(text))
 		}
-		u := &r.Uses[i]
-		dst = appendString(append(dst, `{"workflow":`...), u.Workflow)
-		dst = append(dst, `,"calls":`...)
-		dst = strconv.AppendUint(dst, u.Calls, 10)
-		dst = append(appendFigures(dst, figure{"failed", u.Failed}, figure{"sent_bytes", u.Sent}, figure{"received_bytes", u.Received},
-			figure{"input_tokens", u.InputTokens}, figure{"output_tokens", u.OutputTokens}), '}')
+		if !strings.HasPrefix(q.After, q.Prefix) {
+			return q, invalid("The cursor belongs to a listing with another prefix")
+		}
 	}
-	return append(dst, "]}"...)
+	return q, nil
 }

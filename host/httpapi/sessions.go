@@ -4,54 +4,33 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
-)
-
-const textSessionNotFound = "Session not found"
-
-// Media types of a PATCH of a state, beside JSON and CBOR.
-const (
-	mergePatchType = "application/merge-patch+json"
-	editsType      = "application/vnd.weft.edits+json"
+	"github.com/weftrun/weft/host/apiwire"
+	"github.com/weftrun/weft/host/httpapi/abuse"
 )
 
 // getSession answers what is known of a session.
 func (s *Server) getSession(c echo.Context) error {
-	return s.answerSession(c, http.StatusOK)
+	return s.readSession(c, http.StatusOK)
 }
 
-func (s *Server) answerSession(c echo.Context, status int) error {
+func (s *Server) readSession(c echo.Context, status int) error {
 	info, err := s.cfg.Sessions.Session(c.Request().Context(), tenantOf(c), param(c, "id"))
 	if err != nil {
 		return orNotFound(err, textSessionNotFound)
 	}
-	return s.answerJSON(c, status, func(dst []byte) ([]byte, error) { return appendSession(dst, &info), nil })
+	return answerSession(c, status, &info)
 }
 
-func appendSession(dst []byte, info *host.SessionInfo) []byte {
-	dst = append(dst, `{"session_id":`...)
-	dst = appendString(dst, info.SessionID)
-	dst = appendStampOrNull(append(dst, `,"created_at":`...), info.Created)
-	dst = appendStampOrNull(append(dst, `,"updated_at":`...), info.Updated)
-	dst = append(dst, `,"runs":`...)
-	dst = strconv.AppendInt(dst, int64(info.Runs), 10)
-	dst = append(dst, `,"active":`...)
-	dst = strconv.AppendInt(dst, int64(info.Active), 10)
-	return append(dst, '}')
-}
-
-// appendStampOrNull is appendStamp of a time that may not be known.
-func appendStampOrNull(dst []byte, nanos int64) []byte {
-	if nanos == 0 {
-		return append(dst, "null"...)
-	}
-	return appendStamp(dst, nanos)
+func answerSession(c echo.Context, status int, info *host.SessionInfo) error {
+	var out apiwire.Session
+	apiwire.Fill(&out, info)
+	return answer(c, status, &out)
 }
 
 // listSessions answers a page of sessions, the newest first.
@@ -64,30 +43,18 @@ func (s *Server) listSessions(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.answerJSON(c, http.StatusOK, func(dst []byte) ([]byte, error) {
-		dst = append(dst, `{"sessions":[`...)
-		for i := range list {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = appendSession(dst, &list[i])
-		}
-		dst = append(dst, `],"next_cursor":`...)
-		if !more || len(list) == 0 {
-			return append(dst, "null}"...), nil
-		}
-		return append(appendString(dst, s.seal(q.Tenant, list[len(list)-1].Order)), '}'), nil
-	})
+	page := apiwire.Sessions{Sessions: apiwire.FillAll[apiwire.Session](list)}
+	if more && len(list) > 0 {
+		page.NextCursor = apiwire.OrNull(s.seal(q.Tenant, list[len(list)-1].Order))
+	}
+	return answer(c, http.StatusOK, &page)
 }
 
 func (s *Server) parseSessionQuery(tenant string, v url.Values) (host.SessionQuery, error) {
-	q := host.SessionQuery{Tenant: tenant, Limit: maxPage}
-	if text := v.Get("limit"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > maxPage {
-			return q, invalid("Invalid limit: '%s'. It is a number from 1 to %d", clip(text), maxPage)
-		}
-		q.Limit = n
+	q := host.SessionQuery{Tenant: tenant}
+	var err error
+	if q.Limit, err = limitOf(v, apiwire.MaxPage, apiwire.MaxPage); err != nil {
+		return q, err
 	}
 	if text := v.Get("cursor"); text != "" {
 		var ok bool
@@ -104,21 +71,13 @@ func (s *Server) putSession(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	fields, err := body.only("state")
-	if err != nil {
+	var put apiwire.PutSession
+	if err := body.into(&put); err != nil {
 		return err
 	}
-	req := host.SessionEdit{Tenant: tenantOf(c), Session: param(c, "id"), Make: true, Once: once}
-	if v := fields["state"]; v.raw != nil && !v.null() {
-		if !v.object() {
-			return invalid("'state' must be an object")
-		}
-		if req.State, err = v.canonical(); err != nil {
-			return err
-		}
-		if err := placeOf(c).grow(keeping(req.State)); err != nil {
-			return err
-		}
+	req := host.SessionEdit{Tenant: tenantOf(c), Session: param(c, "id"), State: abi.Raw(put.State), Make: true, Once: once}
+	if err := placeOf(c).Grow(abuse.Keeping(req.State)); err != nil {
+		return err
 	}
 	if err := matchOf(c, &req); err != nil {
 		return err
@@ -129,17 +88,15 @@ func (s *Server) putSession(c echo.Context) error {
 		return orNotFound(err, textSessionNotFound)
 	case created:
 		c.Response().Header().Set("Location", "/sessions/"+url.PathEscape(req.Session))
-		return s.answerSession(c, http.StatusCreated)
+		return s.readSession(c, http.StatusCreated)
 	}
-	return s.answerSession(c, http.StatusOK)
+	return s.readSession(c, http.StatusOK)
 }
 
 // deleteSession deletes a session with all that it has.
 func (s *Server) deleteSession(c echo.Context) error {
-	if err := s.cfg.Sessions.DeleteSession(c.Request().Context(), tenantOf(c), param(c, "id")); err != nil {
-		return orNotFound(err, textSessionNotFound)
-	}
-	return c.NoContent(http.StatusNoContent)
+	err := s.cfg.Sessions.DeleteSession(c.Request().Context(), tenantOf(c), param(c, "id"))
+	return answerGone(c, orNotFound(err, textSessionNotFound))
 }
 
 // releaseSession takes a session out of quarantine, and answers it as it is then.
@@ -148,7 +105,7 @@ func (s *Server) releaseSession(c echo.Context) error {
 	if err != nil {
 		return orNotFound(err, textSessionNotFound)
 	}
-	return s.answerJSON(c, http.StatusOK, func(dst []byte) ([]byte, error) { return appendSession(dst, &info), nil })
+	return answerSession(c, http.StatusOK, &info)
 }
 
 // getState answers the bare value at a path of a session's state.
@@ -177,7 +134,7 @@ func (s *Server) getState(c echo.Context) error {
 // sendValue answers one value of a state, which may be larger than any message.
 func (s *Server) sendValue(c echo.Context, raw abi.Raw) error {
 	if prefersCBOR(c.Request()) {
-		return send(c, http.StatusOK, cborType, raw)
+		return send(c, http.StatusOK, apiwire.TypeCBOR, raw)
 	}
 	return withBuffer(
 		func(dst []byte) ([]byte, error) {
@@ -191,9 +148,9 @@ func (s *Server) sendValue(c echo.Context, raw abi.Raw) error {
 func (s *Server) patchState(c echo.Context) error {
 	req := host.SessionEdit{Tenant: tenantOf(c), Session: param(c, "id"), Path: c.QueryParam("path")}
 	kind := mediaType(c.Request().Header.Get("Content-Type"))
-	if !slices.Contains([]string{"", echo.MIMEApplicationJSON, mergePatchType, editsType, cborType}, kind) {
-		c.Response().Header().Set("Accept-Patch", mergePatchType+", "+editsType)
-		return host.Errorf(host.CodeUnsupportedMediaType, "A state is patched with %s or %s, not %q", mergePatchType, editsType, clip(kind))
+	if !slices.Contains([]string{"", echo.MIMEApplicationJSON, apiwire.TypeMergePatch, apiwire.TypeEdits, apiwire.TypeCBOR}, kind) {
+		c.Response().Header().Set("Accept-Patch", apiwire.TypeMergePatch+", "+apiwire.TypeEdits)
+		return host.Errorf(host.CodeUnsupportedMediaType, "A state is patched with %s or %s, not %q", apiwire.TypeMergePatch, apiwire.TypeEdits, clip(kind))
 	}
 	body, err := readBody(c, s.cfg.MaxBody)
 	if err != nil {
@@ -205,18 +162,18 @@ func (s *Server) patchState(c echo.Context) error {
 	if req.Once.Key != "" && req.Path != "" {
 		req.Once.Hash += "." + hashOf([]byte(req.Path)) // the same body is another request elsewhere
 	}
-	v, err := parseBody(body, kind == cborType, placeOf(c))
+	v, err := parseBody(body, kind == apiwire.TypeCBOR, placeOf(c))
 	if err != nil {
 		return err
 	}
 	raw, err := v.canonical()
 	if err == nil {
-		err = placeOf(c).grow(keeping(raw))
+		err = placeOf(c).Grow(abuse.Keeping(raw))
 	}
 	switch {
 	case err != nil:
 		return err
-	case kind == editsType:
+	case kind == apiwire.TypeEdits:
 		if req.Edits, err = abi.DecodeEdits(raw); err != nil {
 			return host.Errorf(host.CodeInvalidArgument, "The body is not a list of edits, such as [[\"set\", \"user.name\", \"Ada\"]]: %w", err)
 		}

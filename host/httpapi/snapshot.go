@@ -1,16 +1,13 @@
 package httpapi
 
 import (
-	"encoding/base64"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/apiwire"
 )
-
-// snapshotFormat names what a run's snapshot is.
-const snapshotFormat = "weft run"
 
 // handlerSnapshot answers all that a run is made of.
 func (s *Server) handlerSnapshot(c echo.Context) error {
@@ -18,87 +15,29 @@ func (s *Server) handlerSnapshot(c echo.Context) error {
 	if err != nil {
 		return orNotFound(err, textHandlerNotFound)
 	}
-	return s.answerJSON(c, http.StatusOK, func(dst []byte) ([]byte, error) { return appendSnapshot(dst, &snap), nil })
-}
-
-func appendSnapshot(dst []byte, snap *host.RunSnapshot) []byte {
-	f := &fields{b: append(dst, '{')}
-	f.text("format", snapshotFormat)
-	f.number("version", uint64(snap.Version))
-	f.text("workflow_name", snap.Workflow)
-	f.text("handler_id", snap.HandlerID)
-	f.text("run_id", snap.RunID)
-	f.text("status", string(snap.Status))
-	f.name("modules")
-	f.b = appendStrings(f.b, snap.Modules)
-	f.bytes("session", snap.Session)
-	f.bytes("held", snap.Held)
-	return append(f.b, '}')
-}
-
-// bytes appends bytes as text.
-func (f *fields) bytes(name string, b []byte) {
-	f.name(name)
-	f.b = append(f.b, '"')
-	f.b = base64.StdEncoding.AppendEncode(f.b, b)
-	f.b = append(f.b, '"')
+	out := apiwire.Snapshot{Format: apiwire.SnapshotFormat}
+	apiwire.Fill(&out, &snap)
+	return answer(c, http.StatusOK, &out)
 }
 
 // parseSnapshot reads the snapshot that a start brings. What is in it is checked
 // where the run is made.
 func parseSnapshot(v value) (*host.RunSnapshot, error) {
-	if !v.object() {
-		return nil, invalid("'%s' must be a snapshot of a run, an object", v.path)
+	if format, err := v.under("format", lookup(v.raw, "format")).optionalText(); err != nil || format != apiwire.SnapshotFormat {
+		return nil, invalid("'%s' is not a snapshot of weft: its format is not %q. GET /handlers/ID/snapshot gives one; "+
+			"a context that a Python workflow has serialized cannot be restored here", v.path, apiwire.SnapshotFormat)
 	}
-	if notOurs := formatOf(v); notOurs != nil {
-		return nil, notOurs
-	}
-	m, err := v.only("format", "version", "workflow_name", "handler_id", "run_id", "status", "modules", "session", "held")
-	if err != nil {
+	var snap apiwire.Snapshot
+	if err := v.into(&snap); err != nil {
 		return nil, err
 	}
-	decoded, err := m["version"].decode()
-	version, ok := decoded.(int64)
 	switch {
-	case err != nil || !ok || version < 1:
-		return nil, invalid("'%s.version' must be a number from 1 on", v.path)
-	case version > host.RunSnapshotVersion:
-		return nil, invalid("'%s' has version %d, this server reads up to %d: a newer one wrote it", v.path, version, host.RunSnapshotVersion)
+	case snap.Version < 1:
+		return nil, invalid("'%s.version' must be a whole number from 1 on", v.path)
+	case snap.Version > host.RunSnapshotVersion:
+		return nil, invalid("'%s' has version %d, this server reads up to %d: a newer one wrote it", v.path, snap.Version, host.RunSnapshotVersion)
 	}
-	out := &host.RunSnapshot{Version: int(version)}
-	for name, to := range map[string]*string{"workflow_name": &out.Workflow, "handler_id": &out.HandlerID, "run_id": &out.RunID} {
-		if *to, err = m[name].optionalText(); err != nil {
-			return nil, err
-		}
-	}
-	for name, to := range map[string]*[]byte{"session": &out.Session, "held": &out.Held} {
-		text, err := m[name].optionalText()
-		if err == nil {
-			*to, err = base64.StdEncoding.DecodeString(text)
-		}
-		if err != nil {
-			return nil, invalid("'%s.%s' does not read: it is not what a server wrote", v.path, name)
-		}
-	}
-	return out, nil
-}
-
-// formatOf refuses what is not a snapshot that a weft server wrote, whatever fields it
-// has: the context of a client in another language, for example.
-func formatOf(v value) error {
-	m := v.members()
-	for name, member, ok := m.next(); ok; name, member, ok = m.next() {
-		if string(name) != "format" {
-			continue
-		}
-		if format, err := member.optionalText(); err == nil && format == snapshotFormat {
-			return nil
-		}
-		break
-	}
-	if m.err != nil {
-		return m.err
-	}
-	return invalid("'%s' is not a snapshot of weft: its format is not \"%s\". GET /handlers/ID/snapshot gives one; "+
-		"a context that a Python workflow has serialized cannot be restored here", v.path, snapshotFormat)
+	return &host.RunSnapshot{
+		Version: snap.Version, Workflow: snap.Workflow, HandlerID: snap.HandlerID, RunID: snap.RunID, Session: snap.Session, Held: snap.Held,
+	}, nil
 }

@@ -2,13 +2,16 @@ package httpapi
 
 import (
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/abi/cbor"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/apiwire"
 )
 
 // run starts a run and answers its record when it has ended.
@@ -24,7 +27,7 @@ func (s *Server) run(c echo.Context) error {
 	if err != nil {
 		return orNotFound(err, textWorkflowNotFound)
 	}
-	return s.sendRecord(c, recordStatus(&run), &run)
+	return answerRecord(c, recordStatus(&run), &run)
 }
 
 // runNoWait starts a run and answers its record when the start is durable.
@@ -38,7 +41,7 @@ func (s *Server) runNoWait(c echo.Context) error {
 	if err != nil {
 		return orNotFound(err, textWorkflowNotFound)
 	}
-	return s.sendRecord(c, http.StatusOK, &run)
+	return answerRecord(c, http.StatusOK, &run)
 }
 
 // readStart reads the request of a start, if there is room for one; the caller calls
@@ -74,41 +77,34 @@ func admitted(req *host.StartRequest) {
 	}
 }
 
-// startFields are those of the body of a start.
-var startFields = []string{"start_event", "kwargs", "handler_id", "session", "on_busy", "context"}
-
 // parseStart reads the body of a start. The event's fields are checked against
 // their schema where the run is made. In which tenant is not its matter.
 func parseStart(body value, info *host.WorkflowInfo) (host.StartRequest, error) {
 	req := host.StartRequest{Workflow: info.Name}
-	fields, err := body.fields(startFields...)
+	var start apiwire.Start
+	if n, _ := cbor.Head(body.raw, 0); n <= maxMembers {
+		if err := knownFields(body, shapeOf(reflect.TypeFor[apiwire.Start]()).names, "start_event", info.StartSchema); err != nil {
+			return req, err
+		}
+	}
+	err := body.into(&start)
 	if err != nil {
 		return req, err
 	}
-	if err := knownFields(body, startFields, "start_event", info.StartSchema); err != nil {
+	if req.Event, err = startEvent(body.under("start_event", abi.Raw(start.Event)), info); err != nil {
 		return req, err
 	}
-	if req.Event, err = startEvent(fields["start_event"], info); err != nil {
-		return req, err
+	if start.Kwargs != nil {
+		req.Event.Body = merge(abi.Raw(start.Kwargs), req.Event.Body, "")
 	}
-	if kwargs := fields["kwargs"]; kwargs.given() {
-		extra, err := objectOf(kwargs)
-		if err != nil {
-			return req, err
-		}
-		req.Event.Body = merge(extra, req.Event.Body, "")
+	req.HandlerID, req.SessionID, req.OnBusy = start.HandlerID, start.SessionID, start.OnBusy
+	switch req.OnBusy {
+	case "", host.OnBusyShare, host.OnBusyQueue, host.OnBusyReject:
+	default:
+		return req, invalid("'on_busy' must be share, queue or reject, not %q", clip(string(req.OnBusy)))
 	}
-	if req.HandlerID, err = fields["handler_id"].optionalText(); err != nil {
-		return req, err
-	}
-	if req.SessionID, err = fields["session"].optionalText(); err != nil {
-		return req, err
-	}
-	if req.OnBusy, err = onBusy(fields["on_busy"]); err != nil {
-		return req, err
-	}
-	if from := fields["context"]; from.given() {
-		req.Snapshot, err = parseSnapshot(from)
+	if start.Snapshot != nil {
+		req.Snapshot, err = parseSnapshot(body.under("context", abi.Raw(start.Snapshot)))
 	}
 	return req, err
 }
@@ -143,19 +139,6 @@ func startEvent(v value, info *host.WorkflowInfo) (abi.Event, error) {
 		typ, strings.Join(names, ", "))
 }
 
-func onBusy(v value) (host.OnBusy, error) {
-	text, err := v.optionalText()
-	if err != nil {
-		return "", err
-	}
-	switch busy := host.OnBusy(text); busy {
-	case "", host.OnBusyShare, host.OnBusyQueue, host.OnBusyReject:
-		return busy, nil
-	default:
-		return "", invalid("'on_busy' must be share, queue or reject, not %q", clip(text))
-	}
-}
-
 // sendEvent gives an event to a running run. A run that has ended is answered
 // with its conflict before anything is said about the event.
 func (s *Server) sendEvent(c echo.Context) error {
@@ -164,7 +147,7 @@ func (s *Server) sendEvent(c echo.Context) error {
 	if err != nil {
 		return orNotFound(err, textHandlerNotFound)
 	}
-	if run.Status.Final() && c.Request().Header.Get(headerOnce) == "" {
+	if run.Status.Final() && c.Request().Header.Get(apiwire.HeaderOnce) == "" {
 		return host.Errorf(host.CodeConflict, "Workflow already completed")
 	}
 	body, once, err := s.readOnce(c)
@@ -179,44 +162,20 @@ func (s *Server) sendEvent(c echo.Context) error {
 	if err != nil {
 		return orNotFound(err, textHandlerNotFound)
 	}
-	return s.sendJSON(c, http.StatusOK, appendDelivery(nil, &d))
-}
-
-// appendDelivery appends the answer to a posted event.
-func appendDelivery(dst []byte, d *host.Delivery) []byte {
-	dst = append(dst, `{"status":"sent"`...)
-	if d.How != "" {
-		dst = appendString(append(dst, `,"delivery":`...), d.How)
-	}
-	for i, step := range d.To {
-		if i == 0 {
-			dst = append(dst, `,"delivered_to":[`...)
-		} else {
-			dst = append(dst, ',')
-		}
-		dst = appendString(dst, step)
-	}
-	if len(d.To) > 0 {
-		dst = append(dst, ']')
-	}
-	return append(dst, '}')
+	sent := apiwire.Sent{Status: "sent"}
+	apiwire.Fill(&sent, &d)
+	return answer(c, http.StatusOK, &sent)
 }
 
 // parseSend reads the body of a posted event.
 func parseSend(body value, workflow string) (event abi.Event, step string, err error) {
-	fields, err := body.fields("event", "step")
-	if err != nil {
+	var send apiwire.Send
+	if err := body.into(&send); err != nil {
 		return abi.Event{}, "", err
 	}
-	if !fields["event"].given() {
+	if send.Event == nil {
 		return abi.Event{}, "", invalid("Event data is required")
 	}
-	e, err := readEvent(fields["event"], false)
-	if err != nil {
-		return abi.Event{}, "", err
-	}
-	if step, err = fields["step"].optionalText(); err != nil {
-		return abi.Event{}, "", err
-	}
-	return abi.Event{Type: e.typeName(workflow), Body: e.body}, step, nil
+	e, err := readEvent(body.under("event", abi.Raw(send.Event)), false)
+	return abi.Event{Type: e.typeName(workflow), Body: e.body}, send.Step, err
 }

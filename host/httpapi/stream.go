@@ -14,6 +14,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/apiwire"
 )
 
 // heartbeat is the comment that keeps a silent stream open.
@@ -227,6 +228,8 @@ type eventWriter struct {
 	buf  []byte
 	last time.Time // of the last flush
 	gone bool      // writing failed: there is no client any more
+
+	shown apiwire.Envelope // of the event that is written
 }
 
 // patience is how long to wait for events until a heartbeat is due.
@@ -285,33 +288,16 @@ func (w *eventWriter) append(dst []byte, e *host.StreamEvent, of *host.FamilyEve
 		}
 		dst = append(dst, "data: "...)
 	}
-	dst, err := appendEnvelope(dst, e, w.o.qualified)
-	if of != nil && err == nil {
-		dst = appendFamily(dst[:len(dst)-1], of)
+	if w.shown.Family = nil; of != nil {
+		w.shown.Family = &apiwire.Family{}
+		apiwire.Fill(w.shown.Family, of)
 	}
+	w.shown.Show(e, w.o.qualified)
+	dst, err := apiwire.Append(dst, &w.shown)
 	if w.o.sse {
 		dst = append(dst, '\n')
 	}
 	return append(dst, '\n'), err
-}
-
-// appendFamily appends what marks an event of a stream with children, and the end of its
-// envelope.
-func appendFamily(dst []byte, e *host.FamilyEvent) []byte {
-	f := &fields{b: append(dst, ',')}
-	f.b = append(f.b, `"handler_id":`...)
-	f.b = appendString(f.b, e.HandlerID)
-	f.text("run_id", e.RunID)
-	f.name("parent_handler_id")
-	if e.ParentID == "" {
-		f.b = append(f.b, "null"...)
-	} else {
-		f.b = appendString(f.b, e.ParentID)
-	}
-	f.name("sequence")
-	f.b = strconv.AppendUint(f.b, e.Seq, 10)
-	f.text("position", e.Position)
-	return append(f.b, '}')
 }
 
 // send writes and flushes what the buffer holds, and empties it.

@@ -1,11 +1,13 @@
 package httpapi
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/apiwire"
 )
 
 // accessRoutes joins the paths of tenants and keys to handlers; read is for those
@@ -33,48 +35,43 @@ func (s *Server) access() (host.Access, error) {
 	return s.cfg.Access, nil
 }
 
-// managed answers what a function appends that asks the host's access.
-func (s *Server) managed(c echo.Context, status int, do func(a host.Access, by *host.Grant, dst []byte) ([]byte, error)) error {
+// managed answers what a function gives that asks the host's access.
+func managed[T any](s *Server, c echo.Context, status int, do func(ctx context.Context, a host.Access, by *host.Grant) (T, error)) error {
 	a, err := s.access()
 	if err != nil {
 		return err
 	}
-	return s.answerJSON(c, status, func(dst []byte) ([]byte, error) { return do(a, grantOf(c), dst) })
+	v, err := do(c.Request().Context(), a, grantOf(c))
+	return answerOr(c, status, &v, err)
 }
 
 // createTenant makes a tenant.
 func (s *Server) createTenant(c echo.Context) error {
-	body, err := s.readValue(c)
-	if err != nil {
+	var body apiwire.NewTenant
+	if err := s.readInto(c, &body); err != nil {
 		return err
 	}
-	fields, err := body.only("name")
-	if err != nil {
-		return err
-	}
-	name, err := fields["name"].optionalText()
-	if err != nil {
-		return err
-	}
-	return s.managed(c, http.StatusCreated, func(a host.Access, by *host.Grant, dst []byte) ([]byte, error) {
-		t, err := a.CreateTenant(c.Request().Context(), by, name)
-		return appendTenant(dst, &t), err
+	return managed(s, c, http.StatusCreated, func(ctx context.Context, a host.Access, by *host.Grant) (out apiwire.Tenant, err error) {
+		t, err := a.CreateTenant(ctx, by, body.Name)
+		apiwire.Fill(&out, &t)
+		return out, err
 	})
 }
 
 // listTenants answers the tenants that the key may see.
 func (s *Server) listTenants(c echo.Context) error {
-	return s.managed(c, http.StatusOK, func(a host.Access, by *host.Grant, dst []byte) ([]byte, error) {
-		list, err := a.Tenants(c.Request().Context(), by)
-		return appendObjects(dst, "tenants", list, appendTenant), err
+	return managed(s, c, http.StatusOK, func(ctx context.Context, a host.Access, by *host.Grant) (apiwire.Tenants, error) {
+		list, err := a.Tenants(ctx, by)
+		return apiwire.Tenants{Tenants: apiwire.FillAll[apiwire.Tenant](list)}, err
 	})
 }
 
 // getTenant answers one.
 func (s *Server) getTenant(c echo.Context) error {
-	return s.managed(c, http.StatusOK, func(a host.Access, by *host.Grant, dst []byte) ([]byte, error) {
-		t, err := a.Tenant(c.Request().Context(), by, param(c, "name"))
-		return appendTenant(dst, &t), orNotFound(err, textTenantNotFound)
+	return managed(s, c, http.StatusOK, func(ctx context.Context, a host.Access, by *host.Grant) (out apiwire.Tenant, err error) {
+		t, err := a.Tenant(ctx, by, param(c, "name"))
+		apiwire.Fill(&out, &t)
+		return out, orNotFound(err, textTenantNotFound)
 	})
 }
 
@@ -84,35 +81,15 @@ func (s *Server) deleteTenant(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := a.DeleteTenant(c.Request().Context(), grantOf(c), param(c, "name")); err != nil {
-		return orNotFound(err, textTenantNotFound)
-	}
-	return c.NoContent(http.StatusNoContent)
+	return answerGone(c, orNotFound(a.DeleteTenant(c.Request().Context(), grantOf(c), param(c, "name")), textTenantNotFound))
 }
 
 // tenantUsage answers what a tenant has and what it has used.
 func (s *Server) tenantUsage(c echo.Context) error {
-	return s.managed(c, http.StatusOK, func(a host.Access, by *host.Grant, dst []byte) ([]byte, error) {
+	return managed(s, c, http.StatusOK, func(ctx context.Context, a host.Access, by *host.Grant) (out apiwire.Usage, err error) {
 		name := param(c, "name")
-		u, err := a.Usage(c.Request().Context(), by, name)
-		return appendUsage(dst, name, &u), orNotFound(err, textTenantNotFound)
+		u, err := a.Usage(ctx, by, name)
+		out.Show(name, &u)
+		return out, orNotFound(err, textTenantNotFound)
 	})
-}
-
-// appendObjects appends an object with one list.
-func appendObjects[T any](dst []byte, name string, list []T, each func([]byte, *T) []byte) []byte {
-	dst = append(appendString(append(dst, '{'), name), ":["...)
-	for i := range list {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = each(dst, &list[i])
-	}
-	return append(dst, "]}"...)
-}
-
-func appendTenant(dst []byte, t *host.TenantRecord) []byte {
-	dst = appendString(append(dst, `{"name":`...), t.Name)
-	dst = appendStamp(append(dst, `,"created_at":`...), t.Created)
-	return append(dst, '}')
 }

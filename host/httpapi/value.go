@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"bytes"
 	"errors"
 
 	"github.com/labstack/echo/v4"
@@ -9,29 +8,21 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/abi/cbor"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/apiwire"
+	"github.com/weftrun/weft/host/httpapi/abuse"
 )
-
-// cborType is the media type of CBOR bodies and answers.
-const cborType = "application/cbor"
 
 // extraDepth is how much deeper than a value the request around it may nest:
 // the body's object and an event's envelope.
 const extraDepth = 2
 
-// maxMembers bounds the fields of a request's own objects. Events are bounded
-// by abi's limits.
-const maxMembers = 64
-
-// value is an item of a request body, still encoded. Bodies are taken apart in
-// place and only the part that holds user data is transcoded, once: a body of
-// many megabytes is never held as decoded values, and user data may nest as
-// deep as they may anywhere else.
+// value is an item of a request body. A body is transcoded once, as a whole, and what is
+// in it stays encoded: a body of many megabytes is never held as decoded values.
 type value struct {
-	raw  []byte // without white space around it, never empty
-	cbor bool   // checked and canonical CBOR; else JSON that nobody has checked
-	path string // from the body's top, for messages
-	off  int    // of raw in the JSON text, for messages
-	room *place // where the memory is taken that is needed to transcode it
+	raw  abi.Raw // canonical CBOR; nil: there is none
+	path string  // from the body's top, for messages
+	cbor bool    // the body was CBOR, not JSON
+	deep bool    // the body may nest deeper than a value
 }
 
 // readValue reads a request's body: an object, where an empty or null body
@@ -44,130 +35,104 @@ func (s *Server) readValue(c echo.Context) (value, error) {
 	return readObject(c, body)
 }
 
+// readInto reads a request's body into a struct of package apiwire.
+func (s *Server) readInto(c echo.Context, dst any) error {
+	v, err := s.readValue(c)
+	if err != nil {
+		return err
+	}
+	return v.into(dst)
+}
+
 // readObject reads the object that a body has to be.
 func readObject(c echo.Context, body []byte) (value, error) {
-	v, err := parseBody(body, mediaType(c.Request().Header.Get("Content-Type")) == cborType, placeOf(c))
-	if err != nil {
+	v, err := parseBody(body, mediaType(c.Request().Header.Get("Content-Type")) == apiwire.TypeCBOR, placeOf(c))
+	switch {
+	case err != nil:
 		return value{}, err
-	}
-	if v.null() {
-		v.raw = []byte("{}")
-		v.cbor = false
-	}
-	if !v.object() {
-		if _, err := v.canonical(); err != nil {
-			return value{}, err
-		}
+	case v.null():
+		v.raw = abi.EmptyMap
+	case !v.object():
 		return value{}, invalid("The request body must be an object")
 	}
 	return v, nil
 }
 
-// parseBody makes the value of a whole body. Nothing at all is null.
-func parseBody(body []byte, isCBOR bool, room *place) (value, error) {
-	if isCBOR {
-		if len(body) == 0 {
-			return value{raw: abi.Null, cbor: true}, nil
-		}
-		need := transcoding(body, true)
-		if err := room.grow(need); err != nil {
-			return value{}, err
-		}
-		defer room.shrink(need)
-		raw, err := abi.Canonical(body, abi.MaxValueDepth+extraDepth)
-		v := value{raw: raw, cbor: true}
-		if err != nil {
-			return value{}, v.malformed(err)
-		}
+// parseBody makes the value of a whole body. Nothing at all is null. The memory that is
+// needed meanwhile is taken from a place.
+func parseBody(body []byte, isCBOR bool, room *abuse.Place) (value, error) {
+	v := value{raw: abi.Null, cbor: isCBOR, deep: isCBOR}
+	if skipSpace(body) == len(body) && (!isCBOR || len(body) == 0) {
 		return v, nil
 	}
-	v := jsonValue(body)
-	v.room = room
-	if len(v.raw) == 0 {
-		v.raw = []byte("null")
+	need := abuse.Transcoding(body, isCBOR)
+	if err := room.Grow(need); err != nil {
+		return value{}, err
+	}
+	defer room.Shrink(need)
+	var err error
+	if isCBOR {
+		v.raw, err = abi.Canonical(body, abi.MaxValueDepth+extraDepth)
+	} else {
+		v, err = v.parse(body)
+	}
+	if err != nil {
+		return value{}, v.malformed(err)
 	}
 	return v, nil
 }
 
-// jsonValue makes the value of a JSON text; raw may come out empty.
-func jsonValue(text []byte) value {
-	start := skipSpace(text, 0)
-	return value{raw: bytes.TrimRight(text[start:], jsonSpace), off: start}
-}
-
-func (v value) object() bool {
-	if v.cbor {
-		return cbor.Major(v.raw[0]) == cbor.Map
+// parse is the value of a JSON text in the place of v.
+func (v value) parse(text []byte) (_ value, err error) {
+	v.cbor = false
+	if v.raw, err = abi.FromJSON(text); err != nil {
+		v.deep = true // if it is well formed
+		v.raw, err = abi.Limits{MaxDepth: abi.MaxValueDepth + extraDepth}.FromJSON(text)
 	}
-	return v.raw[0] == '{'
+	return v, err
 }
 
-func (v value) text() bool {
-	if v.cbor {
-		return cbor.Major(v.raw[0]) == cbor.Text
-	}
-	return v.raw[0] == '"'
-}
-
-func (v value) null() bool {
-	if v.cbor {
-		return v.raw[0] == abi.Null[0]
-	}
-	return string(v.raw) == "null"
-}
-
-// given reports whether a field says anything: absent (the zero value), null,
-// "" and {} do not.
-func (v value) given() bool {
-	switch {
-	case v.raw == nil, v.null():
-		return false
-	case v.text():
-		return string(v.raw) != `""` || v.cbor && len(v.raw) > 1
-	case v.object():
-		m := v.members()
-		_, _, any := m.next()
-		return any || m.err != nil
-	default:
-		return true
-	}
-}
-
-// canonical transcodes a value into canonical CBOR. Of a CBOR value it gives
-// the very bytes of the body.
-func (v value) canonical() (abi.Raw, error) {
-	if v.cbor {
-		if err := abi.CheckValue(v.raw, abi.MaxValueDepth); err != nil {
-			return nil, v.malformed(err)
+// skipSpace gives the offset of the first byte that is not white space.
+func skipSpace(b []byte) int {
+	for i, c := range b {
+		if c != ' ' && c != '\t' && c != '\n' && c != '\r' {
+			return i
 		}
+	}
+	return len(b)
+}
+
+func (v value) object() bool { return v.is(cbor.Map) }
+func (v value) text() bool   { return v.is(cbor.Text) }
+func (v value) null() bool   { return v.raw == nil || v.raw[0] == abi.Null[0] }
+
+func (v value) is(major byte) bool { return v.raw != nil && cbor.Major(v.raw[0]) == major }
+
+// given reports whether a field says anything: absent, null, "" and {} do not.
+func (v value) given() bool { return !v.null() && (len(v.raw) > 1 || !v.text() && !v.object()) }
+
+// canonical gives the encoded value, which nests no deeper than a value may.
+func (v value) canonical() (abi.Raw, error) {
+	if !v.deep {
 		return v.raw, nil
 	}
-	need := transcoding(v.raw, false)
-	if err := v.room.grow(need); err != nil {
-		return nil, err
-	}
-	defer v.room.shrink(need)
-	raw, err := abi.FromJSON(v.raw)
-	if err != nil {
+	if err := abi.CheckValue(v.raw, abi.MaxValueDepth); err != nil {
+		var data *abi.DataError
+		if errors.As(err, &data) {
+			err = &abi.DataError{Path: data.Path, Offset: -1, Reason: data.Reason} // the offset would be that within v
+		}
 		return nil, v.malformed(err)
 	}
-	return raw, nil
+	return v.raw, nil
 }
 
 // textOf gives the content of a text; what names the field otherwise.
 func (v value) textOf() ([]byte, error) {
 	if !v.text() {
-		if _, err := v.canonical(); err != nil {
-			return nil, err
-		}
 		return nil, invalid("'%s' must be a text", v.path)
 	}
-	raw, err := v.canonical()
-	if err != nil {
-		return nil, err
-	}
-	_, start := cbor.Head(raw, 0)
-	return raw[start:], nil
+	_, start := cbor.Head(v.raw, 0)
+	return v.raw[start:], nil
 }
 
 // optionalText gives the text of a field, "" when it is not given.
@@ -185,16 +150,14 @@ func (v value) malformed(err error) error {
 	if v.cbor {
 		kind = "CBOR"
 	}
+	message := "Invalid " + kind + " body"
 	var data *abi.DataError
-	if !errors.As(err, &data) {
-		return &host.Error{Code: host.CodeInvalidMessage, Message: "Invalid " + kind + " body", Cause: err}
+	if errors.As(err, &data) {
+		at := *data
+		at.Path = joinPath(v.path, data.Path)
+		message += ": " + at.Error()
 	}
-	at := *data
-	at.Path = joinPath(v.path, data.Path)
-	if at.Offset >= 0 {
-		at.Offset += v.off
-	}
-	return &host.Error{Code: host.CodeInvalidMessage, Message: "Invalid " + kind + " body: " + at.Error(), Cause: err}
+	return &host.Error{Code: host.CodeInvalidMessage, Message: message, Cause: err}
 }
 
 func joinPath(outer, inner string) string {
@@ -208,133 +171,8 @@ func joinPath(outer, inner string) string {
 	}
 }
 
-// members iterates over the members of an object in their order.
-type members struct {
-	of   value
-	pos  int
-	left int // CBOR: pairs to come. JSON: -1 before the first, 0 at the end
-	err  error
-}
-
-// members begins an iteration; v must be an object.
-func (v value) members() members {
-	if v.cbor {
-		n, pos := cbor.Head(v.raw, 0)
-		return members{of: v, pos: pos, left: int(n)}
-	}
-	return members{of: v, pos: 1, left: -1}
-}
-
-// next gives the next member. The name is valid until the call after it. At
-// the end, and when the object is broken (err is set), ok is false.
-func (m *members) next() (name []byte, v value, ok bool) {
-	if m.left == 0 || m.err != nil {
-		return nil, value{}, false
-	}
-	if m.of.cbor {
-		return m.nextCBOR()
-	}
-	return m.nextJSON()
-}
-
-func (m *members) nextCBOR() (name []byte, v value, ok bool) {
-	m.left--
-	raw := m.of.raw
-	n, start := cbor.Head(raw, m.pos)
-	at := start + int(n)
-	end := cbor.Skip(raw, at)
-	m.pos = end
-	return raw[start:at], value{raw: raw[at:end], cbor: true, path: m.of.path}, true
-}
-
-func (m *members) nextJSON() (name []byte, v value, ok bool) {
-	raw := m.of.raw
-	pos := skipSpace(raw, m.pos)
-	first := m.left == -1
-	m.left = 1
-	switch {
-	case pos >= len(raw):
-		return m.broken(pos, "unexpected end of data")
-	case raw[pos] == '}':
-		m.left = 0
-		if skipSpace(raw, pos+1) != len(raw) {
-			return m.broken(pos+1, "trailing data")
-		}
-		return nil, value{}, false
-	case !first && raw[pos] != ',':
-		return m.broken(pos, "expected , or } in an object")
-	case !first:
-		pos = skipSpace(raw, pos+1)
-	}
-	name, pos, ok = m.key(pos)
-	if !ok {
-		return nil, value{}, false
-	}
-	if pos = skipSpace(raw, pos); pos >= len(raw) || raw[pos] != ':' {
-		return m.broken(pos, "expected : after a key")
-	}
-	pos = skipSpace(raw, pos+1)
-	end := jsonSkip(raw, pos)
-	if end == pos {
-		return m.broken(pos, "not a JSON value")
-	}
-	m.pos = end
-	return name, value{raw: raw[pos:end], path: m.of.path, off: m.of.off + pos, room: m.of.room}, true
-}
-
-// key reads the JSON string at pos as a member's name.
-func (m *members) key(pos int) (name []byte, end int, ok bool) {
-	raw := m.of.raw
-	if pos >= len(raw) || raw[pos] != '"' {
-		m.broken(pos, "expected a key")
-		return nil, 0, false
-	}
-	end = jsonSkip(raw, pos)
-	if end < pos+2 || raw[end-1] != '"' {
-		m.broken(len(raw), "unexpected end of data")
-		return nil, 0, false
-	}
-	name = raw[pos+1 : end-1]
-	if isPlain(name) {
-		return name, end, true
-	}
-	// Escapes and what is not ASCII: let the strict reader judge.
-	name, m.err = value{raw: raw[pos:end], path: m.of.path, off: m.of.off + pos, room: m.of.room}.textOf()
-	return name, end, m.err == nil
-}
-
-// broken ends the iteration with an error at that position.
-func (m *members) broken(pos int, reason string) ([]byte, value, bool) {
-	m.err = m.of.malformed(&abi.DataError{Offset: min(pos, len(m.of.raw)), Reason: reason})
-	return nil, value{}, false
-}
-
-// fields takes one of a request's own objects apart. Members that nobody knows
-// are checked and left out.
-func (v value) fields(known ...string) (map[string]value, error) {
-	found := make(map[string]value, len(known))
-	names := make(map[string]bool, len(known))
-	m := v.members()
-	for name, member, ok := m.next(); ok; name, member, ok = m.next() {
-		key := string(name)
-		member.path = joinPath(v.path, key)
-		if names[key] {
-			return nil, member.malformed(&abi.DataError{Offset: -1, Reason: "duplicate key"})
-		}
-		if names[key] = true; len(names) > maxMembers {
-			return nil, invalid("The request has more than %d fields", maxMembers)
-		}
-		isKnown := false
-		for _, k := range known {
-			isKnown = isKnown || k == key
-		}
-		if isKnown {
-			found[key] = member
-			continue
-		}
-		if _, err := member.canonical(); err != nil {
-			return nil, err
-		}
-	}
-	return found, m.err
+// under is a value within v.
+func (v value) under(name string, raw abi.Raw) value {
+	v.raw, v.path = raw, joinPath(v.path, name)
+	return v
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/abi/cbor"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/apiwire"
 )
 
 // listWorkflows answers the names of the workflows.
@@ -17,11 +18,7 @@ func (s *Server) listWorkflows(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.answerJSON(c, http.StatusOK, func(dst []byte) ([]byte, error) {
-		dst = append(dst, `{"workflows":`...)
-		dst = appendStrings(dst, names)
-		return append(dst, '}'), nil
-	})
+	return answer(c, http.StatusOK, &apiwire.Workflows{Workflows: names})
 }
 
 // workflow looks up the workflow that the path names.
@@ -49,13 +46,8 @@ func (s *Server) workflowSchema(c echo.Context) error {
 	if len(info.StopTypes) > 0 {
 		stop = info.StopTypes[0]
 	}
-	return s.answerJSON(c, http.StatusOK, func(dst []byte) ([]byte, error) {
-		dst, err := appendSchema(append(dst, `{"start":`...), info.StartSchema, info.StartType)
-		if err != nil {
-			return dst, err
-		}
-		dst, err = appendSchema(append(dst, `,"stop":`...), info.StopSchema, stop)
-		return append(dst, '}'), err
+	return answer(c, http.StatusOK, &apiwire.StartStop{
+		Start: titled(info.StartSchema, info.StartType), Stop: titled(info.StopSchema, stop),
 	})
 }
 
@@ -68,44 +60,33 @@ func (s *Server) workflowEvents(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.answerJSON(c, http.StatusOK, func(dst []byte) ([]byte, error) {
-		dst = append(dst, `{"events":[`...)
-		for i, e := range info.Events {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			var err error
-			if dst, err = appendSchema(dst, e.Schema, e.Type); err != nil {
-				return dst, err
-			}
-		}
-		return append(dst, "]}"...), nil
-	})
+	out := apiwire.EventSchemas{Events: make([]apiwire.Value, len(info.Events))}
+	for i, e := range info.Events {
+		out.Events[i] = titled(e.Schema, e.Type)
+	}
+	return answer(c, http.StatusOK, &out)
 }
 
-// appendSchema appends a JSON Schema that has a title.
-func appendSchema(dst []byte, schema abi.Raw, title string) ([]byte, error) {
+// titled is a JSON Schema that has a title.
+func titled(schema abi.Raw, title string) apiwire.Value {
 	if len(schema) == 0 || cbor.Major(schema[0]) != cbor.Map {
-		dst = append(dst, `{"properties":{},"title":`...)
-		dst = appendString(dst, title)
-		return append(dst, `,"type":"object"}`...), nil
+		schema = emptySchema
 	}
 	if lookup(schema, "title") != nil {
-		return appendRaw(dst, schema)
+		return apiwire.Value(schema)
 	}
-	dst = append(dst, `{"title":`...)
-	dst = appendString(dst, title)
-	open := len(dst)
-	dst, err := appendRaw(dst, schema)
-	if err != nil {
-		return dst, err
-	}
-	if string(dst[open:]) == "{}" {
-		return append(dst[:open], '}'), nil
-	}
-	dst[open] = ',' // in the place of the schema's own brace
-	return dst, nil
+	head := cbor.AppendText(cbor.AppendHead(nil, cbor.Map, 1), "title")
+	return apiwire.Value(merge(cbor.AppendText(head, title), schema, ""))
 }
+
+// emptySchema is the schema of an event whose fields are not declared.
+var emptySchema = func() abi.Raw {
+	raw, err := abi.FromJSON([]byte(`{"properties":{},"type":"object"}`))
+	if err != nil {
+		panic(err) // it is JSON
+	}
+	return raw
+}()
 
 // workflowGraph answers the drawing of a workflow.
 func (s *Server) workflowGraph(c echo.Context) error {
@@ -113,66 +94,28 @@ func (s *Server) workflowGraph(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.answerJSON(c, http.StatusOK, func(dst []byte) ([]byte, error) {
-		return appendGraph(dst, &info)
-	})
-}
-
-func appendGraph(dst []byte, info *host.WorkflowInfo) ([]byte, error) {
-	dst = append(dst, `{"graph":{"name":`...)
-	dst = appendString(dst, info.Name)
-	dst = append(dst, `,"nodes":[`...)
+	drawing := apiwire.Drawing{Graph: apiwire.Graph{Name: info.Name, Description: apiwire.OrNull(info.Description)}}
+	apiwire.Fill(&drawing.Graph, &info.Graph)
 	for i := range info.Graph.Nodes {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		var err error
-		if dst, err = appendNode(dst, &info.Graph.Nodes[i]); err != nil {
-			return dst, err
-		}
+		drawing.Graph.Nodes = append(drawing.Graph.Nodes, showNode(&info.Graph.Nodes[i]))
 	}
-	dst = append(dst, `],"edges":[`...)
-	for i, edge := range info.Graph.Edges {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = append(dst, `{"source":`...)
-		dst = appendString(dst, edge.Source)
-		dst = append(dst, `,"target":`...)
-		dst = appendString(dst, edge.Target)
-		dst = append(dst, `,"label":`...)
-		dst = append(appendStringOrNull(dst, edge.Label), '}')
-	}
-	dst = append(dst, `],"description":`...)
-	dst = appendStringOrNull(dst, info.Description)
-	return append(dst, "}}"...), nil
+	return answer(c, http.StatusOK, &drawing)
 }
 
-func appendNode(dst []byte, n *host.GraphNode) ([]byte, error) {
-	dst = append(dst, `{"id":`...)
-	dst = appendString(dst, n.ID)
-	dst = append(dst, `,"label":`...)
-	dst = appendString(dst, n.Label)
-	dst = append(dst, `,"node_type":`...)
-	dst = appendString(dst, n.Kind)
+func showNode(n *host.GraphNode) apiwire.Node {
+	var out apiwire.Node
+	apiwire.Fill(&out, n)
 	switch n.Kind {
 	case "step":
-		dst = append(dst, `,"description":`...)
-		dst = appendStringOrNull(dst, n.Description)
+		out.StepNode = &apiwire.StepNode{}
+		apiwire.Fill(out.StepNode, n)
 	case "event":
-		dst = append(dst, `,"event_type":`...)
-		dst = appendString(dst, n.EventType)
-		dst = append(dst, `,"event_types":`...)
-		dst = appendStrings(dst, lineage(n))
-		dst = append(dst, `,"event_schema":`...)
-		var err error
-		if dst, err = appendSchema(dst, n.Schema, n.EventType); err != nil {
-			return dst, err
-		}
-		dst = append(dst, `,"produced_by":`...)
-		dst = appendStrings(dst, n.ProducedBy)
+		out.EventNode = &apiwire.EventNode{}
+		apiwire.Fill(out.EventNode, n)
+		out.EventNode.EventTypes = lineage(n)
+		out.EventNode.Schema = titled(n.Schema, n.EventType)
 	}
-	return append(dst, '}'), nil
+	return out
 }
 
 // lineage gives a node's event type and then its ancestors.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/httpapi/abuse"
 )
 
 // door is an Access with one key, which counts how often it is asked.
@@ -38,9 +39,7 @@ type knocking struct {
 func newKnocking(perMinute int) *knocking {
 	k := &knocking{door: &door{keys: map[string]bool{"right": true, "new": true}}, now: time.Unix(1000, 0)}
 	k.Server = New(Config{Access: k.door, WrongKeys: perMinute, WrongKey: func(refused bool) { k.told = append(k.told, refused) }})
-	if k.wrong != nil {
-		k.wrong.now = func() time.Time { return k.now }
-	}
+	k.wrong = abuse.NewWrongKeys(perMinute, func() time.Time { return k.now })
 	return k
 }
 
@@ -113,39 +112,6 @@ func TestWrongKeysSayWhenToComeAgain(t *testing.T) {
 	}
 }
 
-func TestAddressesThatCountAsOne(t *testing.T) {
-	for from, want := range map[string]string{
-		"192.0.2.1:80":             "192.0.2.1/32",
-		"[::ffff:192.0.2.1]:80":    "192.0.2.1/32",
-		"[2001:db8:1:2:3:4:5:6]:1": "2001:db8:1:2::/64",
-		"[2001:db8:1:2:ffff::]:1":  "2001:db8:1:2::/64",
-		"[fe80::1%eth0]:1":         "fe80::/64",
-		"127.0.0.1:1":              "127.0.0.1/32",
-		"@":                        "invalid Prefix",
-		"":                         "invalid Prefix",
-	} {
-		if got := addressOf(&http.Request{RemoteAddr: from}).String(); got != want {
-			t.Errorf("%s counts as %s, want %s", from, got, want)
-		}
-	}
-}
-
-func TestWrongKeysAreBounded(t *testing.T) {
-	k := newKnocking(1)
-	for i := range maxWrongAddresses + 10 {
-		k.knock(fmt.Sprintf("10.%d.%d.1:1", i>>8, i&255), "wrong")
-	}
-	k.door.keys = nil
-	for i := range maxRightKeys + 10 {
-		k.wrong.seen(addressOf(&http.Request{RemoteAddr: "192.0.2.1:1"}), fmt.Sprint("key", i), false)
-	}
-	if a, r := len(k.wrong.addresses.items), len(k.wrong.right.items); a != maxWrongAddresses || r != maxRightKeys {
-		t.Errorf("%d addresses and %d keys are kept", a, r)
-	}
-	k.want(t, "10.0.0.1:1", "wrong", host.CodeUnauthenticated) // the first was forgotten
-	k.want(t, "10.0.200.1:1", "wrong", host.CodeLimitExceeded)
-}
-
 func TestWrongKeysMayBeUnlimited(t *testing.T) {
 	k := newKnocking(0)
 	for range 1000 {
@@ -172,7 +138,7 @@ func TestWrongKeysAreNoted(t *testing.T) {
 	for i := range 1000 {
 		k.knock(fmt.Sprintf("198.51.100.%d:1", i%250), "wrong")
 	}
-	if len(notes) != notesPerHour {
+	if len(notes) != abuse.NotesPerHour {
 		t.Errorf("%d notes of a thousand addresses", len(notes))
 	}
 	k.now = k.now.Add(time.Hour)

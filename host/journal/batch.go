@@ -7,23 +7,23 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// attempt names an attempt within a batch.
+// attempt identifies an attempt within a batch.
 type attempt struct {
 	key                 host.SessionKey
 	invocation, attempt uint64
 }
 
-// part gathers one session's share of a batch.
+// part collects one session's share of a batch.
 type part struct {
 	host.SessionBatch
 	entries [][]byte
 	runs    map[string]int // run id -> index in Runs
-	merged  bool           // the last of Stream has an array of its own, no item's
+	merged  bool           // the last row of Stream has an array of its own, shared with no item
 }
 
-// batch encodes items into one transaction's worth. An attempt whose finish is
-// in the batch writes no record, as nobody will replay it; dropped counts the
-// entries that were written without.
+// batch encodes items into one transaction. An attempt that finishes within the batch
+// writes no record, because nobody will replay it. dropped counts the entries that were
+// written without a record.
 func (j *Journal) batch(items []queued) (b host.Batch, dropped uint64, err error) {
 	finished := map[attempt]bool{}
 	for i := range items {
@@ -36,7 +36,7 @@ func (j *Journal) batch(items []queued) (b host.Batch, dropped uint64, err error
 	for i := range items {
 		it := &items[i]
 		if it.Entry == nil && len(it.Drop)+len(it.Purge)+it.Erase == 0 {
-			continue // it only tells what was spent
+			continue // the item only reports what was spent
 		}
 		p := parts[it.Key]
 		if p == nil {
@@ -62,8 +62,8 @@ func (j *Journal) batch(items []queued) (b host.Batch, dropped uint64, err error
 	return b, dropped, nil
 }
 
-// newest is what items write to resources of the kind kv, in order: of the writes of a
-// key the last, with what all of them add.
+// newest returns the writes of the items to resources of kind kv, in order. Of several
+// writes to one key it keeps the last, with the growth of all of them.
 func newest(items []queued) (list []host.KVWrite) {
 	type place struct {
 		space host.KVSpace
@@ -89,8 +89,8 @@ func newest(items []queued) (list []host.KVWrite) {
 	return list
 }
 
-// spent adds up what items have used up, by tenant and month.
-func spent(items []queued) (list []host.MonthSpent) {
+// spent adds up what the items have used, by tenant and month.
+func spent(items []queued) (list []host.MonthSpent) { // the key has zero spending; the value is its place in list
 	var of map[host.MonthSpent]int // without what was spent: its place in list
 	for i := range items {
 		it := &items[i]
@@ -145,7 +145,7 @@ func (p *part) add(it *host.JournalItem, record bool) error {
 		if n := len(p.Stream); n > 0 && p.Stream[n-1].HandlerID == row.HandlerID && p.Stream[n-1].RunID == row.RunID {
 			last := &p.Stream[n-1]
 			if !p.merged {
-				// The item keeps its array; the row gets one, once.
+				// The item keeps its array. The row gets its own, once.
 				last.Events, p.merged = slices.Clip(last.Events), true
 			}
 			last.Events = append(last.Events, row.Events...)
@@ -159,8 +159,8 @@ func (p *part) add(it *host.JournalItem, record bool) error {
 	return nil
 }
 
-// use notes the versions that an entry needs, each once, with the last entry that
-// does.
+// use records the versions that an entry needs, each once, with the last entry that needs
+// it.
 func (p *part) use(versions []host.VersionUse) {
 	for _, v := range versions {
 		i := slices.IndexFunc(p.Versions, func(known host.VersionUse) bool { return known.Digest == v.Digest })

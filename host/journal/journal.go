@@ -10,80 +10,82 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// Config says how a journal behaves. The zero value works, but for Store.
+// Config configures a journal. The zero value works, except that Store must be set.
 type Config struct {
 	Store host.Store
-	// Published is called on the committer's goroutine with the stream rows of
-	// a batch, in order, once they are durable. nil: nobody listens.
+	// Published is called on the committer's goroutine with the stream rows of a batch,
+	// in order, after they have become durable. nil: no call.
 	Published func(tenant string, rows []host.StreamRow)
-	// Purged is called likewise for deleted handlers.
+	// Purged is called in the same way for each deleted handler. nil: no call.
 	Purged func(tenant, handlerID string)
-	// Linger is how long an entry may wait for a commit that nobody demands.
-	// Default 5 ms: a power loss can take that much unseen work, and a short
-	// run ends within it.
+	// Linger is how long an entry may wait for a commit that nobody waits for. Default 5
+	// ms. A power loss can lose that much work which nobody has seen, and a short run
+	// ends within it.
 	Linger time.Duration
-	// Busy tells whether work is ready that is about to append more. Then a commit
-	// that somebody waits for waits for that work, Gather at most (default 2 ms):
-	// runs that are under way together end in one commit, and what begins and ends
-	// in the same commit is written once. It is called without any lock. nil: never.
+	// Busy reports whether attempts are ready to run that will append more. A commit that
+	// somebody waits for is then delayed, by at most Gather (default 2 ms), so that
+	// concurrent runs share one commit. What begins and ends within one commit is written
+	// once. Busy is called without any lock. nil: never busy.
 	Busy   func() bool
 	Gather time.Duration
-	// MaxBatchBytes starts a commit and bounds a batch. Default 8 MiB.
+	// MaxBatchBytes is the size at which a commit starts, and the bound of a batch.
+	// Default 8 MiB.
 	MaxBatchBytes int
-	// MaxPendingBytes and MaxTenantPendingBytes bound what is not yet durable;
-	// above, [Journal.OverHardLimit] holds. Defaults 256 MiB and 64 MiB.
+	// MaxPendingBytes and MaxTenantPendingBytes bound the bytes that are not yet durable.
+	// Above either, [Journal.OverHardLimit] reports true. Defaults 256 MiB and 64 MiB.
 	MaxPendingBytes       int
 	MaxTenantPendingBytes int
-	// MaxSharedBytes is what the tenants that write at a time may have waiting for the
-	// disk before they have to wait for it, in equal parts; one alone may have two
-	// batches. See [Journal.OverSoftLimit]. Default 128 KiB.
+	// MaxSharedBytes is divided among the tenants that write at the same time: a tenant
+	// with more than its part waiting for the disk should wait. A tenant that writes
+	// alone may have two batches waiting. See [Journal.OverSoftLimit]. Default 128 KiB.
 	MaxSharedBytes int
-	// Committed is told of each commit, on the committer's goroutine: how many items
-	// it has, how long it took, and why it failed. nil: nobody is.
+	// Committed is called after each commit, on the committer's goroutine, with the
+	// number of items, the duration, and the error if the commit failed. nil: no call.
 	Committed func(items int, took time.Duration, err error)
-	// Wrote is told of each batch that is durable, on the committer's goroutine. nil:
-	// nobody is.
+	// Wrote is called with each durable batch, on the committer's goroutine. nil: no
+	// call.
 	Wrote func(b *host.Batch)
-	// Wake is called after a commit, on the committer's goroutine. nil: none.
+	// Wake is called after each successful commit, on the committer's goroutine. nil: no
+	// call.
 	Wake func()
-	// Now is the clock by which entries wait; whoever appends has the same. Default
-	// time.Now.
+	// Now is the clock by which entries wait. The callers of Append use the same clock.
+	// Default time.Now.
 	Now func() time.Time
 }
 
-// Retry delays after a commit that surely wrote nothing.
+// Delays before a commit that certainly wrote nothing is tried again.
 const (
 	minRetry = 10 * time.Millisecond
 	maxRetry = time.Second
 )
 
-// ErrClosed is what waiters get when the journal was closed before their
-// position was durable.
+// ErrClosed is the error of waiters when the journal was closed before their position was
+// durable.
 var ErrClosed = errors.New("the journal is closed")
 
-// Journal is the queue of entries that are not yet durable. All methods may be
-// called from any goroutine.
+// Journal is the queue of entries that are not yet durable. Its methods are safe for
+// concurrent use.
 type Journal struct {
 	cfg   Config
 	epoch uint64
-	wake  chan struct{} // capacity 1: something for Run to look at
+	wake  chan struct{} // capacity 1: tells Run to step
 
-	mu       sync.Mutex // guards what follows; no I/O under it
+	mu       sync.Mutex // guards the fields below; no I/O under it
 	queue    []queued
 	next     uint64    // position of the next item, from 1
 	durable  uint64    // highest durable position
 	demanded uint64    // highest position that somebody waits for
-	gather   time.Time // until when a demanded commit waits for more; zero: not begun
-	closing  bool      // nothing is waited for any more
+	gather   time.Time // until when a demanded commit waits for more items; zero: no such wait
+	closing  bool      // the journal is stopping, and commits no longer wait
 	inFlight bool
-	refused  bool          // the newest commit surely wrote nothing
-	retry    time.Duration // how long to wait before it is tried again
-	retryAt  time.Time     // when, once Step has seen that it was refused
+	refused  bool          // the newest commit certainly wrote nothing
+	retry    time.Duration // how long to wait before the next try
+	retryAt  time.Time     // when to try again; set by the Step that saw the refusal
 	waiters  waiters
 	pending  int
 	tenants  map[string]int // pending bytes
 	last     string         // tenant of the newest item
-	mixed    time.Time      // when that was another one than before
+	mixed    time.Time      // when the tenant of an item last differed from that of the item before
 	newest   time.Time      // of the newest item
 	failed   error
 	stats    Stats
@@ -94,12 +96,12 @@ type queued struct {
 	at time.Time
 }
 
-// Stats counts a journal's work.
+// Stats are counts of a journal's work.
 type Stats struct {
 	Items    uint64 // appended
 	Batches  uint64 // committed
-	Retries  uint64 // commits that surely wrote nothing
-	Dropped  uint64 // attempt records left out, as their finish was in the batch
+	Retries  uint64 // commits that certainly wrote nothing
+	Dropped  uint64 // attempt records left out, because the finish was in the same batch
 	Pending  int    // bytes not yet durable
 	Position uint64 // of the newest item
 	Durable  uint64 // highest durable position
@@ -141,8 +143,8 @@ func Open(ctx context.Context, cfg Config) (*Journal, error) {
 	}, nil
 }
 
-// Append adds an item and returns its queue position. It never blocks; call it
-// under the session's mutex (invariant 1). now is the time for Linger.
+// Append adds an item and returns its queue position. It never blocks. Call it under the
+// session's mutex (invariant 1). now is the time for Linger.
 func (j *Journal) Append(now time.Time, it host.JournalItem) uint64 {
 	j.mu.Lock()
 	pos := j.next
@@ -151,6 +153,7 @@ func (j *Journal) Append(now time.Time, it host.JournalItem) uint64 {
 	j.queue = append(j.queue, queued{it, now})
 	j.pending += it.Size
 	j.tenants[it.Key.Tenant] += it.Size
+	// Remember when tenants last alternated: see OverSoftLimit.
 	if t := it.Key.Tenant; t != j.last {
 		if j.last != "" {
 			j.mixed = now
@@ -167,19 +170,19 @@ func (j *Journal) Append(now time.Time, it host.JournalItem) uint64 {
 	return pos
 }
 
-// Durable gives the highest durable position.
+// Durable returns the highest durable position.
 func (j *Journal) Durable() uint64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.durable
 }
 
-// Wait returns when the position is durable, and so makes its commit begin.
+// Wait blocks until the position is durable. It makes the commit start.
 //
 // # Errors
 //
-// ctx's error; the queue's own, which wraps the store's, when the position
-// will not become durable; ErrClosed.
+// The error of ctx; the error that killed the queue, which wraps the store's, if the
+// position will not become durable; [ErrClosed].
 func (j *Journal) Wait(ctx context.Context, pos uint64) error {
 	j.mu.Lock()
 	if pos <= j.durable {
@@ -204,37 +207,37 @@ func (j *Journal) Wait(ctx context.Context, pos uint64) error {
 	case err := <-w.done:
 		return err
 	case <-ctx.Done():
-		return ctx.Err() // the waiter's channel is buffered: nobody blocks on it
+		return ctx.Err() // the waiter's channel is buffered, so nobody blocks on it
 	}
 }
 
-// OverHardLimit reports whether so much of this tenant is waiting for the disk that no
-// further work of it should be started: more than a tenant may have, or more than is
-// left for the others. So however many tenants write more than the disk takes, one
-// that writes little is not stopped with them.
+// OverHardLimit reports whether the tenant must not start further work, because too many
+// of its bytes wait for the disk: more than a tenant may have, or more than is left of
+// the total. So a tenant that writes little is not stopped by tenants that write more
+// than the disk takes.
 func (j *Journal) OverHardLimit(tenant string) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.overHardLimit(tenant)
 }
 
-// overHardLimit is OverHardLimit. Called with mu held.
+// overHardLimit is OverHardLimit with mu held.
 func (j *Journal) overHardLimit(tenant string) bool {
 	return j.failed != nil || j.refused ||
 		j.tenants[tenant] > min(j.cfg.MaxTenantPendingBytes, j.cfg.MaxPendingBytes-j.pending)
 }
 
-// sharedFor is for how long a tenant counts among those that write.
+// sharedFor is how long after two tenants alternated the disk counts as shared.
 const sharedFor = time.Second
 
-// minShared is what a tenant may have waiting however many there are.
+// minShared is what a tenant may have waiting, in bytes, however many tenants write.
 const minShared = 32 << 10
 
-// OverSoftLimit reports whether the tenant should begin nothing until the disk has caught up
-// with it. The queue is one for all, so that whatever a tenant has waiting delays the
-// entries of others behind it: as long as others write too, a tenant keeps to its part
-// of what the disk takes in a few milliseconds. One that writes alone has the
-// disk busy with one batch while it fills the next.
+// OverSoftLimit reports whether the tenant should start nothing until the disk has caught
+// up with it. All tenants share one queue, so everything that one tenant has waiting
+// delays the entries of others. While others write too, a tenant keeps to its part of
+// what the disk takes in a few milliseconds. A tenant that writes alone keeps the disk
+// busy with one batch while it fills the next.
 func (j *Journal) OverSoftLimit(tenant string) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -245,8 +248,8 @@ func (j *Journal) OverSoftLimit(tenant string) bool {
 	return j.tenants[tenant] > most || j.overHardLimit(tenant)
 }
 
-// Err is the failure that killed the queue, or nil; a commit that is being
-// tried again counts as a failure too.
+// Err returns the failure that killed the queue, or nil. A commit that is being tried
+// again counts as a failure too.
 func (j *Journal) Err() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -256,7 +259,7 @@ func (j *Journal) Err() error {
 	return j.failed
 }
 
-// Stats gives the counters.
+// Stats returns the counters.
 func (j *Journal) Stats() Stats {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -265,9 +268,9 @@ func (j *Journal) Stats() Stats {
 	return s
 }
 
-// Step decides what to do at the given time: it returns a commit to be carried
-// out (by calling it, once, from any goroutine), or nil and the time at which
-// to step again (zero: when something happens).
+// Step decides what to do at the given time. It returns a commit for the caller to
+// perform (by calling it once, on any goroutine), or nil and the time of the next step
+// (zero: when Run is signalled).
 func (j *Journal) Step(now time.Time) (commit func(context.Context) error, next time.Time) {
 	busy := j.cfg.Busy != nil && j.cfg.Busy()
 	j.mu.Lock()
@@ -289,13 +292,14 @@ func (j *Journal) Step(now time.Time) (commit func(context.Context) error, next 
 	return func(ctx context.Context) error { return j.commit(ctx, items) }, time.Time{}
 }
 
-// waitFor gives until when the next commit waits: for others to share it. Called
-// with mu held and items in the queue.
+// waitFor returns until when the next commit waits for others to share it. mu is held,
+// and the queue is not empty.
 func (j *Journal) waitFor(now time.Time, busy bool) time.Time {
 	due := j.queue[0].at.Add(j.cfg.Linger)
 	switch {
 	case j.pending >= j.cfg.MaxBatchBytes || j.closing:
 		return now
+	// Nobody waits for an answer, so only the age of the entries counts.
 	case j.demanded <= j.durable:
 		return due
 	case !busy:
@@ -310,10 +314,10 @@ func (j *Journal) waitFor(now time.Time, busy bool) time.Time {
 	return j.gather
 }
 
-// prefix is what the next batch holds. The items stay in the queue until they
-// are durable. A store deletes after it has written the rest of a session's
-// part, so what a session writes after a purge goes into the batch behind: it
-// may be a new run of the handler. Called with mu held.
+// prefix returns the items of the next batch. They stay in the queue until they are
+// durable. Within a session's part of a batch, the store deletes last. So what a session
+// writes after a purge goes into the next batch: it may be a new run of the purged
+// handler. mu is held.
 func (j *Journal) prefix() []queued {
 	size := 0
 	var purged map[host.SessionKey]struct{}
@@ -381,7 +385,7 @@ func (j *Journal) committed(items []queued, dropped uint64) {
 		}
 	}
 	rest := j.queue[len(items):]
-	clear(items) // let the entries go; the backing array lives on
+	clear(items) // free the entries, although the backing array lives on
 	if len(rest) == 0 {
 		rest = nil
 	}
@@ -412,7 +416,7 @@ func (j *Journal) commitFailed(err error) {
 	j.fail(fmt.Errorf("the journal stopped: %w", err))
 }
 
-// fail kills the queue: nothing that waits will be answered with success.
+// fail kills the queue. Everything that waits gets an error.
 func (j *Journal) fail(err error) {
 	j.mu.Lock()
 	if j.failed == nil {
@@ -434,9 +438,9 @@ func (j *Journal) signal() {
 	}
 }
 
-// Run steps the journal until ctx ends, then commits what is queued and
-// returns nil; or it returns the failure that killed the queue. Waiters of
-// positions that did not become durable get ErrClosed.
+// Run steps the journal until ctx ends. It then commits what is queued and returns nil.
+// Run returns earlier if a failure kills the queue, with that failure. Waiters of
+// positions that did not become durable get [ErrClosed].
 func (j *Journal) Run(ctx context.Context) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -444,7 +448,7 @@ func (j *Journal) Run(ctx context.Context) error {
 		commit, next := j.Step(now)
 		now = j.cfg.Now()
 		if commit != nil {
-			// A commit under way is carried to its end even while stopping.
+			// A commit in progress is completed, even while the journal is stopping.
 			if err := commit(context.WithoutCancel(ctx)); err != nil && j.dead() {
 				return j.Err()
 			}
@@ -460,7 +464,7 @@ func (j *Journal) Run(ctx context.Context) error {
 			now = j.cfg.Now()
 		case <-timer.C:
 			if now = j.cfg.Now(); now.Before(next) {
-				now = next // as long was waited, whatever a clock says that a test has stopped
+				now = next // that much time has passed, even if a test has stopped the clock
 			}
 		case <-ctx.Done():
 			return j.drain(context.WithoutCancel(ctx))
@@ -474,7 +478,7 @@ func (j *Journal) dead() bool {
 	return j.failed != nil
 }
 
-// drain commits what is left, trying a store that refuses a few times.
+// drain commits what is left. If the store refuses, drain tries a few times.
 func (j *Journal) drain(ctx context.Context) error {
 	defer j.fail(ErrClosed)
 	for refusals := 0; refusals < 5; {

@@ -12,15 +12,15 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// A row is version (1 byte), CRC-32C of the rest (4 bytes, big endian), and a
-// CBOR array of entries.
+// A row is a version (1 byte), the CRC-32C of the rest (4 bytes, big endian), and a CBOR
+// array of entries.
 const (
 	rowVersion = 1
 	rowHeader  = 5
 )
 
-// ErrCorrupt is a row that does not read: its session is not to be used. It is a
-// [host.ErrUnreadable].
+// ErrCorrupt is the error for a row that cannot be read. The row's session must not be
+// used. It wraps [host.ErrUnreadable].
 var ErrCorrupt = fmt.Errorf("corrupt journal row: %w", host.ErrUnreadable)
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -40,8 +40,8 @@ func encodeRow(entries [][]byte) []byte {
 	return row
 }
 
-// CheckRow verifies a row and returns the CBOR array of its entries, a part of
-// the row.
+// CheckRow verifies a row and returns the CBOR array of its entries, which shares memory
+// with the row.
 //
 // # Errors
 //
@@ -59,16 +59,16 @@ func CheckRow(row []byte) ([]byte, error) {
 	return row[rowHeader:], nil
 }
 
-// historyPage is how many rows History asks the store for at once.
+// historyPage is the number of rows that History reads at once.
 const historyPage = 64
 
-// History reads a session's entries from where the state at a position can be
-// folded from, in order, as Load does, until decode wants no more. Entries that
-// are not durable are not read.
+// History reads a session's entries in order, until decode wants no more. It begins at
+// the entry from which the state at a position can be folded. Entries that are not
+// durable are not read.
 //
 // # Errors
 //
-// As of Load.
+// Those of Load.
 func (j *Journal) History(ctx context.Context, key host.SessionKey, position uint64, decode func(array []byte) (more bool, err error)) error {
 	for after := uint64(0); ; {
 		rows, err := j.cfg.Store.History(ctx, key, position, after, historyPage)
@@ -83,7 +83,7 @@ func (j *Journal) History(ctx context.Context, key host.SessionKey, position uin
 					return err
 				}
 				if len(rows) == 0 {
-					return nil // it was deleted meanwhile
+					return nil // the session was deleted meanwhile
 				}
 				i, row = 0, rows[0]
 				array, err = CheckRow(row.Data)
@@ -103,11 +103,11 @@ func (j *Journal) History(ctx context.Context, key host.SessionKey, position uin
 	}
 }
 
-// rereadAfter is how long after a row whose checksum is wrong the rows are read again.
+// rereadAfter is the delay before rows with a wrong checksum are read again.
 const rereadAfter = 100 * time.Millisecond
 
-// reread reads rows again of which one has a wrong checksum: a disk that fails may give
-// zeros for what it has, and only rows that are wrong twice are damaged.
+// reread reads rows again after one had a wrong checksum. A failing disk may return zeros
+// for data that it has, so only rows that are wrong twice count as damaged.
 func (j *Journal) reread(ctx context.Context, key host.SessionKey) (host.StoredSession, error) {
 	if err := beforeReread(ctx); err != nil {
 		return host.StoredSession{}, err
@@ -115,7 +115,7 @@ func (j *Journal) reread(ctx context.Context, key host.SessionKey) (host.StoredS
 	return j.cfg.Store.Reread(ctx, key)
 }
 
-// rereadHistory is reread for rows of a history.
+// rereadHistory is reread for the rows of a history.
 func (j *Journal) rereadHistory(ctx context.Context, key host.SessionKey, position, after uint64) ([]host.JournalRow, error) {
 	if err := beforeReread(ctx); err != nil {
 		return nil, err
@@ -134,7 +134,7 @@ func beforeReread(ctx context.Context) error {
 	}
 }
 
-// checkRows verifies rows as [CheckRow] does.
+// checkRows verifies rows like [CheckRow].
 func checkRows(key host.SessionKey, rows [][]byte) (arrays [][]byte, err error) {
 	for i, row := range rows {
 		array, err := CheckRow(row)
@@ -146,13 +146,12 @@ func checkRows(key host.SessionKey, rows [][]byte) (arrays [][]byte, err error) 
 	return arrays, nil
 }
 
-// Load reads a session's entries from its newest snapshot on, in order, decoding each row's array into
-// entries of the caller's type by decode. It returns the position of the last
-// entry.
+// Load reads a session's entries in order, from its newest snapshot on. It calls decode
+// with the array of each row, and returns the position of the last entry.
 //
 // # Errors
 //
-// host.ErrNotFound; [ErrCorrupt]; [host.ErrNewer]; decode's.
+// [host.ErrNotFound]; [ErrCorrupt]; [host.ErrNewer]; the errors of decode.
 func (j *Journal) Load(ctx context.Context, key host.SessionKey, decode func(array []byte) error) (last uint64, err error) {
 	stored, err := j.cfg.Store.LoadSession(ctx, key)
 	if err != nil {

@@ -2,14 +2,14 @@ package journal
 
 import "container/heap"
 
-// waiter waits for a position to become durable. done has capacity 1 and gets
-// one value.
+// waiter waits for a position to become durable. done has capacity 1 and receives one
+// value.
 type waiter struct {
 	pos  uint64
 	done chan error
 }
 
-// waiters is a heap by position.
+// waiters is a heap ordered by position.
 type waiters struct{ h waiterHeap }
 
 func (w *waiters) push(x *waiter) { heap.Push(&w.h, x) }

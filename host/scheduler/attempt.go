@@ -9,8 +9,8 @@ import (
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/scheduler/admission"
-	"github.com/weftrun/weft/host/scheduler/fair"
 	"github.com/weftrun/weft/host/scheduler/history"
+	"github.com/weftrun/weft/host/scheduler/tickets"
 	"github.com/weftrun/weft/host/state"
 )
 
@@ -21,7 +21,7 @@ type attempt struct {
 	view    engine.Invocation
 	answers Answers
 	replay  bool                // it has a record, or ran before
-	traced  *host.TracedAttempt // what its span is to tell; nil: there is none, or it has been told
+	traced  *host.TracedAttempt // for its span; nil: there is none, or it was made
 
 	// Guarded by ss.mu.
 	running   bool
@@ -31,7 +31,7 @@ type attempt struct {
 	unparked  bool               // the ticket came free before the guest was out
 	resumed   bool               // what it waits for came before the guest was out
 	held      bool               // abandoned until its run, which is blocked, goes on
-	putOff    int                // times in a row that it was put off
+	backoffs  int                // times in a row that the host could not run it
 	kept      uint64             // see host.CoreNote
 	goesOn    bool               // it is abandoned for now only
 	tok       *token             // of the run under way
@@ -55,6 +55,7 @@ func (ss *session) open(inv uint64, stored *history.Record, since int64) {
 	if !ok {
 		return
 	}
+	// The guest is still on its way out of a wait that is over by now: at.end runs it again.
 	if old := ss.attempts[inv]; old != nil && old.view.Attempt == view.Attempt {
 		old.resumed = true
 		return
@@ -63,9 +64,11 @@ func (ss *session) open(inv uint64, stored *history.Record, since int64) {
 	o := engine.AttemptOpen{Limits: view.Limits}
 	var record []engine.CallRecord
 	var unserved int64
+	// An attempt that began before keeps what it began with: its replay must see the same.
+	// An older server may have known fewer limits.
 	if stored != nil && stored.Open != nil && stored.Attempt == view.Attempt {
 		o, record = *stored.Open, stored.Calls
-		o.Limits = o.Limits.Complete() // an older server may have known fewer
+		o.Limits = o.Limits.Complete()
 		at.replay, at.Spending, unserved = true, stored.Spending, stored.Unserved
 		at.kept = uint64(len(record))
 	} else {
@@ -77,52 +80,7 @@ func (ss *session) open(inv uint64, stored *history.Record, since int64) {
 	ss.attempts[inv] = at
 	ss.demands(at)
 	ss.enlist(at, unserved, since)
-	ss.s.ready(at)
-}
-
-// ready puts an attempt into its tenant's queue, unless it is to be durable first, or to
-// run apart. Called with the session's mu held.
-func (s *Scheduler) ready(at *attempt) {
-	s.mu.Lock()
-	if !s.suspicion.keepFirst(at) {
-		s.enqueue(s.itemOf(at))
-	}
-	s.mu.Unlock()
-	s.signal()
-}
-
-// enqueue puts an attempt into its tenant's queue, unless it is to run apart. Called with
-// mu held.
-func (s *Scheduler) enqueue(it readyItem) {
-	if !s.suspicion.trials.Keeps(it.Of.suspectKey(), it.Of) {
-		s.push(it)
-	}
-}
-
-// readyItem is an attempt that wants a token: to begin a run of its guest, or to go on with
-// one that gave the token up. A rehearsal has no attempt.
-type readyItem = fair.Item[*attempt]
-
-// push puts an attempt into its tenant's queue, at its place by now. Called with mu held.
-func (s *Scheduler) push(it readyItem) {
-	it.Place = it.Of.place(it.Place.First)
-	s.queue.Push(it.Of.ss.key.Tenant, it)
-}
-
-// itemOf is item with what the session knows. Called with the session's mu held.
-func (s *Scheduler) itemOf(at *attempt) readyItem {
-	it := s.item(at)
-	it.Place.First = at.ss.holds(at)
-	return it
-}
-
-// item is an attempt that wants a token from now on.
-func (s *Scheduler) item(at *attempt) readyItem {
-	it := readyItem{Of: at}
-	if s.cfg.Observer != nil {
-		it.Since = s.cfg.Now()
-	}
-	return it
+	ss.s.cores.ready(at)
 }
 
 // abandon ends an attempt that is no longer wanted. Called with ss.mu held.
@@ -136,26 +94,30 @@ func (ss *session) abandon(inv uint64, held bool) {
 	at.abandoned, at.held = true, held
 	at.leave()
 	_, at.goesOn = ss.eng.Invocation(inv)
+	// The end of a run under way settles the attempt. Of one that only waits for a core
+	// there is no run: its span ends here, if it has begun at all.
 	if at.cancel != nil {
 		at.cancel()
 	} else if at.replay && !held {
 		at.tell(0, nil, true)
 	}
-	ss.giveUp(at)
+	ss.tickets.GiveUp(at)
+	// A parked attempt has its pin, and no run that would give the pin back.
 	if at.parked {
 		at.parked = false
-		ss.release() // no run of it is under way that would
+		ss.release()
 	}
 }
 
 // run is one run of an attempt's guest, with a token in hand. The run is noted until
 // its end is settled: what routing its output does is its doing.
 func (s *Scheduler) run(at *attempt) {
-	if !s.codeReady(at) {
+	if !s.cores.codeReady(at) {
 		return
 	}
-	tok := s.newToken(at.ss.key.Tenant, at)
+	tok := s.cores.newToken(at.ss.key.Tenant, at)
 	ctx, ok := at.begin(tok)
+	// It was abandoned while it waited for its token.
 	if !ok {
 		tok.release(0, 0)
 		at.ss.release()
@@ -184,11 +146,12 @@ func (at *attempt) begin(tok *token) (context.Context, bool) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	at.cancel, at.running, at.tok = cancel, true, tok
+	// The note reads what the lock guards.
 	tok.note = at.note()
 	at.answers.Restart()
 	ss.s.mu.Lock()
 	ss.s.counters.Attempts++
-	ss.s.budgets.Began(ss.key.Tenant)
+	ss.s.cores.budgets.Began(ss.key.Tenant)
 	if at.replay {
 		ss.s.counters.Replayed++
 	}
@@ -207,18 +170,20 @@ func (at *attempt) invocation(tok *token) (host.Invocation, error) {
 		return host.Invocation{}, err
 	}
 	o := at.answers.Open()
-	inv, err := at.ss.s.invocationOf(m, at.ss.key, &at.view, o)
+	inv, err := m.invocation(at.ss.key, &at.view, o)
 	inv.Calls, inv.Token = tok, tok
 	return inv, err
 }
 
-// end settles what a run of the guest came to.
+// end settles what a run of the guest came to. An attempt that runs again keeps its pin of
+// the session; in the other cases the pin is given back.
 func (at *attempt) end(res host.InvocationResult, err error) {
 	ss, s := at.ss, at.ss.s
 	ss.mu.Lock()
 	at.running = false
 	at.cancel()
 	at.cancel = nil
+	// The sandbox may know less than the checkpoints have counted, if the guest was unwound.
 	at.Burnt = at.Burnt.With(max(res.Fuel, at.tok.burnt))
 	at.tok = nil
 	var u Unwound
@@ -229,10 +194,13 @@ func (at *attempt) end(res host.InvocationResult, err error) {
 		u = at.classify(err)
 	}
 	if !u.Later {
-		at.putOff = 0
+		at.backoffs = 0 // the next one begins with the shortest wait
 	}
 	switch {
 	case u.Stale:
+		// What an abandoned attempt has burnt since its last entry is billed now, as no
+		// entry follows. If the attempt goes on later it burns the same again: it is
+		// billed then.
 		if at.abandoned && !at.goesOn || ss.dead {
 			ss.settle(&at.Spending)
 		}
@@ -241,39 +209,50 @@ func (at *attempt) end(res host.InvocationResult, err error) {
 		}
 		ss.drop(at)
 	case u.Again:
+		// The state has changed since the guest read it: the guest runs again up to the
+		// commit, which then sees the new value. The attempt stays open and pins its session.
 		s.count(&s.counters.Conflicts)
-		s.ready(at)
+		s.cores.ready(at)
 		ss.mu.Unlock()
-		return // keeps its pin
+		return
 	case u.Later:
-		ss.giveUp(at)
-		s.putOff(at, err)
+		// The host could not run the guest, and that says nothing of the step. The attempt
+		// gives its ticket up, so that nobody waits for it meanwhile.
+		ss.tickets.GiveUp(at)
+		s.cores.backOff(at, err)
 		ss.mu.Unlock()
-		return // keeps its pin
+		return
 	case u.Suspended:
 		s.count(&s.counters.Suspended)
+		// The answer has come between the guest's wait and this lock: nothing else would
+		// wake the attempt.
 		if at.resumed {
 			at.resumed = false
-			s.ready(at)
+			s.cores.ready(at)
 			ss.mu.Unlock()
-			return // keeps its pin
+			return
 		}
+		// The record alone is kept, from which the attempt goes on, and no pin: the session
+		// may leave memory.
 		unspent := ss.drop(at)
 		o := at.answers.Open()
 		ss.suspended[at.inv] = &history.Record{Attempt: at.view.Attempt, Open: &o, Calls: at.answers.Record(), Spending: at.Spending, Unserved: unspent}
 	case u.Parked:
 		s.count(&s.counters.Parks)
+		// Whoever gave the ticket up may have handed it on before the guest was out.
 		if at.unparked {
 			at.unparked = false
-			s.ready(at)
+			s.cores.ready(at)
 		} else {
 			at.parked = true
 		}
 		ss.mu.Unlock()
 		return
 	case u.Block != nil:
-		ss.giveUp(at)
-		_, _, err := ss.tick(engine.Block{RunID: at.view.RunID, Reason: *u.Block}, nil)
+		// Neither the step nor a retry of it is to blame: the run stands still, and its record
+		// stays, until somebody helps.
+		ss.tickets.GiveUp(at)
+		_, _, err := ss.tick(engine.Block{RunID: at.view.RunID, Reason: *u.Block}, extras{})
 		if err != nil && !errors.Is(err, engine.ErrStale) {
 			at.say(slog.LevelError, "a run cannot be blocked", "error", err)
 		}
@@ -281,9 +260,9 @@ func (at *attempt) end(res host.InvocationResult, err error) {
 	default:
 		if lost := at.finish(res, u.Fail); lost {
 			s.count(&s.counters.Conflicts)
-			s.ready(at)
+			s.cores.ready(at)
 			ss.mu.Unlock()
-			return // keeps its pin
+			return
 		}
 		ss.drop(at)
 	}
@@ -294,12 +273,14 @@ func (at *attempt) end(res host.InvocationResult, err error) {
 
 // classify says what an error that unwound the guest means.
 func (at *attempt) classify(err error) Unwound {
+	// The server stops: the attempt stays open in the journal, and goes on at the next start.
 	if errors.Is(err, context.Canceled) {
-		return Unwound{Stale: true} // the server stops: the attempt stays open in the journal
+		return Unwound{Stale: true}
 	}
 	if u := at.ss.s.cfg.Classify(err); u != (Unwound{}) {
 		return u
 	}
+	// What the store cannot do at the moment is no fault of the step.
 	if host.CodeOf(err) == host.CodeUnavailable {
 		return Unwound{Later: true}
 	}
@@ -307,8 +288,8 @@ func (at *attempt) classify(err error) Unwound {
 	return Unwound{Block: &host.Blocked{Code: host.BlockedHostError, Message: host.MessageOf(err)}}
 }
 
-// finish ends the attempt with what its guest gave. That of an atomic step may have
-// lost: it is to be run again. Called with ss.mu held.
+// finish ends the attempt with what its guest gave. An attempt of an atomic step may have
+// lost against others: then it must run again. Called with ss.mu held.
 func (at *attempt) finish(res host.InvocationResult, fail *abi.Error) (lost bool) {
 	ss := at.ss
 	out := abi.StepOutput{Err: fail}
@@ -317,6 +298,8 @@ func (at *attempt) finish(res host.InvocationResult, fail *abi.Error) (lost bool
 	case res.Err != nil:
 		out.Err = final(res.Err)
 	default:
+		// Bad output, or an edit that the guest began and did not end, is a failure of the
+		// step like any other: its retry policy decides.
 		var err error
 		if out, err = abi.DecodeStepOutput(res.Output); err != nil {
 			out = abi.StepOutput{Err: &abi.Error{Code: host.RunInvalidOutput, Message: "the step's output does not decode: " + err.Error()}}
@@ -324,17 +307,20 @@ func (at *attempt) finish(res host.InvocationResult, fail *abi.Error) (lost bool
 			out = abi.StepOutput{Err: open}
 		}
 	}
-	ss.giveUp(at)
+	// The ticket is free before the tick, which may begin attempts that want it.
+	ss.tickets.GiveUp(at)
 	tick := engine.Finish{Invocation: at.inv, Attempt: at.view.Attempt, Output: out, Fuel: res.Fuel, Stage: at.answers.Stage()}
-	_, _, err := ss.tick(tick, func(r *engine.Result) {
+	_, _, err := ss.tick(tick, extras{attach: func(r *engine.Result) (fuel uint64) {
 		at.log(at.answers.Logs())
 		if r.Entry != nil {
 			at.answers.Finish(r.Entry)
-			at.spend(r.Entry, at.Burnt)
+			fuel = at.spend(r.Entry, at.Burnt)
 		}
-	})
+		return fuel
+	}})
 	switch {
 	case errors.Is(err, engine.ErrConflict):
+		// What the atomic step read has changed: nothing that it did has taken effect.
 		at.answers.Lost()
 		return true
 	case err != nil && !errors.Is(err, engine.ErrStale):
@@ -365,7 +351,7 @@ func (ss *session) drop(at *attempt) (unspent int64) {
 		delete(ss.attempts, at.inv)
 	}
 	ss.undemand(at)
-	ss.giveUp(at)
+	ss.tickets.GiveUp(at)
 	return at.leave()
 }
 
@@ -392,18 +378,19 @@ func (l live) effect(n uint64, req engine.Request, attach func(*engine.Result)) 
 	if at.abandoned || ss.dead {
 		return engine.ErrStale
 	}
-	if ss.mustPark(at, writes(req)) {
+	if ss.mustPark(at, tickets.Writes(req)) {
 		return ss.s.cfg.Parked
 	}
-	res, _, err := ss.tick(engine.Call{Invocation: at.inv, Attempt: at.view.Attempt, N: n, Request: req}, func(r *engine.Result) {
+	res, _, err := ss.tick(engine.Call{Invocation: at.inv, Attempt: at.view.Attempt, N: n, Request: req}, extras{attach: func(r *engine.Result) (fuel uint64) {
 		if r.Entry != nil {
 			at.log(at.answers.Logs())
-			at.spend(r.Entry, at.burntNow())
+			fuel = at.spend(r.Entry, at.burntNow())
 		}
 		attach(r)
-	})
+		return fuel
+	}})
 	if !errors.Is(err, engine.ErrUnresolved) && !errors.Is(err, engine.ErrMoved) {
-		ss.giveUp(at) // the write is done, or refused
+		ss.tickets.GiveUp(at) // the write is done, or refused
 	}
 	if res.Response.Warning != "" {
 		at.log([]engine.LogRecord{{Level: int64(slog.LevelWarn), Message: res.Response.Warning}})

@@ -9,21 +9,23 @@ import (
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/scheduler/calls"
+	"github.com/weftrun/weft/host/scheduler/quarantine"
 )
 
 // grantLater has it asked again after a while how a call may be made. Called with
 // Scheduler.mu held.
 func (c *caller) grantLater(o *calls.Call) {
-	c.book.Later(calls.Late{Call: o, Due: c.s.cfg.Now().Add(readAgain), Ungranted: true})
+	c.book.Later(calls.Late{Call: o, Due: c.s.cfg.Now().Add(quarantine.ReadAgain), Ungranted: true})
 }
 
 // grantAgain asks again how a call may be made, and queues the call.
 func (c *caller) grantAgain(o *calls.Call) {
-	ss, err := c.s.acquire(context.Background(), o.Key.Session, false)
+	ss, err := c.s.table.acquire(context.Background(), o.Key.Session, false)
 	if err != nil {
 		c.s.mu.Lock()
 		defer c.s.mu.Unlock()
-		if host.CodeOf(err) == host.CodeNotFound { // it was purged
+		// A session that is not found was purged. Any other error may pass.
+		if host.CodeOf(err) == host.CodeNotFound {
 			c.book.Remove(o)
 		} else if c.book.Has(o) {
 			c.grantLater(o)
@@ -35,6 +37,7 @@ func (c *caller) grantAgain(o *calls.Call) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	c.s.mu.Lock()
+	// callOut makes the call anew, with its grant. Another call may be in its place by now.
 	wanted := c.book.Has(o)
 	c.book.Remove(o)
 	c.s.mu.Unlock()
@@ -89,11 +92,13 @@ func (c *caller) make(ctx context.Context, o *calls.Call) {
 	case fail == nil:
 		value, fail, wanted, away = c.outside(ctx, o)
 	}
+	// A call that was cancelled has no answer: it stays open in the journal, or nobody wants
+	// it. A call inside has brought its own answer, in one item with its write.
 	if wanted && !within && away == nil && ctx.Err() == nil {
 		c.answer(o, value, fail)
 	}
 	c.s.suspicion.cameBack(callKey(o))
-	again := c.s.retryAfter(o.Key.Session, readAgain)
+	again := c.s.table.retryAfter(o.Key.Session, quarantine.ReadAgain)
 	c.s.mu.Lock()
 	if away != nil && ctx.Err() == nil { // before End, which ends the context
 		c.book.Later(calls.Late{Call: o, Due: again, Again: true})
@@ -110,7 +115,7 @@ func (c *caller) make(ctx context.Context, o *calls.Call) {
 // why the call was not made and is to be made later: what the store cannot do at the
 // moment is nothing that a resource has answered.
 func (c *caller) outside(ctx context.Context, o *calls.Call) (value abi.Raw, fail *abi.Error, wanted bool, away error) {
-	ss, err := c.s.acquire(ctx, o.Key.Session, false)
+	ss, err := c.s.table.acquire(ctx, o.Key.Session, false)
 	if err != nil {
 		if host.CodeOf(err) == host.CodeNotFound || ctx.Err() != nil {
 			return nil, nil, false, nil
@@ -121,7 +126,9 @@ func (c *caller) outside(ctx context.Context, o *calls.Call) (value abi.Raw, fai
 	call, ok := ss.eng.OutCall(o.Key.Invocation)
 	span := ss.tracedCall(&call)
 	ss.mu.Unlock()
+	// The call takes as long as it takes: its session may leave memory meanwhile.
 	ss.release()
+	// The invocation may wait for another call by now, or for none.
 	if !ok || call.Attempt != o.Attempt || call.N != o.N {
 		return nil, nil, false, nil
 	}
@@ -133,7 +140,7 @@ func (c *caller) outside(ctx context.Context, o *calls.Call) (value abi.Raw, fai
 	if span != nil {
 		out.Trace = c.s.cfg.Tracer.Outgoing(span)
 	}
-	noted := c.s.noteCall(o, call.Version, call.Step)
+	noted := c.noteCall(o, call.Version, call.Step)
 	out.Waits = noted.wait
 	value, fail = c.s.cfg.Resources.Call(ctx, out)
 	noted.leave()
@@ -156,7 +163,7 @@ func callOf(o *calls.Call, call *engine.OutCall) host.ResourceCall {
 // noteDelta brings a part of an answer to its session, which shows it. Nothing waits
 // until it is durable: what is shown is, and the rest comes in this order.
 func (c *caller) noteDelta(ctx context.Context, o *calls.Call, d host.ResourceDelta) error {
-	ss, err := c.s.acquire(ctx, o.Key.Session, false)
+	ss, err := c.s.table.acquire(ctx, o.Key.Session, false)
 	if err != nil {
 		return err
 	}
@@ -169,16 +176,18 @@ func (c *caller) noteDelta(ctx context.Context, o *calls.Call, d host.ResourceDe
 
 // answer brings an answer to its session.
 func (c *caller) answer(o *calls.Call, value abi.Raw, fail *abi.Error) {
-	ss, err := c.s.acquire(context.Background(), o.Key.Session, false)
+	ss, err := c.s.table.acquire(context.Background(), o.Key.Session, false)
 	switch {
 	case err == nil:
 		ss.mu.Lock()
 		ss.note(engine.ResourceAnswered{Invocation: o.Key.Invocation, Attempt: o.Attempt, N: o.N, Value: value, Err: fail})
 		ss.mu.Unlock()
 		ss.release()
-	case host.CodeOf(err) != host.CodeNotFound: // else it was purged
-		c.s.logOf(context.Background(), slog.LevelError, "the answer of a resource cannot be noted, and is kept", o.Key.Session, []any{"error", err})
-		again := c.s.retryAfter(o.Key.Session, retryLoad)
+	// The resource has answered, and must not be asked again: the answer is kept until the
+	// session loads. A session that is not found was purged, and wants none.
+	case host.CodeOf(err) != host.CodeNotFound:
+		c.s.log.session(context.Background(), slog.LevelError, "the answer of a resource cannot be noted, and is kept", o.Key.Session, []any{"error", err})
+		again := c.s.table.retryAfter(o.Key.Session, retryLoad)
 		c.s.mu.Lock()
 		c.book.Later(calls.Late{Call: o, Value: value, Err: fail, Due: again})
 		c.s.mu.Unlock()
@@ -202,7 +211,7 @@ func (c *caller) cancel() {
 // answer. The error says why the call was not made and is to be made later: what the
 // store cannot do at the moment is no answer.
 func (c *caller) inside(ctx context.Context, o *calls.Call) (away error) {
-	ss, err := c.s.acquire(ctx, o.Key.Session, false)
+	ss, err := c.s.table.acquire(ctx, o.Key.Session, false)
 	if err != nil && host.CodeOf(err) != host.CodeNotFound && ctx.Err() == nil {
 		return err
 	}
@@ -213,6 +222,7 @@ func (c *caller) inside(ctx context.Context, o *calls.Call) (away error) {
 		return nil
 	}
 	defer ss.release()
+	// The turn comes before the session's lock: whoever holds that must not wait for a turn.
 	sp := c.spaces.Enter(o.Space)
 	defer c.spaces.Leave(sp)
 	ss.mu.Lock()
@@ -224,9 +234,10 @@ func (c *caller) inside(ctx context.Context, o *calls.Call) (away error) {
 	}
 	if ok && call.Attempt == o.Attempt && call.N == o.N {
 		c.s.count(&c.s.counters.Calls)
-		noted := c.s.noteCall(o, call.Version, call.Step)
+		noted := c.noteCall(o, call.Version, call.Step)
 		answer, write, err := c.spaces.Answer(ctx, sp, callOf(o, &call), c.s.now())
 		noted.leave()
+		// Cancelled while it was made: nothing was written, and there is no answer.
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -251,11 +262,11 @@ func (c *caller) inside(ctx context.Context, o *calls.Call) (away error) {
 func (ss *session) answerKV(o *calls.Call, sp *calls.Space, answer *host.KVAnswer, write *host.KVWrite) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
+	var with extras
 	if write != nil {
-		ss.kv = []host.KVWrite{*write}
+		with.kv = []host.KVWrite{*write}
 	}
-	_, pos, err := ss.tick(engine.ResourceAnswered{Invocation: o.Key.Invocation, Attempt: o.Attempt, N: o.N, Value: answer.Value, Err: answer.Err}, nil)
-	ss.kv = nil
+	_, pos, err := ss.tick(engine.ResourceAnswered{Invocation: o.Key.Invocation, Attempt: o.Attempt, N: o.N, Value: answer.Value, Err: answer.Err}, with)
 	switch {
 	case err == nil && write != nil:
 		ss.s.calls.spaces.Wrote(sp, write, pos)

@@ -28,17 +28,17 @@ func (at *attempt) resolve(m *work.Meter, req engine.RunWorkflow) (*engine.Start
 	if err != nil {
 		return nil, childError(err)
 	}
-	if err := s.checkResources(tenant, mod); err != nil {
+	if err := mod.checkResources(s.cfg.Resources, tenant); err != nil {
 		return nil, childError(err)
 	}
 	ev := req.Event
 	if ev.Type == abi.TypeStart {
 		ev.Type = "" // as it is with a client's plain fields
 	}
-	if ev, err = s.startEventOn(m, mod, ev); err != nil {
+	if ev, err = startEventOn(m, s.cfg.Modules, mod, ev); err != nil {
 		return nil, childError(err)
 	}
-	t := s.startOf(tenant, mod, ev)
+	t := s.cfg.startOf(tenant, mod, ev)
 	if at.traced != nil {
 		t.Trace = s.cfg.Tracer.Child(at.traced)
 	}

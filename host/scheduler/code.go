@@ -24,30 +24,32 @@ type codeKey struct {
 
 // codeReady reports whether an attempt that has a token can begin its guest. If not,
 // the token is given back.
-func (s *Scheduler) codeReady(at *attempt) bool {
+func (c *cores) codeReady(at *attempt) bool {
+	// It goes on with its token in hand: the sandbox says what is wrong with the code.
 	if at.waits >= mostCodeWaits {
 		at.waits = 0
 		return true
 	}
 	inv, err := at.code()
-	if err != nil || s.cfg.Sandbox.Ready(&inv) { // an error shows again where the guest is to begin
+	if err != nil || c.s.cfg.Sandbox.Ready(&inv) { // an error shows again where the guest is to begin
 		at.waits = 0
 		return true
 	}
 	at.waits++
 	key := codeKey{inv.Digest, inv.Limits.TableEntries}
-	s.mu.Lock()
-	s.queue.GiveBack(inv.Tenant)
-	at.serve(serviceOpen, s.now())
-	s.counters.CodeWaits++
-	s.suspicion.trials.Prepares(at.suspectKey())
-	first := len(s.coming[key]) == 0
-	s.coming[key] = append(s.coming[key], at)
-	s.mu.Unlock()
+	c.s.mu.Lock()
+	c.queue.GiveBack(inv.Tenant)
+	at.serve(serviceOpen, c.s.now())
+	c.s.counters.CodeWaits++
+	c.s.suspicion.trials.Prepares(at.suspectKey())
+	first := len(c.coming[key]) == 0
+	c.coming[key] = append(c.coming[key], at)
+	c.s.mu.Unlock()
+	// Whoever is first has the code prepared for all that wait for it.
 	if first {
-		s.workers.Do(func() { s.prepare(key, &inv) })
+		c.s.workers.Do(func() { c.prepare(key, &inv) })
 	}
-	s.signal()
+	c.s.signal()
 	return false
 }
 
@@ -62,19 +64,20 @@ func (at *attempt) code() (host.Invocation, error) {
 }
 
 // prepare has code prepared, and wakes those who wait for it.
-func (s *Scheduler) prepare(key codeKey, inv *host.Invocation) {
-	work, err := s.cfg.Sandbox.Prepare(s.base, inv)
+func (c *cores) prepare(key codeKey, inv *host.Invocation) {
+	// An error shows again where the guest begins, for each attempt.
+	work, err := c.s.cfg.Sandbox.Prepare(c.s.base, inv)
 	if err != nil {
-		s.cfg.Log.Warn("the code of a module cannot be prepared", "module", key.digest, "error", err)
+		c.s.cfg.Log.Warn("the code of a module cannot be prepared", "module", key.digest, "error", err)
 	}
-	s.mu.Lock()
-	list := s.coming[key]
-	delete(s.coming, key)
-	s.queue.Owe(inv.Tenant, work)
-	s.mu.Unlock()
+	c.s.mu.Lock()
+	list := c.coming[key]
+	delete(c.coming, key)
+	c.queue.Owe(inv.Tenant, work)
+	c.s.mu.Unlock()
 	for _, at := range list {
 		at.ss.mu.Lock()
-		s.ready(at)
+		c.ready(at)
 		at.ss.mu.Unlock()
 	}
 }

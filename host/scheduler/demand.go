@@ -6,7 +6,6 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/scheduler/admission"
-	"github.com/weftrun/weft/host/scheduler/fair"
 )
 
 // defaultStartWait is how long a start that waits for its run's end may have to wait for
@@ -22,7 +21,7 @@ func (s *Scheduler) AskStart(ctx context.Context, ask host.StartAsk) (release fu
 			return nil, err
 		}
 		version = mod.Digest
-		allowance, bounded = s.allowance(mod, ask.Wait)
+		allowance, bounded = s.cfg.allowance(mod, ask.Wait)
 	}
 	bytes := admission.HeldByStart + max(ask.Bytes, 0)
 	s.starts.Look(&s.mu)
@@ -54,18 +53,18 @@ func (s *Scheduler) AskStart(ctx context.Context, ask host.StartAsk) (release fu
 
 // allowance is how long a start may wait for its first core; bounded is false if it may
 // wait for ever.
-func (s *Scheduler) allowance(mod Module, wait bool) (d time.Duration, bounded bool) {
+func (c *Config) allowance(mod Module, wait bool) (d time.Duration, bounded bool) {
 	timeout, set := mod.Graph.Timeout()
 	if !wait {
 		return timeout, set && timeout > 0
 	}
 	if !set {
-		timeout = s.cfg.Timeout
+		timeout = c.Timeout
 	}
-	if timeout > 0 && (s.cfg.StartWait < 0 || timeout < s.cfg.StartWait) {
+	if timeout > 0 && (c.StartWait < 0 || timeout < c.StartWait) {
 		return timeout, true
 	}
-	return s.cfg.StartWait, s.cfg.StartWait >= 0
+	return c.StartWait, c.StartWait >= 0
 }
 
 // letPass counts a start that was admitted until its run counts itself, or it comes to
@@ -92,24 +91,6 @@ func (s *Scheduler) Waits() (idle, busiest time.Duration) {
 	return s.starts.Waits()
 }
 
-// place is where an attempt stands among the others of its tenant; first: it holds a write
-// ticket. Called with Scheduler.mu held.
-func (at *attempt) place(first bool) fair.Place {
-	p := fair.Place{Class: fair.Going, First: first}
-	w := at.work
-	if w != nil {
-		p.Age = w.Age
-	}
-	switch {
-	case first:
-	case w == nil || !w.Begun && !w.Child:
-		p.Class = fair.New
-	case w.Used >= fair.LongRun:
-		p.Class = fair.Long
-	}
-	return p
-}
-
 // demands counts an attempt that is in memory from now on. Called with mu held.
 func (ss *session) demands(at *attempt) {
 	s := ss.s
@@ -126,6 +107,7 @@ func (ss *session) demands(at *attempt) {
 		}
 		ss.needs[at.view.RunID] = w
 	}
+	// An attempt with a record has had a core before.
 	w.Begun = w.Begun || at.replay
 	at.work, at.counts = w, true
 	s.starts.Demand.Opened(w)
@@ -155,5 +137,6 @@ func (ss *session) met(runID string, status host.Status) {
 		ss.s.starts.Demand.Gone(w) // how far it came says nothing
 		return
 	}
+	// What it has used tells what the next run of its version will take.
 	ss.s.starts.Demand.Ended(w)
 }

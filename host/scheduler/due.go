@@ -2,23 +2,26 @@ package scheduler
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/scheduler/fair"
 )
 
-// Sessions that have something to do by themselves, and are not in memory, are named
-// by the store: their timers are due, or they had attempts open when the server before
-// ended. After a long time down there may be any number of them. So they are taken up
-// in the order of their times, and no more than Config.DueAtOnce at a time: another one
-// when one is through, which is when it has nothing to do at this time and all of it is
-// durable; it leaves memory at once while others wait. In between, whoever asks for
-// something waits behind those taken up at most, and not behind all that are due.
+// Sessions that have something to do by themselves, and are not in memory, are named by the
+// store: their timers are due, or they had attempts open when the server before ended. After
+// a long time down there may be any number of them. So they are admitted in the order of
+// their times, and no more than Config.DueAtOnce at a time. The next one is admitted when one
+// is through: it has nothing to do at this time, and all of it is durable. It leaves memory
+// at once while others wait. A client that asks for something waits at most for those that
+// are admitted, and not for all that are due.
 //
-//	the store says who is due, in order -> toLoad -> loadDue, loadAtOnce side by side
-//	     -> taken -> their timers fire, in order -> through -> out of memory
+//	the store says who is due, in order -> toLoad -> load, loadAtOnce side by side
+//	     -> admitted -> their timers fire, in order -> through -> out of memory
 //
-// Where none gets through, one more is taken up now and then: guests that compute for
+// If none of them gets through, one more is admitted now and then: guests that compute for
 // long, or whose tenant is over its budget, must not keep the timers of others waiting
 // for ever.
 
@@ -29,7 +32,7 @@ const (
 	loadAtOnce = 4
 )
 
-// dueTrickle is how often a session is taken up that is one too many: mostly, and while
+// dueTrickle is how often a session is admitted beyond Config.DueAtOnce: mostly, and while
 // cores are idle.
 const (
 	dueTrickle     = 100 * time.Millisecond
@@ -39,84 +42,103 @@ const (
 // fireBatch bounds the timers that fire before anything else is looked at.
 const fireBatch = 256
 
-// dueWork lets go of those that are through and takes up others; next is when to look
+// dues are sessions that have something to do by themselves: those in memory by their
+// timers, the others by the store. Scheduler.mu guards it.
+//
+// A session that the store has named is in toLoad, or is being loaded, or is in admitted until
+// it is through; asking holds from the question to the store until toLoad is empty and
+// nothing is being loaded. firing holds while timers fire, in the order of their times.
+type dues struct {
+	s            *Scheduler
+	timers       fair.Timers[host.SessionKey] // when loaded sessions have something to do
+	next         int64                        // when to ask the store for due sessions; host.WakeNever: not
+	asking       bool
+	toLoad       []host.SessionKey // due ones that the store named
+	loaders      int               // how many of them are being loaded
+	admitted     []*session        // those that were loaded and are not through
+	lastAdmitted time.Time         // when the newest of them was
+	firing       bool              // timers
+}
+
+// work lets go of those that are through and takes up others; next is when to look
 // again, zero: when something happens. Called with mu held.
-func (s *Scheduler) dueWork(now time.Time) (work []func(), next time.Time) {
-	s.letGo(now)
-	if s.loaders > 0 { // their timers are to fire before those of the next ones
+func (d *dues) work(now time.Time) (work []func(), next time.Time) {
+	d.letGo(now)
+	// The timers of those that load now must fire before the timers of the next ones.
+	if d.loaders > 0 {
 		return nil, time.Time{}
 	}
-	for s.loaders < loadAtOnce && len(s.toLoad) > 0 {
-		if len(s.taken)+s.loaders >= s.cfg.DueAtOnce {
-			if next = s.lastTaken.Add(s.trickle()); now.Before(next) {
+	for d.loaders < loadAtOnce && len(d.toLoad) > 0 {
+		if len(d.admitted)+d.loaders >= d.s.cfg.DueAtOnce {
+			if next = d.lastAdmitted.Add(d.trickle()); now.Before(next) {
 				break
 			}
 			next = time.Time{}
 		}
-		key := s.toLoad[0]
-		s.toLoad = s.toLoad[1:]
-		s.loaders++
-		s.lastTaken = now
-		work = append(work, func() { s.loadDue(key) })
+		key := d.toLoad[0]
+		d.toLoad = d.toLoad[1:]
+		d.loaders++
+		d.lastAdmitted = now
+		work = append(work, func() { d.load(key) })
 	}
-	if s.nextDue == host.WakeNever || s.asking {
+	if d.next == host.WakeNever || d.asking {
 		return work, next
 	}
-	if s.nextDue <= now.UnixNano() {
-		s.asking, s.nextDue = true, host.WakeNever
-		return append(work, s.askDue), next
+	if d.next <= now.UnixNano() {
+		d.asking, d.next = true, host.WakeNever
+		return append(work, d.ask), next
 	}
-	if at := time.Unix(0, s.nextDue); next.IsZero() || at.Before(next) {
+	if at := time.Unix(0, d.next); next.IsZero() || at.Before(next) {
 		next = at
 	}
 	return work, next
 }
 
-func (s *Scheduler) trickle() time.Duration {
-	if s.queue.Free() > 0 {
+func (d *dues) trickle() time.Duration {
+	if d.s.cores.queue.Free() > 0 {
 		return dueTrickleIdle
 	}
 	return dueTrickle
 }
 
-// letGo forgets who was taken up and is through. Called with mu held.
-func (s *Scheduler) letGo(now time.Time) {
-	if len(s.taken) == 0 || s.firing {
+// letGo forgets the sessions that were admitted and are through. Called with mu held.
+func (d *dues) letGo(now time.Time) {
+	if len(d.admitted) == 0 || d.firing {
 		return
 	}
-	durable := s.cfg.Journal.Durable()
-	others := s.asking || s.nextDue != host.WakeNever && s.nextDue <= now.UnixNano() // may wait
-	kept := s.taken[:0]
-	for _, ss := range s.taken {
-		if s.sessions[ss.key] == ss {
+	durable := d.s.cfg.Journal.Durable()
+	others := d.asking || d.next != host.WakeNever && d.next <= now.UnixNano() // may wait
+	kept := d.admitted[:0]
+	for _, ss := range d.admitted {
+		if d.s.table.sessions[ss.key] == ss {
 			// Without pins nobody else looks at what ss.mu guards.
-			if ss.pins > 0 || ss.lastPos > durable || s.timers.DueAt(ss.key, now.UnixNano()) {
+			if ss.pins > 0 || ss.lastPos > durable || d.timers.DueAt(ss.key, now.UnixNano()) {
 				kept = append(kept, ss)
 				continue
 			}
-			if others && s.settleCounts(ss) {
+			if others && d.s.table.settleCounts(ss) {
 				kept = append(kept, ss)
 				continue
 			}
 			if others {
-				s.forget(ss)
+				d.s.table.forget(ss)
 			}
 		}
-		ss.taken = false
+		ss.due = false
 	}
-	clear(s.taken[len(kept):])
-	s.taken = kept
+	clear(d.admitted[len(kept):])
+	d.admitted = kept
 }
 
 // fireWork fires the timers that are due, one after the other in the order of their
 // times; next is when the next one will be. Called with mu held.
-func (s *Scheduler) fireWork(now time.Time) (work func(), next time.Time) {
-	if s.firing {
+func (d *dues) fireWork(now time.Time) (work []func(), next time.Time) {
+	if d.firing {
 		return nil, time.Time{}
 	}
 	var keys []host.SessionKey
 	for len(keys) < fireBatch {
-		key, due, ok := s.timers.First()
+		key, due, ok := d.timers.First()
 		if !ok {
 			break
 		}
@@ -124,80 +146,122 @@ func (s *Scheduler) fireWork(now time.Time) (work func(), next time.Time) {
 			next = time.Unix(0, due)
 			break
 		}
-		if ss := s.sessions[key]; s.loaders > 0 && ss != nil && ss.taken {
+		if ss := d.s.table.sessions[key]; d.loaders > 0 && ss != nil && ss.due {
 			break // one that was due before it may be loading still
 		}
-		s.timers.Remove(key)
+		d.timers.Remove(key)
 		keys = append(keys, key)
 	}
 	if len(keys) == 0 {
 		return nil, next
 	}
-	s.firing = true
-	return func() {
+	d.firing = true
+	return []func(){func() {
 		for _, key := range keys {
-			s.fire(key)
+			d.fire(key)
 		}
-		s.mu.Lock()
-		s.firing = false
-		s.mu.Unlock()
-		s.signal()
-	}, next
+		d.s.mu.Lock()
+		d.firing = false
+		d.s.mu.Unlock()
+		d.s.signal()
+	}}, next
 }
 
-// due notes that an unloaded session has something to do at a time. Called
+// note notes that an unloaded session has something to do at a time. Called
 // with mu held.
-func (s *Scheduler) due(at int64) {
-	if at != host.WakeNever && (s.nextDue == host.WakeNever || at < s.nextDue) {
-		s.nextDue = at
+func (d *dues) note(at int64) {
+	if at != host.WakeNever && (d.next == host.WakeNever || at < d.next) {
+		d.next = at
 	}
 }
 
-// askDue asks the store which sessions have something to do: Step has them
+// ask asks the store which sessions have something to do: Step has them
 // loaded, a few side by side, and nobody asks again before they are. Sessions
 // that leave memory meanwhile note their own time: it must not be lost.
-func (s *Scheduler) askDue() {
-	until := s.now()
-	s.mu.Lock()
-	limit := len(s.sessions) + s.calls.book.Sessions() + len(s.quarantine) + dueBatch
-	s.mu.Unlock()
-	keys, next, err := s.cfg.Store.Due(context.Background(), until, limit)
+func (d *dues) ask() {
+	until := d.s.now()
+	d.s.mu.Lock()
+	limit := len(d.s.table.sessions) + d.s.calls.book.Sessions() + d.s.table.quarantine.Len() + dueBatch
+	d.s.mu.Unlock()
+	keys, next, err := d.s.cfg.Store.Due(context.Background(), until, limit)
 	if err != nil {
-		s.cfg.Log.Error("the store does not say which sessions are due", "error", err)
+		d.s.cfg.Log.Error("the store does not say which sessions are due", "error", err)
 		next = until + int64(time.Second)
 	}
 	if len(keys) == limit {
 		next = until // there may be more
 	}
-	s.mu.Lock()
-	s.due(next)
+	d.s.mu.Lock()
+	d.note(next)
 	for _, key := range keys {
-		if s.isolated(key) != nil {
-			s.due(s.quarantine[key].until.UnixNano())
+		// A session in quarantine is due again when it may be tried again.
+		if until, ok := d.s.table.quarantine.Until(key); ok {
+			d.note(until.UnixNano())
 			continue
 		}
-		if s.sessions[key] == nil && s.calls.book.Of(key) == 0 { // else it is known what it waits for
-			s.toLoad = append(s.toLoad, key)
+		if d.s.table.sessions[key] == nil && d.s.calls.book.Of(key) == 0 { // else it is known what it waits for
+			d.toLoad = append(d.toLoad, key)
 		}
 	}
-	s.asking = len(s.toLoad) > 0
-	s.mu.Unlock()
-	s.signal()
+	d.asking = len(d.toLoad) > 0
+	d.s.mu.Unlock()
+	d.s.signal()
 }
 
-// loadDue loads a session, which begins what it has to do.
-func (s *Scheduler) loadDue(key host.SessionKey) {
-	s.ensure(key, "a session that is due cannot be loaded", func(ss *session) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if !ss.taken {
-			ss.taken = true
-			s.taken = append(s.taken, ss)
+// load loads a session, which begins what it has to do.
+func (d *dues) load(key host.SessionKey) {
+	d.s.table.ensure(key, "a session that is due cannot be loaded", func(ss *session) {
+		d.s.mu.Lock()
+		defer d.s.mu.Unlock()
+		if !ss.due {
+			ss.due = true
+			d.admitted = append(d.admitted, ss)
 		}
 	})
-	s.mu.Lock()
-	s.loaders--
-	s.asking = s.loaders > 0 || len(s.toLoad) > 0
-	s.mu.Unlock()
-	s.signal()
+	d.s.mu.Lock()
+	d.loaders--
+	d.asking = d.loaders > 0 || len(d.toLoad) > 0
+	d.s.mu.Unlock()
+	d.s.signal()
+}
+
+// setTimer notes when a loaded session's next timer is due.
+func (d *dues) setTimer(key host.SessionKey, at int64) {
+	d.s.mu.Lock()
+	earlier := d.timers.Set(key, at)
+	d.s.mu.Unlock()
+	if earlier {
+		d.s.signal()
+	}
+}
+
+// fire ticks a session's timers that are due.
+func (d *dues) fire(key host.SessionKey) {
+	d.s.table.ensure(key, "a timer cannot fire", func(ss *session) {
+		ss.mu.Lock()
+		ss.fireDue()
+		ss.mu.Unlock()
+	})
+}
+
+// fireDue ticks every timer that is due. Called with mu held.
+func (ss *session) fireDue() {
+	for {
+		if ss.dead {
+			return // the timers under its key are those of another by now
+		}
+		at := ss.eng.NextTimer()
+		if at == host.WakeNever || at > ss.s.now() {
+			break
+		}
+		// A timeout moves by the time in which nobody could work for want of a core.
+		if t, ok := ss.eng.DueTimeout(ss.s.now()); ok && ss.extend(t) {
+			continue
+		}
+		if _, _, err := ss.tick(engine.Timer{}, extras{}); err != nil {
+			ss.log(context.Background(), slog.LevelError, "a timer is refused", "error", err)
+			break
+		}
+	}
+	ss.s.dues.setTimer(ss.key, ss.eng.NextTimer())
 }

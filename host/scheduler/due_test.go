@@ -152,7 +152,7 @@ func TestOverdueTimers(t *testing.T) {
 // loadAtOnce is the scheduler's.
 const loadAtOnce = 4
 
-// While the disk takes nothing, no more sessions are taken up than that, but for the
+// While the disk takes nothing, no more sessions are admitted than that, but for the
 // trickle.
 func TestOverdueTimersOnASlowDisk(t *testing.T) {
 	const atOnce = 16

@@ -47,13 +47,16 @@ func (l live) Effect(m *work.Meter, n uint64, req engine.Request, attach func(*e
 			l.End() // the write is refused
 			return err
 		}
+		// A little work is done under the mutex once it has lost: there it cannot lose again.
 		if moved > 0 && m.Spent()-before <= work.Look {
-			p = nil // a little is done under the mutex
+			p = nil
 		}
 		if err = l.resolved(m, n, engine.WithPrepared(req, p), attach); !errors.Is(err, engine.ErrMoved) {
 			return err
 		}
 		m, before = m.Anew(), 0
+		// It has lost often enough: with the write ticket of the whole state nobody else
+		// changes it meanwhile.
 		if moved+1 == maxMoved {
 			if _, _, err := l.Begin(nil, true); err != nil {
 				return err
@@ -67,6 +70,8 @@ func (l live) prepare(m *work.Meter, root *state.Node, req engine.Request) (*eng
 	switch req := req.(type) {
 	case engine.EditState:
 	case engine.CommitState:
+		// The value has changed since the guest read it: the commit loses, whatever it says.
+		// For an atomic step the root is what it reads on, and its finish decides.
 		if now, _ := state.Get(root, req.Path); now != req.Base && !l.Atomic() {
 			return nil, engine.ErrConflict
 		}
@@ -82,12 +87,14 @@ func (l live) prepare(m *work.Meter, root *state.Node, req engine.Request) (*eng
 
 // resolved makes an effect, and finds out what the reducer has to know for it.
 func (l live) resolved(m *work.Meter, n uint64, req engine.Request, attach func(*engine.Result)) error {
+	// The reducer asks for what it cannot know, once, and has changed nothing by then.
 	err := l.effect(n, req, attach)
 	if !errors.Is(err, engine.ErrUnresolved) {
 		return err
 	}
 	switch ask := req.(type) {
 	case engine.RunWorkflow:
+		// Until the entry is in the journal's queue, the child's version must stay.
 		defer l.at.ss.s.cfg.Modules.Starting()()
 		ask.Start, err = l.at.resolve(m, ask)
 		req = ask

@@ -3,7 +3,6 @@ package scheduler
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
 
 	"github.com/weftrun/weft/host"
@@ -19,17 +18,20 @@ func (s *Scheduler) Cancel(ctx context.Context, tenant, id string, purge bool) (
 		return false, err
 	}
 	ss, run, err := s.active(ctx, tenant, id)
+	// A run that has ended can only be deleted. Its session need not have entries any more.
 	if errors.Is(err, completed) {
 		if !purge {
 			return false, history.ErrNoHandler
 		}
-		ss, err = s.acquire(ctx, host.SessionKey{Tenant: tenant, Session: run.SessionID}, true)
+		ss, err = s.table.acquire(ctx, host.SessionKey{Tenant: tenant, Session: run.SessionID}, true)
 	}
 	if err != nil {
 		if !purge {
 			return false, err
 		}
-		pos, err := s.purgeQuarantined(run, err)
+		// Nothing else could be done with a session that does not load: its handlers can at
+		// least be deleted.
+		pos, err := s.table.purgeQuarantined(run, err)
 		if err != nil {
 			return false, err
 		}
@@ -38,20 +40,23 @@ func (s *Scheduler) Cancel(ctx context.Context, tenant, id string, purge bool) (
 		}
 		return true, nil
 	}
-	defer func() { ss.release() }()
+	defer func() { ss.release() }() // of the session by then
+	// With purge each round comes closer to a handler without runs and without messages.
 	for {
 		pos, end, err := ss.cancel(run, purge)
 		switch {
-		case purge && errors.Is(err, errDead): // with the purge of another handler: what is stored is there
-			next, err := s.acquire(ctx, ss.key, true)
+		// The session left memory with the purge of another handler. What is stored is there.
+		case purge && errors.Is(err, errDead):
+			next, err := s.table.acquire(ctx, ss.key, true)
 			if err != nil {
 				return false, err
 			}
 			ss.release()
 			ss = next
 			continue
+		// The messages are in the journal of this session, and would be deleted with it.
 		case errors.Is(err, errTell):
-			if _, err := s.settle(ctx, ss.key); err != nil {
+			if _, err := s.mailer.settle(ctx, ss.key); err != nil {
 				return false, err
 			}
 			continue
@@ -66,7 +71,8 @@ func (s *Scheduler) Cancel(ctx context.Context, tenant, id string, purge bool) (
 		if run, err = s.await(ctx, end); err != nil {
 			return false, err
 		}
-		if pos, err = s.settle(ctx, ss.key); err != nil {
+		// Children in other sessions are cancelled by messages, and before the answer.
+		if pos, err = s.mailer.settle(ctx, ss.key); err != nil {
 			return false, err
 		}
 		if err := s.cfg.Journal.Wait(ctx, pos); err != nil {
@@ -91,6 +97,7 @@ func (ss *session) cancel(run host.Run, purge bool) (pos uint64, end chan ended,
 		return 0, nil, errDead
 	}
 	target, active := run.RunID, !run.Status.Final()
+	// The record was read without the lock: the handler may have begun another run since.
 	if purge {
 		if latest, running, _ := ss.eng.HandlerRun(run.HandlerID); running {
 			target, active = latest, true
@@ -99,13 +106,15 @@ func (ss *session) cancel(run host.Run, purge bool) (pos uint64, end chan ended,
 	if active {
 		end = make(chan ended, 1)
 		ss.ended[target] = append(ss.ended[target], end)
-		_, pos, err = ss.tick(engine.Cancel{RunID: target}, nil)
+		_, pos, err = ss.tick(engine.Cancel{RunID: target}, extras{})
 		switch {
 		case err != nil:
+			// To find the run ended is what a purge wants.
 			ss.forget(target, end)
 			if err := cancelled(err, purge); err != nil {
 				return 0, nil, err
 			}
+		// Its steps clean up first, or nothing more is wanted: the caller waits for the end.
 		case !purge || len(end) == 0:
 			return pos, end, nil
 		}
@@ -153,15 +162,4 @@ func (ss *session) purge(run host.Run) uint64 {
 		ss.die()
 	}
 	return ss.lastPos
-}
-
-// takeTurns begins the queued runs of the session whose turn has come. Called with
-// mu held.
-func (ss *session) takeTurns() {
-	for !ss.dead && ss.eng.TurnDue() {
-		if _, _, err := ss.tick(engine.BeginRun{}, nil); err != nil {
-			ss.log(context.Background(), slog.LevelError, "a queued run cannot begin", "error", err)
-			return
-		}
-	}
 }

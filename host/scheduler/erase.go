@@ -24,12 +24,13 @@ func (s *Scheduler) DeleteSession(ctx context.Context, tenant, id string) error 
 	}
 	key := host.SessionKey{Tenant: tenant, Session: id}
 	for {
-		err := s.eraseLoaded(ctx, key)
+		err := s.table.eraseLoaded(ctx, key)
 		switch {
+		// Somebody else deletes the session, or a handler with which it left memory.
 		case errors.Is(err, errDead):
-			continue // somebody else deletes it, or its handler
+			continue
 		case errors.Is(err, errTell):
-			if _, err := s.settle(ctx, key); err != nil {
+			if _, err := s.mailer.settle(ctx, key); err != nil {
 				return err
 			}
 			continue
@@ -38,7 +39,7 @@ func (s *Scheduler) DeleteSession(ctx context.Context, tenant, id string) error 
 		}
 		break
 	}
-	ss, err := s.acquire(ctx, key, true)
+	ss, err := s.table.acquire(ctx, key, true)
 	if err != nil {
 		return err
 	}
@@ -48,34 +49,37 @@ func (s *Scheduler) DeleteSession(ctx context.Context, tenant, id string) error 
 
 // eraseLoaded loads a session and begins to delete it. One whose journal does not
 // fold goes without.
-func (s *Scheduler) eraseLoaded(ctx context.Context, key host.SessionKey) error {
-	ss, err := s.acquire(ctx, key, false)
+func (t *table) eraseLoaded(ctx context.Context, key host.SessionKey) error {
+	ss, err := t.acquire(ctx, key, false)
 	if err == nil {
 		defer ss.release()
 		return ss.erase()
 	}
+	// Any other error says nothing of the session.
 	var journal *history.Unfoldable
 	if !errors.As(err, &journal) {
 		return err
 	}
-	held, err := s.storedRuns(ctx, key)
+	// Nobody ends its runs any more: their places in the quota are given back here.
+	held, err := t.storedRuns(ctx, key)
 	if err != nil {
 		return host.Unavailable(err)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, there := s.quarantine[key]; !there || s.sessions[key] != nil {
+	t.s.mu.Lock()
+	defer t.s.mu.Unlock()
+	// Without the lock somebody may have begun to load it.
+	if !t.quarantine.Has(key) || t.sessions[key] != nil {
 		return host.Errorf(host.CodeUnavailable, "session %q is just being loaded, or deleted: try again", key.Session)
 	}
-	s.barriers[key] = s.cfg.Journal.Append(s.cfg.Now(), s.eraseItem(key))
-	delete(s.quarantine, key)
-	s.cfg.Quotas.Runs(key.Tenant, -held.active, -held.waiting)
-	s.cfg.Log.Warn("a quarantined session is deleted", "tenant", key.Tenant, "session", key.Session)
+	t.barriers[key] = t.s.cfg.Journal.Append(t.s.cfg.Now(), t.eraseItem(key))
+	_ = t.quarantine.Release(key)
+	t.s.cfg.Quotas.Runs(key.Tenant, -held.active, -held.waiting)
+	t.s.cfg.Log.Warn("a quarantined session is deleted", "tenant", key.Tenant, "session", key.Session)
 	return nil
 }
 
-func (s *Scheduler) eraseItem(key host.SessionKey) host.JournalItem {
-	return host.JournalItem{Key: key, WakeAt: host.WakeNever, Erase: s.cfg.EraseRows, Size: 128}
+func (t *table) eraseItem(key host.SessionKey) host.JournalItem {
+	return host.JournalItem{Key: key, WakeAt: host.WakeNever, Erase: t.s.cfg.EraseRows, Size: 128}
 }
 
 // erase begins to delete the session, which leaves memory with it.
@@ -83,14 +87,16 @@ func (ss *session) erase() error {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	switch n := ss.eng.Active(); {
+	// Its name may be another session's by now.
 	case ss.dead:
 		return errDead
 	case n > 0:
 		return host.Errorf(host.CodeConflict, "Session '%s' has %d active runs: cancel them first", ss.key.Session, n)
+	// The messages would be deleted with it.
 	case len(ss.eng.MailTo()) > 0:
 		return errTell
 	}
-	ss.lastPos = ss.s.cfg.Journal.Append(ss.s.cfg.Now(), ss.s.eraseItem(ss.key))
+	ss.lastPos = ss.s.cfg.Journal.Append(ss.s.cfg.Now(), ss.s.table.eraseItem(ss.key))
 	ss.die()
 	return nil
 }
@@ -104,11 +110,11 @@ func (ss *session) die() {
 	for _, w := range ss.needs {
 		s.starts.Demand.Gone(w)
 	}
-	if s.sessions[ss.key] == ss {
-		delete(s.sessions, ss.key)
+	if s.table.sessions[ss.key] == ss {
+		delete(s.table.sessions, ss.key)
 	}
-	s.timers.Remove(ss.key)
-	s.barriers[ss.key] = ss.lastPos
+	s.dues.timers.Remove(ss.key)
+	s.table.barriers[ss.key] = ss.lastPos
 	s.mu.Unlock()
 }
 
@@ -116,5 +122,57 @@ func (ss *session) die() {
 // it is being loaded.
 func (ss *session) eraseMore(ctx context.Context) error {
 	s := ss.s
-	return s.cfg.Journal.Wait(ctx, s.cfg.Journal.Append(s.cfg.Now(), s.eraseItem(ss.key)))
+	return s.cfg.Journal.Wait(ctx, s.cfg.Journal.Append(s.cfg.Now(), s.table.eraseItem(ss.key)))
+}
+
+// A session that is not in memory need not be loaded to delete old runs of it: the batch
+// waits in the queue before whatever may follow for the session, and whoever loads it
+// meanwhile waits for the batch (the barriers of purged sessions). The store keeps
+// back what must not go (see host.SessionBatch.Drop). Of a private session that is
+// in memory the latest runs are left to a later sweep: the session would go with
+// them while somebody is about to use it.
+
+// dropFrom queues the deletion of runs of a session, and gives its position; 0 if
+// none can go now.
+func (t *table) dropFrom(ctx context.Context, key host.SessionKey, runs []host.EndedRun) (pos uint64) {
+	ids := make([]string, len(runs))
+	for i, r := range runs {
+		ids[i] = r.RunID
+	}
+	t.s.mu.Lock()
+	if t.sessions[key] == nil {
+		pos = t.s.cfg.Journal.Append(t.s.cfg.Now(), dropItem(key, ids))
+		t.barriers[key] = pos
+		_ = t.quarantine.Release(key) // it may be gone with them
+		t.s.mu.Unlock()
+		return pos
+	}
+	t.s.mu.Unlock()
+	ss, err := t.acquire(ctx, key, false)
+	if err != nil {
+		return 0 // the next sweep finds it out of memory
+	}
+	defer ss.release()
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if ss.dead {
+		return 0
+	}
+	// A private session is called as its handler, and goes with the latest run of that.
+	_, _, private := ss.eng.HandlerRun(key.Session)
+	kept := ids[:0]
+	for _, r := range runs {
+		if latest, _, _ := ss.eng.HandlerRun(r.HandlerID); !private || latest != r.RunID {
+			kept = append(kept, r.RunID)
+		}
+	}
+	if len(kept) == 0 {
+		return 0
+	}
+	ss.lastPos = t.s.cfg.Journal.Append(t.s.cfg.Now(), dropItem(key, kept))
+	return ss.lastPos
+}
+
+func dropItem(key host.SessionKey, runs []string) host.JournalItem {
+	return host.JournalItem{Key: key, Drop: runs, Size: 64 + 32*len(runs)}
 }

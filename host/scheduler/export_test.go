@@ -9,8 +9,8 @@ import (
 // Nothing may run in it meanwhile.
 func (s *Scheduler) Leak() string {
 	s.mu.Lock()
-	sessions := make([]*session, 0, len(s.sessions))
-	for _, ss := range s.sessions {
+	sessions := make([]*session, 0, len(s.table.sessions))
+	for _, ss := range s.table.sessions {
 		if ss.pins != 0 {
 			defer s.mu.Unlock()
 			return fmt.Sprintf("session %s has %d pins, attempts %v", ss.key.Session, ss.pins, ss.attempts)
@@ -19,7 +19,7 @@ func (s *Scheduler) Leak() string {
 	}
 	defer s.mu.Unlock()
 	for _, ss := range sessions { // without pins nobody else looks at them
-		if len(ss.tickets) > 0 || len(ss.attempts) > 0 || len(ss.ended) > 0 {
+		if ss.tickets.Len() > 0 || len(ss.attempts) > 0 || len(ss.ended) > 0 {
 			return fmt.Sprintf("session %s: ticket %v, attempts %v, waiting clients %v", ss.key.Session, ss.tickets, ss.attempts, ss.ended)
 		}
 		for inv := range ss.ledger.Records {
@@ -29,7 +29,7 @@ func (s *Scheduler) Leak() string {
 		}
 	}
 	durable := s.cfg.Journal.Durable()
-	for key, pos := range s.starting {
+	for key, pos := range s.reserved.starting {
 		if pos == 0 || pos > durable {
 			return fmt.Sprintf("handler id %s stays reserved", key.handler)
 		}
@@ -40,9 +40,9 @@ func (s *Scheduler) Leak() string {
 	if left := s.gate.Left(); left != "" {
 		return left
 	}
-	switch q := &s.queue; {
-	case q.Free()+s.spare.tokens != s.cfg.Tokens:
-		return fmt.Sprintf("%d of %d tokens are free, %d are spared", q.Free(), s.cfg.Tokens, s.spare.tokens)
+	switch q := &s.cores.queue; {
+	case q.Free()+s.cores.spare.tokens != s.cfg.Tokens:
+		return fmt.Sprintf("%d of %d tokens are free, %d are spared", q.Free(), s.cfg.Tokens, s.cores.spare.tokens)
 	case q.Ready() != 0 || len(q.Busy()) != 0:
 		return fmt.Sprintf("%d items are ready, tenants %v", q.Ready(), q.Busy())
 	case s.suspicion.trials != nil:
@@ -53,10 +53,10 @@ func (s *Scheduler) Leak() string {
 		return leftCalls(&s.calls)
 	case len(s.suspicion.unkept) != 0:
 		return fmt.Sprintf("%d attempts are to be durable first", len(s.suspicion.unkept))
-	case len(s.taken) != 0 || s.firing:
-		return fmt.Sprintf("%d sessions are taken up, firing %v", len(s.taken), s.firing)
-	case s.asking || s.loaders != 0 || len(s.toLoad) != 0:
-		return fmt.Sprintf("asking %v, %d loaders, %d to load", s.asking, s.loaders, len(s.toLoad))
+	case len(s.dues.admitted) != 0 || s.dues.firing:
+		return fmt.Sprintf("%d sessions are admitted, firing %v", len(s.dues.admitted), s.dues.firing)
+	case s.dues.asking || s.dues.loaders != 0 || len(s.dues.toLoad) != 0:
+		return fmt.Sprintf("asking %v, %d loaders, %d to load", s.dues.asking, s.dues.loaders, len(s.dues.toLoad))
 	}
 	return ""
 }
@@ -65,7 +65,7 @@ func (s *Scheduler) Leak() string {
 func (s *Scheduler) Ready() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.queue.Ready() + len(s.suspicion.unkept)
+	return s.cores.queue.Ready() + len(s.suspicion.unkept)
 }
 
 // Overslept reports whether attempts and tokens are there, and nothing makes the
@@ -73,7 +73,7 @@ func (s *Scheduler) Ready() int {
 func (s *Scheduler) Overslept() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.suspicion.trials == nil && len(s.wake) == 0 && s.queue.Oversleeps(s.cfg.Journal.OverSoftLimit)
+	return s.suspicion.trials == nil && len(s.wake) == 0 && s.cores.queue.Oversleeps(s.cfg.Journal.OverSoftLimit)
 }
 
 // Trials is how many suspects are to be tried yet, the one that is tried now included.
@@ -88,12 +88,7 @@ func (s *Scheduler) Trials() int {
 func (s *Scheduler) Quarantined() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, q := range s.quarantine {
-		if q.wait == 0 {
-			n++
-		}
-	}
-	return n
+	return s.table.quarantine.Damaged()
 }
 
 // leftCalls names the calls of resources that are left.

@@ -15,7 +15,7 @@ const forgetEvery = 10 * time.Millisecond
 func (s *Scheduler) Forget(ctx context.Context, tenant string) error {
 	tick := time.NewTicker(forgetEvery)
 	defer tick.Stop()
-	for !s.forgetTenant(tenant) {
+	for !s.table.forgetTenant(tenant) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -26,12 +26,12 @@ func (s *Scheduler) Forget(ctx context.Context, tenant string) error {
 }
 
 // forgetTenant forgets what it can; false: something is left.
-func (s *Scheduler) forgetTenant(tenant string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	durable := s.cfg.Journal.Durable()
+func (t *table) forgetTenant(tenant string) bool {
+	t.s.mu.Lock()
+	defer t.s.mu.Unlock()
+	durable := t.s.cfg.Journal.Durable()
 	done := true
-	for key, ss := range s.sessions {
+	for key, ss := range t.sessions {
 		if key.Tenant != tenant {
 			continue
 		}
@@ -40,32 +40,29 @@ func (s *Scheduler) forgetTenant(tenant string) bool {
 			done = false
 			continue
 		}
-		s.forget(ss)
+		t.forget(ss)
 	}
-	for key, pos := range s.barriers {
+	for key, pos := range t.barriers {
 		if key.Tenant == tenant {
 			if pos > durable {
 				done = false
 				continue
 			}
-			delete(s.barriers, key)
+			delete(t.barriers, key)
 		}
 	}
+	// What follows is needed as long as something of the tenant is under way.
 	if !done {
 		return false
 	}
-	for key := range s.quarantine {
-		if key.Tenant == tenant {
-			delete(s.quarantine, key)
-		}
-	}
-	for key := range s.starting {
+	t.quarantine.Forget(tenant)
+	for key := range t.s.reserved.starting {
 		if key.tenant == tenant {
-			delete(s.starting, key)
+			delete(t.s.reserved.starting, key)
 		}
 	}
-	s.keys.Forget(tenant)
-	s.budgets.Forget(tenant)
-	s.starts.Demand.Forget(tenant)
+	t.s.keys.Forget(tenant)
+	t.s.cores.budgets.Forget(tenant)
+	t.s.starts.Demand.Forget(tenant)
 	return true
 }

@@ -63,13 +63,13 @@ func (s *Scheduler) forkOf(ctx context.Context, p *history.Past, runID string) (
 	if err := s.cfg.Quotas.Ready(ctx, t.Key.Tenant); err != nil {
 		return host.Fork{}, err
 	}
-	ss := s.begin(t.Key)
+	ss := s.table.begin(t.Key)
 	if ss == nil {
 		return host.Fork{}, errDead
 	}
 	defer ss.release()
 	ss.mu.Lock()
-	forked, pos, err := ss.adopt(begin, t.RunID)
+	forked, pos, err := ss.adopt(begin, t.RunID, extras{})
 	ss.mu.Unlock()
 	if err != nil {
 		return host.Fork{}, refused(err)
@@ -83,18 +83,19 @@ func (s *Scheduler) forkOf(ctx context.Context, p *history.Past, runID string) (
 
 // adopt begins the session by what was another, and gives the record of a run in it.
 // Called with mu held.
-func (ss *session) adopt(t engine.Adopt, runID string) (host.Run, uint64, error) {
+func (ss *session) adopt(t engine.Adopt, runID string, with extras) (host.Run, uint64, error) {
 	if runID != "" {
-		if err := ss.place(false); err != nil {
+		var err error
+		if with.places, err = ss.place(false); err != nil {
 			return host.Run{}, 0, err
 		}
 	}
 	l := history.NewLedger()
 	l.Adopt(&engine.Entry{Held: t.Held})
 	ss.suspended = l.Copies()
-	_, pos, err := ss.tick(t, nil)
+	_, pos, err := ss.tick(t, with)
 	if err != nil {
-		ss.giveBack()
+		ss.giveBack(with.places)
 		return host.Run{}, 0, err
 	}
 	run, _ := ss.eng.Record(runID)

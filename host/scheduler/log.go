@@ -10,18 +10,21 @@ import (
 // The keys of log lines are the same everywhere: tenant, session, workflow, handler,
 // run, step and, of what a request has asked for, request (see docs/operations.md).
 
+// logger writes the lines of the server's log.
+type logger struct{ *slog.Logger }
+
 // log writes a line about a session, before what is to be said whose it is.
 func (ss *session) log(ctx context.Context, level slog.Level, message string, args ...any) {
-	ss.s.logOf(ctx, level, message, ss.key, args)
+	ss.s.log.session(ctx, level, message, ss.key, args)
 }
 
-// logOf is session.log for one that is not in memory.
-func (s *Scheduler) logOf(ctx context.Context, level slog.Level, message string, key host.SessionKey, args []any) {
-	if !s.cfg.Log.Enabled(ctx, level) {
+// session is session.log for one that is not in memory.
+func (l logger) session(ctx context.Context, level slog.Level, message string, key host.SessionKey, args []any) {
+	if !l.Enabled(ctx, level) {
 		return
 	}
 	line := []any{"tenant", key.Tenant, "session", key.Session}
-	s.cfg.Log.Log(ctx, level, message, append(withRequest(ctx, line), args...)...)
+	l.Log(ctx, level, message, append(withRequest(ctx, line), args...)...)
 }
 
 func withRequest(ctx context.Context, line []any) []any {
@@ -43,28 +46,28 @@ func (at *attempt) say(level slog.Level, message string, args ...any) {
 	log.Log(context.Background(), level, message, append(line, args...)...)
 }
 
-// logRun writes a line about a run.
-func (s *Scheduler) logRun(ctx context.Context, level slog.Level, message string, run *host.Run, args ...any) {
-	if !s.cfg.Log.Enabled(ctx, level) {
+// run writes a line about a run.
+func (l logger) run(ctx context.Context, level slog.Level, message string, run *host.Run, args ...any) {
+	if !l.Enabled(ctx, level) {
 		return
 	}
 	line := []any{"tenant", run.Tenant, "workflow", run.Workflow, "handler", run.HandlerID, "run", run.RunID}
-	s.cfg.Log.Log(ctx, level, message, append(withRequest(ctx, line), args...)...)
+	l.Log(ctx, level, message, append(withRequest(ctx, line), args...)...)
 }
 
-// logBegan tells who began a run, at debug level.
-func (s *Scheduler) logBegan(ctx context.Context, run *host.Run) {
-	if !s.cfg.Log.Enabled(ctx, slog.LevelDebug) {
+// began tells who began a run, at debug level.
+func (l logger) began(ctx context.Context, run *host.Run) {
+	if !l.Enabled(ctx, slog.LevelDebug) {
 		return
 	}
-	s.logRun(ctx, slog.LevelDebug, "run begins", run, "session", run.SessionID)
+	l.run(ctx, slog.LevelDebug, "run begins", run, "session", run.SessionID)
 }
 
-// logEnded tells how a run has ended, at debug level.
-func (s *Scheduler) logEnded(run *host.Run) {
-	if !s.cfg.Log.Enabled(context.Background(), slog.LevelDebug) {
+// ended tells how a run has ended, at debug level.
+func (l logger) ended(run *host.Run) {
+	if !l.Enabled(context.Background(), slog.LevelDebug) {
 		return
 	}
-	s.logRun(context.Background(), slog.LevelDebug, "run has ended", run, "session", run.SessionID, "status", string(run.Status),
+	l.run(context.Background(), slog.LevelDebug, "run has ended", run, "session", run.SessionID, "status", string(run.Status),
 		"code", run.ErrorCode, "steps", run.Steps, "fuel", run.Fuel)
 }

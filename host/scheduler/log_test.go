@@ -15,7 +15,7 @@ import (
 // Every line says whose it is, by the same keys.
 func TestLogLinesHaveTheSameKeys(t *testing.T) {
 	var out bytes.Buffer
-	s := &Scheduler{cfg: Config{Log: slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))}}
+	s := newScheduler(t.Context(), Config{Log: slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	ss := &session{s: s, key: host.SessionKey{Tenant: "acme", Session: "s1"}}
 	at := &attempt{ss: ss, view: engine.Invocation{Workflow: "w", HandlerID: "h", RunID: "r", Step: "one"}}
 	run := &host.Run{Tenant: "acme", SessionID: "s1", Workflow: "w", HandlerID: "h", RunID: "r", Status: host.StatusFailed, ErrorCode: "boom"}
@@ -28,8 +28,8 @@ func TestLogLinesHaveTheSameKeys(t *testing.T) {
 		{"session", func() { ss.log(ctx, slog.LevelError, "m", "error", errors.New("e")) }, map[string]any{"tenant": "acme", "session": "s1", "request": "r1", "error": "e"}},
 		{"attempt", func() { at.say(slog.LevelWarn, "m") }, map[string]any{"tenant": "acme", "workflow": "w", "handler": "h", "run": "r", "step": "one"}},
 		{"guest", func() { at.log([]engine.LogRecord{{Message: "m"}}) }, map[string]any{"tenant": "acme", "workflow": "w", "handler": "h", "run": "r", "step": "one"}},
-		{"begun", func() { s.logBegan(ctx, run) }, map[string]any{"tenant": "acme", "session": "s1", "workflow": "w", "handler": "h", "run": "r", "request": "r1"}},
-		{"ended", func() { s.logEnded(run) }, map[string]any{"tenant": "acme", "session": "s1", "workflow": "w", "handler": "h", "run": "r", "status": "failed", "code": "boom", "steps": 0.0, "fuel": 0.0}},
+		{"begun", func() { s.log.began(ctx, run) }, map[string]any{"tenant": "acme", "session": "s1", "workflow": "w", "handler": "h", "run": "r", "request": "r1"}},
+		{"ended", func() { s.log.ended(run) }, map[string]any{"tenant": "acme", "session": "s1", "workflow": "w", "handler": "h", "run": "r", "status": "failed", "code": "boom", "steps": 0.0, "fuel": 0.0}},
 	} {
 		out.Reset()
 		tt.tell()
@@ -50,7 +50,8 @@ func TestLogLinesHaveTheSameKeys(t *testing.T) {
 		}
 	}
 	s.cfg.Log = slog.New(slog.DiscardHandler)
-	if n := testing.AllocsPerRun(100, func() { s.logEnded(run); s.logBegan(context.Background(), run) }); n != 0 {
+	s.log = logger{s.cfg.Log}
+	if n := testing.AllocsPerRun(100, func() { s.log.ended(run); s.log.began(context.Background(), run) }); n != 0 {
 		t.Errorf("a line that is not written costs %v allocations", n)
 	}
 }

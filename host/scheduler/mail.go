@@ -41,23 +41,29 @@ type mailRoute struct {
 	due time.Time // zero: now
 }
 
-// mail has the messages of a route carried. Called with the sender's mu held, or
-// with none.
-func (s *Scheduler) mail(r route, due time.Time) {
-	s.mu.Lock()
-	known := slices.ContainsFunc(s.outgoing, func(m mailRoute) bool { return m.route == r && !m.due.After(due) })
-	if !known {
-		s.outgoing = append(s.outgoing, mailRoute{r, due})
-	}
-	s.mu.Unlock()
-	s.signal()
+// mailer carries messages between sessions.
+type mailer struct {
+	s      *Scheduler
+	routes []mailRoute // with messages; guarded by Scheduler.mu
 }
 
-// mailWork takes out the routes whose messages are to be carried now; next is
+// post has the messages of a route carried. Called with the sender's mu held, or
+// with none.
+func (p *mailer) post(r route, due time.Time) {
+	p.s.mu.Lock()
+	known := slices.ContainsFunc(p.routes, func(m mailRoute) bool { return m.route == r && !m.due.After(due) })
+	if !known {
+		p.routes = append(p.routes, mailRoute{r, due})
+	}
+	p.s.mu.Unlock()
+	p.s.signal()
+}
+
+// work takes out the routes whose messages are to be carried now; next is
 // when others will be, zero if there are none. Called with mu held.
-func (s *Scheduler) mailWork(now time.Time) (work []func(), next time.Time) {
-	kept := s.outgoing[:0]
-	for _, m := range s.outgoing {
+func (p *mailer) work(now time.Time) (work []func(), next time.Time) {
+	kept := p.routes[:0]
+	for _, m := range p.routes {
 		if m.due.After(now) {
 			if kept = append(kept, m); next.IsZero() || m.due.Before(next) {
 				next = m.due
@@ -65,20 +71,20 @@ func (s *Scheduler) mailWork(now time.Time) (work []func(), next time.Time) {
 			continue
 		}
 		work = append(work, func() {
-			if err := s.carry(context.Background(), m.route); err != nil {
-				s.logOf(context.Background(), slog.LevelError, "messages to a session cannot be delivered, and are tried again", m.from, []any{"to", m.to, "error", err})
-				s.mail(m.route, s.retryAfter(m.target(), retryMail))
+			if err := p.carry(context.Background(), m.route); err != nil {
+				p.s.log.session(context.Background(), slog.LevelError, "messages to a session cannot be delivered, and are tried again", m.from, []any{"to", m.to, "error", err})
+				p.post(m.route, p.s.table.retryAfter(m.target(), retryMail))
 			}
 		})
 	}
-	clear(s.outgoing[len(kept):])
-	s.outgoing = kept
+	clear(p.routes[len(kept):])
+	p.routes = kept
 	return work, next
 }
 
 // carry brings all messages of a route to their session.
-func (s *Scheduler) carry(ctx context.Context, r route) error {
-	from, err := s.acquire(ctx, r.from, false)
+func (p *mailer) carry(ctx context.Context, r route) error {
+	from, err := p.s.table.acquire(ctx, r.from, false)
 	if host.CodeOf(err) == host.CodeNotFound {
 		return nil // it was purged
 	}
@@ -86,6 +92,8 @@ func (s *Scheduler) carry(ctx context.Context, r route) error {
 		return err
 	}
 	defer from.release()
+	// Somebody else may carry the same messages: each round begins with the oldest that is
+	// left.
 	for {
 		from.mu.Lock()
 		messages := from.eng.Mail(r.to, mailBatch)
@@ -94,11 +102,13 @@ func (s *Scheduler) carry(ctx context.Context, r route) error {
 		if dead || len(messages) == 0 {
 			return nil
 		}
-		refused, err := s.bring(ctx, r.target(), messages)
+		refused, err := p.bring(ctx, r.target(), messages)
 		if err != nil {
 			return err
 		}
 		from.mu.Lock()
+		// The end of a child that could not begin comes before its start leaves the outbox: a
+		// crash in between has the message carried again.
 		for _, end := range refused {
 			from.note(engine.ChildEnded{End: end})
 		}
@@ -110,7 +120,7 @@ func (s *Scheduler) carry(ctx context.Context, r route) error {
 // note makes a tick for which it is well if it comes too late. Called with mu
 // held.
 func (ss *session) note(t engine.Tick) {
-	_, _, err := ss.tick(t, nil)
+	_, _, err := ss.tick(t, extras{})
 	if err != nil && !tooLate(err) {
 		ss.log(context.Background(), slog.LevelError, "a message's tick is refused", "error", err)
 	}
@@ -123,19 +133,19 @@ func tooLate(err error) bool {
 
 // bring gives messages to the session that they are for. Children that cannot
 // begin there are given back as ended.
-func (s *Scheduler) bring(ctx context.Context, key host.SessionKey, messages []engine.Message) (refused []engine.ChildEnd, err error) {
+func (p *mailer) bring(ctx context.Context, key host.SessionKey, messages []engine.Message) (refused []engine.ChildEnd, err error) {
 	begins := false
 	for i := range messages {
 		if m := messages[i].Start; m != nil {
 			begins = true
 			// The reducer is to find the version in memory.
-			if _, err := s.cfg.Modules.ByDigest(m.Version); host.CodeOf(err) == host.CodeUnavailable {
+			if _, err := p.s.cfg.Modules.ByDigest(m.Version); host.CodeOf(err) == host.CodeUnavailable {
 				return nil, err
 			}
 		}
 	}
 	for {
-		refused, err = s.bringOnce(ctx, key, messages, begins)
+		refused, err = p.bringOnce(ctx, key, messages, begins)
 		if !errors.Is(err, errDead) {
 			return refused, err
 		}
@@ -143,8 +153,8 @@ func (s *Scheduler) bring(ctx context.Context, key host.SessionKey, messages []e
 	}
 }
 
-func (s *Scheduler) bringOnce(ctx context.Context, key host.SessionKey, messages []engine.Message, create bool) (refused []engine.ChildEnd, err error) {
-	to, err := s.acquire(ctx, key, create)
+func (p *mailer) bringOnce(ctx context.Context, key host.SessionKey, messages []engine.Message, create bool) (refused []engine.ChildEnd, err error) {
+	to, err := p.s.table.acquire(ctx, key, create)
 	if host.CodeOf(err) == host.CodeNotFound {
 		return nil, nil // nobody is there any more
 	}
@@ -159,15 +169,16 @@ func (s *Scheduler) bringOnce(ctx context.Context, key host.SessionKey, messages
 	}
 	for i := range messages {
 		m := &messages[i]
-		_, _, err := to.tick(m.Tick(), nil)
+		_, _, err := to.tick(m.Tick(), extras{})
 		switch {
+		// What was received before, by a message that was carried twice, is dropped.
 		case err == nil || tooLate(err):
 		case host.CodeOf(err) == host.CodeUnavailable: // a module could not be read
 			return refused, err
 		case m.Start != nil:
 			refused = append(refused, engine.ChildEnd{RunID: m.Start.RunID, Err: guestError(err)})
 		default:
-			s.logOf(ctx, slog.LevelError, "a message is refused", key, []any{"error", err})
+			p.s.log.session(ctx, slog.LevelError, "a message is refused", key, []any{"error", err})
 		}
 	}
 	return refused, nil
@@ -176,18 +187,19 @@ func (s *Scheduler) bringOnce(ctx context.Context, key host.SessionKey, messages
 // settle carries what a session has to tell, and what comes of it in the sessions
 // that it tells: a run that is cancelled takes its children along before anybody
 // hears of it. It returns the newest queue position of them all.
-func (s *Scheduler) settle(ctx context.Context, key host.SessionKey) (pos uint64, err error) {
+func (p *mailer) settle(ctx context.Context, key host.SessionKey) (pos uint64, err error) {
 	seen := map[host.SessionKey]bool{}
 	for todo := []host.SessionKey{key}; len(todo) > 0; todo = todo[1:] {
+		// Sessions may have runs of each other as children.
 		if seen[todo[0]] {
 			continue
 		}
 		seen[todo[0]] = true
-		last, targets := s.mailOf(ctx, todo[0])
+		last, targets := p.outbox(ctx, todo[0])
 		pos = max(pos, last)
 		for _, to := range targets {
 			r := route{todo[0], to}
-			if err := s.carry(ctx, r); err != nil {
+			if err := p.carry(ctx, r); err != nil {
 				return pos, err
 			}
 			todo = append(todo, r.target())
@@ -196,9 +208,9 @@ func (s *Scheduler) settle(ctx context.Context, key host.SessionKey) (pos uint64
 	return pos, nil
 }
 
-// mailOf gives a session's newest queue position and to whom it has messages.
-func (s *Scheduler) mailOf(ctx context.Context, key host.SessionKey) (pos uint64, to []string) {
-	ss, err := s.acquire(ctx, key, false)
+// outbox gives a session's newest queue position and to whom it has messages.
+func (p *mailer) outbox(ctx context.Context, key host.SessionKey) (pos uint64, to []string) {
+	ss, err := p.s.table.acquire(ctx, key, false)
 	if err != nil {
 		return 0, nil
 	}

@@ -25,6 +25,14 @@ type Rehearsal interface {
 	Departs(res host.InvocationResult, err error) (*host.Departure, error)
 }
 
+// migration is a request to move runs, and what came of it so far.
+type migration struct {
+	s   *Scheduler
+	req *host.MigrateRequest
+	to  Module // the newest version
+	out host.Migration
+}
+
 // Migrate moves runs to the newest version of their workflow; see host.Runs.
 func (s *Scheduler) Migrate(ctx context.Context, req host.MigrateRequest) (host.Migration, error) {
 	if err := s.accepting(); err != nil {
@@ -34,89 +42,91 @@ func (s *Scheduler) Migrate(ctx context.Context, req host.MigrateRequest) (host.
 	if err != nil {
 		return host.Migration{}, err
 	}
-	out := host.Migration{Workflow: req.Workflow, Version: to.Digest}
-	runs, err := s.toMigrate(ctx, &req, &out)
+	mg := &migration{s: s, req: &req, to: to, out: host.Migration{Workflow: req.Workflow, Version: to.Digest}}
+	runs, err := mg.runs(ctx)
 	if err != nil {
 		return host.Migration{}, err
 	}
 	for i := range runs {
-		if err := s.migrate(ctx, &runs[i], to, req.DryRun, &out); err != nil {
+		if err := mg.migrate(ctx, &runs[i]); err != nil {
 			return host.Migration{}, err
 		}
 	}
-	return out, nil
+	return mg.out, nil
 }
 
-// toMigrate lists the runs to look at.
-func (s *Scheduler) toMigrate(ctx context.Context, req *host.MigrateRequest, out *host.Migration) ([]host.Run, error) {
-	if req.HandlerID != "" {
-		run, err := s.past.Get(ctx, req.Tenant, req.HandlerID)
-		if err == nil && run.Workflow != req.Workflow {
-			err = host.Errorf(host.CodeConflict, "Handler '%s' belongs to workflow '%s', not '%s'", run.HandlerID, run.Workflow, req.Workflow)
+// runs lists the runs to look at.
+func (mg *migration) runs(ctx context.Context) ([]host.Run, error) {
+	if mg.req.HandlerID != "" {
+		run, err := mg.s.past.Get(ctx, mg.req.Tenant, mg.req.HandlerID)
+		if err == nil && run.Workflow != mg.req.Workflow {
+			err = host.Errorf(host.CodeConflict, "Handler '%s' belongs to workflow '%s', not '%s'", run.HandlerID, run.Workflow, mg.req.Workflow)
 		} else if err == nil && run.Status.Final() {
 			err = completed
 		}
 		return []host.Run{run}, err
 	}
-	runs, more, err := s.past.List(ctx, host.RunQuery{
-		Tenant: req.Tenant, Workflows: []string{req.Workflow}, Statuses: []string{string(host.StatusRunning)},
-		Limit: req.Limit, AfterStarted: req.AfterStarted, AfterHandler: req.AfterHandler,
+	runs, more, err := mg.s.past.List(ctx, host.RunQuery{
+		Tenant: mg.req.Tenant, Workflows: []string{mg.req.Workflow}, Statuses: []string{string(host.StatusRunning)},
+		Limit: mg.req.Limit, AfterStarted: mg.req.AfterStarted, AfterHandler: mg.req.AfterHandler,
 	})
 	if more {
 		last := &runs[len(runs)-1]
-		out.NextStarted, out.NextHandler = last.Started, last.HandlerID
+		mg.out.NextStarted, mg.out.NextHandler = last.Started, last.HandlerID
 	}
 	return runs, err
 }
 
 // migrate looks at one run, moves it if that may be, and counts what came of it.
-func (s *Scheduler) migrate(ctx context.Context, run *host.Run, to Module, dry bool, out *host.Migration) error {
-	ss, err := s.acquire(ctx, host.SessionKey{Tenant: run.Tenant, Session: run.SessionID}, false)
+func (mg *migration) migrate(ctx context.Context, run *host.Run) error {
+	ss, err := mg.s.table.acquire(ctx, host.SessionKey{Tenant: run.Tenant, Session: run.SessionID}, false)
 	if host.CodeOf(err) == host.CodeNotFound {
 		return nil // purged meanwhile
 	} else if err != nil {
 		return err
 	}
 	defer ss.release()
+	// A run may do something while its record is played, which is tried again then.
 	const tries = 3
 	for try := 0; ; try++ {
-		m, err := ss.movable(run.RunID, to)
+		m, err := ss.movable(run.RunID, mg.to)
 		switch {
-		case errors.Is(err, engine.ErrUnknownRun), m != nil && m.version == to.Digest:
+		case errors.Is(err, engine.ErrUnknownRun), m != nil && m.version == mg.to.Digest:
 			return nil // it has ended, or has moved
 		case err != nil && m == nil:
 			return err
 		}
 		if try == 0 {
-			out.Checked++
+			mg.out.Checked++
 		}
+		// A step at work, or a run that never rests for long enough, may be moved later.
 		if m.busy || try == tries {
-			out.Running = append(out.Running, run.HandlerID)
+			mg.out.Running = append(mg.out.Running, run.HandlerID)
 			return nil
 		}
 		d := departure(err)
 		for i := 0; i < len(m.parts) && d == nil; i++ {
-			if d, err = s.rehearse(ctx, to, &m.parts[i]); err != nil {
+			if d, err = mg.s.rehearse(ctx, mg.to, &m.parts[i]); err != nil {
 				return err
 			}
 		}
 		if d != nil {
 			d.HandlerID, d.RunID, d.Version = run.HandlerID, run.RunID, m.version
-			out.Departed = append(out.Departed, *d)
+			mg.out.Departed = append(mg.out.Departed, *d)
 			return nil
 		}
-		if dry {
-			out.Fit++
+		if mg.req.DryRun {
+			mg.out.Fit++
 			return nil
 		}
-		pos, moved, err := s.moveTo(ss, m, to, run)
+		pos, moved, err := mg.moveTo(ss, m, run)
 		if err != nil {
 			return refused(err)
 		}
 		if moved {
-			out.Fit++
-			out.Moved++
-			if err := s.cfg.Journal.Wait(ctx, pos); err != nil {
+			mg.out.Fit++
+			mg.out.Moved++
+			if err := mg.s.cfg.Journal.Wait(ctx, pos); err != nil {
 				return host.Unavailable(err)
 			}
 			return nil
@@ -126,16 +136,16 @@ func (s *Scheduler) migrate(ctx context.Context, run *host.Run, to Module, dry b
 
 // moveTo moves a run if the version is the newest still: it is not to go before the
 // journal needs it.
-func (s *Scheduler) moveTo(ss *session, m *mover, to Module, run *host.Run) (pos uint64, moved bool, err error) {
-	defer s.cfg.Modules.Starting()()
-	now, err := s.cfg.Modules.Newest(run.Tenant, run.Workflow)
-	if err == nil && now.Digest != to.Digest {
-		err = host.Errorf(host.CodeConflict, "Workflow '%s' has a newer version than %s by now: try again", run.Workflow, to.Digest)
+func (mg *migration) moveTo(ss *session, m *mover, run *host.Run) (pos uint64, moved bool, err error) {
+	defer mg.s.cfg.Modules.Starting()()
+	now, err := mg.s.cfg.Modules.Newest(run.Tenant, run.Workflow)
+	if err == nil && now.Digest != mg.to.Digest {
+		err = host.Errorf(host.CodeConflict, "Workflow '%s' has a newer version than %s by now: try again", run.Workflow, mg.to.Digest)
 	}
 	if err != nil {
 		return 0, false, err
 	}
-	return ss.move(m, to)
+	return ss.move(m, mg.to)
 }
 
 // departure is that of a run that does not fit.
@@ -186,6 +196,7 @@ func (ss *session) movable(runID string, to Module) (*mover, error) {
 func (ss *session) move(m *mover, to Module) (pos uint64, moved bool, err error) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
+	// Whatever has changed since the look at the run, another look tells.
 	if ss.dead || ss.versions[m.run] != m.version {
 		return 0, false, nil
 	}
@@ -200,13 +211,14 @@ func (ss *session) move(m *mover, to Module) (pos uint64, moved bool, err error)
 	if !slices.EqualFunc(m.parts, history.Cast(ss.key, ss.eng, ss.ledger, m.run, 0), same) {
 		return 0, false, nil
 	}
-	_, pos, err = ss.tick(engine.Migrate{RunID: m.run, Version: to.Digest}, nil)
+	_, pos, err = ss.tick(engine.Migrate{RunID: m.run, Version: to.Digest}, extras{})
 	if host.CodeOf(err) == host.CodeConflict {
 		return 0, false, nil // something has come that does not fit: the next look tells
 	}
+	// The version that blocked the run is gone: it goes on.
 	if rec, ok := ss.eng.Record(m.run); err == nil && ok && rec.Blocked != nil {
 		ss.recall(m.run)
-		if _, pos, err = ss.tick(engine.Resume{RunID: m.run}, nil); err == nil {
+		if _, pos, err = ss.tick(engine.Resume{RunID: m.run}, extras{}); err == nil {
 			ss.callAgain(m.run)
 		}
 	}
@@ -216,15 +228,16 @@ func (ss *session) move(m *mover, to Module) (pos uint64, moved bool, err error)
 // rehearse plays an attempt's record to the module of another version that serves
 // its step. It takes a token of the tenant, as any run of a guest.
 func (s *Scheduler) rehearse(ctx context.Context, m Module, p *history.Part) (*host.Departure, error) {
+	// An attempt of an atomic step has no record, and begins anew in any case.
 	if p.View.Atomic {
-		return nil, nil // it has no record: it begins anew
+		return nil, nil
 	}
 	calls := s.cfg.Rehearse(p.Open, p.Calls, p.Pending)
-	inv, err := s.invocationOf(m, p.Key, &p.View, p.Open)
+	inv, err := m.invocation(p.Key, &p.View, p.Open)
 	if err != nil {
 		return nil, err
 	}
-	tok := s.newToken(p.Key.Tenant, nil)
+	tok := s.cores.newToken(p.Key.Tenant, nil)
 	tok.acquire()
 	inv.Calls, inv.Token = calls, tok
 	res, err := s.cfg.Sandbox.Invoke(ctx, inv)
@@ -239,8 +252,8 @@ func (s *Scheduler) rehearse(ctx context.Context, m Module, p *history.Part) (*h
 	return d, nil
 }
 
-// invocationOf is the sandbox's part of an attempt, but for its calls and its token.
-func (s *Scheduler) invocationOf(m Module, key host.SessionKey, view *engine.Invocation, o engine.AttemptOpen) (host.Invocation, error) {
+// invocation is the sandbox's part of an attempt, but for its calls and its token.
+func (m *Module) invocation(key host.SessionKey, view *engine.Invocation, o engine.AttemptOpen) (host.Invocation, error) {
 	serves, err := m.serving(view.Step)
 	if err != nil {
 		return host.Invocation{}, err

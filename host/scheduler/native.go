@@ -14,15 +14,15 @@ import (
 // the event is refused.
 func checkUnits(n int) uint64 { return 60_000_000 + 200*uint64(n) }
 
-// native is what the host does for a request without a guest. A little of it is done
-// in place; what takes longer has a run token, in its tenant's turn, and gives way to
-// others as guests do. All of it is on the tenant's clock. It is used by one goroutine.
+// native is work that the host does for a request without a guest. A little work is done
+// in place. Work that takes longer has a run token, in its tenant's turn, and gives way to
+// others as guests do. All of the work is on the tenant's clock. One goroutine uses it.
 type native struct {
 	*work.Meter
 	s      *Scheduler
 	ctx    context.Context
 	tenant string
-	told   uint64 // on the clock already
+	booked uint64 // on the clock already
 	tok    *token // nil: none yet
 }
 
@@ -47,24 +47,25 @@ func (n *native) look(units uint64) error {
 	if err := n.ctx.Err(); err != nil {
 		return err
 	}
+	// The meter calls after its first work.Look units: from then on the work takes turns.
 	if n.tok == nil {
-		n.tok = n.s.newToken(n.tenant, nil)
+		n.tok = n.s.cores.newToken(n.tenant, nil)
 		n.tok.acquire()
 	}
-	n.told += units
+	n.booked += units
 	return n.tok.work(units)
 }
 
-// done puts what is left of the work on the tenant's clock, and gives the token back.
+// done puts the rest of the work on the tenant's clock, and gives the token back.
 func (n *native) done() {
-	left := n.Spent() - n.told
+	left := n.Spent() - n.booked
 	if n.tok != nil {
 		n.tok.Worked(0)
 		n.tok.release(0, left)
 		return
 	}
 	n.s.mu.Lock()
-	n.s.queue.Owe(n.tenant, left)
+	n.s.cores.queue.Owe(n.tenant, left)
 	n.s.mu.Unlock()
 }
 
@@ -85,7 +86,7 @@ func (s *Scheduler) clocked(tenant string) (done func()) {
 		took := max(cpu()-began, 0)
 		runtime.UnlockOSThread()
 		s.mu.Lock()
-		s.queue.Owe(tenant, readUnits+uint64(took)*unitsPerNanosecond)
+		s.cores.queue.Owe(tenant, readUnits+uint64(took)*unitsPerNanosecond)
 		s.mu.Unlock()
 	}
 }
@@ -94,11 +95,11 @@ func (s *Scheduler) clocked(tenant string) (done func()) {
 func (s *Scheduler) startEvent(ctx context.Context, tenant string, mod Module, ev abi.Event) (abi.Event, error) {
 	n := s.native(ctx, tenant, checkUnits(len(ev.Body)))
 	defer n.done()
-	return s.startEventOn(n.Meter, mod, ev)
+	return startEventOn(n.Meter, s.cfg.Modules, mod, ev)
 }
 
 // startEventOn is startEvent on a meter.
-func (s *Scheduler) startEventOn(m *work.Meter, mod Module, ev abi.Event) (abi.Event, error) {
+func startEventOn(m *work.Meter, modules Modules, mod Module, ev abi.Event) (abi.Event, error) {
 	want := mod.Graph.StartType()
 	if ev.Type == "" {
 		ev.Type = want
@@ -109,7 +110,7 @@ func (s *Scheduler) startEventOn(m *work.Meter, mod Module, ev abi.Event) (abi.E
 	if ev.Body == nil {
 		ev.Body = abi.EmptyMap
 	}
-	body, err := s.cfg.Modules.PrepareEvent(m, mod.Digest, ev.Type, ev.Body)
+	body, err := modules.PrepareEvent(m, mod.Digest, ev.Type, ev.Body)
 	ev.Body = body
 	return ev, err
 }

@@ -15,10 +15,7 @@ import (
 // idleCore is a scheduler with one core that is free.
 func idleCore(tb testing.TB) *Scheduler {
 	tb.Helper()
-	s := &Scheduler{cfg: Config{Journal: sink{}, Log: slog.New(slog.DiscardHandler)}, wake: make(chan struct{}, 1)}
-	s.cfg.setDefaults()
-	s.queue.Init(1, s.cfg.Limits.TenantInvocations)
-	s.budgets.Init(s.cfg.Now, func(tenant string) float64 { return float64(s.cfg.Limits.TenantFuel(tenant)) })
+	s := newScheduler(context.Background(), Config{Tokens: 1, Journal: sink{}, Log: slog.New(slog.DiscardHandler)})
 	return s
 }
 
@@ -36,7 +33,7 @@ func (s *Scheduler) grant() (stop func()) {
 			}
 			s.mu.Lock()
 			for {
-				it, ok := s.queue.Pop(func(string) bool { return false })
+				it, ok := s.cores.queue.Pop(func(string) bool { return false })
 				if !ok {
 					break
 				}
@@ -59,8 +56,8 @@ func TestNativeWorkTakesACoreWhenItIsLong(t *testing.T) {
 	n.done()
 	defer s.grant()()
 	s.mu.Lock()
-	s.queue.LineUp("t") // so that the queue keeps the tenant
-	s.queue.LineUp("other")
+	s.cores.queue.LineUp("t") // so that the queue keeps the tenant
+	s.cores.queue.LineUp("other")
 	s.mu.Unlock()
 	n = s.native(context.Background(), "t", 0)
 	for range 100 {
@@ -69,17 +66,17 @@ func TestNativeWorkTakesACoreWhenItIsLong(t *testing.T) {
 		}
 	}
 	s.mu.Lock()
-	if s.queue.Free() != 0 {
+	if s.cores.queue.Free() != 0 {
 		t.Error("long work has no core")
 	}
 	s.mu.Unlock()
 	n.done()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if got := s.queue.Clock("t"); s.queue.Free() != 1 || got < 10_000_000 {
-		t.Errorf("%d cores are free, the tenant's clock is at %d", s.queue.Free(), got)
+	if got := s.cores.queue.Clock("t"); s.cores.queue.Free() != 1 || got < 10_000_000 {
+		t.Errorf("%d cores are free, the tenant's clock is at %d", s.cores.queue.Free(), got)
 	}
-	if used := s.budgets.Usage("t"); used.Fuel != 0 {
+	if used := s.cores.budgets.Usage("t"); used.Fuel != 0 {
 		t.Errorf("native work of a request is billed: %+v", used)
 	}
 }
@@ -93,7 +90,7 @@ func TestNativeWorkEndsAndYields(t *testing.T) {
 	if err := n.Spend(work.Look); err != nil {
 		t.Fatal(err)
 	}
-	other := s.newToken("other", nil)
+	other := s.cores.newToken("other", nil)
 	ran := make(chan struct{})
 	go func() { other.acquire(); close(ran); other.release(0, 0) }()
 	for done := false; !done; {
@@ -111,7 +108,7 @@ func TestNativeWorkEndsAndYields(t *testing.T) {
 		t.Errorf("after the request has ended: %v", err)
 	}
 	n.done()
-	if s.queue.Free() != 1 {
+	if s.cores.queue.Free() != 1 {
 		t.Error("the core was not given back")
 	}
 }
@@ -134,10 +131,10 @@ func TestSearchesAreOnTheClock(t *testing.T) {
 	s.cfg.CPU = func() time.Duration { return cpu }
 	s.cfg.Store = searched{search: func(context.Context) { cpu += 5 * time.Millisecond }}
 	s.mu.Lock()
-	s.queue.LineUp("t") // so that the queue keeps the tenant
+	s.cores.queue.LineUp("t") // so that the queue keeps the tenant
 	s.mu.Unlock()
 	reader := history.New(history.Config{Store: s.cfg.Store, Clocked: s.clocked})
-	clock := func() uint64 { return s.queue.Clock("t") }
+	clock := func() uint64 { return s.cores.queue.Clock("t") }
 	if _, _, err := reader.List(t.Context(), host.RunQuery{Tenant: "t"}); err != nil || clock() != 0 {
 		t.Errorf("a plain list: %v, %d units", err, clock())
 	}

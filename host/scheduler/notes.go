@@ -18,7 +18,7 @@ type Notes interface {
 	// Before tells how the process before ended.
 	Before() host.Death
 	// Begin begins this life, with suspects in phase apart, else in phase serving. If
-	// the process ends before, the next one is told of the end before again.
+	// the process ends before, the next one hears of the end before once more.
 	Begin(s host.Suspicion)
 	// Enter notes work that begins to hold a core; the slot is below 0 if there is
 	// none. The note is not kept.
@@ -107,13 +107,13 @@ type callNote struct {
 	slot  int
 }
 
-func (s *Scheduler) noteCall(o *calls.Call, version, step string) *callNote {
-	c := &callNote{notes: s.cfg.Notes, note: host.CoreNote{
+func (c *caller) noteCall(o *calls.Call, version, step string) *callNote {
+	n := &callNote{notes: c.s.cfg.Notes, note: host.CoreNote{
 		Kind: host.CoreCall, Tenant: o.Key.Session.Tenant, Session: o.Key.Session.Session, Invocation: o.Key.Invocation, Attempt: o.Attempt,
 		Digest: suspects.Hash(version), Step: suspects.Hash(step),
 	}}
-	c.enter()
-	return c
+	n.enter()
+	return n
 }
 
 // callKey is the call's key among the suspects.

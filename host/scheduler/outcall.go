@@ -41,11 +41,15 @@ func (ss *session) callOut(inv uint64, found bool) {
 		return
 	}
 	o := &calls.Call{Key: calls.Key{Session: ss.key, Invocation: inv}, Attempt: call.Attempt, N: call.N, Pos: ss.lastPos}
+	// A call that only reads may be made before its intent is durable: made twice it does
+	// no harm.
 	if call.Mode == host.ResourceReadOnly {
 		o.Pos = 0
 	}
 	grant, err := ss.grant(call.Workflow, call.Version, call.Resource)
 	later := err != nil && host.CodeOf(err) == host.CodeUnavailable // of the store, not of the call
+	// A refusal is the call's answer. It goes through a queue like all answers, as no tick can
+	// be made here, within another.
 	if err != nil {
 		o.Known = guestError(err)
 		grant = host.ResourceGrant{Pool: "refused", InFlight: 1}
@@ -64,6 +68,7 @@ func (ss *session) callOut(inv uint64, found bool) {
 		}
 		s.calls.book.Drop(old)
 	}
+	// In mode fail nobody makes a call a second time that perhaps was made before.
 	if found && call.Mode == host.ResourceFail {
 		o.Known = engine.OutcomeUnknown(call.Resource, "the server ended while the call was under way")
 	}
@@ -96,7 +101,7 @@ func (ss *session) callAgain(runID string) {
 
 // grant asks how a workflow of the session's tenant may use a resource.
 func (ss *session) grant(workflow, version, resource string) (host.ResourceGrant, error) {
-	g, err := ss.s.graph(version)
+	g, err := ss.s.cfg.graph(version)
 	if err != nil {
 		return host.ResourceGrant{}, err
 	}
@@ -115,14 +120,14 @@ func (at *attempt) granted(resource, method string) (host.ResourceMode, error) {
 }
 
 // checkResources refuses a workflow that needs a resource which is not granted.
-func (s *Scheduler) checkResources(tenant string, mod Module) error {
-	for _, asked := range mod.Graph.Manifest().Resources {
-		decl, _ := mod.Graph.Resource(asked.Name) // what all plugins say of it
+func (m *Module) checkResources(from host.Resources, tenant string) error {
+	for _, asked := range m.Graph.Manifest().Resources {
+		decl, _ := m.Graph.Resource(asked.Name) // what all plugins say of it
 		if decl.Optional {
 			continue
 		}
-		user := host.ResourceUser{Tenant: tenant, Workflow: mod.Graph.Workflow(), Digest: mod.Digest}
-		if _, err := s.cfg.Resources.Grant(user, decl); err != nil {
+		user := host.ResourceUser{Tenant: tenant, Workflow: m.Graph.Workflow(), Digest: m.Digest}
+		if _, err := from.Grant(user, decl); err != nil {
 			return host.Errorf(host.CodeOf(err), "workflow '%s' cannot start: %w", user.Workflow, err)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/scheduler/history"
 	"github.com/weftrun/weft/host/scheduler/idempotency"
+	"github.com/weftrun/weft/host/scheduler/tickets"
 	"github.com/weftrun/weft/host/state"
 	"github.com/weftrun/weft/host/work"
 )
@@ -27,7 +28,7 @@ func (s *Scheduler) State(ctx context.Context, tenant, id, path string) (host.St
 	if err != nil {
 		return host.StateValue{}, host.Errorf(host.CodeInvalidArgument, "'%s' is not a path into a state: %w", cut(path), err)
 	}
-	ss, err := s.acquire(ctx, host.SessionKey{Tenant: tenant, Session: id}, false)
+	ss, err := s.table.acquire(ctx, host.SessionKey{Tenant: tenant, Session: id}, false)
 	if err != nil {
 		return host.StateValue{}, err
 	}
@@ -85,14 +86,15 @@ func valueOf(m *work.Meter, n *state.Node) (host.StateValue, error) {
 
 // EditState edits a session's state from outside; see host.Sessions.
 func (s *Scheduler) EditState(ctx context.Context, req host.SessionEdit) (host.StateValue, bool, error) {
-	e, err := s.newEdit(ctx, &req)
-	if err != nil {
+	e := &edit{s: s, req: &req}
+	if err := e.read(ctx); err != nil {
 		return host.StateValue{}, false, err
 	}
 	c, before, err := s.keys.Claim(ctx, req.Tenant, req.Once)
 	if err != nil {
 		return host.StateValue{}, false, err
 	}
+	// A repeated edit is answered by the state as it is now. What it deleted is not there.
 	if before != nil {
 		v, err := s.State(ctx, req.Tenant, req.Session, req.Path)
 		if host.CodeOf(err) == host.CodeNotFound && req.Path != "" {
@@ -101,7 +103,7 @@ func (s *Scheduler) EditState(ctx context.Context, req host.SessionEdit) (host.S
 		return v, false, err
 	}
 	e.once = c
-	err = s.edit(ctx, e)
+	err = e.make(ctx)
 	c.Settle(e.pos)
 	if err != nil {
 		return host.StateValue{}, false, err
@@ -131,6 +133,7 @@ var gone = func() host.StateValue {
 
 // edit is an edit of a session's state that a client asks for, and what comes of it.
 type edit struct {
+	s     *Scheduler
 	req   *host.SessionEdit
 	tick  engine.EditSession
 	paths []state.Path // that it writes
@@ -147,30 +150,33 @@ type edit struct {
 // beyond, it is refused.
 func editUnits(n, state int) uint64 { return 60_000_000 + 1_000*uint64(n) + 200*uint64(state) }
 
-// newEdit reads what a client asks for.
-func (s *Scheduler) newEdit(ctx context.Context, req *host.SessionEdit) (*edit, error) {
+// read checks what a client asks for.
+func (e *edit) read(ctx context.Context) error {
+	s, req := e.s, e.req
 	if err := s.taking(req.Tenant); err != nil {
-		return nil, err
+		return err
 	}
 	if err := checkID("the name of a session", req.Session); err != nil {
-		return nil, err
+		return err
 	}
 	at, err := state.ParsePath(req.Path)
 	if err != nil {
-		return nil, host.Errorf(host.CodeInvalidArgument, "'%s' is not a path into a state: %w", cut(req.Path), err)
+		return host.Errorf(host.CodeInvalidArgument, "'%s' is not a path into a state: %w", cut(req.Path), err)
 	}
 	edits, err := below(req.Path, req.Edits)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	e := &edit{req: req, tick: engine.EditSession{At: at, Edits: edits, StateBytes: s.cfg.Limits.Limits(req.Tenant, "").StateBytes}}
+	e.tick = engine.EditSession{At: at, Edits: edits, StateBytes: s.cfg.Limits.Limits(req.Tenant, "").StateBytes}
 	e.size = len(req.State) + len(req.Patch)
 	for i := range req.Edits {
 		e.size += len(req.Edits[i].Path) + len(req.Edits[i].Value)
 	}
+	// The state is not known yet: what the edit may take by that counts later.
 	own := s.native(ctx, req.Tenant, editUnits(e.size, 0))
 	defer own.done()
-	read := func(raw abi.Raw, to **state.Node) error {
+	decode := func(raw abi.Raw, to **state.Node) error {
+		// What ended the meter is the reason, whatever the decoder makes of it.
 		n, err := state.DecodeOn(own.Meter, raw)
 		if ended := own.Err(); ended != nil {
 			return tooCostly(ended)
@@ -187,16 +193,16 @@ func (s *Scheduler) newEdit(ctx context.Context, req *host.SessionEdit) (*edit, 
 	switch {
 	case req.State != nil:
 		e.paths = []state.Path{nil}
-		return e, read(req.State, &e.tick.State)
+		return decode(req.State, &e.tick.State)
 	case req.Patch != nil:
-		err := read(req.Patch, &e.tick.Patch)
+		err := decode(req.Patch, &e.tick.Patch)
 		if err == nil {
-			e.paths = patched(at, e.tick.Patch)
+			e.paths = tickets.OfPatch(at, e.tick.Patch)
 		}
-		return e, err
+		return err
 	}
-	e.paths = editPaths(edits)
-	return e, nil
+	e.paths = tickets.OfEdits(edits)
+	return nil
 }
 
 // below gives edits of the value at a path as edits of the whole.
@@ -218,37 +224,26 @@ func below(path string, edits []abi.Edit) ([]abi.Edit, error) {
 	return out, nil
 }
 
-// patched lists the paths that a merge patch of the value at a path writes: the keys
-// at its top.
-func patched(at state.Path, patch *state.Node) []state.Path {
-	var paths []state.Path
-	for key := range patch.Entries() {
-		p, err := state.ParsePath(key)
-		if err != nil || len(p) != 1 {
-			return []state.Path{at} // no path names the key
-		}
-		paths = append(paths, slices.Concat(at, p))
-	}
-	return paths
-}
-
-// edit makes an edit. A session that was deleted meanwhile is another one now.
-func (s *Scheduler) edit(ctx context.Context, e *edit) error {
+// make makes the edit.
+func (e *edit) make(ctx context.Context) error {
+	s := e.s
 	if err := s.cfg.Quotas.Grow(ctx, e.req.Tenant); err != nil {
 		return err
 	}
 	wait, cancel := context.WithTimeout(ctx, editWait)
 	defer cancel()
 	for {
-		ss, err := s.acquire(ctx, host.SessionKey{Tenant: e.req.Tenant, Session: e.req.Session}, e.req.Make)
+		ss, err := s.table.acquire(ctx, host.SessionKey{Tenant: e.req.Tenant, Session: e.req.Session}, e.req.Make)
 		if err != nil {
 			return err
 		}
 		err = ss.edit(ctx, wait, e)
 		ss.release()
 		switch {
+		// The session was deleted meanwhile, and is another one now.
 		case errors.Is(err, errDead):
 			continue
+		// The end of the request's context is no refusal.
 		case err == nil, ctx.Err() != nil:
 			return err
 		}
@@ -281,18 +276,21 @@ func (ss *session) edit(ctx, wait context.Context, e *edit) error {
 		if err != nil {
 			return err
 		}
+		// A little edit that has lost once is made under the mutex, where it cannot lose.
 		if little && moved > 0 {
-			e.tick.Prepared = nil // it is done under the mutex
+			e.tick.Prepared = nil
 		}
 		free, err := ss.tryEdit(e)
 		switch {
+		// Steps have changed the state while the edit was worked out.
 		case errors.Is(err, engine.ErrMoved):
 			if moved++; wait.Err() != nil {
 				return busyState
 			}
 			continue
+		// The state is another by now, and so is its tag perhaps.
 		case errors.Is(err, engine.ErrConflict):
-			continue // the state is another by now, and so is its tag perhaps
+			continue
 		case err != nil || free == nil:
 			return err
 		}
@@ -403,18 +401,14 @@ func (ss *session) tryEdit(e *edit) (free chan struct{}, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if t := ss.coveredBy(nil, e.paths); t != nil {
-		free = make(chan struct{})
-		t.queue = append(t.queue, writer{paths: e.paths, wake: free})
+	if free = ss.tickets.Await(e.paths); free != nil {
 		return free, nil
 	}
 	t := e.asked(fresh)
 	if len(e.req.Match) > 0 && (len(t.At) > 0 || !slices.Contains(e.req.Match, host.AnyTag)) {
 		t.Base = e.base
 	}
-	ss.repeats = e.once.Rows(e.req.Session)
-	_, pos, err := ss.tick(t, nil)
-	ss.repeats = nil
+	_, pos, err := ss.tick(t, extras{repeats: e.once.Rows(e.req.Session)})
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,7 @@ import (
 // Pause lets a run begin no steps; see host.Runs.
 func (s *Scheduler) Pause(ctx context.Context, tenant, id string) (host.Run, error) {
 	return s.steer(ctx, tenant, id, func(ss *session, runID string) (uint64, error) {
-		_, pos, err := ss.tick(engine.Pause{RunID: runID}, nil)
+		_, pos, err := ss.tick(engine.Pause{RunID: runID}, extras{})
 		return pos, err
 	})
 }
@@ -19,10 +19,11 @@ func (s *Scheduler) Pause(ctx context.Context, tenant, id string) (host.Run, err
 // a blocked one are replayed from their records.
 func (s *Scheduler) Resume(ctx context.Context, tenant, id string) (host.Run, error) {
 	return s.steer(ctx, tenant, id, func(ss *session, runID string) (uint64, error) {
+		// The tick opens the attempts that were cut off, with these records.
 		if rec, ok := ss.eng.Record(runID); ok && rec.Blocked != nil {
 			ss.recall(runID)
 		}
-		_, pos, err := ss.tick(engine.Resume{RunID: runID}, nil)
+		_, pos, err := ss.tick(engine.Resume{RunID: runID}, extras{})
 		if err == nil {
 			ss.callAgain(runID)
 		}

@@ -3,108 +3,40 @@ package scheduler
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/scheduler/history"
+	"github.com/weftrun/weft/host/scheduler/quarantine"
 )
 
-// quarantineFor is how long a session whose journal does not fold is left alone
-// before it is tried again: a module that was missing may be there by then. In
-// between nobody reads it, however many requests and timers it has.
-const quarantineFor = time.Minute
-
-// How long a session that cannot be read is left alone before it is tried again: the
-// first time, and at most.
-const (
-	readAgain     = time.Second
-	readAgainMost = time.Minute
-)
-
-// quarantined is a session that the store has and that does not fold. Others go
-// on; nothing is appended to it, as nobody knows to what.
-//
-// One whose reading failed is left alone likewise, but for shorter: nothing is known
-// to be wrong with it.
-type quarantined struct {
-	err   *host.Error
-	until time.Time
-	wait  time.Duration // of one whose reading failed: how long it is left alone; else 0
-}
-
-// isolate puts a session into quarantine and gives the error of whoever wants it.
-func (s *Scheduler) isolate(key host.SessionKey, cause error) *host.Error {
-	reason := "its journal does not read"
-	switch {
-	case errors.Is(cause, host.ErrNewer):
-		reason = "its journal was written by a newer version of weft"
-	case errors.Is(cause, errEndsServer):
-		reason = "the server ends while it is loaded"
-	case host.CodeOf(cause) == host.CodeNotFound:
-		reason = "a module that its journal names is not stored"
-	}
-	err := &host.Error{Code: host.CodeInternal, Cause: &history.Unfoldable{Cause: cause},
-		Message: fmt.Sprintf("session %q is quarantined: %s ('weft check' tells more)", key.Session, reason)}
-	s.mu.Lock()
-	old, known := s.quarantine[key]
-	if s.quarantine == nil {
-		s.quarantine = map[host.SessionKey]quarantined{}
-	}
-	s.quarantine[key] = quarantined{err: err, until: s.cfg.Now().Add(quarantineFor)}
-	s.mu.Unlock()
-	if !known || old.wait > 0 || old.err.Cause.Error() != err.Cause.Error() {
-		s.cfg.Log.Error("a session is quarantined", "tenant", key.Tenant, "session", key.Session, "error", cause)
+// isolate puts a session into quarantine that does not fold, and gives the error of whoever
+// wants it.
+func (t *table) isolate(key host.SessionKey, cause error) *host.Error {
+	t.s.mu.Lock()
+	err, news := t.quarantine.Isolate(key, cause, &history.Unfoldable{Cause: cause})
+	t.s.mu.Unlock()
+	if news {
+		t.s.cfg.Log.Error("a session is quarantined", "tenant", key.Tenant, "session", key.Session, "error", cause)
 	}
 	return err
 }
 
-// errEndsServer is the cause of the quarantine of a session that ends the process when
-// it is loaded. Nobody tries again by itself: the session has to be released.
-var errEndsServer = errors.New("the server ends while the session is loaded")
-
-// isolateLoad puts a session into quarantine, by errEndsServer.
-func (s *Scheduler) isolateLoad(key host.SessionKey) {
-	_ = s.isolate(key, errEndsServer) // nobody waits for the session
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	q := s.quarantine[key]
-	q.until = s.cfg.Now().AddDate(100, 0, 0)
-	s.quarantine[key] = q
-	s.counters.Blamed++
+// isolateLoad puts a session into quarantine that ends the process when it is loaded.
+func (t *table) isolateLoad(key host.SessionKey) {
+	_ = t.isolate(key, quarantine.ErrEndsServer) // nobody waits for the session
+	t.s.mu.Lock()
+	t.s.counters.Blamed++
+	t.s.mu.Unlock()
 }
 
-// unread leaves a session alone that the store could not read, for twice as long as the
-// time before, and gives the error of whoever wants it.
-func (s *Scheduler) unread(key host.SessionKey, cause error) *host.Error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.quarantine == nil {
-		s.quarantine = map[host.SessionKey]quarantined{}
-	}
-	wait := min(max(2*s.quarantine[key].wait, readAgain), readAgainMost)
-	err := &host.Error{Code: host.CodeUnavailable, Cause: cause, RetryAfter: wait, Message: unreadMessage(key)}
-	s.quarantine[key] = quarantined{err, s.cfg.Now().Add(wait), wait}
-	return err
-}
-
-func unreadMessage(key host.SessionKey) string {
-	return fmt.Sprintf("session %q cannot be read at the moment", key.Session)
-}
-
-// isolated gives the error of a session that is in quarantine and not to be tried
-// again yet, else nil. Called with mu held.
-func (s *Scheduler) isolated(key host.SessionKey) error {
-	q, ok := s.quarantine[key]
-	left := q.until.Sub(s.cfg.Now())
-	switch {
-	case !ok || left <= 0:
-		return nil
-	case q.wait > 0:
-		return &host.Error{Code: host.CodeUnavailable, Cause: q.err.Cause, RetryAfter: left, Message: unreadMessage(key)}
-	}
-	return q.err
+// unread leaves a session alone that the store could not read, and gives the error of
+// whoever wants it.
+func (t *table) unread(key host.SessionKey, cause error) *host.Error {
+	t.s.mu.Lock()
+	defer t.s.mu.Unlock()
+	return t.quarantine.Unread(key, cause)
 }
 
 // ReleaseSession forgets that a session is in quarantine, whatever the reason, and loads
@@ -112,13 +44,12 @@ func (s *Scheduler) isolated(key host.SessionKey) error {
 func (s *Scheduler) ReleaseSession(ctx context.Context, tenant, id string) (host.SessionInfo, error) {
 	key := host.SessionKey{Tenant: tenant, Session: id}
 	s.mu.Lock()
-	q, held := s.quarantine[key]
-	delete(s.quarantine, key)
+	cause := s.table.quarantine.Release(key)
 	s.mu.Unlock()
-	if held {
-		s.cfg.Log.Warn("a session is released from quarantine", "tenant", tenant, "session", id, "error", q.err.Cause)
+	if cause != nil {
+		s.cfg.Log.Warn("a session is released from quarantine", "tenant", tenant, "session", id, "error", cause)
 	}
-	ss, err := s.acquire(ctx, key, false)
+	ss, err := s.table.acquire(ctx, key, false)
 	if err != nil {
 		return host.SessionInfo{}, err
 	}
@@ -128,38 +59,39 @@ func (s *Scheduler) ReleaseSession(ctx context.Context, tenant, id string) (host
 
 // retryAfter is when to try again what an error of loading a session has kept from
 // being done. A session in quarantine has its own time.
-func (s *Scheduler) retryAfter(key host.SessionKey, otherwise time.Duration) time.Time {
-	now := s.cfg.Now()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if q, ok := s.quarantine[key]; ok && q.until.After(now) {
-		return q.until
+func (t *table) retryAfter(key host.SessionKey, otherwise time.Duration) time.Time {
+	t.s.mu.Lock()
+	defer t.s.mu.Unlock()
+	if until, ok := t.quarantine.Until(key); ok {
+		return until
 	}
-	return now.Add(otherwise)
+	return t.s.cfg.Now().Add(otherwise)
 }
 
 // purgeUnread queues the deletion of a handler of a session that cannot be loaded:
 // nobody has it in memory, and whoever wants it next waits for the deletion. It
 // returns the queue position; false if somebody is just trying to load it, or deletes
 // some of it. The handler's run, which nobody ends any more, gives its place back here.
-func (s *Scheduler) purgeUnread(run host.Run) (pos uint64, ok bool) {
+func (t *table) purgeUnread(run host.Run) (pos uint64, ok bool) {
 	key := host.SessionKey{Tenant: run.Tenant, Session: run.SessionID}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, there := s.quarantine[key]; !there || s.sessions[key] != nil {
+	t.s.mu.Lock()
+	defer t.s.mu.Unlock()
+	// Somebody may be loading the session, or have loaded it, by now.
+	if !t.quarantine.Has(key) || t.sessions[key] != nil {
 		return 0, false
 	}
-	pos = s.cfg.Journal.Append(s.cfg.Now(), host.JournalItem{
+	pos = t.s.cfg.Journal.Append(t.s.cfg.Now(), host.JournalItem{
 		Key: key, WakeAt: host.WakeNever, Purge: []string{run.HandlerID}, Size: 128,
 	})
-	s.barriers[key] = pos
-	delete(s.quarantine, key)
+	t.barriers[key] = pos
+	_ = t.quarantine.Release(key)
+	// Nobody ends a run of it any more: its place in the quota is given back here.
 	switch {
 	case run.Status.Final():
 	case waitsForTurn(&run):
-		s.cfg.Quotas.Runs(key.Tenant, 0, -1)
+		t.s.cfg.Quotas.Runs(key.Tenant, 0, -1)
 	default:
-		s.cfg.Quotas.Runs(key.Tenant, -1, 0)
+		t.s.cfg.Quotas.Runs(key.Tenant, -1, 0)
 	}
 	return pos, true
 }
@@ -170,15 +102,15 @@ func waitsForTurn(run *host.Run) bool {
 }
 
 // storedRuns counts the runs of a session that have not ended, as the store has them.
-func (s *Scheduler) storedRuns(ctx context.Context, key host.SessionKey) (n runs, err error) {
-	info, err := s.cfg.Store.Session(ctx, key)
+func (t *table) storedRuns(ctx context.Context, key host.SessionKey) (n runs, err error) {
+	info, err := t.s.cfg.Store.Session(ctx, key)
 	if errors.Is(err, host.ErrNotFound) {
 		return n, nil
 	}
 	q := host.RunQuery{Tenant: key.Tenant, Session: key.Session, Statuses: []string{string(host.StatusRunning)}, Limit: host.MaxListed}
 	for more := true; more && err == nil; {
 		var page []host.Run
-		page, more, err = s.cfg.Store.Runs(ctx, q)
+		page, more, err = t.s.cfg.Store.Runs(ctx, q)
 		for i := range page {
 			if waitsForTurn(&page[i]) {
 				n.waiting++
@@ -192,15 +124,16 @@ func (s *Scheduler) storedRuns(ctx context.Context, key host.SessionKey) (n runs
 
 // purgeQuarantined deletes a handler whose session did not load for the given
 // error; another error is given back.
-func (s *Scheduler) purgeQuarantined(run host.Run, loading error) (pos uint64, err error) {
+func (t *table) purgeQuarantined(run host.Run, loading error) (pos uint64, err error) {
+	// A session that could not be read now may be fine.
 	var journal *history.Unfoldable
 	if !errors.As(loading, &journal) {
 		return 0, loading
 	}
-	pos, ok := s.purgeUnread(run)
+	pos, ok := t.purgeUnread(run)
 	if !ok {
 		return 0, host.Errorf(host.CodeUnavailable, "session %q is just being loaded, or deleted: try again", run.SessionID)
 	}
-	s.logRun(context.Background(), slog.LevelWarn, "a handler of a quarantined session is deleted", &run, "session", run.SessionID)
+	t.s.log.run(context.Background(), slog.LevelWarn, "a handler of a quarantined session is deleted", &run, "session", run.SessionID)
 	return pos, nil
 }

@@ -46,41 +46,39 @@ func (ss *session) runs() runs {
 
 // place takes the place of a run that the next tick begins. Called with mu held, as
 // is giveBack if that tick is refused.
-func (ss *session) place(waits bool) error {
+func (ss *session) place(waits bool) (places runs, err error) {
 	if err := ss.s.cfg.Quotas.Begin(ss.key.Tenant, waits); err != nil {
-		return err
+		return runs{}, err
 	}
-	if ss.paid = (runs{active: 1}); waits {
-		ss.paid = runs{waiting: 1}
+	if waits {
+		return runs{waiting: 1}, nil
 	}
-	return nil
+	return runs{active: 1}, nil
 }
 
-func (ss *session) giveBack() {
-	if ss.paid != (runs{}) {
-		ss.s.cfg.Quotas.Runs(ss.key.Tenant, -ss.paid.active, -ss.paid.waiting)
-		ss.paid = runs{}
+func (ss *session) giveBack(places runs) {
+	if places != (runs{}) {
+		ss.s.cfg.Quotas.Runs(ss.key.Tenant, -places.active, -places.waiting)
 	}
 }
 
 // countRuns tells what a tick has made of the session's runs, but for those whose
 // places were taken before. Called with mu held.
-func (ss *session) countRuns(before runs) {
-	now, paid := ss.runs(), ss.paid
-	ss.paid = runs{}
-	active, waiting := now.active-before.active-paid.active, now.waiting-before.waiting-paid.waiting
+func (ss *session) countRuns(before, places runs) {
+	now := ss.runs()
+	active, waiting := now.active-before.active-places.active, now.waiting-before.waiting-places.waiting
 	if active != 0 || waiting != 0 {
 		ss.s.cfg.Quotas.Runs(ss.key.Tenant, active, waiting)
 	}
 }
 
-// spend notes in an entry of the attempt what it has burnt, and bills it. Called with
-// ss.mu held, before the entry is journaled.
-func (at *attempt) spend(e *engine.Entry, now engine.Burnt) {
+// spend notes in an entry of the attempt what it has burnt, and gives what is billed with
+// the entry. Called with ss.mu held, before the entry is journaled.
+func (at *attempt) spend(e *engine.Entry, now engine.Burnt) (fuel uint64) {
 	if said, ok := e.Spending(); !ok && now != (engine.Burnt{}) || ok && said != now {
 		e.Burnt = &now
 	}
-	at.ss.spent.Fuel += at.Bill(now)
+	return at.Bill(now)
 }
 
 // burntNow is what the attempt has burnt at a host call that it is in.
@@ -109,6 +107,7 @@ func (ss *session) settleSuspended(inv uint64) {
 	if o == nil {
 		return
 	}
+	// If it goes on, another entry of it follows, and bills it.
 	if _, goesOn := ss.eng.Invocation(inv); !goesOn {
 		ss.settle(&o.Spending)
 	}
@@ -116,9 +115,8 @@ func (ss *session) settleSuspended(inv uint64) {
 
 // account tells what an item has used up and how large the state is with it. Called
 // with mu held.
-func (ss *session) account(it *host.JournalItem, e *engine.Entry) {
-	it.Spent, ss.spent = ss.spent, host.Spent{}
-	it.Spent.Runs = uint64(len(it.Started))
+func (ss *session) account(it *host.JournalItem, e *engine.Entry, fuel uint64) {
+	it.Spent = host.Spent{Runs: uint64(len(it.Started)), Fuel: fuel}
 	for i := range e.Logs {
 		it.Spent.LogBytes += uint64(len(e.Logs[i].Message) + len(e.Logs[i].Attrs))
 	}

@@ -18,8 +18,9 @@ func (s *Scheduler) Retry(ctx context.Context, tenant, id string, newest bool) (
 	switch {
 	case err != nil:
 		return host.Fork{}, err
+	// A blocked run has not ended: it goes on in place.
 	case run.Blocked != nil && !newest:
-		rec, err := s.beginAnew(ctx, tenant, id)
+		rec, err := beginAnew(ctx, s, tenant, id)
 		return host.Fork{Run: rec}, err
 	case run.Blocked != nil:
 		return host.Fork{}, host.Errorf(host.CodeConflict, "Handler '%s' is blocked and keeps its version: migrate its workflow, or retry it with the version that it has", run.HandlerID)
@@ -32,24 +33,33 @@ func (s *Scheduler) Retry(ctx context.Context, tenant, id string, newest bool) (
 	}
 	defer release()
 	defer s.cfg.Modules.Starting()()
-	key := host.SessionKey{Tenant: tenant, Session: run.SessionID}
-	f, err := s.past.FailureOf(ctx, key, run.RunID)
+	re := &retry{s: s, key: host.SessionKey{Tenant: tenant, Session: run.SessionID}, failed: &run, newest: newest}
+	if re.failure, err = s.past.FailureOf(ctx, re.key, run.RunID); err != nil {
+		return host.Fork{}, err
+	}
+	t, anew, err := re.prepare(ctx)
 	if err != nil {
 		return host.Fork{}, err
 	}
-	t, anew, err := s.rerunOf(ctx, key, &run, f, newest)
-	if err != nil {
-		return host.Fork{}, err
-	}
-	out, err := s.rerun(ctx, key, &run, t)
+	out, err := re.begin(ctx, t)
 	out.Anew = anew
 	return out, err
 }
 
-// latest wants a failed run to be its handler's latest in the store, where no other
+// retry is a run that has failed, and is to go on as another run in its place.
+type retry struct {
+	s       *Scheduler
+	key     host.SessionKey
+	failed  *host.Run
+	failure *history.Failure
+	newest  bool // with the version of new runs
+}
+
+// latest wants the failed run to be its handler's latest in the store, where no other
 // start is to take its handler meanwhile.
-func (s *Scheduler) latest(ctx context.Context, failed *host.Run) error {
-	h, err := s.cfg.Store.Handler(ctx, failed.Tenant, failed.HandlerID)
+func (re *retry) latest(ctx context.Context) error {
+	failed := re.failed
+	h, err := re.s.cfg.Store.Handler(ctx, failed.Tenant, failed.HandlerID)
 	switch {
 	case errors.Is(err, host.ErrNotFound):
 		return history.ErrNoHandler
@@ -67,20 +77,22 @@ func notLatest(failed *host.Run) error {
 
 // beginAnew lets a blocked run go on without the records of the attempts that were
 // cut off.
-func (s *Scheduler) beginAnew(ctx context.Context, tenant, id string) (host.Run, error) {
+func beginAnew(ctx context.Context, s *Scheduler, tenant, id string) (host.Run, error) {
 	return s.steer(ctx, tenant, id, func(ss *session, runID string) (uint64, error) {
-		_, pos, err := ss.tick(engine.Resume{RunID: runID, Anew: true}, nil)
+		_, pos, err := ss.tick(engine.Resume{RunID: runID, Anew: true}, extras{})
 		return pos, err
 	})
 }
 
-// rerunOf makes what lets a run go on from just before it failed.
-func (s *Scheduler) rerunOf(ctx context.Context, key host.SessionKey, run *host.Run, f *history.Failure, newest bool) (t engine.Rerun, anew []host.Renewed, err error) {
+// prepare makes what lets a run go on from just before it failed.
+func (re *retry) prepare(ctx context.Context) (t engine.Rerun, anew []host.Renewed, err error) {
+	s, key, run, f, newest := re.s, re.key, re.failed, re.failure, re.newest
 	p, err := s.past.Before(ctx, key, f.At)
 	if err != nil {
 		return t, nil, err
 	}
 	now, err := s.cfg.Modules.Newest(key.Tenant, run.Workflow)
+	// A run that keeps its version can go on though its workflow was deleted.
 	if err != nil && (newest || host.CodeOf(err) != host.CodeNotFound) {
 		return t, nil, err
 	}
@@ -88,8 +100,9 @@ func (s *Scheduler) rerunOf(ctx context.Context, key host.SessionKey, run *host.
 	if newest {
 		version = now.Digest
 	}
+	// It goes on with what new runs get: grants and limits may have changed since it failed.
 	if err == nil {
-		if err := s.checkResources(key.Tenant, now); err != nil {
+		if err := now.checkResources(s.cfg.Resources, key.Tenant); err != nil {
 			return t, nil, err
 		}
 		limits := func(string) (host.Limits, error) { return now.limits(s.cfg.Limits, key.Tenant), nil }
@@ -97,9 +110,12 @@ func (s *Scheduler) rerunOf(ctx context.Context, key host.SessionKey, run *host.
 			return t, nil, refused(err)
 		}
 	}
+	// Before the rerun, which gives the run other ids.
 	held := p.HeldByRun()
+	// The attempts that go on must make the calls of their records with that version, too.
+	// The step that failed begins anew, without a record.
 	if newest {
-		if err := s.rehearseAll(ctx, now, history.Cast(p.Key, p.Engine, p.Ledger, run.RunID, f.Invocation)); err != nil {
+		if err := re.rehearse(ctx, now, history.Cast(p.Key, p.Engine, p.Ledger, run.RunID, f.Invocation)); err != nil {
 			return t, nil, err
 		}
 	}
@@ -127,10 +143,10 @@ func (s *Scheduler) rerunOf(ctx context.Context, key host.SessionKey, run *host.
 	return t, anew, nil
 }
 
-// rehearseAll refuses a version from which an attempt would depart.
-func (s *Scheduler) rehearseAll(ctx context.Context, m Module, parts []history.Part) error {
+// rehearse refuses a version from which an attempt would depart.
+func (re *retry) rehearse(ctx context.Context, m Module, parts []history.Part) error {
 	for i := range parts {
-		d, err := s.rehearse(ctx, m, &parts[i])
+		d, err := re.s.rehearse(ctx, m, &parts[i])
 		if err != nil {
 			return err
 		}
@@ -141,20 +157,21 @@ func (s *Scheduler) rehearseAll(ctx context.Context, m Module, parts []history.P
 	return nil
 }
 
-// rerun begins the run that goes on in the place of one that failed.
-func (s *Scheduler) rerun(ctx context.Context, key host.SessionKey, failed *host.Run, t engine.Rerun) (host.Fork, error) {
-	st, err := s.reserve(ctx, &host.StartRequest{Tenant: key.Tenant, Workflow: failed.Workflow, HandlerID: failed.HandlerID, SessionID: key.Session})
+// begin begins the run that goes on in the place of one that failed.
+func (re *retry) begin(ctx context.Context, t engine.Rerun) (host.Fork, error) {
+	s, key, failed := re.s, re.key, re.failed
+	st, err := s.reserved.take(ctx, &host.StartRequest{Tenant: key.Tenant, Workflow: failed.Workflow, HandlerID: failed.HandlerID, SessionID: key.Session})
 	if err != nil {
 		return host.Fork{}, err
 	}
 	defer st.unreserve()
-	if err := s.latest(ctx, failed); err != nil {
+	if err := re.latest(ctx); err != nil {
 		return host.Fork{}, err
 	}
 	if err := s.cfg.Quotas.Ready(ctx, key.Tenant); err != nil {
 		return host.Fork{}, err
 	}
-	ss, err := s.acquire(ctx, key, false)
+	ss, err := s.table.acquire(ctx, key, false)
 	if err != nil {
 		return host.Fork{}, err
 	}
@@ -184,7 +201,8 @@ func (ss *session) rerun(failed *host.Run, t engine.Rerun) (host.Run, uint64, er
 	case latest != failed.RunID:
 		return host.Run{}, 0, notLatest(failed)
 	}
-	if err := ss.place(false); err != nil {
+	places, err := ss.place(false)
+	if err != nil {
 		return host.Run{}, 0, err
 	}
 	l := history.NewLedger()
@@ -192,9 +210,9 @@ func (ss *session) rerun(failed *host.Run, t engine.Rerun) (host.Run, uint64, er
 	for inv, o := range l.Copies() {
 		ss.suspended[inv] = o
 	}
-	_, pos, err := ss.tick(t, nil)
+	_, pos, err := ss.tick(t, extras{places: places})
 	if err != nil {
-		ss.giveBack()
+		ss.giveBack(places)
 		for inv := range l.Records {
 			delete(ss.suspended, inv)
 		}

@@ -1,10 +1,22 @@
 // Package scheduler owns the sessions in memory: it feeds their ticks to the
 // reducer, hands the entries to the journal, gives run tokens to attempts,
-// fairly between tenants, fires timers, loads and evicts sessions, and answers
-// the API's questions about runs.
+// fairly between tenants, fires timers, and loads and evicts sessions.
 //
 // It must not know HTTP, SQL or Wasm: guests, the journal, the store,
 // resources and the answers to host calls are interfaces that it declares.
+//
+// Everything that needs no session in memory has a package of its own below: fair (tokens,
+// budgets, timers, goroutines), admission (who may begin), calls (of resources),
+// idempotency (repeated requests), suspects (what ends the process), quarantine, downtime,
+// retention, tickets (for writes), and history (what is stored, read without a session).
+// Here are the sessions, their ticks and attempts, and components that join them to those
+// packages:
+//
+//	table      sessions in memory, loaded and evicted       dues       timers, sessions that are due
+//	reserved   ids of handlers that are about to start      mailer     messages between sessions
+//	cores      who gets a core                              calls      of resources
+//	gate       starts and events of clients enter           suspicion  what is suspected, tried alone
+//	starts     how long a start would wait                  life       of this server: marks, stopping
 //
 // # Protocol
 //
@@ -20,8 +32,9 @@
 //
 // Invariants:
 //
-//  1. Lock order: a session's mutex before the scheduler's. No I/O and no guest
-//     under either.
+//  1. Lock order: a session's mutex before the scheduler's, and that before the mutexes
+//     of the idempotency keys, the sweeper, the spaces of calls and the counts of reads,
+//     which take none of these. No I/O and no guest under any of them.
 //  2. Who uses a session pins it; a session without pins, open attempts and
 //     un-durable entries may leave memory.
 //  3. A guest runs only while its attempt holds a token. Tokens are as many as
@@ -50,9 +63,11 @@ import (
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/scheduler/admission"
+	"github.com/weftrun/weft/host/scheduler/downtime"
 	"github.com/weftrun/weft/host/scheduler/fair"
 	"github.com/weftrun/weft/host/scheduler/history"
 	"github.com/weftrun/weft/host/scheduler/idempotency"
+	"github.com/weftrun/weft/host/scheduler/retention"
 	"github.com/weftrun/weft/host/state"
 	"github.com/weftrun/weft/host/work"
 )
@@ -77,11 +92,8 @@ type Journal interface {
 type Store interface {
 	history.Store
 	Due(ctx context.Context, until int64, limit int) (due []host.SessionKey, next int64, err error)
-	Tenants(ctx context.Context) ([]string, error)
-	Ended(ctx context.Context, q host.EndedQuery) (runs []host.EndedRun, more bool, err error)
-	EndedBehind(ctx context.Context, tenant string, newer int) (host.EndedAt, error)
-	Meta(ctx context.Context, key string) ([]byte, error)
-	SetMeta(ctx context.Context, key string, value []byte) error
+	retention.Store
+	downtime.Store
 	idempotency.Store
 	host.KVStore
 }
@@ -175,8 +187,8 @@ type Answers interface {
 	Logs() []engine.LogRecord
 }
 
-// Observer is told of what happens. Its methods are called under mutexes: they must
-// neither block nor call back.
+// Observer hears what happens. Its methods are called under mutexes: they must neither
+// block nor call back.
 type Observer interface {
 	// Started: a run has begun, or waits for its session's turn.
 	Started(tenant string)
@@ -206,7 +218,7 @@ type Config struct {
 	// ticket; Classify knows it.
 	Parked error
 
-	// Observer is told of what happens, if it is not nil.
+	// Observer hears what happens, if it is not nil.
 	Observer Observer
 
 	// Notes keep what holds a core over an end of the process. Default: none are taken.
@@ -306,6 +318,7 @@ type Scheduler struct {
 	cfg     Config
 	wake    chan struct{} // capacity 1: something for Run to look at
 	workers *fair.Pool
+	duties  []duty // of Step
 	// stopped is closed when the scheduler begins to stop.
 	stopped chan struct{}
 	// base ends when the scheduler begins to stop: code is prepared in it.
@@ -313,48 +326,27 @@ type Scheduler struct {
 	endBase context.CancelFunc
 	boot    int64 // when this scheduler was made, Unix nanoseconds
 
-	down  []interval      // times in which no server ran, oldest first
 	death host.DeathClass // how the process before ended
 
 	past *history.Reader
 	keys *idempotency.Keys // of requests that may be repeated
+	old  *retention.Sweeper
 
-	mu       sync.Mutex // guards what follows
-	sessions map[host.SessionKey]*session
-	barriers map[host.SessionKey]uint64 // purged: positions to wait for before loading
-	// starting holds the handler ids whose start is not durable yet: at what
-	// position it will be, 0 if that is not known yet.
-	starting map[handlerKey]uint64
-	// quarantine has the sessions that do not fold; see quarantine.go.
-	quarantine map[host.SessionKey]quarantined
-	reads      readCounts // has a mutex of its own
-	queue      fair.Queue[*attempt]
-	budgets    fair.Budgets
-	gate       admission.Gate // for starts and events of clients
-	starts     admission.Starts
-	coming     map[codeKey][]*attempt       // those that wait for code, which is being prepared
-	timers     fair.Timers[host.SessionKey] // when loaded sessions have something to do
-	idle       []idleSession
-	owing      []*session  // that are to leave memory: see settleCounts
-	put        []putOff    // attempts that are to be tried later
-	outgoing   []mailRoute // sessions with messages for others
-	calls      caller      // of resources; has a part that mu does not guard
-	nextDue    int64       // when to ask the store for due sessions; host.WakeNever: not
-	asking     bool
-	toLoad     []host.SessionKey // due ones that the store named
-	loaders    int               // how many of them are being loaded
-	taken      []*session        // those that were loaded and are not through; see due.go
-	lastTaken  time.Time         // when the newest of them was
-	firing     bool              // timers
-	lastMark   int64             // when alive was last written
-	marking    bool
-	sweep      sweep // of old runs
-	stopping   bool
-	until      int64 // when it began to stop, Unix nanoseconds
-	abandoned  bool  // nothing that guests do can become durable
-	suspicion  suspicion
-	spare      spare
-	counters   Counters
+	log   logger
+	reads readCounts // has a mutex of its own
+
+	mu        sync.Mutex // guards what follows, and what its types say
+	table     table      // sessions in memory
+	reserved  reservations
+	cores     cores            // who gets a core
+	gate      admission.Gate   // for starts and events of clients
+	starts    admission.Starts // which starts are admitted
+	dues      dues             // when sessions have something to do by themselves
+	mailer    mailer           // messages between sessions
+	calls     caller           // of resources; has a part that mu does not guard
+	suspicion suspicion        // of what ends the process
+	life      life             // of this server
+	counters  Counters
 }
 
 // Counters counts the scheduler's work, for tests and metrics.
@@ -369,7 +361,7 @@ type Counters struct {
 	Yields    uint64 // tokens given up in mid-run
 	Holds     uint64 // times that a tenant was over its fuel budget
 	Calls     uint64 // of resources, made
-	PutOff    uint64 // runs of guests that the host could not do, and tried again later
+	Backoffs  uint64 // runs of guests that the host could not do, and tried again later
 	Lined     uint64 // starts and events that waited in line
 	Shed      uint64 // starts and events that there was no room for
 	Blamed    uint64 // runs blocked and sessions quarantined, as the server ends by them
@@ -400,61 +392,61 @@ type Load struct {
 func (s *Scheduler) Load() Load {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := Load{Sessions: len(s.sessions), InLine: s.gate.Waiting(), Ready: s.queue.Ready(), Running: s.queue.Size() - s.queue.Free(), Cores: s.queue.Size(), Spared: s.spare.tokens, Suspects: s.suspicion.list.Len()}
-	l.Starts, l.Demand, l.Speed = s.starts.Demand.Starts(), s.starts.Demand.Units(), s.queue.Rate()
+	l := Load{Sessions: len(s.table.sessions), InLine: s.gate.Waiting(), Ready: s.cores.queue.Ready(), Running: s.cores.queue.Size() - s.cores.queue.Free(), Cores: s.cores.queue.Size(), Spared: s.cores.spare.tokens, Suspects: s.suspicion.list.Len()}
+	l.Starts, l.Demand, l.Speed = s.starts.Demand.Starts(), s.starts.Demand.Units(), s.cores.queue.Rate()
 	return l
-}
-
-type handlerKey struct{ tenant, handler string }
-
-type idleSession struct {
-	key   host.SessionKey
-	since time.Time
 }
 
 // New makes a scheduler over what the store holds. It loads nothing yet: the
 // first Step begins with the sessions that have something to do.
 func New(ctx context.Context, cfg Config) (*Scheduler, error) {
-	cfg.setDefaults()
-	s := &Scheduler{
-		cfg:      cfg,
-		wake:     make(chan struct{}, 1),
-		stopped:  make(chan struct{}),
-		sessions: map[host.SessionKey]*session{},
-		barriers: map[host.SessionKey]uint64{},
-		starting: map[handlerKey]uint64{},
-		coming:   map[codeKey][]*attempt{},
-		boot:     cfg.Now().UnixNano(),
-	}
-	s.base, s.endBase = context.WithCancel(context.WithoutCancel(ctx))
-	s.keys = idempotency.New(idempotency.Config{Store: cfg.Store, Journal: cfg.Journal, Now: s.now})
-	s.past = history.New(history.Config{Journal: cfg.Journal, Store: cfg.Store, Streams: cfg.Streams, Graph: s.graph, Clocked: s.clocked})
-	s.workers = fair.NewPool(2*cfg.Tokens, s.stopped)
-	s.queue.Init(cfg.Tokens, cfg.Limits.TenantInvocations)
-	s.queue.Speed.Init(cfg.Tokens, cfg.Now)
-	s.budgets.Init(cfg.Now, func(tenant string) float64 { return float64(cfg.Limits.TenantFuel(tenant)) })
-	s.starts.Init(admission.Config{Limits: cfg.Limits, Cores: &s.queue, Budget: s.budgets.Rate, Now: cfg.Now, Memory: cfg.Memory})
-	s.gate.Init(admission.GateConfig{
-		Places: cfg.AdmitAtOnce, Line: cfg.AdmitLine, Patience: cfg.AdmitPatience, Clocks: &s.queue, Journal: cfg.Journal,
-		Lock: &s.mu, Open: s.taking, Stopped: s.stopped,
-	})
-	s.calls.init(s)
-	s.nextDue = s.boot
-	if err := s.markBoot(ctx); err != nil {
+	s := newScheduler(ctx, cfg)
+	if err := s.life.begin(ctx); err != nil {
 		return nil, err
 	}
-	s.suspicion.s = s
+	s.dues.next = s.boot
 	s.suspicion.begin()
 	s.cfg.After = nil // it need not stay in memory
 	return s, nil
+}
+
+// newScheduler makes a scheduler that has not looked at the store yet.
+func newScheduler(ctx context.Context, cfg Config) *Scheduler {
+	cfg.setDefaults()
+	s := &Scheduler{
+		cfg:     cfg,
+		log:     logger{cfg.Log},
+		wake:    make(chan struct{}, 1),
+		stopped: make(chan struct{}),
+		boot:    cfg.Now().UnixNano(),
+	}
+	s.base, s.endBase = context.WithCancel(context.WithoutCancel(ctx))
+	s.workers = fair.NewPool(2*cfg.Tokens, s.stopped)
+	s.keys = idempotency.New(idempotency.Config{Store: cfg.Store, Journal: cfg.Journal, Now: s.now})
+	s.past = history.New(history.Config{Journal: cfg.Journal, Store: cfg.Store, Streams: cfg.Streams, Graph: s.cfg.graph, Clocked: s.clocked})
+	s.old = retention.New(retention.Config{
+		Store: cfg.Store, Journal: cfg.Journal, Limits: cfg.Limits, Drop: s.table.dropFrom, Done: s.signal, Now: cfg.Now, Clock: s.now, Log: cfg.Log,
+	})
+	s.table.init(s)
+	s.reserved = reservations{s: s, starting: map[handlerKey]uint64{}}
+	s.cores.init(s)
+	s.starts.Init(admission.Config{Limits: cfg.Limits, Cores: &s.cores.queue, Budget: s.cores.budgets.Rate, Now: cfg.Now, Memory: cfg.Memory})
+	s.gate.Init(admission.GateConfig{
+		Places: cfg.AdmitAtOnce, Line: cfg.AdmitLine, Patience: cfg.AdmitPatience, Clocks: &s.cores.queue, Journal: cfg.Journal,
+		Lock: &s.mu, Open: s.taking, Stopped: s.stopped,
+	})
+	s.dues.s, s.mailer.s, s.suspicion.s, s.life.s = s, s, s, s
+	s.calls.init(s)
+	s.setDuties()
+	return s
 }
 
 // History gives what answers questions about runs and sessions from what is stored.
 func (s *Scheduler) History() *history.Reader { return s.past }
 
 // graph gives the graph of a workflow version.
-func (s *Scheduler) graph(version string) (*engine.Graph, error) {
-	m, err := s.cfg.Modules.ByDigest(version)
+func (c *Config) graph(version string) (*engine.Graph, error) {
+	m, err := c.Modules.ByDigest(version)
 	if err != nil {
 		return nil, err
 	}
@@ -481,7 +473,7 @@ func (s *Scheduler) StartedAfter() int {
 func (s *Scheduler) Loaded() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.sessions)
+	return len(s.table.sessions)
 }
 
 // Busy reports whether attempts wait for a run token that are about to add to the
@@ -489,7 +481,7 @@ func (s *Scheduler) Loaded() int {
 func (s *Scheduler) Busy() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.queue.Soon()
+	return s.cores.queue.Soon()
 }
 
 // now is the time, which is never before the boot, though the clock may be set back:

@@ -215,26 +215,8 @@ func (s *sim) open() *world {
 	return w
 }
 
-// classify says what unwound a guest, as the server's wiring does.
-func classify(err error) scheduler.Unwound {
-	var limit *hostcall.LimitError
-	var mismatch *hostcall.Mismatch
-	switch {
-	case errors.Is(err, engine.ErrConflict):
-		return scheduler.Unwound{Again: true}
-	case errors.Is(err, hostcall.ErrParked):
-		return scheduler.Unwound{Parked: true}
-	case errors.Is(err, hostcall.ErrSuspended):
-		return scheduler.Unwound{Suspended: true}
-	case errors.Is(err, engine.ErrStale):
-		return scheduler.Unwound{Stale: true}
-	case errors.As(err, &limit):
-		return scheduler.Unwound{Fail: limit.Err}
-	case errors.As(err, &mismatch):
-		return scheduler.Unwound{Block: &host.Blocked{Code: host.BlockedReplayMismatch, Message: mismatch.Error()}}
-	}
-	return scheduler.Unwound{}
-}
+// classify says what unwound a guest.
+func classify(err error) scheduler.Unwound { return scheduler.Unwound(hostcall.Classify(err)) }
 
 // simLog lets no error of the server pass unseen.
 type simLog struct{ w *world }

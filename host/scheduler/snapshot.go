@@ -42,13 +42,14 @@ func (ss *session) wrote(e *engine.Entry) {
 	var err error
 	held := ss.ledger.Held()
 	if most := maxSnapshot - history.SizeOfHeld(held); most > ss.eng.State().Bytes() {
-		res, _, err = ss.tick(engine.TakeSnapshot{Held: held, Most: most}, nil)
+		res, _, err = ss.tick(engine.TakeSnapshot{Held: held, Most: most}, extras{})
 	}
 	if err != nil {
 		// Nothing is lost by it: the journal is whole without.
 		ss.log(context.Background(), slog.LevelError, "a session gives no snapshot", "error", err)
 	}
-	if res.Entry == nil { // it is too large: perhaps it is not when as much again has been written
+	// The session is too large. Perhaps it is smaller when as much again has been written.
+	if res.Entry == nil {
 		*t = tail{last: maxSnapshot}
 	}
 }

@@ -12,44 +12,47 @@ const memoryWindow = 10 * time.Minute
 // spare is how many tokens are kept back, and until when; a zero time: none are.
 // Scheduler.mu guards it.
 type spare struct {
+	s      *Scheduler
 	tokens int
 	until  time.Time
 }
 
 // begin runs half as many guests at a time, one at least, and keeps half as many
 // instances, if the system has ended the process twice in a short time for its memory.
-func (p *spare) begin(s *Scheduler, deaths [2]int64) {
+func (p *spare) begin(deaths [2]int64) {
+	s := p.s
 	until := time.Unix(0, deaths[0]).Add(memoryWindow)
 	if deaths[1] == 0 || time.Duration(deaths[0]-deaths[1]) > memoryWindow || !until.After(s.cfg.Now()) {
 		return
 	}
-	p.tokens = s.queue.Size() / 2
-	s.queue.Resize(-p.tokens)
+	p.tokens = s.cores.queue.Size() / 2
+	s.cores.queue.Resize(-p.tokens)
 	p.until = until
 	s.cfg.Spare(true)
-	s.cfg.Log.Warn("the system has ended the server twice for its memory: fewer steps run at a time, and fewer instances are kept", "at_a_time", s.queue.Size(), "until", until)
+	s.cfg.Log.Warn("the system has ended the server twice for its memory: fewer steps run at a time, and fewer instances are kept", "at_a_time", s.cores.queue.Size(), "until", until)
 }
 
 // Reduced says in what way, and why, less is done at a time than could be; "" if all is.
 func (s *Scheduler) Reduced() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.spare.until.IsZero() {
+	if s.cores.spare.until.IsZero() {
 		return ""
 	}
 	return fmt.Sprintf("%d of %d steps run at a time and half of the instances are kept, until %s: the system has ended the server twice for its memory",
-		s.queue.Size(), s.queue.Size()+s.spare.tokens, s.spare.until.UTC().Format(time.RFC3339))
+		s.cores.queue.Size(), s.cores.queue.Size()+s.cores.spare.tokens, s.cores.spare.until.UTC().Format(time.RFC3339))
 }
 
 // end gives back what begin took, and says when to look again. Called
 // with mu held.
-func (p *spare) end(s *Scheduler, now time.Time) (next time.Time) {
+func (p *spare) end(now time.Time) (work []func(), next time.Time) {
+	s := p.s
 	if p.until.IsZero() || now.Before(p.until) {
-		return p.until
+		return nil, p.until
 	}
-	s.queue.Resize(p.tokens)
-	*p = spare{}
+	s.cores.queue.Resize(p.tokens)
+	*p = spare{s: s}
 	s.cfg.Spare(false)
 	s.cfg.Log.Info("as many steps run at a time as before, and as many instances are kept")
-	return time.Time{}
+	return nil, time.Time{}
 }

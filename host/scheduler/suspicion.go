@@ -15,11 +15,10 @@ import (
 	"github.com/weftrun/weft/host/scheduler/suspects"
 )
 
-// A run may have a core before its start is durable, as nobody is told of the start
-// before. If the guest ends the server then, the next server does not find the run, and
-// the client starts another one: death after death, and nobody is ever alone. So a step
-// like one that was gone after the death, or like one that was blamed, begins only when
-// the journal has all of its session:
+// A run may have a core before its start is durable: the client gets its answer later. If the
+// guest ends the server then, the next server does not find the run, and the client starts
+// another one: death after death, and no suspect ever runs alone. So after a suspect was gone
+// or blamed, a step like it begins only when the journal has all of its session:
 //
 //	death, the suspect is gone -> likes
 //	ready: alike and not durable -> unkept -> durable -> queue, or its trial
@@ -31,7 +30,8 @@ const goneFor = 10 * time.Minute
 // Scheduler.mu guards it.
 //
 // While trials is not nil, only the session of the suspect that is tried may be loaded, and
-// no attempt but the suspect's gets a token. unkept holds attempts of no suspect.
+// no attempt but the suspect's gets a token. An attempt that leaves unkept is offered to the
+// trials first, as it may be a suspect's.
 type suspicion struct {
 	s      *Scheduler
 	list   suspects.List
@@ -45,15 +45,15 @@ func (u *suspicion) begin() {
 	s := u.s
 	d := s.cfg.Notes.Before()
 	next := suspects.Judge(d, s.boot)
-	if keys := u.list.Take(next.Suspects, s.isolateLoad); len(keys) > 0 {
+	if keys := u.list.Take(next.Suspects, s.table.isolateLoad); len(keys) > 0 {
 		u.trials = suspects.Try(trialHost{s}, &u.list, keys)
-		s.queue.Speed.Pause(true)
+		s.cores.queue.Speed.Pause(true)
 	}
 	s.cfg.Notes.Begin(host.Suspicion{Suspects: u.list.All(), MemoryDeaths: next.MemoryDeaths})
 	if u.trials == nil {
 		s.cfg.Notes.Phase(host.PhaseServing) // blames of before are no reason to go apart
 	}
-	s.spare.begin(s, next.MemoryDeaths)
+	s.cores.spare.begin(next.MemoryDeaths)
 	s.death = d.Class
 	if d.Class != host.DeathNone {
 		u.logDeath(&d, next.Suspects)
@@ -98,7 +98,7 @@ func (u *suspicion) acquit(key host.CoreKey) {
 // up meanwhile.
 func (u *suspicion) afterTrials(ctx context.Context, key host.SessionKey) (err error) {
 	s := u.s
-	for err == nil && u.trials.Bars(key) && s.sessions[key] == nil {
+	for err == nil && u.trials.Bars(key) && s.table.sessions[key] == nil {
 		over := u.trials.Over()
 		s.mu.Unlock()
 		select {
@@ -121,7 +121,7 @@ func (u *suspicion) work(now time.Time) (work []func(), next time.Time) {
 	work, next, over := u.trials.Work(now)
 	if over {
 		u.trials = nil
-		u.s.queue.Speed.Pause(false)
+		u.s.cores.queue.Speed.Pause(false)
 		u.s.cfg.Notes.Phase(host.PhaseServing)
 		u.s.cfg.Log.Info("what held a core at the end before has run apart", "still_suspected", u.list.Len())
 		u.s.signal()
@@ -136,7 +136,7 @@ type trialHost struct{ *Scheduler }
 func (h trialHost) Phase(p host.CorePhase) { h.cfg.Notes.Phase(p) }
 
 // Idle implements suspects.Host.
-func (h trialHost) Idle() bool { return h.queue.Free() == h.queue.Size() }
+func (h trialHost) Idle() bool { return h.cores.queue.Free() == h.cores.queue.Size() }
 
 // Durable implements suspects.Host.
 func (h trialHost) Durable() uint64 { return h.cfg.Journal.Durable() }
@@ -148,7 +148,7 @@ func (h trialHost) Awaits(key host.CoreKey) bool { return h.suspicion.awaitsJour
 func (h trialHost) Acquit(key host.CoreKey) { h.suspicion.acquit(key) }
 
 // Release implements suspects.Host.
-func (h trialHost) Release(at *attempt) { h.push(h.item(at)) }
+func (h trialHost) Release(at *attempt) { h.cores.push(h.cores.item(at)) }
 
 // Blame implements suspects.Host.
 func (h trialHost) Blame(key host.CoreKey) {
@@ -159,7 +159,7 @@ func (h trialHost) Blame(key host.CoreKey) {
 
 // RunAlone implements suspects.Host.
 func (h trialHost) RunAlone(at *attempt) (work func(), most time.Duration) {
-	h.queue.Seize(at.ss.key.Tenant)
+	h.cores.queue.Seize(at.ss.key.Tenant)
 	at.serve(serviceCore, h.now())
 	return func() { h.run(at) }, at.view.Limits.Complete().WallTime
 }
@@ -197,10 +197,11 @@ func (u *suspicion) find(key host.CoreKey) (blame, there bool, pos uint64) {
 		sus = *known
 	}
 	s.mu.Unlock()
-	ss, err := s.acquire(context.Background(), host.SessionKey{Tenant: key.Tenant, Session: key.Session}, false)
-	if err != nil { // it came back with an error
+	ss, err := s.table.acquire(context.Background(), host.SessionKey{Tenant: key.Tenant, Session: key.Session}, false)
+	// The load has come back, with an error: it does not end the server.
+	if err != nil {
 		if host.CodeOf(err) != host.CodeNotFound && !history.Unfolds(err) {
-			s.logOf(context.Background(), slog.LevelError, "the session of a step that is suspected to end the server cannot be loaded", host.SessionKey{Tenant: key.Tenant, Session: key.Session}, []any{"error", err})
+			s.log.session(context.Background(), slog.LevelError, "the session of a step that is suspected to end the server cannot be loaded", host.SessionKey{Tenant: key.Tenant, Session: key.Session}, []any{"error", err})
 		}
 		return false, false, 0
 	}
@@ -214,9 +215,10 @@ func (u *suspicion) find(key host.CoreKey) (blame, there bool, pos uint64) {
 		call, open := ss.eng.OutCall(key.Invocation)
 		there = open && call.Attempt == key.Attempt
 	}
+	// A suspect that is to blame does not run again: its run is blocked.
 	if there = there && ok; there && sus.Blamed {
 		blame = true
-		_, pos, err = ss.tick(engine.Block{RunID: view.RunID, Reason: suspects.Reason(&sus, view.Step, s.death)}, nil)
+		_, pos, err = ss.tick(engine.Block{RunID: view.RunID, Reason: suspects.Reason(&sus, view.Step, s.death)}, extras{})
 		if key.Kind == host.CoreCall {
 			s.calls.takeBack(ss.key, key.Invocation) // until the run is resumed
 		}
@@ -254,23 +256,24 @@ func (u *suspicion) keepFirst(at *attempt) bool {
 	if !u.waitsForJournal(host.CoreRun, at.view.Version, at.view.Step) || at.ss.lastPos <= u.s.cfg.Journal.Durable() {
 		return false
 	}
-	u.unkept = append(u.unkept, unkeptItem{u.s.itemOf(at), at.ss.lastPos})
+	u.unkept = append(u.unkept, unkeptItem{u.s.cores.itemOf(at), at.ss.lastPos})
 	return true
 }
 
 // letKept lets those attempts go on that are durable by now. Called with mu held.
-func (u *suspicion) letKept() {
+func (u *suspicion) letKept(time.Time) (work []func(), next time.Time) {
 	if len(u.unkept) == 0 {
-		return
+		return nil, time.Time{}
 	}
 	durable := u.s.cfg.Journal.Durable()
 	u.unkept = slices.DeleteFunc(u.unkept, func(w unkeptItem) bool {
 		if w.pos > durable {
 			return false
 		}
-		u.s.enqueue(w.it)
+		u.s.cores.enqueue(w.it)
 		return true
 	})
+	return nil, time.Time{}
 }
 
 // awaitsJournal reports whether a suspect's attempt is held back. Called with mu held.

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"context"
 	"log/slog"
 	"testing"
 	"time"
@@ -39,9 +40,7 @@ func holding(t *testing.T) (ss *session, holder, waiter *attempt) {
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	s := &Scheduler{cfg: Config{Journal: sink{}, Log: slog.New(slog.DiscardHandler), Modules: oneGraph{graph: g}}, wake: make(chan struct{}, 1)}
-	s.cfg.setDefaults()
-	s.queue.Init(1, s.cfg.Limits.TenantInvocations)
+	s := newScheduler(context.Background(), Config{Tokens: 1, Journal: sink{}, Log: slog.New(slog.DiscardHandler), Modules: oneGraph{graph: g}})
 	ss = &session{s: s, attempts: map[uint64]*attempt{}, ledger: history.NewLedger()}
 	ss.eng = engine.New(host.SessionKey{Tenant: "t", Session: "s"}, func(string) (*engine.Graph, error) { return g, nil })
 	start := engine.StartRun{RunID: "r", HandlerID: "h", Version: "v", Event: abi.Event{Type: abi.TypeStart, Body: abi.EmptyMap}, Limits: host.DefaultLimits()}
@@ -54,7 +53,9 @@ func holding(t *testing.T) (ss *session, holder, waiter *attempt) {
 	holder = &attempt{ss: ss, inv: inv, view: view, answers: silent{}}
 	waiter = &attempt{ss: ss, inv: inv + 1, parked: true}
 	n := []state.Path{pathN(t)}
-	ss.tickets = []*ticket{{holder: holder, paths: n, queue: []writer{{at: waiter, paths: n}}}}
+	ss.tickets.Init(holders{ss})
+	ss.tickets.Take(holder, n)
+	ss.tickets.Queue(waiter, n)
 	return ss, holder, waiter
 }
 
@@ -98,8 +99,8 @@ func TestTicketIsGivenUpAtTheEditsEnd(t *testing.T) {
 			if err := end(holder); err != nil {
 				t.Fatal(err)
 			}
-			if len(ss.tickets) != 1 || ss.tickets[0].holder != waiter || waiter.parked || ss.s.queue.Ready() != 1 {
-				t.Errorf("tickets %v, the waiter parked: %v, ready: %d", ss.tickets, waiter.parked, ss.s.queue.Ready())
+			if ss.tickets.Len() != 1 || !ss.tickets.Holds(waiter) || waiter.parked || ss.s.cores.queue.Ready() != 1 {
+				t.Errorf("tickets %+v, the waiter parked: %v, ready: %d", ss.tickets, waiter.parked, ss.s.cores.queue.Ready())
 			}
 		})
 	}

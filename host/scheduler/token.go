@@ -35,15 +35,15 @@ type token struct {
 }
 
 // newToken makes the token of a run.
-func (s *Scheduler) newToken(tenant string, at *attempt) *token {
-	t := &token{s: s, at: at, tenant: tenant, slot: -1}
-	s.mu.Lock()
-	t.due = s.budgets.Slice(tenant, fair.Turn)
+func (c *cores) newToken(tenant string, at *attempt) *token {
+	t := &token{s: c.s, at: at, tenant: tenant, slot: -1}
+	c.s.mu.Lock()
+	t.due = c.budgets.Slice(tenant, fair.Turn)
 	if at != nil {
-		s.starts.Demand.Used(at.work, fair.StartCost)
+		c.s.starts.Demand.Used(at.work, fair.StartCost)
 	}
-	s.queue.Speed.Book(fair.StartCost)
-	s.mu.Unlock()
+	c.queue.Speed.Book(fair.StartCost)
+	c.s.mu.Unlock()
 	return t
 }
 
@@ -60,6 +60,7 @@ func (t *token) Checkpoint(units uint64) error {
 			return err
 		}
 	}
+	// Most checkpoints end here: the lock is taken once a turn.
 	if t.units+t.cost < t.due {
 		return nil
 	}
@@ -69,11 +70,13 @@ func (t *token) Checkpoint(units uint64) error {
 	t.book()
 	if !t.long {
 		t.long = true
-		s.queue.Computes(t.tenant, 1)
+		s.cores.queue.Computes(t.tenant, 1)
 	}
 	over := s.cfg.Journal.OverSoftLimit
-	wait := s.queue.Held(t.tenant) || s.queue.Due(t.tenant, over) || over(t.tenant)
-	if s.suspicion.trials != nil && !s.stopping {
+	wait := s.cores.queue.Held(t.tenant) || s.cores.queue.Due(t.tenant, over) || over(t.tenant)
+	// While suspects are tried, others that still run stand aside, and the one that runs alone
+	// has no turn to give up.
+	if s.suspicion.trials != nil && !s.life.stopping {
 		wait = !t.alone()
 	}
 	if !wait {
@@ -82,8 +85,8 @@ func (t *token) Checkpoint(units uint64) error {
 	}
 	back := make(chan struct{})
 	t.at.serve(serviceOpen, s.now())
-	s.queue.Push(t.tenant, readyItem{Of: t.at, Resume: back})
-	s.queue.Release(t.tenant)
+	s.cores.queue.Push(t.tenant, readyItem{Of: t.at, Resume: back})
+	s.cores.queue.Release(t.tenant)
 	s.counters.Yields++
 	s.mu.Unlock()
 	s.signal()
@@ -125,6 +128,7 @@ func (t *token) work(units uint64) error {
 	t.cost += units
 	t.since += units
 	t.measured()
+	// The measurement begins after the checkpoint, in which others may have the core.
 	err := t.Checkpoint(0)
 	if cpu := t.s.cfg.CPU; cpu != nil {
 		runtime.LockOSThread() // the clock is the thread's
@@ -141,6 +145,7 @@ func (t *token) measured() {
 	took := max(t.s.cfg.CPU()-t.began, 0)
 	runtime.UnlockOSThread()
 	t.measures = false
+	// Less time than the units say gives nothing back: the prices are what the tenant pays.
 	if units := uint64(took) * unitsPerNanosecond; units > t.since {
 		t.cost += units - t.since
 	}
@@ -163,57 +168,21 @@ func (t *token) acquire() {
 	s := t.s
 	granted := make(chan struct{})
 	s.mu.Lock()
-	s.queue.Push(t.tenant, readyItem{Resume: granted})
+	s.cores.queue.Push(t.tenant, readyItem{Resume: granted})
 	s.mu.Unlock()
 	s.signal()
 	<-granted
-}
-
-// charge books units that a tenant's guest burnt, and cost on its clock beside
-// them, where so many of the units are already. A tenant that is over its budget is held.
-// Called with mu held.
-func (s *Scheduler) charge(tenant string, units, cost, already uint64) {
-	s.queue.Charge(tenant, units+cost-already)
-	if s.budgets.Spend(tenant, units) && !s.stopping && !s.queue.Held(tenant) {
-		s.budgets.CountHold(tenant)
-		s.counters.Holds++
-		s.queue.Hold(tenant)
-	}
-}
-
-// admitHeld lets held tenants go on whose budget has come in, all of them while the
-// scheduler stops, and says when the next one's will have: zero if none is
-// held. Called with mu held.
-func (s *Scheduler) admitHeld(now time.Time) (next time.Time) {
-	for tenant := range s.queue.HeldTenants() {
-		wait := s.budgets.Missing(tenant, now)
-		if wait <= 0 || s.stopping {
-			s.queue.Admit(tenant)
-			continue
-		}
-		if at := now.Add(max(wait, time.Microsecond)); next.IsZero() || at.Before(next) {
-			next = at
-		}
-	}
-	return next
-}
-
-// Usage gives what a tenant has used; nothing for one that has run nothing.
-func (s *Scheduler) Usage(tenant string) fair.Usage {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.budgets.Usage(tenant)
 }
 
 // book charges the tenant. Called with mu held.
 func (t *token) book() {
 	again := min(t.ahead, t.units) // Work has put these on the clock
 	t.ahead -= again
-	t.s.charge(t.tenant, t.units, t.cost, again)
+	t.s.cores.charge(t.tenant, t.units, t.cost, again)
 	if t.at != nil {
 		t.s.starts.Demand.Used(t.at.work, t.units+t.cost-again)
 	}
-	t.s.queue.Speed.Book(t.units + t.cost - again)
+	t.s.cores.queue.Speed.Book(t.units + t.cost - again)
 	if t.alone() {
 		t.s.suspicion.trials.Used(t.units + t.cost - again)
 	}
@@ -225,6 +194,7 @@ func (t *token) book() {
 // that the run burnt, as far as the sandbox knows, and work what the host did for it.
 func (t *token) release(fuel, work uint64) {
 	t.cost += work
+	// What the guest burnt since its last checkpoint is known only now.
 	if fuel > t.burnt {
 		t.units += fuel - t.burnt
 	}
@@ -232,11 +202,11 @@ func (t *token) release(fuel, work uint64) {
 	s.mu.Lock()
 	t.book()
 	if t.long {
-		s.queue.Computes(t.tenant, -1)
+		s.cores.queue.Computes(t.tenant, -1)
 	}
 	t.at.serve(serviceOpen, s.now())
-	s.queue.Release(t.tenant)
-	wanted := s.queue.Ready() > 0 || s.suspicion.trials != nil
+	s.cores.queue.Release(t.tenant)
+	wanted := s.cores.queue.Ready() > 0 || s.suspicion.trials != nil
 	s.mu.Unlock()
 	if wanted {
 		s.signal()

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"context"
 	"log/slog"
 	"testing"
 	"time"
@@ -29,14 +30,11 @@ func running(tb testing.TB, limits string) *token {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	s := &Scheduler{cfg: Config{Journal: sink{}, Log: slog.New(slog.DiscardHandler), Limits: table}, wake: make(chan struct{}, 1)}
-	s.cfg.setDefaults()
-	s.queue.Init(1, s.cfg.Limits.TenantInvocations)
-	s.budgets.Init(s.cfg.Now, func(tenant string) float64 { return float64(s.cfg.Limits.TenantFuel(tenant)) })
+	s := newScheduler(context.Background(), Config{Tokens: 1, Journal: sink{}, Log: slog.New(slog.DiscardHandler), Limits: table})
 	at := &attempt{ss: &session{s: s, key: host.SessionKey{Tenant: "t"}}, answers: still{}}
-	s.queue.Push("t", readyItem{Of: at})
-	s.queue.Pop(func(string) bool { return false })
-	return s.newToken("t", at)
+	s.cores.queue.Push("t", readyItem{Of: at})
+	s.cores.queue.Pop(func(string) bool { return false })
+	return s.cores.newToken("t", at)
 }
 
 // A guest that has its core for itself pays next to nothing at its checkpoints.
@@ -62,9 +60,9 @@ func TestCheckpointAllocatesNothing(t *testing.T) {
 func TestWorkCountsForTheTurn(t *testing.T) {
 	virtual := func(work uint64) (uint64, fair.Usage) {
 		tok := running(t, `{}`)
-		tok.s.queue.Push("t", readyItem{Of: tok.at}) // so that the tenant stays known
+		tok.s.cores.queue.Push("t", readyItem{Of: tok.at}) // so that the tenant stays known
 		tok.release(1000, work)
-		return tok.s.queue.Clock("t"), tok.s.Usage("t")
+		return tok.s.cores.queue.Clock("t"), tok.s.Usage("t")
 	}
 	without, _ := virtual(0)
 	with, used := virtual(300_000)
@@ -102,8 +100,8 @@ func TestWorkOfACallIsOnTheClockOnce(t *testing.T) {
 		tok := running(t, `{}`)
 		var cpu time.Duration
 		tok.s.cfg.CPU = func() time.Duration { return cpu }
-		tok.s.queue.Push("t", readyItem{Of: tok.at}) // so that the tenant stays known
-		began := tok.s.queue.Clock("t")
+		tok.s.cores.queue.Push("t", readyItem{Of: tok.at}) // so that the tenant stays known
+		began := tok.s.cores.queue.Clock("t")
 		for range 3 {
 			if err := tok.Work(300_000); err != nil {
 				t.Fatal(err)
@@ -115,7 +113,7 @@ func TestWorkOfACallIsOnTheClockOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		tok.release(c.charged, 0)
-		got := tok.s.queue.Clock("t") - began - 4*fair.CallCost
+		got := tok.s.cores.queue.Clock("t") - began - 4*fair.CallCost
 		// The last look's time is measured against no units of its own.
 		if c.took == 100*time.Microsecond {
 			c.want += 300_000

@@ -8,17 +8,17 @@ import (
 	"github.com/weftrun/weft/host/engine"
 )
 
-// Tracer makes the spans of traces. It is told of what has ended, with the times
-// that the journal has of it: nothing is held while a run waits, and what a span is
-// called follows from its run alone, so that it is the same after a restart. Its
-// methods are called from any goroutine and under mutexes: they must neither block
-// nor call back. What they are given they must not keep or change.
+// Tracer makes the spans of traces. It hears what has ended, with the times that the
+// journal has of it: nothing is held while a run waits. The ids of a span follow from its
+// run alone, so that they are the same after a restart. Its methods are called from any
+// goroutine and under mutexes: they must neither block nor call back, and must neither keep
+// nor change their arguments.
 type Tracer interface {
 	// Span gives the traceparent of a run's own span.
 	Span(run *host.TracedRun) string
 	// Child gives the trace of a run that an attempt begins.
 	Child(at *host.TracedAttempt) *host.Trace
-	// Outgoing gives what a service that is called is told; nil: nothing.
+	// Outgoing gives the trace that a call of a service carries; nil: none.
 	Outgoing(call *host.TracedCall) *host.Trace
 
 	// Ran: a run has its final record, which perhaps is not durable yet.

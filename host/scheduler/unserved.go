@@ -98,6 +98,8 @@ func (at *attempt) leave() (unspent int64) {
 
 // unspent gives what a timeout is to move by, once. Called with ss.mu held.
 func (ss *session) unspent(t engine.Timeout) int64 {
+	// A step that waits or sleeps has no attempt in memory: what it had saved up is in its
+	// record.
 	if at := ss.attempts[t.Invocation]; t.Invocation != 0 && at == nil {
 		var by int64
 		if o := ss.suspended[t.Invocation]; o != nil {
@@ -120,11 +122,12 @@ func (ss *session) unspent(t engine.Timeout) int64 {
 // extend moves a timeout by the time without a core; false: there was none. Called
 // with ss.mu held.
 func (ss *session) extend(t engine.Timeout) bool {
+	// Less is not worth an entry, and the timeout would hardly be another.
 	by := ss.unspent(t)
 	if by < leastUnserved {
 		return false
 	}
-	if _, _, err := ss.tick(engine.Extend{Of: t, By: by}, nil); err != nil {
+	if _, _, err := ss.tick(engine.Extend{Of: t, By: by}, extras{}); err != nil {
 		ss.log(context.Background(), slog.LevelError, "a timeout cannot be moved", "run", t.RunID, "error", err)
 		return false
 	}
@@ -167,35 +170,4 @@ func (ss *session) settleUnserved() {
 	for _, of := range ss.unserved {
 		of.sum = 0
 	}
-}
-
-// settleCounts has the counts of a session written that could leave memory; false: there are
-// none. Called with mu held.
-func (s *Scheduler) settleCounts(ss *session) bool {
-	if !ss.owes() {
-		return false
-	}
-	ss.pins++
-	s.owing = append(s.owing, ss)
-	return true
-}
-
-// settleWork is the work of settleCounts. Called with mu held.
-func (s *Scheduler) settleWork() (work []func()) {
-	for _, ss := range s.owing {
-		work = append(work, ss.settleUnserved)
-	}
-	s.owing = nil
-	return work
-}
-
-// lostTo is how far the timeouts of a session move that was not served from its newest
-// entry to the boot. What was counted and not written is given, not taken: if an
-// attempt was open, all of the time counts for none.
-func (ss *session) lostTo(boot int64) int64 {
-	last := ss.eng.Now()
-	if len(ss.eng.Open()) > 0 {
-		return boot - last
-	}
-	return ss.s.downSince(last)
 }

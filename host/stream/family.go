@@ -10,22 +10,22 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// Family is the stream of a run together with the streams of its children, and of
-// theirs; it implements [host.FamilyStream]. One goroutine uses it.
+// Family is the stream of a run together with the streams of all its descendants. It
+// implements [host.FamilyStream]. Only one goroutine may use it.
 //
 // # Order
 //
-// A child's events come after the event of its parent that makes the child known, and
-// before the parent's next event that was durable after them: the family takes a batch of
-// the parent's events, then gives everything that is durable of the children, then the
-// batch. So what a child did comes before what its parent made of that, and the run's
-// terminal event is the last one.
+// The events of a child come after the event of its parent that makes the child known,
+// and before the parent's next event that became durable after them. The family takes a
+// batch of the parent's events, then gives all durable events of the children, then gives
+// the batch. So the events of a child come before what its parent made of them, and the
+// run's terminal event comes last.
 type Family struct {
 	hub    *Hub
 	tenant string
 	root   *relative
 	known  map[string]bool // handlers that are or were in the family
-	wake   chan struct{}   // shared by all subscriptions
+	wake   chan struct{}   // shared by all subscriptions of the family
 }
 
 var _ host.FamilyStream = (*Family)(nil)
@@ -33,16 +33,17 @@ var _ host.FamilyStream = (*Family)(nil)
 // relative is a member of the family: one handler.
 type relative struct {
 	sub    *Subscription
-	parent string // handler; "": it is the root
+	parent string // handler; "": this is the root
 	after  int64  // where the subscription begins
 	begun  bool
 	seq    int64              // number of the last event given
-	held   []host.StreamEvent // taken, but not given yet
-	kids   []*relative        // those that may have more to give
+	held   []host.StreamEvent // taken from the subscription, but not given yet
+	kids   []*relative        // children that may have more to give
 }
 
-// SubscribeFamily opens the stream of a handler, or of one of its runs if runID is not
-// "", with the children's. from says where; see [host.FamilyStart].
+// SubscribeFamily opens the stream of a handler together with its children's streams. If
+// runID is not "", it opens only that run of the handler. from is the starting point; see
+// [host.FamilyStart].
 //
 // # Errors
 //
@@ -78,8 +79,8 @@ func (h *Hub) SubscribeFamily(ctx context.Context, tenant, handlerID, runID stri
 	return f, nil
 }
 
-// join registers a subscription, which begins later: a child in another session is
-// known to its parent before it is durable.
+// join registers a subscription. The subscription begins later, because a parent may know
+// of a child in another session before the child is durable.
 func (f *Family) join(handler, parent, run string, after int64) (*relative, error) {
 	s := newSubscription(f.hub, key{f.tenant, handler})
 	s.run, s.wake = run, f.wake
@@ -113,7 +114,7 @@ func (r *relative) begin(ctx context.Context) error {
 	return err
 }
 
-// find gives the member of a handler among r and those below it; nil: there is none.
+// find returns the member with a handler among r and its descendants, or nil.
 func find(r *relative, handler string) *relative {
 	if handler == r.handler() {
 		return r
@@ -158,12 +159,12 @@ func (f *Family) Next(ctx context.Context, wait time.Duration) ([]host.FamilyEve
 	}
 }
 
-// step gives what there is of a member and of those below it: none and nil when it has
-// to wait, io.EOF when there is nothing more to come.
+// step returns the available events of a member and its descendants. It returns none and
+// nil if it must wait, and io.EOF if no more events will come.
 func (f *Family) step(ctx context.Context, r *relative) ([]host.FamilyEvent, error) {
 	if !r.begun {
 		if err := r.begin(ctx); errors.Is(err, host.ErrNotFound) || host.CodeOf(err) == host.CodeNotFound {
-			return nil, nil // it is not durable yet
+			return nil, nil // the child is not durable yet
 		} else if err != nil {
 			return nil, err
 		}
@@ -181,7 +182,7 @@ func (f *Family) step(ctx context.Context, r *relative) ([]host.FamilyEvent, err
 			case !errors.Is(err, io.EOF) && host.CodeOf(err) != host.CodeNotFound:
 				return nil, err
 			}
-			kid.close() // it has ended, or was purged
+			kid.close() // the child has ended, or was purged
 			r.kids = slices.Delete(r.kids, i, i+1)
 			i--
 		}
@@ -192,11 +193,11 @@ func (f *Family) step(ctx context.Context, r *relative) ([]host.FamilyEvent, err
 		if len(events) == 0 {
 			return nil, err
 		}
-		r.held = events // an error comes again
+		r.held = events // the subscription returns the error again
 	}
 }
 
-// give gives what is held of a member, up to the event that makes a child known: that
+// give returns the held events of a member, up to the event that makes a child known. The
 // child's events come before the rest.
 func (f *Family) give(r *relative) ([]host.FamilyEvent, error) {
 	n := len(r.held)
@@ -218,7 +219,7 @@ func (f *Family) give(r *relative) ([]host.FamilyEvent, error) {
 	return out, nil
 }
 
-// position is where the family stands.
+// position returns the position of the family in its streams.
 func (f *Family) position() string {
 	at := host.FamilyStart{After: f.root.seq}
 	var walk func(r *relative)

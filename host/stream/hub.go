@@ -1,26 +1,25 @@
-// Package stream brings durable events to whoever listens: the hub between the
-// journal, which publishes what has become durable, and open subscriptions.
+// Package stream brings durable events to subscribers. The hub stands between the
+// journal, which publishes events that have become durable, and the open subscriptions.
 //
-// It must not know how events are made, stored or sent to clients, and owns no
-// goroutines: publishers and subscribers bring theirs.
+// The package does not know how events are made, stored or sent to clients, and owns no
+// goroutines: it runs on those of publishers and subscribers.
 //
 // # How nothing is lost
 //
-// A subscription has two sources: live events, which Publish puts into its
-// small buffer, and the store, which it reads in pages. It reads the store
-// whenever the buffer cannot be trusted to have everything: at the beginning,
-// after the buffer overflowed (the reader is slow), and when the buffer's first
-// event is not the next one. Three rules make that complete and free of
-// repetitions:
+// A subscription has two sources: live events, which Publish puts into its small buffer,
+// and the store, which it reads in pages. It reads the store whenever the buffer may be
+// incomplete: at the beginning, after the buffer has overflowed because the reader is
+// slow, and when the buffer's first event is not the next one. Three rules make the
+// result complete and free of repetitions:
 //
-//   - An event is published after it has become durable. So what the buffer
-//     missed, the store has.
-//   - Before a subscription begins to read the store, its buffer is open to
-//     live events again. So an event that becomes durable too late for the
-//     store's last page is in the buffer, or has made it overflow again.
-//   - Every event carries its number, and a subscription gives none twice.
+//   - An event is published after it has become durable. So the store has every event
+//     that the buffer missed.
+//   - Before a subscription begins to read the store, its buffer accepts live events
+//     again. So an event that becomes durable too late for the last page of the store is
+//     in the buffer, or has made the buffer overflow again.
+//   - Every event carries its number, and a subscription gives no number twice.
 //
-// A slow reader thus costs a buffer of bounded size, and nobody waits for it.
+// So a slow reader costs a buffer of bounded size, and nobody waits for it.
 package stream
 
 import (
@@ -32,41 +31,41 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// Source reads durable events: the part of the store that this package needs.
-// Its methods may be called from any goroutine; what they return belongs to
-// the caller. A handler that does not exist is host.ErrNotFound.
+// Source reads durable events. It is the part of the store that this package needs. Its
+// methods are safe for concurrent use, and the caller owns their results. Their error for
+// an unknown handler is host.ErrNotFound.
 type Source interface {
 	// Handler reads what a handler id points to.
 	Handler(ctx context.Context, tenant, id string) (host.Handler, error)
-	// Stream reads events with Seq > after in order, none only at the end.
+	// Stream reads events with Seq > after, in order. An empty result means the end.
 	Stream(ctx context.Context, tenant, handlerID string, after int64, limit int) ([]host.StreamEvent, error)
-	// StreamEnd gives the last number of the stream, or -1, and the first one
-	// of the latest run, had or to come.
+	// StreamEnd returns the number of the last event, or -1, and the number of the first
+	// event of the latest run, whether or not that event exists yet.
 	StreamEnd(ctx context.Context, tenant, handlerID string) (last, latestRunFirst int64, err error)
 }
 
-// key names a handler.
+// key identifies a handler.
 type key struct{ tenant, handler string }
 
-// Hub holds the open subscriptions. All methods may be called from any
-// goroutine; but Publish and Purged, of one handler, from one at a time.
+// Hub holds the open subscriptions. Its methods are safe for concurrent use, except that
+// Publish and Purged for one handler must not be called concurrently.
 type Hub struct {
 	src   Source
-	count atomic.Int64 // open subscriptions; lets Publish return at once
+	count atomic.Int64 // open subscriptions; lets Publish return at once if there are none
 
-	// mu guards what follows. A subscription's own mutex may be taken under
-	// it, nothing that waits may.
+	// mu guards the fields below. A subscription's own mutex may be locked under it, but
+	// nothing that waits.
 	mu     sync.RWMutex
 	topics map[key]map[*Subscription]struct{}
 	closed bool
 }
 
-// NewHub makes a hub whose subscriptions read from src.
+// NewHub returns a hub whose subscriptions read from src.
 func NewHub(src Source) *Hub {
 	return &Hub{src: src, topics: map[key]map[*Subscription]struct{}{}}
 }
 
-// errStopping answers subscribers of a closed hub.
+// errStopping is the error for subscribers of a closed hub.
 func errStopping() error {
 	return host.Errorf(host.CodeUnavailable, "the server is stopping")
 }
@@ -75,10 +74,10 @@ func errNotFound(cause error) error {
 	return &host.Error{Code: host.CodeNotFound, Message: "Handler not found", Cause: cause}
 }
 
-// Publish hands events that have become durable to the subscriptions of their
-// handlers. Rows of one handler come in the order of their events. It never
-// waits for a subscriber, and costs next to nothing when nobody listens. The
-// hub keeps the events for a while: they must not be changed any more.
+// Publish passes events that have become durable to the subscriptions of their handlers.
+// The rows of one handler are in the order of its events. Publish never waits for a
+// subscriber, and costs almost nothing without subscribers. The hub keeps the events for
+// a while, so they must not be changed any more.
 func (h *Hub) Publish(tenant string, rows []host.StreamRow) {
 	if h.count.Load() == 0 {
 		return
@@ -105,9 +104,9 @@ func bodyBytes(events []host.StreamEvent) int {
 	return n
 }
 
-// Purged ends the subscriptions of a handler that has been deleted: each gets a
-// CodeNotFound, behind those published events that it has not taken yet, unless
-// it is so far behind that it would have to look for them in the store.
+// Purged ends the subscriptions of a deleted handler. Each subscription first gives the
+// published events in its buffer and then fails with CodeNotFound. A subscription that
+// would need older events from the store fails at once.
 func (h *Hub) Purged(tenant, handlerID string) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
@@ -116,8 +115,8 @@ func (h *Hub) Purged(tenant, handlerID string) {
 	}
 }
 
-// Close ends all subscriptions with a CodeUnavailable, and refuses new ones. It
-// may be called twice.
+// Close ends all subscriptions with CodeUnavailable, and refuses new ones. It may be
+// called more than once.
 func (h *Hub) Close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -129,19 +128,19 @@ func (h *Hub) Close() {
 	}
 }
 
-// Subscribe opens a handler's stream behind the event with number after, or at
-// host.StreamFromRun or host.StreamFromNow. The caller closes the subscription.
+// Subscribe opens a handler's stream after the event with number after, or at
+// host.StreamFromRun or host.StreamFromNow. The caller must close the subscription.
 //
 // # Errors
 //
-// CodeNotFound: no such handler. CodeInvalidArgument: after is a negative number
-// without a meaning. CodeUnavailable: the hub is closed.
+// CodeNotFound: the handler does not exist. CodeInvalidArgument: after is a negative
+// number without a meaning. CodeUnavailable: the hub is closed.
 func (h *Hub) Subscribe(ctx context.Context, tenant, handlerID string, after int64) (*Subscription, error) {
 	return h.open(ctx, newSubscription(h, key{tenant, handlerID}), after)
 }
 
 // SubscribeRun is Subscribe for the events of one run of the handler. host.StreamFromRun
-// is the run's first event.
+// stands for the run's first event.
 func (h *Hub) SubscribeRun(ctx context.Context, tenant, handlerID, runID string, after int64) (*Subscription, error) {
 	s := newSubscription(h, key{tenant, handlerID})
 	s.run = runID

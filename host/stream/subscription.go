@@ -11,42 +11,40 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// Bounds of a subscription's buffer of live events, and of a page that it reads
-// from the store.
+// Bounds of a subscription's buffer of live events, and of a page read from the store.
 const (
 	bufferEvents = 1024
 	bufferBytes  = 1 << 20 // of events' bodies
 	pageEvents   = 256
 )
 
-// errClosed answers Next after Close.
+// errClosed is the error of Next after Close.
 var errClosed = errors.New("the subscription is closed")
 
-// Subscription is an open stream; it implements [host.Stream]. One goroutine
-// uses it, but Close may be called from any.
+// Subscription is an open stream. It implements [host.Stream]. Only one goroutine may use
+// it, but Close may be called from any goroutine.
 //
-// The bodies of the events that it gives are shared with other subscriptions:
-// they must not be changed.
+// Subscriptions share the bodies of events. Callers must not change them.
 type Subscription struct {
 	hub  *Hub
 	key  key
-	run  string        // its events alone; "": those of all runs of the handler
-	wake chan struct{} // has room for one: something below has changed
+	run  string        // only events of this run; "": of all runs of the handler
+	wake chan struct{} // capacity 1: something below has changed
 
-	// mu guards what follows, which publishers write. Nothing waits under it.
+	// mu guards the fields below, which publishers write. Nothing waits under it.
 	mu      sync.Mutex
 	chunks  [][]host.StreamEvent // live events in order
 	events  int                  // in chunks
 	bytes   int                  // of their bodies
-	lagging bool                 // live events were dropped: only the store has them
-	ended   error                // why there will be no more, else nil
+	lagging bool                 // live events were dropped, so only the store has them
+	ended   error                // why no more events come, else nil
 
-	// What follows is the reader's alone.
-	spare   [][]host.StreamEvent // changes places with chunks
-	pos     int64                // number of the last event given, or that of the starting point
-	reading bool                 // the store may have events that the buffer has not
-	over    bool                 // the latest run has ended, and nothing lies behind pos
-	born    bool                 // over when the subscription was opened
+	// Only the reader uses these fields.
+	spare   [][]host.StreamEvent // swapped with chunks
+	pos     int64                // number of the last event given, or of the starting point
+	reading bool                 // the store may have events that the buffer does not have
+	over    bool                 // the latest run has ended, and no event is left after pos
+	born    bool                 // the value of over when the subscription was opened
 }
 
 var _ host.Stream = (*Subscription)(nil)
@@ -55,12 +53,12 @@ func newSubscription(h *Hub, k key) *Subscription {
 	return &Subscription{hub: h, key: k, wake: make(chan struct{}, 1)}
 }
 
-// begin finds the starting point. The subscription is registered already, so
-// that nothing falls between what is durable now and what is published later.
+// begin finds the starting point. The subscription is registered already, so no event is
+// lost between those that are durable now and those published later.
 func (s *Subscription) begin(ctx context.Context, after int64) error {
 	s.pos, s.reading = after, true
 	if s.run != "" && after == host.StreamFromRun {
-		s.pos = -1 // those of runs before are passed over
+		s.pos = -1 // events of earlier runs are skipped
 	} else if after < 0 {
 		last, first, err := s.hub.src.StreamEnd(ctx, s.key.tenant, s.key.handler)
 		if err != nil {
@@ -76,9 +74,9 @@ func (s *Subscription) begin(ctx context.Context, after int64) error {
 	return err
 }
 
-// isOver reports whether the latest run has ended and no event lies behind pos.
-// It reads the run first: when that is final, the end that is read after it
-// includes the run's last event.
+// isOver reports whether the latest run has ended and no event is left after pos. It
+// reads the run first: if the run is final, the end that is read afterwards includes its
+// last event.
 func (s *Subscription) isOver(ctx context.Context) (bool, error) {
 	handler, err := s.hub.src.Handler(ctx, s.key.tenant, s.key.handler)
 	if err != nil {
@@ -97,8 +95,8 @@ func (s *Subscription) isOver(ctx context.Context) (bool, error) {
 	return s.pos >= last, nil
 }
 
-// pastRun reports whether no event of the run lies behind pos, of a run that is not the
-// handler's latest. It moves pos to just before the next event of the run.
+// pastRun reports whether no event of the run is left after pos. The run is not the
+// handler's latest. pastRun moves pos to just before the next event of the run.
 func (s *Subscription) pastRun(ctx context.Context) (bool, error) {
 	for {
 		page, err := s.hub.src.Stream(ctx, s.key.tenant, s.key.handler, s.pos, pageEvents)
@@ -126,14 +124,14 @@ func (s *Subscription) Close() {
 	s.end(errClosed, false)
 }
 
-// Next implements [host.Stream]. After an error of ctx or of the store it may
-// be called again; nothing is lost.
+// Next implements [host.Stream]. After an error of ctx or of the store it may be called
+// again without loss.
 func (s *Subscription) Next(ctx context.Context, wait time.Duration) ([]host.StreamEvent, error) {
 	var timer *time.Timer
 	for {
 		events, err := s.step(ctx)
 		if len(events) > 0 {
-			return events, nil // an error comes again
+			return events, nil // step returns the error again
 		}
 		if err != nil {
 			return nil, err
@@ -152,7 +150,7 @@ func (s *Subscription) Next(ctx context.Context, wait time.Duration) ([]host.Str
 	}
 }
 
-// step gives the events that are there; none and nil when it has to wait.
+// step returns the available events. It returns none and nil if it must wait.
 func (s *Subscription) step(ctx context.Context) ([]host.StreamEvent, error) {
 	for {
 		live, err := s.take()
@@ -163,7 +161,7 @@ func (s *Subscription) step(ctx context.Context) ([]host.StreamEvent, error) {
 			if live, err = s.advance(ctx, live); len(live) > 0 || err != nil {
 				return live, err
 			}
-			continue // all of them were of another run
+			continue // all events were of other runs
 		}
 		if !s.reading {
 			return nil, nil
@@ -181,12 +179,12 @@ func (s *Subscription) step(ctx context.Context) ([]host.StreamEvent, error) {
 		if s.over, err = s.isOver(ctx); err != nil {
 			return nil, err
 		}
-		s.reading = false // from here on the buffer has everything
+		s.reading = false // from here on the buffer is complete
 	}
 }
 
-// take empties the buffer, unless the store has to be read before. The error
-// says why there is nothing more to come.
+// take empties the buffer, unless the store must be read first. Its error says why no
+// more events come.
 func (s *Subscription) take() ([]host.StreamEvent, error) {
 	s.mu.Lock()
 	if s.ended != nil || s.over {
@@ -197,7 +195,7 @@ func (s *Subscription) take() ([]host.StreamEvent, error) {
 		return nil, io.EOF
 	}
 	if s.lagging {
-		// First the buffer opens again, then the store is read.
+		// Open the buffer first, then read the store.
 		s.lagging, s.reading = false, true
 	}
 	if s.reading {
@@ -213,14 +211,14 @@ func (s *Subscription) take() ([]host.StreamEvent, error) {
 		return nil, nil
 	}
 	events := s.sequel(make([]host.StreamEvent, 0, n), chunks)
-	clear(chunks) // the spare must not keep the events
+	clear(chunks) // the spare must not keep the events alive
 	s.spare = chunks
 	return events, nil
 }
 
-// lastWords gives what the buffer holds of a handler that has been deleted, its
-// terminal event perhaps; s.mu is held. The store is not asked any more: another
-// handler may have the name by now.
+// lastWords returns the buffered events of a deleted handler, perhaps with its terminal
+// event. s.mu is held. lastWords does not read the store, because another handler may
+// have the name by now.
 func (s *Subscription) lastWords() []host.StreamEvent {
 	if s.events == 0 || s.reading || s.over {
 		return nil
@@ -233,8 +231,8 @@ func (s *Subscription) lastWords() []host.StreamEvent {
 	return events
 }
 
-// sequel appends the live events that follow pos without a gap. It leaves out
-// those that the store has given already.
+// sequel appends the live events that follow pos without a gap. It leaves out events that
+// the store has given already.
 func (s *Subscription) sequel(to []host.StreamEvent, chunks [][]host.StreamEvent) []host.StreamEvent {
 	next := s.pos + 1
 	for _, chunk := range chunks {
@@ -244,11 +242,11 @@ func (s *Subscription) sequel(to []host.StreamEvent, chunks [][]host.StreamEvent
 				to = append(to, chunk[i])
 				next++
 			case seq > next:
-				// Something was not published. The store has it, and the rest.
+				// An event was not published. The store has it, and all later ones.
 				s.reading = true
 				return to
 			case chunk[i].Terminal:
-				// It lies before a starting point that is yet to come.
+				// The terminal event lies before a starting point still to come.
 				s.reading = true
 			}
 		}
@@ -256,8 +254,8 @@ func (s *Subscription) sequel(to []host.StreamEvent, chunks [][]host.StreamEvent
 	return to
 }
 
-// advance moves on to the end of the events, which are about to be given. When
-// a run's terminal event is among them, it finds out whether the stream is over.
+// advance moves pos to the end of the events, which are about to be given. If a run's
+// terminal event is among them, advance finds out whether the stream is over.
 func (s *Subscription) advance(ctx context.Context, events []host.StreamEvent) ([]host.StreamEvent, error) {
 	if s.run != "" {
 		return s.advanceRun(events), nil
@@ -269,7 +267,7 @@ func (s *Subscription) advance(ctx context.Context, events []host.StreamEvent) (
 		}
 		_, latestRunFirst, err := s.hub.src.StreamEnd(ctx, s.key.tenant, s.key.handler)
 		if err != nil {
-			s.reading = true // the events are given by the store when it can
+			s.reading = true // the store gives the events when it can
 			return nil, sourceError(err)
 		}
 		s.over = int64(events[i].Seq) >= latestRunFirst // else a newer run has begun
@@ -279,7 +277,7 @@ func (s *Subscription) advance(ctx context.Context, events []host.StreamEvent) (
 	return events, nil
 }
 
-// advanceRun is advance of the events of one run: it gives these alone.
+// advanceRun is advance for a subscription to one run. It keeps only that run's events.
 func (s *Subscription) advanceRun(events []host.StreamEvent) []host.StreamEvent {
 	s.pos = int64(events[len(events)-1].Seq)
 	events = slices.DeleteFunc(slices.Clone(events), func(e host.StreamEvent) bool { return e.RunID != s.run })
@@ -287,7 +285,7 @@ func (s *Subscription) advanceRun(events []host.StreamEvent) []host.StreamEvent 
 	return events
 }
 
-// offer puts live events into the buffer; bytes is the length of their bodies.
+// offer puts live events into the buffer. bytes is the length of their bodies.
 func (s *Subscription) offer(events []host.StreamEvent, bytes int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -304,8 +302,8 @@ func (s *Subscription) offer(events []host.StreamEvent, bytes int) {
 	s.signal()
 }
 
-// end makes the subscription end with the given error; the first one counts.
-// What is in the buffer is still given if keep says so.
+// end makes the subscription end with the given error. The first error counts. With keep,
+// the buffered events are still given.
 func (s *Subscription) end(reason error, keep bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -318,13 +316,13 @@ func (s *Subscription) end(reason error, keep bool) {
 	s.signal()
 }
 
-// drop gives up the live events; s.mu is held.
+// drop discards the live events. s.mu is held.
 func (s *Subscription) drop() {
 	clear(s.chunks)
 	s.chunks, s.events, s.bytes, s.lagging = s.chunks[:0], 0, 0, true
 }
 
-// signal wakes the reader; s.mu is held.
+// signal wakes the reader. s.mu is held.
 func (s *Subscription) signal() {
 	select {
 	case s.wake <- struct{}{}:

@@ -1,10 +1,10 @@
-// Package work counts what the host does natively for a guest or a request, so
+// Package work counts the work that the host does natively for a guest or a request, so
 // that the work can be charged, bounded and interrupted.
 //
-// The counts are units of fuel and depend on the work alone, never on the machine:
-// about three units stand for a nanosecond of a core. The package is pure, and so is
-// everything that is written on a Meter; what a look at the world needs (a context, a
-// clock, a run token) is behind the meter's hook.
+// The counts are units of fuel. They depend only on the work, never on the machine: about
+// three units correspond to a nanosecond of a core. The package is pure, and so is all
+// code that uses a Meter. Access to the outside (a context, a clock, a run token) is
+// behind the meter's hook.
 package work
 
 import (
@@ -14,27 +14,27 @@ import (
 )
 
 const (
-	// Look is how many units pass between two calls of a meter's hook: about 0.1 ms.
+	// Look is the number of units between two calls of a meter's hook: about 0.1 ms.
 	Look = 300_000
-	// Piece is the longest work, in units, that holds a core without a yield: about
-	// 5 ms. A hook that holds a run token gives way to others that often.
+	// Piece is the longest work, in units, that holds a core without yielding: about 5
+	// ms. A hook that holds a run token yields to others that often.
 	Piece = 15_000_000
 )
 
-// Meter counts the units of a piece of work. It is for one goroutine at a time. A
-// nil Meter takes everything and counts nothing.
+// Meter counts the units of a piece of work. Only one goroutine may use it at a time. A
+// nil Meter accepts everything and counts nothing.
 type Meter struct {
 	spent uint64
 	limit uint64
-	seen  uint64 // spent when the hook last looked
-	next  uint64 // spent when the hook looks again
+	seen  uint64 // spent when the hook was last called
+	next  uint64 // spent when the hook is called next
 	hook  func(units uint64) error
 	err   error
 }
 
-// New makes a meter that fails beyond limit units; 0 is no limit. The hook is called
-// at least once for each [Look] units spent, with the units since its last call; its
-// error ends the work. A nil hook never ends it.
+// New returns a meter that fails beyond limit units; 0 means no limit. The hook is called
+// at least once for each [Look] units spent, with the units since its last call. An error
+// of the hook ends the work. A nil hook is never called.
 func New(limit uint64, hook func(units uint64) error) *Meter {
 	if limit == 0 {
 		limit = math.MaxUint64
@@ -42,11 +42,10 @@ func New(limit uint64, hook func(units uint64) error) *Meter {
 	return &Meter{limit: limit, hook: hook, next: Look}
 }
 
-// LookAfter has the hook called for the first time when so many units are spent.
+// LookAfter sets the number of spent units at which the hook is called first.
 func (m *Meter) LookAfter(units uint64) { m.next = units }
 
-// Anew makes a meter with the same hook and no limit, for work that was done and is to
-// be done again.
+// Anew returns a meter with the same hook and no limit, for work that must be repeated.
 func (m *Meter) Anew() *Meter {
 	if m == nil {
 		return nil
@@ -64,10 +63,10 @@ func (e *Exceeded) Error() string {
 	return fmt.Sprintf("the work takes more than %d units", e.Limit)
 }
 
-// Spend charges units. It is called before the work that they stand for.
+// Spend charges units. Call it before the work that they stand for.
 //
-// The error is an [*Exceeded], or that of the hook. From the first error on Spend
-// gives that error at once and counts nothing more.
+// The error is an [*Exceeded] or that of the hook. After the first error Spend always
+// returns that error and counts nothing.
 func (m *Meter) Spend(units uint64) error {
 	if m == nil {
 		return nil
@@ -87,8 +86,8 @@ func (m *Meter) Spend(units uint64) error {
 	return m.err
 }
 
-// Check calls the hook with what was spent since, however little that is: within work
-// that was charged before it began. The error is Spend's.
+// Check calls the hook with the units since its last call, however few: for long work
+// that was charged before it began. It returns the same errors as Spend.
 func (m *Meter) Check() error {
 	if m != nil && m.err == nil && m.hook != nil {
 		m.look()
@@ -103,8 +102,8 @@ func (m *Meter) look() {
 	m.err = m.hook(since)
 }
 
-// Owe charges units of work that is done already and cannot be refused. It does not
-// call the hook. Beyond the limit the next call of Spend fails.
+// Owe charges units of work that is done already and cannot be refused. It does not call
+// the hook. If the limit is exceeded, the next call of Spend fails.
 func (m *Meter) Owe(units uint64) {
 	switch {
 	case m == nil || m.err != nil:
@@ -115,7 +114,7 @@ func (m *Meter) Owe(units uint64) {
 	}
 }
 
-// Spent is what was charged, in units.
+// Spent returns the units charged.
 func (m *Meter) Spent() uint64 {
 	if m == nil {
 		return 0
@@ -123,7 +122,7 @@ func (m *Meter) Spent() uint64 {
 	return m.spent
 }
 
-// Left is what may still be charged, in units; 0 after an error.
+// Left returns the units that may still be charged; 0 after an error.
 func (m *Meter) Left() uint64 {
 	switch {
 	case m == nil:
@@ -134,7 +133,7 @@ func (m *Meter) Left() uint64 {
 	return m.limit - m.spent
 }
 
-// Err is the error that ended the work, or nil.
+// Err returns the error that ended the work, or nil.
 func (m *Meter) Err() error {
 	if m == nil {
 		return nil
@@ -142,7 +141,7 @@ func (m *Meter) Err() error {
 	return m.err
 }
 
-// Bytes is the price of n bytes at units for each 8 of them.
+// Bytes is the price of n bytes, at the given units for each 8 bytes.
 func Bytes(n, units int) uint64 {
 	hi, lo := bits.Mul64(uint64(max(n, 0)), uint64(units))
 	if hi != 0 {

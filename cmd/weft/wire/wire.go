@@ -128,6 +128,7 @@ type Host struct {
 	// Secret is random, and the same for as long as the store is.
 	Secret []byte
 
+	files    *sqlite.Store // Store without what stands in for it; nil: it is not in files
 	box      *blackbox.Box // nil: nothing is kept
 	position *blackbox.Position
 	log      *slog.Logger
@@ -206,7 +207,7 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 		Rehearse: func(o engine.AttemptOpen, r []engine.CallRecord, p *engine.Pending) scheduler.Rehearsal {
 			return hostcall.NewRehearsal(o, r, p)
 		},
-		Notes: notes(h.box), Classify: classify, Parked: hostcall.ErrParked, Observer: observer(cfg.Metrics), Quotas: h.Quotas, Tracer: tracer(cfg.Tracer),
+		Notes: notes(h.box), Classify: func(err error) scheduler.Unwound { return scheduler.Unwound(hostcall.Classify(err)) }, Parked: hostcall.ErrParked, Observer: observer(cfg.Metrics), Quotas: h.Quotas, Tracer: tracer(cfg.Tracer),
 		Tokens: cfg.Tokens, Yield: cfg.Yield, IdleAfter: cfg.IdleAfter, Limits: cfg.Limits, Resources: h.Resources, Timeout: cfg.Timeout, Now: cfg.Now, CPU: sandbox.ThreadTime, Log: cfg.Log,
 		SnapshotEntries: cfg.SnapshotEntries, KeepEntries: cfg.KeepEntries, DueAtOnce: cfg.DueAtOnce, After: after,
 		StartWait: cfg.StartWait, Memory: new(memoryReader).read, Spare: h.Sandbox.Spare,
@@ -253,16 +254,15 @@ func (h *Host) openStore(cfg Config) (host.Store, error) {
 	}
 	h.position = blackbox.NewPosition(cfg.Data)
 	options := sqlite.Options{AcceptLoss: cfg.AcceptLoss, Lost: cfg.lost, Acknowledged: h.position}
-	if cfg.After != nil {
-		if failed, ok := cfg.After.Store.(*sqlite.Store); ok {
-			held := failed.Held()
-			options.After = &held
-		}
+	if cfg.After != nil && cfg.After.files != nil {
+		held := cfg.After.files.Held()
+		options.After = &held
 	}
 	s, err := sqlite.OpenWith(cfg.Data, options)
 	if err != nil {
 		return nil, err // not s: an interface that holds a nil pointer is not nil
 	}
+	h.files = s
 	return s, nil
 }
 
@@ -496,26 +496,4 @@ func (s streams) SubscribeRun(ctx context.Context, tenant, handlerID, runID stri
 
 func (s streams) SubscribeFamily(ctx context.Context, tenant, handlerID, runID string, from host.FamilyStart) (host.FamilyStream, error) {
 	return s.h.SubscribeFamily(ctx, tenant, handlerID, runID, from)
-}
-
-// classify says what an error that unwound a guest means.
-func classify(err error) scheduler.Unwound {
-	var limit *hostcall.LimitError
-	var mismatch *hostcall.Mismatch
-	switch {
-	case errors.Is(err, engine.ErrConflict):
-		return scheduler.Unwound{Again: true}
-	case errors.Is(err, hostcall.ErrParked):
-		return scheduler.Unwound{Parked: true}
-	case errors.Is(err, hostcall.ErrSuspended):
-		return scheduler.Unwound{Suspended: true}
-	case errors.Is(err, engine.ErrStale):
-		return scheduler.Unwound{Stale: true}
-	case errors.As(err, &limit):
-		return scheduler.Unwound{Fail: limit.Err}
-	case errors.As(err, &mismatch):
-		return scheduler.Unwound{Block: &host.Blocked{Code: host.BlockedReplayMismatch, Message: mismatch.Error()}}
-	default:
-		return scheduler.Unwound{}
-	}
 }

@@ -26,7 +26,7 @@ import (
 //
 // A guest that gave its token up goes on before its tenant's others begin: so a
 // tenant has at most as many guests begun as there are tokens. Which of the others
-// begins is decided in order.go.
+// begins is decided by its [Place].
 type Queue[T any] struct {
 	tokens  int // free
 	all     int // tokens, free or not

@@ -178,10 +178,10 @@ func (t *Trials[A]) Came(key host.CoreKey) bool {
 // Found says what Load has found: there is false if the suspect is not there any more;
 // with blame its run was blocked by an entry at pos. The trial may be over meanwhile.
 func (t *Trials[A]) Found(key host.CoreKey, blame, there bool, pos uint64) {
-	now := t.now
-	if !now.is(key) {
-		return
+	if t == nil || !t.now.is(key) {
+		return // it came back while it was loaded
 	}
+	now := t.now
 	switch {
 	case blame:
 		now.stage, now.pos = blocking, pos

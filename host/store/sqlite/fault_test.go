@@ -38,12 +38,15 @@ func TestFaults(t *testing.T) {
 		}
 	})
 	t.Logf("%+v", sum)
+	if testing.Short() || os.Getenv("WEFT_SEED") != "" {
+		return // a few histories need not have every fault
+	}
 	for name, n := range map[string]int{
 		"batches": sum.Batches, "surely not written": sum.Refused, "open outcomes": sum.Open, "of them written": sum.Written,
 		"power losses": sum.Losses, "deaths": sum.Deaths, "failures while opening": sum.Openings, "checkpoints that failed": sum.Late,
 	} {
-		if n == 0 && os.Getenv("WEFT_SEED") == "" {
-			t.Errorf("no %s: the test does not test what it is to test", name)
+		if n == 0 {
+			t.Errorf("the histories have no %s", name)
 		}
 	}
 }

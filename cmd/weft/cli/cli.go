@@ -1,0 +1,105 @@
+// Package cli is what all commands share: exit codes, errors in the command line, flags
+// that come from the environment, names that may have been meant, and bounded reads of
+// files.
+//
+// It must not know any command, server or terminal.
+package cli
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// Version is the version of this program. Function main sets it before anything else.
+var Version = "dev"
+
+// Exit codes.
+const (
+	ExitOK       = 0
+	ExitFailed   = 1 // the command could not do what it was asked to
+	exitUsage    = 2 // the command line is wrong
+	ExitRunEnded = 3 // a run was waited for and did not complete
+)
+
+// ExitError is an error with an exit code of its own; see [Exit].
+type ExitError struct {
+	Code int
+	Err  error
+}
+
+// Error implements error.
+func (e *ExitError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the error without its exit code.
+func (e *ExitError) Unwrap() error { return e.Err }
+
+// Exit is an error that ends the program with an exit code.
+func Exit(code int, err error) error { return &ExitError{code, err} }
+
+// Usage is an error in the command line.
+func Usage(format string, args ...any) error {
+	return &ExitError{exitUsage, fmt.Errorf(format, args...)}
+}
+
+// CommandLineOnly marks a flag that no variable gives, as the same name means more
+// elsewhere.
+const CommandLineOnly = "weft_command_line_only"
+
+// FromEnvironment gives each flag that was not set the value of its variable:
+// WEFT_ and its name in capitals, with _ for -.
+func FromEnvironment(flags *pflag.FlagSet) error {
+	var err error
+	flags.VisitAll(func(f *pflag.Flag) {
+		if _, not := f.Annotations[CommandLineOnly]; not || f.Changed || f.Name == "help" || f.Name == "version" {
+			return
+		}
+		name := "WEFT_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		if v, ok := os.LookupEnv(name); ok && v != "" {
+			if e := flags.Set(f.Name, v); e != nil && err == nil {
+				err = Usage("environment variable %s: %w", name, e)
+			}
+		}
+	})
+	return err
+}
+
+// Takes checks the number of arguments. names says what they are, as in the
+// usage line: NAME, [NAME] for one that may be left out, NAME... for one that
+// may be repeated or left out. Only the last may be of the latter two forms.
+func Takes(names ...string) cobra.PositionalArgs {
+	least, most := len(names), len(names)
+	if n := len(names); n > 0 {
+		last := names[n-1]
+		switch {
+		case strings.HasSuffix(last, "..."):
+			least, most = n-1, -1
+		case strings.HasPrefix(last, "["):
+			least = n - 1
+		}
+	}
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < least:
+			return Usage("%s is missing; see '%s --help'", names[len(args)], cmd.CommandPath())
+		case most >= 0 && len(args) > most:
+			return Usage("unexpected argument %q; see '%s --help'", args[most], cmd.CommandPath())
+		}
+		return nil
+	}
+}
+
+// YesFlag adds the flag that answers a command's question beforehand.
+func YesFlag(cmd *cobra.Command, yes *bool) {
+	cmd.Flags().BoolVar(yes, "yes", false, "do not ask")
+	cmd.Flags().Lookup("yes").Annotations = map[string][]string{CommandLineOnly: nil}
+}
+
+// DefaultAddr is where the server listens and the client looks for it.
+const DefaultAddr = "127.0.0.1:8080"
+
+// OrAnyPort names the flag of a server whose port may be another one.
+const OrAnyPort = "or-any-port"

@@ -1,8 +1,0 @@
-//go:build !linux
-
-package main
-
-import "runtime"
-
-// relent lets the goroutines go first that wait for a thread.
-func relent() { runtime.Gosched() }

@@ -1,0 +1,189 @@
+package data
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weftrun/weft/cmd/weft/cli"
+	"github.com/weftrun/weft/cmd/weft/screen"
+	"github.com/weftrun/weft/cmd/weft/wire"
+	"github.com/weftrun/weft/host/audit"
+	"github.com/weftrun/weft/host/store/sqlite"
+)
+
+// backupOptions are the flags of `weft backup` and `weft restore`.
+type backupOptions struct {
+	data     string
+	force    bool
+	noVerify bool
+}
+
+// NewBackup makes the command 'weft backup'.
+func NewBackup() *cobra.Command {
+	var o backupOptions
+	cmd := &cobra.Command{
+		Use:   "backup FILE",
+		Short: "Copy the database into a file, also while the server runs",
+		Long: `Copy the database of a data directory into one file, as it is at one moment. The copy
+contains everything that the server had acknowledged before the copy began. A server on
+the directory keeps running; its log grows until the copy is made.
+
+The copy is written under a temporary name beside FILE, verified as by 'weft check',
+and then renamed. It does not contain compiled code: a server compiles the modules again.`,
+		Example: `  weft backup /backups/weft-$(date +%F).db
+  weft backup --data /var/lib/weft --force latest.db
+  weft backup --no-verify damaged.db      # saves what still reads`,
+		Args: cli.Takes("FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return backup(cmd.Context(), o, args[0], cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.data, "data", defaultData, "`DIR` to copy from")
+	f.BoolVar(&o.force, "force", false, "replace an existing FILE")
+	f.BoolVar(&o.noVerify, "no-verify", false, "do not check the copy")
+	return cmd
+}
+
+func backup(ctx context.Context, o backupOptions, file string, out, errs io.Writer) (err error) {
+	if _, err := os.Stat(file); err == nil && !o.force {
+		return fmt.Errorf("%s is there already: give another name, or --force to replace it", file)
+	}
+	s, err := sqlite.OpenToCopy(o.data)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	view := screen.NewBar(errs)
+	verify, sum := verifier(ctx, o, view, errs)
+	err = s.Backup(ctx, file, pages(view), verify)
+	view.Clear()
+	if err != nil {
+		return err
+	}
+	return told(out, "backed up to", file, sum)
+}
+
+// NewRestore makes the command 'weft restore'.
+func NewRestore() *cobra.Command {
+	var o backupOptions
+	cmd := &cobra.Command{
+		Use:   "restore FILE",
+		Short: "Make a data directory from a backup",
+		Long: `Make a data directory from a backup. The directory must be empty or missing: nothing is
+replaced. The command copies the backup, brings it to the form of this version of weft,
+verifies it as 'weft check' does, and only then makes it the directory's database. It
+refuses a backup of a newer version.
+
+The backup does not contain what happened after it was made. Runs that were in progress
+continue from where they were at that time. They repeat the calls to the outside that
+they have made since, under the same keys.`,
+		Example: `  weft restore /backups/weft-2026-11-21.db --data /var/lib/weft
+  weft serve --data /var/lib/weft`,
+		Args: cli.Takes("FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return restore(cmd.Context(), o, args[0], cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.data, "data", defaultData, "`DIR` to make; it may exist if it is empty")
+	f.BoolVar(&o.noVerify, "no-verify", false, "do not check the backup: a server will quarantine sessions that it cannot read")
+	return cmd
+}
+
+func restore(ctx context.Context, o backupOptions, file string, out, errs io.Writer) error {
+	view := screen.NewBar(errs)
+	verify, sum := verifier(ctx, o, view, errs)
+	err := sqlite.Restore(ctx, file, o.data, pages(view), verify)
+	view.Clear()
+	if err != nil {
+		return err
+	}
+	return told(out, "restored to", o.data, sum)
+}
+
+// NewCompact makes the command 'weft compact'.
+func NewCompact() *cobra.Command {
+	var o backupOptions
+	var reindex bool
+	cmd := &cobra.Command{
+		Use:   "compact",
+		Short: "Free the disk space of deleted data",
+		Long: `Make the database of a data directory smaller by removing the pages that deleted runs
+have left. A server reuses such pages by itself, so this helps only after much has been
+deleted. No server may run on the directory, and the disk needs free space of twice the
+size of the content.`,
+		Example: `  weft compact --data /var/lib/weft`,
+		Args:    cli.Takes(),
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if info, err := os.Stat(o.data); err != nil || !info.IsDir() {
+				return fmt.Errorf("there is no data directory %s", o.data)
+			}
+			s, err := sqlite.Open(o.data)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, s.Close()) }()
+			if reindex {
+				if err := s.Reindex(cmd.Context()); err != nil {
+					return err
+				}
+			}
+			before, after, err := s.Compact(cmd.Context())
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s had %s, and has %s\n", o.data, megabytes(before), megabytes(after))
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&o.data, "data", defaultData, "`DIR` to compact")
+	cmd.Flags().BoolVar(&reindex, "reindex", false, "rebuild the index of words for 'weft runs --search'")
+	return cmd
+}
+
+func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
+
+// pages shows a copy's progress.
+func pages(view *screen.Bar) sqlite.Progress {
+	return func(done, total int) { view.Show("pages", done, total) }
+}
+
+// verifier makes the function that verifies a copy, and the summary that it fills
+// in; nil both, if that is not wanted.
+func verifier(ctx context.Context, o backupOptions, view *screen.Bar, errs io.Writer) (func(string) error, *audit.Summary) {
+	if o.noVerify {
+		return nil, nil
+	}
+	sum := &audit.Summary{}
+	return func(file string) (err error) {
+		*sum, err = wire.CheckFile(ctx, file, func(f audit.Fault) error {
+			view.Clear()
+			_, err := io.WriteString(errs, faultText(f))
+			return err
+		}, view.Show)
+		view.Clear()
+		if err != nil && ctx.Err() == nil {
+			err = fmt.Errorf("%w; --no-verify leaves the check out", err)
+		}
+		if err == nil && sum.Faults > 0 {
+			err = fmt.Errorf("%w: %s, and no copy was kept; --no-verify makes one all the same", errFaulty, screen.Counted(uint64(sum.Faults), "fault"))
+		}
+		return err
+	}, sum
+}
+
+// told says what was done.
+func told(out io.Writer, done, where string, sum *audit.Summary) error {
+	what := "not verified"
+	if sum != nil {
+		what = fmt.Sprintf("verified: %s with %s, %s", screen.Counted(uint64(sum.Sessions), "session"), entries(sum.Entries), screen.Counted(uint64(sum.Runs), "run"))
+	}
+	_, err := fmt.Fprintf(out, "%s %s (%s)\n", done, where, what)
+	return err
+}

@@ -1,0 +1,147 @@
+package input
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// maxVisits bounds how many subschemas are looked at for one field: schemas may
+// refer to themselves.
+const maxVisits = 256
+
+// kinds is a set of JSON types. nil is "the schema does not say".
+type kinds map[string]bool
+
+// String lists the types as people would.
+func (k kinds) String() string {
+	if len(k) == 0 {
+		return "any"
+	}
+	return strings.Join(slices.Sorted(maps.Keys(k)), " or ")
+}
+
+// Schema is what the command line has to know of an event type's JSON
+// Schema. Whether an event fits it is for the server to say.
+type Schema struct {
+	Title      string
+	Properties map[string]any
+	Required   []string
+	root       map[string]any
+}
+
+// ReadSchema reads the JSON Schema of an event type.
+func ReadSchema(text []byte) (*Schema, error) {
+	var root map[string]any
+	if err := json.Unmarshal(text, &root); err != nil {
+		return nil, fmt.Errorf("the server's schema is not understood: %w", err)
+	}
+	s := &Schema{root: root}
+	s.Title, _ = root["title"].(string)
+	s.Properties, _ = root["properties"].(map[string]any)
+	list, _ := root["required"].([]any)
+	for _, name := range list {
+		if name, ok := name.(string); ok {
+			s.Required = append(s.Required, name)
+		}
+	}
+	return s, nil
+}
+
+// Names lists the declared fields, the required ones first.
+func (s *Schema) Names() []string {
+	names := slices.Sorted(maps.Keys(s.Properties))
+	slices.SortStableFunc(names, func(a, b string) int {
+		switch {
+		case s.Requires(a) == s.Requires(b):
+			return 0
+		case s.Requires(a):
+			return -1
+		}
+		return 1
+	})
+	return names
+}
+
+// Requires reports whether the field must be there.
+func (s *Schema) Requires(name string) bool { return slices.Contains(s.Required, name) }
+
+// declares reports whether the schema knows the field.
+func (s *Schema) declares(name string) bool {
+	_, ok := s.Properties[name]
+	return ok
+}
+
+// KindsOf gives the types that a field may have.
+func (s *Schema) KindsOf(name string) kinds {
+	visits := maxVisits
+	return s.kinds(s.Properties[name], &visits)
+}
+
+// kinds gives the types that a subschema allows, as far as it says so plainly.
+func (s *Schema) kinds(node any, visits *int) kinds {
+	m, ok := node.(map[string]any)
+	if *visits--; !ok || *visits < 0 {
+		return nil
+	}
+	switch t := m["type"].(type) {
+	case string:
+		return kinds{t: true}
+	case []any:
+		set := kinds{}
+		for _, name := range t {
+			if name, ok := name.(string); ok {
+				set[name] = true
+			}
+		}
+		return set
+	}
+	if ref, ok := m["$ref"].(string); ok {
+		return s.kinds(s.resolve(ref), visits)
+	}
+	for _, key := range []string{"anyOf", "oneOf"} {
+		if list, ok := m[key].([]any); ok {
+			return s.union(list, visits)
+		}
+	}
+	if list, ok := m["allOf"].([]any); ok {
+		for _, part := range list {
+			if set := s.kinds(part, visits); set != nil {
+				return set
+			}
+		}
+	}
+	return nil
+}
+
+// union gives the types of alternatives, nil if one does not say.
+func (s *Schema) union(list []any, visits *int) kinds {
+	all := kinds{}
+	for _, part := range list {
+		set := s.kinds(part, visits)
+		if set == nil {
+			return nil
+		}
+		maps.Copy(all, set)
+	}
+	return all
+}
+
+// resolve follows a reference within the schema, nil if it leads elsewhere.
+func (s *Schema) resolve(ref string) any {
+	path, ok := strings.CutPrefix(ref, "#/")
+	if !ok {
+		return nil
+	}
+	var node any = s.root
+	for segment := range strings.SplitSeq(path, "/") {
+		m, ok := node.(map[string]any)
+		if !ok {
+			return nil
+		}
+		node = m[strings.NewReplacer("~1", "/", "~0", "~").Replace(segment)]
+	}
+	return node
+}

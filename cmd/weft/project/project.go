@@ -1,0 +1,61 @@
+// Package project has the commands that make a project of steps and renew its SDK, and
+// finds and compiles projects for other commands.
+//
+// It must not know servers.
+package project
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weftrun/weft/cmd/weft/cli"
+	"github.com/weftrun/weft/cmd/weft/guest"
+	"github.com/weftrun/weft/cmd/weft/screen"
+)
+
+// compilers are the names of what compiles a language.
+var compilers = map[string]string{"go": "Go", "tinygo": "TinyGo", "rust": "Rust"}
+
+// Compiling shows that a project is compiled, when that begins.
+func Compiling(w *screen.Working, p guest.Project) func() {
+	return func() { w.Phase("compiling %s with %s", p.Name, compilers[p.Language]) }
+}
+
+// LanguageFlag adds --lang to a command that builds.
+func LanguageFlag(cmd *cobra.Command, language *string) {
+	cmd.Flags().StringVar(language, "lang", "", "`LANGUAGE` to compile as: "+strings.Join(guest.Languages, ", ")+" (default: the project's)")
+}
+
+// Folder is the argument that may name one.
+func Folder(args []string) string {
+	if len(args) > 0 {
+		return args[0]
+	}
+	return "."
+}
+
+// Find looks at a folder; see [guest.Find].
+func Find(dir, language string) (guest.Project, error) {
+	if language != "" && !slices.Contains(guest.Languages, language) {
+		return guest.Project{}, cli.Usage("unknown language %q: %s", language,
+			cli.Meant(language, guest.Languages, "there are "+strings.Join(guest.Languages, ", ")))
+	}
+	return guest.Find(dir, language)
+}
+
+// Compile compiles, and words what may go wrong.
+func Compile(ctx context.Context, p guest.Project, o guest.Options) error {
+	err := p.Build(ctx, o)
+	switch {
+	case errors.Is(err, context.Canceled):
+		return errors.New("interrupted")
+	case errors.Is(err, guest.ErrCompile):
+		return fmt.Errorf("%s: %w; what the compiler says is above", p.Name, err)
+	}
+	return err
+}

@@ -1,0 +1,34 @@
+package remote
+
+import (
+	"errors"
+	"time"
+
+	"github.com/weftrun/weft/host"
+)
+
+// RetryAfter is how long the server asks to wait, 0 if it does not.
+func RetryAfter(err error) time.Duration {
+	var known *host.Error
+	if errors.As(err, &known) {
+		return known.RetryAfter
+	}
+	return 0
+}
+
+// Outage is the time during which a server cannot be reached.
+type Outage struct{ since time.Time }
+
+// End notes that the server answers.
+func (o *Outage) End() { o.since = time.Time{} }
+
+// longestOutage is how long a command goes on asking a server that it cannot reach.
+const longestOutage = time.Minute
+
+// TooLong reports whether it has lasted longer than anybody waits.
+func (o *Outage) TooLong(now time.Time) bool {
+	if o.since.IsZero() {
+		o.since = now
+	}
+	return now.Sub(o.since) > longestOutage
+}

@@ -1,0 +1,268 @@
+// Package remote is the connection of a command to a server: which server and key it
+// uses, the flags that all such commands have, how answers are printed and lists are
+// gathered, and the words for errors that every command may meet.
+//
+// It must not know what single commands do.
+package remote
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weftrun/weft/cmd/weft/cli"
+	"github.com/weftrun/weft/cmd/weft/screen"
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/client"
+)
+
+// Conn is what a command that talks to a server works with.
+type Conn struct {
+	*client.Client
+	Address string // its base URL
+	reach   string // what a command line has to repeat to reach it
+	Tenant  string // that --tenant names
+	Key     string // "": none
+	JSON    bool   // answers are for programs
+	last    *lastAnswer
+
+	In        io.Reader
+	Out, Errs io.Writer
+	Screen    screen.Terminal // what out is shown on
+}
+
+// Command makes a command one that talks to a server: it gets the flags
+// that all of these have, and runs with the connection.
+func Command(cmd *cobra.Command, run func(ctx context.Context, r *Conn, args []string) error) *cobra.Command {
+	var server, profile, tenant string
+	var asJSON bool
+	cmd.Flags().StringVar(&server, "server", DefaultServer, "address of the server, a `URL` or HOST:PORT; without it, the server of the last 'weft login', or")
+	cmd.Flags().StringVar(&profile, "profile", "", "`NAME` of a profile that 'weft login' has made")
+	cmd.Flags().StringVar(&tenant, "tenant", "", "`NAME` of the tenant to act in (with the server's own admin key)")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the API's answer as JSON")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if !cmd.Flags().Changed("server") {
+			server = ""
+		}
+		r, err := Connect(cmd, server, profile, tenant)
+		if err != nil {
+			return err
+		}
+		defer r.Close()
+		r.JSON = asJSON
+		return r.Explain(run(cmd.Context(), r, args))
+	}
+	return cmd
+}
+
+// DefaultServer is the URL of a server with the default address.
+const DefaultServer = "http://" + cli.DefaultAddr
+
+// Connect prepares the connection; it does not call the server yet.
+func Connect(cmd *cobra.Command, server, profile, tenant string) (*Conn, error) {
+	to, err := aim(server, profile)
+	if err != nil {
+		return nil, err
+	}
+	last := &lastAnswer{next: http.DefaultTransport.(*http.Transport).Clone()}
+	c, err := client.New(to.server, client.Options{HTTP: &http.Client{Transport: last}, Key: to.key, Tenant: tenant})
+	if err != nil {
+		return nil, cli.Usage("--server %q is not an address of a server, such as %s", to.server, DefaultServer)
+	}
+	out := cmd.OutOrStdout()
+	return &Conn{
+		Client: c, Address: to.server, reach: to.reach, Tenant: tenant, Key: to.key, last: last,
+		In: cmd.InOrStdin(), Out: out, Errs: cmd.ErrOrStderr(), Screen: screen.Of(out),
+	}, nil
+}
+
+// Print writes to the standard output. What is asked for is worth an error if
+// it cannot be written; notes (see note) are not.
+func (r *Conn) Print(text string) error {
+	_, err := io.WriteString(r.Out, text)
+	return err
+}
+
+// Done says for people what was done, where the API's answer says nothing: with --json
+// there is no answer to print. It gives nil, the end of a command.
+func (r *Conn) Done(format string, args ...any) error {
+	if !r.JSON {
+		r.Note(format, args...)
+	}
+	return nil
+}
+
+// Note writes a line for people to the standard error.
+func (r *Conn) Note(format string, args ...any) {
+	_, _ = fmt.Fprintf(r.Errs, format+"\n", args...)
+}
+
+// PrintJSON writes a JSON text: laid out on a terminal, else as it is.
+func (r *Conn) PrintJSON(text []byte) error {
+	if r.Screen.Cols > 0 {
+		return r.Print(screen.PrintableJSON(screen.Indented(text)) + "\n")
+	}
+	return r.Print(string(bytes.TrimSpace(text)) + "\n")
+}
+
+// Answer gives the body of the server's last answer, which the next request replaces.
+func (r *Conn) Answer() []byte { return bytes.Clone(r.last.body.Bytes()) }
+
+// Header gives the header of the server's last answer; nil: there was none.
+func (r *Conn) Header() http.Header { return r.last.header }
+
+// PrintAnswer writes the server's last answer as it came.
+func (r *Conn) PrintAnswer() error { return r.PrintJSON(r.last.body.Bytes()) }
+
+// Hint is a command that the user may want to enter next, for the same server.
+func (r *Conn) Hint(args ...string) string {
+	line := "weft " + strings.Join(args, " ") + r.reach
+	if r.Tenant != "" && !slices.Contains(args, "--tenant") {
+		line += " --tenant " + r.Tenant
+	}
+	return line
+}
+
+// Explain words the errors that every command may meet.
+func (r *Conn) Explain(err error) error {
+	var known *host.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, context.Canceled):
+		return errors.New("interrupted")
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("no server listens at %s: start one with 'weft serve', or name another with --server", r.Address)
+	case host.CodeOf(err) == host.CodeUnauthenticated:
+		if r.Key == "" {
+			return fmt.Errorf("%s asks for a key: 'weft login %s' keeps one, or put it into WEFT_KEY", r.Address, r.Address)
+		}
+		return fmt.Errorf("%s does not take the key that the command has sent: it is unknown, expired or revoked; 'weft login %s' keeps another, or put it into WEFT_KEY", r.Address, r.Address)
+	case errors.As(err, &known) && err.Error() == known.Message: // nothing was added yet
+		return errors.New(Sentence(known.Message))
+	}
+	return err
+}
+
+// Sentence makes a message of the server the end of an error line.
+func Sentence(message string) string { return strings.TrimRight(screen.Printable(message), ".\n ") }
+
+// Reworded is the error with another message where it has the code; others
+// stay.
+func Reworded(err error, code host.Code, format string, args ...any) error {
+	if err == nil || host.CodeOf(err) != code {
+		return err
+	}
+	return fmt.Errorf(format, args...)
+}
+
+// UnknownRun words the not-found error of a handler or run.
+func (r *Conn) UnknownRun(err error, id string) error {
+	return Reworded(err, host.CodeNotFound, "no handler or run %q at %s: %q lists them", id, r.Address, r.Hint("runs"))
+}
+
+// UnknownWorkflow words the not-found error of a workflow, with the names that
+// may have been meant.
+func (r *Conn) UnknownWorkflow(ctx context.Context, err error, name string) error {
+	if err == nil || host.CodeOf(err) != host.CodeNotFound {
+		return err
+	}
+	names, lookup := r.Workflows(ctx)
+	if lookup != nil {
+		return err
+	}
+	if len(names) == 0 {
+		return fmt.Errorf("no workflow %q at %s, which has none yet: upload a plugin with %q", name, r.Address, r.Hint("push", "FILE.wasm"))
+	}
+	return fmt.Errorf("no workflow %q at %s: %s", name, r.Address,
+		cli.Meant(name, names, fmt.Sprintf("%q lists them", r.Hint("workflows"))))
+}
+
+// UnknownPlugin does the same for a plugin.
+func (r *Conn) UnknownPlugin(ctx context.Context, err error, name string) error {
+	if err == nil || host.CodeOf(err) != host.CodeNotFound {
+		return err
+	}
+	list, lookup := r.Plugins(ctx)
+	if lookup != nil {
+		return err
+	}
+	names := make([]string, len(list))
+	for i, p := range list {
+		names[i] = p.Name
+	}
+	return fmt.Errorf("no plugin %q at %s: %s", name, r.Address,
+		cli.Meant(name, names, fmt.Sprintf("%q lists them", r.Hint("plugins"))))
+}
+
+// lastAnswer is a transport that keeps a copy of the last answer, so that
+// --json can print it exactly as the server sent it. Streams are not copied:
+// they have no end. Requests come one after the other.
+type lastAnswer struct {
+	next   *http.Transport
+	header http.Header
+	body   bytes.Buffer
+}
+
+// RoundTrip implements http.RoundTripper.
+func (l *lastAnswer) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := l.next.RoundTrip(req)
+	if err != nil || strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
+		return resp, err
+	}
+	l.header = resp.Header
+	l.body.Reset()
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.TeeReader(resp.Body, &l.body), resp.Body}
+	return resp, nil
+}
+
+// CloseIdleConnections is what http.Client's method of that name calls.
+func (l *lastAnswer) CloseIdleConnections() { l.next.CloseIdleConnections() }
+
+// At is the same for another server, which asks for no key.
+func (r *Conn) At(server string) (*Conn, error) {
+	other := *r
+	last := &lastAnswer{next: http.DefaultTransport.(*http.Transport).Clone()}
+	c, err := client.New(server, client.Options{HTTP: &http.Client{Transport: last}})
+	other.Client, other.last = c, last
+	other.Address, other.reach, other.Key, other.Tenant = server, " --server "+server, "", ""
+	return &other, err
+}
+
+// Concurrent makes a client for many goroutines, which keeps a connection for each.
+func (r *Conn) Concurrent(clients int) (*client.Client, error) {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.MaxIdleConns, t.MaxIdleConnsPerHost = clients, clients
+	return client.New(r.Address, client.Options{HTTP: &http.Client{Transport: t}, Key: r.Key, Tenant: r.Tenant})
+}
+
+// PrintValue prints what is put together of several answers.
+func (r *Conn) PrintValue(v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return r.PrintJSON(b)
+}
+
+// Working begins to show what a command does.
+func (r *Conn) Working() *screen.Working {
+	w, ok := r.Errs.(*screen.Working)
+	if !ok {
+		w = screen.NewWorking(r.Errs)
+	}
+	w.Quiet = r.JSON
+	return w
+}

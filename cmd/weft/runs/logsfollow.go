@@ -1,0 +1,94 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/weftrun/weft/cmd/weft/remote"
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/client"
+)
+
+// How a run's messages are followed: what is looked for without any sign, and how long
+// a server may be away.
+const (
+	logPatience = 2 * time.Second
+	logRetry    = 500 * time.Millisecond
+)
+
+// followLogs shows a run's messages until it ends. The run's events are the sign that
+// there may be more; what is shown comes from the journal alone, by the positions of
+// its entries, so that no lost connection loses or repeats any.
+func followLogs(ctx context.Context, r *remote.Conn, id string, v *logView) error {
+	run, err := r.Get(ctx, id)
+	if err != nil {
+		return r.UnknownRun(err, id)
+	}
+	// Of its own, as the other one keeps the last answer for one user at a time.
+	signs, err := client.New(r.Address, client.Options{Key: r.Key, Tenant: r.Tenant})
+	if err != nil {
+		return err
+	}
+	defer signs.Close()
+	l := v.reader(&run)
+	away := remote.Outage{}
+	for {
+		over, err := l.untilLost(ctx, r, signs)
+		switch {
+		case over:
+			return nil
+		case err == nil:
+			away.End()
+		case host.CodeOf(err) != host.CodeUnavailable || away.TooLong(time.Now()):
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(logRetry):
+		}
+	}
+}
+
+// untilLost shows messages until the run is over, or a connection is lost. It gives no
+// error if it has shown all there was before that.
+func (l *logReader) untilLost(ctx context.Context, r *remote.Conn, signs *client.Client) (over bool, err error) {
+	stream, err := signs.Events(ctx, l.run.HandlerID, host.StreamFromNow, true)
+	if err != nil {
+		return l.endless(ctx, r, err)
+	}
+	defer stream.Close()
+	for caughtUp := false; ; caughtUp = true {
+		// The run's state is read before its journal: an end that it shows is in there.
+		now, err := r.Get(ctx, l.run.RunID)
+		if err == nil {
+			err = l.read(ctx, r, l.view.print)
+		}
+		switch {
+		case host.CodeOf(err) == host.CodeNotFound && caughtUp:
+			return true, nil // it was deleted
+		case err != nil:
+			return false, err
+		case now.Status.Final():
+			return true, nil
+		}
+		_, err = stream.Next(ctx, logPatience)
+		switch {
+		case errors.Is(err, io.EOF), host.CodeOf(err) == host.CodeUnavailable:
+			return false, nil // of the handler; the run itself says whether it is over
+		case err != nil:
+			return false, err
+		}
+	}
+}
+
+// endless follows without signs where there are none to be had, as of a handler that is
+// gone.
+func (l *logReader) endless(ctx context.Context, r *remote.Conn, cause error) (over bool, err error) {
+	if host.CodeOf(cause) != host.CodeNotFound {
+		return false, cause
+	}
+	return true, l.read(ctx, r, l.view.print)
+}

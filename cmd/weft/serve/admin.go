@@ -1,0 +1,132 @@
+package serve
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/weftrun/weft/cmd/weft/cli"
+)
+
+// adminKeyVar has the server's own admin key itself; the flag names a file.
+const adminKeyVar = "WEFT_ADMIN_KEY"
+
+// Bounds of the server's own admin key in characters. A shorter one than shortKey
+// could be guessed.
+const (
+	shortKey   = 32
+	maxKeyText = 512
+)
+
+// readAdminKey gives the server's own admin key, "" if it has none. The environment
+// loses it: processes that the server starts have no use for it.
+func readAdminKey(file string, log *slog.Logger) (string, error) {
+	key, set := os.LookupEnv(adminKeyVar)
+	if err := os.Unsetenv(adminKeyVar); err != nil {
+		return "", fmt.Errorf("take %s out of the environment: %w", adminKeyVar, err)
+	}
+	switch {
+	case set && key != "" && file != "":
+		return "", cli.Usage("--admin-key-file and %s are both given: one admin key is enough", adminKeyVar)
+	case key == "":
+		return readKeyFile(file, log)
+	}
+	return checkKey(key, log)
+}
+
+// readKeyFile gives the key that is kept in a file, "" if no file is named.
+func readKeyFile(file string, log *slog.Logger) (string, error) {
+	if file == "" {
+		return "", nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("read the key: %w", err)
+	}
+	if info, err := os.Stat(file); err == nil && info.Mode().Perm()&0o077 != 0 {
+		log.Warn("others on this machine may read the key", "file", file, "mode", info.Mode().Perm().String())
+	}
+	return checkKey(string(text), log)
+}
+
+// checkKey trims a key and refuses one that no header could carry.
+func checkKey(key string, log *slog.Logger) (string, error) {
+	key = strings.TrimSpace(key)
+	unfit := func(r rune) bool { return r <= ' ' || r > '~' }
+	if key == "" || len(key) > maxKeyText || strings.ContainsFunc(key, unfit) {
+		return "", cli.Usage("a key is one line of 1 to %d visible ASCII characters: 'openssl rand -base64 32' makes a good one", maxKeyText)
+	}
+	if len(key) < shortKey {
+		log.Warn("the key is short: somebody could guess it", "characters", len(key), "better", shortKey)
+	}
+	return key, nil
+}
+
+// checkAddr refuses an address that others can reach while nobody is asked for a
+// key, unless told otherwise.
+func checkAddr(o serveOptions, adminKey string, log *slog.Logger) error {
+	local, err := isLocal("--addr", o.addr)
+	if err != nil || local {
+		return err
+	}
+	if adminKey != "" {
+		if o.tlsCert == "" {
+			log.Warn("keys come in plain text: use --tls-cert and --tls-key, or let something in front encrypt them", "addr", o.addr)
+		}
+		return nil
+	}
+	if o.allowRemote {
+		return nil
+	}
+	return cli.Usage("--addr %q can be reached from other machines, and this server needs no keys: everybody who reaches it can do everything; "+
+		"give it an admin key (--admin-key-file FILE, or %s), listen on 127.0.0.1, "+
+		"or add --allow-remote (and --allowed-host NAME) if something in front of it guards it", o.addr, adminKeyVar)
+}
+
+// isLocal reports whether only this machine reaches the address that a flag gives.
+func isLocal(flag, addr string) (bool, error) {
+	name, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return false, cli.Usage("%s %q is not a HOST:PORT, such as %s", flag, addr, cli.DefaultAddr)
+	}
+	ip, err := netip.ParseAddr(name)
+	return name == "localhost" || err == nil && ip.Unmap().IsLoopback(), nil
+}
+
+// listen listens at the address, and encrypts if there is a certificate.
+func listen(o serveOptions) (net.Listener, error) {
+	var config *tls.Config
+	if o.tlsCert != "" {
+		cert, err := tls.LoadX509KeyPair(o.tlsCert, o.tlsKey)
+		if err != nil {
+			return nil, fmt.Errorf("read the certificate: %w", err)
+		}
+		config = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
+	}
+	l, err := net.Listen("tcp", o.addr)
+	if o.orAnyPort && errors.Is(err, syscall.EADDRINUSE) {
+		host, _, _ := net.SplitHostPort(o.addr) // it was checked
+		l, err = net.Listen("tcp", net.JoinHostPort(host, "0"))
+	}
+	if err != nil {
+		return nil, listenError(o.addr, err)
+	}
+	if config != nil {
+		l = tls.NewListener(l, config)
+	}
+	return l, nil
+}
+
+// scheme is that of the server's address.
+func (o serveOptions) scheme() string {
+	if o.tlsCert != "" {
+		return "https"
+	}
+	return "http"
+}

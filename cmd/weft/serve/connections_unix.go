@@ -1,0 +1,30 @@
+//go:build unix
+
+package serve
+
+import (
+	"syscall"
+	"time"
+)
+
+// ownFiles is how many descriptors are left to the store, the log and the like.
+const ownFiles = 32
+
+// mostConnections is how many connections may be open at a time, so that descriptors
+// are left for what the server itself opens.
+func mostConnections() int {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || limit.Cur > 1<<30 {
+		return 0
+	}
+	return max(4, int(limit.Cur)-ownFiles)
+}
+
+// processTime gives what says how long the process has been on cores.
+func processTime() func() time.Duration {
+	return func() time.Duration {
+		var u syscall.Rusage
+		_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // never fails
+		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	}
+}

@@ -1,0 +1,35 @@
+package serve
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/weftrun/weft/cmd/weft/screen"
+	"github.com/weftrun/weft/host/store/sqlite"
+)
+
+// losses prints what 'weft serve --accept-loss' goes on without, as a list: whoever
+// accepts a loss is to see it whatever the log's level is.
+func losses(w io.Writer) func(*sqlite.Missing) {
+	told := false
+	return func(m *sqlite.Missing) {
+		if !told {
+			told = true
+			_, _ = fmt.Fprintf(w, "Accepted as lost from the data directory %s:\n", m.Dir) // the log says it too
+		}
+		_, _ = fmt.Fprintln(w, "  -", lossLine(m))
+	}
+}
+
+// lossLine is what is known of a loss.
+func lossLine(m *sqlite.Missing) string {
+	line := m.Code + ": " + m.What
+	if m.Commits > 0 {
+		line += fmt.Sprintf(", %s", screen.Counted(m.Commits, "acknowledged commit"))
+	}
+	if !m.Since.IsZero() {
+		line += ", the last of them before " + m.Since.UTC().Format(time.RFC3339)
+	}
+	return line
+}

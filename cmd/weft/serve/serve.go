@@ -1,0 +1,410 @@
+// Package serve is 'weft serve': it turns flags and files into the configurations of a
+// host, its API and its listeners, and runs the server until it is interrupted. It also
+// has what belongs to that: the demonstration, the examples, the file of limits.
+//
+// It must not know how any of it works, or what the commands of clients do.
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/netip"
+	"net/url"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weftrun/weft/cmd/weft/cli"
+	"github.com/weftrun/weft/cmd/weft/plugins"
+	"github.com/weftrun/weft/cmd/weft/wire"
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/httpapi"
+	"github.com/weftrun/weft/host/metrics"
+)
+
+// serveOptions are the flags of `weft serve`.
+type serveOptions struct {
+	addr            string
+	data            string
+	acceptLoss      bool
+	limits          string
+	resources       string
+	resourceKeyFile string
+	cacheBytes      int64
+	examples        string
+	demo            bool
+	examplesLater   bool
+	allowRemote     bool
+	adminKeyFile    string
+	tlsCert         string
+	tlsKey          string
+	hosts           []string
+	origins         []string
+	logLevel        string
+	logFormat       string
+	runTimeout      time.Duration
+	startWait       time.Duration
+	snapshotEvery   int
+	keepJournal     uint64
+	dueAtOnce       int
+	maxRequests     int
+	maxStreams      int
+	maxRequestBytes int64
+	sourceLines     bool
+	orAnyPort       bool
+	debug           debugOptions
+	tracing         tracingOptions
+	wrongKeys       int
+}
+
+// examplesLater is the name of a flag.
+const examplesLater = "examples-later"
+
+// defaultCacheBytes is room for about 250 modules of Go, or many more of TinyGo and Rust.
+const defaultCacheBytes = 4 << 30
+
+// New makes the command 'weft serve'.
+func New() *cobra.Command {
+	var o serveOptions
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the server",
+		Long: `Run the server until it is interrupted.
+
+The server keeps everything in one directory (--data): the SQLite database and the cache
+of compiled modules. Only one server can use a directory. Runs that a stop or a crash
+interrupts continue at the next start.
+
+With an admin key (--admin-key-file, or the environment variable WEFT_ADMIN_KEY) every
+request needs a key. The admin key makes tenants and the first keys: see 'weft tenants'
+and 'weft keys'. Without an admin key the server has a single tenant. It then listens
+only on loopback addresses, unless --allow-remote is given, and answers only requests
+that name it by a loopback name or by a name of --allowed-host. Once tenants have keys,
+requests need a key even if the server has no admin key.
+
+The server limits what plugins may use. --limits names a file that changes the limits
+for everybody, for tenants, or for plugins; runs that have started keep their limits.
+'weft limits' shows the limits and explains the file.
+
+Plugins can reach only what --resources grants: a file that names services, the URLs,
+methods and networks of each, its secrets, and who may use it. docs/resources.md
+explains the file.`,
+		Example: `  weft serve
+  weft serve --addr 127.0.0.1:9000 --data /var/lib/weft
+  weft serve --addr :8443 --admin-key-file admin.key --tls-cert cert.pem --tls-key key.pem
+  weft serve --limits limits.json       # checked first: weft limits --limits limits.json
+  weft serve --debug-addr 127.0.0.1:6060   # go tool pprof http://127.0.0.1:6060/debug/pprof/profile
+  weft serve --otlp-endpoint http://127.0.0.1:4318   # traces, see docs/operations.md
+  weft serve --examples                 # with build/plugins/*-go.wasm loaded
+  weft serve --examples=./my-plugins    # with every .wasm of that directory
+  weft serve --data :memory:            # keep nothing`,
+		Args: cli.Takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return serve(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.addr, "addr", cli.DefaultAddr, "`ADDRESS` to listen on, HOST:PORT (port 0: any free one)")
+	f.StringVar(&o.data, "data", "data", "`DIR` of the database and the cache, or "+wire.InMemory)
+	f.BoolVar(&o.acceptLoss, "accept-loss", false, "serve a data directory even if a part of it is missing; by default the server refuses to start")
+	f.StringVar(&o.limits, "limits", "", "`FILE` with the limits of tenants and plugins (JSON; see 'weft limits')")
+	f.StringVar(&o.resources, "resources", "", "`FILE` with the resources that workflows may call (JSON; see docs/resources.md)")
+	f.StringVar(&o.resourceKeyFile, "resource-key-file", "", "`FILE` with keys, one a line, that seal the secrets of resources which tenants define (or the key itself in WEFT_RESOURCE_KEY)")
+	f.StringVar(&o.examples, "examples", "", "load example plugins at the start: build/plugins/*-go.wasm, or with =`DIR` every .wasm file in DIR")
+	f.Lookup("examples").NoOptDefVal = plugins.DefaultExamples
+	f.BoolVar(&o.demo, "demo", false, "after the start, run the example wordcount on a text and print the result; load the other examples after it")
+	f.BoolVar(&o.examplesLater, examplesLater, false, "load the other examples when the standard input ends: for 'make run'")
+	_ = f.MarkHidden(examplesLater) // it is there
+	f.BoolVar(&o.allowRemote, "allow-remote", false, "listen without keys on an address that is not loopback: everybody who reaches it can do everything")
+	f.StringVar(&o.adminKeyFile, "admin-key-file", "", "`FILE` with the server's own admin key, which makes tenants and keys (or the key itself in WEFT_ADMIN_KEY)")
+	f.IntVar(&o.wrongKeys, "wrong-keys", 30, "`N` wrong keys a minute that one address (IPv6: /64) may send; then other keys from it get 429, except keys in use (0: no limit)")
+	f.StringVar(&o.tlsCert, "tls-cert", "", "`FILE` with the certificate and its chain (PEM), to serve with TLS 1.2 or newer")
+	f.StringVar(&o.tlsKey, "tls-key", "", "`FILE` with the certificate's private key (PEM)")
+	f.StringSliceVar(&o.hosts, "allowed-host", nil, "further host `NAME` by which requests may name the server (repeatable)")
+	f.StringSliceVar(&o.origins, "cors-origin", nil, "foreign origin (`URL`) whose pages may use the API (repeatable)")
+	f.StringVar(&o.logLevel, "log-level", "info", "lowest `LEVEL` to log: debug, info, warn, error")
+	f.StringVar(&o.logFormat, "log-format", "text", "`FORMAT`: text or json")
+	f.IntVar(&o.snapshotEvery, "snapshot-every", 10_000, "write a snapshot, from which a session is loaded, after every `N` entries of its journal")
+	f.Uint64Var(&o.keepJournal, "keep-journal", 0, "keep at least `N` entries of a session's journal before its newest snapshot, for 'weft journal' and 'weft fork' (0: all)")
+	f.IntVar(&o.dueAtOnce, "due-at-once", 256, "load `N` sessions at a time when many have work to do after a restart")
+	f.IntVar(&o.maxRequests, "max-requests", httpapi.DefaultMaxRequests, "at most `N` requests at a time, including those that wait for a run; others get 503")
+	f.IntVar(&o.maxStreams, "max-streams", httpapi.DefaultMaxStreams, "at most `N` open event streams; others get 503")
+	f.Int64Var(&o.maxRequestBytes, "max-request-bytes", httpapi.DefaultMaxRequestBytes, "at most `BYTES` of request bodies in memory; other requests get 503")
+	f.Int64Var(&o.cacheBytes, "cache-bytes", defaultCacheBytes, "at most `BYTES` of compiled modules on disk; the longest unused modules are removed, and compiled again when needed (0: no limit)")
+	f.DurationVar(&o.runTimeout, "run-timeout", host.DefaultRunTimeout, "`TIME` limit for the work of runs whose workflow sets no timeout; 0: none")
+	f.DurationVar(&o.startWait, "start-wait", 15*time.Second, "refuse a start with 503 if its run would wait for a core longer than this `TIME`; 0: no limit")
+	f.BoolVar(&o.sourceLines, "source-lines", false, "if a plugin was built with debug information, name the source line where it traps; slow, for development")
+	f.BoolVar(&o.orAnyPort, cli.OrAnyPort, false, "listen on another port if that of --addr is taken: for 'weft dev'")
+	_ = f.MarkHidden(cli.OrAnyPort) // it is there
+	o.debug.add(f)
+	o.tracing.add(f)
+	return cmd
+}
+
+func serve(ctx context.Context, o serveOptions, stdout, stderr io.Writer) error {
+	log, err := newLog(o, stderr)
+	if err != nil {
+		return err
+	}
+	adminKey, err := readAdminKey(o.adminKeyFile, log)
+	if err != nil {
+		return err
+	}
+	if err := o.check(adminKey, log); err != nil {
+		return err
+	}
+	limits, err := readLimits(o.limits)
+	if err != nil {
+		return err
+	}
+	resources, err := readResources(o.resources)
+	if err != nil {
+		return err
+	}
+	defer resources.Close()
+	resourceKeys, err := readResourceKeys(o.resourceKeyFile)
+	if err != nil {
+		return err
+	}
+	ignoreFileLimit()
+	// Listen first: a port in use is found before the store is touched.
+	l, err := listen(o)
+	if err != nil {
+		return err
+	}
+	program, err := compiler()
+	if err != nil {
+		return fmt.Errorf("find this program, to start it as a compiler: %w", err)
+	}
+	cores := spareThread()
+	series := metrics.New()
+	tracer, err := openTracing(ctx, o.tracing, series, log)
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	defer closeTracing(ctx, tracer, log)
+	cfg := wire.Config{Data: o.data, AcceptLoss: o.acceptLoss, Lost: losses(stderr), Limits: limits, Resources: resources, ResourceKeys: resourceKeys, Timeout: o.timeout(), StartWait: orNone(o.startWait), Log: log, Compiler: program, CatchCrashes: true, AdminKey: adminKey,
+		Tokens: cores, Yield: yield, SnapshotEntries: o.snapshotEvery, KeepEntries: o.keepJournal, DueAtOnce: o.dueAtOnce, SourceLines: o.sourceLines, CacheBytes: o.cacheBytes,
+		Metrics: series, Tracer: tracer}
+	api := httpapi.Config{Log: log, Addr: l.Addr().String(), AllowedHosts: o.hosts, CORSOrigins: o.origins, Version: cli.Version,
+		MaxPlugin: int64(limits.Greatest().ModuleBytes), MaxRequests: o.maxRequests, MaxStreams: o.maxStreams, MaxRequestBytes: o.maxRequestBytes, RunTimeout: o.timeout(),
+		MaxConnections: mostConnections(), CPU: processTime(),
+		Metrics: series.Handler(), Observe: series.Request, Refused: series.Refused, WrongKeys: o.wrongKeys, WrongKey: series.WrongKey, Tracer: requestTracer(tracer)}
+	debug, err := openDebug(o, series.Handler(), log)
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	debug.start(log)
+	front := httpapi.NewFront(api)
+	sv, err := openServer(ctx, cfg, api, front, wire.NewSeries(series))
+	if err != nil {
+		return errors.Join(err, l.Close(), debug.stop(ctx))
+	}
+	addr := l.Addr().String()
+	// Without a demonstration the first answer comes when the examples are there: requests
+	// wait in the listener until then, as they do while the store is recovered.
+	if err := announce(ctx, o, sv.Host(), addr, stdout); err != nil {
+		return errors.Join(err, l.Close(), sv.Stop(ctx), debug.stop(ctx))
+	}
+	served := make(chan error, 1)
+	go func() { served <- front.Serve(l) }()
+
+	loaded := func() error { return nil }
+	if o.demo {
+		loaded, err = demonstrate(ctx, o, sv.Host(), "http://"+addr, adminKey, stdout)
+	}
+	if err == nil {
+		err = sv.Run(ctx, served)
+	}
+	return errors.Join(err, loaded(), sv.Stop(ctx), debug.stop(ctx))
+}
+
+// demonstrate loads the plugin of the demonstration, runs the demonstration, and then
+// loads the other examples in the background. loaded waits for them, and cuts the loading
+// short if ctx has ended.
+func demonstrate(ctx context.Context, o serveOptions, h *wire.Host, server, key string, stdout io.Writer) (loaded func() error, err error) {
+	none := func() error { return nil }
+	if o.examples != "" {
+		if err := loadOne(ctx, h, o.examples, demoPlugin, stdout); err != nil {
+			return none, err
+		}
+	}
+	if err := demo(ctx, server, key, stdout); err != nil || o.examples == "" {
+		return none, err
+	}
+	ended := make(chan error, 1)
+	go func() {
+		if o.examplesLater {
+			awaitEnd(ctx, os.Stdin)
+		}
+		ended <- loadRest(ctx, h, o.examples, stdout)
+	}()
+	return func() error {
+		if err := <-ended; err != nil && ctx.Err() == nil {
+			return err
+		}
+		return nil
+	}, nil
+}
+
+// awaitEnd returns when nothing more can be read, or ctx has ended.
+func awaitEnd(ctx context.Context, in io.Reader) {
+	end := make(chan struct{})
+	go func() { // a read cannot be interrupted: it is left behind
+		_, _ = io.Copy(io.Discard, in)
+		close(end)
+	}()
+	select {
+	case <-end:
+	case <-ctx.Done():
+	}
+}
+
+// check refuses what the server cannot or should not do.
+func (o serveOptions) check(adminKey string, log *slog.Logger) error {
+	switch {
+	case o.snapshotEvery < 1:
+		return cli.Usage("--snapshot-every %d: it is a number from 1 on", o.snapshotEvery)
+	case o.wrongKeys < 0:
+		return cli.Usage("--wrong-keys %d: it is a number from 0 on", o.wrongKeys)
+	case o.cacheBytes < 0:
+		return cli.Usage("--cache-bytes %d: it is a number of bytes, or 0 for any", o.cacheBytes)
+	case o.runTimeout < 0:
+		return cli.Usage("--run-timeout %s: must be a time such as 45s, or 0 for none", o.runTimeout)
+	case o.startWait < 0:
+		return cli.Usage("--start-wait %s: must be a time such as 15s, or 0 for any time", o.startWait)
+	case o.data == "":
+		return cli.Usage("--data is empty: name a directory, or :memory: to keep nothing")
+	case o.dueAtOnce < 1:
+		return cli.Usage("--due-at-once %d: it is a number from 1 on", o.dueAtOnce)
+	case o.maxRequests < 1 || o.maxStreams < 1 || o.maxRequestBytes < 1:
+		return cli.Usage("--max-requests, --max-streams and --max-request-bytes are numbers from 1 on")
+	case (o.tlsCert == "") != (o.tlsKey == ""):
+		return cli.Usage("--tls-cert and --tls-key are given together")
+	case o.demo && o.tlsCert != "":
+		return cli.Usage("--demo speaks plain HTTP: leave it out with --tls-cert")
+	}
+	if err := checkNames(o.hosts, o.origins); err != nil {
+		return err
+	}
+	return checkAddr(o, adminKey, log)
+}
+
+// timeout is that of runs whose workflow names none, as [wire.Config] has it: below
+// 0 for none.
+func (o serveOptions) timeout() time.Duration { return orNone(o.runTimeout) }
+
+// orNone gives a time as [wire.Config] has it, where 0 says that there is none.
+func orNone(d time.Duration) time.Duration {
+	if d == 0 {
+		return -1
+	}
+	return d
+}
+
+// checkNames refuses names of hosts and origins that no request could ever have: the
+// server would seem to allow what it does not.
+func checkNames(hosts, origins []string) error {
+	for _, name := range hosts {
+		if strings.Trim(name, ".") == "" || strings.ContainsAny(name, " /:@*?#") && !isAddress(name) {
+			return cli.Usage("--allowed-host %q is not a name of a host, such as weft.example, without scheme and port", name)
+		}
+	}
+	for _, origin := range origins {
+		u, err := url.Parse(origin)
+		if err != nil || u.Host == "" || strings.ContainsAny(u.Host, " *") || !strings.EqualFold(origin, u.Scheme+"://"+u.Host) {
+			return cli.Usage("--cors-origin %q is not an origin, such as https://app.example: scheme, name and perhaps port, as browsers send it; name each", origin)
+		}
+	}
+	return nil
+}
+
+// isAddress reports whether a host is named by an address, of IPv6 too.
+func isAddress(name string) bool {
+	_, err := netip.ParseAddr(name)
+	return err == nil
+}
+
+// announce loads the examples, unless they come behind the demonstration, and prints the word that the server serves.
+func announce(ctx context.Context, o serveOptions, h *wire.Host, addr string, stdout io.Writer) error {
+	if o.examples != "" && !o.demo {
+		n, err := loadExamples(ctx, h, o.examples, stdout)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(stdout, "%d example plugins loaded\n", n)
+	}
+	fmt.Fprintf(stdout, "weft %s serves on %s://%s, data in %s\n", cli.Version, o.scheme(), addr, o.data)
+	return nil
+}
+
+// quietKey is the key of contexts in whose work only warnings and errors are logged.
+type quietKey struct{}
+
+// quietly leaves out what is logged in such a context.
+type quietly struct{ slog.Handler }
+
+// Enabled implements slog.Handler.
+func (h quietly) Enabled(ctx context.Context, level slog.Level) bool {
+	if level < slog.LevelWarn && ctx.Value(quietKey{}) != nil {
+		return false
+	}
+	return h.Handler.Enabled(ctx, level)
+}
+
+// WithAttrs implements slog.Handler.
+func (h quietly) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return quietly{h.Handler.WithAttrs(attrs)}
+}
+
+// WithGroup implements slog.Handler.
+func (h quietly) WithGroup(name string) slog.Handler { return quietly{h.Handler.WithGroup(name)} }
+
+func newLog(o serveOptions, w io.Writer) (*slog.Logger, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
+		return nil, cli.Usage("--log-level %q: use debug, info, warn or error", o.logLevel)
+	}
+	opts := &slog.HandlerOptions{Level: level}
+	switch o.logFormat {
+	case "text":
+		return slog.New(quietly{slog.NewTextHandler(w, opts)}), nil
+	case "json":
+		return slog.New(quietly{slog.NewJSONHandler(w, opts)}), nil
+	default:
+		return nil, cli.Usage("--log-format %q: use text or json", o.logFormat)
+	}
+}
+
+// listenError says in one sentence why the address cannot be had.
+func listenError(addr string, err error) error {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("%s is in use: stop what listens there, or choose another address with --addr", addr)
+	case errors.Is(err, syscall.EACCES):
+		return fmt.Errorf("this user may not listen on %s: choose a port above 1023 with --addr", addr)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return fmt.Errorf("%s is not an address of this machine: choose another with --addr", addr)
+	}
+	return fmt.Errorf("cannot listen on %s: %w", addr, err)
+}
+
+// pluginError shows every problem of a refused plugin.
+func pluginError(file string, err error) error {
+	var e *host.Error
+	if !errors.As(err, &e) || len(e.Problems) == 0 {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s", file, e.Message)
+	for _, p := range e.Problems {
+		fmt.Fprintf(&b, "\n  - %s", p.Message)
+	}
+	return errors.New(b.String())
+}

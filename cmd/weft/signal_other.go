@@ -1,6 +1,0 @@
-//go:build !unix
-
-package main
-
-// ignoreFileLimit does nothing: this system has no limit on the size of files.
-func ignoreFileLimit() {}

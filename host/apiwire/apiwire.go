@@ -1,0 +1,95 @@
+// Package apiwire has the JSON objects of the HTTP API as structs: what the server
+// answers and what it takes. The server writes them with [Append], the client reads them
+// with encoding/json, and the description of the API is derived from their tags. So a
+// field of an answer is one line here.
+//
+// A field has these tags:
+//
+//	json  its name, and omitempty if it is absent when it is empty
+//	doc   its text in the description of the API; of a field named _, that of the struct
+//	api   its bounds there, see [Field]
+//	fill  "-" if [Fill] leaves it alone: it is set by hand
+//
+// The package must not know how an object is sent, or what the server does to make one.
+package apiwire
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/weftrun/weft/abi"
+)
+
+// Time is a moment in Unix nanoseconds. It is shown in UTC with microseconds.
+type Time int64
+
+// NullTime is a Time that may not be known: 0 is null.
+type NullTime int64
+
+// NanoTime is a moment in Unix nanoseconds. It is shown in UTC with nanoseconds.
+type NanoTime int64
+
+// Seconds is a span in nanoseconds. It is shown in seconds.
+type Seconds int64
+
+// OrNull is a text; "" is null.
+type OrNull string
+
+// Value is an encoded value of a user. It is shown as JSON; nil is null.
+type Value abi.Raw
+
+// Time is the moment as Go has it.
+func (t NanoTime) Time() time.Time { return time.Unix(0, int64(t)) }
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (t *Time) UnmarshalJSON(b []byte) error { return readTime((*int64)(t), b) }
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (t *NullTime) UnmarshalJSON(b []byte) error { return readTime((*int64)(t), b) }
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (t *NanoTime) UnmarshalJSON(b []byte) error { return readTime((*int64)(t), b) }
+
+func readTime(nanos *int64, b []byte) error {
+	var t *time.Time
+	err := json.Unmarshal(b, &t)
+	if *nanos = 0; t != nil {
+		*nanos = t.UnixNano()
+	}
+	return err
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (s *Seconds) UnmarshalJSON(b []byte) error {
+	f, err := strconv.ParseFloat(string(b), 64)
+	*s = Seconds(math.Round(f * 1e9))
+	return err
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (s Seconds) MarshalJSON() ([]byte, error) { return appendSeconds(nil, int64(s)), nil }
+
+func appendSeconds(dst []byte, nanos int64) []byte {
+	return strconv.AppendFloat(dst, time.Duration(nanos).Seconds(), 'f', -1, 64)
+}
+
+// UnmarshalJSON implements [json.Unmarshaler]. A null is a value, too.
+func (v *Value) UnmarshalJSON(b []byte) error {
+	raw, err := abi.FromJSON(b)
+	*v = Value(raw)
+	return err
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (v Value) MarshalJSON() ([]byte, error) { return AppendValue(nil, abi.Raw(v)) }
+
+// String is the value as JSON; "" for nil.
+func (v Value) String() string {
+	text, err := v.MarshalJSON()
+	if v == nil || err != nil {
+		return ""
+	}
+	return string(text)
+}

@@ -1,0 +1,86 @@
+package apiwire
+
+import (
+	"reflect"
+	"strings"
+)
+
+// Field is a field of an object, as its struct's tags say.
+type Field struct {
+	Name string
+	Type reflect.Type
+	Doc  string
+	// Optional: the field may be absent.
+	Optional bool
+	// Options are the bounds in the tag api, by name. Those without a value have "".
+	//
+	//	min, max, minLength, maxLength, default   as JSON Schema has them
+	//	const, enum                               the values that there are; enum with | between
+	//	signed                                    a number may be below 0
+	//	null                                      nil is null
+	//	object                                    a [Value] is an object
+	//	json                                      or a text of JSON
+	//	loose                                     null, "" and {} count as absent
+	Options map[string]string
+	Index   int // in its struct
+}
+
+// Doc is the text of a struct, "" if it has none.
+func Doc(t reflect.Type) string {
+	f, _ := blank(t)
+	return f.Tag.Get("doc")
+}
+
+// Body says whether a struct is a body that the server takes, and whether the server
+// refuses fields that the struct does not have.
+func Body(t reflect.Type) (is, closed bool) {
+	f, _ := blank(t)
+	kind, is := f.Tag.Lookup("body")
+	return is, kind == "closed"
+}
+
+func blank(t reflect.Type) (reflect.StructField, bool) {
+	for i := range t.NumField() {
+		if f := t.Field(i); f.Name == "_" {
+			return f, true
+		}
+	}
+	return reflect.StructField{}, false
+}
+
+// Fields lists the fields of a struct in their order, with those of embedded structs.
+func Fields(t reflect.Type) []Field {
+	var list []Field
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case name == "-" || !f.IsExported():
+		case f.Anonymous && name == "" && f.Type.Kind() == reflect.Pointer:
+			for _, inner := range Fields(f.Type.Elem()) {
+				inner.Optional = true
+				list = append(list, inner)
+			}
+		case f.Anonymous && name == "":
+			list = append(list, Fields(f.Type)...)
+		default:
+			list = append(list, Field{
+				Name: name, Type: f.Type, Doc: f.Tag.Get("doc"), Index: i,
+				Optional: options == "omitempty", Options: optionsOf(f.Tag.Get("api")),
+			})
+		}
+	}
+	return list
+}
+
+func optionsOf(tag string) map[string]string {
+	out := map[string]string{}
+	if tag == "" {
+		return out
+	}
+	for part := range strings.SplitSeq(tag, ",") {
+		name, value, _ := strings.Cut(part, "=")
+		out[name] = value
+	}
+	return out
+}

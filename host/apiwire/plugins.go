@@ -1,0 +1,161 @@
+package apiwire
+
+import "github.com/weftrun/weft/host"
+
+// Plugin is a version of a plugin in a listing; see [host.PluginInfo].
+type Plugin struct {
+	_          struct{} `doc:"A version of a plugin."`
+	Name       string   `json:"name"`
+	Workflow   OrNull   `json:"workflow" doc:"That it makes by itself; null: it is a part of others."`
+	Version    int      `json:"version" api:"min=1" doc:"1 for the first upload, counting up."`
+	SHA256     string   `json:"sha256" doc:"Of the bytes that were uploaded."`
+	Size       int      `json:"size" doc:"In bytes."`
+	Created    Time     `json:"created_at"`
+	Runs       int      `json:"runs" doc:"Running runs that hold it."`
+	HeldBy     []Held   `json:"held_by,omitempty" doc:"On which versions of which workflows those runs are."`
+	ComposedIn []string `json:"composed_in" doc:"Composed workflows that have its steps."`
+}
+
+// Held says how many runs are on a version of a workflow.
+type Held struct {
+	Workflow string `json:"workflow"`
+	Version  OrNull `json:"version"`
+	Runs     int    `json:"runs"`
+}
+
+// PluginDetails is a version of a plugin with its manifest.
+type PluginDetails struct {
+	_ struct{} `doc:"A version of a plugin, with its manifest."`
+	Plugin
+	RewrittenSHA256 string       `json:"rewritten_sha256" doc:"Of the module that runs: the upload with the host's checks in it."`
+	Manifest        Value        `json:"manifest" doc:"What the plugin says of itself."`
+	Imports         []string     `json:"imports" doc:"What it asks of the host."`
+	Check           *[]Migration `json:"check,omitempty" doc:"With check=true: which runs in progress could move to the new version." fill:"-"`
+}
+
+// Plugins are the newest versions of plugins.
+type Plugins struct {
+	Plugins []Plugin `json:"plugins" doc:"The newest version of each."`
+}
+
+// Versions are the versions of a plugin.
+type Versions struct {
+	Versions []Plugin `json:"versions"`
+}
+
+// Workflows are the names of workflows.
+type Workflows struct {
+	Workflows []string `json:"workflows" doc:"Their names."`
+}
+
+// Workflow is what a workflow is made of; see [host.WorkflowInfo].
+type Workflow struct {
+	_        struct{}    `doc:"What a workflow is made of."`
+	Name     string      `json:"name"`
+	Plugins  []string    `json:"plugins"`
+	Settings Settings    `json:"settings"`
+	Digest   string      `json:"sha256" doc:"Its version."`
+	Composed bool        `json:"composed" doc:"The workflow was composed, or has settings."`
+	Timeout  *RunTimeout `json:"timeout" fill:"-"`
+	Flow     Value       `json:"flow,omitempty" api:"object" doc:"The flow, if the workflow is one, as it was uploaded."`
+}
+
+// RunTimeout is the timeout of runs; see [host.WorkflowTimeout].
+type RunTimeout struct {
+	_    struct{} `doc:"Of a run; null for none."`
+	Span Seconds  `json:"seconds" api:"min=0"`
+	Set  bool     `json:"set" doc:"true: the workflow sets the timeout, which counts waits too. false: it is the server's default, which counts only work."`
+}
+
+// Settings are those of a workflow; see [host.WorkflowSettings].
+type Settings struct {
+	_           struct{}         `body:"closed" doc:"Settings of a workflow."`
+	Timeout     *Seconds         `json:"timeout,omitempty" api:"min=0" doc:"Of a run, in seconds; 0: none."`
+	Description string           `json:"description,omitempty"`
+	Config      map[string]Value `json:"config,omitempty" api:"object,loose" doc:"Configurations of steps, by name."`
+}
+
+// Composition is what a workflow is composed of.
+type Composition struct {
+	_        struct{} `body:"closed" doc:"A composition of plugins, or a flow."`
+	Plugins  []string `json:"plugins,omitempty" doc:"Default: the plugin that makes the workflow by itself."`
+	Flow     Value    `json:"flow,omitempty" api:"object" doc:"A tree over functions of plugins, instead of plugins."`
+	Settings Settings `json:"settings,omitempty" api:"loose"`
+	Timeout  *Seconds `json:"timeout,omitempty" api:"min=0" doc:"settings.timeout, for short."`
+	Name     string   `json:"name,omitempty" doc:"The same as in the path."`
+}
+
+// StartStop are the schemas of a workflow's start and stop events.
+type StartStop struct {
+	_     struct{} `doc:"JSON Schemas of the start and the stop event."`
+	Start Value    `json:"start" api:"object"`
+	Stop  Value    `json:"stop" api:"object"`
+}
+
+// EventSchemas are the schemas of a workflow's events.
+type EventSchemas struct {
+	Events []Value `json:"events" api:"object" doc:"JSON Schemas, with the type as title."`
+}
+
+// Drawing is a workflow's graph.
+type Drawing struct {
+	Graph Graph `json:"graph"`
+}
+
+// Graph is the drawing of a workflow; see [host.Graph].
+type Graph struct {
+	_           struct{} `doc:"A drawing of the workflow."`
+	Name        string   `json:"name" fill:"-"`
+	Nodes       []Node   `json:"nodes" fill:"-"`
+	Edges       []Edge   `json:"edges"`
+	Description OrNull   `json:"description" fill:"-"`
+}
+
+// Node is a step, an event or what is outside; see [host.GraphNode].
+type Node struct {
+	_     struct{} `doc:"A step, an event, or what is outside."`
+	ID    string   `json:"id"`
+	Label string   `json:"label"`
+	Kind  string   `json:"node_type"`
+	*StepNode
+	*EventNode
+}
+
+// StepNode is what a step's node has more.
+type StepNode struct {
+	Description OrNull `json:"description"`
+}
+
+// EventNode is what an event's node has more.
+type EventNode struct {
+	EventType  string   `json:"event_type"`
+	EventTypes []string `json:"event_types" doc:"The type and its ancestors."`
+	Schema     Value    `json:"event_schema" api:"object"`
+	ProducedBy []string `json:"produced_by"`
+}
+
+// Edge is an edge of a graph; see [host.GraphEdge].
+type Edge struct {
+	Source string `json:"source"`
+	Target string `json:"target"`
+	Label  OrNull `json:"label"`
+}
+
+// Graph is the graph that a drawing shows.
+func (g *Graph) Graph() host.Graph {
+	var out host.Graph
+	Fill(&out, g)
+	for i := range g.Nodes {
+		n := &g.Nodes[i]
+		var node host.GraphNode
+		Fill(&node, n)
+		if n.StepNode != nil {
+			Fill(&node, n.StepNode)
+		}
+		if n.EventNode != nil {
+			Fill(&node, n.EventNode)
+		}
+		out.Nodes = append(out.Nodes, node)
+	}
+	return out
+}

@@ -1,0 +1,158 @@
+package abuse
+
+import (
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// While another connection waits for a place, a connection without a request gives its
+// place up after idleGrace, and a new connection that has sent nothing after newGrace.
+// A connection that is closed as soon as it idles meets requests that are already on
+// their way, and a client does not repeat a POST by itself.
+const (
+	idleGrace = 250 * time.Millisecond
+	newGrace  = 5 * time.Second
+)
+
+// Connections bounds the connections of an HTTP server that are open at a time. The
+// newest connection of a listener is accepted and then waits for a place. While a
+// connection waits, each answer to a request that comes then is the last of its
+// connection, and connections that idle are closed after a grace.
+//
+// Its methods may be called from any goroutine.
+type Connections struct {
+	places  chan struct{}
+	waiting atomic.Int64 // connections without a place
+
+	mu   sync.Mutex               // guards what follows
+	idle map[*boundConn]time.Time // when a connection without a request may be closed
+}
+
+// Bind has the server keep to so many connections, and returns what makes its
+// listeners; nil if most is 0.
+func Bind(s *http.Server, most int) *Connections {
+	if most <= 0 {
+		return nil
+	}
+	c := &Connections{places: make(chan struct{}, max(1, most-1)), idle: map[*boundConn]time.Time{}}
+	next := s.Handler
+	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c.waiting.Load() > 0 {
+			w.Header().Set("Connection", "close")
+		}
+		next.ServeHTTP(w, r)
+	})
+	s.ConnState = c.changed
+	return c
+}
+
+// Listener gives a listener whose connections are bounded; l itself if c is nil.
+func (c *Connections) Listener(l net.Listener) net.Listener {
+	if c == nil {
+		return l
+	}
+	return &boundListener{Listener: l, of: c, closed: make(chan struct{})}
+}
+
+// changed is the server's ConnState.
+func (c *Connections) changed(conn net.Conn, state http.ConnState) {
+	b, ok := conn.(*boundConn)
+	if !ok {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch state {
+	case http.StateNew:
+		c.idle[b] = time.Now().Add(newGrace)
+	case http.StateIdle:
+		c.idle[b] = time.Now().Add(idleGrace)
+	default:
+		delete(c.idle, b)
+	}
+}
+
+// overdue gives a connection without a request whose grace has passed; nil and for how
+// long to wait until there may be another if there is none.
+func (c *Connections) overdue() (*boundConn, time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	wait := idleGrace // one that idles from now on
+	for b, until := range c.idle {
+		left := time.Until(until)
+		if left <= 0 {
+			delete(c.idle, b)
+			return b, 0
+		}
+		wait = min(wait, left)
+	}
+	return nil, wait
+}
+
+// place waits for a place; false if closed is closed before.
+func (c *Connections) place(closed <-chan struct{}) bool {
+	select {
+	case c.places <- struct{}{}:
+		return true
+	default:
+	}
+	c.waiting.Add(1)
+	defer c.waiting.Add(-1)
+	for {
+		b, wait := c.overdue()
+		if b != nil {
+			_ = b.Close() // the server learns of the close when it reads
+		}
+		select {
+		case c.places <- struct{}{}:
+			return true
+		case <-closed:
+			return false
+		case <-time.After(wait):
+		}
+	}
+}
+
+// boundListener accepts connections that have places.
+type boundListener struct {
+	net.Listener
+	of     *Connections
+	closed chan struct{}
+	once   sync.Once
+}
+
+// Accept implements net.Listener.
+func (l *boundListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	if !l.of.place(l.closed) {
+		_ = c.Close() // nobody has read from it
+		return nil, net.ErrClosed
+	}
+	return &boundConn{Conn: c, of: l.of}, nil
+}
+
+// Close implements net.Listener.
+func (l *boundListener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return l.Listener.Close()
+}
+
+// boundConn gives its place back when it is closed.
+type boundConn struct {
+	net.Conn
+	of   *Connections
+	once sync.Once
+}
+
+// Close implements net.Conn.
+func (c *boundConn) Close() error {
+	err := c.Conn.Close()
+	c.once.Do(func() { <-c.of.places })
+	return err
+}

@@ -1,0 +1,108 @@
+package httpapi
+
+import (
+	"bytes"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/abi/cbor"
+)
+
+// members iterates over the pairs of a canonical map in their order.
+type members struct {
+	of   abi.Raw
+	pos  int
+	left int // pairs to come
+}
+
+func membersOf(m abi.Raw) members {
+	n, pos := cbor.Head(m, 0)
+	return members{of: m, pos: pos, left: int(n)}
+}
+
+// next gives the next pair; ok is false at the end.
+func (m *members) next() (name []byte, v abi.Raw, ok bool) {
+	if m.left == 0 {
+		return nil, nil, false
+	}
+	m.left--
+	n, start := cbor.Head(m.of, m.pos)
+	at := start + int(n)
+	m.pos = cbor.Skip(m.of, at)
+	return m.of[start:at], m.of[at:m.pos], true
+}
+
+// lookup finds a key in a canonical map; nil when it is not there.
+func lookup(m abi.Raw, key string) abi.Raw {
+	if len(m) == 0 || cbor.Major(m[0]) != cbor.Map {
+		return nil
+	}
+	it := membersOf(m)
+	for name, v, ok := it.next(); ok; name, v, ok = it.next() {
+		if string(name) == key {
+			return v
+		}
+	}
+	return nil
+}
+
+// merge gives a canonical map with the pairs of both canonical maps but those
+// under the key drop; where both have a key, over wins.
+func merge(base, over abi.Raw, drop string) abi.Raw {
+	pairs := make([]byte, 0, len(base)+len(over))
+	n := uint64(0)
+	take := func(p *pairCursor) {
+		if string(p.name) != drop {
+			pairs = append(pairs, p.pair...)
+			n++
+		}
+		p.advance()
+	}
+	left, right := pairsOf(base), pairsOf(over)
+	for left.ok || right.ok {
+		switch order := left.compare(&right); {
+		case order < 0:
+			take(&left)
+		case order > 0:
+			take(&right)
+		default:
+			left.advance()
+			take(&right)
+		}
+	}
+	return append(cbor.AppendHead(make([]byte, 0, len(pairs)+9), cbor.Map, n), pairs...)
+}
+
+// pairCursor stands on a pair of a canonical map.
+type pairCursor struct {
+	m    members
+	name []byte
+	pair []byte // the encoded key and value
+	ok   bool   // there is a pair
+}
+
+func pairsOf(m abi.Raw) pairCursor {
+	p := pairCursor{m: membersOf(m)}
+	p.advance()
+	return p
+}
+
+func (p *pairCursor) advance() {
+	start := p.m.pos
+	p.name, _, p.ok = p.m.next()
+	p.pair = p.m.of[start:p.m.pos]
+}
+
+// compare orders two cursors by their keys as canonical maps do: shorter keys
+// first, then by bytes. A cursor at the end comes last.
+func (p *pairCursor) compare(o *pairCursor) int {
+	switch {
+	case !p.ok:
+		return 1
+	case !o.ok:
+		return -1
+	case len(p.name) != len(o.name):
+		return len(p.name) - len(o.name)
+	default:
+		return bytes.Compare(p.name, o.name)
+	}
+}

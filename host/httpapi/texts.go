@@ -1,0 +1,88 @@
+package httpapi
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
+)
+
+// Texts of not-found errors, which clients of the compatible routes know.
+const (
+	textNotFound         = "Not Found"
+	textMethodNotAllowed = "Method Not Allowed"
+	textHandlerNotFound  = "Handler not found"
+	textWorkflowNotFound = "Workflow not found"
+	textPluginNotFound   = "Plugin not found"
+	textTenantNotFound   = "Tenant not found"
+	textKeyNotFound      = "Key not found"
+	textSessionNotFound  = "Session not found"
+)
+
+// orNotFound rewords a not-found error; others stay.
+func orNotFound(err error, text string) error {
+	if err != nil && host.CodeOf(err) == host.CodeNotFound {
+		return &host.Error{Code: host.CodeNotFound, Message: text, Cause: err}
+	}
+	return err
+}
+
+// invalid is a 400 for a request that is readable but says nothing sensible.
+func invalid(format string, args ...any) *host.Error {
+	return host.Errorf(host.CodeInvalidArgument, format, args...)
+}
+
+// clip bounds text of a client in a message.
+func clip(s string) string { return abi.Clip(s, 100) }
+
+// param gives a path parameter. The router matches escaped paths as they are.
+func param(c echo.Context, name string) string {
+	p := c.Param(name)
+	if c.Request().URL.RawPath == "" {
+		return p
+	}
+	if plain, err := url.PathUnescape(p); err == nil {
+		return plain
+	}
+	return p
+}
+
+// isTrue reads a boolean of the query: "true" in any case, all else is false,
+// and an absent one its default.
+func isTrue(q url.Values, name string, absent bool) bool {
+	if !q.Has(name) {
+		return absent
+	}
+	return strings.EqualFold(q.Get(name), "true")
+}
+
+// flagOf reads a boolean of the query that must not be taken for another; absent is
+// what an empty or missing one means.
+func flagOf(v url.Values, name string, absent bool) (bool, error) {
+	text := v.Get(name)
+	if text == "" {
+		return absent, nil
+	}
+	set, err := strconv.ParseBool(text)
+	if err != nil {
+		return false, invalid("Invalid %s: '%s'. It is true or false", name, clip(text))
+	}
+	return set, nil
+}
+
+// limitOf reads the length of a page, from 1 to most; def if it is not given.
+func limitOf(v url.Values, most, def int) (int, error) {
+	text := v.Get("limit")
+	if text == "" {
+		return def, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > most {
+		return 0, invalid("Invalid limit: '%s'. It is a number from 1 to %d", clip(text), most)
+	}
+	return n, nil
+}
