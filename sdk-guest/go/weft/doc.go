@@ -23,15 +23,15 @@
 //
 // The types of a step's function say what the step takes and returns:
 //
-//	takes  E            one event of the type
-//	       []E          all the events of the type that one list led to
-//	       weft.Event   one of the events listed by [Accepts]
-//	       a [Join]     one event for each field
-//	gives  R            one event
-//	       *R           one event, or nothing if nil
-//	       []R          a list of events, each taken by an invocation of its own
-//	       weft.Event   one of the events listed by [Emits], or nothing if nil
-//	       [Nothing]    nothing
+//	takes    E            one event of the type
+//	         []E          all the events of the type that one list led to
+//	         weft.Event   one of the events listed by [Accepts]
+//	         a [Join]     one event for each field
+//	returns  R            one event
+//	         *R           one event, or nothing if nil
+//	         []R          a list of events, each taken by an invocation of its own
+//	         weft.Event   one of the events listed by [Emits], or nothing if nil
+//	         [Nothing]    nothing
 //
 // Long operations look like calls: [Wait] for an event, [Context.Sleep], and [Run] for
 // another workflow as a child. Options such as [Retry], [Workers], [Timeout] and [Atomic]

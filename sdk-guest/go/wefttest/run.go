@@ -137,7 +137,7 @@ func (r *Run) Advance(d time.Duration) error {
 	return r.goOn()
 }
 
-// goOn runs everything that can happen, and returns the error for which the run failed.
+// goOn runs everything that can happen, and returns the error of a failed run.
 func (r *Run) goOn() error {
 	if err := r.session.world.work(); err != nil {
 		return err

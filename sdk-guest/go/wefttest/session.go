@@ -132,7 +132,7 @@ func Into(v, target any) error {
 
 // Run runs the workflow from its start event until it ends or waits for the test. The
 // start event's body is any map or struct; nil means an empty body. The error is the
-// failure of the step for which the run failed, a [*Failure], or says why the workflow
+// failure of the run, a [*Failure], or says why the workflow
 // cannot run.
 func (s *Session) Run(start any) (*Run, error) {
 	process.Lock()
