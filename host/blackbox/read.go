@@ -12,7 +12,7 @@ import (
 	"github.com/weftrun/weft/host/deaths"
 )
 
-// Offsets in a slot. A suspect's record has counts where a slot has its word.
+// Offsets in a slot. A suspect's record has counts in place of a slot's word.
 const (
 	slotWord       = 0 // 0: free
 	slotKind       = 8
@@ -23,15 +23,15 @@ const (
 	slotBurnt      = 48
 	slotDigest     = 56
 	slotStep       = 64
-	slotImport     = 72  // a byte of length before it
-	slotNames      = 104 // two lengths, tenant, session
+	slotImport     = 72  // preceded by a byte with its length
+	slotNames      = 104 // two lengths, then tenant and session
 
 	recordBlamed = slotBytes - 20
 	recordCounts = slotBytes - 16
-	recordNames  = recordBlamed - slotNames - 4 // bytes of both
+	recordNames  = recordBlamed - slotNames - 4 // bytes for both names
 )
 
-// Found is what a file says.
+// Found is the content of a file.
 type Found struct {
 	deaths.Death
 	boot, life    [16]byte
@@ -40,8 +40,9 @@ type Found struct {
 	commits       uint64
 }
 
-// Read reads the file in a directory: of a process that has ended, or of one that
-// runs, as the file is at the moment. The class of the death is not set.
+// Read reads the file in a directory. The file belongs to a process that has ended, or to
+// a running process; then Read returns its present content. The class of the death is not
+// set.
 //
 // # Errors
 //
@@ -52,7 +53,7 @@ func Read(dir string) (*Found, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }() // nothing was written
+	defer func() { _ = f.Close() }() // opened for reading only
 	most := int64(headerBytes + maxSlots*slotBytes + 2*halfBytes)
 	image, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err != nil {
@@ -123,11 +124,11 @@ func decodeNote(at []byte, most int) (n deaths.CoreNote, err error) {
 	return n, nil
 }
 
-// half is where a half of the suspects begins.
+// half returns the offset of a half of the suspects.
 func half(slots, which int) int { return headerBytes + slots*slotBytes + which*halfBytes }
 
-// fillHalf writes suspects into a half. Beyond MaxSuspects they are left out, as are
-// those whose names are too long for a record.
+// fillHalf writes suspects to a half. It omits suspects beyond MaxSuspects and suspects
+// whose names are too long for a record.
 func fillHalf(image []byte, slots, which int, list []deaths.Suspect) {
 	area := image[half(slots, which):][:halfBytes]
 	n := 0

@@ -30,9 +30,9 @@ func remedyOf(code string) int {
 	return slices.IndexFunc(codes.Explain(code), func(e codes.Explanation) bool { return e.Where == codes.InRun })
 }
 
-// A step that misbehaves fails its own run, by name, and touches no other.
+// A step that misbehaves fails its own run, by name, and affects no other run.
 func TestHostileStepsFailAlone(t *testing.T) {
-	// Only the plugin slow has a time that it exceeds, on any machine.
+	// Only the plugin slow has a time limit, which it exceeds on any machine.
 	limits, err := limit.Parse([]byte(`{"defaults": {"wall_time": "24h", "region_time": "10m", "host_calls": 1000, "log_lines": 100},
 		"plugins": {"slow": {"wall_time": "1ms"}}}`))
 	if err != nil {
@@ -108,13 +108,13 @@ func jsonInt(n int) string {
 	return string(b)
 }
 
-// Every problem of an upload is told at once, and nothing is stored.
+// One answer reports every problem of an upload, and nothing is stored.
 func TestRefusedUploadsTellAllProblems(t *testing.T) {
 	h := hosttest.New(t, hosttest.Config{})
 	counter := hosttest.Plugin(t, "counter-tinygo")
 	for name, c := range map[string]struct {
 		wasm  []byte
-		words []string // each in some problem
+		words []string // each must occur in some problem
 	}{
 		"text":             {[]byte("hello, I am no module"), []string{"wasm"}},
 		"nothing":          {[]byte{}, []string{"not a WebAssembly binary"}},
@@ -151,8 +151,8 @@ func TestRefusedUploadsTellAllProblems(t *testing.T) {
 	}
 }
 
-// A step that tries a file, a socket or a sleep of its language's own is told in its log
-// what to use instead: once an attempt, however often it tries.
+// A step that tries a file, a socket or its language's own sleep gets a log line that
+// says what to use instead: once an attempt, however often it tries.
 func TestStepsAreToldWhatToUseInstead(t *testing.T) {
 	h := hosttest.New(t, hosttest.Config{})
 	for name, want := range map[string][]missing.Thing{

@@ -32,7 +32,7 @@ type Host struct {
 	served chan error
 }
 
-// Config says what host to open. The zero value is a host in memory.
+// Config configures a host. The zero value is a host in memory.
 type Config struct {
 	// Data is the directory to keep data in. Default: wire.InMemory.
 	Data string
@@ -45,7 +45,7 @@ type Config struct {
 	Limits *limit.Table
 	// Resources: see wire.Config.
 	Resources *resource.Table
-	// ResourceKeys likewise.
+	// ResourceKeys: see wire.Config.
 	ResourceKeys *resource.Keys
 	// AdminKey: see wire.Config.
 	AdminKey string
@@ -61,7 +61,7 @@ type Config struct {
 }
 
 // Code is the folder in which the hosts of a test process share compiled code, and
-// Compiler is what compiles it: see [ShareCode].
+// Compiler is the command that compiles it: see [ShareCode].
 var (
 	Code     string
 	Compiler []string
@@ -106,7 +106,7 @@ func New(tb testing.TB, cfg Config) *Host {
 	return h
 }
 
-// Stop closes the host; the test's end does it too. It may be called twice.
+// Stop closes the host. The end of the test also does. Stop may be called twice.
 func (h *Host) Stop(tb testing.TB) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), suite.Hang)
@@ -141,5 +141,5 @@ func (h *Host) Load(tb testing.TB, lang string, names ...string) {
 	}
 }
 
-// Routes are what the server serves.
+// Routes returns the server's routes.
 func (h *Host) Routes() []httpapi.Route { return h.server.Routes() }
