@@ -1,11 +1,9 @@
-// Package abi holds the messages that cross the boundary between the host and
-// a step plugin, their strict and bounded CBOR codec, the limits of that codec
-// and the status codes of failing host calls. abi.cddl, in this folder, is the
-// normative text.
+// Package abi holds the messages that cross the boundary between the host and a step
+// plugin, their strict and bounded CBOR codec, the limits of that codec and the status
+// codes of failing host calls. abi.cddl, in this folder, is the normative text.
 //
-// The package must not know what any message is for: no runs, no sessions, no
-// storage. It imports the codec of single items, cbor, and nothing else of this
-// project.
+// The package must not depend on what messages are used for: no runs, sessions or
+// storage. Of this project it imports only cbor, the codec of single items.
 package abi
 
 import (
@@ -29,9 +27,9 @@ const (
 	ExportStep       = "weft_step"
 )
 
-// Raw is one well-formed CBOR data item, kept undecoded. A Raw that came out
-// of this package's decoders has been checked by [CheckValue] and is in Core
-// Deterministic Encoding. A nil Raw is "absent"; CBOR null is [Null].
+// Raw is one well-formed CBOR data item, not decoded. A Raw from this package's decoders
+// has been checked by [CheckValue] and is in Core Deterministic Encoding. A nil Raw means
+// "absent"; CBOR null is [Null].
 type Raw []byte
 
 // Null is the CBOR item null. Do not modify it.
@@ -40,11 +38,11 @@ var Null = Raw{cbor.Null}
 // EmptyMap is the CBOR item {}. Do not modify it.
 var EmptyMap = Raw{0xa0}
 
-// Event is a typed message: the unit that steps take and give.
+// Event is a typed message: what steps accept and emit.
 type Event struct {
 	Type string
 	Body Raw    // a map with text keys
-	ID   uint64 // assigned by the host; 0 is absent
+	ID   uint64 // assigned by the host; 0 means absent
 }
 
 // Error is an error that crosses the boundary: a step's failure or a failing
@@ -56,7 +54,7 @@ type Error struct {
 	Data      Raw   // nil: absent
 }
 
-// RunInfo tells a step which run, session and attempt it works for.
+// RunInfo identifies the run, session and attempt that a step works for.
 type RunInfo struct {
 	Tenant     string
 	Workflow   string
@@ -65,13 +63,13 @@ type RunInfo struct {
 	Invocation uint64
 	Attempt    uint64 // 1 for the first
 	Clock      int64  // nanoseconds since the Unix epoch, UTC
-	LastError  *Error // of the attempt before, else nil
+	LastError  *Error // of the previous attempt; nil for the first
 }
 
 // StepInput is the input of weft_step.
 type StepInput struct {
 	Step string
-	// Trigger holds one event, or with List the events of a collector or join.
+	// Trigger holds one event or, with List, the events of a collector or join.
 	Trigger []Event
 	List    bool
 	Run     RunInfo
@@ -80,14 +78,14 @@ type StepInput struct {
 
 // StepOutput is the result of weft_step. Err excludes events.
 type StepOutput struct {
-	// Events holds nothing (the step returned null), one event, or with List
-	// any number.
+	// Events holds no event (the step returned null), one event or, with List, any
+	// number.
 	Events []Event
 	List   bool
 	Err    *Error
 }
 
-// Manifest is what weft_describe gives: a workflow, or a part of one.
+// Manifest is what weft_describe returns: a workflow, or a part of a workflow.
 type Manifest struct {
 	ABI         uint64
 	Workflow    string
@@ -108,7 +106,7 @@ type StateDecl struct {
 	Default Raw // a map; nil: absent
 }
 
-// ResourceDecl is a resource that a plugin asks for.
+// ResourceDecl is a resource that a plugin requires.
 type ResourceDecl struct {
 	Name        string
 	Kind        string
@@ -147,7 +145,7 @@ const (
 type Slot struct {
 	Kind  SlotKind
 	Types []string
-	Take  uint64 // of a list: fire at the n-th arrival; 0: when the stream closes
+	Take  uint64 // for a list: run at the n-th arrival; 0: when no more events can come
 }
 
 // Emit is one entry of a step's "emits".
@@ -176,8 +174,8 @@ type EventDecl struct {
 	Description string
 }
 
-// RetryPolicy says when and how a failed step is tried again. Nil parts are
-// absent: always, fixed 5 s, 3 attempts.
+// RetryPolicy says when and how a failed step is retried. Nil parts have their defaults:
+// always, fixed 5 s, 3 attempts.
 type RetryPolicy struct {
 	When *Condition
 	Wait *WaitRule
@@ -193,7 +191,7 @@ type Condition struct {
 	Any, All      []Condition
 }
 
-// WaitRule gives the delay before the next attempt. Exactly one part is set.
+// WaitRule determines the delay before the next attempt. Exactly one of its parts is set.
 type WaitRule struct {
 	Fixed             *time.Duration
 	Incrementing      *[3]time.Duration // start, step, max
@@ -218,7 +216,7 @@ type JitterRule struct {
 	Jitter  time.Duration
 }
 
-// StopRule says when no further attempt is made. Exactly one part is set.
+// StopRule says when no further attempt is made. Exactly one of its parts is set.
 type StopRule struct {
 	Never    bool
 	Attempts *uint64
@@ -250,8 +248,8 @@ type Edit struct {
 // Import names a host call.
 type Import string
 
-// The imports of weft:v1. The first three move bytes; all others are host
-// calls of the one shape (ptr, len) -> status<<32 | len.
+// The imports of weft:v1. The first three move bytes. All others are host calls with the
+// signature (ptr, len) -> status<<32 | len.
 const (
 	ImportInput       Import = "input"
 	ImportResponse    Import = "response"
@@ -273,7 +271,7 @@ const (
 	ImportLog         Import = "log"
 )
 
-// HostCalls lists the imports of the shape (ptr, len) -> i64.
+// HostCalls lists the imports with the signature (ptr, len) -> i64.
 var HostCalls = []Import{
 	ImportStateGet, ImportStateEdit, ImportStateBegin, ImportStateCommit, ImportStateAbort,
 	ImportSendEvent, ImportCollect, ImportWait, ImportWriteStream, ImportRunWorkflow,
@@ -283,7 +281,7 @@ var HostCalls = []Import{
 // The requests of the host calls; see abi.cddl. Requests without content
 // (state_abort, now) are the empty array.
 type (
-	// StateGet asks for the value at a path.
+	// StateGet requests the value at a path.
 	StateGet struct {
 		Path    string
 		Default Raw // nil: absent
@@ -292,18 +290,18 @@ type (
 	StateBegin struct{ Path string }
 	// StateCommit replaces the value at the open edit's path.
 	StateCommit struct{ Value Raw }
-	// SendEvent emits an event, to one step or to all that accept it.
+	// SendEvent emits an event, to one step or to all steps that accept it.
 	SendEvent struct {
 		Event Event
 		Step  string // "": all
 	}
-	// CollectEvents buffers an event until all expected types are there.
+	// CollectEvents buffers an event until events of all expected types have come.
 	CollectEvents struct {
 		Event    Event
 		Expected []string
 		Buffer   string
 	}
-	// WaitForEvent suspends until a matching event comes.
+	// WaitForEvent suspends the invocation until a matching event comes.
 	WaitForEvent struct {
 		Type         string
 		Requirements Raw    // a map; nil: absent
@@ -319,10 +317,10 @@ type (
 		Workflow      string
 		Event         Event
 		ID            string
-		Session       *ChildSession // nil: a private one
+		Session       *ChildSession // nil: a session of its own
 		IncludeStream bool
 	}
-	// ChildSession says which session a child run belongs to.
+	// ChildSession identifies the session that a child run uses.
 	ChildSession struct {
 		Shared bool
 		ID     string
@@ -335,7 +333,7 @@ type (
 	}
 	// Sleep waits on a durable timer.
 	Sleep struct{ Duration time.Duration }
-	// Random asks for n deterministic random bytes, n <= 4096.
+	// Random requests n deterministic random bytes, n <= 4096.
 	Random struct{ N uint64 }
 	// Log writes a log record.
 	Log struct {
@@ -372,7 +370,7 @@ const (
 	TypeHumanResponse = "HumanResponseEvent"
 )
 
-// BaseKinds gives the kind of each base event type.
+// BaseKinds maps each base event type to its kind.
 var BaseKinds = map[string]EventKind{
 	TypeEvent:         KindPlain,
 	TypeStart:         KindStart,
@@ -381,7 +379,7 @@ var BaseKinds = map[string]EventKind{
 	TypeHumanResponse: KindHumanResponse,
 }
 
-// Runtime event types: the host makes them, guests and clients may not.
+// Runtime event types: only the host makes them, never guests or clients.
 const (
 	TypeStepStateChanged  = "StepStateChanged"
 	TypeUnhandled         = "UnhandledEvent"

@@ -36,7 +36,7 @@ func documentJSON(t testing.TB) []byte {
 	return j
 }
 
-// The allocations of the hot paths: one more has to be meant.
+// The allocations of the hot paths: one more must be intended.
 func TestAllocations(t *testing.T) {
 	if raceDetector {
 		t.Skip("under the race detector, sync.Pool drops what it is given at random")

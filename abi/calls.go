@@ -6,11 +6,11 @@ import (
 	"github.com/weftrun/weft/abi/cbor"
 )
 
-// The requests of the host calls, and the responses that are not just a value.
-// Raws of what the decoders return are parts of b where b is canonical, so b
-// must not be modified afterwards. Every error is a *[DataError].
+// The requests of the host calls, and the responses that are more than a value. The Raws
+// in the results of decoders share b's memory where b is canonical, so b must not be
+// modified afterwards. Every error is a *[DataError].
 
-// callRoom is more than the heads and fixed keys of any request take.
+// callRoom exceeds the size of the heads and fixed keys of any request.
 const callRoom = 128
 
 func writeStateGet(e *encoder, m StateGet) {
@@ -432,8 +432,8 @@ func DecodeEmpty(b []byte) error {
 	return err
 }
 
-// EncodeEvents writes the response of collect_events: nil is null (the set is
-// not complete), any other slice an array.
+// EncodeEvents writes the response of collect_events: null for nil (the set is
+// incomplete), otherwise an array.
 func EncodeEvents(events []Event) ([]byte, error) {
 	return encode(events, eventsRoom(events), func(e *encoder, events []Event) {
 		if events == nil {

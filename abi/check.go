@@ -10,34 +10,34 @@ import (
 	"github.com/weftrun/weft/abi/cbor"
 )
 
-// bytesKey is the key that stands for a byte string in JSON.
+// bytesKey is the key that marks a byte string in JSON.
 const bytesKey = "$bytes"
 
-// CheckValue checks that b is one well-formed value of abi.cddl and nothing
-// else, nested at most maxDepth (see [MaxValueDepth]) and within
-// [DefaultLimits]: no tags, no indefinite lengths, text keys, no duplicate
-// keys, no NaN and no infinities, valid UTF-8, integers in -2^63..2^64-1, no
-// simple values but false, true and null, no map whose only key is "$bytes".
-// Key order and the width of heads are free. The error is a *[DataError].
+// CheckValue checks that b is one well-formed value of abi.cddl and nothing else, nested
+// at most maxDepth (see [MaxValueDepth]) and within [DefaultLimits]: no tags, no
+// indefinite lengths, text keys, no duplicate keys, no NaN and no infinities, valid
+// UTF-8, integers in -2^63..2^64-1, no simple values except false, true and null, no map
+// whose only key is "$bytes". Keys may be in any order, and heads of any width. The error
+// is a *[DataError].
 //
 // It allocates only if a map's keys are not in canonical order.
 func CheckValue(b []byte, maxDepth int) error {
 	return checkWithin(b, defaultsWith(maxDepth))
 }
 
-// Canonical is [CheckValue], and returns the value in Core Deterministic
-// Encoding: b itself if it already is, else a re-encoded copy.
+// Canonical is [CheckValue], and returns the value in Core Deterministic Encoding: b
+// itself if b already is in that encoding, otherwise a re-encoded copy.
 func Canonical(b []byte, maxDepth int) (Raw, error) {
 	return canonicalWithin(b, defaultsWith(maxDepth))
 }
 
-// CheckValue is the function [CheckValue] under these limits.
+// CheckValue is the function [CheckValue] with these limits.
 func (l Limits) CheckValue(b []byte) error { return checkWithin(b, l.effective()) }
 
-// Canonical is the function [Canonical] under these limits.
+// Canonical is the function [Canonical] with these limits.
 func (l Limits) Canonical(b []byte) (Raw, error) { return canonicalWithin(b, l.effective()) }
 
-// defaultsWith returns the default limits for another depth, which may be 0.
+// defaultsWith returns the default limits with a different depth, which may be 0.
 func defaultsWith(depth int) Limits {
 	l := DefaultLimits.effective()
 	l.MaxDepth = depth
@@ -73,13 +73,13 @@ func canonicalWithin(b []byte, lim Limits) (Raw, error) {
 	return r, nil
 }
 
-// scanner checks values of a buffer in place. It is the only code that looks
-// at unchecked bytes; all else runs on what it has passed.
+// scanner checks values in a buffer. It is the only code that reads unchecked bytes; all
+// other code runs on checked bytes.
 type scanner struct {
 	b        []byte
-	lim      Limits // effective
-	left     int    // elements that may still come
-	loose    bool   // something was not in its shortest form
+	lim      Limits // with defaults filled in
+	left     int    // elements that may still follow
+	loose    bool   // an item was not in its shortest form
 	unsorted bool   // a map was not in order, so duplicates are not excluded yet
 }
 
@@ -87,8 +87,7 @@ func newScanner(b []byte, lim Limits) scanner {
 	return scanner{b: b, lim: lim, left: lim.MaxElements}
 }
 
-// canonical reports whether all that was scanned is in Core Deterministic
-// Encoding.
+// canonical reports whether everything scanned is in Core Deterministic Encoding.
 func (s *scanner) canonical() bool { return !s.loose && !s.unsorted }
 
 // whole scans the buffer as one item.
@@ -106,7 +105,7 @@ func (s *scanner) whole() error {
 	return nil
 }
 
-// size checks the length cap, which comes before all else.
+// size checks the length limit, before anything else.
 func (s *scanner) size() error {
 	if len(s.b) > s.lim.MaxBytes {
 		return &DataError{Offset: s.lim.MaxBytes, Reason: fmt.Sprintf("longer than %d bytes", s.lim.MaxBytes)}
@@ -118,8 +117,8 @@ func truncated(off int) *DataError {
 	return &DataError{Offset: off, Reason: "unexpected end of data"}
 }
 
-// item scans the item at off, in which room more containers may open, and
-// returns the offset after it.
+// item scans the item at off and returns the offset after it. Up to room more containers
+// may open in the item.
 func (s *scanner) item(off, room int) (int, *DataError) {
 	if off >= len(s.b) {
 		return 0, truncated(off)
@@ -219,7 +218,7 @@ func (s *scanner) str(off, start int, n uint64, text bool) (int, *DataError) {
 	return end, nil
 }
 
-// open accounts for a container of n elements.
+// open counts a container of n elements against the limits.
 func (s *scanner) open(off, next int, n uint64, room int) *DataError {
 	if room <= 0 {
 		return &DataError{Offset: off, Reason: "nested too deep"}

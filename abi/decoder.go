@@ -9,13 +9,13 @@ import (
 	"github.com/weftrun/weft/abi/cbor"
 )
 
-// decoder reads a message front to back. The first error sticks: after it
-// every read returns zero and moves nothing, so that a message reads as a list
-// of its fields. Loops must look at failed.
+// decoder reads a message front to back. It keeps the first error; after an error every
+// read returns zero and does not advance, so that a reader is a plain list of the
+// message's fields. Loops must check failed.
 type decoder struct {
 	scanner
 	off  int
-	room int // arrays and maps that may still open
+	room int // containers that may still open
 	path []segment
 	err  *DataError
 }
@@ -37,7 +37,7 @@ func decode[T any](b []byte, read func(*decoder) T) (T, error) {
 	d := decoders.Get().(*decoder)
 	*d = decoder{scanner: newScanner(b, lim), room: lim.MaxDepth, path: d.path[:0]}
 	defer func() {
-		*d = decoder{path: d.path[:0]} // so that the pool holds on to no message
+		*d = decoder{path: d.path[:0]} // so that the pool does not keep a message alive
 		decoders.Put(d)
 	}()
 	if err := d.size(); err != nil {
@@ -55,8 +55,7 @@ func decode[T any](b []byte, read func(*decoder) T) (T, error) {
 
 func (d *decoder) failed() bool { return d.err != nil }
 
-// fail records an error at the current offset, in the named field of what is
-// being read.
+// fail records an error at the present offset, in the named field of the item being read.
 func (d *decoder) fail(field, reason string) { d.failAt(d.off, field, reason) }
 
 func (d *decoder) failAt(off int, field, reason string) {
@@ -65,7 +64,7 @@ func (d *decoder) failAt(off int, field, reason string) {
 	}
 }
 
-// check records a fault, if there is one, at the offset.
+// check records a fault at the offset, if there is a fault.
 func (d *decoder) check(off int, field, fault string) {
 	if fault != "" {
 		d.failAt(off, field, fault)
@@ -103,7 +102,7 @@ var majorNames = [...]string{
 	cbor.Text: "text", cbor.Array: "an array", cbor.Map: "a map", cbor.Tag: "a tag", cbor.Other: "a simple value",
 }
 
-// expected records that the next item is not what it should be.
+// expected records that the next item has the wrong type.
 func (d *decoder) expected(field, what string) {
 	if d.failed() {
 		return
@@ -182,7 +181,7 @@ func list[T any](d *decoder, field string, least int, item func(*decoder) T) []T
 	if n == 0 || d.failed() {
 		return nil
 	}
-	const most = 256 // more is grown, as the items prove to be there
+	const most = 256 // larger slices grow as items arrive
 	all := make([]T, 0, min(n, most))
 	for i := range n {
 		d.push(segment{index: i})
@@ -253,7 +252,7 @@ func (d *decoder) text(field string) string {
 	return string(s)
 }
 
-// textOf reads text that keeps a rule.
+// textOf reads text and checks it by a rule.
 func (d *decoder) textOf(field string, fault func(string) string) string {
 	at := d.off
 	s := d.text(field)
@@ -321,7 +320,7 @@ func (d *decoder) bool(field string) bool {
 	return false
 }
 
-// null reads null, if that is what comes next.
+// null reads null, if null comes next.
 func (d *decoder) null() bool {
 	if d.next(cbor.Other) && d.b[d.off] == cbor.Null {
 		d.off++
@@ -347,8 +346,8 @@ func (d *decoder) float(field string) float64 {
 	return f
 }
 
-// value reads any value and returns it in canonical form: a part of the
-// message if it can.
+// value reads any value and returns it in canonical form, sharing the message's memory if
+// possible.
 func (d *decoder) value(field string) Raw {
 	if d.failed() {
 		return nil

@@ -6,10 +6,10 @@ import (
 	"github.com/weftrun/weft/abi/cbor"
 )
 
-// Diag shows one item in diagnostic notation (RFC 8949, section 8) on a single
-// line, for people and for comparisons in tests: {"a": 1, "b": [h'00ff', 2.0]}.
-// It takes whole messages too. What is not well-formed shows as a comment with
-// the reason and the bytes.
+// Diag formats one item in diagnostic notation (RFC 8949, section 8) on a single line,
+// for people and for comparisons in tests: {"a": 1, "b": [h'00ff', 2.0]}. It also accepts
+// whole messages. An item that is not well-formed becomes a comment with the reason and
+// the bytes.
 func Diag(r Raw) string {
 	s := newScanner(r, DefaultLimits.effective())
 	if err := s.whole(); err != nil {

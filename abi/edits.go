@@ -6,9 +6,9 @@ import (
 	"github.com/weftrun/weft/abi/cbor"
 )
 
-// editShape says which values an operation takes.
+// editShape defines which values an operation takes.
 type editShape struct {
-	items int // of the array, the operation included
+	items int // of the array, including the operation
 	value func(d *decoder, field string) Raw
 	fault func(r Raw) string // of the value, when encoding
 }
@@ -29,7 +29,7 @@ func mapFault(r Raw) string {
 	return ""
 }
 
-// shape returns the shape of the operation; no items: there is none such.
+// shape returns the shape of the operation. An unknown operation has no items.
 func (op Op) shape() editShape {
 	switch op {
 	case OpSet, OpAppend, OpTest:
@@ -46,7 +46,7 @@ func (op Op) shape() editShape {
 	return editShape{}
 }
 
-// opOf returns the operation of a name without allocating; "": unknown.
+// opOf returns the operation with a name, or "" if unknown, without allocating.
 func opOf(name []byte) Op {
 	for _, op := range [...]Op{OpSet, OpDelete, OpAppend, OpIncrement, OpMerge, OpTest, OpClear} {
 		if string(name) == string(op) {
@@ -122,8 +122,8 @@ func readEdit(d *decoder) Edit {
 	return m
 }
 
-// EncodeEdits writes a state_edit request, which has at least one edit. The
-// error is a *[DataError].
+// EncodeEdits writes a state_edit request, which has at least one edit. The error is a
+// *[DataError].
 func EncodeEdits(edits []Edit) ([]byte, error) {
 	size := 9
 	for i := range edits {
@@ -137,7 +137,7 @@ func EncodeEdits(edits []Edit) ([]byte, error) {
 	})
 }
 
-// DecodeEdits reads a state_edit request. The values are parts of b where b is
+// DecodeEdits reads a state_edit request. The values share b's memory where b is
 // canonical, so b must not be modified afterwards. The error is a *[DataError].
 func DecodeEdits(b []byte) ([]Edit, error) {
 	return decode(b, func(d *decoder) []Edit { return list(d, "", 1, readEdit) })

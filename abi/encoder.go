@@ -9,9 +9,9 @@ import (
 	"github.com/weftrun/weft/abi/cbor"
 )
 
-// encoder writes a message in Core Deterministic Encoding. It keeps the same
-// rules as the decoders, so that what a program encodes can be decoded; the
-// Raws of a message are taken as they are (see [Raw]). The first error sticks.
+// encoder writes a message in Core Deterministic Encoding. It enforces the same rules as
+// the decoders, so that every encoded message can be decoded. It copies the Raws of a
+// message unchecked (see [Raw]). It keeps the first error.
 type encoder struct {
 	b    []byte
 	path []segment
@@ -26,7 +26,7 @@ func encode[T any](m T, size int, write func(*encoder, T)) ([]byte, error) {
 	e := encoders.Get().(*encoder)
 	*e = encoder{b: make([]byte, 0, size), path: e.path[:0]}
 	defer func() {
-		*e = encoder{path: e.path[:0]} // so that the pool holds on to no message
+		*e = encoder{path: e.path[:0]} // so that the pool does not keep a message alive
 		encoders.Put(e)
 	}()
 	write(e, m)
@@ -57,7 +57,7 @@ func (e *encoder) pop()           { e.path = e.path[:len(e.path)-1] }
 // array begins an array of n items.
 func (e *encoder) array(n int) { e.b = cbor.AppendHead(e.b, cbor.Array, uint64(n)) }
 
-// openMap begins a map of fewer than 24 keys, which key counts.
+// openMap begins a map of fewer than 24 keys; key counts them.
 func (e *encoder) openMap() (mark int) {
 	e.b = cbor.AppendHead(e.b, cbor.Map, 0)
 	return len(e.b) - 1
@@ -121,7 +121,7 @@ func (e *encoder) float(field string, f float64) {
 	e.b = cbor.AppendFloat(e.b, f)
 }
 
-// value writes a value that must be there.
+// value writes a required value.
 func (e *encoder) value(field string, r Raw) {
 	if len(r) == 0 {
 		e.fail(field, "is missing")

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// The rules of single fields, shared by the decoders and the encoders. Each
-// returns what is wrong, "" for nothing.
+// The rules for single fields, shared by the decoders and the encoders. Each returns what
+// is wrong, or "".
 
 func sizeFault(n, least, most int) string {
 	if n >= least && n <= most {
@@ -98,8 +98,8 @@ func kindFault(k EventKind) string {
 	return fmt.Sprintf("unknown kind %q", clip(string(k)))
 }
 
-// Clip makes foreign text fit for a message: it cuts after at most so many bytes,
-// between code points, and says so by "..."; what is not UTF-8 becomes U+FFFD.
+// Clip shortens foreign text for a message: it cuts between code points after at most
+// most bytes and appends "...". Invalid UTF-8 becomes U+FFFD.
 func Clip(s string, most int) string {
 	cut := len(s) > most
 	if cut {
@@ -117,7 +117,7 @@ func Clip(s string, most int) string {
 // clip is Clip for the errors of this package.
 func clip(s string) string { return Clip(s, 48) }
 
-// tooMany says that an array or map has more than this version knows.
+// tooMany says that an array or map has more entries than this version defines.
 func tooMany(n, known int) string {
 	return fmt.Sprintf("has %d items, at most %d are known: needs a newer weft", n, known)
 }

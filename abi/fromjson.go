@@ -11,19 +11,18 @@ import (
 	"github.com/weftrun/weft/abi/cbor"
 )
 
-// FromJSON transcodes one JSON text (RFC 8259) to a value in Core
-// Deterministic Encoding, without building anything in between.
+// FromJSON transcodes one JSON text (RFC 8259) to a value in Core Deterministic Encoding,
+// without an intermediate data structure.
 //
-// An integer literal becomes an integer, a number with a fraction or an
-// exponent a float; {"$bytes": "BASE64"} (standard alphabet, padded) becomes a
-// byte string. Refused, with the path and the offset in the JSON text: a
-// duplicate key, a lone surrogate, invalid UTF-8, an integer outside
-// -2^63..2^64-1, a number too large for a float, nesting beyond
-// [MaxValueDepth], anything after the value, and whatever exceeds
-// [DefaultLimits]. The error is a *[DataError].
+// An integer literal becomes an integer, a number with a fraction or an exponent a float;
+// {"$bytes": "BASE64"} (standard alphabet, padded) becomes a byte string. FromJSON
+// refuses the following, with the path and the offset in the JSON text: a duplicate key,
+// a lone surrogate, invalid UTF-8, an integer outside -2^63..2^64-1, a number too large
+// for a float, nesting beyond [MaxValueDepth], anything after the value, and anything
+// that exceeds [DefaultLimits]. The error is a *[DataError].
 func FromJSON(b []byte) (Raw, error) { return Limits{MaxDepth: MaxValueDepth}.FromJSON(b) }
 
-// FromJSON is the function [FromJSON] under these limits.
+// FromJSON is the function [FromJSON] with these limits.
 func (l Limits) FromJSON(b []byte) (Raw, error) {
 	lim := l.effective()
 	r := jsonReader{src: b, lim: lim, left: lim.MaxElements}
@@ -34,14 +33,14 @@ func (l Limits) FromJSON(b []byte) (Raw, error) {
 	return raw, nil
 }
 
-// jsonReader checks a JSON text and writes it as CBOR in source order, with
-// the heads of arrays and maps five bytes wide, as their length comes last.
-// The emitter then makes that canonical.
+// jsonReader checks a JSON text and writes it as CBOR in source order. The heads of
+// arrays and maps are five bytes wide, because their length is known only at the end. The
+// emitter then makes the result canonical.
 type jsonReader struct {
 	src  []byte
 	pos  int
 	lim  Limits
-	left int // elements that may still come
+	left int // elements that may still follow
 	out  []byte
 	o    ordering
 }
@@ -65,7 +64,7 @@ func (r *jsonReader) whole() (Raw, *DataError) {
 	return e.dst, nil
 }
 
-// fail makes an error at the position, or of the end of the text.
+// fail returns an error at the position, or at the end of the text.
 func (r *jsonReader) fail(reason string) *DataError {
 	if r.pos >= len(r.src) {
 		return truncated(len(r.src))
@@ -93,7 +92,7 @@ func (r *jsonReader) peek() byte {
 	return 0
 }
 
-// count accounts for n elements.
+// count counts n elements against the limits.
 func (r *jsonReader) count(n int) *DataError {
 	if r.left -= n; r.left < 0 {
 		return r.fail(fmt.Sprintf("more than %d elements", r.lim.MaxElements))
@@ -101,7 +100,7 @@ func (r *jsonReader) count(n int) *DataError {
 	return nil
 }
 
-// value reads a value, in which room more containers may open.
+// value reads a value. Up to room more containers may open in the value.
 func (r *jsonReader) value(room int) *DataError {
 	switch c := r.peek(); {
 	case c == '{':
@@ -163,8 +162,8 @@ func (r *jsonReader) array(room int) *DataError {
 	}
 }
 
-// object reads an object. One that stands for a byte string is no container,
-// so it may open where there is no more room.
+// object reads an object. An object that represents a byte string does not count as a
+// container, so it may open even where no container may.
 func (r *jsonReader) object(room int) *DataError {
 	if room < 0 {
 		return r.fail("nested too deep")
@@ -230,8 +229,8 @@ func (r *jsonReader) member(room int) *DataError {
 	return nil
 }
 
-// byteString replaces the map at head, whose only value is at value, by the
-// byte string that it stands for.
+// byteString replaces the map at head by the byte string that the map represents. The
+// map's only value is at value.
 func (r *jsonReader) byteString(start, head, value int) *DataError {
 	malformed := &DataError{Offset: start, Reason: `"$bytes" must hold a string of standard, padded base64`}
 	if cbor.Major(r.out[value]) != cbor.Text {
@@ -239,7 +238,7 @@ func (r *jsonReader) byteString(start, head, value int) *DataError {
 	}
 	_, text := cbor.Head(r.out, value)
 	encoded := r.out[text:]
-	if bytes.ContainsAny(encoded, "\r\n") { // which the decoder would skip
+	if bytes.ContainsAny(encoded, "\r\n") { // the decoder would skip these
 		return malformed
 	}
 	decoded := make([]byte, base64.StdEncoding.DecodedLen(len(encoded)))
@@ -361,8 +360,7 @@ func (r *jsonReader) text() *DataError {
 	return r.fail("")
 }
 
-// plain skips and returns the bytes up to a quote, backslash or control
-// character.
+// plain skips and returns the bytes up to a quote, backslash or control character.
 func (r *jsonReader) plain() []byte {
 	start := r.pos
 	for r.pos < len(r.src) {
@@ -374,8 +372,8 @@ func (r *jsonReader) plain() []byte {
 	return r.src[start:r.pos]
 }
 
-// checkText checks the content of the string that began at start. Escapes
-// cannot complete a broken sequence: they are whole code points.
+// checkText checks the content of the string that began at start. Escapes cannot complete
+// a broken UTF-8 sequence, because they are whole code points.
 func (r *jsonReader) checkText(start int, content []byte) *DataError {
 	if len(content) > r.lim.MaxText {
 		return &DataError{Offset: start, Reason: fmt.Sprintf("string longer than %d bytes", r.lim.MaxText)}
@@ -416,8 +414,8 @@ func (r *jsonReader) escape() *DataError {
 	return nil
 }
 
-// unicode reads what follows \u, with the other half of a surrogate pair. The
-// sequence began at start.
+// unicode reads the rest of a \u escape, with the second half of a surrogate pair. The
+// escape began at start.
 func (r *jsonReader) unicode(start int) *DataError {
 	c, err := r.hex4()
 	if err != nil {

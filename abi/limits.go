@@ -10,7 +10,7 @@ import (
 // of scalars level 1.
 const (
 	MaxValueDepth   = 64 // of one value: an event's body, a state
-	MaxMessageDepth = 72 // of a whole message, its values included
+	MaxMessageDepth = 72 // of a whole message, including its values
 )
 
 // Sizes of the text fields of abi.cddl, in bytes of UTF-8.
@@ -29,24 +29,24 @@ const (
 	MaxRandomBytes = 4096
 )
 
-// Limits bounds what a decoder accepts. A field that is zero (or less) takes
-// its value from [DefaultLimits].
+// Limits bounds what a decoder accepts. A field that is zero or negative has the value of
+// [DefaultLimits].
 type Limits struct {
 	// MaxBytes is the length of a whole message or value in bytes, at most
 	// 1 GiB.
 	MaxBytes int
 	// MaxDepth is the number of arrays and maps open at once.
 	MaxDepth int
-	// MaxElements is the number of array items plus map pairs (which count
-	// two) in the whole message. It bounds the memory that the decoded form
-	// takes beyond the bytes themselves.
+	// MaxElements is the number of array items plus map pairs (which count twice) in the
+	// whole message. It bounds the memory that the decoded form needs in addition to the
+	// bytes.
 	MaxElements int
 	// MaxText is the length of one text or byte string in bytes.
 	MaxText int
 }
 
-// DefaultLimits are the limits that every function of this package keeps,
-// except the methods of another Limits. Do not modify it.
+// DefaultLimits are the limits of every function of this package, except methods of a
+// different Limits. Do not modify it.
 var DefaultLimits = Limits{
 	MaxBytes:    32 << 20,
 	MaxDepth:    MaxMessageDepth,
@@ -54,11 +54,11 @@ var DefaultLimits = Limits{
 	MaxText:     16 << 20,
 }
 
-// hardMaxBytes keeps every offset, also those of a transcoder's wider
-// intermediate form, within 32 bits.
+// hardMaxBytes keeps every offset within 32 bits, including offsets in a transcoder's
+// wider intermediate form.
 const hardMaxBytes = 1 << 30
 
-// effective fills in the defaults.
+// effective returns the limits with the defaults filled in.
 func (l Limits) effective() Limits {
 	set := func(field *int, def int) {
 		if *field <= 0 {
@@ -76,18 +76,17 @@ func (l Limits) effective() Limits {
 // DataError says what is wrong with data, and where. Every decoder and
 // encoder of this package fails with a *DataError.
 type DataError struct {
-	// Path leads to the offending part, in segments joined by dots: field
-	// names, map keys, list indices. "" is the data as a whole.
+	// Path is the position of the invalid part, as segments joined by dots: field names,
+	// map keys, list indices. "" means the data as a whole.
 	Path string
-	// Offset counts bytes from the start of the data. -1: the error was found
-	// while encoding, where there are no bytes yet.
+	// Offset counts bytes from the start of the data. -1: the error occurred while
+	// encoding, where there are no bytes yet.
 	Offset int
 	// Reason is a clause for people, without a full stop.
 	Reason string
 }
 
-// Error returns "path: reason (at byte offset)", without the parts that are
-// absent.
+// Error returns "path: reason (at byte offset)", without absent parts.
 func (e *DataError) Error() string {
 	var s strings.Builder
 	if e.Path != "" {
@@ -103,7 +102,7 @@ func (e *DataError) Error() string {
 	return s.String()
 }
 
-// under puts a segment in front of the path, on the way out of a container.
+// under prepends a segment to the path, when leaving a container.
 func (e *DataError) under(segment string) *DataError {
 	if e.Path == "" {
 		e.Path = segment
@@ -113,8 +112,8 @@ func (e *DataError) under(segment string) *DataError {
 	return e
 }
 
-// segmentOf shows a map key in a path: short, and quoted when it could be
-// mistaken for something else.
+// segmentOf formats a map key for a path: shortened, and quoted if it could be mistaken
+// for something else.
 func segmentOf(key []byte) string {
 	const most = 48
 	if len(key) > most {

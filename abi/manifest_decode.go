@@ -19,11 +19,10 @@ var (
 	eventFields = fieldSet{keys: []string{"kind", "extends", "schema", "description"}}
 )
 
-// DecodeManifest reads what a plugin says of itself and checks its structure:
-// every field by the rules of abi.cddl. Whether the steps and events make up a
-// sound workflow is not checked. Schemas and defaults are parts of b where b
-// is canonical, so b must not be modified afterwards. The error, a
-// *[DataError], names the field.
+// DecodeManifest reads a plugin's manifest and checks its structure: every field by the
+// rules of abi.cddl. It does not check whether the steps and events form a sound
+// workflow. Schemas and defaults share b's memory where b is canonical, so b must not be
+// modified afterwards. The error, a *[DataError], names the field.
 func DecodeManifest(b []byte) (Manifest, error) { return decode(b, readManifest) }
 
 func readManifest(d *decoder) Manifest {
@@ -110,7 +109,7 @@ func (d *decoder) eventDecls(field string) map[string]EventDecl {
 		if _, twice := decls[string(key)]; twice {
 			d.adopt("", duplicateKey(key, at))
 		}
-		if n == 1 && string(key) == bytesKey { // a manifest can be shown as JSON
+		if n == 1 && string(key) == bytesKey { // so that a manifest can be shown as JSON
 			d.adopt("", onlyBytesKey(start))
 		}
 		d.off = next

@@ -2,28 +2,28 @@ package abi
 
 import "github.com/weftrun/weft/abi/cbor"
 
-// What a step may catch beside the failures of other steps. Both are reserved
-// as step names.
+// What a step may catch in addition to the failures of other steps. Both are reserved as
+// step names.
 const (
 	CatchCancelled = "cancelled"
 	CatchTimeout   = "timeout"
 )
 
-// Words of the manifest's arrays.
+// Keywords in the manifest's arrays.
 const (
 	catchAll = "*"
 	slotAny  = "any"
 	slotList = "list"
 )
 
-// Encode writes the manifest. The error, a *[DataError], names the field that
-// breaks a rule of abi.cddl.
+// Encode writes the manifest. The error, a *[DataError], names the field that violates a
+// rule of abi.cddl.
 func (m Manifest) Encode() ([]byte, error) {
 	b, err := encode(m, 1024, writeManifest)
 	if err != nil {
 		return nil, err
 	}
-	// Policies nest as their author likes, and schemas were often made by hand.
+	// Authors nest policies as they like, and write schemas by hand.
 	if err := CheckValue(b, MaxMessageDepth); err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func writeManifest(e *encoder, m Manifest) {
 	e.note(mark, "description", m.Description)
 }
 
-// flag writes a key that is there if it is true.
+// flag writes a key with true, if v is true.
 func (e *encoder) flag(mark int, key string, v bool) {
 	if v {
 		e.key(mark, key)
@@ -69,7 +69,7 @@ func (e *encoder) flag(mark int, key string, v bool) {
 	}
 }
 
-// note writes a key with free text, unless that is empty.
+// note writes a key with free text, unless the text is empty.
 func (e *encoder) note(mark int, key, s string) {
 	if s != "" {
 		e.key(mark, key)
@@ -77,7 +77,7 @@ func (e *encoder) note(mark int, key, s string) {
 	}
 }
 
-// optionalMap writes a key with a map, unless that is absent.
+// optionalMap writes a key with a map, unless the map is absent.
 func (e *encoder) optionalMap(mark int, key string, r Raw) {
 	if r != nil {
 		e.key(mark, key)
@@ -220,7 +220,7 @@ func writeEmit(e *encoder, m *Emit) {
 	writeTypes(e, m.Types)
 }
 
-// writeOneType writes the type of a slot or emit that has just one.
+// writeOneType writes the type of a slot or emit with exactly one type.
 func writeOneType(e *encoder, types []string) {
 	if len(types) != 1 {
 		e.fail("types", "must be exactly one")

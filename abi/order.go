@@ -7,23 +7,23 @@ import (
 	"github.com/weftrun/weft/abi/cbor"
 )
 
-// Putting maps in order takes two passes over checked bytes, each linear but
-// for the sorting of keys, however deep the maps nest. The first (index, or
-// the JSON reader) notes for every map the sorted order of its pairs as
-// offsets into the source. The second (emitter) writes the source in that
-// order, and every head in its shortest form. Sorting the written pairs of
-// each map in place instead would copy a value once for each level above it.
+// Ordering maps takes two passes over checked bytes. Each pass is linear except for
+// sorting keys, however deep the maps nest. The first pass (index, or the JSON reader)
+// records, for every map, the sorted order of its pairs as offsets into the source. The
+// second pass (emitter) writes the source in that order, with every head in its shortest
+// form. Sorting the written pairs of each map in place would instead copy a value once
+// for each level above it.
 
-// ordering is what the first pass notes.
+// ordering is what the first pass records.
 type ordering struct {
 	maps  []mapOrder // of every map, in the order of their heads
-	pairs []pair     // of the maps that were not in order, now sorted
-	open  []pair     // of the maps whose end has not been reached
+	pairs []pair     // of the maps that were not in order, sorted
+	open  []pair     // of the maps still open
 }
 
 // mapOrder says how to write one map.
 type mapOrder struct {
-	first, count uint32 // its pairs in ordering.pairs; count 0: it was in order
+	first, count uint32 // its pairs in ordering.pairs; count 0: it was already in order
 	next         uint32 // the index in ordering.maps after it and all maps in it
 	end          uint32 // the source offset after it
 }
@@ -32,16 +32,16 @@ type mapOrder struct {
 type pair struct {
 	key, value uint32
 	inner      uint32 // the index in ordering.maps of the first map in the value
-	origin     uint32 // the offset that an error about the key names
+	origin     uint32 // the offset for an error about the key
 }
 
-// begin notes a map's head. Its result goes to end.
+// begin records a map's head. Pass its results to end.
 func (o *ordering) begin() (slot, base int) {
 	o.maps = append(o.maps, mapOrder{})
 	return len(o.maps) - 1, len(o.open)
 }
 
-// add notes a pair of the map begun last; value is the offset of the value.
+// add records a pair of the last map begun; value is the offset of the value.
 func (o *ordering) add(key, value, origin int) {
 	o.open = append(o.open, pair{
 		key: uint32(key), value: uint32(value), inner: uint32(len(o.maps)), origin: uint32(origin),
@@ -77,8 +77,8 @@ func (o *ordering) end(b []byte, slot, base, off int) *DataError {
 	return nil
 }
 
-// index runs the first pass over the checked item at off. The error can only
-// be a duplicate key.
+// index runs the first pass over the checked item at off. The only possible error is a
+// duplicate key.
 func (o *ordering) index(b []byte, off int) (int, *DataError) {
 	arg, next := cbor.Head(b, off)
 	switch cbor.Major(b[off]) {
@@ -116,7 +116,7 @@ func (o *ordering) indexMap(b []byte, next, n int) (int, *DataError) {
 type emitter struct {
 	src  []byte
 	o    *ordering
-	next int // the index in o.maps of the map that comes next in the source
+	next int // the index in o.maps of the next map in the source
 	dst  []byte
 }
 
@@ -168,8 +168,8 @@ func (e *emitter) mapping(next int, n uint64) int {
 	return int(m.end)
 }
 
-// reencode returns a checked item in Core Deterministic Encoding, unless a key
-// is there twice.
+// reencode returns a checked item in Core Deterministic Encoding. It fails if a key is
+// duplicate.
 func reencode(b []byte) (Raw, *DataError) {
 	var o ordering
 	if _, err := o.index(b, 0); err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/weftrun/weft/abi/cbor"
 )
 
-// MaxRecord is the length in bytes of what [Unmarshal] accepts: a record holds
-// a message or a few beside its own fields.
+// MaxRecord is the largest length in bytes that [Unmarshal] accepts. A record contains
+// one or a few messages and its own fields.
 const MaxRecord = 64 << 20
 
 // maxRecordDepth leaves room for a record's own fields around a message.
@@ -43,7 +43,7 @@ var recordDecoding = must(codec.DecOptions{
 	DefaultMapType:    reflect.TypeFor[map[string]any](),
 }.DecMode())
 
-// must returns a codec's mode; an error is a mistake in the options above.
+// must returns a codec's mode. An error is a mistake in the options above.
 func must[M any](mode M, err error) M {
 	if err != nil {
 		panic(err)
@@ -51,13 +51,13 @@ func must[M any](mode M, err error) M {
 	return mode
 }
 
-// Marshal encodes one of the host's own records (journal rows, database
-// columns) in Core Deterministic Encoding, by its "cbor" struct tags. [Raw],
-// [Event] and [Error] within are written as they cross the boundary, except
-// that a nil Raw becomes CBOR undefined, so that Unmarshal brings nil back.
-// In structs with keys, "omitzero" leaves a nil Raw out; "omitempty" does not.
+// Marshal encodes one of the host's own records (journal rows, database columns) in Core
+// Deterministic Encoding, by its "cbor" struct tags. [Raw], [Event] and [Error] values
+// are written as they cross the boundary, except that a nil Raw becomes CBOR undefined,
+// so that Unmarshal returns nil. In structs with keys, "omitzero" leaves a nil Raw out;
+// "omitempty" does not.
 //
-// It may be called by any number of goroutines.
+// Marshal may be called from any goroutine.
 func Marshal(v any) ([]byte, error) {
 	b, err := recordEncoding.Marshal(v)
 	if err != nil {
@@ -66,12 +66,12 @@ func Marshal(v any) ([]byte, error) {
 	return b, nil
 }
 
-// Unmarshal decodes a record that [Marshal] wrote into v, a pointer. It
-// refuses what Marshal cannot have written: unknown and duplicate keys, tags,
-// indefinite lengths, NaN, infinities, invalid UTF-8, trailing data, more than
-// [MaxRecord] bytes. Nothing in v refers to b afterwards.
+// Unmarshal decodes a record that [Marshal] wrote into v, a pointer. Unmarshal refuses
+// what Marshal cannot have written: unknown and duplicate keys, tags, indefinite lengths,
+// NaN, infinities, invalid UTF-8, trailing data, more than [MaxRecord] bytes. Nothing in
+// v refers to b afterwards.
 //
-// It may be called by any number of goroutines.
+// Unmarshal may be called from any goroutine.
 func Unmarshal(b []byte, v any) error {
 	if len(b) > MaxRecord {
 		return fmt.Errorf("decode record %T: %w", v,
@@ -92,8 +92,7 @@ func (r Raw) MarshalCBOR() ([]byte, error) {
 	return r, nil
 }
 
-// UnmarshalCBOR takes a copy of the item, in canonical form. It implements
-// cbor.Unmarshaler.
+// UnmarshalCBOR copies the item, in canonical form. It implements cbor.Unmarshaler.
 func (r *Raw) UnmarshalCBOR(b []byte) error {
 	if len(b) == 1 && b[0] == cbor.Undefined {
 		*r = nil

@@ -7,8 +7,8 @@ import (
 	"github.com/weftrun/weft/abi/cbor"
 )
 
-// Retry policies. Their parts are maps with exactly one key, which says what
-// the value is; conditions and rules nest as deep as the message may.
+// Retry policies. Their parts are maps with exactly one key, which determines the type of
+// the value. Conditions and rules nest as deep as the message may.
 
 var (
 	retryFields = fieldSet{keys: []string{"when", "wait", "stop"}}
@@ -51,7 +51,7 @@ func (d *decoder) choice(field string, set fieldSet, read func(key string)) {
 	d.fields(field, set, read)
 }
 
-// word reads one of the words that stand for a rule.
+// word reads one of the words that name a rule.
 func (d *decoder) word(field string, words ...string) string {
 	at := d.off
 	s := d.text(field)
@@ -199,8 +199,8 @@ func writeRetryPolicy(e *encoder, p *RetryPolicy) {
 	e.pop()
 }
 
-// nested writes something below the named field. Its depth is bounded, as a
-// policy is a Go value that could contain itself.
+// nested writes something below the named field. It bounds the depth, because a policy is
+// a Go value that could contain itself.
 func (e *encoder) nested(field string, write func()) {
 	if len(e.path) > 2*MaxMessageDepth {
 		e.fail("", "nested too deep")
@@ -211,7 +211,7 @@ func (e *encoder) nested(field string, write func()) {
 	e.pop()
 }
 
-// writeChoice writes the one part that is set of a rule.
+// writeChoice writes the one part of a rule that is set.
 func writeChoice(e *encoder, parts ...rulePart) {
 	var chosen *rulePart
 	for i := range parts {
@@ -237,8 +237,7 @@ func writeChoice(e *encoder, parts ...rulePart) {
 	chosen.write()
 }
 
-// rulePart is one of the forms that a rule can take. Without write the key
-// itself is the rule.
+// rulePart is one of the forms of a rule. Without write, the key itself is the rule.
 type rulePart struct {
 	key   string
 	set   bool

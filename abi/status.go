@@ -15,8 +15,8 @@ var statusCodes = [...]string{
 	StatusInternal:           "internal",
 }
 
-// Code returns the error code of the status, "ok" for [StatusOK] and
-// "internal" for a number that is no status.
+// Code returns the error code of the status: "ok" for [StatusOK], and "internal" for an
+// unknown number.
 func (s Status) Code() string {
 	if int(s) >= len(statusCodes) {
 		return statusCodes[StatusInternal]

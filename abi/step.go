@@ -2,7 +2,7 @@ package abi
 
 import "github.com/weftrun/weft/abi/cbor"
 
-// eventRoom is more than the heads of an event take.
+// eventRoom exceeds the size of the heads of an event.
 const eventRoom = 5 + 5 + 9
 
 func writeEvent(e *encoder, ev *Event) {
@@ -49,8 +49,8 @@ func (m Event) Encode() ([]byte, error) {
 	return encode(m, eventRoom+len(m.Type)+len(m.Body), func(e *encoder, m Event) { writeEvent(e, &m) })
 }
 
-// DecodeEvent reads an event. Its body is part of b if b is canonical, so b
-// must not be modified afterwards. The error is a *[DataError].
+// DecodeEvent reads an event. Its body shares b's memory if b is canonical, so b must not
+// be modified afterwards. The error is a *[DataError].
 func DecodeEvent(b []byte) (Event, error) { return decode(b, readEvent) }
 
 // events writes one event or a list.
@@ -65,8 +65,8 @@ func (e *encoder) events(field string, list bool, events []Event) {
 	}
 }
 
-// events reads one event or a list. An event begins with text, a list with an
-// array, or not at all.
+// events reads one event or a list. An event begins with text; a list begins with an
+// array, or is empty.
 func (d *decoder) events(field string) (events []Event, isList bool) {
 	if !d.next(cbor.Array) {
 		d.expected(field, "an event or an array of events")
@@ -146,8 +146,8 @@ func (e Error) Encode() ([]byte, error) {
 	return encode(e, errorRoom(&e), func(w *encoder, e Error) { writeError(w, &e) })
 }
 
-// DecodeError reads an error. Its data is part of b if b is canonical, so b
-// must not be modified afterwards. The error returned is a *[DataError].
+// DecodeError reads an error. Its data shares b's memory if b is canonical, so b must not
+// be modified afterwards. The returned error is a *[DataError].
 func DecodeError(b []byte) (Error, error) { return decode(b, readError) }
 
 func writeRunInfo(e *encoder, r *RunInfo) {
@@ -214,8 +214,8 @@ func readStepInput(d *decoder) StepInput {
 	return m
 }
 
-// Encode writes the input of a step, in one allocation. Without List there
-// must be exactly one trigger.
+// Encode writes the input of a step, with one allocation. Without List there must be
+// exactly one trigger.
 func (m StepInput) Encode() ([]byte, error) {
 	r := &m.Run
 	size := 96 + len(m.Step) + len(m.Config) + eventsRoom(m.Trigger) +
@@ -223,9 +223,8 @@ func (m StepInput) Encode() ([]byte, error) {
 	return encode(m, size, writeStepInput)
 }
 
-// DecodeStepInput reads the input of a step. Its Raws are parts of b where b
-// is canonical, so b must not be modified afterwards. The error is a
-// *[DataError].
+// DecodeStepInput reads the input of a step. Its Raws share b's memory where b is
+// canonical, so b must not be modified afterwards. The error is a *[DataError].
 func DecodeStepInput(b []byte) (StepInput, error) { return decode(b, readStepInput) }
 
 func writeStepOutput(e *encoder, m StepOutput) {
@@ -269,7 +268,6 @@ func (m StepOutput) Encode() ([]byte, error) {
 	return encode(m, 8+eventsRoom(m.Events)+errorRoom(m.Err), writeStepOutput)
 }
 
-// DecodeStepOutput reads the result of a step. Its Raws are parts of b where b
-// is canonical, so b must not be modified afterwards. The error is a
-// *[DataError].
+// DecodeStepOutput reads the result of a step. Its Raws share b's memory where b is
+// canonical, so b must not be modified afterwards. The error is a *[DataError].
 func DecodeStepOutput(b []byte) (StepOutput, error) { return decode(b, readStepOutput) }

@@ -9,22 +9,21 @@ import (
 	"github.com/weftrun/weft/abi/cbor"
 )
 
-// ToJSON is [AppendJSON] to a new slice.
+// ToJSON is [AppendJSON] with a new slice.
 func ToJSON(r Raw) ([]byte, error) {
 	return AppendJSON(make([]byte, 0, len(r)+len(r)/4+16), r)
 }
 
-// AppendJSON appends a value as JSON without white space, keys in the order
-// of the canonical encoding. Integers show as integers and floats always as
-// floats (1.0), byte strings as {"$bytes": "BASE64"}. <, > and & stay as they
-// are; U+0085, U+2028 and U+2029 are escaped, so that no client splits a line
-// at them. [FromJSON] gives the value back. The error, a *[DataError], is that
-// of [Canonical]; dst is then returned as it was.
+// AppendJSON appends a value as JSON without white space, with keys in the order of the
+// canonical encoding. Integers appear as integers, floats always as floats (1.0), and
+// byte strings as {"$bytes": "BASE64"}. <, > and & are not escaped; U+0085, U+2028 and
+// U+2029 are, so that no client splits a line at them. [FromJSON] restores the value. The
+// error, a *[DataError], is that of [Canonical]; dst is then returned unchanged.
 func AppendJSON(dst []byte, r Raw) ([]byte, error) {
 	return defaultsWith(MaxValueDepth).AppendJSON(dst, r)
 }
 
-// AppendJSON is the function [AppendJSON] under these limits.
+// AppendJSON is the function [AppendJSON] with these limits.
 func (l Limits) AppendJSON(dst []byte, r Raw) ([]byte, error) {
 	r, err := l.Canonical(r)
 	if err != nil {
@@ -99,8 +98,8 @@ func (w *jsonWriter) other(initial byte, arg uint64) {
 	}
 }
 
-// appendJSONFloat appends a finite float so that it reads as one: with a point
-// or an exponent.
+// appendJSONFloat appends a finite float that a reader recognizes as a float: with a
+// point or an exponent.
 func appendJSONFloat(dst []byte, f float64) []byte {
 	format := byte('f')
 	if abs := math.Abs(f); abs != 0 && (abs < 1e-6 || abs >= 1e21) {
@@ -121,7 +120,7 @@ const hexDigits = "0123456789abcdef"
 // appendQuoted appends valid UTF-8 as a JSON string.
 func appendQuoted(dst, s []byte) []byte {
 	dst = append(dst, '"')
-	start := 0 // of what is to be copied as it is
+	start := 0 // start of the bytes to copy unchanged
 	for i := 0; i < len(s); {
 		c := s[i]
 		if c >= ' ' && c < utf8.RuneSelf && c != '"' && c != '\\' {

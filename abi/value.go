@@ -12,9 +12,9 @@ import (
 	"github.com/weftrun/weft/abi/cbor"
 )
 
-// DecodeValue decodes a value to nil, bool, int64, uint64 (above
-// math.MaxInt64 only), float64, string, []byte, []any and map[string]any.
-// Nothing in the result refers to r. The error is a *[DataError].
+// DecodeValue decodes a value to nil, bool, int64, uint64 (above math.MaxInt64 only),
+// float64, string, []byte, []any and map[string]any. The result shares no memory with r.
+// The error is a *[DataError].
 func DecodeValue(r Raw) (any, error) {
 	r, err := Canonical(r, MaxValueDepth)
 	if err != nil {
@@ -67,22 +67,21 @@ func goValue(b []byte, off int) (any, int) {
 	return cbor.Float(b[off], arg), next
 }
 
-// EncodeValue encodes nil, bool, int, int64, uint64, float64, string, []byte,
-// [Raw], and slices ([]any, []string, []Raw) and string-keyed maps
-// (map[string]any, map[string]string, map[string]Raw) of these, in Core
-// Deterministic Encoding. A nil slice or map is an empty one; a nil Raw is
-// null. The error, a *[DataError], names the path of what cannot be a value.
+// EncodeValue encodes nil, bool, int, int64, uint64, float64, string, []byte, [Raw], and
+// slices ([]any, []string, []Raw) and string-keyed maps (map[string]any,
+// map[string]string, map[string]Raw) of these, in Core Deterministic Encoding. A nil
+// slice or map is encoded as empty, and a nil Raw as null. The error, a *[DataError],
+// names the path of the invalid part.
 func EncodeValue(v any) (Raw, error) {
 	w := valueWriter{}
 	if err := w.value(v, MaxValueDepth); err != nil {
 		return nil, err
 	}
-	// The Raws within count for the limits of the whole, and may be in any
-	// order.
+	// The contained Raws count toward the limits of the whole, and may be in any order.
 	r, err := Canonical(w.dst, MaxValueDepth)
 	var fault *DataError
 	if errors.As(err, &fault) {
-		fault.Offset = -1 // the caller has no bytes that it could count in
+		fault.Offset = -1 // the caller has no encoded bytes to count in
 	}
 	return r, err
 }
@@ -94,7 +93,7 @@ func encodeError(format string, args ...any) *DataError {
 	return &DataError{Offset: -1, Reason: fmt.Sprintf(format, args...)}
 }
 
-// value writes v, in which room more containers may open.
+// value writes v. Up to room more containers may open in it.
 func (w *valueWriter) value(v any, room int) *DataError {
 	switch v := v.(type) {
 	case nil:
@@ -144,11 +143,11 @@ func (w *valueWriter) text(s string) *DataError {
 	return nil
 }
 
-// member is text in the shape that writeList and writeMap take.
+// member adapts text to the signature that writeList and writeMap take.
 func (w *valueWriter) member(s string, _ int) *DataError { return w.text(s) }
 
-// raw writes an encoded value. It is checked here, so that it cannot change
-// the structure around it.
+// raw writes an encoded value. It checks the value, so that the value cannot change the
+// structure around it.
 func (w *valueWriter) raw(r Raw, room int) *DataError {
 	if r == nil {
 		r = Null

@@ -1,14 +1,13 @@
-// Package cbor reads and writes the heads of CBOR items (RFC 8949, section 3),
-// and the scalars that a head holds. The codec of the messages and every
-// package that walks encoded values in place are built on it.
+// Package cbor reads and writes the heads of CBOR items (RFC 8949, section 3), and the
+// scalars that a head holds. The codec of messages uses it, and so does every package
+// that walks encoded values in place.
 //
-// It does not know which items a message or a value may consist of, and keeps
-// no limits: package abi does.
+// The package does not define which items a message or a value may contain, and enforces
+// no limits; package abi does.
 //
-// [Read] takes any bytes. The functions that take checked bytes ([Head],
-// [Skip]) panic at the end of the slice if the bytes are not well-formed, or
-// return what means nothing. All functions may be called by any number of
-// goroutines.
+// [Read] accepts any bytes. The functions for checked bytes ([Head], [Skip]) panic at the
+// end of the slice if the bytes are not well-formed, or return meaningless results. All
+// functions may be called from any goroutine.
 package cbor
 
 import (
@@ -76,8 +75,8 @@ func Head(b []byte, off int) (arg uint64, next int) {
 	}
 }
 
-// Read is [Head] for bytes that nobody has checked, off being at most len(b).
-// ok is false if no complete head of definite length is there.
+// Read is [Head] for unchecked bytes. off must be at most len(b). ok is false if there is
+// no complete head of definite length at off.
 func Read(b []byte, off int) (arg uint64, next int, ok bool) {
 	if off >= len(b) {
 		return 0, 0, false
@@ -140,8 +139,8 @@ func AppendHead(dst []byte, major byte, arg uint64) []byte {
 	return binary.BigEndian.AppendUint64(append(dst, m|Info64), arg)
 }
 
-// AppendWide appends a head of [WideSize] bytes, whose argument [PutWide] sets
-// when it is known.
+// AppendWide appends a head of [WideSize] bytes. [PutWide] sets its argument once it is
+// known.
 func AppendWide(dst []byte, major byte) []byte {
 	return append(dst, major<<5|Info32, 0, 0, 0, 0)
 }

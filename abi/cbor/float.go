@@ -64,8 +64,8 @@ func half(h uint16) float64 {
 	return f
 }
 
-// halfBits converts the bits of a finite binary32 to binary16, if that loses
-// nothing.
+// halfBits converts the bits of a finite binary32 to binary16, if the conversion is
+// exact.
 func halfBits(bits uint32) (uint16, bool) {
 	sign := uint16(bits >> 16 & 0x8000)
 	exp := int(bits>>23&0xff) - 127
@@ -80,7 +80,7 @@ func halfBits(bits uint32) (uint16, bool) {
 		return sign | uint16(exp+15)<<10 | uint16(mant>>13), true
 	case exp >= -24 && exp < -14: // subnormal in binary16
 		mant |= 0x800000
-		shift := uint(-exp - 1) // 14..23 bits fall off
+		shift := uint(-exp - 1) // 14..23 bits must be zero
 		if mant&(1<<shift-1) != 0 {
 			return 0, false
 		}

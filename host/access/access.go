@@ -29,6 +29,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/limit"
 )
 
 // Runs is the part of [host.Runs] that the removal of a tenant needs.
@@ -60,7 +61,7 @@ type Config struct {
 	// drop.
 	Forget func(ctx context.Context, tenant string) error
 	// Quotas returns how much of each quota a tenant uses. nil: there are no quotas.
-	Quotas func(ctx context.Context, tenant string) ([]host.QuotaUse, error)
+	Quotas func(ctx context.Context, tenant string) ([]limit.Use, error)
 	// Log receives messages for operators. nil: nothing is logged.
 	Log *slog.Logger
 	// Now is the clock; nil: time.Now.

@@ -165,7 +165,7 @@ func TestRotation(t *testing.T) {
 		t.Error("a request goes on with a key that is no more")
 	}
 	h.enters(third, host.DefaultTenant, host.RoleRun)
-	_, _, err = h.RotateKey(t.Context(), &server, k.ID, host.MaxRotateGrace+1)
+	_, _, err = h.RotateKey(t.Context(), &server, k.ID, MaxRotateGrace+1)
 	refuses(t, "a long grace", err, host.CodeInvalidArgument)
 }
 
@@ -280,7 +280,7 @@ func TestEnterAsksMemory(t *testing.T) {
 func TestMaxKeys(t *testing.T) {
 	h := newHouse(t, adminKey)
 	first, secret := h.key(host.DefaultTenant, host.RoleRead)
-	for range host.MaxKeys - 1 {
+	for range MaxKeys - 1 {
 		h.key(host.DefaultTenant, host.RoleRead)
 	}
 	_, _, err := h.CreateKey(t.Context(), &server, host.KeyRequest{Role: host.RoleRead})

@@ -71,8 +71,8 @@ func (s *Service) checkKey(req *host.KeyRequest) error {
 	switch {
 	case !req.Role.Known():
 		return host.Errorf(host.CodeInvalidArgument, "A key's role is read, run, deploy or admin")
-	case len(req.Name) > host.MaxKeyNameBytes || !utf8.ValidString(req.Name) || strings.ContainsFunc(req.Name, unicode.IsControl):
-		return host.Errorf(host.CodeInvalidArgument, "A key's name is a line of at most %d bytes", host.MaxKeyNameBytes)
+	case len(req.Name) > MaxKeyNameBytes || !utf8.ValidString(req.Name) || strings.ContainsFunc(req.Name, unicode.IsControl):
+		return host.Errorf(host.CodeInvalidArgument, "A key's name is a line of at most %d bytes", MaxKeyNameBytes)
 	case req.Expires != 0 && req.Expires <= s.now():
 		return host.Errorf(host.CodeInvalidArgument, "A key that has expired already is of no use: 'expires_at' is a time to come")
 	}
@@ -99,10 +99,10 @@ func (s *Service) roomForKey(tenant string) (drop []string, err error) {
 		}
 	}
 	switch {
-	case n < host.MaxKeys:
+	case n < MaxKeys:
 		return nil, nil
 	case oldest == nil:
-		return nil, host.Errorf(host.CodeLimitExceeded, "A tenant has at most %d keys: revoke some", host.MaxKeys)
+		return nil, host.Errorf(host.CodeLimitExceeded, "A tenant has at most %d keys: revoke some", MaxKeys)
 	}
 	return []string{oldest.ID}, nil
 }
@@ -182,8 +182,8 @@ func (s *Service) RevokeKey(ctx context.Context, by *host.Grant, id string) (err
 // RotateKey implements [host.Access].
 func (s *Service) RotateKey(ctx context.Context, by *host.Grant, id string, grace time.Duration) (_ host.KeyRecord, secret string, err error) {
 	defer func() { s.noteFailure(ctx, by, "key.rotate", id, err) }()
-	if grace < 0 || grace > host.MaxRotateGrace {
-		return host.KeyRecord{}, "", host.Errorf(host.CodeInvalidArgument, "The grace of a key is between 0 and %.0f seconds", host.MaxRotateGrace.Seconds())
+	if grace < 0 || grace > MaxRotateGrace {
+		return host.KeyRecord{}, "", host.Errorf(host.CodeInvalidArgument, "The grace of a key is between 0 and %.0f seconds", MaxRotateGrace.Seconds())
 	}
 	s.changing.Lock()
 	defer s.changing.Unlock()

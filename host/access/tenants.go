@@ -17,8 +17,8 @@ func (s *Service) CreateTenant(ctx context.Context, by *host.Grant, name string)
 		return host.TenantRecord{}, errKeylessOn
 	case !by.Server:
 		return host.TenantRecord{}, errNotServer
-	case !host.ValidTenantName(name):
-		return host.TenantRecord{}, host.Errorf(host.CodeInvalidArgument, "A tenant's name matches %s", host.TenantNameRule)
+	case !ValidTenantName(name):
+		return host.TenantRecord{}, host.Errorf(host.CodeInvalidArgument, "A tenant's name matches %s", TenantNameRule)
 	}
 	s.changing.Lock()
 	defer s.changing.Unlock()
@@ -30,8 +30,8 @@ func (s *Service) CreateTenant(ctx context.Context, by *host.Grant, name string)
 		return host.TenantRecord{}, host.Errorf(host.CodeConflict, "A tenant %q is being deleted: try again when it is gone", name)
 	case old != nil:
 		return host.TenantRecord{}, host.Errorf(host.CodeConflict, "There is a tenant %q already", name)
-	case n >= host.MaxTenants:
-		return host.TenantRecord{}, host.Errorf(host.CodeLimitExceeded, "A server has at most %d tenants", host.MaxTenants)
+	case n >= MaxTenants:
+		return host.TenantRecord{}, host.Errorf(host.CodeLimitExceeded, "A server has at most %d tenants", MaxTenants)
 	}
 	t := host.TenantRecord{Name: name, Created: s.now()}
 	c := host.AccessChange{Tenants: []host.TenantRecord{t}, Audit: []host.AuditEntry{s.entry(by, "", "tenant.create", name, "")}}

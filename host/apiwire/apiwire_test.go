@@ -9,6 +9,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/usage"
 )
 
 // value encodes JSON.
@@ -117,8 +118,8 @@ func TestFillWantsASource(t *testing.T) {
 // TestAppendIsJSON holds Append to encoding/json, which reads what it writes.
 func TestAppendIsJSON(t *testing.T) {
 	run := fullRun(t)
-	var usage Usage
-	usage.Show("acme", &host.TenantUsage{Runs: map[host.Status]int{host.StatusFailed: 2}, Months: []host.MonthSpent{{Month: host.MonthOf(0), Spent: host.Spent{Runs: 3}}}})
+	var used Usage
+	used.Show("acme", &host.TenantUsage{Runs: map[host.Status]int{host.StatusFailed: 2}, Months: []usage.MonthSpent{{Month: usage.MonthOf(0), Spent: usage.Spent{Runs: 3}}}})
 	var file, own Resource
 	file.Show(&host.ResourceInfo{Name: "f", File: true, Problem: "hidden"})
 	own.Show(&host.ResourceInfo{Name: "o", Definition: []byte(`{"a":1}`), Uses: []host.ResourceUse{{Workflow: "w", Calls: 1}}})
@@ -129,7 +130,7 @@ func TestAppendIsJSON(t *testing.T) {
 			`{"value":null,"qualified_name":null,"type":"E","types":null,"handler_id":"h","parent_handler_id":null,"sequence":3}`},
 		"no family": {text(t, &Envelope{Type: "E", Types: []string{}}), `{"value":null,"qualified_name":null,"type":"E","types":[]}`},
 		"waiting":   {text(t, &recordOf(&run).WaitingFor[1]), `{"step":"b","child":"c1","since":"1970-01-01T00:00:02.000000+00:00"}`},
-		"usage":     {text(t, &usage)[:83], `{"tenant":"acme","runs":{"running":0,"completed":0,"failed":2,"cancelled":0},"steps"`[:83]},
+		"usage":     {text(t, &used)[:83], `{"tenant":"acme","runs":{"running":0,"completed":0,"failed":2,"cancelled":0},"steps"`[:83]},
 		"file":      {text(t, &file), `{"name":"f","kind":"","source":"file","usage":[]}`},
 		"own": {text(t, &own), `{"name":"o","kind":"","source":"api","definition":{"a":1},"key_id":null,"problem":null,` +
 			`"created_at":"1970-01-01T00:00:00.000000+00:00","updated_at":"1970-01-01T00:00:00.000000+00:00",` +

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/codes"
 )
 
 // Record is the record of a run; its result is the envelope of the stop event.
@@ -78,9 +79,9 @@ func (r *RecordOf[R]) Show(run *host.Run) {
 	}
 	switch {
 	case run.Status == host.StatusFailed:
-		r.Remedy = host.Remedy(host.InRun, run.ErrorCode, run.Error)
+		r.Remedy = codes.Remedy(codes.InRun, run.ErrorCode, run.Error)
 	case run.Blocked != nil:
-		r.Remedy = host.Remedy(host.InBlocked, run.Blocked.Code, run.Blocked.Message)
+		r.Remedy = codes.Remedy(codes.InBlocked, run.Blocked.Code, run.Blocked.Message)
 	default:
 		r.Remedy = ""
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/inspect"
 )
 
 // Source is a stored host as it was at one moment. Rows are passed to callbacks in order.
@@ -30,17 +31,17 @@ type Source interface {
 	// Integrity makes the store check its own structures.
 	Integrity(ctx context.Context, found func(problem string) error) error
 	// Loose passes each row that refers to something missing.
-	Loose(ctx context.Context, found func(host.LooseRow) error) error
+	Loose(ctx context.Context, found func(inspect.Loose) error) error
 	// Modules passes the modules with their bytes.
 	Modules(ctx context.Context, each func(host.ModuleRecord) error) error
 	CountSessions(ctx context.Context) (int, error)
 	// Sessions lists the sessions with ids above after, in order of id.
-	Sessions(ctx context.Context, after int64, limit int) ([]host.SessionRow, error)
+	Sessions(ctx context.Context, after int64, limit int) ([]inspect.Session, error)
 	Journal(ctx context.Context, session int64, each func(host.JournalRow) error) error
 	Versions(ctx context.Context, session int64, each func(host.VersionUse) error) error
-	Runs(ctx context.Context, session int64, each func(host.RunRow) error) error
-	Handlers(ctx context.Context, session int64, each func(host.HandlerRow) error) error
-	Stream(ctx context.Context, session int64, each func(host.EventsRow) error) error
+	Runs(ctx context.Context, session int64, each func(inspect.Run) error) error
+	Handlers(ctx context.Context, session int64, each func(inspect.Handler) error) error
+	Stream(ctx context.Context, session int64, each func(inspect.Events) error) error
 }
 
 // Config configures an audit. All fields except Progress are required.
@@ -167,7 +168,7 @@ func (a *auditor) file(ctx context.Context) error {
 
 func (a *auditor) references(ctx context.Context) error {
 	a.Progress("references", 0, 0)
-	err := a.Source.Loose(ctx, func(r host.LooseRow) error {
+	err := a.Source.Loose(ctx, func(r inspect.Loose) error {
 		return a.found(Fault{Code: RowLoose, Tenant: r.Tenant, Session: r.Session, What: r.What, Advice: adviceRow})
 	})
 	return a.damage(err, Fault{Code: DatabaseDamaged, What: "references cannot be followed", Advice: adviceDatabase})
@@ -216,7 +217,7 @@ func (a *auditor) sessions(ctx context.Context) error {
 
 // session audits one session. A session that does not fold has one fault, because its
 // tables cannot be compared with anything.
-func (a *auditor) session(ctx context.Context, row host.SessionRow) error {
+func (a *auditor) session(ctx context.Context, row inspect.Session) error {
 	s := a.newSession(row)
 	err := a.Source.Journal(ctx, row.ID, s.fold)
 	switch {

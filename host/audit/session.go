@@ -14,6 +14,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/inspect"
 )
 
 // errFault ends the reading of a journal at its first fault.
@@ -22,7 +23,7 @@ var errFault = errors.New("a fault was found")
 // session is what the journal of one session results in.
 type session struct {
 	a     *auditor
-	row   host.SessionRow
+	row   inspect.Session
 	eng   *engine.Session
 	fault *Fault
 	// missing is the version whose workflow the fold could not find.
@@ -70,7 +71,7 @@ func (t *tally) add(ev *host.StreamEvent) error {
 	return nil
 }
 
-func (a *auditor) newSession(row host.SessionRow) *session {
+func (a *auditor) newSession(row inspect.Session) *session {
 	s := &session{a: a, row: row, runs: map[string]*folded{}, streams: map[streamOf]*tally{}, needs: map[string]uint64{}}
 	s.eng = engine.New(row.Key, s.graph)
 	return s
@@ -231,7 +232,7 @@ func (s *session) compare(ctx context.Context) error {
 		return err
 	}
 	latest := map[string]string{} // handler -> run, according to the tables
-	if err := s.a.Source.Runs(ctx, s.row.ID, func(r host.RunRow) error {
+	if err := s.a.Source.Runs(ctx, s.row.ID, func(r inspect.Run) error {
 		s.a.sum.Runs++
 		if r.Latest {
 			latest[r.Run.HandlerID] = r.Run.RunID
@@ -351,7 +352,7 @@ func differences(a, b *host.Run) []string {
 // compareHandlers checks that each handler points to its latest run according to the
 // journal, and to the beginning of that run's events.
 func (s *session) compareHandlers(ctx context.Context, latest map[string]string) error {
-	return s.a.Source.Handlers(ctx, s.row.ID, func(h host.HandlerRow) error {
+	return s.a.Source.Handlers(ctx, s.row.ID, func(h inspect.Handler) error {
 		want, _, known := s.eng.HandlerRun(h.HandlerID)
 		if got := latest[h.HandlerID]; !known || got != want {
 			return s.differs(RecordDiffers, adviceRecord, "handler %s has %q as its latest run, its journal says %q", h.HandlerID, got, want)
@@ -383,7 +384,7 @@ func (s *session) shows(handler string, first, end int64) bool {
 func (s *session) compareStreams(ctx context.Context) error {
 	stored := map[streamOf]*tally{}
 	end, handler := int64(-1), ""
-	err := s.a.Source.Stream(ctx, s.row.ID, func(r host.EventsRow) error {
+	err := s.a.Source.Stream(ctx, s.row.ID, func(r inspect.Events) error {
 		if r.HandlerID != handler {
 			end, handler = -1, r.HandlerID
 		}

@@ -1,12 +1,12 @@
-// Package blackbox keeps a small file that says what holds a core now, so that the
-// next process knows what ran when this one ended.
+// Package blackbox keeps a small file that says which work holds a core now, so that the
+// next process knows what ran when this process ended.
 //
-// It must not know what a run is or who is to blame: it stores notes and suspects and
-// gives them back.
+// The package must not depend on what a run is or which work is to blame. It stores notes
+// and suspects and returns them.
 //
-// The file is mapped and shared. The kernel keeps what was stored in it when the
-// process ends in whatever way, and nothing is ever synced: after a reboot the content
-// does not count. A store into the file costs no system call.
+// The file is mapped and shared. The kernel keeps what was stored in the file however the
+// process ends, and the file is never synced: after a reboot its contents do not count. A
+// store to the file costs no system call.
 //
 // # Layout
 //
@@ -14,9 +14,9 @@
 //	slots      512 each    one for each piece of work that holds a core
 //	suspects   two halves  of 256 records of 512 bytes; one half is in force
 //
-// A slot's payload is written first and its word last; a half is written first and put
-// in force last. So whenever the process ends, the file reads as it was before or after
-// a change. A new life builds its file beside the old one and renames it.
+// A slot's payload is written first and its word last; a half is written first and put in
+// force last. Whenever the process ends, the file therefore reads as before or after a
+// change. A new life builds its file beside the old file and renames it.
 package blackbox
 
 import (
@@ -34,7 +34,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/deaths"
 )
 
 // Names of the files in the data directory.
@@ -44,7 +44,7 @@ const (
 	crashBefore = "weft.crash.before"
 )
 
-// maxCrash bounds the crash report of the life before, in bytes.
+// maxCrash bounds the crash report of the previous life, in bytes.
 const maxCrash = 1 << 20
 
 const (
@@ -60,16 +60,16 @@ const (
 	atSlots     = 12
 	atBoot      = 16
 	atLife      = 32
-	atEpoch     = 48 // 0: of a server that is not one of several
+	atEpoch     = 48 // 0: the server is not part of a cluster
 	atPID       = 56
 	atMemory    = 64 // two times
-	atCRC       = 80 // of all before it
-	// What follows changes.
+	atCRC       = 80 // of all bytes before it
+	// The fields below change.
 	atPhase   = 128
-	atGroup   = 136 // OOM kills of the control group
-	atSystem  = 144 // OOM kills of the system
-	atInForce = 152 // which half of the suspects
-	atHalf    = 160 // of each half: how many, and a CRC
+	atGroup   = 136 // OOM kills in the control group
+	atSystem  = 144 // OOM kills in the system
+	atInForce = 152 // which half of the suspects is in force
+	atHalf    = 160 // for each half: number of suspects and CRC
 	atCommits = 192 // see Position
 	atStore   = 200
 
@@ -79,17 +79,17 @@ const (
 	recordBytes = 512
 )
 
-// Slots by the number of cores. Loads and resource calls leave some of the slots to
-// runs of guests.
+// The number of slots depends on the number of cores. Some slots are reserved for runs of
+// guests and not available to loads and resource calls.
 const (
 	slotsPerCore = 4
 	slotsMore    = 32
 )
 
-// maxSlots bounds what is believed of a file.
+// maxSlots bounds the number of slots accepted from a file.
 const maxSlots = 1 << 16
 
-// life names this process. A box of the same life is not of a death.
+// life identifies this process. A box with the same life does not report a death.
 var life = func() (id [16]byte) {
 	_, _ = rand.Read(id[:]) // never fails
 	return id
@@ -97,15 +97,15 @@ var life = func() (id [16]byte) {
 
 // Box is the file of one life. Its methods may be called from any goroutine, but each
 // slot belongs to the goroutine that has entered it. After a fault of the file the box
-// notes nothing any more.
+// records nothing more.
 type Box struct {
 	dir      string
 	log      *slog.Logger
 	position *Position // nil: none
 	catch    bool
 	slots    int
-	forRuns  int // the first slots, for runs alone
-	before   host.Death
+	forRuns  int // number of leading slots reserved for runs
+	before   deaths.Death
 
 	off      atomic.Bool
 	taken    []atomic.Bool // by slot
@@ -116,20 +116,20 @@ type Box struct {
 	once sync.Once
 }
 
-// Config says how a box is opened.
+// Config configures a box.
 type Config struct {
 	Dir   string // of the data
-	Cores int    // guests that run at once
-	// Position is noted in the file too. nil: there is none.
+	Cores int    // number of guests that run concurrently
+	// Position is recorded in the file too. It may be nil.
 	Position *Position
-	// Catch has the Go runtime write its crash report into a file beside the box.
-	// There is one such file for a process.
+	// Catch makes the Go runtime write its crash report to a file beside the box. A
+	// process has only one such file.
 	Catch bool
 	Log   *slog.Logger
 }
 
-// Open reads how the process before ended. The caller holds the directory's lock.
-// The file stays as it is until [Box.Begin].
+// Open reads how the previous process ended. The caller holds the directory's lock. The
+// file stays unchanged until [Box.Begin].
 func Open(cfg Config) *Box {
 	b := &Box{dir: cfg.Dir, log: cfg.Log, position: cfg.Position, catch: cfg.Catch, slots: slotsPerCore*cfg.Cores + slotsMore, forRuns: 2*cfg.Cores + 8}
 	b.off.Store(true)
@@ -142,10 +142,10 @@ func Open(cfg Config) *Box {
 	}
 	boot, ok := bootID()
 	switch {
-	case !ok || boot != found.boot: // another machine, or another life of this one
-	case found.life == life: // opened again in one process
+	case !ok || boot != found.boot: // another machine, or this machine before a reboot
+	case found.life == life: // opened again in the same process
 		b.before.Suspicion = found.Suspicion
-	case found.Phase == host.PhaseClosed:
+	case found.Phase == deaths.PhaseClosed:
 	default:
 		b.before = found.Death
 		b.before.Class = b.class(found)
@@ -153,29 +153,30 @@ func Open(cfg Config) *Box {
 	return b
 }
 
-// class says why the process before ended.
-func (b *Box) class(found *Found) host.DeathClass {
+// class returns why the previous process ended.
+func (b *Box) class(found *Found) deaths.DeathClass {
 	if info, err := os.Stat(filepath.Join(b.dir, crashFile)); err == nil && info.Size() > 0 {
-		return host.DeathCrash
+		return deaths.DeathCrash
 	}
 	group, system := oomKills()
 	if group > found.group || system > found.system {
-		return host.DeathMemory
+		return deaths.DeathMemory
 	}
-	return host.DeathUnknown
+	return deaths.DeathUnknown
 }
 
-// Before tells how the process before ended.
-func (b *Box) Before() host.Death { return b.before }
+// Before returns how the previous process ended.
+func (b *Box) Before() deaths.Death { return b.before }
 
-// Unnoted is how many pieces of work found no free slot.
+// Unnoted returns how many pieces of work found no free slot.
 func (b *Box) Unnoted() uint64 { return b.unnoted.Load() }
 
-// Begin replaces the file by that of this life. A process that ends before leaves the
-// file of the life before. If the file cannot be made, nothing is noted in this life.
-func (b *Box) Begin(s host.Suspicion) {
+// Begin replaces the file by the file of this life. A process that ends before Begin
+// leaves the file of the previous life. If the file cannot be made, nothing is recorded
+// in this life.
+func (b *Box) Begin(s deaths.Suspicion) {
 	if err := b.build(s); err != nil {
-		// What is there would be counted again at the next start.
+		// The old file would be counted again at the next start.
 		err = errors.Join(err, ignoreAbsent(os.Remove(filepath.Join(b.dir, File))))
 		b.log.Warn("the file of what holds a core cannot be made: a step that ends the server cannot be found", "file", filepath.Join(b.dir, File), "error", err)
 		return
@@ -187,8 +188,8 @@ func (b *Box) Begin(s host.Suspicion) {
 	}
 }
 
-// build makes the file and maps it.
-func (b *Box) build(s host.Suspicion) (err error) {
+// build creates the file and maps it.
+func (b *Box) build(s deaths.Suspicion) (err error) {
 	boot, _ := bootID()
 	image := make([]byte, headerBytes+b.slots*slotBytes+2*halfBytes)
 	copy(image[atMagic:], magic)
@@ -200,9 +201,9 @@ func (b *Box) build(s host.Suspicion) (err error) {
 	put64(image[atMemory:], uint64(s.MemoryDeaths[0]))
 	put64(image[atMemory+8:], uint64(s.MemoryDeaths[1]))
 	put32(image[atCRC:], crcOf(image[:atCRC]))
-	phase := host.PhaseServing
+	phase := deaths.PhaseServing
 	if len(s.Suspects) > 0 {
-		phase = host.PhaseApart
+		phase = deaths.PhaseApart
 	}
 	put64(image[atPhase:], uint64(phase))
 	group, system := oomKills()
@@ -216,7 +217,7 @@ func (b *Box) build(s host.Suspicion) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	if _, err := f.Write(image); err != nil { // all of it: a hole would ask for space later
+	if _, err := f.Write(image); err != nil { // every byte: a hole would need disk space later
 		return err
 	}
 	mem, err := mapFile(f, len(image))
@@ -230,8 +231,8 @@ func (b *Box) build(s host.Suspicion) (err error) {
 	return nil
 }
 
-// catchCrashes moves the crash report of the life before aside, and has the runtime
-// write that of this one.
+// catchCrashes renames the crash report of the previous life, and makes the runtime write
+// this life's report.
 func (b *Box) catchCrashes() error {
 	name := filepath.Join(b.dir, crashFile)
 	if info, err := os.Stat(name); err == nil && info.Size() > 0 {
@@ -249,12 +250,12 @@ func (b *Box) catchCrashes() error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(debug.SetCrashOutput(f, debug.CrashOptions{}), f.Close()) // it has a descriptor of its own
+	return errors.Join(debug.SetCrashOutput(f, debug.CrashOptions{}), f.Close()) // the runtime has its own descriptor
 }
 
-// Enter notes work that begins to hold a core, and gives the slot to leave; below 0
-// if there is none. It keeps nothing of n and allocates nothing.
-func (b *Box) Enter(n *host.CoreNote) (slot int) {
+// Enter records work that begins to hold a core, and returns the slot for Leave, or a
+// negative number if no slot is free. Enter keeps nothing of n and does not allocate.
+func (b *Box) Enter(n *deaths.CoreNote) (slot int) {
 	if b.off.Load() {
 		return -1
 	}
@@ -288,13 +289,13 @@ func (b *Box) Enter(n *host.CoreNote) (slot int) {
 	return slot
 }
 
-// free takes a slot that nobody has; below 0: there is none.
-func (b *Box) free(n *host.CoreNote) int {
+// free reserves a free slot. It returns a negative number if there is none.
+func (b *Box) free(n *deaths.CoreNote) int {
 	if len(n.Tenant)+len(n.Session) > slotBytes-slotNames-4 {
 		return -1
 	}
 	first := b.forRuns
-	if n.Kind == host.CoreRun {
+	if n.Kind == deaths.CoreRun {
 		first = 0
 	}
 	for i := first; i < len(b.taken); i++ {
@@ -305,8 +306,8 @@ func (b *Box) free(n *host.CoreNote) int {
 	return -1
 }
 
-// At notes how far the guest in a slot has come: the host calls that it has made, the
-// newest of them, and the units that it has burnt.
+// At records the progress of the guest in a slot: the number of its host calls, the
+// newest call, and the units burnt.
 func (b *Box) At(slot int, calls, burnt uint64, newest string) {
 	if slot < 0 || b.off.Load() {
 		return
@@ -326,7 +327,7 @@ func (b *Box) At(slot int, calls, burnt uint64, newest string) {
 	word(at, slotBurnt).Store(burnt)
 }
 
-// Leave notes that the work of a slot holds no core any more.
+// Leave records that the work in a slot no longer holds a core.
 func (b *Box) Leave(slot int) {
 	if slot < 0 {
 		return
@@ -335,11 +336,11 @@ func (b *Box) Leave(slot int) {
 	b.taken[slot].Store(false)
 }
 
-// Phase notes what the server does from now on.
-func (b *Box) Phase(p host.CorePhase) { b.store(atPhase, uint64(p)) }
+// Phase records what the server does from now on.
+func (b *Box) Phase(p deaths.CorePhase) { b.store(atPhase, uint64(p)) }
 
-// Alive notes how many processes the system has killed for their memory so far: what
-// is counted from now on may be this process.
+// Alive records how many processes the system has killed for their memory so far. A later
+// increase may be due to this process.
 func (b *Box) Alive() {
 	group, system := oomKills()
 	b.store(atGroup, group)
@@ -362,7 +363,7 @@ func (b *Box) store(offset int, v uint64) {
 }
 
 // Suspect replaces the suspects.
-func (b *Box) Suspect(list []host.Suspect) {
+func (b *Box) Suspect(list []deaths.Suspect) {
 	if b.off.Load() {
 		return
 	}
@@ -380,19 +381,19 @@ func (b *Box) Suspect(list []host.Suspect) {
 	word(b.mem, atInForce).Store(uint64(other))
 }
 
-// fault switches the notes off: a disk that fails must not end the server.
+// fault stops recording: a failing disk must not end the server.
 func (b *Box) fault(fault any) {
 	if b.off.CompareAndSwap(false, true) {
 		b.log.Error("the file of what holds a core fails: a step that ends the server cannot be found any more", "file", filepath.Join(b.dir, File), "error", fmt.Sprint(fault))
 	}
 }
 
-// Close notes that the process ends cleanly. Nothing may use the box during the call;
-// what comes later is not noted.
+// Close records that the process ends cleanly. Nothing may use the box during the call;
+// later calls record nothing.
 func (b *Box) Close() error {
 	var err error
 	b.once.Do(func() {
-		b.Phase(host.PhaseClosed)
+		b.Phase(deaths.PhaseClosed)
 		b.position.end()
 		b.off.Store(true)
 		if b.catch && b.mem != nil {
@@ -407,7 +408,8 @@ func (b *Box) Close() error {
 
 func (b *Box) slot(i int) []byte { return b.mem[headerBytes+i*slotBytes:][:slotBytes] }
 
-// word is the word at an offset, which is a multiple of 8, of memory that begins at one.
+// word returns the word at an offset, which is a multiple of 8. mem must be aligned to 8
+// bytes.
 func word(mem []byte, offset int) *atomic.Uint64 {
 	return (*atomic.Uint64)(unsafe.Pointer(&mem[offset : offset+8][0]))
 }
@@ -416,7 +418,7 @@ var (
 	castagnoli = crc32.MakeTable(crc32.Castagnoli)
 	put16      = binary.LittleEndian.PutUint16
 	put32      = binary.LittleEndian.PutUint32
-	put64      = binary.NativeEndian.PutUint64 // as words are stored
+	put64      = binary.NativeEndian.PutUint64 // the byte order of stored words
 )
 
 func ignoreAbsent(err error) error {

@@ -2,24 +2,24 @@ package blackbox
 
 import "sync"
 
-// Position keeps the newest acknowledged commit of a store in the box: exact after the
-// end of the process, and unknown after that of the computer. It notes for itself what
-// comes before [Box.Begin]. Its methods may be called from any goroutine.
+// Position records the newest acknowledged commit of a store in the box: exact after the
+// process has ended, and unknown after a reboot. Commits before [Box.Begin] are kept in
+// memory until then. Its methods may be called from any goroutine.
 type Position struct {
 	dir string
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	box     *Box       // nil before Begin and after Close
 	store   [16]byte
 	commits uint64
 }
 
-// NewPosition gives the position that the box of a directory keeps.
+// NewPosition returns the position kept in the box of a directory.
 func NewPosition(dir string) *Position { return &Position{dir: dir} }
 
-// Before gives what the process before had acknowledged of a store. known is false if
-// the file is missing, the computer has started since, or the file belongs to another
-// store.
+// Before returns the newest commit of a store that the previous process acknowledged.
+// known is false if the file is missing, the computer was restarted since, or the file
+// belongs to a different store.
 func (p *Position) Before(store [16]byte) (commits uint64, known bool) {
 	found, err := Read(p.dir)
 	if err != nil || found.commits == 0 || found.store != store {
@@ -29,7 +29,7 @@ func (p *Position) Before(store [16]byte) (commits uint64, known bool) {
 	return found.commits, ok && boot == found.boot
 }
 
-// Note says that a commit of a store is acknowledged. It costs no system call.
+// Note records that a commit of a store is acknowledged. It costs no system call.
 func (p *Position) Note(store [16]byte, commits uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -39,7 +39,7 @@ func (p *Position) Note(store [16]byte, commits uint64) {
 	}
 }
 
-// begin has the box keep the position from now on.
+// begin makes the box record the position from now on.
 func (p *Position) begin(b *Box) {
 	if p == nil {
 		return
@@ -52,7 +52,7 @@ func (p *Position) begin(b *Box) {
 	p.box = b
 }
 
-// end has the box keep it no longer: the file goes.
+// end stops recording the position, because the file is about to be closed.
 func (p *Position) end() {
 	if p == nil {
 		return

@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// bootID names the time since the system has booted.
+// bootID identifies the present boot of the system.
 func bootID() (id [16]byte, ok bool) {
 	text, err := syscall.Sysctl("kern.bootsessionuuid")
 	if err != nil || text == "" {
@@ -15,5 +15,5 @@ func bootID() (id [16]byte, ok bool) {
 	return [16]byte(sum[:]), true
 }
 
-// oomKills: the system has no such counters.
+// oomKills returns zeros: the system has no such counters.
 func oomKills() (group, system uint64) { return 0, 0 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// bootID names the time since the system has booted.
+// bootID identifies the present boot of the system.
 func bootID() (id [16]byte, ok bool) {
 	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil || len(text) == 0 {
@@ -18,8 +18,8 @@ func bootID() (id [16]byte, ok bool) {
 	return [16]byte(sum[:]), true
 }
 
-// oomKills counts the processes that the kernel has killed for their memory: in this
-// process's control group, and in the whole system. 0: not known.
+// oomKills returns how many processes the kernel has killed for their memory: in this
+// process's control group, and in the whole system. 0: unknown.
 func oomKills() (group, system uint64) {
 	if text, err := os.ReadFile("/proc/self/cgroup"); err == nil {
 		for line := range strings.Lines(string(text)) {
@@ -31,7 +31,7 @@ func oomKills() (group, system uint64) {
 	return group, counterIn("/proc/vmstat")
 }
 
-// counterIn reads the number behind oom_kill in a file of names and numbers.
+// counterIn returns the number after oom_kill in a file of names and numbers.
 func counterIn(file string) uint64 {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/limit"
 )
 
 // manifest reads a manifest, for examples.
@@ -36,7 +37,7 @@ func ExampleSession_Reduce() {
 	}
 	s := engine.New(host.SessionKey{Tenant: "acme", Session: "s"}, func(string) (*engine.Graph, error) { return graph, nil })
 	result, err := s.Reduce(1, engine.StartRun{
-		RunID: "r", HandlerID: "h", Version: "hops", Limits: host.DefaultLimits(),
+		RunID: "r", HandlerID: "h", Version: "hops", Limits: limit.Default(),
 		Event: abi.Event{Type: abi.TypeStart, Body: abi.EmptyMap},
 	})
 	if err != nil {

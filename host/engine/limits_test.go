@@ -6,6 +6,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/limit"
 	"github.com/weftrun/weft/host/work"
 )
 
@@ -21,7 +22,7 @@ func TestRunsHaveAllLimits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := host.DefaultLimits()
+	want := limit.Default()
 	want.Fuel = 12_345
 	if got := res.Entry.Start.Limits; got != want {
 		t.Errorf("the entry has %+v", got)
@@ -47,11 +48,11 @@ func TestCheckOfTheStateIsBounded(t *testing.T) {
 		"steps": [{"name": "start", "accepts": ["StartEvent"], "emits": ["StopEvent"]}]}`)
 	s := New(host.SessionKey{Tenant: "t", Session: "s"}, func(string) (*Graph, error) { return g, nil })
 	s.own = *work.New(mostOwn, nil)
-	if _, _, err := s.stateFor(g, host.DefaultLimits()); err != nil {
+	if _, _, err := s.stateFor(g, limit.Default()); err != nil {
 		t.Fatal(err)
 	}
 	s.own = *work.New(1, nil)
-	_, _, err := s.stateFor(g, host.DefaultLimits())
+	_, _, err := s.stateFor(g, limit.Default())
 	if host.CodeOf(err) != host.CodeLimitExceeded || !strings.Contains(err.Error(), "takes more than 1 units of work") {
 		t.Errorf("the error is %v (%s)", err, host.CodeOf(err))
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/limit"
 )
 
 // loop is a workflow that loops, each loop on a different path through the session. turn
@@ -190,7 +191,7 @@ func crowd(t reporter, n int) (m *machine, at uint64) {
 		for _, typ := range []string{"Q", "L"} {
 			m.call(at, 1, SendEvent{Event: abi.Event{Type: typ}})
 		}
-		if i < host.DefaultLimits().InboxEvents-10 {
+		if i < limit.Default().InboxEvents-10 {
 			m.call(at, 1, SendEvent{Event: abi.Event{Type: "Kept"}})
 		}
 		m.call(at, 1, CollectEvents{Event: abi.Event{Type: "B"}, Expected: []string{"B", "R"}})

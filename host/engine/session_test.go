@@ -8,6 +8,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/limit"
 )
 
 func TestShowSeconds(t *testing.T) {
@@ -106,7 +107,7 @@ func TestViews(t *testing.T) {
 	}
 	inv, ok := s.Invocation(at)
 	if !ok || inv.RunID != "a" || inv.HandlerID != "h" || inv.Workflow != "chain" || inv.Version != "v" || inv.Step != "start" ||
-		inv.List || inv.Attempt != 1 || inv.RunSeed != [32]byte{9} || inv.Limits != host.DefaultLimits() || len(inv.Trigger) != 1 || inv.Trigger[0].ID != 1 {
+		inv.List || inv.Attempt != 1 || inv.RunSeed != [32]byte{9} || inv.Limits != limit.Default() || len(inv.Trigger) != 1 || inv.Trigger[0].ID != 1 {
 		t.Errorf("invocation %+v", inv)
 	}
 	if id, active, known := s.HandlerRun("h"); id != "a" || !active || !known {

@@ -9,10 +9,10 @@ import (
 	"github.com/weftrun/weft/abi"
 )
 
-// Form says what bytes an event becomes, or what the bytes of an output are.
+// Form is how an event becomes bytes, or how the bytes of an output are read.
 type Form string
 
-// The forms. FormField is followed by the name of a field.
+// The forms. The name of a field follows FormField.
 const (
 	FormAuto   Form = "auto"
 	FormBody   Form = "body"   // input: the event's body, as JSON
@@ -27,7 +27,7 @@ const (
 const (
 	inputForms  = "auto, body, field:NAME or event"
 	outputForms = "auto, json, text, bytes or events"
-	inputField  = "input" // that a body alone consists of, if it is for a plugin
+	inputField  = "input" // the only field of a body meant for a plugin
 )
 
 func inputForm(text string) (Form, bool) {
@@ -46,14 +46,14 @@ func outputForm(text string) (Form, bool) {
 	return "", false
 }
 
-// field is the field that an input is made of.
+// field returns the name of the field that an input consists of.
 func (f Form) field() (name string, ok bool) { return strings.CutPrefix(string(f), string(FormField)) }
 
-// Bytes makes the bytes that a step's export reads.
+// Bytes returns the bytes that a step's export reads.
 //
 // # Errors
 //
-// When the event lacks the field that it is made of.
+// An error if the event lacks the required field.
 func (s *Step) Bytes(trigger []abi.Event, list bool) ([]byte, error) {
 	if s.Input == FormEvent {
 		return eventsJSON(trigger, list)
@@ -125,11 +125,11 @@ func bodiesJSON(trigger []abi.Event) ([]byte, error) {
 	return abi.ToJSON(raw)
 }
 
-// Events makes the events of the bytes that an export left.
+// Events converts the bytes that an export wrote to events.
 //
 // # Errors
 //
-// When they are not what the manifest says.
+// An error if the bytes do not have the form that the manifest declares.
 func (s *Step) Events(output []byte) (abi.StepOutput, error) {
 	if s.Output == FormEvents {
 		return readEvents(output)
@@ -150,7 +150,7 @@ func (s *Step) Events(output []byte) (abi.StepOutput, error) {
 	return abi.StepOutput{Events: []abi.Event{{Type: s.Emits, Body: body}}}, nil
 }
 
-// into is the field that a value goes into; "" if it is the body.
+// into returns the field that a value is put into, or "" if the value is the body.
 func (s *Step) into(value abi.Raw) string {
 	const major, mapping = 5, 5
 	switch {
@@ -188,7 +188,7 @@ func (s *Step) value(output []byte) (abi.Raw, error) {
 	return abi.EncodeValue(output)
 }
 
-// readEvents reads an output that names its events.
+// readEvents reads an output that contains events with their types.
 func readEvents(output []byte) (out abi.StepOutput, err error) {
 	raw, err := abi.FromJSON(output)
 	if err != nil {

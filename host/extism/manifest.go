@@ -33,20 +33,20 @@ const (
 	resultField     = "result"
 )
 
-// levels are the names of the levels that a plugin logs at, as Extism numbers
-// them; off is beyond all.
+// levels are the names of the log levels of a plugin, indexed by Extism's numbers; off
+// disables all.
 var levels = []string{"trace", "debug", "info", "warn", "error", "off"}
 
-// Plugin is what an Extism plugin is to the host that runs it. Its fields are
-// kept with the compiled module, as JSON.
+// Plugin is what the host must know to run an Extism plugin. It is kept with the compiled
+// module, as JSON.
 type Plugin struct {
-	Manifest []byte          // as weft_describe of another module gives it
+	Manifest []byte          // as weft_describe of other modules returns it
 	Steps    map[string]Step // by name
 	Config   map[string]string
-	Vars     string   // path in the session's state, below which variables are
-	Resource string   // of kind http, for http_request
+	Vars     string   // path in the session's state under which variables are kept
+	Resource string   // resource of kind http for http_request
 	Level    int      // index in levels: lines below it are dropped
-	Start    []string // exports to be called once when an instance is made, in order
+	Start    []string // exports to call once when an instance is made, in order
 }
 
 // Step is one step of a plugin.
@@ -54,25 +54,24 @@ type Step struct {
 	Export string
 	Input  Form
 	Output Form
-	Emits  string // the one type of event that it emits; "": nothing, or the output names it
-	Into   string // field of the event for the output; "": "result", or a map is the body
+	Emits  string // the type of event that it emits; "": none, or the output contains the type
+	Into   string // field of the event for the output; "": "result", or a map becomes the body
 }
 
-// Function is an export of a module. Params and Results have a byte for each
-// value.
+// Function is an export of a module. Params and Results have one byte for each value.
 type Function struct{ Name, Params, Results string }
 
-// callable reports whether an export can be a step, as far as its type goes.
+// callable reports whether an export's type allows the export to be a step.
 func (f *Function) callable() bool { return f.Params == "" && len(f.Results) <= 1 }
 
-// own are the exports that come with a language's runtime.
+// own are the exports of language runtimes.
 var own = []string{
 	"_start", "_initialize", "__wasm_call_ctors", "hs_init", "hs_exit", "malloc", "free", "calloc", "realloc",
 	"__main_void", "__original_main", "main", "_exit", "cabi_realloc",
 }
 
-// Candidates lists the exports that can be steps: those of a runtime only if there
-// is nothing else.
+// Candidates returns the exports that can be steps. It returns exports of a runtime only
+// if there are no others.
 func Candidates(functions []Function) (names []string) {
 	command := false
 	for i := range functions {
@@ -92,14 +91,14 @@ func Candidates(functions []Function) (names []string) {
 	return names
 }
 
-// reading is a manifest on its way to a Plugin.
+// reading is the state of reading a manifest.
 type reading struct {
 	functions []Function
 	problems  []host.Problem
 	plugin    Plugin
 	types     []string // of events that steps accept and emit
-	// atomic is what steps are that do not say: those that change variables by what
-	// they were, and wait for nothing, lose none to others.
+	// atomic is the default for steps that do not say. Steps that update variables and
+	// wait for nothing are atomic, so that they do not lose each other's updates.
 	atomic bool
 }
 
@@ -107,9 +106,8 @@ func (r *reading) add(code, step, format string, args ...any) {
 	r.problems = append(r.problems, host.Problem{Code: code, Step: step, Message: fmt.Sprintf(format, args...)})
 }
 
-// Read makes out what an Extism plugin is: of a module, its function exports and
-// those of Extism's functions that it imports. All problems come at once, as far
-// as one does not hide another.
+// Read describes an Extism plugin from a module, its function exports, and the functions
+// of Extism that it imports. It reports all problems together, unless one hides another.
 func Read(wasm []byte, functions []Function, imported []string) (*Plugin, []host.Problem) {
 	r := &reading{functions: functions}
 	all, _ := sections(wasm)
@@ -166,8 +164,8 @@ func (r *reading) object(text []byte) (map[string]any, bool) {
 	return m, ok
 }
 
-// take removes a field of a map, which is no part of a module's own manifest, and
-// gives it if it is a text; absent is the default.
+// take removes a field that is not part of a module's own manifest from a map, and
+// returns its text. absent is the default.
 func (r *reading) take(m map[string]any, step, field, absent string) string {
 	v, there := m[field]
 	delete(m, field)
@@ -182,7 +180,7 @@ func (r *reading) take(m map[string]any, step, field, absent string) string {
 	return s
 }
 
-// settings reads what is not of a step.
+// settings reads the fields of the whole plugin.
 func (r *reading) settings(m map[string]any) {
 	r.plugin.Vars = r.take(m, "", "vars", DefaultVars)
 	if fault := pathFault(r.plugin.Vars); fault != "" {
@@ -213,7 +211,7 @@ func (r *reading) settings(m map[string]any) {
 	r.durations(m, "", "timeout")
 }
 
-// pathFault says what is wrong with a path that variables are to be below.
+// pathFault returns what is wrong with a path for variables, or "".
 func pathFault(path string) string {
 	switch {
 	case len(path) > abi.MaxPath/2:
@@ -226,7 +224,7 @@ func pathFault(path string) string {
 	return ""
 }
 
-// durations lets the named fields be written as texts, such as 30s.
+// durations allows the named fields to be texts such as 30s.
 func (r *reading) durations(m map[string]any, step string, fields ...string) {
 	for _, field := range fields {
 		text, ok := m[field].(string)
@@ -242,14 +240,14 @@ func (r *reading) durations(m map[string]any, step string, fields ...string) {
 	}
 }
 
-// resources adds the one that http_request uses.
+// resources adds the resource that http_request uses.
 func (r *reading) resources(m map[string]any, imported []string) {
 	if !slices.Contains(imported, "http_request") {
 		return
 	}
 	list, ok := m["resources"].([]any)
 	if _, there := m["resources"]; there && !ok {
-		return // finish says so
+		return // finish reports this
 	}
 	for _, v := range list {
 		if decl, ok := v.(map[string]any); ok && decl["name"] == r.plugin.Resource {
@@ -259,11 +257,11 @@ func (r *reading) resources(m map[string]any, imported []string) {
 	m["resources"] = append(list, map[string]any{"name": r.plugin.Resource, "kind": "http"})
 }
 
-// events declares the types that no one has declared.
+// events declares the event types that have no declaration.
 func (r *reading) events(m map[string]any) {
 	decls, ok := m["events"].(map[string]any)
 	if _, there := m["events"]; there && !ok {
-		return // finish says so
+		return // finish reports this
 	}
 	if decls == nil {
 		decls = map[string]any{}
@@ -276,11 +274,11 @@ func (r *reading) events(m map[string]any) {
 	m["events"] = decls
 }
 
-// startup finds what Extism's hosts call before the first function.
+// startup finds the exports that Extism's hosts call before the first function.
 func (r *reading) startup() {
 	for _, s := range r.plugin.Steps {
 		if s.Export == "_start" || s.Export == "_initialize" {
-			return // they do it themselves
+			return // the sandbox calls them itself
 		}
 	}
 	plain := func(name string) bool {
@@ -299,7 +297,7 @@ func (r *reading) startup() {
 	}
 }
 
-// finish checks what is left as a module's own manifest is checked.
+// finish checks the rest as a module's own manifest is checked.
 func (r *reading) finish(m map[string]any) {
 	if len(r.problems) > 0 {
 		return

@@ -8,8 +8,8 @@ import (
 	"github.com/weftrun/weft/abi"
 )
 
-// Request makes the payload of a call of a resource of kind http from what a
-// plugin gives to http_request: JSON, and a body or nil.
+// Request converts what a plugin passes to http_request (JSON, and a body or nil) to the
+// payload of a call of a resource of kind http.
 func Request(text, body []byte) (abi.Raw, error) {
 	var q struct {
 		URL     string            `json:"url"`
@@ -36,8 +36,8 @@ func Request(text, body []byte) (abi.Raw, error) {
 	return abi.EncodeValue(payload)
 }
 
-// Answer reads what a resource of kind http answers: the headers are JSON, by
-// names in lower case, several values of one joined by commas.
+// Answer converts the answer of a resource of kind http. The headers are JSON, with names
+// in lower case; several values of a header are joined by commas.
 func Answer(value abi.Raw) (status uint32, headers, body []byte, err error) {
 	v, err := abi.DecodeValue(value)
 	if err != nil {

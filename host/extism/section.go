@@ -17,15 +17,15 @@ const (
 	sectionImport = 2
 )
 
-// section is a section of a module: its payload, and where it is.
+// section is a section of a module: its payload and its position.
 type section struct {
 	id         byte
 	payload    []byte
 	begin, end int
 }
 
-// sections lists the sections of a module, as far as it can be read, and whether
-// that is to the end: a module that cannot be is refused elsewhere.
+// sections returns the sections of a module that can be read, and whether that is all of
+// them. Other code refuses a module that cannot be read.
 func sections(wasm []byte) (all []section, whole bool) {
 	for at := headerBytes; at < len(wasm); {
 		size, n := binary.Uvarint(wasm[at+1:])
@@ -40,7 +40,7 @@ func sections(wasm []byte) (all []section, whole bool) {
 	return all, len(wasm) >= headerBytes
 }
 
-// name reads a name, and gives what comes after it.
+// name reads a name, and returns the remaining bytes.
 func name(b []byte) (name string, rest []byte, ok bool) {
 	size, n := binary.Uvarint(b)
 	if n <= 0 || size > uint64(len(b)-n) {
@@ -49,7 +49,7 @@ func name(b []byte) (name string, rest []byte, ok bool) {
 	return string(b[n : n+int(size)]), b[n+int(size):], true
 }
 
-// given finds the manifests that a module was given, in order.
+// given returns the manifests in a module's custom sections, in order.
 func given(all []section) (manifests [][]byte) {
 	for _, s := range all {
 		if s.id != sectionCustom {
@@ -62,8 +62,8 @@ func given(all []section) (manifests [][]byte) {
 	return manifests
 }
 
-// imports reports whether one of the first imports of a module is Extism's. It
-// reads as far as functions go, which is all that plugins import.
+// imports reports whether an import of a module belongs to Extism. It stops at the first
+// import that is not a function, because plugins import only functions.
 func imports(payload []byte) bool {
 	count, n := binary.Uvarint(payload)
 	if n <= 0 {
@@ -90,8 +90,8 @@ func imports(payload []byte) bool {
 	return false
 }
 
-// Is reports whether a module is an Extism plugin: it imports Extism's functions,
-// or was given a manifest.
+// Is reports whether a module is an Extism plugin: it imports Extism's functions, or has
+// a manifest section.
 func Is(wasm []byte) bool {
 	all, _ := sections(wasm)
 	if len(given(all)) > 0 {
@@ -105,10 +105,9 @@ func Is(wasm []byte) bool {
 	return false
 }
 
-// Complete gives an Extism plugin a manifest, if it has none, and its manifest
-// the name of the workflow that it makes, if it says none: that of the plugin.
-// Other modules, and those that cannot be read, or whose manifest cannot be, stay as
-// they are.
+// Complete adds a manifest to an Extism plugin without one. If the manifest does not name
+// the workflow, Complete adds the plugin's name. Other modules, unreadable modules, and
+// modules with an unreadable manifest are returned unchanged.
 func Complete(wasm []byte, plugin string) []byte {
 	all, whole := sections(wasm)
 	if !whole || !Is(wasm) {
@@ -120,7 +119,7 @@ func Complete(wasm []byte, plugin string) []byte {
 	}
 	var m map[string]json.RawMessage
 	for _, other := range manifests {
-		if !bytes.Equal(other, manifests[0]) { // a problem, which Read tells
+		if !bytes.Equal(other, manifests[0]) { // a problem that Read reports
 			return wasm
 		}
 	}
@@ -141,7 +140,7 @@ func Complete(wasm []byte, plugin string) []byte {
 	return abi.WithManifest(without(wasm, all), text)
 }
 
-// without is a module that can be read, without its manifests.
+// without returns a readable module without its manifests.
 func without(wasm []byte, all []section) []byte {
 	kept := append([]byte{}, wasm[:headerBytes]...)
 	for _, s := range all {

@@ -9,7 +9,7 @@ import (
 	"github.com/weftrun/weft/abi"
 )
 
-// HostLevel is the level below which lines are dropped, as Extism numbers it.
+// HostLevel returns the number of the level below which lines are dropped.
 func (p *Plugin) HostLevel() int32 {
 	if p.Level == len(levels)-1 {
 		return math.MaxInt32 // off
@@ -17,13 +17,14 @@ func (p *Plugin) HostLevel() int32 {
 	return int32(p.Level)
 }
 
-// VarPath is where a variable is in the session's state: under its name. Only what no
-// key of the state can have is written otherwise: bytes that are not UTF-8 as %XX, the
-// empty name as %, and so the percent sign as %25.
+// VarPath returns the path of a variable in the session's state. The last segment is the
+// variable's name, with encodings for what a key cannot contain: a byte that is not UTF-8
+// is %XX, the empty name is %, and the percent sign is %25.
 func (p *Plugin) VarPath(name string) string { return p.Vars + "." + abi.EscapeKey(key(name, false)) }
 
-// OldVarPath is where older versions have kept the variable: they wrote dots, and the
-// first of a number or of a name of one letter, as %XX too. "": at VarPath.
+// OldVarPath returns the path at which older versions kept the variable. They also
+// encoded dots, and the first character of a number or of a name of one letter, as %XX.
+// "": the same as VarPath.
 func (p *Plugin) OldVarPath(name string) string {
 	if old := key(name, true); old != key(name, false) {
 		return p.Vars + "." + old
@@ -31,7 +32,7 @@ func (p *Plugin) OldVarPath(name string) string {
 	return ""
 }
 
-// key is the key of a variable; old is how older versions wrote it.
+// key returns the key of a variable; with old, the key of older versions.
 func key(name string, old bool) string {
 	if name == "" {
 		return "%"
@@ -51,8 +52,8 @@ func key(name string, old bool) string {
 	return b.String()
 }
 
-// Variable is the content of a variable, from the value that the state has: other
-// steps may have put something else there than bytes. ok is false for none.
+// Variable returns the content of a variable from its value in the state. Other steps may
+// have stored a value that is not bytes. ok is false if there is no value.
 func Variable(value abi.Raw) (content []byte, ok bool, err error) {
 	v, err := abi.DecodeValue(value)
 	if err != nil {
@@ -70,7 +71,7 @@ func Variable(value abi.Raw) (content []byte, ok bool, err error) {
 	return content, true, err
 }
 
-// Config makes a step's configuration: texts as they are, other values as JSON.
+// Config converts a step's configuration: texts unchanged, other values as JSON.
 func Config(config abi.Raw) (map[string]string, error) {
 	if config == nil {
 		return nil, nil

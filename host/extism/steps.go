@@ -7,7 +7,7 @@ import (
 	"github.com/weftrun/weft/abi"
 )
 
-// steps reads the steps, or makes the one that goes without saying.
+// steps reads the steps, or makes the implied one.
 func (r *reading) steps(m map[string]any) {
 	list, ok := m["steps"].([]any)
 	if _, there := m["steps"]; there && !ok {
@@ -34,7 +34,7 @@ func (r *reading) steps(m map[string]any) {
 	m["steps"] = list
 }
 
-// choose says what is missing of a manifest.
+// choose says what a manifest lacks.
 func choose(candidates []string) string {
 	const most = 20
 	if len(candidates) == 0 {
@@ -58,7 +58,7 @@ func list(names []string, more int) string {
 	return text
 }
 
-// step reads one step, and leaves in decl what is a module's own declaration.
+// step reads one step. The module's own declaration remains in decl.
 func (r *reading) step(decl map[string]any) {
 	step, _ := decl["name"].(string)
 	export := r.take(decl, step, "export", step)
@@ -103,13 +103,13 @@ func (r *reading) step(decl map[string]any) {
 	r.plugin.Steps[step] = s
 }
 
-// retry lets the times of a retry policy be written as texts.
+// retry allows the times of a retry policy to be texts.
 func (r *reading) retry(step string, v any) {
 	switch v := v.(type) {
 	case map[string]any:
 		r.durations(v, step, "fixed", "delay")
 		for name, part := range v {
-			if name != "when" { // conditions have texts that are no times
+			if name != "when" { // conditions contain texts that are not times
 				r.retry(step, part)
 			}
 		}
@@ -143,11 +143,11 @@ func orNone(candidates []string) string {
 	return list(candidates, 0)
 }
 
-// emitted is the one type of event that an output becomes.
+// emitted returns the one type of event that an output becomes.
 func (r *reading) emitted(step string, v any, output Form) string {
 	emits, ok := v.([]any)
 	if !ok || output == FormEvents {
-		return "" // finish says what is wrong, and events name their types
+		return "" // finish reports errors; with events, the output contains the types
 	}
 	if len(emits) == 0 {
 		return ""
@@ -159,7 +159,7 @@ func (r *reading) emitted(step string, v any, output Form) string {
 	return typ
 }
 
-// typesOf finds the types in a declaration of what a step accepts or emits.
+// typesOf returns the types in a declaration of what a step accepts or emits.
 func typesOf(v any) (types []string) {
 	slots, _ := v.([]any)
 	for _, slot := range slots {

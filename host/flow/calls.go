@@ -10,8 +10,8 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// nextCall names the next call that this invocation makes. The name is that of no
-// other call of the run: it has the invocation's and the attempt's number in it.
+// nextCall names the next call of this invocation. The name is unique in the run, because
+// it contains the numbers of the invocation and the attempt.
 func (d *driver) nextCall() string {
 	d.made++
 	return d.id + "." + strconv.Itoa(d.made)
@@ -28,8 +28,8 @@ func (d *driver) send(n *Node, typ, step string, v map[string]any) error {
 	return refused(n.Path, "it could not be begun", err)
 }
 
-// await waits for the answer that has the given value in the given field. The error
-// of a wait that took too long is an [*abi.Error] with the status timeout.
+// await waits for the answer that has the given value in the given field. If the wait
+// times out, the error is an [*abi.Error] with the status timeout.
 func (d *driver) await(field, value, waiter string, timeout time.Duration) (map[string]any, error) {
 	requirements, err := body(map[string]any{field: value})
 	if err != nil {
@@ -52,10 +52,10 @@ func (d *driver) await(field, value, waiter string, timeout time.Duration) (map[
 	return m, nil
 }
 
-// maxBackoff bounds a pause between two tries, unless the first is longer.
+// maxBackoff bounds a pause between two attempts, unless the first pause is longer.
 const maxBackoff = time.Minute
 
-// pause waits before a node's retry, the first of which is 1.
+// pause waits before a node's retry. The first retry is 1.
 func (d *driver) pause(n *Node, retry int) error {
 	if n.Backoff == 0 {
 		return nil
@@ -91,7 +91,7 @@ func (d *driver) function(n *Node, function string, in map[string]any, timeout t
 	return answer, nil
 }
 
-// nested runs a workflow in the same session and takes its result.
+// nested runs a workflow in the same session and returns its result.
 func (d *driver) nested(n *Node, sc *scope) (output, error) {
 	in := sc.input
 	if sc.content != nil {
@@ -133,9 +133,9 @@ func (d *driver) nested(n *Node, sc *scope) (output, error) {
 	return o, nil
 }
 
-// parallel does the branches at once, as many as may be. Each is an invocation of
-// its own, so that it waits and is replayed by itself. Their answers come in any
-// order; the outputs are in the order of the document.
+// parallel runs the branches concurrently, up to the limit. Each branch is an invocation
+// of its own, and waits and is replayed independently. Answers come in any order; the
+// outputs are in the order of the document.
 func (d *driver) parallel(n *Node, sc *scope) (output, error) {
 	group := d.nextCall()
 	most := len(n.Steps)
@@ -163,14 +163,14 @@ func (d *driver) parallel(n *Node, sc *scope) (output, error) {
 	return gather(n, answers)
 }
 
-// begin calls a branch.
+// begin starts a branch.
 func (d *driver) begin(n *Node, sc *scope, group string, i int) error {
 	v := sc.event(group + "/" + strconv.Itoa(i))
 	v["group"], v["branch"], v["node"] = group, i, n.Steps[i].Path
 	return d.send(n, TypeBranch, StepDrive, v)
 }
 
-// branchOutput is what an invocation of the driver came to that did a node.
+// branchOutput returns the output of an invocation of the driver that ran a branch.
 func branchOutput(n *Node, answer map[string]any) (output, error) {
 	if code, failed := answer["failed"].(string); failed {
 		message, _ := answer["error"].(string)
@@ -189,8 +189,8 @@ func branchOutput(n *Node, answer map[string]any) (output, error) {
 	return o, nil
 }
 
-// gather makes the output of a parallel node. If branches failed, the first in the
-// order of the document is why the node does.
+// gather makes the output of a parallel node. If branches failed, the node fails with the
+// error of the first failed branch in the order of the document.
 func gather(n *Node, answers []map[string]any) (output, error) {
 	outputs := make([]output, len(answers))
 	for i, answer := range answers {

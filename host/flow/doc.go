@@ -1,35 +1,35 @@
-// Package flow gives a meaning to flows: declarative trees over the functions of
-// plugins. It reads and checks a flow's document, says which steps and events of
-// the engine it comes to, and interprets it: as the guest of an invocation that
-// makes its host calls like any other, and is replayed like any other.
+// Package flow implements flows: declarative trees over the functions of plugins. It
+// reads and checks a flow's document, and derives the steps and events that the flow
+// consists of. It interprets the flow as the guest of an invocation, which makes host
+// calls and is replayed like any other guest.
 //
-// It must not know how a step is scheduled, journaled or run, nor read a clock or
-// draw a number: what it does depends on the document, the invocation's input and
-// the answers to its calls alone.
+// The package must not depend on how a step is scheduled, journaled or run, and must not
+// read a clock or draw random numbers. Its behavior depends only on the document, the
+// invocation's input and the answers to its calls.
 //
 // # The module of a flow
 //
-// A flow is stored as a module whose bytes are [Magic] and the document in
-// canonical form ([Seal]). Its manifest ([Document.Manifest]) declares two steps
-// that this package serves: [StepDrive] walks the tree, and [StepCatch] turns the
-// failure of a function into an answer. A function is called by an event of
-// [TypeInput] to its step alone, and answers by one of [TypeOutput]; both carry the
-// field [FieldCall], which the engine hands on from the one to the other. The
-// branches of a parallel node, and the later iterations of a long loop, are
-// invocations of [StepDrive] of their own, called in the same way by [TypeBranch].
+// A flow is stored as a module whose bytes are [Magic] and the document in canonical form
+// ([Seal]). Its manifest ([Document.Manifest]) declares two steps that this package
+// serves: [StepDrive] walks the tree, and [StepCatch] turns the failure of a function
+// into an answer. An event of [TypeInput], sent to the function's step alone, calls a
+// function; an event of [TypeOutput] is the answer. Both have the field [FieldCall],
+// which the engine copies from the call to the answer. The branches of a parallel node,
+// and the later iterations of a long loop, are separate invocations of [StepDrive], which
+// [TypeBranch] calls in the same way.
 package flow
 
 import "github.com/weftrun/weft/host"
 
-// Magic begins the bytes of a flow's module. Its last byte before the end is the
+// Magic begins the bytes of a flow's module. The byte before its final newline is the
 // version of the format.
 const Magic = "\x00weft-flow\x01\n"
 
-// ImageHash stands in the place of a pristine image's hash: by it a flow's module
-// is told from those that a sandbox runs.
+// ImageHash replaces the hash of a pristine image. It distinguishes a flow's module from
+// modules that a sandbox runs.
 const ImageHash = "flow-1"
 
-// The steps of a flow's module. Those of plugins have a dot in their name.
+// The steps of a flow's module. Names of plugins' steps contain a dot.
 const (
 	StepDrive = "flow"
 	StepCatch = "flow_failed"
@@ -48,18 +48,18 @@ const (
 	TypeIterated  = "LoopIterationCompleted"
 )
 
-// FieldCall is the field by which a call and its answer are told from others.
+// FieldCall is the field that matches an answer with its call.
 const FieldCall = "call"
 
 // Bounds of a flow's document.
 const (
 	MaxBytes      = host.MaxFlowBytes // of its canonical form
 	MaxNodes      = 1000
-	MaxDepth      = 12     // of nodes within nodes
+	MaxDepth      = 12     // depth of nested nodes
 	MaxExpression = 4096   // bytes of one CEL expression
 	MaxIterations = 10_000 // of a loop
 	MaxRetries    = 100    // of a step
-	MaxNesting    = 10     // of workflows within workflows
+	MaxNesting    = 10     // depth of nested workflows
 	maxProblems   = 1000
 )
 

@@ -5,7 +5,7 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// Drawing shows a flow as its nodes, and what follows what.
+// Drawing returns a flow as a graph of its nodes and their order.
 func (d *Document) Drawing() host.Graph {
 	w := &drawing{}
 	w.event(TypeStart, abi.TypeStart)
@@ -32,7 +32,7 @@ func (w *drawing) lead(from []string, to string) {
 	}
 }
 
-// sequence draws nodes behind those of from, and gives the ends.
+// sequence draws nodes after the nodes in from, and returns the last ones.
 func (w *drawing) sequence(nodes []*Node, from []string) []string {
 	for _, n := range nodes {
 		from = w.node(n, from)
@@ -65,7 +65,7 @@ func (w *drawing) node(n *Node, from []string) []string {
 	return self
 }
 
-// about says in a line what a node does.
+// about describes a node in one line.
 func (n *Node) about() string {
 	text := string(n.Kind)
 	switch {

@@ -12,21 +12,21 @@ import (
 
 // Fuel of the driver's work, in units.
 const (
-	nodeFuel  = 2_000 // of beginning a node
-	byteFuel  = 1     // of a byte that is read or written
+	nodeFuel  = 2_000 // for beginning a node
+	byteFuel  = 1     // for a byte read or written
 	checkFuel = 50_000
 )
 
-// Run is one run of a flow's step, from the start: an invocation of [StepDrive] or
-// [StepCatch]. Its host calls and checkpoints are those of a guest.
+// Run executes a flow's step from its start: an invocation of [StepDrive] or [StepCatch].
+// It makes host calls and checkpoints as a guest does.
 //
-// stopped is asked as an expression is evaluated and before each call; its error, as
-// that of a context, ends the run. nil: nothing does.
+// Run calls stopped while it evaluates an expression and before each host call; an error
+// of stopped, such as a context's, ends the run. If stopped is nil, nothing ends the run.
 //
 // # Errors
 //
-// The error of a Calls or Token method, or of stopped, at once. What the flow itself does wrong is
-// in the result.
+// An error of a Calls or Token method, or of stopped, is returned at once. Failures of
+// the flow itself are in the result.
 func Run(d *Document, inv host.Invocation, stopped func() error) (host.InvocationResult, error) {
 	r := &driver{doc: d, calls: inv.Calls, token: inv.Token, clock: inv.Clock, limit: inv.Limits.Fuel, prices: inv.Prices, stopped: stopped}
 	out, err := r.run(inv.Input)
@@ -57,15 +57,15 @@ func Run(d *Document, inv host.Invocation, stopped func() error) (host.Invocatio
 	return res, nil
 }
 
-// ErrOverdue is the error of a run that has held a core for too long: see [Run].
+// ErrOverdue is returned by [Run] if the run has held a core for too long.
 var ErrOverdue = errors.New("the time on a core is up")
 
-// failure is the end of a node that did not succeed.
+// failure is the failure of a node.
 type failure struct {
-	path    string // of the node that failed first
+	path    string // of the first node that failed
 	code    string
 	message string
-	final   bool // nothing may skip it: the run fails
+	final   bool // no node may skip it: the run fails
 }
 
 // Error names the node.
@@ -80,7 +80,7 @@ func (f *failure) abi() *abi.Error {
 	return &abi.Error{Code: f.code, Message: message, Retryable: &no}
 }
 
-// codeFlow is the code of failures that have none of their own.
+// codeFlow is the code of failures without a code of their own.
 const codeFlow = "flow_failed"
 
 func failf(path, format string, args ...any) *failure {
@@ -94,15 +94,15 @@ type driver struct {
 	token host.Token
 	clock int64
 	fuel  uint64 // burnt
-	told  uint64 // of it, at the last checkpoint
+	told  uint64 // part of fuel reported at the last checkpoint
 	limit uint64
 
-	prices  uint64 // of the host's work: see host.Invocation
+	prices  uint64 // version of the prices of the host's work: see host.Invocation
 	stopped func() error
 
 	id    string // of the invocation's attempt
-	made  int    // calls that it has made
-	asked int    // questions
+	made  int    // calls made
+	asked int    // questions asked
 }
 
 // burn counts work.
@@ -126,7 +126,7 @@ func (d *driver) check() error {
 	return nil
 }
 
-// look is called as a host call or an expression works.
+// look is called while a host call or an expression works.
 func (d *driver) look(units uint64) error {
 	if d.stopped != nil {
 		if err := d.stopped(); err != nil {
@@ -139,9 +139,9 @@ func (d *driver) look(units uint64) error {
 	return nil
 }
 
-// meter is the meter of one expression: it ends at [MaxUnits], or where the fuel ends
-// if that is earlier. pay burns what the meter has counted. An attempt that is older
-// than the prices pays nothing; its expressions are bounded all the same.
+// meter returns the meter of one expression. It ends at [MaxUnits], or when the fuel is
+// spent if that is earlier. pay burns what the meter has counted. An attempt older than
+// the prices pays nothing, but its expressions have the same bound.
 func (d *driver) meter() *work.Meter {
 	most := uint64(MaxUnits)
 	if d.prices != 0 {
@@ -161,7 +161,7 @@ func (d *driver) pay(m *work.Meter) error {
 	over := (*work.Exceeded)(nil)
 	switch err := m.Err(); {
 	case errors.As(err, &over):
-		return d.burn(spent + 1) // more than there is, unless MaxUnits was the limit
+		return d.burn(spent + 1) // more than the budget, unless MaxUnits was the limit
 	case err != nil:
 		d.fuel += spent
 		return &unwound{err}
@@ -172,11 +172,11 @@ func (d *driver) pay(m *work.Meter) error {
 // unwound is the error of a host call or a checkpoint that ends the invocation.
 type unwound struct{ error }
 
-// Unwrap gives the error as it came.
+// Unwrap returns the original error.
 func (u *unwound) Unwrap() error { return u.error }
 
-// call makes a host call. An error of the call itself, an [*abi.Error], is for the
-// flow to handle; any other ends the invocation.
+// call makes a host call. The flow handles an error of the call itself, an [*abi.Error];
+// any other error ends the invocation.
 func (d *driver) call(im abi.Import, req []byte, fault error) ([]byte, error) {
 	if fault != nil {
 		return nil, &abi.Error{Code: abi.StatusInvalidMessage.Code(), Message: fault.Error()}
@@ -215,8 +215,8 @@ func (d *driver) call(im abi.Import, req []byte, fault error) ([]byte, error) {
 	return nil, &told
 }
 
-// refused turns the error of a host call into the failure of a node; what ends the
-// invocation stays what it is.
+// refused turns the error of a host call into the failure of a node. It returns an error
+// that ends the invocation unchanged.
 func refused(path, what string, err error) error {
 	var told *abi.Error
 	if errors.As(err, &told) {
@@ -225,7 +225,7 @@ func refused(path, what string, err error) error {
 	return err
 }
 
-// run decodes the input and does what it asks for.
+// run decodes the input and executes the step.
 func (d *driver) run(input []byte) (abi.StepOutput, error) {
 	var out abi.StepOutput
 	if err := d.burn(nodeFuel + uint64(len(input))*byteFuel); err != nil {
@@ -255,7 +255,7 @@ func (d *driver) run(input []byte) (abi.StepOutput, error) {
 	}
 }
 
-// result is a step's output of one event.
+// result returns a step output with one event.
 func result(typ string, v map[string]any) (abi.StepOutput, error) {
 	raw, err := body(v)
 	if err != nil {
@@ -280,7 +280,7 @@ func (d *driver) whole(start map[string]any) (abi.StepOutput, error) {
 	})
 }
 
-// caught answers in the place of a function that has failed.
+// caught answers in place of a function that has failed.
 func (d *driver) caught(failed map[string]any) (abi.StepOutput, error) {
 	exception, _ := failed["exception"].(map[string]any)
 	message, _ := exception["exception_message"].(string)
@@ -290,7 +290,7 @@ func (d *driver) caught(failed map[string]any) (abi.StepOutput, error) {
 	})
 }
 
-// branch drives one node of a parallel node, or some iterations of a loop.
+// branch drives one branch of a parallel node, or some iterations of a loop.
 func (d *driver) branch(have map[string]any) (abi.StepOutput, error) {
 	path, _ := have["node"].(string)
 	n := d.doc.byPath[path]

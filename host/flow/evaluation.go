@@ -23,28 +23,27 @@ import (
 // The prices of evaluating an expression, in units.
 const (
 	callUnits  = 500 // a call of a function
-	valueUnits = 150 // a value that is looked at, or compared
+	valueUnits = 150 // a value that is read or compared
 	textBytes  = 32  // to count, copy or compare 8 bytes of a text
-	entryUnits = 60  // an entry of a map that is sorted, for each halving
+	entryUnits = 60  // an entry of a sorted map, for each halving
 )
 
 // mostMatched bounds the patterns of the function matches.
 var mostMatched = pattern.Most{Bytes: 1024, States: 2_000}
 
-// evaluation is one evaluation of an expression: its variables, each converted when it
-// is first used, and what it takes. Beyond what the meter has, the evaluation is
-// cancelled.
+// evaluation is one evaluation of an expression: its variables, each converted on first
+// use, and its cost. When the meter ends, the evaluation is cancelled.
 type evaluation struct {
 	meter     *work.Meter
 	native    map[string]any
 	converted map[string]ref.Val
 	patterns  map[string]*pattern.Pattern
-	// missing is a key that a map did not have, keys those that it has, for people.
+	// missing is a key that a map did not have; keys lists the map's keys for people.
 	missing, keys string
 }
 
-// hidden is the name under which the parts of an expression find the evaluation; no
-// expression can say it.
+// hidden is the variable by which the parts of an expression find the evaluation. No
+// expression can contain this name.
 const hidden = "@evaluation"
 
 // ResolveName implements interpreter.Activation.
@@ -67,7 +66,7 @@ func (e *evaluation) ResolveName(name string) (any, bool) {
 // Parent implements interpreter.Activation.
 func (e *evaluation) Parent() interpreter.Activation { return nil }
 
-// spend charges for work that is about to be done.
+// spend charges for work before it is done.
 func (e *evaluation) spend(units uint64) {
 	if e == nil {
 		return
@@ -77,17 +76,17 @@ func (e *evaluation) spend(units uint64) {
 	}
 }
 
-// check looks whether the evaluation is to end, within work that is charged.
+// check ends the evaluation if it must end, during work that is charged already.
 func (e *evaluation) check() {
 	if e != nil && e.meter.Check() != nil {
 		e.spend(0)
 	}
 }
 
-// sort puts keys in order. What that takes is charged before: how often keys are
-// compared depends on the order in which a map gives them.
+// sort sorts keys. It charges for the work in advance, because the number of comparisons
+// depends on a map's iteration order.
 func (e *evaluation) sort(keys []ref.Val, compare func(x, y ref.Val) int) {
-	const often = 4096 // comparisons
+	const often = 4096 // comparisons between two checks
 	for n := len(keys); n > 0; n -= often {
 		e.spend(entryUnits * uint64(min(n, often)) * uint64(1+bits.Len(uint(len(keys)))))
 	}
@@ -100,7 +99,7 @@ func (e *evaluation) sort(keys []ref.Val, compare func(x, y ref.Val) int) {
 	})
 }
 
-// looked charges for a value that a function gets.
+// looked charges for a value passed to a function.
 func (e *evaluation) looked(v ref.Val) {
 	switch v := v.(type) {
 	case types.String:
@@ -112,19 +111,19 @@ func (e *evaluation) looked(v ref.Val) {
 	}
 }
 
-// evaluationOf finds the evaluation that a part of an expression is in; nil: it is a
-// constant's, while the expression is compiled.
+// evaluationOf returns the evaluation that a part of an expression belongs to. It returns
+// nil for a constant that is evaluated while the expression is compiled.
 func evaluationOf(vars interpreter.Activation) *evaluation {
 	found, _ := vars.ResolveName(hidden)
 	e, _ := found.(*evaluation)
 	return e
 }
 
-// ordered gives expressions maps that are walked in the order of their keys: what
-// an expression comes to, and costs, is the same each time.
+// ordered converts values so that expressions walk maps in key order. The result and the
+// cost of an expression are then always the same.
 type ordered struct{ e *evaluation }
 
-// NativeToValue implements types.Adapter. Values within are converted when they are
+// NativeToValue implements types.Adapter. Nested values are converted when they are
 // reached.
 func (a ordered) NativeToValue(v any) ref.Val {
 	switch v := v.(type) {
@@ -151,7 +150,7 @@ func (a ordered) NativeToValue(v any) ref.Val {
 	return types.DefaultTypeAdapter.NativeToValue(v)
 }
 
-// orderedMap is a map whose keys are put in order when it is first walked.
+// orderedMap is a map whose keys are sorted when it is first walked.
 type orderedMap struct {
 	traits.Mapper
 	e      *evaluation
@@ -167,7 +166,7 @@ func (m *orderedMap) Iterator() traits.Iterator {
 	return types.NewRefValList(ordered{m.e}, m.keys).Iterator()
 }
 
-// part stands for a node of a compiled expression in which work is charged.
+// part replaces a node of a compiled expression by a node that charges for its work.
 func part(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 	switch i := i.(type) {
 	case interpreter.InterpretableAttribute:
@@ -188,7 +187,7 @@ func part(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 	return i, nil
 }
 
-// attribute is a variable, or a field of something.
+// attribute is a variable, or a field of a value.
 type attribute struct {
 	interpreter.InterpretableAttribute
 }
@@ -204,10 +203,10 @@ func (a attribute) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	return v
 }
 
-// mostKeys is how many keys of a map an error lists.
+// mostKeys bounds the keys of a map that an error lists.
 const mostKeys = 20
 
-// note finds the map in which an attribute's key is missing, and notes which keys it has.
+// note finds the map in which an attribute's key is missing, and records the map's keys.
 func (e *evaluation) note(attr interpreter.Attribute) {
 	named, ok := attr.(interpreter.NamespacedAttribute)
 	if !ok || len(named.CandidateVariableNames()) == 0 {
@@ -232,7 +231,7 @@ func (e *evaluation) note(attr interpreter.Attribute) {
 	}
 }
 
-// list names the keys of a map in their order, or the first of them.
+// list names the first keys of a map, in order.
 func (e *evaluation) list(m map[string]any) string {
 	if len(m) == 0 {
 		return "there are no keys"
@@ -249,13 +248,13 @@ func (e *evaluation) list(m map[string]any) string {
 	return "the keys are " + strings.Join(keys, ", ") + more
 }
 
-// Eval implements interpreter.Interpretable: the branches of a conditional are
-// evaluated by it.
+// Eval implements interpreter.Interpretable: branches of a conditional are evaluated by
+// Eval.
 func (a attribute) Eval(vars interpreter.Activation) ref.Val {
 	return a.Exec(interpreter.AsFrame(vars))
 }
 
-// call is a call of a function. Its arguments are charged where they come from.
+// call is a function call. Its arguments are charged where they are produced.
 type call struct {
 	interpreter.InterpretableCall
 }
@@ -269,12 +268,12 @@ func (c call) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	return v
 }
 
-// Eval implements interpreter.Interpretable: the branches of a conditional are
-// evaluated by it.
+// Eval implements interpreter.Interpretable: branches of a conditional are evaluated by
+// Eval.
 func (c call) Eval(vars interpreter.Activation) ref.Val { return c.Exec(interpreter.AsFrame(vars)) }
 
-// comparison is a call of one of the functions that take longer the larger their
-// arguments are: what they do is done here, on the meter.
+// comparison is a call of a function whose cost grows with its arguments. This package
+// implements these functions, with charges.
 type comparison struct {
 	interpreter.InterpretableCall
 }
@@ -305,13 +304,13 @@ func (c comparison) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	return e.matches(l, r)
 }
 
-// Eval implements interpreter.Interpretable: the branches of a conditional are
-// evaluated by it.
+// Eval implements interpreter.Interpretable: branches of a conditional are evaluated by
+// Eval.
 func (c comparison) Eval(vars interpreter.Activation) ref.Val {
 	return c.Exec(interpreter.AsFrame(vars))
 }
 
-// equal compares as the language does.
+// equal compares by the rules of CEL.
 func (e *evaluation) equal(l, r ref.Val) bool {
 	e.spend(valueUnits)
 	if a, ok := l.(traits.Lister); ok {
@@ -345,7 +344,7 @@ func (e *evaluation) equal(l, r ref.Val) bool {
 	return types.Equal(l, r) == types.True
 }
 
-// in is the operator.
+// in implements the operator in.
 func (e *evaluation) in(v, of ref.Val) ref.Val {
 	switch of := of.(type) {
 	case traits.Mapper:
@@ -361,7 +360,7 @@ func (e *evaluation) in(v, of ref.Val) ref.Val {
 	return types.MaybeNoSuchOverloadErr(of)
 }
 
-// matches is the function, in linear time.
+// matches implements the function matches, in linear time.
 func (e *evaluation) matches(text, expr ref.Val) ref.Val {
 	t, ok := text.(types.String)
 	p, also := expr.(types.String)
@@ -396,8 +395,8 @@ func (m madeMap) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	return inOrder(evaluationOf(frame), m.InterpretableConstructor.Exec(frame))
 }
 
-// Eval implements interpreter.Interpretable: the branches of a conditional are
-// evaluated by it.
+// Eval implements interpreter.Interpretable: branches of a conditional are evaluated by
+// Eval.
 func (m madeMap) Eval(vars interpreter.Activation) ref.Val { return m.Exec(interpreter.AsFrame(vars)) }
 
 func inOrder(e *evaluation, v ref.Val) ref.Val {
@@ -407,9 +406,9 @@ func inOrder(e *evaluation, v ref.Val) ref.Val {
 	return v
 }
 
-// evaluate computes an expression. The result is a bool, a text or a list of texts.
-// What the evaluation takes is charged to the meter, also if it fails; if the meter
-// ends, so does the evaluation, and its error wraps that of the meter.
+// evaluate computes an expression. The result is a bool, a text or a list of texts. The
+// meter is charged for the work even if the evaluation fails. If the meter ends, the
+// evaluation ends with an error that wraps the meter's error.
 func (e *expression) evaluate(m *work.Meter, vars map[string]any) (any, error) {
 	on := &evaluation{meter: m, native: vars, converted: make(map[string]ref.Val, len(vars)), patterns: map[string]*pattern.Pattern{}}
 	out, _, err := e.program.Eval(on)
@@ -428,7 +427,7 @@ func (e *expression) evaluate(m *work.Meter, vars map[string]any) (any, error) {
 	return resultOf(out)
 }
 
-// resultOf is what a flow makes of a value.
+// resultOf converts the value of an expression for the flow.
 func resultOf(out ref.Val) (any, error) {
 	switch v := out.(type) {
 	case types.Bool:

@@ -14,8 +14,8 @@ import (
 	"github.com/weftrun/weft/host/pattern"
 )
 
-// exprKind is where an expression stands: it says what the expression sees, and
-// what it has to come to.
+// exprKind is the place of an expression. It determines what the expression sees and
+// which type it must have.
 type exprKind uint8
 
 const (
@@ -39,14 +39,14 @@ const (
 	varResults    = "step_outputs"
 )
 
-// variables are all names that expressions know, of any kind.
+// variables are all names that expressions of any kind may use.
 var variables = []string{
 	varInput, varContent, varOutputs, varAdditional, varState, varChoices,
 	varIteration, varMost, varSuccess, varLast, varResults,
 }
 
-// environments are those of the kinds. They are made once, as that takes about a
-// millisecond, and not changed.
+// environments holds one environment for each kind. They are made once, because making
+// one takes about a millisecond, and never change.
 var environments = [...]*cel.Env{
 	exprCondition: environment(),
 	exprRouter:    environment(cel.Variable(varChoices, cel.ListType(cel.StringType))),
@@ -56,11 +56,11 @@ var environments = [...]*cel.Env{
 		cel.Variable(varResults, cel.MapType(cel.StringType, cel.DynType))),
 }
 
-// maxNestedLoops bounds macros (all, exists, map, filter) within macros.
+// maxNestedLoops bounds the depth of nested macros (all, exists, map, filter).
 const maxNestedLoops = 4
 
-// environment is what all kinds of expressions have, with more. There is no clock
-// and no chance in it: the standard functions, and nothing else.
+// environment returns the environment common to all kinds, plus more. It has the standard
+// functions and nothing else: no clock and no randomness.
 func environment(more ...cel.EnvOption) *cel.Env {
 	names := cel.MapType(cel.StringType, cel.DynType)
 	env, err := cel.NewEnv(append([]cel.EnvOption{
@@ -72,7 +72,7 @@ func environment(more ...cel.EnvOption) *cel.Env {
 			cel.ValidateComprehensionNestingLimit(maxNestedLoops)),
 	}, more...)...)
 	if err != nil {
-		panic(err) // the options are constants: any test would see it
+		panic(err) // the options are constants, so any test would find an error
 	}
 	return env
 }
@@ -80,10 +80,10 @@ func environment(more ...cel.EnvOption) *cel.Env {
 // expression is a compiled expression. It may be used by any number of goroutines.
 type expression struct {
 	text       string
-	readsState bool // it may ask for the session's state
+	readsState bool // the expression may read the session's state
 	program    cel.Program
 	ast        *cel.Ast
-	paths      []string // of nodes within nodes, as far as texts in it may name them
+	paths      []string // paths of nested nodes, as far as literals in the expression may name them
 }
 
 // compile checks an expression and compiles it. The error lists all problems with
@@ -111,7 +111,7 @@ func compile(text string, kind exprKind) (*expression, error) {
 	return &expression{text: text, readsState: strings.Contains(text, varState), program: program, ast: checked, paths: named(text)}, nil
 }
 
-// boundPatterns refuses literal patterns that are too long or too complex to match with.
+// boundPatterns refuses literal patterns that are too long or too complex.
 func (e *expression) boundPatterns() (err error) {
 	native := e.ast.NativeRep()
 	ast.PreOrderVisit(native.Expr(), ast.NewExprVisitor(func(part ast.Expr) {
@@ -134,10 +134,10 @@ func (e *expression) boundPatterns() (err error) {
 	return err
 }
 
-// quotedPath matches a text of an expression that may name a node within a node.
+// quotedPath matches a literal in an expression that may name a nested node.
 var quotedPath = regexp.MustCompile(`"[^"\\]+/[^"\\]+"|'[^'\\]+/[^'\\]+'`)
 
-// named lists the paths of nodes that the texts of an expression may name.
+// named lists the paths of nodes that literals of an expression may name.
 func named(text string) []string {
 	var paths []string
 	for _, quoted := range quotedPath.FindAllString(text, -1) {
@@ -146,7 +146,7 @@ func named(text string) []string {
 	return paths
 }
 
-// positions are the problems of an expression as one error.
+// positions returns the problems of an expression as one error.
 func positions(issues *cel.Issues) error {
 	const most = 10
 	var all []string
@@ -160,7 +160,7 @@ func positions(issues *cel.Issues) error {
 	return errors.New(strings.Join(all, "; "))
 }
 
-// comesTo reports whether a type may be that of an expression of a kind.
+// comesTo reports whether an expression of a kind may have a type.
 func comesTo(t *cel.Type, kind exprKind) bool {
 	if t.IsExactType(cel.DynType) {
 		return true

@@ -12,21 +12,22 @@ import (
 	"github.com/weftrun/weft/host/state"
 )
 
-// fields are those of one object, taken one by one: what is left over is unknown.
+// fields holds the fields of one object. take removes them one by one; the fields left
+// over are unknown.
 type fields struct {
 	p    *parser
 	at   string // the node's path
 	have map[string]any
 }
 
-// take gives a field; null is as good as none.
+// take removes and returns a field. A null field counts as absent.
 func (f *fields) take(name string) (v any, given bool) {
 	v = f.have[name]
 	delete(f.have, name)
 	return v, v != nil
 }
 
-// rest tells of the fields that nobody took.
+// rest reports the fields that were not taken.
 func (f *fields) rest() {
 	for _, name := range slices.Sorted(maps.Keys(f.have)) {
 		f.p.problem("unknown_field", f.at, "%q is not known here: leave it out", clip(name))
@@ -75,7 +76,7 @@ func (f *fields) integer(name string, unset, least, most int) int {
 	return int(n)
 }
 
-// maxDuration bounds a timeout: about a hundred years.
+// maxDuration bounds a timeout: approximately a hundred years.
 const maxDuration = 100 * 366 * 24 * time.Hour
 
 // duration reads a time: a text such as "30s" or "24h", or a number of seconds.
@@ -106,7 +107,7 @@ func (f *fields) duration(name string) time.Duration {
 	return d
 }
 
-// review reads what people are asked.
+// review reads the review settings of a node.
 func (p *parser) review(f *fields, n *Node) *Review {
 	v, given := f.take("review")
 	if !given {
@@ -144,7 +145,7 @@ func (p *parser) review(f *fields, n *Node) *Review {
 	return r
 }
 
-// answers reads what follows a "no" and silence.
+// answers reads what follows a rejection and a timeout.
 func (p *parser) answers(g *fields, n *Node, r *Review) {
 	if text := g.text("on_reject", 16); text != "" {
 		r.OnReject = OnReject(text)
@@ -168,14 +169,14 @@ func (p *parser) answers(g *fields, n *Node, r *Review) {
 	}
 }
 
-// schema reads a JSON Schema; nil: there is none that can be used.
+// schema reads a JSON Schema. It returns nil if there is no usable schema.
 func (f *fields) schema(name string) map[string]any {
 	s, _, _ := f.compiled(name, strconv.Quote(name))
 	return s
 }
 
-// compiled reads a JSON Schema, which problems call what. All are nil if there is none
-// that can be used.
+// compiled reads a JSON Schema; problems call it what. All results are nil if there is no
+// usable schema.
 func (f *fields) compiled(name, what string) (map[string]any, abi.Raw, *state.Schema) {
 	v, given := f.take(name)
 	if !given {
@@ -197,7 +198,7 @@ func (f *fields) compiled(name, what string) (map[string]any, abi.Raw, *state.Sc
 	return nil, nil, nil
 }
 
-// question reads true, a message, or an object with both a message and a schema.
+// question reads true, a message, or an object with a message and a schema.
 func (f *fields) question(name string, schema bool) *Question {
 	v, given := f.take(name)
 	if !given {

@@ -4,14 +4,14 @@ import (
 	"strconv"
 )
 
-// A loop is walked in stretches. Each answer that an invocation waits for replays it
-// from its beginning, which would make a loop cost the square of its iterations. So
-// the first stretch is the invocation's own, and each of the others an invocation for
-// itself, called as the branches of a parallel node are: the loop waits once for all
-// that one does.
+// A loop runs in stretches. Each answer that an invocation waits for replays the
+// invocation from its beginning, so a loop in one invocation would cost the square of its
+// iterations. The first stretch runs in the invocation itself. Each further stretch is a
+// separate invocation, called like a branch of a parallel node, and the loop waits once
+// for the whole stretch.
 
-// A stretch ends with the iteration in which it has made so many calls, or at the
-// latest with so many iterations.
+// A stretch ends after the iteration in which it has made this many calls, and at the
+// latest after this many iterations.
 const (
 	stretchCalls      = 100
 	stretchIterations = 100
@@ -20,12 +20,12 @@ const (
 // stretch is a part of a loop.
 type stretch struct {
 	outputs []output
-	count   int  // of iterations, from the loop's first on
-	over    bool // no other follows
+	count   int  // iterations since the start of the loop
+	over    bool // no further stretch follows
 }
 
-// loop does its steps until its end condition holds: run, count, test, stop flag,
-// review, in that order.
+// loop runs its steps until its end condition holds: run, count, test, stop flag, review,
+// in that order.
 func (d *driver) loop(n *Node, sc *scope) (output, error) {
 	s, err := d.iterate(n, sc, 0)
 	if err != nil {
@@ -44,7 +44,7 @@ func (d *driver) loop(n *Node, sc *scope) (output, error) {
 	return container(all, "Loop %s completed %d iterations with %d total steps", n.Name, s.count, len(all)), nil
 }
 
-// iterate does a stretch, behind so many iterations.
+// iterate runs a stretch that begins after from iterations.
 func (d *driver) iterate(n *Node, sc *scope, from int) (stretch, error) {
 	s, made := stretch{count: from}, d.made
 	for s.count-from < stretchIterations && d.made-made < stretchCalls {
@@ -77,7 +77,7 @@ func (d *driver) iterate(n *Node, sc *scope, from int) (stretch, error) {
 	return s, nil
 }
 
-// iteration does the steps of a loop once.
+// iteration runs the steps of a loop once.
 func (d *driver) iteration(n *Node, sc *scope, i int) ([]output, error) {
 	about := map[string]any{"iteration": i, "max_iterations": n.MaxIterations}
 	if err := d.tell(TypeIteration, n, about); err != nil {
@@ -90,10 +90,11 @@ func (d *driver) iteration(n *Node, sc *scope, i int) ([]output, error) {
 	return outputs, d.tell(TypeIterated, n, about)
 }
 
-// fieldFrom is the field of a call for a stretch: how many iterations there were.
+// fieldFrom is the field of a stretch's call that counts the iterations before the
+// stretch.
 const fieldFrom = "from"
 
-// further has a stretch done by an invocation of its own, and waits for it.
+// further runs a stretch in a separate invocation, and waits for it.
 func (d *driver) further(n *Node, sc *scope, from int) (stretch, error) {
 	id := d.nextCall()
 	v := sc.event(id)
@@ -117,8 +118,7 @@ func (d *driver) further(n *Node, sc *scope, from int) (stretch, error) {
 	return stretch{o.steps, int(count), over}, nil
 }
 
-// stretched does a stretch that another invocation waits for, and adds what came of it
-// to the answer.
+// stretched runs a stretch for another invocation, and adds its results to the answer.
 func (d *driver) stretched(n *Node, sc *scope, from int64, answer map[string]any) error {
 	if n.Kind != KindLoop || from < 0 || from >= int64(n.MaxIterations) {
 		return failf(n.Path, "it has no iteration %d", from+1)
@@ -147,7 +147,7 @@ func (d *driver) ends(n *Node, sc *scope, outputs []output, count int) (bool, er
 		varIteration: int64(count), varMost: int64(n.MaxIterations), varSuccess: success,
 		varLast: orText(last.content), varResults: byName,
 	}
-	v, err := d.test(n, n.Test, sc.afterAll(outputs), more) // a function sees them as those before it
+	v, err := d.test(n, n.Test, sc.afterAll(outputs), more) // a function sees these outputs as the previous ones
 	if err != nil {
 		return false, err
 	}

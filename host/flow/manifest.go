@@ -6,12 +6,12 @@ import (
 	"github.com/weftrun/weft/abi"
 )
 
-// driveWorkers is how many invocations of the driver run at once, in a run. Those
-// that wait for a function count for none.
+// driveWorkers is how many invocations of the driver run concurrently in a run.
+// Invocations that wait for a function do not count.
 const driveWorkers = 16
 
-// Manifest is what a flow's module declares. functions are all steps of the flow's
-// plugins, whose failures it catches.
+// Manifest returns the manifest of a flow's module. functions are all steps of the flow's
+// plugins, whose failures the flow catches.
 func (d *Document) Manifest(workflow string, functions []string) *abi.Manifest {
 	one := func(typ string) abi.Slot { return abi.Slot{Kind: abi.SlotOne, Types: []string{typ}} }
 	emit := func(typ string) abi.Emit { return abi.Emit{Types: []string{typ}} }
@@ -36,7 +36,7 @@ func (d *Document) Manifest(workflow string, functions []string) *abi.Manifest {
 	if d.asks() {
 		drive.Waits = append(drive.Waits, abi.TypeHumanResponse)
 		var none time.Duration
-		m.Timeout = &none // people take their time
+		m.Timeout = &none // people need time to answer
 	}
 	m.Steps = []abi.StepDecl{drive}
 	if calls && len(functions) > 0 {
@@ -48,7 +48,8 @@ func (d *Document) Manifest(workflow string, functions []string) *abi.Manifest {
 	return m
 }
 
-// startSchema is that of the start event. A flow that says what its input is needs one.
+// startSchema returns the schema of the start event, which a flow with an input schema
+// needs.
 func (d *Document) startSchema() map[string]any {
 	properties := map[string]any{
 		"input":           map[string]any{"description": "what the flow works on: any value"},
@@ -64,11 +65,11 @@ func (d *Document) startSchema() map[string]any {
 	return schema
 }
 
-// events declares the types that a flow speaks of.
+// events declares the event types of a flow.
 func (d *Document) events(calls, branches bool) map[string]abi.EventDecl {
 	schema, err := abi.EncodeValue(d.startSchema())
 	if err != nil {
-		panic(err) // what is not a constant of it was encoded before
+		panic(err) // all parts are constants or were encoded before
 	}
 	out := map[string]abi.EventDecl{
 		TypeStart:     {Kind: abi.KindStart, Schema: schema},

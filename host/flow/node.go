@@ -24,20 +24,20 @@ const (
 type Node struct {
 	Kind        Kind
 	Name        string
-	Path        string // the names from the root on, joined by "/"; "" for the root
+	Path        string // the names from the root, joined by "/"; "" for the root
 	Description string
 
 	Function string // of a step: PLUGIN.FUNCTION
-	Workflow string // of a step: what it runs instead
+	Workflow string // of a step: the workflow that it runs instead of a function
 	Retries  int
-	Backoff  time.Duration // before the first retry, twice as long before each other; 0: at once
+	Backoff  time.Duration // pause before the first retry, doubled for each further retry; 0: none
 	OnError  OnError
 	Timeout  time.Duration // 0: none
 
 	Steps []*Node // of a router: its choices
 	Else  []*Node // of a condition
 
-	MaxConcurrency int // of a parallel node; 0: all at once
+	MaxConcurrency int // of a parallel node; 0: no limit
 	Multiple       bool
 	MaxIterations  int
 	Forward        bool
@@ -45,10 +45,10 @@ type Node struct {
 	Review         *Review
 }
 
-// OnError says what follows when a step has failed for good.
+// OnError says what follows when a step has failed finally.
 type OnError string
 
-// What may follow.
+// The values of OnError.
 const (
 	OnErrorFail  OnError = "fail"
 	OnErrorSkip  OnError = "skip"
@@ -62,14 +62,14 @@ type Test struct {
 	expr     *expression
 }
 
-// Review says what people are asked before, within or after a node.
+// Review says what people are asked before, during or after a node.
 type Review struct {
-	Confirm   *Question // before it
-	Input     *Question // before it: what they say becomes its input
-	Output    *Question // after it
-	Iteration *Question // after each iteration of a loop, but the last
+	Confirm   *Question // before the node
+	Input     *Question // before the node: the answer becomes its input
+	Output    *Question // after the node
+	Iteration *Question // after each iteration of a loop except the last
 	OnReject  OnReject
-	Retries   int // how often "retry" does the node again
+	Retries   int // how often the answer "retry" may repeat the node
 	Timeout   time.Duration
 	OnTimeout OnTimeout
 }
@@ -81,10 +81,10 @@ type Question struct {
 	schema  *state.Schema
 }
 
-// OnReject says what follows a "no".
+// OnReject says what follows a rejection.
 type OnReject string
 
-// What may follow a "no".
+// The values of OnReject.
 const (
 	RejectSkip   OnReject = "skip"
 	RejectCancel OnReject = "cancel"
@@ -95,19 +95,18 @@ const (
 // OnTimeout says what follows when nobody answers in time.
 type OnTimeout string
 
-// What may follow silence.
+// The values of OnTimeout.
 const (
 	TimeoutCancel  OnTimeout = "cancel"
 	TimeoutSkip    OnTimeout = "skip"
 	TimeoutApprove OnTimeout = "approve"
 )
 
-// Document is a flow that has been checked. It is immutable and may be used by any
-// number of goroutines.
+// Document is a checked flow. It is immutable, and any goroutine may use it.
 type Document struct {
 	Description  string
 	SessionState map[string]any // nil: none
-	Input        map[string]any // the JSON Schema of what it works on; nil: any value, or none
+	Input        map[string]any // the JSON Schema of the flow's input; nil: any value, or none
 	Root         *Node
 
 	raw    abi.Raw
@@ -115,16 +114,16 @@ type Document struct {
 	order  []*Node // depth first
 }
 
-// Raw is the document in canonical form. It must not be changed.
+// Raw returns the document in canonical form. The caller must not modify it.
 func (d *Document) Raw() abi.Raw { return d.raw }
 
-// Nodes are all nodes but the root, depth first. They must not be changed.
+// Nodes returns all nodes except the root, depth first. The caller must not modify them.
 func (d *Document) Nodes() []*Node { return d.order }
 
 // Reference is a place in a document that names a function or a workflow.
 type Reference struct{ Node, Name string }
 
-// Functions are the places that name a function, in the order of the document.
+// Functions returns the places that name a function, in the order of the document.
 func (d *Document) Functions() []Reference {
 	var out []Reference
 	for _, n := range d.order {
@@ -138,7 +137,7 @@ func (d *Document) Functions() []Reference {
 	return out
 }
 
-// Workflows are the places that name a workflow, in the order of the document.
+// Workflows returns the places that name a workflow, in the order of the document.
 func (d *Document) Workflows() []Reference {
 	var out []Reference
 	for _, n := range d.order {
@@ -149,7 +148,7 @@ func (d *Document) Workflows() []Reference {
 	return out
 }
 
-// asks reports whether people are asked anything.
+// asks reports whether the flow asks people anything.
 func (d *Document) asks() bool {
 	for _, n := range d.order {
 		if n.Review != nil || n.OnError == OnErrorPause {
@@ -159,7 +158,7 @@ func (d *Document) asks() bool {
 	return false
 }
 
-// branches reports whether the driver calls itself: for branches, or for iterations.
+// branches reports whether the driver calls itself, for branches or for iterations.
 func (d *Document) branches() bool {
 	for _, n := range d.order {
 		if n.Kind == KindParallel || n.Kind == KindLoop {

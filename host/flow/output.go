@@ -8,7 +8,7 @@ import (
 	"github.com/weftrun/weft/abi"
 )
 
-// output is what a node came to: a StepOutput.
+// output is the output of a node: a StepOutput.
 type output struct {
 	name    string
 	content any
@@ -18,7 +18,7 @@ type output struct {
 	steps   []output
 }
 
-// value is an output as it is in events: fields that say nothing are left out.
+// value returns the output as it appears in events: without empty fields.
 func (o *output) value() map[string]any {
 	v := map[string]any{"step_name": o.name, "content": o.content, "success": o.success}
 	if o.err != "" {
@@ -41,8 +41,7 @@ func values(list []output) []any {
 	return out
 }
 
-// outputOf reads what a function, or a branch, answered. The error says which field
-// is no good.
+// outputOf reads the answer of a function or a branch. The error names the invalid field.
 func outputOf(v map[string]any) (output, error) {
 	o := output{content: v["content"]}
 	var ok bool
@@ -89,13 +88,13 @@ func outputOf(v map[string]any) (output, error) {
 	return o, nil
 }
 
-// given gives a field that is neither missing nor null.
+// given returns a field that is neither missing nor null.
 func given(v map[string]any, name string) (any, bool) {
 	field := v[name]
 	return field, field != nil
 }
 
-// deepest is the output that a container ends in: the last of the last.
+// deepest returns the last output in a container: the last of the last.
 func (o *output) deepest() *output {
 	for len(o.steps) > 0 {
 		o = &o.steps[len(o.steps)-1]
@@ -103,19 +102,19 @@ func (o *output) deepest() *output {
 	return o
 }
 
-// scope is what a node sees of those before it. It is not changed: after makes
-// another.
+// scope is what a node sees of the nodes before it. A scope does not change: after makes
+// a new one.
 type scope struct {
 	input      any
 	additional any
 	content    any
-	outputs    map[string]any // values of outputs, by name
+	outputs    map[string]any // contents by name
 }
 
-// after is the scope behind a node.
+// after returns the scope after a node.
 func (s *scope) after(o *output) *scope {
 	next := *s
-	next.content = o.deepest().content // that of a container is for people
+	next.content = o.deepest().content // a container's own content is for people
 	next.outputs = make(map[string]any, len(s.outputs)+1)
 	for name, v := range s.outputs {
 		next.outputs[name] = v
@@ -124,7 +123,7 @@ func (s *scope) after(o *output) *scope {
 	return &next
 }
 
-// afterAll is the scope behind several nodes.
+// afterAll returns the scope after several nodes.
 func (s *scope) afterAll(outputs []output) *scope {
 	for i := range outputs {
 		s = s.after(&outputs[i])
@@ -132,7 +131,7 @@ func (s *scope) afterAll(outputs []output) *scope {
 	return s
 }
 
-// event is the body of a StepInput.
+// event returns the body of a StepInput.
 func (s *scope) event(call string) map[string]any {
 	v := map[string]any{"input": s.input, "previous_step_content": s.content, "previous_step_outputs": s.outputs}
 	if s.additional != nil {
@@ -147,7 +146,7 @@ func (s *scope) event(call string) map[string]any {
 	return v
 }
 
-// contents are outputs as expressions see them: their contents by name.
+// contents returns outputs as expressions see them: their contents by name.
 func contents(outputs map[string]any) map[string]any {
 	out := make(map[string]any, len(outputs))
 	for name, v := range outputs {
@@ -157,9 +156,9 @@ func contents(outputs map[string]any) map[string]any {
 	return out
 }
 
-// within adds to contents those of outputs within outputs that paths name: the branch web
-// of the node research is research/web. Of several of one name it is the last, as of the
-// iterations of a loop.
+// within adds to contents the outputs of nested nodes that paths name: the branch web of
+// the node research is research/web. If several outputs have the same name, such as the
+// iterations of a loop, the last one counts.
 func within(contents, outputs map[string]any, paths []string) map[string]any {
 	for _, path := range paths {
 		name, rest, _ := strings.Cut(path, "/")
@@ -182,8 +181,8 @@ func within(contents, outputs map[string]any, paths []string) map[string]any {
 	return contents
 }
 
-// orText is a value, or "" in the place of null: expressions that compare texts
-// need not ask whether there is one.
+// orText returns a value, or "" for nil, so that expressions may compare texts without a
+// test for null.
 func orText(v any) any {
 	if v == nil {
 		return ""
@@ -207,7 +206,7 @@ func body(v map[string]any) (abi.Raw, error) {
 	return raw, nil
 }
 
-// summary is the content of a parallel node: what its branches came to, as text.
+// summary returns the content of a parallel node: the outputs of its branches as text.
 func summary(outputs []output) string {
 	var b strings.Builder
 	b.WriteString("## Parallel Execution Results\n\n")
@@ -227,7 +226,7 @@ func summary(outputs []output) string {
 	return strings.TrimSpace(b.String())
 }
 
-// plain is a value as text: texts as they are, all else as JSON.
+// plain returns a value as text: a text unchanged, any other value as JSON.
 func plain(v any) string {
 	switch v := v.(type) {
 	case nil:

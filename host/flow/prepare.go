@@ -6,9 +6,9 @@ import (
 	"github.com/weftrun/weft/abi"
 )
 
-// prepare brings the session's state to what the run begins with: what is stored,
-// under what the start says; or what the start says alone. What the flow says was
-// filled in when the run began: it is the default of the state.
+// prepare sets the session's state at the start of a run: the stored state overlaid with
+// the state of the start event, or the latter alone. The flow's own initial state is the
+// default of the state, and was set when the run began.
 func (d *driver) prepare(start map[string]any) error {
 	from, _ := start["session_state"].(map[string]any)
 	overwrite, _ := start["overwrite"].(bool)
@@ -42,11 +42,11 @@ func (d *driver) prepare(start map[string]any) error {
 	return refused("", "the session's state could not be set", err)
 }
 
-// emptyRequest is that of calls without content.
+// emptyRequest is the request of calls without content.
 var emptyRequest = []byte{0x80}
 
-// overlaid is a map with another over it: maps in both are joined in the same way,
-// of all else the upper counts. Neither is changed.
+// overlaid returns under merged with over. Maps in both are merged recursively; for any
+// other value, over wins. Neither map is changed.
 func overlaid(under, over map[string]any) map[string]any {
 	out := make(map[string]any, len(under)+len(over))
 	for key, v := range under {

@@ -13,14 +13,15 @@ import (
 	"github.com/weftrun/weft/host/work"
 )
 
-// Seal gives the bytes of a document's module.
+// Seal returns the bytes of a document's module.
 func Seal(d *Document) []byte { return append([]byte(Magic), d.raw...) }
 
 // Open reads a document from the bytes of its module.
 //
 // # Errors
 //
-// What Parse finds, as one error; none for bytes that [Seal] gave, of this version.
+// The problems found by Parse, as one error. There are none for bytes that [Seal] of this
+// version returned.
 func Open(module []byte) (*Document, error) {
 	raw, ok := bytes.CutPrefix(module, []byte(Magic))
 	if !ok {
@@ -33,11 +34,11 @@ func Open(module []byte) (*Document, error) {
 	return d, nil
 }
 
-// Parse reads and checks a document, which is a map. It returns everything that is
-// wrong, each with the path of its node; then the document, if there is one, is good
-// for no more than to see what else it names. Which functions and workflows there
-// are is not known here. raw is not modified and not kept. What it takes
-// is charged to the meter: once that has ended, the result is of no use.
+// Parse reads and checks a document, which is a map. It returns all problems, each with
+// the path of its node. If there are problems, the returned document, if any, may only be
+// used to find the names in it. Parse does not know which functions and workflows exist.
+// It neither modifies nor keeps raw. The work is charged to the meter; if the meter has
+// ended, the result must not be used.
 func Parse(m *work.Meter, raw abi.Raw) (*Document, []host.Problem) {
 	return parse(&parser{meter: m}, raw)
 }
@@ -95,17 +96,17 @@ const (
 	maxMessage     = 4096
 )
 
-// parser gathers nodes and what is wrong with them.
+// parser collects nodes and problems.
 type parser struct {
 	problems []host.Problem
 	byPath   map[string]*Node
 	order    []*Node
 	nodes    int
 	meter    *work.Meter
-	stored   bool // the document was taken, perhaps when there were fewer bounds
+	stored   bool // the document was accepted before, perhaps under looser limits
 }
 
-// problem notes a fault; the message says how to mend it.
+// problem records a problem. The message says how to fix it.
 func (p *parser) problem(code, path, format string, args ...any) {
 	if len(p.problems) >= maxProblems {
 		return
@@ -120,7 +121,7 @@ func (p *parser) problem(code, path, format string, args ...any) {
 // clip bounds a name in a message.
 func clip(s string) string { return abi.Clip(s, 256) }
 
-// list reads the nodes of a field. taken are the names that its siblings have.
+// list reads the nodes of a field. taken holds the names of their siblings.
 func (p *parser) list(f *fields, path, field string, depth int, taken map[string]bool) []*Node {
 	v, given := f.take(field)
 	if !given {
@@ -157,7 +158,7 @@ func join(path, name string) string {
 	return path + "/" + name
 }
 
-// node reads a node; place stands for its path while it has no name.
+// node reads a node. place stands for its path while the node has no name.
 func (p *parser) node(item any, parent, place string, depth int, taken map[string]bool) *Node {
 	have, ok := item.(map[string]any)
 	if !ok {
@@ -170,7 +171,7 @@ func (p *parser) node(item any, parent, place string, depth int, taken map[strin
 	_, named := have["name"].(string)
 	n.Name = f.text("name", abi.MaxName)
 	switch {
-	case len(p.problems) > told: // it is no text, or too long
+	case len(p.problems) > told: // not a text, or too long
 	case !named:
 		p.problem("missing_field", place, "\"name\" is missing: give the node one")
 	case n.Name == "":
@@ -196,7 +197,7 @@ func (p *parser) node(item any, parent, place string, depth int, taken map[strin
 	return n
 }
 
-// body reads the fields that a node's kind has.
+// body reads the fields of a node's kind.
 func (p *parser) body(f *fields, n *Node, depth int) {
 	inner := map[string]bool{}
 	switch n.Kind {
@@ -222,13 +223,13 @@ func (p *parser) body(f *fields, n *Node, depth int) {
 		n.Steps = p.children(f, n, "steps", depth, inner)
 	default:
 		p.problem("unknown_type", n.Path, "\"type\" %q is not known: use step, steps, parallel, condition, router or loop", clip(string(n.Kind)))
-		clear(f.have) // what it might mean is not known
+		clear(f.have) // the meaning of the other fields is unknown
 		return
 	}
 	n.Review = p.review(f, n)
 }
 
-// children is list, for a field that has to be there.
+// children is list for a required field.
 func (p *parser) children(f *fields, n *Node, field string, depth int, taken map[string]bool) []*Node {
 	if _, given := f.have[field]; !given {
 		p.problem("missing_field", n.Path, "%q is missing: a %s needs at least one node", field, n.Kind)
@@ -266,14 +267,14 @@ func (p *parser) step(f *fields, n *Node) {
 	}
 }
 
-// qualified reports whether a name may be PLUGIN.FUNCTION.
+// qualified reports whether a name has the form PLUGIN.FUNCTION.
 func qualified(name string) bool {
 	i := strings.IndexByte(name, '.')
 	return i > 0 && i < len(name)-1
 }
 
-// test reads how a node decides: a function, a CEL expression or, for a condition,
-// true or false.
+// test reads how a node decides: a function, a CEL expression or, for a condition, true
+// or false.
 func (p *parser) test(f *fields, n *Node, field string, kind exprKind, needed bool) *Test {
 	v, given := f.take(field)
 	switch v := v.(type) {
@@ -328,8 +329,8 @@ func (p *parser) expression(n *Node, field, text string, kind exprKind) *Test {
 	return &Test{expr: expr}
 }
 
-// namesFunction reports whether a text is PLUGIN.FUNCTION and no expression: its
-// first word is none of the names that expressions know.
+// namesFunction reports whether a text is PLUGIN.FUNCTION and not an expression: its
+// first word is not a name that expressions know.
 func namesFunction(text string) bool {
 	if !qualified(text) {
 		return false

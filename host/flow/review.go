@@ -11,29 +11,29 @@ import (
 	"github.com/weftrun/weft/host/state"
 )
 
-// codeRejected is the code of a flow that people have ended.
+// codeRejected is the code of a flow that people have rejected.
 const codeRejected = "review_rejected"
 
-// What people answered, or did not.
+// The possible outcomes of a question.
 type verdict uint8
 
 const (
 	approved verdict = iota
 	rejected
-	silent // and the node says "skip"
+	silent // nobody answered, and the node says "skip"
 )
 
-// answer is what came of a question.
+// answer is the result of a question.
 type answer struct {
 	verdict verdict
 	fields  map[string]any
 }
 
-// maxAsked is how often people are asked again, if their answer is none.
+// maxAsked bounds how often a question is repeated after invalid answers.
 const maxAsked = 10
 
-// question asks people, and waits; if what they answer makes no sense, it asks again,
-// and says why. A run that nobody answers in time goes on as the node says.
+// question asks people and waits for an answer. After an invalid answer, it asks again
+// and says why. If nobody answers in time, the run continues as the node says.
 func (d *driver) question(n *Node, kind string, q *Question, more map[string]any, timeout time.Duration, onTimeout OnTimeout) (answer, error) {
 	for tried := 1; ; tried++ {
 		a, fault, err := d.asks(n, kind, q, more, timeout, onTimeout)
@@ -47,7 +47,7 @@ func (d *driver) question(n *Node, kind string, q *Question, more map[string]any
 	}
 }
 
-// asks asks once; fault says why the answer is none.
+// asks asks once. fault says why the answer is invalid.
 func (d *driver) asks(n *Node, kind string, q *Question, more map[string]any, timeout time.Duration, onTimeout OnTimeout) (a answer, fault string, err error) {
 	d.asked++
 	id := d.id + "/" + strconv.Itoa(d.asked)
@@ -95,7 +95,7 @@ func (d *driver) asks(n *Node, kind string, q *Question, more map[string]any, ti
 	return a, fault, nil
 }
 
-// verdictOf reads an answer; fault says why it is none.
+// verdictOf reads an answer. fault says why the answer is invalid.
 func verdictOf(kind string, fields map[string]any) (v verdict, fault string) {
 	_, input := given(fields, "input")
 	cancel, _ := fields["cancel"].(bool)
@@ -117,7 +117,7 @@ func verdictOf(kind string, fields map[string]any) (v verdict, fault string) {
 	return approved, ""
 }
 
-// prompts are what people are asked where the flow does not say.
+// prompts are the default texts of questions.
 var prompts = map[string]string{
 	"confirm": "Do", "input": "What is the input of", "output": "Take the output of", "iteration": "Go on with", "error": "Try again",
 }
@@ -132,7 +132,7 @@ func (d *driver) silence(n *Node, kind string, timeout time.Duration, on OnTimeo
 	return answer{}, &failure{path: n.Path, code: host.RunTimeout, message: fmt.Sprintf("nobody answered its review (%s) within %s", kind, timeout), final: true}
 }
 
-// reviewed does a node with what people are asked before and after it.
+// reviewed runs a node with its questions before and after it.
 func (d *driver) reviewed(n *Node, sc *scope) (output, error) {
 	r := n.Review
 	if r == nil {
@@ -181,7 +181,8 @@ func (d *driver) reviewed(n *Node, sc *scope) (output, error) {
 	}
 }
 
-// confirm asks whether to do the node at all; goOn is false if its output is o.
+// confirm asks whether to run the node at all. goOn is false if o is the node's output
+// already.
 func (d *driver) confirm(n *Node, sc *scope) (o output, goOn bool, err error) {
 	r := n.Review
 	for tried := 0; ; tried++ {
@@ -197,13 +198,13 @@ func (d *driver) confirm(n *Node, sc *scope) (o output, goOn bool, err error) {
 			o, err := d.branchOf(n, false, sc)
 			return o, false, err
 		case r.OnReject == RejectRetry && tried < r.Retries:
-			continue // it is asked again
+			continue // ask again
 		}
 		return output{}, false, said(n, "confirm", a.fields)
 	}
 }
 
-// input asks for the node's input, until it fits the schema.
+// input asks for the node's input until the answer matches the schema.
 func (d *driver) input(n *Node, sc *scope) (*scope, bool, error) {
 	r := n.Review
 	more := map[string]any{}
@@ -239,7 +240,7 @@ func (d *driver) input(n *Node, sc *scope) (*scope, bool, error) {
 	}
 }
 
-// fits holds an input against the schema.
+// fits validates an input against the schema.
 func (q *Question) fits(v any) error {
 	if q.schema == nil || v == nil {
 		return nil
@@ -260,7 +261,7 @@ func mapOf(v any) map[string]any {
 	return m
 }
 
-// advised is a scope in which the node finds what people have said of its output.
+// advised returns a scope that contains what people said about a node's output.
 func advised(sc *scope, fields map[string]any) *scope {
 	next := *sc
 	if feedback, given := given(fields, "feedback"); given {
@@ -273,7 +274,7 @@ func skipped(n *Node) output {
 	return output{content: "Skipped " + n.Name, success: true}
 }
 
-// said is the failure of a flow that people have ended.
+// said is the failure of a flow that people have rejected.
 func said(n *Node, kind string, fields map[string]any) error {
 	message := "people said no to its review (" + kind + ")"
 	if feedback, ok := fields["feedback"].(string); ok && feedback != "" {
@@ -282,7 +283,7 @@ func said(n *Node, kind string, fields map[string]any) error {
 	return &failure{path: n.Path, code: codeRejected, message: message, final: true}
 }
 
-// reviewIteration asks whether a loop is to go on.
+// reviewIteration asks whether a loop should continue.
 func (d *driver) reviewIteration(n *Node, last *output, count int) (bool, error) {
 	if n.Review == nil || n.Review.Iteration == nil {
 		return true, nil
@@ -303,7 +304,7 @@ func (d *driver) reviewIteration(n *Node, last *output, count int) (bool, error)
 	return false, said(n, "iteration", a.fields)
 }
 
-// repair asks what to do about a step that has failed for good: try again, or skip.
+// repair asks what to do about a step that has failed finally: retry or skip.
 func (d *driver) repair(n *Node, failed *failure) (again bool, err error) {
 	a, err := d.question(n, "error", &Question{}, map[string]any{"error": failed.message, "code": failed.code}, 0, TimeoutCancel)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/weftrun/weft/abi"
 )
 
-// sequence does nodes one after the other: each sees the outputs before it. It ends
-// early behind an output that says stop.
+// sequence runs nodes one after the other. Each node sees the outputs of earlier nodes.
+// The sequence ends early after an output with the stop flag.
 func (d *driver) sequence(nodes []*Node, sc *scope) ([]output, error) {
 	var outputs []output
 	for _, n := range nodes {
@@ -48,7 +48,7 @@ func writeStream(typ string, raw abi.Raw, err error) ([]byte, error) {
 	return abi.WriteStream{Event: abi.Event{Type: typ, Body: raw}}.Encode()
 }
 
-// node does a node, with what people are asked before and after it.
+// node runs a node with the questions before and after it.
 func (d *driver) node(n *Node, sc *scope) (output, error) {
 	if err := d.burn(nodeFuel); err != nil {
 		return output{}, err
@@ -74,7 +74,7 @@ func (d *driver) node(n *Node, sc *scope) (output, error) {
 	return o, d.tell(TypeCompleted, n, map[string]any{"content": o.content, "success": o.success, "stop": o.stop})
 }
 
-// do does a node itself.
+// do runs a node without its questions.
 func (d *driver) do(n *Node, sc *scope) (output, error) {
 	switch n.Kind {
 	case KindStep:
@@ -93,7 +93,7 @@ func (d *driver) do(n *Node, sc *scope) (output, error) {
 	}
 }
 
-// container is the output of a node that has others in it.
+// container returns the output of a node with nested nodes.
 func container(outputs []output, format string, args ...any) output {
 	o := output{content: fmt.Sprintf(format, args...), success: true, steps: outputs}
 	for i := range outputs {
@@ -103,7 +103,7 @@ func container(outputs []output, format string, args ...any) output {
 	return o
 }
 
-// step calls a function or runs a workflow, as often as the node allows.
+// step calls a function or runs a workflow, and retries as often as the node allows.
 func (d *driver) step(n *Node, sc *scope) (output, error) {
 	for tried := 0; ; {
 		o, err := d.once(n, sc)
@@ -158,7 +158,7 @@ func (d *driver) condition(n *Node, sc *scope) (output, error) {
 	return d.branchOf(n, met, sc)
 }
 
-// branchOf does the steps of a condition that is met, or is not.
+// branchOf runs the steps of a condition's branch.
 func (d *driver) branchOf(n *Node, met bool, sc *scope) (output, error) {
 	nodes, branch := n.Steps, "if"
 	if !met {
@@ -191,7 +191,7 @@ func (d *driver) router(n *Node, sc *scope) (output, error) {
 	return container(outputs, "Router %s completed with %d results", n.Name, len(outputs)), err
 }
 
-// selected asks a router's selector.
+// selected returns the choice of a router's selector.
 func (d *driver) selected(n *Node, sc *scope) ([]string, error) {
 	v, err := d.test(n, n.Test, sc, nil)
 	if err != nil {
@@ -199,7 +199,7 @@ func (d *driver) selected(n *Node, sc *scope) ([]string, error) {
 	}
 	var names []string
 	switch v := v.(type) {
-	case nil: // it chose none
+	case nil: // chose nothing
 	case string:
 		names = []string{v}
 	case []any:
@@ -230,7 +230,7 @@ func choices(n *Node) []string {
 	return names
 }
 
-// some is a list of names for a message.
+// some formats a list of names for a message.
 func some(names []string) string {
 	const most = 10
 	text := ""
@@ -246,7 +246,7 @@ func some(names []string) string {
 	return text
 }
 
-// show is a value for a message.
+// show formats a value for a message.
 func show(v any) string {
 	if v == nil {
 		return "nothing"
@@ -254,7 +254,7 @@ func show(v any) string {
 	return clip(plain(v))
 }
 
-// holds decides a condition.
+// holds evaluates a condition.
 func (d *driver) holds(n *Node, t *Test, sc *scope) (bool, error) {
 	v, err := d.test(n, t, sc, nil)
 	if err != nil {
@@ -267,8 +267,8 @@ func (d *driver) holds(n *Node, t *Test, sc *scope) (bool, error) {
 	return met, nil
 }
 
-// test asks a function, or computes an expression; more are the names that only a
-// loop's expressions know.
+// test calls a function, or evaluates an expression. more holds the names that only a
+// loop's expressions may use.
 func (d *driver) test(n *Node, t *Test, sc *scope, more map[string]any) (any, error) {
 	switch {
 	case t.Fixed != nil:
@@ -304,7 +304,7 @@ func (d *driver) test(n *Node, t *Test, sc *scope, more map[string]any) (any, er
 	return v, nil
 }
 
-// ask calls a function that decides.
+// ask calls a function that makes a decision.
 func (d *driver) ask(n *Node, function string, sc *scope, more map[string]any) (any, error) {
 	in := sc.event("")
 	for name, v := range more {

@@ -7,14 +7,14 @@ import (
 	"unicode/utf8"
 
 	"github.com/weftrun/weft/abi"
-	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/hostcall"
+	"github.com/weftrun/weft/host/limit"
 )
 
 // short is an attempt's input with a small call_bytes.
 func short() engine.AttemptOpen {
-	open := engine.AttemptOpen{Clock: 500, Limits: host.DefaultLimits()}
+	open := engine.AttemptOpen{Clock: 500, Limits: limit.Default()}
 	open.Limits.CallBytes = 40
 	return open
 }

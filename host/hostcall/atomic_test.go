@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"github.com/weftrun/weft/abi"
-	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/hostcall"
+	"github.com/weftrun/weft/host/limit"
 )
 
 // atomicWorld is a world whose step is atomic.
@@ -128,7 +128,7 @@ func TestAtomicStepReadsOneSnapshot(t *testing.T) {
 // limits of an edit.
 func TestAtomicStepHasTheStateToItselfAfterLosses(t *testing.T) {
 	w := atomicWorld(t)
-	open := engine.AttemptOpen{Limits: host.DefaultLimits()}
+	open := engine.AttemptOpen{Limits: limit.Default()}
 	open.Limits.RegionFuel = 1_000_000
 	a := w.attempt(open, nil)
 	for range 3 {
@@ -158,7 +158,7 @@ func TestAtomicStepHasTheStateToItselfAfterLosses(t *testing.T) {
 // The work that an atomic step keeps until its end is bounded.
 func TestAtomicStepIsBounded(t *testing.T) {
 	w := atomicWorld(t)
-	open := engine.AttemptOpen{Limits: host.DefaultLimits()}
+	open := engine.AttemptOpen{Limits: limit.Default()}
 	open.Limits.RecordBytes = 64 << 10
 	g := &guest{a: w.attempt(open, nil)}
 	var err error

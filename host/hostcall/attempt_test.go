@@ -11,6 +11,7 @@ import (
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/hostcall"
+	"github.com/weftrun/weft/host/limit"
 	"github.com/weftrun/weft/host/state"
 	"github.com/weftrun/weft/host/work"
 )
@@ -62,7 +63,7 @@ func newWorldOf(t testing.TB, manifest string) *world {
 	}
 	w := &world{t: t, graph: g, clock: 1000}
 	w.eng = w.fresh()
-	res, err := w.reduce(engine.StartRun{RunID: "r", HandlerID: "h", Version: "v", Event: abi.Event{Type: "StartEvent", Body: abi.EmptyMap}, Limits: host.DefaultLimits()})
+	res, err := w.reduce(engine.StartRun{RunID: "r", HandlerID: "h", Version: "v", Event: abi.Event{Type: "StartEvent", Body: abi.EmptyMap}, Limits: limit.Default()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +142,7 @@ func (w *world) Try(m *work.Meter, root *state.Node, req engine.Request) (engine
 func (w *world) prepare(m *work.Meter, root *state.Node, req engine.Request) (*engine.Prepared, error) {
 	switch req.(type) {
 	case engine.EditState, engine.CommitState:
-		return engine.Prepare(m, w.graph, host.DefaultLimits(), root, req)
+		return engine.Prepare(m, w.graph, limit.Default(), root, req)
 	}
 	return nil, nil
 }
@@ -172,7 +173,7 @@ func (w *world) Effect(m *work.Meter, n uint64, req engine.Request, attach func(
 
 func (w *world) attempt(open engine.AttemptOpen, record []engine.CallRecord) *hostcall.Attempt {
 	if open.Limits == (host.Limits{}) {
-		open = engine.AttemptOpen{Clock: 500, Seed: [32]byte{7}, Limits: host.DefaultLimits()}
+		open = engine.AttemptOpen{Clock: 500, Seed: [32]byte{7}, Limits: limit.Default()}
 	}
 	a := hostcall.New(w, open, record)
 	a.Restart()
@@ -489,7 +490,7 @@ func TestLimitsEndTheAttemptByName(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			open := engine.AttemptOpen{Limits: host.DefaultLimits()}
+			open := engine.AttemptOpen{Limits: limit.Default()}
 			c.change(&open.Limits)
 			err := c.run(&guest{a: w.attempt(open, nil)})
 			var l *hostcall.LimitError

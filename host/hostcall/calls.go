@@ -117,7 +117,7 @@ func (a *Attempt) stateGet(req []byte) ([]byte, error) {
 	if m.Default != nil {
 		return m.Default, nil
 	}
-	return nil, missing(m.Path)
+	return nil, absent(m.Path)
 }
 
 func (a *Attempt) stateEdit(req []byte, clock int64) ([]byte, error) {
@@ -145,7 +145,7 @@ func (a *Attempt) stateBegin(req []byte) ([]byte, error) {
 	}
 	if !ok {
 		a.end()
-		return nil, missing(m.Path)
+		return nil, absent(m.Path)
 	}
 	a.region = &region{path: p, base: n, begin: a.n, start: a.live.Now()}
 	return a.encode(abi.ImportStateBegin, n)
@@ -340,7 +340,7 @@ func precondition(format string, args ...any) error {
 	return &abi.Error{Code: abi.StatusFailedPrecondition.Code(), Message: fmt.Sprintf(format, args...)}
 }
 
-func missing(path string) error {
+func absent(path string) error {
 	return &abi.Error{Code: abi.StatusNotFound.Code(), Message: fmt.Sprintf("the state has nothing at %q, and no default was given", path)}
 }
 

@@ -14,13 +14,14 @@ import (
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/hostcall"
+	"github.com/weftrun/weft/host/limit"
 	"github.com/weftrun/weft/host/state"
 	"github.com/weftrun/weft/host/work"
 )
 
 // priced is the beginning of an attempt that pays for the work of its calls.
 func priced() engine.AttemptOpen {
-	return engine.AttemptOpen{Clock: 500, Seed: [32]byte{7}, Limits: host.DefaultLimits(), Prices: state.Prices}
+	return engine.AttemptOpen{Clock: 500, Seed: [32]byte{7}, Limits: limit.Default(), Prices: state.Prices}
 }
 
 // checksText is a workflow whose state has a text with a pattern.

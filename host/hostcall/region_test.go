@@ -10,6 +10,7 @@ import (
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/hostcall"
+	"github.com/weftrun/weft/host/limit"
 )
 
 // slice is what a guest burns between two of its checkpoints.
@@ -54,9 +55,9 @@ func (g *burning) loop(t *testing.T) error {
 	return nil
 }
 
-func ofRegionFuel(limit uint64) engine.AttemptOpen {
-	open := engine.AttemptOpen{Clock: 500, Limits: host.DefaultLimits()}
-	open.Limits.RegionFuel = limit
+func ofRegionFuel(units uint64) engine.AttemptOpen {
+	open := engine.AttemptOpen{Clock: 500, Limits: limit.Default()}
+	open.Limits.RegionFuel = units
 	return open
 }
 

@@ -19,8 +19,7 @@ const everyCallManifest = `{"abi": 1, "workflow": "every", "timeout": 0,
     {"name": "all", "accepts": ["StartEvent"], "emits": ["Job", "StopEvent"], "waits": ["Answer"]},
     {"name": "job", "accepts": ["Job"]}]}`
 
-// everyCall is a step that makes every kind of call, and gives back what each
-// was answered.
+// everyCall is a step that makes every kind of call, and returns all answers.
 var everyCall = []string{
 	`["now", []]`,
 	`["state_edit", [["set", "n", 1], ["append", "log", "first"]]]`,
@@ -57,7 +56,7 @@ func rawJSON(tb testing.TB, text string) abi.Raw {
 	return raw
 }
 
-// everyCallPlay is what one play of the step came to.
+// everyCallPlay is the result of one play of the step.
 type everyCallPlay struct {
 	result  string
 	state   string
@@ -65,8 +64,8 @@ type everyCallPlay struct {
 	entries string // by kind
 }
 
-// playEveryCall plays the step. interrupt is called when the n-th call has its
-// answer, and when the step waits in it.
+// playEveryCall plays the step. It calls interrupt when the n-th call has its answer, and
+// when the step waits in that call.
 func playEveryCall(t *testing.T, interrupt func(s *stage, call int, waits bool)) everyCallPlay {
 	t.Helper()
 	s := newStage(t, host.Limits{})
@@ -117,9 +116,9 @@ func playEveryCall(t *testing.T, interrupt func(s *stage, call int, waits bool))
 	return s.came(t)
 }
 
-// entriesBy is how many entries the journal has when the n-th call has its answer,
-// or waits for it. What a crash takes back before it is durable nobody has seen: a
-// step that begins again before its first entry draws other random bytes.
+// entriesBy returns how many entries the journal has when the n-th call has its answer,
+// or waits for it. A crash undoes only what was not durable and what nobody has seen: a
+// step that begins again before its first entry draws different random bytes.
 func entriesBy(n int, waits bool) uint64 {
 	entries := uint64(1) // the start
 	for i, call := range everyCall[:n] {
@@ -129,22 +128,22 @@ func entriesBy(n int, waits bool) uint64 {
 			entries++
 		case "send_event":
 			if !strings.Contains(call, "Nobody") {
-				entries += 3 // the job's edit and its end as well
+				entries += 3 // plus the job's edit and end
 			}
 		case "wait_for_event", "sleep":
 			if entries++; i < n-1 || !waits {
-				entries++ // what ended it
+				entries++ // plus the event that ended it
 			}
 		}
 	}
 	return entries
 }
 
-// drawn are random bytes: each play draws others. That a replay draws the same
-// the stage sees.
+// drawn matches random bytes, which differ in each play. The stage checks that a replay
+// draws the same bytes.
 var drawn = regexp.MustCompile(`h'[0-9a-f]{16}'|"\$bytes":"[^"]*"`)
 
-// waitsBefore is how many calls up to and with the n-th wait.
+// waitsBefore returns the number of calls up to and including the n-th wait.
 func waitsBefore(n int) int {
 	waits := 0
 	for _, call := range everyCall[:n] {
@@ -183,7 +182,7 @@ func (s *stage) came(t *testing.T) everyCallPlay {
 	}
 	play.state = abi.Diag(folded.State().Encode())
 	play.entries = fmt.Sprint(kinds)
-	for _, line := range s.store.stream { // the job runs beside: its place in the order is its own
+	for _, line := range s.store.stream { // the job runs concurrently: its place in the order varies
 		if !strings.Contains(line, " step job ") {
 			_, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 			_, rest, _ = strings.Cut(rest, " ")
@@ -193,9 +192,9 @@ func (s *stage) came(t *testing.T) everyCallPlay {
 	return play
 }
 
-// A step that makes every kind of call is abandoned by an end or a crash of the
-// host after each of its calls, and while each of them waits. It ends as one that
-// ran through: with the same answers, and each effect once.
+// An end or a crash of the host abandons a step that makes every kind of call, after each
+// of its calls and while each of them waits. The step ends like an undisturbed one: with
+// the same answers, and each effect once.
 func TestAbandonedByTheHostAnywhere(t *testing.T) {
 	want := playEveryCall(t, func(*stage, int, bool) {})
 	if wantState := `{"n": 43, "log": ["first", "after the wait", "last"], "jobs": 1}`; want.state != wantState {

@@ -17,9 +17,9 @@ import (
 	"github.com/weftrun/weft/host/hosttest"
 )
 
-// BenchmarkHTTP runs workflows over HTTP with SQLite on disk. Beside ns/op (one
-// run, all clients together) it reports the latency that a client sees, runs a
-// second, synced transactions and CPU time a run (server and client together).
+// BenchmarkHTTP runs workflows over HTTP with SQLite on disk. In addition to ns/op (one
+// run, all clients together) it reports the latency that a client sees, runs per second,
+// synced transactions, and CPU time per run (server and client together).
 func BenchmarkHTTP(b *testing.B) {
 	text := strings.Repeat("the quick brown fox jumps over the lazy dog\n", 20_000)
 	for _, lang := range []string{"tinygo", "go"} {
@@ -37,9 +37,9 @@ func BenchmarkHTTP(b *testing.B) {
 	}
 }
 
-// BenchmarkChain runs one workflow of 1,000 steps after another in a host that
-// keeps nothing, without HTTP: what a step costs the scheduler, the engine, the
-// journal and the sandbox together.
+// BenchmarkChain runs workflows of 1,000 steps in a host that keeps nothing, without
+// HTTP: the cost of a step in the scheduler, the engine, the journal and the sandbox
+// together.
 func BenchmarkChain(b *testing.B) {
 	const steps = 1000
 	h := hosttest.New(b, hosttest.Config{})
@@ -76,7 +76,7 @@ func benchHTTP(b *testing.B, lang, workflow, body string, clients int) {
 		}
 		return err
 	}
-	if err := run(); err != nil { // warm
+	if err := run(); err != nil { // warm up
 		b.Fatal(err)
 	}
 	commits, cpu := h.Store.Stats().Commits, cpuTime()

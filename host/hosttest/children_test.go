@@ -10,7 +10,7 @@ import (
 	"github.com/weftrun/weft/host/hosttest"
 )
 
-// processed is what accumulator makes of items.
+// processed returns accumulator's results for items.
 func processed(items []string) []map[string]any {
 	results := []map[string]any{}
 	for i, item := range items {

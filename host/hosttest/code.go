@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// ShareCode has the hosts of this process share what one of them has compiled, in a
-// folder, until the returned function is called: most of the time of many tests goes
-// into compiling the same guests. It is for a TestMain, before any test. Under "make
-// test" the folder begins with what earlier runs of the same host have compiled, and the
-// returned function keeps what is new: see keptCode.
+// ShareCode makes the hosts of this process share compiled code in a folder until the
+// returned function is called, because many tests spend most of their time compiling the
+// same guests. Call it in TestMain, before any test. Under "make test" the folder starts
+// with the code compiled by earlier runs of the same host, and the returned function
+// keeps the new code: see keptCode.
 //
-// The race detector makes the compiler ten times as slow. Beside it, guests are compiled
-// as servers do it, by a process of its own, which has no race detector in it.
+// The race detector makes the compiler ten times slower. With it, guests are compiled as
+// servers do, by a separate process without the race detector.
 func ShareCode() (end func(), err error) {
 	if Code, err = os.MkdirTemp("", "weft-code-"); err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func ShareCode() (end func(), err error) {
 		}
 		_ = os.RemoveAll(Code)
 	}
-	if kept != "" { // else, and if the folders lie on different disks, all is compiled again
+	if kept != "" { // on an error, or on different disks, everything is compiled again
 		_ = linkFolders(filepath.Join(kept, "own"), Code)
 		_ = linkFolders(filepath.Join(kept, "of-servers"), serversCode())
 	}
@@ -42,8 +42,9 @@ func ShareCode() (end func(), err error) {
 		return end, nil
 	}
 	program := filepath.Join(Code, "compiler")
-	// The engine loads only code of its own version, which a test's program does not
-	// know: it goes by this name. All else is as make builds it, and built already.
+	// The engine loads only code of its own version, which a test's binary does not know,
+	// so the linker sets the version. All other flags are those of make, so most packages
+	// are built already.
 	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-X=github.com/tetratelabs/wazero/internal/version.version=dev", "-o", program, "./cmd/weft")
 	cmd.Dir = Root()
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -55,42 +56,44 @@ func ShareCode() (end func(), err error) {
 	return end, nil
 }
 
-// A server compiles into its own data directory, and takes only what it finds sealed
-// there. Tests that start one after the other would have each compile the same guests
-// anew; so what a server has compiled is kept when its process has ended, and linked
-// into the directories of those that come later. The first of them compiles as any.
+// A server compiles into its own data directory and accepts only sealed code in it. Tests
+// that start several servers would compile the same guests each time. The code of a
+// server that has ended is therefore kept, and linked into the directories of later
+// servers. The first server compiles as usual.
 
-// serversCode is where the code is kept. It is not the folder of this process's own
-// hosts: the compilers differ if only this process is built with the race detector.
+// serversCode is the folder of kept code. It differs from the folder of this process's
+// own hosts, because the compilers differ if only this process is built with the race
+// detector.
 func serversCode() string { return filepath.Join(Code, "of-servers") }
 
-// LendCode gives a data directory that is new the code that there is.
+// LendCode links the kept code into a new data directory.
 func LendCode(data string) error {
 	if Code == "" || data == "" || !filepath.IsAbs(data) {
 		return nil
 	}
 	to := filepath.Join(data, "cache")
 	if _, err := os.Stat(to); err == nil {
-		return nil // it has served already
+		return nil // it was used before
 	}
 	err := linkFolders(serversCode(), to)
-	if err != nil && !errors.Is(err, syscall.EXDEV) { // on another disk all is compiled again
+	if err != nil && !errors.Is(err, syscall.EXDEV) { // on a different disk everything is compiled again
 		return fmt.Errorf("lend compiled code: %w", err)
 	}
 	return nil
 }
 
-// KeepCode keeps what a server that has ended has compiled. It may have left nothing.
+// KeepCode keeps the code that an ended server has compiled, if any.
 func KeepCode(data string) {
 	if Code == "" || data == "" || !filepath.IsAbs(data) {
 		return
 	}
-	_ = linkFolders(filepath.Join(data, "cache"), serversCode()) // else it is compiled again
+	_ = linkFolders(filepath.Join(data, "cache"), serversCode()) // on an error it is compiled again
 }
 
-// keptCode is the folder, outside the checkout, of what hosts with this compiler have
-// compiled: it goes by all sources that decide what a module is compiled to. "": nothing
-// is kept, as the tests were not started by make, or the cache is off (see .ci/built).
+// keptCode returns the folder, outside the checkout, of code compiled by earlier hosts
+// with this compiler. Its name depends on all sources that affect compilation. "":
+// nothing is kept, because make did not start the tests or the cache is off (see
+// .ci/built).
 func keptCode() string {
 	if os.Getenv("WEFT_COMPLETE") == "" || os.Getenv("WEFT_BUILT") == "none" {
 		return ""
@@ -112,7 +115,7 @@ func keptCode() string {
 	}
 	now := time.Now()
 	_ = os.Chtimes(kept, now, now)
-	entries, _ := os.ReadDir(cache) // what cannot be listed stays
+	entries, _ := os.ReadDir(cache) // what cannot be listed is kept
 	for _, e := range entries {
 		if info, err := e.Info(); err == nil && now.Sub(info.ModTime()) > keptFor {
 			_ = os.RemoveAll(filepath.Join(cache, e.Name()))
@@ -121,11 +124,11 @@ func keptCode() string {
 	return kept
 }
 
-// keptFor is how long code is kept that no test has asked for.
+// keptFor is how long unused code is kept.
 const keptFor = 7 * 24 * time.Hour
 
-// compilerSources is a digest of the sources that decide what a module is compiled to:
-// of the sandbox, of the packages below it, and of all dependencies.
+// compilerSources returns a digest of the sources that affect compilation: the sandbox,
+// the packages below it, and all dependencies.
 func compilerSources() (string, error) {
 	h := sha256.New()
 	for _, part := range []string{"go.mod", "go.sum", "abi", "host/sandbox", "host/extism", "host"} {
@@ -134,7 +137,7 @@ func compilerSources() (string, error) {
 			case err != nil:
 				return err
 			case d.IsDir() && part == "host" && path != filepath.Join(Root(), part):
-				return fs.SkipDir // the rooms above the sandbox
+				return fs.SkipDir // packages that import the sandbox
 			case d.IsDir(), strings.HasSuffix(path, "_test.go"), part != "go.sum" && part != "go.mod" && !strings.HasSuffix(path, ".go"):
 				return nil
 			}
@@ -149,12 +152,12 @@ func compilerSources() (string, error) {
 	return hex.EncodeToString(h.Sum(nil)[:16]), nil
 }
 
-// linkFolders gives one folder the folders of another that it has not. They are whole:
-// a build gets its name when it is sealed. Their files are never written again.
+// linkFolders links the folders that only from has into to. They are complete, because a
+// build gets its name when it is sealed, and their files never change.
 func linkFolders(from, to string) error {
 	entries, err := os.ReadDir(from)
 	if err != nil {
-		return nil // nothing is there yet
+		return nil // does not exist yet
 	}
 	if err := os.MkdirAll(to, 0o700); err != nil {
 		return err

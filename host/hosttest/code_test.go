@@ -7,8 +7,8 @@ import (
 	"github.com/weftrun/weft/host/hosttest"
 )
 
-// What the compiler of tests leaves is what a host of this process takes: else it would
-// compile all once more, and put that beside.
+// A host of this process accepts the code of the tests' compiler. Otherwise it would
+// compile everything again.
 func TestCompilerOfTests(t *testing.T) {
 	h := hosttest.New(t, hosttest.Config{})
 	h.Load(t, "tinygo", "counter")

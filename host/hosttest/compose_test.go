@@ -10,7 +10,7 @@ import (
 	"github.com/weftrun/weft/host/hosttest"
 )
 
-// compose makes a workflow of the two parts and gives its digest.
+// compose makes a workflow of the two parts and returns its digest.
 func compose(t *testing.T, p *hosttest.Process, name string, want int, settings string) string {
 	t.Helper()
 	body := fmt.Sprintf(`{"plugins": ["greet-part", "shout-part"], "settings": %s}`, settings)
@@ -30,9 +30,9 @@ func digestOf(t *testing.T, out []byte) string {
 	return about.SHA256
 }
 
-// A workflow of two plugins runs like one of one, with what its steps are
-// configured with, over kills of the server and new versions of a part: runs
-// under way keep what they began with.
+// A workflow of two plugins runs like a workflow of one, with its steps' configurations,
+// over kills of the server and new versions of a part: existing runs keep the version
+// with which they began.
 func TestComposedWorkflow(t *testing.T) {
 	data := t.TempDir()
 	p := hosttest.Serve(t, data)
@@ -47,7 +47,7 @@ func TestComposedWorkflow(t *testing.T) {
 		`{"timeout": 0, "description": "greets", "config": {"greet": {"greeting": "Ahoy"}, "shout": {"mark": "?", "ask": true}}}`)
 	shows(t, p, digest)
 
-	// A run waits in the second part: the server is killed, and that part renewed.
+	// A run waits in the second part. The server is killed, and that part is updated.
 	waiting := p.RunNoWait(t, "hello", start(fields{"name": "Ada"}))
 	asksForNoise(t, p, waiting.HandlerID)
 	p = kill(t, p, data)
@@ -82,7 +82,7 @@ func asksForNoise(t *testing.T, p *hosttest.Process, handler string) {
 	}
 }
 
-// shows checks what the routes of a workflow say of a composed one.
+// shows checks how the routes describe a composed workflow.
 func shows(t *testing.T, p *hosttest.Process, digest string) {
 	t.Helper()
 	for path, want := range map[string]string{
@@ -126,7 +126,8 @@ func refusedVersion(t *testing.T, p *hosttest.Process) {
 	}
 }
 
-// removal: a part stays while it is composed, a composition while it has runs.
+// removal: a part cannot be removed while a composition uses it, nor a composition while
+// it has runs.
 func removal(t *testing.T, p *hosttest.Process) {
 	t.Helper()
 	held := p.RunNoWait(t, "hello", start(fields{"name": "Eve"}))

@@ -15,7 +15,7 @@ import (
 	"github.com/weftrun/weft/host/hosttest"
 )
 
-// seed is printed, so that a failing schedule of kills can be had again with
+// seed prints its seed, so that a failing schedule of kills can be repeated with
 // WEFT_SEED.
 func seed(t *testing.T) *rand.Rand {
 	t.Helper()
@@ -38,7 +38,7 @@ func put(t *testing.T, p *hosttest.Process, name string, wasm []byte) {
 	}
 }
 
-// kill stops the server with kill -9 and starts it again on the same data.
+// kill stops the server with SIGKILL and starts it again on the same data.
 func kill(t *testing.T, p *hosttest.Process, data string, args ...string) *hosttest.Process {
 	t.Helper()
 	p.Kill(t)
@@ -58,9 +58,9 @@ type report struct {
 	A, B, C int64
 }
 
-// The step reads, edits, sends, streams and edits again, then computes. The
-// server is killed while it does, more than once. Each effect is there once, and
-// the reads gave what they gave.
+// The step reads, edits, sends, streams and edits again, then computes. The server is
+// killed while the step computes, more than once. Each effect exists once, and the reads
+// keep their results.
 func TestKilledStepGoesOnWithItsEffectsOnce(t *testing.T) {
 	rnd := seed(t)
 	data := t.TempDir()
@@ -83,7 +83,7 @@ func TestKilledStepGoesOnWithItsEffectsOnce(t *testing.T) {
 	clean(t, data)
 }
 
-// clean wants a check beside the server to find nothing.
+// clean checks that weft check finds nothing while the server runs.
 func clean(t *testing.T, data string) {
 	t.Helper()
 	if code, out := weft(t, "check", "--data", data, "--online"); code != 0 {
@@ -108,8 +108,8 @@ func checkReport(t *testing.T, p *hosttest.Process, id string, round int) {
 	}
 }
 
-// pause lets the server work for a random time: what is killed then is up to
-// chance, which is the point.
+// pause lets the server work for a random time, so that chance decides what a kill
+// interrupts.
 func pause(t *testing.T, rnd *rand.Rand, most time.Duration) {
 	t.Helper()
 	timer := time.NewTimer(time.Duration(rnd.Int64N(int64(most))))
@@ -124,7 +124,7 @@ func pause(t *testing.T, rnd *rand.Rand, most time.Duration) {
 func TestKilledInsideAnEditRegion(t *testing.T) {
 	rnd := seed(t)
 	data := t.TempDir()
-	// The region has to be long enough to be killed in.
+	// The region must be long enough to be killed in.
 	limits := filepath.Join(data, "limits.json")
 	if err := os.WriteFile(limits, []byte(`{"defaults": {"region_fuel": 100000000000}}`), 0o600); err != nil {
 		t.Fatal(err)
@@ -142,7 +142,7 @@ func TestKilledInsideAnEditRegion(t *testing.T) {
 	clean(t, data)
 }
 
-// A fan-out is killed in mid-flight, again and again.
+// A fan-out is killed again and again while it runs.
 func TestKilledFanOut(t *testing.T) {
 	rnd := seed(t)
 	data := t.TempDir()
@@ -164,7 +164,7 @@ func TestKilledFanOut(t *testing.T) {
 	clean(t, data)
 }
 
-// What was acknowledged survives a kill; a clean stop and start goes on too.
+// Acknowledged data survives a kill; a clean stop and start continue too.
 func TestAcknowledgedSurvives(t *testing.T) {
 	data := t.TempDir()
 	p := hosttest.Serve(t, data)
@@ -192,8 +192,8 @@ func TestAcknowledgedSurvives(t *testing.T) {
 	}
 }
 
-// Forty runs of one step wait or run at three kills. None of them is to blame: none is
-// blocked, and all finish.
+// Forty runs of one step wait or run during three kills. None of them caused a kill: none
+// is blocked, and all finish.
 func TestKilledWhileManyWait(t *testing.T) {
 	rnd := seed(t)
 	data := t.TempDir()

@@ -16,8 +16,8 @@ import (
 	"github.com/weftrun/weft/host/store/sqlite"
 )
 
-// benchRuns is how many runs the directories of the benchmarks below hold:
-// WEFT_BENCH_RUNS, or few enough for a quick look.
+// benchRuns is the number of runs in the directories of the benchmarks below:
+// WEFT_BENCH_RUNS, or a small default.
 func benchRuns(b *testing.B) int {
 	b.Helper()
 	text := os.Getenv("WEFT_BENCH_RUNS")
@@ -31,8 +31,7 @@ func benchRuns(b *testing.B) int {
 	return n
 }
 
-// stored makes a data directory with so many runs of a workflow, each in a session
-// of its own.
+// stored makes a data directory with n runs of a workflow, each in its own session.
 func stored(b *testing.B, workflow string, n int) string {
 	b.Helper()
 	data := b.TempDir()
@@ -50,7 +49,7 @@ func stored(b *testing.B, workflow string, n int) string {
 		})
 	}
 	clients.Wait()
-	if workflow == "human" { // the question is the last that a run does by itself
+	if workflow == "human" { // the question is the last event before the run waits
 		for due := 1; due > 0; {
 			keys, _, err := h.Store.Due(b.Context(), time.Now().UnixNano(), 1)
 			if err != nil {
@@ -83,9 +82,9 @@ func size(b *testing.B, path string) float64 {
 	return float64(info.Size()) / 1e6
 }
 
-// BenchmarkData: what an operator waits for, on directories of finished and of
-// waiting runs: a check, a backup without and with its check, a restore, and a
-// start of the server until it answers.
+// BenchmarkData measures what an operator waits for, on directories of finished and of
+// waiting runs: a check, a backup with and without its check, a restore, and the start of
+// the server until it answers.
 func BenchmarkData(b *testing.B) {
 	n := benchRuns(b)
 	for _, workflow := range []string{"counter", "human"} {

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	_ "modernc.org/sqlite" // to damage databases with
+	_ "modernc.org/sqlite" // to damage databases
 
 	"github.com/weftrun/weft/cmd/weft/wire"
 	"github.com/weftrun/weft/host/audit"
@@ -24,8 +24,8 @@ import (
 	"github.com/weftrun/weft/host/store/sqlite"
 )
 
-// populate makes a data directory with finished and waiting runs, in private
-// sessions and one that is named, and closes it.
+// populate makes a data directory with finished and waiting runs, in private sessions and
+// a named session, and closes it.
 func populate(t *testing.T, data string) {
 	t.Helper()
 	h := hosttest.New(t, hosttest.Config{Data: data})
@@ -91,7 +91,7 @@ func flipByte(t *testing.T, data, session string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Close(); err != nil { // moves the log into the file
+	if err := db.Close(); err != nil { // moves the write-ahead log into the file
 		t.Fatal(err)
 	}
 	path := filepath.Join(data, "weft.db")
@@ -99,7 +99,7 @@ func flipByte(t *testing.T, data, session string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A page that is not used any more may hold the row as well.
+	// A free page may contain the row as well.
 	head, n := row[:min(len(row), 100)], 0
 	for at := bytes.Index(file, head); at >= 0; at = bytes.Index(file, head) {
 		file[at+40] ^= 0x10
@@ -113,8 +113,8 @@ func flipByte(t *testing.T, data, session string) {
 	}
 }
 
-// What may be wrong with a data directory: the check finds it, says where, and the
-// server serves all the same.
+// For each kind of damage to a data directory, the check finds it and says where, and the
+// server still serves.
 func TestCheckAndServeWhatIsDamaged(t *testing.T) {
 	sound := t.TempDir()
 	populate(t, sound)
@@ -124,7 +124,7 @@ func TestCheckAndServeWhatIsDamaged(t *testing.T) {
 	for name, tt := range map[string]struct {
 		damage     func(t *testing.T, data string)
 		code, what string
-		session    string // "": not of one
+		session    string // "": not the fault of a session
 		quarantine bool
 	}{
 		"a byte of the file": {func(t *testing.T, data string) { flipByte(t, data, "waits") },
@@ -178,7 +178,7 @@ func TestCheckAndServeWhatIsDamaged(t *testing.T) {
 			if tt.quarantine {
 				wantQuarantine(t, h, tt.session)
 			}
-			if tt.code != audit.ModuleDamaged { // else the workflow used here is the damaged one
+			if tt.code != audit.ModuleDamaged { // otherwise the workflow used here is the damaged one
 				h.Load(t, "tinygo", "counter")
 				h.Result(t, "counter", in("fresh", nil))
 			}
@@ -197,7 +197,7 @@ func copyFile(t *testing.T, from, to string) {
 	}
 }
 
-// wantQuarantine wants a session to be refused by name, and nothing else.
+// wantQuarantine wants the server to refuse a session by name, and nothing else.
 func wantQuarantine(t *testing.T, h *hosttest.Host, session string) {
 	t.Helper()
 	status, out := h.Do(t, http.MethodPost, "/workflows/counter/run", in(session, nil))
@@ -208,7 +208,7 @@ func wantQuarantine(t *testing.T, h *hosttest.Host, session string) {
 		t.Errorf("health: %d %s", status, out)
 	}
 	if session == "chat" {
-		return // a named session stays, whatever becomes of its handlers
+		return // a named session stays, whatever happens to its handlers
 	}
 	if status, out := h.Do(t, http.MethodPost, "/handlers/"+session+"/cancel?purge=true", nil); status != http.StatusOK {
 		t.Errorf("purge of it: %d %s", status, out)
@@ -219,7 +219,7 @@ func wantQuarantine(t *testing.T, h *hosttest.Host, session string) {
 	}
 }
 
-// eventually waits until a condition holds, looking every few milliseconds.
+// eventually waits until a condition holds, and checks it every few milliseconds.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	every := time.NewTicker(5 * time.Millisecond)
@@ -242,8 +242,8 @@ func weft(t *testing.T, args ...string) (code int, output string) {
 	return cmd.ProcessState.ExitCode(), string(out)
 }
 
-// A backup that is made while clients start runs has every run that was
-// acknowledged before it began; those that waited go on after a restore.
+// A backup made while clients start runs contains every run that was acknowledged before
+// the backup began. Waiting runs continue after a restore.
 func TestBackupUnderLoad(t *testing.T) {
 	data, file, restored := t.TempDir(), filepath.Join(t.TempDir(), "backup.db"), filepath.Join(t.TempDir(), "new")
 	p := hosttest.Serve(t, data)
@@ -276,7 +276,7 @@ func TestBackupUnderLoad(t *testing.T) {
 	for i, id := range before {
 		status, out := q.Do(t, http.MethodGet, "/handlers/"+id, nil)
 		switch {
-		case status == http.StatusAccepted: // it waits
+		case status == http.StatusAccepted: // the run waits
 			if i%10 == 0 {
 				satisfy(t, q, id)
 			}
@@ -286,7 +286,7 @@ func TestBackupUnderLoad(t *testing.T) {
 	}
 }
 
-// satisfy gives a waiting run its answer, and wants it to end.
+// satisfy answers a waiting run, and wants the run to end.
 func satisfy(t *testing.T, p *hosttest.Process, id string) {
 	t.Helper()
 	status, out := p.Do(t, http.MethodPost, "/events/"+id, `{"event":{"type":"HumanResponseEvent","value":{"response":42}}}`)
@@ -336,7 +336,8 @@ func startLoad(t *testing.T, p *hosttest.Process, clients int) *load {
 	return l
 }
 
-// begin starts a run and gives its handler; not ok: it was not acknowledged.
+// begin starts a run and returns its handler. ok is false if the run was not
+// acknowledged.
 func begin(url string) (id string, ok bool) {
 	res, err := http.Post(url, "application/json", strings.NewReader("{}"))
 	if err != nil {
@@ -365,7 +366,7 @@ func (l *load) stop() {
 	l.done.Wait()
 }
 
-// A second server on a data directory is refused in one sentence.
+// A second server on a data directory is refused with one sentence.
 func TestSecondServer(t *testing.T) {
 	data := t.TempDir()
 	p := hosttest.Serve(t, data)
@@ -376,6 +377,6 @@ func TestSecondServer(t *testing.T) {
 	if status, _ := p.Do(t, http.MethodGet, "/health", nil); status != http.StatusOK {
 		t.Errorf("the first one's health is %d", status)
 	}
-	p.Kill(t) // the kernel gives the lock back
+	p.Kill(t) // the kernel releases the lock
 	hosttest.Serve(t, data)
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/weftrun/weft/host/hosttest"
 )
 
-// The numbers of a handler's events go on over its runs, those of deleted ones too.
-// A run that is queued before it has an event is no fault for weft check then.
+// The numbers of a handler's events continue over its runs, including deleted runs. weft
+// check accepts a queued run that has no event yet.
 func TestQueuedRunOfAHandlerThatWasPurged(t *testing.T) {
 	data := t.TempDir()
 	h := hosttest.New(t, hosttest.Config{Data: data})

@@ -22,12 +22,12 @@ import (
 	"github.com/weftrun/weft/host/httpapi"
 )
 
-// Description is an OpenAPI document that answers are held to. Objects whose members
-// it lists may have no others, so that it leaves out nothing that is answered. It may
-// be used from any goroutine.
+// Description is an OpenAPI document with which answers are compared. Objects with listed
+// members may have no other members, so the document must describe everything that is
+// answered. It may be used from any goroutine.
 type Description struct {
 	paths  []describedPath
-	errors map[string]*jsonschema.Schema // of what is no route, by status
+	errors map[string]*jsonschema.Schema // errors outside any route, by status
 }
 
 type describedPath struct {
@@ -41,10 +41,10 @@ type describedRoute struct {
 	answers map[string]map[string]describedBody
 }
 
-// describedBody is a body of one media type; nil schemas let everything through.
+// describedBody is a body of one media type. Nil schemas accept everything.
 type describedBody struct{ whole, item *jsonschema.Schema }
 
-// Described gives the description of a server that has all routes.
+// Described returns the description of a server with all routes.
 func Described(tb testing.TB) *Description {
 	tb.Helper()
 	d, err := ownDescription()
@@ -61,8 +61,8 @@ var ownDescription = sync.OnceValues(func() (*Description, error) {
 	return ReadDescription(w.Body.Bytes())
 })
 
-// AsDescribed fails a test whose answer is not as the API is described. Benchmarks it
-// leaves alone.
+// AsDescribed fails a test if an answer does not match the API's description. It ignores
+// benchmarks.
 func AsDescribed(tb testing.TB, r *http.Request, sent []byte, status int, header http.Header, body []byte) {
 	tb.Helper()
 	if _, measures := tb.(*testing.B); measures {
@@ -77,7 +77,7 @@ func AsDescribed(tb testing.TB, r *http.Request, sent []byte, status int, header
 	}
 }
 
-// plain is the body of an answer that may be compressed.
+// plain returns the decompressed body of an answer.
 func plain(header http.Header, body []byte) ([]byte, error) {
 	if header.Get("Content-Encoding") != "gzip" || len(body) == 0 {
 		return body, nil
@@ -89,7 +89,7 @@ func plain(header http.Header, body []byte) ([]byte, error) {
 	return io.ReadAll(z)
 }
 
-// documentURL is where the document is for references in it.
+// documentURL is the document's URL in references.
 const documentURL = "weft:openapi"
 
 // ReadDescription reads a document.
@@ -133,7 +133,7 @@ func ReadDescription(text []byte) (*Description, error) {
 	return d, nil
 }
 
-// closeObjects lets objects whose members are listed have no others.
+// closeObjects forbids further members in objects with listed members.
 func closeObjects(v any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -156,15 +156,15 @@ func object(v any) map[string]any {
 	return m
 }
 
-// descriptionReader takes a document apart; it keeps the first error.
+// descriptionReader parses a document. It keeps the first error.
 type descriptionReader struct {
 	doc      map[string]any
 	compiler *jsonschema.Compiler
 	err      error
 }
 
-// at follows a place in the document, and references on the way, which it returns as
-// where the place is.
+// at looks up a place in the document. It follows references and also returns the final
+// place.
 func (r *descriptionReader) at(place ...string) (map[string]any, []string) {
 	var found any = r.doc
 	for i, name := range place {
@@ -203,7 +203,7 @@ func (r *descriptionReader) bodies(place ...string) map[string]describedBody {
 	return out
 }
 
-// schema compiles the one at a place; nil if there is none.
+// schema compiles the schema at a place. It returns nil if there is none.
 func (r *descriptionReader) schema(place []string) *jsonschema.Schema {
 	if found, _ := r.at(place[:len(place)-1]...); found[place[len(place)-1]] == nil {
 		return nil
@@ -219,9 +219,9 @@ func (r *descriptionReader) schema(place []string) *jsonschema.Schema {
 	return s
 }
 
-// Check says how an answer to a request departs from the description. sent is the
-// request's body: one that was taken must be as it says. OPTIONS is not looked at: it
-// is no route's.
+// Check returns how an answer to a request differs from the description. sent is the
+// request's body; if the request succeeded, the body must match too. Check ignores
+// OPTIONS, which belongs to no route.
 func (d *Description) Check(r *http.Request, sent []byte, status int, header http.Header, body []byte) error {
 	if r.Method == http.MethodOptions {
 		return nil
@@ -259,7 +259,7 @@ func (d *Description) Check(r *http.Request, sent []byte, status int, header htt
 	return nil
 }
 
-// route finds what a request goes to. HEAD is where GET is, but for streams.
+// route finds the route of a request. HEAD has the routes of GET, except streams.
 func (d *Description) route(r *http.Request) (describedRoute, bool) {
 	segments := strings.Split(strings.TrimPrefix(r.URL.EscapedPath(), "/"), "/")
 	for _, p := range d.paths {
@@ -276,7 +276,7 @@ func (d *Description) route(r *http.Request) (describedRoute, bool) {
 	return describedRoute{}, false
 }
 
-// taken holds a request that was answered well to the description.
+// taken compares a successful request with the description.
 func (d *Description) taken(route describedRoute, r *http.Request, sent []byte, status int) error {
 	if status >= 300 {
 		return nil
@@ -296,7 +296,7 @@ func (d *Description) taken(route describedRoute, r *http.Request, sent []byte, 
 	return nil
 }
 
-// fits holds a body to its schema.
+// fits compares a body with its schema.
 func fits(b describedBody, kind string, header http.Header, body []byte, method string) error {
 	if method == http.MethodHead {
 		return nil
@@ -325,7 +325,7 @@ func fits(b describedBody, kind string, header http.Header, body []byte, method 
 	}
 }
 
-// valid holds JSON, or CBOR, to a schema.
+// valid validates JSON or CBOR against a schema.
 func valid(s *jsonschema.Schema, kind string, body []byte) error {
 	if kind == "application/cbor" {
 		text, err := abi.AppendJSON(nil, body)

@@ -15,10 +15,11 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/hosttest"
+	"github.com/weftrun/weft/host/limit"
 )
 
-// fullStore is a store that takes nothing while it is full, as one does whose disk
-// has no space left.
+// fullStore is a store that accepts nothing while it is full, like a store whose disk has
+// no space left.
 type fullStore struct {
 	host.Store
 	full    atomic.Bool
@@ -42,8 +43,8 @@ func (f *fullStore) SetMeta(ctx context.Context, key string, value []byte) error
 	return f.Store.SetMeta(ctx, key, value)
 }
 
-// While the disk is full the server is unhealthy, acknowledges nothing and answers
-// questions; when there is space again it goes on, with all that it had begun.
+// While the disk is full the server is unhealthy, acknowledges nothing and answers reads.
+// When there is space again it continues with everything that it had begun.
 func TestFullDisk(t *testing.T) {
 	var store *fullStore
 	h := hosttest.New(t, hosttest.Config{Data: t.TempDir(), WrapStore: func(s host.Store) host.Store {
@@ -59,7 +60,7 @@ func TestFullDisk(t *testing.T) {
 		out    []byte
 	}
 	answers := make(chan answer, 1)
-	go func() { // it waits, as nothing can be acknowledged
+	go func() { // waits, because nothing can be acknowledged
 		status, out := h.Do(t, http.MethodPost, "/workflows/counter/run", in("chat", nil))
 		answers <- answer{status, out}
 	}()
@@ -94,8 +95,8 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// mounted starts a server on a file system of so many MiB, in name spaces of its
-// own, and gives the way to its data from here.
+// mounted starts a server on a file system of mib MiB in separate name spaces, and
+// returns the path of its data as seen from this process.
 func mounted(t *testing.T, mib int) (p *hosttest.Process, data string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -110,8 +111,8 @@ func mayMount() bool {
 	return exec.Command("unshare", "-Urm", "mount", "-t", "tmpfs", "tmpfs", "/tmp").Run() == nil
 }
 
-// A real file system that is full: what was acknowledged is there, and the server
-// goes on when there is space, without a new start.
+// A real file system is full: acknowledged data is kept, and the server continues when
+// there is space, without a restart.
 func TestFullFileSystem(t *testing.T) {
 	if !mayMount() {
 		t.Skip("this user may not mount a file system here; TestFullDisk has a store that refuses instead")
@@ -170,9 +171,9 @@ func fill(t *testing.T, name string) {
 	}
 }
 
-// Deleting old runs leaves a directory that is clean.
+// After old runs are deleted, weft check finds nothing.
 func TestCheckAfterRetention(t *testing.T) {
-	limits, err := host.ParseLimits([]byte(`{"defaults": {"retention_runs": 5}}`))
+	limits, err := limit.Parse([]byte(`{"defaults": {"retention_runs": 5}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +187,7 @@ func TestCheckAfterRetention(t *testing.T) {
 	}
 	h.RunNoWait(t, "human", in("chat", nil))
 	h.Stop(t)
-	h = hosttest.New(t, hosttest.Config{Data: data, Limits: limits}) // which sweeps when it begins
+	h = hosttest.New(t, hosttest.Config{Data: data, Limits: limits}) // sweeps when it starts
 	eventually(t, "old runs are gone", func() bool {
 		ended, _, err := h.Store.Ended(t.Context(), host.EndedQuery{Tenant: host.DefaultTenant, Until: host.EndedAt{Completed: 1 << 62}, Limit: 100})
 		if err != nil {

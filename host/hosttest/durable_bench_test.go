@@ -22,26 +22,26 @@ import (
 	"time"
 
 	bare "github.com/labstack/echo/v4"
-	_ "modernc.org/sqlite" // the bare database to compare with
+	_ "modernc.org/sqlite" // the bare database for comparison
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/hosttest"
 )
 
-// BenchmarkDurable: what durability costs. Runs of one and of ten steps over HTTP
-// on SQLite on disk, beside
+// BenchmarkDurable measures the cost of durability: runs of one and of ten steps over
+// HTTP on SQLite on disk, compared with
 //
-//   - echo: a bare handler on the same HTTP server, which decodes and encodes the
-//     same JSON with encoding/json, asked by the same client code;
-//   - synced, ten-synced: one and ten transactions of one row, as large as what a
-//     step writes to the journal, on a bare database with the store's pragmas;
+//   - echo: a bare handler on the same HTTP server, which decodes and encodes the same
+//     JSON with encoding/json, called by the same client code;
+//   - synced, ten-synced: one and ten transactions of one row, each as large as a step's
+//     row in the journal, on a bare database with the store's pragmas;
 //   - one-kept-nowhere, ten-kept-nowhere: the same host with the store in memory.
 //
-// All of them take turns in one process, several rounds long. What is reported are
-// medians: of latencies over all rounds, of rates and ratios over those of each
-// round. CPU time includes the clients'; where cores are the bound, the ratio of
-// those is that of the rates on a machine that does nothing else. One call is all
-// rounds, whatever b.N.
+// All of them take turns in one process for several rounds. The benchmark reports
+// medians: of latencies over all rounds, and of rates and ratios over the rounds' values.
+// CPU time includes the clients'. If cores are the bottleneck, the ratio of CPU times is
+// the ratio of rates on an otherwise idle machine. One call runs all rounds, whatever b.N
+// is.
 func BenchmarkDurable(b *testing.B) {
 	for _, clients := range []int{1, 16, 64} {
 		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) { benchDurable(b, clients) })
@@ -54,15 +54,15 @@ func BenchmarkDurable(b *testing.B) {
 	}
 }
 
-// way is one of the ways that are compared.
+// way is one of the compared ways.
 type way struct {
 	name string
-	// do is one piece of work; it may be called from several goroutines.
+	// do is one unit of work; several goroutines may call it.
 	do     func() error
-	single bool // by one client, whatever the number of them
+	single bool // by one client only
 
 	times []time.Duration
-	rates []float64 // a second, by round
+	rates []float64 // per second, by round
 	done  int
 	// commits and bytes count what the way's store wrote.
 	store          host.Store
@@ -77,7 +77,7 @@ const (
 	durableSlice  = 200 * time.Millisecond // of one way in one round
 )
 
-// chainBody is a run of chain with so many steps.
+// chainBody is the request for a run of chain with n steps.
 func chainBody(steps int) string { return fmt.Sprintf(`{"start_event":{"n":%d}}`, steps-1) }
 
 func benchDurable(b *testing.B, clients int) {
@@ -101,7 +101,7 @@ func benchDurable(b *testing.B, clients int) {
 	if clients == 1 {
 		ways = append(ways, syncedWays(b, ways[1:3])...)
 	}
-	for _, w := range ways { // warm
+	for _, w := range ways { // warm up
 		if _, _, err := w.slice(clients, durableSlice/4); err != nil {
 			b.Fatalf("%s: %v", w.name, err)
 		}
@@ -118,7 +118,7 @@ func benchDurable(b *testing.B, clients int) {
 
 // round measures one slice of a way.
 func (w *way) round(b *testing.B, clients int) {
-	runtime.GC() // the garbage of the one before is not ours
+	runtime.GC() // garbage of the previous slice must not count
 	var before host.StoreStats
 	if w.store != nil {
 		before = w.store.Stats()
@@ -140,7 +140,7 @@ func (w *way) round(b *testing.B, clients int) {
 	w.rates = append(w.rates, float64(len(times))/took.Seconds())
 }
 
-// slice has the clients work for a while, and gives how long each piece took.
+// slice lets the clients work for a while, and returns how long each unit took.
 func (w *way) slice(clients int, d time.Duration) ([]time.Duration, time.Duration, error) {
 	if w.single {
 		clients = 1
@@ -169,7 +169,7 @@ func (w *way) quantile(q int) time.Duration {
 	return w.times[len(w.times)*q/100]
 }
 
-// cpuEach is the CPU time of one piece of work, in microseconds.
+// cpuEach returns the CPU time of one unit of work, in microseconds.
 func (w *way) cpuEach() float64 { return float64(w.cpu.Nanoseconds()) / 1e3 / float64(w.done) }
 
 func median(x []float64) float64 {
@@ -177,7 +177,7 @@ func median(x []float64) float64 {
 	return x[len(x)/2]
 }
 
-// of gives the median of a way's rate in times that of another in the same round.
+// of returns the median of the ratios of two ways' rates in the same round.
 func (w *way) of(other *way) float64 {
 	ratios := make([]float64, len(w.rates))
 	for i := range ratios {
@@ -193,7 +193,7 @@ func reportDurable(b *testing.B, clients int, ways []*way) {
 	}
 	for _, w := range ways {
 		b.Run(w.name, func(b *testing.B) {
-			b.ReportMetric(0, "ns/op") // of nothing
+			b.ReportMetric(0, "ns/op") // removes the default
 			b.ReportMetric(float64(w.quantile(50).Microseconds())/1e3, "p50-ms")
 			b.ReportMetric(float64(w.quantile(99).Microseconds())/1e3, "p99-ms")
 			b.ReportMetric(median(w.rates), "per-s")
@@ -217,7 +217,7 @@ func reportDurable(b *testing.B, clients int, ways []*way) {
 	}
 }
 
-// benchFile: how much the database's file grows by a step.
+// benchFile measures how much the database file grows per step.
 func benchFile(b *testing.B, steps int) {
 	const runs = 1000
 	fill := func(runs int) int64 {
@@ -236,7 +236,7 @@ func benchFile(b *testing.B, steps int) {
 			})
 		}
 		wg.Wait()
-		h.Stop(b) // the log is in the file now
+		h.Stop(b) // the write-ahead log is in the file now
 		info, err := os.Stat(filepath.Join(data, "weft.db"))
 		if err != nil {
 			b.Fatal(err)
@@ -252,7 +252,7 @@ func benchFile(b *testing.B, steps int) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// benchClient is what asks in all ways over HTTP.
+// benchClient is the client of all ways over HTTP.
 type benchClient struct{ *http.Client }
 
 func newBenchClient(b *testing.B, clients int) benchClient {
@@ -261,7 +261,7 @@ func newBenchClient(b *testing.B, clients int) benchClient {
 	return c
 }
 
-// post makes a function that starts a run of chain and waits for it.
+// post returns a function that starts a run of chain and waits for it.
 func (c benchClient) post(host, body string) func() error {
 	return func() error {
 		out, err := c.ask(host+"/workflows/chain/run", body)
@@ -308,15 +308,16 @@ type echoRecord struct {
 	Steps            uint64 `json:"steps"`
 }
 
-// What the server is compared with answers the same, so that the benchmark is one.
+// The bare handler gives the same answer as the server, so that the comparison is valid.
 func TestBareEcho(t *testing.T) {
 	h := hosttest.New(t, hosttest.Config{})
 	h.Load(t, "tinygo", "chain")
 	serveEcho(t, h)
 }
 
-// serveEcho serves a bare handler that reads the same JSON and answers the same,
-// with the settings of the real server (see package httpapi), and gives its URL.
+// serveEcho serves a bare handler that reads the same JSON and gives the same answer,
+// with the settings of the real server (see package httpapi). It returns the handler's
+// URL.
 func serveEcho(tb testing.TB, h *hosttest.Host) string {
 	tb.Helper()
 	answer, err := benchClient{http.DefaultClient}.ask(h.URL+"/workflows/chain/run", chainBody(1))
@@ -356,7 +357,7 @@ func serveEcho(tb testing.TB, h *hosttest.Host) string {
 	return "http://" + l.Addr().String()
 }
 
-// checkSame holds the record, encoded, against the answer that it was read from.
+// checkSame compares the encoded record with the answer that it was read from.
 func checkSame(tb testing.TB, answer []byte, record echoRecord) {
 	tb.Helper()
 	encoded, err := json.Marshal(record)
@@ -372,7 +373,8 @@ func checkSame(tb testing.TB, answer []byte, record echoRecord) {
 	}
 }
 
-// syncedWays are transactions of a bare database, one for each step of the runs.
+// syncedWays returns ways that make transactions of a bare database, one for each step of
+// the runs.
 func syncedWays(b *testing.B, runs []*way) []*way {
 	b.Helper()
 	var out []*way

@@ -57,14 +57,14 @@ func post(t *testing.T, h *hosttest.Host, path string, body any, status int, has
 	}
 }
 
-// show gives a record as text.
+// show returns a record as text.
 func show(t *testing.T, h *hosttest.Host, handler string) string {
 	t.Helper()
 	_, out := h.Do(t, http.MethodGet, "/handlers/"+handler, nil)
 	return string(out)
 }
 
-// streamOf lists a finished run's events.
+// streamOf returns a finished run's events.
 func streamOf(t *testing.T, h *hosttest.Host, handler string) string {
 	t.Helper()
 	var all []string
@@ -95,7 +95,7 @@ func TestCleanUpAfterCancel(t *testing.T) {
 	expect(t, h.Result(t, "tidy", in("s", fields{})), `{"held":[],"begun":1,"ended":1,"sleep":50000000}`)
 	post(t, h, "/handlers/"+first+"/cancel", "", http.StatusNotFound, "")
 
-	// Nothing comes from outside meanwhile, but for a second cancel.
+	// Nothing comes from outside meanwhile, except a second cancel.
 	second := hold(t, h, "seat 13", time.Hour)
 	answer := cancelling(t, h, second)
 	until(t, h, second, "TidyingEvent")
@@ -112,11 +112,11 @@ func TestCleanUpAfterCancel(t *testing.T) {
 	expect(t, h.Result(t, "tidy", in("s", fields{})), fmt.Sprintf(`{"held":["seat 13"],"begun":2,"ended":1,"sleep":%d}`, time.Hour))
 }
 
-// The grace period is the limit cleanup_time; a timeout is cleaned up after too.
+// The grace period is the limit cleanup_time; a timeout also leads to a clean-up.
 func TestCleanUpAfterTimeout(t *testing.T) {
 	for _, tt := range []struct {
 		name         string
-		grace        string // the most, or what the clean-up exceeds surely
+		grace        string // the maximum, or a value that the clean-up certainly exceeds
 		sleep        time.Duration
 		stream, left string
 	}{
@@ -130,8 +130,8 @@ func TestCleanUpAfterTimeout(t *testing.T) {
 			p := hosttest.Serve(t, data, "--limits", limits)
 			put(t, p, "tidy", hosttest.BuildPlugin(t, "tidy"))
 			h := &p.Host
-			// The run has to hold the seat before it times out. The server's default would
-			// not count its wait.
+			// The run must hold the seat before it times out. The server's default
+			// timeout would not count its wait.
 			if status, out := h.Do(t, http.MethodPut, "/workflows/tidy", `{"settings":{"timeout":4}}`); status != http.StatusCreated {
 				t.Fatalf("%d %s", status, out)
 			}
@@ -149,8 +149,8 @@ func TestCleanUpAfterTimeout(t *testing.T) {
 	}
 }
 
-// The server is killed while a step cleans up, more than once: the clean-up goes
-// on, each of its effects is made once, and the run ends as cancelled.
+// The server is killed while a step cleans up, more than once. The clean-up continues,
+// each of its effects happens once, and the run ends as cancelled.
 func TestKilledWhileCleaningUp(t *testing.T) {
 	rnd := seed(t)
 	data := t.TempDir()
@@ -171,8 +171,7 @@ func TestKilledWhileCleaningUp(t *testing.T) {
 	expect(t, p.Result(t, "tidy", in("s", fields{})), `{"held":[],"begun":1,"ended":1,"sleep":1500000000}`)
 }
 
-// Queued starts wait, over kills of the server too, until the runs before them
-// have ended.
+// Queued starts wait until earlier runs have ended, over kills of the server too.
 func TestQueuedStarts(t *testing.T) {
 	data := t.TempDir()
 	p := hosttest.Serve(t, data)

@@ -12,7 +12,7 @@ import (
 	"github.com/weftrun/weft/host/hosttest/suite"
 )
 
-// start is the body of a run of a workflow with a start event.
+// start returns the body of a request that runs a workflow with a start event.
 func start(fields map[string]any) map[string]any { return map[string]any{"start_event": fields} }
 
 // in is start in a named session.
@@ -22,7 +22,7 @@ func in(session string, fields map[string]any) map[string]any {
 
 type fields = map[string]any
 
-// Each example through the real server, as both compilers build it.
+// Each example runs through the real server, as both compilers build it.
 func TestExamples(t *testing.T) {
 	for _, lang := range languages("tinygo", "go") {
 		t.Run(lang, func(t *testing.T) {
@@ -47,8 +47,8 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// languages are those in which the examples are tried. Compiling what standard Go has
-// built takes seconds a module, so all but a few of these modules are for "make soak".
+// languages returns the languages in which the examples are tested. Compiling a module
+// built by standard Go takes seconds, so only "make soak" tests most of these.
 func languages(all ...string) []string {
 	if suite.Soak() {
 		return all
@@ -128,7 +128,7 @@ func quiz(t *testing.T, h *hosttest.Host) {
 	expectJSON(t, play(fields{"action": "status"}), `{"action":"status","current_index":3,"score":1,"total":3}`)
 }
 
-// expectJSON compares without the order of keys.
+// expectJSON compares JSON regardless of the order of keys.
 func expectJSON(t *testing.T, got, want string) {
 	t.Helper()
 	var g, w any
@@ -163,7 +163,7 @@ func wordcount(t *testing.T, h *hosttest.Host) {
 	expectJSON(t, h.Result(t, "wordcount", start(fields{"text": "", "top": 0})), `{"lines":0,"words":0,"distinct":0,"top":[]}`)
 }
 
-// small is the examples whose whole behaviour is one line.
+// small tests the examples whose whole behavior fits in one line.
 func small(t *testing.T, h *hosttest.Host) {
 	expect(t, h.Result(t, "concurrent", start(fields{"query": "q"})), `["C:q","A:q","B:q"]`)
 	expect(t, h.Result(t, "branch", start(fields{"branch": "A"})), `"Branch A complete."`)

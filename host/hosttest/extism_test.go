@@ -14,7 +14,7 @@ import (
 	"github.com/weftrun/weft/host/hosttest"
 )
 
-// extismPlugin is a plugin that Extism's host for Go is tested with.
+// extismPlugin reads a plugin with which Extism's Go host is tested.
 func extismPlugin(t *testing.T, file string) []byte {
 	t.Helper()
 	cmd := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/extism/go-sdk")
@@ -30,8 +30,8 @@ func extismPlugin(t *testing.T, file string) []byte {
 	return wasm
 }
 
-// A plugin of Extism's PDK for Rust counts in the session's state: over runs at
-// the same time nothing is lost, and nothing over a kill.
+// A plugin of Extism's Rust PDK counts in the session's state. Neither concurrent runs
+// nor a kill lose a count.
 func TestExtismPluginKeepsItsVariables(t *testing.T) {
 	data := t.TempDir()
 	p := hosttest.Serve(t, data)
@@ -47,7 +47,7 @@ func TestExtismPluginKeepsItsVariables(t *testing.T) {
 	expect(t, p.Result(t, "count-vowels", start(fields{"input": "Hello"})), `{"count":2,"total":2,"vowels":"aeiouAEIOU"}`)
 }
 
-// The header and the custom section are the same.
+// The header and the custom section are equivalent.
 func TestExtismManifestByHeader(t *testing.T) {
 	p := hosttest.Serve(t, t.TempDir())
 	wasm := extismPlugin(t, "count_vowels.wasm")
@@ -87,8 +87,8 @@ func TestExtismManifestByHeader(t *testing.T) {
 	}
 }
 
-// What http_request may reach is the operator's to say, at every redirect; an
-// answer that was under way at a kill is asked for again, under the same key.
+// The operator decides what http_request may reach, at every redirect. A request in
+// progress at a kill is made again, under the same key.
 func TestExtismPluginAsksAResource(t *testing.T) {
 	s := newService(t)
 	arg := s.resources(t, "")

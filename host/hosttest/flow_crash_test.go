@@ -17,11 +17,11 @@ import (
 	"github.com/weftrun/weft/host/hosttest/suite"
 )
 
-// cutStore is a store that is gone after some commits: before it would write one, or
-// after it has written one that nobody hears of.
+// cutStore is a store that fails after some commits: before it writes a commit, or after
+// it has written one whose result nobody receives.
 type cutStore struct {
 	host.Store
-	left  *atomic.Int64 // commits that are yet told of
+	left  *atomic.Int64 // commits still acknowledged
 	after bool
 }
 
@@ -38,7 +38,7 @@ func (s cutStore) Append(ctx context.Context, b host.Batch) error {
 	return errCut
 }
 
-// crashFlow has an effect in each node, and tells at its end what all came to.
+// crashFlow has an effect in each node, and reports all effects at its end.
 const crashFlow = `{"session_state": {"items": ["first"]}, "steps": [
 	{"name": "one", "function": "kit.count"},
 	{"name": "both", "type": "parallel", "steps": [
@@ -52,9 +52,9 @@ const crashFlow = `{"session_state": {"items": ["first"]}, "steps": [
 	{"name": "items", "function": "kit.recall"},
 	{"name": "all", "function": "kit.names"}]}`
 
-// TestFlowOverCrashes cuts the power at commits of a flow's run, one for each host
-// call, before or after it is written. However often it comes back, each function's effects are
-// there once, each node is told of once, and the result is the same.
+// TestFlowOverCrashes cuts the power at commits of a flow's run, one for each host call,
+// before or after the commit is written. After any number of crashes, each function's
+// effects exist once, each node is reported once, and the result is the same.
 func TestFlowOverCrashes(t *testing.T) {
 	data := t.TempDir()
 	h := openCut(t, data, nil)
@@ -69,7 +69,7 @@ func TestFlowOverCrashes(t *testing.T) {
 		t.Fatalf("the flow came to %s", want)
 	}
 	closeCut(t, h)
-	const stride = 4 // of the commits; which ones, chance says
+	const stride = 4 // of the commits; which ones is random
 	cuts := 0
 	for n := int64(seed(t).IntN(stride)); ; n += stride {
 		left, after := &atomic.Int64{}, n/stride%2 == 1
@@ -102,8 +102,8 @@ func TestFlowOverCrashes(t *testing.T) {
 	}
 }
 
-// stepped makes each host call wait until what it did is durable, so that there is a
-// commit for each.
+// stepped makes each host call wait until its effect is durable, so that each call has a
+// commit.
 type stepped struct {
 	host.Sandbox
 	of     **wire.Host
@@ -163,7 +163,7 @@ func composeFlow(t *testing.T, h *wire.Host, name, flow string) {
 	}
 }
 
-// startCut starts a run and waits for it; it is the same request each time.
+// startCut starts a run and waits for it. It makes the same request each time.
 func startCut(ctx context.Context, h *wire.Host, session string) (host.Run, error) {
 	body, err := abi.EncodeValue(map[string]any{"input": "x"})
 	if err != nil {
@@ -175,7 +175,7 @@ func startCut(ctx context.Context, h *wire.Host, session string) (host.Run, erro
 	})
 }
 
-// playCut brings a run to its end, and gives its result and which nodes it told of.
+// playCut runs a run to its end, and returns its result and the nodes that it reported.
 func playCut(t *testing.T, h *wire.Host, session string) (result, events string) {
 	t.Helper()
 	run, err := startCut(t.Context(), h, session)

@@ -7,17 +7,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/hosttest"
+	"github.com/weftrun/weft/host/limit"
 )
 
-// A loop of many iterations is done by several invocations, and shows nothing of it:
-// its outputs, its state, its events and what is handed on are those of one loop.
+// Several invocations run a loop of many iterations. The outputs, the state, the events
+// and the passed values are those of one loop.
 func TestFlowLongLoops(t *testing.T) {
 	h := flowHost(t, hosttest.Config{})
 	for i, tt := range []struct {
 		name, loop string
-		want       string // the result, or a part of the error
+		want       string // the result, or part of the error
 		count      int
 	}{
 		{"to its end", `"max_iterations": 330, "steps": [{"name": "n", "function": "kit.count"}]`, "330", 330},
@@ -71,8 +71,8 @@ func TestFlowLongLoopOverKills(t *testing.T) {
 	clean(t, data)
 }
 
-// A run of a flow is forked where it rests: behind a function, and while people are
-// asked. The fork goes on by itself, with the state as it was there.
+// A run of a flow is forked where it rests: after a function, and while people are asked.
+// The fork continues independently, with the state at that point.
 func TestFlowForks(t *testing.T) {
 	h := flowHost(t, hosttest.Config{})
 	putFlow(t, h, "f", json.RawMessage(`{"steps": [{"name": "a", "function": "kit.count"},
@@ -104,7 +104,7 @@ func TestFlowForks(t *testing.T) {
 			t.Fatalf("fork at %d: %d %s", e.Seq, status, out)
 		}
 		forks++
-		mine := asked // what was asked before is not asked again
+		mine := asked // the fork does not repeat the earlier question
 		if _, out := h.Do(t, http.MethodGet, "/handlers/"+fork.HandlerID, nil); !strings.Contains(string(out), fmt.Sprintf(`"waiter_id":%q`, asked["review"])) {
 			mine = question(t, h, fork.HandlerID, 1)
 		}
@@ -131,7 +131,7 @@ func TestFlowForks(t *testing.T) {
 	}
 }
 
-// An expression that costs too much fails its node, in bounded time, and nothing else.
+// An expression that costs too much fails its node in bounded time, and nothing else.
 func TestFlowExpressionsThatCostTooMuch(t *testing.T) {
 	h := flowHost(t, hosttest.Config{})
 	const dear = `"input.all(x, input.all(y, input.all(z, x + y + z >= 0)))"`
@@ -153,9 +153,9 @@ func TestFlowExpressionsThatCostTooMuch(t *testing.T) {
 	}
 }
 
-// An expression holds a core for no longer than an invocation may: it ends in its middle.
+// An expression holds a core no longer than an invocation may: it is ended while it runs.
 func TestFlowExpressionsEndWithTheirTime(t *testing.T) {
-	limits, err := host.ParseLimits([]byte(`{"plugins": {"slow": {"wall_time": "1ms"}}}`)) // by the workflow's name
+	limits, err := limit.Parse([]byte(`{"plugins": {"slow": {"wall_time": "1ms"}}}`)) // by the workflow's name
 	if err != nil {
 		t.Fatal(err)
 	}

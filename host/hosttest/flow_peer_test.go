@@ -14,7 +14,7 @@ import (
 	"github.com/weftrun/weft/host/hosttest"
 )
 
-// peerRun is what a run came to in the agno package.
+// peerRun is the result of a run in the agno package.
 type peerRun struct {
 	Result  any
 	Stopped bool
@@ -22,8 +22,8 @@ type peerRun struct {
 	State   map[string]any
 }
 
-// TestFlowsAsInAgno plays the table of TestFlows in the agno package: what comes of
-// it is the same, and is not the same in the cases that say so.
+// TestFlowsAsInAgno runs the table of TestFlows in the agno package. The results are
+// equal, except in the cases that declare a difference.
 func TestFlowsAsInAgno(t *testing.T) {
 	dir := filepath.Join(hosttest.Root(), "testdata", "flows")
 	files, err := filepath.Glob(filepath.Join(dir, "*.json"))

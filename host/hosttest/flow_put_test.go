@@ -11,7 +11,7 @@ import (
 	"github.com/weftrun/weft/host/hosttest"
 )
 
-// refusedFlow wants a flow to be refused for problems, given as CODE NODE.
+// refusedFlow wants a flow to be refused with problems, given as CODE NODE.
 func refusedFlow(t *testing.T, h *hosttest.Host, name, flow, want string) {
 	t.Helper()
 	status, out := h.Do(t, http.MethodPut, "/workflows/"+name, fmt.Sprintf(`{"flow": %s}`, flow))
@@ -30,8 +30,8 @@ func refusedFlow(t *testing.T, h *hosttest.Host, name, flow, want string) {
 	}
 }
 
-// Everything that is wrong with a flow comes in one answer: what the document says,
-// and what it names.
+// One answer contains all problems of a flow: those of the document and those of the
+// names in it.
 func TestFlowProblemsTogether(t *testing.T) {
 	h := flowHost(t, hosttest.Config{})
 	put := func(name string, wasm []byte) {
@@ -66,8 +66,8 @@ func TestFlowProblemsTogether(t *testing.T) {
 	refusedFlow(t, h, "one", `{"steps": [{"name": "w", "workflow": "one"}]}`, "limit_exceeded w")
 }
 
-// A flow is read back as it was put; it has versions, and a plugin's version that
-// would break it is refused.
+// A flow is read back as it was put. It has versions, and a plugin's version that would
+// break the flow is refused.
 func TestFlowIsKept(t *testing.T) {
 	data := t.TempDir()
 	p := hosttest.Serve(t, data)
@@ -111,7 +111,7 @@ func TestFlowIsKept(t *testing.T) {
 	clean(t, data)
 }
 
-// Two plugins may have functions of one name; each function keeps its own.
+// Two plugins may have functions with the same name; each flow calls the right one.
 func TestFlowOfTwoPlugins(t *testing.T) {
 	h := flowHost(t, hosttest.Config{})
 	if status, out := h.Do(t, http.MethodPut, "/plugins/other.kit", hosttest.BuildPlugin(t, "flowkit", "other")); status != http.StatusCreated {
@@ -121,7 +121,7 @@ func TestFlowOfTwoPlugins(t *testing.T) {
 	expect(t, h.Result(t, "f", start(fields{"input": "x"})), `"xaOTHERa"`)
 }
 
-// A run that waits goes over to a new version of its flow, if that would have done
+// A waiting run moves to a new version of its flow, if the new version would have done
 // the same so far.
 func TestFlowMigrates(t *testing.T) {
 	h := flowHost(t, hosttest.Config{})
@@ -146,7 +146,7 @@ func TestFlowMigrates(t *testing.T) {
 	expect(t, string(record(t, out).Result.Value.Result), `"xabc"`)
 }
 
-// What a flow's sessions begin with has to fit the state of its plugins.
+// The initial state of a flow's sessions must match the state of its plugins.
 func TestFlowStateFitsItsPlugins(t *testing.T) {
 	h := hosttest.New(t, hosttest.Config{})
 	h.Load(t, "tinygo", "shopping-list")

@@ -12,7 +12,7 @@ import (
 	"github.com/weftrun/weft/host/hosttest"
 )
 
-// Branches that edit one state 10,000 times at once lose nothing.
+// Branches that edit one state 10,000 times concurrently lose nothing.
 func TestFlowBranchesShareTheState(t *testing.T) {
 	h := flowHost(t, hosttest.Config{})
 	var branches []string
@@ -26,14 +26,14 @@ func TestFlowBranchesShareTheState(t *testing.T) {
 	}
 }
 
-// As many branches run at once as may, and no more.
+// As many branches run concurrently as allowed, and no more.
 func TestFlowConcurrency(t *testing.T) {
 	h := flowHost(t, hosttest.Config{})
 	putFlow(t, h, "f", json.RawMessage(`{"steps": [{"name": "p", "type": "parallel", "max_concurrency": 2, "steps": [
 		{"name": "a", "function": "kit.a", "review": {"confirm": true}}, {"name": "b", "function": "kit.b", "review": {"confirm": true}},
 		{"name": "c", "function": "kit.c"}, {"name": "d", "function": "kit.fail", "on_error": "skip"}]}]}`))
 	run := h.RunNoWait(t, "f", start(fields{"input": "x"}))
-	// Two branches ask before either is answered, so both are under way.
+	// Two branches ask before either is answered, so both are running.
 	one, two := question(t, h, run.HandlerID, 1), question(t, h, run.HandlerID, 2)
 	says(t, h, run.HandlerID, one, fields{"approved": true})
 	says(t, h, run.HandlerID, two, fields{"approved": true})
@@ -55,8 +55,8 @@ func TestFlowConcurrency(t *testing.T) {
 	}
 }
 
-// A function that answers after its time is not there any more: nothing waits for
-// it, nothing keeps what it says, and the next call of it gets its own answer.
+// A function that answers after its timeout has no effect: nothing waits for the answer,
+// nothing keeps it, and the next call of the function gets its own answer.
 func TestFlowDropsLateAnswers(t *testing.T) {
 	h := flowHost(t, hosttest.Config{})
 	putFlow(t, h, "f", json.RawMessage(`{"steps": [
@@ -75,8 +75,8 @@ func TestFlowDropsLateAnswers(t *testing.T) {
 	}
 }
 
-// Whatever a function is at when its time is over, it is stopped: computing, waiting
-// to be tried again, sleeping, or in the queue for a worker.
+// A function is stopped at its timeout whatever it does: computing, waiting for a retry,
+// sleeping, or queueing for a worker.
 func TestFlowStopsWhatIsLate(t *testing.T) {
 	h := flowHost(t, hosttest.Config{Tokens: 1})
 	putFlow(t, h, "f", json.RawMessage(`{"steps": [
@@ -95,7 +95,7 @@ func TestFlowStopsWhatIsLate(t *testing.T) {
 	}
 }
 
-// What a flow tells of its nodes.
+// The events that a flow publishes about its nodes.
 func TestFlowEvents(t *testing.T) {
 	h := flowHost(t, hosttest.Config{})
 	putFlow(t, h, "f", json.RawMessage(`{"steps": [
@@ -118,7 +118,7 @@ func TestFlowEvents(t *testing.T) {
 	}
 }
 
-// A failure says each place on its way once: a flow within a flow within a flow.
+// A failure names each place on its path once: a flow in a flow in a flow.
 func TestNestedFlowFailuresNameEachPlaceOnce(t *testing.T) {
 	h := flowHost(t, hosttest.Config{})
 	putFlow(t, h, "c", json.RawMessage(`{"steps": [{"name": "work", "function": "kit.fail"}]}`))
@@ -140,14 +140,14 @@ func TestNestedFlowFailuresNameEachPlaceOnce(t *testing.T) {
 	}
 }
 
-// told is what an event says.
+// told returns the body of an event.
 func told(e hosttest.Event) map[string]any {
 	var v map[string]any
-	_ = json.Unmarshal(e.Value, &v) // of no object nothing is wanted
+	_ = json.Unmarshal(e.Value, &v) // a body that is not an object gives nil
 	return v
 }
 
-// question waits until a flow asks for the n-th time, and gives what it asks.
+// question waits until a flow asks for the n-th time, and returns the question.
 func question(t *testing.T, h *hosttest.Host, handler string, n int) map[string]any {
 	t.Helper()
 	var asked map[string]any
@@ -175,7 +175,7 @@ func says(t *testing.T, h *hosttest.Host, handler string, asked map[string]any, 
 	}
 }
 
-// TestFlowReviews plays answers of people, one after the other.
+// TestFlowReviews plays a list of people's answers.
 func TestFlowReviews(t *testing.T) {
 	h := flowHost(t, hosttest.Config{})
 	for i, tt := range []struct {
@@ -225,7 +225,7 @@ func TestFlowReviews(t *testing.T) {
 	}
 }
 
-// A question waits over a kill, and so does its time.
+// A question survives a kill, and its timeout continues.
 func TestFlowReviewOverKills(t *testing.T) {
 	data := t.TempDir()
 	p := hosttest.Serve(t, data)
@@ -241,8 +241,8 @@ func TestFlowReviewOverKills(t *testing.T) {
 	clean(t, data)
 }
 
-// A function that answers in a wrong shape fails its node, and nothing else; nor can
-// it answer another call than its own.
+// A function that answers in a wrong shape fails its node, and nothing else. It cannot
+// answer a call other than its own.
 func TestFlowStrangeAnswers(t *testing.T) {
 	h := flowHost(t, hosttest.Config{})
 	if status, out := h.Do(t, http.MethodPut, "/plugins/strange", hosttest.BuildPlugin(t, "flowstrange")); status != http.StatusCreated {
@@ -260,8 +260,8 @@ func TestFlowStrangeAnswers(t *testing.T) {
 	}
 }
 
-// A function may let other steps of its plugin answer: by their events, or by name.
-// An atomic function is one, too.
+// A function may let other steps of its plugin answer, by their events or by name. So may
+// an atomic function.
 func TestFlowHandsOn(t *testing.T) {
 	h := flowHost(t, hosttest.Config{})
 	putFlow(t, h, "f", json.RawMessage(`{"steps": [{"name": "p", "type": "parallel", "steps": [

@@ -15,19 +15,19 @@ import (
 	"github.com/weftrun/weft/host/hosttest"
 )
 
-// flowCase is one entry of testdata/flows: a flow, and its runs in one session. The
-// same files are read by testdata/flows/peer.py.
+// flowCase is one entry of testdata/flows: a flow and its runs in one session.
+// testdata/flows/peer.py reads the same files.
 type flowCase struct {
 	Name string
 	Flow json.RawMessage
 	// Inner are the steps of a workflow called "inner".
 	Inner json.RawMessage
 	Runs  []flowRun
-	// Ours says what the peer does instead; "": the same.
+	// Ours says how the peer differs; "": not at all.
 	Ours string
 }
 
-// flowRun is a start and what comes of it.
+// flowRun is a start and its expected result.
 type flowRun struct {
 	Start   json.RawMessage
 	Result  any
@@ -58,7 +58,7 @@ func flowCases(t *testing.T) map[string][]flowCase {
 	return out
 }
 
-// flowkit is the plugin of functions. It is built once.
+// flowkit is the plugin of functions, built once.
 var flowkit struct {
 	mu   sync.Mutex // guards wasm
 	wasm []byte
@@ -74,7 +74,7 @@ func builtFlowkit(t *testing.T) []byte {
 	return flowkit.wasm
 }
 
-// flowHost is a host with the functions of testdata/plugins/flowkit, as plugin kit.
+// flowHost returns a host with the functions of testdata/plugins/flowkit, as plugin kit.
 func flowHost(t *testing.T, cfg hosttest.Config) *hosttest.Host {
 	t.Helper()
 	h := hosttest.New(t, cfg)
@@ -84,7 +84,7 @@ func flowHost(t *testing.T, cfg hosttest.Config) *hosttest.Host {
 	return h
 }
 
-// putFlow makes a workflow of a flow.
+// putFlow puts a flow as a workflow.
 func putFlow(t *testing.T, h *hosttest.Host, name string, flow json.RawMessage) {
 	t.Helper()
 	status, out := h.Do(t, http.MethodPut, "/workflows/"+name, fmt.Sprintf(`{"flow": %s}`, flow))
@@ -116,7 +116,7 @@ func TestFlows(t *testing.T) {
 	}
 }
 
-// playFlow does one run of a case, in the session of the workflow's name.
+// playFlow plays one run of a case, in the session named after the workflow.
 func playFlow(t *testing.T, h *hosttest.Host, workflow string, run flowRun) {
 	t.Helper()
 	_, out := h.Do(t, http.MethodPost, "/workflows/"+workflow+"/run", fmt.Sprintf(`{"start_event": %s, "session": %q}`, run.Start, workflow))
@@ -144,7 +144,7 @@ func playFlow(t *testing.T, h *hosttest.Host, workflow string, run flowRun) {
 	}
 }
 
-// sessionState is a session's state as JSON.
+// sessionState returns a session's state as JSON.
 func sessionState(t *testing.T, h *hosttest.Host, session string) map[string]any {
 	t.Helper()
 	status, text := h.Do(t, http.MethodGet, "/sessions/"+session+"/state", nil)

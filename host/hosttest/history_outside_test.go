@@ -8,7 +8,7 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// edit does what a client does that edits the state of the history's session.
+// edit edits the state of the history's session as a client would.
 func (p *playing) edit(sc *scene) error {
 	how, rest, _ := strings.Cut(sc.rest, " ")
 	req := host.SessionEdit{Tenant: host.DefaultTenant, Session: "s", Make: true}

@@ -10,7 +10,7 @@ import (
 	"github.com/weftrun/weft/abi"
 )
 
-// operation is what a puppet is told to do for a line: [name, request].
+// operation returns what a line tells a puppet to do: [name, request].
 func (sc *scene) operation() (abi.Raw, error) {
 	var name abi.Import
 	var msg interface{ Encode() ([]byte, error) }
@@ -132,7 +132,7 @@ func readWait(line scene) (abi.WaitForEvent, error) {
 	return w, nil
 }
 
-// readJSON reads a value and gives what follows.
+// readJSON reads a value and returns the rest.
 func readJSON(text string) (abi.Raw, string, error) {
 	d := json.NewDecoder(strings.NewReader(text))
 	var raw json.RawMessage

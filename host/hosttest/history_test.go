@@ -19,12 +19,12 @@ import (
 	"github.com/weftrun/weft/host/hosttest"
 )
 
-// The histories of the engine (testdata/engine) through a whole host: their
-// calls are those of puppets, their posts those of clients, their timers those of
-// the clock. See package engine's tests for their language.
+// These tests play the histories of the engine (testdata/engine) through a whole host.
+// Puppets make their calls, clients make their posts, and the clock drives their timers.
+// Package engine's tests define the language.
 
-// unfit are the histories that a host cannot be brought to from outside, beside
-// those that name a verb of unfitVerbs, and why.
+// unfit are the histories that a host cannot be driven to from outside, with the reason,
+// in addition to those that contain a verb of unfitVerbs.
 var unfit = map[string]string{
 	"handler-busy":      "a host makes the ids of its runs",
 	"retry-random":      "a host makes the seeds of its runs",
@@ -49,15 +49,15 @@ var unfitVerbs = map[string]string{
 	"ask": "resources are what a host has", "answer": "resources are what a host has",
 }
 
-// cleansUp finds a step that catches its run's end: whoever cancels then waits for
-// what the lines after it do.
+// cleansUp matches a step that catches the end of its run. A client that cancels such a
+// run waits for the effects of the following lines.
 var cleansUp = regexp.MustCompile(`"catches": \[[^\]]*"(cancelled|timeout)"`)
 
-// timesOut finds a timeout of the run or of a step. A host moves these by the time in
-// which nobody had a core, so also over a restart.
+// timesOut matches a timeout of the run or of a step. A host extends these by the time in
+// which nobody had a core, including the time of a restart.
 var timesOut = regexp.MustCompile(`"timeout": [1-9]`)
 
-// waitID finds the name that a wait is given.
+// waitID matches the name of a wait.
 var waitID = regexp.MustCompile(`\bid=\S+`)
 
 // scene is one line of a history.
@@ -67,18 +67,18 @@ type scene struct {
 	timed      bool
 	rest       string // after the verb
 	attempt    attemptID
-	entries    int // that it makes
+	entries    int // entries that it makes
 	outcome    string
 	repeats    bool   // a call that was suspended is made again
-	n          string // the number that the line gives the call
+	n          string // the number that the line gives to the call
 	nth        int    // the number of the call in its attempt
 }
 
-// story is a history as it can be played.
+// story is a history in playable form.
 type story struct {
 	name, manifest, dump string
 	scenes               []scene
-	stream               []string // what is published, in order
+	stream               []string // expected publications, in order
 	told                 map[attemptID][]abi.Raw
 	waited               map[string]bool // by attempt and name
 	limits               host.Limits
@@ -163,7 +163,7 @@ func (st *story) readWant(t *testing.T, want string) {
 	st.manifest = strings.Replace(st.manifest, "{", fmt.Sprintf(`{"timeout": %d, `, d), 1)
 }
 
-// read takes a line apart.
+// read parses a line.
 func (sc *scene) read(t *testing.T) {
 	t.Helper()
 	word, rest, _ := strings.Cut(sc.line, " ")
@@ -196,7 +196,7 @@ func (sc *scene) read(t *testing.T) {
 	sc.option("fuel")
 }
 
-// option takes KEY=VALUE out of the line.
+// option removes KEY=VALUE from the line and returns VALUE.
 func (sc *scene) option(key string) string {
 	words := strings.Fields(sc.rest)
 	for i, word := range words {
@@ -208,7 +208,7 @@ func (sc *scene) option(key string) string {
 	return ""
 }
 
-// readStart reads what a host has for all runs.
+// readStart reads the host's settings for all runs.
 func (st *story) readStart(sc *scene, timeout *string) {
 	limits := host.Limits{}
 	for key, limit := range map[string]*int{
@@ -235,7 +235,7 @@ func (st *story) readStart(sc *scene, timeout *string) {
 	}
 }
 
-// tell adds what the line has a puppet do.
+// tell adds what the line tells a puppet to do.
 func (st *story) tell(sc *scene, before map[attemptID]*scene) {
 	last := before[sc.attempt]
 	if last != nil && last.outcome == "suspended" && last.verb == sc.verb && last.rest == sc.rest && last.n == sc.n {
@@ -259,8 +259,8 @@ func (st *story) tell(sc *scene, before map[attemptID]*scene) {
 	sc.nth = len(st.told[sc.attempt])
 }
 
-// TestHistoriesThroughAHost plays the histories on a stage. What is published,
-// in what order, and what the journal comes to is what the history has.
+// TestHistoriesThroughAHost plays the histories on a stage. The publications, their order
+// and the journal equal the history's.
 func TestHistoriesThroughAHost(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(hosttest.Root(), "testdata", "engine", "*.txtar"))
 	if err != nil || len(files) < 150 {
@@ -283,8 +283,8 @@ func TestHistoriesThroughAHost(t *testing.T) {
 	}
 }
 
-// TestStoriesThroughAHost plays the random histories in the folder WEFT_STORIES,
-// each straight and over restarts; see TestWriteStories of package engine.
+// TestStoriesThroughAHost plays the random histories in the folder WEFT_STORIES, each
+// without and with restarts; see TestWriteStories of package engine.
 func TestStoriesThroughAHost(t *testing.T) {
 	folder := os.Getenv("WEFT_STORIES")
 	if folder == "" {
@@ -308,7 +308,7 @@ func TestStoriesThroughAHost(t *testing.T) {
 	}
 }
 
-// atRandom restarts the host now and then, once by a crash.
+// atRandom restarts the host at random, once by a crash.
 func atRandom(seed uint64) func(int) (again, crash bool) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	crashes := 1
@@ -321,8 +321,8 @@ func atRandom(seed uint64) func(int) (again, crash bool) {
 	}
 }
 
-// TestHistoriesOverRestarts plays them with restarts of the host in between, at
-// random lines, of which one may be a crash.
+// TestHistoriesOverRestarts plays the histories with restarts of the host at random
+// lines, of which one may be a crash.
 func TestHistoriesOverRestarts(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(hosttest.Root(), "testdata", "engine", "*.txtar"))
 	if err != nil {
@@ -347,7 +347,7 @@ func TestHistoriesOverRestarts(t *testing.T) {
 	}
 }
 
-// play plays the history; restart says after which lines the host is made anew.
+// play plays the history; restart says after which lines the host restarts.
 func (st *story) play(t *testing.T, restart func(line int) (again, crash bool)) {
 	s := newStage(t, st.limits)
 	s.told = st.told
@@ -397,7 +397,7 @@ func (p *playing) scene(sc *scene) {
 	case sc.attempt.invocation == 0:
 		p.outside(*sc)
 	case sc.outcome == "error:":
-		return // there is no such attempt any more
+		return // the attempt does not exist any more
 	case sc.verb == "finish":
 		s.mu.Lock()
 		g := s.guest(sc.attempt)
@@ -420,7 +420,7 @@ func (p *playing) scene(sc *scene) {
 	s.until(fmt.Sprintf("entry %d of %s", p.seq, sc.line), func() bool { return s.store.settled() >= p.seq })
 }
 
-// outside does what clients do, and moves the clock.
+// outside does what clients do, and advances the clock.
 func (p *playing) outside(sc scene) {
 	ctx, runs := p.t.Context(), p.s.host.Runs
 	words := strings.Fields(sc.rest)
@@ -467,13 +467,13 @@ func (p *playing) workflow() string {
 	return m.Workflow
 }
 
-// settled is the number of entries that the history knows of.
+// settled returns the number of entries that the history counts.
 func (t *tapStore) settled() uint64 { return t.last - uint64(t.shifts) }
 
-// incomparable are the parts of a dump that a history makes up.
+// incomparable matches the parts of a dump that a history invents.
 var incomparable = regexp.MustCompile(`fuel=\d+|seed=[0-9a-f]+|version=\S+|suspended at call \d+|slept=\d+|late=\d+`)
 
-// compareDump folds the journal, and holds the session against the history's.
+// compareDump folds the journal, and compares the session with the history's.
 func (p *playing) compareDump() {
 	p.t.Helper()
 	raw, err := abi.FromJSON([]byte(p.st.manifest))
@@ -501,7 +501,7 @@ func (p *playing) compareDump() {
 		got = strings.Replace(got, fmt.Sprintf("seq=%d", folded.Seq()), fmt.Sprintf("seq=%d", folded.Seq()-uint64(n)), 1)
 	}
 	got, want = incomparable.ReplaceAllString(got, "-"), incomparable.ReplaceAllString(want, "-")
-	// Runs are in the order of their ids, which the host makes.
+	// Runs are ordered by their ids, which the host chooses.
 	sameLines(p.t, "the session", slices.Sorted(strings.SplitSeq(got, "\n")), slices.Sorted(strings.SplitSeq(want, "\n")))
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/weftrun/weft/host/client"
 	"github.com/weftrun/weft/host/hosttest/suite"
 	"github.com/weftrun/weft/host/httpapi"
+	"github.com/weftrun/weft/host/limit"
 	"github.com/weftrun/weft/host/metrics"
 	"github.com/weftrun/weft/host/resource"
 )
@@ -31,7 +32,7 @@ type Host struct {
 	served chan error
 }
 
-// Config says what host to open. The zero value is a host in memory.
+// Config configures a host. The zero value is a host in memory.
 type Config struct {
 	// Data is the directory to keep data in. Default: wire.InMemory.
 	Data string
@@ -41,10 +42,10 @@ type Config struct {
 	// Timeout: see wire.Config. Default: suite.RunTimeout.
 	Timeout time.Duration
 	// Limits: see wire.Config. Default: suite.Limits.
-	Limits *host.LimitTable
+	Limits *limit.Table
 	// Resources: see wire.Config.
 	Resources *resource.Table
-	// ResourceKeys likewise.
+	// ResourceKeys: see wire.Config.
 	ResourceKeys *resource.Keys
 	// AdminKey: see wire.Config.
 	AdminKey string
@@ -60,7 +61,7 @@ type Config struct {
 }
 
 // Code is the folder in which the hosts of a test process share compiled code, and
-// Compiler is what compiles it: see [ShareCode].
+// Compiler is the command that compiles it: see [ShareCode].
 var (
 	Code     string
 	Compiler []string
@@ -73,7 +74,7 @@ func New(tb testing.TB, cfg Config) *Host {
 		cfg.Data = wire.InMemory
 	}
 	if cfg.Limits == nil {
-		cfg.Limits = host.NewLimitTable(suite.Limits())
+		cfg.Limits = limit.NewTable(suite.Limits())
 	}
 	cfg.Timeout = cmp.Or(cfg.Timeout, suite.RunTimeout)
 	log := slog.New(slog.DiscardHandler)
@@ -105,7 +106,7 @@ func New(tb testing.TB, cfg Config) *Host {
 	return h
 }
 
-// Stop closes the host; the test's end does it too. It may be called twice.
+// Stop closes the host. The end of the test also does. Stop may be called twice.
 func (h *Host) Stop(tb testing.TB) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), suite.Hang)
@@ -140,5 +141,5 @@ func (h *Host) Load(tb testing.TB, lang string, names ...string) {
 	}
 }
 
-// Routes are what the server serves.
+// Routes returns the server's routes.
 func (h *Host) Routes() []httpapi.Route { return h.server.Routes() }

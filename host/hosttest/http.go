@@ -85,8 +85,8 @@ func record(tb testing.TB, status int, out []byte) Record {
 	return r
 }
 
-// Result runs a workflow with a start event and gives its result as compact
-// JSON; anything but completion fails the test.
+// Result runs a workflow with a start event and returns its result as compact JSON. The
+// test fails if the run does not complete.
 func (h *Host) Result(tb testing.TB, workflow string, body any) string {
 	tb.Helper()
 	r := h.Run(tb, workflow, body)
@@ -106,8 +106,8 @@ type Event struct {
 	Value json.RawMessage `json:"value"`
 }
 
-// Events reads a handler's stream as NDJSON from the start of its latest run
-// to its end, or until done says so.
+// Events reads a handler's stream as NDJSON from the start of its latest run to its end,
+// or until done returns true.
 func (h *Host) Events(tb testing.TB, id, query string, done func(Event) bool) []Event {
 	tb.Helper()
 	ctx, cancel := context.WithCancel(tb.Context())

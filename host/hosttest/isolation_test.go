@@ -15,11 +15,11 @@ import (
 
 const admin = "the server's own admin key"
 
-// foreignCall says how a route is called with what another tenant has.
+// foreignCall says how to call a route with the ids of another tenant.
 type foreignCall struct {
-	// kinds are those of the things of another tenant, by which neighbour.ids knows
-	// them, whose ids go into the path, and wherever ID stands in query and body. With
-	// none the route is called as it is.
+	// kinds are the kinds of the other tenant's things whose ids replace the path's
+	// parameter, and ID in query and body. neighbour.ids has the ids by kind. Without
+	// kinds the route is called unchanged.
 	kinds []string
 	query string
 	body  string
@@ -35,8 +35,8 @@ var (
 	resourceKinds = []string{"resource"}
 )
 
-// probes has an entry for every route that asks for a key: its method and path as
-// the server lists them.
+// probes has an entry for every route that requires a key: its method and path as the
+// server lists them.
 var probes = map[string]foreignCall{
 	"GET /audit":                          {},
 	"GET /metrics":                        {},
@@ -69,7 +69,7 @@ var probes = map[string]foreignCall{
 	"GET /results/:id":                    {kinds: runKinds},
 	"GET /sessions":                       {},
 	"GET /sessions/:id":                   {kinds: sessionKinds},
-	"PUT /sessions/:id":                   {kinds: sessionKinds, body: `{"state":1}`}, // made, it would be there for what follows
+	"PUT /sessions/:id":                   {kinds: sessionKinds, body: `{"state":1}`}, // with a body, the session would exist for later probes
 	"DELETE /sessions/:id":                {kinds: sessionKinds},
 	"POST /sessions/:id/release":          {kinds: sessionKinds},
 	"GET /sessions/:id/state":             {kinds: sessionKinds, query: "?path=count"},
@@ -91,14 +91,14 @@ var probes = map[string]foreignCall{
 	"POST /workflows/:name/run-nowait":    {kinds: workflowKinds},
 }
 
-// neighbour is a tenant that has some of everything.
+// neighbour is a tenant that has something of every kind.
 type neighbour struct {
 	key hosttest.Key // of its admin
 	ids map[string]string
 }
 
-// populateTenant gives a tenant things whose names all have the mark; unless it is the
-// default one it is made first.
+// populateTenant makes things of a tenant whose names all contain the mark. Unless it is
+// the default tenant, the tenant is made first.
 func populateTenant(t *testing.T, h *hosttest.Host, tenant, mark string) neighbour {
 	t.Helper()
 	n := neighbour{ids: map[string]string{
@@ -122,7 +122,7 @@ func populateTenant(t *testing.T, h *hosttest.Host, tenant, mark string) neighbo
 	n.ids["run"] = r.RunID
 	h.Want(t, http.StatusOK, nil, n.key.Key, "POST", "/workflows/human/run-nowait",
 		`{"handler_id":"`+n.ids["waiting handler"]+`","session":"`+n.ids["named session"]+`"}`)
-	// It waits for its person in the end, and stays as it is from then on.
+	// In the end the run waits for a person, and does not change from then on.
 	for end := time.Now().Add(suite.Hang); ; {
 		if a := h.Ask(t, n.key.Key, "GET", "/handlers/"+n.ids["waiting handler"], ""); strings.Contains(a.Body, `"waiting_for"`) {
 			return n
@@ -133,7 +133,7 @@ func populateTenant(t *testing.T, h *hosttest.Host, tenant, mark string) neighbo
 	}
 }
 
-// view is all that the tenant sees of itself; what nobody touches stays the same.
+// view returns everything that the tenant sees of itself, which must not change.
 func (n *neighbour) view(t *testing.T, h *hosttest.Host) string {
 	t.Helper()
 	var b strings.Builder
@@ -156,20 +156,20 @@ var (
 
 const unknownID = "nobody-has-this"
 
-// ask calls a route with an id, and gives the answer without it.
+// ask calls a route with an id, and returns the answer without the id.
 func (p foreignCall) ask(t *testing.T, h *hosttest.Host, key string, route, id string, headers ...string) string {
 	t.Helper()
 	method, path, _ := strings.Cut(route, " ")
 	path = pathName.ReplaceAllLiteralString(path, id)
 	a := h.Ask(t, key, method, path+strings.ReplaceAll(p.query, "ID", id), strings.ReplaceAll(p.body, "ID", id), headers...)
 	a.Header.Del("Date")
-	a.Header.Del("Content-Length") // of texts that repeat the id
-	a.Header.Del("X-Request-Id")   // another one each time
+	a.Header.Del("Content-Length") // the length of texts that repeat the id varies
+	a.Header.Del("X-Request-Id")   // differs each time
 	text := fmt.Sprintf("%d %v %s", a.Status, a.Header, a.Body)
 	return anyTime.ReplaceAllString(strings.ReplaceAll(text, id, "ID"), "TIME")
 }
 
-// each calls fn for every route that asks for a key, in the order of their paths.
+// each calls fn for every route that requires a key, in the order of their paths.
 func each(t *testing.T, h *hosttest.Host, fn func(t *testing.T, route string, least host.Role, p foreignCall)) {
 	t.Helper()
 	for _, r := range h.Routes() {
@@ -188,11 +188,11 @@ func each(t *testing.T, h *hosttest.Host, fn func(t *testing.T, route string, le
 	}
 }
 
-// TestIsolation calls every route with everything that another tenant has, by keys
-// of every role: what is foreign is answered like what is not there, to the byte, and
-// stays as it was.
+// TestIsolation calls every route with the ids of another tenant, with keys of every
+// role. The answers about foreign things equal those about missing things, byte for byte,
+// and the foreign things do not change.
 //
-// The tenant that a handler would act in that does not ask for the request's is tried
+// A handler that would act in a tenant without asking for the request's tenant is tested
 // like any other.
 func TestIsolation(t *testing.T) {
 	for _, tenant := range []string{"their-tenant", host.DefaultTenant} {
@@ -213,10 +213,10 @@ func isolates(t *testing.T, tenant string) {
 	each(t, h, func(t *testing.T, route string, least host.Role, p foreignCall) {
 		kinds := p.kinds
 		if kinds == nil {
-			kinds = []string{"tenant"} // whose id goes nowhere
+			kinds = []string{"tenant"} // the id is not used
 		}
 		for i, kind := range kinds {
-			nobody := fmt.Sprint(unknownID, i) // the one before may have been made
+			nobody := fmt.Sprint(unknownID, i) // the previous probe may have created it
 			id := theirs.ids[kind]
 			if id == "" {
 				t.Fatalf("there is no id of kind %q", kind)
@@ -234,7 +234,7 @@ func isolates(t *testing.T, tenant string) {
 				t.Errorf("without a key: %s", foreign)
 			}
 			if least.Known() && !strings.Contains(route, "/tenants") && !strings.HasPrefix(route, "POST /keys") {
-				// The server's own key sees what the tenant that it names sees.
+				// The server's own key sees what the tenant named in the request sees.
 				foreign, unknown = p.ask(t, h, admin, route, id, "Weft-Tenant", "ours"), p.ask(t, h, admin, route, nobody, "Weft-Tenant", "ours")
 				alike(t, kind+" by the server's key", foreign, unknown)
 			}
@@ -259,8 +259,8 @@ func served(h *hosttest.Host, route string) bool {
 	return false
 }
 
-// alike wants an answer about what is foreign to be that about what is not there,
-// and to show nothing of it.
+// alike wants the answer about a foreign thing to equal the answer about a missing thing,
+// and to reveal nothing.
 func alike(t *testing.T, what, foreign, unknown string) {
 	t.Helper()
 	if foreign != unknown {
@@ -271,7 +271,8 @@ func alike(t *testing.T, what, foreign, unknown string) {
 	}
 }
 
-// TestSameNamesLiveApart: two tenants that call everything alike never meet.
+// TestSameNamesLiveApart: two tenants that use the same names everywhere never affect
+// each other.
 func TestSameNamesLiveApart(t *testing.T) {
 	h := hosttest.New(t, hosttest.Config{AdminKey: admin})
 	var keys []string
@@ -312,8 +313,8 @@ func TestSameNamesLiveApart(t *testing.T) {
 	}
 }
 
-// TestTenantLeavesNothing: what a tenant had is gone with it, and its name can be
-// had again.
+// TestTenantLeavesNothing: everything of a tenant is deleted with it, and its name can be
+// used again.
 func TestTenantLeavesNothing(t *testing.T) {
 	for _, data := range []string{"", t.TempDir()} {
 		h := hosttest.New(t, hosttest.Config{AdminKey: admin, Data: data})

@@ -12,7 +12,7 @@ import (
 	"github.com/weftrun/weft/host/hosttest"
 )
 
-// child returns when a run's record names the child that it waits for.
+// child returns the id of the child that a run's record says it waits for.
 func child(t *testing.T, h *hosttest.Host, handler string) string {
 	t.Helper()
 	var rec struct {
@@ -66,7 +66,7 @@ func TestChildren(t *testing.T) {
 			t.Errorf("%s: %s", mode, rec)
 		}
 
-		// Whoever is cancelled takes its children along before that is answered.
+		// Cancelling a run cancels its children before the request is answered.
 		r = h.RunNoWait(t, "kids", start(fields{"mode": mode}))
 		kid = child(t, h, r.HandlerID)
 		post(t, h, "/handlers/"+r.HandlerID+"/cancel", "", http.StatusOK, "cancelled")
@@ -74,7 +74,7 @@ func TestChildren(t *testing.T) {
 			t.Errorf("%s: its parent is cancelled, and the child is %s", mode, rec)
 		}
 
-		// And a child that somebody cancels is an error to its parent.
+		// A child that a client cancels is an error for its parent.
 		r = h.RunNoWait(t, "kids", start(fields{"mode": mode}))
 		kid = child(t, h, r.HandlerID)
 		until(t, h, kid, "InputRequiredEvent")
@@ -86,8 +86,8 @@ func TestChildren(t *testing.T) {
 	}
 }
 
-// Children and those who wait for them survive kills of the server, in whatever
-// session they are.
+// Children and the runs that wait for them survive kills of the server, whatever session
+// they use.
 func TestKilledWhileChildrenWait(t *testing.T) {
 	data := t.TempDir()
 	p := hosttest.Serve(t, data)
@@ -115,8 +115,8 @@ func TestKilledWhileChildrenWait(t *testing.T) {
 	}
 }
 
-// One child after the other, and the server is killed anywhere between: each is run
-// once.
+// Children run one after the other, and the server is killed at random times in between:
+// each child runs once.
 func TestKilledBetweenChildren(t *testing.T) {
 	rnd := seed(t)
 	data := t.TempDir()
@@ -124,7 +124,7 @@ func TestKilledBetweenChildren(t *testing.T) {
 	put(t, p, "kids", hosttest.BuildPlugin(t, "kids"))
 	const children = 300
 	many := p.RunNoWait(t, "kids", start(fields{"mode": "many", "n": children})).HandlerID
-	for range 2 { // a step that runs at three crashes is blocked
+	for range 2 { // a step that runs during three crashes is blocked
 		pause(t, rnd, 300*time.Millisecond)
 		p = kill(t, p, data)
 	}
@@ -138,8 +138,8 @@ func TestKilledBetweenChildren(t *testing.T) {
 	}
 }
 
-// Atomic steps that read and write account by account, eight at a time, lose
-// nothing: not to each other, not to failures in the middle, not to kills.
+// Atomic steps that read and write account by account, eight concurrently, lose nothing:
+// not to each other, not to failures in the middle, not to kills.
 func TestAtomicTransfers(t *testing.T) {
 	rnd := seed(t)
 	data := t.TempDir()
@@ -180,7 +180,7 @@ func TestAtomicTransfers(t *testing.T) {
 	}
 	first := p.RunNoWait(t, "ledger", start(fields{"accounts": accounts, "transfers": transfers}))
 	second := p.RunNoWait(t, "ledger", start(fields{"accounts": accounts, "transfers": transfers, "fail": 10}))
-	for range 2 { // a step that runs at three crashes is blocked
+	for range 2 { // a step that runs during three crashes is blocked
 		pause(t, rnd, 200*time.Millisecond)
 		p = kill(t, p, data)
 	}

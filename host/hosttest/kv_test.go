@@ -16,11 +16,10 @@ import (
 	"github.com/weftrun/weft/host/hosttest"
 )
 
-// kvKills is how often the server is killed in a run of the tests; WEFT_KILLS says
-// otherwise.
+// kvKills is how often the tests kill the server; WEFT_KILLS overrides it.
 const kvKills = 8
 
-// kvGrants is a file of resources with a shelf for everybody.
+// kvGrants is a file of resources that grants a shelf to everybody.
 const kvGrants = `{"resources": {"shelf": {"kind": "kv", "settings": {"value_bytes": 1048576}, "grants": [{"tenant": "*", "workflow": "*"}]}}}`
 
 // keptKeys reads all keys of the shelf, with their values.
@@ -50,8 +49,8 @@ func keptKeys(t *testing.T, p *hosttest.Process) map[string]string {
 }
 
 // A real server is killed again and again while many runs read, change and write values
-// that all of them share. In the end each run has changed each of them once: no sum was
-// given twice or to nobody, and none was seen whose commit was lost.
+// that all of them share. In the end each run has changed each value once: every sum was
+// given to exactly one run, and nobody saw a sum whose commit was lost.
 func TestKVKilled(t *testing.T) {
 	rnd := seed(t)
 	kills := kvKills

@@ -8,11 +8,12 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/hosttest"
+	"github.com/weftrun/weft/host/limit"
 )
 
-// Settings of a plugin hold for the runs of its workflow, and for no other's.
+// Settings of a plugin apply to the runs of its workflow, and to no other's.
 func TestLimitsByPlugin(t *testing.T) {
-	limits, err := host.ParseLimits([]byte(`{"plugins": {"tight": {"host_calls": 17}, "spin": {"fuel": 1000000}},
+	limits, err := limit.Parse([]byte(`{"plugins": {"tight": {"host_calls": 17}, "spin": {"fuel": 1000000}},
 		"tenants": {"default": {"plugins": {"counter": {"module_bytes": "1KiB"}, "metadata": {"host_calls": 1}}}}}`))
 	if err != nil {
 		t.Fatal(err)
@@ -31,13 +32,13 @@ func TestLimitsByPlugin(t *testing.T) {
 			h.Load(t, "tinygo", c.name)
 		}
 		r := h.RunNoWait(t, workflow, `{"start_event": `+c.start+`}`)
-		h.Events(t, r.HandlerID, "", nil) // to its end
+		h.Events(t, r.HandlerID, "", nil) // reads to the end of the run
 		_, out := h.Do(t, http.MethodGet, "/handlers/"+r.HandlerID, nil)
 		got := record(t, out)
 		if (got.Error == "") != (c.fails == "") || !strings.Contains(got.Error, c.fails) {
 			t.Errorf("%s: error %q, want %q", c.name, got.Error, c.fails)
 		}
-		if workflow == "hostile" { // the next one's is called that, too
+		if workflow == "hostile" { // the next plugin has a workflow of the same name
 			if status, out := h.Do(t, http.MethodDelete, "/plugins/"+c.name, nil); status >= http.StatusMultipleChoices {
 				t.Fatalf("%d %s", status, out)
 			}
@@ -49,15 +50,15 @@ func TestLimitsByPlugin(t *testing.T) {
 	}
 }
 
-// An edit that computes for too long ends its run by name, at the same unit in
-// each run, and changes nothing.
+// An edit that computes for too long ends its run by name, at the same unit in each run,
+// and changes nothing.
 func TestEditThatComputesForTooLong(t *testing.T) {
 	h := hosttest.New(t, hosttest.Config{})
 	if status, out := h.Do(t, http.MethodPut, "/plugins/crash", hosttest.BuildPlugin(t, "crash")); status != http.StatusCreated {
 		t.Fatalf("%d %s", status, out)
 	}
 	var ends []string
-	for _, session := range []string{"a", "b"} { // the same run twice, but for its ids
+	for _, session := range []string{"a", "b"} { // the same run twice, except for its ids
 		r := h.RunNoWait(t, "crash", in(session, fields{"key": "k", "spins": spins, "region": true}))
 		h.Events(t, r.HandlerID, "", nil)
 		_, out := h.Do(t, http.MethodGet, "/handlers/"+r.HandlerID, nil)
@@ -72,10 +73,10 @@ func TestEditThatComputesForTooLong(t *testing.T) {
 	}
 }
 
-// A tenant whose step loops for ever has the only core; another's run gets it at
-// the next checkpoint, and ends long before the loop does.
+// A step of one tenant that loops for ever holds the only core. Another tenant's run gets
+// the core at the next checkpoint, and ends long before the loop does.
 func TestLoopGivesWayToAnotherTenant(t *testing.T) {
-	limits, err := host.ParseLimits([]byte(`{"plugins": {"spin": {"fuel": 1e15, "wall_time": "1h"}}}`))
+	limits, err := limit.Parse([]byte(`{"plugins": {"spin": {"fuel": 1e15, "wall_time": "1h"}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +91,7 @@ func TestLoopGivesWayToAnotherTenant(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for h.Runs.Usage("loops").Fuel == 0 { // it has its core, and a turn behind it
+	for h.Runs.Usage("loops").Fuel == 0 { // it holds the core, and has finished one turn
 		runtime.Gosched()
 	}
 	for range 3 {

@@ -19,14 +19,14 @@ import (
 
 const llmSecret = "sk-nobody-may-ever-see-this-key"
 
-// llm is a service that answers chats with how many messages there were. A message
-// "hang" gets a part of its answer, and the rest once goOn lets it.
+// llm is a service that answers a chat with the number of messages. A message "hang" gets
+// a part of its answer, and the rest after goOn.
 type llm struct {
 	*httptest.Server
 	hung chan struct{}
 	goOn chan struct{}
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	keys []string
 	auth []string
 }
@@ -75,7 +75,7 @@ func (m *llm) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, "data: {\"choices\": [], \"usage\": {\"prompt_tokens\": 11, \"completion_tokens\": 5}}\n\ndata: [DONE]\n\n")
 }
 
-// define gives the resource to a server that has a key to seal it.
+// define defines the resource on a server that has a key to seal it.
 func (m *llm) define(t *testing.T, p *hosttest.Process, workflow string) {
 	t.Helper()
 	status, out := p.Do(t, http.MethodPut, "/resources/llm", map[string]any{
@@ -117,7 +117,7 @@ func nowhere(t *testing.T, data string) {
 	}
 }
 
-// A conversation of three turns, over a restart; the secret is nowhere.
+// A conversation of three turns, over a restart. The secret appears nowhere.
 func TestConversation(t *testing.T) {
 	for _, lang := range languages("tinygo", "go", "rust") {
 		t.Run(lang, func(t *testing.T) {
@@ -163,7 +163,7 @@ func TestConversation(t *testing.T) {
 	}
 }
 
-// inLanguage is an example's name: builds of Rust have one of their own.
+// inLanguage returns an example's name in a language: Rust builds have their own names.
 func inLanguage(example, lang string) string {
 	if lang == "rust" {
 		return example + "-rust"
@@ -171,7 +171,7 @@ func inLanguage(example, lang string) string {
 	return example
 }
 
-// A joke, and what the model says of it; the stream has the joke.
+// A joke, and the model's judgement; the stream contains the joke.
 func TestJoke(t *testing.T) {
 	m := newLLM(t)
 	p := hosttest.Serve(t, t.TempDir(), keyFile(t))
@@ -194,7 +194,7 @@ func TestJoke(t *testing.T) {
 	}
 }
 
-// A server that is killed while an answer comes shows each part of it once.
+// A server that is killed while an answer arrives publishes each part of the answer once.
 func TestKilledWhileAnAnswerComes(t *testing.T) {
 	m := newLLM(t)
 	arg, data := keyFile(t), t.TempDir()
@@ -203,7 +203,7 @@ func TestKilledWhileAnAnswerComes(t *testing.T) {
 	m.define(t, p, "conversation")
 	r := p.RunNoWait(t, "conversation", in("chat", fields{"message": "hang"}))
 	next(t, m.hung)
-	p.Events(t, r.HandlerID, "", func(e hosttest.Event) bool { return e.Type == "AnswerPartEvent" }) // the first part is shown
+	p.Events(t, r.HandlerID, "", func(e hosttest.Event) bool { return e.Type == "AnswerPartEvent" }) // the first part is published
 	p = kill(t, p, data, arg)
 	text, parts := "", 0
 	for _, e := range p.Events(t, r.HandlerID, "", nil) {

@@ -21,18 +21,18 @@ import (
 	"github.com/weftrun/weft/host/hosttest"
 )
 
-// BenchmarkNeighbour: what a tenant that asks for all that there is takes from
-// another tenant. A real server, in a process of its own, has two tenants. One tenant
-// makes runs of chain over HTTP, one after the other and by eight clients, and notes how
-// long each takes. The other tenant does nothing (quiet); has 10,000 runs that wait for
-// their turn to compute without end (spins); uploads modules that the server has never
-// seen, eight at a time without a pause (uploads); has 200 runs of flows with dear
-// expressions (expressions), or 200 runs of guests with dear host calls (calls).
+// BenchmarkNeighbour measures how much a tenant that uses everything slows another
+// tenant. A real server, in a separate process, has two tenants. One tenant makes runs of
+// chain over HTTP, by one client and by eight clients, and records how long each takes.
+// The other tenant does nothing (quiet); has 10,000 runs that compute without end
+// (spins); uploads unknown modules, eight concurrently without a pause (uploads); has 200
+// runs of flows with expensive expressions (expressions); or has 200 runs of guests with
+// expensive host calls (calls).
 //
-// Just before each turn of a noise comes a quiet turn, after a second in which what the
-// noise before has left behind ends. Reported are p50 and p99 of all rounds and, as the
-// machine drifts, the medians of the ratios of each turn to the quiet turn before. One
-// call is all rounds, whatever b.N.
+// Each turn of a noise follows a quiet turn, which begins after a second in which the
+// effects of the previous noise end. The benchmark reports p50 and p99 of all rounds.
+// Because the machine drifts, it also reports the medians of the ratios of each turn to
+// the preceding quiet turn. One call runs all rounds, whatever b.N is.
 func BenchmarkNeighbour(b *testing.B) {
 	n := newNeighbours(b)
 	for range neighbourRounds {
@@ -58,7 +58,7 @@ func BenchmarkNeighbour(b *testing.B) {
 	}
 }
 
-// settle goes on until what the last noise has left behind is over.
+// settle waits until the effects of the last noise are over.
 func (n *neighbours) settle(q quietClients) error {
 	_, _, err := q.way.slice(q.clients, neighbourTurn)
 	return err
@@ -66,7 +66,7 @@ func (n *neighbours) settle(q quietClients) error {
 
 const (
 	neighbourRounds = 3
-	neighbourTurn   = time.Second // of one number of clients in one round
+	neighbourTurn   = time.Second // for one number of clients in one round
 	neighbourSpins  = 10_000
 )
 
@@ -80,7 +80,7 @@ type neighbours struct {
 	uploads    atomic.Uint64 // modules that differ
 }
 
-// quietClients are those that are measured.
+// quietClients are the measured clients.
 type quietClients struct {
 	clients int
 	way     *way
@@ -90,13 +90,13 @@ type quietClients struct {
 type noise struct {
 	name   string
 	begin  func(tb testing.TB) (stop func())
-	turns        // beside the noise
-	before turns // each time, just before
+	turns        // during the noise
+	before turns // quiet turns, each just before a turn of the noise
 }
 
-// turns are what was measured.
+// turns are the measured values.
 type turns struct {
-	p50, p99 map[int][]time.Duration // by clients, of each round
+	p50, p99 map[int][]time.Duration // of each round, by number of clients
 	all      map[int][]time.Duration
 }
 
@@ -130,7 +130,7 @@ func newNeighbours(b *testing.B) *neighbours {
 		return err
 	}}
 	n.quiet = []quietClients{{1, run}, {8, run}}
-	if _, _, err := run.slice(8, neighbourTurn/4); err != nil { // warm
+	if _, _, err := run.slice(8, neighbourTurn/4); err != nil { // warm up
 		b.Fatal(err)
 	}
 	if err := n.ask(n.loud, http.MethodPut, "/plugins/caller", string(puppet(b, callerManifest)), nil); err != nil {
@@ -145,7 +145,7 @@ func newNeighbours(b *testing.B) *neighbours {
 	return n
 }
 
-// ask makes a request and reads its answer, which is a success.
+// ask makes a request that must succeed, and reads its answer.
 func (n *neighbours) ask(key, method, path, body string, v any) error {
 	req, err := http.NewRequest(method, n.p.URL+path, strings.NewReader(body))
 	if err != nil {
@@ -167,7 +167,7 @@ func (n *neighbours) ask(key, method, path, body string, v any) error {
 	return err
 }
 
-// each makes so many requests, several at a time.
+// each makes count requests, several concurrently.
 func (n *neighbours) each(tb testing.TB, count int, do func(i int) error) {
 	tb.Helper()
 	var next atomic.Int64
@@ -190,8 +190,8 @@ func (n *neighbours) silence(testing.TB) func() { return func() {} }
 // spin starts runs that compute without end, many more than there are cores.
 func (n *neighbours) spin(tb testing.TB) func() { return n.start(tb, "spin", "", neighbourSpins) }
 
-// expressions starts flows in which the host works for long: each merges a large state, and
-// then tests it with patterns and within nested macros, again and again.
+// expressions starts flows in which the host works for a long time: each merges a large
+// state, and then tests it with patterns and in nested macros, again and again.
 func (n *neighbours) expressions(tb testing.TB) func() {
 	list := strings.TrimSuffix(strings.Repeat("7,", 3_000), ",")
 	text := strings.Repeat("a", 60_000)
@@ -208,8 +208,8 @@ func (n *neighbours) expressions(tb testing.TB) func() {
 const callerManifest = `{"abi": 1, "workflow": "caller", "timeout": 0, "events": {},
   "steps": [{"name": "start", "accepts": ["StartEvent"], "emits": ["StopEvent"]}]}`
 
-// calls starts guests whose host calls are dear: each reads a large state, and tests and
-// changes it, again and again.
+// calls starts guests with expensive host calls: each reads, tests and changes a large
+// state, again and again.
 func (n *neighbours) calls(tb testing.TB) func() {
 	list := "[" + strings.TrimSuffix(strings.Repeat("7,", 20_000), ",") + "]"
 	body := fmt.Sprintf(`{"start_event": {"type": "StartEvent", "value": {"ops": [["state_edit", [["set", "list", %s]]], %s["output", [0, []]]]}}}`, list,
@@ -239,7 +239,7 @@ func (n *neighbours) start(tb testing.TB, workflow, body string, count int) (sto
 	}
 }
 
-// upload has modules compiled without a pause.
+// upload uploads modules for compilation without a pause.
 func (n *neighbours) upload(tb testing.TB) func() {
 	ctx, cancel := context.WithCancel(tb.Context())
 	wasm := string(hosttest.Plugin(tb, "wordcount-go"))
@@ -260,13 +260,13 @@ func (n *neighbours) upload(tb testing.TB) func() {
 	}
 }
 
-// unseen is the module with a custom section of its own.
+// unseen returns the module with a new custom section.
 func (n *neighbours) unseen(wasm string) string {
 	section := binary.BigEndian.AppendUint64([]byte{0, 10, 1, 'n'}, n.uploads.Add(1))
 	return wasm + string(section)
 }
 
-// measure is one turn.
+// measure measures one turn.
 func (n *turns) measure(q quietClients) error {
 	times, _, err := q.way.slice(q.clients, neighbourTurn)
 	if err != nil {
@@ -289,7 +289,7 @@ func (n *noise) report(b *testing.B, clients int) {
 	}
 	all := n.all[clients]
 	slices.Sort(all)
-	b.ReportMetric(0, "ns/op") // of nothing
+	b.ReportMetric(0, "ns/op") // removes the default
 	b.ReportMetric(float64(all[len(all)/2].Microseconds())/1e3, "p50-ms")
 	b.ReportMetric(float64(all[len(all)*99/100].Microseconds())/1e3, "p99-ms")
 	b.ReportMetric(float64(len(all))/(neighbourRounds*neighbourTurn.Seconds()), "runs/s")

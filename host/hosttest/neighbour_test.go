@@ -11,28 +11,28 @@ import (
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/hosttest"
 	"github.com/weftrun/weft/host/hosttest/suite"
+	"github.com/weftrun/weft/host/limit"
 )
 
 const (
 	tenantGood    = "good"
 	tenantHostile = "hostile"
-	// ahead is by how many units the hostile tenant may be in front of the good
-	// one at most while both want the only core: four turns of the scheduler,
-	// of 500,000 units each, with what is burnt up to the next checkpoint, and
-	// the flat price of an attempt's start (see scheduler/fairness_test.go).
+	// ahead is the most units by which the hostile tenant may lead while both tenants
+	// want the only core: four turns of the scheduler, of 500,000 units each, plus the
+	// units burnt up to the next checkpoint, plus the fixed price of an attempt's start
+	// (see scheduler/fairness_test.go).
 	ahead = 4*(500_000+50_000) + 100_000
 )
 
-// attack is a module of the corpus that fails when it is invoked, and the codes
-// of which it does so.
+// attack is a module of the corpus that fails when it is invoked, and the expected codes.
 type attack struct {
 	name  string
 	wasm  []byte
 	codes []string
 }
 
-// attacks reads those modules of testdata/hostile whose headers promise a
-// failure at their invocation, within the limits of everybody.
+// attacks reads the modules of testdata/hostile whose headers promise a failure at their
+// invocation, within the default limits.
 func attacks(t *testing.T) (all []attack) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(hosttest.Root(), "testdata", "hostile", "*.wat"))
@@ -56,15 +56,15 @@ func attacks(t *testing.T) (all []attack) {
 	return all
 }
 
-// meter measures what two tenants get of a core while both want it.
+// meter measures how two tenants share a core while both want it.
 type meter struct {
 	h          *hosttest.Host
 	work       uint64 // units of one run of the good tenant
 	runs       int
-	good, evil uint64 // units, while the good tenant's guest was computing
+	good, evil uint64 // units burnt while the good tenant's guest was computing
 }
 
-// usage gives what both tenants have burnt, at one moment of the good one's.
+// usage returns what both tenants have burnt, read at one moment of the good tenant.
 func (m *meter) usage() (good, evil uint64) {
 	for {
 		good, evil = m.h.Runs.Usage(tenantGood).Fuel, m.h.Runs.Usage(tenantHostile).Fuel
@@ -74,8 +74,8 @@ func (m *meter) usage() (good, evil uint64) {
 	}
 }
 
-// run makes one run of the good tenant, and counts from its guest's first turn
-// to the last but two, so that nothing is counted but while it computes.
+// run makes one run of the good tenant. It counts from the first turn of its guest to the
+// last but two, so that it counts only while the guest computes.
 func (m *meter) run(t *testing.T) {
 	began, _ := m.usage()
 	ended := make(chan host.Run, 1)
@@ -109,7 +109,7 @@ func (m *meter) run(t *testing.T) {
 	}
 }
 
-// runOf makes a run of a tenant's only workflow, to its end.
+// runOf runs a tenant's only workflow to its end.
 func runOf(t *testing.T, h *hosttest.Host, tenant string) host.Run {
 	t.Helper()
 	r, err := h.Runs.Start(t.Context(), host.StartRequest{Tenant: tenant, Workflow: "hostile", Wait: true})
@@ -119,12 +119,12 @@ func runOf(t *testing.T, h *hosttest.Host, tenant string) host.Run {
 	return r
 }
 
-// Each hostile module fails its own runs by name, through the real scheduler,
-// and a well-behaved plugin of another tenant gets its half of the only core
-// meanwhile. Units are counted, no time is measured.
+// Each hostile module fails its own runs by name, through the real scheduler. Meanwhile a
+// well-behaved plugin of another tenant gets half of the only core. The test counts units
+// and measures no time.
 func TestHostileTenantGetsItsShareOnly(t *testing.T) {
 	suite.NotShort(t, "plays the hostile modules")
-	limits, err := host.ParseLimits([]byte(`{"tenants": {"hostile": {"fuel": 20000000, "host_calls": 1000, "log_lines": 100, "log_bytes": "256KiB", "memory_bytes": "8MiB"}}}`))
+	limits, err := limit.Parse([]byte(`{"tenants": {"hostile": {"fuel": 20000000, "host_calls": 1000, "log_lines": 100, "log_bytes": "256KiB", "memory_bytes": "8MiB"}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestHostileTenantGetsItsShareOnly(t *testing.T) {
 			m.run(t)
 		}
 	}()
-	var refused []string // the limits of a tenant hold for its uploads, too
+	var refused []string // the limits of a tenant also apply to its uploads
 	for _, a := range corpus {
 		if _, _, err := h.Plugins.Put(t.Context(), tenantHostile, "hostile", a.wasm); err != nil {
 			if refused = append(refused, a.name); host.CodeOf(err) != host.CodeInvalidPlugin {
@@ -180,8 +180,8 @@ func TestHostileTenantGetsItsShareOnly(t *testing.T) {
 	t.Logf("%d modules, refused %q; in %d runs the good tenant burnt %d units, the hostile one %d meanwhile; %+v", len(corpus), refused, m.runs, m.good, m.evil, h.Runs.Counters())
 }
 
-// An output that the sandbox takes, but of events that are none, fails its run
-// by name.
+// An output that the sandbox accepts, but whose events are invalid, fails its run by
+// name.
 func TestHostileEvents(t *testing.T) {
 	h := hosttest.New(t, hosttest.Config{})
 	paths, err := filepath.Glob(filepath.Join(hosttest.Root(), "testdata", "hostile", "event_*.wat"))

@@ -29,8 +29,8 @@ func once(t *testing.T, h *hosttest.Host, path, body, key string) (int, string) 
 	return res.StatusCode, string(out)
 }
 
-// A client that sends its requests again after the server was killed has them done
-// once.
+// A client that repeats its requests after the server was killed has each request
+// processed once.
 func TestIdempotencyKeyOverKills(t *testing.T) {
 	data := t.TempDir()
 	p := hosttest.Serve(t, data)

@@ -25,23 +25,25 @@ import (
 	"github.com/weftrun/weft/host/hosttest"
 )
 
-// BenchmarkOverload: what a server gets done when it is offered more than it can do. A
-// server in a process of its own is offered runs of some milliseconds of a core, at a
-// fixed rate whatever comes of them: from half to twenty times of its capacity, which is
-// what it completes for as many clients as keep it busy, each of which waits for its run
-// before it starts another.
+// BenchmarkOverload measures a server's throughput when it is offered more than it can
+// do. A server in a separate process is offered runs of some milliseconds of CPU at a
+// fixed rate, whatever their results: from half to twenty times its capacity. The
+// capacity is the throughput with enough clients to keep the server busy, each of which
+// waits for its run before it starts another.
 //
 // The clients run on the same cores as the server, at a lower priority (nice 15), as if
-// they were elsewhere: otherwise they would take the more from the server the more they
-// offer. What is left of all cores is burnt, as two of them may be one core that does less
-// for each while both are busy. What a core gets done changes with what else the machine
-// does, so the capacity is measured anew before and after each load.
+// they ran elsewhere. Otherwise they would take more CPU from the server the more they
+// offer. A background process burns the rest of all cores, because two of them may be one
+// physical core that does less for each while both are busy. The speed of a core changes
+// with other work on the machine, so the capacity is measured anew before and after each
+// load.
 //
-// Each load goes on for 3 s before it is measured. Reported for each are the runs that
-// completed in a second (ok/s), in a second of the server's own time on cores
-// (ok/cpu-s), and the part that ok/s is of the capacity then (of-capacity); the cores
-// that the server had (cpu); the starts refused; the 99th percentile of those accepted;
-// what did not complete; and the server's memory. One call is all loads, whatever b.N.
+// Each load runs for 3 s before it is measured. The benchmark reports for each load the
+// runs that completed per second (ok/s), and per second of the server's CPU time
+// (ok/cpu-s); the ratio of ok/s to the present capacity (of-capacity); the cores that the
+// server used (cpu); the refused starts; the 99th percentile of the accepted starts; the
+// starts that did not complete; and the server's memory. One call runs all loads,
+// whatever b.N is.
 func BenchmarkOverload(b *testing.B) {
 	for _, c := range []struct{ name, limits string }{
 		{"2-cores", "export GOMAXPROCS=2"},
@@ -55,10 +57,10 @@ func BenchmarkOverload(b *testing.B) {
 const (
 	overloadLasts   = 15 * time.Second
 	overloadWarm    = 3 * time.Second
-	overloadClients = 8               // for the capacity
+	overloadClients = 8               // to measure the capacity
 	overloadWait    = 2 * time.Second // --start-wait
-	overloadMost    = 4000            // requests under way, of the clients
-	overloadConns   = 512             // connections of theirs
+	overloadMost    = 4000            // concurrent requests of the clients
+	overloadConns   = 512             // concurrent connections of the clients
 )
 
 func benchOverload(b *testing.B, limits string) {
@@ -85,11 +87,11 @@ func benchOverload(b *testing.B, limits string) {
 		}
 		defer func() {
 			_ = burn.Process.Kill() // it burns for ever
-			_ = burn.Wait()         // and says that it was killed
+			_ = burn.Wait()         // the error only says that it was killed
 		}()
 	}
 	for b.Loop() {
-		o.closed(overloadClients, overloadWarm) // what runs take, and what the cores do, is known from then on
+		o.closed(overloadClients, overloadWarm) // from here on the cost of runs and the speed of cores are known
 		peak := o.closed(overloadClients, overloadLasts)
 		b.ReportMetric(peak.completed, "capacity/s")
 		b.ReportMetric(peak.perCPU, "capacity/cpu-s")
@@ -113,15 +115,15 @@ func benchOverload(b *testing.B, limits string) {
 	}
 }
 
-// offered is a load of starts that wait for their runs.
+// offered offers starts that wait for their runs.
 type offered struct {
 	url, body string
 	client    *http.Client
 	server    int // its process
 }
 
-// start starts a run, and gives the status of the answer, 0 if there is none, and how
-// long it took from when there was a connection.
+// start starts a run. It returns the status of the answer, 0 if there is none, and the
+// time since there was a connection.
 func (o *offered) start() (status int, took time.Duration) {
 	sent := time.Now()
 	ctx := httptrace.WithClientTrace(context.Background(), &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { sent = time.Now() }})
@@ -141,8 +143,8 @@ func (o *offered) start() (status int, took time.Duration) {
 	return res.StatusCode, time.Since(sent)
 }
 
-// closed has so many clients start runs, each of which waits for its run before it starts
-// another.
+// closed lets the given number of clients start runs. Each waits for its run before it
+// starts another.
 func (o *offered) closed(clients int, lasts time.Duration) (c curve) {
 	var mu sync.Mutex // guards done
 	done := 0
@@ -167,14 +169,15 @@ func (o *offered) closed(clients int, lasts time.Duration) (c curve) {
 
 // curve is a point of the curve.
 type curve struct {
-	completed, refused float64 // a second
-	cpu                float64 // cores that the server had
-	perCPU             float64 // completed in a second of its cores
+	completed, refused float64 // per second
+	cpu                float64 // cores that the server used
+	perCPU             float64 // completed per second of its CPU time
 	p99                time.Duration
 	failed, unsent     int
 }
 
-// count notes what completed in a time, of which the server had so much on cores.
+// count computes a point from the completed runs, the time passed, and the server's CPU
+// time.
 func (c *curve) count(completed int, passed, cpu time.Duration) {
 	c.completed, c.cpu = float64(completed)/passed.Seconds(), cpu.Seconds()/passed.Seconds()
 	if cpu > 0 {
@@ -182,15 +185,15 @@ func (c *curve) count(completed int, passed, cpu time.Duration) {
 	}
 }
 
-// open offers so many starts a second, whatever comes of them.
+// open offers starts at a rate per second, whatever their results.
 func (o *offered) open(rate float64) (c curve) {
-	var mu sync.Mutex // guards what follows
+	var mu sync.Mutex // guards the variables below
 	var took []time.Duration
 	completed, refused, under := 0, 0, 0
 	began, tick := time.Now(), time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	var cpu time.Duration
-	var inTime, refusedInTime int // completed and refused when the measurement began
+	var inTime, refusedInTime int // counts at the beginning of the measurement
 	var wg sync.WaitGroup
 	measured := false
 	for n := 0; ; {
@@ -246,8 +249,8 @@ func (o *offered) open(rate float64) (c curve) {
 	return c
 }
 
-// yield lowers the priority of this process below that of the server, which has begun,
-// until the benchmark ends. Threads that the process starts later inherit it.
+// yield lowers the priority of this process below the server's, which runs already, until
+// the benchmark ends. Threads that the process starts later inherit the priority.
 func yield(b *testing.B) {
 	b.Helper()
 	set := func(nice int) error {
@@ -268,7 +271,7 @@ func yield(b *testing.B) {
 	})
 }
 
-// cpuOf is the time that a process has had on cores; 0 where the system does not say.
+// cpuOf returns the CPU time of a process; 0 where the system does not report it.
 func cpuOf(pid int) time.Duration {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -283,7 +286,7 @@ func cpuOf(pid int) time.Duration {
 	return ticks * 10 * time.Millisecond // USER_HZ is 100 wherever Go runs
 }
 
-// memoryOf is the memory of a process in MiB; 0 where the system does not say.
+// memoryOf returns the memory of a process in MiB; 0 where the system does not report it.
 func memoryOf(pid int) float64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

@@ -13,10 +13,9 @@ import (
 	"github.com/weftrun/weft/host/hosttest"
 )
 
-// A server that gets ten times the requests that it takes at once refuses what is
-// too much, by name and with the time to come back; its memory stays bounded, its
-// health is answered, and when the storm is over it serves as before. Whatever it
-// acknowledged is there.
+// A server that gets ten times the requests that it accepts at once refuses the surplus
+// by name, with the time after which to retry. Its memory stays bounded, it answers
+// health checks, and after the storm it serves as before. All acknowledged data is kept.
 func TestOverloadIsShed(t *testing.T) {
 	const most, clients, rounds = 16, 160, 5
 	h := hosttest.New(t, hosttest.Config{Data: t.TempDir(), MaxRequests: most, MaxRequestBytes: 8 << 20})
@@ -24,13 +23,13 @@ func TestOverloadIsShed(t *testing.T) {
 	body := `{"start_event":{"n":"` + strings.Repeat("x", 1<<20) + `"}}`
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: clients}}
 	defer client.CloseIdleConnections()
-	var mu sync.Mutex // guards what follows
+	var mu sync.Mutex // guards the variables below
 	var taken []string
 	shed, peak := 0, uint64(0)
 	post := func() error {
 		res, err := client.Post(h.URL+"/workflows/human/run-nowait", "application/json", strings.NewReader(body))
 		if err != nil {
-			// A body that is not read to its end closes the connection, perhaps
+			// Closing a body that was not read to its end closes the connection, perhaps
 			// before the client has read the answer.
 			mu.Lock()
 			shed++

@@ -18,9 +18,9 @@ import (
 	"github.com/weftrun/weft/host/httpapi"
 )
 
-// poisoned is the environment variable that has this test's program serve, as the
-// server does, but for one thing: its process ends when a guest makes a certain host
-// call in the session poisonSession.
+// poisoned is the environment variable that makes this test binary serve like the server,
+// with one exception: its process ends when a guest makes a certain host call in the
+// session poisonSession.
 const (
 	poisoned      = "WEFT_TEST_POISONED"
 	poisonSession = "bad"
@@ -73,14 +73,14 @@ func (c *poisonedCalls) Call(im abi.Import, req []byte, clock int64) ([]byte, ab
 	return resp, status, next, err
 }
 
-// A guest that ends the process of its server, always at one place, is blocked within
-// five restarts. All others finish, and nothing else is blocked.
+// A guest that ends its server's process, always at the same place, is blocked within
+// five restarts. All other runs finish, and nothing else is blocked.
 func TestGuestThatEndsItsServer(t *testing.T) {
 	t.Setenv(poisoned, "1")
 	s := &storm{t: t, data: t.TempDir()}
 	restarts := -1
 	serve := func() {
-		for served := false; !served; { // a suspect may run before the server does
+		for served := false; !served; { // a suspect may run before the server serves
 			if s.p, served = hosttest.TryServeBy(t, []string{os.Args[0]}, s.data); !served {
 				if code, log := s.p.Wait(); code == 1 || restarts > 20 {
 					t.Fatalf("the server does not start: %s", log)
@@ -122,7 +122,7 @@ func TestGuestThatEndsItsServer(t *testing.T) {
 		}
 	})
 	serveUntil(t, s, serve)
-	restarts-- // the last one is after the end
+	restarts-- // the last restart is after the end
 	if restarts < 3 || restarts > 5 {
 		t.Errorf("it took %d restarts", restarts)
 	}
@@ -136,8 +136,8 @@ func TestGuestThatEndsItsServer(t *testing.T) {
 	clean(t, s.data)
 }
 
-// serveUntil starts the server again whenever its process has ended, until the clients
-// are through.
+// serveUntil restarts the server whenever its process has ended, until the clients have
+// finished.
 func serveUntil(t *testing.T, s *storm, serve func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -155,7 +155,7 @@ func serveUntil(t *testing.T, s *storm, serve func()) {
 			close(ended)
 		}()
 		select {
-		case <-done: // one more, by a kill while nothing runs: what is blocked stays so
+		case <-done: // another restart, after a kill while nothing runs: blocked runs stay blocked
 			p.End()
 			<-ended
 			serve()

@@ -18,14 +18,14 @@ import (
 	"github.com/weftrun/weft/host/store/sqlite/faultdisk"
 )
 
-// powerLives is how many lives the host of TestPowerLoss has.
+// powerLives is the number of lives of the host in TestPowerLoss.
 const powerLives = 8
 
-// A whole host on a disk that fails: in turn a write or a sync fails, after which the
-// store is opened again in the process, and the power goes, after which the files are
-// what was synced and some of the rest. Clients count in sessions of their own, and
-// send what was not answered again: what was answered is there, everything is counted
-// once, and a check finds nothing after each life.
+// A whole host runs on a failing disk. In turn, a write or a sync fails and the store is
+// opened again in the same process, and the power fails and the files contain what was
+// synced and some of the rest. Clients count in separate sessions, and repeat unanswered
+// requests. Answered counts are kept, everything is counted once, and a check finds
+// nothing after each life.
 func TestPowerLoss(t *testing.T) {
 	rnd := seed(t)
 	p := &powerLoss{t: t, rnd: rnd, data: t.TempDir()}
@@ -42,13 +42,13 @@ func TestPowerLoss(t *testing.T) {
 		before := p.h
 		p.live(clients)
 		if p.disk.Cut(); life%2 == 0 {
-			p.disk.Revive() // a write or a sync has failed: the power is on
+			p.disk.Revive() // a write or a sync has failed; the power is on
 		}
 		if err := p.h.Close(context.WithoutCancel(t.Context())); err == nil {
 			t.Error("a host whose disk failed closes cleanly")
 		}
 		if life%2 == 1 {
-			before = nil // that was the process, too
+			before = nil // the process ended too
 			p.disk.Restore()
 		}
 		p.disk.Revive()
@@ -89,8 +89,8 @@ func (p *powerLoss) open(after *wire.Host) {
 	}
 }
 
-// help lets runs go on that are blocked, as they were under way at three crashes,
-// until the returned function is called.
+// help unblocks runs, which are blocked because they ran during three crashes, until the
+// returned function is called.
 func (p *powerLoss) help() (done func()) {
 	ctx, cancel := context.WithCancel(p.t.Context())
 	var wg sync.WaitGroup
@@ -120,7 +120,7 @@ func (p *powerLoss) help() (done func()) {
 	}
 }
 
-// live has the clients count until the disk fails.
+// live lets the clients count until the disk fails.
 func (p *powerLoss) live(clients []*powerClient) {
 	op := []faultdisk.Op{faultdisk.Write, faultdisk.Sync}[p.rnd.IntN(2)]
 	p.disk.Fail(faultdisk.Fault{Op: op, Kind: faultdisk.IOError, N: 1 + p.rnd.IntN(60), Lasting: true})
@@ -159,13 +159,13 @@ func (p *powerLoss) live(clients []*powerClient) {
 	}
 }
 
-// powerClient counts in a session of its own.
+// powerClient counts in its own session.
 type powerClient struct {
 	session string
 	n       int // answered
 }
 
-// count counts one further. It is the same request until it is answered.
+// count counts one further. It repeats the same request until the request is answered.
 func (c *powerClient) count(ctx context.Context, h *wire.Host) error {
 	run, err := h.Runs.Start(ctx, host.StartRequest{
 		Tenant: host.DefaultTenant, Workflow: "counter", SessionID: c.session, Wait: true, Event: abi.Event{Body: abi.EmptyMap},

@@ -16,8 +16,8 @@ import (
 	"github.com/weftrun/weft/host/hosttest/suite"
 )
 
-// Binary is the path of the weft binary: $WEFT_BIN, or one that is built once
-// for the test process.
+// Binary returns the path of the weft binary: $WEFT_BIN, or a binary built once for the
+// test process.
 func Binary(tb testing.TB) string {
 	tb.Helper()
 	suite.NotShort(tb, "starts servers in processes of their own")
@@ -43,8 +43,8 @@ var buildBinary = sync.OnceValues(func() (string, error) {
 	return bin, cmd.Run()
 })
 
-// BuildPlugin compiles a plugin of testdata/plugins with the Go toolchain, under
-// build tags of the plugin's own.
+// BuildPlugin compiles a plugin of testdata/plugins with the Go toolchain, with the given
+// build tags.
 func BuildPlugin(tb testing.TB, name string, tags ...string) []byte {
 	tb.Helper()
 	suite.NotShort(tb, "builds plugins")
@@ -62,8 +62,8 @@ func BuildPlugin(tb testing.TB, name string, tags ...string) []byte {
 	return wasm
 }
 
-// Process is a server in a process of its own. Its methods that make requests
-// are those of Host.
+// Process is a server in a separate process. Its methods that make requests are those of
+// Host.
 type Process struct {
 	Host
 	cmd  *exec.Cmd
@@ -73,16 +73,15 @@ type Process struct {
 
 var serving = regexp.MustCompile(`serves on (http://\S+),`)
 
-// Serve starts the binary on a data directory and a free port, and returns when
-// it serves. Its runs have no time to exceed, unless args say otherwise: see
-// [suite.Environ].
+// Serve starts the binary on a data directory and a free port, and returns when it
+// serves. Its runs have no time limits, unless args set some: see [suite.Environ].
 func Serve(tb testing.TB, data string, args ...string) *Process {
 	tb.Helper()
 	return ServeBy(tb, nil, data, args...)
 }
 
-// ServeBy is Serve by a command that gets the server's command line as further
-// arguments, and becomes the server; nil: the server itself.
+// ServeBy is Serve through a command that receives the server's command line as further
+// arguments and becomes the server. nil: no such command.
 func ServeBy(tb testing.TB, by []string, data string, args ...string) *Process {
 	tb.Helper()
 	p, served := TryServeBy(tb, by, data, args...)
@@ -92,7 +91,7 @@ func ServeBy(tb testing.TB, by []string, data string, args ...string) *Process {
 	return p
 }
 
-// TryServeBy is ServeBy; served is false if the process ended before it served.
+// TryServeBy is ServeBy. served is false if the process ended before it served.
 func TryServeBy(tb testing.TB, by []string, data string, args ...string) (p *Process, served bool) {
 	tb.Helper()
 	p = &Process{log: &tail{}, data: data}
@@ -128,35 +127,35 @@ func TryServeBy(tb testing.TB, by []string, data string, args ...string) (p *Pro
 // PID is the process's id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Wait waits for a process that ends by itself; it returns the exit code and the
-// end of its log.
+// Wait waits for a process that ends by itself. It returns the exit code and the end of
+// its log.
 func (p *Process) Wait() (code int, log string) {
-	_ = p.cmd.Wait() // says what the code says
+	_ = p.cmd.Wait() // the exit code says the same
 	KeepCode(p.data)
 	return p.cmd.ProcessState.ExitCode(), p.log.String()
 }
 
-// Log is the end of what the process has logged.
+// Log returns the end of the process's log.
 func (p *Process) Log() string { return p.log.String() }
 
-// Kill is kill -9. It may be called twice.
+// Kill sends SIGKILL and waits for the end. It may be called twice.
 func (p *Process) Kill(tb testing.TB) {
 	tb.Helper()
 	if p.cmd.ProcessState != nil {
 		return
 	}
 	_ = p.cmd.Process.Kill()
-	_ = p.cmd.Wait() // says that it was killed
+	_ = p.cmd.Wait() // the error only says that the process was killed
 	KeepCode(p.data)
 	if tb.Failed() {
 		tb.Logf("the server's log:\n%s", p.log)
 	}
 }
 
-// End is kill -9 for whoever waits for the process meanwhile.
+// End sends SIGKILL, while another goroutine waits for the process.
 func (p *Process) End() { _ = p.cmd.Process.Kill() }
 
-// KillSelf is kill -9 of this process. It does not return.
+// KillSelf sends SIGKILL to this process. It does not return.
 func KillSelf() {
 	if self, err := os.FindProcess(os.Getpid()); err == nil {
 		_ = self.Kill()
@@ -164,18 +163,18 @@ func KillSelf() {
 	select {}
 }
 
-// Interrupt is Ctrl-C; it returns the exit code.
+// Interrupt sends SIGINT, like Ctrl-C, and returns the exit code.
 func (p *Process) Interrupt(tb testing.TB) int {
 	tb.Helper()
 	if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil {
 		tb.Fatal(err)
 	}
-	_ = p.cmd.Wait() // says what the code says
+	_ = p.cmd.Wait() // the exit code says the same
 	KeepCode(p.data)
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// tail keeps the end of what is written to it.
+// tail keeps the end of the text written to it.
 type tail struct {
 	mu  sync.Mutex
 	buf bytes.Buffer

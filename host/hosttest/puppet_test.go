@@ -14,8 +14,8 @@ import (
 	"github.com/weftrun/weft/host/hosttest/suite"
 )
 
-// puppetBlock is what begins the block of the puppet's data section that holds
-// its manifest, and puppetRoom how long a manifest may be.
+// puppetBlock begins the block of the puppet's data section that contains its manifest.
+// puppetRoom is the largest length of a manifest.
 const (
 	puppetBlock = "puppet manifest:"
 	puppetRoom  = 16 << 10
@@ -49,7 +49,7 @@ func builtPuppet(tb testing.TB) []byte {
 	return wasm
 }
 
-// puppet is the guest that does what it is told, with a manifest.
+// puppet returns a guest that does what it is told, with the given manifest.
 func puppet(tb testing.TB, manifest string) []byte {
 	tb.Helper()
 	wasm := builtPuppet(tb)

@@ -9,8 +9,8 @@ import (
 	"github.com/weftrun/weft/host/hosttest/suite"
 )
 
-// Python is the path of a Python that has the packages of .ci/python/SET.txt.
-// They are installed the first time, which needs a network.
+// Python returns the path of a Python with the packages of .ci/python/SET.txt. The first
+// call installs them, which needs a network.
 func Python(tb testing.TB, set string) string {
 	tb.Helper()
 	suite.NotShort(tb, "needs Python packages")

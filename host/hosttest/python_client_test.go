@@ -12,7 +12,7 @@ import (
 	"github.com/weftrun/weft/host/hosttest"
 )
 
-// The field's own Python client, unmodified, against the real server: each check
+// The unmodified Python client of llama-agents runs against the real server. Each check
 // of testdata/client is a subtest.
 func TestPythonClient(t *testing.T) {
 	python := hosttest.Python(t, "client")
@@ -26,7 +26,7 @@ func TestPythonClient(t *testing.T) {
 	runChecks(t, python, p.URL)
 }
 
-// pythonScript is a script of testdata/client that ends with the test.
+// pythonScript starts a script of testdata/client that ends with the test.
 func pythonScript(t *testing.T, python string, line ...string) *exec.Cmd {
 	cmd := exec.CommandContext(t.Context(), python, line...)
 	cmd.Dir = filepath.Join(hosttest.Root(), "testdata", "client")
@@ -82,8 +82,8 @@ func runChecks(t *testing.T, python, url string) {
 	}
 }
 
-// The Python client follows a run whose server is killed meanwhile: its stream
-// goes on where it was, with nothing missing and nothing twice.
+// The Python client follows a run whose server is killed: its stream continues, without
+// gaps or repetitions.
 func TestPythonClientOverAKill(t *testing.T) {
 	python := hosttest.Python(t, "client")
 	data := t.TempDir()

@@ -17,17 +17,19 @@ import (
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/hosttest"
 	"github.com/weftrun/weft/host/hosttest/suite"
+	"github.com/weftrun/weft/host/limit"
+	"github.com/weftrun/weft/host/usage"
 )
 
-// quotaHost is a server on which each tenant has one quota that is small, and the
-// tenant free has none.
+// quotaHost is a server on which each tenant has one small quota. The tenant free has
+// none.
 type quotaHost struct {
 	*hosttest.Host
 	keys   map[string]string
 	offset atomic.Int64 // of the clock
 }
 
-// smallQuotas gives each tenant a quota by its name.
+// smallQuotas maps each tenant's name to its quota.
 var smallQuotas = map[string]string{
 	"plugins": `"tenant_plugins": 2`, "bytes": `"tenant_plugin_bytes": "2MiB"`, "active": `"tenant_runs_active": 2`,
 	"waiting": `"tenant_runs_waiting": 1`, "requests": `"tenant_requests_per_second": 5`, "fuel": `"tenant_fuel_per_month": 1`,
@@ -45,7 +47,7 @@ func quotaLimits() string {
 
 func newQuotaHost(t *testing.T) *quotaHost {
 	t.Helper()
-	limits, err := host.ParseLimits([]byte(quotaLimits()))
+	limits, err := limit.Parse([]byte(quotaLimits()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +61,7 @@ func newQuotaHost(t *testing.T) *quotaHost {
 	return q
 }
 
-// breached is the answer of a request that a quota has refused.
+// breached is the answer to a request that a quota has refused.
 type breached struct {
 	Detail string `json:"detail"`
 	Code   string `json:"code"`
@@ -70,34 +72,34 @@ type breached struct {
 	} `json:"limit"`
 }
 
-// refused asks for what a quota is to refuse, and gives the seconds of Retry-After, 0
-// if there is none.
+// refused makes a request that a quota must refuse, and returns the seconds of
+// Retry-After, or 0.
 func (q *quotaHost) refused(t *testing.T, tenant, limit string, method, path, body string, headers ...string) int {
 	t.Helper()
 	a := q.Ask(t, q.keys[tenant], method, path, body, headers...)
 	return q.isRefusal(t, a, limit)
 }
 
-func (q *quotaHost) isRefusal(t *testing.T, a hosttest.Answer, limit string) int {
+func (q *quotaHost) isRefusal(t *testing.T, a hosttest.Answer, name string) int {
 	t.Helper()
-	quota, _ := host.ParseQuota(limit)
+	quota, _ := limit.ParseQuota(name)
 	want := http.StatusTooManyRequests
 	if quota.OfSize() {
 		want = http.StatusRequestEntityTooLarge
 	}
 	var b breached
 	if err := json.Unmarshal([]byte(a.Body), &b); err != nil || a.Status != want || b.Code != "limit_exceeded" ||
-		b.Limit.Name != limit || b.Limit.Value == 0 || !strings.Contains(b.Detail, limit) {
-		t.Fatalf("%d %s, want %d by %s", a.Status, a.Body, want, limit)
+		b.Limit.Name != name || b.Limit.Value == 0 || !strings.Contains(b.Detail, name) {
+		t.Fatalf("%d %s, want %d by %s", a.Status, a.Body, want, name)
 	}
 	retry, _ := strconv.Atoi(a.Header.Get("Retry-After"))
 	if want == http.StatusTooManyRequests && retry < 1 {
-		t.Errorf("%s: Retry-After %q", limit, a.Header.Get("Retry-After"))
+		t.Errorf("%s: Retry-After %q", name, a.Header.Get("Retry-After"))
 	}
 	return retry
 }
 
-// recovers asks until it is taken, as a client would that has been told to wait.
+// recovers repeats a request until it is accepted, as a client would after Retry-After.
 func (q *quotaHost) recovers(t *testing.T, tenant, method, path, body string) {
 	t.Helper()
 	for end := time.Now().Add(suite.Hang); ; {
@@ -118,8 +120,8 @@ func (q *quotaHost) want(t *testing.T, status int, tenant, method, path, body st
 
 const startHuman = "/workflows/human/run-nowait"
 
-// Each quota is met by the answer that says so, and by no other tenant, and gives way
-// when there is room again.
+// Each quota refuses its tenant's request by name, refuses no other tenant's, and accepts
+// requests again when there is room.
 func TestQuotas(t *testing.T) {
 	q := newQuotaHost(t)
 	for _, tenant := range []string{"plugins", "active", "waiting", "fuel", "readers", "free", "journals", "states"} {
@@ -130,7 +132,7 @@ func TestQuotas(t *testing.T) {
 		"plugins": func(t *testing.T) {
 			module := string(hosttest.Plugin(t, "chain-tinygo"))
 			q.refused(t, "plugins", "tenant_plugins", "PUT", "/plugins/chain", module)
-			q.want(t, 200, "plugins", "PUT", "/plugins/counter", string(hosttest.Plugin(t, "counter-tinygo"))) // the same again is no version
+			q.want(t, 200, "plugins", "PUT", "/plugins/counter", string(hosttest.Plugin(t, "counter-tinygo"))) // an equal module is not a new version
 			q.want(t, 204, "plugins", "DELETE", "/plugins/human", "")
 			q.want(t, 201, "plugins", "PUT", "/plugins/chain", module)
 		},
@@ -148,10 +150,10 @@ func TestQuotas(t *testing.T) {
 			q.want(t, 200, "active", "POST", "/handlers/one/cancel", "")
 			q.want(t, 200, "active", "POST", startHuman, `{"handler_id":"three"}`)
 		},
-		"children": func(t *testing.T) { // a step gets the error, and its run ends by it
+		"children": func(t *testing.T) { // a step gets the error, and its run fails with it
 			q.LoadAs(t, q.keys["children"], "parent-tinygo", "parent")
 			q.LoadAs(t, q.keys["children"], "accumulator-tinygo", "accumulator")
-			for range 2 { // it has its place back then
+			for range 2 { // the place is free again
 				a := q.Ask(t, q.keys["children"], "POST", "/workflows/parent/run", `{"start_event":{"items":["a","b"]}}`)
 				if !strings.Contains(a.Body, `"status":"failed"`) || !strings.Contains(a.Body, "tenant_runs_active") {
 					t.Fatalf("%d %s", a.Status, a.Body)
@@ -167,7 +169,7 @@ func TestQuotas(t *testing.T) {
 			q.want(t, 200, "waiting", "POST", startHuman, start("two"))
 			q.refused(t, "waiting", "tenant_runs_waiting", "POST", startHuman, start("three"))
 			q.want(t, 200, "waiting", "POST", startHuman, `{"handler_id":"beside"}`)
-			q.want(t, 200, "waiting", "POST", "/handlers/one/cancel", "") // the next one begins
+			q.want(t, 200, "waiting", "POST", "/handlers/one/cancel", "") // the next run begins
 			q.recovers(t, "waiting", "POST", startHuman, start("three"))
 		},
 		"requests": func(t *testing.T) {
@@ -238,25 +240,25 @@ func TestQuotas(t *testing.T) {
 		},
 		"logs": func(t *testing.T) {
 			q.want(t, 201, "logs", "PUT", "/plugins/hostile", string(hostile(t, "log_flood")))
-			q.Ask(t, q.keys["logs"], "POST", "/workflows/hostile/run", `{}`) // it fails, and has logged
+			q.Ask(t, q.keys["logs"], "POST", "/workflows/hostile/run", `{}`) // the run fails after logging
 			q.refused(t, "logs", "tenant_log_bytes_per_month", "POST", "/workflows/hostile/run", `{}`)
 		},
 	} {
 		t.Run(name, test)
 	}
-	for range 20 { // none of it is this tenant's
+	for range 20 { // none of these belong to this tenant
 		q.want(t, 200, "free", "POST", startHuman, `{}`)
 	}
 }
 
-// The fuel of a month: who has burnt it starts nothing until the next one; what has
-// begun goes on, and loses nothing.
+// The monthly fuel: a tenant that has burnt it cannot start runs until the next month.
+// Existing runs continue and lose nothing.
 func TestFuelOfAMonth(t *testing.T) {
 	q := newQuotaHost(t)
 	q.LoadAs(t, q.keys["fuel"], "human-tinygo", "human")
 	q.LoadAs(t, q.keys["fuel"], "counter-tinygo", "counter")
 	q.want(t, 200, "fuel", "POST", startHuman, `{"handler_id":"begun"}`)
-	for end := time.Now().Add(suite.Hang); ; { // until its first step has burnt something
+	for end := time.Now().Add(suite.Hang); ; { // until the run's first step has burnt fuel
 		if a := q.Ask(t, q.keys["fuel"], "GET", "/handlers/begun", ""); strings.Contains(a.Body, `"waiting_for":[{`) {
 			break
 		}
@@ -265,7 +267,7 @@ func TestFuelOfAMonth(t *testing.T) {
 		}
 	}
 	now := time.Now()
-	left := int(host.MonthOf(now.UnixNano()).End().Sub(now).Seconds())
+	left := int(usage.MonthOf(now.UnixNano()).End().Sub(now).Seconds())
 	if retry := q.refused(t, "fuel", "tenant_fuel_per_month", "POST", "/workflows/counter/run", `{}`); retry < left-60 || retry > left+1 {
 		t.Errorf("Retry-After: %d, the month has %d seconds", retry, left)
 	}
@@ -285,7 +287,7 @@ func TestFuelOfAMonth(t *testing.T) {
 	}
 }
 
-// usageAnswer is a part of what a tenant has used.
+// usageAnswer is a part of a tenant's usage.
 type usageAnswer struct {
 	Fuel    uint64 `json:"fuel"`
 	Started uint64 `json:"runs_started"`
@@ -329,7 +331,7 @@ func (q *quotaHost) untilDone(t *testing.T, tenant, id string) {
 	}
 }
 
-// journalFuel is what the journal of a run says that it has burnt.
+// journalFuel returns the fuel burnt according to a run's journal.
 func (q *quotaHost) journalFuel(t *testing.T, tenant, id string) (sum uint64) {
 	t.Helper()
 	var page struct {
@@ -344,7 +346,7 @@ func (q *quotaHost) journalFuel(t *testing.T, tenant, id string) (sum uint64) {
 	return sum
 }
 
-// Of many clients at once exactly as many get a run as there are places.
+// Of many concurrent clients, exactly as many get a run as there are places.
 func TestQuotaAtOnce(t *testing.T) {
 	q := newQuotaHost(t)
 	q.LoadAs(t, q.keys["active"], "human-tinygo", "human")
@@ -369,8 +371,8 @@ func TestQuotaAtOnce(t *testing.T) {
 	}
 }
 
-// After kill -9 every count is what it was, and the fuel that of what is durable: also
-// of runs that are gone.
+// After SIGKILL every count is unchanged, and the fuel equals the fuel of the durable
+// entries, including entries of deleted runs.
 func TestQuotasOverKills(t *testing.T) {
 	dir := t.TempDir()
 	data, file, limits := filepath.Join(dir, "data"), filepath.Join(dir, "admin.key"), filepath.Join(dir, "limits.json")

@@ -10,7 +10,7 @@ import (
 	"github.com/weftrun/weft/host/hosttest"
 )
 
-// Plugins that were written by the ABI alone, without an SDK.
+// Plugins written for the ABI alone, without an SDK.
 func TestRawABI(t *testing.T) {
 	h := hosttest.New(t, hosttest.Config{})
 	for _, name := range []string{"greet-c", "greet-zig"} {
@@ -19,7 +19,7 @@ func TestRawABI(t *testing.T) {
 				t.Fatalf("upload: %d %s", status, body)
 			}
 			expect(t, h.Result(t, name, in("hall-"+name, fields{"name": "Ada"})), `{"hello":"Ada","greeted":1}`)
-			// Values of every kind and size lie before the field that the step looks for.
+			// Values of every kind and size precede the field that the step looks for.
 			around := fields{
 				"a": nil, "b": []any{true, -1, int64(1 << 40), 0.5, fields{}, []any{}}, "c": strings.Repeat("x", 300),
 				"d": fields{"name": "nested"}, "e": -70000, "na": "shorter", "names": "longer", "name": "J\"ö\n",
@@ -28,7 +28,8 @@ func TestRawABI(t *testing.T) {
 			expect(t, h.Result(t, name, start(fields{"name": strings.Repeat("n", 70000)})),
 				`{"hello":"`+strings.Repeat("n", 70000)+`","greeted":1}`)
 
-			// More than the plugin has room for is its own failure, and not the next run's.
+			// An input larger than the plugin's buffer is the plugin's own failure, and
+			// does not affect the next run.
 			if r := h.Run(t, name, start(fields{"name": strings.Repeat("n", 900_000)})); r.Status != "failed" || !strings.Contains(r.Error, "unreachable") {
 				t.Errorf("a name that does not fit: %s, %v", r.Status, r.Error)
 			}
@@ -37,7 +38,7 @@ func TestRawABI(t *testing.T) {
 				t.Errorf("a run without a name: %d %s", status, body)
 			}
 
-			// The host's refusal of an edit is the step's error: greeted is no number.
+			// The host's refusal of an edit is the step's error: greeted is not a number.
 			if status, body := h.Do(t, "PUT", "/sessions/odd-"+name, fields{"state": fields{"greeted": "many"}}); status/100 != 2 {
 				t.Fatalf("PUT of a session: %d %s", status, body)
 			}
@@ -48,7 +49,7 @@ func TestRawABI(t *testing.T) {
 	}
 }
 
-// The page says that the header is short.
+// The documentation says that the header is short.
 func TestHeaderIsShort(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(hosttest.Root(), "sdk-guest/c/weft.h"))
 	if err != nil {

@@ -15,15 +15,14 @@ import (
 	"github.com/weftrun/weft/host/hosttest"
 )
 
-// idleReaders is how many streams are open at once.
+// idleReaders is the number of open streams.
 const idleReaders = 10_000
 
-// BenchmarkIdleReaders: what event streams cost on which nothing happens. A server,
-// which is a process of its own, has 10,000 readers over TCP, each of a run that
-// waits; reported is by how much its resident memory and its heap are larger than
-// without them, a reader (what it does not use given back to the system), what the
-// kernel has for the connections left out; and how long a run takes meanwhile. One
-// call is all of it, whatever b.N.
+// BenchmarkIdleReaders measures the cost of idle event streams. A server in a separate
+// process has 10,000 readers over TCP, each of a waiting run. The benchmark reports by
+// how much the server's resident memory and heap grow per reader (after unused memory is
+// returned to the system, without the kernel's memory for connections), and how long a
+// run takes meanwhile. One call does everything, whatever b.N is.
 func BenchmarkIdleReaders(b *testing.B) {
 	if runtime.GOOS != "linux" {
 		b.Skip("the memory of processes is read from /proc")
@@ -54,7 +53,7 @@ func BenchmarkIdleReaders(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	b.ReportMetric(0, "ns/op") // of nothing
+	b.ReportMetric(0, "ns/op") // removes the default
 	b.ReportMetric(more/idleReaders, "RSS-B/reader")
 	b.ReportMetric(moreHeap/idleReaders, "heap-B/reader")
 	b.ReportMetric(float64(took.Microseconds())/1e3, "run-ms")
@@ -68,7 +67,7 @@ type reader struct {
 	in   *bufio.Reader
 }
 
-// openReaders opens the streams, and returns when all of them have their header.
+// openReaders opens the streams, and returns when all of them have received their header.
 func openReaders(b *testing.B, addr, id string) []*reader {
 	b.Helper()
 	open := make([]*reader, idleReaders)

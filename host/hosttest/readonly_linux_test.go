@@ -37,12 +37,11 @@ func loopDisk(t *testing.T) (image, dir string) {
 	if out, err := exec.Command("mount", "-o", "loop", image, dir).CombinedOutput(); err != nil {
 		t.Skipf("needs a kernel and a container that allow loop mounts: %v: %s", err, out)
 	}
-	t.Cleanup(func() { _ = exec.Command("umount", "--lazy", dir).Run() }) // a test that has failed may have unmounted it
+	t.Cleanup(func() { _ = exec.Command("umount", "--lazy", dir).Run() }) // a failed test may have unmounted it
 	return image, dir
 }
 
-// findMkfs gives the path of mkfs.ext4, "" if there is none. Its folder is not on every
-// user's PATH.
+// findMkfs returns the path of mkfs.ext4, or "". Its folder is not on every user's PATH.
 func findMkfs() string {
 	for _, program := range []string{"mkfs.ext4", "/usr/sbin/mkfs.ext4", "/sbin/mkfs.ext4"} {
 		if path, err := exec.LookPath(program); err == nil {
@@ -52,9 +51,9 @@ func findMkfs() string {
 	return ""
 }
 
-// The system makes the file system of a server read-only, as it does when a disk fails.
-// The server answers 503 and says why; when the file system can be written again, the same
-// process goes on with all that it has acknowledged.
+// The system makes the server's file system read-only, as it does when a disk fails. The
+// server answers 503 with the reason. When the file system is writable again, the same
+// process continues with everything that it has acknowledged.
 func TestFileSystemThatTurnsReadOnly(t *testing.T) {
 	image, disk := loopDisk(t)
 	data := filepath.Join(disk, "data")
@@ -63,7 +62,7 @@ func TestFileSystemThatTurnsReadOnly(t *testing.T) {
 	for n := range 3 {
 		expect(t, p.Result(t, "counter", in("chat", nil)), fmt.Sprint(n+1))
 	}
-	waiting := p.RunNoWait(t, "counter", in("chat", nil)) // acknowledged: it counts
+	waiting := p.RunNoWait(t, "counter", in("chat", nil)) // acknowledged, so it counts
 	if out, err := exec.Command("mount", "-o", "remount,abort", disk).CombinedOutput(); err != nil {
 		t.Skipf("this file system cannot be made read-only while it is written: %v: %s", err, out)
 	}

@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// relay is an address that stays while servers behind it come and go: it takes
-// connections at any time and joins each to the server that there is, or will be.
+// relay is an address that stays while servers behind it come and go. It accepts
+// connections at any time and connects each to the present or the next server.
 type relay struct {
 	URL string
-	// target holds the server's address, or nothing while there is none.
+	// target holds the server's address. It is empty while there is no server.
 	target chan string
 	closed chan struct{}
 }
@@ -43,13 +43,13 @@ func newRelay(t *testing.T) *relay {
 	return r
 }
 
-// to lets connections go on to a server.
+// to forwards connections to a server.
 func (r *relay) to(url string) { r.target <- strings.TrimPrefix(url, "http://") }
 
-// hold keeps connections from now on until there is a server again.
+// hold keeps new connections waiting until there is a server again.
 func (r *relay) hold() { <-r.target }
 
-// join passes on what comes from either end until one of them is gone.
+// join forwards bytes in both directions until one end closes.
 func (r *relay) join(client net.Conn) {
 	defer func() { _ = client.Close() }()
 	var address string

@@ -14,9 +14,9 @@ import (
 	"github.com/weftrun/weft/host/hosttest"
 )
 
-// failDisk makes every write of a process to a file fail, beyond the first byte, as
-// on a disk that is broken; healDisk makes it whole. The outcome of a commit that
-// meets it is open.
+// failDisk makes every write of a process to a file fail beyond the first byte, as on a
+// broken disk; healDisk repairs it. The outcome of a commit during the failure is
+// unknown.
 func failDisk(t *testing.T, p *hosttest.Process) { limitFiles(t, p, "1") }
 
 func healDisk(t *testing.T, p *hosttest.Process) { limitFiles(t, p, "unlimited") }
@@ -29,14 +29,14 @@ func limitFiles(t *testing.T, p *hosttest.Process, soft string) {
 	}
 }
 
-// reopenings counts how often a server's log says that it opened its store again.
+// reopenings counts how often the server's log says that it opened its store again.
 func reopenings(p *hosttest.Process) int {
 	return strings.Count(p.Log(), "the store is open again")
 }
 
-// A disk that fails in the middle of a commit leaves its outcome open. The same
-// process acknowledges nothing more, tells so, opens its store again when it can,
-// and goes on with all that it had acknowledged and all that it had begun.
+// A disk that fails during a commit leaves the commit's outcome unknown. The same process
+// acknowledges nothing more, reports the failure, opens its store again when possible,
+// and continues with everything that it had acknowledged and begun.
 func TestDiskThatFails(t *testing.T) {
 	data := t.TempDir()
 	p := hosttest.Serve(t, data)
@@ -115,8 +115,8 @@ func readToEnd(ctx context.Context, url string, opened chan<- struct{}) error {
 	return nil
 }
 
-// Ctrl-C ends a server that cannot open its store, and the next one has what was
-// acknowledged.
+// Ctrl-C ends a server that cannot open its store, and the next server has all
+// acknowledged data.
 func TestStopWhileReopening(t *testing.T) {
 	data := t.TempDir()
 	p := hosttest.Serve(t, data)
@@ -138,9 +138,9 @@ func TestStopWhileReopening(t *testing.T) {
 // reopenFailures is how often the disk fails in TestStormOfDiskFailures.
 const reopenFailures = 6
 
-// The storm of TestStorm, by a disk that fails instead of kills: one process serves
-// it all. More often than an attempt may be open at crashes, and none of it counts
-// as one.
+// The storm of TestStorm with a failing disk instead of kills: one process serves
+// everything. The disk fails more often than an attempt may be open at crashes, but no
+// failure counts as a crash.
 func TestStormOfDiskFailures(t *testing.T) {
 	rnd := seed(t)
 	s := beginStorm(t, rnd)
@@ -162,8 +162,8 @@ func TestStormOfDiskFailures(t *testing.T) {
 	t.Logf("%d failures, %d runs, %d requests sent again, %d events seen", reopenFailures, s.runs.Load(), s.again.Load(), s.seen.Load())
 }
 
-// A server from which another one has taken its data over, which the lock of the
-// directory prevents unless somebody deletes it, says so and ends.
+// A server whose data another server has taken over reports this and ends. The lock of
+// the directory prevents this unless somebody deletes it.
 func TestTakenOver(t *testing.T) {
 	data := t.TempDir()
 	p := hosttest.Serve(t, data)

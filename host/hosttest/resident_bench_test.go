@@ -23,11 +23,11 @@ import (
 // residentRounds is how often each server is started.
 const residentRounds = 3
 
-// BenchmarkResident: what runs that wait cost a server, which is a process of its
-// own: its resident memory (what it does not use given back to the system) with a
-// million of them, and with none; and the time from the start of the process until
-// it is ready, and until it has answered the first run. In turns; medians. One call
-// is all of it, whatever b.N.
+// BenchmarkResident measures the cost of waiting runs for a server in a separate process:
+// its resident memory (after unused memory is returned to the system) with a million
+// waiting runs and with none; and the time from the start of the process until it is
+// ready, and until it has answered the first run. The two servers alternate; the
+// benchmark reports medians. One call does everything, whatever b.N is.
 func BenchmarkResident(b *testing.B) {
 	if runtime.GOOS != "linux" {
 		b.Skip("the memory of processes is read from /proc")
@@ -62,7 +62,7 @@ func emptyDir(b *testing.B) string {
 	return data
 }
 
-// buildMeasured builds the server with the file that gives its memory back.
+// buildMeasured builds the server with the file that returns unused memory.
 func buildMeasured(b *testing.B) string {
 	b.Helper()
 	dir, root := b.TempDir(), hosttest.Root()
@@ -87,7 +87,7 @@ func buildMeasured(b *testing.B) string {
 // start starts the server, measures it and kills it.
 func (s *resident) start(b *testing.B) {
 	b.Helper()
-	socket := filepath.Join(b.TempDir(), "s") // such names are short
+	socket := filepath.Join(b.TempDir(), "s") // socket names must be short
 	b.Setenv("WEFT_MEMORY_SOCKET", socket)
 	began := time.Now()
 	p := hosttest.Serve(b, s.data)
@@ -111,7 +111,7 @@ func (s *resident) start(b *testing.B) {
 	p.Interrupt(b)
 }
 
-// answer answers one of the runs that wait.
+// answer answers one of the waiting runs.
 func (s *resident) answer(b *testing.B, p *hosttest.Process, rnd *rand.Rand) {
 	b.Helper()
 	for {
@@ -136,8 +136,8 @@ func (s *resident) finish(b *testing.B, p *hosttest.Process, id string) {
 	}
 }
 
-// giveBack has the server give back the memory that it does not use, and gives the
-// bytes of its heap.
+// giveBack makes the server return unused memory, and returns the size of its heap in
+// bytes.
 func giveBack(b *testing.B, socket string) float64 {
 	b.Helper()
 	c, err := net.Dial("unix", socket)
@@ -156,7 +156,7 @@ func giveBack(b *testing.B, socket string) float64 {
 	return heap
 }
 
-// rss gives the bytes of a process that are in memory.
+// rss returns the resident memory of a process in bytes.
 func rss(b *testing.B, pid int) float64 {
 	b.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

@@ -20,12 +20,12 @@ import (
 // service is the outside: what it does depends on the path.
 type service struct {
 	*httptest.Server
-	goOn chan struct{} // lets one request to /hang or /first-hangs end
+	goOn chan struct{} // ends one request to /hang or /first-hangs
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	keys []string   // Idempotency-Keys in the order of the requests
 	came chan string
-	gone chan struct{} // a request to /hang was given up
+	gone chan struct{} // a request to /hang was cancelled
 }
 
 func newService(t *testing.T) *service {
@@ -40,7 +40,7 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.keys = append(s.keys, r.Header.Get("Idempotency-Key"))
 	first := len(s.keys) == 1
 	s.mu.Unlock()
-	_, _ = io.Copy(io.Discard, r.Body) // else nobody notices that the client leaves
+	_, _ = io.Copy(io.Discard, r.Body) // otherwise the server does not notice that the client leaves
 	s.came <- r.Method + " " + r.URL.Path
 	switch path := strings.TrimPrefix(r.URL.Path, "/api"); path {
 	case "/page":
@@ -76,7 +76,7 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// next waits for what the service tells.
+// next waits for a value from the service.
 func next[T any](t *testing.T, ch <-chan T) (v T) {
 	t.Helper()
 	select {
@@ -87,7 +87,7 @@ func next[T any](t *testing.T, ch <-chan T) (v T) {
 	return v
 }
 
-// resources writes a file that grants the service to fetch.
+// resources writes a resource file that grants the service to fetch.
 func (s *service) resources(t *testing.T, more string) (arg string) {
 	t.Helper()
 	t.Setenv("FETCH_TOKEN", "a token that nobody may see")
@@ -103,7 +103,7 @@ func (s *service) resources(t *testing.T, more string) (arg string) {
 	return "--resources=" + file
 }
 
-// Requests through the real server, to an outside that does what it likes.
+// Requests through the real server to an arbitrary outside.
 func TestFetch(t *testing.T) {
 	s := newService(t)
 	arg := s.resources(t, "")
@@ -137,7 +137,7 @@ func TestFetch(t *testing.T) {
 	}
 }
 
-// cancelFetch cancels a run whose request hangs: the request is given up.
+// cancelFetch cancels a run whose request hangs; the request is cancelled too.
 func cancelFetch(t *testing.T, s *service, p *hosttest.Process, name string) {
 	for len(s.came) > 0 {
 		next(t, s.came)
@@ -154,8 +154,8 @@ func cancelFetch(t *testing.T, s *service, p *hosttest.Process, name string) {
 	next(t, s.gone)
 }
 
-// A server that is killed while a request is under way makes it again under the
-// same key, or tells the step that nobody knows what came of it.
+// A server that is killed during a request makes the request again under the same key, or
+// tells the step that the outcome is unknown.
 func TestKilledWhileARequestIsUnderWay(t *testing.T) {
 	for _, lang := range []string{"go", "rust"} {
 		for _, mode := range []string{"repeat", "read_only", "fail"} {
@@ -174,7 +174,7 @@ func killFetch(t *testing.T, lang, mode string) {
 	expect(t, next(t, s.came), "POST /api/first-hangs")
 	p = kill(t, p, data, arg)
 	next(t, s.gone)
-	p.Events(t, r.HandlerID, "", nil) // to its end
+	p.Events(t, r.HandlerID, "", nil) // reads to the end
 	_, out := p.Do(t, http.MethodGet, "/handlers/"+r.HandlerID, nil)
 	var got hosttest.Record
 	if err := json.Unmarshal(out, &got); err != nil {
@@ -187,11 +187,11 @@ func killFetch(t *testing.T, lang, mode string) {
 	} else if got.Status != "completed" || len(s.keys) != 2 || s.keys[0] != s.keys[1] || len(s.keys[0]) != 32 {
 		t.Errorf("%s, keys %q", out, s.keys)
 	}
-	// What the run did beside is there once.
+	// The run's other effects exist once.
 	expect(t, p.Result(t, name, in("one", fields{"path": "page"})), `{"asked":2,"length":11,"status":200}`)
 }
 
-// putFetch uploads the plugin in one of its languages; it gives the workflow's name.
+// putFetch uploads the plugin in one of its languages and returns the workflow's name.
 func putFetch(t *testing.T, p *hosttest.Process, lang string) (workflow string) {
 	t.Helper()
 	workflow = "fetch"
@@ -202,7 +202,7 @@ func putFetch(t *testing.T, p *hosttest.Process, lang string) (workflow string) 
 	return workflow
 }
 
-// A server that is stopped in order leaves a request to the next one.
+// A server that is stopped cleanly leaves a request to the next server.
 func TestStoppedWhileARequestIsUnderWay(t *testing.T) {
 	s := newService(t)
 	arg := s.resources(t, "")

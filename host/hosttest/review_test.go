@@ -12,8 +12,8 @@ import (
 	"github.com/weftrun/weft/host/hosttest"
 )
 
-// The example flow: a person says yes, no, or nothing for the minute that the flow
-// gives. The clock is the test's, so that nobody waits that long.
+// The example flow: a person says yes, no, or nothing within the flow's minute. The test
+// controls the clock, so nobody waits that long.
 func TestReview(t *testing.T) {
 	flow, err := os.ReadFile(filepath.Join(hosttest.Root(), "plugins", "review", "flow.json"))
 	if err != nil {
@@ -21,9 +21,9 @@ func TestReview(t *testing.T) {
 	}
 	for _, lang := range languages("tinygo", "go") {
 		t.Run(lang, func(t *testing.T) {
-			var ahead atomic.Int64 // of the clock on the wall
+			var ahead atomic.Int64 // added to the wall clock
 			h := hosttest.New(t, hosttest.Config{
-				IdleAfter: time.Hour, // that a run that waits leaves memory is not the point here
+				IdleAfter: time.Hour, // keeps waiting runs in memory, which this test does not concern
 				Now:       func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },
 			})
 			h.Load(t, lang, "review")
@@ -47,7 +47,7 @@ func TestReview(t *testing.T) {
 					says(t, h, run.HandlerID, asked, tt.answer)
 				} else {
 					ahead.Add(int64(59 * time.Second))
-					h.Run(t, "review", in("other", fields{"input": ""})) // it fails, and the scheduler has looked at its clock
+					h.Run(t, "review", in("other", fields{"input": ""})) // the run fails, and the scheduler has read its clock
 					_, out := h.Do(t, "GET", "/handlers/"+run.HandlerID, nil)
 					if rec := record(t, out); rec.Status != "running" {
 						t.Errorf("after 59 seconds it is %s", rec.Status)

@@ -10,6 +10,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/hosttest"
+	"github.com/weftrun/weft/host/limit"
 )
 
 const contentionManifest = `{"abi": 1, "workflow": "contention", "timeout": 0, "events": {"Item": {}, "Done": {}},
@@ -18,8 +19,8 @@ const contentionManifest = `{"abi": 1, "workflow": "contention", "timeout": 0, "
     {"name": "add", "accepts": ["Item"], "emits": ["Done"], "workers": 16},
     {"name": "end", "accepts": [["list", ["Done"]]], "emits": ["StopEvent"]}]}`
 
-// Many steps edit one path at once, each by reading, computing and writing: none
-// is lost, whoever gets the write ticket, and all come to their end.
+// Many steps edit one path concurrently, each by reading, computing and writing. No edit
+// is lost, whatever the order of write tickets, and all steps end.
 func TestWriteTicketUnderContention(t *testing.T) {
 	const steps, edits = 48, 5
 	h := hosttest.New(t, hosttest.Config{Tokens: 16})
@@ -29,7 +30,7 @@ func TestWriteTicketUnderContention(t *testing.T) {
 	item := `["Item", {"ops": [` + strings.Repeat(`["state_begin", ["n"]], ["burn", 200000], ["commit_plus", 1], `, edits) + `["output", [0, ["Done", {}]]]]}]`
 	body := fmt.Sprintf(`{"session": "s", "start_event": {"type": "StartEvent", "value": {"ops": [["state_edit", [["set", "n", 0]]], ["output", [0, [%s]]]]}}}`,
 		strings.TrimSuffix(strings.Repeat(item+", ", steps), ", "))
-	// The end has no operations of its own: it takes those of its first event.
+	// The last step has no operations of its own: it takes those of its first event.
 	body = strings.ReplaceAll(body, `["Done", {}]`, `["Done", {"ops": [["state_get", ["n"]], ["answers"]]}]`)
 	status, out := h.Do(t, http.MethodPost, "/workflows/contention/run", body)
 	if want := fmt.Sprintf(`[[0,%d]]`, steps*edits); status != http.StatusOK || !strings.Contains(string(out), want) {
@@ -47,7 +48,7 @@ const downManifest = `{"abi": 1, "workflow": "down", "timeout": 30000000000, "ev
     {"name": "start", "accepts": ["StartEvent"], "emits": ["A", "StopEvent"]},
     {"name": "a", "accepts": ["A"], "timeout": 10000000000}]}`
 
-// Time in which no server runs is none of a step's timeout; a sleep is over
+// Time without a server does not count toward a step's timeout, but a sleep ends
 // meanwhile.
 func TestTimeDownIsNoServingTime(t *testing.T) {
 	for _, crash := range []bool{false, true} {
@@ -72,7 +73,7 @@ func TestTimeDownIsNoServingTime(t *testing.T) {
 			}
 			running := func(want bool) {
 				t.Helper()
-				// An event is a tick like any other: what was due comes before it.
+				// An event is a tick like any other: due timers come before it.
 				err := s.host.Runs.Send(t.Context(), host.DefaultTenant, "h", abi.Event{Type: "Nudge", Body: abi.EmptyMap}, "")
 				if (err == nil) != want {
 					t.Errorf("the run goes on: %v", err)
@@ -98,10 +99,10 @@ const inboxManifest = `{"abi": 1, "workflow": "inbox", "timeout": 0, "events": {
     {"name": "start", "accepts": ["StartEvent"], "emits": ["StopEvent"]},
     {"name": "read", "accepts": ["Go"], "emits": ["StopEvent"], "waits": ["News"]}]}`
 
-// What is kept for later waits has a bound, at which a client is told to try
-// again later: after a wait there is room.
+// The number of events kept for later waits is bounded. At the bound, a client is told to
+// retry later; after a wait there is room again.
 func TestInboxBoundIs429(t *testing.T) {
-	h := hosttest.New(t, hosttest.Config{Limits: host.NewLimitTable(host.Limits{InboxEvents: 2})})
+	h := hosttest.New(t, hosttest.Config{Limits: limit.NewTable(host.Limits{InboxEvents: 2})})
 	if _, _, err := h.Plugins.Put(t.Context(), host.DefaultTenant, "inbox", puppet(t, inboxManifest)); err != nil {
 		t.Fatal(err)
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/weftrun/weft/host/hosttest"
 )
 
-// A game goes on after the server was killed: between moves, and while moves are
-// made. Each acknowledged move counts, and none counts twice.
+// A game continues after the server was killed, between moves and during moves. Each
+// acknowledged move counts exactly once.
 func TestRustQuizSurvivesKills(t *testing.T) {
 	data := t.TempDir()
 	p := hosttest.Serve(t, data)
@@ -31,8 +31,8 @@ func TestRustQuizSurvivesKills(t *testing.T) {
 	}
 }
 
-// A run that waits for a person waits on after kills; the answer comes to the
-// session's state as it was, once.
+// A run that waits for a person still waits after kills. The answer is applied to the
+// session's state exactly once.
 func TestRustWaitingRunSurvivesKills(t *testing.T) {
 	data := t.TempDir()
 	p := hosttest.Serve(t, data)
@@ -71,7 +71,7 @@ func TestRustWaitingRunSurvivesKills(t *testing.T) {
 	}
 }
 
-// Runs of one session side by side lose no edit, and make none twice.
+// Concurrent runs of one session lose no edit, and make no edit twice.
 func TestRustEditsExactlyOnce(t *testing.T) {
 	h := hosttest.New(t, hosttest.Config{})
 	h.Load(t, "rust", "counter")

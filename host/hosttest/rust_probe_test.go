@@ -10,18 +10,18 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/hosttest"
 	"github.com/weftrun/weft/host/hosttest/suite"
+	"github.com/weftrun/weft/host/limit"
 )
 
-// cargo runs the guests' cargo in a folder: the toolchain's, else the user's.
+// cargo runs cargo in a folder: the toolchain's, or otherwise the user's.
 func cargo(t *testing.T, dir string, args ...string) {
 	t.Helper()
 	cmd := exec.Command(suite.Tool(t, "wasm32-cargo"), args...)
 	cmd.Dir = dir
-	// One target folder for all, so that a second test process finds the first's
-	// work; make's own settings are none of cargo's.
+	// One target folder for all, so that a second test process finds the first's results.
+	// make's settings are not meant for cargo.
 	cmd.Env = append(os.Environ(), "CARGO_TARGET_DIR="+targets(), "MAKEFLAGS=", "MFLAGS=")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%s in %s: %v\n%s", strings.Join(cmd.Args, " "), dir, err, out)
@@ -30,7 +30,7 @@ func cargo(t *testing.T, dir string, args ...string) {
 
 func targets() string { return filepath.Join(hosttest.Root(), "build", "cargo") }
 
-// probe is the plugin that tests the SDK.
+// probe returns the plugin that tests the SDK.
 func probe(t *testing.T) []byte {
 	t.Helper()
 	cargo(t, filepath.Join(hosttest.Root(), "sdk-guest", "rust", "testdata", "probe"), "build", "--quiet", "--release", "--locked")
@@ -43,7 +43,7 @@ func probe(t *testing.T) []byte {
 
 func openProbe(t *testing.T) *hosttest.Host {
 	t.Helper()
-	limits, err := host.ParseLimits([]byte(`{"plugins": {"probe-rust": {"fuel": 100000000}}}`))
+	limits, err := limit.Parse([]byte(`{"plugins": {"probe-rust": {"fuel": 100000000}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,11 +54,11 @@ func openProbe(t *testing.T) *hosttest.Host {
 	return h
 }
 
-// Fields of every kind come to a step and go back as they were.
+// A step receives fields of every kind and returns them unchanged.
 func TestRustFields(t *testing.T) {
 	h := openProbe(t)
 	large, _ := json.Marshal(strings.Repeat("\u00e4\u4e16\U0001f600 ", 60_000))
-	// As deep as data may be, which is also a test of the guest's small stack.
+	// As deep as data may be; this also tests the guest's small stack.
 	deep := strings.Repeat(`{"name":"n","inner":`, 61) + `{"name":"last","type":"the other"}` + strings.Repeat(`}`, 61)
 	nested := strings.Repeat(`[{"a":`, 31) + `1` + strings.Repeat(`}]`, 31)
 	var list []string
@@ -86,7 +86,7 @@ func TestRustFields(t *testing.T) {
 	}
 }
 
-// echo is what the probe gives back of some fields.
+// echo returns the fields that the probe returns for some fields.
 func echo(t *testing.T, h *hosttest.Host, fields string) string {
 	t.Helper()
 	if fields != "" {
@@ -95,7 +95,7 @@ func echo(t *testing.T, h *hosttest.Host, fields string) string {
 	return inOrder(t, h.Result(t, "probe-rust", `{"start_event":{"what":"echo"`+fields+`}}`))
 }
 
-// echoed is what the probe must give: the fields, and its defaults.
+// echoed returns what the probe must return: the fields and its defaults.
 func echoed(t *testing.T, fields string) string {
 	t.Helper()
 	all := map[string]json.RawMessage{"text": []byte(`""`), "small": []byte(`7`), "list": []byte(`[]`), "more": []byte(`{}`)}
@@ -109,7 +109,7 @@ func echoed(t *testing.T, fields string) string {
 	return inOrder(t, string(out))
 }
 
-// A field that is wrong is named, and no run is made.
+// An invalid field is named in the error, and no run is made.
 func TestRustWrongFields(t *testing.T) {
 	h := openProbe(t)
 	for fields, want := range map[string]string{
@@ -134,8 +134,8 @@ func TestRustWrongFields(t *testing.T) {
 	}
 }
 
-// Errors and panics come to the client with their text, change nothing, and do
-// not spoil what comes after them.
+// A client receives the text of errors and panics. They change nothing and do not affect
+// later runs.
 func TestRustFailures(t *testing.T) {
 	h := openProbe(t)
 	run := func(body string) hosttest.Record {
@@ -163,8 +163,7 @@ func TestRustFailures(t *testing.T) {
 	}
 }
 
-// A schema lets integers be as large as JSON carries them: a guest of 32 bits
-// takes them.
+// A schema allows integers as large as JSON carries; a 32-bit guest accepts them.
 func TestRustLargeCounts(t *testing.T) {
 	h := hosttest.New(t, hosttest.Config{})
 	h.Load(t, "rust", "wordcount")

@@ -15,8 +15,8 @@ import (
 	"github.com/weftrun/weft/host/hosttest/suite"
 )
 
-// The plugin that the Rust SDK's README makes from nothing: its blocks are the
-// files, its commands build, test, upload and run it.
+// The plugin that the Rust SDK's README makes from scratch: its code blocks are the
+// files, and its commands build, test, upload and run the plugin.
 func TestRustReadme(t *testing.T) {
 	sdk := filepath.Join(hosttest.Root(), "sdk-guest", "rust")
 	raw, err := os.ReadFile(filepath.Join(sdk, "README.md"))
@@ -32,7 +32,7 @@ func TestRustReadme(t *testing.T) {
 	write(t, filepath.Join(dir, "src", "lib.rs"), rust[0])
 	write(t, filepath.Join(dir, "Cargo.toml"), strings.ReplaceAll(toml[0], "../../sdk-guest/rust", sdk))
 	write(t, filepath.Join(dir, ".cargo", "config.toml"), toml[1])
-	// The versions that are there already, and the folder that all builds share.
+	// The downloaded versions, and the target folder that all builds share.
 	lock, err := os.ReadFile(filepath.Join(sdk, "Cargo.lock"))
 	if err != nil {
 		t.Fatal(err)
@@ -62,8 +62,8 @@ func TestRustReadme(t *testing.T) {
 	expect(t, p.Result(t, "greet-rust", body[1]), `"Hello, Ada!"`)
 }
 
-// furtherBlocks builds each of the README's further blocks as a module of one
-// crate, and runs their tests.
+// furtherBlocks builds each other code block of the README as a module of one crate, and
+// runs their tests.
 func furtherBlocks(t *testing.T, sdk, lock string, list []string) {
 	t.Helper()
 	dir, lib := t.TempDir(), ""
@@ -79,8 +79,8 @@ func furtherBlocks(t *testing.T, sdk, lock string, list []string) {
 	cargo(t, dir, "test", "--target", machine(t), "--quiet", "--offline")
 }
 
-// checkSizes compares what the README says of modules' sizes with a module and
-// with the examples that add no data of their own.
+// checkSizes compares the sizes in the README with a module, and with the examples that
+// add no data of their own.
 func checkSizes(t *testing.T, readme, module string) {
 	t.Helper()
 	m := regexp.MustCompile(`has (\d+) to (\d+) KB`).FindStringSubmatch(readme)
@@ -100,7 +100,7 @@ func checkSizes(t *testing.T, readme, module string) {
 	}
 }
 
-// blocks gives what stands between the fences of a language.
+// blocks returns the code blocks of a language.
 func blocks(markdown, lang string) (list []string) {
 	for _, m := range regexp.MustCompile("(?ms)^```(\\w*)\n(.*?)^```$").FindAllStringSubmatch(markdown, -1) {
 		if m[1] == lang {
@@ -110,7 +110,7 @@ func blocks(markdown, lang string) (list []string) {
 	return list
 }
 
-// commands gives the indented lines without their comments.
+// commands returns the indented lines without their comments.
 func commands(markdown string) (list []string) {
 	for line := range strings.Lines(markdown) {
 		if command, ok := strings.CutPrefix(line, "    "); ok {
@@ -121,7 +121,7 @@ func commands(markdown string) (list []string) {
 	return list
 }
 
-// only gives the command that begins so.
+// only returns the only command with a prefix.
 func only(t *testing.T, commands []string, prefix string) string {
 	t.Helper()
 	for _, c := range commands {
@@ -143,7 +143,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// machine is the name by which Rust knows this machine.
+// machine returns Rust's name for this machine.
 func machine(t *testing.T) string {
 	t.Helper()
 	rustc := suite.Tool(t, "wasm32-rustc")
@@ -158,8 +158,7 @@ func machine(t *testing.T) string {
 	return string(m[1])
 }
 
-// shell runs a command of weft in a folder, for a server; it gives what was
-// printed.
+// shell runs a weft command in a folder, for a server, and returns its output.
 func shell(t *testing.T, p *hosttest.Process, dir, command string) string {
 	t.Helper()
 	cmd := exec.Command(hosttest.Binary(t), strings.Fields(command)[1:]...)

@@ -11,23 +11,22 @@ import (
 	"github.com/weftrun/weft/host/hosttest"
 )
 
-// move is one request of a run, and what must come of it.
+// move is one request for a run, and its expected result.
 type move struct {
 	workflow string
 	session  string
 	fields   string // of the start event, as JSON
-	// want is the result as JSON if the run completes, else a part of the
-	// message that refuses the request.
+	// want is the result as JSON if the run completes, otherwise a part of the message
+	// that refuses the request.
 	want    string
 	refused bool
 }
 
-// The examples that there are in several languages, in the real server: each
-// build gives what is written here, and all give the same to the letter, errors
-// included.
+// The examples that exist in several languages run on the real server. Each build gives
+// the results written here, and all builds give identical results, including errors.
 func TestLanguagesAgree(t *testing.T) {
 	moves := slicesOf(countMoves, quizMoves, wordMoves, refusedMoves)
-	first := make([]string, len(moves)) // what the first build gave
+	first := make([]string, len(moves)) // results of the first build
 	for _, lang := range languages("tinygo", "go", "rust") {
 		t.Run(lang, func(t *testing.T) {
 			p := hosttest.Serve(t, t.TempDir())
@@ -54,8 +53,8 @@ func slicesOf(parts ...func() []move) (all []move) {
 	return all
 }
 
-// make makes the move and gives what came of it: the result with its keys in
-// order, or the status and the message, without the language's name.
+// make makes the move and returns its result: the result with sorted keys, or the status
+// and the message, without the language's name.
 func (m move) make(t *testing.T, h *hosttest.Host, lang string) string {
 	t.Helper()
 	name := m.workflow
@@ -92,8 +91,7 @@ func (m move) check(t *testing.T, got string) {
 	}
 }
 
-// inOrder is the JSON with the keys of its maps in order and its numbers as they
-// are written.
+// inOrder returns the JSON with sorted keys and unchanged numbers.
 func inOrder(t *testing.T, text string) string {
 	t.Helper()
 	d := json.NewDecoder(strings.NewReader(text))
@@ -142,7 +140,7 @@ func quizMoves() (list []move) {
 	play(`{"action":"answer","answer":"Tokyo "}`, nothing)
 	play(`{"action":"answer","answer":"Tokyo"}`, nothing)
 	play(`{"action":"status"}`, `{"action":"status","current_index":3,"score":0,"total":3}`)
-	// Letters that differ from these in case only, and such as do not.
+	// Letters that differ from these only in case, and others that differ more.
 	play(`{"action":"start"}`, first)
 	play(`{"action":"answer","answer":"pari\u017f"}`, next("Correct!", "Germany", 2, 1))
 	play(`{"action":"answer","answer":"berl\u0131n"}`, next("Wrong! Answer: Berlin", "Japan", 3, 1))
@@ -175,18 +173,18 @@ func wordMoves() (list []move) {
 	add(`{"text":"x y x","top":1.0,"chunk_lines":2e2}`, `{"lines":1,"words":3,"distinct":2,"top":[["x",2]]}`)
 	add(`{"text":"x y x","top":null,"chunk_lines":null}`, `{"lines":1,"words":3,"distinct":2,"top":[["x",2],["y",1]]}`)
 	add(`{"text":"x y x","top":2147483647,"chunk_lines":2147483647}`, `{"lines":1,"words":3,"distinct":2,"top":[["x",2],["y",1]]}`)
-	// Many chunks, and one of a single long line.
+	// Many chunks, and one chunk of a single long line.
 	lines := strings.Repeat("The cat's hat. THE 'quoted' dog!\n", 500)
 	for _, n := range []int{1, 7, 499, 500, 501} {
 		add(fmt.Sprintf(`{"text":%q,"chunk_lines":%d,"top":2}`, lines, n), `{"lines":500,"words":3000,"distinct":5,"top":[["the",1000],["'quoted'",500]]}`)
 	}
 	add(text(strings.Repeat("word Wort ", 20_000), 5), `{"lines":1,"words":40000,"distinct":2,"top":[["word",20000],["wort",20000]]}`)
-	// Where the letters begin and end, in all of Unicode.
+	// The boundaries of letters in all of Unicode.
 	add(text(letterEdges(), 1_000_000), "")
 	return list
 }
 
-// ones is the words, each of which occurs once.
+// ones returns the words with a count of one each.
 func ones(words ...string) string {
 	for i, word := range words {
 		words[i] = fmt.Sprintf(`["%s",1]`, word)
@@ -194,8 +192,8 @@ func ones(words ...string) string {
 	return strings.Join(words, ",")
 }
 
-// letterEdges is the first and last letter of each range of letters and their
-// neighbours, apart from each other.
+// letterEdges returns the first and last letter of each range of letters, and their
+// neighbors, separated from each other.
 func letterEdges() string {
 	var b strings.Builder
 	add := func(lo, hi rune) {

@@ -19,28 +19,28 @@ import (
 	"github.com/weftrun/weft/host/hosttest/suite"
 )
 
-// act is a run of the scenes plugin, and what must come of it: testdata/scenes.json has
-// them, and tests without a host play the same ones.
+// act is a run of the scenes plugin and its expected result. testdata/scenes.json lists
+// the acts; tests without a host play the same acts.
 type act struct {
 	Name  string `json:"name"`
 	Start fields `json:"start"`
 	Post  []cue  `json:"post"`
-	// Result is the result, or Error a part of what the run failed with.
+	// Result is the expected result; Error is a part of the expected error.
 	Result json.RawMessage `json:"result"`
 	Error  string          `json:"error"`
-	// Code is what the run fails with, where the text is each language's own.
+	// Code is the expected error code, where each language has its own text.
 	Code string `json:"code"`
-	// Stream is what the stream begins with.
+	// Stream is the expected beginning of the stream.
 	Stream []struct {
 		Type  string          `json:"type"`
 		Value json.RawMessage `json:"value"` // nil: any
 	} `json:"stream"`
-	// Outside says that it calls a resource, which is a server's.
+	// Outside reports that the act calls a resource, which only a server has.
 	Outside bool `json:"outside"`
 }
 
-// cue is an event that is sent, or a cancelling, when the run waits for what is named;
-// at once if nothing is.
+// cue is an event or a cancellation sent when the run waits for the named thing, or at
+// once without a name.
 type cue struct {
 	Waiter string          `json:"waiter"`
 	Type   string          `json:"type"`
@@ -64,7 +64,7 @@ func acts(t *testing.T) []act {
 	return all
 }
 
-// made says which act makes a host call first of all: each has one.
+// made maps each host call to the act that makes the call first.
 var made = map[abi.Import]string{
 	abi.ImportStateGet:    "reads",
 	abi.ImportStateEdit:   "edits",
@@ -83,8 +83,8 @@ var made = map[abi.Import]string{
 	abi.ImportLog:         "logs",
 }
 
-// Steps do the same from Go, TinyGo and Rust, to the letter: results, errors,
-// streams, and what records say of waits. Every call that there is has its act.
+// Steps written for Go, TinyGo and Rust behave identically: results, errors, streams, and
+// the waits in records. Every host call has an act.
 func TestScenes(t *testing.T) {
 	p := hosttest.Serve(t, t.TempDir(), scenery(t))
 	builds := map[string][]byte{"scenes": hosttest.BuildPlugin(t, "scenes"), "scenes-tinygo": tinyScenes(t), "scenes-rust": rustScenes(t)}
@@ -112,7 +112,7 @@ func TestScenes(t *testing.T) {
 	}
 }
 
-// tinyScenes builds the plugin with TinyGo, under a name of its own.
+// tinyScenes builds the plugin with TinyGo, under its own name.
 func tinyScenes(t *testing.T) []byte {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "scenes.wasm")
@@ -130,8 +130,7 @@ func tinyScenes(t *testing.T) []byte {
 	return wasm
 }
 
-// A Rust plugin's wait and sleep are there after kills of
-// the server.
+// A Rust plugin's wait and sleep survive kills of the server.
 func TestRustKilledWhileWaiting(t *testing.T) {
 	data, arg := t.TempDir(), scenery(t)
 	p := hosttest.Serve(t, data, arg)
@@ -145,7 +144,7 @@ func TestRustKilledWhileWaiting(t *testing.T) {
 	}
 	p = kill(t, p, data, arg)
 	for id, want := range map[string]string{asking.HandlerID: `[true,1]`, sleeping.HandlerID: `true`} {
-		p.Events(t, id, "", nil) // to its end
+		p.Events(t, id, "", nil) // reads to the end
 		_, out := p.Do(t, http.MethodGet, "/handlers/"+id, nil)
 		expect(t, string(record(t, out).Result.Value.Result), want)
 	}
@@ -183,8 +182,8 @@ func scenery(t *testing.T) (arg string) {
 	return "--resources=" + file
 }
 
-// play plays the act in one of the plugins; it gives all that is seen of it,
-// without the plugin's name.
+// play plays the act in one of the plugins. It returns everything observable, without the
+// plugin's name.
 func (s act) play(t *testing.T, p *hosttest.Process, workflow string) string {
 	t.Helper()
 	r := p.RunNoWait(t, workflow, start(s.Start))
@@ -198,7 +197,7 @@ func (s act) play(t *testing.T, p *hosttest.Process, workflow string) string {
 		if e.Type == "WorkflowFailedEvent" {
 			_, value, _ = strings.Cut(value, `"exception_type":"`)
 			code, _, _ = strings.Cut(value, `"`)
-			value = "" // with its times
+			value = "" // contains times
 		}
 		stream += e.Type + " " + value + " "
 	}
@@ -230,7 +229,7 @@ func (s act) play(t *testing.T, p *hosttest.Process, workflow string) string {
 	return strings.NewReplacer("scenes-rust", "scenes", "scenes-tinygo", "scenes").Replace(strings.Join(seen, "\n"))
 }
 
-// stream is the begin of the stream.
+// stream returns the expected beginning of the stream.
 func (s act) stream() string {
 	text := ""
 	for _, e := range s.Stream {
@@ -241,8 +240,8 @@ func (s act) stream() string {
 	return text
 }
 
-// send posts an event, or cancels, when the run waits for something; it gives what
-// the record said of that.
+// send posts an event, or cancels, when the run waits for something. It returns the
+// record's description of the wait.
 func (c cue) send(t *testing.T, p *hosttest.Process, handler string) string {
 	t.Helper()
 	var waiting struct {

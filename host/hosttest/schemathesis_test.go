@@ -14,13 +14,13 @@ import (
 	"github.com/weftrun/weft/host/hosttest/suite"
 )
 
-// Ids that there are, by the first segment of the paths that they go into.
+// Existing ids, by the first segment of the paths that contain them.
 var schemathesisIDs = map[string]string{
 	"plugins": "hello", "workflows": "hello", "handlers": "known", "results": "known", "events": "known",
 	"sessions": "kept", "tenants": "default",
 }
 
-// Bodies that are taken, by operation: what chance would hardly think of.
+// Valid bodies by operation, which random generation would hardly find.
 var schemathesisBodies = map[string]string{
 	"run":         `{"start_event":{"name":"Ada"}}`,
 	"runNoWait":   `{"start_event":{"name":"Ada"},"session":"kept"}`,
@@ -29,10 +29,10 @@ var schemathesisBodies = map[string]string{
 	"putWorkflow": `{"settings":{"timeout":1.5}}`,
 }
 
-// TestSchemathesis sends the server what its description makes a stranger think of, good
-// and bad: no answer is a failure of the server, and each is as described. How many
-// examples there are is WEFT_SCHEMATHESIS_EXAMPLES, by default few; the seed is in the
-// log.
+// TestSchemathesis sends the server generated requests, valid and invalid, based on its
+// description. No answer may be a server error, and each must match the description.
+// WEFT_SCHEMATHESIS_EXAMPLES sets the number of examples, by default few; the log
+// contains the seed.
 func TestSchemathesis(t *testing.T) {
 	python := hosttest.Python(t, "schemathesis")
 	h := hosttest.New(t, hosttest.Config{Timeout: 2 * time.Second})
@@ -63,8 +63,8 @@ func TestSchemathesis(t *testing.T) {
 	t.Logf("%s", out)
 }
 
-// knownDescription writes the server's description with ids that there are among what
-// paths may have, where nothing is deleted by them, and with examples of bodies.
+// knownDescription writes the server's description with existing ids as examples of path
+// parameters, where they delete nothing, and with examples of bodies.
 func knownDescription(t *testing.T, h *hosttest.Host) string {
 	t.Helper()
 	_, text := h.Do(t, "GET", "/openapi.json", nil)

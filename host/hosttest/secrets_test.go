@@ -16,8 +16,8 @@ import (
 	"github.com/weftrun/weft/host/hosttest"
 )
 
-// gossip is a service that repeats what it was sent, the secret too: in its answers,
-// and in what it says when it fails.
+// gossip is a service that echoes everything it receives, including the secret: in its
+// answers and in its errors.
 func gossip(t *testing.T) *httptest.Server {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -44,7 +44,7 @@ func gossip(t *testing.T) *httptest.Server {
 	return s
 }
 
-// eavesdropper keeps all that it is sent: it stands for the collector of traces.
+// eavesdropper records everything it receives, in place of the collector of traces.
 type eavesdropper struct {
 	*httptest.Server
 	mu    sync.Mutex // guards heard
@@ -63,9 +63,9 @@ func newEavesdropper(t *testing.T) *eavesdropper {
 	return e
 }
 
-// A secret is in nothing that the server says, keeps or sends, but in the requests
-// that it is for: after runs that used it and that failed with it, by a service that
-// tells it to everybody.
+// A secret appears in nothing that the server says, keeps or sends, except the requests
+// that it is meant for: after runs that used it successfully and unsuccessfully, with a
+// service that echoes it everywhere.
 func TestSecretsAreNowhere(t *testing.T) {
 	service, traces := gossip(t), newEavesdropper(t)
 	data := t.TempDir()
@@ -91,7 +91,7 @@ func TestSecretsAreNowhere(t *testing.T) {
 	said := 0
 	for _, path := range paths {
 		status, out := p.Do(t, http.MethodGet, path, nil)
-		if status != http.StatusOK && !strings.HasPrefix(path, "/handlers/") { // that of a run that failed is 500
+		if status != http.StatusOK && !strings.HasPrefix(path, "/handlers/") { // the result of a failed run is 500
 			t.Errorf("%s: %d", path, status)
 		}
 		said += bytes.Count(out, []byte("[secret]"))
@@ -109,7 +109,7 @@ func TestSecretsAreNowhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	silent(t, "the backup", copied)
-	nowhere(t, data) // the write-ahead log, too: the server has not ended
+	nowhere(t, data) // includes the write-ahead log: the server still runs
 	p.Interrupt(t)
 	nowhere(t, data)
 	silent(t, "the log", []byte(p.Log()))
@@ -121,8 +121,8 @@ func TestSecretsAreNowhere(t *testing.T) {
 	silent(t, "the traces", traces.heard.Bytes())
 }
 
-// silent wants no form of the secret in a text, nor the part that a stream has told of
-// it by itself.
+// silent wants neither any form of the secret in a text, nor the part that a stream alone
+// has revealed.
 func silent(t *testing.T, what string, text []byte) {
 	t.Helper()
 	for _, form := range []string{llmSecret, llmSecret[5:], strings.ReplaceAll(llmSecret, "-", `\u002d`)} {
@@ -132,8 +132,8 @@ func silent(t *testing.T, what string, text []byte) {
 	}
 }
 
-// A key that is gone, or another one, is told with the resource and at each start; the
-// right one brings it back.
+// A missing or different key is reported with the resource and at each start; the right
+// key makes the resource usable again.
 func TestSecretsUnderAnotherKey(t *testing.T) {
 	m := newLLM(t)
 	data, right, wrong := t.TempDir(), keyFile(t), filepath.Join(t.TempDir(), "other")

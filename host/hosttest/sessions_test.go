@@ -9,7 +9,7 @@ import (
 	"github.com/weftrun/weft/host/hosttest"
 )
 
-// asks sends a request with headers, and gives the answer with its tag.
+// asks sends a request with headers, and returns the answer with its tag.
 func asks(t *testing.T, h *hosttest.Host, method, path, body string, headers ...string) (status int, answer, tag string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, h.URL+path, strings.NewReader(body))
@@ -31,8 +31,8 @@ func asks(t *testing.T, h *hosttest.Host, method, path, body string, headers ...
 	return res.StatusCode, string(out), res.Header.Get("ETag")
 }
 
-// What clients were told of the state that they edit, and of sessions that they have
-// deleted, holds after a kill.
+// What clients were told about edited states and deleted sessions still holds after a
+// kill.
 func TestSessionsOverKills(t *testing.T) {
 	data := t.TempDir()
 	p := hosttest.Serve(t, data)
@@ -72,8 +72,8 @@ func TestSessionsOverKills(t *testing.T) {
 	want(http.StatusCreated, "", "PUT", "/sessions/s", `{"state":{"count":"many"}}`)
 }
 
-// A state keeps the schema of a workflow whose plugin has been deleted, and whose run
-// has been cut out of the journal: what it takes to check it stays stored.
+// A state keeps the schema of a workflow whose plugin was deleted and whose run was cut
+// from the journal: what is needed to check the state stays stored.
 func TestSchemaOfADeletedPlugin(t *testing.T) {
 	data, args := t.TempDir(), []string{"--snapshot-every", "2", "--keep-journal", "1"}
 	p := hosttest.Serve(t, data, args...)
@@ -85,7 +85,7 @@ func TestSchemaOfADeletedPlugin(t *testing.T) {
 		t.Fatalf("%d %s", status, out)
 	}
 	for range 3 {
-		for range 10 { // so that snapshots are written, and what was before is cut
+		for range 10 { // so that snapshots are written and older entries are cut
 			if status, out, _ := asks(t, &p.Host, "PATCH", "/sessions/s/state", `[["increment","count",1]]`, "Content-Type", "application/vnd.weft.edits+json"); status != http.StatusOK {
 				t.Fatalf("%d %s", status, out)
 			}

@@ -16,20 +16,21 @@ import (
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/hosttest"
 	"github.com/weftrun/weft/host/hosttest/suite"
+	"github.com/weftrun/weft/host/limit"
 	"github.com/weftrun/weft/host/store/memory"
 )
 
-// stage is a whole host, of which the guests are puppets: they run in the real
-// sandbox, by the real scheduler, on the real journal, but each of their host
-// calls, and their end, waits until it is let go. The clock stands still until it
-// is moved. The store outlives the hosts that are opened on it.
+// stage is a whole host whose guests are puppets. They run in the real sandbox, by the
+// real scheduler, on the real journal, but each of their host calls, and their end, waits
+// for permission. The clock advances only on request. The store outlives the hosts opened
+// on it.
 type stage struct {
 	tb    testing.TB
 	store *tapStore
 	host  *wire.Host
-	limit *host.LimitTable
+	limit *limit.Table
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	changed *sync.Cond
 	now     time.Time
 	told    map[attemptID][]abi.Raw // operations, by attempt
@@ -39,12 +40,12 @@ type stage struct {
 
 type attemptID struct{ invocation, attempt uint64 }
 
-// puppetState is how far an attempt may go, and how far it is.
+// puppetState is how far an attempt may proceed, and how far it has proceeded.
 type puppetState struct {
-	calls    int // that it may make
+	calls    int // calls that it may make
 	finished bool
-	made     int // calls of all runs that have an answer: it need not wait again
-	waits    int // the call that was suspended, 0: none
+	made     int // answered calls of all its runs, which need not wait again
+	waits    int // the suspended call; 0: none
 	answers  map[int]answered
 }
 
@@ -55,7 +56,7 @@ type answered struct {
 
 func newStage(tb testing.TB, limits host.Limits) *stage {
 	s := &stage{
-		tb: tb, now: time.Unix(0, 0), limit: host.NewLimitTable(limits),
+		tb: tb, now: time.Unix(0, 0), limit: limit.NewTable(limits),
 		told: map[attemptID][]abi.Raw{}, guests: map[attemptID]*puppetState{},
 	}
 	s.changed = sync.NewCond(&s.mu)
@@ -79,7 +80,7 @@ func (s *stage) open() {
 	s.host = w
 }
 
-// close ends the host and frees its guests; the store stays.
+// close ends the host and releases its guests; the store stays.
 func (s *stage) close() {
 	s.tb.Helper()
 	s.mu.Lock()
@@ -96,16 +97,16 @@ func (s *stage) close() {
 	s.mu.Unlock()
 }
 
-// restart ends the host and opens another. After a crash nobody has told the
-// store that the end was a clean one.
+// restart ends the host and opens another. After a crash, the store has no mark of a
+// clean end.
 func (s *stage) restart(crash bool) { s.restartAt(crash, time.Duration(s.clock().UnixNano())) }
 
-// restartAt opens the other host at a time.
+// restartAt opens the new host at a time.
 func (s *stage) restartAt(crash bool, at time.Duration) {
 	s.tb.Helper()
 	if crash {
-		// A host notes every few seconds that it serves, and what a crash loses of
-		// that counts as down. The histories know of no such time.
+		// A host records every few seconds that it serves, and the time lost by a crash
+		// counts as down. The histories have no such time.
 		now := binary.BigEndian.AppendUint64(nil, uint64(s.clock().UnixNano()))
 		if err := s.store.SetMeta(s.tb.Context(), "alive_until", now); err != nil {
 			s.tb.Fatal(err)
@@ -126,7 +127,7 @@ func (s *stage) clock() time.Time {
 	return s.now
 }
 
-// until waits for a condition, which is looked at with mu held.
+// until waits for a condition, which is evaluated with mu held.
 func (s *stage) until(what string, holds func() bool) {
 	s.tb.Helper()
 	late := time.AfterFunc(suite.Hang, func() {
@@ -155,7 +156,7 @@ func (s *stage) guest(id attemptID) *puppetState {
 	return g
 }
 
-// stagedSandbox tells puppets what to do and lets them do it in turn.
+// stagedSandbox tells puppets what to do, one at a time.
 type stagedSandbox struct {
 	host.Sandbox
 	s *stage
@@ -190,7 +191,7 @@ func (b *stagedSandbox) Invoke(ctx context.Context, inv host.Invocation) (host.I
 	return res, err
 }
 
-// turn waits until an attempt may go on.
+// turn waits until an attempt may proceed.
 func (s *stage) turn(ctx context.Context, id attemptID, may func(g *puppetState) bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -240,13 +241,13 @@ func (c *stagedCalls) Call(im abi.Import, req []byte, clock int64) ([]byte, abi.
 	return resp, status, after, err
 }
 
-// tapStore is a store that tells what was committed.
+// tapStore is a store that reports what was committed.
 type tapStore struct {
 	host.Store
 	s      *stage
-	lost   bool // the host is as good as dead: nothing it writes arrives
+	lost   bool // the host counts as dead: its writes are dropped
 	last   uint64
-	shifts int // entries by which hosts noted that there was another before
+	shifts int // entries by which hosts recorded that there was an earlier host
 	rows   [][]byte
 	stream []string
 	runs   map[string]host.Run
@@ -298,7 +299,7 @@ func (t *tapStore) Append(ctx context.Context, b host.Batch) error {
 	return nil
 }
 
-// SetMeta leaves the marks of a clean end out if the host has crashed.
+// SetMeta omits the marks of a clean end if the host has crashed.
 func (t *tapStore) SetMeta(ctx context.Context, key string, value []byte) error {
 	t.s.mu.Lock()
 	lost := t.lost
@@ -312,7 +313,7 @@ func (t *tapStore) SetMeta(ctx context.Context, key string, value []byte) error 
 // Close leaves the store open: it outlives its hosts.
 func (t *tapStore) Close() error { return nil }
 
-// entries are all of the journal. It is called with mu held.
+// entries returns all entries of the journal. mu must be held.
 func (t *tapStore) entries(tb testing.TB) []*engine.Entry {
 	tb.Helper()
 	var out []*engine.Entry
@@ -345,7 +346,7 @@ func countShifts(row []byte) int {
 	return n
 }
 
-// showStream writes an event as the histories do.
+// showStream formats an event as the histories do.
 func showStream(handler string, ev host.StreamEvent) string {
 	if ev.Type == abi.TypeStepStateChanged {
 		v, _ := abi.DecodeValue(ev.Body)

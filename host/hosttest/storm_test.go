@@ -17,24 +17,23 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/blackbox"
+	"github.com/weftrun/weft/host/deaths"
 	"github.com/weftrun/weft/host/hosttest"
 )
 
-// stormKills is how often the server is killed in a run of the tests; WEFT_KILLS
-// says otherwise.
+// stormKills is how often the tests kill the server; WEFT_KILLS overrides it.
 const stormKills = 15
 
-// A real server is killed at random moments under a mixed load, again and again, now
-// and then while it recovers, and often while suspects of the death before run alone,
-// or in the pauses between them. Its clients send what was not answered again,
-// under the same key. What has to hold:
+// A real server is killed at random moments under a mixed load, again and again. Some
+// kills hit it while it recovers, and many while suspects of the previous death run
+// alone, or in the pauses between them. Its clients repeat unanswered requests under the
+// same key. The following must hold:
 //
 //   - every acknowledged answer is still true at the end;
-//   - whatever a client asked for is done once: counters, lists and sums are exact;
-//   - every event that a reader saw is on the stream in the end, at its number;
-//   - no run is blocked: nobody is to blame;
+//   - every client's request is processed once: counters, lists and sums are exact;
+//   - every event that a reader saw is on the stream at the end, with its number;
+//   - no run is blocked, because no run caused a kill;
 //   - every run ends, and weft check finds nothing.
 func TestStorm(t *testing.T) {
 	rnd := seed(t)
@@ -64,20 +63,20 @@ func TestStorm(t *testing.T) {
 	s.verify()
 	clean(t, s.data)
 	t.Logf("%d kills, %d as soon as it served again, %d while suspects ran alone, %d in pauses between them; %d runs, %d requests sent again, %d events seen",
-		s.killed, s.recovering, s.in[host.PhaseApart], s.in[host.PhaseControl], s.runs.Load(), s.again.Load(), s.seen.Load())
-	if apart := s.in[host.PhaseApart] + s.in[host.PhaseControl]; kills >= 200 && apart < kills/10 {
+		s.killed, s.recovering, s.in[deaths.PhaseApart], s.in[deaths.PhaseControl], s.runs.Load(), s.again.Load(), s.seen.Load())
+	if apart := s.in[deaths.PhaseApart] + s.in[deaths.PhaseControl]; kills >= 200 && apart < kills/10 {
 		t.Errorf("only %d of %d kills were while suspects were tried", apart, s.killed)
 	}
 }
 
-// awaitSuspects waits until suspects are tried, or until the server serves as always.
+// awaitSuspects waits until suspects are tried, or until the server serves normally.
 func (s *storm) awaitSuspects() {
 	for {
 		found, err := blackbox.Read(s.data)
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		if found.Phase == host.PhaseServing || found.Phase == host.PhaseControl || found.Phase == host.PhaseApart && len(found.Noted) > 0 {
+		if found.Phase == deaths.PhaseServing || found.Phase == deaths.PhaseControl || found.Phase == deaths.PhaseApart && len(found.Noted) > 0 {
 			return
 		}
 		timer := time.NewTimer(time.Millisecond)
@@ -116,7 +115,7 @@ func beginStorm(t *testing.T, rnd *rand.Rand) *storm {
 	return s
 }
 
-// end lets the clients finish what they have begun; help is called now and then.
+// end lets the clients finish what they have begun. It calls help from time to time.
 func (s *storm) end(help func()) {
 	s.stop()
 	done := make(chan struct{})
@@ -140,14 +139,14 @@ type storm struct {
 	data string
 	args []string // of the server
 	p    *hosttest.Process
-	url  atomic.Pointer[string] // of the server that serves now
+	url  atomic.Pointer[string] // of the present server
 
-	stop    context.CancelFunc // no client begins anything after it
+	stop    context.CancelFunc // after it ends, clients begin nothing new
 	clients sync.WaitGroup
 
 	killed            int
-	recovering        int                    // of these: at most 30 ms after it served again
-	in                map[host.CorePhase]int // phases in which it was killed
+	recovering        int                      // of these kills: at most 30 ms after the server served again
+	in                map[deaths.CorePhase]int // phases in which it was killed
 	runs, again, seen atomic.Int64
 
 	mu      sync.Mutex
@@ -156,7 +155,7 @@ type storm struct {
 }
 
 func (s *storm) serve() {
-	s.p = hosttest.Serve(s.t, s.data, append([]string{"--snapshot-every", "20", "--keep-journal", "30"}, s.args...)...) // so that sessions are loaded from snapshots, and journals cut
+	s.p = hosttest.Serve(s.t, s.data, append([]string{"--snapshot-every", "20", "--keep-journal", "30"}, s.args...)...) // so that sessions are loaded from snapshots, and journals are cut
 	s.url.Store(&s.p.URL)
 }
 
@@ -165,14 +164,14 @@ func (s *storm) restart() {
 	s.killed++
 	if found, err := blackbox.Read(s.data); err == nil {
 		if s.in == nil {
-			s.in = map[host.CorePhase]int{}
+			s.in = map[deaths.CorePhase]int{}
 		}
 		s.in[found.Phase]++
 	}
 	s.serve()
 }
 
-// unblocked wants no run to be blocked: whoever kills the server is outside.
+// unblocked wants no run to be blocked, because the kills come from outside.
 func (s *storm) unblocked() {
 	_, out := s.p.Do(s.t, http.MethodGet, "/handlers?blocked=true", nil)
 	var list struct {
@@ -186,11 +185,11 @@ func (s *storm) unblocked() {
 	}
 	for _, h := range list.Handlers {
 		s.t.Errorf("handler %s is blocked: %s: %s", h.ID, h.Blocked.Code, h.Blocked.Message)
-		s.p.Do(s.t, http.MethodPost, "/handlers/"+h.ID+"/resume", "") // so that its client is answered
+		s.p.Do(s.t, http.MethodPost, "/handlers/"+h.ID+"/resume", "") // so that its client gets an answer
 	}
 }
 
-// verify holds what the server has against what clients know.
+// verify compares what the server has with what clients know.
 func (s *storm) verify() {
 	s.verifyAnswers()
 	for handler, events := range s.streams {
@@ -219,7 +218,7 @@ func (s *storm) verifyAnswers() {
 	}
 }
 
-// follow reads a stream from behind a number on to its end, or to the server's.
+// follow reads a stream after a number to its end, or until the server dies.
 func (s *storm) follow(ctx context.Context, handler string, after int, into map[int]string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s/events/%s?sse=true&include_internal=true&after_sequence=%d", *s.url.Load(), handler, after), nil)
 	if err != nil {
@@ -243,7 +242,7 @@ func (s *storm) follow(ctx context.Context, handler string, after int, into map[
 			s.seen.Add(1)
 		}
 	}
-	return nil // a broken connection is the server's death
+	return nil // a broken connection means that the server died
 }
 
 // stormClient sends requests until they are answered.
@@ -254,7 +253,7 @@ type stormClient struct {
 	n    int
 }
 
-// send sends a request, again and again under one key, until there is an answer.
+// send repeats a request under one key until there is an answer.
 func (c *stormClient) send(path string, body any, key string) (int, []byte, error) {
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -288,13 +287,13 @@ func (c *stormClient) send(path string, body any, key string) (int, []byte, erro
 	}
 }
 
-// backOff waits a little for a server that is dead, or starts.
+// backOff waits briefly for a server that is dead or starting.
 func (c *stormClient) backOff() {
 	timer := time.NewTimer(5 * time.Millisecond)
 	<-timer.C
 }
 
-// run runs a workflow to its end and gives its result.
+// run runs a workflow to its end and returns its result.
 func (c *stormClient) run(workflow string, body map[string]any) (string, error) {
 	status, out, err := c.send("/workflows/"+workflow+"/run", body, "run")
 	if err != nil {
@@ -315,7 +314,7 @@ func (c *stormClient) run(workflow string, body map[string]any) (string, error) 
 	return result, nil
 }
 
-// begin starts a run and gives its handler.
+// begin starts a run and returns its handler.
 func (c *stormClient) begin(workflow string, body map[string]any) (string, error) {
 	status, out, err := c.send("/workflows/"+workflow+"/run-nowait", body, "begin")
 	var rec hosttest.Record
@@ -329,7 +328,7 @@ func (c *stormClient) begin(workflow string, body map[string]any) (string, error
 	return rec.HandlerID, nil
 }
 
-// watch reads a run's stream to its end, over kills, and keeps what it saw.
+// watch reads a run's stream to its end, over kills, and records what it saw.
 func (c *stormClient) watch(handler string) error {
 	events := map[int]string{}
 	for last := -1; ; {
@@ -366,7 +365,7 @@ func (c *stormClient) want(workflow string, body map[string]any, want string) er
 	return err
 }
 
-// counts counts in a session of its own: each request once.
+// counts counts in its own session: each request once.
 func (c *stormClient) counts() error {
 	return c.want("counter", in(c.name, fields{}), fmt.Sprint(c.n+1))
 }
@@ -441,7 +440,7 @@ func (c *stormClient) begets() error {
 	}
 }
 
-// transfers has atomic steps move money.
+// transfers runs atomic steps that move money.
 func (c *stormClient) transfers() error {
 	const accounts = 4
 	got, err := c.run("ledger", start(fields{"accounts": accounts, "transfers": 40, "fail": 8}))
@@ -465,7 +464,8 @@ func (c *stormClient) transfers() error {
 	return nil
 }
 
-// computes has a step compute for about a second, longer than the server lives mostly.
+// computes runs a step that computes for about a second, mostly longer than the server
+// lives.
 func (c *stormClient) computes() error {
 	got, err := c.run("crash", in(c.name, fields{"key": fmt.Sprint(c.n), "spins": spins}))
 	if err != nil {

@@ -10,14 +10,14 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// Answer is what a request got.
+// Answer is the answer to a request.
 type Answer struct {
 	Status int
 	Header http.Header
 	Body   string
 }
 
-// Ask makes a request with a key ("": none). headers are names and values in turn.
+// Ask makes a request with a key ("": none). headers are alternating names and values.
 func (h *Host) Ask(tb testing.TB, key, method, path, body string, headers ...string) Answer {
 	tb.Helper()
 	req, err := http.NewRequestWithContext(tb.Context(), method, h.URL+path, strings.NewReader(body))
@@ -43,7 +43,8 @@ func (h *Host) Ask(tb testing.TB, key, method, path, body string, headers ...str
 	return Answer{res.StatusCode, res.Header, string(out)}
 }
 
-// Want is Ask for an answer of a status, which it reads into v unless that is nil.
+// Want is Ask for an answer with the given status. It decodes the answer into v unless v
+// is nil.
 func (h *Host) Want(tb testing.TB, status int, v any, key, method, path, body string, headers ...string) {
 	tb.Helper()
 	a := h.Ask(tb, key, method, path, body, headers...)
@@ -58,19 +59,19 @@ func (h *Host) Want(tb testing.TB, status int, v any, key, method, path, body st
 	}
 }
 
-// Key is an API key as its making answers it.
+// Key is an API key as the API returns it.
 type Key struct {
 	ID  string `json:"id"`
 	Key string `json:"key"`
 }
 
-// NewTenant makes a tenant, by the server's own key.
+// NewTenant makes a tenant, with the server's own key.
 func (h *Host) NewTenant(tb testing.TB, admin, name string) {
 	tb.Helper()
 	h.Want(tb, http.StatusCreated, nil, admin, http.MethodPost, "/tenants", `{"name":"`+name+`"}`)
 }
 
-// NewKey makes a key, by the server's own one.
+// NewKey makes a key, with the server's own key.
 func (h *Host) NewKey(tb testing.TB, admin, tenant string, role host.Role) (k Key) {
 	tb.Helper()
 	h.Want(tb, http.StatusCreated, &k, admin, http.MethodPost, "/keys", `{"tenant":"`+tenant+`","role":"`+string(role)+`"}`)

@@ -13,8 +13,8 @@ import (
 	"github.com/weftrun/weft/host/hosttest/suite"
 )
 
-// TestTenantsOverKills: what was answered about keys and tenants holds after kill -9,
-// and a tenant's removal that a kill cuts off goes on at the next start.
+// TestTenantsOverKills: answers about keys and tenants still hold after SIGKILL, and a
+// tenant's removal that a kill interrupts continues at the next start.
 func TestTenantsOverKills(t *testing.T) {
 	data, file := t.TempDir(), filepath.Join(t.TempDir(), "admin.key")
 	const key = "an-admin-key-that-is-long-enough-for-all"
@@ -36,7 +36,7 @@ func TestTenantsOverKills(t *testing.T) {
 	deleted := make(chan int, 1)
 	url := p.URL
 	go func() { deleted <- remove(t, url+"/tenants/goes", key) }()
-	// It has begun when nobody gets in any more.
+	// The removal has begun when the tenant's keys are refused.
 	for p.Ask(t, deploy.Key, "GET", "/workflows", "").Status == http.StatusOK {
 		continue
 	}
@@ -46,7 +46,7 @@ func TestTenantsOverKills(t *testing.T) {
 	p = hosttest.Serve(t, data, "--admin-key-file", file)
 	p.Want(t, http.StatusOK, nil, stays.Key, "GET", "/workflows", "")
 	p.Want(t, http.StatusUnauthorized, nil, revoked.Key, "GET", "/workflows", "")
-	// Either the deletion was noted, and goes on, or nothing has happened.
+	// Either the deletion was recorded and continues, or nothing has happened.
 	if p.Ask(t, deploy.Key, "GET", "/workflows", "").Status == http.StatusOK {
 		p.Want(t, http.StatusNoContent, nil, key, "DELETE", "/tenants/goes", "")
 	}
@@ -61,7 +61,7 @@ func TestTenantsOverKills(t *testing.T) {
 	}
 }
 
-// remove deletes a tenant; 0 if nobody answers.
+// remove deletes a tenant. It returns 0 if there is no answer.
 func remove(t *testing.T, url, key string) int {
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, url, nil)
 	if err != nil {
@@ -77,7 +77,7 @@ func remove(t *testing.T, url, key string) int {
 	return res.StatusCode
 }
 
-// makeAgain makes a tenant whose name is free when the one before it is gone.
+// makeAgain makes a tenant as soon as the name is free again.
 func makeAgain(t *testing.T, p *hosttest.Process, key, name string) {
 	t.Helper()
 	for end := time.Now().Add(suite.Hang); ; {

@@ -21,13 +21,13 @@ import (
 	"github.com/weftrun/weft/host/hosttest/suite"
 )
 
-// collected is a collector of OpenTelemetry that keeps all spans.
+// collected is an OpenTelemetry collector that keeps all spans.
 type collected struct {
 	*httptest.Server
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	spans []*otlp.Span
-	who   string        // the server, as the last request described it
-	more  chan struct{} // one in the buffer: there are new ones
+	who   string        // the server's identity in the last request
+	more  chan struct{} // has an element if there are new spans
 }
 
 func newCollector(t *testing.T) *collected {
@@ -58,7 +58,7 @@ func (c *collected) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// wait waits for a span that is wanted.
+// wait waits for a wanted span.
 func (c *collected) wait(t *testing.T, what string, wanted func(*otlp.Span) bool) *otlp.Span {
 	t.Helper()
 	limit := time.After(suite.Hang)
@@ -79,7 +79,7 @@ func (c *collected) wait(t *testing.T, what string, wanted func(*otlp.Span) bool
 	}
 }
 
-// all is all that was collected, as text.
+// all returns everything collected as text.
 func (c *collected) all() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,7 +109,7 @@ func attr(s *otlp.Span, key string) string {
 	return ""
 }
 
-// under wants a span to be below another in the same trace.
+// under wants a span to be below another span in the same trace.
 func under(t *testing.T, child, parent *otlp.Span) {
 	t.Helper()
 	if string(child.TraceId) != string(parent.TraceId) || string(child.ParentSpanId) != string(parent.SpanId) {
@@ -126,11 +126,10 @@ const (
 	given      = "00-" + givenTrace + "-" + givenSpan + "-01"
 )
 
-// outside answers like service does, and keeps what it is told of traces. The first
-// request hangs.
+// outside answers like service, and records the trace headers. The first request hangs.
 type outside struct {
 	*httptest.Server
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	headers []http.Header
 	came    chan struct{}
 }
@@ -138,7 +137,7 @@ type outside struct {
 func newOutside(t *testing.T) *outside {
 	o := &outside{came: make(chan struct{}, 10)}
 	o.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // else nobody notices that the client leaves
+		_, _ = io.Copy(io.Discard, r.Body) // otherwise the server does not notice that the client leaves
 		o.mu.Lock()
 		o.headers = append(o.headers, r.Header.Clone())
 		first := len(o.headers) == 1
@@ -152,7 +151,7 @@ func newOutside(t *testing.T) *outside {
 	return o
 }
 
-// One tree from the client's own span to the call of a resource, over kill -9.
+// One tree from the client's own span to the call of a resource, over SIGKILL.
 func TestTraceOverARestart(t *testing.T) {
 	c, o := newCollector(t), newOutside(t)
 	granted := (&service{Server: o.Server}).resources(t, "")
@@ -213,7 +212,7 @@ func recordOf(t *testing.T, a hosttest.Answer) (r hosttest.Record) {
 	return r
 }
 
-// linked wants a span to be linked with another.
+// linked wants a span to have a link to another span.
 func linked(t *testing.T, s, to *otlp.Span) {
 	t.Helper()
 	if len(s.Links) != 1 || string(s.Links[0].SpanId) != string(to.SpanId) || string(s.Links[0].TraceId) != string(to.TraceId) {
@@ -221,8 +220,8 @@ func linked(t *testing.T, s, to *otlp.Span) {
 	}
 }
 
-// Children are under the attempt that runs them; attempts that follow others, events
-// that are posted, retries and forks are linked with what they come from.
+// Children are below the attempt that runs them. Repeated attempts, posted events,
+// retries and forks have links to their origins.
 func TestTraceOfChildrenAndLinks(t *testing.T) {
 	c := newCollector(t)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", c.URL)
@@ -262,7 +261,7 @@ func TestTraceOfChildrenAndLinks(t *testing.T) {
 		t.Errorf("spans: %s", all)
 	}
 
-	// What a client does not want to be sampled is not.
+	// A trace that the client does not sample is not sampled.
 	r = recordOf(t, p.Ask(t, "", http.MethodPost, "/workflows/flaky/run", `{"start_event":{"fail_times":0}}`, "Traceparent", strings.TrimSuffix(given, "1")+"0"))
 	last := p.Run(t, "flaky", start(fields{"fail_times": 0}))
 	c.of(t, last.RunID, "run flaky")
@@ -271,7 +270,7 @@ func TestTraceOfChildrenAndLinks(t *testing.T) {
 	}
 }
 
-// A collector that is not there, or does not answer, is no matter to anybody.
+// A collector that is absent or does not answer affects nobody.
 func TestTraceWithoutACollector(t *testing.T) {
 	hangs := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)

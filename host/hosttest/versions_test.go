@@ -14,7 +14,7 @@ import (
 	"github.com/weftrun/weft/host/hosttest"
 )
 
-// wantStatus makes a request and wants it answered so, with a text in it.
+// wantStatus makes a request and wants a status and a text in the answer.
 func wantStatus(t *testing.T, h *hosttest.Host, method, path string, body any, want int, text string) []byte {
 	t.Helper()
 	status, out := h.Do(t, method, path, body)
@@ -24,7 +24,7 @@ func wantStatus(t *testing.T, h *hosttest.Host, method, path string, body any, w
 	return out
 }
 
-// pluginDigest is that of a plugin's newest version.
+// pluginDigest returns the digest of a plugin's newest version.
 func pluginDigest(t *testing.T, h *hosttest.Host, name string) string {
 	t.Helper()
 	info, err := h.Client.Plugin(t.Context(), name)
@@ -34,8 +34,8 @@ func pluginDigest(t *testing.T, h *hosttest.Host, name string) string {
 	return info.SHA256
 }
 
-// Sessions outlive the plugins whose runs they had: they load, their runs can be
-// looked into and forked, and go on with the plugin when it is back.
+// Sessions outlive the plugins whose runs they had. They load, their runs can be
+// inspected and forked, and the runs continue when the plugin is back.
 func TestSessionOfADeletedPlugin(t *testing.T) {
 	data := t.TempDir()
 	h := hosttest.New(t, hosttest.Config{Data: data})
@@ -48,7 +48,7 @@ func TestSessionOfADeletedPlugin(t *testing.T) {
 	wantStatus(t, h, http.MethodPost, "/workflows/counter/run", nil, http.StatusNotFound, "Workflow not found")
 	h.Stop(t)
 
-	h = hosttest.New(t, hosttest.Config{Data: data, IdleAfter: time.Millisecond}) // which has not compiled the module
+	h = hosttest.New(t, hosttest.Config{Data: data, IdleAfter: time.Millisecond}) // this host has not compiled the module
 	waiting := h.RunNoWait(t, "human", in("chat", nil))
 	wantStatus(t, h, http.MethodDelete, "/plugins/human", nil, http.StatusConflict, "1 run holds plugin human")
 	wantStatus(t, h, http.MethodGet, "/handlers/own/journal", nil, http.StatusOK, `"start"`)
@@ -71,7 +71,7 @@ func TestSessionOfADeletedPlugin(t *testing.T) {
 	}
 }
 
-// What only journals need goes with the last of them.
+// A module that only journals need is deleted with the last of these journals.
 func TestModulesGoWithTheirJournals(t *testing.T) {
 	data := t.TempDir()
 	h := hosttest.New(t, hosttest.Config{Data: data})
@@ -117,8 +117,8 @@ func TestModulesGoWithTheirJournals(t *testing.T) {
 	stored(false)
 }
 
-// Versions say how many runs hold them, which can be listed; old ones go when none
-// does.
+// Versions report how many runs use them, and these runs can be listed. An old version is
+// deleted when no run uses it.
 func TestRunsByVersion(t *testing.T) {
 	data := t.TempDir()
 	h := hosttest.New(t, hosttest.Config{Data: data})
@@ -161,8 +161,8 @@ func TestRunsByVersion(t *testing.T) {
 	wantStatus(t, h, http.MethodGet, "/handlers/"+old.HandlerID+"/journal", nil, http.StatusOK, "")
 }
 
-// A run that has been moved to another version does not hold the old one; its journal
-// needs it.
+// A run that moved to another version does not hold the old version; its journal needs
+// it.
 func TestOldVersionOfAMigratedRun(t *testing.T) {
 	data := t.TempDir()
 	h := hosttest.New(t, hosttest.Config{Data: data})
@@ -193,8 +193,8 @@ func TestOldVersionOfAMigratedRun(t *testing.T) {
 	wantStatus(t, h, http.MethodGet, "/handlers/moved/journal", nil, http.StatusOK, `"migrate"`)
 }
 
-// Starts and deletions at once: each run is refused, or its version stays, whatever
-// comes first.
+// Concurrent starts and deletions: each run is either refused, or its version stays,
+// whatever comes first.
 func TestDeletionsUnderLoad(t *testing.T) {
 	data := t.TempDir()
 	h := hosttest.New(t, hosttest.Config{Data: data, IdleAfter: time.Millisecond})

@@ -19,8 +19,8 @@ import (
 	"github.com/weftrun/weft/host/store/sqlite"
 )
 
-// TestMain has the tests share compiled code, and deletes it and the directories of
-// waiting runs, which benchmarks share.
+// TestMain lets the tests share compiled code. At the end it deletes that code and the
+// directories of waiting runs, which benchmarks share.
 func TestMain(m *testing.M) {
 	if os.Getenv(poisoned) != "" {
 		os.Exit(servePoisoned())
@@ -38,23 +38,23 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// waitingDirs are the directories that waitingDir has made, by what they hold.
+// waitingDirs are the directories made by waitingDir, by their contents.
 var waitingDirs = map[waiting]string{}
 
-// waiting is what a directory of waiting runs holds.
+// waiting describes the contents of a directory of waiting runs.
 type waiting struct {
 	runs  int
-	sleep time.Duration // of those that sleep, at least
+	sleep time.Duration // least time that sleeping runs sleep
 }
 
-// Of a hundred runs that wait so many are of each kind: for a person, by themselves
-// or in the middle of a step, or for the clock. The rest sleeps.
+// How many of a hundred waiting runs wait for a person (at rest, or in the middle of a
+// step) or for the clock. The rest sleeps.
 const (
 	waitHuman    = 70
 	waitApproval = 15
 )
 
-// waitingKind is the workflow of the i-th waiting run.
+// waitingKind returns the workflow of the i-th waiting run.
 func waitingKind(i int) string {
 	switch i %= 100; {
 	case i < waitHuman:
@@ -66,15 +66,15 @@ func waitingKind(i int) string {
 	}
 }
 
-// waitingID is the handler of the i-th waiting run.
+// waitingID returns the handler of the i-th waiting run.
 func waitingID(i int) string { return fmt.Sprintf("h%011d", i) }
 
-// waitingDir gives a data directory with n runs that wait, each in a private
-// session, made once for the test process and shared: who answers some of them
-// leaves the others.
+// waitingDir returns a data directory with n waiting runs, each in a private session. It
+// is made once for the test process and shared: a benchmark that answers some runs leaves
+// the others.
 //
-// A few runs of each kind are real. The others are their copies: the same rows
-// under other ids, which are as long as the ones that they replace.
+// A few runs of each kind are real. The others are copies: the same rows under other ids
+// of the same length.
 func waitingDir(tb testing.TB, n int, sleep time.Duration) string {
 	tb.Helper()
 	of := waiting{n, sleep}
@@ -121,8 +121,8 @@ func waitingDir(tb testing.TB, n int, sleep time.Duration) string {
 	return dir
 }
 
-// keptDir is where a directory of waiting runs is kept for later processes, if it
-// takes long to make: in the folder $WEFT_BENCH_DIR; "": nowhere.
+// keptDir returns where a directory of waiting runs is kept for later processes, if
+// making it takes long: in the folder $WEFT_BENCH_DIR. "": it is not kept.
 func keptDir(of waiting) string {
 	folder := os.Getenv("WEFT_BENCH_DIR")
 	if folder == "" || of.runs < 1_000_000 {
@@ -131,13 +131,13 @@ func keptDir(of waiting) string {
 	return filepath.Join(folder, fmt.Sprintf("waiting-%d", of.runs))
 }
 
-// realWaits runs some of each kind until they wait, and reads what the store has
-// of them.
+// realWaits runs some runs of each kind until they wait, and reads their rows from the
+// store.
 func realWaits(tb testing.TB, data string, sleep time.Duration) map[string][]storedRun {
 	tb.Helper()
 	h := hosttest.New(tb, hosttest.Config{Data: data})
 	h.Load(tb, "tinygo", "human", "approval", "sleeper")
-	// Runs that sleep for long would end before by the timeout that sleeper sets.
+	// Runs that sleep for long would otherwise reach the timeout that sleeper sets.
 	if status, answer := h.Do(tb, http.MethodPut, "/workflows/sleeper", `{"settings":{"timeout":0}}`); status != http.StatusCreated {
 		tb.Fatalf("%d %s", status, answer)
 	}
@@ -157,7 +157,7 @@ func realWaits(tb testing.TB, data string, sleep time.Duration) map[string][]sto
 			out[workflow] = append(out[workflow], storedRun{id: run.HandlerID})
 		}
 	}
-	for due := 1; due > 0; { // what a run does before it waits
+	for due := 1; due > 0; { // before the run waits
 		keys, _, err := h.Store.Due(tb.Context(), time.Now().UnixNano(), 1)
 		if err != nil {
 			tb.Fatal(err)
@@ -173,7 +173,7 @@ func realWaits(tb testing.TB, data string, sleep time.Duration) map[string][]sto
 	return out
 }
 
-// storedRun is a run with its private session, as the store has it.
+// storedRun is a run with its private session, as stored.
 type storedRun struct {
 	id   string
 	run  host.Run
@@ -204,7 +204,7 @@ func (s *storedRun) read(tb testing.TB, store host.Store) {
 	}
 }
 
-// copyAs gives what writes the run under other ids.
+// copyAs returns the batches that write the run under other ids.
 func (s *storedRun) copyAs(handler, run string) []host.SessionBatch {
 	key := host.SessionKey{Tenant: host.DefaultTenant, Session: handler}
 	parts := make([]host.SessionBatch, len(s.rows))
@@ -228,14 +228,14 @@ func (s *storedRun) copyAs(handler, run string) []host.SessionBatch {
 	return parts
 }
 
-// renamed gives a journal row under other ids, with its checksum.
+// renamed returns a journal row under other ids, with its checksum.
 func (s *storedRun) renamed(row []byte, handler, run string) []byte {
 	row = bytes.ReplaceAll(row, []byte(s.run.HandlerID), []byte(handler))
 	row = bytes.ReplaceAll(row, []byte(s.run.RunID), []byte(run))
 	const header = 5 // version and CRC-32C: see package journal
 	binary.BigEndian.PutUint32(row[1:], crc32.Checksum(row[header:], crc32.MakeTable(crc32.Castagnoli)))
 	if _, err := journal.CheckRow(row); err != nil {
-		panic(err) // the form of rows has changed
+		panic(err) // the format of rows has changed
 	}
 	return row
 }

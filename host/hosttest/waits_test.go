@@ -62,7 +62,7 @@ func approval(t *testing.T, h *hosttest.Host) {
 		"others have a say": {func(id string) {
 			respond(t, h, id, "janitor", false)
 			respond(t, h, id, "manager", true)
-			respond(t, h, id, "manager", false) // kept, as nobody waits for it
+			respond(t, h, id, "manager", false) // kept, because nothing waits for it yet
 			respond(t, h, id, "finance", true)
 		}, true},
 	} {
@@ -93,8 +93,8 @@ func sleeper(t *testing.T, h *hosttest.Host) {
 	}
 }
 
-// Runs that wait and sleep survive kills of the server: what was asked is asked
-// once, what was counted is counted once, and a sleep ends at its time.
+// Waiting and sleeping runs survive kills of the server: questions are asked once, counts
+// are counted once, and a sleep ends at its time.
 func TestKilledWhileWaiting(t *testing.T) {
 	data := t.TempDir()
 	p := hosttest.Serve(t, data)
@@ -104,7 +104,7 @@ func TestKilledWhileWaiting(t *testing.T) {
 	asking := p.RunNoWait(t, "approval", start(fields{"item": "a desk"}))
 	sleeping := p.RunNoWait(t, "sleeper", start(fields{"seconds": 1}))
 	asked(t, &p.Host, asking.HandlerID, "manager")
-	eventually(t, "the run sleeps", func() bool { // else the kills may come before it does, and the third blocks it
+	eventually(t, "the run sleeps", func() bool { // otherwise the kills may come before the sleep, and the third blocks the run
 		_, out := p.Do(t, http.MethodGet, "/handlers/"+sleeping.HandlerID, nil)
 		return strings.Contains(string(out), `"until":`)
 	})
@@ -159,7 +159,7 @@ func spin(t *testing.T, h *hosttest.Host) {
 	}
 }
 
-// A paused run keeps what comes, over a kill of the server too, and goes on when
+// A paused run keeps incoming events, over a kill of the server too, and continues when
 // it is resumed.
 func TestPausedRun(t *testing.T) {
 	data := t.TempDir()

@@ -17,8 +17,7 @@ import (
 	"github.com/weftrun/weft/host/hosttest"
 )
 
-// manyWaiting is how many runs wait in the large directory; few of them with
-// -short.
+// manyWaiting returns the number of waiting runs in the large directory; few with -short.
 func manyWaiting() int {
 	if testing.Short() {
 		return 10_000
@@ -26,16 +25,17 @@ func manyWaiting() int {
 	return 1_000_000
 }
 
-// day is how long those sleep that are not to be due while they are measured.
+// day is the sleep of runs that must not be due during the measurement.
 const day = 24 * time.Hour
 
-// fewWaiting is how many wait in the small one: beside those that are woken.
+// fewWaiting is the number of waiting runs in the small directory, in addition to the
+// woken ones.
 const fewWaiting, woken = 100, 200
 
-// BenchmarkWake: from when an event is sent until the client has seen the end of
-// the run that waited for it, with a hundred and with a million others waiting,
-// in turns. None of them is in memory: the run is loaded, folded, run and
-// committed. One call is all of it, whatever b.N.
+// BenchmarkWake measures the time from sending an event until the client has seen the end
+// of the run that waited for the event, alternately with a hundred and with a million
+// other waiting runs. None of them is in memory: the run is loaded, folded, run and
+// committed. One call does everything, whatever b.N is.
 func BenchmarkWake(b *testing.B) {
 	seed := uint64(time.Now().UnixNano())
 	b.Logf("seed %d", seed)
@@ -72,12 +72,12 @@ func BenchmarkWake(b *testing.B) {
 	checkWaits(b, stores[1].h, rand.New(rand.NewPCG(seed, 1)), manyWaiting())
 }
 
-// BenchmarkWakeOverdue: the same while a server that was away catches up with
-// thousands of sleeps that are over. One call is all of it, whatever b.N.
+// BenchmarkWakeOverdue measures the same while a restarted server catches up with
+// thousands of overdue sleeps. One call does everything, whatever b.N is.
 func BenchmarkWakeOverdue(b *testing.B) {
 	n := min(manyWaiting(), 100_000)
 	data := waitingDir(b, n, time.Second)
-	<-time.After(20 * time.Second) // until the last of them is due, by the clock on the wall
+	<-time.After(20 * time.Second) // until the last sleep is due, by the wall clock
 	began := time.Now()
 	h := hosttest.New(b, hosttest.Config{Data: data})
 	due := func() bool {
@@ -104,7 +104,7 @@ func BenchmarkWakeOverdue(b *testing.B) {
 	b.ReportMetric(float64(times[len(times)-1].Microseconds())/1e3, "max-ms")
 }
 
-// waitingIDs chooses so many different runs of a workflow that still wait.
+// waitingIDs chooses distinct runs of a workflow that still wait.
 func waitingIDs(b *testing.B, h *hosttest.Host, rnd *rand.Rand, n int, workflow string, count int) []string {
 	b.Helper()
 	var out []string
@@ -129,7 +129,8 @@ func waitingIDs(b *testing.B, h *hosttest.Host, rnd *rand.Rand, n int, workflow 
 	return out
 }
 
-// wake answers what a run of human asks, and gives the time until it has ended.
+// wake answers the question of a run of human, and returns the time until the run has
+// ended.
 func wake(b *testing.B, h *hosttest.Host, id string) time.Duration {
 	b.Helper()
 	res, err := http.Get(h.URL + "/events/" + id + "?sse=false")
@@ -153,7 +154,7 @@ func wake(b *testing.B, h *hosttest.Host, id string) time.Duration {
 			if !bytes.Contains(line, []byte(`"result":"yes"`)) {
 				b.Fatalf("run %s ended so: %s", id, line)
 			}
-			_, _ = io.Copy(io.Discard, lines) // the connection is of use again
+			_, _ = io.Copy(io.Discard, lines) // so that the connection can be used again
 			return took
 		}
 	}
@@ -167,8 +168,8 @@ func send(b *testing.B, h *hosttest.Host, id, response string) {
 	}
 }
 
-// checkWaits looks whether the copies are runs as any other, at some by chance: a
-// step that waits goes on in its middle, a sleeper sleeps until its time.
+// checkWaits checks some random copies: a waiting step continues in its middle, and a
+// sleeping run sleeps until its time.
 func checkWaits(b *testing.B, h *hosttest.Host, rnd *rand.Rand, n int) {
 	b.Helper()
 	for _, id := range waitingIDs(b, h, rnd, n, "approval", 10) {

@@ -1,6 +1,5 @@
-// Package jsonfile reads JSON that people write, token by token, and gathers what
-// is wrong with it, each problem with its line and column. It must not know what
-// a file says.
+// Package jsonfile reads JSON that people write, token by token, and collects the
+// problems, each with its line and column. It must not depend on the meaning of a file.
 package jsonfile
 
 import (
@@ -13,9 +12,10 @@ import (
 	"unicode/utf8"
 )
 
-// Error lists what is wrong with a file.
+// Error lists the problems of a file.
 type Error struct {
-	// Problems has one line for each, which begins with its place; at least one.
+	// Problems has one line for each problem, which begins with its position. There is at
+	// least one.
 	Problems []string
 }
 
@@ -27,11 +27,11 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%d problems:\n  - %s", len(e.Problems), strings.Join(e.Problems, "\n  - "))
 }
 
-// maxProblems is how many problems of a file are reported.
+// maxProblems bounds the reported problems of a file.
 const maxProblems = 50
 
-// Reader reads the tokens of a text, and gathers problems. It is not safe for
-// concurrent use.
+// Reader reads the tokens of a text, and collects problems. It is not safe for concurrent
+// use.
 type Reader struct {
 	text     []byte
 	dec      *json.Decoder
@@ -46,9 +46,9 @@ func NewReader(text []byte) *Reader {
 	return r
 }
 
-// Token reads the next token and returns the offset at which it begins. Its
-// error is io.EOF where the text ends before the token. Any other error says in
-// which line and column the text is not JSON.
+// Token reads the next token and returns the offset at which it begins. The error is
+// io.EOF if the text ends before the token. Any other error gives the line and column at
+// which the text is not valid JSON.
 func (r *Reader) Token() (tok json.Token, at int64, err error) {
 	at = r.Next()
 	tok, err = r.dec.Token()
@@ -62,8 +62,7 @@ func (r *Reader) Token() (tok json.Token, at int64, err error) {
 	return nil, at, r.End()
 }
 
-// More reports whether the object or list that is being read has another
-// element.
+// More reports whether the present object or list has another element.
 func (r *Reader) More() bool { return r.dec.More() }
 
 // Next returns the offset at which the next token begins.
@@ -75,7 +74,7 @@ func (r *Reader) Next() int64 {
 	return at
 }
 
-// End returns the error of a text that ends where something has to follow.
+// End returns the error for a text that ends too early.
 func (r *Reader) End() error {
 	return r.Fault(int64(len(r.text)), "the text ends in the middle")
 }
@@ -85,7 +84,7 @@ func (r *Reader) Fault(at int64, format string, args ...any) error {
 	return fmt.Errorf(r.place(at)+format, args...)
 }
 
-// place is the beginning of a problem's line.
+// place returns the beginning of a problem's line.
 func (r *Reader) place(at int64) string {
 	before := r.text[:min(at, int64(len(r.text)))]
 	line := bytes.Count(before, []byte("\n")) + 1
@@ -93,8 +92,8 @@ func (r *Reader) place(at int64) string {
 	return fmt.Sprintf("line %d, column %d: ", line, column)
 }
 
-// Problem notes what is wrong at an offset. path is the names on the way to it,
-// "" at the top. Of many problems the first ones are kept.
+// Problem records a problem at an offset. path is the path of names to it, "" at the top.
+// Only the first problems are kept.
 func (r *Reader) Problem(at int64, path, format string, args ...any) {
 	if len(r.problems) == maxProblems {
 		return
@@ -105,14 +104,14 @@ func (r *Reader) Problem(at int64, path, format string, args ...any) {
 	r.problems = append(r.problems, r.place(at)+path+fmt.Sprintf(format, args...))
 }
 
-// Count returns how many problems are kept.
+// Count returns the number of kept problems.
 func (r *Reader) Count() int { return len(r.problems) }
 
-// Stop notes the error because of which the rest cannot be read, whatever the
-// number of problems before it.
+// Stop records the error that prevents reading the rest, whatever the number of problems
+// before it.
 func (r *Reader) Stop(err error) { r.problems = append(r.problems, err.Error()) }
 
-// Err returns an [*Error] with the problems; nil if there are none.
+// Err returns an [*Error] with the problems, or nil if there are none.
 func (r *Reader) Err() error {
 	if len(r.problems) == 0 {
 		return nil

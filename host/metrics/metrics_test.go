@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/limit"
 	"github.com/weftrun/weft/host/metrics"
 )
 
@@ -71,11 +72,11 @@ func TestQuotas(t *testing.T) {
 	if text := scrape(t, m); strings.Contains(text, "weft_quota_used") || !strings.Contains(text, `weft_quota_refusals_total{limit="tenant_fuel",tenant="b"} 1`) {
 		t.Errorf("before a host is there:\n%s", text)
 	}
-	q.Set(func(_ context.Context, tenant string) ([]host.QuotaUse, error) {
+	q.Set(func(_ context.Context, tenant string) ([]limit.Use, error) {
 		if tenant == "b" {
 			return nil, errors.New("the store does not say")
 		}
-		return []host.QuotaUse{{Quota: host.QuotaRequests, Limit: 5}, {Quota: host.QuotaPlugins, Used: 7}, {Quota: host.QuotaRunsActive, Limit: 9, Used: 8}}, nil
+		return []limit.Use{{Quota: limit.QuotaRequests, Limit: 5}, {Quota: limit.QuotaPlugins, Used: 7}, {Quota: limit.QuotaRunsActive, Limit: 9, Used: 8}}, nil
 	})
 	var got []string
 	for line := range strings.Lines(scrape(t, m)) {
@@ -84,8 +85,8 @@ func TestQuotas(t *testing.T) {
 		}
 	}
 	want := []string{
-		fmt.Sprintf(`weft_quota_limit{quota=%q,tenant="a"} 5`, host.QuotaRequests), fmt.Sprintf(`weft_quota_limit{quota=%q,tenant="a"} 9`, host.QuotaRunsActive),
-		fmt.Sprintf(`weft_quota_used{quota=%q,tenant="a"} 7`, host.QuotaPlugins), fmt.Sprintf(`weft_quota_used{quota=%q,tenant="a"} 8`, host.QuotaRunsActive),
+		fmt.Sprintf(`weft_quota_limit{quota=%q,tenant="a"} 5`, limit.QuotaRequests), fmt.Sprintf(`weft_quota_limit{quota=%q,tenant="a"} 9`, limit.QuotaRunsActive),
+		fmt.Sprintf(`weft_quota_used{quota=%q,tenant="a"} 7`, limit.QuotaPlugins), fmt.Sprintf(`weft_quota_used{quota=%q,tenant="a"} 8`, limit.QuotaRunsActive),
 	}
 	slices.Sort(got)
 	slices.Sort(want)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/limit"
 )
 
 // quotasWithin bounds how long a scrape waits for the store, which has the use of some
@@ -26,7 +26,7 @@ type Quotas struct {
 
 // ReadQuotas returns how much of each quota a tenant uses, and nothing for a tenant that
 // does not exist any more. It must be safe for concurrent use.
-type ReadQuotas func(ctx context.Context, tenant string) ([]host.QuotaUse, error)
+type ReadQuotas func(ctx context.Context, tenant string) ([]limit.Use, error)
 
 // Quotas registers the series. They are empty until [Quotas.Set] is called.
 func (m *Metrics) Quotas() *Quotas {

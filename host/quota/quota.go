@@ -35,6 +35,8 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/bucket"
+	"github.com/weftrun/weft/host/limit"
+	"github.com/weftrun/weft/host/usage"
 )
 
 // Times after which a refused request may be tried again.
@@ -50,7 +52,7 @@ const recount = time.Second
 // Config configures a Service. Store is required.
 type Config struct {
 	Store  host.QuotaStore
-	Limits *host.LimitTable // nil: the defaults
+	Limits *limit.Table     // nil: the defaults
 	Now    func() time.Time // nil: time.Now
 }
 
@@ -67,8 +69,8 @@ type Service struct {
 type tenant struct {
 	active, waiting int64 // runs
 	readers         int64
-	month           host.Month
-	spent           host.Spent // in month
+	month           usage.Month
+	spent           usage.Spent // in month
 
 	counted  bool   // journal and state have been read
 	stale    bool   // something has been deleted since
@@ -106,7 +108,7 @@ func New(ctx context.Context, cfg Config) (*Service, error) {
 	return s, nil
 }
 
-func (s *Service) month() host.Month { return host.MonthOf(s.cfg.Now().UnixNano()) }
+func (s *Service) month() usage.Month { return usage.MonthOf(s.cfg.Now().UnixNano()) }
 
 // tenant returns a tenant, and creates it if necessary. mu is held.
 func (s *Service) tenant(name string) *tenant {
@@ -135,7 +137,7 @@ func (s *Service) Knows(name string) bool {
 
 // Request takes one of the second's requests, or returns an error.
 func (s *Service) Request(name string) error {
-	rate := s.cfg.Limits.Quota(name, host.QuotaRequests)
+	rate := s.cfg.Limits.Quota(name, limit.QuotaRequests)
 	if rate == 0 {
 		return nil
 	}
@@ -143,7 +145,7 @@ func (s *Service) Request(name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if wait := s.tenant(name).requests.Take(now, bucket.Rate{Size: float64(rate), Span: time.Second}); wait > 0 {
-		return host.Breached(host.QuotaRequests, rate, rate, wait)
+		return Breached(limit.QuotaRequests, rate, rate, wait)
 	}
 	return nil
 }
@@ -151,12 +153,12 @@ func (s *Service) Request(name string) error {
 // Reader takes a place among the open readers of streams, or returns an error. The caller
 // must call leave once.
 func (s *Service) Reader(name string) (leave func(), err error) {
-	most := s.cfg.Limits.Quota(name, host.QuotaStreamReaders)
+	most := s.cfg.Limits.Quota(name, limit.QuotaStreamReaders)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.tenant(name)
 	if most > 0 && t.readers >= most {
-		return nil, host.Breached(host.QuotaStreamReaders, most, t.readers, retryReaders)
+		return nil, Breached(limit.QuotaStreamReaders, most, t.readers, retryReaders)
 	}
 	t.readers++
 	return func() {
@@ -193,26 +195,26 @@ func (s *Service) Room(name string) error {
 
 // room returns an error if one more run would exceed a quota. mu is held.
 func (s *Service) room(name string, t *tenant, waits bool) error {
-	limit := func(q host.Quota) int64 { return s.cfg.Limits.Quota(name, q) }
+	of := func(q limit.Quota) int64 { return s.cfg.Limits.Quota(name, q) }
 	now := s.month()
 	if t.month >= now {
 		left := t.month.End().Sub(s.cfg.Now())
-		if most := limit(host.QuotaFuel); most > 0 && t.spent.Fuel >= uint64(most) {
-			return host.Breached(host.QuotaFuel, most, int64(t.spent.Fuel), left)
+		if most := of(limit.QuotaFuel); most > 0 && t.spent.Fuel >= uint64(most) {
+			return Breached(limit.QuotaFuel, most, int64(t.spent.Fuel), left)
 		}
-		if most := limit(host.QuotaLogBytes); most > 0 && t.spent.LogBytes >= uint64(most) {
-			return host.Breached(host.QuotaLogBytes, most, int64(t.spent.LogBytes), left)
+		if most := of(limit.QuotaLogBytes); most > 0 && t.spent.LogBytes >= uint64(most) {
+			return Breached(limit.QuotaLogBytes, most, int64(t.spent.LogBytes), left)
 		}
 	}
 	if err := s.bytes(name, t); err != nil {
 		return err
 	}
-	q, held := host.QuotaRunsActive, t.active
+	q, held := limit.QuotaRunsActive, t.active
 	if waits {
-		q, held = host.QuotaRunsWaiting, t.waiting
+		q, held = limit.QuotaRunsWaiting, t.waiting
 	}
-	if most := limit(q); most > 0 && held >= most {
-		return host.Breached(q, most, held, retryRuns)
+	if most := of(q); most > 0 && held >= most {
+		return Breached(q, most, held, retryRuns)
 	}
 	return nil
 }
@@ -222,11 +224,11 @@ func (s *Service) bytes(name string, t *tenant) error {
 	if !t.counted {
 		return nil // see Ready
 	}
-	if most := s.cfg.Limits.Quota(name, host.QuotaStateBytes); most > 0 && t.state >= most {
-		return host.Breached(host.QuotaStateBytes, most, t.state, t.retry())
+	if most := s.cfg.Limits.Quota(name, limit.QuotaStateBytes); most > 0 && t.state >= most {
+		return Breached(limit.QuotaStateBytes, most, t.state, t.retry())
 	}
-	if most := s.cfg.Limits.Quota(name, host.QuotaJournalBytes); most > 0 && t.journal >= most {
-		return host.Breached(host.QuotaJournalBytes, most, t.journal, t.retry())
+	if most := s.cfg.Limits.Quota(name, limit.QuotaJournalBytes); most > 0 && t.journal >= most {
+		return Breached(limit.QuotaJournalBytes, most, t.journal, t.retry())
 	}
 	return nil
 }
@@ -250,8 +252,8 @@ func (s *Service) Runs(name string, active, waiting int) {
 }
 
 // Spend adds spending at a time in Unix nanoseconds.
-func (s *Service) Spend(name string, at int64, spent host.Spent) {
-	month := host.MonthOf(at)
+func (s *Service) Spend(name string, at int64, spent usage.Spent) {
+	month := usage.MonthOf(at)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.tenant(name)
@@ -271,9 +273,9 @@ func (s *Service) Wrote(b *host.Batch) {
 		p := &b.Sessions[i]
 		t := s.tenant(p.Key.Tenant)
 		t.wrote++
-		t.journal += int64(len(p.Data)) + host.RunCharge*int64(len(p.Started))
+		t.journal += int64(len(p.Data)) + limit.RunCharge*int64(len(p.Started))
 		if p.First == 1 {
-			t.journal += host.SessionCharge
+			t.journal += limit.SessionCharge
 		}
 		t.state += p.StateGrowth
 		if p.Cut != 0 || len(p.Drop)+len(p.Purge)+p.Erase > 0 {
@@ -282,7 +284,7 @@ func (s *Service) Wrote(b *host.Batch) {
 	}
 	for i := range b.KV {
 		t := s.tenant(b.KV[i].Space.Tenant)
-		t.state += b.KV[i].Growth + host.KeyCharge*int64(b.KV[i].Keys)
+		t.state += b.KV[i].Growth + limit.KeyCharge*int64(b.KV[i].Keys)
 	}
 }
 
@@ -297,7 +299,7 @@ func (s *Service) Freed(name string) {
 // Ready makes sure that the tenant's bytes are known, before a call that may not block.
 // It reads the store the first time, and after a deletion if the tenant would be refused.
 func (s *Service) Ready(ctx context.Context, name string) error {
-	if s.cfg.Limits.Quota(name, host.QuotaStateBytes) == 0 && s.cfg.Limits.Quota(name, host.QuotaJournalBytes) == 0 {
+	if s.cfg.Limits.Quota(name, limit.QuotaStateBytes) == 0 && s.cfg.Limits.Quota(name, limit.QuotaJournalBytes) == 0 {
 		return nil
 	}
 	s.mu.Lock()
@@ -351,7 +353,7 @@ func (s *Service) count(ctx context.Context, name string) error {
 // exceed a quota. The caller must make sure that nobody stores a version at the same
 // time.
 func (s *Service) Plugin(ctx context.Context, name string, size int) error {
-	most, bytes := s.cfg.Limits.Quota(name, host.QuotaPlugins), s.cfg.Limits.Quota(name, host.QuotaPluginBytes)
+	most, bytes := s.cfg.Limits.Quota(name, limit.QuotaPlugins), s.cfg.Limits.Quota(name, limit.QuotaPluginBytes)
 	if most == 0 && bytes == 0 {
 		return nil
 	}
@@ -360,15 +362,15 @@ func (s *Service) Plugin(ctx context.Context, name string, size int) error {
 	case err != nil:
 		return unavailable(err)
 	case most > 0 && int64(versions) >= most:
-		return host.Breached(host.QuotaPlugins, most, int64(versions), retryPlugins)
+		return Breached(limit.QuotaPlugins, most, int64(versions), retryPlugins)
 	case bytes > 0 && held+int64(size) > bytes:
-		return host.Breached(host.QuotaPluginBytes, bytes, held, 0)
+		return Breached(limit.QuotaPluginBytes, bytes, held, 0)
 	}
 	return nil
 }
 
 // Usage returns how much of each quota a tenant uses.
-func (s *Service) Usage(ctx context.Context, name string) ([]host.QuotaUse, error) {
+func (s *Service) Usage(ctx context.Context, name string) ([]limit.Use, error) {
 	versions, bytes, err := s.cfg.Store.PluginsHeld(ctx, name)
 	if err == nil {
 		err = s.fresh(ctx, name)
@@ -380,16 +382,16 @@ func (s *Service) Usage(ctx context.Context, name string) ([]host.QuotaUse, erro
 	t := *s.tenant(name)
 	s.mu.Unlock()
 	if t.month < s.month() {
-		t.spent = host.Spent{}
+		t.spent = usage.Spent{}
 	}
-	used := map[host.Quota]int64{
-		host.QuotaPlugins: int64(versions), host.QuotaPluginBytes: bytes, host.QuotaRunsActive: t.active, host.QuotaRunsWaiting: t.waiting,
-		host.QuotaFuel: int64(t.spent.Fuel), host.QuotaLogBytes: int64(t.spent.LogBytes), host.QuotaStateBytes: t.state,
-		host.QuotaJournalBytes: t.journal, host.QuotaStreamReaders: t.readers,
+	used := map[limit.Quota]int64{
+		limit.QuotaPlugins: int64(versions), limit.QuotaPluginBytes: bytes, limit.QuotaRunsActive: t.active, limit.QuotaRunsWaiting: t.waiting,
+		limit.QuotaFuel: int64(t.spent.Fuel), limit.QuotaLogBytes: int64(t.spent.LogBytes), limit.QuotaStateBytes: t.state,
+		limit.QuotaJournalBytes: t.journal, limit.QuotaStreamReaders: t.readers,
 	}
-	list := make([]host.QuotaUse, 0, len(host.Quotas()))
-	for _, q := range host.Quotas() {
-		list = append(list, host.QuotaUse{Quota: q, Limit: s.cfg.Limits.Quota(name, q), Used: used[q]})
+	list := make([]limit.Use, 0, len(limit.Quotas()))
+	for _, q := range limit.Quotas() {
+		list = append(list, limit.Use{Quota: q, Limit: s.cfg.Limits.Quota(name, q), Used: used[q]})
 	}
 	return list, nil
 }

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 )
 
-// specialRanges are those that are not the public internet, and why.
+// specialRanges are the address ranges outside the public internet, with the reason.
 var specialRanges = func() []specialRange {
 	var out []specialRange
 	for why, prefixes := range map[string][]string{
@@ -30,14 +30,14 @@ type specialRange struct {
 	why    string
 }
 
-// What IPv6 has of the public internet, and of IPv4 through a translator.
+// The public part of IPv6, and the prefixes that embed IPv4 addresses.
 var (
 	globalUnicast = netip.MustParsePrefix("2000::/3")
 	nat64         = netip.MustParsePrefix("64:ff9b::/96")
 )
 
-// special says why an address is not one of the public internet; "" if it is. An
-// IPv4 address that an IPv6 one holds counts as itself.
+// special returns why an address does not belong to the public internet, or "" if it
+// does. An IPv4 address embedded in an IPv6 address is checked itself.
 func special(a netip.Addr) string {
 	if a.Zone() != "" {
 		return "link-local"
@@ -58,8 +58,8 @@ func special(a netip.Addr) string {
 	return ""
 }
 
-// checkAddress refuses an address that may not be dialled: a special one of no
-// network that the operator has named.
+// checkAddress refuses to dial a special address, unless it is in a network that the
+// operator has named.
 func checkAddress(a netip.Addr, networks []netip.Prefix) error {
 	why := special(a)
 	if why == "" {
@@ -73,7 +73,7 @@ func checkAddress(a netip.Addr, networks []netip.Prefix) error {
 	return denied("the address %s is %s: the resource may not reach it (networks of its settings)", a, why)
 }
 
-// parseNetwork reads a network, or one address.
+// parseNetwork reads a network or a single address.
 func parseNetwork(s string) (netip.Prefix, error) {
 	if a, err := netip.ParseAddr(s); err == nil && a.Zone() == "" {
 		a = a.Unmap()

@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// forms are the ways in which an answer may echo a secret, the longest first: as it is,
-// and as it stands in a URL, in JSON, in HTML and in base64, also of a longer text such
-// as a header with its prefix.
+// forms returns the forms in which an answer may echo a secret, the longest first:
+// unchanged, and as encoded in a URL, in JSON, in HTML and in base64, including base64 of
+// a longer text such as a header with its prefix.
 func (s *secret) forms() [][]byte {
 	all := []string{s.value, url.QueryEscape(s.value), url.PathEscape(s.value), html.EscapeString(s.value)}
 	for _, escape := range []bool{false, true} {
@@ -36,21 +36,21 @@ func (s *secret) forms() [][]byte {
 	return forms
 }
 
-// inJSON is a text as JSON writes it, without the quotes.
+// inJSON returns a text as JSON writes it, without the quotes.
 func inJSON(text string, escapeHTML bool) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(escapeHTML)
 	if err := e.Encode(text); err != nil {
-		return text // texts always encode
+		return text // encoding a text cannot fail
 	}
 	return strings.TrimSuffix(strings.TrimPrefix(b.String(), `"`), "\"\n")
 }
 
-// within is what base64 makes of a text that begins so many bytes behind a group of
-// three: the characters that depend on the text alone.
+// within returns the base64 characters that depend on the text alone, if the text begins
+// the given number of bytes after a boundary of base64's groups of three bytes.
 func within(encoding *base64.Encoding, text string, before int) string {
-	const bits = 6 // of a character
+	const bits = 6 // per base64 character
 	whole := encoding.EncodeToString(append(make([]byte, before), text...))
 	first := (8*before + bits - 1) / bits
 	last := 8 * (before + len(text)) / bits

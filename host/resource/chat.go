@@ -9,19 +9,19 @@ import (
 	"github.com/weftrun/weft/abi"
 )
 
-// chat is what a guest asks of the method chat.
+// chat is a request of the method chat.
 type chat struct {
 	model   string
 	body    []byte // of the request
 	stream  bool
-	schema  bool          // the answer's content is to be JSON
-	timeout time.Duration // 0: that of the resource
+	schema  bool          // the answer's content must be JSON
+	timeout time.Duration // 0: the resource's
 }
 
 // maxMessages bounds the messages, and the tools, of a call.
 const maxMessages = 10_000
 
-// passed are the fields of a payload that go into the request as they are.
+// passed are the fields of a payload that are copied to the request unchanged.
 var passed = map[string]bool{
 	"messages": true, "tools": true, "tool_choice": true, "temperature": true, "top_p": true, "max_tokens": true, "stop": true, "seed": true, "model": true,
 }
@@ -108,8 +108,8 @@ func (c *chat) field(body map[string]any, name string, v any) (err error) {
 	return nil
 }
 
-// wireAnswer is an answer, or a part of one that is streamed, as services write it:
-// so much of it as is read.
+// wireAnswer is an answer, or a part of a streamed answer, in the format of the services.
+// It has only the fields that are used.
 type wireAnswer struct {
 	Model   string `json:"model"`
 	Choices []struct {
@@ -139,7 +139,7 @@ type wireMessage struct {
 	} `json:"tool_calls"`
 }
 
-// completion is an answer as the guest gets it.
+// completion is an answer for the guest.
 type completion struct {
 	content       string
 	refusal       string
@@ -166,8 +166,8 @@ func (c *completion) use(a *wireAnswer) {
 	}
 }
 
-// encode is what the guest gets: {content, value?, tool_calls, finish_reason, model,
-// usage: {input_tokens, output_tokens}, refusal?}.
+// encode returns the answer for the guest: {content, value?, tool_calls, finish_reason,
+// model, usage: {input_tokens, output_tokens}, refusal?}.
 func (c *completion) encode(asked *chat) (abi.Raw, *abi.Error) {
 	tools := make([]any, len(c.tools))
 	for i, t := range c.tools {
@@ -198,12 +198,13 @@ func (c *completion) encode(asked *chat) (abi.Raw, *abi.Error) {
 	return raw, nil
 }
 
-// maxCount keeps what a service counts within an int64.
+// maxCount bounds a service's counts, so that sums fit an int64.
 const maxCount = 1<<53 - 1
 
 func valid(s string) string { return strings.ToValidUTF8(s, "\ufffd") }
 
-// tokensOf is what an answer of the kind llm says it has used; 0 of any other.
+// tokensOf returns the tokens that an answer of the kind llm reports as used, and 0 for
+// any other answer.
 func tokensOf(answer abi.Raw) (input, output uint64) {
 	v, err := abi.DecodeValue(answer)
 	if err != nil {

@@ -15,11 +15,11 @@ import (
 	"github.com/weftrun/weft/host/sse"
 )
 
-// maxToolCalls bounds those of one answer.
+// maxToolCalls bounds the tool calls in one answer.
 const maxToolCalls = 128
 
-// readStream reads an answer that comes in parts. One that ends before it says so is
-// cut, whatever has come.
+// readStream reads a streamed answer. An answer that ends without its end marker counts
+// as cut off, whatever arrived before.
 func (k *llmKind) readStream(ctx context.Context, t *target, body io.Reader, out *deltas) (*completion, *abi.Error) {
 	most := k.web.settings.responseBytes
 	limited := &io.LimitedReader{R: body, N: int64(most) + 1}
@@ -40,7 +40,7 @@ func (k *llmKind) readStream(ctx context.Context, t *target, body io.Reader, out
 			c.content = string(k.web.blot([]byte(text.String())))
 			return c, nil
 		}
-		if end != nil { // the line may be cut
+		if end != nil { // the line may be incomplete
 			break
 		}
 		var part wireAnswer
@@ -63,7 +63,7 @@ func (k *llmKind) readStream(ctx context.Context, t *target, body io.Reader, out
 	return nil, k.web.failure(ctx, t, end)
 }
 
-// settled is a text that goes on, without an end that may become a secret.
+// settled returns a growing text without a suffix that may become a secret.
 func (k *httpKind) settled(text string) string {
 	keep := 0
 	for _, form := range k.blots {
@@ -107,17 +107,18 @@ func (c *completion) part(t *target, p *wireAnswer, text *strings.Builder) *abi.
 	return nil
 }
 
-// deltas publishes a text as it grows: what was published before, by this call or
-// before a crash, is not published again. If the text that comes now is another one,
-// it is published from its beginning, and says so.
+// deltas publishes a growing text. It does not publish again what this call published
+// before, even before a crash. If the new text differs from the text published before,
+// deltas publishes it from its beginning and says so.
 type deltas struct {
-	to        *host.ResourceStream // nil: nobody wants them
+	to        *host.ResourceStream // nil: publish nothing
 	published int                  // bytes
-	hash      [32]byte             // of these
+	hash      [32]byte             // of the published bytes
 	last      time.Time
 }
 
-// gather is how long deltas are gathered: each costs a row of the journal.
+// gather is how long deltas are collected, because each publication costs a row of the
+// journal.
 const gather = 50 * time.Millisecond
 
 func newDeltas(call *host.ResourceCall) *deltas {
@@ -128,7 +129,7 @@ func newDeltas(call *host.ResourceCall) *deltas {
 	return d
 }
 
-// came publishes what is new in a text that goes on.
+// came publishes what is new in a growing text.
 func (d *deltas) came(ctx context.Context, read func() string) *abi.Error {
 	if d.to == nil || time.Since(d.last) < gather {
 		return nil
@@ -139,7 +140,7 @@ func (d *deltas) came(ctx context.Context, read func() string) *abi.Error {
 	return nil
 }
 
-// end publishes the rest of a text that was streamed.
+// end publishes the rest of a streamed text.
 func (d *deltas) end(ctx context.Context, text string, streamed bool) *abi.Error {
 	if d.to == nil || !streamed || len(text) == d.published && sha256.Sum256([]byte(text)) == d.hash {
 		return nil
@@ -160,7 +161,7 @@ func (d *deltas) publish(ctx context.Context, text string) *abi.Error {
 	return nil
 }
 
-// whole cuts a letter that has not come whole.
+// whole removes an incomplete character at the end.
 func whole(text string) string {
 	return strings.TrimSuffix(valid(text), "\ufffd")
 }

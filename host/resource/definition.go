@@ -11,8 +11,7 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// Definition is a resource as an operator defines it: checked, its secrets read.
-// It is immutable.
+// Definition is a checked resource definition with its secrets read. It is immutable.
 type Definition struct {
 	Name     string
 	Kind     string
@@ -23,41 +22,41 @@ type Definition struct {
 	llm      llmSettings // of the kind llm
 	kv       kvSettings  // of the kind kv
 	secrets  []secret
-	// trusted are the origins that secrets may be sent to: that of base_url, else
-	// those that the rules name without a star.
+	// trusted are the origins that may receive secrets: the origin of base_url, otherwise
+	// the origins that the rules name without a star.
 	trusted map[string]bool
 }
 
 // The kinds of resources.
 const (
 	KindHTTP = "http" // makes HTTP requests
-	KindLLM  = "llm"  // asks models, by HTTP requests
-	KindKV   = "kv"   // keeps values by key, for the runs of a tenant
+	KindLLM  = "llm"  // calls language models by HTTP requests
+	KindKV   = "kv"   // stores values by key, shared by the runs of a tenant
 )
 
 const kindNames = `"http", "llm" or "kv"`
 
-// grant says who may use a resource, and how.
+// grant says who may use a resource.
 type grant struct {
 	tenant   string   // "*": any
-	workflow string   // likewise
-	plugins  []string // digests; none: any
+	workflow string   // "*": any
+	plugins  []string // digests; empty: any
 	mode     host.ResourceMode
 	inFlight int
 	rules    []rule
 }
 
-// admits reports whether the grant is someone's.
+// admits reports whether the grant applies to a user.
 func (g *grant) admits(user host.ResourceUser) bool {
 	return (g.tenant == "*" || g.tenant == user.Tenant) && (g.workflow == "*" || g.workflow == user.Workflow) &&
 		(len(g.plugins) == 0 || slices.Contains(g.plugins, user.Digest))
 }
 
-// Sources is where secrets are read from.
+// Sources are the sources of secrets.
 type Sources struct {
-	// Env gives a variable of the environment.
+	// Env returns an environment variable.
 	Env func(name string) (string, bool)
-	// ReadFile reads a file, in part if it is longer than some KiB.
+	// ReadFile reads a file; of a file longer than some KiB, perhaps only the beginning.
 	ReadFile func(name string) ([]byte, error)
 }
 
@@ -67,14 +66,14 @@ const (
 	maxInFlight  = 1000
 	maxTimeout   = 10 * time.Minute
 	maxRedirects = 20
-	maxMessage   = 15 << 20 // of a request's or an answer's body: what a message can hold
-	minSecret    = 8        // bytes: what is shorter cannot be told from what is none
+	maxMessage   = 15 << 20 // of the body of a request or an answer: what fits in a message
+	minSecret    = 8        // bytes: a shorter secret cannot be found reliably in an answer
 	maxSecret    = 8 << 10
 )
 
 const defaultInFlight = 8
 
-// defaultMethods are those of a rule that names none.
+// defaultMethods are the methods of a rule that names no methods.
 var defaultMethods = []string{"GET", "HEAD"}
 
 // ParseFile reads a file of resources:
@@ -91,7 +90,7 @@ var defaultMethods = []string{"GET", "HEAD"}
 //
 // # Errors
 //
-// A [*jsonfile.Error] with everything that is wrong, each with its line and column.
+// A [*jsonfile.Error] with all problems, each with its line and column.
 func ParseFile(text []byte, from Sources) (*Table, error) {
 	p := &parser{reader: newReader(text), from: from}
 	t := &Table{byName: map[string]*installed{}}
@@ -120,8 +119,8 @@ func ParseFile(text []byte, from Sources) (*Table, error) {
 	return t, nil
 }
 
-// Parse reads one definition: what stands under a name in a file. Secrets inside it
-// are taken as they are.
+// Parse reads one definition: the value of a name in a file. It accepts secrets written
+// in the definition.
 func Parse(name string, text []byte, from Sources) (*Definition, error) {
 	return parse(name, text, parser{from: from, inline: true})
 }
@@ -141,16 +140,16 @@ func parse(name string, text []byte, how parser) (*Definition, error) {
 type parser struct {
 	*reader
 	from   Sources
-	inline bool // secrets may stand in the text
-	// tenant is whose definition it is, which grants nobody else and reads nothing of
-	// the server's; "": the operator's.
+	inline bool // the text may contain secrets
+	// tenant owns the definition. A tenant's definition grants nobody else access, and
+	// reads no secrets of the server. "": the operator's.
 	tenant string
-	// sealed are the secrets of a tenant's definition that was stored; nil: they stand
-	// in the text.
+	// sealed are the secrets of a stored tenant's definition; nil: the text contains
+	// them.
 	sealed map[string]string
 }
 
-// definition reads one; nil if something is wrong with it.
+// definition reads one definition. It returns nil if the definition has a problem.
 func (p *parser) definition(name string, at int64, v *value, path string) *Definition {
 	before := p.Count()
 	d := &Definition{Name: name, mode: host.ResourceRepeat, inFlight: defaultInFlight, http: defaultHTTP()}
@@ -182,7 +181,7 @@ func (p *parser) definition(name string, at int64, v *value, path string) *Defin
 	if llm && !has(v, "settings") {
 		p.Problem(v.at, path, "settings are missing: %s", needsBase)
 	}
-	if grants != nil { // now that what they inherit is known
+	if grants != nil { // after the defaults that grants inherit are known
 		p.each(grants, join(path, "grants"), func(v *value, path string) { d.grants = append(d.grants, p.grant(v, path, d)) })
 	}
 	for i := range d.grants {
@@ -201,7 +200,7 @@ func (p *parser) definition(name string, at int64, v *value, path string) *Defin
 	return d
 }
 
-// trust finds out who may be sent the secrets.
+// trust determines the origins that may receive the secrets.
 func (d *Definition) trust() {
 	d.trusted = map[string]bool{}
 	if d.http.base != "" {
@@ -251,7 +250,7 @@ func (p *parser) mode(v *value, path string, into *host.ResourceMode) {
 	}
 }
 
-// kindOf looks ahead at a definition's kind.
+// kindOf reads a definition's kind in advance.
 func kindOf(v *value) string {
 	for _, m := range v.members {
 		if m.name == "kind" {
@@ -262,7 +261,7 @@ func kindOf(v *value) string {
 	return ""
 }
 
-// settings reads those of the definition's kind.
+// settings reads the settings of the definition's kind.
 func (p *parser) settings(v *value, path string, d *Definition, kind string) {
 	switch kind {
 	case KindLLM:
@@ -274,7 +273,7 @@ func (p *parser) settings(v *value, path string, d *Definition, kind string) {
 	}
 }
 
-// transport are the settings that every kind has which makes requests.
+// transport returns readers of the settings shared by the kinds that make requests.
 func (p *parser) transport(s *httpSettings) map[string]func(*value, string) {
 	return map[string]func(*value, string){
 		"base_url":       func(v *value, path string) { p.baseURL(v, path, s) },
@@ -295,7 +294,7 @@ func (p *parser) httpSettings(v *value, path string, s *httpSettings) {
 	if allow != nil {
 		s.rules = p.rules(allow, join(path, "allow"))
 	} else if s.base != "" {
-		if r, err := parseRule(s.base, defaultMethods); err == nil { // else it is told
+		if r, err := parseRule(s.base, defaultMethods); err == nil { // an invalid base is reported elsewhere
 			s.rules = []rule{r}
 		}
 	}
@@ -394,10 +393,10 @@ func (p *parser) secrets(v *value, path string, d *Definition) {
 	}
 }
 
-// secret reads one, without ever showing it.
+// secret reads one secret without ever showing it.
 func (p *parser) secret(m member, path string, d *Definition) {
 	s := secret{name: m.name}
-	if m.value.kind != '{' { // which shows no value
+	if m.value.kind != '{' { // the message does not show the value
 		p.Problem(m.value.at, path, "must be an object: where the secret is from and where it goes")
 		return
 	}
@@ -448,7 +447,7 @@ func (p *parser) secret(m member, path string, d *Definition) {
 	d.secrets = append(d.secrets, s)
 }
 
-// readSecret finds a secret's value, or says why it has none.
+// readSecret returns a secret's value, or records why it has none.
 func (p *parser) readSecret(s *secret, env, file, inline string) string {
 	s.value = inline
 	if env != "" {
@@ -506,7 +505,7 @@ func (p *parser) grant(v *value, path string, d *Definition) grant {
 	return g
 }
 
-// refuse is the error to who may not use the resource.
+// refuse returns the error for a user who may not use the resource.
 func refuse(user host.ResourceUser, decl abi.ResourceDecl, why string) error {
 	return host.Errorf(host.CodePermissionDenied, "the resource '%s' (kind %s) is not granted to workflow '%s' of tenant '%s': %s",
 		clip(decl.Name), clip(decl.Kind), clip(user.Workflow), clip(user.Tenant), why)

@@ -1,25 +1,26 @@
-// Package resource is what workflows may call outside: definitions of resources, as
-// the operator's file ([Table]) or a tenant's request has them ([Service]), who may use
-// them, and the kinds of them. The kind http makes HTTP requests within a policy; the
-// kind llm asks models by such requests. Secrets of tenants are sealed at rest ([Keys]).
+// Package resource implements the external resources of workflows: their definitions,
+// from the operator's file ([Table]) or from tenants' requests ([Service]), who may use
+// them, and their kinds. The kind http makes HTTP requests within a policy; the kind llm
+// calls language models by such requests; the kind kv stores values by key. Secrets of
+// tenants are sealed at rest ([Keys]).
 //
-// It must not know runs, sessions, journals or guests: it is asked whether someone
-// may use a resource, and makes a call when it is told to. It is the only package
-// that opens connections to the outside for a guest.
+// The package must not depend on runs, sessions, journals or guests. It decides whether a
+// user may use a resource, and makes calls on request. It is the only package that opens
+// connections to the outside for a guest.
 //
 // # Egress
 //
-// What a guest asks for is hostile, and so is what the outside answers:
+// Requests of guests are hostile, and so are answers from the outside:
 //
-//  1. A URL is taken apart and checked whole before anything is looked up: scheme,
-//     host, port, path, each in one way of writing only (see [checkURL]).
-//  2. A name is resolved once, by the dialer, and every address is checked when it
-//     is dialled: private, loopback and other special ranges are refused unless the
-//     operator names their network (see [special]).
-//  3. Every redirect is checked like a request. Secrets go to origins that the
-//     operator has named, and with credentials of the guest only to the one that was
-//     asked for.
-//  4. Requests and answers are bounded in bytes, decompressed ones, and in time.
-//  5. Secrets are added on the way out. They are in no payload and no answer: what
-//     echoes them is blotted out, in errors too.
+//  1. A URL is parsed and checked as a whole before its name is resolved: scheme, host,
+//     port and path, each in exactly one accepted notation (see [checkURL]).
+//  2. A name is resolved once, by the dialer, and every address is checked when it is
+//     dialed. Private, loopback and other special ranges are refused unless the operator
+//     names their network (see [special]).
+//  3. Every redirect is checked like a request. Only origins that the operator has named
+//     receive secrets. A request with the guest's own credentials sends them only to the
+//     requested origin.
+//  4. Requests and answers are bounded in bytes, also after decompression, and in time.
+//  5. Secrets are added to requests on their way out. No payload and no answer contains
+//     them: an echoed secret is blotted out, in errors too.
 package resource

@@ -20,45 +20,44 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// MethodRequest is the one method of the kind http.
+// MethodRequest is the only method of the kind http.
 const MethodRequest = "request"
 
 // httpSettings are the settings of a resource of the kind http.
 type httpSettings struct {
-	base          string // URL; "": requests name whole ones
+	base          string // URL; "": requests name full URLs
 	rules         []rule
 	networks      []netip.Prefix
-	timeout       time.Duration // of a call, redirects and body included
+	timeout       time.Duration // of a call, including redirects and body
 	redirects     int
 	requestBytes  int
 	responseBytes int
 	headerBytes   int // of an answer
 }
 
-// defaultHTTP are the settings that a definition need not name.
+// defaultHTTP returns the default settings.
 func defaultHTTP() httpSettings {
 	return httpSettings{timeout: 30 * time.Second, redirects: 5, requestBytes: 1 << 20, responseBytes: 1 << 20, headerBytes: 64 << 10}
 }
 
-// secret is a value that is added to requests on their way out.
+// secret is a value that is added to outgoing requests.
 type secret struct {
 	name   string
 	value  string
-	header string // that carries it, canonical; or
-	query  string // the parameter that does
-	prefix string // before it in the header
+	header string // header that carries it, canonical; or
+	query  string // query parameter that carries it
+	prefix string // precedes it in the header
 }
 
-// httpKind makes HTTP requests for a resource. It may be used by any number of
-// goroutines.
+// httpKind makes HTTP requests for a resource. Any number of goroutines may use it.
 type httpKind struct {
 	settings  httpSettings
 	secrets   []secret
-	trusted   map[string]bool // origins that they may be sent to
-	blots     [][]byte        // what no answer may have
+	trusted   map[string]bool // origins that may receive the secrets
+	blots     [][]byte        // texts that no answer may contain
 	transport *http.Transport
-	// single sends each request once, on a connection of its own: the other sends
-	// one again when a connection that it has kept turns out to be dead.
+	// single sends each request once, on a new connection. The other transport resends a
+	// request if a kept connection turns out to be dead.
 	single *http.Transport
 }
 
@@ -69,7 +68,7 @@ func newHTTP(settings httpSettings, secrets []secret, trusted map[string]bool) *
 	}
 	dialer := &net.Dialer{Timeout: 10 * time.Second, ControlContext: k.control}
 	k.transport = &http.Transport{
-		Proxy:                  nil, // that of the environment would see what the dialer is to check
+		Proxy:                  nil, // a proxy of the environment would hide the address from the dialer's check
 		DialContext:            dialer.DialContext,
 		TLSHandshakeTimeout:    10 * time.Second,
 		MaxIdleConnsPerHost:    8,
@@ -86,8 +85,8 @@ func newHTTP(settings httpSettings, secrets []secret, trusted map[string]bool) *
 
 func (k *httpKind) close() { k.transport.CloseIdleConnections() }
 
-// control checks an address when it is dialled: what a name resolves to is of no
-// use to anybody before.
+// control checks an address when it is dialed. Earlier checks of a resolved name would
+// prove nothing.
 func (k *httpKind) control(_ context.Context, _, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -133,7 +132,7 @@ func (k *httpKind) call(ctx context.Context, rules []rule, call host.ResourceCal
 	return raw, fail
 }
 
-// target is the URL that a request asks for.
+// target returns the URL of a request.
 func (k *httpKind) target(q *request) (*target, error) {
 	text := q.url
 	if text == "" {
@@ -151,7 +150,7 @@ func (k *httpKind) target(q *request) (*target, error) {
 	return checkURL(text)
 }
 
-// follow makes a request, and those that its answers redirect to.
+// follow makes a request and follows its redirects.
 func (k *httpKind) follow(ctx context.Context, rules []rule, q *request, t *target, call *host.ResourceCall) (abi.Raw, *abi.Error) {
 	transport := k.transportOf(call)
 	asked := t.origin()
@@ -201,7 +200,7 @@ func redirects(status int) bool {
 	return false
 }
 
-// redirected is the URL of a Location.
+// redirected returns the URL of a Location header.
 func redirected(from *target, to string) (*target, error) {
 	if strings.ContainsFunc(to, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '\\' }) {
 		return nil, fmt.Errorf("the URL %q has a space, a control character or a backslash", clip(to))
@@ -221,7 +220,7 @@ func redirected(from *target, to string) (*target, error) {
 	return next, err
 }
 
-// again is the request after a redirect.
+// again returns the request after a redirect.
 func (q *request) again(status int) *request {
 	next := *q
 	next.header = q.header.Clone()
@@ -233,7 +232,7 @@ func (q *request) again(status int) *request {
 	return &next
 }
 
-// outgoing is a request as it leaves; secrets go to the origin that was asked for.
+// outgoing returns the HTTP request to send. Secrets go only to the requested origin.
 func (k *httpKind) outgoing(ctx context.Context, q *request, t *target, call *host.ResourceCall, withSecrets bool) *http.Request {
 	u := *t.url
 	req := &http.Request{Method: q.method, URL: &u, Host: u.Host, Header: q.header.Clone(), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
@@ -247,7 +246,7 @@ func (k *httpKind) outgoing(ctx context.Context, q *request, t *target, call *ho
 		req.Header.Set("User-Agent", "weft")
 	}
 	req.Header.Set("Idempotency-Key", call.Key)
-	if call.Trace != nil { // in place of what the guest may have made up
+	if call.Trace != nil { // replaces a value that the guest may have set
 		req.Header.Set("Traceparent", call.Trace.Parent)
 		req.Header.Del("Tracestate")
 		if call.Trace.State != "" {
@@ -269,9 +268,9 @@ func (k *httpKind) outgoing(ctx context.Context, q *request, t *target, call *ho
 	return req.WithContext(ctx)
 }
 
-// answer reads an answer, so much of it as may be read.
+// answer reads an answer, within the limit on its size.
 func (k *httpKind) answer(ctx context.Context, q *request, t *target, res *http.Response) (abi.Raw, *abi.Error) {
-	defer func() { _ = res.Body.Close() }() // a read tells of every failure that matters
+	defer func() { _ = res.Body.Close() }() // reading reports every failure that matters
 	most := k.settings.responseBytes
 	long := func() *abi.Error {
 		return final(abi.StatusLimitExceeded, "the answer of %s has more than %d bytes (response_bytes)", t.show(), most)
@@ -303,7 +302,7 @@ func (k *httpKind) answer(ctx context.Context, q *request, t *target, res *http.
 	return raw, nil
 }
 
-// blot puts out what echoes a secret.
+// blot blots out echoed secrets.
 func (k *httpKind) blot(b []byte) []byte {
 	for _, form := range k.blots {
 		if bytes.Contains(b, form) {
@@ -313,7 +312,7 @@ func (k *httpKind) blot(b []byte) []byte {
 	return b
 }
 
-// failure says in words that help why there is no answer.
+// failure explains why there is no answer.
 func (k *httpKind) failure(ctx context.Context, t *target, err error) *abi.Error {
 	var refused *abi.Error
 	if errors.As(err, &refused) {

@@ -21,15 +21,15 @@ const (
 	MethodList      = "list"
 )
 
-// kvReads are the methods of the kind kv that change nothing.
+// kvReads are the methods of the kind kv that only read.
 var kvReads = []string{MethodGet, MethodList}
 
-// kvSettings are the limits of a resource of the kind kv, all in bytes but keys.
+// kvSettings are the limits of a resource of the kind kv, in bytes except keys.
 type kvSettings struct {
 	keyBytes   int // of a key
 	valueBytes int // of a value, encoded
-	keys       int // that a tenant keeps
-	bytes      int // of all of them, with their values
+	keys       int // number of keys of a tenant
+	bytes      int // total size of a tenant's keys and values
 }
 
 // Bounds of the settings.
@@ -44,10 +44,10 @@ const (
 const (
 	defaultList = 100
 	maxList     = 1000
-	listBytes   = 1 << 20 // after which a page ends
+	listBytes   = 1 << 20 // at which a page ends
 )
 
-// defaultKV are the settings that a definition of the kind kv need not name.
+// defaultKV returns the default settings of the kind kv.
 func defaultKV() kvSettings {
 	return kvSettings{keyBytes: 512, valueBytes: 64 << 10, keys: 10_000, bytes: 16 << 20}
 }
@@ -61,8 +61,8 @@ func (p *parser) kvSettings(v *value, path string, s *kvSettings) {
 	})
 }
 
-// ofKV leaves out of a definition's names, or a grant's, those that the kind kv has no
-// use for: it calls nobody.
+// ofKV removes from the fields of a definition or a grant those that the kind kv does not
+// use, because it makes no requests.
 func (p *parser) ofKV(known map[string]func(*value, string)) map[string]func(*value, string) {
 	for _, name := range []string{"secrets", "mode", "in_flight", "allow"} {
 		delete(known, name)
@@ -70,18 +70,18 @@ func (p *parser) ofKV(known map[string]func(*value, string)) map[string]func(*va
 	return known
 }
 
-// kvKind keeps values by key, for each tenant its own. What it says of a call is all
-// that it does: the write is made by who asks, with the answer.
+// kvKind stores values by key, separately for each tenant. It only computes the result of
+// a call. The caller performs the write together with recording the answer.
 type kvKind struct{ kvSettings }
 
 func (kvKind) close() {}
 
-// call implements kind: the calls of kv come by operate.
+// call implements kind. Calls of the kind kv use operate instead.
 func (kvKind) call(context.Context, []rule, host.ResourceCall) (abi.Raw, *abi.Error) {
 	return nil, final(abi.StatusInternal, "a resource of the kind kv is not called")
 }
 
-// kvCall is what a guest asks.
+// kvCall is the request of a guest.
 type kvCall struct {
 	method    string
 	key       string
@@ -92,7 +92,7 @@ type kvCall struct {
 	query     host.KVQuery
 }
 
-// kvFields are the names of the methods' payloads.
+// kvFields are the field names of each method's payload.
 var kvFields = map[string][]string{
 	MethodGet:       {"key"},
 	MethodSet:       {"key", "value", "if_version?"},
@@ -101,8 +101,8 @@ var kvFields = map[string][]string{
 	MethodList:      {"prefix?", "after?", "limit?", "values?"},
 }
 
-// OperateKV answers a call of a resource of the kind kv that has no settings, for
-// hosts that have no definitions.
+// OperateKV answers a call of a resource of the kind kv with the default settings, for
+// hosts without definitions.
 func OperateKV(call host.ResourceCall, data host.KVData) host.KVAnswer {
 	return kvKind{defaultKV()}.operate(&call, data)
 }
@@ -204,7 +204,7 @@ func (c *kvCall) field(name string, v any) error {
 	return nil
 }
 
-// wholeNumber reads an integer, or a float that is one.
+// wholeNumber reads an integer, or a float with an integer value.
 func wholeNumber(v any) (int64, bool) {
 	switch n := v.(type) {
 	case int64:
@@ -225,15 +225,15 @@ func checkKey(key string) error {
 	return nil
 }
 
-// unread is the answer to a call whose data could not be read: nothing was done.
+// unread is the answer to a call whose data could not be read. Nothing was written.
 func unread(err error) host.KVAnswer {
 	return host.KVAnswer{Err: &abi.Error{Code: abi.StatusUnavailable.Code(), Message: "the store does not work at the moment: " + host.MessageOf(err)}}
 }
 
-// answered is an answer, with a write if there is one.
+// answered returns an answer, with a write if there is one.
 func answered(v any, write *host.KVItem) host.KVAnswer {
 	raw, err := abi.EncodeValue(v)
-	if err != nil { // plain values, and what was one before
+	if err != nil { // plain values, or a value encoded before
 		return host.KVAnswer{Err: final(abi.StatusInternal, "the answer cannot be written: %s", err)}
 	}
 	return host.KVAnswer{Value: raw, Write: write}
@@ -296,7 +296,7 @@ func (k kvKind) change(c *kvCall, data host.KVData) host.KVAnswer {
 	}
 	item := &host.KVItem{Key: c.key}
 	if item.Value, err = abi.EncodeValue(value); err == nil {
-		_, err = abi.EncodeValue([]any{[]any{[]any{item.Value}}}) // nor may a list that has it nest too deep
+		_, err = abi.EncodeValue([]any{[]any{[]any{item.Value}}}) // a list with the value must not nest too deeply either
 	}
 	if err != nil {
 		return host.KVAnswer{Err: final(abi.StatusInvalidMessage, "the value cannot be kept: %s", err)}
@@ -307,8 +307,8 @@ func (k kvKind) change(c *kvCall, data host.KVData) host.KVAnswer {
 	return answered(answer, item)
 }
 
-// outrun is the error of a write whose key has another version than it names; nil: it
-// has that one, or any will do. A step that is tried again reads anew.
+// outrun returns the error of a write whose key does not have the version that the write
+// names, or nil. A step that is retried reads anew.
 func (c *kvCall) outrun(now uint64) *abi.Error {
 	if c.ifVersion == nil || *c.ifVersion == now {
 		return nil
@@ -325,7 +325,7 @@ func (c *kvCall) outrun(now uint64) *abi.Error {
 	return e
 }
 
-// sum is the number under the key with what is to be added; none counts as 0.
+// sum returns the number of the key plus the increment; a missing key counts as 0.
 func (c *kvCall) sum(old abi.Raw, found bool) (int64, *abi.Error) {
 	n := int64(0)
 	if found {
@@ -342,13 +342,13 @@ func (c *kvCall) sum(old abi.Raw, found bool) (int64, *abi.Error) {
 	return sum, nil
 }
 
-// exceeded is the error of what would go beyond a limit. It is not final: somebody may
-// make room, and a step may handle it.
+// exceeded returns the error of a write beyond a limit. The error is not final: space may
+// become free, and a step may handle it.
 func exceeded(format string, args ...any) *abi.Error {
 	return &abi.Error{Code: abi.StatusLimitExceeded.Code(), Message: fmt.Sprintf(format, args...)}
 }
 
-// fits refuses an item that would go beyond a limit.
+// fits refuses an item that would exceed a limit.
 func (k kvKind) fits(item, old *host.KVItem, found bool, t host.KVTotals) *abi.Error {
 	bytes := t.Bytes + item.Size()
 	if found {

@@ -18,17 +18,17 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// MethodChat is the one method of the kind llm.
+// MethodChat is the only method of the kind llm.
 const MethodChat = "chat"
 
-// llmSettings are the settings of a resource of the kind llm besides those of its
+// llmSettings are the settings of the kind llm in addition to the settings of its
 // requests.
 type llmSettings struct {
-	model     string   // of calls that name none
-	models    []string // that calls may name; none: any, if model is "", else that one only
-	maxTokens int      // of an answer; 0: the service's
+	model     string   // model of calls that name none
+	models    []string // models that calls may name; empty: any model, or only model if that is set
+	maxTokens int      // of an answer; 0: the service's default
 	retries   int      // of a call
-	perMinute int      // calls of a workflow; 0: any number
+	perMinute int      // calls of a workflow; 0: no limit
 }
 
 const (
@@ -37,7 +37,7 @@ const (
 	maxLLMTokens = 10_000_000
 )
 
-// defaultLLM are the settings that a definition of the kind llm need not name.
+// defaultLLM returns the default settings of the kind llm.
 func defaultLLM() (httpSettings, llmSettings) {
 	web := defaultHTTP()
 	web.timeout, web.responseBytes, web.redirects = 2*time.Minute, 4<<20, 0
@@ -46,7 +46,7 @@ func defaultLLM() (httpSettings, llmSettings) {
 
 const needsBase = "an llm needs a base_url: the URL below which /chat/completions is, such as https://llm.example/v1/"
 
-// llmSettings reads those of a definition of the kind llm.
+// llmSettings reads the settings of the kind llm.
 func (p *parser) llmSettings(v *value, path string, d *Definition) {
 	known := p.transport(&d.http)
 	known["model"] = func(v *value, path string) { p.str(v, path, &d.llm.model) }
@@ -68,12 +68,12 @@ func (p *parser) llmSettings(v *value, path string, d *Definition) {
 		}
 		return
 	}
-	if r, err := parseRule(d.http.base, []string{http.MethodPost}); err == nil { // else it was told
+	if r, err := parseRule(d.http.base, []string{http.MethodPost}); err == nil { // an invalid base is reported elsewhere
 		d.http.rules = []rule{r}
 	}
 }
 
-// allows says why a model may not be used; "": it may.
+// allows returns why a model may not be used, or "".
 func (s *llmSettings) allows(model string) string {
 	switch {
 	case model == "":
@@ -84,9 +84,9 @@ func (s *llmSettings) allows(model string) string {
 	return fmt.Sprintf("the model %q is not granted", clip(model))
 }
 
-// llmKind asks models by the chat completions that many services have. The requests
-// go through the transport of the kind http, with all that is checked there. It may
-// be used by any number of goroutines.
+// llmKind calls language models by the chat completions API that many services offer. Its
+// requests use the transport of the kind http with all its checks. Any number of
+// goroutines may use it.
 type llmKind struct {
 	web      *httpKind
 	settings llmSettings
@@ -129,7 +129,7 @@ func (k *llmKind) call(ctx context.Context, rules []rule, call host.ResourceCall
 	return raw, fail
 }
 
-// tries asks until there is an answer, or no use in asking again.
+// tries repeats the request until there is an answer or until a retry cannot help.
 func (k *llmKind) tries(ctx context.Context, rules []rule, c *chat, call *host.ResourceCall) (abi.Raw, *abi.Error) {
 	t, err := k.web.target(&request{path: "chat/completions"})
 	if err != nil {
@@ -166,13 +166,13 @@ func (k *llmKind) tries(ctx context.Context, rules []rule, c *chat, call *host.R
 	}
 }
 
-// turn is how long a workflow's next call waits for its turn. A tenth of a minute's
-// calls may come at once.
+// turn returns how long a workflow's next call must wait. A tenth of a minute's calls may
+// come at once.
 func (k *llmKind) turn(user host.ResourceUser, now time.Time) time.Duration {
 	if k.settings.perMinute == 0 {
 		return 0
 	}
-	user.Digest = "" // all versions share
+	user.Digest = "" // all versions share one limit
 	gap := time.Minute / time.Duration(k.settings.perMinute)
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -191,7 +191,7 @@ func (k *llmKind) turn(user host.ResourceUser, now time.Time) time.Duration {
 	return max(at.Sub(now)-6*time.Second, 0)
 }
 
-// wait waits; its error is that of a call whose time is over.
+// wait waits; if the call's time ends first, it returns the error of the call.
 func (k *llmKind) wait(ctx context.Context, pause time.Duration) *abi.Error {
 	if pause <= 0 {
 		return nil
@@ -206,11 +206,11 @@ func (k *llmKind) wait(ctx context.Context, pause time.Duration) *abi.Error {
 	}
 }
 
-// again says whether a request that failed may be made once more.
+// again says whether a failed request may be repeated.
 type again struct {
 	may     bool
-	refused bool          // the service has surely done nothing
-	after   time.Duration // that it asks for; 0: it does not say
+	refused bool          // the service has certainly not processed the request
+	after   time.Duration // requested pause; 0: not given
 }
 
 // ask makes one request.
@@ -220,9 +220,9 @@ func (k *llmKind) ask(ctx context.Context, q *request, t *target, c *chat, call 
 		fail := k.web.failure(ctx, t, err)
 		return nil, fail, again{may: retryable(ctx, fail)}
 	}
-	defer func() { _ = res.Body.Close() }() // a read tells of every failure that matters
+	defer func() { _ = res.Body.Close() }() // reading reports every failure that matters
 	if res.StatusCode != http.StatusOK {
-		body, _ := io.ReadAll(io.LimitReader(res.Body, 4<<10)) // the status says enough
+		body, _ := io.ReadAll(io.LimitReader(res.Body, 4<<10)) // the status is enough; the body may be incomplete
 		fail := statusError(res.StatusCode, k.web.blot([]byte(serviceMessage(body))))
 		return nil, fail, again{may: retryable(ctx, fail), refused: res.StatusCode == http.StatusTooManyRequests, after: hint(res.Header, time.Now())}
 	}
@@ -247,7 +247,7 @@ func retryable(ctx context.Context, fail *abi.Error) bool {
 	return ctx.Err() == nil && (fail.Retryable == nil || *fail.Retryable)
 }
 
-// hint is how long the service asks to wait; 0: it does not say.
+// hint returns the pause that the service requests; 0: not given.
 func hint(h http.Header, now time.Time) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 && ms < 1e9 {
 		return time.Duration(ms * float64(time.Millisecond))
@@ -262,7 +262,7 @@ func hint(h http.Header, now time.Time) time.Duration {
 	return 0
 }
 
-// serviceMessage is what a service says in its errors, or all of the body.
+// serviceMessage returns a service's error message, or the whole body.
 func serviceMessage(body []byte) string {
 	var e struct {
 		Error struct {
@@ -275,7 +275,7 @@ func serviceMessage(body []byte) string {
 	return string(body)
 }
 
-// readWhole reads an answer that comes at once.
+// readWhole reads an answer that is not streamed.
 func (k *llmKind) readWhole(ctx context.Context, t *target, body io.Reader) (*completion, *abi.Error) {
 	most := k.web.settings.responseBytes
 	text, err := io.ReadAll(io.LimitReader(body, int64(most)+1))
@@ -299,7 +299,7 @@ func (k *llmKind) tooLong(t *target) *abi.Error {
 	return final(abi.StatusLimitExceeded, "the answer of %s has more than %d bytes (response_bytes)", t.show(), k.web.settings.responseBytes)
 }
 
-// garbled is the error of an answer that is none; another try may get a better one.
+// garbled is the error for an invalid answer. A retry may succeed.
 func garbled(t *target, err error) *abi.Error {
 	return &abi.Error{Code: abi.StatusUnavailable.Code(), Message: fmt.Sprintf("the answer of %s is not a chat completion: %s", t.show(), clip(err.Error()))}
 }

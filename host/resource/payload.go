@@ -13,17 +13,17 @@ import (
 	"github.com/weftrun/weft/abi"
 )
 
-// request is what a guest asks of the method request, checked as far as that can
-// be done without the policy.
+// request is a request of the method request, checked as far as possible without the
+// policy.
 type request struct {
 	method  string
-	url     string // whole; "": path is given
-	path    string // below the resource's base_url
+	url     string // full URL; "": see path
+	path    string // relative to the resource's base_url
 	query   url.Values
 	header  http.Header
 	body    []byte
-	timeout time.Duration // 0: that of the resource
-	// success: an answer whose status is no success is an error.
+	timeout time.Duration // 0: the resource's
+	// success: an answer with an error status is an error.
 	success bool
 }
 
@@ -34,8 +34,8 @@ const (
 	maxHeaderValue = 8 << 10
 )
 
-// ownHeaders are those that the server sets itself, or that say how a message is
-// sent and not what it is.
+// ownHeaders are headers that the server sets itself, or that concern the transfer of a
+// message and not its content.
 var ownHeaders = []string{
 	"Accept-Encoding", "Connection", "Content-Length", "Expect", "Host", "Idempotency-Key", "Keep-Alive",
 	"Te", "Trailer", "Transfer-Encoding", "Upgrade",
@@ -116,14 +116,14 @@ func (q *request) field(name string, v any) error {
 	return nil
 }
 
-// defaultType gives a body the type that it has without a header that says so.
+// defaultType sets the content type of a body that has no header for it.
 func (q *request) defaultType(typ string) {
 	if q.header.Get("Content-Type") == "" {
 		q.header.Set("Content-Type", typ)
 	}
 }
 
-// texts reads one text, or a list of texts.
+// texts reads one text or a list of texts.
 func texts(v any) ([]string, bool) {
 	switch v := v.(type) {
 	case string:
@@ -193,15 +193,15 @@ func (q *request) readHeaders(v any) error {
 	return nil
 }
 
-// isToken reports whether a text is a token of HTTP.
+// isToken reports whether a text is a token in the sense of HTTP.
 func isToken(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
 		return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
 	})
 }
 
-// encodeAnswer is what the guest gets: {status, headers, body}. Names of headers
-// are in lower case, each with a list of its values; the body is bytes.
+// encodeAnswer returns the answer for the guest: {status, headers, body}. Names of
+// headers are in lower case, each with a list of its values; the body is bytes.
 func encodeAnswer(status int, header http.Header, body []byte) (abi.Raw, error) {
 	headers := make(map[string]any, len(header))
 	for name, values := range header {
@@ -214,13 +214,13 @@ func encodeAnswer(status int, header http.Header, body []byte) (abi.Raw, error) 
 	return abi.EncodeValue(map[string]any{"status": status, "headers": headers, "body": body})
 }
 
-// StatusError is the error of an answer of a service that is not a success, for those who
-// asked for one: with a code by its status, the beginning of its body in the message, and
-// the word whether another attempt may help. Test kits make the same one.
+// StatusError returns the error for an answer with an error status, for requests that
+// expect success. The code depends on the status, the message contains the beginning of
+// the body, and Retryable says whether a retry may help. Test kits return the same error.
 func StatusError(status int, body []byte) *abi.Error { return statusError(status, body) }
 
-// statusError is the error of an answer that is no success, for who asked for one.
-// Tried again are those after which that may help.
+// statusError returns the error for an answer with an error status. It is retryable for
+// statuses after which a retry may help.
 func statusError(status int, body []byte) *abi.Error {
 	code := abi.StatusFailedPrecondition
 	var retryable *bool

@@ -15,35 +15,35 @@ import (
 // maxURL bounds a URL, in bytes.
 const maxURL = 8 << 10
 
-// target is a URL that was checked.
+// target is a checked URL.
 type target struct {
 	url  *url.URL
 	host string // lower case; an IPv6 address without brackets
 	port uint16
 }
 
-// origin is what a connection, and a secret, belongs to.
+// origin returns the origin, to which connections and secrets belong.
 func (t *target) origin() string { return origin(t.url.Scheme, t.host, t.port) }
 
 func origin(scheme, host string, port uint16) string {
 	return fmt.Sprintf("%s://%s", scheme, net.JoinHostPort(host, strconv.Itoa(int(port))))
 }
 
-// show is the URL for people: without its query, where secrets are.
+// show returns the URL for messages: without its query, which may contain secrets.
 func (t *target) show() string {
 	return clip((&url.URL{Scheme: t.url.Scheme, Host: t.url.Host, Path: t.url.Path}).String())
 }
 
-// rule is URLs and methods that may be requested.
+// rule allows URLs and methods.
 type rule struct {
 	scheme  string
-	host    string // "*": any; "*.example.com": any below it
+	host    string // "*": any; "*.example.com": any subdomain
 	port    uint16
 	path    string // decoded, begins with a slash
 	methods []string
 }
 
-// allows reports whether the rule's URLs have the target.
+// allows reports whether the rule allows the target's URL.
 func (r *rule) allows(t *target) bool {
 	if r.scheme != t.url.Scheme || r.port != t.port {
 		return false
@@ -61,7 +61,7 @@ func isAddress(host string) bool {
 	return err == nil
 }
 
-// check refuses a request that no rule allows, and says what is wrong with it.
+// check returns an error with the reason if no rule allows a request.
 func check(rules []rule, method string, t *target) *abi.Error {
 	methods := []string{}
 	for i := range rules {
@@ -83,10 +83,11 @@ func check(rules []rule, method string, t *target) *abi.Error {
 	return denied("%s is not allowed: the resource grants %s", t.show(), clip(strings.Join(granted, ", ")))
 }
 
-// origin is that of the rule's URLs; of no use if its host has a star.
+// origin returns the origin of the rule's URLs. It is meaningless if the host contains a
+// star.
 func (r *rule) origin() string { return origin(r.scheme, r.host, r.port) }
 
-// show is the rule's URL.
+// show returns the rule's URL.
 func (r *rule) show() string {
 	host := r.host
 	if strings.Contains(host, ":") {
@@ -98,13 +99,13 @@ func (r *rule) show() string {
 	return r.scheme + "://" + host + r.path
 }
 
-// schemes are those that can be requested, and their ports.
+// schemes are the allowed schemes with their ports.
 var schemes = map[string]uint16{"http": 80, "https": 443}
 
-// checkURL takes a URL apart. It accepts one way of writing only, so that nobody
-// after it can read the URL as another: neither userinfo nor a fragment, a host of
-// ASCII letters or a plain address, and a path without anything that some server
-// takes for a way up.
+// checkURL parses a URL. It accepts only one notation, so that no later component can
+// interpret the URL differently: no userinfo or fragment, a host of ASCII letters or a
+// plain address, and a path without anything that a server may take for a parent
+// directory.
 func checkURL(text string) (*target, error) {
 	if len(text) > maxURL {
 		return nil, fmt.Errorf("the URL has %d bytes, more than %d", len(text), maxURL)
@@ -137,7 +138,7 @@ func checkURL(text string) (*target, error) {
 	return t, checkPath(u)
 }
 
-// authority is what stands between the scheme and the path.
+// authority returns the text between the scheme and the path.
 func authority(text string) string {
 	_, rest, _ := strings.Cut(text, "://")
 	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
@@ -170,7 +171,7 @@ func (t *target) setHost(text string) error {
 			return err
 		}
 	}
-	// From here on the host is written in one way.
+	// From here on the host has one notation.
 	host := t.host
 	if bracketed {
 		host = "[" + host + "]"
@@ -201,7 +202,7 @@ func checkName(host string) error {
 			return fmt.Errorf("%q is not a host name: no part of it may be empty, longer than 63 letters or begin or end with a hyphen, and no dot stands at its end", clip(host))
 		}
 	}
-	// A last part that is a number means an address to some resolvers.
+	// Some resolvers interpret a numeric last label as an address.
 	last := labels[len(labels)-1]
 	if last[0] >= '0' && last[0] <= '9' {
 		if a, err := netip.ParseAddr(host); err != nil || !a.Is4() {
@@ -211,7 +212,7 @@ func checkName(host string) error {
 	return nil
 }
 
-// checkPath refuses paths that a server may read as others.
+// checkPath refuses paths that servers may interpret differently.
 func checkPath(u *url.URL) error {
 	refuse := func(why string) error {
 		return fmt.Errorf("the path %q has %s: write the path as it is meant", clip(u.EscapedPath()), why)
@@ -240,7 +241,7 @@ func checkPath(u *url.URL) error {
 	return nil
 }
 
-// parseRule reads the URL of a rule: its path is the beginning of what it allows.
+// parseRule reads the URL of a rule. Its path is a prefix of the allowed paths.
 func parseRule(text string, methods []string) (rule, error) {
 	wild := ""
 	plain := text
@@ -272,7 +273,7 @@ func parseRule(text string, methods []string) (rule, error) {
 	return r, nil
 }
 
-// denied is the error of a breach of the policy: to try again is of no use.
+// denied returns the error for a violation of the policy. Retrying cannot help.
 func denied(format string, args ...any) *abi.Error {
 	return final(abi.StatusPermissionDenied, format, args...)
 }

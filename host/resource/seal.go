@@ -14,20 +14,20 @@ import (
 	"strings"
 )
 
-// Keys seal the secrets of resources at rest: AES-256-GCM, each time with a nonce of
-// its own, bound to the tenant and the name of the resource, so that what is sealed
-// for one opens for no other. The first key seals, all of them open. Nil Keys seal
-// nothing. They are immutable.
+// Keys seal the secrets of resources at rest with AES-256-GCM. Each seal has a fresh
+// nonce and is bound to the tenant and the name of the resource, so a text sealed for one
+// resource does not open for another. The first key seals; all keys open. Nil Keys cannot
+// seal. Keys are immutable.
 type Keys struct {
-	newest string // its id
+	newest string // id of the first key
 	byID   map[string]cipher.AEAD
 }
 
 // keyBytes is the length of a key.
 const keyBytes = 32
 
-// ParseKeys reads keys: one a line, each 32 random bytes in hex or base64. Empty
-// lines and those that begin with # are none. What is wrong is told without the key.
+// ParseKeys reads keys, one per line, each 32 random bytes in hex or base64. It ignores
+// empty lines and lines that begin with #. Errors do not contain the key.
 func ParseKeys(text string) (*Keys, error) {
 	k := &Keys{byID: map[string]cipher.AEAD{}}
 	for i, line := range strings.Split(text, "\n") {
@@ -63,13 +63,13 @@ func ParseKeys(text string) (*Keys, error) {
 	return k, nil
 }
 
-// boundTo is what a sealed text belongs to.
+// boundTo returns the additional data that binds a sealed text to its resource.
 func boundTo(tenant, name string) []byte {
 	b := binary.AppendUvarint([]byte("weft resource 1"), uint64(len(tenant)))
 	return append(append(b, tenant...), name...)
 }
 
-// seal encrypts secrets by name; id is the key's.
+// seal encrypts secrets by name. id is the id of the key.
 func (k *Keys) seal(tenant, name string, secrets map[string]string) (id string, sealed []byte, err error) {
 	plain, err := json.Marshal(secrets)
 	if err != nil {

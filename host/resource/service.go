@@ -14,51 +14,52 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// Store is where definitions, their use and what resources keep lie.
+// Store stores definitions, their use, and the values of resources.
 type Store interface {
 	host.ResourceStore
 	host.KVStore
 }
 
-// Config says what a [Service] works with. Store is required.
+// Config configures a [Service]. Store is required.
 type Config struct {
 	Store Store
-	// File has the operator's resources, which hold before those of tenants; it is the
-	// caller's to close. nil: there are none.
+	// File holds the operator's resources, which take precedence over tenants' resources.
+	// The caller must close it. nil: none.
 	File *Table
 	// Keys seal the secrets of tenants. nil: definitions with secrets are refused.
 	Keys *Keys
-	// Freed is told of a tenant whose resource is deleted, with what it kept. nil:
-	// nobody is.
+	// Freed is called with the tenant whose resource was deleted together with its
+	// values. It may be nil.
 	Freed func(tenant string)
 	Log   *slog.Logger
-	Now   func() time.Time // default: the clock on the wall
+	Now   func() time.Time // default: time.Now
 }
 
-// Service is all resources of a server: those of the operator's file and those that
-// tenants have defined. Its methods may be called from any goroutine; it implements
+// Service provides all resources of a server: the resources of the operator's file and
+// those defined by tenants. Its methods may be called from any goroutine. It implements
 // host.Resources and host.ResourceAdmin.
 //
-// A name that the file grants to a tenant is the file's there: nobody defines it, and
-// what was defined before the file had it rests until the file has it no more.
+// A name that the file grants to a tenant refers to the file's resource for that tenant.
+// The tenant cannot define the name, and an older definition of the tenant is inactive as
+// long as the file has the name.
 type Service struct {
 	cfg Config
-	mu  sync.RWMutex // guards tenants; not held in calls
-	// tenants are the definitions by tenant and name.
+	mu  sync.RWMutex // guards tenants; not held during calls
+	// tenants holds the definitions by tenant and name.
 	tenants map[string]map[string]*defined
-	changes sync.Mutex // held by who writes definitions
+	changes sync.Mutex // held while a definition is written
 	used    uses
 }
 
 // defined is a tenant's resource.
 type defined struct {
 	host.ResourceRecord
-	*installed        // nil: it cannot be used
-	problem    string // why
+	*installed        // nil: unusable
+	problem    string // why it is unusable
 }
 
-// NewService reads what tenants have defined. What cannot be read is told with the
-// resource, and to the log; the others work.
+// NewService reads the definitions of tenants. It reports an unreadable definition in the
+// log and with the resource; the other definitions work.
 func NewService(ctx context.Context, cfg Config) (*Service, error) {
 	if cfg.File == nil {
 		cfg.File = &Table{byName: map[string]*installed{}}
@@ -84,7 +85,7 @@ func NewService(ctx context.Context, cfg Config) (*Service, error) {
 	return s, nil
 }
 
-// load makes a stored definition ready for calls.
+// load prepares a stored definition for calls.
 func (s *Service) load(r host.ResourceRecord) *defined {
 	out := &defined{ResourceRecord: r}
 	secrets := map[string]string{}
@@ -104,8 +105,8 @@ func (s *Service) load(r host.ResourceRecord) *defined {
 	return out
 }
 
-// put makes a definition hold; one that it takes the place of lets go of its
-// connections as calls end.
+// put activates a definition. A definition that it replaces closes its connections as
+// calls end.
 func (s *Service) put(d *defined) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,14 +125,14 @@ func (d *defined) close() {
 	}
 }
 
-// find gives a tenant's resource; nil: there is none.
+// find returns a tenant's resource, or nil.
 func (s *Service) find(tenant, name string) *defined {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.tenants[tenant][name]
 }
 
-// Forget lets go of what is in memory of a tenant that is gone.
+// Forget drops what is in memory of a deleted tenant.
 func (s *Service) Forget(tenant string) {
 	s.mu.Lock()
 	for _, d := range s.tenants[tenant] {
@@ -142,7 +143,7 @@ func (s *Service) Forget(tenant string) {
 	s.used.forget(tenant, "")
 }
 
-// Close lets go of connections that are kept for later calls.
+// Close closes connections kept for later calls.
 func (s *Service) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,7 +162,7 @@ func (s *Service) Grant(user host.ResourceUser, decl abi.ResourceDecl) (host.Res
 	d := s.find(user.Tenant, decl.Name)
 	switch {
 	case d == nil:
-		return s.cfg.File.Grant(user, decl) // which says so
+		return s.cfg.File.Grant(user, decl) // the table returns the error
 	case d.installed == nil:
 		return host.ResourceGrant{}, refuse(user, decl, d.problem)
 	}
@@ -233,7 +234,7 @@ func (s *Service) PutResource(ctx context.Context, c host.ResourceChange) (host.
 	return info, old == nil, err
 }
 
-// record checks a definition and takes its secrets out.
+// record checks a definition and extracts its secrets.
 func (s *Service) record(c *host.ResourceChange, old *defined) (r host.ResourceRecord, err error) {
 	if s.cfg.File.has(c.Tenant, c.Name) {
 		return r, ofFile(c.Name)
@@ -254,7 +255,7 @@ func (s *Service) record(c *host.ResourceChange, old *defined) (r host.ResourceR
 	s.mu.RLock()
 	n := len(s.tenants[c.Tenant])
 	s.mu.RUnlock()
-	if old == nil && n >= host.MaxResources {
+	if old == nil && n >= MaxResources {
 		return r, host.Errorf(host.CodeLimitExceeded, "The tenant has %d resources, which is the most: delete some", n)
 	}
 	now := s.cfg.Now().UnixNano()
@@ -285,7 +286,7 @@ func ofFile(name string) error {
 	return host.Errorf(host.CodeConflict, "The resource '%s' is the operator's, from the server's file of resources: it is changed there", clip(name))
 }
 
-// withoutSecrets is a definition that was checked, without the values of secrets.
+// withoutSecrets returns a checked definition without the values of secrets.
 func withoutSecrets(text []byte) ([]byte, error) {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(text, &all); err != nil {
@@ -382,11 +383,11 @@ func (d *defined) info(uses []host.ResourceUse) host.ResourceInfo {
 	return r
 }
 
-// kindName is the resource's kind, also of one that cannot be used.
+// kindName returns the kind of a resource, even if the resource is unusable.
 func (d *defined) kindName() string {
 	var of struct {
 		Kind string `json:"kind"`
 	}
-	_ = json.Unmarshal(d.ResourceRecord.Definition, &of) // it was checked when it was put
+	_ = json.Unmarshal(d.ResourceRecord.Definition, &of) // the definition was checked when it was stored
 	return of.Kind
 }

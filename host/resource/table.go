@@ -9,25 +9,25 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// Table is the resources of an operator's file. Its methods may be called from any
-// goroutine; it implements host.Resources.
+// Table holds the resources of an operator's file. Its methods may be called from any
+// goroutine. It implements host.Resources.
 type Table struct {
 	byName map[string]*installed
 }
 
-// installed is a definition with what makes its calls.
+// installed is a definition with the kind that makes its calls.
 type installed struct {
 	*Definition
 	kind kind
 }
 
-// kind makes calls of resources of one kind.
+// kind makes the calls of resources of one kind.
 type kind interface {
 	call(ctx context.Context, rules []rule, call host.ResourceCall) (abi.Raw, *abi.Error)
 	close()
 }
 
-// newInstalled makes a definition ready for calls.
+// newInstalled prepares a definition for calls.
 func newInstalled(d *Definition) *installed {
 	if d.Kind == KindKV {
 		return &installed{d, kvKind{d.kv}}
@@ -41,13 +41,13 @@ func newInstalled(d *Definition) *installed {
 
 func (t *Table) install(d *Definition) { t.byName[d.Name] = newInstalled(d) }
 
-// has reports whether the table has a resource that a tenant may have a grant of.
+// has reports whether the table has a resource with a grant that may apply to a tenant.
 func (t *Table) has(tenant, name string) bool {
 	r := t.byName[name]
 	return r != nil && slices.ContainsFunc(r.grants, func(g grant) bool { return g.tenant == "*" || g.tenant == tenant })
 }
 
-// Names lists the resources.
+// Names returns the names of the resources.
 func (t *Table) Names() []string {
 	names := make([]string, 0, len(t.byName))
 	for name := range t.byName {
@@ -57,7 +57,7 @@ func (t *Table) Names() []string {
 	return names
 }
 
-// Grant implements host.Resources: the first grant that admits someone holds.
+// Grant implements host.Resources. The first grant that admits the user applies.
 func (t *Table) Grant(user host.ResourceUser, decl abi.ResourceDecl) (host.ResourceGrant, error) {
 	r := t.byName[decl.Name]
 	if r == nil {
@@ -66,8 +66,8 @@ func (t *Table) Grant(user host.ResourceUser, decl abi.ResourceDecl) (host.Resou
 	return r.grant(user, decl, 0)
 }
 
-// grant says how someone may use the resource; made is when it was, 0: it is the
-// operator's.
+// grant returns how a user may use the resource. made is when the resource was defined;
+// 0: by the operator.
 func (r *installed) grant(user host.ResourceUser, decl abi.ResourceDecl, made int64) (host.ResourceGrant, error) {
 	if r.Kind != decl.Kind {
 		return host.ResourceGrant{}, refuse(user, decl, "the resource of this name is of the kind "+r.Kind)
@@ -84,7 +84,7 @@ func (r *installed) grant(user host.ResourceUser, decl abi.ResourceDecl, made in
 	return out, nil
 }
 
-// grantOf finds someone's grant; nil: there is none.
+// grantOf returns the grant that applies to a user, or nil.
 func (r *installed) grantOf(user host.ResourceUser) (int, *grant) {
 	for i := range r.grants {
 		if r.grants[i].admits(user) {
@@ -103,7 +103,7 @@ func (t *Table) Call(ctx context.Context, call host.ResourceCall) (abi.Raw, *abi
 	return r.make(ctx, call)
 }
 
-// make makes a call, if it is granted still.
+// make makes a call, if the user still has a grant.
 func (r *installed) make(ctx context.Context, call host.ResourceCall) (abi.Raw, *abi.Error) {
 	_, g := r.grantOf(call.User)
 	if g == nil {
@@ -121,7 +121,7 @@ func (t *Table) Operate(call host.ResourceCall, space host.KVSpace, data host.KV
 	return r.operate(call, data)
 }
 
-// operate makes a call of a resource of the kind kv, if it is granted still.
+// operate makes a call of a resource of the kind kv, if the user still has a grant.
 func (r *installed) operate(call host.ResourceCall, data host.KVData) host.KVAnswer {
 	kv, ok := r.kind.(kvKind)
 	_, g := r.grantOf(call.User)
@@ -131,7 +131,7 @@ func (r *installed) operate(call host.ResourceCall, data host.KVData) host.KVAns
 	return kv.operate(&call, data)
 }
 
-// Close lets go of connections that are kept for later calls.
+// Close closes connections kept for later calls.
 func (t *Table) Close() {
 	for _, r := range t.byName {
 		r.kind.close()

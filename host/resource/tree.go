@@ -12,13 +12,13 @@ import (
 	"github.com/weftrun/weft/host/jsonfile"
 )
 
-// value is a JSON value that knows its place.
+// value is a JSON value with its position.
 type value struct {
 	at      int64
-	data    any // string, json.Number, bool or nil; of no object and no list
+	data    any // string, json.Number, bool or nil; unused for objects and lists
 	members []member
 	items   []*value
-	kind    byte // '{', '[', or 0 for the others
+	kind    byte // '{', '[', or 0 for scalars
 }
 
 type member struct {
@@ -30,12 +30,13 @@ type member struct {
 // maxDepth is how deep a text may nest.
 const maxDepth = 16
 
-// reader reads JSON and gathers what is wrong with it.
+// reader reads JSON and collects problems.
 type reader struct{ *jsonfile.Reader }
 
 func newReader(text []byte) *reader { return &reader{jsonfile.NewReader(text)} }
 
-// whole reads the one value of the text; nil if it is no JSON, which is noted.
+// whole reads the only value of the text. If the text is not JSON, it records a problem
+// and returns nil.
 func (r *reader) whole() *value {
 	v, err := r.next(0)
 	if err != nil {
@@ -74,7 +75,7 @@ func (r *reader) next(depth int) (*value, error) {
 			if tok, m.at, err = r.Token(); err != nil {
 				return nil, err
 			}
-			m.name, _ = tok.(string) // the decoder takes nothing else here
+			m.name, _ = tok.(string) // the decoder accepts only a name here
 			if slices.ContainsFunc(v.members, func(o member) bool { return o.name == m.name }) {
 				r.Problem(m.at, "", "%q is given twice", clip(m.name))
 			}
@@ -92,7 +93,7 @@ func (r *reader) next(depth int) (*value, error) {
 	return v, err
 }
 
-// fields reads an object whose names are known, each by a function of its own.
+// fields reads an object with known names, each by its own function.
 func (r *reader) fields(v *value, path string, known map[string]func(v *value, path string)) {
 	if v.kind != '{' {
 		r.Problem(v.at, path, "must be an object, not %s", v.show())
@@ -123,7 +124,7 @@ func (r *reader) each(v *value, path string, read func(v *value, path string)) {
 	}
 }
 
-// str reads a text that is not empty.
+// str reads a non-empty text.
 func (r *reader) str(v *value, path string, into *string) {
 	s, ok := v.data.(string)
 	if !ok || s == "" {
@@ -133,7 +134,7 @@ func (r *reader) str(v *value, path string, into *string) {
 	*into = s
 }
 
-// number reads a whole number between two bounds.
+// number reads an integer between two bounds.
 func (r *reader) number(v *value, path string, least, most int, into *int) {
 	n, ok := v.data.(json.Number)
 	i, err := n.Int64()
@@ -144,7 +145,7 @@ func (r *reader) number(v *value, path string, least, most int, into *int) {
 	*into = int(i)
 }
 
-// show is a value for people.
+// show formats a value for a message.
 func (v *value) show() string {
 	switch d := v.data.(type) {
 	case string:

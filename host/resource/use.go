@@ -15,7 +15,7 @@ import (
 
 type useKey struct{ tenant, resource, workflow string }
 
-// uses counts what was used and is not stored yet.
+// uses counts use that is not stored yet.
 type uses struct {
 	mu  sync.Mutex
 	now map[useKey]*host.ResourceUse
@@ -45,7 +45,7 @@ func (u *uses) merge(use host.ResourceUse) {
 	u.now[key] = &use
 }
 
-// forget drops what a tenant has used of a resource; "": of all.
+// forget drops a tenant's use of a resource; "" means of all resources.
 func (u *uses) forget(tenant, resource string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -54,7 +54,7 @@ func (u *uses) forget(tenant, resource string) {
 	})
 }
 
-// with is what a tenant has used in all, by resource.
+// with returns a tenant's total use by resource.
 func (u *uses) with(tenant string, stored []host.ResourceUse) map[string][]host.ResourceUse {
 	sums := map[useKey]host.ResourceUse{}
 	for _, s := range stored {
@@ -78,10 +78,10 @@ func (u *uses) with(tenant string, stored []host.ResourceUse) map[string][]host.
 	return out
 }
 
-// storeUse is how often use is stored: as much of it is lost in a crash.
+// storeUse is how often use is stored. A crash loses at most the use of this time.
 const storeUse = 2 * time.Second
 
-// Run stores what is used until ctx ends, and what is left then.
+// Run stores use until ctx ends, and then stores the rest.
 func (s *Service) Run(ctx context.Context) {
 	tick := time.NewTicker(storeUse)
 	defer tick.Stop()
@@ -94,7 +94,7 @@ func (s *Service) Run(ctx context.Context) {
 	}
 }
 
-// storeUse stores what was used; what cannot be stored is kept for the next time.
+// storeUse stores the collected use. Use that cannot be stored is kept for the next time.
 func (s *Service) storeUse(ctx context.Context) {
 	s.used.mu.Lock()
 	now := s.used.now

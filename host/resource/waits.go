@@ -7,8 +7,8 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// roundTrip makes a request and tells the call of each wait for the network, those for
-// the body of the answer included.
+// roundTrip makes a request. It reports to the call each wait for the network, including
+// waits for the body of the answer.
 func roundTrip(t *http.Transport, call *host.ResourceCall, req *http.Request) (*http.Response, error) {
 	if call.Waits == nil {
 		return t.RoundTrip(req)

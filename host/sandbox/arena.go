@@ -5,26 +5,26 @@ import (
 	"math/bits"
 )
 
-// arena is the memory that an Extism plugin and its host hand bytes over in,
-// outside of the plugin's own: blocks at offsets, which the plugin reads and
-// writes by imports. It lives for one call. The guest's goroutine uses it.
+// arena is the memory through which an Extism plugin and its host exchange bytes, outside
+// the plugin's own memory. It consists of blocks at offsets, which the plugin reads and
+// writes by imports. An arena lives for one call, and only the guest's goroutine uses it.
 //
-// Where it can be seen it is as the kernel of Extism's hosts: an offset of 0 is
-// no block, what is out of range reads as 0 and is not written, a block that was
-// freed has no length. Room is given by size, so that all of it costs the same
-// however many blocks there are.
+// What plugins can observe equals the kernel of Extism's hosts: offset 0 means no block,
+// bytes out of range read as 0 and are not written, and a freed block has length 0. Free
+// blocks are kept by size, so the cost of an operation does not depend on the number of
+// blocks.
 type arena struct {
-	b      []byte              // from base on; below len(b) all is a block's
+	b      []byte              // starts at offset base; every byte below len(b) belongs to a block
 	blocks map[uint64]block    // by offset
-	free   map[uint64][]uint64 // offsets by size
+	free   map[uint64][]uint64 // offsets of free blocks by size
 	input  span
 	output span
-	err    uint64 // offset of the error's text; 0: none
+	err    uint64 // offset of the error text; 0: none
 }
 
-// block is a part of the arena that was given out, and maybe given back.
+// block is a part of the arena that was allocated and possibly freed.
 type block struct {
-	used  uint64 // bytes that were asked for
+	used  uint64 // bytes requested
 	size  uint64
 	freed bool
 }
@@ -32,16 +32,16 @@ type block struct {
 type span struct{ at, length uint64 }
 
 const (
-	arenaBase    = 80       // of the first block: no offset is small
-	arenaKept    = 64 << 10 // bytes that stay for the next call
+	arenaBase    = 80       // offset of the first block: small offsets are never valid
+	arenaKept    = 64 << 10 // bytes kept for the next call
 	arenaPage    = 64 << 10
 	leastBlock   = 16
 	blocksKept   = 1024
-	blockCharge  = 256 // bytes that the host has for a block, counted as if they were the guest's
-	blockClasses = 3   // bits: eight sizes from one power of two to the next
+	blockCharge  = 256 // bytes charged for the host's record of a block
+	blockClasses = 3   // bits: eight sizes between two powers of two
 )
 
-// clear forgets all blocks; what they held is zero.
+// clear removes all blocks and zeroes their bytes.
 func (a *arena) clear() {
 	if cap(a.b) > arenaKept {
 		a.b = nil
@@ -56,7 +56,7 @@ func (a *arena) clear() {
 	a.input, a.output, a.err = span{}, span{}, 0
 }
 
-// sizeOf rounds a size up: so freed blocks fit again, and at most an eighth is lost.
+// sizeOf rounds a size up, so that freed blocks can be reused. At most an eighth is lost.
 func sizeOf(n uint64) uint64 {
 	n = max(n, leastBlock)
 	shift := max(bits.Len64(n-1)-blockClasses-1, 3)
@@ -64,8 +64,8 @@ func sizeOf(n uint64) uint64 {
 	return (n + step - 1) &^ (step - 1)
 }
 
-// takes is how much larger the arena gets by a block of n bytes, the host's own
-// notes included.
+// takes returns how much the arena grows for a block of n bytes, including the host's
+// record.
 func (a *arena) takes(n uint64) uint64 {
 	if n == 0 || len(a.free[sizeOf(n)]) > 0 {
 		return 0
@@ -73,11 +73,11 @@ func (a *arena) takes(n uint64) uint64 {
 	return sizeOf(n) + blockCharge
 }
 
-// bytes is what the arena takes.
+// bytes returns the size of the arena, including the host's records.
 func (a *arena) bytes() uint64 { return uint64(len(a.b)) + blockCharge*uint64(len(a.blocks)) }
 
-// alloc gives the offset of a block of n bytes, which is 0 for none. The caller
-// has seen to it that there may be so much.
+// alloc returns the offset of a new block of n bytes, or 0 if n is 0. The caller has
+// checked that the arena may grow that much.
 func (a *arena) alloc(n uint64) uint64 {
 	if n == 0 {
 		return 0
@@ -98,8 +98,8 @@ func (a *arena) alloc(n uint64) uint64 {
 	return at
 }
 
-// grow appends zeros. All growing together copies at most three times what there is
-// in the end, which is what alloc charges for.
+// grow appends zeros. Over the arena's life, growing copies at most three times its final
+// size, and alloc charges for that.
 func (a *arena) grow(n int) {
 	need := len(a.b) + n
 	if need > cap(a.b) {
@@ -107,7 +107,7 @@ func (a *arena) grow(n int) {
 		copyPieces(larger, a.b)
 		a.b = larger
 	}
-	a.b = a.b[:need] // never written beyond the length, so it is zero
+	a.b = a.b[:need] // never written beyond the length, so the bytes are zero
 }
 
 // drop frees a block.
@@ -124,7 +124,7 @@ func (a *arena) drop(at uint64) {
 	}
 }
 
-// length is that of the block at an offset, 0 if there is none.
+// length returns the length of the block at an offset, or 0 if there is no block.
 func (a *arena) length(at uint64) uint64 {
 	if b, ok := a.blocks[at]; ok && !b.freed {
 		return b.used
@@ -132,7 +132,7 @@ func (a *arena) length(at uint64) uint64 {
 	return 0
 }
 
-// end is one beyond the last offset that is in range: whole pages.
+// end returns the offset behind the last valid offset: a multiple of the page size.
 func (a *arena) end() uint64 {
 	return (arenaBase + uint64(len(a.b)) + arenaPage - 1) &^ (arenaPage - 1)
 }
@@ -143,7 +143,8 @@ func (a *arena) has(at, n uint64) bool {
 	return at >= arenaBase && at <= end && n <= end-at
 }
 
-// view is what is there of n bytes at an offset: it may be shorter.
+// view returns the bytes that exist among n bytes at an offset; the result may be shorter
+// than n.
 func (a *arena) view(at, n uint64) []byte {
 	if at < arenaBase || at-arenaBase >= uint64(len(a.b)) {
 		return nil
@@ -163,7 +164,7 @@ func (a *arena) load(at uint64) uint64 {
 	return binary.LittleEndian.Uint64(whole[:])
 }
 
-// store writes 8 bytes, as far as they are a block's.
+// store writes 8 bytes, except bytes that belong to no block.
 func (a *arena) store(at, value uint64) {
 	b := a.view(at, 8)
 	if len(b) == 8 {

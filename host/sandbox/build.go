@@ -16,21 +16,22 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/sandbox/rewrite"
+	"github.com/weftrun/weft/host/turns"
 )
 
-// A module is built once for each digest: inspected, validated, rewritten,
-// compiled, and run as far as weft_describe for its image. All that works on a
-// stranger's bytes as a whole, in a compiler that cannot be interrupted, and so
-// it is done in a process of its own, which leaves its results in a folder; the
-// server loads them from there.
+// The sandbox builds a module once for each digest: it inspects, validates, rewrites and
+// compiles the module, and runs it up to weft_describe for its image. All these steps
+// process hostile bytes, in a compiler that cannot be interrupted. A separate process
+// therefore does the work and leaves its results in a folder, from which the server loads
+// them.
 
-// build builds a module, and keeps what comes of it on disk if there is a
-// folder for that, within limits, when it is the tenant's turn. turn may be nil.
+// build builds a module within limits when it is the tenant's turn, and keeps the results
+// on disk if there is a folder. turn may be nil.
 //
 // # Errors
 //
 // CodeInvalidPlugin with problems.
-func (s *Sandbox) build(tenant string, key moduleKey, wasm []byte, limits *host.Limits, turn *host.Turn) (*module, error) {
+func (s *Sandbox) build(tenant string, key moduleKey, wasm []byte, limits *host.Limits, turn *turns.Turn) (*module, error) {
 	if !s.building.take(tenant, len(wasm), turn, s.base.Done()) {
 		return nil, errClosed
 	}
@@ -43,7 +44,7 @@ func (s *Sandbox) build(tenant string, key moduleKey, wasm []byte, limits *host.
 		return s.buildHere(key, wasm, limits)
 	}
 	defer s.trimCache()
-	s.keeping.RLock() // until the module is open, nobody trims its folder
+	s.keeping.RLock() // keeps the folder from being trimmed until the module is open
 	defer s.keeping.RUnlock()
 	folder, err := s.buildFolder(tenant, key, wasm, limits)
 	if err != nil {
@@ -63,9 +64,9 @@ func (s *Sandbox) build(tenant string, key moduleKey, wasm []byte, limits *host.
 	return m, nil
 }
 
-// unkept is the error of a build whose results the disk has not taken: no fault of
-// the module, and perhaps over soon. What the disk said names places of the host,
-// and is for the log alone. Other errors stay.
+// unkept converts the error of a build whose results could not be written to disk: not a
+// fault of the module, and perhaps temporary. The disk's message names places of the
+// host, so only the log gets it. Other errors are returned unchanged.
 func (s *Sandbox) unkept(key moduleKey, err error) error {
 	if !ofDisk(err) {
 		return err
@@ -74,10 +75,10 @@ func (s *Sandbox) unkept(key moduleKey, err error) error {
 	return &host.Error{Code: host.CodeUnavailable, Message: "the server cannot keep the module's compiled code at the moment", Cause: err}
 }
 
-// errDisk stands for what the disk said to the process that builds.
+// errDisk stands for a disk error of the process that builds.
 var errDisk = errors.New("the disk")
 
-// ofDisk says whether an error is the file system's.
+// ofDisk reports whether an error came from the file system.
 func ofDisk(err error) bool {
 	var path *fs.PathError
 	var link *os.LinkError
@@ -90,7 +91,7 @@ func (s *Sandbox) buildFolder(tenant string, key moduleKey, wasm []byte, limits 
 	if err != nil {
 		return "", fmt.Errorf("make a folder for compiled code: %w", err)
 	}
-	defer func() { _ = os.RemoveAll(temporary) }() // what is left, the next start removes
+	defer func() { _ = os.RemoveAll(temporary) }() // the next start removes anything left
 	if s.compiler != nil {
 		err = s.buildElsewhere(tenant, key, wasm, limits, temporary)
 	} else {
@@ -115,7 +116,7 @@ func (s *Sandbox) buildFolder(tenant string, key moduleKey, wasm []byte, limits 
 	return folder, nil
 }
 
-// buildInto builds a module, and leaves all that comes of it in a folder.
+// buildInto builds a module, and leaves the results in a folder.
 func (s *Sandbox) buildInto(key moduleKey, wasm []byte, limits *host.Limits, folder string) error {
 	m, runs, err := s.make(key, wasm, limits, filepath.Join(folder, codeFolder))
 	if err != nil {
@@ -125,7 +126,7 @@ func (s *Sandbox) buildInto(key moduleKey, wasm []byte, limits *host.Limits, fol
 	return m.save(folder, runs)
 }
 
-// buildHere builds a module to be used at once.
+// buildHere builds a module for immediate use.
 func (s *Sandbox) buildHere(key moduleKey, wasm []byte, limits *host.Limits) (*module, error) {
 	m, _, err := s.make(key, wasm, limits, "")
 	return m, err
@@ -155,7 +156,8 @@ func (s *Sandbox) make(key moduleKey, wasm []byte, limits *host.Limits, folder s
 		return nil, nil, err
 	}
 	if m.takeImage(g, fuel); m.segments != nil {
-		// The image is too large for a snapshot: now the data has to stay in.
+		// The image is too large for a snapshot, so the data segments must stay in the
+		// module.
 		g.drop()
 		m.close()
 		return s.remake(m.plan, wasm, bin, options, folder)
@@ -166,7 +168,7 @@ func (s *Sandbox) make(key moduleKey, wasm []byte, limits *host.Limits, folder s
 	return m, runs, nil
 }
 
-// remake builds a module again, whose instances make their image themselves.
+// remake builds a module again. Its instances run the guest's own initialization.
 func (s *Sandbox) remake(p *plan, wasm []byte, bin *rewrite.Module, options rewrite.Options, folder string) (*module, []byte, error) {
 	options.Extract = false
 	m, runs, err := s.assemble(wasm, bin, options, folder)
@@ -201,12 +203,12 @@ func (s *Sandbox) assemble(wasm []byte, bin *rewrite.Module, options rewrite.Opt
 	return m, r.Wasm, nil
 }
 
-// validate checks the original by WebAssembly's rules, so that the rewriter
-// works on nothing else. Custom sections have none: they are left out, as the
-// decoder would make room for all the names that a section claims to have.
+// validate checks the original by WebAssembly's rules, so that the rewriter sees only
+// valid modules. Custom sections have no rules. They are left out, because the decoder
+// would allocate for as many names as a section claims to have.
 //
-// wazero has no call that only validates. It asks for the listeners of functions just
-// behind the validation and before the compilation, which is where validate leaves it.
+// wazero has no call that only validates. It asks for function listeners after validation
+// and before compilation, and validate stops it there.
 func (s *Sandbox) validate(wasm []byte) (err error) {
 	defer func() {
 		if p := recover(); p != nil && p != any(validated{}) {
@@ -230,7 +232,7 @@ func (validated) NewFunctionListener(api.FunctionDefinition) experimental.Functi
 	panic(validated{})
 }
 
-// withoutCustom copies a module that can be read, but for its custom sections.
+// withoutCustom copies a parseable module without its custom sections.
 func withoutCustom(wasm []byte) []byte {
 	const header, custom = 8, 0
 	kept, rest := append([]byte{}, wasm[:header]...), wasm[header:]

@@ -3,30 +3,30 @@ package sandbox
 import (
 	"sync"
 
-	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/turns"
 )
 
-// buildQueue says whose module is built next: a few are at a time, and a compiler cannot
-// be interrupted. Like run tokens, places are given by virtual time, which is counted
-// and not measured: a tenant's clock advances by the bytes of its modules, and the
-// tenant that is behind goes first. One that comes back from idling starts at the
-// clock of the one that is furthest behind, so that idleness is no credit.
+// buildQueue decides whose module is built next. It allows a few builds at a time,
+// because a compiler cannot be interrupted. The queue shares its places by virtual time,
+// like the run tokens. Virtual time is counted, not measured: a tenant's clock advances
+// by the bytes of its modules, and the tenant with the lowest clock goes first. A tenant
+// that was idle starts at the lowest clock of the active tenants, so that idleness earns
+// no credit.
 //
-// As what has begun goes on to its end, no tenant has all places: whoever else comes
-// finds one that a single tenant cannot have taken. All methods may be called from
-// any goroutine.
+// A build that has begun runs to its end. One tenant therefore never gets all places: a
+// free place remains for others. All methods may be called from any goroutine.
 type buildQueue struct {
-	mu      sync.Mutex // guards what follows; nothing waits under it
+	mu      sync.Mutex // guards the fields below; held only briefly
 	places  int
-	free    int // of the places
-	most    int // of one tenant
+	free    int // free places
+	most    int // places that one tenant may hold
 	tenants map[string]*buildsOf
-	clock   uint64 // of the tenant that had the last turn, when it had it
+	clock   uint64 // clock of the tenant that was served last, at that moment
 }
 
-// buildsOf is a tenant with builds that wait or run.
+// buildsOf is a tenant with waiting or running builds.
 type buildsOf struct {
-	waiting []waitingBuild // first come first
+	waiting []waitingBuild // in the order of arrival
 	running int
 	clock   uint64
 }
@@ -34,19 +34,20 @@ type buildsOf struct {
 // waitingBuild is a build that waits.
 type waitingBuild struct {
 	bytes int
-	begin chan struct{} // closed when it may begin
+	begin chan struct{} // closed when the build may begin
 }
 
-// newBuildQueue makes a queue for so many builds at a time, at least two.
+// newBuildQueue makes a queue that runs at most the given number of builds at a time, but
+// at least two.
 func newBuildQueue(places int) *buildQueue {
 	places = max(2, places)
 	return &buildQueue{places: places, free: places, most: places / 2, tenants: map[string]*buildsOf{}}
 }
 
-// take waits for a place for a tenant's module of so many bytes; false if done is
-// closed first. Who has one gives it back by leave. turn, which may be nil, says how
-// many go before.
-func (q *buildQueue) take(tenant string, bytes int, turn *host.Turn, done <-chan struct{}) bool {
+// take waits for a place to build a tenant's module of the given size. It returns false
+// if done is closed first. A caller that got true must call leave. turn may be nil; it
+// receives the number of builds ahead.
+func (q *buildQueue) take(tenant string, bytes int, turn *turns.Turn, done <-chan struct{}) bool {
 	begin := make(chan struct{})
 	q.mu.Lock()
 	b := q.tenants[tenant]
@@ -57,23 +58,23 @@ func (q *buildQueue) take(tenant string, bytes int, turn *host.Turn, done <-chan
 	b.waiting = append(b.waiting, waitingBuild{bytes, begin})
 	q.next()
 	q.mu.Unlock()
-	turn.Set(func() host.Stage { return q.stage(tenant, begin) })
+	turn.Set(func() turns.Stage { return q.stage(tenant, begin) })
 	select {
 	case <-begin:
 		return true
-	case <-done: // for all: nobody has a turn any more
+	case <-done: // the sandbox closes: nobody gets a place any more
 		return false
 	}
 }
 
-// stage says whether a build of a tenant waits, and how many builds go before it if
-// nobody else comes.
-func (q *buildQueue) stage(tenant string, begin chan struct{}) host.Stage {
+// stage reports whether a build of a tenant waits, and how many builds go before it if no
+// other build arrives.
+func (q *buildQueue) stage(tenant string, begin chan struct{}) turns.Stage {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	mine, ahead := q.tenants[tenant], 0
 	if mine == nil {
-		return host.Stage{Name: host.StageCompiling} // all of the tenant's builds have ended
+		return turns.Stage{Name: turns.StageCompiling} // all of the tenant's builds have ended
 	}
 	clock := mine.clock
 	for ahead < len(mine.waiting) && mine.waiting[ahead].begin != begin {
@@ -81,7 +82,7 @@ func (q *buildQueue) stage(tenant string, begin chan struct{}) host.Stage {
 		ahead++
 	}
 	if ahead == len(mine.waiting) {
-		return host.Stage{Name: host.StageCompiling}
+		return turns.Stage{Name: turns.StageCompiling}
 	}
 	for name, b := range q.tenants {
 		if b == mine {
@@ -92,10 +93,10 @@ func (q *buildQueue) stage(tenant string, begin chan struct{}) host.Stage {
 			ahead++
 		}
 	}
-	return host.Stage{Name: host.StageWaiting, Ahead: ahead}
+	return turns.Stage{Name: turns.StageWaiting, Ahead: ahead}
 }
 
-// leave gives a tenant's place back.
+// leave returns a tenant's place.
 func (q *buildQueue) leave(tenant string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -108,14 +109,14 @@ func (q *buildQueue) leave(tenant string) {
 	}
 }
 
-// running is how many builds are under way.
+// running returns the number of running builds.
 func (q *buildQueue) running() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.places - q.free
 }
 
-// level is where a tenant begins that was idle. The caller holds mu.
+// level returns the clock at which an idle tenant begins. The caller holds mu.
 func (q *buildQueue) level() uint64 {
 	least, busy := q.clock, false
 	for _, b := range q.tenants {
@@ -126,13 +127,13 @@ func (q *buildQueue) level() uint64 {
 	return max(least, q.clock)
 }
 
-// next gives the free places. The caller holds mu.
+// next assigns the free places. The caller holds mu.
 func (q *buildQueue) next() {
 	for q.free > 0 {
 		var best *buildsOf
 		var name string
 		for n, b := range q.tenants {
-			if len(b.waiting) == 0 || n != "" && b.running >= q.most { // the server itself may have all
+			if len(b.waiting) == 0 || n != "" && b.running >= q.most { // the server itself may use all places
 				continue
 			}
 			if best == nil || b.clock < best.clock || b.clock == best.clock && n < name {

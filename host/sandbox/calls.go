@@ -14,11 +14,12 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/extism"
+	"github.com/weftrun/weft/host/missing"
 	"github.com/weftrun/weft/host/sandbox/rewrite"
 	"github.com/weftrun/weft/host/sandbox/wasi"
 )
 
-// hostFunc is one import of weft:v1, or of Extism's.
+// hostFunc is one import of weft:v1 or of Extism.
 type hostFunc struct {
 	is    rewrite.FuncType
 	serve func(g *guest, args []uint64)
@@ -42,7 +43,7 @@ func makeImports() map[abi.Import]hostFunc {
 	return all
 }
 
-// importNames lists the imports of weft:v1, sorted.
+// importNames returns the names of the imports of weft:v1, sorted.
 func importNames() []string {
 	names := make([]string, 0, len(imports))
 	for im := range imports {
@@ -52,8 +53,8 @@ func importNames() []string {
 	return names
 }
 
-// serveImports makes those imports available in the runtime that a module asks
-// for, and the meter's, and no others.
+// serveImports defines, in the runtime, the imports that a module asks for and the
+// meter's imports, and no others.
 func serveImports(ctx context.Context, r wazero.Runtime, asked []importName) error {
 	names := map[string][]string{}
 	for _, im := range asked {
@@ -80,7 +81,7 @@ func serveImports(ctx context.Context, r wazero.Runtime, asked []importName) err
 	return serveFrom(ctx, r, extism.HostModule, names[extism.HostModule], extismImports)
 }
 
-// serveFrom makes those functions of a module available that are asked for.
+// serveFrom defines the functions of one module that are asked for.
 func serveFrom[N ~string](ctx context.Context, r wazero.Runtime, module string, asked []string, functions map[N]hostFunc) error {
 	if len(asked) == 0 {
 		return nil
@@ -99,13 +100,13 @@ func serveFrom[N ~string](ctx context.Context, r wazero.Runtime, module string, 
 	return nil
 }
 
-// serveMeter makes the functions available that the rewriter has modules import.
+// serveMeter defines the functions that rewritten modules import.
 func serveMeter(ctx context.Context, r wazero.Runtime) error {
 	builder := r.NewHostModuleBuilder(rewrite.MeterModule)
 	for name, serve := range map[string]func(*guest){rewrite.FuncRefuel: (*guest).refuel, rewrite.FuncOverflow: (*guest).overflow} {
 		f := api.GoModuleFunc(func(ctx context.Context, instance api.Module, _ []uint64) {
 			g := guestOf(ctx)
-			g.meter.bind(instance) // a start function runs before the instance is there
+			g.meter.bind(instance) // a start function runs before instance is set
 			serve(g)
 		})
 		builder.NewFunctionBuilder().WithGoModuleFunction(f, nil, nil).Export(name)
@@ -116,20 +117,20 @@ func serveMeter(ctx context.Context, r wazero.Runtime) error {
 	return nil
 }
 
-// giveUp unwinds the guest with a failure of its own.
+// giveUp unwinds the guest with a failure of the guest's own.
 func (g *guest) giveUp(code, format string, args ...any) {
 	g.fail = &abi.Error{Code: code, Message: fmt.Sprintf(format, args...)}
 	panic(unwound)
 }
 
-// forbidden unwinds a guest that calls, before weft_step, what only weft_step
+// forbidden unwinds a guest that calls, outside weft_step, a function that only weft_step
 // may call.
 func (g *guest) forbidden(name abi.Import) {
 	g.giveUp(codeForbidden, "%s called %s.%s; before weft_step a guest may call output (in %s), log and WASI only",
 		g.phase.entry(), abi.ImportModule, name, abi.ExportDescribe)
 }
 
-// region finds a range of the guest's memory; one out of range traps.
+// region returns a range of the guest's memory. A range out of bounds traps.
 func (g *guest) region(what abi.Import, ptr, length uint32) []byte {
 	view, ok := g.mem.Read(ptr, length)
 	if !ok {
@@ -138,7 +139,7 @@ func (g *guest) region(what abi.Import, ptr, length uint32) []byte {
 	return view
 }
 
-// copyOut serves input and response: src[off:off+length] to address dst.
+// copyOut serves input and response: it copies src[off:off+length] to address dst.
 func (g *guest) copyOut(what abi.Import, src []byte, args []uint64) {
 	dst, off, length := uint32(args[0]), uint32(args[1]), uint32(args[2])
 	if uint64(off)+uint64(length) > uint64(len(src)) {
@@ -148,8 +149,8 @@ func (g *guest) copyOut(what abi.Import, src []byte, args []uint64) {
 	copyPieces(g.region(what, dst, length), src[off:])
 }
 
-// copyPieces copies in pieces, between which the garbage collector can have the
-// goroutine stop; len(to) bytes are copied.
+// copyPieces copies len(to) bytes in pieces. The garbage collector can stop the goroutine
+// between pieces.
 func copyPieces(to, from []byte) {
 	for len(to) > 0 {
 		n := copy(to[:min(len(to), rewrite.Piece)], from)
@@ -157,7 +158,7 @@ func copyPieces(to, from []byte) {
 	}
 }
 
-// clone copies a view of the guest's memory, into room if there is enough.
+// clone copies a view of the guest's memory, into room if the view fits.
 func clone(view, room []byte) []byte {
 	if cap(room) < len(view) {
 		room = make([]byte, len(view))
@@ -194,7 +195,7 @@ func serveOutput(g *guest, args []uint64) {
 	g.output = clone(view, g.buffer)
 }
 
-// hostCall serves an import of abi.HostCalls and gives its result.
+// hostCall serves an import of abi.HostCalls and returns its result.
 func (g *guest) hostCall(im abi.Import, ptr, length uint32) uint64 {
 	if g.phase != phaseStep && im != abi.ImportLog {
 		g.forbidden(im)
@@ -208,17 +209,18 @@ func (g *guest) hostCall(im abi.Import, ptr, length uint32) uint64 {
 	}
 	view := g.region(im, ptr, length)
 	if g.phase != phaseStep {
-		g.response = abi.Null // what is logged there is of no invocation
+		g.response = abi.Null // logged text belongs to no invocation
 		return uint64(abi.StatusOK)<<32 | uint64(len(g.response))
 	}
 	response, status := g.answer(im, clone(view, nil))
 	return uint64(status)<<32 | uint64(len(response))
 }
 
-// answer has a request answered, which is the callee's from now on.
+// answer passes a request to the host and returns the answer. The callee owns request
+// from now on.
 func (g *guest) answer(im abi.Import, request []byte) ([]byte, abi.Status) {
 	g.meter.charge(callFuel + bytesFuel(len(request)))
-	g.refuel() // the token is asked before each call
+	g.refuel() // each call asks the token first
 	g.flushPrints()
 	response, status, clock, err := g.metered(im, request)
 	if errors.Is(err, errOverdue) {
@@ -235,10 +237,10 @@ func (g *guest) answer(im abi.Import, request []byte) ([]byte, abi.Status) {
 	return response, status
 }
 
-// errOverdue ends a call in which the guest's time on a core was up.
+// errOverdue ends a call when the guest has used up its time on a core.
 var errOverdue = errors.New("the time on a core is up")
 
-// metered makes a call, and has the guest pay for what the call took.
+// metered makes a call and charges the guest for the work of the call.
 func (g *guest) metered(im abi.Import, request []byte) ([]byte, abi.Status, int64, error) {
 	calls, ok := g.calls.(host.Metered)
 	if !ok {
@@ -257,8 +259,8 @@ func (g *guest) metered(im abi.Import, request []byte) ([]byte, abi.Status, int6
 	return response, status, clock, err
 }
 
-// looked is called as the work of a call goes on: here a call ends whose guest is to
-// end, and makes room for others.
+// looked is called while the work of a call proceeds. It ends the call of a guest that
+// must end, and yields the core to others.
 func (g *guest) looked(units uint64) error {
 	if err := g.call.Err(); err != nil {
 		return err
@@ -277,7 +279,7 @@ func (g *guest) looked(units uint64) error {
 	return err
 }
 
-// unwind leaves the guest with an error that is not its own.
+// unwind leaves the guest with an error that is not the guest's own.
 func (g *guest) unwind(err error) {
 	g.stop = err
 	panic(unwound)
@@ -289,7 +291,7 @@ func (g *guest) checkCallBytes(im abi.Import, what string, n int64) {
 	}
 }
 
-// countLog charges text that goes to the log.
+// countLog counts text written to the log against the limits.
 func (g *guest) countLog(size, lines int) {
 	g.counts.logBytes += size
 	g.counts.logLines += lines
@@ -301,7 +303,7 @@ func (g *guest) countLog(size, lines int) {
 	}
 }
 
-// The methods below make the guest a wasi.Host.
+// The methods below implement wasi.Host on guest.
 
 // Clock implements wasi.Host.
 func (g *guest) Clock() int64 { return g.clock }
@@ -312,16 +314,17 @@ func (g *guest) Poll(until int64) {
 		g.giveUp(codeLimit, "poll_oneoff was called more than %d times in one invocation (limit polls, which is not a setting)", maxPolls)
 	}
 	if until-g.clock >= int64(shortestSleep) {
-		g.Lacks(host.MissingSleep)
+		g.Lacks(missing.Sleep)
 	}
 	g.clock = max(g.clock, until)
 }
 
-// shortestSleep is the shortest that counts as meant: runtimes poll for less themselves.
+// shortestSleep is the shortest poll that counts as an intended sleep: language runtimes
+// poll for shorter times themselves.
 const shortestSleep = time.Millisecond
 
-// Lacks implements wasi.Host: it has the step's log say what to use instead, once.
-func (g *guest) Lacks(m host.Missing) {
+// Lacks implements wasi.Host. It writes to the step's log, once, what to use instead.
+func (g *guest) Lacks(m missing.Thing) {
 	adviser, ok := g.calls.(host.Adviser)
 	if !ok || g.phase != phaseStep || g.counts.lacked&(1<<m) != 0 {
 		return
@@ -336,7 +339,7 @@ func (g *guest) Work(items int) { g.charge(itemFuel * uint64(items)) }
 
 // Random implements wasi.Host.
 func (g *guest) Random(p []byte) {
-	g.charge(16 * bytesFuel(len(p))) // about a nanosecond a byte
+	g.charge(16 * bytesFuel(len(p))) // about one nanosecond per byte
 	for len(p) > 0 {
 		n := min(len(p), rewrite.Piece)
 		g.random.read(p[:n])
@@ -359,20 +362,21 @@ func (g *guest) Print(fd uint32, text []byte) {
 	}
 }
 
-// printed is what the guest wrote to a file and nobody has yet: runtimes write a line
-// in pieces, some byte by byte.
+// printed holds text that the guest wrote to a file and that was not passed on yet:
+// language runtimes write a line in pieces, some byte by byte.
 type printed struct{ text []byte }
 
-// maxGathered is how much of a line that has not ended is gathered, in bytes.
+// maxGathered bounds the bytes kept of an unfinished line.
 const maxGathered = 4 << 10
 
-// gather passes on what is printed when a line or enough of it is there.
+// gather passes printed text on as soon as a line, or maxGathered bytes of it, is
+// complete.
 func (g *guest) gather(fd uint32, text []byte) {
 	if fd != 1 && fd != 2 {
 		g.calls.Print(fd, text)
 		return
 	}
-	g.flushPrint(3 - fd) // the order of the two stays
+	g.flushPrint(3 - fd) // keeps the order of the two files
 	p := &g.printed[fd-1]
 	switch {
 	case len(p.text) == 0 && len(text) > 0 && (len(text) >= maxGathered || text[len(text)-1] == '\n'):
@@ -395,7 +399,7 @@ func (g *guest) flushPrint(fd uint32) {
 	}
 }
 
-// flushPrints passes on what was gathered: before a host call, and at the end.
+// flushPrints passes on the gathered text: before a host call and at the end.
 func (g *guest) flushPrints() {
 	if g.phase == phaseStep && g.calls != nil {
 		g.flushPrint(1)

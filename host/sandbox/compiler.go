@@ -17,28 +17,29 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/limit"
 )
 
-// The process that builds a module speaks in this way: on its standard input
-// come a line of JSON, the order, and the module's bytes; then the input stays
-// open for as long as somebody wants the result. On its standard output goes one
-// line of JSON, the report. Its files are in the folder that the order names.
+// The process that builds a module uses this protocol. Its standard input carries one
+// line of JSON (the order) and the bytes of the module, and stays open as long as the
+// server wants the result. Its standard output carries one line of JSON, the report. The
+// process leaves its files in the folder named by the order.
 
-// order is what is to be built.
+// order says what to build.
 type order struct {
 	Folder string
 	Digest string
-	Tables int  // entries of all tables
-	Bytes  int  // of the module
+	Tables int  // limit: entries of all tables together
+	Bytes  int  // length of the module
 	Lines  bool `json:",omitempty"` // as in Config.SourceLines
-	// Polite: whatever else wants a core goes first.
+	// Polite lowers the scheduling priority of the process.
 	Polite  bool `json:",omitempty"`
-	Workers int  `json:",omitempty"` // threads that compile; 0: one
+	Workers int  `json:",omitempty"` // threads that compile; 0 means 1
 	Limits  host.Limits
 }
 
-// report is how it went: Problems are the module's own; Error is not, and with Disk
-// it is what the file system said.
+// report is the result of a build. Problems are the module's own. Error is any other
+// error; with Disk, it came from the file system.
 type report struct {
 	Problems []host.Problem `json:",omitempty"`
 	Error    string         `json:",omitempty"`
@@ -46,7 +47,7 @@ type report struct {
 	Open     []string       `json:",omitempty"` // see enclose
 }
 
-// Problems of modules that take too much to build.
+// Problems of modules that need too many resources to build.
 const (
 	problemCompileTime  = "compile_time"
 	problemCompileBytes = "compile_bytes"
@@ -58,23 +59,25 @@ const (
 	maxStderrBytes = 64 << 10
 )
 
-// The limit of a build is CPU time, so that a busy machine refuses no module. The process
-// may take this much more by the clock before its upload is put off.
+// The limit of a build is CPU time, so that a busy machine does not refuse a module.
+// These constants bound the extra wall time that the process may take. Beyond that bound
+// the client must upload again later.
 const (
 	wallFactor = 5
 	leastWall  = 5 * time.Minute
 )
 
-// wallOf bounds the time that the compiler's process takes by the clock.
+// wallOf returns the bound on the wall time of the compiler's process.
 func wallOf(l *host.Limits) time.Duration {
 	return max(wallFactor*l.CompileTime, leastWall)
 }
 
-// sharing notes who uses the sandbox, and reports whether several tenants do. Builds for
-// the only one take the cores that they need: nobody else waits for these.
+// sharing records who uses the sandbox, and reports whether more than one tenant does.
+// Builds of a single tenant use all the cores they need, because nobody else waits for
+// those cores.
 func (s *Sandbox) sharing(tenant string) bool {
 	if s.shared.Load() || tenant == "" {
-		return true // the server's own builds are in the background
+		return true // the server's own builds run in the background
 	}
 	if only := s.only.Load(); only != nil {
 		if *only != tenant {
@@ -82,19 +85,19 @@ func (s *Sandbox) sharing(tenant string) bool {
 		}
 		return *only != tenant
 	}
-	name := tenant // its address: a call that is not the first one allocates nothing
+	name := tenant // the copy's address is stored; only the first call allocates
 	return !s.only.CompareAndSwap(nil, &name) && s.sharing(tenant)
 }
 
-// buildElsewhere has a tenant's module built into a folder by the compiler's process,
-// with limits on its address space and its time.
+// buildElsewhere builds a tenant's module into a folder. The compiler's process does the
+// work, within limits on its address space and its time.
 //
 // # Errors
 //
 // CodeInvalidPlugin with problems. CodeUnavailable: the machine gave the compiler too
 // little CPU time.
 func (s *Sandbox) buildElsewhere(tenant string, key moduleKey, wasm []byte, limits *host.Limits, folder string) error {
-	if len(wasm) > limits.ModuleBytes { // the compiler would not even read it
+	if len(wasm) > limits.ModuleBytes { // the compiler would not even read the module
 		_, problems := inspect(wasm, *limits)
 		return invalid(problems...)
 	}
@@ -108,14 +111,14 @@ func (s *Sandbox) buildElsewhere(tenant string, key moduleKey, wasm []byte, limi
 		return fmt.Errorf("encode the compiler's order: %w", err)
 	}
 	cmd := exec.CommandContext(ctx, s.compiler[0])
-	cmd.Args, cmd.Dir = s.compiler[1:], folder // which is empty, and all that it sees
+	cmd.Args, cmd.Dir = s.compiler[1:], folder // an empty folder, and all that the process can see
 	return s.runCompiler(ctx, cmd, limits, append(line, '\n'), wasm)
 }
 
 func (s *Sandbox) runCompiler(ctx context.Context, cmd *exec.Cmd, limits *host.Limits, line, wasm []byte) error {
 	stdout, stderr := &capped{max: maxReportBytes}, &capped{max: maxStderrBytes}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
-	cmd.Env = []string{} // it is to know nothing of the server
+	cmd.Env = []string{} // the process must not learn anything of the server
 	cmd.WaitDelay = time.Second
 	apart(cmd)
 	stdin, err := cmd.StdinPipe()
@@ -124,13 +127,13 @@ func (s *Sandbox) runCompiler(ctx context.Context, cmd *exec.Cmd, limits *host.L
 	}
 	began := time.Now()
 	if err := cmd.Start(); err != nil {
-		if ctx.Err() != nil { // there is no time left
+		if ctx.Err() != nil { // no time is left
 			return s.compilerFault(ctx, limits, spent{}, "", err)
 		}
 		return fmt.Errorf("start the compiler: %w", err)
 	}
 	_, writeErr := io.Copy(stdin, io.MultiReader(bytes.NewReader(line), bytes.NewReader(wasm)))
-	waitErr := cmd.Wait() // closes stdin, once the process has ended
+	waitErr := cmd.Wait() // closes stdin after the process has ended
 	took := spent{wall: time.Since(began)}
 	if p := cmd.ProcessState; p != nil {
 		took.cpu = p.UserTime() + p.SystemTime()
@@ -150,7 +153,7 @@ func (s *Sandbox) runCompiler(ctx context.Context, cmd *exec.Cmd, limits *host.L
 			return fmt.Errorf("the compiler: %w: %s", errDisk, oneLine(r.Error))
 		case r.Error != "":
 			return fmt.Errorf("the compiler: %s", oneLine(r.Error))
-		case took.cpu > limits.CompileTime: // the system's own limit counts whole seconds
+		case took.cpu > limits.CompileTime: // the system's own limit counts in whole seconds
 			return tooSlow(limits)
 		}
 		return nil
@@ -162,21 +165,21 @@ func (s *Sandbox) runCompiler(ctx context.Context, cmd *exec.Cmd, limits *host.L
 	return s.compilerFault(ctx, limits, took, stderr.b.String(), errors.Join(waitErr, writeErr))
 }
 
-// spent is what a process took.
+// spent is the time that a process took.
 type spent struct{ cpu, wall time.Duration }
 
-// tooSlow is the error of a module that takes the compiler too long.
+// tooSlow is the error of a module that takes too long to compile.
 func tooSlow(limits *host.Limits) error {
 	return invalid(host.Problem{Code: problemCompileTime, Message: fmt.Sprintf(
 		"compiling the module takes more than %v of CPU time (limit compile_time): split large functions, or the module", limits.CompileTime)})
 }
 
-// outOfMemory is what a process without address space says, of which a thread
-// needs some too.
+// outOfMemory are texts that a process prints when it runs out of address space. Starting
+// a thread needs address space too.
 var outOfMemory = []string{"out of memory", "cannot allocate memory", "failed to reserve", "failed to create new OS thread", "pthread_create"}
 
-// compilerFault is the error of a compiler that ended without a report: what it
-// was given was too much for it.
+// compilerFault is the error of a compiler that ended without a report: the module was
+// too much for the compiler.
 func (s *Sandbox) compilerFault(ctx context.Context, limits *host.Limits, took spent, said string, err error) error {
 	overCPU := strings.Contains(said, "SIGXCPU") || err != nil && strings.Contains(err.Error(), "cpu time limit")
 	noMemory := slices.ContainsFunc(outOfMemory, func(text string) bool { return strings.Contains(said, text) })
@@ -197,10 +200,11 @@ func (s *Sandbox) compilerFault(ctx context.Context, limits *host.Limits, took s
 	return invalid(host.Problem{Code: problemCompileFault, Message: "the compiler cannot cope with the module; the server's log says more"})
 }
 
-// retryBuild is when to upload a module again for which the machine had no time.
+// retryBuild is how long a client waits before it uploads again a module that the machine
+// had no time for.
 const retryBuild = time.Minute
 
-// capped keeps the first bytes of what is written to it.
+// capped keeps the first bytes written to it.
 type capped struct {
 	b   bytes.Buffer
 	max int
@@ -212,15 +216,17 @@ func (w *capped) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// CompileMain is the compiler's process: it builds the one module that in asks
-// for, and reports to out. It limits its own address space and CPU time first, gives up
-// all files but those of the order's folder, programs and the network where the system can,
-// and ends the process when in ends before it is done: then nobody waits.
+// CompileMain is the main function of the compiler's process: it builds the module that
+// in asks for and writes a report to out. First it limits its own address space and CPU
+// time. Where the system allows, it also gives up all files outside the order's folder,
+// starting programs, and the network. It ends the process if in ends before the build is
+// done, because then nobody waits for the result.
 //
 // # Errors
 //
-// When in is not what a [Sandbox] with [Config.Compiler] writes, or the limits
-// cannot be set. A module that cannot be built is no error.
+// An error if in does not carry what a [Sandbox] with [Config.Compiler] writes, or if the
+// limits cannot be set. A module that cannot be built is reported to out and is not an
+// error.
 func CompileMain(in io.Reader, out io.Writer, exit func(code int)) error {
 	r := bufio.NewReaderSize(in, 64<<10)
 	line, err := r.ReadBytes('\n')
@@ -231,7 +237,7 @@ func CompileMain(in io.Reader, out io.Writer, exit func(code int)) error {
 	if err := json.Unmarshal(line, &o); err != nil {
 		return fmt.Errorf("read the order: %w", err)
 	}
-	limits := complete(o.Limits, host.DefaultLimits())
+	limits := complete(o.Limits, limit.Default())
 	if o.Bytes < 0 || o.Bytes > limits.ModuleBytes {
 		return fmt.Errorf("the order has a module of %d bytes, at most %d are allowed", o.Bytes, limits.ModuleBytes)
 	}
@@ -257,10 +263,10 @@ func CompileMain(in io.Reader, out io.Writer, exit func(code int)) error {
 	return nil
 }
 
-// fill does what the order says.
+// fill carries out the order.
 func (o *order) fill(wasm []byte, limits host.Limits) report {
-	// Fuel and the CPU time of the process bound the description too: the clock must not
-	// refuse a module on a busy machine.
+	// Fuel and the CPU time of the process bound the description too. The wall clock must
+	// not refuse a module on a busy machine.
 	limits.DescribeTime = max(limits.DescribeTime, wallOf(&limits))
 	s, err := New(context.Background(), Config{Limits: limits, Spares: -1, SourceLines: o.Lines})
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// confine does nothing where processes cannot limit themselves; the deadline
-// holds there too.
+// confine does nothing on systems where processes cannot limit themselves. The deadline
+// holds on those systems too.
 func confine(uint64, time.Duration, bool) error { return nil }
 
 func apart(*exec.Cmd) {}

@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// confine limits the address space and the CPU time of this process, for good,
-// has it leave no core file, and if it is polite has whatever else wants a core go
-// first: a build cannot be interrupted otherwise.
+// confine permanently limits the address space and the CPU time of this process and
+// disables core files. If polite, it also lowers the process's priority, because a build
+// cannot be interrupted.
 func confine(addressSpace uint64, cpu time.Duration, polite bool) error {
 	seconds := uint64(cpu/time.Second) + 1
 	for _, l := range []struct {
@@ -39,7 +39,7 @@ func confine(addressSpace uint64, cpu time.Duration, polite bool) error {
 	if !polite {
 		return nil
 	}
-	// The group is this process alone (see apart), and all its threads.
+	// The group consists of this process (see apart) with all its threads.
 	if err := unix.Setpriority(unix.PRIO_PGRP, 0, niceness); err != nil {
 		return fmt.Errorf("step back behind others: %w", err)
 	}
@@ -52,14 +52,14 @@ func lower[T int64 | uint64](cur, hard *T, most uint64) {
 	*cur = *hard
 }
 
-// niceness of a compiler: about a tenth of the time of a core that others want.
+// niceness of a compiler: it gets about a tenth of a core that others want.
 const niceness = 10
 
-// apart keeps a process from getting the signals of the terminal that the server
-// runs in: the server ends it.
+// apart keeps the terminal's signals away from a process, because the server ends the
+// process.
 func apart(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
-// killed reports whether a process was ended by a signal that nobody can refuse.
+// killed reports whether a process was ended by a signal that cannot be caught.
 func killed(state *os.ProcessState) bool {
 	status, ok := state.Sys().(syscall.WaitStatus)
 	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL

@@ -4,6 +4,6 @@ package sandbox
 
 import "time"
 
-// ThreadTime is the time of a core that the calling thread has had: unknown here, so
-// that work is charged by counts alone.
+// ThreadTime returns the CPU time of the calling thread. On this system it is unknown, so
+// work is charged by counts alone.
 func ThreadTime() time.Duration { return 0 }

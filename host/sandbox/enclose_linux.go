@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// enclose has this process get no privileges any more, for good: no files but those
-// beneath the folder, no programs, no network, no other processes. It gives what could not
-// be had, and why.
+// enclose permanently drops privileges of this process: files outside the folder,
+// starting programs, the network, other processes. It returns what could not be dropped,
+// and why.
 func enclose(folder string) (open []string) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -22,20 +22,21 @@ func enclose(folder string) (open []string) {
 	if err := encloseFiles(folder); err != nil {
 		open = append(open, fmt.Sprintf("files (Landlock): %v", err))
 	}
-	// Last: it puts the threads that are there already under what this one has.
+	// This comes last, because it applies this thread's privileges to all existing
+	// threads.
 	if err := filterCalls(); err != nil {
 		open = append(open, fmt.Sprintf("system calls (seccomp): %v", err))
 	}
 	return open
 }
 
-// encloseFiles leaves this process the files beneath a folder, and those that are open.
+// encloseFiles leaves this process access to the files in a folder and to open files.
 func encloseFiles(folder string) error {
 	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {
 		return fmt.Errorf("the kernel has none: %w", errno)
 	}
-	const first = 1<<13 - 1 // the rights of the first version
+	const first = 1<<13 - 1 // the rights known to the first version
 	access := uint64(first)
 	for _, later := range []struct {
 		version uintptr
@@ -61,7 +62,7 @@ func encloseFiles(folder string) error {
 	if errno != 0 {
 		return errno
 	}
-	// The rules are a thread's: all that there are take them.
+	// The rules belong to a thread, so every existing thread must take them.
 	if _, _, errno = syscall.AllThreadsSyscall6(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0); errno == unix.ENOTSUP {
 		return errors.New("this program is built with cgo, which keeps threads of its own")
 	} else if errno != 0 {
@@ -73,8 +74,9 @@ func encloseFiles(folder string) error {
 	return nil
 }
 
-// refusedCalls are what a compiler never does: run programs, reach the network or other
-// processes, change the system. The rest is left to the kernel's own rules.
+// refusedCalls are system calls that a compiler never makes: they run programs, reach the
+// network or other processes, or change the system. All other calls are subject to the
+// kernel's own rules only.
 var refusedCalls = []uint32{
 	unix.SYS_EXECVE, unix.SYS_EXECVEAT, unix.SYS_SOCKET, unix.SYS_SOCKETPAIR, unix.SYS_CONNECT, unix.SYS_BIND, unix.SYS_LISTEN,
 	unix.SYS_ACCEPT, unix.SYS_ACCEPT4, unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PIDFD_OPEN,
@@ -85,14 +87,14 @@ var refusedCalls = []uint32{
 	unix.SYS_SYSLOG, unix.SYS_SETUID, unix.SYS_SETGID, unix.SYS_SETRESUID, unix.SYS_SETRESGID, unix.SYS_CAPSET,
 }
 
-// Where a filter finds what is called, and how: struct seccomp_data.
+// Offsets of the call number, the architecture and the arguments in struct seccomp_data.
 const (
 	callNumber = 0
 	callArch   = 4
-	callFirst  = 16 // the low half of the first argument, as both architectures have it
+	callFirst  = 16 // the low half of the first argument, on both architectures
 )
 
-// filterCalls has the kernel refuse refusedCalls to all threads of this process.
+// filterCalls makes the kernel refuse refusedCalls to all threads of this process.
 func filterCalls() error {
 	arch, known := map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}[runtime.GOARCH]
 	if !known {
@@ -102,8 +104,8 @@ func filterCalls() error {
 		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: at}
 	}
 	give := func(what uint32) unix.SockFilter { return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: what} }
-	// Calls of another architecture have other numbers; so has the one that amd64 has beside
-	// its own.
+	// Other architectures number their calls differently, and so does the second ABI of
+	// amd64.
 	const other = 0x4000_0000
 	program := []unix.SockFilter{
 		load(callArch),

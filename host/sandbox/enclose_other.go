@@ -4,7 +4,7 @@ package sandbox
 
 import "runtime"
 
-// enclose does nothing where the system has no way for it.
+// enclose does nothing on systems without a way to drop privileges.
 func enclose(string) (open []string) {
 	return []string{"files, programs and the network: " + runtime.GOOS + " has no way to give them up"}
 }

@@ -12,31 +12,31 @@ import (
 	"github.com/weftrun/weft/host/sandbox/rewrite"
 )
 
-// An Extism plugin runs as it is: its imports are served on an arena, and what
-// would be vars, configuration and requests of an Extism host are host calls of
-// the ABI. So its record, its replay and its bill are those of any guest.
+// An Extism plugin runs unmodified. An arena serves its imports. What would be variables,
+// configuration and requests in an Extism host are host calls of the ABI, so recording,
+// replay and billing work as for any guest.
 
-// extismCall is what the call of a plugin knows beside the guest.
+// extismCall is the state of a plugin's call that other guests do not have.
 type extismCall struct {
 	plugin *extism.Plugin
 	arena  arena
-	config map[string]string // of the step, over that of the plugin
-	staged map[string][]byte // variables that were set; nil: removed
-	order  []string          // of staged, as they were set first
-	bytes  int               // of staged, about
-	status uint32            // of the last answer
-	header []byte            // of the last answer, as JSON
-	exited bool              // by proc_exit(0)
+	config map[string]string // configuration of the step, over the plugin's
+	staged map[string][]byte // variables set by the call; nil: removed
+	order  []string          // names in staged, in the order they were first set
+	bytes  int               // approximate size of staged
+	status uint32            // HTTP status of the last answer
+	header []byte            // headers of the last answer, as JSON
+	exited bool              // the plugin called proc_exit(0)
 }
 
-// begin readies the call.
+// begin prepares for a call.
 func (e *extismCall) begin() {
 	e.arena.clear()
 	e.staged, e.order, e.config, e.bytes = nil, nil, nil, 0
 	e.status, e.header, e.exited = 0, nil, false
 }
 
-// What Extism's functions take and give.
+// The signatures of Extism's functions.
 var (
 	takes0gives64  = signature("", "I")
 	takes0gives32  = signature("", "i")
@@ -47,7 +47,7 @@ var (
 	takesTwoGives  = signature("II", "I")
 )
 
-// signature makes a type of letters: i for i32, I for i64.
+// signature makes a function type from letters: i for i32, I for i64.
 func signature(params, results string) rewrite.FuncType {
 	types := func(letters string) string {
 		b := make([]byte, len(letters))
@@ -99,13 +99,14 @@ var extismImports = map[string]hostFunc{
 
 func extismNames() []string { return slices.Sorted(maps.Keys(extismImports)) }
 
-// extismArena is the arena, for an access that costs so much.
+// extismArena returns the arena and charges for an access.
 func (g *guest) extismArena(fuel uint64) *arena {
 	g.charge(fuel)
 	return &g.extism.arena
 }
 
-// alloc gives a block, if the arena and the guest's own memory together may have it.
+// alloc allocates a block, if the limit on the arena and the guest's memory together
+// allows it.
 func (g *guest) alloc(n uint64) uint64 {
 	a := g.extismArena(blockFuel)
 	limit := uint64(g.limits.MemoryBytes)
@@ -120,7 +121,7 @@ func (g *guest) alloc(n uint64) uint64 {
 	return a.alloc(n)
 }
 
-// extismBytes copies the block at an offset; there need not be one.
+// extismBytes copies the block at an offset. It returns nothing if there is no block.
 func (g *guest) extismBytes(at uint64) []byte {
 	a := g.extismArena(blockFuel)
 	view := a.view(at, a.length(at))
@@ -128,7 +129,7 @@ func (g *guest) extismBytes(at uint64) []byte {
 	return clone(view, nil)
 }
 
-// give allocates a block with a content.
+// give allocates a block with the given content.
 func (g *guest) give(content []byte) uint64 {
 	at := g.alloc(uint64(len(content)))
 	copyPieces(g.extism.arena.view(at, uint64(len(content))), content)
@@ -148,7 +149,7 @@ func storeByte(g *guest, args []uint64) {
 	}
 }
 
-// loadWord and storeWord end the call where Extism's host in Go does.
+// loadWord and storeWord fail where Extism's Go host fails.
 func loadWord(g *guest, args []uint64) {
 	a := g.extismArena(moveFuel)
 	if !a.has(args[0], 8) {
@@ -182,7 +183,7 @@ func inputWord(g *guest, args []uint64) {
 	args[0] = a.load(a.input.at + args[0])
 }
 
-// setSpan notes where the input or the output is; what is out of range is none.
+// setSpan records where the input or the output is. A range out of bounds counts as none.
 func (g *guest) setSpan(s *span, args []uint64) {
 	if a := g.extismArena(moveFuel); args[1] == 0 || a.has(args[0], args[1]) {
 		*s = span{args[0], args[1]}
@@ -201,7 +202,7 @@ func resetArena(g *guest, _ []uint64) {
 	a.clear()
 }
 
-// onlyInStep unwinds a guest that asks for what only a step has.
+// onlyInStep unwinds a guest that calls a function available only in a step.
 func (g *guest) onlyInStep(name string) {
 	if g.phase != phaseStep {
 		g.giveUp(codeForbidden, "%s called %s.%s; before its first step a plugin may allocate and log only, as what it then is holds for every run",
@@ -221,7 +222,7 @@ func (g *guest) configGet(at uint64) uint64 {
 	return g.give([]byte(value))
 }
 
-// extismLog logs a line, if its level is to be seen.
+// extismLog logs a line, if its level is enabled.
 func (g *guest) extismLog(level int, at uint64) {
 	defer g.extism.arena.drop(at)
 	if level < g.extism.plugin.Level {
@@ -231,7 +232,7 @@ func (g *guest) extismLog(level int, at uint64) {
 	text := bytes.ToValidUTF8(g.extismBytes(at), []byte("\ufffd"))
 	g.countLog(len(text), 1)
 	if g.phase != phaseStep {
-		return // it is of no invocation
+		return // the line belongs to no invocation
 	}
 	request, err := abi.Log{Level: max(int64(4*level)-8, -4), Message: string(text)}.Encode()
 	if err != nil {
@@ -240,7 +241,7 @@ func (g *guest) extismLog(level int, at uint64) {
 	g.ask(abi.ImportLog, request)
 }
 
-// extismExit ends a plugin that calls proc_exit: one that exits with 0 has ended well.
+// extismExit ends a plugin that calls proc_exit. Exit code 0 means success.
 func (g *guest) extismExit(code uint32) {
 	if code == 0 && g.phase == phaseStep {
 		g.extism.exited = true

@@ -13,19 +13,19 @@ import (
 	"github.com/weftrun/weft/host/extism"
 )
 
-// What the host charges for Extism's functions that are no host calls.
+// What the host charges for those functions of Extism that are not host calls.
 const (
-	moveFuel  = 100 // of 1 or 8 bytes into or out of the arena
-	blockFuel = 300 // of what looks for a block
+	moveFuel  = 100 // copying 1 or 8 bytes into or out of the arena
+	blockFuel = 300 // a function that looks up a block
 )
 
-// codePlugin is the code of an error that a plugin set.
+// codePlugin is the code of an error set by a plugin.
 const codePlugin = "error"
 
-// maxErrorText bounds the text of such an error, in bytes.
+// maxErrorText bounds the text of an error set by a plugin, in bytes.
 const maxErrorText = 64 << 10
 
-// ask makes a host call on behalf of an Extism plugin. It may unwind it.
+// ask makes a host call on behalf of an Extism plugin. It may unwind the plugin.
 func (g *guest) ask(im abi.Import, request []byte) ([]byte, abi.Status) {
 	if g.counts.calls++; g.counts.calls > g.limits.HostCalls {
 		g.giveUp(codeLimit, "more than %d host calls in one invocation (limit host_calls)", g.limits.HostCalls)
@@ -34,7 +34,7 @@ func (g *guest) ask(im abi.Import, request []byte) ([]byte, abi.Status) {
 	return g.answer(im, request)
 }
 
-// must makes a host call whose failure is that of the plugin, with its code.
+// must makes a host call. If the call fails, the plugin fails with the same code.
 func (g *guest) must(im abi.Import, request []byte, err error) []byte {
 	if err != nil {
 		g.giveUp(host.RunInvalidOutput, "%s: %v", im, err)
@@ -68,7 +68,7 @@ func (g *guest) varGet(at uint64) uint64 {
 	return g.give(value)
 }
 
-// variable reads a variable that is at a path.
+// variable reads a variable at a path.
 func (g *guest) variable(name, path string) (value []byte, ok bool) {
 	request, err := abi.StateGet{Path: path, Default: abi.Null}.Encode()
 	value, ok, err = extism.Variable(g.must(abi.ImportStateGet, request, err))
@@ -78,13 +78,13 @@ func (g *guest) variable(name, path string) (value []byte, ok bool) {
 	return value, ok
 }
 
-// varSet stages a variable: it is set when the step has succeeded.
+// varSet stages a variable. It takes effect when the step has succeeded.
 func (g *guest) varSet(at, valueAt uint64) {
 	g.onlyInStep("var_set")
 	e := g.extism
 	name := string(g.extismBytes(at))
 	e.arena.drop(at)
-	var value []byte // none: it is removed
+	var value []byte // nil: the variable is removed
 	if valueAt != 0 {
 		value = g.extismBytes(valueAt)
 		e.arena.drop(valueAt)
@@ -106,7 +106,7 @@ func (g *guest) varSet(at, valueAt uint64) {
 	e.staged[name] = value
 }
 
-// commit makes the edits that the call has staged, as one.
+// commit sends the call's staged edits as one host call.
 func (g *guest) commit() {
 	e := g.extism
 	if len(e.order) == 0 {
@@ -163,7 +163,8 @@ func (g *guest) httpHeaders() uint64 {
 	return g.give(g.extism.header)
 }
 
-// invokeExtism runs one step of an Extism plugin. The error is not the guest's.
+// invokeExtism runs one step of an Extism plugin. A returned error is not the guest's
+// fault.
 func (g *guest) invokeExtism(ctx context.Context, inv *host.Invocation) (host.InvocationResult, error) {
 	in, err := abi.DecodeStepInput(inv.Input)
 	if err != nil {
@@ -210,7 +211,7 @@ func (g *guest) invokeExtism(ctx context.Context, inv *host.Invocation) (host.In
 	return host.InvocationResult{Output: output, Fuel: fuel}, nil
 }
 
-// within does what may unwind the guest outside of its code.
+// within runs do, which may unwind the guest outside the guest's own code.
 func (g *guest) within(do func() error) (err error) {
 	defer func() {
 		switch r := recover(); r {
@@ -224,8 +225,8 @@ func (g *guest) within(do func() error) (err error) {
 	return do()
 }
 
-// callExport hands over the input and runs an export. What it returns counts as
-// a number of 32 bits; nothing is 0.
+// callExport passes the input and runs an export. Its result counts as a 32-bit number;
+// no result counts as 0.
 func (g *guest) callExport(ctx *call, export string, input []byte) (code uint32, err error) {
 	e := g.extism
 	f := g.export(export)
@@ -245,7 +246,7 @@ func (g *guest) callExport(ctx *call, export string, input []byte) (code uint32,
 	return code, err
 }
 
-// export finds a function, once for each instance.
+// export looks a function up, once for each instance.
 func (g *guest) export(name string) api.Function {
 	if f, ok := g.exports[name]; ok {
 		return f
@@ -260,7 +261,7 @@ func (g *guest) export(name string) api.Function {
 	return f
 }
 
-// errorText is the error that the plugin set, "" for none.
+// errorText returns the error that the plugin set, or "".
 func (e *extismCall) errorText() string {
 	if e.arena.err == 0 {
 		return ""
@@ -272,14 +273,14 @@ func (e *extismCall) errorText() string {
 	return strings.ToValidUTF8(string(text), "\ufffd")
 }
 
-// outputOf makes the step's output of what the plugin left.
+// outputOf makes the step's output from the plugin's output.
 func (g *guest) outputOf(step *extism.Step) []byte {
 	a := &g.extism.arena
 	if limit := g.limits.OutputBytes; a.output.length > uint64(limit) {
 		g.giveUp(codeLimit, "the output has %d bytes, at most %d are allowed (limit output_bytes)", a.output.length, limit)
 	}
 	view := a.view(a.output.at, a.output.length)
-	g.charge(4 * bytesFuel(len(view))) // it is read as JSON, and written
+	g.charge(4 * bytesFuel(len(view))) // parsing JSON and writing the result
 	out, err := step.Events(view)
 	if err != nil {
 		g.giveUp(codeOutput, "%v", err)
@@ -294,7 +295,7 @@ func (g *guest) outputOf(step *extism.Step) []byte {
 	return encoded
 }
 
-// pluginError is the result of a step that failed by the plugin's own word.
+// pluginError is the result of a step whose plugin reported a failure.
 func (g *guest) pluginError(format string, args ...any) (host.InvocationResult, error) {
 	out, err := abi.StepOutput{Err: &abi.Error{Code: codePlugin, Message: fmt.Sprintf(format, args...)}}.Encode()
 	if err != nil {
@@ -303,7 +304,7 @@ func (g *guest) pluginError(format string, args ...any) (host.InvocationResult, 
 	return host.InvocationResult{Output: out, Code: 1}, nil
 }
 
-// startExtism calls what Extism's hosts call before the first function.
+// startExtism calls the functions that Extism's hosts call before the first function.
 func (g *making) startExtism() error {
 	for _, name := range g.module.plan.Extism.Start {
 		f := g.instance.ExportedFunction(name)

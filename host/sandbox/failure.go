@@ -19,8 +19,8 @@ const (
 	codeDeadline = host.RunDeadlineExceeded
 	codeLimit    = host.RunLimitExceeded
 	codeOutput   = host.RunInvalidOutput
-	// codeForbidden is a call that the phase does not allow; it never leaves
-	// the sandbox, as weft_step may call everything.
+	// codeForbidden is the code of a call that the phase does not allow. It never leaves
+	// the sandbox, because weft_step may call everything.
 	codeForbidden = "forbidden_call"
 )
 
@@ -29,8 +29,8 @@ const (
 	maxFuncText = 200  // bytes of a function's name in a message
 )
 
-// verdict says what the end of a call into the guest means: nil and nil when it
-// returned, the guest's own failure, or an error that is not the guest's.
+// verdict interprets the end of a call into the guest. It returns nil and nil if the call
+// returned, otherwise the guest's own failure or an error that is not the guest's.
 func (g *guest) verdict(err error) (*abi.Error, error) {
 	if err == nil {
 		return nil, nil
@@ -56,13 +56,13 @@ func (g *guest) verdict(err error) (*abi.Error, error) {
 	return g.withTail(&abi.Error{Code: codeTrap, Message: reason + g.module.trapPlace(err) + refused}), nil
 }
 
-// isTrap tells whether a call ended by a trap of WebAssembly.
+// isTrap reports whether a call ended by a WebAssembly trap.
 func isTrap(err error) bool {
 	_, ok := trapReason(err)
 	return ok
 }
 
-// entry names what was running for people.
+// entry returns the name of the running function for messages.
 func (g *guest) entry() string {
 	if g.phase == phaseStep {
 		return "the invocation"
@@ -70,8 +70,8 @@ func (g *guest) entry() string {
 	return g.phase.entry()
 }
 
-// withTail adds to a trap what the guest printed last: there TinyGo and Go say
-// why they panic.
+// withTail adds to a trap what the guest printed last, because TinyGo and Go print why
+// they panic.
 func (g *guest) withTail(fail *abi.Error) *abi.Error {
 	if fail == nil || fail.Code != codeTrap {
 		return fail
@@ -83,8 +83,9 @@ func (g *guest) withTail(fail *abi.Error) *abi.Error {
 }
 
 // trapReason finds the reason of a trap: the innermost error, if it is one of
-// WebAssembly's own. Its type is internal to the compiler's runtime, and texts
-// would not do, as a guest's function names are part of them.
+// WebAssembly's own. The code checks its type, which is internal to the compiler's
+// runtime. Matching texts would not be safe, because they contain the guest's function
+// names.
 func trapReason(err error) (reason string, ok bool) {
 	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(err) {
 		err = inner
@@ -95,8 +96,8 @@ func trapReason(err error) (reason string, ok bool) {
 	return err.Error(), true
 }
 
-// oneLine makes text of a guest's fit into a message of one line, for any
-// terminal: nothing of it moves the cursor or turns the writing around.
+// oneLine makes a guest's text safe for a one-line message on any terminal: it removes
+// everything that moves the cursor or changes the direction of the writing.
 func oneLine(text string) string {
 	text = strings.Map(printable, strings.ToValidUTF8(text, "?"))
 	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' || r == 0 })
@@ -109,7 +110,7 @@ func oneLine(text string) string {
 	return strings.Join(kept, " | ")
 }
 
-// printable keeps what is seen, and the ends of lines.
+// printable keeps visible characters and line ends.
 func printable(r rune) rune {
 	switch {
 	case unicode.IsPrint(r), r == '\n', r == '\r', r == 0:
@@ -120,8 +121,8 @@ func printable(r rune) rune {
 	return '?'
 }
 
-// checkOutput looks at what a guest that returned has handed over: one step
-// output, whose first item is what weft_step returned.
+// checkOutput checks the output of a guest that returned: it must be one step output
+// whose first item is what weft_step returned.
 func (g *guest) checkOutput(code uint32) *abi.Error {
 	invalid := func(format string, args ...any) *abi.Error {
 		return &abi.Error{Code: codeOutput, Message: fmt.Sprintf(format, args...)}

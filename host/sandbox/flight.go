@@ -5,11 +5,10 @@ import (
 	"sync"
 )
 
-// flight computes a value once, for all who ask. Those who ask meanwhile share
-// the attempt; one that fails is forgotten. All methods may be called from any
-// goroutine.
+// flight computes a value once for all callers. Concurrent callers share one attempt. A
+// failed attempt is forgotten. All methods may be called from any goroutine.
 type flight[T any] struct {
-	mu   sync.Mutex // guards last; nothing is called under it
+	mu   sync.Mutex // guards last; held only briefly
 	last *attempt[T]
 }
 
@@ -19,8 +18,8 @@ type attempt[T any] struct {
 	err   error
 }
 
-// get gives the value, by compute if there is none. compute runs in a goroutine
-// that start begins: it does not end with the first who asked.
+// get returns the value, and computes it if necessary. compute runs in a goroutine begun
+// by start, so it does not end with the first caller.
 func (f *flight[T]) get(ctx context.Context, start func(func()) error, compute func() (T, error)) (T, error) {
 	f.mu.Lock()
 	a := f.last

@@ -14,21 +14,21 @@ import (
 	"github.com/weftrun/weft/host/sandbox/memory"
 )
 
-// phase says what a guest is doing, and so which imports it may call.
+// phase is what a guest is doing. It decides which imports the guest may call.
 type phase uint8
 
 const (
-	phaseInitialize phase = iota // start function and _initialize
+	phaseInitialize phase = iota // the start function and _initialize
 	phaseDescribe
 	phaseStep
 )
 
-// entry is the export that runs in the phase.
+// entry returns the name of the export that runs in the phase.
 func (p phase) entry() string {
 	return [...]string{abi.ExportInitialize, abi.ExportDescribe, abi.ExportStep}[p]
 }
 
-// fuelLimit and timeLimit name the limits of the phase.
+// fuelLimit and timeLimit return the names of the phase's limits.
 func (p phase) fuelLimit() string {
 	if p == phaseStep {
 		return "fuel"
@@ -43,24 +43,25 @@ func (p phase) timeLimit() string {
 	return "describe_time"
 }
 
-// maxPolls bounds poll_oneoff: each moves the virtual clock at no cost.
+// maxPolls bounds calls of poll_oneoff, because each call moves the virtual clock without
+// a charge.
 const maxPolls = 100_000
 
-// unwound is what the imports panic with to leave the guest. An ExitError
-// passes through the compiler's runtime at a microsecond or two, where any
-// other value has a stack trace formatted. It is known by its address; why is
-// in the guest's stop and fail.
+// unwound is the value that imports panic with to leave the guest. It is an ExitError
+// because the compiler's runtime passes one on in a microsecond or two, and formats a
+// stack trace for any other value. Callers recognize unwound by its address. The guest's
+// stop and fail hold the reason.
 var unwound = sys.NewExitError(1)
 
-// isUnwound tells whether a call ended because an import unwound the guest.
+// isUnwound reports whether a call ended because an import unwound the guest.
 func isUnwound(err error) bool {
 	var exit *sys.ExitError
 	return errors.As(err, &exit) && exit == unwound
 }
 
-// guest is one instance of a module and what its present invocation knows. One
-// goroutine uses it, and owns it: from the pool that made it, it passes to
-// Invoke, which resets it for the pool or drops it.
+// guest is one instance of a module and the state of its present invocation. One
+// goroutine owns and uses the guest. The pool that made the guest passes ownership to
+// Invoke, which resets the guest for the pool or drops it.
 type guest struct {
 	module   *module
 	instance api.Module
@@ -68,26 +69,26 @@ type guest struct {
 	linear   *memory.Linear
 	step     api.Function
 	globals  []api.MutableGlobal     // see mutable
-	exports  map[string]api.Function // of an Extism plugin, as far as they were called
-	extism   *extismCall             // nil: not of one
-	// unharmed says that the last call returned, trapped or was unwound by an
-	// import, so that the instance can be used again once it is reset.
+	exports  map[string]api.Function // exports of an Extism plugin that were called before
+	extism   *extismCall             // nil: not an Extism plugin
+	// unharmed reports that the last call returned, trapped or was unwound by an import,
+	// so that the instance can be used again after a reset.
 	unharmed bool
 	deep     bool // the last call used up its call depth
 
 	meter meter
-	call  call // of the present call
+	call  call // the present call
 	stack [1]uint64
 
 	phase  phase
 	limits host.Limits
-	calls  host.Calls               // only in phaseStep
-	prices uint64                   // their version
+	calls  host.Calls               // set in phaseStep only
+	prices uint64                   // version of the prices
 	token  host.Token               // may be nil
-	look   func(units uint64) error // of this guest: see looked
-	worked bool                     // the present call was looked at
+	look   func(units uint64) error // the method looked of this guest
+	worked bool                     // looked was called during the present call
 	input  []byte
-	buffer []byte // room for the output
+	buffer []byte // space for the output
 	clock  int64
 	random chance
 
@@ -96,14 +97,14 @@ type guest struct {
 	outputs  int
 	counts   counts
 	tail     tail
-	printed  [2]printed // of files 1 and 2
+	printed  [2]printed // to files 1 and 2
 
-	stop error      // of calls, token or ctx: unwinds
+	stop error      // error of calls, token or ctx that unwinds the guest
 	fail *abi.Error // the guest's own failure
 }
 
-// chance is a stream of random bytes. Most invocations draw none: the first who
-// does has it begin.
+// chance is a stream of random bytes. It is seeded at the first draw, because most
+// invocations draw none.
 type chance struct {
 	from   [32]byte
 	begun  bool
@@ -117,22 +118,22 @@ func (c *chance) read(p []byte) {
 		c.stream.Seed(c.from)
 		c.begun = true
 	}
-	_, _ = c.stream.Read(p) // it never fails
+	_, _ = c.stream.Read(p) // never fails
 }
 
-// counts is what an invocation has used of its limits.
+// counts is how much an invocation has used of each limit.
 type counts struct {
 	calls, logBytes, logLines, polls int
-	lacked                           uint8 // a bit for each [host.Missing] that was tried
+	lacked                           uint8 // one bit for each [host.Missing] that the guest tried
 }
 
-// call is the context of one call into an instance: the imports find the guest
-// in it without a look-up.
+// call is the context of one call into an instance. The imports find the guest in it
+// without a look-up.
 type call struct {
-	context.Context // the caller's; no values of it are shown
+	context.Context // the caller's; its values are hidden
 	guest           *guest
-	// values has the memory allocator while the instance is made, else it is
-	// nil: nothing else looks for values.
+	// values carries the memory allocator while the instance is made, and is nil
+	// otherwise. Nothing else reads values.
 	values context.Context
 }
 
@@ -144,10 +145,10 @@ func (c *call) Value(key any) any {
 	return c.values.Value(key)
 }
 
-// guestOf finds the guest whose call it is.
+// guestOf returns the guest of a call's context.
 func guestOf(ctx context.Context) *guest { return ctx.(*call).guest }
 
-// begin readies a pristine guest for an invocation.
+// begin prepares a pristine guest for an invocation.
 func (g *guest) begin(inv *host.Invocation) {
 	g.phase, g.limits = phaseStep, inv.Limits
 	g.linear.SetLimit(uint64(inv.Limits.MemoryBytes))
@@ -157,7 +158,7 @@ func (g *guest) begin(inv *host.Invocation) {
 	g.clean()
 }
 
-// clean forgets what the last call came to.
+// clean clears the results of the last call.
 func (g *guest) clean() {
 	g.response, g.output, g.outputs = nil, nil, 0
 	g.counts, g.stop, g.fail = counts{}, nil, nil
@@ -167,9 +168,9 @@ func (g *guest) clean() {
 	g.tail.reset()
 }
 
-// enter makes one call into the instance. It ends when it returns, traps or is
-// unwound: by an import that gives up, or at a refuel because ctx ended, its
-// time was up or its fuel was spent.
+// enter makes one call into the instance. The call ends when the code returns, traps or
+// is unwound. An import unwinds the guest when it gives up. A refuel unwinds the guest
+// when ctx ended, the time limit was reached or the fuel was spent.
 func (g *guest) enter(ctx context.Context, fuel uint64, limit time.Duration, do func(*call) error) error {
 	g.call.Context, g.call.guest = ctx, g
 	g.unharmed, g.deep = false, false
@@ -190,8 +191,8 @@ func (g *guest) replaying() bool {
 	return ok && r.Replaying()
 }
 
-// refuel serves the import that the guest's code calls when its slice of fuel
-// has run out: here it is stopped, and here it makes room for others.
+// refuel serves the import that the guest's code calls when its slice of fuel is spent.
+// It stops a guest that must end, and yields the core to others.
 func (g *guest) refuel() {
 	switch {
 	case g.meter.exhausted():
@@ -207,7 +208,7 @@ func (g *guest) refuel() {
 	g.meter.grant()
 }
 
-// charge burns fuel for work of the host on the guest's behalf.
+// charge burns fuel for work that the host does on behalf of the guest.
 func (g *guest) charge(units uint64) {
 	g.meter.charge(units)
 	if g.meter.left != nil && int64(g.meter.left.Get()) < 0 {
@@ -215,14 +216,14 @@ func (g *guest) charge(units uint64) {
 	}
 }
 
-// overflow serves the import that the guest's code calls when its frames do not
-// fit any more.
+// overflow serves the import that the guest's code calls when the call depth is
+// exhausted.
 func (g *guest) overflow() {
 	g.deep = true
 	g.giveUp(codeLimit, "the frames of nested calls have more than %d bytes (limit call_depth): a recursion does not end, or is too deep", g.limits.CallDepth)
 }
 
-// invoke runs weft_step. The error is not the guest's.
+// invoke runs weft_step. A returned error is not the guest's fault.
 func (g *guest) invoke(ctx context.Context, inv *host.Invocation) (host.InvocationResult, error) {
 	if g.extism != nil {
 		return g.invokeExtism(ctx, inv)
@@ -243,15 +244,15 @@ func (g *guest) invoke(ctx context.Context, inv *host.Invocation) (host.Invocati
 	return host.InvocationResult{Output: g.output, Code: code, Fuel: fuel}, nil
 }
 
-// drop ends the guest's life and gives its memory back.
+// drop ends the guest and releases its memory.
 func (g *guest) drop() {
 	g.end()
 	g.linear.Release()
 }
 
-// end ends the guest's life: its memory is for somebody else.
+// end ends the guest. Another guest may then use its memory.
 func (g *guest) end() {
 	if g.instance != nil {
-		_ = g.instance.Close(context.Background()) // a closed one is no error
+		_ = g.instance.Close(context.Background()) // closing a closed instance is not an error
 	}
 }

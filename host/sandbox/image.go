@@ -11,18 +11,18 @@ import (
 	"github.com/weftrun/weft/host/sandbox/rewrite"
 )
 
-// A module's image is what a pristine instance is like. It is a function of the
-// module alone: start function, _initialize and weft_describe run at clock 0 and
-// with a random stream seeded by the digest, and what is there then is the
-// image: the memory with its size, and the mutable globals. Where an invocation
-// can change anything else, and where the image is too large to keep, every
-// instance is brought to it by the guest's own code.
+// A module's image is the state of a pristine instance: its memory with its size, and its
+// mutable globals. The image is a function of the module alone. The start function,
+// _initialize and weft_describe run at clock 0 with a random stream seeded by the
+// module's digest; the state after them is the image. If an invocation can change
+// anything else, or if the image is too large to keep, the guest's own code initializes
+// every instance.
 
-// maxSnapshot bounds the bytes that a snapshot keeps, zero pages left out.
+// maxSnapshot bounds the bytes that a snapshot keeps, not counting pages of zeros.
 const maxSnapshot = 32 << 20
 
-// pristine makes an instance like the image, whose memory can grow to the given
-// bytes, or at least to those of the image. The caller owns it.
+// pristine makes an instance in the state of the image. Its memory can grow to the given
+// bytes, and at least to the size of the image. The caller owns the instance.
 func (m *module) pristine(memoryBytes int) (*guest, error) {
 	memoryBytes = max(memoryBytes, m.plan.ImageBytes)
 	if m.snapshot != nil {
@@ -32,9 +32,10 @@ func (m *module) pristine(memoryBytes int) (*guest, error) {
 	return g, err
 }
 
-// initialized makes an instance by running what makes the image, within limits,
-// and gives the fuel of that. The memory can grow to the given bytes; a guest
-// that wants more meanwhile fails, as its image would depend on the settings.
+// initialized makes an instance by running the module's initialization within limits, and
+// returns the fuel burned. The memory can grow to memoryBytes. A guest that wants more
+// memory during initialization fails, because its image would otherwise depend on the
+// settings.
 func (m *module) initialized(limits *host.Limits, memoryBytes int) (_ *guest, fuel uint64, err error) {
 	made, err := m.newGuest(limits, memoryBytes, max(m.plan.ImageBytes, wasmPageBytes))
 	if err != nil {
@@ -76,7 +77,7 @@ func (m *module) initialized(limits *host.Limits, memoryBytes int) (_ *guest, fu
 	return made, g.burnt, g.grownTooFar(memoryBytes)
 }
 
-// grownTooFar is the error of a guest that wanted more memory than there is.
+// grownTooFar is the error of a guest that wanted more memory than memoryBytes.
 func (g *making) grownTooFar(memoryBytes int) error {
 	if !g.linear.Refused() {
 		return nil
@@ -84,21 +85,22 @@ func (g *making) grownTooFar(memoryBytes int) error {
 	return g.describeProblem(&abi.Error{Code: codeLimit, Message: fmt.Sprintf("wants to grow the memory beyond %d bytes (limit memory_bytes)", memoryBytes)})
 }
 
-// restored makes an instance and fills in the snapshot.
+// restored makes an instance and fills its memory with the snapshot.
 func (m *module) restored(memoryBytes int) (*guest, error) {
 	g, err := m.newGuest(&m.sandbox.stored, memoryBytes, m.snapshot.Size())
 	if err != nil {
 		return nil, err
 	}
-	if !m.snapshot.Fill(g.linear) { // before the instance is made: so there is nothing to clear
+	if !m.snapshot.Fill(g.linear) { // before instantiation, so that there is nothing to clear
 		g.drop()
 		return nil, fmt.Errorf("instantiate module %s: its image of %d bytes does not fit into the memory", m.digest, m.snapshot.Size())
 	}
 	return g.over()
 }
 
-// replaced makes an instance like the image, and drops used, which may be nil.
-// It is made in the memory of that if it can be: of a large image most is there.
+// replaced makes an instance in the state of the image and drops used, which may be nil.
+// If possible it reuses the memory of used, because that memory holds most of a large
+// image already.
 func (m *module) replaced(used *guest) (*guest, error) {
 	memoryBytes := m.sandbox.limits.MemoryBytes
 	switch {
@@ -116,9 +118,9 @@ func (m *module) replaced(used *guest) (*guest, error) {
 	return m.guestIn(used.linear, &m.sandbox.stored, memoryBytes).over()
 }
 
-// over makes the instance of a guest whose memory is as the snapshot. No code of
-// the guest runs: the start function of a restorable module is an export. After
-// an error the guest is dropped.
+// over makes the instance of a guest whose memory equals the snapshot. No guest code
+// runs: the start function of a restorable module is an export. After an error the guest
+// is dropped.
 func (g *guest) over() (_ *guest, err error) {
 	m := g.module
 	defer func() { err = g.unlessMade(recover(), err) }()
@@ -138,8 +140,8 @@ func (g *guest) over() (_ *guest, err error) {
 	return g, nil
 }
 
-// newGuest reserves the memory of an instance, which begins with about size
-// bytes and can grow to memoryBytes.
+// newGuest reserves the memory of an instance. The memory begins with about size bytes
+// and can grow to memoryBytes.
 func (m *module) newGuest(limits *host.Limits, memoryBytes, size int) (*guest, error) {
 	linear, err := m.sandbox.memories.Take(uint64(memoryBytes), uint64(size))
 	if err != nil {
@@ -157,7 +159,7 @@ func (m *module) guestIn(linear *memory.Linear, limits *host.Limits, memoryBytes
 	return g
 }
 
-// unlessMade drops the guest if making it failed or panicked.
+// unlessMade drops the guest if making the guest failed or panicked.
 func (g *guest) unlessMade(panicked any, err error) error {
 	if panicked != nil {
 		err = fmt.Errorf("instantiate module %s: %v", g.module.digest, panicked)
@@ -168,8 +170,8 @@ func (g *guest) unlessMade(panicked any, err error) error {
 	return err
 }
 
-// takeImage notes what a pristine instance is like, and keeps a snapshot if the
-// module can be restored from one.
+// takeImage records the image of a pristine instance, and keeps a snapshot if the module
+// can be restored from a snapshot.
 func (m *module) takeImage(g *guest, fuel uint64) {
 	p := m.plan
 	p.Manifest, p.DescribeFuel = g.output, fuel
@@ -188,11 +190,11 @@ func (m *module) takeImage(g *guest, fuel uint64) {
 	for _, global := range g.mutable() {
 		p.GlobalValues = append(p.GlobalValues, global.Get())
 	}
-	m.segments = nil // no instance begins without the snapshot any more
+	m.segments = nil // from now on every instance begins with the snapshot
 	m.size += m.snapshot.Kept()
 }
 
-// mutable finds the mutable globals of a restorable module's instance.
+// mutable returns the mutable globals of an instance of a restorable module.
 func (g *guest) mutable() []api.MutableGlobal {
 	if g.globals == nil {
 		for _, global := range g.module.plan.Globals {
@@ -208,9 +210,9 @@ func (g *guest) setGlobals() {
 	}
 }
 
-// reset brings an instance that an invocation has used back to the image: it
-// costs a look at the memory, and a copy of the pages that the guest wrote. It
-// gives false for one that cannot be brought back.
+// reset restores the image in an instance that an invocation has used. It costs a scan of
+// the memory and a copy of the pages that the guest wrote. It returns false if the
+// instance cannot be restored.
 func (g *guest) reset() bool {
 	image := g.module.snapshot
 	if !g.unharmed || !image.Reset(g.linear) && (g.mem == nil || !image.Shrink(g.linear, g.mem.Grow)) {
@@ -218,8 +220,8 @@ func (g *guest) reset() bool {
 	}
 	g.setGlobals()
 	if g.deep {
-		// The recursion may have left megabytes of stack with the function; a
-		// new one begins with a small stack.
+		// A deep recursion may have left megabytes of stack with the function; a new
+		// function object begins with a small stack.
 		g.step = g.instance.ExportedFunction(abi.ExportStep)
 		clear(g.exports)
 	}

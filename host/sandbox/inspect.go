@@ -13,8 +13,8 @@ import (
 	"github.com/weftrun/weft/host/sandbox/wasi"
 )
 
-// Codes of the problems of a module, as far as this package finds them. The
-// messages say what to change.
+// Codes of the problems of a module that this package finds. The messages say what to
+// change.
 const (
 	problemTooLarge      = "too_large"
 	problemNotWasm       = "not_wasm"
@@ -34,8 +34,8 @@ const (
 )
 
 const (
-	maxProblems = 50 // that are listed
-	maxNameText = 80 // bytes of a module's own names in a message
+	maxProblems = 50 // problems listed
+	maxNameText = 80 // bytes of a module's own name in a message
 )
 
 const (
@@ -45,7 +45,7 @@ const (
 
 const buildAdvice = "build a reactor: TinyGo -target=wasip1 -buildmode=c-shared, Go GOOS=wasip1 GOARCH=wasm -buildmode=c-shared, Rust a cdylib for wasm32-unknown-unknown"
 
-// reserved are the beginnings of export names that belong to the ABI.
+// reserved are the prefixes of export names that belong to the ABI.
 var reserved = []string{"weft:", "weft_"}
 
 const i32 = "\x7f" // a signature's one value
@@ -66,15 +66,15 @@ type inspection struct {
 	m        *rewrite.Module
 	limits   host.Limits
 	problems []host.Problem
-	extism   *extism.Plugin // what it is, if it is a plugin of Extism's
+	extism   *extism.Plugin // set if the module is an Extism plugin
 }
 
 func (i *inspection) add(code, format string, args ...any) {
 	i.problems = append(i.problems, host.Problem{Code: code, Message: fmt.Sprintf(format, args...)})
 }
 
-// inspect reads a module and lists all that the sandbox has against it; with
-// problems the module may be nil.
+// inspect reads a module and lists all its problems. If there are problems, the returned
+// module may be nil.
 func inspect(wasm []byte, limits host.Limits) (*rewrite.Module, []host.Problem) {
 	i := inspection{limits: limits}
 	return i.whole(wasm), i.problems
@@ -120,7 +120,7 @@ func (i *inspection) unreadable(err error) {
 	}
 }
 
-// counts compares the module's counts with what the host compiles.
+// counts compares the module's counts with what the host can compile.
 func (i *inspection) counts() {
 	for _, excess := range rewrite.DefaultCaps().Exceeded(i.m) {
 		i.add(problemTooMany, "%s", excess)
@@ -136,7 +136,7 @@ func (i *inspection) importsAllowed() {
 	}
 	for _, im := range i.m.Imports {
 		if im.Module == browser {
-			continue // said already
+			continue // reported already
 		}
 		if im.Kind == rewrite.KindMemory {
 			i.add(problemMemoryImport, "the module imports its memory (%s): it must define and export its own, named %q", importText(im), abi.ExportMemory)
@@ -161,7 +161,7 @@ func (i *inspection) importsAllowed() {
 	}
 }
 
-// importSignature gives the type of a function that guests may import.
+// importSignature returns the type of a function that guests may import.
 func importSignature(module, name string) (rewrite.FuncType, bool) {
 	switch module {
 	case abi.ImportModule:
@@ -195,7 +195,7 @@ func allowedOf(module string) string {
 
 func importText(im rewrite.Import) string { return short(im.Module) + "." + short(im.Name) }
 
-// memory checks that there is one memory of the one kind, not too large.
+// memory checks that there is exactly one memory, of the supported kind and size.
 func (i *inspection) memory() {
 	if len(i.m.Memories) > 1 {
 		i.add(problemMemories, "the module has %d memories, one is allowed", len(i.m.Memories))
@@ -214,7 +214,7 @@ func (i *inspection) memory() {
 	}
 }
 
-// tables checks the tables' initial sizes; their maxima are clamped.
+// tables checks the initial sizes of the tables. Their maximum sizes are clamped.
 func (i *inspection) tables() {
 	total := uint64(0)
 	for _, t := range i.m.Tables {
@@ -228,7 +228,7 @@ func (i *inspection) tables() {
 	}
 }
 
-// exports checks the names that the host looks up and those it keeps for itself.
+// exports checks the names that the host looks up and the reserved names.
 func (i *inspection) exports() {
 	byName := map[string]rewrite.Export{}
 	for _, ex := range i.m.Exports {
@@ -256,8 +256,9 @@ func (i *inspection) exports() {
 	i.reservedNames(abi.ExportDescribe, abi.ExportStep)
 }
 
-// forBrowser gives the first of the imports that the loaders of Go and of wasm-bindgen
-// serve, which are all one mistake: another target. It is nil if there are none.
+// forBrowser returns the first import that only the loaders of Go or wasm-bindgen serve,
+// or nil. All such imports have the same cause: the module was built for the wrong
+// target.
 func (i *inspection) forBrowser() *rewrite.Import {
 	for k := range i.m.Imports {
 		im := &i.m.Imports[k]
@@ -268,7 +269,7 @@ func (i *inspection) forBrowser() *rewrite.Import {
 	return nil
 }
 
-// exportedMemory checks that the memory is exported under the one name.
+// exportedMemory checks that the memory is exported under its required name.
 func (i *inspection) exportedMemory(byName map[string]rewrite.Export) {
 	if ex, there := byName[abi.ExportMemory]; !there {
 		i.add(problemMissingExport, "export %s is missing: the module must export its memory under this name", abi.ExportMemory)
@@ -277,7 +278,7 @@ func (i *inspection) exportedMemory(byName map[string]rewrite.Export) {
 	}
 }
 
-// reservedNames checks that no export has a name that is the host's, but those given.
+// reservedNames checks that no export has a reserved name, except the given ones.
 func (i *inspection) reservedNames(but ...string) {
 	for _, ex := range i.m.Exports {
 		if !slices.Contains(but, ex.Name) && slices.ContainsFunc(reserved, func(prefix string) bool { return strings.HasPrefix(ex.Name, prefix) }) {
@@ -286,8 +287,8 @@ func (i *inspection) reservedNames(but ...string) {
 	}
 }
 
-// asExtism checks a plugin of Extism's: it needs a manifest for what others say
-// themselves.
+// asExtism checks an Extism plugin. It needs a manifest section, because it does not
+// describe itself.
 func (i *inspection) asExtism(wasm []byte) {
 	byName := map[string]rewrite.Export{}
 	var functions []extism.Function
@@ -331,7 +332,7 @@ func kindName(kind byte) string {
 	return fmt.Sprintf("thing of kind %d", kind)
 }
 
-// short makes a name of the module's own fit into a message.
+// short fits a name of the module into a message.
 func short(name string) string {
 	if len(name) > maxNameText {
 		name = name[:maxNameText] + "..."

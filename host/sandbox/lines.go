@@ -10,34 +10,36 @@ import (
 	"github.com/weftrun/weft/host/sandbox/rewrite"
 )
 
-// With Config.SourceLines, a trap of a module that has line tables says which line of
-// the sources it was in. wazero's stack traces tell where in the code they were only
-// for modules with debug information. That of the original is a stranger's, and of
-// other code than what runs: so what runs gets one of ours, which has one line for all
-// code, and of what a trace says of it the offset is taken. When a guest has trapped,
-// the offsets are followed to the original's code, and looked up in its line tables;
-// nothing of that is kept.
+// With Config.SourceLines, the message of a trap names the source line, if the module has
+// line tables.
+//
+// wazero's stack traces give code offsets only for modules with debug information. The
+// original's debug information is hostile input and describes the original code, not the
+// rewritten code. The rewritten module therefore gets debug information of ours, with one
+// line for all code, and only the offset is taken from a trace. After a trap, the offsets
+// are translated to the original's code and looked up in its line tables. Nothing of that
+// is kept.
 
-// lineMarks are the sections of that debug information.
+// lineMarks are the sections of our debug information.
 var lineMarks = slices.Concat(
 	debugSection(".debug_abbrev",
-		1, 0x11, 0, // a unit of compilation, without children, has
-		0x11, 0x01, 0x12, 0x06, 0x10, 0x17, // its first address, its length in 4 bytes, and where its lines are
+		1, 0x11, 0, // a compilation unit, without children, has
+		0x11, 0x01, 0x12, 0x06, 0x10, 0x17, // its first address, its length in 4 bytes, and the offset of its lines
 		0, 0, 0),
 	debugSection(".debug_info",
-		20, 0, 0, 0, 4, 0, 0, 0, 0, 0, 4, // bytes, version 4, its abbreviations, bytes of an address
-		1, 1, 0, 0, 0, 0xf0, 0xff, 0xff, 0xff, 0, 0, 0, 0), // from 1 to nearly the last
+		20, 0, 0, 0, 4, 0, 0, 0, 0, 0, 4, // bytes, version 4, offset of the abbreviations, bytes of an address
+		1, 1, 0, 0, 0, 0xf0, 0xff, 0xff, 0xff, 0, 0, 0, 0), // from 1 to almost the last address
 	debugSection(lines.Section,
 		46, 0, 0, 0, 4, 0, 22, 0, 0, 0, // bytes, version 4, bytes of the header
-		1, 1, 1, 0, 1, 10, 0, 1, 1, 1, 1, 0, 0, 0, 1, // opcodes up to 9, with the arguments that they have
-		0, '-', 0, 0, 0, 0, 0, // no directory, and one file
+		1, 1, 1, 0, 1, 10, 0, 1, 1, 1, 1, 0, 0, 0, 1, // opcodes up to 9, with their numbers of arguments
+		0, '-', 0, 0, 0, 0, 0, // no directory and one file
 		0, 5, 2, 1, 0, 0, 0, 1, // a row at 1
-		0, 5, 2, 0xf0, 0xff, 0xff, 0xff, 0, 1, 1)) // and the end
+		0, 5, 2, 0xf0, 0xff, 0xff, 0xff, 0, 1, 1)) // and the end of the sequence
 
 // debugSection makes a custom section.
 func debugSection(name string, content ...byte) []byte {
 	payload := append(append([]byte{byte(len(name))}, name...), content...)
-	return append([]byte{0, byte(len(payload))}, payload...) // they are short
+	return append([]byte{0, byte(len(payload))}, payload...) // short: one byte holds the length
 }
 
 // hasLines reports whether a module has line tables.
@@ -45,11 +47,11 @@ func hasLines(m *rewrite.Module) bool {
 	return slices.ContainsFunc(m.Custom, func(c rewrite.Custom) bool { return c.Name == lines.Section })
 }
 
-// mostOffsets bounds the frames that are looked up; wazero tells of 30.
+// mostOffsets bounds the frames that are looked up; wazero reports at most 30.
 const mostOffsets = 64
 
-// places are those of the frames of a stack trace; none are known if the module does
-// not tell.
+// places returns the source places of the frames of a stack trace, or nothing if the
+// module has no line tables.
 func (m *module) places(frames []frame) []lines.Place {
 	if !m.plan.Lines {
 		return make([]lines.Place, len(frames))
@@ -61,7 +63,7 @@ func (m *module) places(frames []frame) []lines.Place {
 	}
 	wasm, err := m.sandbox.fetch(m.digest)
 	if err == nil {
-		offsets, err = rewrite.Origins(wasm, rewrite.Options{}, offsets) // the options change no code
+		offsets, err = rewrite.Origins(wasm, rewrite.Options{}, offsets) // the options do not change the code
 	}
 	if err != nil {
 		m.sandbox.log.Warn("where a guest has trapped cannot be looked up", "digest", m.digest, "error", err)
@@ -70,11 +72,12 @@ func (m *module) places(frames []frame) []lines.Place {
 	return lines.Find(wasm, offsets)
 }
 
-// runtimeSources are parts of the paths of what comes with a language.
+// runtimeSources are parts of the source paths of language runtimes.
 var runtimeSources = []string{"/src/runtime/", "/src/internal/task/", "/rustc/", "/library/core/", "/library/std/", "/library/alloc/", "libc-top-half/", "libc-bottom-half/"}
 
-// placeText is the first place that is not the runtime's, as " (main.go:17)", or
-// " (called from main.go:17)" if that is not the innermost; "" if none is known.
+// placeText formats the first place outside the language's runtime, as " (main.go:17)",
+// or as " (called from main.go:17)" if it is not the innermost. It returns "" if no such
+// place is known.
 func placeText(places []lines.Place) string {
 	before := " ("
 	for _, p := range places {
@@ -93,13 +96,13 @@ func placeText(places []lines.Place) string {
 // frame is a function of a stack trace.
 type frame struct {
 	name string
-	at   uint32 // offset in the code section of what runs; 0: not known
+	at   uint32 // offset in the rewritten code section; 0: unknown
 }
 
-// frames reads a stack trace, the innermost first: one line for each function, as
-// MODULE.NAME(types) types, or MODULE.$INDEX when it has no name, and one for its
-// place, as TAB 0xOFFSET: FILE:LINE, if it is known. Functions of the rewriter's are
-// passed over: who called them is meant.
+// frames parses a stack trace, innermost frame first. Each frame has a line
+// MODULE.NAME(types) types, or MODULE.$INDEX if the function has no name, and, if the
+// place is known, a line TAB 0xOFFSET: FILE:LINE. Functions added by the rewriter are
+// skipped: their caller matters.
 func (m *module) frames(err error) (frames []frame) {
 	_, trace, _ := strings.Cut(err.Error(), "wasm stack trace:\n\t")
 	passed := false
@@ -124,7 +127,7 @@ func (m *module) frames(err error) (frames []frame) {
 	return frames
 }
 
-// withMarks appends the marks, if the module has a plan for them.
+// withMarks appends the debug sections if the plan asks for them.
 func (p *plan) withMarks(runs []byte) []byte {
 	if !p.Lines {
 		return runs

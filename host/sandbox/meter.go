@@ -9,42 +9,42 @@ import (
 	"github.com/weftrun/weft/host/sandbox/rewrite"
 )
 
-// What the host charges for its own work, in units of fuel (see the cost table
-// of package rewrite; a unit is about a third of a nanosecond).
+// What the host charges for its own work, in units of fuel (see the cost table of package
+// rewrite; a unit is about a third of a nanosecond).
 const (
 	callFuel     = 2_000 // a host call
 	wasiFuel     = 200   // a function of WASI
-	itemFuel     = 16    // an item of a list that WASI goes through
-	bytesPerUnit = 16    // of what is copied
-	printFuel    = 300   // something that is printed
-	lineFuel     = 600   // a line of it; and a unit for each byte
-	loadFuel     = 16    // a byte of a module that is loaded; the token is charged for it
+	itemFuel     = 16    // an item of a list that a WASI function processes
+	bytesPerUnit = 16    // for copies
+	printFuel    = 300   // a call that prints
+	lineFuel     = 600   // a printed line, plus a unit for each byte
+	loadFuel     = 16    // a byte of a loaded module; the token is charged
 )
 
-// bytesFuel is the charge for n bytes that the host copies.
+// bytesFuel returns the charge for n bytes that the host copies.
 func bytesFuel(n int) uint64 { return uint64(n) / bytesPerUnit }
 
-// meter counts what one call into a guest burns. The guest's code takes its
-// charges from a slice of fuel in a global of its own; only when that is below
-// zero, or at a host call, the meter learns of it. So the same call burns the
-// same units at the same places, however slow or busy the host is.
+// meter counts what one call into a guest burns. The guest's code takes its charges from
+// a slice of fuel, which is a global of the instance. The meter looks at the global only
+// when the global is below zero or at a host call. Equal calls therefore burn equal units
+// at equal places, however slow or busy the host is.
 //
-// The guest's goroutine uses it.
+// Only the guest's goroutine uses the meter.
 type meter struct {
-	left  api.MutableGlobal // of the slice, signed
-	depth api.MutableGlobal // bytes of frames left
+	left  api.MutableGlobal // of the slice; signed
+	depth api.MutableGlobal // bytes of stack frames left
 
 	budget  uint64 // units that the call may burn
-	granted uint64 // units given in slices; what is left of the last counts
-	told    uint64 // units that the token knows of
+	granted uint64 // units given in slices, including what is left of the last
+	told    uint64 // units reported to the token
 
-	limit     time.Duration // of holding a core
+	limit     time.Duration // of time on a core
 	start     time.Time
-	waited    time.Duration // for the token
-	replaying bool          // answers come from a record: no time counts
+	waited    time.Duration // time spent waiting for the token
+	replaying bool          // answers come from a record: time does not count
 }
 
-// reset readies the meter for a call.
+// reset prepares the meter for a call.
 func (m *meter) reset(budget uint64, limit time.Duration, depth int) {
 	m.budget, m.granted, m.told = budget, 0, 0
 	m.limit, m.start, m.waited = limit, time.Now(), 0
@@ -55,17 +55,17 @@ func (m *meter) reset(budget uint64, limit time.Duration, depth int) {
 	}
 }
 
-// bind finds the globals in an instance, which may still be in the making.
+// bind finds the globals in an instance. The instance may still be under construction.
 func (m *meter) bind(instance api.Module) {
 	if m.left == nil {
 		m.left = instance.ExportedGlobal(rewrite.ExportFuel).(api.MutableGlobal)
 		m.depth = instance.ExportedGlobal(rewrite.ExportDepth).(api.MutableGlobal)
-		m.granted += m.left.Get() // the rest is negative: charged before anything was granted
+		m.granted += m.left.Get() // the global is negative: units charged before the first grant
 	}
 }
 
-// burnt is what the call has burnt so far: where a loop pays in advance, with what
-// it will give back (see Regions in package rewrite).
+// burnt returns what the call has burnt so far. While a loop runs that pays in advance,
+// this includes what the loop will give back (see Regions in package rewrite).
 func (m *meter) burnt() uint64 {
 	if m.left == nil {
 		return 0
@@ -76,10 +76,10 @@ func (m *meter) burnt() uint64 {
 // exhausted reports whether the budget is spent.
 func (m *meter) exhausted() bool { return m.burnt() > m.budget }
 
-// remaining is what the call may still burn.
+// remaining returns what the call may still burn.
 func (m *meter) remaining() uint64 { return m.budget - min(m.budget, m.burnt()) }
 
-// grant fills the slice up, but not beyond the budget. It must not be exhausted.
+// grant refills the slice, within the budget. The budget must not be exhausted.
 func (m *meter) grant() {
 	next := min(rewrite.Slice, m.budget-m.burnt())
 	m.granted += next - m.left.Get()
@@ -89,7 +89,7 @@ func (m *meter) grant() {
 // charge burns units for work of the host.
 func (m *meter) charge(units uint64) {
 	if m.left == nil {
-		return // the start function is an import, and the instance in the making
+		return // a start function called an import before bind
 	}
 	m.left.Set(m.left.Get() - units)
 }
@@ -99,10 +99,10 @@ func (m *meter) overdue() bool {
 	return !m.replaying && time.Since(m.start)-m.waited > m.limit
 }
 
-// checkpoint tells the token what was burnt since it was told last, and may
-// wait there; that time does not count.
+// checkpoint reports to the token what was burnt since the last report, and may wait for
+// the token. That wait does not count.
 func (m *meter) checkpoint(token host.Token) error {
-	// What a loop had taken in advance and given back since may make it less.
+	// The difference can be negative, because a loop gives back what it paid in advance.
 	units, burnt := uint64(0), m.burnt()
 	if burnt > m.told {
 		units, m.told = burnt-m.told, burnt

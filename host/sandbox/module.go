@@ -18,23 +18,23 @@ import (
 	"github.com/weftrun/weft/host/sandbox/rewrite"
 )
 
-// module is a compiled module with its image. All methods may be called from
-// any goroutine that holds a lease.
+// module is a compiled module with its image. All methods may be called from any
+// goroutine that holds a lease.
 //
-// Each module has a runtime of its own: so it is closed as a whole, and its
-// compiled code on disk is a folder of its own that can be checked and removed.
+// Each module has a runtime of its own. A module can therefore be closed as a whole, and
+// its compiled code is a separate folder on disk that can be checked and removed.
 type module struct {
 	sandbox  *Sandbox
 	digest   string   // of the original
 	seed     [32]byte // the same, as bytes: seeds the image's random stream
 	plan     *plan
-	size     int // bytes that it takes while nobody uses it, about
+	size     int // approximate bytes that it holds while unused
 	runtime  wazero.Runtime
-	cache    wazero.CompilationCache // nil: only in memory
+	cache    wazero.CompilationCache // nil: compiled code is in memory only
 	compiled wazero.CompiledModule
 
-	segments []rewrite.Segment // that a new memory begins with, until there is a snapshot
-	snapshot *memory.Snapshot  // nil: instances are brought to the image by the guest's own code
+	segments []rewrite.Segment // initial contents of a new memory, until there is a snapshot
+	snapshot *memory.Snapshot  // nil: the guest's own code initializes instances
 
 	shelf shelf // its spares
 }
@@ -42,17 +42,17 @@ type module struct {
 // anonymous is the configuration of all instances: no name, no start function.
 var anonymous = wazero.NewModuleConfig().WithName("").WithStartFunctions()
 
-// compile makes a runtime with all that the module imports, and compiles the
-// rewritten bytes; folder, if not "", is where compiled code is kept. After an
-// error nothing is left open.
+// compile makes a runtime with everything that the module imports, and compiles the
+// rewritten bytes. folder, if not "", is where compiled code is kept. After an error
+// nothing stays open.
 //
 // # Errors
 //
-// CodeInvalidPlugin with a problem for what the compiler has against it.
+// CodeInvalidPlugin with a problem if the compiler refuses the module.
 func (m *module) compile(wasm []byte, folder string) (err error) {
 	config := wazero.NewRuntimeConfigCompiler().
 		WithCoreFeatures(api.CoreFeaturesV2).
-		WithDebugInfoEnabled(m.plan.Lines). // it is ours: what modules bring is left out
+		WithDebugInfoEnabled(m.plan.Lines). // debug information that we add: the module's own is left out
 		WithMemoryLimitPages(wasmMaxPages)
 	if folder != "" {
 		if m.cache, err = wazero.NewCompilationCacheWithDir(folder); err != nil {
@@ -60,7 +60,7 @@ func (m *module) compile(wasm []byte, folder string) (err error) {
 		}
 		config = config.WithCompilationCache(m.cache)
 	}
-	ctx := experimental.WithCompilationWorkers(context.Background(), m.sandbox.workers) // none can be interrupted
+	ctx := experimental.WithCompilationWorkers(context.Background(), m.sandbox.workers) // a compilation cannot be interrupted
 	m.runtime = wazero.NewRuntimeWithConfig(ctx, config)
 	defer func() {
 		if r := recover(); r != nil {
@@ -82,14 +82,14 @@ func (m *module) compile(wasm []byte, folder string) (err error) {
 	return nil
 }
 
-// newModule has the fields that need no work.
+// newModule makes a module with the fields that need no work.
 func (s *Sandbox) newModule(wasm []byte, p *plan) *module {
 	m := &module{sandbox: s, digest: p.Digest, plan: p, seed: p.Seed, size: len(wasm)}
 	m.shelf.room = s.spares
 	return m
 }
 
-// close gives everything back. No instance but the spares may be left.
+// close releases everything. Only spares may be left as instances.
 func (m *module) close() {
 	for _, g := range m.sandbox.pool.forget(&m.shelf) {
 		g.drop()
@@ -109,7 +109,7 @@ func (m *module) closeRuntime() {
 	m.runtime, m.cache, m.compiled = nil, nil, nil
 }
 
-// caller calls an export without parameters and results.
+// caller returns a function that calls an export without parameters and results.
 func caller(f api.Function) func(*call) error {
 	return func(ctx *call) error { return f.CallWithStack(ctx, nil) }
 }
@@ -127,8 +127,8 @@ func (g *guest) instantiate(ctx *call) (err error) {
 	return err
 }
 
-// making brings an instance to the image by calls of the guest's own code, which
-// share the fuel and the time of describing.
+// making initializes an instance by calls of the guest's own code. The calls share the
+// fuel and the time allowed for describing.
 type making struct {
 	*guest
 	burnt uint64
@@ -152,8 +152,8 @@ func (g *making) enterFor(p phase, do func(*call) error) error {
 	return hostErr
 }
 
-// isHostFault tells a fault of the host or of the compiler's runtime from what
-// instantiation has against a module, such as a data segment out of range.
+// isHostFault reports whether an error is a fault of the host or of the compiler's
+// runtime. Other errors are the module's, such as a data segment out of range.
 func isHostFault(err error) bool {
 	var fault runtime.Error
 	var exit *sys.ExitError

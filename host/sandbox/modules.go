@@ -7,25 +7,27 @@ import (
 	"sync"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/behalf"
+	"github.com/weftrun/weft/host/turns"
 )
 
-// moduleKey says which module: the SHA-256 of the original in hex, and what its
-// tables are clamped to, as that is a part of what runs.
+// moduleKey identifies a module: the SHA-256 of the original in hex, and the size its
+// tables are clamped to, because the clamped size is part of the rewritten code.
 type moduleKey struct {
 	digest string
 	tables int
 }
 
-// modules holds the compiled modules: those in use, and the last used of the
+// modules holds the compiled modules: the modules in use, and the most recently used
 // others within a budget. All methods may be called from any goroutine.
 type modules struct {
 	budget int // sum of the sizes of the modules not in use
 
-	mu    sync.Mutex // guards what follows; nothing slow happens under it
+	mu    sync.Mutex // guards the fields below; held only briefly
 	byKey map[moduleKey]*slot
-	order list.List // of *slot with a module, the last used first
-	bytes int       // of the modules without users
-	ticks int       // see age
+	order list.List // of *slot with a module, most recently used first
+	bytes int       // bytes of the modules without users
+	ticks int       // see method age
 }
 
 // slot is the place of one module, compiled or being compiled.
@@ -34,33 +36,32 @@ type slot struct {
 	flight flight[*module]
 
 	// Guarded by modules.mu.
-	users  int           // leases, and the goroutine that compiles
-	used   int           // the modules' ticks when the last user left
-	place  *list.Element // in order
+	users  int           // leases, plus the goroutine that compiles
+	used   int           // tick count when the last user left
+	place  *list.Element // element of order
 	module *module       // nil until it is compiled
 }
 
-// lease is the right to use a module until release. Whoever holds it may pass
-// it on.
+// lease is the right to use a module until release. The holder may pass it on.
 type lease struct {
 	module *module
 	slot   *slot
-	work   uint64 // of loading it, in units; 0: it was there
+	work   uint64 // work of loading the module, in units; 0: it was loaded already
 }
 
-// lease gives a module that is ready to run. wasm may be nil; then the source
-// is asked. The limits bound building the module, if it is not built yet.
+// lease returns a module that is ready to run. If wasm is nil, the source is asked. The
+// limits bound the build, if the module is not built yet.
 //
 // # Errors
 //
-// [*host.Error] with CodeInvalidPlugin and problems for the module's own
-// faults, what the source says, ctx's error.
+// [*host.Error] with CodeInvalidPlugin and problems for the module's own faults; the
+// source's error; the error of ctx.
 func (s *Sandbox) lease(ctx context.Context, key moduleKey, wasm []byte, limits *host.Limits) (lease, error) {
-	return s.leaseFor(ctx, host.BehalfOf(ctx), key, wasm, limits)
+	return s.leaseFor(ctx, behalf.Of(ctx), key, wasm, limits)
 }
 
-// leaseFor is lease for a tenant, whose turn it has to be if the module is to be
-// built.
+// leaseFor is lease on behalf of a tenant. If the module must be built, the build waits
+// for the tenant's turn.
 func (s *Sandbox) leaseFor(ctx context.Context, tenant string, key moduleKey, wasm []byte, limits *host.Limits) (lease, error) {
 	if err := s.enter(); err != nil {
 		return lease{}, err
@@ -72,7 +73,7 @@ func (s *Sandbox) leaseFor(ctx context.Context, tenant string, key moduleKey, wa
 		if m, err = s.compiled(ctx, tenant, e, wasm, limits); err != nil {
 			var b *breach
 			if errors.As(err, &b) && b.below(limits) {
-				continue // somebody else had it built, who may have less
+				continue // another caller had it built, perhaps under lower limits
 			}
 			s.modules.leave(e)
 			s.work.Done()
@@ -92,17 +93,17 @@ type breach struct {
 	limits *host.Limits
 }
 
-// Unwrap gives the error of the module.
+// Unwrap returns the error of the module.
 func (b *breach) Unwrap() error { return b.error }
 
-// below reports whether others allow building to take more.
+// below reports whether the limits l allow a build to use more.
 func (b *breach) below(l *host.Limits) bool {
 	return b.limits.MemoryBytes < l.MemoryBytes || b.limits.DescribeFuel < l.DescribeFuel || b.limits.DescribeTime < l.DescribeTime ||
 		b.limits.CompileTime < l.CompileTime || b.limits.CompileBytes < l.CompileBytes
 }
 
-// compiled waits for the module of a slot, and has it compiled if nobody does.
-// The compiling goroutine is a user of the slot of its own.
+// compiled waits for the module of a slot, and starts its compilation if nobody else has.
+// The compiling goroutine counts as a user of the slot.
 func (s *Sandbox) compiled(ctx context.Context, tenant string, e *slot, wasm []byte, limits *host.Limits) (*module, error) {
 	start := func(load func()) error {
 		s.modules.use(e.key)
@@ -116,7 +117,7 @@ func (s *Sandbox) compiled(ctx context.Context, tenant string, e *slot, wasm []b
 		return err
 	}
 	return e.flight.get(ctx, start, func() (*module, error) {
-		m, err := s.load(tenant, e.key, wasm, limits, host.TurnOf(ctx))
+		m, err := s.load(tenant, e.key, wasm, limits, turns.Of(ctx))
 		if err == nil {
 			s.modules.put(e, m)
 		}
@@ -136,10 +137,10 @@ func (s *Sandbox) start(f func()) error {
 	return nil
 }
 
-// load makes a module ready to be instantiated: from the disk if it was built
-// before, else by building it. What is on disk is named by the digest of the
-// original, so that is not read. turn may be nil.
-func (s *Sandbox) load(tenant string, key moduleKey, wasm []byte, limits *host.Limits, turn *host.Turn) (*module, error) {
+// load makes a module ready to be instantiated: from the disk if it was built before,
+// otherwise by building it. Files on disk are named by the digest of the original, so the
+// original is not read. turn may be nil.
+func (s *Sandbox) load(tenant string, key moduleKey, wasm []byte, limits *host.Limits, turn *turns.Turn) (*module, error) {
 	if m := s.loadBuilt(key); m != nil {
 		return m, nil
 	}
@@ -180,12 +181,12 @@ func (s *Sandbox) fetch(digest string) ([]byte, error) {
 
 // release ends the lease.
 func (l lease) release() {
-	s := l.module.sandbox // the module may be closed by leave
+	s := l.module.sandbox // leave may close the module
 	s.modules.leave(l.slot)
 	s.work.Done()
 }
 
-// again makes a second lease of the same module, unless the sandbox closes.
+// again makes a second lease of the same module, unless the sandbox is closing.
 func (l lease) again() (lease, error) {
 	s := l.module.sandbox
 	if err := s.enter(); err != nil {
@@ -195,8 +196,8 @@ func (l lease) again() (lease, error) {
 	return l, nil
 }
 
-// use finds or makes the slot of a module, and counts a user. The module is
-// nil if it is yet to be compiled.
+// use finds or makes the slot of a module, and adds a user. The module is nil if it is
+// not compiled yet.
 func (c *modules) use(key moduleKey) (*slot, *module) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -230,7 +231,7 @@ func (c *modules) put(e *slot, m *module) {
 	e.module, e.place = m, c.order.PushFront(e)
 }
 
-// leave counts a user off. What no longer fits the budget is closed.
+// leave removes a user, and closes the modules that no longer fit the budget.
 func (c *modules) leave(e *slot) {
 	var surplus []*module
 	c.mu.Lock()
@@ -243,8 +244,8 @@ func (c *modules) leave(e *slot) {
 	}
 }
 
-// rest takes note that a slot has no users any more, and takes modules without
-// users out that are too many. The caller holds mu.
+// rest records that a slot has no users any more, and removes modules without users that
+// exceed the budget. The caller holds mu.
 func (c *modules) rest(e *slot) (surplus []*module) {
 	if e.module == nil { // it could not be compiled
 		delete(c.byKey, e.key)
@@ -264,7 +265,7 @@ func (c *modules) rest(e *slot) (surplus []*module) {
 	return surplus
 }
 
-// remove takes a module without users out. The caller holds mu.
+// remove removes a module without users. The caller holds mu.
 func (c *modules) remove(e *slot) *module {
 	c.order.Remove(e.place)
 	c.bytes -= e.module.size
@@ -272,8 +273,8 @@ func (c *modules) remove(e *slot) *module {
 	return e.module
 }
 
-// age lets a tick pass, and closes the modules that were not used for idle ticks.
-// It tells how many.
+// age advances the tick count, and closes the modules not used for idle ticks. It returns
+// how many it closed.
 func (c *modules) age(idle int) int {
 	var surplus []*module
 	c.mu.Lock()
@@ -292,7 +293,7 @@ func (c *modules) age(idle int) int {
 	return len(surplus)
 }
 
-// closeAll closes all modules; none has users.
+// closeAll closes all modules. None may have users.
 func (c *modules) closeAll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -8,14 +8,15 @@ import (
 	"github.com/weftrun/weft/abi"
 )
 
-// A language whose panics cannot be caught says why it panics just before it traps or
-// exits. To people, and to retry policies, that is a panic as where it is caught.
+// A language whose panics cannot be caught prints why it panics just before it traps or
+// exits. People and retry policies see such an end as a panic, as in languages that catch
+// panics.
 
-// panicked is the failure of a step that has said that it panics; nil: it has not.
-// err, if it is not nil, is the trap, which may say where it was.
+// panicked returns the failure of a step that printed a panic, or nil if it printed none.
+// err, if not nil, is the trap, which may have a place.
 func (g *guest) panicked(err error) *abi.Error {
 	mark, text, ok := g.tail.lastPanic()
-	if !ok || mark != panicMark || g.phase != phaseStep { // else what Go calls fatal
+	if !ok || mark != panicMark || g.phase != phaseStep { // otherwise an error that Go calls fatal
 		return nil
 	}
 	if err != nil && !knowsPlace.MatchString(text) {
@@ -27,11 +28,11 @@ func (g *guest) panicked(err error) *abi.Error {
 // knowsPlace matches a text that ends with a file and a line.
 var knowsPlace = regexp.MustCompile(`\([^()]+:[0-9]+\)$`)
 
-// panicMachinery begins the names of functions that a panic runs through.
+// panicMachinery are the prefixes of function names that a panic passes through.
 var panicMachinery = []string{"runtime.", "core::", "std::", "alloc::", "rust_", "__rust", "_ZN4core", "_ZN3std", "_RN", "(runtime.", "abort", abi.ExportStep}
 
-// panicPlace says where a panic was: file and line, if the module tells, else the
-// function, if it has names: the first on the stack that is not the runtime's.
+// panicPlace returns where a panic was: the file and line if the module has line tables,
+// otherwise the name of the first function on the stack outside the runtime.
 func (m *module) panicPlace(err error) string {
 	frames := m.frames(err)
 	for i, f := range frames {
@@ -50,8 +51,8 @@ func (m *module) panicPlace(err error) string {
 	return ""
 }
 
-// trapPlace says where a trap was: in which function, and in which line if the module
-// tells. "" when there is no trace.
+// trapPlace returns where a trap was: the function, and the line if the module has line
+// tables. It returns "" if there is no trace.
 func (m *module) trapPlace(err error) string {
 	frames := m.frames(err)
 	if len(frames) == 0 || frames[0].name == "" {
@@ -68,11 +69,11 @@ func shortName(name string) string {
 	return oneLine(name)
 }
 
-// traceName takes the name out of a line of a stack trace.
+// traceName extracts the name from a line of a stack trace.
 func traceName(line string) string {
 	line, _, _ = strings.Cut(line, "\n")
 	if before, ok := strings.CutSuffix(line, ")"); ok {
-		if i := strings.LastIndex(before, ") ("); i >= 0 { // several results
+		if i := strings.LastIndex(before, ") ("); i >= 0 { // the function has several results
 			line = line[:i+1]
 		}
 	}

@@ -11,24 +11,24 @@ import (
 	"github.com/weftrun/weft/host/sandbox/rewrite"
 )
 
-// plan is what building a module found out about it, beside the bytes that run,
-// their compiled code and the snapshot. It is kept on disk with those, as JSON.
+// plan is what building a module found out, in addition to the rewritten bytes, their
+// compiled code and the snapshot. It is kept on disk with them, as JSON.
 type plan struct {
 	Digest    string   // SHA-256 of the original, in hex
-	Seed      [32]byte // the same, as bytes
+	Seed      [32]byte // the digest as bytes
 	Bytes     int      // of the original
-	Rewritten string   // digest of what runs
+	Rewritten string   // digest of the rewritten bytes
 
 	Imports     []importName
 	ImportFuncs uint32            // functions that the original imports
-	Names       map[uint32]string // of the functions that are exported, by their index in the original
+	Names       map[uint32]string // names of exported functions, by their index in the original
 
-	Extism *extism.Plugin `json:",omitempty"` // of a plugin of Extism's
+	Extism *extism.Plugin `json:",omitempty"` // set for an Extism plugin
 
-	Lines bool `json:",omitempty"` // traps are to say the lines of sources; see lineMarks
+	Lines bool `json:",omitempty"` // traps name source lines; see lineMarks
 
-	Restorable bool     // there is a snapshot, and GlobalValues
-	Fallback   []string // why not
+	Restorable bool     // there is a snapshot with GlobalValues
+	Fallback   []string // reasons, if not Restorable
 	Globals    []rewrite.Global
 	Stats      rewrite.Stats
 
@@ -42,7 +42,7 @@ type plan struct {
 // importName is a function that a module imports.
 type importName struct{ Module, Name string }
 
-// newPlan notes what is known of a module before it runs.
+// newPlan records what is known of a module before it runs.
 func newPlan(wasm []byte, m *rewrite.Module, r *rewrite.Result) *plan {
 	p := &plan{
 		Digest: digestOf(wasm), Seed: sha256.Sum256(wasm), Bytes: len(wasm), Rewritten: rewrittenDigest(r.Wasm),
@@ -50,7 +50,7 @@ func newPlan(wasm []byte, m *rewrite.Module, r *rewrite.Result) *plan {
 	}
 	for _, im := range m.Imports {
 		p.Imports = append(p.Imports, importName{im.Module, im.Name})
-		p.ImportFuncs++ // the inspection lets no others pass
+		p.ImportFuncs++ // the inspection accepts only functions
 	}
 	for _, ex := range m.Exports {
 		if ex.Kind == rewrite.KindFunc {
@@ -60,7 +60,7 @@ func newPlan(wasm []byte, m *rewrite.Module, r *rewrite.Result) *plan {
 	return p
 }
 
-// breaches lists the limits that the module's image does not keep.
+// breaches lists the limits that the module's image exceeds.
 func (p *plan) breaches(limits host.Limits) (problems []host.Problem) {
 	if p.ImageBytes > limits.MemoryBytes {
 		problems = append(problems, host.Problem{Code: problemTooLarge, Message: fmt.Sprintf(
@@ -73,8 +73,8 @@ func (p *plan) breaches(limits host.Limits) (problems []host.Problem) {
 	return problems
 }
 
-// rewrittenDigest is the digest of what runs in place of a module: SHA-256, in
-// hex, over the rewriter's version, a zero byte and the rewritten bytes.
+// rewrittenDigest is the digest of the code that runs in place of a module: the SHA-256,
+// in hex, of the rewriter's version, a zero byte and the rewritten bytes.
 func rewrittenDigest(runs []byte) string {
 	h := sha256.New()
 	h.Write([]byte(rewrite.Version + "\x00"))
@@ -83,12 +83,12 @@ func rewrittenDigest(runs []byte) string {
 }
 
 const (
-	injectedFuncs = 2       // imports that the rewriter adds after those of the module
-	helperPrefix  = "weft:" // of the names of functions that it adds at the end
+	injectedFuncs = 2       // imports that the rewriter adds after the module's own
+	helperPrefix  = "weft:" // prefix of the names of functions that it adds at the end
 )
 
-// functionName names a function of the module that runs for people: by the name
-// of an export, else by its index in the original.
+// functionName names a function of the running module for messages: by its export name,
+// otherwise by its index in the original.
 func (p *plan) functionName(index uint32) string {
 	if index >= p.ImportFuncs+injectedFuncs {
 		index -= injectedFuncs
@@ -99,7 +99,7 @@ func (p *plan) functionName(index uint32) string {
 	return fmt.Sprint(index)
 }
 
-// image names what makes the image, for people.
+// image names the functions that make the image, for messages.
 func (p *plan) image() string {
 	if p.Extism != nil {
 		return "loading"

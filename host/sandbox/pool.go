@@ -11,52 +11,53 @@ import (
 	"github.com/weftrun/weft/host/sandbox/memory"
 )
 
-// Pristine instances are kept as a module's spares. An invocation takes one,
-// and puts it back when it is reset; those that cannot be reset are replaced
-// ahead of use by one goroutine of the sandbox, the filler. All spares share one
-// budget of bytes: when it is spent, the module that was used the longest ago
-// gives its spares back first, and makes an instance anew when it is used again.
-// So does one that was not used for a while.
-// Ownership: whoever takes an instance out of the pool puts it back or drops it.
+// The sandbox keeps pristine instances as spares of their module. An invocation takes a
+// spare and puts it back after a reset. A goroutine of the sandbox, the filler, replaces
+// in advance the instances that cannot be reset. All spares share one budget of bytes.
+// When the budget is spent, the least recently used module gives up its spares first and
+// makes instances anew when it is used again; so does a module that has been idle for a
+// while. Ownership: whoever takes an instance out of the pool must put it back or drop
+// it.
 
-// spareOverhead is about what an instance takes beside its memory: its stack,
+// spareOverhead is approximately what an instance needs in addition to its memory: stack,
 // tables and structures.
 const spareOverhead = 64 << 10
 
 // pool holds the spares of all modules. All methods may be called from any
 // goroutine.
 type pool struct {
-	mu     sync.Mutex // guards what follows, and the shelves; nothing slow happens under it
+	mu     sync.Mutex // guards the fields below and the shelves; held only briefly
 	budget int64      // bytes of all spares
-	halved bool       // half of the budget is, and of the room of a shelf, one at least
-	order  list.List  // of *shelf that have had spares, the last used first
+	halved bool       // half of the budget and half of each shelf's room (at least one) are in use
+	order  list.List  // of *shelf that have had spares, most recently used first
 	bytes  int64
-	ticks  int // see age
+	ticks  int // see method age
 	uses   int // since the last tick
 }
 
-// shelf has the spares of one module.
+// shelf holds the spares of one module.
 type shelf struct {
-	room  int // spares that it holds at most; not changed
+	room  int // most spares that it holds; constant
 	spare []*guest
 	place *list.Element // in pool.order; nil before the first spare
 	used  int           // the pool's ticks at the last use
-	// filling: it is in the filler's queue.
+	// filling: the shelf is in the filler's queue.
 	filling bool
 }
 
-// bytes is what a spare takes of the budget.
+// bytes returns how much of the budget a spare uses.
 func (g *guest) bytes() int64 { return int64(len(g.linear.Bytes())) + spareOverhead }
 
-// halve has the pool keep half as much from now on, or as much as before. What it has
-// goes as it is used, or not used.
+// halve sets whether the pool keeps half as many spares as configured. Present spares
+// beyond the bound leave the pool when they are used or idle.
 func (p *pool) halve(on bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.halved = on
 }
 
-// bounds are the bytes of all spares and the spares of a shelf. The caller holds mu.
+// bounds returns the bounds on the bytes of all spares and on the spares of a shelf. The
+// caller holds mu.
 func (p *pool) bounds(s *shelf) (budget int64, room int) {
 	if p.halved {
 		return p.budget / 2, (s.room + 1) / 2
@@ -64,7 +65,7 @@ func (p *pool) bounds(s *shelf) (budget int64, room int) {
 	return p.budget, s.room
 }
 
-// take gives a spare, or nil. The caller owns it.
+// take returns a spare, or nil. The caller owns the spare.
 func (p *pool) take(s *shelf) *guest {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,7 +76,7 @@ func (p *pool) take(s *shelf) *guest {
 	return p.remove(s)
 }
 
-// touch notes that a shelf is used. The caller holds mu.
+// touch records that a shelf is used. The caller holds mu.
 func (p *pool) touch(s *shelf) {
 	s.used = p.ticks
 	p.uses++
@@ -86,8 +87,8 @@ func (p *pool) touch(s *shelf) {
 	}
 }
 
-// age lets a tick pass, and drops the spares that were not used for idle ticks. It
-// tells how many, and whether all of the pool has rested since the tick before.
+// age advances the tick count, and drops the spares not used for idle ticks. It returns
+// how many it dropped, and whether the whole pool was unused since the previous tick.
 func (p *pool) age(idle int) (dropped int, rested bool) {
 	var surplus []*guest
 	p.mu.Lock()
@@ -110,7 +111,7 @@ func (p *pool) age(idle int) (dropped int, rested bool) {
 	return len(surplus), rested
 }
 
-// remove takes the last spare of a shelf that has one. The caller holds mu.
+// remove takes the last spare from a shelf that has one. The caller holds mu.
 func (p *pool) remove(s *shelf) *guest {
 	last := len(s.spare) - 1
 	g := s.spare[last]
@@ -120,7 +121,7 @@ func (p *pool) remove(s *shelf) *guest {
 	return g
 }
 
-// forget gives all spares of a shelf that nobody will use any more.
+// forget removes and returns all spares of a shelf that will not be used again.
 func (p *pool) forget(s *shelf) []*guest {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -136,8 +137,8 @@ func (p *pool) forget(s *shelf) []*guest {
 	return all
 }
 
-// put keeps a pristine instance, if its shelf has room and the budget too, once
-// other modules have given back what they did not use lately.
+// put keeps a pristine instance if its shelf has room and the budget allows it. If the
+// budget is spent, other modules first give up spares that they have not used lately.
 func (p *pool) put(s *shelf, g *guest) bool {
 	size := g.bytes()
 	var surplus []*guest
@@ -169,8 +170,8 @@ func (p *pool) put(s *shelf, g *guest) bool {
 	return true
 }
 
-// beginFilling marks the shelf as being filled. It gives false for one that is
-// full, or marked already.
+// beginFilling marks the shelf as being filled. It returns false if the shelf is full or
+// already marked.
 func (p *pool) beginFilling(s *shelf) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -210,17 +211,17 @@ func (p *pool) clear() {
 	}
 }
 
-// acquire gives a pristine instance, which the caller owns and whose memory can
-// grow to the given bytes: a spare if there is one, else it makes one. A host
-// that is short of memory gives back all spares before it gives up.
+// acquire returns a pristine instance whose memory can grow to the given bytes: a spare
+// if there is one, otherwise a new instance. The caller owns the instance. If the host is
+// short of memory, acquire drops all spares before it fails.
 //
 // # Errors
 //
-// CodeUnavailable when the host has no memory for it now.
+// CodeUnavailable if the host has no memory for an instance now.
 func (m *module) acquire(memoryBytes int) (*guest, error) {
 	s := m.sandbox
 	if memoryBytes <= s.limits.MemoryBytes {
-		memoryBytes = s.limits.MemoryBytes // as any other may want
+		memoryBytes = s.limits.MemoryBytes // as large as any other invocation may want
 		if g := s.pool.take(&m.shelf); g != nil {
 			return g, nil
 		}
@@ -236,30 +237,30 @@ func (m *module) acquire(memoryBytes int) (*guest, error) {
 	return g, err
 }
 
-// Spare has the sandbox keep half as many instances for later from now on, or as many as
-// before.
+// Spare sets whether the sandbox keeps only half as many instances in reserve as
+// configured.
 func (s *Sandbox) Spare(on bool) { s.pool.halve(on) }
 
-// recycle takes an instance from an invocation: it is reset and kept, or else
-// replaced.
+// recycle takes back an instance from an invocation. It resets and keeps the instance, or
+// replaces it.
 func (s *Sandbox) recycle(l lease, g *guest) {
 	m := l.module
 	switch {
 	case m.snapshot == nil || !g.reset():
 		s.refill(l, g)
 	case !s.pool.put(&m.shelf, g):
-		g.drop() // there are enough
+		g.drop() // the shelf is full
 	}
 }
 
 // filling is work for the filler.
 type filling struct {
 	lease
-	used *guest // to be replaced
+	used *guest // the instance to replace
 }
 
-// refill asks the filler, if it is not asked already, to replace an instance and
-// to make the spares whole.
+// refill asks the filler to replace an instance and to fill the shelf, unless the filler
+// was already asked.
 func (s *Sandbox) refill(l lease, used *guest) {
 	shelf := &l.module.shelf
 	if !s.pool.beginFilling(shelf) {
@@ -273,22 +274,23 @@ func (s *Sandbox) refill(l lease, used *guest) {
 	}
 	select {
 	case s.fill <- filling{second, used}:
-	default: // it has enough to do
+	default: // the filler has enough to do
 		used.drop()
 		s.pool.endFilling(shelf)
 		second.release()
 	}
 }
 
-// What nobody has used for a while is given back: instances soon, as one is made
-// anew in microseconds to milliseconds; modules later, if they are on disk.
+// The sandbox frees what has not been used for a while: instances early, because making
+// an instance takes microseconds to milliseconds; modules later, and only if they are on
+// disk.
 const (
 	tick         = 15 * time.Second
 	idleInstance = 2  // ticks
 	idleModule   = 12 // ticks
 )
 
-// filler makes spares until the sandbox closes, and gives back what is idle.
+// filler makes spares until the sandbox closes, and frees what is idle.
 func (s *Sandbox) filler() {
 	passed := time.NewTicker(tick)
 	defer passed.Stop()
@@ -306,8 +308,8 @@ func (s *Sandbox) filler() {
 	}
 }
 
-// age lets a tick pass. What has been given back goes to the operating system when
-// nobody works: Go alone would keep it for long.
+// age advances the tick count. When nobody works, freed memory is returned to the
+// operating system; the Go runtime alone would keep it for a long time.
 func (s *Sandbox) age() {
 	given, rested := s.pool.age(idleInstance)
 	if s.cacheDir != "" {
@@ -319,8 +321,8 @@ func (s *Sandbox) age() {
 	}
 }
 
-// unfill gives back what nobody will fill any more. New requests do not come,
-// as the sandbox is closed before base ends.
+// unfill releases the work that the filler will not do any more. No requests arrive,
+// because the sandbox is closed before base ends.
 func (s *Sandbox) unfill() {
 	for {
 		select {
@@ -333,7 +335,7 @@ func (s *Sandbox) unfill() {
 	}
 }
 
-// fill makes the module's spares whole; the first takes the place of used.
+// fill fills the module's shelf with spares; the first one replaces used.
 func (m *module) fill(used *guest) {
 	pool := &m.sandbox.pool
 	defer pool.endFilling(&m.shelf)

@@ -9,51 +9,51 @@ import (
 	"github.com/weftrun/weft/host/sandbox/rewrite"
 )
 
-// Report says what a module is, what the host makes of it, and why. Counts are
-// of the original unless the name says otherwise.
+// Report says what a module is, what the host makes of it, and why. Counts refer to the
+// original unless the name says otherwise.
 type Report struct {
 	Digest    string // SHA-256 in hex
 	Bytes     int
 	Functions int
 	Globals   int
-	Imports   []string // as module.name, sorted: what the module can ask for
+	Imports   []string // as module.name, sorted: everything that the module can call
 	Exports   []string // of functions, sorted
 	Memory    Extent   // in bytes
 	Tables    []Extent // in entries
 	Custom    []CustomSection
 
 	Rewriter       string // version
-	Rewritten      string // digest of what runs
+	Rewritten      string // digest of the rewritten bytes
 	RewrittenBytes int
 	Stats          rewrite.Stats
 
-	Manifest      []byte // that weft_describe gives
+	Manifest      []byte // as weft_describe returns it
 	DescribeFuel  uint64 // units that _initialize and weft_describe burn together
 	ImageHash     string
 	ImageBytes    int // of memory
-	SnapshotBytes int // of the image that are kept, pages of zeros left out
+	SnapshotBytes int // bytes of the image that are kept, without pages of zeros
 
-	// InPlace says that an instance is used again, reset to the image. Else each
-	// invocation gets an instance of its own that the guest's code has brought to
-	// the image, for the reasons given.
+	// InPlace reports that an instance is reset to the image and used again. Otherwise
+	// the guest's own code initializes a fresh instance for each invocation, for the
+	// reasons in Fallback.
 	InPlace bool
 	Reasons []string
 }
 
-// Extent is where something begins, and what it may grow to.
+// Extent is an initial size and a maximum size.
 type Extent struct {
 	Min, Max uint64
-	Bounded  bool // by the module itself; else Max is 0
+	Bounded  bool // the module declares Max; otherwise Max is 0
 }
 
-// CustomSection is a section that has no part in running.
+// CustomSection is a section that does not affect execution.
 type CustomSection struct {
 	Name  string
 	Bytes int
 }
 
-// Report builds a module, if that was not done before, and says all about it.
-// With problems, the report has what can be known in spite of them.
+// Report builds a module if necessary, and describes it. If there are problems, the
+// report contains what is known in spite of them.
 func (s *Sandbox) Report(ctx context.Context, wasm []byte, limits host.Limits) (Report, []host.Problem) {
 	limits = complete(limits, s.limits)
 	r := Report{Digest: digestOf(wasm), Bytes: len(wasm), Rewriter: rewrite.Version}
@@ -80,7 +80,7 @@ func (s *Sandbox) Report(ctx context.Context, wasm []byte, limits host.Limits) (
 	return r, p.breaches(limits)
 }
 
-// read notes what stands in the module.
+// read records what the module declares.
 func (r *Report) read(m *rewrite.Module) {
 	r.Functions, r.Globals, r.Imports = len(m.Funcs), len(m.Globals), importList(m)
 	for _, ex := range m.Exports {

@@ -1,20 +1,20 @@
-// Package sandbox runs guests: it checks uploaded modules, compiles them, makes
-// their pristine image and runs one invocation at a time in an instance that
-// nobody has used before, within limits, with a deterministic WASI and the
+// Package sandbox runs guests. It checks and compiles uploaded modules, makes the
+// pristine image of each, and runs one invocation at a time in an instance that no other
+// invocation has used. Guests run within limits, with a deterministic WASI and the
 // imports of the ABI.
 //
-// Every invocation begins in the module's image: memory and globals as
-// initializing the module leaves them. The reference way is to initialize a
-// fresh instance for each invocation. Where memory and globals are all that can
-// differ, the host copies the image instead, into a fresh instance or over what
-// the last invocation has left; the results are the same, byte for byte.
-// Modules are rewritten when they are uploaded, so that their own code counts
-// the fuel it burns, and asks the host whenever a slice of it is spent: there
-// runaway code stops, at the same place each time (package rewrite).
+// Every invocation begins in the module's image: memory and globals as initializing the
+// module leaves them. The reference implementation initializes a fresh instance for each
+// invocation. Where an invocation can change nothing but memory and globals, the host
+// copies the image instead: into a fresh instance, or over an instance that a previous
+// invocation has used. The results are equal, byte for byte. The sandbox rewrites modules
+// when they are uploaded (package rewrite). A rewritten module counts the fuel that its
+// code burns and calls the host whenever a slice of fuel is spent. Runaway code stops in
+// that call, at the same place in every run.
 //
-// The package must not know what the host calls mean, what a run or a session
-// is, or where modules are stored: it is given a host.Calls to answer the
-// calls, a host.Token to ask for its core, and a [Source] for the bytes.
+// The package must not depend on the meaning of host calls, on runs and sessions, or on
+// where modules are stored. A host.Calls answers the calls, a host.Token grants the core,
+// and a [Source] supplies the bytes.
 package sandbox
 
 import (
@@ -34,65 +34,66 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/limit"
 	"github.com/weftrun/weft/host/sandbox/memory"
 	"github.com/weftrun/weft/host/sandbox/wasi"
 )
 
-// Source gives the bytes of stored modules. Its method may be called from any
-// goroutine; the bytes are not modified.
+// Source supplies the bytes of stored modules. Its method may be called from any
+// goroutine. The caller must not modify the bytes.
 type Source interface {
 	// Wasm reads the original bytes of a module by their SHA-256 in hex.
 	Wasm(ctx context.Context, digest string) ([]byte, error)
 }
 
-// Config is what a Sandbox is made of.
+// Config configures a Sandbox.
 type Config struct {
-	// CacheDir is the folder that keeps compiled code over restarts; it is made
-	// if need be, and closed to other users, as its entries are native code.
-	// It belongs to one process. "": compiled code is kept in memory only.
+	// CacheDir is the folder that keeps compiled code over restarts. New creates the
+	// folder if necessary and denies other users access, because its entries are native
+	// code. The folder belongs to one process. "": compiled code is kept in memory only.
 	CacheDir string
-	// CacheBytes bounds the files in CacheDir: of the modules whose compiled code has
-	// not been used for the longest time the code is removed, and made again when it is
-	// needed. 0: they are not bounded.
+	// CacheBytes bounds the files in CacheDir. Beyond the bound, the sandbox removes the
+	// compiled code of the least recently used modules, and compiles such a module again
+	// when it is needed. 0: no bound.
 	CacheBytes int64
-	// Source has the modules that Invoke names; nil: there are only those that
-	// were given to Inspect or Describe a short while ago.
+	// Source supplies the modules that Invoke names. nil: only modules recently given to
+	// Inspect or Describe are available.
 	Source Source
-	// Limits are the largest that any tenant or plugin has: uploads and
-	// invocations bring their own. Zero fields mean their defaults.
+	// Limits are the largest limits of any tenant or plugin; each upload and each
+	// invocation brings its own. Zero fields mean their defaults.
 	Limits host.Limits
-	// Compiler starts a program that calls [CompileMain], to build modules in a
-	// process of its own: the program's path, and its arguments from the zeroth
-	// on, which is the name that it goes by. It needs a CacheDir. nil: modules are
-	// built in this process, as is good for tests.
+	// Compiler is the command that starts a program which calls [CompileMain], to build
+	// modules in a separate process: the program's path, then its arguments from argument
+	// 0 on. Compiler requires a CacheDir. nil: modules are built in this process, which
+	// is meant for tests.
 	Compiler []string
-	// Log takes what operators should know. nil: nothing is logged.
+	// Log receives messages for operators. nil: nothing is logged.
 	Log *slog.Logger
-	// CodeBytes bounds the modules that stay compiled in memory, by the sum of
-	// their wasm bytes and images, beside those in use; default 256 MiB.
+	// CodeBytes bounds the compiled modules kept in memory, in addition to the modules in
+	// use. It counts wasm bytes and images; default 256 MiB.
 	CodeBytes int
-	// Reference has every instance made by the guest's own code, and used once.
-	// It is slow, and for tests that hold the other ways against it.
+	// Reference makes every instance by running the guest's own initialization, and uses
+	// it once. This is slow. Tests compare the other ways with it.
 	Reference bool
-	// SourceLines has traps name file and line of the sources, where modules bring line
-	// tables (DWARF). Such modules take longer to compile, and each trap of theirs takes
-	// as long as rewriting the module does: it is for development.
+	// SourceLines adds the source file and line to the messages of traps, for modules
+	// with line tables (DWARF). Such modules take longer to compile, and each trap takes
+	// as long as rewriting the module. It is meant for development.
 	SourceLines bool
-	// Spares is how many pristine instances of each module are kept or made
-	// ahead, in the background; default (0) one per core, negative none: every
-	// invocation waits for a fresh one.
+	// Spares is the number of pristine instances of each module that the sandbox keeps or
+	// makes ahead in the background. Default (0): one per core. Negative: none; every
+	// invocation waits for a fresh instance.
 	Spares int
-	// PoolBytes bounds the memory of all spares together; default 1 GiB. The
-	// modules used the longest ago give back first.
+	// PoolBytes bounds the memory of all spares together; default 1 GiB. The sandbox
+	// frees the spares of the least recently used modules first.
 	PoolBytes int64
 }
 
 const (
 	defaultCodeBytes = 256 << 20
 	defaultPoolBytes = 1 << 30
-	// keepEachCore bounds the bytes of memories kept for reuse, for each core:
-	// as much as the pool keeps of one memory. Guests that grow want them at
-	// once again, and nobody else has anything from them.
+	// keepEachCore bounds the bytes of memories kept for reuse, per core. It equals what
+	// the pool keeps of one memory. Guests that grow need these memories immediately, and
+	// nothing else uses them.
 	keepEachCore = 8 << 20
 )
 
@@ -101,55 +102,56 @@ const (
 type Sandbox struct {
 	source   Source
 	limits   host.Limits
-	stored   host.Limits // for building modules that were taken once, within other limits maybe
+	stored   host.Limits // limits for modules accepted before, perhaps under other limits
 	log      *slog.Logger
 	cacheDir string
-	// unenclosed is done when the log says what the compiler's process could not give up.
+	// unenclosed makes the log name only once the privileges that the compiler's process
+	// could not drop.
 	unenclosed sync.Once
 	spares     int
 
 	reference   bool
 	sourceLines bool
 	compiler    []string
-	workers     int // threads that compile one module; 0: one
+	workers     int // threads that compile one module; 0 means 1
 	building    *buildQueue
 	// compilerWall, if not 0, bounds the compiler's process by the clock, for tests.
 	compilerWall time.Duration
-	// only is the tenant that uses the sandbox, as long as no other one does; then it
-	// is shared, for good.
+	// only is the first tenant that used the sandbox. After a second tenant, shared is
+	// set permanently.
 	only   atomic.Pointer[string]
 	shared atomic.Bool
 
 	cacheBytes int64
-	// keeping is held, for reading, by whoever works in the folder of compiled code.
+	// keeping is held for reading while a goroutine works in the folder of compiled code.
 	keeping  sync.RWMutex
 	modules  modules
 	memories *memory.Pool
 	pool     pool
-	given    int // by age, since the operating system got it
+	given    int // instances and modules freed since memory was last returned, see age
 	fill     chan filling
 
-	// base ends when the sandbox closes; loading and making images run in it.
+	// base ends when the sandbox closes. Loading modules and making images run in it.
 	base   context.Context
 	cancel context.CancelFunc
-	work   sync.WaitGroup // of all that uses modules
+	work   sync.WaitGroup // counts every use of a module
 
-	mu     sync.Mutex // guards closed, against work.Wait
+	mu     sync.Mutex // guards closed, and orders it before work.Wait
 	closed bool
 }
 
 var _ host.Sandbox = (*Sandbox)(nil)
 
-// errClosed is what a closed sandbox answers.
+// errClosed is the error of every method of a closed sandbox.
 var errClosed = host.Errorf(host.CodeUnavailable, "the sandbox is closed")
 
-// New makes a sandbox, to be closed by Close. ctx is not kept.
+// New makes a sandbox. The caller must call Close. New does not keep ctx.
 func New(_ context.Context, c Config) (*Sandbox, error) {
 	if c.CacheDir != "" {
 		if err := os.MkdirAll(c.CacheDir, 0o700); err != nil {
 			return nil, fmt.Errorf("make the folder of compiled code: %w", err)
 		}
-		if err := os.Chmod(c.CacheDir, 0o700); err != nil { // it may have been there
+		if err := os.Chmod(c.CacheDir, 0o700); err != nil { // the folder may have existed before
 			return nil, fmt.Errorf("close the folder of compiled code to others: %w", err)
 		}
 		if err := removeUnfinished(c.CacheDir); err != nil {
@@ -164,8 +166,8 @@ func New(_ context.Context, c Config) (*Sandbox, error) {
 	}
 	s := &Sandbox{
 		source:   c.Source,
-		limits:   complete(c.Limits, host.DefaultLimits()),
-		stored:   host.MaxLimits(),
+		limits:   complete(c.Limits, limit.Default()),
+		stored:   limit.Most(),
 		log:      c.Log,
 		cacheDir: c.CacheDir, cacheBytes: c.CacheBytes,
 		spares: max(0, cmp.Or(c.Spares, runtime.GOMAXPROCS(0))),
@@ -184,8 +186,7 @@ func New(_ context.Context, c Config) (*Sandbox, error) {
 	return s, nil
 }
 
-// complete fills in the limits that concern modules and guests where they are
-// zero.
+// complete replaces zero limits on modules and guests by the defaults.
 func complete(l, defaults host.Limits) host.Limits {
 	l.ModuleBytes = cmp.Or(l.ModuleBytes, defaults.ModuleBytes)
 	l.MemoryBytes = cmp.Or(l.MemoryBytes, defaults.MemoryBytes) / wasmPageBytes * wasmPageBytes
@@ -203,8 +204,8 @@ func complete(l, defaults host.Limits) host.Limits {
 	return l
 }
 
-// enter counts the caller as one who uses modules; if it answers nil, the
-// caller is to call s.work.Done.
+// enter registers the caller as a user of modules. If enter returns nil, the caller must
+// call s.work.Done.
 func (s *Sandbox) enter() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -215,12 +216,12 @@ func (s *Sandbox) enter() error {
 	return nil
 }
 
-// Close waits for what is running and gives everything back. Callers that want
-// it to be quick cancel their invocations first. It may be called twice.
+// Close waits for running invocations and releases all resources. A caller that needs
+// Close to be quick cancels its invocations first. Close may be called twice.
 //
 // # Errors
 //
-// ctx's, if that ends first; then nothing that is in use has been given back.
+// The error of ctx if ctx ends first. In that case resources in use are not released.
 func (s *Sandbox) Close(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true
@@ -241,8 +242,8 @@ func (s *Sandbox) Close(ctx context.Context) error {
 	return nil
 }
 
-// Inspect implements [host.Sandbox]. With no problems of structure it builds
-// the module too, and keeps the result.
+// Inspect implements [host.Sandbox]. If the module has no structural problems, Inspect
+// also builds the module and keeps the result.
 func (s *Sandbox) Inspect(ctx context.Context, wasm []byte, limits host.Limits) (imports []string, problems []host.Problem) {
 	limits = complete(limits, s.limits)
 	m, problems := inspect(wasm, limits)
@@ -263,7 +264,7 @@ func (s *Sandbox) Inspect(ctx context.Context, wasm []byte, limits host.Limits) 
 // Describe implements [host.Sandbox].
 func (s *Sandbox) Describe(ctx context.Context, digest string, wasm []byte, limits host.Limits) (host.Description, error) {
 	if wasm == nil {
-		wasm = []byte{} // given, if empty: the source is not asked
+		wasm = []byte{} // not nil, so that the source is not asked
 	}
 	limits = complete(limits, s.limits)
 	lease, err := s.lease(ctx, moduleKey{digest, limits.TableEntries}, wasm, &limits)
@@ -329,8 +330,8 @@ func failed(code, format string, args ...any) host.InvocationResult {
 	return host.InvocationResult{Err: &abi.Error{Code: code, Message: fmt.Sprintf(format, args...)}}
 }
 
-// asStored is the error of a module that was good when it was uploaded: its
-// problems are the host's now.
+// asStored converts the error of a stored module. The module was valid when it was
+// uploaded, so its problems are now the host's.
 func asStored(digest string, err error) error {
 	var e *host.Error
 	if !errors.As(err, &e) || e.Code != host.CodeInvalidPlugin {
@@ -350,8 +351,8 @@ func invalid(problems ...host.Problem) *host.Error {
 	return e
 }
 
-// problemsOf gives the problems of an error of lease or image; an error that
-// is not the module's own becomes a problem that says so.
+// problemsOf returns the problems in an error of lease or image. An error that does not
+// concern the module becomes a problem with the error's text.
 func problemsOf(err error) []host.Problem {
 	var e *host.Error
 	if errors.As(err, &e) && len(e.Problems) > 0 {
@@ -360,7 +361,7 @@ func problemsOf(err error) []host.Problem {
 	return []host.Problem{{Code: string(host.CodeOf(err)), Message: "the module could not be checked: " + host.MessageOf(err)}}
 }
 
-// digestOf is SHA-256 in hex.
+// digestOf returns the SHA-256 in hex.
 func digestOf(b []byte) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])

@@ -22,26 +22,25 @@ import (
 	"github.com/weftrun/weft/host/sandbox/rewrite"
 )
 
-// What is in the folder of a built module.
+// The files in the folder of a built module.
 const (
 	planFile   = "plan.json"
 	runsFile   = "runs.wasm"
 	imageFile  = "image"
 	codeFolder = "code"
-	// sealName is the file that lists the digests of the others. The compiler's
-	// runtime believes most of what it reads (it checks a sum of the machine code
-	// only, and takes counts from the file), so nothing is read that was not
-	// sealed.
+	// sealName is the file that lists the digests of the other files. The compiler's
+	// runtime trusts most of what it reads: it checks only a sum of the machine code, and
+	// allocates by counts from the file. Therefore only sealed files are read.
 	sealName = "seal"
-	// unfinished begins the names of folders that are being filled; then comes
-	// the process.
+	// unfinished is the prefix of the names of folders that are being filled. The process
+	// id follows.
 	unfinished = "unfinished-"
 )
 
-// buildVersion is all that compiled code depends on beside the module.
+// buildVersion is everything that compiled code depends on in addition to the module.
 var buildVersion = fmt.Sprintf("weft-build-2 %s wazero %s %s %s %+v", rewrite.Version, compilerVersion(), runtime.Version(), runtime.GOARCH, cpu.X86)
 
-// compilerVersion is the version of the compiler's module in this program.
+// compilerVersion returns the version of wazero in this program.
 func compilerVersion() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, dep := range info.Deps {
@@ -53,15 +52,15 @@ func compilerVersion() string {
 	return "unknown"
 }
 
-// folder is where a module is kept once it is built.
+// folder returns the path at which a built module is kept.
 func (s *Sandbox) folder(key moduleKey) string {
 	h := sha256.New()
 	_, _ = fmt.Fprintf(h, "%s\x00%s\x00%d\x00%v\x00%v", buildVersion, key.digest, key.tables, s.reference, s.sourceLines)
 	return filepath.Join(s.cacheDir, hex.EncodeToString(h.Sum(nil)))
 }
 
-// save writes what the server needs into a folder, where the compiled code is
-// already.
+// save writes what the server needs into a folder that already contains the compiled
+// code.
 func (m *module) save(folder string, runs []byte) error {
 	p, err := json.Marshal(m.plan)
 	if err != nil {
@@ -79,8 +78,7 @@ func (m *module) save(folder string, runs []byte) error {
 	return nil
 }
 
-// loadBuilt gives a module that was built before, or nil. What is damaged is
-// removed.
+// loadBuilt returns a module that was built before, or nil. It removes damaged files.
 func (s *Sandbox) loadBuilt(key moduleKey) *module {
 	if s.cacheDir == "" {
 		return nil
@@ -145,8 +143,7 @@ func (s *Sandbox) open(key moduleKey, folder string) (*module, error) {
 	return m, nil
 }
 
-// removeUnfinished removes what builds of other processes have left that were
-// cut off.
+// removeUnfinished removes the unfinished builds of other processes.
 func removeUnfinished(folder string) error {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
@@ -210,7 +207,7 @@ func sealOf(folder string) ([]byte, error) {
 	return seal, nil
 }
 
-// sealable lists the files that a seal covers, sorted: all but the seal itself.
+// sealable lists the files that a seal covers, sorted: all except the seal itself.
 func sealable(folder string) (names []string, err error) {
 	err = filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {

@@ -2,11 +2,11 @@ package sandbox
 
 import "strings"
 
-// keptTail is how much of a guest's output is kept: more than a message shows,
-// as a panic's text is followed by a trace of the goroutines.
+// keptTail is how much of a guest's output is kept. It exceeds what a message shows,
+// because a trace of the goroutines follows the text of a panic.
 const keptTail = 4096
 
-// panicMark is how Go, TinyGo and the Rust SDK begin to say why they panic.
+// panicMark is how Go, TinyGo and the Rust SDK begin the text of a panic.
 const panicMark = "panic: "
 
 // tail keeps the end of what a guest printed.
@@ -24,8 +24,8 @@ func (t *tail) write(text []byte) {
 	t.b = append(t.b, text...)
 }
 
-// text gives the part to show, in one line: from the last panic on, without
-// the trace that follows it, else the end.
+// text returns the part to show, in one line: from the last panic on, without the trace
+// that follows it, otherwise the end.
 func (t *tail) text() string {
 	if mark, text, ok := t.lastPanic(); ok {
 		return mark + text
@@ -34,8 +34,8 @@ func (t *tail) text() string {
 	return oneLine(text[max(0, len(text)-maxTailText):])
 }
 
-// lastPanic gives what the last panic said, in one line, and the mark by which it was
-// known.
+// lastPanic returns the text of the last panic, in one line, and the mark that identified
+// it.
 func (t *tail) lastPanic() (mark, text string, ok bool) {
 	all := "\n" + string(t.b)
 	for _, mark := range []string{panicMark, "fatal error: "} {

@@ -16,9 +16,9 @@ type keptCode struct {
 	used   time.Time
 }
 
-// trimCache removes compiled code, that of the longest unused modules first, until the
-// rest is within the bound. It does nothing while somebody works in the folder: whoever
-// has built something trims behind it.
+// trimCache removes compiled code, the least recently used modules first, until the rest
+// is within the bound. It does nothing while a goroutine works in the folder: each
+// builder trims afterwards.
 func (s *Sandbox) trimCache() {
 	if s.cacheDir == "" || s.cacheBytes <= 0 || !s.keeping.TryLock() {
 		return
@@ -43,7 +43,7 @@ func (s *Sandbox) trimCache() {
 	}
 }
 
-// keptIn lists the finished folders of compiled code, and their bytes.
+// keptIn lists the finished folders of compiled code and their total bytes.
 func keptIn(dir string) (kept []keptCode, total int64, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

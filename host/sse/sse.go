@@ -1,5 +1,5 @@
-// Package sse reads the lines of server-sent events. It must not know what the
-// events say.
+// Package sse reads the lines of server-sent events. It must not depend on what the
+// events contain.
 package sse
 
 import (
@@ -9,10 +9,10 @@ import (
 	"io"
 )
 
-// lineBuffer is how much of a line is read without a copy, in bytes.
+// lineBuffer is the length up to which a line is read without a copy, in bytes.
 const lineBuffer = 16 << 10
 
-// ErrTooLong is the error of a line that is longer than the reader takes.
+// ErrTooLong is returned for a line longer than the reader's limit.
 var ErrTooLong = errors.New("a line is too long")
 
 // Reader reads the lines of a stream. It is not safe for concurrent use.
@@ -21,18 +21,18 @@ type Reader struct {
 	most  int
 }
 
-// NewReader makes a reader that takes lines of at most so many bytes.
+// NewReader makes a reader of lines of at most most bytes.
 func NewReader(r io.Reader, most int) *Reader {
 	return &Reader{lines: bufio.NewReaderSize(r, lineBuffer), most: most}
 }
 
-// Field reads a line: the name of a field and its value, which are valid until
-// the next call. The name is nil at the end of an event, and empty for a comment.
+// Field reads a line: the name of a field and its value, which are valid until the next
+// call. The name is nil at the end of an event, and empty for a comment.
 //
 // # Errors
 //
-// io.EOF after the last line, [ErrTooLong], and those of the stream.
-// io.ErrUnexpectedEOF comes with a field if the stream ends within its line.
+// io.EOF after the last line, [ErrTooLong], and errors of the stream. io.ErrUnexpectedEOF
+// comes with a field if the stream ends within its line.
 func (r *Reader) Field() (name, value []byte, err error) {
 	line, err := r.line()
 	if len(line) == 0 {

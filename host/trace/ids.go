@@ -9,10 +9,10 @@ import (
 
 	api "go.opentelemetry.io/otel/trace"
 
-	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/traced"
 )
 
-// named is what a span that is about to be made is called.
+// named holds the ids for the next span.
 type named struct {
 	trace api.TraceID
 	span  api.SpanID
@@ -24,7 +24,7 @@ func withName(ctx context.Context, n named) context.Context {
 	return context.WithValue(ctx, namedKey{}, n)
 }
 
-// ids gives spans the names that they are to have. It implements sdk.IDGenerator.
+// ids gives spans predetermined ids. It implements sdk.IDGenerator.
 type ids struct{}
 
 // NewIDs implements sdk.IDGenerator.
@@ -55,7 +55,7 @@ func randomSpan() (id api.SpanID) {
 	return id
 }
 
-// hash makes bytes of texts that no other texts make.
+// hash returns a digest of texts; different lists of texts have different digests.
 func hash(what string, parts ...string) [32]byte {
 	b := append(make([]byte, 0, 256), what...)
 	for _, p := range parts {
@@ -68,21 +68,21 @@ func hash(what string, parts ...string) [32]byte {
 func spanOf(h [32]byte) api.SpanID { return api.SpanID(h[:8]) }
 
 // runSpan is the id of a run's span.
-func runSpan(run *host.TracedRun) api.SpanID { return spanOf(hash("run", run.Tenant, run.RunID)) }
+func runSpan(run *traced.Run) api.SpanID { return spanOf(hash("run", run.Tenant, run.RunID)) }
 
-// runTrace is the trace of a run that nobody has begun in another.
-func runTrace(run *host.TracedRun) api.TraceID {
+// runTrace returns the trace id of a run that does not belong to an existing trace.
+func runTrace(run *traced.Run) api.TraceID {
 	h := hash("trace", run.Tenant, run.RunID)
 	return api.TraceID(h[:16])
 }
 
 // attemptSpan is the id of the span of an invocation's attempt.
-func attemptSpan(at *host.TracedAttempt, number uint64) api.SpanID {
+func attemptSpan(at *traced.Attempt, number uint64) api.SpanID {
 	return spanOf(hash("attempt", at.Run.Tenant, at.Run.RunID, strconv.FormatUint(at.Invocation, 10), strconv.FormatUint(number, 10)))
 }
 
-// callSpan is the id of a call's span. A call that is made again, after a crash, is
-// another span.
-func callSpan(c *host.TracedCall) api.SpanID {
+// callSpan returns the id of a call's span. A call repeated after a crash is a different
+// span.
+func callSpan(c *traced.Call) api.SpanID {
 	return spanOf(hash("call", c.Attempt.Run.Tenant, c.Attempt.Run.RunID, c.Key, strconv.FormatInt(c.Started, 10)))
 }

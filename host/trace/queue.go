@@ -15,23 +15,23 @@ const (
 	defaultQueue = 8192
 	defaultEvery = time.Second
 	batch        = 512
-	complain     = time.Minute // at most one line of the log in this time
+	complain     = time.Minute // at most one log line in this time
 )
 
-// queue brings spans to the collector. It implements sdk.SpanProcessor. One goroutine
-// sends, which Shutdown ends.
+// queue sends spans to the collector. It implements sdk.SpanProcessor. One goroutine
+// sends; Shutdown ends it.
 type queue struct {
 	exporter sdk.SpanExporter
 	every    time.Duration
 	log      *slog.Logger
 
 	spans   chan sdk.ReadOnlySpan
-	closing chan struct{} // closed: send what is left, and end
+	closing chan struct{} // closed: send the rest and end
 	once    sync.Once
 	ended   sync.Once // the exporter is shut down, with err
 	err     error
 	done    chan struct{}
-	ctx     context.Context // of sending; ends when Shutdown waits no longer
+	ctx     context.Context // of sending; ends when Shutdown stops waiting
 	cancel  context.CancelFunc
 
 	sent, dropped, failed atomic.Uint64
@@ -137,7 +137,8 @@ func (q *queue) Shutdown(ctx context.Context) error {
 	return q.err
 }
 
-// ForceFlush implements sdk.SpanProcessor. Nobody needs it: Shutdown sends all.
+// ForceFlush implements sdk.SpanProcessor. It does nothing, because Shutdown sends
+// everything.
 func (q *queue) ForceFlush(context.Context) error { return nil }
 
 func (q *queue) counts() Counts {

@@ -11,9 +11,10 @@ import (
 	api "go.opentelemetry.io/otel/trace"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/traced"
 )
 
-// Names of attributes that are OpenTelemetry's own; ours begin with weft.
+// Names of attributes defined by OpenTelemetry; our own begin with weft.
 const (
 	attrErrorType = "error.type"
 	attrMethod    = "http.request.method"
@@ -21,17 +22,17 @@ const (
 	attrStatus    = "http.response.status_code"
 )
 
-// span is a span that is about to be made.
+// span describes a span to make.
 type span struct {
 	name     string
 	kind     api.SpanKind
-	trace    api.TraceID // if there is no parent
+	trace    api.TraceID // without a parent
 	id       api.SpanID
 	parent   api.SpanContext
 	links    []api.Link
 	from, to int64 // Unix nanoseconds
 	attrs    []attribute.KeyValue
-	failed   string // a code; "": it did not fail
+	failed   string // an error code; "": no failure
 }
 
 // put makes a span and ends it.
@@ -56,54 +57,54 @@ func (s *span) context() context.Context {
 	return ctx
 }
 
-// asked is the context that a span will have: as the sampler decides by the trace,
+// asked returns the context that a span will have. The sampler decides by the trace, so
 // it decides the same when the span is made.
 func (t *Tracer) asked(s span) api.SpanContext {
 	_, made := t.spans.Start(s.context(), s.name, api.WithSpanKind(s.kind))
-	return made.SpanContext() // it is never ended, and so never sent
+	return made.SpanContext() // never ended, and so never sent
 }
 
-// parentOf is what a run was begun by, which is not valid if that is not known.
-func parentOf(run *host.TracedRun) api.SpanContext {
+// parentOf returns the context that started a run. It is invalid if unknown.
+func parentOf(run *traced.Run) api.SpanContext {
 	if run.Trace == nil {
 		return api.SpanContext{}
 	}
 	return read(run.Trace.Parent, run.Trace.State)
 }
 
-// of is the run's span, but for its times.
-func (t *Tracer) of(run *host.TracedRun) span {
+// of returns the run's span without its times.
+func (t *Tracer) of(run *traced.Run) span {
 	return span{name: "run " + run.Workflow, kind: api.SpanKindInternal, trace: runTrace(run), id: runSpan(run), parent: parentOf(run)}
 }
 
-// under is the context of something in the run, with the run's decision to be sampled.
-func (t *Tracer) under(run *host.TracedRun, id api.SpanID) api.SpanContext {
+// under returns the context of a span in the run, with the run's sampling decision.
+func (t *Tracer) under(run *traced.Run, id api.SpanID) api.SpanContext {
 	return t.asked(t.of(run)).WithSpanID(id)
 }
 
-// Span gives the traceparent of a run's own span.
-func (t *Tracer) Span(run *host.TracedRun) string {
+// Span returns the traceparent of a run's own span.
+func (t *Tracer) Span(run *traced.Run) string {
 	if w := write(t.asked(t.of(run))); w != nil {
 		return w.Parent
 	}
 	return ""
 }
 
-// Child gives the trace of a run that an attempt begins.
-func (t *Tracer) Child(at *host.TracedAttempt) *host.Trace {
+// Child returns the trace for a run that an attempt starts.
+func (t *Tracer) Child(at *traced.Attempt) *host.Trace {
 	return write(t.under(&at.Run, attemptSpan(at, at.Attempt)))
 }
 
-// Outgoing gives what a service that is called is told; nil: nothing.
-func (t *Tracer) Outgoing(c *host.TracedCall) *host.Trace {
+// Outgoing returns the trace to send to a called service, or nil to send none.
+func (t *Tracer) Outgoing(c *traced.Call) *host.Trace {
 	if t.quiet {
 		return nil
 	}
 	return write(t.under(&c.Attempt.Run, callSpan(c)))
 }
 
-// attributes are those of everything that is of a run.
-func attributes(run *host.TracedRun, more ...attribute.KeyValue) []attribute.KeyValue {
+// attributes returns the attributes of every span of a run.
+func attributes(run *traced.Run, more ...attribute.KeyValue) []attribute.KeyValue {
 	return append([]attribute.KeyValue{
 		attribute.String("weft.tenant", run.Tenant), attribute.String("weft.workflow", run.Workflow),
 		attribute.String("weft.handler", run.HandlerID), attribute.String("weft.run", run.RunID),
@@ -112,7 +113,7 @@ func attributes(run *host.TracedRun, more ...attribute.KeyValue) []attribute.Key
 
 // Ran makes the span of a run that has ended.
 func (t *Tracer) Ran(run *host.Run) {
-	r := run.Traced()
+	r := traced.Of(run)
 	s := t.of(&r)
 	s.from, s.to, s.failed = run.Started, run.Completed, run.ErrorCode
 	s.attrs = attributes(&r, attribute.String("weft.session", run.SessionID), attribute.String("weft.status", string(run.Status)),
@@ -133,7 +134,7 @@ func links(to ...api.SpanContext) (out []api.Link) {
 }
 
 // Attempted makes the span of an attempt that has ended.
-func (t *Tracer) Attempted(at *host.TracedAttempt) {
+func (t *Tracer) Attempted(at *traced.Attempt) {
 	run := t.asked(t.of(&at.Run))
 	s := span{
 		name: "step " + at.Step, kind: api.SpanKindInternal, id: attemptSpan(at, at.Attempt), parent: run,
@@ -151,7 +152,7 @@ func (t *Tracer) Attempted(at *host.TracedAttempt) {
 }
 
 // Called makes the span of a call that was made.
-func (t *Tracer) Called(c *host.TracedCall) {
+func (t *Tracer) Called(c *traced.Call) {
 	at := &c.Attempt
 	t.put(span{
 		name: "call " + c.Resource, kind: api.SpanKindClient, id: callSpan(c), parent: t.under(&at.Run, attemptSpan(at, at.Attempt)),
@@ -161,9 +162,9 @@ func (t *Tracer) Called(c *host.TracedCall) {
 	})
 }
 
-// Posted makes the span of an event that a run was given, linked with the request
-// that brought it.
-func (t *Tracer) Posted(p *host.TracedPost) {
+// Posted makes the span of an event posted to a run, linked with the request that brought
+// the event.
+func (t *Tracer) Posted(p *traced.Post) {
 	s := span{
 		name: "post " + p.Type, kind: api.SpanKindConsumer, id: randomSpan(), parent: t.asked(t.of(&p.Run)),
 		from: p.At, to: p.At, attrs: attributes(&p.Run, attribute.String("weft.event", p.Type)),
@@ -174,8 +175,8 @@ func (t *Tracer) Posted(p *host.TracedPost) {
 	t.put(s)
 }
 
-// Incoming gives where a request stands, by its headers: own is its own span, and
-// given what the client has named, nil if that is nothing that can be read.
+// Incoming returns the traces of a request, by its headers: own is the request's own
+// span; given is the client's, or nil if the headers are missing or invalid.
 func (t *Tracer) Incoming(parent, state string) (own, given *host.Trace) {
 	from := read(parent, state)
 	s := span{name: "request", kind: api.SpanKindServer, trace: randomTrace(), id: randomSpan(), parent: from}
@@ -183,7 +184,7 @@ func (t *Tracer) Incoming(parent, state string) (own, given *host.Trace) {
 }
 
 // Requested makes the span of a request that was answered.
-func (t *Tracer) Requested(r *host.TracedRequest) {
+func (t *Tracer) Requested(r *traced.Request) {
 	own := read(r.Own.Parent, r.Own.State)
 	s := span{
 		name: strings.TrimSpace(r.Method + " " + r.Route), kind: api.SpanKindServer, trace: own.TraceID(), id: own.SpanID(), from: r.Started, to: r.Ended,
@@ -201,7 +202,7 @@ func (t *Tracer) Requested(r *host.TracedRequest) {
 	t.put(s)
 }
 
-// clip bounds a text that a guest has made.
+// clip bounds a text from a guest.
 func clip(s string) string {
 	return strings.ToValidUTF8(s[:min(len(s), 64)], "?")
 }

@@ -1,9 +1,10 @@
-// Package trace makes the spans of distributed traces and sends them to a collector
-// of OpenTelemetry, by OTLP over HTTP.
+// Package trace makes the spans of distributed traces and sends them to an OpenTelemetry
+// collector, by OTLP over HTTP.
 //
-// It must not know how a run is executed or a request answered: it is told what has
-// ended, in the words of package host. No event, state, payload, header or error
-// message reaches it: a span has ids, names, counts, times and codes.
+// The package must not depend on how a run is executed or a request answered. It is
+// called when something has ended, with types of package host. It never receives an
+// event, state, payload, header or error message: a span has ids, names, counts, times
+// and codes.
 //
 // # Which spans there are
 //
@@ -14,18 +15,18 @@
 //	      call     call RESOURCE  what an attempt asks of a service
 //	      run      run WORKFLOW   a child
 //
-// A span is made when what it tells of has ended, from recorded times, so that a run
-// that waits for a week holds nothing for it. What a span is called follows from what
-// it is of: the id of a run's span is a hash of tenant and run id, that of an attempt
-// of both and its number. So a child span that was made before a crash has the parent
-// that is made after it, with nothing but the request's traceparent in the journal.
-// For the same reason an attempt that ends twice, because the first end was lost in a
-// crash before it was durable, makes the same span twice.
+// A span is made when the run, attempt or call has ended, from recorded times, so a run
+// that waits for a week holds no memory here. The id of a span follows from its subject:
+// the id of a run's span is a hash of tenant and run id, and the id of an attempt's span
+// is a hash of both and the attempt's number. A child span made before a crash therefore
+// has the parent that is made after the crash, and the journal holds only the request's
+// traceparent. For the same reason, an attempt that ends twice, because a crash lost its
+// first end before that was durable, makes the same span twice.
 //
 // # What it costs others
 //
-// Nothing waits for the collector: spans go to a queue of bounded length, and those
-// that find it full, or that the collector does not take, are counted and dropped.
+// Nothing waits for the collector. Spans go to a queue of bounded length. Spans that find
+// the queue full, or that the collector refuses, are counted and dropped.
 package trace
 
 import (
@@ -46,27 +47,28 @@ import (
 	api "go.opentelemetry.io/otel/trace"
 )
 
-// Config says where spans go. What it leaves open the environment says, by the
-// variables that OpenTelemetry has for it (OTEL_EXPORTER_OTLP_*, OTEL_SERVICE_NAME,
-// OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER).
+// Config says where spans go. For empty fields, OpenTelemetry's environment variables
+// apply (OTEL_EXPORTER_OTLP_*, OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES,
+// OTEL_TRACES_SAMPLER).
 type Config struct {
-	// Endpoint is the collector's base URL, to which /v1/traces is added. "": that of
-	// the environment.
+	// Endpoint is the collector's base URL, to which /v1/traces is appended. "": from the
+	// environment.
 	Endpoint string
-	// Quiet keeps the trace from services that are called: they get no traceparent.
+	// Quiet disables the traceparent header in calls of external services.
 	Quiet bool
-	// Version is the server's. "": it is not told.
+	// Version is the server's version. "": omitted.
 	Version string
-	// Queue is how many spans wait for the collector at most. Default 8,192.
+	// Queue bounds the spans that wait for the collector. Default 8,192.
 	Queue int
-	// Every is how long a span waits for others to be sent with. Default 1 s.
+	// Every is how long a span waits for other spans to be sent with it. Default 1 s.
 	Every time.Duration
-	// Log takes the collector's failures, at most one a minute. nil: nothing is logged.
+	// Log receives the collector's failures, at most one a minute. nil: nothing is
+	// logged.
 	Log *slog.Logger
 }
 
 // Tracer makes spans. Its methods may be called from any goroutine and do not block,
-// but for Close.
+// except Close.
 type Tracer struct {
 	quiet    bool
 	spans    api.Tracer
@@ -82,8 +84,8 @@ func Wanted(endpoint string) bool {
 	return endpoint != "" || os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") != "" || os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != ""
 }
 
-// New makes a tracer. The collector need not be there yet. It is the caller's to
-// close.
+// New makes a tracer. The collector need not be reachable yet. The caller must close the
+// tracer.
 func New(ctx context.Context, cfg Config) (*Tracer, error) {
 	var opts []otlptracehttp.Option
 	if cfg.Endpoint != "" {
@@ -116,7 +118,7 @@ func newTracer(ctx context.Context, cfg Config, exporter sdk.SpanExporter) (*Tra
 	if err != nil && !errors.Is(err, resource.ErrPartialResource) && !errors.Is(err, resource.ErrSchemaURLConflict) {
 		return nil, fmt.Errorf("describe this server to the collector: %w", err)
 	}
-	// What the library has to say of its settings belongs in the log.
+	// Messages of the library about its settings go to the log.
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { cfg.Log.Warn("tracing", "error", err) }))
 	q := newQueue(exporter, cfg)
 	p := sdk.NewTracerProvider(sdk.WithSpanProcessor(q), sdk.WithIDGenerator(ids{}), sdk.WithResource(about))
@@ -130,20 +132,20 @@ func optional(key, value string) []attribute.KeyValue {
 	return []attribute.KeyValue{attribute.String(key, value)}
 }
 
-// Close sends what is left, for as long as ctx lasts. Spans that are made afterwards
-// are dropped. It may be called twice.
+// Close sends the remaining spans until ctx ends. Spans made afterwards are dropped.
+// Close may be called twice.
 func (t *Tracer) Close(ctx context.Context) error {
 	err := t.queue.Shutdown(ctx)
-	return errors.Join(err, t.provider.Shutdown(context.WithoutCancel(ctx))) // which would not begin when ctx has ended
+	return errors.Join(err, t.provider.Shutdown(context.WithoutCancel(ctx))) // it would not begin if ctx has ended
 }
 
-// Counts are spans by what became of them.
+// Counts counts spans by their fate.
 type Counts struct {
-	Sent    uint64 // the collector took them
+	Sent    uint64 // the collector accepted them
 	Dropped uint64 // the queue was full
-	Failed  uint64 // the collector did not take them
+	Failed  uint64 // the collector did not accept them
 	Waiting int    // in the queue
 }
 
-// Counts gives the counts so far.
+// Counts returns the counts so far.
 func (t *Tracer) Counts() Counts { return t.queue.counts() }

@@ -10,8 +10,7 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// maxHeader bounds a traceparent and a tracestate, in bytes; what is longer counts
-// as not given.
+// maxHeader bounds a traceparent and a tracestate, in bytes. A longer header is ignored.
 const maxHeader = 512
 
 // texts are the two headers of W3C Trace Context.
@@ -46,7 +45,7 @@ func (t *texts) Set(key, value string) {
 // Keys implements propagation.TextMapCarrier.
 func (t *texts) Keys() []string { return []string{fieldParent, fieldState} }
 
-// read gives the span that the texts name; one that is not valid if they name none.
+// read returns the span that the texts name, or an invalid one.
 func read(parent, state string) api.SpanContext {
 	if parent == "" || len(parent) > maxHeader {
 		return api.SpanContext{}
@@ -58,7 +57,7 @@ func read(parent, state string) api.SpanContext {
 	return api.SpanContextFromContext(ctx)
 }
 
-// write gives the texts that name a span; nil if there is none.
+// write returns the texts that name a span, or nil for an invalid span.
 func write(sc api.SpanContext) *host.Trace {
 	if !sc.IsValid() {
 		return nil

@@ -1,5 +1,5 @@
-// Accumulator fans out over a list and collects what comes back: a step that
-// returns a list, workers that share one state, a step that takes the list.
+// Accumulator fans out over a list and collects the results: a step that returns a list,
+// workers that share one state, and a step that takes the list.
 package main
 
 import (
@@ -23,14 +23,14 @@ type ItemEvent struct {
 // ProcessedItemEvent says that an item's result is in the state.
 type ProcessedItemEvent struct{ Index int }
 
-// Result is what became of one item.
+// Result is the result of one item.
 type Result struct {
 	Index     int
 	Original  string
 	Processed string
 }
 
-// State gathers the results, in whatever order the workers end.
+// State collects the results, in the order in which the workers end.
 type State struct{ Results []Result }
 
 func start(ctx *weft.Context[State], ev StartEvent) ([]ItemEvent, error) {
@@ -38,11 +38,11 @@ func start(ctx *weft.Context[State], ev StartEvent) ([]ItemEvent, error) {
 	for i, item := range ev.Items {
 		items[i] = ItemEvent{Item: item, Index: i}
 	}
-	return items, ctx.Set("results", []Result{}) // the session may have old ones
+	return items, ctx.Set("results", []Result{}) // the session may have results of an earlier run
 }
 
 func process(ctx *weft.Context[State], ev ItemEvent) (ProcessedItemEvent, error) {
-	// An edit of one list's end: it costs the same however long the list is.
+	// Appending costs the same however long the list is.
 	_, err := ctx.Append("results", Result{
 		Index:     ev.Index,
 		Original:  ev.Item,
@@ -51,8 +51,7 @@ func process(ctx *weft.Context[State], ev ItemEvent) (ProcessedItemEvent, error)
 	return ProcessedItemEvent{ev.Index}, err
 }
 
-// finalize takes all the events that came of the list, so it runs once, after
-// the last worker.
+// finalize takes all events that the list led to, so it runs once, after the last worker.
 func finalize(ctx *weft.Context[State], _ []ProcessedItemEvent) (weft.Stop, error) {
 	s, err := ctx.State()
 	slices.SortFunc(s.Results, func(a, b Result) int { return a.Index - b.Index })

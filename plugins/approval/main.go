@@ -10,7 +10,7 @@ type StartEvent struct {
 	Item string `doc:"what is to be approved"`
 }
 
-// InputRequiredEvent asks. Whoever follows the run sees it.
+// InputRequiredEvent asks. Every client that follows the run sees it.
 type InputRequiredEvent struct {
 	weft.InputRequired
 	Prefix string
@@ -37,8 +37,8 @@ type Outcome struct {
 
 var roles = []string{"manager", "finance"}
 
-// approve runs again from its start after each answer, but does nothing twice:
-// what it has done so far, the edit too, is answered as it was.
+// approve runs again from its start after each answer, but does nothing twice: earlier
+// calls, including the edit, return their recorded answers.
 func approve(ctx *weft.Context[State], ev StartEvent) (weft.Stop, error) {
 	out := Outcome{Approved: true, By: roles}
 	err := ctx.Edit(func(s *State) error {
@@ -64,7 +64,7 @@ func approve(ctx *weft.Context[State], ev StartEvent) (weft.Stop, error) {
 
 func init() {
 	weft.Define("approval",
-		weft.Timeout(0), // people take their time
+		weft.Timeout(0), // people need time to answer
 		weft.Step("approve", approve,
 			weft.Waits(HumanResponseEvent{}),
 			weft.Streams(InputRequiredEvent{})))

@@ -1,5 +1,5 @@
-// Branch takes one of two ways: a step that may return events of several
-// types, each leading to other steps.
+// Branch takes one of two paths: a step that may return events of several types, each
+// leading to other steps.
 package main
 
 import "github.com/weftrun/weft/sdk-guest/go/weft"

@@ -1,5 +1,5 @@
-// Chain hands a payload to and fro between two steps: as little work as a step
-// can do, so that it measures what a step costs.
+// Chain passes a payload back and forth between two steps. The steps do as little work as
+// possible, so the workflow measures the cost of a step.
 package main
 
 import "github.com/weftrun/weft/sdk-guest/go/weft"
@@ -11,8 +11,8 @@ type StartEvent struct {
 	Payload string `weft:"payload,omitempty" doc:"what every hop carries"`
 }
 
-// HopEvent goes from ping to pong, BackEvent from pong to ping. I counts the
-// hops made, this one included.
+// HopEvent goes from ping to pong, BackEvent from pong to ping. I counts the hops made,
+// including this one.
 type (
 	HopEvent struct {
 		I       int
@@ -21,7 +21,7 @@ type (
 	BackEvent HopEvent
 )
 
-// State keeps how many hops to make, which only the start event says.
+// State keeps the number of hops, which only the start event contains.
 type State struct{ N int }
 
 // Summary is the run's result.
@@ -47,7 +47,7 @@ func pong(ctx *context, ev HopEvent) (weft.Event, error) {
 	return next, err
 }
 
-// hop gives the next hop, or the end.
+// hop returns the next hop, or the end.
 func hop(ctx *context, ev HopEvent) (weft.Event, error) {
 	var n int
 	if err := ctx.Get("n", &n); err != nil {

@@ -1,5 +1,5 @@
-// Concurrent sends three events that different steps handle side by side, and
-// collects their answers in a fixed order.
+// Concurrent sends three events that different steps handle concurrently, and collects
+// their answers in a fixed order.
 package main
 
 import "github.com/weftrun/weft/sdk-guest/go/weft"
@@ -17,8 +17,8 @@ type (
 	StepCEvent struct{ Query string }
 )
 
-// StepACompleteEvent, StepBCompleteEvent and StepCCompleteEvent hold what the
-// three steps found.
+// StepACompleteEvent, StepBCompleteEvent and StepCCompleteEvent hold the results of the
+// three steps.
 type (
 	StepACompleteEvent struct{ Result string }
 	StepBCompleteEvent struct{ Result string }
@@ -49,7 +49,7 @@ func stepC(_ *context, ev StepCEvent) (StepCCompleteEvent, error) {
 	return StepCCompleteEvent{"C:" + ev.Query}, nil
 }
 
-// stepThree runs once for each answer and gives nothing until it has all.
+// stepThree runs once for each answer and returns nothing until it has all answers.
 func stepThree(ctx *context, _ weft.Event) (*weft.Stop, error) {
 	var a StepACompleteEvent
 	var b StepBCompleteEvent

@@ -1,5 +1,5 @@
-// Counter-race shows what an edit is for: many steps add to one number, safely
-// inside an edit, or by reading and writing it in two calls.
+// Counter-race shows the purpose of an edit: many steps add to one number, safely in an
+// edit, or unsafely by reading and writing it in two calls.
 package main
 
 import "github.com/weftrun/weft/sdk-guest/go/weft"
@@ -14,7 +14,7 @@ type StartEvent struct {
 // IncrementEvent asks for one increment.
 type IncrementEvent struct{}
 
-// IncrementedEvent says that one was made.
+// IncrementedEvent says that one increment was made.
 type IncrementedEvent struct{}
 
 // State is what the workers share.
@@ -37,8 +37,7 @@ func increment(ctx *weft.Context[State], _ IncrementEvent) (IncrementedEvent, er
 		return IncrementedEvent{}, err
 	}
 	if s.Mode == "get-set" {
-		// Wrong on purpose: whoever writes between the read above and this
-		// write is overwritten.
+		// Wrong on purpose: this write overwrites every write since the read above.
 		return IncrementedEvent{}, ctx.Set("count", s.Count+1)
 	}
 	return IncrementedEvent{}, ctx.Edit(func(s *State) error {

@@ -14,7 +14,7 @@ type State struct {
 
 func increment(ctx *weft.Context[State], _ StartEvent) (weft.Stop, error) {
 	var count int
-	err := ctx.Edit(func(s *State) error { // read, change and write, as if alone
+	err := ctx.Edit(func(s *State) error { // read, change and write without interference
 		s.Count++
 		count = s.Count
 		return nil

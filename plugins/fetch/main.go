@@ -26,7 +26,7 @@ type Page struct {
 type Tally struct{ Asked int }
 
 func fetch(ctx *weft.Context[Tally], ev StartEvent) (weft.Stop, error) {
-	asked, err := ctx.Increment("asked", 1) // once, however often the request has to be made
+	asked, err := ctx.Increment("asked", 1) // once, however often the request is repeated
 	if err != nil {
 		return weft.Stop{}, err
 	}

@@ -14,7 +14,7 @@ type StartEvent struct {
 	Query string
 }
 
-// Interaction is one query of the past.
+// Interaction is one earlier query.
 type Interaction struct {
 	Query     string
 	Timestamp float64 `doc:"seconds since the epoch"`
@@ -30,7 +30,7 @@ type Response struct {
 }
 
 func answer(ctx *weft.Context[State], ev StartEvent) (weft.Stop, error) {
-	// One call, whatever the list's length; nobody else can get in between.
+	// One call, whatever the list's length; no other edit can come in between.
 	total, err := ctx.Append("history", Interaction{Query: ev.Query, Timestamp: seconds(ctx.Now())})
 	return weft.Result(Response{Response: "Processed: " + ev.Query, TotalInteractions: total}), err
 }

@@ -7,7 +7,7 @@ import "github.com/weftrun/weft/sdk-guest/go/weft"
 // StartEvent starts a run. It needs no fields.
 type StartEvent struct{ weft.Start }
 
-// InputRequiredEvent asks. Whoever follows the run sees it.
+// InputRequiredEvent asks. Every client that follows the run sees it.
 type InputRequiredEvent struct {
 	weft.InputRequired
 	Prefix string
@@ -31,7 +31,7 @@ func answer(_ *context, ev HumanResponseEvent) (weft.Stop, error) {
 
 func init() {
 	weft.Define("human",
-		weft.Timeout(0), // people take their time
+		weft.Timeout(0), // people need time to answer
 		weft.Step("ask", ask),
 		weft.Step("answer", answer))
 }

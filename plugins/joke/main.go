@@ -1,4 +1,4 @@
-// Joke has a model make a joke, and another call of it judge the joke.
+// Joke asks a model for a joke, and then asks it to judge the joke.
 package main
 
 import "github.com/weftrun/weft/sdk-guest/go/weft"
@@ -9,7 +9,7 @@ type StartEvent struct {
 	Topic string
 }
 
-// JokeEvent is the joke; the stream shows it, too.
+// JokeEvent is the joke; it also appears on the stream.
 type JokeEvent struct{ Joke string }
 
 func invent(ctx *weft.Context[weft.Untyped], ev StartEvent) (JokeEvent, error) {

@@ -1,4 +1,4 @@
-// Loop repeats a step by letting it return an event that it takes itself.
+// Loop repeats a step: the step returns an event that it takes itself.
 package main
 
 import "github.com/weftrun/weft/sdk-guest/go/weft"
@@ -15,7 +15,7 @@ type LoopEvent struct{ I int }
 // FirstEvent leaves the loop.
 type FirstEvent struct{ I int }
 
-// State keeps how often to repeat, which only the start event says.
+// State keeps the number of iterations, which only the start event contains.
 type State struct{ N int }
 
 // Summary is the run's result.

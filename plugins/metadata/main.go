@@ -1,5 +1,5 @@
-// Metadata keeps notes on a run in the state while its steps work: when it
-// started, which steps ran, how much they handled.
+// Metadata keeps notes about a run in the state while its steps work: when it started,
+// which steps ran, how much they handled.
 package main
 
 import (
@@ -15,10 +15,10 @@ type StartEvent struct {
 	Query string
 }
 
-// MetadataEvent goes on with the query once the notes are begun.
+// MetadataEvent continues with the query once the notes exist.
 type MetadataEvent struct{ Query string }
 
-// ProcessedEvent holds what became of the query.
+// ProcessedEvent holds the result of the query.
 type ProcessedEvent struct{ Result string }
 
 // Metadata are the notes. Times are seconds since the epoch.

@@ -12,7 +12,7 @@ type StartEvent struct {
 // Half is what a child starts with.
 type Half struct{ Items []string }
 
-// Result is what the child, accumulator, says of one item.
+// Result is the result of one item from the child, accumulator.
 type Result struct {
 	Index     int
 	Original  string
@@ -25,10 +25,10 @@ type Summary struct {
 	Results  []Result
 }
 
-type context = weft.Context[weft.Untyped] // the state is that of the children
+type context = weft.Context[weft.Untyped] // the state is the children's
 
-// split lets each half of the items be processed by a child: one after the other, as
-// they share the session, in which there is one list of results.
+// split runs a child for each half of the items, one after the other, because the
+// children share the session and its one list of results.
 func split(ctx *context, ev StartEvent) (weft.Stop, error) {
 	middle := len(ev.Items) / 2
 	sum := Summary{Results: []Result{}}

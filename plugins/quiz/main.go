@@ -18,7 +18,7 @@ type StartEvent struct {
 // Question is a question and its answer.
 type Question struct{ Q, A string }
 
-// Given is an answer that was given.
+// Given is an answer of the player.
 type Given struct {
 	Question  string
 	Given     string

@@ -18,7 +18,7 @@ func work(_ *context, ev StartEvent) (weft.Stop, error) {
 	return weft.Result("ok"), nil
 }
 
-// rescue gets what failed, why, and on which event.
+// rescue receives which step failed, why, and on which event.
 func rescue(_ *context, ev weft.StepFailed) (weft.Stop, error) {
 	return weft.Result("recovered: " + ev.Exception.ExceptionMessage), nil
 }

@@ -1,5 +1,6 @@
-// Review is a flow in which a person decides: flow.json says who is asked, how long,
-// and what follows a yes, a no and silence. The functions here know nothing of it.
+// Review is a flow in which a person decides: flow.json says who is asked, how long, and
+// what follows an approval, a rejection and no answer. The functions here do not depend
+// on it.
 package main
 
 import (
@@ -9,7 +10,7 @@ import (
 	"github.com/weftrun/weft/sdk-guest/go/weft"
 )
 
-// State is what has been published, which outlives runs.
+// State lists what has been published. It outlives runs.
 type State struct{ Published []string }
 
 type ctx = weft.Context[State]
@@ -23,7 +24,7 @@ func draft(_ *ctx, in weft.StepInput) (weft.StepOutput, error) {
 	return weft.Content(text), nil
 }
 
-// publish is called when somebody has said yes, or never.
+// publish is called only after an approval.
 func publish(ctx *ctx, in weft.StepInput) (weft.StepOutput, error) {
 	_, err := ctx.Append("published", drafted(in))
 	return weft.Content(drafted(in)), err
@@ -38,7 +39,7 @@ func regret(_ *ctx, in weft.StepInput) (weft.StepOutput, error) {
 	return weft.Content("Not published: " + drafted(in)), nil
 }
 
-// drafted is what the node "draft" came to.
+// drafted returns the output of the node "draft".
 func drafted(in weft.StepInput) string {
 	out := in.PreviousStepOutputs["draft"]
 	return out.Text()

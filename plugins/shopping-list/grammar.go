@@ -2,9 +2,9 @@ package main
 
 import "strings"
 
-// order is what somebody asked for.
+// order is a request of the user.
 type order struct {
-	do    string // a node of the flow
+	do    string // the name of a node of the flow
 	items []string
 }
 
@@ -30,7 +30,7 @@ func read(text string) order {
 	return order{do: "help"}
 }
 
-// split takes a list apart at commas and at the word "and".
+// split splits a list at commas and at the word "and".
 func split(text string) []string {
 	var items []string
 	for _, part := range strings.Split(text, ",") {

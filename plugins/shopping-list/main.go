@@ -1,5 +1,5 @@
-// Shopping-list is a flow: flow.json says what comes after what, and the functions
-// here do the work. They share the session's state, the list, and its edits are as
+// Shopping-list is a flow: flow.json defines the order of its nodes, and the functions
+// here do the work. They share the session's state, the list, and their edits are as
 // isolated as those of any step.
 package main
 
@@ -10,7 +10,7 @@ import (
 	"github.com/weftrun/weft/sdk-guest/go/weft"
 )
 
-// State is the list, which outlives runs.
+// State is the list. It outlives runs.
 type State struct{ ShoppingList []string }
 
 type ctx = weft.Context[State]
@@ -20,7 +20,7 @@ func (s *State) has(item string) int {
 	return slices.IndexFunc(s.ShoppingList, func(other string) bool { return strings.EqualFold(other, item) })
 }
 
-// choose selects what to do: the name of a node.
+// choose returns what to do: the name of a node.
 func choose(_ *ctx, in weft.StepInput) (weft.StepOutput, error) {
 	return weft.Content(read(in.Text()).do), nil
 }
@@ -34,7 +34,7 @@ func isEmpty(ctx *ctx, _ weft.StepInput) (weft.StepOutput, error) {
 func addItem(ctx *ctx, in weft.StepInput) (weft.StepOutput, error) {
 	var said []string
 	err := ctx.Edit(func(s *State) error {
-		said = nil // an edit that loses is made again
+		said = nil // an edit with a conflict is repeated
 		for _, item := range read(in.Text()).items {
 			if s.has(item) >= 0 {
 				said = append(said, "'"+item+"' is already in the shopping list.")

@@ -1,4 +1,4 @@
-// Sleeper sleeps, and costs nothing meanwhile.
+// Sleeper sleeps, and uses no resources while it does.
 package main
 
 import (

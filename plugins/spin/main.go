@@ -1,4 +1,4 @@
-// Spin computes without end, to show what stops it.
+// Spin computes without end, to show how it is stopped.
 package main
 
 import "github.com/weftrun/weft/sdk-guest/go/weft"
@@ -8,7 +8,7 @@ type StartEvent struct{ weft.Start }
 
 type context = weft.Context[weft.Untyped] // this workflow has no state
 
-// Turns is there so that the loop has something to do.
+// Turns gives the loop something to do.
 var Turns uint64
 
 func spin(*context, StartEvent) (weft.Stop, error) {

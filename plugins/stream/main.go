@@ -1,5 +1,5 @@
-// Stream reports progress while a step works: events for whoever follows the
-// run, which no step takes.
+// Stream reports progress while a step works: events for clients that follow the run,
+// which no step takes.
 package main
 
 import "github.com/weftrun/weft/sdk-guest/go/weft"
@@ -10,7 +10,7 @@ type StartEvent struct {
 	N int `min:"0" doc:"how many events to stream"`
 }
 
-// ProgressEvent says how far the step is.
+// ProgressEvent reports the step's progress.
 type ProgressEvent struct{ I int }
 
 func work(ctx *weft.Context[weft.Untyped], ev StartEvent) (weft.Stop, error) {

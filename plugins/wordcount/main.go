@@ -1,5 +1,5 @@
-// Wordcount counts the words of a text of any size: it splits the text in
-// chunks, counts these side by side and merges the counts.
+// Wordcount counts the words of a text of any size: it splits the text into chunks,
+// counts them concurrently and merges the counts.
 package main
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/weftrun/weft/sdk-guest/go/weft"
 )
 
-// StartEvent holds the text and how to cut it.
+// StartEvent holds the text and how to split it.
 type StartEvent struct {
 	weft.Start
 	Text       string `doc:"the text to count"`
@@ -20,10 +20,10 @@ type StartEvent struct {
 // ChunkEvent is a part of the text: some whole lines.
 type ChunkEvent struct {
 	Text string
-	Top  int // handed on to the last step
+	Top  int // passed to the last step
 }
 
-// CountedEvent is what one chunk holds.
+// CountedEvent holds the counts of one chunk.
 type CountedEvent struct {
 	Lines  int
 	Counts []WordCount
@@ -61,7 +61,7 @@ func merge(_ *weft.Context[weft.Untyped], all []CountedEvent) (weft.Stop, error)
 	return weft.Result(summarize(all)), nil
 }
 
-// chunks cuts a text after every n lines. The chunks share its memory.
+// chunks splits a text after every n lines. The chunks share its memory.
 func chunks(text string, n int) []string {
 	var list []string
 	for len(text) > 0 {
@@ -75,7 +75,7 @@ func chunks(text string, n int) []string {
 	return list
 }
 
-// lineLength is the length of the first line, its end included.
+// lineLength returns the length of the first line, including its end.
 func lineLength(text string) int {
 	if i := strings.IndexByte(text, '\n'); i >= 0 {
 		return i + 1
@@ -92,7 +92,7 @@ func lines(text string) int {
 	return n
 }
 
-// summarize adds the counts of all chunks up.
+// summarize adds up the counts of all chunks.
 func summarize(all []CountedEvent) Summary {
 	var s Summary
 	var top int
@@ -110,7 +110,8 @@ func summarize(all []CountedEvent) Summary {
 	return s
 }
 
-// ranked gives the words by falling counts, equal ones in alphabetical order.
+// ranked returns the words by falling counts, and words with equal counts in alphabetical
+// order.
 func ranked(counts map[string]int) []WordCount {
 	list := make([]WordCount, 0, len(counts))
 	for word, n := range counts {

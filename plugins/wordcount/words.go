@@ -9,7 +9,7 @@ import (
 // and apostrophes that has a letter.
 func words(text string) map[string]int {
 	counts := map[string]int{}
-	var lower strings.Builder // its text is shared by the words, not copied
+	var lower strings.Builder // the words share its text
 	lower.Grow(len(text))
 	begin, letters := 0, false // where the current word begins; whether it has a letter
 	end := func() {

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Build runs a compiler that makes the file out of the files in the folders of
-// sources. What the same compiler has made of the same files before is taken from a
-// cache outside the checkout, if "make" has noted which compiler there is: see
-// .ci/built. It returns what the compiler printed.
+// Build runs a compiler that makes the file out from the files in the source folders. If
+// "make" has recorded the compiler's identity, the result of an earlier build of the same
+// files by the same compiler comes from a cache outside the checkout: see .ci/built.
+// Build returns what the compiler printed.
 func Build(cmd *exec.Cmd, out string, sources ...string) ([]byte, error) {
 	tool := map[string]string{"go": "go", "tinygo": "tinygo"}[filepath.Base(cmd.Path)]
 	stamp, err := os.ReadFile(filepath.Join(Root(), "build", "stamp-"+tool))
@@ -39,5 +39,5 @@ func Build(cmd *exec.Cmd, out string, sources ...string) ([]byte, error) {
 	return whole.CombinedOutput()
 }
 
-// GuestSDK is the folder of the SDK in Go, of which every guest in Go is made.
+// GuestSDK returns the folder of the Go SDK, a source of every guest in Go.
 func GuestSDK() string { return filepath.Join(Root(), "sdk-guest", "go") }

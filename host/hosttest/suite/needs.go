@@ -8,9 +8,8 @@ import (
 	"testing"
 )
 
-// Missing ends a test that cannot find what it needs. It skips the test and gives the
-// reason. Under "make test", which puts everything in place (WEFT_COMPLETE), it fails
-// the test.
+// Missing ends a test that lacks a prerequisite. It skips the test with the reason. Under
+// "make test", which provides all prerequisites (WEFT_COMPLETE), it fails the test.
 func Missing(tb testing.TB, format string, args ...any) {
 	tb.Helper()
 	if os.Getenv("WEFT_COMPLETE") != "" {
@@ -19,16 +18,16 @@ func Missing(tb testing.TB, format string, args ...any) {
 	tb.Skipf(format, args...)
 }
 
-// Root is the project's top folder. The process must have begun in the folder of a
-// package, as go test has it.
+// Root returns the project's top folder. The process must have started in the folder of a
+// package, as under go test.
 func Root() string { return root }
 
-// root is looked for at the beginning, as a test may go to another folder. The program
-// does not know where its sources are, as it may be built with -trimpath.
+// root is determined at the start, because a test may change the working directory. The
+// binary does not contain the path of its sources if it is built with -trimpath.
 var root = findRoot()
 
-// findRoot gives the nearest folder above that has the project's go.mod; "": none, as
-// for a program of tests that plays a command elsewhere.
+// findRoot returns the nearest parent folder with the project's go.mod, or "" if there is
+// none, for example in a test binary that acts as a command elsewhere.
 func findRoot() string {
 	dir, err := os.Getwd()
 	for ; err == nil; dir = filepath.Dir(dir) {
@@ -42,8 +41,8 @@ func findRoot() string {
 	return ""
 }
 
-// Plugins is the folder of the built example plugins: $WEFT_PLUGINS, or where
-// "make plugins" puts them.
+// Plugins returns the folder of the built example plugins: $WEFT_PLUGINS, or the folder
+// that "make plugins" fills.
 func Plugins() string {
 	if dir := os.Getenv("WEFT_PLUGINS"); dir != "" {
 		return dir
@@ -66,8 +65,9 @@ func Plugin(tb testing.TB, build string) []byte {
 	return wasm
 }
 
-// Tool finds a program that builds guests, such as "tinygo": on PATH, or where "make
-// toolchain" puts it. In place of its wasm32-cargo and wasm32-rustc the user's own do.
+// Tool finds a program that builds guests, such as "tinygo": on PATH, or in the folder
+// that "make toolchain" fills. The user's own cargo and rustc replace wasm32-cargo and
+// wasm32-rustc.
 func Tool(tb testing.TB, name string) string {
 	tb.Helper()
 	NotShort(tb, "needs the guests' compilers")

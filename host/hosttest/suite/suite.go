@@ -1,8 +1,9 @@
-// Package suite has what the tests of every package share: how long a hang may last,
-// limits that no slow machine exceeds, and how much of a long test is played.
+// Package suite contains what the tests of every package share: the time after which a
+// wait counts as a hang, limits that no slow machine exceeds, and how much of a long test
+// runs.
 //
-// No test's outcome depends on how fast the machine is or on what runs beside the
-// test. A test bounds work in fuel, counts, or the time of a fake clock. A wall time
+// No test's outcome depends on how fast the machine is or on what else runs on the
+// machine. A test bounds work in fuel, counts, or the time of a fake clock. A wall time
 // bounds a hang only. The package knows nothing of hosts and servers.
 package suite
 
@@ -15,10 +16,11 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/limit"
 )
 
-// Hang is how long a test waits before the test calls what it waits for a hang. No
-// machine on which the tests are of any use is slow enough to reach it.
+// Hang is how long a test waits before the wait counts as a hang. No machine that is
+// usable for the tests is slow enough to reach it.
 const Hang = 30 * time.Minute
 
 // Context returns the context of the test, which also ends after [Hang]. Its cause
@@ -30,10 +32,10 @@ func Context(tb testing.TB) context.Context {
 	return ctx
 }
 
-// Untimed returns the limits with each limit of time at the most that it may be. The
-// limits of fuel, counts and bytes bound what a test runs.
+// Untimed returns the limits with every time limit at its maximum. The limits on fuel,
+// counts and bytes bound a test.
 func Untimed(l host.Limits) host.Limits {
-	most := host.MaxLimits()
+	most := limit.Most()
 	l.WallTime, l.RegionTime = most.WallTime, most.RegionTime
 	l.DescribeTime, l.CompileTime = most.DescribeTime, most.CompileTime
 	l.CleanupTime = most.CleanupTime
@@ -41,16 +43,16 @@ func Untimed(l host.Limits) host.Limits {
 }
 
 // Limits returns the defaults of the server, untimed.
-func Limits() host.Limits { return Untimed(host.DefaultLimits()) }
+func Limits() host.Limits { return Untimed(limit.Default()) }
 
 // RunTimeout is the timeout of runs in tests that set none.
 const RunTimeout = 24 * time.Hour
 
-// Soak reports whether all seeds, modules, histories and kills are to be played, as
-// "make soak" does, and not only what is needed to trust a change.
+// Soak reports whether to run all seeds, modules, histories and kills, as "make soak"
+// does, or only those needed to trust a change.
 func Soak() bool { return os.Getenv("WEFT_SOAK") != "" }
 
-// OnlySoak skips a test that adds nothing needed to trust a change.
+// OnlySoak skips a test that is not needed to trust a change, except under "make soak".
 func OnlySoak(tb testing.TB) {
 	tb.Helper()
 	if !Soak() {
@@ -58,7 +60,7 @@ func OnlySoak(tb testing.TB) {
 	}
 }
 
-// NotShort skips a test that "make test-quick" leaves out, and says what it needs.
+// NotShort skips a test that "make test-quick" omits, with the reason.
 func NotShort(tb testing.TB, why string) {
 	tb.Helper()
 	if testing.Short() {
@@ -66,12 +68,12 @@ func NotShort(tb testing.TB, why string) {
 	}
 }
 
-// Environ returns what the environment of a server in a process of its own has
-// beside its own: its runs and invocations have no time to exceed, unless the
-// server's flags say otherwise. What it names goes with the test.
+// Environ returns additional environment variables for a server in a separate process:
+// its runs and invocations have no time limits, unless the server's flags set some. Files
+// named by the variables are removed with the test.
 func Environ(tb testing.TB) []string {
 	tb.Helper()
-	most := host.MaxLimits()
+	most := limit.Most()
 	text := fmt.Sprintf(`{"defaults": {"wall_time": %q, "region_time": %q, "describe_time": %q, "compile_time": %q, "cleanup_time": %q}}`+"\n",
 		most.WallTime, most.RegionTime, most.DescribeTime, most.CompileTime, most.CleanupTime)
 	path := filepath.Join(tb.TempDir(), "limits.json")

@@ -1,6 +1,6 @@
-// BenchmarkResident lays this file over cmd/weft when it builds the server that
-// it measures: who connects to the socket is told when the memory that is not
-// used any more has gone back to the system.
+// BenchmarkResident adds this file to cmd/weft when it builds the server that it
+// measures. A client that connects to the socket receives a message when unused memory
+// has been returned to the system.
 package main
 
 import (
@@ -18,7 +18,7 @@ func init() {
 	}
 	l, err := net.Listen("unix", path)
 	if err != nil {
-		return // a process that the server started: the socket is the server's
+		return // a process started by the server: the socket belongs to the server
 	}
 	go func() {
 		for {
@@ -26,7 +26,7 @@ func init() {
 			if err != nil {
 				return
 			}
-			runtime.GC() // what finalizers and pools hold goes with the second one
+			runtime.GC() // the second collection frees what finalizers and pools hold
 			debug.FreeOSMemory()
 			var m runtime.MemStats
 			runtime.ReadMemStats(&m)

@@ -1,39 +1,38 @@
-// Package lines finds the lines of sources that instructions of a module were
-// compiled from, in the line tables (.debug_line of DWARF 2 to 5) that compilers
-// leave in custom sections if they are asked to.
+// Package lines finds the source lines of instructions of a module. It reads the line
+// tables (.debug_line of DWARF 2 to 5) that compilers can write to custom sections.
 //
-// The sections are a stranger's. They are read once from the beginning to the end,
-// in time and memory that their size bounds, and what makes no sense ends the
-// reading: places that were found until then stand. Nothing else of DWARF is read,
-// as for that no such bounds are known.
+// The sections are hostile input. The package reads them once from beginning to end, in
+// time and memory bounded by their size. Invalid data ends the reading; places found
+// before stay valid. The package reads nothing else of DWARF, because no such bounds are
+// known for the rest.
 //
-// The package must not know what a module is run for, or how.
+// The package must not depend on why or how a module is run.
 package lines
 
-// Section is the custom section without which nothing is found.
+// Section is the name of the custom section that line tables require.
 const Section = ".debug_line"
 
 const (
-	headerBytes   = 8 // of a module
+	headerBytes   = 8 // of a module's header
 	sectionCustom = 0
 	maxName       = 1024 // bytes of a file's name
 )
 
-// Place is a line of a source file. The zero Place is none.
+// Place is a line of a source file. The zero Place means unknown.
 type Place struct {
-	File string // as the compiler names it: most often a whole path
+	File string // as the compiler names it, usually a full path
 	Line int
 }
 
-// Find gives the place of each offset in a module's code section, counted from
-// where its number of functions stands; the zero Place for one that is not known.
+// Find returns the place of each offset in a module's code section, or the zero Place if
+// it is unknown. Offsets are counted from the section's number of functions.
 func Find(wasm []byte, offsets []uint32) []Place {
 	places := make([]Place, len(offsets))
 	tables := sections(wasm)
 	r := &reader{b: tables[Section]}
 	for len(r.b) > 0 && r.ok() {
 		size := r.fixed(4)
-		if size >= 0xfffffff0 { // 64 bits, which no compiler writes for modules of 32
+		if size >= 0xfffffff0 { // the 64-bit format, which no compiler writes for 32-bit modules
 			return places
 		}
 		u := &unit{reader: reader{b: r.take(size)}, tables: tables, offsets: offsets, places: places}
@@ -44,7 +43,7 @@ func Find(wasm []byte, offsets []uint32) []Place {
 	return places
 }
 
-// sections gives the custom sections that line tables are in, the last of each name.
+// sections returns the custom sections that hold line tables, the last of each name.
 func sections(wasm []byte) map[string][]byte {
 	found := map[string][]byte{}
 	r := &reader{b: wasm[min(len(wasm), headerBytes):]}
@@ -62,7 +61,7 @@ func sections(wasm []byte) map[string][]byte {
 	return found
 }
 
-// unit is the table of one unit of compilation.
+// unit is the table of one compilation unit.
 type unit struct {
 	reader
 	tables  map[string][]byte
@@ -70,25 +69,25 @@ type unit struct {
 	places  []Place
 
 	version     uint64
-	least       uint64 // bytes of an instruction
+	least       uint64 // smallest length of an instruction in bytes
 	base        int64
 	width       uint64
 	opcodes     uint64
-	arguments   []byte // numbers of those of the standard opcodes from 1 on
+	arguments   []byte // numbers of arguments of the standard opcodes, from 1 on
 	names       reader // directories and files
 	state, last row
-	dead        bool // the sequence is of a function that the linker has left out
+	dead        bool // the sequence belongs to a function that the linker removed
 	hits        []hit
 }
 
-// row is the state of the machine that makes a table.
+// row is the state of the machine that computes a table.
 type row struct {
 	address, file uint64
 	line          int64
-	set           bool // it is a row
+	set           bool // the row is valid
 }
 
-// hit is an offset that was found: its place has a name yet to be read.
+// hit is an offset that was found; its file name is read later.
 type hit struct {
 	offset int
 	file   uint64
@@ -116,21 +115,21 @@ func (u *unit) find() {
 	u.nameHits()
 }
 
-// header reads up to the program, and notes where the names are.
+// header reads up to the program, and records where the names are.
 func (u *unit) header() bool {
 	if u.version = u.fixed(2); u.version < 2 || u.version > 5 {
 		return false
 	}
 	if u.version == 5 {
 		u.fixed(1) // bytes of an address
-		u.fixed(1) // and of a segment's selector
+		u.fixed(1) // bytes of a segment's selector
 	}
 	size := u.fixed(4)
 	program := u.b[min(uint64(len(u.b)), size):]
 	u.b = u.b[:len(u.b)-len(program)]
 	u.least = u.fixed(1)
 	if u.version >= 4 {
-		u.fixed(1) // operations in an instruction
+		u.fixed(1) // operations per instruction
 	}
 	u.fixed(1) // is_stmt
 	u.base, u.width, u.opcodes = int64(int8(u.fixed(1))), u.fixed(1), u.fixed(1)
@@ -192,12 +191,12 @@ func (u *unit) extended() {
 		u.restart()
 	case opSetAddress:
 		u.state.address = body.fixed(min(len(body.b), 8))
-		// Linkers leave tables of functions that they leave out at such addresses.
+		// Linkers give the tables of removed functions such addresses.
 		u.dead = u.state.address == 0 || u.state.address >= 0xfffffffe
 	}
 }
 
-// emit ends a row: its line is that of all up to the next.
+// emit ends a row. The row's line holds for all addresses up to the next row.
 func (u *unit) emit(ends bool) {
 	if from := u.last; from.set && !u.dead && from.line > 0 && from.line < 1<<31 {
 		for i, offset := range u.offsets {

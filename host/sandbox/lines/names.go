@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// names.go reads which files a table numbers.
+// names.go reads the file names of a table.
 
-// nameHits reads the names of the files in which something was found. A place whose
-// file has no name is none.
+// nameHits reads the names of the files in which something was found. A place whose file
+// has no name becomes the zero Place.
 func (u *unit) nameHits() {
 	for _, h := range u.hits {
 		name := ""
@@ -25,7 +25,7 @@ func (u *unit) nameHits() {
 	}
 }
 
-// file names a file by its number, from 1 on, up to version 4.
+// file returns the name of a file by its number, counted from 1, up to version 4.
 func (u *unit) file(number uint64) string {
 	r := u.names
 	var directories []string
@@ -35,8 +35,8 @@ func (u *unit) file(number uint64) string {
 	r.fixed(1)
 	for n := uint64(1); len(r.b) > 0 && r.b[0] != 0 && r.ok(); n++ {
 		name, directory := r.text(), r.uleb()
-		r.uleb() // time
-		r.uleb() // bytes
+		r.uleb() // modification time
+		r.uleb() // length
 		if n != number || !r.ok() {
 			continue
 		}
@@ -48,13 +48,13 @@ func (u *unit) file(number uint64) string {
 	return ""
 }
 
-// file5 names a file by its number, from 0 on, in version 5.
+// file5 returns the name of a file by its number, counted from 0, in version 5.
 func (u *unit) file5(number uint64) string {
 	r, directories := u.names, u.names
 	if u.entries(&r, math.MaxUint64) == nil {
 		return ""
 	}
-	e := u.entries(&r, number) // the files come behind the directories
+	e := u.entries(&r, number) // the files follow the directories
 	if e == nil || !e.found {
 		return ""
 	}
@@ -71,7 +71,7 @@ type entry struct {
 	found     bool
 }
 
-// Contents and forms of what a table of version 5 says about a file.
+// Content types and forms of version 5's directory and file entries.
 const (
 	contentPath      = 1
 	contentDirectory = 2
@@ -88,8 +88,8 @@ const (
 	formLineStr = 0x1f
 )
 
-// entries reads a list of entries, and gives that of a number, which need not be
-// found; nil for a list that makes no sense.
+// entries reads a list of entries, and returns the entry with the given number, which may
+// be empty. It returns nil if the list is invalid.
 func (u *unit) entries(r *reader, number uint64) *entry {
 	type field struct{ content, form uint64 }
 	fields := make([]field, r.fixed(1))
@@ -98,7 +98,7 @@ func (u *unit) entries(r *reader, number uint64) *entry {
 	}
 	count := r.uleb()
 	if !r.ok() || count > uint64(len(r.b)) || count > 0 && len(fields) == 0 {
-		return nil // each has a byte at least
+		return nil // each entry takes at least one byte
 	}
 	e := &entry{}
 	for n := range count {
@@ -121,7 +121,7 @@ func (u *unit) entries(r *reader, number uint64) *entry {
 	return e
 }
 
-// value reads a value of a form; its text only if that is wanted.
+// value reads a value of a form. It reads the value's text only if wanted.
 func (u *unit) value(r *reader, form uint64, wanted bool) (text string, value uint64) {
 	switch form {
 	case formString:
@@ -156,7 +156,7 @@ func (u *unit) value(r *reader, form uint64, wanted bool) (text string, value ui
 	return text, value
 }
 
-// join makes a path, which need not be one of this machine's.
+// join joins a path, which need not be a path of this machine.
 func join(directory, name string) string {
 	if directory != "" && !strings.HasPrefix(name, "/") {
 		name = directory + "/" + name
@@ -164,8 +164,8 @@ func join(directory, name string) string {
 	return strings.ToValidUTF8(name, "?")
 }
 
-// reader reads values, the lowest byte first. What is beyond the end is zero, and
-// said by ok.
+// reader reads little-endian values. Beyond the end it returns zeros and sets ok to
+// false.
 type reader struct {
 	b      []byte
 	failed bool
@@ -185,7 +185,7 @@ func (r *reader) take(n uint64) []byte {
 	return taken
 }
 
-// fixed reads a number of so many bytes, at most 8.
+// fixed reads a number of the given length in bytes, at most 8.
 func (r *reader) fixed(bytes int) uint64 {
 	var whole [8]byte
 	copy(whole[:], r.take(uint64(bytes)))
@@ -219,7 +219,7 @@ func (r *reader) sleb() int64 {
 	return 0
 }
 
-// text reads a text that a zero ends, of at most maxName bytes.
+// text reads a zero-terminated text of at most maxName bytes.
 func (r *reader) text() string {
 	end := bytes.IndexByte(r.b, 0)
 	if end < 0 || end > maxName {

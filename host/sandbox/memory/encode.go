@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// A snapshot in bytes is
+// The encoding of a snapshot is
 //
 //	magic, version  8 bytes
 //	size            uvarint, in units of PageBytes
@@ -14,14 +14,14 @@ import (
 //	of each run     uvarint pages of zeroes before it, uvarint pages in it
 //	data            of all runs
 //
-// with pages of pageBytes. A run that is not the first has zeroes before it, and
-// none is empty, so that a snapshot has one encoding.
+// with pages of pageBytes. Every run except the first has zeroes before it, and no run is
+// empty, so a snapshot has exactly one encoding.
 const magic = "weftmem\x01"
 
-// ErrEncoding is the error of [Decode] for what no snapshot was encoded to.
+// ErrEncoding is the error of [Decode] for bytes that do not encode a snapshot.
 var ErrEncoding = errors.New("not a snapshot of a memory")
 
-// Encode gives the snapshot in bytes, for [Decode].
+// Encode returns the encoding of the snapshot, for [Decode].
 func (s *Snapshot) Encode() []byte {
 	out := make([]byte, 0, len(magic)+2*binary.MaxVarintLen64+len(s.runs)*6+len(s.data))
 	out = append(out, magic...)
@@ -36,14 +36,14 @@ func (s *Snapshot) Encode() []byte {
 	return append(out, s.data...)
 }
 
-// Decode makes the snapshot that was encoded, of a memory of at most max bytes.
-// It copies what it needs, so it allocates about as much as the input has, and
-// the input may be anything: what the snapshot says is right only if the input
-// can be trusted, or if [Snapshot.Hash] gives what is expected.
+// Decode returns the snapshot encoded in in, of a memory of at most max bytes. The
+// snapshot shares no memory with in, and Decode allocates about as many bytes as in has.
+// The input may be hostile: the contents are right only if the input is trusted, or if
+// [Snapshot.Hash] returns the expected hash.
 //
 // # Errors
 //
-// ErrEncoding, with what is wrong.
+// ErrEncoding, with the reason.
 func Decode(in []byte, max uint64) (*Snapshot, error) {
 	if len(in) < len(magic) || string(in[:len(magic)]) != magic {
 		return nil, fmt.Errorf("%w: it does not begin as one of this version", ErrEncoding)
@@ -51,7 +51,7 @@ func Decode(in []byte, max uint64) (*Snapshot, error) {
 	d := decoder{rest: in[len(magic):]}
 	pages, number := d.number(min(max, MaxBytes)/PageBytes), d.number(uint64(len(in)/pageBytes))
 	s := &Snapshot{size: int(pages * PageBytes), runs: make([]run, number)}
-	left := uint64(s.size / pageBytes) // pages not yet spoken for
+	left := uint64(s.size / pageBytes) // pages not yet covered
 	total, at := 0, 0
 	lengths := make([]int, number)
 	for i := range s.runs {
@@ -80,10 +80,10 @@ func Decode(in []byte, max uint64) (*Snapshot, error) {
 // decoder reads numbers.
 type decoder struct {
 	rest []byte
-	bad  bool // a number was not there, too large, or not in its shortest form
+	bad  bool // a number was missing, too large, or not in its shortest form
 }
 
-// number reads one that is at most max; 0 if that fails.
+// number reads a number that is at most max. It returns 0 on failure.
 func (d *decoder) number(max uint64) uint64 {
 	v, n := binary.Uvarint(d.rest)
 	if d.bad || n <= 0 || v > max || n > 1 && d.rest[n-1] == 0 {

@@ -2,28 +2,27 @@ package memory
 
 import "github.com/tetratelabs/wazero/experimental"
 
-// Linear is the memory of one instance. It grows up to a limit that can be set
-// at any time, as it belongs to an invocation and not to the module. It is both
+// Linear is the memory of one instance. It grows up to a limit that can be set at any
+// time, because the limit belongs to an invocation and not to the module. Linear is both
 // the allocator and the memory that wazero asks for.
 //
-// One goroutine uses it at a time, but for Free.
+// Only one goroutine may use a Linear at a time, except for Free.
 type Linear struct {
 	pool     *Pool
-	region   *region // nil after Release, and on the heap before it is needed
+	region   *region // nil after Release, and on the heap before first use
 	mem      []byte  // what the instance sees; nil before the first Reallocate
 	reserved uint64
-	limit    uint64 // bytes that Reallocate gives at most; the first call is free
-	// ready is how many bytes at the beginning are the instance's, or zero, or
-	// filled; it is at least len(mem).
+	limit    uint64 // most bytes that Reallocate grants; the first call ignores it
+	// ready is how many bytes at the beginning are the instance's, zero or filled. It is
+	// at least len(mem).
 	ready    int
 	refused  bool
 	released bool
-	// shrinking is what the instance's memory is brought back to by a growth; see
-	// Snapshot.Shrink.
+	// shrinking is the snapshot that a growth restores; see Snapshot.Shrink.
 	shrinking *Snapshot
-	// clean is what the pages that the tracker holds protected are equal to; nil
-	// when it is not known. waste counts pages that were compared in vain since
-	// the pages were last protected.
+	// clean is the snapshot that the protected pages are equal to, or nil if unknown.
+	// waste counts the pages compared without finding a change since the pages were last
+	// protected.
 	clean *Snapshot
 	waste int
 	scans int // since the pages were first protected
@@ -34,14 +33,14 @@ var (
 	_ experimental.LinearMemory    = (*Linear)(nil)
 )
 
-// Allocate implements [experimental.MemoryAllocator]: a Linear is its own
-// memory, of one instance. The sizes were said to [Pool.Take].
+// Allocate implements [experimental.MemoryAllocator]: a Linear is its own memory, of one
+// instance. The sizes were given to [Pool.Take].
 func (l *Linear) Allocate(_, _ uint64) experimental.LinearMemory { return l }
 
-// Reallocate implements [experimental.LinearMemory]. It gives nil, and [Linear.Refused]
-// says so, for a size beyond the limit, unless it is the first, or beyond what was
-// reserved. A size that is not a whole number of pages, or less than before, or
-// asked for after Release, is refused too.
+// Reallocate implements [experimental.LinearMemory]. It returns nil, and [Linear.Refused]
+// then returns true, if size exceeds the limit (unless this is the first call) or the
+// reservation. Reallocate also refuses a size that is not a whole number of pages or is
+// less than before, and any call after Release.
 func (l *Linear) Reallocate(size uint64) []byte {
 	if to := l.shrinking; to != nil {
 		l.mem = l.region.base[:to.size:to.size]
@@ -57,7 +56,7 @@ func (l *Linear) Reallocate(size uint64) []byte {
 	return l.mem
 }
 
-// prepare makes the bytes up to size the instance's: zero, if they are not filled.
+// prepare makes the bytes up to size the instance's: zero, unless they are filled.
 func (l *Linear) prepare(size int) {
 	l.hold(size)
 	if size > l.ready {
@@ -70,7 +69,7 @@ func (l *Linear) prepare(size int) {
 	}
 }
 
-// hold sees that the region has room for size bytes. What is mapped always has.
+// hold ensures that the region has room for size bytes. A mapped region always has.
 func (l *Linear) hold(size int) {
 	if l.region != nil && size <= len(l.region.base) {
 		return
@@ -84,23 +83,23 @@ func (l *Linear) hold(size int) {
 	l.region = grown
 }
 
-// unguard ends the protection of pages, of a life before, when many are about to
-// be written: each would cost a fault.
+// unguard ends the protection of pages left from an earlier use, when many pages are
+// about to be written: each write would cost a fault.
 func (l *Linear) unguard() {
 	if r := l.region; r.guarded && l.clean == nil {
-		_ = l.pool.track.unprotect(r.base[:r.dirty]) // else there are faults
+		_ = l.pool.track.unprotect(r.base[:r.dirty]) // on failure there are faults
 		r.guarded = false
 	}
 }
 
-// Free implements [experimental.LinearMemory] and does nothing: it may be called
+// Free implements [experimental.LinearMemory] and does nothing, because it may be called
 // while the instance still runs. See [Linear.Release].
 func (l *Linear) Free() {}
 
-// Release gives the memory back; a second call does nothing. From then on
-// nothing may look at it: the instance must have ended, and views into it, such
-// as Bytes and what wazero's Memory.Read gave, must be forgotten. They would see
-// another instance's memory, or end the process.
+// Release returns the memory to the pool; a second call does nothing. Nothing may access
+// the memory afterwards. The instance must have ended, and views of the memory, such as
+// Bytes and the results of wazero's Memory.Read, must not be used again. They could show
+// another instance's memory, or crash the process.
 func (l *Linear) Release() {
 	if l.released {
 		return
@@ -113,15 +112,15 @@ func (l *Linear) Release() {
 	l.pool.leave()
 }
 
-// Bytes is the memory as it is now; its length is the size in bytes. It is valid
+// Bytes returns the present memory; its length is the size in bytes. The slice is valid
 // until the memory grows or is released. It is nil before the instance is made.
 func (l *Linear) Bytes() []byte { return l.mem }
 
-// SetLimit sets the bytes to which the memory may grow from now on, and forgets
-// that growth was refused. What is there already stays.
+// SetLimit sets the number of bytes to which the memory may grow, and resets Refused. The
+// memory keeps its present size even above the limit.
 func (l *Linear) SetLimit(bytes uint64) { l.limit, l.refused = bytes, false }
 
-// Limit is the last limit set; before, what was reserved.
+// Limit returns the last limit set; initially, the reservation.
 func (l *Linear) Limit() uint64 { return l.limit }
 
 // Refused reports whether growth was refused since SetLimit.

@@ -4,7 +4,7 @@ package memory
 
 import "errors"
 
-// canReserve says that memories are taken from Go's heap.
+// canReserve is false: memories are taken from Go's heap.
 const canReserve = false
 
 func reserve(uint64) ([]byte, error) { return nil, errors.ErrUnsupported }

@@ -4,12 +4,12 @@ package memory
 
 import "errors"
 
-// noReserve is nothing: these systems count what is touched.
+// noReserve is 0: these systems count only touched memory.
 const noReserve = 0
 
 func smallPages([]byte) {}
 
 func populate([]byte) {}
 
-// discard is not available: MADV_DONTNEED promises no zeroes here.
+// discard is not available: MADV_DONTNEED does not guarantee zeroes on these systems.
 func discard([]byte) error { return errors.ErrUnsupported }

@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// canReserve says that address space can be reserved.
+// canReserve is true: address space can be reserved.
 const canReserve = true
 
-// reserve maps size bytes of zeroes that take memory only when touched.
+// reserve maps size bytes of zeroes that use memory only when touched.
 func reserve(size uint64) ([]byte, error) {
 	if size > math.MaxInt {
 		return nil, errors.New("more than there are addresses")

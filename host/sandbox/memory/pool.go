@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// PageBytes is the unit in which memories grow, WebAssembly's page.
+	// PageBytes is the unit in which memories grow: WebAssembly's page.
 	PageBytes = 64 << 10
-	// MaxBytes is the largest memory: what 32-bit addresses reach.
+	// MaxBytes is the largest memory: the range of 32-bit addresses.
 	MaxBytes = 4 << 30
 
 	// defaultKeepBytes and defaultKeepEach are the defaults of Config.
@@ -21,36 +21,36 @@ const (
 	classes = 17
 )
 
-// ErrHostMemory is the error when the host cannot reserve the address space of a
-// memory. It may pass: other memories may be given back.
+// ErrHostMemory is returned if the host cannot reserve the address space of a memory. The
+// error may be temporary: other memories may be released.
 var ErrHostMemory = errors.New("the host cannot reserve memory")
 
-// Config is how a pool works. The zero value is good.
+// Config configures a Pool. The zero value is usable.
 type Config struct {
-	// KeepBytes bounds the bytes of memories that nobody uses and that are kept
-	// for the next who asks. 0 means 64 MiB; negative means to keep none.
+	// KeepBytes bounds the bytes of unused memories kept for later calls of Take. 0 means
+	// 64 MiB; negative means to keep none.
 	KeepBytes int
-	// KeepEach bounds the bytes kept of one memory; what it has beyond goes back
-	// to the host. 0 means 8 MiB.
+	// KeepEach bounds the bytes kept of one memory; the rest returns to the host. 0 means
+	// 8 MiB.
 	KeepEach int
-	// Compare has resets compare all pages, even where the host's kernel can tell
-	// which were written.
+	// Compare makes resets compare all pages, even if the kernel can report which pages
+	// were written.
 	Compare bool
-	// Heap has the memories taken from Go's heap even where address space can be
-	// reserved. A memory may then move when it grows, and growing copies it.
+	// Heap takes memories from Go's heap even if address space can be reserved. A memory
+	// may then move when it grows, and growing copies it.
 	Heap bool
 }
 
-// Counts are what a pool has counted. Those that are not "now" never fall.
+// Counts are a pool's counters. Counters that do not say "now" never decrease.
 type Counts struct {
-	Mapped   int64 // bytes of address space that are reserved now
-	Kept     int64 // bytes, maybe touched, of memories that are kept for reuse now
-	Lent     int64 // memories that are lent now
-	Compared int64 // pages of 4 KiB that resets have compared
-	Copied   int64 // pages of 4 KiB that resets have found changed and restored
-	Scans    int64 // times that the kernel told which pages were written
-	Protects int64 // times that the kernel was told to forget what was written
-	Missed   int64 // pages that the kernel did not tell; the first ends tracking
+	Mapped   int64 // bytes of address space reserved now
+	Kept     int64 // bytes, perhaps touched, of memories kept for reuse now
+	Lent     int64 // memories lent now
+	Compared int64 // pages of 4 KiB that resets compared
+	Copied   int64 // pages of 4 KiB that resets found changed and restored
+	Scans    int64 // times that the kernel reported which pages were written
+	Protects int64 // times that pages were write-protected anew
+	Missed   int64 // written pages that the kernel did not report; the first one ends tracking
 }
 
 // Pool lends memories. All methods may be called from any goroutine.
@@ -61,23 +61,23 @@ type Pool struct {
 
 	mapped, kept, lent, compared, copied, scans, protects, missed atomic.Int64
 
-	mu     sync.Mutex // guards what follows; nothing slow is done under it
+	mu     sync.Mutex // guards the fields below; held only briefly
 	free   [classes][classes][]*region
 	closed bool
 }
 
-// region is what backs a memory. Its owner is a Linear or the pool's free lists.
+// region is the storage behind a memory. A Linear or the pool's free lists own it.
 type region struct {
 	base []byte // all of it
 	// dirty is how many bytes at the beginning may not be zero.
 	dirty   int
-	mapped  bool  // else base is of Go's heap
+	mapped  bool  // false: base is from Go's heap
 	written *scan // nil until the region is registered with the tracker
-	// guarded says that pages may be write-protected by the tracker.
+	// guarded reports whether the tracker may have write-protected pages.
 	guarded bool
 }
 
-// New makes a pool, whose owner closes it.
+// New makes a pool. The caller owns the pool and must close it.
 func New(c Config) *Pool {
 	if c.KeepBytes == 0 {
 		c.KeepBytes = defaultKeepBytes
@@ -87,15 +87,15 @@ func New(c Config) *Pool {
 	}
 	p := &Pool{config: c, heap: c.Heap || !canReserve}
 	if !p.heap && !c.Compare {
-		p.track, _ = newTracker() // without it, resets compare
+		p.track, _ = newTracker() // without a tracker, resets compare
 	}
 	return p
 }
 
-// Tracks reports whether the kernel tells which pages were written.
+// Tracks reports whether the kernel tells the pool which pages were written.
 func (p *Pool) Tracks() bool { return p.track != nil && p.missed.Load() == 0 }
 
-// Counts gives the counters.
+// Counts returns the counters.
 func (p *Pool) Counts() Counts {
 	return Counts{
 		Mapped: p.mapped.Load(), Kept: p.kept.Load(), Lent: p.lent.Load(),
@@ -104,16 +104,16 @@ func (p *Pool) Counts() Counts {
 	}
 }
 
-// Take lends a memory that can grow to reserve bytes, which are rounded up to
-// PageBytes and are at most MaxBytes. Where address space can be reserved it is
-// reserved now, so that growth neither copies, nor moves, nor fails. The number
-// of bytes likely in use, or 0 for unknown, helps to choose among memories kept.
+// Take lends a memory that can grow to reserve bytes, rounded up to PageBytes and at most
+// MaxBytes. If address space can be reserved, Take reserves it, so that growth neither
+// copies, nor moves, nor fails. likely is the number of bytes that will probably be used,
+// or 0 if unknown; it helps to choose among the kept memories.
 //
-// The caller gives it back by [Linear.Release].
+// The caller returns the memory by [Linear.Release].
 //
 // # Errors
 //
-// ErrHostMemory when the host cannot reserve so much now. Others mean misuse: a
+// ErrHostMemory if the host cannot reserve that much now. Other errors mean misuse: a
 // closed pool, or more than MaxBytes.
 func (p *Pool) Take(reserve, likely uint64) (*Linear, error) {
 	if reserve > MaxBytes {
@@ -147,14 +147,14 @@ func (p *Pool) Take(reserve, likely uint64) (*Linear, error) {
 	return l, nil
 }
 
-// class is the logarithm of a size, rounded up, in pages.
+// class returns the base-2 logarithm of a size in pages, rounded up.
 func class(size uint64) int {
 	return bits.Len64((max(size, PageBytes) - 1) / PageBytes)
 }
 
-// pop finds a region kept, or nil, of a class of size, and with at most a class of
-// bytes touched. One in which much more was touched than is needed is left for
-// others: it would hold the host's memory for nothing. The caller holds mu.
+// pop removes and returns a kept region of a class of size with at most a class of bytes
+// touched, or nil. It does not choose a region with many more bytes touched than needed,
+// which would hold the host's memory for nothing. The caller holds mu.
 func (p *Pool) pop(size, most int) *region {
 	lists := &p.free[size]
 	for c := most; c >= 0; c-- {
@@ -172,7 +172,7 @@ func (p *Pool) pop(size, most int) *region {
 func (p *Pool) mapRegion(size uint64) (*region, error) {
 	size = PageBytes << class(size)
 	base, err := reserve(size)
-	if err != nil { // the reservations kept may be what is missing
+	if err != nil { // the kept reservations may be in the way
 		p.unmapAll(p.drain())
 		base, err = reserve(size)
 	}
@@ -183,7 +183,7 @@ func (p *Pool) mapRegion(size uint64) (*region, error) {
 	return &region{base: base, mapped: true}, nil
 }
 
-// heapRegion gives a region of Go's heap that holds at least size bytes.
+// heapRegion returns a region of Go's heap that holds at least size bytes.
 func (p *Pool) heapRegion(size uint64) *region {
 	c := class(size)
 	p.mu.Lock()
@@ -195,17 +195,18 @@ func (p *Pool) heapRegion(size uint64) *region {
 	return r
 }
 
-// keptBytes is what a region counts for when it is kept.
+// keptBytes returns what a kept region counts for.
 func (r *region) keptBytes() int { return max(r.dirty, PageBytes) }
 
-// give takes back a region; nobody may look at its memory any more.
+// give takes back a region. Nothing may access its memory any more.
 func (p *Pool) give(r *region) {
 	if (!r.trim(p.config.KeepEach) || !p.push(r)) && r.mapped {
 		p.unmap(r)
 	}
 }
 
-// trim gives the host what was touched beyond the first keep bytes, or false.
+// trim returns to the host what was touched beyond the first keep bytes. It returns false
+// on failure.
 func (r *region) trim(keep int) bool {
 	if r.dirty > keep {
 		if !r.mapped || discard(r.base[keep:r.dirty]) != nil {
@@ -229,7 +230,7 @@ func (p *Pool) push(r *region) bool {
 	return true
 }
 
-// drain empties the free lists and gives what was there.
+// drain empties the free lists and returns their regions.
 func (p *Pool) drain() (all []*region) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -253,9 +254,9 @@ func (p *Pool) unmapAll(all []*region) {
 	}
 }
 
-// unmap gives a region's address space back. Where the host refuses, which it
-// may if that would split a mapping and there are too many, at least its memory
-// goes back, and Counts.Mapped goes on saying so.
+// unmap returns a region's address space. The host may refuse, if that would split a
+// mapping and there are too many mappings. Then at least the memory is returned, and
+// Counts.Mapped continues to count the address space.
 func (p *Pool) unmap(r *region) {
 	size := len(r.base)
 	if err := unreserve(r.base); err != nil {
@@ -265,8 +266,8 @@ func (p *Pool) unmap(r *region) {
 	p.mapped.Add(-int64(size))
 }
 
-// Close gives back what is kept. Memories that are lent stay usable, and what
-// they have goes back to the host with them. It may be called more than once.
+// Close returns what is kept to the host. Lent memories stay usable, and return to the
+// host when they are released. Close may be called more than once.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	first, idle := !p.closed, p.lent.Load() == 0
@@ -278,7 +279,7 @@ func (p *Pool) Close() {
 	}
 }
 
-// leave counts one memory as given back. The last after Close ends the tracker.
+// leave counts one memory as returned. The last one after Close ends the tracker.
 func (p *Pool) leave() {
 	p.mu.Lock()
 	last := p.lent.Add(-1) == 0 && p.closed

@@ -11,22 +11,22 @@ import (
 // pageBytes is the unit in which memories are compared with snapshots.
 const pageBytes = 4096
 
-// populateFrom is the size of the smallest run whose memory is asked of the host
-// at once; with less, faults are as cheap.
+// populateFrom is the size of the smallest run whose memory is requested from the host at
+// once. For smaller runs, faults cost no more.
 const populateFrom = 4 * pageBytes
 
 var zeroPage [pageBytes]byte
 
-// Snapshot is what a memory held. It is not changed once it is made, and may be
-// used by any goroutine.
+// Snapshot is the contents of a memory. A Snapshot never changes, and any goroutine may
+// use it.
 type Snapshot struct {
 	size int    // bytes of the memory
-	runs []run  // by offset; between them the memory is zero
+	runs []run  // by offset; the memory between them is zero
 	data []byte // of all runs
 }
 
-// run is a part of a memory between pages that are zero. Its offset and length
-// are multiples of pageBytes.
+// run is a part of a memory between zero pages. Its offset and length are multiples of
+// pageBytes.
 type run struct {
 	offset int
 	data   []byte
@@ -34,8 +34,8 @@ type run struct {
 
 func (r run) end() int { return r.offset + len(r.data) }
 
-// Take copies what is in a memory; nil when the pages that are not zero have
-// more than max bytes.
+// Take copies the contents of a memory. It returns nil if the pages that are not zero
+// exceed max bytes.
 func Take(l *Linear, max int) *Snapshot {
 	s := &Snapshot{size: len(l.mem)}
 	total := 0
@@ -61,14 +61,14 @@ func Take(l *Linear, max int) *Snapshot {
 	return s
 }
 
-// Size is the size of the memory in bytes.
+// Size returns the size of the memory in bytes.
 func (s *Snapshot) Size() int { return s.size }
 
-// Kept is the bytes that the snapshot itself takes.
+// Kept returns the number of bytes that the snapshot itself holds.
 func (s *Snapshot) Kept() int { return len(s.data) }
 
-// Hash is SHA-256, in hex, over the memory's size in bytes, as eight bytes with
-// the lowest first, and the memory. It is computed anew by each call, about a
+// Hash returns the SHA-256, in hex, of the memory's size in bytes (eight bytes,
+// little-endian) followed by the memory. Each call computes it anew, at about a
 // millisecond for 2 MiB.
 func (s *Snapshot) Hash() string {
 	h := hashOfSize(s.size)
@@ -82,7 +82,7 @@ func (s *Snapshot) Hash() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Hash is what [Snapshot.Hash] gives for a snapshot of the memory.
+// Hash returns what [Snapshot.Hash] returns for a snapshot of the memory.
 func (l *Linear) Hash() string {
 	h := hashOfSize(len(l.mem))
 	h.Write(l.mem)
@@ -101,14 +101,14 @@ func hashZeros(h hash.Hash, n int) {
 	}
 }
 
-// Fill makes a memory like the snapshot. It is called on a memory just taken,
-// before the instance is made, which then finds it so: that spares the clearing
-// of what a memory kept held before. An instance with data segments of its own
-// writes them over it. Or it is called on the memory of an instance, which must
-// be as large as the snapshot and zero.
+// Fill copies the snapshot to a memory. The caller calls Fill on a memory just taken,
+// before the instance is made. The instance then finds the memory filled, which spares
+// clearing what a kept memory held before. An instance with data segments of its own
+// writes them over the snapshot. Alternatively, the caller calls Fill on an instance's
+// memory that is as large as the snapshot and zero.
 //
-// It gives false, and does nothing, when the memory is neither, or less than the
-// snapshot's size was reserved.
+// Fill returns false, and does nothing, if the memory is in neither state, or if less
+// than the snapshot's size was reserved.
 func (s *Snapshot) Fill(l *Linear) bool {
 	if l.released || uint64(s.size) > l.reserved || l.mem != nil && len(l.mem) != s.size {
 		return false
@@ -124,13 +124,13 @@ func (s *Snapshot) Fill(l *Linear) bool {
 		s.overwrite(l.region)
 		l.ready = s.size
 	}
-	if s.size/pageBytes > vainPages { // else a few resets will show whether it pays
+	if s.size/pageBytes > vainPages { // for a small memory, a few resets show whether protecting it pays
 		s.protect(l, l.region.base[:s.size])
 	}
 	return true
 }
 
-// overwrite makes the first s.size bytes of a region like the snapshot.
+// overwrite makes the first s.size bytes of a region equal to the snapshot.
 func (s *Snapshot) overwrite(r *region) {
 	dirty, at := min(r.dirty, s.size), 0
 	for _, run := range s.runs {
@@ -149,10 +149,10 @@ func (s *Snapshot) overwrite(r *region) {
 	r.dirty = max(r.dirty, s.size)
 }
 
-// Reset brings a memory back to the snapshot, whatever was written to it. It
-// gives false, and does nothing, when its size is not the snapshot's any more (see
-// [Snapshot.Shrink]). It does not allocate, but for the one that begins to track
-// the pages, which costs more than those after it.
+// Reset restores a memory to the snapshot, whatever was written to it. It returns false,
+// and does nothing, if the memory's size differs from the snapshot's (see
+// [Snapshot.Shrink]). Reset does not allocate, except when it begins to track the pages,
+// which costs more than later resets.
 func (s *Snapshot) Reset(l *Linear) bool {
 	if l.mem == nil || len(l.mem) != s.size {
 		return false
@@ -161,15 +161,15 @@ func (s *Snapshot) Reset(l *Linear) bool {
 	return true
 }
 
-// Shrink is Reset for a memory that has grown, in the instance that has it: it has
-// the snapshot's size again. WebAssembly's memories do not shrink, but wazero takes
-// for a memory's size that of what its allocator gives when it grows. So grow, which
-// is the Grow of the instance's [api.Memory], is asked for one page more, and is
-// given less. No code of the instance may run meanwhile.
+// Shrink is Reset for a memory that has grown, while its instance stays: the memory then
+// has the snapshot's size again. WebAssembly's memories do not shrink, but wazero sets a
+// memory's size to the size that its allocator returns for a growth. Shrink therefore
+// calls grow, which is the Grow method of the instance's [api.Memory], for one more page,
+// and the allocator returns less. No code of the instance may run meanwhile.
 //
-// It gives false when the memory has not grown, and when it cannot grow, as it is as
-// large as its module allows: then it has done nothing. And it gives false when the
-// memory is better given back: then the instance is of no use any more.
+// Shrink returns false and does nothing if the memory has not grown, or if it cannot grow
+// because it is as large as its module allows. It also returns false if releasing the
+// memory is cheaper; then the instance must not be used any more.
 //
 // [api.Memory]: https://pkg.go.dev/github.com/tetratelabs/wazero/api#Memory
 func (s *Snapshot) Shrink(l *Linear, grow func(pages uint32) (before uint32, ok bool)) bool {
@@ -187,13 +187,13 @@ func (s *Snapshot) Shrink(l *Linear, grow func(pages uint32) (before uint32, ok 
 	return true
 }
 
-// Renew takes the memory from an instance that has ended, maybe after it has
-// grown, for a new instance: it is then as after [Snapshot.Fill] on a memory just
-// taken, at the cost of a Reset. What holds for views into a memory after
-// [Linear.Release] holds after Renew.
+// Renew takes the memory from an instance that has ended, even if the memory has grown,
+// for a new instance. The memory is then as after [Snapshot.Fill] on a memory just taken,
+// at the cost of a Reset. Views into the memory must not be used after Renew, as after
+// [Linear.Release].
 //
-// It gives false, and does nothing, when the memory is smaller than the
-// snapshot, or was not in use, or is better given back.
+// Renew returns false, and does nothing, if the memory is smaller than the snapshot, was
+// not in use, or is cheaper to release.
 func (s *Snapshot) Renew(l *Linear) bool {
 	if l.mem == nil || len(l.mem) < s.size || !l.region.trim(max(s.size, l.pool.config.KeepEach)) {
 		return false
@@ -203,7 +203,7 @@ func (s *Snapshot) Renew(l *Linear) bool {
 	return true
 }
 
-// restoreAll compares every page, and gives the number of those restored.
+// restoreAll compares every page, and returns how many it restored.
 func (s *Snapshot) restoreAll(mem []byte) (copied int) {
 	at := 0
 	for _, r := range s.runs {
@@ -214,8 +214,8 @@ func (s *Snapshot) restoreAll(mem []byte) (copied int) {
 	return copied + clearPages(mem[at:])
 }
 
-// copyPages makes to equal to from, of the same length, and writes only pages
-// that differ. It gives their number.
+// copyPages makes to equal to from, which has the same length, and writes only pages that
+// differ. It returns the number of those pages.
 func copyPages(to, from []byte) (copied int) {
 	for ; len(to) > 0; to, from = to[pageBytes:], from[pageBytes:] {
 		if !bytes.Equal(to[:pageBytes], from[:pageBytes]) {
@@ -226,8 +226,8 @@ func copyPages(to, from []byte) (copied int) {
 	return copied
 }
 
-// clearPages makes all zero, and writes only pages that are not. It gives their
-// number.
+// clearPages zeroes to, and writes only pages that are not zero. It returns the number of
+// those pages.
 func clearPages(to []byte) (cleared int) {
 	for ; len(to) > 0; to = to[pageBytes:] {
 		if !bytes.Equal(to[:pageBytes], zeroPage[:]) {

@@ -1,37 +1,37 @@
 package memory
 
-// How a memory is tracked. The kernel holds pages write-protected, and lifts the
-// protection of a page when it is first written. A page that is not protected
-// counts as written, so none is unprotected and unnoticed.
+// How a memory is tracked. The kernel write-protects pages, and removes the protection of
+// a page when the page is first written. A page without protection counts as written, so
+// no write goes unnoticed.
 //
-//  1. Protected pages are equal to Linear.clean: they are protected only after
-//     they were restored, and lose the protection before they change.
-//  2. A reset asks which pages are not protected, compares those, and copies back
+//  1. Protected pages are equal to Linear.clean: they are protected only after they were
+//     restored, and lose the protection before they change.
+//  2. A reset asks which pages are not protected, compares those pages, and restores
 //     those that differ.
-//  3. It leaves them unprotected. An invocation mostly writes the pages that the
-//     one before wrote; protecting them each time would cost a fault for each,
-//     more than comparing them, and interrupt the other processors.
-//  4. Only when so many were compared in vain that protecting all would have been
-//     cheaper, all are protected: one of two WebAssembly pages after some resets,
-//     or never if there are few. A large memory is when it is filled.
+//  3. The reset leaves these pages unprotected. An invocation mostly writes the same
+//     pages as the previous one. Protecting them each time would cost a fault for each
+//     page, which is more than comparing them, and would interrupt the other processors.
+//  4. Only when so many pages were compared without a change that protecting all pages
+//     would have been cheaper, all pages are protected. For a memory of two
+//     WebAssembly pages this happens after some resets, or never if few pages are
+//     written. A large memory is protected when it is filled.
 //
-// Linear.clean is nil when the first does not hold: at first, and after any
-// failure. Then all pages are compared. So a kernel that does not tell costs
-// time, not isolation; one that told wrong is found out by an audit now and then,
-// which ends tracking.
+// Linear.clean is nil when rule 1 does not hold: at first, and after any failure. Then
+// all pages are compared. A kernel that does not report written pages therefore costs
+// time, not isolation. A kernel that reports them wrongly is found out by an occasional
+// audit, which ends tracking.
 const (
-	// vainPages, and vainPerPage for each page that was changed, are how many
-	// pages are compared in vain before all are protected. That costs 3 to 8 us,
-	// and the next invocation 0.7 to 1.2 us for each page it writes; a page
-	// compared costs 0.1 us.
+	// vainPages, and vainPerPage for each changed page, are how many pages are compared
+	// without finding a change before all are protected. Protecting costs 3 to 8 us, and
+	// the next invocation pays 0.7 to 1.2 us for each page it writes. Comparing a page
+	// costs 0.1 us.
 	vainPages   = 128
 	vainPerPage = 8
-	// auditEvery is the number of resets of a memory for each that compares all
-	// pages though it need not.
+	// auditEvery: every auditEvery-th reset of a memory compares all pages, as an audit.
 	auditEvery = 1024
 )
 
-// restore brings the first s.size bytes of the region back.
+// restore restores the first s.size bytes of the region.
 func (s *Snapshot) restore(l *Linear) {
 	mem := l.region.base[:s.size]
 	told := l.clean == s && l.pool.Tracks()
@@ -54,8 +54,8 @@ func (s *Snapshot) restore(l *Linear) {
 	}
 }
 
-// restoreWritten restores the pages of mem that the kernel knows to be written.
-// It gives false, and has maybe restored some, when the kernel does not tell.
+// restoreWritten restores the pages of mem that the kernel reports as written. It returns
+// false if the kernel does not report; some pages may then be restored already.
 func (s *Snapshot) restoreWritten(l *Linear, mem []byte) (compared, copied int, told bool) {
 	next := 0
 	for at := 0; at < len(mem); {
@@ -75,8 +75,8 @@ func (s *Snapshot) restoreWritten(l *Linear, mem []byte) (compared, copied int, 
 	return compared, copied, true
 }
 
-// restorePart restores mem[from:to]. No run before the one numbered next reaches
-// into it; it gives the number for the next part.
+// restorePart restores mem[from:to]. No run before the run numbered next reaches into
+// that part. restorePart returns the number of the run at which the next part begins.
 func (s *Snapshot) restorePart(mem []byte, from, to, next int) (copied, after int) {
 	for from < to {
 		for next < len(s.runs) && s.runs[next].end() <= from {
@@ -97,8 +97,8 @@ func (s *Snapshot) restorePart(mem []byte, from, to, next int) (copied, after in
 	return copied, next
 }
 
-// protect has the kernel note which pages of mem are written from now on. They
-// are equal to the snapshot.
+// protect asks the kernel to record which pages of mem are written from now on. The pages
+// equal the snapshot.
 func (s *Snapshot) protect(l *Linear, mem []byte) {
 	l.clean, l.waste = nil, 0
 	if !l.pool.Tracks() || !l.region.mapped {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Numbers of the kernel's interface, from its headers userfaultfd.h and fs.h.
+// Constants of the kernel's interface, from its headers userfaultfd.h and fs.h.
 const (
 	uffdAPI            = 0xaa
 	uffdUserModeOnly   = 1
@@ -29,19 +29,20 @@ const (
 	pageIsWritten    = 1 << 1
 )
 
-// maxParts is how many parts one call of the kernel tells at most.
+// maxParts is the most parts that one call of the kernel reports.
 const maxParts = 128
 
-// tracker asks the kernel which pages were written. Memories are registered with
-// a userfaultfd whose write protection lifts itself without waking anyone; a
-// page whose protection is not in place counts as written. Methods may be called
-// from any goroutine, for different memories.
+// tracker asks the kernel which pages were written. Memories are registered with a
+// userfaultfd whose write protection removes itself without waking a thread. A page
+// without protection counts as written. Methods may be called from any goroutine, for
+// different memories.
 type tracker struct {
 	uffd    int
 	pagemap int
 }
 
-// uffdio_api, uffdio_register, uffdio_writeprotect, pm_scan_arg and page_region of the kernel.
+// The kernel's uffdio_api, uffdio_register, uffdio_writeprotect, pm_scan_arg and
+// page_region.
 type (
 	apiArg      struct{ api, features, ioctls uint64 }
 	registerArg struct{ start, size, mode, ioctls uint64 }
@@ -50,10 +51,10 @@ type (
 		size, flags, start, end, walkEnd, vec, vecLen, maxPages         uint64
 		categoryInverted, categoryMask, categoryAnyOfMask, returnedMask uint64
 	}
-	pageRegion struct{ start, end, _ uint64 } // the last: categories
+	pageRegion struct{ start, end, _ uint64 } // the third field: categories
 )
 
-// scan is the room for what the kernel tells about one memory.
+// scan holds what the kernel reports about one memory.
 type scan struct {
 	arg   scanArg
 	vec   [maxParts]pageRegion
@@ -71,7 +72,7 @@ func ioctl(fd int, request uintptr, arg unsafe.Pointer) (int, error) {
 	return int(n), nil
 }
 
-// newTracker gives a tracker that has proved itself, or an error.
+// newTracker returns a tracker that has passed its test, or an error.
 func newTracker() (*tracker, error) {
 	if os.Getpagesize() != pageBytes {
 		return nil, fmt.Errorf("pages of %d bytes", os.Getpagesize())
@@ -99,8 +100,8 @@ func (t *tracker) begin() (err error) {
 	return t.test()
 }
 
-// close gives the descriptors back; a nil tracker has none. Memories registered
-// are not tracked any more.
+// close closes the descriptors; a nil tracker has none. Registered memories are not
+// tracked any more.
 func (t *tracker) close() {
 	if t == nil {
 		return
@@ -111,10 +112,10 @@ func (t *tracker) close() {
 	_ = unix.Close(t.uffd)
 }
 
-// register begins the tracking of a mapping, which ends when it is unmapped. All
-// of it counts as written.
+// register begins to track a mapping, until the mapping is unmapped. All of the mapping
+// counts as written.
 //
-// The scan must be of the heap, as the kernel is told an address inside that the
+// The scan must be on the heap: the kernel receives an address inside it that the
 // compiler does not see, and stacks move.
 //
 //go:noinline
@@ -128,7 +129,7 @@ func (t *tracker) register(base []byte) (*scan, error) {
 
 func address(mem []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(mem)))) }
 
-// protect has the pages of mem count as not written until they are.
+// protect marks the pages of mem as not written until they are written.
 func (t *tracker) protect(s *scan, mem []byte) error {
 	s.arg = scanArg{
 		flags: scanWPMatching | scanCheckWPAsync, categoryMask: pageIsWritten,
@@ -137,7 +138,7 @@ func (t *tracker) protect(s *scan, mem []byte) error {
 	return err
 }
 
-// unprotect has the pages of mem count as written, and no write to them fault.
+// unprotect marks the pages of mem as written, so that writes to them do not fault.
 func (t *tracker) unprotect(mem []byte) error {
 	arg := protectArg{start: address(mem), size: uint64(len(mem))}
 	if _, err := ioctl(t.uffd, uffdIOWriteProtect, unsafe.Pointer(&arg)); err != nil {
@@ -146,9 +147,9 @@ func (t *tracker) unprotect(mem []byte) error {
 	return nil
 }
 
-// scan tells which parts of mem were written since they were protected, and up
-// to where it has looked: the rest is for another call. The parts are in order
-// and valid until the next call.
+// scan reports which parts of mem were written since they were protected, and up to where
+// it has looked; a further call covers the rest. The parts are in order and valid until
+// the next call.
 func (t *tracker) scan(s *scan, mem []byte) (parts []part, end int, err error) {
 	s.arg = scanArg{
 		flags: scanCheckWPAsync, categoryMask: pageIsWritten, returnedMask: pageIsWritten,
@@ -180,8 +181,8 @@ func (t *tracker) walk(s *scan, mem []byte) (n int, err error) {
 	return n, nil
 }
 
-// test proves on a small mapping that what is written is told, by whomever it is
-// written and whatever was there, and that what is only read is not.
+// test checks on a small mapping that every write is reported, whoever writes and
+// whatever the page held before, and that reading alone is not reported.
 func (t *tracker) test() error {
 	const pages = PageBytes / pageBytes
 	mem, err := reserve(PageBytes)
@@ -203,7 +204,7 @@ func (t *tracker) test() error {
 	}{
 		{func() error { return t.protect(s, mem) }, [pages]bool{}},
 		{func() error { write(1); write(3); write(4); write(9); return nil }, [pages]bool{1: true, 3: true, 4: true, 9: true}},
-		{func() error { // one is only read
+		{func() error { // a page that is only read
 			if write(3); mem[12*pageBytes] == 0 {
 				write(15)
 			}

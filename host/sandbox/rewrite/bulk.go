@@ -1,20 +1,21 @@
 package rewrite
 
-// bulk.go has what stands in for bulk instructions: helper functions that work
-// in pieces, each with a charge. A helper begins with the piece that is not
-// whole, so that the common short case is one comparison away from it. What is
-// out of bounds is left to the original instruction: it traps without effect.
+// bulk.go replaces bulk instructions by helper functions that work in pieces, each with a
+// charge. A helper handles the incomplete piece first, so that the common short case
+// needs only one comparison. An operation out of bounds is left to the original
+// instruction, which traps without effect.
 
-// noConstant is what stands before a bulk instruction if it is no i32.const.
+// noConstant is the constant before a bulk instruction if that constant is not an
+// i32.const.
 const noConstant = -1
 
 // helper names one helper function: an instruction with its immediates.
 type helper struct {
-	sub  byte // of the prefix opMisc
+	sub  byte // after the prefix opMisc
 	x, y uint32
 }
 
-// helperOf gives the helper that stands in for a bulk instruction.
+// helperOf returns the helper that replaces a bulk instruction.
 func helperOf(in *instruction) helper {
 	h := helper{sub: in.sub}
 	switch in.sub {
@@ -27,25 +28,25 @@ func helperOf(in *instruction) helper {
 	return h
 }
 
-// smallSegment is the size in bytes up to which segments are initialized from in
-// one go, at the cost of all of it. It keeps the helpers' bytes in proportion to
-// the module's.
+// smallSegment is the size in bytes up to which one operation initializes from a segment,
+// charged for the whole segment. It keeps the size of the helpers in proportion to the
+// module's.
 const smallSegment = 512
 
-// shortBulk is the length in bytes up to which memory.copy and memory.fill are
-// done where they stand, at the cost of so many.
+// shortBulk is the length in bytes up to which memory.copy and memory.fill run in place,
+// charged for that many bytes.
 const shortBulk = 256
 
-// maxShortLocals bounds the locals of functions in which that is so, as it takes
-// one more.
+// maxShortLocals bounds the locals of functions that run short bulk instructions in
+// place, which needs one more local.
 const maxShortLocals = 100_000
 
-// isShort tells whether an instruction is one of those.
+// isShort reports whether an instruction may run in place if it is short.
 func (in *instruction) isShort() bool {
 	return in.op == opMisc && (in.sub == miscMemoryCopy || in.sub == miscMemoryFill)
 }
 
-// isBulk tells whether an instruction works on many bytes or entries.
+// isBulk reports whether an instruction works on many bytes or entries.
 func (in *instruction) isBulk() bool {
 	if in.op != opMisc {
 		return false
@@ -57,9 +58,9 @@ func (in *instruction) isBulk() bool {
 	return false
 }
 
-// constantBulk tells whether an instruction is a bulk instruction that moves at
-// most a piece, whatever its operands are, and how many bytes; length is the
-// constant right before it, or noConstant.
+// constantBulk reports whether a bulk instruction moves at most a piece whatever its
+// operands are, and how many bytes. length is the constant directly before the
+// instruction, or noConstant.
 func (m *Module) constantBulk(in *instruction, length int64) (bytes uint64, ok bool) {
 	if !in.isBulk() {
 		return 0, false
@@ -102,13 +103,13 @@ func (a *assembler) get(locals ...uint32) {
 }
 func (a *assembler) set(local uint32) { a.with(opLocalSet, local) }
 
-// meter has the indices that metering code names.
+// meter has the indices that metering code uses.
 type meter struct {
 	refuel, overflow uint32 // functions
 	fuel, depth      uint32 // globals
 }
 
-// charge takes units off the fuel.
+// charge subtracts units from the fuel.
 func (a *assembler) charge(m meter, units uint32) {
 	a.with(opGlobalGet, m.fuel)
 	a.i64(int64(units))
@@ -116,8 +117,8 @@ func (a *assembler) charge(m meter, units uint32) {
 	a.with(opGlobalSet, m.fuel)
 }
 
-// check calls refuel if the fuel is short. The call stands in the else so that
-// the compiler hands the registers on from the way that does not call.
+// check calls refuel if the fuel is negative. The call is in the else arm, so that the
+// compiler keeps the register assignment of the path without the call.
 func (a *assembler) check(m meter) {
 	a.with(opGlobalGet, m.fuel)
 	a.i64(0)
@@ -126,7 +127,8 @@ func (a *assembler) check(m meter) {
 	a.op(opEnd)
 }
 
-// enter takes a frame off the depth, and calls overflow if it does not fit.
+// enter subtracts a frame from the depth, and calls overflow if the depth becomes
+// negative.
 func (a *assembler) enter(m meter, frame uint32) {
 	a.with(opGlobalGet, m.depth)
 	a.i32(int32(frame))
@@ -139,7 +141,7 @@ func (a *assembler) enter(m meter, frame uint32) {
 	a.op(opUnreachable, opEnd)
 }
 
-// leave gives a frame back.
+// leave adds a frame back to the depth.
 func (a *assembler) leave(m meter, frame uint32) {
 	a.with(opGlobalGet, m.depth)
 	a.i32(int32(frame))

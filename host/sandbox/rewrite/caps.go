@@ -2,27 +2,27 @@ package rewrite
 
 import "fmt"
 
-// Caps bound what a module may have. A field that is zero bounds nothing.
+// Caps bound the counts of a module. A zero field means no bound.
 type Caps struct {
 	Types     int
 	Imports   int
-	Functions int // of its own
+	Functions int // the module's own
 	Tables    int
 	Globals   int
 	Exports   int
 	Segments  int // element and data segments, each
-	Params    int // parameters of one type, and results
+	Params    int // parameters, and results, of one type
 	BodyBytes int // of one function
-	Locals    int // of one function, parameters not included
-	Nesting   int // blocks inside each other
+	Locals    int // of one function, without parameters
+	Nesting   int // depth of nested blocks
 	Targets   int // of one br_table
 }
 
-// DefaultCaps are counts that no module of a toolchain comes near. Beyond them
-// compiling takes memory and time out of proportion to the module's size.
-// Nesting is what costs most: time grows with its square (wazero v1.12.0 compiles
-// 5,000 loops inside each other in 0.5 s, metered in 3 s; 20,000 in 25 s and in
-// minutes). Go's compiler, which nests most, came to 549 in the example plugins.
+// DefaultCaps are counts far above those of any toolchain's modules. Beyond them
+// compiling takes memory and time out of proportion to the module's size. Nesting costs
+// most: time grows with its square (wazero v1.12.0 compiles 5,000 nested loops in 0.5 s,
+// and in 3 s when metered; 20,000 nested loops take 25 s, and minutes when metered). Go's
+// compiler nests most: 549 blocks in the example plugins.
 func DefaultCaps() Caps {
 	return Caps{
 		Types:     10_000,
@@ -40,7 +40,7 @@ func DefaultCaps() Caps {
 	}
 }
 
-// Excess is one cap that a module exceeds: the greatest value that was found.
+// Excess is one cap that a module exceeds, with the greatest value found.
 type Excess struct {
 	What string // such as "locals"
 	At   string // such as "function 12"; empty for counts of the whole module
@@ -48,8 +48,8 @@ type Excess struct {
 	Max  int
 }
 
-// String says it for people, such as "function 12 has 20000 locals, at most
-// 10000 are allowed".
+// String describes the excess, as in "function 12 has 20000 locals, at most 10000 are
+// allowed".
 func (e Excess) String() string {
 	at := e.At
 	if at == "" {

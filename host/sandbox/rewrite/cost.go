@@ -1,28 +1,28 @@
 package rewrite
 
-// What instructions cost, in quarters of a unit. A unit is about a third of a
-// nanosecond of compiled code; the table in the package comment is this one.
+// What instructions cost, in quarters of a unit. A unit is about a third of a nanosecond
+// of compiled code. The table in the package comment lists the same values.
 const (
-	quarters = 4 // of a unit
+	quarters = 4 // per unit
 
-	costFree      = 0  // block, loop, else, end, nop, drop, unreachable, local.get, constants of numbers
+	costFree      = 0  // block, loop, else, end, nop, drop, unreachable, local.get, numeric constants
 	costPlain     = 1  // integer arithmetic, comparisons, local.set, br, br_if, if, return, select, globals, references
 	costFloat     = 2  // floating-point arithmetic and conversions, vector arithmetic
 	costAccess    = 4  // loads and stores
-	costHard      = 6  // br_table, table.get and set, truncations, vector instructions that take several of the machine's
-	costCall      = 12 // and 1 for each parameter and result
+	costHard      = 6  // br_table, table.get and set, truncations, vector instructions that need several machine instructions
+	costCall      = 12 // plus 1 for each parameter and result
 	costIndirect  = 20
 	costDivide    = 20    // division, remainder, square root
-	costEntry     = 6     // of a function, and 1 for each local
-	costMaxLocals = 8_000 // of a function's locals at most
-	costMaxParams = 1_000 // of a call's parameters and results at most
-	costBulk      = 40    // a bulk instruction, besides what it moves
+	costEntry     = 6     // of a function, plus 1 for each local
+	costMaxLocals = 8_000 // most that a function's locals cost
+	costMaxParams = 1_000 // most that a call's parameters and results cost
+	costBulk      = 40    // a bulk instruction, without the bytes it moves
 	costSegment   = 80    // data.drop, elem.drop
 	costGrow      = 400   // memory.grow
 
-	// bytesPerUnit is what bulk instructions move for a unit.
+	// bytesPerUnit is how many bytes bulk instructions move for one unit.
 	bytesPerUnit = 16
-	// entryBytes is what an entry of a table counts as.
+	// entryBytes is how many bytes an entry of a table counts as.
 	entryBytes = 8
 )
 
@@ -51,9 +51,9 @@ var plainCost = func() (t [256]uint8) {
 	return t
 }()
 
-// cost gives the quarters of an instruction. Bulk instructions count as the call of
-// their helper, which charges for what it moves; one of constant length costs
-// bulkConstant; the parameters of calls are not counted.
+// cost returns the quarters of an instruction. A bulk instruction costs the call of its
+// helper, which charges for the bytes it moves; with a constant length it costs
+// bulkConstant. The parameters of calls are not counted.
 func (in *instruction) cost() uint32 {
 	switch in.op {
 	case opMisc:
@@ -90,14 +90,14 @@ func vectorCost(op byte) uint32 {
 	return costFloat
 }
 
-// bulkConstant gives the quarters of a bulk instruction on a constant number of
-// bytes, or of entries with their size.
+// bulkConstant returns the quarters of a bulk instruction on a constant number of bytes
+// (entries times their size).
 func bulkConstant(bytes uint64) uint32 {
 	return costBulk + uint32((bytes+bytesPerUnit-1)/bytesPerUnit)*quarters
 }
 
-// effect gives how many operands an instruction takes and leaves. It does not
-// know those whose numbers depend on types: blocks, branches and calls.
+// effect returns how many operands an instruction takes and leaves. It does not cover
+// instructions whose numbers depend on types: blocks, branches and calls.
 func (in *instruction) effect() (pops, pushes int) {
 	switch op := in.op; {
 	case op == opMisc:
@@ -123,7 +123,7 @@ func (in *instruction) effect() (pops, pushes int) {
 	return 0, 0
 }
 
-// unary tells the numeric instructions of one operand.
+// unary reports whether a numeric instruction has one operand.
 func unary(op byte) bool {
 	switch {
 	case op == opI32Eqz, op == 0x50: // eqz
@@ -150,8 +150,8 @@ func miscEffect(op byte) (pops, pushes int) {
 	return 1, 1 // truncations
 }
 
-// vectorEffect is exact for stores, constants and what has three operands; the
-// rest takes one or two and leaves one.
+// vectorEffect is exact for stores, constants and instructions with three operands. All
+// others take one or two operands and leave one.
 func vectorEffect(op byte) (pops, pushes int) {
 	switch {
 	case op == 11, op >= 88 && op <= 91:
@@ -169,7 +169,7 @@ func vectorEffect(op byte) (pops, pushes int) {
 func vectorUnary(op byte) bool {
 	switch {
 	case op <= 10, op >= 15 && op <= 20: // loads, splats
-	case op >= 21 && op <= 34: // lanes are taken out, or put in
+	case op >= 21 && op <= 34: // extract or replace a lane
 		switch op {
 		case 23, 26, 28, 30, 32, 34:
 			return false

@@ -1,8 +1,8 @@
 package rewrite
 
-// emit.go writes functions again: with charges, with their frame taken off the
-// depth and given back, with functions renumbered and bulk instructions replaced
-// by calls of helpers.
+// emit.go writes functions anew: with charges, with their frame taken off the depth and
+// given back, with functions renumbered, and with bulk instructions replaced by calls of
+// helpers.
 
 // code writes the entries of the code section, helpers included.
 func (w *rewriter) code() ([]byte, error) {
@@ -38,10 +38,10 @@ func (w *rewriter) code() ([]byte, error) {
 	return section, nil
 }
 
-// findLeaves finds the small leaves: functions of little code without calls,
-// loops and checks, which nothing but direct calls can reach. They charge without
-// a check, and their callers count that as their own: many calls in a row meet a
-// check of the caller's, and each turn of a loop or recursion meets one anyway.
+// findLeaves finds the small leaves: short functions without calls, loops and checks that
+// only direct calls can reach. A leaf charges without a check, and its callers count that
+// charge as their own. Many calls in a row meet a check of the caller. Each turn of a
+// loop or recursion meets a check in any case.
 func (w *rewriter) findLeaves() error {
 	s := &w.scanner
 	s.leaf = make([]bool, len(s.funcTypes))
@@ -54,7 +54,7 @@ func (w *rewriter) findLeaves() error {
 		if err := s.scan(own); err != nil {
 			return err
 		}
-		if s.calls || s.leaves || s.bulk || s.loops > 0 { // a leaf of leaves would add up
+		if s.calls || s.leaves || s.bulk || s.loops > 0 { // the charges of leaves that call leaves would add up
 			continue
 		}
 		w.placer.place(&s.function)
@@ -63,29 +63,29 @@ func (w *rewriter) findLeaves() error {
 	return nil
 }
 
-// emitter writes one function after the other.
+// emitter writes the functions one after the other.
 type emitter struct {
 	*rewriter
 	*function
-	assembler // the function as it becomes
+	assembler // the function being written
 
 	in       instruction
 	r        reader
-	dead     uint32     // of open blocks in unreachable code, and 1
-	constant int64      // of the i32.const right before, or noConstant
-	length   uint32     // the local for the length of bulk instructions
-	copied   int        // bytes of the original that are written, or replaced
-	next     int        // event
-	noted    func(kept) // if it is not nil: is told where the original's code goes
+	dead     uint32     // open blocks in unreachable code, plus 1
+	constant int64      // value of the i32.const directly before, or noConstant
+	length   uint32     // local that holds the length of bulk instructions
+	copied   int        // bytes of the original already written or replaced
+	next     int        // index of the next event
+	noted    func(kept) // if not nil, receives where the original's code is written
 
-	blocks     []opened // of the original that are open
-	height     uint32   // open blocks, as written
+	blocks     []opened // open blocks of the original
+	height     uint32   // number of open blocks, as written
 	region     written
-	nextRegion int    // the first that is not written yet
-	purse      uint32 // the local
+	nextRegion int    // the first region not yet written
+	purse      uint32 // index of the local
 }
 
-// body writes the function that was scanned and placed.
+// body writes the function after scan and place.
 func (e *emitter) body() {
 	e.locals()
 	e.r = reader{b: e.function.body.code}
@@ -111,7 +111,7 @@ func (e *emitter) body() {
 		e.flush(e.at())
 		return
 	}
-	e.flush(e.at() - 1) // all but the last end
+	e.flush(e.at() - 1) // all except the last end
 	if e.returns {
 		e.op(opEnd)
 	}
@@ -122,8 +122,8 @@ func (e *emitter) body() {
 	e.op(opEnd)
 }
 
-// locals writes the declarations of locals; one more for a purse and one for the
-// length of bulk instructions, if they are needed.
+// locals writes the declarations of locals. A purse and the length of bulk instructions
+// each take one more local, if needed.
 func (e *emitter) locals() {
 	r := reader{b: e.function.body.decl}
 	groups := uint64(r.u32())
@@ -167,7 +167,7 @@ func (e *emitter) putEvent(at *event) {
 	e.count(at.amount)
 	units := uint32(at.amount)
 	if at.kind == eventLoop {
-		return // it stands there
+		return // the instruction runs in place
 	}
 	if at.check {
 		e.fill(e.meter, e.purse, units)
@@ -182,8 +182,8 @@ func (e *emitter) look() {
 	e.result.Stats.Checks++
 }
 
-// openResults opens the block around the body, which takes the place of the
-// function as the target of branches.
+// openResults opens the block around the body. The block replaces the function as the
+// target of branches.
 func (e *emitter) openResults() {
 	e.op(opBlock)
 	switch results := e.typ.Results; len(results) {
@@ -196,10 +196,10 @@ func (e *emitter) openResults() {
 	}
 }
 
-// at gives the position in the original code.
+// at returns the position in the original code.
 func (e *emitter) at() int { return len(e.function.body.code) - len(e.r.b) }
 
-// flush writes the original code up to a position.
+// flush copies the original code up to a position.
 func (e *emitter) flush(to int) {
 	if e.noted != nil {
 		e.noted(kept{len(e.b), e.copied, to - e.copied})
@@ -244,7 +244,7 @@ func (e *emitter) instruction() {
 	}
 }
 
-// away is an instruction behind which control does not go on.
+// away handles an instruction after which control does not continue.
 func (e *emitter) away(start int) {
 	switch e.in.op {
 	case opBr:
@@ -259,8 +259,8 @@ func (e *emitter) away(start int) {
 	}
 }
 
-// bulk replaces a bulk instruction by the call of its helper, unless it moves
-// little, or is never reached.
+// bulk replaces a bulk instruction by the call of its helper, unless the instruction
+// moves little or is unreachable.
 func (e *emitter) bulk(start int, length int64) {
 	if !e.in.isBulk() || e.dead > 0 {
 		return

@@ -23,13 +23,13 @@ type helperCode struct {
 // Parameters and locals of helpers.
 const (
 	hTo     = 0 // destination
-	hFrom   = 1 // source, or value
+	hFrom   = 1 // source or value
 	hLen    = 2
-	hPieces = 3 // left to do
-	hRest   = 4 // length of the piece that is not whole
+	hPieces = 3 // pieces left to do
+	hRest   = 4 // length of the incomplete piece
 )
 
-// helperType gives the signature of a helper.
+// helperType returns the signature of a helper.
 func (m *Module) helperType(h helper) FuncType {
 	t, _ := m.tableAt(h.x)
 	switch h.sub {
@@ -41,7 +41,7 @@ func (m *Module) helperType(h helper) FuncType {
 	return FuncType{Params: string([]byte{TypeI32, TypeI32, TypeI32})}
 }
 
-// tableAt gives the type of a table, and whether it is the module's own.
+// tableAt returns the type of a table, and whether the table is the module's own.
 func (m *Module) tableAt(index uint32) (t Table, own bool) {
 	if uint64(index) < uint64(len(m.importedTables)) {
 		return m.importedTables[index], false
@@ -52,7 +52,7 @@ func (m *Module) tableAt(index uint32) (t Table, own bool) {
 	return Table{Type: TypeFuncref}, true
 }
 
-// body writes the function's body, with its declarations of locals.
+// helperBody writes the helper's body, with its declarations of locals.
 func (m *Module) helperBody(h helper, mt meter) []byte {
 	c := &helperCode{helper: h, m: m, meter: mt, shift: 16}
 	switch h.sub {
@@ -69,10 +69,10 @@ func (m *Module) helperBody(h helper, mt meter) []byte {
 	return c.b
 }
 
-// mask is the length of a piece less one.
+// mask is the length of a piece minus one.
 func (c *helperCode) mask() int32 { return 1<<c.shift - 1 }
 
-// unitShift turns lengths into units.
+// unitShift returns the shift that converts lengths to units.
 func (c *helperCode) unitShift() int32 {
 	if c.shift == 16 {
 		return 4
@@ -129,12 +129,12 @@ const (
 	gInit   = 0 // reference
 	gLen    = 1
 	gPieces = 2
-	gBefore = 3 // size
+	gBefore = 3 // size before
 )
 
-// grow is the helper of table.grow. Growing fails as a whole, before anything
-// has grown. How far an imported table may grow is not known here, so it grows
-// in one go, though it is charged in pieces.
+// grow writes the helper of table.grow. Growing fails as a whole, before anything has
+// grown. How far an imported table may grow is unknown here, so one operation grows it,
+// although the charge is in pieces.
 func (c *helperCode) grow() {
 	t, own := c.m.tableAt(c.x)
 	c.begin(gLen)
@@ -210,7 +210,7 @@ func (c *helperCode) forward() {
 	c.again(hPieces)
 }
 
-// backward works from the end, for a destination that is behind the source.
+// backward works from the end, for a destination after the source.
 func (c *helperCode) backward() {
 	c.get(hLen, hRest)
 	c.op(opI32Sub)
@@ -233,13 +233,13 @@ func (c *helperCode) backward() {
 	c.again(hPieces)
 }
 
-// offset pushes a local and what is still to do.
+// offset pushes the sum of a local and what is still to do.
 func (c *helperCode) offset(local uint32) {
 	c.get(local, hLen)
 	c.op(opI32Add)
 }
 
-// again closes the loop, which goes on while there are pieces.
+// again closes the loop, which continues while pieces are left.
 func (c *helperCode) again(pieces uint32) {
 	c.get(pieces)
 	c.i32(1)
@@ -255,10 +255,10 @@ func (c *helperCode) advance(local uint32, by func()) {
 	c.set(local)
 }
 
-// hasSource tells whether the second operand is an address.
+// hasSource reports whether the second operand is an address.
 func (c *helperCode) hasSource() bool { return c.sub != miscMemoryFill && c.sub != miscTableFill }
 
-// original writes the instruction.
+// original writes the original instruction.
 func (c *helperCode) original() {
 	c.op(opMisc, c.sub)
 	switch c.sub {
@@ -277,7 +277,7 @@ func (c *helperCode) original() {
 	}
 }
 
-// bounds executes the instruction whole if it is out of bounds.
+// bounds runs the whole instruction if it is out of bounds.
 func (c *helperCode) bounds() {
 	switch c.sub {
 	case miscMemoryFill:
@@ -301,8 +301,8 @@ func (c *helperCode) bounds() {
 	}
 }
 
-// beyond executes the instruction whole, which traps, if the range at a local
-// ends behind so much.
+// beyond runs the whole instruction, which traps, if the range that starts at a local
+// ends beyond limit.
 func (c *helperCode) beyond(local uint32, limit func()) {
 	c.get(local)
 	c.op(opI64ExtendU)

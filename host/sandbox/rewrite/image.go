@@ -6,21 +6,21 @@ import (
 	"strconv"
 )
 
-// image.go finds out whether memory and numeric globals are all that tells one
-// instance from another, and takes apart what a new one begins with.
+// image.go finds out whether instances of the module can differ only in memory and
+// numeric globals, and extracts the initial contents of the memory.
 
 const (
 	pageBytes = 64 << 10
-	// maxRestored bounds the mutable globals of a restorable module: more would
-	// cost more than they save.
+	// maxRestored bounds the mutable globals of a restorable module: restoring more would
+	// cost more than it saves.
 	maxRestored = 1_000
 )
 
-// uses are the functions that first use each of certain instructions, and 1; 0
-// if none does. The index is the second byte after opMisc, or 0 for table.set.
+// uses holds, for each of certain instructions, 1 plus the index of the first function
+// that uses it, or 0. The index is the second byte after opMisc, or 0 for table.set.
 type uses [miscTableFill + 1]uint32
 
-// note looks at an instruction of a function.
+// note records an instruction of a function.
 func (u *uses) note(function uint32, in *instruction) {
 	at := byte(0)
 	switch {
@@ -40,7 +40,7 @@ var miscNames = [...]string{
 	miscTableSize: "table.size", miscTableFill: "table.fill",
 }
 
-// name names the helper in traps.
+// name returns the helper's name in traps.
 func (h helper) name() string {
 	text := "weft:" + miscNames[h.sub]
 	switch h.sub {
@@ -52,8 +52,8 @@ func (h helper) name() string {
 	return text + " " + strconv.Itoa(int(h.x))
 }
 
-// judge finds what stands in the way of an image, and takes the data segments
-// out if nothing does and it is wanted.
+// judge collects the reasons why there can be no image. If there is none and
+// Options.Extract is set, judge extracts the data segments.
 func (w *rewriter) judge() {
 	w.judgeImports()
 	w.judgeGlobals()
@@ -120,8 +120,8 @@ func (w *rewriter) judgeGlobals() {
 	}
 }
 
-// segments lists the active data segments. One that is out of range, or whose
-// offset is no plain number, is for the instantiation to deal with.
+// segments returns the active data segments. A segment that is out of range, or whose
+// offset is not a plain number, stays in the module for instantiation to handle.
 func (w *rewriter) segments() (list []Segment) {
 	size := uint64(0)
 	if len(w.m.Memories) > 0 {
@@ -148,8 +148,8 @@ func (w *rewriter) segments() (list []Segment) {
 	return list
 }
 
-// dataSections gives the count of data segments and the segments. Those that
-// were taken out stay as empty ones if others are named by their index.
+// dataSections returns the count of data segments and the segments. Extracted segments
+// stay as empty ones if instructions name segments by index.
 func (w *rewriter) dataSections() (count, data []byte) {
 	named := w.m.uses[miscMemoryInit]+w.m.uses[miscDataDrop] > 0
 	n, entries := w.m.vector(sectionData)
@@ -171,8 +171,9 @@ func (w *rewriter) dataSections() (count, data []byte) {
 	return appendUint(nil, n), data
 }
 
-// clamp gives memory and tables their maxima. What the tables do not begin with
-// is shared out evenly: without a maximum, table.grow takes the host's memory.
+// clamp gives memory and tables their maximum sizes. The tables share evenly what their
+// initial sizes leave over. Without a maximum, table.grow could take all memory of the
+// host.
 func (w *rewriter) clamp() {
 	if w.MemoryPages > 0 {
 		for i := range w.m.Memories {
@@ -193,7 +194,7 @@ func (w *rewriter) clamp() {
 	}
 }
 
-// clampTo sets a maximum, but not below what there is at the beginning.
+// clampTo sets a maximum, but never below the initial size.
 func clampTo(l *Limits, most uint64) {
 	if most = max(most, l.Min); !l.HasMax || l.Max > most {
 		l.HasMax, l.Max = true, most

@@ -1,10 +1,10 @@
 package rewrite
 
-// How each instruction of WebAssembly 2.0 looks in bytes. Numbers may be spelled
-// longer than they need, as the specification has it, but for those after the
-// prefix 0xfd: compilers disagree about them.
+// The binary form of each instruction of WebAssembly 2.0. As the specification allows,
+// numbers may have a longer encoding than necessary, except after the prefix 0xfd:
+// compilers disagree about those.
 
-// Opcodes with a form or a meaning of their own.
+// Opcodes with a special form or meaning.
 const (
 	opUnreachable  = 0x00
 	opNop          = 0x01
@@ -93,8 +93,8 @@ type instruction struct {
 	block int64
 }
 
-// next decodes one instruction. Of a br_table it reads the number of labels
-// into x; the labels follow, and then the default one.
+// next decodes one instruction. For a br_table it reads the number of labels into x. The
+// labels and the default label follow.
 func (r *reader) next(in *instruction) {
 	in.op = r.byte()
 	switch op := in.op; {
@@ -138,8 +138,8 @@ func (r *reader) next(in *instruction) {
 	}
 }
 
-// memoryArgument skips alignment and offset. Alignments of 64 and above would
-// name a memory, in versions with several.
+// memoryArgument skips alignment and offset. In WebAssembly versions with several
+// memories, alignments of 64 and above would name a memory.
 func (r *reader) memoryArgument() {
 	if align := r.u32(); align >= 64 {
 		r.fail("several memories are not supported (WebAssembly 2.0)")
@@ -147,7 +147,7 @@ func (r *reader) memoryArgument() {
 	r.u32()
 }
 
-// zero reads the index of the only memory.
+// zero reads the index of the only memory, which must be 0.
 func (r *reader) zero() {
 	if b := r.byte(); b != 0 {
 		r.fail("memory %d is not supported (WebAssembly 2.0 has one)", b)
@@ -155,7 +155,7 @@ func (r *reader) zero() {
 }
 
 func (r *reader) misc(in *instruction) {
-	sub := r.u32() // any spelling of it
+	sub := r.u32() // in any encoding
 	if sub > miscTableFill {
 		r.fail("instruction %#x %#x is not supported (WebAssembly 2.0)", in.op, sub)
 		return
@@ -177,9 +177,9 @@ func (r *reader) misc(in *instruction) {
 	}
 }
 
-// vector reads what follows the prefix of vector instructions. The compiler
-// takes the number for one byte, and the second byte of a larger one, 1, for a
-// nop; other spellings are not accepted here.
+// vector reads what follows the prefix of vector instructions. wazero reads the number as
+// one byte, and takes the second byte of a longer encoding, 1, for a nop. Other encodings
+// are therefore refused.
 func (r *reader) vector(in *instruction) {
 	in.sub = r.byte()
 	if in.sub >= 0x80 && r.byte() != 1 {
@@ -203,8 +203,7 @@ func (r *reader) vector(in *instruction) {
 	}
 }
 
-// vectorKnown tells the numbers of vector instructions from those that are not
-// given away.
+// vectorKnown reports whether a number is assigned to a vector instruction.
 func vectorKnown(op byte) bool {
 	switch op {
 	case 154, 162, 165, 166, 175, 176, 178, 179, 180, 187, 194, 197, 198, 207, 208, 210, 211, 212, 226, 238:

@@ -2,8 +2,8 @@ package rewrite
 
 import "fmt"
 
-// readCode reads each instruction of each function once, for its form and for
-// what Body says of it.
+// readCode reads every instruction of every function once, checks its form and fills in
+// the fields of Body.
 func (m *Module) readCode() error {
 	imported := m.imported(KindFunc)
 	for i := range m.Bodies {
@@ -17,7 +17,7 @@ func (m *Module) readCode() error {
 	return nil
 }
 
-// note remembers what an instruction says of the whole module.
+// note records what an instruction says about the whole module.
 func (m *Module) note(function uint32, in *instruction) {
 	if in.op == opRefFunc {
 		m.refs = append(m.refs, in.x)
@@ -54,8 +54,8 @@ func (r *reader) measure(b *Body, note func(in *instruction)) {
 	}
 }
 
-// referenced tells for each function whether anything but a direct call can
-// reach it: an export, an element segment, a reference, the start.
+// referenced reports, for each function, whether anything except a direct call can reach
+// it: an export, an element segment, a reference or the start section.
 func (m *Module) referenced() []bool {
 	list := make([]bool, int(m.imported(KindFunc))+len(m.Funcs))
 	add := func(index uint32) {

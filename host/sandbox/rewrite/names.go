@@ -2,7 +2,7 @@ package rewrite
 
 import "strings"
 
-// names.go keeps of custom sections what names functions.
+// names.go keeps the function names of the custom sections.
 
 const (
 	nameSection      = "name"
@@ -15,8 +15,8 @@ type funcName struct {
 	name  string
 }
 
-// nameFunctions collects the names for FuncName and the new name section. A
-// section of names that cannot be read names nothing.
+// nameFunctions collects the names for FuncName and the new name section. An unreadable
+// name section is ignored.
 func (w *rewriter) nameFunctions() {
 	for _, e := range w.m.Exports {
 		if e.Kind == KindFunc {
@@ -49,11 +49,11 @@ func (w *rewriter) nameFunctions() {
 	}
 }
 
-// maxFuncName bounds a function's name in bytes: a trap's trace has one for each
-// of its frames.
+// maxFuncName bounds a function's name in bytes, because a trap's trace contains a name
+// for each frame.
 const maxFuncName = 256
 
-// cutName cuts a name between letters.
+// cutName shortens a name without splitting a character.
 func cutName(name string) string {
 	if len(name) <= maxFuncName {
 		return name
@@ -61,7 +61,7 @@ func cutName(name string) string {
 	return strings.ToValidUTF8(name[:maxFuncName], "")
 }
 
-// nameSection names the functions of the rewritten module; helpers too.
+// nameSection names the functions of the rewritten module, helpers included.
 func (w *rewriter) nameSection() []byte {
 	n := len(w.result.names) + len(w.helpers)
 	if n == 0 {

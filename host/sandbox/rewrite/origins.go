@@ -3,14 +3,14 @@ package rewrite
 import "sort"
 
 // origins.go finds where in the original an instruction of the rewritten module comes
-// from. That is asked when a guest has failed, and seldom: so nothing of it is kept,
-// and the module is rewritten again.
+// from. This question arises only after a guest has failed, so no tables are kept and the
+// module is rewritten again.
 
-// Origins gives, for each offset in the code section of what Rewrite makes of a module
-// with the same Options, the offset in the original's, both counted from where the
-// number of functions stands. Code that the rewriting has added or put in the place of
-// other comes from the instruction that it was put before, or in the place of. What
-// comes from none, such as helpers, gives 0.
+// Origins maps each offset in the code section of the rewritten module to the offset in
+// the original's. The options must equal those given to Rewrite. Both offsets are counted
+// from the number of functions. Added code, and code that replaces other code, maps to
+// the instruction that it precedes or replaces. Code without such an instruction, such as
+// helpers, maps to 0.
 //
 // # Errors
 //
@@ -35,18 +35,18 @@ func Origins(wasm []byte, o Options, offsets []uint32) ([]uint32, error) {
 	return w.origins.found, nil
 }
 
-// origins is the answer to a question of Origins, in the making.
+// origins collects the answer to a call of Origins.
 type origins struct {
 	asked  []uint32
-	order  []int // of asked, by offset
+	order  []int // indices into asked, by offset
 	found  []uint32
-	number int    // bytes of the number of functions
-	code   int    // where in the original its section's content is
+	number int    // length of the number of functions, in bytes
+	code   int    // where the original's section content begins
 	pieces []kept // of the present function
 }
 
-// kept is a part of a function that was written as it was: at to of what it becomes,
-// from a position in the original's code, so many bytes.
+// kept is a part of a function that was copied unchanged: bytes many bytes, from a
+// position in the original's code to a position in the written code.
 type kept struct{ to, from, bytes int }
 
 func newOrigins(offsets []uint32, number, code int) *origins {
@@ -58,11 +58,11 @@ func newOrigins(offsets []uint32, number, code int) *origins {
 	return o
 }
 
-// note takes a piece of the function that is being written, in order.
+// note records a piece of the function being written, in order.
 func (o *origins) note(p kept) { o.pieces = append(o.pieces, p) }
 
-// function ends a function, which begins and ends at positions in the section that is
-// written, less the number of functions, and whose code is at another of the original.
+// function ends a function. begin and end are its positions in the written section,
+// without the number of functions; code is the position of its code in the original.
 func (o *origins) function(begin, end, code int) {
 	for len(o.order) > 0 {
 		asked := o.order[0]
@@ -77,7 +77,7 @@ func (o *origins) function(begin, end, code int) {
 	o.pieces = o.pieces[:0]
 }
 
-// origin is where in the original's code the code at a position comes from.
+// origin returns the position in the original's code for a position in the written code.
 func (o *origins) origin(at int) int {
 	next := sort.Search(len(o.pieces), func(i int) bool { return o.pieces[i].to > at })
 	if next == 0 {

@@ -7,8 +7,7 @@ import (
 	"math"
 )
 
-// What binary WebAssembly looks like; see the core specification, "Binary
-// Format".
+// The binary form of WebAssembly modules; see the core specification, "Binary Format".
 const (
 	sectionCustom  = 0
 	sectionType    = 1
@@ -22,7 +21,7 @@ const (
 	sectionElement = 9
 	sectionCode    = 10
 	sectionData    = 11
-	sectionCount   = 12 // of data segments; it stands before the code
+	sectionCount   = 12 // count of data segments; precedes the code section
 	sections       = 13
 
 	limitsHasMax = 1 << 0
@@ -32,11 +31,11 @@ const (
 	formFunc = 0x60
 	header   = "\x00asm\x01\x00\x00\x00"
 
-	// maxBytes is far above what any host accepts; below it all positions fit.
+	// maxBytes is far above what any host accepts. Below it all positions fit.
 	maxBytes = 1 << 30
 )
 
-// Value types, as their bytes.
+// Value types as bytes.
 const (
 	TypeI32       = 0x7f
 	TypeI64       = 0x7e
@@ -55,7 +54,7 @@ const (
 	KindGlobal = 3
 )
 
-// Errors of Parse that say what the bytes are instead of a module.
+// Errors of Parse that say what the bytes are if they are not a core module.
 var (
 	ErrNotWasm   = errors.New("not a WebAssembly binary: it does not begin with \\0asm")
 	ErrComponent = errors.New("a component, not a core module")
@@ -64,8 +63,8 @@ var (
 
 var componentVersion = []byte{0x0d, 0, 1, 0}
 
-// Module is what can be known of a module without compiling it. Strings are
-// copies. It is not changed after Parse, and safe for concurrent reading.
+// Module is what can be known of a module without compiling it. Strings are copies. A
+// Module does not change after Parse and is safe for concurrent reading.
 type Module struct {
 	Types    []FuncType
 	Imports  []Import
@@ -77,11 +76,11 @@ type Module struct {
 	Start    *uint32 // index of the start function
 	Elements int     // element segments
 	Data     int     // data segments
-	Bodies   []Body  // of Funcs, in their order
+	Bodies   []Body  // in the order of Funcs
 	Custom   []Custom
 
-	sections [sections][]byte // payloads by id, parts of the module; nil if absent
-	offsets  [sections]int    // of the payloads in the module
+	sections [sections][]byte // payloads by id, as views of the module; nil if absent
+	offsets  [sections]int    // where the payloads begin in the module
 	names    []byte           // payload of the first custom section "name", after its name
 
 	importedTables []Table
@@ -90,7 +89,7 @@ type Module struct {
 	dataActive   []bool
 	elementSizes []uint32 // entries of element segments
 	uses         uses
-	refs         []uint32 // functions that are named as references, in their order in the module
+	refs         []uint32 // functions named as references, in the order of the module
 }
 
 // FuncType is a signature: value types as their bytes.
@@ -111,11 +110,11 @@ type Import struct {
 	Global       GlobalType
 }
 
-// Limits are those of a memory, in pages, or of a table, in entries.
+// Limits are the limits of a memory, in pages, or of a table, in entries.
 type Limits struct {
 	Min, Max uint64
-	HasMax   bool // otherwise Max is 0
-	Shared   bool // not of WebAssembly 2.0, and so is the next
+	HasMax   bool // if false, Max is 0
+	Shared   bool // Shared and Is64 are not part of WebAssembly 2.0
 	Is64     bool
 }
 
@@ -138,14 +137,14 @@ type Export struct {
 	Index uint32
 }
 
-// Body is what one function's code measures.
+// Body has the sizes of one function's code.
 type Body struct {
-	Size    int    // bytes, the declarations of locals included
-	Locals  uint64 // declared, parameters not included; at most 2^32-1
-	Nesting int    // greatest number of blocks inside each other
-	Targets int    // of the greatest br_table, the default included
+	Size    int    // bytes, including the declarations of locals
+	Locals  uint64 // declared, without parameters; at most 2^32-1
+	Nesting int    // greatest depth of nested blocks
+	Targets int    // of the largest br_table, including the default
 
-	offset int    // of code in the module
+	offset int    // where the code begins in the module
 	code   []byte // after the declarations of locals; ends with the last end
 	decl   []byte // the declarations of locals, with their count
 }
@@ -156,8 +155,8 @@ type Custom struct {
 	Bytes int // of the payload
 }
 
-// Signature finds the type of a function by its index. It gives false if there
-// is no such function, or its type is not there.
+// Signature returns the type of a function by its index. It returns false if the function
+// or its type does not exist.
 func (m *Module) Signature(funcIndex uint32) (FuncType, bool) {
 	for i := range m.Imports {
 		if m.Imports[i].Kind != KindFunc {
@@ -174,7 +173,7 @@ func (m *Module) Signature(funcIndex uint32) (FuncType, bool) {
 	return m.typeAt(m.Funcs[funcIndex])
 }
 
-// functionTypes gives the type indices of all functions, imported ones first.
+// functionTypes returns the type indices of all functions, imported ones first.
 func (m *Module) functionTypes() (list []uint32) {
 	for i := range m.Imports {
 		if m.Imports[i].Kind == KindFunc {
@@ -201,16 +200,15 @@ func (m *Module) imported(kind byte) (n uint32) {
 	return n
 }
 
-// Parse reads a core module of WebAssembly 2.0: its sections, and each
-// instruction for its form. It does not validate: types, indices and the bytes
-// of constant expressions are not looked at. The module's memory stays in use
-// by what is returned. Parse allocates at most 150 bytes for each of the module
-// and 64 KiB, all in all.
+// Parse reads a core module of WebAssembly 2.0: its sections, and each instruction for
+// its form. Parse does not validate: it ignores types, indices and the bytes of constant
+// expressions. The result refers to the module's memory. Parse allocates at most 150
+// bytes for each byte of the module, plus 64 KiB.
 //
 // # Errors
 //
-// ErrNotWasm and ErrComponent as they are; one that is ErrTruncated and names
-// the byte; any other says where and what, as far as it is known.
+// ErrNotWasm and ErrComponent unchanged; an error that wraps ErrTruncated and names the
+// byte; any other error says where the fault is and what it is, as far as known.
 func Parse(wasm []byte) (*Module, error) {
 	if err := checkHeader(wasm); err != nil {
 		return nil, err
@@ -263,8 +261,8 @@ func checkHeader(wasm []byte) error {
 	return nil
 }
 
-// sectionOrder gives the place of a section: the count of data segments stands
-// between elements and code.
+// sectionOrder returns the rank of a section: the count of data segments stands between
+// elements and code.
 func sectionOrder(id byte) int {
 	switch {
 	case id == sectionCount:
@@ -275,8 +273,8 @@ func sectionOrder(id byte) int {
 	return int(id)
 }
 
-// read reads one section. What is left of its payload then is too much; of
-// elements, data and globals the rest is read when they are rewritten.
+// read reads one section. A payload with bytes left over is an error, except for
+// elements, data and globals: rewriting reads the rest of those.
 func (m *Module) read(id byte, r *reader) {
 	switch id {
 	case sectionCustom:
@@ -357,8 +355,8 @@ func (r *reader) limits() Limits {
 	return l
 }
 
-// table reads a table's type; tables with an initial element are of a later
-// version of WebAssembly.
+// table reads a table's type. Tables with an initial element belong to a later version of
+// WebAssembly.
 func (r *reader) table() Table {
 	refType := r.byte()
 	if refType != TypeFuncref && refType != TypeExternref {
@@ -441,7 +439,7 @@ func (r *reader) body() Body {
 	return body
 }
 
-// valueTypes names value types, given as their bytes.
+// valueTypes names value types, given as bytes.
 func valueTypes(types string) string {
 	var text []byte
 	for i := range len(types) {

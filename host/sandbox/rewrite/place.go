@@ -1,73 +1,71 @@
 package rewrite
 
-// place.go decides where a function is charged, and how much. It goes through
-// the events backward and keeps what the code from there on needs: the least and
-// the greatest units on any way to the next charge. Each charge takes the
-// greatest, so nothing runs unpaid; where a cheap way would pay much for a dear
-// one, the dear one gets a charge of its own for the difference.
+// place.go decides where a function is charged, and how much. It walks the events
+// backward and keeps what the code after each point needs: the least and the most units
+// on any path to the next charge. Each charge takes the most, so no code runs without a
+// charge. Where a cheap path would overpay for an expensive one, the expensive path gets
+// a separate charge for the difference.
 
-// need is what the code from a point on asks for, in quarters of a unit.
+// need is what the code after a point needs, in quarters of a unit.
 type need struct {
-	lo    uint32 // to the next charge, on the cheapest way that counts; cold if none does
-	hi    uint32 // and on the dearest
-	open  uint32 // of charges without a check, up to the next check, on the dearest way
-	exits bool   // whether a way leaves the function without a check
-	calls bool   // whether a way calls without a check
+	lo    uint32 // to the next charge, on the cheapest path that counts; cold if no path counts
+	hi    uint32 // the same on the most expensive path
+	open  uint32 // charges without a check, up to the next check, on the most expensive path
+	exits bool   // whether a path leaves the function without a check
+	calls bool   // whether a path calls without a check
 }
 
-// cold is the lo of ways that are rare: those that end in a trap, or leave a
-// loop by a branch.
+// cold is the lo of rare paths: paths that end in a trap or leave a loop by a branch.
 const cold = 1<<32 - 1
 
-// policy says how much a way may pay for others, in quarters of a unit.
+// policy says how much a path may overpay, in quarters of a unit.
 type policy struct {
-	slack uint32 // that any way may pay too much
-	ratio uint32 // and so many times its own
+	slack uint32 // that any path may overpay
+	ratio uint32 // plus this many times the path's own cost
 	exit  uint32 // that staying in a loop may pay for leaving it
-	least uint32 // smallest charge that is worth it
-	cold  bool   // whether cold ways need not be exact
-	fine  bool   // charges quarters as if they were units
-	purse bool   // whether loops without calls are paid from a purse
+	least uint32 // smallest worthwhile charge
+	cold  bool   // whether cold paths need not be exact
+	fine  bool   // charges count quarters as units
+	purse bool   // whether loops without calls pay from a purse
 }
 
-// placed is the policy in use; its figures are in the package comment.
+// placed is the policy in use; the package comment explains its figures.
 var placed = policy{slack: 32, ratio: 1, exit: 2, least: 4, cold: true, purse: true}
 
-// exact charges every way for itself, in quarters. It is what tests compare
-// with.
+// exact charges every path separately, in quarters. Tests compare with it.
 var exact = policy{least: 1, fine: true}
 
 const (
 	// maxRounds bounds how often ends are marked anew.
 	maxRounds = 8
-	// needMost is where a check is put whatever the policy says, so that the
-	// greatest charge is that of needMost and of the greatest straight code.
+	// needMost is the need at which a check is placed whatever the policy says. It bounds
+	// the largest charge to needMost plus the longest straight code.
 	needMost = 1_000 * quarters
-	// openMost bounds the charges without a check on any way, besides what a purse
-	// holds. Twice that, a purse, entryMost and the greatest charge stay within
-	// MaxCharge: what a function leaves open at its end, what its caller adds, an
-	// entry without a check, and the check that finds it all.
+	// openMost bounds the charges without a check on any path, not counting the contents
+	// of a purse. Twice openMost, a purse, entryMost and the largest charge together stay
+	// within MaxCharge: what a function leaves unchecked at its end, what its caller
+	// adds, an entry without a check, and the charge whose check finds it all.
 	openMost = 1_200 * quarters
-	// entryMost bounds the charges of functions that check only behind their
-	// entry, but before they call or end.
+	// entryMost bounds the charges of functions that have no check at their entry but
+	// check before they call or end.
 	entryMost = 400 * quarters
-	// leafMost bounds those of small leaves, which do not check at all: their
-	// callers count so much as open. leafBytes bounds their code.
+	// leafMost bounds the charges of small leaves, which never check: their callers count
+	// this much as unchecked. leafBytes bounds their code.
 	leafMost  = 100 * quarters
 	leafBytes = 300
 )
 
-// label is a block that is open while going backward, which is from its end.
+// label is a block that is open in the backward walk, which enters a block at its end.
 type label struct {
-	branch need // behind the label, for branches to it
-	after  need // behind the end
-	other  need // of the else arm
-	end    int  // event
-	orElse int  // event of the else
-	inner  int  // the innermost loop around what is in it; -1: none
+	branch need // need at the label, for branches to it
+	after  need // need after the end
+	other  need // need of the else arm
+	end    int  // index of the end's event
+	orElse int  // index of the else's event
+	inner  int  // innermost loop around the block's contents; -1: none
 }
 
-// placer goes through the events of one function.
+// placer walks the events of one function.
 type placer struct {
 	policy
 	f      *function
@@ -75,7 +73,7 @@ type placer struct {
 	marked bool // in this round
 }
 
-// place sets the amounts of the events, and of the entry.
+// place sets the amounts of the events and of the entry.
 func (p *placer) place(f *function) {
 	p.f = f
 	for round := 1; ; round++ {
@@ -106,7 +104,7 @@ func (p *placer) pass() {
 	p.f.unchecked = !now.exits && !now.calls && now.hi+now.open <= entryMost
 }
 
-// before turns the need behind an event into the one before its instruction.
+// before converts the need after an event to the need before its instruction.
 func (p *placer) before(i int, e *event, now need) need {
 	top := len(p.labels) - 1
 	switch e.kind {
@@ -142,10 +140,10 @@ func (p *placer) before(i int, e *event, now need) need {
 	if e.kind == eventLeaf {
 		return p.leaf(e, now)
 	}
-	return p.most(e, now) // a split
+	return p.most(e, now) // eventSplit
 }
 
-// units is a charge for so many quarters.
+// units converts quarters to the units of a charge.
 func (p *placer) units(by uint32) uint16 {
 	if p.fine {
 		return uint16(by)
@@ -153,14 +151,14 @@ func (p *placer) units(by uint32) uint16 {
 	return uint16((by + quarters - 1) / quarters)
 }
 
-// check puts a charge with a check behind an event, for all that is needed.
+// check puts a charge with a check behind an event, for the whole need.
 func (p *placer) check(e *event, now need) need {
-	e.amount, e.check = p.units(max(now.hi, 1)), true // a charge of nothing would be none
+	e.amount, e.check = p.units(max(now.hi, 1)), true // a charge of 0 would not be written
 	p.f.checks = true
 	return need{}
 }
 
-// most puts a check behind the event if the need is too great to hand on.
+// most puts a check behind the event if the need is too large to pass on.
 func (p *placer) most(e *event, now need) need {
 	if now.hi > needMost {
 		return p.check(e, now)
@@ -168,7 +166,7 @@ func (p *placer) most(e *event, now need) need {
 	return now
 }
 
-// leaf is the call of a small leaf, which charges without a check.
+// leaf handles the call of a small leaf, which charges without a check.
 func (p *placer) leaf(e *event, now need) need {
 	if now.hi > needMost || now.open+leafMost > openMost {
 		now = p.check(e, now)
@@ -178,7 +176,7 @@ func (p *placer) leaf(e *event, now need) need {
 	return now
 }
 
-// rare marks a need as one of a cold way.
+// rare marks a need as that of a cold path.
 func (p *placer) rare(n need) need {
 	if p.cold {
 		n.lo = cold
@@ -186,10 +184,10 @@ func (p *placer) rare(n need) need {
 	return n
 }
 
-// reduce charges, behind an event, what a need has above so much: without a
-// check, if the ways from there on do not add up to too much. What a function
-// has charged so after a call, it checks at its end: the ends of many nested
-// calls may follow each other.
+// reduce charges, behind an event, the part of a need above to. The charge has no check
+// unless the unchecked charges after it add up to too much. A function that charges this
+// way after a call checks at its end, because the ends of many nested calls may follow
+// each other.
 func (p *placer) reduce(e *event, n need, to uint32) need {
 	by := n.hi - to
 	if n.open+by > openMost {
@@ -225,7 +223,7 @@ func (p *placer) end(i int, e *event, now need) need {
 	return now
 }
 
-// target gives the label of a branch and what it needs. Leaving a loop is rare.
+// target returns the label of a branch and the need at the label. Leaving a loop is rare.
 func (p *placer) target(depth uint32) (*label, need) {
 	top := len(p.labels) - 1
 	at := top - int(depth)
@@ -236,8 +234,7 @@ func (p *placer) target(depth uint32) (*label, need) {
 	return l, l.branch
 }
 
-// tooMuch tells whether a way that needs b would pay too much for one that
-// needs a.
+// tooMuch reports whether a path that needs b would overpay for a path that needs a.
 func (p *placer) tooMuch(a, b need) bool {
 	switch {
 	case a.hi < b.hi+p.least, b.lo == cold:
@@ -248,22 +245,22 @@ func (p *placer) tooMuch(a, b need) bool {
 	return a.hi > b.lo*(1+p.ratio)+p.slack
 }
 
-// either is the need before a fork.
+// either returns the need before a fork.
 func either(a, b need) need {
 	return need{min(a.lo, b.lo), max(a.hi, b.hi), max(a.open, b.open), a.exits || b.exits, a.calls || b.calls}
 }
 
-// mark makes the code behind the end of a label charge, from the next round on,
-// what it needs above so many units.
+// mark makes the code after the end of a label charge, from the next round on, what it
+// needs above to.
 func (p *placer) mark(l *label, to uint32) {
 	if e := &p.f.events[l.end]; to < uint32(e.mark) && e.kind != eventEndFunc {
 		e.mark, p.marked = uint16(to), true
 	}
 }
 
-// arms is the fork of an if; now is the need of its first arm.
+// arms handles the fork of an if; now is the need of its first arm.
 func (p *placer) arms(e *event, l *label, now need) need {
-	if l.orElse < 0 { // the other way has no place for a charge before the end
+	if l.orElse < 0 { // the path without an else has no place for a charge before the end
 		if p.tooMuch(now, l.after) {
 			now = p.reduce(e, now, l.after.hi)
 		} else if p.tooMuch(l.after, now) {
@@ -279,7 +276,7 @@ func (p *placer) arms(e *event, l *label, now need) need {
 	return either(now, l.other)
 }
 
-// branchIf is the fork of a br_if; now is the need of staying.
+// branchIf handles the fork of a br_if; now is the need of not branching.
 func (p *placer) branchIf(e *event, now need) need {
 	l, there := p.target(e.label)
 	if p.tooMuch(now, there) {
@@ -290,7 +287,8 @@ func (p *placer) branchIf(e *event, now need) need {
 	return either(now, there)
 }
 
-// table is the fork of a br_table: dear targets are marked if any is too dear.
+// table handles the fork of a br_table. It marks the expensive targets if any target is
+// too expensive.
 func (p *placer) table(e *event) need {
 	all, cheapest := need{lo: cold}, need{lo: cold, hi: cold}
 	p.eachTarget(e, func(_ *label, n need) {

@@ -5,11 +5,11 @@ import (
 	"unicode/utf8"
 )
 
-// reader reads binary WebAssembly: one section, or the list of sections. After
-// the first error it gives zeros only, so that callers look at err once.
+// reader reads binary WebAssembly: one section, or the list of sections. After the first
+// error it returns zeros only, so that callers may check err once at the end.
 type reader struct {
 	b   []byte
-	off int // of b[0] in the module
+	off int // position of b[0] in the module
 	err error
 }
 
@@ -20,7 +20,7 @@ func (r *reader) fail(format string, args ...any) {
 	r.b = nil
 }
 
-// take gives the next n bytes, which stay part of the module.
+// take returns the next n bytes, as a view of the module.
 func (r *reader) take(n uint64) []byte {
 	if n > uint64(len(r.b)) {
 		r.fail("%w", ErrTruncated)
@@ -41,7 +41,7 @@ func (r *reader) byte() byte {
 	return b
 }
 
-// uint reads an unsigned LEB128 number of at most so many bits.
+// uint reads an unsigned LEB128 number of at most the given number of bits.
 func (r *reader) uint(bits uint) uint64 {
 	var v uint64
 	for shift := uint(0); shift < bits; shift += 7 {
@@ -63,7 +63,7 @@ func (r *reader) uint(bits uint) uint64 {
 
 func (r *reader) u32() uint32 { return uint32(r.uint(32)) }
 
-// int reads a signed LEB128 number of at most so many bits: 32, 33 or 64.
+// int reads a signed LEB128 number of at most 32, 33 or 64 bits.
 func (r *reader) int(bits uint) int64 {
 	var v int64
 	for shift := uint(0); shift < bits; shift += 7 {
@@ -78,7 +78,7 @@ func (r *reader) int(bits uint) int64 {
 		if shift+7 < 64 {
 			v = v << (64 - shift - 7) >> (64 - shift - 7)
 		}
-		if left := bits - shift; left < 7 { // the bits beyond repeat the sign
+		if left := bits - shift; left < 7 { // the bits beyond must repeat the sign
 			if rest := int8(b<<1) >> left; rest != 0 && rest != -1 {
 				break
 			}
@@ -99,8 +99,8 @@ func (r *reader) name() string {
 	return string(raw)
 }
 
-// each calls read for each entry of a vector, and stops at the first error.
-// Every entry takes a byte at least, so the loop is bounded by the input.
+// each calls read for each entry of a vector, and stops at the first error. Every entry
+// takes at least one byte, so the input bounds the loop.
 func (r *reader) each(read func()) {
 	for n := r.u32(); n > 0 && r.err == nil; n-- {
 		if len(r.b) == 0 {

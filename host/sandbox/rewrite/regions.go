@@ -2,45 +2,44 @@ package rewrite
 
 import "slices"
 
-// regions.go finds the loops whose turns are paid from a purse: a local of the
-// function that holds units that are charged already. A loop without calls is one,
-// with all loops in it; what leaves it gives back what is left in the purse.
+// regions.go finds the loops whose turns are paid from a purse: a local of the function
+// that holds units charged in advance. A region is a loop without calls, including all
+// loops in it. Every way out of a region gives back what is left in the purse.
 
 const (
-	// purse is what is put into the purse at once, in units.
+	// purse is how many units one filling puts into the purse.
 	purse = 1_000
-	// regionCharge bounds the charges with a check that are paid from it.
+	// regionCharge bounds the charges with a check that are paid from the purse.
 	regionCharge = 500
-	// regionHead bounds the charge at the head of a region. Beyond that a turn takes
-	// long enough as it is, and the loops in it do better with regions of their own.
+	// regionHead bounds the charge at the head of a region. A larger turn takes long
+	// enough without a purse, and the loops inside do better with regions of their own.
 	regionHead = 8
-	// regionBytes is about what a loop takes more in a region, and regionShare what
-	// all may take in small functions; in others it is as much as their code.
+	// regionBytes is approximately how much code a loop grows in a region. regionShare
+	// bounds the growth of small functions; larger functions may double.
 	regionBytes = 50
 	regionShare = 1 << 10
-	// regionExits bounds the labels that branches lead to out of a region, as each
-	// takes a block.
+	// regionExits bounds the labels that branches out of a region lead to, because each
+	// needs a block.
 	regionExits = 8
-	// regionLocals bounds the locals of functions with a purse, which is one more.
+	// regionLocals bounds the locals of functions with a purse, which is one more local.
 	regionLocals = 100_000
-	// regionNesting bounds the blocks inside each other in a region, as each loop
-	// takes another.
+	// regionNesting bounds the nesting of blocks in a region, because each loop adds one.
 	regionNesting = 100
-	// regionEvents bounds the size of a region, as loops that are none are looked
-	// at again for those in them.
+	// regionEvents bounds the size of a region, because the loops inside a rejected
+	// region are examined again.
 	regionEvents = 10_000
-	// noRegion is the label of a loop that can be none.
+	// noRegion is the label of a loop that cannot be a region.
 	noRegion = 1<<32 - 1
 )
 
-// region is a loop that is paid from the purse, with all that is in it.
+// region is a loop that is paid from the purse, with everything in it.
 type region struct {
-	first, last int      // events: of the loop, and of its end
-	loops       int      // with it
-	exits       []uint32 // labels of branches out of it, as seen from before it
+	first, last int      // events of the loop and of its end
+	loops       int      // including the outermost
+	exits       []uint32 // labels of branches out of it, as seen from before the loop
 }
 
-// bytes is about what the region adds to the function's code.
+// bytes returns approximately how much the region adds to the function's code.
 func (r *region) bytes() int { return regionBytes * (r.loops + (1+len(r.exits))/2) }
 
 // findRegions finds the regions of a function whose charges are placed.
@@ -50,7 +49,7 @@ func (f *function) findRegions() {
 		return
 	}
 	f.closeLoops()
-	depth := uint32(0) // of open blocks
+	depth := uint32(0) // open blocks
 	left := f.body.Size + regionShare
 	for i := 0; i < len(f.events); i++ {
 		e := &f.events[i]
@@ -66,7 +65,7 @@ func (f *function) findRegions() {
 	}
 }
 
-// nest counts the open blocks behind an event.
+// nest returns the number of open blocks after an event.
 func (k eventKind) nest(depth uint32) uint32 {
 	switch k {
 	case eventBlock, eventLoop, eventIf:
@@ -77,11 +76,11 @@ func (k eventKind) nest(depth uint32) uint32 {
 	return depth
 }
 
-// closeLoops makes the end of each loop its label, or noRegion if something in it
-// stands in the way: calls, bulk instructions that are not short, large charges.
+// closeLoops sets the label of each loop to its end, or to noRegion if the loop contains
+// calls, bulk instructions that are not short, or large charges.
 func (f *function) closeLoops() {
 	f.blocks = f.blocks[:0]
-	busy, large := -1, -1 // the last events before and behind which it stands
+	busy, large := -1, -1 // last events: with busy code before it, with a large charge behind it
 	for i := range f.events {
 		e := &f.events[i]
 		if e.doing != doingPlain {
@@ -109,11 +108,11 @@ func (f *function) closeLoops() {
 	}
 }
 
-// region makes a region of a loop, unless branches lead to too many
-// labels around it, or blocks are too deep in it.
+// region makes a region of a loop. It returns false if branches lead to too many labels
+// outside, or if blocks nest too deeply.
 func (f *function) region(first, last int, outside uint32) (r region, ok bool) {
 	r = region{first: first, last: last}
-	depth := uint32(0) // of open blocks, the loop included
+	depth := uint32(0) // open blocks, including the loop
 	exit := func(label uint32) {
 		if label < depth || len(r.exits) > regionExits {
 			return

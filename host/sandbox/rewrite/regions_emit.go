@@ -2,10 +2,10 @@ package rewrite
 
 import "slices"
 
-// regions_emit.go writes regions: the blocks around them, charges that are paid
-// from the purse, and the ways out of them.
+// regions_emit.go writes regions: the blocks around them, the charges paid from the
+// purse, and the ways out.
 
-// spend takes units off the purse.
+// spend subtracts units from the purse.
 func (a *assembler) spend(local, units uint32) {
 	a.get(local)
 	a.i64(int64(units))
@@ -13,14 +13,14 @@ func (a *assembler) spend(local, units uint32) {
 	a.set(local)
 }
 
-// lacks compares the purse with units that are to be spent.
+// lacks compares the purse with the units to spend.
 func (a *assembler) lacks(local, units uint32) {
 	a.get(local)
 	a.i64(int64(units))
 	a.op(opI64LtS)
 }
 
-// fill fills the purse, if it lacks so many units, and checks.
+// fill fills the purse if it has fewer than the given units, and checks.
 func (a *assembler) fill(m meter, local, units uint32) {
 	a.lacks(local, units)
 	a.op(opIf, blockEmpty)
@@ -36,8 +36,8 @@ func (a *assembler) fill(m meter, local, units uint32) {
 	a.op(opEnd)
 }
 
-// turn opens what stands in a loop that is paid from the purse, for as long as
-// that does not lack the units of a turn, and takes them.
+// turn opens the body of a loop that is paid from the purse. The body runs while the
+// purse has the units of a turn, and spends them.
 func (a *assembler) turn(local, units uint32) {
 	a.get(local)
 	a.i64(int64(units))
@@ -45,7 +45,7 @@ func (a *assembler) turn(local, units uint32) {
 	a.spend(local, units)
 }
 
-// refund gives what is in the purse back.
+// refund returns the contents of the purse to the fuel.
 func (a *assembler) refund(m meter, local uint32) {
 	a.with(opGlobalGet, m.fuel)
 	a.get(local)
@@ -53,25 +53,25 @@ func (a *assembler) refund(m meter, local uint32) {
 	a.with(opGlobalSet, m.fuel)
 }
 
-// opened is a block of the original that is open.
+// opened is an open block of the original.
 type opened struct {
-	typ  int32  // as it is decoded; modules are too short for more types
-	at   uint32 // the number of open blocks with it, as written
-	end  uint32 // of a loop that is paid from the purse: the same with the block at its end
+	typ  int32  // block type as decoded; a module is too short for more types than fit
+	at   uint32 // number of open blocks including this block, as written
+	end  uint32 // for a loop that pays from the purse: the same for the block at its end
 	loop bool
 }
 
 // written is a region that is being written.
 type written struct {
 	*region        // nil: none
-	loop    int    // its index among the open blocks
-	base    uint32 // blocks that are open around it
+	loop    int    // index of its loop among the open blocks
+	base    uint32 // open blocks around it
 }
 
-// exit gives the number of open blocks, with itself, at the block of a way out.
+// exit returns the number of open blocks at the block of a way out, including that block.
 func (w *written) exit(i int) uint32 { return w.base + 1 + uint32(len(w.exits)-i) }
 
-// open is a block that begins.
+// open handles the beginning of a block.
 func (e *emitter) open(start int) {
 	block := opened{typ: int32(e.in.block), loop: e.in.op == opLoop}
 	if e.dead > 0 {
@@ -95,9 +95,9 @@ func (e *emitter) open(start int) {
 	}
 }
 
-// openTurns writes a loop that is paid from the purse: a block that takes its end's
-// place, and around the loop another, which fills the purse. A region begins with
-// blocks for the ways out of it, the first innermost, and an empty purse.
+// openTurns writes a loop that is paid from the purse: a block that replaces the loop's
+// end as a target, and around the loop a second loop, which fills the purse. A region
+// begins with blocks for its ways out, the first one innermost, and an empty purse.
 func (e *emitter) openTurns(block *opened) {
 	block.end = e.height + 1
 	e.b = appendInt(append(e.b, opBlock), int64(block.typ))
@@ -116,14 +116,14 @@ func (e *emitter) openTurns(block *opened) {
 	e.result.Stats.Checks++
 	e.op(opLoop, blockEmpty)
 	e.turn(e.purse, units)
-	e.height += 4 // with the block, and that of turn
+	e.height += 4 // includes the block and the if of turn
 	block.at = e.height - 1
 	e.blocks = append(e.blocks, *block)
 	e.copied = e.at()
 }
 
-// carried is the type of a block whose results are what branches to a label take
-// with them.
+// carried returns the type of a block whose results are the operands of branches to a
+// label.
 func (e *emitter) carried(label uint32) int64 {
 	values := e.typ.Results
 	if at := len(e.blocks) - 1 - int(label); at >= 0 {
@@ -141,7 +141,7 @@ func (e *emitter) carried(label uint32) int64 {
 	return int64(e.typeIndex(FuncType{Results: values}))
 }
 
-// end closes a block, or the function.
+// end closes a block or the function.
 func (e *emitter) end(start int) {
 	if e.dead > 0 {
 		e.dead--
@@ -162,7 +162,7 @@ func (e *emitter) end(start int) {
 	e.with(opBr, e.height-block.end)
 	e.op(opElse)
 	e.with(opBr, 2)
-	e.op(opEnd, opEnd, opEnd, opUnreachable) // which makes any results of what is around
+	e.op(opEnd, opEnd, opEnd, opUnreachable) // unreachable yields any results that the enclosing block needs
 	e.height -= 3
 	if top == e.region.loop {
 		e.closeRegion()
@@ -175,8 +175,8 @@ func (e *emitter) end(start int) {
 	}
 }
 
-// closeRegion writes the ways out of a region: each gives the purse back, and goes
-// where it went.
+// closeRegion writes the ways out of a region: each refunds the purse and continues to
+// its original target.
 func (e *emitter) closeRegion() {
 	exits := e.region.exits
 	e.region.region = nil
@@ -188,8 +188,8 @@ func (e *emitter) closeRegion() {
 	}
 }
 
-// label gives the label of a branch as it is to be written: in a region, that of
-// its way out.
+// label returns the label of a branch as written. In a region, this may be the label of a
+// way out.
 func (e *emitter) label(label uint32) uint32 {
 	if len(e.regions) == 0 {
 		return label
@@ -206,7 +206,7 @@ func (e *emitter) label(label uint32) uint32 {
 	return e.height - e.blocks[at].at
 }
 
-// outermost gives the label of the function, or of the block in its place.
+// outermost returns the label of the function, or of the block in its place.
 func (e *emitter) outermost() uint32 {
 	if len(e.regions) == 0 {
 		return e.height
@@ -214,7 +214,7 @@ func (e *emitter) outermost() uint32 {
 	return e.label(uint32(len(e.blocks)))
 }
 
-// branch is br or br_if.
+// branch handles br and br_if.
 func (e *emitter) branch(start int) {
 	if label := e.label(e.in.x); label != e.in.x {
 		e.flush(start)
@@ -223,7 +223,7 @@ func (e *emitter) branch(start int) {
 	}
 }
 
-// table is br_table.
+// table handles br_table.
 func (e *emitter) table(start int) {
 	changes := e.region.region != nil
 	if changes {
@@ -241,8 +241,8 @@ func (e *emitter) table(start int) {
 	}
 }
 
-// leaves is return: a branch to the function's end, if something is to be done
-// there or on the way.
+// leaves handles return: it becomes a branch to the function's end if something must be
+// done there or on the way.
 func (e *emitter) leaves(start int) {
 	if e.calls || e.region.region != nil {
 		e.flush(start)

@@ -7,40 +7,41 @@ import (
 	"strings"
 )
 
-// ErrReserved is wrapped for a module that has a name that the rewriting adds.
+// ErrReserved is wrapped by the error for a module that uses a name reserved for the
+// rewriting.
 var ErrReserved = errors.New("reserved name")
 
-// Version is part of the digest of rewritten bytes. It changes when the same
-// module would become other bytes.
+// Version is part of the digest of rewritten bytes. It changes whenever a module would
+// become different bytes.
 const Version = "weft-rewrite-6"
 
 // Names in rewritten modules.
 const (
 	MeterModule  = "weft:meter"   // the module of the two imports
 	FuncRefuel   = "refuel"       // () -> (): the fuel global is below zero
-	FuncOverflow = "overflow"     // () -> (): the frames do not fit any more; never returns
-	ExportFuel   = "weft:fuel"    // mutable i64: units left of the slice
+	FuncOverflow = "overflow"     // () -> (): the stack depth is exhausted; never returns
+	ExportFuel   = "weft:fuel"    // mutable i64: units left in the slice
 	ExportDepth  = "weft:depth"   // mutable i32: bytes of frames left; DefaultDepth in a new instance
 	ExportStart  = "weft:start"   // the start function, with Options.Extract
-	GlobalPrefix = "weft:global:" // and the index of a mutable global of the original
+	GlobalPrefix = "weft:global:" // followed by the index of a mutable global of the original
 )
 
-// Amounts.
+// Bounds that hold for every rewritten module.
 const (
-	MaxCharge    = 10_000   // units that one charge takes at most
-	Slice        = 40_000   // units that a host may put into the fuel global at most
-	Piece        = 64 << 10 // bytes of bulk work between two charges at most
+	MaxCharge    = 10_000   // most units that one charge takes
+	Slice        = 40_000   // most units that a host may put into the fuel global
+	Piece        = 64 << 10 // most bytes of bulk work between two charges
 	DefaultDepth = 1 << 20  // bytes of frames
 )
 
 // Options say what Rewrite does besides metering.
 type Options struct {
-	TableEntries int    // clamp of all tables together; 0: tables are not clamped
-	MemoryPages  uint32 // clamp of the memory's maximum; 0: not clamped
-	Extract      bool   // take active data segments (if restorable) and the start function out
+	TableEntries int    // total that all tables are clamped to; 0: not clamped
+	MemoryPages  uint32 // maximum that the memory is clamped to; 0: not clamped
+	Extract      bool   // extract active data segments (if restorable) and the start function
 }
 
-// Result is a rewritten module and what a host has to know of it.
+// Result is a rewritten module and what a host must know about it.
 type Result struct {
 	Wasm       []byte
 	Restorable bool
@@ -62,7 +63,7 @@ type Global struct {
 	Index uint32
 }
 
-// Segment is a data segment that a new memory begins with.
+// Segment is a part of the initial contents of a memory.
 type Segment struct {
 	Offset uint32
 	Data   []byte
@@ -74,9 +75,9 @@ type Stats struct {
 	Functions         int
 	LeafFunctions     int
 	Loops             int
-	Regions           int // loops that are paid from a purse, with those in them
+	Regions           int // loops that pay from a purse, including loops in them
 	Charges           int
-	Checks            int // that call refuel
+	Checks            int // charges that may call refuel
 	BulkSites         int
 	BulkConst         int
 	Helpers           int
@@ -86,9 +87,9 @@ type Stats struct {
 	DroppedBytes      int
 }
 
-// FuncName names the function of the rewritten module with the given index: by
-// an export of the original, else by its name section, else "function N" with
-// the index that it has in the original.
+// FuncName names the function of the rewritten module with the given index: by an export
+// of the original, otherwise by the original's name section, otherwise "function N" with
+// its index in the original.
 func (r *Result) FuncName(rewrittenIndex uint32) string {
 	switch helper := rewrittenIndex - r.imported - added - r.functions; {
 	case rewrittenIndex == r.imported:
@@ -113,10 +114,10 @@ func (r *Result) FuncName(rewrittenIndex uint32) string {
 	return "function " + strconv.FormatUint(uint64(rewrittenIndex), 10)
 }
 
-// added are the imports that the rewriting adds.
+// added is the number of imports that the rewriting adds.
 const added = 2
 
-// rewriter is one rewriting.
+// rewriter is the state of one rewriting.
 type rewriter struct {
 	Options
 	m           *Module
@@ -125,24 +126,23 @@ type rewriter struct {
 	placer      placer
 	meter       meter
 	types       map[FuncType]uint32
-	typesBefore int // types of the original
+	typesBefore int // number of types in the original
 	plainType   uint32
 	helpers     []helper
 	helperAt    map[helper]uint32 // index in helpers
-	own         []Export          // that the rewriting adds
-	extracts    bool              // takes the data segments out
-	origins     *origins          // nil: nobody asks for them
+	own         []Export          // exports that the rewriting adds
+	extracts    bool              // extracts the data segments
+	origins     *origins          // nil: origins are not requested
 }
 
-// Rewrite reads a module that is valid WebAssembly 2.0 and writes the metered
-// one. The result keeps no part of wasm except the data of its segments.
+// Rewrite reads a valid module of WebAssembly 2.0 and writes the metered module. The
+// result shares with wasm only the data of its segments.
 //
 // # Errors
 //
-// Those of Parse; ErrReserved; others say where the module is not valid. An
-// invalid module may also give garbage: the caller validates before. It never
-// panics, and allocates at most 300 bytes for each of the module and 64 KiB, all in
-// all.
+// Those of Parse; ErrReserved; other errors say where the module is invalid. An invalid
+// module may also produce garbage, so the caller must validate first. Rewrite never
+// panics. It allocates at most 300 bytes for each byte of the module, plus 64 KiB.
 func Rewrite(wasm []byte, o Options) (*Result, error) {
 	return rewriteWith(wasm, o, placed)
 }
@@ -169,7 +169,7 @@ func rewriteWith(wasm []byte, o Options, p policy) (*Result, error) {
 	return w.result, nil
 }
 
-// reserved refuses names that the rewriting adds.
+// reserved refuses modules that use names added by the rewriting.
 func reserved(m *Module) error {
 	for i := range m.Imports {
 		if m.Imports[i].Module == MeterModule {
@@ -194,7 +194,7 @@ func newRewriter(m *Module, o Options, p policy) *rewriter {
 		helperAt:    map[helper]uint32{},
 		meter:       meter{refuel: imported, overflow: imported + 1, fuel: globals, depth: globals + 1},
 	}
-	for i := len(m.Types) - 1; i >= 0; i-- { // the first of equal ones stays
+	for i := len(m.Types) - 1; i >= 0; i-- { // the first of equal types wins
 		w.types[m.Types[i]] = uint32(i)
 	}
 	w.plainType = w.typeIndex(FuncType{})
@@ -204,7 +204,7 @@ func newRewriter(m *Module, o Options, p policy) *rewriter {
 	return w
 }
 
-// typeIndex finds a type, or adds it.
+// typeIndex finds or adds a type.
 func (w *rewriter) typeIndex(t FuncType) uint32 {
 	index, there := w.types[t]
 	if !there {
@@ -215,7 +215,7 @@ func (w *rewriter) typeIndex(t FuncType) uint32 {
 	return index
 }
 
-// function gives the index that a function of the original has.
+// function returns the new index of a function of the original.
 func (w *rewriter) function(index uint32) uint32 {
 	if index >= w.result.imported {
 		index += added
@@ -223,7 +223,7 @@ func (w *rewriter) function(index uint32) uint32 {
 	return index
 }
 
-// helper gives the index of a helper, which is added if it is new.
+// helper returns the index of a helper, and adds the helper if it is new.
 func (w *rewriter) helper(h helper) uint32 {
 	n, there := w.helperAt[h]
 	if !there {
@@ -234,10 +234,10 @@ func (w *rewriter) helper(h helper) uint32 {
 	return w.result.imported + added + w.result.functions + n
 }
 
-// module puts the sections together.
+// module assembles the sections.
 func (w *rewriter) module(code []byte) []byte {
 	w.own = w.ownExports()
-	functions := w.funcSection() // before the types, as it adds some
+	functions := w.funcSection() // before the type section, because it adds types
 	b := make([]byte, 0, len(code)+len(code)/8+1<<10)
 	b = append(b, header...)
 	b = appendSection(b, sectionType, w.typeSection())

@@ -2,11 +2,11 @@ package rewrite
 
 import "fmt"
 
-// scan.go reads a function forward: what in it can be charged where, how deep
-// its operands get, and what stands in the way of an image.
+// scan.go reads a function forward. It finds where the function can be charged, how high
+// its operand stack grows, and what prevents an image.
 
-// eventKind is the kind of a point at which control may go another way, or code
-// has become so long that it is charged again.
+// eventKind is the kind of an event: a point at which control may branch, or at which
+// straight code has become so long that it is charged again.
 type eventKind uint8
 
 const (
@@ -28,87 +28,88 @@ const (
 	eventLeaf // behind the call of a small leaf
 )
 
-// event is such a point. A charge may be put behind its instruction, at pos.
+// event is a point at which code can be charged. A charge is placed behind its
+// instruction, at pos.
 type event struct {
 	pos    uint32 // in code, behind the instruction
-	cost   uint32 // of the code since the event before, with the instruction
-	label  uint32 // of a branch; position of what follows the opcode of a br_table; of a loop that may be a region: its end
-	amount uint16 // units of the charge put here; 0: none
-	mark   uint16 // quarters that the code behind an end may ask of the branches to it
+	cost   uint32 // cost of the code since the previous event, including the instruction
+	label  uint32 // label of a branch; for a br_table, the position behind the opcode; for a loop that may be a region, its end
+	amount uint16 // units of the charge placed here; 0: none
+	mark   uint16 // quarters that the code after an end may require of the branches to it
 	kind   eventKind
-	check  bool // whether the charge looks for fuel
-	called bool // whether a call may come before
+	check  bool // whether the charge has a check
+	called bool // whether a call may precede the event
 	doing  doing
 }
 
-// doing is what the code since the event before does.
+// doing says what kinds of work the code since the previous event does.
 type doing uint8
 
 const (
 	doingPlain doing = iota
-	doingBusy        // it calls small leaves or helpers, or is else not for a region
+	doingBusy        // it calls small leaves or helpers, or contains something else that excludes a region
 	doingCalls       // it calls other functions
 )
 
-// noMark lets the code behind an end ask for all it needs.
+// noMark lets the code after an end require all it needs.
 const noMark = 1<<16 - 1
 
-// function is one function as scan finds it, reused from one to the next.
+// function is one function as scan finds it; the value is reused.
 type function struct {
-	index  uint32 // in the original
+	index  uint32 // index in the original
 	typ    FuncType
 	body   *Body
-	events []event // of reachable code
+	events []event // events of reachable code
 
 	calls     bool // calls a function other than a small leaf or a bulk helper
 	leaves    bool // calls small leaves
 	bulk      bool // moves an unknown number of bytes or entries
-	short     bool // some of that right here, if they are few
-	returns   bool // leaves from within, by return or a branch to its outermost label
+	short     bool // some of these instructions run in place if they are short
+	returns   bool // leaves before its end, by return or a branch to its outermost label
 	vectors   bool
-	maxHeight int // operands
+	maxHeight int // greatest number of operands
 	loops     int
 	entry     uint16 // the charge at the entry
-	size      uint32 // quarters that are charged from there to the end or the first check
-	checks    bool   // whether any charge behind the entry looks for fuel
-	unchecked bool   // whether the entry goes without a check
-	tested    bool   // whether its end looks for fuel
+	size      uint32 // quarters charged from the entry to the end or the first check
+	checks    bool   // whether any charge after the entry has a check
+	unchecked bool   // whether the entry has no check
+	tested    bool   // whether the end has a check
 
-	regions []region // that are paid from the purse
+	regions []region // regions that pay from the purse
 
-	frames []frame  // while scanning
-	blocks []uint32 // while regions are looked for: the events of open blocks
+	frames []frame  // used while scanning
+	blocks []uint32 // used while finding regions: the events of open blocks
 }
 
-// frame is a block that is open while scanning.
+// frame is an open block during scanning.
 type frame struct {
-	end     eventKind // that it closes with
-	height  int       // of the operands below it and its parameters
+	end     eventKind // kind of the event that closes it
+	height  int       // operands below the block and its parameters
 	params  int
 	results int
 }
 
-// straightMost bounds the quarters of straight code without an event, so that
-// charges stay far below MaxCharge.
+// straightMost bounds the quarters of straight code without an event, which keeps charges
+// far below MaxCharge.
 const straightMost = 1_000 * quarters
 
-// scanner reads functions of one module.
+// scanner reads the functions of one module.
 type scanner struct {
 	m         *Module
-	funcTypes []uint32 // of all functions, imports first
-	leaf      []bool   // by function: small leaves
+	funcTypes []uint32 // type indices of all functions, imports first
+	leaf      []bool   // by function: whether it is a small leaf
 	function
 
 	in       instruction
 	r        reader
-	dead     int // blocks opened in unreachable code, and 1
+	dead     int // blocks opened in unreachable code, plus 1
 	height   int
-	straight uint32 // quarters since the last event
-	doing    doing  // since the last event
-	constant int64  // of the i32.const right before, or noConstant
+	straight uint32 // quarters since the previous event
+	doing    doing  // since the previous event
+	constant int64  // value of the i32.const directly before, or noConstant
 }
 
-// scan reads the own function with the given number.
+// scan reads the module's own function with the given number.
 func (s *scanner) scan(own int) error {
 	f := &s.function
 	*f = function{events: f.events[:0], frames: f.frames[:0], regions: f.regions[:0], blocks: f.blocks[:0], body: &s.m.Bodies[own]}
@@ -133,7 +134,7 @@ func (s *scanner) scan(own int) error {
 	return nil
 }
 
-// at gives the reader's position in the code.
+// at returns the reader's position in the code.
 func (s *scanner) at() uint32 { return uint32(len(s.body.code) - len(s.r.b)) }
 
 func (s *scanner) step(start uint32) {
@@ -164,7 +165,7 @@ func (s *scanner) step(start uint32) {
 	}
 }
 
-// cost gives the quarters of the instruction, parameters of calls aside.
+// cost returns the quarters of the instruction, without the parameters of calls.
 func (s *scanner) cost() uint32 {
 	if !s.in.isBulk() {
 		return s.in.cost()
@@ -180,7 +181,7 @@ func (s *scanner) cost() uint32 {
 	return costBulk
 }
 
-// plain is an instruction that control passes in a straight line.
+// plain handles an instruction without control flow.
 func (s *scanner) plain() {
 	switch s.in.op {
 	case opI32Const:
@@ -191,14 +192,13 @@ func (s *scanner) plain() {
 	s.move(s.in.effect())
 }
 
-// move takes operands and leaves others. A module that is not valid may take
-// what is not there.
+// move pops and pushes operands. An invalid module may pop operands that do not exist.
 func (s *scanner) move(pops, pushes int) {
 	s.height = max(s.height-pops, 0) + pushes
 	s.maxHeight = max(s.maxHeight, s.height)
 }
 
-// event records a point behind the instruction that was just read.
+// event records a point behind the instruction just read.
 func (s *scanner) event(kind eventKind, label uint32) {
 	s.events = append(s.events, event{pos: s.at(), cost: s.straight, label: label, kind: kind, mark: noMark, called: s.calls, doing: s.doing})
 	s.straight, s.doing = 0, doingPlain
@@ -236,7 +236,7 @@ func (s *scanner) open() {
 	}
 }
 
-// blockType gives the signature of a block.
+// blockType returns the signature of a block.
 func (m *Module) blockType(block int64) (FuncType, bool) {
 	switch {
 	case block >= 0:
@@ -325,8 +325,8 @@ func (s *scanner) call() {
 	s.calls, s.doing = true, doingCalls
 }
 
-// skipDead passes code that control cannot reach, up to the end or else that
-// makes it reachable again.
+// skipDead passes unreachable code, up to the end or else that makes code reachable
+// again.
 func (s *scanner) skipDead() {
 	switch s.in.op {
 	case opBlock, opLoop, opIf:
@@ -347,9 +347,9 @@ func (s *scanner) skipDead() {
 	}
 }
 
-// frameBytes is what the function takes of the depth: 8 bytes for each
-// parameter, result, local and operand, 16 for vectors (for all operands of a
-// function that has vector instructions), and what a call takes itself.
+// frameBytes returns how much the function takes off the depth: 8 bytes for each
+// parameter, result, local and operand, 16 for each vector (and for every operand of a
+// function with vector instructions), plus the cost of a call.
 func (f *function) frameBytes() uint32 {
 	bytes := uint64(frameBase)
 	for _, types := range []string{f.typ.Params, f.typ.Results} {

@@ -1,9 +1,9 @@
 package rewrite
 
-// constant skips a constant expression with its end.
+// constant skips a constant expression including its end.
 func (r *reader) constant() { r.constantRefs(nil) }
 
-// constantRefs skips a constant expression, and adds the functions in it.
+// constantRefs skips a constant expression, and adds the functions in it to refs.
 func (r *reader) constantRefs(refs *[]uint32) {
 	var in instruction
 	for r.err == nil {
@@ -27,31 +27,31 @@ func (r *reader) constantRefs(refs *[]uint32) {
 
 // Bits of the flag that begins an element segment.
 const (
-	elementPassive  = 1 << 0 // or declarative, with the next
+	elementPassive  = 1 << 0 // with elementIndexed: declarative
 	elementIndexed  = 1 << 1
 	elementExprs    = 1 << 2
 	elementFlags    = 8
 	elementKindFunc = 0
 )
 
-// elementSegment is one element segment, its parts being parts of the module.
+// elementSegment is one element segment. Its parts are views of the module.
 type elementSegment struct {
 	flag   uint32
-	table  uint32 // of an active one
-	offset []byte // constant expression of an active one
+	table  uint32 // of an active segment
+	offset []byte // constant expression of an active segment
 	kind   byte   // element kind or reference type, if the flag has one
 	count  uint32
-	items  []byte // function indices, or constant expressions
+	items  []byte // function indices or constant expressions
 }
 
-// active tells whether the segment is written to its table at instantiation.
+// active reports whether instantiation writes the segment to its table.
 func (e *elementSegment) active() bool { return e.flag&elementPassive == 0 }
 
-// hasKind tells whether the flag is followed by a kind or type.
+// hasKind reports whether a kind or type follows the flag.
 func (e *elementSegment) hasKind() bool { return e.flag&(elementPassive|elementIndexed) != 0 }
 
-// element reads one element segment, and adds the functions in it to refs,
-// unless that is nil.
+// element reads one element segment. If refs is not nil, element adds the functions in
+// the segment to refs.
 func (r *reader) element(refs *[]uint32) (e elementSegment) {
 	if e.flag = r.u32(); e.flag >= elementFlags {
 		r.fail("an element segment of unknown kind %d", e.flag)
@@ -87,7 +87,7 @@ func (r *reader) element(refs *[]uint32) (e elementSegment) {
 	return e
 }
 
-// span gives the bytes that read reads.
+// span returns the bytes that read consumes.
 func (r *reader) span(read func()) []byte {
 	before := r.b
 	read()
@@ -97,11 +97,11 @@ func (r *reader) span(read func()) []byte {
 	return before[:len(before)-len(r.b)]
 }
 
-// dataSegment is one data segment, its parts being parts of the module.
+// dataSegment is one data segment. Its parts are views of the module.
 type dataSegment struct {
 	flag   uint32
 	memory uint32
-	offset []byte // constant expression of an active one
+	offset []byte // constant expression of an active segment
 	bytes  []byte
 }
 
@@ -129,7 +129,7 @@ func (r *reader) data() (d dataSegment) {
 	return d
 }
 
-// address gives the offset of an active segment if it is a plain number.
+// address returns the offset of an active segment if the offset is a plain number.
 func (d *dataSegment) address() (offset uint32, ok bool) {
 	r, in := &reader{b: d.offset}, instruction{}
 	r.next(&in)

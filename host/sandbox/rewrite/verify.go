@@ -8,40 +8,40 @@ import (
 	"strings"
 )
 
-// verify.go looks at a rewritten module as a stranger's: what the module as a
-// whole has to be. verify_flow.go follows each function's control.
+// verify.go checks a rewritten module as if it were hostile: the properties of the whole
+// module. verify_flow.go follows the control flow of each function.
 
-// ErrUnmetered is wrapped for a module that is not metered as the package
-// comment says.
+// ErrUnmetered is wrapped for a module that is not metered as the package comment
+// describes.
 var ErrUnmetered = errors.New("not metered")
 
-// Verify proves by structure that a valid module is metered, so that no mistake
-// of the placement can go unseen. It shares with the rewriting how instructions
-// are decoded and what each costs, and the text of the helpers; it knows nothing
-// of how charges were placed. What it proves:
+// Verify proves by structure that a valid module is metered, so that a mistake of the
+// placement cannot stay unnoticed. It shares three things with the rewriting: how
+// instructions are decoded, what each costs, and the code of the helpers. It does not
+// depend on how charges were placed. Verify proves:
 //
-//   - The two imports, the two globals and their exports are there, and nothing
-//     else names them: neither code, nor exports, elements or references.
-//   - Each function begins with a charge, and each loop with a charge and a check,
-//     or with those that are paid from a purse. On every way, what is charged is at
-//     least what the instructions cost.
-//   - A purse begins empty, holds no more than was taken off the fuel, is spent from
-//     only as it was filled, is given back once on each way out, and its local is
-//     used for nothing else.
-//   - On every way through all functions at most MaxCharge units are charged
-//     between two checks. What a function may count on when it is called and what
-//     it owes when it returns are fixed, so that one function is looked at after
-//     the other.
-//   - Each function that calls takes its frame off the depth first, at least as
-//     much as documented, and gives it back at its only end.
-//   - A bulk instruction stands in a helper, moves at most Piece bytes whatever its
-//     operands are, or at most shortBulk after a comparison.
+//   - The two imports, the two globals and their exports exist, and nothing else refers
+//     to them: neither code, exports, elements nor references.
+//   - Each function begins with a charge, and each loop with a charge and a check, or
+//     with their forms for a purse. On every path, the charges are at least the cost of
+//     the instructions.
+//   - A purse begins empty and holds no more than was taken off the fuel. Each spending
+//     is covered by the last filling. Each way out gives the purse back exactly once. The
+//     purse's local has no other use.
+//   - On every path through all functions, at most MaxCharge units are charged between
+//     two checks. Fixed bounds hold for the units that may be unchecked when a function
+//     is called and when it returns, so functions can be checked one at a time.
+//   - Each function that calls takes its frame off the depth first, at least the
+//     documented size, and gives the frame back at its only end.
+//   - A bulk instruction is either in a helper and moves at most Piece bytes whatever its
+//     operands are, or follows a comparison and moves at most shortBulk bytes.
 //
-// It allocates at most 200 bytes for each of the original and 64 KiB, all in all.
+// Verify allocates at most 200 bytes for each byte of the original, plus 64 KiB.
 //
 // # Errors
 //
-// Those of Parse; others wrap ErrUnmetered and say where and what.
+// Those of Parse; other errors wrap ErrUnmetered and say where the fault is and what it
+// is.
 func Verify(wasm []byte) error {
 	m, err := Parse(wasm)
 	if err != nil {
@@ -56,25 +56,25 @@ func Verify(wasm []byte) error {
 	return nil
 }
 
-// verifier is one module that is looked at.
+// verifier is the state of checking one module.
 type verifier struct {
 	m        *Module
-	types    []uint32 // of all functions
-	imported uint32   // functions, with the two of the meter
-	globals  uint32   // imported ones
+	types    []uint32 // type indices of all functions
+	imported uint32   // imported functions, including the meter's two
+	globals  uint32   // imported globals
 	meter    meter
-	helpers  uint32 // index of the first helper; all from there on are
+	helpers  uint32 // index of the first helper; all later functions are helpers
 	helperAt map[uint32]helper
-	facts    []facts        // of own functions
-	leaves   map[uint32]int // units that small leaves charge at most, by index
-	trapping map[uint32]int // the same of functions without calls and checks that never return
+	facts    []facts        // of the module's own functions
+	leaves   map[uint32]int // units that small leaves charge at most, by function index
+	trapping map[uint32]int // the same for functions without calls and checks that never return
 }
 
 func newVerifier(m *Module) *verifier {
 	return &verifier{m: m, types: m.functionTypes(), imported: m.imported(KindFunc), globals: m.imported(KindGlobal)}
 }
 
-// signature is Module.Signature, at once.
+// signature is Module.Signature without a search.
 func (v *verifier) signature(index uint32) (FuncType, bool) {
 	if uint64(index) >= uint64(len(v.types)) {
 		return FuncType{}, false
@@ -125,8 +125,8 @@ func (v *verifier) metersGlobals() error {
 	return nil
 }
 
-// exports looks at the exports: fuel, depth and the mutable globals of the
-// original under their names, and the first two under no other.
+// exports checks the exports. Fuel, depth and the original's mutable globals must be
+// exported under their names, and fuel and depth under no other names.
 func (v *verifier) exports() error {
 	found, want := 0, 2
 	for _, g := range v.m.Globals[:len(v.m.Globals)-2] {
@@ -197,7 +197,7 @@ func (v *verifier) functions() error {
 	return v.references()
 }
 
-// references looks at what may be reached other than by a direct call.
+// references checks what is reachable by other means than a direct call.
 func (v *verifier) references() error {
 	for index, referenced := range v.m.referenced() {
 		if !referenced {
@@ -229,8 +229,8 @@ func (v *verifier) findHelpers() {
 	}
 }
 
-// helper finds out whether a function is, byte for byte, the helper of the first
-// bulk instruction in it.
+// helper reports whether a function equals, byte for byte, the helper of the first bulk
+// instruction in it.
 func (v *verifier) helper(index uint32) (h helper, ok bool) {
 	own := index - v.imported
 	body := &v.m.Bodies[own]

@@ -5,27 +5,27 @@ import (
 	"fmt"
 )
 
-// What functions rely on and owe, in units that are charged since the last check.
+// What functions may assume and may leave open, in units charged since the last check.
 const (
 	openUnits = openMost / quarters
-	// atCall is what there may be at most when a function is called that is no
-	// small leaf, and atReturn when it returns.
+	// atCall is the most that may be unchecked when a function that is not a small leaf
+	// is called; atReturn, when it returns.
 	atCall   = 2*openUnits + purse
 	atReturn = openUnits + purse
 	// helperUnits is what a helper charges before it checks.
 	helperUnits = Piece / bytesPerUnit
 )
 
-// way is what is known at a point of the code, whichever way led there.
+// way is what is known at a point of the code, whatever path led there.
 type way struct {
 	live   bool
 	purse  bool
-	torn   bool // one of the ways that led there has a purse, and another has none
-	credit int  // quarters that are charged and not used, at least
-	open   int  // units that are charged since the last check, at most
+	torn   bool // some paths to this point have a purse and others do not
+	credit int  // quarters charged and not yet used, at least
+	open   int  // units charged since the last check, at most
 }
 
-// join adds another way to the same point.
+// join adds another path to the same point.
 func (w *way) join(other way) {
 	switch {
 	case !other.live:
@@ -40,19 +40,19 @@ func (w *way) join(other way) {
 // scope is an open block of a function.
 type scope struct {
 	label   way // of the branches to its end
-	other   way // of an if: to the else arm
+	other   way // of an if: at the beginning of the else arm
 	loop    bool
 	isIf    bool
-	turn    bool  // what a loop does for as long as its purse is filled
-	purse   bool  // whether there is one at the head of a loop
+	turn    bool  // the body of a loop that runs while the purse has units
+	purse   bool  // whether the head of a loop has a purse
 	header  int32 // units that the head of a loop charges
-	fills   int32 // units that are in the purse behind the head, at least
-	height  int   // of the operands below it and its parameters
+	fills   int32 // units in the purse behind the head, at least
+	height  int   // operands below the block and its parameters
 	params  int
 	results int
 }
 
-// flow follows the control of one function after the other.
+// flow follows the control flow of one function after the other.
 type flow struct {
 	*verifier
 	piece
@@ -62,18 +62,18 @@ type flow struct {
 	scopes []scope
 	now    way
 
-	pieces    int  // that were read
+	pieces    int  // pieces read
 	header    bool // the next piece is the head of a loop
-	headCheck bool // and the next its check
+	headCheck bool // the next piece is the check of that head
 	entered   bool // the frame was taken off the depth
-	left      bool // and was given back
+	left      bool // and given back
 	frame     int64
 	height    int
 	highest   int
 	vectors   bool
 	constant  int64
-	last      way // at the end
-	most      int // open, anywhere
+	last      way // at the end of the function
+	most      int // greatest open at any point
 }
 
 func (f *flow) begin(index uint32) {
@@ -89,16 +89,16 @@ func (f *flow) begin(index uint32) {
 	f.lastLocal = uint32(len(typ.Params)) + uint32(body.Locals) - 1
 }
 
-// follow follows one function to its end. It gives the units that it charges at
-// most without a check, and whether it returns: of small leaves.
+// follow follows one function to its end. For small leaves, it returns the most units
+// charged without a check, and whether the function returns.
 func (f *flow) follow(index uint32) (open int, returns bool, err error) {
 	f.begin(index)
 	body := &f.m.Bodies[index-f.imported]
 	if f.locals > 0 && f.facts[index-f.imported].short {
-		f.locals-- // the one for their length is free
+		f.locals-- // the local for lengths is not charged
 	}
 	if f.locals > 0 && f.purse != noPurse {
-		f.locals-- // and so is the purse
+		f.locals-- // the purse is not charged either
 	}
 	f.now = way{live: true, credit: -costEntry - int(min(f.locals, costMaxLocals)), open: atCall}
 	f.scopes = append(f.scopes, scope{results: len(f.typ.Results)})
@@ -138,13 +138,13 @@ func (f *flow) ending(index uint32, body *Body) error {
 	return nil
 }
 
-// bytes is what the function takes of the stack, as documented.
+// bytes returns the documented size of the function's frame.
 func (f *flow) bytes(body *Body) int64 {
 	scanned := function{typ: f.typ, body: body, maxHeight: f.highest, vectors: f.vectors}
 	return int64(scanned.frameBytes())
 }
 
-// step takes one piece.
+// step processes one piece.
 func (f *flow) step() error {
 	paid := f.header && (f.kind == pieceFill || f.kind == pieceTurn)
 	if (f.pieces == 1 || f.header) && f.kind != pieceCharge && !paid {
@@ -204,7 +204,7 @@ func (f *flow) charge(header bool) error {
 	return f.add(int(f.units))
 }
 
-// add adds units that are charged without a check so far.
+// add adds units charged without a check.
 func (f *flow) add(units int) error {
 	f.now.open += units
 	f.most = max(f.most, f.now.open)
@@ -214,7 +214,7 @@ func (f *flow) add(units int) error {
 	return nil
 }
 
-// pay takes an instruction's cost off what was charged.
+// pay subtracts an instruction's cost from the credit.
 func (f *flow) pay(cost int) error {
 	if !f.now.live {
 		return nil
@@ -225,8 +225,8 @@ func (f *flow) pay(cost int) error {
 	return nil
 }
 
-// beforeHelper is where a helper is called, which charges and checks at its
-// beginning. One behind a comparison may not be called.
+// beforeHelper handles the call of a helper, which charges and checks at its beginning.
+// The helper must not be called behind the comparison of a length.
 func (f *flow) beforeHelper() error {
 	if f.now.live && f.now.open+helperUnits > MaxCharge {
 		return fmt.Errorf("%d units may be open at a bulk instruction", f.now.open)
@@ -242,7 +242,7 @@ func (f *flow) move(pops, pushes int) {
 	f.highest = max(f.highest, f.height)
 }
 
-// instruction is one of the original.
+// instruction handles an instruction of the original.
 func (f *flow) instruction() error {
 	constant := f.constant
 	f.constant = noConstant
@@ -335,7 +335,7 @@ func (f *flow) close() error {
 	return nil
 }
 
-// to is a branch.
+// to handles a branch.
 func (f *flow) to(label uint32) error {
 	if uint64(label) >= uint64(len(f.scopes)) {
 		return errors.New("a branch out of the function")
@@ -435,8 +435,8 @@ func (f *flow) helperCall() error {
 	return nil
 }
 
-// callAny is the call of a function that checks, or of one that is not known and
-// may do nothing.
+// callAny handles the call of a function that checks, or of an unknown function that may
+// do nothing.
 func (f *flow) callAny() error {
 	if !f.entered {
 		return errors.New("a call without a frame")

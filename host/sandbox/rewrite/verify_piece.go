@@ -2,7 +2,7 @@ package rewrite
 
 import "errors"
 
-// pieceKind tells the code of the meter from the original's.
+// pieceKind distinguishes the code of the meter from the original's.
 type pieceKind uint8
 
 const (
@@ -11,15 +11,15 @@ const (
 	pieceCheck
 	pieceEnter
 	pieceLeave
-	pieceShort // a bulk instruction behind the comparison of its length
-	pieceEmpty // the purse is emptied, where a region begins
-	pieceFill  // it is filled, and perhaps spent from
-	pieceTurn  // the head of what a loop does for as long as it can be spent from
+	pieceShort // a bulk instruction behind a comparison of its length
+	pieceEmpty // empties the purse, where a region begins
+	pieceFill  // fills the purse, and perhaps spends from it
+	pieceTurn  // the head of a loop body that runs while the purse has units
 	pieceSpend
-	pieceRefund // it is given back
+	pieceRefund // refunds the purse
 )
 
-// piece is an instruction of the original, or what the meter has put in.
+// piece is an instruction of the original, or code added by the meter.
 type piece struct {
 	*verifier
 	r         *reader
@@ -27,8 +27,8 @@ type piece struct {
 	in        instruction
 	kind      pieceKind
 	units     int64 // of a charge; bytes of a frame
-	spent     bool  // whether those are spent where the purse is filled
-	purse     int64 // the local that is the purse; noPurse: none is known
+	spent     bool  // whether the units are spent in the filling
+	purse     int64 // the local that is the purse; noPurse: unknown
 	err       error
 }
 
@@ -61,14 +61,13 @@ func (p *piece) next() {
 	}
 }
 
-// step is an instruction that a pattern wants: with this index, constant or
-// block type.
+// step is an instruction in a pattern, with its index, constant or block type.
 type step struct {
 	op  byte
 	arg int64
 }
 
-// follows reads instructions as long as they are as wanted.
+// follows reads instructions while they match the pattern, and reports whether all did.
 func (p *piece) follows(steps ...step) bool {
 	var in instruction
 	for _, s := range steps {
@@ -89,9 +88,9 @@ func (p *piece) follows(steps ...step) bool {
 	return true
 }
 
-const noResult = blockEmpty - 0x80 // the type of a block, as it is decoded
+const noResult = blockEmpty - 0x80 // block type without a result, as decoded
 
-// fuel reads a charge or a check, behind its first instruction.
+// fuel reads the rest of a charge or a check after its first instruction.
 func (p *piece) fuel() {
 	number, what := instruction{}, instruction{}
 	p.r.next(&number)
@@ -111,7 +110,7 @@ func (p *piece) fuel() {
 	}
 }
 
-// depth reads the taking or giving back of a frame, behind its first instruction.
+// depth reads the rest of taking or giving back a frame after its first instruction.
 func (p *piece) depth() {
 	number, what := instruction{}, instruction{}
 	p.r.next(&number)
@@ -130,8 +129,8 @@ func (p *piece) depth() {
 	}
 }
 
-// short reads a bulk instruction of which short ones stand behind a comparison,
-// behind its first instruction, if it is one.
+// short reads the rest of a bulk instruction with a comparison of its length, if the
+// first instruction begins one.
 func (p *piece) short() {
 	before := *p.r
 	var block, call, bulk instruction

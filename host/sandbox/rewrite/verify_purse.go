@@ -2,10 +2,10 @@ package rewrite
 
 import "errors"
 
-// verify_purse.go reads and follows what pays the turns of loops from a purse. The
-// purse is the local that the first filling in a function names. Whether there is
-// one on a way, is part of what is known of the way; joins have to agree. What is
-// in it was charged, and what is spent from it counts as charged there and then.
+// verify_purse.go reads and follows the code that pays for the turns of loops from a
+// purse. The purse is the local named by the first filling in a function. Whether there
+// is a purse is part of the state of each path, and paths that join must agree. The
+// contents of the purse were charged when it was filled. A spending counts as a charge.
 
 const noPurse = -1
 
@@ -21,8 +21,8 @@ func (p *piece) attempt(steps ...step) bool {
 	return false
 }
 
-// ofPurse reads what has to do with the purse, behind its first instruction, and
-// tells whether that does.
+// ofPurse reads code for the purse after its first instruction. It reports whether the
+// code is for the purse.
 func (p *piece) ofPurse() bool {
 	if p.in.op == opI64Const {
 		if p.in.val == 0 && p.purse != noPurse && p.attempt(step{opLocalSet, p.purse}) {
@@ -83,7 +83,7 @@ func (p *piece) spending(local, units int64) bool {
 	return p.attempt(step{opLocalGet, local}, step{opI64Const, units}, step{op: opI64Sub}, step{opLocalSet, local})
 }
 
-// noPurseHere is where there may be no purse.
+// noPurseHere fails if there is a purse.
 func (f *flow) noPurseHere() error {
 	if f.now.live && f.now.purse {
 		return errors.New("a charge, a frame or a call in a region")
@@ -91,7 +91,7 @@ func (f *flow) noPurseHere() error {
 	return nil
 }
 
-// purseStep takes a piece that has to do with the purse; header tells whether it
+// purseStep processes a piece that concerns the purse. header reports whether the piece
 // is the first of a loop.
 func (f *flow) purseStep(header bool) error {
 	if f.now.live && f.now.purse == (f.kind == pieceEmpty) {
@@ -112,7 +112,7 @@ func (f *flow) purseStep(header bool) error {
 	return nil
 }
 
-// fill: all that is in the purse may be spent until it is filled again.
+// fill: everything in the purse may be spent until the next filling.
 func (f *flow) fill(header bool) error {
 	if !f.now.live {
 		return nil
@@ -131,9 +131,9 @@ func (f *flow) fill(header bool) error {
 	return nil
 }
 
-// turn opens what a loop does if the purse does not lack the units of a turn; else
-// control goes back to the loop right around, which has to begin with filling at
-// least so much.
+// turn opens the body of a loop, which runs if the purse has the units of a turn.
+// Otherwise control returns to the enclosing loop, which must begin by filling at least
+// that much.
 func (f *flow) turn(header bool) error {
 	top := len(f.scopes) - 1
 	if top < 2 || !f.scopes[top].loop || !f.scopes[top-1].loop || f.now.live && (!header || f.scopes[top-1].fills < int32(f.units)) {
@@ -148,7 +148,7 @@ func (f *flow) turn(header bool) error {
 	return nil
 }
 
-// endTurn is the else of a turn.
+// endTurn handles the else of a turn.
 func (f *flow) endTurn() error {
 	if !f.follows(step{opBr, 2}, step{op: opEnd}, step{op: opEnd}, step{op: opEnd}) {
 		return errors.New("the way back to where the purse is filled is not as it should be")
@@ -165,13 +165,12 @@ func (f *flow) endTurn() error {
 	return nil
 }
 
-// lastOfTurn tells whether a branch is the one that ends the turns, which is the
-// meter's.
+// lastOfTurn reports whether a branch ends the turns. That branch belongs to the meter.
 func (f *flow) lastOfTurn() bool {
 	return f.in.op == opBr && f.scopes[len(f.scopes)-1].turn && len(f.r.b) > 0 && f.r.b[0] == opElse
 }
 
-// refund: a branch right behind it is the meter's.
+// refund: a branch directly after it belongs to the meter.
 func (f *flow) refund() error {
 	f.now.purse = false
 	if len(f.r.b) == 0 || f.r.b[0] != opBr {
@@ -183,7 +182,7 @@ func (f *flow) refund() error {
 	return err
 }
 
-// agree tells whether all ways to this point have a purse, or none.
+// agree reports whether all paths to this point have a purse, or none has.
 func (w *way) agree() error {
 	if w.live && w.torn {
 		return errors.New("there is a purse on one way, and none on another")

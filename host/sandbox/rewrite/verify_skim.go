@@ -1,12 +1,12 @@
 package rewrite
 
-// verify_skim.go finds out what has to be known of a function before its control is
+// verify_skim.go finds what must be known of a function before its control flow is
 // followed.
 
-// facts are what has to be known of a function before it is followed.
+// facts is what must be known of a function before its control flow is followed.
 type facts struct {
-	alone bool // it has no calls, loops and checks
-	short bool // it has bulk instructions behind a comparison
+	alone bool // has no calls, loops and checks
+	short bool // has bulk instructions behind a comparison
 	purse int64
 }
 
@@ -47,9 +47,8 @@ func (f *flow) skim(index uint32) error {
 	return f.r.err
 }
 
-// deadAfter counts the open blocks of code that is not reached, and one more: 0
-// in code that is. It goes by the order of the code alone: what follows a block
-// counts as reached.
+// deadAfter counts the open blocks of unreachable code, plus one; 0 in reachable code. It
+// uses the order of the code alone: code after a block counts as reachable.
 func deadAfter(dead int, op byte) int {
 	switch op {
 	case opBlock, opLoop, opIf:

@@ -7,7 +7,7 @@ import (
 
 func appendUint(b []byte, v uint64) []byte { return binary.AppendUvarint(b, v) }
 
-// appendInt adds a signed LEB128 number.
+// appendInt appends a signed LEB128 number.
 func appendInt(b []byte, v int64) []byte {
 	for {
 		low := byte(v & 0x7f)
@@ -23,7 +23,7 @@ func appendBytes[T ~[]byte | ~string](b []byte, s T) []byte {
 	return append(appendUint(b, uint64(len(s))), s...)
 }
 
-// appendSection adds a section, unless it has no payload.
+// appendSection appends a section, unless its payload is empty.
 func appendSection(b []byte, id byte, payload []byte) []byte {
 	if len(payload) == 0 {
 		return b
@@ -31,7 +31,7 @@ func appendSection(b []byte, id byte, payload []byte) []byte {
 	return appendBytes(append(b, id), payload)
 }
 
-// vector gives the entries of a section and their number.
+// vector returns the number of entries of a section, and the entries.
 func (m *Module) vector(id byte) (n uint64, entries []byte) {
 	if m.sections[id] == nil {
 		return 0, nil
@@ -41,8 +41,8 @@ func (m *Module) vector(id byte) (n uint64, entries []byte) {
 	return n, r.b
 }
 
-// extended is a section with more entries, which are already written; it is
-// empty if there are none.
+// extended returns a section with further entries, which are already encoded. It returns
+// nothing if there are no entries at all.
 func (m *Module) extended(id byte, more int, entries []byte) []byte {
 	n, before := m.vector(id)
 	if n += uint64(more); n == 0 {
@@ -118,7 +118,7 @@ func (w *rewriter) memorySection() []byte {
 	return b
 }
 
-// globalSection adds the fuel, which is none until the host gives some, and the
+// globalSection adds the globals for fuel, which is 0 until the host grants some, and
 // depth.
 func (w *rewriter) globalSection() []byte {
 	b := appendUint(nil, uint64(len(w.m.Globals)+2))
@@ -136,7 +136,7 @@ func (w *rewriter) globalSection() []byte {
 	return a.b
 }
 
-// constant adds a constant expression, its functions renumbered.
+// constant appends a constant expression with its functions renumbered.
 func (w *rewriter) constant(b, expr []byte) []byte {
 	r, in := &reader{b: expr}, instruction{}
 	for len(r.b) > 0 && r.err == nil {
@@ -168,7 +168,7 @@ func appendExport(b []byte, e Export) []byte {
 	return appendUint(append(appendBytes(b, e.Name), e.Kind), uint64(e.Index))
 }
 
-// ownExports are those that the rewriting adds.
+// ownExports returns the exports that the rewriting adds.
 func (w *rewriter) ownExports() (list []Export) {
 	list = append(list, Export{ExportFuel, KindGlobal, w.meter.fuel}, Export{ExportDepth, KindGlobal, w.meter.depth})
 	if w.Extract && w.m.Start != nil {

@@ -1,8 +1,8 @@
-// Package spectest holds the tests that a rewritten module does what the
-// original does: over WebAssembly's own specification tests, over random modules
-// of two generators, and over whatever a fuzzer finds. It has no code but tests.
+// Package spectest tests that a rewritten module behaves like the original: with
+// WebAssembly's own specification tests, with random modules of two generators,
+// and with the findings of a fuzzer. It contains only tests.
 //
-// It knows host/sandbox/rewrite and the engine, and must not know the sandbox:
-// what the sandbox adds to a rewritten module (budgets, images, imports) is
-// tested there.
+// It depends on host/sandbox/rewrite and the engine, and must not depend on the
+// sandbox: the sandbox's own tests cover what it adds to a rewritten module
+// (budgets, images, imports).
 package spectest

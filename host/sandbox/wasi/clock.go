@@ -14,9 +14,9 @@ const (
 	clockThreadCPU = 3 // the last one
 )
 
-// read gives a clock's time. The monotonic clock and the CPU clocks are one
-// ahead of the real one, as Go's runtime refuses a monotonic clock that stands
-// at 0, where the pristine image is made.
+// read returns a clock's time. The monotonic clock and the CPU clocks are one nanosecond
+// ahead of the real-time clock, because Go's runtime refuses a monotonic clock at 0,
+// where the pristine image is made.
 func read(h Host, clock uint32) (ns int64, ok bool) {
 	switch {
 	case clock == clockRealtime:
@@ -27,7 +27,7 @@ func read(h Host, clock uint32) (ns int64, ok bool) {
 	return 0, false
 }
 
-// later adds without running over.
+// later adds, and saturates instead of overflowing.
 func later(ns int64, by uint64) int64 {
 	if by > uint64(math.MaxInt64) || ns > math.MaxInt64-int64(by) {
 		return math.MaxInt64
@@ -69,17 +69,17 @@ const (
 	flagAbsolute = 1
 )
 
-// subscription is one thing that poll_oneoff is to wait for: ready at once, or
-// (clocks) at a time of the virtual clock.
+// subscription is one event that poll_oneoff waits for: ready at once or, for clocks, at
+// a time of the virtual clock.
 type subscription struct {
 	userdata uint64
 	tag      byte
 	errno    uint16
-	at       int64 // of a clock; the others are ready
+	at       int64 // time of a clock event; other events are ready
 }
 
-// pollOneoff moves the virtual clock to the earliest deadline, unless something
-// is ready now, and returns the events that are due then. It never waits.
+// pollOneoff moves the virtual clock to the earliest deadline, unless an event is ready
+// now, and returns the events that are then due. It never waits.
 func pollOneoff(h Host, mem api.Memory, args []uint64) uint32 {
 	in, out, n, stored := uint32(args[0]), uint32(args[1]), uint32(args[2]), uint32(args[3])
 	if n == 0 || n > maxSubscribed {
@@ -89,10 +89,10 @@ func pollOneoff(h Host, mem api.Memory, args []uint64) uint32 {
 	events, writable := mem.Read(out, n*eventLen)
 	count, counted := mem.Read(stored, 4)
 	if !readable || !writable || !counted {
-		return errnoFault // before the clock has moved
+		return errnoFault // fails before the clock has moved
 	}
 	h.Work(int(n))
-	var few [4]subscription // sleeping takes one, and no memory
+	var few [4]subscription // a sleep has one subscription, and needs no allocation
 	waits := few[:0]
 	earliest := int64(math.MaxInt64)
 	for ; len(subs) > 0; subs = subs[subscriptionLen:] {
@@ -124,7 +124,7 @@ func subscribed(h Host, raw []byte) subscription {
 		case !ok:
 			s.errno = errnoInval
 		case flags&flagAbsolute != 0:
-			// In terms of the real clock, which the other clocks run ahead of.
+			// Convert to the real-time clock, which the other clocks are ahead of.
 			s.at = later(0, timeout) - (now - h.Clock())
 		default:
 			s.at = later(h.Clock(), timeout)

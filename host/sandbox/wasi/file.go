@@ -7,10 +7,10 @@ import (
 )
 
 const (
-	maxStdio = 2 // files 0, 1 and 2 are open, no others
+	maxStdio = 2 // files 0, 1 and 2 are open, and no others
 
-	maxVectors = 1024    // of one fd_write
-	maxWritten = 1 << 20 // bytes of one fd_write; the rest is for another
+	maxVectors = 1024    // in one fd_write
+	maxWritten = 1 << 20 // bytes of one fd_write; the guest writes the rest in further calls
 	vectorLen  = 8
 
 	fdstatLen      = 24
@@ -23,7 +23,7 @@ const (
 	rightWrite = 1 << 6
 )
 
-// onStdio is what succeeds on the open files and has no effect.
+// onStdio serves functions that succeed on the open files without any effect.
 func onStdio(_ Host, _ api.Memory, args []uint64) uint32 {
 	if uint32(args[0]) > maxStdio {
 		return errnoBadf
@@ -31,7 +31,7 @@ func onStdio(_ Host, _ api.Memory, args []uint64) uint32 {
 	return errnoSuccess
 }
 
-// seekStdio is what a character device cannot do.
+// seekStdio serves functions that character devices do not support.
 func seekStdio(_ Host, _ api.Memory, args []uint64) uint32 {
 	if uint32(args[0]) > maxStdio {
 		return errnoBadf
@@ -100,7 +100,7 @@ func fdWrite(h Host, mem api.Memory, args []uint64) uint32 {
 		_, ok = vector(mem, rest)
 	}
 	if !ok {
-		return errnoFault // before anything is written
+		return errnoFault // fails before anything is written
 	}
 	total := uint32(0)
 	for ; len(vectors) > 0 && total < maxWritten; vectors = vectors[vectorLen:] {
@@ -113,7 +113,7 @@ func fdWrite(h Host, mem api.Memory, args []uint64) uint32 {
 	return errnoSuccess
 }
 
-// vector finds the bytes that the first of some vectors means.
+// vector returns the bytes that the first of the vectors refers to.
 func vector(mem api.Memory, vectors []byte) ([]byte, bool) {
 	return mem.Read(binary.LittleEndian.Uint32(vectors), binary.LittleEndian.Uint32(vectors[4:]))
 }

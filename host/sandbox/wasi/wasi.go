@@ -1,7 +1,7 @@
-// Package wasi serves the imports of wasi_snapshot_preview1 to a guest, as a
-// deterministic subset: just what TinyGo, Go and Rust need to start, to print,
-// to tell the time and to sleep. There are no files, no sockets, no arguments,
-// no environment and no waiting.
+// Package wasi serves the imports of wasi_snapshot_preview1 to a guest. It is a
+// deterministic subset: what TinyGo, Go and Rust need to start, to print, to tell the
+// time and to sleep. There are no files, sockets, arguments, environment variables or
+// waiting.
 //
 //	args_*, environ_*                  empty
 //	clock_time_get, clock_res_get      the invocation's virtual clock, in steps of 1 ns
@@ -15,12 +15,12 @@
 //	poll_oneoff                        moves the virtual clock to the earliest deadline and returns at once
 //	proc_exit                          ends the guest
 //	sched_yield                        does nothing
-//	path_*, sock_*, proc_raise         ENOSYS; the host is told of files and sockets
+//	path_*, sock_*, proc_raise         ENOSYS; Host.Lacks is called for files and sockets
 //
-// docs/wasi.md lists them all, and says what Go, TinyGo and Rust make of them.
+// docs/wasi.md lists all functions, and says how Go, TinyGo and Rust use them.
 //
-// The package must not know what an invocation is: it talks to a [Host]. It
-// keeps no state, and so any number of guests may use what it serves at once.
+// The package must not depend on what an invocation is: it calls a [Host]. It has no
+// state, so any number of guests may use its functions concurrently.
 package wasi
 
 import (
@@ -33,38 +33,37 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
-	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/missing"
 )
 
 // ModuleName is the import module that this package serves.
 const ModuleName = "wasi_snapshot_preview1"
 
-// Host is what an invocation gives to WASI. Its methods are called on the
-// guest's goroutine. Each may unwind the guest by a panic.
+// Host is what an invocation provides to WASI. Its methods are called on the guest's
+// goroutine. Each may unwind the guest by a panic.
 type Host interface {
-	// Clock is the virtual clock, in nanoseconds since the Unix epoch.
+	// Clock returns the virtual clock, in nanoseconds since the Unix epoch.
 	Clock() int64
-	// Poll counts one poll_oneoff and moves the virtual clock forward to the
-	// given time; a time that is past moves nothing.
+	// Poll counts one poll_oneoff and moves the virtual clock forward to the given time.
+	// A time in the past does not move the clock.
 	Poll(until int64)
-	// Work is told of each list of the guest's, before the host goes through its
-	// items: their number is the guest's choice.
+	// Work is called for each list of the guest's before the host processes its items:
+	// the guest chooses their number.
 	Work(items int)
-	// Random fills p, at most 64 KiB, from the guest's seeded stream. More is
-	// asked for piece by piece, so that the host can charge for each, and stop
-	// the guest in between.
+	// Random fills p, at most 64 KiB, from the guest's seeded stream. Longer requests
+	// come in pieces, so that the host can charge for each piece and stop the guest in
+	// between.
 	Random(p []byte)
-	// Print takes text, at most 64 KiB, that the guest wrote to file 1 or 2;
-	// longer texts come in pieces, as from Random. text is valid during the
-	// call only.
+	// Print receives text, at most 64 KiB, that the guest wrote to file 1 or 2. Longer
+	// texts come in pieces, as for Random. text is valid during the call only.
 	Print(fd uint32, text []byte)
-	// Lacks is told that the guest has tried to use a file or a socket.
-	Lacks(m host.Missing)
+	// Lacks is called when the guest tries to use a file or a socket.
+	Lacks(m missing.Thing)
 	// Exit ends the guest; it does not return.
 	Exit(code uint32)
 }
 
-// The errnos of preview 1 that are in use here.
+// The errnos of preview 1 used here.
 const (
 	errnoSuccess = 0
 	errnoBadf    = 8
@@ -83,8 +82,8 @@ type function struct {
 	none   bool // has no result
 }
 
-// functions holds every function of preview 1: those that are not served are
-// there too, since toolchains import them whether they are used or not.
+// functions holds every function of preview 1. It includes functions that are not served,
+// because toolchains import them even if the program does not use them.
 var functions = map[string]function{
 	"args_get":                {params: "ii", call: succeed},
 	"args_sizes_get":          {params: "ii", call: noStrings},
@@ -139,7 +138,7 @@ func Names() []string {
 	return slices.Sorted(maps.Keys(functions))
 }
 
-// Signature gives the parameters and results of a function.
+// Signature returns the parameters and results of a function.
 func Signature(name string) (params, results []api.ValueType, ok bool) {
 	f, ok := functions[name]
 	if !ok {
@@ -158,12 +157,12 @@ func Signature(name string) (params, results []api.ValueType, ok bool) {
 	return params, results, true
 }
 
-// Instantiate makes the named functions importable in the runtime, once. hostOf
-// finds the guest's host in the context of the call.
+// Instantiate defines the named functions as imports in the runtime. It must be called
+// once. hostOf finds the guest's host in the context of the call.
 //
 // # Errors
 //
-// A name that [Names] does not have, or what the runtime says.
+// An error for a name that is not in [Names], or the runtime's error.
 func Instantiate(ctx context.Context, r wazero.Runtime, names []string, hostOf func(context.Context) Host) error {
 	builder := r.NewHostModuleBuilder(ModuleName)
 	for _, name := range names {
@@ -193,19 +192,19 @@ func badFile(Host, api.Memory, []uint64) uint32 { return errnoBadf }
 func noSystem(Host, api.Memory, []uint64) uint32 { return errnoNosys }
 
 func noFiles(h Host, _ api.Memory, _ []uint64) uint32 {
-	h.Lacks(host.MissingFiles)
+	h.Lacks(missing.Files)
 	return errnoNosys
 }
 
-// noDirectory answers C's library, which looks for open directories when it first opens a
-// file, and gives up without any other call.
+// noDirectory serves C libraries, which look for open directories when they first open a
+// file, and then give up without any other call.
 func noDirectory(h Host, _ api.Memory, _ []uint64) uint32 {
-	h.Lacks(host.MissingFiles)
+	h.Lacks(missing.Files)
 	return errnoBadf
 }
 
 func noSockets(h Host, _ api.Memory, _ []uint64) uint32 {
-	h.Lacks(host.MissingNetwork)
+	h.Lacks(missing.Network)
 	return errnoNosys
 }
 
@@ -214,7 +213,7 @@ func procExit(h Host, _ api.Memory, args []uint64) uint32 {
 	return errnoSuccess
 }
 
-// noStrings answers the sizes of arguments and environment: none.
+// noStrings returns the sizes of arguments and environment: zero.
 func noStrings(_ Host, mem api.Memory, args []uint64) uint32 {
 	if !mem.WriteUint32Le(uint32(args[0]), 0) || !mem.WriteUint32Le(uint32(args[1]), 0) {
 		return errnoFault
@@ -231,10 +230,10 @@ func randomGet(h Host, mem api.Memory, args []uint64) uint32 {
 	return errnoSuccess
 }
 
-// maxPiece is the most that a host is asked to take or fill at once.
+// maxPiece is the most bytes that a host receives or fills in one call.
 const maxPiece = 64 << 10
 
-// inPieces calls f with all of b, from its beginning to its end.
+// inPieces calls f with consecutive pieces of b.
 func inPieces(b []byte, f func(piece []byte)) {
 	for len(b) > 0 {
 		n := min(len(b), maxPiece)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/usage"
 )
 
 // access holds the tenants, the keys and the audit log.
@@ -147,7 +148,7 @@ func (s *Store) ClearTenant(ctx context.Context, tenant string, _ int) (more boo
 		maps.DeleteFunc(s.handlers, func(key id, _ *handler) bool { return ofTenant(key) })
 		maps.DeleteFunc(s.runs, func(key id, _ *host.Run) bool { return ofTenant(key) })
 		maps.DeleteFunc(s.sessions, func(key host.SessionKey, _ *session) bool { return key.Tenant == tenant })
-		maps.DeleteFunc(s.spent, func(key spentKey, _ *host.Spent) bool { return key.tenant == tenant })
+		maps.DeleteFunc(s.spent, func(key spentKey, _ *usage.Spent) bool { return key.tenant == tenant })
 		s.resources.clear(tenant)
 		maps.DeleteFunc(s.kv, func(key host.KVSpace, _ *space) bool { return key.Tenant == tenant })
 		maps.DeleteFunc(s.repeats, func(key repeatKey, _ *host.Repeat) bool { return key.tenant == tenant })

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/search"
 )
 
 // LoadSession implements [host.Store].
@@ -152,7 +153,7 @@ func matches(r *host.Run, q *host.RunQuery) bool {
 		q.ErrorCode != "" && q.ErrorCode != r.ErrorCode,
 		q.Since != 0 && r.Updated < q.Since,
 		q.Blocked && r.Blocked == nil,
-		len(q.Search) > 0 && !host.Matches(r.Words(), q.Search):
+		len(q.Search) > 0 && !search.Matches(search.Words(r), q.Search):
 		return false
 	case q.AfterStarted == 0 && q.AfterHandler == "":
 		return true

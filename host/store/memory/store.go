@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/usage"
 )
 
 // errClosed is the error of every call after Close.
@@ -39,7 +40,7 @@ type Store struct {
 	gone      map[string]*host.CompositionVersion // by digest
 	repeats   map[repeatKey]*host.Repeat
 	meta      map[string][]byte
-	spent     map[spentKey]*host.Spent
+	spent     map[spentKey]*usage.Spent
 	resources resources
 	kv        map[host.KVSpace]*space
 	access    access
@@ -103,7 +104,7 @@ func New() *Store {
 		composed:  map[id][]host.CompositionVersion{},
 		repeats:   map[repeatKey]*host.Repeat{},
 		meta:      map[string][]byte{},
-		spent:     map[spentKey]*host.Spent{},
+		spent:     map[spentKey]*usage.Spent{},
 		resources: newResources(),
 		kv:        map[host.KVSpace]*space{},
 		access:    newAccess(),

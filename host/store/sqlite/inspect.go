@@ -15,6 +15,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/inspect"
 )
 
 // errReadOnly is the error of the writing methods of a store that was opened for reading.
@@ -314,9 +315,9 @@ func (i *Inspection) CountSessions(ctx context.Context) (n int, err error) {
 
 // Sessions lists sessions in the order of their creation, after the one with the given id
 // (0: from the first). Sessions that are being deleted are left out.
-func (i *Inspection) Sessions(ctx context.Context, after int64, limit int) (list []host.SessionRow, err error) {
+func (i *Inspection) Sessions(ctx context.Context, after int64, limit int) (list []inspect.Session, err error) {
 	err = i.rows(ctx, "the sessions", func(rows *sql.Rows) error {
-		var r host.SessionRow
+		var r inspect.Session
 		var last, unlisted int64
 		var wake sql.NullInt64
 		if err := rows.Scan(&r.ID, &r.Key.Tenant, &r.Key.Session, &last, &wake, &r.Private, &unlisted); err != nil {
@@ -360,9 +361,9 @@ func (i *Inspection) Versions(ctx context.Context, session int64, each func(host
 
 // Handlers passes the handlers of a session. Like Runs and Stream it finds them by their
 // latest runs, which have an index.
-func (i *Inspection) Handlers(ctx context.Context, session int64, each func(host.HandlerRow) error) error {
+func (i *Inspection) Handlers(ctx context.Context, session int64, each func(inspect.Handler) error) error {
 	return i.ofSession(ctx, "the handlers", func(rows *sql.Rows) error {
-		var r host.HandlerRow
+		var r inspect.Handler
 		if err := rows.Scan(&r.HandlerID, &r.FirstSeq); err != nil {
 			return err
 		}
@@ -371,9 +372,9 @@ func (i *Inspection) Handlers(ctx context.Context, session int64, each func(host
 }
 
 // Runs passes the runs of a session.
-func (i *Inspection) Runs(ctx context.Context, session int64, each func(host.RunRow) error) error {
+func (i *Inspection) Runs(ctx context.Context, session int64, each func(inspect.Run) error) error {
 	return i.ofSession(ctx, "the runs", func(rows *sql.Rows) error {
-		var r host.RunRow
+		var r inspect.Run
 		run, err := scanRun(latestScanner{rows, &r.Latest})
 		if err != nil {
 			return err
@@ -396,9 +397,9 @@ func (l latestScanner) Scan(dest ...any) error {
 }
 
 // Stream passes the stream rows of a session's handlers, grouped by handler and in order.
-func (i *Inspection) Stream(ctx context.Context, session int64, each func(host.EventsRow) error) error {
+func (i *Inspection) Stream(ctx context.Context, session int64, each func(inspect.Events) error) error {
 	return i.ofSession(ctx, "the streams", func(rows *sql.Rows) error {
-		var r host.EventsRow
+		var r inspect.Events
 		var data []byte
 		if err := rows.Scan(&r.HandlerID, &r.RunID, &r.First, &r.Last, &data); err != nil {
 			return err
@@ -443,7 +444,7 @@ var loose = []string{
 var looseSince = map[int][]string{12: {looseWords, missingWords}, 14: {loosePlaces, wrongTotals}}
 
 // Loose passes the rows that belong to nothing.
-func (i *Inspection) Loose(ctx context.Context, found func(host.LooseRow) error) error {
+func (i *Inspection) Loose(ctx context.Context, found func(inspect.Loose) error) error {
 	queries := slices.Clone(loose)
 	for since, more := range looseSince {
 		if i.schema >= since {
@@ -452,7 +453,7 @@ func (i *Inspection) Loose(ctx context.Context, found func(host.LooseRow) error)
 	}
 	for _, query := range queries {
 		err := i.rows(ctx, "the references", func(rows *sql.Rows) error {
-			var r host.LooseRow
+			var r inspect.Loose
 			if err := rows.Scan(&r.Tenant, &r.Session, &r.What); err != nil {
 				return err
 			}
@@ -468,6 +469,6 @@ func (i *Inspection) Loose(ctx context.Context, found func(host.LooseRow) error)
 		if err := rows.Scan(&table, &row, &parent, &key); err != nil {
 			return err
 		}
-		return found(host.LooseRow{What: fmt.Sprintf("a row of table %s refers to a row of %s that is not there", table, parent)})
+		return found(inspect.Loose{What: fmt.Sprintf("a row of table %s refers to a row of %s that is not there", table, parent)})
 	}, "PRAGMA foreign_key_check")
 }

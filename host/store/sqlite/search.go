@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/search"
 )
 
 // The index of the words of ended runs uses FTS5.
@@ -227,7 +228,7 @@ func appendDocuments(docs []document, rows *sql.Rows, tags map[string]string) ([
 			tags[r.Tenant] = tag(r.Tenant)
 		}
 		var words strings.Builder
-		for _, w := range r.Words() {
+		for _, w := range search.Words(&r) {
 			words.WriteString(tags[r.Tenant] + w + " ")
 		}
 		d.started, d.updated, d.words = r.Started, r.Updated, words.String()

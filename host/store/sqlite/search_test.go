@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/inspect"
+	"github.com/weftrun/weft/host/search"
 )
 
 // failedRun is a part in which a run of its own session fails with a message.
@@ -21,7 +23,7 @@ func failedRun(handler, message string, at int64) host.SessionBatch {
 
 func searched(t *testing.T, s *Store, text string) string {
 	t.Helper()
-	terms, err := host.ParseSearch(text)
+	terms, err := search.Parse(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +57,7 @@ func faultsOf(t *testing.T, s *Store) (faults []string) {
 			t.Error(err)
 		}
 	}()
-	err = i.Loose(t.Context(), func(r host.LooseRow) error {
+	err = i.Loose(t.Context(), func(r inspect.Loose) error {
 		faults = append(faults, r.What)
 		return nil
 	})
@@ -215,7 +217,7 @@ func BenchmarkSearch(b *testing.B) {
 		}
 	}
 	for _, text := range []string{"number77777", "refused", "refused bank", "number777*"} {
-		terms, err := host.ParseSearch(text)
+		terms, err := search.Parse(text)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/limit"
 )
 
 // keeper writes to a space like its owner: it knows the contents of the space.
@@ -116,7 +117,7 @@ func testKV(t *testing.T, open func(t *testing.T) host.Store) {
 
 	journal, state, err := f.BytesHeld(f.ctx, tenant)
 	ok(t, "BytesHeld", err)
-	if want := k.totals.Bytes + host.KeyCharge*k.totals.Keys; journal == 0 || state != want {
+	if want := k.totals.Bytes + limit.KeyCharge*k.totals.Keys; journal == 0 || state != want {
 		t.Errorf("the tenant holds %d bytes, not %d", state, want)
 	}
 	for more := true; more; { // the data of a space is deleted with the tenant

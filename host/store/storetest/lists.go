@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/search"
 )
 
 // testListsEnd walks each list in pages of the greatest size, over as many rows as one
@@ -66,7 +67,7 @@ func testListsEnd(t *testing.T, open func(t *testing.T) host.Store) {
 // lists returns the lists of a store, each as a function that returns one page after the
 // other.
 func (f *fixture) lists(t *testing.T) map[string]func() (ids []string, more bool) {
-	terms, err := host.ParseSearch("lost")
+	terms, err := search.Parse("lost")
 	ok(t, "ParseSearch", err)
 	runs := func(q host.RunQuery) func() ([]string, bool) {
 		q.Tenant, q.Limit = tenant, host.MaxListed

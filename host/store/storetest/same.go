@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/search"
 )
 
 // RunSame compares two stores. Both get the same batches. They must accept and refuse the
@@ -304,7 +305,7 @@ func (p *pair) list() {
 		q.Session = drawName.Draw(p.rt, "session")
 	}
 	if sometimes.Draw(p.rt, "search") {
-		terms, err := host.ParseSearch(rapid.SampledFrom([]string{"bad", "input", "inp*", "NO such", "such inp*", "7", "flow"}).Draw(p.rt, "text"))
+		terms, err := search.Parse(rapid.SampledFrom([]string{"bad", "input", "inp*", "NO such", "such inp*", "7", "flow"}).Draw(p.rt, "text"))
 		if err != nil {
 			p.rt.Fatal(err)
 		}

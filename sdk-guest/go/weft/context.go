@@ -10,12 +10,12 @@ import (
 	"github.com/weftrun/weft/sdk-guest/go/internal/codec"
 )
 
-// Untyped is the state type of a workflow that declares none: any path may
-// hold any value. It is the S of a [Context] whose step does not care.
+// Untyped is the state type of a workflow that declares none: any path may hold any
+// value. Use it as the S of a [Context] if a step does not depend on the state's type.
 type Untyped = map[string]any
 
-// Context is a step's way to its run: the session's state, whose type is S,
-// events, the stream, the log. It is valid until the step returns.
+// Context is a step's access to its run: the session's state, whose type is S, events,
+// the stream and the log. It is valid until the step returns.
 type Context[S any] struct {
 	*invocation
 }
@@ -24,16 +24,16 @@ type Context[S any] struct {
 // type.
 type invocation struct {
 	input   []byte
-	in      *cbor.Decoder // behind the trigger once that is read
+	in      *cbor.Decoder // after the trigger, once the trigger is read
 	step    *step
-	trigger []byte // the one event, as the host gave it; nil for several
+	trigger []byte // the event as the host gave it; nil for several events
 	info    *RunInfo
 	config  []byte
 	request codec.Encoder
 	output  []byte
 }
 
-// RunInfo says which run, session and attempt a step works for.
+// RunInfo identifies the run, the session and the attempt that a step works for.
 type RunInfo struct {
 	Tenant     string
 	Workflow   string
@@ -41,7 +41,7 @@ type RunInfo struct {
 	SessionID  string
 	Invocation uint64 // unique in the run; the same for all attempts
 	Attempt    uint64 // 1 for the first
-	// LastError is why the attempt before failed; nil for the first.
+	// LastError is the error of the previous attempt; nil for the first attempt.
 	LastError *Error
 
 	clock int64
@@ -50,7 +50,7 @@ type RunInfo struct {
 // Started is when the attempt started.
 func (r RunInfo) Started() time.Time { return time.Unix(0, r.clock) }
 
-// RunInfo says which run, session and attempt the step works for.
+// RunInfo returns the run, session and attempt that the step works for.
 func (inv *invocation) RunInfo() RunInfo {
 	inv.readInfo()
 	return *inv.info
@@ -68,9 +68,9 @@ func (inv *invocation) readInfo() {
 	}
 }
 
-// Config reads the step's configuration, which the workflow's settings hold, to
-// *target, a struct or map. Without a configuration *target gets its defaults.
-// It is the same in all attempts of a run.
+// Config reads the step's configuration to *target, a struct or map. The configuration is
+// part of the workflow's settings. Without a configuration *target gets its defaults. The
+// configuration is the same in all attempts of a run.
 func (inv *invocation) Config(target any) error {
 	inv.readInfo()
 	config := inv.config
@@ -83,19 +83,19 @@ func (inv *invocation) Config(target any) error {
 	return nil
 }
 
-// begin starts a request that is a list of n items. The encoder is the
-// invocation's own and used again by the next request.
+// begin starts a request that is a list of n items. The encoder belongs to the
+// invocation, which uses it again for the next request.
 func (inv *invocation) begin(n int) *codec.Encoder {
 	inv.request = codec.Encoder{B: inv.request.B[:0]}
 	inv.request.List(n)
 	return &inv.request
 }
 
-// Send emits an event at once, without waiting for the step to end. Every step
-// that accepts it takes it. The step must list the type in [Emits].
+// Send emits an event at once, without waiting for the step to end. Every step that
+// accepts the event receives it. The step must list the type in [Emits].
 func (inv *invocation) Send(ev Event) error { return inv.send(ev, "") }
 
-// SendTo emits an event to the one step of that name.
+// SendTo emits an event to the step with the given name only.
 func (inv *invocation) SendTo(step string, ev Event) error { return inv.send(ev, step) }
 
 func (inv *invocation) send(ev Event, to string) error {
@@ -117,8 +117,8 @@ func (inv *invocation) send(ev Event, to string) error {
 	return callError(status, response, "send", "")
 }
 
-// Stream writes an event to the run's stream, where clients see it at once; no
-// step takes it. The step must list the type in [Streams].
+// Stream writes an event to the run's stream, where clients see it at once. No step
+// receives it. The step must list the type in [Streams].
 func (inv *invocation) Stream(ev Event) error {
 	e := inv.begin(1)
 	if writeBoxed(e, inv.step.streams, ev) != nil {
@@ -135,10 +135,10 @@ func (inv *invocation) Stream(ev Event) error {
 	return callError(status, response, "stream", "")
 }
 
-// Collect keeps the step's event until one event for each target is there. It
-// gives false until then; with the event that completes the set it fills the
-// targets, pointers to event structs, and gives true. Events of one type go to
-// their targets in the order of arrival, surplus ones wait for the next set.
+// Collect stores the step's event until there is one event for each target, and returns
+// false until then. With the event that completes the set, Collect fills the targets,
+// which are pointers to event structs, and returns true. Events of the same type fill
+// their targets in the order of arrival; surplus events wait for the next set.
 //
 //	var a StepAEvent
 //	var b StepBEvent
@@ -150,8 +150,8 @@ func (inv *invocation) Collect(targets ...any) (complete bool, err error) {
 	return inv.CollectIn("", targets...)
 }
 
-// CollectIn is [Context.Collect] with a buffer of its own, for steps that
-// collect several sets.
+// CollectIn is [Context.Collect] with a separate buffer, for steps that collect several
+// sets.
 func (inv *invocation) CollectIn(buffer string, targets ...any) (complete bool, err error) {
 	types := make([]*eventType, len(targets))
 	for i, target := range targets {
@@ -179,8 +179,8 @@ func (inv *invocation) CollectIn(buffer string, targets ...any) (complete bool, 
 	return true, nil
 }
 
-// CollectN keeps the step's event until n of the type E are there; it gives
-// nil until then.
+// CollectN stores the step's event until there are n events of type E. It returns nil
+// until then.
 func CollectN[E, S any](ctx *Context[S], n int) ([]E, error) {
 	et, err := eventOf(reflect.TypeOf((*E)(nil)).Elem())
 	if err != nil {
@@ -205,8 +205,8 @@ func CollectN[E, S any](ctx *Context[S], n int) ([]E, error) {
 	return events, nil
 }
 
-// collect gives a decoder that stands before the first of the collected
-// events, or nil while the set is not complete.
+// collect returns a decoder positioned at the first of the collected events, or nil while
+// the set is incomplete.
 func (inv *invocation) collect(buffer string, types []*eventType) (*cbor.Decoder, error) {
 	if inv.trigger == nil {
 		return nil, misuse("collect: the step takes several events at once already: let it take a single one")
@@ -241,8 +241,8 @@ func (inv *invocation) collect(buffer string, types []*eventType) (*cbor.Decoder
 	return d, nil
 }
 
-// Now is the time. It stands still while a step computes and is the same when
-// the step is replayed.
+// Now returns the time. The time does not advance while a step computes, and is the same
+// when the step is replayed.
 func (inv *invocation) Now() time.Time {
 	status, response := boundary.Now(inv.begin(0).B)
 	if status == boundary.OK {
@@ -254,8 +254,8 @@ func (inv *invocation) Now() time.Time {
 	return inv.RunInfo().Started()
 }
 
-// Random gives n random bytes, at most 4096. They are the same when the step
-// is replayed.
+// Random returns n random bytes, at most 4096. They are the same when the step is
+// replayed.
 func (inv *invocation) Random(n int) ([]byte, error) {
 	if n < 0 || n > 4096 {
 		return nil, misuse("random: ask for 0 to 4096 bytes at a time")
@@ -290,11 +290,11 @@ func (inv *invocation) Warn(message string, attrs ...any) { inv.Log(LevelWarn, m
 // Error writes a log record; see [Context.Log].
 func (inv *invocation) Error(message string, attrs ...any) { inv.Log(LevelError, message, attrs...) }
 
-// Log writes a log record of a level. Attributes are keys and values in turn:
+// Log writes a log record of the given level. Attributes are alternating keys and values:
 //
 //	ctx.Info("counted", "words", n)
 //
-// A record that the host refuses (it bounds their size and number) is dropped.
+// A record that exceeds the host's limits on size or number is dropped.
 func (inv *invocation) Log(level int, message string, attrs ...any) {
 	n := 2
 	if len(attrs) > 0 {
@@ -311,7 +311,7 @@ func (inv *invocation) Log(level int, message string, attrs ...any) {
 	}
 }
 
-// pairs makes a map of keys and values in turn.
+// pairs makes a map of alternating keys and values.
 func pairs(attrs []any) map[string]any {
 	m := make(map[string]any, len(attrs)/2)
 	for i := 0; i < len(attrs); i += 2 {

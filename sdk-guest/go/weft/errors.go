@@ -10,7 +10,7 @@ import (
 	"github.com/weftrun/weft/sdk-guest/go/internal/codec"
 )
 
-// The codes of errors that host calls give. Match them with [CodeOf].
+// The codes of errors that host calls return. Match them with [CodeOf].
 const (
 	CodeInvalidMessage     = "invalid_message"
 	CodeNotFound           = "not_found"
@@ -24,40 +24,41 @@ const (
 	CodeInternal           = "internal"
 )
 
-// CodePanic is the code of a step that panicked, whichever compiler has built it.
+// CodePanic is the code of a step that panicked, with any compiler.
 const CodePanic = "panic"
 
-// Error is an error with a code for programs and a message for people. A step
-// that returns one fails with it; host calls return one when they fail. An
-// error of another type fails a step with the code "error".
+// Error is an error with a code for programs and a message for people. A step that
+// returns an Error fails with it, and host calls return one when they fail. An error of
+// any other type fails a step with the code "error".
 type Error struct {
 	Code    string
 	Message string
-	// Retryable is false for a failure that is final, whatever the step's retry
-	// policy says; see [Error.Final]. True and nil leave it to the policy.
+	// Retryable is false for a final failure, which is not retried whatever the step's
+	// retry policy says; see [Error.Final]. True and nil leave the decision to the
+	// policy.
 	Retryable *bool
-	// Data is any further value for whoever handles the failure.
+	// Data is any further value for the code that handles the failure.
 	Data any
 }
 
-// Error gives the code and the message.
+// Error returns the code and the message.
 func (e *Error) Error() string { return e.Code + ": " + e.Message }
 
-// Final makes the failure one that is not tried again, and gives e.
+// Final marks the failure as final, so that it is not retried, and returns e.
 func (e *Error) Final() *Error {
 	e.Retryable = new(bool)
 	return e
 }
 
-// With gives the failure a value for whoever handles it, and gives e.
+// With attaches a value to the failure, for the code that handles it, and returns e.
 func (e *Error) With(data any) *Error {
 	e.Data = data
 	return e
 }
 
-// Errorf makes an error with a code. In the format, %s, %d, %v and %q stand
-// for the next argument (%q in quotes) and %% for a percent sign; widths and
-// other verbs are not known, and floats show at most six decimals.
+// Errorf makes an error with a code. In the format, %s, %d, %v and %q stand for the next
+// argument (%q in quotes) and %% for a percent sign. Widths and other verbs are not
+// supported, and floats show at most six decimals.
 func Errorf(code, format string, args ...any) *Error {
 	b := make([]byte, 0, len(format)+16*len(args))
 	for i := 0; i < len(format); i++ {
@@ -84,7 +85,7 @@ func Errorf(code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: string(b)}
 }
 
-// textOf shows a value in a message.
+// textOf formats a value for a message.
 func textOf(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -113,27 +114,27 @@ func textOf(v any) string {
 	return "?"
 }
 
-// textOfFloat shows a float with up to six decimals. (The formatter of strconv
-// would cost a guest 10 KB.)
+// textOfFloat formats a float with up to six decimals. (The formatter of strconv would
+// add 10 KB to a guest.)
 func textOfFloat(f float64) string {
 	sign := ""
 	if f < 0 {
 		sign, f = "-", -f
 	}
-	if !(f < 1e12) { // NaN too
+	if !(f < 1e12) { // also true for NaN
 		return sign + "(a float of 1e12 or more)"
 	}
 	millionths := uint64(f*1e6 + 0.5)
 	whole := sign + strconv.FormatUint(millionths/1e6, 10)
-	part := strconv.FormatUint(1e6+millionths%1e6, 10)[1:] // zeros in front
+	part := strconv.FormatUint(1e6+millionths%1e6, 10)[1:] // keeps leading zeros
 	if part = strings.TrimRight(part, "0"); part == "" {
 		return whole
 	}
 	return whole + "." + part
 }
 
-// CodeOf gives the code of an error: that of the [Error] it is or wraps,
-// "error" for any other, "" for nil.
+// CodeOf returns the code of an error: the code of the [Error] that it is or wraps,
+// "error" for any other error, "" for nil.
 func CodeOf(err error) string {
 	if err == nil {
 		return ""
@@ -151,14 +152,14 @@ func encodeError(e *codec.Encoder, err error) {
 	var we *Error
 	if errors.As(err, &we) {
 		if we == err {
-			fields["message"] = we.Message // without the code in front
+			fields["message"] = we.Message // without the code
 		}
 		if we.Retryable != nil {
 			fields["retryable"] = *we.Retryable
 		}
 		if we.Data != nil {
 			data, err := codec.Append(nil, we.Data)
-			if err != nil { // rather no data than another error
+			if err != nil { // omit the data rather than fail again
 				data, _ = codec.Append(nil, err.Error())
 			}
 			fields["data"] = codec.Raw(data)
@@ -167,7 +168,7 @@ func encodeError(e *codec.Encoder, err error) {
 	e.Value(fields)
 }
 
-// decodeError reads the boundary's map.
+// decodeError reads an error from the boundary's map.
 func decodeError(d *cbor.Decoder) *Error {
 	e := &Error{}
 	for n := d.Map(); n > 0 && !d.Failed(); n-- {
@@ -188,8 +189,8 @@ func decodeError(d *cbor.Decoder) *Error {
 	return e
 }
 
-// callError makes the error of a host call that failed, or nil. What was tried
-// goes in front of the host's message, advice after it.
+// callError returns the error of a failed host call, or nil. what precedes the host's
+// message and names the attempted operation; advice follows the message.
 func callError(status uint32, response []byte, what, advice string) error {
 	if status == boundary.OK {
 		return nil
@@ -207,5 +208,5 @@ func callError(status uint32, response []byte, what, advice string) error {
 	return e
 }
 
-// misuse makes the error of a call that the SDK refuses.
+// misuse returns the error of a call that the SDK refuses.
 func misuse(message string) *Error { return &Error{Code: CodeInvalidMessage, Message: message} }

@@ -8,17 +8,17 @@ import (
 	"github.com/weftrun/weft/sdk-guest/go/internal/codec"
 )
 
-// Event is any event. As the type of a step's argument or result it needs the
-// options [Accepts] or [Emits] to say which ones.
+// Event is any event. A step whose argument or result has this type needs the option
+// [Accepts] or [Emits], which lists the event types.
 type Event any
 
-// Value is any value of the data model: nil, bool, int64 (uint64 if larger),
-// float64, string, []byte, []any and map[string]any. Every type of event field
-// may stand for it on the way out.
+// Value is any value of the data model: nil, bool, int64 (uint64 if larger), float64,
+// string, []byte, []any and map[string]any. When it is written, a Value may hold any type
+// allowed for an event field.
 type Value = any
 
-// Extra, embedded in an event or state struct, keeps the keys that the struct
-// does not declare.
+// Extra, embedded in an event or state struct, keeps the keys that the struct does not
+// declare.
 //
 //	type StartEvent struct {
 //		weft.Start
@@ -27,8 +27,9 @@ type Value = any
 //	}
 type Extra = codec.Extra
 
-// Tuple, embedded in a struct that is a part of an event or of the state, makes
-// it a list of its fields in their order: small, where there are many.
+// Tuple, embedded in a struct that is part of an event or of the state, encodes the
+// struct as a list of its fields in order. This saves space if there are many such
+// structs.
 //
 //	type WordCount struct {
 //		weft.Tuple
@@ -50,14 +51,14 @@ type Tuple = codec.Tuple
 // Here query is required, limit is 10 if absent, and mode may be absent.
 type Start struct{}
 
-// Stop is the event that ends the run: the base StopEvent. Its result is the
-// run's. Embedded in a struct it makes that a stop event of its own, with the
-// struct's fields instead of the result.
+// Stop is the event that ends the run: the base StopEvent. Its result becomes the run's
+// result. A struct that embeds Stop is a separate stop event, with the struct's fields
+// instead of the result.
 type Stop struct {
 	Result any
 }
 
-// Result gives the stop event with a result.
+// Result returns a stop event with the given result.
 func Result(v any) Stop { return Stop{Result: v} }
 
 // InputRequired, embedded in a struct, makes it an event that asks a person
@@ -68,27 +69,27 @@ type InputRequired struct{}
 // person's answer. The base type is a struct named HumanResponseEvent.
 type HumanResponse struct{}
 
-// StepFailed is the event that a step with [Catches] gets when another has
-// failed for good, or the run has been [Cancelled] or has [TimedOut].
+// StepFailed is the event that a step with [Catches] receives when another step has
+// failed finally, or when the run was [Cancelled] or has [TimedOut].
 type StepFailed struct {
 	_              struct{} `weft:"StepFailedEvent"`
-	StepName       string   // "" if it is the run
+	StepName       string   // "" if the run itself ended
 	Exception      Exception
 	Attempts       uint64
-	ElapsedSeconds float64 // since the first attempt began
-	// InputEvent is what the step failed on, as {"type", "value"}, or a list of
-	// those; nil if it is too large.
+	ElapsedSeconds float64 // since the first attempt started
+	// InputEvent is the event that the failed step received, as {"type", "value"}, or a
+	// list of such events; nil if it is too large.
 	InputEvent Value `weft:",omitempty"`
 }
 
 // Exception is the error of a step that failed.
 type Exception struct {
-	ExceptionType    string // its code
+	ExceptionType    string // the error's code
 	ExceptionMessage string
 }
 
-// Join, embedded in a struct whose other fields are events, makes it the
-// argument of a step that waits for one event of each.
+// Join, embedded in a struct whose other fields are events, makes the struct the argument
+// of a step that waits for one event of each field's type.
 //
 //	type Both struct {
 //		weft.Join
@@ -97,7 +98,7 @@ type Exception struct {
 //	}
 type Join struct{}
 
-// Nothing is the result of a step that gives no event.
+// Nothing is the result type of a step that returns no event.
 type Nothing struct{}
 
 var (
@@ -110,7 +111,7 @@ var (
 	typeNothing       = reflect.TypeOf(Nothing{})
 )
 
-// kinds gives the kind and the base type of what embeds a marker.
+// kinds maps each marker to the kind and the base type of structs that embed it.
 var kinds = map[reflect.Type]struct{ kind, base string }{
 	typeStart:         {"start", "StartEvent"},
 	typeStop:          {"stop", "StopEvent"},
@@ -124,17 +125,17 @@ func init() {
 	}
 }
 
-// eventType is what the SDK knows of an event's type.
+// eventType is what the SDK knows about an event's type.
 type eventType struct {
 	name, kind, base, doc string
 	plan                  *codec.Plan
 }
 
-// eventTypes holds those made so far; types are few, so a search is cheaper
-// than a map.
+// eventTypes holds the event types made so far. A search is cheaper than a map, because
+// there are few types.
 var eventTypes []*eventType
 
-// eventOf gives the event type of a struct type.
+// eventOf returns the event type of a struct type.
 func eventOf(t reflect.Type) (*eventType, error) {
 	for _, et := range eventTypes {
 		if et.plan.Type() == t {
@@ -173,8 +174,8 @@ func eventOf(t reflect.Type) (*eventType, error) {
 	return et, nil
 }
 
-// readMarkers looks for embedded markers and for a blank field, whose tags
-// name and describe the type.
+// readMarkers looks for embedded markers, and for a blank field, whose tags name and
+// describe the type.
 func (et *eventType) readMarkers(t reflect.Type) {
 	for i := 0; i < t.NumField(); i++ {
 		f := t.Field(i)
@@ -200,8 +201,8 @@ func (et *eventType) readMarkers(t reflect.Type) {
 	}
 }
 
-// typeName names a type in a message. (Its String method would cost a guest
-// another 3 KB.)
+// typeName returns a type's name for a message. (The type's String method would add
+// another 3 KB to a guest.)
 func typeName(t reflect.Type) string {
 	switch {
 	case t == nil:
@@ -214,5 +215,5 @@ func typeName(t reflect.Type) string {
 	return "a " + t.Kind().String()
 }
 
-// quote shows a name in a message.
+// quote quotes a name for a message.
 func quote(s string) string { return "\"" + s + "\"" }

@@ -1,51 +1,52 @@
 package weft
 
-// StepInput is what a flow hands to a function: the run's input, and what the
-// nodes before it came to.
+// StepInput is what a flow passes to a function: the run's input and the outputs of
+// earlier nodes.
 type StepInput struct {
 	Input               Value                 `weft:",omitempty"`
 	PreviousStepContent Value                 `weft:",omitempty"`
 	PreviousStepOutputs map[string]StepOutput `weft:",omitempty"`
 	AdditionalData      map[string]any        `weft:",omitempty"`
 
-	// StepChoices are the names that a router's selector may choose.
+	// StepChoices are the names that a router's selector may choose from.
 	StepChoices []string `weft:",omitempty"`
-	// CurrentIteration, from 1, and MaxIterations are those of the loop whose end
-	// condition is asked for.
+	// CurrentIteration (from 1) and MaxIterations belong to the loop whose end condition
+	// is evaluated.
 	CurrentIteration int `weft:",omitempty"`
 	MaxIterations    int `weft:",omitempty"`
 }
 
-// Text is the input as text, "" if it is none.
+// Text returns the input as text, or "" if it is not text.
 func (in *StepInput) Text() string {
 	text, _ := in.Input.(string)
 	return text
 }
 
-// PreviousText is the content of the node before as text, "" if it is none.
+// PreviousText returns the content of the previous node as text, or "" if it is not text.
 func (in *StepInput) PreviousText() string {
 	text, _ := in.PreviousStepContent.(string)
 	return text
 }
 
-// StepOutput is what a function gives back to its flow: content of any kind; a bool
-// if it decides a condition or the end of a loop, a name or a list of names if it
-// selects for a router.
+// StepOutput is what a function returns to its flow. Content may be of any type. A
+// function that decides a condition or the end of a loop sets a bool. A router's selector
+// sets a name or a list of names.
 type StepOutput struct {
-	StepName string `weft:",omitempty"` // of a node before; the flow sets it
+	StepName string `weft:",omitempty"` // name of the node; set by the flow
 	Content  any
-	// Success says whether it succeeded; nil: if Error is empty. A function that
-	// returns an error has failed, and its node with it; one that returns this has
-	// only said so, and the flow goes on.
+	// Success reports whether the node succeeded; nil means that Error is empty. A
+	// function that returns an error fails, and its node fails too. A function that
+	// returns a StepOutput with Success false only reports a failure, and the flow
+	// continues.
 	Success *bool  `weft:",omitempty"`
 	Error   string `weft:",omitempty"`
-	// Stop ends the whole flow, successfully, with this as its last output.
+	// Stop ends the whole flow successfully, with this output as its last.
 	Stop bool `weft:",omitempty"`
-	// Steps are the outputs within that of a node that has others in it.
+	// Steps are the outputs of nested nodes.
 	Steps []any `weft:",omitempty"`
 }
 
-// OK reports whether what gave the output succeeded.
+// OK reports whether the node that produced the output succeeded.
 func (out *StepOutput) OK() bool {
 	if out.Success != nil {
 		return *out.Success
@@ -53,21 +54,20 @@ func (out *StepOutput) OK() bool {
 	return out.Error == ""
 }
 
-// Text is the content as text, "" if it is none.
+// Text returns the content as text, or "" if it is not text.
 func (out *StepOutput) Text() string {
 	text, _ := out.Content.(string)
 	return text
 }
 
-// Content gives an output with a content.
+// Content returns an output with the given content.
 func Content(content any) StepOutput { return StepOutput{Content: content} }
 
-// StopWith gives an output that ends the flow with a content.
+// StopWith returns an output that ends the flow with the given content.
 func StopWith(content any) StepOutput { return StepOutput{Content: content, Stop: true} }
 
-// Function makes a function of the plugin one that flows can call, as
-// PLUGIN.NAME. The plugin is a [Part]: the flow is the workflow. Options are those
-// of a [Step].
+// Function declares a function that flows can call as PLUGIN.NAME. The plugin is a
+// [Part]: the flow is the workflow. The options are those of a [Step].
 //
 //	func shout(ctx *weft.Context[weft.Untyped], in weft.StepInput) (weft.StepOutput, error) {
 //		return weft.Content(strings.ToUpper(in.Text())), nil

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// guard runs a step and turns a panic into an error, its stack into log lines.
+// guard runs a step. It turns a panic into an error, and logs the stack.
 func guard(run func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -19,8 +19,8 @@ func guard(run func() error) (err error) {
 	return run()
 }
 
-// panicPlace says where the step was when it panicked: the first place on the stack,
-// from the panic on, that is not the runtime's.
+// panicPlace returns where the step panicked: the first place on the stack, after the
+// panic, outside the runtime.
 func panicPlace() string {
 	var stack [32]uintptr
 	frames := runtime.CallersFrames(stack[:runtime.Callers(3, stack[:])])

@@ -2,6 +2,6 @@
 
 package weft
 
-// guard runs a step. There is no recover here: a panic ends in a trap, and the host
-// makes the error of what it printed.
+// guard runs a step. TinyGo has no recover on this target: a panic ends in a trap, and
+// the host makes the error from what the panic printed.
 func guard(run func() error) error { return run() }

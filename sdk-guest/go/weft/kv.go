@@ -3,32 +3,32 @@ package weft
 import "github.com/weftrun/weft/sdk-guest/go/internal/codec"
 
 // KV is a granted resource of the kind "kv": values by key that all runs of the tenant
-// share, beyond their sessions.
+// share, independent of their sessions.
 //
-// What is written is there once, together with the step's own progress: a call that was
-// answered is not made again, after a crash or by the next attempt of the step, and
-// needs no key. A fork, or an attempt that fails, takes nothing back.
+// A write happens exactly once, and is committed together with the step's own progress.
+// After a crash, or in the step's next attempt, an answered call is not made again. Calls
+// therefore need no idempotency key. A fork or a failed attempt does not undo writes.
 type KV struct {
 	inv  *invocation
 	name string
 }
 
-// KV gives the resource of that name. It is asked for by
+// KV returns the resource with the given name. The workflow declares it by
 // weft.Resource{Name: name, Kind: "kv"}.
 //
 //	var rate float64
 //	version, err := ctx.KV("cache").Get("eur/usd", &rate)
-//	if err == nil && version == 0 { // nobody has put it there
+//	if err == nil && version == 0 { // the key has no value
 func (inv *invocation) KV(name string) KV { return KV{inv, name} }
 
-// kvEntry is what is under a key.
+// kvEntry is a key's value and version.
 type kvEntry struct {
 	Value   codec.Raw
 	Version int64
 }
 
-// Get reads what is under a key to *v, and gives its version; 0: there is nothing, and
-// *v is left as it is.
+// Get reads the value of a key to *v, and returns its version. If the key has no value,
+// the version is 0 and *v is unchanged.
 func (kv KV) Get(key string, v any) (version int64, err error) {
 	var entry *kvEntry
 	err = kv.inv.Call(kv.name, "get", map[string]any{"key": key}, &entry)
@@ -41,15 +41,16 @@ func (kv KV) Get(key string, v any) (version int64, err error) {
 	return entry.Version, nil
 }
 
-// Set puts a value, any that an event may hold, under a key, and gives its version: no
-// other value of the resource has or had it.
+// Set sets the value of a key to any value that an event may hold, and returns the new
+// version. Versions are unique within the resource.
 func (kv KV) Set(key string, v any) (version int64, err error) {
 	return kv.set(map[string]any{"key": key, "value": v})
 }
 
-// SetIf puts a value under a key that has this version still; 0: that is not there.
-// Else the error has the code "conflict": read again and decide anew, as [UpdateKey]
-// does. A step that fails of it reads anew when it is tried again.
+// SetIf sets the value of a key if its version is still the given one; version 0 means
+// that the key has no value. Otherwise the error has the code "conflict": read again and
+// decide anew, as [UpdateKey] does. A step that fails with this error reads anew when it
+// is retried.
 func (kv KV) SetIf(key string, version int64, v any) (next int64, err error) {
 	return kv.set(map[string]any{"key": key, "value": v, "if_version": version})
 }
@@ -60,21 +61,21 @@ func (kv KV) set(payload map[string]any) (int64, error) {
 	return answer.Version, err
 }
 
-// Increment adds to the whole number under a key, of which none counts as 0, and gives
-// the sum.
+// Increment adds to the whole number of a key and returns the sum. A key without a value
+// counts as 0.
 func (kv KV) Increment(key string, by int64) (sum int64, err error) {
 	var answer struct{ Value int64 }
 	err = kv.inv.Call(kv.name, "increment", map[string]any{"key": key, "by": by}, &answer)
 	return answer.Value, err
 }
 
-// Delete takes a key out, and says whether it was there.
+// Delete removes a key, and reports whether it had a value.
 func (kv KV) Delete(key string) (deleted bool, err error) {
 	return kv.remove(map[string]any{"key": key})
 }
 
-// DeleteIf takes a key out that has this version still; else the error has the code
-// "conflict".
+// DeleteIf removes a key if its version is still the given one; otherwise the error has
+// the code "conflict".
 func (kv KV) DeleteIf(key string, version int64) error {
 	_, err := kv.remove(map[string]any{"key": key, "if_version": version})
 	return err
@@ -89,38 +90,39 @@ func (kv KV) remove(payload map[string]any) (bool, error) {
 // KVQuery selects keys.
 type KVQuery struct {
 	Prefix string `weft:",omitempty"`
-	After  string `weft:",omitempty"` // the key behind which to go on: Next of the page before
+	After  string `weft:",omitempty"` // the page begins after this key: Next of the previous page
 	Limit  int    `weft:",omitempty"` // of a page, at most 1000; 0: 100
-	Values bool   `weft:",omitempty"` // with the values
+	Values bool   `weft:",omitempty"` // include the values
 }
 
-// KVItem is a key, with its value if that was asked for.
+// KVItem is a key, with its value if the query asked for values.
 type KVItem struct {
 	Key     string
 	Version int64
 	Value   any `weft:",omitempty"`
 }
 
-// KVPage is some keys, in the order of their bytes.
+// KVPage is a page of keys, in byte order.
 type KVPage struct {
 	Items []KVItem
-	// Next is where to go on, "" at the end.
+	// Next is the query's After for the next page; "" at the end.
 	Next string `weft:",omitempty"`
 }
 
-// List gives a page of the keys.
+// List returns a page of keys.
 func (kv KV) List(q KVQuery) (KVPage, error) {
 	var page KVPage
 	err := kv.inv.Call(kv.name, "list", q, &page)
 	return page, err
 }
 
-// maxUpdates is how often UpdateKey tries, so that a step ends whatever others do.
+// maxUpdates bounds the attempts of UpdateKey, so that a step ends whatever other runs
+// do.
 const maxUpdates = 100
 
-// UpdateKey changes the value under a key as if alone, and gives what it is then: change
-// gets what is there, or the zero value, and is called again if somebody else was first.
-// An error of it changes nothing.
+// UpdateKey changes the value of a key without interference from others, and returns the
+// new value. change receives the present value, or the zero value, and is called again if
+// another run changed the key first. If change returns an error, nothing is written.
 //
 //	stock, err := weft.UpdateKey(ctx.KV("shop"), "tea", func(s *Stock) error {
 //		s.Left -= ev.Pounds

@@ -8,7 +8,7 @@ type LLM struct {
 	name string
 }
 
-// LLM gives the resource of that name, to ask a model. It is asked for by
+// LLM returns the resource with the given name. The workflow declares it by
 // weft.Resource{Name: name, Kind: "llm"}.
 //
 //	answer, err := ctx.LLM("llm").Chat(weft.User("Why is the sky blue?"))
@@ -20,32 +20,32 @@ type Message struct {
 	Content string
 }
 
-// System is a message that says how the model is to behave.
+// System returns a message that tells the model how to behave.
 func System(text string) Message { return Message{"system", text} }
 
-// User is a message of whom the model answers.
+// User returns a message of the user.
 func User(text string) Message { return Message{"user", text} }
 
-// Assistant is a message of the model itself.
+// Assistant returns a message of the model.
 func Assistant(text string) Message { return Message{"assistant", text} }
 
-// ChatRequest is what a model is asked. Messages are needed.
+// ChatRequest is a request to a model. Messages is required.
 type ChatRequest struct {
 	Messages []Message
-	Model    string `weft:",omitempty"` // "": that of the resource
-	// Tools are those that the model may call, each as the service has it; ToolChoice
-	// likewise.
+	Model    string `weft:",omitempty"` // "": the resource's model
+	// Tools are the tools that the model may call, and ToolChoice its choice, both in the
+	// format of the service.
 	Tools      []any `weft:",omitempty"`
 	ToolChoice any   `weft:",omitempty"`
-	// Schema is a JSON Schema for the answer, which is then read by
-	// [ChatResponse.Value]; nil: the answer is text.
+	// Schema is a JSON Schema for the answer, which [ChatResponse.Value] then holds
+	// decoded; nil: the answer is text.
 	Schema      map[string]any `weft:",omitempty"`
 	Temperature *float64       `weft:",omitempty"`
 	MaxTokens   int            `weft:",omitempty"` // 0: the resource's or the service's
 	Stop        []string       `weft:",omitempty"`
-	// Stream has the answer go to the run's stream while it comes.
+	// Stream writes the answer to the run's stream as it arrives.
 	Stream  bool          `weft:",omitempty"`
-	Timeout time.Duration `weft:",omitempty"` // 0: that of the resource
+	Timeout time.Duration `weft:",omitempty"` // 0: the resource's timeout
 }
 
 // ChatResponse is a model's answer.
@@ -59,28 +59,29 @@ type ChatResponse struct {
 	Usage        Tokens
 }
 
-// ToolCall is a tool that the model wants called; Arguments are JSON.
+// ToolCall is a tool call that the model requests; Arguments are JSON.
 type ToolCall struct {
 	ID        string `weft:"id"`
 	Name      string
 	Arguments string
 }
 
-// Tokens is what an answer has used.
+// Tokens is the number of tokens that an answer used.
 type Tokens struct {
 	InputTokens  int
 	OutputTokens int
 }
 
-// Chat asks the model to go on with a conversation.
+// Chat sends a conversation to the model and returns its answer.
 func (l LLM) Chat(messages ...Message) (ChatResponse, error) {
 	return l.Do(ChatRequest{Messages: messages})
 }
 
-// Do asks the model. The answer is kept: a step that is tried again, or goes on after
-// a crash, gets it without the model being asked twice. The error says why there is
-// none: the operator does not allow it (the code "permission_denied"), the service is
-// not there or refuses ("unavailable"), does not answer in time ("timeout").
+// Do sends a request to the model. The answer is recorded: a step that is retried, or
+// that continues after a crash, gets the recorded answer and does not call the model
+// again. The code of an error says why there is no answer: the operator does not allow
+// the call ("permission_denied"), the service is not reachable or refuses
+// ("unavailable"), or the service does not answer in time ("timeout").
 func (l LLM) Do(r ChatRequest) (ChatResponse, error) {
 	var answer ChatResponse
 	err := l.inv.Call(l.name, "chat", r, &answer)

@@ -24,7 +24,7 @@ func flag(o object, key string, is bool) {
 	}
 }
 
-// describe hands over the manifest.
+// describe passes the manifest to the host.
 func describe() {
 	m, err := defined.manifest()
 	if err != nil {
@@ -153,8 +153,8 @@ func names(types []*eventType) []any {
 	return list
 }
 
-// eventManifest gives the declaration of a type, or nil if it needs none: the
-// SDK's own events are those that every host knows.
+// eventManifest returns the declaration of a type, or nil if it needs none: every host
+// knows the SDK's own events.
 func (w *workflow) eventManifest(et *eventType) (object, error) {
 	if t := et.plan.Type(); t == typeStop || t == typeStepFailed {
 		return nil, nil
@@ -173,8 +173,8 @@ func (w *workflow) eventManifest(et *eventType) (object, error) {
 	return o, nil
 }
 
-// baseOf gives the type that an event extends: the first one of the workflow's that
-// its struct embeds, or that of its kind.
+// baseOf returns the type that an event extends: the first of the workflow's events that
+// its struct embeds, otherwise the base type of its kind.
 func (w *workflow) baseOf(et *eventType) string {
 	t := et.plan.Type()
 	for i := 0; i < t.NumField(); i++ {

@@ -23,13 +23,13 @@ type stepOption func(*step) error
 
 func (f stepOption) applyStep(s *step) error { return f(s) }
 
-// TimeoutOption is the option that [Timeout] gives.
+// TimeoutOption is the option returned by [Timeout].
 type TimeoutOption time.Duration
 
-// Timeout limits a run (as an option of [Define]), one invocation (as an option
-// of [Step]) or a wait (as an option of [Wait]). That of a run counts its waits, too. A
-// workflow without one has the host's default, which counts only the time in which a
-// step is at work; with Timeout(0) it has none.
+// Timeout limits a run (as an option of [Define]), one invocation (as an option of
+// [Step]) or a wait (as an option of [Wait]). A run's timeout includes its waits. A
+// workflow without this option has the host's default, which counts only the time in
+// which a step works; Timeout(0) means no limit.
 func Timeout(d time.Duration) TimeoutOption { return TimeoutOption(d) }
 
 func (t TimeoutOption) applyWorkflow(w *workflow) error {
@@ -45,38 +45,37 @@ func (t TimeoutOption) applyStep(s *step) error {
 	return nil
 }
 
-// DocOption is the option that [Doc] gives.
+// DocOption is the option returned by [Doc].
 type DocOption string
 
-// Doc describes a workflow or a step to people.
+// Doc describes a workflow or a step for people.
 func Doc(text string) DocOption { return DocOption(text) }
 
 func (d DocOption) applyWorkflow(w *workflow) error { w.doc = string(d); return nil }
 
 func (d DocOption) applyStep(s *step) error { s.doc = string(d); return nil }
 
-// Version names the version of the workflow, for people.
+// Version names the version of the workflow for people.
 func Version(text string) Option {
 	return workflowOption(func(w *workflow) error { w.version = text; return nil })
 }
 
-// Part says that the module has steps for a workflow that is composed of several
-// plugins, and makes none by itself: events that its steps give may be taken by
-// those of others, and the other way round. The name given to [Define] is then
-// for people only.
+// Part declares that the module contains steps of a workflow that is composed of several
+// plugins, and is not a workflow alone. Steps of other plugins may take its events, and
+// its steps may take theirs. The name given to [Define] is then for people only.
 func Part() Option {
 	return workflowOption(func(w *workflow) error { w.part = true; return nil })
 }
 
-// Resource, as an option of [Define], declares something outside of the workflow that
-// it needs and that the operator grants.
+// Resource, as an option of [Define], declares an external resource that the workflow
+// needs and that the operator must grant.
 //
 //	weft.Define("joke", weft.Resource{Name: "llm", Kind: "llm", Doc: "tells the joke"}, ...)
 type Resource struct {
-	Name     string // how the steps call it
-	Kind     string // what it is, for the operator
+	Name     string // the name by which the steps call it
+	Kind     string // the kind of resource, for the operator
 	Doc      string `weft:"description,omitempty"`
-	Optional bool   `weft:"optional,omitempty"` // the workflow can do without it
+	Optional bool   `weft:"optional,omitempty"` // the workflow works without it
 }
 
 func (r Resource) applyWorkflow(w *workflow) error {
@@ -84,10 +83,10 @@ func (r Resource) applyWorkflow(w *workflow) error {
 	return nil
 }
 
-// State declares the type of the session's state and, if a value is given, the
-// state that a new session starts with. It is needed for that value only: the
-// type is known from the steps' contexts. Without a value the fields start as
-// their default tags say, else zero.
+// State declares the type of the session's state and, if a value is given, the state of a
+// new session. The option is needed only for such a value: the contexts of the steps give
+// the type. Without a value, the fields start with the values of their default tags,
+// otherwise with zero values.
 func State[S any](initial ...S) Option {
 	return workflowOption(func(w *workflow) error {
 		w.useState(reflect.TypeOf((*S)(nil)).Elem())
@@ -98,8 +97,8 @@ func State[S any](initial ...S) Option {
 	})
 }
 
-// Workers limits how many invocations of the step run at once in a run: 1 to
-// 1000, without it 4.
+// Workers limits how many invocations of the step run concurrently in a run: 1 to 1000,
+// default 4.
 func Workers(n int) StepOption {
 	return stepOption(func(s *step) error {
 		if n < 1 || n > 1000 {
@@ -110,17 +109,17 @@ func Workers(n int) StepOption {
 	})
 }
 
-// Atomic makes what the step does to the state, sends and writes to the stream take
-// effect together when it succeeds, or not at all. It sees its own edits, and of
-// those of others none that come while it runs; if one of these would change what
-// it has read, it runs again from its start. In such a step [Wait], [Run],
+// Atomic makes the step's changes to the state, its sends and its writes to the stream
+// take effect together when the step succeeds, or not at all. The step sees its own
+// edits, but no edits that others make while it runs. If such an edit changes what the
+// step has read, the step runs again from the start. In an atomic step [Wait], [Run],
 // [Context.Sleep] and [Context.Collect] fail with the code "failed_precondition".
 func Atomic() StepOption {
 	return stepOption(func(s *step) error { s.atomic = true; return nil })
 }
 
-// AcceptSubtypes gives the step, beside the events that it takes or waits for, those
-// that extend them: events whose struct embeds theirs.
+// AcceptSubtypes makes the step accept, in addition to the events that it takes or waits
+// for, the events that extend them: events whose struct embeds theirs.
 //
 //	type ItemEvent struct{ Name string }
 //	type BoxEvent struct {
@@ -128,17 +127,17 @@ func Atomic() StepOption {
 //		Size int
 //	}
 //
-// Where the step's argument is an ItemEvent it gets that part of a BoxEvent. Where it
-// is an [Event] that [Accepts] an ItemEvent, it gets the whole BoxEvent.
+// A step whose argument is an ItemEvent receives that part of a BoxEvent. A step whose
+// argument is an [Event] that [Accepts] an ItemEvent receives the whole BoxEvent.
 func AcceptSubtypes() StepOption {
 	return stepOption(func(s *step) error { s.subtypes = true; return nil })
 }
 
-// Take makes a step that collects a list fire at the n-th arrival; without it,
-// it fires when no more events can come. It gets the n events that came first, in the
-// order in which they came, which need not be that of the list. It fires once for each
-// list: what comes after is dropped, and steps that still work on the rest work on to
-// their end. If fewer than n can come, it gets those there are.
+// Take makes a step that collects a list run at the n-th arrival. Without Take, the step
+// runs when no more events can come. The step receives the first n events in the order of
+// arrival, which may differ from the order of the list. It runs once for each list: later
+// events are dropped, and steps that still work on other items of the list run to their
+// end. If fewer than n events can come, the step receives those that came.
 func Take(n int) StepOption {
 	return stepOption(func(s *step) error {
 		if n < 1 {
@@ -149,8 +148,8 @@ func Take(n int) StepOption {
 	})
 }
 
-// Accepts lists the events that a step with an argument of type [Event] (or
-// []Event) takes, by empty values:
+// Accepts lists, as empty values, the events that a step with an argument of type [Event]
+// (or []Event) takes:
 //
 //	weft.Step("next", next, weft.Accepts(StartEvent{}, LoopEvent{}))
 func Accepts(events ...Event) StepOption {
@@ -166,9 +165,9 @@ func Accepts(events ...Event) StepOption {
 	})
 }
 
-// Emits lists, by empty values, the events that a step with a result of type
-// [Event] may return, and those that it sends by [Context.Send]. A list that
-// it may return is listed as one:
+// Emits lists, as empty values, the events that a step with a result of type [Event] may
+// return, and the events that it sends by [Context.Send]. A list that the step may return
+// is given as a list:
 //
 //	weft.Step("next", next, weft.Emits(LoopEvent{}, FirstEvent{}, []ItemEvent{}))
 func Emits(events ...Event) StepOption {
@@ -193,23 +192,23 @@ func Emits(events ...Event) StepOption {
 	})
 }
 
-// What [Catches] takes beside the names of steps: how a run may end before its
+// Names for [Catches] in addition to the names of steps: how a run may end before its
 // steps end it.
 const (
-	Cancelled = "cancelled" // somebody cancels it
-	TimedOut  = "timeout"   // its deadline passes
+	Cancelled = "cancelled" // the run is cancelled
+	TimedOut  = "timeout"   // the run's deadline passes
 )
 
-// Catches gives the step, whose argument is a [StepFailed], the failures of the
-// steps of those names, or of all others if none is named: those that are not
-// tried again. The run goes on with what the step returns.
+// Catches makes the step, whose argument is a [StepFailed], receive the failures of the
+// named steps, or of all other steps if no name is given. It receives only failures that
+// are not retried. The run continues with what the step returns.
 //
-// A step that names [Cancelled] or [TimedOut] cleans up: all that the run had
-// under way is dropped then, and the step has the server's grace period (10 s if it
-// is not set otherwise), with whatever steps follow from it. Several steps may
-// name them; a step that does nothing else need not lead to a stop event. The run
-// ends as what it was ending as in any case. No StepName is given then, and no
-// InputEvent; the time is that since the run began.
+// A step that names [Cancelled] or [TimedOut] is a cleanup step. When the run is
+// cancelled or times out, the server drops all pending work of the run, and the cleanup
+// step and the steps that follow from it get the server's grace period (default 10 s).
+// Several steps may name them. A step without other names need not lead to a stop event.
+// The run ends as cancelled or timed out in any case. StepName and InputEvent are empty
+// then, and ElapsedSeconds counts from the start of the run.
 func Catches(steps ...string) StepOption {
 	return stepOption(func(s *step) error {
 		s.catchesAll = s.catchesAll || len(steps) == 0
@@ -221,8 +220,8 @@ func Catches(steps ...string) StepOption {
 	})
 }
 
-// MaxRecoveries limits how often the step catches failures of what follows from
-// one event; without it, once. A failure beyond it fails the run.
+// MaxRecoveries limits how often the step catches failures that follow from one event;
+// the default is once. A further failure fails the run.
 func MaxRecoveries(n uint64) StepOption {
 	return stepOption(func(s *step) error {
 		s.maxRecoveries = &n
@@ -230,8 +229,8 @@ func MaxRecoveries(n uint64) StepOption {
 	})
 }
 
-// Streams lists, by empty values, the events that a step writes to the run's
-// stream by [Context.Stream].
+// Streams lists, as empty values, the events that a step writes to the run's stream by
+// [Context.Stream].
 func Streams(events ...Event) StepOption {
 	return stepOption(func(s *step) error {
 		for _, ev := range events {

@@ -8,18 +8,18 @@ import (
 	"github.com/weftrun/weft/sdk-guest/go/internal/codec"
 )
 
-// Call calls a resource that the operator has granted, and reads what it answers to
-// *answer; nil drops it. The workflow asks for the resource by a [Resource]. The
-// payload is any value that an event may hold. Nothing of the plugin runs or is held
-// in memory meanwhile.
+// Call calls a resource that the operator has granted, and decodes the answer to *answer;
+// nil drops the answer. The workflow declares the resource by a [Resource]. The payload
+// is any value that an event may hold. While the call runs, the plugin uses neither CPU
+// nor memory.
 //
 //	var joke struct{ Text string }
 //	err := ctx.Call("llm", "chat", map[string]any{"prompt": "a joke"}, &joke)
 //
-// The answer is kept: when the step is tried again, the same call (the same resource,
-// method and payload, as the first, second, ... of its kind) gives the same answer,
-// and the outside is not asked twice. A call that failed and may be tried again is
-// made again then, under the same key, unless the operator has forbidden that.
+// The answer is recorded. When the step is retried, the same call (the same resource,
+// method and payload, as the first, second, ... of its kind) returns the same answer
+// without a further request to the outside. A retried step repeats a failed call that may
+// be retried, under the same key, unless the operator has forbidden repetition.
 func (inv *invocation) Call(resource, method string, payload, answer any) error {
 	what := "call " + quote(resource)
 	e := inv.begin(3)
@@ -49,23 +49,24 @@ type HTTP struct {
 	name string
 }
 
-// HTTP gives the resource of that name, to make requests with. It is asked for by
-// weft.Resource{Name: name, Kind: "http"}.
+// HTTP returns the resource with the given name, to make requests. The workflow declares
+// it by weft.Resource{Name: name, Kind: "http"}.
 func (inv *invocation) HTTP(name string) HTTP { return HTTP{inv, name} }
 
-// HTTPRequest is a request. Give either a URL or a Path.
+// HTTPRequest is a request. Set either URL or Path.
 type HTTPRequest struct {
 	Method  string            `weft:",omitempty"` // "": GET
 	URL     string            `weft:"url,omitempty"`
-	Path    string            `weft:",omitempty"` // below the base_url of the resource
+	Path    string            `weft:",omitempty"` // relative to the resource's base_url
 	Query   map[string]string `weft:",omitempty"`
 	Headers map[string]string `weft:",omitempty"`
 	Body    []byte            `weft:",omitempty"`
-	// Timeout of the whole, at most that of the resource; 0: that of the resource.
+	// Timeout limits the whole request. It is at most the resource's timeout; 0 means the
+	// resource's timeout.
 	Timeout time.Duration `weft:",omitempty"`
-	// ExpectSuccess makes an answer whose status is not 200 to 299 an error, which
-	// the step's retry policy may have tried again if that may help: after 408,
-	// 425, 429 and from 500 on.
+	// ExpectSuccess makes an answer with a status outside 200 to 299 an error. The step's
+	// retry policy may retry the error after the statuses 408, 425, 429, and 500 and
+	// above.
 	ExpectSuccess bool `weft:",omitempty"`
 }
 
@@ -76,7 +77,7 @@ type HTTPResponse struct {
 	Body    []byte
 }
 
-// Header gives the first value of a header, "" if there is none.
+// Header returns the first value of a header, or "".
 func (r *HTTPResponse) Header(name string) string {
 	if values := r.Headers[strings.ToLower(name)]; len(values) > 0 {
 		return values[0]
@@ -84,17 +85,17 @@ func (r *HTTPResponse) Header(name string) string {
 	return ""
 }
 
-// Do makes a request and gives the answer, whatever its status. The error says why
-// there is none: the operator does not allow the request (the code
-// "permission_denied"), the service is not there ("unavailable"), does not answer in
-// time ("timeout"), answers too much ("limit_exceeded").
+// Do makes a request and returns the answer, whatever its status. The code of an error
+// says why there is no answer: the operator does not allow the request
+// ("permission_denied"), the service is not reachable ("unavailable"), it does not answer
+// in time ("timeout"), or its answer is too large ("limit_exceeded").
 func (h HTTP) Do(r HTTPRequest) (HTTPResponse, error) {
 	var answer HTTPResponse
 	err := h.inv.Call(h.name, "request", r, &answer)
 	return answer, err
 }
 
-// Get makes a GET request for a URL, or for a path below the base_url of the
+// Get makes a GET request for a URL, or for a path relative to the base_url of the
 // resource.
 func (h HTTP) Get(where string) (HTTPResponse, error) {
 	if strings.HasPrefix(where, "https://") || strings.HasPrefix(where, "http://") {

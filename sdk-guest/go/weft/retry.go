@@ -6,12 +6,12 @@ import (
 	"github.com/weftrun/weft/sdk-guest/go/internal/codec"
 )
 
-// RetryRule is a part of a retry policy: when to try again, how long to wait,
-// when to give up. It is a value: steps may share one.
+// RetryRule is a part of a retry policy: when to retry, how long to wait, or when to give
+// up. It is a value: steps may share one.
 type RetryRule struct {
 	part  string // "when", "wait" or "stop"
 	rule  codec.Raw
-	fault string // what is wrong with it
+	fault string // an error in the rule
 }
 
 // The parts' keys in the manifest.
@@ -21,7 +21,7 @@ const (
 	retryStop = "stop"
 )
 
-// rule makes a rule of one key.
+// rule makes a rule with one key.
 func rule(part, key string, v any) RetryRule { return bareRule(part, object{key: v}) }
 
 func bareRule(part string, v any) RetryRule {
@@ -32,7 +32,7 @@ func bareRule(part string, v any) RetryRule {
 	return RetryRule{part: part, rule: b}
 }
 
-// group makes one rule of several of one part, which is one of the two.
+// group combines several rules of the same part, which is a or b.
 func group(name, key string, rules []RetryRule, a, b string) RetryRule {
 	var list []any
 	for _, r := range rules {
@@ -50,16 +50,17 @@ func group(name, key string, rules []RetryRule, a, b string) RetryRule {
 	return rule(rules[0].part, key, list)
 }
 
-// Retry lets a step that failed be tried again. Parts that are not given are:
-// after every error, 5 s apart, at most 3 attempts in all. Of several conditions
-// all must hold; of several rules to give up, the first that says so counts.
+// Retry sets the step's retry policy. By default, a step with this option retries after
+// every error, waits 5 s between attempts, and makes at most 3 attempts in all. If there
+// are several conditions, all must hold. If there are several rules to give up, the first
+// one that applies decides.
 //
 //	weft.Retry(
 //		weft.OnCodes("busy", "timeout"), weft.Not(weft.OnMessage("quota")),
 //		weft.Exponential(time.Second, 2, time.Minute),
 //		weft.Attempts(5), weft.GiveUpAfter(time.Hour))
 //
-// An error of the step overrules the conditions by [Error.Final].
+// An error marked by [Error.Final] is not retried whatever the conditions say.
 func Retry(rules ...RetryRule) StepOption {
 	return stepOption(func(s *step) error {
 		policy := object{}
@@ -78,7 +79,7 @@ func Retry(rules ...RetryRule) StepOption {
 	})
 }
 
-// beside joins the rule and another one of its part.
+// beside combines the rule with another rule of its part.
 func (r RetryRule) beside(other any) RetryRule {
 	both := []any{other, r.rule}
 	switch r.part {
@@ -90,19 +91,19 @@ func (r RetryRule) beside(other any) RetryRule {
 	return RetryRule{fault: "two rules for how long to wait: keep one, or join them by Sum or Chain"}
 }
 
-// Always tries again after every error, as a policy without a condition does.
+// Always retries after every error, as a policy without a condition does.
 func Always() RetryRule { return bareRule(retryWhen, "always") }
 
-// Never tries again after no error.
+// Never does not retry after any error.
 func Never() RetryRule { return bareRule(retryWhen, "never") }
 
-// OnCodes tries again after errors with one of the codes only.
+// OnCodes retries only after errors with one of the codes.
 func OnCodes(codes ...string) RetryRule { return rule(retryWhen, "code", codes) }
 
-// OnMessage tries again after errors only whose message contains the text.
+// OnMessage retries only after errors whose message contains the text.
 func OnMessage(text string) RetryRule { return rule(retryWhen, "message", text) }
 
-// Not tries again when the condition does not hold.
+// Not retries if the condition does not hold.
 func Not(condition RetryRule) RetryRule {
 	if condition.fault != "" {
 		return condition
@@ -113,12 +114,12 @@ func Not(condition RetryRule) RetryRule {
 	return rule(retryWhen, "not", condition.rule)
 }
 
-// AnyOf makes one rule of several conditions, of which one must hold, or of
-// several rules to give up, of which the first to say so counts.
+// AnyOf combines conditions, of which at least one must hold, or rules to give up, of
+// which at least one must apply.
 func AnyOf(rules ...RetryRule) RetryRule { return group("AnyOf", "any", rules, retryWhen, retryStop) }
 
-// AllOf makes one rule of several conditions, which must all hold, or of several
-// rules to give up, which must all say so.
+// AllOf combines conditions, which must all hold, or rules to give up, which must all
+// apply.
 func AllOf(rules ...RetryRule) RetryRule { return group("AllOf", "all", rules, retryWhen, retryStop) }
 
 // Fixed waits the same time before each attempt.
@@ -134,19 +135,19 @@ func Exponential(unit time.Duration, base float64, limit time.Duration) RetryRul
 	return rule(retryWait, "exponential", []any{int64(unit), base, int64(limit)})
 }
 
-// RandomWait waits a random time of at least min and at most max.
+// RandomWait waits a random time between min and max.
 func RandomWait(min, max time.Duration) RetryRule {
 	return rule(retryWait, "random", []int64{int64(min), int64(max)})
 }
 
-// ExponentialJitter waits unit * base^(attempt-1), at most limit, and up to
-// jitter on top.
+// ExponentialJitter waits unit * base^(attempt-1), at most limit, plus a random time of
+// at most jitter.
 func ExponentialJitter(unit time.Duration, base float64, limit, jitter time.Duration) RetryRule {
 	return rule(retryWait, "exponential_jitter", []any{int64(unit), base, int64(limit), int64(jitter)})
 }
 
-// Chain waits by the first rule before the second attempt, by the next before the
-// third, and so on; the last one stays.
+// Chain waits by the first rule before the second attempt, by the second rule before the
+// third, and so on; the last rule is used for all further attempts.
 func Chain(waits ...RetryRule) RetryRule { return group("Chain", "chain", waits, retryWait, retryWait) }
 
 // Sum waits as long as all the rules together.
@@ -155,8 +156,7 @@ func Sum(waits ...RetryRule) RetryRule { return group("Sum", "sum", waits, retry
 // Attempts gives up after n attempts in all.
 func Attempts(n uint64) RetryRule { return rule(retryStop, "attempts", n) }
 
-// GiveUpAfter gives up at a failure that comes d or more after the first attempt
-// began.
+// GiveUpAfter gives up at a failure d or more after the first attempt started.
 func GiveUpAfter(d time.Duration) RetryRule { return rule(retryStop, "delay", int64(d)) }
 
 // Forever never gives up.

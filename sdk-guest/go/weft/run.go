@@ -13,26 +13,26 @@ import (
 // RunOption is a setting of [Run].
 type RunOption func(c *child) error
 
-// child is what a Run asks of the host.
+// child is a request of Run to the host.
 type child struct {
 	id, session    string
 	shared, stream bool
 }
 
-// Run runs another workflow, or this one, and gives its result: a child run, for
-// which the step waits as it does for an event. The result of a plain stop event is
-// read to an R; of a stop event with fields of its own, R gets these.
+// Run runs another workflow, or this one, as a child run and returns its result. The step
+// waits for the child as it does for an event. The result of a plain stop event is
+// decoded to an R; from a stop event with fields of its own, R receives these fields.
 //
 //	results, err := weft.Run[[]Result](ctx, "accumulator", Order{Items: items}, weft.SameSession())
 //
-// The start event is a struct or a map. A struct that embeds [Start] is sent under
-// its type's name, any other and a map as the fields of a StartEvent; nil is one
-// without fields.
+// The start event is a struct or a map. A struct that embeds [Start] is sent under its
+// type's name. Any other struct, or a map, supplies the fields of a StartEvent; nil means
+// no fields.
 //
 // If the child fails, the error has the child's code and message. If the workflow does
 // not exist, the code is "not_found"; see [CodeOf]. A child that fails does not fail the
-// step, unless the step returns the error. When the run ends or the step fails, a child
-// for which the step waits is cancelled, unless [As] keeps it for the next attempt.
+// step, unless the step returns the error. When the run ends or the step fails, the child
+// that the step waits for is cancelled, unless [As] keeps it for the next attempt.
 func Run[R, S any](ctx *Context[S], workflow string, start any, options ...RunOption) (R, error) {
 	var result R
 	var c child
@@ -45,9 +45,9 @@ func Run[R, S any](ctx *Context[S], workflow string, start any, options ...RunOp
 	return result, err
 }
 
-// As names a child, within what the step does for one event: when the step is tried
-// again, the child of that name is not run again but gives its result. Without it a
-// child belongs to the attempt.
+// As names a child among the children that the step starts for one event. When the step
+// is retried, a child with the same name does not run again, but returns its result.
+// Without As a child belongs to the attempt.
 func As(id string) RunOption {
 	return func(c *child) error {
 		if id == "" || len(id) > 128 {
@@ -58,8 +58,8 @@ func As(id string) RunOption {
 	}
 }
 
-// SameSession lets the child work on this session's state. Without it the child has
-// a session of its own.
+// SameSession makes the child use this session's state. Without it the child has a
+// separate session.
 func SameSession() RunOption {
 	return func(c *child) error {
 		c.shared = true
@@ -67,8 +67,8 @@ func SameSession() RunOption {
 	}
 }
 
-// InSession lets the child work on the state of the session of that id, which is
-// made if there is none.
+// InSession makes the child use the state of the session with the given id. The session
+// is created if it does not exist.
 func InSession(id string) RunOption {
 	return func(c *child) error {
 		if id == "" {
@@ -86,7 +86,7 @@ func (c *child) oneSession() error {
 	return nil
 }
 
-// WithStream shows what the child writes to its stream on this run's stream too.
+// WithStream copies the child's stream to this run's stream.
 func WithStream() RunOption {
 	return func(c *child) error {
 		c.stream = true
@@ -94,7 +94,7 @@ func WithStream() RunOption {
 	}
 }
 
-// run makes the request and reads the child's result, which is a t, to ptr.
+// run makes the request and decodes the child's result, of type t, to ptr.
 func (inv *invocation) run(c *child, workflow string, start any, t reflect.Type, ptr unsafe.Pointer) error {
 	what := "run " + quote(workflow)
 	plan, err := codec.Of(t)
@@ -188,8 +188,8 @@ func writeStart(e *codec.Encoder, start any) error {
 	return e.Err()
 }
 
-// startName gives the type of the event that starts a child. A struct need not be
-// made an event to start one: its name counts if it is.
+// startName returns the type name of the event that starts a child. A struct that is not
+// declared as an event may start a child; its name counts only if it is declared.
 func startName(t reflect.Type) string {
 	const base = "StartEvent"
 	if t != nil && t.Kind() == reflect.Pointer {
@@ -205,7 +205,7 @@ func startName(t reflect.Type) string {
 	return et.name
 }
 
-// declares tells whether the workflow's steps use an event type.
+// declares reports whether the workflow's steps use an event type.
 func (w *workflow) declares(et *eventType) bool {
 	if w == nil {
 		return false

@@ -9,19 +9,19 @@ import (
 	"github.com/weftrun/weft/sdk-guest/go/internal/codec"
 )
 
-// Paths are dotted: "a.b.0" is the first item of the list b in the map a, "-1"
-// the last of a list, "" the whole state. A dot in a key is written \., and a backslash
-// before a dot or a backslash \\.
+// Paths are dotted: "a.b.0" is the first item of the list b in the map a, "-1" the last
+// item of a list, "" the whole state. Write a dot in a key as \., and a backslash before
+// a dot or a backslash as \\.
 
-// Get reads the value at a path to *target. A path that is not there is an
-// error; see [Context.GetOr].
+// Get reads the value at a path to *target. A path without a value is an error; see
+// [Context.GetOr].
 func (inv *invocation) Get(path string, target any) error {
 	e := inv.begin(1)
 	e.Text(path)
 	return inv.get(path, target)
 }
 
-// GetOr reads the value at a path, or else the default, to *target.
+// GetOr reads the value at a path to *target, or the fallback if there is no value.
 func (inv *invocation) GetOr(path string, target, fallback any) error {
 	e := inv.begin(2)
 	e.Text(path)
@@ -43,21 +43,21 @@ func (inv *invocation) get(path string, target any) error {
 	return nil
 }
 
-// State reads the whole state. It is the last committed one, also inside an
-// edit.
+// State returns the whole state. Inside an edit, too, it returns the last committed
+// state.
 func (c *Context[S]) State() (S, error) {
 	var s S
 	err := c.Get("", &s)
 	return s, err
 }
 
-// Set puts a value at a path and makes the maps on the way.
+// Set sets the value at a path, and creates missing maps on the path.
 func (inv *invocation) Set(path string, v any) error {
 	_, err := inv.edit1("set", path, v)
 	return err
 }
 
-// Delete removes the value at a path and tells whether there was one.
+// Delete removes the value at a path and reports whether there was one.
 func (inv *invocation) Delete(path string) (bool, error) {
 	d, err := inv.edit1("delete", path, noValue{})
 	if err != nil {
@@ -67,8 +67,8 @@ func (inv *invocation) Delete(path string) (bool, error) {
 	return was, d.Err()
 }
 
-// Append adds a value to the list at a path, which is made if absent, and
-// gives the list's new length.
+// Append adds a value to the list at a path and returns the list's new length. A missing
+// list is created.
 func (inv *invocation) Append(path string, v any) (int, error) {
 	d, err := inv.edit1("append", path, v)
 	if err != nil {
@@ -78,8 +78,8 @@ func (inv *invocation) Append(path string, v any) (int, error) {
 	return int(n), d.Err()
 }
 
-// Increment adds to the integer at a path, absent counts as 0, and gives the
-// new value.
+// Increment adds to the integer at a path and returns the new value. A missing value
+// counts as 0.
 func (inv *invocation) Increment(path string, by int64) (int64, error) {
 	d, err := inv.edit1("increment", path, by)
 	if err != nil {
@@ -89,8 +89,8 @@ func (inv *invocation) Increment(path string, by int64) (int64, error) {
 	return v, d.Err()
 }
 
-// IncrementFloat adds to the number at a path, absent counts as 0, and gives
-// the new value.
+// IncrementFloat adds to the number at a path and returns the new value. A missing value
+// counts as 0.
 func (inv *invocation) IncrementFloat(path string, by float64) (float64, error) {
 	d, err := inv.edit1("increment", path, by)
 	if err != nil {
@@ -100,30 +100,29 @@ func (inv *invocation) IncrementFloat(path string, by float64) (float64, error) 
 	return v, d.Err()
 }
 
-// Merge puts the entries of a map or struct into the map at a path, maps
-// within maps likewise.
+// Merge merges the entries of a map or struct into the map at a path, recursively.
 func (inv *invocation) Merge(path string, entries any) error {
 	_, err := inv.edit1("merge", path, entries)
 	return err
 }
 
-// Test fails with [CodeConflict] unless the value at a path equals v. It is of more
-// use in a [Context.Batch], which it makes fail as a whole.
+// Test fails with [CodeConflict] unless the value at a path equals v. It is most useful
+// in a [Context.Batch], which then fails as a whole.
 func (inv *invocation) Test(path string, v any) error {
 	_, err := inv.edit1("test", path, v)
 	return err
 }
 
-// Clear sets the whole state back to its declared defaults.
+// Clear resets the whole state to its declared defaults.
 func (inv *invocation) Clear() error {
 	_, err := inv.Batch().Clear().Do()
 	return err
 }
 
-// noValue stands for the value that an edit does not have.
+// noValue marks an edit without a value.
 type noValue struct{}
 
-// edit1 makes one edit; the decoder stands before its result.
+// edit1 makes one edit. The decoder is positioned at its result.
 func (inv *invocation) edit1(op, path string, v any) (*cbor.Decoder, error) {
 	e := inv.begin(1)
 	writeEdit(e, op, path, v)
@@ -176,10 +175,10 @@ func (b *Batch) add(op, path string, v any) *Batch {
 	return b
 }
 
-// Set puts a value at a path and makes the maps on the way.
+// Set sets the value at a path, and creates missing maps on the path.
 func (b *Batch) Set(path string, v any) *Batch { return b.add("set", path, v) }
 
-// Delete removes the value at a path; its result tells whether there was one.
+// Delete removes the value at a path; its result reports whether there was one.
 func (b *Batch) Delete(path string) *Batch { return b.add("delete", path, noValue{}) }
 
 // Append adds a value to the list at a path; its result is the new length.
@@ -198,7 +197,7 @@ func (b *Batch) Merge(path string, entries any) *Batch { return b.add("merge", p
 // path equals v.
 func (b *Batch) Test(path string, v any) *Batch { return b.add("test", path, v) }
 
-// Clear sets the whole state back to its declared defaults.
+// Clear resets the whole state to its declared defaults.
 func (b *Batch) Clear() *Batch {
 	b.edits.List(1)
 	b.edits.Text("clear")
@@ -206,7 +205,7 @@ func (b *Batch) Clear() *Batch {
 	return b
 }
 
-// Do makes the edits and gives a result for each.
+// Do makes the edits and returns a result for each.
 func (b *Batch) Do() ([]any, error) {
 	if b.n == 0 {
 		return nil, nil
@@ -223,20 +222,20 @@ func (b *Batch) Do() ([]any, error) {
 	return results, d.Err()
 }
 
-// Edit reads the whole state, lets change work on it and writes it back, as if
-// alone: a change that somebody else makes meanwhile is not lost, as the edit
-// is then made again on the new state. If change gives an error, nothing is
-// written and Edit gives that error. Keys that S does not declare stay.
+// Edit reads the whole state, lets change modify it, and writes it back, without
+// interference from others. If another edit changes the state meanwhile, Edit calls
+// change again with the new state, so that no edit is lost. If change returns an error,
+// nothing is written and Edit returns that error. Keys that S does not declare are kept.
 //
-// Within change only reads, the log, [Context.Now] and [Context.Random] may be
-// called; what it does outside of the state is seen once.
+// change may only read, log, and call [Context.Now] and [Context.Random]. Its effects
+// outside the state are visible once.
 func (c *Context[S]) Edit(change func(*S) error) error {
 	var s S
 	return c.edit("", reflect.TypeOf(s), unsafe.Pointer(&s), func() error { return change(&s) })
 }
 
-// EditAt is [Context.Edit] for the value at a path, which is cheaper than the
-// whole state and collides with fewer other edits.
+// EditAt is [Context.Edit] for the value at a path. It costs less than editing the whole
+// state, and conflicts with fewer other edits.
 //
 //	err := weft.EditAt(ctx, "cart.items", func(items *[]Item) error { ... })
 func EditAt[T, S any](ctx *Context[S], path string, change func(*T) error) error {
@@ -279,7 +278,7 @@ func (inv *invocation) edit(path string, t reflect.Type, ptr unsafe.Pointer, cha
 	return err
 }
 
-// commit writes the value at ptr back, with the keys that it did not declare.
+// commit writes back the value at ptr, with the keys that its type does not declare.
 func (inv *invocation) commit(path string, plan *codec.Plan, ptr unsafe.Pointer, rest map[string]codec.Raw) error {
 	e := inv.begin(1)
 	if plan.IsStruct() {
@@ -296,5 +295,5 @@ func (inv *invocation) commit(path string, plan *codec.Plan, ptr unsafe.Pointer,
 	return callError(status, response, "edit "+quote(path), "")
 }
 
-// abort ends the open edit. That fails only if there is none.
+// abort ends the open edit. It fails only if there is none.
 func (inv *invocation) abort() { boundary.StateAbort(inv.begin(0).B) }

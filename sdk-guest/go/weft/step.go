@@ -10,7 +10,7 @@ import (
 	"github.com/weftrun/weft/sdk-guest/go/internal/codec"
 )
 
-// step is a step's declaration and the plan of how it is run.
+// step is a step's declaration and the plan for running it.
 type step struct {
 	name, doc string
 	workers   int
@@ -22,14 +22,14 @@ type step struct {
 
 	input     inputMode
 	accepts   []*eventType
-	slots     []uintptr // of a join: the offset of each accepted event
+	slots     []uintptr // for a join: the offset of each accepted event
 	output    outputMode
 	emits     []*eventType
 	emitLists []*eventType // one list of all of these
 	streams   []*eventType
 	waits     []*eventType
 	catches   []string
-	// catchesAll and maxRecoveries go with catches; nil: the host's default.
+	// catchesAll and maxRecoveries belong to catches; nil means the host's default.
 	catchesAll    bool
 	maxRecoveries *uint64
 
@@ -60,8 +60,8 @@ const (
 	outputNothing
 )
 
-// Step makes a function a step of the workflow. What the step takes and gives
-// is read from the function's types; see the package's comment.
+// Step declares a function as a step of the workflow. The function's types say what the
+// step takes and returns; see the package comment.
 func Step[S, E, R any](name string, fn func(ctx *Context[S], ev E) (R, error), options ...StepOption) Option {
 	s := &step{
 		name:  name,
@@ -106,7 +106,7 @@ func (s *step) applyWorkflow(w *workflow) error {
 	return nil
 }
 
-// build reads the step's options and types, and keeps all that is wrong with them.
+// build reads the step's options and types, and records every fault in them.
 func (s *step) build(options []StepOption) {
 	for _, option := range options {
 		s.note(option.applyStep(s))
@@ -123,7 +123,7 @@ func (s *step) build(options []StepOption) {
 
 func (s *step) note(fault error) {
 	if e, ok := fault.(*Error); ok {
-		fault = errors.New(e.Message) // the code is for calls
+		fault = errors.New(e.Message) // codes are for calls only
 	}
 	if fault != nil {
 		s.faults = append(s.faults, fault)
@@ -218,8 +218,7 @@ func (s *step) buildOutput() error {
 	return nil
 }
 
-// readTrigger reads the event or events that the step was called with to the
-// step's argument.
+// readTrigger decodes the event or events that triggered the step to the step's argument.
 func (inv *invocation) readTrigger(argument unsafe.Pointer) error {
 	s, d := inv.step, inv.in
 	switch s.input {
@@ -259,13 +258,13 @@ func (inv *invocation) readTrigger(argument unsafe.Pointer) error {
 	return nil
 }
 
-// slice is the memory of any slice.
+// slice is the memory layout of any slice.
 type slice struct {
 	data     unsafe.Pointer
 	len, cap int
 }
 
-// readEvent reads an event of one type to ptr.
+// readEvent decodes an event of one type to ptr.
 func (inv *invocation) readEvent(want *eventType, ptr unsafe.Pointer) {
 	d := inv.in
 	start := d.Offset()
@@ -292,8 +291,8 @@ func (inv *invocation) readAnyEvent() any {
 	return unbox()
 }
 
-// accepted gives the type as which the step takes an event of that name. An event
-// that extends an accepted one is taken as what it is, if the plugin knows it.
+// accepted returns the type as which the step takes an event with the given name. An
+// event that extends an accepted event keeps its own type if the plugin knows that type.
 func (s *step) accepted(name string) *eventType {
 	for _, et := range s.accepts {
 		if et.name == name {
@@ -314,7 +313,7 @@ func (s *step) accepted(name string) *eventType {
 	return nil
 }
 
-// readBody reads the rest of an event of n parts, after its type.
+// readBody decodes the rest of an event of n parts, after its type.
 func (inv *invocation) readBody(n int, et *eventType, ptr unsafe.Pointer) {
 	d := inv.in
 	if n < 2 {
@@ -325,7 +324,7 @@ func (inv *invocation) readBody(n int, et *eventType, ptr unsafe.Pointer) {
 	if d.Failed() {
 		d.Within(et.name)
 	}
-	for ; n > 2 && !d.Failed(); n-- { // the event's id, and what later versions add
+	for ; n > 2 && !d.Failed(); n-- { // the event's id, and fields added by later versions
 		d.Skip()
 	}
 }
@@ -370,7 +369,7 @@ func (inv *invocation) writeResult(result unsafe.Pointer) error {
 	return nil
 }
 
-// outputRoom is room for an ordinary output, so that it is not moved while it
+// outputRoom is enough space for an ordinary output, which then need not move while it
 // grows.
 const outputRoom = 256
 

@@ -19,7 +19,7 @@ type waitOption func(*wait) error
 
 func (f waitOption) applyWait(w *wait) error { return f(w) }
 
-// wait is what a Wait asks of the host.
+// wait is a request of Wait to the host.
 type wait struct {
 	inv       *invocation
 	id        string
@@ -30,9 +30,9 @@ type wait struct {
 	broadcast bool
 }
 
-// Wait waits for an event of the type E, for as long as it takes: nothing of the
-// plugin runs or is held in memory meanwhile, and a restart of the server does not
-// matter. The step lists E in [Waits].
+// Wait waits for an event of type E, without a limit on time unless [Timeout] sets one.
+// While it waits, the plugin uses neither CPU nor memory, and a restart of the server
+// does not disturb the wait. The step must list E in [Waits].
 //
 //	answer, err := weft.Wait[HumanResponse](ctx,
 //		weft.For("manager"),
@@ -40,9 +40,9 @@ type wait struct {
 //		weft.Where("role", "manager"),
 //		weft.Timeout(24*time.Hour))
 //
-// Two waits in a row get two events. One that was answered stays so when the step
-// is tried again after a failure: nobody is asked twice. After a timeout the error
-// has the code "timeout"; see [CodeOf].
+// Two waits in a row receive two events. When the step is retried after a failure, a wait
+// that was answered returns the same answer, and nobody is asked twice. After a timeout
+// the error has the code "timeout"; see [CodeOf].
 func Wait[E, S any](ctx *Context[S], options ...WaitOption) (E, error) {
 	var ev E
 	et, err := eventOf(reflect.TypeOf((*E)(nil)).Elem())
@@ -120,8 +120,8 @@ func (w *wait) call(et *eventType) ([]byte, error) {
 	return response, callError(status, response, "wait", "")
 }
 
-// Waits lists, by empty values, the events that a step waits for by [Wait]. They
-// may come before the step waits: then they are kept for it.
+// Waits lists, as empty values, the events that a step waits for by [Wait]. Such events
+// may come before the step waits; the host keeps them for the step.
 func Waits(events ...Event) StepOption {
 	return stepOption(func(s *step) error {
 		for _, ev := range events {
@@ -135,10 +135,10 @@ func Waits(events ...Event) StepOption {
 	})
 }
 
-// For names a wait, for people and for the step's next attempt, which finds the
-// answer by the name. A second wait under one name is a wait of its own: the next
-// attempt pairs the waits of a name by their order. Without a name a wait is known by
-// what it waits for, and by how many such waits the step has made before.
+// For names a wait, for people and for the step's next attempt, which finds the answer by
+// the name. A second wait under the same name is separate: the next attempt matches waits
+// of the same name in order. A wait without a name is identified by what it waits for and
+// by how many such waits the step made before.
 func For(id string) WaitOption {
 	return waitOption(func(w *wait) error {
 		if id == "" || len(id) > 128 {
@@ -149,8 +149,8 @@ func For(id string) WaitOption {
 	})
 }
 
-// Ask publishes an event on the run's stream when the wait begins, once. The step
-// lists its type in [Streams].
+// Ask publishes an event on the run's stream, once, when the wait begins. The step must
+// list its type in [Streams].
 func Ask(ev Event) WaitOption {
 	return waitOption(func(w *wait) error {
 		w.ask, w.asks = ev, true
@@ -158,7 +158,7 @@ func Ask(ev Event) WaitOption {
 	})
 }
 
-// Where takes only events whose field has that value.
+// Where accepts only events whose field has the given value.
 func Where(field string, value any) WaitOption {
 	return waitOption(func(w *wait) error {
 		if w.where == nil {
@@ -169,8 +169,8 @@ func Where(field string, value any) WaitOption {
 	})
 }
 
-// Broadcast takes an event that others take too. Without it an event goes to the
-// one who has waited for it the longest.
+// Broadcast accepts an event without taking it from other waits. Without Broadcast, an
+// event goes only to the wait that began first.
 func Broadcast() WaitOption {
 	return waitOption(func(w *wait) error {
 		w.broadcast = true
@@ -186,9 +186,9 @@ func (t TimeoutOption) applyWait(w *wait) error {
 	return nil
 }
 
-// Sleep waits for a time, which may be long: nothing of the plugin runs or is held
-// in memory meanwhile, and a restart of the server does not matter. The time is
-// that on the wall, so it goes on while the server is down.
+// Sleep waits for the given time, which may be long. While it waits, the plugin uses
+// neither CPU nor memory, and a restart of the server does not disturb it. Sleep uses
+// wall time, which continues while the server is down.
 func (inv *invocation) Sleep(d time.Duration) error {
 	if d <= 0 {
 		return nil

@@ -10,10 +10,10 @@ import (
 	"github.com/weftrun/weft/sdk-guest/go/internal/codec"
 )
 
-// abiVersion is the version of the boundary that this SDK speaks.
+// abiVersion is the version of the ABI that this SDK uses.
 const abiVersion = 1
 
-// workflow is what Define was given.
+// workflow is the definition given to Define.
 type workflow struct {
 	name, version, doc string
 	steps              []*step
@@ -25,15 +25,15 @@ type workflow struct {
 	state              reflect.Type // nil: untyped
 	statePlan          *codec.Plan
 	initial            any
-	faults             []error // what is wrong with the definition
+	faults             []error // faults in the definition
 }
 
 // defined is the module's workflow.
 var defined *workflow
 
-// Define declares the module's workflow. Call it once, in init. Faults in the
-// declaration panic with a message that names all of them and says what to write
-// instead, so that the module is refused when it is uploaded.
+// Define declares the module's workflow. Call it once, in init. If the declaration has
+// faults, Define panics with a message that names all of them and says how to correct
+// them; the server then refuses the module when it is uploaded.
 func Define(name string, options ...Option) {
 	w := &workflow{name: name}
 	if defined != nil {
@@ -50,13 +50,13 @@ func Define(name string, options ...Option) {
 	boundary.Describe, boundary.Step = describe, runStep
 }
 
-// note keeps a fault of the definition, once.
+// note records a fault of the definition once.
 func (w *workflow) note(fault error) {
 	if fault == nil {
 		return
 	}
 	if e, ok := fault.(*Error); ok {
-		fault = errors.New(e.Message) // the code is for calls
+		fault = errors.New(e.Message) // codes are for calls only
 	}
 	for _, known := range w.faults {
 		if known.Error() == fault.Error() {
@@ -66,7 +66,7 @@ func (w *workflow) note(fault error) {
 	w.faults = append(w.faults, fault)
 }
 
-// refuse panics with all faults that were noted.
+// refuse panics with all recorded faults.
 func (w *workflow) refuse() {
 	text := "weft: workflow " + quote(w.name) + ": "
 	if len(w.faults) == 1 {
@@ -79,7 +79,7 @@ func (w *workflow) refuse() {
 	panic(text)
 }
 
-// untyped tells whether a context's type declares no state.
+// untyped reports whether a context's type declares no state.
 func untyped(t reflect.Type) bool {
 	return isEvent(t) || t == reflect.TypeOf(Untyped{}) || t.Kind() == reflect.Struct && t.NumField() == 0
 }

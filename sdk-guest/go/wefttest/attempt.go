@@ -15,35 +15,35 @@ import (
 	"github.com/weftrun/weft/host/work"
 )
 
-// attempt is an open attempt of an invocation. Its guest runs on a goroutine of its
-// own, which goes on only when it has the turn.
+// attempt is an open attempt of an invocation. Its guest runs on a separate goroutine,
+// which continues only when it has the turn.
 type attempt struct {
 	world   *world
 	place   *place
 	program *program
-	run     *Run // nil: of nobody that the test knows
+	run     *Run // nil: not a run that the test knows
 	view    engine.Invocation
 	calls   *hostcall.Attempt
 	clock   int64
 
-	gone    bool // nobody wants it any more
-	resumed bool // what it waits for came while its guest was being unwound
+	gone    bool // the attempt is no longer needed
+	resumed bool // the awaited event came while the guest was being unwound
 
-	// Of the run of its guest that is under way.
+	// The following fields belong to the guest's current run.
 	turn    chan struct{} // nil: none is
 	ended   bool
 	result  guestResult
-	unwound error // why the guest was left; nil: it was not
+	unwound error // why the guest was unwound; nil: it was not
 }
 
-// guestResult is what a guest's run came to by itself.
+// guestResult is how a guest's run ended by itself.
 type guestResult struct {
 	output   []byte
 	returned bool
 	err      error
 }
 
-// open begins an attempt, or goes on with one that has waited.
+// open begins an attempt, or resumes an attempt that has waited.
 func (w *world) open(p *place, invocation uint64) {
 	view, ok := p.eng.Invocation(invocation)
 	if !ok {
@@ -63,8 +63,8 @@ func (w *world) open(p *place, invocation uint64) {
 	w.ready = append(w.ready, a)
 }
 
-// abandon ends an attempt that is no longer wanted. A guest that has begun leaves at
-// its next turn.
+// abandon ends an attempt that is no longer needed. A guest that has begun ends at its
+// next turn.
 func (w *world) abandon(p *place, invocation uint64) {
 	a := p.attempts[invocation]
 	if a == nil {
@@ -78,8 +78,8 @@ func (w *world) abandon(p *place, invocation uint64) {
 	}
 }
 
-// run gives one of the attempts that are ready its turn: until it ends or waits, or,
-// with a seed, until its next host call.
+// run gives one of the ready attempts its turn: until the attempt ends or waits or, with
+// a seed, until its next host call.
 func (w *world) run() {
 	i := slices.Index(w.ready, w.exclusive)
 	if i < 0 {
@@ -103,8 +103,8 @@ func (w *world) run() {
 	a.settle()
 }
 
-// played finishes an attempt of a step that the test plays, or that a function of
-// the test's stands for.
+// played finishes an attempt of a step that the test plays, or that one of the test's
+// functions replaces.
 func (a *attempt) played() bool {
 	if play := a.program.played[a.view.Step]; play != nil {
 		a.finish(play(a.view.Trigger))
@@ -113,7 +113,7 @@ func (a *attempt) played() bool {
 	if a.program.stand == nil {
 		return false
 	}
-	process.Unlock() // it is the test's own, which may use this package
+	process.Unlock() // the function is the test's own, which may use this package
 	v, err := a.program.stand(a.view.Trigger[0].Body)
 	process.Lock()
 	out := abi.StepOutput{Events: []abi.Event{{Type: abi.TypeStop}}}
@@ -127,7 +127,7 @@ func (a *attempt) played() bool {
 	return true
 }
 
-// begin starts a run of the guest, from the start of its step.
+// begin starts a run of the guest from the start of its step.
 func (a *attempt) begin() {
 	a.calls.Restart()
 	a.turn, a.ended, a.unwound, a.result = make(chan struct{}), false, nil, guestResult{}
@@ -151,7 +151,7 @@ func (a *attempt) begin() {
 	}()
 }
 
-// outputKind reads whether a step output says that the step succeeded, 0, or failed.
+// outputKind reads the first item of a step output: 0 for success, 1 for failure.
 func outputKind(output []byte) (int, bool) {
 	if len(output) < 2 || output[0] != 0x82 || output[1] > 1 {
 		return 0, false
@@ -190,13 +190,13 @@ func (a *attempt) Call(name string, request []byte) (uint32, []byte) {
 	return uint32(status), bytes.Clone(response)
 }
 
-// leave unwinds the guest, wherever it is.
+// leave unwinds the guest at its present host call.
 func (a *attempt) leave(why error) {
 	a.unwound = why
 	runtime.Goexit()
 }
 
-// settle does what the end of a guest's run asks for.
+// settle carries out what follows from the end of a guest's run.
 func (a *attempt) settle() {
 	w := a.world
 	var limit *hostcall.LimitError
@@ -236,7 +236,7 @@ func (a *attempt) decode() abi.StepOutput {
 	return out
 }
 
-// finish ends the attempt. That of an atomic step may have lost: it is run again.
+// finish ends the attempt. An attempt of an atomic step that had a conflict is run again.
 func (a *attempt) finish(out abi.StepOutput) {
 	a.giveUp()
 	stage := a.calls.Stage()
@@ -268,14 +268,14 @@ func (a *attempt) finish(out abi.StepOutput) {
 	}
 }
 
-// giveUp gives the write ticket back.
+// giveUp returns the write ticket.
 func (a *attempt) giveUp() {
 	if a.world.exclusive == a {
 		a.world.exclusive = nil
 	}
 }
 
-// note keeps an edit for the test to see.
+// note records an edit for the test.
 func (a *attempt) note(req engine.Request) {
 	if a.run == nil {
 		return
@@ -291,7 +291,7 @@ func (a *attempt) note(req engine.Request) {
 	}
 }
 
-// live is what an attempt's host calls act on; it implements hostcall.Live.
+// live is what an attempt's host calls operate on; it implements hostcall.Live.
 type live struct{ a *attempt }
 
 func (l live) Now() int64 { return l.a.world.now() }
@@ -313,7 +313,7 @@ func (l live) Begin(p state.Path, want bool) (*state.Node, bool, error) {
 
 func (l live) End() { l.a.giveUp() }
 
-// Try and Effect work without the meter: tests bound no fuel.
+// Try and Effect work without the meter, because tests do not limit fuel.
 func (l live) Try(_ *work.Meter, root *state.Node, req engine.Request) (engine.Tried, error) {
 	if l.a.gone {
 		return engine.Tried{}, engine.ErrStale

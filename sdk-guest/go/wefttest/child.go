@@ -7,10 +7,10 @@ import (
 	"github.com/weftrun/weft/sdk-guest/go/internal/codec"
 )
 
-// Child lets a function stand for a workflow that steps run as their child. It gets
-// the fields of the start event, and what it gives is the result; a [Failure] that it
-// returns is the child's. The session's own workflow needs none: it can be its own
-// child.
+// Child replaces a workflow that steps run as their child by a function. The function
+// receives the fields of the start event and returns the result. A [Failure] that it
+// returns becomes the child's failure. The session's own workflow needs no replacement:
+// it can be its own child.
 //
 //	wefttest.NewSession(wefttest.Child("double", func(start struct{ N int }) (int, error) {
 //		return 2 * start.N, nil
@@ -27,8 +27,8 @@ func Child[E, R any](workflow string, run func(start E) (R, error)) Option {
 	}
 }
 
-// ChildOn lets a guest's workflow, say that of a WebAssembly module, be a child of
-// that name.
+// ChildOn makes a guest's workflow, such as that of a WebAssembly module, available as a
+// child with the given name.
 func ChildOn(workflow string, guest Guest) Option {
 	return func(s *Session) {
 		p, err := compile("child "+workflow, guest)

@@ -9,8 +9,8 @@ import (
 	"github.com/weftrun/weft/abi"
 )
 
-// What flows and functions say to each other, and a type that stands for what other
-// functions would get.
+// Event types between flows and functions, and a type that represents events for other
+// functions.
 const (
 	typeStepInput  = "StepInput"
 	typeStepOutput = "StepOutput"
@@ -22,13 +22,12 @@ const (
 //
 //	run, err := session.Function("add_item", weft.StepInput{Input: "milk"})
 //
-// The run's Result is the content of the output; the whole of it, with stop and error,
-// is the last event of Emitted. What the function hands on to other steps of its plugin
-// is done by these. Its retry policy counts, and so do its waits: answer them by
-// [Run.Send]. The error is that with which the function has failed.
+// The run's Result is the content of the output. The whole output, with stop and error,
+// is the last event of Emitted. Other steps of the plugin process the events that the
+// function sends them. The function's retry policy applies, and its waits are answered by
+// [Run.Send]. The returned error is the function's failure.
 //
-// A flow itself, its conditions and its nodes, is not run here: 'weft test' does, on a
-// server.
+// A flow with its conditions and nodes cannot run here; 'weft test' runs it on a server.
 func (s *Session) Function(name string, in any) (*Run, error) {
 	process.Lock()
 	defer process.Unlock()
@@ -54,8 +53,9 @@ func (s *Session) Function(name string, in any) (*Run, error) {
 	return s.alone(p).begin(t, "")
 }
 
-// compileFunction makes a workflow around one function: a step before it that gives it
-// its input, all steps of the plugin, and one behind that ends the run by its output.
+// compileFunction makes a workflow around one function: a step before it that supplies
+// its input, all steps of the plugin, and a step after it that ends the run with its
+// output.
 func (p *program) compileFunction(whole *abi.Manifest, name string, input abi.Raw) error {
 	i := slices.IndexFunc(whole.Steps, func(d abi.StepDecl) bool { return d.Name == name && isFunction(&d) })
 	if i < 0 {
@@ -69,7 +69,7 @@ func (p *program) compileFunction(whole *abi.Manifest, name string, input abi.Ra
 	}
 	steps := slices.Clone(whole.Steps)
 	for k := range steps {
-		if k != i && isFunction(&steps[k]) { // it is there, as steps may follow from it, but is not called
+		if k != i && isFunction(&steps[k]) { // declared, because steps may follow from it, but never called
 			steps[k].Accepts = []abi.Slot{{Types: []string{aloneOther}}}
 			m.Events[aloneOther] = abi.EventDecl{}
 		}
@@ -94,7 +94,7 @@ func isFunction(d *abi.StepDecl) bool {
 	return len(d.Accepts) == 1 && slices.Equal(d.Accepts[0].Types, []string{typeStepInput})
 }
 
-// noFunction says which functions there are.
+// noFunction returns an error that lists the existing functions.
 func noFunction(m *abi.Manifest, name string) error {
 	var names []string
 	for i := range m.Steps {

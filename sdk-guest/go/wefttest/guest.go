@@ -8,19 +8,19 @@ import (
 
 // Calls answers the host calls of a guest.
 type Calls interface {
-	// Call answers the import of that name. The request is valid during the
-	// call only; the response is the guest's to keep. It does not return when the
-	// guest is to be unwound, as at a wait: the goroutine ends.
+	// Call answers the import with the given name. The request is valid during the call
+	// only. The guest owns the response. If the guest must be unwound, for example at a
+	// wait, Call does not return: it ends the goroutine.
 	Call(name string, request []byte) (status uint32, response []byte)
 }
 
-// Guest runs the steps of a workflow. The one of this process is used unless
-// [NewSessionOn] is given another, say a WebAssembly module.
+// Guest runs the steps of a workflow. A session uses the workflow of this process, unless
+// [NewSessionOn] receives a different guest, such as a WebAssembly module.
 type Guest interface {
-	// Describe gives the manifest.
+	// Describe returns the manifest.
 	Describe() ([]byte, error)
-	// Step runs one invocation. The status is what weft_step returned. It is called
-	// on a goroutine of its own, while no other guest runs.
+	// Step runs one invocation. The status is the result of weft_step. Step is called on
+	// a separate goroutine, while no other guest runs.
 	Step(calls Calls, input []byte) (output []byte, status int, err error)
 }
 
@@ -40,14 +40,14 @@ func (x *exchange) Output(output []byte) {
 	x.outputs = append(x.outputs, append([]byte(nil), output...))
 }
 
-// Call makes a host call. Others may have had their turn before it returns.
+// Call makes a host call. Other attempts may have had their turn before it returns.
 func (x *exchange) Call(name string, request []byte) (uint32, []byte) {
 	status, response := x.calls.Call(name, request)
 	boundary.Native = x
 	return status, response
 }
 
-// noCalls refuses all host calls, as they are while a module is described.
+// noCalls refuses all host calls, as the host does while a module is described.
 type noCalls struct{}
 
 func (noCalls) Call(name string, _ []byte) (uint32, []byte) {

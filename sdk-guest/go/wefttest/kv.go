@@ -13,17 +13,17 @@ import (
 	"github.com/weftrun/weft/sdk-guest/go/internal/codec"
 )
 
-// Values is what a resource of the kind "kv" keeps, in memory. Sessions that are given
-// the same one share it. Its zero value is empty; its methods may be called from any
+// Values holds the values of a resource of the kind "kv" in memory. Sessions that use the
+// same Values share them. The zero value is empty. The methods may be called from any
 // goroutine.
 type Values struct {
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	last  uint64
 	items map[string]host.KVItem
 }
 
-// KV grants a resource of the kind "kv" to the session, with the limits that a
-// definition without settings has. It is the server's own code that answers.
+// KV grants a resource of the kind "kv" to the session, with the limits of a definition
+// without settings. The server's own code answers the calls.
 //
 //	var shelf wefttest.Values
 //	run, err := wefttest.NewSession(wefttest.KV("shelf", &shelf)).Run(StartEvent{})
@@ -34,7 +34,7 @@ func KV(name string, values *Values) Option {
 	}
 }
 
-// Set puts a value under a key, as a step would.
+// Set sets the value of a key, as a step would.
 func (v *Values) Set(key string, value any) error {
 	raw, err := encodeValue(map[string]any{"key": key, "value": value})
 	if err == nil {
@@ -43,7 +43,7 @@ func (v *Values) Set(key string, value any) error {
 	return err
 }
 
-// Get reads what is under a key to *value, and says whether there is something.
+// Get reads the value of a key to *value, and reports whether the key has a value.
 func (v *Values) Get(key string, value any) (found bool, err error) {
 	v.mu.Lock()
 	item, found := v.items[key]
@@ -64,7 +64,7 @@ func (v *Values) Keys() []string {
 	return slices.Sorted(maps.Keys(v.items))
 }
 
-// call answers a call, and makes what it writes.
+// call answers a call, and performs its write.
 func (v *Values) call(method string, payload abi.Raw) (any, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -89,7 +89,7 @@ func (v *Values) call(method string, payload abi.Raw) (any, error) {
 	return codec.Raw(answer.Value), nil
 }
 
-// kvData is the values as a call sees them: it implements host.KVData.
+// kvData presents the values to a call; it implements host.KVData.
 type kvData struct{ *Values }
 
 func (d kvData) Get(key string) (host.KVItem, bool, error) {
@@ -126,8 +126,8 @@ func (d kvData) Totals() host.KVTotals {
 
 func (d kvData) Next() uint64 { return d.last + 1 }
 
-// modeOf is how a method of a resource is called: what only reads keeps no answer that
-// a write has outrun.
+// modeOf returns how a method of a resource is called. A method that only reads does not
+// keep an answer that a write has made stale.
 func (w *world) modeOf(name, method string) host.ResourceMode {
 	if w.kept[name] && (method == kvkind.MethodGet || method == kvkind.MethodList) {
 		return host.ResourceReadOnly

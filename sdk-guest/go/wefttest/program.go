@@ -11,17 +11,18 @@ import (
 	"github.com/weftrun/weft/host/state"
 )
 
-// program is a workflow that can run: a guest's, or a function that stands for one.
+// program is a workflow that can run: a guest's workflow, or a function that replaces a
+// workflow.
 type program struct {
 	version string
 	graph   *engine.Graph
-	guest   Guest                           // nil: stand
-	stand   func(body abi.Raw) (any, error) // nil: guest
-	played  map[string]play                 // steps that the test itself plays
-	schemas map[string]*state.Schema        // of events, as far as they can be read
+	guest   Guest                           // nil: see stand
+	stand   func(body abi.Raw) (any, error) // nil: see guest
+	played  map[string]play                 // steps that the test plays itself
+	schemas map[string]*state.Schema        // schemas of events, as far as they can be read
 }
 
-// play stands for a step: it gives what comes of the events that the step is called with.
+// play replaces a step: it returns the output for the events that the step receives.
 type play func(trigger []abi.Event) abi.StepOutput
 
 // compile reads a guest's manifest.
@@ -63,7 +64,7 @@ func (p *program) compile(m *abi.Manifest) error {
 	return nil
 }
 
-// problemsError is what a server would say when the plugin is uploaded.
+// problemsError is the error that a server would report when the plugin is uploaded.
 func problemsError(workflow string, problems []host.Problem) error {
 	var all []error
 	for _, p := range problems {
@@ -91,7 +92,7 @@ func (p *program) start(body abi.Raw, typ string) (engine.StartRun, error) {
 	return t, p.check(typ, body)
 }
 
-// check checks an event from outside against its schema.
+// check validates an external event against its schema.
 func (p *program) check(typ string, body abi.Raw) error {
 	schema := p.schemas[typ]
 	if schema == nil {
@@ -107,7 +108,7 @@ func (p *program) check(typ string, body abi.Raw) error {
 	return err
 }
 
-// standIn is the program of a function that stands for a workflow.
+// standIn is the program of a function that replaces a workflow.
 func standIn(workflow string, run func(body abi.Raw) (any, error)) *program {
 	p := &program{version: "stand-in " + workflow, stand: run}
 	err := p.compile(&abi.Manifest{

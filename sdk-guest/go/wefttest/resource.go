@@ -12,12 +12,12 @@ import (
 // resource answers a call of a resource.
 type resource func(method string, payload abi.Raw) (any, error)
 
-// Resource lets a function stand for a granted resource. It gets the payload as a P;
-// a [Failure] that it returns is the call's, any other error has the code
-// "unavailable". For the kind "http", P is [weft.HTTPRequest] and the answer a
-// [weft.HTTPResponse]; a request with ExpectSuccess fails as on a server if the status is
-// not 200 to 299. A call that failed is made again by the next attempt of its
-// step, one that was answered is not.
+// Resource replaces a granted resource by a function. The function receives the payload
+// as a P. A [Failure] that it returns becomes the call's failure; any other error has the
+// code "unavailable". For the kind "http", P is [weft.HTTPRequest] and the answer a
+// [weft.HTTPResponse]; a request with ExpectSuccess fails, as on a server, if the status
+// is not 200 to 299. The next attempt of a step repeats a failed call, and does not
+// repeat an answered call.
 //
 //	wefttest.NewSession(wefttest.Resource("crm", func(_ string, r weft.HTTPRequest) (any, error) {
 //		return weft.HTTPResponse{Status: 200, Body: []byte("hello")}, nil
@@ -48,9 +48,9 @@ func unexpected(payload, answer any) error {
 	return services.StatusError(response.Status, response.Body)
 }
 
-// ask gives the answer as the engine wants it.
+// ask returns the answer in the engine's form.
 func (call resource) ask(method string, payload abi.Raw) (abi.Raw, *abi.Error) {
-	process.Unlock() // it is the test's own, which may use this package
+	process.Unlock() // the function is the test's own, which may use this package
 	v, err := call(method, payload)
 	process.Lock()
 	var value abi.Raw

@@ -23,8 +23,8 @@ type Record struct {
 	Attrs   map[string]any
 }
 
-// Edit is a change that a step made to the state: op is set, delete, append, increment,
-// merge, test or clear, or edit for what Edit and EditAt wrote back to a path.
+// Edit is a change that a step made to the state. Op is set, delete, append, increment,
+// merge, test or clear, or edit for what Edit and EditAt wrote to a path.
 type Edit struct {
 	Op, Path string
 	Value    any
@@ -32,37 +32,37 @@ type Edit struct {
 
 // Run is one run of the workflow, or of one of its steps.
 type Run struct {
-	// Ended tells whether the run has its result. One that has not waits for
-	// an event from outside; see [Run.Send].
+	// Ended reports whether the run has its result. A run that has not ended waits for an
+	// external event; see [Run.Send].
 	Ended   bool
-	Result  any      // of the base stop event its result, of another its body
-	Emitted []Event  // what steps gave as their results, in order
-	Sent    []Event  // what steps sent by Send and SendTo
-	Stream  []Event  // what was written to the stream, and asked of people
-	Edits   []Edit   // what steps changed in the state
-	Log     []Record // what steps logged, failed attempts too
-	// Children are the runs that steps began, in their order. One that waits is
-	// answered by its own [Run.Send].
+	Result  any      // the result of a base stop event, or the body of any other stop event
+	Emitted []Event  // events that steps returned, in order
+	Sent    []Event  // events that steps sent by Send and SendTo
+	Stream  []Event  // events written to the stream, including questions to people
+	Edits   []Edit   // changes that steps made to the state
+	Log     []Record // what steps logged, including failed attempts
+	// Children are the runs that steps started, in order. Answer the wait of a child by
+	// the child's own [Run.Send].
 	Children []*Run
 
 	session *Session
 	id      string
 	parent  *Run
 	record  host.Run
-	failed  *abi.Error // of the attempt that failed last
+	failed  *abi.Error // of the last failed attempt
 
-	// Of a child: how it is called.
+	// For a child: the names by which it is known.
 	handler, name string
 
-	step string // of a run of one step: which
+	step string // the step of a run of a single step
 }
 
-// Session is the session that the run belongs to: for a child that shares none, one
-// of its own.
+// Session returns the session that the run belongs to. A child that does not share a
+// session has its own.
 func (r *Run) Session() *Session { return r.session }
 
-// Send sends an event to the run from outside, a value of an event type of this
-// process, and goes on with the run.
+// Send sends an external event to the run, and continues the run. The event is a value of
+// an event type of this process.
 func (r *Run) Send(event any) error {
 	process.Lock()
 	defer process.Unlock()
@@ -73,8 +73,8 @@ func (r *Run) Send(event any) error {
 	return r.post(name, body)
 }
 
-// Post sends an event to the run from outside, by its type's name and its fields (a
-// map or struct, nil for none), and goes on with the run.
+// Post sends an external event to the run, and continues the run. The event is given by
+// its type's name and its fields (a map or struct, nil for none).
 func (r *Run) Post(name string, body any) error {
 	process.Lock()
 	defer process.Unlock()
@@ -103,7 +103,8 @@ func (r *Run) post(name string, body abi.Raw) error {
 	return r.goOn()
 }
 
-// Cancel asks the run to end, as a client may. Steps that catch it clean up.
+// Cancel asks the run to end, as a client may. Steps that catch the cancellation clean
+// up.
 func (r *Run) Cancel() error {
 	process.Lock()
 	defer process.Unlock()
@@ -113,8 +114,8 @@ func (r *Run) Cancel() error {
 	return r.goOn()
 }
 
-// Advance lets time pass, for the session that the test has made and all that it has
-// led to: waits and runs time out on the way when theirs is over.
+// Advance advances the time of the test's session and of everything it has started. Waits
+// and runs whose timeouts pass time out.
 func (r *Run) Advance(d time.Duration) error {
 	process.Lock()
 	defer process.Unlock()
@@ -136,7 +137,7 @@ func (r *Run) Advance(d time.Duration) error {
 	return r.goOn()
 }
 
-// goOn lets all happen that can, and gives the error for which the run has failed.
+// goOn runs everything that can happen, and returns the error of a failed run.
 func (r *Run) goOn() error {
 	if err := r.session.world.work(); err != nil {
 		return err
@@ -144,7 +145,7 @@ func (r *Run) goOn() error {
 	return r.failure()
 }
 
-// become notes what the record of the run has changed to.
+// become records a change of the run's record.
 func (r *Run) become(rec host.Run) {
 	r.record = rec
 	if rec.Status != host.StatusCompleted || r.step != "" || rec.Result == nil {
@@ -157,14 +158,14 @@ func (r *Run) become(rec host.Run) {
 	}
 }
 
-// emitted notes what a step gave.
+// emitted records what a step returned.
 func (r *Run) emitted(events []abi.Event) {
 	for _, ev := range events {
 		r.Emitted = append(r.Emitted, eventOf(ev.Type, ev.Body))
 	}
 }
 
-// endStep ends the run of one step: what comes after it is of no interest.
+// endStep ends the run of a single step: later events do not matter.
 func (r *Run) endStep(out abi.StepOutput) {
 	w := r.session.world
 	if r.Ended = true; r.failed == nil {
@@ -173,7 +174,7 @@ func (r *Run) endStep(out abi.StepOutput) {
 	w.note(w.tick(r.session.place, engine.Cancel{RunID: r.id}, nil))
 }
 
-// failure is why the run failed; nil: it did not.
+// failure returns why the run failed, or nil.
 func (r *Run) failure() error {
 	switch {
 	case r.step != "" && r.Ended && r.failed != nil:
@@ -190,9 +191,9 @@ func (r *Run) failure() error {
 	return &Failure{Code: r.record.ErrorCode, Message: r.record.Error}
 }
 
-// Waiting lists what the run waits for, the longest first: the names of the waits of
-// its steps, or of the events; the ids of their children, or their workflows; and the
-// resources that they call.
+// Waiting lists what the run waits for, the oldest wait first: the names of its steps'
+// waits, or of the events; the ids of its children, or their workflows; and the resources
+// that it calls.
 func (r *Run) Waiting() []string {
 	process.Lock()
 	defer process.Unlock()
@@ -216,7 +217,7 @@ func (r *Run) Waiting() []string {
 	return names
 }
 
-// childName is how people know a child: by the id that the step gave it, else by its
+// childName returns how people identify a child: the id given by the step, otherwise the
 // workflow.
 func (r *Run) childName(handler string) string {
 	for _, c := range r.Children {
@@ -231,8 +232,8 @@ func (r *Run) childName(handler string) string {
 type Failure struct {
 	Code    string
 	Message string
-	Fields  map[string]any // the whole error: retryable and data too
+	Fields  map[string]any // the whole error, including retryable and data
 }
 
-// Error gives the code and the message.
+// Error returns the code and the message.
 func (f *Failure) Error() string { return fmt.Sprintf("%s: %s", f.Code, f.Message) }

@@ -15,11 +15,11 @@ import (
 
 // Session holds the state that outlives its runs.
 type Session struct {
-	// Clock is the time that steps see, those of children too. It is that of the
-	// session which the test has made; a child's does not go on.
+	// Clock is the time that steps see, including steps of children. Only the Clock of
+	// the session that the test made counts; a child's does not advance.
 	Clock time.Time
-	// Config holds the steps' configurations, by step: maps or structs, as the
-	// workflow's settings would have them.
+	// Config holds the steps' configurations by step name, as maps or structs, like the
+	// workflow's settings.
 	Config map[string]any
 
 	world   *world
@@ -32,10 +32,10 @@ type Session struct {
 // Option is a setting of a [Session].
 type Option func(s *Session)
 
-// NewSession gives a session of the workflow that this process defines.
+// NewSession returns a session of the workflow that this process defines.
 func NewSession(options ...Option) *Session { return NewSessionOn(inProcess{}, options...) }
 
-// NewSessionOn gives a session of a guest's workflow.
+// NewSessionOn returns a session of a guest's workflow.
 func NewSessionOn(guest Guest, options ...Option) *Session {
 	process.Lock()
 	defer process.Unlock()
@@ -48,15 +48,15 @@ func NewSessionOn(guest Guest, options ...Option) *Session {
 	return s
 }
 
-// Seed has invocations run side by side, where they run one after the other without
-// it: the seed decides whose turn it is at the begin of each and at each host call,
-// and the same seed decides alike. Edits that meet are made again, as on a server.
+// Seed makes invocations run concurrently; without Seed they run one after the other. The
+// seed decides whose turn it is at the start of each invocation and at each host call.
+// The same seed gives the same order. Conflicting edits are repeated, as on a server.
 func Seed(seed uint64) Option {
 	return func(s *Session) { s.world.chance = rand.New(rand.NewPCG(seed, seed)) }
 }
 
-// State lets the session begin with a state: a struct or map. What it lacks is filled
-// in from the workflow's defaults when a run starts.
+// State sets the initial state of the session: a struct or map. When a run starts, the
+// workflow's defaults supply missing values.
 func State(initial any) Option {
 	return func(s *Session) {
 		if err := s.setState(initial); err != nil && s.fault == nil {
@@ -81,7 +81,7 @@ func (s *Session) setState(v any) error {
 	return nil
 }
 
-// load reads the workflow, when it is first needed: all options count by then.
+// load reads the workflow when it is first needed, so that all options are set by then.
 func (s *Session) load() error {
 	if s.fault == nil && s.program == nil {
 		if s.program, s.fault = compile("workflow", s.guest); s.fault == nil {
@@ -91,11 +91,11 @@ func (s *Session) load() error {
 	return s.fault
 }
 
-// State gives a copy of the session's state.
+// State returns a copy of the session's state.
 func (s *Session) State() map[string]any {
 	process.Lock()
 	defer process.Unlock()
-	if s.load() == nil && s.place.eng.Seq() == 0 { // as the first run will find it
+	if s.load() == nil && s.place.eng.Seq() == 0 { // as the first run will see it
 		fresh, _ := state.FillDefaults(state.Empty(), s.program.graph.StateDefaults())
 		m, _ := decodeValue(fresh.Encode()).(map[string]any)
 		return m
@@ -131,8 +131,9 @@ func Into(v, target any) error {
 }
 
 // Run runs the workflow from its start event until it ends or waits for the test. The
-// start event's body is any map or struct; nil is an empty one. The error is that of
-// the step for which the run failed, a [*Failure], or says why it cannot run.
+// start event's body is any map or struct; nil means an empty body. The error is the
+// failure of the run, a [*Failure], or says why the workflow
+// cannot run.
 func (s *Session) Run(start any) (*Run, error) {
 	process.Lock()
 	defer process.Unlock()
@@ -153,7 +154,7 @@ func (s *Session) Run(start any) (*Run, error) {
 	return s.begin(t, "")
 }
 
-// begin begins a run and lets it go on as far as it can.
+// begin begins a run and lets it proceed as far as it can.
 func (s *Session) begin(t engine.StartRun, step string) (*Run, error) {
 	w := s.world
 	t.RunID = "run-" + strconv.Itoa(len(w.runs)+1)

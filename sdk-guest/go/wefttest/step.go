@@ -10,22 +10,22 @@ import (
 	"github.com/weftrun/weft/host/engine"
 )
 
-// The types and steps around a step that runs alone. No plugin's can have such names.
+// The types and steps around a step that runs alone. Plugins cannot use such names.
 const (
 	aloneStart = "wefttest start"
 	aloneSink  = "wefttest sink"
 )
 
-// Step runs one step alone, on events that the test gives: values of event types of
-// this process, or an [Event]. A step that takes a list gets all of them, a join one
-// for each of its fields, any other step the one. The state is the session's.
+// Step runs one step alone, on events that the test supplies: values of event types of
+// this process, or an [Event]. A step that takes a list receives all of them, a join one
+// for each of its fields, and any other step exactly one. The state is the session's.
 //
 //	run, err := session.Step("charge", OrderEvent{Item: "tea", Price: 3})
 //
-// The run has Ended when the step has: Emitted is what it gave, Sent, Stream, Edits and
-// Log what it did before. What it gave goes to no other step. Its retry policy counts,
-// and so do waits: answer them by [Run.Send]. A step that catches failures gets a
-// [weft.StepFailed].
+// The run has Ended when the step has ended. Emitted is what the step returned; Sent,
+// Stream, Edits and Log are what it did before. No other step receives its events. Its
+// retry policy applies, and its waits are answered by [Run.Send]. A step that catches
+// failures takes a [weft.StepFailed].
 func (s *Session) Step(name string, events ...any) (*Run, error) {
 	process.Lock()
 	defer process.Unlock()
@@ -54,12 +54,12 @@ func (s *Session) Step(name string, events ...any) (*Run, error) {
 	return s.alone(p).begin(p.startAlone(), name)
 }
 
-// another makes a program of the session's guest, beside that of its workflow.
+// another makes a further program of the session's guest.
 func (s *Session) another() *program {
 	return &program{version: fmt.Sprintf("alone %d", len(s.world.programs)), guest: s.guest}
 }
 
-// alone is the session for another program.
+// alone returns the session with a different program.
 func (s *Session) alone(p *program) *Session {
 	s.world.programs[p.version] = p
 	alone := *s
@@ -67,12 +67,12 @@ func (s *Session) alone(p *program) *Session {
 	return &alone
 }
 
-// startAlone begins a run of a program that was made around a step or a function.
+// startAlone begins a run of a program made around a step or a function.
 func (p *program) startAlone() engine.StartRun {
 	return engine.StartRun{Version: p.version, Event: abi.Event{Type: aloneStart, Body: abi.EmptyMap}, Limits: host.DefaultLimits()}
 }
 
-// trigger reads the events that the step is to get.
+// trigger reads the events that the step will receive.
 func trigger(d *abi.StepDecl, events []any) ([]abi.Event, error) {
 	var given []abi.Event
 	for _, v := range events {
@@ -92,8 +92,8 @@ func trigger(d *abi.StepDecl, events []any) ([]abi.Event, error) {
 	return given, nil
 }
 
-// compileAlone makes a workflow around one step: a step before it that gives it its
-// events, and one behind it that takes what it gives and ends the run.
+// compileAlone makes a workflow around one step: a step before it that supplies its
+// events, and a step after it that takes what it returns and ends the run.
 func (p *program) compileAlone(whole *abi.Manifest, index int, given []abi.Event) error {
 	d := whole.Steps[index]
 	before := abi.StepDecl{Name: aloneStart, Accepts: []abi.Slot{{Types: []string{aloneStart}}}}
@@ -140,7 +140,7 @@ func (p *program) compileAlone(whole *abi.Manifest, index int, given []abi.Event
 	return p.compile(&m)
 }
 
-// aloneEvents are the events of the workflow, where none but one begins a run.
+// aloneEvents returns the events of the workflow, of which only one starts a run.
 func aloneEvents(whole *abi.Manifest) map[string]abi.EventDecl {
 	events := map[string]abi.EventDecl{aloneStart: {Kind: abi.KindStart}}
 	for name, decl := range whole.Events {
@@ -155,7 +155,7 @@ func aloneEvents(whole *abi.Manifest) map[string]abi.EventDecl {
 	return events
 }
 
-// sends tells whether the step may send another one something.
+// sends reports whether the step may send an event to another step.
 func sends(d, other *abi.StepDecl) bool {
 	takes := anySlot(other).Types
 	return slices.ContainsFunc(d.Emits, func(e abi.Emit) bool {
@@ -163,7 +163,7 @@ func sends(d, other *abi.StepDecl) bool {
 	})
 }
 
-// anySlot takes each of the events that a step takes, alone.
+// anySlot returns a slot that takes any single event of a step.
 func anySlot(d *abi.StepDecl) abi.Slot {
 	types := map[string]bool{}
 	for _, slot := range d.Accepts {
@@ -175,7 +175,7 @@ func anySlot(d *abi.StepDecl) abi.Slot {
 	return abi.Slot{Kind: abi.SlotAny, Types: sorted(types)}
 }
 
-// sinkOf lists what the step gives that nobody takes.
+// sinkOf lists the step's events that no other step takes.
 func sinkOf(m *abi.Manifest, d *abi.StepDecl) []string {
 	loose := map[string]bool{}
 	for _, e := range d.Emits {
@@ -193,7 +193,7 @@ func sinkOf(m *abi.Manifest, d *abi.StepDecl) []string {
 	return sorted(loose)
 }
 
-// failedStep is the step whose failure is to be caught, and its failure.
+// failedStep returns the step whose failure is caught, and the failure.
 func failedStep(body abi.Raw) (string, abi.StepOutput) {
 	fields, _ := decodeValue(body).(map[string]any)
 	name, _ := fields["step_name"].(string)

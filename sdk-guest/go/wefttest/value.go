@@ -14,7 +14,7 @@ import (
 
 func encodeValue(v any) (abi.Raw, error) { return codec.Append(nil, v) }
 
-// decodeValue reads what the engine holds; nil for nothing.
+// decodeValue decodes a value of the engine; nil for nothing.
 func decodeValue(b abi.Raw) any {
 	if b == nil {
 		return nil
@@ -61,7 +61,7 @@ func recordOf(l *engine.LogRecord) Record {
 
 func durationOf(ns int64) time.Duration { return time.Duration(ns) }
 
-// failureOf is an error of the engine's as tests see it.
+// failureOf converts an error of the engine for tests.
 func failureOf(e *abi.Error) *Failure {
 	f := &Failure{Code: e.Code, Message: e.Message, Fields: map[string]any{"code": e.Code, "message": e.Message}}
 	if e.Retryable != nil {
@@ -73,7 +73,7 @@ func failureOf(e *abi.Error) *Failure {
 	return f
 }
 
-// guestError is any error as the engine has it.
+// guestError converts any error for the engine.
 func guestError(err error) *abi.Error {
 	var failure *Failure
 	var already *abi.Error
@@ -96,11 +96,11 @@ func guestError(err error) *abi.Error {
 	return &abi.Error{Code: "error", Message: err.Error()}
 }
 
-// refusal is the status and response of a call that fails.
+// refusal returns the status and response of a failed call.
 func refusal(code, message string) (uint32, []byte) {
 	b, err := (&abi.Error{Code: code, Message: message}).Encode()
 	if err != nil {
-		panic(err) // two texts always encode
+		panic(err) // encoding two texts cannot fail
 	}
 	return uint32(abi.StatusOf(code)), b
 }

@@ -16,50 +16,50 @@ import (
 	"github.com/weftrun/weft/host/engine"
 )
 
-// process is held by the one test whose workflow runs: there is one workflow in a
-// process, and what its steps do is not safe for concurrent use.
+// process is held by the one test whose workflow runs. A process has one workflow, and
+// its steps are not safe for concurrent use.
 var process sync.Mutex
 
-// maxAttempts bounds what one call of a test leads to, so that a workflow which goes
-// on for ever fails.
+// maxAttempts bounds the attempts in one call of a test, so that an endless workflow
+// fails.
 const maxAttempts = 100_000
 
-// world is what the server is elsewhere: it owns the sessions and carries out what
-// their reducers want, one thing after the other. It is used with process held.
+// world replaces the server: it owns the sessions and carries out the commands of their
+// reducers one at a time. It is used with process held.
 type world struct {
-	root      *Session // of the test: its Clock is the time
+	root      *Session // the test's session: its Clock is the time
 	places    map[string]*place
 	order     []*place
 	programs  map[string]*program // by version
 	children  map[string]*program // by workflow
 	resources map[string]resource
-	kept      map[string]bool // of resources: those of [KV]
+	kept      map[string]bool // resources made by [KV]
 	runs      map[string]*Run
 
 	chance    *rand.Rand // nil: one invocation after the other
 	ready     []*attempt
-	exclusive *attempt // has the write ticket: nobody else goes on
+	exclusive *attempt // holds the write ticket: no other attempt proceeds
 	mail      []letter
 	asked     []question
-	back      chan struct{} // the guest that has its turn gives it back
+	back      chan struct{} // a guest sends on back to end its turn
 	drawn     uint64
-	fault     error // that no step is to blame for: the test ends
+	fault     error // an error not caused by a step: the test ends
 }
 
-// place is a session of the engine's, and the attempts under way in it.
+// place is a session of the engine with its open attempts.
 type place struct {
 	id       string
 	eng      *engine.Session
 	attempts map[uint64]*attempt // by invocation
 }
 
-// letter is mail that is to be carried.
+// letter is mail to deliver.
 type letter struct {
 	from *place
 	to   string
 }
 
-// question is a call of a resource that is to be answered.
+// question is a resource call to answer.
 type question struct {
 	at         *place
 	invocation uint64
@@ -74,7 +74,7 @@ func newWorld(root *Session) *world {
 
 func (w *world) now() int64 { return w.root.Clock.UnixNano() }
 
-// place gives the session of an id, which is made if there is none.
+// place returns the session with an id, and creates it if necessary.
 func (w *world) place(id string) *place {
 	p := w.places[id]
 	if p == nil {
@@ -91,19 +91,19 @@ func (w *world) place(id string) *place {
 	return p
 }
 
-// plays tells whether it is the test itself that plays the step of an attempt.
+// plays reports whether the test itself plays the step of an attempt.
 func (p *place) plays(invocation uint64) bool {
 	a := p.attempts[invocation]
 	return a != nil && a.program.played[a.view.Step] != nil
 }
 
-// seed draws what a server takes from its source of randomness: always the same.
+// seed returns what a server takes from its source of randomness: here always the same.
 func (w *world) seed() [32]byte {
 	w.drawn++
 	return sha256.Sum256(binary.BigEndian.AppendUint64([]byte("wefttest"), w.drawn))
 }
 
-// tick lets something happen in a session.
+// tick applies a tick to a session.
 func (w *world) tick(p *place, t engine.Tick, attach func(*engine.Result)) error {
 	res, err := p.eng.Reduce(w.now(), t)
 	if err != nil {
@@ -121,7 +121,7 @@ func (w *world) tick(p *place, t engine.Tick, attach func(*engine.Result)) error
 	return nil
 }
 
-// took notes what an entry says of a run, for the test to see.
+// took records what an entry says about a run, for the test.
 func (w *world) took(p *place, e *engine.Entry) {
 	r := w.runs[e.RunID]
 	if r == nil {
@@ -150,7 +150,7 @@ func (w *world) took(p *place, e *engine.Entry) {
 	}
 }
 
-// childRun makes the run of a child that begins.
+// childRun makes the Run of a new child.
 func (w *world) childRun(p *place, parent *Run, c *engine.ChildPart) *Run {
 	id := c.Session
 	if id == "" {
@@ -168,7 +168,7 @@ func (w *world) childRun(p *place, parent *Run, c *engine.ChildPart) *Run {
 	return child
 }
 
-// carryOut does what a session wants done.
+// carryOut carries out a command of a session.
 func (w *world) carryOut(p *place, c engine.Command) {
 	switch c := c.(type) {
 	case engine.StartAttempt:
@@ -190,7 +190,7 @@ func (w *world) carryOut(p *place, c engine.Command) {
 	}
 }
 
-// work goes on until nothing can happen without the test.
+// work proceeds until nothing can happen without the test.
 func (w *world) work() error {
 	for n := 0; w.fault == nil; n++ {
 		if n == maxAttempts {
@@ -205,7 +205,7 @@ func (w *world) work() error {
 	return err
 }
 
-// something lets one thing happen; it is false if none can.
+// something makes one thing happen. It returns false if nothing can.
 func (w *world) something() bool {
 	var may []func()
 	if len(w.mail) > 0 {
@@ -228,7 +228,7 @@ func (w *world) something() bool {
 	return true
 }
 
-// draw gives one of n: the first, unless the test has given a seed.
+// draw returns one of n: the first, unless the test has set a seed.
 func (w *world) draw(n int) int {
 	if w.chance == nil || n == 1 {
 		return 0
@@ -236,7 +236,7 @@ func (w *world) draw(n int) int {
 	return w.chance.IntN(n)
 }
 
-// deliver carries the mail of one session to another.
+// deliver carries mail from one session to another.
 func (w *world) deliver() {
 	l := w.mail[0]
 	w.mail = w.mail[1:]
@@ -257,16 +257,16 @@ func (w *world) deliver() {
 	}
 }
 
-// note keeps an error that no step is to blame for.
+// note records an error that is not caused by a step.
 func (w *world) note(err error) {
 	if err != nil && !errors.Is(err, engine.ErrStale) && !errors.Is(err, engine.ErrUnknownRun) && w.fault == nil {
 		w.fault = err
 	}
 }
 
-// advance lets time pass up to the end of a sleep or the next attempt of a step, if
-// there is one to come. What comes before it happens on the way; but nobody's wait
-// times out while the test may still answer it.
+// advance advances time to the end of a sleep or the next attempt of a step, if there is
+// one. Earlier timers fire on the way, except that no wait times out while the test may
+// still answer it.
 func (w *world) advance() bool {
 	p, first, pauses := w.firstTimer()
 	if p == nil || pauses == 0 || first.Kind == "wait" {
@@ -276,8 +276,8 @@ func (w *world) advance() bool {
 	return true
 }
 
-// firstTimer finds the timer that is due first, and counts those whose end nobody
-// from outside can bring about.
+// firstTimer finds the next timer, and counts the timers that nothing from outside can
+// preempt.
 func (w *world) firstTimer() (at *place, first engine.ArmedTimer, pauses int) {
 	for _, p := range w.order {
 		for i, t := range p.eng.Timers() {
@@ -292,7 +292,7 @@ func (w *world) firstTimer() (at *place, first engine.ArmedTimer, pauses int) {
 	return at, first, pauses
 }
 
-// fire lets the clock go on to a timer.
+// fire advances the clock to a timer.
 func (w *world) fire(p *place, t engine.ArmedTimer) {
 	if wait := t.At - w.now(); wait > 0 {
 		w.root.Clock = w.root.Clock.Add(durationOf(wait))
@@ -314,7 +314,7 @@ func (w *world) ask() {
 	w.note(w.tick(q.at, answer, nil))
 }
 
-// resolve finds the workflow that is to run as a child.
+// resolve finds the workflow to run as a child.
 func (w *world) resolve(a *attempt, req engine.RunWorkflow) (*engine.StartRun, error) {
 	p := w.children[req.Workflow]
 	if p == nil && req.Workflow == a.program.graph.Workflow() {
@@ -334,7 +334,7 @@ func (w *world) resolve(a *attempt, req engine.RunWorkflow) (*engine.StartRun, e
 	return &t, nil
 }
 
-// granted says which resource a workflow needs and does not have.
+// granted returns an error that names a resource that a workflow needs and does not have.
 func (w *world) granted(p *program) error {
 	for _, r := range p.graph.Manifest().Resources {
 		if _, ok := w.resources[r.Name]; !ok && !r.Optional {

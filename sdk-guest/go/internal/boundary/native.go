@@ -2,11 +2,12 @@
 
 package boundary
 
-// EventName gives the name of the event type of a value, for tests. Package weft sets it.
+// EventName returns the name of the event type of a value, for tests. Package weft sets
+// it.
 var EventName func(event any) (string, error)
 
-// Aside forgets the process's workflow, so that a test can define another one, until
-// what it gives is called. Package weft sets it.
+// Aside puts the process's workflow aside, so that a test can define another workflow,
+// until the returned function is called. Package weft sets it.
 var Aside func() (back func())
 
 func call(name string, request []byte) (uint32, []byte) {
@@ -67,5 +68,5 @@ func Log(request []byte) (uint32, []byte) { return call("log", request) }
 // Input fetches the invocation's input.
 func Input(int) []byte { return Native.Input() }
 
-// Output hands over the invocation's result, or the manifest.
+// Output passes the invocation's result, or the manifest, to the host.
 func Output(output []byte) { Native.Output(output) }

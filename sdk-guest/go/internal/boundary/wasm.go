@@ -67,8 +67,8 @@ func hostRandom(src unsafe.Pointer, n uint32) uint64
 //go:wasmimport weft:v1 log
 func hostLog(src unsafe.Pointer, n uint32) uint64
 
-// A function for each host call, not one for all: what a plugin does not use
-// is then not in its import section.
+// Each host call has a function of its own, so that a plugin imports only the calls that
+// it uses.
 
 // StateGet asks for a value of the state.
 func StateGet(request []byte) (uint32, []byte) {
@@ -150,8 +150,8 @@ func data(b []byte) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(b)) 
 
 func size(b []byte) uint32 { return uint32(len(b)) }
 
-// fetch takes a host call's packed result apart and copies the response to
-// memory of its own. The request is there so that it outlives the call.
+// fetch unpacks a host call's result and copies the response to newly allocated memory.
+// The parameter request keeps the request alive during the call.
 func fetch(packed uint64, request []byte) (status uint32, response []byte) {
 	runtime.KeepAlive(request)
 	if n := uint32(packed); n > 0 {
@@ -172,7 +172,7 @@ func Input(n int) []byte {
 	return input
 }
 
-// Output hands over the invocation's result, or the manifest.
+// Output passes the invocation's result, or the manifest, to the host.
 func Output(output []byte) {
 	hostOutput(data(output), size(output))
 	runtime.KeepAlive(output)

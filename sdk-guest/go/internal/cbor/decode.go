@@ -8,11 +8,11 @@ import (
 // MaxDepth is how deep items may nest: the ABI's bound for whole messages.
 const MaxDepth = 72
 
-// Decoder reads items one after the other. It never panics on hostile input:
-// the first fault is kept, every later read gives zero values, and Err tells.
+// Decoder reads items one after the other. It never panics on hostile input: it records
+// the first fault, every later read returns zero values, and Err returns the fault.
 //
-// Text and bytes share the memory of the input, which must not change while
-// any of them is in use.
+// Text and bytes share the memory of the input, which must not change while any of them
+// is in use.
 type Decoder struct {
 	data  []byte
 	off   int
@@ -24,10 +24,10 @@ type Decoder struct {
 // NewDecoder reads from data.
 func NewDecoder(data []byte) *Decoder { return &Decoder{data: data} }
 
-// Error says where an input is not what was expected.
+// Error says where and why an input is invalid.
 type Error struct {
-	Path   string // of the value, dotted, as far as it is known
-	Offset int    // in bytes, of the item
+	Path   string // of the value, dotted, as far as known
+	Offset int    // of the item, in bytes
 	Reason string
 }
 
@@ -39,7 +39,7 @@ func (e *Error) Error() string {
 	return where + ": " + e.Reason
 }
 
-// Err is the first fault, or nil.
+// Err returns the first fault, or nil.
 func (d *Decoder) Err() error {
 	if e, ok := d.err.(*Error); ok {
 		e.Path = d.path
@@ -47,10 +47,11 @@ func (d *Decoder) Err() error {
 	return d.err
 }
 
-// Failed tells whether a read has failed.
+// Failed reports whether a read has failed.
 func (d *Decoder) Failed() bool { return d.err != nil }
 
-// Fail keeps a fault of the item at the given offset, unless there is one.
+// Fail records a fault of the item at the given offset, unless a fault is recorded
+// already.
 func (d *Decoder) Fail(offset int, reason string) {
 	if d.err == nil {
 		d.err = &Error{Offset: offset, Reason: reason}
@@ -58,8 +59,8 @@ func (d *Decoder) Fail(offset int, reason string) {
 	}
 }
 
-// Within puts a step in front of the fault's path. Callers do so on their way
-// out, so that a path costs nothing as long as all is well.
+// Within prepends a name to the fault's path. Callers do so when they return, so that a
+// path costs nothing unless there is a fault.
 func (d *Decoder) Within(name string) {
 	if d.path == "" {
 		d.path = name
@@ -68,7 +69,7 @@ func (d *Decoder) Within(name string) {
 	}
 }
 
-// Offset is where the next item begins.
+// Offset returns where the next item begins.
 func (d *Decoder) Offset() int { return d.off }
 
 // End fails if input is left.
@@ -78,8 +79,7 @@ func (d *Decoder) End() {
 	}
 }
 
-// Peek gives the next item's initial byte, or 0xff (never a legal one) when
-// none is left.
+// Peek returns the next item's initial byte, or 0xff (never a valid one) at the end.
 func (d *Decoder) Peek() byte {
 	if d.off >= len(d.data) {
 		return 0xff
@@ -143,7 +143,7 @@ func Describe(initial byte) string {
 	return "an unknown item"
 }
 
-// mismatch keeps the fault "X where Y is expected".
+// mismatch records the fault "X where Y is expected".
 func (d *Decoder) mismatch(start int, want string) {
 	if start >= len(d.data) {
 		d.Fail(start, "the data end too early")
@@ -152,7 +152,7 @@ func (d *Decoder) mismatch(start int, want string) {
 	d.Fail(start, Describe(d.data[start])+" where "+want+" is expected")
 }
 
-// count reads a head of one major type whose argument counts what follows.
+// count reads a head of one major type whose argument is a count.
 func (d *Decoder) count(major byte, want string) int {
 	start := d.off
 	if d.Peek()>>5 != major {
@@ -240,7 +240,7 @@ func (d *Decoder) Int(min, max int64) int64 {
 	return v
 }
 
-// Uint reads a non-negative integer, or such a float, up to max.
+// Uint reads a non-negative integer, or a float with such a value, up to max.
 func (d *Decoder) Uint(max uint64) uint64 {
 	start := d.off
 	if d.Peek()>>5 != MajorUint {
@@ -294,7 +294,7 @@ func (d *Decoder) float(want string) float64 {
 	return f
 }
 
-// Raw reads one item and gives its bytes.
+// Raw reads one item and returns its bytes.
 func (d *Decoder) Raw() []byte {
 	start := d.off
 	d.Skip()
@@ -341,8 +341,8 @@ func (d *Decoder) Skip() {
 	}
 }
 
-// Enter goes one level deeper; it fails beyond MaxDepth. A true result is to
-// be paired with Leave.
+// Enter goes one level deeper. It fails beyond MaxDepth. After a true result, the caller
+// must call Leave.
 func (d *Decoder) Enter(start int) bool {
 	if d.depth >= MaxDepth {
 		d.Fail(start, "values nest too deep")

@@ -1,10 +1,9 @@
-// Package cbor writes and reads the CBOR items of the weft ABI: text-keyed
-// maps, arrays, text, bytes, integers, floats, bools and null. What it writes
-// is in Core Deterministic Encoding as long as the caller writes map entries
-// in the order of [CompareKeys]; what it reads is checked against the bounds
-// of its input.
+// Package cbor writes and reads the CBOR items of the weft ABI: text-keyed maps, arrays,
+// text, bytes, integers, floats, bools and null. Its output is in Core Deterministic
+// Encoding if the caller writes map entries in the order of [CompareKeys]. It checks
+// input against the bounds of the data.
 //
-// The package must not know Go types beyond the basic ones, nor any message.
+// The package must not depend on Go types beyond the basic ones, or on any message.
 package cbor
 
 import (
@@ -24,7 +23,7 @@ const (
 	MajorSimple = 7
 )
 
-// Initial bytes of the items that stand alone.
+// Initial bytes of the simple values and floats.
 const (
 	False = 0xf4
 	True  = 0xf5
@@ -90,8 +89,8 @@ func AppendFloat(b []byte, f float64) []byte {
 	return append(b, 0xfa, byte(n>>24), byte(n>>16), byte(n>>8), byte(n))
 }
 
-// toHalf gives the half-precision bits of a finite single-precision float, if
-// it has any without loss.
+// toHalf returns the half-precision bits of a finite single-precision float, if the
+// conversion is exact.
 func toHalf(n uint32) (uint16, bool) {
 	sign := uint16(n>>16) & 0x8000
 	exp := int32(n>>23&0xff) - 127
@@ -101,7 +100,7 @@ func toHalf(n uint32) (uint16, bool) {
 		return sign, true
 	case exp >= -14 && exp <= 15:
 		return sign | uint16(exp+15)<<10 | uint16(frac>>13), frac&0x1fff == 0
-	case exp >= -24 && exp < -14: // subnormal as a half
+	case exp >= -24 && exp < -14: // subnormal in half precision
 		full := frac | 0x800000
 		shift := uint32(-exp - 1)
 		return sign | uint16(full>>shift), full&(1<<shift-1) == 0
@@ -128,8 +127,8 @@ func fromHalf(h uint16) float64 {
 	return f
 }
 
-// CompareKeys orders map keys as Core Deterministic Encoding does: by the
-// bytes of their encoding, which for text is by length, then by bytes.
+// CompareKeys orders map keys as Core Deterministic Encoding does: by the bytes of their
+// encoding. For text this is by length, then by bytes.
 func CompareKeys(a, b string) int {
 	if len(a) != len(b) {
 		return len(a) - len(b)
@@ -143,7 +142,7 @@ func CompareKeys(a, b string) int {
 	return 0
 }
 
-// text makes a string that shares b's memory; b must never change again.
+// text makes a string that shares b's memory; b must not change afterwards.
 func text(b []byte) string {
 	return unsafe.String(unsafe.SliceData(b), len(b))
 }

@@ -104,7 +104,7 @@ func (p *Plan) decodeList(d *cbor.Decoder, ptr unsafe.Pointer) {
 	*(*slice)(ptr) = s
 }
 
-// list gives zeroed memory for n elements.
+// list returns zeroed memory for n elements.
 func (p *Plan) list(n int) unsafe.Pointer {
 	if p.elem.kind == kindText {
 		return unsafe.Pointer(unsafe.SliceData(make([]string, n)))
@@ -158,12 +158,12 @@ func (p *Plan) decodeAnyMap(d *cbor.Decoder, ptr unsafe.Pointer) {
 	p.at(ptr).Set(m)
 }
 
-// DecodeStruct reads a map to the struct at ptr. Entries that the struct does
-// not declare go to its Extra field if it has one, else to rest if that is not
-// nil; else they are dropped.
+// DecodeStruct reads a map to the struct at ptr. Entries that the struct does not declare
+// go to its Extra field if it has one, otherwise to rest if rest is not nil; otherwise
+// they are dropped.
 func (p *Plan) DecodeStruct(d *cbor.Decoder, ptr unsafe.Pointer, rest *map[string]Raw) {
 	var seen uint64
-	next := 0 // keys and fields come in the same order, as a rule
+	next := 0 // keys and fields usually have the same order
 	for n := d.Map(); n > 0 && !d.Failed(); n-- {
 		key := d.Text()
 		i := p.find(key, next)
@@ -174,7 +174,7 @@ func (p *Plan) DecodeStruct(d *cbor.Decoder, ptr unsafe.Pointer, rest *map[strin
 		next = i + 1
 		f := &p.fields[i]
 		if d.Peek() == cbor.Null && (f.omit || f.fallback != nil) && f.plan.kind != kindAny {
-			d.TryNull() // as good as absent
+			d.TryNull() // null counts as absent
 			continue
 		}
 		seen |= 1 << i
@@ -188,7 +188,7 @@ func (p *Plan) DecodeStruct(d *cbor.Decoder, ptr unsafe.Pointer, rest *map[strin
 	}
 }
 
-// find gives the index of a field, trying the one at next first, or -1.
+// find returns the index of a field, or -1. It tries the field at next first.
 func (p *Plan) find(key string, next int) int {
 	if next < len(p.fields) && p.fields[next].name == key {
 		return next
@@ -228,8 +228,8 @@ func (p *Plan) setDefaults(ptr unsafe.Pointer, seen uint64) {
 	}
 }
 
-// Unmarshal reads the one item that data holds to the value that target, a
-// pointer, points to. What was there is gone, also on an error.
+// Unmarshal reads the one item in data to the value that target points to. It overwrites
+// the previous value, even if it fails.
 func Unmarshal(data []byte, target any) error {
 	v := reflect.ValueOf(target)
 	if v.Kind() != reflect.Pointer || v.IsNil() {
@@ -246,8 +246,8 @@ func Unmarshal(data []byte, target any) error {
 	return d.Err()
 }
 
-// Defaults gives the value of the plan's type whose fields have the defaults
-// of their tags, and zero without one, in structs within structs too.
+// Defaults sets the value at ptr to the defaults of the fields' tags, and to zero where
+// there is no default, including nested structs.
 func (p *Plan) Defaults(ptr unsafe.Pointer) {
 	if p.kind != kindStruct {
 		return

@@ -9,15 +9,15 @@ import (
 	"github.com/weftrun/weft/sdk-guest/go/internal/cbor"
 )
 
-// Encoder collects encoded items. The zero value is ready for use. The first
-// fault is kept and told by Err; what is written after it means nothing.
+// Encoder collects encoded items. The zero value is ready for use. It records the first
+// fault, which Err returns; items written after the fault are meaningless.
 type Encoder struct {
 	B     []byte
 	err   error
 	depth int
 }
 
-// Err is the first fault, or nil.
+// Err returns the first fault, or nil.
 func (e *Encoder) Err() error { return e.err }
 
 func (e *Encoder) fail(reason string) {
@@ -47,7 +47,7 @@ func (e *Encoder) Bool(v bool) { e.B = cbor.AppendBool(e.B, v) }
 // Null writes null.
 func (e *Encoder) Null() { e.B = append(e.B, cbor.Null) }
 
-// Raw writes an item that is encoded already.
+// Raw writes an encoded item.
 func (e *Encoder) Raw(item []byte) { e.B = append(e.B, item...) }
 
 // Float writes a float.
@@ -59,7 +59,7 @@ func (e *Encoder) Float(f float64) {
 	e.B = cbor.AppendFloat(e.B, f)
 }
 
-// Encode writes the value of the plan's type that lies at ptr.
+// Encode writes the value of the plan's type at ptr.
 func (p *Plan) Encode(e *Encoder, ptr unsafe.Pointer) {
 	switch p.kind {
 	case kindBool:
@@ -136,7 +136,7 @@ func (p *Plan) encodeParts(e *Encoder, ptr unsafe.Pointer) {
 	}
 }
 
-// slice is the memory of any slice.
+// slice is the memory layout of any slice.
 type slice struct {
 	data     unsafe.Pointer
 	len, cap int
@@ -166,8 +166,8 @@ func loadUint(ptr unsafe.Pointer, bits uint8) uint64 {
 	return *(*uint64)(ptr)
 }
 
-// EncodeStruct writes a struct, with further entries between its own. A key
-// that the struct declares is not written twice.
+// EncodeStruct writes a struct, with further entries between its own. It does not write a
+// declared key twice.
 func (p *Plan) EncodeStruct(e *Encoder, ptr unsafe.Pointer, rest map[string]Raw) {
 	if p.hasExtra || len(rest) > 0 {
 		p.encodeOpen(e, ptr, rest)
@@ -227,7 +227,7 @@ func (p *Plan) encodeOpen(e *Encoder, ptr unsafe.Pointer, rest map[string]Raw) {
 	}
 }
 
-// left tells whether a field of the struct at ptr is left out.
+// left reports whether a field of the struct at ptr is left out.
 func (f *field) left(ptr unsafe.Pointer) bool {
 	return f.omit && f.plan.empty(unsafe.Add(ptr, f.offset))
 }
@@ -249,13 +249,13 @@ func (p *Plan) empty(ptr unsafe.Pointer) bool {
 	case kindPointer:
 		return *(*unsafe.Pointer)(ptr) == nil
 	case kindMap:
-		return len(*(*map[string]any)(ptr)) == 0 // the count lies at the same place in every map
+		return len(*(*map[string]any)(ptr)) == 0 // the count has the same position in every map
 	}
 	return false
 }
 
-// encodeMap writes a map in key order. Maps with plain elements, the common
-// ones, are read without reflection.
+// encodeMap writes a map in key order. It reads the common maps, with plain elements,
+// without reflection.
 func (p *Plan) encodeMap(e *Encoder, ptr unsafe.Pointer) {
 	switch {
 	case p.elem.kind == kindAny:
@@ -345,7 +345,7 @@ func (e *Encoder) Value(v any) {
 	}
 }
 
-// Append gives the encoding of a value, appended to b.
+// Append appends the encoding of a value to b.
 func Append(b []byte, v any) ([]byte, error) {
 	e := Encoder{B: b}
 	e.Value(v)

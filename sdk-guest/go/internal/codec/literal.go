@@ -7,8 +7,8 @@ import (
 	"github.com/weftrun/weft/sdk-guest/go/internal/cbor"
 )
 
-// literal encodes the text of a tag as a value of the plan's type. (Package
-// strconv would do, but its parsers and their tables cost a guest 20 KB.)
+// literal encodes the text of a tag as a value of the plan's type. (Package strconv's
+// parsers and tables would add 20 KB to a guest.)
 func (p *Plan) literal(text string) (Raw, error) {
 	var fault string
 	switch p.kind {
@@ -28,7 +28,7 @@ func (p *Plan) literal(text string) (Raw, error) {
 		fault = "an integer that the field's type can hold"
 	case kindFloat:
 		if neg, digits, point, ok := parse(text); ok && digits < 1<<53 && point <= 22 {
-			f := float64(digits) / math.Pow10(point) // both exact, so rounded once
+			f := float64(digits) / math.Pow10(point) // both are exact, so the result is rounded once
 			if neg {
 				f = -f
 			}
@@ -54,8 +54,8 @@ func (p *Plan) integer(neg bool, digits uint64) (Raw, bool) {
 	return cbor.AppendHead(nil, cbor.MajorUint, digits), digits <= uint64(maxInt(p.bits))
 }
 
-// parse takes a decimal number apart: its sign, its digits as an integer and
-// how many of them stand behind the point.
+// parse splits a decimal number into its sign, its digits as an integer, and the number
+// of digits after the point.
 func parse(text string) (neg bool, digits uint64, point int, ok bool) {
 	if text != "" && text[0] == '-' {
 		neg, text = true, text[1:]

@@ -1,18 +1,18 @@
-// Package codec turns Go values into CBOR and back by plans. A plan is made
-// once for a type by reflection (in a guest: while its module initializes, so
-// that plans are part of the image) and then works on plain memory: encoding
-// or decoding a struct, a list or a common map uses no reflection.
+// Package codec converts Go values to CBOR and back by plans. Reflection makes a plan
+// once for each type. In a guest this happens while the module initializes, so plans are
+// part of the image. A plan works on plain memory: encoding or decoding a struct, a list
+// or a common map uses no reflection.
 //
-// Structs become maps with snake_case keys. These field tags steer it:
+// Structs become maps with snake_case keys. These field tags control the encoding:
 //
 //	weft:"name,omitempty"  the key, and whether an empty value is left out
 //	weft:"-"               not part of the data
-//	default:"10"           taken when the key is absent; numbers, text, bools
+//	default:"10"           used if the key is absent; numbers, text, bools
 //	doc:"..."              description in the schema
 //	min:"0" max:"9"        bounds in the schema
-//	enum:"a,b"             the only legal texts, in the schema
+//	enum:"a,b"             the only valid texts, in the schema
 //
-// The package must not know steps, events or host calls.
+// The package must not depend on steps, events or host calls.
 package codec
 
 import (
@@ -25,19 +25,19 @@ import (
 	"github.com/weftrun/weft/sdk-guest/go/internal/cbor"
 )
 
-// Extra is a struct's embedded field that keeps the keys which the struct does
-// not declare.
+// Extra is an embedded field of a struct. It keeps the keys that the struct does not
+// declare.
 type Extra map[string]any
 
-// Tuple, embedded in a struct, makes it a list of its fields in their order
+// Tuple, embedded in a struct, encodes the struct as a list of its fields in order
 // instead of a map.
 type Tuple struct{}
 
-// Raw is one encoded item. As a value it is written as it is.
+// Raw is one encoded item. It is written unchanged.
 type Raw []byte
 
-// Plan knows how values of one type are encoded and decoded. Plans are not
-// changed once made and may be shared.
+// Plan defines how values of one type are encoded and decoded. A Plan does not change
+// after it is made, and may be shared.
 type Plan struct {
 	kind   kind
 	typ    reflect.Type
@@ -79,8 +79,8 @@ const (
 	kindStruct
 )
 
-// Markers are the struct types that say something about the struct they are
-// embedded in, and are no part of its data.
+// Markers are the struct types that describe the struct in which they are embedded, and
+// are not part of its data.
 var Markers = map[reflect.Type]bool{}
 
 var (
@@ -90,14 +90,14 @@ var (
 	typeTuple = reflect.TypeOf(Tuple{})
 )
 
-// Of gives the plan of a type, made now if there is none yet. It is not safe
-// for concurrent use: guests have one thread.
+// Of returns the plan of a type, and makes the plan if necessary. It is not safe for
+// concurrent use: guests have one thread.
 func Of(t reflect.Type) (*Plan, error) {
 	if p := plans[t]; p != nil {
 		return p, nil
 	}
 	p := &Plan{typ: t, size: t.Size()}
-	plans[t] = p // before its parts: types may contain themselves
+	plans[t] = p // before the fields' plans: types may contain themselves
 	if err := p.build(); err != nil {
 		delete(plans, t)
 		return nil, err
@@ -105,10 +105,10 @@ func Of(t reflect.Type) (*Plan, error) {
 	return p, nil
 }
 
-// Type is the type that the plan is for.
+// Type returns the plan's type.
 func (p *Plan) Type() reflect.Type { return p.typ }
 
-// IsStruct tells whether values are maps with declared keys.
+// IsStruct reports whether values are maps with declared keys.
 func (p *Plan) IsStruct() bool { return p.kind == kindStruct && !p.tuple }
 
 func (p *Plan) build() error {
@@ -157,8 +157,8 @@ func (p *Plan) build() error {
 	return nil
 }
 
-// name names a type in a message. (Its String method would cost a guest
-// another 3 KB.)
+// name returns a type's name for a message. (The type's String method would add another 3
+// KB to a guest.)
 func name(t reflect.Type) string {
 	if n := t.Name(); n != "" {
 		return "type " + n
@@ -201,7 +201,7 @@ func (p *Plan) buildStruct() error {
 	return nil
 }
 
-// addFields adds the fields of t, which lies at an offset in the plan's type.
+// addFields adds the fields of t, which is at an offset in the plan's type.
 func (p *Plan) addFields(t reflect.Type, offset uintptr) error {
 	for i := 0; i < t.NumField(); i++ {
 		sf := t.Field(i)
@@ -234,7 +234,7 @@ func (p *Plan) addFields(t reflect.Type, offset uintptr) error {
 	return nil
 }
 
-// insert adds a field where the order of keys wants it, or at a tuple's end.
+// insert adds a field at its position in the order of keys, or at the end of a tuple.
 func (p *Plan) insert(f field) {
 	p.fields = append(p.fields, f)
 	if p.tuple {
@@ -290,22 +290,22 @@ func SnakeCase(name string) string {
 
 func isUpper(c byte) bool { return c >= 'A' && c <= 'Z' }
 
-// at gives the addressable value of the plan's type at ptr.
+// at returns the addressable value of the plan's type at ptr.
 func (p *Plan) at(ptr unsafe.Pointer) reflect.Value {
 	holder := reflect.New(reflect.PointerTo(p.typ))
 	*(*unsafe.Pointer)(holder.UnsafePointer()) = ptr
 	return holder.Elem().Elem()
 }
 
-// Box copies a value of the plan's type to memory of its own.
+// Box copies a value of the plan's type to new memory.
 func (p *Plan) Box(v any) unsafe.Pointer {
 	box := reflect.New(p.typ)
 	box.Elem().Set(reflect.ValueOf(v))
 	return box.UnsafePointer()
 }
 
-// New gives memory for a value of the plan's type, and a function that makes
-// an interface of it once it is filled.
+// New allocates a value of the plan's type. The returned function makes an interface of
+// the value once it is filled.
 func (p *Plan) New() (unsafe.Pointer, func() any) {
 	box := reflect.New(p.typ)
 	return box.UnsafePointer(), func() any { return box.Elem().Interface() }

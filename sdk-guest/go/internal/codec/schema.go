@@ -5,14 +5,13 @@ import (
 	"strings"
 )
 
-// Schema gives the JSON Schema of the plan's type, as data that Append takes.
-// A struct's schema allows undeclared keys.
+// Schema returns the JSON Schema of the plan's type, as a value for Append. A struct's
+// schema allows undeclared keys.
 func (p *Plan) Schema() (map[string]any, error) {
 	return p.schema(map[*Plan]bool{})
 }
 
-// schema leaves the types open that are being described already: those that
-// contain themselves.
+// schema describes a type. It leaves a recursive occurrence of a type open.
 func (p *Plan) schema(open map[*Plan]bool) (map[string]any, error) {
 	switch p.kind {
 	case kindBool:
@@ -28,7 +27,7 @@ func (p *Plan) schema(open map[*Plan]bool) (map[string]any, error) {
 	case kindPointer:
 		return p.elem.schema(open)
 	case kindList:
-		if p.elem.kind == kindPointer { // whose nil is null
+		if p.elem.kind == kindPointer { // nil of such a type is null
 			return map[string]any{"type": "array"}, nil
 		}
 		items, err := p.elem.schema(open)
@@ -40,7 +39,7 @@ func (p *Plan) schema(open map[*Plan]bool) (map[string]any, error) {
 		values, err := p.elem.schema(open)
 		return map[string]any{"type": "object", "additionalProperties": values}, err
 	case kindStruct:
-		if p.tuple { // state schemas have no keyword for the items of one
+		if p.tuple { // schemas of the state have no keyword for the items of a tuple
 			return map[string]any{"type": "array", "minItems": len(p.fields), "maxItems": len(p.fields)}, nil
 		}
 		if open[p] {
@@ -50,7 +49,7 @@ func (p *Plan) schema(open map[*Plan]bool) (map[string]any, error) {
 		defer delete(open, p)
 		return p.structSchema(open)
 	}
-	return map[string]any{}, nil // bytes and any: nothing to say
+	return map[string]any{}, nil // bytes and any are not restricted
 }
 
 func (p *Plan) structSchema(open map[*Plan]bool) (map[string]any, error) {

@@ -1,5 +1,5 @@
-//! The macros of the `weft` crate, which re-exports them all; depend on that
-//! one. They turn plain structs and functions into what a workflow is made of:
+//! The macros of the `weft` crate, which re-exports them; depend on `weft`. They turn
+//! plain structs and functions into the parts of a workflow:
 //!
 //! | macro | makes |
 //! |---|---|
@@ -7,12 +7,12 @@
 //! | `#[derive(Event)]` and its kinds | an event type |
 //! | `#[derive(Events)]` | a choice between event types |
 //! | `#[derive(State)]` | the type of a session's state |
-//! | `#[step]` | a step of a function |
+//! | `#[step]` | a step from a function |
 //! | `#[function]` | a function that flows call |
 //! | `workflow!` | the plugin's exports |
 //!
-//! The crate must not know how anything is encoded or run: what it writes only
-//! names traits of the `weft` crate and calls functions of it.
+//! The crate must not depend on how anything is encoded or run: the generated code only
+//! uses traits and functions of the `weft` crate.
 
 mod attributes;
 mod data;
@@ -23,16 +23,16 @@ mod workflow;
 use proc_macro::TokenStream;
 use syn::{DeriveInput, Error, parse_macro_input};
 
-/// Tokens, or an error at the place where it is.
+/// Tokens, or an error with its position.
 type Expansion = Result<proc_macro2::TokenStream, Error>;
 
 fn finish(expansion: Expansion) -> TokenStream {
     expansion.unwrap_or_else(Error::into_compile_error).into()
 }
 
-/// Makes a type part of the data model: one that events and the state may hold.
+/// Makes a type that events and the state may hold.
 ///
-/// A struct with named fields becomes a map, a tuple struct a list, one with a
+/// A struct with named fields becomes a map, a tuple struct a list, a struct with a
 /// single unnamed field that field, and an enum without data a text.
 ///
 /// ```
@@ -66,25 +66,25 @@ fn finish(expansion: Expansion) -> TokenStream {
 ///
 /// | option | meaning |
 /// |---|---|
-/// | `name = "key"` | another key than the field's name |
+/// | `name = "key"` | a key that differs from the field's name |
 /// | `default`, `default = VALUE` | the value when the key is absent or null |
-/// | `min = N`, `max = N` | bounds in the JSON Schema, of numbers |
-/// | `any` | a type that has serde's traits only: the schema says nothing |
-/// | `extra` | a map that keeps the keys which no other field declares |
+/// | `min = N`, `max = N` | bounds of a number in the JSON Schema |
+/// | `any` | for a type with only serde's traits: the schema allows everything |
+/// | `extra` | a map for the keys that no other field declares |
 ///
-/// A field of type `Option` may be absent, and is left out when it is `None`.
-/// Comments become descriptions in the schema.
+/// A field of type `Option` may be absent, and is omitted when it is `None`. Comments
+/// become descriptions in the schema.
 #[proc_macro_derive(Data, attributes(weft))]
 pub fn derive_data(input: TokenStream) -> TokenStream {
     finish(data::expand(&parse_macro_input!(input as DeriveInput)))
 }
 
-/// Makes a struct an event that steps give and take. Its type's name is the
-/// struct's, unless `#[weft(name = "OtherEvent")]` says otherwise. Fields are
-/// as in [`Data`](macro@Data).
+/// Makes a struct an event that steps take and return. Its type's name is the struct's
+/// name, unless `#[weft(name = "OtherEvent")]` is given. Fields are as in
+/// [`Data`](macro@Data).
 ///
-/// With `#[weft(extends = BaseEvent)]` it counts as one of those too, for steps
-/// with `accept_subtypes`: it has the fields of `BaseEvent`, and may have more.
+/// With `#[weft(extends = BaseEvent)]`, steps with `accept_subtypes` also take it as a
+/// `BaseEvent`. It has the fields of `BaseEvent`, and may have more.
 ///
 /// ```
 /// use weft::prelude::*;
@@ -101,8 +101,8 @@ pub fn derive_event(input: TokenStream) -> TokenStream {
     event(input, event::Kind::Plain)
 }
 
-/// Makes a struct the event that starts the workflow. One named `StartEvent` is
-/// the base start event; any other name extends it. See [`Event`](macro@Event).
+/// Makes a struct the event that starts the workflow. A struct named `StartEvent` is the
+/// base start event; any other name extends it. See [`Event`](macro@Event).
 #[proc_macro_derive(StartEvent, attributes(weft))]
 pub fn derive_start_event(input: TokenStream) -> TokenStream {
     event(input, event::Kind::Start)
@@ -115,14 +115,14 @@ pub fn derive_stop_event(input: TokenStream) -> TokenStream {
     event(input, event::Kind::Stop)
 }
 
-/// Makes a struct an event that asks a person for input. One named
+/// Makes a struct an event that asks a person for input. A struct named
 /// `InputRequiredEvent` is the base type. See [`Event`](macro@Event).
 #[proc_macro_derive(InputRequiredEvent, attributes(weft))]
 pub fn derive_input_required_event(input: TokenStream) -> TokenStream {
     event(input, event::Kind::InputRequired)
 }
 
-/// Makes a struct an event that carries a person's answer. One named
+/// Makes a struct an event that carries a person's answer. A struct named
 /// `HumanResponseEvent` is the base type. See [`Event`](macro@Event).
 #[proc_macro_derive(HumanResponseEvent, attributes(weft))]
 pub fn derive_human_response_event(input: TokenStream) -> TokenStream {
@@ -136,9 +136,9 @@ fn event(input: TokenStream, kind: event::Kind) -> TokenStream {
     ))
 }
 
-/// Makes an enum whose variants hold an event each a choice between them: the
-/// argument of a step that takes several types, or the result of one that
-/// gives one of several.
+/// Makes an enum whose variants each hold an event a choice between event types: the
+/// argument of a step that takes several types, or the result of a step that returns one
+/// of several types.
 ///
 /// ```
 /// use weft::prelude::*;
@@ -176,8 +176,8 @@ pub fn derive_state(input: TokenStream) -> TokenStream {
     )))
 }
 
-/// Makes a function a step: it takes a context and an event, and gives a result
-/// with what comes next.
+/// Makes a function a step. The function takes a context and an event, and returns a
+/// result with the next events.
 ///
 /// ```
 /// use weft::prelude::*;
@@ -192,10 +192,10 @@ pub fn derive_state(input: TokenStream) -> TokenStream {
 /// }
 /// ```
 ///
-/// | takes | | gives | |
+/// | takes | | returns | |
 /// |---|---|---|---|
 /// | `E` | one event | `E` | one event |
-/// | `Vec<E>` | all that one list of events led to | `Option<E>` | one event, or nothing |
+/// | `Vec<E>` | all events that one list of events led to | `Option<E>` | one event, or nothing |
 /// | `(A, B)` up to four | one event of each type | `Vec<E>` | a list of events |
 /// | | | `()` | nothing |
 ///
@@ -203,21 +203,20 @@ pub fn derive_state(input: TokenStream) -> TokenStream {
 ///
 /// | option | meaning |
 /// |---|---|
-/// | `name = "other"` | another name than the function's |
-/// | `workers = N` | how many invocations run at once in a run: 1 to 1000, else 4 |
-/// | `timeout = "30s"` | of one invocation |
+/// | `name = "other"` | a name that differs from the function's |
+/// | `workers = N` | how many invocations run concurrently in a run: 1 to 1000, default 4 |
+/// | `timeout = "30s"` | limit of one invocation |
 /// | `retry = RULES` | see the module `weft::retry` |
-/// | `take = N` | of a step that takes a list: fire at the N-th arrival |
-/// | `emits = [A, B]` | further events that it sends by `Context::send` |
-/// | `streams = [A, B]` | events that it writes by `Context::stream`, or asks when it waits |
+/// | `take = N` | for a step that takes a list: run at the N-th arrival |
+/// | `emits = [A, B]` | additional events that it sends by `Context::send` |
+/// | `streams = [A, B]` | events that it writes by `Context::stream`, or with which a wait asks |
 /// | `waits = [A, B]` | events that it waits for by `Context::wait_for` |
-/// | `catches = [a, b]` | steps whose failures it handles, as a `StepFailed`; `all` instead of a list for those of all others; in the list `cancelled` and `timeout` are ends of the run, and a text is a step of another plugin |
-/// | `max_recoveries = N` | how often it catches failures of what follows from one event, else once |
-/// | `atomic` | what it does to the state, sends and streams takes effect as a whole when it succeeds, or not at all |
-/// | `accept_subtypes` | takes, and waits for, events that extend the ones it names as well |
+/// | `catches = [a, b]` | steps whose failures it handles, as a `StepFailed`; `all` instead of a list means all other steps; in a list, `cancelled` and `timeout` are ends of the run, and a text names a step of a different plugin |
+/// | `max_recoveries = N` | how often it catches failures that follow from one event, default 1 |
+/// | `atomic` | its changes to the state, its sends and its stream events take effect together when it succeeds, or not at all |
+/// | `accept_subtypes` | also takes, and waits for, events that extend the events it names |
 ///
-/// The function stays an ordinary function. Its comment becomes the step's
-/// description.
+/// The function stays an ordinary function. Its comment becomes the step's description.
 #[proc_macro_attribute]
 pub fn step(options: TokenStream, function: TokenStream) -> TokenStream {
     let options = parse_macro_input!(options as step::Options);
@@ -227,9 +226,9 @@ pub fn step(options: TokenStream, function: TokenStream) -> TokenStream {
     ))
 }
 
-/// Makes a function one that flows call, as `PLUGIN.NAME`: it takes a
-/// `StepInput` and gives a `StepOutput`. The plugin is a `part`; options are
-/// those of a [`step`](macro@step).
+/// Makes a function that flows can call, as `PLUGIN.NAME`. The function takes a
+/// `StepInput` and returns a `StepOutput`. The plugin is a `part`; the options are those
+/// of a [`step`](macro@step).
 ///
 /// ```
 /// use weft::prelude::*;
@@ -246,9 +245,9 @@ pub fn function(options: TokenStream, function: TokenStream) -> TokenStream {
     step(options, function)
 }
 
-/// Makes a plugin of steps: names the workflow, lists its steps and exports
-/// what the host calls. Use it once, at the end of `src/lib.rs`. It also
-/// defines `WORKFLOW`, which tests use.
+/// Makes a plugin of steps: names the workflow, lists its steps and exports the functions
+/// that the host calls. Use it once, at the end of `src/lib.rs`. It also defines
+/// `WORKFLOW`, which tests use.
 ///
 /// ```
 /// use weft::prelude::*;
@@ -276,10 +275,10 @@ pub fn function(options: TokenStream, function: TokenStream) -> TokenStream {
 /// | option | meaning |
 /// |---|---|
 /// | `steps = [a, b]` | the steps |
-/// | `state = T` | the type of the session's state; without it, any state goes |
-/// | `timeout = "10m"`, `timeout = none` | of a run, else the host's default; `none` where people are waited for |
-/// | `resources = [http("crm")]` | what it needs outside; see the module `weft::resource` |
-/// | `part` | the plugin has steps for a workflow that is composed of several plugins; the name is for people then |
+/// | `state = T` | the type of the session's state; without it, the state may be anything |
+/// | `timeout = "10m"`, `timeout = none` | limit of a run; the default is the host's; use `none` for workflows that wait for people |
+/// | `resources = [http("crm")]` | the external resources that it requires; see the module `weft::resource` |
+/// | `part` | the plugin contains steps of a workflow composed of several plugins; the name is then for people only |
 /// | `version = "1.2"`, `description = "..."` | for people |
 #[proc_macro]
 pub fn workflow(input: TokenStream) -> TokenStream {

@@ -1,4 +1,4 @@
-//! Running another workflow from a step.
+//! Child workflows of a step.
 
 use std::any::type_name;
 use std::fmt;
@@ -12,8 +12,8 @@ use crate::context::{Context, check};
 use crate::error::{Error, Result};
 
 impl<S> Context<S> {
-    /// Runs another workflow, or this one, as a child: the step waits for its
-    /// result as it does for an event.
+    /// Runs another workflow, or this one, as a child run. The step waits for its result
+    /// as it does for an event.
     ///
     /// ```
     /// # use weft::prelude::*;
@@ -31,9 +31,9 @@ impl<S> Context<S> {
     /// }
     /// ```
     ///
-    /// The settings between are optional. `start` is the child's start event: the
-    /// fields of whatever start event that workflow has, as a struct or a map; `()`
-    /// is one without fields.
+    /// The settings in between are optional. `start` is the child's start event: a struct
+    /// or a map with the fields of the start event that the child's workflow has; `()`
+    /// means no fields.
     pub fn run_workflow<'a>(
         &'a self,
         workflow: &'a str,
@@ -54,7 +54,7 @@ impl<S> Context<S> {
 #[must_use = "a child begins with .result()"]
 pub struct Child<'a> {
     workflow: &'a str,
-    /// The fields of the start event, or what is wrong with one of the settings.
+    /// The fields of the start event, or an error in one of the settings.
     start: Result<Vec<u8>, String>,
     id: &'a str,
     shared: bool,
@@ -76,9 +76,9 @@ fn fields(encoded: Result<Vec<u8>, cbor::Error>) -> Result<Vec<u8>, String> {
 }
 
 impl<'a> Child<'a> {
-    /// Names the child, within what the step does for one event: when the step is
-    /// tried again, the child of that name is not run again but gives its result.
-    /// Without it a child belongs to the attempt.
+    /// Names the child among the children that the step starts for one event. When the
+    /// step is retried, a child with the same name does not run again, but returns its
+    /// result. Without a name, a child belongs to the attempt.
     pub fn named(mut self, name: &'a str) -> Self {
         if name.is_empty() || name.len() > 128 {
             self.start = Err("a child's name has 1 to 128 bytes".into());
@@ -87,15 +87,15 @@ impl<'a> Child<'a> {
         self
     }
 
-    /// Lets the child work on this session's state. Without it the child has a
-    /// session of its own.
+    /// Makes the child use this session's state. Without it the child has a separate
+    /// session.
     pub fn same_session(mut self) -> Self {
         self.shared = true;
         self.one_session()
     }
 
-    /// Lets the child work on the state of the session of that id, which is made
-    /// if there is none.
+    /// Makes the child use the state of the session with the given id. The session is
+    /// created if it does not exist.
     pub fn in_session(mut self, id: &'a str) -> Self {
         if id.is_empty() {
             self.start =
@@ -113,22 +113,22 @@ impl<'a> Child<'a> {
         self
     }
 
-    /// Shows what the child writes to its stream on this run's stream too.
+    /// Copies the child's stream to this run's stream.
     pub fn with_stream(mut self) -> Self {
         self.stream = true;
         self
     }
 
-    /// Runs the child and gives its result: that of a plain stop event, or the
-    /// fields of a stop event that has its own.
+    /// Runs the child and returns its result: the result of a plain stop event, or the
+    /// fields of a stop event with its own fields.
     ///
     /// # Errors
     ///
-    /// If the child fails, the error has the child's code and message. If the
-    /// workflow does not exist, the code is `not_found`. A child that fails does
-    /// not fail the step, unless the step returns the error. When the run ends or
-    /// the step fails, a child for which the step waits is cancelled, unless
-    /// [`Child::named`] keeps it for the next attempt.
+    /// If the child fails, the error has the child's code and message. If the workflow
+    /// does not exist, the code is `not_found`. A child that fails does not fail the
+    /// step, unless the step returns the error. When the run ends or the step fails, the
+    /// child that the step waits for is cancelled, unless [`Child::named`] keeps it for
+    /// the next attempt.
     pub fn result<R: DeserializeOwned>(self) -> Result<R> {
         let what = What(self.workflow);
         let stop = self.call()?;
@@ -152,7 +152,7 @@ impl<'a> Child<'a> {
         }
         request.text("event");
         request.array(2);
-        request.text("StartEvent"); // the host takes it as the workflow's own
+        request.text("StartEvent"); // the host translates it to the workflow's own start event
         request.raw(&start);
         if own {
             request.text("session");
@@ -184,7 +184,7 @@ impl fmt::Display for What<'_> {
     }
 }
 
-/// The result within a stop event, encoded.
+/// The encoded result in a stop event.
 fn result_of(stop: &[u8]) -> Result<&[u8], cbor::Error> {
     let mut decoder = Decoder::new(stop);
     decoder.array()?;

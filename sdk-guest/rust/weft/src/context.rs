@@ -1,4 +1,4 @@
-//! A step's way to its run: events, the stream, the log, time and chance.
+//! A step's access to its run: events, the stream, the log, time and randomness.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -16,9 +16,8 @@ use crate::state::Untyped;
 use crate::step::{Input, Shape, Start, StepDecl};
 use crate::value::Value;
 
-/// What a step is given besides its event: the session's state, whose type is
-/// `S`, and all that the host does for a step. Edits are described at
-/// [`Context::edit`].
+/// What a step receives besides its event: the session's state, whose type is `S`, and
+/// everything that the host does for a step. [`Context::edit`] describes edits.
 pub struct Context<S = Untyped> {
     pub(crate) invocation: Invocation,
     state: PhantomData<fn() -> S>,
@@ -30,7 +29,7 @@ pub(crate) struct Invocation {
     steps: &'static [StepDecl],
     input: Vec<u8>,
     trigger: Range<usize>,
-    /// The trigger as the host gave it, if its events have got other names.
+    /// The trigger as the host gave it, if its events were renamed.
     given: Vec<u8>,
 }
 
@@ -74,7 +73,7 @@ impl Invocation {
         .map(drop)
     }
 
-    /// Events that are taken as some types, with the names of these.
+    /// Events that are taken as certain types, with the names of these types.
     pub(crate) fn renamed(
         &self,
         shape: Shape,
@@ -87,7 +86,7 @@ impl Invocation {
         }
     }
 
-    /// Gives the collected events once the set is complete, encoded.
+    /// Returns the encoded events once the set is complete.
     fn collect(&self, buffer: &str, types: &[&'static EventType]) -> Result<Option<Vec<u8>>> {
         if self.decl.input.shape != Shape::One {
             return Err(Error::misuse(
@@ -155,14 +154,14 @@ impl Invocation {
     }
 }
 
-/// The request without content.
+/// A request without content.
 pub(crate) fn empty() -> Vec<u8> {
     let mut request = Encoder::new();
     request.array(0);
     request.into_bytes()
 }
 
-/// The response of a host call, or its error with what was tried in front.
+/// The response of a host call, or its error with the attempted operation in front.
 pub(crate) fn check(answer: Answer, what: impl fmt::Display) -> Result<Vec<u8>> {
     let (status, response) = answer;
     if status == 0 {
@@ -180,23 +179,23 @@ pub(crate) fn check(answer: Answer, what: impl fmt::Display) -> Result<Vec<u8>> 
     Err(error.context(what))
 }
 
-/// How important a log record is.
+/// The importance of a log record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// For whoever develops the workflow.
+    /// For developers of the workflow.
     Debug = -4,
-    /// What happens as it should.
+    /// Normal operation.
     Info = 0,
-    /// What may become a fault.
+    /// Something that may become an error.
     Warn = 4,
-    /// A fault.
+    /// An error.
     Error = 8,
 }
 
-/// Which run, session and attempt a step works for.
+/// The run, session and attempt that a step works for.
 #[derive(Debug)]
 pub struct RunInfo {
-    /// Whose run it is.
+    /// The tenant that owns the run.
     pub tenant: String,
     /// The name of the workflow.
     pub workflow: String,
@@ -210,7 +209,7 @@ pub struct RunInfo {
     pub attempt: u64,
     /// When the attempt started.
     pub started: SystemTime,
-    /// Why the attempt before failed; none for the first.
+    /// Why the previous attempt failed; `None` for the first attempt.
     pub last_error: Option<Error>,
 }
 
@@ -234,7 +233,7 @@ impl RunInfo {
     }
 }
 
-/// A time of nanoseconds since 1970. In a guest there is none before that.
+/// A time in nanoseconds since 1970. A guest has no earlier times.
 fn time(nanoseconds: i64) -> SystemTime {
     let epoch = SystemTime::UNIX_EPOCH;
     let distance = Duration::from_nanos(nanoseconds.unsigned_abs());
@@ -254,8 +253,8 @@ impl<S> Context<S> {
         }
     }
 
-    /// Emits an event now, besides what the step will give. The step must
-    /// declare it, by its result or `#[step(emits = [...])]`.
+    /// Emits an event at once, in addition to what the step returns. The step must
+    /// declare the event, by its result or by `#[step(emits = [...])]`.
     pub fn send<E: Event>(&self, event: &E) -> Result<()> {
         let request = event_request(1, event, "send")?;
         self.invocation.send(E::TYPE, request)
@@ -268,16 +267,16 @@ impl<S> Context<S> {
         self.invocation.send(E::TYPE, request)
     }
 
-    /// Writes an event to the run's stream, where clients see it at once; no
-    /// step takes it. The step must declare it, `#[step(streams = [...])]`.
+    /// Writes an event to the run's stream, where clients see it at once. No step
+    /// receives it. The step must declare the event by `#[step(streams = [...])]`.
     pub fn stream<E: Event>(&self, event: &E) -> Result<()> {
         let request = event_request(1, event, "stream")?;
         self.invocation.stream(E::TYPE, request)
     }
 
-    /// Keeps the step's event until one event of each type is there; gives
-    /// nothing until then, and all of them to the invocation whose event
-    /// completes the set. Surplus ones wait for the next set.
+    /// Stores the step's event until there is one event of each type. Returns `None`
+    /// until then; the invocation whose event completes the set receives all of them.
+    /// Surplus events wait for the next set.
     ///
     /// ```
     /// # use weft::prelude::*;
@@ -301,8 +300,8 @@ impl<S> Context<S> {
         self.collect_in("")
     }
 
-    /// Like [`Context::collect`], with a buffer of its own for steps that
-    /// collect several sets.
+    /// Like [`Context::collect`], with a separate buffer, for steps that collect several
+    /// sets.
     pub fn collect_in<E: Input>(&self, buffer: &str) -> Result<Option<E>> {
         if E::DECL.shape != Shape::Join {
             return Err(Error::misuse(
@@ -318,8 +317,8 @@ impl<S> Context<S> {
             .map_err(|e| Error::misuse(e).context("collect"))
     }
 
-    /// Keeps the step's event until n of the type are there; gives nothing
-    /// until then.
+    /// Stores the step's event until there are n events of the type. Returns `None` until
+    /// then.
     pub fn collect_n<E: Event>(&self, n: usize) -> Result<Option<Vec<E>>> {
         let Some(response) = self.invocation.collect("", &vec![E::TYPE; n])? else {
             return Ok(None);
@@ -336,9 +335,8 @@ impl<S> Context<S> {
         Ok(Some(events))
     }
 
-    /// The time. It stands still while a step computes, and is the same when
-    /// the step is replayed. (`SystemTime::now` and `Instant::now` panic in a
-    /// guest.)
+    /// The time. It does not advance while a step computes, and is the same when the step
+    /// is replayed. (`SystemTime::now` and `Instant::now` panic in a guest.)
     pub fn now(&self) -> SystemTime {
         match self.invocation.now() {
             Ok(nanoseconds) => time(nanoseconds),
@@ -389,8 +387,8 @@ impl<S> Context<S> {
         self.log(Level::Error, message, &[]);
     }
 
-    /// Writes a log record with attributes. One that the host refuses, as it
-    /// bounds their size and number, is dropped.
+    /// Writes a log record with attributes. A record that exceeds the host's limits on
+    /// size or number is dropped.
     ///
     /// ```
     /// # use weft::prelude::*;
@@ -402,11 +400,11 @@ impl<S> Context<S> {
         self.invocation.log(level, &message.to_string(), attributes);
     }
 
-    /// Which run, session and attempt the step works for.
+    /// The run, session and attempt that the step works for.
     ///
     /// # Panics
     ///
-    /// If the host gave none, which ends the attempt.
+    /// If the host did not supply this data. The panic ends the attempt.
     pub fn run(&self) -> RunInfo {
         match self.invocation.run_info() {
             Ok(info) => info,
@@ -414,7 +412,7 @@ impl<S> Context<S> {
         }
     }
 
-    /// Reads the step's configuration. Without one every field is absent.
+    /// Reads the step's configuration. Without a configuration, every field is absent.
     pub fn config<T: DeserializeOwned>(&self) -> Result<T> {
         let config = match self.invocation.config() {
             Ok(Some(config)) => cbor::from_slice(config),
@@ -434,7 +432,7 @@ fn event_request<E: Event>(n: usize, event: &E, what: &str) -> Result<Encoder> {
     Ok(request)
 }
 
-/// A request of one path, and of a value if there is one.
+/// A request with a path, and a value if there is one.
 pub(crate) fn path_request<T: Serialize + ?Sized>(
     path: &str,
     value: Option<&T>,

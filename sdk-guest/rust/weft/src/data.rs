@@ -1,4 +1,4 @@
-//! What events and the state may hold, and its JSON Schema.
+//! Types of events and the state, and their JSON Schema.
 
 use std::any::TypeId;
 use std::collections::{BTreeMap, HashMap};
@@ -8,12 +8,12 @@ use serde::de::DeserializeOwned;
 
 use crate::value::{Bytes, Raw, Value};
 
-/// A type that events and the state may hold: it can be written, read and
-/// described. Get it by `#[derive(Data)]`; numbers, bools, text, [`Bytes`],
-/// [`Value`], `Option`, `Vec`, `Box`, tuples and maps with `String` keys have it.
+/// A type that events and the state may hold: it can be written, read and described. Use
+/// `#[derive(Data)]`; numbers, bools, text, [`Bytes`], [`Value`], `Option`, `Vec`, `Box`,
+/// tuples and maps with `String` keys implement it.
 ///
-/// A type of another crate that has serde's traits only can be the field of a
-/// struct that derives `Data` if the field has the option `#[weft(any)]`.
+/// A type of another crate that implements only serde's traits may be a field of a struct
+/// that derives `Data`, if the field has the option `#[weft(any)]`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a part of an event or of the state",
     note = "put #[derive(Data)] on it; for a type that has serde's traits, put #[weft(any)] on the field",
@@ -31,14 +31,13 @@ pub trait Data: Serialize + DeserializeOwned {
         false
     }
 
-    /// What an absent field stands for, if it may be absent.
+    /// The value of an absent field, if the field may be absent.
     fn absent() -> Option<Self> {
         None
     }
 }
 
-/// The types whose schema is being made: one that contains itself is left open
-/// where it does.
+/// The types whose schema is being made. A recursive occurrence of a type is left open.
 #[derive(Default)]
 pub struct Open {
     types: Vec<TypeId>,
@@ -63,14 +62,14 @@ impl Open {
     }
 }
 
-/// The schema of a map under way.
+/// The schema of a map that is being made.
 #[doc(hidden)]
 pub struct Object<'a> {
     open: &'a mut Open,
     fields: Vec<Field>,
 }
 
-/// The schema of a field under way.
+/// The schema of a field that is being made.
 #[doc(hidden)]
 pub struct Field {
     key: &'static str,
@@ -123,7 +122,7 @@ impl Field {
         self
     }
 
-    /// A bound; only numbers have them.
+    /// A bound; only for numbers.
     pub fn bound(&mut self, key: &str, value: impl Into<Value>) -> &mut Self {
         let kind = self.schema.get("type").and_then(Value::as_str);
         if !matches!(kind, Some("integer" | "number")) {
@@ -132,7 +131,7 @@ impl Field {
         self.set(key, value)
     }
 
-    /// What the field is when it is absent, which it may be then.
+    /// The value of the field when it is absent. The field is then optional.
     pub fn default<T: Serialize>(&mut self, value: &T) -> &mut Self {
         self.required = false;
         match Value::of(value) {
@@ -142,14 +141,14 @@ impl Field {
     }
 }
 
-/// The schema of one type and further keywords.
+/// The schema of a type with further keywords.
 fn typed<const N: usize>(name: &str, keywords: [(&str, Value); N]) -> Value {
     let mut schema = Value::map(keywords);
     set(&mut schema, "type", name.into());
     schema
 }
 
-/// The schema that says nothing.
+/// The schema that allows everything.
 fn anything() -> Value {
     Value::Map(BTreeMap::new())
 }
@@ -218,7 +217,7 @@ impl<T: Data> Data for Box<T> {
     }
 }
 
-/// A container's schema; parts that may be null are not described.
+/// A container's schema. It does not describe elements that may be null.
 fn container<T: Data>(open: &mut Open, name: &str, keyword: &str) -> Value {
     if T::OPTIONAL {
         return typed(name, []);
@@ -245,8 +244,8 @@ impl<T: Data> Data for HashMap<String, T> {
     }
 }
 
-/// The schema of a list of n parts; the host's schemas of the state have no
-/// keyword for the type of each.
+/// The schema of a list of n parts. The host's schemas of the state have no keyword for
+/// the type of each part.
 fn tuple(n: usize) -> Value {
     typed("array", [("minItems", n.into()), ("maxItems", n.into())])
 }

@@ -1,8 +1,7 @@
 //! Durations as text: "10ms", "30s".
 
-/// A duration in nanoseconds, from a whole number and a unit: `ns`, `us`,
-/// `ms`, `s`, `m` or `h`. It is evaluated while the plugin is compiled, so that a
-/// mistake is an error of the compiler.
+/// Parses a duration to nanoseconds: a whole number and a unit, `ns`, `us`, `ms`, `s`,
+/// `m` or `h`. It is evaluated at compile time, so a mistake is a compile error.
 pub const fn parse(text: &str) -> u64 {
     let text = text.as_bytes();
     let mut number: u64 = 0;
@@ -35,7 +34,7 @@ pub const fn parse(text: &str) -> u64 {
     }
 }
 
-/// A duration as the boundary has it; one beyond 292 years is that long.
+/// A duration in nanoseconds, as in the ABI; at most 292 years.
 pub fn nanoseconds(duration: std::time::Duration) -> u64 {
     let nanoseconds = duration.as_secs().saturating_mul(1_000_000_000);
     let nanoseconds = nanoseconds.saturating_add(duration.subsec_nanos().into());

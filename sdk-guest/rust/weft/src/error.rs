@@ -7,38 +7,38 @@ use serde::Serialize;
 use crate::cbor::{Decoder, Encoder};
 use crate::value::{Raw, Value};
 
-/// What a step gives, and what calls of the host give.
+/// The result of a step and of host calls.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The codes of errors that calls of the host give.
+/// The codes of errors that host calls return.
 pub mod code {
-    /// The request is malformed, or the SDK was used wrongly.
+    /// The request is malformed, or the SDK was misused.
     pub const INVALID_MESSAGE: &str = "invalid_message";
-    /// There is nothing at the path.
+    /// There is no value at the path.
     pub const NOT_FOUND: &str = "not_found";
     /// A test of a batch failed.
     pub const CONFLICT: &str = "conflict";
-    /// The value or the moment is not one for the call.
+    /// The call is not possible with this value or at this moment.
     pub const FAILED_PRECONDITION: &str = "failed_precondition";
-    /// The operator has not granted it.
+    /// The operator has not granted access.
     pub const PERMISSION_DENIED: &str = "permission_denied";
     /// A limit of the host is exceeded.
     pub const LIMIT_EXCEEDED: &str = "limit_exceeded";
-    /// It took too long.
+    /// The time limit was reached.
     pub const TIMEOUT: &str = "timeout";
-    /// The state would break its schema.
+    /// The state would violate its schema.
     pub const SCHEMA_VIOLATION: &str = "schema_violation";
-    /// The host cannot do it now, or at all.
+    /// The host cannot serve the call, now or at all.
     pub const UNAVAILABLE: &str = "unavailable";
-    /// A fault of the host.
+    /// An internal error of the host.
     pub const INTERNAL: &str = "internal";
 }
 
-/// An error with a code for programs and a message for people. A step that
-/// returns one fails with it.
+/// An error with a code for programs and a message for people. A step that returns an
+/// error fails with it.
 ///
-/// Any standard error becomes one by `?`, with the code `error`. (That is why
-/// this type does not implement [`std::error::Error`] itself.)
+/// The operator `?` converts any standard error to this type, with the code `error`.
+/// (That is why this type does not implement [`std::error::Error`] itself.)
 ///
 /// ```
 /// use weft::{Error, Result};
@@ -65,7 +65,7 @@ struct Parts {
 }
 
 impl Error {
-    /// An error with a code and a message.
+    /// Makes an error with a code and a message.
     pub fn new(code: impl Into<String>, message: impl fmt::Display) -> Self {
         Error(Box::new(Parts {
             code: code.into(),
@@ -74,18 +74,18 @@ impl Error {
         }))
     }
 
-    /// Makes the failure one that is not tried again, whatever the step's
-    /// retry rules say.
+    /// Marks the failure as final: it is not retried, whatever the step's retry rules
+    /// say.
     #[must_use]
     pub fn not_retryable(mut self) -> Self {
         self.0.retryable = Some(false);
         self
     }
 
-    /// Adds a value for whoever handles the failure.
+    /// Attaches a value for the code that handles the failure.
     #[must_use]
     pub fn with_data<T: Serialize + ?Sized>(mut self, data: &T) -> Self {
-        // Rather the reason why there is no data than another error.
+        // Report why there is no data, rather than fail again.
         let data = Raw::of(data).or_else(|e| Raw::of(e.message()));
         self.0.data = data.ok();
         self
@@ -101,13 +101,13 @@ impl Error {
         &self.0.message
     }
 
-    /// Whether it says that it may be tried again; `None` leaves it to the
+    /// Whether the error says that a retry is possible; `None` leaves the decision to the
     /// retry rules.
     pub fn retryable(&self) -> Option<bool> {
         self.0.retryable
     }
 
-    /// The value that came with it.
+    /// The attached value.
     pub fn data(&self) -> Option<Value> {
         self.0.data.as_ref()?.read().ok()
     }
@@ -118,14 +118,14 @@ impl Error {
         Error::new(code::INVALID_MESSAGE, message)
     }
 
-    /// Says what was tried, in front of the message.
+    /// Prepends the attempted operation to the message.
     #[cold]
     pub fn context(mut self, what: impl fmt::Display) -> Self {
         self.0.message = format!("{what}: {}", self.0.message);
         self
     }
 
-    /// Adds advice to the message.
+    /// Appends advice to the message.
     #[cold]
     pub(crate) fn advise(mut self, advice: &str) -> Self {
         self.0.message.push_str("; ");

@@ -12,7 +12,7 @@ use crate::value::{Raw, Value};
 /// The kind of an event type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
-    /// One of the workflow's own.
+    /// An event of the workflow itself.
     Plain,
     /// Starts the workflow.
     Start,
@@ -37,7 +37,7 @@ impl EventKind {
     }
 }
 
-/// What the SDK knows of an event's type.
+/// What the SDK knows about an event's type.
 pub struct EventType {
     name: &'static str,
     kind: EventKind,
@@ -59,12 +59,12 @@ impl EventType {
         self.kind
     }
 
-    /// Whether two are made of the same Rust type.
+    /// Whether two event types come from the same Rust type.
     pub(crate) fn is(&self, other: &EventType) -> bool {
         (self.id)() == (other.id)()
     }
 
-    /// Says that every host knows the type.
+    /// Marks a type that every host knows.
     pub(crate) const fn known(self) -> Self {
         EventType {
             declared: false,
@@ -72,7 +72,7 @@ impl EventType {
         }
     }
 
-    /// Says which other event this one extends.
+    /// Declares the event type that this one extends.
     #[doc(hidden)]
     pub const fn extends(self, base: &'static EventType) -> Self {
         EventType {
@@ -81,7 +81,7 @@ impl EventType {
         }
     }
 
-    /// The type that it extends, by name.
+    /// The name of the type that it extends.
     pub(crate) fn base(&self) -> Option<&'static str> {
         match (self.extends, self.kind.names()) {
             (Some(base), _) => Some(base.name),
@@ -90,19 +90,19 @@ impl EventType {
         }
     }
 
-    /// The type, the one that it extends, and so on.
+    /// The type, the type that it extends, and so on.
     pub(crate) fn line(&'static self) -> impl Iterator<Item = &'static EventType> {
         std::iter::successors(Some(self), |t| t.extends)
     }
 
-    /// The nearest of some types that it is or extends, by name.
+    /// The name of the nearest of the given types that it is or extends.
     pub(crate) fn is_one_of(&'static self, types: &[&'static EventType]) -> Option<&'static str> {
         let named = |name: &str| types.iter().find(|t| t.name == name).map(|t| t.name);
         self.line()
             .find_map(|t| named(t.name).or_else(|| named(t.base()?)))
     }
 
-    /// The declaration for the manifest, or none if every host knows the type.
+    /// The declaration for the manifest, or `None` if every host knows the type.
     pub(crate) fn manifest(&self) -> Option<Value> {
         if !self.declared {
             return None;
@@ -140,8 +140,8 @@ pub const fn event_type<E: Data + 'static>(
     }
 }
 
-/// A struct that is an event. Get it by `#[derive(Event)]`, `StartEvent`,
-/// `StopEvent`, `InputRequiredEvent` or `HumanResponseEvent`.
+/// A struct that is an event. Use `#[derive(Event)]`, `StartEvent`, `StopEvent`,
+/// `InputRequiredEvent` or `HumanResponseEvent`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an event type",
     note = "put #[derive(Event)] on it, or StartEvent, StopEvent, InputRequiredEvent, HumanResponseEvent"
@@ -151,17 +151,17 @@ pub trait Event: Data + 'static {
     const TYPE: &'static EventType;
 }
 
-/// An event, or an enum with `#[derive(Events)]` that is one of several.
+/// An event, or an enum with `#[derive(Events)]` that is one of several events.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an event",
     note = "put #[derive(Event)] on a struct, or #[derive(Events)] on an enum of events"
 )]
 pub trait EventSet: Sized + 'static {
-    /// The types that it may be of.
+    /// The types that it may have.
     const TYPES: &'static [&'static EventType];
 
-    /// Reads the body of an event whose type has this name; `None` if it is
-    /// none of the set.
+    /// Reads the body of an event whose type has this name; `None` if the name is not in
+    /// the set.
     #[doc(hidden)]
     fn read(name: &str, body: &mut Decoder<'_>) -> Result<Option<Self>, cbor::Error>;
 
@@ -203,7 +203,7 @@ pub(crate) fn read<E: EventSet>(decoder: &mut Decoder<'_>) -> Result<E, cbor::Er
         return Err(decoder.fault(&format!("an event {name} where {wanted} is expected")));
     };
     for _ in 2..n {
-        decoder.skip()?; // its id, and what later versions add
+        decoder.skip()?; // its id, and fields added by later versions
     }
     Ok(event)
 }
@@ -214,8 +214,8 @@ pub(crate) fn names(types: &[&EventType]) -> String {
     names.join(" or ")
 }
 
-/// What may be a run's result: whatever serde can serialize, so all that derives
-/// [`Data`](macro@crate::Data), and the standard library's types.
+/// A type that a run's result may have: anything that serde can serialize, including all
+/// types that derive [`Data`](macro@crate::Data), and the standard library's types.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a result",
     note = "put #[derive(Data)] on it"
@@ -224,7 +224,8 @@ pub trait Sendable: Serialize {}
 
 impl<T: Serialize + ?Sized> Sendable for T {}
 
-/// The event that ends the run: the base `StopEvent`. Its result is the run's.
+/// The event that ends the run: the base `StopEvent`. Its result becomes the run's
+/// result.
 ///
 /// ```
 /// use weft::prelude::*;
@@ -240,8 +241,8 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// The stop event with a result, which is encoded now. A result that
-    /// cannot be sent fails the step that returns the event.
+    /// Makes a stop event with a result, which is encoded immediately. A result that
+    /// cannot be encoded fails the step that returns the event.
     pub fn new(result: impl Sendable) -> Self {
         let result = cbor::to_vec(&result);
         Stop {

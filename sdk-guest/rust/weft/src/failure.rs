@@ -1,10 +1,10 @@
-//! Failures of other steps, as a step that catches them gets them.
+//! Failures of other steps, for steps that catch them.
 
 use crate::event::{Event, EventKind, EventType, event_type};
 use crate::step::InputDecl;
 use crate::value::Value;
 
-/// The event of a step that catches: another step has failed for good, or the run
+/// The event that a catching step receives: another step has failed finally, or the run
 /// was cancelled or timed out.
 ///
 /// ```
@@ -29,16 +29,16 @@ use crate::value::Value;
 /// ```
 #[derive(Clone, Debug, PartialEq, crate::Data)]
 pub struct StepFailed {
-    /// The step that failed; empty if it is the run.
+    /// The step that failed; empty if the run itself ended.
     pub step_name: String,
-    /// Why.
+    /// The error.
     pub exception: Exception,
-    /// How often it was tried.
+    /// The number of attempts.
     pub attempts: u64,
-    /// Since the first attempt began.
+    /// The seconds since the first attempt began.
     pub elapsed_seconds: f64,
-    /// What the step failed on, as `{"type", "value"}` or a list of those; none if
-    /// it is too large, or if it is the run that has failed.
+    /// The event that the failed step received, as `{"type", "value"}`, or a list of such
+    /// events. `None` if it is too large, or if the run itself ended.
     pub input_event: Option<Value>,
 }
 
@@ -57,7 +57,7 @@ impl Event for StepFailed {
     const TYPE: &'static EventType = &event_type::<StepFailed>(NAME, EventKind::Plain, "").known();
 }
 
-/// What a step catches.
+/// The failures that a step catches.
 #[doc(hidden)]
 #[derive(Clone, Copy)]
 pub enum Catches {
@@ -67,7 +67,7 @@ pub enum Catches {
 }
 
 impl Catches {
-    /// The failures of some steps, caught by a step that takes this.
+    /// The failures of some steps, caught by a step with this input.
     pub const fn steps(names: &'static [&'static str], input: InputDecl) -> Self {
         Self::check(&input);
         assert!(
@@ -77,7 +77,7 @@ impl Catches {
         Catches::Steps(names)
     }
 
-    /// The failures of all other steps, caught by a step that takes this.
+    /// The failures of all other steps, caught by a step with this input.
     pub const fn all(input: InputDecl) -> Self {
         Self::check(&input);
         Catches::All
@@ -95,7 +95,7 @@ impl Catches {
     }
 }
 
-/// Whether two texts are the same, while the plugin is compiled.
+/// Whether two texts are equal, at compile time.
 const fn same(a: &str, b: &str) -> bool {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     let mut i = 0;

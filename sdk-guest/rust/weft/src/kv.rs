@@ -1,5 +1,5 @@
-//! Values by key that all runs of a tenant share, beyond their sessions: resources
-//! of the kind `kv`.
+//! Values by key that all runs of a tenant share, independent of their sessions:
+//! resources of the kind `kv`.
 //!
 //! ```
 //! use weft::kv::kv;
@@ -24,7 +24,7 @@ use crate::error::{Error, Result, code};
 use crate::resource::{Resource, resource};
 use crate::value::Value;
 
-/// How often [`Kv::update`] tries, so that a step ends whatever others do.
+/// Bounds the attempts of [`Kv::update`], so that a step ends whatever other runs do.
 const MOST_UPDATES: u32 = 100;
 
 /// A resource of the kind `kv`, for `workflow!(..., resources = [...])`.
@@ -33,7 +33,7 @@ pub const fn kv(name: &'static str) -> Resource {
 }
 
 impl<S> Context<S> {
-    /// The granted resource of that name and of the kind `kv`.
+    /// Returns the granted resource of the kind `kv` with the given name.
     pub fn kv<'a>(&'a self, name: &'a str) -> Kv<'a, S> {
         Kv {
             context: self,
@@ -44,25 +44,26 @@ impl<S> Context<S> {
 
 /// A granted resource of the kind `kv`.
 ///
-/// What is written is there once, together with the step's own progress: a call
-/// that was answered is not made again, after a crash or by the next attempt of the
-/// step, and needs no key. A fork, or an attempt that fails, takes nothing back.
+/// A write happens exactly once, and is committed together with the step's own progress.
+/// After a crash, or in the step's next attempt, an answered call is not made again.
+/// Calls therefore need no idempotency key. A fork or a failed attempt does not undo
+/// writes.
 ///
-/// The codes of errors: `conflict`, `limit_exceeded`, `failed_precondition` (an
-/// increment of what is not a whole number), `permission_denied`.
+/// The codes of errors are `conflict`, `limit_exceeded`, `failed_precondition` (an
+/// increment of a value that is not a whole number) and `permission_denied`.
 pub struct Kv<'a, S> {
     context: &'a Context<S>,
     name: &'a str,
 }
 
 impl<S> Kv<'_, S> {
-    /// Reads what is under a key; `None`: there is nothing.
+    /// Reads the value of a key; `None` if the key has no value.
     pub fn get<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>> {
         Ok(self.entry(key)?.map(|(value, _)| value))
     }
 
-    /// Reads what is under a key, with its version: no other value of the resource
-    /// has or had it.
+    /// Reads the value of a key with its version. Versions are unique within the
+    /// resource.
     pub fn entry<T: DeserializeOwned>(&self, key: &str) -> Result<Option<(T, i64)>> {
         let answer = self.ask("get", [("key", key.into())])?;
         match answer.get("value") {
@@ -71,18 +72,20 @@ impl<S> Kv<'_, S> {
         }
     }
 
-    /// Puts a value under a key, and gives its version.
+    /// Sets the value of a key, and returns its new version.
     pub fn set<T: Serialize + ?Sized>(&self, key: &str, value: &T) -> Result<i64> {
         let payload = [("key", key.into()), ("value", Value::of(value)?)];
         Ok(number(&self.ask("set", payload)?, "version"))
     }
 
-    /// Puts a value under a key that has this version still; 0: that is not there.
+    /// Sets the value of a key if its version is still the given one; version 0 means
+    /// that the key has no value.
     ///
     /// # Errors
     ///
-    /// `conflict`: it has another. Read again and decide anew, as [`Kv::update`]
-    /// does; a step that fails of it reads anew when it is tried again.
+    /// `conflict`: the key has a different version. Read again and decide anew, as
+    /// [`Kv::update`] does. A step that fails with this error reads anew when it is
+    /// retried.
     pub fn set_if<T: Serialize + ?Sized>(&self, key: &str, version: i64, value: &T) -> Result<i64> {
         let payload = [
             ("key", key.into()),
@@ -92,9 +95,10 @@ impl<S> Kv<'_, S> {
         Ok(number(&self.ask("set", payload)?, "version"))
     }
 
-    /// Changes the value under a key as if alone, and gives what it is then: the
-    /// function gets what is there, or the default, and is called again if somebody
-    /// else was first. An error of it changes nothing.
+    /// Changes the value of a key without interference from others, and returns the new
+    /// value. The function receives the present value, or the default, and is called
+    /// again if another run changed the key first. If the function returns an error,
+    /// nothing is written.
     ///
     /// ```
     /// # use weft::prelude::*;
@@ -123,30 +127,30 @@ impl<S> Kv<'_, S> {
         }
     }
 
-    /// Adds to the whole number under a key, of which none counts as 0, and gives
-    /// the sum.
+    /// Adds to the whole number of a key and returns the sum. A key without a value
+    /// counts as 0.
     pub fn increment(&self, key: &str, by: i64) -> Result<i64> {
         let payload = [("key", key.into()), ("by", Value::Int(by))];
         Ok(number(&self.ask("increment", payload)?, "value"))
     }
 
-    /// Takes a key out, and says whether it was there.
+    /// Removes a key, and returns whether it had a value.
     pub fn delete(&self, key: &str) -> Result<bool> {
         let answer = self.ask("delete", [("key", key.into())])?;
         Ok(answer.get("deleted").and_then(Value::as_bool) == Some(true))
     }
 
-    /// Takes a key out that has this version still.
+    /// Removes a key if its version is still the given one.
     ///
     /// # Errors
     ///
-    /// `conflict`: it has another, or is not there.
+    /// `conflict`: the key has a different version or no value.
     pub fn delete_if(&self, key: &str, version: i64) -> Result<()> {
         let payload = [("key", key.into()), ("if_version", Value::Int(version))];
         self.ask("delete", payload).map(drop)
     }
 
-    /// Gives a page of the keys, in the order of their bytes.
+    /// Returns a page of the keys, in byte order.
     pub fn list(&self, query: &Query) -> Result<Page> {
         let mut payload = vec![];
         for (name, text) in [("prefix", &query.prefix), ("after", &query.after)] {
@@ -184,21 +188,21 @@ impl<S> Kv<'_, S> {
     }
 }
 
-/// Selects keys; the default is the first hundred of all.
+/// Selects keys. The default selects the first hundred keys.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Query {
-    /// How they begin.
+    /// The prefix of the keys.
     pub prefix: String,
-    /// The key behind which to go on: [`Page::next`] of the page before.
+    /// The page begins after this key: [`Page::next`] of the previous page.
     pub after: String,
-    /// Of a page, at most 1000; 0: 100.
+    /// Keys in a page, at most 1000; 0: 100.
     pub limit: u32,
-    /// With the values.
+    /// Whether to return the values.
     pub values: bool,
 }
 
 impl Query {
-    /// The keys that begin so.
+    /// Selects the keys with a prefix.
     pub fn prefix(text: impl Into<String>) -> Self {
         Query {
             prefix: text.into(),
@@ -207,23 +211,23 @@ impl Query {
     }
 }
 
-/// Some keys.
+/// A page of keys.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Page {
     /// The keys, in order.
     pub items: Vec<Item>,
-    /// Where to go on; empty at the end.
+    /// [`Query::after`] for the next page; empty at the end.
     pub next: String,
 }
 
-/// A key, with its value if that was asked for.
+/// A key, with its value if the query asked for values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Item {
     /// The key.
     pub key: String,
-    /// Of the value.
+    /// The version of the value.
     pub version: i64,
-    /// What is under the key.
+    /// The value.
     pub value: Option<Value>,
 }
 

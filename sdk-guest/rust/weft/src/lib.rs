@@ -1,9 +1,9 @@
-//! The Rust SDK for weft step plugins: WebAssembly modules that hold the steps
-//! of one workflow.
+//! The Rust SDK for weft step plugins: WebAssembly modules that contain the steps of one
+//! workflow.
 //!
-//! A step is a function that takes an event and gives the next one. Events are
-//! structs; the derive says their kind. State lives with the host and is
-//! reached by the [`Context`]. [`workflow!`] puts the plugin together:
+//! A step is a function that takes an event and returns the next event. Events are
+//! structs; the derive macro sets their kind. The host keeps the state, and a step
+//! accesses it by the [`Context`]. [`workflow!`] declares the workflow of the plugin:
 //!
 //! ```
 //! use weft::prelude::*;
@@ -59,13 +59,13 @@
 //! # }
 //! ```
 //!
-//! [`macro@step`] says what a step may take and give, [`macro@Data`] which types
-//! fields may have. A guest starts every invocation from the same memory and has
-//! one thread. Time and random numbers come from the context. A
-//! plugin cannot open files or sockets.
+//! [`macro@step`] describes what a step may take and return, and [`macro@Data`] which
+//! types fields may have. A guest starts every invocation from the same memory and has
+//! one thread. Time and random numbers come from the context. A plugin cannot open files
+//! or sockets.
 //!
-//! The crate must not know how the host runs steps: only the messages that
-//! cross the boundary between the two.
+//! The crate must not depend on how the host runs steps, only on the messages between
+//! host and guest.
 
 #![warn(missing_docs)]
 #![deny(unsafe_code)]
@@ -116,7 +116,7 @@ pub use weft_macros::{
 };
 pub use workflow::Workflow;
 
-/// What a plugin needs, for `use weft::prelude::*`.
+/// Everything that a plugin needs, for `use weft::prelude::*`.
 pub mod prelude {
     pub use crate::{
         Bytes, Context, Data, Error, Event, Events, HttpRequest, HttpResponse, HumanResponseEvent,
@@ -125,7 +125,7 @@ pub mod prelude {
     };
 }
 
-/// What the macros name.
+/// Items that the macros use.
 #[doc(hidden)]
 pub mod __private {
     pub use crate::cbor::{Decoder, Encoder, Error as CborError};
@@ -147,9 +147,9 @@ pub mod __private {
 
     /// A key of a map that is read to a struct.
     pub enum Key {
-        /// The declared one at this place.
+        /// The declared key with this index.
         Field(usize),
-        /// Another one; its text only if it is kept.
+        /// Another key; its text only if the key is kept.
         Other(String),
     }
 
@@ -199,12 +199,12 @@ pub mod __private {
         }
     }
 
-    /// The value of a field that must be there.
+    /// The value of a required field.
     pub fn required<T, E: de::Error>(value: Option<T>, key: &'static str) -> Result<T, E> {
         value.ok_or_else(|| E::missing_field(key))
     }
 
-    /// The value of a field, or what its type says of an absent one.
+    /// The value of a field, or the value that its type gives an absent field.
     pub fn required_data<T: Data, E: de::Error>(
         value: Option<T>,
         key: &'static str,

@@ -1,4 +1,4 @@
-//! Models that the operator grants, as resources of the kind `llm`.
+//! Language models that the operator grants, as resources of the kind `llm`.
 //!
 //! ```
 //! use weft::llm::{ChatRequest, llm};
@@ -28,7 +28,8 @@ pub const fn llm(name: &'static str) -> Resource {
 }
 
 impl<S> Context<S> {
-    /// The granted resource of that name and of the kind `llm`, to ask a model.
+    /// Returns the granted resource of the kind `llm` with the given name, to ask a
+    /// model.
     pub fn llm<'a>(&'a self, name: &'a str) -> Llm<'a, S> {
         Llm {
             context: self,
@@ -44,20 +45,22 @@ pub struct Llm<'a, S> {
 }
 
 impl<S> Llm<'_, S> {
-    /// Asks the model. The answer is kept: a step that is tried again, or goes on
-    /// after a crash, gets it without the model being asked twice.
+    /// Sends a request to the model. The answer is recorded: a step that is retried, or
+    /// that continues after a crash, gets the recorded answer and does not call the model
+    /// again.
     ///
     /// # Errors
     ///
-    /// The operator does not allow it (the code `permission_denied`), the service is
-    /// not there or refuses (`unavailable`), does not answer in time (`timeout`).
+    /// The operator does not allow the call (the code `permission_denied`), the service
+    /// is not reachable or refuses (`unavailable`), or the service does not answer in
+    /// time (`timeout`).
     pub fn chat(&self, request: &ChatRequest) -> Result<ChatResponse> {
         let answer: Value = self.context.call(self.name, "chat", &request.payload())?;
         Ok(ChatResponse::of(&answer))
     }
 }
 
-/// What a model is asked.
+/// A request to a model.
 #[derive(Clone, Debug, Default)]
 pub struct ChatRequest {
     messages: Vec<Value>,
@@ -71,7 +74,7 @@ impl ChatRequest {
         Self::default()
     }
 
-    /// Adds a message of a role: `system`, `user`, `assistant` or `tool`.
+    /// Adds a message with a role: `system`, `user`, `assistant` or `tool`.
     #[must_use]
     pub fn message(mut self, role: &str, text: impl Into<String>) -> Self {
         let text: String = text.into();
@@ -80,37 +83,37 @@ impl ChatRequest {
         self
     }
 
-    /// Adds a message that says how the model is to behave.
+    /// Adds a message that tells the model how to behave.
     #[must_use]
     pub fn system(self, text: impl Into<String>) -> Self {
         self.message("system", text)
     }
 
-    /// Adds a message of whom the model answers.
+    /// Adds a message of the user.
     #[must_use]
     pub fn user(self, text: impl Into<String>) -> Self {
         self.message("user", text)
     }
 
-    /// Adds a message of the model itself.
+    /// Adds a message of the model.
     #[must_use]
     pub fn assistant(self, text: impl Into<String>) -> Self {
         self.message("assistant", text)
     }
 
-    /// Names the model; without it that of the resource.
+    /// Names the model; the default is the resource's model.
     #[must_use]
     pub fn model(self, name: &str) -> Self {
         self.field("model", name)
     }
 
-    /// Has the answer go to the run's stream while it comes.
+    /// Writes the answer to the run's stream as it arrives.
     #[must_use]
     pub fn stream(self) -> Self {
         self.field("stream", true)
     }
 
-    /// Asks for JSON by a JSON Schema; it is [`ChatResponse::value`].
+    /// Requests JSON that matches a JSON Schema; see [`ChatResponse::value`].
     #[must_use]
     pub fn schema(self, schema: Value) -> Self {
         self.field("schema", schema)
@@ -136,28 +139,28 @@ impl ChatRequest {
 pub struct ChatResponse {
     /// The text.
     pub content: String,
-    /// What it says, if a schema was given.
+    /// The decoded answer, if a schema was given.
     pub value: Option<Value>,
-    /// The tools that the model wants called.
+    /// The tool calls that the model requests.
     pub tool_calls: Vec<ToolCall>,
-    /// Why it ended: `stop`, `length`, `tool_calls`.
+    /// Why the answer ended: `stop`, `length`, `tool_calls`.
     pub finish_reason: String,
     /// The model that answered.
     pub model: String,
-    /// Tokens that it was given.
+    /// The number of tokens in the request.
     pub input_tokens: i64,
-    /// Tokens that it gave.
+    /// The number of tokens in the answer.
     pub output_tokens: i64,
 }
 
-/// A tool that the model wants called.
+/// A tool call that the model requests.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolCall {
-    /// Names the call in the message that answers it.
+    /// Identifies the call in the message that answers it.
     pub id: String,
     /// The tool's name.
     pub name: String,
-    /// JSON.
+    /// The arguments as JSON.
     pub arguments: String,
 }
 

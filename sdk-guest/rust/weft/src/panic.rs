@@ -1,4 +1,4 @@
-//! What a guest prints: lines of its own, and the last words of a panic.
+//! What a guest prints: its own lines, and the message of a panic.
 
 use std::fmt;
 
@@ -11,18 +11,18 @@ pub fn print(line: fmt::Arguments<'_>) {
     boundary::print(1, &line.to_string());
 }
 
-/// Prints a line, as the standard macro of that name does, which prints
-/// nothing in a guest. The line becomes a record of the run's log. Where there
-/// is a context, prefer [`Context::info`](crate::Context::info).
+/// Prints a line, like the standard macro of the same name, which prints nothing in a
+/// guest. The line becomes a record of the run's log. If there is a context, prefer
+/// [`Context::info`](crate::Context::info).
 #[macro_export]
 macro_rules! println {
     () => { $crate::__private::print(::core::format_args!("")) };
     ($($argument:tt)+) => { $crate::__private::print(::core::format_args!($($argument)+)) };
 }
 
-/// Lets a panic say its message before it ends in a trap: the host shows the
-/// end of what a trapped guest printed. It is in place from the description on,
-/// and so in the image that every invocation starts from.
+/// Prints a panic's message before the panic ends in a trap: the host shows the end of
+/// what a trapped guest printed. The hook is set from the description on, and so in the
+/// image that every invocation starts from.
 #[cfg(target_arch = "wasm32")]
 pub fn install() {
     use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,6 +43,6 @@ pub fn install() {
     }));
 }
 
-/// A native build has the standard hook.
+/// A native build uses the standard hook.
 #[cfg(not(target_arch = "wasm32"))]
 pub fn install() {}

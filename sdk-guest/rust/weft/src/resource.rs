@@ -1,9 +1,8 @@
-//! What lies outside of the workflow: resources that the operator grants, for
-//! `workflow!(..., resources = [...])`.
+//! External resources that the operator grants, for `workflow!(..., resources = [...])`.
 //!
-//! A workflow asks for a resource by a name and a kind, and its steps call it by
-//! that name. Which service that is, and with what secrets, is the operator's to
-//! say.
+//! A workflow declares a resource by a name and a kind, and its steps call the resource
+//! by that name. The operator decides which service the name stands for, and with which
+//! secrets.
 //!
 //! ```
 //! use weft::prelude::*;
@@ -36,7 +35,7 @@ use crate::duration::nanoseconds;
 use crate::error::{Error, Result};
 use crate::value::{Bytes, Value};
 
-/// A resource that a workflow asks for.
+/// A resource that a workflow requires.
 #[derive(Clone, Copy)]
 pub struct Resource {
     name: &'static str,
@@ -65,7 +64,7 @@ pub const fn resource(name: &'static str, kind: &'static str) -> Resource {
 }
 
 impl Resource {
-    /// Says to the operator what it is for.
+    /// Tells the operator what the resource is for.
     pub const fn description(self, text: &'static str) -> Self {
         Resource {
             description: text,
@@ -73,7 +72,7 @@ impl Resource {
         }
     }
 
-    /// Lets runs start where it is not granted: then calls of it fail with the
+    /// Allows runs to start without a grant of the resource. Its calls then fail with the
     /// code `permission_denied`.
     pub const fn optional(self) -> Self {
         Resource {
@@ -82,7 +81,7 @@ impl Resource {
         }
     }
 
-    /// The resources as the manifest has them.
+    /// The resources in the form of the manifest.
     #[doc(hidden)]
     pub fn manifest(list: &[Resource]) -> Value {
         Value::list(list.iter().map(|r| {
@@ -99,9 +98,9 @@ impl Resource {
 }
 
 impl<S> Context<S> {
-    /// Calls a resource that the operator has granted, and gives what it answers.
-    /// The payload is whatever an event may hold, `()` is none. Nothing of the
-    /// plugin runs or is held in memory meanwhile.
+    /// Calls a resource that the operator has granted, and returns the answer. The
+    /// payload is any value that an event may hold; `()` means none. While the call runs,
+    /// the plugin uses neither CPU nor memory.
     ///
     /// ```
     /// # use weft::prelude::*;
@@ -112,11 +111,11 @@ impl<S> Context<S> {
     /// # }
     /// ```
     ///
-    /// The answer is kept: when the step is tried again, the same call (the same
-    /// resource, method and payload, as the first, second, ... of its kind) gives
-    /// the same answer, and the outside is not asked twice. A call that failed and
-    /// may be tried again is made again then, under the same key, unless the
-    /// operator has forbidden that.
+    /// The answer is recorded. When the step is retried, the same call (the same
+    /// resource, method and payload, as the first, second, ... of its kind) returns the
+    /// same answer without a further request to the outside. A retried step repeats a
+    /// failed call that may be retried, under the same key, unless the operator has
+    /// forbidden repetition.
     pub fn call<T: DeserializeOwned>(
         &self,
         resource: &str,
@@ -128,8 +127,8 @@ impl<S> Context<S> {
         cbor::from_slice(&answer).map_err(|e| Error::misuse(e).context(what))
     }
 
-    /// The granted resource of that name and of the kind `http`, to make requests
-    /// with.
+    /// Returns the granted resource of the kind `http` with the given name, to make
+    /// requests.
     pub fn http<'a>(&'a self, name: &'a str) -> Http<'a> {
         Http {
             name,
@@ -164,12 +163,12 @@ fn call(resource: &str, method: &str, payload: Result<Vec<u8>, cbor::Error>) -> 
 #[derive(Clone, Copy)]
 pub struct Http<'a> {
     name: &'a str,
-    /// It is of use as long as the context is.
+    /// The resource is usable as long as the context.
     context: PhantomData<&'a ()>,
 }
 
 impl Http<'_> {
-    /// Makes a request and gives the answer, whatever its status.
+    /// Makes a request and returns the answer, whatever its status.
     ///
     /// ```
     /// # use weft::prelude::*;
@@ -187,43 +186,45 @@ impl Http<'_> {
     /// # Errors
     ///
     /// The operator does not allow the request (the code `permission_denied`), the
-    /// service is not there (`unavailable`), does not answer in time (`timeout`),
-    /// answers too much (`limit_exceeded`).
+    /// service is not reachable (`unavailable`), it does not answer in time (`timeout`),
+    /// or its answer is too large (`limit_exceeded`).
     pub fn send(&self, request: &HttpRequest) -> Result<HttpResponse> {
         let answer = call(self.name, "request", cbor::to_vec(request))?;
         cbor::from_slice(&answer).map_err(|e| Error::misuse(e).context(What(self.name)))
     }
 
-    /// Makes a GET request for a URL, or for a path below the `base_url` of the
+    /// Makes a GET request for a URL, or for a path relative to the `base_url` of the
     /// resource. Errors are those of [`Http::send`].
     pub fn get(&self, place: &str) -> Result<HttpResponse> {
         self.send(&HttpRequest::new("GET", place))
     }
 }
 
-/// A request, of either a URL or a path.
+/// A request for either a URL or a path.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HttpRequest {
-    /// GET if it is empty.
+    /// The method; empty means GET.
     pub method: String,
-    /// The whole URL.
+    /// The full URL.
     pub url: String,
-    /// What is below the `base_url` of the resource.
+    /// The path relative to the `base_url` of the resource.
     pub path: String,
-    /// Parameters for the end of the URL.
+    /// Query parameters.
     pub query: BTreeMap<String, String>,
-    /// Headers.
+    /// The headers.
     pub headers: BTreeMap<String, String>,
-    /// What is sent.
+    /// The body.
     pub body: Vec<u8>,
-    /// Of the whole, at most that of the resource; without it that one.
+    /// The limit on the whole request, at most the resource's; `None` means the
+    /// resource's.
     pub timeout: Option<Duration>,
     /// See [`HttpRequest::expect_success`].
     pub expect_success: bool,
 }
 
 impl HttpRequest {
-    /// A request for a URL, or for a path below the `base_url` of the resource.
+    /// Makes a request for a URL, or for a path relative to the `base_url` of the
+    /// resource.
     pub fn new(method: impl Into<String>, place: &str) -> Self {
         let mut request = HttpRequest {
             method: method.into(),
@@ -237,7 +238,7 @@ impl HttpRequest {
         request
     }
 
-    /// Adds a parameter to the end of the URL.
+    /// Adds a query parameter.
     #[must_use]
     pub fn query(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.query.insert(name.into(), value.into());
@@ -251,23 +252,22 @@ impl HttpRequest {
         self
     }
 
-    /// Sets what is sent.
+    /// Sets the body.
     #[must_use]
     pub fn body(mut self, body: impl Into<Vec<u8>>) -> Self {
         self.body = body.into();
         self
     }
 
-    /// Limits the whole request; what the operator has set counts if it is less.
+    /// Limits the whole request. A lower limit of the operator takes precedence.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// Makes an answer whose status is not 200 to 299 an error, which the step's
-    /// retry policy may have tried again if that may help: after 408, 425, 429 and
-    /// from 500 on.
+    /// Makes an answer with a status outside 200 to 299 an error. The step's retry policy
+    /// may retry the error after the statuses 408, 425, 429, and 500 and above.
     #[must_use]
     pub fn expect_success(mut self) -> Self {
         self.expect_success = true;
@@ -275,7 +275,7 @@ impl HttpRequest {
     }
 }
 
-/// Leaves out what is not set.
+/// Omits fields that are not set.
 impl Serialize for HttpRequest {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_struct("HttpRequest", 0)?;
@@ -305,7 +305,7 @@ impl Serialize for HttpRequest {
     }
 }
 
-/// Bytes of somebody else.
+/// Borrowed bytes.
 struct Octets<'a>(&'a [u8]);
 
 impl Serialize for Octets<'_> {
@@ -314,7 +314,7 @@ impl Serialize for Octets<'_> {
     }
 }
 
-/// For whoever stands for a service in a test.
+/// For tests that replace a service.
 impl<'de> Deserialize<'de> for HttpRequest {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(crate::Data)]
@@ -363,7 +363,7 @@ pub struct HttpResponse {
     /// The headers; their names are in lower case.
     #[weft(default)]
     pub headers: BTreeMap<String, Vec<String>>,
-    /// What came.
+    /// The body.
     #[weft(default)]
     pub body: Bytes,
 }
@@ -379,7 +379,7 @@ impl HttpResponse {
     ///
     /// # Errors
     ///
-    /// It is not UTF-8.
+    /// The body is not UTF-8.
     pub fn text(&self) -> Result<&str> {
         Ok(std::str::from_utf8(&self.body.0)?)
     }

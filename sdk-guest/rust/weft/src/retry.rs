@@ -1,8 +1,8 @@
-//! Rules for trying a failed step again, for `#[step(retry = ...)]`.
+//! Rules for retrying a failed step, for `#[step(retry = ...)]`.
 //!
-//! A policy says how long to wait, and may say when to try again at all and
-//! when to give up. What it does not say is: after every error, 5 s apart, at
-//! most 3 attempts in all. A step without rules has one attempt.
+//! A policy says how long to wait, and may say when to retry and when to give up. The
+//! defaults are: after every error, 5 s apart, at most 3 attempts in all. A step without
+//! a policy has one attempt.
 //!
 //! ```
 //! use weft::prelude::*;
@@ -14,10 +14,9 @@
 //! }
 //! ```
 //!
-//! Durations are texts such as `"10ms"`, `"30s"`, `"5m"` and `"24h"`. Every rule
-//! is a policy too, and [`Retry::and`] puts two together: of several conditions all
-//! must hold, and of several rules to give up the first that says so counts.
-//! Groups say otherwise:
+//! Durations are texts such as `"10ms"`, `"30s"`, `"5m"` and `"24h"`. Every rule is also
+//! a policy, and [`Retry::and`] combines two policies: all of their conditions must hold,
+//! and the first rule to give up that applies decides. Groups combine rules differently:
 //!
 //! ```
 //! use weft::retry::*;
@@ -28,20 +27,20 @@
 //!     .give_up_after("1h");
 //! ```
 //!
-//! An error of the step overrules the conditions by
-//! [`not_retryable`](crate::Error::not_retryable).
+//! An error marked by [`not_retryable`](crate::Error::not_retryable) is not retried
+//! whatever the conditions say.
 
 use crate::data;
 use crate::duration::parse;
 use crate::value::Value;
 
-/// A retry policy: rules side by side.
+/// A retry policy: a set of rules.
 #[derive(Clone, Copy)]
 pub struct Retry {
     rules: [Option<Rule>; MOST],
 }
 
-/// How many rules may stand side by side.
+/// The maximum number of rules in a policy.
 const MOST: usize = 8;
 
 #[derive(Clone, Copy)]
@@ -82,7 +81,7 @@ enum Stop {
     All(&'static [Retry]),
 }
 
-/// No rules: after every error, 5 s apart, at most 3 attempts in all.
+/// The default policy: after every error, 5 s apart, at most 3 attempts in all.
 pub const fn defaults() -> Retry {
     Retry {
         rules: [None; MOST],
@@ -111,17 +110,18 @@ pub const fn incrementing(start: &str, step: &str, max: &str) -> Retry {
     wait(Wait::Incrementing(parse(start), parse(step), parse(max)))
 }
 
-/// Waits `unit` times `base` to the power of the attempts before, at most `max`.
+/// Waits `unit` times `base` to the power of the number of earlier retries,
+/// at most `max`.
 pub const fn exponential(unit: &str, base: f64, max: &str) -> Retry {
     wait(Wait::Exponential(parse(unit), base, parse(max)))
 }
 
-/// Waits a random time of at least `min` and at most `max`.
+/// Waits a random time between `min` and `max`.
 pub const fn random_wait(min: &str, max: &str) -> Retry {
     wait(Wait::Random(parse(min), parse(max)))
 }
 
-/// Waits as [`exponential`], and up to `jitter` on top.
+/// Waits like [`exponential`], plus a random time of at most `jitter`.
 pub const fn exponential_jitter(unit: &str, base: f64, max: &str, jitter: &str) -> Retry {
     wait(Wait::ExponentialJitter(
         parse(unit),
@@ -131,8 +131,8 @@ pub const fn exponential_jitter(unit: &str, base: f64, max: &str, jitter: &str) 
     ))
 }
 
-/// Waits by the first rule before the second attempt, by the next before the
-/// third, and so on; the last one stays.
+/// Waits by the first rule before the second attempt, by the second rule before the
+/// third, and so on; the last rule is used for all further attempts.
 pub const fn chain(waits: &'static [Retry]) -> Retry {
     assert!(
         matches!(kind(waits), Rule::Wait(_)),
@@ -150,27 +150,27 @@ pub const fn sum(waits: &'static [Retry]) -> Retry {
     wait(Wait::Sum(waits))
 }
 
-/// Tries again after every error, as a policy without a condition does.
+/// Retries after every error, as a policy without a condition does.
 pub const fn always() -> Retry {
     when(When::Always)
 }
 
-/// Tries again after no error.
+/// Does not retry after any error.
 pub const fn never() -> Retry {
     when(When::Never)
 }
 
-/// Tries again after errors with one of the codes only.
+/// Retries only after errors with one of the codes.
 pub const fn on_codes(codes: &'static [&'static str]) -> Retry {
     when(When::Codes(codes))
 }
 
-/// Tries again after errors only whose message contains the text.
+/// Retries only after errors whose message contains the text.
 pub const fn on_message(text: &'static str) -> Retry {
     when(When::Message(text))
 }
 
-/// Tries again when the condition does not hold.
+/// Retries if the condition does not hold.
 pub const fn not(condition: &'static Retry) -> Retry {
     assert!(
         matches!(condition.only(), Rule::When(_)),
@@ -179,13 +179,12 @@ pub const fn not(condition: &'static Retry) -> Retry {
     when(When::Not(condition))
 }
 
-/// Gives up after n attempts in all; waits as by default.
+/// Gives up after n attempts in all, with the default wait.
 pub const fn attempts(n: u64) -> Retry {
     stop(Stop::Attempts(n))
 }
 
-/// Gives up at a failure that comes that long or longer after the first attempt
-/// began.
+/// Gives up at a failure that long or longer after the first attempt started.
 pub const fn give_up_after(duration: &str) -> Retry {
     stop(Stop::Delay(parse(duration)))
 }
@@ -195,8 +194,8 @@ pub const fn forever() -> Retry {
     stop(Stop::Never)
 }
 
-/// One rule of several conditions, of which one must hold, or of several rules to
-/// give up, of which the first to say so counts.
+/// Combines conditions, of which at least one must hold, or rules to give up, of which at
+/// least one must apply.
 pub const fn any_of(rules: &'static [Retry]) -> Retry {
     match kind(rules) {
         Rule::When(_) => when(When::Any(rules)),
@@ -205,8 +204,7 @@ pub const fn any_of(rules: &'static [Retry]) -> Retry {
     }
 }
 
-/// One rule of several conditions, which must all hold, or of several rules to
-/// give up, which must all say so.
+/// Combines conditions, which must all hold, or rules to give up, which must all apply.
 pub const fn all_of(rules: &'static [Retry]) -> Retry {
     match kind(rules) {
         Rule::When(_) => when(When::All(rules)),
@@ -215,7 +213,7 @@ pub const fn all_of(rules: &'static [Retry]) -> Retry {
     }
 }
 
-/// The first of several rules, which are all of one kind.
+/// The first of several rules, which must all be of the same kind.
 const fn kind(rules: &[Retry]) -> Rule {
     assert!(!rules.is_empty(), "a group of rules is empty: give it some");
     let first = rules[0].only();
@@ -242,23 +240,22 @@ impl Retry {
         self.with(Rule::Stop(Stop::Attempts(n)))
     }
 
-    /// Gives up at a failure that comes that long or longer after the first
-    /// attempt began.
+    /// Gives up at a failure that long or longer after the first attempt started.
     pub const fn give_up_after(self, duration: &str) -> Self {
         self.with(Rule::Stop(Stop::Delay(parse(duration))))
     }
 
-    /// Tries again after errors with one of the codes only.
+    /// Retries only after errors with one of the codes.
     pub const fn on_codes(self, codes: &'static [&'static str]) -> Self {
         self.with(Rule::When(When::Codes(codes)))
     }
 
-    /// Tries again after errors only whose message contains the text.
+    /// Retries only after errors whose message contains the text.
     pub const fn on_message(self, text: &'static str) -> Self {
         self.with(Rule::When(When::Message(text)))
     }
 
-    /// Puts the rules of another policy beside these.
+    /// Adds the rules of another policy to these.
     pub const fn and(mut self, other: Retry) -> Self {
         let mut i = 0;
         while i < MOST {
@@ -284,7 +281,7 @@ impl Retry {
         self
     }
 
-    /// The one rule of which it is made.
+    /// The policy's only rule.
     const fn only(&self) -> Rule {
         match (self.rules[0], self.rules[1]) {
             (Some(rule), None) => rule,
@@ -292,7 +289,7 @@ impl Retry {
         }
     }
 
-    /// The policy as the manifest has it.
+    /// The policy in the form of the manifest.
     #[doc(hidden)]
     pub fn manifest(&self) -> Value {
         let (mut whens, mut waits, mut stops) = (Vec::new(), Vec::new(), Vec::new());

@@ -1,8 +1,8 @@
 //! The session's state: reads, edits and batches.
 //!
-//! Paths are dotted: `"a.b.0"` is the first item of the list `b` in the map
-//! `a`, `"-1"` the last of a list, `""` the whole state. A dot in a key is written
-//! `\.`, and a backslash before a dot or a backslash `\\`.
+//! Paths are dotted: `"a.b.0"` is the first item of the list `b` in the map `a`, `"-1"`
+//! the last item of a list, `""` the whole state. Write a dot in a key as `\.`, and a
+//! backslash before a dot or a backslash as `\\`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,21 +17,21 @@ use crate::data::Data;
 use crate::error::{Error, Result, code};
 use crate::value::Value;
 
-/// The type of a session's state. Get it by `#[derive(State, Default)]`.
+/// The type of a session's state. Use `#[derive(State, Default)]`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a type of a state",
     note = "put #[derive(State, Default)] on it"
 )]
 pub trait State: Data + Default + 'static {
-    /// The type's name in its schema.
+    /// The name of the type in its schema.
     const NAME: &'static str;
 }
 
-/// The state of a workflow that declares none: any path may hold any value. It
-/// is the type of a [`Context`] whose step does not care.
+/// The state of a workflow that declares none: any path may hold any value. Use it as the
+/// type of a [`Context`] if a step does not depend on the state's type.
 pub type Untyped = BTreeMap<String, Value>;
 
-/// A context's state that goes with a workflow's.
+/// A state type that a context may have in a workflow.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "the context of this step has the state `{Self}`, but the workflow has `{W}`",
@@ -44,44 +44,45 @@ impl<W> Fits<W> for Untyped {}
 #[doc(hidden)]
 pub const fn fits<S: Fits<W>, W>() {}
 
-/// Reads and changes that need no type of the whole state: one call of the
-/// host each.
+/// Reads and edits that need no type of the whole state: one host call each.
 impl<S> Context<S> {
-    /// Reads the value at a path. One that is not there is an error; see
+    /// Reads the value at a path. A path without a value is an error; see
     /// [`Context::get_or`].
     pub fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
         get(path, path_request::<()>(path, None))
             .and_then(|value| read(&value).map_err(|e| e.context(Call("get", path))))
     }
 
-    /// Reads the value at a path, or gives the other one if there is none.
+    /// Reads the value at a path, or returns `other` if there is no value.
     pub fn get_or<T: Serialize + DeserializeOwned>(&self, path: &str, other: T) -> Result<T> {
         get(path, path_request(path, Some(&other)))
             .and_then(|value| read(&value).map_err(|e| e.context(Call("get", path))))
     }
 
-    /// Puts a value at a path, and makes the maps on the way.
+    /// Sets the value at a path, and creates missing maps on the path.
     pub fn set<T: Serialize + ?Sized>(&self, path: &str, value: &T) -> Result<()> {
         self.batch().set(path, value).one().map(drop)
     }
 
-    /// Removes the value at a path; tells whether there was one.
+    /// Removes the value at a path and returns whether there was one.
     pub fn delete(&self, path: &str) -> Result<bool> {
         self.batch().delete(path).one()?.read()
     }
 
-    /// Adds a value to the list at a path, which is made if absent; gives the
-    /// list's new length.
+    /// Adds a value to the list at a path and returns the list's new length. A missing
+    /// list is created.
     pub fn append<T: Serialize + ?Sized>(&self, path: &str, value: &T) -> Result<usize> {
         self.batch().append(path, value).one()?.read()
     }
 
-    /// Adds to the integer at a path, absent counts as 0; gives the new value.
+    /// Adds to the integer at a path and returns the new value. A missing value counts as
+    /// 0.
     pub fn increment(&self, path: &str, by: i64) -> Result<i64> {
         self.batch().increment(path, by).one()?.read()
     }
 
-    /// Adds to the number at a path, absent counts as 0; gives the new value.
+    /// Adds to the number at a path and returns the new value. A missing value counts as
+    /// 0.
     pub fn increment_float(&self, path: &str, by: f64) -> Result<f64> {
         self.batch()
             .edit("increment", path, Some(&by))
@@ -89,20 +90,18 @@ impl<S> Context<S> {
             .read()
     }
 
-    /// Puts the entries of a map or struct into the map at a path, maps within
-    /// maps likewise.
+    /// Merges the entries of a map or struct into the map at a path, recursively.
     pub fn merge<T: Serialize + ?Sized>(&self, path: &str, entries: &T) -> Result<()> {
         self.batch().merge(path, entries).one().map(drop)
     }
 
-    /// Fails, with the code `conflict`, unless the value at a path equals this
-    /// one. It is of more use in a [`Context::batch`], which it makes fail as a
-    /// whole.
+    /// Fails with the code `conflict` unless the value at a path equals `value`. It is
+    /// most useful in a [`Context::batch`], which then fails as a whole.
     pub fn test<T: Serialize + ?Sized>(&self, path: &str, value: &T) -> Result<()> {
         self.batch().test(path, value).one().map(drop)
     }
 
-    /// Sets the whole state back to its defaults.
+    /// Resets the whole state to its defaults.
     pub fn clear(&self) -> Result<()> {
         self.batch().clear().commit().map(drop)
     }
@@ -129,8 +128,8 @@ impl<S> Context<S> {
         }
     }
 
-    /// Edits the value at a path, as [`Context::edit`] does the whole state:
-    /// cheaper, and it collides with fewer other edits.
+    /// Edits the value at a path, as [`Context::edit`] edits the whole state. It costs
+    /// less, and conflicts with fewer other edits.
     ///
     /// ```
     /// # use weft::prelude::*;
@@ -147,8 +146,8 @@ impl<S> Context<S> {
         self.try_edit_at(path, |value| Ok(change(value)))
     }
 
-    /// Like [`Context::edit_at`], for a change that may fail: then nothing is
-    /// written, and the error is given.
+    /// Like [`Context::edit_at`], for a change that may fail. If it fails, nothing is
+    /// written and the error is returned.
     pub fn try_edit_at<T: Serialize + DeserializeOwned, R>(
         &self,
         path: &str,
@@ -169,19 +168,17 @@ impl<S> Context<S> {
 
 /// Reads and edits of the whole state.
 impl<S: Serialize + DeserializeOwned> Context<S> {
-    /// Reads the whole state. It is the last committed one, also inside an
-    /// edit.
+    /// Reads the whole state. Inside an edit, too, it returns the last committed state.
     pub fn state(&self) -> Result<S> {
         self.get("")
     }
 
-    /// Reads the whole state, lets `change` work on it and writes it back, as if
-    /// alone: a change that somebody else makes meanwhile is not lost, as the
-    /// edit is then made again on the new state. Keys that `S` does not declare
-    /// stay. Gives what `change` gives.
+    /// Reads the whole state, lets `change` modify it, and writes it back, without
+    /// interference from others. If another edit changes the state meanwhile, the edit is
+    /// repeated on the new state, so that no edit is lost. Keys that `S` does not declare
+    /// are kept. Returns the result of `change`.
     ///
-    /// Within `change` only reads, the log, [`Context::now`] and
-    /// [`Context::random`] may be called.
+    /// `change` may only read, log, and call [`Context::now`] and [`Context::random`].
     ///
     /// ```
     /// # use weft::prelude::*;
@@ -202,8 +199,8 @@ impl<S: Serialize + DeserializeOwned> Context<S> {
         self.edit_at("", change)
     }
 
-    /// Like [`Context::edit`], for a change that may fail: then nothing is
-    /// written, and the error is given.
+    /// Like [`Context::edit`], for a change that may fail. If it fails, nothing is
+    /// written and the error is returned.
     pub fn try_edit<R>(&self, change: impl FnOnce(&mut S) -> Result<R>) -> Result<R> {
         self.try_edit_at("", change)
     }
@@ -234,7 +231,7 @@ fn read<T: DeserializeOwned>(value: &[u8]) -> Result<T> {
     cbor::from_slice(value).map_err(Error::misuse)
 }
 
-/// Opens an edit; gives the value that is to be changed.
+/// Opens an edit and returns the value to change.
 fn begin(path: &str) -> Result<Vec<u8>> {
     let mut request = Encoder::new();
     request.array(1);
@@ -256,14 +253,13 @@ fn commit(value: &[u8], what: &Call) -> Result<()> {
     check(boundary::state_commit(&request.into_bytes()), what).map(drop)
 }
 
-/// Ends the open edit, which fails only if there is none. Gives the error back.
+/// Ends the open edit, which fails only if there is none. Returns the given error.
 fn abort(error: Error) -> Error {
     boundary::state_abort(&empty());
     error
 }
 
-/// A list of edits under way. A value that cannot be encoded fails
-/// [`Batch::commit`].
+/// A list of edits to commit. A value that cannot be encoded fails [`Batch::commit`].
 #[must_use = "a batch does nothing until it is committed"]
 pub struct Batch {
     edits: Encoder,
@@ -290,12 +286,12 @@ impl Batch {
         self
     }
 
-    /// Puts a value at a path, and makes the maps on the way.
+    /// Sets the value at a path, and creates missing maps on the path.
     pub fn set<T: Serialize + ?Sized>(self, path: &str, value: &T) -> Self {
         self.edit("set", path, Some(value))
     }
 
-    /// Removes the value at a path; its result tells whether there was one.
+    /// Removes the value at a path; its result says whether there was one.
     pub fn delete(self, path: &str) -> Self {
         self.edit::<()>("delete", path, None)
     }
@@ -315,18 +311,18 @@ impl Batch {
         self.edit("increment", path, Some(&by))
     }
 
-    /// Puts the entries of a map or struct into the map at a path.
+    /// Merges the entries of a map or struct into the map at a path, recursively.
     pub fn merge<T: Serialize + ?Sized>(self, path: &str, entries: &T) -> Self {
         self.edit("merge", path, Some(entries))
     }
 
-    /// Fails the whole batch, with the code `conflict`, unless the value at the
-    /// path equals this one.
+    /// Fails the whole batch, with the code `conflict`, unless the value at the path
+    /// equals `value`.
     pub fn test<T: Serialize + ?Sized>(self, path: &str, value: &T) -> Self {
         self.edit("test", path, Some(value))
     }
 
-    /// Sets the whole state back to its defaults.
+    /// Resets the whole state to its defaults.
     pub fn clear(mut self) -> Self {
         self.n += 1;
         self.edits.array(1);
@@ -334,7 +330,7 @@ impl Batch {
         self
     }
 
-    /// Makes the edits; gives a result for each.
+    /// Makes the edits and returns a result for each.
     pub fn commit(self) -> Result<Vec<Value>> {
         if self.n == 0 {
             return Ok(Vec::new());
@@ -353,7 +349,7 @@ impl Batch {
         read(&response).map_err(|e| e.context(what))
     }
 
-    /// Makes the one edit; gives its result.
+    /// Makes the only edit and returns its result.
     fn one(mut self) -> Result<Value> {
         let what = std::mem::take(&mut self.first);
         let result = self.commit_as(&what)?.pop();

@@ -1,4 +1,4 @@
-//! Steps: what they take and give, and how one is run.
+//! Steps: what they take and return, and how they run.
 
 use crate::cbor::{self, Decoder, Encoder};
 use crate::context::{Context, Invocation};
@@ -24,7 +24,7 @@ pub trait Input: Sized {
     fn read(decoder: &mut Decoder<'_>) -> Result<Self, cbor::Error>;
 }
 
-/// What a step can give.
+/// What a step can return.
 #[diagnostic::on_unimplemented(
     message = "a step cannot give `{Self}`",
     note = "it gives an event (a struct with #[derive(Event)]), an enum with #[derive(Events)], an Option or a Vec of one of these, or ()",
@@ -56,7 +56,7 @@ pub struct InputDecl {
     pub types: &'static [&'static EventType],
 }
 
-/// What a step gives.
+/// What a step returns.
 #[doc(hidden)]
 #[derive(Clone, Copy)]
 pub struct OutputDecl {
@@ -71,14 +71,14 @@ pub struct StepDecl {
     pub description: &'static str,
     pub input: InputDecl,
     pub output: OutputDecl,
-    /// Events that it sends, besides those that it gives.
+    /// Events that it sends, in addition to those that it returns.
     pub emits: &'static [&'static EventType],
     pub streams: &'static [&'static EventType],
     pub workers: Option<u32>,
-    /// In nanoseconds.
+    /// The timeout in nanoseconds.
     pub timeout: Option<u64>,
     pub take: Option<u32>,
-    /// What few steps have.
+    /// Rarely used options.
     pub extras: Option<&'static Extras>,
     pub run: fn(Start) -> Result<Vec<u8>>,
 }
@@ -105,8 +105,8 @@ impl StepDecl {
         }
     }
 
-    /// The events that it may send on its own: those that it gives one at a
-    /// time, and the further ones.
+    /// The events that it may send on its own: those that it returns one at a time, and
+    /// the additional ones.
     pub fn sends(&self) -> impl Iterator<Item = &'static EventType> {
         let given: &[_] = if self.output.list {
             &[]
@@ -134,7 +134,8 @@ impl StepDecl {
     }
 }
 
-/// What few steps have. A plugin without any has none of the code for it.
+/// Rarely used options of a step. A plugin without such options does not contain the code
+/// for them.
 #[doc(hidden)]
 pub struct Extras {
     pub retry: Option<fn() -> Value>,
@@ -142,9 +143,9 @@ pub struct Extras {
     pub catches: Catches,
     pub max_recoveries: Option<u64>,
     pub atomic: bool,
-    /// Of a step that accepts subtypes.
+    /// Set for a step that accepts subtypes.
     pub rename: Option<Rename>,
-    /// Adds these to a step's entry in the manifest.
+    /// Adds these options to a step's entry in the manifest.
     pub describe: fn(&Extras, &mut Value),
 }
 
@@ -212,7 +213,7 @@ impl<T: Output, E: Into<Error>> Returns for Result<T, E> {
     }
 }
 
-/// The type behind the reference that is a step's first argument.
+/// The type referred to by a step's first argument.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "a step's first argument is a context, not `{Self}`",
@@ -245,7 +246,7 @@ impl<E: EventSet> Input for Vec<E> {
 
     fn read(decoder: &mut Decoder<'_>) -> Result<Self, cbor::Error> {
         let n = decoder.array()?;
-        let mut list = Vec::new(); // grows with what is there
+        let mut list = Vec::new(); // grows as items arrive
         for i in 0..n {
             let start = decoder.offset();
             let event = event::read(decoder).map_err(|e| e.within(&i.to_string(), Some(start)))?;
@@ -328,7 +329,7 @@ impl Output for () {
     }
 }
 
-/// An invocation's input, of which the step's name is read.
+/// An invocation's input, of which only the step's name has been read.
 #[doc(hidden)]
 pub struct Start {
     pub(crate) decl: &'static StepDecl,
@@ -337,11 +338,11 @@ pub struct Start {
     pub(crate) input: Vec<u8>,
     /// Where the trigger begins.
     pub(crate) trigger: usize,
-    /// The trigger as the host gave it, if its events have got other names.
+    /// The trigger as the host gave it, if its events were renamed.
     pub(crate) given: Vec<u8>,
 }
 
-/// Runs a step's function; gives the invocation's output.
+/// Runs a step's function and returns the invocation's output.
 #[doc(hidden)]
 pub fn run<S, E: Input, R: Returns>(
     start: Start,
@@ -375,14 +376,14 @@ impl Start {
     }
 }
 
-/// The number of workers, checked while the plugin is compiled.
+/// The number of workers, checked at compile time.
 #[doc(hidden)]
 pub const fn workers(n: u32) -> Option<u32> {
     assert!(n >= 1 && n <= 1000, "workers must be 1 to 1000");
     Some(n)
 }
 
-/// The number of arrivals at which a collecting step fires.
+/// The number of arrivals at which a collecting step runs.
 #[doc(hidden)]
 pub const fn take(n: u32) -> Option<u32> {
     assert!(n >= 1, "take must be at least 1");

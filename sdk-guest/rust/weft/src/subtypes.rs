@@ -1,13 +1,13 @@
-//! Events that are taken as what they extend, by steps with `accept_subtypes`:
-//! an event gets the name of the type as which the step takes it, before it is
-//! read. Only a plugin with such a step has this code.
+//! Events taken as the types that they extend, by steps with `accept_subtypes`. Before an
+//! event is read, it is renamed to the type as which the step takes it. Only a plugin
+//! with such a step contains this code.
 
 use crate::cbor::{self, Decoder, Encoder};
 use crate::error::Result;
 use crate::event::EventType;
 use crate::step::{Shape, Start, StepDecl};
 
-/// Gives events that are taken as some types the names of these.
+/// Renames events to the types as which they are taken.
 pub type Rename = fn(
     steps: &'static [StepDecl],
     shape: Shape,
@@ -15,7 +15,7 @@ pub type Rename = fn(
     events: &mut Decoder,
 ) -> Result<Vec<u8>, cbor::Error>;
 
-/// An invocation's input whose trigger has the names that the step knows.
+/// An invocation's input whose trigger was renamed to types that the step knows.
 #[doc(hidden)]
 pub fn rename_trigger(mut start: Start) -> Result<Start> {
     let input = start.decl.input;
@@ -68,9 +68,9 @@ fn event(
     Ok(())
 }
 
-/// The name of the type as which an event of that name is taken: itself, or the
-/// nearest one that it extends. One that the plugin does not know, as another
-/// plugin of the workflow gives it, is taken as the one type that there is.
+/// The name of the type as which an event is taken: its own type, or the nearest type
+/// that it extends. The plugin may not know an event from another plugin of the workflow;
+/// such an event is taken as the only type that the step accepts.
 fn taken_as(
     steps: &'static [StepDecl],
     types: &[&'static EventType],

@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Value {
-    /// Nothing.
+    /// Null.
     #[default]
     Null,
     /// True or false.
@@ -43,9 +43,9 @@ pub enum Value {
 }
 
 impl Value {
-    /// A map of entries.
+    /// Makes a map of entries.
     pub fn map<K: Into<String>>(entries: impl IntoIterator<Item = (K, Value)>) -> Self {
-        // One by one: collecting them would add a sort to the guest.
+        // One by one: collecting the entries would add a sort to the guest.
         let mut map = BTreeMap::new();
         for (key, value) in entries {
             map.insert(key.into(), value);
@@ -53,29 +53,29 @@ impl Value {
         Value::Map(map)
     }
 
-    /// A list of items.
+    /// Makes a list of items.
     pub fn list<V: Into<Value>>(items: impl IntoIterator<Item = V>) -> Self {
         Value::List(items.into_iter().map(Into::into).collect())
     }
 
-    /// The value that anything is as data.
+    /// Converts data to a value.
     pub fn of<T: Serialize + ?Sized>(data: &T) -> Result<Self> {
         let bytes = cbor::to_vec(data).map_err(Error::misuse)?;
         cbor::from_slice(&bytes).map_err(Error::misuse)
     }
 
-    /// Reads the value as a type.
+    /// Converts the value to a type.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T> {
         let bytes = cbor::to_vec(self).map_err(Error::misuse)?;
         cbor::from_slice(&bytes).map_err(Error::misuse)
     }
 
-    /// The value at a key, if this is a map that has it.
+    /// The value of a key, if this is a map with that key.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.as_map()?.get(key)
     }
 
-    /// The bool, if this is one.
+    /// The bool, if this is a bool.
     pub fn as_bool(&self) -> Option<bool> {
         match self {
             Value::Bool(v) => Some(*v),
@@ -83,7 +83,7 @@ impl Value {
         }
     }
 
-    /// The integer, if this is one within the type's range.
+    /// The integer, if this is an integer within the type's range.
     pub fn as_i64(&self) -> Option<i64> {
         match self {
             Value::Int(v) => Some(*v),
@@ -91,7 +91,7 @@ impl Value {
         }
     }
 
-    /// The number as a float, if this is one.
+    /// The number as a float, if this is a number.
     pub fn as_f64(&self) -> Option<f64> {
         match self {
             Value::Int(v) => Some(*v as f64),
@@ -101,7 +101,7 @@ impl Value {
         }
     }
 
-    /// The text, if this is one.
+    /// The text, if this is text.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Value::Text(v) => Some(v),
@@ -109,7 +109,7 @@ impl Value {
         }
     }
 
-    /// The list, if this is one.
+    /// The list, if this is a list.
     pub fn as_list(&self) -> Option<&[Value]> {
         match self {
             Value::List(v) => Some(v),
@@ -117,7 +117,7 @@ impl Value {
         }
     }
 
-    /// The map, if this is one.
+    /// The map, if this is a map.
     pub fn as_map(&self) -> Option<&BTreeMap<String, Value>> {
         match self {
             Value::Map(v) => Some(v),
@@ -235,7 +235,7 @@ impl<'de> Visitor<'de> for ValueVisitor {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> std::result::Result<Value, A::Error> {
-        let mut list = Vec::new(); // grows with what is there, not with what a head says
+        let mut list = Vec::new(); // grows as items arrive, not by the declared count
         while let Some(item) = seq.next_element()? {
             list.push(item);
         }
@@ -290,17 +290,17 @@ impl Visitor<'_> for BytesVisitor {
     }
 }
 
-/// A value as the host gave it, not decoded: for what a step only hands on.
+/// An encoded value, for steps that only pass a value on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Raw(Vec<u8>);
 
 impl Raw {
-    /// Encodes a value now.
+    /// Encodes a value immediately.
     pub fn of<T: Serialize + ?Sized>(data: &T) -> Result<Self> {
         cbor::to_vec(data).map(Raw).map_err(Error::misuse)
     }
 
-    /// Decodes it as a type.
+    /// Decodes the value as a type.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T> {
         cbor::from_slice(&self.0).map_err(Error::misuse)
     }

@@ -1,4 +1,4 @@
-//! What takes long within a step: waiting for an event, and for a time.
+//! Long waits in a step: for an event, and for a time.
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
@@ -14,9 +14,10 @@ use crate::step::Shape;
 use crate::value::Value;
 
 impl<S> Context<S> {
-    /// Waits for an event, for as long as it takes: nothing of the plugin runs or
-    /// is held in memory meanwhile, and a restart of the server does not matter.
-    /// The step declares the event by `waits`, and what it asks by `streams`.
+    /// Waits for an event, without a limit on time unless [`Wait::timeout`] sets one.
+    /// While it waits, the plugin uses neither CPU nor memory, and a restart of the
+    /// server does not disturb the wait. The step declares the event by `waits`, and the
+    /// question by `streams`.
     ///
     /// ```
     /// # use weft::prelude::*;
@@ -42,9 +43,9 @@ impl<S> Context<S> {
     /// }
     /// ```
     ///
-    /// The settings between are optional. Two waits in a row get two events. One
-    /// that was answered stays so when the step is tried again after a failure:
-    /// nobody is asked twice.
+    /// The settings in between are optional. Two waits in a row receive two events. When
+    /// the step is retried after a failure, a wait that was answered returns the same
+    /// answer, and nobody is asked twice.
     pub fn wait_for<E: Event>(&self) -> Wait<'_, E> {
         Wait {
             request: Request {
@@ -60,9 +61,9 @@ impl<S> Context<S> {
         }
     }
 
-    /// Waits for a time, which may be long: nothing of the plugin runs or is held
-    /// in memory meanwhile, and a restart of the server does not matter. The time
-    /// is that on the wall, so it goes on while the server is down.
+    /// Waits for the given time, which may be long. While it waits, the plugin uses
+    /// neither CPU nor memory, and a restart of the server does not disturb it. It uses
+    /// wall time, which continues while the server is down.
     pub fn sleep(&self, duration: Duration) -> Result<()> {
         let nanoseconds = nanoseconds(duration);
         if nanoseconds == 0 {
@@ -75,30 +76,30 @@ impl<S> Context<S> {
     }
 }
 
-/// A wait under way; see [`Context::wait_for`].
+/// A wait that has not begun; see [`Context::wait_for`].
 #[must_use = "a wait begins with .event()"]
 pub struct Wait<'a, E> {
     request: Request<'a>,
     event: PhantomData<fn() -> E>,
 }
 
-/// What a wait asks of the host.
+/// The request of a wait to the host.
 struct Request<'a> {
     invocation: &'a Invocation,
     id: String,
     ask: Option<Vec<u8>>,
     matching: BTreeMap<String, Value>,
-    /// In nanoseconds; 0: none.
+    /// In nanoseconds; 0 means no timeout.
     timeout: u64,
     broadcast: bool,
     fault: Option<Error>,
 }
 
 impl<E: Event> Wait<'_, E> {
-    /// Names the wait, for people and for the step's next attempt, which finds the
-    /// answer by the name. A second wait under one name is a wait of its own: the next
-    /// attempt pairs the waits of a name by their order. Without a name a wait is known
-    /// by what it waits for, and by how many such waits the step has made before.
+    /// Names the wait, for people and for the step's next attempt, which finds the answer
+    /// by the name. A second wait under the same name is separate: the next attempt
+    /// matches waits of the same name in order. A wait without a name is identified by
+    /// what it waits for and by how many such waits the step made before.
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.request.id = name.into();
         if self.request.id.is_empty() || self.request.id.len() > 128 {
@@ -107,8 +108,8 @@ impl<E: Event> Wait<'_, E> {
         self
     }
 
-    /// Publishes an event on the run's stream when the wait begins, once. The step
-    /// declares it by `streams`.
+    /// Publishes an event on the run's stream, once, when the wait begins. The step must
+    /// declare the event by `streams`.
     pub fn ask<A: Event>(mut self, event: &A) -> Self {
         let mut encoder = Encoder::new();
         match EventSet::write(event, &mut encoder) {
@@ -118,13 +119,13 @@ impl<E: Event> Wait<'_, E> {
         self
     }
 
-    /// Takes only events whose field has that value.
+    /// Accepts only events whose field has the given value.
     pub fn matching(mut self, field: &str, value: impl Into<Value>) -> Self {
         self.request.matching.insert(field.to_owned(), value.into());
         self
     }
 
-    /// Gives up after that time, with the code `timeout`.
+    /// Gives up after the given time, with the code `timeout`.
     pub fn timeout(mut self, duration: Duration) -> Self {
         self.request.timeout = nanoseconds(duration);
         if self.request.timeout == 0 {
@@ -134,19 +135,19 @@ impl<E: Event> Wait<'_, E> {
         self
     }
 
-    /// Takes an event that others take too. Without it an event goes to the one
-    /// who has waited for it the longest.
+    /// Accepts an event without taking it from other waits. Otherwise an event goes only
+    /// to the wait that began first.
     pub fn broadcast(mut self) -> Self {
         self.request.broadcast = true;
         self
     }
 
-    /// Waits, and gives the event.
+    /// Waits, and returns the event.
     ///
     /// # Errors
     ///
-    /// The timeout is over (the code `timeout`), the step does not declare the
-    /// event, or it is atomic (`failed_precondition`).
+    /// The timeout has passed (the code `timeout`), the step does not declare the event,
+    /// or the step is atomic (`failed_precondition`).
     pub fn event(self) -> Result<E> {
         let invocation = self.request.invocation;
         let response = self.request.call(E::TYPE)?;

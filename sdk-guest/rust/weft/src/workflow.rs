@@ -1,5 +1,4 @@
-//! The workflow of a plugin: its manifest, and the way from an invocation to
-//! its step.
+//! The workflow of a plugin: its manifest, and the dispatch of invocations to steps.
 
 use std::any::type_name;
 
@@ -14,7 +13,7 @@ use crate::state::State;
 use crate::step::{InputDecl, Shape, Start, StepDecl};
 use crate::value::Value;
 
-/// The version of the boundary that this SDK speaks.
+/// The version of the ABI that this SDK uses.
 const ABI_VERSION: u64 = 1;
 
 /// A workflow, as `workflow!` declares it.
@@ -29,7 +28,7 @@ pub struct Workflow {
     part: bool,
 }
 
-/// The resources that it asks for. Only a workflow that does has the code which
+/// The resources that it requires. Only a workflow with resources contains the code that
 /// describes them.
 type Resources = (&'static [Resource], fn(&[Resource]) -> Value);
 
@@ -171,7 +170,7 @@ impl Workflow {
         Ok(manifest)
     }
 
-    /// The declarations of all events that the steps name.
+    /// The declarations of all events that the steps use.
     fn events(&self) -> Result<Value> {
         let mut known: Vec<&EventType> = Vec::new();
         let mut events = Value::map::<&str>([]);
@@ -203,7 +202,7 @@ impl Workflow {
         })
     }
 
-    /// Runs an invocation; gives its output.
+    /// Runs an invocation and returns its output.
     fn run(&self, input: Vec<u8>) -> Result<Vec<u8>> {
         let mut decoder = Decoder::new(&input);
         let named = decoder.array().and_then(|_| decoder.text());
@@ -253,7 +252,7 @@ fn step(decl: &StepDecl) -> Value {
     step
 }
 
-/// The slots of a step: one, or for a join one for each event.
+/// The slots of a step: one slot, or for a join one slot for each event.
 fn accepts(input: &InputDecl, take: Option<u32>) -> Value {
     let slot = |kind: &str| {
         let mut slot: Vec<Value> = vec![kind.into(), names(input.types)];
@@ -267,8 +266,8 @@ fn accepts(input: &InputDecl, take: Option<u32>) -> Value {
     }
 }
 
-/// Serves `weft_describe`. A fault in the declaration panics, so that the
-/// module is refused when it is uploaded.
+/// Serves `weft_describe`. A fault in the declaration panics; the server then refuses the
+/// module when it is uploaded.
 #[doc(hidden)]
 pub fn describe(workflow: &Workflow) {
     panic::install();

@@ -28,9 +28,9 @@ pub enum Starter {
 }
 
 impl Session {
-    /// Lets a function stand for a workflow that steps run as their child. It gets
-    /// the fields of the start event, and what it gives is the result; an error
-    /// that it gives is the child's.
+    /// Replaces a workflow that steps run as their child by a function. The function
+    /// receives the fields of the start event and returns the result; an error that it
+    /// returns becomes the child's error.
     ///
     /// ```
     /// # use weft::prelude::*;
@@ -58,8 +58,8 @@ impl Session {
         self.with(workflow, Starter::Function(Rc::new(run)))
     }
 
-    /// Lets steps run a workflow of this process as their child, by its name. The
-    /// session's own workflow needs no such word: it can be its own child.
+    /// Makes a workflow of this process available as a child, by its name. The session's
+    /// own workflow is always available: it can be its own child.
     #[must_use]
     pub fn child_workflow(self, workflow: &'static Workflow) -> Self {
         self.with(workflow.name(), Starter::Workflow(workflow))

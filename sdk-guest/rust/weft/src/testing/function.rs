@@ -16,9 +16,9 @@ const OUTPUT: &str = "StepOutput";
 
 impl Session {
     /// Calls one function of the plugin (`#[function]`) as a flow does, with a
-    /// [`StepInput`](crate::StepInput) or a map of its fields; `()` is an empty one.
-    /// The run's result is the content of the output, and [`Run::output`] the whole of
-    /// it. What the function hands on to other steps of its plugin is done by these.
+    /// [`StepInput`](crate::StepInput) or a map of its fields; `()` means no fields. The
+    /// run's result is the content of the output, and [`Run::output`] the whole output.
+    /// Other steps of the plugin process the events that the function sends them.
     ///
     /// ```
     /// use weft::prelude::*;
@@ -60,11 +60,11 @@ impl Session {
 }
 
 impl Run {
-    /// The output of the function that a test has called.
+    /// The output of the function that the test called.
     ///
     /// # Panics
     ///
-    /// If it has given none.
+    /// If the function has returned no output.
     pub fn output(&self) -> Value {
         let world = self.world.borrow();
         world.output.clone().expect("the function has no output")

@@ -1,4 +1,4 @@
-//! Values in memory that stand for a granted resource of the kind `kv`.
+//! Values in memory that replace a granted resource of the kind `kv`.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -11,10 +11,10 @@ use super::Session;
 use crate::error::{Error, Result, code};
 use crate::value::Value;
 
-/// What a resource of the kind `kv` keeps. Clones are of the same one, and so are
-/// sessions that are given it.
+/// The values of a resource of the kind `kv`. Clones share the values, and so do sessions
+/// with the same values.
 ///
-/// Limits are not those of an operator: there are none.
+/// There are no limits, unlike on a server.
 #[derive(Clone, Default)]
 pub struct Values(Rc<RefCell<Kept>>);
 
@@ -54,13 +54,13 @@ impl Session {
 }
 
 impl Values {
-    /// Puts a value under a key, as a step would.
+    /// Sets the value of a key, as a step would.
     pub fn set<T: Serialize + ?Sized>(&self, key: &str, value: &T) -> Result<()> {
         let payload = Value::map([("key", key.into()), ("value", Value::of(value)?)]);
         self.0.borrow_mut().call("set", &payload).map(drop)
     }
 
-    /// Reads what is under a key.
+    /// Reads the value of a key.
     pub fn get<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>> {
         let kept = self.0.borrow();
         kept.items.get(key).map(|(_, v)| v.read()).transpose()

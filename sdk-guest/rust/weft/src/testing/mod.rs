@@ -1,6 +1,6 @@
-//! A small host in memory, for tests of a plugin's steps in a native build: it
-//! runs a workflow, one invocation after the other, and shows the result, the
-//! state, the stream and the log.
+//! A small host in memory, for tests of a plugin's steps in a native build. It runs a
+//! workflow, one invocation after the other, and shows the result, the state, the stream
+//! and the log.
 //!
 //! ```
 //! use weft::prelude::*;
@@ -24,27 +24,26 @@
 //! # }
 //! ```
 //!
-//! A step that waits is answered by [`Run::post`], a sleep sets the clock forward,
-//! functions stand for [resources](Session::resource) and
-//! [children](Session::child), [values in memory](Session::kv) for those of the kind
-//! `kv`, and failures are caught.
+//! [`Run::post`] answers a step that waits, and a sleep advances the clock. Functions
+//! replace [resources](Session::resource) and [children](Session::child), and [values in
+//! memory](Session::kv) replace resources of the kind `kv`. Failures are caught as on a
+//! server.
 //!
-//! Sleeps and retries take no time: the clock of the test goes on by itself where
-//! nothing else can happen. [`Run::advance`] lets more of it pass, for a wait that is
-//! to time out, and [`Run::cancel`] ends a run. The definition, events from outside and
-//! the state are checked as a server does.
+//! Sleeps and retries take no time: the test's clock advances by itself if nothing else
+//! can happen. [`Run::advance`] advances it further, so that a wait times out, and
+//! [`Run::cancel`] ends a run. The definition, external events and the state are checked
+//! as on a server.
 //!
-//! What the shared scenes of the project play (a step's calls, lists, waits, retries,
-//! children, failures), comes out here as on a server, which the project's tests hold
-//! it to. What is not here: steps that run side by side, so that edits never meet;
-//! limits, fuel and durability. As a plugin's builds are for WebAssembly, name the
-//! machine's own target:
+//! The project's tests compare this host with the server, by shared scenes with a step's
+//! calls, lists, waits, retries, children and failures. This host does not run steps
+//! concurrently, so edits never conflict. It has no limits, fuel or durability. Because a
+//! plugin's builds are for WebAssembly, name the machine's own target:
 //!
 //! ```text
 //! cargo test --target x86_64-unknown-linux-gnu
 //! ```
 //!
-//! The module must not know how steps are written, only their declarations and
+//! The module must not depend on how steps are written, only on their declarations and
 //! the messages that they exchange with a host.
 
 mod calls;
@@ -92,42 +91,43 @@ impl Session {
     ///
     /// # Panics
     ///
-    /// If the workflow's declaration is at fault, as an upload would be refused.
+    /// If the workflow's declaration has an error, for which a server would refuse the
+    /// upload.
     pub fn new(workflow: &'static Workflow) -> Self {
         definition::check(workflow);
         let place = Place::new(Rc::default(), workflow, None);
         Session { workflow, place }
     }
 
-    /// Runs the workflow from its start event until it ends or waits for an
-    /// event from outside. `start` is the event's body: the event itself, or
-    /// any map; `()` is an empty one.
+    /// Runs the workflow from its start event until it ends or waits for an external
+    /// event. `start` is the event's body: the event itself, or any map; `()` means an
+    /// empty body.
     ///
     /// # Errors
     ///
-    /// That of the step that failed, or why the run could not begin.
+    /// The error of the step that failed, or the reason why the run could not begin.
     pub fn run<T: Serialize + ?Sized>(&self, start: &T) -> Result<Run> {
         let run = self.start(start)?;
         run.error().map_or(Ok(run), Err)
     }
 
-    /// Runs the workflow as [`Session::run`] does, and gives the run even if it fails:
-    /// [`Run::error`] says why, and the rest what it did before.
+    /// Runs the workflow as [`Session::run`] does, and returns the run even if it fails:
+    /// [`Run::error`] is the reason, and the other methods show what happened before.
     ///
     /// # Errors
     ///
-    /// Why it could not begin.
+    /// The reason why the run could not begin.
     pub fn start<T: Serialize + ?Sized>(&self, start: &T) -> Result<Run> {
         enter::check_grants(self.workflow, &self.place)?;
         let start = body_of(start)?;
         self.begin(|world| world.start(start))
     }
 
-    /// Gives a step its configuration, as the workflow's settings would have it.
+    /// Sets a step's configuration, as the workflow's settings would.
     ///
     /// # Panics
     ///
-    /// If it is not data.
+    /// If the configuration cannot be encoded.
     #[must_use]
     pub fn configure<T: Serialize + ?Sized>(self, step: &str, config: &T) -> Self {
         let config = Raw::of(config).unwrap_or_else(|e| panic!("{e}"));
@@ -150,7 +150,7 @@ impl Session {
             .read()
     }
 
-    /// Sets the time that steps see from now on, those of children too.
+    /// Sets the time that steps see from now on, including steps of children.
     pub fn set_clock(&self, time: SystemTime) {
         let since = time.duration_since(SystemTime::UNIX_EPOCH);
         let nanoseconds = match since {
@@ -182,12 +182,12 @@ pub struct Record {
     pub level: i64,
     /// The text.
     pub message: String,
-    /// What came with it; null if nothing did.
+    /// The attributes; null if there are none.
     pub attributes: Value,
 }
 
 impl Run {
-    /// Sends an event to the run from outside, and goes on with it.
+    /// Sends an external event to the run, and continues the run.
     ///
     /// # Errors
     ///
@@ -197,13 +197,13 @@ impl Run {
         self.go_on()
     }
 
-    /// Lets time pass, for all that the test's session has led to: waits, steps and
-    /// runs time out on the way when theirs is over. By itself the clock goes on only
-    /// where nothing else can happen but the end of a sleep or a step's next attempt.
+    /// Advances the time, for everything that the test's session has started: waits,
+    /// steps and runs whose timeouts pass time out. By itself the clock advances only if
+    /// nothing else can happen except the end of a sleep or a step's next attempt.
     ///
     /// # Errors
     ///
-    /// That for which the run fails.
+    /// The error of the run, if it fails.
     pub fn advance(&self, time: Duration) -> Result<()> {
         let root = self.world.borrow().place.root.clone();
         time::advance(&root, i64::try_from(time.as_nanos()).unwrap_or(i64::MAX));
@@ -214,32 +214,33 @@ impl Run {
     ///
     /// # Errors
     ///
-    /// That for which the run has ended: one with the code `cancelled`.
+    /// The error with which the run has ended, with the code `cancelled`.
     pub fn cancel(&self) -> Result<()> {
         let cause = Error::new("cancelled", "Workflow was cancelled");
         self.world.borrow_mut().clean_up(cause);
         self.go_on()
     }
 
-    /// Lets all happen that can, and gives the error for which the run has failed.
+    /// Runs everything that can happen, and returns the error of a failed run.
     fn go_on(&self) -> Result<()> {
         let root = self.world.borrow().place.root.clone();
         time::settle(&root);
         self.world.borrow().failed.clone().map_or(Ok(()), Err)
     }
 
-    /// Why the run has failed, or that it was cancelled; none if it has not.
+    /// Why the run has failed, or that it was cancelled; `None` otherwise.
     pub fn error(&self) -> Option<Error> {
         self.world.borrow().failed.clone()
     }
 
-    /// Whether the run has its result. One that has not waits for an event
-    /// from outside, or has failed.
+    /// Whether the run has its result. Otherwise the run waits for an external event, or
+    /// has failed.
     pub fn has_ended(&self) -> bool {
         self.world.borrow().stop.is_some()
     }
 
-    /// The run's result: that of the base stop event, or the whole of another.
+    /// The run's result: the result of the base stop event, or the whole body of any
+    /// other stop event.
     ///
     /// # Panics
     ///
@@ -250,8 +251,8 @@ impl Run {
         result?.read()
     }
 
-    /// What the run's steps wait for, oldest first: the names of their waits, and
-    /// of their children or else of the workflows that these run.
+    /// What the run's steps wait for, oldest first: the names of their waits, and of
+    /// their children or otherwise of the children's workflows.
     pub fn waiting(&self) -> Vec<String> {
         let world = self.world.borrow();
         let names = world.waiters.iter().map(|w| match &w.pending {
@@ -265,17 +266,16 @@ impl Run {
         names.filter(|name| !name.is_empty()).collect()
     }
 
-    /// The runs that steps began of other workflows, in their order, without those
-    /// for which a function stands. One that waits is answered by its own
-    /// [`Run::post`].
+    /// The runs of other workflows that steps started, in order, except children replaced
+    /// by functions. Answer the wait of a child by the child's own [`Run::post`].
     pub fn children(&self) -> Vec<Run> {
         let world = self.world.borrow();
         let children = world.children.iter().cloned();
         children.map(|world| Run { world }).collect()
     }
 
-    /// The session that the run belongs to: for a child that shares none, one of
-    /// its own.
+    /// The session that the run belongs to. A child that does not share a session has its
+    /// own.
     pub fn session(&self) -> Session {
         let world = self.world.borrow();
         Session {
@@ -284,18 +284,18 @@ impl Run {
         }
     }
 
-    /// What was written to the stream, and asked of people.
+    /// The events written to the stream, including questions to people.
     pub fn streamed(&self) -> Vec<Streamed> {
         self.world.borrow().streamed.clone()
     }
 
-    /// What was logged and printed.
+    /// Log records and printed lines.
     pub fn log(&self) -> Vec<Record> {
         self.world.borrow().log.clone()
     }
 }
 
-/// The body of an event from outside: `()` is an empty one.
+/// The body of an external event; `()` means an empty body.
 fn body_of<T: Serialize + ?Sized>(body: &T) -> Result<Raw> {
     match Value::of(body)? {
         Value::Null => Raw::of(&Value::map::<&str>([])),

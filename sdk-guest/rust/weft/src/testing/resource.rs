@@ -1,4 +1,4 @@
-//! Functions that stand for granted resources.
+//! Functions that replace granted resources.
 
 use std::rc::Rc;
 
@@ -15,9 +15,9 @@ use crate::value::{Raw, Value};
 pub type Answerer = Rc<dyn Fn(&str, Raw) -> Result<Raw>>;
 
 impl Session {
-    /// Lets a function stand for a granted resource. It gets the method and the
-    /// payload; an error that it gives is the call's. For the kind `http` the
-    /// payload is an [`HttpRequest`](crate::HttpRequest) and the answer an
+    /// Replaces a granted resource by a function. The function receives the method and
+    /// the payload; an error that it returns becomes the call's error. For the kind
+    /// `http` the payload is an [`HttpRequest`](crate::HttpRequest) and the answer an
     /// [`HttpResponse`](crate::HttpResponse).
     ///
     /// ```
