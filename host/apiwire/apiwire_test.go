@@ -144,6 +144,20 @@ func TestAppendIsJSON(t *testing.T) {
 			t.Errorf("%s:\n got %s\nwant %s", name, tt.got, tt.want)
 		}
 	}
+	for i, e := range []Envelope{
+		{}, {Type: "E", Types: []string{}}, {Body: Value(value(t, `{"a":"\u0085"}`)), QualifiedName: "w.E", Type: "E", Types: []string{"A", "B"}},
+		{Type: "E", Types: []string{"A"}, Family: &Family{HandlerID: "h", RunID: "r", ParentID: "p", Seq: 3, Position: "3/h/p=4"}},
+	} {
+		if got, err := AppendEnvelope([]byte("data: "), &e); err != nil || string(got) != "data: "+text(t, &e) {
+			t.Errorf("envelope %d: AppendEnvelope gives %s, %v, and Append %s", i, got, err, text(t, &e))
+		}
+	}
+	var plain bytes.Buffer
+	enc := json.NewEncoder(&plain)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(recordOf(&run)); err != nil || plain.String() != text(t, recordOf(&run))+"\n" {
+		t.Errorf("encoding/json gives %s, %v,\nand Append %s", plain.Bytes(), err, text(t, recordOf(&run)))
+	}
 	if full := text(t, recordOf(&run)); !json.Valid([]byte(full)) || strings.ContainsRune(full, '\u2028') || !strings.Contains(full, "<broke>") {
 		t.Errorf("the record is %s", full)
 	}
@@ -210,4 +224,20 @@ func BenchmarkRecord(b *testing.B) {
 		}
 		b.SetBytes(int64(dst.Len()))
 	})
+}
+
+// BenchmarkEnvelope writes an event of a stream, by AppendEnvelope and by Append.
+func BenchmarkEnvelope(b *testing.B) {
+	var e Envelope
+	e.Show(&host.StreamEvent{Type: "ProgressEvent", Types: []string{"Event"}, Workflow: "stream", Body: value(b, `{"i":7,"text":"half a sentence of text","f":0.5}`)}, true)
+	for name, write := range map[string]func([]byte, *Envelope) ([]byte, error){"envelope": AppendEnvelope, "append": Append[Envelope]} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			var dst []byte
+			for b.Loop() {
+				dst, _ = write(dst[:0], &e)
+			}
+			b.SetBytes(int64(len(dst)))
+		})
+	}
 }

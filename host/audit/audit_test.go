@@ -14,7 +14,7 @@ import (
 	"github.com/weftrun/weft/host/inspect"
 )
 
-// source is a stored host with nothing in it, but for what a test says.
+// source is a stored host that is empty except for what a test sets.
 type source struct {
 	problems []string
 	loose    []inspect.Loose
@@ -83,7 +83,7 @@ func (s *source) Stream(context.Context, int64, func(inspect.Events) error) erro
 	return s.ask("Stream")
 }
 
-// audited gives the codes of the faults of a source, in order.
+// audited returns the codes of the faults of a source, in order.
 func audited(t *testing.T, s *source) (codes []string, sum audit.Summary, err error) {
 	t.Helper()
 	sum, err = audit.Run(t.Context(), audit.Config{
@@ -106,7 +106,7 @@ func audited(t *testing.T, s *source) (codes []string, sum audit.Summary, err er
 	return codes, sum, err
 }
 
-// sessions are so many of them, at position 0, that never wake.
+// sessions returns n sessions at position 0 that never wake.
 func sessions(n int) (rows []inspect.Session) {
 	for i := range n {
 		rows = append(rows, inspect.Session{ID: int64(i + 1), WakeAt: host.WakeNever,
@@ -155,8 +155,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// snapshots are two entries that hold nothing but what their session holds, made
-// at a time.
+// snapshots returns two entries that hold only what their session holds, made at a time.
 func snapshots(t *testing.T, at int64) [2]host.JournalRow {
 	t.Helper()
 	eng := engine.New(host.SessionKey{Tenant: "t", Session: "s0"}, nil)
@@ -196,8 +195,8 @@ func TestSnapshots(t *testing.T) {
 	}
 }
 
-// The record of a run that was under way where its journal was cut is held against
-// what the snapshot there has.
+// The record of a run that was active at the beginning of its cut journal is compared
+// with the snapshot there.
 func TestRunUnderWayAtTheCut(t *testing.T) {
 	raw, err := abi.FromJSON([]byte(`{"abi": 1, "workflow": "w", "events": {"Work": {}}, "steps": [
 		{"name": "begin", "accepts": ["StartEvent"], "emits": ["Work"]},
@@ -257,7 +256,7 @@ func TestRunUnderWayAtTheCut(t *testing.T) {
 	}
 }
 
-// What is no fault of what is stored ends the audit.
+// An error that is not a fault of the stored data ends the audit.
 func TestErrorsEndTheAudit(t *testing.T) {
 	broken := errors.New("the disk is gone")
 	for _, method := range []string{"Integrity", "Loose", "Modules", "CountSessions", "Sessions", "Journal", "Versions", "Runs", "Handlers", "Stream"} {

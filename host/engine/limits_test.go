@@ -10,8 +10,8 @@ import (
 	"github.com/weftrun/weft/host/work"
 )
 
-// A run has all limits: those that a start leaves out are journaled as they are
-// by default, and an entry of a server that knew fewer has the others'.
+// A run has all limits. Limits that a start leaves out are journaled with their defaults,
+// and an entry of a server with fewer limits gets the missing ones.
 func TestRunsHaveAllLimits(t *testing.T) {
 	g := mustGraph(t, chainManifest)
 	fresh := func() *Session {
@@ -41,8 +41,8 @@ func TestRunsHaveAllLimits(t *testing.T) {
 	}
 }
 
-// A check of the state that takes too much work is a limit that is exceeded, and not a
-// state that breaks its schema.
+// A check of the state that takes too much work exceeds a limit. It does not count as a
+// breach of the schema.
 func TestCheckOfTheStateIsBounded(t *testing.T) {
 	g := mustGraph(t, `{"abi": 1, "workflow": "w", "events": {}, "state": {"schema": {"properties": {"a": {"type": "string", "pattern": "x*"}}}, "default": {"a": "xx"}},
 		"steps": [{"name": "start", "accepts": ["StartEvent"], "emits": ["StopEvent"]}]}`)

@@ -19,7 +19,7 @@ func short() engine.AttemptOpen {
 	return open
 }
 
-// A state_begin whose answer is too long opens no edit: the guest does not have
+// A state_begin whose answer is too long opens no edit, because the guest does not get
 // the value.
 func TestBeginWithATooLongAnswerOpensNoEdit(t *testing.T) {
 	w := newWorld(t)
@@ -44,8 +44,8 @@ func TestBeginWithATooLongAnswerOpensNoEdit(t *testing.T) {
 	}
 }
 
-// An effect whose answer is too long stands, and its record holds what the
-// guest got: one answer for one call.
+// An effect whose answer is too long stands. Its record holds what the guest got: one
+// answer for one call.
 func TestEffectWithATooLongAnswerReplays(t *testing.T) {
 	w := newWorld(t)
 	a := w.attempt(short(), nil)
@@ -82,8 +82,8 @@ func TestEffectWithATooLongAnswerReplays(t *testing.T) {
 	}
 }
 
-// What names a departing replay becomes part of the journal, which holds valid
-// text only: a long request is not cut inside a letter.
+// The description of a departing replay becomes part of the journal, which holds only
+// valid text. So a long request is not cut inside a character.
 func TestMismatchIsValidText(t *testing.T) {
 	for pad := range 4 {
 		w := newWorld(t)

@@ -92,8 +92,8 @@ func (w *world) reduce(t engine.Tick) (engine.Result, error) {
 
 func (w *world) keep(e *engine.Entry) { w.journal = append(w.journal, must(abi.Marshal(e))) }
 
-// crash forgets everything but the journal, and gives the record that the
-// attempt has there.
+// crash forgets everything except the journal, and returns the attempt's record in the
+// journal.
 func (w *world) crash() (open engine.AttemptOpen, record []engine.CallRecord) {
 	w.eng = w.fresh()
 	for _, b := range w.journal {
@@ -183,14 +183,14 @@ func (w *world) attempt(open engine.AttemptOpen, record []engine.CallRecord) *ho
 // errAbandon unwinds a guest before its call n.
 var errAbandon = errors.New("abandoned")
 
-// guest plays a fixed program and notes all it was answered.
+// guest plays a fixed program and records all answers.
 type guest struct {
 	a     *hostcall.Attempt
 	clock int64
 	n     int
 	stop  int // before this call; 0: never
 	seen  []string
-	paid  func() // is called after each call; nil: nothing is
+	paid  func() // called after each call; nil: no call
 }
 
 func (g *guest) call(im abi.Import, req abi.Raw) (abi.Raw, error) {
@@ -264,8 +264,8 @@ func (w *world) kinds() string {
 	return fmt.Sprint(n)
 }
 
-// An attempt that is abandoned before any of its calls, with and without a
-// crash, ends as one that ran through: each effect once, the same answers.
+// An attempt that is abandoned before any of its calls, with and without a crash, ends
+// like one that was not abandoned: each effect happens once, with the same answers.
 func TestAbandonedAnywhereEffectsOnce(t *testing.T) {
 	w := newWorld(t)
 	ref := &guest{a: w.attempt(engine.AttemptOpen{}, nil), clock: 500}
@@ -318,7 +318,7 @@ func TestAbandonedAnywhereEffectsOnce(t *testing.T) {
 				if replayed == programCalls && w.reads != reads {
 					t.Error("a replay reads the live state")
 				}
-				for i, line := range second.seen { // all but the clock is the same as in a straight run
+				for i, line := range second.seen { // everything except the clock is the same as without a break
 					if got, want := withoutClock(line), withoutClock(ref.seen[i]); got != want && !strings.HasPrefix(line, "now") {
 						t.Errorf("call %d: %q, in a straight run %q", i+1, got, want)
 					}
@@ -328,7 +328,7 @@ func TestAbandonedAnywhereEffectsOnce(t *testing.T) {
 	}
 }
 
-// outsideRegion counts the calls up to a region that was left open.
+// outsideRegion counts the calls up to a region that is still open.
 func outsideRegion(seen []string) int {
 	open := len(seen)
 	for i, line := range seen {
@@ -424,8 +424,8 @@ func TestLostCommitReplaysToBeginAndGetsTheNewValue(t *testing.T) {
 	}
 }
 
-// edit is an edit by somebody else: the same attempt's number is used, as the
-// world has one invocation only.
+// edit is an edit by somebody else. It uses the number of the same attempt, because the
+// world has only one invocation.
 func (w *world) edit(path string, by int) {
 	res, err := w.reduce(engine.Call{Invocation: w.invID, Attempt: w.inv.Attempt, N: 1,
 		Request: engine.EditState{Edits: []abi.Edit{{Op: abi.OpIncrement, Path: path, Value: value(by)}}}})
@@ -524,8 +524,8 @@ func TestGarbageIsAnsweredWithAnError(t *testing.T) {
 	}
 }
 
-// TestPrintedLines: what is printed becomes lines, however it comes in pieces, and the line
-// of a panic is an error.
+// TestPrintedLines: printed text becomes lines, however it is split into pieces, and the
+// line of a panic is an error.
 func TestPrintedLines(t *testing.T) {
 	w := newWorld(t)
 	a := w.attempt(engine.AttemptOpen{}, nil)

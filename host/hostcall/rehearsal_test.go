@@ -12,8 +12,8 @@ import (
 	"github.com/weftrun/weft/host/limit"
 )
 
-// TestRehearsal: a guest that makes the calls of the record, and the one in which the
-// attempt waits, does not depart; any other is named with its call.
+// TestRehearsal: a guest that makes the calls of the record, and the call in which the
+// attempt waits, does not depart. Any other guest is reported with its call.
 func TestRehearsal(t *testing.T) {
 	enc := func(v any) []byte {
 		b, err := abi.EncodeValue(v)

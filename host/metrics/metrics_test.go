@@ -25,7 +25,7 @@ func scrape(t *testing.T, m *metrics.Metrics) string {
 	return w.Body.String()
 }
 
-// TestMetrics: what is told is shown, and what is counted elsewhere is read there.
+// TestMetrics: reported events are shown, and counters of other packages are read.
 func TestMetrics(t *testing.T) {
 	m := metrics.New()
 	m.Started("a")
@@ -62,7 +62,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestQuotas: limits and uses are read of the tenants that have series, rates have no
+// TestQuotas: limits and uses are read for the tenants that have series, rates have no
 // use, and refusals are counted by name.
 func TestQuotas(t *testing.T) {
 	m := metrics.New()
@@ -95,7 +95,7 @@ func TestQuotas(t *testing.T) {
 	}
 }
 
-// TestTenantsAreBounded: however many tenants there are, there are so many series.
+// TestTenantsAreBounded: however many tenants there are, the number of series is bounded.
 func TestTenantsAreBounded(t *testing.T) {
 	m := metrics.New()
 	for i := range metrics.MaxTenants + 50 {

@@ -17,7 +17,7 @@ import (
 	"github.com/weftrun/weft/host/usage"
 )
 
-// fakeStore is what a store says; tests change it.
+// fakeStore returns what tests set.
 type fakeStore struct {
 	mu             sync.Mutex
 	runs           []usage.RunsHeld
@@ -81,7 +81,7 @@ func newWorld(t *testing.T, limits string, store *fakeStore) *world {
 	return w
 }
 
-// breach wants an error to say that a quota was met.
+// breach expects an error that names an exceeded quota.
 func breach(t *testing.T, err error, q limit.Quota, value, used int64, retry time.Duration) {
 	t.Helper()
 	var e *host.Error
@@ -135,8 +135,8 @@ func TestRequestsOfASecond(t *testing.T) {
 	}
 }
 
-// Of many at once exactly as many get a place as there are, and a place that was given
-// back is there again.
+// Of concurrent starts exactly as many get a place as there are, and a returned place is
+// free again.
 func TestPlacesAtOnce(t *testing.T) {
 	w := newWorld(t, `{"tenants": {"a": {"tenant_runs_active": 7, "tenant_runs_waiting": 3, "tenant_stream_readers": 5}}}`,
 		&fakeStore{runs: []usage.RunsHeld{{Tenant: "a", Active: 2, Waiting: 1}}})
@@ -224,8 +224,8 @@ func TestMonth(t *testing.T) {
 	fine(t, w.Begin("a", false))
 }
 
-// What a tenant holds is read once, then grows with what is written, and is read again
-// when something was deleted, by those alone who would be refused.
+// A tenant's bytes are read once, then grow with each write. After a deletion they are
+// read again, and only for requests that would be refused.
 func TestBytes(t *testing.T) {
 	store := &fakeStore{journal: 50, state: 10}
 	w := newWorld(t, `{"tenants": {"a": {"tenant_journal_bytes": 100, "tenant_state_bytes": 1000}}}`, store)
@@ -317,8 +317,8 @@ func TestPlugins(t *testing.T) {
 	fine(t, w.Plugin(t.Context(), "free", math.MaxInt32))
 }
 
-// A model: whatever begins and ends, in whatever order, the counts are what is left,
-// and a service that is made anew from what is left has the same.
+// A model: whatever begins and ends, in any order, the counts match what is left, and a
+// new service on what is left has the same counts.
 func TestCountsOfAnyHistory(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

@@ -18,7 +18,7 @@ type spentKey struct {
 	month  usage.Month
 }
 
-// putSpent adds what a tenant has used up.
+// putSpent adds spending of a tenant.
 func (c *change) putSpent(m *usage.MonthSpent) error {
 	if m.Tenant == "" || m.Month <= 0 {
 		return fmt.Errorf("spent by tenant %q in month %d", m.Tenant, m.Month)
@@ -83,7 +83,7 @@ func (s *Store) BytesHeld(ctx context.Context, tenant string) (journal, state in
 	return journal, state, err
 }
 
-// bytesHeld counts sessions that are being deleted no more. Called with mu held.
+// bytesHeld leaves out sessions that are being deleted. mu is held.
 func (s *Store) bytesHeld(tenant string) (journal, state int64) {
 	for key, sp := range s.kv {
 		if key.Tenant == tenant {
@@ -128,7 +128,7 @@ func (s *Store) Spent(ctx context.Context, tenant string, from usage.Month) (lis
 	return list, err
 }
 
-// spentOf lists what was spent, by tenant ("" is all) and month. Called with mu held.
+// spentOf lists the spending of a tenant ("": of all tenants) by month. mu is held.
 func (s *Store) spentOf(tenant string, from usage.Month) (list []usage.MonthSpent) {
 	for key, spent := range s.spent {
 		if (tenant == "" || key.tenant == tenant) && key.month >= from {

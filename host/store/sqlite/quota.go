@@ -10,9 +10,9 @@ import (
 	"github.com/weftrun/weft/host/usage"
 )
 
-// schema11: what tenants have spent, by month (year*100 + month), and the bytes of
-// each session's journal and state. What runs burnt before is taken from those that
-// are still there; a state counts once its session is written again.
+// schema11: the spending of tenants by month (year*100 + month), and the bytes of each
+// session's journal and state. Spending before this schema is taken from the runs that
+// still exist. A state counts from the session's next write on.
 const schema11 = `
 CREATE TABLE spent (
 	tenant    TEXT NOT NULL,
@@ -31,11 +31,11 @@ CREATE INDEX runs_turn ON runs (tenant) WHERE ` + mayWaitForTurn + `;
 `
 
 // mayWaitForTurn holds for runs that wait for their session's turn, and for few others:
-// no step of theirs has ended, and what they wait for has these bytes, which are
-// [host.WaitsForTurn] as the Reason of a [host.Waiting].
+// none of their steps has ended, and what they wait for contains these bytes, which
+// encode [host.WaitsForTurn] as the Reason of a [host.Waiting].
 const mayWaitForTurn = `status = 'running' AND steps = 0 AND instr(waiting, x'076773657373696f6e') > 0`
 
-// putSpent adds what tenants have used up, within the batch's transaction.
+// putSpent adds spending of tenants, within the batch's transaction.
 func (s *Store) putSpent(ctx context.Context, list []usage.MonthSpent) error {
 	for i := range list {
 		m := &list[i]
@@ -50,8 +50,9 @@ func (s *Store) putSpent(ctx context.Context, list []usage.MonthSpent) error {
 	return nil
 }
 
-// RunsHeld implements [host.QuotaStore]. It reads two indexes, and the rows of those that
-// may wait for their session's turn: a million others that wait take no time.
+// RunsHeld implements [host.QuotaStore]. It reads two indexes, and the rows of runs that
+// may wait for their session's turn. So a million runs that wait for something else take
+// no time.
 func (s *Store) RunsHeld(ctx context.Context) ([]usage.RunsHeld, error) {
 	rows, err := s.read.QueryContext(ctx, `SELECT tenant, count(*) FROM runs INDEXED BY runs_running
 		WHERE status = 'running' GROUP BY tenant ORDER BY tenant`)

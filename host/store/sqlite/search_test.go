@@ -45,7 +45,7 @@ func mustAppend(t *testing.T, s *Store, epoch uint64, parts ...host.SessionBatch
 	}
 }
 
-// faultsOf is what an inspection finds loose.
+// faultsOf returns the loose rows that an inspection finds.
 func faultsOf(t *testing.T, s *Store) (faults []string) {
 	t.Helper()
 	i, err := s.Inspect(t.Context())
@@ -92,8 +92,8 @@ func TestSearchPlans(t *testing.T) {
 	}
 }
 
-// TestSearchLeavesNoTrace: of a run that was deleted no word is in the file once it is
-// compacted, whether it was purged, dropped or went with its tenant.
+// TestSearchLeavesNoTrace: after compaction the file has no word of a run that was
+// purged, dropped or deleted with its tenant.
 func TestSearchLeavesNoTrace(t *testing.T) {
 	dir := t.TempDir()
 	s := mustOpen(t, dir)
@@ -160,8 +160,8 @@ func TestSearchAfterMigration(t *testing.T) {
 	}
 }
 
-// TestSearchFollows: words are read without anybody who searches, after a restart too,
-// and a lost note or a damaged index is found and mended.
+// TestSearchFollows: words are read without a search, after a restart too. A lost note or
+// a damaged index is found and repaired.
 func TestSearchFollows(t *testing.T) {
 	dir := t.TempDir()
 	s := mustOpen(t, dir)

@@ -10,7 +10,7 @@ import (
 	"github.com/weftrun/weft/host/usage"
 )
 
-// spend appends a batch that has nothing but what was spent, and its parts.
+// spend appends a batch of spending and the given parts.
 func (f *fixture) spend(list []usage.MonthSpent, parts ...host.SessionBatch) {
 	f.t.Helper()
 	ok(f.t, "Append", f.Append(f.ctx, host.Batch{Epoch: f.epoch, Sessions: parts, Spent: list}))
@@ -38,7 +38,7 @@ func testSpent(t *testing.T, open func(t *testing.T) host.Store) {
 				Spent: usage.Spent{Runs: uint64(rng.IntN(3)), Fuel: rng.Uint64N(1e15), LogBytes: uint64(rng.IntN(1000))}}
 			batch = append(batch, m)
 		}
-		if rng.IntN(3) == 0 { // a batch that is refused spends nothing
+		if rng.IntN(3) == 0 { // a refused batch spends nothing
 			bad := f.part("x", 1)
 			bad.First, bad.Last = 7, 7
 			if err := f.Append(f.ctx, host.Batch{Epoch: f.epoch, Sessions: []host.SessionBatch{bad}, Spent: batch}); err == nil {
@@ -80,7 +80,7 @@ func testSpent(t *testing.T, open func(t *testing.T) host.Store) {
 		}
 	}
 
-	// It goes with the tenant, and with nothing else.
+	// The spending is deleted with the tenant, and with nothing else.
 	for more := true; more; {
 		more, err = f.ClearTenant(f.ctx, "b", 1)
 		ok(t, "ClearTenant", err)
@@ -136,7 +136,7 @@ func testHeld(t *testing.T, open func(t *testing.T) host.Store) {
 		return r
 	}
 	a1, a2, a3, b1 := r("a", "h1", ""), r("a", "h2", host.WaitsForTurn), r("a", "h3", host.WaitsForTurn), r("b", "h1", "")
-	a1.WaitingFor = []host.Waiting{{Step: "ask", Type: "Answer", Since: 1}} // that is no queue
+	a1.WaitingFor = []host.Waiting{{Step: "ask", Type: "Answer", Since: 1}} // the run waits, but not for its session's turn
 	write("a", "s", "1234567", 100, []host.Run{a1, a2, a3}, a1.RunID, a2.RunID, a3.RunID)
 	write("b", "s", "12345", 10, []host.Run{b1}, b1.RunID)
 	runs(usage.RunsHeld{Tenant: "a", Active: 1, Waiting: 2}, usage.RunsHeld{Tenant: "b", Active: 1})
@@ -150,7 +150,7 @@ func testHeld(t *testing.T, open func(t *testing.T) host.Store) {
 	runs(usage.RunsHeld{Tenant: "a", Active: 1, Waiting: 1}, usage.RunsHeld{Tenant: "b", Active: 1})
 	held("a", 2, 3, 11, 42)
 
-	// A cut lets go of what is before a snapshot, a deletion of all.
+	// A cut frees the rows before a snapshot. A deletion frees everything.
 	p := f.partOf(host.SessionKey{Tenant: "a", Session: "s"}, 1)
 	p.Data, p.StateBytes, p.Snapshot, p.Cut = []byte("12"), 50, p.First, p.First
 	f.append(p)

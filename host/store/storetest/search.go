@@ -10,7 +10,7 @@ import (
 	"github.com/weftrun/weft/host/search"
 )
 
-// searched is a query for a text.
+// searched returns a query for a text.
 func searched(t *testing.T, text string) host.RunQuery {
 	t.Helper()
 	terms, err := search.Parse(text)
@@ -18,14 +18,14 @@ func searched(t *testing.T, text string) host.RunQuery {
 	return host.RunQuery{Tenant: tenant, Search: terms}
 }
 
-// failed is a run that has failed with a message.
+// failed returns a run that has failed with a message.
 func failed(handler, message string, started int64) host.Run {
 	r := completed(handler, "", started, started)
 	r.Status, r.Error, r.ErrorCode = host.StatusFailed, message, "was_failed"
 	return r
 }
 
-// answered is a run that has completed with a result.
+// answered returns a run that has completed with a result.
 func answered(t *testing.T, handler string, started int64, fields map[string]any) host.Run {
 	t.Helper()
 	body, err := abi.EncodeValue(fields)
@@ -106,7 +106,7 @@ func testSearchFilters(t *testing.T, open func(t *testing.T) host.Store) {
 	}
 }
 
-// testSearchOfChanges: what is found follows the runs.
+// testSearchOfChanges: the index follows changes of runs.
 func testSearchOfChanges(t *testing.T, open func(t *testing.T) host.Store) {
 	f := claimed(t, open)
 	first := failed("a", "the first try", 1)
@@ -114,7 +114,7 @@ func testSearchOfChanges(t *testing.T, open func(t *testing.T) host.Store) {
 	f.ran("b", failed("b", "the other first", 2))
 	f.wantIDs(searched(t, "first"), "b", "a")
 
-	// A run that goes on has no text, and another one at its next end.
+	// A run that continues has no text. Its next end gives it a new text.
 	change := func(r host.Run) {
 		t.Helper()
 		p := f.part(r.SessionID, 1)
@@ -130,12 +130,12 @@ func testSearchOfChanges(t *testing.T, open func(t *testing.T) host.Store) {
 	f.wantIDs(searched(t, "first"), "b")
 	f.wantIDs(searched(t, "second"), "a")
 
-	// Of a handler the latest run is found only.
+	// Only the latest run of a handler is found.
 	f.ran("b", failed("b", "quite different", 7))
 	f.wantIDs(searched(t, "first"))
 	f.wantIDs(searched(t, "different"), "b")
 
-	// What is deleted is not found, and a new run in its place by its own text.
+	// A deleted run is not found. A new run in its place is found by its own text.
 	purge := f.part("a", 1)
 	purge.Purge = []string{"a"}
 	f.append(purge)
@@ -149,14 +149,14 @@ func testSearchOfChanges(t *testing.T, open func(t *testing.T) host.Store) {
 	f.drop("b", "b@7")
 	f.wantIDs(searched(t, "different"))
 
-	// A text is cut.
+	// A long text is cut.
 	f.ran("long", failed("long", strings.Repeat("word ", search.MaxText/5)+" last", 9))
 	f.wantIDs(searched(t, "word"), "long")
 	f.wantIDs(searched(t, "last"))
 }
 
-// testSearchWhileStarting: pages taken while runs come and go show each run that was
-// there throughout exactly once.
+// testSearchWhileStarting: pages that are read while runs come and go show each run that
+// exists all the time exactly once.
 func testSearchWhileStarting(t *testing.T, open func(t *testing.T) host.Store) {
 	f := claimed(t, open)
 	const n = 20
