@@ -256,7 +256,7 @@ func (s *Service) record(c *host.ResourceChange, old *defined) (r host.ResourceR
 	n := len(s.tenants[c.Tenant])
 	s.mu.RUnlock()
 	if old == nil && n >= host.MaxResources {
-		return r, host.Errorf(host.CodeLimitExceeded, "The tenant has %d resources, which is the most: delete some", n)
+		return r, host.Errorf(host.CodeLimitExceeded, "The tenant has %d resources, the maximum: delete some", n)
 	}
 	now := s.cfg.Now().UnixNano()
 	r = host.ResourceRecord{Tenant: c.Tenant, Name: c.Name, Created: now, Updated: now}
