@@ -2,8 +2,10 @@ package host
 
 import (
 	"context"
-	"regexp"
 	"time"
+
+	"github.com/weftrun/weft/host/limit"
+	"github.com/weftrun/weft/host/usage"
 )
 
 // Role says what a key may do. Each role may do what those below it may.
@@ -29,23 +31,9 @@ func (r Role) May(least Role) bool {
 	return least.Known() && roleRanks[r] >= roleRanks[least]
 }
 
-// tenantName is what a tenant may be called.
-var tenantName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
-
-// TenantNameRule says what a tenant may be called, for messages.
-const TenantNameRule = "[a-z0-9][a-z0-9._-]{0,63}"
-
-// ValidTenantName reports whether a tenant may be called so.
-func ValidTenantName(name string) bool { return tenantName.MatchString(name) }
-
-// Bounds of tenants, keys and the audit log.
-const (
-	MaxTenants      = 10_000
-	MaxKeys         = 1_000  // of a tenant, those that are revoked included
-	MaxAudit        = 10_000 // entries that are kept, of a tenant and of the server each
-	MaxKeyNameBytes = 200
-	MaxRotateGrace  = 30 * 24 * time.Hour
-)
+// MaxAudit is how many entries of the audit log are kept, of a tenant and of the server
+// each.
+const MaxAudit = 10_000
 
 // TenantRecord is a tenant as a store has it.
 type TenantRecord struct {
@@ -153,9 +141,9 @@ type TenantUsage struct {
 	RunsStarted  uint64 // ever, as Months has it
 	LogBytes     uint64 // likewise
 	// Months is what was spent in each month, the newest first.
-	Months []MonthSpent
+	Months []usage.MonthSpent
 	// Quotas says how much of each quota is used; a store does not know.
-	Quotas []QuotaUse
+	Quotas []limit.Use
 }
 
 // Grant is what a request may do: in which tenant, and with which role. It is
@@ -238,7 +226,7 @@ type Access interface {
 	// CodeNotFound; one that is revoked already too.
 	RevokeKey(ctx context.Context, by *Grant, id string) error
 	// RotateKey gives a key a new secret. The old one works for as long as grace
-	// says: 0 to [MaxRotateGrace]. CodeNotFound, as RevokeKey;
+	// says: 0 to its bound, 30 days. CodeNotFound, as RevokeKey;
 	// CodeFailedPrecondition: the key has expired.
 	RotateKey(ctx context.Context, by *Grant, id string, grace time.Duration) (key KeyRecord, secret string, err error)
 

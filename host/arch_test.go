@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/limit"
 )
 
 const modulePath = "github.com/weftrun/weft"
@@ -35,55 +35,65 @@ var rooms = []room{
 	{"abi/cbor", nil},
 	{"abi", []string{"abi/cbor"}},
 	{"host/jsonfile", nil},
-	{"host", []string{"abi", "host/jsonfile"}},
+	{"host/limit", []string{"abi", "host/jsonfile"}},
+	{"host", []string{"abi", "host/missing", "host/limit", "host/usage"}},
+	{"host/missing", nil},
+	{"host/codes", []string{"host", "host/missing"}},
+	{"host/search", []string{"abi", "host"}},
+	{"host/deaths", nil},
+	{"host/inspect", []string{"host"}},
+	{"host/turns", nil},
+	{"host/traced", []string{"abi", "host"}},
+	{"host/behalf", nil},
+	{"host/usage", nil},
 	{"host/bucket", nil},
-	{"host/apiwire", []string{"abi", "host"}},
-	{"host/httpapi", []string{"abi", "abi/cbor", "host", "host/apiwire", "host/httpapi/abuse", "host/httpapi/openapi"}},
+	{"host/apiwire", []string{"abi", "host", "host/limit", "host/usage", "host/codes"}},
+	{"host/httpapi", []string{"abi", "abi/cbor", "host", "host/apiwire", "host/httpapi/abuse", "host/httpapi/openapi", "host/search", "host/traced", "host/behalf", "host/turns"}},
 	{"host/httpapi/abuse", []string{"abi", "abi/cbor", "host", "host/bucket"}},
-	{"host/httpapi/openapi", []string{"host", "host/apiwire"}},
-	{"host/scheduler", []string{"abi", "host", "host/state", "host/engine", "host/work", "host/scheduler/admission", "host/scheduler/calls", "host/scheduler/downtime", "host/scheduler/fair", "host/scheduler/history", "host/scheduler/idempotency", "host/scheduler/quarantine", "host/scheduler/retention", "host/scheduler/suspects", "host/scheduler/tickets"}},
-	{"host/scheduler/admission", []string{"host"}},
+	{"host/httpapi/openapi", []string{"host", "host/apiwire", "host/search"}},
+	{"host/scheduler", []string{"abi", "host", "host/state", "host/engine", "host/work", "host/scheduler/admission", "host/scheduler/calls", "host/scheduler/downtime", "host/scheduler/fair", "host/scheduler/history", "host/scheduler/idempotency", "host/scheduler/quarantine", "host/scheduler/retention", "host/scheduler/suspects", "host/scheduler/tickets", "host/traced", "host/deaths", "host/missing", "host/usage", "host/limit"}},
+	{"host/scheduler/admission", []string{"host", "host/limit"}},
 	{"host/scheduler/calls", []string{"abi", "host"}},
 	{"host/scheduler/fair", []string{"host/bucket"}},
 	{"host/scheduler/idempotency", []string{"host"}},
 	{"host/scheduler/quarantine", []string{"host"}},
 	{"host/scheduler/downtime", []string{"host"}},
-	{"host/scheduler/retention", []string{"host"}},
-	{"host/scheduler/suspects", []string{"host"}},
+	{"host/scheduler/retention", []string{"host", "host/limit"}},
+	{"host/scheduler/suspects", []string{"host", "host/deaths"}},
 	{"host/scheduler/tickets", []string{"abi", "host/state", "host/engine"}},
 	{"host/scheduler/history", []string{"abi", "host", "host/state", "host/engine"}},
-	{"host/engine", []string{"abi", "abi/cbor", "host", "host/state", "host/work"}},
-	{"host/sandbox", []string{"abi", "abi/cbor", "host", "host/extism", "host/sandbox/lines", "host/sandbox/memory", "host/sandbox/rewrite", "host/sandbox/wasi"}},
+	{"host/engine", []string{"abi", "abi/cbor", "host", "host/state", "host/work", "host/limit"}},
+	{"host/sandbox", []string{"abi", "abi/cbor", "host", "host/extism", "host/sandbox/lines", "host/sandbox/memory", "host/sandbox/rewrite", "host/sandbox/wasi", "host/turns", "host/missing", "host/limit", "host/behalf"}},
 	{"host/extism", []string{"abi", "host"}},
 	{"host/sandbox/lines", nil},
 	{"host/sandbox/rewrite", nil},
 	{"host/sandbox/memory", nil},
 	{"host/sandbox/spectest", []string{"host/sandbox/rewrite"}},
-	{"host/sandbox/wasi", []string{"abi", "host"}},
-	{"host/hostcall", []string{"abi", "abi/cbor", "host", "host/state", "host/engine", "host/work"}},
+	{"host/sandbox/wasi", []string{"abi", "host", "host/missing"}},
+	{"host/hostcall", []string{"abi", "abi/cbor", "host", "host/state", "host/engine", "host/work", "host/missing"}},
 	{"host/state", []string{"abi", "abi/cbor", "host", "host/pattern", "host/work"}},
 	{"host/pattern", []string{"host/work"}},
 	{"host/work", nil},
-	{"host/journal", []string{"abi", "abi/cbor", "host"}},
-	{"host/access", []string{"abi", "host"}},
-	{"host/store/memory", []string{"abi", "host"}},
-	{"host/store/sqlite", []string{"abi", "host"}},
+	{"host/journal", []string{"abi", "abi/cbor", "host", "host/usage"}},
+	{"host/access", []string{"abi", "host", "host/limit"}},
+	{"host/store/memory", []string{"abi", "host", "host/search", "host/limit", "host/usage"}},
+	{"host/store/sqlite", []string{"abi", "host", "host/search", "host/inspect", "host/limit", "host/usage"}},
 	{"host/store/sqlite/faultdisk", nil},
-	{"host/store/storetest", []string{"abi", "host"}},
+	{"host/store/storetest", []string{"abi", "host", "host/search", "host/limit", "host/usage"}},
 	{"host/stream", []string{"abi", "host"}},
-	{"host/quota", []string{"host", "host/bucket"}},
-	{"host/blackbox", []string{"host"}},
-	{"host/audit", []string{"abi", "host", "host/engine"}},
-	{"host/module", []string{"abi", "abi/cbor", "host", "host/extism", "host/state", "host/engine", "host/flow", "host/pattern", "host/work"}},
+	{"host/quota", []string{"host", "host/bucket", "host/limit", "host/usage"}},
+	{"host/blackbox", []string{"host", "host/deaths"}},
+	{"host/audit", []string{"abi", "host", "host/engine", "host/inspect"}},
+	{"host/module", []string{"abi", "abi/cbor", "host", "host/extism", "host/state", "host/engine", "host/flow", "host/pattern", "host/work", "host/limit", "host/behalf"}},
 	{"host/flow", []string{"abi", "host", "host/state", "host/pattern", "host/work"}},
 	{"host/sse", nil},
 	{"host/resource", []string{"abi", "host", "host/jsonfile", "host/sse"}},
-	{"host/metrics", []string{"abi", "host"}},
-	{"host/trace", []string{"abi", "host"}},
+	{"host/metrics", []string{"abi", "host", "host/limit"}},
+	{"host/trace", []string{"abi", "host", "host/traced"}},
 	{"host/server", []string{"host"}},
-	{"host/client", []string{"abi", "host", "host/apiwire", "host/sse"}},
+	{"host/client", []string{"abi", "host", "host/apiwire", "host/sse", "host/turns", "host/limit"}},
 	{"host/hosttest", []string{"..."}},
-	{"host/hosttest/suite", []string{"host"}},
+	{"host/hosttest/suite", []string{"host", "host/limit"}},
 	{"sdk-guest/rust", nil}, // its sources are in the binary
 	{"cmd/weft/wire", []string{"..."}},
 	{"cmd/weft/scaffold", []string{"sdk-guest/rust"}},
@@ -95,9 +105,9 @@ var rooms = []room{
 	{"cmd/weft/access", []string{"host", "host/apiwire", "host/client", "cmd/weft/cli", "cmd/weft/remote", "cmd/weft/screen"}},
 	{"cmd/weft/runs", []string{"abi", "host", "host/client", "cmd/weft/cli", "cmd/weft/input", "cmd/weft/remote", "cmd/weft/screen"}},
 	{"cmd/weft/project", []string{"cmd/weft/cli", "cmd/weft/guest", "cmd/weft/scaffold", "cmd/weft/screen"}},
-	{"cmd/weft/plugins", []string{"abi", "host", "host/client", "host/sandbox", "cmd/weft/cli", "cmd/weft/guest", "cmd/weft/input", "cmd/weft/project", "cmd/weft/remote", "cmd/weft/screen", "cmd/weft/wire"}},
+	{"cmd/weft/plugins", []string{"abi", "host", "host/client", "host/sandbox", "cmd/weft/cli", "cmd/weft/guest", "cmd/weft/input", "cmd/weft/project", "cmd/weft/remote", "cmd/weft/screen", "cmd/weft/wire", "host/turns", "host/limit"}},
 	{"cmd/weft/bench", []string{"host", "host/client", "cmd/weft/cli", "cmd/weft/input", "cmd/weft/plugins", "cmd/weft/remote", "cmd/weft/runs", "cmd/weft/screen"}},
-	{"cmd/weft/cases", []string{"abi", "host", "host/client", "cmd/weft/cli", "cmd/weft/guest", "cmd/weft/input", "cmd/weft/plugins", "cmd/weft/project", "cmd/weft/remote", "cmd/weft/runs", "cmd/weft/screen"}},
+	{"cmd/weft/cases", []string{"abi", "host", "host/client", "cmd/weft/cli", "cmd/weft/guest", "cmd/weft/input", "cmd/weft/plugins", "cmd/weft/project", "cmd/weft/remote", "cmd/weft/runs", "cmd/weft/screen", "host/codes", "host/missing", "host/limit"}},
 	{"cmd/weft/dev", []string{"abi", "host", "host/client", "host/server", "cmd/weft/cases", "cmd/weft/cli", "cmd/weft/guest", "cmd/weft/input", "cmd/weft/plugins", "cmd/weft/project", "cmd/weft/remote", "cmd/weft/runs", "cmd/weft/screen", "cmd/weft/wire"}},
 	{"cmd/weft/data", []string{"host/audit", "host/store/sqlite", "cmd/weft/cli", "cmd/weft/screen", "cmd/weft/wire"}},
 	{"cmd/weft/serve", []string{"..."}},
@@ -232,7 +242,7 @@ func TestLimitsAreDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	limits, most := reflect.ValueOf(host.DefaultLimits()), reflect.ValueOf(host.MaxLimits())
+	limits, most := reflect.ValueOf(limit.Default()), reflect.ValueOf(limit.Most())
 	for i := range limits.NumField() {
 		name := limits.Type().Field(i).Name
 		row := fmt.Sprintf("| `%s` | %s | %s |", name, shown(name, limits.Field(i)), shown(name, most.Field(i)))
@@ -249,9 +259,9 @@ func TestQuotasAreDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var limits *host.LimitTable
+	var limits *limit.Table
 	for _, in := range limits.InForce("a-tenant", "") {
-		if _, ok := host.ParseQuota(in.Name); !ok {
+		if _, ok := limit.ParseQuota(in.Name); !ok {
 			continue
 		}
 		if row := fmt.Sprintf("| `%s` | %s | %s |", in.Name, in.Text, in.Most); !strings.Contains(string(page), row) {

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"slices"
 	"time"
+
+	"github.com/weftrun/weft/host/limit"
 )
 
 // Code is a machine-readable error code.
@@ -116,7 +118,7 @@ type Error struct {
 	// RetryAfter is how long to wait before trying again; 0 is unknown.
 	RetryAfter time.Duration
 	// Breach says which quota was met; nil: none was.
-	Breach *Breach
+	Breach *limit.Breach
 }
 
 // HTTPStatus is the status that the API answers for the error: that of its code, but

@@ -1,6 +1,6 @@
 // Package host is the vocabulary of the server: what a run, a session, a
-// tenant and a stream event are, the limits, the error codes and their HTTP
-// statuses, the Store interface, and the services that the HTTP API calls.
+// tenant and a stream event are, the error codes and their HTTP statuses, the
+// Store interface, and the services that the HTTP API calls.
 //
 // It must not know how any of it is done: it holds no logic beyond small
 // methods of its types, and imports only package abi of this project.
@@ -10,10 +10,15 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host/limit"
 )
 
 // DefaultTenant is the one tenant of a server without keys.
-const DefaultTenant = "default"
+const DefaultTenant = limit.DefaultTenant
+
+// Limits bound what one invocation, run, session or request may use: see package
+// limit, which has their defaults and settings.
+type Limits = limit.Limits
 
 // Status is the state of a run as clients see it.
 type Status string

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host/missing"
 )
 
 // Invocation is one attempt's run of a guest, from a pristine instance.
@@ -66,7 +67,7 @@ type Replayer interface {
 // words, that the guest has tried to use what is missing. It is called on the guest's
 // goroutine, once an invocation for each.
 type Adviser interface {
-	Advise(m Missing)
+	Advise(m missing.Thing)
 }
 
 // Metered is what Calls may be as well: calls that cost fuel beyond the flat price, by

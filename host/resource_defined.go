@@ -2,11 +2,8 @@ package host
 
 import "context"
 
-// Bounds of the resources that are defined by the API.
-const (
-	MaxResources          = 100      // of a tenant
-	MaxResourceDefinition = 64 << 10 // bytes of one's JSON
-)
+// MaxResourceDefinition bounds the JSON of a resource that is defined by the API, in bytes.
+const MaxResourceDefinition = 64 << 10
 
 // ResourceRecord is a resource that a tenant has defined, as a store has it.
 type ResourceRecord struct {

@@ -7,6 +7,13 @@ import (
 	"github.com/weftrun/weft/abi"
 )
 
+// DefaultRunTimeout is the timeout of a run whose manifest names none: serving time
+// in which an attempt of the run is open.
+const DefaultRunTimeout = 45 * time.Second
+
+// MaxRequestBytes bounds the body of an HTTP request other than an upload.
+const MaxRequestBytes = 16 << 20
+
 // OnBusy says what a start does when another run of its session is active: it
 // begins beside it, waits in the order of arrival until none is, or is refused.
 type OnBusy string

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host/usage"
 )
 
 // Errors of a Store beside ErrNotFound are answers to Append.
@@ -44,7 +45,7 @@ type Batch struct {
 	Epoch    uint64
 	Sessions []SessionBatch
 	// Spent is what tenants have used up with it; each month of a tenant once.
-	Spent []MonthSpent
+	Spent []usage.MonthSpent
 	// KV holds what is written to resources of the kind kv, in order; each key of a
 	// space once. A write to a space whose definition is gone is left out.
 	KV []KVWrite
@@ -144,6 +145,12 @@ func (row *StreamRow) validate() error {
 		}
 	}
 	return nil
+}
+
+// JournalRow is one row of a session's journal.
+type JournalRow struct {
+	First uint64 // position of its first entry
+	Data  []byte
 }
 
 // SessionInfo is what is known of a session without its journal.
@@ -453,8 +460,14 @@ type JournalItem struct {
 	// StateBytes and StateGrowth are as in a SessionBatch, of the entry.
 	StateBytes, StateGrowth int64
 	// Spent is what was used up in the month of At.
-	Spent Spent
+	Spent usage.Spent
 	KV    []KVWrite // of Key's tenant
 	// Size is about how many bytes the item holds in memory.
 	Size int
+}
+
+// SearchTerm is a word that is searched for, or how it begins.
+type SearchTerm struct {
+	Word   string // as Words gives it
+	Prefix bool
 }

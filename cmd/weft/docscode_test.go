@@ -17,6 +17,7 @@ import (
 	"github.com/weftrun/weft/host/extism"
 	"github.com/weftrun/weft/host/flow"
 	"github.com/weftrun/weft/host/hosttest"
+	"github.com/weftrun/weft/host/limit"
 	"github.com/weftrun/weft/host/resource"
 )
 
@@ -237,7 +238,7 @@ func checkData(t *testing.T, text string) error {
 		text = strings.ReplaceAll(text, `{"workflow":`, `{"tenant": "default", "workflow":`)
 		return checkData(t, `{"resources": {"cache": `+text+`}}`)
 	case has("defaults"):
-		_, err := host.ParseLimits([]byte(text))
+		_, err := limit.Parse([]byte(text))
 		return err
 	case has("plugins", "settings"): // TestLessons asks a server
 		return nil

@@ -8,15 +8,16 @@ import (
 
 	"github.com/weftrun/weft/cmd/weft/cli"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/codes"
 )
 
 // places says what the places of error codes are called.
-var places = map[host.Where]string{
-	host.InAnswer:  "in the answer to a request",
-	host.InRun:     "of a run that has failed",
-	host.InBlocked: "of a run that is blocked",
-	host.InPlugin:  "of a plugin or workflow that was refused",
-	host.InCall:    "of a host function, in a step",
+var places = map[codes.Where]string{
+	codes.InAnswer:  "in the answer to a request",
+	codes.InRun:     "of a run that has failed",
+	codes.InBlocked: "of a run that is blocked",
+	codes.InPlugin:  "of a plugin or workflow that was refused",
+	codes.InCall:    "of a host function, in a step",
 }
 
 func newExplain() *cobra.Command {
@@ -39,7 +40,7 @@ Without CODE, list all codes.`,
 				_, err := fmt.Fprint(cmd.OutOrStdout(), allExplained())
 				return err
 			}
-			found := host.Explain(args[0])
+			found := codes.Explain(args[0])
 			if len(found) == 0 {
 				return cli.Usage("weft has no error code %q: %s", args[0], cli.Meant(args[0], explainedCodes(), "if a step gave it, its author knows more"))
 			}
@@ -49,7 +50,7 @@ Without CODE, list all codes.`,
 					b.WriteByte('\n')
 				}
 				fmt.Fprintf(&b, "%s, %s", e.Code, places[e.Where])
-				if e.Where == host.InAnswer {
+				if e.Where == codes.InAnswer {
 					fmt.Fprintf(&b, " (status %d)", host.Code(e.Code).HTTPStatus())
 				}
 				fmt.Fprintf(&b, ":\n  %s\n", e.What)
@@ -66,8 +67,8 @@ Without CODE, list all codes.`,
 // allExplained lists all codes, by place, with what they mean and what to do.
 func allExplained() string {
 	var b strings.Builder
-	where := host.Where("")
-	for _, e := range host.Explanations() {
+	where := codes.Where("")
+	for _, e := range codes.Explanations() {
 		if e.Where != where {
 			where = e.Where
 			fmt.Fprintf(&b, "Codes %s:\n", places[where])
@@ -79,12 +80,12 @@ func allExplained() string {
 
 // explainedCodes lists the codes, each once.
 func explainedCodes() []string {
-	var codes []string
+	var list []string
 	seen := map[string]bool{}
-	for _, e := range host.Explanations() {
+	for _, e := range codes.Explanations() {
 		if !seen[e.Code] {
-			codes, seen[e.Code] = append(codes, e.Code), true
+			list, seen[e.Code] = append(list, e.Code), true
 		}
 	}
-	return codes
+	return list
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/weftrun/weft/cmd/weft/remote"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/hosttest"
+	"github.com/weftrun/weft/host/limit"
 	"github.com/weftrun/weft/host/resource"
 )
 
@@ -37,7 +38,7 @@ func fillLists(t *testing.T) *lists {
 	if err != nil {
 		t.Fatal(err)
 	}
-	limits, err := host.ParseLimits([]byte(fmt.Sprintf(`{"defaults": {"inbox_events": %d}}`, 2*l.long)))
+	limits, err := limit.Parse([]byte(fmt.Sprintf(`{"defaults": {"inbox_events": %d}}`, 2*l.long)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/weftrun/weft/cmd/weft/cli"
 	"github.com/weftrun/weft/cmd/weft/serve"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/codes"
 	"github.com/weftrun/weft/host/hosttest"
 )
 
@@ -89,19 +90,19 @@ func fenced(text string) string {
 func errorPage() string {
 	var b strings.Builder
 	b.WriteString("# Error codes\n\n`weft explain CODE` says the same.\n")
-	var where host.Where
-	for _, e := range host.Explanations() {
+	var where codes.Where
+	for _, e := range codes.Explanations() {
 		if e.Where != where {
 			where = e.Where
 			fmt.Fprintf(&b, "\n## Codes %s\n\n", places[where])
-			if where == host.InAnswer {
+			if where == codes.InAnswer {
 				b.WriteString("| code | status | what it means | what to do |\n|---|---|---|---|\n")
 			} else {
 				b.WriteString("| code | what it means | what to do |\n|---|---|---|\n")
 			}
 		}
 		status := ""
-		if where == host.InAnswer {
+		if where == codes.InAnswer {
 			status = fmt.Sprintf(" %d |", host.Code(e.Code).HTTPStatus())
 		}
 		fmt.Fprintf(&b, "| `%s` |%s %s | %s |\n", e.Code, status, e.What, e.Do)

@@ -1,22 +1,21 @@
-// Package access decides who may do what: it keeps the tenants of a server, their
-// API keys with a role each, and the audit log of what was done to both.
+// Package access decides who may do what. It keeps the tenants of a server, their API
+// keys with a role each, and the audit log of changes to both.
 //
-// It must not know what HTTP is, how a run is executed or where rows lie: what a
-// request brings comes as texts, what a tenant has goes by way of the interfaces
-// that it declares.
+// The package does not know HTTP, how a run is executed or how rows are stored. Requests
+// reach it as texts, and it uses the data of tenants through the interfaces that it
+// declares.
 //
 // # How it answers
 //
-// All tenants and keys are in memory, so that a request costs no SQL. Whoever
-// changes them writes the store first and the table then, so that what was
-// acknowledged holds after a crash; a key that was revoked is refused from the
-// moment its revocation returns, and requests under way that came with it end. For
-// now one server is all there is: with several, the others' changes would have to
-// come in by the store.
+// All tenants and keys are in memory, so that a request needs no SQL. A change is written
+// to the store first and to memory second, so that an acknowledged change survives a
+// crash. A revoked key is refused from the moment its revocation returns, and open
+// requests with that key end. The server is the only one on its store. With several
+// servers, each would have to read the others' changes from the store.
 //
-// A key is found by its first characters, which are no secret, and compared by the
-// SHA-256 of the whole, in constant time. It is 256 random bits, so that nobody can
-// try them, and a slow hash would only make each request slow.
+// A key is found by its first characters, which are not secret. It is compared by the
+// SHA-256 of the whole key, in constant time. A key has 256 random bits. Guessing it is
+// hopeless, so a slow hash would only make each request slow.
 package access
 
 import (
@@ -30,15 +29,16 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/limit"
 )
 
-// Runs is what a tenant's removal needs of [host.Runs].
+// Runs is the part of [host.Runs] that the removal of a tenant needs.
 type Runs interface {
 	List(ctx context.Context, q host.RunQuery) (runs []host.Run, more bool, err error)
 	Cancel(ctx context.Context, tenant, id string, purge bool) (deleted bool, err error)
 }
 
-// Plugins is what it needs of [host.Plugins].
+// Plugins is the part of [host.Plugins] that the removal of a tenant needs.
 type Plugins interface {
 	List(ctx context.Context, tenant string) ([]host.PluginInfo, error)
 	Delete(ctx context.Context, tenant, name string) error
@@ -47,45 +47,44 @@ type Plugins interface {
 	Decompose(ctx context.Context, tenant, name string) error
 }
 
-// Config is what a Service is made of. Store, Runs and Plugins are needed.
+// Config configures a Service. Store, Runs and Plugins are required.
 type Config struct {
 	Store   host.AccessStore
 	Runs    Runs
 	Plugins Plugins
-	// AdminKey is the server's own key; "": it has none. Requests need no key if it
-	// has none and no tenant has one.
+	// AdminKey is the server's own key; "": none. If the server has no key and no tenant
+	// has one, requests need no key.
 	AdminKey string
-	// Settled returns when everything is durable that was done before. nil: it
-	// always is.
+	// Settled returns when everything done before the call is durable. nil: it always is.
 	Settled func(context.Context) error
-	// Forget lets go of what is in memory of a tenant that nobody uses. nil: there is
-	// nothing.
+	// Forget drops the memory of a tenant that nobody uses. nil: there is nothing to
+	// drop.
 	Forget func(ctx context.Context, tenant string) error
-	// Quotas says how much of each quota a tenant uses. nil: there are none.
-	Quotas func(ctx context.Context, tenant string) ([]host.QuotaUse, error)
-	// Log takes what operators should know. nil: nothing is logged.
+	// Quotas returns how much of each quota a tenant uses. nil: there are no quotas.
+	Quotas func(ctx context.Context, tenant string) ([]limit.Use, error)
+	// Log receives messages for operators. nil: nothing is logged.
 	Log *slog.Logger
 	// Now is the clock; nil: time.Now.
 	Now func() time.Time
 }
 
-// Service implements [host.Access]. All methods may be called from any goroutine;
-// Run by one.
+// Service implements [host.Access]. Its methods are safe for concurrent use, except that
+// only one goroutine may call Run.
 type Service struct {
 	cfg     Config
 	admin   [32]byte // hash of the server's own key
 	keyless bool
 
-	// changing is held while a change is being stored, so that the table follows the
-	// store. Enter does not wait for it.
+	// changing is held while a change is stored and applied, so that memory changes in
+	// the order of the store. Enter does not take it.
 	changing sync.Mutex
 
-	mu       sync.RWMutex // guards what follows; nothing is called under it
+	mu       sync.RWMutex // guards the fields below; nothing is called under it
 	tenants  map[string]*tenant
 	keys     map[string]*key   // by id
-	prefixes map[string][]*key // by how they begin, or began
+	prefixes map[string][]*key // by the first characters of the present and the previous secret
 	removals []*removal        // tenants to remove
-	wake     chan struct{}     // there is one; one in the buffer is enough
+	wake     chan struct{}     // capacity 1: there is a removal
 }
 
 var _ host.Access = (*Service)(nil)
@@ -94,28 +93,29 @@ var _ host.Access = (*Service)(nil)
 type tenant struct {
 	record host.TenantRecord // guarded by Service.mu
 
-	// gate counts the requests under way; who comes when it is closed is refused.
+	// closed, under and left are the gate. under counts the open requests. A request that
+	// arrives while the gate is closed is refused.
 	closed atomic.Bool
 	under  atomic.Int64
-	left   chan struct{} // one in the buffer: somebody left while it was closed
+	left   chan struct{} // capacity 1: a request left while the gate was closed
 
-	done context.Context // ends with the tenant; guarded by Service.mu, as end
+	done context.Context // ends with the tenant; guarded by Service.mu, like end
 	end  context.CancelCauseFunc
 }
 
 // key is a key in memory.
 type key struct {
-	record host.KeyRecord // guarded by Service.mu, but LastUsed is out of date
+	record host.KeyRecord // guarded by Service.mu; its LastUsed is out of date
 	tenant *tenant
-	used   atomic.Int64    // when it was last used, Unix nanoseconds
-	stored atomic.Int64    // what the store has of that
-	done   context.Context // ends with the key; guarded by Service.mu, as what follows
+	used   atomic.Int64    // time of last use, Unix nanoseconds
+	stored atomic.Int64    // the value of used in the store
+	done   context.Context // ends with the key; guarded by Service.mu, like the fields below
 	end    context.CancelCauseFunc
-	expiry *time.Timer // ends requests under way when the key expires; nil: it does not
+	expiry *time.Timer // ends open requests when the key expires; nil: the key does not expire
 }
 
-// New makes a service with the tenants and keys of the store. The default tenant is
-// made if it is not there.
+// New returns a service with the tenants and keys of the store. It creates the default
+// tenant if necessary.
 func New(ctx context.Context, cfg Config) (*Service, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -181,7 +181,7 @@ func newTenant(record host.TenantRecord) *tenant {
 	return t
 }
 
-// putKey puts a key into the table in place of what was there. Called with mu held.
+// putKey puts a key into the table and replaces an older record. mu is held.
 func (s *Service) putKey(record host.KeyRecord) *key {
 	s.dropKey(record.ID)
 	k := &key{record: record, tenant: s.tenants[record.Tenant]}
@@ -198,7 +198,7 @@ func (s *Service) putKey(record host.KeyRecord) *key {
 	return k
 }
 
-// expire ends the requests under way that came with a key.
+// expire ends the open requests of a key.
 func (s *Service) expire(k *key) {
 	s.mu.RLock()
 	end := k.end
@@ -212,7 +212,8 @@ func (k *key) stopExpiry() {
 	}
 }
 
-// prefixes are how a key begins, and how it began before it was rotated.
+// prefixes are the first characters of the key's present secret and, during a rotation,
+// of its previous one.
 func (k *key) prefixes() []string {
 	if k.record.PreviousUntil == 0 || k.record.PreviousPrefix == k.record.Prefix {
 		return []string{k.record.Prefix}
@@ -220,7 +221,7 @@ func (k *key) prefixes() []string {
 	return []string{k.record.Prefix, k.record.PreviousPrefix}
 }
 
-// dropKey takes a key out of the table, if it is there. Called with mu held.
+// dropKey removes a key from the table, if it is there. mu is held.
 func (s *Service) dropKey(id string) {
 	k := s.keys[id]
 	if k == nil {
@@ -241,14 +242,14 @@ func (s *Service) dropKey(id string) {
 	}
 }
 
-// now is the time in Unix nanoseconds.
+// now returns the time in Unix nanoseconds.
 func (s *Service) now() int64 { return s.cfg.Now().UnixNano() }
 
 // Keyless implements [host.Access].
 func (s *Service) Keyless() bool { return s.keyless }
 
-// Errors of Enter. They say nothing of why a key is none: whoever tries keys learns
-// nothing from them.
+// Errors of Enter. They do not say why a key is wrong, so that attempts to guess keys
+// learn nothing.
 var (
 	errNoKey     = &host.Error{Code: host.CodeUnauthenticated, Message: "This server asks for an API key: send it as 'Authorization: Bearer KEY'"}
 	errWrongKey  = &host.Error{Code: host.CodeUnauthenticated, Message: "The API key is not known, or not in force any more"}
@@ -261,6 +262,7 @@ var (
 
 // Enter implements [host.Access].
 func (s *Service) Enter(secret, name string) (host.Grant, error) {
+	// Without keys there is one tenant, and everybody is its admin.
 	if s.keyless {
 		if name != "" && name != host.DefaultTenant {
 			return host.Grant{}, errNoTenant
@@ -271,6 +273,7 @@ func (s *Service) Enter(secret, name string) (host.Grant, error) {
 		return host.Grant{}, errNoKey
 	}
 	hash := sha256.Sum256([]byte(secret))
+	// Compare before any look-up by name: the server's key belongs to no tenant.
 	if s.cfg.AdminKey != "" && subtle.ConstantTimeCompare(hash[:], s.admin[:]) == 1 {
 		return s.enterAsServer(name)
 	}
@@ -280,6 +283,7 @@ func (s *Service) Enter(secret, name string) (host.Grant, error) {
 	if k == nil || k.tenant.record.Deleting {
 		return host.Grant{}, errWrongKey
 	}
+	// A key of one tenant must not show that another tenant exists.
 	if name != "" && name != k.record.Tenant {
 		return host.Grant{}, errNoTenant
 	}
@@ -308,7 +312,7 @@ func (s *Service) enterAsServer(name string) (host.Grant, error) {
 	return g, nil
 }
 
-// match finds the key in force that a secret is, or nil. Called with mu held.
+// match returns the valid key with the given secret, or nil. mu is held.
 func (s *Service) match(secret string, hash *[32]byte) *key {
 	prefix, ok := prefixOf(secret)
 	if !ok {
@@ -323,6 +327,7 @@ func (s *Service) match(secret string, hash *[32]byte) *key {
 		if subtle.ConstantTimeCompare(hash[:], r.Hash[:]) == 1 {
 			return k
 		}
+		// After a rotation the old secret stays valid for the grace period.
 		if now < r.PreviousUntil && subtle.ConstantTimeCompare(hash[:], r.Previous[:]) == 1 {
 			return k
 		}
@@ -330,8 +335,8 @@ func (s *Service) match(secret string, hash *[32]byte) *key {
 	return nil
 }
 
-// enter counts a request in, unless the gate is closed. Whoever closes it looks at
-// the count afterwards, so that one of both sees the other.
+// enter counts a request, unless the gate is closed. The code that closes the gate reads
+// the count after closing it, so at least one of the two notices the other.
 func (t *tenant) enter() bool {
 	t.under.Add(1)
 	if t.closed.Load() {

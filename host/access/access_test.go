@@ -33,8 +33,8 @@ func TestKeyless(t *testing.T) {
 	}
 }
 
-// TestKeysStayAskedFor: a server whose tenants have keys does not open its doors
-// because it was started without its own.
+// TestKeysStayAskedFor: a server whose tenants have keys asks for keys even if it is
+// started without its own.
 func TestKeysStayAskedFor(t *testing.T) {
 	h := newHouse(t, adminKey)
 	_, secret := h.key(host.DefaultTenant, host.RoleRead)
@@ -82,7 +82,7 @@ func TestKeys(t *testing.T) {
 	refuses(t, "the server's key in no tenant", err, host.CodeNotFound)
 }
 
-// TestNothingShowsKeys: neither lists nor what the store has give a key away.
+// TestNothingShowsKeys: neither lists nor the store contain a key.
 func TestNothingShowsKeys(t *testing.T) {
 	h := newHouse(t, adminKey)
 	k, secret := h.key(host.DefaultTenant, host.RoleAdmin)
@@ -165,11 +165,12 @@ func TestRotation(t *testing.T) {
 		t.Error("a request goes on with a key that is no more")
 	}
 	h.enters(third, host.DefaultTenant, host.RoleRun)
-	_, _, err = h.RotateKey(t.Context(), &server, k.ID, host.MaxRotateGrace+1)
+	_, _, err = h.RotateKey(t.Context(), &server, k.ID, MaxRotateGrace+1)
 	refuses(t, "a long grace", err, host.CodeInvalidArgument)
 }
 
-// TestForeignIsUnknown: what another tenant has and what nobody has are the same.
+// TestForeignIsUnknown: the data of another tenant and missing data give the same
+// answers.
 func TestForeignIsUnknown(t *testing.T) {
 	h := newHouse(t, adminKey)
 	h.tenantNamed("ours", "theirs")
@@ -265,7 +266,7 @@ func TestLastUsed(t *testing.T) {
 	}
 }
 
-// TestEnterAsksMemory: a request costs no call of the store.
+// TestEnterAsksMemory: a request makes no call of the store.
 func TestEnterAsksMemory(t *testing.T) {
 	h := newHouse(t, adminKey)
 	_, secret := h.key(host.DefaultTenant, host.RoleRead)
@@ -279,7 +280,7 @@ func TestEnterAsksMemory(t *testing.T) {
 func TestMaxKeys(t *testing.T) {
 	h := newHouse(t, adminKey)
 	first, secret := h.key(host.DefaultTenant, host.RoleRead)
-	for range host.MaxKeys - 1 {
+	for range MaxKeys - 1 {
 		h.key(host.DefaultTenant, host.RoleRead)
 	}
 	_, _, err := h.CreateKey(t.Context(), &server, host.KeyRequest{Role: host.RoleRead})
@@ -309,7 +310,7 @@ func TestDeleteTenant(t *testing.T) {
 	h.plugins["acme"] = []host.PluginInfo{{Name: "p"}}
 	h.mu.Unlock()
 
-	// A request under way is ended and waited for.
+	// An open request is ended, and the removal waits for it.
 	go func() {
 		<-g.Done.Done()
 		g.Leave()
@@ -331,8 +332,8 @@ func TestDeleteTenant(t *testing.T) {
 	refuses(t, "no tenant", h.DeleteTenant(t.Context(), &server, "nobody"), host.CodeNotFound)
 }
 
-// TestDeletionGoesOn: a removal that a stop cut off is taken up at the next start,
-// and nobody gets in until then.
+// TestDeletionGoesOn: the next start continues a removal that a stop interrupted, and
+// nobody gets in until then.
 func TestDeletionGoesOn(t *testing.T) {
 	h := newHouse(t, adminKey)
 	h.tenantNamed("acme")
@@ -361,7 +362,7 @@ func TestDeletionGoesOn(t *testing.T) {
 	h.tenantNamed("acme")
 }
 
-// TestEnterAtOnce: entering, changing keys and deleting tenants at the same time.
+// TestEnterAtOnce: requests, changes of keys and deletions of tenants run concurrently.
 func TestEnterAtOnce(t *testing.T) {
 	h := newHouse(t, adminKey)
 	defer h.run()()

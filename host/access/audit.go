@@ -8,18 +8,18 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// entry is an entry of the audit log about something that went well.
+// entry returns an entry of the audit log for an act that succeeded.
 func (s *Service) entry(by *host.Grant, tenant, act, target, detail string) host.AuditEntry {
 	return host.AuditEntry{Time: s.now(), Who: by.Who(), Tenant: tenant, Act: act, Target: clip(target), Detail: clip(detail), Outcome: host.AuditOK}
 }
 
-// maxAuditText bounds a text of an entry in bytes: some come from clients.
+// maxAuditText bounds each text of an entry, in bytes. Some texts come from clients.
 const maxAuditText = 200
 
 func clip(text string) string { return strings.ToValidUTF8(text[:min(len(text), maxAuditText)], "") }
 
-// noteFailure adds an act that was refused, or failed, to the log of who tried it; a
-// request that says nothing sensible is no act.
+// noteFailure adds an act that failed or was refused to the log of the tenant that tried
+// it. An invalid request is not an act.
 func (s *Service) noteFailure(ctx context.Context, by *host.Grant, act, target string, err error) {
 	if err == nil || host.CodeOf(err) == host.CodeInvalidArgument {
 		return
@@ -31,8 +31,8 @@ func (s *Service) noteFailure(ctx context.Context, by *host.Grant, act, target s
 	s.note(ctx, by, by.Tenant, act, target, err)
 }
 
-// Note implements [host.Access]. What it cannot write it tells the server's log: the
-// act itself is done.
+// Note implements [host.Access]. If the entry cannot be written, Note reports that to the
+// server's log, because the act itself is done.
 func (s *Service) Note(ctx context.Context, by *host.Grant, act, target string, outcome error) {
 	s.note(ctx, by, by.Tenant, act, target, outcome)
 }
@@ -48,10 +48,11 @@ func (s *Service) note(ctx context.Context, by *host.Grant, tenant, act, target 
 	}
 }
 
-// NoteWrongKey adds to the server's log that an address has sent a key that is wrong,
-// or so many that its keys are refused unseen. others is how many such keys, from
-// wherever, have no entry of their own since the last one: its caller sees to it that
-// there are few entries, as strangers make them.
+// NoteWrongKey adds an entry to the server's audit log: an address has sent a wrong key
+// or, if refused is set, so many wrong keys that its keys are not looked at any more.
+// others is the number of wrong keys, from any address, that have no entry of their own
+// since the last entry. Strangers cause these entries, so the caller must keep their
+// number small.
 func (s *Service) NoteWrongKey(ctx context.Context, address string, refused bool, others int) {
 	e := host.AuditEntry{Time: s.now(), Who: host.AuditWrongKey, Act: "key.try", Target: clip(address), Outcome: string(host.CodeUnauthenticated)}
 	if refused {

@@ -12,19 +12,19 @@ import (
 
 const adminKey = "an admin key of the server"
 
-// house is a service over a store in memory, with runs and plugins that are lists.
+// house is a service over a store in memory. Its runs and plugins are lists.
 type house struct {
 	*Service
 	tb    testing.TB
 	store host.Store
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	clock   time.Time
 	runs    map[string][]host.Run // by tenant
 	plugins map[string][]host.PluginInfo
 	forgot  []string
 	failing error  // of Forget
-	failed  func() // is called when Forget has failed
+	failed  func() // called when Forget has failed
 }
 
 func newHouse(tb testing.TB, admin string) *house {
@@ -48,7 +48,7 @@ func (h *house) open(admin string) {
 	}
 }
 
-// run begins to run the service; the function stops it and waits for it.
+// run starts the service. The returned function stops it and waits for it.
 func (h *house) run() (stop func()) {
 	ctx, cancel := context.WithCancel(h.tb.Context())
 	over := make(chan struct{})
@@ -132,7 +132,7 @@ func (f fakePlugins) Decompose(context.Context, string, string) error {
 	return &host.Error{Code: host.CodeNotFound, Message: "gone"}
 }
 
-// server is a grant of the server's own key.
+// server returns a grant of the server's own key.
 var server = host.Grant{Tenant: host.DefaultTenant, Role: host.RoleAdmin, Server: true}
 
 func (h *house) tenantNamed(names ...string) {
@@ -153,7 +153,7 @@ func (h *house) key(tenant string, role host.Role) (host.KeyRecord, string) {
 	return k, secret
 }
 
-// enters wants a key to be good for a tenant and a role; it gives the grant.
+// enters expects a key to be valid for a tenant and a role, and returns the grant.
 func (h *house) enters(secret, tenant string, role host.Role) host.Grant {
 	h.tb.Helper()
 	g, err := h.Enter(secret, "")
@@ -163,7 +163,7 @@ func (h *house) enters(secret, tenant string, role host.Role) host.Grant {
 	return g
 }
 
-// refuses wants an error of a code.
+// refuses expects an error with a code.
 func refuses(tb testing.TB, what string, err error, code host.Code) {
 	tb.Helper()
 	if err == nil || host.CodeOf(err) != code {

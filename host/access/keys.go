@@ -13,8 +13,8 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// sees reports whether a grant may know of what a tenant has.
-func sees(by *host.Grant, tenant string) bool {
+// maySee reports whether a grant may see the data of a tenant.
+func maySee(by *host.Grant, tenant string) bool {
 	return by.Server && !by.Named || by.Tenant == tenant
 }
 
@@ -58,7 +58,7 @@ func (s *Service) CreateKey(ctx context.Context, by *host.Grant, req host.KeyReq
 	return k, secret, nil
 }
 
-// keylessError is why there is no key of a tenant on a server without keys.
+// keylessError is the error for making a key on a server without keys.
 func (s *Service) keylessError(tenant string) error {
 	if tenant != host.DefaultTenant {
 		return errNoTenant
@@ -66,21 +66,21 @@ func (s *Service) keylessError(tenant string) error {
 	return errKeylessOn
 }
 
-// checkKey refuses what no key may be.
+// checkKey refuses an invalid request for a key.
 func (s *Service) checkKey(req *host.KeyRequest) error {
 	switch {
 	case !req.Role.Known():
 		return host.Errorf(host.CodeInvalidArgument, "A key's role is read, run, deploy or admin")
-	case len(req.Name) > host.MaxKeyNameBytes || !utf8.ValidString(req.Name) || strings.ContainsFunc(req.Name, unicode.IsControl):
-		return host.Errorf(host.CodeInvalidArgument, "A key's name is a line of at most %d bytes", host.MaxKeyNameBytes)
+	case len(req.Name) > MaxKeyNameBytes || !utf8.ValidString(req.Name) || strings.ContainsFunc(req.Name, unicode.IsControl):
+		return host.Errorf(host.CodeInvalidArgument, "A key's name is a line of at most %d bytes", MaxKeyNameBytes)
 	case req.Expires != 0 && req.Expires <= s.now():
 		return host.Errorf(host.CodeInvalidArgument, "A key that has expired already is of no use: 'expires_at' is a time to come")
 	}
 	return nil
 }
 
-// roomForKey names the keys that have to go so that a tenant can have one more:
-// none, or the one that was revoked or expired first.
+// roomForKey returns the keys to drop so that a tenant can have one more: none, or the
+// key that was revoked or expired first.
 func (s *Service) roomForKey(tenant string) (drop []string, err error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -94,21 +94,21 @@ func (s *Service) roomForKey(tenant string) (drop []string, err error) {
 			continue
 		}
 		n++
-		if at := over(&k.record, now); at != 0 && (oldest == nil || at < over(oldest, now)) {
+		if at := endedAt(&k.record, now); at != 0 && (oldest == nil || at < endedAt(oldest, now)) {
 			oldest = &k.record
 		}
 	}
 	switch {
-	case n < host.MaxKeys:
+	case n < MaxKeys:
 		return nil, nil
 	case oldest == nil:
-		return nil, host.Errorf(host.CodeLimitExceeded, "A tenant has at most %d keys: revoke some", host.MaxKeys)
+		return nil, host.Errorf(host.CodeLimitExceeded, "A tenant has at most %d keys: revoke some", MaxKeys)
 	}
 	return []string{oldest.ID}, nil
 }
 
-// over is when a key ended, or 0.
-func over(k *host.KeyRecord, now int64) int64 {
+// endedAt returns when a key was revoked or expired, or 0.
+func endedAt(k *host.KeyRecord, now int64) int64 {
 	switch {
 	case k.Revoked != 0:
 		return k.Revoked
@@ -123,7 +123,7 @@ func (s *Service) Keys(_ context.Context, by *host.Grant) ([]host.KeyRecord, err
 	s.mu.RLock()
 	var list []host.KeyRecord
 	for _, k := range s.keys {
-		if sees(by, k.record.Tenant) && !k.tenant.record.Deleting {
+		if maySee(by, k.record.Tenant) && !k.tenant.record.Deleting {
 			list = append(list, k.shown())
 		}
 	}
@@ -134,8 +134,7 @@ func (s *Service) Keys(_ context.Context, by *host.Grant) ([]host.KeyRecord, err
 	return list, nil
 }
 
-// shown is the key's record with what is newer than it, and without hashes. Called
-// with mu held.
+// shown returns the key's record with its last use and without hashes. mu is held.
 func (k *key) shown() host.KeyRecord {
 	r := k.record
 	r.LastUsed = k.used.Load()
@@ -148,19 +147,18 @@ func (s *Service) Key(_ context.Context, by *host.Grant, id string) (host.KeyRec
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	k := s.keys[id]
-	if k == nil || !sees(by, k.record.Tenant) || k.tenant.record.Deleting {
+	if k == nil || !maySee(by, k.record.Tenant) || k.tenant.record.Deleting {
 		return host.KeyRecord{}, errKeyNone
 	}
 	return k.shown(), nil
 }
 
-// live gives the record of a key that is not revoked, as it is stored but for when
-// it was used.
-func (s *Service) live(by *host.Grant, id string) (host.KeyRecord, error) {
+// liveKey returns the record of a key that is not revoked, with its last use.
+func (s *Service) liveKey(by *host.Grant, id string) (host.KeyRecord, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	k := s.keys[id]
-	if k == nil || !sees(by, k.record.Tenant) || k.record.Revoked != 0 || k.tenant.record.Deleting {
+	if k == nil || !maySee(by, k.record.Tenant) || k.record.Revoked != 0 || k.tenant.record.Deleting {
 		return host.KeyRecord{}, errKeyNone
 	}
 	r := k.record
@@ -173,7 +171,7 @@ func (s *Service) RevokeKey(ctx context.Context, by *host.Grant, id string) (err
 	defer func() { s.noteFailure(ctx, by, "key.revoke", id, err) }()
 	s.changing.Lock()
 	defer s.changing.Unlock()
-	k, err := s.live(by, id)
+	k, err := s.liveKey(by, id)
 	if err != nil {
 		return err
 	}
@@ -184,18 +182,19 @@ func (s *Service) RevokeKey(ctx context.Context, by *host.Grant, id string) (err
 // RotateKey implements [host.Access].
 func (s *Service) RotateKey(ctx context.Context, by *host.Grant, id string, grace time.Duration) (_ host.KeyRecord, secret string, err error) {
 	defer func() { s.noteFailure(ctx, by, "key.rotate", id, err) }()
-	if grace < 0 || grace > host.MaxRotateGrace {
-		return host.KeyRecord{}, "", host.Errorf(host.CodeInvalidArgument, "The grace of a key is between 0 and %.0f seconds", host.MaxRotateGrace.Seconds())
+	if grace < 0 || grace > MaxRotateGrace {
+		return host.KeyRecord{}, "", host.Errorf(host.CodeInvalidArgument, "The grace of a key is between 0 and %.0f seconds", MaxRotateGrace.Seconds())
 	}
 	s.changing.Lock()
 	defer s.changing.Unlock()
-	k, err := s.live(by, id)
+	k, err := s.liveKey(by, id)
 	if err != nil {
 		return host.KeyRecord{}, "", err
 	}
-	if over(&k, s.now()) != 0 {
+	if endedAt(&k, s.now()) != 0 {
 		return host.KeyRecord{}, "", host.Errorf(host.CodeFailedPrecondition, "The key has expired, and a new secret would not change that: make another key")
 	}
+	// Only one old secret is valid at a time, and none if the grace is 0.
 	k.Previous, k.PreviousPrefix, k.PreviousUntil = [32]byte{}, "", 0
 	if grace > 0 {
 		k.Previous, k.PreviousPrefix, k.PreviousUntil = k.Hash, k.Prefix, s.now()+int64(grace)
@@ -208,8 +207,8 @@ func (s *Service) RotateKey(ctx context.Context, by *host.Grant, id string, grac
 	return k, secret, nil
 }
 
-// change writes a key that is there already. end: requests under way that came with
-// it end. Called with changing held.
+// change writes a key that exists already. With end, the open requests of the key end.
+// changing is held.
 func (s *Service) change(ctx context.Context, record host.KeyRecord, end bool, e host.AuditEntry) error {
 	if err := s.store(ctx, host.AccessChange{Keys: []host.KeyRecord{record}, Audit: []host.AuditEntry{e}}); err != nil {
 		return err
@@ -218,6 +217,7 @@ func (s *Service) change(ctx context.Context, record host.KeyRecord, end bool, e
 	defer s.mu.Unlock()
 	old := s.keys[record.ID]
 	k := s.putKey(record)
+	// Requests may have used the key while the change was being stored.
 	k.used.Store(max(k.used.Load(), old.used.Load()))
 	if end {
 		old.end(errWrongKey)

@@ -9,27 +9,27 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// Removal of a tenant, in stages:
+// A tenant is removed in stages:
 //
-//  1. The gate closes: requests that come are refused, those under way end, and it is
-//     waited for them. What has no request can start nothing.
-//  2. If runs are active all the same, the gate opens again: nothing has happened.
-//  3. The tenant's record says that it is being deleted. From here on there is no way
-//     back: a server that stops goes on with it at its next start.
-//  4. Handlers go through the scheduler, as it may have their sessions in memory,
-//     workflows and plugins through their service; what is left goes row by row, a
-//     bounded number in each transaction, with the tenant's record and keys as the last.
+//  1. The gate closes. New requests are refused, and open requests end. The removal waits
+//     until no request is left: nothing else can start work for the tenant.
+//  2. If runs are still active, the gate opens again, and nothing has changed.
+//  3. The tenant's record is marked as being deleted. The removal cannot be undone from
+//     here on. A server that stops continues it at its next start.
+//  4. The scheduler purges handlers, because their sessions may be in memory. The plugin
+//     service deletes workflows and plugins. The rest is deleted row by row, with a
+//     bounded number of rows in each transaction. The tenant's record and keys are last.
 
 const (
-	drainWithin  = 10 * time.Second // for requests under way
-	clearRows    = 500              // that a transaction deletes
-	purgePage    = 200              // handlers that are looked at
-	purgeAtOnce  = 16               // handlers that are deleted at a time, so that they share commits
-	removeAgain  = time.Second      // after a failure
-	usedInterval = time.Minute      // in which a key's last use is written once at most
+	drainWithin  = 10 * time.Second // for open requests
+	clearRows    = 500              // deleted in one transaction
+	purgePage    = 200              // handlers listed at a time
+	purgeAtOnce  = 16               // handlers purged at the same time, so that they share commits
+	removeAgain  = time.Second      // delay after a failure
+	usedInterval = time.Minute      // a key's last use is written at most once in this time
 )
 
-// removal is a tenant that is being removed.
+// removal is a tenant to be removed.
 type removal struct {
 	name string
 	done chan struct{} // closed at the end; nil: nobody waits
@@ -48,16 +48,16 @@ func (s *Service) DeleteTenant(ctx context.Context, by *host.Grant, name string)
 		return host.Errorf(host.CodeFailedPrecondition, "The tenant %q is part of the server, and cannot be deleted", name)
 	}
 	own := int64(0)
-	if by.Tenant == name { // this very request would have to end
+	if by.Tenant == name { // this request is one of the tenant's, and must not end
 		own, ctx = 1, context.WithoutCancel(ctx)
 	}
 	if err := s.inactive(ctx, name); err != nil {
 		return err
 	}
 	if !t.closed.CompareAndSwap(false, true) {
-		return errNoTenant // somebody else deletes it
+		return errNoTenant // another request deletes the tenant
 	}
-	if err := s.condemn(ctx, by, t, own); err != nil {
+	if err := s.markDeleting(ctx, by, t, own); err != nil {
 		s.reopen(t)
 		return err
 	}
@@ -73,7 +73,7 @@ func (s *Service) DeleteTenant(ctx context.Context, by *host.Grant, name string)
 	}
 }
 
-// inactive refuses while runs of a tenant are active.
+// inactive returns an error if the tenant has active runs.
 func (s *Service) inactive(ctx context.Context, name string) error {
 	if err := s.cfg.Settled(ctx); err != nil {
 		return unavailable(err)
@@ -88,9 +88,9 @@ func (s *Service) inactive(ctx context.Context, name string) error {
 	return nil
 }
 
-// condemn does stages 1 to 3, behind the gate that the caller has closed. own are
-// the requests under way that are the caller's.
-func (s *Service) condemn(ctx context.Context, by *host.Grant, t *tenant, own int64) error {
+// markDeleting performs stages 1 to 3 after the caller has closed the gate. own is the number
+// of open requests that belong to the caller.
+func (s *Service) markDeleting(ctx context.Context, by *host.Grant, t *tenant, own int64) error {
 	s.mu.RLock()
 	end, name := t.end, t.record.Name
 	s.mu.RUnlock()
@@ -123,8 +123,8 @@ func (s *Service) condemn(ctx context.Context, by *host.Grant, t *tenant, own in
 	return nil
 }
 
-// reopen lets a tenant be used again whose removal did not begin. Requests that were
-// ended stay so; keys get a context that has not.
+// reopen makes a tenant usable again when its removal has not begun. Requests that were
+// ended stay ended, and keys get a new context.
 func (s *Service) reopen(t *tenant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,7 +137,7 @@ func (s *Service) reopen(t *tenant) {
 	t.closed.Store(false)
 }
 
-// queueRemoval gives Run a tenant to remove. Called with mu held.
+// queueRemoval queues a removal for Run. mu is held.
 func (s *Service) queueRemoval(r *removal) {
 	s.removals = append(s.removals, r)
 	select {
@@ -146,8 +146,9 @@ func (s *Service) queueRemoval(r *removal) {
 	}
 }
 
-// Run removes tenants that are being deleted, and writes down when keys were used.
-// It returns when ctx ends, after the latter; the service is of no use then.
+// Run removes tenants that are being deleted, and writes the times of last use of keys.
+// It returns when ctx ends, after writing the times a last time. The service must not be
+// used afterwards.
 func (s *Service) Run(ctx context.Context) {
 	tick := time.NewTicker(usedInterval)
 	defer tick.Stop()
@@ -174,8 +175,8 @@ func (s *Service) stopExpiries() {
 	}
 }
 
-// removeAll removes what tenants there are to remove, one after the other; one that
-// cannot be is tried again later.
+// removeAll removes the queued tenants, one after the other. After a failure it tries the
+// same tenant again.
 func (s *Service) removeAll(ctx context.Context) {
 	for ctx.Err() == nil {
 		s.mu.RLock()
@@ -189,7 +190,7 @@ func (s *Service) removeAll(ctx context.Context) {
 		}
 		if err := s.remove(ctx, r.name); err != nil {
 			if ctx.Err() == nil {
-				s.cfg.Log.Error("a tenant cannot be removed, which is tried again", "tenant", r.name, "error", err)
+				s.cfg.Log.Error("a tenant cannot be removed; the server tries again", "tenant", r.name, "error", err)
 			}
 			s.pause(ctx)
 			continue
@@ -212,7 +213,7 @@ func (s *Service) pause(ctx context.Context) {
 	}
 }
 
-// remove does stage 4.
+// remove performs stage 4.
 func (s *Service) remove(ctx context.Context, name string) error {
 	if err := s.purgeHandlers(ctx, name); err != nil {
 		return err
@@ -221,7 +222,7 @@ func (s *Service) remove(ctx context.Context, name string) error {
 		return err
 	}
 	if err := s.cfg.Forget(ctx, name); err != nil {
-		return fmt.Errorf("let go of its sessions: %w", err)
+		return fmt.Errorf("drop its sessions from memory: %w", err)
 	}
 	for more := true; more; {
 		var err error
@@ -246,8 +247,8 @@ func (s *Service) remove(ctx context.Context, name string) error {
 	return nil
 }
 
-// purgeHandlers deletes a tenant's handlers. One that cannot be read stays for the
-// rows to be cleared.
+// purgeHandlers purges a tenant's handlers. The rows of a handler that cannot be read are
+// cleared later.
 func (s *Service) purgeHandlers(ctx context.Context, name string) error {
 	q := host.RunQuery{Tenant: name, Limit: purgePage}
 	for more := true; more; {
@@ -275,7 +276,7 @@ func (s *Service) purge(ctx context.Context, name string, runs []host.Run) {
 			defer func() { <-free }()
 			_, err := s.cfg.Runs.Cancel(ctx, name, runs[i].HandlerID, true)
 			if err != nil && host.CodeOf(err) != host.CodeNotFound && ctx.Err() == nil {
-				s.cfg.Log.Warn("a handler of a tenant that is removed goes without being read", "tenant", name, "handler", runs[i].HandlerID, "error", err)
+				s.cfg.Log.Warn("a handler of a removed tenant cannot be purged; its rows are deleted unread", "tenant", name, "handler", runs[i].HandlerID, "error", err)
 			}
 		})
 	}

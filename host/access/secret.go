@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// A key looks like weft_TENANT_SECRET: the tenant's name tells its owner what it is
-// for, weft_ tells scanners of leaked secrets, and the secret is 256 random bits. Of
-// these the first 36 are shown, so that people can tell their keys apart.
+// A key looks like weft_TENANT_SECRET. The tenant's name tells its owner what the key is
+// for, weft_ lets scanners recognise leaked keys, and the secret has 256 random bits. The
+// first 36 of these bits are shown, so that people can tell their keys apart.
 const (
 	keyBegin    = "weft_"
 	secretBytes = 32
@@ -21,13 +21,13 @@ const (
 // newSecret draws a key for a tenant.
 func newSecret(tenant string) (secret, prefix string) {
 	var random [secretBytes]byte
-	_, _ = rand.Read(random[:]) // never fails: the process ends instead
+	_, _ = rand.Read(random[:]) // never fails: the process would end instead
 	secret = keyBegin + tenant + "_" + base64.RawURLEncoding.EncodeToString(random[:])
 	prefix, _ = prefixOf(secret)
 	return secret, prefix
 }
 
-// prefixOf gives what may be shown of a key; false if it is none.
+// prefixOf returns the part of a key that may be shown; false if the text is not a key.
 func prefixOf(secret string) (string, bool) {
 	at := len(secret) - secretChars
 	if len(secret) > maxKeyChars || at < len(keyBegin)+2 || !strings.HasPrefix(secret, keyBegin) || secret[at-1] != '_' {

@@ -17,8 +17,8 @@ func (s *Service) CreateTenant(ctx context.Context, by *host.Grant, name string)
 		return host.TenantRecord{}, errKeylessOn
 	case !by.Server:
 		return host.TenantRecord{}, errNotServer
-	case !host.ValidTenantName(name):
-		return host.TenantRecord{}, host.Errorf(host.CodeInvalidArgument, "A tenant's name matches %s", host.TenantNameRule)
+	case !ValidTenantName(name):
+		return host.TenantRecord{}, host.Errorf(host.CodeInvalidArgument, "A tenant's name matches %s", TenantNameRule)
 	}
 	s.changing.Lock()
 	defer s.changing.Unlock()
@@ -30,8 +30,8 @@ func (s *Service) CreateTenant(ctx context.Context, by *host.Grant, name string)
 		return host.TenantRecord{}, host.Errorf(host.CodeConflict, "A tenant %q is being deleted: try again when it is gone", name)
 	case old != nil:
 		return host.TenantRecord{}, host.Errorf(host.CodeConflict, "There is a tenant %q already", name)
-	case n >= host.MaxTenants:
-		return host.TenantRecord{}, host.Errorf(host.CodeLimitExceeded, "A server has at most %d tenants", host.MaxTenants)
+	case n >= MaxTenants:
+		return host.TenantRecord{}, host.Errorf(host.CodeLimitExceeded, "A server has at most %d tenants", MaxTenants)
 	}
 	t := host.TenantRecord{Name: name, Created: s.now()}
 	c := host.AccessChange{Tenants: []host.TenantRecord{t}, Audit: []host.AuditEntry{s.entry(by, "", "tenant.create", name, "")}}
@@ -44,7 +44,7 @@ func (s *Service) CreateTenant(ctx context.Context, by *host.Grant, name string)
 	return t, nil
 }
 
-// errNotServer answers a tenant's admin who would manage tenants.
+// errNotServer is the error for a tenant's admin who tries to manage tenants.
 var errNotServer = &host.Error{Code: host.CodePermissionDenied, Message: "Only the server's own admin key makes and deletes tenants"}
 
 // Tenants implements [host.Access].
@@ -72,7 +72,7 @@ func (s *Service) Tenant(_ context.Context, by *host.Grant, name string) (host.T
 	return t.record, nil
 }
 
-// tenant finds one that the grant may know of.
+// tenant returns a tenant that the grant may see.
 func (s *Service) tenant(by *host.Grant, name string) (*tenant, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -96,12 +96,12 @@ func (s *Service) Usage(ctx context.Context, by *host.Grant, name string) (host.
 	return u, err
 }
 
-// store writes a change, and words what may go wrong. Called with changing held.
+// store writes a change. changing is held.
 func (s *Service) store(ctx context.Context, c host.AccessChange) error {
 	return unavailable(s.cfg.Store.ChangeAccess(ctx, c))
 }
 
-// unavailable words an error of the store.
+// unavailable turns an error of the store into one for clients.
 func unavailable(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err

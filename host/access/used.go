@@ -6,17 +6,17 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// When a key was last used is noted in memory as requests come, and written by the
-// runner, once a minute: what a crash loses of it is that minute.
+// The last use of a key is recorded in memory with each request. Run writes it to the
+// store once a minute, so a crash loses at most that minute.
 
-// touch notes that a key is used now.
+// touch records that a key is used now.
 func (k *key) touch(now int64) {
 	if used := k.used.Load(); now-used >= int64(usedInterval)/60 {
 		k.used.CompareAndSwap(used, now)
 	}
 }
 
-// Flush writes down when keys were last used, of those that were since the last time.
+// Flush writes the last use of the keys that were used since the last Flush.
 func (s *Service) Flush(ctx context.Context) {
 	used := map[string]int64{}
 	s.mu.RLock()
@@ -30,7 +30,7 @@ func (s *Service) Flush(ctx context.Context) {
 		return
 	}
 	if err := s.cfg.Store.ChangeAccess(ctx, host.AccessChange{Used: used}); err != nil {
-		s.cfg.Log.Warn("when keys were last used cannot be written, which is tried again", "error", err)
+		s.cfg.Log.Warn("the times of last use of keys cannot be written; the server tries again", "error", err)
 		return
 	}
 	s.mu.RLock()

@@ -1,6 +1,10 @@
 package apiwire
 
-import "github.com/weftrun/weft/host"
+import (
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/limit"
+	"github.com/weftrun/weft/host/usage"
+)
 
 // Session is what is known of a session; see [host.SessionInfo].
 type Session struct {
@@ -59,7 +63,7 @@ type RunCounts struct {
 	Cancelled int      `json:"cancelled"`
 }
 
-// Month is what was spent in a month; see [host.MonthSpent].
+// Month is what was spent in a month; see [usage.MonthSpent].
 type Month struct {
 	_        struct{} `doc:"A month of UTC."`
 	Month    string   `json:"month" doc:"Such as 2026-11." fill:"-"`
@@ -68,7 +72,7 @@ type Month struct {
 	LogBytes uint64   `json:"log_bytes"`
 }
 
-// QuotaUse is how much of a quota is used; see [host.QuotaUse].
+// QuotaUse is how much of a quota is used; see [limit.Use].
 type QuotaUse struct {
 	_     struct{} `doc:"A limit of the tenant."`
 	Name  string   `json:"name"`
@@ -110,15 +114,15 @@ func (u *Usage) TenantUsage() host.TenantUsage {
 	}}
 	Fill(&out, u)
 	for i := range u.Months {
-		if month, ok := host.ParseMonth(u.Months[i].Month); ok {
-			spent := host.MonthSpent{Tenant: u.Tenant, Month: month}
+		if month, ok := usage.ParseMonth(u.Months[i].Month); ok {
+			spent := usage.MonthSpent{Tenant: u.Tenant, Month: month}
 			Fill(&spent.Spent, &u.Months[i])
 			out.Months = append(out.Months, spent)
 		}
 	}
 	for _, q := range u.Quotas {
-		if quota, ok := host.ParseQuota(q.Name); ok {
-			use := host.QuotaUse{Quota: quota}
+		if quota, ok := limit.ParseQuota(q.Name); ok {
+			use := limit.Use{Quota: quota}
 			if q.Limit != nil {
 				use.Limit = *q.Limit
 			}

@@ -40,6 +40,12 @@ type OrNull string
 // Value is an encoded value of a user. It is shown as JSON; nil is null.
 type Value abi.Raw
 
+// How times end: what their last digit counts, in nanoseconds, and their zone.
+const (
+	micro, utc = 1000, "+00:00"
+	nano, zulu = 1, "Z"
+)
+
 // Time is the moment as Go has it.
 func (t NanoTime) Time() time.Time { return time.Unix(0, int64(t)) }
 
@@ -51,6 +57,30 @@ func (t *NullTime) UnmarshalJSON(b []byte) error { return readTime((*int64)(t), 
 
 // UnmarshalJSON implements [json.Unmarshaler].
 func (t *NanoTime) UnmarshalJSON(b []byte) error { return readTime((*int64)(t), b) }
+
+// MarshalJSON implements [json.Marshaler].
+func (t Time) MarshalJSON() ([]byte, error) { return appendTime(nil, int64(t), micro, utc), nil }
+
+// MarshalJSON implements [json.Marshaler].
+func (t NullTime) MarshalJSON() ([]byte, error) {
+	if t == 0 {
+		return []byte("null"), nil
+	}
+	return Time(t).MarshalJSON()
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (t NanoTime) MarshalJSON() ([]byte, error) { return appendTime(nil, int64(t), nano, zulu), nil }
+
+// MarshalJSON implements [json.Marshaler].
+func (s OrNull) MarshalJSON() ([]byte, error) { return appendOrNull(nil, string(s)), nil }
+
+func appendOrNull(dst []byte, s string) []byte {
+	if s == "" {
+		return append(dst, "null"...)
+	}
+	return AppendString(dst, s)
+}
 
 func readTime(nanos *int64, b []byte) error {
 	var t *time.Time

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/usage"
 )
 
 // value encodes JSON.
@@ -117,8 +118,8 @@ func TestFillWantsASource(t *testing.T) {
 // TestAppendIsJSON holds Append to encoding/json, which reads what it writes.
 func TestAppendIsJSON(t *testing.T) {
 	run := fullRun(t)
-	var usage Usage
-	usage.Show("acme", &host.TenantUsage{Runs: map[host.Status]int{host.StatusFailed: 2}, Months: []host.MonthSpent{{Month: host.MonthOf(0), Spent: host.Spent{Runs: 3}}}})
+	var used Usage
+	used.Show("acme", &host.TenantUsage{Runs: map[host.Status]int{host.StatusFailed: 2}, Months: []usage.MonthSpent{{Month: usage.MonthOf(0), Spent: usage.Spent{Runs: 3}}}})
 	var file, own Resource
 	file.Show(&host.ResourceInfo{Name: "f", File: true, Problem: "hidden"})
 	own.Show(&host.ResourceInfo{Name: "o", Definition: []byte(`{"a":1}`), Uses: []host.ResourceUse{{Workflow: "w", Calls: 1}}})
@@ -129,7 +130,7 @@ func TestAppendIsJSON(t *testing.T) {
 			`{"value":null,"qualified_name":null,"type":"E","types":null,"handler_id":"h","parent_handler_id":null,"sequence":3}`},
 		"no family": {text(t, &Envelope{Type: "E", Types: []string{}}), `{"value":null,"qualified_name":null,"type":"E","types":[]}`},
 		"waiting":   {text(t, &recordOf(&run).WaitingFor[1]), `{"step":"b","child":"c1","since":"1970-01-01T00:00:02.000000+00:00"}`},
-		"usage":     {text(t, &usage)[:83], `{"tenant":"acme","runs":{"running":0,"completed":0,"failed":2,"cancelled":0},"steps"`[:83]},
+		"usage":     {text(t, &used)[:83], `{"tenant":"acme","runs":{"running":0,"completed":0,"failed":2,"cancelled":0},"steps"`[:83]},
 		"file":      {text(t, &file), `{"name":"f","kind":"","source":"file","usage":[]}`},
 		"own": {text(t, &own), `{"name":"o","kind":"","source":"api","definition":{"a":1},"key_id":null,"problem":null,` +
 			`"created_at":"1970-01-01T00:00:00.000000+00:00","updated_at":"1970-01-01T00:00:00.000000+00:00",` +
@@ -142,6 +143,20 @@ func TestAppendIsJSON(t *testing.T) {
 		if tt.got != tt.want {
 			t.Errorf("%s:\n got %s\nwant %s", name, tt.got, tt.want)
 		}
+	}
+	for i, e := range []Envelope{
+		{}, {Type: "E", Types: []string{}}, {Body: Value(value(t, `{"a":"\u0085"}`)), QualifiedName: "w.E", Type: "E", Types: []string{"A", "B"}},
+		{Type: "E", Types: []string{"A"}, Family: &Family{HandlerID: "h", RunID: "r", ParentID: "p", Seq: 3, Position: "3/h/p=4"}},
+	} {
+		if got, err := AppendEnvelope([]byte("data: "), &e); err != nil || string(got) != "data: "+text(t, &e) {
+			t.Errorf("envelope %d: AppendEnvelope gives %s, %v, and Append %s", i, got, err, text(t, &e))
+		}
+	}
+	var plain bytes.Buffer
+	enc := json.NewEncoder(&plain)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(recordOf(&run)); err != nil || plain.String() != text(t, recordOf(&run))+"\n" {
+		t.Errorf("encoding/json gives %s, %v,\nand Append %s", plain.Bytes(), err, text(t, recordOf(&run)))
 	}
 	if full := text(t, recordOf(&run)); !json.Valid([]byte(full)) || strings.ContainsRune(full, '\u2028') || !strings.Contains(full, "<broke>") {
 		t.Errorf("the record is %s", full)
@@ -209,4 +224,20 @@ func BenchmarkRecord(b *testing.B) {
 		}
 		b.SetBytes(int64(dst.Len()))
 	})
+}
+
+// BenchmarkEnvelope writes an event of a stream, by AppendEnvelope and by Append.
+func BenchmarkEnvelope(b *testing.B) {
+	var e Envelope
+	e.Show(&host.StreamEvent{Type: "ProgressEvent", Types: []string{"Event"}, Workflow: "stream", Body: value(b, `{"i":7,"text":"half a sentence of text","f":0.5}`)}, true)
+	for name, write := range map[string]func([]byte, *Envelope) ([]byte, error){"envelope": AppendEnvelope, "append": Append[Envelope]} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			var dst []byte
+			for b.Loop() {
+				dst, _ = write(dst[:0], &e)
+			}
+			b.SetBytes(int64(len(dst)))
+		})
+	}
 }

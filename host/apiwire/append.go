@@ -19,6 +19,10 @@ import (
 // Append appends an object as JSON. A slice that is nil is an empty list, unless its
 // field may be null. The only error is [host.CodeInternal], for a [Value] that cannot be
 // shown.
+//
+// The bytes are those of encoding/json. For the record of a run, which a start answers,
+// encoding/json takes 2.2 times as long and allocates 22 times instead of 3
+// (BenchmarkRecord).
 func Append[T any](dst []byte, v *T) ([]byte, error) {
 	return planOf(reflect.TypeFor[T]()).object(dst, reflect.ValueOf(v).Elem())
 }
@@ -104,19 +108,16 @@ func isEmpty(v reflect.Value) bool {
 func appenderOf(t reflect.Type, null bool) appender {
 	switch t {
 	case reflect.TypeFor[Time]():
-		return times(1000, "+00:00", false)
+		return times(micro, utc, false)
 	case reflect.TypeFor[NullTime]():
-		return times(1000, "+00:00", true)
+		return times(micro, utc, true)
 	case reflect.TypeFor[NanoTime]():
-		return times(1, "Z", false)
+		return times(nano, zulu, false)
 	case reflect.TypeFor[Seconds]():
 		return func(dst []byte, v reflect.Value) ([]byte, error) { return appendSeconds(dst, v.Int()), nil }
 	case reflect.TypeFor[OrNull]():
 		return func(dst []byte, v reflect.Value) ([]byte, error) {
-			if v.Len() == 0 {
-				return append(dst, "null"...), nil
-			}
-			return AppendString(dst, v.String()), nil
+			return appendOrNull(dst, v.String()), nil
 		}
 	case reflect.TypeFor[Value]():
 		return func(dst []byte, v reflect.Value) ([]byte, error) { return AppendValue(dst, v.Bytes()) }
@@ -145,21 +146,26 @@ func appenderOf(t reflect.Type, null bool) appender {
 	}
 }
 
-// times appends times down to so many nanoseconds (a power of ten), and the zone of UTC.
-// With null, the time 0 is null.
+// times appends times; see appendTime. With null, the time 0 is null.
 func times(least int, zone string, null bool) appender {
 	return func(dst []byte, v reflect.Value) ([]byte, error) {
 		if null && v.Int() == 0 {
 			return append(dst, "null"...), nil
 		}
-		t := time.Unix(0, v.Int()).UTC()
-		dst = t.AppendFormat(append(dst, '"'), time.RFC3339) // three times as fast as a layout with a fraction
-		dst[len(dst)-1] = '.'                                // in the place of Z
-		for place := 100_000_000; place >= least; place /= 10 {
-			dst = append(dst, '0'+byte(t.Nanosecond()/place%10))
-		}
-		return append(append(dst, zone...), '"'), nil
+		return appendTime(dst, v.Int(), least, zone), nil
 	}
+}
+
+// appendTime appends a time down to so many nanoseconds (a power of ten), and the zone of
+// UTC.
+func appendTime(dst []byte, nanos int64, least int, zone string) []byte {
+	t := time.Unix(0, nanos).UTC()
+	dst = t.AppendFormat(append(dst, '"'), time.RFC3339) // three times as fast as a layout with a fraction
+	dst[len(dst)-1] = '.'                                // in the place of Z
+	for place := 100_000_000; place >= least; place /= 10 {
+		dst = append(dst, '0'+byte(t.Nanosecond()/place%10))
+	}
+	return append(append(dst, zone...), '"')
 }
 
 func orNull(elem appender) appender {

@@ -20,7 +20,7 @@ type Problem struct {
 	Event   string   `json:"event,omitempty"`
 }
 
-// Breach is a limit that was exceeded; see [host.Breach].
+// Breach is a limit that was exceeded; see [limit.Breach].
 type Breach struct {
 	_     struct{} `doc:"The limit that was exceeded."`
 	Limit string   `json:"name" doc:"As a file of limits has it."`

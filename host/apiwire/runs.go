@@ -2,11 +2,13 @@ package apiwire
 
 import (
 	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/codes"
 )
 
 // Record is the record of a run; its result is the envelope of the stop event.
@@ -77,9 +79,9 @@ func (r *RecordOf[R]) Show(run *host.Run) {
 	}
 	switch {
 	case run.Status == host.StatusFailed:
-		r.Remedy = host.Remedy(host.InRun, run.ErrorCode, run.Error)
+		r.Remedy = codes.Remedy(codes.InRun, run.ErrorCode, run.Error)
 	case run.Blocked != nil:
-		r.Remedy = host.Remedy(host.InBlocked, run.Blocked.Code, run.Blocked.Message)
+		r.Remedy = codes.Remedy(codes.InBlocked, run.Blocked.Code, run.Blocked.Message)
 	default:
 		r.Remedy = ""
 	}
@@ -149,6 +151,34 @@ func (e *Envelope) Show(of *host.StreamEvent, qualified bool) {
 	case of.Internal:
 		e.Types = internalTypes
 	}
+}
+
+// AppendEnvelope is [Append] for an envelope. A server writes each event once for each of
+// its readers, and this takes two thirds of the time of Append (BenchmarkEnvelope).
+func AppendEnvelope(dst []byte, e *Envelope) ([]byte, error) {
+	dst, err := AppendValue(append(dst, `{"value":`...), abi.Raw(e.Body))
+	if err != nil {
+		return dst, err
+	}
+	dst = appendOrNull(append(dst, `,"qualified_name":`...), string(e.QualifiedName))
+	dst = AppendString(append(dst, `,"type":`...), e.Type)
+	dst = append(dst, `,"types":`...)
+	if e.Types == nil {
+		dst = append(dst, "null"...)
+	} else {
+		dst = append(dst, '[')
+		for i, t := range e.Types {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = AppendString(dst, t)
+		}
+		dst = append(dst, ']')
+	}
+	if e.Family != nil {
+		dst, err = planOf(reflect.TypeFor[Family]()).members(dst, reflect.ValueOf(e.Family).Elem())
+	}
+	return append(dst, '}'), err
 }
 
 // Event is the event that an envelope shows. Its run and sequence number are not in there.

@@ -1,10 +1,10 @@
-// Package audit verifies a stored host: that its file is sound, that every journal
-// reads and folds, and that what the tables say of sessions, runs and streams is
-// what the journals come to.
+// Package audit verifies a stored host. The file must be sound, every journal must be
+// readable and fold, and the tables of sessions, runs and streams must agree with the
+// journals.
 //
-// It reads through an interface and changes nothing. It must not know SQL, how a
-// server runs what it finds, or how a report is shown. It holds one session in
-// memory at a time, of which it keeps the runs' records and a sum of each stream.
+// The package reads through an interface and changes nothing. It does not know SQL, how a
+// server runs what is stored, or how a report is shown. It holds one session in memory at
+// a time, and keeps only the records of its runs and a checksum of each stream.
 package audit
 
 import (
@@ -17,56 +17,57 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/inspect"
 )
 
-// Source is a stored host as it was at one moment. Rows are handed out in order
-// and belong to the callee, whose errors end the call. One goroutine uses it.
+// Source is a stored host as it was at one moment. Rows are passed to callbacks in order.
+// The callback owns them, and its error ends the call. Only one goroutine may use a
+// Source.
 //
 // # Errors
 //
-// A [host.ErrUnreadable] is a fault of what is stored, any other the end of the
-// audit.
+// A [host.ErrUnreadable] is a fault of the stored data. Any other error ends the audit.
 type Source interface {
-	// Integrity has the store check its own structures.
+	// Integrity makes the store check its own structures.
 	Integrity(ctx context.Context, found func(problem string) error) error
-	// Loose hands out rows that refer to nothing.
-	Loose(ctx context.Context, found func(host.LooseRow) error) error
-	// Modules hands out the modules with their bytes.
+	// Loose passes each row that refers to something missing.
+	Loose(ctx context.Context, found func(inspect.Loose) error) error
+	// Modules passes the modules with their bytes.
 	Modules(ctx context.Context, each func(host.ModuleRecord) error) error
 	CountSessions(ctx context.Context) (int, error)
-	// Sessions lists sessions behind the one with an id; 0: from the first.
-	Sessions(ctx context.Context, after int64, limit int) ([]host.SessionRow, error)
+	// Sessions lists the sessions with ids above after, in order of id.
+	Sessions(ctx context.Context, after int64, limit int) ([]inspect.Session, error)
 	Journal(ctx context.Context, session int64, each func(host.JournalRow) error) error
 	Versions(ctx context.Context, session int64, each func(host.VersionUse) error) error
-	Runs(ctx context.Context, session int64, each func(host.RunRow) error) error
-	Handlers(ctx context.Context, session int64, each func(host.HandlerRow) error) error
-	Stream(ctx context.Context, session int64, each func(host.EventsRow) error) error
+	Runs(ctx context.Context, session int64, each func(inspect.Run) error) error
+	Handlers(ctx context.Context, session int64, each func(inspect.Handler) error) error
+	Stream(ctx context.Context, session int64, each func(inspect.Events) error) error
 }
 
-// Config says what to audit. All fields but Progress are needed.
+// Config configures an audit. All fields except Progress are required.
 type Config struct {
 	Source Source
-	// Row verifies a journal row and gives the CBOR array of its entries.
+	// Row verifies a journal row and returns the CBOR array of its entries.
 	Row func(row []byte) ([]byte, error)
-	// Graph gives the workflow of a version.
+	// Graph returns the workflow of a version.
 	Graph func(version string) (*engine.Graph, error)
-	// Found takes each fault as it is found; its error ends the audit.
+	// Found is called with each fault. Its error ends the audit.
 	Found func(Fault) error
-	// Progress is told what is being done and how far it is, in sessions; total
-	// is 0 for work of which that is not known. nil: nobody is.
+	// Progress is called with the present part of the audit and its progress in sessions.
+	// total is 0 for parts of unknown length. nil: no call.
 	Progress func(what string, done, total int)
 }
 
 // Fault is one thing that is wrong.
 type Fault struct {
-	// Code says which kind it is, for programs; see the constants.
+	// Code identifies the kind of fault for programs; see the constants.
 	Code string `json:"code"`
-	// Tenant and Session say where; "" for what belongs to none.
+	// Tenant and Session locate the fault; "" if it belongs to neither.
 	Tenant  string `json:"tenant,omitempty"`
 	Session string `json:"session,omitempty"`
-	// Position is that of the journal's entry; 0: of none.
+	// Position is the position of the journal entry; 0: the fault has no entry.
 	Position uint64 `json:"position,omitempty"`
-	// What is wrong and what to do about it, for people.
+	// What is wrong, and what to do about it, for people.
 	What   string `json:"what"`
 	Advice string `json:"advice"`
 }
@@ -85,26 +86,26 @@ const (
 	RowLoose        = "row_loose"
 	SnapshotDiffers = "snapshot_differs"
 	VersionsDiffer  = "versions_differ"
-	Unreadable      = "unreadable" // the disk does not give what it has
+	Unreadable      = "unreadable" // the disk does not return stored data
 )
 
 // What to do about faults.
 const (
-	adviceDatabase = "restore the latest backup that is clean; 'weft backup --no-verify' saves what still reads"
-	adviceSession  = "the server refuses this session alone, as quarantined: restore a backup, or delete it " +
+	adviceDatabase = "restore the latest backup that is clean; 'weft backup --no-verify' saves everything that can still be read"
+	adviceSession  = "the server has quarantined this session, and refuses it alone: restore a backup, or delete it " +
 		"('weft sessions rm SESSION')"
 	adviceNewer  = "run the version of weft that wrote it, or a newer one"
 	adviceModule = "upload the same plugin again ('weft push FILE.wasm'): a module is found by its digest"
-	adviceRecord = "the journal holds, and the run goes on by it; its next change writes the record anew. " +
+	adviceRecord = "the journal is right, and the run continues from it; the next change of the run corrects the record. " +
 		"If the run has ended, restore a backup or delete its handler ('weft cancel HANDLER --purge')"
-	adviceWake     = "any request to the session writes it anew; without one it may sleep too long, or be loaded for nothing"
-	adviceSnapshot = "the server loads the session by it: restore a backup, or delete it ('weft sessions rm SESSION'); " +
-		"please report it, as it is not a fault of the disk"
+	adviceWake     = "the next request to the session corrects it; until then the session may wake too late, or be loaded in vain"
+	adviceSnapshot = "the server loads the session from it: restore a backup, or delete it ('weft sessions rm SESSION'); " +
+		"please report it, because a disk fault does not cause it"
 	adviceVersions = "nothing is wrong as long as the plugin is there: do not delete it, nor its old versions, while the session is needed"
-	adviceRow      = "the server does not look at it; a restore of a clean backup is without it"
+	adviceRow      = "the server ignores the row; restoring a clean backup removes it"
 )
 
-// Summary is what an audit went over.
+// Summary counts what an audit has checked.
 type Summary struct {
 	Sessions int    `json:"sessions"`
 	Entries  uint64 `json:"entries"`
@@ -114,7 +115,7 @@ type Summary struct {
 	Faults   int    `json:"faults"`
 }
 
-// auditor is an audit under way.
+// auditor is an audit in progress.
 type auditor struct {
 	Config
 	sum Summary
@@ -123,11 +124,12 @@ type auditor struct {
 // sessionPage is how many sessions are listed at a time.
 const sessionPage = 256
 
-// Run audits all there is. The summary holds as far as it got.
+// Run audits everything. The summary covers what was checked up to an error.
 //
 // # Errors
 //
-// Of the source, but for [host.ErrUnreadable]; of Found; the context's.
+// The errors of the source, except [host.ErrUnreadable]; those of Found; that of the
+// context.
 func Run(ctx context.Context, cfg Config) (Summary, error) {
 	a := &auditor{Config: cfg}
 	if a.Progress == nil {
@@ -146,8 +148,8 @@ func (a *auditor) found(f Fault) error {
 	return a.Found(f)
 }
 
-// damage turns damage that keeps a part of the audit from being done into a
-// fault; other errors stay.
+// damage turns an error of damaged data, which prevents a part of the audit, into a
+// fault. It returns other errors unchanged.
 func (a *auditor) damage(err error, f Fault) error {
 	if !errors.Is(err, host.ErrUnreadable) {
 		return err
@@ -166,7 +168,7 @@ func (a *auditor) file(ctx context.Context) error {
 
 func (a *auditor) references(ctx context.Context) error {
 	a.Progress("references", 0, 0)
-	err := a.Source.Loose(ctx, func(r host.LooseRow) error {
+	err := a.Source.Loose(ctx, func(r inspect.Loose) error {
 		return a.found(Fault{Code: RowLoose, Tenant: r.Tenant, Session: r.Session, What: r.What, Advice: adviceRow})
 	})
 	return a.damage(err, Fault{Code: DatabaseDamaged, What: "references cannot be followed", Advice: adviceDatabase})
@@ -180,7 +182,7 @@ func (a *auditor) storedModules(ctx context.Context) error {
 		if hex.EncodeToString(sum[:]) == m.Digest {
 			return nil
 		}
-		what := fmt.Sprintf("the bytes of module %s are not those of its digest", m.Digest)
+		what := fmt.Sprintf("the bytes of module %s do not match its digest", m.Digest)
 		if m.Bytes == nil {
 			what = fmt.Sprintf("the bytes of module %s are missing", m.Digest)
 		}
@@ -191,7 +193,7 @@ func (a *auditor) storedModules(ctx context.Context) error {
 
 func (a *auditor) sessions(ctx context.Context) error {
 	total, err := a.Source.CountSessions(ctx)
-	if err != nil && !errors.Is(err, host.ErrUnreadable) { // damage is told by what follows
+	if err != nil && !errors.Is(err, host.ErrUnreadable) { // the listing below reports the damage
 		return err
 	}
 	for after := int64(0); ; {
@@ -213,9 +215,9 @@ func (a *auditor) sessions(ctx context.Context) error {
 	}
 }
 
-// session audits one session. One that does not fold has one fault: what the
-// tables say of it cannot be compared with anything.
-func (a *auditor) session(ctx context.Context, row host.SessionRow) error {
+// session audits one session. A session that does not fold has one fault, because its
+// tables cannot be compared with anything.
+func (a *auditor) session(ctx context.Context, row inspect.Session) error {
 	s := a.newSession(row)
 	err := a.Source.Journal(ctx, row.ID, s.fold)
 	switch {
@@ -239,7 +241,7 @@ func (a *auditor) session(ctx context.Context, row host.SessionRow) error {
 	return nil
 }
 
-// sumOf is the sum by which a stored value is compared.
+// sumOf is the checksum by which stored values are compared.
 func sumOf(v any) ([sha256.Size]byte, error) {
 	data, err := abi.Marshal(v)
 	return sha256.Sum256(data), err

@@ -11,17 +11,18 @@ import (
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/audit"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/inspect"
 )
 
-// source is a stored host with nothing in it, but for what a test says.
+// source is a stored host that is empty except for what a test sets.
 type source struct {
 	problems []string
-	loose    []host.LooseRow
+	loose    []inspect.Loose
 	modules  []host.ModuleRecord
-	sessions []host.SessionRow
+	sessions []inspect.Session
 	journal  []host.JournalRow // of each session
 	versions []host.VersionUse
-	runs     []host.RunRow
+	runs     []inspect.Run
 	graph    *engine.Graph    // of all versions; nil: there is none
 	fail     map[string]error // by method
 	asked    []string
@@ -45,7 +46,7 @@ func (s *source) Integrity(_ context.Context, found func(string) error) error {
 	return each(s.ask("Integrity"), s.problems, found)
 }
 
-func (s *source) Loose(_ context.Context, found func(host.LooseRow) error) error {
+func (s *source) Loose(_ context.Context, found func(inspect.Loose) error) error {
 	return each(s.ask("Loose"), s.loose, found)
 }
 
@@ -57,7 +58,7 @@ func (s *source) CountSessions(context.Context) (int, error) {
 	return len(s.sessions), s.ask("CountSessions")
 }
 
-func (s *source) Sessions(_ context.Context, after int64, limit int) ([]host.SessionRow, error) {
+func (s *source) Sessions(_ context.Context, after int64, limit int) ([]inspect.Session, error) {
 	rows := s.sessions[min(int(after), len(s.sessions)):]
 	return rows[:min(limit, len(rows))], s.ask("Sessions")
 }
@@ -70,19 +71,19 @@ func (s *source) Versions(_ context.Context, _ int64, fn func(host.VersionUse) e
 	return each(s.ask("Versions"), s.versions, fn)
 }
 
-func (s *source) Runs(_ context.Context, _ int64, fn func(host.RunRow) error) error {
+func (s *source) Runs(_ context.Context, _ int64, fn func(inspect.Run) error) error {
 	return each(s.ask("Runs"), s.runs, fn)
 }
 
-func (s *source) Handlers(context.Context, int64, func(host.HandlerRow) error) error {
+func (s *source) Handlers(context.Context, int64, func(inspect.Handler) error) error {
 	return s.ask("Handlers")
 }
 
-func (s *source) Stream(context.Context, int64, func(host.EventsRow) error) error {
+func (s *source) Stream(context.Context, int64, func(inspect.Events) error) error {
 	return s.ask("Stream")
 }
 
-// audited gives the codes of the faults of a source, in order.
+// audited returns the codes of the faults of a source, in order.
 func audited(t *testing.T, s *source) (codes []string, sum audit.Summary, err error) {
 	t.Helper()
 	sum, err = audit.Run(t.Context(), audit.Config{
@@ -105,10 +106,10 @@ func audited(t *testing.T, s *source) (codes []string, sum audit.Summary, err er
 	return codes, sum, err
 }
 
-// sessions are so many of them, at position 0, that never wake.
-func sessions(n int) (rows []host.SessionRow) {
+// sessions returns n sessions at position 0 that never wake.
+func sessions(n int) (rows []inspect.Session) {
 	for i := range n {
-		rows = append(rows, host.SessionRow{ID: int64(i + 1), WakeAt: host.WakeNever,
+		rows = append(rows, inspect.Session{ID: int64(i + 1), WakeAt: host.WakeNever,
 			Key: host.SessionKey{Tenant: "t", Session: fmt.Sprint("s", i)}})
 	}
 	return rows
@@ -130,7 +131,7 @@ func TestFaults(t *testing.T) {
 		"clean":             {&source{sessions: sessions(1000), journal: []host.JournalRow{emptyRow}}, nil},
 		"file":              {&source{problems: []string{"row 1 missing from index", "page 3"}}, []string{audit.DatabaseDamaged, audit.DatabaseDamaged}},
 		"file, cut short":   {&source{fail: map[string]error{"Integrity": damage}}, []string{audit.DatabaseDamaged}},
-		"references":        {&source{loose: []host.LooseRow{{What: "a row"}}}, []string{audit.RowLoose}},
+		"references":        {&source{loose: []inspect.Loose{{What: "a row"}}}, []string{audit.RowLoose}},
 		"module":            {&source{modules: []host.ModuleRecord{{Digest: "d", Bytes: []byte{1}}, {Digest: "e"}}}, []string{audit.ModuleDamaged, audit.ModuleDamaged}},
 		"list of sessions":  {&source{sessions: one, fail: map[string]error{"Sessions": damage}}, []string{audit.DatabaseDamaged}},
 		"journal's pages":   {&source{sessions: sessions(2), fail: map[string]error{"Journal": damage}}, []string{audit.JournalDamaged, audit.JournalDamaged}},
@@ -139,7 +140,7 @@ func TestFaults(t *testing.T) {
 		"entry of no kind":  {&source{sessions: one, journal: []host.JournalRow{{First: 1, Data: []byte{0x81, 0xa3, 1, 1, 2, 1, 3, 0x18, 99}}}}, []string{audit.JournalDamaged}},
 		"end":               {&source{sessions: ahead}, []string{audit.JournalGap}},
 		"wake time":         {&source{sessions: woken}, []string{audit.WakeDiffers}},
-		"run of no entry":   {&source{sessions: one, runs: []host.RunRow{{Run: host.Run{RunID: "r"}}}}, []string{audit.RecordDiffers}},
+		"run of no entry":   {&source{sessions: one, runs: []inspect.Run{{Run: host.Run{RunID: "r"}}}}, []string{audit.RecordDiffers}},
 		"tables of session": {&source{sessions: sessions(2), fail: map[string]error{"Stream": damage}}, []string{audit.DatabaseDamaged, audit.DatabaseDamaged}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -154,8 +155,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// snapshots are two entries that hold nothing but what their session holds, made
-// at a time.
+// snapshots returns two entries that hold only what their session holds, made at a time.
 func snapshots(t *testing.T, at int64) [2]host.JournalRow {
 	t.Helper()
 	eng := engine.New(host.SessionKey{Tenant: "t", Session: "s0"}, nil)
@@ -195,8 +195,8 @@ func TestSnapshots(t *testing.T) {
 	}
 }
 
-// The record of a run that was under way where its journal was cut is held against
-// what the snapshot there has.
+// The record of a run that was active at the beginning of its cut journal is compared
+// with the snapshot there.
 func TestRunUnderWayAtTheCut(t *testing.T) {
 	raw, err := abi.FromJSON([]byte(`{"abi": 1, "workflow": "w", "events": {"Work": {}}, "steps": [
 		{"name": "begin", "accepts": ["StartEvent"], "emits": ["Work"]},
@@ -249,14 +249,14 @@ func TestRunUnderWayAtTheCut(t *testing.T) {
 	} {
 		record.Steps, one[0].Unlisted = tt.steps, tt.unlisted
 		stored := &source{sessions: one, graph: graph, journal: []host.JournalRow{{First: last.Seq, Data: data}},
-			versions: []host.VersionUse{{Digest: "v", Seq: tt.noted}, {Digest: "other", Seq: 1}}, runs: []host.RunRow{{Run: record, Latest: true}}}
+			versions: []host.VersionUse{{Digest: "v", Seq: tt.noted}, {Digest: "other", Seq: 1}}, runs: []inspect.Run{{Run: record, Latest: true}}}
 		if codes, _, err := audited(t, stored); err != nil || !slices.Equal(codes, tt.want) {
 			t.Errorf("%+v: %q, %v", tt, codes, err)
 		}
 	}
 }
 
-// What is no fault of what is stored ends the audit.
+// An error that is not a fault of the stored data ends the audit.
 func TestErrorsEndTheAudit(t *testing.T) {
 	broken := errors.New("the disk is gone")
 	for _, method := range []string{"Integrity", "Loose", "Modules", "CountSessions", "Sessions", "Journal", "Versions", "Runs", "Handlers", "Stream"} {

@@ -14,42 +14,43 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/inspect"
 )
 
 // errFault ends the reading of a journal at its first fault.
 var errFault = errors.New("a fault was found")
 
-// session is what one session's journal comes to.
+// session is what the journal of one session results in.
 type session struct {
 	a     *auditor
-	row   host.SessionRow
+	row   inspect.Session
 	eng   *engine.Session
 	fault *Fault
-	// missing is the version that the fold found no workflow of.
+	// missing is the version whose workflow the fold could not find.
 	missing string
-	runs    map[string]*folded // by id, those of the journal
+	runs    map[string]*folded // by id, according to the journal
 	streams map[streamOf]*tally
-	needs   map[string]uint64 // versions, with the last entry that needs each
+	needs   map[string]uint64 // versions, with the last entry that needs each of them
 
-	// Of a journal that was cut: how many entries are not there any more, the
-	// handlers whose runs were active at its beginning, and the sequence number
-	// up to which the events of each stream came before.
+	// Of a journal that was cut: the number of entries that are gone, the handlers whose
+	// runs were active at its beginning, and the first sequence number of each stream
+	// that the journal still makes.
 	before uint64
 	early  map[string]bool
 	shown  map[string]uint64
 }
 
-// folded is the record of a run as the journal makes it, without its result.
+// folded is the record of a run according to the journal, without its result.
 type folded struct {
 	run    host.Run
 	result [sha256.Size]byte
-	seen   bool // the tables have it
+	seen   bool // the tables have the run
 }
 
-// streamOf names the events of a run on the stream of its handler.
+// streamOf identifies the events of a run on the stream of its handler.
 type streamOf struct{ handler, run string }
 
-// tally is a sum of events, in order.
+// tally is a checksum of events, in order.
 type tally struct {
 	first, last int64
 	count       int
@@ -70,7 +71,7 @@ func (t *tally) add(ev *host.StreamEvent) error {
 	return nil
 }
 
-func (a *auditor) newSession(row host.SessionRow) *session {
+func (a *auditor) newSession(row inspect.Session) *session {
 	s := &session{a: a, row: row, runs: map[string]*folded{}, streams: map[streamOf]*tally{}, needs: map[string]uint64{}}
 	s.eng = engine.New(row.Key, s.graph)
 	return s
@@ -84,7 +85,7 @@ func (s *session) graph(version string) (*engine.Graph, error) {
 	return g, err
 }
 
-// fail notes the session's fault.
+// fail records the session's fault.
 func (s *session) fail(code string, position uint64, advice, format string, args ...any) error {
 	s.fault = &Fault{Code: code, Position: position, What: fmt.Sprintf(format, args...), Advice: advice}
 	return errFault
@@ -94,7 +95,7 @@ func (s *session) fail(code string, position uint64, advice, format string, args
 func (s *session) fold(row host.JournalRow) error {
 	next := s.eng.Seq() + 1
 	if row.First != next && next > 1 {
-		return s.fail(JournalGap, next, adviceSession, "the journal goes on with entry %d behind entry %d", row.First, s.eng.Seq())
+		return s.fail(JournalGap, next, adviceSession, "the journal has entry %d after entry %d", row.First, s.eng.Seq())
 	}
 	array, err := s.a.Row(row.Data)
 	switch {
@@ -105,7 +106,7 @@ func (s *session) fold(row host.JournalRow) error {
 	}
 	var entries []engine.Entry
 	if err := abi.Unmarshal(array, &entries); err != nil {
-		return s.fail(JournalDamaged, row.First, adviceSession, "the row's entries do not read: %v", err)
+		return s.fail(JournalDamaged, row.First, adviceSession, "the entries of the row cannot be decoded: %v", err)
 	}
 	for i := range entries {
 		if s.eng.Skips(&entries[i]) {
@@ -121,7 +122,7 @@ func (s *session) fold(row host.JournalRow) error {
 		case errors.Is(err, errFault):
 			return err
 		case s.missing != "" && err != nil:
-			return s.fail(ModuleMissing, entries[i].Seq, adviceModule, "the workflow of version %s cannot be had: %v", s.missing, err)
+			return s.fail(ModuleMissing, entries[i].Seq, adviceModule, "the workflow of version %s cannot be loaded: %v", s.missing, err)
 		case err != nil:
 			return s.fail(JournalDamaged, entries[i].Seq, adviceSession, "the entry does not fold: %v", err)
 		}
@@ -129,7 +130,7 @@ func (s *session) fold(row host.JournalRow) error {
 			s.needs[version] = entries[i].Seq
 		}
 		if err := s.note(cmds); err != nil {
-			return s.fail(JournalDamaged, entries[i].Seq, adviceSession, "what the entry comes to cannot be encoded: %v", err)
+			return s.fail(JournalDamaged, entries[i].Seq, adviceSession, "the result of the entry cannot be encoded: %v", err)
 		}
 		if beginning && entries[i].Seq > 1 {
 			if err := s.cut(); err != nil {
@@ -138,18 +139,18 @@ func (s *session) fold(row host.JournalRow) error {
 		}
 	}
 	if s.eng.Seq() == 0 && row.First > 1 {
-		return s.fail(JournalGap, 1, adviceSession, "the journal begins with entry %d, and no snapshot stands for what was before", row.First)
+		return s.fail(JournalGap, 1, adviceSession, "the journal begins with entry %d, but has no snapshot of the entries before it", row.First)
 	}
 	return nil
 }
 
-// snapshot wants an entry's snapshot to be what the entries before it come to.
+// snapshot checks that the entry's snapshot is what the entries before it result in.
 func (s *session) snapshot(e *engine.Entry) error {
 	if e.Kind != engine.EntrySnapshot || s.eng.Seq() == 0 || s.eng.Seq() != e.Seq-1 {
-		return nil // it begins the journal, or is out of place, which the fold tells
+		return nil // it begins the journal, or Fold will refuse it
 	}
 	if !e.Ran {
-		s.eng.ForgetRan() // as the fold of the entry does
+		s.eng.ForgetRan() // as folding the entry does
 	}
 	want, err := s.eng.Snapshot()
 	if err != nil {
@@ -159,14 +160,14 @@ func (s *session) snapshot(e *engine.Entry) error {
 	if err != nil {
 		return err
 	}
-	got, err := stored.Snapshot() // not the bytes that are there: an older form is none the worse
+	got, err := stored.Snapshot() // encode it again: the stored bytes may have an older form
 	if err == nil && !bytes.Equal(got, want) {
-		return s.fail(SnapshotDiffers, e.Seq, adviceSnapshot, "the snapshot at entry %d is not what the entries before it come to", e.Seq)
+		return s.fail(SnapshotDiffers, e.Seq, adviceSnapshot, "the snapshot at entry %d is not the result of the entries before it", e.Seq)
 	}
 	return err
 }
 
-// cut notes what a session holds with which a journal begins that was cut.
+// cut records what a session holds at the beginning of a journal that was cut.
 func (s *session) cut() error {
 	s.before = s.eng.Seq() - 1
 	s.early, s.shown = map[string]bool{}, s.eng.Streams()
@@ -180,7 +181,7 @@ func (s *session) cut() error {
 	return nil
 }
 
-// note keeps what the tables have to say after an entry.
+// note records what the tables must contain after an entry.
 func (s *session) note(cmds []engine.Command) error {
 	for _, c := range cmds {
 		switch c := c.(type) {
@@ -213,13 +214,13 @@ func (s *session) changed(run host.Run) error {
 	return nil
 }
 
-// differs tells of a difference between the tables and the journal.
+// differs reports a difference between the tables and the journal.
 func (s *session) differs(code, advice, format string, args ...any) error {
 	return s.a.found(Fault{Code: code, Tenant: s.row.Key.Tenant, Session: s.row.Key.Session, Position: s.eng.Seq(),
 		What: fmt.Sprintf(format, args...), Advice: advice})
 }
 
-// compare holds the tables against what the journal comes to.
+// compare compares the tables with the result of the journal.
 func (s *session) compare(ctx context.Context) error {
 	if at := s.eng.WakeAt(); at != s.row.WakeAt {
 		if err := s.differs(WakeDiffers, adviceWake, "the session says that it wakes at %s, its journal says %s",
@@ -230,8 +231,8 @@ func (s *session) compare(ctx context.Context) error {
 	if err := s.compareVersions(ctx); err != nil {
 		return err
 	}
-	latest := map[string]string{} // handler -> run, of the tables
-	if err := s.a.Source.Runs(ctx, s.row.ID, func(r host.RunRow) error {
+	latest := map[string]string{} // handler -> run, according to the tables
+	if err := s.a.Source.Runs(ctx, s.row.ID, func(r inspect.Run) error {
 		s.a.sum.Runs++
 		if r.Latest {
 			latest[r.Run.HandlerID] = r.Run.RunID
@@ -242,7 +243,7 @@ func (s *session) compare(ctx context.Context) error {
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.runs)) {
 		f := s.runs[id]
-		if f.seen || f.run.Status.Final() { // it may have been deleted
+		if f.seen || f.run.Status.Final() { // a run that has ended may have been deleted
 			continue
 		}
 		if err := s.differs(RecordDiffers, adviceRecord, "run %s is running, and has no record", id); err != nil {
@@ -255,15 +256,16 @@ func (s *session) compare(ctx context.Context) error {
 	return s.compareStreams(ctx)
 }
 
-// compareVersions wants the versions that the journal needs to be stored, and to be
-// noted: what is not would go with its name. More may be noted than is folded, as rows of a journal that was
-// cut have entries before its first snapshot.
+// compareVersions checks that the versions that the journal needs are stored and listed.
+// A version that is not listed would be deleted with its name. More versions may be
+// listed than the fold needs, because the rows of a journal that was cut may have entries
+// before its first snapshot.
 func (s *session) compareVersions(ctx context.Context) error {
 	noted := map[string]uint64{}
 	if err := s.a.Source.Versions(ctx, s.row.ID, func(v host.VersionUse) error {
 		noted[v.Digest] = v.Seq
-		if _, err := s.a.Graph(v.Digest); err != nil { // of a child in another session, perhaps, which the fold does not ask for
-			return s.differs(ModuleMissing, adviceModule, "the workflow of version %s, which entry %d needs, cannot be had: %v", v.Digest, v.Seq, err)
+		if _, err := s.a.Graph(v.Digest); err != nil { // perhaps of a child in another session: Fold does not ask for that
+			return s.differs(ModuleMissing, adviceModule, "the workflow of version %s, which entry %d needs, cannot be loaded: %v", v.Digest, v.Seq, err)
 		}
 		return nil
 	}); err != nil {
@@ -292,11 +294,11 @@ func wakeTime(at int64) string {
 	return fmt.Sprint(at)
 }
 
-// compareRun holds a run's record against the journal's.
+// compareRun compares a run's record with the journal's.
 func (s *session) compareRun(r *host.Run) error {
 	f := s.runs[r.RunID]
 	if f == nil && s.before > 0 && r.Status.Final() {
-		return nil // it ended before the journal begins
+		return nil // the run ended before the journal begins
 	}
 	if f == nil {
 		return s.differs(RecordDiffers, adviceRecord, "run %s has a record, and no entry in the journal", r.RunID)
@@ -320,7 +322,7 @@ func (s *session) compareRun(r *host.Run) error {
 		r.RunID, r.Status, f.run.Status, strings.Join(wrong, ", "))
 }
 
-// differences names the fields in which two records differ, the result left out.
+// differences names the fields in which two records differ, except the result.
 func differences(a, b *host.Run) []string {
 	var names []string
 	for _, field := range []struct {
@@ -332,7 +334,7 @@ func differences(a, b *host.Run) []string {
 		{"version", a.Version == b.Version || a.Version == ""}, // the record may be older than the field
 		{"status", a.Status == b.Status},
 		{"error", a.Error == b.Error && a.ErrorCode == b.ErrorCode},
-		{"error_step", a.ErrorStep == "" || a.ErrorStep == b.ErrorStep && a.ErrorAttempt == b.ErrorAttempt}, // likewise
+		{"error_step", a.ErrorStep == "" || a.ErrorStep == b.ErrorStep && a.ErrorAttempt == b.ErrorAttempt}, // the record may be older than the fields
 		{"times", a.Started == b.Started && a.Updated == b.Updated && a.Completed == b.Completed},
 		{"paused", a.Paused == b.Paused},
 		{"blocked", a.Blocked == b.Blocked || a.Blocked != nil && b.Blocked != nil && *a.Blocked == *b.Blocked},
@@ -347,10 +349,10 @@ func differences(a, b *host.Run) []string {
 	return names
 }
 
-// compareHandlers wants each handler to point to the run that the journal has as
-// its latest, and to the beginning of that run's events.
+// compareHandlers checks that each handler points to its latest run according to the
+// journal, and to the beginning of that run's events.
 func (s *session) compareHandlers(ctx context.Context, latest map[string]string) error {
-	return s.a.Source.Handlers(ctx, s.row.ID, func(h host.HandlerRow) error {
+	return s.a.Source.Handlers(ctx, s.row.ID, func(h inspect.Handler) error {
 		want, _, known := s.eng.HandlerRun(h.HandlerID)
 		if got := latest[h.HandlerID]; !known || got != want {
 			return s.differs(RecordDiffers, adviceRecord, "handler %s has %q as its latest run, its journal says %q", h.HandlerID, got, want)
@@ -364,10 +366,10 @@ func (s *session) compareHandlers(ctx context.Context, latest map[string]string)
 	})
 }
 
-// shows reports whether a run that is stored has events of a handler with numbers from
-// first to before end. A run that is queued has none yet, and the store takes those
-// that follow the handler's stored events for its numbers: they are lower than the
-// journal's if older runs were deleted, which is all the same to who reads.
+// shows reports whether a stored run has events of a handler with numbers from first to
+// before end. For a queued run, which has no events yet, the store assumes the number
+// after the handler's stored events. This number is lower than the journal's if older
+// runs were deleted. Readers do not notice the difference.
 func (s *session) shows(handler string, first, end int64) bool {
 	for key, t := range s.streams {
 		if f := s.runs[key.run]; key.handler == handler && f != nil && f.seen && t.last >= first && t.first < end {
@@ -377,12 +379,12 @@ func (s *session) shows(handler string, first, end int64) bool {
 	return false
 }
 
-// compareStreams wants the stream rows of every run that has a record to hold the
-// events of the journal, and no others.
+// compareStreams checks that the stream rows of every run that has a record hold exactly
+// the events of the journal.
 func (s *session) compareStreams(ctx context.Context) error {
 	stored := map[streamOf]*tally{}
 	end, handler := int64(-1), ""
-	err := s.a.Source.Stream(ctx, s.row.ID, func(r host.EventsRow) error {
+	err := s.a.Source.Stream(ctx, s.row.ID, func(r inspect.Events) error {
 		if r.HandlerID != handler {
 			end, handler = -1, r.HandlerID
 		}
@@ -394,14 +396,14 @@ func (s *session) compareStreams(ctx context.Context) error {
 		n := len(r.Events)
 		switch {
 		case r.Err != nil:
-			return s.differs(StreamDiffers, adviceRecord, "events %d to %d of handler %s do not read: %v", r.First, r.Last, r.HandlerID, r.Err)
+			return s.differs(StreamDiffers, adviceRecord, "events %d to %d of handler %s cannot be read: %v", r.First, r.Last, r.HandlerID, r.Err)
 		case n == 0 || int64(r.Events[0].Seq) != r.First || int64(r.Events[n-1].Seq) != r.Last || r.First <= end:
 			return s.differs(StreamDiffers, adviceRecord, "a row of handler %s says that it holds events %d to %d, and does not", r.HandlerID, r.First, r.Last)
 		}
 		end = r.Last
 		for i := range r.Events {
 			if r.Events[i].Seq < s.shown[r.HandlerID] {
-				continue // it came before the journal begins
+				continue // the event came before the journal begins
 			}
 			if err := t.add(&r.Events[i]); err != nil {
 				return err
@@ -420,7 +422,7 @@ func (s *session) compareTallies(stored map[streamOf]*tally) error {
 	for _, key := range sorted(s.streams) {
 		want, f := s.streams[key], s.runs[key.run]
 		if f == nil || !f.seen {
-			continue // the run was deleted, and its events with it
+			continue // the run was deleted with its events
 		}
 		got := stored[key]
 		if got == nil {
@@ -443,14 +445,14 @@ func (s *session) compareTallies(stored map[streamOf]*tally) error {
 	return nil
 }
 
-// sorted gives the names of the streams in an order that is always the same.
+// sorted returns the names of the streams in a fixed order.
 func sorted(m map[streamOf]*tally) []streamOf {
 	return slices.SortedFunc(maps.Keys(m), func(a, b streamOf) int {
 		return cmp.Or(strings.Compare(a.handler, b.handler), strings.Compare(a.run, b.run))
 	})
 }
 
-// unlike words a difference that numbers do not show.
+// unlike describes a difference that the numbers do not show.
 func unlike(got, want *tally) string {
 	if got.count == want.count && got.last == want.last {
 		return ", with other contents"

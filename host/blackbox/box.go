@@ -34,7 +34,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/deaths"
 )
 
 // Names of the files in the data directory.
@@ -105,7 +105,7 @@ type Box struct {
 	catch    bool
 	slots    int
 	forRuns  int // number of leading slots reserved for runs
-	before   host.Death
+	before   deaths.Death
 
 	off      atomic.Bool
 	taken    []atomic.Bool // by slot
@@ -145,7 +145,7 @@ func Open(cfg Config) *Box {
 	case !ok || boot != found.boot: // another machine, or this machine before a reboot
 	case found.life == life: // opened again in the same process
 		b.before.Suspicion = found.Suspicion
-	case found.Phase == host.PhaseClosed:
+	case found.Phase == deaths.PhaseClosed:
 	default:
 		b.before = found.Death
 		b.before.Class = b.class(found)
@@ -154,19 +154,19 @@ func Open(cfg Config) *Box {
 }
 
 // class returns why the previous process ended.
-func (b *Box) class(found *Found) host.DeathClass {
+func (b *Box) class(found *Found) deaths.DeathClass {
 	if info, err := os.Stat(filepath.Join(b.dir, crashFile)); err == nil && info.Size() > 0 {
-		return host.DeathCrash
+		return deaths.DeathCrash
 	}
 	group, system := oomKills()
 	if group > found.group || system > found.system {
-		return host.DeathMemory
+		return deaths.DeathMemory
 	}
-	return host.DeathUnknown
+	return deaths.DeathUnknown
 }
 
 // Before returns how the previous process ended.
-func (b *Box) Before() host.Death { return b.before }
+func (b *Box) Before() deaths.Death { return b.before }
 
 // Unnoted returns how many pieces of work found no free slot.
 func (b *Box) Unnoted() uint64 { return b.unnoted.Load() }
@@ -174,7 +174,7 @@ func (b *Box) Unnoted() uint64 { return b.unnoted.Load() }
 // Begin replaces the file by the file of this life. A process that ends before Begin
 // leaves the file of the previous life. If the file cannot be made, nothing is recorded
 // in this life.
-func (b *Box) Begin(s host.Suspicion) {
+func (b *Box) Begin(s deaths.Suspicion) {
 	if err := b.build(s); err != nil {
 		// The old file would be counted again at the next start.
 		err = errors.Join(err, ignoreAbsent(os.Remove(filepath.Join(b.dir, File))))
@@ -189,7 +189,7 @@ func (b *Box) Begin(s host.Suspicion) {
 }
 
 // build creates the file and maps it.
-func (b *Box) build(s host.Suspicion) (err error) {
+func (b *Box) build(s deaths.Suspicion) (err error) {
 	boot, _ := bootID()
 	image := make([]byte, headerBytes+b.slots*slotBytes+2*halfBytes)
 	copy(image[atMagic:], magic)
@@ -201,9 +201,9 @@ func (b *Box) build(s host.Suspicion) (err error) {
 	put64(image[atMemory:], uint64(s.MemoryDeaths[0]))
 	put64(image[atMemory+8:], uint64(s.MemoryDeaths[1]))
 	put32(image[atCRC:], crcOf(image[:atCRC]))
-	phase := host.PhaseServing
+	phase := deaths.PhaseServing
 	if len(s.Suspects) > 0 {
-		phase = host.PhaseApart
+		phase = deaths.PhaseApart
 	}
 	put64(image[atPhase:], uint64(phase))
 	group, system := oomKills()
@@ -255,7 +255,7 @@ func (b *Box) catchCrashes() error {
 
 // Enter records work that begins to hold a core, and returns the slot for Leave, or a
 // negative number if no slot is free. Enter keeps nothing of n and does not allocate.
-func (b *Box) Enter(n *host.CoreNote) (slot int) {
+func (b *Box) Enter(n *deaths.CoreNote) (slot int) {
 	if b.off.Load() {
 		return -1
 	}
@@ -290,12 +290,12 @@ func (b *Box) Enter(n *host.CoreNote) (slot int) {
 }
 
 // free reserves a free slot. It returns a negative number if there is none.
-func (b *Box) free(n *host.CoreNote) int {
+func (b *Box) free(n *deaths.CoreNote) int {
 	if len(n.Tenant)+len(n.Session) > slotBytes-slotNames-4 {
 		return -1
 	}
 	first := b.forRuns
-	if n.Kind == host.CoreRun {
+	if n.Kind == deaths.CoreRun {
 		first = 0
 	}
 	for i := first; i < len(b.taken); i++ {
@@ -337,7 +337,7 @@ func (b *Box) Leave(slot int) {
 }
 
 // Phase records what the server does from now on.
-func (b *Box) Phase(p host.CorePhase) { b.store(atPhase, uint64(p)) }
+func (b *Box) Phase(p deaths.CorePhase) { b.store(atPhase, uint64(p)) }
 
 // Alive records how many processes the system has killed for their memory so far. A later
 // increase may be due to this process.
@@ -363,7 +363,7 @@ func (b *Box) store(offset int, v uint64) {
 }
 
 // Suspect replaces the suspects.
-func (b *Box) Suspect(list []host.Suspect) {
+func (b *Box) Suspect(list []deaths.Suspect) {
 	if b.off.Load() {
 		return
 	}
@@ -393,7 +393,7 @@ func (b *Box) fault(fault any) {
 func (b *Box) Close() error {
 	var err error
 	b.once.Do(func() {
-		b.Phase(host.PhaseClosed)
+		b.Phase(deaths.PhaseClosed)
 		b.position.end()
 		b.off.Store(true)
 		if b.catch && b.mem != nil {

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/deaths"
 )
 
 // ending names the way in which this test's program is to end as a server does.
@@ -32,8 +32,8 @@ func TestMain(m *testing.M) {
 func end(how, dir string) {
 	b := Open(Config{Dir: dir, Cores: 2, Catch: true, Log: slog.New(slog.DiscardHandler)})
 	b.Begin(b.Before().Suspicion)
-	b.Phase(host.PhaseServing)
-	run, load := noteOf(1), host.CoreNote{Kind: host.CoreLoad, Tenant: "t", Session: "s2"}
+	b.Phase(deaths.PhaseServing)
+	run, load := noteOf(1), deaths.CoreNote{Kind: deaths.CoreLoad, Tenant: "t", Session: "s2"}
 	slot, other := b.Enter(&run), b.Enter(&load)
 	b.At(slot, 3, 1_000_000, "state_edit")
 	b.Leave(other)
@@ -52,8 +52,8 @@ func end(how, dir string) {
 	}
 }
 
-func noteOf(inv uint64) host.CoreNote {
-	return host.CoreNote{Kind: host.CoreRun, Tenant: "t", Session: "s", Invocation: inv, Attempt: 2, Kept: 5, Digest: [8]byte{1}, Step: [8]byte{2}}
+func noteOf(inv uint64) deaths.CoreNote {
+	return deaths.CoreNote{Kind: deaths.CoreRun, Tenant: "t", Session: "s", Invocation: inv, Attempt: 2, Kept: 5, Digest: [8]byte{1}, Step: [8]byte{2}}
 }
 
 // A process that ends while a guest runs tells the next one which, and a clean end
@@ -66,8 +66,8 @@ func TestEndsOfAProcess(t *testing.T) {
 	want.Calls, want.Burnt, want.Import = 3, 1_000_000, "state_edit"
 	for _, tt := range []struct {
 		how   string
-		class host.DeathClass
-	}{{"kill", host.DeathUnknown}, {"panic", host.DeathCrash}, {"close", host.DeathNone}} {
+		class deaths.DeathClass
+	}{{"kill", deaths.DeathUnknown}, {"panic", deaths.DeathCrash}, {"close", deaths.DeathNone}} {
 		t.Run(tt.how, func(t *testing.T) {
 			dir := t.TempDir()
 			cmd := exec.Command(os.Args[0])
@@ -75,26 +75,26 @@ func TestEndsOfAProcess(t *testing.T) {
 			_ = cmd.Run() // how it ends is what the file tells
 			b, _ := open(t, dir)
 			d := b.Before()
-			if d.Class == host.DeathMemory {
-				d.Class = host.DeathUnknown // the system has killed another process meanwhile
+			if d.Class == deaths.DeathMemory {
+				d.Class = deaths.DeathUnknown // the system has killed another process meanwhile
 			}
 			if d.Class != tt.class {
 				t.Errorf("class %q, want %q", d.Class, tt.class)
 			}
-			if tt.class == host.DeathNone {
+			if tt.class == deaths.DeathNone {
 				if d.Noted != nil || d.Suspects != nil {
 					t.Errorf("after a clean end: %+v", d)
 				}
 				return
 			}
-			if len(d.Noted) != 1 || d.Noted[0] != want || d.Phase != host.PhaseServing {
+			if len(d.Noted) != 1 || d.Noted[0] != want || d.Phase != deaths.PhaseServing {
 				t.Errorf("noted %+v, want %+v", d, want)
 			}
-			b.Begin(host.Suspicion{})
-			if _, err := os.Stat(filepath.Join(dir, crashFile)); !errors.Is(err, fs.ErrNotExist) && tt.class == host.DeathCrash {
+			b.Begin(deaths.Suspicion{})
+			if _, err := os.Stat(filepath.Join(dir, crashFile)); !errors.Is(err, fs.ErrNotExist) && tt.class == deaths.DeathCrash {
 				t.Errorf("the crash report is still where the next one goes: %v", err)
 			}
-			if tt.class == host.DeathCrash {
+			if tt.class == deaths.DeathCrash {
 				if text, err := os.ReadFile(filepath.Join(dir, crashBefore)); err != nil || !bytes.Contains(text, []byte("a test of crash reports")) {
 					t.Errorf("the crash report kept: %v\n%s", err, text)
 				}
@@ -115,11 +115,11 @@ func open(t *testing.T, dir string) (b *Box, logged *bytes.Buffer) {
 	return b, logged
 }
 
-func suspects(n int) (list []host.Suspect) {
+func suspects(n int) (list []deaths.Suspect) {
 	for i := range n {
 		note := noteOf(uint64(i))
 		note.Session = strings.Repeat("s", 256)
-		list = append(list, host.Suspect{CoreNote: note, Noted: uint32(i + 1), Alone: 2, Hard: 1, Same: 2, Blamed: i%2 == 1})
+		list = append(list, deaths.Suspect{CoreNote: note, Noted: uint32(i + 1), Alone: 2, Hard: 1, Same: 2, Blamed: i%2 == 1})
 	}
 	return list
 }
@@ -132,7 +132,7 @@ func TestSuspectsOverLives(t *testing.T) {
 	dir := t.TempDir()
 	for _, n := range []int{0, 1, MaxSuspects, MaxSuspects + 1, 3} {
 		b, _ := open(t, dir)
-		s := host.Suspicion{Suspects: suspects(n), MemoryDeaths: [2]int64{7, 5}}
+		s := deaths.Suspicion{Suspects: suspects(n), MemoryDeaths: [2]int64{7, 5}}
 		b.Begin(s)
 		next, _ := open(t, dir)
 		got := next.Before()
@@ -140,7 +140,7 @@ func TestSuspectsOverLives(t *testing.T) {
 		if !reflect.DeepEqual(got.Suspects, want) || got.MemoryDeaths != s.MemoryDeaths {
 			t.Fatalf("%d suspects came back as %d: %+v", n, len(got.Suspects), got)
 		}
-		if phase := got.Phase; (phase == host.PhaseApart) != (n > 0) {
+		if phase := got.Phase; (phase == deaths.PhaseApart) != (n > 0) {
 			t.Errorf("a life with %d suspects begins in phase %d", n, phase)
 		}
 		b.Suspect(suspects(2))
@@ -172,13 +172,13 @@ func TestWhoseDeathCounts(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
 			b, _ := open(t, dir)
-			b.Begin(host.Suspicion{Suspects: suspects(1)})
+			b.Begin(deaths.Suspicion{Suspects: suspects(1)})
 			n := noteOf(1)
 			b.Enter(&n)
 			tt.change(t, dir, b)
 			next, _ := open(t, dir)
 			d := next.Before()
-			if len(d.Noted) != tt.noted || len(d.Suspects) != tt.suspects || (d.Class != host.DeathNone) != (tt.noted > 0) {
+			if len(d.Noted) != tt.noted || len(d.Suspects) != tt.suspects || (d.Class != deaths.DeathNone) != (tt.noted > 0) {
 				t.Errorf("%+v", d)
 			}
 		})
@@ -205,7 +205,7 @@ func patch(t *testing.T, dir string, at int, to byte) {
 func TestEndsWithinAChange(t *testing.T) {
 	dir := t.TempDir()
 	b, _ := open(t, dir)
-	b.Begin(host.Suspicion{Suspects: suspects(3)})
+	b.Begin(deaths.Suspicion{Suspects: suspects(3)})
 	n := noteOf(1)
 	b.Enter(&n)
 	image, err := os.ReadFile(filepath.Join(dir, File))
@@ -235,8 +235,8 @@ func TestEndsWithinAChange(t *testing.T) {
 // What the file cannot hold is not noted, and is counted; loads leave slots to runs.
 func TestSlotsRunOut(t *testing.T) {
 	b, _ := open(t, t.TempDir())
-	b.Begin(host.Suspicion{})
-	load := host.CoreNote{Kind: host.CoreLoad, Tenant: "t", Session: "s"}
+	b.Begin(deaths.Suspicion{})
+	load := deaths.CoreNote{Kind: deaths.CoreLoad, Tenant: "t", Session: "s"}
 	loads := 0
 	for b.Enter(&load) >= 0 {
 		loads++
@@ -277,14 +277,14 @@ func TestFaultOfTheFile(t *testing.T) {
 		"enter":   func(b *Box, _ int) { b.Enter(&run) },
 		"at":      func(b *Box, slot int) { b.At(slot, 1, 2, "log") },
 		"leave":   func(b *Box, slot int) { b.Leave(slot) },
-		"phase":   func(b *Box, _ int) { b.Phase(host.PhaseControl) },
+		"phase":   func(b *Box, _ int) { b.Phase(deaths.PhaseControl) },
 		"suspect": func(b *Box, _ int) { b.Suspect(suspects(1)) },
 		"close":   func(b *Box, _ int) { _ = b.Close() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			b, logged := open(t, dir)
-			b.Begin(host.Suspicion{})
+			b.Begin(deaths.Suspicion{})
 			slot := b.Enter(&run)
 			if err := os.Truncate(filepath.Join(dir, File), 0); err != nil {
 				t.Fatal(err)
@@ -305,7 +305,7 @@ func TestFaultOfTheFile(t *testing.T) {
 // A directory that takes no file: the server runs without notes.
 func TestNoRoomForTheFile(t *testing.T) {
 	b, logged := open(t, filepath.Join(t.TempDir(), "absent"))
-	b.Begin(host.Suspicion{})
+	b.Begin(deaths.Suspicion{})
 	n := noteOf(1)
 	if slot := b.Enter(&n); slot >= 0 || !strings.Contains(logged.String(), "cannot record") {
 		t.Errorf("slot %d, log %s", slot, logged)
@@ -317,7 +317,7 @@ func TestNoRoomForTheFile(t *testing.T) {
 // What runs at each checkpoint of a guest allocates nothing.
 func TestNotesAllocateNothing(t *testing.T) {
 	b, _ := open(t, t.TempDir())
-	b.Begin(host.Suspicion{})
+	b.Begin(deaths.Suspicion{})
 	n := noteOf(1)
 	if got := testing.AllocsPerRun(100, func() {
 		slot := b.Enter(&n)
@@ -330,7 +330,7 @@ func TestNotesAllocateNothing(t *testing.T) {
 
 func BenchmarkNotes(b *testing.B) {
 	x := Open(Config{Dir: b.TempDir(), Cores: 2, Log: slog.New(slog.DiscardHandler)})
-	x.Begin(host.Suspicion{})
+	x.Begin(deaths.Suspicion{})
 	defer func() { _ = x.Close() }()
 	n := noteOf(1)
 	b.Run("enter and leave", func(b *testing.B) {
@@ -352,7 +352,7 @@ func BenchmarkNotes(b *testing.B) {
 func FuzzRead(f *testing.F) {
 	dir := f.TempDir()
 	b := Open(Config{Dir: dir, Cores: 1, Log: slog.New(slog.DiscardHandler)})
-	b.Begin(host.Suspicion{Suspects: suspects(2)})
+	b.Begin(deaths.Suspicion{Suspects: suspects(2)})
 	n := noteOf(1)
 	b.Enter(&n)
 	image, err := os.ReadFile(filepath.Join(dir, File))

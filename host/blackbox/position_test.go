@@ -4,7 +4,7 @@ import (
 	"log/slog"
 	"testing"
 
-	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/deaths"
 )
 
 // The position is there after the end of the process, whether it was noted before or
@@ -18,7 +18,7 @@ func TestPosition(t *testing.T) {
 	p := NewPosition(dir)
 	b := Open(Config{Dir: dir, Cores: 2, Position: p, Log: slog.New(slog.DiscardHandler)})
 	p.Note(ours, 5)
-	b.Begin(host.Suspicion{})
+	b.Begin(deaths.Suspicion{})
 	if n, known := NewPosition(dir).Before(ours); !known || n != 5 {
 		t.Errorf("noted before the file was made: %d, %t", n, known)
 	}

@@ -9,7 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/deaths"
 )
 
 // Offsets in a slot. A suspect's record has counts in place of a slot's word.
@@ -33,7 +33,7 @@ const (
 
 // Found is the content of a file.
 type Found struct {
-	host.Death
+	deaths.Death
 	boot, life    [16]byte
 	group, system uint64
 	store         [16]byte
@@ -82,7 +82,7 @@ func decode(image []byte) (*Found, error) {
 	copy(found.store[:], image[atStore:])
 	found.commits = get64(image[atCommits:])
 	copy(found.life[:], image[atLife:])
-	found.Phase = host.CorePhase(get64(image[atPhase:]))
+	found.Phase = deaths.CorePhase(get64(image[atPhase:]))
 	found.MemoryDeaths = [2]int64{int64(get64(image[atMemory:])), int64(get64(image[atMemory+8:]))}
 	for i := range slots {
 		at := image[headerBytes+i*slotBytes:][:slotBytes]
@@ -100,9 +100,9 @@ func decode(image []byte) (*Found, error) {
 	return found, err
 }
 
-func decodeNote(at []byte, most int) (n host.CoreNote, err error) {
-	n.Kind = host.CoreKind(get64(at[slotKind:]))
-	if n.Kind < host.CoreRun || n.Kind > host.CoreLoad {
+func decodeNote(at []byte, most int) (n deaths.CoreNote, err error) {
+	n.Kind = deaths.CoreKind(get64(at[slotKind:]))
+	if n.Kind < deaths.CoreRun || n.Kind > deaths.CoreLoad {
 		return n, fmt.Errorf("unknown kind %d", n.Kind)
 	}
 	n.Invocation, n.Attempt = get64(at[slotInvocation:]), get64(at[slotAttempt:])
@@ -129,7 +129,7 @@ func half(slots, which int) int { return headerBytes + slots*slotBytes + which*h
 
 // fillHalf writes suspects to a half. It omits suspects beyond MaxSuspects and suspects
 // whose names are too long for a record.
-func fillHalf(image []byte, slots, which int, list []host.Suspect) {
+func fillHalf(image []byte, slots, which int, list []deaths.Suspect) {
 	area := image[half(slots, which):][:halfBytes]
 	n := 0
 	for i := range list {
@@ -164,7 +164,7 @@ func fillHalf(image []byte, slots, which int, list []host.Suspect) {
 	put32(image[atHalf+8*which+4:], crcOf(area[:n*recordBytes]))
 }
 
-func decodeHalf(image []byte, slots, which int) ([]host.Suspect, error) {
+func decodeHalf(image []byte, slots, which int) ([]deaths.Suspect, error) {
 	area := image[half(slots, which):][:halfBytes]
 	n := int(get32(image[atHalf+8*which:]))
 	if n < 0 || n > MaxSuspects {
@@ -173,7 +173,7 @@ func decodeHalf(image []byte, slots, which int) ([]host.Suspect, error) {
 	if get32(image[atHalf+8*which+4:]) != crcOf(area[:n*recordBytes]) {
 		return nil, errors.New("the checksum of the suspects does not match")
 	}
-	var list []host.Suspect
+	var list []deaths.Suspect
 	for i := range n {
 		at := area[i*recordBytes:][:recordBytes]
 		note, err := decodeNote(at, recordNames)
@@ -181,7 +181,7 @@ func decodeHalf(image []byte, slots, which int) ([]host.Suspect, error) {
 			return nil, fmt.Errorf("suspect %d: %w", i, err)
 		}
 		count := func(j int) uint32 { return get32(at[recordCounts+4*j:]) }
-		list = append(list, host.Suspect{CoreNote: note, Noted: count(0), Alone: count(1), Hard: count(2), Same: count(3), Blamed: get32(at[recordBlamed:]) != 0})
+		list = append(list, deaths.Suspect{CoreNote: note, Noted: count(0), Alone: count(1), Hard: count(2), Same: count(3), Blamed: get32(at[recordBlamed:]) != 0})
 	}
 	return list, nil
 }

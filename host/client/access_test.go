@@ -10,6 +10,7 @@ import (
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/client"
 	"github.com/weftrun/weft/host/hosttest"
+	"github.com/weftrun/weft/host/limit"
 )
 
 const serverKey = "the server's own admin key"
@@ -56,7 +57,7 @@ func TestTenantsAndKeys(t *testing.T) {
 	}
 	u, err := ours.Usage(ctx, "acme")
 	must("Usage", err)
-	if len(u.Quotas) != len(host.Quotas()) || u.Quotas[0] != (host.QuotaUse{Quota: host.QuotaPlugins, Limit: 1000}) {
+	if len(u.Quotas) != len(limit.Quotas()) || u.Quotas[0] != (limit.Use{Quota: limit.QuotaPlugins, Limit: 1000}) {
 		t.Errorf("Quotas = %+v", u.Quotas)
 	}
 	u.Quotas = nil

@@ -24,6 +24,7 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/apiwire"
+	"github.com/weftrun/weft/host/limit"
 )
 
 // maxAnswer bounds an answer that is read whole, in bytes.
@@ -224,7 +225,7 @@ func (a *answer) failure() *host.Error {
 			apiwire.Fill(&e.Problems[i], &body.Problems[i])
 		}
 		if body.Limit != nil {
-			e.Breach = &host.Breach{Size: a.status == http.StatusRequestEntityTooLarge}
+			e.Breach = &limit.Breach{Size: a.status == http.StatusRequestEntityTooLarge}
 			apiwire.Fill(e.Breach, body.Limit)
 		}
 		if body.Code != "" {

@@ -17,6 +17,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/client"
+	"github.com/weftrun/weft/host/turns"
 )
 
 // errorOf gives the *host.Error that an error has to be.
@@ -422,15 +423,15 @@ func TestUploadsTellTheirStages(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	var told []host.Stage
-	_, created, _, err := c.PutPluginWith(t.Context(), "p", []byte("wasm"), client.PutPluginOptions{Progress: func(s host.Stage) { told = append(told, s) }})
+	var told []turns.Stage
+	_, created, _, err := c.PutPluginWith(t.Context(), "p", []byte("wasm"), client.PutPluginOptions{Progress: func(s turns.Stage) { told = append(told, s) }})
 	if err != nil || !created {
 		t.Fatalf("created %v, %v", created, err)
 	}
 	if len(told) > 1 && told[1].Name == client.StageSent { // it may be told of too late to be told on
 		told = slices.Delete(told, 1, 2)
 	}
-	want := []host.Stage{{Name: client.StageSending}, {Name: host.StageWaiting, Ahead: 12}, {Name: host.StageCompiling}}
+	want := []turns.Stage{{Name: client.StageSending}, {Name: turns.StageWaiting, Ahead: 12}, {Name: turns.StageCompiling}}
 	if !slices.Equal(told, want) {
 		t.Errorf("told %v, want %v", told, want)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/apiwire"
+	"github.com/weftrun/weft/host/turns"
 )
 
 func pluginOf(j *apiwire.PluginDetails) (info host.PluginInfo) {
@@ -51,20 +52,20 @@ type PutPluginOptions struct {
 	// Progress, if not nil, is called with each stage of the upload, from a goroutine of
 	// the connection, and not after the call has ended. If the server or a proxy before it
 	// does not report stages, only StageSending and StageSent come.
-	Progress func(host.Stage)
+	Progress func(turns.Stage)
 }
 
-// Stages of an upload before those of [host.Turn].
+// Stages of an upload before those of [turns.Turn].
 const (
 	StageSending = "sending" // the module is on its way
 	StageSent    = "sent"    // the server has it, and checks it
 )
 
 // tracing gives a context whose request tells its stages, and the end of that.
-func tracing(ctx context.Context, progress func(host.Stage)) (traced context.Context, end func()) {
+func tracing(ctx context.Context, progress func(turns.Stage)) (traced context.Context, end func()) {
 	var mu sync.Mutex // guards the fields below, and the order of the stages
 	ended, answered := false, false
-	tell := func(s host.Stage) {
+	tell := func(s turns.Stage) {
 		mu.Lock()
 		defer mu.Unlock()
 		if ended || answered && s.Name == StageSent { // the connection's two ends hear of it in any order
@@ -73,11 +74,11 @@ func tracing(ctx context.Context, progress func(host.Stage)) (traced context.Con
 		answered = answered || s.Name != StageSending && s.Name != StageSent
 		progress(s)
 	}
-	tell(host.Stage{Name: StageSending})
+	tell(turns.Stage{Name: StageSending})
 	traced = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		WroteRequest: func(info httptrace.WroteRequestInfo) {
 			if info.Err == nil {
-				tell(host.Stage{Name: StageSent})
+				tell(turns.Stage{Name: StageSent})
 			}
 		},
 		Got1xxResponse: func(_ int, header textproto.MIMEHeader) error {
@@ -95,7 +96,7 @@ func tracing(ctx context.Context, progress func(host.Stage)) (traced context.Con
 }
 
 // stageOf reads the stage of an interim answer.
-func stageOf(text string) (s host.Stage, ok bool) {
+func stageOf(text string) (s turns.Stage, ok bool) {
 	name, ahead, waits := strings.Cut(text, "; ahead=")
 	if s.Name = name; waits {
 		n, err := strconv.Atoi(ahead)
@@ -104,7 +105,7 @@ func stageOf(text string) (s host.Stage, ok bool) {
 		}
 		s.Ahead = n
 	}
-	return s, name == host.StageWaiting || name == host.StageCompiling
+	return s, name == turns.StageWaiting || name == turns.StageCompiling
 }
 
 // PutPluginWith is PutPlugin with options; checks are nil unless they are asked for.

@@ -6,14 +6,14 @@ import (
 	"github.com/weftrun/weft/host/state"
 )
 
-// staged is what an atomic step has done in a history.
+// staged is the work of an atomic step in a history.
 type staged struct {
 	base, root *state.Node
 	done       Stage
 }
 
-// try plays what an atomic step does: "snap" begins it on the state of now, "try"
-// makes a call in it, or reads; "finish" ends it.
+// try plays an atomic step: "snap" begins the step on the present state, "try" makes a
+// call or reads in it, and "finish" ends it.
 func (p *player) try(verb string, in *scanner) {
 	p.t.Helper()
 	inv := in.uint()
@@ -53,7 +53,7 @@ func (p *player) try(verb string, in *scanner) {
 	}
 	if err == nil && tried.Effect {
 		st.root, st.done.Effects = tried.After, append(st.done.Effects, req)
-		if in.uintOption("anew", 0) == 0 { // else the edits are made anew in any case
+		if in.uintOption("anew", 0) == 0 { // else the edits are made again in any case
 			st.done.Base, st.done.Root, st.done.Changes = st.base, st.root, append(st.done.Changes, tried.Changes...)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// audit checks what must hold of every session between two ticks.
+// audit checks the invariants of a session between two ticks.
 func audit(t reporter, s *Session) {
 	t.Helper()
 	seats, invocations, timers := 0, 0, 0
@@ -44,7 +44,7 @@ func audit(t reporter, s *Session) {
 	}
 }
 
-// auditTurns: runs that wait for their turn have nothing but their record.
+// auditTurns: a queued run has nothing but its record.
 func auditTurns(t reporter, s *Session) {
 	t.Helper()
 	n := 0
@@ -163,7 +163,7 @@ func auditRun(t reporter, s *Session, r *run) runAudit {
 	return a
 }
 
-// auditWaits counts who waits, and what is kept for those who will.
+// auditWaits counts waiters, and the events kept for later waits.
 func auditWaits(t reporter, r *run, outside int) {
 	t.Helper()
 	listed, kept := 0, 0
@@ -204,8 +204,8 @@ func auditPool(t reporter, r *run, i, busy, queued int) {
 	}
 }
 
-// auditCalls checks that a call of a resource is under way exactly while its
-// invocation waits for it.
+// auditCalls checks that a call of a resource is open exactly while its invocation waits
+// for it.
 func auditCalls(t reporter, s *Session) {
 	t.Helper()
 	open := 0
@@ -228,8 +228,8 @@ func auditCalls(t reporter, s *Session) {
 	}
 }
 
-// TestEntryTagsAreUnique holds the journal's format together: of two fields with
-// one key the codec would drop one in silence.
+// TestEntryTagsAreUnique checks the journal's format: if two fields had one key, the
+// codec would drop one of them silently.
 func TestEntryTagsAreUnique(t *testing.T) {
 	for _, typ := range []reflect.Type{
 		reflect.TypeFor[Entry](), reflect.TypeFor[StartPart](), reflect.TypeFor[CollectPart](), reflect.TypeFor[FinishPart](),

@@ -10,17 +10,17 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// Histories with children speak of several sessions: "in NAME" goes to another
-// one, "carry NAME" carries its messages to it ("carry NAME again" without noting
-// that they were, as after a crash), and "run" makes a child.
+// Histories with children use several sessions: "in NAME" switches to a session, "carry
+// NAME" carries the present session's messages to it ("carry NAME again" without
+// recording the delivery, as after a crash), and "run" makes a child.
 
-// stage is one of the sessions that a player plays on.
+// stage is one of the sessions of a player.
 type stage struct {
 	live, copied *Session
 	past         past
 }
 
-// in goes to a session, which is made when first named.
+// in switches to a session, which is created when it is first named.
 func (p *player) in(name string) {
 	here := p.live.key.Session
 	p.stages[here] = stage{p.live, p.copied, p.past}
@@ -33,7 +33,7 @@ func (p *player) in(name string) {
 	p.live, p.copied, p.past = to.live, to.copied, to.past
 }
 
-// carry brings the messages of this session to another.
+// carry delivers the messages of this session to another session.
 func (p *player) carry(to string, again bool) {
 	p.t.Helper()
 	from := p.live.key.Session
@@ -51,7 +51,7 @@ func (p *player) carry(to string, again bool) {
 	}
 }
 
-// stageVerb plays the verbs that are no ticks; false if the verb is none of them.
+// stageVerb plays the verbs that are not ticks. It returns false for other verbs.
 func (p *player) stageVerb(verb string, in *scanner) bool {
 	switch verb {
 	case "in":
@@ -67,7 +67,7 @@ func (p *player) stageVerb(verb string, in *scanner) bool {
 	return true
 }
 
-// child reads a run_workflow:
+// child parses a run_workflow:
 //
 //	run INVOCATION VERSION EVENT [id=ID] [session=NAME | shared=1] [stream=1] [depth=N] [timeout=D] [unresolved=1]
 func (p *player) child(in *scanner) Request {
@@ -84,7 +84,7 @@ func (p *player) child(in *scanner) Request {
 	return req
 }
 
-// dumps gives the dumps of all sessions, this one's alone as ever.
+// dumps returns the dumps of all sessions, or of the only session.
 func (p *player) dumps() string {
 	p.in(p.live.key.Session)
 	if len(p.stages) == 1 {
@@ -97,7 +97,7 @@ func (p *player) dumps() string {
 	return out.String()
 }
 
-// auditChildren checks what must hold of children and messages.
+// auditChildren checks the invariants of children and messages.
 func auditChildren(t reporter, s *Session) {
 	t.Helper()
 	open := 0

@@ -12,8 +12,8 @@ import (
 	"github.com/weftrun/weft/abi"
 )
 
-// TestProblems holds each rule of validation: a manifest that breaks it and
-// the problems that it gives, as CODE STEP EVENT.
+// TestProblems covers each rule of validation with a manifest that breaks it and the
+// resulting problems, as CODE STEP EVENT.
 func TestProblems(t *testing.T) {
 	const begin = `{"name": "start", "accepts": ["StartEvent"], "emits": ["StopEvent"]}`
 	tests := []struct {
@@ -152,8 +152,7 @@ func orDash(s string) string {
 	return s
 }
 
-// TestProblemsBeyondTheEncoding holds what only a manifest that was not decoded
-// can have.
+// TestProblemsBeyondTheEncoding covers faults that the decoder would refuse first.
 func TestProblemsBeyondTheEncoding(t *testing.T) {
 	good := abi.StepDecl{Name: "start", Accepts: []abi.Slot{{Types: []string{abi.TypeStart}}}, Emits: []abi.Emit{{Types: []string{abi.TypeStop}}}}
 	with := func(change func(*abi.StepDecl)) *abi.Manifest {
@@ -265,7 +264,7 @@ func TestGraph(t *testing.T) {
 	}
 }
 
-// A drawing says how events go: in lists, to steps that collect, join and wait.
+// A drawing shows lists, and steps that collect, join and wait.
 func TestDrawingLabels(t *testing.T) {
 	g := mustGraph(t, `{"abi": 1, "workflow": "w", "events": {"Item": {}, "Done": {}, "Other": {}, "Ask": {"kind": "input_required"}, "Answer": {"kind": "human_response"}}, "steps": [
 		{"name": "split", "accepts": ["StartEvent"], "emits": [["list", ["Item"]], "Ask"], "waits": ["Answer"]},
@@ -285,7 +284,7 @@ func TestDrawingLabels(t *testing.T) {
 	}
 }
 
-// TestCompileLargeManifest keeps compiling quick at the bounds of a manifest.
+// TestCompileLargeManifest compiles manifests at the bounds.
 func TestCompileLargeManifest(t *testing.T) {
 	m := &abi.Manifest{ABI: 1, Workflow: "w", Events: map[string]abi.EventDecl{}}
 	for i := range maxTypes {
@@ -336,7 +335,7 @@ func TestCompileLargeManifest(t *testing.T) {
 	}
 }
 
-// FuzzCompile gives manifests to the compiler: it must not panic, and answers
+// FuzzCompile compiles arbitrary manifests. The compiler must not panic, and must return
 // either a graph or problems.
 func FuzzCompile(f *testing.F) {
 	files, err := filepath.Glob(histories + "/*.txtar")

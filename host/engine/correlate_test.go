@@ -16,7 +16,7 @@ const callsManifest = `{"abi": 1, "workflow": "calls", "events": {"Ask": {}, "Sa
   {"name": "p.h", "accepts": ["Ask"], "emits": ["Odd"]},
   {"name": "caught", "accepts": ["StepFailedEvent"], "emits": ["Say"], "catches": ["p.f"]}]}`
 
-// callMachine is a machine of a session whose workflow correlates.
+// callMachine drives a session whose workflow correlates.
 func callMachine(t *testing.T) *machine {
 	t.Helper()
 	m := newMachine(t, callsManifest)
@@ -38,15 +38,15 @@ func said(text string) abi.Raw {
 	return raw
 }
 
-// ask makes the driver call a step and wait for the answer; it gives the invocation
-// that was asked.
+// ask makes the driver call a step and wait for the answer. It returns the invocation of
+// the called step.
 func (m *machine) ask(driver, n uint64, step, call string, timeout int64) uint64 {
 	asked := m.opened(m.reduce(Call{Invocation: driver, Attempt: 1, N: n, Request: SendEvent{Event: abi.Event{Type: "Ask", Body: said(call)}, Step: step}}))
 	m.reduce(Call{Invocation: driver, Attempt: 1, N: n + 1, Request: WaitForEvent{ID: call, Type: "Say", Requirements: said(call), Timeout: timeout}})
 	return asked
 }
 
-// The answer has the call's field, whatever the step said of it itself.
+// The answer has the field of the call, even if the step has set another value.
 func TestAnswersHaveTheCallsField(t *testing.T) {
 	m := callMachine(t)
 	driver := m.start()
@@ -61,7 +61,7 @@ func TestAnswersHaveTheCallsField(t *testing.T) {
 	recoded(t, res.Entry)
 }
 
-// A step that fails is caught with the field, and one that says nothing has failed.
+// The failure of a step carries the field, and a step that returns nothing has failed.
 func TestFailuresHaveTheCallsField(t *testing.T) {
 	m := callMachine(t)
 	f := m.ask(m.start(), 1, "p.f", "one", 0)
@@ -89,7 +89,8 @@ func TestStepsNameTheirSiblings(t *testing.T) {
 	}
 }
 
-// When the wait for an answer is over, so is what was to give it: running or queued.
+// When the wait for an answer ends, so do the invocations that work on the answer,
+// running or queued.
 func TestLateAnswersAreWithdrawn(t *testing.T) {
 	m := callMachine(t)
 	driver := m.start()
@@ -119,7 +120,7 @@ func TestLateAnswersAreWithdrawn(t *testing.T) {
 	}
 }
 
-// Clients make neither calls nor answers.
+// Clients may send neither calls nor answers.
 func TestClientsDoNotAnswerCalls(t *testing.T) {
 	m := callMachine(t)
 	m.start()

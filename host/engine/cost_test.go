@@ -28,7 +28,7 @@ const waitsManifest = `{"abi": 1, "workflow": "waits", "events": {"Item": {}, "D
   {"name": "work", "accepts": ["Item"], "emits": ["Done"], "waits": ["Answer"]},
   {"name": "end", "accepts": [["list", ["Done"]]], "emits": ["StopEvent"]}]}`
 
-// machine drives a session with one workflow, as fast as it goes.
+// machine drives a session with one workflow.
 type machine struct {
 	t reporter
 	s *Session
@@ -49,13 +49,13 @@ func (m *machine) reduce(tick Tick) Result {
 	return res
 }
 
-// start starts a run and gives its first invocation.
+// start starts a run and returns its first invocation.
 func (m *machine) start() uint64 {
 	m.n++
 	return m.opened(m.reduce(StartRun{RunID: fmt.Sprint("r", m.n), HandlerID: "h", Event: abi.Event{Type: abi.TypeStart}}))
 }
 
-// opened is the first invocation that a result starts.
+// opened returns the first invocation that a result starts.
 func (m *machine) opened(res Result) uint64 {
 	for _, c := range res.Commands {
 		if c, ok := c.(StartAttempt); ok {
@@ -82,7 +82,7 @@ func many(typ string, n int) abi.StepOutput {
 	return out
 }
 
-// attempts are those that were started and have not been taken, in order.
+// attempts are the started attempts that the test has not taken yet, in order.
 type attempts []uint64
 
 func (a *attempts) take(res Result) {
@@ -113,7 +113,7 @@ func (m *machine) fanOut(n int) {
 	m.finish(open[0], one(abi.TypeStop))
 }
 
-// collectAll runs n branches of which each asks for all n events.
+// collectAll runs n branches, each of which asks for all n events.
 func (m *machine) collectAll(n int) {
 	expected := make([]string, n)
 	for i := range expected {
@@ -155,7 +155,7 @@ func (m *machine) sendAll(n int) {
 	m.finish(open.next(), one(abi.TypeStop))
 }
 
-// hops goes n times through one step.
+// hops runs one step n times.
 func (m *machine) hops(n int) {
 	at := m.start()
 	for range n {
@@ -164,7 +164,7 @@ func (m *machine) hops(n int) {
 	m.finish(at, one(abi.TypeStop))
 }
 
-// waits lets n branches wait, each for an answer of its own, and answers them.
+// waits makes n branches wait, each for its own answer, and answers them.
 func (m *machine) waits(n int) {
 	need := func(i int) abi.Raw {
 		raw, _ := abi.EncodeValue(map[string]any{"n": i})
@@ -185,9 +185,9 @@ func (m *machine) waits(n int) {
 	m.finish(open.next(), one(abi.TypeStop))
 }
 
-// TestWorkIsProportional counts the items that the session looks at: a
-// fan-out of ten times as many branches may cost ten times as much,
-// and make ten times as many allocations, up to a few that grow by doubling.
+// TestWorkIsProportional counts the items that the session looks at. A fan-out with ten
+// times as many branches may cost ten times as much, with ten times as many allocations,
+// except for a few that grow by doubling.
 func TestWorkIsProportional(t *testing.T) {
 	shapes := map[string]struct {
 		manifest string
@@ -232,9 +232,9 @@ func mallocs() uint64 {
 	return stats.Mallocs
 }
 
-// hopAllocs is the budget of one tick of a chain, which ends an invocation and
-// starts the next: the entry with its event, the invocation with its trigger,
-// and the commands.
+// hopAllocs is the budget of allocations for one tick of a chain, which ends an
+// invocation and starts the next: the entry with its event, the invocation with its
+// trigger, and the commands.
 const hopAllocs = 15
 
 func TestHopAllocations(t *testing.T) {

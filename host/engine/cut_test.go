@@ -9,8 +9,8 @@ import (
 	"github.com/weftrun/weft/host/work"
 )
 
-// move is one thing that a player did, and what came of it: so that it can be
-// done again by a session that was loaded from its journal.
+// move is one move of a player with its outcome, so that a session that was loaded from
+// its journal can repeat it.
 type move struct {
 	line   string
 	now    int64
@@ -23,11 +23,11 @@ type move struct {
 	before int // entries
 }
 
-// past is what a player remembers of a session: its moves, and how it stood
-// after each of its entries.
+// past is what a player remembers of a session: its moves, and the session's dump after
+// each entry.
 type past struct {
 	moves   []move
-	entries []*Entry // after their way through the journal
+	entries []*Entry // encoded and decoded again
 	roots   []*state.Node
 	open    [][]uint64
 }
@@ -46,8 +46,8 @@ func (p *player) remember(m move) {
 	p.past.open = append(p.past.open, p.live.Open())
 }
 
-// rerun plays the moves of a past again; at each cut (a number of entries) the
-// session is dropped and loaded from its journal.
+// rerun repeats the moves of a past. At each cut (a number of entries) it drops the
+// session and loads it from its journal.
 type rerun struct {
 	t     reporter
 	p     *player
@@ -58,7 +58,7 @@ type rerun struct {
 	own   []*Entry // what the rerun itself decided
 }
 
-// snap is the snapshot of an atomic step: the state after so many entries.
+// snap is the snapshot of an atomic step: the state after a number of entries.
 type snap struct {
 	entries int
 	root    *state.Node
@@ -86,9 +86,8 @@ func (p *player) rerun(cuts ...int) {
 	sameSession(p.t, p.live, r.s)
 }
 
-// reload makes the session anew from the entries so far. A region that was
-// begun before is begun again: it reads the same value, unless that has changed
-// since.
+// reload loads the session from the entries so far. An open region begins again, and
+// reads the same value unless the value has changed since.
 func (r *rerun) reload(at int) {
 	r.t.Helper()
 	old := r.s
@@ -112,7 +111,7 @@ func (r *rerun) reload(at int) {
 	}
 }
 
-// snapAgain takes the snapshots that were taken after so many entries.
+// snapAgain takes the snapshots that were taken after this number of entries.
 func (r *rerun) snapAgain(entries int) {
 	for inv, sn := range r.snaps {
 		if sn.entries == entries {
@@ -122,7 +121,7 @@ func (r *rerun) snapAgain(entries int) {
 	}
 }
 
-// staged is what an atomic step did, as it is seen from this session's snapshot.
+// staged returns the work of an atomic step on this session's snapshot.
 func (r *rerun) staged(f Finish) *Stage {
 	own := *f.Stage
 	own.Seen = nil
@@ -133,7 +132,7 @@ func (r *rerun) staged(f Finish) *Stage {
 	return &own
 }
 
-// again makes a move again; what comes of it must be what came of it before.
+// again repeats a move. Its outcome must be the same as before.
 func (r *rerun) again(m *move) {
 	r.t.Helper()
 	if m.snap != 0 {
@@ -170,9 +169,9 @@ func (r *rerun) again(m *move) {
 	}
 }
 
-// sameSession compares all that two sessions hold, whether a dump shows it or
-// not. Left out are the graphs' source, what a tick costs, and the state's inner
-// shape, which is compared by value.
+// sameSession compares everything that two sessions hold, including what a dump does not
+// show. It leaves out the function that returns graphs, the cost of ticks, and the inner
+// shape of the state, which is compared by value.
 func sameSession(t reporter, want, got *Session) {
 	t.Helper()
 	bare := func(s *Session) Session {
@@ -189,9 +188,9 @@ func sameSession(t reporter, want, got *Session) {
 	}
 }
 
-// TestCutEverywhere drops the session of every history at each of its entries,
-// loads it from its journal, and lets it go on: with one cut, with two, and at
-// every entry. The rest of the history and its end are the same.
+// TestCutEverywhere drops the session of every history at each of its entries, loads it
+// from its journal, and continues: with one cut, with two, and at every entry. The rest
+// of the history must be the same.
 func TestCutEverywhere(t *testing.T) {
 	cuts, stride := 0, 1
 	if few {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/limit"
 )
 
 // Dump returns everything that the session holds as canonical text. Sessions that behave
@@ -181,7 +182,7 @@ func (d *dumper) record(r host.Run) {
 
 // limits shows the limits that differ from their defaults.
 func (d *dumper) limits(l host.Limits) {
-	got, usual := reflect.ValueOf(l), reflect.ValueOf(host.DefaultLimits())
+	got, usual := reflect.ValueOf(l), reflect.ValueOf(limit.Default())
 	for f, v := range got.Fields() {
 		if !v.Equal(usual.FieldByIndex(f.Index)) {
 			d.line("  limit %s=%v", f.Name, v)

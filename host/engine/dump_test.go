@@ -8,7 +8,7 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// unseen are the fields that a dump need not show, and why.
+// unseen are the fields that a dump need not show, with the reason.
 var unseen = map[string]string{
 	"StreamEvent.Child": "the result of a run makes no child known",
 	"Session.own":       "counts what ticks cost, and decides nothing",
@@ -28,11 +28,11 @@ var unseen = map[string]string{
 	"waitShape.key":     "is its fields, which show",
 }
 
-// prober changes one field after another of what a session holds, and looks
-// whether its dump changes with it.
+// prober changes one field of a session after the other, and checks that the dump changes
+// with it.
 type prober struct {
 	s     *Session
-	met   map[string]bool // fields by "type.field": true when a dump showed one
+	met   map[string]bool // fields by "type.field": true if a dump showed one
 	known map[unsafe.Pointer]bool
 }
 
@@ -56,8 +56,8 @@ func (p *prober) probe(name string, v reflect.Value) {
 	p.met[name] = p.shows(before)
 }
 
-// shows reports whether the dump is another one now. A session in which nothing
-// fits any more may make it panic, which shows too.
+// shows reports whether the dump has changed. A session with inconsistent fields may make
+// it panic, which counts as a change.
 func (p *prober) shows(before string) (changed bool) {
 	defer func() { changed = changed || recover() != nil }()
 	return p.s.Dump() != before
@@ -67,7 +67,7 @@ var leftOut = map[reflect.Type]bool{
 	reflect.TypeFor[Graph](): true, reflect.TypeFor[step](): true,
 }
 
-// walk looks at a value that can be set, and at what it leads to.
+// walk visits a value that can be set, and everything it refers to.
 func (p *prober) walk(name string, v reflect.Value) {
 	if leftOut[v.Type()] {
 		return
@@ -112,9 +112,9 @@ func (p *prober) walk(name string, v reflect.Value) {
 	}
 }
 
-// TestDumpShowsAll holds the dump to its word, on which the comparisons of
-// replayed sessions rest: there is no field of a session, seen in any history
-// after any tick, that could be another one without the dump being another one.
+// TestDumpShowsAll checks that the dump is complete, because comparisons of replayed
+// sessions rely on it: every field of a session, after every tick of every history,
+// changes the dump when it changes.
 func TestDumpShowsAll(t *testing.T) {
 	met := make(map[string]bool)
 	eachHistory(t, func(t *testing.T, h *history) {

@@ -6,6 +6,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/limit"
 )
 
 // manifest reads a manifest, for examples.
@@ -25,9 +26,9 @@ const hops = `{"abi": 1, "workflow": "hops", "events": {"Hop": {}}, "steps": [
 	{"name": "start", "accepts": ["StartEvent"], "emits": ["Hop"]},
 	{"name": "hop", "accepts": ["Hop"], "emits": ["StopEvent"]}]}`
 
-// A tick is what happens to a session. Reducing it gives an entry, which is to be
-// journaled, and commands, which are to be carried out when the entry is durable or, if
-// nobody outside can see them, at once.
+// A tick is something that happens to a session. Reducing the tick returns an entry,
+// which must be journaled, and commands. The commands are carried out when the entry is
+// durable or, if nobody outside can see their effect, at once.
 func ExampleSession_Reduce() {
 	graph, problems := engine.Compile(manifest(hops))
 	if len(problems) > 0 {
@@ -36,7 +37,7 @@ func ExampleSession_Reduce() {
 	}
 	s := engine.New(host.SessionKey{Tenant: "acme", Session: "s"}, func(string) (*engine.Graph, error) { return graph, nil })
 	result, err := s.Reduce(1, engine.StartRun{
-		RunID: "r", HandlerID: "h", Version: "hops", Limits: host.DefaultLimits(),
+		RunID: "r", HandlerID: "h", Version: "hops", Limits: limit.Default(),
 		Event: abi.Event{Type: abi.TypeStart, Body: abi.EmptyMap},
 	})
 	if err != nil {
@@ -50,7 +51,7 @@ func ExampleSession_Reduce() {
 			fmt.Println("invoke", in.Step)
 		}
 	}
-	// Folding the entry gives the session as it is now, without the request.
+	// Folding the entry restores the session without the request.
 	again := engine.New(s.Key(), func(string) (*engine.Graph, error) { return graph, nil })
 	if _, err := again.Fold(result.Entry); err != nil {
 		fmt.Println(err)
@@ -63,7 +64,7 @@ func ExampleSession_Reduce() {
 	// folded: running at 1
 }
 
-// A manifest that cannot work is refused with all that is against it.
+// A manifest that cannot work is refused with all its problems.
 func ExampleCompile() {
 	_, problems := engine.Compile(manifest(`{"abi": 1, "workflow": "hops", "events": {"Hop": {}, "Lost": {}}, "steps": [
 		{"name": "start", "accepts": ["StartEvent"], "emits": ["Hop", "Lost"]}]}`))

@@ -1,6 +1,6 @@
 package engine
 
-// Audit is for the model, which sees no more of this package than others do.
+// Audit is for the model, which uses only exported names.
 func Audit(t reporter, s *Session) { audit(t, s) }
 
 // Few: see few.

@@ -118,11 +118,11 @@ func (s *Session) foldRun(e *Entry, runID string, p *StartPart, root *state.Node
 	if err != nil {
 		return err
 	}
+	// The defaults of the workflow must be in the state before the first step can read it.
 	if err := s.change(e, root); err != nil {
 		return err
 	}
 	s.launch(s.begin(runID, p, g), p.Event)
-	// The defaults must be in the state before the first step can read it.
 	return nil
 }
 

@@ -9,8 +9,7 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// forkAll forks every run that is under way, and looks at what goes on in the
-// forks.
+// forkAll forks every active run, and checks what continues in the forks.
 func (p *player) forkAll() {
 	p.t.Helper()
 	for _, id := range sortedKeys(p.live.runs) {
@@ -43,7 +42,7 @@ func (p *player) forkAll() {
 	}
 }
 
-// compareFork holds a fork against the session that it was made of.
+// compareFork compares a fork with the session that it was made from.
 func (p *player) compareFork(s *Session, runs []ForkedRun, anew []host.Renewed) {
 	p.t.Helper()
 	if string(s.root.Encode()) != string(p.live.root.Encode()) || s.seq != 1 || len(runs) != len(s.runs) || len(s.handlers) != len(runs) {
@@ -96,7 +95,7 @@ func (p *player) compareForked(s *Session, inv, old *invocation) {
 	}
 }
 
-// stopped is since when a timer stands still.
+// stopped returns since when a timer is stopped.
 func (t *timer) stopped() int64 {
 	if t.inv == nil {
 		return t.run.stopped
@@ -104,7 +103,7 @@ func (t *timer) stopped() int64 {
 	return t.run.heldAt
 }
 
-// compareTimer: what remained, remains.
+// compareTimer: a timer keeps the time that it has left.
 func (p *player) compareTimer(s *Session, t, was *timer) {
 	p.t.Helper()
 	switch {
@@ -118,8 +117,7 @@ func (p *player) compareTimer(s *Session, t, was *timer) {
 	}
 }
 
-// TestForkRefuses: only a run that is under way can be forked, and a session begins
-// once.
+// TestForkRefuses: only an active run can be forked, and a session begins only once.
 func TestForkRefuses(t *testing.T) {
 	g := mustGraph(t, `{"abi": 1, "workflow": "w", "events": {}, "steps": [{"name": "s", "accepts": ["StartEvent"], "emits": ["StopEvent"]}]}`)
 	p := newPlayer(t, map[string]*Graph{"v1": g})

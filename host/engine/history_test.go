@@ -10,7 +10,7 @@ import (
 	"github.com/weftrun/weft/abi"
 )
 
-// reporter is what the helpers need of a *testing.T, a *testing.B or a *rapid.T.
+// reporter is the part of *testing.T, *testing.B and *rapid.T that the helpers need.
 type reporter interface {
 	Helper()
 	Errorf(format string, args ...any)
@@ -23,12 +23,12 @@ var update = flag.Bool("update", false, "rewrite what the histories of testdata/
 
 const histories = "../../testdata/engine"
 
-// TestHistories plays the histories of testdata/engine: a manifest and ticks
-// come to entries, commands and in the end to a dump of the session. Each is
-// replayed beside: a session that folds the encoded entries equals the one that
-// decided them after every tick.
+// TestHistories plays the histories of testdata/engine. A manifest and ticks result in
+// entries, commands and finally a dump of the session. Each history is also replayed:
+// after every tick, a session that folds the encoded entries must equal the session that
+// decided them.
 //
-// A file begins with the rule that it holds, and has the sections manifest.json
+// A file begins with the rule that it tests, and has the sections manifest.json
 // (manifest-V.json for a version V other than v1), ticks, want and dump. See
 // [player.play] for the language of the ticks.
 func TestHistories(t *testing.T) {
@@ -57,7 +57,7 @@ type history struct {
 	graphs map[string]*Graph // by version
 }
 
-// eachHistory runs a test for each history, by its name.
+// eachHistory runs a test for each history, under its name.
 func eachHistory(t *testing.T, test func(t *testing.T, h *history)) {
 	files, err := filepath.Glob(histories + "/*.txtar")
 	if err != nil {

@@ -6,11 +6,12 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/limit"
 	"github.com/weftrun/weft/host/work"
 )
 
-// A run has all limits: those that a start leaves out are journaled as they are
-// by default, and an entry of a server that knew fewer has the others'.
+// A run has all limits. Limits that a start leaves out are journaled with their defaults,
+// and an entry of a server with fewer limits gets the missing ones.
 func TestRunsHaveAllLimits(t *testing.T) {
 	g := mustGraph(t, chainManifest)
 	fresh := func() *Session {
@@ -21,7 +22,7 @@ func TestRunsHaveAllLimits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := host.DefaultLimits()
+	want := limit.Default()
 	want.Fuel = 12_345
 	if got := res.Entry.Start.Limits; got != want {
 		t.Errorf("the entry has %+v", got)
@@ -40,18 +41,18 @@ func TestRunsHaveAllLimits(t *testing.T) {
 	}
 }
 
-// A check of the state that takes too much work is a limit that is exceeded, and not a
-// state that breaks its schema.
+// A check of the state that takes too much work exceeds a limit. It does not count as a
+// breach of the schema.
 func TestCheckOfTheStateIsBounded(t *testing.T) {
 	g := mustGraph(t, `{"abi": 1, "workflow": "w", "events": {}, "state": {"schema": {"properties": {"a": {"type": "string", "pattern": "x*"}}}, "default": {"a": "xx"}},
 		"steps": [{"name": "start", "accepts": ["StartEvent"], "emits": ["StopEvent"]}]}`)
 	s := New(host.SessionKey{Tenant: "t", Session: "s"}, func(string) (*Graph, error) { return g, nil })
 	s.own = *work.New(mostOwn, nil)
-	if _, _, err := s.stateFor(g, host.DefaultLimits()); err != nil {
+	if _, _, err := s.stateFor(g, limit.Default()); err != nil {
 		t.Fatal(err)
 	}
 	s.own = *work.New(1, nil)
-	_, _, err := s.stateFor(g, host.DefaultLimits())
+	_, _, err := s.stateFor(g, limit.Default())
 	if host.CodeOf(err) != host.CodeLimitExceeded || !strings.Contains(err.Error(), "takes more than 1 units of work") {
 		t.Errorf("the error is %v (%s)", err, host.CodeOf(err))
 	}

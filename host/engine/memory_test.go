@@ -8,10 +8,11 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/limit"
 )
 
-// loop is a workflow that goes round, each time by another way through the
-// session. turn goes round once from an open invocation, and gives the next.
+// loop is a workflow that loops, each loop on a different path through the session. turn
+// loops once from an open invocation, and returns the next one.
 type loop struct {
 	manifest string
 	turn     func(m *machine, at uint64) uint64
@@ -58,7 +59,7 @@ var loops = map[string]loop{
 	  {"name": "a", "accepts": ["A"], "emits": ["A", "StopEvent"], "waits": ["Answer"]}]}`,
 		func(m *machine, at uint64) uint64 {
 			if inv, _ := m.s.Invocation(at); inv.Step == "a" {
-				// one answer comes while it is waited for, one before
+				// one answer arrives during the wait, one before
 				need, _ := abi.EncodeValue(map[string]any{"n": 1})
 				m.call(at, 1, WaitForEvent{ID: "w", Type: "Answer", Requirements: need, Timeout: 5e9})
 				m.reduce(PostEvent{RunID: fmt.Sprint("r", m.n), Event: abi.Event{Type: "Answer", Body: need}})
@@ -99,7 +100,7 @@ func (m *machine) call(invocation, n uint64, req Request) Result {
 	return m.reduce(Call{Invocation: invocation, Attempt: 1, N: n, Request: req})
 }
 
-// held counts what a session holds on to.
+// held counts what a session holds.
 func held(s *Session) int {
 	n := len(s.handlers) + len(s.runs) + len(s.invocations) + len(s.timers.heap) + len(s.timers.byID) + cap(s.out)
 	for _, r := range s.runs {
@@ -119,7 +120,7 @@ func held(s *Session) int {
 	return n
 }
 
-// heapAlloc is what the heap holds when the garbage is out, in bytes.
+// heapAlloc returns the size of the heap after a collection, in bytes.
 func heapAlloc() uint64 {
 	runtime.GC()
 	runtime.GC()
@@ -135,9 +136,9 @@ func (m *machine) startLong() uint64 {
 	}))
 }
 
-// TestLoopsKeepMemoryFlat goes round in a loop and holds what the session has in
-// memory after many turns against what it has after few: by the count of what it
-// holds, and by the heap. The plain loop makes 1,000,000 turns.
+// TestLoopsKeepMemoryFlat compares the memory of a session after many turns of a loop
+// with its memory after few, by the number of items it holds and by the heap. The plain
+// loop makes 1,000,000 turns.
 func TestLoopsKeepMemoryFlat(t *testing.T) {
 	for name, l := range loops {
 		t.Run(name, func(t *testing.T) {
@@ -162,7 +163,7 @@ func TestLoopsKeepMemoryFlat(t *testing.T) {
 			if held2 != held1 {
 				t.Errorf("the session holds %d things after %d turns, and %d after %d", held1, little, held2, much)
 			}
-			// 8 bytes a turn would be more than this.
+			// A leak of 8 bytes a turn would exceed this.
 			if heap2 > heap1+uint64(much)*4+64<<10 {
 				t.Errorf("the heap grew from %d to %d bytes", heap1, heap2)
 			}
@@ -171,9 +172,8 @@ func TestLoopsKeepMemoryFlat(t *testing.T) {
 	}
 }
 
-// crowd brings a run to hold n of everything that a session can hold: queued
-// invocations, waits for several things, kept and buffered events, half joins,
-// timers.
+// crowd makes a run hold n of everything that a session can hold: queued invocations,
+// waits for several types, kept and buffered events, incomplete joins, timers.
 func crowd(t reporter, n int) (m *machine, at uint64) {
 	m = newMachine(t, `{"abi": 1, "workflow": "crowd", "events": {"Hop": {}, "Q": {}, "W": {}, "L": {}, "R": {}, "Kept": {}, "B": {}, "S": {}, "Answer": {"kind": "human_response"}}, "steps": [
 	  {"name": "start", "accepts": ["StartEvent"], "emits": ["Q", "W", "L", "R", "Kept", "S", "Hop"]},
@@ -191,7 +191,7 @@ func crowd(t reporter, n int) (m *machine, at uint64) {
 		for _, typ := range []string{"Q", "L"} {
 			m.call(at, 1, SendEvent{Event: abi.Event{Type: typ}})
 		}
-		if i < host.DefaultLimits().InboxEvents-10 {
+		if i < limit.Default().InboxEvents-10 {
 			m.call(at, 1, SendEvent{Event: abi.Event{Type: "Kept"}})
 		}
 		m.call(at, 1, CollectEvents{Event: abi.Event{Type: "B"}, Expected: []string{"B", "R"}})
@@ -203,10 +203,10 @@ func crowd(t reporter, n int) (m *machine, at uint64) {
 	return m, m.opened(m.call(at, 1, SendEvent{Event: abi.Event{Type: "Hop"}}))
 }
 
-// TestTickCostsTheSameInACrowd does one of each tick in a session that holds few
-// things and in one that holds many of everything: it looks at as many items and
-// makes as many allocations. Logarithms are within the bound: a heap of timers,
-// a tree of the state.
+// TestTickCostsTheSameInACrowd reduces one of each tick in a session that holds few items
+// and in a session that holds many. Each tick must look at as many items and make as many
+// allocations in both. The bound leaves room for logarithms: a heap of timers, a tree of
+// the state.
 func TestTickCostsTheSameInACrowd(t *testing.T) {
 	answer, _ := abi.EncodeValue(map[string]any{"n": 1})
 	ticks := map[string]func(m *machine, at uint64){

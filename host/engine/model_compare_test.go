@@ -11,7 +11,7 @@ import (
 	"github.com/weftrun/weft/host/engine"
 )
 
-// pair is a session and its model, to which the same happens.
+// pair is a session and its model. Both get the same ticks.
 type pair struct {
 	manifest *abi.Manifest
 	types    []string // that it declares, and base types
@@ -45,7 +45,7 @@ func newPair(m *abi.Manifest) (*pair, error) {
 
 var sessionKey = host.SessionKey{Tenant: "t", Session: "s"}
 
-// play does a tick to both, and says in what they differ.
+// play reduces a tick in both, and returns how they differ.
 func (p *pair) play(now int64, t engine.Tick) error {
 	p.played = append(p.played, func() string { return showTick(now, t) })
 	res, err := p.session.Reduce(now, t)
@@ -89,8 +89,7 @@ func showTick(now int64, t engine.Tick) string {
 	return fmt.Sprintf("%d: %T%+v", now, t, t)
 }
 
-// fatal is a test that ends by a panic, which the seed's play takes for its
-// failure.
+// fatal is a test that fails by a panic, which the player of a seed catches.
 type fatal struct{}
 
 func (fatal) Helper()                           {}
@@ -99,7 +98,7 @@ func (fatal) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args
 func (fatal) Fatal(args ...any)                 { panic(fmt.Sprint(args...)) }
 func (fatal) FailNow()                          { panic("failed") }
 
-// note lets the guest know how its call went.
+// note records the outcome of a guest's call.
 func (p *pair) note(t engine.Tick, refused string, suspended bool) {
 	c, ok := t.(engine.Call)
 	if g := p.guests[c.Invocation]; ok && g != nil && refused != stale {
@@ -303,7 +302,7 @@ func (w *model) showRuns() []string {
 	return append(out, fmt.Sprint(len(w.runs), " active, state ", w.state))
 }
 
-// lastGone is the run that ended last, unless its id was given again.
+// lastGone is the run that ended last, unless its id is in use again.
 func (w *model) lastGone() *modelRun {
 	if n := len(w.gone); n > 0 && w.run(w.gone[n-1].id) == nil {
 		return w.gone[n-1]
@@ -315,8 +314,8 @@ func (w *model) showRun(r *modelRun) string {
 	return fmt.Sprintf("%s %t %s %q steps=%d fuel=%d paused=%t %s %v keeps %v", r.id, true, r.status, r.code, r.steps, r.fuel, r.paused, r.blocked, r.waitingFor, r.keeps())
 }
 
-// invariants hold whatever the model says: no step runs more than it has
-// workers, and no event comes to a step twice.
+// invariants hold independently of the model: no step runs more invocations than it has
+// workers, and no event reaches a step twice.
 func (p *pair) invariants() error {
 	running := map[string]int{}
 	for _, id := range p.session.Open() {
@@ -342,8 +341,8 @@ func (p *pair) invariants() error {
 	return nil
 }
 
-// rest lets everything go on until only the outside could move it: attempts
-// return nothing, timers fire, what is held is resumed.
+// rest continues until only the outside could change anything: attempts return nothing,
+// timers fire, held runs are resumed.
 func (p *pair) rest() error {
 	for range 5000 {
 		if open := p.session.Open(); len(open) > 0 {
@@ -371,8 +370,8 @@ func (p *pair) rest() error {
 	return errors.New("the session does not come to rest")
 }
 
-// atRest: every run that has not ended waits for something that its record
-// names, or has nobody left; and the journal alone gives the same session.
+// atRest: every run that has not ended waits for something that its record names, or has
+// no invocation left. The journal alone must restore the same session.
 func (p *pair) atRest() error {
 	for _, r := range p.model.runs {
 		rec, _ := p.session.Record(r.id)
@@ -383,8 +382,8 @@ func (p *pair) atRest() error {
 	return p.reload()
 }
 
-// reload drops the session, and goes on with one that is loaded from its journal.
-// Edits that were begun are not committed: their base was of the other.
+// reload drops the session and loads it from its journal. Open edits are not committed,
+// because their base belongs to the other session.
 func (p *pair) reload() error {
 	p.played = append(p.played, func() string { return "reload" })
 	before := p.session.Dump()

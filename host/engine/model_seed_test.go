@@ -23,9 +23,8 @@ func seedsByDefault() uint64 {
 	return 2000
 }
 
-// playSeed plays a seed, without the ticks whose numbers are left out. Each
-// tick is drawn by a source of its own, so that leaving one out changes the
-// others as little as can be.
+// playSeed plays a seed, without the ticks whose numbers are left out. Each tick has its
+// own random source, so that leaving one out changes the others as little as possible.
 func playSeed(seed uint64, without map[int]bool) (p *pair, last int, err error) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	if p, err = newPair(drawWorkflow(rng)); err != nil {
@@ -56,7 +55,7 @@ func playSeed(seed uint64, without map[int]bool) (p *pair, last int, err error) 
 	return p, n, p.rest()
 }
 
-// shrink leaves out what the failure of a seed does not need.
+// shrink leaves out the ticks that the failure of a seed does not need.
 func shrink(seed uint64, last int) (*pair, error) {
 	without := map[int]bool{}
 	for i := last + 1; i < 100; i++ {
@@ -77,9 +76,8 @@ func shrink(seed uint64, last int) (*pair, error) {
 	return p, err
 }
 
-// TestModel holds the engine against its model: random workflows, to which
-// random things happen in random order. A seed that fails is shrunk, and is
-// played alone by -model.seed=N.
+// TestModel compares the engine with its model on random workflows with random ticks in
+// random order. A failing seed is shrunk, and can be played alone with -model.seed=N.
 func TestModel(t *testing.T) {
 	first, n := uint64(1), *modelSeeds
 	if *modelSeed != 0 {

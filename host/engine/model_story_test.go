@@ -16,9 +16,9 @@ import (
 
 var modelWrite = flag.String("model.write", "", "write random histories to this folder, for the tests of package hosttest (WEFT_STORIES)")
 
-// TestWriteStories writes random plays in the form of the histories of
-// testdata/engine, such as a whole host can play: what comes from the host itself
-// is left out, timers fire when they are due, and all runs have the same limits.
+// TestWriteStories writes random plays as histories of testdata/engine that a whole host
+// can play. Ticks that the host makes by itself are left out, timers fire when they are
+// due, and all runs have the same limits.
 func TestWriteStories(t *testing.T) {
 	if *modelWrite == "" {
 		t.Skip("-model.write names no folder")

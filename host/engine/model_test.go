@@ -1,9 +1,8 @@
-// The model is the semantics of runs a second time, written for being obvious:
-// lists that are walked from one end to the other, nothing that is counted,
-// indexed or kept beside. It shares no code with the engine, whose unexported
-// names it cannot see. What the two must agree on is all that a session shows:
-// answers, refusals, what is published and commanded in which order, who runs,
-// and when the next timer is due.
+// The model defines what runs do a second time, in an obvious way: lists that are walked
+// from end to end, without counts, indexes or caches. It shares no code with the engine,
+// and cannot see the engine's unexported names. The two must agree on everything that a
+// session shows: answers, refusals, the order of published events and commands, which
+// attempts run, and when the next timer is due.
 package engine_test
 
 import (

@@ -7,8 +7,7 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// Older servers counted their crashes in the journal. What they wrote folds, and means
-// nothing.
+// Older servers counted crashes in the journal. Such entries fold without an effect.
 func TestCrashesOfOlderServersAreIgnored(t *testing.T) {
 	key := host.SessionKey{Tenant: "t", Session: "s"}
 	var snapshots [2][]byte

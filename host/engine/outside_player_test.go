@@ -8,7 +8,7 @@ import (
 	"github.com/weftrun/weft/host/state"
 )
 
-// outside reads an edit of the state from outside, of at most 200 bytes of state:
+// outside parses an edit of the state from outside, with a limit of 200 bytes of state:
 //
 //	outside put JSON
 //	outside patch JSON
@@ -38,8 +38,8 @@ func (p *player) outside(in *scanner) Tick {
 	return t
 }
 
-// TestEditOfAnotherState: an edit that says on what it is made is refused on anything
-// else, and one that changes nothing is an entry only if it has to be.
+// TestEditOfAnotherState: an edit with a base is refused on another state. An edit that
+// changes nothing makes an entry only if it must.
 func TestEditOfAnotherState(t *testing.T) {
 	p := newPlayer(t, nil)
 	p.play(`outside put {"n":1}`)
@@ -60,7 +60,7 @@ func TestEditOfAnotherState(t *testing.T) {
 	}
 }
 
-// TestRanIsBounded: of many workflows those that ran last are kept in mind.
+// TestRanIsBounded: of many workflows, those that ran last are kept.
 func TestRanIsBounded(t *testing.T) {
 	s := New(newPlayer(t, nil).live.key, nil)
 	names := strings.Split("abcdefghijklmnopqrstuvwxyz", "")

@@ -13,7 +13,7 @@ import (
 	"github.com/weftrun/weft/host/state"
 )
 
-// player plays ticks on a session, and its entries on another.
+// player plays ticks on one session, and the resulting entries on another.
 type player struct {
 	t      reporter
 	live   *Session
@@ -25,19 +25,19 @@ type player struct {
 	out    strings.Builder
 	past   past
 	after  func() // each move
-	// restored are sessions that were restored from snapshots of each live one.
+	// restored are sessions restored from snapshots of each live session.
 	restored map[*Session]*restored
-	keepAll  bool // of every snapshot, not of the newest alone
+	keepAll  bool // keep a session for every snapshot, not only for the newest
 }
 
-// base is what a begin remembers for a commit.
+// base is what a begin keeps for a commit.
 type base struct {
 	path state.Path
 	node *state.Node
 }
 
-// onlyNeeded finds workflows, and wants each version to be one that the entry says
-// that it needs.
+// onlyNeeded finds workflows, and expects each version to be among those that the entry
+// needs.
 func onlyNeeded(t reporter, s *Session, e *Entry, find func(string) (*Graph, error)) func(string) (*Graph, error) {
 	needs := s.Needs(e)
 	return func(version string) (*Graph, error) {
@@ -121,7 +121,7 @@ func (p *player) play(line string) {
 	_, _ = p.do(m)
 }
 
-// do makes a move, and remembers what came of it.
+// do makes a move and records its outcome.
 func (p *player) do(m move) (Result, error) {
 	p.t.Helper()
 	m.now = p.now
@@ -133,7 +133,7 @@ func (p *player) do(m move) (Result, error) {
 	return m.res, m.err
 }
 
-// tick reduces a tick, writes down what came of it and replays it.
+// tick reduces a tick, writes its outcome down and replays it.
 func (p *player) tick(tick Tick) (Result, error) {
 	p.t.Helper()
 	before := p.live.Dump()
@@ -166,7 +166,7 @@ func (p *player) tick(tick Tick) (Result, error) {
 	return res, err
 }
 
-// recoded is the entry after its way through the journal.
+// recoded returns the entry after encoding and decoding.
 func recoded(t reporter, e *Entry) *Entry {
 	t.Helper()
 	b, err := abi.Marshal(e)

@@ -14,9 +14,9 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// genManifest draws a workflow. Every step may stop the run, every type has a
-// maker before its taker, so that it passes validation; collectors that no list
-// leads to are mended afterwards.
+// genManifest draws a workflow that passes validation: every step may stop the run, and
+// every type has an emitting step before the accepting one. Collectors that no list leads
+// to are corrected afterwards.
 func genManifest(t *rapid.T) *abi.Manifest {
 	m := &abi.Manifest{ABI: 1, Workflow: "random", Events: map[string]abi.EventDecl{
 		"Ask": {Kind: abi.KindInputRequired}, "Answer": {Kind: abi.KindHumanResponse}, "Sub": {Extends: "T1"}, "Progress": {},
@@ -66,7 +66,7 @@ func genManifest(t *rapid.T) *abi.Manifest {
 	return m
 }
 
-// genSlots draws what step i accepts: its own type always, others perhaps.
+// genSlots draws what step i accepts: always its own type, and perhaps others.
 func genSlots(t *rapid.T, i int) []abi.Slot {
 	own := fmt.Sprint("T", i)
 	other := fmt.Sprint("T", rapid.IntRange(1, i).Draw(t, "other"))
@@ -83,7 +83,7 @@ func genSlots(t *rapid.T, i int) []abi.Slot {
 	return []abi.Slot{{Types: []string{own}}}
 }
 
-// genGraph compiles a drawn manifest, mending lonely collectors.
+// genGraph compiles a drawn manifest after correcting lonely collectors.
 func genGraph(t *rapid.T) *Graph {
 	m := genManifest(t)
 	for range len(m.Steps) + 1 {
@@ -117,7 +117,7 @@ type walk struct {
 	journal []*Entry
 }
 
-// scope is what a collection belongs to: a run, before its clean-up or in it.
+// scope is what a collection belongs to: a run before its clean-up, or in its clean-up.
 type scope struct {
 	run    *run
 	ending *ending
@@ -143,8 +143,8 @@ func (w *walk) tick(tick Tick) Result {
 	return res
 }
 
-// checkCommands: streams count without a gap, a terminal event is the last of
-// its run, a run that only the outside can move says that it is idle.
+// checkCommands: streams have consecutive numbers, a terminal event is the last of its
+// run, and a run that only the outside can continue reports that it is idle.
 func (w *walk) checkCommands(res Result) {
 	ended := make(map[string]bool)
 	for _, c := range res.Commands {
@@ -188,8 +188,8 @@ func (w *walk) checkCommands(res Result) {
 	}
 }
 
-// checkCollections: a collection that closed has fired all its collectors, unless
-// it was dropped for the clean-up.
+// checkCollections: a closed collection has fired all its collectors, unless it was
+// dropped for the clean-up.
 func (w *walk) checkCollections() {
 	for c, of := range w.known {
 		r := of.run
@@ -212,7 +212,7 @@ func (w *walk) checkCollections() {
 	}
 }
 
-// output draws a result of the step, mostly a good one.
+// output draws a result of the step, mostly a valid one.
 func (w *walk) output(st *step) abi.StepOutput {
 	t := w.t
 	body := abi.Raw{0xa1, 0x61, 'i', byte(rapid.IntRange(0, 23).Draw(t, "i"))}
@@ -341,8 +341,8 @@ func (w *walk) step() {
 	}
 }
 
-// drain lets every run go on to its end or to where it waits for the outside:
-// all attempts return nothing, all timers fire.
+// drain continues every run to its end or to a wait for the outside: all attempts return
+// nothing, all timers fire.
 func (w *walk) drain() {
 	s := w.p.live
 	for range 10_000 {
@@ -369,9 +369,9 @@ func (w *walk) drain() {
 	w.t.Fatal("the session does not come to rest")
 }
 
-// TestRandomWorkflows plays random ticks on random workflows. After every one
-// the session is audited and its replay is the same; every run ends or waits for
-// something; and a journal that was tampered with never makes it panic.
+// TestRandomWorkflows plays random ticks on random workflows. After every tick the
+// session is audited, and its replay must be equal. Every run ends or waits for
+// something. A journal that was tampered with must not cause a panic.
 func TestRandomWorkflows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := genGraph(t)
@@ -385,8 +385,8 @@ func TestRandomWorkflows(t *testing.T) {
 	})
 }
 
-// tamper folds the journal with one entry changed. It must be refused, or leave
-// a session that passes the audit.
+// tamper folds the journal with one entry changed. The journal must be refused, or result
+// in a session that passes the audit.
 func tamper(t *rapid.T, g *Graph, journal []*Entry) {
 	s := New(host.SessionKey{}, func(string) (*Graph, error) { return g, nil })
 	at := rapid.IntRange(0, len(journal)-1).Draw(t, "tampered")
@@ -402,7 +402,7 @@ func tamper(t *rapid.T, g *Graph, journal []*Entry) {
 	_ = s.Dump()
 }
 
-// tampered is the entry with a part changed or taken from another one.
+// tampered returns the entry with a part changed or taken from another entry.
 func tampered(t *rapid.T, e *Entry, journal []*Entry) *Entry {
 	c, o := *e, rapid.SampledFrom(journal).Draw(t, "other entry")
 	switch rapid.IntRange(0, 15).Draw(t, "part") {

@@ -4,12 +4,12 @@ package engine
 
 import "flag"
 
-// raced: the engine starts no goroutines, so that the race detector has little to
-// find here, and all is ten times as slow beside it: tests play fewer rounds. make
-// test runs this package's tests without it too, whole.
+// raced: the engine starts no goroutines, so the race detector can find little here, and
+// everything is ten times as slow. Tests play fewer rounds. make test also runs the whole
+// tests of this package without it.
 const raced = true
 
-// Properties likewise, unless the command line says how many.
+// Properties have fewer checks too, unless the command line sets their number.
 func init() {
 	if err := flag.Set("rapid.checks", "20"); err != nil {
 		panic(err)

@@ -102,7 +102,7 @@ func (s *Session) startOver(r *run) {
 		s.visited++
 		s.nextAttempt(inv)
 		if t := inv.timer; t != nil {
-			t.at = later(r.heldAt, t.span) // it goes on from there
+			t.at = later(r.heldAt, t.span) // it runs on from that time
 		}
 	}
 }

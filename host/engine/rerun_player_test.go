@@ -5,11 +5,11 @@ import (
 	"github.com/weftrun/weft/host/state"
 )
 
-// failedAgain reads a retry of a run that has failed:
+// failedAgain parses a retry of a run that has failed:
 //
 //	rerun RUN as NEW [version=V]
 //
-// Its past is folded from the entries, up to the one by which it began to end.
+// Its past is folded from the entries up to the one that began its end.
 func (p *player) failedAgain(in *scanner) Tick {
 	was := in.word()
 	if in.word() != "as" {
@@ -55,7 +55,7 @@ func (p *player) failedAgain(in *scanner) Tick {
 	return tick
 }
 
-// moreVerbs reads the ticks of those who help a run.
+// moreVerbs parses the ticks that continue stopped runs.
 func (p *player) moreVerbs(verb string, in *scanner) Tick {
 	switch verb {
 	case "rerun":

@@ -162,9 +162,9 @@ func (s *Session) foldAnswered(e *Entry) error {
 	return nil
 }
 
-// hangUp ends the wait for a call. A call without an answer is forgotten and can be made
+// endOutcall ends the wait for a call. A call without an answer is forgotten and can be made
 // again, unless its mode forbids a second call.
-func (s *Session) hangUp(c *outcall) {
+func (s *Session) endOutcall(c *outcall) {
 	delete(s.calls, c.inv.id)
 	switch {
 	case c.answered():

@@ -12,8 +12,8 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// TestRestoreMutated: whatever one field of a real snapshot says instead, Restore
-// refuses it or gives a session that does not panic, whatever is done to it.
+// TestRestoreMutated: if one field of a real snapshot has another value, Restore must
+// refuse the snapshot, or return a session that does not panic on any tick.
 func TestRestoreMutated(t *testing.T) {
 	files, err := filepath.Glob(histories + "/*.txtar")
 	if err != nil {
@@ -81,7 +81,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// mutate changes one field of an encoded item, or of one inside it.
+// mutate changes one field of an encoded item, or of an item inside it.
 func mutate[T any](t *testing.T, rng *rand.Rand, item []byte) []byte {
 	t.Helper()
 	var v T
@@ -115,12 +115,12 @@ func mutate[T any](t *testing.T, rng *rand.Rand, item []byte) []byte {
 	}
 	out, err := abi.Marshal(v)
 	if err != nil {
-		return item // it cannot be written so
+		return item // the form cannot express the value
 	}
 	return out
 }
 
-// gatherLeaves lists the changes that can be made to a value.
+// gatherLeaves lists the possible changes of a value.
 func gatherLeaves(rng *rand.Rand, v reflect.Value, out *[]func()) {
 	numbers := []int64{0, 1, 2, 3, 5, -1, 64, 1 << 40, -1 << 63, 1<<63 - 1}
 	add := func(f func()) { *out = append(*out, f) }

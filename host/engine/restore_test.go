@@ -12,8 +12,8 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// TestRestoreRefuses: what is no snapshot, or not of this version, is refused by
-// name.
+// TestRestoreRefuses: bytes that are not a snapshot, or not of this version, are refused
+// with a clear error.
 func TestRestoreRefuses(t *testing.T) {
 	s := New(host.SessionKey{Tenant: "t", Session: "s"}, nil)
 	data, err := s.Snapshot()
@@ -55,7 +55,7 @@ func TestRestoreRefuses(t *testing.T) {
 	}
 }
 
-// FuzzRestore: no bytes make Restore panic, nor the session that it gives.
+// FuzzRestore: no bytes may make Restore panic, nor the restored session.
 func FuzzRestore(f *testing.F) {
 	files, err := filepath.Glob(histories + "/*.txtar")
 	if err != nil {
@@ -121,7 +121,7 @@ func FuzzRestore(f *testing.F) {
 	})
 }
 
-// exercise plays what can be played on any session; errors are fine.
+// exercise plays ticks that are possible on any session. Errors are allowed.
 func exercise(s *Session) {
 	now := s.Now()
 	play := func(t Tick) { _, _ = s.Reduce(now, t) }
@@ -167,7 +167,7 @@ func exercise(s *Session) {
 			play(Timer{})
 		}
 		for _, id := range s.Open() {
-			if inv := s.invocations[id]; inv != nil { // else it went with its run
+			if inv := s.invocations[id]; inv != nil { // else it ended with its run
 				play(Finish{Invocation: id, Attempt: inv.attempt})
 			}
 		}

@@ -14,7 +14,7 @@ const ms = time.Millisecond
 
 func ptr[T any](v T) *T { return &v }
 
-// TestRetryConditions holds each condition.
+// TestRetryConditions covers each condition.
 func TestRetryConditions(t *testing.T) {
 	always, never := abi.Condition{Always: true}, abi.Condition{Never: true}
 	codes := abi.Condition{Codes: []string{"busy", "flaky"}}
@@ -56,8 +56,7 @@ func TestRetryConditions(t *testing.T) {
 	}
 }
 
-// TestRetryStops holds each stop rule, as the number of attempts that are made
-// when each takes a second.
+// TestRetryStops covers each stop rule: the number of attempts if each takes a second.
 func TestRetryStops(t *testing.T) {
 	attempts := func(n uint64) abi.StopRule { return abi.StopRule{Attempts: &n} }
 	delay := func(d time.Duration) abi.StopRule { return abi.StopRule{Delay: &d} }
@@ -91,7 +90,7 @@ func TestRetryStops(t *testing.T) {
 	}
 }
 
-// TestRetryWaits holds each wait rule, for attempts 1 to 5.
+// TestRetryWaits covers each wait rule, for attempts 1 to 5.
 func TestRetryWaits(t *testing.T) {
 	fixed := func(d time.Duration) abi.WaitRule { return abi.WaitRule{Fixed: &d} }
 	tests := []struct {
@@ -125,7 +124,7 @@ func TestRetryWaits(t *testing.T) {
 	}
 }
 
-// TestRetryDueDoesNotRunOver: a delay beyond the end of time is the end of time.
+// TestRetryDueDoesNotRunOver: a delay saturates at the end of time.
 func TestRetryDueDoesNotRunOver(t *testing.T) {
 	wait := abi.WaitRule{Fixed: ptr(time.Duration(math.MaxInt64))}
 	got := retryAt(1_000, attemptFailure{policy: &abi.RetryPolicy{Wait: &wait}, err: &abi.Error{}, attempt: 1})
@@ -134,8 +133,8 @@ func TestRetryDueDoesNotRunOver(t *testing.T) {
 	}
 }
 
-// TestRandomWaits: random delays stay within their bounds, depend on seed,
-// invocation, attempt and draw, and on nothing else.
+// TestRandomWaits: random delays stay within their bounds, and depend only on seed,
+// invocation, attempt and draw.
 func TestRandomWaits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		least := rapid.Int64Range(0, math.MaxInt64).Draw(t, "least")

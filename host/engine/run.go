@@ -110,7 +110,7 @@ func (s *Session) settle(r *run, tellIdle bool) {
 	if s.stalled(r) {
 		return
 	}
-	// A paused run is still, but its record says why.
+	// The record of a held run says why nothing happens in it.
 	if tellIdle && idle && !r.held() {
 		s.publishInternal(r, abi.TypeIdle, abi.EmptyMap)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/weftrun/weft/abi"
 )
 
-// scanner reads the language of the ticks.
+// scanner parses the language of the ticks.
 type scanner struct {
 	t    reporter
 	rest string
@@ -43,7 +43,7 @@ func (in *scanner) duration(text string) time.Duration {
 	return d
 }
 
-// option takes KEY=VALUE out of the rest of the line.
+// option removes KEY=VALUE from the rest of the line.
 func (in *scanner) option(key, absent string) string {
 	words := strings.Fields(in.rest)
 	for i, word := range words {
@@ -132,7 +132,7 @@ func (in *scanner) output() abi.StepOutput {
 	return abi.StepOutput{Events: []abi.Event{in.event()}}
 }
 
-// answer reads what a resource answers to an invocation.
+// answer parses the answer of a resource to an invocation.
 func (in *scanner) answer() Tick {
 	t := ResourceAnswered{Invocation: in.uint(), Attempt: in.uintOption("attempt", 1), N: in.uintOption("n", 1)}
 	if in.skip(); strings.HasPrefix(in.rest, "error ") {

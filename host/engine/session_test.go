@@ -8,6 +8,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/limit"
 )
 
 func TestShowSeconds(t *testing.T) {
@@ -21,8 +22,8 @@ func TestShowSeconds(t *testing.T) {
 	}
 }
 
-// TestBodiesAreCanonical: the runtime's events are written by hand; they are
-// what the codec would write.
+// TestBodiesAreCanonical: the code writes the runtime's events without the codec. The
+// result must be what the codec would write.
 func TestBodiesAreCanonical(t *testing.T) {
 	g := mustGraph(t, chainManifest)
 	long := strings.Repeat("x", 300)
@@ -53,8 +54,8 @@ func TestBodiesAreCanonical(t *testing.T) {
 	}
 }
 
-// TestFailedBodyLeavesOutWhatIsTooDeep: an event as deep as events may be does
-// not fit into another one.
+// TestFailedBodyLeavesOutWhatIsTooDeep: an event of the greatest depth does not fit into
+// another event.
 func TestFailedBodyLeavesOutWhatIsTooDeep(t *testing.T) {
 	g := mustGraph(t, chainManifest)
 	deep := abi.Raw(strings.Repeat("\xa1\x61a", abi.MaxValueDepth-1) + "\xa0")
@@ -71,7 +72,7 @@ func TestFailedBodyLeavesOutWhatIsTooDeep(t *testing.T) {
 	}
 }
 
-// TestErrorsAreSanitized: what a failing step says is stored and shown.
+// TestErrorsAreSanitized: the error of a failing step is stored and shown.
 func TestErrorsAreSanitized(t *testing.T) {
 	m := newMachine(t, chainManifest)
 	at := m.start()
@@ -89,7 +90,7 @@ func TestErrorsAreSanitized(t *testing.T) {
 	recoded(t, res.Entry)
 }
 
-// TestViews holds what the scheduler reads.
+// TestViews covers the methods that the scheduler reads.
 func TestViews(t *testing.T) {
 	m := newMachine(t, chainManifest)
 	s := m.s
@@ -106,7 +107,7 @@ func TestViews(t *testing.T) {
 	}
 	inv, ok := s.Invocation(at)
 	if !ok || inv.RunID != "a" || inv.HandlerID != "h" || inv.Workflow != "chain" || inv.Version != "v" || inv.Step != "start" ||
-		inv.List || inv.Attempt != 1 || inv.RunSeed != [32]byte{9} || inv.Limits != host.DefaultLimits() || len(inv.Trigger) != 1 || inv.Trigger[0].ID != 1 {
+		inv.List || inv.Attempt != 1 || inv.RunSeed != [32]byte{9} || inv.Limits != limit.Default() || len(inv.Trigger) != 1 || inv.Trigger[0].ID != 1 {
 		t.Errorf("invocation %+v", inv)
 	}
 	if id, active, known := s.HandlerRun("h"); id != "a" || !active || !known {
@@ -135,7 +136,7 @@ func TestViews(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreTyped: who made the mistake is told apart by type.
+// TestRefusalsAreTyped: the type of an error says who made the mistake.
 func TestRefusalsAreTyped(t *testing.T) {
 	m := newMachine(t, chainManifest)
 	at := m.start()
@@ -169,8 +170,8 @@ func TestRefusalsAreTyped(t *testing.T) {
 	}
 }
 
-// TestCollectFromLongTrigger: a collector may hand on each of its many events;
-// they are recognised, and looked up once each.
+// TestCollectFromLongTrigger: a collector may pass on each of its many events. The events
+// are recognised, with one look-up each.
 func TestCollectFromLongTrigger(t *testing.T) {
 	const n = 100
 	m := newMachine(t, `{"abi": 1, "workflow": "w", "events": {"Item": {}}, "steps": [

@@ -11,7 +11,7 @@ import (
 	"github.com/weftrun/weft/host/state"
 )
 
-// show writes down what a tick came to.
+// show writes down the outcome of a tick.
 func (p *player) show(res Result, err error) {
 	say := func(format string, args ...any) { fmt.Fprintf(&p.out, "  "+format+"\n", args...) }
 	if err != nil {

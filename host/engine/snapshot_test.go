@@ -13,12 +13,12 @@ import (
 	"github.com/weftrun/weft/host/state"
 )
 
-// restored are sessions that were restored from snapshots of one that is played
-// on. All get every tick that it gets, and must do as it does.
+// restored are sessions restored from snapshots of a session that plays on. All get every
+// tick of that session, and must behave the same.
 type restored struct{ sessions []*Session }
 
-// translated gives the tick as each of the restored sessions is to get it: nodes
-// of the state are others there.
+// translated returns the tick for one of the restored sessions, which has its own nodes
+// of the state.
 func (p *player) translated(tick Tick) []Tick {
 	of := p.restored[p.live]
 	if of == nil {
@@ -32,7 +32,7 @@ func (p *player) translated(tick Tick) []Tick {
 	return out
 }
 
-// translate brings the nodes that a tick compares from one session to another.
+// translate translates the nodes that a tick compares from one session to another.
 func translate(tick Tick, from, to *Session) Tick {
 	node := func(path state.Path, n *state.Node) *state.Node {
 		if now, _ := state.Get(from.root, path); now != n {
@@ -68,8 +68,8 @@ func translate(tick Tick, from, to *Session) Tick {
 	return tick
 }
 
-// checkRestored gives the tick to the restored sessions and compares; then the
-// session is restored once more.
+// checkRestored reduces the tick in the restored sessions and compares the outcome. It
+// then restores the session once more.
 func (p *player) checkRestored(ticks []Tick, want Result, wantErr error) {
 	p.t.Helper()
 	of := p.restored[p.live]
@@ -87,7 +87,7 @@ func (p *player) checkRestored(ticks []Tick, want Result, wantErr error) {
 	again := p.snapshot()
 	if p.keepAll || len(of.sessions) == 0 {
 		of.sessions = append(of.sessions, again)
-	} else { // the next one comes of this one
+	} else { // the next one is restored from this one
 		of.sessions[0] = p.again(of.sessions[0])
 	}
 }
@@ -130,8 +130,8 @@ func (p *player) again(from *Session) *Session {
 	return s
 }
 
-// saved says of every field that a session is made of where the snapshot has it,
-// as TYPE.FIELD of the saved form, or, after "-", why it has not.
+// saved says for every field of a session where the snapshot has it, as TYPE.FIELD of the
+// saved form, or, after "-", why the snapshot does not have it.
 var saved = map[string]string{
 	"Session.key":            "- given to Restore",
 	"Session.graphs":         "- given to Restore",
@@ -366,8 +366,8 @@ var saved = map[string]string{
 	"child.err":      "savedChild.Err",
 }
 
-// savedForms are the types of the form, by name. host.Run and StartRun are
-// converted whole, which the compiler checks.
+// savedForms are the types of the form, by name. host.Run and StartRun are converted as a
+// whole, which the compiler checks.
 var savedForms = []reflect.Type{
 	reflect.TypeFor[savedForm](), reflect.TypeFor[savedSession](), reflect.TypeFor[savedHandler](), reflect.TypeFor[savedRecord](),
 	reflect.TypeFor[savedTurn](), reflect.TypeFor[savedMessage](), reflect.TypeFor[savedStart](), reflect.TypeFor[savedRun](),
@@ -378,11 +378,11 @@ var savedForms = []reflect.Type{
 	reflect.TypeFor[savedOutcall](), reflect.TypeFor[savedRan](),
 }
 
-// listed are the types behind container/list, which reflection does not see.
+// listed are the types inside container/list, which reflection does not see.
 var listed = []reflect.Type{reflect.TypeFor[queued](), reflect.TypeFor[invocation](), reflect.TypeFor[waiter]()}
 
-// TestSnapshotHasEverything walks the types that a session is made of: whoever
-// adds a field is told to save it, or to say why not.
+// TestSnapshotHasEverything walks the types of a session. A new field must be saved, or
+// listed with a reason.
 func TestSnapshotHasEverything(t *testing.T) {
 	forms := make(map[string]bool)
 	for _, typ := range savedForms {
@@ -399,7 +399,7 @@ func TestSnapshotHasEverything(t *testing.T) {
 	met := make(map[string]bool)
 	seen := make(map[reflect.Type]bool)
 	here := reflect.TypeFor[Session]().PkgPath()
-	whole := map[reflect.Type]bool{ // not of a session alone, or encoded by tags of their own
+	whole := map[reflect.Type]bool{ // types of other packages, or with an encoding of their own
 		reflect.TypeFor[Graph](): true, reflect.TypeFor[step](): true, reflect.TypeFor[StartPart](): true, reflect.TypeFor[Parent](): true,
 		reflect.TypeFor[ChildEnd](): true, reflect.TypeFor[ChildShow](): true, reflect.TypeFor[StartRun](): true,
 		reflect.TypeFor[ResourcePart](): true,
@@ -442,8 +442,8 @@ func TestSnapshotHasEverything(t *testing.T) {
 	}
 }
 
-// TestVersionOfRecord: a run's record says which version it is on, queued ones too,
-// and so does that of a snapshot from before it did.
+// TestVersionOfRecord: the record of a run has its version, for queued runs too, and also
+// after restoring an older snapshot without it.
 func TestVersionOfRecord(t *testing.T) {
 	text, err := os.ReadFile(histories + "/queue-fifo.txtar")
 	if err != nil {
@@ -475,8 +475,8 @@ func TestVersionOfRecord(t *testing.T) {
 	}
 }
 
-// TestNeedsOfChildren: a child that is to begin in another session needs its version
-// from here, until it has ended: it may have to be begun anew.
+// TestNeedsOfChildren: the parent's session needs the version of a child in another
+// session until the child has ended, because the child may have to begin again.
 func TestNeedsOfChildren(t *testing.T) {
 	text, err := os.ReadFile(histories + "/child-private.txtar")
 	if err != nil {
@@ -503,7 +503,7 @@ func TestNeedsOfChildren(t *testing.T) {
 	}
 }
 
-// recordOf is the record of a run that has not ended.
+// recordOf returns the record of a run that has not ended.
 func (s *Session) recordOf(id string) host.Run {
 	if q, ok := s.turns.of(id); ok {
 		return q.rec
@@ -544,8 +544,9 @@ func withoutVersions(t *testing.T, s *Session) []byte {
 	return e.item(form)
 }
 
-// TestLoadFromSnapshot: an entry with a snapshot is nothing to a session that is
-// folded on, and all that came before to one that begins with it.
+// TestLoadFromSnapshot: an entry with a snapshot changes nothing in a session that is
+// being folded. To a session that begins with it, the entry replaces all entries before
+// it.
 func TestLoadFromSnapshot(t *testing.T) {
 	text, err := os.ReadFile(histories + "/child-shared.txtar")
 	if err != nil {

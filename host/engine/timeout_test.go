@@ -7,8 +7,8 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// A run that an older server began goes on as it did there, so that its journal folds:
-// it stays when nothing is left to do, and its timeout counts that time.
+// A run that an older server began behaves as it did there, so that its journal folds: it
+// stays active when nothing is left to do, and its timeout counts that time.
 func TestRunsOfOlderServers(t *testing.T) {
 	g := mustGraph(t, chainManifest)
 	find := func(string) (*Graph, error) { return g, nil }

@@ -387,7 +387,7 @@ func (s *Session) wake(inv *invocation) {
 		inv.run.strike(on.waiter)
 	}
 	if on.call != nil {
-		s.hangUp(on.call)
+		s.endOutcall(on.call)
 	}
 	s.disarm(on.timer)
 	inv.run.pools[inv.step.index].suspended--

@@ -7,19 +7,19 @@ import (
 	"unicode/utf8"
 
 	"github.com/weftrun/weft/abi"
-	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/hostcall"
+	"github.com/weftrun/weft/host/limit"
 )
 
 // short is an attempt's input with a small call_bytes.
 func short() engine.AttemptOpen {
-	open := engine.AttemptOpen{Clock: 500, Limits: host.DefaultLimits()}
+	open := engine.AttemptOpen{Clock: 500, Limits: limit.Default()}
 	open.Limits.CallBytes = 40
 	return open
 }
 
-// A state_begin whose answer is too long opens no edit: the guest does not have
+// A state_begin whose answer is too long opens no edit, because the guest does not get
 // the value.
 func TestBeginWithATooLongAnswerOpensNoEdit(t *testing.T) {
 	w := newWorld(t)
@@ -44,8 +44,8 @@ func TestBeginWithATooLongAnswerOpensNoEdit(t *testing.T) {
 	}
 }
 
-// An effect whose answer is too long stands, and its record holds what the
-// guest got: one answer for one call.
+// An effect whose answer is too long stands. Its record holds what the guest got: one
+// answer for one call.
 func TestEffectWithATooLongAnswerReplays(t *testing.T) {
 	w := newWorld(t)
 	a := w.attempt(short(), nil)
@@ -82,8 +82,8 @@ func TestEffectWithATooLongAnswerReplays(t *testing.T) {
 	}
 }
 
-// What names a departing replay becomes part of the journal, which holds valid
-// text only: a long request is not cut inside a letter.
+// The description of a departing replay becomes part of the journal, which holds only
+// valid text. So a long request is not cut inside a character.
 func TestMismatchIsValidText(t *testing.T) {
 	for pad := range 4 {
 		w := newWorld(t)

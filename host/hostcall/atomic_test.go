@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"github.com/weftrun/weft/abi"
-	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/hostcall"
+	"github.com/weftrun/weft/host/limit"
 )
 
 // atomicWorld is a world whose step is atomic.
@@ -17,13 +17,13 @@ func atomicWorld(t *testing.T) *world {
 	return newWorldOf(t, strings.Replace(manifest, `"name": "s",`, `"name": "s", "atomic": true,`, 1))
 }
 
-// finish ends the attempt well, with what its step did.
+// finish ends the attempt successfully, with the work of its step.
 func (w *world) finish(a *hostcall.Attempt) error {
 	_, err := w.reduce(engine.Finish{Invocation: w.invID, Attempt: 1, Stage: a.Stage()})
 	return err
 }
 
-// elsewhere changes the state beside the attempt, as another run would.
+// elsewhere changes the state like another run.
 func (w *world) elsewhere(edits ...abi.Edit) {
 	w.t.Helper()
 	if _, err := w.reduce(engine.Call{Invocation: w.invID, Attempt: 1, N: 1, Request: engine.EditState{Edits: edits}}); err != nil {
@@ -33,8 +33,8 @@ func (w *world) elsewhere(edits ...abi.Edit) {
 
 func set(path string, v any) abi.Edit { return abi.Edit{Op: abi.OpSet, Path: path, Value: value(v)} }
 
-// What an atomic step asked for decides whether a change by others is one that it
-// would have seen.
+// The requests of an atomic step decide whether the step would have seen a change by
+// others.
 func TestAtomicStepLosesToWhatItSaw(t *testing.T) {
 	type call struct {
 		im  abi.Import
@@ -124,11 +124,11 @@ func TestAtomicStepReadsOneSnapshot(t *testing.T) {
 	}
 }
 
-// After three losses an atomic step has the write ticket of the whole state, for
-// as long as an edit may take.
+// After three losses an atomic step has the write ticket of the whole state, within the
+// limits of an edit.
 func TestAtomicStepHasTheStateToItselfAfterLosses(t *testing.T) {
 	w := atomicWorld(t)
-	open := engine.AttemptOpen{Limits: host.DefaultLimits()}
+	open := engine.AttemptOpen{Limits: limit.Default()}
 	open.Limits.RegionFuel = 1_000_000
 	a := w.attempt(open, nil)
 	for range 3 {
@@ -155,10 +155,10 @@ func TestAtomicStepHasTheStateToItselfAfterLosses(t *testing.T) {
 	}
 }
 
-// What an atomic step keeps for its end is bounded.
+// The work that an atomic step keeps until its end is bounded.
 func TestAtomicStepIsBounded(t *testing.T) {
 	w := atomicWorld(t)
-	open := engine.AttemptOpen{Limits: host.DefaultLimits()}
+	open := engine.AttemptOpen{Limits: limit.Default()}
 	open.Limits.RecordBytes = 64 << 10
 	g := &guest{a: w.attempt(open, nil)}
 	var err error

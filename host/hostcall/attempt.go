@@ -183,7 +183,7 @@ func New(live Live, open engine.AttemptOpen, record []engine.CallRecord) *Attemp
 // Restart prepares for another run of the guest from the start.
 func (a *Attempt) Restart() {
 	if a.region != nil {
-		a.back() // the guest was stopped inside an edit
+		a.rollBack() // the guest was stopped inside an edit
 	}
 	// An atomic step has no record: it runs again on a new snapshot.
 	if a.live.Atomic() {
@@ -242,7 +242,7 @@ func (a *Attempt) Call(im abi.Import, req []byte, clock int64) ([]byte, abi.Stat
 	}
 	// The guest's clock never goes back, even if the host's does.
 	clock = max(clock, a.live.Now())
-	a.begins()
+	a.startMeter()
 	resp, status, err := a.make(im, req, clock)
 	a.charged = a.fuel()
 	// The call that opens an edit is not part of it, so the edit does not pay for it.
@@ -356,14 +356,14 @@ func show(req []byte) string {
 	return s
 }
 
-// lose gives up the open region after its commit lost.
-func (a *Attempt) lose() {
-	a.back()
+// commitLost gives up the open region after its commit lost.
+func (a *Attempt) commitLost() {
+	a.rollBack()
 	a.losses++
 }
 
-// back gives up the open region and takes the record back to before it.
-func (a *Attempt) back() {
+// rollBack gives up the open region and takes the record back to before it.
+func (a *Attempt) rollBack() {
 	a.record = a.record[:a.region.begin-1]
 	a.bytes = 0
 	for i := range a.record {

@@ -11,6 +11,7 @@ import (
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/hostcall"
+	"github.com/weftrun/weft/host/limit"
 	"github.com/weftrun/weft/host/state"
 	"github.com/weftrun/weft/host/work"
 )
@@ -62,7 +63,7 @@ func newWorldOf(t testing.TB, manifest string) *world {
 	}
 	w := &world{t: t, graph: g, clock: 1000}
 	w.eng = w.fresh()
-	res, err := w.reduce(engine.StartRun{RunID: "r", HandlerID: "h", Version: "v", Event: abi.Event{Type: "StartEvent", Body: abi.EmptyMap}, Limits: host.DefaultLimits()})
+	res, err := w.reduce(engine.StartRun{RunID: "r", HandlerID: "h", Version: "v", Event: abi.Event{Type: "StartEvent", Body: abi.EmptyMap}, Limits: limit.Default()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,8 +92,8 @@ func (w *world) reduce(t engine.Tick) (engine.Result, error) {
 
 func (w *world) keep(e *engine.Entry) { w.journal = append(w.journal, must(abi.Marshal(e))) }
 
-// crash forgets everything but the journal, and gives the record that the
-// attempt has there.
+// crash forgets everything except the journal, and returns the attempt's record in the
+// journal.
 func (w *world) crash() (open engine.AttemptOpen, record []engine.CallRecord) {
 	w.eng = w.fresh()
 	for _, b := range w.journal {
@@ -141,7 +142,7 @@ func (w *world) Try(m *work.Meter, root *state.Node, req engine.Request) (engine
 func (w *world) prepare(m *work.Meter, root *state.Node, req engine.Request) (*engine.Prepared, error) {
 	switch req.(type) {
 	case engine.EditState, engine.CommitState:
-		return engine.Prepare(m, w.graph, host.DefaultLimits(), root, req)
+		return engine.Prepare(m, w.graph, limit.Default(), root, req)
 	}
 	return nil, nil
 }
@@ -172,7 +173,7 @@ func (w *world) Effect(m *work.Meter, n uint64, req engine.Request, attach func(
 
 func (w *world) attempt(open engine.AttemptOpen, record []engine.CallRecord) *hostcall.Attempt {
 	if open.Limits == (host.Limits{}) {
-		open = engine.AttemptOpen{Clock: 500, Seed: [32]byte{7}, Limits: host.DefaultLimits()}
+		open = engine.AttemptOpen{Clock: 500, Seed: [32]byte{7}, Limits: limit.Default()}
 	}
 	a := hostcall.New(w, open, record)
 	a.Restart()
@@ -182,14 +183,14 @@ func (w *world) attempt(open engine.AttemptOpen, record []engine.CallRecord) *ho
 // errAbandon unwinds a guest before its call n.
 var errAbandon = errors.New("abandoned")
 
-// guest plays a fixed program and notes all it was answered.
+// guest plays a fixed program and records all answers.
 type guest struct {
 	a     *hostcall.Attempt
 	clock int64
 	n     int
 	stop  int // before this call; 0: never
 	seen  []string
-	paid  func() // is called after each call; nil: nothing is
+	paid  func() // called after each call; nil: no call
 }
 
 func (g *guest) call(im abi.Import, req abi.Raw) (abi.Raw, error) {
@@ -263,8 +264,8 @@ func (w *world) kinds() string {
 	return fmt.Sprint(n)
 }
 
-// An attempt that is abandoned before any of its calls, with and without a
-// crash, ends as one that ran through: each effect once, the same answers.
+// An attempt that is abandoned before any of its calls, with and without a crash, ends
+// like one that was not abandoned: each effect happens once, with the same answers.
 func TestAbandonedAnywhereEffectsOnce(t *testing.T) {
 	w := newWorld(t)
 	ref := &guest{a: w.attempt(engine.AttemptOpen{}, nil), clock: 500}
@@ -317,7 +318,7 @@ func TestAbandonedAnywhereEffectsOnce(t *testing.T) {
 				if replayed == programCalls && w.reads != reads {
 					t.Error("a replay reads the live state")
 				}
-				for i, line := range second.seen { // all but the clock is the same as in a straight run
+				for i, line := range second.seen { // everything except the clock is the same as without a break
 					if got, want := withoutClock(line), withoutClock(ref.seen[i]); got != want && !strings.HasPrefix(line, "now") {
 						t.Errorf("call %d: %q, in a straight run %q", i+1, got, want)
 					}
@@ -327,7 +328,7 @@ func TestAbandonedAnywhereEffectsOnce(t *testing.T) {
 	}
 }
 
-// outsideRegion counts the calls up to a region that was left open.
+// outsideRegion counts the calls up to a region that is still open.
 func outsideRegion(seen []string) int {
 	open := len(seen)
 	for i, line := range seen {
@@ -423,8 +424,8 @@ func TestLostCommitReplaysToBeginAndGetsTheNewValue(t *testing.T) {
 	}
 }
 
-// edit is an edit by somebody else: the same attempt's number is used, as the
-// world has one invocation only.
+// edit is an edit by somebody else. It uses the number of the same attempt, because the
+// world has only one invocation.
 func (w *world) edit(path string, by int) {
 	res, err := w.reduce(engine.Call{Invocation: w.invID, Attempt: w.inv.Attempt, N: 1,
 		Request: engine.EditState{Edits: []abi.Edit{{Op: abi.OpIncrement, Path: path, Value: value(by)}}}})
@@ -489,7 +490,7 @@ func TestLimitsEndTheAttemptByName(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			open := engine.AttemptOpen{Limits: host.DefaultLimits()}
+			open := engine.AttemptOpen{Limits: limit.Default()}
 			c.change(&open.Limits)
 			err := c.run(&guest{a: w.attempt(open, nil)})
 			var l *hostcall.LimitError
@@ -523,8 +524,8 @@ func TestGarbageIsAnsweredWithAnError(t *testing.T) {
 	}
 }
 
-// TestPrintedLines: what is printed becomes lines, however it comes in pieces, and the line
-// of a panic is an error.
+// TestPrintedLines: printed text becomes lines, however it is split into pieces, and the
+// line of a panic is an error.
 func TestPrintedLines(t *testing.T) {
 	w := newWorld(t)
 	a := w.attempt(engine.AttemptOpen{}, nil)

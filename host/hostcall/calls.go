@@ -30,7 +30,7 @@ func (a *Attempt) answer(im abi.Import, req []byte, clock int64) ([]byte, error)
 		}
 	}
 	var resp []byte
-	err := a.decodes(req)
+	err := a.chargeDecoding(req)
 	if err == nil {
 		resp, err = a.dispatch(im, req, clock)
 	}
@@ -117,7 +117,7 @@ func (a *Attempt) stateGet(req []byte) ([]byte, error) {
 	if m.Default != nil {
 		return m.Default, nil
 	}
-	return nil, missing(m.Path)
+	return nil, absent(m.Path)
 }
 
 func (a *Attempt) stateEdit(req []byte, clock int64) ([]byte, error) {
@@ -145,7 +145,7 @@ func (a *Attempt) stateBegin(req []byte) ([]byte, error) {
 	}
 	if !ok {
 		a.end()
-		return nil, missing(m.Path)
+		return nil, absent(m.Path)
 	}
 	a.region = &region{path: p, base: n, begin: a.n, start: a.live.Now()}
 	return a.encode(abi.ImportStateBegin, n)
@@ -171,7 +171,7 @@ func (a *Attempt) stateCommit(req []byte, clock int64) ([]byte, error) {
 		engine.CommitState{Path: r.path, Base: r.base, Value: value}, nullResponse)
 	switch {
 	case errors.Is(err, engine.ErrConflict), errors.Is(err, ErrParked):
-		a.lose()
+		a.commitLost()
 		return nil, err
 	case a.meter.Err() != nil && !a.kept():
 		return nil, err // the same as above
@@ -228,7 +228,7 @@ func (a *Attempt) sendEvent(req []byte, clock int64) ([]byte, error) {
 	if err != nil {
 		return nil, invalid(err)
 	}
-	if err := a.publishes(req); err != nil {
+	if err := a.chargeEvent(req); err != nil {
 		return nil, err
 	}
 	return a.effect(abi.ImportSendEvent, req, clock, engine.SendEvent{Event: m.Event, Step: m.Step}, nullResponse)
@@ -239,7 +239,7 @@ func (a *Attempt) writeStream(req []byte, clock int64) ([]byte, error) {
 	if err != nil {
 		return nil, invalid(err)
 	}
-	if err := a.publishes(req); err != nil {
+	if err := a.chargeEvent(req); err != nil {
 		return nil, err
 	}
 	return a.effect(abi.ImportWriteStream, req, clock, engine.WriteStream{Event: m.Event}, nullResponse)
@@ -250,7 +250,7 @@ func (a *Attempt) collect(req []byte, clock int64) ([]byte, error) {
 	if err != nil {
 		return nil, invalid(err)
 	}
-	if err := a.publishes(req); err != nil {
+	if err := a.chargeEvent(req); err != nil {
 		return nil, err
 	}
 	r := engine.CollectEvents{Event: m.Event, Expected: m.Expected, Buffer: m.Buffer}
@@ -340,7 +340,7 @@ func precondition(format string, args ...any) error {
 	return &abi.Error{Code: abi.StatusFailedPrecondition.Code(), Message: fmt.Sprintf(format, args...)}
 }
 
-func missing(path string) error {
+func absent(path string) error {
 	return &abi.Error{Code: abi.StatusNotFound.Code(), Message: fmt.Sprintf("the state has nothing at %q, and no default was given", path)}
 }
 

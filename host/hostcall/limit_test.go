@@ -10,8 +10,8 @@ import (
 	"github.com/weftrun/weft/host/hostcall"
 )
 
-// An answer that says limit_exceeded, as of a service that sends too much, is the
-// guest's to handle, also where it says that asking again is of no use.
+// A guest may handle an answer with limit_exceeded, for example from a service that sends
+// too much, even if the answer says that a repetition is useless.
 func TestLimitsOfAnswersAreTheGuests(t *testing.T) {
 	no := false
 	for _, retryable := range []*bool{nil, &no} {
@@ -32,8 +32,8 @@ func TestLimitsOfAnswersAreTheGuests(t *testing.T) {
 	}
 }
 
-// A guest that has waited, slept and called as often as its invocation may is ended:
-// it could only try again.
+// A guest that has waited, slept and called as often as its invocation may is ended,
+// because further calls could not succeed.
 func TestTooManySuspensionsEndAnAttempt(t *testing.T) {
 	w := newWorldOf(t, asksOutside)
 	a := w.attempt(engine.AttemptOpen{}, nil)

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/weftrun/weft/abi"
-	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/missing"
 )
 
 // log keeps a log record for the next entry.
@@ -46,7 +46,7 @@ func constant(value abi.Raw, err error) abi.Raw {
 
 // Advise logs that the guest tried to use something that is missing. It implements
 // host.Adviser. Before the last effect the log has the line already.
-func (a *Attempt) Advise(m host.Missing) {
+func (a *Attempt) Advise(m missing.Thing) {
 	if a.n >= a.lastEffect {
 		_ = a.keepLog(engine.LogRecord{Level: int64(slog.LevelWarn), Message: m.Instead(), Attrs: hostSource})
 	}

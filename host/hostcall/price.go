@@ -36,9 +36,9 @@ func (a *Attempt) Charged() uint64 { return a.charged }
 // first time. Measuring less work is not worth its cost.
 const firstLook = 30_000
 
-// begins starts the meter of a live call. An attempt that is older than the price table
+// startMeter starts the meter of a live call. An attempt that is older than the price table
 // pays no prices, but can still be ended.
-func (a *Attempt) begins() {
+func (a *Attempt) startMeter() {
 	limit := max(a.left, 1)
 	if a.open.Prices == 0 || a.look == nil {
 		limit = 0
@@ -74,9 +74,9 @@ func recordPrice(req, resp []byte) uint64 {
 	return work.Bytes(len(req)+len(resp), keepBytes)
 }
 
-// decodes charges for decoding a request. It counts the items before anything is built
+// chargeDecoding charges for decoding a request. It counts the items before anything is built
 // from them.
-func (a *Attempt) decodes(req []byte) error {
+func (a *Attempt) chargeDecoding(req []byte) error {
 	const often = 1_000 // items
 	items, from := 0, 0
 	for at := 0; at < len(req); {
@@ -105,8 +105,8 @@ func itemSize(b []byte) int {
 	return size
 }
 
-// publishes charges for the event that a request sends or shows.
-func (a *Attempt) publishes(req []byte) error {
+// chargeEvent charges for the event that a request sends or shows.
+func (a *Attempt) chargeEvent(req []byte) error {
 	return a.meter.Spend(publishUnits + state.JournalPrice(len(req)) + work.Bytes(len(req), publishBytes))
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/weftrun/weft/abi"
 )
 
-// BenchmarkDearCalls holds the prices of host calls to what they take: units/ns should
-// be between 1 and 9, as 3 units stand for a nanosecond.
+// BenchmarkDearCalls compares the prices of host calls with their cost. units/ns should
+// be between 1 and 9: 3 units correspond to a nanosecond.
 func BenchmarkDearCalls(b *testing.B) {
 	for _, d := range dearCalls() {
 		if d.most > 0 {

@@ -14,13 +14,14 @@ import (
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/hostcall"
+	"github.com/weftrun/weft/host/limit"
 	"github.com/weftrun/weft/host/state"
 	"github.com/weftrun/weft/host/work"
 )
 
-// priced is the beginning of an attempt that pays for what its calls take.
+// priced is the beginning of an attempt that pays for the work of its calls.
 func priced() engine.AttemptOpen {
-	return engine.AttemptOpen{Clock: 500, Seed: [32]byte{7}, Limits: host.DefaultLimits(), Prices: state.Prices}
+	return engine.AttemptOpen{Clock: 500, Seed: [32]byte{7}, Limits: limit.Default(), Prices: state.Prices}
 }
 
 // checksText is a workflow whose state has a text with a pattern.
@@ -28,9 +29,9 @@ const checksText = `{"abi": 1, "workflow": "w", "events": {}, "state": {"schema"
 	"properties": {"t": {"type": "string", "pattern": "(a?){100}b"}}}},
 	"steps": [{"name": "s", "accepts": ["StartEvent"], "emits": ["StopEvent"], "waits": ["HumanResponseEvent"]}]}`
 
-// What a call costs is in its record: a replay of any beginning pays the same for the
-// same calls, and does not do the work again. An attempt that began without prices
-// pays none.
+// The record has the cost of each call. A replay of any beginning pays the same for the
+// same calls, and does not repeat the work. An attempt that began without prices pays
+// none.
 func TestFuelOfCallsReplays(t *testing.T) {
 	for _, prices := range []uint64{0, state.Prices} {
 		play := func(w *world, a *hostcall.Attempt, stop int) []uint64 {
@@ -101,7 +102,7 @@ func dearCalls() []dear {
 	}
 }
 
-// play makes the call on an attempt of its own, with so many units to pay.
+// play makes the call in a new attempt that has the given number of units.
 func (d *dear) play(tb testing.TB, left uint64, look func(uint64) error) (w *world, a *hostcall.Attempt, err error) {
 	tb.Helper()
 	w = newWorldOf(tb, checksText)
@@ -118,8 +119,8 @@ func (d *dear) play(tb testing.TB, left uint64, look func(uint64) error) (w *wor
 	return w, a, err
 }
 
-// Dear calls are charged by what they take, the same each time. One that the guest
-// cannot pay is refused wherever that is found out, and changes nothing.
+// Dear calls are charged for their work, the same each time. A call that the guest cannot
+// pay is refused, wherever that is found out, and changes nothing.
 func TestDearCallsAreMetered(t *testing.T) {
 	for _, d := range dearCalls() {
 		most := uint64(0)
@@ -142,7 +143,7 @@ func TestDearCallsAreMetered(t *testing.T) {
 			poor, a, err := d.play(t, left, func(uint64) error { return nil })
 			over := (*hostcall.LimitError)(nil)
 			if !errors.As(err, &over) || over.Err.Code != host.RunFuelExhausted {
-				if len(poor.journal) != len(w.journal) { // what was owed after the effect ends the guest later
+				if len(poor.journal) != len(w.journal) { // a debt after the effect ends the guest later
 					t.Errorf("%s with %d of %d units: %v", d.name, left, paid, err)
 				}
 				continue
@@ -161,8 +162,8 @@ func TestDearCallsAreMetered(t *testing.T) {
 	}
 }
 
-// A stop within a commit takes the attempt back to before its edit: the replay is
-// that of a guest which makes the whole edit again.
+// A stop within a commit takes the attempt back to before its edit. The replay is that of
+// a guest that makes the whole edit again.
 func TestCommitThatIsStoppedIsMadeAgain(t *testing.T) {
 	small := make([]any, 20_000)
 	for i := range small {
@@ -255,8 +256,8 @@ func generate(r *rand.Rand) (abi.Import, any) {
 	return abi.ImportWriteStream, []any{[]any{"Note", map[string]any{"x": draw(2)}}}
 }
 
-// TestGeneratedCallsAreCharged plays calls of random kinds and shapes twice: what they
-// cost is the same, and at least what reading the request takes.
+// TestGeneratedCallsAreCharged plays calls of random kinds and shapes twice. They cost
+// the same both times, and at least the price of reading the request.
 func TestGeneratedCallsAreCharged(t *testing.T) {
 	seed := uint64(rand.Uint32())
 	if s, err := strconv.ParseUint(os.Getenv("WEFT_SEED"), 10, 64); err == nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/hostcall"
+	"github.com/weftrun/weft/host/limit"
 )
 
 // slice is what a guest burns between two of its checkpoints.
@@ -54,14 +55,14 @@ func (g *burning) loop(t *testing.T) error {
 	return nil
 }
 
-func ofRegionFuel(limit uint64) engine.AttemptOpen {
-	open := engine.AttemptOpen{Clock: 500, Limits: host.DefaultLimits()}
-	open.Limits.RegionFuel = limit
+func ofRegionFuel(units uint64) engine.AttemptOpen {
+	open := engine.AttemptOpen{Clock: 500, Limits: limit.Default()}
+	open.Limits.RegionFuel = units
 	return open
 }
 
-// A guest that loops in an open edit without any host call is ended, by name
-// and with the amount, and may not be tried again: it would do the same.
+// A guest that loops in an open edit without host calls is ended. The error names the
+// limit and the amount, and is final, because another attempt would do the same.
 func TestLoopInAnOpenEditIsEnded(t *testing.T) {
 	w := newWorld(t)
 	a := w.attempt(ofRegionFuel(1_000_000), nil)
@@ -88,8 +89,8 @@ func TestLoopInAnOpenEditIsEnded(t *testing.T) {
 	}
 }
 
-// What counts is what lies between the begin and the end of an edit, the last
-// piece before the commit too.
+// Everything between the begin and the end of an edit counts, including the last piece
+// before the commit.
 func TestRegionFuelIsOfOneEdit(t *testing.T) {
 	for name, c := range map[string]struct {
 		last uint64
@@ -115,7 +116,7 @@ func TestRegionFuelIsOfOneEdit(t *testing.T) {
 	}
 }
 
-// No edit is open in a replay, so no limit can end it; one that was cut off is
+// No edit is open in a replay, so no limit can end it. An edit that was interrupted is
 // counted from its begin, and ends at the same unit.
 func TestRegionFuelAndReplay(t *testing.T) {
 	w := newWorld(t)
@@ -159,7 +160,7 @@ func TestRegionFuelAndReplay(t *testing.T) {
 			t.Errorf("%s: ended after %d units by %v, the first after %d by %v", name, g.burnt, err2, ended, err)
 		}
 	}
-	// A limit that is lower than what the recorded edit burnt ends no replay.
+	// A limit below what the recorded edit burnt does not end a replay.
 	was, record := w.crash()
 	was.Limits.RegionFuel = 5
 	if _, err := program(w.attempt(was, record), 900_000); err != nil {
@@ -167,7 +168,7 @@ func TestRegionFuelAndReplay(t *testing.T) {
 	}
 }
 
-// An open edit that waits for its run token loses no time by it.
+// Time in which an open edit waits for its run token does not count.
 func TestRegionTimeIsWithoutWaiting(t *testing.T) {
 	w := newWorld(t)
 	open := ofRegionFuel(1_000_000)

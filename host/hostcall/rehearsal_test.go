@@ -9,10 +9,11 @@ import (
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/hostcall"
+	"github.com/weftrun/weft/host/limit"
 )
 
-// TestRehearsal: a guest that makes the calls of the record, and the one in which the
-// attempt waits, does not depart; any other is named with its call.
+// TestRehearsal: a guest that makes the calls of the record, and the call in which the
+// attempt waits, does not depart. Any other guest is reported with its call.
 func TestRehearsal(t *testing.T) {
 	enc := func(v any) []byte {
 		b, err := abi.EncodeValue(v)
@@ -64,7 +65,7 @@ func TestRehearsal(t *testing.T) {
 		{what: "another payload", pending: &engine.Pending{N: 2, Import: abi.ImportResource, Resource: "web", Method: "get", Payload: enc(2)}, asks: []ask{get, call}, call: 2, im: abi.ImportResource, says: "of web, get"},
 		{what: "the sleep", pending: &engine.Pending{N: 2, Import: abi.ImportSleep}, asks: []ask{get, sleep}},
 	} {
-		r := hostcall.NewRehearsal(engine.AttemptOpen{Limits: host.DefaultLimits()}, record, c.pending)
+		r := hostcall.NewRehearsal(engine.AttemptOpen{Limits: limit.Default()}, record, c.pending)
 		var err error
 		for _, a := range c.asks {
 			if _, _, _, err = r.Call(a.im, enc(a.req), 0); err != nil {

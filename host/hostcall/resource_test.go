@@ -13,8 +13,8 @@ import (
 const asksOutside = `{"abi": 1, "workflow": "w", "events": {}, "resources": [{"name": "crm", "kind": "http"}],
 	"steps": [{"name": "s", "accepts": ["StartEvent"], "emits": ["StopEvent"]}]}`
 
-// A guest that calls a resource is unwound, and goes on by replay with the answer:
-// each call is asked once, those that are alike count up, also over a crash.
+// A guest that calls a resource is unwound, and continues by replay with the answer. Each
+// call is made once, and equal calls are counted, across a crash too.
 func TestCallsOfResourcesReplay(t *testing.T) {
 	w := newWorldOf(t, asksOutside)
 	a := w.attempt(engine.AttemptOpen{}, nil)
@@ -61,7 +61,7 @@ func TestCallsOfResourcesReplay(t *testing.T) {
 	}
 }
 
-// An error of a resource is the guest's answer; so are mistakes in asking.
+// An error of a resource is the guest's answer. So is the error of an invalid call.
 func TestResourceErrorsAreAnswers(t *testing.T) {
 	w := newWorldOf(t, asksOutside)
 	a := w.attempt(engine.AttemptOpen{}, nil)

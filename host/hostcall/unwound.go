@@ -8,22 +8,22 @@ import (
 	"github.com/weftrun/weft/host/engine"
 )
 
-// Unwound says what is to become of an attempt whose guest was unwound by an error of
-// [Attempt.Call]. At most one of the fields is set; if none is, the error is not one of
+// Unwound says what happens to an attempt whose guest was unwound by an error of
+// [Attempt.Call]. At most one field is set. If none is set, the error does not come from
 // this package. The scheduler declares the same type.
 type Unwound struct {
 	Again  bool // run it again at once: a commit lost
 	Parked bool // run it again when a write ticket is free
-	Stale  bool // nobody wants it any more
-	// Suspended: it goes on when what it waits for has come.
+	Stale  bool // the attempt is not wanted any more
+	// Suspended: the attempt continues when there is an answer.
 	Suspended bool
 	Later     bool       // never set here
 	Fail      *abi.Error // the attempt failed
-	// Block: the run stands still until somebody helps.
+	// Block: the run stops until an operator resumes it.
 	Block *host.Blocked
 }
 
-// Classify says what an error means that unwound a guest.
+// Classify returns what an error means that has unwound a guest.
 func Classify(err error) Unwound {
 	var limit *LimitError
 	var mismatch *Mismatch

@@ -76,7 +76,7 @@ func (a *Attempt) runWorkflow(req []byte, clock int64) ([]byte, error) {
 	if err != nil {
 		return nil, invalid(err)
 	}
-	if err := a.publishes(req); err != nil {
+	if err := a.chargeEvent(req); err != nil {
 		return nil, err
 	}
 	r := engine.RunWorkflow{ID: m.ID, Workflow: m.Workflow, Event: m.Event, Stream: m.IncludeStream}

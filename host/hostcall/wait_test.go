@@ -7,8 +7,8 @@ import (
 	"github.com/weftrun/weft/abi"
 )
 
-// The waits of an attempt have names of their own, whatever a guest calls them, and the
-// next attempt has the same.
+// The waits of an attempt have different names, whatever ids a guest gives, and the next
+// attempt uses the same names.
 func TestNamesOfWaits(t *testing.T) {
 	given := []string{"boss", "boss", "", "boss", "boss (2)", "boss (2)", "clerk", "", "x (a)", "(1)"}
 	names := func() []string {

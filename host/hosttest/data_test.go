@@ -153,13 +153,13 @@ func TestCheckAndServeWhatIsDamaged(t *testing.T) {
 		}, audit.RecordDiffers, "does not read", "chat", false},
 		"events that do not read": {func(t *testing.T, data string) {
 			execute(t, data, `UPDATE stream SET events = x'ff' WHERE hid = (SELECT id FROM handlers WHERE handler = 'waits')`)
-		}, audit.StreamDiffers, "do not read", "waits", false},
+		}, audit.StreamDiffers, "cannot be read", "waits", false},
 		"events are gone": {func(t *testing.T, data string) {
 			execute(t, data, `DELETE FROM stream WHERE hid = (SELECT id FROM handlers WHERE handler = 'waits')`)
 		}, audit.StreamDiffers, "has 0 events", "waits", false},
 		"a byte of a module": {func(t *testing.T, data string) {
 			execute(t, data, `UPDATE module_bytes SET bytes = CAST(bytes || x'00' AS BLOB) WHERE digest = (SELECT digest FROM plugins WHERE name = 'counter')`)
-		}, audit.ModuleDamaged, "are not those of its digest", "", false},
+		}, audit.ModuleDamaged, "do not match its digest", "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			data := t.TempDir()

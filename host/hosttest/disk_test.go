@@ -15,6 +15,7 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/hosttest"
+	"github.com/weftrun/weft/host/limit"
 )
 
 // fullStore is a store that accepts nothing while it is full, like a store whose disk has
@@ -172,7 +173,7 @@ func fill(t *testing.T, name string) {
 
 // After old runs are deleted, weft check finds nothing.
 func TestCheckAfterRetention(t *testing.T) {
-	limits, err := host.ParseLimits([]byte(`{"defaults": {"retention_runs": 5}}`))
+	limits, err := limit.Parse([]byte(`{"defaults": {"retention_runs": 5}}`))
 	if err != nil {
 		t.Fatal(err)
 	}

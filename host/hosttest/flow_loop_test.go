@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/hosttest"
+	"github.com/weftrun/weft/host/limit"
 )
 
 // Several invocations run a loop of many iterations. The outputs, the state, the events
@@ -155,7 +155,7 @@ func TestFlowExpressionsThatCostTooMuch(t *testing.T) {
 
 // An expression holds a core no longer than an invocation may: it is ended while it runs.
 func TestFlowExpressionsEndWithTheirTime(t *testing.T) {
-	limits, err := host.ParseLimits([]byte(`{"plugins": {"slow": {"wall_time": "1ms"}}}`)) // by the workflow's name
+	limits, err := limit.Parse([]byte(`{"plugins": {"slow": {"wall_time": "1ms"}}}`)) // by the workflow's name
 	if err != nil {
 		t.Fatal(err)
 	}

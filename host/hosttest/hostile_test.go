@@ -10,8 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/codes"
 	"github.com/weftrun/weft/host/hosttest"
+	"github.com/weftrun/weft/host/limit"
+	"github.com/weftrun/weft/host/missing"
 )
 
 func hostile(t *testing.T, name string) []byte {
@@ -25,13 +27,13 @@ func hostile(t *testing.T, name string) []byte {
 
 // remedyOf finds the explanation of a code of failed runs.
 func remedyOf(code string) int {
-	return slices.IndexFunc(host.Explain(code), func(e host.Explanation) bool { return e.Where == host.InRun })
+	return slices.IndexFunc(codes.Explain(code), func(e codes.Explanation) bool { return e.Where == codes.InRun })
 }
 
 // A step that misbehaves fails its own run, by name, and affects no other run.
 func TestHostileStepsFailAlone(t *testing.T) {
 	// Only the plugin slow has a time limit, which it exceeds on any machine.
-	limits, err := host.ParseLimits([]byte(`{"defaults": {"wall_time": "24h", "region_time": "10m", "host_calls": 1000, "log_lines": 100},
+	limits, err := limit.Parse([]byte(`{"defaults": {"wall_time": "24h", "region_time": "10m", "host_calls": 1000, "log_lines": 100},
 		"plugins": {"slow": {"wall_time": "1ms"}}}`))
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +96,7 @@ func TestHostileStepsFailAlone(t *testing.T) {
 				Attempt uint64 `json:"error_attempt"`
 				Remedy  string `json:"error_remedy"`
 			}
-			if err := json.Unmarshal(out, &told); err != nil || told.Step != failed.StepName || told.Attempt != 1 || told.Remedy != host.Explain(c.code)[remedyOf(c.code)].Do {
+			if err := json.Unmarshal(out, &told); err != nil || told.Step != failed.StepName || told.Attempt != 1 || told.Remedy != codes.Explain(c.code)[remedyOf(c.code)].Do {
 				t.Errorf("the record says where and what to do by %+v: %s", told, out)
 			}
 		})
@@ -153,8 +155,8 @@ func TestRefusedUploadsTellAllProblems(t *testing.T) {
 // says what to use instead: once an attempt, however often it tries.
 func TestStepsAreToldWhatToUseInstead(t *testing.T) {
 	h := hosttest.New(t, hosttest.Config{})
-	for name, want := range map[string][]host.Missing{
-		"wasi_files": {host.MissingFiles, host.MissingNetwork}, "wasi_poll_far": {host.MissingSleep}, "good": nil,
+	for name, want := range map[string][]missing.Thing{
+		"wasi_files": {missing.Files, missing.Network}, "wasi_poll_far": {missing.Sleep}, "good": nil,
 	} {
 		if status, out := h.Do(t, http.MethodPut, "/plugins/hostile", hostile(t, name)); status != http.StatusCreated {
 			t.Fatalf("upload: %d %s", status, out)

@@ -17,6 +17,7 @@ import (
 	"github.com/weftrun/weft/host/client"
 	"github.com/weftrun/weft/host/hosttest/suite"
 	"github.com/weftrun/weft/host/httpapi"
+	"github.com/weftrun/weft/host/limit"
 	"github.com/weftrun/weft/host/metrics"
 	"github.com/weftrun/weft/host/resource"
 )
@@ -41,7 +42,7 @@ type Config struct {
 	// Timeout: see wire.Config. Default: suite.RunTimeout.
 	Timeout time.Duration
 	// Limits: see wire.Config. Default: suite.Limits.
-	Limits *host.LimitTable
+	Limits *limit.Table
 	// Resources: see wire.Config.
 	Resources *resource.Table
 	// ResourceKeys: see wire.Config.
@@ -73,7 +74,7 @@ func New(tb testing.TB, cfg Config) *Host {
 		cfg.Data = wire.InMemory
 	}
 	if cfg.Limits == nil {
-		cfg.Limits = host.NewLimitTable(suite.Limits())
+		cfg.Limits = limit.NewTable(suite.Limits())
 	}
 	cfg.Timeout = cmp.Or(cfg.Timeout, suite.RunTimeout)
 	log := slog.New(slog.DiscardHandler)

@@ -8,11 +8,12 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/hosttest"
+	"github.com/weftrun/weft/host/limit"
 )
 
 // Settings of a plugin apply to the runs of its workflow, and to no other's.
 func TestLimitsByPlugin(t *testing.T) {
-	limits, err := host.ParseLimits([]byte(`{"plugins": {"tight": {"host_calls": 17}, "spin": {"fuel": 1000000}},
+	limits, err := limit.Parse([]byte(`{"plugins": {"tight": {"host_calls": 17}, "spin": {"fuel": 1000000}},
 		"tenants": {"default": {"plugins": {"counter": {"module_bytes": "1KiB"}, "metadata": {"host_calls": 1}}}}}`))
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +76,7 @@ func TestEditThatComputesForTooLong(t *testing.T) {
 // A step of one tenant that loops for ever holds the only core. Another tenant's run gets
 // the core at the next checkpoint, and ends long before the loop does.
 func TestLoopGivesWayToAnotherTenant(t *testing.T) {
-	limits, err := host.ParseLimits([]byte(`{"plugins": {"spin": {"fuel": 1e15, "wall_time": "1h"}}}`))
+	limits, err := limit.Parse([]byte(`{"plugins": {"spin": {"fuel": 1e15, "wall_time": "1h"}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}

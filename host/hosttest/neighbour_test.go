@@ -11,6 +11,7 @@ import (
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/hosttest"
 	"github.com/weftrun/weft/host/hosttest/suite"
+	"github.com/weftrun/weft/host/limit"
 )
 
 const (
@@ -123,7 +124,7 @@ func runOf(t *testing.T, h *hosttest.Host, tenant string) host.Run {
 // and measures no time.
 func TestHostileTenantGetsItsShareOnly(t *testing.T) {
 	suite.NotShort(t, "plays the hostile modules")
-	limits, err := host.ParseLimits([]byte(`{"tenants": {"hostile": {"fuel": 20000000, "host_calls": 1000, "log_lines": 100, "log_bytes": "256KiB", "memory_bytes": "8MiB"}}}`))
+	limits, err := limit.Parse([]byte(`{"tenants": {"hostile": {"fuel": 20000000, "host_calls": 1000, "log_lines": 100, "log_bytes": "256KiB", "memory_bytes": "8MiB"}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}

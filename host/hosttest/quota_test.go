@@ -17,6 +17,8 @@ import (
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/hosttest"
 	"github.com/weftrun/weft/host/hosttest/suite"
+	"github.com/weftrun/weft/host/limit"
+	"github.com/weftrun/weft/host/usage"
 )
 
 // quotaHost is a server on which each tenant has one small quota. The tenant free has
@@ -45,7 +47,7 @@ func quotaLimits() string {
 
 func newQuotaHost(t *testing.T) *quotaHost {
 	t.Helper()
-	limits, err := host.ParseLimits([]byte(quotaLimits()))
+	limits, err := limit.Parse([]byte(quotaLimits()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,21 +80,21 @@ func (q *quotaHost) refused(t *testing.T, tenant, limit string, method, path, bo
 	return q.isRefusal(t, a, limit)
 }
 
-func (q *quotaHost) isRefusal(t *testing.T, a hosttest.Answer, limit string) int {
+func (q *quotaHost) isRefusal(t *testing.T, a hosttest.Answer, name string) int {
 	t.Helper()
-	quota, _ := host.ParseQuota(limit)
+	quota, _ := limit.ParseQuota(name)
 	want := http.StatusTooManyRequests
 	if quota.OfSize() {
 		want = http.StatusRequestEntityTooLarge
 	}
 	var b breached
 	if err := json.Unmarshal([]byte(a.Body), &b); err != nil || a.Status != want || b.Code != "limit_exceeded" ||
-		b.Limit.Name != limit || b.Limit.Value == 0 || !strings.Contains(b.Detail, limit) {
-		t.Fatalf("%d %s, want %d by %s", a.Status, a.Body, want, limit)
+		b.Limit.Name != name || b.Limit.Value == 0 || !strings.Contains(b.Detail, name) {
+		t.Fatalf("%d %s, want %d by %s", a.Status, a.Body, want, name)
 	}
 	retry, _ := strconv.Atoi(a.Header.Get("Retry-After"))
 	if want == http.StatusTooManyRequests && retry < 1 {
-		t.Errorf("%s: Retry-After %q", limit, a.Header.Get("Retry-After"))
+		t.Errorf("%s: Retry-After %q", name, a.Header.Get("Retry-After"))
 	}
 	return retry
 }
@@ -265,7 +267,7 @@ func TestFuelOfAMonth(t *testing.T) {
 		}
 	}
 	now := time.Now()
-	left := int(host.MonthOf(now.UnixNano()).End().Sub(now).Seconds())
+	left := int(usage.MonthOf(now.UnixNano()).End().Sub(now).Seconds())
 	if retry := q.refused(t, "fuel", "tenant_fuel_per_month", "POST", "/workflows/counter/run", `{}`); retry < left-60 || retry > left+1 {
 		t.Errorf("Retry-After: %d, the month has %d seconds", retry, left)
 	}

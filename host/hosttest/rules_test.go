@@ -10,6 +10,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/hosttest"
+	"github.com/weftrun/weft/host/limit"
 )
 
 const contentionManifest = `{"abi": 1, "workflow": "contention", "timeout": 0, "events": {"Item": {}, "Done": {}},
@@ -101,7 +102,7 @@ const inboxManifest = `{"abi": 1, "workflow": "inbox", "timeout": 0, "events": {
 // The number of events kept for later waits is bounded. At the bound, a client is told to
 // retry later; after a wait there is room again.
 func TestInboxBoundIs429(t *testing.T) {
-	h := hosttest.New(t, hosttest.Config{Limits: host.NewLimitTable(host.Limits{InboxEvents: 2})})
+	h := hosttest.New(t, hosttest.Config{Limits: limit.NewTable(host.Limits{InboxEvents: 2})})
 	if _, _, err := h.Plugins.Put(t.Context(), host.DefaultTenant, "inbox", puppet(t, inboxManifest)); err != nil {
 		t.Fatal(err)
 	}

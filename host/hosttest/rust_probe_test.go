@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/hosttest"
 	"github.com/weftrun/weft/host/hosttest/suite"
+	"github.com/weftrun/weft/host/limit"
 )
 
 // cargo runs cargo in a folder: the toolchain's, or otherwise the user's.
@@ -43,7 +43,7 @@ func probe(t *testing.T) []byte {
 
 func openProbe(t *testing.T) *hosttest.Host {
 	t.Helper()
-	limits, err := host.ParseLimits([]byte(`{"plugins": {"probe-rust": {"fuel": 100000000}}}`))
+	limits, err := limit.Parse([]byte(`{"plugins": {"probe-rust": {"fuel": 100000000}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}

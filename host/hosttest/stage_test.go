@@ -16,6 +16,7 @@ import (
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/hosttest"
 	"github.com/weftrun/weft/host/hosttest/suite"
+	"github.com/weftrun/weft/host/limit"
 	"github.com/weftrun/weft/host/store/memory"
 )
 
@@ -27,7 +28,7 @@ type stage struct {
 	tb    testing.TB
 	store *tapStore
 	host  *wire.Host
-	limit *host.LimitTable
+	limit *limit.Table
 
 	mu      sync.Mutex // guards the fields below
 	changed *sync.Cond
@@ -55,7 +56,7 @@ type answered struct {
 
 func newStage(tb testing.TB, limits host.Limits) *stage {
 	s := &stage{
-		tb: tb, now: time.Unix(0, 0), limit: host.NewLimitTable(limits),
+		tb: tb, now: time.Unix(0, 0), limit: limit.NewTable(limits),
 		told: map[attemptID][]abi.Raw{}, guests: map[attemptID]*puppetState{},
 	}
 	s.changed = sync.NewCond(&s.mu)

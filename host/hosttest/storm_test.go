@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/blackbox"
+	"github.com/weftrun/weft/host/deaths"
 	"github.com/weftrun/weft/host/hosttest"
 )
 
@@ -63,8 +63,8 @@ func TestStorm(t *testing.T) {
 	s.verify()
 	clean(t, s.data)
 	t.Logf("%d kills, %d as soon as it served again, %d while suspects ran alone, %d in pauses between them; %d runs, %d requests sent again, %d events seen",
-		s.killed, s.recovering, s.in[host.PhaseApart], s.in[host.PhaseControl], s.runs.Load(), s.again.Load(), s.seen.Load())
-	if apart := s.in[host.PhaseApart] + s.in[host.PhaseControl]; kills >= 200 && apart < kills/10 {
+		s.killed, s.recovering, s.in[deaths.PhaseApart], s.in[deaths.PhaseControl], s.runs.Load(), s.again.Load(), s.seen.Load())
+	if apart := s.in[deaths.PhaseApart] + s.in[deaths.PhaseControl]; kills >= 200 && apart < kills/10 {
 		t.Errorf("only %d of %d kills were while suspects were tried", apart, s.killed)
 	}
 }
@@ -76,7 +76,7 @@ func (s *storm) awaitSuspects() {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		if found.Phase == host.PhaseServing || found.Phase == host.PhaseControl || found.Phase == host.PhaseApart && len(found.Noted) > 0 {
+		if found.Phase == deaths.PhaseServing || found.Phase == deaths.PhaseControl || found.Phase == deaths.PhaseApart && len(found.Noted) > 0 {
 			return
 		}
 		timer := time.NewTimer(time.Millisecond)
@@ -145,8 +145,8 @@ type storm struct {
 	clients sync.WaitGroup
 
 	killed            int
-	recovering        int                    // of these kills: at most 30 ms after the server served again
-	in                map[host.CorePhase]int // phases in which it was killed
+	recovering        int                      // of these kills: at most 30 ms after the server served again
+	in                map[deaths.CorePhase]int // phases in which it was killed
 	runs, again, seen atomic.Int64
 
 	mu      sync.Mutex
@@ -164,7 +164,7 @@ func (s *storm) restart() {
 	s.killed++
 	if found, err := blackbox.Read(s.data); err == nil {
 		if s.in == nil {
-			s.in = map[host.CorePhase]int{}
+			s.in = map[deaths.CorePhase]int{}
 		}
 		s.in[found.Phase]++
 	}

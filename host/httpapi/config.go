@@ -30,7 +30,7 @@ const (
 	DefaultMaxStreams      = 20_000
 )
 
-// Quotas refuses what is more than a tenant may have. Its methods may be called from
+// Quotas refuses what exceeds the quotas of a tenant. Its methods may be called from
 // any goroutine; their errors are [*host.Error]s.
 type Quotas interface {
 	// Request counts a request.
@@ -50,18 +50,18 @@ type Config struct {
 	// tenants and keys answer 404.
 	Access host.Access
 
-	// Admission says whether there is room for a start before its body is read.
-	// Default: Runs says so when the start is made.
+	// Admission says whether there is room for a start, before its body is read.
+	// Default: Runs decides when the start is made.
 	Admission host.Admission
 
 	// Resources manages what tenants have defined. nil: those routes answer 404.
 	Resources host.ResourceAdmin
 
-	// Quotas refuses what is more than a tenant may have. Default: nobody does.
+	// Quotas refuses what exceeds the quotas of a tenant. Default: there are none.
 	Quotas Quotas
 
-	// RunTimeout is the timeout of runs whose workflow sets none, for its description.
-	// Default [host.DefaultRunTimeout]; below 0 they have none.
+	// RunTimeout is the timeout of runs whose workflow sets none, as GET /workflows/NAME
+	// shows it. Default: [host.DefaultRunTimeout]; below 0 there is none.
 	RunTimeout time.Duration
 
 	// Metrics answers GET /metrics. Default: the route does not exist.
@@ -79,20 +79,19 @@ type Config struct {
 	// WrongKey is called for every wrong key, and for every key that is refused unseen.
 	// May be nil.
 	WrongKey func(refused bool)
-	// NoteWrongKey is called for some of them, for the audit log: for the first of an
-	// address and for the first that is refused unseen, ten an hour at most in all.
-	// others is the number of wrong keys since the call before. May be nil.
+	// NoteWrongKey is called for the audit log: for the first wrong key of an address, and
+	// for the first key that is refused unseen, at most ten times an hour. others is the
+	// number of wrong keys since the previous call. May be nil.
 	NoteWrongKey func(ctx context.Context, address string, refused bool, others int)
 
 	// Tracer makes the spans of requests. Default: there are none.
 	Tracer Tracer
 
-	// Log takes failures that clients are not told about, and every request at
-	// debug level. Default: discarded.
+	// Log gets failures that no answer reports, and every request at debug level.
+	// Default: discarded.
 	Log *slog.Logger
-	// Addr is the host:port that the server listens on. Unless it is a
-	// wildcard, its host is one under which requests may name the server,
-	// beside the loopback names that always may.
+	// Addr is the host:port that the server listens on. Unless it is a wildcard,
+	// requests may name the server by its host, beside the loopback names.
 	Addr string
 	// AllowedHosts are further host names, without port, under which requests
 	// may name the server.
@@ -110,22 +109,22 @@ type Config struct {
 	MaxBody int64
 	// MaxPlugin bounds an uploaded plugin in bytes. Default: [DefaultMaxPlugin].
 	MaxPlugin int64
-	// MaxRequests and MaxStreams bound the requests and the event streams that are under
-	// way, and MaxRequestBytes the bytes of bodies that are read or worked on; what goes
-	// beyond is answered with CodeOverloaded. Of each a tenant may have as much as it
-	// leaves free, if there are keys. Defaults: [DefaultMaxRequests],
+	// MaxRequests and MaxStreams bound the requests and the event streams under way, and
+	// MaxRequestBytes the bytes of bodies that are read or worked on; more is refused with
+	// CodeOverloaded. If there are keys, a tenant may hold as much of each bound as it
+	// leaves free. Defaults: [DefaultMaxRequests],
 	// [DefaultMaxStreams], [DefaultMaxRequestBytes].
 	MaxRequests     int
 	MaxStreams      int
 	MaxRequestBytes int64
-	// CPU is the time that the process has had on cores: refusals take a part of it at
-	// most. nil: the process is taken to have all cores.
+	// CPU gives the time that the process has had on cores; refusals take at most a part
+	// of it. nil: the process is assumed to have all cores.
 	CPU func() time.Duration
 	// MaxConnections bounds the connections that are open at a time, the newest of which
 	// may wait for another to end. Default: any number.
 	MaxConnections int
-	// Secret keeps cursors from telling what the server counts by. One that is the same
-	// after a restart keeps them valid over it. Default: a random one.
+	// Secret hides the numbers in cursors. Cursors stay valid over a restart if the secret
+	// is the same. Default: a random secret.
 	Secret []byte
 	// Version is the server's, for the Server header. Default: left out.
 	Version string

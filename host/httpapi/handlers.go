@@ -14,6 +14,7 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/apiwire"
+	"github.com/weftrun/weft/host/search"
 )
 
 // flushSize is how much of a long answer is gathered before it is written, in
@@ -151,7 +152,7 @@ func parseList(tenant string, v url.Values) (host.RunQuery, error) {
 		return q, invalid("Invalid version: '%s'. It is the digest of a version, or at least its first 8 digits", clip(v.Get("version")))
 	}
 	var err error
-	if q.Search, err = host.ParseSearch(strings.Join(v["q"], " ")); err != nil {
+	if q.Search, err = search.Parse(strings.Join(v["q"], " ")); err != nil {
 		return q, err
 	}
 	if q.Limit, err = limitOf(v, apiwire.MaxPage, apiwire.MaxPage); err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/codes"
 )
 
 type page struct {
@@ -161,7 +162,7 @@ func TestRecord(t *testing.T) {
 	f.handlers["b"].latest().WaitingFor = []host.Waiting{{Reason: host.WaitsForTurn}, {Step: "s", Type: "T", WaiterID: "w", Requirements: `{"role":"boss"}`}}
 	f.handlers["b"].latest().Kept = []host.Kept{{Type: "T"}, {Type: "U", Step: "s"}}
 	f.mu.Unlock()
-	remedy := host.Remedy(host.InBlocked, host.BlockedReplayMismatch, "call 3")
+	remedy := codes.Remedy(codes.InBlocked, host.BlockedReplayMismatch, "call 3")
 	w := call(t, h, "GET", "/handlers/b", "")
 	if remedy == "" || w.Code != 202 || !strings.HasSuffix(w.Body.String(), `"completed_at":null,"session_id":"b","version":"0123abcd","paused":true,"blocked":{"code":"replay_mismatch","message":"call 3"},`+
 		`"waiting_for":[{"reason":"session","since":"1970-01-01T00:00:00.000000+00:00"},{"step":"s","type":"T","waiter_id":"w","since":"1970-01-01T00:00:00.000000+00:00","requirements":{"role":"boss"}}],"kept":[{"type":"T"},{"type":"U","step":"s"}],"steps":0,"error_remedy":`+strconv.Quote(remedy)+`}`) {

@@ -16,6 +16,8 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/apiwire"
+	"github.com/weftrun/weft/host/behalf"
+	"github.com/weftrun/weft/host/turns"
 )
 
 // pluginName is what a plugin may be called.
@@ -54,7 +56,7 @@ func (s *Server) putPlugin(c echo.Context) error {
 	}
 	ctx := c.Request().Context()
 	if replaces {
-		ctx = host.ReplacingWorkflow(ctx)
+		ctx = behalf.ReplacingWorkflow(ctx)
 	}
 	info, created, err := s.storePlugin(ctx, c, name, wasm)
 	if err != nil {
@@ -76,9 +78,9 @@ func (s *Server) putPlugin(c echo.Context) error {
 
 // storePlugin stores a version, and meanwhile tells the client how far that is.
 func (s *Server) storePlugin(ctx context.Context, c echo.Context, name string, wasm []byte) (host.PluginInfo, bool, error) {
-	turn := &host.Turn{}
+	turn := &turns.Turn{}
 	defer tellProgress(c, turn)()
-	return s.cfg.Plugins.Put(host.WithTurn(ctx, turn), tenantOf(c), name, wasm)
+	return s.cfg.Plugins.Put(turns.With(ctx, turn), tenantOf(c), name, wasm)
 }
 
 // asText refuses a module that curl -d has sent: it leaves out line ends and zeros, the

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/turns"
 )
 
 func TestPlugins(t *testing.T) {
@@ -123,14 +124,14 @@ func TestUploadsTellTheirStages(t *testing.T) {
 	asks := true
 	f.onPut = func(ctx context.Context) {
 		for _, step := range []struct {
-			stage host.Stage
+			stage turns.Stage
 			want  string
 		}{
-			{host.Stage{Name: host.StageWaiting, Ahead: 2}, "waiting; ahead=2"},
-			{host.Stage{Name: host.StageWaiting}, "waiting; ahead=0"},
-			{host.Stage{Name: host.StageCompiling}, "compiling"},
+			{turns.Stage{Name: turns.StageWaiting, Ahead: 2}, "waiting; ahead=2"},
+			{turns.Stage{Name: turns.StageWaiting}, "waiting; ahead=0"},
+			{turns.Stage{Name: turns.StageCompiling}, "compiling"},
 		} {
-			host.TurnOf(ctx).Set(func() host.Stage { return step.stage })
+			turns.Of(ctx).Set(func() turns.Stage { return step.stage })
 			if !asks {
 				continue
 			}

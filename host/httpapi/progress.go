@@ -8,8 +8,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/apiwire"
+	"github.com/weftrun/weft/host/turns"
 )
 
 // progressEvery is how often a stage is looked at.
@@ -17,7 +17,7 @@ const progressEvery = 200 * time.Millisecond
 
 // tellProgress has a client that asks for interim answers get one at each change of the
 // turn, until told is called. The request's goroutine calls told before it answers.
-func tellProgress(c echo.Context, turn *host.Turn) (told func()) {
+func tellProgress(c echo.Context, turn *turns.Turn) (told func()) {
 	if !strings.EqualFold(c.Request().Header.Get(apiwire.HeaderProgress), "true") || !c.Request().ProtoAtLeast(1, 1) {
 		return func() {}
 	}
@@ -27,7 +27,7 @@ func tellProgress(c echo.Context, turn *host.Turn) (told func()) {
 		defer close(ended)
 		tick := time.NewTicker(progressEvery)
 		defer tick.Stop()
-		var last host.Stage
+		var last turns.Stage
 		for {
 			if now := turn.Stage(); now != last {
 				last = now
@@ -48,8 +48,8 @@ func tellProgress(c echo.Context, turn *host.Turn) (told func()) {
 	}
 }
 
-func stageText(s host.Stage) string {
-	if s.Name != host.StageWaiting {
+func stageText(s turns.Stage) string {
+	if s.Name != turns.StageWaiting {
 		return s.Name
 	}
 	return s.Name + "; ahead=" + strconv.Itoa(s.Ahead)

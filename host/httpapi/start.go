@@ -77,8 +77,8 @@ func admitted(req *host.StartRequest) {
 	}
 }
 
-// parseStart reads the body of a start. The event's fields are checked against
-// their schema where the run is made. In which tenant is not its matter.
+// parseStart reads the body of a start, without the tenant. Runs checks the event's fields
+// against their schema when the run is made.
 func parseStart(body value, info *host.WorkflowInfo) (host.StartRequest, error) {
 	req := host.StartRequest{Workflow: info.Name}
 	var start apiwire.Start
@@ -109,8 +109,8 @@ func parseStart(body value, info *host.WorkflowInfo) (host.StartRequest, error) 
 	return req, err
 }
 
-// startEvent reads the start event; none is one without fields. Where the
-// client names no type it stays open, so that it fits whatever version of the
+// startEvent reads the start event; without one, the event has no fields. If the client
+// names no type, the type stays open, so that the event fits whatever version of the
 // workflow the run is made with.
 func startEvent(v value, info *host.WorkflowInfo) (abi.Event, error) {
 	if !v.given() {

@@ -293,7 +293,7 @@ func (w *eventWriter) append(dst []byte, e *host.StreamEvent, of *host.FamilyEve
 		apiwire.Fill(w.shown.Family, of)
 	}
 	w.shown.Show(e, w.o.qualified)
-	dst, err := apiwire.Append(dst, &w.shown)
+	dst, err := apiwire.AppendEnvelope(dst, &w.shown)
 	if w.o.sse {
 		dst = append(dst, '\n')
 	}

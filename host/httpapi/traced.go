@@ -7,6 +7,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/traced"
 )
 
 // The headers of W3C Trace Context.
@@ -22,7 +23,7 @@ type Tracer interface {
 	// own names the request's own span, given what the client has named; nil: nothing.
 	Incoming(parent, state string) (own, given *host.Trace)
 	// Requested: a request was answered.
-	Requested(r *host.TracedRequest)
+	Requested(r *traced.Request)
 }
 
 // tracedRequest is a request that will have a span.
@@ -37,7 +38,7 @@ type tracedRequest struct {
 func (s *Server) arrive(c echo.Context, start time.Time) (t tracedRequest, ok bool) {
 	r := c.Request()
 	id, _ := c.Get(requestIDKey).(string)
-	origin := host.Origin{Request: id}
+	origin := traced.Origin{Request: id}
 	if s.cfg.Tracer != nil && !isOpen(r) && r.URL.Path != "/metrics" {
 		t, ok = tracedRequest{start: start}, true
 		parent := r.Header.Values(headerTraceParent)
@@ -47,13 +48,13 @@ func (s *Server) arrive(c echo.Context, start time.Time) (t tracedRequest, ok bo
 		t.own, t.given = s.cfg.Tracer.Incoming(parent[0], strings.Join(r.Header.Values(headerTraceState), ","))
 		origin.Trace = t.own
 	}
-	c.SetRequest(r.WithContext(host.WithOrigin(r.Context(), origin)))
+	c.SetRequest(r.WithContext(traced.WithOrigin(r.Context(), origin)))
 	return t, ok && t.own != nil
 }
 
 // answered makes the span of a request that was answered, or will be by err.
 func (s *Server) answered(c echo.Context, t tracedRequest, err error) {
-	span := host.TracedRequest{Own: t.own, Given: t.given, Started: t.start.UnixNano(), Ended: time.Now().UnixNano()}
+	span := traced.Request{Own: t.own, Given: t.given, Started: t.start.UnixNano(), Ended: time.Now().UnixNano()}
 	span.Route, span.Method, span.Status = s.outcome(c, err)
 	span.Request, _ = c.Get(requestIDKey).(string)
 	span.Run = subjectOf(c).run

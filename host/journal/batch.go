@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/usage"
 )
 
 // attempt identifies an attempt within a batch.
@@ -90,18 +91,18 @@ func newest(items []queued) (list []host.KVWrite) {
 }
 
 // spent adds up what the items have used, by tenant and month.
-func spent(items []queued) (list []host.MonthSpent) { // the key has zero spending; the value is its place in list
-	var of map[host.MonthSpent]int // without what was spent: its place in list
+func spent(items []queued) (list []usage.MonthSpent) { // the key has zero spending; the value is its place in list
+	var of map[usage.MonthSpent]int // without what was spent: its place in list
 	for i := range items {
 		it := &items[i]
-		if it.Spent == (host.Spent{}) {
+		if it.Spent == (usage.Spent{}) {
 			continue
 		}
-		key := host.MonthSpent{Tenant: it.Key.Tenant, Month: host.MonthOf(it.At)}
+		key := usage.MonthSpent{Tenant: it.Key.Tenant, Month: usage.MonthOf(it.At)}
 		at, known := of[key]
 		if !known {
 			if of == nil {
-				of = map[host.MonthSpent]int{}
+				of = map[usage.MonthSpent]int{}
 			}
 			at, of[key] = len(list), len(list)
 			list = append(list, key)

@@ -6,9 +6,8 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// TestStreamRowsMerge: consecutive rows of one stream become one, without
-// touching the items' arrays and with a number of copies that does not grow
-// with the number of rows.
+// TestStreamRowsMerge: consecutive rows of one stream become one row. The items' arrays
+// are not changed, and the number of copies does not grow with the number of rows.
 func TestStreamRowsMerge(t *testing.T) {
 	const rows = 10_000
 	p := &part{runs: map[string]int{}}

@@ -56,7 +56,7 @@
 //	    again: nobody has seen their results.
 //	R4  What an edit region reads enters the record only with the region's commit.
 //	    So a replay that ends inside a region begins the region again. (hostcall:
-//	    back.) An atomic step has no entry before it finishes, and begins again as a
+//	    rollBack.) An atomic step has no entry before it finishes, and begins again as a
 //	    whole.
 //	R5  Effects are written in resolved form, never as requests. Folding needs no
 //	    plugin, no schema and no edit semantics of the time of writing. Ids are given

@@ -9,7 +9,8 @@ import (
 	"github.com/weftrun/weft/host/journal"
 )
 
-// Whoever answers a client waits until the position of what the answer says is durable.
+// Code that answers a client waits until the position of the answer's contents is
+// durable.
 func ExampleJournal_Wait() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -34,7 +35,7 @@ func ExampleJournal_Wait() {
 	// Output: durable up to 2
 }
 
-// A journal owns no goroutine: a simulation steps it, by a clock of its own. Entries that
+// A journal owns no goroutine: a simulation can step it with its own clock. Entries that
 // nobody waits for are committed together when the first has waited for Linger.
 func ExampleJournal_Step() {
 	ctx := context.Background()
@@ -59,7 +60,7 @@ func ExampleJournal_Step() {
 	// 1 batch with 2 sessions
 }
 
-// What a session is loaded by is what was committed, in order.
+// A session is loaded from what was committed, in order.
 func ExampleJournal_Load() {
 	ctx := context.Background()
 	j, err := journal.Open(ctx, journal.Config{Store: &fakeStore{}})

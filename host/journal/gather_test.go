@@ -9,7 +9,7 @@ import (
 	"github.com/weftrun/weft/host/journal"
 )
 
-// demand has somebody wait for a position, and returns when it does.
+// demand makes a goroutine wait for a position, and returns when it does.
 func demand(t *testing.T, j *journal.Journal, pos uint64) (done chan error) {
 	t.Helper()
 	done = make(chan error, 1)
@@ -18,7 +18,7 @@ func demand(t *testing.T, j *journal.Journal, pos uint64) (done chan error) {
 	return done
 }
 
-// A commit that is demanded waits for work that is ready, but not for long.
+// A commit that somebody waits for waits for work that is ready, but not for long.
 func TestDemandedCommitsGather(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		busy := true
@@ -36,7 +36,7 @@ func TestDemandedCommitsGather(t *testing.T) {
 			t.Fatal("no commit of both after the time to gather")
 		}
 
-		// The time begins anew for the next one, and ends with the work.
+		// The next commit may wait as long again, but not longer than there is work.
 		j.Append(at(10), item("a", 2, "three"))
 		done = demand(t, j, 3)
 		if commit, next := j.Step(at(10)); commit != nil || !next.Equal(at(12)) {
@@ -47,7 +47,7 @@ func TestDemandedCommitsGather(t *testing.T) {
 			t.Fatal("no commit when nothing is ready any more")
 		}
 
-		// What is old has waited long enough.
+		// Old entries have waited long enough.
 		busy = true
 		j.Append(at(20), item("a", 3, "four"))
 		done = demand(t, j, 4)
@@ -57,7 +57,7 @@ func TestDemandedCommitsGather(t *testing.T) {
 	})
 }
 
-// The end does not wait for work that will never be done.
+// The journal stops without waiting for work that will never be done.
 func TestTheLastCommitGathersNothing(t *testing.T) {
 	f := &fakeStore{}
 	j := open(t, f, func(c *journal.Config) {

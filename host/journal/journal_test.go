@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fakeStore keeps batches, and fails as told.
+// fakeStore keeps batches, and fails on request.
 type fakeStore struct {
 	host.Store
 	mu      sync.Mutex
@@ -27,7 +27,7 @@ type fakeStore struct {
 	fail    []error // for the next appends; nil: succeed
 	gate    chan struct{}
 	rereads int
-	zeros   uint64 // a row that History does not read well
+	zeros   uint64 // a row that History reads wrongly
 }
 
 func (f *fakeStore) Claim(context.Context) (uint64, error) { return 7, nil }
@@ -54,7 +54,7 @@ func (f *fakeStore) Reread(ctx context.Context, key host.SessionKey) (host.Store
 	return f.LoadSession(ctx, key)
 }
 
-// History gives the rows, with a page of zeros in the row at f.zeros.
+// History returns the rows, with a page of zeros in the row at f.zeros.
 func (f *fakeStore) History(ctx context.Context, key host.SessionKey, position, after uint64, limit int) ([]host.JournalRow, error) {
 	rows, err := f.RereadHistory(ctx, key, position, after, limit)
 	f.rereads--
@@ -131,8 +131,7 @@ func open(t *testing.T, f *fakeStore, change func(*journal.Config)) *journal.Jou
 	return j
 }
 
-// step carries out what the journal wants at a time, and says whether it
-// committed.
+// step performs what the journal wants at a time, and reports whether it committed.
 func step(t *testing.T, j *journal.Journal, now time.Time) bool {
 	t.Helper()
 	commit, _ := j.Step(now)
@@ -330,9 +329,9 @@ func TestCongestionByTenantAndInAll(t *testing.T) {
 	}
 }
 
-// A tenant that writes alone has the disk busy with a batch while it fills the next; as
-// long as others write too it keeps to its part of much less. Both are less than what
-// has it refused.
+// A tenant that writes alone keeps the disk busy with one batch while it fills the next.
+// While others write too, it keeps to its much smaller part. Both are less than the limit
+// at which it is refused.
 func TestWhoCrowdsTheQueue(t *testing.T) {
 	j := open(t, &fakeStore{}, func(c *journal.Config) { c.MaxBatchBytes, c.MaxSharedBytes = 1<<20, 256<<10 })
 	seq := map[string]uint64{}
@@ -372,8 +371,8 @@ func TestWhoCrowdsTheQueue(t *testing.T) {
 	}
 }
 
-// However much others have waiting for the disk, a tenant that has little is not
-// stopped: each that wants more than there is leaves as much as it has.
+// However much others have waiting for the disk, a tenant with little is not stopped:
+// tenants that want more than there is leave as much as they have.
 func TestCongestionLeavesRoomForOthers(t *testing.T) {
 	j := open(t, &fakeStore{}, func(c *journal.Config) { c.MaxTenantPendingBytes, c.MaxPendingBytes = 100_000, 100_000 })
 	seq := map[string]uint64{}
@@ -415,7 +414,7 @@ func TestRunDrainsOnStop(t *testing.T) {
 	}
 }
 
-// What lingers is committed after that time, also by a clock that stands.
+// A lingering entry is committed after that time, even with a clock that stands still.
 func TestRunWaitsByTheClockOnTheWall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -498,8 +497,8 @@ func TestCorruptAndNewerRowsAreRefused(t *testing.T) {
 	}
 }
 
-// A row of a history that does not read well is read again, once: a disk may give zeros
-// for what it has. One that is damaged twice is damaged.
+// A row of a history that cannot be read is read again, once, because a disk may return
+// zeros. A row that is damaged twice counts as damaged.
 func TestHistoryIsReadAgain(t *testing.T) {
 	f := &fakeStore{}
 	j := open(t, f, nil)

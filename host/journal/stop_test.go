@@ -10,8 +10,8 @@ import (
 	"github.com/weftrun/weft/host/journal"
 )
 
-// A store deletes after it has written the rest of a session's part: what comes
-// after a purge must not be in its batch.
+// Within a session's part of a batch a store deletes last, so what follows a purge must
+// not be in its batch.
 func TestWhatFollowsAPurgeIsInTheNextBatch(t *testing.T) {
 	f := &fakeStore{}
 	j := open(t, f, nil)
@@ -29,8 +29,8 @@ func TestWhatFollowsAPurgeIsInTheNextBatch(t *testing.T) {
 	}
 }
 
-// The delay before a refused commit is tried again is measured by the time that
-// Step is given, and grows.
+// The delay before a refused commit is tried again counts from the time that Step is
+// given, and grows.
 func TestRefusedCommitWaitsByTheStepsOwnClock(t *testing.T) {
 	refused := fmt.Errorf("busy: %w", host.ErrNotCommitted)
 	f := &fakeStore{fail: []error{refused, refused}}
@@ -54,8 +54,8 @@ func TestRefusedCommitWaitsByTheStepsOwnClock(t *testing.T) {
 	}
 }
 
-// At the stop everything that is queued is committed, however many batches it
-// takes.
+// When the journal stops, everything that is queued is committed, in any number of
+// batches.
 func TestDrainTakesAsManyBatchesAsThereAre(t *testing.T) {
 	const items = 40
 	f := &fakeStore{fail: []error{nil, fmt.Errorf("busy: %w", host.ErrNotCommitted)}}

@@ -1,8 +1,8 @@
-// Package metrics shows what a server does, in the text form of Prometheus.
+// Package metrics exposes what a server does, in the text format of Prometheus.
 //
-// It must not know how any of it is done: what happens is told to a [Metrics] by
-// those who do it, and what is counted already is read when somebody looks.
-// Everything is named weft_*, beside go_* and process_*.
+// The package does not know how the work is done. The code that does the work reports to
+// a [Metrics], and existing counters are read when the metrics are scraped. All series
+// are named weft_*, except go_* and process_*.
 package metrics
 
 import (
@@ -19,15 +19,15 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// MaxTenants is how many tenants have series of their own, those that come first.
-// All others are together as the tenant [Others].
+// MaxTenants is how many tenants have series of their own: the first ones. All other
+// tenants share the series of the tenant [Others].
 const (
 	MaxTenants = 100
 	Others     = "_others"
 )
 
-// Metrics are the series of one server, over all hosts that it opens. All methods may
-// be called from any goroutine, and cost about as much as a map look-up.
+// Metrics are the series of one server, over all hosts that it opens. The methods are
+// safe for concurrent use, and cost about as much as a map look-up.
 type Metrics struct {
 	reg *prometheus.Registry
 
@@ -40,14 +40,14 @@ type Metrics struct {
 	commits  prometheus.Histogram
 	entries  prometheus.Histogram
 	refused  prometheus.Counter
-	wrong    *prometheus.CounterVec // keys, by answer
+	wrong    *prometheus.CounterVec // wrong keys, by answer
 	breaches *prometheus.CounterVec // by tenant and limit
 
 	mu      sync.RWMutex // guards tenants
 	tenants map[string]bool
 }
 
-// New makes the series.
+// New returns a Metrics with its series registered.
 func New() *Metrics {
 	m := &Metrics{reg: prometheus.NewRegistry(), tenants: map[string]bool{}}
 	m.reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -63,24 +63,24 @@ func New() *Metrics {
 	}
 	times := prometheus.ExponentialBuckets(0.000_1, 4, 10) // 0.1 ms to 26 s
 	m.requests = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "weft_http_request_seconds", Help: "Time of HTTP requests, streams and waiting starts included.", Buckets: times,
+		Name: "weft_http_request_seconds", Help: "Time of HTTP requests, including streams and waiting starts.", Buckets: times,
 	}, []string{"route", "method", "status"})
 	m.reg.MustRegister(m.requests)
-	m.started = counter("weft_runs_started_total", "Runs that were started, children too.", "tenant")
+	m.started = counter("weft_runs_started_total", "Runs that were started, including children.", "tenant")
 	m.ended = counter("weft_runs_ended_total", "Runs that have ended, by status.", "tenant", "status")
 	m.steps = counter("weft_steps_total", "Invocations of steps in runs that have ended.", "tenant")
-	m.fuel = counter("weft_run_fuel_units_total", "Units that steps of runs that have ended have burnt.", "tenant")
-	m.wrong = counter("weft_wrong_keys_total", "API keys that are wrong, and those that were refused unseen as too many wrong ones came from their address.", "answer")
+	m.fuel = counter("weft_run_fuel_units_total", "Units of fuel burnt by the steps of runs that have ended.", "tenant")
+	m.wrong = counter("weft_wrong_keys_total", "API keys that were wrong, and keys that were refused unseen because their address had sent too many wrong ones.", "answer")
 	m.breaches = counter("weft_quota_refusals_total", "Requests that a limit of their tenant refused (429, 413), by the limit's name.", "tenant", "limit")
-	m.waited = histogram("weft_attempt_wait_seconds", "Time that a step that could run has waited for a core.", times)
+	m.waited = histogram("weft_attempt_wait_seconds", "Time that a runnable step has waited for a core.", times)
 	m.commits = histogram("weft_commit_seconds", "Time of a commit of the journal.", times)
 	m.entries = histogram("weft_commit_entries", "Entries in a commit.", prometheus.ExponentialBuckets(1, 4, 8))
-	m.refused = prometheus.NewCounter(prometheus.CounterOpts{Name: "weft_commits_failed_total", Help: "Commits that the store did not take, or perhaps not."})
+	m.refused = prometheus.NewCounter(prometheus.CounterOpts{Name: "weft_commits_failed_total", Help: "Commits that the store refused, or may have refused."})
 	m.reg.MustRegister(m.refused)
 	return m
 }
 
-// tenant bounds the number of series.
+// tenant returns the label of a tenant, and bounds the number of labels.
 func (m *Metrics) tenant(name string) string {
 	m.mu.RLock()
 	known, full := m.tenants[name], len(m.tenants) >= MaxTenants
@@ -100,16 +100,16 @@ func (m *Metrics) tenant(name string) string {
 	return name
 }
 
-// Request tells of an HTTP request that was answered. route is the pattern of its
-// path, so that there are as many as the server has.
+// Request counts an answered HTTP request. route is the pattern of its path, so that the
+// number of series is bounded.
 func (m *Metrics) Request(route, method string, status int, took time.Duration) {
 	m.requests.WithLabelValues(route, method, strconv.Itoa(status)).Observe(took.Seconds())
 }
 
-// Started tells of a run that begins, or waits for its session's turn.
+// Started counts a run that begins or is queued.
 func (m *Metrics) Started(tenant string) { m.started.WithLabelValues(m.tenant(tenant)).Inc() }
 
-// Ended tells of a run that has ended.
+// Ended counts a run that has ended.
 func (m *Metrics) Ended(run *host.Run) {
 	tenant := m.tenant(run.Tenant)
 	m.ended.WithLabelValues(tenant, string(run.Status)).Inc()
@@ -117,7 +117,7 @@ func (m *Metrics) Ended(run *host.Run) {
 	m.fuel.WithLabelValues(tenant).Add(float64(run.Fuel))
 }
 
-// WrongKey tells of an API key that is wrong, or was refused unseen.
+// WrongKey counts an API key that is wrong or, if refused is set, was not looked at.
 func (m *Metrics) WrongKey(refused bool) {
 	answer := "401"
 	if refused {
@@ -126,10 +126,11 @@ func (m *Metrics) WrongKey(refused bool) {
 	m.wrong.WithLabelValues(answer).Inc()
 }
 
-// Waited tells how long a step has waited for a core.
+// Waited records how long a step has waited for a core.
 func (m *Metrics) Waited(d time.Duration) { m.waited.Observe(d.Seconds()) }
 
-// Committed tells of a commit, of so many entries, that took so long.
+// Committed records a commit: its number of entries, its duration, and its error if it
+// failed.
 func (m *Metrics) Committed(entries int, took time.Duration, err error) {
 	if err != nil {
 		m.refused.Inc()
@@ -139,22 +140,22 @@ func (m *Metrics) Committed(entries int, took time.Duration, err error) {
 	m.commits.Observe(took.Seconds())
 }
 
-// Reading is a series that somebody else counts. Name is without weft_, and ends in
-// _total if it only ever grows; Read may be nil: the series is not there.
+// Reading is a series that other code counts. Name has no weft_, and ends in _total if
+// the series only grows. Read may be nil: the series is then absent.
 type Reading struct {
 	Name, Help string
 	Counter    bool
 	Read       func() float64
 }
 
-// Source is series that are read when somebody looks.
+// Source is a list of series that are read when the metrics are scraped.
 type Source struct {
 	m    *Metrics
 	list atomic.Pointer[[]Reading]
 	desc []*prometheus.Desc
 }
 
-// Source registers series. [Source.Set] has them read from elsewhere.
+// Source registers series. [Source.Set] replaces their readings.
 func (m *Metrics) Source(list []Reading) *Source {
 	s := &Source{m: m}
 	for _, r := range list {
@@ -165,8 +166,8 @@ func (m *Metrics) Source(list []Reading) *Source {
 	return s
 }
 
-// Set says where the series are read from now, as many as were registered and in
-// their order: a server that opens its store again has another host.
+// Set replaces the readings, for a server that opens its store again with another host.
+// list has the same series in the same order as the registered list.
 func (s *Source) Set(list []Reading) { s.list.Store(&list) }
 
 // Describe implements prometheus.Collector.
@@ -190,7 +191,7 @@ func (s *Source) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// Handler answers with all series.
+// Handler serves all series.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.reg, promhttp.HandlerOpts{})
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/limit"
 	"github.com/weftrun/weft/host/metrics"
 )
 
@@ -24,7 +25,7 @@ func scrape(t *testing.T, m *metrics.Metrics) string {
 	return w.Body.String()
 }
 
-// TestMetrics: what is told is shown, and what is counted elsewhere is read there.
+// TestMetrics: reported events are shown, and counters of other packages are read.
 func TestMetrics(t *testing.T) {
 	m := metrics.New()
 	m.Started("a")
@@ -61,7 +62,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestQuotas: limits and uses are read of the tenants that have series, rates have no
+// TestQuotas: limits and uses are read for the tenants that have series, rates have no
 // use, and refusals are counted by name.
 func TestQuotas(t *testing.T) {
 	m := metrics.New()
@@ -71,11 +72,11 @@ func TestQuotas(t *testing.T) {
 	if text := scrape(t, m); strings.Contains(text, "weft_quota_used") || !strings.Contains(text, `weft_quota_refusals_total{limit="tenant_fuel",tenant="b"} 1`) {
 		t.Errorf("before a host is there:\n%s", text)
 	}
-	q.Set(func(_ context.Context, tenant string) ([]host.QuotaUse, error) {
+	q.Set(func(_ context.Context, tenant string) ([]limit.Use, error) {
 		if tenant == "b" {
 			return nil, errors.New("the store does not say")
 		}
-		return []host.QuotaUse{{Quota: host.QuotaRequests, Limit: 5}, {Quota: host.QuotaPlugins, Used: 7}, {Quota: host.QuotaRunsActive, Limit: 9, Used: 8}}, nil
+		return []limit.Use{{Quota: limit.QuotaRequests, Limit: 5}, {Quota: limit.QuotaPlugins, Used: 7}, {Quota: limit.QuotaRunsActive, Limit: 9, Used: 8}}, nil
 	})
 	var got []string
 	for line := range strings.Lines(scrape(t, m)) {
@@ -84,8 +85,8 @@ func TestQuotas(t *testing.T) {
 		}
 	}
 	want := []string{
-		fmt.Sprintf(`weft_quota_limit{quota=%q,tenant="a"} 5`, host.QuotaRequests), fmt.Sprintf(`weft_quota_limit{quota=%q,tenant="a"} 9`, host.QuotaRunsActive),
-		fmt.Sprintf(`weft_quota_used{quota=%q,tenant="a"} 7`, host.QuotaPlugins), fmt.Sprintf(`weft_quota_used{quota=%q,tenant="a"} 8`, host.QuotaRunsActive),
+		fmt.Sprintf(`weft_quota_limit{quota=%q,tenant="a"} 5`, limit.QuotaRequests), fmt.Sprintf(`weft_quota_limit{quota=%q,tenant="a"} 9`, limit.QuotaRunsActive),
+		fmt.Sprintf(`weft_quota_used{quota=%q,tenant="a"} 7`, limit.QuotaPlugins), fmt.Sprintf(`weft_quota_used{quota=%q,tenant="a"} 8`, limit.QuotaRunsActive),
 	}
 	slices.Sort(got)
 	slices.Sort(want)
@@ -94,7 +95,7 @@ func TestQuotas(t *testing.T) {
 	}
 }
 
-// TestTenantsAreBounded: however many tenants there are, there are so many series.
+// TestTenantsAreBounded: however many tenants there are, the number of series is bounded.
 func TestTenantsAreBounded(t *testing.T) {
 	m := metrics.New()
 	for i := range metrics.MaxTenants + 50 {

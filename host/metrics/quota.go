@@ -8,47 +8,46 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/limit"
 )
 
-// quotasWithin bounds how long a reader of the series waits for the store, which says
-// how much of some quotas is used.
+// quotasWithin bounds how long a scrape waits for the store, which has the use of some
+// quotas.
 const quotasWithin = 2 * time.Second
 
-// Quotas are series of what tenants may have and use, read when somebody looks: of
-// the tenants that have series of their own. The sum of others would say nothing of
-// any limit.
+// Quotas are series of the limits and the use of quotas, read when the metrics are
+// scraped. They exist for the tenants that have series of their own. A sum over other
+// tenants could not be compared with any limit.
 type Quotas struct {
 	m           *Metrics
 	read        atomic.Pointer[ReadQuotas]
 	limit, used *prometheus.Desc
 }
 
-// ReadQuotas says how much of each quota a tenant uses; nothing of one that is not
-// there any more. It is called from any goroutine.
-type ReadQuotas func(ctx context.Context, tenant string) ([]host.QuotaUse, error)
+// ReadQuotas returns how much of each quota a tenant uses, and nothing for a tenant that
+// does not exist any more. It must be safe for concurrent use.
+type ReadQuotas func(ctx context.Context, tenant string) ([]limit.Use, error)
 
-// Quotas registers the series. [Quotas.Set] says from where they are read; until then
-// there are none.
+// Quotas registers the series. They are empty until [Quotas.Set] is called.
 func (m *Metrics) Quotas() *Quotas {
 	labels := []string{"tenant", "quota"}
 	q := &Quotas{
 		m:     m,
-		limit: prometheus.NewDesc("weft_quota_limit", "What a tenant may have or use, of the quotas that it has.", labels, nil),
-		used:  prometheus.NewDesc("weft_quota_used", "What it has, or has used in the month; of rates there is none.", labels, nil),
+		limit: prometheus.NewDesc("weft_quota_limit", "The limit of a tenant's quota, for each quota that is set.", labels, nil),
+		used:  prometheus.NewDesc("weft_quota_used", "How much of a quota the tenant holds, or has used in the month. Rates have no series.", labels, nil),
 	}
 	m.reg.MustRegister(q)
 	return q
 }
 
-// Set says from where the series are read now.
+// Set replaces the function that reads the series.
 func (q *Quotas) Set(read ReadQuotas) { q.read.Store(&read) }
 
 // Describe implements prometheus.Collector.
 func (q *Quotas) Describe(ch chan<- *prometheus.Desc) { ch <- q.limit; ch <- q.used }
 
-// Collect implements prometheus.Collector. A tenant that the store says nothing of now
-// has no series this time.
+// Collect implements prometheus.Collector. A tenant has no series in this scrape if the
+// store does not answer for it.
 func (q *Quotas) Collect(ch chan<- prometheus.Metric) {
 	read := q.read.Load()
 	if read == nil {
@@ -84,7 +83,8 @@ func (m *Metrics) named() []string {
 	return list
 }
 
-// Refused tells of a request that a limit of its tenant refused, by the limit's name.
+// Refused counts a request that a limit of its tenant refused. limit is the name of the
+// limit.
 func (m *Metrics) Refused(tenant, limit string) {
 	m.breaches.WithLabelValues(m.tenant(tenant), limit).Inc()
 }

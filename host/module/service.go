@@ -18,6 +18,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/limit"
 	"github.com/weftrun/weft/host/work"
 )
 
@@ -26,7 +27,7 @@ type Config struct {
 	Store   host.Store
 	Sandbox host.Sandbox
 	// Limits has the limits of uploads by tenant and plugin; nil: the defaults.
-	Limits *host.LimitTable
+	Limits *limit.Table
 	// Quota refuses a version of so many bytes that would be more than a tenant may
 	// have. nil: nobody does.
 	Quota func(ctx context.Context, tenant string, size int) error
@@ -47,7 +48,7 @@ type Config struct {
 type Service struct {
 	store   host.Store
 	sandbox host.Sandbox
-	limits  *host.LimitTable
+	limits  *limit.Table
 	quota   func(ctx context.Context, tenant string, size int) error
 	settled func(context.Context) error
 	work    func(context.Context, string) (*work.Meter, func())

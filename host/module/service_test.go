@@ -17,7 +17,9 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/behalf"
 	"github.com/weftrun/weft/host/hosttest/suite"
+	"github.com/weftrun/weft/host/limit"
 	"github.com/weftrun/weft/host/sandbox"
 	"github.com/weftrun/weft/host/store/memory"
 )
@@ -119,7 +121,7 @@ func (b bed) put(t *testing.T, tenant, name string, wasm []byte) host.PluginInfo
 // replace is put of a version that makes another workflow than the one before.
 func (b bed) replace(t *testing.T, tenant, name string, wasm []byte) {
 	t.Helper()
-	if _, _, err := b.Put(host.ReplacingWorkflow(t.Context()), tenant, name, wasm); err != nil {
+	if _, _, err := b.Put(behalf.ReplacingWorkflow(t.Context()), tenant, name, wasm); err != nil {
 		t.Fatalf("Put: %v: %+v", err, problemsOf(err))
 	}
 }
@@ -175,7 +177,7 @@ func TestPut(t *testing.T) {
 }
 
 func TestPutRefuses(t *testing.T) {
-	b := newBed(t, func(c *Config) { c.Limits = host.NewLimitTable(host.Limits{ModuleBytes: 5000}) })
+	b := newBed(t, func(c *Config) { c.Limits = limit.NewTable(host.Limits{ModuleBytes: 5000}) })
 	b.put(t, tenantA, "p", manifest(t, "w", nil))
 	for _, name := range []string{"", "P", "-a", "a b", "../a", strings.Repeat("a", 129), "a\n"} {
 		_, _, err := b.Put(t.Context(), tenantA, name, manifest(t, "x", nil))
@@ -197,7 +199,7 @@ func TestPutRefuses(t *testing.T) {
 // How long a module may be depends on its tenant and its name; what was taken
 // stays, and can be run.
 func TestPutHasTheLimitsOfTenantAndPlugin(t *testing.T) {
-	limits, err := host.ParseLimits([]byte(`{"defaults": {"module_bytes": 2000}, "plugins": {"long": {"module_bytes": 4000}},
+	limits, err := limit.Parse([]byte(`{"defaults": {"module_bytes": 2000}, "plugins": {"long": {"module_bytes": 4000}},
 		"tenants": {"b": {"module_bytes": 3000, "plugins": {"long": {"module_bytes": 5000}}}}}`))
 	if err != nil {
 		t.Fatal(err)
@@ -220,7 +222,7 @@ func TestPutHasTheLimitsOfTenantAndPlugin(t *testing.T) {
 		_, _, err := b.Put(t.Context(), c.tenant, c.name, make([]byte, c.limit+1))
 		wantCode(t, err, host.CodeTooLarge, strconv.Itoa(c.limit), "module_bytes")
 	}
-	tight := b.open(t, func(c *Config) { c.Limits = host.NewLimitTable(host.Limits{ModuleBytes: 1}) })
+	tight := b.open(t, func(c *Config) { c.Limits = limit.NewTable(host.Limits{ModuleBytes: 1}) })
 	if v, err := tight.Newest(tenantB, "w-long"); err != nil || v.Plugin != "long" {
 		t.Errorf("%+v, %v", v, err)
 	}
@@ -270,7 +272,7 @@ func TestNewVersionMayRenameItsWorkflow(t *testing.T) {
 	if names, err := b.Workflows(t.Context(), tenantA); err != nil || !slices.Equal(names, []string{"old"}) {
 		t.Errorf("workflows after the refusal = %v, %v", names, err)
 	}
-	if _, _, err := b.Put(host.ReplacingWorkflow(t.Context()), tenantA, "p", manifest(t, "new", nil)); err != nil {
+	if _, _, err := b.Put(behalf.ReplacingWorkflow(t.Context()), tenantA, "p", manifest(t, "new", nil)); err != nil {
 		t.Fatal(err)
 	}
 	if names, err := b.Workflows(t.Context(), tenantA); err != nil || !slices.Equal(names, []string{"new"}) {

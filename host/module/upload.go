@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/behalf"
 	"github.com/weftrun/weft/host/extism"
 )
 
@@ -40,7 +41,7 @@ func (s *Service) Put(ctx context.Context, tenant, name string, wasm []byte) (ho
 	if err := s.quota(ctx, tenant, len(wasm)); err != nil { // before it is compiled
 		return host.PluginInfo{}, false, err
 	}
-	v, err := s.check(host.OnBehalf(ctx, tenant), digest, wasm, limits)
+	v, err := s.check(behalf.With(ctx, tenant), digest, wasm, limits)
 	if err != nil {
 		return host.PluginInfo{}, false, err
 	}
@@ -130,7 +131,7 @@ func (s *Service) keep(ctx context.Context, tenant, name string, v *version, was
 	if known && newest.Digest == v.digest { // another upload was faster
 		return newest, false, nil
 	}
-	if known && newest.Workflow != "" && newest.Workflow != workflow && !host.ReplacesWorkflow(ctx) {
+	if known && newest.Workflow != "" && newest.Workflow != workflow && !behalf.ReplacesWorkflow(ctx) {
 		made := "makes none"
 		if workflow != "" {
 			made = "makes the workflow " + workflow

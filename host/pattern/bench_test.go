@@ -12,8 +12,8 @@ import (
 	"github.com/weftrun/weft/host/work"
 )
 
-// BenchmarkMatch holds the prices to what matches take: the metric units/ns should be
-// between 1 and 9, as 3 units stand for a nanosecond.
+// BenchmarkMatch compares the prices with the cost of matches. The metric units/ns should
+// be between 1 and 9: 3 units correspond to a nanosecond.
 func BenchmarkMatch(b *testing.B) {
 	text := strings.Repeat("aaaabbbbab cd ", 5000)
 	for _, s := range []struct{ name, pattern string }{
@@ -39,7 +39,7 @@ func BenchmarkMatch(b *testing.B) {
 	}
 }
 
-// BenchmarkCompile says what patterns take that are compiled when they are used.
+// BenchmarkCompile measures compiling patterns that are compiled when they are used.
 func BenchmarkCompile(b *testing.B) {
 	for _, s := range []struct{ name, pattern string }{
 		{"plain", `^[ab]*$`}, {"classes", strings.Repeat(`\pL`, 300)}, {"fold", `(?i)` + strings.Repeat(`[\pL\pN]`, 120)},

@@ -1,8 +1,8 @@
-// Package pattern matches texts with regular expressions in linear time, on a meter:
-// each state that a match visits is charged, and the match ends when the meter does.
+// Package pattern matches texts with regular expressions in linear time, on a meter. Each
+// state that a match visits is charged, and the match ends when the meter does.
 //
-// The patterns are those of package regexp, with the same verdicts. That package has
-// no bound on a match: a long text and a large pattern take seconds in one call.
+// The patterns are those of package regexp, with the same results. Package regexp itself
+// does not bound a match: a long text and a large pattern take seconds in one call.
 package pattern
 
 import (
@@ -18,35 +18,34 @@ import (
 // The prices, in units of package work.
 const (
 	stateUnits = 30  // a state visited
-	runeUnits  = 24  // a character; and a step of the search in a large class of characters
-	matchUnits = 300 // to begin a match
-	memUnits   = 2   // likewise, for each state of the pattern
-	// Of 8 bytes through which a literal is searched.
+	runeUnits  = 24  // a character, or a step of the search in a large class of characters
+	matchUnits = 300 // the start of a match
+	memUnits   = 2   // the start of a match, for each state of the pattern
+	// For each 8 bytes that are searched for a literal.
 	literalUnits = 8
 )
 
-// piece is how many bytes are searched for a literal between two looks at the meter.
+// piece is how many bytes are searched for a literal between two charges.
 const piece = 64 << 10
 
-// Pattern is a compiled regular expression. It is immutable: any number of
-// goroutines may match with it.
+// Pattern is a compiled regular expression. It is immutable and safe for concurrent use.
 type Pattern struct {
 	text     string
 	prog     *syntax.Prog
 	weight   []uint32 // price of each instruction
-	prefix   string   // every match begins with it; "": unknown
+	prefix   string   // every match begins with it; "": not known
 	complete bool     // the prefix is a match
-	anchored bool     // a match begins at the beginning of the text
+	anchored bool     // a match can only begin at the beginning of the text
 }
 
-// Most is what a pattern may have.
+// Most bounds a pattern.
 type Most struct {
 	Bytes  int // of its text
 	States int // of its program
 }
 
-// Compile reads a pattern in the syntax of package regexp. The error says what is
-// wrong with it, or which bound it exceeds.
+// Compile parses a pattern in the syntax of package regexp. The error says what is wrong
+// with the pattern, or which bound it exceeds.
 func Compile(text string, most Most) (*Pattern, error) {
 	if len(text) > most.Bytes {
 		return nil, fmt.Errorf("the pattern has %d bytes, more than %d", len(text), most.Bytes)
@@ -55,7 +54,7 @@ func Compile(text string, most Most) (*Pattern, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Simplify writes repetitions out: what that makes is counted before.
+	// Simplify expands repetitions. Count what the expansion makes before making it.
 	if size(tree, most.States) > most.States {
 		return nil, tooComplex(most)
 	}
@@ -79,8 +78,8 @@ func tooComplex(most Most) error {
 	return fmt.Errorf("the pattern is too complex: its program has more than %d states", most.States)
 }
 
-// size is at most the number of states of an expression's program, without those that
-// the program always has; it stops counting beyond most.
+// size is an upper bound of the number of states of an expression's program, without the
+// states that every program has. It stops counting beyond most.
 func size(re *syntax.Regexp, most int) int {
 	n := 0
 	switch re.Op {
@@ -104,8 +103,8 @@ func size(re *syntax.Regexp, most int) int {
 	return n
 }
 
-// Price is what compiling a text costs, in units. Classes of Unicode are large tables,
-// and ignoring case looks each character up.
+// Price is the cost of compiling a text, in units. Classes of Unicode are large tables,
+// and ignoring case looks up each character.
 func Price(text string) uint64 {
 	const plain, tables = 2_000, 30_000 // for each byte
 	price := uint64(plain)
@@ -115,14 +114,14 @@ func Price(text string) uint64 {
 	return uint64(len(text)+1) * price
 }
 
-// String is the pattern's text.
+// String returns the pattern's text.
 func (p *Pattern) String() string { return p.text }
 
-// States is the size of the pattern's program.
+// States returns the size of the pattern's program.
 func (p *Pattern) States() int { return len(p.prog.Inst) }
 
-// Match reports whether the text contains a match of the pattern. Text that is not
-// valid UTF-8 is read as package regexp reads it. The error is the meter's.
+// Match reports whether the text contains a match of the pattern. Invalid UTF-8 is read
+// as package regexp reads it. The error is that of the meter.
 func (p *Pattern) Match(m *work.Meter, text string) (bool, error) {
 	if p.prefix != "" {
 		at, err := find(m, text, p.prefix)
@@ -162,21 +161,21 @@ func find(m *work.Meter, text, literal string) (int, error) {
 	}
 }
 
-// run is one match: a simulation of the program on all its ways at once.
+// run is one match: a simulation of all paths through the program at once.
 type run struct {
 	*Pattern
 	meter     *work.Meter
 	now, next set
-	owed      uint64 // for what was visited since the meter was told
+	owed      uint64 // units for visited states that have not been charged yet
 }
 
-// set is a set of states that are to read the next character. The slice sparse says
-// where in dense a state is, if dense agrees.
+// set is a set of states that are about to read the next character. sparse maps a state
+// to its index in dense; the entry counts only if dense agrees.
 type set struct {
 	sparse, dense []uint32
 }
 
-// add puts a state into the set; false: it was there.
+// add adds a state to the set. It returns false if the state was in the set.
 func (s *set) add(pc uint32) bool {
 	if i := s.sparse[pc]; int(i) < len(s.dense) && s.dense[i] == pc {
 		return false
@@ -193,7 +192,7 @@ func (r *run) match(text string) (bool, error) {
 			if at > 0 && r.anchored {
 				return false, r.settle()
 			}
-			if r.prefix != "" { // nothing is under way: a match begins with the prefix
+			if r.prefix != "" { // no path is open, and a match begins with the prefix
 				i, err := find(r.meter, text[at:], r.prefix)
 				if err != nil || i < 0 {
 					return false, err
@@ -222,22 +221,22 @@ func (r *run) match(text string) (bool, error) {
 	}
 }
 
-// settle charges what was visited. One character visits each state once at most, so
-// that the meter lags behind by no more.
+// settle charges for the visited states. Each character visits each state at most once,
+// so the meter never lags behind by more.
 func (r *run) settle() error {
 	owed := r.owed + runeUnits
 	r.owed = 0
 	return r.meter.Spend(owed)
 }
 
-// advance follows the ways that read nothing, between two characters; true: one ends
-// in a match.
+// advance follows the paths that read nothing, between two characters. It returns true if
+// a path ends in a match.
 func (r *run) advance(before, after rune, begin bool) bool {
 	flags := syntax.EmptyOpContext(before, after)
 	if begin {
 		r.now.add(uint32(r.prog.Start))
 	}
-	for i := 0; i < len(r.now.dense); i++ { // it grows on the way
+	for i := 0; i < len(r.now.dense); i++ { // dense grows in the loop
 		pc := r.now.dense[i]
 		inst := &r.prog.Inst[pc]
 		r.owed += stateUnits
@@ -258,8 +257,8 @@ func (r *run) advance(before, after rune, begin bool) bool {
 	return false
 }
 
-// read has every way read a character. A way that comes to a match is seen by advance,
-// which knows what follows.
+// read makes every path read a character. It returns true if a path ends in a match right
+// after the character. advance finds the matches that depend on what follows.
 func (r *run) read(c rune) bool {
 	r.next.dense = r.next.dense[:0]
 	for _, pc := range r.now.dense {

@@ -12,7 +12,7 @@ import (
 
 var most = pattern.Most{Bytes: 1024, States: 500}
 
-// samples are patterns of each form of the syntax, with texts beside.
+// samples are patterns of each form of the syntax, with texts.
 var samples = []struct{ pattern, text string }{
 	{"", ""}, {"", "x"}, {"a", "bab"}, {"^a$", "a"}, {"^a$", "a\n"}, {`(?m)^b$`, "a\nb\nc"}, {`\Ab`, "ab"},
 	{`b\z`, "ab"}, {`\bfoo\b`, "a foo b"}, {`\bfoo\b`, "afoo b"}, {`\Boo`, "foo"}, {`a|b|`, "c"},
@@ -66,7 +66,7 @@ func FuzzVerdictsAreThoseOfRegexp(f *testing.F) {
 	f.Fuzz(compare)
 }
 
-// A match ends when its meter does, wherever that is, and costs the same each time.
+// A match ends when its meter does, at any point, and costs the same each time.
 func TestMatchEndsWithItsMeter(t *testing.T) {
 	text := strings.Repeat("aaaaaaaaab", 500)
 	for _, s := range []string{`(a|aa|a*)*c`, `b{5}`, `literal`, `^(a|b)*$`} {
@@ -90,7 +90,7 @@ func TestMatchEndsWithItsMeter(t *testing.T) {
 	}
 }
 
-// No stretch of a match is longer than the meter allows between two looks.
+// No part of a match between two charges is longer than the meter allows.
 func TestMatchLooksOften(t *testing.T) {
 	p, err := pattern.Compile(`(\pL|\pN|x*y*z*|[^\pL]){40}!`, most)
 	if err != nil {

@@ -1,28 +1,29 @@
-// Package quota counts what each tenant holds and uses, and refuses what would be
-// more than its quotas allow.
+// Package quota counts what each tenant holds and uses, and refuses what would exceed its
+// quotas.
 //
-// It must not know what a run is made of, how requests come or where rows lie: it is
-// told of what happens, and asks the store by an interface that it declares.
+// The package does not know what a run consists of, how requests arrive or how rows are
+// stored. Callers report events to it, and it reads the store through an interface that
+// it declares.
 //
 // # How it counts
 //
-// All counts are in memory, so that a request costs no SQL:
+// All counts are in memory, so that a request needs no SQL:
 //
-//   - Runs are counted when they begin and end, under the mutex that orders both, and a
-//     start takes its place before it is made: of many at once exactly as many get one
-//     as there are. At boot the places of those that have not ended are taken; as the
-//     store has them, a crash changes nothing.
-//   - What was spent in the month grows with every entry that spends, and is written in
-//     the transaction that writes the entry.
-//   - Bytes of journals and states, with a flat charge for each session, run and key,
-//     are read from the store when they are first asked for, then grow with each commit.
-//     Only the store knows what a deletion has freed,
-//     so it is asked again when something was deleted, once a second at most, and by
-//     those alone who would be refused.
-//   - Rates are buckets of a second's worth; readers are counted as they come and go.
+//   - Runs are counted when they begin and end, under one mutex. A start takes its place
+//     before the run begins, so concurrent starts cannot exceed the limit together. When
+//     the service starts, the runs in the store that have not ended take their places, so
+//     a crash changes nothing.
+//   - The spending of the month grows with every entry that spends, and is written in the
+//     transaction that writes the entry.
+//   - Bytes of journals and states, with a flat charge for each session, run and key, are
+//     read from the store when they are first needed, and then grow with each commit. Only
+//     the store knows what a deletion has freed. So after a deletion the store is asked
+//     again, at most once a second, and only for a request that would be refused.
+//   - Rates are buckets that hold one second's worth. Readers are counted as they come
+//     and go.
 //
-// A breach loses nothing: a run that has begun goes on, whatever its tenant has spent
-// meanwhile.
+// Exceeding a quota loses nothing: a run that has begun continues, whatever its tenant
+// has spent in the meantime.
 package quota
 
 import (
@@ -34,51 +35,53 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/bucket"
+	"github.com/weftrun/weft/host/limit"
+	"github.com/weftrun/weft/host/usage"
 )
 
 // Times after which a refused request may be tried again.
 const (
 	retryRuns    = time.Second     // runs end at any time
 	retryReaders = 5 * time.Second // readers stay longer
-	retryPlugins = time.Minute     // somebody has to delete one
+	retryPlugins = time.Minute     // a plugin must be deleted first
 )
 
-// recount is how soon after another the bytes of a tenant are counted again.
+// recount is the least time between two counts of a tenant's bytes.
 const recount = time.Second
 
-// Config is what a Service is made of. Store is needed.
+// Config configures a Service. Store is required.
 type Config struct {
 	Store  host.QuotaStore
-	Limits *host.LimitTable // nil: the defaults
+	Limits *limit.Table     // nil: the defaults
 	Now    func() time.Time // nil: time.Now
 }
 
-// Service counts for all tenants. Its methods may be called from any goroutine, and
-// but for Ready, Usage and Plugin under any mutex: they wait for nothing.
+// Service counts for all tenants. Its methods are safe for concurrent use. All methods
+// except Ready, Grow, Usage and Plugin return at once, and may be called under any mutex.
 type Service struct {
 	cfg Config
 
-	mu      sync.Mutex // guards what follows; nothing is called under it
+	mu      sync.Mutex // guards tenants; nothing is called under it
 	tenants map[string]*tenant
 }
 
-// tenant is what is known of one.
+// tenant holds the counts of one tenant.
 type tenant struct {
 	active, waiting int64 // runs
 	readers         int64
-	month           host.Month
-	spent           host.Spent // in that month
+	month           usage.Month
+	spent           usage.Spent // in month
 
-	counted  bool   // journal and state are known
-	stale    bool   // something was deleted since
-	wrote    uint64 // grows with every commit of the tenant's
+	counted  bool   // journal and state have been read
+	stale    bool   // something has been deleted since
+	wrote    uint64 // number of commits that wrote for the tenant
 	asked    time.Time
 	journal  int64
 	state    int64
 	requests bucket.Bucket
 }
 
-// New makes a service, with the counts of the store. Nothing may be running on it yet.
+// New returns a service with the counts of the store. Runs must not be active yet.
 func New(ctx context.Context, cfg Config) (*Service, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -98,16 +101,16 @@ func New(ctx context.Context, cfg Config) (*Service, error) {
 	}
 	for i := range spent {
 		t := s.tenant(spent[i].Tenant)
-		if m := spent[i].Month; m >= t.month { // later ones: the clock was set back
+		if m := spent[i].Month; m >= t.month { // a later month: the clock was set back
 			t.month, t.spent = m, spent[i].Spent
 		}
 	}
 	return s, nil
 }
 
-func (s *Service) month() host.Month { return host.MonthOf(s.cfg.Now().UnixNano()) }
+func (s *Service) month() usage.Month { return usage.MonthOf(s.cfg.Now().UnixNano()) }
 
-// tenant finds a tenant, and makes it if need be. Called with mu held.
+// tenant returns a tenant, and creates it if necessary. mu is held.
 func (s *Service) tenant(name string) *tenant {
 	t := s.tenants[name]
 	if t == nil {
@@ -117,24 +120,24 @@ func (s *Service) tenant(name string) *tenant {
 	return t
 }
 
-// Forget lets go of a tenant that is removed.
+// Forget drops a tenant that has been removed.
 func (s *Service) Forget(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.tenants, name)
 }
 
-// Knows reports whether the tenant has done something since the service was made, or
-// had runs or used up something before, and is not removed.
+// Knows reports whether the tenant has been active since the service started, or had runs
+// or spending before, and has not been removed.
 func (s *Service) Knows(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.tenants[name] != nil
 }
 
-// Request takes a place among the requests of a second, or refuses.
+// Request takes one of the second's requests, or returns an error.
 func (s *Service) Request(name string) error {
-	rate := s.cfg.Limits.Quota(name, host.QuotaRequests)
+	rate := s.cfg.Limits.Quota(name, limit.QuotaRequests)
 	if rate == 0 {
 		return nil
 	}
@@ -142,20 +145,20 @@ func (s *Service) Request(name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if wait := s.tenant(name).requests.Take(now, bucket.Rate{Size: float64(rate), Span: time.Second}); wait > 0 {
-		return host.Breached(host.QuotaRequests, rate, rate, wait)
+		return Breached(limit.QuotaRequests, rate, rate, wait)
 	}
 	return nil
 }
 
-// Reader takes a place among the open readers of streams, or refuses. Whoever has one
-// gives it back, once.
+// Reader takes a place among the open readers of streams, or returns an error. The caller
+// must call leave once.
 func (s *Service) Reader(name string) (leave func(), err error) {
-	most := s.cfg.Limits.Quota(name, host.QuotaStreamReaders)
+	most := s.cfg.Limits.Quota(name, limit.QuotaStreamReaders)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.tenant(name)
 	if most > 0 && t.readers >= most {
-		return nil, host.Breached(host.QuotaStreamReaders, most, t.readers, retryReaders)
+		return nil, Breached(limit.QuotaStreamReaders, most, t.readers, retryReaders)
 	}
 	t.readers++
 	return func() {
@@ -165,8 +168,8 @@ func (s *Service) Reader(name string) (leave func(), err error) {
 	}, nil
 }
 
-// Begin takes the place of a run that a client starts: of one that waits for its
-// session's turn, or begins at once. The error says what it may not be for.
+// Begin takes the place of a run that a client starts. waits says that the run waits for
+// its session's turn. The error names the quota that refuses the run.
 func (s *Service) Begin(name string, waits bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,55 +185,56 @@ func (s *Service) Begin(name string, waits bool) error {
 	return nil
 }
 
-// Room says whether a run could begin now, and takes no place: for those whose
-// beginning is up to others.
+// Room returns an error if a run could not begin now. It takes no place, for callers that
+// do not begin the run themselves.
 func (s *Service) Room(name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.room(name, s.tenant(name), false)
 }
 
-// room refuses a run that would be too many. Called with mu held.
+// room returns an error if one more run would exceed a quota. mu is held.
 func (s *Service) room(name string, t *tenant, waits bool) error {
-	limit := func(q host.Quota) int64 { return s.cfg.Limits.Quota(name, q) }
+	of := func(q limit.Quota) int64 { return s.cfg.Limits.Quota(name, q) }
 	now := s.month()
 	if t.month >= now {
 		left := t.month.End().Sub(s.cfg.Now())
-		if most := limit(host.QuotaFuel); most > 0 && t.spent.Fuel >= uint64(most) {
-			return host.Breached(host.QuotaFuel, most, int64(t.spent.Fuel), left)
+		if most := of(limit.QuotaFuel); most > 0 && t.spent.Fuel >= uint64(most) {
+			return Breached(limit.QuotaFuel, most, int64(t.spent.Fuel), left)
 		}
-		if most := limit(host.QuotaLogBytes); most > 0 && t.spent.LogBytes >= uint64(most) {
-			return host.Breached(host.QuotaLogBytes, most, int64(t.spent.LogBytes), left)
+		if most := of(limit.QuotaLogBytes); most > 0 && t.spent.LogBytes >= uint64(most) {
+			return Breached(limit.QuotaLogBytes, most, int64(t.spent.LogBytes), left)
 		}
 	}
 	if err := s.bytes(name, t); err != nil {
 		return err
 	}
-	q, held := host.QuotaRunsActive, t.active
+	q, held := limit.QuotaRunsActive, t.active
 	if waits {
-		q, held = host.QuotaRunsWaiting, t.waiting
+		q, held = limit.QuotaRunsWaiting, t.waiting
 	}
-	if most := limit(q); most > 0 && held >= most {
-		return host.Breached(q, most, held, retryRuns)
+	if most := of(q); most > 0 && held >= most {
+		return Breached(q, most, held, retryRuns)
 	}
 	return nil
 }
 
-// bytes refuses while the tenant holds too much. Called with mu held.
+// bytes returns an error while the tenant holds too many bytes. mu is held.
 func (s *Service) bytes(name string, t *tenant) error {
 	if !t.counted {
 		return nil // see Ready
 	}
-	if most := s.cfg.Limits.Quota(name, host.QuotaStateBytes); most > 0 && t.state >= most {
-		return host.Breached(host.QuotaStateBytes, most, t.state, t.retry())
+	if most := s.cfg.Limits.Quota(name, limit.QuotaStateBytes); most > 0 && t.state >= most {
+		return Breached(limit.QuotaStateBytes, most, t.state, t.retry())
 	}
-	if most := s.cfg.Limits.Quota(name, host.QuotaJournalBytes); most > 0 && t.journal >= most {
-		return host.Breached(host.QuotaJournalBytes, most, t.journal, t.retry())
+	if most := s.cfg.Limits.Quota(name, limit.QuotaJournalBytes); most > 0 && t.journal >= most {
+		return Breached(limit.QuotaJournalBytes, most, t.journal, t.retry())
 	}
 	return nil
 }
 
-// retry is when it is known whether a deletion has made room; 0 if there was none.
+// retry returns when to try again: when a deletion may have made room, or 0 if there was
+// none.
 func (t *tenant) retry() time.Duration {
 	if t.stale {
 		return recount
@@ -238,7 +242,7 @@ func (t *tenant) retry() time.Duration {
 	return 0
 }
 
-// Runs counts runs that have begun, or ended, besides those whose places Begin took.
+// Runs adds to the counts of runs, except for runs whose places Begin took.
 func (s *Service) Runs(name string, active, waiting int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -247,9 +251,9 @@ func (s *Service) Runs(name string, active, waiting int) {
 	t.waiting += int64(waiting)
 }
 
-// Spend counts what was used up at a time in Unix nanoseconds.
-func (s *Service) Spend(name string, at int64, spent host.Spent) {
-	month := host.MonthOf(at)
+// Spend adds spending at a time in Unix nanoseconds.
+func (s *Service) Spend(name string, at int64, spent usage.Spent) {
+	month := usage.MonthOf(at)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.tenant(name)
@@ -261,7 +265,7 @@ func (s *Service) Spend(name string, at int64, spent host.Spent) {
 	}
 }
 
-// Wrote counts what a batch has written, once it is durable.
+// Wrote adds what a durable batch has written.
 func (s *Service) Wrote(b *host.Batch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -269,9 +273,9 @@ func (s *Service) Wrote(b *host.Batch) {
 		p := &b.Sessions[i]
 		t := s.tenant(p.Key.Tenant)
 		t.wrote++
-		t.journal += int64(len(p.Data)) + host.RunCharge*int64(len(p.Started))
+		t.journal += int64(len(p.Data)) + limit.RunCharge*int64(len(p.Started))
 		if p.First == 1 {
-			t.journal += host.SessionCharge
+			t.journal += limit.SessionCharge
 		}
 		t.state += p.StateGrowth
 		if p.Cut != 0 || len(p.Drop)+len(p.Purge)+p.Erase > 0 {
@@ -280,22 +284,22 @@ func (s *Service) Wrote(b *host.Batch) {
 	}
 	for i := range b.KV {
 		t := s.tenant(b.KV[i].Space.Tenant)
-		t.state += b.KV[i].Growth + host.KeyCharge*int64(b.KV[i].Keys)
+		t.state += b.KV[i].Growth + limit.KeyCharge*int64(b.KV[i].Keys)
 	}
 }
 
-// Freed says that a tenant holds less by something else than a batch: what it holds is
-// counted anew before it is refused more.
+// Freed reports that a tenant holds less for another reason than a batch. Its bytes are
+// counted again before the next refusal.
 func (s *Service) Freed(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tenant(name).stale = true
 }
 
-// Ready has what a tenant holds known before it is asked whether it may have more:
-// the store is asked at first, and by those who would be refused.
+// Ready makes sure that the tenant's bytes are known, before a call that may not block.
+// It reads the store the first time, and after a deletion if the tenant would be refused.
 func (s *Service) Ready(ctx context.Context, name string) error {
-	if s.cfg.Limits.Quota(name, host.QuotaStateBytes) == 0 && s.cfg.Limits.Quota(name, host.QuotaJournalBytes) == 0 {
+	if s.cfg.Limits.Quota(name, limit.QuotaStateBytes) == 0 && s.cfg.Limits.Quota(name, limit.QuotaJournalBytes) == 0 {
 		return nil
 	}
 	s.mu.Lock()
@@ -308,7 +312,7 @@ func (s *Service) Ready(ctx context.Context, name string) error {
 	return s.count(ctx, name)
 }
 
-// Grow refuses while a tenant holds more bytes than it may.
+// Grow returns an error while a tenant holds more bytes than it may.
 func (s *Service) Grow(ctx context.Context, name string) error {
 	if err := s.Ready(ctx, name); err != nil {
 		return err
@@ -318,11 +322,11 @@ func (s *Service) Grow(ctx context.Context, name string) error {
 	return s.bytes(name, s.tenant(name))
 }
 
-// countTries is how often the store is asked while commits come in between.
+// countTries is how often the store is read if commits come in between.
 const countTries = 3
 
-// count reads what a tenant holds. Commits that come while the store is asked are in
-// its answer or not, nobody knows: then it stays stale.
+// count reads the tenant's bytes from the store. A commit during the read may or may not
+// be in the result. If this happens every time, the count stays stale.
 func (s *Service) count(ctx context.Context, name string) error {
 	for try := 1; ; try++ {
 		s.mu.Lock()
@@ -345,10 +349,11 @@ func (s *Service) count(ctx context.Context, name string) error {
 	}
 }
 
-// Plugin refuses a version of a plugin that would be too many or too large. Whoever
-// stores versions calls it so that nobody else does meanwhile.
+// Plugin returns an error if one more version of a plugin, of the given size, would
+// exceed a quota. The caller must make sure that nobody stores a version at the same
+// time.
 func (s *Service) Plugin(ctx context.Context, name string, size int) error {
-	most, bytes := s.cfg.Limits.Quota(name, host.QuotaPlugins), s.cfg.Limits.Quota(name, host.QuotaPluginBytes)
+	most, bytes := s.cfg.Limits.Quota(name, limit.QuotaPlugins), s.cfg.Limits.Quota(name, limit.QuotaPluginBytes)
 	if most == 0 && bytes == 0 {
 		return nil
 	}
@@ -357,15 +362,15 @@ func (s *Service) Plugin(ctx context.Context, name string, size int) error {
 	case err != nil:
 		return unavailable(err)
 	case most > 0 && int64(versions) >= most:
-		return host.Breached(host.QuotaPlugins, most, int64(versions), retryPlugins)
+		return Breached(limit.QuotaPlugins, most, int64(versions), retryPlugins)
 	case bytes > 0 && held+int64(size) > bytes:
-		return host.Breached(host.QuotaPluginBytes, bytes, held, 0)
+		return Breached(limit.QuotaPluginBytes, bytes, held, 0)
 	}
 	return nil
 }
 
-// Usage says how much of each quota a tenant uses.
-func (s *Service) Usage(ctx context.Context, name string) ([]host.QuotaUse, error) {
+// Usage returns how much of each quota a tenant uses.
+func (s *Service) Usage(ctx context.Context, name string) ([]limit.Use, error) {
 	versions, bytes, err := s.cfg.Store.PluginsHeld(ctx, name)
 	if err == nil {
 		err = s.fresh(ctx, name)
@@ -377,21 +382,21 @@ func (s *Service) Usage(ctx context.Context, name string) ([]host.QuotaUse, erro
 	t := *s.tenant(name)
 	s.mu.Unlock()
 	if t.month < s.month() {
-		t.spent = host.Spent{}
+		t.spent = usage.Spent{}
 	}
-	used := map[host.Quota]int64{
-		host.QuotaPlugins: int64(versions), host.QuotaPluginBytes: bytes, host.QuotaRunsActive: t.active, host.QuotaRunsWaiting: t.waiting,
-		host.QuotaFuel: int64(t.spent.Fuel), host.QuotaLogBytes: int64(t.spent.LogBytes), host.QuotaStateBytes: t.state,
-		host.QuotaJournalBytes: t.journal, host.QuotaStreamReaders: t.readers,
+	used := map[limit.Quota]int64{
+		limit.QuotaPlugins: int64(versions), limit.QuotaPluginBytes: bytes, limit.QuotaRunsActive: t.active, limit.QuotaRunsWaiting: t.waiting,
+		limit.QuotaFuel: int64(t.spent.Fuel), limit.QuotaLogBytes: int64(t.spent.LogBytes), limit.QuotaStateBytes: t.state,
+		limit.QuotaJournalBytes: t.journal, limit.QuotaStreamReaders: t.readers,
 	}
-	list := make([]host.QuotaUse, 0, len(host.Quotas()))
-	for _, q := range host.Quotas() {
-		list = append(list, host.QuotaUse{Quota: q, Limit: s.cfg.Limits.Quota(name, q), Used: used[q]})
+	list := make([]limit.Use, 0, len(limit.Quotas()))
+	for _, q := range limit.Quotas() {
+		list = append(list, limit.Use{Quota: q, Limit: s.cfg.Limits.Quota(name, q), Used: used[q]})
 	}
 	return list, nil
 }
 
-// fresh counts the bytes of a tenant anew if they may have changed by a deletion.
+// fresh counts the tenant's bytes again if a deletion may have changed them.
 func (s *Service) fresh(ctx context.Context, name string) error {
 	s.mu.Lock()
 	t := s.tenant(name)
@@ -403,7 +408,7 @@ func (s *Service) fresh(ctx context.Context, name string) error {
 	return s.count(ctx, name)
 }
 
-// unavailable words an error of the store.
+// unavailable turns an error of the store into one for clients.
 func unavailable(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || host.CodeOf(err) == host.CodeUnavailable {
 		return err

@@ -255,8 +255,8 @@ func (s *Service) record(c *host.ResourceChange, old *defined) (r host.ResourceR
 	s.mu.RLock()
 	n := len(s.tenants[c.Tenant])
 	s.mu.RUnlock()
-	if old == nil && n >= host.MaxResources {
-		return r, host.Errorf(host.CodeLimitExceeded, "The tenant has %d resources, the maximum: delete some", n)
+	if old == nil && n >= MaxResources {
+		return r, host.Errorf(host.CodeLimitExceeded, "The tenant has %d resources, which is the most: delete some", n)
 	}
 	now := s.cfg.Now().UnixNano()
 	r = host.ResourceRecord{Tenant: c.Tenant, Name: c.Name, Created: now, Updated: now}

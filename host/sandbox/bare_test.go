@@ -13,7 +13,7 @@ import (
 	"github.com/tetratelabs/wazero/sys"
 
 	"github.com/weftrun/weft/abi"
-	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/missing"
 	"github.com/weftrun/weft/host/sandbox/wasi"
 )
 
@@ -127,7 +127,7 @@ func (b *bare) Clock() int64         { return b.now }
 func (b *bare) Poll(until int64)     { b.now = max(b.now, until) }
 func (b *bare) Random(p []byte)      { clear(p) }
 func (b *bare) Print(uint32, []byte) {}
-func (b *bare) Lacks(host.Missing)   {}
+func (b *bare) Lacks(missing.Thing)  {}
 func (b *bare) Work(int)             {}
 func (b *bare) Exit(code uint32)     { panic(sys.NewExitError(code)) }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/sandbox/rewrite"
+	"github.com/weftrun/weft/host/turns"
 )
 
 // The sandbox builds a module once for each digest: it inspects, validates, rewrites and
@@ -30,7 +31,7 @@ import (
 // # Errors
 //
 // CodeInvalidPlugin with problems.
-func (s *Sandbox) build(tenant string, key moduleKey, wasm []byte, limits *host.Limits, turn *host.Turn) (*module, error) {
+func (s *Sandbox) build(tenant string, key moduleKey, wasm []byte, limits *host.Limits, turn *turns.Turn) (*module, error) {
 	if !s.building.take(tenant, len(wasm), turn, s.base.Done()) {
 		return nil, errClosed
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/limit"
 )
 
 // BenchmarkBuild takes modules in: everything that the compiler's process does of an
@@ -18,7 +18,7 @@ func BenchmarkBuild(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				if _, err := s.Describe(context.Background(), digestOf(wasm), wasm, host.DefaultLimits()); err != nil {
+				if _, err := s.Describe(context.Background(), digestOf(wasm), wasm, limit.Default()); err != nil {
 					b.Fatal(err)
 				}
 				_ = s.Close(context.Background())

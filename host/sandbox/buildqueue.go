@@ -3,7 +3,7 @@ package sandbox
 import (
 	"sync"
 
-	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/turns"
 )
 
 // buildQueue decides whose module is built next. It allows a few builds at a time,
@@ -47,7 +47,7 @@ func newBuildQueue(places int) *buildQueue {
 // take waits for a place to build a tenant's module of the given size. It returns false
 // if done is closed first. A caller that got true must call leave. turn may be nil; it
 // receives the number of builds ahead.
-func (q *buildQueue) take(tenant string, bytes int, turn *host.Turn, done <-chan struct{}) bool {
+func (q *buildQueue) take(tenant string, bytes int, turn *turns.Turn, done <-chan struct{}) bool {
 	begin := make(chan struct{})
 	q.mu.Lock()
 	b := q.tenants[tenant]
@@ -58,7 +58,7 @@ func (q *buildQueue) take(tenant string, bytes int, turn *host.Turn, done <-chan
 	b.waiting = append(b.waiting, waitingBuild{bytes, begin})
 	q.next()
 	q.mu.Unlock()
-	turn.Set(func() host.Stage { return q.stage(tenant, begin) })
+	turn.Set(func() turns.Stage { return q.stage(tenant, begin) })
 	select {
 	case <-begin:
 		return true
@@ -69,12 +69,12 @@ func (q *buildQueue) take(tenant string, bytes int, turn *host.Turn, done <-chan
 
 // stage reports whether a build of a tenant waits, and how many builds go before it if no
 // other build arrives.
-func (q *buildQueue) stage(tenant string, begin chan struct{}) host.Stage {
+func (q *buildQueue) stage(tenant string, begin chan struct{}) turns.Stage {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	mine, ahead := q.tenants[tenant], 0
 	if mine == nil {
-		return host.Stage{Name: host.StageCompiling} // all of the tenant's builds have ended
+		return turns.Stage{Name: turns.StageCompiling} // all of the tenant's builds have ended
 	}
 	clock := mine.clock
 	for ahead < len(mine.waiting) && mine.waiting[ahead].begin != begin {
@@ -82,7 +82,7 @@ func (q *buildQueue) stage(tenant string, begin chan struct{}) host.Stage {
 		ahead++
 	}
 	if ahead == len(mine.waiting) {
-		return host.Stage{Name: host.StageCompiling}
+		return turns.Stage{Name: turns.StageCompiling}
 	}
 	for name, b := range q.tenants {
 		if b == mine {
@@ -93,7 +93,7 @@ func (q *buildQueue) stage(tenant string, begin chan struct{}) host.Stage {
 			ahead++
 		}
 	}
-	return host.Stage{Name: host.StageWaiting, Ahead: ahead}
+	return turns.Stage{Name: turns.StageWaiting, Ahead: ahead}
 }
 
 // leave returns a tenant's place.

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/turns"
 )
 
 // A tenant that has a hundred large modules built leaves a place for others, whose
@@ -126,12 +126,12 @@ func TestTurnsSayHowManyGoBefore(t *testing.T) {
 		q := newBuildQueue(2)
 		q.most, q.free = 2, 1 // one place for all
 		q.take("first", 1, nil, t.Context().Done())
-		var turns []*host.Turn
-		var order []*host.Turn
+		var all []*turns.Turn
+		var order []*turns.Turn
 		var tenants []string
 		for range 40 {
-			tenant, bytes, turn := []string{"a", "b", "c"}[r.IntN(3)], 1+r.IntN(1000), &host.Turn{}
-			turns = append(turns, turn)
+			tenant, bytes, turn := []string{"a", "b", "c"}[r.IntN(3)], 1+r.IntN(1000), &turns.Turn{}
+			all = append(all, turn)
 			go func() {
 				if q.take(tenant, bytes, turn, t.Context().Done()) {
 					order, tenants = append(order, turn), append(tenants, tenant)
@@ -139,27 +139,27 @@ func TestTurnsSayHowManyGoBefore(t *testing.T) {
 			}()
 			synctest.Wait()
 		}
-		said := map[*host.Turn]int{}
-		for _, turn := range turns {
+		said := map[*turns.Turn]int{}
+		for _, turn := range all {
 			s := turn.Stage()
-			if s.Name != host.StageWaiting {
+			if s.Name != turns.StageWaiting {
 				t.Fatalf("a build that waits says %+v", s)
 			}
 			said[turn] = s.Ahead
 		}
 		q.leave("first")
 		synctest.Wait()
-		for n := range turns {
+		for n := range all {
 			if len(order) != n+1 || said[order[n]] != n {
 				t.Fatalf("the build that begins as number %d (of %d) has said that %d go before", n, len(order), said[order[n]])
 			}
-			if s := order[n].Stage(); s.Name != host.StageCompiling {
+			if s := order[n].Stage(); s.Name != turns.StageCompiling {
 				t.Fatalf("a build that has begun says %+v", s)
 			}
 			q.leave(tenants[n])
 			synctest.Wait()
 		}
-		if s := order[0].Stage(); s.Name != host.StageCompiling {
+		if s := order[0].Stage(); s.Name != turns.StageCompiling {
 			t.Errorf("a build that has ended says %+v", s)
 		}
 	})

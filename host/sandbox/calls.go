@@ -14,6 +14,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/extism"
+	"github.com/weftrun/weft/host/missing"
 	"github.com/weftrun/weft/host/sandbox/rewrite"
 	"github.com/weftrun/weft/host/sandbox/wasi"
 )
@@ -313,7 +314,7 @@ func (g *guest) Poll(until int64) {
 		g.giveUp(codeLimit, "poll_oneoff was called more than %d times in one invocation (limit polls, which is not a setting)", maxPolls)
 	}
 	if until-g.clock >= int64(shortestSleep) {
-		g.Lacks(host.MissingSleep)
+		g.Lacks(missing.Sleep)
 	}
 	g.clock = max(g.clock, until)
 }
@@ -323,7 +324,7 @@ func (g *guest) Poll(until int64) {
 const shortestSleep = time.Millisecond
 
 // Lacks implements wasi.Host. It writes to the step's log, once, what to use instead.
-func (g *guest) Lacks(m host.Missing) {
+func (g *guest) Lacks(m missing.Thing) {
 	adviser, ok := g.calls.(host.Adviser)
 	if !ok || g.phase != phaseStep || g.counts.lacked&(1<<m) != 0 {
 		return

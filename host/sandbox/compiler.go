@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/limit"
 )
 
 // The process that builds a module uses this protocol. Its standard input carries one
@@ -236,7 +237,7 @@ func CompileMain(in io.Reader, out io.Writer, exit func(code int)) error {
 	if err := json.Unmarshal(line, &o); err != nil {
 		return fmt.Errorf("read the order: %w", err)
 	}
-	limits := complete(o.Limits, host.DefaultLimits())
+	limits := complete(o.Limits, limit.Default())
 	if o.Bytes < 0 || o.Bytes > limits.ModuleBytes {
 		return fmt.Errorf("the order has a module of %d bytes, at most %d are allowed", o.Bytes, limits.ModuleBytes)
 	}

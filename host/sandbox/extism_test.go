@@ -13,6 +13,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/hosttest/suite"
+	"github.com/weftrun/weft/host/limit"
 )
 
 var ownExports = []string{"count_vowels", "echo", "fail", "trap", "config", "vars", "fetch", "log_lines", "spin", "hoard"}
@@ -261,7 +262,7 @@ func testPristine(t *testing.T, p *pair) {
 	if _, fail := p.run("spin", nil); fail == nil || fail.Code != codeFuel {
 		t.Errorf("a loop without end: %v", fail)
 	}
-	p.limits.Fuel = host.DefaultLimits().Fuel
+	p.limits.Fuel = limit.Default().Fuel
 	p.limits.MemoryBytes = 64 << 20
 	if _, fail := p.run("hoard", nil); fail == nil || fail.Code != codeLimit || !strings.Contains(fail.Message, "memory_bytes") {
 		t.Errorf("an allocation without end: %v", fail)

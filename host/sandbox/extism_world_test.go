@@ -16,6 +16,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/limit"
 )
 
 // The tests of Extism's plugins run each of them in Extism's own host for Go and
@@ -134,7 +135,7 @@ func inBoth(t testing.TB, b bench, wasm []byte, config map[string]string, export
 			t.Error(err)
 		}
 	})
-	return &pair{t: t, bench: b, digest: b.library.add(whole), theirs: theirs, ours: &outside{state: map[string]abi.Raw{}}, limits: host.DefaultLimits()}
+	return &pair{t: t, bench: b, digest: b.library.add(whole), theirs: theirs, ours: &outside{state: map[string]abi.Raw{}}, limits: limit.Default()}
 }
 
 // asSteps is a plugin whose exports named are steps.
@@ -153,7 +154,7 @@ func asSteps(t testing.TB, wasm []byte, config map[string]string, exports ...str
 
 // anew is the same pair, with nothing left of what ran before.
 func (p *pair) anew(t testing.TB, panics string) *pair {
-	return &pair{t: t, panics: panics, bench: p.bench, digest: p.digest, theirs: p.theirs, ours: &outside{state: map[string]abi.Raw{}}, limits: host.DefaultLimits()}
+	return &pair{t: t, panics: panics, bench: p.bench, digest: p.digest, theirs: p.theirs, ours: &outside{state: map[string]abi.Raw{}}, limits: limit.Default()}
 }
 
 // instance is a new one in Extism's host.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/hosttest/suite"
+	"github.com/weftrun/weft/host/limit"
 	"github.com/weftrun/weft/host/sandbox/rewrite"
 )
 
@@ -234,7 +235,7 @@ func FuzzInspect(f *testing.F) {
 	for _, name := range []string{"good", "wrong_signatures", "forbidden_import", "table_grow", "print_flood"} {
 		f.Add(hostile(f, name))
 	}
-	limits := host.DefaultLimits()
+	limits := limit.Default()
 	f.Fuzz(func(t *testing.T, wasm []byte) {
 		m, problems := inspect(wasm, limits)
 		if m == nil && len(problems) == 0 {

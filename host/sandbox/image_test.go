@@ -13,6 +13,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/hosttest/suite"
+	"github.com/weftrun/weft/host/limit"
 )
 
 // ways are the ways to give an invocation its instance; the first is the
@@ -156,7 +157,7 @@ func invokeSteps(t *testing.T, b bench, digest string, raw []byte) (seen []obser
 // that is made and one that is reset, and compares them with the image.
 func checkPristine(t *testing.T, b bench, digest, hash string, snapshot bool) {
 	t.Helper()
-	l, err := b.lease(t.Context(), moduleKey{digest, host.DefaultLimits().TableEntries}, nil, &b.stored)
+	l, err := b.lease(t.Context(), moduleKey{digest, limit.Default().TableEntries}, nil, &b.stored)
 	if err != nil {
 		t.Fatal(err)
 	}

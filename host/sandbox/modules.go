@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/behalf"
+	"github.com/weftrun/weft/host/turns"
 )
 
 // moduleKey identifies a module: the SHA-256 of the original in hex, and the size its
@@ -55,7 +57,7 @@ type lease struct {
 // [*host.Error] with CodeInvalidPlugin and problems for the module's own faults; the
 // source's error; the error of ctx.
 func (s *Sandbox) lease(ctx context.Context, key moduleKey, wasm []byte, limits *host.Limits) (lease, error) {
-	return s.leaseFor(ctx, host.BehalfOf(ctx), key, wasm, limits)
+	return s.leaseFor(ctx, behalf.Of(ctx), key, wasm, limits)
 }
 
 // leaseFor is lease on behalf of a tenant. If the module must be built, the build waits
@@ -115,7 +117,7 @@ func (s *Sandbox) compiled(ctx context.Context, tenant string, e *slot, wasm []b
 		return err
 	}
 	return e.flight.get(ctx, start, func() (*module, error) {
-		m, err := s.load(tenant, e.key, wasm, limits, host.TurnOf(ctx))
+		m, err := s.load(tenant, e.key, wasm, limits, turns.Of(ctx))
 		if err == nil {
 			s.modules.put(e, m)
 		}
@@ -138,7 +140,7 @@ func (s *Sandbox) start(f func()) error {
 // load makes a module ready to be instantiated: from the disk if it was built before,
 // otherwise by building it. Files on disk are named by the digest of the original, so the
 // original is not read. turn may be nil.
-func (s *Sandbox) load(tenant string, key moduleKey, wasm []byte, limits *host.Limits, turn *host.Turn) (*module, error) {
+func (s *Sandbox) load(tenant string, key moduleKey, wasm []byte, limits *host.Limits, turn *turns.Turn) (*module, error) {
 	if m := s.loadBuilt(key); m != nil {
 		return m, nil
 	}

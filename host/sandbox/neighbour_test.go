@@ -22,10 +22,10 @@ const (
 	tenants
 )
 
-// turns is one run token that two tenants share. At each checkpoint, and at the
+// handovers is one run token that two tenants share. At each checkpoint, and at the
 // end of an invocation, it goes to the other tenant if that waits. It counts
 // what the hostile one burns while the good one waits.
-type turns struct {
+type handovers struct {
 	mu      sync.Mutex // guards what follows; nothing is called under it
 	held    bool
 	waiting [tenants][]chan struct{} // closed when the token is theirs; the first came first
@@ -33,12 +33,12 @@ type turns struct {
 	burnt    uint64 // by the hostile tenant since the good one began to wait
 	most     uint64 // of burnt, in any wait
 	granted  [tenants]int
-	switches int // turns of the good tenant right after the hostile one
+	switches int // handovers of the good tenant right after the hostile one
 	last     int // who had the token last
 }
 
 // take waits for the token.
-func (t *turns) take(tenant int) {
+func (t *handovers) take(tenant int) {
 	t.mu.Lock()
 	if !t.held {
 		t.grant(tenant)
@@ -51,7 +51,7 @@ func (t *turns) take(tenant int) {
 }
 
 // wait queues for the token. The caller holds mu.
-func (t *turns) wait(tenant int) chan struct{} {
+func (t *handovers) wait(tenant int) chan struct{} {
 	if tenant == tenantGood {
 		t.burnt = 0
 	}
@@ -61,7 +61,7 @@ func (t *turns) wait(tenant int) chan struct{} {
 }
 
 // grant gives the token to a tenant. The caller holds mu.
-func (t *turns) grant(tenant int) {
+func (t *handovers) grant(tenant int) {
 	t.held = true
 	t.granted[tenant]++
 	if tenant == tenantGood {
@@ -75,7 +75,7 @@ func (t *turns) grant(tenant int) {
 
 // pass gives the token to who is due after a tenant, if anybody waits. The
 // caller holds mu and the token.
-func (t *turns) pass(from int) {
+func (t *handovers) pass(from int) {
 	t.held = false
 	for _, tenant := range []int{1 - from, from} {
 		if queue := t.waiting[tenant]; len(queue) > 0 {
@@ -89,7 +89,7 @@ func (t *turns) pass(from int) {
 
 // give gives the token back after an invocation, with the units burnt since its
 // last checkpoint.
-func (t *turns) give(tenant int, units uint64) {
+func (t *handovers) give(tenant int, units uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.count(tenant, units)
@@ -97,7 +97,7 @@ func (t *turns) give(tenant int, units uint64) {
 }
 
 // count notes what was burnt. The caller holds mu.
-func (t *turns) count(tenant int, units uint64) {
+func (t *handovers) count(tenant int, units uint64) {
 	if tenant == tenantHostile && len(t.waiting[tenantGood]) > 0 {
 		t.burnt += units
 	}
@@ -105,7 +105,7 @@ func (t *turns) count(tenant int, units uint64) {
 
 // turn is the token of one invocation: a host.Token. Its goroutine uses it.
 type turn struct {
-	of     *turns
+	of     *handovers
 	tenant int
 	told   uint64 // units
 	most   uint64 // units between two checkpoints
@@ -127,7 +127,7 @@ func (u *turn) Checkpoint(units uint64) error {
 }
 
 // run makes one invocation of a tenant, with the token in hand.
-func (t *turns) run(ctx context.Context, b bench, tenant int, inv host.Invocation) (host.InvocationResult, error) {
+func (t *handovers) run(ctx context.Context, b bench, tenant int, inv host.Invocation) (host.InvocationResult, error) {
 	t.take(tenant)
 	u := &turn{of: t, tenant: tenant}
 	inv.Token = u
@@ -142,14 +142,14 @@ func (t *turns) run(ctx context.Context, b bench, tenant int, inv host.Invocatio
 // neighbour is the good tenant: it invokes its plugin until it is stopped, and
 // compares each result with the first.
 type neighbour struct {
-	b       bench
-	turns   *turns
-	inv     host.Invocation
-	first   host.InvocationResult
-	results int
+	b         bench
+	handovers *handovers
+	inv       host.Invocation
+	first     host.InvocationResult
+	results   int
 }
 
-func newNeighbour(t *testing.T, b bench, turns *turns) *neighbour {
+func newNeighbour(t *testing.T, b bench, handovers *handovers) *neighbour {
 	t.Helper()
 	wasm := hostile(t, "good_neighbour")
 	digest := b.library.add(wasm)
@@ -161,7 +161,7 @@ func newNeighbour(t *testing.T, b bench, turns *turns) *neighbour {
 	if err != nil || first.Err != nil || first.Fuel < 4*sliceUnits {
 		t.Fatalf("alone it comes to %+v, %v", first, err)
 	}
-	return &neighbour{b: b, turns: turns, inv: inv, first: first}
+	return &neighbour{b: b, handovers: handovers, inv: inv, first: first}
 }
 
 // work runs until stop is closed.
@@ -174,7 +174,7 @@ func (n *neighbour) work(ctx context.Context, stop <-chan struct{}) error {
 		}
 		inv := n.inv
 		inv.Calls = &answering{answer: []byte{0xf6}}
-		res, err := n.turns.run(ctx, n.b, tenantGood, inv)
+		res, err := n.handovers.run(ctx, n.b, tenantGood, inv)
 		if err != nil {
 			return err
 		}
@@ -187,7 +187,7 @@ func (n *neighbour) work(ctx context.Context, stop <-chan struct{}) error {
 
 // rampage has some goroutines of the hostile tenant take the corpus through the
 // sandbox, each module once, in any order.
-func rampage(ctx context.Context, t *testing.T, b bench, turns *turns, corpus []*specimen, random *rand.Rand) (invocations int) {
+func rampage(ctx context.Context, t *testing.T, b bench, handovers *handovers, corpus []*specimen, random *rand.Rand) (invocations int) {
 	const goroutines = 4
 	todo := make(chan *specimen, len(corpus))
 	for _, i := range random.Perm(len(corpus)) {
@@ -203,7 +203,7 @@ func rampage(ctx context.Context, t *testing.T, b bench, turns *turns, corpus []
 					mu.Lock()
 					invocations++
 					mu.Unlock()
-					return turns.run(ctx, b, tenantHostile, inv)
+					return handovers.run(ctx, b, tenantHostile, inv)
 				}) {
 					t.Error(fault)
 				}
@@ -254,8 +254,8 @@ func TestNeighbour(t *testing.T) {
 	for _, s := range corpus {
 		s.runs = 1
 	}
-	turns := &turns{}
-	good := newNeighbour(t, b, turns)
+	handovers := &handovers{}
+	good := newNeighbour(t, b, handovers)
 	ctx := suite.Context(t)
 
 	rounds := 2
@@ -264,10 +264,10 @@ func TestNeighbour(t *testing.T) {
 	}
 	stop, stopped := make(chan struct{}), make(chan error, 1)
 	go func() { stopped <- good.work(ctx, stop) }()
-	invocations := rampage(ctx, t, b, turns, corpus, random) // warms up
+	invocations := rampage(ctx, t, b, handovers, corpus, random) // warms up
 	warm := measure(b)
 	for range rounds - 1 {
-		invocations += rampage(ctx, t, b, turns, corpus, random)
+		invocations += rampage(ctx, t, b, handovers, corpus, random)
 	}
 	after := measure(b)
 	close(stop)
@@ -276,13 +276,13 @@ func TestNeighbour(t *testing.T) {
 	}
 
 	t.Logf("%d modules, %d hostile invocations in %d rounds, beside %d good ones of %d units", len(corpus), invocations, rounds, good.results, good.first.Fuel)
-	t.Logf("%d turns of the good tenant, %d of the hostile one; %d times from it to the good one, after %d units at most", turns.granted[tenantGood], turns.granted[tenantHostile], turns.switches, turns.most)
+	t.Logf("%d handovers of the good tenant, %d of the hostile one; %d times from it to the good one, after %d units at most", handovers.granted[tenantGood], handovers.granted[tenantHostile], handovers.switches, handovers.most)
 	t.Logf("warm: %v; after: %v", warm, after)
-	if limit := uint64(sliceUnits + callUnits); turns.most > limit {
-		t.Errorf("the good tenant waited for %d units, want at most %d", turns.most, limit)
+	if limit := uint64(sliceUnits + callUnits); handovers.most > limit {
+		t.Errorf("the good tenant waited for %d units, want at most %d", handovers.most, limit)
 	}
-	if turns.switches < 100 || good.results < 10 {
-		t.Errorf("%d results after %d switches: that shows nothing", good.results, turns.switches)
+	if handovers.switches < 100 || good.results < 10 {
+		t.Errorf("%d results after %d switches: that shows nothing", good.results, handovers.switches)
 	}
 	// The good tenant and the filler go on meanwhile: they hold some memories.
 	if after.heap > grown(warm.heap) || after.lent > warm.lent+8 {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/limit"
 )
 
 var compilers = []string{"tinygo", "go"}
@@ -64,7 +65,7 @@ func TestImagesAreEqual(t *testing.T) {
 			if first == "" {
 				first = hash
 			}
-			l, err := b.lease(t.Context(), moduleKey{digestOf(wasm), host.DefaultLimits().TableEntries}, nil, &b.stored)
+			l, err := b.lease(t.Context(), moduleKey{digestOf(wasm), limit.Default().TableEntries}, nil, &b.stored)
 			if err != nil {
 				t.Fatal(err)
 			}

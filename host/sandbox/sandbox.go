@@ -34,6 +34,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/limit"
 	"github.com/weftrun/weft/host/sandbox/memory"
 	"github.com/weftrun/weft/host/sandbox/wasi"
 )
@@ -165,8 +166,8 @@ func New(_ context.Context, c Config) (*Sandbox, error) {
 	}
 	s := &Sandbox{
 		source:   c.Source,
-		limits:   complete(c.Limits, host.DefaultLimits()),
-		stored:   host.MaxLimits(),
+		limits:   complete(c.Limits, limit.Default()),
+		stored:   limit.Most(),
 		log:      c.Log,
 		cacheDir: c.CacheDir, cacheBytes: c.CacheBytes,
 		spares: max(0, cmp.Or(c.Spares, runtime.GOMAXPROCS(0))),

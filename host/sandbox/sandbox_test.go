@@ -19,6 +19,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/hosttest/suite"
+	"github.com/weftrun/weft/host/missing"
 )
 
 // codeDir keeps compiled code over the tests of the package: the plugins are
@@ -90,7 +91,7 @@ type script struct {
 
 	calls   []abi.Import
 	printed bytes.Buffer
-	advised []host.Missing
+	advised []missing.Thing
 	units   uint64
 }
 
@@ -104,7 +105,7 @@ func (s *script) Call(im abi.Import, req []byte, clock int64) ([]byte, abi.Statu
 
 func (s *script) Print(_ uint32, text []byte) { s.printed.Write(text) }
 
-func (s *script) Advise(m host.Missing) { s.advised = append(s.advised, m) }
+func (s *script) Advise(m missing.Thing) { s.advised = append(s.advised, m) }
 
 func (s *script) Checkpoint(units uint64) error {
 	s.units += units

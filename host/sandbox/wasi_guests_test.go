@@ -14,6 +14,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/hosttest/suite"
+	"github.com/weftrun/weft/host/missing"
 )
 
 // guestBuilds holds, by name and compiler, the guests of testdata/plugins that
@@ -115,8 +116,8 @@ type worldCase struct {
 
 // advised is what a guest is told in its log that it does without, by case. Of files Go
 // asks the host, and TinyGo's library knows since its start that there are none.
-var advised = map[string][]host.Missing{
-	"sleep": {host.MissingSleep}, "ticker": {host.MissingSleep},
+var advised = map[string][]missing.Thing{
+	"sleep": {missing.Sleep}, "ticker": {missing.Sleep},
 	"clock": nil, "chance": nil, "world": nil, "print": nil,
 }
 
@@ -197,7 +198,7 @@ type world struct {
 	result  host.InvocationResult
 	printed string
 	clocks  []int64 // at the host calls
-	advised []host.Missing
+	advised []missing.Thing
 }
 
 func (w world) equal(v world) bool {

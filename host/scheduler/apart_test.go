@@ -13,6 +13,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/deaths"
 )
 
 // Forty runs wait for a core at three deaths: nobody has held one, and nobody is
@@ -22,7 +23,7 @@ func TestWhoWaitsIsNotSuspected(t *testing.T) {
 	list := names(40)
 	m.begin(list...)
 	for range 3 {
-		_ = m.die(host.DeathUnknown)
+		_ = m.die(deaths.DeathUnknown)
 		m.restart()
 	}
 	if n := m.sched.Load().Suspects; n != 0 {
@@ -35,7 +36,7 @@ func TestWhoWaitsIsNotSuspected(t *testing.T) {
 // A run that ends the server is blocked within five restarts, wherever it does so and
 // however the death looks; others end.
 func TestGuiltyIsBlocked(t *testing.T) {
-	for _, class := range []host.DeathClass{host.DeathCrash, host.DeathMemory, host.DeathUnknown} {
+	for _, class := range []deaths.DeathClass{deaths.DeathCrash, deaths.DeathMemory, deaths.DeathUnknown} {
 		for _, tt := range []struct {
 			place, message string
 			guest          func(m *mortal, g *call) error
@@ -94,7 +95,7 @@ func TestGuiltyBeforeItsStartIsDurable(t *testing.T) {
 	m := newMortal(t, 2)
 	m.guest = func(_ context.Context, g *call) (abi.StepOutput, error) {
 		if g.in.Run.SessionID == "bad" && !m.dead() {
-			return abi.StepOutput{}, m.die(host.DeathUnknown)
+			return abi.StepOutput{}, m.die(deaths.DeathUnknown)
 		}
 		return stopEvent(), nil
 	}
@@ -145,7 +146,7 @@ type loadingStore struct {
 
 func (s *loadingStore) LoadSession(ctx context.Context, key host.SessionKey) (host.StoredSession, error) {
 	if key.Session == s.session {
-		return host.StoredSession{}, s.m.die(host.DeathCrash)
+		return host.StoredSession{}, s.m.die(deaths.DeathCrash)
 	}
 	return s.Store.LoadSession(ctx, key)
 }
@@ -176,7 +177,7 @@ func TestGuiltyLoadIsQuarantined(t *testing.T) {
 		t.Errorf("it is loaded again after a day")
 	}
 	// A death for another reason does not load it either.
-	_ = m.die(host.DeathUnknown)
+	_ = m.die(deaths.DeathUnknown)
 	m.restart()
 	if n := m.survive(); n != 0 || m.sched.Quarantined() != 1 {
 		t.Errorf("after another death: %d restarts, %d in quarantine", n, m.sched.Quarantined())
@@ -203,7 +204,7 @@ func (d *deadly) Grant(host.ResourceUser, abi.ResourceDecl) (host.ResourceGrant,
 
 func (d *deadly) Call(context.Context, host.ResourceCall) (abi.Raw, *abi.Error) {
 	d.made++
-	_ = d.m.die(host.DeathCrash)
+	_ = d.m.die(deaths.DeathCrash)
 	return nil, nil
 }
 
@@ -247,7 +248,7 @@ func TestManyRunsOfOneCulprit(t *testing.T) {
 	m.modules["good"] = newSimModules(t, map[string]string{"good": strings.Replace(oneStep, `"one"`, `"good"`, 1)})["good"]
 	m.guest = func(_ context.Context, g *call) (abi.StepOutput, error) {
 		if g.in.Run.Workflow == "one" {
-			return abi.StepOutput{}, m.die(host.DeathUnknown)
+			return abi.StepOutput{}, m.die(deaths.DeathUnknown)
 		}
 		return stopEvent(), nil
 	}
@@ -294,7 +295,7 @@ func killAtRandom(t *testing.T, seed uint64) {
 		for ; units > 0; units -= slice {
 			m.advance(slice * time.Nanosecond / 3)
 			if killed() && !m.dead() {
-				return abi.StepOutput{}, m.die(host.DeathUnknown)
+				return abi.StepOutput{}, m.die(deaths.DeathUnknown)
 			}
 			if err := g.burn(t.Context(), slice); err != nil {
 				return abi.StepOutput{}, err
@@ -307,7 +308,7 @@ func killAtRandom(t *testing.T, seed uint64) {
 	for m.deaths < 100 {
 		m.kill = m.clock().Add(time.Duration(rnd.IntN(600)) * time.Millisecond)
 		if m.live() {
-			_ = m.die(host.DeathUnknown) // while it is idle
+			_ = m.die(deaths.DeathUnknown) // while it is idle
 		}
 		m.restart()
 	}
@@ -316,7 +317,7 @@ func killAtRandom(t *testing.T, seed uint64) {
 		t.Errorf("the server ended %d times by itself", n)
 	}
 	m.want(all(list))
-	if p := m.box.phases; p[host.PhaseApart] == 0 || p[host.PhaseControl] == 0 {
+	if p := m.box.phases; p[deaths.PhaseApart] == 0 || p[deaths.PhaseControl] == 0 {
 		t.Errorf("the deaths were in phases %v", p)
 	}
 }
@@ -334,7 +335,7 @@ func TestShortOfMemory(t *testing.T) {
 			t.Errorf("after %d deaths there are %d cores, want %d", i, got, want)
 		}
 		if i < 2 {
-			_ = m.die(host.DeathMemory)
+			_ = m.die(deaths.DeathMemory)
 			m.restart()
 		}
 	}
@@ -393,7 +394,7 @@ type farewells struct {
 
 func (f farewells) Write(b []byte) (int, error) {
 	if strings.Contains(string(b), "farewell") {
-		_ = f.m.die(host.DeathUnknown)
+		_ = f.m.die(deaths.DeathUnknown)
 	}
 	return f.Writer.Write(b)
 }
@@ -426,8 +427,8 @@ func TestGuiltyTogetherAreNotBlocked(t *testing.T) {
 	m := newMortal(t, 2)
 	m.guest = func(context.Context, *call) (abi.StepOutput, error) {
 		m.work() // what runs beside this guest
-		if m.life.holds(host.CoreRun, "") > 1 {
-			return abi.StepOutput{}, m.die(host.DeathMemory)
+		if m.life.holds(deaths.CoreRun, "") > 1 {
+			return abi.StepOutput{}, m.die(deaths.DeathMemory)
 		}
 		return stopEvent(), nil
 	}
@@ -446,7 +447,7 @@ func TestNoSlots(t *testing.T) {
 	ends := 0
 	m.guest = func(context.Context, *call) (abi.StepOutput, error) {
 		if ends++; ends <= 5 {
-			return abi.StepOutput{}, m.die(host.DeathCrash)
+			return abi.StepOutput{}, m.die(deaths.DeathCrash)
 		}
 		return stopEvent(), nil
 	}
@@ -467,8 +468,8 @@ func TestWhoOutlastsItsWindow(t *testing.T) {
 	inside, goOn := make(chan struct{}), make(chan struct{})
 	m.guest = func(_ context.Context, g *call) (abi.StepOutput, error) {
 		m.work() // what runs beside this guest
-		if m.life.holds(host.CoreRun, "") == 2 {
-			return abi.StepOutput{}, m.die(host.DeathUnknown)
+		if m.life.holds(deaths.CoreRun, "") == 2 {
+			return abi.StepOutput{}, m.die(deaths.DeathUnknown)
 		}
 		return abi.StepOutput{}, errGone
 	}
@@ -484,7 +485,7 @@ func TestWhoOutlastsItsWindow(t *testing.T) {
 			if err := g.burn(t.Context(), 5_000_000); err != nil { // some turns
 				return abi.StepOutput{}, err
 			}
-		} else if m.life.in() == host.PhaseApart && m.life.holds(host.CoreRun, "") != 1 {
+		} else if m.life.in() == deaths.PhaseApart && m.life.holds(deaths.CoreRun, "") != 1 {
 			t.Error("it does not run alone")
 		}
 		return stopEvent(), nil
@@ -517,7 +518,7 @@ func TestWhoOutlastsItsWindow(t *testing.T) {
 	m.advance(5 * time.Second) // beyond all patience
 	work := m.step()           // of the next suspect
 	close(goOn)
-	for m.life.holds(host.CoreRun, "") > 0 {
+	for m.life.holds(deaths.CoreRun, "") > 0 {
 		runtime.Gosched()
 	}
 	for _, w := range work {

@@ -12,6 +12,7 @@ import (
 	"github.com/weftrun/weft/host/scheduler/history"
 	"github.com/weftrun/weft/host/scheduler/tickets"
 	"github.com/weftrun/weft/host/state"
+	"github.com/weftrun/weft/host/traced"
 )
 
 // attempt is an open attempt of an invocation. It pins its session.
@@ -20,8 +21,8 @@ type attempt struct {
 	inv     uint64
 	view    engine.Invocation
 	answers Answers
-	replay  bool                // it has a record, or ran before
-	traced  *host.TracedAttempt // for its span; nil: there is none, or it was made
+	replay  bool            // it has a record, or ran before
+	traced  *traced.Attempt // for its span; nil: there is none, or it was made
 
 	// Guarded by ss.mu.
 	running   bool
@@ -32,7 +33,7 @@ type attempt struct {
 	resumed   bool               // what it waits for came before the guest was out
 	held      bool               // abandoned until its run, which is blocked, goes on
 	backoffs  int                // times in a row that the host could not run it
-	kept      uint64             // see host.CoreNote
+	kept      uint64             // see deaths.CoreNote
 	goesOn    bool               // it is abandoned for now only
 	tok       *token             // of the run under way
 	counts    bool               // as one that is in memory, in the run's demand

@@ -16,6 +16,7 @@ import (
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/hostcall"
 	"github.com/weftrun/weft/host/journal"
+	"github.com/weftrun/weft/host/limit"
 	"github.com/weftrun/weft/host/scheduler"
 	"github.com/weftrun/weft/host/store/memory"
 )
@@ -31,7 +32,7 @@ type bench struct {
 	sched                    *scheduler.Scheduler
 	modules                  simModules
 	tokens                   int
-	limits                   *host.LimitTable
+	limits                   *limit.Table
 	outside                  host.Resources // default: none
 	log                      io.Writer      // of the server; default: the test's
 	batch                    int            // bytes of a commit; default: the journal's

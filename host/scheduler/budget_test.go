@@ -11,12 +11,13 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/limit"
 	"github.com/weftrun/weft/host/scheduler/fair"
 )
 
-func parsed(t *testing.T, text string) *host.LimitTable {
+func parsed(t *testing.T, text string) *limit.Table {
 	t.Helper()
-	table, err := host.ParseLimits([]byte(text))
+	table, err := limit.Parse([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +200,7 @@ func TestRunsKeepTheirLimits(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	before, after := host.DefaultLimits(), host.DefaultLimits()
+	before, after := limit.Default(), limit.Default()
 	before.LogLines, before.Fuel, before.HostCalls = 7, 2e9, 5
 	after.HostCalls = 6
 	for i, want := range []host.Limits{before, after, before} {

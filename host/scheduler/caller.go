@@ -10,6 +10,7 @@ import (
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/scheduler/calls"
 	"github.com/weftrun/weft/host/scheduler/quarantine"
+	"github.com/weftrun/weft/host/traced"
 )
 
 // grantLater has it asked again after a while how a call may be made. Called with
@@ -145,7 +146,7 @@ func (c *caller) outside(ctx context.Context, o *calls.Call) (value abi.Raw, fai
 	value, fail = c.s.cfg.Resources.Call(ctx, out)
 	noted.leave()
 	if span != nil {
-		span.Ended, span.Code = c.s.now(), host.FailureCode(fail)
+		span.Ended, span.Code = c.s.now(), traced.FailureCode(fail)
 		c.s.cfg.Tracer.Called(span)
 	}
 	return value, fail, true, nil
@@ -247,7 +248,7 @@ func (c *caller) inside(ctx context.Context, o *calls.Call) (away error) {
 			return err
 		}
 		if span != nil {
-			span.Ended, span.Code = c.s.now(), host.FailureCode(answer.Err)
+			span.Ended, span.Code = c.s.now(), traced.FailureCode(answer.Err)
 			c.s.cfg.Tracer.Called(span)
 		}
 		ss.answerKV(o, sp, &answer, write)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/limit"
 )
 
 // tidying is a workflow whose one step waits for an answer, and that cleans up by
@@ -74,7 +75,7 @@ func TestCancelWaitsForTheCleanUp(t *testing.T) {
 		purge       bool
 	}{
 		"in time":        {sleep: 3 * time.Second, took: 3 * time.Second},
-		"over the grace": {sleep: time.Hour, took: host.DefaultLimits().CleanupTime},
+		"over the grace": {sleep: time.Hour, took: limit.Default().CleanupTime},
 		"with purge":     {sleep: 3 * time.Second, took: 3 * time.Second, purge: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -291,7 +292,7 @@ func TestCrashBetweenTurns(t *testing.T) {
 
 // queued_starts bounds what waits for one session.
 func TestQueuedStartsAreBounded(t *testing.T) {
-	limits, err := host.ParseLimits([]byte(`{"defaults": {"queued_starts": 2}}`))
+	limits, err := limit.Parse([]byte(`{"defaults": {"queued_starts": 2}}`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/deaths"
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/scheduler/history"
 )
@@ -16,7 +17,7 @@ import (
 // load folds the session's entries, and is noted for as long: they may be what ends
 // the process.
 func (ss *session) load(ctx context.Context, barrier uint64) {
-	note := host.CoreNote{Kind: host.CoreLoad, Tenant: ss.key.Tenant, Session: ss.key.Session}
+	note := deaths.CoreNote{Kind: deaths.CoreLoad, Tenant: ss.key.Tenant, Session: ss.key.Session}
 	slot := ss.s.cfg.Notes.Enter(&note)
 	defer ss.s.suspicion.cameBack(note.Key())
 	defer ss.s.cfg.Notes.Leave(slot)

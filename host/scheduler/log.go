@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/traced"
 )
 
 // The keys of log lines are the same everywhere: tenant, session, workflow, handler,
@@ -28,7 +29,7 @@ func (l logger) session(ctx context.Context, level slog.Level, message string, k
 }
 
 func withRequest(ctx context.Context, line []any) []any {
-	if id := host.OriginOf(ctx).Request; id != "" {
+	if id := traced.OriginOf(ctx).Request; id != "" {
 		return append(line, "request", id)
 	}
 	return line

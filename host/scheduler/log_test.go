@@ -10,6 +10,7 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/traced"
 )
 
 // Every line says whose it is, by the same keys.
@@ -19,7 +20,7 @@ func TestLogLinesHaveTheSameKeys(t *testing.T) {
 	ss := &session{s: s, key: host.SessionKey{Tenant: "acme", Session: "s1"}}
 	at := &attempt{ss: ss, view: engine.Invocation{Workflow: "w", HandlerID: "h", RunID: "r", Step: "one"}}
 	run := &host.Run{Tenant: "acme", SessionID: "s1", Workflow: "w", HandlerID: "h", RunID: "r", Status: host.StatusFailed, ErrorCode: "boom"}
-	ctx := host.WithOrigin(t.Context(), host.Origin{Request: "r1"})
+	ctx := traced.WithOrigin(t.Context(), traced.Origin{Request: "r1"})
 	for _, tt := range []struct {
 		name string
 		tell func()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/deaths"
 )
 
 // turning is a workflow of which a step gives itself the next turn, and counts.
@@ -29,21 +30,21 @@ func TestLoopOverKills(t *testing.T) {
 			return next, nil
 		}
 		if killed(1_000) {
-			return abi.StepOutput{}, m.die(host.DeathUnknown)
+			return abi.StepOutput{}, m.die(deaths.DeathUnknown)
 		}
 		if err := increment(g, 1); err != nil {
 			return abi.StepOutput{}, err
 		}
 		if killed(1_000) {
 			m.commit()
-			return abi.StepOutput{}, m.die(host.DeathUnknown)
+			return abi.StepOutput{}, m.die(deaths.DeathUnknown)
 		}
 		raw, err := g.do(abi.ImportStateGet, []any{"n", 0})
 		if err != nil {
 			return abi.StepOutput{}, err
 		}
 		if killed(1_000) {
-			return abi.StepOutput{}, m.die(host.DeathUnknown)
+			return abi.StepOutput{}, m.die(deaths.DeathUnknown)
 		}
 		n, err := abi.DecodeValue(raw)
 		if err != nil {

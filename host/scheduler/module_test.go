@@ -6,12 +6,13 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/limit"
 )
 
 // A module serves all of its steps. In a composed workflow each step has its own module,
 // and a run takes the strictest limits of the plugins and of the workflow's own name.
 func TestServing(t *testing.T) {
-	table, err := host.ParseLimits([]byte(`{"plugins": {"p": {"host_calls": 70}, "q": {"log_lines": 5}, "w": {"suspensions": 3}}}`))
+	table, err := limit.Parse([]byte(`{"plugins": {"p": {"host_calls": 70}, "q": {"log_lines": 5}, "w": {"suspensions": 3}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -19,7 +20,7 @@ func TestServing(t *testing.T) {
 	if got, err := one.serving("any"); err != nil || got.Digest != "d" || got.ImageHash != "i" || got.Config != nil {
 		t.Errorf("serving = %+v, %v", got, err)
 	}
-	if l := one.limits(table, "t"); l.HostCalls != 70 || l.LogLines != host.DefaultLimits().LogLines {
+	if l := one.limits(table, "t"); l.HostCalls != 70 || l.LogLines != limit.Default().LogLines {
 		t.Errorf("limits = %+v", l)
 	}
 	raw, err := abi.FromJSON([]byte(`{"abi": 1, "workflow": "w", "events": {}, "steps": [{"name": "a", "accepts": ["StartEvent"], "emits": ["StopEvent"]}]}`))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/deaths"
 	"github.com/weftrun/weft/host/store/memory"
 )
 
@@ -61,7 +62,7 @@ func (m *mortal) begin(handlers ...string) {
 }
 
 // die ends the process, for the guest that holds the core, too.
-func (m *mortal) die(class host.DeathClass) error {
+func (m *mortal) die(class deaths.DeathClass) error {
 	m.life.die(class)
 	return errGone
 }
@@ -102,7 +103,7 @@ func (m *mortal) live() bool {
 		}
 		if !m.kill.IsZero() && m.kill.Before(next) {
 			m.advance(max(m.kill.Sub(m.clock()), 0))
-			_ = m.die(host.DeathUnknown)
+			_ = m.die(deaths.DeathUnknown)
 			return false
 		}
 		m.advance(max(next.Sub(m.clock()), 0)) // a pause or a window ends

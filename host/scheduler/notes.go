@@ -3,6 +3,8 @@ package scheduler
 import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/deaths"
+	"github.com/weftrun/weft/host/missing"
 	"github.com/weftrun/weft/host/scheduler/calls"
 	"github.com/weftrun/weft/host/scheduler/suspects"
 )
@@ -16,20 +18,20 @@ import (
 // None of them waits or fails: notes that cannot be taken are left out.
 type Notes interface {
 	// Before tells how the process before ended.
-	Before() host.Death
+	Before() deaths.Death
 	// Begin begins this life, with suspects in phase apart, else in phase serving. If
 	// the process ends before, the next one hears of the end before once more.
-	Begin(s host.Suspicion)
+	Begin(s deaths.Suspicion)
 	// Enter notes work that begins to hold a core; the slot is below 0 if there is
 	// none. The note is not kept.
-	Enter(n *host.CoreNote) (slot int)
+	Enter(n *deaths.CoreNote) (slot int)
 	// At notes how far the guest of a slot has come; newest is "" if the newest host
 	// call is still the same. Leave notes that the work is over.
 	At(slot int, calls, burnt uint64, newest string)
 	Leave(slot int)
 	// Phase notes what the server does from now on, and Suspect who is suspected.
-	Phase(p host.CorePhase)
-	Suspect(list []host.Suspect)
+	Phase(p deaths.CorePhase)
+	Suspect(list []deaths.Suspect)
 	// Alive is called every few seconds.
 	Alive()
 	// Unnoted counts the work that found no slot.
@@ -37,17 +39,17 @@ type Notes interface {
 }
 
 // note is what is noted of a run of the attempt's guest. Called with ss.mu held.
-func (at *attempt) note() host.CoreNote {
-	return host.CoreNote{
-		Kind: host.CoreRun, Tenant: at.ss.key.Tenant, Session: at.ss.key.Session,
+func (at *attempt) note() deaths.CoreNote {
+	return deaths.CoreNote{
+		Kind: deaths.CoreRun, Tenant: at.ss.key.Tenant, Session: at.ss.key.Session,
 		Invocation: at.inv, Attempt: at.view.Attempt, Kept: at.kept,
 		Digest: suspects.Hash(at.view.Version), Step: suspects.Hash(at.view.Step),
 	}
 }
 
 // suspectKey is the attempt's key among the suspects.
-func (at *attempt) suspectKey() host.CoreKey {
-	return host.CoreKey{Kind: host.CoreRun, Tenant: at.ss.key.Tenant, Session: at.ss.key.Session, Invocation: at.inv, Attempt: at.view.Attempt}
+func (at *attempt) suspectKey() deaths.CoreKey {
+	return deaths.CoreKey{Kind: deaths.CoreRun, Tenant: at.ss.key.Tenant, Session: at.ss.key.Session, Invocation: at.inv, Attempt: at.view.Attempt}
 }
 
 // enter notes that the token's run holds a core from now on.
@@ -72,7 +74,7 @@ func (t *token) Call(im abi.Import, req []byte, clock int64) (resp []byte, statu
 func (t *token) Print(fd uint32, text []byte) { t.at.answers.Print(fd, text) }
 
 // Advise implements host.Adviser.
-func (t *token) Advise(m host.Missing) {
+func (t *token) Advise(m missing.Thing) {
 	if a, ok := t.at.answers.(host.Adviser); ok {
 		a.Advise(m)
 	}
@@ -103,13 +105,13 @@ func (t *token) Charged() uint64 {
 // call waits for others: a call may wait for minutes, and cannot end the process then.
 type callNote struct {
 	notes Notes
-	note  host.CoreNote
+	note  deaths.CoreNote
 	slot  int
 }
 
 func (c *caller) noteCall(o *calls.Call, version, step string) *callNote {
-	n := &callNote{notes: c.s.cfg.Notes, note: host.CoreNote{
-		Kind: host.CoreCall, Tenant: o.Key.Session.Tenant, Session: o.Key.Session.Session, Invocation: o.Key.Invocation, Attempt: o.Attempt,
+	n := &callNote{notes: c.s.cfg.Notes, note: deaths.CoreNote{
+		Kind: deaths.CoreCall, Tenant: o.Key.Session.Tenant, Session: o.Key.Session.Session, Invocation: o.Key.Invocation, Attempt: o.Attempt,
 		Digest: suspects.Hash(version), Step: suspects.Hash(step),
 	}}
 	n.enter()
@@ -117,8 +119,8 @@ func (c *caller) noteCall(o *calls.Call, version, step string) *callNote {
 }
 
 // callKey is the call's key among the suspects.
-func callKey(o *calls.Call) host.CoreKey {
-	return host.CoreKey{Kind: host.CoreCall, Tenant: o.Key.Session.Tenant, Session: o.Key.Session.Session, Invocation: o.Key.Invocation, Attempt: o.Attempt}
+func callKey(o *calls.Call) deaths.CoreKey {
+	return deaths.CoreKey{Kind: deaths.CoreCall, Tenant: o.Key.Session.Tenant, Session: o.Key.Session.Session, Invocation: o.Key.Invocation, Attempt: o.Attempt}
 }
 
 func (c *callNote) enter() { c.slot = c.notes.Enter(&c.note) }
@@ -133,12 +135,12 @@ func (c *callNote) wait() (back func()) {
 // noNotes takes no notes.
 type noNotes struct{}
 
-func (noNotes) Before() host.Death             { return host.Death{} }
-func (noNotes) Begin(host.Suspicion)           {}
-func (noNotes) Enter(*host.CoreNote) int       { return -1 }
+func (noNotes) Before() deaths.Death           { return deaths.Death{} }
+func (noNotes) Begin(deaths.Suspicion)         {}
+func (noNotes) Enter(*deaths.CoreNote) int     { return -1 }
 func (noNotes) At(int, uint64, uint64, string) {}
 func (noNotes) Leave(int)                      {}
-func (noNotes) Phase(host.CorePhase)           {}
-func (noNotes) Suspect([]host.Suspect)         {}
+func (noNotes) Phase(deaths.CorePhase)         {}
+func (noNotes) Suspect([]deaths.Suspect)       {}
 func (noNotes) Alive()                         {}
 func (noNotes) Unnoted() uint64                { return 0 }

@@ -3,16 +3,16 @@ package scheduler_test
 import (
 	"sync"
 
-	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/deaths"
 )
 
 // box keeps notes in memory: they outlive the death of a process, and no loss of power.
 type box struct {
-	mu      sync.Mutex // guards what follows, in lives too
-	left    host.Death // by the life before
+	mu      sync.Mutex   // guards what follows, in lives too
+	left    deaths.Death // by the life before
 	now     *boxLife
-	noted   map[host.CoreKey]int // by all deaths: what held a core
-	phases  map[host.CorePhase]int
+	noted   map[deaths.CoreKey]int // by all deaths: what held a core
+	phases  map[deaths.CorePhase]int
 	refuses bool // there are no slots
 }
 
@@ -20,17 +20,17 @@ type box struct {
 // that its goroutines still do is noted.
 type boxLife struct {
 	box    *box
-	before host.Death
+	before deaths.Death
 	over   bool
 	begun  bool
-	slots  map[int]host.CoreNote
+	slots  map[int]deaths.CoreNote
 	next   int
-	phase  host.CorePhase
-	host.Suspicion
+	phase  deaths.CorePhase
+	deaths.Suspicion
 	unnoted uint64
 }
 
-func newBox() *box { return &box{noted: map[host.CoreKey]int{}, phases: map[host.CorePhase]int{}} }
+func newBox() *box { return &box{noted: map[deaths.CoreKey]int{}, phases: map[deaths.CorePhase]int{}} }
 
 // open begins a life. One that has not died has ended cleanly, or goes on in the same
 // process: its suspects stay.
@@ -38,15 +38,15 @@ func (b *box) open() *boxLife {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if l := b.now; l != nil && l.begun && !l.over {
-		b.left = host.Death{Suspicion: l.Suspicion}
+		b.left = deaths.Death{Suspicion: l.Suspicion}
 		l.over = true
 	}
-	b.now = &boxLife{box: b, before: b.left, slots: map[int]host.CoreNote{}}
+	b.now = &boxLife{box: b, before: b.left, slots: map[int]deaths.CoreNote{}}
 	return b.now
 }
 
 // die ends the process.
-func (l *boxLife) die(class host.DeathClass) {
+func (l *boxLife) die(class deaths.DeathClass) {
 	l.box.mu.Lock()
 	defer l.box.mu.Unlock()
 	if l.over {
@@ -56,7 +56,7 @@ func (l *boxLife) die(class host.DeathClass) {
 	if !l.begun {
 		return // what the life before left is there still
 	}
-	d := host.Death{Class: class, Phase: l.phase, Suspicion: l.Suspicion}
+	d := deaths.Death{Class: class, Phase: l.phase, Suspicion: l.Suspicion}
 	for _, n := range l.slots {
 		d.Noted = append(d.Noted, n)
 		l.box.noted[n.Key()]++
@@ -70,7 +70,7 @@ func (l *boxLife) lose() {
 	l.box.mu.Lock()
 	defer l.box.mu.Unlock()
 	l.over = true
-	l.box.left = host.Death{}
+	l.box.left = deaths.Death{}
 }
 
 // do changes a life that is not over.
@@ -83,18 +83,18 @@ func (l *boxLife) do(change func()) {
 }
 
 // Before and what follows implement scheduler.Notes.
-func (l *boxLife) Before() host.Death { return l.before }
+func (l *boxLife) Before() deaths.Death { return l.before }
 
-func (l *boxLife) Begin(s host.Suspicion) {
+func (l *boxLife) Begin(s deaths.Suspicion) {
 	l.do(func() {
-		l.begun, l.Suspicion, l.phase = true, s, host.PhaseServing
+		l.begun, l.Suspicion, l.phase = true, s, deaths.PhaseServing
 		if len(s.Suspects) > 0 {
-			l.phase = host.PhaseApart
+			l.phase = deaths.PhaseApart
 		}
 	})
 }
 
-func (l *boxLife) Enter(n *host.CoreNote) (slot int) {
+func (l *boxLife) Enter(n *deaths.CoreNote) (slot int) {
 	slot = -1
 	l.do(func() {
 		if l.box.refuses {
@@ -120,14 +120,14 @@ func (l *boxLife) At(slot int, calls, burnt uint64, newest string) {
 	})
 }
 
-func (l *boxLife) Leave(slot int)              { l.do(func() { delete(l.slots, slot) }) }
-func (l *boxLife) Phase(p host.CorePhase)      { l.do(func() { l.phase = p }) }
-func (l *boxLife) Suspect(list []host.Suspect) { l.do(func() { l.Suspects = list }) }
-func (l *boxLife) Alive()                      {}
-func (l *boxLife) Unnoted() uint64             { return l.unnoted }
+func (l *boxLife) Leave(slot int)                { l.do(func() { delete(l.slots, slot) }) }
+func (l *boxLife) Phase(p deaths.CorePhase)      { l.do(func() { l.phase = p }) }
+func (l *boxLife) Suspect(list []deaths.Suspect) { l.do(func() { l.Suspects = list }) }
+func (l *boxLife) Alive()                        {}
+func (l *boxLife) Unnoted() uint64               { return l.unnoted }
 
 // noted tells what holds a core now.
-func (l *boxLife) holds(kind host.CoreKind, session string) (n int) {
+func (l *boxLife) holds(kind deaths.CoreKind, session string) (n int) {
 	l.do(func() {
 		for _, note := range l.slots {
 			if note.Kind == kind && (session == "" || note.Session == session) {
@@ -139,7 +139,7 @@ func (l *boxLife) holds(kind host.CoreKind, session string) (n int) {
 }
 
 // in tells the phase.
-func (l *boxLife) in() (p host.CorePhase) {
+func (l *boxLife) in() (p deaths.CorePhase) {
 	l.do(func() { p = l.phase })
 	return p
 }

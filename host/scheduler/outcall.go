@@ -5,6 +5,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/deaths"
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/scheduler/calls"
 )
@@ -59,7 +60,7 @@ func (ss *session) callOut(inv uint64, found bool) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if o.Space == (host.KVSpace{}) && s.suspicion.waitsForJournal(host.CoreCall, call.Version, call.Step) {
+	if o.Space == (host.KVSpace{}) && s.suspicion.waitsForJournal(deaths.CoreCall, call.Version, call.Step) {
 		o.Pos = ss.lastPos
 	}
 	if old := s.calls.book.Find(o.Key); old != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/usage"
 )
 
 // damagedRows is a store that gives the rows of one session with a changed byte,
@@ -150,7 +151,7 @@ func TestDeletionsInQuarantineGivePlacesBack(t *testing.T) {
 			if _, err := await(b, func() (struct{}, error) { return struct{}{}, remove(b) }); err != nil {
 				t.Fatal(err)
 			}
-			if text := quotas.differs(b.store); text != "" || quotas.held["t"] != (host.RunsHeld{Tenant: "t"}) {
+			if text := quotas.differs(b.store); text != "" || quotas.held["t"] != (usage.RunsHeld{Tenant: "t"}) {
 				t.Errorf("%s; %+v", text, quotas.held["t"])
 			}
 		})

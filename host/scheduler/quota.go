@@ -6,6 +6,7 @@ import (
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/scheduler/history"
+	"github.com/weftrun/weft/host/usage"
 )
 
 // Quotas counts what tenants have and use, and refuses what would be more than they
@@ -22,7 +23,7 @@ type Quotas interface {
 	// Runs counts runs that have begun, or ended, besides those of Begin.
 	Runs(tenant string, active, waiting int)
 	// Spend counts what was used up at a time in Unix nanoseconds.
-	Spend(tenant string, at int64, spent host.Spent)
+	Spend(tenant string, at int64, spent usage.Spent)
 }
 
 // noQuotas are the quotas of a scheduler that was given none.
@@ -33,7 +34,7 @@ func (noQuotas) Grow(context.Context, string) error  { return nil }
 func (noQuotas) Begin(string, bool) error            { return nil }
 func (noQuotas) Room(string) error                   { return nil }
 func (noQuotas) Runs(string, int, int)               {}
-func (noQuotas) Spend(string, int64, host.Spent)     {}
+func (noQuotas) Spend(string, int64, usage.Spent)    {}
 
 // runs counts runs of a session that have begun and not ended, and that wait.
 type runs struct{ active, waiting int }
@@ -96,7 +97,7 @@ func (ss *session) settle(p *history.Spending) {
 	if fuel == 0 {
 		return
 	}
-	it := host.JournalItem{Key: ss.key, At: ss.s.now(), Spent: host.Spent{Fuel: fuel}, Size: 64}
+	it := host.JournalItem{Key: ss.key, At: ss.s.now(), Spent: usage.Spent{Fuel: fuel}, Size: 64}
 	ss.s.cfg.Quotas.Spend(ss.key.Tenant, it.At, it.Spent)
 	ss.s.cfg.Journal.Append(ss.s.cfg.Now(), it)
 }
@@ -116,13 +117,13 @@ func (ss *session) settleSuspended(inv uint64) {
 // account tells what an item has used up and how large the state is with it. Called
 // with mu held.
 func (ss *session) account(it *host.JournalItem, e *engine.Entry, fuel uint64) {
-	it.Spent = host.Spent{Runs: uint64(len(it.Started)), Fuel: fuel}
+	it.Spent = usage.Spent{Runs: uint64(len(it.Started)), Fuel: fuel}
 	for i := range e.Logs {
 		it.Spent.LogBytes += uint64(len(e.Logs[i].Message) + len(e.Logs[i].Attrs))
 	}
 	it.StateBytes = int64(ss.eng.State().Bytes())
 	it.StateGrowth, ss.stateBytes = it.StateBytes-ss.stateBytes, it.StateBytes
-	if it.Spent != (host.Spent{}) {
+	if it.Spent != (usage.Spent{}) {
 		ss.s.cfg.Quotas.Spend(ss.key.Tenant, it.At, it.Spent)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/usage"
 )
 
 // burning is a guest that burns before, between and after two edits and a wait.
@@ -36,7 +37,7 @@ func burning(units uint64) func(ctx context.Context, g *call) (abi.StepOutput, e
 }
 
 // spent is what the store says that tenant t has spent.
-func (b *bench) spent(t *testing.T) (sum host.Spent) {
+func (b *bench) spent(t *testing.T) (sum usage.Spent) {
 	t.Helper()
 	list, err := b.store.Spent(t.Context(), "t", 0)
 	if err != nil {
@@ -80,14 +81,14 @@ func TestFuelIsBilledOnce(t *testing.T) {
 			b.open(t)
 			b.start("h", "s")
 			b.rest()
-			if got := b.spent(t); got != (host.Spent{Runs: 1, Fuel: 2 * units}) {
+			if got := b.spent(t); got != (usage.Spent{Runs: 1, Fuel: 2 * units}) {
 				t.Errorf("spent before: %+v", got)
 			}
 			c.then(t, b)
 			b.rest()
 			b.open(t) // nothing is billed again by looking at it
 			b.rest()
-			if got := b.spent(t); got != (host.Spent{Runs: 1, Fuel: c.fuel}) {
+			if got := b.spent(t); got != (usage.Spent{Runs: 1, Fuel: c.fuel}) {
 				t.Errorf("spent %+v, want %d units", got, c.fuel)
 			}
 		})
@@ -153,7 +154,7 @@ func TestReplaysBeyondTenTimes(t *testing.T) {
 // were refused have left nothing behind.
 func TestStartsAtTheLimit(t *testing.T) {
 	const places, clients = 5, 40
-	quotas := &tally{most: places, held: map[string]host.RunsHeld{}, fuel: map[string]uint64{}}
+	quotas := &tally{most: places, held: map[string]usage.RunsHeld{}, fuel: map[string]uint64{}}
 	gate := make(chan struct{})
 	b := &bench{tokens: 2, quotas: quotas}
 	b.guest = func(ctx context.Context, _ *call) (abi.StepOutput, error) {

@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/limit"
 )
 
 // retaining is a bench whose settings delete old runs.
 func retaining(t *testing.T, settings string) *bench {
 	t.Helper()
-	limits, err := host.ParseLimits([]byte(settings))
+	limits, err := limit.Parse([]byte(settings))
 	if err != nil {
 		t.Fatal(err)
 	}

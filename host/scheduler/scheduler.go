@@ -61,7 +61,9 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/deaths"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/limit"
 	"github.com/weftrun/weft/host/scheduler/admission"
 	"github.com/weftrun/weft/host/scheduler/downtime"
 	"github.com/weftrun/weft/host/scheduler/fair"
@@ -131,7 +133,7 @@ func (m *Module) serving(step string) (StepModule, error) {
 }
 
 // limits gives the limits of a run that starts now.
-func (m *Module) limits(t *host.LimitTable, tenant string) host.Limits {
+func (m *Module) limits(t *limit.Table, tenant string) host.Limits {
 	if m.Step == nil {
 		return t.Limits(tenant, m.Plugin)
 	}
@@ -246,8 +248,8 @@ type Config struct {
 	IdleAfter time.Duration
 	// Limits has the limits that new runs take by their tenant and plugin, the
 	// tenants' fuel budgets, and how long their ended runs are kept. Default:
-	// host.DefaultLimits, no budgets, and all runs.
-	Limits *host.LimitTable
+	// limit.Default, no budgets, and all runs.
+	Limits *limit.Table
 	// Timeout of runs whose manifest names none: it bounds their work, and does not
 	// count time in which all of a run waits. Default 45 s; below 0 they have none.
 	Timeout time.Duration
@@ -326,7 +328,7 @@ type Scheduler struct {
 	endBase context.CancelFunc
 	boot    int64 // when this scheduler was made, Unix nanoseconds
 
-	death host.DeathClass // how the process before ended
+	death deaths.DeathClass // how the process before ended
 
 	past *history.Reader
 	keys *idempotency.Keys // of requests that may be repeated
@@ -466,7 +468,7 @@ func (s *Scheduler) Counters() Counters {
 // StartedAfter tells how the server before ended: 0 cleanly, or that is not known; 1 for
 // a reason that is not known; 2 for its memory; 3 by a crash.
 func (s *Scheduler) StartedAfter() int {
-	return map[host.DeathClass]int{host.DeathUnknown: 1, host.DeathMemory: 2, host.DeathCrash: 3}[s.death]
+	return map[deaths.DeathClass]int{deaths.DeathUnknown: 1, deaths.DeathMemory: 2, deaths.DeathCrash: 3}[s.death]
 }
 
 // Loaded is the number of sessions in memory.

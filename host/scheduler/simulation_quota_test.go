@@ -9,19 +9,22 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/limit"
+	"github.com/weftrun/weft/host/quota"
+	"github.com/weftrun/weft/host/usage"
 )
 
 // tally counts as the server's quotas do, and refuses nothing but beyond most.
 type tally struct {
 	mu   sync.Mutex
 	most int // active runs; 0: any number
-	held map[string]host.RunsHeld
+	held map[string]usage.RunsHeld
 	fuel map[string]uint64
 }
 
 // newTally counts from what a store holds.
 func newTally(store host.Store) *tally {
-	q := &tally{held: map[string]host.RunsHeld{}, fuel: map[string]uint64{}}
+	q := &tally{held: map[string]usage.RunsHeld{}, fuel: map[string]uint64{}}
 	for _, h := range must(store.RunsHeld(context.Background())) {
 		q.held[h.Tenant] = h
 	}
@@ -35,7 +38,7 @@ func (q *tally) Begin(tenant string, waits bool) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.most > 0 && !waits && q.held[tenant].Active >= q.most {
-		return host.Breached(host.QuotaRunsActive, int64(q.most), int64(q.most), 1)
+		return quota.Breached(limit.QuotaRunsActive, int64(q.most), int64(q.most), 1)
 	}
 	if waits {
 		q.add(tenant, 0, 1)
@@ -59,7 +62,7 @@ func (q *tally) add(tenant string, active, waiting int) {
 	q.held[tenant] = h
 }
 
-func (q *tally) Spend(tenant string, _ int64, spent host.Spent) {
+func (q *tally) Spend(tenant string, _ int64, spent usage.Spent) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.fuel[tenant] += spent.Fuel
@@ -69,7 +72,7 @@ func (q *tally) Spend(tenant string, _ int64, spent host.Spent) {
 func (q *tally) differs(store host.Store) string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	stored := map[string]host.RunsHeld{}
+	stored := map[string]usage.RunsHeld{}
 	for _, h := range must(store.RunsHeld(context.Background())) {
 		stored[h.Tenant] = h
 	}
@@ -147,7 +150,7 @@ func (b *billing) entry(key host.SessionKey, e *engine.Entry) {
 func (s *sim) checkSpent() {
 	sum := uint64(0)
 	for _, tenant := range []string{"t", "u"} {
-		var spent host.Spent
+		var spent usage.Spent
 		for _, m := range must(s.store.Spent(context.Background(), tenant, 0)) {
 			spent.Add(m.Spent)
 		}

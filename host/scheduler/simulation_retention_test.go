@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/limit"
 )
 
 // retained is what the simulation knows of runs that settings have deleted.
@@ -24,7 +25,7 @@ func (s *sim) retain(rng *rand.Rand) {
 	if s.limits != nil {
 		settings = `{"defaults": {"retention_runs": 2}, "tenants": {"u": {"tenant_fuel_per_second": 2e6}}}`
 	}
-	s.limits = must(host.ParseLimits([]byte(settings)))
+	s.limits = must(limit.Parse([]byte(settings)))
 }
 
 // note looks at what a batch has deleted: nothing that had not ended.

@@ -18,6 +18,8 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/deaths"
+	"github.com/weftrun/weft/host/limit"
 	"github.com/weftrun/weft/host/scheduler"
 	"github.com/weftrun/weft/host/store/memory"
 )
@@ -116,7 +118,7 @@ type sim struct {
 	tight      int // starts and events at a time; 0: the default
 	snapshots  int // entries after which a session writes one
 	eraseRows  int
-	limits     *host.LimitTable
+	limits     *limit.Table
 	retention  retained
 	billing    billing
 	calm       time.Duration // after which everything has come to an end
@@ -242,7 +244,7 @@ func (s *sim) play() {
 	s.calm = 20 * time.Second
 	if s.rng.IntN(3) == 0 { // little enough to be over it
 		s.calm = 10 * time.Minute
-		s.limits = must(host.ParseLimits([]byte(`{"tenants": {"u": {"tenant_fuel_per_second": 2e6}}}`)))
+		s.limits = must(limit.Parse([]byte(`{"tenants": {"u": {"tenant_fuel_per_second": 2e6}}}`)))
 	}
 	s.retain(rand.New(rand.NewPCG(s.seed, 3)))
 	s.crashes = []int{0, 20, 100, 300}[s.rng.IntN(4)]
@@ -315,9 +317,9 @@ func (s *sim) restart() {
 	switch how {
 	case 2: // the box goes on
 	case 3, 4:
-		s.w.life.die(host.DeathUnknown)
-		s.total.Apart += s.box.phases[host.PhaseApart]
-		s.total.Control += s.box.phases[host.PhaseControl]
+		s.w.life.die(deaths.DeathUnknown)
+		s.total.Apart += s.box.phases[deaths.PhaseApart]
+		s.total.Control += s.box.phases[deaths.PhaseControl]
 		clear(s.box.phases)
 	default: // a clean end, or a loss of power
 		s.w.life.lose()

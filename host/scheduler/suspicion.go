@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/deaths"
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/scheduler/admission"
 	"github.com/weftrun/weft/host/scheduler/calls"
@@ -49,19 +50,19 @@ func (u *suspicion) begin() {
 		u.trials = suspects.Try(trialHost{s}, &u.list, keys)
 		s.cores.queue.Speed.Pause(true)
 	}
-	s.cfg.Notes.Begin(host.Suspicion{Suspects: u.list.All(), MemoryDeaths: next.MemoryDeaths})
+	s.cfg.Notes.Begin(deaths.Suspicion{Suspects: u.list.All(), MemoryDeaths: next.MemoryDeaths})
 	if u.trials == nil {
-		s.cfg.Notes.Phase(host.PhaseServing) // blames of before are no reason to go apart
+		s.cfg.Notes.Phase(deaths.PhaseServing) // blames of before are no reason to go apart
 	}
 	s.cores.spare.begin(next.MemoryDeaths)
 	s.death = d.Class
-	if d.Class != host.DeathNone {
+	if d.Class != deaths.DeathNone {
 		u.logDeath(&d, next.Suspects)
 	}
 }
 
 // logDeath says how the process before ended, and what is done about that.
-func (u *suspicion) logDeath(d *host.Death, list []host.Suspect) {
+func (u *suspicion) logDeath(d *deaths.Death, list []deaths.Suspect) {
 	noted := make([]string, 0, len(d.Noted))
 	for i := range d.Noted {
 		noted = append(noted, suspects.Name(&d.Noted[i]))
@@ -77,14 +78,14 @@ func (u *suspicion) logDeath(d *host.Death, list []host.Suspect) {
 }
 
 // cameBack notes that work has come back to the host: nobody suspects it any more.
-func (u *suspicion) cameBack(key host.CoreKey) {
+func (u *suspicion) cameBack(key deaths.CoreKey) {
 	u.s.mu.Lock()
 	defer u.s.mu.Unlock()
 	u.acquit(key)
 }
 
 // acquit forgets a suspect. Called with mu held.
-func (u *suspicion) acquit(key host.CoreKey) {
+func (u *suspicion) acquit(key deaths.CoreKey) {
 	if !u.list.Acquit(key) {
 		return
 	}
@@ -122,7 +123,7 @@ func (u *suspicion) work(now time.Time) (work []func(), next time.Time) {
 	if over {
 		u.trials = nil
 		u.s.cores.queue.Speed.Pause(false)
-		u.s.cfg.Notes.Phase(host.PhaseServing)
+		u.s.cfg.Notes.Phase(deaths.PhaseServing)
 		u.s.cfg.Log.Info("what held a core at the end before has run apart", "still_suspected", u.list.Len())
 		u.s.signal()
 	}
@@ -133,7 +134,7 @@ func (u *suspicion) work(now time.Time) (work []func(), next time.Time) {
 type trialHost struct{ *Scheduler }
 
 // Phase implements suspects.Host.
-func (h trialHost) Phase(p host.CorePhase) { h.cfg.Notes.Phase(p) }
+func (h trialHost) Phase(p deaths.CorePhase) { h.cfg.Notes.Phase(p) }
 
 // Idle implements suspects.Host.
 func (h trialHost) Idle() bool { return h.cores.queue.Free() == h.cores.queue.Size() }
@@ -142,16 +143,16 @@ func (h trialHost) Idle() bool { return h.cores.queue.Free() == h.cores.queue.Si
 func (h trialHost) Durable() uint64 { return h.cfg.Journal.Durable() }
 
 // Awaits implements suspects.Host.
-func (h trialHost) Awaits(key host.CoreKey) bool { return h.suspicion.awaitsJournal(key) }
+func (h trialHost) Awaits(key deaths.CoreKey) bool { return h.suspicion.awaitsJournal(key) }
 
 // Acquit implements suspects.Host.
-func (h trialHost) Acquit(key host.CoreKey) { h.suspicion.acquit(key) }
+func (h trialHost) Acquit(key deaths.CoreKey) { h.suspicion.acquit(key) }
 
 // Release implements suspects.Host.
 func (h trialHost) Release(at *attempt) { h.cores.push(h.cores.item(at)) }
 
 // Blame implements suspects.Host.
-func (h trialHost) Blame(key host.CoreKey) {
+func (h trialHost) Blame(key deaths.CoreKey) {
 	h.counters.Blamed++
 	h.suspicion.list.Blame(key)
 	h.suspicion.acquit(key)
@@ -165,7 +166,7 @@ func (h trialHost) RunAlone(at *attempt) (work func(), most time.Duration) {
 }
 
 // CallAlone implements suspects.Host.
-func (h trialHost) CallAlone(key host.CoreKey) (work func(), there bool) {
+func (h trialHost) CallAlone(key deaths.CoreKey) (work func(), there bool) {
 	o := h.calls.book.Find(calls.Key{Session: host.SessionKey{Tenant: key.Tenant, Session: key.Session}, Invocation: key.Invocation})
 	if o == nil || !o.Queued() {
 		return nil, false
@@ -177,7 +178,7 @@ func (h trialHost) CallAlone(key host.CoreKey) (work func(), there bool) {
 }
 
 // Load implements suspects.Host.
-func (h trialHost) Load(key host.CoreKey) (work func()) {
+func (h trialHost) Load(key deaths.CoreKey) (work func()) {
 	return func() {
 		blame, there, pos := h.suspicion.find(key)
 		h.mu.Lock()
@@ -189,9 +190,9 @@ func (h trialHost) Load(key host.CoreKey) (work func()) {
 
 // find loads the session of a suspect, and says whether the suspect is there still:
 // as an attempt or a call that is open. blame: its run was to be blocked, at pos.
-func (u *suspicion) find(key host.CoreKey) (blame, there bool, pos uint64) {
+func (u *suspicion) find(key deaths.CoreKey) (blame, there bool, pos uint64) {
 	s := u.s
-	var sus host.Suspect
+	var sus deaths.Suspect
 	s.mu.Lock()
 	if known := u.list.Find(key); known != nil { // else it has come back by itself
 		sus = *known
@@ -209,9 +210,9 @@ func (u *suspicion) find(key host.CoreKey) (blame, there bool, pos uint64) {
 	ss.mu.Lock()
 	view, ok := ss.eng.Invocation(key.Invocation)
 	switch at := ss.attempts[key.Invocation]; key.Kind {
-	case host.CoreRun:
+	case deaths.CoreRun:
 		there = at != nil && at.view.Attempt == key.Attempt
-	case host.CoreCall:
+	case deaths.CoreCall:
 		call, open := ss.eng.OutCall(key.Invocation)
 		there = open && call.Attempt == key.Attempt
 	}
@@ -219,7 +220,7 @@ func (u *suspicion) find(key host.CoreKey) (blame, there bool, pos uint64) {
 	if there = there && ok; there && sus.Blamed {
 		blame = true
 		_, pos, err = ss.tick(engine.Block{RunID: view.RunID, Reason: suspects.Reason(&sus, view.Step, s.death)}, extras{})
-		if key.Kind == host.CoreCall {
+		if key.Kind == deaths.CoreCall {
 			s.calls.takeBack(ss.key, key.Invocation) // until the run is resumed
 		}
 	}
@@ -242,7 +243,7 @@ type unkeptItem struct {
 
 // waitsForJournal reports whether work of a step is to begin only when it is durable.
 // Called with mu held.
-func (u *suspicion) waitsForJournal(kind host.CoreKind, version, step string) bool {
+func (u *suspicion) waitsForJournal(kind deaths.CoreKind, version, step string) bool {
 	if u.list.Quiet() {
 		return false
 	}
@@ -253,7 +254,7 @@ func (u *suspicion) waitsForJournal(kind host.CoreKind, version, step string) bo
 // keepFirst holds an attempt back that is to begin when it is durable. Called with the
 // session's mu and mu held.
 func (u *suspicion) keepFirst(at *attempt) bool {
-	if !u.waitsForJournal(host.CoreRun, at.view.Version, at.view.Step) || at.ss.lastPos <= u.s.cfg.Journal.Durable() {
+	if !u.waitsForJournal(deaths.CoreRun, at.view.Version, at.view.Step) || at.ss.lastPos <= u.s.cfg.Journal.Durable() {
 		return false
 	}
 	u.unkept = append(u.unkept, unkeptItem{u.s.cores.itemOf(at), at.ss.lastPos})
@@ -277,6 +278,6 @@ func (u *suspicion) letKept(time.Time) (work []func(), next time.Time) {
 }
 
 // awaitsJournal reports whether a suspect's attempt is held back. Called with mu held.
-func (u *suspicion) awaitsJournal(key host.CoreKey) bool {
+func (u *suspicion) awaitsJournal(key deaths.CoreKey) bool {
 	return slices.ContainsFunc(u.unkept, func(w unkeptItem) bool { return w.it.Of.suspectKey() == key })
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/limit"
 	"github.com/weftrun/weft/host/scheduler/history"
 	"github.com/weftrun/weft/host/state"
 )
@@ -43,7 +44,7 @@ func holding(t *testing.T) (ss *session, holder, waiter *attempt) {
 	s := newScheduler(context.Background(), Config{Tokens: 1, Journal: sink{}, Log: slog.New(slog.DiscardHandler), Modules: oneGraph{graph: g}})
 	ss = &session{s: s, attempts: map[uint64]*attempt{}, ledger: history.NewLedger()}
 	ss.eng = engine.New(host.SessionKey{Tenant: "t", Session: "s"}, func(string) (*engine.Graph, error) { return g, nil })
-	start := engine.StartRun{RunID: "r", HandlerID: "h", Version: "v", Event: abi.Event{Type: abi.TypeStart, Body: abi.EmptyMap}, Limits: host.DefaultLimits()}
+	start := engine.StartRun{RunID: "r", HandlerID: "h", Version: "v", Event: abi.Event{Type: abi.TypeStart, Body: abi.EmptyMap}, Limits: limit.Default()}
 	if _, err := ss.eng.Reduce(1, start); err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/deaths"
 	"github.com/weftrun/weft/host/scheduler/fair"
 )
 
@@ -24,7 +24,7 @@ type token struct {
 	burnt uint64 // units of this run, booked or not
 	units uint64 // not booked yet
 	calls uint64 // host calls of this run
-	note  host.CoreNote
+	note  deaths.CoreNote
 	slot  int    // of the note; below 0: there is none
 	cost  uint64 // likewise: what the host does
 	ahead uint64 // on the clock already, of units that are still to come

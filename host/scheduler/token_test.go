@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/limit"
 	"github.com/weftrun/weft/host/scheduler/admission"
 	"github.com/weftrun/weft/host/scheduler/fair"
 )
@@ -26,7 +27,7 @@ func (sink) OverSoftLimit(string) bool { return false }
 // running is the token of a guest that runs alone on the only core.
 func running(tb testing.TB, limits string) *token {
 	tb.Helper()
-	table, err := host.ParseLimits([]byte(limits))
+	table, err := limit.Parse([]byte(limits))
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/traced"
 )
 
 // Tracer makes the spans of traces. It hears what has ended, with the times that the
@@ -15,20 +16,20 @@ import (
 // nor change their arguments.
 type Tracer interface {
 	// Span gives the traceparent of a run's own span.
-	Span(run *host.TracedRun) string
+	Span(run *traced.Run) string
 	// Child gives the trace of a run that an attempt begins.
-	Child(at *host.TracedAttempt) *host.Trace
+	Child(at *traced.Attempt) *host.Trace
 	// Outgoing gives the trace that a call of a service carries; nil: none.
-	Outgoing(call *host.TracedCall) *host.Trace
+	Outgoing(call *traced.Call) *host.Trace
 
 	// Ran: a run has its final record, which perhaps is not durable yet.
 	Ran(run *host.Run)
 	// Attempted: an attempt of a step has ended.
-	Attempted(at *host.TracedAttempt)
+	Attempted(at *traced.Attempt)
 	// Called: a call of a resource was made.
-	Called(call *host.TracedCall)
+	Called(call *traced.Call)
 	// Posted: a run has got an event from outside.
-	Posted(post *host.TracedPost)
+	Posted(post *traced.Post)
 }
 
 // traceOf is the trace of the request that asks for a run; with was, the run that
@@ -37,11 +38,11 @@ func (s *Scheduler) traceOf(ctx context.Context, was *host.Run) *host.Trace {
 	if s.cfg.Tracer == nil {
 		return nil
 	}
-	from := host.OriginOf(ctx).Trace
+	from := traced.OriginOf(ctx).Trace
 	if was == nil {
 		return from
 	}
-	run := was.Traced()
+	run := traced.Of(was)
 	t := host.Trace{Link: s.cfg.Tracer.Span(&run)}
 	if from != nil {
 		t.Parent, t.State = from.Parent, from.State
@@ -50,12 +51,12 @@ func (s *Scheduler) traceOf(ctx context.Context, was *host.Run) *host.Trace {
 }
 
 // traced is what the spans of a run's parts need of it. Called with mu held.
-func (ss *session) traced(runID string) host.TracedRun {
+func (ss *session) traced(runID string) traced.Run {
 	run, ok := ss.eng.Record(runID)
 	if !ok { // it has ended some time ago
-		return host.TracedRun{Tenant: ss.key.Tenant, RunID: runID}
+		return traced.Run{Tenant: ss.key.Tenant, RunID: runID}
 	}
-	return run.Traced()
+	return traced.Of(&run)
 }
 
 // trace notes what the span of an attempt that is being opened is to tell, if there
@@ -64,7 +65,7 @@ func (at *attempt) trace(o *engine.AttemptOpen) {
 	if at.ss.s.cfg.Tracer == nil {
 		return
 	}
-	at.traced = &host.TracedAttempt{
+	at.traced = &traced.Attempt{
 		Run: at.ss.traced(at.view.RunID), Step: at.view.Step, Invocation: at.inv, Attempt: at.view.Attempt, Started: o.Clock, Replayed: at.replay,
 	}
 }
@@ -76,7 +77,7 @@ func (at *attempt) tell(fuel uint64, fail *abi.Error, abandoned bool) {
 		return
 	}
 	t := at.traced
-	t.Ended, t.Fuel, t.Code, t.Abandoned = at.ss.s.now(), fuel, host.FailureCode(fail), abandoned
+	t.Ended, t.Fuel, t.Code, t.Abandoned = at.ss.s.now(), fuel, traced.FailureCode(fail), abandoned
 	at.ss.s.cfg.Tracer.Attempted(t)
 	at.traced = nil // once
 }
@@ -88,7 +89,7 @@ func (ss *session) tellSuspended(c engine.Abandon) {
 	if ss.s.cfg.Tracer == nil || c.Held || o == nil || o.Open == nil || ss.attempts[c.Invocation] != nil {
 		return
 	}
-	ss.s.cfg.Tracer.Attempted(&host.TracedAttempt{
+	ss.s.cfg.Tracer.Attempted(&traced.Attempt{
 		Run: ss.traced(c.RunID), Step: c.Step, Invocation: c.Invocation, Attempt: c.Attempt,
 		Started: o.Open.Clock, Ended: ss.s.now(), Replayed: true, Abandoned: true,
 	})
@@ -96,12 +97,12 @@ func (ss *session) tellSuspended(c engine.Abandon) {
 
 // tracedCall is a call that is about to be made; nil: there are no spans. Called with
 // mu held.
-func (ss *session) tracedCall(call *engine.OutCall) *host.TracedCall {
+func (ss *session) tracedCall(call *engine.OutCall) *traced.Call {
 	if ss.s.cfg.Tracer == nil {
 		return nil
 	}
-	return &host.TracedCall{
-		Attempt:  host.TracedAttempt{Run: ss.traced(call.RunID), Step: call.Step, Invocation: call.Invocation, Attempt: call.Attempt},
+	return &traced.Call{
+		Attempt:  traced.Attempt{Run: ss.traced(call.RunID), Step: call.Step, Invocation: call.Invocation, Attempt: call.Attempt},
 		Resource: call.Resource, Method: call.Method, Mode: call.Mode, Key: call.Key, Started: ss.s.now(),
 	}
 }
@@ -111,5 +112,5 @@ func (ss *session) tracePost(ctx context.Context, runID, typ string) {
 	if ss.s.cfg.Tracer == nil {
 		return
 	}
-	ss.s.cfg.Tracer.Posted(&host.TracedPost{Run: ss.traced(runID), Type: typ, From: host.OriginOf(ctx).Trace, At: ss.s.now()})
+	ss.s.cfg.Tracer.Posted(&traced.Post{Run: ss.traced(runID), Type: typ, From: traced.OriginOf(ctx).Trace, At: ss.s.now()})
 }

@@ -1,7 +1,7 @@
 package stream
 
-// Resync makes every subscription look into the store again, as one does that is
-// too far behind: at any moment it may have to.
+// Resync makes every subscription read the store again, as a subscription that is too far
+// behind does. That may happen at any moment.
 func (h *Hub) Resync() {
 	h.mu.RLock()
 	defer h.mu.RUnlock()

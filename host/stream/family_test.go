@@ -11,7 +11,7 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// begins is an event of a handler from which on it waits for a child.
+// begins is an event of a handler that now waits for a child.
 func (w *world) begins(handler, child string) {
 	w.t.Helper()
 	row := w.row(handler, 2, false)
@@ -30,7 +30,8 @@ func (w *world) family(handler, run string, from host.FamilyStart) *Family {
 	return f
 }
 
-// members gives what a family has now, "HANDLER<PARENT:SEQ" of each, with the positions.
+// members returns what a family has now, "HANDLER<PARENT:SEQ" for each event, with the
+// positions.
 func (w *world) members(f *Family) (got, at []string, err error) {
 	for {
 		events, err := f.Next(w.ctx, 0)
@@ -44,9 +45,10 @@ func (w *world) members(f *Family) (got, at []string, err error) {
 	}
 }
 
-// TestFamily: children's events stand between the event that makes the child known and
-// what came of them, also of children that are durable later than they are known; and
-// from the position of any event the stream goes on without gap or repetition.
+// TestFamily: the events of a child stand between the event that makes the child known
+// and what the parent made of them, even if the child becomes durable later than it is
+// known. From the position of any event the stream continues without a gap or a
+// repetition.
 func TestFamily(t *testing.T) {
 	w := newWorld(t)
 	w.start("p")
@@ -131,8 +133,8 @@ func TestFamilyErrors(t *testing.T) {
 	}
 }
 
-// TestRunsOwnEvents: the stream of a run has the events of that run alone, wherever it
-// begins, and ends with the run's own.
+// TestRunsOwnEvents: the stream of a run has only the events of that run, wherever it
+// begins, and ends with the run's last event.
 func TestRunsOwnEvents(t *testing.T) {
 	w := newWorld(t)
 	var runs []string

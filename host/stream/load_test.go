@@ -16,8 +16,8 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// TestSlowReader: who does not read costs a bounded buffer, and gets everything
-// when he does.
+// TestSlowReader: a slow reader costs a bounded buffer, and gets everything when it
+// reads.
 func TestSlowReader(t *testing.T) {
 	w := newWorld(t)
 	w.start("h")
@@ -40,8 +40,7 @@ func TestSlowReader(t *testing.T) {
 	w.want(late, io.EOF, n/10*10, n/10*10+1)
 }
 
-// TestOverflowWhileReading: the buffer overflows again while its reader is busy
-// with the store.
+// TestOverflowWhileReading: the buffer overflows again while its reader reads the store.
 func TestOverflowWhileReading(t *testing.T) {
 	w := newWorld(t)
 	w.start("h")
@@ -65,7 +64,7 @@ func TestOverflowWhileReading(t *testing.T) {
 	w.want(s, nil, want, int(w.next["h"])-1)
 }
 
-// TestLargeEvents: the buffer is bounded in bytes, too.
+// TestLargeEvents: the buffer is bounded in bytes too.
 func TestLargeEvents(t *testing.T) {
 	w := newWorld(t)
 	w.start("h")
@@ -87,8 +86,8 @@ func TestLargeEvents(t *testing.T) {
 	w.want(s, nil, 0, 9)
 }
 
-// TestUnpublished: events that became durable without being published are found
-// with the next published one, or by Resync.
+// TestUnpublished: events that became durable without being published are found with the
+// next published event, or by Resync.
 func TestUnpublished(t *testing.T) {
 	w := newWorld(t)
 	w.start("h")
@@ -109,7 +108,7 @@ func TestUnpublished(t *testing.T) {
 	w.want(s, io.EOF, 9, 9)
 }
 
-// faulty is a source that fails now and then.
+// faulty is a source that sometimes fails.
 type faulty struct {
 	Source
 	fail func() bool
@@ -138,7 +137,7 @@ func (f *faulty) StreamEnd(ctx context.Context, tenant, id string) (last, first 
 	return f.Source.StreamEnd(ctx, tenant, id)
 }
 
-// TestFaults: after an error of the source, the reader goes on where he was.
+// TestFaults: after an error of the source, the reader continues where it was.
 func TestFaults(t *testing.T) {
 	w := newWorld(t)
 	failing := false
@@ -162,8 +161,8 @@ func TestFaults(t *testing.T) {
 	w.want(reading, io.EOF, 0, 3)
 }
 
-// TestHistories: whatever happens between publishers, the store and readers, a
-// reader gets every event once, in order, and the end when it has come.
+// TestHistories: whatever happens between publishers, the store and readers, a reader
+// gets every event once, in order, and the end.
 func TestHistories(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWorld(t)
@@ -200,7 +199,7 @@ func TestHistories(t *testing.T) {
 	})
 }
 
-// reader reads a stream and checks what it gets.
+// reader reads a stream and checks the events.
 type reader struct {
 	rt          *rapid.T
 	w           *world
@@ -248,8 +247,8 @@ func (r *reader) next() bool {
 	case errors.Is(err, errFault):
 		return true
 	case errors.Is(err, io.EOF):
-		// It was over when the last event was given; another run may have
-		// begun since.
+		// The stream was over when the last event was given. Another run may have begun
+		// since.
 		r.s.Close()
 		r.s = nil
 		return false
@@ -265,7 +264,7 @@ func (r *reader) next() bool {
 	return len(events) > 0
 }
 
-// toTheEnd reads until nothing is left, and wants that to be the whole stream.
+// toTheEnd reads until nothing is left, and expects the whole stream.
 func (r *reader) toTheEnd() {
 	if r.s == nil {
 		r.subscribe()
@@ -283,8 +282,8 @@ func (r *reader) toTheEnd() {
 	}
 }
 
-// TestManySubscribers: thousands come and read at their own pace while events
-// are published; each gets all of them once, and the end.
+// TestManySubscribers: thousands of subscribers come and read at their own pace while
+// events are published. Each gets all events once, and the end.
 func TestManySubscribers(t *testing.T) {
 	w := newWorld(t)
 	const handlers, subscribers, rounds = 4, 2000, 40
@@ -343,7 +342,7 @@ func readAll(ctx context.Context, h *Hub, handler string) (int, error) {
 	}
 }
 
-// TestPublishWithoutListeners: publishing to nobody allocates nothing.
+// TestPublishWithoutListeners: publishing without subscribers allocates nothing.
 func TestPublishWithoutListeners(t *testing.T) {
 	w := newWorld(t)
 	w.start("h")

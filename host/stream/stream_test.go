@@ -128,8 +128,8 @@ func (w *world) subscribe(handler string, after int64) *Subscription {
 	return s
 }
 
-// drain gives the numbers of the events that are there, and the error behind
-// them; nil when more may come.
+// drain returns the numbers of the available events, and the error behind them; nil if
+// more may come.
 func drain(ctx context.Context, s *Subscription) (seqs []int, err error) {
 	for {
 		events, err := s.Next(ctx, 0)
@@ -142,7 +142,7 @@ func drain(ctx context.Context, s *Subscription) (seqs []int, err error) {
 	}
 }
 
-// want wants a subscription to have exactly these events now, then end.
+// want expects a subscription to have exactly these events now, and then to end.
 func (w *world) want(s *Subscription, end error, first, last int) {
 	w.t.Helper()
 	var numbers []int
@@ -227,7 +227,7 @@ func TestErrorsOfSubscribe(t *testing.T) {
 	wantCode(host.CodeUnavailable, tenant, "h", 0)
 }
 
-// TestEnded: Ended tells only of streams that have nothing more to give.
+// TestEnded: Ended reports only streams that have nothing more to give.
 func TestEnded(t *testing.T) {
 	w := newWorld(t)
 	w.start("h")
@@ -251,8 +251,8 @@ func TestEnded(t *testing.T) {
 	}
 }
 
-// TestNextRun: a terminal event ends the stream only if its run is the latest
-// when the event is given.
+// TestNextRun: a terminal event ends the stream only if its run is the latest when the
+// event is given.
 func TestNextRun(t *testing.T) {
 	w := newWorld(t)
 	w.start("h")
@@ -267,14 +267,14 @@ func TestNextRun(t *testing.T) {
 	w.emit("h", 2)
 	w.want(late, nil, 0, 3)
 	w.want(silent, nil, 2, 3)
-	w.want(live, io.EOF, 9, 8) // what has ended stays so
+	w.want(live, io.EOF, 9, 8) // a stream that has ended stays ended
 	w.finish("h")
 	w.want(late, io.EOF, 4, 4)
 	w.want(silent, io.EOF, 4, 4)
 }
 
-// TestStartBeyondTheEnd: a client with a number that the stream has not reached
-// is not left waiting when the run ends before it.
+// TestStartBeyondTheEnd: a client with a number that the stream has not reached does not
+// wait for ever if the run ends before that number.
 func TestStartBeyondTheEnd(t *testing.T) {
 	w := newWorld(t)
 	w.start("h")
@@ -299,7 +299,7 @@ func TestNextWaits(t *testing.T) {
 			t.Errorf("Next = %v, %v after %v, want nothing after 25s", events, err, time.Since(begun))
 		}
 
-		// An event ends the wait, one of another handler does not.
+		// An event ends the wait. An event of another handler does not.
 		w.start("other")
 		time.AfterFunc(time.Second, func() {
 			w.emit("other", 1)
@@ -321,7 +321,7 @@ func TestNextWaits(t *testing.T) {
 	})
 }
 
-// TestEndWhileWaiting: whoever waits hears at once that there is no more.
+// TestEndWhileWaiting: a waiting reader learns at once that the stream has ended.
 func TestEndWhileWaiting(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -355,8 +355,8 @@ func TestEndWhileWaiting(t *testing.T) {
 	}
 }
 
-// TestPurge: subscribers of a purged handler see nothing of one that gets its
-// name later, wherever they were.
+// TestPurge: subscribers of a purged handler never see events of a later handler with the
+// same name, wherever they were.
 func TestPurge(t *testing.T) {
 	w := newWorld(t)
 	w.start("h")
@@ -373,8 +373,8 @@ func TestPurge(t *testing.T) {
 	if got, err := drain(w.ctx, reading); len(got) > 0 || host.CodeOf(err) != host.CodeNotFound {
 		t.Errorf("a subscription of a purged handler gives %v, %v", got, err)
 	}
-	// What was published before, the terminal event of a run that was cancelled
-	// for the purge above all, is given to whoever waited for it.
+	// A waiting reader gets the events published before, above all the terminal event of
+	// a run that was cancelled for the purge.
 	if got, err := drain(w.ctx, waiting); !slices.Equal(got, []int{5}) || host.CodeOf(err) != host.CodeNotFound {
 		t.Errorf("a subscription that waited gives %v, %v, want [5] and not_found", got, err)
 	}
@@ -383,8 +383,8 @@ func TestPurge(t *testing.T) {
 	w.want(w.subscribe("h", host.StreamFromRun), nil, 0, 8)
 }
 
-// TestPurgeUnseen: a reader who finds the handler gone before Purged was called
-// gets the same error.
+// TestPurgeUnseen: a reader that finds the handler gone before Purged is called gets the
+// same error.
 func TestPurgeUnseen(t *testing.T) {
 	w := newWorld(t)
 	w.start("h")

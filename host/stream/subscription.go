@@ -190,7 +190,7 @@ func (s *Subscription) take() ([]host.StreamEvent, error) {
 	if s.ended != nil || s.over {
 		defer s.mu.Unlock()
 		if s.ended != nil {
-			return s.lastWords(), s.ended
+			return s.takeBuffered(), s.ended
 		}
 		return nil, io.EOF
 	}
@@ -210,20 +210,20 @@ func (s *Subscription) take() ([]host.StreamEvent, error) {
 		s.spare = chunks
 		return nil, nil
 	}
-	events := s.sequel(make([]host.StreamEvent, 0, n), chunks)
+	events := s.appendConsecutive(make([]host.StreamEvent, 0, n), chunks)
 	clear(chunks) // the spare must not keep the events alive
 	s.spare = chunks
 	return events, nil
 }
 
-// lastWords returns the buffered events of a deleted handler, perhaps with its terminal
-// event. s.mu is held. lastWords does not read the store, because another handler may
+// takeBuffered returns the buffered events of a deleted handler, perhaps with its terminal
+// event. s.mu is held. takeBuffered does not read the store, because another handler may
 // have the name by now.
-func (s *Subscription) lastWords() []host.StreamEvent {
+func (s *Subscription) takeBuffered() []host.StreamEvent {
 	if s.events == 0 || s.reading || s.over {
 		return nil
 	}
-	events := s.sequel(make([]host.StreamEvent, 0, s.events), s.chunks)
+	events := s.appendConsecutive(make([]host.StreamEvent, 0, s.events), s.chunks)
 	s.drop()
 	if len(events) > 0 {
 		s.pos = int64(events[len(events)-1].Seq)
@@ -231,9 +231,9 @@ func (s *Subscription) lastWords() []host.StreamEvent {
 	return events
 }
 
-// sequel appends the live events that follow pos without a gap. It leaves out events that
+// appendConsecutive appends the live events that follow pos without a gap. It leaves out events that
 // the store has given already.
-func (s *Subscription) sequel(to []host.StreamEvent, chunks [][]host.StreamEvent) []host.StreamEvent {
+func (s *Subscription) appendConsecutive(to []host.StreamEvent, chunks [][]host.StreamEvent) []host.StreamEvent {
 	next := s.pos + 1
 	for _, chunk := range chunks {
 		for i := range chunk {

@@ -9,7 +9,7 @@ import (
 
 	api "go.opentelemetry.io/otel/trace"
 
-	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/traced"
 )
 
 // named holds the ids for the next span.
@@ -68,21 +68,21 @@ func hash(what string, parts ...string) [32]byte {
 func spanOf(h [32]byte) api.SpanID { return api.SpanID(h[:8]) }
 
 // runSpan is the id of a run's span.
-func runSpan(run *host.TracedRun) api.SpanID { return spanOf(hash("run", run.Tenant, run.RunID)) }
+func runSpan(run *traced.Run) api.SpanID { return spanOf(hash("run", run.Tenant, run.RunID)) }
 
 // runTrace returns the trace id of a run that does not belong to an existing trace.
-func runTrace(run *host.TracedRun) api.TraceID {
+func runTrace(run *traced.Run) api.TraceID {
 	h := hash("trace", run.Tenant, run.RunID)
 	return api.TraceID(h[:16])
 }
 
 // attemptSpan is the id of the span of an invocation's attempt.
-func attemptSpan(at *host.TracedAttempt, number uint64) api.SpanID {
+func attemptSpan(at *traced.Attempt, number uint64) api.SpanID {
 	return spanOf(hash("attempt", at.Run.Tenant, at.Run.RunID, strconv.FormatUint(at.Invocation, 10), strconv.FormatUint(number, 10)))
 }
 
 // callSpan returns the id of a call's span. A call repeated after a crash is a different
 // span.
-func callSpan(c *host.TracedCall) api.SpanID {
+func callSpan(c *traced.Call) api.SpanID {
 	return spanOf(hash("call", c.Attempt.Run.Tenant, c.Attempt.Run.RunID, c.Key, strconv.FormatInt(c.Started, 10)))
 }

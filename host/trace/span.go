@@ -11,6 +11,7 @@ import (
 	api "go.opentelemetry.io/otel/trace"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/traced"
 )
 
 // Names of attributes defined by OpenTelemetry; our own begin with weft.
@@ -64,7 +65,7 @@ func (t *Tracer) asked(s span) api.SpanContext {
 }
 
 // parentOf returns the context that started a run. It is invalid if unknown.
-func parentOf(run *host.TracedRun) api.SpanContext {
+func parentOf(run *traced.Run) api.SpanContext {
 	if run.Trace == nil {
 		return api.SpanContext{}
 	}
@@ -72,17 +73,17 @@ func parentOf(run *host.TracedRun) api.SpanContext {
 }
 
 // of returns the run's span without its times.
-func (t *Tracer) of(run *host.TracedRun) span {
+func (t *Tracer) of(run *traced.Run) span {
 	return span{name: "run " + run.Workflow, kind: api.SpanKindInternal, trace: runTrace(run), id: runSpan(run), parent: parentOf(run)}
 }
 
 // under returns the context of a span in the run, with the run's sampling decision.
-func (t *Tracer) under(run *host.TracedRun, id api.SpanID) api.SpanContext {
+func (t *Tracer) under(run *traced.Run, id api.SpanID) api.SpanContext {
 	return t.asked(t.of(run)).WithSpanID(id)
 }
 
 // Span returns the traceparent of a run's own span.
-func (t *Tracer) Span(run *host.TracedRun) string {
+func (t *Tracer) Span(run *traced.Run) string {
 	if w := write(t.asked(t.of(run))); w != nil {
 		return w.Parent
 	}
@@ -90,12 +91,12 @@ func (t *Tracer) Span(run *host.TracedRun) string {
 }
 
 // Child returns the trace for a run that an attempt starts.
-func (t *Tracer) Child(at *host.TracedAttempt) *host.Trace {
+func (t *Tracer) Child(at *traced.Attempt) *host.Trace {
 	return write(t.under(&at.Run, attemptSpan(at, at.Attempt)))
 }
 
 // Outgoing returns the trace to send to a called service, or nil to send none.
-func (t *Tracer) Outgoing(c *host.TracedCall) *host.Trace {
+func (t *Tracer) Outgoing(c *traced.Call) *host.Trace {
 	if t.quiet {
 		return nil
 	}
@@ -103,7 +104,7 @@ func (t *Tracer) Outgoing(c *host.TracedCall) *host.Trace {
 }
 
 // attributes returns the attributes of every span of a run.
-func attributes(run *host.TracedRun, more ...attribute.KeyValue) []attribute.KeyValue {
+func attributes(run *traced.Run, more ...attribute.KeyValue) []attribute.KeyValue {
 	return append([]attribute.KeyValue{
 		attribute.String("weft.tenant", run.Tenant), attribute.String("weft.workflow", run.Workflow),
 		attribute.String("weft.handler", run.HandlerID), attribute.String("weft.run", run.RunID),
@@ -112,7 +113,7 @@ func attributes(run *host.TracedRun, more ...attribute.KeyValue) []attribute.Key
 
 // Ran makes the span of a run that has ended.
 func (t *Tracer) Ran(run *host.Run) {
-	r := run.Traced()
+	r := traced.Of(run)
 	s := t.of(&r)
 	s.from, s.to, s.failed = run.Started, run.Completed, run.ErrorCode
 	s.attrs = attributes(&r, attribute.String("weft.session", run.SessionID), attribute.String("weft.status", string(run.Status)),
@@ -133,7 +134,7 @@ func links(to ...api.SpanContext) (out []api.Link) {
 }
 
 // Attempted makes the span of an attempt that has ended.
-func (t *Tracer) Attempted(at *host.TracedAttempt) {
+func (t *Tracer) Attempted(at *traced.Attempt) {
 	run := t.asked(t.of(&at.Run))
 	s := span{
 		name: "step " + at.Step, kind: api.SpanKindInternal, id: attemptSpan(at, at.Attempt), parent: run,
@@ -151,7 +152,7 @@ func (t *Tracer) Attempted(at *host.TracedAttempt) {
 }
 
 // Called makes the span of a call that was made.
-func (t *Tracer) Called(c *host.TracedCall) {
+func (t *Tracer) Called(c *traced.Call) {
 	at := &c.Attempt
 	t.put(span{
 		name: "call " + c.Resource, kind: api.SpanKindClient, id: callSpan(c), parent: t.under(&at.Run, attemptSpan(at, at.Attempt)),
@@ -163,7 +164,7 @@ func (t *Tracer) Called(c *host.TracedCall) {
 
 // Posted makes the span of an event posted to a run, linked with the request that brought
 // the event.
-func (t *Tracer) Posted(p *host.TracedPost) {
+func (t *Tracer) Posted(p *traced.Post) {
 	s := span{
 		name: "post " + p.Type, kind: api.SpanKindConsumer, id: randomSpan(), parent: t.asked(t.of(&p.Run)),
 		from: p.At, to: p.At, attrs: attributes(&p.Run, attribute.String("weft.event", p.Type)),
@@ -183,7 +184,7 @@ func (t *Tracer) Incoming(parent, state string) (own, given *host.Trace) {
 }
 
 // Requested makes the span of a request that was answered.
-func (t *Tracer) Requested(r *host.TracedRequest) {
+func (t *Tracer) Requested(r *traced.Request) {
 	own := read(r.Own.Parent, r.Own.State)
 	s := span{
 		name: strings.TrimSpace(r.Method + " " + r.Route), kind: api.SpanKindServer, trace: own.TraceID(), id: own.SpanID(), from: r.Started, to: r.Ended,

@@ -12,11 +12,12 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/traced"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var run = host.TracedRun{Tenant: "acme", HandlerID: "h", RunID: "r", Workflow: "w",
+var run = traced.Run{Tenant: "acme", HandlerID: "h", RunID: "r", Workflow: "w",
 	Trace: &host.Trace{Parent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", State: "vendor=1"}}
 
 // made gives what a tracer makes of what it is told, after it is closed.
@@ -51,10 +52,10 @@ func (k *keeper) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) erro
 
 // Two servers, one after the other, name spans alike.
 func TestNamesFollowFromTheRun(t *testing.T) {
-	at := host.TracedAttempt{Run: run, Step: "s", Invocation: 3, Attempt: 2, Started: 10, Ended: 20}
+	at := traced.Attempt{Run: run, Step: "s", Invocation: 3, Attempt: 2, Started: 10, Ended: 20}
 	tell := func(tr *Tracer) {
 		tr.Attempted(&at)
-		tr.Called(&host.TracedCall{Attempt: at, Resource: "web", Key: "k", Started: 12, Ended: 15, Code: "unavailable"})
+		tr.Called(&traced.Call{Attempt: at, Resource: "web", Key: "k", Started: 12, Ended: 15, Code: "unavailable"})
 		tr.Ran(&host.Run{Tenant: "acme", HandlerID: "h", RunID: "r", Workflow: "w", Trace: run.Trace, Started: 5, Completed: 30, Status: host.StatusCompleted})
 	}
 	one, two := made(t, Config{}, tell), made(t, Config{}, tell)
@@ -86,7 +87,7 @@ func TestARunWithoutATraceHasItsOwn(t *testing.T) {
 	alone.Trace = nil
 	spans := made(t, Config{}, func(tr *Tracer) {
 		tr.Ran(&host.Run{Tenant: "acme", RunID: "r", Workflow: "w", Started: 5, Completed: 30})
-		tr.Attempted(&host.TracedAttempt{Run: alone, Invocation: 1, Attempt: 1})
+		tr.Attempted(&traced.Attempt{Run: alone, Invocation: 1, Attempt: 1})
 	})
 	if spans[0].Parent.IsValid() || spans[1].Parent.TraceID() != spans[0].SpanContext.TraceID() {
 		t.Errorf("%v, %v", spans[0].Parent, spans[1].Parent)
@@ -96,7 +97,7 @@ func TestARunWithoutATraceHasItsOwn(t *testing.T) {
 func TestQuietTellsServicesNothing(t *testing.T) {
 	for _, quiet := range []bool{false, true} {
 		made(t, Config{Quiet: quiet}, func(tr *Tracer) {
-			if out := tr.Outgoing(&host.TracedCall{Attempt: host.TracedAttempt{Run: run}}); (out == nil) != quiet {
+			if out := tr.Outgoing(&traced.Call{Attempt: traced.Attempt{Run: run}}); (out == nil) != quiet {
 				t.Errorf("quiet %v tells %v", quiet, out)
 			}
 		})

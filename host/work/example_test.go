@@ -7,8 +7,8 @@ import (
 	"github.com/weftrun/weft/host/work"
 )
 
-// Work is charged before it is done, so that a meter without enough units refuses the
-// work in its middle.
+// Work is charged before it is done, so a meter without enough units stops the work in
+// its middle.
 func ExampleMeter() {
 	m := work.New(250, nil)
 	done := 0
@@ -25,8 +25,8 @@ func ExampleMeter() {
 	// 2 rounds
 }
 
-// The hook looks at the world as the work goes on: at a context, say. Its error ends the
-// work.
+// The hook is called while the work is done and may look at a context, for example. Its
+// error ends the work.
 func ExampleNew() {
 	stopped := errors.New("the run was cancelled")
 	m := work.New(0, func(units uint64) error {

@@ -85,7 +85,7 @@ func TestNilMeterTakesAll(t *testing.T) {
 	}
 }
 
-// What is owed counts, calls nobody, and is found out by the next that spends.
+// Debts count without a call of the hook. The next Spend finds them.
 func TestOwing(t *testing.T) {
 	calls := 0
 	m := work.New(2*work.Look, func(units uint64) error { calls++; return nil })

@@ -57,7 +57,7 @@ func TestMissingEvents(t *testing.T) {
 		{"the wrong order", []Event{{Type: "B"}, event("A", `{"i":1}`)}, "event 2, A {\"i\":1}, did not come after event 1"},
 		{"twice", []Event{{Type: "B"}, {Type: "B"}}, "event 2, B, did not come"},
 	} {
-		got := strings.Join(missing(tt.want, came), "\n")
+		got := strings.Join(absent(tt.want, came), "\n")
 		if (got == "") != (tt.text == "") || !strings.Contains(got, tt.text) {
 			t.Errorf("%s: %q", tt.name, got)
 		}

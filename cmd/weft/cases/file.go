@@ -21,6 +21,8 @@ import (
 	"github.com/weftrun/weft/cmd/weft/input"
 	"github.com/weftrun/weft/cmd/weft/screen"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/codes"
+	"github.com/weftrun/weft/host/missing"
 )
 
 // caseFile is the file of `weft test`: what goes into a workflow and what has to
@@ -212,7 +214,7 @@ func (c *testCase) differences(h *happened) []string {
 	case c.Result != nil:
 		all = append(all, different("result", c.Result, h.result, true)...)
 	}
-	all = append(all, missing(c.Stream, h.stream)...)
+	all = append(all, absent(c.Stream, h.stream)...)
 	if c.State != nil {
 		all = append(all, different("state", c.State, h.state, false)...)
 	}
@@ -226,8 +228,8 @@ func withCode(code string) string {
 	return " with the code " + code
 }
 
-// missing looks for the expected events among those that came, in their order.
-func missing(want, have []Event) []string {
+// absent looks for the expected events among those that came, in their order.
+func absent(want, have []Event) []string {
 	at := 0
 	for i, w := range want {
 		found := false
@@ -273,11 +275,11 @@ func refused(err error) *caseError {
 // cure is a further line below the error of a run: what to use instead of something that
 // plugins lack, or what to do about a code of weft's own.
 func cure(code, message string) string {
-	if instead := host.Hint(message); instead != "" {
+	if instead := missing.Hint(message); instead != "" {
 		return "\n    " + instead
 	}
-	for _, e := range host.Explain(code) {
-		if e.Where == host.InRun && e.Do != "" {
+	for _, e := range codes.Explain(code) {
+		if e.Where == codes.InRun && e.Do != "" {
 			return "\n    " + e.Do
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/weftrun/weft/cmd/weft/remote"
 	"github.com/weftrun/weft/cmd/weft/screen"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/limit"
 )
 
 // DefaultFile is the file of cases in a project.
@@ -213,7 +214,7 @@ func (o *testOptions) limits() (path string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("write the limits of the tests: %w", err)
 	}
-	most := min(max(o.timeout, host.DefaultLimits().WallTime), host.MaxLimits().WallTime)
+	most := min(max(o.timeout, limit.Default().WallTime), limit.Most().WallTime)
 	_, err = fmt.Fprintf(f, `{"defaults": {"wall_time": %q}}`, most)
 	if err = errors.Join(err, f.Close()); err != nil {
 		return f.Name(), fmt.Errorf("write the limits of the tests: %w", err)
@@ -273,7 +274,7 @@ func (c *testCase) update(h *happened) bool {
 	if h.err != nil {
 		c.Result, c.Error = nil, &caseError{Code: h.err.Code, Message: h.err.Message}
 	}
-	if len(missing(c.Stream, h.stream)) > 0 {
+	if len(absent(c.Stream, h.stream)) > 0 {
 		c.Stream = h.stream
 	}
 	if c.State != nil && len(different("state", c.State, h.state, false)) > 0 {

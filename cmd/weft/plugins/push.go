@@ -21,6 +21,8 @@ import (
 	"github.com/weftrun/weft/cmd/weft/screen"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/client"
+	"github.com/weftrun/weft/host/limit"
+	"github.com/weftrun/weft/host/turns"
 )
 
 // wasmMagic begins every WebAssembly module.
@@ -147,21 +149,21 @@ func push(ctx context.Context, r *remote.Conn, file string, o pushOptions) error
 }
 
 // Uploading shows the stages of an upload.
-func Uploading(shown *screen.Working, file string, bytes int) func(host.Stage) {
+func Uploading(shown *screen.Working, file string, bytes int) func(turns.Stage) {
 	waited := false
-	return func(s host.Stage) {
+	return func(s turns.Stage) {
 		switch s.Name {
 		case client.StageSending:
 			shown.Phase("uploading %s, %s", screen.Printable(file), screen.Bytes(bytes))
 		case client.StageSent:
 			shown.Detail("the server checks %s", screen.Printable(file))
-		case host.StageWaiting:
+		case turns.StageWaiting:
 			show := shown.Detail
 			if !waited {
 				show, waited = shown.Phase, true
 			}
 			show("waiting for the compiler: %s before it", screen.Counted(uint64(s.Ahead), "module"))
-		case host.StageCompiling:
+		case turns.StageCompiling:
 			shown.Detail("the server compiles %s", screen.Printable(file))
 		}
 	}
@@ -212,7 +214,7 @@ const maxManifest = 1 << 20
 
 // ReadModule reads a file that is to be a WebAssembly module.
 func ReadModule(file string) ([]byte, error) {
-	wasm, err := cli.ReadAtMost(file, int64(host.MaxLimits().ModuleBytes)) // the server has its own limit
+	wasm, err := cli.ReadAtMost(file, int64(limit.Most().ModuleBytes)) // the server has its own limit
 	if err != nil {
 		return nil, err
 	}

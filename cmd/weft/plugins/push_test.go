@@ -6,8 +6,8 @@ import (
 	"testing/synctest"
 
 	"github.com/weftrun/weft/cmd/weft/screen"
-	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/client"
+	"github.com/weftrun/weft/host/turns"
 )
 
 // The stages of an upload, as the server tells them, are shown with the place in the
@@ -17,9 +17,9 @@ func TestStagesOfUploads(t *testing.T) {
 		var shown strings.Builder
 		w := screen.NewWorking(&shown)
 		tell := Uploading(w, "x.wasm", 3_000_000)
-		stages := []host.Stage{
-			{Name: client.StageSending}, {Name: client.StageSent}, {Name: host.StageWaiting, Ahead: 2},
-			{Name: host.StageWaiting, Ahead: 1}, {Name: host.StageCompiling},
+		stages := []turns.Stage{
+			{Name: client.StageSending}, {Name: client.StageSent}, {Name: turns.StageWaiting, Ahead: 2},
+			{Name: turns.StageWaiting, Ahead: 1}, {Name: turns.StageCompiling},
 		}
 		for _, s := range stages {
 			tell(s)

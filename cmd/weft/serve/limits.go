@@ -13,6 +13,7 @@ import (
 	"github.com/weftrun/weft/cmd/weft/cli"
 	"github.com/weftrun/weft/cmd/weft/screen"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/limit"
 )
 
 // maxLimitFile bounds a file of limits, in bytes.
@@ -104,7 +105,7 @@ func showLimits(cmd *cobra.Command, o limitsOptions) error {
 	return err
 }
 
-func limitsTable(list []host.LimitInForce) *screen.Table {
+func limitsTable(list []limit.InForce) *screen.Table {
 	t := &screen.Table{Columns: []screen.Column{
 		{Title: "LIMIT"}, {Title: "VALUE", Right: true}, {Title: "MOST", Right: true}, {Title: "FROM", Elastic: true},
 	}}
@@ -119,7 +120,7 @@ func limitsTable(list []host.LimitInForce) *screen.Table {
 }
 
 // limitsJSON keeps the order of the limits.
-func limitsJSON(limits *host.LimitTable, o limitsOptions) (string, error) {
+func limitsJSON(limits *limit.Table, o limitsOptions) (string, error) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `{"tenant":%s,"plugin":%s,"limits":{`, screen.Quote(o.tenant), screen.Quote(o.plugin))
 	for i, in := range limits.InForce(o.tenant, o.plugin) {
@@ -137,7 +138,7 @@ func limitsJSON(limits *host.LimitTable, o limitsOptions) (string, error) {
 }
 
 // readLimits reads a file of limits; "" is none.
-func readLimits(file string) (*host.LimitTable, error) {
+func readLimits(file string) (*limit.Table, error) {
 	if file == "" {
 		return nil, nil
 	}
@@ -152,7 +153,7 @@ func readLimits(file string) (*host.LimitTable, error) {
 	if len(text) > maxLimitFile {
 		return nil, fmt.Errorf("--limits %s: the file is longer than %d MiB", file, maxLimitFile>>20)
 	}
-	limits, err := host.ParseLimits(text)
+	limits, err := limit.Parse(text)
 	if err != nil {
 		return nil, fmt.Errorf("--limits %s: %w", file, err)
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/limit"
 	"github.com/weftrun/weft/host/metrics"
 	"github.com/weftrun/weft/host/scheduler"
 )
@@ -23,7 +23,7 @@ func NewSeries(m *metrics.Metrics) *Series {
 // Count has the host's own series read from it.
 func (h *Host) Count(s *Series) {
 	s.counts.Set(h.readings())
-	s.quotas.Set(func(ctx context.Context, tenant string) ([]host.QuotaUse, error) {
+	s.quotas.Set(func(ctx context.Context, tenant string) ([]limit.Use, error) {
 		if !h.Quotas.Knows(tenant) {
 			return nil, nil
 		}

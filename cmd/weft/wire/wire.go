@@ -23,6 +23,7 @@ import (
 	"github.com/weftrun/weft/host/engine"
 	"github.com/weftrun/weft/host/hostcall"
 	"github.com/weftrun/weft/host/journal"
+	"github.com/weftrun/weft/host/limit"
 	"github.com/weftrun/weft/host/metrics"
 	"github.com/weftrun/weft/host/module"
 	"github.com/weftrun/weft/host/quota"
@@ -50,7 +51,7 @@ type Config struct {
 	// Lost is called with what is accepted as lost, which the log has too. It may be nil.
 	Lost func(*sqlite.Missing)
 	// Limits of uploads and new runs, and the tenants' budgets. nil: the defaults.
-	Limits *host.LimitTable
+	Limits *limit.Table
 	// Resources are the operator's, which workflows may call besides those that
 	// tenants define; they are the caller's to close. nil: none.
 	Resources *resource.Table

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/limit"
 )
 
 // Hang is how long a test waits before the wait counts as a hang. No machine that is
@@ -34,7 +35,7 @@ func Context(tb testing.TB) context.Context {
 // Untimed returns the limits with every time limit at its maximum. The limits on fuel,
 // counts and bytes bound a test.
 func Untimed(l host.Limits) host.Limits {
-	most := host.MaxLimits()
+	most := limit.Most()
 	l.WallTime, l.RegionTime = most.WallTime, most.RegionTime
 	l.DescribeTime, l.CompileTime = most.DescribeTime, most.CompileTime
 	l.CleanupTime = most.CleanupTime
@@ -42,7 +43,7 @@ func Untimed(l host.Limits) host.Limits {
 }
 
 // Limits returns the defaults of the server, untimed.
-func Limits() host.Limits { return Untimed(host.DefaultLimits()) }
+func Limits() host.Limits { return Untimed(limit.Default()) }
 
 // RunTimeout is the timeout of runs in tests that set none.
 const RunTimeout = 24 * time.Hour
@@ -72,7 +73,7 @@ func NotShort(tb testing.TB, why string) {
 // named by the variables are removed with the test.
 func Environ(tb testing.TB) []string {
 	tb.Helper()
-	most := host.MaxLimits()
+	most := limit.Most()
 	text := fmt.Sprintf(`{"defaults": {"wall_time": %q, "region_time": %q, "describe_time": %q, "compile_time": %q, "cleanup_time": %q}}`+"\n",
 		most.WallTime, most.RegionTime, most.DescribeTime, most.CompileTime, most.CleanupTime)
 	path := filepath.Join(tb.TempDir(), "limits.json")

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/apiwire"
+	"github.com/weftrun/weft/host/search"
 )
 
 // group is a part of the API as people look for it.
@@ -121,7 +122,7 @@ var handlerFilters = []parameter{
 	{name: "workflow_name", schema: aText, many: true, text: "A workflow."},
 	{name: "session", schema: aText, text: "A session."},
 	{name: "error_code", schema: aText, text: "The error code of failed runs."},
-	{name: "q", schema: schema{"type": "string", "maxLength": host.MaxSearch},
+	{name: "q", schema: schema{"type": "string", "maxLength": search.MaxBytes},
 		text: "Up to 8 words that must all occur in the error or the result of an ended run; WORD* matches the beginning of a word."},
 	{name: "blocked", schema: aFlagOff, text: "Only runs that cannot continue without help."},
 	{name: "version", schema: schema{"type": "string", "pattern": "^([0-9a-fA-F]{8,64})?$"}, text: "The digest of a version, or its first 8 digits or more."},

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/missing"
 )
 
 // documented is a row of the table in docs/wasi.md.
@@ -158,5 +158,5 @@ func (silent) Clock() int64         { return 0 }
 func (silent) Poll(int64)           {}
 func (silent) Random([]byte)        {}
 func (silent) Print(uint32, []byte) {}
-func (silent) Lacks(host.Missing)   {}
+func (silent) Lacks(missing.Thing)  {}
 func (silent) Exit(uint32)          {}

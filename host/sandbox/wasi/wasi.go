@@ -33,7 +33,7 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
-	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/missing"
 )
 
 // ModuleName is the import module that this package serves.
@@ -58,7 +58,7 @@ type Host interface {
 	// texts come in pieces, as for Random. text is valid during the call only.
 	Print(fd uint32, text []byte)
 	// Lacks is called when the guest tries to use a file or a socket.
-	Lacks(m host.Missing)
+	Lacks(m missing.Thing)
 	// Exit ends the guest; it does not return.
 	Exit(code uint32)
 }
@@ -192,19 +192,19 @@ func badFile(Host, api.Memory, []uint64) uint32 { return errnoBadf }
 func noSystem(Host, api.Memory, []uint64) uint32 { return errnoNosys }
 
 func noFiles(h Host, _ api.Memory, _ []uint64) uint32 {
-	h.Lacks(host.MissingFiles)
+	h.Lacks(missing.Files)
 	return errnoNosys
 }
 
 // noDirectory serves C libraries, which look for open directories when they first open a
 // file, and then give up without any other call.
 func noDirectory(h Host, _ api.Memory, _ []uint64) uint32 {
-	h.Lacks(host.MissingFiles)
+	h.Lacks(missing.Files)
 	return errnoBadf
 }
 
 func noSockets(h Host, _ api.Memory, _ []uint64) uint32 {
-	h.Lacks(host.MissingNetwork)
+	h.Lacks(missing.Network)
 	return errnoNosys
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
-	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/missing"
 )
 
 // memory is as much of a guest's memory as the functions use.
@@ -55,7 +55,7 @@ type guest struct {
 	printed map[uint32]string
 	exit    []uint32
 	worked  int // items of lists
-	lacks   []host.Missing
+	lacks   []missing.Thing
 }
 
 func (g *guest) Clock() int64     { return g.now }
@@ -67,7 +67,7 @@ func (g *guest) Poll(until int64) {
 }
 func (g *guest) Work(items int) { g.worked += items }
 
-func (g *guest) Lacks(m host.Missing) { g.lacks = append(g.lacks, m) }
+func (g *guest) Lacks(m missing.Thing) { g.lacks = append(g.lacks, m) }
 
 func (g *guest) Print(fd uint32, text []byte) {
 	if g.printed == nil {
@@ -316,12 +316,12 @@ func TestLacks(t *testing.T) {
 	for name, f := range functions {
 		g := &guest{}
 		f.call(g, &memory{b: make([]byte, 8192)}, make([]uint64, max(1, len(f.params))))
-		var want []host.Missing
+		var want []missing.Thing
 		switch {
 		case strings.HasPrefix(name, "path_"), name == "fd_prestat_get":
-			want = []host.Missing{host.MissingFiles}
+			want = []missing.Thing{missing.Files}
 		case strings.HasPrefix(name, "sock_"):
-			want = []host.Missing{host.MissingNetwork}
+			want = []missing.Thing{missing.Network}
 		}
 		if !slices.Equal(g.lacks, want) {
 			t.Errorf("%s: the host learns of %v, want %v", name, g.lacks, want)

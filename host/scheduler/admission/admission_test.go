@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/hosttest/suite"
+	"github.com/weftrun/weft/host/limit"
 	"github.com/weftrun/weft/host/scheduler/fair"
 )
 
@@ -46,7 +46,7 @@ func nobody(string) bool { return false }
 
 func play(tb testing.TB, n int, limits string) *played {
 	tb.Helper()
-	table, err := host.ParseLimits([]byte(limits))
+	table, err := limit.Parse([]byte(limits))
 	if err != nil {
 		tb.Fatal(err)
 	}

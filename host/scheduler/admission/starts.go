@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/limit"
 )
 
 // A start of a client is admitted by what it would have to wait for, before its body is
@@ -47,7 +47,7 @@ type Cores interface {
 
 // Config says what a [Starts] decides by. All fields must be set, but for Memory.
 type Config struct {
-	Limits *host.LimitTable
+	Limits *limit.Table
 	Cores  Cores
 	// Budget is a tenant's fuel a second, 0 if it has no budget.
 	Budget func(tenant string) float64

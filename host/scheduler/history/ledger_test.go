@@ -6,6 +6,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/limit"
 )
 
 // TestLedger: records are kept as long as their attempts are under way, also of
@@ -40,7 +41,7 @@ func TestLedger(t *testing.T) {
 		}
 		l.Follow(eng, res.Entry, res.Commands)
 	}
-	start := engine.StartRun{RunID: "r", HandlerID: "h", Version: "v", Limits: host.DefaultLimits()}
+	start := engine.StartRun{RunID: "r", HandlerID: "h", Version: "v", Limits: limit.Default()}
 	play(start, 0)
 	two := abi.StepOutput{List: true, Events: []abi.Event{{Type: "Go"}, {Type: "Go"}}}
 	play(engine.Finish{Invocation: 1, Attempt: 1, Output: two}, 0)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/limit"
 )
 
 // Old runs are deleted by sweeps over the store: one a minute, while the settings
@@ -41,7 +42,7 @@ type Journal interface {
 type Config struct {
 	Store   Store
 	Journal Journal
-	Limits  *host.LimitTable
+	Limits  *limit.Table
 	// Drop queues the deletion of runs of a session, and gives the queue position; 0 if none
 	// can be deleted now.
 	Drop func(ctx context.Context, key host.SessionKey, runs []host.EndedRun) (pos uint64)

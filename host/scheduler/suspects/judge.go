@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/deaths"
 )
 
 // What ends the process is found by what held a core when it ended, and by nothing
@@ -36,12 +37,12 @@ const (
 )
 
 // Judge gives what is suspected after a death, at a time in Unix nanoseconds.
-func Judge(d host.Death, now int64) host.Suspicion {
-	out := host.Suspicion{Suspects: slices.Clone(d.Suspects), MemoryDeaths: d.MemoryDeaths}
-	if d.Class == host.DeathNone {
+func Judge(d deaths.Death, now int64) deaths.Suspicion {
+	out := deaths.Suspicion{Suspects: slices.Clone(d.Suspects), MemoryDeaths: d.MemoryDeaths}
+	if d.Class == deaths.DeathNone {
 		return out
 	}
-	if d.Class == host.DeathMemory {
+	if d.Class == deaths.DeathMemory {
 		out.MemoryDeaths = [2]int64{now, out.MemoryDeaths[0]}
 	}
 	if len(d.Noted) == 0 { // it was somebody else
@@ -52,13 +53,13 @@ func Judge(d host.Death, now int64) host.Suspicion {
 		}
 		return out
 	}
-	alone := d.Phase == host.PhaseApart && len(d.Noted) == 1
+	alone := d.Phase == deaths.PhaseApart && len(d.Noted) == 1
 	for i := range d.Noted {
 		n := &d.Noted[i]
-		at := slices.IndexFunc(out.Suspects, func(s host.Suspect) bool { return s.Key() == n.Key() })
+		at := slices.IndexFunc(out.Suspects, func(s deaths.Suspect) bool { return s.Key() == n.Key() })
 		if at < 0 {
 			at = len(out.Suspects)
-			out.Suspects = append(out.Suspects, host.Suspect{CoreNote: *n})
+			out.Suspects = append(out.Suspects, deaths.Suspect{CoreNote: *n})
 		}
 		s := &out.Suspects[at]
 		s.Noted++
@@ -80,7 +81,7 @@ func Judge(d host.Death, now int64) host.Suspicion {
 // further since the one before, durably, begins anew. One that has died at the same place
 // has not: how much of its record the journal took before the process was gone says
 // something of the disk alone.
-func diedAlone(s *host.Suspect, n *host.CoreNote, class host.DeathClass) {
+func diedAlone(s *deaths.Suspect, n *deaths.CoreNote, class deaths.DeathClass) {
 	there := s.Alone > 0 && n.Calls == s.Calls && max(n.Burnt, s.Burnt)-min(n.Burnt, s.Burnt) <= samePlaceUnits
 	if !there && n.Kept > s.Kept {
 		s.Alone, s.Hard = 0, 0
@@ -90,40 +91,40 @@ func diedAlone(s *host.Suspect, n *host.CoreNote, class host.DeathClass) {
 	}
 	s.Same++
 	s.Alone++
-	if class == host.DeathCrash || class == host.DeathMemory {
+	if class == deaths.DeathCrash || class == deaths.DeathMemory {
 		s.Hard++
 	}
 	s.CoreNote = *n
 }
 
 // toBlame reports whether a suspect ends the process.
-func toBlame(s *host.Suspect, all []host.Suspect) bool {
+func toBlame(s *deaths.Suspect, all []deaths.Suspect) bool {
 	switch {
 	case s.Alone >= blameAfter && s.Hard == s.Alone, s.Same >= blameAfter, s.Alone >= blameAnywhere:
 		return true
-	case s.Alone == 0 || s.Kind != host.CoreRun:
+	case s.Alone == 0 || s.Kind != deaths.CoreRun:
 		return false
 	}
-	return slices.ContainsFunc(all, func(b host.Suspect) bool { // its like was blamed
+	return slices.ContainsFunc(all, func(b deaths.Suspect) bool { // its like was blamed
 		return b.Blamed && LikenessOf(&b.CoreNote) == LikenessOf(&s.CoreNote)
 	})
 }
 
 // Settled reports whether a suspect is only the memory of a blame: what is known of
 // the version and the step.
-func Settled(s *host.Suspect) bool { return s.Session == "" }
+func Settled(s *deaths.Suspect) bool { return s.Session == "" }
 
 // settle makes a suspect the memory of its blame.
-func settle(s *host.Suspect) host.Suspect {
-	return host.Suspect{CoreNote: host.CoreNote{Kind: s.Kind, Digest: s.Digest, Step: s.Step}, Blamed: true}
+func settle(s *deaths.Suspect) deaths.Suspect {
+	return deaths.Suspect{CoreNote: deaths.CoreNote{Kind: s.Kind, Digest: s.Digest, Step: s.Step}, Blamed: true}
 }
 
 // inOrder sorts suspects as they are to be tried: who is blamed first, then loads, and
 // who was noted least often before the others.
-func inOrder(list []host.Suspect) {
-	slices.SortStableFunc(list, func(a, b host.Suspect) int {
+func inOrder(list []deaths.Suspect) {
+	slices.SortStableFunc(list, func(a, b deaths.Suspect) int {
 		return cmp.Or(
-			-cmp.Compare(truth(a.Blamed), truth(b.Blamed)), -cmp.Compare(truth(a.Kind == host.CoreLoad), truth(b.Kind == host.CoreLoad)),
+			-cmp.Compare(truth(a.Blamed), truth(b.Blamed)), -cmp.Compare(truth(a.Kind == deaths.CoreLoad), truth(b.Kind == deaths.CoreLoad)),
 			cmp.Compare(a.Noted, b.Noted), strings.Compare(a.Tenant, b.Tenant), strings.Compare(a.Session, b.Session),
 			cmp.Compare(a.Invocation, b.Invocation), cmp.Compare(a.Kind, b.Kind))
 	})
@@ -137,9 +138,9 @@ func truth(b bool) int {
 }
 
 // Reason is why a run is blocked whose step ended the server.
-func Reason(sus *host.Suspect, step string, class host.DeathClass) host.Blocked {
+func Reason(sus *deaths.Suspect, step string, class deaths.DeathClass) host.Blocked {
 	what := fmt.Sprintf("step %q of this run alone ran", step)
-	if sus.Kind == host.CoreCall {
+	if sus.Kind == deaths.CoreCall {
 		what = fmt.Sprintf("a resource call of step %q of this run alone was made", step)
 	}
 	times := "once, as it did for another run of this step,"
@@ -147,7 +148,7 @@ func Reason(sus *host.Suspect, step string, class host.DeathClass) host.Blocked 
 		times = fmt.Sprintf("%d times", sus.Alone)
 	}
 	where := "before the first host call"
-	if sus.Kind == host.CoreCall {
+	if sus.Kind == deaths.CoreCall {
 		where = "during the call"
 	} else if sus.Calls > 0 {
 		where = fmt.Sprintf("at host call %d (%s)", sus.Calls, sus.Import)
@@ -156,8 +157,8 @@ func Reason(sus *host.Suspect, step string, class host.DeathClass) host.Blocked 
 }
 
 // Name says in words what a note is of.
-func Name(n *host.CoreNote) string {
+func Name(n *deaths.CoreNote) string {
 	return fmt.Sprintf("%s of tenant %s, session %s, invocation %d", kindNames[n.Kind], n.Tenant, n.Session, n.Invocation)
 }
 
-var kindNames = map[host.CoreKind]string{host.CoreRun: "a step", host.CoreCall: "a resource call", host.CoreLoad: "the load"}
+var kindNames = map[deaths.CoreKind]string{deaths.CoreRun: "a step", deaths.CoreCall: "a resource call", deaths.CoreLoad: "the load"}

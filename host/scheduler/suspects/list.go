@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/deaths"
 )
 
 // maxBlames bounds the blames that are remembered.
@@ -12,15 +13,15 @@ const maxBlames = 64
 
 // Likeness is what the runs of one step have in common, or their resource calls.
 type Likeness struct {
-	kind         host.CoreKind
+	kind         deaths.CoreKind
 	digest, step [8]byte
 }
 
 // LikenessOf gives the likeness of noted work.
-func LikenessOf(n *host.CoreNote) Likeness { return Likeness{n.Kind, n.Digest, n.Step} }
+func LikenessOf(n *deaths.CoreNote) Likeness { return Likeness{n.Kind, n.Digest, n.Step} }
 
 // Like gives the likeness of the work of a step.
-func Like(kind host.CoreKind, version, step string) Likeness {
+func Like(kind deaths.CoreKind, version, step string) Likeness {
 	return Likeness{kind, Hash(version), Hash(step)}
 }
 
@@ -35,15 +36,15 @@ func Hash(text string) (sum [8]byte) {
 // List has what held a core at deaths and has not come back since, and what is known of
 // the steps that ended the server.
 type List struct {
-	suspects map[host.CoreKey]*host.Suspect
-	blames   []host.Suspect
+	suspects map[deaths.CoreKey]*deaths.Suspect
+	blames   []deaths.Suspect
 	gone     map[Likeness]bool // suspects of this start that the journal did not have
 }
 
 // Take begins with suspects as [Judge] gives them, and gives the keys of those that are to be
 // tried, in order. load gets the sessions whose load is to blame.
-func (l *List) Take(suspects []host.Suspect, load func(host.SessionKey)) (trials []host.CoreKey) {
-	l.suspects = map[host.CoreKey]*host.Suspect{}
+func (l *List) Take(suspects []deaths.Suspect, load func(host.SessionKey)) (trials []deaths.CoreKey) {
+	l.suspects = map[deaths.CoreKey]*deaths.Suspect{}
 	l.gone = map[Likeness]bool{}
 	inOrder(suspects)
 	for i := range suspects {
@@ -52,7 +53,7 @@ func (l *List) Take(suspects []host.Suspect, load func(host.SessionKey)) (trials
 		case Settled(s):
 			l.Remember(*s)
 			continue
-		case s.Blamed && s.Kind == host.CoreLoad:
+		case s.Blamed && s.Kind == deaths.CoreLoad:
 			load(host.SessionKey{Tenant: s.Tenant, Session: s.Session})
 		default:
 			trials = append(trials, s.Key())
@@ -66,24 +67,24 @@ func (l *List) Take(suspects []host.Suspect, load func(host.SessionKey)) (trials
 func (l *List) Len() int { return len(l.suspects) }
 
 // Find gives a suspect; nil: it is not suspected any more.
-func (l *List) Find(key host.CoreKey) *host.Suspect { return l.suspects[key] }
+func (l *List) Find(key deaths.CoreKey) *deaths.Suspect { return l.suspects[key] }
 
 // Remember keeps a blame for others of its like.
-func (l *List) Remember(b host.Suspect) {
-	like := func(o host.Suspect) bool { return LikenessOf(&o.CoreNote) == LikenessOf(&b.CoreNote) }
+func (l *List) Remember(b deaths.Suspect) {
+	like := func(o deaths.Suspect) bool { return LikenessOf(&o.CoreNote) == LikenessOf(&b.CoreNote) }
 	l.blames = append(slices.DeleteFunc(l.blames, like), b)
 	l.blames = l.blames[max(0, len(l.blames)-maxBlames):]
 }
 
 // Blame keeps of a suspect whose run is blocked what tells its like.
-func (l *List) Blame(key host.CoreKey) {
-	if s := l.suspects[key]; s != nil && s.Kind == host.CoreRun {
+func (l *List) Blame(key deaths.CoreKey) {
+	if s := l.suspects[key]; s != nil && s.Kind == deaths.CoreRun {
 		l.Remember(settle(s))
 	}
 }
 
 // Acquit forgets a suspect, and reports whether it was suspected.
-func (l *List) Acquit(key host.CoreKey) bool {
+func (l *List) Acquit(key deaths.CoreKey) bool {
 	if l.suspects[key] == nil {
 		return false
 	}
@@ -92,7 +93,7 @@ func (l *List) Acquit(key host.CoreKey) bool {
 }
 
 // Gone notes that the journal did not have a suspect.
-func (l *List) Gone(key host.CoreKey) {
+func (l *List) Gone(key deaths.CoreKey) {
 	if s := l.suspects[key]; s != nil {
 		l.gone[LikenessOf(&s.CoreNote)] = true
 	}
@@ -106,11 +107,11 @@ func (l *List) WasGone(like Likeness) bool { return l.gone[like] }
 
 // WasBlamed reports whether one of its like was to blame.
 func (l *List) WasBlamed(like Likeness) bool {
-	return slices.ContainsFunc(l.blames, func(b host.Suspect) bool { return LikenessOf(&b.CoreNote) == like })
+	return slices.ContainsFunc(l.blames, func(b deaths.Suspect) bool { return LikenessOf(&b.CoreNote) == like })
 }
 
 // All are the suspects and the blames, as the next process is to know them.
-func (l *List) All() []host.Suspect {
+func (l *List) All() []deaths.Suspect {
 	list := slices.Clone(l.blames)
 	for _, s := range l.suspects {
 		list = append(list, *s)

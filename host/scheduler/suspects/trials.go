@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/deaths"
 )
 
 // After a death the suspects are tried one after the other, before any other guest,
@@ -41,25 +42,25 @@ var pauses = []time.Duration{0, 200 * time.Millisecond, time.Second}
 // Host does what trials want done. Its methods are called under the caller's lock.
 type Host[A any] interface {
 	// Phase notes what the server does from now on.
-	Phase(p host.CorePhase)
+	Phase(p deaths.CorePhase)
 	// Idle reports whether nothing has a token.
 	Idle() bool
 	Durable() uint64
 	// Load gives work that loads the suspect's session, and ends with a call of Loaded.
-	Load(key host.CoreKey) (work func())
+	Load(key deaths.CoreKey) (work func())
 	// RunAlone gives work that runs an attempt at once, and the most time that it may have a
 	// core.
 	RunAlone(a A) (work func(), most time.Duration)
 	// CallAlone gives work that makes the suspect's call; nil if the call cannot begin yet.
 	// there is false if nobody waits for the call any more.
-	CallAlone(key host.CoreKey) (work func(), there bool)
+	CallAlone(key deaths.CoreKey) (work func(), there bool)
 	// Awaits reports whether the suspect's attempt waits until it is durable.
-	Awaits(key host.CoreKey) bool
+	Awaits(key deaths.CoreKey) bool
 	// Release gives an attempt back that was not run.
 	Release(a A)
 	// Acquit forgets the suspect; Blame does so, too, once its run is blocked.
-	Acquit(key host.CoreKey)
-	Blame(key host.CoreKey)
+	Acquit(key deaths.CoreKey)
+	Blame(key deaths.CoreKey)
 }
 
 // Trials is the phase in which suspects are tried. A is what runs a suspect's step. All
@@ -67,16 +68,16 @@ type Host[A any] interface {
 type Trials[A any] struct {
 	host    Host[A]
 	list    *List
-	waiting []host.CoreKey
+	waiting []deaths.CoreKey
 	now     *trial
 	// held are attempts of suspects that are ready to run.
-	held map[host.CoreKey]A
+	held map[deaths.CoreKey]A
 	over chan struct{} // closed at the end of the phase
 }
 
 // Try makes the trials of suspects, in this order.
-func Try[A any](h Host[A], list *List, keys []host.CoreKey) *Trials[A] {
-	return &Trials[A]{host: h, list: list, waiting: keys, held: map[host.CoreKey]A{}, over: make(chan struct{})}
+func Try[A any](h Host[A], list *List, keys []deaths.CoreKey) *Trials[A] {
+	return &Trials[A]{host: h, list: list, waiting: keys, held: map[deaths.CoreKey]A{}, over: make(chan struct{})}
 }
 
 // Over is closed at the end of the phase.
@@ -104,7 +105,7 @@ const (
 
 // trial is a suspect that is tried now.
 type trial struct {
-	key   host.CoreKey
+	key   deaths.CoreKey
 	stage stage
 	until time.Time // of a pause, or of the window, whatever is left of the units
 	left  uint64    // units of the window; those of a call do not become less
@@ -112,7 +113,7 @@ type trial struct {
 	over  bool      // it came back, or there is nothing to try
 }
 
-func (t *trial) is(key host.CoreKey) bool { return t != nil && t.key == key }
+func (t *trial) is(key deaths.CoreKey) bool { return t != nil && t.key == key }
 
 // unitsPerNanosecond is how much a core is taken to do.
 const unitsPerNanosecond = 3
@@ -128,7 +129,7 @@ func (t *trial) windowOver(now time.Time) (over bool, next time.Time) {
 
 // Keeps takes an attempt that is ready, if it is of a suspect whose turn has not come
 // or comes now.
-func (t *Trials[A]) Keeps(key host.CoreKey, a A) bool {
+func (t *Trials[A]) Keeps(key deaths.CoreKey, a A) bool {
 	if t == nil {
 		return false
 	}
@@ -151,14 +152,14 @@ func (t *Trials[A]) Bars(key host.SessionKey) bool {
 }
 
 // Prepares notes that an attempt waits for its module's code, and comes back.
-func (t *Trials[A]) Prepares(key host.CoreKey) {
+func (t *Trials[A]) Prepares(key deaths.CoreKey) {
 	if t.Runs(key) {
 		t.now.stage = preparing
 	}
 }
 
 // Runs reports whether an attempt is the one that runs alone.
-func (t *Trials[A]) Runs(key host.CoreKey) bool {
+func (t *Trials[A]) Runs(key deaths.CoreKey) bool {
 	return t != nil && t.now != nil && t.now.stage == running && t.now.is(key)
 }
 
@@ -167,7 +168,7 @@ func (t *Trials[A]) Used(units uint64) { t.now.left -= min(t.now.left, units) }
 
 // Came notes that a suspect has come back to the host, and reports whether its trial was
 // under way.
-func (t *Trials[A]) Came(key host.CoreKey) bool {
+func (t *Trials[A]) Came(key deaths.CoreKey) bool {
 	if t == nil || !t.now.is(key) {
 		return false
 	}
@@ -177,7 +178,7 @@ func (t *Trials[A]) Came(key host.CoreKey) bool {
 
 // Found says what Load has found: there is false if the suspect is not there any more;
 // with blame its run was blocked by an entry at pos. The trial may be over meanwhile.
-func (t *Trials[A]) Found(key host.CoreKey, blame, there bool, pos uint64) {
+func (t *Trials[A]) Found(key deaths.CoreKey, blame, there bool, pos uint64) {
 	if t == nil || !t.now.is(key) {
 		return // it came back while it was loaded
 	}
@@ -210,7 +211,7 @@ func (t *Trials[A]) Work(at time.Time) (work []func(), next time.Time, over bool
 		case now.stage == pausing && at.Before(now.until):
 			return work, now.until, false
 		case now.stage == pausing:
-			t.host.Phase(host.PhaseApart)
+			t.host.Phase(deaths.PhaseApart)
 			now.stage = loading
 			return append(work, t.host.Load(now.key)), time.Time{}, false
 		// A suspect of before that was let go on beside the others gives its token up soon.
@@ -244,7 +245,7 @@ func (t *Trials[A]) begin(at time.Time) {
 		return
 	}
 	if pause := pauses[min(int(s.Alone), len(pauses)-1)]; pause > 0 && !s.Blamed {
-		t.host.Phase(host.PhaseControl)
+		t.host.Phase(deaths.PhaseControl)
 		t.now.until = at.Add(pause)
 	}
 }
@@ -267,7 +268,7 @@ func (t *Trials[A]) run(now *trial, at time.Time) (run func()) {
 	if noted <= len(windows) {
 		window = windows[max(noted, 1)-1]
 	}
-	if now.key.Kind == host.CoreRun {
+	if now.key.Kind == deaths.CoreRun {
 		a, ok := t.held[now.key]
 		if !ok {
 			if !t.host.Awaits(now.key) {

@@ -6,9 +6,10 @@ import (
 	"slices"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/usage"
 )
 
-// access is what a store keeps of tenants and keys.
+// access holds the tenants, the keys and the audit log.
 type access struct {
 	tenants map[string]host.TenantRecord
 	keys    map[string]host.KeyRecord
@@ -65,7 +66,7 @@ func (s *Store) ChangeAccess(ctx context.Context, c host.AccessChange) error {
 	})
 }
 
-// add appends an entry of the audit log, and drops the tenant's oldest if there are
+// add appends an entry of the audit log, and drops the tenant's oldest entry if there are
 // too many.
 func (a *access) add(e host.AuditEntry) {
 	a.audited++
@@ -140,14 +141,14 @@ func (s *Store) TenantUsage(ctx context.Context, tenant string) (host.TenantUsag
 	return u, err
 }
 
-// ClearTenant implements [host.AccessStore]: all at once, as nothing of it waits.
+// ClearTenant implements [host.AccessStore]. It deletes everything at once.
 func (s *Store) ClearTenant(ctx context.Context, tenant string, _ int) (more bool, err error) {
 	err = s.update(ctx, func() error {
 		ofTenant := func(key id) bool { return key.tenant == tenant }
 		maps.DeleteFunc(s.handlers, func(key id, _ *handler) bool { return ofTenant(key) })
 		maps.DeleteFunc(s.runs, func(key id, _ *host.Run) bool { return ofTenant(key) })
 		maps.DeleteFunc(s.sessions, func(key host.SessionKey, _ *session) bool { return key.Tenant == tenant })
-		maps.DeleteFunc(s.spent, func(key spentKey, _ *host.Spent) bool { return key.tenant == tenant })
+		maps.DeleteFunc(s.spent, func(key spentKey, _ *usage.Spent) bool { return key.tenant == tenant })
 		s.resources.clear(tenant)
 		maps.DeleteFunc(s.kv, func(key host.KVSpace, _ *space) bool { return key.Tenant == tenant })
 		maps.DeleteFunc(s.repeats, func(key repeatKey, _ *host.Repeat) bool { return key.tenant == tenant })

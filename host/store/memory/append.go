@@ -7,8 +7,8 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// change applies the parts of one batch and can take them back: a batch is all
-// or nothing. The store's mutex is held.
+// change applies the parts of one batch and can undo them, because a batch takes effect
+// as a whole or not at all. The store's mutex is held.
 type change struct {
 	store *Store
 	undo  []func()
@@ -16,14 +16,14 @@ type change struct {
 
 func (c *change) undoBy(fn func()) { c.undo = append(c.undo, fn) }
 
-// revert takes everything back, the latest first.
+// revert undoes everything, the latest change first.
 func (c *change) revert() {
 	for _, fn := range slices.Backward(c.undo) {
 		fn()
 	}
 }
 
-// set puts a value into a map, nil deletes it, so that it can be taken back.
+// set puts a value into a map, or deletes the key if value is nil. revert undoes it.
 func set[K comparable, V any](c *change, m map[K]*V, key K, value *V) {
 	old, had := m[key]
 	c.undoBy(func() {
@@ -40,7 +40,7 @@ func set[K comparable, V any](c *change, m map[K]*V, key K, value *V) {
 	}
 }
 
-// assign sets a variable so that it can be taken back.
+// assign sets a variable. revert undoes it.
 func assign[V any](c *change, to *V, value V) {
 	old := *to
 	c.undoBy(func() { *to = old })
@@ -72,8 +72,8 @@ func (c *change) apply(p *host.SessionBatch) error {
 	return nil
 }
 
-// putSession moves the session to its new position. It answers nil for a part
-// that deletes in a session that does not exist.
+// putSession moves the session to its new position. It returns nil for a part that only
+// deletes, in a session that does not exist.
 func (c *change) putSession(p *host.SessionBatch) (*session, error) {
 	s := c.store.sessions[p.Key]
 	if p.First == 0 {
@@ -108,7 +108,7 @@ func (c *change) putSession(p *host.SessionBatch) (*session, error) {
 	return s, nil
 }
 
-// foldable is the index of the newest row with a snapshot at or before a position,
+// foldable returns the index of the newest row with a snapshot at or before a position,
 // else 0.
 func foldable(rows []row, position uint64) int {
 	for i, r := range slices.Backward(rows) {
@@ -119,8 +119,7 @@ func foldable(rows []row, position uint64) int {
 	return 0
 }
 
-// putRuns writes the new runs in the order of their start, then the changed
-// ones.
+// putRuns writes the new runs in the order of their start, and then the changed runs.
 func (c *change) putRuns(s *session, p *host.SessionBatch) error {
 	for _, runID := range p.Started {
 		i := slices.IndexFunc(p.Runs, func(r host.Run) bool { return r.RunID == runID })
@@ -195,7 +194,7 @@ func (c *change) putStream(p *host.SessionBatch) error {
 		}
 	}
 	for i := range p.Runs {
-		// A run that began without events has its first one to come.
+		// A run that began without events gets the number of its first event now.
 		h := c.store.handlers[id{p.Key.Tenant, p.Runs[i].HandlerID}]
 		if h.firstSeq < 0 {
 			assign(c, &h.firstSeq, h.lastSeq()+1)
@@ -204,8 +203,8 @@ func (c *change) putStream(p *host.SessionBatch) error {
 	return nil
 }
 
-// drop deletes the part's old runs with their events, handlers that have none
-// left, and a private session that has no handler left.
+// drop deletes the part's old runs with their events, then handlers without runs, and
+// then a private session without handlers.
 func (c *change) drop(s *session, p *host.SessionBatch) {
 	for _, runID := range p.Drop {
 		r := c.store.runs[id{p.Key.Tenant, runID}]
@@ -242,7 +241,7 @@ func (c *change) drop(s *session, p *host.SessionBatch) {
 	}
 }
 
-// purge deletes the part's handlers, and a private session with its last one.
+// purge deletes the part's handlers, and a private session with its last handler.
 func (c *change) purge(s *session, p *host.SessionBatch) {
 	if len(p.Purge) == 0 {
 		return

@@ -10,8 +10,8 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// PutComposition implements [host.Store]. It refuses a version that is not the
-// next one, and one of a module that is not stored.
+// PutComposition implements [host.Store]. It refuses a version that is not the next one,
+// and a version that names a module that is not stored.
 func (s *Store) PutComposition(ctx context.Context, v host.CompositionVersion) error {
 	return s.update(ctx, func() error {
 		list := []host.CompositionVersion{v}
@@ -23,7 +23,7 @@ func (s *Store) PutComposition(ctx context.Context, v host.CompositionVersion) e
 	})
 }
 
-// checkCompositions tells whether the versions may be added, all of them.
+// checkCompositions returns an error unless all of the versions may be added.
 func (s *Store) checkCompositions(list []host.CompositionVersion) error {
 	newest := map[id]int{}
 	for i := range list {
@@ -60,8 +60,8 @@ func cloneComposition(v *host.CompositionVersion) host.CompositionVersion {
 	return c
 }
 
-// Compositions implements [host.Store]; those of one name are in the order of
-// their tenants.
+// Compositions implements [host.Store]. Compositions with the same name are in the order
+// of their tenants.
 func (s *Store) Compositions(ctx context.Context, tenant string) (newest []host.CompositionVersion, err error) {
 	err = s.view(ctx, func() error {
 		for key, versions := range s.composed {
@@ -77,8 +77,8 @@ func (s *Store) Compositions(ctx context.Context, tenant string) (newest []host.
 	return newest, err
 }
 
-// Composition implements [host.Store]. Of several versions with the digest it
-// gives any: only their places in their histories differ.
+// Composition implements [host.Store]. If several versions have the digest, it returns
+// any of them: they differ only in their places in their histories.
 func (s *Store) Composition(ctx context.Context, digest string) (found host.CompositionVersion, err error) {
 	err = s.view(ctx, func() error {
 		for _, versions := range s.composed {

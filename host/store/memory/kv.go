@@ -10,13 +10,13 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// space is what a resource of the kind kv keeps for a tenant.
+// space holds the data of a tenant's resource of kind kv.
 type space struct {
 	totals host.KVTotals
 	items  map[string]*host.KVItem
 }
 
-// putKV makes a write, unless the definition is gone that it is for.
+// putKV performs a write, unless the definition that it is for has been deleted.
 func (c *change) putKV(w *host.KVWrite) error {
 	if w.Space.Tenant == "" || w.Space.Resource == "" || w.Item.Key == "" || w.Item.Version == 0 || w.Totals.Keys < 0 || w.Totals.Bytes < 0 {
 		return fmt.Errorf("a write of the key %q to the resource %q of tenant %q, of version %d", w.Item.Key, w.Space.Resource, w.Space.Tenant, w.Item.Version)

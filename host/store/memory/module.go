@@ -13,7 +13,7 @@ import (
 // PutModule implements [host.Store].
 func (s *Store) PutModule(ctx context.Context, m host.ModuleRecord) error {
 	return s.update(ctx, func() error {
-		delete(s.released, m.Digest) // it is about to be named, so nothing may sweep it until then
+		delete(s.released, m.Digest) // a version is about to name it, so a sweep must not delete it
 		stored := s.modules[m.Digest]
 		switch {
 		case stored == nil:
@@ -46,8 +46,8 @@ func cloneModule(m host.ModuleRecord) host.ModuleRecord {
 	return m
 }
 
-// PutPlugin implements [host.Store]. It refuses a version that is not the next
-// one, and one of a module that is not stored.
+// PutPlugin implements [host.Store]. It refuses a version that is not the next one, and a
+// version of a module that is not stored.
 func (s *Store) PutPlugin(ctx context.Context, v host.PluginVersion, remade ...host.CompositionVersion) error {
 	return s.update(ctx, func() error {
 		key := id{v.Tenant, v.Name}
@@ -73,8 +73,8 @@ func newestVersion(versions []host.PluginVersion) int {
 	return versions[len(versions)-1].Version
 }
 
-// Plugins implements [host.Store]; plugins of one name are in the order of
-// their tenants.
+// Plugins implements [host.Store]. Plugins with the same name are in the order of their
+// tenants.
 func (s *Store) Plugins(ctx context.Context, tenant string) (newest []host.PluginVersion, err error) {
 	err = s.view(ctx, func() error {
 		for key, versions := range s.plugins {
@@ -103,8 +103,8 @@ func (s *Store) PluginVersions(ctx context.Context, tenant, name string) (versio
 	return versions, err
 }
 
-// DeletePlugin implements [host.Store]. A module that was stored but never
-// named by a version stays: its upload may be under way.
+// DeletePlugin implements [host.Store]. A module that no version has ever named stays,
+// because its upload may be in progress.
 func (s *Store) DeletePlugin(ctx context.Context, tenant, name string, version int) error {
 	return s.update(ctx, func() error {
 		key := id{tenant, name}

@@ -9,15 +9,17 @@ import (
 	"strings"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/limit"
+	"github.com/weftrun/weft/host/usage"
 )
 
 type spentKey struct {
 	tenant string
-	month  host.Month
+	month  usage.Month
 }
 
-// putSpent adds what a tenant has used up.
-func (c *change) putSpent(m *host.MonthSpent) error {
+// putSpent adds spending of a tenant.
+func (c *change) putSpent(m *usage.MonthSpent) error {
 	if m.Tenant == "" || m.Month <= 0 {
 		return fmt.Errorf("spent by tenant %q in month %d", m.Tenant, m.Month)
 	}
@@ -31,16 +33,16 @@ func (c *change) putSpent(m *host.MonthSpent) error {
 }
 
 // RunsHeld implements [host.QuotaStore].
-func (s *Store) RunsHeld(ctx context.Context) (list []host.RunsHeld, err error) {
+func (s *Store) RunsHeld(ctx context.Context) (list []usage.RunsHeld, err error) {
 	err = s.view(ctx, func() error {
-		by := map[string]*host.RunsHeld{}
+		by := map[string]*usage.RunsHeld{}
 		for key, r := range s.runs {
 			if r.Status != host.StatusRunning {
 				continue
 			}
 			h := by[key.tenant]
 			if h == nil {
-				h = &host.RunsHeld{Tenant: key.tenant}
+				h = &usage.RunsHeld{Tenant: key.tenant}
 				by[key.tenant] = h
 			}
 			if len(r.WaitingFor) > 0 && r.WaitingFor[0].Reason == host.WaitsForTurn {
@@ -63,17 +65,17 @@ func (s *Store) BytesHeld(ctx context.Context, tenant string) (journal, state in
 		journal, state = s.bytesHeld(tenant)
 		for key, ss := range s.sessions {
 			if key.Tenant == tenant && !ss.erasing {
-				journal += host.SessionCharge
+				journal += limit.SessionCharge
 			}
 		}
 		for key := range s.runs {
 			if key.tenant == tenant {
-				journal += host.RunCharge
+				journal += limit.RunCharge
 			}
 		}
 		for key, sp := range s.kv {
 			if key.Tenant == tenant {
-				state += host.KeyCharge * sp.totals.Keys
+				state += limit.KeyCharge * sp.totals.Keys
 			}
 		}
 		return nil
@@ -81,7 +83,7 @@ func (s *Store) BytesHeld(ctx context.Context, tenant string) (journal, state in
 	return journal, state, err
 }
 
-// bytesHeld counts sessions that are being deleted no more. Called with mu held.
+// bytesHeld leaves out sessions that are being deleted. mu is held.
 func (s *Store) bytesHeld(tenant string) (journal, state int64) {
 	for key, sp := range s.kv {
 		if key.Tenant == tenant {
@@ -118,7 +120,7 @@ func (s *Store) PluginsHeld(ctx context.Context, tenant string) (versions int, b
 }
 
 // Spent implements [host.QuotaStore].
-func (s *Store) Spent(ctx context.Context, tenant string, from host.Month) (list []host.MonthSpent, err error) {
+func (s *Store) Spent(ctx context.Context, tenant string, from usage.Month) (list []usage.MonthSpent, err error) {
 	err = s.view(ctx, func() error {
 		list = s.spentOf(tenant, from)
 		return nil
@@ -126,14 +128,14 @@ func (s *Store) Spent(ctx context.Context, tenant string, from host.Month) (list
 	return list, err
 }
 
-// spentOf lists what was spent, by tenant ("" is all) and month. Called with mu held.
-func (s *Store) spentOf(tenant string, from host.Month) (list []host.MonthSpent) {
+// spentOf lists the spending of a tenant ("": of all tenants) by month. mu is held.
+func (s *Store) spentOf(tenant string, from usage.Month) (list []usage.MonthSpent) {
 	for key, spent := range s.spent {
 		if (tenant == "" || key.tenant == tenant) && key.month >= from {
-			list = append(list, host.MonthSpent{Tenant: key.tenant, Month: key.month, Spent: *spent})
+			list = append(list, usage.MonthSpent{Tenant: key.tenant, Month: key.month, Spent: *spent})
 		}
 	}
-	slices.SortFunc(list, func(a, b host.MonthSpent) int {
+	slices.SortFunc(list, func(a, b usage.MonthSpent) int {
 		return cmp.Or(strings.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Month, b.Month))
 	})
 	return list

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/search"
 )
 
 // LoadSession implements [host.Store].
@@ -118,7 +119,7 @@ func (s *Store) Run(ctx context.Context, tenant, runID string) (found host.Run, 
 	return found, err
 }
 
-// page is how many rows a list gives, whatever its query says.
+// page returns how many rows a list may give, whatever its query asks for.
 func page(limit int) int { return min(max(limit, 1), host.MaxListed) }
 
 // Runs implements [host.Store].
@@ -142,7 +143,7 @@ func (s *Store) Runs(ctx context.Context, q host.RunQuery) (runs []host.Run, mor
 	return runs, more, err
 }
 
-// matches reports whether a query selects a run of its tenant.
+// matches reports whether a query selects a run of the query's tenant.
 func matches(r *host.Run, q *host.RunQuery) bool {
 	switch {
 	case len(q.Statuses) > 0 && !slices.Contains(q.Statuses, string(r.Status)),
@@ -152,7 +153,7 @@ func matches(r *host.Run, q *host.RunQuery) bool {
 		q.ErrorCode != "" && q.ErrorCode != r.ErrorCode,
 		q.Since != 0 && r.Updated < q.Since,
 		q.Blocked && r.Blocked == nil,
-		len(q.Search) > 0 && !host.Matches(r.Words(), q.Search):
+		len(q.Search) > 0 && !search.Matches(search.Words(r), q.Search):
 		return false
 	case q.AfterStarted == 0 && q.AfterHandler == "":
 		return true
@@ -272,7 +273,7 @@ func (s *Store) EndedBehind(ctx context.Context, tenant string, newer int) (host
 	return host.EndedAt{}, err
 }
 
-// ended lists all runs of a tenant that have ended, the oldest end first.
+// ended lists all runs of a tenant that have ended, oldest end first.
 func (s *Store) ended(ctx context.Context, tenant string) (runs []host.EndedRun, err error) {
 	err = s.view(ctx, func() error {
 		for key, r := range s.runs {

@@ -14,7 +14,7 @@ type resourceKey struct{ tenant, name string }
 
 type useKey struct{ tenant, resource, workflow string }
 
-// resources is what a store keeps of resources.
+// resources holds the resources that tenants have defined, and their use.
 type resources struct {
 	defined map[resourceKey]host.ResourceRecord
 	used    map[useKey]host.ResourceUse
@@ -24,7 +24,7 @@ func newResources() resources {
 	return resources{defined: map[resourceKey]host.ResourceRecord{}, used: map[useKey]host.ResourceUse{}}
 }
 
-// clear forgets those of a tenant.
+// clear deletes the resources of a tenant.
 func (r *resources) clear(tenant string) {
 	maps.DeleteFunc(r.defined, func(k resourceKey, _ host.ResourceRecord) bool { return k.tenant == tenant })
 	maps.DeleteFunc(r.used, func(k useKey, _ host.ResourceUse) bool { return k.tenant == tenant })

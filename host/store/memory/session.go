@@ -58,8 +58,8 @@ func (s *Store) info(key host.SessionKey, found *session) host.SessionInfo {
 	return info
 }
 
-// erase deletes handlers of a session, until those gone had so many rows or more,
-// then its journal, then the session.
+// erase deletes handlers of a session until they had at least the given number of rows.
+// When no handler is left, it deletes the journal, and then the session.
 func (c *change) erase(s *session, p *host.SessionBatch) {
 	assign(c, &s.erasing, true)
 	assign(c, &s.wakeAt, 0)

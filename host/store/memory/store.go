@@ -1,9 +1,9 @@
-// Package memory is a store that forgets: for tests, and for servers whose runs
-// may be thrown away.
+// Package memory is a store without durability: for tests, and for servers whose runs
+// need not survive.
 //
-// It implements [host.Store] with the promises of the durable ones, but that
-// nothing survives Close. It must not know what a journal row means, and does
-// no I/O; plain maps under one mutex are all there is.
+// It implements [host.Store] with the guarantees of the durable stores, except that
+// nothing survives Close. The package does not know what a journal row means, and does no
+// I/O. It consists of plain maps under one mutex.
 package memory
 
 import (
@@ -15,14 +15,15 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/usage"
 )
 
-// errClosed answers every call after Close.
+// errClosed is the error of every call after Close.
 var errClosed = errors.New("the store is closed")
 
-// Store is a [host.Store] in memory. Its zero value is not usable; see [New].
+// Store is a [host.Store] in memory. Use [New]: the zero value is not usable.
 type Store struct {
-	// mu guards all that follows. Nothing is called under it that waits.
+	// mu guards the fields below. Nothing that waits is called under it.
 	mu       sync.RWMutex
 	closed   bool
 	epoch    uint64
@@ -32,21 +33,21 @@ type Store struct {
 	runs     map[id]*host.Run
 	modules  map[string]*host.ModuleRecord
 	plugins  map[id][]host.PluginVersion      // oldest first
-	composed map[id][]host.CompositionVersion // likewise
-	// released are the modules that no name has any more, gone the compositions:
-	// they stay as long as a session needs them.
+	composed map[id][]host.CompositionVersion // oldest first
+	// released are the modules that no name refers to any more, and gone the
+	// compositions. They stay as long as a session needs them.
 	released  map[string]bool
 	gone      map[string]*host.CompositionVersion // by digest
 	repeats   map[repeatKey]*host.Repeat
 	meta      map[string][]byte
-	spent     map[spentKey]*host.Spent
+	spent     map[spentKey]*usage.Spent
 	resources resources
 	kv        map[host.KVSpace]*space
 	access    access
 	stats     host.StoreStats
 }
 
-// id is a name inside a tenant.
+// id is a name within a tenant.
 type id struct{ tenant, name string }
 
 type repeatKey struct{ tenant, route, key string }
@@ -62,7 +63,7 @@ type session struct {
 	updated  int64
 	state    int64              // bytes of the state
 	erasing  bool               // it is being deleted
-	versions map[string]*uint64 // that its rows need, with the last position that does
+	versions map[string]*uint64 // the versions that its rows need, with the last position that needs each
 }
 
 // row is a row of a session's journal.
@@ -75,7 +76,7 @@ type handler struct {
 	session  host.SessionKey
 	runs     []*host.Run // in order of start; never empty
 	stream   []host.StreamEvent
-	firstSeq int64 // of the latest run's first event, had or to come; negative while a batch starts it
+	firstSeq int64 // number of the latest run's first event, even before that event exists; negative while a batch starts the run
 }
 
 func (h *handler) latest() *host.Run { return h.runs[len(h.runs)-1] }
@@ -90,7 +91,7 @@ func (h *handler) lastSeq() int64 {
 
 var _ host.Store = (*Store)(nil)
 
-// New makes an empty store.
+// New returns an empty store.
 func New() *Store {
 	return &Store{
 		sessions:  map[host.SessionKey]*session{},
@@ -103,14 +104,14 @@ func New() *Store {
 		composed:  map[id][]host.CompositionVersion{},
 		repeats:   map[repeatKey]*host.Repeat{},
 		meta:      map[string][]byte{},
-		spent:     map[spentKey]*host.Spent{},
+		spent:     map[spentKey]*usage.Spent{},
 		resources: newResources(),
 		kv:        map[host.KVSpace]*space{},
 		access:    newAccess(),
 	}
 }
 
-// Close implements [host.Store]: everything is forgotten.
+// Close implements [host.Store]. It discards everything.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,7 +186,7 @@ func (s *Store) Append(ctx context.Context, b host.Batch) error {
 	return nil
 }
 
-// update runs fn as the only user of the store.
+// update runs fn with the store locked for writing.
 func (s *Store) update(ctx context.Context, fn func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -198,7 +199,7 @@ func (s *Store) update(ctx context.Context, fn func() error) error {
 	return fn()
 }
 
-// view runs fn while nobody writes.
+// view runs fn with the store locked for reading.
 func (s *Store) view(ctx context.Context, fn func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err

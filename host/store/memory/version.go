@@ -8,8 +8,8 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// need notes the versions that the part's entries need, and forgets those that only
-// rows needed that have been cut.
+// need records the versions that the part's entries need, and drops those that only cut
+// rows needed.
 func (c *change) need(s *session, p *host.SessionBatch) {
 	for _, v := range p.Versions {
 		if last := s.versions[v.Digest]; last == nil || *last < v.Seq {
@@ -26,8 +26,8 @@ func (c *change) need(s *session, p *host.SessionBatch) {
 	}
 }
 
-// settleVersions sweeps after a batch that has let go of journals. It is the last
-// thing of a batch, and is never taken back.
+// settleVersions sweeps after a batch that has deleted or cut journals. It is the last
+// part of a batch, and is never undone.
 func (c *change) settleVersions(b *host.Batch) {
 	for i := range b.Sessions {
 		if p := &b.Sessions[i]; p.Cut != 0 || len(p.Drop)+len(p.Purge)+p.Erase > 0 {
@@ -37,8 +37,8 @@ func (c *change) settleVersions(b *host.Batch) {
 	}
 }
 
-// release notes of modules that a name has been taken from that nobody can begin
-// them any more, unless others name them.
+// release records that no run can begin with the modules any more, unless another name
+// refers to them.
 func (s *Store) release(digests ...string) {
 	for _, digest := range digests {
 		if !s.isNamed(digest) {
@@ -47,7 +47,7 @@ func (s *Store) release(digests ...string) {
 	}
 }
 
-// sweep drops what is released and no session needs.
+// sweep deletes released versions that no session needs.
 func (s *Store) sweep() {
 	if len(s.released)+len(s.gone) == 0 {
 		return

@@ -8,8 +8,8 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// schema9: tenants, their keys, and what was done to both. Of a key there are
-// hashes only. The audit log's ids are never given twice.
+// schema9: tenants, their keys, and the audit log. Only hashes of keys are stored. An id
+// of the audit log is never used twice.
 const schema9 = `
 CREATE TABLE tenants (
 	name     TEXT PRIMARY KEY,
@@ -47,12 +47,12 @@ CREATE INDEX access_audit_tenant ON access_audit (tenant, id);
 
 // Access implements [host.AccessStore].
 func (s *Store) Access(ctx context.Context) (tenants []host.TenantRecord, keys []host.KeyRecord, err error) {
-	// One transaction, so that no key is without its tenant.
+	// One transaction, so that every key has its tenant.
 	tx, err := s.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return nil, nil, notFound(err, "tenants")
 	}
-	defer func() { _ = tx.Rollback() }() // it has read only
+	defer func() { _ = tx.Rollback() }() // the transaction only reads
 	rows, err := tx.QueryContext(ctx, `SELECT name, created, deleting FROM tenants ORDER BY name`)
 	if err != nil {
 		return nil, nil, notFound(err, "tenants")
@@ -86,7 +86,8 @@ func (d *digest) Scan(value any) error {
 	return nil
 }
 
-// scanAll reads all rows into records, whose fields to gives, and closes them.
+// scanAll reads all rows into records and closes the rows. to returns the fields of a
+// record.
 func scanAll[T any](rows *sql.Rows, to func(*T) []any) ([]T, error) {
 	defer func() { _ = rows.Close() }()
 	var list []T
@@ -168,8 +169,8 @@ func (s *Store) putKeys(ctx context.Context, c *host.AccessChange) error {
 	return nil
 }
 
-// putAudit adds entries, and drops the oldest of the tenants that have too many now.
-// Finding those takes a walk over all that are kept: once, not with each entry.
+// putAudit adds entries. It then deletes the oldest entries of the tenants that have too
+// many. Finding these takes a walk over all entries: one for the whole list.
 func (s *Store) putAudit(ctx context.Context, list []host.AuditEntry) error {
 	tenants := map[string]bool{}
 	for _, e := range list {
@@ -209,8 +210,8 @@ func (s *Store) Audit(ctx context.Context, q host.AuditQuery) (list []host.Audit
 	return list, more, notFound(err, "the audit log")
 }
 
-// usageOf counts what a tenant has, from one snapshot. The length of a blob is
-// known without reading it.
+// usageOf counts what a tenant has, in one snapshot. SQLite knows the length of a blob
+// without reading it.
 const usageOf = `SELECT
 	(SELECT count(*) FROM handlers WHERE tenant = ?1),
 	(SELECT count(*) FROM sessions WHERE tenant = ?1),
@@ -250,8 +251,8 @@ func (s *Store) TenantUsage(ctx context.Context, tenant string) (host.TenantUsag
 	return u, err
 }
 
-// clears delete a tenant's rows, some at a time, leaves before what they hang on:
-// a session or a handler goes when it has nothing left, as what would go with it has
+// clears delete a tenant's rows, a bounded number at a time. Rows are deleted before the
+// rows that they refer to, because the number of rows deleted by a foreign key would have
 // no bound. The order matters.
 var clears = []string{
 	`DELETE FROM stream WHERE (hid, last_seq) IN
@@ -269,8 +270,8 @@ var clears = []string{
 	`DELETE FROM repeats WHERE (tenant, route, key) IN (SELECT tenant, route, key FROM repeats WHERE tenant = ?1 LIMIT ?2)`,
 }
 
-// ClearTenant implements [host.AccessStore]. What plugins and compositions are left
-// goes with the last of the rest, name by name.
+// ClearTenant implements [host.AccessStore]. Remaining plugins and compositions are
+// deleted at the end, one name at a time.
 func (s *Store) ClearTenant(ctx context.Context, tenant string, rows int) (more bool, err error) {
 	err = s.update(ctx, func(ctx context.Context) error {
 		left := int64(rows)
@@ -288,7 +289,7 @@ func (s *Store) ClearTenant(ctx context.Context, tenant string, rows int) (more 
 				return nil
 			}
 		}
-		return s.sweep(ctx) // of what no journal needs now
+		return s.sweep(ctx) // deletes what no journal needs any more
 	})
 	if err == nil && !more {
 		more, err = s.clearNames(ctx, tenant)
@@ -299,8 +300,8 @@ func (s *Store) ClearTenant(ctx context.Context, tenant string, rows int) (more 
 	return more, nil
 }
 
-// clearNames deletes one plugin or composed workflow of a tenant; more: there may
-// be others.
+// clearNames deletes one plugin or composed workflow of a tenant. more: there may be
+// others.
 func (s *Store) clearNames(ctx context.Context, tenant string) (more bool, err error) {
 	composed, err := s.Compositions(ctx, tenant)
 	if err != nil {

@@ -65,8 +65,8 @@ type statements struct {
 	all []*sql.Stmt
 }
 
-// close closes all of them. SQLite keeps a connection open that has any, and
-// package sql does not know them once the connection is gone.
+// close closes all statements. SQLite keeps a connection open that has open statements,
+// and package sql cannot close them after the connection is gone.
 func (s *statements) close() error {
 	var errs []error
 	for _, stmt := range s.all {
@@ -81,8 +81,8 @@ func prepareStatements(ctx context.Context, conn *sql.Conn) (*statements, error)
 		to  **sql.Stmt
 		sql string
 	}{
-		// IMMEDIATE takes the write lock at once: the transaction cannot fail
-		// half-way because another got it first.
+		// IMMEDIATE takes the write lock at once, so the transaction cannot fail half-way
+		// because another one has the lock.
 		{&s.begin, `BEGIN IMMEDIATE`},
 		{&s.advance, `UPDATE store SET commits = commits + 1 RETURNING commits`},
 		{&s.commit, `COMMIT`},
@@ -140,7 +140,8 @@ func prepareStatements(ctx context.Context, conn *sql.Conn) (*statements, error)
 		{&s.putRepeat, `INSERT OR REPLACE INTO repeats (tenant, route, key, hash, run, made) VALUES (?, ?, ?, ?, ?, ?)`},
 		{&s.putSpent, `INSERT INTO spent (tenant, month, runs, fuel, log_bytes) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO UPDATE
 			SET runs = runs + excluded.runs, fuel = fuel + excluded.fuel, log_bytes = log_bytes + excluded.log_bytes`},
-		// What a tenant's definition keeps goes with it: a write that comes later is void.
+		// Data of a tenant's definition is deleted with the definition. A later write has
+		// no effect.
 		{&s.putSpace, `INSERT INTO kv_spaces (tenant, resource, made, last, keys, bytes) SELECT ?1, ?2, ?3, ?4, ?5, ?6
 			WHERE ?3 = 0 OR EXISTS (SELECT 1 FROM resources WHERE tenant = ?1 AND name = ?2 AND created = ?3)
 			ON CONFLICT DO UPDATE SET last = ?4, keys = ?5, bytes = ?6 RETURNING id`},
@@ -150,8 +151,8 @@ func prepareStatements(ctx context.Context, conn *sql.Conn) (*statements, error)
 		{&s.dropNote, `DELETE FROM unread WHERE n = ? AND runs = ?`},
 		{&s.putWords, `INSERT INTO run_words (rowid, words, of) SELECT ?1, ?5, ?2 WHERE ` + unchanged},
 		{&s.dropWords, `DELETE FROM run_words WHERE rowid = ?1 AND ` + unchanged},
-		// The latest run goes only as the last one, and with it a private session
-		// perhaps: not one that has something to do.
+		// The latest run is deleted only as the last run of its handler. A private
+		// session may be deleted with it, but only if the session has nothing to do.
 		{&s.dropRun, `DELETE FROM runs WHERE tenant = ?1 AND run = ?2 AND sid = ?3 AND completed > 0
 			AND (latest = 0 OR NOT EXISTS (SELECT 1 FROM runs AS r WHERE r.hid = runs.hid AND r.id <> runs.id)
 				AND NOT EXISTS (SELECT 1 FROM sessions WHERE id = ?3 AND private AND wake_at IS NOT NULL))
@@ -182,8 +183,8 @@ func prepareStatements(ctx context.Context, conn *sql.Conn) (*statements, error)
 	return s, nil
 }
 
-// Append implements [host.Store]. A context that has ended before the
-// transaction began makes it [host.ErrNotCommitted]; later it has no effect.
+// Append implements [host.Store]. If ctx ends before the transaction begins, Append
+// returns [host.ErrNotCommitted]. Later the end of ctx has no effect.
 func (s *Store) Append(ctx context.Context, b host.Batch) error {
 	if err := ctx.Err(); err != nil {
 		return notCommitted(err)
@@ -224,7 +225,7 @@ func (s *Store) Append(ctx context.Context, b host.Batch) error {
 	if len(s.ended) > 0 {
 		select {
 		case s.noted <- struct{}{}:
-		default: // they know
+		default: // the goroutine has been signalled
 		}
 	}
 	s.commits.Add(1)
@@ -237,7 +238,7 @@ func (s *Store) checkEpoch(ctx context.Context, epoch uint64) error {
 	if err := s.stmts.epoch.QueryRowContext(ctx).Scan(&newest); err != nil {
 		return err
 	}
-	// Before the first Claim nobody owns the store, with epoch 0 neither.
+	// Before the first Claim nobody owns the store, not even with epoch 0.
 	if newest == 0 || epoch != uint64(newest) {
 		return host.ErrFenced
 	}
@@ -277,9 +278,8 @@ func (s *Store) appendSession(ctx context.Context, p *host.SessionBatch) error {
 	return s.erase(ctx, sid, p.Erase)
 }
 
-// putSession moves the session to its new position, and writes the entries up
-// to it. It answers sql.ErrNoRows for a part that deletes in a session that
-// does not exist.
+// putSession moves the session to its new position and writes its entries. It returns
+// sql.ErrNoRows for a part that only deletes, in a session that does not exist.
 func (s *Store) putSession(ctx context.Context, p *host.SessionBatch) (sid int64, err error) {
 	if p.First == 0 {
 		err := s.stmts.findSession.QueryRowContext(ctx, p.Key.Tenant, p.Key.Session).Scan(&sid)
@@ -322,14 +322,14 @@ func (s *Store) makeSession(ctx context.Context, p *host.SessionBatch) (sid int6
 	return res.LastInsertId()
 }
 
-// wakeColumn is the column's form of WakeAt: the index of those that wake by
+// wakeColumn returns the column's form of WakeAt. The index of sessions that wake by
 // themselves leaves out NULL.
 func wakeColumn(at int64) sql.NullInt64 {
 	return sql.NullInt64{Int64: at, Valid: at != host.WakeNever}
 }
 
-// startsPrivate reports whether the part starts a run of the handler whose
-// private session this is.
+// startsPrivate reports whether the part starts a run of the handler whose private
+// session this is.
 func startsPrivate(p *host.SessionBatch) int {
 	for _, id := range p.Started {
 		if r := findRun(p.Runs, id); r != nil && r.HandlerID == p.Key.Session {
@@ -348,14 +348,14 @@ func findRun(runs []host.Run, id string) *host.Run {
 	return nil
 }
 
-// madeHandler is a handler that a part has made, and that has no events yet.
+// madeHandler is a handler that the part has created and that has no events yet.
 type madeHandler struct {
 	id  string
 	hid int64
 }
 
-// putRuns writes the new runs in the order of their start, then the changed
-// ones. It gives the new handler of a part that makes one, as most do.
+// putRuns writes the new runs in the order of their start, and then the changed runs.
+// Most parts that start a run create one handler, which putRuns returns.
 func (s *Store) putRuns(ctx context.Context, sid int64, p *host.SessionBatch) (made madeHandler, err error) {
 	for _, id := range p.Started {
 		r := findRun(p.Runs, id)
@@ -399,7 +399,7 @@ func (s *Store) startRun(ctx context.Context, sid int64, p *host.SessionBatch, r
 	return hid, isNew, err
 }
 
-// putHandler makes the run's handler, or takes the place of its latest run.
+// putHandler creates the run's handler, or replaces the latest run of an existing one.
 func (s *Store) putHandler(ctx context.Context, sid int64, r *host.Run, firstSeq int64) (hid int64, isNew bool, err error) {
 	res, err := s.stmts.insertHandler.ExecContext(ctx, r.Tenant, r.HandlerID, sid, firstSeq)
 	if err != nil {
@@ -422,7 +422,7 @@ func (s *Store) putHandler(ctx context.Context, sid int64, r *host.Run, firstSeq
 	return hid, false, err
 }
 
-// firstEvent is the number of a run's first event in the part, or -1.
+// firstEvent returns the number of a run's first event in the part, or -1.
 func firstEvent(p *host.SessionBatch, r *host.Run) int64 {
 	for i := range p.Stream {
 		if row := &p.Stream[i]; row.RunID == r.RunID && row.HandlerID == r.HandlerID {
@@ -450,21 +450,21 @@ func (s *Store) changeRun(ctx context.Context, r *host.Run) error {
 	return err
 }
 
-// remember keeps the id of a run that has ended, for its note.
+// remember keeps the id of a run that has ended, for the batch's note.
 func (s *Store) remember(r *host.Run, id int64) {
 	if r.Status.Final() {
 		s.ended = append(s.ended, id)
 	}
 }
 
-// changeOne executes a statement that has to change one row, and else refuses
-// the batch for the given reason.
+// changeOne executes a statement that must change one row. If it does not, the batch is
+// refused with the given reason.
 func (s *Store) changeOne(ctx context.Context, stmt *sql.Stmt, reason string, args ...any) error {
 	_, err := s.insertOne(ctx, stmt, reason, args...)
 	return err
 }
 
-// insertOne is changeOne for a statement that makes the row, and gives its id.
+// insertOne is changeOne for a statement that creates the row. It returns the row's id.
 func (s *Store) insertOne(ctx context.Context, stmt *sql.Stmt, reason string, args ...any) (id int64, err error) {
 	res, err := stmt.ExecContext(ctx, args...)
 	if err != nil {

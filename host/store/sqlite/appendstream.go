@@ -6,8 +6,8 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// putStream writes the part's stream events, then tells each handler whose
-// latest run has none yet at which number these will begin.
+// putStream writes the part's stream events. If the latest run of a handler has no events
+// yet, putStream then records the number at which they will begin.
 func (s *Store) putStream(ctx context.Context, sid int64, p *host.SessionBatch, made madeHandler) error {
 	for i := range p.Stream {
 		row := &p.Stream[i]
@@ -48,8 +48,7 @@ func (s *Store) putStreamRow(ctx context.Context, sid int64, tenant string, row 
 		tenant, row.HandlerID, sid, int64(events[0].Seq), int64(events[len(events)-1].Seq), row.RunID, data)
 }
 
-// putFirstStreamRow writes the first events of a handler that was just made: it is
-// of the session, and has none before.
+// putFirstStreamRow writes the first events of a handler that the part has just created.
 func (s *Store) putFirstStreamRow(ctx context.Context, hid int64, row *host.StreamRow, events []host.StreamEvent) error {
 	data, err := encode(events)
 	if err != nil {
@@ -59,14 +58,14 @@ func (s *Store) putFirstStreamRow(ctx context.Context, hid int64, row *host.Stre
 	return err
 }
 
-// Bounds of one row of the stream table: a reader gets whole rows. One event
+// Bounds of one row of the stream table. Readers always read whole rows. A single event
 // may be longer.
 const (
 	rowEvents = 256
 	rowBytes  = 256 << 10
 )
 
-// rowLength is how many of the events, at least one, go into one row.
+// rowLength returns how many of the events, at least one, go into one row.
 func rowLength(events []host.StreamEvent) int {
 	bytes := 0
 	for i := range events {

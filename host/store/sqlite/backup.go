@@ -13,35 +13,35 @@ import (
 	driver "modernc.org/sqlite"
 )
 
-// stepPages is how many pages (of 4 KiB) are copied between two looks at the
-// context.
+// stepPages is how many pages (of 4 KiB) are copied between two checks of the context.
 const stepPages = 1024
 
-// copyPragmas are those of a file that is being written by a copy: if that does
-// not come to its end, the file goes. It is synced once, as a whole.
+// copyPragmas are for a file that a copy is writing. If the copy does not finish, the
+// file is deleted. The file is synced once, as a whole.
 var copyPragmas = []string{"journal_mode(OFF)", "synchronous(OFF)"}
 
-// backuper is what the driver's connection can do, by SQLite's backup API.
+// backuper is the part of the driver's connection that offers SQLite's backup API.
 type backuper interface {
 	NewBackup(destination string) (*driver.Backup, error)
 }
 
-// Progress is told how many pages of a copy are done, and of how many.
+// Progress is called with the number of copied pages and the total.
 type Progress func(done, total int)
 
-// Backup copies the database, as it is at one moment, into a new file: a server
-// that writes meanwhile is not held up. The copy is written beside the file under
-// a name of its own, synced, given to verify (nil: none), and renamed. A file that
-// is there is replaced.
+// Backup copies the database, as it is at one moment, into a new file. It does not block
+// a server that writes meanwhile. The copy is written beside the file under another name,
+// synced, passed to verify (nil: no verification), and renamed. An existing file is
+// replaced.
 //
-// All pages are copied from one snapshot. SQLite could copy without one, but then
-// begins anew after every commit of another process. The snapshot's price is that
-// the server's log cannot be reused while it lasts: for each second of copying the
-// log grows by a second's commits, and is cut back afterwards.
+// All pages are copied from one snapshot. Without a snapshot, SQLite would start the copy
+// again after every commit of another process. In return, the server's log cannot be
+// reused during the copy. It grows by the commits of that time and is cut back
+// afterwards.
 //
 // # Errors
 //
-// Of the file system, of verify, the context's. Nothing is left behind.
+// The errors of the file system and of verify; that of the context. Nothing is left
+// behind.
 func (s *Store) Backup(ctx context.Context, file string, progress Progress, verify func(file string) error) error {
 	conn, err := s.read.Conn(ctx)
 	if err != nil {
@@ -54,13 +54,13 @@ func (s *Store) Backup(ctx context.Context, file string, progress Progress, veri
 	release := sync.OnceValue(i.Close)
 	err = replaceFile(file, func(temp string) error {
 		err := copyDatabase(ctx, conn, temp, progress)
-		return errors.Join(err, release()) // the server's log may go on before the copy is verified
+		return errors.Join(err, release()) // lets the server reuse its log before the copy is verified
 	}, verify)
 	return errors.Join(err, release())
 }
 
-// replaceFile has a file written under another name, synced and verified before it
-// takes its name.
+// replaceFile writes a file under another name, syncs and verifies it, and then renames
+// it.
 func replaceFile(file string, write, verify func(temp string) error) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*.partial")
 	if err != nil {
@@ -107,7 +107,7 @@ func syncFile(name string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// copyDatabase copies what the connection's transaction sees.
+// copyDatabase copies the database as the connection's transaction sees it.
 func copyDatabase(ctx context.Context, conn *sql.Conn, to string, progress Progress) error {
 	name, err := dsn(to, copyPragmas)
 	if err != nil {
@@ -142,15 +142,15 @@ func copyDatabase(ctx context.Context, conn *sql.Conn, to string, progress Progr
 	})
 }
 
-// Restore copies a backup into a data directory, which is made if it is missing
-// and has to be empty. The copy is brought to the newest schema and given to
-// verify (nil: none) before it becomes the directory's database.
+// Restore copies a backup into a data directory. The directory is created if it is
+// missing, and must be empty. The copy is migrated to the newest schema and passed to
+// verify (nil: no verification) before it becomes the directory's database.
 //
 // # Errors
 //
-// One sentence, when the directory holds anything or is in use, or the file is no
-// backup or by its schema a newer version's ([host.ErrNewer]); of the file system,
-// of verify, the context's. The directory is then as empty as it was.
+// An error in one sentence if the directory is not empty or is in use, or if the file is
+// not a backup or has a newer schema ([host.ErrNewer]); the errors of the file system and
+// of verify; that of the context. The directory is then empty again.
 func Restore(ctx context.Context, file, dir string, progress Progress, verify func(file string) error) (err error) {
 	if info, err := os.Stat(file + "-wal"); err == nil && info.Size() > 0 {
 		return fmt.Errorf("%s is a database that a server uses or has used, and no backup: its newest commits lie beside it; "+
@@ -188,7 +188,7 @@ func Restore(ctx context.Context, file, dir string, progress Progress, verify fu
 	}, verify)
 }
 
-// wantEmpty refuses a directory that holds more than the lock.
+// wantEmpty returns an error if the directory holds more than the lock.
 func wantEmpty(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -202,7 +202,7 @@ func wantEmpty(dir string) error {
 	return nil
 }
 
-// migrateFile brings the schema of a database that nobody uses to the newest.
+// migrateFile migrates a database that nobody uses to the newest schema.
 func migrateFile(ctx context.Context, path string) (err error) {
 	name, err := dsn(path, copyPragmas)
 	if err != nil {
@@ -221,12 +221,11 @@ func migrateFile(ctx context.Context, path string) (err error) {
 	return migrate(ctx, conn)
 }
 
-// Compact rewrites the database without the pages that deletions have left, and
-// gives its size in bytes before and after. It needs as much free space as the
-// database has content, twice for a moment, and holds up whoever else uses the
-// store.
+// Compact rewrites the database without its free pages, and returns its size in bytes
+// before and after. For a moment it needs free space of twice the size of the database's
+// content. It blocks all other users of the store.
 func (s *Store) Compact(ctx context.Context) (before, after int64, err error) {
-	s.reading.Lock() // a reader holds the log back
+	s.reading.Lock() // a reader would hold the log back
 	defer s.reading.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -241,8 +240,8 @@ func (s *Store) Compact(ctx context.Context) (before, after int64, err error) {
 		}
 		return info.Size()
 	}
-	// What follows begins fillings of the log without a commit of ours: the mark names
-	// none until the next one.
+	// The calls below may begin new generations of the log without a commit of ours. The
+	// mark names no generation until the next commit.
 	s.gen = generation{}
 	s.marker.note(func(m *mark) { m.gen, m.base = generation{}, 0 })
 	if err := s.marker.flush(); err != nil {

@@ -26,7 +26,7 @@ func history(t *testing.T, dir string, n uint64) (s *Store, epoch uint64) {
 	return s, epoch
 }
 
-// wantFiles wants a directory to hold these files and no others.
+// wantFiles expects a directory to hold exactly these files.
 func wantFiles(t *testing.T, dir string, want ...string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -42,8 +42,8 @@ func wantFiles(t *testing.T, dir string, want ...string) {
 	}
 }
 
-// TestBackupWhileWriting: copies that are made while batches are written hold a
-// prefix of the history, with all that was acknowledged when they began.
+// TestBackupWhileWriting: copies made while batches are written hold a prefix of the
+// history, with all batches that were acknowledged when the copy began.
 func TestBackupWhileWriting(t *testing.T) {
 	dir, copies := t.TempDir(), t.TempDir()
 	s, epoch := history(t, dir, 20)
@@ -95,7 +95,7 @@ func TestBackupWhileWriting(t *testing.T) {
 	wantFiles(t, copies, "copy.db")
 }
 
-// TestBackupThatFails: nothing is left behind, and what was there stays.
+// TestBackupThatFails: a failed backup leaves nothing behind, and changes nothing.
 func TestBackupThatFails(t *testing.T) {
 	s, _ := history(t, t.TempDir(), 5)
 	dir := t.TempDir()
@@ -163,8 +163,8 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// TestRestoreOfOtherVersions: an older schema is brought up to date, a newer one
-// refused by name.
+// TestRestoreOfOtherVersions: an older schema is migrated, and a newer one is refused
+// with a clear error.
 func TestRestoreOfOtherVersions(t *testing.T) {
 	source := t.TempDir()
 	s, _ := history(t, source, 3)
@@ -208,7 +208,7 @@ func TestRestoreOfOtherVersions(t *testing.T) {
 	wantFiles(t, other)
 }
 
-// TestReaders: what was opened to be read is not written.
+// TestReaders: a store that was opened for reading cannot be written.
 func TestReaders(t *testing.T) {
 	dir := t.TempDir()
 	s, epoch := history(t, dir, 2)
@@ -252,7 +252,7 @@ func TestReaders(t *testing.T) {
 	}
 }
 
-// TestCompact: pages that deletions have left go, and nothing else.
+// TestCompact: compaction removes the pages that deletions have left, and nothing else.
 func TestCompact(t *testing.T) {
 	dir := t.TempDir()
 	s, epoch := history(t, dir, 100)

@@ -42,7 +42,7 @@ func oneStepRun(tb testing.TB) host.SessionBatch {
 	}
 }
 
-// benchID is an id as the scheduler makes them: the time, roughly, and chance.
+// benchID is an id like those of the scheduler: roughly the time, and random bits.
 func benchID() string {
 	return fmt.Sprintf("%08x", time.Now().UnixNano()>>28)[4:] + rand.Text()[:8]
 }

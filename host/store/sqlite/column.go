@@ -8,7 +8,7 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// blockedColumns are the columns that say why a run cannot go on.
+// blockedColumns returns the columns that say why a run is blocked.
 func blockedColumns(r *host.Run) (code, message sql.NullString) {
 	if r.Blocked == nil {
 		return code, message
@@ -16,15 +16,15 @@ func blockedColumns(r *host.Run) (code, message sql.NullString) {
 	return sql.NullString{String: r.Blocked.Code, Valid: true}, sql.NullString{String: r.Blocked.Message, Valid: true}
 }
 
-// The column of what a run waits for has more than that, marked by reasons of their
-// own: the events that the run keeps, and the step that failed, with the number of its
-// attempts in the place of the time. A run that failed waits for nothing.
+// The column of what a run waits for also holds other data, marked by reasons of their
+// own: the events in the run's inbox, and the step that failed, with the number of its
+// attempts in the place of the time. A failed run waits for nothing.
 const (
 	reasonKept   = "kept"
 	reasonFailed = "failed"
 )
 
-// decodeWaiting reads the column of what a run waits for, and keeps.
+// decodeWaiting decodes the column of what a run waits for and keeps.
 func decodeWaiting(data []byte, r *host.Run) error {
 	if err := abi.Unmarshal(data, &r.WaitingFor); err != nil {
 		return err
@@ -46,8 +46,7 @@ func decodeWaiting(data []byte, r *host.Run) error {
 	return nil
 }
 
-// encodeParts encodes a run's result, if it has one, and what it waits for, if it
-// does.
+// encodeParts encodes a run's result and what the run waits for, each if there is any.
 func encodeParts(r *host.Run) (result, waiting []byte, err error) {
 	if r.Result != nil {
 		result, err = encode(r.Result)
@@ -65,8 +64,8 @@ func encodeParts(r *host.Run) (result, waiting []byte, err error) {
 	return result, waiting, err
 }
 
-// encode encodes a value for a column. What could not be decoded again is
-// refused now, while its writer can still be told.
+// encode encodes a value for a column. It refuses a value that could not be decoded
+// again, while the writer can still get the error.
 func encode(v any) ([]byte, error) {
 	data, err := abi.Marshal(v)
 	if err != nil {

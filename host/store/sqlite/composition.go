@@ -10,13 +10,13 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// PutComposition implements [host.Store]. It refuses a version that is not the
-// next one, and one of a module that is not stored.
+// PutComposition implements [host.Store]. It refuses a version that is not the next one,
+// and a version that names a module that is not stored.
 func (s *Store) PutComposition(ctx context.Context, v host.CompositionVersion) error {
 	return s.update(ctx, func(ctx context.Context) error { return s.insertComposition(ctx, &v) })
 }
 
-// insertComposition writes a version, within a transaction.
+// insertComposition writes a version within a transaction.
 func (s *Store) insertComposition(ctx context.Context, v *host.CompositionVersion) error {
 	err := s.insertVersion(ctx, v)
 	if err != nil {
@@ -57,14 +57,14 @@ func (s *Store) insertVersion(ctx context.Context, v *host.CompositionVersion) e
 	return nil
 }
 
-// compositionColumns are those of compositions c, and the modules in order as a
-// JSON list: what one query gives comes from one snapshot.
+// compositionColumns are the columns of compositions c, and the modules in order as a
+// JSON list. One query reads one snapshot.
 const compositionColumns = `tenant, name, version, digest, created, record,
 	(SELECT json_group_array(module ORDER BY place) FROM composition_modules
 		WHERE tenant = c.tenant AND name = c.name AND version = c.version)`
 
-// Compositions implements [host.Store]; those of one name are in the order of
-// their tenants.
+// Compositions implements [host.Store]. Compositions with the same name are in the order
+// of their tenants.
 func (s *Store) Compositions(ctx context.Context, tenant string) ([]host.CompositionVersion, error) {
 	if s.schema < 3 {
 		return nil, nil
@@ -74,8 +74,8 @@ func (s *Store) Compositions(ctx context.Context, tenant string) ([]host.Composi
 		ORDER BY name, tenant`, tenant)
 }
 
-// Composition implements [host.Store]. Of several versions with the digest it
-// gives any: only their places in their histories differ.
+// Composition implements [host.Store]. If several versions have the digest, it returns
+// any of them: they differ only in their places in their histories.
 func (s *Store) Composition(ctx context.Context, digest string) (host.CompositionVersion, error) {
 	query := `SELECT ` + compositionColumns + ` FROM compositions c WHERE digest = ?1`
 	switch {

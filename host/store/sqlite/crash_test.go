@@ -19,7 +19,7 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// childVariable names what a child process does, dirVariable its data directory.
+// childVariable says what a child process does, and dirVariable names its data directory.
 const (
 	childVariable = "WEFT_TEST_SQLITE_CHILD"
 	dirVariable   = "WEFT_TEST_SQLITE_DIR"
@@ -63,8 +63,7 @@ func crashBatch(epoch, n uint64) host.Batch {
 	}}}
 }
 
-// openToAppend opens the store in a child process, and says where the history
-// ends.
+// openToAppend opens the store in a child process, and returns the end of the history.
 func openToAppend(ctx context.Context, dir string) (s *Store, epoch, last uint64, err error) {
 	if s, err = Open(dir); err != nil {
 		return nil, 0, 0, err
@@ -79,8 +78,8 @@ func openToAppend(ctx context.Context, dir string) (s *Store, epoch, last uint64
 	return s, epoch, stored.Last, err
 }
 
-// appendForever continues the history until it is killed, and tells the number
-// of each batch once it is durable.
+// appendForever continues the history until it is killed. It reports the number of each
+// batch that is durable.
 func appendForever(dir string) {
 	ctx := context.Background()
 	s, epoch, n, err := openToAppend(ctx, dir)
@@ -94,8 +93,8 @@ func appendForever(dir string) {
 	os.Exit(1)
 }
 
-// TestKill kills a process in the middle of its appends. What it has
-// acknowledged is there, and at most the one batch that was under way besides.
+// TestKill kills a process in the middle of its appends. Everything that it has
+// acknowledged is there, and at most the one batch in progress in addition.
 func TestKill(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -116,8 +115,8 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// killOnce lets a child append until it has acknowledged a batch past the given
-// one, kills it, and gives the last one that it acknowledged.
+// killOnce lets a child append until it has acknowledged a batch after the given one,
+// kills it, and returns the last batch that it acknowledged.
 func killOnce(t *testing.T, dir string, until uint64) (acknowledged uint64) {
 	t.Helper()
 	cmd := child(t, "append", dir)
@@ -152,8 +151,8 @@ func killOnce(t *testing.T, dir string, until uint64) (acknowledged uint64) {
 	return acknowledged
 }
 
-// checkHistory wants the store to hold a prefix of the children's history, and
-// gives its length.
+// checkHistory expects the store to hold a prefix of the children's history, and returns
+// the length of the prefix.
 func checkHistory(t *testing.T, s *Store) uint64 {
 	t.Helper()
 	last, err := readHistory(t.Context(), s)

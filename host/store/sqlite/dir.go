@@ -16,15 +16,15 @@ import (
 	code "modernc.org/sqlite/lib"
 )
 
-// lockName is the file whose lock says that a server uses the directory. It is
-// a file of its own because closing any other descriptor of the database file
-// would drop SQLite's own locks on it.
+// lockName is the file whose lock marks the directory as used by a server. It is a
+// separate file, because closing any other descriptor of the database file would release
+// SQLite's own locks on it.
 const lockName = "weft.lock"
 
-// ErrInUse: another holds the lock of the data directory.
+// ErrInUse: another server holds the lock of the data directory.
 var ErrInUse = errors.New("in use by another weft server")
 
-// prepareDir makes the data directory if it is missing, for its owner alone.
+// prepareDir creates the data directory if it is missing, readable only by its owner.
 func prepareDir(dir string) error {
 	info, err := os.Stat(dir)
 	switch {
@@ -38,12 +38,12 @@ func prepareDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return dirError(dir, err)
 	}
-	// The new name itself has to survive a power loss too.
+	// The name of the directory must survive a power loss too.
 	return syncDir(filepath.Dir(filepath.Clean(dir)))
 }
 
-// lockDir takes the directory's lock. The kernel frees it when the process
-// ends, however it ends.
+// lockDir locks the directory. The kernel releases the lock when the process ends, for
+// whatever reason.
 func lockDir(dir string) (*os.File, error) {
 	f, err := lockFile(filepath.Join(dir, lockName))
 	if errors.Is(err, ErrInUse) {
@@ -55,8 +55,8 @@ func lockDir(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// createFile makes the database file readable for its owner alone; SQLite gives
-// the same mode to the files it makes beside it.
+// createFile creates the database file, readable only by its owner. SQLite gives the
+// files that it creates beside it the same mode.
 func createFile(dir, path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -68,7 +68,7 @@ func createFile(dir, path string) error {
 	return syncDir(dir)
 }
 
-// rewrite writes a file's bytes again, in place, and syncs it; one that is missing is
+// rewrite writes a file's bytes again, in place, and syncs the file. A missing file is
 // left alone.
 func rewrite(path string) (err error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
@@ -95,12 +95,12 @@ func rewrite(path string) (err error) {
 	}
 }
 
-// syncDir makes the names in a directory durable. Where directories cannot be
-// opened or synced (some file systems, Windows), the system does so by itself.
+// syncDir makes the names in a directory durable. Where directories cannot be opened or
+// synced (some file systems, Windows), the system makes names durable by itself.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
-		return nil // not readable: nothing that we could sync
+		return nil // not readable, so there is nothing to sync
 	}
 	defer func() { _ = d.Close() }()
 	if err := d.Sync(); err != nil && errors.Is(err, syscall.EIO) {
@@ -122,7 +122,7 @@ func dirError(dir string, err error) error {
 	return fmt.Errorf("data directory %s cannot be used: %w", dir, err)
 }
 
-// openError says what is wrong with a database file that does not open.
+// openError says why a database file cannot be opened.
 func openError(dir string, err error) error {
 	switch primaryCode(err) {
 	case code.SQLITE_NOTADB:
@@ -135,8 +135,8 @@ func openError(dir string, err error) error {
 	return fmt.Errorf("opening %s: %w", filepath.Join(dir, fileName), err)
 }
 
-// primaryCode is the SQLite result code of an error without its extension; 0
-// for another error.
+// primaryCode returns the SQLite result code of an error without its extension, or 0 for
+// other errors.
 func primaryCode(err error) int {
 	var e *driver.Error
 	if errors.As(err, &e) {
@@ -145,42 +145,41 @@ func primaryCode(err error) int {
 	return 0
 }
 
-// pragmas of every connection.
+// pragmas are set on every connection.
 var pragmas = []string{
-	// Another program that looks into the file may hold a lock for a moment.
+	// Another program that reads the file may hold a lock for a moment.
 	"busy_timeout(5000)",
-	// Deleting a handler deletes its runs and its stream, deleting a session
-	// its journal: the schema says so, and keeps it so.
+	// Deleting a handler deletes its runs and its stream, and deleting a session deletes
+	// its journal. The schema declares this.
 	"foreign_keys(1)",
-	// Sorting for a listing needs no file.
+	// Sorting for a list needs no file.
 	"temp_store(MEMORY)",
-	// Nothing in the file is trusted to call functions with side effects.
+	// The contents of the file may not call functions with side effects.
 	"trusted_schema(0)",
 }
 
-// writerPragmas are those of the writing connection.
+// writerPragmas are set on the writing connection.
 var writerPragmas = []string{
-	// A commit appends to one log and syncs it once; readers do not wait for
-	// the writer, nor it for them.
+	// A commit appends to one log and syncs it once. Readers and the writer do not wait
+	// for each other.
 	"journal_mode(WAL)",
-	// In WAL mode NORMAL syncs at checkpoints only and loses the latest
-	// commits with the power; FULL syncs at every commit.
+	// In WAL mode NORMAL syncs only at checkpoints, and a power loss would lose the
+	// latest commits. FULL syncs at every commit.
 	"synchronous(FULL)",
-	// A checkpoint, which copies the log into the file, costs two syncs and
-	// runs inside the commit that passes this many pages (16 MiB). Commits
-	// mostly rewrite the same few pages, the right edges of the trees, so a
-	// log four times the default holds hardly more distinct pages: fewer
-	// copies and fewer commits that wait, for a log that is still read in
-	// well under a second when the store opens after a crash.
+	// A checkpoint copies the log into the file. It costs two syncs and runs inside the
+	// commit that passes this many pages (16 MiB). Commits mostly rewrite the same few
+	// pages, the right edges of the trees. So a log four times the default size has
+	// hardly more distinct pages: there are fewer copies and fewer slow commits, and the
+	// log is still read in well under a second when the store opens after a crash.
 	"wal_autocheckpoint(4096)",
-	// A log that a long reader made grow is cut back to 64 MiB.
+	// A log that a long reader has made grow is cut back to 64 MiB.
 	"journal_size_limit(67108864)",
-	// 32 MiB of pages: the upper levels of the trees by random ids (runs,
-	// sessions, handlers) of some millions of runs.
+	// 32 MiB of pages: the upper levels of the trees with random keys (runs, sessions,
+	// handlers), for some millions of runs.
 	"cache_size(-32768)",
 }
 
-// readerPragmas are those of the reading connections.
+// readerPragmas are set on the reading connections.
 var readerPragmas = []string{
 	"query_only(1)",
 	"cache_size(-8192)",
@@ -190,8 +189,8 @@ func writerDSN(path string) (string, error) { return dsn(path, writerPragmas) }
 
 func readerDSN(path string) (string, error) { return dsn(path, readerPragmas) }
 
-// dsn builds the data source name of a connection. The path is escaped: a
-// directory may be called anything.
+// dsn builds the data source name of a connection. It escapes the path, because a
+// directory may have any name.
 func dsn(path string, more []string) (string, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// refusal is the error of a batch that contradicts itself or what is stored.
-// Nothing of it was written, and trying again would end the same.
+// refusal is the error for a batch that contradicts itself or the stored data. Nothing of
+// the batch was written, and a repetition would be refused too.
 type refusal struct{ reason string }
 
 func (e *refusal) Error() string { return "batch refused: " + e.reason }
@@ -21,15 +21,15 @@ func refuse(format string, args ...any) error {
 	return &refusal{reason: fmt.Sprintf(format, args...)}
 }
 
-// notCommitted marks an error of a transaction that was surely not written.
+// notCommitted marks an error of a transaction that was certainly not written.
 func notCommitted(err error) error {
 	return fmt.Errorf("%w: %w", host.ErrNotCommitted, err)
 }
 
-// surelyNotWritten reports whether a COMMIT that failed with err left nothing
-// behind. SQLITE_BUSY comes before anything is written, and a log that found no
-// room lacks the record that makes a commit valid. After any other error, of a
-// sync above all, nobody can tell what is on the disk.
+// surelyNotWritten reports whether a COMMIT that failed with err left nothing behind.
+// SQLITE_BUSY comes before anything is written, and a log without room lacks the record
+// that makes a commit valid. After any other error, especially of a sync, nobody can tell
+// what is on the disk.
 func surelyNotWritten(err error) bool {
 	switch primaryCode(err) {
 	case code.SQLITE_BUSY, code.SQLITE_FULL:
@@ -38,8 +38,8 @@ func surelyNotWritten(err error) bool {
 	return false
 }
 
-// appendError classifies an error of a statement of an append; the transaction
-// is rolled back after it.
+// appendError classifies an error of a statement of an append. The transaction is rolled
+// back afterwards.
 func appendError(err error) error {
 	var refused *refusal
 	switch {
@@ -53,9 +53,9 @@ func appendError(err error) error {
 	return notCommitted(err)
 }
 
-// notFound turns the absence of a row into [host.ErrNotFound]. what says what was
-// looked for. SQLITE_CORRUPT stays what it is: SQLite makes it of a read that the disk
-// refuses, too, so that nobody can tell whether the next one would fail as well.
+// notFound turns the absence of a row into [host.ErrNotFound]. what names the missing
+// thing. SQLITE_CORRUPT stays unchanged: SQLite also returns it for a read that the disk
+// refuses, so the next read may succeed.
 func notFound(err error, what string) error {
 	if errors.Is(err, sql.ErrNoRows) {
 		return fmt.Errorf("%s: %w", what, host.ErrNotFound)
@@ -66,8 +66,8 @@ func notFound(err error, what string) error {
 	return err
 }
 
-// damaged is notFound for an inspection, which has seen before that the disk gives
-// all bytes of the file: what SQLite takes for damage is damage.
+// damaged is notFound for an inspection. An inspection has checked before that the disk
+// returns all bytes of the file, so SQLITE_CORRUPT means damage.
 func damaged(err error, what string) error {
 	if primaryCode(err) == code.SQLITE_CORRUPT {
 		return fmt.Errorf("reading %s: %w: %w", what, host.ErrUnreadable, err)

@@ -14,22 +14,22 @@ import (
 	"github.com/weftrun/weft/host/store/sqlite/faultdisk"
 )
 
-// faultSeeds is how many seeds a run of the tests plays; beside the race detector, a
-// third.
+// faultSeeds is how many seeds a run of the tests plays. Under the race detector it plays
+// a third.
 const faultSeeds = 30
 
 // TestFaults plays histories of appends on a disk that fails: writes, syncs and
-// truncations with EIO and ENOSPC, short writes, once or for good, torn writes and sectors
-// in another order, power losses and
-// deaths of the process, at any operation, while the store opens too. What has to
-// hold, after each of them, of the store that is opened again:
+// truncations with EIO and ENOSPC, short writes, once or for good, torn writes and
+// sectors in another order, power losses and deaths of the process, at any operation,
+// while the store opens too. After each of them, the store that is opened again must
+// satisfy:
 //
-//   - every batch that was acknowledged is there, whole and in its place;
-//   - of the others at most the one whose outcome was open is there, whole;
-//   - one that was surely not written is written when it is tried again;
-//   - after an open outcome the store takes nothing more.
+//   - every acknowledged batch is there, whole and in its place;
+//   - of the other batches at most the one with an unknown outcome is there, whole;
+//   - a batch that was certainly not written is written when it is tried again;
+//   - after an unknown outcome the store accepts nothing more.
 //
-// WEFT_SEED=n plays one seed again, WEFT_SEEDS=n so many others.
+// WEFT_SEED=n plays one seed again, and WEFT_SEEDS=n plays n others.
 func TestFaults(t *testing.T) {
 	var sum faultSum
 	eachSeed(t, faultSeeds, func(t *testing.T, seed uint64) {
@@ -51,8 +51,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestFaultsAreSeen: a store that syncs less loses what it has acknowledged, and the
-// test above notices.
+// TestFaultsAreSeen: a store that syncs less loses acknowledged batches, and the test
+// above notices.
 func TestFaultsAreSeen(t *testing.T) {
 	suite.NotShort(t, "looks for what a weaker store loses")
 	seeds := 12
@@ -95,10 +95,10 @@ func eachSeed(t *testing.T, count int, play func(t *testing.T, seed uint64)) {
 	}
 }
 
-// faultSum counts what the histories have come to.
+// faultSum counts the outcomes of the histories.
 type faultSum struct{ Batches, Refused, Open, Written, Losses, Deaths, Openings, Late int }
 
-// faultHistory is one of them.
+// faultHistory is one history.
 type faultHistory struct {
 	dir    string
 	disk   *faultdisk.Disk
@@ -108,11 +108,11 @@ type faultHistory struct {
 
 	s     *Store
 	epoch uint64
-	acked uint64 // the last batch that was acknowledged
-	tried uint64 // the last one whose outcome may be open
+	acked uint64 // the last acknowledged batch
+	tried uint64 // the last batch whose outcome may be unknown
 }
 
-// playFaults plays one history; the error says what did not hold.
+// playFaults plays one history. The error says which condition failed.
 func playFaults(t *testing.T, seed uint64, weaker string, sum *faultSum) error {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -126,8 +126,8 @@ func playFaults(t *testing.T, seed uint64, weaker string, sum *faultSum) error {
 	return nil
 }
 
-// life is that of one process: from its opening to a failure, and what is found
-// after it.
+// life is the life of one process, from opening the store to a failure, and the check of
+// what it leaves.
 func (h *faultHistory) life(t *testing.T) (err error) {
 	if h.rng.IntN(3) == 0 {
 		h.disk.Fail(h.chooseFault(12))

@@ -15,17 +15,18 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/inspect"
 )
 
-// errReadOnly answers the writing methods of a store that was opened to be read.
+// errReadOnly is the error of the writing methods of a store that was opened for reading.
 var errReadOnly = errors.New("the store is open for reading only")
 
-// OpenOffline opens the store in dir for reading, and keeps servers away from it
+// OpenOffline opens the store in dir for reading, and locks the directory against servers
 // until Close. The writing methods fail.
 //
 // # Errors
 //
-// As [Open]; a directory without a database is one too.
+// Those of [Open]; an error for a directory without a database.
 func OpenOffline(dir string) (_ *Store, err error) {
 	path := filepath.Join(dir, fileName)
 	if err := exists(path); err != nil {
@@ -58,12 +59,12 @@ func OpenOffline(dir string) (_ *Store, err error) {
 	return s, nil
 }
 
-// OpenShared opens the store in dir for reading, beside a server that may be
-// running on it. The writing methods fail.
+// OpenShared opens the store in dir for reading, while a server may be running on it. The
+// writing methods fail.
 //
 // # Errors
 //
-// As [OpenOffline], but that the directory may be in use.
+// Those of [OpenOffline], except that the directory may be in use.
 func OpenShared(dir string) (*Store, error) {
 	path := filepath.Join(dir, fileName)
 	if err := exists(path); err != nil {
@@ -72,8 +73,8 @@ func OpenShared(dir string) (*Store, error) {
 	return openReader(path, asItIs)
 }
 
-// OpenToCopy is OpenShared for [Store.Backup] alone: the database may be of an older
-// version, and nothing else works then.
+// OpenToCopy is OpenShared for [Store.Backup] only. The database may have an older
+// schema, and no other method works.
 func OpenToCopy(dir string) (*Store, error) {
 	path := filepath.Join(dir, fileName)
 	if err := exists(path); err != nil {
@@ -82,12 +83,12 @@ func OpenToCopy(dir string) (*Store, error) {
 	return openReader(path, toCopy)
 }
 
-// OpenFile opens a backup for reading: a database file that nobody writes, and
-// beside which nothing is made. The writing methods fail.
+// OpenFile opens a backup for reading: a database file that nobody writes. It creates no
+// file beside it. The writing methods fail.
 //
 // # Errors
 //
-// As [OpenOffline].
+// Those of [OpenOffline].
 func OpenFile(path string) (*Store, error) {
 	if err := exists(path); err != nil {
 		return nil, err
@@ -95,7 +96,7 @@ func OpenFile(path string) (*Store, error) {
 	return openReader(path, sealed)
 }
 
-// exists refuses what is no file, which SQLite would make.
+// exists returns an error for a missing file, which SQLite would create.
 func exists(path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -109,16 +110,16 @@ func exists(path string) error {
 	return nil
 }
 
-// readerMode says what may be expected of a database that is only read: bits.
+// readerMode is a set of bits: what may be assumed about a database that is only read.
 type readerMode uint8
 
 const (
 	asItIs readerMode = 0
-	sealed readerMode = 1 // nobody writes it, and nothing is made beside it
-	toCopy readerMode = 2 // the schema may be an older one, and only copying works
+	sealed readerMode = 1 // nobody writes the database, and no file may be created beside it
+	toCopy readerMode = 2 // the schema may be older, and only copying works
 )
 
-// openReader opens the reading half of a store.
+// openReader opens the reading part of a store.
 func openReader(path string, mode readerMode) (_ *Store, err error) {
 	ctx := context.Background()
 	s := &Store{dir: filepath.Dir(path), broken: errReadOnly}
@@ -147,8 +148,8 @@ func openReader(path string, mode readerMode) (_ *Store, err error) {
 	return s, err
 }
 
-// checkSchema reads the number of a database's schema, and refuses one that is newer
-// than ours.
+// checkSchema reads the number of a database's schema, and refuses a newer schema than
+// ours.
 func checkSchema(ctx context.Context, db *sql.DB) (version int, err error) {
 	tables, ours, err := countTables(ctx, db)
 	switch {
@@ -168,17 +169,17 @@ func checkSchema(ctx context.Context, db *sql.DB) (version int, err error) {
 	return version, nil
 }
 
-// Schemas gives the number of the database's schema, and of the one that this version
-// of weft writes. A start of the server brings an older one up to date.
+// Schemas returns the number of the database's schema, and the number of the schema that
+// this version of weft writes. A starting server migrates an older schema.
 func (s *Store) Schemas() (has, newest int) { return s.schema, len(migrations) }
 
-// Log says what the log held when the store was opened by [OpenOffline]: frames and
-// commits that are whole, and frames behind one that is torn, which do not count.
+// Log returns what the log held when [OpenOffline] opened the store: complete frames and
+// commits, and frames behind a torn frame, which do not count.
 func (s *Store) Log() (frames, commits, torn uint64) {
 	return s.found.log.frames, s.found.log.commits, s.found.log.behind
 }
 
-// fileError says what is wrong with a database file that does not open.
+// fileError says why a database file cannot be opened.
 func fileError(path string, err error) error {
 	switch primaryCode(err) {
 	case code.SQLITE_NOTADB:
@@ -189,20 +190,20 @@ func fileError(path string, err error) error {
 	return fmt.Errorf("%s: %w", path, err)
 }
 
-// Inspection reads a store row by row, as it was at one moment: it holds a read
-// transaction open, so a checkpoint cannot pass it, and the log of a server that
-// is writing grows until Close. Its methods are for one goroutine at a time; each
-// hands out rows in order, which belong to the callee, and stops with its error.
+// Inspection reads a store row by row, as it was at one moment. It keeps a read
+// transaction open. A checkpoint cannot pass it, so the log of a writing server grows
+// until Close. Only one goroutine at a time may use an Inspection. Its methods pass rows
+// in order to a callback, which owns them and whose error ends the call.
 //
 // # Errors
 //
-// [host.ErrUnreadable] where the file is damaged; else the file system's, the
-// context's, or the callee's.
+// [host.ErrUnreadable] where the file is damaged; otherwise the errors of the file
+// system, the context or the callback.
 type Inspection struct {
 	conn   *sql.Conn
-	schema int // of the database, which may be older than ours
-	// prepared has the statements that were used: those of a session are used for
-	// each, and to prepare one takes longer than its few rows.
+	schema int // of the database; it may be older than ours
+	// prepared has the statements used so far. The statements for a session are used for
+	// each session, and preparing them takes longer than reading their few rows.
 	prepared map[string]*sql.Stmt
 }
 
@@ -219,7 +220,7 @@ func (s *Store) Inspect(ctx context.Context) (*Inspection, error) {
 	return i, nil
 }
 
-// pin begins the transaction; its first read fixes the moment.
+// pin begins the transaction. Its first read fixes the moment.
 func (i *Inspection) pin(ctx context.Context) error {
 	if _, err := i.conn.ExecContext(ctx, "BEGIN"); err != nil {
 		return err
@@ -242,8 +243,8 @@ func (i *Inspection) Close() error {
 	return errors.Join(append(errs, err, i.conn.Close())...)
 }
 
-// ofSession is rows for the few rows of one session. They are not interrupted:
-// what it takes to be ready for that is more than to read them.
+// ofSession is rows for the few rows of one session. The query cannot be interrupted,
+// because preparing for that takes longer than reading the rows.
 func (i *Inspection) ofSession(ctx context.Context, what string, each func(*sql.Rows) error, query string, args ...any) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -251,7 +252,7 @@ func (i *Inspection) ofSession(ctx context.Context, what string, each func(*sql.
 	return i.rows(context.WithoutCancel(ctx), what, each, query, args...)
 }
 
-// rows hands each row of a query to a function that scans it.
+// rows passes each row of a query to a function that scans it.
 func (i *Inspection) rows(ctx context.Context, what string, each func(*sql.Rows) error, query string, args ...any) error {
 	stmt := i.prepared[query]
 	if stmt == nil {
@@ -274,7 +275,7 @@ func (i *Inspection) rows(ctx context.Context, what string, each func(*sql.Rows)
 	return damaged(rows.Err(), what)
 }
 
-// column is a column that a schema has made, or what stands for it in older ones.
+// column returns a column that a schema has added or, for older schemas, its substitute.
 func (i *Inspection) column(since int, name, otherwise string) string {
 	if i.schema < since {
 		return otherwise
@@ -282,7 +283,7 @@ func (i *Inspection) column(since int, name, otherwise string) string {
 	return name
 }
 
-// runColumns are runColumns of the database's schema.
+// runColumns returns runColumns for the database's schema.
 func (i *Inspection) runColumns() string {
 	columns := strings.Replace(runColumns, "waiting", i.column(2, "waiting", "NULL"), 1)
 	return strings.Replace(columns, "version", i.column(7, "version", "''"), 1)
@@ -291,8 +292,8 @@ func (i *Inspection) runColumns() string {
 // maxIntegrity is how many problems SQLite lists before it gives up.
 const maxIntegrity = 100
 
-// Integrity has SQLite check its own structures: pages, trees, indexes against
-// tables. It reads the whole file.
+// Integrity makes SQLite check its own structures: pages, trees, indexes against tables.
+// It reads the whole file.
 func (i *Inspection) Integrity(ctx context.Context, found func(problem string) error) error {
 	return i.rows(ctx, "the database", func(rows *sql.Rows) error {
 		var problem string
@@ -306,17 +307,17 @@ func (i *Inspection) Integrity(ctx context.Context, found func(problem string) e
 	}, fmt.Sprintf("PRAGMA integrity_check(%d)", maxIntegrity))
 }
 
-// CountSessions tells how many sessions there are.
+// CountSessions returns the number of sessions.
 func (i *Inspection) CountSessions(ctx context.Context) (n int, err error) {
 	err = i.conn.QueryRowContext(ctx, "SELECT count(*) FROM sessions WHERE last > 0").Scan(&n)
 	return n, damaged(err, "the sessions")
 }
 
-// Sessions lists sessions in the order of their making, behind the one with the
-// given id (0: from the first), but for those that are being deleted.
-func (i *Inspection) Sessions(ctx context.Context, after int64, limit int) (list []host.SessionRow, err error) {
+// Sessions lists sessions in the order of their creation, after the one with the given id
+// (0: from the first). Sessions that are being deleted are left out.
+func (i *Inspection) Sessions(ctx context.Context, after int64, limit int) (list []inspect.Session, err error) {
 	err = i.rows(ctx, "the sessions", func(rows *sql.Rows) error {
-		var r host.SessionRow
+		var r inspect.Session
 		var last, unlisted int64
 		var wake sql.NullInt64
 		if err := rows.Scan(&r.ID, &r.Key.Tenant, &r.Key.Session, &last, &wake, &r.Private, &unlisted); err != nil {
@@ -329,7 +330,7 @@ func (i *Inspection) Sessions(ctx context.Context, after int64, limit int) (list
 	return list, err
 }
 
-// Journal hands out the rows of a session's journal.
+// Journal passes the rows of a session's journal.
 func (i *Inspection) Journal(ctx context.Context, session int64, each func(host.JournalRow) error) error {
 	return i.ofSession(ctx, "the journal", func(rows *sql.Rows) error {
 		var first int64
@@ -342,7 +343,7 @@ func (i *Inspection) Journal(ctx context.Context, session int64, each func(host.
 	}, `SELECT first, data FROM journal WHERE sid = ? ORDER BY first`, session)
 }
 
-// Versions hands out the versions that a session's journal needs.
+// Versions passes the versions that a session's journal needs.
 func (i *Inspection) Versions(ctx context.Context, session int64, each func(host.VersionUse) error) error {
 	if i.schema < 8 {
 		return nil
@@ -358,11 +359,11 @@ func (i *Inspection) Versions(ctx context.Context, session int64, each func(host
 	}, `SELECT v.digest, n.last FROM session_versions n JOIN versions v ON v.id = n.version WHERE n.sid = ? ORDER BY v.digest`, session)
 }
 
-// Handlers hands out the handlers of a session. Like Runs and Stream it finds
-// them by their latest runs, of which there is an index.
-func (i *Inspection) Handlers(ctx context.Context, session int64, each func(host.HandlerRow) error) error {
+// Handlers passes the handlers of a session. Like Runs and Stream it finds them by their
+// latest runs, which have an index.
+func (i *Inspection) Handlers(ctx context.Context, session int64, each func(inspect.Handler) error) error {
 	return i.ofSession(ctx, "the handlers", func(rows *sql.Rows) error {
-		var r host.HandlerRow
+		var r inspect.Handler
 		if err := rows.Scan(&r.HandlerID, &r.FirstSeq); err != nil {
 			return err
 		}
@@ -370,10 +371,10 @@ func (i *Inspection) Handlers(ctx context.Context, session int64, each func(host
 	}, `SELECT handler, first_seq FROM handlers WHERE id IN (SELECT hid FROM runs WHERE sid = ?1 AND latest = 1) AND sid = ?1`, session)
 }
 
-// Runs hands out the runs of a session.
-func (i *Inspection) Runs(ctx context.Context, session int64, each func(host.RunRow) error) error {
+// Runs passes the runs of a session.
+func (i *Inspection) Runs(ctx context.Context, session int64, each func(inspect.Run) error) error {
 	return i.ofSession(ctx, "the runs", func(rows *sql.Rows) error {
-		var r host.RunRow
+		var r inspect.Run
 		run, err := scanRun(latestScanner{rows, &r.Latest})
 		if err != nil {
 			return err
@@ -395,11 +396,10 @@ func (l latestScanner) Scan(dest ...any) error {
 	return l.row.Scan(append([]any{l.latest}, dest...)...)
 }
 
-// Stream hands out the stream rows of a session's handlers, those of one
-// together and in order.
-func (i *Inspection) Stream(ctx context.Context, session int64, each func(host.EventsRow) error) error {
+// Stream passes the stream rows of a session's handlers, grouped by handler and in order.
+func (i *Inspection) Stream(ctx context.Context, session int64, each func(inspect.Events) error) error {
 	return i.ofSession(ctx, "the streams", func(rows *sql.Rows) error {
-		var r host.EventsRow
+		var r inspect.Events
 		var data []byte
 		if err := rows.Scan(&r.HandlerID, &r.RunID, &r.First, &r.Last, &data); err != nil {
 			return err
@@ -410,8 +410,7 @@ func (i *Inspection) Stream(ctx context.Context, session int64, each func(host.E
 		WHERE h.id IN (SELECT hid FROM runs WHERE sid = ? AND latest = 1) ORDER BY h.id, s.last_seq`, session)
 }
 
-// Modules hands out the stored modules, with their bytes; without any, if these
-// are missing.
+// Modules passes the stored modules with their bytes. Bytes are nil if they are missing.
 func (i *Inspection) Modules(ctx context.Context, each func(host.ModuleRecord) error) error {
 	return i.rows(ctx, "the modules", func(rows *sql.Rows) error {
 		var m host.ModuleRecord
@@ -425,8 +424,8 @@ func (i *Inspection) Modules(ctx context.Context, each func(host.ModuleRecord) e
 		FROM modules m LEFT JOIN module_bytes b ON b.digest = m.digest ORDER BY m.digest`)
 }
 
-// loose are queries for rows that belong to nothing: tenant, session, and what
-// is wrong.
+// loose are queries for rows that belong to nothing. They return the tenant, the session,
+// and what is wrong.
 var loose = []string{
 	`SELECT r.tenant, r.session, 'run ' || r.run || ' belongs to no session' FROM runs r
 		WHERE NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id = r.sid AND s.tenant = r.tenant AND s.session = r.session)`,
@@ -441,11 +440,11 @@ var loose = []string{
 		FROM plugins p WHERE NOT EXISTS (SELECT 1 FROM modules m WHERE m.digest = p.digest)`,
 }
 
-// looseSince are such queries of tables that a schema has made.
+// looseSince are such queries for tables that a later schema has added.
 var looseSince = map[int][]string{12: {looseWords, missingWords}, 14: {loosePlaces, wrongTotals}}
 
-// Loose hands out rows that belong to nothing.
-func (i *Inspection) Loose(ctx context.Context, found func(host.LooseRow) error) error {
+// Loose passes the rows that belong to nothing.
+func (i *Inspection) Loose(ctx context.Context, found func(inspect.Loose) error) error {
 	queries := slices.Clone(loose)
 	for since, more := range looseSince {
 		if i.schema >= since {
@@ -454,7 +453,7 @@ func (i *Inspection) Loose(ctx context.Context, found func(host.LooseRow) error)
 	}
 	for _, query := range queries {
 		err := i.rows(ctx, "the references", func(rows *sql.Rows) error {
-			var r host.LooseRow
+			var r inspect.Loose
 			if err := rows.Scan(&r.Tenant, &r.Session, &r.What); err != nil {
 				return err
 			}
@@ -470,6 +469,6 @@ func (i *Inspection) Loose(ctx context.Context, found func(host.LooseRow) error)
 		if err := rows.Scan(&table, &row, &parent, &key); err != nil {
 			return err
 		}
-		return found(host.LooseRow{What: fmt.Sprintf("a row of table %s refers to a row of %s that is not there", table, parent)})
+		return found(inspect.Loose{What: fmt.Sprintf("a row of table %s refers to a row of %s that is not there", table, parent)})
 	}, "PRAGMA foreign_key_check")
 }

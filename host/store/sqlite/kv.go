@@ -8,8 +8,8 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// schema14: what resources of the kind kv keep, by tenant and definition. last is the
-// newest version ever given in a space, keys and bytes what it holds.
+// schema14: the data of resources of kind kv, by tenant and definition. last is the
+// newest version ever given in a space. keys and bytes count what the space holds.
 const schema14 = `
 CREATE TABLE kv_spaces (
 	id       INTEGER PRIMARY KEY,
@@ -30,7 +30,7 @@ CREATE TABLE kv (
 ) STRICT, WITHOUT ROWID;
 `
 
-// What `weft check` looks for: see [loose].
+// Queries for faults that `weft check` reports: see [loose].
 const (
 	loosePlaces = `SELECT tenant, '', 'what the resource ' || resource || ' keeps is of no definition' FROM kv_spaces
 		WHERE made <> 0 AND NOT EXISTS (SELECT 1 FROM resources r
@@ -42,7 +42,7 @@ const (
 			OR coalesce(max(k.version), 0) > s.last`
 )
 
-// putKV makes writes to resources of the kind kv, within the batch's transaction.
+// putKV performs writes to resources of kind kv, within the batch's transaction.
 func (s *Store) putKV(ctx context.Context, list []host.KVWrite) error {
 	for i := range list {
 		w := &list[i]
@@ -53,7 +53,7 @@ func (s *Store) putKV(ctx context.Context, list []host.KVWrite) error {
 		err := s.stmts.putSpace.QueryRowContext(ctx, w.Space.Tenant, w.Space.Resource, w.Space.Made,
 			int64(w.Totals.Last), w.Totals.Keys, w.Totals.Bytes).Scan(&id)
 		if errors.Is(err, sql.ErrNoRows) {
-			continue // the definition is gone
+			continue // the definition has been deleted
 		}
 		if err == nil && w.Item.Value == nil {
 			_, err = s.stmts.dropItem.ExecContext(ctx, id, w.Item.Key)
@@ -98,8 +98,8 @@ func (s *Store) KVItems(ctx context.Context, space host.KVSpace, q host.KVQuery)
 	return items, false, notFound(rows.Err(), "keys")
 }
 
-// behind is what all keys are before that begin with a prefix, and none that do not and
-// come after it: UTF-8 has no byte 0xff.
+// behind returns the upper bound of the keys with a prefix: all such keys are below it,
+// and all greater keys without the prefix are not. The byte 0xff does not occur in UTF-8.
 func behind(prefix string) string {
 	if prefix == "" {
 		return "\xff"

@@ -9,15 +9,15 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// maxBranches bounds how many values of a filter are looked up one by one; with
-// more of them a listing walks over all runs and filters.
+// maxBranches bounds how many values of a filter are looked up one by one. With more
+// values, a listing walks over all runs and filters.
 const maxBranches = 8
 
-// page is how many rows a list gives, whatever its query says.
+// page returns how many rows a list may give, whatever its query asks for.
 func page(limit int) int { return min(max(limit, 1), host.MaxListed) }
 
-// cut makes a page of rows that were read up to one beyond it, and says whether there
-// was one.
+// cut makes a page of rows. The rows were read up to one beyond the page, and more says
+// whether that one exists.
 func cut[T any](rows []T, limit int) (_ []T, more bool) {
 	if len(rows) > limit {
 		return rows[:limit], true
@@ -48,9 +48,9 @@ func (l *listing) filterIn(column string, values []string) {
 	}
 }
 
-// Runs implements [host.Store]. Each listing walks along an index in the order
-// of the answer and stops one behind the limit; with several statuses or workflows one
-// walk for each is merged.
+// Runs implements [host.Store]. Each listing walks along an index in the order of the
+// answer and stops one row after the limit. With several statuses or workflows, one walk
+// for each is merged.
 func (s *Store) Runs(ctx context.Context, q host.RunQuery) (runs []host.Run, more bool, err error) {
 	limit := page(q.Limit)
 	if len(q.Search) > 0 {
@@ -85,8 +85,7 @@ func compareStart(a, b *host.Run) int {
 	return strings.Compare(a.HandlerID, b.HandlerID)
 }
 
-// listings chooses the index that a query walks along: the one of its most
-// telling filter.
+// listings chooses the index that a query walks along: that of its most selective filter.
 func listings(q host.RunQuery) []listing {
 	statuses, workflows := distinct(q.Statuses), distinct(q.Workflows)
 	switch {
@@ -114,7 +113,7 @@ func listings(q host.RunQuery) []listing {
 	return []listing{l.rest(q)}
 }
 
-// branches is one walk for each value of the column that the index leads with.
+// branches returns one walk for each value of the index's first column.
 func branches(q host.RunQuery, index, column string, values []string, other string, others []string) []listing {
 	walks := make([]listing, 0, len(values))
 	for _, v := range values {
@@ -148,13 +147,13 @@ func (l listing) rest(q host.RunQuery) listing {
 	return l
 }
 
-// statement is the walk as SQL; its last argument is the limit.
+// statement returns the walk as SQL. Its last argument is the limit.
 func (l listing) statement() string {
 	return "SELECT " + runColumns + " FROM runs INDEXED BY " + l.index +
 		" WHERE " + strings.Join(l.where, " AND ") + " ORDER BY started DESC, handler DESC LIMIT ?"
 }
 
-// read appends the walk's runs to those given.
+// read appends the walk's runs to the given runs.
 func (l listing) read(ctx context.Context, tx *sql.Tx, runs []host.Run, limit int) ([]host.Run, error) {
 	rows, err := tx.QueryContext(ctx, l.statement(), append(l.args, limit)...)
 	if err != nil {
@@ -171,7 +170,7 @@ func (l listing) read(ctx context.Context, tx *sql.Tx, runs []host.Run, limit in
 	return runs, rows.Err()
 }
 
-// distinct is a sorted copy without repetitions.
+// distinct returns a sorted copy without repetitions.
 func distinct(values []string) []string {
 	sorted := slices.Clone(values)
 	slices.Sort(sorted)
@@ -196,8 +195,7 @@ func (s *Store) CountRuns(ctx context.Context, tenant string) ([]host.VersionRun
 	return counts, notFound(rows.Err(), "the running runs")
 }
 
-// Tenants implements [host.Store]. It hops along an index from one name to the
-// next.
+// Tenants implements [host.Store]. It jumps along an index from one name to the next.
 func (s *Store) Tenants(ctx context.Context) ([]string, error) {
 	rows, err := s.read.QueryContext(ctx, `WITH RECURSIVE t (name) AS (
 			SELECT min(tenant) FROM runs
@@ -246,7 +244,7 @@ func (s *Store) Ended(ctx context.Context, q host.EndedQuery) (runs []host.Ended
 	return runs, more, notFound(rows.Err(), "ended runs")
 }
 
-// EndedBehind implements [host.Store]. It walks over the newer ones in an index.
+// EndedBehind implements [host.Store]. It walks over the newer runs in an index.
 func (s *Store) EndedBehind(ctx context.Context, tenant string, newer int) (at host.EndedAt, err error) {
 	err = s.read.QueryRowContext(ctx, endedBehindQuery, tenant, max(newer, 0)).Scan(&at.Completed, &at.RunID)
 	return at, notFound(err, "an ended run")

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// lockFile opens the file and locks it exclusively, without waiting. The lock
-// lasts until the file is closed.
+// lockFile opens the file and locks it exclusively, without waiting. The lock lasts until
+// the file is closed.
 func lockFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -6,11 +6,11 @@ import (
 	"syscall"
 )
 
-// errSharingViolation is the system's answer to opening a file that another
-// has opened without sharing.
+// errSharingViolation is the system's error for opening a file that another process has
+// opened without sharing.
 const errSharingViolation = syscall.Errno(32)
 
-// lockFile opens the file without sharing it: a second opening fails until the
+// lockFile opens the file without sharing. A second attempt to open it fails until the
 // file is closed.
 func lockFile(path string) (*os.File, error) {
 	name, err := syscall.UTF16PtrFromString(path)

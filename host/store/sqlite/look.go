@@ -14,15 +14,15 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// schema15: the database's id, and its position: how many writing transactions it has
-// seen.
+// schema15: the database's id, and its position: the number of writing transactions so
+// far.
 const schema15 = `
 ALTER TABLE store ADD COLUMN id BLOB;
 ALTER TABLE store ADD COLUMN commits INTEGER NOT NULL DEFAULT 0;
 UPDATE store SET id = randomblob(16);
 `
 
-// Codes of what a start finds missing.
+// Codes of what is missing when the store opens.
 const (
 	DatabaseMissing = "database_missing"
 	DatabaseBehind  = "database_behind"
@@ -31,17 +31,18 @@ const (
 	CommitsMissing  = "commits_missing"
 )
 
-// Missing is the error of a data directory that holds less than was acknowledged.
-// Nothing of the directory was changed.
+// Missing is the error for a data directory that holds less than was acknowledged. The
+// directory was not changed.
 type Missing struct {
 	Code string
 	Dir  string
-	What string // in a sentence
+	What string // one sentence
 	// Advice says what to do.
 	Advice string
-	// Commits is how many acknowledged commits are gone, if that is known; else 0.
+	// Commits is the number of acknowledged commits that are gone, or 0 if it is not
+	// known.
 	Commits uint64
-	// Since is when the mark was written, before which the last of these were made.
+	// Since is when the mark was written. The last of the missing commits is not older.
 	Since time.Time
 }
 
@@ -50,52 +51,54 @@ func (m *Missing) Error() string {
 	return fmt.Sprintf("data directory %s: %s: %s; %s", m.Dir, m.Code, m.What, m.Advice)
 }
 
-// Acknowledged keeps the newest acknowledged position outside of the database, where a
-// process that dies leaves it. It is called under the store's lock and must neither wait
-// nor fail.
+// Acknowledged keeps the newest acknowledged position outside the database, in a place
+// that survives the death of the process. It is called under the store's lock, and must
+// neither block nor fail.
 type Acknowledged interface {
-	// Before gives the position that the process before had acknowledged of the store
-	// with the id; false: that is not known, such as after the computer has stopped.
+	// Before returns the position that the previous process had acknowledged for the
+	// store with the id. known is false if that is not known, for example after the
+	// computer has stopped.
 	Before(store [16]byte) (commits uint64, known bool)
-	// Note says that a position is acknowledged from now on. Positions of a store grow.
+	// Note records that a position is acknowledged from now on. The positions of a store
+	// only grow.
 	Note(store [16]byte, commits uint64)
 }
 
-// Options say how to open a store. The zero value is what [Open] takes.
+// Options say how to open a store. [Open] uses the zero value.
 type Options struct {
-	// AcceptLoss opens a directory of which a part is missing: what is left is taken
-	// for all there is. Files that are of no use any more are moved aside, under names
-	// that end with .lost and the time.
+	// AcceptLoss opens a directory of which a part is missing, and takes the rest for
+	// everything there is. Files that are useless without the missing part are renamed:
+	// the new name ends with .lost and the time.
 	AcceptLoss bool
-	// Lost is told what is accepted as lost. nil: nobody is.
+	// Lost is called with what is accepted as lost. nil: no call.
 	Lost func(*Missing)
-	// Acknowledged knows the newest position more exactly than the mark does. nil:
-	// nobody does.
+	// Acknowledged knows the newest position more exactly than the mark. nil: only the
+	// mark is used.
 	Acknowledged Acknowledged
-	// After is the store of this process that failed, in whose place this one is opened.
-	// Nothing else is opened, nothing is made, and AcceptLoss does not count. nil: the
-	// process begins.
+	// After is the store of this process that failed and that is now opened again. Only
+	// that store is opened, nothing is created, and AcceptLoss is ignored. nil: the
+	// process is starting.
 	After *Held
 }
 
-// Held is a store that a process has had open.
+// Held describes a store that a process has had open.
 type Held struct {
 	ID      [16]byte
-	Commits uint64 // that are durable
+	Commits uint64 // commits that are durable
 }
 
-// Held says which store this is, and what it has. It may be called after Close.
+// Held returns the identity of the store and what it has. It may be called after Close.
 func (s *Store) Held() Held {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return Held{s.id, s.position}
 }
 
-const adviceMount = "mount its file system again, or put it back; the server goes on by itself"
+const adviceMount = "mount its file system again, or put it back; the server then continues by itself"
 
-// there returns a [*Missing] unless the directory has the store that was held, as far as
-// its files say. While a file system is not mounted, there is an empty directory in its
-// place. It changes nothing.
+// there returns a [*Missing] unless the directory's files are those of the held store.
+// While a file system is not mounted, an empty directory is in its place. there changes
+// nothing.
 func (h *Held) there(dir string) error {
 	miss := &Missing{Dir: dir, Advice: adviceMount, Commits: h.Commits}
 	path := filepath.Join(dir, fileName)
@@ -117,12 +120,12 @@ func (h *Held) other(dir string) *Missing {
 	return &Missing{Code: DatabaseOther, Dir: dir, What: fileName + " is not the database that was there until now", Advice: adviceMount, Commits: h.Commits}
 }
 
-// found is what is there before the store is opened.
+// found describes the files before the store is opened.
 type found struct {
 	mark    *mark
 	marked  time.Time // when the mark was written
 	log     logState
-	newest  uint64 // acknowledged, as far as anybody knows
+	newest  uint64 // newest acknowledged position, as far as it is known
 	missing *Missing
 }
 
@@ -131,8 +134,8 @@ const (
 	adviceBackup  = "if a backup was put back, move the log and the mark away as well; or start with --accept-loss, which moves them aside"
 )
 
-// look compares the files of a directory before SQLite does anything with them, which
-// deletes a log beside an empty database. It changes nothing.
+// look compares the files of a directory before SQLite opens them, because SQLite deletes
+// a log beside an empty database. look changes nothing.
 func look(dir string, acknowledged Acknowledged) (f found, err error) {
 	path := filepath.Join(dir, fileName)
 	if f.mark, err = readMark(dir); err != nil {
@@ -154,7 +157,7 @@ func look(dir string, acknowledged Acknowledged) (f found, err error) {
 	case (err != nil || info.Size() == 0) && (f.log.there || f.mark != nil):
 		miss(DatabaseMissing, advicePutBack, 0, "%s is missing or empty, but its log or its mark is there", fileName)
 		return f, nil
-	case f.mark == nil: // an older version's, or a copy: nothing is known
+	case f.mark == nil: // written by an older version, or a copy: nothing is known
 		return f, nil
 	}
 	m := f.mark
@@ -177,9 +180,9 @@ func look(dir string, acknowledged Acknowledged) (f found, err error) {
 	return f, nil
 }
 
-// readPosition reads the database file alone, without its log, and leaves it alone. It
-// may be in the middle of a checkpoint, or none of ours: then false. One that is older
-// than positions, or has nothing yet but in its log, has no id.
+// readPosition reads the database file without its log, and changes neither. ok is false
+// if the file is in the middle of a checkpoint or not a database of ours. A file that is
+// older than positions, or whose data is all in its log, has no id.
 func readPosition(path string) (id []byte, commits uint64, ok bool) {
 	name, err := dsn(path, []string{"query_only(1)"})
 	if err != nil {
@@ -209,10 +212,10 @@ func readPosition(path string) (id []byte, commits uint64, ok bool) {
 	return id, uint64(n), true
 }
 
-// positionSchema is the schema that has positions.
+// positionSchema is the first schema with positions.
 const positionSchema = 15
 
-// setAside moves files that are of no use any more out of the way.
+// setAside renames files that are useless without a missing part.
 func setAside(dir string) error {
 	suffix := ".lost-" + time.Now().UTC().Format("20060102T150405.000000000Z")
 	for _, name := range []string{fileName + "-wal", fileName + "-shm", markName} {
@@ -224,7 +227,7 @@ func setAside(dir string) error {
 	return syncDir(dir)
 }
 
-// accept decides what becomes of a directory in which something is missing.
+// accept decides whether a directory with a missing part is opened.
 func (o *Options) accept(dir string, f *found) error {
 	switch {
 	case f.missing == nil:
@@ -244,8 +247,8 @@ func (o *Options) accept(dir string, f *found) error {
 	return nil
 }
 
-// begin compares the position of the open store with what was acknowledged, and writes
-// the mark for this life. Called before anybody else uses the store.
+// begin compares the position of the open store with the acknowledged position, and
+// writes the first mark of this process. It is called before anybody else uses the store.
 func (s *Store) begin(ctx context.Context, o *Options, f *found) (err error) {
 	var id []byte
 	var commits int64
@@ -285,7 +288,7 @@ func (s *Store) begin(ctx context.Context, o *Options, f *found) (err error) {
 	first := mark{gen: log.gen, newest: s.position}
 	copy(first.id[:], id)
 	s.id = first.id
-	if log.there { // commits of before there were positions count for nothing
+	if log.there { // commits from before the schema had positions do not count
 		first.base = s.position - min(log.commits, s.position)
 	}
 	if f.mark != nil {
@@ -303,7 +306,7 @@ func (s *Store) begin(ctx context.Context, o *Options, f *found) (err error) {
 	return s.noteLoss(ctx, f.missing)
 }
 
-// noteLoss writes into the audit log what was accepted as lost.
+// noteLoss writes the accepted loss into the audit log.
 func (s *Store) noteLoss(ctx context.Context, m *Missing) error {
 	return s.ChangeAccess(ctx, host.AccessChange{Audit: []host.AuditEntry{{
 		Time: time.Now().UnixNano(), Who: host.AuditServerAdmin, Act: "store.accept_loss", Target: m.Code,
@@ -311,9 +314,9 @@ func (s *Store) noteLoss(ctx context.Context, m *Missing) error {
 	}}})
 }
 
-// committed notes a commit that is durable, and has the mark name the log's filling if
-// the commit was the first of another one. Called with mu held. An error leaves open
-// what a start will make of the commit.
+// committed records a durable commit. If the commit was the first of a new generation of
+// the log, committed also makes the mark name that generation. mu is held. After an error
+// nobody knows whether the next start will find the commit.
 func (s *Store) committed(position uint64) error {
 	s.position = position
 	if s.log == nil {
@@ -349,8 +352,8 @@ func (s *Store) committed(position uint64) error {
 // markEvery is how often the mark is written while there are commits.
 const markEvery = 5 * time.Second
 
-// keepMark keeps the mark fresh until Close. A write that fails is tried again with the
-// next one: the mark is then older, and a start notices less.
+// keepMark keeps the mark up to date until Close. After a failed write the next write
+// tries again. Until then the mark is older, and a start would notice less.
 func (s *Store) keepMark() {
 	defer close(s.kept)
 	tick := time.NewTicker(markEvery)
@@ -365,7 +368,8 @@ func (s *Store) keepMark() {
 	}
 }
 
-// endMark says that the database file has everything, if the store was closed well.
+// endMark records that the database file has everything, if the store was closed without
+// an error.
 func (s *Store) endMark(well bool) error {
 	if s.log != nil {
 		_ = s.log.Close()
@@ -380,8 +384,8 @@ func (s *Store) endMark(well bool) error {
 	return errors.Join(s.marker.flush(), s.marker.close())
 }
 
-// ReadFiles reads the database and its log to their ends, and gives the error of the
-// first byte that the disk does not give. Nobody in this process may have them open.
+// ReadFiles reads the database and its log to their ends. It returns the error of the
+// first byte that the disk does not return. The files must not be open in this process.
 func ReadFiles(dir string) error {
 	for _, name := range []string{fileName, fileName + "-wal"} {
 		f, err := os.Open(filepath.Join(dir, name))

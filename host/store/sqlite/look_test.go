@@ -15,7 +15,7 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// files are those of a data directory that hold data.
+// files are the files of a data directory that hold data.
 func files(t *testing.T, dir string) map[string][]byte {
 	t.Helper()
 	all := map[string][]byte{}
@@ -32,7 +32,7 @@ func files(t *testing.T, dir string) map[string][]byte {
 	return all
 }
 
-// filesOf are those of an open store, between two commits.
+// filesOf returns the files of an open store, between two commits.
 func filesOf(t *testing.T, s *Store) map[string][]byte {
 	t.Helper()
 	s.mu.Lock()
@@ -40,7 +40,7 @@ func filesOf(t *testing.T, s *Store) map[string][]byte {
 	return files(t, s.dir)
 }
 
-// put makes a directory with these files.
+// put creates a directory with these files.
 func put(t *testing.T, all map[string][]byte) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -61,8 +61,8 @@ func sums(all map[string][]byte) string {
 	return strings.Join(list, "\n")
 }
 
-// lives are what a data directory holds at moments of its life, each with how many
-// batches were acknowledged by then.
+// lives are the files of a data directory at several moments, each with the number of
+// batches acknowledged by then.
 type life struct {
 	files map[string][]byte
 	acked uint64
@@ -115,7 +115,7 @@ type memoryBox struct {
 func (b *memoryBox) Before([16]byte) (uint64, bool)  { return b.newest, b.known }
 func (b *memoryBox) Note(_ [16]byte, commits uint64) { b.newest = commits }
 
-// with is a copy of files, changed.
+// with returns a changed copy of files.
 func with(all map[string][]byte, changes map[string][]byte) map[string][]byte {
 	out := maps.Clone(all)
 	for name, b := range changes {
@@ -126,9 +126,10 @@ func with(all map[string][]byte, changes map[string][]byte) map[string][]byte {
 	return out
 }
 
-// Whatever file is removed, emptied, cut, exchanged or put back, after a death and after
-// a close: a start either has everything that was acknowledged, or refuses by name and
-// changes no byte; and with --accept-loss goes on with what is there.
+// Any file is removed, emptied, cut, exchanged or replaced by an older one, after a death
+// and after a close. A start then either has everything that was acknowledged, or refuses
+// with a clear error and changes no byte. With --accept-loss it continues with what is
+// there.
 func TestMissingFiles(t *testing.T) {
 	first, dead, closed, box := makeLives(t)
 	_, _, other, _ := makeLives(t)
@@ -206,7 +207,7 @@ func TestMissingFiles(t *testing.T) {
 	}
 }
 
-// acceptLoss opens a directory of which something is missing.
+// acceptLoss opens a directory with a missing part.
 func acceptLoss(t *testing.T, dir string, before map[string][]byte, code string, known Acknowledged) {
 	t.Helper()
 	var lost []string
@@ -249,15 +250,14 @@ func acceptLoss(t *testing.T, dir string, before map[string][]byte, code string,
 	}
 }
 
-// otherLog is the log of a store that has nothing to do with the others.
+// otherLog is the log of an unrelated store.
 func otherLog(t *testing.T) []byte {
 	t.Helper()
 	_, dead, _, _ := makeLives(t)
 	return dead.files[fileName+"-wal"]
 }
 
-// The log as it is walked has as many commits as SQLite makes of it, at whatever frame
-// it ends.
+// walkLog counts as many commits as SQLite does, for a log that ends at any frame.
 func TestWalkLog(t *testing.T) {
 	_, dead, _, _ := makeLives(t)
 	log := dead.files[fileName+"-wal"]
@@ -289,7 +289,7 @@ func TestWalkLog(t *testing.T) {
 	}
 }
 
-// A write of the mark that is torn leaves what was written before.
+// A torn write of the mark leaves what was written before.
 func TestTornMark(t *testing.T) {
 	dir := t.TempDir()
 	m, err := openMarker(dir, mark{newest: 1})
@@ -334,8 +334,9 @@ func filling(s *Store) generation {
 	return s.gen
 }
 
-// Before the first commit of another filling of the log is acknowledged the mark names
-// that filling: without the log, what was acknowledged is there, or is missed.
+// Before the first commit of a new generation of the log is acknowledged, the mark names
+// that generation. Without the log, what was acknowledged is there or reported as
+// missing.
 func TestEveryFillingIsMarked(t *testing.T) {
 	dir := t.TempDir()
 	s := mustOpen(t, dir)
@@ -391,9 +392,10 @@ func appendOne(t *testing.T, s *Store) {
 	}
 }
 
-// A store that is opened in the place of one that failed is the same store, with all that
-// it had acknowledged: neither an empty directory in the place of a file system that is
-// not mounted, nor another database, nor an older copy. None of these is touched.
+// A store that is opened in place of one that failed must be the same store with
+// everything that it had acknowledged: not an empty directory in place of a file system
+// that is not mounted, not another database, and not an older copy. None of these is
+// changed.
 func TestOnlyTheSameStoreIsOpenedAgain(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(dir)

@@ -10,30 +10,30 @@ import (
 	"sync"
 )
 
-// The mark stands beside the database and its log, and says what the two have to hold:
-// a start that finds less knows that a file is missing, or is an old one. It is two
-// slots that are written in turn and synced, so that a write that is torn leaves the
-// other one.
+// The mark is a file beside the database and its log. It says what these two must hold. A
+// start that finds less knows that a file is missing or old. The mark has two slots that
+// are written in turn and synced, so a torn write leaves the other slot whole.
 //
-// It is written when the store opens, before the first commit of a new filling of the
-// log is acknowledged, every few seconds if there were commits, and when the store is
-// closed. So it may be behind by the commits of some seconds, but never by a filling.
+// The mark is written when the store opens, before the first commit of a new generation
+// of the log is acknowledged, every few seconds while there are commits, and when the
+// store is closed. So it may be behind by the commits of some seconds, but never by a
+// generation.
 const (
 	markName = "weft.mark"
 	markSlot = 512
-	// markMagic and what follows: number of the write (8), id (16), state (1), number
-	// and salts of the log (12), base (8), newest (8), CRC-32C of all before (4).
+	// A slot has markMagic, the number of the write (8), id (16), state (1), number and
+	// salts of the log (12), base (8), newest (8), and the CRC-32C of all these (4).
 	markMagic = "weftmk01"
 	markSize  = 8 + 8 + 16 + 1 + 12 + 8 + 8 + 4
 )
 
-// mark is what a slot says.
+// mark is the content of a slot.
 type mark struct {
 	seq    uint64
 	id     [16]byte
-	clean  bool       // the store was closed: the database file has everything
+	clean  bool       // the store was closed, and the database file has everything
 	gen    generation // of the log; zero: any, or none
-	base   uint64     // commits when this filling of the log began
+	base   uint64     // commits when this generation of the log began
 	newest uint64     // commits that are known to be durable
 }
 
@@ -72,7 +72,7 @@ func decodeMark(b []byte) (m mark, ok bool) {
 	return m, true
 }
 
-// readMark reads the newer slot that is whole; nil: there is none.
+// readMark reads the newer whole slot; nil: there is none.
 func readMark(dir string) (*mark, error) {
 	b, err := os.ReadFile(filepath.Join(dir, markName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -90,16 +90,16 @@ func readMark(dir string) (*mark, error) {
 	return found, nil
 }
 
-// marker writes the mark. note may be called under any lock; flush holds one over disk
+// marker writes the mark. note may be called under any lock. flush holds a lock over disk
 // writes.
 type marker struct {
 	dir string
 	mu  sync.Mutex // guards now and written
-	now mark       // what the mark is to say
-	// written is what the mark says.
+	now mark       // what the mark must say
+	// written is what the mark on the disk says.
 	written mark
 
-	io   sync.Mutex // held over a write; before mu
+	io   sync.Mutex // held over a write; locked before mu
 	file *os.File
 }
 
@@ -115,14 +115,14 @@ func openMarker(dir string, first mark) (*marker, error) {
 	return m, syncDir(dir)
 }
 
-// note changes what the mark is to say, in memory.
+// note changes, in memory, what the mark must say.
 func (m *marker) note(change func(*mark)) {
 	m.mu.Lock()
 	change(&m.now)
 	m.mu.Unlock()
 }
 
-// flush makes the mark say it, and durable, unless it does so already.
+// flush writes the mark and syncs it, unless the disk has it already.
 func (m *marker) flush() error {
 	m.io.Lock()
 	defer m.io.Unlock()

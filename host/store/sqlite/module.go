@@ -21,7 +21,8 @@ func (s *Store) PutModule(ctx context.Context, m host.ModuleRecord) error {
 		content = []byte{} // nil would be NULL
 	}
 	err = s.update(ctx, func(ctx context.Context) error {
-		// It is about to be named, so nothing may sweep it until then.
+		// A version is about to name the module, so a sweep must not delete it until
+		// then.
 		if _, err := s.conn.ExecContext(ctx, `DELETE FROM released WHERE digest = ?`, m.Digest); err != nil {
 			return err
 		}
@@ -65,8 +66,8 @@ func (s *Store) Module(ctx context.Context, digest string) (host.ModuleRecord, e
 	return m, nil
 }
 
-// PutPlugin implements [host.Store]. It refuses a version that is not the next
-// one, and one of a module that is not stored.
+// PutPlugin implements [host.Store]. It refuses a version that is not the next one, and a
+// version of a module that is not stored.
 func (s *Store) PutPlugin(ctx context.Context, v host.PluginVersion, remade ...host.CompositionVersion) error {
 	err := s.update(ctx, func(ctx context.Context) error {
 		var newest, modules int
@@ -97,8 +98,8 @@ func (s *Store) PutPlugin(ctx context.Context, v host.PluginVersion, remade ...h
 
 const pluginColumns = `tenant, name, workflow, version, digest, size, created`
 
-// Plugins implements [host.Store]; plugins of one name are in the order of
-// their tenants.
+// Plugins implements [host.Store]. Plugins with the same name are in the order of their
+// tenants.
 func (s *Store) Plugins(ctx context.Context, tenant string) ([]host.PluginVersion, error) {
 	return s.plugins(ctx, `SELECT `+pluginColumns+` FROM plugins p WHERE (?1 = '' OR tenant = ?1)
 		AND version = (SELECT max(version) FROM plugins WHERE tenant = p.tenant AND name = p.name)
@@ -132,8 +133,8 @@ func (s *Store) plugins(ctx context.Context, query string, args ...any) ([]host.
 	return versions, notFound(rows.Err(), "plugins")
 }
 
-// DeletePlugin implements [host.Store]. A module that was stored but never
-// named by a version stays: its upload may be under way.
+// DeletePlugin implements [host.Store]. A module that no version has ever named stays,
+// because its upload may be in progress.
 func (s *Store) DeletePlugin(ctx context.Context, tenant, name string, version int) error {
 	err := s.update(ctx, func(ctx context.Context) error {
 		digests, err := s.deleteVersions(ctx, tenant, name, version)
@@ -151,8 +152,8 @@ func (s *Store) DeletePlugin(ctx context.Context, tenant, name string, version i
 	return nil
 }
 
-// deleteVersions deletes a version of a plugin, or with 0 all, and gives their
-// modules' digests; sql.ErrNoRows if there were none.
+// deleteVersions deletes one version of a plugin, or all with version 0, and returns the
+// digests of their modules. It returns sql.ErrNoRows if there were none.
 func (s *Store) deleteVersions(ctx context.Context, tenant, name string, version int) ([]string, error) {
 	var newest int
 	err := s.conn.QueryRowContext(ctx, `SELECT coalesce(max(version), 0) FROM plugins WHERE tenant = ? AND name = ?`, tenant, name).Scan(&newest)

@@ -14,7 +14,7 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// wantOpenError wants Open to fail with one line that says all of these.
+// wantOpenError expects Open to fail with one line that contains all of these texts.
 func wantOpenError(t *testing.T, dir string, say ...string) {
 	t.Helper()
 	s, err := Open(dir)
@@ -125,8 +125,8 @@ func execute(t *testing.T, dir, statement string) {
 	}
 }
 
-// TestDirErrors: file systems that refuse are hard to come by for a test that
-// may run as root, who writes everywhere; so this looks at the sentences alone.
+// TestDirErrors: a test that may run as root, who can write everywhere, can hardly make a
+// file system refuse. So it only checks the sentences.
 func TestDirErrors(t *testing.T) {
 	for _, test := range []struct {
 		err  error
@@ -146,8 +146,8 @@ func TestDirErrors(t *testing.T) {
 	}
 }
 
-// TestFull: a batch for which there is no room is surely not written, and the
-// same batch is written once there is.
+// TestFull: a batch without room is certainly not written, and the same batch is written
+// when there is room.
 func TestFull(t *testing.T) {
 	s := mustOpen(t, t.TempDir())
 	epoch := mustClaim(t, s)
@@ -181,8 +181,7 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// TestBusy: while another program holds the file's lock, a batch is surely not
-// written.
+// TestBusy: while another program locks the file, a batch is certainly not written.
 func TestBusy(t *testing.T) {
 	dir := t.TempDir()
 	s := mustOpen(t, dir)
@@ -215,7 +214,7 @@ func TestBusy(t *testing.T) {
 	}
 }
 
-// TestPlans: listings walk along an index and stop; none sorts or reads all.
+// TestPlans: listings walk along an index and stop. None sorts or reads all rows.
 func TestPlans(t *testing.T) {
 	s := mustOpen(t, t.TempDir())
 	for _, q := range []host.RunQuery{
@@ -237,8 +236,8 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-// TestEndedPlans: the queries of those who delete old runs walk along the index
-// of ended ones, from where they left off.
+// TestEndedPlans: the queries for deleting old runs walk along the index of ended runs,
+// from where they stopped.
 func TestEndedPlans(t *testing.T) {
 	s := mustOpen(t, t.TempDir())
 	for query, args := range map[string][]any{
@@ -275,7 +274,7 @@ func explain(t *testing.T, s *Store, query string, args ...any) string {
 	return strings.Join(plan, "; ")
 }
 
-// TestOpenOlderSchema: a file that an older version wrote gets what is missing.
+// TestOpenOlderSchema: a file of an older version is migrated.
 func TestOpenOlderSchema(t *testing.T) {
 	dir := t.TempDir()
 	if err := mustOpen(t, dir).Close(); err != nil {
@@ -295,8 +294,8 @@ func TestOpenOlderSchema(t *testing.T) {
 	}
 }
 
-// schemaTwo takes out of a database what the schemas after the second put in, the
-// newest first.
+// schemaTwo removes from a database what the schemas after the second added, newest
+// first.
 const schemaTwo = "ALTER TABLE store DROP COLUMN id; ALTER TABLE store DROP COLUMN commits; DROP TABLE kv; DROP TABLE kv_spaces; DROP TABLE resources; DROP TABLE resource_use; DROP TRIGGER runs_words; DROP TABLE run_words; DROP TABLE unread; " +
 	"DROP INDEX runs_turn; DROP TABLE spent; ALTER TABLE sessions DROP COLUMN bytes; ALTER TABLE sessions DROP COLUMN state; " +
 	"DROP INDEX sessions_tenant; ALTER TABLE sessions DROP COLUMN created; ALTER TABLE sessions DROP COLUMN updated; " +

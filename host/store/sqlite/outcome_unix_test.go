@@ -17,9 +17,9 @@ import (
 
 func init() { children["fill"] = appendUntilFull }
 
-// appendUntilFull continues the history with files that may not grow any more,
-// tells the number of the last batch that it could write, and checks that the
-// store refuses to go on.
+// appendUntilFull continues the history with files that cannot grow. It reports the
+// number of the last batch that it could write, and checks that the store refuses further
+// writes.
 func appendUntilFull(dir string) {
 	ctx := context.Background()
 	s, epoch, n, err := openToAppend(ctx, dir)
@@ -47,9 +47,9 @@ func appendUntilFull(dir string) {
 	fmt.Println(n - 1)
 }
 
-// TestOpenOutcome: when the disk fails in the COMMIT, Append leaves the outcome
-// open, the store refuses further writes, and opening it again shows the batches
-// that were acknowledged.
+// TestOpenOutcome: when the disk fails in the COMMIT, Append leaves the outcome unknown
+// and the store refuses further writes. Opening the store again shows the batches that
+// were acknowledged.
 func TestOpenOutcome(t *testing.T) {
 	dir := t.TempDir()
 	out, err := child(t, "fill", dir).Output()

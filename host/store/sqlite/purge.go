@@ -9,8 +9,8 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// drop deletes the part's old runs with their events, handlers that have none
-// left, and a private session that has no handler left.
+// drop deletes the part's old runs with their events, then handlers without runs, and
+// then a private session without handlers.
 func (s *Store) drop(ctx context.Context, sid int64, p *host.SessionBatch) error {
 	if len(p.Drop) == 0 {
 		return nil
@@ -34,8 +34,8 @@ func (s *Store) drop(ctx context.Context, sid int64, p *host.SessionBatch) error
 	return s.leave(ctx, sid)
 }
 
-// purge deletes the part's handlers; runs and streams go with them. A private
-// session goes with its last handler, and its journal with it.
+// purge deletes the part's handlers with their runs and streams. A private session is
+// deleted with its last handler, and the journal with the session.
 func (s *Store) purge(ctx context.Context, sid int64, p *host.SessionBatch) error {
 	if len(p.Purge) == 0 {
 		return nil
@@ -48,8 +48,9 @@ func (s *Store) purge(ctx context.Context, sid int64, p *host.SessionBatch) erro
 	return s.leave(ctx, sid)
 }
 
-// leave deletes a private session that has no handler left. What its entries of
-// this batch need is forgotten: a session that the batch makes later may get its id.
+// leave deletes a private session that has no handler left. It also forgets what the
+// batch's entries need, because a session that the batch creates later may get the same
+// id.
 func (s *Store) leave(ctx context.Context, sid int64) error {
 	res, err := s.stmts.deleteSession.ExecContext(ctx, sid)
 	if err != nil {

@@ -6,11 +6,13 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/limit"
+	"github.com/weftrun/weft/host/usage"
 )
 
-// schema11: what tenants have spent, by month (year*100 + month), and the bytes of
-// each session's journal and state. What runs burnt before is taken from those that
-// are still there; a state counts once its session is written again.
+// schema11: the spending of tenants by month (year*100 + month), and the bytes of each
+// session's journal and state. Spending before this schema is taken from the runs that
+// still exist. A state counts from the session's next write on.
 const schema11 = `
 CREATE TABLE spent (
 	tenant    TEXT NOT NULL,
@@ -29,12 +31,12 @@ CREATE INDEX runs_turn ON runs (tenant) WHERE ` + mayWaitForTurn + `;
 `
 
 // mayWaitForTurn holds for runs that wait for their session's turn, and for few others:
-// no step of theirs has ended, and what they wait for has these bytes, which are
-// [host.WaitsForTurn] as the Reason of a [host.Waiting].
+// none of their steps has ended, and what they wait for contains these bytes, which
+// encode [host.WaitsForTurn] as the Reason of a [host.Waiting].
 const mayWaitForTurn = `status = 'running' AND steps = 0 AND instr(waiting, x'076773657373696f6e') > 0`
 
-// putSpent adds what tenants have used up, within the batch's transaction.
-func (s *Store) putSpent(ctx context.Context, list []host.MonthSpent) error {
+// putSpent adds spending of tenants, within the batch's transaction.
+func (s *Store) putSpent(ctx context.Context, list []usage.MonthSpent) error {
 	for i := range list {
 		m := &list[i]
 		if m.Tenant == "" || m.Month <= 0 {
@@ -48,15 +50,16 @@ func (s *Store) putSpent(ctx context.Context, list []host.MonthSpent) error {
 	return nil
 }
 
-// RunsHeld implements [host.QuotaStore]. It reads two indexes, and the rows of those that
-// may wait for their session's turn: a million others that wait take no time.
-func (s *Store) RunsHeld(ctx context.Context) ([]host.RunsHeld, error) {
+// RunsHeld implements [host.QuotaStore]. It reads two indexes, and the rows of runs that
+// may wait for their session's turn. So a million runs that wait for something else take
+// no time.
+func (s *Store) RunsHeld(ctx context.Context) ([]usage.RunsHeld, error) {
 	rows, err := s.read.QueryContext(ctx, `SELECT tenant, count(*) FROM runs INDEXED BY runs_running
 		WHERE status = 'running' GROUP BY tenant ORDER BY tenant`)
 	if err != nil {
 		return nil, notFound(err, "running runs")
 	}
-	list, err := scanAll(rows, func(h *host.RunsHeld) []any { return []any{&h.Tenant, &h.Active} })
+	list, err := scanAll(rows, func(h *usage.RunsHeld) []any { return []any{&h.Tenant, &h.Active} })
 	if err != nil {
 		return nil, notFound(err, "running runs")
 	}
@@ -98,7 +101,7 @@ func (s *Store) BytesHeld(ctx context.Context, tenant string) (journal, state in
 	err = s.read.QueryRowContext(ctx, `SELECT coalesce(sum(bytes + (last > 0) * ?2), 0) + (SELECT count(*) FROM runs WHERE tenant = ?1) * ?3,
 			coalesce(sum(state), 0) + (SELECT coalesce(sum(bytes + keys * ?4), 0) FROM kv_spaces WHERE tenant = ?1)
 			FROM sessions WHERE tenant = ?1`,
-		tenant, host.SessionCharge, host.RunCharge, host.KeyCharge).Scan(&journal, &state)
+		tenant, limit.SessionCharge, limit.RunCharge, limit.KeyCharge).Scan(&journal, &state)
 	return journal, state, notFound(err, "sessions of tenant "+tenant)
 }
 
@@ -109,13 +112,13 @@ func (s *Store) PluginsHeld(ctx context.Context, tenant string) (versions int, b
 }
 
 // Spent implements [host.QuotaStore].
-func (s *Store) Spent(ctx context.Context, tenant string, from host.Month) ([]host.MonthSpent, error) {
+func (s *Store) Spent(ctx context.Context, tenant string, from usage.Month) ([]usage.MonthSpent, error) {
 	rows, err := s.read.QueryContext(ctx, `SELECT tenant, month, runs, fuel, log_bytes FROM spent
 		WHERE (?1 = '' OR tenant = ?1) AND month >= ?2 ORDER BY tenant, month`, tenant, int64(from))
 	if err != nil {
 		return nil, notFound(err, "what was spent")
 	}
-	list, err := scanAll(rows, func(m *host.MonthSpent) []any {
+	list, err := scanAll(rows, func(m *usage.MonthSpent) []any {
 		return []any{&m.Tenant, &m.Month, &m.Runs, &m.Fuel, &m.LogBytes}
 	})
 	return list, notFound(err, "what was spent")

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/limit"
+	"github.com/weftrun/weft/host/usage"
 )
 
 // A database from before there were quotas begins with what its runs have burnt, and
@@ -33,14 +35,14 @@ func TestSpentOfAnOlderDatabase(t *testing.T) {
 	execute(t, dir, "ALTER TABLE store DROP COLUMN id; ALTER TABLE store DROP COLUMN commits; DROP TABLE kv; DROP TABLE kv_spaces; DROP TABLE resources; DROP TABLE resource_use; DROP TRIGGER runs_words; DROP TABLE run_words; DROP TABLE unread; DROP INDEX runs_turn; DROP TABLE spent; ALTER TABLE sessions DROP COLUMN bytes; ALTER TABLE sessions DROP COLUMN state; UPDATE store SET schema = 10")
 	s = mustOpen(t, dir)
 	got, err := s.Spent(t.Context(), "", 0)
-	want := []host.MonthSpent{
-		{Tenant: "t", Month: 202610, Spent: host.Spent{Runs: 1, Fuel: 100}},
-		{Tenant: "t", Month: 202611, Spent: host.Spent{Runs: 2, Fuel: 500}},
+	want := []usage.MonthSpent{
+		{Tenant: "t", Month: 202610, Spent: usage.Spent{Runs: 1, Fuel: 100}},
+		{Tenant: "t", Month: 202611, Spent: usage.Spent{Runs: 2, Fuel: 500}},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("Spent = %+v, %v", got, err)
 	}
-	if journal, state, err := s.BytesHeld(t.Context(), "t"); journal != 15+3*(host.SessionCharge+host.RunCharge) || state != 0 || err != nil {
+	if journal, state, err := s.BytesHeld(t.Context(), "t"); journal != 15+3*(limit.SessionCharge+limit.RunCharge) || state != 0 || err != nil {
 		t.Errorf("BytesHeld = %d, %d, %v", journal, state, err)
 	}
 }

@@ -4,13 +4,13 @@ package sqlite
 
 import "flag"
 
-// raced: SQLite is ten times as slow beside the race detector, and what tests play
-// histories for, a disk that fails and the store in memory, is no matter of
-// goroutines: they play fewer. make test runs this package's tests without it too,
-// whole.
+// raced: SQLite is ten times as slow under the race detector. The tests that play
+// histories (a failing disk, the comparison with the store in memory) do not depend on
+// goroutines, so they play fewer. make test also runs the whole tests of this package
+// without it.
 const raced = true
 
-// Properties likewise, unless the command line says how many.
+// Properties have fewer checks too, unless the command line sets their number.
 func init() {
 	if err := flag.Set("rapid.checks", "25"); err != nil {
 		panic(err)

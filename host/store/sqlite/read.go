@@ -12,19 +12,19 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// queries are the prepared statements of the reading connections. Each answers
-// by itself, from one snapshot.
+// queries are the prepared statements of the reading connections. Each statement reads
+// one snapshot of its own.
 type queries struct {
 	session, info, sessions, history, due, handler, run, stream, streamEnd, countRuns, versions, meta, repeat, module, notes, noted *sql.Stmt
 	kvItem, kvItems, kvTotals                                                                                                       *sql.Stmt
 }
 
-// runColumns are what scanRun reads, in its order.
+// runColumns are the columns that scanRun reads, in its order.
 const runColumns = `tenant, handler, run, session, workflow, status, started, updated, completed, paused,
 	blocked_code, blocked_message, steps, fuel, error, error_code, result, waiting, version`
 
-// prepareQueries prepares the statements; of an older schema, with which nobody serves,
-// only the one that all schemas have.
+// prepareQueries prepares the statements. For an older schema, which no server serves, it
+// prepares only the statement that works on all schemas.
 func prepareQueries(ctx context.Context, db *sql.DB, schema int) (*queries, error) {
 	q := &queries{}
 	for _, p := range []struct {
@@ -75,7 +75,7 @@ func prepareQueries(ctx context.Context, db *sql.DB, schema int) (*queries, erro
 	return q, nil
 }
 
-// sessionQuery reads a session with its rows from the newest snapshot on.
+// sessionQuery reads a session with its rows, from the newest snapshot on.
 const sessionQuery = `SELECT s.last, s.wake_at, j.first, j.data FROM sessions s LEFT JOIN journal j ON j.sid = s.id AND j.first >= s.snapshot
 	WHERE s.tenant = ? AND s.session = ? ORDER BY j.first`
 
@@ -113,8 +113,8 @@ func (s *Store) RereadHistory(ctx context.Context, key host.SessionKey, position
 	return out, notFound(err, "session "+key.Session)
 }
 
-// anew makes a query by a new connection, as the others may hold pages that a short read
-// has filled with zeros.
+// anew runs a query on a new connection. The other connections may have cached pages that
+// a short read has filled with zeros.
 func (s *Store) anew(ctx context.Context, scan func(*sql.Rows) error, query string, args ...any) (err error) {
 	name, err := readerDSN(filepath.Join(s.dir, fileName))
 	if err != nil {
@@ -151,7 +151,7 @@ func scanSession(rows *sql.Rows) (host.StoredSession, error) {
 		if last == 0 {
 			return host.StoredSession{}, host.ErrErasing
 		}
-		if first.Valid { // else the session has lost its journal, which its loader will find
+		if first.Valid { // else the session has lost its journal, which the loader notices
 			stored.Rows = append(stored.Rows, data)
 		}
 	}
@@ -189,7 +189,7 @@ func scanHistory(rows *sql.Rows) ([]host.JournalRow, error) {
 		if err := rows.Scan(&first, &data); err != nil {
 			return nil, err
 		}
-		if first.Valid { // else the session, without such rows
+		if first.Valid { // else the session has no such rows
 			out = append(out, host.JournalRow{First: uint64(first.Int64), Data: data})
 		}
 	}
@@ -284,20 +284,20 @@ func scanRun(row scanner) (host.Run, error) {
 	return r, nil
 }
 
-// unreadable marks a run of which a part does not read: the rest of it, and the
-// other runs of a listing, are still of use.
+// unreadable marks a run of which a part cannot be read. The rest of the run, and the
+// other runs of a listing, are still useful.
 func unreadable(r *host.Run, part string, err error) {
 	r.Result, r.WaitingFor, r.Kept = nil, nil, nil
 	r.Blocked = &host.Blocked{Code: host.BlockedUnreadable,
 		Message: fmt.Sprintf("the stored record is damaged: %s does not read (%v)", part, err)}
 }
 
-// pageBytes is about how many bytes of encoded events one call of Stream reads.
-// It keeps a page of large events from filling the memory of a slow reader.
+// pageBytes is roughly how many bytes of encoded events one call of Stream reads, so that
+// a page of large events does not fill the memory of a slow reader.
 const pageBytes = 4 << 20
 
-// Stream implements [host.Store]. It gives less than limit events when these
-// are large, but none only at the end.
+// Stream implements [host.Store]. It returns fewer than limit events if the events are
+// large, but an empty result only at the end.
 func (s *Store) Stream(ctx context.Context, tenant, handlerID string, after int64, limit int) (_ []host.StreamEvent, err error) {
 	defer func() { err = notFound(err, "stream of handler "+handlerID) }()
 	rows, err := s.query.stream.QueryContext(ctx, tenant, handlerID, after, max(limit, 1))
@@ -314,7 +314,7 @@ func (s *Store) Stream(ctx context.Context, tenant, handlerID string, after int6
 			return nil, err
 		}
 		if data == nil {
-			continue // the handler, without events
+			continue // the row of a handler without events
 		}
 		bytes += len(data)
 		if events, err = decodeEvents(events, data, after); err != nil {
@@ -330,7 +330,7 @@ func (s *Store) Stream(ctx context.Context, tenant, handlerID string, after int6
 	return events, nil
 }
 
-// decodeEvents appends the events of a row that come after the given number.
+// decodeEvents appends the events of a row with numbers above after.
 func decodeEvents(to []host.StreamEvent, data []byte, after int64) ([]host.StreamEvent, error) {
 	var row []host.StreamEvent
 	if err := abi.Unmarshal(data, &row); err != nil {

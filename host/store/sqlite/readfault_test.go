@@ -10,9 +10,10 @@ import (
 	"github.com/weftrun/weft/host/store/sqlite/faultdisk"
 )
 
-// At whatever read the disk fails, by an error, by ending too early, or by zeros: what is
-// read of a session is what was written, or an error that is no damage and no absence, or
-// rows that differ, or none where SQLite sees zeros; and a reading anew on a disk that works gives what was written.
+// The disk fails at any read, by an error, by ending too early, or by zeros. Reading a
+// session then returns what was written, or an error that is neither damage nor absence,
+// or different rows, or none where SQLite sees zeros. Reading again on a working disk
+// returns what was written.
 func TestReadFaults(t *testing.T) {
 	dir := t.TempDir()
 	s, epoch := history(t, dir, 6)

@@ -6,7 +6,7 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// schema4: requests that clients may send again, by what they are repeated under.
+// schema4: requests that clients may repeat, by idempotency key.
 const schema4 = `
 CREATE TABLE repeats (
 	tenant TEXT NOT NULL,

@@ -7,7 +7,7 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// schema13: resources that tenants have defined, and what was used of resources.
+// schema13: resources that tenants have defined, and the use of resources.
 const schema13 = `
 CREATE TABLE resources (
 	tenant     TEXT NOT NULL,
@@ -44,7 +44,7 @@ func (s *Store) PutResource(ctx context.Context, r host.ResourceRecord) error {
 	})
 }
 
-// blob is bytes that are never NULL.
+// blob returns bytes that are never NULL.
 func blob(b []byte) []byte {
 	if b == nil {
 		return []byte{}

@@ -9,14 +9,15 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// migrations make the schema, step by step; a database's schema number is the
-// count of the steps it has taken. A step that was released is never changed.
+// migrations create the schema, step by step. The schema number of a database is the
+// number of steps it has taken. A released step never changes.
 var migrations = []string{schema1, schema2, schema3, schema4, schema5, schema6, schema7, schema8, schema9, schema10, schema11, schema12, schema13, schema14, schema15}
 
-// schema8: the versions that journals need. Of sessions from before there is none
-// noted up to position unlisted (0: all are): while there is such a session, nothing
-// is swept. What nobody can begin any more, and journals may still need, is released:
-// modules stay where they are, compositions move to a table without names.
+// schema8: the versions that journals need. For sessions from before this schema, no
+// version is listed for entries up to position unlisted (0: all are listed). While such a
+// session exists, nothing is swept. A version that no run can begin any more, but that
+// journals may need, is released: a module stays in place, a composition moves to a table
+// without names.
 const schema8 = `
 CREATE TABLE versions (
 	id     INTEGER PRIMARY KEY,
@@ -54,26 +55,25 @@ DROP INDEX runs_running;
 CREATE INDEX runs_running ON runs (tenant, workflow, version) WHERE status = 'running';
 `
 
-// schema7: the version that a run is on; "" in rows of before.
+// schema7: the version of a run; "" in older rows.
 const schema7 = `ALTER TABLE runs ADD COLUMN version TEXT NOT NULL DEFAULT ''`
 
-// schema6: snapshots in the journal. A row says at which position its newest one
-// is, NULL: it has none; a session in which row (by first) the newest of all is, 0:
-// there is none.
+// schema6: snapshots in the journal. A row has the position of its newest snapshot, or
+// NULL. A session has the row (by first) of its newest snapshot, or 0.
 const schema6 = `
 ALTER TABLE journal ADD COLUMN snapshot INTEGER;
 CREATE INDEX journal_snapshot ON journal (sid, snapshot) WHERE snapshot IS NOT NULL;
 ALTER TABLE sessions ADD COLUMN snapshot INTEGER NOT NULL DEFAULT 0;
 `
 
-// schema5: the runs that have ended, for those who delete old ones.
+// schema5: an index of the runs that have ended, for deleting old ones.
 const schema5 = `CREATE INDEX runs_ended ON runs (tenant, completed, run) WHERE completed > 0`
 
 // schema2: what a run waits for, a CBOR list; NULL: nothing.
 const schema2 = `ALTER TABLE runs ADD COLUMN waiting BLOB`
 
-// schema3: versions of composed workflows. The record is kept with each of them,
-// and the modules that it names apart, so that none goes while it is named.
+// schema3: versions of composed workflows. Each has its record, and lists its modules
+// separately, so that a named module is not deleted.
 const schema3 = `
 CREATE TABLE compositions (
 	tenant  TEXT NOT NULL,
@@ -97,9 +97,9 @@ CREATE TABLE composition_modules (
 CREATE INDEX composition_modules_module ON composition_modules (module);
 `
 
-// schema1: identities are texts at the border only. Inside, sessions and
-// handlers have small integers in the order of their creation, so that rows
-// that are made together lie together.
+// schema1: texts identify rows only at the border. Inside, sessions and handlers have
+// small integers in the order of their creation, so that rows written together are stored
+// together.
 const schema1 = `
 CREATE TABLE meta (
 	key   TEXT PRIMARY KEY,
@@ -210,8 +210,8 @@ CREATE TABLE plugins (
 CREATE INDEX plugins_digest ON plugins (digest);
 `
 
-// storeTable holds the one row that says what the file is: the number of its
-// schema and the newest owner's epoch.
+// storeTable holds one row that describes the file: the number of its schema and the
+// newest owner's epoch.
 const storeTable = `
 CREATE TABLE store (
 	one    INTEGER PRIMARY KEY CHECK (one = 1),
@@ -243,7 +243,7 @@ func migrate(ctx context.Context, conn *sql.Conn) (err error) {
 			return fmt.Errorf("schema %d: %w", i+1, err)
 		}
 	}
-	if version < len(migrations) { // a writing transaction like others
+	if version < len(migrations) { // a writing transaction like any other
 		if _, err := conn.ExecContext(ctx, "UPDATE store SET schema = ?, commits = commits + 1", len(migrations)); err != nil {
 			return err
 		}
@@ -252,29 +252,29 @@ func migrate(ctx context.Context, conn *sql.Conn) (err error) {
 	return err
 }
 
-// newerSchema is the error of a database that a newer version has written.
+// newerSchema is the error for a database that a newer version has written.
 func newerSchema(version int) error {
 	return fmt.Errorf("%w: its schema is %d, this version knows up to %d", host.ErrNewer, version, len(migrations))
 }
 
-// errForeign is the error of a database that is not ours.
+// errForeign is the error for a database that is not weft's.
 var errForeign = errors.New("a SQLite database, but not one of weft")
 
-// querier is a connection, or a pool of them.
+// querier is a connection or a pool of connections.
 type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// countTables tells how many tables and indexes there are, and whether the one
-// that marks a database as ours is among them.
+// countTables returns the number of tables and indexes, and whether the table that marks
+// a database as weft's is among them.
 func countTables(ctx context.Context, db querier) (tables, ours int, err error) {
 	err = db.QueryRowContext(ctx,
 		"SELECT count(*), count(*) FILTER (WHERE name = 'store') FROM sqlite_schema").Scan(&tables, &ours)
 	return tables, ours, err
 }
 
-// schemaVersion reads the schema's number, and makes the row that holds it in
-// an empty database.
+// schemaVersion reads the schema's number. In an empty database it creates the row that
+// holds the number.
 func schemaVersion(ctx context.Context, conn *sql.Conn) (int, error) {
 	tables, ours, err := countTables(ctx, conn)
 	if err != nil {

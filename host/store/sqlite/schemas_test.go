@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/inspect"
 )
 
 // olderFile makes a database as the version of weft with a schema left it, with a session,
@@ -96,13 +97,13 @@ func inspectAll(t *testing.T, s *Store) {
 	for _, err := range []error{
 		err,
 		i.Integrity(ctx, problem),
-		i.Loose(ctx, func(r host.LooseRow) error { return problem(r.What) }),
+		i.Loose(ctx, func(r inspect.Loose) error { return problem(r.What) }),
 		i.Modules(ctx, func(host.ModuleRecord) error { note("module"); return nil }),
 		i.Journal(ctx, 1, func(host.JournalRow) error { note("row"); return nil }),
 		i.Versions(ctx, 1, func(host.VersionUse) error { note("version"); return nil }),
-		i.Handlers(ctx, 1, func(host.HandlerRow) error { note("handler"); return nil }),
-		i.Stream(ctx, 1, func(host.EventsRow) error { note("events"); return nil }),
-		i.Runs(ctx, 1, func(r host.RunRow) error { note("run " + r.Run.RunID + string(r.Run.Status)); return nil }),
+		i.Handlers(ctx, 1, func(inspect.Handler) error { note("handler"); return nil }),
+		i.Stream(ctx, 1, func(inspect.Events) error { note("events"); return nil }),
+		i.Runs(ctx, 1, func(r inspect.Run) error { note("run " + r.Run.RunID + string(r.Run.Status)); return nil }),
 		readCatalog(ctx, s),
 	} {
 		if err != nil {

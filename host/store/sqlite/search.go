@@ -12,29 +12,29 @@ import (
 	"time"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/search"
 )
 
-// The index of the words of ended runs, by FTS5.
+// The index of the words of ended runs uses FTS5.
 //
-// It is kept behind the commits: to write it in the transaction of the run's end takes
-// some 15 % more of the time of a commit of 64 runs. So a commit only notes, in one
-// row, which of its runs have ended, and the words are written some hundred runs at a
+// The index lags behind the commits. Writing it in the transaction that ends a run would
+// take some 15 % more of the time of a commit of 64 runs. So a commit only adds one row,
+// a note of the runs that it has ended. The words are written for some hundred runs at a
 // time: by a goroutine that leaves the writing connection to others nearly all of the
-// time, and by whoever searches, before he does (together 4 to 8 % of the CPU time of a
-// store that only appends; 140 bytes of the 2,000 that a run of one step takes). What is
-// not noted any more is in the index, and what is deleted leaves it in the same
-// transaction, by a trigger: an answer never lacks a run, and shows none that is gone.
+// time, and by each search before it reads (together 4 to 8 % of the CPU time of a store
+// that only appends; 140 bytes of the 2,000 that a run of one step takes). Runs without a
+// note are in the index. A trigger removes deleted runs from the index in the same
+// transaction. So an answer never lacks a run, and never shows a deleted one.
 //
-//   - A document's rowid is the run's start in nanoseconds with the low bits replaced
-//     by those of its id: a walk down the rowids is one from the newest start on, but
-//     for the order within a millisecond, so that a page costs what it holds.
-//   - Words come with a tag of their tenant in front: what others have does not make a
-//     search longer. Whose a run is its row says.
-//   - What FTS5 could tell besides (positions, sizes) is not kept: it takes space, and
-//     an answer is in the order of start.
-//   - secure-delete: words that are deleted leave the index's pages at once, not when
-//     these are merged one day. What is left on pages that are free now goes with
-//     [Store.Compact], as of all tables.
+//   - The rowid of a document is the run's start in nanoseconds, with the low bits replaced
+//     by those of the run's id. A walk down the rowids goes from the newest start on, except
+//     for the order within a millisecond. So the cost of a page is proportional to its size.
+//   - Each word begins with a tag of its tenant, so the data of other tenants does not slow a
+//     search down. The run's row says whose run it is.
+//   - FTS5's other data (positions, sizes) is not stored. It takes space, and answers are in
+//     the order of start.
+//   - secure-delete: deleted words leave the pages of the index at once, not at a later merge.
+//     [Store.Compact] removes what is left on free pages, as for all tables.
 const schema12 = `
 CREATE TABLE unread (
 	n    INTEGER PRIMARY KEY,
@@ -46,7 +46,7 @@ CREATE TRIGGER runs_words AFTER DELETE ON runs BEGIN
 END;
 ` + noteAll
 
-// makeIndex makes the index, with nothing in it; noteAll notes all runs that have ended.
+// makeIndex creates the empty index. noteAll adds notes for all runs that have ended.
 const (
 	makeIndex = `
 CREATE VIRTUAL TABLE run_words USING fts5 (words, of UNINDEXED, detail = none, columnsize = 0, tokenize = 'ascii');
@@ -54,7 +54,7 @@ INSERT INTO run_words (run_words, rank) VALUES ('secure-delete', 1);`
 	noteAll = `INSERT INTO unread (runs) SELECT json_group_array(id) FROM runs WHERE status <> 'running' GROUP BY id >> 8;`
 )
 
-// looseWords and missingWords find what is wrong between the index and the runs.
+// looseWords and missingWords find differences between the index and the runs.
 const (
 	looseWords = `SELECT '', '', 'the index of words has a run that is not there (document ' || rowid || '); ''weft compact --reindex'' mends it'
 		FROM run_words WHERE NOT EXISTS (SELECT 1 FROM runs WHERE id = of)`
@@ -64,8 +64,8 @@ const (
 			AND id NOT IN (SELECT j.value FROM unread u, json_each(u.runs) j)`
 )
 
-// Reindex makes the index of words anew: it is empty, and all runs are to be read, by
-// the next server or now.
+// Reindex empties the index of words and adds notes for all runs. The words are read now
+// or by the next server.
 func (s *Store) Reindex(ctx context.Context) error {
 	s.reading.Lock()
 	defer s.reading.Unlock()
@@ -79,38 +79,38 @@ func (s *Store) Reindex(ctx context.Context) error {
 	return nil
 }
 
-// slots is how many documents there are for starts of the same instant: the low bits
-// of a rowid, here 20, which are about a millisecond.
+// slots is the number of documents for starts at the same instant: the range of the low
+// bits of a rowid, here 20 bits, which are about a millisecond.
 const slots = 1 << 20
 
-// docOf is the rowid of a run's document, as the trigger has it.
+// docOf returns the rowid of a run's document, as the trigger computes it.
 func docOf(started, id int64) int64 { return started&^(slots-1) | id&(slots-1) }
 
 // Bounds of the work on the index.
 const (
-	// readNotes is how many notes are worked off in one transaction; each is a
-	// commit's. readBytes bounds their length, which is some 8 bytes for each run.
+	// readNotes is how many notes are processed in one transaction. Each note belongs to
+	// a commit. readBytes bounds the length of these notes, some 8 bytes for each run.
 	readNotes = 64
 	readBytes = 4 << 10
-	// readDelay is how long words wait at least, so that many runs share a transaction.
+	// readDelay is the least time that words wait, so that many runs share a transaction.
 	readDelay = 250 * time.Millisecond
-	// readShare is how many times as long as it has worked the goroutine then rests.
+	// readShare is how many times as long as its work the goroutine then rests.
 	readShare = 15
 )
 
-// unchanged is true of a run that is still as it was read: its id, start and update
-// are ?2, ?3 and ?4.
+// unchanged is true for a run that is still as it was read. ?2, ?3 and ?4 are its id,
+// start and update.
 const unchanged = `EXISTS (SELECT 1 FROM runs WHERE id = ?2 AND started = ?3 AND updated = ?4 AND status <> 'running')`
 
-// tag is what a tenant's words begin with.
+// tag returns the prefix of a tenant's words.
 func tag(tenant string) string {
 	sum := sha256.Sum256([]byte(tenant))
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:5]))
 }
 
-// matchOf is the terms in FTS5's language. Words have letters, digits and marks only,
-// and FTS5's tokenizer leaves these as they are: it knows ASCII, of which ours are
-// small, and takes all else for letters.
+// matchOf returns the terms in FTS5's query language. Words consist of letters, digits
+// and marks, and FTS5's tokenizer leaves them unchanged: it lowers only ASCII, which is
+// lower case in our words, and treats all other characters as letters.
 func matchOf(tenant string, terms []host.SearchTerm) string {
 	var b strings.Builder
 	for i, t := range terms {
@@ -125,7 +125,7 @@ func matchOf(tenant string, terms []host.SearchTerm) string {
 	return b.String()
 }
 
-// note notes the batch's runs that have ended: their words are to be read.
+// note adds a note of the batch's runs that have ended.
 func (s *Store) note(ctx context.Context) error {
 	if len(s.ended) == 0 {
 		return nil
@@ -138,7 +138,7 @@ func (s *Store) note(ctx context.Context) error {
 	return err
 }
 
-// document is what the index gets of a run.
+// document is what the index stores of a run.
 type document struct {
 	id, started, updated int64
 	words                string
@@ -150,9 +150,9 @@ type noteRow struct {
 	runs string
 }
 
-// readEnded works off the oldest notes; more: there may be others. What the words are
-// is found out beside the writers, and written where the run is still as it was read:
-// one that has changed since is noted again, or runs.
+// readEnded processes the oldest notes. more: there may be others. It computes the words
+// without the write lock, and writes them only if the run is still as it was read. A run
+// that has changed since is running, or has a new note.
 func (s *Store) readEnded(ctx context.Context) (more bool, err error) {
 	s.reading.Lock()
 	defer s.reading.Unlock()
@@ -201,7 +201,7 @@ func (s *Store) notes(ctx context.Context) ([]noteRow, error) {
 	return list, err
 }
 
-// documents reads the runs that are noted, those that are still there and ended.
+// documents reads the runs of the notes that still exist and have ended.
 func (s *Store) documents(ctx context.Context, notes []noteRow) (docs []document, err error) {
 	tags := map[string]string{}
 	for _, n := range notes {
@@ -228,7 +228,7 @@ func appendDocuments(docs []document, rows *sql.Rows, tags map[string]string) ([
 			tags[r.Tenant] = tag(r.Tenant)
 		}
 		var words strings.Builder
-		for _, w := range r.Words() {
+		for _, w := range search.Words(&r) {
 			words.WriteString(tags[r.Tenant] + w + " ")
 		}
 		d.started, d.updated, d.words = r.Started, r.Updated, words.String()
@@ -246,10 +246,10 @@ type idScanner struct {
 // Scan implements scanner.
 func (i idScanner) Scan(dest ...any) error { return i.row.Scan(append([]any{i.id}, dest...)...) }
 
-// follow has the index follow the commits, until Close.
+// follow keeps the index up to date until Close.
 func (s *Store) follow() {
 	defer close(s.followed)
-	rest := time.NewTimer(readDelay) // for what an earlier server has left
+	rest := time.NewTimer(readDelay) // for notes that an earlier server has left
 	defer rest.Stop()
 	for {
 		select {
@@ -274,7 +274,7 @@ func (s *Store) follow() {
 	}
 }
 
-// search lists runs by their words, after the index has caught up.
+// search lists runs by their words, after bringing the index up to date.
 func (s *Store) search(ctx context.Context, q host.RunQuery, limit int) (runs []host.Run, more bool, err error) {
 	for behind := s.stmts != nil; behind; {
 		if behind, err = s.readEnded(ctx); err != nil {
@@ -292,8 +292,8 @@ func (s *Store) search(ctx context.Context, q host.RunQuery, limit int) (runs []
 		if err != nil {
 			return nil, false, err
 		}
-		// The last instant of a page is read to its end, as its order is not that
-		// of the documents.
+		// Read the last instant of a page to its end, because documents of one instant
+		// are not in the order of the answer.
 		if n := len(runs); n >= limit && docOf(runs[n-1].Started, 0) != docOf(r.Started, 0) {
 			more = true
 			break

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/inspect"
+	"github.com/weftrun/weft/host/search"
 )
 
 // failedRun is a part in which a run of its own session fails with a message.
@@ -21,7 +23,7 @@ func failedRun(handler, message string, at int64) host.SessionBatch {
 
 func searched(t *testing.T, s *Store, text string) string {
 	t.Helper()
-	terms, err := host.ParseSearch(text)
+	terms, err := search.Parse(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +45,7 @@ func mustAppend(t *testing.T, s *Store, epoch uint64, parts ...host.SessionBatch
 	}
 }
 
-// faultsOf is what an inspection finds loose.
+// faultsOf returns the loose rows that an inspection finds.
 func faultsOf(t *testing.T, s *Store) (faults []string) {
 	t.Helper()
 	i, err := s.Inspect(t.Context())
@@ -55,7 +57,7 @@ func faultsOf(t *testing.T, s *Store) (faults []string) {
 			t.Error(err)
 		}
 	}()
-	err = i.Loose(t.Context(), func(r host.LooseRow) error {
+	err = i.Loose(t.Context(), func(r inspect.Loose) error {
 		faults = append(faults, r.What)
 		return nil
 	})
@@ -90,8 +92,8 @@ func TestSearchPlans(t *testing.T) {
 	}
 }
 
-// TestSearchLeavesNoTrace: of a run that was deleted no word is in the file once it is
-// compacted, whether it was purged, dropped or went with its tenant.
+// TestSearchLeavesNoTrace: after compaction the file has no word of a run that was
+// purged, dropped or deleted with its tenant.
 func TestSearchLeavesNoTrace(t *testing.T) {
 	dir := t.TempDir()
 	s := mustOpen(t, dir)
@@ -158,8 +160,8 @@ func TestSearchAfterMigration(t *testing.T) {
 	}
 }
 
-// TestSearchFollows: words are read without anybody who searches, after a restart too,
-// and a lost note or a damaged index is found and mended.
+// TestSearchFollows: words are read without a search, after a restart too. A lost note or
+// a damaged index is found and repaired.
 func TestSearchFollows(t *testing.T) {
 	dir := t.TempDir()
 	s := mustOpen(t, dir)
@@ -215,7 +217,7 @@ func BenchmarkSearch(b *testing.B) {
 		}
 	}
 	for _, text := range []string{"number77777", "refused", "refused bank", "number777*"} {
-		terms, err := host.ParseSearch(text)
+		terms, err := search.Parse(text)
 		if err != nil {
 			b.Fatal(err)
 		}

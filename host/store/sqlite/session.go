@@ -9,8 +9,8 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// schema10: when a session was made, and when its last entry, as far as that is known
-// of those from before. One with last = 0 is being deleted.
+// schema10: the creation time of a session and the time of its last entry, as far as
+// these are known for older sessions. A session with last = 0 is being deleted.
 const schema10 = `
 ALTER TABLE sessions ADD COLUMN created INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE sessions ADD COLUMN updated INTEGER NOT NULL DEFAULT 0;
@@ -20,8 +20,8 @@ UPDATE sessions SET
 CREATE INDEX sessions_tenant ON sessions (tenant);
 `
 
-// infoColumns are what scanInfo reads. The runs of a session are found by the latest
-// ones of its handlers, of which there is an index.
+// infoColumns are the columns that scanInfo reads. The runs of a session are found by the
+// latest runs of its handlers, which have an index.
 const infoColumns = `s.id, s.tenant, s.session, s.created, s.updated,
 	(SELECT count(*) FROM runs r JOIN runs o ON o.hid = r.hid WHERE r.sid = s.id AND r.latest = 1),
 	(SELECT count(*) FROM runs r JOIN runs o ON o.hid = r.hid WHERE r.sid = s.id AND r.latest = 1 AND o.status = 'running')`
@@ -59,22 +59,21 @@ func (s *Store) Sessions(ctx context.Context, q host.SessionQuery) (list []host.
 	return list, more, notFound(rows.Err(), "the sessions")
 }
 
-// eraseWindow is how many handlers are deleted at a time: of no more of them it is
-// looked at what they have.
+// eraseWindow is how many handlers are deleted at a time. Only their rows are looked at.
 const eraseWindow = 64
 
-// erasedHandlers are the next handlers of session ?1 to be deleted.
+// erasedHandlers are the next handlers of session ?1 to delete.
 const erasedHandlers = `SELECT hid FROM runs INDEXED BY runs_session WHERE sid = ?1 AND latest = 1
 	ORDER BY started DESC, handler DESC LIMIT 64`
 
-// journalShare is how many of the rows that may be deleted at a time are worth one
-// of the journal, which may be large.
+// journalShare is how many other rows one row of the journal, which may be large, counts
+// for in the limit of an erase.
 const journalShare = 8
 
 // eraser is a statement that deletes rows of a session.
 type eraser struct {
 	stmt    *sql.Stmt
-	bounded bool // it takes how many
+	bounded bool // it takes a limit
 }
 
 func (e *eraser) erase(ctx context.Context, sid, most int64) (int64, error) {
@@ -89,7 +88,7 @@ func (e *eraser) erase(ctx context.Context, sid, most int64) (int64, error) {
 	return res.RowsAffected()
 }
 
-// erase deletes about limit rows of a session, and the session when none is left.
+// erase deletes about limit rows of a session, and then the session when no row is left.
 func (s *Store) erase(ctx context.Context, sid int64, limit int) error {
 	if _, err := s.stmts.markErased.ExecContext(ctx, sid); err != nil {
 		return err
@@ -101,7 +100,7 @@ func (s *Store) erase(ctx context.Context, sid int64, limit int) error {
 			if left -= n; err != nil || left <= 0 {
 				return err
 			}
-			done = n < eraseWindow // looked at behind the last of the three
+			done = n < eraseWindow // looked at after the last of the three
 		}
 	}
 	rows := max(left/journalShare, 1)

@@ -1,42 +1,41 @@
-// Package sqlite keeps everything durable in one SQLite file: the store of a
-// server of one node.
+// Package sqlite keeps everything durable in one SQLite file. It is the store of a server
+// with one node.
 //
-// It implements [host.Store] and must not know what a journal row means, who
-// appends or when: rows of entries are bytes to it. No other package uses the
-// SQLite driver.
+// It implements [host.Store]. The package does not know what a journal row means, who
+// appends or when: rows of entries are bytes to it. No other package uses the SQLite
+// driver.
 //
 // # How it writes
 //
-// One connection writes, all of it under one mutex; a few others read. An
-// append is one transaction, and that transaction is one synced write to the
-// end of the write-ahead log:
+// One connection writes, under one mutex. A few other connections read. An append is one
+// transaction, and the transaction is one synced write to the end of the write-ahead log:
 //
-//   - Tables that grow with every run are keyed by small integers given in
-//     order of creation, so that new rows go to the right edge of each tree and
-//     a batch of many sessions touches few pages.
-//   - A position, a handler's owner and a run's identity are checked by the
-//     very statement that writes, through its WHERE clause and the count of
-//     rows it changed; a refusal rolls the whole batch back.
-//   - The epoch is read in the same transaction, so that an owner that has been
-//     fenced cannot write, whatever it believes.
+//   - Tables that grow with every run have small integer keys, given in order of creation.
+//     So new rows go to the right edge of each tree, and a batch of many sessions touches
+//     few pages.
+//   - The statement that writes also checks a position, a handler's owner or a run's
+//     identity, by its WHERE clause and the number of rows that it changed. A refusal rolls
+//     the whole batch back.
+//   - The epoch is read in the same transaction, so a fenced owner cannot write, whatever it
+//     believes.
 //
-// After an append whose outcome is open (the disk failed in the COMMIT) the
-// store refuses every further write: what it holds in memory may differ from
-// the disk, and only opening it again tells. That begins with writing the log again,
-// as the disk may lack what reads of it show (see settleLog).
+// After an append with an unknown outcome (the disk failed in the COMMIT) the store
+// refuses all further writes, because its memory may differ from the disk. Only opening
+// the store again shows what the disk has. Opening begins by writing the log again,
+// because the disk may lack bytes that reads of the log return (see settleLog).
 //
-// # What SQLite is told
+// # How SQLite is configured
 //
-//   - Write-ahead log and synchronous=FULL: a commit is one synced append, and
-//     none is lost with the power (NORMAL would lose the latest). Checkpoints
-//     come every 16 MiB of log; after a long reader it is cut back to 64 MiB.
-//   - Foreign keys: what belongs to a deleted row goes with it.
-//   - No auto_vacuum: the pages of deleted rows are used again, and each commit is
-//     spared a map of all pages. [Store.Compact] gives them back.
-//   - The directory is locked by a file of its own, as SQLite's locks would let a
-//     second server in between transactions. Readers ([OpenShared]) come and go.
+//   - Write-ahead log and synchronous=FULL: a commit is one synced append, and a power loss
+//     loses no commit (NORMAL would lose the latest). A checkpoint runs after every 16 MiB of
+//     log. After a long reader the log is cut back to 64 MiB.
+//   - Foreign keys: rows that belong to a deleted row are deleted with it.
+//   - No auto_vacuum: the pages of deleted rows are used again, and a commit does not have to
+//     maintain a map of all pages. [Store.Compact] returns free pages to the file system.
+//   - A lock file of the store's own locks the directory, because SQLite's locks would let a
+//     second server in between transactions. Readers ([OpenShared]) may come and go.
 //
-// Each PRAGMA says why where it is listed.
+// The lists of PRAGMAs say why each is set.
 package sqlite
 
 import (
@@ -58,11 +57,11 @@ import (
 // fileName is the database's name inside the data directory.
 const fileName = "weft.db"
 
-// readers is the size of the pool of reading connections. Reads are short, so
-// a few do; each costs its own page cache.
+// readers is the size of the pool of reading connections. Reads are short, so a few
+// connections suffice. Each connection costs a page cache.
 const readers = 4
 
-// errClosed answers every call after Close.
+// errClosed is the error of every call after Close.
 var errClosed = errors.New("the store is closed")
 
 // Store is a [host.Store] on one SQLite file.
@@ -72,39 +71,39 @@ type Store struct {
 	write *sql.DB // one connection, pinned as conn
 	read  *sql.DB
 	query *queries
-	// schema is the number of the database's; found is what was there before it was
-	// opened. Neither changes.
+	// schema is the number of the database's schema, and found describes the files before
+	// they were opened. Neither changes.
 	schema int
 	found  found
 
-	// mu guards the writing connection and what follows. It is held over disk
-	// writes; nothing else is ever acquired under it.
+	// mu guards the writing connection and the fields below. It is held over disk writes.
+	// Nothing else is locked under it.
 	mu     sync.Mutex
 	conn   *sql.Conn
 	stmts  *statements
 	broken error // why no write is possible any more, else nil
 	closed bool
-	needs  []need  // of the batch that is being appended
-	cuts   []int64 // sessions that it cuts
-	ended  []int64 // runs that it ends
+	needs  []need  // versions that the present batch needs
+	cuts   []int64 // sessions that the present batch cuts
+	ended  []int64 // runs that the present batch ends
 
-	// position counts writing transactions, those of before included; gen is the log's
-	// filling as the mark names it. See look.go.
+	// position counts writing transactions, including those before the store was opened.
+	// gen is the generation of the log that the mark names. See look.go.
 	position     uint64
 	gen          generation
-	log          *os.File // the log's, to read its head; nil: not opened yet
+	log          *os.File // the log, to read its head; nil: not opened yet
 	marker       *marker
 	acknowledged Acknowledged  // nil: none
 	id           [16]byte      // of the store
-	kept         chan struct{} // closed when nobody keeps the mark any more
+	kept         chan struct{} // closed when the mark is no longer kept
 
-	// What follows keeps the index of words (see search.go). reading is held while
-	// notes are worked off, and before mu.
+	// The fields below keep the index of words (see search.go). reading is held while
+	// notes are processed, and is locked before mu.
 	reading   sync.Mutex
-	noted     chan struct{} // has one when there is a new note
+	noted     chan struct{} // capacity 1: there is a new note
 	following context.Context
 	unfollow  context.CancelFunc
-	followed  chan struct{} // closed when nobody follows any more
+	followed  chan struct{} // closed when the index is no longer kept
 
 	commits      atomic.Uint64
 	journalBytes atomic.Uint64
@@ -113,20 +112,20 @@ type Store struct {
 
 var _ host.Store = (*Store)(nil)
 
-// Open opens the store in directory dir and makes both if need be. It holds a
-// lock on the directory until Close, so that a second server cannot use it.
+// Open opens the store in directory dir, and creates both if necessary. It locks the
+// directory until Close, so that a second server cannot use it.
 //
 // # Errors
 //
-// One sentence that names the directory, when it is in use by another server,
-// no directory, not writable, or written by a newer version. A [*Missing] if it lacks
-// files, or holds less than was acknowledged.
+// An error in one sentence that names the directory if the directory is in use by another
+// server, is not a directory, is not writable, or was written by a newer version. A
+// [*Missing] if files are missing, or the directory holds less than was acknowledged.
 func Open(dir string) (*Store, error) { return OpenWith(dir, Options{}) }
 
 // OpenWith is [Open] with options.
 func OpenWith(dir string, o Options) (_ *Store, err error) {
 	if o.After != nil {
-		o.AcceptLoss = false // it is for the start of a process
+		o.AcceptLoss = false // AcceptLoss is for the start of a process
 		err = o.After.there(dir)
 	} else {
 		err = prepareDir(dir)
@@ -195,13 +194,12 @@ func (s *Store) openWriter(ctx context.Context, path string) error {
 	return err
 }
 
-// settleLog makes what reads as the write-ahead log what the disk has. After a sync
-// that failed the system takes for clean what it could not write: SQLite reads those
-// commits, and no later sync would write them, so that those behind them, which have
-// been acknowledged, would be cut off when the power goes. So the same bytes are
-// written again, in place, before anything else is: others may be reading, and nobody
-// writes while SQLite's lock is held. There is a log after a crash or a failure only,
-// of 16 MiB mostly.
+// settleLog makes the disk hold what reads of the write-ahead log return. After a sync
+// that failed, the system treats the unwritten pages as clean. SQLite would then read
+// those commits, and no later sync would write them, so a power loss would cut off later,
+// acknowledged commits. So settleLog writes the same bytes again, in place, before
+// anything else. Others may read meanwhile, and nobody writes while SQLite's lock is
+// held. A log exists only after a crash or a failure, and mostly has at most 16 MiB.
 func (s *Store) settleLog(ctx context.Context, path string) error {
 	if _, err := s.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return err
@@ -226,8 +224,8 @@ func (s *Store) openReaders(ctx context.Context, path string) error {
 	return err
 }
 
-// Close implements [host.Store]. It moves the write-ahead log into the
-// database file, so that what remains is one file.
+// Close implements [host.Store]. It moves the write-ahead log into the database file, so
+// that one file remains.
 func (s *Store) Close() error {
 	if s.unfollow != nil {
 		s.unfollow()
@@ -263,9 +261,9 @@ func (s *Store) closeReaders() error {
 	return s.read.Close()
 }
 
-// closeWriter moves the log into the file and closes the last connection. After
-// an open outcome it leaves the log alone: the disk that has just failed would
-// fail again.
+// closeWriter moves the log into the file and closes the last connection. After an
+// unknown outcome it leaves the log alone, because the disk that has just failed would
+// probably fail again.
 func (s *Store) closeWriter(intact bool) error {
 	var errs []error
 	if s.stmts != nil {
@@ -318,13 +316,13 @@ func (s *Store) update(ctx context.Context, fn func(ctx context.Context) error) 
 	return s.transact(ctx, fn)
 }
 
-// transact runs fn between BEGIN and COMMIT; s.mu is held. An error of fn rolls
-// back, and comes back as it is. The other errors of a transaction that was
-// surely not written are [host.ErrNotCommitted]; the rest leaves its outcome
-// open and breaks the store.
+// transact runs fn between BEGIN and COMMIT. s.mu is held. An error of fn rolls the
+// transaction back and is returned unchanged. Other errors are [host.ErrNotCommitted] if
+// the transaction was certainly not written. Otherwise the outcome is unknown, and
+// transact breaks the store.
 //
-// The context's end does not interrupt a transaction: it would only leave its
-// outcome open, and none takes long.
+// The end of ctx does not interrupt a transaction. That would only make its outcome
+// unknown, and no transaction takes long.
 func (s *Store) transact(ctx context.Context, fn func(ctx context.Context) error) error {
 	ctx = context.WithoutCancel(ctx)
 	if _, err := s.stmts.begin.ExecContext(ctx); err != nil {
@@ -351,7 +349,7 @@ func (s *Store) transact(ctx context.Context, fn func(ctx context.Context) error
 		return nil
 	}
 	if !surelyNotWritten(err) {
-		_ = s.rollback(ctx) // the store is of no use any more, but its locks go
+		_ = s.rollback(ctx) // the store must not be used any more, but its locks must go
 		return s.breakDown(err)
 	}
 	if rollbackErr := s.rollback(ctx); rollbackErr != nil {
@@ -360,8 +358,8 @@ func (s *Store) transact(ctx context.Context, fn func(ctx context.Context) error
 	return notCommitted(err)
 }
 
-// rollback ends the open transaction. SQLite has ended it already after some
-// errors, and then refuses a ROLLBACK; that a BEGIN is possible tells so.
+// rollback ends the open transaction. After some errors SQLite has ended it already and
+// refuses a ROLLBACK. A BEGIN that succeeds shows that.
 func (s *Store) rollback(ctx context.Context) error {
 	_, err := s.stmts.rollback.ExecContext(ctx)
 	if err == nil {
@@ -376,7 +374,7 @@ func (s *Store) rollback(ctx context.Context) error {
 	return nil
 }
 
-// breakDown makes every further write fail; s.mu is held.
+// breakDown makes every further write fail. s.mu is held.
 func (s *Store) breakDown(cause error) error {
 	s.broken = fmt.Errorf("the store in %s has to be opened again after: %w", s.dir, cause)
 	return s.broken

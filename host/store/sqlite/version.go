@@ -8,14 +8,13 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// Versions that no name has any more are released, and swept in the same
-// transaction in which the last journal that needs them lets go of them: when a
-// session is deleted or its journal is cut. A sweep must never fail for what it
-// finds, as the batch would fail with it: each statement asks itself whether
-// anything refers to what it deletes.
+// Versions that no name refers to any more are released. A sweep deletes released
+// versions in the same transaction in which the last journal that needs them is deleted
+// or cut. A sweep must not fail because of the data it finds, since the batch would fail
+// with it. So each statement checks by itself that nothing refers to the rows it deletes.
 
-// settleJournal notes where the session is to be loaded from, and lets go of what
-// is cut.
+// settleJournal records from where the session is loaded, and releases the versions that
+// only cut entries need.
 func (s *Store) settleJournal(ctx context.Context, sid int64, p *host.SessionBatch) error {
 	if p.Snapshot != 0 {
 		if _, err := s.stmts.setSnapshot.ExecContext(ctx, sid, int64(p.First)); err != nil {
@@ -43,11 +42,11 @@ type need struct {
 	last   int64
 }
 
-// MarshalJSON implements json.Marshaler: the form that the statements take.
+// MarshalJSON implements json.Marshaler with the form that the statements take.
 func (n need) MarshalJSON() ([]byte, error) { return json.Marshal([]any{n.sid, n.digest, n.last}) }
 
-// putNeeds notes what the batch's entries need, all at once: a statement for each
-// session would take a seventh of the time that it takes to append one-step runs.
+// putNeeds records what the batch's entries need, in one statement. A statement for each
+// session would take a seventh of the time of appending one-step runs.
 func (s *Store) putNeeds(ctx context.Context) error {
 	if len(s.needs) == 0 {
 		return nil
@@ -63,7 +62,7 @@ func (s *Store) putNeeds(ctx context.Context) error {
 	if n, err := res.RowsAffected(); err != nil || int(n) == len(s.needs) {
 		return err
 	}
-	// A version is used for the first time of all.
+	// A version is used for the first time.
 	if _, err := s.stmts.nameVersions.ExecContext(ctx, string(list)); err != nil {
 		return err
 	}
@@ -71,7 +70,8 @@ func (s *Store) putNeeds(ctx context.Context) error {
 	return err
 }
 
-// settleVersions notes what a batch needs, and sweeps if it has let go of journals.
+// settleVersions records what a batch needs, and sweeps if the batch has deleted or cut
+// journals.
 func (s *Store) settleVersions(ctx context.Context, b *host.Batch) error {
 	if err := s.putNeeds(ctx); err != nil {
 		return err
@@ -99,8 +99,8 @@ func (s *Store) settleVersions(ctx context.Context, b *host.Batch) error {
 	return s.sweep(ctx)
 }
 
-// release notes of modules that a name has been taken from, within a transaction,
-// that nobody can begin them any more, unless others name them, and sweeps.
+// release records, within a transaction, that no run can begin with the modules any more,
+// unless another name refers to them. It then sweeps.
 func (s *Store) release(ctx context.Context, digests []string) error {
 	for _, digest := range digests {
 		_, err := s.conn.ExecContext(ctx, `INSERT INTO released (digest) SELECT ?1
@@ -113,8 +113,8 @@ func (s *Store) release(ctx context.Context, digests []string) error {
 	return s.sweep(ctx)
 }
 
-// releaseCompositions puts all versions of a composed workflow where they have no
-// name, within the transaction that deletes them where they have one.
+// releaseCompositions copies all versions of a composed workflow to the table without
+// names, within the transaction that deletes them from the table with names.
 func (s *Store) releaseCompositions(ctx context.Context, tenant, name string) error {
 	_, err := s.conn.ExecContext(ctx, `INSERT INTO released_compositions (digest, tenant, name, version, created, record)
 		SELECT digest, tenant, name, version, created, record FROM compositions WHERE tenant = ? AND name = ? ON CONFLICT DO NOTHING`, tenant, name)
@@ -126,12 +126,12 @@ func (s *Store) releaseCompositions(ctx context.Context, tenant, name string) er
 	return err
 }
 
-// needed is a condition: a journal needs the version whose digest is in column
-// digest of table r.
+// needed is a condition: a journal needs the version whose digest is in column digest of
+// table r.
 const needed = `EXISTS (SELECT 1 FROM versions v JOIN session_versions n ON n.version = v.id WHERE v.digest = r.digest)`
 
-// sweeps delete what is released and nothing needs: compositions first, as they need
-// modules, and of modules what is named again stays.
+// sweeps delete released versions that nothing needs. Compositions come first, because
+// they need modules. A module that has a name again stays.
 var sweeps = [...]string{
 	`DELETE FROM released_compositions AS r WHERE NOT ` + needed,
 	`DELETE FROM released AS r WHERE EXISTS (SELECT 1 FROM plugins WHERE digest = r.digest)
@@ -141,8 +141,8 @@ var sweeps = [...]string{
 	`DELETE FROM released AS r WHERE NOT EXISTS (SELECT 1 FROM modules WHERE digest = r.digest)`,
 }
 
-// sweep drops what is released and no journal needs, within a transaction: nothing
-// while there is a session of which it is not known what it needs.
+// sweep deletes the released versions that no journal needs, within a transaction. It
+// deletes nothing while the needs of some session are not known.
 func (s *Store) sweep(ctx context.Context) error {
 	var unlisted bool
 	err := s.stmts.unlisted.QueryRowContext(ctx).Scan(&unlisted)
@@ -174,7 +174,7 @@ func (s *Store) SessionVersions(ctx context.Context, key host.SessionKey) (_ []h
 		if err := rows.Scan(&digest, &last); err != nil {
 			return nil, err
 		}
-		if digest.Valid { // else the session, which needs none
+		if digest.Valid { // else the session needs no version
 			list = append(list, host.VersionUse{Digest: digest.String, Seq: uint64(last.Int64)})
 		}
 	}

@@ -7,9 +7,9 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// TestSessionsOfOlderSchemas: while there is a session of which it is not known what
-// its journal needs, nothing is swept; when the last one has gone, or has been cut
-// behind what is not known, all is that nothing needs.
+// TestSessionsOfOlderSchemas: while the needs of some session are not known, nothing is
+// swept. When the last such session has been deleted, or cut behind its unknown entries,
+// everything that nothing needs is swept.
 func TestSessionsOfOlderSchemas(t *testing.T) {
 	dir := t.TempDir()
 	s := mustOpen(t, dir)

@@ -9,44 +9,45 @@ import (
 	"os"
 )
 
-// The write-ahead log as SQLite's file format describes it: a head of 32 bytes, then
-// frames of a head of 24 bytes and a page. A frame counts if it has the salts of the
-// log's head and its checksum follows from those of all frames before it; a commit is a
-// frame that says how many pages the database then has.
+// The write-ahead log in SQLite's file format is a head of 32 bytes, followed by frames
+// with a head of 24 bytes and a page. A frame is valid if it has the salts of the log's
+// head and its checksum continues those of all frames before it. A commit is a frame that
+// says how many pages the database then has.
 const (
 	logHead    = 32
 	frameHead  = 24
-	logMagic   = 0x377f0682 // the lowest bit says in which byte order checksums are made
+	logMagic   = 0x377f0682 // the lowest bit gives the byte order of checksums
 	logVersion = 3007000
 	maxPage    = 65536
 	minPage    = 512
 )
 
-// generation tells one filling of the log from all others: its number, and two salts,
-// the first of which counts up as well. The zero generation is none.
+// generation identifies one filling of the log: the time from its restart to the next. It
+// has a number and two salts, the first of which counts up too. The zero generation is
+// none.
 type generation struct{ number, salt1, salt2 uint32 }
 
-// next reports whether g can be the filling that follows after one. SQLite chooses the
-// second salt by chance.
+// follows reports whether g can be the generation after before. SQLite chooses the second
+// salt at random.
 func (g generation) follows(before generation) bool {
 	return g.number == before.number+1 && g.salt1 == before.salt1+1
 }
 
-// logState is what a log is found to hold.
+// logState describes the contents of a log.
 type logState struct {
-	there bool       // it has a head
-	gen   generation // if so
+	there bool       // it has a valid head
+	gen   generation // of the log, if there is set
 	size  int64      // of the file, in bytes
-	// frames and commits count what is whole, and end is where that ends: what lies
-	// behind was not written to its end, or is of an earlier filling.
+	// frames and commits count what is complete, and end is where that ends. Bytes behind
+	// end are incomplete or belong to an earlier generation.
 	frames, commits uint64
 	end             int64
-	// behind counts frames behind the end that have the salts of this filling: what
-	// is torn lies in front of them.
+	// behind counts frames behind end with the salts of this generation. A torn frame
+	// lies before them.
 	behind uint64
 }
 
-// readHead reads which filling a log has; false: it has no head.
+// readHead reads the generation of a log; ok is false if the log has no valid head.
 func readHead(r io.ReaderAt) (head [logHead]byte, gen generation, ok bool, err error) {
 	if _, err := r.ReadAt(head[:], 0); err != nil {
 		if errors.Is(err, io.EOF) {
@@ -79,8 +80,8 @@ func logSum(data []byte, magic, c1, c2 uint32) (uint32, uint32) {
 	return c1, c2
 }
 
-// walkLog reads a log without SQLite, which would move it into the database or delete
-// it. A file that is missing is a log without a head.
+// walkLog reads a log without SQLite, which would move it into the database or delete it.
+// A missing file counts as a log without a head.
 func walkLog(path string) (l logState, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -120,7 +121,7 @@ func (l *logState) walk(f io.ReaderAt, head [logHead]byte, page int64) error {
 			return fmt.Errorf("reading the log at byte %d: %w", at, err)
 		}
 		if string(buf[8:16]) != string(head[16:24]) {
-			if whole = false; l.behind == 0 { // an earlier filling: nothing of this one follows
+			if whole = false; l.behind == 0 { // a frame of an earlier generation: nothing of this one follows
 				return nil
 			}
 			continue

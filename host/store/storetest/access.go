@@ -8,7 +8,7 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// change writes a change of tenants and keys.
+// change applies a change of tenants and keys.
 func (f *fixture) change(c host.AccessChange) {
 	f.t.Helper()
 	ok(f.t, "ChangeAccess", f.ChangeAccess(f.ctx, c))
@@ -58,7 +58,7 @@ func testAudit(t *testing.T, open func(t *testing.T) host.Store) {
 		made = append(made, e)
 		f.change(host.AccessChange{Audit: []host.AuditEntry{e}})
 	}
-	// list reads the log in pages, and gives the targets, the newest first.
+	// list reads the log in pages and returns the targets, newest first.
 	list := func(q host.AuditQuery) (targets string) {
 		t.Helper()
 		for q.Limit = 2; ; {
@@ -125,8 +125,8 @@ func testTenantUsage(t *testing.T, open func(t *testing.T) host.Store) {
 	})
 }
 
-// fill gives a tenant three runs, one of which has ended, with a session of its own
-// for two, a request that may be repeated, a plugin and a composed workflow.
+// fill gives a tenant three runs, one of which has ended and two of which have sessions
+// of their own, a request with an idempotency key, a plugin and a composed workflow.
 func (f *fixture) fill(tenant string) {
 	f.t.Helper()
 	for i, session := range []string{"", "", "chat"} {
@@ -163,7 +163,7 @@ func testClearTenant(t *testing.T, open func(t *testing.T) host.Store) {
 		more, err = f.ClearTenant(f.ctx, "gone", 2)
 		ok(t, "ClearTenant", err)
 		if calls > 100 {
-			t.Fatal("ClearTenant does not come to an end")
+			t.Fatal("ClearTenant does not end")
 		}
 	}
 	for key := range f.last {
@@ -187,7 +187,7 @@ func testClearTenant(t *testing.T, open func(t *testing.T) host.Store) {
 	ok(t, "Compositions", err)
 	same(t, "compositions", len(composed), 0)
 
-	// The name is free again, from the beginning.
+	// The name is free again, and its data begins empty.
 	f.fill("gone")
 	_, err = f.ClearTenant(f.ctx, "nobody", 10)
 	ok(t, "ClearTenant of nobody", err)

@@ -51,9 +51,9 @@ func testFencing(t *testing.T, open func(t *testing.T) host.Store) {
 	f.append(f.part("s", 1))
 }
 
-// testClaimsAtOnce: of owners that claim the store side by side, each with an epoch
-// of its own, the one with the highest can write, whatever the others try
-// meanwhile; nothing of theirs is ever written, no deletion either.
+// testClaimsAtOnce: of owners that claim the store concurrently, each with its own epoch,
+// the one with the highest epoch can write, whatever the others try meanwhile. Nothing
+// that the others append or delete has an effect.
 func testClaimsAtOnce(t *testing.T, open func(t *testing.T) host.Store) {
 	f := claimed(t, open)
 	f.ran("s", completed("h", "s", 1, 10))
@@ -116,15 +116,15 @@ func testPositions(t *testing.T, open func(t *testing.T) host.Store) {
 		t.Errorf("Last = %d with %d rows, want 5 with 2", stored.Last, len(stored.Rows))
 	}
 
-	// One batch may hold several parts of a session, if they follow.
+	// One batch may hold several parts of a session, if they are consecutive.
 	p, q := f.part("s", 1), f.part("s", 1)
 	q.First, q.Last = 7, 9
 	f.append(p, q)
 	f.append(f.part("s", 1))
 }
 
-// testRefusals: each batch contradicts itself or what is stored. None of them
-// changes anything, and the store goes on.
+// testRefusals: each batch contradicts itself or the stored data. None of them changes
+// anything, and the store keeps working.
 func testRefusals(t *testing.T, open func(t *testing.T) host.Store) {
 	f := claimed(t, open)
 	known := running("h", "s", 10)
@@ -204,8 +204,8 @@ func testRefusals(t *testing.T, open func(t *testing.T) host.Store) {
 	f.append(f.part("s", 1))
 }
 
-// testAllOrNothing: a batch whose last part is refused leaves nothing of the
-// parts before it, deletions included.
+// testAllOrNothing: a batch whose last part is refused leaves nothing of the parts before
+// it, nor of their deletions.
 func testAllOrNothing(t *testing.T, open func(t *testing.T) host.Store) {
 	f := claimed(t, open)
 	old, other := running("old", "", 10), running("other", "", 11)
@@ -295,8 +295,8 @@ func testSessions(t *testing.T, open func(t *testing.T) host.Store) {
 	}
 }
 
-// testOwnership: what is passed belongs to the caller again after the call,
-// and so does what is returned.
+// testOwnership: the caller owns the arguments again after the call, and owns the
+// results.
 func testOwnership(t *testing.T, open func(t *testing.T) host.Store) {
 	f := claimed(t, open)
 	r := running("h", "", 10)
@@ -385,7 +385,7 @@ func testDue(t *testing.T, open func(t *testing.T) host.Store) {
 	set("never", 90)
 	want(hour, 10, 2*hour, "never", "soon")
 
-	// Due goes over all tenants.
+	// Due covers all tenants.
 	p := f.partOf(host.SessionKey{Tenant: "them", Session: "theirs"}, 1)
 	p.WakeAt = 80
 	f.append(p)
@@ -395,7 +395,7 @@ func testDue(t *testing.T, open func(t *testing.T) host.Store) {
 }
 
 // testHistory: the journal is read in pages, a session is loaded from its newest
-// snapshot, and what is cut is gone up to a snapshot.
+// snapshot, and a cut removes the rows before a snapshot.
 func testHistory(t *testing.T, open func(t *testing.T) host.Store) {
 	f := claimed(t, open)
 	ctx := t.Context()

@@ -23,7 +23,7 @@ func putModules(t *testing.T, s host.Store, digests ...string) {
 	}
 }
 
-// wantCompositions wants the newest versions of a tenant's compositions.
+// wantCompositions expects the newest versions of a tenant's compositions.
 func wantCompositions(t *testing.T, s host.Store, tenant string, want ...host.CompositionVersion) {
 	t.Helper()
 	got, err := s.Compositions(t.Context(), tenant)
@@ -63,7 +63,7 @@ func testCompositions(t *testing.T, open func(t *testing.T) host.Store) {
 	wantCompositions(t, s, "b", b)
 	wantCompositions(t, s, "c")
 	wantCompositions(t, s, "", v, w2, b)
-	for _, want := range []host.CompositionVersion{w1, w2, v, b} { // old ones too
+	for _, want := range []host.CompositionVersion{w1, w2, v, b} { // old versions too
 		for range 2 {
 			got, err := s.Composition(ctx, want.Digest)
 			ok(t, "Composition", err)
@@ -73,8 +73,8 @@ func testCompositions(t *testing.T, open func(t *testing.T) host.Store) {
 	}
 }
 
-// testRemadeCompositions: a plugin's version and the compositions that are
-// remade of it are stored together or not at all.
+// testRemadeCompositions: a version of a plugin and the compositions made with it are
+// stored together or not at all.
 func testRemadeCompositions(t *testing.T, open func(t *testing.T) host.Store) {
 	s, ctx := open(t), t.Context()
 	putModules(t, s, "m1", "m2")
@@ -100,8 +100,8 @@ func testRemadeCompositions(t *testing.T, open func(t *testing.T) host.Store) {
 	wantCompositions(t, s, "a", v2, w2)
 }
 
-// testDeleteComposition: modules stay as long as any version names them, be it
-// of a plugin or of a composition.
+// testDeleteComposition: a module stays as long as any version of a plugin or a
+// composition names it.
 func testDeleteComposition(t *testing.T, open func(t *testing.T) host.Store) {
 	s, ctx := open(t), t.Context()
 	putModules(t, s, "old", "new", "shared", "own")
@@ -135,7 +135,7 @@ func testDeleteComposition(t *testing.T, open func(t *testing.T) host.Store) {
 	_, err := s.Composition(ctx, "digest of w 1")
 	missing(t, "a deleted composition", err)
 	wantCompositions(t, s, "a", composition("a", "v", 1, "new"))
-	// The name is free again, and counts from 1.
+	// The name is free again, and its versions begin at 1.
 	ok(t, "PutComposition", s.PutComposition(ctx, composition("a", "w", 1, "new")))
 	ok(t, "DeleteComposition", s.DeleteComposition(ctx, "a", "v"))
 	stored("new", "shared")

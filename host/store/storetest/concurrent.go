@@ -10,8 +10,8 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// testConcurrency: while one appends, everybody reads, and sees batches whole
-// and in order. Modules and values are written meanwhile.
+// testConcurrency: while one goroutine appends, the others read and see whole batches in
+// order. Modules and values are written meanwhile.
 func testConcurrency(t *testing.T, open func(t *testing.T) host.Store) {
 	f := claimed(t, open)
 	ctx, stop := context.WithCancel(f.ctx)
@@ -49,7 +49,7 @@ func testConcurrency(t *testing.T, open func(t *testing.T) host.Store) {
 	}
 }
 
-// watchSession: a session's rows are as many as its position says.
+// watchSession: a session has as many rows as its position says.
 func watchSession(ctx context.Context, s host.Store, _ int) error {
 	stored, err := s.LoadSession(ctx, host.SessionKey{Tenant: tenant, Session: "h"})
 	if err == nil && uint64(len(stored.Rows)) != stored.Last {
@@ -86,7 +86,7 @@ func watchStream(ctx context.Context, s host.Store, _ int) error {
 	return nil
 }
 
-// watchList: what was started together with an event is listed with it.
+// watchList: a run that was started together with an event is listed with it.
 func watchList(ctx context.Context, s host.Store, _ int) error {
 	last, _, err := s.StreamEnd(ctx, tenant, "h")
 	if err != nil {
@@ -112,7 +112,7 @@ func watchList(ctx context.Context, s host.Store, _ int) error {
 	return err
 }
 
-// writeAside writes what is not in any batch.
+// writeAside writes data outside any batch.
 func writeAside(ctx context.Context, s host.Store, round int) error {
 	name := fmt.Sprintf("m%d", round%10)
 	if err := s.PutModule(ctx, module(name)); err != nil {

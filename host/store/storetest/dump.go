@@ -10,7 +10,7 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// contents is what a store holds for the sessions of a fixture.
+// contents is what a store holds of the sessions of a fixture.
 type contents struct {
 	Sessions map[host.SessionKey]host.StoredSession
 	Versions map[host.SessionKey][]host.VersionUse
@@ -23,7 +23,7 @@ type contents struct {
 	Counts   map[string][]host.VersionRuns // by tenant
 }
 
-// dump reads the contents of a fixture's store, by way of every method.
+// dump reads the contents of a fixture's store through every method.
 func dump(f *fixture) contents {
 	f.t.Helper()
 	c := contents{

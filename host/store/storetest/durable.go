@@ -8,15 +8,16 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// RunDurable runs the suite of stores that outlive their process. open opens
-// the store in a directory, which is empty the first time, and closes it when t
-// ends unless the test did.
+// RunDurable runs the suite for stores that survive their process. open opens the store
+// in a directory, which is empty the first time. It closes the store when t ends, unless
+// the test has closed it.
 func RunDurable(t *testing.T, open func(t *testing.T, dir string) host.Store) {
 	t.Run("Reopen", func(t *testing.T) { testReopen(t, open) })
 	t.Run("EpochsAcrossOpenings", func(t *testing.T) { testEpochs(t, open) })
 }
 
-// testReopen: everything is there again, and the store goes on where it ended.
+// testReopen: everything is there after reopening, and the store continues where it
+// ended.
 func testReopen(t *testing.T, open func(t *testing.T, dir string) host.Store) {
 	dir := t.TempDir()
 	f, all := streamed(t, func(t *testing.T) host.Store { return open(t, dir) })
@@ -60,7 +61,7 @@ func testReopen(t *testing.T, open func(t *testing.T, dir string) host.Store) {
 	}
 }
 
-// testEpochs: epochs rise over openings, and an owner of before is fenced.
+// testEpochs: epochs grow across openings, and an owner from before is fenced.
 func testEpochs(t *testing.T, open func(t *testing.T, dir string) host.Store) {
 	dir := t.TempDir()
 	f := claimed(t, func(t *testing.T) host.Store { return open(t, dir) })

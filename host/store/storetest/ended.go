@@ -7,15 +7,15 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// completed is a run that has ended at a time.
+// completed returns a run that has ended at a time.
 func completed(handler, session string, started, ended int64) host.Run {
 	r := running(handler, session, started)
 	r.Status, r.Completed, r.Updated = host.StatusCompleted, ended, ended
 	return r
 }
 
-// ran appends a part in which runs start, and those that have ended do so, each
-// with three events.
+// ran appends a part in which runs start with three events each. Those that have ended
+// end in the same part.
 func (f *fixture) ran(session string, runs ...host.Run) {
 	f.t.Helper()
 	p := f.part(session, 1)
@@ -30,13 +30,13 @@ func (f *fixture) ran(session string, runs ...host.Run) {
 	f.append(p)
 }
 
-// drop appends a part that drops runs and nothing else.
+// drop appends a part that only drops runs.
 func (f *fixture) drop(session string, runIDs ...string) {
 	f.t.Helper()
 	f.append(host.SessionBatch{Key: host.SessionKey{Tenant: tenant, Session: session}, Drop: runIDs})
 }
 
-// wantRuns wants these runs to be there, and those not.
+// wantRuns expects some runs to exist and others not.
 func (f *fixture) wantRuns(there, gone []host.Run) {
 	f.t.Helper()
 	for _, r := range there {
@@ -109,8 +109,8 @@ func testEnded(t *testing.T, open func(t *testing.T) host.Store) {
 	same(t, "Ended", runs, []host.EndedRun{{EndedAt: host.EndedAt{Completed: 10, RunID: "theirs@1"}, HandlerID: "theirs", SessionID: "theirs"}})
 }
 
-// testDropPrivate: runs of a private session go one by one, the session with the
-// last of them.
+// testDropPrivate: the runs of a private session are dropped one by one, and the session
+// with the last of them.
 func testDropPrivate(t *testing.T, open func(t *testing.T) host.Store) {
 	f := claimed(t, open)
 	one, two, three := completed("h", "", 1, 10), completed("h", "", 2, 20), completed("h", "", 3, 30)
@@ -151,7 +151,7 @@ func testDropPrivate(t *testing.T, open func(t *testing.T) host.Store) {
 	f.wantRuns([]host.Run{one}, nil)
 }
 
-// testDropNamed: a named session outlives its runs, with its journal.
+// testDropNamed: a named session and its journal outlive its runs.
 func testDropNamed(t *testing.T, open func(t *testing.T) host.Store) {
 	f := claimed(t, open)
 	one, two := completed("h", "chat", 1, 10), completed("h", "chat", 2, 20)
@@ -172,7 +172,7 @@ func testDropNamed(t *testing.T, open func(t *testing.T) host.Store) {
 	}
 }
 
-// testDropNot: what is not to be dropped stays, without an error.
+// testDropNot: a run that must not be dropped stays, without an error.
 func testDropNot(t *testing.T, open func(t *testing.T) host.Store) {
 	f := claimed(t, open)
 	older, latest := completed("h", "", 1, 10), completed("h", "", 2, 20)
@@ -183,13 +183,13 @@ func testDropNot(t *testing.T, open func(t *testing.T) host.Store) {
 	busy := completed("busy", "", 4, 40)
 	f.ran("busy", busy)
 	p := f.part("busy", 1)
-	p.WakeAt = 7 // a message to another session is to be carried, say
+	p.WakeAt = 7 // for example, a message to another session must be carried
 	f.append(p)
 	foreign := completed("foreign", "chat", 5, 50)
 	f.ran("chat", foreign)
 	before := dump(f)
 
-	f.drop("h", latest.RunID) // while an older run is there
+	f.drop("h", latest.RunID) // while an older run exists
 	f.drop("active", active.RunID)
 	f.drop("busy", busy.RunID)
 	f.drop("h", foreign.RunID)

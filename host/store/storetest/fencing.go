@@ -12,16 +12,16 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// Peers opens handles on one database, which is new and empty: each call gives
-// another one, as another node of a server has it, and closes it when t ends. A store
-// in memory, or whose directory one process has for itself, may give handles that are
-// less apart, as long as each keeps to the epochs.
+// Peers opens handles on one database, which is new and empty. Each call returns a
+// different handle, like that of another server, and closes it when t ends. A store in
+// memory, or a store whose directory only one process can open, may return handles that
+// share more, as long as each keeps to the epochs.
 type Peers func(t *testing.T) (peer func() host.Store)
 
-// RunPeers runs the suite of stores with several handles on one database. Which of
-// them owns it is a matter of epochs: Append is fenced, in the transaction that
-// writes, whatever a handle believes. Everything else belongs to no owner, and any
-// handle does it.
+// RunPeers runs the suite for stores with several handles on one database. The epoch
+// decides which handle owns the database. Append is fenced in the transaction that
+// writes, whatever a handle believes. All other methods have no owner, and work on every
+// handle.
 func RunPeers(t *testing.T, open Peers) {
 	for _, test := range []struct {
 		name string
@@ -37,13 +37,13 @@ func RunPeers(t *testing.T, open Peers) {
 	}
 }
 
-// owner claims the store by a handle.
+// owner claims the store through a handle.
 func owner(t *testing.T, s host.Store) *fixture {
 	t.Helper()
 	return claimed(t, func(*testing.T) host.Store { return s })
 }
 
-// see gives what a handle reads of the sessions that another one knows.
+// see returns what a handle reads of the sessions that another handle knows.
 func (f *fixture) see(s host.Store) contents {
 	f.t.Helper()
 	other := *f
@@ -57,8 +57,8 @@ type namedParts struct {
 	parts []host.SessionBatch
 }
 
-// parts are one of each kind of thing that a batch can do to what testFencedParts made:
-// with any of them alone, a fenced batch writes nothing.
+// parts returns one part for each kind of change, on what testFencedParts made. With any
+// single one of them, a fenced batch writes nothing.
 func (f *fixture) parts() []namedParts {
 	key := host.SessionKey{Tenant: tenant, Session: "s"}
 	fresh, old, changed := running("fresh", "s", 50), running("h", "s", 10), running("h", "s", 20)
@@ -86,8 +86,8 @@ func (f *fixture) parts() []namedParts {
 	}
 }
 
-// testFencedParts: of what an owner writes that another has fenced nothing is written,
-// whatever it is, by whichever handle; the new owner can write all of it.
+// testFencedParts: an owner that has been fenced writes nothing, whatever it writes and
+// through whichever handle. The new owner can write all of it.
 func testFencedParts(t *testing.T, peer func() host.Store) {
 	a := owner(t, peer())
 	a.ran("s", completed("h", "s", 10, 11))
@@ -118,7 +118,7 @@ func testFencedParts(t *testing.T, peer func() host.Store) {
 		if batch.name == "what would be refused" {
 			continue
 		}
-		for _, p := range batch.parts { // as it goes on from where the others ended
+		for _, p := range batch.parts { // continue where the others ended
 			if p.First > 0 {
 				first := b.last[p.Key] + 1
 				if p.First, p.Last = first, first; p.Snapshot > 0 {
@@ -130,8 +130,8 @@ func testFencedParts(t *testing.T, peer func() host.Store) {
 	}
 }
 
-// testTurns: ownership goes back and forth. Each owner goes on where the other ended,
-// and each handle reads what any of them had acknowledged.
+// testTurns: ownership goes back and forth. Each owner continues where the other ended,
+// and each handle reads everything that any of them has acknowledged.
 func testTurns(t *testing.T, peer func() host.Store) {
 	handles := []host.Store{peer(), peer(), peer()}
 	last := map[host.SessionKey]uint64{}
@@ -157,8 +157,8 @@ func testTurns(t *testing.T, peer func() host.Store) {
 	}
 }
 
-// testClaimsByPeers: handles that claim side by side get an epoch each, and the one
-// with the highest owns the store.
+// testClaimsByPeers: handles that claim concurrently get different epochs, and the one
+// with the highest epoch owns the store.
 func testClaimsByPeers(t *testing.T, peer func() host.Store) {
 	handles := []host.Store{peer(), peer(), peer()}
 	epochs := make([][]uint64, len(handles))
@@ -190,8 +190,9 @@ func testClaimsByPeers(t *testing.T, peer func() host.Store) {
 	}
 }
 
-// testClaimWhileAppending: an owner appends while another takes over. What the old one
-// was acknowledged is there when Claim returns, and nothing of it comes later.
+// testClaimWhileAppending: an owner appends while another takes over. Everything that the
+// old owner was acknowledged is there when Claim returns, and nothing of the old owner
+// arrives later.
 func testClaimWhileAppending(t *testing.T, peer func() host.Store) {
 	a, next := owner(t, peer()), peer()
 	key := host.SessionKey{Tenant: tenant, Session: "s"}
@@ -236,8 +237,8 @@ func testClaimWhileAppending(t *testing.T, peer func() host.Store) {
 	}
 }
 
-// testNobodysMethods: what no owner writes is written by any handle, fenced or not, and
-// read by all.
+// testNobodysMethods: any handle, fenced or not, writes what has no owner, and all
+// handles read it.
 func testNobodysMethods(t *testing.T, peer func() host.Store) {
 	a := owner(t, peer())
 	b := owner(t, peer())

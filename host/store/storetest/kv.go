@@ -8,9 +8,10 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/limit"
 )
 
-// keeper writes to a space as whoever owns it does: it knows what is in it.
+// keeper writes to a space like its owner: it knows the contents of the space.
 type keeper struct {
 	*fixture
 	space  host.KVSpace
@@ -22,7 +23,7 @@ func (f *fixture) keeper(space host.KVSpace) *keeper {
 	return &keeper{fixture: f, space: space, sizes: map[string]int64{}}
 }
 
-// write is a write of a text under a key; "" takes the key out.
+// write returns the write of a text under a key. "" deletes the key.
 func (k *keeper) write(key, text string) host.KVWrite {
 	k.t.Helper()
 	w := host.KVWrite{Space: k.space, Item: host.KVItem{Key: key}}
@@ -116,10 +117,10 @@ func testKV(t *testing.T, open func(t *testing.T) host.Store) {
 
 	journal, state, err := f.BytesHeld(f.ctx, tenant)
 	ok(t, "BytesHeld", err)
-	if want := k.totals.Bytes + host.KeyCharge*k.totals.Keys; journal == 0 || state != want {
+	if want := k.totals.Bytes + limit.KeyCharge*k.totals.Keys; journal == 0 || state != want {
 		t.Errorf("the tenant holds %d bytes, not %d", state, want)
 	}
-	for more := true; more; { // what it keeps goes with a tenant
+	for more := true; more; { // the data of a space is deleted with the tenant
 		more, err = f.ClearTenant(f.ctx, tenant, 2)
 		ok(t, "ClearTenant", err)
 	}
@@ -127,7 +128,7 @@ func testKV(t *testing.T, open func(t *testing.T) host.Store) {
 	same(t, "keys of the other", other.list("", 9), "a@1")
 }
 
-// testKVAllOrNothing: writes are part of their batch.
+// testKVAllOrNothing: writes are a part of their batch.
 func testKVAllOrNothing(f *fixture, k *keeper) {
 	f.t.Helper()
 	before := *k
@@ -154,8 +155,8 @@ func testKVAllOrNothing(f *fixture, k *keeper) {
 	same(f.t, "version", item.Version, k.totals.Last)
 }
 
-// testKVDefined: what a definition of a tenant keeps goes with it, and nothing comes
-// after.
+// testKVDefined: the data of a tenant's definition is deleted with the definition, and
+// later writes have no effect.
 func testKVDefined(t *testing.T, open func(t *testing.T) host.Store) {
 	f := claimed(t, open)
 	ok(t, "PutResource", f.PutResource(f.ctx, host.ResourceRecord{Tenant: tenant, Name: "cache", Definition: []byte(`{}`), Created: 5, Updated: 5}))

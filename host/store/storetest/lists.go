@@ -5,11 +5,12 @@ import (
 	"testing"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/search"
 )
 
 // testListsEnd walks each list in pages of the greatest size, over as many rows as one
-// and two of these hold, and one more: none is missing, none comes twice, and the list
-// says at its last page that it ends.
+// page and two pages hold, and over one row more. No row is missing or repeated, and the
+// last page says that the list ends.
 func testListsEnd(t *testing.T, open func(t *testing.T) host.Store) {
 	f := claimed(t, open)
 	made := 0
@@ -63,9 +64,10 @@ func testListsEnd(t *testing.T, open func(t *testing.T) host.Store) {
 	}
 }
 
-// lists are the lists of a store, each as a walk that gives one page after the other.
+// lists returns the lists of a store, each as a function that returns one page after the
+// other.
 func (f *fixture) lists(t *testing.T) map[string]func() (ids []string, more bool) {
-	terms, err := host.ParseSearch("lost")
+	terms, err := search.Parse("lost")
 	ok(t, "ParseSearch", err)
 	runs := func(q host.RunQuery) func() ([]string, bool) {
 		q.Tenant, q.Limit = tenant, host.MaxListed
@@ -77,7 +79,7 @@ func (f *fixture) lists(t *testing.T) map[string]func() (ids []string, more bool
 			return handlerIDs(page), more
 		}
 	}
-	sessions := host.SessionQuery{Tenant: tenant, Limit: 2 * host.MaxListed} // which counts as the greatest
+	sessions := host.SessionQuery{Tenant: tenant, Limit: 2 * host.MaxListed} // more than the greatest page counts as the greatest
 	ended := host.EndedQuery{Tenant: tenant, Until: host.EndedAt{Completed: 1 << 62}, Limit: host.MaxListed}
 	audit := host.AuditQuery{Tenant: tenant, Limit: host.MaxListed}
 	return map[string]func() ([]string, bool){

@@ -9,7 +9,7 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// testOddNames: names are bytes to a store.
+// testOddNames: a store treats names as bytes.
 func testOddNames(t *testing.T, open func(t *testing.T) host.Store) {
 	f := claimed(t, open)
 	names := []string{"", "'", `"`, "%", "_", "a\x00b", "a", "A", "ü", "u\u0308", "🧵", " ", "a/b", "?", ":x", "NULL", "1", "01"}
@@ -72,7 +72,7 @@ func testModules(t *testing.T, open func(t *testing.T) host.Store) {
 	got.Bytes[0], got.Imports[0], got.Manifest[0] = 1, "changed", 1
 	check()
 
-	// The same digest again changes nothing but an image hash that was open.
+	// Storing the same digest again only adds an image hash that was missing.
 	again := module("m")
 	again.Rewritten, again.Bytes, again.Imports = "other", []byte("other"), nil
 	ok(t, "PutModule", s.PutModule(ctx, again))
@@ -148,7 +148,7 @@ func testPlugins(t *testing.T, open func(t *testing.T) host.Store) {
 	missing(t, "another tenant's plugin", err)
 }
 
-// testDeletePlugin: a plugin goes with all versions and with the modules that
+// testDeletePlugin: a plugin is deleted with all its versions and with the modules that
 // no version names any more.
 func testDeletePlugin(t *testing.T, open func(t *testing.T) host.Store) {
 	s, ctx := open(t), t.Context()
@@ -172,7 +172,7 @@ func testDeletePlugin(t *testing.T, open func(t *testing.T) host.Store) {
 		ok(t, "Module", err)
 		same(t, "Module", got, module(digest))
 	}
-	// The name is free again, and counts from 1.
+	// The name is free again, and its versions begin at 1.
 	ok(t, "PutPlugin", s.PutPlugin(ctx, plugin("a", "x", 1, "uploading")))
 	ok(t, "DeletePlugin", s.DeletePlugin(ctx, "b", "x", 0))
 	_, err = s.Module(ctx, "shared")

@@ -32,8 +32,8 @@ func testRepeats(t *testing.T, open func(t *testing.T) host.Store) {
 		missing(t, fmt.Sprint("request ", name), err)
 	}
 
-	// A later request under the same key takes the place; a batch that is refused
-	// leaves nothing.
+	// A later request with the same key replaces the earlier one. A refused batch leaves
+	// nothing.
 	p := f.part("s0", 1)
 	p.Repeats = []host.Repeat{{Route: "r", Key: "k0", Hash: "new", RunID: "later", Made: 50}}
 	f.append(p)

@@ -10,8 +10,7 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// testRecords: every field of a run comes back, at its start and after it
-// changed.
+// testRecords: every field of a run is stored, at its start and after a change.
 func testRecords(t *testing.T, open func(t *testing.T) host.Store) {
 	f := claimed(t, open)
 	_, err := f.Handler(f.ctx, tenant, "h")
@@ -77,14 +76,14 @@ func testRecords(t *testing.T, open func(t *testing.T) host.Store) {
 	missing(t, "a handler id as a run id", err)
 }
 
-// testRestart: a handler points to its latest run; older ones stay readable
-// and can still change.
+// testRestart: a handler points to its latest run. Older runs can still be read and
+// changed.
 func testRestart(t *testing.T, open func(t *testing.T) host.Store) {
 	f := claimed(t, open)
 	first := running("h", "", 10)
 	f.start(first)
 	first.Status = host.StatusCompleted
-	second := running("h", "", 5) // a clock that went back decides nothing
+	second := running("h", "", 5) // the order of starts counts, not the clock
 	second.Workflow = "other"
 	p := f.part("h", 1)
 	p.Runs, p.Started = []host.Run{second, first}, []string{second.RunID}
@@ -113,7 +112,7 @@ func testRestart(t *testing.T, open func(t *testing.T) host.Store) {
 	f.append(p)
 	latest(second)
 
-	// Two starts in one batch: the order of Started decides.
+	// With two starts in one batch, the order in Started decides.
 	third, fourth := running("h", "", 30), running("h", "", 20)
 	p = f.part("h", 1)
 	p.Runs, p.Started = []host.Run{fourth, third}, []string{third.RunID, fourth.RunID}
@@ -141,7 +140,7 @@ func testList(t *testing.T, open func(t *testing.T) host.Store) {
 	after := q
 	after.AfterStarted, after.AfterHandler = 20, "b"
 	f.wantIDs(after, "a", "B", "old")
-	after.AfterHandler = "bb" // where a handler was purged, or never was
+	after.AfterHandler = "bb" // a position may name a handler that does not exist
 	f.wantIDs(after, "b", "a", "B", "old")
 	after.AfterStarted, after.AfterHandler = 10, "old"
 	f.wantIDs(after)
@@ -219,14 +218,14 @@ func testListFilters(t *testing.T, open func(t *testing.T) host.Store) {
 		f.wantIDs(test.query)
 	}
 
-	// Filters look at the latest run only.
+	// Filters look only at the latest run.
 	again := running("h2", "chat", 90)
 	again.Workflow = "talk"
 	f.start(again)
 	f.wantIDs(host.RunQuery{Tenant: tenant, Statuses: []string{"failed"}})
 	f.wantIDs(host.RunQuery{Tenant: tenant, Workflows: []string{"flow"}}, "h1", "h0")
 
-	// A run that is unblocked, or ends, leaves its list.
+	// A run that is unblocked or ends leaves its list.
 	r, err := f.Run(f.ctx, tenant, "h6@16")
 	ok(t, "Run", err)
 	r.Blocked, r.Status = nil, host.StatusCompleted
@@ -237,8 +236,8 @@ func testListFilters(t *testing.T, open func(t *testing.T) host.Store) {
 	f.wantIDs(host.RunQuery{Tenant: tenant, Statuses: []string{"completed"}}, "h6", "h5", "h1")
 }
 
-// testListWhileStarting: pages taken while runs start and end show each run
-// that was there throughout exactly once.
+// testListWhileStarting: pages that are read while runs start and end show each run that
+// exists all the time exactly once.
 func testListWhileStarting(t *testing.T, open func(t *testing.T) host.Store) {
 	f := claimed(t, open)
 	const n = 30

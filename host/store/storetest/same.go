@@ -12,11 +12,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/search"
 )
 
-// RunSame holds two stores against each other: whatever batches both get, they
-// take and refuse the same ones and answer every question alike. open is called
-// often; the stores are closed after use.
+// RunSame compares two stores. Both get the same batches. They must accept and refuse the
+// same ones and give equal answers. open is called often, and the stores are closed after
+// use.
 func RunSame(t *testing.T, openOne, openOther func(t *testing.T) host.Store) {
 	rapid.Check(t, func(rt *rapid.T) {
 		one, other := openOne(t), openOther(t)
@@ -47,8 +48,8 @@ func RunSame(t *testing.T, openOne, openOther func(t *testing.T) host.Store) {
 	})
 }
 
-// pair is two stores that get the same batches. What it knows of them serves
-// to make batches that are mostly accepted.
+// pair is two stores that get the same batches. Its other fields help to make batches
+// that are mostly accepted.
 type pair struct {
 	rt         *rapid.T
 	ctx        context.Context
@@ -60,7 +61,7 @@ type pair struct {
 	started    int
 }
 
-// id is a name inside a tenant.
+// id is a name within a tenant.
 type id struct{ tenant, name string }
 
 var (
@@ -74,17 +75,17 @@ var (
 	digests         = []string{"m1", "m2", "m3"}
 	composedDigests = []string{"c of ", "d of "}
 	drawComposed    = rapid.SampledFrom(composedDigests)
-	// drawDigest draws a module, or a composition that perhaps is there.
+	// drawDigest draws a module or a composition, which may be stored.
 	drawDigest = rapid.SampledFrom(append(digests, "c of m1", "c of m2", "d of m3"))
 
 	rare      = rapid.Map(rapid.IntRange(0, 39), func(n int) bool { return n == 23 })
 	sometimes = rapid.SampledFrom([]bool{false, false, false, true})
 )
 
-// handlersOf are the handlers that run in a session: its own and others.
+// handlersOf returns the handlers that run in a session: its own and others.
 func handlersOf(session string) []string { return []string{session, session + "1", session + "2"} }
 
-// both wants an operation to succeed or fail on both stores.
+// both expects an operation to succeed on both stores or to fail on both.
 func (p *pair) both(what string, op func(s host.Store) error) error {
 	one, other := op(p.one), op(p.other)
 	for _, kind := range []error{nil, host.ErrNotFound, host.ErrFenced, host.ErrNotCommitted} {
@@ -95,7 +96,7 @@ func (p *pair) both(what string, op func(s host.Store) error) error {
 	return one
 }
 
-// ask wants an answer to be the same from both stores.
+// ask expects the same answer from both stores.
 func ask[A any](p *pair, what string, op func(s host.Store) (A, error)) A {
 	var answers []A
 	_ = p.both(what, func(s host.Store) error {
@@ -113,8 +114,8 @@ func (p *pair) claim() {
 	p.epoch = ask(p, "Claim", func(s host.Store) (uint64, error) { return s.Claim(p.ctx) })
 }
 
-// append draws a batch of one or two parts, gives it to both, and compares
-// what it touched.
+// append draws a batch of one or two parts, appends it to both stores, and compares
+// everything that it touched.
 func (p *pair) append() {
 	b := host.Batch{Epoch: p.epoch}
 	if rare.Draw(p.rt, "stale") {
@@ -143,7 +144,7 @@ func (p *pair) drawPart() host.SessionBatch {
 		part.Drop = rapid.SliceOfN(rapid.SampledFrom(known), 1, 4).Draw(p.rt, "dropped")
 	}
 	if rare.Draw(p.rt, "erase") {
-		part.Erase = 1 << 20 // all at once: how much goes at a time is a store's own
+		part.Erase = 1 << 20 // all at once: stores differ in how much they erase at a time
 	}
 	if part.Purge == nil && part.Drop == nil && part.Erase == 0 || rapid.Bool().Draw(p.rt, "write") {
 		part.First = p.last[key] + 1
@@ -178,7 +179,7 @@ func (p *pair) drawVersions(part *host.SessionBatch) {
 	}
 }
 
-// rename lets a name of a plugin or a composition come or go.
+// rename adds or removes a name of a plugin or a composition.
 func (p *pair) rename() {
 	digest, name, number := drawDigest.Draw(p.rt, "digest"), drawName.Draw(p.rt, "plugin"), rapid.IntRange(1, 3).Draw(p.rt, "version")
 	var what string
@@ -206,7 +207,7 @@ func (p *pair) rename() {
 	p.compareVersions()
 }
 
-// compareVersions wants both stores to hold the same modules and compositions.
+// compareVersions expects both stores to have the same modules and compositions.
 func (p *pair) compareVersions() {
 	for _, digest := range digests {
 		_ = p.both("Module "+digest, func(s host.Store) error { _, err := s.Module(p.ctx, digest); return err })
@@ -219,7 +220,7 @@ func (p *pair) compareVersions() {
 	}
 }
 
-// handler draws a handler of the session, rarely one of another's.
+// handler draws a handler of the session, or rarely of another session.
 func (p *pair) handler(key host.SessionKey) *rapid.Generator[string] {
 	session := key.Session
 	if rare.Draw(p.rt, "foreign") {
@@ -249,7 +250,7 @@ func (p *pair) drawRuns(part *host.SessionBatch) {
 	}
 }
 
-// putRun puts a run with a new state into the part.
+// putRun puts a run in a new state into the part.
 func (p *pair) putRun(part *host.SessionBatch, r host.Run) {
 	r.Status = drawStatus.Draw(p.rt, "status")
 	r.Version = rapid.SampledFrom([]string{"", "v1a", "v1b", "v2"}).Draw(p.rt, "version")
@@ -304,7 +305,7 @@ func (p *pair) list() {
 		q.Session = drawName.Draw(p.rt, "session")
 	}
 	if sometimes.Draw(p.rt, "search") {
-		terms, err := host.ParseSearch(rapid.SampledFrom([]string{"bad", "input", "inp*", "NO such", "such inp*", "7", "flow"}).Draw(p.rt, "text"))
+		terms, err := search.Parse(rapid.SampledFrom([]string{"bad", "input", "inp*", "NO such", "such inp*", "7", "flow"}).Draw(p.rt, "text"))
 		if err != nil {
 			p.rt.Fatal(err)
 		}
@@ -323,7 +324,7 @@ func (p *pair) list() {
 	ask(p, "EndedBehind", func(s host.Store) (host.EndedAt, error) { return s.EndedBehind(p.ctx, q.Tenant, newer) })
 }
 
-// paged is a page of a list, and whether others follow.
+// paged is a page of a list, and whether more rows follow.
 type paged[T any] struct {
 	Rows []T
 	More bool
@@ -333,8 +334,8 @@ func pagedOf[T any](rows []T, more bool, err error) (paged[T], error) {
 	return paged[T]{rows, more}, err
 }
 
-// compare wants both stores to hold the same of a session, and learns how it
-// stands there.
+// compare expects both stores to have the same data of a session, and records its
+// position.
 func (p *pair) compare(key host.SessionKey) {
 	type due struct {
 		Keys []host.SessionKey
@@ -342,7 +343,7 @@ func (p *pair) compare(key host.SessionKey) {
 	}
 	ask(p, "Due", func(s host.Store) (due, error) {
 		keys, next, err := s.Due(p.ctx, 20, 100)
-		slices.SortFunc(keys, func(a, b host.SessionKey) int { // those of one time come in any order
+		slices.SortFunc(keys, func(a, b host.SessionKey) int { // sessions due at the same time have no order
 			return slices.Compare([]string{a.Tenant, a.Session}, []string{b.Tenant, b.Session})
 		})
 		return due{keys, next}, err
@@ -352,7 +353,7 @@ func (p *pair) compare(key host.SessionKey) {
 	p.last[key] = stored.Last
 	ask(p, "Session", func(s host.Store) (host.SessionInfo, error) {
 		info, err := s.Session(p.ctx, key)
-		info.Order = 0 // a store's own
+		info.Order = 0 // stores number sessions differently
 		return info, err
 	})
 	ask(p, "Sessions", func(s host.Store) (string, error) {
@@ -373,7 +374,7 @@ func (p *pair) compare(key host.SessionKey) {
 		}
 		stored := ask(p, "Run", func(s host.Store) (host.Run, error) { return s.Run(p.ctx, r.Tenant, runID) })
 		if stored.RunID == "" {
-			delete(p.runs, runID) // it was purged or dropped
+			delete(p.runs, runID) // the run was purged or dropped
 		}
 	}
 }

@@ -7,24 +7,25 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/search"
 )
 
-// search is a query for a text.
-func search(t *testing.T, text string) host.RunQuery {
+// searched returns a query for a text.
+func searched(t *testing.T, text string) host.RunQuery {
 	t.Helper()
-	terms, err := host.ParseSearch(text)
+	terms, err := search.Parse(text)
 	ok(t, "ParseSearch", err)
 	return host.RunQuery{Tenant: tenant, Search: terms}
 }
 
-// failed is a run that has failed with a message.
+// failed returns a run that has failed with a message.
 func failed(handler, message string, started int64) host.Run {
 	r := completed(handler, "", started, started)
 	r.Status, r.Error, r.ErrorCode = host.StatusFailed, message, "was_failed"
 	return r
 }
 
-// answered is a run that has completed with a result.
+// answered returns a run that has completed with a result.
 func answered(t *testing.T, handler string, started int64, fields map[string]any) host.Run {
 	t.Helper()
 	body, err := abi.EncodeValue(fields)
@@ -36,7 +37,7 @@ func answered(t *testing.T, handler string, started int64, fields map[string]any
 
 func testSearch(t *testing.T, open func(t *testing.T) host.Store) {
 	f := claimed(t, open)
-	f.wantIDs(search(t, "nothing"))
+	f.wantIDs(searched(t, "nothing"))
 	f.ran("one", failed("one", "no such file: /srv/Data_7.csv", 1))
 	f.ran("two", answered(t, "two", 2, map[string]any{"text": "The ANSWER is forty-two", "count": int64(1234), "deep": []any{map[string]any{"name": "Ωmega"}}}))
 	f.ran("three", answered(t, "three", 3, map[string]any{"text": "another answer"}))
@@ -67,9 +68,9 @@ func testSearch(t *testing.T, open func(t *testing.T) host.Store) {
 		`"file" -no srv:* {x}`: nil, // no word of an operator is one
 		`"file" -no (srv)`:     {"one"},
 	} {
-		f.wantIDs(search(t, text), want...)
+		f.wantIDs(searched(t, text), want...)
 	}
-	q := search(t, "no such answer")
+	q := searched(t, "no such answer")
 	q.Tenant = "them"
 	f.wantIDs(q, "theirs")
 }
@@ -100,20 +101,20 @@ func testSearchFilters(t *testing.T, open func(t *testing.T) host.Store) {
 		{host.RunQuery{Version: "0123"}, []string{"h3", "h2", "h1", "h0"}},
 		{host.RunQuery{AfterStarted: 11, AfterHandler: "h2"}, []string{"h1", "h0"}},
 	} {
-		test.query.Tenant, test.query.Search = tenant, search(t, "disk full").Search
+		test.query.Tenant, test.query.Search = tenant, searched(t, "disk full").Search
 		f.wantIDs(test.query, test.want...)
 	}
 }
 
-// testSearchOfChanges: what is found follows the runs.
+// testSearchOfChanges: the index follows changes of runs.
 func testSearchOfChanges(t *testing.T, open func(t *testing.T) host.Store) {
 	f := claimed(t, open)
 	first := failed("a", "the first try", 1)
 	f.ran("a", first)
 	f.ran("b", failed("b", "the other first", 2))
-	f.wantIDs(search(t, "first"), "b", "a")
+	f.wantIDs(searched(t, "first"), "b", "a")
 
-	// A run that goes on has no text, and another one at its next end.
+	// A run that continues has no text. Its next end gives it a new text.
 	change := func(r host.Run) {
 		t.Helper()
 		p := f.part(r.SessionID, 1)
@@ -123,39 +124,39 @@ func testSearchOfChanges(t *testing.T, open func(t *testing.T) host.Store) {
 	again := first
 	again.Status, again.Error, again.Completed, again.Updated = host.StatusRunning, "", 0, 5
 	change(again)
-	f.wantIDs(search(t, "first"), "b")
+	f.wantIDs(searched(t, "first"), "b")
 	again.Status, again.Error, again.Completed, again.Updated = host.StatusFailed, "the second try", 6, 6
 	change(again)
-	f.wantIDs(search(t, "first"), "b")
-	f.wantIDs(search(t, "second"), "a")
+	f.wantIDs(searched(t, "first"), "b")
+	f.wantIDs(searched(t, "second"), "a")
 
-	// Of a handler the latest run is found only.
+	// Only the latest run of a handler is found.
 	f.ran("b", failed("b", "quite different", 7))
-	f.wantIDs(search(t, "first"))
-	f.wantIDs(search(t, "different"), "b")
+	f.wantIDs(searched(t, "first"))
+	f.wantIDs(searched(t, "different"), "b")
 
-	// What is deleted is not found, and a new run in its place by its own text.
+	// A deleted run is not found. A new run in its place is found by its own text.
 	purge := f.part("a", 1)
 	purge.Purge = []string{"a"}
 	f.append(purge)
 	delete(f.last, purge.Key)
-	f.wantIDs(search(t, "second"))
+	f.wantIDs(searched(t, "second"))
 	f.ran("a", failed("a", "all new", 1))
-	f.wantIDs(search(t, "second"))
-	f.wantIDs(search(t, "new"), "a")
+	f.wantIDs(searched(t, "second"))
+	f.wantIDs(searched(t, "new"), "a")
 	f.drop("b", "b@2")
-	f.wantIDs(search(t, "different"), "b")
+	f.wantIDs(searched(t, "different"), "b")
 	f.drop("b", "b@7")
-	f.wantIDs(search(t, "different"))
+	f.wantIDs(searched(t, "different"))
 
-	// A text is cut.
-	f.ran("long", failed("long", strings.Repeat("word ", host.MaxSearched/5)+" last", 9))
-	f.wantIDs(search(t, "word"), "long")
-	f.wantIDs(search(t, "last"))
+	// A long text is cut.
+	f.ran("long", failed("long", strings.Repeat("word ", search.MaxText/5)+" last", 9))
+	f.wantIDs(searched(t, "word"), "long")
+	f.wantIDs(searched(t, "last"))
 }
 
-// testSearchWhileStarting: pages taken while runs come and go show each run that was
-// there throughout exactly once.
+// testSearchWhileStarting: pages that are read while runs come and go show each run that
+// exists all the time exactly once.
 func testSearchWhileStarting(t *testing.T, open func(t *testing.T) host.Store) {
 	f := claimed(t, open)
 	const n = 20
@@ -163,7 +164,7 @@ func testSearchWhileStarting(t *testing.T, open func(t *testing.T) host.Store) {
 	for i := range n {
 		f.ran(fmt.Sprintf("h%02d", i), failed(fmt.Sprintf("h%02d", i), "the same", far+int64(i/3)*700_000))
 	}
-	q := search(t, "same")
+	q := searched(t, "same")
 	q.Limit = 3
 	seen := map[string]int{}
 	var order []string

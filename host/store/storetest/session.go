@@ -8,7 +8,7 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// at appends a part with entries alone, the last one of a time.
+// at appends a part with entries only. Its last entry has the given time.
 func (f *fixture) at(session string, n int, at int64) {
 	f.t.Helper()
 	p := f.part(session, n)
@@ -69,8 +69,9 @@ func testSessionInfo(t *testing.T, open func(t *testing.T) host.Store) {
 	}
 }
 
-// testErase: a session goes with all that it has, piece by piece, and nothing else
-// does; while some of it is left nobody has it, nor begins it anew.
+// testErase: a session is deleted with everything it has, piece by piece, and nothing
+// else is deleted. While a part of the session is left, the session cannot be seen or
+// begun again.
 func testErase(t *testing.T, open func(t *testing.T) host.Store) {
 	for _, rows := range []int{1, 3, 1 << 20} {
 		t.Run(fmt.Sprint(rows), func(t *testing.T) { erase(t, claimed(t, open), rows) })
@@ -109,7 +110,7 @@ func erase(t *testing.T, f *fixture, rows int) {
 		t.Errorf("%d steps", steps)
 	}
 	f.gone(key, "h", "h0", "h1", "h2", "h3")
-	f.append(host.SessionBatch{Key: key, Erase: rows}) // of what is not there
+	f.append(host.SessionBatch{Key: key, Erase: rows}) // of a session that does not exist
 
 	after, err := f.Session(f.ctx, host.SessionKey{Tenant: tenant, Session: "other"})
 	ok(t, "Session", err)
@@ -132,7 +133,7 @@ func erase(t *testing.T, f *fixture, rows int) {
 	}
 }
 
-// hidden wants a session that is being deleted to be there for nobody else.
+// hidden expects that no method shows a session that is being deleted.
 func (f *fixture) hidden(key host.SessionKey) {
 	f.t.Helper()
 	_, err := f.Session(f.ctx, key)
@@ -150,7 +151,7 @@ func (f *fixture) hidden(key host.SessionKey) {
 	}
 	due, _, err := f.Due(f.ctx, 1, 10)
 	if err != nil || len(due) != 1 || due[0] != key {
-		f.t.Errorf("Due = %v, %v: whoever has deleted it half has to hear of it again", due, err)
+		f.t.Errorf("Due = %v, %v: the owner must finish the deletion that has begun", due, err)
 	}
 	fresh := f.part(key.Session, 1)
 	fresh.First, fresh.Last = 1, 1
@@ -158,7 +159,7 @@ func (f *fixture) hidden(key host.SessionKey) {
 	f.refused(f.part(key.Session, 1))
 }
 
-// gone wants nothing to be left of a session and its handlers.
+// gone expects that nothing is left of a session and its handlers.
 func (f *fixture) gone(key host.SessionKey, handlers ...string) {
 	f.t.Helper()
 	_, err := f.Session(f.ctx, key)

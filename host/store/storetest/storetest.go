@@ -1,9 +1,9 @@
-// Package storetest holds what every store has to do, as tests: a suite for
-// all of them, one for those that are durable, one for several handles on one
-// database, and one that holds two stores against each other.
+// Package storetest tests what every store must do: one suite for all stores, one for
+// durable stores, one for several handles on one database, and one that compares two
+// stores.
 //
-// It is linked into tests only. It must not know how a store is made: it sees
-// a [host.Store] and nothing else.
+// It is linked into tests only. The package does not know how a store works, and uses
+// only a [host.Store].
 package storetest
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// Run runs the suite. open gives a new, empty store and closes it when t ends.
+// Run runs the suite. open returns a new, empty store and closes it when t ends.
 func Run(t *testing.T, open func(t *testing.T) host.Store) {
 	for _, test := range []struct {
 		name string
@@ -89,10 +89,10 @@ func Run(t *testing.T, open func(t *testing.T) host.Store) {
 	}
 }
 
-// tenant is where most tests work.
+// tenant is the tenant of most tests.
 const tenant = host.DefaultTenant
 
-// fixture is a store with an owner who knows where each session ends.
+// fixture is a store with an owner that knows the last position of each session.
 type fixture struct {
 	host.Store
 	t     *testing.T
@@ -101,7 +101,7 @@ type fixture struct {
 	last  map[host.SessionKey]uint64
 }
 
-// claimed opens a store and becomes its owner.
+// claimed opens a store and claims it.
 func claimed(t *testing.T, open func(t *testing.T) host.Store) *fixture {
 	t.Helper()
 	f := &fixture{Store: open(t), t: t, ctx: t.Context(), last: map[host.SessionKey]uint64{}}
@@ -113,7 +113,7 @@ func claimed(t *testing.T, open func(t *testing.T) host.Store) *fixture {
 	return f
 }
 
-// part is the next part of a session: one row with n new entries, nothing else.
+// part returns the next part of a session: one row with n new entries and nothing else.
 func (f *fixture) part(session string, n int) host.SessionBatch {
 	return f.partOf(host.SessionKey{Tenant: tenant, Session: session}, n)
 }
@@ -131,7 +131,7 @@ func (f *fixture) try(parts ...host.SessionBatch) error {
 	return f.Append(f.ctx, host.Batch{Epoch: f.epoch, Sessions: parts})
 }
 
-// append appends the parts as one batch and remembers where sessions end now.
+// append appends the parts as one batch and records the new ends of sessions.
 func (f *fixture) append(parts ...host.SessionBatch) {
 	f.t.Helper()
 	if err := f.try(parts...); err != nil {
@@ -144,7 +144,7 @@ func (f *fixture) append(parts ...host.SessionBatch) {
 	}
 }
 
-// refused appends the parts and wants them refused for good.
+// refused appends the parts and expects a permanent refusal.
 func (f *fixture) refused(parts ...host.SessionBatch) {
 	f.t.Helper()
 	switch err := f.try(parts...); {
@@ -155,7 +155,7 @@ func (f *fixture) refused(parts ...host.SessionBatch) {
 	}
 }
 
-// start appends a part that starts one run, with nothing on its stream.
+// start appends a part that starts one run with an empty stream.
 func (f *fixture) start(r host.Run) {
 	f.t.Helper()
 	p := f.partOf(host.SessionKey{Tenant: r.Tenant, Session: r.SessionID}, 1)
@@ -163,8 +163,8 @@ func (f *fixture) start(r host.Run) {
 	f.append(p)
 }
 
-// running is a run that has just been started. Its handler has its private
-// session if session is "".
+// running returns a run that has just been started. With session "" its handler has a
+// private session.
 func running(handler, session string, started int64) host.Run {
 	if session == "" {
 		session = handler
@@ -175,7 +175,7 @@ func running(handler, session string, started int64) host.Run {
 	}
 }
 
-// events are consecutive stream events of a run, numbered from first on.
+// events returns consecutive stream events of a run, numbered from first on.
 func events(r host.Run, first, n int) host.StreamRow {
 	row := host.StreamRow{HandlerID: r.HandlerID, RunID: r.RunID}
 	for seq := first; seq < first+n; seq++ {
@@ -192,7 +192,7 @@ func event(r host.Run, seq int) host.StreamEvent {
 	return host.StreamEvent{Seq: uint64(seq), RunID: r.RunID, Type: "Progress", Workflow: r.Workflow, Body: body}
 }
 
-// missing wants an error that says that there is no such row.
+// missing expects the error for a row that does not exist.
 func missing(t *testing.T, what string, err error) {
 	t.Helper()
 	if !errors.Is(err, host.ErrNotFound) {
@@ -200,7 +200,7 @@ func missing(t *testing.T, what string, err error) {
 	}
 }
 
-// same wants two values to be deeply equal.
+// same expects two values to be deeply equal.
 func same(t *testing.T, what string, got, want any) {
 	t.Helper()
 	if !reflect.DeepEqual(got, want) {
@@ -229,7 +229,7 @@ func wholeStream(ctx context.Context, s host.Store, tenant, handler string, afte
 	}
 }
 
-// handlerIDs are the handlers of a listing, in its order.
+// handlerIDs returns the handlers of a listing, in its order.
 func handlerIDs(runs []host.Run) []string {
 	ids := []string{}
 	for _, r := range runs {
@@ -258,7 +258,7 @@ func listed(ctx context.Context, s host.Store, q host.RunQuery) ([]host.Run, err
 	}
 }
 
-// wantIDs wants a query to list these handlers, whatever the size of the pages.
+// wantIDs expects a query to list these handlers, for every page size.
 func (f *fixture) wantIDs(q host.RunQuery, want ...string) {
 	f.t.Helper()
 	for _, limit := range []int{1, 2, 1000} {

@@ -66,8 +66,8 @@ func testStream(t *testing.T, open func(t *testing.T) host.Store) {
 	}
 }
 
-// testStreamOfManyEvents: one row of very many events does not make a page of
-// very many.
+// testStreamOfManyEvents: one row with very many events does not make a page with very
+// many events.
 func testStreamOfManyEvents(t *testing.T, open func(t *testing.T) host.Store) {
 	f := claimed(t, open)
 	r := running("h", "", 10)
@@ -89,7 +89,7 @@ func testStreamOfManyEvents(t *testing.T, open func(t *testing.T) host.Store) {
 	}
 }
 
-// testStreamOfLargeEvents: large events come in smaller pages, none is lost.
+// testStreamOfLargeEvents: large events come in smaller pages, and none is lost.
 func testStreamOfLargeEvents(t *testing.T, open func(t *testing.T) host.Store) {
 	f := claimed(t, open)
 	r := running("h", "", 10)
@@ -140,7 +140,7 @@ func testStreamEnd(t *testing.T, open func(t *testing.T) host.Store) {
 	a, b, c, d := running("h", "s", 10), running("h", "s", 20), running("h", "s", 30), running("h", "s", 40)
 	e, g := running("h", "s", 50), running("h", "s", 60)
 	write([]host.Run{a})
-	want(-1, 0) // the first event is to come
+	want(-1, 0) // the first event does not exist yet
 	write(nil, events(a, 0, 2))
 	want(1, 0)
 	write([]host.Run{b})
@@ -149,7 +149,7 @@ func testStreamEnd(t *testing.T, open func(t *testing.T) host.Store) {
 	want(2, 2)
 	write([]host.Run{c}, events(b, 3, 2), events(c, 5, 2)) // the old run's last events come first
 	want(6, 5)
-	write([]host.Run{d}, events(c, 7, 1)) // the new one has none yet
+	write([]host.Run{d}, events(c, 7, 1)) // the new run has no events yet
 	want(7, 8)
 	write([]host.Run{e, g}, events(g, 8, 1)) // two starts, the first without events
 	want(8, 8)
@@ -194,7 +194,7 @@ func testPurgePrivate(t *testing.T, open func(t *testing.T) host.Store) {
 		t.Errorf("the child's stream has %d events, want 2", len(got))
 	}
 
-	// The last handler takes the session with it. Again is no error.
+	// The session is deleted with its last handler. Deleting again is not an error.
 	for range 2 {
 		f.append(host.SessionBatch{Key: p.Key, Purge: []string{"child", "unknown"}})
 		_, err = f.LoadSession(f.ctx, p.Key)
@@ -215,7 +215,7 @@ func testPurgePrivate(t *testing.T, open func(t *testing.T) host.Store) {
 	}
 }
 
-// testPurgeNamed: a named session outlives its handlers, and nobody purges
+// testPurgeNamed: a named session outlives its handlers, and a session cannot purge
 // another session's handlers.
 func testPurgeNamed(t *testing.T, open func(t *testing.T) host.Store) {
 	f := claimed(t, open)
@@ -237,8 +237,8 @@ func testPurgeNamed(t *testing.T, open func(t *testing.T) host.Store) {
 	f.wantIDs(host.RunQuery{Tenant: tenant, Session: "chat"}, "a")
 }
 
-// testPurgeInItsBatch: a part may write and purge, in this order; what follows
-// in the batch begins anew.
+// testPurgeInItsBatch: a part may write and purge, in this order. Later parts of the
+// batch begin the handler again.
 func testPurgeInItsBatch(t *testing.T, open func(t *testing.T) host.Store) {
 	f := claimed(t, open)
 	r := running("h", "", 10)

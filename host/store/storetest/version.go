@@ -7,7 +7,7 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// wantVersions wants a session to need these versions.
+// wantVersions expects a session to need these versions.
 func (f *fixture) wantVersions(session string, want ...host.VersionUse) {
 	f.t.Helper()
 	got, err := f.SessionVersions(f.ctx, host.SessionKey{Tenant: tenant, Session: session})
@@ -17,7 +17,7 @@ func (f *fixture) wantVersions(session string, want ...host.VersionUse) {
 	}
 }
 
-// needing is a part of n entries of which the last needs versions.
+// needing returns a part of n entries. Its last entry needs the versions.
 func (f *fixture) needing(session string, n int, digests ...string) host.SessionBatch {
 	p := f.part(session, n)
 	for _, digest := range digests {
@@ -26,8 +26,8 @@ func (f *fixture) needing(session string, n int, digests ...string) host.Session
 	return p
 }
 
-// testSessionVersions: a session needs what its rows name, and no longer than it
-// has them.
+// testSessionVersions: a session needs the versions that its rows name, as long as it has
+// the rows.
 func testSessionVersions(t *testing.T, open func(t *testing.T) host.Store) {
 	f := claimed(t, open)
 	_, err := f.SessionVersions(f.ctx, host.SessionKey{Tenant: tenant, Session: "s"})
@@ -35,7 +35,7 @@ func testSessionVersions(t *testing.T, open func(t *testing.T) host.Store) {
 	f.append(f.part("s", 1))
 	f.wantVersions("s")
 	p := f.needing("s", 3, "b", "a", "b")
-	p.Versions[2].Seq = 2 // of two uses the later one counts
+	p.Versions[2].Seq = 2 // the later of two uses counts
 	f.append(p)
 	f.wantVersions("s", host.VersionUse{Digest: "a", Seq: 4}, host.VersionUse{Digest: "b", Seq: 4})
 	f.append(f.needing("s", 2, "a"), f.needing("t", 1, "a"))
@@ -53,13 +53,13 @@ func testSessionVersions(t *testing.T, open func(t *testing.T) host.Store) {
 	f.refused(f.needing("s", 1, "a", "c"), bad)
 	f.wantVersions("s", host.VersionUse{Digest: "a", Seq: 6}, host.VersionUse{Digest: "b", Seq: 4})
 
-	// A cut lets go of what only earlier rows need. What is named in the row that
-	// is kept stays, even by an entry before its snapshot.
+	// A cut drops versions that only earlier rows need. A version that the remaining row
+	// names stays, even if an entry before its snapshot names it.
 	p = f.needing("s", 3, "d")
 	p.Versions[0].Seq, p.Snapshot = p.First, p.Last // 7 to 9
 	f.append(p)
 	p = f.part("s", 1)
-	p.Cut = 8 // before the snapshot: nothing goes
+	p.Cut = 8 // before the snapshot, so nothing is cut
 	f.append(p)
 	f.wantVersions("s", host.VersionUse{Digest: "a", Seq: 6}, host.VersionUse{Digest: "b", Seq: 4}, host.VersionUse{Digest: "d", Seq: 7})
 	p = f.needing("s", 1, "b")
@@ -71,7 +71,7 @@ func testSessionVersions(t *testing.T, open func(t *testing.T) host.Store) {
 	f.wantVersions("s", host.VersionUse{Digest: "b", Seq: 11}, host.VersionUse{Digest: "d", Seq: 7})
 }
 
-// stored wants these modules to be there, of all that are named.
+// stored expects these modules, of all the given ones, to be stored.
 func stored(t *testing.T, s host.Store, all []string, want ...string) {
 	t.Helper()
 	for _, digest := range all {
@@ -85,8 +85,8 @@ func stored(t *testing.T, s host.Store, all []string, want ...string) {
 	}
 }
 
-// testReleasedModules: what a journal needs is stored though its name is gone, and
-// goes with the journal: by a purge, a drop, or a cut.
+// testReleasedModules: a module that a journal needs stays after its name is deleted, and
+// is deleted with the journal: by a purge, a drop, or a cut.
 func testReleasedModules(t *testing.T, open func(t *testing.T) host.Store) {
 	f := claimed(t, open)
 	all := []string{"purged", "dropped", "cut", "twice", "none", "again"}
@@ -110,7 +110,7 @@ func testReleasedModules(t *testing.T, open func(t *testing.T) host.Store) {
 	ok(t, "Plugins", err)
 	same(t, "Plugins", len(list), 0)
 
-	// Uploaded anew, before and after its journal goes.
+	// The module is uploaded again, before and after its journal is deleted.
 	ok(t, "PutModule", f.PutModule(f.ctx, module("again")))
 	p := host.SessionBatch{Key: host.SessionKey{Tenant: tenant, Session: "p"}, Purge: []string{"p"}}
 	bad := f.part("d", 1)
@@ -132,7 +132,7 @@ func testReleasedModules(t *testing.T, open func(t *testing.T) host.Store) {
 
 	p = f.part("c", 1)
 	p.Snapshot, p.Cut = p.Last, p.Last
-	// What is needed anew in the same batch stays, by whichever part.
+	// A version that any part of the same batch needs again stays.
 	f.append(p, f.needing("e", 1, "twice"))
 	stored(t, f, all, "twice")
 	p = f.part("e", 1)
@@ -141,7 +141,7 @@ func testReleasedModules(t *testing.T, open func(t *testing.T) host.Store) {
 	stored(t, f, all)
 }
 
-// testReleasedCompositions: likewise, with the modules of a composition.
+// testReleasedCompositions: the same for compositions and their modules.
 func testReleasedCompositions(t *testing.T, open func(t *testing.T) host.Store) {
 	f := claimed(t, open)
 	all := []string{"m1", "m2", "m3"}
@@ -164,7 +164,7 @@ func testReleasedCompositions(t *testing.T, open func(t *testing.T) host.Store) 
 		ok(t, "Composition", err)
 		same(t, "Composition", got, w1)
 		wantCompositions(t, f, tenant)
-		// The name counts from 1 again, and may come to what it was.
+		// The versions of the name begin at 1 again, and may have the same digest.
 		ok(t, "PutComposition", f.PutComposition(f.ctx, w1))
 		wantCompositions(t, f, tenant, w1)
 	}
@@ -178,7 +178,8 @@ func testReleasedCompositions(t *testing.T, open func(t *testing.T) host.Store) 
 	missing(t, "a composition that nothing needs", err)
 }
 
-// testDeletePluginVersion: old versions go one by one, and the numbers go on.
+// testDeletePluginVersion: old versions are deleted one by one, and numbers are not
+// reused.
 func testDeletePluginVersion(t *testing.T, open func(t *testing.T) host.Store) {
 	s, ctx := open(t), t.Context()
 	all := []string{"m1", "m2", "m3", "m4"}

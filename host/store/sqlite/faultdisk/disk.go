@@ -1,24 +1,26 @@
-// Package faultdisk is a disk that fails when a test tells it to: it stands below
-// SQLite, knows what has been synced and what has not, and takes the power away.
+// Package faultdisk is a disk that fails when a test tells it to. It sits below SQLite,
+// knows what has been synced and what has not, and can cut the power.
 //
-// It is linked into tests only. It must not know what the files mean, nor who writes
-// them: what holds after a failure is for the test to say.
+// It is linked into tests only. The package does not know what the files mean or who
+// writes them. The test decides what must hold after a failure.
 //
 // # The model
 //
-// Of each file there is what the disk has kept, and the changes since, in order: the
-// computer's cache, which is what reads see. A sync makes the disk keep all changes of
-// its file. When the power goes, the disk has of the changes of each file some: none,
-// all, the first ones, or any, the last of them torn at a sector; or any sectors of any
-// of them, as disks write them in the order that they like. A new file's name is
-// kept with its first sync, and with it the directory, as SQLite does that; a deletion
-// not before the directory is synced: until then the old file may be back.
+// For each file there is the content that the disk has kept, and the changes since then,
+// in order. The changes are the computer's cache, which reads see. A sync makes the disk
+// keep all changes of the file. After a power cut the disk has some of the changes of
+// each file: none, all, or the first ones, with the last of them torn at a sector; or any
+// sectors of any of them, because disks write in any order. The name of a new file is
+// kept with the file's first sync, because SQLite then syncs the directory too. A
+// deletion is kept when the directory is synced. Before that the deleted file may come
+// back.
 //
-// A sync that fails has some of the changes kept, and the cache takes all of them for
-// clean, as Linux does: no later sync writes the rest. Only writing them again does.
+// A failed sync keeps some of the changes, and the cache then treats all of them as
+// clean, as Linux does. No later sync writes the rest. Only writing the changes again
+// does.
 //
-// A program beside SQLite that writes to a file which SQLite has not changed since it
-// opened it is taken to have synced it.
+// If another program writes to a file that SQLite has not changed since opening it, the
+// program is assumed to have synced the file.
 package faultdisk
 
 import (
@@ -37,14 +39,14 @@ import (
 type Op string
 
 // The operations.
-const (
+const ( // of the database and its log, but not of the shared memory
 	Write    Op = "write"
 	Sync     Op = "sync"
 	Truncate Op = "truncate"
 	Read     Op = "read" // of the database and its log, not of the shared memory
 )
 
-// Kind is how it fails.
+// Kind is the way an operation fails.
 type Kind string
 
 // The kinds of failure. After a PowerCut nothing reaches the disk any more.
@@ -53,15 +55,16 @@ const (
 	IOError  Kind = "EIO"
 	NoSpace  Kind = "ENOSPC"
 	PowerCut Kind = "power cut"
-	// Short is a write of which the system takes a part only, to any byte, or a read that
-	// ends too early: SQLite sees zeros for the rest, and no error.
+	// Short is a write of which the system takes only a part, down to any byte, or a read
+	// that ends too early: SQLite sees zeros for the rest, and no error.
 	Short Kind = "short"
-	// Zeros is a read that gives zeros for all.
+	// Zeros is a read that returns only zeros.
 	Zeros Kind = "zeros"
 )
 
-// Fault is a failure to come: the N-th operation of its kind from now on, 1 being the
-// next one. A Lasting one fails every later one too, until [Disk.Heal].
+// Fault is a future failure: that of the N-th operation of its kind from now on, where 1
+// is the next one. If Lasting is set, all later operations of the kind fail too, until
+// [Disk.Heal].
 type Fault struct {
 	Op      Op
 	Kind    Kind
@@ -69,16 +72,17 @@ type Fault struct {
 	Lasting bool
 }
 
-// sector is what a disk writes as a whole, in bytes.
+// sector is the unit that a disk writes as a whole, in bytes.
 const sector = 512
 
-// Disk is a directory whose files are on a disk that fails. Its methods may be
-// called from any goroutine; Restore and Revive while SQLite has no file open.
+// Disk is a directory whose files are on a disk that fails. Its methods are safe for
+// concurrent use, but Restore and Revive may only be called while SQLite has no file
+// open.
 type Disk struct {
 	tb  testing.TB
 	dir string
 
-	mu      sync.Mutex // guards what follows, and the files; held over writes
+	mu      sync.Mutex // guards the fields below and the files; held over writes
 	rng     *rand.Rand
 	files   map[string]*file  // by path
 	removed map[string][]byte // deleted ones that may come back
@@ -87,9 +91,8 @@ type Disk struct {
 	cut     bool
 }
 
-// New makes the files below a directory, which SQLite has not open, those of a disk
-// that fails. Files in deeper directories are not looked at. What it leaves to chance
-// is up to rng.
+// New puts the files of a directory on a disk that fails. SQLite must not have them open.
+// Files in subdirectories are not included. rng makes all random choices.
 func New(tb testing.TB, dir string, rng *rand.Rand) *Disk {
 	tb.Helper()
 	install()
@@ -109,14 +112,14 @@ func New(tb testing.TB, dir string, rng *rand.Rand) *Disk {
 	return d
 }
 
-// Fail arms a fault, in the place of the one before.
+// Fail arms a fault in place of the previous one.
 func (d *Disk) Fail(f Fault) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.fault, d.fired = &f, false
 }
 
-// Heal disarms the fault, and reports whether it came about.
+// Heal disarms the fault, and reports whether it has happened.
 func (d *Disk) Heal() (fired bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -124,7 +127,7 @@ func (d *Disk) Heal() (fired bool) {
 	return d.fired
 }
 
-// Cut takes the power away, as a fault of the kind PowerCut does.
+// Cut cuts the power, like a fault of the kind PowerCut.
 func (d *Disk) Cut() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -137,16 +140,16 @@ func (d *Disk) isCut() bool {
 	return d.cut
 }
 
-// Revive is what a new process finds after a Cut that was only the old one's death:
-// the cache is as it was.
+// Revive restores what a new process finds if a Cut was only the death of the old
+// process: the cache is as it was.
 func (d *Disk) Revive() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.cut, d.fault = false, nil
 }
 
-// Restore is what is found when the power is back: of each file what the disk has
-// kept.
+// Restore restores what a new process finds when the power is back: the part of each file
+// that the disk has kept.
 func (d *Disk) Restore() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -171,8 +174,8 @@ func (d *Disk) Restore() {
 	d.dropShared()
 }
 
-// Evict has the cache forget what it takes for clean: after a sync that failed, reads
-// of it see what the disk has kept.
+// Evict makes the cache drop the pages that it treats as clean. After a failed sync,
+// reads of these pages return what the disk has kept.
 func (d *Disk) Evict() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -196,7 +199,7 @@ func (d *Disk) dropShared() {
 	}
 }
 
-// put makes a file what it is to be, and marks it as known.
+// put gives a file its content and marks its time as known.
 func (d *Disk) put(path string, content []byte, there bool) {
 	var err error
 	if there {
@@ -211,11 +214,11 @@ func (d *Disk) put(path string, content []byte, there bool) {
 	}
 }
 
-// known is when files were changed of which the disk knows: what has another time
-// was changed by somebody beside SQLite.
+// known is the modification time of files that only SQLite has changed. A file with
+// another time was changed by somebody else.
 var known = time.Unix(1_000_000_000, 0)
 
-// do carries out an operation, with the failure that it is to have.
+// do performs an operation, with its failure if it has one.
 func (d *Disk) do(op Op, f *file, carryOut func(Kind) int32) int32 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -233,8 +236,8 @@ func (d *Disk) do(op Op, f *file, carryOut func(Kind) int32) int32 {
 	return carryOut(kind)
 }
 
-// read decides how a read fares. Reads do not see that the power is gone: nobody is there
-// to make them.
+// read decides how a read ends. A power cut does not affect reads, because nobody is left
+// to read.
 func (d *Disk) read() Kind {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -249,26 +252,26 @@ func (d *Disk) read() Kind {
 	return none
 }
 
-// part is how much of n bytes a short read or write comes to.
+// part returns how many of n bytes a short read or write transfers.
 func (d *Disk) part(n int) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.rng.IntN(n)
 }
 
-// torn is the beginning of a write that does not come to its end. Called with mu held.
+// torn returns the part of a write that reaches the disk. mu is held.
 func (d *Disk) torn(data []byte, offset int64) []byte {
 	return data[:tornAt(d.rng, len(data), offset)]
 }
 
-// tornAt is how much of a write gets through: up to a sector's end.
+// tornAt returns how many bytes of a write get through: up to the end of a sector.
 func tornAt(rng *rand.Rand, n int, offset int64) int {
 	end := (offset + int64(rng.IntN(n+1))) / sector * sector
 	return int(max(0, end-offset))
 }
 
-// opened gives the file that a path names. there says whether it was there before it
-// was opened.
+// opened returns the file of a path. there says whether the file existed before it was
+// opened.
 func (d *Disk) opened(path string, there bool) (*file, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -288,8 +291,8 @@ func (d *Disk) opened(path string, there bool) (*file, error) {
 	return f, nil
 }
 
-// notice looks whether somebody beside SQLite has changed a file that SQLite is about to
-// change for the first time. Called with mu held.
+// notice checks whether somebody other than SQLite has changed a file that SQLite is
+// about to change for the first time. mu is held.
 func (d *Disk) notice(f *file) {
 	if !f.known {
 		return
@@ -308,8 +311,8 @@ func (d *Disk) notice(f *file) {
 	d.dirSynced()
 }
 
-// synced notes that the disk has kept a file's changes. With the first sync of a new
-// file SQLite syncs the directory: the disk has all names. Called with mu held.
+// synced records that the disk has kept a file's changes. With the first sync of a new
+// file SQLite syncs the directory, so the disk has all names. mu is held.
 func (d *Disk) synced(f *file) {
 	f.content, f.dirty = f.apply(f.dirty), nil
 	if !f.named {
@@ -324,7 +327,7 @@ func (d *Disk) dirSynced() {
 	}
 }
 
-// closed notes that one who had the file open has not any more.
+// closed records that one user has closed the file.
 func (d *Disk) closed(f *file) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -340,7 +343,8 @@ func (d *Disk) closed(f *file) {
 	}
 }
 
-// deleted notes that a file was deleted; for good if its directory is synced.
+// deleted records the deletion of a file. The deletion is permanent if the directory is
+// synced.
 func (d *Disk) deleted(path string, synced bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -354,8 +358,7 @@ func (d *Disk) deleted(path string, synced bool) {
 	}
 }
 
-// syncFailed decides what of the changes has been kept nevertheless. Called with mu
-// held.
+// syncFailed decides which changes have been kept although the sync failed. mu is held.
 func (d *Disk) syncFailed(f *file) {
 	f.content, f.dirty = f.survived(d.rng), nil
 }

@@ -11,10 +11,10 @@ import (
 type file struct {
 	path    string
 	users   int
-	content []byte   // that the disk has kept
-	dirty   []change // since, in order
+	content []byte   // what the disk has kept
+	dirty   []change // changes since, in order
 	named   bool     // the disk has its name
-	known   bool     // its time says whether others have changed it
+	known   bool     // its time shows whether others have changed it
 }
 
 // change is a write, or a truncation if data is nil.
@@ -29,7 +29,7 @@ func (f *file) wrote(at int64, data []byte) {
 
 func (f *file) truncated(size int64) { f.dirty = append(f.dirty, change{at: size}) }
 
-// apply gives what the content is with these changes. The content itself is used up.
+// apply returns the content after the changes. It reuses the memory of content.
 func (f *file) apply(changes []change) []byte {
 	content := f.content
 	for _, c := range changes {
@@ -46,7 +46,7 @@ func (f *file) apply(changes []change) []byte {
 	return content
 }
 
-// survived gives what a disk has of the file that lost power: of the changes some.
+// survived returns what the disk has of the file after a power cut: some of the changes.
 func (f *file) survived(rng *rand.Rand) []byte {
 	var kept []change
 	switch n := len(f.dirty); rng.IntN(5) {
@@ -77,7 +77,7 @@ func (f *file) survived(rng *rand.Rand) []byte {
 	return f.apply(kept)
 }
 
-// sectors are those of a change that a disk has written before it lost power.
+// sectors returns the sectors of a change that the disk wrote before the power cut.
 func sectors(rng *rand.Rand, c change) (kept []change) {
 	if c.data == nil {
 		return []change{c}
@@ -92,7 +92,7 @@ func sectors(rng *rand.Rand, c change) (kept []change) {
 	return kept
 }
 
-// failedOf is what SQLite is told of an operation on a disk without power.
+// failedOf returns the error that SQLite gets from an operation on a disk without power.
 func failedOf(op Op) int32 {
 	switch op {
 	case Sync:

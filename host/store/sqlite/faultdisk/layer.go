@@ -11,20 +11,20 @@ import (
 	code "modernc.org/sqlite/lib"
 )
 
-// name is what SQLite knows the layer by.
+// name is SQLite's name for the layer.
 const name = "faultdisk"
 
-// layer is the VFS of the process: SQLite's own, but that reads, writes, truncations, syncs
-// and deletions below the directories of disks go through these. Everything else,
-// locks and shared memory above all, is SQLite's own.
+// layer is the VFS of the process. It is SQLite's own VFS, except that reads, writes,
+// truncations, syncs and deletions in the directories of disks go through the disks.
+// Everything else, above all locks and shared memory, is SQLite's own.
 var layer struct {
 	once sync.Once
 	own  uintptr // SQLite's VFS; set once
 
-	mu      sync.Mutex // guards what follows; nothing waits under it
+	mu      sync.Mutex // guards the fields below; nothing waits under it
 	disks   map[string]*Disk
 	open    map[uintptr]*handle
-	methods map[uintptr]uintptr // SQLite's own table of methods -> the layer's
+	methods map[uintptr]uintptr // SQLite's own table of methods -> the layer's table
 }
 
 // handle is a file that SQLite has open.
@@ -34,11 +34,11 @@ type handle struct {
 	file *file
 }
 
-// install makes the layer SQLite's default, for the rest of the process.
+// install makes the layer SQLite's default VFS, for the rest of the process.
 func install() {
 	layer.once.Do(func() {
 		layer.disks, layer.open, layer.methods = map[string]*Disk{}, map[uintptr]*handle{}, map[uintptr]uintptr{}
-		tls := libc.NewTLS() // for the life of the process
+		tls := libc.NewTLS() // lives as long as the process
 		layer.own = code.Xsqlite3_vfs_find(tls, 0)
 		text, err := libc.CString(name)
 		vfs := libc.Xcalloc(tls, 1, libc.Tsize_t(unsafe.Sizeof(code.Tsqlite3_vfs{})))
@@ -55,17 +55,18 @@ func install() {
 	})
 }
 
-// at gives the value at an address in SQLite's memory, which no collector moves.
+// at returns the value at an address in SQLite's memory, which no garbage collector
+// moves.
 func at[T any](p uintptr) *T { return *(**T)(unsafe.Pointer(&p)) }
 
-// pointer is a function as SQLite's tables hold it. It must be one of the package:
-// nothing keeps a closure alive.
+// pointer returns a function in the form of SQLite's tables. It must be a function of the
+// package, because nothing keeps a closure alive.
 func pointer[F any](f F) uintptr { return *(*uintptr)(unsafe.Pointer(&f)) }
 
-// function is a function of such a table.
+// function returns the function of an entry in such a table.
 func function[F any](p uintptr) F { return *(*F)(unsafe.Pointer(&p)) }
 
-// diskOf is the disk that a path is on, or nil.
+// diskOf returns the disk that a path is on, or nil.
 func diskOf(path string) *Disk {
 	layer.mu.Lock()
 	defer layer.mu.Unlock()
@@ -103,8 +104,8 @@ func vfsOpen(tls *libc.TLS, _, zName, pFile uintptr, flags int32, pOutFlags uint
 	return code.SQLITE_OK
 }
 
-// methodsOver gives the table of methods that goes before SQLite's own. Called with
-// layer.mu held.
+// methodsOver returns the layer's table of methods for SQLite's own table. layer.mu is
+// held.
 func methodsOver(tls *libc.TLS, own uintptr) uintptr {
 	if p, ok := layer.methods[own]; ok {
 		return p
@@ -148,7 +149,7 @@ func fileRead(tls *libc.TLS, pFile, buf uintptr, n int32, offset int64) int32 {
 	h := handleOf(pFile)
 	kind := h.disk.read()
 	if kind == IOError {
-		return code.SQLITE_IOERR_CORRUPTFS // as SQLite has it for EIO
+		return code.SQLITE_IOERR_CORRUPTFS // SQLite's code for EIO
 	}
 	rc := function[func(*libc.TLS, uintptr, uintptr, int32, int64) int32](h.own.FxRead)(tls, pFile, buf, n, offset)
 	if rc != code.SQLITE_OK || kind == none {
@@ -176,7 +177,7 @@ func fileWrite(tls *libc.TLS, pFile, buf uintptr, n int32, offset int64) int32 {
 				rc = code.SQLITE_FULL
 			}
 			if kind == Short {
-				rc = code.SQLITE_FULL // as SQLite has it
+				rc = code.SQLITE_FULL // SQLite's code for a full disk
 				data = data[:h.disk.rng.IntN(len(data))]
 			} else {
 				data = h.disk.torn(data, offset)
@@ -207,7 +208,7 @@ func fileTruncate(tls *libc.TLS, pFile uintptr, size int64) int32 {
 	})
 }
 
-// fileSync does not sync: what a disk has kept is what Disk knows.
+// fileSync does not sync: Disk keeps track of what the disk has.
 func fileSync(_ *libc.TLS, pFile uintptr, _ int32) int32 {
 	h := handleOf(pFile)
 	return h.disk.do(Sync, h.file, func(kind Kind) int32 {
@@ -215,7 +216,7 @@ func fileSync(_ *libc.TLS, pFile uintptr, _ int32) int32 {
 		case none:
 			h.disk.synced(h.file)
 			return code.SQLITE_OK
-		case PowerCut: // what is lost is decided when all is closed
+		case PowerCut: // Restore decides what is lost
 		default:
 			h.disk.syncFailed(h.file)
 		}
@@ -223,6 +224,6 @@ func fileSync(_ *libc.TLS, pFile uintptr, _ int32) int32 {
 	})
 }
 
-// isShared reports whether a file is the shared memory of connections, which a
-// computer without power does not have.
+// isShared reports whether a file is the shared memory of connections, which is lost with
+// the power.
 func isShared(path string) bool { return strings.HasSuffix(path, "-shm") }

@@ -1,8 +1,15 @@
-package host
+// Package codes is the catalogue of error codes: where each one is met, what it means, and
+// what to do about it.
+//
+// It must not know who makes an error, or how it is sent.
+package codes
 
 import (
 	"slices"
 	"strings"
+
+	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/missing"
 )
 
 // Where says in what an error code is met.
@@ -46,7 +53,7 @@ const ownRemedy = "The step returned this error itself: `weft logs ID` shows wha
 // step's own it says where to look; that of a run is never "", but for one that somebody
 // cancelled.
 func Remedy(where Where, code, message string) string {
-	if instead := Hint(message); where == InRun && instead != "" {
+	if instead := missing.Hint(message); where == InRun && instead != "" {
 		return instead
 	}
 	own := code == "" || code == "error"
@@ -80,45 +87,45 @@ func Explanations() []Explanation {
 var explanations = slices.Concat(answerCodes, runCodes, pluginCodes, callCodes)
 
 var answerCodes = []Explanation{
-	{string(CodeInvalidMessage), InAnswer, "The body does not match its content type, or is nested too deeply.", "Look at the place that the message names."},
-	{string(CodeInvalidArgument), InAnswer, "The route does not accept a field, a parameter or an id of the request.", "The message names the field and its valid values; /docs describes the route."},
-	{string(CodeUnauthenticated), InAnswer, "The request has no key, or its key is unknown, expired or revoked.", "Send `Authorization: Bearer KEY`; `weft login` remembers it."},
-	{string(CodePermissionDenied), InAnswer, "The key's role does not allow this, or a resource that the workflow needs is not granted.", "Use a key of the role that the message names, or ask the operator to grant the resource."},
-	{string(CodeNotFound), InAnswer, "The thing does not exist, or belongs to another tenant.", "List what exists: `weft runs`, `weft plugins`, `weft sessions`."},
-	{string(CodeMethodNotAllowed), InAnswer, "The path exists, but not for this method.", "The header Allow lists the methods."},
-	{string(CodeConflict), InAnswer, "The current state does not allow the request: a run is active or has ended, or another request was first.", "Read the current state and decide again."},
-	{string(CodeFailedPrecondition), InAnswer, "An edit does not fit the state: the value at its path is not the list, number or map that the edit needs.", "Read the state at that path."},
-	{string(CodeGone), InAnswer, "That part of the journal has been deleted.", "Begin at a later position; `--keep-journal` keeps more."},
-	{string(CodePreconditionFailed), InAnswer, "If-Match or If-None-Match does not hold: the state has changed.", "Read the state again with its ETag, and repeat the edit with that ETag."},
-	{string(CodeTooLarge), InAnswer, "The body, the module, or the data to be stored is larger than a limit.", "The message names the limit; docs/limits.md says who can raise it."},
-	{string(CodeUnsupportedMediaType), InAnswer, "The route does not read that content type.", "Send JSON or CBOR, or a module as application/wasm."},
-	{string(CodeInvalidPlugin), InAnswer, "The server refused the module or the composed workflow.", "`problems` lists every problem, each with its own code."},
-	{string(CodeSchemaViolation), InAnswer, "The session's state breaks the workflow's schema, or the edit would break it.", "The message names the path; change the state there, or use another session."},
-	{string(CodeIdempotencyMismatch), InAnswer, "The Idempotency-Key belongs to a request with another body.", "Use a new key for a new request."},
-	{string(CodeLimitExceeded), InAnswer, "A limit or a quota of the tenant is reached.", "Try again after Retry-After; the message names the limit."},
-	{string(CodeInternal), InAnswer, "The server is at fault.", "Look for the request's id in the server's log."},
-	{string(CodeOverloaded), InAnswer, "The server has too many requests, streams or bytes in progress, or a new run would wait too long for a core.", "Try again after Retry-After."},
-	{string(CodeUnavailable), InAnswer, "The server is starting or stopping, or its store is not available.", "Try again after Retry-After."},
+	{string(host.CodeInvalidMessage), InAnswer, "The body does not match its content type, or is nested too deeply.", "Look at the place that the message names."},
+	{string(host.CodeInvalidArgument), InAnswer, "The route does not accept a field, a parameter or an id of the request.", "The message names the field and its valid values; /docs describes the route."},
+	{string(host.CodeUnauthenticated), InAnswer, "The request has no key, or its key is unknown, expired or revoked.", "Send `Authorization: Bearer KEY`; `weft login` remembers it."},
+	{string(host.CodePermissionDenied), InAnswer, "The key's role does not allow this, or a resource that the workflow needs is not granted.", "Use a key of the role that the message names, or ask the operator to grant the resource."},
+	{string(host.CodeNotFound), InAnswer, "The thing does not exist, or belongs to another tenant.", "List what exists: `weft runs`, `weft plugins`, `weft sessions`."},
+	{string(host.CodeMethodNotAllowed), InAnswer, "The path exists, but not for this method.", "The header Allow lists the methods."},
+	{string(host.CodeConflict), InAnswer, "The current state does not allow the request: a run is active or has ended, or another request was first.", "Read the current state and decide again."},
+	{string(host.CodeFailedPrecondition), InAnswer, "An edit does not fit the state: the value at its path is not the list, number or map that the edit needs.", "Read the state at that path."},
+	{string(host.CodeGone), InAnswer, "That part of the journal has been deleted.", "Begin at a later position; `--keep-journal` keeps more."},
+	{string(host.CodePreconditionFailed), InAnswer, "If-Match or If-None-Match does not hold: the state has changed.", "Read the state again with its ETag, and repeat the edit with that ETag."},
+	{string(host.CodeTooLarge), InAnswer, "The body, the module, or the data to be stored is larger than a limit.", "The message names the limit; docs/limits.md says who can raise it."},
+	{string(host.CodeUnsupportedMediaType), InAnswer, "The route does not read that content type.", "Send JSON or CBOR, or a module as application/wasm."},
+	{string(host.CodeInvalidPlugin), InAnswer, "The server refused the module or the composed workflow.", "`problems` lists every problem, each with its own code."},
+	{string(host.CodeSchemaViolation), InAnswer, "The session's state breaks the workflow's schema, or the edit would break it.", "The message names the path; change the state there, or use another session."},
+	{string(host.CodeIdempotencyMismatch), InAnswer, "The Idempotency-Key belongs to a request with another body.", "Use a new key for a new request."},
+	{string(host.CodeLimitExceeded), InAnswer, "A limit or a quota of the tenant is reached.", "Try again after Retry-After; the message names the limit."},
+	{string(host.CodeInternal), InAnswer, "The server is at fault.", "Look for the request's id in the server's log."},
+	{string(host.CodeOverloaded), InAnswer, "The server has too many requests, streams or bytes in progress, or a new run would wait too long for a core.", "Try again after Retry-After."},
+	{string(host.CodeUnavailable), InAnswer, "The server is starting or stopping, or its store is not available.", "Try again after Retry-After."},
 }
 
 var runCodes = []Explanation{
-	{RunTrap, InRun, "A step's WebAssembly trapped without printing a reason: an unreachable instruction, an access outside its memory, an exit.", "The message says where, as far as the module has this information: `weft dev` names file and line. Return an error instead of exiting; `weft journal ID` shows the input."},
-	{RunFuelExhausted, InRun, "An invocation burnt more than its `fuel`.", "Look for an endless loop, split the work into steps, or raise the limit."},
-	{RunDeadlineExceeded, InRun, "An invocation was on a core for longer than `wall_time`.", "Look for an endless loop, split the work into steps, or raise the limit."},
-	{RunLimitExceeded, InRun, "An invocation, its run or its session exceeded a limit.", "The message names the limit: do less at a time, or ask the operator to raise the limit (docs/limits.md)."},
-	{RunInvalidOutput, InRun, "A step returned nothing, returned two results, or returned an event that it does not declare.", "Declare the type among those that the step emits, or return a declared type."},
-	{RunSchemaViolation, InRun, "An event or the state would have broken its schema.", "The message names the field and the rule."},
-	{RunTimeout, InRun, "The timeout of the workflow or of a step has passed.", "Set a longer timeout, or 0 for none; `weft retry` continues from the step that failed."},
-	{RunStalled, InRun, "Nothing was left to do: no step was working or waiting, no step accepts an event from outside, and no step had returned a stop event.", "The message names the last step that returned nothing: return an event there, or a stop event. Declare an event that comes from outside with the kind `human_response`."},
+	{host.RunTrap, InRun, "A step's WebAssembly trapped without printing a reason: an unreachable instruction, an access outside its memory, an exit.", "The message says where, as far as the module has this information: `weft dev` names file and line. Return an error instead of exiting; `weft journal ID` shows the input."},
+	{host.RunFuelExhausted, InRun, "An invocation burnt more than its `fuel`.", "Look for an endless loop, split the work into steps, or raise the limit."},
+	{host.RunDeadlineExceeded, InRun, "An invocation was on a core for longer than `wall_time`.", "Look for an endless loop, split the work into steps, or raise the limit."},
+	{host.RunLimitExceeded, InRun, "An invocation, its run or its session exceeded a limit.", "The message names the limit: do less at a time, or ask the operator to raise the limit (docs/limits.md)."},
+	{host.RunInvalidOutput, InRun, "A step returned nothing, returned two results, or returned an event that it does not declare.", "Declare the type among those that the step emits, or return a declared type."},
+	{host.RunSchemaViolation, InRun, "An event or the state would have broken its schema.", "The message names the field and the rule."},
+	{host.RunTimeout, InRun, "The timeout of the workflow or of a step has passed.", "Set a longer timeout, or 0 for none; `weft retry` continues from the step that failed."},
+	{host.RunStalled, InRun, "Nothing was left to do: no step was working or waiting, no step accepts an event from outside, and no step had returned a stop event.", "The message names the last step that returned nothing: return an event there, or a stop event. Declare an event that comes from outside with the kind `human_response`."},
 	{"flow_failed", InRun, "A node of a flow failed for a reason without a code of its own.", "The message names the node; `on_error` and `retries` in the flow say what happens after a failure."},
-	{RunCancelled, InRun, "Somebody cancelled the run, or its parent was cancelled.", ""},
-	{RunPermissionDenied, InRun, "A resource that the step asked for is not granted.", "Ask the operator to grant it: docs/resources.md."},
+	{host.RunCancelled, InRun, "Somebody cancelled the run, or its parent was cancelled.", ""},
+	{host.RunPermissionDenied, InRun, "A resource that the step asked for is not granted.", "Ask the operator to grant it: docs/resources.md."},
 	{"error", InRun, "A step returned an error without a code.", "Return an error with your own code, so that retry policies and people can tell it from others."},
-	{RunPanic, InRun, "A step panicked: an index out of range, a nil map, a division by zero, or a call of panic.", "The message is the panic's text, with its place if the language knows it; `weft journal ID` shows the input."},
-	{BlockedReplayMismatch, InBlocked, "At replay, a step made another call than the recorded one: its code is not the code that began.", "`weft migrate` moves the run to a version that fits; `weft retry --blocked` begins the step anew."},
-	{BlockedHostCrash, InBlocked, "The server crashed repeatedly while only this step ran.", "Read the server's log before the crashes; `weft resume` tries again, `weft cancel` gives up."},
-	{BlockedHostError, InBlocked, "The host could not run the step: its module is missing or cannot be instantiated.", "Fix what the message says, then `weft resume`."},
-	{BlockedUnreadable, InBlocked, "A part of the stored record cannot be read.", "`weft check` says what is damaged; restore a backup."},
+	{host.RunPanic, InRun, "A step panicked: an index out of range, a nil map, a division by zero, or a call of panic.", "The message is the panic's text, with its place if the language knows it; `weft journal ID` shows the input."},
+	{host.BlockedReplayMismatch, InBlocked, "At replay, a step made another call than the recorded one: its code is not the code that began.", "`weft migrate` moves the run to a version that fits; `weft retry --blocked` begins the step anew."},
+	{host.BlockedHostCrash, InBlocked, "The server crashed repeatedly while only this step ran.", "Read the server's log before the crashes; `weft resume` tries again, `weft cancel` gives up."},
+	{host.BlockedHostError, InBlocked, "The host could not run the step: its module is missing or cannot be instantiated.", "Fix what the message says, then `weft resume`."},
+	{host.BlockedUnreadable, InBlocked, "A part of the stored record cannot be read.", "`weft check` says what is damaged; restore a backup."},
 }
 
 var pluginCodes = []Explanation{

@@ -1,4 +1,4 @@
-package host
+package limit
 
 import (
 	"encoding/json"

@@ -1,8 +1,8 @@
-package host
+package limit
 
 import "time"
 
-// LimitTable says which limits hold for whom: the built-in defaults, changed for
+// Table says which limits hold for whom: the built-in defaults, changed for
 // all, for a plugin by its name in all tenants, for a tenant, and for a plugin
 // of a tenant. The later in this order wins, field by field; what says nothing
 // of a field leaves it as it is.
@@ -13,7 +13,7 @@ import "time"
 //
 // A table does not change. Its methods may be called from any goroutine, and on
 // nil, which has the built-in defaults for all.
-type LimitTable struct {
+type Table struct {
 	base    Limits // complete
 	all     limitLayer
 	plugins map[string]limitLayer
@@ -32,17 +32,17 @@ type tenantLayer struct {
 	plugins map[string]limitLayer
 }
 
-// NewLimitTable makes a table with the same limits for all. Zero fields mean
+// NewTable makes a table with the same limits for all. Zero fields mean
 // their defaults.
-func NewLimitTable(l Limits) *LimitTable {
-	return &LimitTable{base: l.Complete(), all: limitLayer{limits: l}}
+func NewTable(l Limits) *Table {
+	return &Table{base: l.Complete(), all: limitLayer{limits: l}}
 }
 
 // Limits gives the limits that hold for a plugin of a tenant: for its upload,
 // and for a run of its workflow that starts now. They are complete.
-func (t *LimitTable) Limits(tenant, plugin string) Limits {
+func (t *Table) Limits(tenant, plugin string) Limits {
 	if t == nil {
-		return DefaultLimits()
+		return Default()
 	}
 	l := t.base
 	if p, ok := t.plugins[plugin]; ok {
@@ -60,7 +60,7 @@ func (t *LimitTable) Limits(tenant, plugin string) Limits {
 // Least gives the limits that hold for a run whose steps come from several
 // plugins of a tenant: of each limit the least that one of them has. Without
 // plugins they are those of any plugin that nothing is said of.
-func (t *LimitTable) Least(tenant string, plugins ...string) Limits {
+func (t *Table) Least(tenant string, plugins ...string) Limits {
 	if len(plugins) == 0 {
 		return t.Limits(tenant, "")
 	}
@@ -78,7 +78,7 @@ func (t *LimitTable) Least(tenant string, plugins ...string) Limits {
 // Composed gives the limits that hold for a run of a workflow that is composed of
 // plugins, such as a flow: of each limit the least that a plugin has or that is set under
 // the workflow's own name. A workflow without plugins has the limits under its name.
-func (t *LimitTable) Composed(tenant, workflow string, plugins ...string) Limits {
+func (t *Table) Composed(tenant, workflow string, plugins ...string) Limits {
 	own := t.Limits(tenant, workflow)
 	if len(plugins) == 0 {
 		return own
@@ -99,34 +99,37 @@ func (t *LimitTable) Composed(tenant, workflow string, plugins ...string) Limits
 
 // TenantFuel gives the fuel budget of a tenant, in units a second over all that
 // it runs; 0: it has none.
-func (t *LimitTable) TenantFuel(tenant string) uint64 {
+func (t *Table) TenantFuel(tenant string) uint64 {
 	return uint64(t.ofTenant(tenant, tenantFuel))
 }
 
 // TenantInvocations gives the most invocations of a tenant that run at a time; 0:
 // as many as there are cores.
-func (t *LimitTable) TenantInvocations(tenant string) int {
+func (t *Table) TenantInvocations(tenant string) int {
 	return int(t.ofTenant(tenant, tenantInvocations))
 }
+
+// DefaultTenant is the one tenant of a server without keys.
+const DefaultTenant = "default"
 
 // DefaultWaitingStarts is the default of waiting_starts.
 const DefaultWaitingStarts = 10_000
 
 // WaitingStarts gives the most runs of a tenant that have not had a core; beyond, its
 // starts are refused.
-func (t *LimitTable) WaitingStarts(tenant string) int {
+func (t *Table) WaitingStarts(tenant string) int {
 	return int(t.ofTenant(tenant, waitingStarts))
 }
 
 // Retention gives how long and how many of a tenant's ended runs are kept: those
 // that ended longer ago than age, and those beyond so many newer ones, are
 // deleted. 0: they are kept whatever their age, or number.
-func (t *LimitTable) Retention(tenant string) (age time.Duration, runs int) {
+func (t *Table) Retention(tenant string) (age time.Duration, runs int) {
 	return time.Duration(t.ofTenant(tenant, retentionAge)), int(t.ofTenant(tenant, retentionRuns))
 }
 
 // Retains reports whether anybody's runs are deleted at all; see Retention.
-func (t *LimitTable) Retains() bool {
+func (t *Table) Retains() bool {
 	if t == nil {
 		return false
 	}
@@ -143,7 +146,7 @@ func (t *LimitTable) Retains() bool {
 }
 
 // ofTenant gives the value of one of tenantSettings.
-func (t *LimitTable) ofTenant(tenant string, setting int) int64 {
+func (t *Table) ofTenant(tenant string, setting int) int64 {
 	if t != nil {
 		if own := t.tenants[tenant].tenant[setting]; own.given {
 			return own.value
@@ -161,15 +164,15 @@ func (t *LimitTable) ofTenant(tenant string, setting int) int64 {
 // Quota gives a quota of a tenant; 0: it has none. [DefaultTenant] has those only
 // that the settings give it: without keys it is all that the server has, and the
 // operator's own.
-func (t *LimitTable) Quota(tenant string, q Quota) int64 {
+func (t *Table) Quota(tenant string, q Quota) int64 {
 	return t.ofTenant(tenant, firstQuota+int(q))
 }
 
 // Greatest has, of each limit, the greatest that holds for anybody: what the
 // server itself has to be ready for.
-func (t *LimitTable) Greatest() Limits {
+func (t *Table) Greatest() Limits {
 	if t == nil {
-		return DefaultLimits()
+		return Default()
 	}
 	most := t.base
 	raise := func(l Limits) {
@@ -192,7 +195,7 @@ func (t *LimitTable) Greatest() Limits {
 
 // Named gives the names of the tenants that the table has settings of, and of
 // the plugins that it has settings of in any tenant; in no order.
-func (t *LimitTable) Named() (tenants, plugins []string) {
+func (t *Table) Named() (tenants, plugins []string) {
 	if t == nil {
 		return nil, nil
 	}
@@ -212,8 +215,8 @@ func (t *LimitTable) Named() (tenants, plugins []string) {
 	return tenants, plugins
 }
 
-// LimitInForce is a setting as it holds for somebody.
-type LimitInForce struct {
+// InForce is a setting as it holds for somebody.
+type InForce struct {
 	Name  string
 	Value any    // as a file of limits has it: an int64, or a string for times
 	Text  string // the value for people: 64MiB, 30s, 10,000
@@ -223,9 +226,9 @@ type LimitInForce struct {
 
 // InForce lists every setting as it holds for a plugin of a tenant, in the order
 // of the fields of [Limits], and those of the tenant as a whole at the end.
-func (t *LimitTable) InForce(tenant, plugin string) []LimitInForce {
+func (t *Table) InForce(tenant, plugin string) []InForce {
 	if t == nil {
-		t = NewLimitTable(Limits{})
+		t = NewTable(Limits{})
 	}
 	own := t.tenants[tenant]
 	layers := []struct {
@@ -238,11 +241,11 @@ func (t *LimitTable) InForce(tenant, plugin string) []LimitInForce {
 		{"defaults", t.all},
 	}
 	held := t.Limits(tenant, plugin)
-	list := make([]LimitInForce, 0, len(limitSettings)+len(tenantSettings))
+	list := make([]InForce, 0, len(limitSettings)+len(tenantSettings))
 	for i := range limitSettings {
 		s := &limitSettings[i]
 		v := s.get(&held)
-		in := LimitInForce{Name: s.name, Value: s.value(v), Text: s.show(v), Most: s.show(s.most)}
+		in := InForce{Name: s.name, Value: s.value(v), Text: s.show(v), Most: s.show(s.most)}
 		for _, l := range layers {
 			if s.get(&l.limits) != 0 {
 				in.From = l.from
@@ -253,7 +256,7 @@ func (t *LimitTable) InForce(tenant, plugin string) []LimitInForce {
 	}
 	for i := range tenantSettings {
 		s, v := &tenantSettings[i], t.ofTenant(tenant, i)
-		in := LimitInForce{Name: s.name, Value: s.value(v), Text: s.show(v), Most: s.show(s.most)}
+		in := InForce{Name: s.name, Value: s.value(v), Text: s.show(v), Most: s.show(s.most)}
 		if v == 0 {
 			in.Text = "none"
 		}

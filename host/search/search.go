@@ -1,4 +1,8 @@
-package host
+// Package search finds runs by the words of their errors and results: it reads what people
+// search for, and says which words a run has.
+//
+// It must not know how stores look words up.
+package search
 
 import (
 	"maps"
@@ -9,31 +13,26 @@ import (
 	"unicode/utf8"
 
 	"github.com/weftrun/weft/abi"
+	"github.com/weftrun/weft/host"
 )
 
 // Limits of the search of runs by text.
 const (
-	// MaxSearch is the longest text that is searched for, in bytes.
-	MaxSearch = 256
-	// MaxSearchTerms is how many words it may have.
-	MaxSearchTerms = 8
+	// MaxBytes is the longest text that is searched for, in bytes.
+	MaxBytes = 256
+	// MaxTerms is how many words it may have.
+	MaxTerms = 8
 	// MinPrefix is how long the beginning of a word must be that is searched for, in
 	// bytes: a letter or two begin too many words.
 	MinPrefix = 3
-	// MaxSearched is how much of a run's text can be found, in bytes: its error comes
+	// MaxText is how much of a run's text can be found, in bytes: its error comes
 	// first, then its result.
-	MaxSearched = 8 << 10
+	MaxText = 8 << 10
 	// maxWord is how much of a word counts, in bytes.
 	maxWord = 64
 )
 
-// SearchTerm is a word that is searched for, or how it begins.
-type SearchTerm struct {
-	Word   string // as Words gives it
-	Prefix bool
-}
-
-// ParseSearch reads a text that is searched for: words, all of which have to occur, in
+// Parse reads a text that is searched for: words, all of which have to occur, in
 // any order. A word is what lies between characters that are neither letters nor
 // digits; a * directly behind it makes it the beginning of one. No other character
 // has a meaning. A text without any characters searches for nothing.
@@ -42,31 +41,31 @@ type SearchTerm struct {
 //
 // CodeInvalidArgument when it is too long, no UTF-8, has too many words or none, or
 // too short a beginning of one.
-func ParseSearch(text string) ([]SearchTerm, error) {
+func Parse(text string) ([]host.SearchTerm, error) {
 	switch {
 	case text == "":
 		return nil, nil
-	case len(text) > MaxSearch:
-		return nil, Errorf(CodeInvalidArgument, "The text to search for is longer than %d bytes", MaxSearch)
+	case len(text) > MaxBytes:
+		return nil, host.Errorf(host.CodeInvalidArgument, "The text to search for is longer than %d bytes", MaxBytes)
 	case !utf8.ValidString(text):
-		return nil, Errorf(CodeInvalidArgument, "The text to search for is not UTF-8")
+		return nil, host.Errorf(host.CodeInvalidArgument, "The text to search for is not UTF-8")
 	}
-	var terms []SearchTerm
+	var terms []host.SearchTerm
 	eachWord(text, func(word string, end int) {
-		t := SearchTerm{Word: word, Prefix: strings.HasPrefix(text[end:], "*")}
+		t := host.SearchTerm{Word: word, Prefix: strings.HasPrefix(text[end:], "*")}
 		if !slices.Contains(terms, t) {
 			terms = append(terms, t)
 		}
 	})
 	if len(terms) == 0 {
-		return nil, Errorf(CodeInvalidArgument, "The text to search for has no word: nothing but letters and digits is searched for")
+		return nil, host.Errorf(host.CodeInvalidArgument, "The text to search for has no word: nothing but letters and digits is searched for")
 	}
-	if len(terms) > MaxSearchTerms {
-		return nil, Errorf(CodeInvalidArgument, "The text to search for has more than %d words", MaxSearchTerms)
+	if len(terms) > MaxTerms {
+		return nil, host.Errorf(host.CodeInvalidArgument, "The text to search for has more than %d words", MaxTerms)
 	}
 	for _, t := range terms {
 		if t.Prefix && len(t.Word) < MinPrefix {
-			return nil, Errorf(CodeInvalidArgument, "The beginning of a word to search for, '%s*', is shorter than %d letters", t.Word, MinPrefix)
+			return nil, host.Errorf(host.CodeInvalidArgument, "The beginning of a word to search for, '%s*', is shorter than %d letters", t.Word, MinPrefix)
 		}
 	}
 	return terms, nil
@@ -74,7 +73,7 @@ func ParseSearch(text string) ([]SearchTerm, error) {
 
 // Matches reports whether all terms occur in a run's words, as Words gives them. A run
 // that has not ended has none, so that only no terms at all occur in it.
-func Matches(words []string, terms []SearchTerm) bool {
+func Matches(words []string, terms []host.SearchTerm) bool {
 	for _, t := range terms {
 		i, found := slices.BinarySearch(words, t.Word)
 		if !found && (!t.Prefix || i == len(words) || !strings.HasPrefix(words[i], t.Word)) {
@@ -87,11 +86,11 @@ func Matches(words []string, terms []SearchTerm) bool {
 // Words gives the words by which a run can be found, sorted, each once: those of its
 // error's code and message, of its result's type, and of the names, texts and numbers
 // in its result, up to MaxSearched bytes. Before its end a run has none.
-func (r *Run) Words() []string {
+func Words(r *host.Run) []string {
 	if !r.Status.Final() {
 		return nil
 	}
-	g := gatherer{left: MaxSearched, words: map[string]struct{}{}}
+	g := gatherer{left: MaxText, words: map[string]struct{}{}}
 	g.text(r.ErrorCode)
 	g.text(r.Error)
 	if r.Result != nil {

@@ -1,4 +1,8 @@
-package host
+// Package limit has the limits of invocations, runs and sessions, the quotas of tenants,
+// their defaults and bounds, and the file that changes them for tenants and plugins.
+//
+// It must not know who holds to a limit, or what an error of the host is.
+package limit
 
 import (
 	"math"
@@ -6,9 +10,9 @@ import (
 )
 
 // Limits bound what one invocation, run, session or request may use. The zero
-// value of a field means its default ([DefaultLimits]), never "none".
+// value of a field means its default ([Default]), never "none".
 //
-// A run takes the limits of its tenant and plugin ([LimitTable]) when it
+// A run takes the limits of its tenant and plugin ([Table]) when it
 // starts, and keeps them: they are part of each attempt's input, and a change
 // of the settings reaches new runs only. In files and messages a field is named
 // in snake case: MemoryBytes is memory_bytes.
@@ -47,8 +51,8 @@ type Limits struct {
 	CleanupTime time.Duration `cbor:"28,keyasint,omitempty"` // of cleaning up after a run that was cancelled or timed out
 }
 
-// DefaultLimits returns the defaults. Sources of the figures: docs/limits.md.
-func DefaultLimits() Limits {
+// Default returns the defaults. Sources of the figures: docs/limits.md.
+func Default() Limits {
 	return Limits{
 		ModuleBytes:  32 << 20,
 		MemoryBytes:  256 << 20,
@@ -81,9 +85,9 @@ func DefaultLimits() Limits {
 	}
 }
 
-// MaxLimits returns the most that each limit can be set to: beyond it a value
+// Most returns the most that each limit can be set to: beyond it a value
 // is unsafe, or means nothing as another bound comes first.
-func MaxLimits() Limits {
+func Most() Limits {
 	var l Limits
 	for i := range limitSettings {
 		s := &limitSettings[i]
@@ -93,7 +97,7 @@ func MaxLimits() Limits {
 }
 
 // Complete returns the limits with the default in place of each zero field.
-func (l Limits) Complete() Limits { return l.over(DefaultLimits()) }
+func (l Limits) Complete() Limits { return l.over(Default()) }
 
 // over returns the limits with those of under in place of each zero field.
 func (l Limits) over(under Limits) Limits {
@@ -105,10 +109,3 @@ func (l Limits) over(under Limits) Limits {
 	}
 	return l
 }
-
-// DefaultRunTimeout is the timeout of a run whose manifest names none: serving time
-// in which an attempt of the run is open.
-const DefaultRunTimeout = 45 * time.Second
-
-// MaxRequestBytes bounds the body of an HTTP request other than an upload.
-const MaxRequestBytes = 16 << 20

@@ -1,4 +1,4 @@
-package host
+package limit
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ import (
 	"github.com/weftrun/weft/host/jsonfile"
 )
 
-// ParseLimits reads the settings of a [LimitTable], a JSON object:
+// Parse reads the settings of a [Table], a JSON object:
 //
 //	{"defaults": {"memory_bytes": "128MiB", "tenant_fuel_per_second": 2e9},
 //	 "plugins":  {"crunch": {"fuel": 50000000000, "wall_time": "2m"}},
@@ -29,9 +29,9 @@ import (
 // A [*jsonfile.Error] with everything that is wrong: unknown names, names given
 // twice, values of a wrong type or out of bounds, each with its place and what
 // is allowed; or with the first place at which the text is no JSON.
-func ParseLimits(text []byte) (*LimitTable, error) {
+func Parse(text []byte) (*Table, error) {
 	p := &limitParser{jsonfile.NewReader(text)}
-	t := &LimitTable{plugins: map[string]limitLayer{}, tenants: map[string]tenantLayer{}}
+	t := &Table{plugins: map[string]limitLayer{}, tenants: map[string]tenantLayer{}}
 	if err := p.file(t, len(bytes.TrimSpace(text)) == 0); err != nil {
 		p.Stop(err)
 	}
@@ -134,7 +134,7 @@ func (p *limitParser) skipNext() error {
 	return p.skip(tok)
 }
 
-func (p *limitParser) file(t *LimitTable, empty bool) error {
+func (p *limitParser) file(t *Table, empty bool) error {
 	if empty {
 		return errors.New("the file is empty: write {} to change nothing")
 	}

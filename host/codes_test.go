@@ -10,28 +10,30 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/codes"
+	"github.com/weftrun/weft/host/missing"
 )
 
 // explained lists the codes that are explained for a place.
-func explained(where host.Where) []string {
-	var codes []string
-	for _, e := range host.Explanations() {
+func explained(where codes.Where) []string {
+	var list []string
+	for _, e := range codes.Explanations() {
 		if e.Where == where {
-			codes = append(codes, e.Code)
+			list = append(list, e.Code)
 		}
 	}
-	return codes
+	return list
 }
 
 // Every code that an answer, a call or an uploaded plugin can have is in the table, once,
 // and nothing else is.
 func TestEveryCodeIsExplained(t *testing.T) {
-	same := func(where host.Where, used []string) {
+	same := func(where codes.Where, used []string) {
 		t.Helper()
 		slices.Sort(used)
 		used = slices.Compact(used)
-		if codes := explained(where); !slices.Equal(codes, used) {
-			t.Errorf("codes of %s:\nused      %q\nexplained %q", where, used, codes)
+		if list := explained(where); !slices.Equal(list, used) {
+			t.Errorf("codes of %s:\nused      %q\nexplained %q", where, used, list)
 		}
 	}
 	var answers, calls, problems []string
@@ -46,20 +48,20 @@ func TestEveryCodeIsExplained(t *testing.T) {
 			problems = append(problems, problemCodes(s.file)...)
 		}
 	}
-	same(host.InAnswer, answers)
-	same(host.InCall, calls)
-	same(host.InPlugin, problems)
+	same(codes.InAnswer, answers)
+	same(codes.InCall, calls)
+	same(codes.InPlugin, problems)
 }
 
 // problemCodes finds the codes of problems in a file: the first argument of a function
 // or method called problem, the field Code of a Problem, and constants that are called
 // problemSomething.
 func problemCodes(file *ast.File) []string {
-	var codes []string
+	var list []string
 	add := func(e ast.Expr) {
 		if lit, ok := e.(*ast.BasicLit); ok && lit.Kind == token.STRING {
 			code, _ := strconv.Unquote(lit.Value)
-			codes = append(codes, code)
+			list = append(list, code)
 		}
 	}
 	ast.Inspect(file, func(n ast.Node) bool {
@@ -85,7 +87,7 @@ func problemCodes(file *ast.File) []string {
 		}
 		return true
 	})
-	return codes
+	return list
 }
 
 // problemsIn gives the literals of host.Problem that a literal is: itself, or the
@@ -112,33 +114,33 @@ func problemsIn(lit *ast.CompositeLit) []*ast.CompositeLit {
 }
 
 func TestExplain(t *testing.T) {
-	if got := host.Explain("limit_exceeded"); len(got) != 4 {
+	if got := codes.Explain("limit_exceeded"); len(got) != 4 {
 		t.Errorf("limit_exceeded is met in an answer, a run, a plugin and a call; explained are %d", len(got))
 	}
-	if got := host.Explain("no such code"); got != nil {
+	if got := codes.Explain("no such code"); got != nil {
 		t.Errorf("explained %v", got)
 	}
-	for _, code := range explained(host.InRun) {
-		if host.Remedy(host.InRun, code, "it broke") == "" && code != host.RunCancelled {
+	for _, code := range explained(codes.InRun) {
+		if codes.Remedy(codes.InRun, code, "it broke") == "" && code != host.RunCancelled {
 			t.Errorf("there is nothing to do about a run with %s", code)
 		}
 	}
-	if own := host.Remedy(host.InRun, "mine", "it broke"); own == "" || own != host.Remedy(host.InRun, "error", "") || host.Remedy(host.InBlocked, "mine", "open /x") != "" {
+	if own := codes.Remedy(codes.InRun, "mine", "it broke"); own == "" || own != codes.Remedy(codes.InRun, "error", "") || codes.Remedy(codes.InBlocked, "mine", "open /x") != "" {
 		t.Errorf("of a code of a step's own: %q", own)
 	}
-	for message, want := range map[string]host.Missing{
-		`Get "http://example.com/": dial tcp: lookup example.com on [::1]:53: write: Connection reset by peer`: host.MissingNetwork,
-		"open data.txt: Not implemented on wasip1":                                                             host.MissingFiles, "open data.txt: errno 76": host.MissingFiles,
-		"operation not supported on this platform": host.MissingFiles, "can't sleep": host.MissingSleep,
-		`panic: failed to spawn thread: Error { kind: Unsupported, message: "operation not supported on this platform" }`: host.MissingThreads,
-		"panic: runtime error: scheduler is disabled in function main.first":                                              host.MissingThreads,
+	for message, want := range map[string]missing.Thing{
+		`Get "http://example.com/": dial tcp: lookup example.com on [::1]:53: write: Connection reset by peer`: missing.Network,
+		"open data.txt: Not implemented on wasip1":                                                             missing.Files, "open data.txt: errno 76": missing.Files,
+		"operation not supported on this platform": missing.Files, "can't sleep": missing.Sleep,
+		`panic: failed to spawn thread: Error { kind: Unsupported, message: "operation not supported on this platform" }`: missing.Threads,
+		"panic: runtime error: scheduler is disabled in function main.first":                                              missing.Threads,
 	} {
-		got := host.Remedy(host.InRun, "error", message)
+		got := codes.Remedy(codes.InRun, "error", message)
 		if !strings.EqualFold(got, want.Instead()+".") {
 			t.Errorf("%s: %q", message, got)
 		}
 	}
-	for _, e := range host.Explanations() {
+	for _, e := range codes.Explanations() {
 		if e.What == "" || e.Do == "" && e.Code != host.RunCancelled {
 			t.Errorf("%s in %s is explained by nothing", e.Code, e.Where)
 		}

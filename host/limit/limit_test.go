@@ -1,4 +1,4 @@
-package host
+package limit
 
 import (
 	"errors"
@@ -29,7 +29,7 @@ func snake(field string) string {
 // Every field of Limits has a setting, under its own name, that reads and
 // writes this field alone, and a default within its bounds.
 func TestNoLimitIsForgotten(t *testing.T) {
-	typ, defaults := reflect.TypeFor[Limits](), reflect.ValueOf(DefaultLimits())
+	typ, defaults := reflect.TypeFor[Limits](), reflect.ValueOf(Default())
 	if typ.NumField() != len(limitSettings) {
 		t.Fatalf("%d fields, %d settings", typ.NumField(), len(limitSettings))
 	}
@@ -51,11 +51,11 @@ func TestNoLimitIsForgotten(t *testing.T) {
 		if complete := l.Complete(); complete == (Limits{}) || s.get(&complete) != 7 {
 			t.Errorf("%s is lost when the limits are completed", field.Name)
 		}
-		d := DefaultLimits()
+		d := Default()
 		if v := s.get(&d); v < s.least || v > s.most || s.least < 1 || defaults.Field(i).IsZero() {
 			t.Errorf("%s: the default %d is not from %d to %d", s.name, v, s.least, s.most)
 		}
-		most := MaxLimits()
+		most := Most()
 		if s.get(&most) != s.most {
 			t.Errorf("%s: MaxLimits has %d", s.name, s.get(&most))
 		}
@@ -64,7 +64,7 @@ func TestNoLimitIsForgotten(t *testing.T) {
 			if s.form != formCount {
 				text = fmt.Sprintf(`{"defaults": {%q: %q}}`, s.name, strings.ReplaceAll(s.show(v), ",", ""))
 			}
-			table, err := ParseLimits([]byte(text))
+			table, err := Parse([]byte(text))
 			if err != nil {
 				t.Errorf("%s: %v", text, err)
 				continue
@@ -74,7 +74,7 @@ func TestNoLimitIsForgotten(t *testing.T) {
 			}
 		}
 	}
-	if (Limits{}).Complete() != DefaultLimits() {
+	if (Limits{}).Complete() != Default() {
 		t.Error("no limits are not the defaults")
 	}
 }
@@ -105,11 +105,11 @@ const layered = `{
 		"free": {"host_calls": 10, "tenant_fuel_per_second": 1e6, "tenant_invocations": 2}}}`
 
 func TestMostSpecificLimitWins(t *testing.T) {
-	table, err := ParseLimits([]byte(layered))
+	table, err := Parse([]byte(layered))
 	if err != nil {
 		t.Fatal(err)
 	}
-	base := DefaultLimits()
+	base := Default()
 	base.MemoryBytes, base.Fuel, base.WallTime = 128<<20, 2e9, 90*time.Second
 	for _, tt := range []struct {
 		tenant, plugin string
@@ -145,7 +145,7 @@ func TestMostSpecificLimitWins(t *testing.T) {
 }
 
 func TestInForceSaysWhereFrom(t *testing.T) {
-	table, err := ParseLimits([]byte(layered))
+	table, err := Parse([]byte(layered))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,32 +161,32 @@ func TestInForceSaysWhereFrom(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got[name], want)
 		}
 	}
-	var none *LimitTable
+	var none *Table
 	if list := none.InForce("t", "p"); len(list) != len(limitSettings)+len(tenantSettings) || list[0].Text != "32MiB" || list[0].From != "" {
 		t.Errorf("without a file: %+v", list)
 	}
-	if none.Limits("t", "p") != DefaultLimits() || none.TenantFuel("t") != 0 || none.TenantInvocations("t") != 0 || none.Greatest() != DefaultLimits() {
+	if none.Limits("t", "p") != Default() || none.TenantFuel("t") != 0 || none.TenantInvocations("t") != 0 || none.Greatest() != Default() {
 		t.Error("no table is not the defaults")
 	}
 }
 
 func TestGreatestLooksEverywhere(t *testing.T) {
-	want := DefaultLimits()
+	want := Default()
 	want.ModuleBytes = 64 << 20
 	for _, place := range []string{`"defaults": %s`, `"plugins": {"p": %s}`, `"tenants": {"t": %s}`, `"tenants": {"t": {"plugins": {"p": %s}}}`} {
 		text := "{" + fmt.Sprintf(place, `{"module_bytes": "64MiB", "host_calls": 5}`) + "}"
-		table, err := ParseLimits([]byte(text))
+		table, err := Parse([]byte(text))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want.HostCalls = DefaultLimits().HostCalls; strings.HasPrefix(place, `"defaults"`) {
+		if want.HostCalls = Default().HostCalls; strings.HasPrefix(place, `"defaults"`) {
 			want.HostCalls = 5 // for all
 		}
 		if got := table.Greatest(); got != want {
 			t.Errorf("%s: %+v", text, got)
 		}
 	}
-	if got := NewLimitTable(Limits{ModuleBytes: 5000}).Greatest().ModuleBytes; got != 5000 {
+	if got := NewTable(Limits{ModuleBytes: 5000}).Greatest().ModuleBytes; got != 5000 {
 		t.Errorf("%d", got)
 	}
 }
@@ -235,7 +235,7 @@ func TestFilesOfLimitsAreChecked(t *testing.T) {
 		{`{"tenants": {"a": {"fuel": 1e9, "fuel": 2e9}, "a": {}}}`, []string{"tenants.a.fuel: is given twice", "line 1, column 47: tenants.a: is given twice"}},
 		{`{"defaults": {` + strings.Repeat(`"x": 1,`, 80) + `"y": 1}}`, slices.Repeat([]string{""}, 50)},
 	} {
-		table, err := ParseLimits([]byte(tt.text))
+		table, err := Parse([]byte(tt.text))
 		var bad *jsonfile.Error
 		if !errors.As(err, &bad) || table != nil {
 			t.Errorf("%s: %v", tt.text, err)
@@ -263,7 +263,7 @@ func FuzzParseLimits(f *testing.F) {
 	f.Add([]byte(`{"tenants": {"a": {"plugins": {"p": {"memory_bytes": "64KiB"}}}}}`))
 	f.Add([]byte(`{"defaults": [[[{"a": 1}]]]} x`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		table, err := ParseLimits(text)
+		table, err := Parse(text)
 		if err != nil {
 			if bad := (*jsonfile.Error)(nil); !errors.As(err, &bad) || len(bad.Problems) == 0 || table != nil {
 				t.Fatalf("%q: %v", text, err)
@@ -287,11 +287,11 @@ func FuzzParseLimits(f *testing.F) {
 
 // A run of several plugins' steps is held to the strictest.
 func TestLeastLimits(t *testing.T) {
-	table, err := ParseLimits([]byte(`{"plugins": {"a": {"fuel": 5000000, "host_calls": 70}, "b": {"fuel": 6000000, "log_lines": 5}}}`))
+	table, err := Parse([]byte(`{"plugins": {"a": {"fuel": 5000000, "host_calls": 70}, "b": {"fuel": 6000000, "log_lines": 5}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := DefaultLimits()
+	want := Default()
 	if got := table.Least("t"); got != want {
 		t.Errorf("of no plugin: %+v", got)
 	}
@@ -305,7 +305,7 @@ func TestLeastLimits(t *testing.T) {
 			t.Errorf("of %v: %+v", plugins, got)
 		}
 	}
-	if got := (*LimitTable)(nil).Least("t", "a", "b"); got != DefaultLimits() {
+	if got := (*Table)(nil).Least("t", "a", "b"); got != Default() {
 		t.Errorf("of nothing said: %+v", got)
 	}
 }
@@ -313,31 +313,31 @@ func TestLeastLimits(t *testing.T) {
 // A composed workflow is held to what is set under its own name too, but never gets more
 // than its plugins have.
 func TestComposedLimits(t *testing.T) {
-	table, err := ParseLimits([]byte(`{"plugins": {"a": {"fuel": 50000000000, "host_calls": 70}, "f": {"wall_time": "5s", "host_calls": 90}},
+	table, err := Parse([]byte(`{"plugins": {"a": {"fuel": 50000000000, "host_calls": 70}, "f": {"wall_time": "5s", "host_calls": 90}},
 		"tenants": {"t": {"plugins": {"f": {"log_lines": 5}}}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := DefaultLimits()
+	want := Default()
 	want.Fuel, want.HostCalls, want.WallTime, want.LogLines = 50_000_000_000, 70, 5*time.Second, 5
 	if got := table.Composed("t", "f", "a"); got != want {
 		t.Errorf("of a workflow that is named: %+v", got)
 	}
-	want.WallTime = DefaultLimits().WallTime
-	want.LogLines = DefaultLimits().LogLines
+	want.WallTime = Default().WallTime
+	want.LogLines = Default().LogLines
 	if got := table.Composed("t", "g", "a"); got != want {
 		t.Errorf("of a workflow that is not named: %+v", got)
 	}
 	if got := table.Composed("t", "f"); got != table.Limits("t", "f") {
 		t.Errorf("of a workflow without plugins: %+v", got)
 	}
-	if got := (*LimitTable)(nil).Composed("t", "f", "a"); got != DefaultLimits() {
+	if got := (*Table)(nil).Composed("t", "f", "a"); got != Default() {
 		t.Errorf("of no settings: %+v", got)
 	}
 }
 
 func TestRetentionSettings(t *testing.T) {
-	table, err := ParseLimits([]byte(`{"defaults": {"retention_age": "720h", "retention_runs": 100},
+	table, err := Parse([]byte(`{"defaults": {"retention_age": "720h", "retention_runs": 100},
 		"tenants": {"keeps": {"retention_age": 0, "retention_runs": 0}, "few": {"retention_runs": 5}}}`))
 	if err != nil {
 		t.Fatal(err)
@@ -354,18 +354,18 @@ func TestRetentionSettings(t *testing.T) {
 		`{}`: false, `{"defaults": {"retention_age": "1m"}}`: true, `{"tenants": {"t": {"retention_runs": 1}}}`: true,
 		`{"tenants": {"t": {"retention_runs": 0}}}`: false,
 	} {
-		table, err := ParseLimits([]byte(text))
+		table, err := Parse([]byte(text))
 		if err != nil || table.Retains() != want {
 			t.Errorf("Retains of %s: want %t; %v", text, want, err)
 		}
 	}
 	for _, text := range []string{`{"defaults": {"retention_age": 60}}`, `{"defaults": {"retention_age": "1s"}}`,
 		`{"defaults": {"retention_runs": "many"}}`, `{"plugins": {"p": {"retention_runs": 1}}}`} {
-		if _, err := ParseLimits([]byte(text)); err == nil {
+		if _, err := Parse([]byte(text)); err == nil {
 			t.Errorf("%s is taken", text)
 		}
 	}
-	if (*LimitTable)(nil).Retains() {
+	if (*Table)(nil).Retains() {
 		t.Error("nothing is set, and runs are deleted")
 	}
 }

@@ -1,12 +1,18 @@
-package host
+// Package inspect has what a store holds, row by row, as the verification of a store reads
+// it.
+//
+// It must not know how rows are stored, or what makes them valid.
+package inspect
+
+import "github.com/weftrun/weft/host"
 
 // What a store holds, row by row, as whoever verifies it reads it: see package
 // audit. IDs are the store's own.
 type (
-	// SessionRow is a session without its journal.
-	SessionRow struct {
+	// Session is a session without its journal.
+	Session struct {
 		ID      int64
-		Key     SessionKey
+		Key     host.SessionKey
 		Last    uint64
 		WakeAt  int64
 		Private bool // it goes with its last handler
@@ -14,32 +20,27 @@ type (
 		// entries need; 0: all is.
 		Unlisted uint64
 	}
-	// JournalRow is one row of a session's journal.
-	JournalRow struct {
-		First uint64 // position of its first entry
-		Data  []byte
-	}
-	// HandlerRow is a handler of a session.
-	HandlerRow struct {
+	// Handler is a handler of a session.
+	Handler struct {
 		HandlerID string
 		FirstSeq  int64 // of its latest run's first event, had or to come
 	}
-	// RunRow is a run of a session. A run of which a part does not read is
-	// blocked as [BlockedUnreadable].
-	RunRow struct {
-		Run    Run
+	// Run is a run of a session. A run of which a part does not read is
+	// blocked as [host.BlockedUnreadable].
+	Run struct {
+		Run    host.Run
 		Latest bool // the store has it as its handler's latest
 	}
-	// EventsRow is a row of a handler's stream.
-	EventsRow struct {
+	// Events is a row of a handler's stream.
+	Events struct {
 		HandlerID   string
 		RunID       string
 		First, Last int64
-		Events      []StreamEvent
+		Events      []host.StreamEvent
 		Err         error // why the events do not read, else nil
 	}
-	// LooseRow is a row that refers to nothing, or is itself not as it has to be.
-	LooseRow struct {
+	// Loose is a row that refers to nothing, or is itself not as it has to be.
+	Loose struct {
 		Tenant, Session string // "": of none
 		What            string // one sentence without a full stop
 	}

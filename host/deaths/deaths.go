@@ -1,4 +1,8 @@
-package host
+// Package deaths has the words for how a server's process ended: what held a core then, and
+// which work is suspected.
+//
+// It must not know how notes are kept, or how a suspicion is judged.
+package deaths
 
 // CoreKind says what kind of work holds a core.
 type CoreKind uint64

@@ -1,4 +1,4 @@
-package host_test
+package search_test
 
 import (
 	"reflect"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
+	"github.com/weftrun/weft/host/search"
 )
 
 func TestParseSearch(t *testing.T) {
@@ -28,7 +29,7 @@ func TestParseSearch(t *testing.T) {
 		{strings.Repeat("x", 100), []host.SearchTerm{{Word: strings.Repeat("x", 64)}}},
 	}
 	for _, tt := range tests {
-		got, err := host.ParseSearch(tt.text)
+		got, err := search.Parse(tt.text)
 		if tt.want == nil && tt.text != "" {
 			if host.CodeOf(err) != host.CodeInvalidArgument {
 				t.Errorf("ParseSearch(%q) = %v, %v", tt.text, got, err)
@@ -40,7 +41,7 @@ func TestParseSearch(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{" ", "*", "!?", "ab*", "\xff", "a\xffb", strings.Repeat("a ", 200), "a b c d e f g h i"} {
-		if got, err := host.ParseSearch(bad); host.CodeOf(err) != host.CodeInvalidArgument {
+		if got, err := search.Parse(bad); host.CodeOf(err) != host.CodeInvalidArgument {
 			t.Errorf("ParseSearch(%q) = %v, %v", bad, got, err)
 		}
 	}
@@ -57,23 +58,23 @@ func TestWords(t *testing.T) {
 		Status: host.StatusFailed, ErrorCode: "bad_input", Error: "No such FILE", Result: &host.StreamEvent{Type: "Report", Body: body},
 	}
 	want := []string{"1", "2", "5", "7", "answer", "bad", "deep", "er", "file", "forty", "input", "is", "it", "list", "no", "report", "such", "two"}
-	if got := r.Words(); !slices.Equal(got, want) {
+	if got := search.Words(&r); !slices.Equal(got, want) {
 		t.Errorf("Words = %q, want %q", got, want)
 	}
 	r.Result.Base = true
-	if slices.Contains(r.Words(), "report") {
+	if slices.Contains(search.Words(&r), "report") {
 		t.Error("the type of the runtime's own event is a word")
 	}
-	for search, want := range map[string]bool{
+	for text, want := range map[string]bool{
 		"file": true, "FILE such": true, "fil": false, "fil*": true, "forty two": true, "forty three": false, "filed*": false, "zzz*": false, "hidden": false,
 	} {
-		terms, err := host.ParseSearch(search)
-		if err != nil || host.Matches(r.Words(), terms) != want {
-			t.Errorf("%q matches: %t, %v", search, !want, err)
+		terms, err := search.Parse(text)
+		if err != nil || search.Matches(search.Words(&r), terms) != want {
+			t.Errorf("%q matches: %t, %v", text, !want, err)
 		}
 	}
 	r.Status = host.StatusRunning
-	if got := r.Words(); got != nil {
+	if got := search.Words(&r); got != nil {
 		t.Errorf("words of a running run = %q", got)
 	}
 }
@@ -81,18 +82,18 @@ func TestWords(t *testing.T) {
 // TestWordsAreBounded: of a long text the beginning counts, cut between characters.
 func TestWordsAreBounded(t *testing.T) {
 	for pad := range 5 {
-		r := host.Run{Status: host.StatusFailed, Error: strings.Repeat("x", pad) + strings.Repeat(" é", host.MaxSearched) + " last"}
-		for _, w := range r.Words() {
+		r := host.Run{Status: host.StatusFailed, Error: strings.Repeat("x", pad) + strings.Repeat(" é", search.MaxText) + " last"}
+		for _, w := range search.Words(&r) {
 			if !utf8.ValidString(w) || w == "last" {
 				t.Errorf("word %q", w)
 			}
 		}
-		if !slices.Contains(r.Words(), "é") {
-			t.Errorf("words = %q", r.Words())
+		if !slices.Contains(search.Words(&r), "é") {
+			t.Errorf("words = %q", search.Words(&r))
 		}
 	}
 	r := host.Run{Status: host.StatusFailed, Error: "a\xffb"}
-	if got := r.Words(); !slices.Equal(got, []string{"a", "b"}) {
+	if got := search.Words(&r); !slices.Equal(got, []string{"a", "b"}) {
 		t.Errorf("words of broken text = %q", got)
 	}
 }
@@ -104,7 +105,7 @@ func FuzzSearch(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		terms, err := host.ParseSearch(text)
+		terms, err := search.Parse(text)
 		if err != nil {
 			if host.CodeOf(err) != host.CodeInvalidArgument {
 				t.Fatal(err)
@@ -112,8 +113,8 @@ func FuzzSearch(f *testing.F) {
 			return
 		}
 		r := host.Run{Status: host.StatusFailed, Error: text}
-		if !host.Matches(r.Words(), terms) {
-			t.Errorf("%q does not find itself: %+v in %q", text, terms, r.Words())
+		if !search.Matches(search.Words(&r), terms) {
+			t.Errorf("%q does not find itself: %+v in %q", text, terms, search.Words(&r))
 		}
 	})
 }

@@ -1,4 +1,8 @@
-package host
+// Package turns carries the place of a module in the line of builds from who builds to who
+// waits.
+//
+// It must not know how modules are built, or in which order.
+package turns
 
 import (
 	"context"
@@ -44,13 +48,13 @@ func (t *Turn) Stage() Stage {
 // turnKey is the key of a context's turn.
 type turnKey struct{}
 
-// WithTurn gives a context whose builds set the turn.
-func WithTurn(ctx context.Context, t *Turn) context.Context {
+// With gives a context whose builds set the turn.
+func With(ctx context.Context, t *Turn) context.Context {
 	return context.WithValue(ctx, turnKey{}, t)
 }
 
-// TurnOf gives the turn of a context that [WithTurn] gave, else nil.
-func TurnOf(ctx context.Context) *Turn {
+// Of gives the turn of a context that [With] gave, else nil.
+func Of(ctx context.Context) *Turn {
 	t, _ := ctx.Value(turnKey{}).(*Turn)
 	return t
 }
