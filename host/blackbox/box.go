@@ -135,7 +135,7 @@ func Open(cfg Config) *Box {
 	b.off.Store(true)
 	found, err := Read(cfg.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		b.log.Warn("the file of what held a core is not read: nothing is suspected of the end before", "file", filepath.Join(cfg.Dir, File), "error", err)
+		b.log.Warn("cannot read which work held a core: no work is suspected of ending the previous process", "file", filepath.Join(cfg.Dir, File), "error", err)
 	}
 	if err != nil {
 		return b
@@ -178,7 +178,7 @@ func (b *Box) Begin(s deaths.Suspicion) {
 	if err := b.build(s); err != nil {
 		// The old file would be counted again at the next start.
 		err = errors.Join(err, ignoreAbsent(os.Remove(filepath.Join(b.dir, File))))
-		b.log.Warn("the file of what holds a core cannot be made: a step that ends the server cannot be found", "file", filepath.Join(b.dir, File), "error", err)
+		b.log.Warn("cannot record which work holds a core: a step that ends the server cannot be found", "file", filepath.Join(b.dir, File), "error", err)
 		return
 	}
 	b.off.Store(false)
@@ -384,7 +384,7 @@ func (b *Box) Suspect(list []deaths.Suspect) {
 // fault stops recording: a failing disk must not end the server.
 func (b *Box) fault(fault any) {
 	if b.off.CompareAndSwap(false, true) {
-		b.log.Error("the file of what holds a core fails: a step that ends the server cannot be found any more", "file", filepath.Join(b.dir, File), "error", fmt.Sprint(fault))
+		b.log.Error("can no longer record which work holds a core: a step that ends the server cannot be found", "file", filepath.Join(b.dir, File), "error", fmt.Sprint(fault))
 	}
 }
 

@@ -307,7 +307,7 @@ func TestNoRoomForTheFile(t *testing.T) {
 	b, logged := open(t, filepath.Join(t.TempDir(), "absent"))
 	b.Begin(deaths.Suspicion{})
 	n := noteOf(1)
-	if slot := b.Enter(&n); slot >= 0 || !strings.Contains(logged.String(), "cannot be made") {
+	if slot := b.Enter(&n); slot >= 0 || !strings.Contains(logged.String(), "cannot record") {
 		t.Errorf("slot %d, log %s", slot, logged)
 	}
 	b.At(-1, 1, 1, "")

@@ -8,7 +8,7 @@ import (
 )
 
 func mapFile(*os.File, int) ([]byte, error) {
-	return nil, errors.New("this system has no way to note what holds a core")
+	return nil, errors.New("this system cannot record which work holds a core")
 }
 
 func unmapFile([]byte) error { return nil }

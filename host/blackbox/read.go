@@ -65,7 +65,7 @@ func Read(dir string) (*Found, error) {
 // decode reads a file's content.
 func decode(image []byte) (*Found, error) {
 	if len(image) < headerBytes || string(image[:len(magic)]) != magic {
-		return nil, errors.New("the file is not one of this kind")
+		return nil, errors.New("not a black box file")
 	}
 	if n := get32(image[atLayout:]); n != layout {
 		return nil, fmt.Errorf("the file has layout %d, this version reads %d", n, layout)

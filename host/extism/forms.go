@@ -82,7 +82,7 @@ func (s *Step) Bytes(trigger []abi.Event, list bool) ([]byte, error) {
 	case !ofField && (!there || len(m) != 1):
 		return abi.ToJSON(body)
 	case !there:
-		return nil, fmt.Errorf("the event %s has no field %s, which step input is made of", trigger[0].Type, clip(field))
+		return nil, fmt.Errorf("the event %s has no field %s, which the step's input consists of", trigger[0].Type, clip(field))
 	}
 	switch value := value.(type) {
 	case string:

@@ -90,7 +90,7 @@ func TestManifest(t *testing.T) {
 
 func TestProblemsOfManifests(t *testing.T) {
 	for manifest, wants := range map[string][]string{
-		"":   {"missing_manifest : the module exports count, double: say"},
+		"":   {"missing_manifest : the module exports count, double: declare"},
 		"[]": {"must be a JSON object"},
 		"{":  {"not JSON"},
 		`{"steps": [{"export": "nope"}, {"export": "takes"}, {"name": "x", "export": "count", "input": "xml", "output": "yaml"}], "log_level": "loud", "vars": "a..b", "config": {"n": 1}}`: {

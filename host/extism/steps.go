@@ -42,7 +42,7 @@ func choose(candidates []string) string {
 	}
 	shown := candidates[:min(len(candidates), most)]
 	return "the module exports " + list(shown, len(candidates)-len(shown)) +
-		": say in a manifest which is which step, as in {\"steps\": [{\"export\": \"" + clip(candidates[0]) + "\"}]} (weft push --manifest FILE)"
+		": declare the steps in a manifest, as in {\"steps\": [{\"export\": \"" + clip(candidates[0]) + "\"}]} (weft push --manifest FILE)"
 }
 
 // list names exports.
@@ -66,11 +66,11 @@ func (r *reading) step(decl map[string]any) {
 		decl["name"], step = export, export
 	}
 	if step == "" {
-		r.add(problemManifest, "", "a step needs an export, or a name that is one")
+		r.add(problemManifest, "", "a step needs an export, or the name of an export")
 		return
 	}
 	if _, twice := r.plugin.Steps[step]; twice {
-		r.add(problemManifest, step, "there are two steps of that name")
+		r.add(problemManifest, step, "two steps have this name")
 	}
 	r.export(step, export)
 	s := Step{Export: export}

@@ -25,7 +25,7 @@ func (d *driver) send(n *Node, typ, step string, v map[string]any) error {
 	}
 	req, err := abi.SendEvent{Event: abi.Event{Type: typ, Body: raw}, Step: step}.Encode()
 	_, err = d.call(abi.ImportSendEvent, req, err)
-	return refused(n.Path, "it could not be begun", err)
+	return refused(n.Path, "it could not be started", err)
 }
 
 // await waits for the answer that has the given value in the given field. If the wait
@@ -156,7 +156,7 @@ func (d *driver) parallel(n *Node, sc *scope) (output, error) {
 		}
 		i, ok := answer["branch"].(int64)
 		if !ok || i < 0 || i >= int64(len(answers)) || answers[i] != nil {
-			return output{}, failf(n.Path, "an answer is that of no branch")
+			return output{}, failf(n.Path, "an answer belongs to no branch")
 		}
 		answers[i] = answer
 	}

@@ -90,7 +90,7 @@ type expression struct {
 // their positions.
 func compile(text string, kind exprKind) (*expression, error) {
 	if len(text) > MaxExpression {
-		return nil, fmt.Errorf("it has %d bytes, and may have %d", len(text), MaxExpression)
+		return nil, fmt.Errorf("it has %d bytes, at most %d are allowed", len(text), MaxExpression)
 	}
 	env := environments[kind]
 	checked, issues := env.Compile(text)

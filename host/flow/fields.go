@@ -45,7 +45,7 @@ func (f *fields) text(name string, most int) string {
 		return ""
 	}
 	if len(text) > most {
-		f.p.problem("limit_exceeded", f.at, "%q has %d bytes: it may have %d", name, len(text), most)
+		f.p.problem("limit_exceeded", f.at, "%q has %d bytes, at most %d are allowed", name, len(text), most)
 		return ""
 	}
 	return text
@@ -137,10 +137,10 @@ func (p *parser) review(f *fields, n *Node) *Review {
 	}
 	asksInput := n.Kind == KindStep || n.Kind == KindRouter
 	if (r.Input != nil || r.Output != nil) && !asksInput {
-		p.problem("wrong_kind", n.Path, "\"input\" and \"output\" are reviewed of a step or a router alone")
+		p.problem("wrong_kind", n.Path, "only steps and routers may have \"input\" and \"output\" reviews")
 	}
 	if r.Iteration != nil && n.Kind != KindLoop {
-		p.problem("wrong_kind", n.Path, "\"iteration\" is reviewed of a loop alone")
+		p.problem("wrong_kind", n.Path, "only loops may have an \"iteration\" review")
 	}
 	return r
 }

@@ -113,7 +113,7 @@ func (d *driver) further(n *Node, sc *scope, from int) (stretch, error) {
 	count, ok := answer["count"].(int64)
 	over, said := answer["over"].(bool)
 	if !ok || !said || count <= int64(from) || count > int64(n.MaxIterations) || len(o.steps) == 0 {
-		return stretch{}, failf(n.Path, "an answer is that of no iterations")
+		return stretch{}, failf(n.Path, "an answer belongs to no iterations")
 	}
 	return stretch{o.steps, int(count), over}, nil
 }

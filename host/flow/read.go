@@ -25,7 +25,7 @@ func Seal(d *Document) []byte { return append([]byte(Magic), d.raw...) }
 func Open(module []byte) (*Document, error) {
 	raw, ok := bytes.CutPrefix(module, []byte(Magic))
 	if !ok {
-		return nil, fmt.Errorf("this is not a flow of a version that is known")
+		return nil, fmt.Errorf("not a flow of a known version")
 	}
 	d, problems := parse(&parser{stored: true}, abi.Raw(raw))
 	if len(problems) > 0 {
@@ -46,7 +46,7 @@ func Parse(m *work.Meter, raw abi.Raw) (*Document, []host.Problem) {
 func parse(p *parser, raw abi.Raw) (*Document, []host.Problem) {
 	p.byPath = map[string]*Node{}
 	if len(raw) > MaxBytes {
-		p.problem("limit_exceeded", "", "the flow has %d bytes: it may have %d", len(raw), MaxBytes)
+		p.problem("limit_exceeded", "", "the flow has %d bytes, at most %d are allowed", len(raw), MaxBytes)
 		return nil, p.problems
 	}
 	canonical, err := abi.Canonical(raw, abi.MaxValueDepth)
@@ -177,9 +177,9 @@ func (p *parser) node(item any, parent, place string, depth int, taken map[strin
 	case n.Name == "":
 		p.problem("invalid_name", place, "a node's name has 1 to %d bytes", abi.MaxName)
 	case strings.ContainsAny(n.Name, "/\x00"):
-		p.problem("invalid_name", place, "a node's name has no \"/\" in it: %q", clip(n.Name))
+		p.problem("invalid_name", place, "a node's name must not contain \"/\": %q", clip(n.Name))
 	case taken[n.Name]:
-		p.problem("duplicate_name", join(parent, n.Name), "a node beside it has the name too: rename one of them")
+		p.problem("duplicate_name", join(parent, n.Name), "another node in the same list has this name: rename one of them")
 	default:
 		taken[n.Name] = true
 		n.Path = join(parent, n.Name)
@@ -247,7 +247,7 @@ func (p *parser) step(f *fields, n *Node) {
 	case n.Function == "" && n.Workflow == "":
 		p.problem("missing_field", n.Path, "it names nothing to do: give it \"function\": \"PLUGIN.FUNCTION\" or \"workflow\": \"NAME\"")
 	case n.Function != "" && !qualified(n.Function):
-		p.problem("wrong_kind", n.Path, "%q names no function: write PLUGIN.FUNCTION", clip(n.Function))
+		p.problem("wrong_kind", n.Path, "%q does not name a function: write PLUGIN.FUNCTION", clip(n.Function))
 	}
 	n.Retries = f.integer("retries", 0, 0, MaxRetries)
 	n.Backoff = f.duration("backoff")
@@ -299,7 +299,7 @@ func (p *parser) test(f *fields, n *Node, field string, kind exprKind, needed bo
 			p.problem("wrong_value", n.Path, "%q needs either \"function\" or \"cel\"", field)
 			return nil
 		case function != "" && !qualified(function):
-			p.problem("wrong_kind", n.Path, "%q names no function: write PLUGIN.FUNCTION", clip(function))
+			p.problem("wrong_kind", n.Path, "%q does not name a function: write PLUGIN.FUNCTION", clip(function))
 			return nil
 		case function != "":
 			return &Test{Function: function}

@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -162,7 +163,7 @@ func TestConnectionsOfAFullServerAreKept(t *testing.T) {
 				t.Fatalf("request %d of connection %d: %v", round, i, err)
 			}
 			_, err = io.Copy(io.Discard, res.Body)
-			if err != nil || res.Close {
+			if err = errors.Join(err, res.Body.Close()); err != nil || res.Close {
 				t.Fatalf("request %d of connection %d: last %v, %v", round, i, res.Close, err)
 			}
 		}

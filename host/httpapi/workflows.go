@@ -112,8 +112,8 @@ func showNode(n *host.GraphNode) apiwire.Node {
 	case "event":
 		out.EventNode = &apiwire.EventNode{}
 		apiwire.Fill(out.EventNode, n)
-		out.EventNode.EventTypes = lineage(n)
-		out.EventNode.Schema = titled(n.Schema, n.EventType)
+		out.EventTypes = lineage(n)
+		out.Schema = titled(n.Schema, n.EventType)
 	}
 	return out
 }

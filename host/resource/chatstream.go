@@ -155,7 +155,7 @@ func (d *deltas) publish(ctx context.Context, text string) *abi.Error {
 	}
 	hash := sha256.Sum256([]byte(text))
 	if err := d.to.Publish(ctx, host.ResourceDelta{Offset: from, Text: text[from:], Reset: from < d.published, Hash: hash}); err != nil {
-		return &abi.Error{Code: abi.StatusUnavailable.Code(), Message: "the stream of the run takes no more of the answer: " + host.MessageOf(err)}
+		return &abi.Error{Code: abi.StatusUnavailable.Code(), Message: "the run's stream accepts no more of the answer: " + host.MessageOf(err)}
 	}
 	d.published, d.hash, d.last = len(text), hash, time.Now()
 	return nil

@@ -192,7 +192,7 @@ func (p *parser) definition(name string, at int64, v *value, path string) *Defin
 	}
 	d.trust()
 	if len(d.secrets) > 0 && len(d.trusted) == 0 && p.Count() == before {
-		p.Problem(v.at, path, "nobody could be sent the secrets: give settings a base_url, or allow without a star")
+		p.Problem(v.at, path, "no origin may receive the secrets: give settings a base_url, or allow without a star")
 	}
 	if p.Count() > before {
 		return nil
@@ -411,7 +411,7 @@ func (p *parser) secret(m member, path string, d *Definition) {
 		"value": func(v *value, path string) {
 			at = v.at
 			if inline, _ = v.data.(string); !p.inline {
-				p.Problem(v.at, path, "a secret may not stand in this file: use env or file, or set allow_inline_secrets to true")
+				p.Problem(v.at, path, "this file may not contain secrets: use env or file, or set allow_inline_secrets to true")
 			}
 		},
 	})

@@ -55,7 +55,7 @@ func TestFileProblems(t *testing.T) {
 	for text, want := range map[string][]string{
 		``:                                  {"line 1, column 1: the text ends in the middle"},
 		`{"resources": {`:                   {"the text ends in the middle"},
-		`{"resources": {}} x`:               {"line 1, column 19: more follows"},
+		`{"resources": {}} x`:               {"line 1, column 19: text follows"},
 		`[1]`:                               {"must be an object, not a list"},
 		`{"resources": 1}`:                  {"resources: must be an object of resources by name, not 1"},
 		`{"other": 1}`:                      {`unknown name "other": use allow_inline_secrets, resources`},
@@ -105,7 +105,7 @@ func TestFileProblems(t *testing.T) {
 			`resources.crm.secrets.a: the variable MISSING is not set`,
 			`resources.crm.secrets.b: the secret must have 8 to 8192 bytes`,
 			`resources.crm.secrets.c: open /none`,
-			`resources.crm.secrets.d.value: a secret may not stand in this file: use env or file, or set allow_inline_secrets`,
+			`resources.crm.secrets.d.value: this file may not contain secrets: use env or file, or set allow_inline_secrets`,
 			`resources.crm.secrets.e: a secret goes into either a header`,
 			`resources.crm.secrets.f: no secret can be sent in the header "Host"`,
 			`resources.crm.secrets.g: a secret goes into either a header`,
@@ -114,7 +114,7 @@ func TestFileProblems(t *testing.T) {
 			`resources.crm.grants[1].tenant: must be a text that is not empty`,
 		},
 		`{"resources": {"crm": {"kind": "http", "grants": [{"tenant": "*", "workflow": "*"}]}}}`:                                                                    {"resources.crm: nothing is allowed"},
-		`{"resources": {"crm": {"kind": "http", "settings": {"allow": [{"url": "https://*/"}]}, "secrets": {"t": {"env": "TOKEN", "header": "X"}}, "grants": []}}}`: {"nobody could be sent the secrets"},
+		`{"resources": {"crm": {"kind": "http", "settings": {"allow": [{"url": "https://*/"}]}, "secrets": {"t": {"env": "TOKEN", "header": "X"}}, "grants": []}}}`: {"no origin may receive the secrets"},
 	} {
 		_, err := ParseFile([]byte(text), from)
 		var file *jsonfile.Error

@@ -137,7 +137,7 @@ func (k *httpKind) target(q *request) (*target, error) {
 	text := q.url
 	if text == "" {
 		if k.settings.base == "" {
-			return nil, errors.New("the resource has no base_url: give url, whole, instead of path")
+			return nil, errors.New("the resource has no base_url: give the full url instead of path")
 		}
 		text = strings.TrimSuffix(k.settings.base, "/") + "/" + strings.TrimPrefix(q.path, "/")
 	}
@@ -332,7 +332,7 @@ func (k *httpKind) failure(ctx context.Context, t *target, err error) *abi.Error
 	case errors.As(err, &name):
 		fail.Message = fmt.Sprintf("the name %s cannot be looked up at the moment", t.host)
 	case errors.As(err, &authority), errors.As(err, &wrongHost), errors.As(err, &invalid):
-		return denied("the certificate of %s is not to be trusted: %s", t.host, clip(err.Error()))
+		return denied("the certificate of %s is not trusted: %s", t.host, clip(err.Error()))
 	case errors.Is(err, syscall.ECONNREFUSED):
 		fail.Message = fmt.Sprintf("%s refuses the connection", t.origin())
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):

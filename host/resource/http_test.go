@@ -162,9 +162,9 @@ func TestPayloadsAreChecked(t *testing.T) {
 		{map[string]any{"path": "x", "timeout": 0}, "invalid_message", "nanoseconds"},
 		{map[string]any{"path": "x", "body": 1}, "invalid_message", "body must be"},
 		{map[string]any{"path": "x", "body": "eleven bytes"}, "limit_exceeded", "request_bytes"},
-		{map[string]any{"path": "x", "headers": map[string]any{"Host": "evil"}}, "invalid_message", "server's own"},
-		{map[string]any{"path": "x", "headers": map[string]any{"idempotency-key": "1"}}, "invalid_message", "server's own"},
-		{map[string]any{"path": "x", "headers": map[string]any{"proxy-authorization": "1"}}, "invalid_message", "server's own"},
+		{map[string]any{"path": "x", "headers": map[string]any{"Host": "evil"}}, "invalid_message", "set by the server"},
+		{map[string]any{"path": "x", "headers": map[string]any{"idempotency-key": "1"}}, "invalid_message", "set by the server"},
+		{map[string]any{"path": "x", "headers": map[string]any{"proxy-authorization": "1"}}, "invalid_message", "set by the server"},
 		{map[string]any{"path": "x", "headers": map[string]any{"X": "a\r\nY: b"}}, "invalid_message", "control characters"},
 		{map[string]any{"path": "x", "headers": map[string]any{"X:": "a"}}, "invalid_message", "not a name"},
 		{map[string]any{"path": "x", "headers": map[string]any{"A-B": "a", "a-b": "b"}}, "invalid_message", "twice"},
@@ -369,7 +369,7 @@ func TestCertificatesAreChecked(t *testing.T) {
 	s.StartTLS()
 	t.Cleanup(s.Close)
 	_, fail := do(t, crm(t, s, "", ""), map[string]any{"path": "x"})
-	wantFail(t, fail, "permission_denied", "certificate of 127.0.0.1 is not to be trusted")
+	wantFail(t, fail, "permission_denied", "certificate of 127.0.0.1 is not trusted")
 }
 
 // In mode fail a request is sent once, whatever its connection does: a kept one

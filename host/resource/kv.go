@@ -358,7 +358,7 @@ func (k kvKind) fits(item, old *host.KVItem, found bool, t host.KVTotals) *abi.E
 	case len(item.Value) > k.valueBytes:
 		return exceeded("the value has %d bytes, more than %d (limit value_bytes)", len(item.Value), k.valueBytes)
 	case !found && t.Keys >= int64(k.keys):
-		return exceeded("the resource has %d keys, which is the most (limit keys)", t.Keys)
+		return exceeded("the resource has %d keys, the maximum (limit keys)", t.Keys)
 	case bytes > int64(k.bytes) && (!found || item.Size() > old.Size()):
 		return exceeded("the resource would keep %d bytes, more than %d (limit bytes)", bytes, k.bytes)
 	}

@@ -97,7 +97,7 @@ func TestKVMethods(t *testing.T) {
 		{"increment", `{"key":"n","by":9223372036854775807}`, `{"value":9223372036854775807,"version":7}`},
 		{"increment", `{"key":"n"}`, `failed_precondition (the number under the key "n" would leave`},
 		{"increment", `{"key":"n","by":0}`, `{"value":9223372036854775807,"version":8}`},
-		{"increment", `{"key":"m"}`, `limit_exceeded (the resource has 3 keys, which is the most (limit keys)`},
+		{"increment", `{"key":"m"}`, `limit_exceeded (the resource has 3 keys, the maximum (limit keys)`},
 		{"set", `{"key":"abcdef","value":1}`, `limit_exceeded (the key has 6 bytes, more than 5 (limit key_bytes)`},
 		{"set", `{"key":"b","value":"01234567890123456789"}`, `limit_exceeded (the value has 21 bytes, more than 20 (limit value_bytes)`},
 		{"set", `{"key":"b","value":"0123456789012345678"}`, `{"version":9}`},

@@ -77,7 +77,7 @@ func (p *parser) llmSettings(v *value, path string, d *Definition) {
 func (s *llmSettings) allows(model string) string {
 	switch {
 	case model == "":
-		return "no model: name one, or have the resource's settings name it"
+		return "no model: name one in the call or in the resource's settings"
 	case model == s.model || slices.Contains(s.models, model) || s.model == "" && len(s.models) == 0:
 		return ""
 	}

@@ -174,10 +174,10 @@ func (q *request) readHeaders(v any) error {
 		}
 		key := textproto.CanonicalMIMEHeaderKey(name)
 		if slices.Contains(ownHeaders, key) || strings.HasPrefix(key, "Proxy-") {
-			return fmt.Errorf("the header %s is the server's own to set: leave it out", key)
+			return fmt.Errorf("the header %s is set by the server: leave it out", key)
 		}
 		if _, twice := q.header[key]; twice && key != "Content-Type" {
-			return fmt.Errorf("the header %s is given twice, in two ways of writing", key)
+			return fmt.Errorf("the header %s is given twice, in different case", key)
 		}
 		for _, value := range values {
 			if len(value) > maxHeaderValue || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f || r == utf8.RuneError }) {

@@ -94,7 +94,7 @@ func (k *Keys) open(tenant, name, id string, sealed []byte) (map[string]string, 
 	}
 	n := aead.NonceSize()
 	if len(sealed) < n {
-		return nil, errors.New("its sealed secrets are cut")
+		return nil, errors.New("its sealed secrets are truncated")
 	}
 	plain, err := aead.Open(nil, sealed[:n], sealed[n:], boundTo(tenant, name))
 	if err != nil {

@@ -48,7 +48,7 @@ func (r *reader) whole() *value {
 	}
 	at := r.Next()
 	if _, _, err := r.Token(); !errors.Is(err, io.EOF) {
-		r.Problem(at, "", "more follows the end of the value")
+		r.Problem(at, "", "text follows the value")
 	}
 	return v
 }

@@ -143,7 +143,7 @@ func (s *Sandbox) runCompiler(ctx context.Context, cmd *exec.Cmd, limits *host.L
 	if err := json.Unmarshal(stdout.b.Bytes(), &r); err == nil && waitErr == nil {
 		if len(r.Open) > 0 {
 			s.unenclosed.Do(func() {
-				s.log.Warn("the system cannot take from the compiler's process all that it does not need", "open", strings.Join(r.Open, "; "))
+				s.log.Warn("the compiler's process keeps privileges that it does not need", "open", strings.Join(r.Open, "; "))
 			})
 		}
 		switch {
@@ -160,7 +160,7 @@ func (s *Sandbox) runCompiler(ctx context.Context, cmd *exec.Cmd, limits *host.L
 	}
 	if state := cmd.ProcessState; ctx.Err() == nil && s.base.Err() == nil && killed(state) && took.cpu < limits.CompileTime {
 		s.log.Warn("the compiler's process was killed, as the system does when memory is short", "error", waitErr)
-		return &host.Error{Code: host.CodeUnavailable, Message: "the server could not compile the module at the moment: the compiler was killed, perhaps for want of memory", Cause: waitErr}
+		return &host.Error{Code: host.CodeUnavailable, Message: "the server could not compile the module at the moment: the compiler was killed, perhaps because memory was short", Cause: waitErr}
 	}
 	return s.compilerFault(ctx, limits, took, stderr.b.String(), errors.Join(waitErr, writeErr))
 }
@@ -197,7 +197,7 @@ func (s *Sandbox) compilerFault(ctx context.Context, limits *host.Limits, took s
 			"compiling the module takes more than %d bytes of address space (limit compile_bytes): split large functions, or the module", limits.CompileBytes)})
 	}
 	s.log.Error("the compiler's process failed", "error", err, "said", oneLine(said))
-	return invalid(host.Problem{Code: problemCompileFault, Message: "the compiler cannot cope with the module; the server's log says more"})
+	return invalid(host.Problem{Code: problemCompileFault, Message: "the compiler failed on the module; the server's log has the reason"})
 }
 
 // retryBuild is how long a client waits before it uploads again a module that the machine

@@ -41,7 +41,7 @@ func confine(addressSpace uint64, cpu time.Duration, polite bool) error {
 	}
 	// The group consists of this process (see apart) with all its threads.
 	if err := unix.Setpriority(unix.PRIO_PGRP, 0, niceness); err != nil {
-		return fmt.Errorf("step back behind others: %w", err)
+		return fmt.Errorf("lower the priority: %w", err)
 	}
 	return nil
 }

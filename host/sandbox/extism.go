@@ -205,7 +205,7 @@ func resetArena(g *guest, _ []uint64) {
 // onlyInStep unwinds a guest that calls a function available only in a step.
 func (g *guest) onlyInStep(name string) {
 	if g.phase != phaseStep {
-		g.giveUp(codeForbidden, "%s called %s.%s; before its first step a plugin may allocate and log only, as what it then is holds for every run",
+		g.giveUp(codeForbidden, "%s called %s.%s; before its first step a plugin may only allocate and log, because every run begins with the resulting state",
 			g.phase.entry(), extism.HostModule, name)
 	}
 }

@@ -124,7 +124,7 @@ func (c *chance) read(p []byte) {
 // counts is how much an invocation has used of each limit.
 type counts struct {
 	calls, logBytes, logLines, polls int
-	lacked                           uint8 // one bit for each [host.Missing] that the guest tried
+	lacked                           uint8 // one bit for each [missing.Thing] that the guest tried
 }
 
 // call is the context of one call into an instance. The imports find the guest in it

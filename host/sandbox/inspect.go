@@ -188,7 +188,7 @@ func allowedOf(module string) string {
 		return "allowed of " + module + " are the functions of WASI preview 1"
 	}
 	if strings.HasPrefix(module, "extism:") {
-		return "host functions of an Extism host's own are not there: plugins have what is in " + extism.HostModule
+		return "host functions of an Extism host's own are not available: plugins may import from " + extism.HostModule
 	}
 	return fmt.Sprintf("imports may come from %s and %s, and those of Extism's plugins from %s", abi.ImportModule, wasi.ModuleName, extism.HostModule)
 }

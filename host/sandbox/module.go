@@ -65,7 +65,7 @@ func (m *module) compile(wasm []byte, folder string) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			m.sandbox.log.Error("the compiler panicked", "digest", m.digest, "panic", r)
-			err = invalid(host.Problem{Code: problemInvalid, Message: "the compiler cannot cope with the module"})
+			err = invalid(host.Problem{Code: problemInvalid, Message: "the compiler failed on the module"})
 		}
 		if err != nil {
 			m.closeRuntime()

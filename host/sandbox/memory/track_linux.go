@@ -232,7 +232,7 @@ func (t *tracker) test() error {
 			}
 		}
 		if told != step.want || end != len(mem) {
-			return fmt.Errorf("step %d of the test: pages %v were told, want %v", i, told, step.want)
+			return fmt.Errorf("step %d of the test: pages %v were reported, want %v", i, told, step.want)
 		}
 	}
 	return nil

@@ -214,7 +214,7 @@ func (s *scanner) open() {
 	}
 	typ, ok := s.m.blockType(s.in.block)
 	if !ok {
-		s.r.fail("a block of a type that is not there")
+		s.r.fail("a block of a type that does not exist")
 		return
 	}
 	params, results := len(typ.Params), len(typ.Results)
@@ -312,7 +312,7 @@ func (s *scanner) call() {
 		typ, ok = s.m.typeAt(s.in.x)
 	}
 	if !ok {
-		s.r.fail("a call of a function that is not there")
+		s.r.fail("a call of a function that does not exist")
 		return
 	}
 	s.straight += uint32(min(len(typ.Params)+len(typ.Results), costMaxParams))

@@ -83,7 +83,7 @@ func (f *flow) begin(index uint32) {
 	*f = flow{verifier: f.verifier, scopes: f.scopes[:0], typ: typ, locals: body.Locals, constant: noConstant}
 	f.r = reader{b: body.code, off: body.offset}
 	if !ok {
-		f.r.fail("its type is not there")
+		f.r.fail("its type does not exist")
 	}
 	f.piece.verifier, f.piece.r, f.purse = f.verifier, &f.r, f.facts[own].purse
 	f.lastLocal = uint32(len(typ.Params)) + uint32(body.Locals) - 1
@@ -174,7 +174,7 @@ func (f *flow) step() error {
 		f.now.open = 0
 	case pieceEnter:
 		if f.pieces > 3 || len(f.scopes) != 1 || f.entered {
-			return errors.New("a frame is taken off the depth amidst the function")
+			return errors.New("a frame is taken off the depth in the middle of the function")
 		}
 		f.entered, f.frame = true, f.units
 	case pieceLeave:
@@ -278,7 +278,7 @@ func (f *flow) instruction() error {
 func (f *flow) open() error {
 	typ, ok := f.m.blockType(f.in.block)
 	if !ok {
-		return errors.New("a block of a type that is not there")
+		return errors.New("a block of a type that does not exist")
 	}
 	s := scope{loop: f.in.op == opLoop, isIf: f.in.op == opIf, params: len(typ.Params), results: len(typ.Results)}
 	if err := f.pay(int(f.in.cost())); err != nil {
@@ -396,7 +396,7 @@ func (f *flow) call() error {
 		typ, ok = f.m.typeAt(f.in.x)
 	}
 	if !ok {
-		return errors.New("a call of a function that is not there")
+		return errors.New("a call of a function that does not exist")
 	}
 	if !f.now.live {
 		return nil
@@ -422,7 +422,7 @@ func (f *flow) call() error {
 func (f *flow) helperCall() error {
 	h, ok := f.signature(f.in.x)
 	if !ok {
-		return errors.New("a call of a function that is not there")
+		return errors.New("a call of a function that does not exist")
 	}
 	if !f.now.live {
 		return nil

@@ -149,7 +149,7 @@ func (p *piece) short() {
 	typ, known := p.m.blockType(block.block)
 	h, stands := p.helperAt[call.x]
 	if !ends || !bulk.isShort() || !known || !stands || h != helperOf(&bulk) || typ != p.m.helperType(h) {
-		p.err = errors.New("a bulk instruction behind a comparison is not as it should be")
+		p.err = errors.New("a bulk instruction behind a comparison is invalid")
 		return
 	}
 	p.kind = pieceShort

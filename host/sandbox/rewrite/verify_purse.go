@@ -151,7 +151,7 @@ func (f *flow) turn(header bool) error {
 // endTurn handles the else of a turn.
 func (f *flow) endTurn() error {
 	if !f.follows(step{opBr, 2}, step{op: opEnd}, step{op: opEnd}, step{op: opEnd}) {
-		return errors.New("the way back to where the purse is filled is not as it should be")
+		return errors.New("the way back to where the purse is filled is invalid")
 	}
 	if err := f.to(2); err != nil {
 		return err

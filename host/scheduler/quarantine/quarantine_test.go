@@ -65,7 +65,9 @@ func TestIsolated(t *testing.T) {
 	if l.Check(key) != nil || l.Damaged() != 1 {
 		t.Error("it is not tried again")
 	}
-	l.Isolate(key, ErrEndsServer, ErrEndsServer)
+	if err, _ := l.Isolate(key, ErrEndsServer, ErrEndsServer); err == nil {
+		t.Error("a session that ends the server is not refused")
+	}
 	if now = now.AddDate(1, 0, 0); l.Check(key) == nil {
 		t.Error("a session that ends the server is tried again by itself")
 	}
