@@ -54,10 +54,10 @@ func (s *Schema) absent(m *work.Meter, name string) bool {
 				nullable = problems == nil && err == nil
 			}
 		}
-		if len(s.refs) == 0 {
+		if len(s.Refs) == 0 {
 			break
 		}
-		s = s.refs[0]
+		s = s.Refs[0]
 	}
 	return declared && !required && !nullable
 }

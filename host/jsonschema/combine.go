@@ -43,26 +43,26 @@ func (s *seen) merge(other *seen) {
 // combined applies the schemas that look at the same value.
 func (e *evaluation) combined(s *Schema, v Value, out *seen) bool {
 	ok := true
-	for _, list := range [][]*Schema{s.refs, s.allOf} {
+	for _, list := range [][]*Schema{s.Refs, s.AllOf} {
 		for _, part := range list {
 			if ok = e.apply(part, v, out) && ok; !ok && (e.quiet > 0 || e.over()) {
 				return false
 			}
 		}
 	}
-	if s.not != nil && e.silently(s.not, v, nil) {
+	if s.Not != nil && e.silently(s.Not, v, nil) {
 		ok = e.wrong(s, v, "not", "must not be of the form that is excluded")
 	}
-	if s.anyOf != nil {
+	if s.AnyOf != nil {
 		ok = e.any(s, v, out) && ok
 	}
-	if s.oneOf != nil {
+	if s.OneOf != nil {
 		ok = e.one(s, v, out) && ok
 	}
-	if s.condition != nil {
-		branch := s.otherwise
-		if e.attempt(s.condition, v, out) {
-			branch = s.consequence
+	if s.If != nil {
+		branch := s.Else
+		if e.attempt(s.If, v, out) {
+			branch = s.Then
 		}
 		if branch != nil {
 			ok = e.apply(branch, v, out) && ok
@@ -93,19 +93,19 @@ func (e *evaluation) merge(out, other *seen) {
 
 func (e *evaluation) any(s *Schema, v Value, out *seen) bool {
 	ok := false
-	for _, alternative := range s.anyOf {
+	for _, alternative := range s.AnyOf {
 		if e.attempt(alternative, v, out) {
 			if ok = true; out == nil {
 				return true
 			}
 		}
 	}
-	return ok || e.fitsNone(s, "anyOf", s.anyOf, v)
+	return ok || e.fitsNone(s, "anyOf", s.AnyOf, v)
 }
 
 func (e *evaluation) one(s *Schema, v Value, out *seen) bool {
 	fits := -1
-	for i, alternative := range s.oneOf {
+	for i, alternative := range s.OneOf {
 		if !e.attempt(alternative, v, out) {
 			continue
 		}
@@ -114,7 +114,7 @@ func (e *evaluation) one(s *Schema, v Value, out *seen) bool {
 		}
 		fits = i
 	}
-	return fits >= 0 || e.fitsNone(s, "oneOf", s.oneOf, v)
+	return fits >= 0 || e.fitsNone(s, "oneOf", s.OneOf, v)
 }
 
 // fitsNone explains why a value fits none of the alternatives: if just one is
@@ -154,10 +154,10 @@ func (s *Schema) accepts() Types {
 			return s.Types
 		case s.Const != nil:
 			return typesOf(s.Const.all[0])
-		case len(s.refs) == 0:
+		case len(s.Refs) == 0:
 			return 1<<len(typeNames) - 1
 		}
-		s = s.refs[0]
+		s = s.Refs[0]
 	}
 	return 1<<len(typeNames) - 1
 }
@@ -165,18 +165,18 @@ func (s *Schema) accepts() Types {
 // unevaluated looks at what nothing else has looked at.
 func (e *evaluation) unevaluated(s *Schema, v Value, out *seen) bool {
 	ok := true
-	if s.unevaluatedProperties != nil && !out.allProperties {
-		ok = e.unevaluatedMembers(s.unevaluatedProperties, v, out)
+	if s.UnevaluatedProperties != nil && !out.allProperties {
+		ok = e.unevaluatedMembers(s.UnevaluatedProperties, v, out)
 		out.allProperties = true
 	}
-	if v.kind == kindList && s.unevaluatedItems != nil {
+	if v.kind == kindList && s.UnevaluatedItems != nil {
 		w, _ := e.walk(v)
 		for i := 0; i < v.count() && !e.over() && e.charge(lookUnits); i++ {
 			if !w.next(e) {
 				return false
 			}
 			if i >= out.items && !out.contained.has(i) {
-				ok = e.within(Step{Item: i + 1}, s.unevaluatedItems, w.item) && ok
+				ok = e.within(Step{Item: i + 1}, s.UnevaluatedItems, w.item) && ok
 			}
 		}
 		out.items = v.count()

@@ -149,7 +149,7 @@ func (e *evaluation) apply(s *Schema, v Value, out *seen) bool {
 	if s.Enum != nil && !s.Enum.has(e, v) {
 		return !e.quietly() && e.wrong(s, v, "enum", "must be one of %s", showAll(s.Enum.all))
 	}
-	if s.unevaluatedProperties == nil && s.unevaluatedItems == nil {
+	if s.UnevaluatedProperties == nil && s.UnevaluatedItems == nil {
 		ok := e.typed(s, v, out)
 		return e.combined(s, v, out) && ok && !e.over()
 	}
@@ -216,8 +216,8 @@ func (e *evaluation) inJSON(v Value) (o Value, ok bool) {
 
 // looksInside tells whether a schema says anything about an object's members.
 func (s *Schema) looksInside() bool {
-	return s.MinProperties != nil || s.MaxProperties != nil || len(s.Required) > 0 || s.Properties != nil || s.patterns != nil ||
-		s.Additional != nil || s.propertyNames != nil || s.dependentRequired != nil || s.dependentSchemas != nil || s.unevaluatedProperties != nil
+	return s.MinProperties != nil || s.MaxProperties != nil || len(s.Required) > 0 || s.Properties != nil || s.PatternProperties != nil ||
+		s.Additional != nil || s.PropertyNames != nil || s.DependentRequired != nil || s.DependentSchemas != nil || s.UnevaluatedProperties != nil
 }
 
 func (e *evaluation) text(s *Schema, v Value) bool {
@@ -271,7 +271,7 @@ func (e *evaluation) matches(p *pattern.Pattern, v string) bool {
 }
 
 func (e *evaluation) number(s *Schema, v Value) bool {
-	if len(s.Bounds) == 0 && s.multipleOf == nil {
+	if len(s.Bounds) == 0 && s.MultipleOf == nil {
 		return true
 	}
 	if !e.charge(e.numberUnits(s, v)) {
@@ -295,8 +295,8 @@ func (e *evaluation) number(s *Schema, v Value) bool {
 			ok = !e.quietly() && e.wrong(s, v, b.Keyword, "must be %s %s, got %s", must, show(b.Limit), show(v))
 		}
 	}
-	if s.multipleOf != nil && !new(big.Rat).Quo(rational(v), s.multipleOf).IsInt() {
-		ok = e.wrong(s, v, "multipleOf", "must be a multiple of %s, got %s", showRat(s.multipleOf), show(v))
+	if s.MultipleOf != nil && !new(big.Rat).Quo(rational(v), s.MultipleOf).IsInt() {
+		ok = e.wrong(s, v, "multipleOf", "must be a multiple of %s, got %s", showRat(s.MultipleOf), show(v))
 	}
 	return ok
 }
@@ -335,10 +335,10 @@ func (e *evaluation) numberUnits(s *Schema, v Value) uint64 {
 		units = e.prices.Bound * uint64(len(s.Bounds))
 	} else {
 		for _, b := range s.Bounds {
-			units += boundUnits + uint64(digits+b.digits)
+			units += boundUnits + uint64(digits+b.Digits)
 		}
 	}
-	if r := s.multipleOf; r != nil {
+	if r := s.MultipleOf; r != nil {
 		units += boundUnits + uint64(digits+r.Num().BitLen()+r.Denom().BitLen())*digitUnits
 	}
 	return units
@@ -363,7 +363,7 @@ func (e *evaluation) object(s *Schema, v Value, out *seen) bool {
 		return ok
 	}
 	ok = e.require(s, s.Required, v) && ok
-	if len(s.Properties) > 0 || s.patterns != nil || s.Additional != nil || s.propertyNames != nil {
+	if len(s.Properties) > 0 || s.PatternProperties != nil || s.Additional != nil || s.PropertyNames != nil {
 		w, all := e.walk(v)
 		if !all {
 			return false
@@ -374,14 +374,14 @@ func (e *evaluation) object(s *Schema, v Value, out *seen) bool {
 			}
 		}
 	}
-	for _, d := range s.dependentRequired {
-		if e.has(v, d.name) {
-			ok = e.require(s, d.then, v) && ok
+	for _, d := range s.DependentRequired {
+		if e.has(v, d.Name) {
+			ok = e.require(s, d.Then, v) && ok
 		}
 	}
-	for _, d := range s.dependentSchemas {
-		if e.has(v, d.name) {
-			ok = e.apply(d.then, v, out) && ok
+	for _, d := range s.DependentSchemas {
+		if e.has(v, d.Name) {
+			ok = e.apply(d.Then, v, out) && ok
 		}
 	}
 	return ok
@@ -424,9 +424,9 @@ func (e *evaluation) member(s *Schema, v Value, i int, w *walk, out *seen) bool 
 	if property, there := s.Properties[w.name]; there {
 		ok, evaluated = e.within(Step{Name: w.name}, property, w.item), true
 	}
-	for _, p := range s.patterns {
-		if e.matches(p.pattern, w.name) {
-			ok, evaluated = e.within(Step{Name: w.name}, p.schema, w.item) && ok, true
+	for _, p := range s.PatternProperties {
+		if e.matches(p.Pattern, w.name) {
+			ok, evaluated = e.within(Step{Name: w.name}, p.Schema, w.item) && ok, true
 		}
 	}
 	if !evaluated && s.Additional != nil {
@@ -435,7 +435,7 @@ func (e *evaluation) member(s *Schema, v Value, i int, w *walk, out *seen) bool 
 	if evaluated && out != nil && e.charge(lookUnits) {
 		out.properties.add(i)
 	}
-	if s.propertyNames != nil && e.charge(work.Bytes(len(w.name), keyBytes)) && !e.silently(s.propertyNames, Value{kind: kindText, raw: bytesOf(w.name)}, nil) && e.stop == "" {
+	if s.PropertyNames != nil && e.charge(work.Bytes(len(w.name), keyBytes)) && !e.silently(s.PropertyNames, Value{kind: kindText, raw: bytesOf(w.name)}, nil) && e.stop == "" {
 		ok = e.wrong(s, v, "propertyNames", "has a field with a name that is not allowed: %s", clip(w.name))
 	}
 	return ok
@@ -460,15 +460,15 @@ func (e *evaluation) array(s *Schema, v Value, out *seen) bool {
 	if e.shallow {
 		return ok
 	}
-	if s.unique {
+	if s.UniqueItems {
 		ok = e.distinct(s, v) && ok
 	}
-	if first := min(n, len(s.prefix)); first > 0 || s.Items != nil {
+	if first := min(n, len(s.PrefixItems)); first > 0 || s.Items != nil {
 		w, _ := e.walk(v)
 		for i := 0; i < n && (i < first || s.Items != nil); i++ {
 			of := s.Items
 			if i < first {
-				of = s.prefix[i]
+				of = s.PrefixItems[i]
 			}
 			if !w.next(e) {
 				return false
@@ -479,12 +479,12 @@ func (e *evaluation) array(s *Schema, v Value, out *seen) bool {
 		}
 	}
 	if out != nil {
-		out.items = max(out.items, min(len(s.prefix), n))
+		out.items = max(out.items, min(len(s.PrefixItems), n))
 		if s.Items != nil {
 			out.items = n
 		}
 	}
-	if s.contains != nil {
+	if s.Contains != nil {
 		ok = e.containing(s, v, out) && ok
 	}
 	return ok
@@ -530,7 +530,7 @@ func (e *evaluation) containing(s *Schema, v Value, out *seen) bool {
 		if !w.next(e) {
 			return false
 		}
-		if e.silently(s.contains, w.item, nil) {
+		if e.silently(s.Contains, w.item, nil) {
 			if n++; out != nil {
 				out.contained.add(i)
 			}
@@ -539,11 +539,11 @@ func (e *evaluation) containing(s *Schema, v Value, out *seen) bool {
 			return false
 		}
 	}
-	least := s.minContains
+	least := s.MinContains
 	if least == nil {
 		one := 1
 		least = &one
 	}
 	const unit = "items of a certain form"
-	return e.counts(s, v, "Contains", unit, n, least, nil) && e.counts(s, v, "Contains", unit, n, nil, s.maxContains)
+	return e.counts(s, v, "Contains", unit, n, least, nil) && e.counts(s, v, "Contains", unit, n, nil, s.MaxContains)
 }

@@ -7,11 +7,10 @@ import (
 	"github.com/weftrun/weft/host/pattern"
 )
 
-// Schema is a JSON Schema in the form in which this package evaluates it. [Compile]
-// makes one of all keywords. A package that reads schemas of its own sets the exported
-// fields and leaves the others alone.
+// Schema is a JSON Schema in the form in which this package evaluates it. A field has the
+// name of its keyword, except where a comment says otherwise.
 //
-// A Schema is immutable once compiled. All goroutines may use it.
+// A Schema is immutable once it is complete. All goroutines may use it.
 type Schema struct {
 	Always      *bool // the schema true or false; nothing else is set then
 	Types       Types // 0: any
@@ -29,39 +28,41 @@ type Schema struct {
 	Pattern              *pattern.Pattern
 	Bounds               []Bound
 
-	refs                                   []*Schema // $ref, $dynamicRef
-	allOf, anyOf, oneOf                    []*Schema
-	not, condition, consequence, otherwise *Schema
+	Refs                []*Schema // $ref, $dynamicRef
+	AllOf, AnyOf, OneOf []*Schema
+	Not, If, Then, Else *Schema
 
-	patterns              []patternSchema
-	propertyNames         *Schema
-	dependentRequired     []dependency[[]string]
-	dependentSchemas      []dependency[*Schema]
-	unevaluatedProperties *Schema
+	PatternProperties     []PatternSchema
+	PropertyNames         *Schema
+	DependentRequired     []Dependency[[]string]
+	DependentSchemas      []Dependency[*Schema]
+	UnevaluatedProperties *Schema
 
-	minContains, maxContains   *int
-	unique                     bool
-	prefix                     []*Schema
-	contains, unevaluatedItems *Schema
+	MinContains, MaxContains   *int
+	UniqueItems                bool
+	PrefixItems                []*Schema
+	Contains, UnevaluatedItems *Schema
 
-	multipleOf *big.Rat
+	MultipleOf *big.Rat
 }
 
 // Bound is one of the keywords minimum, maximum, exclusiveMinimum, exclusiveMaximum.
 type Bound struct {
 	Keyword string
 	Limit   Value // a number
-	digits  int   // binary ones of the limit as a fraction
+	Digits  int   // binary digits of the limit as a fraction
 }
 
-type patternSchema struct {
-	pattern *pattern.Pattern
-	schema  *Schema
+// PatternSchema is the schema of the members whose names match a pattern.
+type PatternSchema struct {
+	Pattern *pattern.Pattern
+	Schema  *Schema
 }
 
-type dependency[T any] struct {
-	name string
-	then T
+// Dependency is what an object with a member of a name must satisfy.
+type Dependency[T any] struct {
+	Name string
+	Then T
 }
 
 // Types is a set of JSON types.

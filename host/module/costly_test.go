@@ -11,6 +11,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/jsonschema"
+	"github.com/weftrun/weft/host/jsonschema/draft2020"
 	"github.com/weftrun/weft/host/work"
 )
 
@@ -25,7 +26,7 @@ func fromJSON(tb testing.TB, text string) abi.Raw {
 
 func mustCompile(tb testing.TB, text string) *jsonschema.Schema {
 	tb.Helper()
-	s, problems := jsonschema.Compile(fromJSON(tb, text))
+	s, problems := draft2020.Compile(fromJSON(tb, text))
 	if len(problems) > 0 {
 		tb.Fatalf("%.200s: %q", text, problems)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/jsonschema"
+	"github.com/weftrun/weft/host/jsonschema/draft2020"
 	"github.com/weftrun/weft/host/work"
 )
 
@@ -38,7 +39,7 @@ func compileEvents(m *abi.Manifest) (eventTypes, []host.Problem) {
 			return nil, append(problems, host.Problem{Code: "invalid_schema", Event: typ,
 				Message: fmt.Sprintf("the schemas of the event types have more than %d bytes in all", maxManifestSchema)})
 		}
-		s, faults := jsonschema.Compile(raw)
+		s, faults := draft2020.Compile(raw)
 		for _, fault := range faults {
 			problems = append(problems, host.Problem{Code: "invalid_schema", Event: typ, Message: fmt.Sprintf("the schema of event type %s: %s", typ, fault)})
 		}

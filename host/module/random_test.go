@@ -14,7 +14,7 @@ import (
 
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/hosttest/suite"
-	"github.com/weftrun/weft/host/jsonschema"
+	"github.com/weftrun/weft/host/jsonschema/draft2020"
 	"github.com/weftrun/weft/host/work"
 )
 
@@ -109,7 +109,7 @@ func TestRandomChecksAreChargedForWhatTheyTake(t *testing.T) {
 	for range count {
 		// Not all of the body is wrong at once: the check goes on.
 		text := `{"properties":{"l":{"items":{"anyOf":[` + r.schema(3) + `,{}]}}}}`
-		s, problems := jsonschema.Compile(fromJSON(t, text))
+		s, problems := draft2020.Compile(fromJSON(t, text))
 		if len(problems) > 0 {
 			t.Fatalf("%s: %q", text, problems)
 		}

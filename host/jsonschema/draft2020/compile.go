@@ -1,4 +1,10 @@
-package jsonschema
+// Package draft2020 reads JSON Schema of the draft 2020-12 with all its keywords. A library
+// checks the schema and resolves its references; the result is a schema of package
+// jsonschema, which evaluates it.
+//
+// The package must not know what is checked with a schema. Guest projects contain
+// package jsonschema, and so the library stays out of there.
+package draft2020
 
 import (
 	"encoding/base64"
@@ -12,6 +18,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/weftrun/weft/abi"
+	weft "github.com/weftrun/weft/host/jsonschema"
 	"github.com/weftrun/weft/host/pattern"
 )
 
@@ -33,7 +40,7 @@ func (noRemote) Load(string) (any, error) {
 
 // Compile compiles an encoded schema, or returns what is wrong with the schema, in one
 // to ten lines. The schema stands alone and has 64 KiB at most.
-func Compile(raw abi.Raw) (s *Schema, problems []string) {
+func Compile(raw abi.Raw) (s *weft.Schema, problems []string) {
 	if len(raw) > maxSchemaBytes {
 		return nil, []string{fmt.Sprintf("it has %d bytes, at most %d are allowed", len(raw), maxSchemaBytes)}
 	}
@@ -64,7 +71,7 @@ func Compile(raw abi.Raw) (s *Schema, problems []string) {
 	if err != nil {
 		return nil, schemaProblems(err)
 	}
-	t := &translation{done: map[*jsonschema.Schema]*Schema{}}
+	t := &translation{done: map[*jsonschema.Schema]*weft.Schema{}}
 	s = t.schema(compiled)
 	if t.err != nil {
 		return nil, []string{t.err.Error()}
@@ -77,14 +84,15 @@ func Compile(raw abi.Raw) (s *Schema, problems []string) {
 func plain(v any) any {
 	switch v := v.(type) {
 	case float64:
-		switch n := whole(Value{kind: kindFloat, bits: math.Float64bits(v)}); n.kind {
-		case kindInt:
-			return int64(n.bits)
-		case kindUint:
-			return n.bits
+		switch {
+		case v != math.Trunc(v):
+		case v >= math.MinInt64 && v < -math.MinInt64:
+			return int64(v)
+		case v > 0 && v < 2*-math.MinInt64:
+			return uint64(v)
 		}
 	case []byte:
-		return map[string]any{bytesKey: base64.StdEncoding.EncodeToString(v)}
+		return map[string]any{"$bytes": base64.StdEncoding.EncodeToString(v)}
 	case []any:
 		for i := range v {
 			v[i] = plain(v[i])

@@ -1,0 +1,158 @@
+package draft2020
+
+import (
+	"errors"
+	"maps"
+	"math/big"
+	"slices"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/weftrun/weft/abi"
+	weft "github.com/weftrun/weft/host/jsonschema"
+	"github.com/weftrun/weft/host/pattern"
+)
+
+// translation turns the library's compiled schemas into ours.
+type translation struct {
+	done map[*jsonschema.Schema]*weft.Schema
+	err  error
+}
+
+func (t *translation) schema(from *jsonschema.Schema) *weft.Schema {
+	if from == nil {
+		return nil
+	}
+	if s, ok := t.done[from]; ok {
+		return s // also when it refers to itself
+	}
+	s := &weft.Schema{}
+	t.done[from] = s
+	if from.Bool != nil {
+		s.Always = from.Bool
+		return s
+	}
+	t.any(s, from)
+	t.object(s, from)
+	t.array(s, from)
+	s.MinLength, s.MaxLength = from.MinLength, from.MaxLength
+	s.Pattern = asPattern(from.Pattern)
+	t.bound(s, "minimum", from.Minimum)
+	t.bound(s, "maximum", from.Maximum)
+	t.bound(s, "exclusiveMinimum", from.ExclusiveMinimum)
+	t.bound(s, "exclusiveMaximum", from.ExclusiveMaximum)
+	s.MultipleOf = from.MultipleOf
+	return s
+}
+
+// bound adds a bound of numbers. The library makes a fraction of an integer, or of the
+// shortest decimal of a float; each is found again.
+func (t *translation) bound(s *weft.Schema, keyword string, r *big.Rat) {
+	if r == nil {
+		return
+	}
+	b := weft.Bound{Keyword: keyword, Digits: r.Num().BitLen() + r.Denom().BitLen()}
+	switch n := r.Num(); {
+	case r.IsInt() && n.IsInt64():
+		b.Limit = t.view(n.Int64())
+	case r.IsInt() && n.IsUint64():
+		b.Limit = t.view(n.Uint64())
+	default:
+		f, _ := r.Float64()
+		b.Limit = t.view(f)
+	}
+	s.Bounds = append(s.Bounds, b)
+}
+
+func (t *translation) list(from []*jsonschema.Schema) (list []*weft.Schema) {
+	for _, f := range from {
+		list = append(list, t.schema(f))
+	}
+	return list
+}
+
+// any translates the keywords for values of any type.
+func (t *translation) any(s *weft.Schema, from *jsonschema.Schema) {
+	if from.Types != nil {
+		for _, name := range from.Types.ToStrings() {
+			is, _ := weft.TypeNamed(name)
+			s.Types |= is
+		}
+	}
+	if from.Ref != nil {
+		s.Refs = append(s.Refs, t.schema(from.Ref))
+	}
+	if from.DynamicRef != nil {
+		s.Refs = append(s.Refs, t.schema(from.DynamicRef.Ref))
+	}
+	if from.Const != nil {
+		s.Const = t.values([]any{*from.Const})
+	}
+	if from.Enum != nil {
+		s.Enum = t.values(from.Enum.Values) // an empty one refuses everything
+	}
+	s.AllOf, s.AnyOf, s.OneOf = t.list(from.AllOf), t.list(from.AnyOf), t.list(from.OneOf)
+	s.Not, s.If = t.schema(from.Not), t.schema(from.If)
+	s.Then, s.Else = t.schema(from.Then), t.schema(from.Else)
+}
+
+// view returns a value of the schema in the form of the values that are checked.
+func (t *translation) view(v any) weft.Value {
+	raw, err := abi.EncodeValue(v)
+	if err != nil { // such as a map with just "$bytes"
+		t.err = errors.Join(t.err, err)
+		return weft.Value{}
+	}
+	out, err := weft.View(nil, raw)
+	t.err = errors.Join(t.err, err)
+	return out
+}
+
+func (t *translation) values(from []any) *weft.Values {
+	var all []weft.Value
+	for _, v := range from {
+		all = append(all, t.view(v))
+	}
+	return weft.NewValues(all...)
+}
+
+func (t *translation) object(s *weft.Schema, from *jsonschema.Schema) {
+	s.MinProperties, s.MaxProperties, s.Required = from.MinProperties, from.MaxProperties, from.Required
+	if len(from.Properties) > 0 {
+		s.Properties = make(map[string]*weft.Schema, len(from.Properties))
+		for name, f := range from.Properties {
+			s.Properties[name] = t.schema(f)
+		}
+	}
+	for re, f := range from.PatternProperties {
+		s.PatternProperties = append(s.PatternProperties, weft.PatternSchema{Pattern: asPattern(re), Schema: t.schema(f)})
+	}
+	slices.SortFunc(s.PatternProperties, func(a, b weft.PatternSchema) int { return strings.Compare(a.Pattern.String(), b.Pattern.String()) })
+	switch additional := from.AdditionalProperties.(type) {
+	case bool:
+		s.Additional = &weft.Schema{Always: &additional}
+	case *jsonschema.Schema:
+		s.Additional = t.schema(additional)
+	}
+	s.PropertyNames, s.UnevaluatedProperties = t.schema(from.PropertyNames), t.schema(from.UnevaluatedProperties)
+	for _, name := range slices.Sorted(maps.Keys(from.DependentRequired)) {
+		s.DependentRequired = append(s.DependentRequired, weft.Dependency[[]string]{Name: name, Then: from.DependentRequired[name]})
+	}
+	for _, name := range slices.Sorted(maps.Keys(from.DependentSchemas)) {
+		s.DependentSchemas = append(s.DependentSchemas, weft.Dependency[*weft.Schema]{Name: name, Then: t.schema(from.DependentSchemas[name])})
+	}
+}
+
+func (t *translation) array(s *weft.Schema, from *jsonschema.Schema) {
+	s.MinItems, s.MaxItems = from.MinItems, from.MaxItems
+	s.MinContains, s.MaxContains = from.MinContains, from.MaxContains
+	s.UniqueItems = from.UniqueItems
+	s.PrefixItems, s.Items = t.list(from.PrefixItems), t.schema(from.Items2020)
+	s.Contains, s.UnevaluatedItems = t.schema(from.Contains), t.schema(from.UnevaluatedItems)
+}
+
+func asPattern(re jsonschema.Regexp) *pattern.Pattern {
+	p, _ := re.(compiledPattern) // all come from compilePattern
+	return p.Pattern
+}
