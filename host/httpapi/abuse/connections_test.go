@@ -31,7 +31,7 @@ func TestOpenConnectionsGetTheirNextAnswer(t *testing.T) {
 	third := connect(t, l)
 	for !first.ask(t) { // until the server has seen the third
 		if second.ask(t) {
-			first, second = second, first
+			second = first
 			break
 		}
 	}
