@@ -43,6 +43,7 @@ func TestIdempotencyKeyOverKills(t *testing.T) {
 		t.Fatalf("%d %s", status, first)
 	}
 	_, asking := once(t, &p.Host, "/workflows/human/run-nowait", `{"handler_id": "h"}`, "k")
+	until(t, &p.Host, "h", "InputRequiredEvent") // an answer that comes before the question ends the run
 	const answer = `{"event":{"type":"HumanResponseEvent","value":{"response":"yes"}}}`
 	if status, out := once(t, &p.Host, "/events/h", answer, "e"); status != http.StatusOK {
 		t.Fatalf("%d %s", status, out)

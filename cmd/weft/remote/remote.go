@@ -92,8 +92,8 @@ func (r *Conn) Print(text string) error {
 	return err
 }
 
-// Done says for people what was done, where the API's answer says nothing: with --json
-// there is no answer to print. It gives nil, the end of a command.
+// Done prints a message for people after a request whose answer is empty. With --json
+// it prints nothing. It returns nil, so that a command can end with it.
 func (r *Conn) Done(format string, args ...any) error {
 	if !r.JSON {
 		r.Note(format, args...)

@@ -25,7 +25,8 @@ const (
 // Its methods may be called from any goroutine.
 type Connections struct {
 	places  chan struct{}
-	waiting atomic.Int64 // connections without a place
+	waiting atomic.Int64  // connections without a place
+	grace   time.Duration // idleGrace, except in tests
 
 	mu   sync.Mutex               // guards what follows
 	idle map[*boundConn]time.Time // when a connection without a request may be closed
@@ -37,7 +38,7 @@ func Bind(s *http.Server, most int) *Connections {
 	if most <= 0 {
 		return nil
 	}
-	c := &Connections{places: make(chan struct{}, max(1, most-1)), idle: map[*boundConn]time.Time{}}
+	c := &Connections{places: make(chan struct{}, max(1, most-1)), grace: idleGrace, idle: map[*boundConn]time.Time{}}
 	next := s.Handler
 	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c.waiting.Load() > 0 {
@@ -69,7 +70,7 @@ func (c *Connections) changed(conn net.Conn, state http.ConnState) {
 	case http.StateNew:
 		c.idle[b] = time.Now().Add(newGrace)
 	case http.StateIdle:
-		c.idle[b] = time.Now().Add(idleGrace)
+		c.idle[b] = time.Now().Add(c.grace)
 	default:
 		delete(c.idle, b)
 	}
@@ -80,7 +81,7 @@ func (c *Connections) changed(conn net.Conn, state http.ConnState) {
 func (c *Connections) overdue() (*boundConn, time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	wait := idleGrace // one that idles from now on
+	wait := c.grace // one that idles from now on
 	for b, until := range c.idle {
 		left := time.Until(until)
 		if left <= 0 {

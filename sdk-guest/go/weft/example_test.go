@@ -29,7 +29,7 @@ func start(_ *weft.Context[State], ev StartEvent) ([]GreetEvent, error) {
 }
 
 func greet(ctx *weft.Context[State], ev GreetEvent) (GreetedEvent, error) {
-	err := ctx.Edit(func(s *State) error { // read, change and write, as if alone
+	err := ctx.Edit(func(s *State) error { // read, change and write without interference
 		s.Greeted++
 		return nil
 	})

@@ -8,6 +8,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/limit"
 	"github.com/weftrun/weft/host/state"
 )
 
@@ -84,7 +85,7 @@ func (p *program) start(body abi.Raw, typ string) (engine.StartRun, error) {
 	}
 	t := engine.StartRun{
 		Version: p.version, Event: abi.Event{Type: typ, Body: body},
-		Timeout: int64(host.DefaultRunTimeout), Work: true, Limits: host.DefaultLimits(),
+		Timeout: int64(host.DefaultRunTimeout), Work: true, Limits: limit.Default(),
 	}
 	if d, set := p.graph.Timeout(); set {
 		t.Timeout, t.Work = int64(d), false

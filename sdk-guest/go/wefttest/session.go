@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/limit"
 	"github.com/weftrun/weft/host/state"
 	"github.com/weftrun/weft/sdk-guest/go/internal/codec"
 )
@@ -74,7 +74,7 @@ func (s *Session) setState(v any) error {
 	if err != nil || !n.IsMap() {
 		return errors.Join(errors.New("the state must be a map or a struct"), err)
 	}
-	err = s.world.tick(s.place, engine.EditSession{State: n, StateBytes: host.DefaultLimits().StateBytes}, nil)
+	err = s.world.tick(s.place, engine.EditSession{State: n, StateBytes: limit.Default().StateBytes}, nil)
 	if err != nil {
 		return fmt.Errorf("the state: %w", err)
 	}

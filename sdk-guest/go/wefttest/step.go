@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/weftrun/weft/abi"
-	"github.com/weftrun/weft/host"
 	"github.com/weftrun/weft/host/engine"
+	"github.com/weftrun/weft/host/limit"
 )
 
 // The types and steps around a step that runs alone. Plugins cannot use such names.
@@ -69,7 +69,7 @@ func (s *Session) alone(p *program) *Session {
 
 // startAlone begins a run of a program made around a step or a function.
 func (p *program) startAlone() engine.StartRun {
-	return engine.StartRun{Version: p.version, Event: abi.Event{Type: aloneStart, Body: abi.EmptyMap}, Limits: host.DefaultLimits()}
+	return engine.StartRun{Version: p.version, Event: abi.Event{Type: aloneStart, Body: abi.EmptyMap}, Limits: limit.Default()}
 }
 
 // trigger reads the events that the step will receive.
