@@ -168,7 +168,7 @@ func (c *checker) value(s *jsonschema.Schema, n *Node, at *trail, shallow bool) 
 	if s == nil {
 		return nil
 	}
-	p := c.eval.Check(s, n.value(), shallow)
+	p := c.eval.Check(s, n.Value(), shallow)
 	if p == nil {
 		return nil
 	}
@@ -214,8 +214,8 @@ func reason(p *jsonschema.Problem) string {
 	return p.Text // such as that of a byte string, which matches no pattern
 }
 
-// value returns the node as schemas look at it.
-func (n *Node) value() jsonschema.Value {
+// Value returns the node as a value that schemas are evaluated on.
+func (n *Node) Value() jsonschema.Value {
 	switch n.kind {
 	case kindList:
 		return jsonschema.List(n, n.Len())
@@ -237,5 +237,5 @@ func (c *cursor) Next() (string, jsonschema.Value, bool) {
 	if n == nil {
 		return "", jsonschema.Value{}, false
 	}
-	return key, n.value(), true
+	return key, n.Value(), true
 }

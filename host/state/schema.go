@@ -104,7 +104,7 @@ func (c *compiler) keyword(s *jsonschema.Schema, key string, v *Node, at *trail)
 		s.Const = newValues(v)
 	case "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum":
 		if _, ok := v.number(); ok {
-			s.Bounds = append(s.Bounds, jsonschema.Bound{Keyword: key, Limit: v.value()})
+			s.Bounds = append(s.Bounds, jsonschema.Bound{Keyword: key, Limit: v.Value()})
 		} else {
 			c.problem(at, "it must be a number, not %s", v.kind)
 		}
@@ -138,7 +138,7 @@ func (c *compiler) keyword(s *jsonschema.Schema, key string, v *Node, at *trail)
 func newValues(all ...*Node) *jsonschema.Values {
 	values := make([]jsonschema.Value, len(all))
 	for i, n := range all {
-		values[i] = n.value()
+		values[i] = n.Value()
 	}
 	return jsonschema.NewValues(values...)
 }

@@ -71,10 +71,8 @@ func Compile(raw abi.Raw) (s *weft.Schema, problems []string) {
 	if err != nil {
 		return nil, schemaProblems(err)
 	}
-	t := &translation{done: map[*jsonschema.Schema]*weft.Schema{}}
-	s = t.schema(compiled)
-	if t.err != nil {
-		return nil, []string{t.err.Error()}
+	if s, err = translate(c, compiled); err != nil {
+		return nil, []string{err.Error()}
 	}
 	return s, nil
 }
@@ -107,7 +105,7 @@ func plain(v any) any {
 
 // standsAlone refuses other drafts, and schemas within the schema that have an
 // identity of their own: with one document and one draft, a dynamic reference
-// is the same as a plain one.
+// within the document is the same as a plain one.
 func standsAlone(document map[string]any) (problems []string) {
 	if draft, ok := document["$schema"].(string); ok && strings.TrimSuffix(draft, "#") != dialect {
 		problems = append(problems, fmt.Sprintf("$schema %.100q is not supported: leave it out, or use %s", draft, dialect))

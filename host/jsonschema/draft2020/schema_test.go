@@ -1,10 +1,8 @@
 package draft2020
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +13,7 @@ import (
 	"github.com/weftrun/weft/abi"
 	"github.com/weftrun/weft/host/hosttest/suite"
 	weft "github.com/weftrun/weft/host/jsonschema"
+	"github.com/weftrun/weft/host/state"
 	"github.com/weftrun/weft/host/work"
 )
 
@@ -96,6 +95,11 @@ var evaluations = []struct{ schema, value, want string }{
 	{`{"allOf":[{"properties":{"a":{}}}],"unevaluatedProperties":false}`, `{"b":1}`, `v.b: is not a field of this type`},
 	{`{"properties":{"a":{}},"allOf":[{"unevaluatedProperties":false}]}`, `{"a":1}`, `v.a: is not a field of this type`},
 	{`{"$dynamicRef":"#n","$defs":{"x":{"$dynamicAnchor":"n","type":"integer"}}}`, `"a"`, `v: must be an integer, got a string`},
+	{`{"$ref":"https://json-schema.org/draft/2020-12/schema"}`, `{"properties":{"a":{"type":1}}}`, `v.properties.a.type: must be one of "array", "boolean", "integer", "null", "number", "object", "string"`},
+	{`{"$ref":"https://json-schema.org/draft/2020-12/meta/applicator"}`, `{"properties":{"a":{"type":1}}}`, ``},
+	{`{"$ref":"https://json-schema.org/draft/2020-12/meta/applicator"}`, `{"properties":{"a":{"not":1}}}`, `v.properties.a.not: must be a boolean or an object, got 1`},
+	{`{"$dynamicAnchor":"meta","$ref":"https://json-schema.org/draft/2020-12/schema","unevaluatedProperties":false}`, `{"not":{"x":1}}`,
+		`v.not.x: is not a field of this type`},
 	{`{"type":"object","properties":{"next":{"$ref":"#"}},"required":["n"]}`, `{"n":1,"next":{"n":1,"next":{}}}`, `v.next.next.n: is required`},
 	{`{"format":"email","contentEncoding":"base64"}`, `"?"`, ``},
 	{`{"maximum":9223372036854775808}`, `9223372036854775808.0`, ``},
@@ -111,63 +115,14 @@ func TestEvaluate(t *testing.T) {
 	}
 }
 
-// tree is a value of package abi as a Tree.
-type tree struct{ v any }
-
-func ofTree(v any) weft.Value {
-	t := &tree{v}
-	switch v := v.(type) {
-	case []any:
-		return weft.List(t, len(v))
-	case map[string]any:
-		return weft.Object(t, len(v))
-	}
-	raw, err := abi.EncodeValue(v)
+// node returns an encoded value as the value of a state's node.
+func node(tb testing.TB, raw abi.Raw) weft.Value {
+	tb.Helper()
+	n, err := state.Decode(raw)
 	if err != nil {
-		panic(err)
+		tb.Fatal(err)
 	}
-	return weft.Scalar(t, string(raw))
-}
-
-func (t *tree) Has(name string) bool {
-	_, ok := t.v.(map[string]any)[name]
-	return ok
-}
-
-func (t *tree) Bytes() int {
-	raw, err := abi.EncodeValue(t.v)
-	if err != nil {
-		panic(err)
-	}
-	return len(raw)
-}
-
-func (t *tree) Walk() weft.Walk {
-	w := &treeWalk{}
-	switch v := t.v.(type) {
-	case []any:
-		w.values, w.names = v, make([]string, len(v))
-	case map[string]any:
-		w.names = slices.SortedFunc(maps.Keys(v), func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
-		for _, name := range w.names {
-			w.values = append(w.values, v[name])
-		}
-	}
-	return w
-}
-
-type treeWalk struct {
-	names  []string
-	values []any
-}
-
-func (w *treeWalk) Next() (name string, v weft.Value, more bool) {
-	if len(w.values) == 0 {
-		return "", v, false
-	}
-	name, v = w.names[0], ofTree(w.values[0])
-	w.names, w.values = w.names[1:], w.values[1:]
-	return name, v, true
+	return n.Value()
 }
 
 // The same schema and value give the same verdict, and the same first problem, whether
@@ -177,12 +132,8 @@ func TestTreesAreCheckedAlike(t *testing.T) {
 		if strings.Contains(tt.value, "$bytes") {
 			continue
 		}
-		decoded, err := abi.DecodeValue(fromJSON(t, tt.value))
-		if err != nil {
-			t.Fatal(err)
-		}
 		got, first := "", strings.Split(tt.want, "; ")[0]
-		all, err := mustCompile(t, tt.schema).Evaluate(nil, ofTree(decoded), "v")
+		all, err := mustCompile(t, tt.schema).Evaluate(nil, node(t, fromJSON(t, tt.value)), "v")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -206,7 +157,7 @@ func TestBytesOfTrees(t *testing.T) {
 		{`{"const":"aaaa"}`, `must be "aaaa"`},
 	} {
 		got := ""
-		if p := weft.NewChecker(nil, weft.Prices{}).Check(mustCompile(t, tt.schema), ofTree([]byte("aaaa")), false); p != nil {
+		if p := weft.NewChecker(nil, weft.Prices{}).Check(mustCompile(t, tt.schema), node(t, fromJSON(t, `{"$bytes":"YWFhYQ=="}`)), false); p != nil {
 			got = p.Text
 		}
 		if got != tt.want {
@@ -310,7 +261,11 @@ func TestNoDifferenceToTheLibrary(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := theirs.Validate(decoded)
-			inTree := weft.NewChecker(nil, weft.Prices{}).Check(ours, ofTree(decoded), false)
+			n, err := state.Decode(body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			inTree := weft.NewChecker(nil, weft.Prices{}).Check(ours, n.Value(), false)
 			if (want == nil) != (inTree == nil) {
 				t.Fatalf("%s of a tree %s: the library says %v, we say %v", text, value, want, inTree)
 			}

@@ -14,21 +14,52 @@ import (
 	"github.com/weftrun/weft/host/pattern"
 )
 
-// translation turns the library's compiled schemas into ours.
+// translation turns the library's compiled schemas into ours. It resolves dynamic
+// references: only the dialect's own schemas differ in where these lead, by the schema
+// through which they are entered.
 type translation struct {
-	done map[*jsonschema.Schema]*weft.Schema
-	err  error
+	compiler *jsonschema.Compiler
+	meta     *jsonschema.Schema // target of $dynamicRef "#meta"; nil: as a plain reference
+	done     map[scoped]*weft.Schema
+	err      error
+}
+
+// scoped is a schema, and where its dynamic references lead.
+type scoped struct{ schema, meta *jsonschema.Schema }
+
+func translate(c *jsonschema.Compiler, from *jsonschema.Schema) (*weft.Schema, error) {
+	t := &translation{compiler: c, done: map[scoped]*weft.Schema{}}
+	if own, err := c.Compile(schemaURL + "#" + metaAnchor); err == nil && own.DynamicAnchor == metaAnchor {
+		t.meta = own
+	}
+	return t.schema(from), t.err
+}
+
+// metaAnchor is the dynamic anchor of all of the dialect's own schemas.
+const metaAnchor = "meta"
+
+// reference translates the target of a reference, which may be a schema of the dialect.
+func (t *translation) reference(to *jsonschema.Schema) *weft.Schema {
+	url, _, _ := strings.Cut(to.Location, "#")
+	if t.meta == nil && url != schemaURL {
+		entered, err := t.compiler.Compile(url)
+		t.err = errors.Join(t.err, err)
+		t.meta = entered
+		defer func() { t.meta = nil }()
+	}
+	return t.schema(to)
 }
 
 func (t *translation) schema(from *jsonschema.Schema) *weft.Schema {
 	if from == nil {
 		return nil
 	}
-	if s, ok := t.done[from]; ok {
+	key := scoped{from, t.meta}
+	if s, ok := t.done[key]; ok {
 		return s // also when it refers to itself
 	}
 	s := &weft.Schema{}
-	t.done[from] = s
+	t.done[key] = s
 	if from.Bool != nil {
 		s.Always = from.Bool
 		return s
@@ -81,10 +112,14 @@ func (t *translation) any(s *weft.Schema, from *jsonschema.Schema) {
 		}
 	}
 	if from.Ref != nil {
-		s.Refs = append(s.Refs, t.schema(from.Ref))
+		s.Refs = append(s.Refs, t.reference(from.Ref))
 	}
-	if from.DynamicRef != nil {
-		s.Refs = append(s.Refs, t.schema(from.DynamicRef.Ref))
+	if dynamic := from.DynamicRef; dynamic != nil {
+		to := dynamic.Ref
+		if t.meta != nil && dynamic.Anchor == metaAnchor {
+			to = t.meta
+		}
+		s.Refs = append(s.Refs, t.reference(to))
 	}
 	if from.Const != nil {
 		s.Const = t.values([]any{*from.Const})
