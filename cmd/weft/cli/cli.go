@@ -34,7 +34,7 @@ type ExitError struct {
 // Error implements error.
 func (e *ExitError) Error() string { return e.Err.Error() }
 
-// Unwrap gives the error without its exit code.
+// Unwrap returns the error without its exit code.
 func (e *ExitError) Unwrap() error { return e.Err }
 
 // Exit is an error that ends the program with an exit code.

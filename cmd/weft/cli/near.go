@@ -10,7 +10,7 @@ import (
 // mostNear is how many names are suggested at most.
 const mostNear = 3
 
-// near gives the names that a mistyped one may have meant, likeliest first.
+// near returns the names that a mistyped one may have meant, likeliest first.
 func near(name string, known []string) []string {
 	type candidate struct {
 		name     string

@@ -319,7 +319,7 @@ func SplitFields(line string) []string {
 	return fields
 }
 
-// typed gives the lines that somebody types on a terminal; none elsewhere.
+// typed returns the lines that somebody types on a terminal; none elsewhere.
 func typed(ctx context.Context, in io.Reader) <-chan string {
 	lines := make(chan string)
 	if !screen.OnTerminal(in) {

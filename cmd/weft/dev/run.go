@@ -50,7 +50,7 @@ func (d *developer) keepInput() {
 	}
 }
 
-// event gives the start event and the answers to what the run asks.
+// event returns the start event and the answers to what the run asks.
 func (d *developer) event(ctx context.Context) (json.RawMessage, []cases.Event, error) {
 	if len(d.input.Fields) > 0 {
 		event, err := input.Start(ctx, d.r, input.Sources{}, d.good.Workflow, d.input.Fields)

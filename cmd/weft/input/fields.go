@@ -119,7 +119,7 @@ func Event(fields []Field, s *Schema) (json.RawMessage, error) {
 	return b.Bytes(), nil
 }
 
-// JSON gives the field's value in JSON.
+// JSON returns the field's value in JSON.
 func (f Field) JSON(s *Schema) ([]byte, error) {
 	if f.raw {
 		return []byte(f.value), nil
@@ -143,7 +143,7 @@ func (f Field) JSON(s *Schema) ([]byte, error) {
 	return nil, cli.Usage("%s: field %s takes %s, such as %s", Short(f.Where), f.Key, article(allowed), sample(f.Key, allowed))
 }
 
-// KindOf gives the JSON type of a text, "" if it is no JSON.
+// KindOf returns the JSON type of a text, "" if it is no JSON.
 func KindOf(text string) string {
 	if text == "" || !json.Valid([]byte(text)) {
 		return ""

@@ -74,13 +74,13 @@ func (s *Schema) declares(name string) bool {
 	return ok
 }
 
-// KindsOf gives the types that a field may have.
+// KindsOf returns the types that a field may have.
 func (s *Schema) KindsOf(name string) kinds {
 	visits := maxVisits
 	return s.kinds(s.Properties[name], &visits)
 }
 
-// kinds gives the types that a subschema allows, as far as it says so plainly.
+// kinds returns the types that a subschema allows, as far as it says so plainly.
 func (s *Schema) kinds(node any, visits *int) kinds {
 	m, ok := node.(map[string]any)
 	if *visits--; !ok || *visits < 0 {
@@ -116,7 +116,7 @@ func (s *Schema) kinds(node any, visits *int) kinds {
 	return nil
 }
 
-// union gives the types of alternatives, nil if one does not say.
+// union returns the types of alternatives, nil if one does not say.
 func (s *Schema) union(list []any, visits *int) kinds {
 	all := kinds{}
 	for _, part := range list {

@@ -54,7 +54,7 @@ Formats are text, mermaid (for Markdown), dot (for Graphviz) and svg.`,
 	})
 }
 
-// withResources gives the graph of a workflow with the resources that its plugins ask for.
+// withResources returns the graph of a workflow with the resources that its plugins ask for.
 // Which steps call them, and which workflows they run as children, only their code says.
 func withResources(ctx context.Context, r *remote.Conn, info *host.WorkflowInfo) *host.Graph {
 	g := info.Graph

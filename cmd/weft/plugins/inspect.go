@@ -323,7 +323,7 @@ func (m *sampleMeter) observe(inv *host.Invocation, res *host.InvocationResult) 
 	s.Most = max(s.Most, res.Fuel)
 }
 
-// run gives the sums so far.
+// run returns the sums so far.
 func (m *sampleMeter) run() *sampleRun {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -137,7 +137,7 @@ func aim(server, name string) (target, error) {
 	return t, nil
 }
 
-// of gives the profile of a server, that of the last login before others.
+// of returns the profile of a server, that of the last login before others.
 func (p *Profiles) of(server string) Profile {
 	for _, name := range append([]string{p.Current}, slices.Sorted(maps.Keys(p.Profiles))...) {
 		if found := p.Profiles[name]; found.Server == server {

@@ -114,10 +114,10 @@ func (r *Conn) PrintJSON(text []byte) error {
 	return r.Print(string(bytes.TrimSpace(text)) + "\n")
 }
 
-// Answer gives the body of the server's last answer, which the next request replaces.
+// Answer returns the body of the server's last answer, which the next request replaces.
 func (r *Conn) Answer() []byte { return bytes.Clone(r.last.body.Bytes()) }
 
-// Header gives the header of the server's last answer; nil: there was none.
+// Header returns the header of the server's last answer; nil: there was none.
 func (r *Conn) Header() http.Header { return r.last.header }
 
 // PrintAnswer writes the server's last answer as it came.

@@ -194,7 +194,7 @@ func ending(rec client.Record) error {
 	return errors.New(text)
 }
 
-// ResultOf gives the result that a stop event carries as JSON: the result of a
+// ResultOf returns the result that a stop event carries as JSON: the result of a
 // base one, all fields of any other.
 func ResultOf(e *host.StreamEvent) ([]byte, error) {
 	if e == nil {

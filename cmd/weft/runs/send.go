@@ -104,7 +104,7 @@ func sentEvent(ctx context.Context, r *remote.Conn, o sendOptions, id, eventType
 	return input.Event(fields, s)
 }
 
-// schemaOf gives the schema of an event type; nil if the workflow has no such
+// schemaOf returns the schema of an event type; nil if the workflow has no such
 // type any more or says nothing about it.
 func schemaOf(ctx context.Context, r *remote.Conn, workflow, eventType string) (*input.Schema, error) {
 	info, err := r.Workflow(ctx, workflow)

@@ -103,7 +103,7 @@ func better(name string) string {
 	return ""
 }
 
-// Files gives the files of a project by their path in it, slash-separated.
+// Files returns the files of a project by their path in it, slash-separated.
 //
 // # Errors
 //

@@ -48,7 +48,7 @@ type SDK struct {
 // Same reports whether the project has this program's SDK.
 func (s *SDK) Same() bool { return len(s.Changed)+len(s.Added)+len(s.Removed) == 0 }
 
-// sdkFiles gives the files of a language's SDK by their path in a project, with the
+// sdkFiles returns the files of a language's SDK by their path in a project, with the
 // list of their hashes.
 func sdkFiles(language, version string) (map[string][]byte, error) {
 	files := map[string][]byte{}

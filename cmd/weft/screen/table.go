@@ -34,7 +34,7 @@ func (t *Table) Add(cells ...string) {
 // statusTitle is the title of columns, and the name of lines, that show how a run is.
 const statusTitle = "status"
 
-// Render gives the table's lines as the terminal shows them, no longer than its lines
+// Render returns the table's lines as the terminal shows them, no longer than its lines
 // if the elastic columns allow it.
 func (t *Table) Render(on Terminal) string {
 	widths := t.widths()
@@ -58,7 +58,7 @@ func (t *Table) Render(on Terminal) string {
 	return b.String()
 }
 
-// widths gives what each column needs.
+// widths returns what each column needs.
 func (t *Table) widths() []int {
 	widths := make([]int, len(t.Columns))
 	for i, c := range t.Columns {
@@ -124,7 +124,7 @@ func (s *Sheet) Add(name, value string) {
 	}
 }
 
-// Render gives the lines, each after the indent.
+// Render returns the lines, each after the indent.
 func (s *Sheet) Render(indent string) string { return s.RenderOn(Terminal{}, indent) }
 
 // RenderOn is render for a terminal, which may show colours.

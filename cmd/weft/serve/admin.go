@@ -24,7 +24,7 @@ const (
 	maxKeyText = 512
 )
 
-// readAdminKey gives the server's own admin key, "" if it has none. The environment
+// readAdminKey returns the server's own admin key, "" if it has none. The environment
 // loses it: processes that the server starts have no use for it.
 func readAdminKey(file string, log *slog.Logger) (string, error) {
 	key, set := os.LookupEnv(adminKeyVar)
@@ -40,7 +40,7 @@ func readAdminKey(file string, log *slog.Logger) (string, error) {
 	return checkKey(key, log)
 }
 
-// readKeyFile gives the key that is kept in a file, "" if no file is named.
+// readKeyFile returns the key that is kept in a file, "" if no file is named.
 func readKeyFile(file string, log *slog.Logger) (string, error) {
 	if file == "" {
 		return "", nil

@@ -7,5 +7,5 @@ import "time"
 // mostConnections is how many connections may be open at a time; 0: any number.
 func mostConnections() int { return 0 }
 
-// processTime gives what says how long the process has been on cores; nil: nothing does.
+// processTime returns what says how long the process has been on cores; nil: nothing does.
 func processTime() func() time.Duration { return nil }

@@ -20,7 +20,7 @@ func mostConnections() int {
 	return max(4, int(limit.Cur)-ownFiles)
 }
 
-// processTime gives what says how long the process has been on cores.
+// processTime returns what says how long the process has been on cores.
 func processTime() func() time.Duration {
 	return func() time.Duration {
 		var u syscall.Rusage

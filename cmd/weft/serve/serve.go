@@ -300,7 +300,7 @@ func (o serveOptions) check(adminKey string, log *slog.Logger) error {
 // 0 for none.
 func (o serveOptions) timeout() time.Duration { return orNone(o.runTimeout) }
 
-// orNone gives a time as [wire.Config] has it, where 0 says that there is none.
+// orNone returns a time as [wire.Config] has it, where 0 says that there is none.
 func orNone(d time.Duration) time.Duration {
 	if d == 0 {
 		return -1

@@ -101,7 +101,7 @@ type Config struct {
 	Store  host.Store
 	Around func(host.Sandbox) host.Sandbox
 	Now    func() time.Time
-	// WrapStore gives what stands in for the store, for tests of a store that
+	// WrapStore returns what stands in for the store, for tests of a store that
 	// fails. nil: nothing does.
 	WrapStore func(host.Store) host.Store
 }
