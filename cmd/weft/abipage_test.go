@@ -40,7 +40,7 @@ var hostCalls = map[abi.Import]hostCall{
 	abi.ImportLog:         {"writes a line to the run's log", []string{"Debug", "Info", "Warn", "Error"}, []string{"debug", "info", "warn", "error", "log"}},
 }
 
-// cddl gives the parts of abi.cddl by their titles, the first under "".
+// cddl returns the parts of abi.cddl by their titles, the first under "".
 func cddl(t *testing.T) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(hosttest.Root(), "abi", "abi.cddl"))

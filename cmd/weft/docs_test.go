@@ -54,7 +54,7 @@ type block struct {
 	text string
 }
 
-// blocks gives the fenced blocks, and the page's lines without them.
+// blocks returns the fenced blocks, and the page's lines without them.
 func (p page) blocks() (fenced []block, prose []string) {
 	var open *block
 	for i, line := range p.lines {
@@ -229,7 +229,7 @@ func TestPathsInPages(t *testing.T) {
 	}
 }
 
-// anchors gives the names under which a page's titles are linked to.
+// anchors returns the names under which a page's titles are linked to.
 func anchors(p page) map[string]bool {
 	names := map[string]bool{}
 	_, prose := p.blocks()

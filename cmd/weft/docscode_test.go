@@ -151,7 +151,7 @@ func flat(text string) string {
 	return b.String()
 }
 
-// sourceLines gives the lines of all files below some folders.
+// sourceLines returns the lines of all files below some folders.
 func sourceLines(t *testing.T, ext string, dirs ...string) string {
 	t.Helper()
 	var all strings.Builder

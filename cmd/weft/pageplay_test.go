@@ -189,7 +189,7 @@ func (p *reader) take(one turn) {
 	}
 }
 
-// onScreen gives a terminal, a new one if need be.
+// onScreen returns a terminal, a new one if need be.
 func (p *reader) onScreen(name string) *shownOn {
 	if s := p.screens[name]; s != nil {
 		return s

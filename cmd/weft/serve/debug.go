@@ -23,7 +23,7 @@ func (o *debugOptions) add(f *pflag.FlagSet) {
 	f.StringVar(&o.keyFile, "debug-key-file", "", "`FILE` with the key that requests to --debug-addr need, as a bearer token")
 }
 
-// debugServer answers profiles and metrics. nil is one that is not wanted.
+// debugServer answers profiles and metrics. nil means that the debug address is disabled.
 type debugServer struct {
 	*httpapi.Debug
 	l net.Listener
@@ -64,7 +64,7 @@ func openDebug(o serveOptions, metrics http.Handler, log *slog.Logger) (*debugSe
 	return &debugServer{httpapi.NewDebug(cfg), l}, nil
 }
 
-// start begins to answer. A debug address that fails takes nothing else with it.
+// start begins to answer. An error of the debug address does not stop the server.
 func (d *debugServer) start(log *slog.Logger) {
 	if d == nil {
 		return
@@ -76,12 +76,12 @@ func (d *debugServer) start(log *slog.Logger) {
 	}()
 }
 
-// stop ends profiles under way and closes the listener.
+// stop ends profiles in progress and closes the listener.
 func (d *debugServer) stop(ctx context.Context) error {
 	if d == nil {
 		return nil
 	}
 	err := d.Shutdown(context.WithoutCancel(ctx))
-	_ = d.l.Close() // Serve may not have had it yet; if it had, Shutdown has closed it
+	_ = d.l.Close() // Serve may not have started yet; otherwise Shutdown has closed it
 	return err
 }

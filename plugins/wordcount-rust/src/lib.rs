@@ -108,7 +108,7 @@ fn summarize(all: Vec<CountedEvent>) -> Summary {
     }
 }
 
-/// Gives the words by falling counts, equal ones in alphabetical order.
+/// Returns the words by falling counts, equal ones in alphabetical order.
 fn ranked(counts: HashMap<String, u64>) -> Vec<WordCount> {
     let mut list: Vec<_> = counts.into_iter().collect();
     list.sort_unstable_by(|(a, m), (b, n)| n.cmp(m).then_with(|| a.cmp(b)));
