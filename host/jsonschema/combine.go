@@ -134,7 +134,7 @@ func (e *evaluation) fitsNone(s *Schema, keyword string, alternatives []*Schema,
 	}
 	switch len(near) {
 	case 0:
-		return e.wrong(s, v, keyword, "must be %s, got %s", of, v.Describe())
+		return e.wrong(s, v, keyword, "must be %s, got %s", of, v.describe())
 	case 1:
 		e.apply(near[0], v, nil)
 		return false

@@ -135,7 +135,7 @@ func (e *evaluation) apply(s *Schema, v Value, out *seen) bool {
 		return *s.Always || e.wrong(s, v, "false", "is not allowed")
 	}
 	if s.Types != 0 && s.Types&typesOf(v) == 0 {
-		return !e.quietly() && e.wrong(s, v, "type", "must be %s, got %s", s.Types, v.Describe())
+		return !e.quietly() && e.wrong(s, v, "type", "must be %s, got %s", s.Types, v.describe())
 	}
 	if e.nesting == maxNesting {
 		e.stop = "has a schema that refers to itself without end"

@@ -88,9 +88,9 @@ func (t Types) names(of func(name, one string) string) (names []string) {
 	return names
 }
 
-// Describe says what a value is that has the wrong type. Only numbers are shown
+// describe says what a value is that has the wrong type. Only numbers are shown
 // themselves, as 1.5 explains itself where an integer is wanted.
-func (c Value) Describe() string {
+func (c Value) describe() string {
 	switch c.kind {
 	case kindInt, kindUint, kindFloat:
 		return show(c)
@@ -164,9 +164,12 @@ func clip(s string) string { return strconv.Quote(clipPlain(s)) }
 // meter, unless the meter's limit was reached: then the list says so.
 func (s *Schema) Evaluate(m *work.Meter, v Value, root string) ([]string, error) {
 	e := &evaluation{path: path{{Name: root}}, meter: m, prices: encoded}
-	if e.apply(s, v, nil) {
-		return nil, nil
-	}
+	e.apply(s, v, nil)
+	return e.lines(root)
+}
+
+// lines lists what is wrong with the value of that name.
+func (e *evaluation) lines(root string) ([]string, error) {
 	if e.err != nil {
 		return nil, e.err
 	}

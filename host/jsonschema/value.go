@@ -91,9 +91,6 @@ func (c Value) Text() string { return unsafe.String(unsafe.SliceData(c.raw), len
 // bytesOf gives the bytes of a text without a copy, for those who only read them.
 func bytesOf(text string) []byte { return unsafe.Slice(unsafe.StringData(text), len(text)) }
 
-// IsObject reports whether the value is an object, and not a byte string.
-func (c Value) IsObject() bool { return c.kind == kindObject }
-
 // count is how many items a list has, or members an object.
 func (c Value) count() int { return int(c.bits) }
 

@@ -1,7 +1,6 @@
 package module
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -79,41 +78,12 @@ func inherited(m *abi.Manifest, own map[string]*jsonschema.Schema, typ string) *
 //
 // The error is a [*host.Error], or that of the meter if its limit was not reached.
 func prepare(s *jsonschema.Schema, m *work.Meter, body abi.Raw, root string) (abi.Raw, error) {
-	v, err := jsonschema.View(m, body)
-	if err := costly(err, root); err != nil {
-		return nil, err
-	}
-	if err != nil {
-		return nil, host.Errorf(host.CodeInvalidArgument, "%s: %w", root, err)
-	}
-	if !v.IsObject() {
-		return nil, host.Errorf(host.CodeInvalidArgument, "%s: must be an object, got %s", root, v.Describe())
-	}
-	given, rest, err := s.WithoutAbsent(m, v)
-	if err := costly(err, root); err != nil {
-		return nil, err
-	}
-	if given != nil {
-		body, v = given, rest
-	}
-	problems, err := s.Evaluate(m, v, root)
+	given, problems, err := s.Prepare(m, body, root)
 	if err != nil {
 		return nil, err
 	}
 	if len(problems) > 0 {
 		return nil, host.Errorf(host.CodeInvalidArgument, "%s", strings.Join(problems, "; "))
 	}
-	return body, nil
-}
-
-// costly is the error of a body whose check took too much, or the meter's other error.
-func costly(err error, root string) error {
-	over := (*work.Exceeded)(nil)
-	switch {
-	case err == nil, errors.Is(err, jsonschema.ErrNotValue):
-		return nil
-	case errors.As(err, &over):
-		return host.Errorf(host.CodeInvalidArgument, "%s: is too costly to check with its schema", root)
-	}
-	return err
+	return given, nil
 }

@@ -7,11 +7,10 @@
 package draft2020
 
 import (
-	"encoding/base64"
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -44,11 +43,15 @@ func Compile(raw abi.Raw) (s *weft.Schema, problems []string) {
 	if len(raw) > maxSchemaBytes {
 		return nil, []string{fmt.Sprintf("it has %d bytes, at most %d are allowed", len(raw), maxSchemaBytes)}
 	}
-	decoded, err := abi.DecodeValue(raw)
+	text, err := abi.ToJSON(raw)
 	if err != nil {
 		return nil, []string{err.Error()}
 	}
-	document, ok := plain(decoded).(map[string]any)
+	decoded, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		return nil, []string{err.Error()}
+	}
+	document, ok := decoded.(map[string]any)
 	if !ok {
 		return nil, []string{"it is not an object"}
 	}
@@ -75,32 +78,6 @@ func Compile(raw abi.Raw) (s *weft.Schema, problems []string) {
 		return nil, []string{err.Error()}
 	}
 	return s, nil
-}
-
-// plain makes byte strings what they are in JSON, so that the library takes
-// the value. Whole floats become integers, which the library reads exactly.
-func plain(v any) any {
-	switch v := v.(type) {
-	case float64:
-		switch {
-		case v != math.Trunc(v):
-		case v >= math.MinInt64 && v < -math.MinInt64:
-			return int64(v)
-		case v > 0 && v < 2*-math.MinInt64:
-			return uint64(v)
-		}
-	case []byte:
-		return map[string]any{"$bytes": base64.StdEncoding.EncodeToString(v)}
-	case []any:
-		for i := range v {
-			v[i] = plain(v[i])
-		}
-	case map[string]any:
-		for key := range v {
-			v[key] = plain(v[key])
-		}
-	}
-	return v
 }
 
 // standsAlone refuses other drafts, and schemas within the schema that have an

@@ -1,6 +1,7 @@
 package draft2020
 
 import (
+	"encoding/json"
 	"errors"
 	"maps"
 	"math/big"
@@ -86,12 +87,12 @@ func (t *translation) bound(s *weft.Schema, keyword string, r *big.Rat) {
 	b := weft.Bound{Keyword: keyword, Digits: r.Num().BitLen() + r.Denom().BitLen()}
 	switch n := r.Num(); {
 	case r.IsInt() && n.IsInt64():
-		b.Limit = t.view(n.Int64())
+		b.Limit = t.view(abi.EncodeValue(n.Int64()))
 	case r.IsInt() && n.IsUint64():
-		b.Limit = t.view(n.Uint64())
+		b.Limit = t.view(abi.EncodeValue(n.Uint64()))
 	default:
 		f, _ := r.Float64()
-		b.Limit = t.view(f)
+		b.Limit = t.view(abi.EncodeValue(f))
 	}
 	s.Bounds = append(s.Bounds, b)
 }
@@ -132,22 +133,23 @@ func (t *translation) any(s *weft.Schema, from *jsonschema.Schema) {
 	s.Then, s.Else = t.schema(from.Then), t.schema(from.Else)
 }
 
-// view returns a value of the schema in the form of the values that are checked.
-func (t *translation) view(v any) weft.Value {
-	raw, err := abi.EncodeValue(v)
-	if err != nil { // such as a map with just "$bytes"
+// view gives a value of the schema the form of the values that are checked.
+func (t *translation) view(raw abi.Raw, err error) weft.Value {
+	if err != nil { // such as a map with just "$bytes" that is not base64
 		t.err = errors.Join(t.err, err)
 		return weft.Value{}
 	}
-	out, err := weft.View(nil, raw)
+	v, err := weft.View(nil, raw)
 	t.err = errors.Join(t.err, err)
-	return out
+	return v
 }
 
 func (t *translation) values(from []any) *weft.Values {
 	var all []weft.Value
 	for _, v := range from {
-		all = append(all, t.view(v))
+		text, err := json.Marshal(v)
+		t.err = errors.Join(t.err, err)
+		all = append(all, t.view(abi.FromJSON(text)))
 	}
 	return weft.NewValues(all...)
 }
