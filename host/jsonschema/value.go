@@ -425,23 +425,15 @@ type Values struct {
 
 // NewValues makes a set of values. The values must nest no deeper than abi allows.
 func NewValues(all ...Value) *Values {
-	s := &Values{keys: map[string]bool{}}
+	s := &Values{all: all, keys: make(map[string]bool, len(all))}
 	for _, v := range all {
-		s.add(v)
+		e := &evaluation{}
+		key, _ := e.appendKey(nil, v, math.MaxInt)
+		s.keys[string(key)] = true
+		s.longest = max(s.longest, len(key))
+		s.bytes = max(s.bytes, e.keyed)
 	}
 	return s
-}
-
-func (s *Values) add(c Value) {
-	if s.keys == nil {
-		s.keys = map[string]bool{}
-	}
-	e := &evaluation{}
-	key, _ := e.appendKey(nil, c, math.MaxInt)
-	s.all = append(s.all, c)
-	s.keys[string(key)] = true
-	s.longest = max(s.longest, len(key))
-	s.bytes = max(s.bytes, e.keyed)
 }
 
 // has tells whether a value is one of them.
