@@ -104,7 +104,7 @@ func tryKey(ctx context.Context, server, key string) error {
 	return err
 }
 
-// plain reports whether the connection to a server is unencrypted and crosses a network.
+// plain reports whether requests to a server leave this machine unencrypted.
 func plain(server string) bool {
 	u, err := url.Parse(server)
 	if err != nil || u.Scheme == "https" || u.Hostname() == "localhost" {

@@ -157,8 +157,8 @@ func replace(file string, text []byte) error {
 	return os.Rename(file+".new", file)
 }
 
-// command prepares a call of a compiler in the project's folder. Build settings in this
-// process's environment must not affect guests.
+// command prepares a call of a compiler in the project's folder. A Go workspace around the
+// caller must not affect guests.
 func (p Project) command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = p.Dir

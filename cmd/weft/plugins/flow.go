@@ -117,8 +117,7 @@ func ReadFlow(file string) (abi.Raw, error) {
 // mostFault limits the text of an error in a document, because a path may be very long.
 const mostFault = 200
 
-// shortened shortens an error to about two lines. It keeps the end, which says what is
-// wrong.
+// shortened shortens an error to about two lines. It keeps the beginning and the end.
 func shortened(err error) error {
 	text := err.Error()
 	if len(text) <= mostFault {
