@@ -109,7 +109,7 @@ func (p Project) buildRust(ctx context.Context, o Options, out string) error {
 		return err
 	}
 	if module == "" {
-		return errors.New("cargo has made no module: Cargo.toml lacks crate-type = [\"cdylib\"] under [lib]")
+		return errors.New("cargo has built no module: Cargo.toml lacks crate-type = [\"cdylib\"] under [lib]")
 	}
 	return copyFile(module, out)
 }

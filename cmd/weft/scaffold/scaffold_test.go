@@ -31,7 +31,7 @@ func TestNames(t *testing.T) {
 		"grüße":                        "as in gr-e",
 		"Weft":                         "beginning with a letter",
 		"weft":                         "my-weft",
-		"match":                        "means something else",
+		"match":                        "another meaning",
 	} {
 		if err := CheckName(name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", name, err, want)
