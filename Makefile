@@ -25,9 +25,11 @@ TOOLCHAIN := $(or $(WEFT_TOOLCHAIN),$(if $(CACHE),$(CACHE)/weft-toolchain))
 VERSION = $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 # Each module is built by its own go.mod, which no build may change; the version
-# comes from VERSION, so that a copy without git builds as well.
+# comes from VERSION, so that a copy without git builds as well. Without paths in them,
+# compiled packages are the same in each checkout and for each tool (test, vet, linters):
+# the go command compiles each of them once and takes it from its cache afterwards.
 export GOWORK := off
-export GOFLAGS := $(strip $(filter-out -mod=% -buildvcs=%,$(GOFLAGS)) -mod=readonly -buildvcs=false)
+export GOFLAGS := $(strip $(filter-out -mod=% -buildvcs=% -trimpath,$(GOFLAGS)) -mod=readonly -buildvcs=false -trimpath)
 export PATH := $(if $(TOOLCHAIN),$(TOOLCHAIN)/bin:)$(PATH)
 # Where tests of the real server find it and the example plugins.
 export WEFT_BIN := $(CURDIR)/bin/weft

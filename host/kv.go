@@ -57,7 +57,7 @@ type KVQuery struct {
 // journal, durable or not, and no others. It is valid during the call.
 type KVData interface {
 	Get(key string) (item KVItem, found bool, err error)
-	// List gives a page; more says whether others follow.
+	// List returns a page; more says whether others follow.
 	List(q KVQuery) (items []KVItem, more bool, err error)
 	Totals() KVTotals
 	// Next is the version that a write of this call will have.

@@ -11,7 +11,7 @@ import (
 	"github.com/weftrun/weft/host/codes"
 )
 
-// places says what the places of error codes are called.
+// places are the names of the places of error codes.
 var places = map[codes.Where]string{
 	codes.InAnswer:  "in the answer to a request",
 	codes.InRun:     "of a run that has failed",
@@ -64,7 +64,7 @@ Without CODE, list all codes.`,
 	}
 }
 
-// allExplained lists all codes, by place, with what they mean and what to do.
+// allExplained lists all codes by place, with their meaning and what to do.
 func allExplained() string {
 	var b strings.Builder
 	where := codes.Where("")

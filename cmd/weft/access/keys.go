@@ -1,7 +1,7 @@
-// Package access has the commands about who may use a server: logins, tenants, keys, what
-// a tenant uses, the audit log, and the resources that tenants define.
+// Package access has the commands about access to a server: logins, tenants, keys, the
+// usage of a tenant, the audit log, and the resources that tenants define.
 //
-// It must not know runs or plugins.
+// It does not depend on runs or plugins.
 package access
 
 import (
@@ -60,7 +60,7 @@ func listKeys(ctx context.Context, r *remote.Conn, _ []string) error {
 	return r.Print(t.Render(r.Screen))
 }
 
-// keyState says whether a key is in force.
+// keyState says whether a key is valid.
 func keyState(k *host.KeyRecord, now time.Time) string {
 	switch {
 	case k.Revoked != 0:
@@ -111,7 +111,8 @@ The roles; each includes the ones above it:
 	})
 }
 
-// printSecret prints a key for programs and people: alone on the standard output.
+// printSecret prints a key for programs and people: the secret alone on the standard
+// output.
 func printSecret(r *remote.Conn, k *host.KeyRecord, secret string, err error) error {
 	switch {
 	case err != nil:

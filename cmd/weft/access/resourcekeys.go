@@ -76,11 +76,11 @@ func listResourceKeys(ctx context.Context, r *remote.Conn, name, prefix string, 
 	return printKeys(r, &all, o.values)
 }
 
-// keyListing is what the API would answer in one page.
+// keyListing returns the keys in the form of the API's answer, as one page.
 func keyListing(page *client.ResourceKeys) []byte {
 	text, err := apiwire.Append(nil, page)
 	if err != nil {
-		panic(err) // what was read as JSON is
+		panic(err) // decoded JSON can be encoded
 	}
 	return text
 }

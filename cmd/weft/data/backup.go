@@ -149,13 +149,13 @@ size of the content.`,
 
 func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
 
-// pages shows a copy's progress.
+// pages shows the progress of a copy.
 func pages(view *screen.Bar) sqlite.Progress {
 	return func(done, total int) { view.Show("pages", done, total) }
 }
 
-// verifier makes the function that verifies a copy, and the summary that it fills
-// in; nil both, if that is not wanted.
+// verifier returns the function that verifies a copy, and the summary that the function
+// fills in. Both are nil if the copy is not to be verified.
 func verifier(ctx context.Context, o backupOptions, view *screen.Bar, errs io.Writer) (func(string) error, *audit.Summary) {
 	if o.noVerify {
 		return nil, nil
@@ -178,7 +178,7 @@ func verifier(ctx context.Context, o backupOptions, view *screen.Bar, errs io.Wr
 	}, sum
 }
 
-// told says what was done.
+// told prints what was done.
 func told(out io.Writer, done, where string, sum *audit.Summary) error {
 	what := "not verified"
 	if sum != nil {

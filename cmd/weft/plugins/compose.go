@@ -143,7 +143,7 @@ func configOf(ctx context.Context, r *remote.Conn, args []string) (map[string]ab
 	return config, nil
 }
 
-// composition shows what a workflow is composed of.
+// composition shows the parts of a composed workflow.
 func composition(info *host.WorkflowInfo) *screen.Sheet {
 	s := &screen.Sheet{}
 	s.Add("plugins", strings.Join(info.Plugins, ", "))
@@ -164,10 +164,10 @@ func composition(info *host.WorkflowInfo) *screen.Sheet {
 	return s
 }
 
-// MostConfig is how much of a configuration is shown.
+// MostConfig is how much of a configuration is shown, in characters.
 const MostConfig = 200
 
-// Refusal shows every problem of what is refused, one a line.
+// Refusal shows every problem that the server reports, one per line.
 func Refusal(what string, err error) error {
 	var e *host.Error
 	if !errors.As(err, &e) || len(e.Problems) == 0 {

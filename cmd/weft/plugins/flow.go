@@ -83,8 +83,8 @@ func newFlowGet() *cobra.Command {
 	})
 }
 
-// ReadFlow reads the document of a flow. JSON is YAML too, so both are read alike
-// but for what JSON alone is exact in: it is tried first.
+// ReadFlow reads the document of a flow. JSON is also YAML, but only the JSON decoder
+// keeps numbers exact, so JSON is tried first.
 func ReadFlow(file string) (abi.Raw, error) {
 	text, err := cli.ReadBounded(file, host.MaxFlowBytes)
 	if err != nil {
@@ -114,10 +114,10 @@ func ReadFlow(file string) (abi.Raw, error) {
 	return raw, nil
 }
 
-// mostFault bounds the text of a fault in a document: a path in it may be as long as it is deep.
+// mostFault limits the text of an error in a document, because a path may be very long.
 const mostFault = 200
 
-// shortened is an error whose message fits on two lines; its end says what is wrong.
+// shortened shortens an error to about two lines. It keeps the beginning and the end.
 func shortened(err error) error {
 	text := err.Error()
 	if len(text) <= mostFault {

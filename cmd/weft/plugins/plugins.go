@@ -1,8 +1,8 @@
 // Package plugins has the commands about plugins and workflows: they upload, inspect,
-// compose, draw and migrate. It also reads the files of modules and flows, and words why a
-// server refuses them.
+// compose, draw and migrate. It also reads the files of modules and flows, and explains
+// why a server refuses them.
 //
-// It must not know how a module is built, or what runs do.
+// It does not depend on how a module is built, or on what runs do.
 package plugins
 
 import (
@@ -75,7 +75,7 @@ states and streams of ended runs stay, and can be used as before.`,
 	})
 }
 
-// confirmPlugin asks before a plugin is removed, and says what depends on it.
+// confirmPlugin asks before a plugin is removed, and says what depends on the plugin.
 func confirmPlugin(ctx context.Context, r *remote.Conn, name string, yes bool) error {
 	if yes || !r.Asks() {
 		return nil

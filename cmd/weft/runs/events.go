@@ -14,11 +14,11 @@ import (
 	"github.com/weftrun/weft/host"
 )
 
-// quiet is the silence after which the events of a running run count as read:
-// the stream does not say where the past ends.
+// quiet is the silence after which the past events of a running run count as read,
+// because the stream does not say where the past ends.
 const quiet = 500 * time.Millisecond
 
-// errCaughtUp ends a viewer that shows only what is there already.
+// errCaughtUp ends a viewer that shows only past events.
 var errCaughtUp = errors.New("caught up")
 
 // eventsOptions are the flags of `weft events`.
@@ -113,7 +113,7 @@ func (v *eventLines) Patience() time.Duration { return Untold }
 // Close implements Viewer.
 func (v *eventLines) Close() error { return nil }
 
-// untilQuiet ends with errCaughtUp when no more events come.
+// untilQuiet ends with errCaughtUp when no more events arrive.
 type untilQuiet struct{ Viewer }
 
 // Show implements Viewer.

@@ -32,7 +32,7 @@ session: an edit that breaks one is refused, and changes nothing.`,
 	return cmd
 }
 
-// knownState is the argument check: what is left is no command.
+// knownState is the argument check: a remaining argument is an unknown command.
 func knownState(_ *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return cli.Usage("unknown command %q: %s", args[0], cli.Meant(args[0], []string{"get", "set"}, "it is get or set"))
@@ -143,7 +143,7 @@ func setState(ctx context.Context, r *remote.Conn, o *setOptions, session string
 	return r.PrintJSON(v.JSON)
 }
 
-// edits are what the arguments and --unset say.
+// edits returns the edits of the arguments and --unset.
 func (o *setOptions) edits(args []string) ([]abi.Edit, error) {
 	fields, err := input.Parse(args)
 	if err != nil {

@@ -9,18 +9,18 @@ import (
 	"github.com/weftrun/weft/host/scheduler"
 )
 
-// Series are those that hosts keep, one after the other.
+// Series are the metrics of the current host. Hosts may replace each other.
 type Series struct {
 	counts *metrics.Source
 	quotas *metrics.Quotas
 }
 
-// NewSeries registers the series that hosts keep; they are read from none yet.
+// NewSeries registers the metrics of hosts; no host provides them yet.
 func NewSeries(m *metrics.Metrics) *Series {
 	return &Series{m.Source((*Host)(nil).readings()), m.Quotas()}
 }
 
-// Count has the host's own series read from it.
+// Count makes the host provide its metrics.
 func (h *Host) Count(s *Series) {
 	s.counts.Set(h.readings())
 	s.quotas.Set(func(ctx context.Context, tenant string) ([]limit.Use, error) {
@@ -31,8 +31,8 @@ func (h *Host) Count(s *Series) {
 	})
 }
 
-// committed and observer are what the journal and the scheduler tell: nil, so that
-// they spare themselves the telling, if nobody listens.
+// committed and observer are the callbacks of the journal and the scheduler. They are nil
+// without metrics, so that no time is spent on them.
 func committed(m *metrics.Metrics) func(int, time.Duration, error) {
 	if m == nil {
 		return nil
@@ -47,7 +47,7 @@ func observer(m *metrics.Metrics) scheduler.Observer {
 	return m
 }
 
-// readings are the counters of a host; those of none are not read.
+// readings are the counters of a host. Without a host there are no readings.
 func (h *Host) readings() []metrics.Reading {
 	var list []metrics.Reading
 	add := func(counter bool, name, help string, read func() float64) {

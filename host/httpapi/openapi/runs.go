@@ -8,7 +8,7 @@ import (
 	"github.com/weftrun/weft/host/search"
 )
 
-// group is a part of the API as people look for it.
+// group is a section of the API.
 type group struct{ name, text string }
 
 var groups = []group{
@@ -22,7 +22,7 @@ var groups = []group{
 	{"Server", "The server itself."},
 }
 
-// operations describes the routes, each by method and path as in roles.
+// operations describes the routes. The keys are methods and paths, as in roles.
 var operations = func() map[string]operation {
 	all := map[string]operation{}
 	for _, part := range []map[string]operation{workflowOperations, runOperations, sessionOperations, pluginOperations, accessOperations, resourceOperations, serverOperations} {
@@ -33,7 +33,7 @@ var operations = func() map[string]operation {
 	return all
 }()
 
-// onceHeader makes a request count once.
+// onceHeader is the header for an idempotency key.
 var onceHeader = parameter{
 	name: apiwire.HeaderOnce, schema: schema{"type": "string", "minLength": 1, "maxLength": apiwire.MaxOnce, "pattern": "^[!-~]+$"},
 	text: "For 24 hours, a retry with the same key and body gets the answer of the first request; a retry with another body is a 422.",
@@ -46,16 +46,16 @@ func limitQuery(most, def int) parameter {
 	return parameter{name: "limit", schema: between(1, most, def), text: "The length of a page."}
 }
 
-// ok is an answer of 200.
+// ok returns an answer with the status 200.
 func ok(name, about string) answer {
 	return answer{status: http.StatusOK, text: about, body: both(ref(name))}
 }
 
-// gone is one without a body.
+// gone returns an answer without a body.
 func gone(about string) answer { return answer{status: http.StatusNoContent, text: about} }
 
-// ended are the answers with the record of a run that has ended badly: the status is
-// that of a failure of the server, which has an error's body.
+// ended are the answers with the record of a run that failed or was cancelled. The status
+// is that of a failure of the server, which has an error as its body.
 func ended(record string) answer {
 	return answer{
 		status: http.StatusInternalServerError, text: "The run has failed or was cancelled; or an error of the server.",
