@@ -46,7 +46,7 @@ type KVWrite struct {
 // KVQuery selects items of a space, in the order of their keys' bytes.
 type KVQuery struct {
 	Prefix string
-	After  string // the key behind which to go on; "": the first
+	After  string // the key after which the page begins; "": the first
 	Limit  int    // at least 1
 	Values bool   // with the values
 	// Bytes ends a page that holds as many, keys and values; at least one item is given.

@@ -107,7 +107,7 @@ func (v value) set(to reflect.Value, options map[string]string) error {
 		if text, bad := v.optionalText(); bad != nil {
 			err = bad
 		} else if *field, err = base64.StdEncoding.DecodeString(text); err != nil {
-			err = invalid("'%s' does not read: it is not what a server wrote", v.path)
+			err = invalid("'%s' cannot be read: it was not written by a server", v.path)
 		}
 	case *bool:
 		if *field = v.raw[0] == cbor.True; !*field && v.raw[0] != cbor.False {

@@ -69,7 +69,7 @@ func (o *streamOptions) parsePosition(q url.Values, lastEventID string) error {
 	if text := q.Get("after_sequence"); q.Has("after_sequence") && !strings.EqualFold(text, "now") {
 		var ok bool
 		if o.from, ok = host.ParsePosition(strings.TrimSpace(text)); !ok {
-			return invalid("Invalid after_sequence: '%s'. It is a number, now, or the position of an event", clip(text))
+			return invalid("Invalid after_sequence: '%s'. It must be a number, now, or the position of an event", clip(text))
 		}
 	}
 	if from, ok := host.ParsePosition(lastEventID); ok && o.sse {

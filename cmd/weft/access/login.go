@@ -57,7 +57,7 @@ func login(cmd *cobra.Command, server, name string) error {
 		return err
 	}
 	if keyless {
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s asks for no key: its address alone is kept\n", server)
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s needs no key: only its address is stored\n", server)
 	} else if plain(server) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "note: %s is not encrypted: others on the network can read the key\n", server)
 	}
@@ -99,12 +99,12 @@ func tryKey(ctx context.Context, server, key string) error {
 	defer c.Close()
 	_, err = c.Workflows(ctx)
 	if host.CodeOf(err) == host.CodeUnauthenticated {
-		return fmt.Errorf("%s does not take this key", server)
+		return fmt.Errorf("%s does not accept this key", server)
 	}
 	return err
 }
 
-// plain reports whether the connection to a server is unencrypted and crosses a network.
+// plain reports whether requests to a server leave this machine unencrypted.
 func plain(server string) bool {
 	u, err := url.Parse(server)
 	if err != nil || u.Scheme == "https" || u.Hostname() == "localhost" {

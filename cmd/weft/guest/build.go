@@ -109,7 +109,7 @@ func (p Project) buildRust(ctx context.Context, o Options, out string) error {
 		return err
 	}
 	if module == "" {
-		return errors.New("cargo has made no module: Cargo.toml lacks crate-type = [\"cdylib\"] under [lib]")
+		return errors.New("cargo has built no module: Cargo.toml lacks crate-type = [\"cdylib\"] under [lib]")
 	}
 	return copyFile(module, out)
 }
@@ -157,8 +157,8 @@ func replace(file string, text []byte) error {
 	return os.Rename(file+".new", file)
 }
 
-// command prepares a call of a compiler in the project's folder. Build settings in this
-// process's environment must not affect guests.
+// command prepares a call of a compiler in the project's folder. A Go workspace around the
+// caller must not affect guests.
 func (p Project) command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = p.Dir

@@ -131,7 +131,7 @@ func listTemplates() string {
 
 // languageNotes say for each of scaffold.Languages when to choose it.
 var languageNotes = []string{
-	"needs Go alone; modules of 3 MB",
+	"needs only Go; modules of 3 MB",
 	"Go, compiled by TinyGo: modules of 0.1 MB, which run faster",
 	"modules of 0.1 MB",
 }

@@ -180,7 +180,7 @@ func (o sdkOptions) mayUpdate(s *scaffold.SDK, dir string) error {
 		return fmt.Errorf("files of the SDK were changed in this project (edited, above), and nothing has been written: "+
 			"keep the changes elsewhere, then 'weft sdk update --force%s'", argument(dir))
 	case ok && older:
-		return errors.New("the project's SDK is newer than this weft, and nothing has been written: --force puts the older one in")
+		return errors.New("the project's SDK is newer than this weft, and nothing has been written: --force replaces it by the older one")
 	}
 	return nil
 }

@@ -98,7 +98,7 @@ func (o *listOptions) query(now time.Time) (client.ListQuery, error) {
 		switch host.Status(s) {
 		case host.StatusRunning, host.StatusCompleted, host.StatusFailed, host.StatusCancelled:
 		default:
-			return q, cli.Usage("--status %q: it is running, completed, failed or cancelled", s)
+			return q, cli.Usage("--status %q: must be running, completed, failed or cancelled", s)
 		}
 	}
 	err := o.Check()
@@ -126,7 +126,7 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 		d = time.Duration(n) * 24 * time.Hour
 	}
 	if err != nil || d < 0 {
-		return time.Time{}, cli.Usage("--since %q: it is a time like 90m, 24h or 7d, or a point in time like 2026-11-21T09:00:00Z", text)
+		return time.Time{}, cli.Usage("--since %q: must be a time like 90m, 24h or 7d, or a point in time like 2026-11-21T09:00:00Z", text)
 	}
 	return now.Add(-d), nil
 }

@@ -37,12 +37,12 @@ type Template struct {
 
 // Templates lists the templates, simplest first.
 var Templates = []Template{
-	{"minimal", "two steps that greet somebody, and a state that counts", "name=Ada"},
-	{"fan-out", "a list whose items are worked on side by side, and put together", `items='["milk", "bread"]'`},
-	{"human-in-the-loop", "a step that asks somebody and waits for the answer", "item=desk"},
-	{"chat", "a conversation that a session remembers, with a reply that is streamed", "--session mine message=hello"},
-	{"retry", "a call that fails now and then, its retries, and what is done when they fail too", "fail_times=2"},
-	{"flow", "functions, and a flow over them in YAML: a router, a condition, a state", "--session mine input='milk is out'"},
+	{"minimal", "two steps that make a greeting, and a state that counts", "name=Ada"},
+	{"fan-out", "a list whose items are processed concurrently and combined", `items='["milk", "bread"]'`},
+	{"human-in-the-loop", "a step that asks a person and waits for the answer", "item=desk"},
+	{"chat", "a conversation that the session keeps, with a streamed reply", "--session mine message=hello"},
+	{"retry", "a call that sometimes fails, its retries, and a fallback", "fail_times=2"},
+	{"flow", "functions, and a flow in YAML that calls them: a router, a condition, a state", "--session mine input='milk is out'"},
 }
 
 // Project describes a project to write.
@@ -74,7 +74,7 @@ func CheckName(name string) error {
 	case len(name) > MaxName:
 		return fmt.Errorf("the name is longer than %d characters", MaxName)
 	case slices.Contains(reserved, name):
-		return fmt.Errorf("%q means something else to a compiler: choose another name, such as my-%s", name, name)
+		return fmt.Errorf("%q has another meaning for a compiler: choose another name, such as my-%s", name, name)
 	}
 	for i, r := range name {
 		letter := r >= 'a' && r <= 'z'
@@ -217,7 +217,7 @@ func (p Project) addSDK(files map[string][]byte) error {
 }
 
 // ErrNotEmpty is returned for a directory that is not empty.
-var ErrNotEmpty = errors.New("is there already, and not empty")
+var ErrNotEmpty = errors.New("already exists and is not empty")
 
 // Write creates the directory and writes the files. It writes nothing if the directory is
 // not empty.

@@ -77,7 +77,7 @@ func checkAddr(o serveOptions, adminKey string, log *slog.Logger) error {
 	}
 	if adminKey != "" {
 		if o.tlsCert == "" {
-			log.Warn("keys come in plain text: use --tls-cert and --tls-key, or let something in front encrypt them", "addr", o.addr)
+			log.Warn("keys are sent in plain text: use --tls-cert and --tls-key, or a proxy that encrypts them", "addr", o.addr)
 		}
 		return nil
 	}
@@ -86,7 +86,7 @@ func checkAddr(o serveOptions, adminKey string, log *slog.Logger) error {
 	}
 	return cli.Usage("--addr %q can be reached from other machines, and this server needs no keys: everybody who reaches it can do everything; "+
 		"give it an admin key (--admin-key-file FILE, or %s), listen on 127.0.0.1, "+
-		"or add --allow-remote (and --allowed-host NAME) if something in front of it guards it", o.addr, adminKeyVar)
+		"or add --allow-remote (and --allowed-host NAME) if a proxy protects it", o.addr, adminKeyVar)
 }
 
 // isLocal reports whether only this machine can reach the address of a flag.
@@ -99,16 +99,20 @@ func isLocal(flag, addr string) (bool, error) {
 	return name == "localhost" || err == nil && ip.Unmap().IsLoopback(), nil
 }
 
-// listen listens at the address, with TLS if there is a certificate.
-func listen(o serveOptions) (net.Listener, error) {
-	var config *tls.Config
-	if o.tlsCert != "" {
-		cert, err := tls.LoadX509KeyPair(o.tlsCert, o.tlsKey)
-		if err != nil {
-			return nil, fmt.Errorf("read the certificate: %w", err)
-		}
-		config = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
+// encryption reads the certificate. It returns nil if the server has none.
+func encryption(o serveOptions) (*tls.Config, error) {
+	if o.tlsCert == "" {
+		return nil, nil
 	}
+	cert, err := tls.LoadX509KeyPair(o.tlsCert, o.tlsKey)
+	if err != nil {
+		return nil, fmt.Errorf("read the certificate: %w", err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}, nil
+}
+
+// listen listens at the address.
+func listen(o serveOptions) (net.Listener, error) {
 	l, err := net.Listen("tcp", o.addr)
 	if o.orAnyPort && errors.Is(err, syscall.EADDRINUSE) {
 		host, _, _ := net.SplitHostPort(o.addr) // check has validated it
@@ -116,9 +120,6 @@ func listen(o serveOptions) (net.Listener, error) {
 	}
 	if err != nil {
 		return nil, listenError(o.addr, err)
-	}
-	if config != nil {
-		l = tls.NewListener(l, config)
 	}
 	return l, nil
 }
