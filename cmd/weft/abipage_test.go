@@ -13,11 +13,11 @@ import (
 	"github.com/weftrun/weft/host/hosttest"
 )
 
-// hostCall is a line of the table of calls: what it does, and how the SDKs say it.
-// C and Zig have one way for all.
+// hostCall is a line of the table of calls: what it does, and its names in the SDKs. C
+// and Zig have one function for all calls.
 type hostCall struct {
 	what string
-	goes []string // in Go: of a context, unless it begins with "weft."
+	goes []string // in Go: methods of a context, unless they begin with "weft."
 	rust []string
 }
 
@@ -40,7 +40,7 @@ var hostCalls = map[abi.Import]hostCall{
 	abi.ImportLog:         {"writes a line to the run's log", []string{"Debug", "Info", "Warn", "Error"}, []string{"debug", "info", "warn", "error", "log"}},
 }
 
-// cddl gives the parts of abi.cddl by their titles, the first under "".
+// cddl returns the parts of abi.cddl by their titles; the first part has the title "".
 func cddl(t *testing.T) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(hosttest.Root(), "abi", "abi.cddl"))
@@ -59,7 +59,7 @@ func cddl(t *testing.T) map[string]string {
 	return parts
 }
 
-// part is a part of abi.cddl as a page shows it.
+// part formats a part of abi.cddl for a page.
 func part(t *testing.T, parts map[string]string, title string) string {
 	t.Helper()
 	if parts[title] == "" {
@@ -68,7 +68,7 @@ func part(t *testing.T, parts map[string]string, title string) string {
 	return fenced(strings.TrimSpace(parts[title])) + "\n"
 }
 
-// abiPage describes what crosses the boundary between host and guest.
+// abiPage describes the messages between host and guest.
 func abiPage(t *testing.T) string {
 	t.Helper()
 	parts := cddl(t)
@@ -101,7 +101,7 @@ func abiPage(t *testing.T) string {
 	return b.String()
 }
 
-// functions lists an SDK's.
+// functions lists the functions of an SDK.
 func functions(names []string, of string) string {
 	var list []string
 	for _, name := range names {
@@ -113,7 +113,7 @@ func functions(names []string, of string) string {
 	return strings.Join(list, ", ")
 }
 
-// manifestPage describes what a plugin says of itself.
+// manifestPage describes the manifest of a plugin.
 func manifestPage(t *testing.T) string {
 	t.Helper()
 	return "# The manifest\n\nWhat a plugin says of itself: its steps, the types of its events, the state. The SDKs make it of types and options, and\n" +
@@ -158,8 +158,8 @@ func manifestRows() string {
 	return b.String()
 }
 
-// What the page says that an SDK has is there, and no call of the host lacks in it, nor
-// in any SDK.
+// Every function that the page names exists in its SDK, and every call of the host has a
+// function in every SDK.
 func TestCallsOfSDKs(t *testing.T) {
 	root := hosttest.Root()
 	read := func(pattern string) string {

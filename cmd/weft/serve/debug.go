@@ -24,7 +24,7 @@ func (o *debugOptions) add(f *pflag.FlagSet) {
 	f.StringVar(&o.keyFile, "debug-key-file", "", "`FILE` with the key that requests to --debug-addr need, as a bearer token")
 }
 
-// debugServer answers profiles and metrics. nil is one that is not wanted.
+// debugServer answers profiles and metrics. nil means that the debug address is disabled.
 type debugServer struct {
 	*httpapi.Debug
 	l net.Listener
@@ -53,7 +53,7 @@ func openDebug(o serveOptions, encrypt *tls.Config, metrics http.Handler, log *s
 			"listen on 127.0.0.1, or give it a key (--debug-key-file FILE)", d.addr)
 	}
 	if !local && o.tlsCert == "" {
-		log.Warn("the debug key comes in plain text: use --tls-cert and --tls-key, or let something in front encrypt it", "addr", d.addr)
+		log.Warn("the debug key is sent in plain text: use --tls-cert and --tls-key, or a proxy that encrypts it", "addr", d.addr)
 	}
 	o.addr = d.addr
 	l, err := listen(o)
@@ -65,24 +65,24 @@ func openDebug(o serveOptions, encrypt *tls.Config, metrics http.Handler, log *s
 	return &debugServer{httpapi.NewDebug(cfg), l}, nil
 }
 
-// start begins to answer. A debug address that fails takes nothing else with it.
+// start begins to answer. An error of the debug address does not stop the server.
 func (d *debugServer) start(log *slog.Logger) {
 	if d == nil {
 		return
 	}
 	go func() {
 		if err := d.Serve(d.l); err != nil {
-			log.Error("the debug address answers no more", "error", err)
+			log.Error("the debug address has stopped", "error", err)
 		}
 	}()
 }
 
-// stop ends profiles under way and closes the listener.
+// stop ends profiles in progress and closes the listener.
 func (d *debugServer) stop(ctx context.Context) error {
 	if d == nil {
 		return nil
 	}
 	err := d.Shutdown(context.WithoutCancel(ctx))
-	_ = d.l.Close() // Serve may not have had it yet; if it had, Shutdown has closed it
+	_ = d.l.Close() // Serve may not have started yet; otherwise Shutdown has closed it
 	return err
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/weftrun/weft/host/httpapi"
 )
 
-// certificate makes one for 127.0.0.1 that has signed itself.
+// certificate makes a self-signed certificate for 127.0.0.1.
 func certificate(t *testing.T) (cert, key string, pool *x509.CertPool) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
